@@ -1,0 +1,199 @@
+/* diag.c - collects diagnostics: each told once, a bounded number kept. */
+#include "runtime/base/diag_impl.h"
+
+#include "runtime/base/mem.h"
+#include <stdlib.h>
+
+enum {
+    NOTES_MAX = 16,
+    MESSAGE_HEAD = 700, /* a message keeps this much of its beginning */
+    MESSAGE_TAIL = 300, /* and this much of its end */
+    SEEN_FIRST = 64,
+    SEEN_MAX = 1 << 16, /* past this many different ones, repeats are counted again */
+};
+
+const diag_row *diag_row_of(weft_code code)
+{
+    static const diag_row rows[DIAG_CODE_COUNT] = {
+#define DIAG(code, status, severity, meaning, hint) \
+    [code] = {#code, WEFT_ERR_##status, DIAG_##severity, meaning, hint},
+#include "runtime/base/diag.def"
+#undef DIAG
+    };
+    WEFT_ASSERT((unsigned)code < DIAG_CODE_COUNT);
+    return &rows[code];
+}
+
+weft_diag *diag_create(void)
+{
+    weft_diag *dg = mem_alloc(sizeof *dg);
+    *dg = (weft_diag){.home = arena_create()};
+    return dg;
+}
+
+void diag_destroy(weft_diag *dg)
+{
+    if (!dg)
+        return;
+    arena_destroy(dg->home);
+    VEC_FREE(&dg->items);
+    strbuf_free(&dg->scratch);
+    free(dg->seen);
+    free(dg);
+}
+
+void diag_reset(weft_diag *dg)
+{
+    arena_reset(dg->home);
+    dg->items.n = 0;
+    dg->newest = NULL;
+    dg->n_error = dg->n_warning = 0;
+    if (dg->seen)
+        memset(dg->seen, 0, dg->seen_cap * sizeof *dg->seen);
+    dg->seen_n = 0;
+}
+
+/* A name of a megabyte in a hostile file must not become a message of a megabyte. */
+static str keep_message(weft_diag *dg, str s)
+{
+    if (s.n <= MESSAGE_HEAD + MESSAGE_TAIL)
+        return arena_str(dg->home, s);
+    size_t head = MESSAGE_HEAD, tail = s.n - MESSAGE_TAIL;
+    while (head > MESSAGE_HEAD - 4 && (s.p[head] & 0xC0) == 0x80)
+        head--; /* not within a character */
+    while (tail < s.n - MESSAGE_TAIL + 4 && (s.p[tail] & 0xC0) == 0x80)
+        tail++;
+    return arena_printf(dg->home, "%.*s...%.*s", (int)head, s.p, (int)(s.n - tail), s.p + tail);
+}
+
+static uint64_t mix(uint64_t h, uint64_t x)
+{
+    /* The finaliser of splitmix64: every bit of x reaches every bit of the result. */
+    h = (h ^ x) + 0x9e3779b97f4a7c15u;
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+    return h ^ (h >> 31);
+}
+
+static uint64_t key_of(weft_code code, weft_loc loc, str message)
+{
+    uint64_t h = mix(0, (uint64_t)code);
+    if (loc.src)
+        h = mix(mix(h, (uintptr_t)loc.src), (uint64_t)loc.begin << 32 | loc.end);
+    else
+        h = mix(h, str_hash(message));
+    return h ? h : 1;
+}
+
+static uint64_t *seen_slot(uint64_t *seen, size_t cap, uint64_t key)
+{
+    size_t i = (size_t)key & (cap - 1);
+    while (seen[i] != 0 && seen[i] != key)
+        i = (i + 1) & (cap - 1);
+    return &seen[i];
+}
+
+static void seen_grow(weft_diag *dg)
+{
+    size_t cap = dg->seen_cap ? dg->seen_cap * 2 : SEEN_FIRST;
+    uint64_t *seen = mem_alloc(cap * sizeof *seen);
+    memset(seen, 0, cap * sizeof *seen);
+    for (size_t i = 0; i < dg->seen_cap; i++)
+        if (dg->seen[i] != 0)
+            *seen_slot(seen, cap, dg->seen[i]) = dg->seen[i];
+    free(dg->seen);
+    dg->seen = seen;
+    dg->seen_cap = cap;
+}
+
+/* True the second time the same key comes. 64 bits make a false "second time" improbable enough. */
+static bool seen_before(weft_diag *dg, uint64_t key)
+{
+    if (dg->seen_n * 2 >= dg->seen_cap && dg->seen_n < SEEN_MAX)
+        seen_grow(dg);
+    uint64_t *slot = seen_slot(dg->seen, dg->seen_cap, key);
+    if (*slot == key)
+        return true;
+    if (dg->seen_n < SEEN_MAX) {
+        *slot = key;
+        dg->seen_n++;
+    }
+    return false;
+}
+
+weft_status weft_fail(weft_diag *dg, weft_code code, weft_loc loc, const char *fmt, ...)
+{
+    const diag_row *row = diag_row_of(code);
+    va_list ap;
+    va_start(ap, fmt);
+    strbuf_reset(&dg->scratch);
+    strbuf_vadd(&dg->scratch, fmt, ap);
+    va_end(ap);
+    str message = strbuf_view(&dg->scratch);
+
+    dg->newest = NULL;
+    if (seen_before(dg, key_of(code, loc, message)))
+        return row->status;
+    size_t *count = row->severity == DIAG_ERROR ? &dg->n_error : &dg->n_warning;
+    if (++*count > DIAG_ERRORS_MAX)
+        return row->status;
+
+    diag_item *item = ARENA_NEW(dg->home, diag_item);
+    item->entry = (diag_entry){code, loc, keep_message(dg, message)};
+    item->notes_end = &item->notes;
+    VEC_PUSH(&dg->items, item);
+    dg->newest = item;
+    return row->status;
+}
+
+static void add_note(weft_diag *dg, weft_loc loc, const char *fmt, va_list ap)
+{
+    diag_item *item = dg->newest;
+    if (!item || item->n_note == NOTES_MAX)
+        return;
+    strbuf_reset(&dg->scratch);
+    strbuf_vadd(&dg->scratch, fmt, ap);
+    diag_note *note = ARENA_NEW(dg->home, diag_note);
+    note->loc = loc;
+    note->message = keep_message(dg, strbuf_view(&dg->scratch));
+    *item->notes_end = note;
+    item->notes_end = &note->next;
+    item->n_note++;
+}
+
+void weft_note(weft_diag *dg, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    add_note(dg, WEFT_NOWHERE, fmt, ap);
+    va_end(ap);
+}
+
+void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    add_note(dg, loc, fmt, ap);
+    va_end(ap);
+}
+
+size_t diag_errors(const weft_diag *dg)
+{
+    return dg->n_error;
+}
+
+size_t diag_warnings(const weft_diag *dg)
+{
+    return dg->n_warning;
+}
+
+size_t diag_count(const weft_diag *dg)
+{
+    return dg->items.n;
+}
+
+diag_entry diag_at(const weft_diag *dg, size_t i)
+{
+    WEFT_ASSERT(i < dg->items.n);
+    return dg->items.at[i]->entry;
+}

@@ -1,0 +1,34 @@
+/* json_write.h - writes JSON (RFC 8259) into a strbuf, one value after the other.
+ *
+ *     json_writer w = {.out = &buf};
+ *     json_open(&w, '{');
+ *     json_key(&w, "codes");
+ *     json_open(&w, '[');
+ *     json_int(&w, 302);
+ *     json_close(&w, ']');
+ *     json_close(&w, '}');
+ *
+ * gives {"codes":[302]}. Commas come by themselves. Whatever bytes a string holds, the output is
+ * valid UTF-8. Values at the top level follow each other without a separator, so that a caller can
+ * write one per line. */
+#ifndef WEFT_RUNTIME_BASE_JSON_WRITE_H
+#define WEFT_RUNTIME_BASE_JSON_WRITE_H
+
+#include "runtime/base/str.h"
+
+typedef struct {
+    strbuf *out;
+    int depth;  /* open brackets */
+    bool comma; /* the next key or value needs one before it */
+} json_writer;
+
+void json_open(json_writer *w, char bracket);  /* '{' or '[' */
+void json_close(json_writer *w, char bracket); /* '}' or ']' */
+void json_key(json_writer *w, const char *name);
+void json_str(json_writer *w, str s); /* bytes that are not UTF-8 become U+FFFD */
+void json_int(json_writer *w, int64_t x);
+void json_double(json_writer *w, double x); /* null where JSON has no number: NaN, infinities */
+void json_bool(json_writer *w, bool x);
+void json_null(json_writer *w);
+
+#endif

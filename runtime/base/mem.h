@@ -1,0 +1,17 @@
+/* mem.h - heap memory for arenas, strings and arrays: never NULL, running out stops the process.
+ *
+ * Only for memory whose size the limits on the input bound. Big blocks (weights, KV pages) are
+ * allocated where they are owned and fail with a status. */
+#ifndef WEFT_RUNTIME_BASE_MEM_H
+#define WEFT_RUNTIME_BASE_MEM_H
+
+#include "runtime/base/status.h"
+
+void *mem_alloc(size_t bytes);                   /* not zeroed; release with free */
+void *mem_realloc(void *old, size_t bytes);      /* old may be NULL */
+size_t mem_product(size_t n, size_t item_bytes); /* n * item_bytes; stops on overflow */
+
+/* Say so on stderr and leave with exit status 1, without running exit handlers. */
+WEFT_NORETURN void mem_exhausted(size_t bytes);
+
+#endif
