@@ -1,0 +1,171 @@
+#include "runtime/base/cpu.h"
+
+#include <stdio.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
+_Static_assert(CPU_FEATURE_COUNT <= 31, "a set of features is 32 bits wide");
+
+static const char *const names[] = {
+#define CPU_X86(name, text, ...) text,
+#define CPU_ARM(name, text, ...) text,
+#include "runtime/base/cpu.def"
+#undef CPU_X86
+#undef CPU_ARM
+};
+
+const char *cpu_feature_name(int bit)
+{
+    WEFT_ASSERT(bit >= 0 && bit < CPU_FEATURE_COUNT);
+    return names[bit];
+}
+
+bool cpu_feature_find(str name, int *out_bit)
+{
+    for (int i = 0; i < CPU_FEATURE_COUNT; i++)
+        if (str_eqz(name, names[i])) {
+            *out_bit = i;
+            return true;
+        }
+    return false;
+}
+
+#if defined(__x86_64__)
+
+/* Register state the system must save, as bits of XCR0 (Intel SDM vol. 1, section 13.3). */
+enum { XCR0_NONE = 0, XCR0_AVX = 0x6, XCR0_AVX512 = 0xe6, XCR0_AMX = 0x60000 };
+enum { EAX, EBX, ECX, EDX };
+
+static uint32_t xcr0_read(void)
+{
+    uint32_t r[4];
+    enum { OSXSAVE = 1 << 27 };
+    if (!__get_cpuid(1, &r[EAX], &r[EBX], &r[ECX], &r[EDX]) || !(r[ECX] & OSXSAVE))
+        return 0;
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+uint32_t cpu_features(void)
+{
+    uint32_t found = 0, xcr0 = xcr0_read(), r[4];
+    /* Past its last subleaf a leaf reads as nonsense on some processors: the count is in EAX of 0.
+     */
+    uint32_t subleaf_max = 0;
+    if (__get_cpuid_count(7, 0, &r[EAX], &r[EBX], &r[ECX], &r[EDX]))
+        subleaf_max = r[EAX];
+#define CPU_X86(name, text, leaf, subleaf, reg, bit, state)                     \
+    if ((leaf != 7 || subleaf <= subleaf_max) &&                                \
+        __get_cpuid_count(leaf, subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX]) && \
+        (r[reg] >> bit & 1) && (xcr0 & state) == state)                         \
+        found |= CPU_##name;
+#define CPU_ARM(...)
+#include "runtime/base/cpu.def"
+#undef CPU_X86
+#undef CPU_ARM
+    return found;
+}
+
+void cpu_name(strbuf *out)
+{
+    uint32_t r[13] = {0}; /* 48 characters in three leaves, and a NUL */
+    for (uint32_t i = 0; i < 3; i++)
+        if (!__get_cpuid(0x80000002u + i, &r[4 * i], &r[4 * i + 1], &r[4 * i + 2], &r[4 * i + 3]))
+            return;
+    const char *text = (const char *)r;
+    text += strspn(text, " ");
+    size_t n = strlen(text);
+    while (n && text[n - 1] == ' ')
+        n--;
+    strbuf_put(out, (str){text, n});
+}
+
+#elif defined(__aarch64__)
+
+#if defined(__linux__)
+
+static bool feature_has(int word, int bit, const char *sysctl_name)
+{
+    (void)sysctl_name;
+    return getauxval(word == 1 ? AT_HWCAP : AT_HWCAP2) >> bit & 1;
+}
+
+/* The name is not in a register; the kernel gives maker and part numbers (see MIDR_EL1). */
+void cpu_name(strbuf *out)
+{
+    FILE *f = fopen("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", "r");
+    unsigned long long midr;
+    if (f && fscanf(f, "%llx", &midr) == 1)
+        strbuf_add(out, "implementer 0x%02llx part 0x%03llx", midr >> 24 & 0xff, midr >> 4 & 0xfff);
+    if (f)
+        fclose(f);
+}
+
+#elif defined(__APPLE__)
+
+static bool feature_has(int word, int bit, const char *sysctl_name)
+{
+    (void)word, (void)bit;
+    char key[64];
+    snprintf(key, sizeof key, "hw.optional.%s", sysctl_name);
+    int value = 0;
+    size_t bytes = sizeof value;
+    return sysctlbyname(key, &value, &bytes, NULL, 0) == 0 && value;
+}
+
+void cpu_name(strbuf *out)
+{
+    char text[128];
+    size_t bytes = sizeof text;
+    if (sysctlbyname("machdep.cpu.brand_string", text, &bytes, NULL, 0) == 0)
+        strbuf_add(out, "%s", text);
+}
+
+#else
+
+static bool feature_has(int word, int bit, const char *sysctl_name)
+{
+    (void)sysctl_name;
+    return word == 1 && bit == 1; /* Advanced SIMD belongs to the architecture */
+}
+
+void cpu_name(strbuf *out)
+{
+    (void)out;
+}
+
+#endif
+
+uint32_t cpu_features(void)
+{
+    uint32_t found = 0;
+#define CPU_X86(...)
+#define CPU_ARM(name, text, word, bit, sysctl_name) \
+    if (feature_has(word, bit, sysctl_name))        \
+        found |= CPU_##name;
+#include "runtime/base/cpu.def"
+#undef CPU_X86
+#undef CPU_ARM
+    return found;
+}
+
+#else
+
+uint32_t cpu_features(void)
+{
+    return 0;
+}
+
+void cpu_name(strbuf *out)
+{
+    (void)out;
+}
+
+#endif
