@@ -1,0 +1,38 @@
+#include "runtime/cli/interrupt.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <unistd.h>
+
+/* Written by the main thread, read by the handler on it. */
+static _Atomic(const char *) doomed;
+
+static void on_signal(int signal_number)
+{
+    const char *path = doomed;
+    if (path)
+        unlink(path);
+    _exit(128 + signal_number);
+}
+
+void interrupt_init(void)
+{
+    struct sigaction leave = {.sa_handler = on_signal};
+    sigemptyset(&leave.sa_mask);
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        /* nohup and background jobs of a shell start with a signal ignored: it stays so. */
+        struct sigaction old;
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &leave, NULL);
+    }
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigemptyset(&ignore.sa_mask);
+    sigaction(SIGPIPE, &ignore, NULL);
+}
+
+void interrupt_removes(const char *path)
+{
+    doomed = path;
+}

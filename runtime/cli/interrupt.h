@@ -1,0 +1,11 @@
+/* interrupt.h - leaving cleanly on Ctrl-C and on a closed pipe. */
+#ifndef WEFT_RUNTIME_CLI_INTERRUPT_H
+#define WEFT_RUNTIME_CLI_INTERRUPT_H
+
+/* SIGINT ends the process with status 130 (SIGTERM 143, SIGHUP 129); SIGPIPE becomes a write error. */
+void interrupt_init(void);
+
+/* A file to remove if that happens: one at a time, NULL for none. The path must stay valid. */
+void interrupt_removes(const char *path);
+
+#endif

@@ -1,0 +1,150 @@
+/* main.c - finds the verb, parses its flags, runs it, and turns the outcome into an exit status:
+ * 0 done, 1 an error in the work, 2 a mistake on the command line, 130 interrupted. */
+#include <errno.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/file.h"
+#include "runtime/base/term.h"
+#include "runtime/cli/cli.h"
+#include "runtime/cli/interrupt.h"
+
+/* A closed standard stream would hand its number to the next file opened, and output would land in
+ * it. Something unusable takes the place, so that writing there still fails. */
+static void fill_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+static bool want_colour(int mode)
+{
+    return mode == COLOR_ALWAYS || (mode == COLOR_AUTO && term_colour(stderr));
+}
+
+static weft_status log_open(cli *c, int argc, char **argv)
+{
+    const char *path = c->common.log_file;
+    if (!path)
+        return WEFT_OK;
+    c->log = fopen(path, "a");
+    if (!c->log)
+        return weft_fail(c->dg, W1004, WEFT_NOWHERE, "%s cannot be opened for the log: %s", path,
+                         file_reason_of(errno).text);
+    char when[32] = "";
+    time_t now = time(NULL);
+    struct tm tm;
+    if (gmtime_r(&now, &tm))
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    fprintf(c->log, "# %s", when);
+    for (int i = 0; i < argc; i++)
+        fprintf(c->log, " %s", i ? argv[i] : "weft");
+    fputc('\n', c->log);
+    return WEFT_OK;
+}
+
+static weft_status operands_check(const cli *c)
+{
+    const verb *v = c->verb;
+    const char *name = v->name;
+    if (c->operand_n < v->least)
+        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "%s needs %s", name, v->operands);
+    if (c->operand_n > v->most && v->most == 0)
+        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "%s takes no operands, but got '%s'", name,
+                         c->operand[0]);
+    if (c->operand_n > v->most)
+        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "%s takes %s alone, but got '%s' as well",
+                         name, v->operands, c->operand[v->most]);
+    return WEFT_OK;
+}
+
+/* Which verb the first word asks for. */
+static weft_status verb_pick(cli *c, const char *first)
+{
+    if (!first || strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
+        first = "help";
+    else if (strcmp(first, "--version") == 0)
+        first = "version";
+    c->verb = verb_find(str_of(first));
+    if (c->verb)
+        return WEFT_OK;
+    if (first[0] != '-')
+        return verb_unknown(c->dg, first);
+    weft_status st =
+        weft_fail(c->dg, W1902, WEFT_NOWHERE, "expected a verb, but found the flag %s", first);
+    weft_note(c->dg, "flags stand behind the verb: weft VERB %s", first);
+    return st;
+}
+
+static weft_status verb_prepare(cli *c, arena *a, int argc, char **argv)
+{
+    WEFT_TRY(verb_pick(c, argc > 1 ? argv[1] : NULL));
+    const flag *rows = c->verb->page->flags;
+    void *options = arena_alloc(a, flags_bytes(rows) + 1);
+    c->options = options;
+    const flag_set sets[] = {{rows, options}, {cli_common_flags, &c->common}};
+    flags_init(sets, 2);
+
+    int n = argc > 2 ? argc - 2 : 0;
+    c->operand = ARENA_ARRAY(a, char *, (size_t)n + 1);
+    for (int i = 0; i < n; i++)
+        c->operand[i] = argv[i + 2];
+    WEFT_TRY(flags_parse(c->dg, c->verb->name, sets, 2, n, c->operand, &c->operand_n));
+    c->colour = want_colour(c->common.color);
+    if (c->common.verbose && c->common.quiet)
+        return weft_fail(c->dg, W1903, WEFT_NOWHERE, "%s: --verbose and --quiet exclude each other",
+                         c->verb->name);
+    if (!c->common.help)
+        WEFT_TRY(operands_check(c));
+    return log_open(c, argc, argv);
+}
+
+/* A result that did not arrive is a failure, whatever the verb thought. A reader that has left
+ * (`weft ops | head`) knows, and is told nothing. */
+static int streams_finish(cli *c, int exit_status)
+{
+    cli_print(c, STR(""));
+    if (c->out_error) {
+        if (c->out_error != EPIPE)
+            weft_fail(c->dg, W1004, WEFT_NOWHERE, "standard output cannot be written: %s",
+                      file_reason_of(c->out_error).text);
+        exit_status = exit_status == CLI_DONE ? CLI_FAILED : exit_status;
+    }
+    c->common.json = false; /* stdout is done: what is left to say goes to stderr */
+    cli_report(c, c->dg);
+    if (c->log && (fflush(c->log) != 0 || ferror(c->log))) {
+        fprintf(stderr, "weft: the log file cannot be written\n");
+        exit_status = exit_status == CLI_DONE ? CLI_FAILED : exit_status;
+    }
+    if (c->log)
+        fclose(c->log);
+    return exit_status;
+}
+
+static int verb_run(cli *c)
+{
+    if (!c->common.help)
+        return c->verb->run(c);
+    char *topic[] = {(char *)c->verb->name, NULL};
+    c->operand = topic;
+    c->operand_n = 1;
+    return verb_help(c);
+}
+
+int main(int argc, char **argv)
+{
+    fill_standard_streams();
+    interrupt_init();
+    arena *a = arena_create();
+    cli c = {.dg = diag_create()};
+    c.colour = want_colour(COLOR_AUTO);
+
+    weft_status st = verb_prepare(&c, a, argc, argv);
+    int exit_status = st == WEFT_OK ? verb_run(&c) : cli_exit_of(st);
+    exit_status = streams_finish(&c, exit_status);
+    diag_destroy(c.dg);
+    arena_destroy(a);
+    return exit_status;
+}

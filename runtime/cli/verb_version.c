@@ -1,0 +1,102 @@
+/* verb_version.c - `weft version`: what a bug report or a benchmark has to name. */
+#include <sys/utsname.h>
+
+#include "runtime/base/cpu.h"
+#include "runtime/base/json_write.h"
+#include "runtime/cli/cli.h"
+#include "runtime/cli/version.h"
+
+typedef struct {
+    char none;
+} version_options;
+
+static const flag version_flags[] = {FLAG_ROW_END(version_options)};
+
+static const char *const examples[] = {
+    "weft version", "one fact per line", "weft version --json", "the same for programs", NULL,
+};
+
+const verb_page version_page = {version_flags, NULL, examples};
+
+#if defined(__clang__)
+#define COMPILER "Clang " __clang_version__
+#elif defined(__GNUC__)
+#define COMPILER "GCC " __VERSION__
+#else
+#define COMPILER "unknown"
+#endif
+
+/* What can run a plan, and which kernel levels it has; a row per back end. */
+static const struct {
+    const char *name, *kernels;
+} backends[] = {
+    {"cpu", ""},
+};
+enum { BACKEND_COUNT = sizeof backends / sizeof *backends };
+
+static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
+{
+    json_writer w = {.out = out};
+    const char *const facts[][2] = {
+        {"version", weft_version}, {"commit", weft_commit}, {"compiler", COMPILER},
+        {"os", os->sysname},       {"arch", os->machine},   {"cpu", cpu},
+    };
+    json_open(&w, '{');
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        json_key(&w, facts[i][0]);
+        json_str(&w, str_of(facts[i][1]));
+    }
+    json_key(&w, "cpu_features");
+    json_open(&w, '[');
+    for (int i = 0; i < CPU_FEATURE_COUNT; i++)
+        if (cpu_features() >> i & 1)
+            json_str(&w, str_of(cpu_feature_name(i)));
+    json_close(&w, ']');
+    json_key(&w, "backends");
+    json_open(&w, '[');
+    for (int i = 0; i < BACKEND_COUNT; i++) {
+        json_open(&w, '{');
+        json_key(&w, "name");
+        json_str(&w, str_of(backends[i].name));
+        json_key(&w, "kernels");
+        json_open(&w, '[');
+        json_close(&w, ']');
+        json_close(&w, '}');
+    }
+    json_close(&w, ']');
+    json_close(&w, '}');
+    strbuf_putc(out, '\n');
+}
+
+static void print_text(strbuf *out, const struct utsname *os, const char *cpu)
+{
+    strbuf_add(out, "weft %s\n", weft_version);
+    strbuf_add(out, "  commit    %s\n", weft_commit);
+    strbuf_add(out, "  compiler  %s\n", COMPILER);
+    strbuf_add(out, "  system    %s %s\n", os->sysname, os->machine);
+    strbuf_add(out, "  cpu       %s\n", *cpu ? cpu : "unnamed");
+    strbuf_add(out, "  features ");
+    size_t at = out->n;
+    for (int i = 0; i < CPU_FEATURE_COUNT; i++)
+        if (cpu_features() >> i & 1)
+            strbuf_add(out, " %s", cpu_feature_name(i));
+    strbuf_add(out, "%s\n", out->n == at ? " none" : "");
+    for (int i = 0; i < BACKEND_COUNT; i++)
+        strbuf_add(out, "  back end  %s, kernels: %s\n", backends[i].name,
+                   *backends[i].kernels ? backends[i].kernels : "none yet");
+}
+
+int verb_version(cli *c)
+{
+    struct utsname os;
+    if (uname(&os) != 0)
+        os = (struct utsname){.sysname = "unknown", .machine = "unknown"};
+    strbuf out = {0}, cpu = {0};
+    strbuf_add(&cpu, "%s", "");
+    cpu_name(&cpu);
+    (c->common.json ? print_json : print_text)(&out, &os, cpu.p);
+    cli_print(c, strbuf_view(&out));
+    strbuf_free(&out);
+    strbuf_free(&cpu);
+    return CLI_DONE;
+}
