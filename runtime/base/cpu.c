@@ -61,10 +61,10 @@ uint32_t cpu_features(void)
     uint32_t subleaf_max = 0;
     if (__get_cpuid_count(7, 0, &r[EAX], &r[EBX], &r[ECX], &r[EDX]))
         subleaf_max = r[EAX];
-#define CPU_X86(name, text, leaf, subleaf, reg, bit, state)                     \
-    if ((leaf != 7 || subleaf <= subleaf_max) &&                                \
-        __get_cpuid_count(leaf, subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX]) && \
-        (r[reg] >> bit & 1) && (xcr0 & state) == state)                         \
+#define CPU_X86(name, text, leaf, subleaf, reg, bit, state)                                        \
+    if ((leaf != 7 || subleaf <= subleaf_max) &&                                                   \
+        __get_cpuid_count(leaf, subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX]) &&                    \
+        (r[reg] >> bit & 1) && (xcr0 & state) == state)                                            \
         found |= CPU_##name;
 #define CPU_ARM(...)
 #include "runtime/base/cpu.def"
@@ -147,8 +147,8 @@ uint32_t cpu_features(void)
 {
     uint32_t found = 0;
 #define CPU_X86(...)
-#define CPU_ARM(name, text, word, bit, sysctl_name) \
-    if (feature_has(word, bit, sysctl_name))        \
+#define CPU_ARM(name, text, word, bit, sysctl_name)                                                \
+    if (feature_has(word, bit, sysctl_name))                                                       \
         found |= CPU_##name;
 #include "runtime/base/cpu.def"
 #undef CPU_X86
