@@ -1,0 +1,28 @@
+/* dsl.h - the door of dsl/: .weft text into a checked tree.
+ *
+ * Text is a stranger's: any bytes give diagnostics, bounded in time and memory by the limits below,
+ * never a crash. The tables of operators, weight kinds and transforms are open to all as .def files;
+ * ops.h reads them. */
+#ifndef WEFT_DSL_DSL_H
+#define WEFT_DSL_DSL_H
+
+#include "dsl/ast.h"
+#include "runtime/base/diag.h"
+
+enum {
+    DSL_SOURCE_MAX = 1 << 20,    /* bytes in one file (W1101) */
+    DSL_EXPAND_MAX = 200 * 1000, /* expressions evaluated while blocks and fragments expand (W1103) */
+    DSL_CALLS_MAX = 32,          /* blocks within blocks (W1102) */
+    DSL_IMPORTS_MAX = 64,        /* files one file may bring in (W1103) */
+};
+
+/* Text to tree. Every syntax error is reported; the tree is given only when there was none. */
+weft_status dsl_parse(weft_diag *dg, arena *a, const source *src, ast **out_file) WEFT_MUST_USE;
+
+/* Parse and check a file without any model: names, types, shapes for every size a model may have. */
+weft_status dsl_check(weft_diag *dg, const source *src) WEFT_MUST_USE;
+
+/* The one canonical layout. Comments stay; the tree does not change. */
+weft_status dsl_fmt(weft_diag *dg, const source *src, strbuf *out) WEFT_MUST_USE;
+
+#endif
