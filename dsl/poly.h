@@ -18,7 +18,13 @@ typedef struct poly_pool poly_pool;
 
 enum { POLY_TERMS_MAX = 256 }; /* a product of sums grows fast; nobody writes one this long */
 
-typedef enum { POLY_FINE, POLY_OVERFLOW, POLY_TOO_LONG, POLY_ZERO_DIVISOR, POLY_INEXACT } poly_reason;
+typedef enum {
+    POLY_FINE,
+    POLY_OVERFLOW,
+    POLY_TOO_LONG,
+    POLY_ZERO_DIVISOR,
+    POLY_INEXACT
+} poly_reason;
 
 poly_pool *poly_pool_create(arena *a);
 poly_reason poly_failure(const poly_pool *pp); /* of the newest operation that returned NULL */
