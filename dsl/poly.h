@@ -7,7 +7,8 @@
  * arena given to poly_pool_create. Not thread-safe.
  *
  * Operations return NULL when the result cannot be represented; poly_failure says why. NULL in gives
- * NULL out, so a chain may be checked once at its end. */
+ * NULL out, so a chain may be checked once at its end. POLY_TOO_LONG stands for every limit on size:
+ * terms, factors, atoms nested in atoms, the work of one operation, the memory of the pool. */
 #ifndef WEFT_DSL_POLY_H
 #define WEFT_DSL_POLY_H
 
@@ -38,13 +39,16 @@ const poly *poly_sub(poly_pool *pp, const poly *a, const poly *b);
 const poly *poly_mul(poly_pool *pp, const poly *a, const poly *b);
 /* a / b when it comes out even on symbols, NULL when not (no failure is recorded). */
 const poly *poly_quotient(poly_pool *pp, const poly *a, const poly *b);
-/* The quotient, or an atom `a / b` that gives a again when multiplied by b. Two numbers that do not
- * come out even are POLY_INEXACT, a zero divisor POLY_ZERO_DIVISOR. */
+/* The quotient, even or not: `a / b` times b is a again, in any product, and d/2 + d/2 is d. A result
+ * that is a number and not whole is POLY_INEXACT, here as in every operation; a zero divisor is
+ * POLY_ZERO_DIVISOR. */
 const poly *poly_div(poly_pool *pp, const poly *a, const poly *b);
 /* The atom fn(args...), for what has no normal form; fn must be a literal. "[]" prints as
- * name[index]: args[0] is then the symbol that is indexed. */
+ * name[index]: args[0] is then the symbol that is indexed. On numbers, idiv, mod, min and max give
+ * a number: idiv rounds down, mod is what it leaves (0 or more for a divisor above 0). min and max
+ * of equal args are that arg. */
 const poly *poly_call(poly_pool *pp, const char *fn, const poly *const *args, int n_arg);
-/* `p ?? q`, where p is the symbol of an optional value. */
+/* `p ?? q`, where p is the symbol of an optional value; p if both are the same or p is a number. */
 const poly *poly_coalesce(poly_pool *pp, const poly *p, const poly *q);
 /* x, knowing that the optional p is present (or absent): every `p ?? q` in it becomes p (or q), also
  * inside other atoms. */

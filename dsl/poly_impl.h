@@ -14,13 +14,13 @@
 #include "dsl/poly.h"
 
 enum {
-    POLY_FACTORS_MAX = 64,    /* distinct atoms in one term */
-    POLY_EXP_MAX = 255,       /* of an atom in one term */
-    POLY_DEPTH_MAX = 64,      /* atoms inside atoms, so that recursion stays shallow */
-    POLY_SIZE_MAX = 16384,    /* symbols in one poly when written out in full */
-    POLY_WORK_MAX = 512,      /* terms while an operation is under way */
-    POLY_STEPS_MAX = 1 << 22, /* terms touched by one operation */
-    POLY_POOL_BYTES_MAX = 1 << 28
+    POLY_FACTORS_MAX = 64,        /* distinct atoms in one term */
+    POLY_EXP_MAX = 255,           /* of an atom in one term */
+    POLY_DEPTH_MAX = 64,          /* atoms inside atoms, so that recursion stays shallow */
+    POLY_SIZE_MAX = 16384,        /* symbols in one poly when written out in full */
+    POLY_WORK_MAX = 512,          /* terms while an operation is under way */
+    POLY_STEPS_MAX = 1 << 22,     /* terms touched by one operation */
+    POLY_POOL_BYTES_MAX = 1 << 26 /* a model file takes well under one MiB */
 };
 
 typedef enum { NODE_ATOM, NODE_MONO, NODE_POLY } poly_node_kind;
