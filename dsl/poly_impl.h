@@ -100,8 +100,14 @@ struct poly_pool {
     poly_work scratch; /* the sum of a rewrite; on the stack it would be there once per level */
 };
 
+/* Returns NULL; inline, so that compilers see it and know that nothing was handed out. */
+static inline void *poly_fail(poly_pool *pp, poly_reason why)
+{
+    pp->reason = why;
+    return NULL;
+}
+
 /* poly_pool.c */
-void *poly_fail(poly_pool *pp, poly_reason why); /* returns NULL */
 bool poly_spend(poly_pool *pp, int64_t steps);
 
 bool ratio_make(int64_t num, int64_t den, poly_ratio *out_r); /* den not 0 */

@@ -6,12 +6,6 @@
 
 enum { BUCKETS_FIRST = 256 };
 
-void *poly_fail(poly_pool *pp, poly_reason why)
-{
-    pp->reason = why;
-    return NULL;
-}
-
 bool poly_spend(poly_pool *pp, int64_t steps)
 {
     pp->steps_left -= steps;
