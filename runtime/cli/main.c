@@ -7,6 +7,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/term.h"
+#include "runtime/base/utf8.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/interrupt.h"
 
@@ -38,10 +39,14 @@ static weft_status log_open(cli *c, int argc, char **argv)
     struct tm tm;
     if (gmtime_r(&now, &tm))
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    fprintf(c->log, "# %s", when);
-    for (int i = 0; i < argc; i++)
-        fprintf(c->log, " %s", i ? argv[i] : "weft");
-    fputc('\n', c->log);
+    strbuf line = {0};
+    strbuf_add(&line, "# %s weft", when);
+    for (int i = 1; i < argc; i++) {
+        strbuf_putc(&line, ' ');
+        utf8_put_safe(&line, str_of(argv[i]));
+    }
+    fprintf(c->log, "%s\n", line.p);
+    strbuf_free(&line);
     return WEFT_OK;
 }
 

@@ -11,7 +11,7 @@ typedef struct {
 
 /* clang-format off */
 static const flag graph_flags[] = {
-    FLAG_ROW_CHOICE(graph_options, stage,  "stage",  NULL, "ast",       "ast",  "which stage to show: ast is the syntax tree"),
+    FLAG_ROW_CHOICE(graph_options, stage,  "stage",  NULL, "ast",       "ast",  "the stage; ast is the syntax tree"),
     FLAG_ROW_CHOICE(graph_options, format, "format", NULL, "text|json", "text", "how to show it; --json is --format json"),
     FLAG_ROW_END   (graph_options),
 };
