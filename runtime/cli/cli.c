@@ -4,7 +4,7 @@
 
 const verb verbs[] = {
 #define VERB(name, operands, least, most, summary)                                                 \
-    {#name, operands, least, most, summary, &name##_page, verb_##name},
+    {#name, operands, least, most, summary, &name##_verb_page, verb_##name},
 #include "runtime/cli/verbs.def"
 #undef VERB
 };

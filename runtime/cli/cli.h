@@ -69,7 +69,7 @@ static inline int cli_exit_of(weft_status st)
 #define ANY INT32_MAX
 #define VERB(name, operands, least, most, summary)                                                 \
     int verb_##name(cli *c);                                                                       \
-    extern const verb_page name##_page;
+    extern const verb_page name##_verb_page;
 #include "runtime/cli/verbs.def"
 #undef VERB
 

@@ -18,7 +18,7 @@ static const char *const examples[] = {
 };
 /* clang-format on */
 
-const verb_page check_page = {
+const verb_page check_verb_page = {
     check_flags,
     "Checks names, types and shapes without any model: parameters stay symbols, so a file that "
     "passes is right for every size. All errors of a file are told, up to 50. `-` reads standard "

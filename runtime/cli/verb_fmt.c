@@ -24,7 +24,7 @@ static const char *const examples[] = {
 };
 /* clang-format on */
 
-const verb_page fmt_page = {
+const verb_page fmt_verb_page = {
     fmt_flags,
     "Comments and meaning stay; spaces, line breaks and columns do not. A file with syntax errors "
     "is "

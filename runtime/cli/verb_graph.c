@@ -23,7 +23,7 @@ static const char *const examples[] = {
 };
 /* clang-format on */
 
-const verb_page graph_page = {
+const verb_page graph_verb_page = {
     graph_flags,
     "The syntax tree is shown as parsed, before names and shapes are checked; a file with syntax "
     "errors has none.",

@@ -20,7 +20,7 @@ static const char *const examples[] = {
     NULL,
 };
 
-const verb_page help_page = {help_flags, NULL, examples};
+const verb_page help_verb_page = {help_flags, NULL, examples};
 
 static void put_rows(strbuf *out, const char *left, const char *right, size_t width)
 {

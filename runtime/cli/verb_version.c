@@ -16,7 +16,7 @@ static const char *const examples[] = {
     "weft version", "one fact per line", "weft version --json", "the same for programs", NULL,
 };
 
-const verb_page version_page = {version_flags, NULL, examples};
+const verb_page version_verb_page = {version_flags, NULL, examples};
 
 #if defined(__clang__)
 #define COMPILER "Clang " __clang_version__

@@ -1,0 +1,178 @@
+/* verb_ops.c - `weft ops`: the operators, from the table the checker itself reads. */
+#include "dsl/ops.h"
+#include "runtime/base/json_write.h"
+#include "runtime/cli/cli.h"
+
+enum { NAME_WIDTH = 14 };
+
+typedef struct {
+    bool markdown;
+} ops_options;
+
+/* clang-format off */
+static const flag ops_flags[] = {
+    FLAG_ROW_BOOL(ops_options, markdown, "markdown", NULL, "print the whole reference page"),
+    FLAG_ROW_END (ops_options),
+};
+
+static const char *const examples[] = {
+    "weft ops",             "a line for each",
+    "weft ops attend rope", "all about these two",
+    "weft ops --markdown",  "the reference page, as dsl/OPS.md has it",
+    NULL,
+};
+/* clang-format on */
+
+const verb_page ops_verb_page = {
+    ops_flags,
+    "Knows the operators, what the library adds to them, and the kinds, transforms and built-in "
+    "functions of the language.",
+    examples,
+};
+
+static void print_list(strbuf *out)
+{
+    int lib_n;
+    const lib_row *libs = lib_rows(&lib_n);
+    for (int i = 0; i < OP_COUNT; i++) {
+        const op_row *op = op_row_of((op_code)i);
+        strbuf_add(out, "%-*s %s\n", NAME_WIDTH, op->name, op->meaning);
+    }
+    for (int i = 0; i < lib_n; i++)
+        strbuf_add(out, "%-*s %s (std.%s)\n", NAME_WIDTH, libs[i].name, libs[i].meaning,
+                   libs[i].file);
+}
+
+static void json_text(json_writer *w, const char *key, const char *text)
+{
+    json_key(w, key);
+    if (text)
+        json_str(w, str_of(text));
+    else
+        json_null(w);
+}
+
+static void json_attr(json_writer *w, const attr_row *attr)
+{
+    static const char *const types[] = {
+        [ATTR_INT] = "int",       [ATTR_FLOAT] = "float", [ATTR_BOOL] = "bool",
+        [ATTR_VECTOR] = "vector", [ATTR_WORD] = "word",
+    };
+    json_open(w, '{');
+    json_text(w, "name", attr->name);
+    json_text(w, "type", types[attr->type]);
+    json_text(w, "default", attr->otherwise);
+    json_text(w, "words", attr->type == ATTR_WORD ? attr->words : NULL);
+    json_text(w, "meaning", attr->meaning);
+    json_close(w, '}');
+}
+
+static void json_op(json_writer *w, const op_row *op)
+{
+    json_open(w, '{');
+    json_text(w, "name", op->name);
+    json_key(w, "tier");
+    json_int(w, op->tier);
+    json_text(w, "operands", op->operands);
+    json_text(w, "result", op->result);
+    json_text(w, "meaning", op->meaning);
+    json_key(w, "attributes");
+    json_open(w, '[');
+    int n;
+    const attr_row *attrs = op_attrs(op->code, &n);
+    for (int i = 0; i < n; i++)
+        json_attr(w, &attrs[i]);
+    json_close(w, ']');
+    json_close(w, '}');
+}
+
+static void json_lib(json_writer *w, const lib_row *lib)
+{
+    json_open(w, '{');
+    json_text(w, "name", lib->name);
+    json_key(w, "tier");
+    json_int(w, lib->tier);
+    json_text(w, "file", lib->file);
+    json_text(w, "operands", lib->operands);
+    json_text(w, "meaning", lib->meaning);
+    json_close(w, '}');
+}
+
+static bool asked_for(const cli *c, const char *name)
+{
+    for (int i = 0; i < c->operand_n; i++)
+        if (strcmp(c->operand[i], name) == 0)
+            return true;
+    return c->operand_n == 0;
+}
+
+static void print_json(const cli *c, strbuf *out)
+{
+    json_writer w = {.out = out};
+    json_open(&w, '{');
+    json_key(&w, "ops");
+    json_open(&w, '[');
+    for (int i = 0; i < OP_COUNT; i++)
+        if (asked_for(c, op_row_of((op_code)i)->name))
+            json_op(&w, op_row_of((op_code)i));
+    json_close(&w, ']');
+    json_key(&w, "library");
+    json_open(&w, '[');
+    int n;
+    const lib_row *libs = lib_rows(&n);
+    for (int i = 0; i < n; i++)
+        if (asked_for(c, libs[i].name))
+            json_lib(&w, &libs[i]);
+    json_close(&w, ']');
+    json_close(&w, '}');
+    strbuf_putc(out, '\n');
+}
+
+static weft_status fail_unknown(cli *c, const char *name)
+{
+    weft_status st = weft_fail(c->dg, W0203, WEFT_NOWHERE, "ops: no op is called '%s'", name);
+    str_guess guess = {0};
+    for (int i = 0; i < OP_COUNT; i++)
+        str_guess_try(&guess, str_of(name), str_of(op_row_of((op_code)i)->name));
+    int n;
+    const lib_row *libs = lib_rows(&n);
+    for (int i = 0; i < n; i++)
+        str_guess_try(&guess, str_of(name), str_of(libs[i].name));
+    if (guess.name.n)
+        weft_note(c->dg, "did you mean '" STR_FMT "'?", STR_ARG(guess.name));
+    return st;
+}
+
+/* What is said about each name asked for; the first unknown one stops it. */
+static weft_status describe_all(cli *c, strbuf *out)
+{
+    for (int i = 0; i < c->operand_n; i++) {
+        if (i)
+            strbuf_putc(out, '\n');
+        if (!ops_describe(str_of(c->operand[i]), out))
+            return fail_unknown(c, c->operand[i]);
+    }
+    return WEFT_OK;
+}
+
+int verb_ops(cli *c)
+{
+    const ops_options *o = c->options;
+    if (o->markdown && (c->operand_n || c->common.json))
+        return cli_exit_of(weft_fail(c->dg, W1904, WEFT_NOWHERE,
+                                     "ops: --markdown is the whole page, without names or --json"));
+    strbuf out = {0};
+    weft_status st = describe_all(c, &out);
+    if (st == WEFT_OK && c->common.json) {
+        strbuf_reset(&out);
+        print_json(c, &out);
+    } else if (o->markdown) {
+        ops_page(&out);
+    } else if (c->operand_n == 0) {
+        print_list(&out);
+    }
+    if (st == WEFT_OK)
+        cli_print(c, strbuf_view(&out));
+    strbuf_free(&out);
+    return cli_exit_of(st);
+}
