@@ -89,7 +89,7 @@ static void put_figures(strbuf *out, const progress *p, uint64_t done, double se
     put_amount(out, rate, p->unit);
     strbuf_put(out, STR("/s"));
     double left = rate > 0 ? (double)(p->total - done) / rate : 0;
-    if (p->total && done && left < 100 * 3600.0) {
+    if (done && done < p->total && left < 100 * 3600.0) {
         strbuf_put(out, STR("  "));
         put_time(out, left);
         strbuf_put(out, STR(" left"));
