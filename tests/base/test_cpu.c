@@ -1,9 +1,8 @@
 /* test_cpu.c - the feature table, and what is found on the machine the test runs on. */
 #include "runtime/base/cpu.h"
+#include "tests/base/suite.h"
 
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 START_TEST(names_are_unique_and_found)
 {
@@ -95,19 +94,5 @@ START_TEST(name_is_one_line)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cpu");
-    TCase *tc = tcase_create("cpu");
-    suite_add_tcase(s, tc);
-    tcase_add_test(tc, names_are_unique_and_found);
-    tcase_add_test(tc, features_belong_to_this_architecture);
-    tcase_add_test(tc, features_are_consistent);
-    tcase_add_test(tc, features_agree_with_linux);
-    tcase_add_test(tc, name_is_one_line);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed != 0;
-}
+SUITE_MAIN("cpu", names_are_unique_and_found, features_belong_to_this_architecture,
+           features_are_consistent, features_agree_with_linux, name_is_one_line)
