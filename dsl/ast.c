@@ -139,7 +139,8 @@ bool ast_equal(const ast *a, const ast *b)
 {
     if (!a || !b)
         return a == b;
-    if (a->kind != b->kind || a->flag != b->flag || a->n_kid != b->n_kid || !str_eq(a->name, b->name))
+    if (a->kind != b->kind || a->flag != b->flag || a->n_kid != b->n_kid ||
+        !str_eq(a->name, b->name))
         return false;
     for (uint32_t i = 0; i < a->n_kid; i++)
         if (!ast_equal(a->kid[i], b->kid[i]))

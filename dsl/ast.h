@@ -30,7 +30,15 @@ enum { PARAM_INDEX, PARAM_TYPE, PARAM_BINDINGS, PARAM_DEFAULT };
 enum { INDEX_LIMIT };
 enum { TRANSFORM_ARGUMENTS };
 enum { MAP_VALUE };
-enum { WEIGHT_KIND, WEIGHT_INDEX, WEIGHT_SHAPE, WEIGHT_MODIFIERS, WEIGHT_BINDINGS, WEIGHT_WHEN, WEIGHT_FALLBACK };
+enum {
+    WEIGHT_KIND,
+    WEIGHT_INDEX,
+    WEIGHT_SHAPE,
+    WEIGHT_MODIFIERS,
+    WEIGHT_BINDINGS,
+    WEIGHT_WHEN,
+    WEIGHT_FALLBACK
+};
 enum { ARROW_IN, ARROW_OUT };
 enum { MODIFIER_ARGUMENTS };
 enum { GROUP_INDEX, GROUP_PREFIXES, GROUP_BODY };
@@ -53,12 +61,12 @@ enum { ARG_VALUE };
 typedef struct ast ast;
 struct ast {
     ast_kind kind;
-    uint16_t height;    /* 1 for a leaf; bounded by AST_HEIGHT_MAX */
-    bool flag;          /* `?` after a type, weight or modifier; the value of a bool */
+    uint16_t height; /* 1 for a leaf; bounded by AST_HEIGHT_MAX */
+    bool flag;       /* `?` after a type, weight or modifier; the value of a bool */
     uint32_t n_kid, cap_kid;
-    weft_loc loc;       /* everything the node covers */
-    weft_loc name_loc;  /* the token behind `name` */
-    str name;           /* what is declared or named; the spelling of a number or operator; a
+    weft_loc loc;      /* everything the node covers */
+    weft_loc name_loc; /* the token behind `name` */
+    str name;          /* what is declared or named; the spelling of a number or operator; a
                            string's inside as written, escapes and all */
     union {
         int64_t integer; /* AST_INT */

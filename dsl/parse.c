@@ -14,17 +14,18 @@ static bool is_one_of(const char *name, const char *const *set)
     return false;
 }
 
-static const char *const begins_expr[] = {"a number", "a decimal number", "a string", "true", "false",
-                                          "none",     "'-'",              "'!'",      "'('",  "'['",
-                                          NULL};
-static const char *const follows_expr[] = {"??",  "||",  "&&",  "==",  "!=",  "<=",  ">=",  "'<'",
-                                           "'>'", "'+'", "'-'", "'*'", "'/'", "'%'", "'^'", "'?'",
-                                           "'('", "'['", "'.'", NULL};
+static const char *const begins_expr[] = {
+    "a number", "a decimal number", "a string", "true", "false", "none", "'-'", "'!'", "'('", "'['",
+    NULL};
+static const char *const follows_expr[] = {
+    "??",  "||",  "&&",  "==",  "!=",  "<=",  ">=",  "'<'", "'>'", "'+'",
+    "'-'", "'*'", "'/'", "'%'", "'^'", "'?'", "'('", "'['", "'.'", NULL};
 
 /* Token names as a user reads them: words stay words, signs go in back quotes. */
 static void put_name(strbuf *out, const char *name)
 {
-    if (strncmp(name, "a ", 2) == 0 || strncmp(name, "an ", 3) == 0 || strncmp(name, "end ", 4) == 0)
+    if (strncmp(name, "a ", 2) == 0 || strncmp(name, "an ", 3) == 0 ||
+        strncmp(name, "end ", 4) == 0)
         strbuf_add(out, "%s", name);
     else if (name[0] == '\'')
         strbuf_add(out, "`%c`", name[1]);
@@ -42,8 +43,9 @@ static void put_expected(strbuf *out, int n, const char *const *expected)
     const char *say[8];
     int n_say = 0;
     for (int i = 0; i < n; i++) {
-        bool folded = (expr && (is_one_of(expected[i], begins_expr) || strcmp(expected[i], "a name") == 0)) ||
-                      (op && is_one_of(expected[i], follows_expr));
+        bool folded =
+            (expr && (is_one_of(expected[i], begins_expr) || strcmp(expected[i], "a name") == 0)) ||
+            (op && is_one_of(expected[i], follows_expr));
         if (!folded && n_say < 6)
             say[n_say++] = expected[i];
         else if (!folded)
@@ -60,7 +62,7 @@ static void put_expected(strbuf *out, int n, const char *const *expected)
 }
 
 void parse_report(parse_state *ps, const char *found, parse_range at, int n_expected,
-                 const char *const *expected)
+                  const char *const *expected)
 {
     weft_loc place, open;
     if (ps->stopped)
@@ -76,8 +78,9 @@ void parse_report(parse_state *ps, const char *found, parse_range at, int n_expe
     bool unclosed = ps->prev.first && ps->n_round > 0 && ps->n_bracket > 0;
     if (unclosed) {
         parse_range line_end = {ps->before, ps->before};
-        weft_fail(ps->dg, W0101, parse_loc(ps, line_end), "%s%sa bracket is still open at the end of this line",
-                  text.n ? text.p : "", text.n ? "; " : "");
+        weft_fail(ps->dg, W0101, parse_loc(ps, line_end),
+                  "%s%sa bracket is still open at the end of this line", text.n ? text.p : "",
+                  text.n ? "; " : "");
         weft_note_at(ps->dg, parse_loc(ps, ps->open[ps->n_bracket - 1]), "opened here");
     } else {
         strbuf_add(&text, text.n ? ", found " : "unexpected ");
@@ -99,7 +102,8 @@ static weft_status check_encoding(weft_diag *dg, const source *src)
         uint32_t point;
         size_t n = utf8_decode((str){src->text.p + i, src->text.n - i}, &point);
         if (n == 0 || point == 0)
-            return weft_fail(dg, W0001, (weft_loc){src, (uint32_t)i, (uint32_t)i + 1}, "byte 0x%02x: the file is not UTF-8 text",
+            return weft_fail(dg, W0001, (weft_loc){src, (uint32_t)i, (uint32_t)i + 1},
+                             "byte 0x%02x: the file is not UTF-8 text",
                              (unsigned)(unsigned char)src->text.p[i]);
         i += n;
     }
@@ -109,8 +113,9 @@ static weft_status check_encoding(weft_diag *dg, const source *src)
 weft_status dsl_parse(weft_diag *dg, arena *a, const source *src, ast **out_file)
 {
     if (src->text.n > DSL_SOURCE_MAX)
-        return weft_fail(dg, W1101, (weft_loc){src, 0, 0}, "a model file may have %d bytes, this one has %zu",
-                         DSL_SOURCE_MAX, src->text.n);
+        return weft_fail(dg, W1101, (weft_loc){src, 0, 0},
+                         "a model file may have %d bytes, this one has %zu", DSL_SOURCE_MAX,
+                         src->text.n);
     WEFT_TRY(check_encoding(dg, src));
     size_t errors = diag_errors(dg);
     parse_state *ps = ARENA_NEW(a, parse_state);
@@ -119,7 +124,8 @@ weft_status dsl_parse(weft_diag *dg, arena *a, const source *src, ast **out_file
     int failed = parse_parse(ps);
     lex_end(ps);
     if (!failed && ps->root->kid[FILE_VERSION]->integer != 1)
-        weft_fail(dg, W0102, ps->root->kid[FILE_VERSION]->loc, "language version " STR_FMT " is unknown",
+        weft_fail(dg, W0102, ps->root->kid[FILE_VERSION]->loc,
+                  "language version " STR_FMT " is unknown",
                   STR_ARG(ps->root->kid[FILE_VERSION]->name));
     if (failed || diag_errors(dg) > errors)
         return WEFT_ERR_SYNTAX;

@@ -12,7 +12,7 @@ typedef struct {
 typedef struct {
     int token;
     parse_range at;
-    bool first;   /* nothing but white space before it on its line */
+    bool first; /* nothing but white space before it on its line */
 } lex_token;
 
 /* One parse. The line-end rule (lex_lines.c) keeps its state here. */
@@ -26,9 +26,9 @@ typedef struct {
     lex_token prev, held; /* the token handed out last; one that waits behind an EOL */
     uint32_t before;      /* where the token before prev ended */
     bool holding;
-    uint32_t scanned;     /* how far the scanner has read */
-    int n_round;          /* open ( and [ */
-    int n_bracket;        /* open brackets of any kind */
+    uint32_t scanned; /* how far the scanner has read */
+    int n_round;      /* open ( and [ */
+    int n_bracket;    /* open brackets of any kind */
     parse_range open[AST_BRACKETS_MAX];
 } parse_state;
 
@@ -45,13 +45,13 @@ ast *ast_make(parse_state *ps, ast_kind kind, parse_range at, int n_kid, ...);
 ast *ast_named(parse_state *ps, ast_kind kind, parse_range at, parse_range name, int n_kid, ...);
 ast *ast_list(parse_state *ps, parse_range at, ast *first); /* first may be NULL: an empty list */
 ast *ast_add(parse_state *ps, ast *list, ast *item);        /* NULL items are passed over */
-ast *ast_as(ast *list, ast_kind kind, parse_range at);      /* the list becomes a node of that kind */
+ast *ast_as(ast *list, ast_kind kind, parse_range at); /* the list becomes a node of that kind */
 ast *ast_number(parse_state *ps, ast_kind kind, parse_range at);
 ast *ast_path(parse_state *ps, parse_range at, const ast *head, parse_range last); /* head.last */
 
 /* Say what is wrong at the newest token; expected holds the names of what would have been right. */
 void parse_report(parse_state *ps, const char *found, parse_range at, int n_expected,
-                 const char *const *expected);
+                  const char *const *expected);
 /* If a `{` is never closed: the place where its `}` should stand, by indentation, and the `{`. */
 bool brace_find_missing(const parse_state *ps, weft_loc *out_at, weft_loc *out_open);
 

@@ -1,0 +1,161 @@
+/* module.c - imports: where a file is found, and what it brings.
+ *
+ * `import std.rope` looks for std/rope.weft next to the importing file, in the folders of WEFT_PATH,
+ * in the installed library, and last in the copy compiled into the program. std.prelude comes to
+ * every file unasked. */
+#include "dsl/builtin_library.h"
+#include "dsl/sema.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+typedef struct module {
+    const char *name; /* its path, or "<std>/rope.weft" for the compiled-in copy */
+    scope *names;     /* NULL while it is being read: an import of it is a cycle */
+    struct module *next;
+} module;
+
+struct modules {
+    module *first;
+    int n;
+};
+
+struct modules *modules_create(arena *a)
+{
+    return ARENA_NEW(a, struct modules);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+/* The folders to search, in order; the first is the importing file's own. */
+static const char *find_file(sema *s, const source *from, const char *tail)
+{
+    const char *slash = strrchr(from->name, '/');
+    bool compiled_in = from->name[0] == '<' && strcmp(from->name, "<stdin>") != 0;
+    str dir = slash ? (str){from->name, (size_t)(slash - from->name) + 1} : (str){"", 0};
+    const char *path = arena_printf(s->a, STR_FMT "%s", STR_ARG(dir), tail).p;
+    if (!compiled_in && is_file(path))
+        return path;
+    const char *env = getenv("WEFT_PATH");
+    for (const char *p = env; p && *p;) {
+        size_t n = strcspn(p, ":");
+        path = arena_printf(s->a, "%.*s/%s", (int)n, p, tail).p;
+        if (n > 0 && is_file(path))
+            return path;
+        p += n;
+        p += *p == ':';
+    }
+#ifdef WEFT_LIBRARY_DIR
+    path = arena_printf(s->a, "%s/%s", WEFT_LIBRARY_DIR, tail).p;
+    if (is_file(path))
+        return path;
+#endif
+    return NULL;
+}
+
+static source *open_module(sema *s, const char *path, const char *tail, weft_loc loc)
+{
+    source *src = NULL;
+    if (path)
+        return source_open(s->dg, s->a, path, DSL_SOURCE_MAX, &src) == WEFT_OK ? src : NULL;
+    for (size_t i = 0; i < builtin_file_n; i++)
+        if (strcmp(builtin_files[i].name, tail) == 0)
+            return source_from_text(s->a, arena_printf(s->a, "<weft>/%s", tail).p,
+                                    (str){builtin_files[i].text, builtin_files[i].size});
+    weft_fail(s->dg, W0803, loc, "there is no %s", tail);
+    weft_note(s->dg, "looked next to the file, in WEFT_PATH, in the installed library and in the "
+                     "one compiled in");
+    return NULL;
+}
+
+static void add_name(sema *s, scope *sc, str name, sym_class class, val v, weft_loc loc)
+{
+    sym *y = scope_find_here(sc, name);
+    if (y && (y->v.block != v.block || y->class != class)) {
+        weft_fail(s->dg, W0202, loc, "`" STR_FMT "` is already %s", STR_ARG(name),
+                  sym_class_name(y->class));
+        weft_note_at(s->dg, y->loc, "first declared here");
+    } else if (!y) {
+        scope_add(sc, name, class, v, loc);
+    }
+}
+
+/* Blocks and fragments of a file; those of its own, not what it imports. */
+static void export_names(sema *s, const scope *from, scope *to, weft_loc loc)
+{
+    for (uint32_t i = 0; i < from->n_bucket; i++)
+        for (const sym *y = from->bucket[i]; y; y = y->next)
+            if ((y->class == SYM_BLOCK || y->class == SYM_FRAGMENT) && y->v.home == from)
+                add_name(s, to, y->name, y->class, y->v, loc);
+}
+
+scope *module_scope(sema *s, const ast *file, const source *src)
+{
+    scope *names = scope_create(s->a, s->base);
+    bool prelude = str_ends(str_of(src->name), STR("std/prelude.weft"));
+    if (!prelude) {
+        scope *std = module_import(s, src, STR("std.prelude"), WEFT_NOWHERE);
+        if (std)
+            names->up = std;
+    }
+    for (uint32_t i = FILE_ITEMS; i < file->n_kid; i++) {
+        const ast *n = file->kid[i];
+        if (n->kind == AST_BLOCK || n->kind == AST_FRAGMENT)
+            add_name(s, names, n->name, n->kind == AST_BLOCK ? SYM_BLOCK : SYM_FRAGMENT,
+                     (val){.kind = VAL_BLOCK, .block = n, .home = names}, n->name_loc);
+    }
+    for (uint32_t i = FILE_ITEMS; i < file->n_kid; i++) {
+        const ast *n = file->kid[i];
+        if (n->kind != AST_IMPORT)
+            continue;
+        const ast *alias = n->kid[IMPORT_ALIAS];
+        scope *from = module_import(s, src, n->kid[IMPORT_PATH]->name, n->kid[IMPORT_PATH]->loc);
+        if (from && alias)
+            sema_declare(s, names, alias->name, SYM_MODULE, (val){.kind = VAL_SCOPE, .scope = from},
+                         alias->loc);
+        else if (from)
+            export_names(s, from, names, n->loc);
+    }
+    return names;
+}
+
+scope *module_import(sema *s, const source *from, str path, weft_loc loc)
+{
+    strbuf b = {0};
+    for (size_t i = 0; i < path.n; i++)
+        strbuf_putc(&b, path.p[i] == '.' ? '/' : path.p[i]);
+    strbuf_add(&b, ".weft");
+    const char *tail = arena_str(s->a, strbuf_view(&b)).p;
+    strbuf_free(&b);
+    const char *found = find_file(s, from, tail);
+    const char *name = found ? found : tail;
+    for (const module *m = s->modules->first; m; m = m->next) {
+        if (strcmp(m->name, name) != 0)
+            continue;
+        if (!m->names)
+            weft_fail(s->dg, W0803, loc, "%s imports itself, directly or through others", tail);
+        return m->names;
+    }
+    if (s->modules->n == DSL_IMPORTS_MAX) {
+        weft_fail(s->dg, W1103, loc, "more than %d files are imported", DSL_IMPORTS_MAX);
+        return NULL;
+    }
+    size_t errors = diag_errors(s->dg);
+    module *m = ARENA_NEW(s->a, module);
+    *m = (module){name, NULL, s->modules->first};
+    s->modules->first = m;
+    s->modules->n++;
+    ast *file;
+    source *src = open_module(s, found, tail, loc);
+    if (src && dsl_parse(s->dg, s->a, src, &file) == WEFT_OK)
+        m->names = module_scope(s, file, src);
+    if (diag_errors(s->dg) > errors && src && loc.src)
+        weft_note_at(s->dg, loc, "imported here");
+    if (!m->names)
+        m->names = scope_create(s->a, s->base);
+    return m->names;
+}

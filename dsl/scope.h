@@ -1,0 +1,48 @@
+/* scope.h - names and what they stand for; private to dsl/. */
+#ifndef WEFT_DSL_SCOPE_H
+#define WEFT_DSL_SCOPE_H
+
+#include "dsl/value.h"
+
+typedef enum {
+    SYM_BASE, /* T, R, S, pi, source, session */
+    SYM_MODULE,
+    SYM_FRAGMENT,
+    SYM_BLOCK,
+    SYM_PARAM,
+    SYM_LET,
+    SYM_WEIGHT,
+    SYM_GROUP,
+    SYM_CELL,
+    SYM_INCLUDE,
+    SYM_FORMAL,
+    SYM_INDEX,
+    SYM_VALUE,
+} sym_class;
+
+typedef struct sym {
+    str name;
+    sym_class class;
+    bool live; /* false: bound only inside an arm or loop that is over */
+    val v;
+    weft_loc loc;
+    uint32_t stamp; /* marks a walk over the trail that has met it */
+    struct sym *next;
+} sym;
+
+struct scope {
+    scope *up;
+    sym **bucket;
+    uint32_t n, n_bucket;
+    arena *a;
+};
+
+scope *scope_create(arena *a, scope *up);
+sym *scope_find_here(const scope *sc, str name); /* live or not */
+sym *scope_find(const scope *sc, str name);      /* live ones, here and above */
+sym *scope_add(scope *sc, str name, sym_class class, val v, weft_loc loc);
+/* Offer every live name, here and above, to a guess. */
+void scope_guess(const scope *sc, str_guess *best, str want);
+const char *sym_class_name(sym_class class);
+
+#endif

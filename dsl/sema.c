@@ -1,0 +1,187 @@
+/* sema.c - a whole file: its imports, blocks, fragments and models. */
+#include "dsl/sema.h"
+
+bool sema_step(sema *s, weft_loc at, int64_t cost)
+{
+    if (s->stopped)
+        return false;
+    s->n_step += cost;
+    if (s->n_step > DSL_EXPAND_MAX) {
+        weft_fail(s->dg, W1103, at, "blocks and fragments expand to more than %d expressions",
+                  DSL_EXPAND_MAX);
+        s->stopped = true;
+    } else if (s->depth > SEMA_DEPTH_MAX) {
+        weft_fail(s->dg, W1102, at, "calls and expressions nest too deeply");
+        s->stopped = true;
+    }
+    return !s->stopped;
+}
+
+static const poly *base_size(sema *s, const char *name)
+{
+    const poly *p = poly_symbol(s->pp, name, str_of(name));
+    scope_add(s->base, str_of(name), SYM_BASE, (val){.kind = VAL_INT, .known = true, .size = p},
+              WEFT_NOWHERE);
+    return p;
+}
+
+static void sema_init(sema *s, weft_diag *dg, arena *a)
+{
+    *s = (sema){.dg = dg, .a = a};
+    s->pp = poly_pool_create(a);
+    s->cp = cond_pool_create(a, s->pp);
+    s->base = s->names = scope_create(a, NULL);
+    s->guard = cond_bool(s->cp, true);
+    s->modules = modules_create(a);
+    s->T = base_size(s, "T");
+    s->R = base_size(s, "R");
+    s->S = base_size(s, "S");
+    val pi = {.kind = VAL_FLOAT, .known = true, .number = 3.14159265358979323846};
+    scope_add(s->base, STR("pi"), SYM_BASE, pi, WEFT_NOWHERE);
+    scope_add(s->base, STR("source"), SYM_BASE, (val){.kind = VAL_STR, .who = s}, WEFT_NOWHERE);
+    scope *session = scope_create(a, NULL);
+    const char *const knows[] = {"context", "rollback"};
+    for (size_t i = 0; i < sizeof knows / sizeof *knows; i++) {
+        const poly *p = poly_symbol(s->pp, knows[i], arena_printf(a, "session.%s", knows[i]));
+        scope_add(session, str_of(knows[i]), SYM_BASE,
+                  (val){.kind = VAL_INT, .known = true, .size = p}, WEFT_NOWHERE);
+    }
+    scope_add(s->base, STR("session"), SYM_BASE, (val){.kind = VAL_SCOPE, .scope = session},
+              WEFT_NOWHERE);
+}
+
+static void sema_deinit(sema *s)
+{
+    VEC_FREE(&s->known);
+    VEC_FREE(&s->trail);
+    VEC_FREE(&s->weights);
+    VEC_FREE(&s->cells);
+}
+
+/* The formats a model reads: those its match lines name, or else those its lines are bound to. */
+static bool mentions(const ast *n, ast_kind kind, str origin_name)
+{
+    if (!n)
+        return false;
+    if (n->kind == kind && str_eq(n->name, origin_name))
+        return true;
+    for (uint32_t i = 0; i < n->n_kid; i++)
+        if (mentions(n->kid[i], kind, origin_name))
+            return true;
+    return false;
+}
+
+static void find_origins(sema *s, const ast *model)
+{
+    static const char *const name[ORIGIN_COUNT] = {"gguf", "hf"};
+    bool any = false;
+    for (int o = 0; o < ORIGIN_COUNT; o++)
+        any |= s->has_origin[o] = mentions(model, AST_MATCH, str_of(name[o]));
+    for (int o = 0; o < ORIGIN_COUNT && !any; o++)
+        s->has_origin[o] = mentions(model, AST_BINDING, str_of(name[o]));
+}
+
+/* What was declared and never served: the mistake is more often in the graph than in the table. */
+static void check_unused(sema *s, const ast *model, size_t errors)
+{
+    for (size_t i = 0; i < s->cells.n; i++) {
+        const cell *cl = s->cells.at[i];
+        if (cl->read && !cl->written)
+            weft_fail(s->dg, W0603, cl->read_at,
+                      STR_FMT " is read here, but nothing is ever appended to it",
+                      STR_ARG(cl->name));
+    }
+    if (diag_errors(s->dg) > errors)
+        return; /* an error may well be the reason */
+    for (size_t i = 0; i < s->weights.n; i++) {
+        const weight *w = s->weights.at[i];
+        if (!*w->used && !w->optional && !w->in_fragment)
+            weft_fail(s->dg, W0211, w->decl->name_loc, "the weight " STR_FMT " is never used",
+                      STR_ARG(w->name));
+    }
+    for (size_t i = 0; i < s->cells.n; i++)
+        if (!s->cells.at[i]->read)
+            weft_fail(s->dg, W0211, s->cells.at[i]->decl->name_loc,
+                      "the cell " STR_FMT " is never read", STR_ARG(s->cells.at[i]->name));
+    (void)model;
+}
+
+void sema_model(sema *s, const ast *model, scope *file)
+{
+    const ast *body = model->kid[MODEL_BODY];
+    size_t errors = diag_errors(s->dg);
+    scope *names = scope_create(s->a, file), *entries = scope_create(s->a, NULL);
+    s->names = names;
+    s->weights.n = s->cells.n = 0;
+    find_origins(s, model);
+    sema_sections(s, body, false);
+    int n_entry = 0;
+    for (uint32_t i = 0; i < body->n_kid && !s->stopped; i++) {
+        const ast *n = body->kid[i];
+        s->names = names;
+        if (n->kind == AST_ENTRY) {
+            n_entry++;
+            sema_declare(s, entries, n->name, SYM_VALUE, val_unknown(), n->name_loc);
+            sema_entry(s, n);
+        }
+    }
+    for (uint32_t i = 0; i < body->n_kid && !s->stopped; i++)
+        if (body->kid[i]->kind == AST_BLOCK)
+            sema_block_alone(s, body->kid[i], names);
+    if (n_entry == 0)
+        weft_fail(s->dg, W0210, model->name_loc, "the model " STR_FMT " has no entry",
+                  STR_ARG(model->name));
+    if (!s->stopped)
+        check_unused(s, model, errors);
+    s->has_origin[ORIGIN_GGUF] = s->has_origin[ORIGIN_HF] = false;
+}
+
+/* A fragment on its own: its formals are symbols of their type. */
+static void check_fragment(sema *s, const ast *n, scope *file)
+{
+    const ast *formals = n->kid[FRAGMENT_FORMALS];
+    s->names = scope_create(s->a, file);
+    for (uint32_t i = 0; i < formals->n_kid; i++) {
+        const ast *formal = formals->kid[i], *type = formal->kid[FORMAL_TYPE];
+        val v = type ? sema_typed(s, type, formal, formal->name) : val_unknown();
+        if (formal->kid[FORMAL_DEFAULT])
+            sema_eval(s, formal->kid[FORMAL_DEFAULT]);
+        sema_declare(s, s->names, formal->name, SYM_FORMAL, v, formal->name_loc);
+    }
+    s->in_fragment = true;
+    scope *names = s->names;
+    sema_sections(s, n->kid[FRAGMENT_BODY], true);
+    for (uint32_t i = 0; i < n->kid[FRAGMENT_BODY]->n_kid && !s->stopped; i++)
+        if (n->kid[FRAGMENT_BODY]->kid[i]->kind == AST_BLOCK)
+            sema_block_alone(s, n->kid[FRAGMENT_BODY]->kid[i], names);
+    s->in_fragment = false;
+}
+
+weft_status dsl_check(weft_diag *dg, const source *src)
+{
+    arena *a = arena_create();
+    size_t errors = diag_errors(dg);
+    ast *file;
+    sema s;
+    weft_status st = dsl_parse(dg, a, src, &file);
+    if (st == WEFT_OK) {
+        sema_init(&s, dg, a);
+        scope *names = module_scope(&s, file, src);
+        scope *models = scope_create(a, NULL);
+        for (uint32_t i = FILE_ITEMS; i < file->n_kid && !s.stopped; i++) {
+            const ast *n = file->kid[i];
+            s.names = names;
+            if (n->kind == AST_MODEL) {
+                sema_declare(&s, models, n->name, SYM_VALUE, val_unknown(), n->name_loc);
+                sema_model(&s, n, names);
+            } else if (n->kind == AST_FRAGMENT) {
+                check_fragment(&s, n, names);
+            } else if (n->kind == AST_BLOCK) {
+                sema_block_alone(&s, n, names);
+            }
+        }
+        sema_deinit(&s);
+    }
+    arena_destroy(a);
+    return st != WEFT_OK ? st : diag_errors(dg) > errors ? WEFT_ERR_NAME : WEFT_OK;
+}

@@ -1,0 +1,156 @@
+/* sema.h - the checker's state and the calls between its files; private to dsl/.
+ *
+ *   sema.c          a file: imports, blocks, fragments, models
+ *   sema_decl.c     params, let, require, include, state
+ *   sema_weight.c   weights, groups, transforms
+ *   sema_stmt.c     entries and blocks: statements, loops, branches
+ *   sema_expr.c     expressions
+ *   sema_const.c    arithmetic and built-ins on constants
+ *   sema_call.c     calls of ops, weights and blocks; attributes
+ *   shape.c         the shape rule of every op */
+#ifndef WEFT_DSL_SEMA_H
+#define WEFT_DSL_SEMA_H
+
+#include "dsl/dsl.h"
+#include "dsl/scope.h"
+#include "runtime/base/vec.h"
+
+typedef struct {
+    const cond *truth;
+    bool holds;
+} assumption;
+
+enum { FRAME_LAYERS_MAX = 8 };
+
+/* One entry or block being evaluated. */
+typedef struct frame {
+    struct frame *caller;
+    const ast *body;             /* the block or entry */
+    scope *names;                /* its values; up leads to what it sees */
+    val layer[FRAME_LAYERS_MAX]; /* groups opened by repeat, innermost last */
+    int n_layer;
+} frame;
+
+typedef struct {
+    sym *at;
+    sym was;
+} trail_step;
+
+typedef struct sema {
+    weft_diag *dg;
+    arena *a;
+    poly_pool *pp;
+    cond_pool *cp;
+    scope *base; /* T, R, S, pi, source, session */
+    const poly *T, *R, *S, *context;
+    scope *names; /* where declarations go and names are looked up, outside entries */
+    frame *top;   /* NULL outside entries and blocks */
+    bool has_origin[ORIGIN_COUNT]; /* formats the model matches */
+    bool in_fragment;
+    const group *in_group;
+    const cond *guard; /* of the weight lines being declared */
+    const val *it;     /* inside `=>`: what was found */
+    int64_t n_step;    /* expressions evaluated, against DSL_EXPAND_MAX */
+    int depth, n_call;
+    bool stopped; /* a limit was passed and told */
+    VEC(assumption) known;
+    VEC(trail_step) trail;
+    VEC(weight *) weights; /* of the model at hand */
+    VEC(cell *) cells;
+    uint32_t stamp;
+    scope *outputs; /* of the entry at hand */
+    int n_output;
+    struct modules *modules;
+} sema;
+
+enum { SEMA_RESULTS_MAX = 64, SEMA_DEPTH_MAX = 2000 };
+
+typedef struct {
+    val v[SEMA_RESULTS_MAX];
+    int n;
+} results;
+
+/* sema.c */
+void sema_model(sema *s, const ast *model, scope *file);
+bool sema_step(sema *s, weft_loc at, int64_t cost); /* false once a limit is passed */
+
+/* sema_decl.c */
+void sema_sections(sema *s, const ast *body, bool fragment);
+void sema_let(sema *s, const ast *n);
+void sema_require(sema *s, const ast *n);
+/* A new name; W0202 if a let, parameter, weight, cell or other declaration has it already. */
+sym *sema_declare(sema *s, scope *sc, str name, sym_class class, val v, weft_loc loc);
+/* A value of the declared type, as far as the type goes. who names it for tests and symbols. */
+val sema_typed(sema *s, const ast *type, const void *who, str name);
+bool sema_fits(sema *s, const ast *type, val *v); /* also turns an int into a float */
+val sema_series_at(sema *s, const series *ser, const poly *index, weft_loc loc);
+
+/* sema_weight.c */
+void sema_weights(sema *s, const ast *list);
+tensor_type weight_stored(sema *s, const weight *w, const poly *index);
+tensor_type weight_bias(sema *s, const weight *w, const poly *index);
+const weight *weight_choose(sema *s, const weight *w, const poly *index, weft_loc loc);
+
+/* sema_stmt.c */
+void sema_stmts(sema *s, const ast *list);
+void sema_entry(sema *s, const ast *n);
+bool sema_inline(sema *s, val block, const ast *site, const ast *args, results *out);
+void sema_block_alone(sema *s, const ast *n, scope *home);
+
+/* sema_expr.c */
+val sema_eval(sema *s, const ast *e);
+const poly *sema_int(sema *s, const ast *e, const char *what);   /* NULL: unknown or told */
+const cond *sema_truth(sema *s, const ast *e, const char *what); /* never NULL */
+bool sema_word(sema *s, const ast *e, const char *words, str *out_word);
+void sema_string(sema *s, const ast *n, val *out); /* checks {names}; out may be NULL */
+sym *sema_lookup(sema *s, str name, val *out);     /* NULL if there is none */
+void sema_unknown(sema *s, const ast *name, weft_code code, const char *what);
+int sema_known(const sema *s, const cond *c);           /* 1, 0, or -1 */
+size_t sema_assume(sema *s, const cond *c, bool holds); /* returns the mark to forget to */
+void sema_forget(sema *s, size_t mark);
+val sema_join(sema *s, const cond *c, val a, val b, weft_loc loc);
+const poly *sema_narrowed(sema *s, const poly *p);
+const cond *val_is_none(sema *s, val v);
+const char *val_text(sema *s, val v); /* for messages */
+const char *poly_text(sema *s, const poly *p);
+const char *type_text(sema *s, const tensor_type *t);
+
+/* sema_const.c */
+val const_binary(sema *s, const ast *e, val a, val b);
+val const_unary(sema *s, const ast *e, val a);
+val const_call(sema *s, const ast *e, const builtin_row *row, const val *arg, int n);
+bool val_is_number(val v);
+/* sizes: the reason of a NULL poly as a diagnostic */
+val sema_size(sema *s, const ast *e, const poly *p);
+
+/* sema_call.c */
+typedef struct {
+    sema *s;
+    const op_row *op;
+    const ast *site;          /* the call, or the operator's expression */
+    const char *what;         /* the name to use in messages: the weight's, or the op's */
+    const weight *w;          /* the weight called, or NULL */
+    val arg[OP_OPERANDS_MAX]; /* VAL_NONE where an optional operand is absent */
+    const ast *at[OP_OPERANDS_MAX];
+    val attr[OP_ATTRS_MAX]; /* in the order of attrs.def; VAL_NONE where absent */
+    const ast *attr_at[OP_ATTRS_MAX];
+    results *out;
+} op_call;
+
+bool sema_call(sema *s, const ast *e, results *out);
+val sema_op2(sema *s, const ast *e, op_code op, val a, val b);
+val sema_op1(sema *s, const ast *e, op_code op, val a);
+bool val_as_tensor(sema *s, val *v); /* weights and constants too; false: not a tensor */
+const val *call_attr(const op_call *c, const char *name);
+
+/* shape.c */
+void shape_apply(op_call *c);
+bool dims_equal(sema *s, const poly *a, const poly *b);
+bool types_equal(sema *s, const tensor_type *a, const tensor_type *b);
+
+/* module.c */
+struct modules *modules_create(arena *a);
+scope *module_scope(sema *s, const ast *file, const source *src);          /* a file's own names */
+scope *module_import(sema *s, const source *from, str path, weft_loc loc); /* NULL: told */
+
+#endif

@@ -1,0 +1,394 @@
+/* sema_call.c - calls: which op, weight or block is meant, its operands and attributes. */
+#include "dsl/sema.h"
+
+/* ---- operands ---- */
+
+bool val_as_tensor(sema *s, val *v)
+{
+    tensor_type *t;
+    switch (v->kind) {
+    case VAL_TENSOR:
+        return true;
+    case VAL_WEIGHT: {
+        const weight *w = weight_choose(s, v->weight, v->index, WEFT_NOWHERE);
+        t = ARENA_NEW(s->a, tensor_type);
+        *t = weight_stored(s, w, v->index);
+        *w->used = true;
+        *v = (val){.kind = VAL_TENSOR, .tensor = t};
+        return true;
+    }
+    case VAL_VEC:
+        t = ARENA_NEW(s->a, tensor_type);
+        *t = (tensor_type){.rank = 1, .dim = {v->size}};
+        *v = (val){.kind = VAL_TENSOR, .tensor = t};
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Bring operand i to the kind its letter in ops.def asks for. */
+static bool fit_operand(op_call *c, int i)
+{
+    val *v = &c->arg[i];
+    sema *s = c->s;
+    weft_loc at = c->at[i] ? c->at[i]->loc : c->site->loc;
+    const char *wanted = NULL;
+    if (v->kind == VAL_UNKNOWN)
+        return true;
+    if (v->kind == VAL_NONE && op_operand_optional(c->op, i))
+        return true;
+    switch (c->op->kinds[i]) {
+    case 't':
+    case 'w':
+        if (c->op->code == OP_delta && v->kind == VAL_WEIGHT)
+            return true;
+        wanted = val_as_tensor(s, v) && !v->tensor->ids ? NULL : "a float tensor";
+        break;
+    case 'd':
+        wanted = val_as_tensor(s, v) && v->tensor->ids ? NULL : "an i32 tensor";
+        break;
+    case 'x':
+        if (!val_is_number(*v))
+            wanted = val_as_tensor(s, v) && !v->tensor->ids ? NULL : "a float tensor or a constant";
+        break;
+    case 'v':
+        if (c->op->code == OP_div)
+            wanted = val_is_number(*v) || v->kind == VAL_VEC ? NULL : "a constant divisor";
+        else
+            wanted = v->kind == VAL_VEC || v->kind == VAL_WEIGHT ? NULL : "a constant vector";
+        break;
+    case 'c':
+        wanted = v->kind == VAL_CELL ? NULL : "a state cell";
+        break;
+    case 'n':
+        wanted = v->kind == VAL_INT ? NULL : "an integer";
+        break;
+    case 's':
+        wanted = v->kind == VAL_LIST ? NULL : "a list of sizes";
+        break;
+    case 'r':
+        wanted = v->kind == VAL_TABLE ? NULL : "a rope table";
+        break;
+    }
+    if (!wanted)
+        return true;
+    bool constant_wanted = strchr("nsrv", c->op->kinds[i]) && v->kind == VAL_TENSOR;
+    weft_fail(s->dg, constant_wanted ? W0204 : W0207, at, "%s takes %s here, not %s", c->what,
+              wanted, val_text(s, *v));
+    if (v->kind == VAL_WEIGHT && c->op->kinds[i] != 'c')
+        weft_note(s->dg, "call the weight: " STR_FMT "(x)", STR_ARG(v->weight->name));
+    return false;
+}
+
+/* ---- attributes ---- */
+
+static bool attr_fits(op_call *c, const attr_row *row, const ast *value, val *out)
+{
+    sema *s = c->s;
+    if (row->type == ATTR_WORD) {
+        str word;
+        if (!sema_word(s, value, row->words, &word))
+            return false;
+        *out = (val){.kind = VAL_STR, .known = true, .text = word};
+        return true;
+    }
+    val v = sema_eval(s, value);
+    bool fits = v.kind == VAL_UNKNOWN || (v.kind == VAL_NONE && row->otherwise);
+    switch (row->type) {
+    case ATTR_INT:
+        fits |= v.kind == VAL_INT;
+        break;
+    case ATTR_FLOAT:
+        fits |= val_is_number(v);
+        break;
+    case ATTR_BOOL:
+        fits |= v.kind == VAL_BOOL;
+        break;
+    case ATTR_VECTOR:
+        fits |= v.kind == VAL_VEC || v.kind == VAL_WEIGHT;
+        break;
+    case ATTR_WORD:
+        break;
+    }
+    static const char *const wanted[] = {"an integer", "a number", "true or false", "a vector",
+                                         "a word"};
+    if (!fits)
+        weft_fail(s->dg, v.kind == VAL_TENSOR ? W0204 : W0207, value->loc,
+                  "%s of %s must be %s, not %s", row->name, c->what, wanted[row->type],
+                  val_text(s, v));
+    *out = v;
+    return fits;
+}
+
+static bool give_attr(op_call *c, const ast *arg)
+{
+    int n;
+    const attr_row *row = op_attrs(c->op->code, &n);
+    str_guess best = {0};
+    for (int i = 0; i < n; i++) {
+        if (!str_eqz(arg->name, row[i].name)) {
+            str_guess_try(&best, arg->name, str_of(row[i].name));
+            continue;
+        }
+        if (c->attr_at[i]) {
+            weft_fail(c->s->dg, W0205, arg->name_loc, "%s is given twice", row[i].name);
+            return false;
+        }
+        c->attr_at[i] = arg;
+        return attr_fits(c, &row[i], arg->kid[ARG_VALUE], &c->attr[i]);
+    }
+    weft_fail(c->s->dg, W0205, arg->name_loc, "%s has no attribute `" STR_FMT "`", c->what,
+              STR_ARG(arg->name));
+    if (best.name.n)
+        weft_note(c->s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+    else if (n > 0)
+        weft_note(c->s->dg, "`weft ops %s` lists what it takes", c->op->name);
+    sema_eval(c->s, arg->kid[ARG_VALUE]);
+    return false;
+}
+
+const val *call_attr(const op_call *c, const char *name)
+{
+    int n;
+    const attr_row *row = op_attrs(c->op->code, &n);
+    for (int i = 0; i < n; i++)
+        if (strcmp(row[i].name, name) == 0)
+            return &c->attr[i];
+    WEFT_ASSERT(!"an attribute that attrs.def has");
+    return NULL;
+}
+
+/* ---- applying an op ---- */
+
+static bool apply(op_call *c)
+{
+    int n_attr, n_kind = (int)strlen(c->op->kinds);
+    bool fine = true, known = true;
+    for (int i = 0; i < n_kind; i++) {
+        fine &= fit_operand(c, i);
+        known &= c->arg[i].kind != VAL_UNKNOWN;
+    }
+    const attr_row *row = op_attrs(c->op->code, &n_attr);
+    for (int i = 0; i < n_attr; i++) {
+        bool given = c->attr_at[i] || c->attr[i].kind != VAL_NONE;
+        if (!row[i].otherwise && !given) {
+            weft_fail(c->s->dg, W0208, c->site->loc, "%s needs the attribute `%s`", c->what,
+                      row[i].name);
+            weft_note(c->s->dg, "%s: %s", row[i].name, row[i].meaning);
+            fine = false;
+        }
+    }
+    c->out->n = 1;
+    c->out->v[0] = val_unknown();
+    if (c->op->code == OP_route)
+        c->out->n = 2, c->out->v[1] = val_unknown();
+    if (c->op->code == OP_split && c->arg[1].kind == VAL_LIST && c->arg[1].known &&
+        c->arg[1].n <= SEMA_RESULTS_MAX) {
+        c->out->n = (int)c->arg[1].n;
+        for (int i = 0; i < c->out->n; i++)
+            c->out->v[i] = val_unknown();
+    }
+    if (fine && known)
+        shape_apply(c);
+    return true;
+}
+
+val sema_op2(sema *s, const ast *e, op_code op, val a, val b)
+{
+    results out;
+    op_call c = {.s = s, .op = op_row_of(op), .site = e, .what = op_row_of(op)->name, .out = &out};
+    c.arg[0] = a;
+    c.arg[1] = b;
+    c.at[0] = e->kid[0];
+    c.at[1] = e->kid[1];
+    apply(&c);
+    return out.v[0];
+}
+
+val sema_op1(sema *s, const ast *e, op_code op, val a)
+{
+    results out;
+    op_call c = {.s = s, .op = op_row_of(op), .site = e, .what = op_row_of(op)->name, .out = &out};
+    c.arg[0] = a;
+    c.at[0] = e->kid[0];
+    apply(&c);
+    return out.v[0];
+}
+
+/* Positional operands of a call, evaluated; named ones are attributes. */
+typedef struct {
+    val v[OP_OPERANDS_MAX];
+    const ast *at[OP_OPERANDS_MAX];
+    int n; /* may exceed the array: then the rest was dropped */
+} operands;
+
+static operands eval_operands(sema *s, const ast *args)
+{
+    operands o = {.n = 0};
+    for (uint32_t i = 0; i < args->n_kid; i++) {
+        const ast *arg = args->kid[i];
+        if (arg->name.n)
+            continue;
+        val v = sema_eval(s, arg->kid[ARG_VALUE]);
+        if (o.n < OP_OPERANDS_MAX) {
+            o.v[o.n] = v;
+            o.at[o.n] = arg->kid[ARG_VALUE];
+        }
+        o.n++;
+    }
+    return o;
+}
+
+static bool call_op(sema *s, const ast *e, const op_row *op, const operands *o, results *out)
+{
+    const ast *args = e->kid[CALL_ARGUMENTS];
+    op_call c = {.s = s, .op = op, .site = e, .what = op->name, .out = out};
+    int n_min, n_max;
+    bool fine = true;
+    op_arity(op, &n_min, &n_max);
+    if (op->fuses == FUSE_INSERTED) {
+        weft_fail(s->dg, W0203, e->kid[CALL_CALLEE]->loc,
+                  "%s is placed by the compiler; it cannot be called", op->name);
+        return false;
+    }
+    if (o->n < n_min || o->n > n_max) {
+        weft_fail(s->dg, W0206, e->loc, "%s takes %s%d operand%s, not %d", op->name,
+                  n_min < n_max ? "at most " : "", n_max, n_max == 1 ? "" : "s", o->n);
+        weft_note(s->dg, "%s(%s) -> %s", op->name, op->operands, op->result);
+        fine = false;
+    }
+    for (int i = 0; i < OP_OPERANDS_MAX; i++)
+        c.arg[i].kind = VAL_NONE;
+    for (int i = 0; i < OP_ATTRS_MAX; i++)
+        c.attr[i].kind = VAL_NONE;
+    for (int i = 0; fine && i < o->n; i++) {
+        c.arg[i] = o->v[i];
+        c.at[i] = o->at[i];
+    }
+    for (uint32_t i = 0; i < args->n_kid; i++)
+        if (args->kid[i]->name.n)
+            fine &= give_attr(&c, args->kid[i]);
+    return fine && apply(&c);
+}
+
+/* w(x): the weight's op with its stored operands filled in. */
+static bool call_weight(sema *s, const ast *e, val callee, const operands *o, results *out)
+{
+    const weight *w = weight_choose(s, callee.weight, callee.index, e->loc);
+    const op_row *op = op_find(str_of(w->kind->name));
+    const ast *args = e->kid[CALL_ARGUMENTS];
+    int n_wanted = 0;
+    *w->used = true;
+    for (const char *f = w->kind->fill; *f; f++)
+        n_wanted += *f >= '0' && *f <= '9';
+    if (!op || !*w->kind->fill) {
+        weft_fail(s->dg, W0207, e->loc, STR_FMT " is a plain tensor; it cannot be called",
+                  STR_ARG(w->name));
+        return false;
+    }
+    if (o->n != n_wanted) {
+        weft_fail(s->dg, W0206, e->loc, STR_FMT " takes %d operand%s, not %d", STR_ARG(w->name),
+                  n_wanted, n_wanted == 1 ? "" : "s", o->n);
+        weft_note_at(s->dg, w->decl->name_loc, "%s weights: %s", w->kind->name, w->kind->meaning);
+        return false;
+    }
+    op_call c = {
+        .s = s, .op = op, .site = e, .what = arena_str(s->a, w->name).p, .w = w, .out = out};
+    for (int i = 0; i < OP_OPERANDS_MAX; i++)
+        c.arg[i].kind = VAL_NONE;
+    for (int i = 0; i < OP_ATTRS_MAX; i++)
+        c.attr[i].kind = VAL_NONE;
+    for (int i = 0; w->kind->fill[i]; i++) {
+        char f = w->kind->fill[i];
+        tensor_type *t = ARENA_NEW(s->a, tensor_type);
+        if (f == 'w' || (f == 'b' && w->bias.rank > 0)) {
+            *t = f == 'w' ? weight_stored(s, w, callee.index) : weight_bias(s, w, callee.index);
+            c.arg[i] = (val){.kind = VAL_TENSOR, .tensor = t};
+        } else if (f != 'b') {
+            c.arg[i] = o->v[f - '0'];
+            c.at[i] = o->at[f - '0'];
+        }
+    }
+    if (w->kind->form == FORM_NORM)
+        c.attr[0] = w->eps;
+    bool fine = true;
+    for (uint32_t i = 0; i < args->n_kid; i++)
+        if (args->kid[i]->name.n)
+            fine &= give_attr(&c, args->kid[i]);
+    if (!fine || !apply(&c))
+        return false;
+    if (out->v[0].kind == VAL_TENSOR)
+        out->v[0].from = w;
+    return true;
+}
+
+static bool call_builtin(sema *s, const ast *e, const builtin_row *row, const operands *o,
+                         results *out)
+{
+    const ast *args = e->kid[CALL_ARGUMENTS];
+    for (uint32_t i = 0; i < args->n_kid; i++) {
+        if (!args->kid[i]->name.n)
+            continue;
+        weft_fail(s->dg, W0205, args->kid[i]->name_loc, "%s has no attribute `" STR_FMT "`",
+                  row->name, STR_ARG(args->kid[i]->name));
+        return false;
+    }
+    out->n = 1;
+    out->v[0] = const_call(s, e, row, o->v, o->n);
+    return true;
+}
+
+/* Vectors held as `tensor` weights serve built-ins as vectors, outside graphs. */
+static void constants_of(sema *s, operands *o)
+{
+    for (int i = 0; i < o->n && i < OP_OPERANDS_MAX; i++) {
+        val *v = &o->v[i];
+        if (v->kind == VAL_WEIGHT && v->weight->kind->code == KIND_tensor && !s->top) {
+            tensor_type t = weight_stored(s, v->weight, v->index);
+            *v->weight->used = true;
+            if (t.rank == 1)
+                *v = (val){.kind = VAL_VEC, .maybe = v->maybe, .who = v->who, .size = t.dim[0]};
+        }
+    }
+}
+
+bool sema_call(sema *s, const ast *e, results *out)
+{
+    const ast *callee = e->kid[CALL_CALLEE], *args = e->kid[CALL_ARGUMENTS];
+    val v = val_unknown();
+    out->n = 1;
+    out->v[0] = val_unknown();
+    sym *y = NULL;
+    if (callee->kind == AST_NAME)
+        y = sema_lookup(s, callee->name, &v);
+    else
+        v = sema_eval(s, callee);
+    if (v.kind == VAL_BLOCK)
+        return sema_inline(s, v, e, args, out);
+
+    operands o = eval_operands(s, args);
+    if (v.kind == VAL_WEIGHT)
+        return call_weight(s, e, v, &o, out);
+    if (callee->kind == AST_NAME && !y) {
+        const op_row *op = op_find(callee->name);
+        const builtin_row *builtin = builtin_find(callee->name);
+        bool tensor = false;
+        constants_of(s, &o);
+        for (int i = 0; i < o.n && i < OP_OPERANDS_MAX; i++)
+            tensor |= o.v[i].kind == VAL_TENSOR || o.v[i].kind == VAL_WEIGHT ||
+                      (s->top && o.v[i].kind == VAL_UNKNOWN);
+        if (builtin && (!op || !tensor))
+            return call_builtin(s, e, builtin, &o, out);
+        if (op)
+            return call_op(s, e, op, &o, out);
+        sema_unknown(s, callee, W0203, "operator, block or weight");
+    } else if (v.kind != VAL_UNKNOWN) {
+        weft_fail(s->dg, W0207, callee->loc, "%s cannot be called", val_text(s, v));
+    }
+    for (uint32_t i = 0; i < args->n_kid; i++) /* mistakes in the rest are told too */
+        if (args->kid[i]->name.n && v.kind == VAL_UNKNOWN && !y &&
+            args->kid[i]->kid[ARG_VALUE]->kind != AST_NAME)
+            sema_eval(s, args->kid[i]->kid[ARG_VALUE]);
+    return false;
+}

@@ -1,0 +1,590 @@
+/* sema_expr.c - expressions: names, choices, comparisons, what is known where. */
+#include "dsl/sema.h"
+
+/* ---- text for messages ---- */
+
+const char *poly_text(sema *s, const poly *p)
+{
+    strbuf b = {0};
+    poly_print(p, &b);
+    str text = arena_str(s->a, strbuf_view(&b));
+    strbuf_free(&b);
+    return text.p;
+}
+
+const char *type_text(sema *s, const tensor_type *t)
+{
+    strbuf b = {0};
+    strbuf_add(&b, "%s[", t->ids ? "i32" : "");
+    for (int i = 0; i < t->rank; i++) {
+        strbuf_add(&b, i ? ", " : "");
+        poly_print(sema_narrowed(s, t->dim[i]), &b);
+    }
+    strbuf_add(&b, "]");
+    str text = arena_str(s->a, strbuf_view(&b));
+    strbuf_free(&b);
+    return text.p;
+}
+
+const char *val_text(sema *s, val v)
+{
+    static const char *const name[] = {
+        [VAL_UNKNOWN] = "unknown",      [VAL_NONE] = "none",
+        [VAL_BOOL] = "a truth",         [VAL_INT] = "an integer",
+        [VAL_FLOAT] = "a number",       [VAL_STR] = "a string",
+        [VAL_LIST] = "a list",          [VAL_VEC] = "a constant vector",
+        [VAL_TABLE] = "a rope table",   [VAL_SERIES] = "one value per layer",
+        [VAL_TENSOR] = "a tensor",      [VAL_WEIGHT] = "a weight",
+        [VAL_GROUP] = "a group",        [VAL_CELL] = "a state cell",
+        [VAL_SCOPE] = "a set of names", [VAL_BLOCK] = "a block",
+    };
+    if (v.kind == VAL_TENSOR)
+        return arena_printf(s->a, "a tensor %s", type_text(s, v.tensor)).p;
+    return name[v.kind];
+}
+
+/* ---- what is known ---- */
+
+int sema_known(const sema *s, const cond *c)
+{
+    if (c->kind == COND_TRUE || c->kind == COND_FALSE)
+        return c->kind == COND_TRUE;
+    for (size_t i = s->known.n; i-- > 0;)
+        if (s->known.at[i].truth == c)
+            return s->known.at[i].holds;
+    if (c->kind == COND_NOT) {
+        int k = sema_known(s, c->a);
+        return k < 0 ? k : !k;
+    }
+    if (c->kind == COND_AND || c->kind == COND_OR) {
+        int stop = c->kind == COND_OR;
+        int a = sema_known(s, c->a), b = sema_known(s, c->b);
+        return a == stop || b == stop ? stop : a < 0 || b < 0 ? -1 : !stop;
+    }
+    return -1;
+}
+
+size_t sema_assume(sema *s, const cond *c, bool holds)
+{
+    size_t mark = s->known.n;
+    if (c->kind == COND_NOT) {
+        sema_assume(s, c->a, !holds);
+    } else if (c->kind == (holds ? COND_AND : COND_OR)) {
+        sema_assume(s, c->a, holds);
+        sema_assume(s, c->b, holds);
+    } else {
+        VEC_PUSH(&s->known, ((assumption){c, holds}));
+    }
+    return mark;
+}
+
+void sema_forget(sema *s, size_t mark)
+{
+    s->known.n = mark;
+}
+
+const poly *sema_narrowed(sema *s, const poly *p)
+{
+    for (size_t i = 0; i < s->known.n; i++) {
+        const cond *c = s->known.at[i].truth;
+        if (c->kind == COND_NONE && !c->size) {
+            const poly *q =
+                poly_narrow(s->pp, p, poly_symbol(s->pp, c->owner, STR("")), !s->known.at[i].holds);
+            p = q ? q : p;
+        }
+    }
+    return p;
+}
+
+const cond *val_is_none(sema *s, val v)
+{
+    if (v.kind == VAL_UNKNOWN)
+        return cond_atom(s->cp, arena_alloc(s->a, 1), NULL, STR(""));
+    if (v.kind == VAL_NONE || !v.maybe)
+        return cond_bool(s->cp, v.kind == VAL_NONE);
+    return cond_none(s->cp, v.who, v.kind == VAL_WEIGHT ? v.index : NULL);
+}
+
+/* An optional value where its presence is already decided. */
+static val settle(sema *s, val v)
+{
+    if (!v.maybe)
+        return v;
+    int none = sema_known(s, val_is_none(s, v));
+    if (none == 1)
+        return (val){.kind = VAL_NONE, .known = true};
+    v.maybe = none < 0;
+    return v;
+}
+
+/* ---- names ---- */
+
+sym *sema_lookup(sema *s, str name, val *out)
+{
+    sym *y = NULL;
+    if (s->top) {
+        y = scope_find_here(s->top->names, name);
+        y = y && y->live ? y : NULL;
+        for (int i = s->top->n_layer; !y && i-- > 0;) {
+            const val *layer = &s->top->layer[i];
+            y = scope_find_here(layer->group->names, name);
+            if (y) {
+                *out = y->v;
+                if (y->v.kind == VAL_WEIGHT)
+                    out->index = layer->index;
+                else if (y->class == SYM_INDEX)
+                    out->size = layer->index;
+                *out = settle(s, *out);
+                return y;
+            }
+        }
+        if (!y)
+            y = scope_find(s->top->names->up, name);
+    } else {
+        y = scope_find(s->names, name);
+    }
+    if (y)
+        *out = settle(s, y->v);
+    return y;
+}
+
+/* Report an unknown name with the nearest one that is known. */
+void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
+{
+    str_guess best = {0};
+    scope_guess(s->top ? s->top->names : s->names, &best, name->name);
+    for (int i = 0; s->top && i < s->top->n_layer; i++) {
+        const scope only = {.bucket = s->top->layer[i].group->names->bucket,
+                            .n_bucket = s->top->layer[i].group->names->n_bucket};
+        scope_guess(&only, &best, name->name);
+    }
+    if (code == W0203) {
+        int n;
+        for (int i = 0; i < OP_COUNT; i++)
+            str_guess_try(&best, name->name, str_of(op_row_of((op_code)i)->name));
+        const builtin_row *row = builtin_rows(&n);
+        for (int i = 0; i < n; i++)
+            str_guess_try(&best, name->name, str_of(row[i].name));
+    }
+    weft_fail(s->dg, code, name->name_loc, "unknown %s `" STR_FMT "`", what, STR_ARG(name->name));
+    sym *once = s->top ? scope_find_here(s->top->names, name->name) : NULL;
+    if (once && !once->live)
+        weft_note_at(s->dg, once->loc, "it is bound only inside a loop or one arm of an if");
+    else if (best.name.n)
+        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+    else if (code == W0201 && op_find(name->name))
+        weft_note(s->dg, STR_FMT " is an operator: call it", STR_ARG(name->name));
+}
+
+static val eval_name(sema *s, const ast *e)
+{
+    val v;
+    if (s->it && str_eq(e->name, STR("it")))
+        return *s->it;
+    if (sema_lookup(s, e->name, &v))
+        return v;
+    sema_unknown(s, e, W0201, "name");
+    return val_unknown();
+}
+
+/* ---- literals ---- */
+
+static val eval_int(sema *s, const ast *e)
+{
+    return (val){.kind = VAL_INT, .known = true, .size = poly_int(s->pp, e->integer)};
+}
+
+static val eval_float(sema *s, const ast *e)
+{
+    (void)s;
+    return (val){.kind = VAL_FLOAT, .known = true, .number = e->number};
+}
+
+static val eval_bool(sema *s, const ast *e)
+{
+    return (val){.kind = VAL_BOOL, .known = true, .truth = cond_bool(s->cp, e->flag)};
+}
+
+static val eval_none(sema *s, const ast *e)
+{
+    (void)s;
+    (void)e;
+    return (val){.kind = VAL_NONE, .known = true};
+}
+
+static val eval_list(sema *s, const ast *e)
+{
+    val *item = ARENA_ARRAY(s->a, val, e->n_kid);
+    for (uint32_t i = 0; i < e->n_kid; i++)
+        item[i] = sema_eval(s, e->kid[i]);
+    return (val){.kind = VAL_LIST, .known = true, .item = item, .n = e->n_kid};
+}
+
+/* Text with its escapes resolved and every {name} replaced where its value is known. */
+void sema_string(sema *s, const ast *n, val *out)
+{
+    strbuf b = {0};
+    bool known = true;
+    const char *p = n->name.p, *end = p + n->name.n;
+    for (; p < end; p++) {
+        if (*p == '\\' && p + 1 < end) {
+            p++;
+            strbuf_putc(&b, *p == 'n' ? '\n' : *p);
+            continue;
+        }
+        if (*p != '{') {
+            strbuf_putc(&b, *p);
+            continue;
+        }
+        const char *stop = memchr(p, '}', (size_t)(end - p));
+        str name = {p + 1, stop ? (size_t)(stop - p - 1) : (size_t)(end - p - 1)};
+        uint32_t at = (uint32_t)(name.p - n->loc.src->text.p);
+        weft_loc loc = {n->loc.src, at, at + (uint32_t)name.n};
+        val v;
+        int64_t number;
+        if (!stop || !sema_lookup(s, name, &v)) {
+            ast word = {.kind = AST_NAME, .loc = loc, .name_loc = loc, .name = name};
+            if (stop)
+                sema_unknown(s, &word, W0003, "name");
+            else
+                weft_fail(s->dg, W0003, loc, "this brace is not closed");
+            known = false;
+        } else if (v.kind == VAL_INT && poly_value(v.size, &number)) {
+            strbuf_add(&b, "%lld", (long long)number);
+        } else if (v.kind == VAL_STR && v.known) {
+            strbuf_put(&b, v.text);
+        } else {
+            known = false;
+            if (v.kind != VAL_INT && v.kind != VAL_STR && v.kind != VAL_UNKNOWN)
+                weft_fail(s->dg, W0003, loc,
+                          "{" STR_FMT "} is %s; only an integer or a string can stand here",
+                          STR_ARG(name), val_text(s, v));
+        }
+        p = stop ? stop : end - 1;
+    }
+    if (out)
+        *out = (val){
+            .kind = VAL_STR, .known = known, .text = arena_str(s->a, strbuf_view(&b)), .who = n};
+    strbuf_free(&b);
+}
+
+static val eval_string(sema *s, const ast *e)
+{
+    val v;
+    sema_string(s, e, &v);
+    return v;
+}
+
+/* ---- choices ---- */
+
+static val join_sizes(sema *s, const cond *c, const poly *a, const poly *b)
+{
+    const poly *arg[3] = {poly_symbol(s->pp, c, STR("..")), a, b};
+    return (val){
+        .kind = VAL_INT, .known = true, .size = a == b ? a : poly_call(s->pp, "choose", arg, 3)};
+}
+
+/* What `c ? a : b` is while c is open. */
+val sema_join(sema *s, const cond *c, val a, val b, weft_loc loc)
+{
+    val out = a;
+    if (a.kind == VAL_UNKNOWN || b.kind == VAL_UNKNOWN)
+        return val_unknown();
+    if (a.kind == VAL_NONE || b.kind == VAL_NONE) {
+        out = a.kind == VAL_NONE ? b : a;
+        if (out.kind != VAL_NONE) {
+            out.maybe = true;
+            out.who = arena_alloc(s->a, 1);
+        }
+        return out;
+    }
+    if (a.kind == VAL_INT && b.kind == VAL_INT) {
+        out = join_sizes(s, c, a.size, b.size);
+    } else if (val_is_number(a) && val_is_number(b)) {
+        out = (val){.kind = VAL_FLOAT};
+    } else if (a.kind == VAL_BOOL && b.kind == VAL_BOOL) {
+        out.truth = cond_or(s->cp, cond_and(s->cp, c, a.truth),
+                            cond_and(s->cp, cond_not(s->cp, c), b.truth));
+    } else if (a.kind != b.kind) {
+        weft_fail(s->dg, W0309, loc, "the branches disagree: one gives %s, the other %s",
+                  val_text(s, a), val_text(s, b));
+        return val_unknown();
+    } else if (a.kind == VAL_TENSOR && !types_equal(s, a.tensor, b.tensor)) {
+        weft_fail(s->dg, W0309, loc, "the branches disagree: one gives %s, the other %s",
+                  type_text(s, a.tensor), type_text(s, b.tensor));
+        return val_unknown();
+    } else if ((a.kind == VAL_VEC || a.kind == VAL_TABLE) && !dims_equal(s, a.size, b.size)) {
+        weft_fail(s->dg, W0309, loc, "the branches disagree: one has %s elements, the other %s",
+                  poly_text(s, a.size), poly_text(s, b.size));
+        return val_unknown();
+    } else if (a.kind == VAL_STR || a.kind == VAL_LIST) {
+        out.known = false;
+    }
+    out.maybe = a.maybe || b.maybe;
+    out.who = arena_alloc(s->a, 1);
+    return out;
+}
+
+static val eval_choice(sema *s, const ast *e)
+{
+    const cond *c = sema_truth(s, e->kid[CHOICE_CONDITION], "the condition");
+    int known = sema_known(s, c);
+    if (known >= 0)
+        return sema_eval(s, e->kid[known ? CHOICE_THEN : CHOICE_ELSE]);
+    size_t mark = sema_assume(s, c, true);
+    val a = sema_eval(s, e->kid[CHOICE_THEN]);
+    sema_forget(s, mark);
+    sema_assume(s, c, false);
+    val b = sema_eval(s, e->kid[CHOICE_ELSE]);
+    sema_forget(s, mark);
+    return sema_join(s, c, a, b, e->loc);
+}
+
+/* A `tensor` weight outside a graph is a constant vector. */
+static val as_constant(sema *s, val v)
+{
+    if (v.kind != VAL_WEIGHT || v.weight->kind->code != KIND_tensor || s->top)
+        return v;
+    tensor_type t = weight_stored(s, v.weight, v.index);
+    *v.weight->used = true;
+    if (t.rank != 1)
+        return v;
+    return (val){.kind = VAL_VEC, .maybe = v.maybe, .who = v.who, .size = t.dim[0]};
+}
+
+static val eval_coalesce(sema *s, const ast *e)
+{
+    val a = as_constant(s, sema_eval(s, e->kid[BINARY_LEFT]));
+    const cond *none = val_is_none(s, a);
+    int known = sema_known(s, none);
+    if (a.kind != VAL_UNKNOWN && known == 0)
+        return a;
+    size_t mark = sema_assume(s, none, true);
+    val b = as_constant(s, sema_eval(s, e->kid[BINARY_RIGHT]));
+    sema_forget(s, mark);
+    if (a.kind == VAL_UNKNOWN || a.kind == VAL_NONE)
+        return a.kind == VAL_NONE ? b : val_unknown();
+    a.maybe = false;
+    if (a.kind == VAL_INT && b.kind == VAL_INT && a.size == poly_symbol(s->pp, a.who, STR(""))) {
+        val out = {.kind = VAL_INT, .known = true, .size = poly_coalesce(s->pp, a.size, b.size)};
+        out.maybe = b.maybe;
+        out.who = b.maybe ? arena_alloc(s->a, 1) : NULL;
+        return sema_size(s, e, out.size).kind == VAL_UNKNOWN ? val_unknown() : out;
+    }
+    return sema_join(s, cond_not(s->cp, none), a, b, e->loc);
+}
+
+/* ---- operators ---- */
+
+static val eval_logic(sema *s, const ast *e)
+{
+    bool is_and = e->name.p[0] == '&';
+    const cond *a = sema_truth(s, e->kid[BINARY_LEFT], "an operand of && or ||");
+    int known = sema_known(s, a);
+    if (known == !is_and)
+        return (val){.kind = VAL_BOOL, .known = true, .truth = cond_bool(s->cp, !is_and)};
+    size_t mark = sema_assume(s, a, is_and);
+    const cond *b = sema_truth(s, e->kid[BINARY_RIGHT], "an operand of && or ||");
+    sema_forget(s, mark);
+    return (val){.kind = VAL_BOOL,
+                 .known = true,
+                 .truth = is_and ? cond_and(s->cp, a, b) : cond_or(s->cp, a, b)};
+}
+
+static val eval_binary(sema *s, const ast *e)
+{
+    if (str_eq(e->name, STR("??")))
+        return eval_coalesce(s, e);
+    if (str_eq(e->name, STR("&&")) || str_eq(e->name, STR("||")))
+        return eval_logic(s, e);
+    val a = as_constant(s, sema_eval(s, e->kid[BINARY_LEFT]));
+    val b = as_constant(s, sema_eval(s, e->kid[BINARY_RIGHT]));
+    bool tensor = a.kind == VAL_TENSOR || b.kind == VAL_TENSOR || a.kind == VAL_WEIGHT ||
+                  b.kind == VAL_WEIGHT;
+    bool none = a.kind == VAL_NONE || b.kind == VAL_NONE;
+    if (!tensor || none)
+        return const_binary(s, e, a, b);
+    static const struct {
+        char sign;
+        op_code op;
+    } arithmetic[] = {{'+', OP_add}, {'-', OP_sub}, {'*', OP_mul}, {'/', OP_div}};
+    for (size_t i = 0; i < sizeof arithmetic / sizeof *arithmetic; i++)
+        if (e->name.n == 1 && e->name.p[0] == arithmetic[i].sign)
+            return sema_op2(s, e, arithmetic[i].op, a, b);
+    weft_fail(s->dg, W0204, e->loc, "`" STR_FMT "` works on constants; an operand is %s",
+              STR_ARG(e->name), val_text(s, a.kind == VAL_TENSOR || a.kind == VAL_WEIGHT ? a : b));
+    return val_unknown();
+}
+
+static val eval_unary(sema *s, const ast *e)
+{
+    if (e->name.p[0] == '!') {
+        const cond *c = sema_truth(s, e->kid[UNARY_OPERAND], "the operand of !");
+        return (val){.kind = VAL_BOOL, .known = true, .truth = cond_not(s->cp, c)};
+    }
+    val a = as_constant(s, sema_eval(s, e->kid[UNARY_OPERAND]));
+    return a.kind == VAL_TENSOR || a.kind == VAL_WEIGHT ? sema_op1(s, e, OP_neg, a)
+                                                        : const_unary(s, e, a);
+}
+
+static val eval_call(sema *s, const ast *e)
+{
+    results out;
+    if (!sema_call(s, e, &out))
+        return val_unknown();
+    if (out.n == 1)
+        return out.v[0];
+    weft_fail(s->dg, W0306, e->loc, "this gives %d results, but one is used", out.n);
+    return val_unknown();
+}
+
+static val subscript_cell(sema *s, const ast *e, val v, const poly *index)
+{
+    cell_slot *slot = v.cell->slots;
+    while (slot && slot->index != index)
+        slot = slot->next;
+    if (!v.cell->symbol) {
+        weft_fail(s->dg, W0207, e->loc, STR_FMT " is one cell; it takes no index",
+                  STR_ARG(v.cell->name));
+        return val_unknown();
+    }
+    v.index = index;
+    v.version = slot ? slot->version : 0;
+    return v;
+}
+
+static val eval_subscript(sema *s, const ast *e)
+{
+    val v = sema_eval(s, e->kid[SUBSCRIPT_BASE]);
+    const ast *indices = e->kid[SUBSCRIPT_INDICES];
+    const poly *index = sema_int(s, indices->kid[0], "an index");
+    if (v.kind == VAL_UNKNOWN || !index)
+        return val_unknown();
+    if (indices->n_kid != 1) {
+        weft_fail(s->dg, W0206, e->loc, "one index is expected, not %u", (unsigned)indices->n_kid);
+        return val_unknown();
+    }
+    int64_t i, limit;
+    bool known = poly_value(index, &i);
+    if (v.kind == VAL_SERIES)
+        return sema_series_at(s, v.series, index, e->loc);
+    if (v.kind == VAL_CELL && !v.index)
+        return subscript_cell(s, e, v, index);
+    if (v.kind == VAL_GROUP && !v.index) {
+        if (known && (i < 0 || (poly_value(v.group->limit, &limit) && i >= limit))) {
+            weft_fail(s->dg, W0412, e->loc, "index %lld is outside the group", (long long)i);
+            return val_unknown();
+        }
+        v.index = index;
+        return v;
+    }
+    if (v.kind == VAL_LIST && v.known && known) {
+        if (i >= 0 && i < v.n)
+            return v.item[i];
+        weft_fail(s->dg, W0412, e->loc, "index %lld is outside a list of %u", (long long)i,
+                  (unsigned)v.n);
+        return val_unknown();
+    }
+    if (v.kind == VAL_LIST)
+        return val_unknown();
+    if (v.kind == VAL_VEC)
+        return (val){.kind = VAL_FLOAT};
+    weft_fail(s->dg, W0207, e->loc, "%s cannot be indexed", val_text(s, v));
+    return val_unknown();
+}
+
+static val eval_member(sema *s, const ast *e)
+{
+    val v = sema_eval(s, e->kid[MEMBER_BASE]);
+    if (v.kind == VAL_UNKNOWN)
+        return v;
+    if (v.kind != VAL_SCOPE && !(v.kind == VAL_GROUP && v.index)) {
+        weft_fail(s->dg, W0207, e->loc, "%s has no members%s", val_text(s, v),
+                  v.kind == VAL_GROUP ? "; index it first" : "");
+        return val_unknown();
+    }
+    const scope *sc = v.kind == VAL_SCOPE ? v.scope : v.group->names;
+    sym *y = scope_find_here(sc, e->name);
+    if (y && y->live) {
+        val out = y->v;
+        if (v.kind == VAL_GROUP && out.kind == VAL_WEIGHT)
+            out.index = v.index;
+        return settle(s, out);
+    }
+    str_guess best = {0};
+    const scope only = {.bucket = sc->bucket, .n_bucket = sc->n_bucket};
+    scope_guess(&only, &best, e->name);
+    weft_fail(s->dg, W0201, e->name_loc, "unknown name `" STR_FMT "` in %s", STR_ARG(e->name),
+              val_text(s, v));
+    if (best.name.n)
+        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+    return val_unknown();
+}
+
+/* ---- the evaluator ---- */
+
+val sema_eval(sema *s, const ast *e)
+{
+    static val (*const by_kind[AST_KIND_COUNT])(sema *, const ast *) = {
+        [AST_NAME] = eval_name,     [AST_INT] = eval_int,     [AST_FLOAT] = eval_float,
+        [AST_STRING] = eval_string, [AST_BOOL] = eval_bool,   [AST_NONE] = eval_none,
+        [AST_LIST] = eval_list,     [AST_UNARY] = eval_unary, [AST_BINARY] = eval_binary,
+        [AST_CHOICE] = eval_choice, [AST_CALL] = eval_call,   [AST_SUBSCRIPT] = eval_subscript,
+        [AST_MEMBER] = eval_member,
+    };
+    if (!sema_step(s, e->loc, 1))
+        return val_unknown();
+    s->depth++;
+    val v = by_kind[e->kind](s, e);
+    s->depth--;
+    return v;
+}
+
+const poly *sema_int(sema *s, const ast *e, const char *what)
+{
+    val v = sema_eval(s, e);
+    if (v.kind == VAL_INT)
+        return v.size;
+    if (v.kind == VAL_TENSOR || v.kind == VAL_WEIGHT)
+        weft_fail(s->dg, W0204, e->loc, "%s must be a constant integer, not %s", what,
+                  val_text(s, v));
+    else if (v.kind != VAL_UNKNOWN)
+        weft_fail(s->dg, W0207, e->loc, "%s must be an integer, not %s", what, val_text(s, v));
+    return NULL;
+}
+
+const cond *sema_truth(sema *s, const ast *e, const char *what)
+{
+    val v = sema_eval(s, e);
+    if (v.kind == VAL_BOOL)
+        return v.truth;
+    if (v.kind == VAL_TENSOR || v.kind == VAL_WEIGHT) {
+        weft_fail(s->dg, W0204, e->loc, "%s must be a constant, not %s", what, val_text(s, v));
+        if (v.kind == VAL_WEIGHT)
+            weft_note(s->dg, "test whether it is there with `!= none`");
+    } else if (v.kind != VAL_UNKNOWN) {
+        weft_fail(s->dg, W0207, e->loc, "%s must be true or false, not %s", what, val_text(s, v));
+    }
+    return cond_atom(s->cp, arena_alloc(s->a, 1), NULL, STR(""));
+}
+
+bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
+{
+    if (e->kind == AST_CHOICE) {
+        str other;
+        int known = sema_known(s, sema_truth(s, e->kid[CHOICE_CONDITION], "the condition"));
+        bool a = sema_word(s, e->kid[CHOICE_THEN], words, known == 0 ? &other : out_word);
+        bool b = sema_word(s, e->kid[CHOICE_ELSE], words, known == 0 ? out_word : &other);
+        return a && b;
+    }
+    if (e->kind == AST_NAME && word_in(words, e->name)) {
+        *out_word = e->name;
+        return true;
+    }
+    strbuf list = {0};
+    for (const char *p = words; *p; p++)
+        strbuf_put(&list, *p == ' ' ? STR(", ") : (str){p, 1});
+    weft_fail(s->dg, W0207, e->loc, "expected one of these words: %s", list.p);
+    strbuf_free(&list);
+    return false;
+}

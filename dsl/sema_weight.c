@@ -1,0 +1,566 @@
+/* sema_weight.c - weight lines: kinds, shapes, modifiers, names in the files, transforms. */
+#include "dsl/sema.h"
+
+/* ---- a weight of another layer ---- */
+
+static tensor_type moved(sema *s, const weight *w, tensor_type t, const poly *index)
+{
+    if (!w->group || !index || index == w->group->index)
+        return t;
+    for (int i = 0; i < t.rank; i++) {
+        const poly *p = poly_replace(s->pp, t.dim[i], w->group->index, index);
+        t.dim[i] = p ? p : t.dim[i];
+    }
+    return t;
+}
+
+tensor_type weight_stored(sema *s, const weight *w, const poly *index)
+{
+    return moved(s, w, w->stored, index);
+}
+
+tensor_type weight_bias(sema *s, const weight *w, const poly *index)
+{
+    return moved(s, w, w->bias, index);
+}
+
+/* Of the lines that share a name, the one that exists where we are. */
+const weight *weight_choose(sema *s, const weight *w, const poly *index, weft_loc loc)
+{
+    for (const weight *it = w; it; it = it->other) {
+        const cond *guard = it->guard;
+        if (it->group && index && index != it->group->index)
+            guard = cond_replace(s->cp, guard, it->group->index, index);
+        if (sema_known(s, guard) != 0)
+            return it;
+    }
+    if (loc.src) {
+        weft_fail(s->dg, W0201, loc, STR_FMT " does not exist here", STR_ARG(w->name));
+        weft_note_at(s->dg, w->decl->name_loc,
+                     "it is declared under a condition that is false here");
+    }
+    return w;
+}
+
+/* ---- shapes ---- */
+
+static const poly *size_arg(sema *s, const ast *arg)
+{
+    if (!arg->name.n)
+        return sema_int(s, arg->kid[ARG_VALUE], "a weight's size");
+    weft_fail(s->dg, W0205, arg->name_loc, "sizes are given in order, without names");
+    return NULL;
+}
+
+/* Push a size in front of (or into) a stored shape; a missing one was told already. */
+static bool put_dim(tensor_type *t, const poly *p)
+{
+    if (p && t->rank < TENSOR_RANK_MAX)
+        t->dim[t->rank++] = p;
+    return p != NULL;
+}
+
+static bool wrong_shape(sema *s, const weight *w, const char *wanted)
+{
+    weft_fail(s->dg, W0206, w->decl->kid[WEIGHT_SHAPE]->loc, "a %s weight is declared %s",
+              w->kind->name, wanted);
+    return false;
+}
+
+static bool read_shape(sema *s, weight *w, const poly *count)
+{
+    const ast *shape = w->decl->kid[WEIGHT_SHAPE];
+    bool fine = true;
+    if (count)
+        put_dim(&w->stored, count);
+    switch (w->kind->form) {
+    case FORM_ARROW: {
+        if (shape->kind != AST_ARROW)
+            return wrong_shape(s, w, "(in -> out)");
+        const poly *in = sema_int(s, shape->kid[ARROW_IN], "a weight's size");
+        const poly *out = sema_int(s, shape->kid[ARROW_OUT], "a weight's size");
+        fine = put_dim(&w->stored, out);
+        w->bias = w->stored;
+        return put_dim(&w->stored, in) && fine;
+    }
+    case FORM_NORM:
+        if (shape->kind != AST_LIST || shape->n_kid != 2)
+            return wrong_shape(s, w, "(n, eps)");
+        fine = put_dim(&w->stored, size_arg(s, shape->kid[0]));
+        w->bias = w->stored;
+        w->eps = sema_eval(s, shape->kid[1]->kid[ARG_VALUE]);
+        if (!val_is_number(w->eps) && w->eps.kind != VAL_UNKNOWN) {
+            weft_fail(s->dg, W0207, shape->kid[1]->loc, "eps must be a number, not %s",
+                      val_text(s, w->eps));
+            w->eps = val_unknown();
+        }
+        return fine;
+    case FORM_SIZES:
+        if (shape->kind != AST_LIST ||
+            (w->kind->code == KIND_embed ? shape->n_kid != 2 : shape->n_kid < 1))
+            return wrong_shape(s, w, w->kind->code == KIND_embed ? "(rows, d)" : "(sizes..)");
+        if (shape->n_kid > TENSOR_RANK_MAX)
+            return wrong_shape(s, w, "with at most 6 sizes");
+        for (uint32_t i = 0; i < shape->n_kid; i++)
+            fine &= put_dim(&w->stored, size_arg(s, shape->kid[i]));
+        return fine;
+    }
+    return false;
+}
+
+/* ---- modifiers ---- */
+
+static void read_modifier(sema *s, weight *w, const ast *n, bool *has_bias)
+{
+    const modifier_row *row = modifier_find(n->name);
+    const ast *args = n->kid[MODIFIER_ARGUMENTS];
+    str word;
+    if (!row) {
+        int n_row;
+        str_guess best = {0};
+        const modifier_row *rows = modifier_rows(&n_row);
+        for (int i = 0; i < n_row; i++)
+            str_guess_try(&best, n->name, str_of(rows[i].name));
+        weft_fail(s->dg, W0203, n->name_loc, "unknown modifier `" STR_FMT "`", STR_ARG(n->name));
+        if (best.name.n)
+            weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+        else if (transform_find(n->name))
+            weft_note(s->dg, "a transform follows the name it applies to");
+        return;
+    }
+    bool takes = *row->takes != 0;
+    if (takes ? !args || args->n_kid != 1 || args->kid[0]->name.n : args && args->n_kid > 0) {
+        weft_fail(s->dg, W0206, n->loc, "%s", row->meaning);
+        return;
+    }
+    if (takes && !sema_word(s, args->kid[0]->kid[ARG_VALUE], row->takes, &word))
+        return;
+    if (strcmp(row->name, "bias") == 0) {
+        if (!strchr(w->kind->fill, 'b'))
+            weft_fail(s->dg, W0205, n->loc, "a %s weight has no bias", w->kind->name);
+        *has_bias = true;
+        w->maybe_bias = n->flag;
+    } else if (n->flag) {
+        weft_fail(s->dg, W0205, n->loc, "only bias takes `?`");
+    }
+    w->lora_off |= strcmp(row->name, "lora") == 0;
+    w->prec_f32 |= strcmp(row->name, "prec") == 0;
+}
+
+/* ---- names and transforms ---- */
+
+/* What is known of a stored shape on its way through the transforms: all of it after a reshape,
+ * otherwise at most the last two axes. */
+typedef struct {
+    const poly *dim[TENSOR_RANK_MAX];
+    int rank;             /* 0: not known */
+    const poly *out, *in; /* the last two axes; NULL where not known */
+} shape_trace;
+
+static bool transform_arity(sema *s, const ast *n, const transform_row *row, const val **out_arg,
+                            int *out_n)
+{
+    const ast *args = n->kid[TRANSFORM_ARGUMENTS];
+    int n_arg = args ? (int)args->n_kid : 0, n_min = 0, n_max = 0;
+    bool first_word = row->code == TRANSFORM_pairs;
+    for (const char *p = row->arguments; *p;) {
+        size_t len = strcspn(p, " ");
+        n_max++;
+        n_min += p[len - 1] != '?';
+        if (len > 3 && strncmp(p + len - 3, "...", 3) == 0)
+            n_max = TENSOR_RANK_MAX + 1;
+        p += len;
+        p += *p == ' ';
+    }
+    if (n_arg < n_min || n_arg > n_max) {
+        weft_fail(s->dg, W0206, n->loc, "%s takes (%s)", row->name, row->arguments);
+        return false;
+    }
+    val *arg = ARENA_ARRAY(s->a, val, (size_t)n_arg + 1);
+    for (int i = 0; i < n_arg; i++) {
+        const ast *a = args->kid[i];
+        val_kind wanted = row->code == TRANSFORM_join ? VAL_STR : VAL_INT;
+        if (a->name.n) {
+            weft_fail(s->dg, W0205, a->name_loc, "%s takes its arguments in order, without names",
+                      row->name);
+            return false;
+        }
+        if (i == 0 && first_word) {
+            str word;
+            if (!sema_word(s, a->kid[ARG_VALUE], "half interleaved", &word))
+                return false;
+            arg[0] = (val){.kind = VAL_STR, .known = true, .text = word};
+            continue;
+        }
+        arg[i] = sema_eval(s, a->kid[ARG_VALUE]);
+        if (arg[i].kind == VAL_UNKNOWN)
+            return false;
+        if (arg[i].kind != wanted) {
+            weft_fail(s->dg, W0207, a->loc, "%s takes %s here, not %s", row->name,
+                      wanted == VAL_STR ? "strings" : "integers", val_text(s, arg[i]));
+            return false;
+        }
+    }
+    *out_arg = arg;
+    *out_n = n_arg;
+    return true;
+}
+
+/* How many of a, a + step, .. lie below b. */
+static const poly *slice_count(sema *s, const val *a, int n)
+{
+    const poly *span = poly_sub(s->pp, a[1].size, a[0].size);
+    if (n < 3 || poly_is(a[2].size, 1))
+        return span;
+    return poly_quotient(s->pp, span, a[2].size);
+}
+
+static void trace_sync(shape_trace *t)
+{
+    if (t->rank >= 2) {
+        t->out = t->dim[t->rank - 2];
+        t->in = t->dim[t->rank - 1];
+    }
+}
+
+static void apply_transform(sema *s, weight *w, const ast *n, origin o, shape_trace *t)
+{
+    const transform_row *row = transform_find(n->name);
+    const val *arg;
+    int n_arg;
+    if (!row) {
+        int n_row;
+        str_guess best = {0};
+        const transform_row *rows = transform_rows(&n_row);
+        for (int i = 0; i < n_row; i++)
+            str_guess_try(&best, n->name, str_of(rows[i].name));
+        weft_fail(s->dg, W0203, n->name_loc, "unknown transform `" STR_FMT "`", STR_ARG(n->name));
+        if (best.name.n)
+            weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+        return;
+    }
+    if (!transform_arity(s, n, row, &arg, &n_arg)) {
+        *t = (shape_trace){.rank = 0};
+        return;
+    }
+    switch (row->code) {
+    case TRANSFORM_pairs:
+        w->stored.pairs[o] = str_eq(arg[0].text, STR("half")) ? PAIRS_HALF : PAIRS_INTERLEAVED;
+        w->stored.run[o] = arg[1].size;
+        break;
+    case TRANSFORM_rows:
+        t->out = slice_count(s, arg, n_arg);
+        if (t->rank >= 2)
+            t->dim[t->rank - 2] = t->out;
+        t->rank = t->out ? t->rank : 0;
+        break;
+    case TRANSFORM_take: {
+        int64_t axis;
+        if (!poly_value(arg[0].size, &axis) || (t->rank && (axis < 0 || axis >= t->rank))) {
+            weft_fail(s->dg, W0504, n->loc, "take: there is no axis %s", poly_text(s, arg[0].size));
+            *t = (shape_trace){.rank = 0};
+            break;
+        }
+        const poly *count = slice_count(s, arg + 1, n_arg - 1);
+        bool whole = t->rank > 0 && count != NULL;
+        if (whole)
+            t->dim[axis] = count;
+        *t = whole ? *t : (shape_trace){.rank = 0};
+        trace_sync(t);
+        break;
+    }
+    case TRANSFORM_reshape:
+        t->rank = n_arg < TENSOR_RANK_MAX ? n_arg : TENSOR_RANK_MAX;
+        for (int i = 0; i < t->rank; i++)
+            t->dim[i] = arg[i].size;
+        trace_sync(t);
+        break;
+    case TRANSFORM_transpose: {
+        const poly *in = t->in;
+        t->in = t->out;
+        t->out = in;
+        if (t->rank >= 2) {
+            t->dim[t->rank - 2] = t->out;
+            t->dim[t->rank - 1] = t->in;
+        }
+        break;
+    }
+    case TRANSFORM_join:
+        *t = (shape_trace){.in = t->in};
+        break;
+    case TRANSFORM_raw:
+    case TRANSFORM_mxfp4:
+    case TRANSFORM_COUNT:
+        break;
+    }
+}
+
+/* After its transforms, what the file holds must have the declared shape. */
+static void check_trace(sema *s, const weight *w, const ast *key, const shape_trace *t)
+{
+    const tensor_type *d = &w->stored;
+    bool fits = true;
+    int lead = d->rank - t->rank; /* 1 where the line's own index stacks the tensors */
+    if (t->rank > 0 && (lead == 0 || lead == 1)) {
+        for (int i = 0; i < t->rank; i++)
+            fits &= dims_equal(s, t->dim[i], d->dim[i + lead]);
+    } else if (t->rank > 0) {
+        fits = false;
+    } else if (d->rank >= 2) {
+        fits = (!t->out || dims_equal(s, t->out, d->dim[d->rank - 2])) &&
+               (!t->in || dims_equal(s, t->in, d->dim[d->rank - 1]));
+    } else if (d->rank == 1 && t->out) {
+        fits = dims_equal(s, t->out, d->dim[0]);
+    }
+    if (fits)
+        return;
+    tensor_type got = {.rank = t->rank};
+    memcpy(got.dim, t->dim, sizeof got.dim);
+    const char *says =
+        t->rank ? type_text(s, &got)
+                : arena_printf(s->a, "%s output rows", poly_text(s, t->out ? t->out : t->in)).p;
+    weft_fail(s->dg, W0504, key->loc, "the transforms give %s, but " STR_FMT " is stored %s", says,
+              STR_ARG(w->name), type_text(s, d));
+}
+
+static void read_key(sema *s, weight *w, const ast *key, origin o)
+{
+    shape_trace t = {.rank = 0};
+    sema_string(s, key, NULL);
+    for (uint32_t i = 0; i < key->n_kid; i++) {
+        const ast *n = key->kid[i];
+        if (n->kind == AST_TRANSFORM) {
+            apply_transform(s, w, n, o, &t);
+            continue;
+        }
+        val it = {.kind = VAL_VEC,
+                  .size = w->stored.rank ? w->stored.dim[w->stored.rank - 1] : poly_int(s->pp, 1)};
+        s->it = &it;
+        val v = sema_eval(s, n->kid[MAP_VALUE]);
+        s->it = NULL;
+        if (v.kind != VAL_VEC && v.kind != VAL_UNKNOWN)
+            weft_fail(s->dg, W0207, n->loc, "`=>` must map the stored elements, but this is %s",
+                      val_text(s, v));
+    }
+    if (w->stored.rank)
+        check_trace(s, w, key, &t);
+}
+
+static void read_bindings(sema *s, weight *w, bool *has)
+{
+    const ast *bindings = w->decl->kid[WEIGHT_BINDINGS];
+    for (uint32_t i = 0; i < bindings->n_kid; i++) {
+        const ast *b = bindings->kid[i];
+        origin o = str_eq(b->name, STR("gguf")) ? ORIGIN_GGUF : ORIGIN_HF;
+        if (has[o]) {
+            weft_fail(s->dg, W0205, b->name_loc, STR_FMT " is given twice", STR_ARG(b->name));
+            weft_note(s->dg, "write alternatives with `|`");
+        }
+        has[o] = true;
+        for (uint32_t k = 0; k < b->n_kid; k++)
+            read_key(s, w, b->kid[k], o);
+    }
+}
+
+/* ---- a line ---- */
+
+static void read_fallback(sema *s, const weight *w)
+{
+    const ast *n = w->decl->kid[WEIGHT_FALLBACK];
+    if (!n)
+        return;
+    val v = sema_eval(s, n);
+    if (v.kind == VAL_UNKNOWN || v.kind == VAL_NONE)
+        return;
+    if (v.kind != VAL_WEIGHT) {
+        weft_fail(s->dg, W0207, n->loc, "a weight falls back to another weight, not to %s",
+                  val_text(s, v));
+        return;
+    }
+    *v.weight->used = true;
+    tensor_type other = weight_stored(s, v.weight, v.index);
+    if (!types_equal(s, &other, &w->stored))
+        weft_fail(s->dg, W0503, n->loc, STR_FMT " is stored %s, but " STR_FMT " is %s",
+                  STR_ARG(w->name), type_text(s, &w->stored), STR_ARG(v.weight->name),
+                  type_text(s, &other));
+}
+
+/* Two lines may share a name where one exists only when the other does not. */
+static bool shares_name(sema *s, weight *w)
+{
+    sym *y = scope_find_here(s->names, w->name);
+    if (!y || y->class != SYM_WEIGHT || y->v.kind != VAL_WEIGHT)
+        return false;
+    for (const weight *it = y->v.weight; it; it = it->other) {
+        size_t mark = sema_assume(s, it->guard, true);
+        int known = sema_known(s, w->guard);
+        sema_forget(s, mark);
+        if (known != 0)
+            return false;
+    }
+    w->other = y->v.weight;
+    y->v.weight = w;
+    y->v.maybe |= w->optional;
+    return true;
+}
+
+static const kind_row *read_kind(sema *s, const ast *n)
+{
+    const ast *kind = n->kid[WEIGHT_KIND];
+    const kind_row *row = kind_find(kind->name);
+    if (row)
+        return row;
+    int n_row;
+    str_guess best = {0};
+    const kind_row *rows = kind_rows(&n_row);
+    for (int i = 0; i < n_row; i++)
+        str_guess_try(&best, kind->name, str_of(rows[i].name));
+    weft_fail(s->dg, W0203, kind->loc, "unknown kind of weight `" STR_FMT "`", STR_ARG(kind->name));
+    if (best.name.n)
+        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+    return NULL;
+}
+
+static void line_weight(sema *s, const ast *n)
+{
+    const ast *index = n->kid[WEIGHT_INDEX];
+    weight *w = ARENA_NEW(s->a, weight);
+    *w = (weight){.decl = n,
+                  .name = n->name,
+                  .kind = read_kind(s, n),
+                  .group = s->in_group,
+                  .guard = s->guard,
+                  .optional = n->flag,
+                  .in_fragment = s->in_fragment,
+                  .used = ARENA_NEW(s->a, bool)};
+    if (!w->kind) {
+        sema_declare(s, s->names, n->name, SYM_WEIGHT, val_unknown(), n->name_loc);
+        return;
+    }
+    scope *outer = s->names;
+    const poly *count = NULL;
+    if (index && w->kind->index == INDEX_NO)
+        weft_fail(s->dg, W0207, index->loc, "a %s weight takes no index of its own", w->kind->name);
+    if (!index && w->kind->index == INDEX_MUST)
+        weft_fail(s->dg, W0208, n->name_loc, "%s needs an index: " STR_FMT "[i < count]",
+                  w->kind->name, STR_ARG(n->name));
+    if (index) {
+        count = sema_int(s, index->kid[INDEX_LIMIT], "the limit of an index");
+        s->names = scope_create(s->a, outer);
+        val i = {.kind = VAL_INT, .known = true, .size = poly_symbol(s->pp, w, index->name)};
+        sema_declare(s, s->names, index->name, SYM_INDEX, i, index->name_loc);
+    }
+    bool known = read_shape(s, w, count) && (count != NULL || w->kind->index != INDEX_MUST);
+    bool has_bias = false, has[ORIGIN_COUNT] = {false};
+    const ast *modifiers = n->kid[WEIGHT_MODIFIERS];
+    for (uint32_t i = 0; i < modifiers->n_kid; i++)
+        read_modifier(s, w, modifiers->kid[i], &has_bias);
+    if (!has_bias)
+        w->bias.rank = 0;
+    if (!known)
+        w->stored.rank = 0;
+    read_bindings(s, w, has);
+    if (n->kid[WEIGHT_WHEN])
+        sema_truth(s, n->kid[WEIGHT_WHEN], "the condition of when");
+    s->names = outer;
+    if (known)
+        read_fallback(s, w);
+    bool absent = n->kid[WEIGHT_WHEN] && !n->kid[WEIGHT_FALLBACK];
+    for (int o = 0; o < ORIGIN_COUNT; o++) {
+        if (has[o] || w->optional || n->kid[WEIGHT_WHEN] || n->kid[WEIGHT_FALLBACK] ||
+            !s->has_origin[o] || s->guard->kind != COND_TRUE)
+            continue;
+        weft_fail(s->dg, W0501, n->name_loc,
+                  STR_FMT " has no %s name, but the model matches %s files", STR_ARG(n->name),
+                  o == ORIGIN_GGUF ? "gguf" : "hf", o == ORIGIN_GGUF ? "gguf" : "hf");
+    }
+    val v = known ? (val){.kind = VAL_WEIGHT,
+                          .weight = w,
+                          .maybe = w->optional || absent,
+                          .who = w,
+                          .index = s->in_group ? s->in_group->index : NULL}
+                  : val_unknown();
+    if (!known ||
+        (!shares_name(s, w) && !sema_declare(s, s->names, n->name, SYM_WEIGHT, v, n->name_loc))) {
+        if (!known)
+            sema_declare(s, s->names, n->name, SYM_WEIGHT, v, n->name_loc);
+        return;
+    }
+    VEC_PUSH(&s->weights, w);
+}
+
+static void line_group(sema *s, const ast *n)
+{
+    const ast *index = n->kid[GROUP_INDEX], *prefixes = n->kid[GROUP_PREFIXES];
+    group *g = ARENA_NEW(s->a, group);
+    if (s->in_group) {
+        weft_fail(s->dg, W0207, n->name_loc, "groups do not nest");
+        return;
+    }
+    g->decl = n;
+    g->limit = sema_int(s, index->kid[INDEX_LIMIT], "the limit of an index");
+    g->index = poly_symbol(s->pp, g, index->name);
+    g->names = scope_create(s->a, s->names);
+    val i = {.kind = VAL_INT, .known = true, .size = g->index};
+    sema_declare(s, s->names, n->name, SYM_GROUP, (val){.kind = VAL_GROUP, .group = g},
+                 n->name_loc);
+    scope *outer = s->names;
+    s->names = g->names;
+    sema_declare(s, g->names, index->name, SYM_INDEX, i, index->name_loc);
+    for (uint32_t p = 0; p < prefixes->n_kid; p++)
+        for (uint32_t k = 0; k < prefixes->kid[p]->n_kid; k++)
+            sema_string(s, prefixes->kid[p]->kid[k], NULL);
+    if (!g->limit)
+        g->limit = s->T;
+    s->in_group = g;
+    sema_weights(s, n->kid[GROUP_BODY]);
+    s->in_group = NULL;
+    s->names = outer;
+}
+
+static void line_if(sema *s, const ast *n)
+{
+    const cond *c = sema_truth(s, n->kid[IF_CONDITION], "the condition");
+    const cond *outer = s->guard;
+    int known = sema_known(s, c);
+    for (int arm = 0; arm < 2; arm++) {
+        const ast *body = n->kid[arm == 0 ? IF_THEN : IF_ELSE];
+        if (!body || known == arm)
+            continue;
+        s->guard = cond_and(s->cp, outer, arm == 0 ? c : cond_not(s->cp, c));
+        size_t mark = sema_assume(s, c, arm == 0);
+        sema_weights(s, body);
+        sema_forget(s, mark);
+    }
+    s->guard = outer;
+}
+
+static void line_ignore(sema *s, const ast *n)
+{
+    for (uint32_t i = 0; i < n->n_kid; i++)
+        sema_string(s, n->kid[i], NULL);
+}
+
+void sema_weights(sema *s, const ast *list)
+{
+    for (uint32_t i = 0; i < list->n_kid && !s->stopped; i++) {
+        const ast *n = list->kid[i];
+        if (!sema_step(s, n->loc, 1))
+            return;
+        s->depth++;
+        switch (n->kind) {
+        case AST_WEIGHT:
+            line_weight(s, n);
+            break;
+        case AST_GROUP:
+            line_group(s, n);
+            break;
+        case AST_IF:
+            line_if(s, n);
+            break;
+        default:
+            line_ignore(s, n);
+        }
+        s->depth--;
+    }
+}

@@ -1,0 +1,144 @@
+/* value.h - what an expression of the language is worth to the checker; private to dsl/.
+ *
+ * The checker is an evaluator whose numbers may be symbols. Without a model a parameter is a symbol,
+ * with one it is a number; the code is the same. VAL_UNKNOWN stands for what an error left behind or
+ * what only a checkpoint can tell: it fits everywhere and is never reported again. */
+#ifndef WEFT_DSL_VALUE_H
+#define WEFT_DSL_VALUE_H
+
+#include "dsl/ast.h"
+#include "dsl/cond.h"
+#include "dsl/ops.h"
+#include "dsl/poly.h"
+
+typedef enum { ORIGIN_GGUF, ORIGIN_HF, ORIGIN_COUNT } origin;
+typedef enum { PAIRS_NONE, PAIRS_HALF, PAIRS_INTERLEAVED } pair_order;
+
+enum { TENSOR_RANK_MAX = 6 };
+
+/* A tensor's type. Its last axis may carry a pair order, for each origin of the weights. */
+typedef struct {
+    bool ids; /* i32, not f */
+    int rank;
+    const poly *dim[TENSOR_RANK_MAX]; /* slowest first */
+    pair_order pairs[ORIGIN_COUNT];
+    const poly *run[ORIGIN_COUNT]; /* the order holds within every run of this many elements */
+} tensor_type;
+
+typedef struct scope scope;
+typedef struct group group;
+typedef struct weight weight;
+typedef struct cell cell;
+typedef struct series series;
+
+typedef enum {
+    VAL_UNKNOWN,
+    VAL_NONE,
+    VAL_BOOL,
+    VAL_INT,
+    VAL_FLOAT,
+    VAL_STR,
+    VAL_LIST,
+    VAL_VEC,    /* of floats, or of truths */
+    VAL_TABLE,  /* rope_table */
+    VAL_SERIES, /* a parameter with an index, not yet indexed */
+    VAL_TENSOR,
+    VAL_WEIGHT,
+    VAL_GROUP,
+    VAL_CELL,
+    VAL_SCOPE, /* an included fragment, an imported file */
+    VAL_BLOCK,
+} val_kind;
+
+typedef struct val val;
+struct val {
+    val_kind kind;
+    bool maybe;        /* it may turn out to be none */
+    bool known;        /* a constant whose value is here; otherwise only its type is */
+    const void *who;   /* of one that may be none, or a string: what tests of it are about */
+    const poly *index; /* WEIGHT, CELL: the layer; GROUP: the layer, or NULL for the whole */
+    union {
+        const cond *truth;         /* BOOL */
+        const poly *size;          /* INT: the value; VEC, TABLE: the length */
+        double number;             /* FLOAT */
+        str text;                  /* STR */
+        const val *item;           /* LIST: n of them */
+        const series *series;      /* SERIES */
+        const tensor_type *tensor; /* TENSOR */
+        const weight *weight;      /* WEIGHT */
+        const group *group;        /* GROUP */
+        cell *cell;                /* CELL */
+        scope *scope;              /* SCOPE */
+        const ast *block;          /* BLOCK */
+    };
+    union {
+        uint32_t n;         /* LIST, when known */
+        uint32_t version;   /* CELL */
+        bool truths;        /* VEC: of truths */
+        const weight *from; /* TENSOR: the weight whose call gave it, for notes */
+        scope *home;        /* BLOCK: the names it sees */
+    };
+    const double *data; /* VEC, TABLE: the elements, when known */
+    double factor;      /* TABLE: on cos and sin, when known */
+};
+
+static inline val val_unknown(void)
+{
+    return (val){.kind = VAL_UNKNOWN};
+}
+
+/* A parameter that has one value per layer. */
+struct series {
+    const ast *decl;
+    const poly *limit;
+    val_kind kind;
+    bool maybe;
+};
+
+struct group {
+    const ast *decl;
+    const poly *index; /* the symbol its lines are written with */
+    const poly *limit;
+    scope *names;
+};
+
+struct weight {
+    const ast *decl;
+    str name;
+    const kind_row *kind;
+    const group *group;  /* NULL outside groups */
+    const cond *guard;   /* where it exists at all */
+    const weight *other; /* the same name in another arm of an `if` */
+    tensor_type stored;  /* [out, in], [rows, d], [E, out, in], ... */
+    tensor_type bias;    /* rank 0 without one */
+    val eps;             /* norms */
+    bool optional;       /* `name?` */
+    bool maybe_bias;     /* `bias?` */
+    bool lora_off, prec_f32;
+    bool in_fragment;
+    bool *used;
+};
+
+enum { CELL_ARGS_MAX = 3 };
+
+typedef struct cell_slot {
+    const poly *index; /* NULL for a cell without one */
+    uint32_t version;
+    struct cell_slot *next;
+} cell_slot;
+
+struct cell {
+    const ast *decl;
+    str name;
+    const cell_row *kind;
+    const poly *symbol, *limit; /* of the index; NULL without one */
+    const poly *arg[CELL_ARGS_MAX];
+    const cond *guard;
+    cell_slot *slots; /* the newest version of each index */
+    bool written, read;
+    weft_loc read_at;
+    bool tagged; /* pairs below were set by an append */
+    pair_order pairs[ORIGIN_COUNT];
+};
+
+#endif
