@@ -2,7 +2,7 @@
 #ifndef WEFT_DSL_SCOPE_H
 #define WEFT_DSL_SCOPE_H
 
-#include "dsl/value.h"
+#include "dsl/sema_value.h"
 
 typedef enum {
     SYM_BASE, /* T, R, S, pi, source, session */

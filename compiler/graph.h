@@ -1,0 +1,144 @@
+/* graph.h - a model as straight-line SSA: one node per op, layers unrolled, every value typed.
+ *
+ * After binding only T, R and S are symbols. A graph and everything in it lives in one arena; passes
+ * rewrite it in place. Open inside compiler/ and codegen/; the runtime sees plans only. */
+#ifndef WEFT_COMPILER_GRAPH_H
+#define WEFT_COMPILER_GRAPH_H
+
+#include "dsl/dsl.h"
+#include "dsl/ops.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/vec.h"
+
+enum { GRAPH_RANK_MAX = 6, GRAPH_T = -1, GRAPH_R = -2, GRAPH_S = -3 };
+
+/* A value's type; a dimension below zero is one of the three symbols. A state cell as a value has
+ * cell >= 0 and no dimensions. */
+typedef struct {
+    bool ids; /* i32, not f */
+    int rank;
+    int64_t dim[GRAPH_RANK_MAX]; /* slowest first */
+    int cell;                    /* -1 for a tensor */
+    int pairs;                   /* 0 none, 1 half, 2 interleaved: the order on the last axis */
+} gtype;
+
+typedef enum { REF_NONE, REF_VALUE, REF_WEIGHT, REF_CONST, REF_CELL, REF_INPUT, REF_NUMBER } gref_kind;
+
+/* An operand: %7, @blk[3].q_proj, #2, $kv[3], tokens, 0.125; REF_NONE where an optional one is absent. */
+typedef struct {
+    gref_kind kind;
+    int id;        /* into the table of its kind */
+    double number; /* REF_NUMBER */
+} gref;
+
+typedef enum { GATTR_NONE, GATTR_INT, GATTR_FLOAT, GATTR_BOOL, GATTR_WORD, GATTR_REF } gattr_kind;
+
+typedef struct {
+    gattr_kind kind; /* NONE: absent, the default holds */
+    int64_t integer; /* INT, BOOL */
+    double number;   /* FLOAT */
+    str word;        /* WORD */
+    gref ref;        /* REF: a vector */
+} gattr;
+
+typedef struct {
+    op_code op;
+    int layer;    /* -1 outside layers */
+    weft_loc loc; /* the .weft text it came from */
+    int n_in;
+    gref in[OP_OPERANDS_MAX];
+    gattr attr[OP_ATTRS_MAX]; /* in the order of dsl/attrs.def */
+    int first, n_out;         /* its values are first .. first + n_out - 1 */
+} gnode;
+
+typedef struct {
+    gtype type;
+    int node;
+} gvalue;
+
+typedef struct {
+    int tensor;     /* in the checkpoint's directory */
+    int64_t offset; /* bytes into it */
+} gpiece;
+
+/* A stored operand: the checkpoint's tensor after its transforms. Axis 0 is made of n_piece equal parts
+ * (experts stored apart, joined tensors); within a part axis i advances stride[i] bytes. Blocks of a
+ * quantised type lie along the last axis, whose stride is then 0. */
+typedef struct {
+    str name; /* blk[3].q_proj, blk[3].q_proj.bias */
+    str line; /* q_proj: the name of the weight's line */
+    weft_loc loc;
+    int layer;
+    dtype type;
+    int rank;
+    int64_t dim[GRAPH_RANK_MAX];
+    int64_t stride[GRAPH_RANK_MAX];
+    int n_piece;
+    const gpiece *piece;
+    const gpiece *scales;  /* MXFP4_HF: the second tensor, piece by piece; NULL otherwise */
+    const float *computed; /* an element map (`=>`) was applied: its values, dense; NULL otherwise */
+    int pairs;             /* as in gtype */
+    bool lora;             /* an adapter may attach here */
+} gweight;
+
+typedef struct {
+    int64_t n;
+    const double *data;
+    bool table;    /* a rope table; factor multiplies cos and sin */
+    double factor;
+} gconst;
+
+typedef struct {
+    str name; /* kv[3] */
+    cell_code kind;
+    int64_t arg[3]; /* in the order of kinds.def: heads k v; dim v; ... */
+    int64_t window; /* the widest of all attends that read it; 0: some see everything */
+    weft_loc loc;
+} gcell;
+
+typedef struct {
+    str name; /* tokens, pos, h, rows */
+    gtype type;
+} ginput;
+
+typedef struct {
+    str name;  /* logits, hidden, resid */
+    int index; /* resid[3]: 3; -1 without one */
+    int value; /* what it gives: [T, ..], [R, ..] or [S, ..] */
+    weft_loc loc;
+} goutput;
+
+typedef struct graph {
+    arena *a;
+    str model; /* llama */
+    str entry; /* decode */
+    VEC(gnode) nodes;     /* in an order that respects uses */
+    VEC(gvalue) values;
+    VEC(gweight) weights;
+    VEC(gconst) consts;
+    VEC(gcell) cells;
+    VEC(ginput) inputs;
+    VEC(goutput) outputs;
+} graph;
+
+graph *graph_create(void); /* with an arena of its own */
+void graph_destroy(graph *g);
+
+/* Append a node; its results get the given types. Returns the first value's number. */
+int graph_add(graph *g, const gnode *n, const gtype *types, int n_out);
+const gtype *graph_type(const graph *g, gref r); /* of a value, weight, const, cell or input */
+
+/* Is every operand defined before use and of its op's kind, every type consistent? Says what is wrong
+ * in out (may be NULL). For debug builds and for graphs read from text. */
+bool graph_verify(const graph *g, strbuf *out);
+
+/* The text form; equal layers are folded ("layer 1..31 as layer 0") when fold is set. Without folding
+ * it parses back to an equal graph. */
+void graph_print(const graph *g, bool fold, strbuf *out);
+weft_status graph_parse(weft_diag *dg, const source *src, graph **out_g) WEFT_MUST_USE;
+void graph_json(const graph *g, strbuf *out);
+/* One layer and what stands before and after it, for `dot`; and drawn as a picture by ourselves. */
+void graph_dot(const graph *g, strbuf *out);
+void graph_svg(const graph *g, strbuf *out);
+
+#endif
