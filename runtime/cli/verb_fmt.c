@@ -37,8 +37,6 @@ static weft_status fmt_text(cli *c, arena *a, const char *operand, strbuf *out, 
 {
     const fmt_options *o = c->options;
     source *src;
-    if (o->write && input_is_stdin(operand))
-        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "fmt: --write cannot replace standard input");
     WEFT_TRY(input_open(c->dg, a, operand, &src));
     WEFT_TRY(dsl_fmt(c->dg, src, out));
     *out_changed = !str_eq(src->text, strbuf_view(out));
@@ -79,12 +77,24 @@ static bool fmt_file(cli *c, report *r, const char *operand)
     return changed;
 }
 
-int verb_fmt(cli *c)
+static weft_status options_check(const cli *c)
 {
     const fmt_options *o = c->options;
     if (o->check && o->write)
-        return cli_exit_of(
-            weft_fail(c->dg, W1903, WEFT_NOWHERE, "fmt: --check and --write exclude each other"));
+        return weft_fail(c->dg, W1903, WEFT_NOWHERE, "fmt: --check and --write exclude each other");
+    for (int i = 0; i < c->operand_n; i++)
+        if (o->write && input_is_stdin(c->operand[i]))
+            return weft_fail(c->dg, W1904, WEFT_NOWHERE,
+                             "fmt: --write cannot replace standard input");
+    return WEFT_OK;
+}
+
+int verb_fmt(cli *c)
+{
+    const fmt_options *o = c->options;
+    weft_status st = options_check(c);
+    if (st != WEFT_OK)
+        return cli_exit_of(st);
     report r = {0};
     bool changed = false;
     for (int i = 0; i < c->operand_n; i++)

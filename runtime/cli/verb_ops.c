@@ -3,7 +3,7 @@
 #include "runtime/base/json_write.h"
 #include "runtime/cli/cli.h"
 
-enum { NAME_WIDTH = 14 };
+enum { NAME_WIDTH = 14, COLUMNS = 90 };
 
 typedef struct {
     bool markdown;
@@ -30,17 +30,24 @@ const verb_page ops_verb_page = {
     examples,
 };
 
+static void put_entry(strbuf *out, const char *name, const char *meaning, const char *file)
+{
+    strbuf text = {0};
+    strbuf_add(&text, "%s%s%s", meaning, file ? "; in std." : "", file ? file : "");
+    strbuf_add(out, "%-*s  ", NAME_WIDTH, name);
+    flags_wrap(text.p, NAME_WIDTH + 2, NAME_WIDTH + 2, COLUMNS, out);
+    strbuf_putc(out, '\n');
+    strbuf_free(&text);
+}
+
 static void print_list(strbuf *out)
 {
     int lib_n;
     const lib_row *libs = lib_rows(&lib_n);
-    for (int i = 0; i < OP_COUNT; i++) {
-        const op_row *op = op_row_of((op_code)i);
-        strbuf_add(out, "%-*s %s\n", NAME_WIDTH, op->name, op->meaning);
-    }
+    for (int i = 0; i < OP_COUNT; i++)
+        put_entry(out, op_row_of((op_code)i)->name, op_row_of((op_code)i)->meaning, NULL);
     for (int i = 0; i < lib_n; i++)
-        strbuf_add(out, "%-*s %s (std.%s)\n", NAME_WIDTH, libs[i].name, libs[i].meaning,
-                   libs[i].file);
+        put_entry(out, libs[i].name, libs[i].meaning, libs[i].file);
 }
 
 static void json_text(json_writer *w, const char *key, const char *text)
@@ -86,18 +93,6 @@ static void json_op(json_writer *w, const op_row *op)
     json_close(w, '}');
 }
 
-static void json_lib(json_writer *w, const lib_row *lib)
-{
-    json_open(w, '{');
-    json_text(w, "name", lib->name);
-    json_key(w, "tier");
-    json_int(w, lib->tier);
-    json_text(w, "file", lib->file);
-    json_text(w, "operands", lib->operands);
-    json_text(w, "meaning", lib->meaning);
-    json_close(w, '}');
-}
-
 static bool asked_for(const cli *c, const char *name)
 {
     for (int i = 0; i < c->operand_n; i++)
@@ -105,6 +100,28 @@ static bool asked_for(const cli *c, const char *name)
             return true;
     return c->operand_n == 0;
 }
+
+/* One object; members are keys and texts in turn, up to a NULL key. */
+static void json_row(json_writer *w, const char *const *members)
+{
+    json_open(w, '{');
+    for (; *members; members += 2)
+        json_text(w, members[0], members[1]);
+    json_close(w, '}');
+}
+
+/* A table of ops.h as an array: what of it was asked for. */
+#define JSON_TABLE(w, c, key, noun, ...)                                                           \
+    do {                                                                                           \
+        int n_;                                                                                    \
+        const noun##_row *r = noun##_rows(&n_);                                                    \
+        json_key(w, key);                                                                          \
+        json_open(w, '[');                                                                         \
+        for (; n_ > 0; n_--, r++)                                                                  \
+            if (asked_for(c, r->name))                                                             \
+                json_row(w, (const char *const[]){"name", r->name, __VA_ARGS__, NULL});            \
+        json_close(w, ']');                                                                        \
+    } while (0)
 
 static void print_json(const cli *c, strbuf *out)
 {
@@ -116,14 +133,14 @@ static void print_json(const cli *c, strbuf *out)
         if (asked_for(c, op_row_of((op_code)i)->name))
             json_op(&w, op_row_of((op_code)i));
     json_close(&w, ']');
-    json_key(&w, "library");
-    json_open(&w, '[');
-    int n;
-    const lib_row *libs = lib_rows(&n);
-    for (int i = 0; i < n; i++)
-        if (asked_for(c, libs[i].name))
-            json_lib(&w, &libs[i]);
-    json_close(&w, ']');
+    /* clang-format off */
+    JSON_TABLE(&w, c, "library",    lib,       "file", r->file, "operands", r->operands, "meaning", r->meaning);
+    JSON_TABLE(&w, c, "kinds",      kind,      "stored", r->stored, "meaning", r->meaning);
+    JSON_TABLE(&w, c, "cells",      cell,      "arguments", r->arguments, "holds", r->holds, "writer", r->writer, "reader", r->reader);
+    JSON_TABLE(&w, c, "modifiers",  modifier,  "takes", r->takes, "meaning", r->meaning);
+    JSON_TABLE(&w, c, "transforms", transform, "arguments", r->arguments, "meaning", r->meaning);
+    JSON_TABLE(&w, c, "builtins",   builtin,   "meaning", r->meaning);
+    /* clang-format on */
     json_close(&w, '}');
     strbuf_putc(out, '\n');
 }

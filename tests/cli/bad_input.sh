@@ -7,7 +7,7 @@
 set -euo pipefail
 
 SECONDS_MAX=2
-MEMORY_MAX_KB=65536
+MEMORY_MAX_KB=524288
 
 weft=$1
 limited=yes
@@ -19,8 +19,10 @@ cp "$weft" "$work/weft"
 cd "$work"
 
 repeat() { head -c "$2" /dev/zero | tr '\0' "$1"; } # CHARACTER COUNT
-lines() { local i; for ((i = 0; i < $2; i++)); do printf '%s\n' "$1"; done; }
+lines() { repeat '\n' "$2" | sed "s/^/$1/"; }         # TEXT COUNT
 wrapped() { printf 'weft 1\nmodel m "M" {\n  let x = '; cat; printf '\n}\n'; }
+
+entry() { printf 'weft 1\nmodel m "M" {\n  entry decode(tokens: i32[T], pos: i32[T]) {\n%s' "$1"; }
 
 # The files. Names tell what is wrong with them.
 printf 'weft 1\nmodel m "M\0M" {\n}\n' >nul.weft
@@ -39,10 +41,14 @@ repeat 'a' 1000000 >name_1mb.weft
 repeat '\n' 1000000 >line_ends.weft
 { echo 'weft 1'; lines 'block b() {' 80000; } >blocks_80000.weft
 { echo 'weft 1'; lines 'block b() {' 100000; } >blocks_100000.weft
-{ printf 'weft 1\nmodel m "M" {\n  entry decode(tokens: i32[T], pos: i32[T]) {\n'
-  lines 'if true {' 100000; } >ifs_100000.weft
+{ entry ''; lines 'if true {' 100000; } >ifs_100000.weft
 { echo 'weft 1'; lines 'import a.b' 90000; } >imports.weft
 lines 'weft 1' 100000 >versions.weft
+{ entry ''; lines 'x=a' 250000; printf '}\n}\n'; } >statements.weft
+{ entry 'x=[a'; repeat ',' 400000 | sed 's/,/,a/g'; printf ']\n}\n}\n'; } >list.weft
+{ entry 'x=a'; repeat '+' 400000 | sed 's/+/+a/g'; printf '\n}\n}\n'; } >sum.weft
+{ entry 'x=a'; repeat '^' 400000 | sed 's/\^/^a/g'; printf '\n}\n}\n'; } >powers.weft
+{ entry 'x=a'; repeat '(' 400000 | sed 's/(/()/g'; printf '\n}\n}\n'; } >calls.weft
 printf 'weft 1\nimport self_import\nmodel m "M" {\n}\n' >self_import.weft
 printf 'weft 1\nimport cycle_b\n' >cycle_a.weft
 printf 'weft 1\nimport cycle_a\n' >cycle_b.weft

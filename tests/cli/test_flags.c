@@ -1,8 +1,6 @@
 /* test_flags.c - the flag parser: every kind of row, every way to write a flag, every mistake. */
 #include "runtime/cli/flags.h"
-
-#include <check.h>
-#include <stdlib.h>
+#include "tests/base/suite.h"
 
 typedef struct {
     bool verbose, mmap;
@@ -80,6 +78,7 @@ static void refuse(const char *line, weft_code code, const char *message)
 
 START_TEST(defaults_come_from_the_table)
 {
+    setup();
     accept("");
     ck_assert(!got.verbose && got.mmap);
     ck_assert_int_eq(got.ubatch, 512);
@@ -90,11 +89,13 @@ START_TEST(defaults_come_from_the_table)
     ck_assert_int_eq(got.color, 0);
     ck_assert_uint_eq(got.lora.n, 0);
     ck_assert_int_eq(operand_n, 0);
+    teardown();
 }
 END_TEST
 
 START_TEST(every_way_to_write_a_flag)
 {
+    setup();
     accept("-v -ub 64 -ngl=99 --temp 1.5 --system=be\tkind --color always --no-mmap --cache 3G");
     ck_assert(got.verbose && !got.mmap);
     ck_assert_int_eq(got.ubatch, 64);
@@ -103,21 +104,25 @@ START_TEST(every_way_to_write_a_flag)
     ck_assert_str_eq(got.system, "be\tkind");
     ck_assert_int_eq(got.color, 1);
     ck_assert_int_eq(got.bytes, INT64_C(3) << 30);
+    teardown();
 }
 END_TEST
 
 START_TEST(operands_keep_their_order)
 {
+    setup();
     accept("a -v b - --temp 1 c -- --verbose -ub --");
     ck_assert_int_eq(operand_n, 7);
     static const char *const want[] = {"a", "b", "-", "c", "--verbose", "-ub", "--"};
     for (int i = 0; i < 7; i++)
         ck_assert_str_eq(argv[i], want[i]);
+    teardown();
 }
 END_TEST
 
 START_TEST(values_may_begin_with_a_dash)
 {
+    setup();
     accept("-ngl -1 --temp -0.5 -sys -hello --log-file -");
     ck_assert_int_eq(got.layers, -1);
     ck_assert(got.temp == -0.5);
@@ -130,21 +135,25 @@ START_TEST(values_may_begin_with_a_dash)
     ck_assert_str_eq(got.system, "a=b");
     accept("--system=");
     ck_assert_str_eq(got.system, "");
+    teardown();
 }
 END_TEST
 
 START_TEST(a_list_may_stand_often)
 {
+    setup();
     accept("--lora a --lora=b x --lora c");
     ck_assert_uint_eq(got.lora.n, 3);
     ck_assert_str_eq(got.lora.at[0], "a");
     ck_assert_str_eq(got.lora.at[2], "c");
     ck_assert_int_eq(operand_n, 1);
+    teardown();
 }
 END_TEST
 
 START_TEST(sizes_have_units)
 {
+    setup();
     static const struct {
         const char *line;
         int64_t want;
@@ -159,11 +168,13 @@ START_TEST(sizes_have_units)
         accept(cases[i].line);
         ck_assert_int_eq(got.bytes, cases[i].want);
     }
+    teardown();
 }
 END_TEST
 
 START_TEST(unknown_flags)
 {
+    setup();
     refuse("--verbos", W1902, "run: unknown flag --verbos");
     refuse("-x", W1902, "run: unknown flag -x");
     refuse("-vv", W1902, "run: unknown flag -vv");
@@ -172,11 +183,13 @@ START_TEST(unknown_flags)
     refuse("--ubatch_size=4", W1902, "run: unknown flag --ubatch_size");
     refuse("--=1", W1902, "run: unknown flag --");
     refuse("-8", W1902, "run: unknown flag -8");
+    teardown();
 }
 END_TEST
 
 START_TEST(missing_and_repeated_values)
 {
+    setup();
     refuse("-ub", W1903, "run: -ub needs a value: N");
     refuse("--log-file --verbose", W1903, "run: --log-file needs a value: FILE");
     refuse("--log-file -v", W1903, "run: --log-file needs a value: FILE");
@@ -185,11 +198,13 @@ START_TEST(missing_and_repeated_values)
     refuse("--mmap --no-mmap", W1903, "run: --no-mmap is given twice");
     refuse("--temp 1 --temp=1", W1903, "run: --temp is given twice");
     refuse("--verbose=yes", W1903, "run: --verbose takes no value");
+    teardown();
 }
 END_TEST
 
 START_TEST(wrong_values)
 {
+    setup();
     static const char int_want[] = "run: -ub takes a whole number from 1 to 65536, not '%s'";
     static const char *const ints[] = {"0",   "65537", "-1",  "1k", "1.5",
                                        "0x1", "abc",   "1e3", "",   "99999999999999999999"};
@@ -214,11 +229,13 @@ START_TEST(wrong_values)
     refuse("--cache 1kB", W1903,
            "run: --cache takes a whole number from 0 to 1000000000000000, with k, M, G or T, "
            "not '1kB'");
+    teardown();
 }
 END_TEST
 
 START_TEST(help_is_aligned_and_wrapped)
 {
+    setup();
     strbuf out = {0};
     flags_print(rows, 72, &out);
     ck_assert_ptr_nonnull(strstr(out.p, "  -v, --verbose                  say more\n"));
@@ -234,28 +251,11 @@ START_TEST(help_is_aligned_and_wrapped)
     flags_wrap("one two three", 4, 4, 12, &out);
     ck_assert_str_eq(out.p, "one two\n    three");
     strbuf_free(&out);
+    teardown();
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("flags");
-    TCase *tc = tcase_create("flags");
-    suite_add_tcase(s, tc);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, defaults_come_from_the_table);
-    tcase_add_test(tc, every_way_to_write_a_flag);
-    tcase_add_test(tc, operands_keep_their_order);
-    tcase_add_test(tc, values_may_begin_with_a_dash);
-    tcase_add_test(tc, a_list_may_stand_often);
-    tcase_add_test(tc, sizes_have_units);
-    tcase_add_test(tc, unknown_flags);
-    tcase_add_test(tc, missing_and_repeated_values);
-    tcase_add_test(tc, wrong_values);
-    tcase_add_test(tc, help_is_aligned_and_wrapped);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed != 0;
-}
+SUITE_MAIN("flags", defaults_come_from_the_table, every_way_to_write_a_flag,
+           operands_keep_their_order, values_may_begin_with_a_dash, a_list_may_stand_often,
+           sizes_have_units, unknown_flags, missing_and_repeated_values, wrong_values,
+           help_is_aligned_and_wrapped)
