@@ -53,23 +53,29 @@ static uint32_t xcr0_read(void)
     return low;
 }
 
-uint32_t cpu_features(void)
-{
-    uint32_t found = 0, xcr0 = xcr0_read(), r[4];
-    /* Past its last subleaf a leaf reads as nonsense on some processors: the count is in EAX of 0.
-     */
-    uint32_t subleaf_max = 0;
-    if (__get_cpuid_count(7, 0, &r[EAX], &r[EBX], &r[ECX], &r[EDX]))
-        subleaf_max = r[EAX];
+static const struct {
+    uint32_t feature, leaf, subleaf, reg, bit, state;
+} rows[] = {
 #define CPU_X86(name, text, leaf, subleaf, reg, bit, state)                                        \
-    if ((leaf != 7 || subleaf <= subleaf_max) &&                                                   \
-        __get_cpuid_count(leaf, subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX]) &&                    \
-        (r[reg] >> bit & 1) && (xcr0 & state) == state)                                            \
-        found |= CPU_##name;
+    {CPU_##name, leaf, subleaf, reg, bit, state},
 #define CPU_ARM(...)
 #include "runtime/base/cpu.def"
 #undef CPU_X86
 #undef CPU_ARM
+};
+
+uint32_t cpu_features(void)
+{
+    uint32_t found = 0, xcr0 = xcr0_read(), r[4];
+    /* Past its last subleaf a leaf reads as nonsense on some processors: the count is in EAX of 0. */
+    uint32_t subleaf_max = 0;
+    if (__get_cpuid_count(7, 0, &r[EAX], &r[EBX], &r[ECX], &r[EDX]))
+        subleaf_max = r[EAX];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].subleaf <= subleaf_max && (xcr0 & rows[i].state) == rows[i].state &&
+            __get_cpuid_count(rows[i].leaf, rows[i].subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX]) &&
+            (r[rows[i].reg] >> rows[i].bit & 1))
+            found |= rows[i].feature;
     return found;
 }
 
