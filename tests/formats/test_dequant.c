@@ -2,11 +2,9 @@
  * (make_dequant_vectors.py), and the half-width floats over all of their values. */
 #include "kernels/ref/dequant.h"
 
-#include <check.h>
+#include "tests/base/suite.h"
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define VECTORS WEFT_SOURCE_DIR "/tests/formats/vectors/"
 
@@ -200,21 +198,5 @@ START_TEST(rounding_is_to_nearest_even)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("dequant");
-    TCase *tc = tcase_create("dequant");
-    suite_add_tcase(s, tc);
-    tcase_add_test(tc, types_match_python);
-    tcase_add_test(tc, mxfp4_hf_matches);
-    tcase_add_test(tc, every_weight_type_is_there);
-    tcase_add_test(tc, halves_match_python);
-    tcase_add_test(tc, f16_is_exact);
-    tcase_add_test(tc, bf16_is_exact);
-    tcase_add_test(tc, rounding_is_to_nearest_even);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed != 0;
-}
+SUITE_MAIN("dequant", types_match_python, mxfp4_hf_matches, every_weight_type_is_there,
+           halves_match_python, f16_is_exact, bf16_is_exact, rounding_is_to_nearest_even)

@@ -1,0 +1,145 @@
+/* out_file.c - a buffer in front of write(2); fsync and rename at the end. */
+#include "runtime/formats/out_file.h"
+
+#include "runtime/base/file.h"
+#include "runtime/base/mem.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER_BYTES = 1 << 16, TRIES_MAX = 100 };
+
+struct out_file {
+    arena *home;
+    const char *path, *part; /* the target, and where the bytes go until then */
+    int fd;                  /* -1: finished */
+    uint64_t at;
+    size_t n; /* in buffer */
+    unsigned char buffer[BUFFER_BYTES];
+};
+
+static weft_status fail(weft_diag *dg, const char *path)
+{
+    return weft_fail(dg, W1004, WEFT_NOWHERE, "cannot write %s: %s", path,
+                     file_reason_of(errno).text);
+}
+
+/* The file that path stands for: itself, or what it links to. */
+static weft_status find_target(weft_diag *dg, arena *a, const char *path, const char **out_target)
+{
+    struct stat st;
+    *out_target = arena_str(a, str_of(path)).p;
+    if (stat(path, &st) != 0)
+        return WEFT_OK;
+    if (!S_ISREG(st.st_mode))
+        return weft_fail(dg, W1002, WEFT_NOWHERE, "cannot write %s: it is not a regular file",
+                         path);
+    char *real = realpath(path, NULL);
+    if (!real)
+        return fail(dg, path);
+    *out_target = arena_str(a, str_of(real)).p;
+    free(real);
+    return WEFT_OK;
+}
+
+/* Not mkstemp, which would take the group's and others' rights away. */
+static weft_status open_part(weft_diag *dg, out_file *f)
+{
+    f->fd = -1;
+    for (int i = 0; i < TRIES_MAX && f->fd < 0; i++) {
+        f->part = arena_printf(f->home, "%s.%ld-%d.part", f->path, (long)getpid(), i).p;
+        f->fd = open(f->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (f->fd < 0 && errno != EEXIST)
+            break;
+    }
+    return f->fd < 0 ? fail(dg, f->path) : WEFT_OK;
+}
+
+weft_status out_file_create(weft_diag *dg, const char *path, out_file **out_f)
+{
+    out_file *f = mem_alloc(sizeof *f);
+    f->home = arena_create();
+    f->fd = -1;
+    f->at = f->n = 0;
+    weft_status status = find_target(dg, f->home, path, &f->path);
+    if (status == WEFT_OK)
+        status = open_part(dg, f);
+    if (status == WEFT_OK)
+        *out_f = f;
+    else
+        out_file_destroy(f);
+    return status;
+}
+
+void out_file_destroy(out_file *f)
+{
+    if (!f)
+        return;
+    if (f->fd >= 0) {
+        close(f->fd);
+        unlink(f->part);
+    }
+    arena_destroy(f->home);
+    free(f);
+}
+
+static weft_status write_all(weft_diag *dg, out_file *f, const unsigned char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t k = write(f->fd, p, n < 1u << 30 ? n : 1u << 30);
+        if (k < 0 && errno != EINTR)
+            return fail(dg, f->path);
+        if (k > 0) {
+            p += k;
+            n -= (size_t)k;
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status flush(weft_diag *dg, out_file *f)
+{
+    size_t n = f->n;
+    f->n = 0;
+    return write_all(dg, f, f->buffer, n);
+}
+
+weft_status out_file_put(weft_diag *dg, out_file *f, const void *data, size_t n)
+{
+    if (n > sizeof f->buffer - f->n)
+        WEFT_TRY(flush(dg, f));
+    f->at += n;
+    if (n > sizeof f->buffer)
+        return write_all(dg, f, data, n);
+    if (n > 0)
+        memcpy(f->buffer + f->n, data, n);
+    f->n += n;
+    return WEFT_OK;
+}
+
+weft_status out_file_pad(weft_diag *dg, out_file *f, uint64_t align)
+{
+    static const unsigned char zeros[256];
+    while (f->at % align != 0) {
+        uint64_t n = align - f->at % align;
+        WEFT_TRY(out_file_put(dg, f, zeros, n < sizeof zeros ? (size_t)n : sizeof zeros));
+    }
+    return WEFT_OK;
+}
+
+uint64_t out_file_at(const out_file *f)
+{
+    return f->at;
+}
+
+weft_status out_file_finish(weft_diag *dg, out_file *f)
+{
+    WEFT_TRY(flush(dg, f));
+    if (fsync(f->fd) != 0 || rename(f->part, f->path) != 0)
+        return fail(dg, f->path);
+    close(f->fd); /* after fsync there is nothing left to fail */
+    f->fd = -1;
+    return WEFT_OK;
+}

@@ -1,0 +1,22 @@
+/* safetensors_write.h - writes tensors that are in memory as one .safetensors file. */
+#ifndef WEFT_RUNTIME_FORMATS_SAFETENSORS_WRITE_H
+#define WEFT_RUNTIME_FORMATS_SAFETENSORS_WRITE_H
+
+#include "runtime/base/diag.h"
+#include "runtime/base/dtype.h"
+#include "runtime/formats/value.h"
+
+typedef struct {
+    const char *name; /* UTF-8, unique among the items, not "__metadata__" */
+    dtype type;       /* one with a name in safetensors */
+    int rank;
+    const int64_t *shape; /* [rank], slowest first */
+    const void *data;
+} safetensors_item;
+
+/* metadata is NULL or an object of strings. The file appears under its name only when it is
+ * complete; W1004 or W1002 if it cannot be. Wider types come first in it, so that all are aligned. */
+weft_status safetensors_write(weft_diag *dg, const char *path, const safetensors_item *items,
+                              size_t n, const value *metadata) WEFT_MUST_USE;
+
+#endif
