@@ -1,0 +1,95 @@
+/* attend_ref.c - softmax attention of each query head over its sequence's cached rows.
+ *
+ * In this order: s = scale * (q . k); softcap * tanh(s / softcap); plus slopes[h] * (pos_j - pos_t);
+ * then softmax over the positions j that row t may see, where sinks[h] is one more logit that takes
+ * probability and gives no value. Row t sees j <= pos_t, with a window pos_t - pos_j < window, with
+ * chunks those of its own chunk, pos_j / chunk == pos_t / chunk: always a run of positions that ends
+ * with its own. Two passes, the first for the largest logit, so that no list of scores is kept.
+ *
+ * The rows of this call are in the cell already. out overlaps no input. */
+#include "kernels/kernel_decls.h"
+
+#include <math.h>
+#include "kernels/ref/cell_place.h"
+#include "kernels/ref/scalar_math.h"
+#include "kernels/ref/weight_read.h"
+
+/* One query head of one row. */
+typedef struct {
+    const kargs *k;
+    const int32_t *pages; /* of the row's sequence */
+    const float *q;       /* [k] */
+    int64_t pos, head, cell_head;
+    float *key; /* [k], scratch: the key last read */
+} query;
+
+static int64_t first_seen(const kargs *k, int64_t pos)
+{
+    int64_t window = k->n[2], chunk = k->n[3], first = 0;
+    if (window > 0 && pos - window + 1 > first)
+        first = pos - window + 1;
+    if (chunk > 0 && pos / chunk * chunk > first)
+        first = pos / chunk * chunk;
+    return first;
+}
+
+/* The logit of position j; leaves its key in q->key. */
+static double logit(const query *q, int64_t j)
+{
+    const kcell *c = q->k->cell;
+    const float *slopes = q->k->in[3]; /* [H] or NULL */
+    double scale = q->k->f[0], softcap = q->k->f[1];
+    dequant_row(c->type, cell_key(c, q->pages, j, q->cell_head), q->key, c->k);
+    double s = scale * dot(q->q, q->key, c->k);
+    if (softcap != 0)
+        s = softcap * tanh(s / softcap);
+    if (slopes)
+        s += slopes[q->head] * (double)(j - q->pos);
+    return s;
+}
+
+static void attend_head(const query *q, double *sum, float *value, float *out)
+{
+    const kcell *c = q->k->cell;
+    const float *sinks = q->k->in[2]; /* [H] or NULL */
+    int64_t first = first_seen(q->k, q->pos);
+    double max = sinks ? (double)sinks[q->head] : -INFINITY;
+    for (int64_t j = first; j <= q->pos; j++)
+        max = larger(max, logit(q, j));
+
+    double total = sinks ? exp(sinks[q->head] - max) : 0;
+    for (int64_t i = 0; i < c->v; i++)
+        sum[i] = 0;
+    for (int64_t j = first; j <= q->pos; j++) {
+        double p = exp(logit(q, j) - max);
+        const float *v = q->key;
+        if (!c->latent) {
+            dequant_row(c->type, cell_value(c, q->pages, j, q->cell_head), value, c->v);
+            v = value;
+        }
+        total += p;
+        for (int64_t i = 0; i < c->v; i++)
+            sum[i] += p * v[i];
+    }
+    for (int64_t i = 0; i < c->v; i++)
+        out[i] = (float)(sum[i] / total);
+}
+
+void k_attend_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    const kcell *c = k->cell;
+    const kbatch *b = k->batch;
+    const float *q = k->in[0];          /* [rows, H, k] */
+    float *out = k->out[0];             /* [rows, H, v] */
+    double *sum = t->scratch;           /* [v] */
+    float *key = (float *)(sum + c->v); /* [k] */
+    float *value = key + c->k;          /* [v] */
+    int64_t heads = k->n[1],
+            group = heads / c->heads; /* query heads that share a head of the cell */
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t row = unit / heads, head = unit % heads;
+        query one = {k,  b->pages[b->seq[row]], q + unit * c->k, b->pos[row], head, head / group,
+                     key};
+        attend_head(&one, sum, value, out + unit * c->v);
+    }
+}

@@ -1,0 +1,62 @@
+/* norm_ref.c - rms_norm and layer_norm over the last axis.
+ *
+ * Vector v of a row takes row v % w_rows of the weight: with one weight row all vectors share it, with
+ * as many as there are heads each head has its own. Everything up to the store is in double: the mean
+ * (of squares), eps inside the root, the weight, the bias. out may be x. */
+#include "kernels/kernel_decls.h"
+
+#include <math.h>
+#include "kernels/ref/weight_read.h"
+
+/* out[i] = (x[i] - mean) * inverse * w[i] + bias[i], for vector `v` of a row. */
+static void norm_apply(const kargs *k, const kthread *t, int64_t v, const float *x, double mean,
+                       double inverse, float *out)
+{
+    int64_t width = k->n[2], w_rows = k->n[3];
+    float *w = t->scratch; /* [width] */
+    const void *bias = NULL;
+    if (k->in[1])
+        dequant_row(k->type[1], weight_row(k->in[1], k->pitch[1], v % w_rows), w, width);
+    if (k->in[2])
+        bias = weight_row(k->in[2], k->pitch[2], v % w_rows);
+    for (int64_t i = 0; i < width; i++) {
+        double y = (x[i] - mean) * inverse;
+        if (k->in[1])
+            y *= w[i];
+        if (bias)
+            y += weight_at(k->type[2], bias, i);
+        out[i] = (float)y;
+    }
+}
+
+void k_rms_norm_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    const float *x = k->in[0]; /* [rows, vectors, width] */
+    float *out = k->out[0];    /* like x */
+    int64_t vectors = k->n[1], width = k->n[2];
+    double eps = k->f[0];
+    for (int64_t v = begin * vectors; v < end * vectors; v++) {
+        const float *xv = x + v * width;
+        double mean_square = dot(xv, xv, width) / (double)width;
+        norm_apply(k, t, v % vectors, xv, 0, 1 / sqrt(mean_square + eps), out + v * width);
+    }
+}
+
+void k_layer_norm_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    const float *x = k->in[0]; /* [rows, vectors, width] */
+    float *out = k->out[0];    /* like x */
+    int64_t vectors = k->n[1], width = k->n[2];
+    double eps = k->f[0];
+    for (int64_t v = begin * vectors; v < end * vectors; v++) {
+        const float *xv = x + v * width;
+        double mean = 0, variance = 0;
+        for (int64_t i = 0; i < width; i++)
+            mean += xv[i];
+        mean /= (double)width;
+        for (int64_t i = 0; i < width; i++)
+            variance += (xv[i] - mean) * (xv[i] - mean);
+        variance /= (double)width;
+        norm_apply(k, t, v % vectors, xv, mean, 1 / sqrt(variance + eps), out + v * width);
+    }
+}
