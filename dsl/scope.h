@@ -26,7 +26,9 @@ typedef struct sym {
     bool live; /* false: bound only inside an arm or loop that is over */
     val v;
     weft_loc loc;
-    uint32_t stamp; /* marks a walk over the trail that has met it */
+    const char *conflict; /* what W0309 says if it is used: the arms of an if disagree about it */
+    weft_loc other;       /* with a conflict: where the other arm bound it */
+    uint32_t stamp;       /* marks a walk over the trail that has met it */
     struct sym *next;
 } sym;
 

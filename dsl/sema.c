@@ -53,6 +53,7 @@ static void sema_init(sema *s, weft_diag *dg, arena *a)
 static void sema_deinit(sema *s)
 {
     VEC_FREE(&s->known);
+    VEC_FREE(&s->exact);
     VEC_FREE(&s->trail);
     VEC_FREE(&s->weights);
     VEC_FREE(&s->cells);
@@ -112,7 +113,7 @@ void sema_model(sema *s, const ast *model, scope *file)
     size_t errors = diag_errors(s->dg);
     scope *names = scope_create(s->a, file), *entries = scope_create(s->a, NULL);
     s->names = names;
-    s->weights.n = s->cells.n = 0;
+    s->weights.n = s->cells.n = s->exact.n = 0;
     find_origins(s, model);
     sema_sections(s, body, false);
     int n_entry = 0;

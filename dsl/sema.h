@@ -20,6 +20,11 @@ typedef struct {
     bool holds;
 } assumption;
 
+/* A division that a `let` or a `require a % b == 0` says comes out even. */
+typedef struct {
+    const poly *by, *quotient;
+} exact_division;
+
 enum { FRAME_LAYERS_MAX = 8 };
 
 /* One entry or block being evaluated. */
@@ -54,6 +59,8 @@ typedef struct sema {
     int depth, n_call;
     bool stopped; /* a limit was passed and told */
     VEC(assumption) known;
+    VEC(exact_division) exact;
+    bool stating; /* inside a let: a division here must come out even in every model */
     VEC(trail_step) trail;
     VEC(weight *) weights; /* of the model at hand */
     VEC(cell *) cells;
@@ -76,7 +83,7 @@ bool sema_step(sema *s, weft_loc at, int64_t cost); /* false once a limit is pas
 
 /* sema_decl.c */
 void sema_sections(sema *s, const ast *body, bool fragment);
-void sema_let(sema *s, const ast *n);
+val sema_let_value(sema *s, const ast *n); /* a constant; anything else is told */
 void sema_require(sema *s, const ast *n);
 /* A new name; W0202 if a let, parameter, weight, cell or other declaration has it already. */
 sym *sema_declare(sema *s, scope *sc, str name, sym_class class, val v, weft_loc loc);
@@ -109,7 +116,11 @@ int sema_known(const sema *s, const cond *c);           /* 1, 0, or -1 */
 size_t sema_assume(sema *s, const cond *c, bool holds); /* returns the mark to forget to */
 void sema_forget(sema *s, size_t mark);
 val sema_join(sema *s, const cond *c, val a, val b, weft_loc loc);
+const char *sema_disagree(sema *s, val a, val b); /* how two arms' values differ; NULL: they fit */
+void sema_report_conflict(sema *s, sym *y);       /* if the arms of an if left one at this name */
 const poly *sema_narrowed(sema *s, const poly *p);
+void sema_state_exact(sema *s, const poly *a, const poly *b);     /* a / b has no remainder */
+const poly *sema_quotient(sema *s, const poly *a, const poly *b); /* NULL: not known to be even */
 const cond *val_is_none(sema *s, val v);
 const char *val_text(sema *s, val v); /* for messages */
 const char *poly_text(sema *s, const poly *p);

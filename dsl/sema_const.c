@@ -113,7 +113,7 @@ static const operator_row operators[] = {
 /* fn over scalars and vectors; a scalar stretches. Both are numeric. */
 static val map2(sema *s, const ast *e, fn2 fn, bool truths, val a, val b)
 {
-    double x, y;
+    double x = 0, y = 0;
     bool vec_a = a.kind == VAL_VEC, vec_b = b.kind == VAL_VEC;
     if (!vec_a && !vec_b) {
         bool ka = number_of(a, &x), kb = number_of(b, &y);
@@ -164,6 +164,8 @@ static val size_arithmetic(sema *s, const ast *e, const poly *a, const poly *b)
     case '*':
         return sema_size(s, e, poly_mul(s->pp, a, b));
     case '/':
+        if (s->stating)
+            sema_state_exact(s, a, b);
         return sema_size(s, e, poly_div(s->pp, a, b));
     default:
         return sema_size(s, e, poly_call(s->pp, "mod", both, 2));

@@ -238,16 +238,42 @@ static void section_params(sema *s, const ast *n)
 
 /* ---- let, require ---- */
 
-void sema_let(sema *s, const ast *n)
+val sema_let_value(sema *s, const ast *n)
 {
+    s->stating = true;
     val v = sema_eval(s, n->kid[LET_VALUE]);
+    s->stating = false;
     if (v.kind == VAL_TENSOR || v.kind == VAL_CELL) {
         weft_fail(s->dg, W0204, n->kid[LET_VALUE]->loc, "let names a constant, but this is %s",
                   val_text(s, v));
         weft_note(s->dg, "bind a tensor without let: " STR_FMT " = ..", STR_ARG(n->name));
         v = val_unknown();
     }
+    return v;
+}
+
+static void section_let(sema *s, const ast *n)
+{
+    val v = sema_let_value(s, n);
     sema_declare(s, s->names, n->name, SYM_LET, v, n->name_loc);
+}
+
+/* `require a % b == 0`, alone or among others: from here on a / b comes out even. */
+static void state_divisions(sema *s, const ast *e)
+{
+    if (e->kind != AST_BINARY)
+        return;
+    const ast *left = e->kid[BINARY_LEFT], *right = e->kid[BINARY_RIGHT];
+    if (str_eq(e->name, STR("&&"))) {
+        state_divisions(s, left);
+        state_divisions(s, right);
+    } else if (str_eq(e->name, STR("==")) && right->kind == AST_INT && right->integer == 0 &&
+               left->kind == AST_BINARY && str_eq(left->name, STR("%"))) {
+        const poly *a = sema_int(s, left->kid[BINARY_LEFT], "an operand of %");
+        const poly *b = sema_int(s, left->kid[BINARY_RIGHT], "an operand of %");
+        if (a && b)
+            sema_state_exact(s, a, b);
+    }
 }
 
 void sema_require(sema *s, const ast *n)
@@ -257,8 +283,10 @@ void sema_require(sema *s, const ast *n)
     val text = {.kind = VAL_UNKNOWN};
     if (message)
         sema_string(s, message, &text);
-    if (sema_known(s, c) != 0)
+    if (sema_known(s, c) != 0) {
+        state_divisions(s, n->kid[REQUIRE_CONDITION]);
         return;
+    }
     if (text.known)
         weft_fail(s->dg, W0411, n->kid[REQUIRE_CONDITION]->loc, STR_FMT, STR_ARG(text.text));
     else
@@ -477,16 +505,11 @@ static void section_pass(sema *s, const ast *n)
 void sema_sections(sema *s, const ast *body, bool fragment)
 {
     static void (*const by_kind[AST_KIND_COUNT])(sema *, const ast *) = {
-        [AST_MATCH] = section_match,
-        [AST_TOKENIZER] = section_tokenizer,
-        [AST_CHAT] = section_pass,
-        [AST_PARAMS] = section_params,
-        [AST_LET] = sema_let,
-        [AST_REQUIRE] = sema_require,
-        [AST_INCLUDE] = section_include,
-        [AST_WEIGHTS] = sema_weights,
-        [AST_STATE] = section_state,
-        [AST_BLOCK] = section_pass,
+        [AST_MATCH] = section_match,     [AST_TOKENIZER] = section_tokenizer,
+        [AST_CHAT] = section_pass,       [AST_PARAMS] = section_params,
+        [AST_LET] = section_let,         [AST_REQUIRE] = sema_require,
+        [AST_INCLUDE] = section_include, [AST_WEIGHTS] = sema_weights,
+        [AST_STATE] = section_state,     [AST_BLOCK] = section_pass,
         [AST_ENTRY] = section_pass,
     };
     const ast *once[AST_KIND_COUNT] = {NULL};

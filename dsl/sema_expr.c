@@ -96,6 +96,25 @@ const poly *sema_narrowed(sema *s, const poly *p)
     return p;
 }
 
+void sema_state_exact(sema *s, const poly *a, const poly *b)
+{
+    const poly *q = poly_div(s->pp, a, b);
+    if (q && s->known.n == 0 && !poly_quotient(s->pp, a, b))
+        VEC_PUSH(&s->exact, ((exact_division){b, q}));
+}
+
+const poly *sema_quotient(sema *s, const poly *a, const poly *b)
+{
+    const poly *even = poly_quotient(s->pp, a, b);
+    if (even || s->exact.n == 0)
+        return even;
+    const poly *q = poly_div(s->pp, a, b);
+    for (size_t i = 0; q && i < s->exact.n; i++)
+        if (s->exact.at[i].by == b && poly_quotient(s->pp, q, s->exact.at[i].quotient))
+            return q;
+    return NULL;
+}
+
 const cond *val_is_none(sema *s, val v)
 {
     if (v.kind == VAL_UNKNOWN)
@@ -119,12 +138,24 @@ static val settle(sema *s, val v)
 
 /* ---- names ---- */
 
+void sema_report_conflict(sema *s, sym *y)
+{
+    if (!y->conflict)
+        return;
+    weft_fail(s->dg, W0309, y->loc, "the arms of this if disagree about `" STR_FMT "`: %s",
+              STR_ARG(y->name), y->conflict);
+    weft_note_at(s->dg, y->other, "bound differently here");
+    y->conflict = NULL;
+}
+
 sym *sema_lookup(sema *s, str name, val *out)
 {
     sym *y = NULL;
     if (s->top) {
         y = scope_find_here(s->top->names, name);
         y = y && y->live ? y : NULL;
+        if (y)
+            sema_report_conflict(s, y);
         for (int i = s->top->n_layer; !y && i-- > 0;) {
             const val *layer = &s->top->layer[i];
             y = scope_find_here(layer->group->names, name);
@@ -284,10 +315,41 @@ static val join_sizes(sema *s, const cond *c, const poly *a, const poly *b)
         .kind = VAL_INT, .known = true, .size = a == b ? a : poly_call(s->pp, "choose", arg, 3)};
 }
 
+const char *sema_disagree(sema *s, val a, val b)
+{
+    if (a.kind == VAL_UNKNOWN || b.kind == VAL_UNKNOWN || a.kind == VAL_NONE || b.kind == VAL_NONE)
+        return NULL;
+    bool lengths = a.kind == VAL_VEC || a.kind == VAL_TABLE;
+    if (a.kind != b.kind ? !val_is_number(a) || !val_is_number(b)
+                         : a.kind == VAL_TENSOR && !types_equal(s, a.tensor, b.tensor))
+        return arena_printf(s->a, "%s in one, %s in the other", val_text(s, a), val_text(s, b)).p;
+    if (a.kind == b.kind && lengths && !dims_equal(s, a.size, b.size))
+        return arena_printf(s->a, "%s elements in one, %s in the other", poly_text(s, a.size),
+                            poly_text(s, b.size))
+            .p;
+    return NULL;
+}
+
+/* The type both arms have; a pair order only where they agree on it. */
+static const tensor_type *join_types(sema *s, const tensor_type *a, const tensor_type *b)
+{
+    tensor_type *t = ARENA_NEW(s->a, tensor_type);
+    *t = *a;
+    for (int o = 0; o < ORIGIN_COUNT; o++)
+        if (a->pairs[o] != b->pairs[o] || a->run[o] != b->run[o])
+            t->pairs[o] = PAIRS_NONE;
+    return t;
+}
+
 /* What `c ? a : b` is while c is open. */
 val sema_join(sema *s, const cond *c, val a, val b, weft_loc loc)
 {
     val out = a;
+    const char *conflict = sema_disagree(s, a, b);
+    if (conflict) {
+        weft_fail(s->dg, W0309, loc, "the branches disagree: %s", conflict);
+        return val_unknown();
+    }
     if (a.kind == VAL_UNKNOWN || b.kind == VAL_UNKNOWN)
         return val_unknown();
     if (a.kind == VAL_NONE || b.kind == VAL_NONE) {
@@ -305,18 +367,9 @@ val sema_join(sema *s, const cond *c, val a, val b, weft_loc loc)
     } else if (a.kind == VAL_BOOL && b.kind == VAL_BOOL) {
         out.truth = cond_or(s->cp, cond_and(s->cp, c, a.truth),
                             cond_and(s->cp, cond_not(s->cp, c), b.truth));
-    } else if (a.kind != b.kind) {
-        weft_fail(s->dg, W0309, loc, "the branches disagree: one gives %s, the other %s",
-                  val_text(s, a), val_text(s, b));
-        return val_unknown();
-    } else if (a.kind == VAL_TENSOR && !types_equal(s, a.tensor, b.tensor)) {
-        weft_fail(s->dg, W0309, loc, "the branches disagree: one gives %s, the other %s",
-                  type_text(s, a.tensor), type_text(s, b.tensor));
-        return val_unknown();
-    } else if ((a.kind == VAL_VEC || a.kind == VAL_TABLE) && !dims_equal(s, a.size, b.size)) {
-        weft_fail(s->dg, W0309, loc, "the branches disagree: one has %s elements, the other %s",
-                  poly_text(s, a.size), poly_text(s, b.size));
-        return val_unknown();
+    } else if (a.kind == VAL_TENSOR) {
+        out.tensor = join_types(s, a.tensor, b.tensor);
+        out.from = a.from == b.from ? a.from : NULL;
     } else if (a.kind == VAL_STR || a.kind == VAL_LIST) {
         out.known = false;
     }

@@ -24,6 +24,8 @@ static void undo(sema *s, size_t mark)
         step->at->class = step->was.class;
         step->at->v = step->was.v;
         step->at->loc = step->was.loc;
+        step->at->conflict = step->was.conflict;
+        step->at->other = step->was.other;
     }
 }
 
@@ -39,6 +41,7 @@ static void put(sema *s, scope *sc, str name, sym_class class, val v, weft_loc l
     y->class = class;
     y->v = v;
     y->loc = loc;
+    y->conflict = NULL;
     y->live = true;
 }
 
@@ -100,13 +103,7 @@ static void stmt_assign(sema *s, const ast *n)
 
 static void stmt_let(sema *s, const ast *n)
 {
-    val v = sema_eval(s, n->kid[LET_VALUE]);
-    if (v.kind == VAL_TENSOR || v.kind == VAL_CELL) {
-        weft_fail(s->dg, W0204, n->kid[LET_VALUE]->loc, "let names a constant, but this is %s",
-                  val_text(s, v));
-        weft_note(s->dg, "bind a tensor without let: " STR_FMT " = ..", STR_ARG(n->name));
-        v = val_unknown();
-    }
+    val v = sema_let_value(s, n);
     if (may_bind(s, n->name, n->name_loc, true))
         put(s, s->top->names, n->name, SYM_LET, v, n->name_loc);
 }
@@ -166,11 +163,22 @@ static const sym *changed_to(const changes *c, const sym *y)
     return y;
 }
 
+/* Arms may use a name each in its own way; only who reads it afterwards is owed one type. */
 static void join_name(sema *s, const cond *c, sym *y, const sym *a, const sym *b)
 {
-    weft_loc later = b->loc.begin > a->loc.begin ? b->loc : a->loc;
+    bool b_later = b->loc.begin > a->loc.begin;
+    weft_loc later = b_later ? b->loc : a->loc;
     touch(s, y);
-    if (a->live && b->live) {
+    y->conflict = a->conflict ? a->conflict : b->conflict;
+    y->other = a->conflict ? a->other : b->other;
+    if (a->live && b->live && !y->conflict) {
+        y->conflict = sema_disagree(s, a->v, b->v);
+        y->other = b_later ? a->loc : b->loc;
+    }
+    if (y->conflict) {
+        y->v = val_unknown();
+        y->class = a->class;
+    } else if (a->live && b->live) {
         val v = a->v.kind == VAL_CELL && b->v.kind == VAL_CELL && a->v.cell == b->v.cell &&
                         a->v.index == b->v.index
                     ? (a->v.version > b->v.version ? a->v : b->v)
@@ -238,6 +246,8 @@ static void close_loop(sema *s, size_t mark)
             continue;
         }
         val a = first.was.v, b = y->v;
+        if (y->live)
+            sema_report_conflict(s, y);
         if (a.kind == VAL_UNKNOWN || b.kind == VAL_UNKNOWN || !y->live)
             continue;
         bool same =

@@ -323,7 +323,7 @@ static bool shape_to_heads(op_call *c)
     if (x->rank < 1 || x->rank + 1 > TENSOR_RANK_MAX)
         return rank_is(c, 0, 2, "[.., H*D]");
     const poly *n = sema_narrowed(c->s, last(x)), *heads = sema_narrowed(c->s, c->arg[1].size);
-    const poly *width = poly_quotient(c->s->pp, n, heads);
+    const poly *width = sema_quotient(c->s, n, heads);
     if (!width) {
         weft_fail(c->s->dg, W0305, c->site->loc, "to_heads: %s is not a multiple of %s", text(c, n),
                   text(c, heads));
@@ -655,6 +655,7 @@ static bool shape_delta(op_call *c)
         return false;
     }
     tensor_type w = weight_stored(c->s, site.weight, site.index);
+    *site.weight->used = true;
     if (!last_is(c, 1, w.dim[1]))
         return false;
     give_last(c, 0, type_of(c, 1), w.dim[0]);
