@@ -1,0 +1,114 @@
+/* graph.c - making a graph and asking for the type of an operand. */
+#include "compiler/graph.h"
+
+#include "compiler/graph_impl.h"
+#include "runtime/base/intmath.h"
+
+graph *graph_create(void)
+{
+    arena *a = arena_create();
+    graph *g = ARENA_NEW(a, graph);
+    g->a = a;
+    return g;
+}
+
+void graph_destroy(graph *g)
+{
+    if (!g)
+        return;
+    VEC_FREE(&g->nodes);
+    VEC_FREE(&g->values);
+    VEC_FREE(&g->weights);
+    VEC_FREE(&g->consts);
+    VEC_FREE(&g->cells);
+    VEC_FREE(&g->inputs);
+    VEC_FREE(&g->outputs);
+    arena_destroy(g->a); /* g itself with it */
+}
+
+int graph_add(graph *g, const gnode *n, const gtype *types, int n_out)
+{
+    gnode node = *n;
+    node.first = (int)g->values.n;
+    node.n_out = n_out;
+    for (int i = 0; i < OP_ATTRS_MAX; i++)
+        if (node.attr[i].kind == GATTR_WORD)
+            node.attr[i].word = arena_str(g->a, node.attr[i].word);
+    for (int i = 0; i < n_out; i++) {
+        gvalue v = {.type = types[i], .node = (int)g->nodes.n};
+        VEC_PUSH(&g->values, v);
+    }
+    VEC_PUSH(&g->nodes, node);
+    return node.first;
+}
+
+size_t graph_ref_count(const graph *g, gref_kind kind)
+{
+    const size_t count[] = {
+        [REF_NONE] = 0,
+        [REF_VALUE] = g->values.n,
+        [REF_WEIGHT] = g->weights.n,
+        [REF_CONST] = g->consts.n,
+        [REF_CELL] = g->cells.n,
+        [REF_INPUT] = g->inputs.n,
+        [REF_NUMBER] = 0,
+    };
+    return count[kind];
+}
+
+bool graph_type_get(const graph *g, gref r, gtype *out_type)
+{
+    if (r.id < 0 || (size_t)r.id >= graph_ref_count(g, r.kind))
+        return false;
+    gtype t = {.cell = -1};
+    switch (r.kind) {
+    case REF_VALUE:
+        t = g->values.at[r.id].type;
+        break;
+    case REF_INPUT:
+        t = g->inputs.at[r.id].type;
+        break;
+    case REF_WEIGHT: {
+        const gweight *w = &g->weights.at[r.id];
+        t.rank = w->rank;
+        memcpy(t.dim, w->dim, sizeof t.dim);
+        t.pairs = w->pairs;
+        break;
+    }
+    case REF_CONST:
+        t.rank = 1;
+        t.dim[0] = g->consts.at[r.id].n;
+        break;
+    case REF_CELL:
+        t.cell = r.id;
+        break;
+    case REF_NONE:
+    case REF_NUMBER:
+        return false;
+    }
+    *out_type = t;
+    return true;
+}
+
+const gtype *graph_type(const graph *g, gref r)
+{
+    if (r.kind == REF_VALUE && r.id >= 0 && (size_t)r.id < g->values.n)
+        return &g->values.at[r.id].type;
+    if (r.kind == REF_INPUT && r.id >= 0 && (size_t)r.id < g->inputs.n)
+        return &g->inputs.at[r.id].type;
+    gtype t;
+    if (!graph_type_get(g, r, &t))
+        return NULL;
+    gtype *kept = ARENA_NEW(g->a, gtype);
+    *kept = t;
+    return kept;
+}
+
+int64_t graph_weight_count(const gweight *w)
+{
+    int64_t n = 1;
+    for (int i = 0; i < w->rank; i++)
+        if (w->dim[i] < 0 || !i64_mul(n, w->dim[i], &n))
+            return -1;
+    return n;
+}
