@@ -6,50 +6,25 @@
 #define WEFT_COMPILER_GRAPH_H
 
 #include "dsl/dsl.h"
+#include "dsl/elaborate.h"
 #include "dsl/ops.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/vec.h"
 
 enum { GRAPH_RANK_MAX = 6, GRAPH_T = -1, GRAPH_R = -2, GRAPH_S = -3 };
 
-/* A value's type; a dimension below zero is one of the three symbols. A state cell as a value has
- * cell >= 0 and no dimensions. */
-typedef struct {
-    bool ids; /* i32, not f */
-    int rank;
-    int64_t dim[GRAPH_RANK_MAX]; /* slowest first */
-    int cell;                    /* -1 for a tensor */
-    int pairs;                   /* 0 none, 1 half, 2 interleaved: the order on the last axis */
-} gtype;
-
-typedef enum { REF_NONE, REF_VALUE, REF_WEIGHT, REF_CONST, REF_CELL, REF_INPUT, REF_NUMBER } gref_kind;
-
-/* An operand: %7, @blk[3].q_proj, #2, $kv[3], tokens, 0.125; REF_NONE where an optional one is absent. */
-typedef struct {
-    gref_kind kind;
-    int id;        /* into the table of its kind */
-    double number; /* REF_NUMBER */
-} gref;
-
-typedef enum { GATTR_NONE, GATTR_INT, GATTR_FLOAT, GATTR_BOOL, GATTR_WORD, GATTR_REF } gattr_kind;
-
-typedef struct {
-    gattr_kind kind; /* NONE: absent, the default holds */
-    int64_t integer; /* INT, BOOL */
-    double number;   /* FLOAT */
-    str word;        /* WORD */
-    gref ref;        /* REF: a vector */
-} gattr;
-
-typedef struct {
-    op_code op;
-    int layer;    /* -1 outside layers */
-    weft_loc loc; /* the .weft text it came from */
-    int n_in;
-    gref in[OP_OPERANDS_MAX];
-    gattr attr[OP_ATTRS_MAX]; /* in the order of dsl/attrs.def */
-    int first, n_out;         /* its values are first .. first + n_out - 1 */
-} gnode;
+/* The parts of a graph are those the elaborator hands over; dsl/elaborate.h tells their fields. */
+typedef dsl_type gtype;
+typedef dsl_ref gref;
+typedef dsl_ref_kind gref_kind;
+typedef dsl_attr_kind gattr_kind;
+typedef dsl_attr gattr;
+typedef dsl_node gnode;
+typedef dsl_piece gpiece;
+typedef dsl_weight gweight;
+typedef dsl_const gconst;
+typedef dsl_cell gcell;
+typedef dsl_output goutput;
 
 typedef struct {
     gtype type;
@@ -57,62 +32,15 @@ typedef struct {
 } gvalue;
 
 typedef struct {
-    int tensor;     /* in the checkpoint's directory */
-    int64_t offset; /* bytes into it */
-} gpiece;
-
-/* A stored operand: the checkpoint's tensor after its transforms. Axis 0 is made of n_piece equal parts
- * (experts stored apart, joined tensors); within a part axis i advances stride[i] bytes. Blocks of a
- * quantised type lie along the last axis, whose stride is then 0. */
-typedef struct {
-    str name; /* blk[3].q_proj, blk[3].q_proj.bias */
-    str line; /* q_proj: the name of the weight's line */
-    weft_loc loc;
-    int layer;
-    dtype type;
-    int rank;
-    int64_t dim[GRAPH_RANK_MAX];
-    int64_t stride[GRAPH_RANK_MAX];
-    int n_piece;
-    const gpiece *piece;
-    const gpiece *scales;  /* MXFP4_HF: the second tensor, piece by piece; NULL otherwise */
-    const float *computed; /* an element map (`=>`) was applied: its values, dense; NULL otherwise */
-    int pairs;             /* as in gtype */
-    bool lora;             /* an adapter may attach here */
-} gweight;
-
-typedef struct {
-    int64_t n;
-    const double *data;
-    bool table;    /* a rope table; factor multiplies cos and sin */
-    double factor;
-} gconst;
-
-typedef struct {
-    str name; /* kv[3] */
-    cell_code kind;
-    int64_t arg[3]; /* in the order of kinds.def: heads k v; dim v; ... */
-    int64_t window; /* the widest of all attends that read it; 0: some see everything */
-    weft_loc loc;
-} gcell;
-
-typedef struct {
     str name; /* tokens, pos, h, rows */
     gtype type;
 } ginput;
 
-typedef struct {
-    str name;  /* logits, hidden, resid */
-    int index; /* resid[3]: 3; -1 without one */
-    int value; /* what it gives: [T, ..], [R, ..] or [S, ..] */
-    weft_loc loc;
-} goutput;
-
 typedef struct graph {
     arena *a;
-    str model; /* llama */
-    str entry; /* decode */
-    VEC(gnode) nodes;     /* in an order that respects uses */
+    str model;        /* llama */
+    str entry;        /* decode */
+    VEC(gnode) nodes; /* in an order that respects uses */
     VEC(gvalue) values;
     VEC(gweight) weights;
     VEC(gconst) consts;

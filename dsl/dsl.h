@@ -22,6 +22,8 @@ weft_status dsl_parse(weft_diag *dg, arena *a, const source *src, ast **out_file
 
 /* Parse and check a file without any model: names, types, shapes for every size a model may have. */
 weft_status dsl_check(weft_diag *dg, const source *src) WEFT_MUST_USE;
+/* The same; a stranger's text (std_only) may import std, from the compiled-in library, and nothing else. */
+weft_status dsl_check_as(weft_diag *dg, const source *src, bool std_only) WEFT_MUST_USE;
 
 /* The one canonical layout. Comments stay; the tree does not change. */
 weft_status dsl_fmt(weft_diag *dg, const source *src, strbuf *out) WEFT_MUST_USE;

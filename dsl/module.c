@@ -61,10 +61,10 @@ static source *open_module(sema *s, const char *path, const char *tail, weft_loc
 {
     source *src = NULL;
     if (path)
-        return source_open(s->dg, s->a, path, DSL_SOURCE_MAX, &src) == WEFT_OK ? src : NULL;
+        return source_open(s->dg, s->sources, path, DSL_SOURCE_MAX, &src) == WEFT_OK ? src : NULL;
     for (size_t i = 0; i < builtin_file_n; i++)
         if (strcmp(builtin_files[i].name, tail) == 0)
-            return source_from_text(s->a, arena_printf(s->a, "<weft>/%s", tail).p,
+            return source_from_text(s->sources, arena_printf(s->a, "<weft>/%s", tail).p,
                                     (str){builtin_files[i].text, builtin_files[i].size});
     weft_fail(s->dg, W0803, loc, "there is no %s", tail);
     weft_note(s->dg, "looked next to the file, in WEFT_PATH, in the installed library and in the "
@@ -131,7 +131,12 @@ scope *module_import(sema *s, const source *from, str path, weft_loc loc)
     strbuf_add(&b, ".weft");
     const char *tail = arena_str(s->a, strbuf_view(&b)).p;
     strbuf_free(&b);
-    const char *found = find_file(s, from, tail);
+    if (s->std_only && !str_starts(path, STR("std."))) {
+        weft_fail(s->dg, W0803, loc, "a model file inside a checkpoint may import std only, not %s",
+                  tail);
+        return NULL;
+    }
+    const char *found = s->std_only ? NULL : find_file(s, from, tail);
     const char *name = found ? found : tail;
     for (const module *m = s->modules->first; m; m = m->next) {
         if (strcmp(m->name, name) != 0)

@@ -25,9 +25,9 @@ static const poly *base_size(sema *s, const char *name)
     return p;
 }
 
-static void sema_init(sema *s, weft_diag *dg, arena *a)
+void sema_init(sema *s, weft_diag *dg, arena *a)
 {
-    *s = (sema){.dg = dg, .a = a};
+    *s = (sema){.dg = dg, .a = a, .layer = -1, .rows_input = -1, .sources = diag_arena(dg)};
     s->pp = poly_pool_create(a);
     s->cp = cond_pool_create(a, s->pp);
     s->base = s->names = scope_create(a, NULL);
@@ -50,13 +50,15 @@ static void sema_init(sema *s, weft_diag *dg, arena *a)
               WEFT_NOWHERE);
 }
 
-static void sema_deinit(sema *s)
+void sema_deinit(sema *s)
 {
     VEC_FREE(&s->known);
     VEC_FREE(&s->exact);
     VEC_FREE(&s->trail);
     VEC_FREE(&s->weights);
     VEC_FREE(&s->cells);
+    VEC_FREE(&s->ignores);
+    VEC_FREE(&s->constants);
 }
 
 /* The formats a model reads: those its match lines name, or else those its lines are bound to. */
@@ -160,6 +162,11 @@ static void check_fragment(sema *s, const ast *n, scope *file)
 
 weft_status dsl_check(weft_diag *dg, const source *src)
 {
+    return dsl_check_as(dg, src, false);
+}
+
+weft_status dsl_check_as(weft_diag *dg, const source *src, bool std_only)
+{
     arena *a = arena_create();
     size_t errors = diag_errors(dg);
     ast *file;
@@ -167,6 +174,7 @@ weft_status dsl_check(weft_diag *dg, const source *src)
     weft_status st = dsl_parse(dg, a, src, &file);
     if (st == WEFT_OK) {
         sema_init(&s, dg, a);
+        s.std_only = std_only;
         scope *names = module_scope(&s, file, src);
         scope *models = scope_create(a, NULL);
         for (uint32_t i = FILE_ITEMS; i < file->n_kid && !s.stopped; i++) {
@@ -184,5 +192,5 @@ weft_status dsl_check(weft_diag *dg, const source *src)
         sema_deinit(&s);
     }
     arena_destroy(a);
-    return st != WEFT_OK ? st : diag_errors(dg) > errors ? WEFT_ERR_NAME : WEFT_OK;
+    return st == WEFT_OK && diag_errors(dg) > errors ? diag_status(dg, errors) : st;
 }

@@ -68,6 +68,18 @@ typedef struct sema {
     scope *outputs; /* of the entry at hand */
     int n_output;
     struct modules *modules;
+    arena *sources;           /* where imported texts live; they outlast the checker */
+    bool std_only;            /* imports other than std are refused */
+    size_t n_error;           /* diagnostics before this file */
+    const dsl_host *host;     /* the checkpoint; NULL: parameters are symbols */
+    const dsl_sink *sink;     /* where nodes go; NULL: nowhere */
+    unsigned char *claimed;   /* with a checkpoint: a byte for each tensor */
+    VEC(const ast *) ignores; /* `ignore` lines of this model, for coverage */
+    VEC(dsl_const) constants; /* handed to the sink */
+    scope *model_names;
+    sym *session_context;
+    int layer;      /* of the group loop at hand, -1 outside */
+    int rows_input; /* the sink's number of `rows`, -1 before its first use */
 } sema;
 
 enum { SEMA_RESULTS_MAX = 64, SEMA_DEPTH_MAX = 2000 };
@@ -78,6 +90,8 @@ typedef struct {
 } results;
 
 /* sema.c */
+void sema_init(sema *s, weft_diag *dg, arena *a);
+void sema_deinit(sema *s);
 void sema_model(sema *s, const ast *model, scope *file);
 bool sema_step(sema *s, weft_loc at, int64_t cost); /* false once a limit is passed */
 
@@ -110,7 +124,8 @@ const poly *sema_int(sema *s, const ast *e, const char *what);   /* NULL: unknow
 const cond *sema_truth(sema *s, const ast *e, const char *what); /* never NULL */
 bool sema_word(sema *s, const ast *e, const char *words, str *out_word);
 void sema_string(sema *s, const ast *n, val *out); /* checks {names}; out may be NULL */
-sym *sema_lookup(sema *s, str name, val *out);     /* NULL if there is none */
+val sema_constant(sema *s, val v);             /* a stored vector, outside a graph, as a constant */
+sym *sema_lookup(sema *s, str name, val *out); /* NULL if there is none */
 void sema_unknown(sema *s, const ast *name, weft_code code, const char *what);
 int sema_known(const sema *s, const cond *c);           /* 1, 0, or -1 */
 size_t sema_assume(sema *s, const cond *c, bool holds); /* returns the mark to forget to */
@@ -134,8 +149,31 @@ bool val_is_number(val v);
 /* sizes: the reason of a NULL poly as a diagnostic */
 val sema_size(sema *s, const ast *e, const poly *p);
 
+/* sema_bind.c: with a checkpoint at hand */
+val bind_param(sema *s, const ast *n, int64_t layer); /* layer -1: not a list */
+val bind_key(sema *s, key_value kv);
+void bind_declared(sema *s, const ast *n, val v); /* tells the sink */
+scope *group_names(const group *g, const poly *index);
+
+/* sema_view.c: a weight line finds its tensors; 1 bound, 0 absent, -1 told */
+int bind_weight(sema *s, weight *w, bool has_bias);
+void bind_set_aside(
+    sema *s, const weight *w); /* a false `when` with a fallback: its tensors count as claimed */
+void bind_alias(sema *s, weight *w, const weight *other);
+void bind_coverage(sema *s, const ast *model);
+val bind_constant(sema *s, const weight *w); /* a stored vector as a constant */
+
+/* sema_emit.c: nodes for the sink; nothing happens without one */
+typedef struct op_call op_call;
+void emit_op(op_call *c);
+void emit_output(sema *s, const ast *n, val v, const poly *rows, int index);
+dsl_ref emit_weight(sema *s, const weight *w, bool bias);
+dsl_ref emit_constant(sema *s, val v);
+dsl_ref emit_input(sema *s, str name, const tensor_type *t);
+cell_slot *cell_slot_of(sema *s, cell *cl, const poly *index);
+
 /* sema_call.c */
-typedef struct {
+struct op_call {
     sema *s;
     const op_row *op;
     const ast *site;          /* the call, or the operator's expression */
@@ -146,7 +184,7 @@ typedef struct {
     val attr[OP_ATTRS_MAX]; /* in the order of attrs.def; VAL_NONE where absent */
     const ast *attr_at[OP_ATTRS_MAX];
     results *out;
-} op_call;
+};
 
 bool sema_call(sema *s, const ast *e, results *out);
 val sema_op2(sema *s, const ast *e, op_code op, val a, val b);
@@ -155,7 +193,7 @@ bool val_as_tensor(sema *s, val *v); /* weights and constants too; false: not a 
 const val *call_attr(const op_call *c, const char *name);
 
 /* shape.c */
-void shape_apply(op_call *c);
+bool shape_apply(op_call *c); /* false: told, and the results are unknown */
 bool dims_equal(sema *s, const poly *a, const poly *b);
 bool types_equal(sema *s, const tensor_type *a, const tensor_type *b);
 

@@ -14,13 +14,13 @@ bool val_as_tensor(sema *s, val *v)
         t = ARENA_NEW(s->a, tensor_type);
         *t = weight_stored(s, w, v->index);
         *w->used = true;
-        *v = (val){.kind = VAL_TENSOR, .tensor = t};
+        *v = (val){.kind = VAL_TENSOR, .tensor = t, .ref = emit_weight(s, w, false)};
         return true;
     }
     case VAL_VEC:
         t = ARENA_NEW(s->a, tensor_type);
         *t = (tensor_type){.rank = 1, .dim = {v->size}};
-        *v = (val){.kind = VAL_TENSOR, .tensor = t};
+        *v = (val){.kind = VAL_TENSOR, .tensor = t, .ref = emit_constant(s, *v)};
         return true;
     default:
         return false;
@@ -189,15 +189,25 @@ static bool apply(op_call *c)
         for (int i = 0; i < c->out->n; i++)
             c->out->v[i] = val_unknown();
     }
-    if (fine && known)
-        shape_apply(c);
+    if (fine && known && shape_apply(c))
+        emit_op(c);
     return true;
+}
+
+/* Every operand and attribute absent. */
+static void clear(op_call *c)
+{
+    for (int i = 0; i < OP_OPERANDS_MAX; i++)
+        c->arg[i].kind = VAL_NONE;
+    for (int i = 0; i < OP_ATTRS_MAX; i++)
+        c->attr[i].kind = VAL_NONE;
 }
 
 val sema_op2(sema *s, const ast *e, op_code op, val a, val b)
 {
     results out;
     op_call c = {.s = s, .op = op_row_of(op), .site = e, .what = op_row_of(op)->name, .out = &out};
+    clear(&c);
     c.arg[0] = a;
     c.arg[1] = b;
     c.at[0] = e->kid[0];
@@ -210,6 +220,7 @@ val sema_op1(sema *s, const ast *e, op_code op, val a)
 {
     results out;
     op_call c = {.s = s, .op = op_row_of(op), .site = e, .what = op_row_of(op)->name, .out = &out};
+    clear(&c);
     c.arg[0] = a;
     c.at[0] = e->kid[0];
     apply(&c);
@@ -258,10 +269,7 @@ static bool call_op(sema *s, const ast *e, const op_row *op, const operands *o, 
         weft_note(s->dg, "%s(%s) -> %s", op->name, op->operands, op->result);
         fine = false;
     }
-    for (int i = 0; i < OP_OPERANDS_MAX; i++)
-        c.arg[i].kind = VAL_NONE;
-    for (int i = 0; i < OP_ATTRS_MAX; i++)
-        c.attr[i].kind = VAL_NONE;
+    clear(&c);
     for (int i = 0; fine && i < o->n; i++) {
         c.arg[i] = o->v[i];
         c.at[i] = o->at[i];
@@ -295,16 +303,13 @@ static bool call_weight(sema *s, const ast *e, val callee, const operands *o, re
     }
     op_call c = {
         .s = s, .op = op, .site = e, .what = arena_str(s->a, w->name).p, .w = w, .out = out};
-    for (int i = 0; i < OP_OPERANDS_MAX; i++)
-        c.arg[i].kind = VAL_NONE;
-    for (int i = 0; i < OP_ATTRS_MAX; i++)
-        c.attr[i].kind = VAL_NONE;
+    clear(&c);
     for (int i = 0; w->kind->fill[i]; i++) {
         char f = w->kind->fill[i];
         tensor_type *t = ARENA_NEW(s->a, tensor_type);
         if (f == 'w' || (f == 'b' && w->bias.rank > 0)) {
             *t = f == 'w' ? weight_stored(s, w, callee.index) : weight_bias(s, w, callee.index);
-            c.arg[i] = (val){.kind = VAL_TENSOR, .tensor = t};
+            c.arg[i] = (val){.kind = VAL_TENSOR, .tensor = t, .ref = emit_weight(s, w, f == 'b')};
         } else if (f != 'b') {
             c.arg[i] = o->v[f - '0'];
             c.at[i] = o->at[f - '0'];
@@ -339,20 +344,6 @@ static bool call_builtin(sema *s, const ast *e, const builtin_row *row, const op
     return true;
 }
 
-/* Vectors held as `tensor` weights serve built-ins as vectors, outside graphs. */
-static void constants_of(sema *s, operands *o)
-{
-    for (int i = 0; i < o->n && i < OP_OPERANDS_MAX; i++) {
-        val *v = &o->v[i];
-        if (v->kind == VAL_WEIGHT && v->weight->kind->code == KIND_tensor && !s->top) {
-            tensor_type t = weight_stored(s, v->weight, v->index);
-            *v->weight->used = true;
-            if (t.rank == 1)
-                *v = (val){.kind = VAL_VEC, .maybe = v->maybe, .who = v->who, .size = t.dim[0]};
-        }
-    }
-}
-
 bool sema_call(sema *s, const ast *e, results *out)
 {
     const ast *callee = e->kid[CALL_CALLEE], *args = e->kid[CALL_ARGUMENTS];
@@ -374,7 +365,8 @@ bool sema_call(sema *s, const ast *e, results *out)
         const op_row *op = op_find(callee->name);
         const builtin_row *builtin = builtin_find(callee->name);
         bool tensor = false;
-        constants_of(s, &o);
+        for (int i = 0; i < o.n && i < OP_OPERANDS_MAX; i++)
+            o.v[i] = sema_constant(s, o.v[i]);
         for (int i = 0; i < o.n && i < OP_OPERANDS_MAX; i++)
             tensor |= o.v[i].kind == VAL_TENSOR || o.v[i].kind == VAL_WEIGHT ||
                       (s->top && o.v[i].kind == VAL_UNKNOWN);

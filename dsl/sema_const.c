@@ -489,6 +489,12 @@ static val b_key(builtin_call *c)
 {
     if (c->arg[0].kind != VAL_STR)
         return wrong(c, 0, "a string");
+    if (c->s->host && c->arg[0].known) {
+        key_value kv = c->s->host->key(c->s->host->ctx, c->arg[0].text);
+        if (kv.kind != KEY_ABSENT)
+            return bind_key(c->s, kv);
+        return c->n < 2 ? (val){.kind = VAL_NONE, .known = true} : c->arg[1];
+    }
     if (c->n < 2)
         return val_unknown();
     val v = c->arg[1];

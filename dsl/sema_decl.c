@@ -139,6 +139,8 @@ val sema_series_at(sema *s, const series *ser, const poly *index, weft_loc loc)
                   STR_ARG(ser->decl->name));
         return val_unknown();
     }
+    if (ser->at && poly_value(index, &i) && i < ser->n)
+        return ser->at[i];
     const poly *arg[2] = {poly_symbol(s->pp, ser, ser->decl->name), index};
     val v = {.kind = ser->kind, .maybe = ser->maybe, .who = ser, .index = index};
     if (v.kind == VAL_INT)
@@ -189,17 +191,43 @@ static void check_param_keys(sema *s, const ast *n, bool *has)
     }
 }
 
+/* With a checkpoint: the value, or one for each layer. */
+static val declare_bound(sema *s, const ast *n, const ast *index, const poly *limit, sym *at)
+{
+    int64_t count;
+    if (!index)
+        return bind_param(s, n, -1);
+    if (!limit || !at || !poly_value(limit, &count) || count < 0 || !sema_step(s, n->loc, count))
+        return val_unknown();
+    series *ser = ARENA_NEW(s->a, series);
+    val *values = ARENA_ARRAY(s->a, val, (size_t)count);
+    for (int64_t i = 0; i < count; i++) {
+        at->v.size = poly_int(s->pp, i);
+        values[i] = bind_param(s, n, i);
+    }
+    *ser = (series){.decl = n, .limit = limit, .kind = VAL_UNKNOWN, .at = values, .n = count};
+    return (val){.kind = VAL_SERIES, .series = ser};
+}
+
 static void declare_param(sema *s, const ast *n)
 {
     const ast *index = n->kid[PARAM_INDEX];
     const poly *limit = NULL;
     scope *outer = s->names;
+    sym *at = NULL;
     val v;
     if (index) {
         limit = sema_int(s, index->kid[INDEX_LIMIT], "the limit of an index");
         s->names = scope_create(s->a, outer);
         val i = {.kind = VAL_INT, .known = true, .size = poly_symbol(s->pp, index, index->name)};
-        sema_declare(s, s->names, index->name, SYM_INDEX, i, index->name_loc);
+        at = sema_declare(s, s->names, index->name, SYM_INDEX, i, index->name_loc);
+    }
+    if (s->host) {
+        v = declare_bound(s, n, index, limit, at);
+        s->names = outer;
+        sema_declare(s, outer, n->name, SYM_PARAM, v, n->name_loc);
+        bind_declared(s, n, v);
+        return;
     }
     v = sema_typed(s, n->kid[PARAM_TYPE], s->in_fragment ? arena_alloc(s->a, 1) : (const void *)n,
                    n->name);

@@ -158,7 +158,7 @@ sym *sema_lookup(sema *s, str name, val *out)
             sema_report_conflict(s, y);
         for (int i = s->top->n_layer; !y && i-- > 0;) {
             const val *layer = &s->top->layer[i];
-            y = scope_find_here(layer->group->names, name);
+            y = scope_find_here(group_names(layer->group, layer->index), name);
             if (y) {
                 *out = y->v;
                 if (y->v.kind == VAL_WEIGHT)
@@ -207,12 +207,24 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
         weft_note(s->dg, STR_FMT " is an operator: call it", STR_ARG(name->name));
 }
 
+/* A cell's bare name means its newest version so far. */
+static val newest(sema *s, val v)
+{
+    const cell_slot *slot = cell_slot_of(s, v.cell, v.index);
+    v.version = slot->version;
+    v.ref = slot->ref;
+    return v;
+}
+
 static val eval_name(sema *s, const ast *e)
 {
     val v;
     if (s->it && str_eq(e->name, STR("it")))
         return *s->it;
-    if (sema_lookup(s, e->name, &v))
+    const sym *y = sema_lookup(s, e->name, &v);
+    if (y && y->class == SYM_CELL && v.kind == VAL_CELL && !v.cell->symbol && s->top)
+        return newest(s, v);
+    if (y)
         return v;
     sema_unknown(s, e, W0201, "name");
     return val_unknown();
@@ -394,7 +406,7 @@ static val eval_choice(sema *s, const ast *e)
 }
 
 /* A `tensor` weight outside a graph is a constant vector. */
-static val as_constant(sema *s, val v)
+val sema_constant(sema *s, val v)
 {
     if (v.kind != VAL_WEIGHT || v.weight->kind->code != KIND_tensor || s->top)
         return v;
@@ -402,18 +414,20 @@ static val as_constant(sema *s, val v)
     *v.weight->used = true;
     if (t.rank != 1)
         return v;
+    if (s->host)
+        return bind_constant(s, v.weight);
     return (val){.kind = VAL_VEC, .maybe = v.maybe, .who = v.who, .size = t.dim[0]};
 }
 
 static val eval_coalesce(sema *s, const ast *e)
 {
-    val a = as_constant(s, sema_eval(s, e->kid[BINARY_LEFT]));
+    val a = sema_constant(s, sema_eval(s, e->kid[BINARY_LEFT]));
     const cond *none = val_is_none(s, a);
     int known = sema_known(s, none);
     if (a.kind != VAL_UNKNOWN && known == 0)
         return a;
     size_t mark = sema_assume(s, none, true);
-    val b = as_constant(s, sema_eval(s, e->kid[BINARY_RIGHT]));
+    val b = sema_constant(s, sema_eval(s, e->kid[BINARY_RIGHT]));
     sema_forget(s, mark);
     if (a.kind == VAL_UNKNOWN || a.kind == VAL_NONE)
         return a.kind == VAL_NONE ? b : val_unknown();
@@ -450,8 +464,8 @@ static val eval_binary(sema *s, const ast *e)
         return eval_coalesce(s, e);
     if (str_eq(e->name, STR("&&")) || str_eq(e->name, STR("||")))
         return eval_logic(s, e);
-    val a = as_constant(s, sema_eval(s, e->kid[BINARY_LEFT]));
-    val b = as_constant(s, sema_eval(s, e->kid[BINARY_RIGHT]));
+    val a = sema_constant(s, sema_eval(s, e->kid[BINARY_LEFT]));
+    val b = sema_constant(s, sema_eval(s, e->kid[BINARY_RIGHT]));
     bool tensor = a.kind == VAL_TENSOR || b.kind == VAL_TENSOR || a.kind == VAL_WEIGHT ||
                   b.kind == VAL_WEIGHT;
     bool none = a.kind == VAL_NONE || b.kind == VAL_NONE;
@@ -475,7 +489,7 @@ static val eval_unary(sema *s, const ast *e)
         const cond *c = sema_truth(s, e->kid[UNARY_OPERAND], "the operand of !");
         return (val){.kind = VAL_BOOL, .known = true, .truth = cond_not(s->cp, c)};
     }
-    val a = as_constant(s, sema_eval(s, e->kid[UNARY_OPERAND]));
+    val a = sema_constant(s, sema_eval(s, e->kid[UNARY_OPERAND]));
     return a.kind == VAL_TENSOR || a.kind == VAL_WEIGHT ? sema_op1(s, e, OP_neg, a)
                                                         : const_unary(s, e, a);
 }
@@ -493,17 +507,13 @@ static val eval_call(sema *s, const ast *e)
 
 static val subscript_cell(sema *s, const ast *e, val v, const poly *index)
 {
-    cell_slot *slot = v.cell->slots;
-    while (slot && slot->index != index)
-        slot = slot->next;
     if (!v.cell->symbol) {
         weft_fail(s->dg, W0207, e->loc, STR_FMT " is one cell; it takes no index",
                   STR_ARG(v.cell->name));
         return val_unknown();
     }
     v.index = index;
-    v.version = slot ? slot->version : 0;
-    return v;
+    return newest(s, v);
 }
 
 static val eval_subscript(sema *s, const ast *e)
@@ -556,7 +566,7 @@ static val eval_member(sema *s, const ast *e)
                   v.kind == VAL_GROUP ? "; index it first" : "");
         return val_unknown();
     }
-    const scope *sc = v.kind == VAL_SCOPE ? v.scope : v.group->names;
+    const scope *sc = v.kind == VAL_SCOPE ? v.scope : group_names(v.group, v.index);
     sym *y = scope_find_here(sc, e->name);
     if (y && y->live) {
         val out = y->v;

@@ -200,6 +200,11 @@ static void stmt_if(sema *s, const ast *n)
             sema_stmts(s, arm);
         return;
     }
+    if (s->host) {
+        weft_fail(s->dg, W0207, n->kid[IF_CONDITION]->loc,
+                  "this condition cannot be decided from this checkpoint");
+        return;
+    }
     changes a = {0}, b = {0};
     versions before = {0}, after = {0};
     size_t mark = s->trail.n;
@@ -268,49 +273,77 @@ static void close_loop(sema *s, size_t mark)
     }
 }
 
-static bool loop_range(sema *s, const ast *n, val *out_index, val *out_layer)
+typedef struct {
+    val index;                 /* a symbol, or with a checkpoint one number after the other */
+    val layer;                 /* the group to open, or unknown */
+    const poly *first, *limit; /* NULL: told */
+} loop;
+
+static loop loop_over(sema *s, const ast *n)
 {
     const ast *over = n->kid[REPEAT_OVER];
-    *out_layer = val_unknown();
+    loop lp = {.layer = val_unknown(), .first = poly_int(s->pp, 0)};
+    lp.index = (val){
+        .kind = VAL_INT, .known = true, .size = poly_symbol(s->pp, arena_alloc(s->a, 1), n->name)};
     if (over->kind == AST_RANGE) {
-        const poly *from = sema_int(s, over->kid[RANGE_FROM], "the start of a range");
-        const poly *to = sema_int(s, over->kid[RANGE_TO], "the end of a range");
-        *out_index = (val){.kind = VAL_INT,
-                           .known = true,
-                           .size = poly_symbol(s->pp, arena_alloc(s->a, 1), n->name)};
-        return from && to;
+        lp.first = sema_int(s, over->kid[RANGE_FROM], "the start of a range");
+        lp.limit = sema_int(s, over->kid[RANGE_TO], "the end of a range");
+        return lp;
     }
     val v = sema_eval(s, over);
     if (v.kind == VAL_GROUP && !v.index) {
-        *out_index = (val){.kind = VAL_INT, .known = true, .size = v.group->index};
-        *out_layer = v;
-        out_layer->index = v.group->index;
-        return true;
-    }
-    *out_index = (val){
-        .kind = VAL_INT, .known = true, .size = poly_symbol(s->pp, arena_alloc(s->a, 1), n->name)};
-    if (v.kind != VAL_INT && v.kind != VAL_UNKNOWN)
+        lp.layer = v;
+        lp.layer.index = lp.index.size = v.group->index;
+        lp.limit = v.group->limit;
+    } else if (v.kind == VAL_INT) {
+        lp.limit = v.size;
+    } else if (v.kind != VAL_UNKNOWN) {
         weft_fail(s->dg, W0207, over->loc,
                   "repeat goes over a group, a count or a range, not over %s", val_text(s, v));
-    return v.kind == VAL_INT;
+    }
+    return lp;
+}
+
+/* One turn of the body; its names that are new in it end with it. */
+static void turn(sema *s, const ast *n, const loop *lp)
+{
+    size_t mark = s->trail.n;
+    if (may_bind(s, n->name, n->name_loc, true))
+        put(s, s->top->names, n->name, SYM_INDEX, lp->index, n->name_loc);
+    if (lp->layer.kind == VAL_GROUP)
+        s->top->layer[s->top->n_layer++] = lp->layer;
+    sema_stmts(s, n->kid[REPEAT_BODY]);
+    s->top->n_layer -= lp->layer.kind == VAL_GROUP;
+    close_loop(s, mark);
 }
 
 static void stmt_repeat(sema *s, const ast *n)
 {
-    val index, layer;
-    size_t mark = s->trail.n;
-    loop_range(s, n, &index, &layer);
+    loop lp = loop_over(s, n);
+    int64_t first, limit;
     if (s->top->n_layer == FRAME_LAYERS_MAX) {
         weft_fail(s->dg, W1102, n->loc, "loops over groups nest deeper than %d", FRAME_LAYERS_MAX);
         return;
     }
-    if (may_bind(s, n->name, n->name_loc, true))
-        put(s, s->top->names, n->name, SYM_INDEX, index, n->name_loc);
-    if (layer.kind == VAL_GROUP)
-        s->top->layer[s->top->n_layer++] = layer;
-    sema_stmts(s, n->kid[REPEAT_BODY]);
-    s->top->n_layer -= layer.kind == VAL_GROUP;
-    close_loop(s, mark);
+    if (!s->host) {
+        turn(s, n, &lp);
+        return;
+    }
+    if (!lp.first || !lp.limit || !poly_value(lp.first, &first) || !poly_value(lp.limit, &limit)) {
+        weft_fail(s->dg, W0207, n->kid[REPEAT_OVER]->loc,
+                  "how often this repeats cannot be decided from this checkpoint");
+        return;
+    }
+    int outer = s->layer;
+    for (int64_t i = first; i < limit && sema_step(s, n->loc, 1); i++) {
+        lp.index.size = poly_int(s->pp, i);
+        if (lp.layer.kind == VAL_GROUP) {
+            lp.layer.index = lp.index.size;
+            s->layer = (int)i;
+        }
+        turn(s, n, &lp);
+    }
+    s->layer = outer;
 }
 
 /* ---- outputs ---- */
@@ -320,15 +353,21 @@ static void stmt_output(sema *s, const ast *n)
     const ast *indices = n->kid[OUTPUT_INDICES];
     val v = sema_eval(s, n->kid[OUTPUT_VALUE]);
     const poly *rows = NULL;
-    for (uint32_t i = 0; i < indices->n_kid; i++)
+    int64_t index = -1;
+    for (uint32_t i = 0; i < indices->n_kid; i++) {
         rows = sema_int(s, indices->kid[i], "an output's index");
+        if (i + 1 < indices->n_kid && rows && !poly_value(rows, &index))
+            index = -1;
+    }
     if (!s->top || s->top->caller) {
         weft_fail(s->dg, W0210, n->loc, "an output belongs in an entry, not in a block");
         return;
     }
     s->n_output++;
     sym *y = scope_find_here(s->outputs, n->name);
-    if (y && y->live) {
+    if (s->host) {
+        /* proven without numbers already */
+    } else if (y && y->live) {
         weft_fail(s->dg, W0202, n->name_loc, "the output `" STR_FMT "` stands twice",
                   STR_ARG(n->name));
         weft_note_at(s->dg, y->loc, "first here");
@@ -353,6 +392,8 @@ static void stmt_output(sema *s, const ast *n)
         weft_fail(s->dg, W0301, n->kid[OUTPUT_VALUE]->loc,
                   "this output needs %s rows, but the value is %s", poly_text(s, wanted),
                   type_text(s, v.tensor));
+    else
+        emit_output(s, n, v, rows, (int)index);
 }
 
 /* ---- bodies ---- */
@@ -404,9 +445,11 @@ void sema_entry(sema *s, const ast *n)
         if (!type)
             weft_fail(s->dg, W0208, formal->loc,
                       "an entry's argument needs a type, such as i32[T]");
+        val v = type ? sema_typed(s, type, formal, formal->name) : val_unknown();
+        if (v.kind == VAL_TENSOR)
+            v.ref = emit_input(s, formal->name, v.tensor);
         if (may_bind(s, formal->name, formal->name_loc, false))
-            put(s, f.names, formal->name, SYM_FORMAL,
-                type ? sema_typed(s, type, formal, formal->name) : val_unknown(), formal->name_loc);
+            put(s, f.names, formal->name, SYM_FORMAL, v, formal->name_loc);
     }
     sema_stmts(s, n->kid[ENTRY_BODY]);
     if (s->n_output == 0 && !s->stopped)

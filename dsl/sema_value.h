@@ -8,6 +8,7 @@
 
 #include "dsl/ast.h"
 #include "dsl/cond.h"
+#include "dsl/elaborate.h"
 #include "dsl/ops.h"
 #include "dsl/poly.h"
 
@@ -78,6 +79,7 @@ struct val {
         const weight *from; /* TENSOR: the weight whose call gave it, for notes */
         scope *home;        /* BLOCK: the names it sees */
     };
+    dsl_ref ref;        /* TENSOR, CELL: its name in the graph, with a checkpoint at hand */
     const double *data; /* VEC, TABLE: the elements, when known */
     double factor;      /* TABLE: on cos and sin, when known */
 };
@@ -93,13 +95,17 @@ struct series {
     const poly *limit;
     val_kind kind;
     bool maybe;
+    const val *at; /* with a checkpoint: the values, n of them */
+    int64_t n;
 };
 
 struct group {
     const ast *decl;
     const poly *index; /* the symbol its lines are written with */
     const poly *limit;
-    scope *names;
+    scope *names;  /* of the symbolic layer */
+    scope **layer; /* with a checkpoint: of each layer, n_layer of them */
+    int64_t n_layer;
 };
 
 struct weight {
@@ -117,13 +123,23 @@ struct weight {
     bool lora_off, prec_f32;
     bool in_fragment;
     bool *used;
+    struct weight_bound *bound; /* with a checkpoint: where it is stored */
 };
+
+/* A weight's tensors after their transforms, and their numbers in the sink once they were used. */
+typedef struct weight_bound {
+    dsl_weight stored, bias; /* bias.rank is 0 without one */
+    int id, bias_id;         /* -1: not handed over yet */
+} weight_bound;
 
 enum { CELL_ARGS_MAX = 3 };
 
 typedef struct cell_slot {
     const poly *index; /* NULL for a cell without one */
     uint32_t version;
+    const poly *arg[CELL_ARGS_MAX]; /* with a checkpoint: its sizes */
+    dsl_ref ref;                    /* with a checkpoint: the newest version in the graph */
+    int id;                         /* with a checkpoint: the sink's number of the cell */
     struct cell_slot *next;
 } cell_slot;
 

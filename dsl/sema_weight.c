@@ -421,6 +421,43 @@ static const kind_row *read_kind(sema *s, const ast *n)
     return NULL;
 }
 
+/* Without a checkpoint: a format that the model matches must be able to hold the weight. */
+static void check_origins(sema *s, const weight *w, const bool *has)
+{
+    static const char *const name[ORIGIN_COUNT] = {"gguf", "hf"};
+    for (int o = 0; o < ORIGIN_COUNT; o++)
+        if (!has[o] && !w->decl->kid[WEIGHT_FALLBACK] && s->has_origin[o] &&
+            s->guard->kind == COND_TRUE)
+            weft_fail(s->dg, W0501, w->decl->name_loc,
+                      STR_FMT " has no %s name, but the model matches %s files", STR_ARG(w->name),
+                      name[o], name[o]);
+}
+
+/* With a checkpoint: the tensors that serve, those of the fallback, or none. */
+static val settle_weight(sema *s, weight *w, const cond *when, bool has_bias)
+{
+    const ast *fallback = w->decl->kid[WEIGHT_FALLBACK];
+    bool wanted = !when || sema_known(s, when) != 0;
+    int got = wanted ? bind_weight(s, w, has_bias) : 0;
+    if (!wanted && fallback)
+        bind_set_aside(s, w);
+    if (got < 0)
+        return val_unknown();
+    if (got == 0 && fallback) {
+        val other = sema_eval(s, fallback);
+        if (other.kind != VAL_WEIGHT)
+            return other;
+        *other.weight->used = true;
+        bind_alias(s, w, other.weight);
+        got = 1;
+    }
+    if (got == 0)
+        return (val){.kind = VAL_NONE, .known = true};
+    if (w->bound->bias.rank == 0)
+        w->bias.rank = 0;
+    return (val){.kind = VAL_WEIGHT, .weight = w, .who = w};
+}
+
 static void line_weight(sema *s, const ast *n)
 {
     const ast *index = n->kid[WEIGHT_INDEX];
@@ -459,34 +496,46 @@ static void line_weight(sema *s, const ast *n)
         w->bias.rank = 0;
     if (!known)
         w->stored.rank = 0;
-    read_bindings(s, w, has);
-    if (n->kid[WEIGHT_WHEN])
-        sema_truth(s, n->kid[WEIGHT_WHEN], "the condition of when");
-    s->names = outer;
-    if (known)
-        read_fallback(s, w);
-    bool absent = n->kid[WEIGHT_WHEN] && !n->kid[WEIGHT_FALLBACK];
-    for (int o = 0; o < ORIGIN_COUNT; o++) {
-        if (has[o] || w->optional || n->kid[WEIGHT_WHEN] || n->kid[WEIGHT_FALLBACK] ||
-            !s->has_origin[o] || s->guard->kind != COND_TRUE)
-            continue;
-        weft_fail(s->dg, W0501, n->name_loc,
-                  STR_FMT " has no %s name, but the model matches %s files", STR_ARG(n->name),
-                  o == ORIGIN_GGUF ? "gguf" : "hf", o == ORIGIN_GGUF ? "gguf" : "hf");
+    const cond *when =
+        n->kid[WEIGHT_WHEN] ? sema_truth(s, n->kid[WEIGHT_WHEN], "the condition of when") : NULL;
+    val v = {.kind = VAL_WEIGHT, .weight = w, .maybe = w->optional, .who = w};
+    if (s->host) {
+        v = known ? settle_weight(s, w, when, has_bias) : val_unknown();
+        s->names = outer;
+    } else {
+        read_bindings(s, w, has);
+        s->names = outer;
+        if (known)
+            read_fallback(s, w);
+        v.maybe |= when && !n->kid[WEIGHT_FALLBACK];
+        v.index = s->in_group ? s->in_group->index : NULL;
+        v = known ? v : val_unknown();
+        if (!when && !w->optional)
+            check_origins(s, w, has);
     }
-    val v = known ? (val){.kind = VAL_WEIGHT,
-                          .weight = w,
-                          .maybe = w->optional || absent,
-                          .who = w,
-                          .index = s->in_group ? s->in_group->index : NULL}
-                  : val_unknown();
-    if (!known ||
-        (!shares_name(s, w) && !sema_declare(s, s->names, n->name, SYM_WEIGHT, v, n->name_loc))) {
-        if (!known)
-            sema_declare(s, s->names, n->name, SYM_WEIGHT, v, n->name_loc);
+    if (v.kind != VAL_WEIGHT)
+        sema_declare(s, s->names, n->name, SYM_WEIGHT, v, n->name_loc);
+    else if (shares_name(s, w) || sema_declare(s, s->names, n->name, SYM_WEIGHT, v, n->name_loc))
+        VEC_PUSH(&s->weights, w);
+}
+
+/* With a checkpoint every layer has names of its own. */
+static void bind_layers(sema *s, const ast *n, group *g, scope *outer)
+{
+    const ast *index = n->kid[GROUP_INDEX];
+    if (!poly_value(g->limit, &g->n_layer) || g->n_layer < 0 || !sema_step(s, n->loc, g->n_layer)) {
+        g->n_layer = 0;
         return;
     }
-    VEC_PUSH(&s->weights, w);
+    g->layer = ARENA_ARRAY(s->a, scope *, (size_t)g->n_layer);
+    for (int64_t i = 0; i < g->n_layer; i++) {
+        val at = {.kind = VAL_INT, .known = true, .size = poly_int(s->pp, i)};
+        s->names = g->layer[i] = scope_create(s->a, outer);
+        scope_add(s->names, index->name, SYM_INDEX, at, index->name_loc);
+        s->layer = (int)i;
+        sema_weights(s, n->kid[GROUP_BODY]);
+    }
+    s->layer = -1;
 }
 
 static void line_group(sema *s, const ast *n)
@@ -513,7 +562,10 @@ static void line_group(sema *s, const ast *n)
     if (!g->limit)
         g->limit = s->T;
     s->in_group = g;
-    sema_weights(s, n->kid[GROUP_BODY]);
+    if (s->host)
+        bind_layers(s, n, g, outer);
+    else
+        sema_weights(s, n->kid[GROUP_BODY]);
     s->in_group = NULL;
     s->names = outer;
 }
@@ -539,6 +591,8 @@ static void line_ignore(sema *s, const ast *n)
 {
     for (uint32_t i = 0; i < n->n_kid; i++)
         sema_string(s, n->kid[i], NULL);
+    if (s->host)
+        VEC_PUSH(&s->ignores, n);
 }
 
 void sema_weights(sema *s, const ast *list)

@@ -409,17 +409,6 @@ static bool shape_concat(op_call *c)
 
 /* ---- state ---- */
 
-static cell_slot *slot_of(sema *s, cell *cl, const poly *index)
-{
-    for (cell_slot *slot = cl->slots; slot; slot = slot->next)
-        if (slot->index == index)
-            return slot;
-    cell_slot *slot = ARENA_NEW(s->a, cell_slot);
-    *slot = (cell_slot){index, 0, cl->slots};
-    cl->slots = slot;
-    return slot;
-}
-
 /* The cell operand, indexed if it has to be, of one of these kinds, and its newest version. */
 static cell *cell_at(op_call *c, int i, cell_code a, cell_code b)
 {
@@ -435,7 +424,7 @@ static cell *cell_at(op_call *c, int i, cell_code a, cell_code b)
                   cell_rows(&(int){0})[a].name, STR_ARG(v.cell->name), v.cell->kind->name);
         return NULL;
     }
-    if (v.version < slot_of(c->s, v.cell, v.index)->version) {
+    if (v.version < cell_slot_of(c->s, v.cell, v.index)->version) {
         weft_fail(c->s->dg, W0601, at, "this handle of " STR_FMT " is older than a later append",
                   STR_ARG(v.cell->name));
         return NULL;
@@ -443,14 +432,13 @@ static cell *cell_at(op_call *c, int i, cell_code a, cell_code b)
     return v.cell;
 }
 
-static const poly *cell_size(op_call *c, const cell *cl, int i)
+/* Size i of the cell, for the layer that the handle v names. */
+static const poly *cell_size(op_call *c, val v, int i)
 {
-    const poly *p = cl->arg[i];
-    if (p && cl->symbol && c->arg[0].kind == VAL_CELL && c->arg[0].cell == cl && c->arg[0].index)
-        return poly_replace(c->s->pp, p, cl->symbol, c->arg[0].index);
-    if (p && cl->symbol && c->arg[1].kind == VAL_CELL && c->arg[1].cell == cl && c->arg[1].index)
-        return poly_replace(c->s->pp, p, cl->symbol, c->arg[1].index);
-    return p;
+    const poly *p = v.cell->arg[i];
+    if (c->s->host)
+        return cell_slot_of(c->s, v.cell, v.index)->arg[i];
+    return p && v.cell->symbol && v.index ? poly_replace(c->s->pp, p, v.cell->symbol, v.index) : p;
 }
 
 static bool rows_fit(op_call *c, int i, const char *which, int rank, const poly *heads,
@@ -486,7 +474,8 @@ static bool shape_append(op_call *c)
                          : "append: a kv_cache takes keys and values");
         return false;
     }
-    const poly *a0 = cell_size(c, cl, 0), *a1 = cell_size(c, cl, 1), *a2 = cell_size(c, cl, 2);
+    const poly *a0 = cell_size(c, c->arg[0], 0), *a1 = cell_size(c, c->arg[0], 1),
+               *a2 = cell_size(c, c->arg[0], 2);
     if (!a0 || !a1 || (!latent && !a2))
         return false;
     if (latent ? !rows_fit(c, 1, "the row", 2, NULL, a0)
@@ -497,7 +486,7 @@ static bool shape_append(op_call *c)
         cl->pairs[o] = latent ? PAIRS_NONE : k->pairs[o];
     cl->tagged = true;
     cl->written = true;
-    cell_slot *slot = slot_of(c->s, cl, c->arg[0].index);
+    cell_slot *slot = cell_slot_of(c->s, cl, c->arg[0].index);
     val v = c->arg[0];
     v.version = ++slot->version;
     c->out->v[0] = v;
@@ -537,8 +526,9 @@ static bool shape_attend(op_call *c)
     if (!cl)
         return false;
     bool latent = cl->kind->code == CELL_latent_cache;
-    const poly *heads = latent ? poly_int(c->s->pp, 1) : cell_size(c, cl, 0);
-    const poly *k = cell_size(c, cl, latent ? 0 : 1), *v = cell_size(c, cl, latent ? 1 : 2);
+    const poly *heads = latent ? poly_int(c->s->pp, 1) : cell_size(c, c->arg[1], 0);
+    const poly *k = cell_size(c, c->arg[1], latent ? 0 : 1),
+               *v = cell_size(c, c->arg[1], latent ? 1 : 2);
     if (!heads || !k || !v)
         return false;
     if (!same(c, q->dim[2], k)) {
@@ -736,7 +726,7 @@ static bool shape_recurrent(op_call *c)
     return state_cell(c, (int)strlen(c->op->kinds) - 1, CELL_matrix_state);
 }
 
-void shape_apply(op_call *c)
+bool shape_apply(op_call *c)
 {
     static bool (*const rule_of[OP_COUNT])(op_call *) = {
 #define OP(name, tier, kinds, rule, ...) [OP_##name] = shape_##rule,
@@ -747,8 +737,9 @@ void shape_apply(op_call *c)
     };
     int n = c->out->n;
     if (rule_of[c->op->code](c))
-        return;
+        return true;
     c->out->n = n > c->out->n ? n : c->out->n;
     for (int i = 0; i < c->out->n; i++)
         c->out->v[i] = val_unknown();
+    return false;
 }

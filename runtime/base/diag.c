@@ -197,3 +197,19 @@ diag_entry diag_at(const weft_diag *dg, size_t i)
     WEFT_ASSERT(i < dg->items.n);
     return dg->items.at[i]->entry;
 }
+
+weft_status diag_status(const weft_diag *dg, size_t from)
+{
+    weft_status st = WEFT_OK;
+    for (size_t i = 0, n = 0; i < dg->items.n && st == WEFT_OK; i++) {
+        const diag_row *row = diag_row_of(dg->items.at[i]->entry.code);
+        if (row->severity == DIAG_ERROR && n++ >= from)
+            st = row->status;
+    }
+    return st == WEFT_OK && dg->n_error > from ? WEFT_ERR_LIMIT : st;
+}
+
+arena *diag_arena(weft_diag *dg)
+{
+    return dg->home;
+}

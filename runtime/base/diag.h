@@ -48,6 +48,11 @@ void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...) WEFT_PRINTF
 size_t diag_errors(const weft_diag *dg); /* counted past the limit too */
 size_t diag_warnings(const weft_diag *dg);
 
+/* The status of the first error after the first `from` ones; WEFT_OK if there is none. */
+weft_status diag_status(const weft_diag *dg, size_t from);
+/* Lives as long as the collector: for sources that places point into. */
+arena *diag_arena(weft_diag *dg);
+
 typedef struct {
     weft_code code;
     weft_loc loc;

@@ -1,0 +1,173 @@
+/* sema_bind.c - parameters with a checkpoint at hand: keys, adaptors, defaults, lists per layer. */
+#include "dsl/sema.h"
+
+enum { LIST_ITEMS_MAX = 4096 }; /* a longer list (a vocabulary) has a length and nothing else */
+
+scope *group_names(const group *g, const poly *index)
+{
+    int64_t i;
+    if (g->layer && index && poly_value(index, &i) && i >= 0 && i < g->n_layer)
+        return g->layer[i];
+    return g->names;
+}
+
+val bind_key(sema *s, key_value kv)
+{
+    switch (kv.kind) {
+    case KEY_NULL:
+        return (val){.kind = VAL_NONE, .known = true};
+    case KEY_BOOL:
+        return (val){.kind = VAL_BOOL, .known = true, .truth = cond_bool(s->cp, kv.truth)};
+    case KEY_INT:
+        return (val){.kind = VAL_INT, .known = true, .size = poly_int(s->pp, kv.integer)};
+    case KEY_FLOAT:
+        return (val){.kind = VAL_FLOAT, .known = true, .number = kv.number};
+    case KEY_STR:
+        return (val){.kind = VAL_STR, .known = true, .text = arena_str(s->a, kv.text)};
+    case KEY_LIST: {
+        val v = {
+            .kind = VAL_LIST, .known = true, .n = kv.n > UINT32_MAX ? UINT32_MAX : (uint32_t)kv.n};
+        if (kv.n > LIST_ITEMS_MAX)
+            return v;
+        val *item = ARENA_ARRAY(s->a, val, kv.n);
+        for (size_t i = 0; i < kv.n; i++) {
+            key_value one = s->host->item(s->host->ctx, &kv, i);
+            item[i] = one.kind == KEY_LIST ? val_unknown() : bind_key(s, one);
+        }
+        v.item = item;
+        return v;
+    }
+    default:
+        return val_unknown();
+    }
+}
+
+/* A list of numbers as the vector its type asks for; an integral float as an int. */
+static val converted(sema *s, const ast *type, val v)
+{
+    bool vector = str_eq(type->name, STR("float")) && type->kid[TYPE_DIMS];
+    if (v.kind == VAL_FLOAT && v.known && str_eq(type->name, STR("int")) && v.number > -9e15 &&
+        v.number < 9e15 && (double)(int64_t)v.number == v.number)
+        return (val){.kind = VAL_INT, .known = true, .size = poly_int(s->pp, (int64_t)v.number)};
+    if (v.kind != VAL_LIST || !vector || !v.item)
+        return v;
+    double *data = ARENA_ARRAY(s->a, double, v.n);
+    for (uint32_t i = 0; i < v.n; i++) {
+        int64_t whole;
+        if (v.item[i].kind == VAL_FLOAT)
+            data[i] = v.item[i].number;
+        else if (v.item[i].kind == VAL_INT && poly_value(v.item[i].size, &whole))
+            data[i] = (double)whole;
+        else
+            return v;
+    }
+    return (val){.kind = VAL_VEC, .known = true, .size = poly_int(s->pp, v.n), .data = data};
+}
+
+static val typed(sema *s, const ast *n, val v, const ast *at, const char *from)
+{
+    const ast *type = n->kid[PARAM_TYPE];
+    v = converted(s, type, v);
+    if (v.kind != VAL_UNKNOWN && sema_fits(s, type, &v))
+        return v;
+    str spelt = {type->loc.src->text.p + type->loc.begin, type->loc.end - type->loc.begin};
+    weft_fail(s->dg, W0402, at->loc, STR_FMT " is " STR_FMT ", but %s holds %s", STR_ARG(n->name),
+              STR_ARG(spelt), from, v.kind == VAL_UNKNOWN ? "something else" : val_text(s, v));
+    return val_unknown();
+}
+
+/* One key of the binding, adapted; false if the search goes on. */
+static bool try_key(sema *s, const ast *n, const ast *key, int64_t layer, strbuf *tried, val *out)
+{
+    val name;
+    sema_string(s, key, &name);
+    if (!name.known)
+        return *out = val_unknown(), true;
+    bool absolute = name.text.n > 0 && name.text.p[0] == '/';
+    str shown = absolute ? (str){name.text.p + 1, name.text.n - 1} : name.text;
+    strbuf_add(tried, "%s" STR_FMT STR_FMT, tried->n ? ", " : "",
+               STR_ARG(absolute ? STR("") : s->host->prefix), STR_ARG(shown));
+    key_value kv = s->host->key(s->host->ctx, name.text);
+    if (kv.kind == KEY_LIST && layer >= 0) {
+        if ((uint64_t)layer >= kv.n) {
+            weft_fail(s->dg, W0412, key->loc,
+                      STR_FMT " has %zu elements, but layer %lld is asked for", STR_ARG(shown),
+                      kv.n, (long long)layer);
+            return *out = val_unknown(), true;
+        }
+        kv = s->host->item(s->host->ctx, &kv, (size_t)layer);
+    }
+    if (kv.kind == KEY_ABSENT || (kv.kind == KEY_NULL && !n->kid[PARAM_TYPE]->flag))
+        return false;
+    val v = bind_key(s, kv);
+    for (uint32_t i = 0; i < key->n_kid && v.kind != VAL_NONE; i++) {
+        const val *outer = s->it;
+        val it = v;
+        s->it = &it;
+        v = sema_eval(s, key->kid[i]->kid[MAP_VALUE]);
+        s->it = outer;
+    }
+    *out = typed(s, n, v, key, arena_printf(s->a, STR_FMT, STR_ARG(shown)).p);
+    return true;
+}
+
+val bind_param(sema *s, const ast *n, int64_t layer)
+{
+    const ast *bindings = n->kid[PARAM_BINDINGS];
+    strbuf tried = {0};
+    val v = {.kind = VAL_NONE, .known = true};
+    bool found = false;
+    for (uint32_t i = 0; i < bindings->n_kid && !found; i++) {
+        const ast *b = bindings->kid[i];
+        if (str_eq(b->name, STR("gguf")) != s->host->gguf)
+            continue;
+        for (uint32_t k = 0; k < b->n_kid && !found; k++)
+            found = try_key(s, n, b->kid[k], layer, &tried, &v);
+    }
+    if (!found && n->kid[PARAM_DEFAULT]) {
+        v = sema_eval(s, n->kid[PARAM_DEFAULT]);
+        found = true;
+        if (v.kind != VAL_UNKNOWN)
+            v = typed(s, n, v, n->kid[PARAM_DEFAULT], "its default");
+    }
+    if (!found && !n->kid[PARAM_TYPE]->flag) {
+        weft_fail(s->dg, W0401, n->name_loc,
+                  STR_FMT ": none of the keys is present and there is no default",
+                  STR_ARG(n->name));
+        weft_note(s->dg, "looked for %s in %s", tried.n ? tried.p : "no key at all", s->host->file);
+        v = val_unknown();
+    }
+    strbuf_free(&tried);
+    return v;
+}
+
+static void tell(sema *s, str name, int64_t layer, val v)
+{
+    key_value kv = {.kind = KEY_OTHER};
+    if (v.kind == VAL_NONE)
+        kv.kind = KEY_NULL;
+    else if (v.kind == VAL_INT && poly_value(v.size, &kv.integer))
+        kv.kind = KEY_INT;
+    else if (v.kind == VAL_FLOAT)
+        kv = (key_value){.kind = KEY_FLOAT, .number = v.number};
+    else if (v.kind == VAL_STR)
+        kv = (key_value){.kind = KEY_STR, .text = v.text};
+    else if (v.kind == VAL_BOOL)
+        kv = (key_value){.kind = KEY_BOOL, .truth = sema_known(s, v.truth) == 1};
+    if (kv.kind != KEY_OTHER && s->sink->param)
+        s->sink->param(s->sink->ctx, name, layer, &kv);
+}
+
+void bind_declared(sema *s, const ast *n, val v)
+{
+    if (!s->sink || s->in_fragment)
+        return;
+    if (v.kind != VAL_SERIES)
+        tell(s, n->name, -1, v);
+    for (int64_t i = 0; v.kind == VAL_SERIES && i < v.series->n; i++)
+        tell(s, n->name, i, v.series->at[i]);
+    /* a session that does not say its context has the trained one */
+    if (str_eq(n->name, STR("ctx")) && v.kind == VAL_INT && s->host->context == 0 &&
+        s->session_context)
+        s->session_context->v = v;
+}
