@@ -87,10 +87,34 @@ static void put_str(hasher *h, str s)
     put(h, s.p, s.n);
 }
 
+/* Types go in by name: the numbers of the enums may change. */
+static void put_type(hasher *h, value_type t)
+{
+    put_str(h, str_of(value_type_row_of(t)->text));
+}
+
+static void put_value(hasher *h, const value *v);
+
+static void put_array(hasher *h, const value *v)
+{
+    size_t n = value_count(v), item_bytes = value_type_row_of(v->item)->bytes;
+    const str *strs = value_strs(v);
+    put_type(h, v->item);
+    put_u64(h, n);
+    if (item_bytes > 0) {
+        put(h, v->as.array.data, n * item_bytes);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (strs)
+            put_str(h, strs[i]);
+        else
+            put_value(h, &((const value *)v->as.array.data)[i]);
+}
+
 static void put_value(hasher *h, const value *v)
 {
-    size_t n = value_count(v);
-    put_u64(h, (uint64_t)v->type);
+    put_type(h, v->type);
     switch (value_kind_of(v)) {
     case VALUE_NULL:
         break;
@@ -107,18 +131,11 @@ static void put_value(hasher *h, const value *v)
         put_str(h, v->as.s);
         break;
     case VALUE_ARRAY:
-        put_u64(h, (uint64_t)v->item);
-        put_u64(h, n);
-        if (value_type_row_of(v->item)->bytes > 0)
-            put(h, v->as.array.data, n * value_type_row_of(v->item)->bytes);
-        for (size_t i = 0; i < n && value_type_row_of(v->item)->bytes == 0; i++) {
-            value item = value_at(v, i);
-            put_value(h, &item);
-        }
+        put_array(h, v);
         break;
     case VALUE_OBJECT:
-        put_u64(h, n);
-        for (size_t i = 0; i < n; i++) {
+        put_u64(h, value_count(v));
+        for (size_t i = 0; i < value_count(v); i++) {
             put_str(h, v->as.object.members[i].name);
             put_value(h, &v->as.object.members[i].v);
         }
@@ -134,7 +151,7 @@ static void put_model(hasher *h, const model_file *mf)
     for (size_t i = 0; i < mf->tensors.n; i++) {
         const model_tensor *t = &mf->tensors.at[i];
         put_str(h, t->name);
-        put_str(h, str_of(dtype_row_of(t->type)->name)); /* the enum's numbers may change */
+        put_str(h, str_of(dtype_row_of(t->type)->name));
         put_u64(h, (uint64_t)t->rank);
         for (int j = 0; j < t->rank; j++)
             put_u64(h, (uint64_t)t->shape[j]);
