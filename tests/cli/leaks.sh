@@ -11,15 +11,10 @@ while read -r expected words; do
     "$1" $words >/dev/null 2>"$log" || status=$?
     [ "$status" = "$expected" ] || { failed=1; echo "weft $words: exit $status"; cat "$log"; }
 done <<'END'
-0 version
-0 help check
 2 hlp
-0 graph tiny.weft
 1 graph broken.weft
-0 check tiny.weft
-1 check broken.weft missing.weft --json
-0 fmt tiny.weft
-0 ops
+1 check tiny.weft shape.weft missing.weft --json
+1 fmt --check loose.weft broken.weft
 0 ops attend
 END
 exit "$failed"
