@@ -166,6 +166,7 @@ typedef struct {
  * elaborator's and must be copied. */
 typedef struct {
     void *ctx;
+    void (*model)(void *ctx, str name, str entry); /* first of all */
     void (*param)(void *ctx, str name, int64_t layer,
                   const key_value *v); /* layer -1: not a list */
     int (*weight)(void *ctx, const dsl_weight *w);

@@ -1,0 +1,153 @@
+/* arch.c - which model file a checkpoint is read with.
+ *
+ * The one named on the command line; else the text that travels inside the checkpoint under weft.graph;
+ * else the one file of the library whose match lines fit: the folders of WEFT_PATH, the installed library
+ * and the copy compiled in, where an earlier file hides a later one of the same name. */
+#include "compiler/checkpoint.h"
+#include "compiler/compiler.h"
+#include "dsl/builtin_library.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+
+typedef struct {
+    const char *name; /* llama.weft: what hides what */
+    const source *src;
+} candidate;
+
+typedef VEC(candidate) candidates;
+
+static bool is_hidden(const candidates *list, const char *name)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const candidate *)a)->name, ((const candidate *)b)->name);
+}
+
+/* A file that cannot be read or parsed is reported: it might have been the one. */
+static void add_folder(weft_diag *dg, arena *a, const char *dir, candidates *list)
+{
+    DIR *d = opendir(dir);
+    size_t first = list->n;
+    if (!d)
+        return;
+    for (const struct dirent *e; (e = readdir(d)) != NULL;) {
+        source *src;
+        if (!str_ends(str_of(e->d_name), STR(".weft")) || is_hidden(list, e->d_name))
+            continue;
+        const char *path = arena_printf(a, "%s/%s", dir, e->d_name).p;
+        if (source_open(dg, a, path, DSL_SOURCE_MAX, &src) == WEFT_OK)
+            VEC_PUSH(list, ((candidate){arena_str(a, str_of(e->d_name)).p, src}));
+    }
+    closedir(d);
+    qsort(list->at + first, list->n - first, sizeof *list->at, by_name);
+}
+
+static void add_library(weft_diag *dg, arena *a, candidates *list)
+{
+    const char *env = getenv("WEFT_PATH");
+    for (const char *p = env; p && *p;) {
+        size_t n = strcspn(p, ":");
+        if (n > 0)
+            add_folder(dg, a, arena_printf(a, "%.*s", (int)n, p).p, list);
+        p += n;
+        p += *p == ':';
+    }
+#ifdef WEFT_LIBRARY_DIR
+    add_folder(dg, a, WEFT_LIBRARY_DIR, list);
+#endif
+    for (size_t i = 0; i < builtin_file_n; i++) {
+        const builtin_file *f = &builtin_files[i];
+        if (strchr(f->name, '/') || is_hidden(list, f->name))
+            continue;
+        const char *name = arena_printf(a, "<weft>/%s", f->name).p;
+        VEC_PUSH(list, ((candidate){f->name, source_from_text(a, name, (str){f->text, f->size})}));
+    }
+}
+
+static void put_archs(const model_file *mf, strbuf *out)
+{
+    for (size_t i = 0; i < model_file_arch_count(mf); i++)
+        strbuf_add(out, "%s`" STR_FMT "`", i ? ", " : "", STR_ARG(model_file_arch(mf, i)));
+    if (!out->n)
+        strbuf_add(out, "no architecture at all");
+}
+
+static weft_status choose_from(weft_diag *dg, const model_file *mf, const dsl_host *host,
+                               const candidates *list, const source **out_src, str *out_model)
+{
+    const candidate *best = NULL, *rival = NULL;
+    int best_rank = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        for (size_t k = 0; k < model_file_arch_count(mf); k++) {
+            int rank = 0;
+            str model = {0};
+            WEFT_TRY(dsl_match(dg, list->at[i].src, host, model_file_arch(mf, k), &rank, &model));
+            if (rank > 0 && rank == best_rank)
+                rival = &list->at[i];
+            if (rank <= best_rank)
+                continue;
+            best_rank = rank;
+            best = &list->at[i];
+            rival = NULL;
+            *out_model = model;
+        }
+    }
+    strbuf archs = {0};
+    weft_status st = WEFT_OK;
+    put_archs(mf, &archs);
+    if (!best) {
+        st = weft_fail(dg, W0801, WEFT_NOWHERE, "no model in the library matches %s, which says %s",
+                       model_file_path(mf), archs.p);
+        weft_note(dg,
+                  "write a model file for it (models/README.md) and name it with --arch FILE.weft");
+    } else if (rival) {
+        st = weft_fail(dg, W0802, WEFT_NOWHERE, "%s and %s both match %s", best->src->name,
+                       rival->src->name, archs.p);
+        weft_note(dg, "choose one with --arch FILE.weft");
+    } else {
+        *out_src = best->src;
+    }
+    strbuf_free(&archs);
+    return st;
+}
+
+weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, arena *a,
+                        const source **out_src, str *out_model, bool *out_std_only)
+{
+    source *src;
+    str text;
+    checkpoint cp;
+    *out_std_only = false;
+    *out_model = (str){0};
+    if (!arch && value_str(model_file_key(mf, STR("/weft.graph")), &text)) {
+        *out_std_only = true;
+        *out_src =
+            source_from_text(a, arena_printf(a, "%s(weft.graph)", model_file_path(mf)).p, text);
+        return WEFT_OK;
+    }
+    checkpoint_init(&cp, dg, a, mf, 0);
+    weft_status st;
+    if (arch) {
+        int rank = 0;
+        st = source_open(dg, a, arch, DSL_SOURCE_MAX, &src);
+        if (st == WEFT_OK &&
+            model_file_arch_count(mf) > 0) /* of several models in the file, the one that fits */
+            st = dsl_match(dg, src, &cp.host, model_file_arch(mf, 0), &rank, out_model);
+        if (st == WEFT_OK)
+            *out_src = src;
+    } else {
+        candidates list = {0};
+        add_library(dg, a, &list);
+        st = choose_from(dg, mf, &cp.host, &list, out_src, out_model);
+        VEC_FREE(&list);
+    }
+    checkpoint_deinit(&cp);
+    return st;
+}

@@ -1,0 +1,168 @@
+/* bind.c - a checkpoint and its model file into a graph: the sink of the elaborator. */
+#include "compiler/checkpoint.h"
+#include "compiler/compiler.h"
+
+static void *copy(arena *a, const void *from, size_t bytes)
+{
+    if (!from)
+        return NULL;
+    void *to = arena_alloc(a, bytes);
+    memcpy(to, from, bytes);
+    return to;
+}
+
+static void take_model(void *ctx, str name, str entry)
+{
+    graph *g = ((bound_model *)ctx)->graph;
+    g->model = arena_str(g->a, name);
+    g->entry = arena_str(g->a, entry);
+}
+
+static void take_param(void *ctx, str name, int64_t layer, const key_value *v)
+{
+    bound_model *bm = ctx;
+    bound_param p = {.name = arena_str(bm->a, name), .layer = layer, .value = *v};
+    p.value.text = arena_str(bm->a, v->text);
+    VEC_PUSH(&bm->params, p);
+}
+
+static int take_weight(void *ctx, const dsl_weight *w)
+{
+    graph *g = ((bound_model *)ctx)->graph;
+    gweight out = *w;
+    size_t n = 1;
+    for (int i = 0; i < w->rank; i++)
+        n *= (size_t)w->dim[i];
+    out.name = arena_str(g->a, w->name);
+    out.line = arena_str(g->a, w->line);
+    out.piece = copy(g->a, w->piece, (size_t)w->n_piece * sizeof *w->piece);
+    out.scales = copy(g->a, w->scales, (size_t)w->n_piece * sizeof *w->piece);
+    out.computed = copy(g->a, w->computed, n * sizeof *w->computed);
+    VEC_PUSH(&g->weights, out);
+    return (int)g->weights.n - 1;
+}
+
+static int take_constant(void *ctx, const dsl_const *c)
+{
+    graph *g = ((bound_model *)ctx)->graph;
+    gconst out = *c;
+    out.data = copy(g->a, c->data, (size_t)c->n * sizeof *c->data);
+    VEC_PUSH(&g->consts, out);
+    return (int)g->consts.n - 1;
+}
+
+static int take_cell(void *ctx, const dsl_cell *c)
+{
+    graph *g = ((bound_model *)ctx)->graph;
+    gcell out = *c;
+    out.name = arena_str(g->a, c->name);
+    VEC_PUSH(&g->cells, out);
+    return (int)g->cells.n - 1;
+}
+
+static int take_input(void *ctx, str name, const dsl_type *type)
+{
+    graph *g = ((bound_model *)ctx)->graph;
+    ginput in = {arena_str(g->a, name), *type};
+    VEC_PUSH(&g->inputs, in);
+    return (int)g->inputs.n - 1;
+}
+
+static int take_node(void *ctx, const dsl_node *n, const dsl_type *types)
+{
+    graph *g = ((bound_model *)ctx)->graph;
+    gnode out = *n;
+    for (int i = 0; i < OP_ATTRS_MAX; i++)
+        out.attr[i].word =
+            n->attr[i].kind == GATTR_WORD ? arena_str(g->a, n->attr[i].word) : (str){0};
+    return graph_add(g, &out, types, n->n_out);
+}
+
+static void take_output(void *ctx, const dsl_output *o)
+{
+    graph *g = ((bound_model *)ctx)->graph;
+    goutput out = *o;
+    out.name = arena_str(g->a, o->name);
+    VEC_PUSH(&g->outputs, out);
+}
+
+/* Retention follows use: a cell keeps the widest window of all that read it, or everything. */
+static void find_windows(graph *g)
+{
+    int n_attr, window = -1;
+    const attr_row *row = op_attrs(OP_attend, &n_attr);
+    for (int i = 0; i < n_attr; i++)
+        if (strcmp(row[i].name, "window") == 0)
+            window = i;
+    for (size_t pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < g->nodes.n; i++) {
+            const gnode *n = &g->nodes.at[i];
+            if (n->op != OP_attend)
+                continue;
+            gcell *c = &g->cells.at[graph_type(g, n->in[1])->cell];
+            bool open = n->attr[window].kind == GATTR_NONE;
+            if (pass == 1 && open)
+                c->window = 0;
+            else if (pass == 0 && !open && n->attr[window].integer > c->window)
+                c->window = n->attr[window].integer;
+        }
+    }
+}
+
+weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *opt,
+                       bound_model **out_bm)
+{
+    static const bind_options plain = {0};
+    arena *a = arena_create();
+    bound_model *bm = ARENA_NEW(a, bound_model);
+    elaborate_options how = {.home = a};
+    checkpoint cp;
+    opt = opt ? opt : &plain;
+    *bm = (bound_model){.a = a, .file = mf};
+    checkpoint_init(&cp, dg, a, mf, opt->context);
+    weft_status st = arch_choose(dg, mf, opt->arch, a, &bm->text, &how.model, &how.std_only);
+    if (st == WEFT_OK) {
+        bm->graph = graph_create();
+        how.entry = opt->entry ? str_of(opt->entry) : STR("");
+        dsl_sink sink = {.ctx = bm,
+                         .model = take_model,
+                         .param = take_param,
+                         .weight = take_weight,
+                         .constant = take_constant,
+                         .cell = take_cell,
+                         .input = take_input,
+                         .node = take_node,
+                         .output = take_output};
+        st = dsl_elaborate(dg, bm->text, &how, &cp.host, &sink);
+    }
+    if (st == WEFT_OK) {
+        find_windows(bm->graph);
+        checkpoint_warn_unread(&cp, (weft_loc){bm->text, 0, 0});
+        *out_bm = bm;
+    } else {
+        bound_model_destroy(bm);
+    }
+    checkpoint_deinit(&cp);
+    return st;
+}
+
+void bound_model_destroy(bound_model *bm)
+{
+    if (!bm)
+        return;
+    graph_destroy(bm->graph);
+    VEC_FREE(&bm->params);
+    arena_destroy(bm->a);
+}
+
+bool bound_model_int(const bound_model *bm, const char *name, int64_t *out)
+{
+    for (size_t i = 0; i < bm->params.n; i++) {
+        const bound_param *p = &bm->params.at[i];
+        if (str_eqz(p->name, name) && p->layer < 0 && p->value.kind == KEY_INT) {
+            *out = p->value.integer;
+            return true;
+        }
+    }
+    return false;
+}

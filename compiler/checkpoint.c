@@ -1,0 +1,173 @@
+/* checkpoint.c - keys and tensors of a model_file for the elaborator, and the keys nobody read. */
+#include "compiler/checkpoint.h"
+
+#include "kernels/ref/dequant.h"
+#include <stdlib.h>
+
+/* ---- keys ---- */
+
+static key_value key_of(const value *v)
+{
+    key_value kv = {.kind = v ? KEY_OTHER : KEY_ABSENT};
+    if (!v)
+        return kv;
+    switch (value_kind_of(v)) {
+    case VALUE_NULL:
+        kv.kind = KEY_NULL;
+        break;
+    case VALUE_BOOL:
+        kv.kind = value_bool(v, &kv.truth) ? KEY_BOOL : KEY_OTHER;
+        break;
+    case VALUE_INT:
+        kv.kind = value_int(v, &kv.integer) ? KEY_INT : KEY_OTHER;
+        break;
+    case VALUE_FLOAT:
+        kv.kind = value_float(v, &kv.number) ? KEY_FLOAT : KEY_OTHER;
+        break;
+    case VALUE_STR:
+        kv.kind = value_str(v, &kv.text) ? KEY_STR : KEY_OTHER;
+        break;
+    case VALUE_ARRAY:
+        kv.kind = KEY_LIST;
+        kv.n = value_count(v);
+        kv.list = v;
+        break;
+    case VALUE_OBJECT:
+        break;
+    }
+    return kv;
+}
+
+static key_value host_key(void *ctx, str name)
+{
+    checkpoint *cp = ctx;
+    const value *v = model_file_key(cp->file, name);
+    if (v)
+        VEC_PUSH(&cp->read, arena_str(cp->a, name));
+    return key_of(v);
+}
+
+static key_value host_item(void *ctx, const key_value *list, size_t i)
+{
+    (void)ctx;
+    value v = value_at(list->list, i);
+    return key_of(&v);
+}
+
+/* ---- tensors ---- */
+
+static host_tensor tensor_out(const checkpoint *cp, const model_tensor *t)
+{
+    host_tensor out = {.id = (int)(t - model_file_tensor_at(cp->file, 0)),
+                       .name = t->name,
+                       .type = t->type,
+                       .rank = t->rank};
+    for (int i = 0; i < t->rank && i < DSL_RANK_MAX; i++)
+        out.dim[i] = t->shape[i];
+    return out;
+}
+
+static bool host_find(void *ctx, str name, host_tensor *out)
+{
+    checkpoint *cp = ctx;
+    const model_tensor *t = model_file_tensor(cp->file, name);
+    if (!t || t->rank > DSL_RANK_MAX)
+        return false;
+    *out = tensor_out(cp, t);
+    return true;
+}
+
+static host_tensor host_at(void *ctx, int id)
+{
+    checkpoint *cp = ctx;
+    return tensor_out(cp, model_file_tensor_at(cp->file, (size_t)id));
+}
+
+static bool host_read(void *ctx, int id, double *out, int64_t n)
+{
+    checkpoint *cp = ctx;
+    const model_tensor *t = model_file_tensor_at(cp->file, (size_t)id);
+    if (t->elems < n || n % dtype_row_of(t->type)->elems || !dequant_has(t->type))
+        return false;
+    float *row = malloc((size_t)n * sizeof *row + 1);
+    if (!row)
+        return false;
+    dequant_row(t->type, t->data, row, n);
+    for (int64_t i = 0; i < n; i++)
+        out[i] = row[i];
+    free(row);
+    return true;
+}
+
+/* ---- unread keys ---- */
+
+static const struct {
+    const char *name;
+    model_format format;
+    const char *neutral, *does;
+} meanings[] = {
+#define MEANING(name, format, neutral, does) {name, MODEL_##format, neutral, does},
+#include "compiler/meaning.def"
+#undef MEANING
+};
+
+static bool is_neutral(key_value kv, const char *neutral)
+{
+    switch (kv.kind) {
+    case KEY_ABSENT:
+    case KEY_NULL:
+    case KEY_LIST:
+    case KEY_OTHER:
+        return true;
+    case KEY_BOOL:
+        return !kv.truth == (strcmp(neutral, "true") != 0);
+    case KEY_STR:
+        return str_eqz(kv.text, neutral) || str_eqz(kv.text, "none") || str_eqz(kv.text, "default");
+    case KEY_INT:
+        return *neutral && (double)kv.integer == strtod(neutral, NULL);
+    case KEY_FLOAT:
+        return *neutral && kv.number == strtod(neutral, NULL);
+    }
+    return true;
+}
+
+void checkpoint_warn_unread(checkpoint *cp, weft_loc loc)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
+        str name = str_of(meanings[i].name);
+        if (meanings[i].format != model_file_format(cp->file))
+            continue;
+        if (is_neutral(key_of(model_file_key(cp->file, name)), meanings[i].neutral))
+            continue;
+        bool read = false;
+        for (size_t k = 0; k < cp->read.n && !read; k++)
+            read = str_eq(cp->read.at[k], name);
+        if (!read)
+            weft_fail(cp->dg, W0410, loc,
+                      "the checkpoint has " STR_FMT STR_FMT ", which %s; this model never reads it",
+                      STR_ARG(cp->host.prefix), STR_ARG(name), meanings[i].does);
+    }
+}
+
+void checkpoint_init(checkpoint *cp, weft_diag *dg, arena *a, const model_file *mf, int64_t context)
+{
+    bool gguf = model_file_format(mf) == MODEL_GGUF;
+    *cp = (checkpoint){.file = mf, .dg = dg, .a = a};
+    cp->host = (dsl_host){.ctx = cp,
+                          .gguf = gguf,
+                          .file = model_file_path(mf),
+                          .context = context,
+                          .key = host_key,
+                          .item = host_item,
+                          .n_tensor = (int)model_file_tensor_count(mf),
+                          .tensor = host_find,
+                          .tensor_at = host_at,
+                          .read = host_read};
+    if (gguf && model_file_arch_count(mf) > 0)
+        cp->host.prefix = arena_printf(a, STR_FMT ".", STR_ARG(model_file_arch(mf, 0)));
+}
+
+void checkpoint_deinit(checkpoint *cp)
+{
+    VEC_FREE(&cp->read);
+}

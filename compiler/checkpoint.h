@@ -1,0 +1,23 @@
+/* checkpoint.h - a model_file as the elaborator asks it; private to compiler/. */
+#ifndef WEFT_COMPILER_CHECKPOINT_H
+#define WEFT_COMPILER_CHECKPOINT_H
+
+#include "dsl/elaborate.h"
+#include "runtime/base/vec.h"
+#include "runtime/formats/model_file.h"
+
+typedef struct {
+    const model_file *file;
+    weft_diag *dg;
+    arena *a;
+    dsl_host host;
+    VEC(str) read; /* keys that were looked up and found, for W0410 */
+} checkpoint;
+
+void checkpoint_init(checkpoint *cp, weft_diag *dg, arena *a, const model_file *mf,
+                     int64_t context);
+void checkpoint_deinit(checkpoint *cp);
+/* W0410 for every key that is known to change what a model computes and that nobody read. */
+void checkpoint_warn_unread(checkpoint *cp, weft_loc loc);
+
+#endif

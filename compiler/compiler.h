@@ -1,0 +1,46 @@
+/* compiler.h - the door of compiler/: a checkpoint and a model file into a graph.
+ *
+ * A bound_model owns its graph, the text of its model file and what the parameters turned out to be; it
+ * borrows the model_file, which must outlive it. Nothing here reads tensor data, but for small constants
+ * such as rope factors. */
+#ifndef WEFT_COMPILER_COMPILER_H
+#define WEFT_COMPILER_COMPILER_H
+
+#include "compiler/graph.h"
+#include "runtime/formats/model_file.h"
+
+typedef struct {
+    const char
+        *arch; /* a .weft file to use; NULL: the checkpoint's own (weft.graph), else the library */
+    const char *entry; /* NULL: decode */
+    int64_t context;   /* of the session; 0: the trained one */
+} bind_options;
+
+typedef struct {
+    str name;
+    int64_t layer; /* -1: not a list */
+    key_value value;
+} bound_param;
+
+typedef struct bound_model {
+    arena *a;
+    const model_file *file;
+    const source *text; /* the model file's */
+    graph *graph;
+    VEC(bound_param) params;
+} bound_model;
+
+/* Choose the model file, bind it, build its graph. W0801: no model matches; W0802: two match equally; all
+ * that LANGUAGE.md tells of binding. opt may be NULL. */
+weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *opt,
+                       bound_model **out_bm) WEFT_MUST_USE;
+void bound_model_destroy(bound_model *bm); /* NULL is fine */
+/* An integer parameter such as vocab or ctx; false if the model has none of that name. */
+bool bound_model_int(const bound_model *bm, const char *name, int64_t *out);
+
+/* The text of the model file that fits a checkpoint, without binding it: --arch, weft.graph or the library.
+ * out_std_only is set for a text that came with the checkpoint. */
+weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, arena *a,
+                        const source **out_src, str *out_model, bool *out_std_only) WEFT_MUST_USE;
+
+#endif
