@@ -212,11 +212,10 @@ static weft_status index_names(weft_diag *dg, model_file *mf, const char *folder
     return status;
 }
 
-static weft_status open_alone(weft_diag *dg, model_file *mf)
+weft_status hf_open_single(weft_diag *dg, model_file *mf)
 {
     value metadata;
     mf->format = MODEL_HF;
-    WEFT_TRY(model_add_part(dg, mf, mf->path));
     WEFT_TRY(safetensors_read(dg, mf, 0, &metadata));
     mf->keys = metadata;
     return WEFT_OK;
@@ -235,5 +234,8 @@ weft_status hf_open_file(weft_diag *dg, model_file *mf)
         str_ends(name, STR(".json")) || (str_eqz(name, SINGLE) && hf_exists(folder, CONFIG));
     if (!of_model && hf_exists(folder, CONFIG) && hf_exists(folder, INDEX))
         WEFT_TRY(index_names(dg, mf, folder, name, &of_model));
-    return of_model ? hf_open_folder(dg, mf, folder) : open_alone(dg, mf);
+    if (of_model)
+        return hf_open_folder(dg, mf, folder);
+    WEFT_TRY(model_add_part(dg, mf, mf->path));
+    return hf_open_single(dg, mf);
 }

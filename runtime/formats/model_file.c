@@ -203,6 +203,11 @@ static const char *foreign_kind(str head)
     return head.n ? "neither GGUF nor safetensors" : "empty";
 }
 
+static bool looks_like_safetensors(str begin)
+{
+    return begin.n > 8 && begin.p[8] == '{';
+}
+
 static weft_status open_path(weft_diag *dg, model_file *mf)
 {
     struct stat st;
@@ -221,7 +226,7 @@ static weft_status open_path(weft_diag *dg, model_file *mf)
     if (str_starts(begin, STR(GGUF_MAGIC)) || (str_ends(path, STR(".gguf")) && n < 4))
         return gguf_open(dg, mf);
     if (str_ends(path, STR(".json")) || str_ends(path, STR(".safetensors")) ||
-        (n > 8 && head[8] == '{'))
+        looks_like_safetensors(begin))
         return hf_open_file(dg, mf);
     return weft_fail(dg, W1011, WEFT_NOWHERE, "%s: is %s", mf->path, foreign_kind(begin));
 }
@@ -233,13 +238,22 @@ weft_status model_file_open(weft_diag *dg, const char *path, const model_file_op
     return finish(dg, mf, open_path(dg, mf), out_mf);
 }
 
+/* What has no path is one file, of either format. */
+static weft_status open_only_part(weft_diag *dg, model_file *mf)
+{
+    const model_part_impl *p = &mf->parts.at[0];
+    str begin = {(const char *)p->data, p->bytes};
+    bool is_gguf = str_starts(begin, STR(GGUF_MAGIC)) || !looks_like_safetensors(begin);
+    return is_gguf ? gguf_open_single(dg, mf) : hf_open_single(dg, mf);
+}
+
 weft_status model_file_open_fd(weft_diag *dg, int fd, const char *name,
                                const model_file_options *options, model_file **out_mf)
 {
     model_file *mf = create(name, options);
     weft_status status = add_fd(dg, mf, fd, mf->path, true);
     if (status == WEFT_OK)
-        status = gguf_open_single(dg, mf);
+        status = open_only_part(dg, mf);
     return finish(dg, mf, status, out_mf);
 }
 
@@ -249,7 +263,7 @@ weft_status model_file_open_memory(weft_diag *dg, const void *data, size_t bytes
     model_file *mf = create(name, NULL);
     model_part_impl p = {.path = mf->path, .data = data, .bytes = bytes, .fd = -1, .guard = -1};
     VEC_PUSH(&mf->parts, p);
-    return finish(dg, mf, gguf_open_single(dg, mf), out_mf);
+    return finish(dg, mf, open_only_part(dg, mf), out_mf);
 }
 
 weft_status model_file_check(weft_diag *dg, const model_file *mf)

@@ -45,8 +45,8 @@ typedef struct {
 /* options may be NULL for the defaults. */
 weft_status model_file_open(weft_diag *dg, const char *path, const model_file_options *options,
                             model_file **out_mf) WEFT_MUST_USE;
-/* A GGUF file in one part, from an open descriptor, which stays the caller's and may be closed, or
- * from memory, which must outlive the model_file; `name` is for messages. */
+/* One file, GGUF or .safetensors, from an open descriptor, which stays the caller's and may be
+ * closed, or from memory, which must outlive the model_file; `name` is for messages. */
 weft_status model_file_open_fd(weft_diag *dg, int fd, const char *name,
                                const model_file_options *options,
                                model_file **out_mf) WEFT_MUST_USE;

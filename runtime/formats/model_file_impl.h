@@ -60,7 +60,7 @@ weft_status gguf_read(weft_diag *dg, model_file *mf, size_t part,
 
 /* gguf_split.c: open the file at mf->path, or all the files it is a part of. */
 weft_status gguf_open(weft_diag *dg, model_file *mf) WEFT_MUST_USE;
-/* Take over the keys of a part that is a model by itself: W1006 if it is one of several. */
+/* Read the one part that is there as a model by itself: W1006 if it is one of several. */
 weft_status gguf_open_single(weft_diag *dg, model_file *mf) WEFT_MUST_USE;
 
 /* safetensors.c: read the tensors of a part, and its __metadata__ (an object of strings). */
@@ -76,6 +76,8 @@ weft_status hf_take_config(weft_diag *dg, model_file *mf, const char *path,
 weft_status hf_open_folder(weft_diag *dg, model_file *mf, const char *folder) WEFT_MUST_USE;
 /* The model of the folder that mf->path lies in, or that one .safetensors file alone. */
 weft_status hf_open_file(weft_diag *dg, model_file *mf) WEFT_MUST_USE;
+/* Read the one part that is there, with its metadata as keys. */
+weft_status hf_open_single(weft_diag *dg, model_file *mf) WEFT_MUST_USE;
 /* The path of a file directly in the folder: W1009 if it leads elsewhere, W1001 if there is none. */
 weft_status hf_sibling(weft_diag *dg, arena *a, const char *folder, str name,
                        const char **out_path) WEFT_MUST_USE;
