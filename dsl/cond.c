@@ -1,12 +1,13 @@
 /* cond.c - interned truths. */
 #include "dsl/cond.h"
 
-enum { COND_BUCKETS = 512 };
+enum { BUCKETS_FIRST = 256 }; /* a power of two */
 
 struct cond_pool {
     arena *a;
     poly_pool *pp;
-    cond *bucket[COND_BUCKETS];
+    cond **bucket;
+    size_t n, n_bucket;
 };
 
 cond_pool *cond_pool_create(arena *a, poly_pool *pp)
@@ -14,7 +15,24 @@ cond_pool *cond_pool_create(arena *a, poly_pool *pp)
     cond_pool *cp = ARENA_NEW(a, cond_pool);
     cp->a = a;
     cp->pp = pp;
+    cp->n_bucket = BUCKETS_FIRST;
+    cp->bucket = ARENA_ARRAY(a, cond *, cp->n_bucket);
     return cp;
+}
+
+static void grow(cond_pool *cp)
+{
+    size_t n_bucket = 4 * cp->n_bucket;
+    cond **bucket = ARENA_ARRAY(cp->a, cond *, n_bucket);
+    for (size_t i = 0; i < cp->n_bucket; i++) {
+        for (cond *c = cp->bucket[i], *next; c; c = next) {
+            next = c->next;
+            c->next = bucket[c->hash & (n_bucket - 1)];
+            bucket[c->hash & (n_bucket - 1)] = c;
+        }
+    }
+    cp->bucket = bucket;
+    cp->n_bucket = n_bucket;
 }
 
 static uint64_t mix(uint64_t h, uint64_t x)
@@ -31,15 +49,20 @@ static const cond *intern(cond_pool *cp, cond want)
     h = mix(h, (uint64_t)(uintptr_t)want.owner);
     h = mix(h, str_hash(want.text));
     h ^= h >> 29;
-    for (const cond *c = cp->bucket[h % COND_BUCKETS]; c; c = c->next)
+    for (const cond *c = cp->bucket[h & (cp->n_bucket - 1)]; c; c = c->next)
         if (c->hash == h && c->kind == want.kind && c->a == want.a && c->b == want.b &&
             c->size == want.size && c->owner == want.owner && str_eq(c->text, want.text))
             return c;
     cond *c = ARENA_NEW(cp->a, cond);
     *c = want;
+    c->weight = want.kind == COND_NOT                           ? want.a->weight
+                : want.kind == COND_AND || want.kind == COND_OR ? want.a->weight + want.b->weight
+                                                                : 1;
     c->hash = h;
-    c->next = cp->bucket[h % COND_BUCKETS];
-    cp->bucket[h % COND_BUCKETS] = c;
+    if (++cp->n > 2 * cp->n_bucket)
+        grow(cp);
+    c->next = cp->bucket[h & (cp->n_bucket - 1)];
+    cp->bucket[h & (cp->n_bucket - 1)] = c;
     return c;
 }
 
@@ -75,6 +98,11 @@ static const cond *join(cond_pool *cp, cond_kind kind, const cond *a, const cond
         a = b;
         b = t;
     }
+    if (a->weight + b->weight > COND_WEIGHT_MAX) /* bounds every walk over truths */
+        return intern(cp, (cond){.kind = COND_ATOM,
+                                 .a = a,
+                                 .b = b,
+                                 .text = kind == COND_AND ? STR("&&") : STR("||")});
     return intern(cp, (cond){.kind = kind, .a = a, .b = b});
 }
 
@@ -148,6 +176,8 @@ const cond *cond_replace(cond_pool *cp, const cond *c, const poly *sym, const po
         return cond_equal(cp, size, poly_int(cp->pp, 0));
     case COND_NONE:
     case COND_ATOM:
+        if (c->a) /* too heavy to look into: whatever it becomes, it is not compared again */
+            return intern(cp, (cond){.kind = COND_ATOM, .owner = arena_alloc(cp->a, 1)});
         return intern(cp,
                       (cond){.kind = c->kind, .owner = c->owner, .size = size, .text = c->text});
     }

@@ -21,12 +21,15 @@ typedef enum {
     COND_ATOM
 } cond_kind;
 
+enum { COND_WEIGHT_MAX = 256 };
+
 struct cond {
     cond_kind kind;
-    const cond *a, *b; /* NOT: a; AND, OR: both */
+    const cond *a, *b; /* NOT: a; AND, OR: both; ATOM: of one too heavy to look into */
     const poly *size;  /* LESS: size < 0; ZERO: size == 0; ATOM, NONE: an index or NULL */
     const void *owner; /* ATOM, NONE */
     str text;          /* ATOM: what a string is compared with; empty otherwise */
+    uint32_t weight;   /* leaves below; a truth over COND_WEIGHT_MAX is kept as an atom */
     uint64_t hash;
     struct cond *next;
 };

@@ -10,11 +10,12 @@
 #include "runtime/base/diag.h"
 
 enum {
-    DSL_SOURCE_MAX = 1 << 20, /* bytes in one file (W1101) */
-    DSL_EXPAND_MAX =
-        200 * 1000,       /* expressions evaluated while blocks and fragments expand (W1103) */
-    DSL_CALLS_MAX = 32,   /* blocks within blocks (W1102) */
-    DSL_IMPORTS_MAX = 64, /* files one file may bring in (W1103) */
+    DSL_SOURCE_MAX = 1 << 20,     /* bytes in one file (W1101) */
+    DSL_EXPAND_MAX = 1000 * 1000, /* steps of checking, blocks and fragments expanded (W1103): an
+                                     expression is one, long sizes, lists and texts are more */
+    DSL_BYTES_MAX = 192 << 20,    /* memory of checking (W1103) */
+    DSL_CALLS_MAX = 32,           /* blocks within blocks (W1102) */
+    DSL_IMPORTS_MAX = 64,         /* files one file may bring in (W1103) */
 };
 
 /* Text to tree. Every syntax error is reported; the tree is given only when there was none. */

@@ -64,12 +64,13 @@ static void put_expected(strbuf *out, int n, const char *const *expected)
 void parse_report(parse_state *ps, const char *found, parse_range at, int n_expected,
                   const char *const *expected)
 {
-    weft_loc place, open;
     if (ps->stopped)
         return;
-    if (brace_find_missing(ps, &place, &open) && place.begin <= at.end) {
-        weft_fail(ps->dg, W0101, place, "a `}` is missing here");
-        weft_note_at(ps->dg, open, "this `{` is not closed");
+    if (ps->brace_missing < 0) /* it walks the whole text: once is enough */
+        ps->brace_missing = brace_find_missing(ps, &ps->brace_place, &ps->brace_open);
+    if (ps->brace_missing && ps->brace_place.begin <= at.end) {
+        weft_fail(ps->dg, W0101, ps->brace_place, "a `}` is missing here");
+        weft_note_at(ps->dg, ps->brace_open, "this `{` is not closed");
         ps->stopped = true;
         return;
     }
@@ -119,7 +120,7 @@ weft_status dsl_parse(weft_diag *dg, arena *a, const source *src, ast **out_file
     WEFT_TRY(check_encoding(dg, src));
     size_t errors = diag_errors(dg);
     parse_state *ps = ARENA_NEW(a, parse_state);
-    *ps = (parse_state){.dg = dg, .a = a, .src = src};
+    *ps = (parse_state){.dg = dg, .a = a, .src = src, .brace_missing = -1};
     lex_begin(ps);
     int failed = parse_parse(ps);
     lex_end(ps);

@@ -30,6 +30,8 @@ typedef struct {
     int n_round;      /* open ( and [ */
     int n_bracket;    /* open brackets of any kind */
     parse_range open[AST_BRACKETS_MAX];
+    int brace_missing; /* whether a `{` is never closed: 1, 0, or -1 before that was asked */
+    weft_loc brace_place, brace_open;
 } parse_state;
 
 /* The raw scanner: tokens and a NEWLINE for every line break. */

@@ -29,6 +29,7 @@ typedef enum {
 
 poly_pool *poly_pool_create(arena *a);
 poly_reason poly_failure(const poly_pool *pp); /* of the newest operation that returned NULL */
+uint64_t poly_spent(const poly_pool *pp);      /* terms touched so far, as a measure of time */
 
 const poly *poly_int(poly_pool *pp, int64_t v);
 /* The symbol that stands for *owner, printed as name; the same owner gives the same symbol. */

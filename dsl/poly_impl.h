@@ -96,6 +96,7 @@ struct poly_pool {
     const poly_mono *one;
     poly_reason reason;
     int64_t steps_left;
+    uint64_t spent;
     uint64_t rewrite;  /* counts calls of poly_narrow and poly_replace */
     poly_work scratch; /* the sum of a rewrite; on the stack it would be there once per level */
 };

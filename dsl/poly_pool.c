@@ -9,7 +9,13 @@ enum { BUCKETS_FIRST = 256 };
 bool poly_spend(poly_pool *pp, int64_t steps)
 {
     pp->steps_left -= steps;
+    pp->spent += (uint64_t)steps;
     return pp->steps_left >= 0 || poly_fail(pp, POLY_TOO_LONG);
+}
+
+uint64_t poly_spent(const poly_pool *pp)
+{
+    return pp->spent;
 }
 
 /* ---- ratios ---- */

@@ -3,12 +3,20 @@
 
 bool sema_step(sema *s, weft_loc at, int64_t cost)
 {
+    enum { SCANS_PER_STEP = 64, TERMS_PER_STEP = 16 }; /* what each costs, in rough measure */
     if (s->stopped)
         return false;
     s->n_step += cost;
-    if (s->n_step > DSL_EXPAND_MAX) {
-        weft_fail(s->dg, W1103, at, "blocks and fragments expand to more than %d expressions",
+    uint64_t beside = s->n_scan / SCANS_PER_STEP + poly_spent(s->pp) / TERMS_PER_STEP;
+    if (s->n_step + (int64_t)beside > DSL_EXPAND_MAX) {
+        weft_fail(s->dg, W1103, at,
+                  "checking takes more than %d steps; blocks, fragments or sizes expand too far",
                   DSL_EXPAND_MAX);
+        s->stopped = true;
+    } else if (arena_bytes(s->a) > DSL_BYTES_MAX) {
+        weft_fail(s->dg, W1103, at,
+                  "checking takes more than %d MiB; blocks, fragments or sizes expand too far",
+                  DSL_BYTES_MAX >> 20);
         s->stopped = true;
     } else if (s->depth > SEMA_DEPTH_MAX) {
         weft_fail(s->dg, W1102, at, "calls and expressions nest too deeply");

@@ -56,6 +56,7 @@ typedef struct sema {
     const cond *guard; /* of the weight lines being declared */
     const val *it;     /* inside `=>`: what was found */
     int64_t n_step;    /* expressions evaluated, against DSL_EXPAND_MAX */
+    uint64_t n_scan;   /* things walked past: names, assumptions, bytes of messages */
     int depth, n_call;
     bool stopped; /* a limit was passed and told */
     VEC(assumption) known;
@@ -82,7 +83,8 @@ typedef struct sema {
     int rows_input; /* the sink's number of `rows`, -1 before its first use */
 } sema;
 
-enum { SEMA_RESULTS_MAX = 64, SEMA_DEPTH_MAX = 2000 };
+/* Results of one call; expressions within expressions, where a call counts as SEMA_DEPTH_CALL. */
+enum { SEMA_RESULTS_MAX = 16, SEMA_DEPTH_MAX = 2000, SEMA_DEPTH_CALL = 4 };
 
 typedef struct {
     val v[SEMA_RESULTS_MAX];
@@ -127,7 +129,7 @@ void sema_string(sema *s, const ast *n, val *out); /* checks {names}; out may be
 val sema_constant(sema *s, val v);             /* a stored vector, outside a graph, as a constant */
 sym *sema_lookup(sema *s, str name, val *out); /* NULL if there is none */
 void sema_unknown(sema *s, const ast *name, weft_code code, const char *what);
-int sema_known(const sema *s, const cond *c);           /* 1, 0, or -1 */
+int sema_known(sema *s, const cond *c);                 /* 1, 0, or -1 */
 size_t sema_assume(sema *s, const cond *c, bool holds); /* returns the mark to forget to */
 void sema_forget(sema *s, size_t mark);
 val sema_join(sema *s, const cond *c, val a, val b, weft_loc loc);

@@ -301,8 +301,7 @@ static bool call_weight(sema *s, const ast *e, val callee, const operands *o, re
         weft_note_at(s->dg, w->decl->name_loc, "%s weights: %s", w->kind->name, w->kind->meaning);
         return false;
     }
-    op_call c = {
-        .s = s, .op = op, .site = e, .what = arena_str(s->a, w->name).p, .w = w, .out = out};
+    op_call c = {.s = s, .op = op, .site = e, .what = w->text, .w = w, .out = out};
     clear(&c);
     for (int i = 0; w->kind->fill[i]; i++) {
         char f = w->kind->fill[i];
@@ -344,7 +343,7 @@ static bool call_builtin(sema *s, const ast *e, const builtin_row *row, const op
     return true;
 }
 
-bool sema_call(sema *s, const ast *e, results *out)
+static bool call(sema *s, const ast *e, results *out)
 {
     const ast *callee = e->kid[CALL_CALLEE], *args = e->kid[CALL_ARGUMENTS];
     val v = val_unknown();
@@ -383,4 +382,12 @@ bool sema_call(sema *s, const ast *e, results *out)
             args->kid[i]->kid[ARG_VALUE]->kind != AST_NAME)
             sema_eval(s, args->kid[i]->kid[ARG_VALUE]);
     return false;
+}
+
+bool sema_call(sema *s, const ast *e, results *out)
+{
+    s->depth += SEMA_DEPTH_CALL;
+    bool known = call(s, e, out);
+    s->depth -= SEMA_DEPTH_CALL;
+    return known;
 }

@@ -127,7 +127,8 @@ static val map2(sema *s, const ast *e, fn2 fn, bool truths, val a, val b)
     val out = {.kind = VAL_VEC, .truths = truths, .size = vec_a ? a.size : b.size};
     int64_t n;
     if ((vec_a ? a.data != NULL : number_of(a, &x)) &&
-        (vec_b ? b.data != NULL : number_of(b, &y)) && poly_value(out.size, &n)) {
+        (vec_b ? b.data != NULL : number_of(b, &y)) && poly_value(out.size, &n) &&
+        sema_step(s, e->loc, n / 16)) {
         double *data = ARENA_ARRAY(s->a, double, (size_t)n);
         for (int64_t i = 0; i < n; i++)
             data[i] = fn(vec_a ? a.data[i] : x, vec_b ? b.data[i] : y);
@@ -282,13 +283,15 @@ static val b_has(builtin_call *c)
     if (list.kind == VAL_UNKNOWN || !list.known || x.kind == VAL_UNKNOWN)
         return bool_val(open_truth(c->s));
     const cond *any = cond_bool(c->s->cp, false);
-    for (uint32_t i = 0; i < list.n; i++) {
+    for (uint32_t i = 0; i < list.n && sema_step(c->s, c->e->loc, 2); i++) {
         val item = list.item[i];
-        const cond *same = open_truth(c->s);
+        const cond *same;
         if (item.kind == VAL_INT && x.kind == VAL_INT)
             same = cond_equal(c->s->cp, item.size, x.size);
         else if (item.kind == VAL_STR && x.kind == VAL_STR && item.known && x.known)
             same = cond_bool(c->s->cp, str_eq(item.text, x.text));
+        else
+            same = open_truth(c->s);
         any = cond_or(c->s->cp, any, same);
     }
     return bool_val(any);
@@ -443,7 +446,8 @@ static val b_where(builtin_call *c)
         return val_unknown();
     val out = {.kind = VAL_VEC, .size = t.size};
     int64_t n;
-    if (t.data && a.data && b.data && poly_value(out.size, &n)) {
+    if (t.data && a.data && b.data && poly_value(out.size, &n) &&
+        sema_step(c->s, c->e->loc, n / 16)) {
         double *data = ARENA_ARRAY(c->s->a, double, (size_t)n);
         for (int64_t i = 0; i < n; i++)
             data[i] = t.data[i] != 0 ? a.data[i] : b.data[i];

@@ -349,6 +349,7 @@ static void bind_formals(sema *s, const ast *n, const ast *fragment, scope *inne
         str_guess best = {0};
         bool found = !arg->name.n && n_positional < formals->n_kid;
         n_positional += !arg->name.n;
+        s->n_scan += formals->n_kid;
         for (uint32_t f = 0; arg->name.n && f < formals->n_kid; f++) {
             found |= str_eq(arg->name, formals->kid[f]->name);
             str_guess_try(&best, arg->name, formals->kid[f]->name);
@@ -360,8 +361,9 @@ static void bind_formals(sema *s, const ast *n, const ast *fragment, scope *inne
         if (best.name.n)
             weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     }
-    for (uint32_t f = 0, p = 0; f < formals->n_kid; f++) {
+    for (uint32_t f = 0, p = 0; f < formals->n_kid && sema_step(s, n->loc, 1); f++) {
         const ast *formal = formals->kid[f], *given = NULL;
+        s->n_scan += args->n_kid;
         for (uint32_t i = 0, at = 0; i < args->n_kid; i++) {
             const ast *arg = args->kid[i];
             bool here = arg->name.n ? str_eq(arg->name, formal->name) : at++ == p;

@@ -101,7 +101,7 @@ static void slot_bind(sema *s, cell *cl, cell_slot *slot)
 
 cell_slot *cell_slot_of(sema *s, cell *cl, const poly *index)
 {
-    for (cell_slot *slot = cl->slots; slot; slot = slot->next)
+    for (cell_slot *slot = cl->slots; slot; slot = slot->next, s->n_scan++)
         if (slot->index == index)
             return slot;
     cell_slot *slot = ARENA_NEW(s->a, cell_slot);

@@ -3,13 +3,19 @@
 
 /* ---- text for messages ---- */
 
+static const char *keep_text(sema *s, strbuf *b)
+{
+    str text = arena_str(s->a, strbuf_view(b));
+    s->n_scan += text.n;
+    strbuf_free(b);
+    return text.p;
+}
+
 const char *poly_text(sema *s, const poly *p)
 {
     strbuf b = {0};
     poly_print(p, &b);
-    str text = arena_str(s->a, strbuf_view(&b));
-    strbuf_free(&b);
-    return text.p;
+    return keep_text(s, &b);
 }
 
 const char *type_text(sema *s, const tensor_type *t)
@@ -21,9 +27,7 @@ const char *type_text(sema *s, const tensor_type *t)
         poly_print(sema_narrowed(s, t->dim[i]), &b);
     }
     strbuf_add(&b, "]");
-    str text = arena_str(s->a, strbuf_view(&b));
-    strbuf_free(&b);
-    return text.p;
+    return keep_text(s, &b);
 }
 
 const char *val_text(sema *s, val v)
@@ -45,10 +49,11 @@ const char *val_text(sema *s, val v)
 
 /* ---- what is known ---- */
 
-int sema_known(const sema *s, const cond *c)
+int sema_known(sema *s, const cond *c)
 {
     if (c->kind == COND_TRUE || c->kind == COND_FALSE)
         return c->kind == COND_TRUE;
+    s->n_scan += s->known.n + 1;
     for (size_t i = s->known.n; i-- > 0;)
         if (s->known.at[i].truth == c)
             return s->known.at[i].holds;
@@ -85,6 +90,7 @@ void sema_forget(sema *s, size_t mark)
 
 const poly *sema_narrowed(sema *s, const poly *p)
 {
+    s->n_scan += s->known.n;
     for (size_t i = 0; i < s->known.n; i++) {
         const cond *c = s->known.at[i].truth;
         if (c->kind == COND_NONE && !c->size) {
@@ -109,6 +115,7 @@ const poly *sema_quotient(sema *s, const poly *a, const poly *b)
     if (even || s->exact.n == 0)
         return even;
     const poly *q = poly_div(s->pp, a, b);
+    s->n_scan += s->exact.n;
     for (size_t i = 0; q && i < s->exact.n; i++)
         if (s->exact.at[i].by == b && poly_quotient(s->pp, q, s->exact.at[i].quotient))
             return q;
@@ -183,6 +190,10 @@ sym *sema_lookup(sema *s, str name, val *out)
 void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
 {
     str_guess best = {0};
+    size_t told = diag_errors(s->dg);
+    weft_fail(s->dg, code, name->name_loc, "unknown %s `" STR_FMT "`", what, STR_ARG(name->name));
+    if (diag_errors(s->dg) == told || told >= DIAG_ERRORS_MAX)
+        return; /* told before, or not shown: no need to look for what was meant */
     scope_guess(s->top ? s->top->names : s->names, &best, name->name);
     for (int i = 0; s->top && i < s->top->n_layer; i++) {
         const scope only = {.bucket = s->top->layer[i].group->names->bucket,
@@ -197,7 +208,6 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
         for (int i = 0; i < n; i++)
             str_guess_try(&best, name->name, str_of(row[i].name));
     }
-    weft_fail(s->dg, code, name->name_loc, "unknown %s `" STR_FMT "`", what, STR_ARG(name->name));
     sym *once = s->top ? scope_find_here(s->top->names, name->name) : NULL;
     if (once && !once->live)
         weft_note_at(s->dg, once->loc, "it is bound only inside a loop or one arm of an if");
@@ -305,6 +315,13 @@ void sema_string(sema *s, const ast *n, val *out)
         }
         p = stop ? stop : end - 1;
     }
+    if (b.n > DSL_SOURCE_MAX) {
+        weft_fail(s->dg, W1103, n->loc, "this text grows past %d bytes", DSL_SOURCE_MAX);
+        known = false;
+        strbuf_reset(&b);
+    }
+    if (!sema_step(s, n->loc, (int64_t)b.n / 16))
+        known = false;
     if (out)
         *out = (val){
             .kind = VAL_STR, .known = known, .text = arena_str(s->a, strbuf_view(&b)), .who = n};
@@ -575,10 +592,12 @@ static val eval_member(sema *s, const ast *e)
         return settle(s, out);
     }
     str_guess best = {0};
+    size_t told = diag_errors(s->dg);
     const scope only = {.bucket = sc->bucket, .n_bucket = sc->n_bucket};
-    scope_guess(&only, &best, e->name);
     weft_fail(s->dg, W0201, e->name_loc, "unknown name `" STR_FMT "` in %s", STR_ARG(e->name),
               val_text(s, v));
+    if (diag_errors(s->dg) > told && told < DIAG_ERRORS_MAX)
+        scope_guess(&only, &best, e->name);
     if (best.name.n)
         weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     return val_unknown();

@@ -137,6 +137,7 @@ static void versions_take(sema *s, versions *out)
     for (size_t i = 0; i < s->cells.n; i++)
         for (cell_slot *slot = s->cells.at[i]->slots; slot; slot = slot->next)
             VEC_PUSH(out, ((slot_version){slot, slot->version}));
+    s->n_scan += 4 * (s->cells.n + out->n); /* taken, restored, joined */
 }
 
 static void versions_restore(sema *s, const versions *v)
@@ -222,6 +223,7 @@ static void stmt_if(sema *s, const ast *n)
         take_changes(s, mark, &b);
     }
     versions_join(&after);
+    s->n_scan += a.n * b.n;
     for (size_t i = 0; i < a.n; i++)
         join_name(s, c, a.at[i].at, &a.at[i].was, changed_to(&b, a.at[i].at));
     for (size_t i = 0; i < b.n; i++)
@@ -480,9 +482,10 @@ static bool match_arguments(sema *s, const ast *block, const ast *site, const as
     const ast *formals = block->kid[BLOCK_FORMALS];
     uint32_t n_positional = 0;
     bool fine = true;
-    for (uint32_t i = 0; i < args->n_kid; i++) {
+    for (uint32_t i = 0; i < args->n_kid && !s->stopped; i++) {
         const ast *arg = args->kid[i];
         uint32_t f = n_positional;
+        s->n_scan += arg->name.n ? formals->n_kid : 1;
         if (arg->name.n)
             for (f = 0; f < formals->n_kid && !str_eq(formals->kid[f]->name, arg->name); f++)
                 continue;
@@ -504,14 +507,14 @@ static bool match_arguments(sema *s, const ast *block, const ast *site, const as
             weft_fail(s->dg, W0206, site->loc, STR_FMT " takes %u arguments", STR_ARG(block->name),
                       (unsigned)formals->n_kid);
     }
-    for (uint32_t f = 0; fine && f < formals->n_kid; f++) {
+    for (uint32_t f = 0; fine && !s->stopped && f < formals->n_kid; f++) {
         if (out[f].at || formals->kid[f]->kid[FORMAL_DEFAULT])
             continue;
         weft_fail(s->dg, W0206, site->loc, STR_FMT " needs the argument `" STR_FMT "`",
                   STR_ARG(block->name), STR_ARG(formals->kid[f]->name));
         fine = false;
     }
-    return fine;
+    return fine && !s->stopped;
 }
 
 bool sema_inline(sema *s, val block, const ast *site, const ast *args, results *out)

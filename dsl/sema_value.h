@@ -111,6 +111,7 @@ struct group {
 struct weight {
     const ast *decl;
     str name;
+    const char *text; /* the name again, ended by a NUL */
     const kind_row *kind;
     const group *group;  /* NULL outside groups */
     const cond *guard;   /* where it exists at all */

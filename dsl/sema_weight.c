@@ -464,6 +464,7 @@ static void line_weight(sema *s, const ast *n)
     weight *w = ARENA_NEW(s->a, weight);
     *w = (weight){.decl = n,
                   .name = n->name,
+                  .text = arena_str(s->a, n->name).p,
                   .kind = read_kind(s, n),
                   .group = s->in_group,
                   .guard = s->guard,
