@@ -54,14 +54,20 @@ void graph_destroy(graph *g);
 
 /* Append a node; its results get the given types. Returns the first value's number. */
 int graph_add(graph *g, const gnode *n, const gtype *types, int n_out);
-const gtype *graph_type(const graph *g, gref r); /* of a value, weight, const, cell or input */
+/* The type of a value, weight, const, cell or input; NULL for a number and for nothing. That of a
+ * weight, const or cell is made on the spot, in the graph's arena; graph_type_get takes no memory. */
+const gtype *graph_type(const graph *g, gref r);
+bool graph_type_get(const graph *g, gref r, gtype *out_type);
 
 /* Is every operand defined before use and of its op's kind, every type consistent? Says what is wrong
  * in out (may be NULL). For debug builds and for graphs read from text. */
 bool graph_verify(const graph *g, strbuf *out);
 
-/* The text form; equal layers are folded ("layer 1..31 as layer 0") when fold is set. Without folding
- * it parses back to an equal graph. */
+/* The same model, tables, values and nodes? Places are equal when file name, line and column are. */
+bool graph_equal(const graph *a, const graph *b);
+
+/* The text form (compiler/README.md). With fold, layers equal up to their number are told once
+ * ("layers 1..31 as layer 0") and long tables are shortened; without, it parses back to an equal graph. */
 void graph_print(const graph *g, bool fold, strbuf *out);
 weft_status graph_parse(weft_diag *dg, const source *src, graph **out_g) WEFT_MUST_USE;
 void graph_json(const graph *g, strbuf *out);

@@ -4,20 +4,22 @@
 
 #include "compiler/graph.h"
 
+/* What a text may make a graph grow to. */
 enum {
-    GRAPH_TEXT_MAX = 256 << 20, /* bytes of graph text that are read */
-    GRAPH_LOC_MAX = 4 << 20,    /* bytes of blank text that stand for the sources of places */
-    GRAPH_INDEX_MAX = 1 << 24,  /* layers, output indices, tensors of a checkpoint */
-    GRAPH_WINDOW_MAX = 1 << 30,
+    GRAPH_TEXT_MAX = 64 << 20, /* bytes that are read */
+    GRAPH_LOC_MAX = 4 << 20,   /* bytes of blank text that stand for the files of places */
+    GRAPH_ROWS_MAX = 1 << 18,  /* nodes, and rows of any table but that of values */
+    GRAPH_VALUES_MAX = 1 << 20,
+    GRAPH_LAYERS_MAX = 1 << 16,
 };
-
-typedef struct graph_layers graph_layers;
 
 /* Entries in the table that refs of this kind point into. */
 size_t graph_ref_count(const graph *g, gref_kind kind);
 
-/* graph_type without memory; false for a number, for nothing and for what is out of range. */
-bool graph_type_get(const graph *g, gref r, gtype *out_type);
+/* graph_verify, with the node at fault or -1. */
+bool graph_verify_at(const graph *g, strbuf *out, int *out_node);
+/* Do two places have the same file name, line and column? */
+bool graph_loc_equal(weft_loc a, weft_loc b);
 
 /* ---- pieces of the text form (graph_text.c) ---- */
 
@@ -38,6 +40,28 @@ extern const char *const gtext_pairs[3]; /* "", "half", "interleaved" */
 int64_t graph_weight_count(const gweight *w); /* numbers in it; -1 when they cannot be counted */
 /* Strides of a weight that lies densely; false where its type has no such form for these sizes. */
 bool graph_dense_strides(const gweight *w, int64_t *out_stride);
+int64_t graph_piece_rows(const gweight *w); /* of axis 0, when all pieces hold equally much */
 str graph_line_of(str name); /* the part behind the last dot: what `line` is unless the text says */
+
+/* ---- folding (graph_fold.c) ---- */
+
+/* The layers of a graph, and which of them are equal up to their number: the same ops, attributes
+ * and places, operands that stand in the same relation, weights of the same line, type and shape. */
+typedef struct {
+    int n;        /* one past the highest layer */
+    int *first;   /* [n + 1]: where each layer's nodes begin in `node` */
+    int *node;    /* node numbers, layer by layer */
+    int *place;   /* [nodes]: position within the layer; 0 outside layers */
+    int *like;    /* [n]: the earliest layer equal to this one; itself if there is none earlier */
+    int *cell_in; /* [cells]: the first layer with a node that uses the cell, -1 for none */
+} graph_layers;
+
+/* Lives in a. */
+graph_layers *graph_fold(arena *a, const graph *g);
+bool graph_folded(const graph_layers *ls, int layer); /* is it told by an earlier one? */
+/* "1..31", "2, 4, .. 24": the layers that are like this one, itself left out; false if none is. */
+bool graph_fold_list(const graph_layers *ls, int like, strbuf *out);
+/* Is this output of a folded layer also an output of the layer that stands for it? */
+bool graph_fold_output(const graph_layers *ls, const graph *g, const goutput *o);
 
 #endif

@@ -111,7 +111,7 @@ static void put_numbers(printer *p, const double *x, const float *f, int64_t n)
     strbuf_put(p->out, n > NUMBERS_PER_LINE ? STR("\n]") : STR("]"));
 }
 
-static void put_pieces(printer *p, const char *word, const gpiece *piece, int n)
+static void put_pieces(printer *p, const char *word, const gpiece *piece, int n, int64_t rows)
 {
     if (p->layers && n > 4) { /* for people: where the first one lies tells enough */
         strbuf_add(p->out, " %s %d and %d more", word, piece[0].tensor, n - 1);
@@ -122,7 +122,14 @@ static void put_pieces(printer *p, const char *word, const gpiece *piece, int n)
         strbuf_add(p->out, "%s%d", i ? ", " : "", piece[i].tensor);
         if (piece[i].offset)
             strbuf_add(p->out, "+%" PRId64, piece[i].offset);
+        if (piece[i].rows != rows)
+            strbuf_add(p->out, " rows %" PRId64, piece[i].rows);
     }
+}
+
+int64_t graph_piece_rows(const gweight *w)
+{
+    return w->rank == 0 ? 1 : w->n_piece > 0 ? w->dim[0] / w->n_piece : 0;
 }
 
 bool graph_dense_strides(const gweight *w, int64_t *out_stride)
@@ -164,9 +171,9 @@ static void put_weight(printer *p, const gweight *w)
     if (w->lora)
         strbuf_put(p->out, STR(" lora"));
     if (w->n_piece > 0)
-        put_pieces(p, "in", w->piece, w->n_piece);
+        put_pieces(p, "in", w->piece, w->n_piece, graph_piece_rows(w));
     if (w->scales)
-        put_pieces(p, "scales", w->scales, w->n_piece);
+        put_pieces(p, "scales", w->scales, w->n_piece, graph_piece_rows(w));
     if (!str_eq(w->line, graph_line_of(w->name))) {
         strbuf_put(p->out, STR(" line "));
         gtext_name(p->out, w->line);
@@ -239,9 +246,11 @@ static void put_tables(printer *p)
     for (size_t i = 0; i < g->consts.n; i++)
         put_const(p, i);
     for (size_t i = 0; i < g->weights.n; i++)
-        put_weight(p, &g->weights.at[i]);
+        if (!p->layers || !graph_folded(p->layers, g->weights.at[i].layer))
+            put_weight(p, &g->weights.at[i]);
     for (size_t i = 0; i < g->cells.n; i++)
-        put_cell(p, &g->cells.at[i]);
+        if (!p->layers || !graph_folded(p->layers, p->layers->cell_in[i]))
+            put_cell(p, &g->cells.at[i]);
 }
 
 /* ---- nodes ---- */
@@ -254,7 +263,10 @@ static void put_node(printer *p, const gnode *n)
     }
     strbuf_add(p->out, " = %s(", op_row_of(n->op)->name);
     const char *comma = "";
-    for (int i = 0; i < n->n_in; i++, comma = ", ") {
+    int n_in = n->n_in; /* absent operands at the end go without saying */
+    while (n_in > 0 && n->in[n_in - 1].kind == REF_NONE)
+        n_in--;
+    for (int i = 0; i < n_in; i++, comma = ", ") {
         strbuf_put(p->out, str_of(comma));
         gtext_ref(p->out, p->g, n->in[i]);
     }
@@ -287,15 +299,37 @@ static void put_output(printer *p, const goutput *o)
     strbuf_putc(p->out, '\n');
 }
 
+/* Folded layers leave one line, where the first of them would stand. */
+static void put_nodes(printer *p)
+{
+    int n_layer = p->layers ? p->layers->n : 0;
+    bool *told = ARENA_ARRAY(p->a, bool, (size_t)n_layer);
+    for (size_t i = 0; i < p->g->nodes.n; i++) {
+        const gnode *n = &p->g->nodes.at[i];
+        if (!p->layers || !graph_folded(p->layers, n->layer)) {
+            put_node(p, n);
+            continue;
+        }
+        int like = p->layers->like[n->layer];
+        if (told[like])
+            continue;
+        told[like] = true;
+        strbuf_put(p->out, STR("layers "));
+        graph_fold_list(p->layers, like, p->out);
+        strbuf_add(p->out, " as layer %d\n", like);
+    }
+}
+
 void graph_print(const graph *g, bool fold, strbuf *out)
 {
-    (void)fold;
     printer p = {.g = g, .out = out, .a = arena_create()};
+    if (fold)
+        p.layers = graph_fold(p.a, g);
     put_tables(&p);
-    for (size_t i = 0; i < g->nodes.n; i++)
-        put_node(&p, &g->nodes.at[i]);
+    put_nodes(&p);
     for (size_t i = 0; i < g->outputs.n; i++)
-        put_output(&p, &g->outputs.at[i]);
+        if (!p.layers || !graph_fold_output(p.layers, g, &g->outputs.at[i]))
+            put_output(&p, &g->outputs.at[i]);
     VEC_FREE(&p.files);
     arena_destroy(p.a);
 }

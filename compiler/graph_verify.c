@@ -1,6 +1,7 @@
 /* graph_verify.c - is a graph legal? The first thing that is not is put into words. */
 #include "compiler/graph_impl.h"
 
+#include "runtime/base/intmath.h"
 #include "runtime/base/mem.h"
 #include <inttypes.h>
 #include <math.h>
@@ -90,12 +91,17 @@ static bool tables_good(verifier *v)
         const gweight *w = &g->weights.at[i];
         bool parts = w->n_piece >= 0 && (w->n_piece == 0 || w->piece) && (w->n_piece || !w->scales);
         if ((unsigned)w->type >= DT_COUNT || !dims_good(w->rank, w->dim, false) || w->layer < -1 ||
-            w->pairs < 0 || w->pairs > 2 || !parts)
+            w->layer >= GRAPH_LAYERS_MAX || w->pairs < 0 || w->pairs > 2 || !parts)
             return wrong(v, "weight " STR_FMT " has a bad type, size, layer or piece",
                          STR_ARG(w->name));
-        if (w->n_piece > 1 && (w->rank == 0 || w->dim[0] % w->n_piece != 0))
-            return wrong(v, "weight " STR_FMT ": %d pieces do not make its first axis",
-                         STR_ARG(w->name), w->n_piece);
+        int64_t rows = 0;
+        for (int k = 0; k < w->n_piece; k++)
+            if (w->piece[k].tensor < 0 || w->piece[k].offset < 0 || w->piece[k].rows < 0 ||
+                !i64_add(rows, w->piece[k].rows, &rows))
+                return wrong(v, "weight " STR_FMT ": piece %d is bad", STR_ARG(w->name), k);
+        if (w->n_piece > 0 && w->rank > 0 && rows != w->dim[0])
+            return wrong(v, "weight " STR_FMT ": its pieces hold %" PRId64 " of %" PRId64 " rows",
+                         STR_ARG(w->name), rows, w->dim[0]);
     }
     for (size_t i = 0; i < g->consts.n; i++)
         if (g->consts.at[i].n < 0 || (g->consts.at[i].n > 0 && !g->consts.at[i].data))
@@ -255,7 +261,7 @@ static bool node_good(verifier *v, const gnode *n)
     if ((unsigned)n->op >= OP_COUNT)
         return wrong(v, "no such op");
     const op_row *op = op_row_of(n->op);
-    if (n->n_in < 0 || n->n_in > OP_OPERANDS_MAX || n->layer < -1)
+    if (n->n_in < 0 || n->n_in > OP_OPERANDS_MAX || n->layer < -1 || n->layer >= GRAPH_LAYERS_MAX)
         return wrong(v, "bad number of operands, or bad layer");
     for (int i = 0; i < n->n_in; i++)
         if (!operand_good(v, n, op, i))
@@ -288,7 +294,13 @@ static bool outputs_good(verifier *v)
 
 bool graph_verify(const graph *g, strbuf *out)
 {
+    return graph_verify_at(g, out, &(int){0});
+}
+
+bool graph_verify_at(const graph *g, strbuf *out, int *out_node)
+{
     verifier v = {.g = g, .out = out, .node = -1};
+    *out_node = -1;
     if (!tables_good(&v))
         return false;
     v.newest = mem_alloc(mem_product(g->cells.n + 1, sizeof *v.newest));
@@ -301,6 +313,7 @@ bool graph_verify(const graph *g, strbuf *out)
         good = node_good(&v, &g->nodes.at[i]);
         n_value += (size_t)g->nodes.at[i].n_out;
     }
+    *out_node = good ? -1 : v.node;
     v.node = -1;
     if (good && n_value != g->values.n)
         good = wrong(&v, "%zu values, but the nodes give %zu", g->values.n, n_value);

@@ -1,0 +1,159 @@
+/* graph_equal.c - are two graphs the same, number by number and name by name? */
+#include "compiler/graph_impl.h"
+
+#include <math.h>
+
+/* Numbers are compared as the text form keeps them: all NaNs are one, and -0 is not 0. */
+static bool same_number(double a, double b)
+{
+    return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
+}
+
+bool graph_loc_equal(weft_loc a, weft_loc b)
+{
+    if (!a.src || !b.src)
+        return !a.src && !b.src;
+    if (a.src == b.src && a.begin == b.begin)
+        return true;
+    if (strcmp(a.src->name, b.src->name) != 0)
+        return false;
+    source_place at = source_find(a.src, a.begin), bt = source_find(b.src, b.begin);
+    return at.line == bt.line && at.column == bt.column;
+}
+
+static bool same_dims(int rank, const int64_t *a, const int64_t *b)
+{
+    return memcmp(a, b, sizeof *a * (size_t)rank) == 0;
+}
+
+static bool same_type(const gtype *a, const gtype *b)
+{
+    return a->ids == b->ids && a->rank == b->rank && a->cell == b->cell && a->pairs == b->pairs &&
+           same_dims(a->rank, a->dim, b->dim);
+}
+
+static bool same_ref(const gref *a, const gref *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    if (a->kind == REF_NUMBER)
+        return same_number(a->number, b->number);
+    return a->kind == REF_NONE || a->id == b->id;
+}
+
+static bool same_attr(const gattr *a, const gattr *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case GATTR_NONE:
+        return true;
+    case GATTR_INT:
+    case GATTR_BOOL:
+        return a->integer == b->integer;
+    case GATTR_FLOAT:
+        return same_number(a->number, b->number);
+    case GATTR_WORD:
+        return str_eq(a->word, b->word);
+    case GATTR_REF:
+        return same_ref(&a->ref, &b->ref);
+    }
+    return false;
+}
+
+static bool same_node(const gnode *a, const gnode *b)
+{
+    if (a->op != b->op || a->layer != b->layer || a->first != b->first || a->n_out != b->n_out ||
+        !graph_loc_equal(a->loc, b->loc))
+        return false;
+    const gref none = {.kind = REF_NONE};
+    for (int i = 0; i < OP_OPERANDS_MAX; i++)
+        if (!same_ref(i < a->n_in ? &a->in[i] : &none, i < b->n_in ? &b->in[i] : &none))
+            return false;
+    for (int i = 0; i < OP_ATTRS_MAX; i++)
+        if (!same_attr(&a->attr[i], &b->attr[i]))
+            return false;
+    return true;
+}
+
+static bool same_pieces(const gpiece *a, const gpiece *b, int n)
+{
+    if (!a || !b)
+        return n == 0 || (!a && !b);
+    for (int i = 0; i < n; i++)
+        if (a[i].tensor != b[i].tensor || a[i].offset != b[i].offset || a[i].rows != b[i].rows)
+            return false;
+    return true;
+}
+
+static bool same_weight(const gweight *a, const gweight *b)
+{
+    if (!str_eq(a->name, b->name) || !str_eq(a->line, b->line) || a->layer != b->layer ||
+        a->type != b->type || a->rank != b->rank || a->n_piece != b->n_piece ||
+        a->pairs != b->pairs || a->lora != b->lora || !graph_loc_equal(a->loc, b->loc))
+        return false;
+    if (!same_dims(a->rank, a->dim, b->dim) || !same_dims(a->rank, a->stride, b->stride) ||
+        !same_pieces(a->piece, b->piece, a->n_piece) ||
+        !same_pieces(a->scales, b->scales, a->n_piece) || !a->computed != !b->computed)
+        return false;
+    int64_t n = a->computed ? graph_weight_count(a) : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!same_number((double)a->computed[i], (double)b->computed[i]))
+            return false;
+    return true;
+}
+
+static bool same_const(const gconst *a, const gconst *b)
+{
+    if (a->n != b->n || a->table != b->table || !same_number(a->factor, b->factor))
+        return false;
+    for (int64_t i = 0; i < a->n; i++)
+        if (!same_number(a->data[i], b->data[i]))
+            return false;
+    return true;
+}
+
+static bool same_cell(const gcell *a, const gcell *b)
+{
+    return str_eq(a->name, b->name) && a->kind == b->kind && same_dims(3, a->arg, b->arg) &&
+           a->window == b->window && graph_loc_equal(a->loc, b->loc);
+}
+
+static bool same_input(const ginput *a, const ginput *b)
+{
+    return str_eq(a->name, b->name) && same_type(&a->type, &b->type);
+}
+
+static bool same_output(const goutput *a, const goutput *b)
+{
+    return str_eq(a->name, b->name) && a->index == b->index && a->value == b->value &&
+           graph_loc_equal(a->loc, b->loc);
+}
+
+static bool same_value(const gvalue *a, const gvalue *b)
+{
+    return a->node == b->node && same_type(&a->type, &b->type);
+}
+
+#define SAME_TABLE(table, same)                                                                    \
+    do {                                                                                           \
+        if (a->table.n != b->table.n)                                                              \
+            return false;                                                                          \
+        for (size_t i = 0; i < a->table.n; i++)                                                    \
+            if (!same(&a->table.at[i], &b->table.at[i]))                                           \
+                return false;                                                                      \
+    } while (0)
+
+bool graph_equal(const graph *a, const graph *b)
+{
+    if (!str_eq(a->model, b->model) || !str_eq(a->entry, b->entry))
+        return false;
+    SAME_TABLE(inputs, same_input);
+    SAME_TABLE(consts, same_const);
+    SAME_TABLE(weights, same_weight);
+    SAME_TABLE(cells, same_cell);
+    SAME_TABLE(values, same_value);
+    SAME_TABLE(nodes, same_node);
+    SAME_TABLE(outputs, same_output);
+    return true;
+}
