@@ -139,8 +139,10 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
         find_windows(bm->graph);
         checkpoint_warn_unread(&cp, (weft_loc){bm->text, 0, 0});
         *out_bm = bm;
-    } else {
-        bound_model_destroy(bm);
+    } else { /* the messages point into the texts */
+        graph_destroy(bm->graph);
+        VEC_FREE(&bm->params);
+        diag_adopt(dg, a);
     }
     checkpoint_deinit(&cp);
     return st;

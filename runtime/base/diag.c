@@ -31,10 +31,24 @@ weft_diag *diag_create(void)
     return dg;
 }
 
+static void drop_adopted(weft_diag *dg)
+{
+    for (size_t i = 0; i < dg->adopted.n; i++)
+        arena_destroy(dg->adopted.at[i]);
+    dg->adopted.n = 0;
+}
+
+void diag_adopt(weft_diag *dg, arena *a)
+{
+    VEC_PUSH(&dg->adopted, a);
+}
+
 void diag_destroy(weft_diag *dg)
 {
     if (!dg)
         return;
+    drop_adopted(dg);
+    VEC_FREE(&dg->adopted);
     arena_destroy(dg->home);
     VEC_FREE(&dg->items);
     strbuf_free(&dg->scratch);
@@ -44,6 +58,7 @@ void diag_destroy(weft_diag *dg)
 
 void diag_reset(weft_diag *dg)
 {
+    drop_adopted(dg);
     arena_reset(dg->home);
     dg->items.n = 0;
     dg->newest = NULL;

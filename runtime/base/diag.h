@@ -52,6 +52,8 @@ size_t diag_warnings(const weft_diag *dg);
 weft_status diag_status(const weft_diag *dg, size_t from);
 /* Lives as long as the collector: for sources that places point into. */
 arena *diag_arena(weft_diag *dg);
+/* Take over an arena that holds such sources, to destroy it with the collector or at its reset. */
+void diag_adopt(weft_diag *dg, arena *a);
 
 typedef struct {
     weft_code code;

@@ -20,6 +20,7 @@ typedef struct {
 
 struct weft_diag {
     arena *home; /* items, notes and messages */
+    VEC(arena *) adopted;
     VEC(diag_item *) items;
     diag_item *newest; /* where notes go; NULL when the newest was not kept */
     size_t n_error, n_warning;
