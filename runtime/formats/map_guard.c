@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 typedef struct {
@@ -20,6 +21,18 @@ static bool installed;                                          /* under ranges_
 static struct sigaction before;                                 /* set once, before any fault */
 static uintptr_t page_bytes;                                    /* set once, likewise */
 
+/* Two threads may do this to the same pages at once; either way they read zeros. */
+static bool put_zeros(void *from, size_t bytes)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+#if defined(__linux__) && defined(SYS_mmap)
+    /* The bare system call: nothing that a library or a sanitizer wraps around it is safe here. */
+    return syscall(SYS_mmap, from, bytes, PROT_READ, flags, -1, (off_t)0) != -1;
+#else
+    return mmap(from, bytes, PROT_READ, flags, -1, 0) != MAP_FAILED;
+#endif
+}
+
 /* True if the fault was in a guarded range, which is readable from here on. */
 static bool handle(uintptr_t at)
 {
@@ -30,9 +43,7 @@ static bool handle(uintptr_t at)
         if (begin == 0 || at < begin || at - begin >= bytes)
             continue;
         uintptr_t from = at - at % page_bytes;
-        /* mmap is a bare system call here; nothing else could help inside a handler. */
-        if (mmap((void *)from, begin + bytes - from, PROT_READ,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+        if (!put_zeros((void *)from, begin + bytes - from))
             return false;
         uintptr_t none = 0;
         atomic_compare_exchange_strong(&r->fault, &none, at);

@@ -13,6 +13,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* What name_index reads. */
+_Static_assert(offsetof(model_tensor, name) == 0, "a tensor begins with its name");
+_Static_assert(offsetof(value_member, name) == 0, "a member begins with its name");
+
 static model_file *create(const char *path, const model_file_options *options)
 {
     model_file *mf = mem_alloc(sizeof *mf);
