@@ -140,6 +140,12 @@ weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, a
         if (st == WEFT_OK &&
             model_file_arch_count(mf) > 0) /* of several models in the file, the one that fits */
             st = dsl_match(dg, src, &cp.host, model_file_arch(mf, 0), &rank, out_model);
+        if (st == WEFT_OK && rank == 0 && model_file_arch_count(mf) > 0) {
+            str says = model_file_arch(mf, 0);
+            weft_fail(dg, W0805, (weft_loc){src, 0, 0},
+                      "no match line of this file fits %s, which says `" STR_FMT "`",
+                      model_file_path(mf), STR_ARG(says));
+        }
         if (st == WEFT_OK)
             *out_src = src;
     } else {
