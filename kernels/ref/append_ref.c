@@ -1,9 +1,9 @@
-/* append_ref.c - write a call's rows into the pages of a state cell, in its stored type: F32, F16 or
- * BF16, rounded to nearest, ties to even.
+/* append_ref.c - write a call's rows into the pages of a state cell, in its stored type: F32, F16
+ * or BF16, rounded to nearest, ties to even.
  *
- * Rows of a call go to different places, so they may be written in any order: no sequence has two rows
- * of one position, and a ring is no shorter than a call (and, so that the attend which follows finds
- * its window, longer by the window less one). The runtime sees to both. */
+ * Rows of a call go to different places, so they may be written in any order: no sequence has two
+ * rows of one position, and a ring is no shorter than a call (and, so that the attend which follows
+ * finds its window, longer by the window less one). The runtime sees to both. */
 #include "kernels/kernel_decls.h"
 
 #include <string.h>

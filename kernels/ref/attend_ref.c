@@ -1,10 +1,11 @@
 /* attend_ref.c - softmax attention of each query head over its sequence's cached rows.
  *
- * In this order: s = scale * (q . k); softcap * tanh(s / softcap); plus slopes[h] * (pos_j - pos_t);
- * then softmax over the positions j that row t may see, where sinks[h] is one more logit that takes
- * probability and gives no value. Row t sees j <= pos_t, with a window pos_t - pos_j < window, with
- * chunks those of its own chunk, pos_j / chunk == pos_t / chunk: always a run of positions that ends
- * with its own. Two passes, the first for the largest logit, so that no list of scores is kept.
+ * In this order: s = scale * (q . k); softcap * tanh(s / softcap); plus slopes[h] * (pos_j -
+ * pos_t); then softmax over the positions j that row t may see, where sinks[h] is one more logit
+ * that takes probability and gives no value. Row t sees j <= pos_t, with a window pos_t - pos_j <
+ * window, with chunks those of its own chunk, pos_j / chunk == pos_t / chunk: always a run of
+ * positions that ends with its own. Two passes, the first for the largest logit, so that no list of
+ * scores is kept.
  *
  * The rows of this call are in the cell already. out overlaps no input. */
 #include "kernels/kernel_decls.h"
@@ -84,12 +85,17 @@ void k_attend_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     double *sum = t->scratch;           /* [v] */
     float *key = (float *)(sum + c->v); /* [k] */
     float *value = key + c->k;          /* [v] */
-    int64_t heads = k->n[1],
-            group = heads / c->heads; /* query heads that share a head of the cell */
+    int64_t heads = k->n[1];
+    int64_t group = heads / c->heads; /* query heads that share a head of the cell */
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t row = unit / heads, head = unit % heads;
-        query one = {k,  b->pages[b->seq[row]], q + unit * c->k, b->pos[row], head, head / group,
-                     key};
+        query one = {.k = k,
+                     .pages = b->pages[b->seq[row]],
+                     .q = q + unit * c->k,
+                     .pos = b->pos[row],
+                     .head = head,
+                     .cell_head = head / group,
+                     .key = key};
         attend_head(&one, sum, value, out + unit * c->v);
     }
 }

@@ -1,7 +1,8 @@
 /* cell_place.h - where a state cell keeps the rows of a position; the layout of kcell in kernels.h.
  *
- * A page holds keys [page_tok, heads, k], then values [page_tok, heads, v]; of a latent cell it holds
- * rows [page_tok, k] alone. The runtime has given a sequence a page for every position it uses. */
+ * A page holds keys [page_tok, heads, k], then values [page_tok, heads, v]; of a latent cell it
+ * holds rows [page_tok, k] alone. The runtime has given a sequence a page for every position it
+ * uses. */
 #ifndef WEFT_KERNELS_REF_CELL_PLACE_H
 #define WEFT_KERNELS_REF_CELL_PLACE_H
 

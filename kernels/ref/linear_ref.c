@@ -1,8 +1,8 @@
-/* linear_ref.c - x times w transposed, plus a bias: one matrix for all (linear), or one for each head
- * (head_linear).
+/* linear_ref.c - x times w transposed, plus a bias: one matrix for all (linear), or one for each
+ * head (head_linear).
  *
- * A weight row is dequantised into the thread's scratch and used for every row of x in the range, so
- * the loop over weight rows is the outer one. out overlaps no input. */
+ * A weight row is dequantised into the thread's scratch and used for every row of x in the range,
+ * so the loop over weight rows is the outer one. out overlaps no input. */
 #include "kernels/kernel_decls.h"
 
 #include "kernels/ref/weight_read.h"

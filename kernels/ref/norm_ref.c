@@ -1,24 +1,24 @@
 /* norm_ref.c - rms_norm and layer_norm over the last axis.
  *
- * Vector v of a row takes row v % w_rows of the weight: with one weight row all vectors share it, with
- * as many as there are heads each head has its own. Everything up to the store is in double: the mean
- * (of squares), eps inside the root, the weight, the bias. out may be x. */
+ * Vector v of a row takes row v % w_rows of the weight: with one weight row all vectors share it,
+ * with as many as there are heads each head has its own. Everything up to the store is in double:
+ * the mean (of squares), eps inside the root, the weight, the bias. out may be x. */
 #include "kernels/kernel_decls.h"
 
 #include <math.h>
 #include "kernels/ref/weight_read.h"
 
-/* out[i] = (x[i] - mean) * inverse * w[i] + bias[i], for vector `v` of a row. */
+/* out[i] = (x[i] - mean) * inverse * w[i] + bias[i], for vector v of a row.
+ * bias: [w_rows, width] or NULL. */
 static void norm_apply(const kargs *k, const kthread *t, int64_t v, const float *x, double mean,
-                       double inverse, float *out)
+                       double inverse, const void *bias, float *out)
 {
     int64_t width = k->n[2], w_rows = k->n[3];
     float *w = t->scratch; /* [width] */
-    const void *bias = NULL;
     if (k->in[1])
         dequant_row(k->type[1], weight_row(k->in[1], k->pitch[1], v % w_rows), w, width);
-    if (k->in[2])
-        bias = weight_row(k->in[2], k->pitch[2], v % w_rows);
+    if (bias)
+        bias = weight_row(bias, k->pitch[2], v % w_rows);
     for (int64_t i = 0; i < width; i++) {
         double y = (x[i] - mean) * inverse;
         if (k->in[1])
@@ -38,7 +38,8 @@ void k_rms_norm_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end
     for (int64_t v = begin * vectors; v < end * vectors; v++) {
         const float *xv = x + v * width;
         double mean_square = dot(xv, xv, width) / (double)width;
-        norm_apply(k, t, v % vectors, xv, 0, 1 / sqrt(mean_square + eps), out + v * width);
+        double inverse = 1 / sqrt(mean_square + eps);
+        norm_apply(k, t, v % vectors, xv, 0, inverse, NULL, out + v * width);
     }
 }
 
@@ -57,6 +58,7 @@ void k_layer_norm_ref(const kargs *k, const kthread *t, int64_t begin, int64_t e
         for (int64_t i = 0; i < width; i++)
             variance += (xv[i] - mean) * (xv[i] - mean);
         variance /= (double)width;
-        norm_apply(k, t, v % vectors, xv, mean, 1 / sqrt(variance + eps), out + v * width);
+        double inverse = 1 / sqrt(variance + eps);
+        norm_apply(k, t, v % vectors, xv, mean, inverse, k->in[2], out + v * width);
     }
 }

@@ -1,9 +1,9 @@
 /* rope_ref.c - rotate the pairs of each head by position times frequency.
  *
  * The angle is taken in double from the f32 frequency; cos and sin, times the table's factor, are
- * rounded to f32 once, as if read from a table. (Published code multiplies position and frequency in
- * f32, which for large positions turns the angle itself; at position p the two differ by up to
- * p * 2^-24.) Elements beyond the pairs pass through. out may be x. */
+ * rounded to f32 once, as if read from a table. (Published code multiplies position and frequency
+ * in f32, which for large positions turns the angle itself; at position p the two differ by up to p
+ * * 2^-24.) Elements beyond the pairs pass through. out may be x. */
 #include "kernels/kernel_decls.h"
 
 #include <math.h>

@@ -3,12 +3,12 @@
  * An expert's score is the softmax of its logit over all experts, the sigmoid, the square root of
  * softplus, or the logit itself (softmax_topk, which takes the softmax over the chosen ones at the
  * end). Its merit is score plus select_bias, and serves for choosing only. With groups, the experts
- * outside the top_groups best groups cannot be chosen; a group is worth the sum of its two best merits
- * or its best one. Of equals the lower index goes first.
+ * outside the top_groups best groups cannot be chosen; a group is worth the sum of its two best
+ * merits or its best one. Of equals the lower index goes first.
  *
  * The compiler has proven 1 <= K <= E. Whatever the logits hold, the ids are K different numbers in
- * [0, E): a NaN counts as the least merit, and where the groups leave fewer than K experts, the others
- * fill up. out overlaps no input. */
+ * [0, E): a NaN counts as the least merit, and where the groups leave fewer than K experts, the
+ * others fill up. out overlaps no input. */
 #include "kernels/kernel_decls.h"
 
 #include <math.h>

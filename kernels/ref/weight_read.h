@@ -11,7 +11,7 @@ static inline const void *weight_row(const void *w, int64_t pitch, int64_t i)
     return (const char *)w + i * pitch;
 }
 
-/* Number i of a row. Meant for biases and other short vectors: it unpacks the block that holds it. */
+/* Number i of a row. Meant for biases and short vectors: it unpacks the block that holds it. */
 static inline float weight_at(dtype type, const void *row, int64_t i)
 {
     const dtype_row *d = dtype_row_of(type);
