@@ -11,7 +11,7 @@
 /* Whether dequant_row takes this type: every weight type but MXFP4_HF, which is stored in two. */
 bool dequant_has(dtype t);
 
-/* dst[n] from the row that begins at src. n is a whole number of blocks of t, and dequant_has(t). */
+/* dst[n] from the row that begins at src. dequant_has(t), and n is whole blocks of t. */
 void dequant_row(dtype t, const void *src, float *dst, int64_t n);
 
 /* The same for MXFP4_HF: blocks[n / 2], two numbers a byte, scales[n / 32]; n is a multiple of 32.

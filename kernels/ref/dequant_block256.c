@@ -24,8 +24,8 @@ void dequant_q2_k(const uint8_t *src, float *dst, int64_t n)
 
 /* high[32], codes[64], scales[12], f16 d. 16 groups of 16: (code - 4 + 4 * high bit) * d * scale.
  * Codes lie as in Q2_K; the high bit of number j is bit j / 32 of high[j % 32]. Scales are 6 bits
- * less 32: scale g has its low 4 bits in half g / 8 of byte g % 8, its high 2 in bits 2 * (g / 4) of
- * byte 8 + g % 4. */
+ * less 32: scale g has its low 4 bits in half g / 8 of byte g % 8, its high 2 in bits 2 * (g / 4)
+ * of byte 8 + g % 4. */
 void dequant_q3_k(const uint8_t *src, float *dst, int64_t n)
 {
     for (int64_t i = 0; i < n; i += BLOCK, src += 110) {
@@ -46,9 +46,9 @@ typedef struct {
     int scale, min;
 } scale_min;
 
-/* Eight 6-bit scales and eight 6-bit minima in 12 bytes, as Q4_K and Q5_K have them: those of groups
- * 0-3 in the low 6 bits of bytes 0-3 and 4-7, whose high 2 bits belong to groups 4-7, as do the two
- * halves of bytes 8-11. */
+/* Eight 6-bit scales and eight 6-bit minima in 12 bytes, as Q4_K and Q5_K have them: those of
+ * groups 0-3 in the low 6 bits of bytes 0-3 and 4-7, whose high 2 bits belong to groups 4-7, as do
+ * the two halves of bytes 8-11. */
 static scale_min unpack_scale_min(const uint8_t *p, int g)
 {
     if (g < 4)
@@ -56,8 +56,8 @@ static scale_min unpack_scale_min(const uint8_t *p, int g)
     return (scale_min){(p[g + 4] & 15) | p[g - 4] >> 6 << 4, p[g + 4] >> 4 | p[g] >> 6 << 4};
 }
 
-/* f16 d, f16 m, scales[12], codes[128]. 8 groups of 32: code * (d * scale) - m * min. Each run of 32
- * bytes holds 64 numbers, the first 32 in the low halves. */
+/* f16 d, f16 m, scales[12], codes[128]. 8 groups of 32: code * (d * scale) - m * min. Each run of
+ * 32 bytes holds 64 numbers, the first 32 in the low halves. */
 void dequant_q4_k(const uint8_t *src, float *dst, int64_t n)
 {
     for (int64_t i = 0; i < n; i += BLOCK, src += 144) {

@@ -131,7 +131,7 @@ void dequant_mxfp4(const uint8_t *src, float *dst, int64_t n)
     }
 }
 
-/* As convert_moe_packed_tensors of transformers does it: value * 2^(scale - 127), code 8 is -0.0. */
+/* As convert_moe_packed_tensors of transformers: value * 2^(scale - 127), and code 8 is -0.0. */
 void dequant_row_mxfp4_hf(const void *blocks, const void *scales, float *dst, int64_t n)
 {
     static const float values[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,  4.0f,  6.0f,

@@ -1,8 +1,9 @@
 /* gguf.c - reads the header of a GGUF file: keys, then the tensor directory.
  *
  * A cursor walks the mapped bytes once. Each number is copied out before it is checked, since the
- * file may change under the mapping. Counts are held against the bytes that are left before anything
- * is allocated for them, and against limits of their own: memory stays within three times the file. */
+ * file may change under the mapping. Counts are held against the bytes that are left before
+ * anything is allocated for them, and against limits of their own: memory stays within a small
+ * multiple of the file. */
 #include "runtime/formats/gguf_format.h"
 #include "runtime/formats/model_file_impl.h"
 
@@ -128,8 +129,8 @@ static weft_status take_packed(cursor *c, value_type t, uint64_t n, const unsign
     return WEFT_OK;
 }
 
-/* Before memory is spent on n strings or arrays of an array. A file can be mostly a hole, so its size
- * alone does not bound what they may cost. */
+/* Before memory is spent on n strings or arrays of an array. A file can be mostly a hole, so its
+ * size alone does not bound what they may cost. */
 static weft_status want_items(cursor *c, uint64_t n, uint64_t least_bytes, const char *what)
 {
     WEFT_TRY(want_many(c, n, least_bytes, what));

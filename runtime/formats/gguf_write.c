@@ -1,4 +1,4 @@
-/* gguf_write.c - collects keys and tensors, lays the file out, writes it once from front to back. */
+/* gguf_write.c - collects keys and tensors, lays the file out, writes it from front to back. */
 #include "runtime/formats/gguf_write.h"
 
 #include "runtime/base/intmath.h"

@@ -1,4 +1,4 @@
-/* gguf_write.h - writes a GGUF file (version 3): keys, then tensors whose data may be made as it goes.
+/* gguf_write.h - writes a GGUF file (version 3): keys, then tensors, made as it goes if need be.
  *
  *     gguf_writer *w = gguf_writer_create();
  *     gguf_writer_key(w, STR("general.architecture"), value_of_str(STR("llama")));

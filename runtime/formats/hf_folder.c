@@ -112,7 +112,7 @@ static int by_shard(const void *a, const void *b)
     return str_cmp(((const claim *)a)->shard, ((const claim *)b)->shard);
 }
 
-/* Every shard once, in the order of their names; then each tensor must be where it is said to be. */
+/* Every shard once, in the order of their names; then each tensor must be where it is put. */
 static weft_status open_shards(weft_diag *dg, model_file *mf, const char *index, claim *claims,
                                size_t n)
 {

@@ -1,7 +1,7 @@
 /* json_read.c - a look at the text for what cJSON would not refuse, cJSON's tree, our tree.
  *
- * cJSON recurses to its nesting limit, makes a node of 64 bytes for every value, and ends strings at
- * NUL; so depth, number of values and \u0000 are checked on the text first. */
+ * cJSON recurses to its nesting limit, makes a node of 64 bytes for every value, and ends strings
+ * at NUL; so depth, number of values and \u0000 are checked on the text first. */
 #include "runtime/formats/json_read.h"
 
 #include "runtime/base/file.h"

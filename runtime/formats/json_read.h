@@ -1,8 +1,8 @@
 /* json_read.h - JSON text into values, within stated limits.
  *
  * The text may be a stranger's. Beyond what cJSON checks, a name that stands twice in one object is
- * refused, as are bytes that are not UTF-8 and a NUL in a string, which would hide the rest of it. A
- * whole number below 2^53 is VT_I64 however it is written (1e3 too), every other number VT_F64.
+ * refused, as are bytes that are not UTF-8 and a NUL in a string, which would hide the rest of it.
+ * A whole number below 2^53 is VT_I64 however it is written (1e3 too), every other number VT_F64.
  * Infinity, which Python writes, is read; NaN is not. */
 #ifndef WEFT_RUNTIME_FORMATS_JSON_READ_H
 #define WEFT_RUNTIME_FORMATS_JSON_READ_H

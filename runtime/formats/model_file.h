@@ -61,15 +61,16 @@ weft_status model_file_check(weft_diag *dg, const model_file *mf) WEFT_MUST_USE;
 model_format model_file_format(const model_file *mf);
 const char *model_file_path(const model_file *mf); /* as it was opened */
 
-/* general.architecture, or `architectures` of config.json; usually one, none in a lone safetensors. */
+/* general.architecture, or `architectures` of config.json: usually one, maybe none. */
 size_t model_file_arch_count(const model_file *mf);
 str model_file_arch(const model_file *mf, size_t i);
 
 /* The value of a key, NULL if it is absent. `name` is what the DSL writes (DSL.md section 6):
- * GGUF: prefixed with the architecture and a dot, unless it begins with '/', which is dropped.
- * HF: a dotted path into config.json, looked for inside text_config first if there is one, unless it
- * begins with '/'. A JSON null is a value of type VT_NULL, and so is a path that runs into one.
- * A lone .safetensors file has the strings of its __metadata__ as keys. */
+ *   GGUF  prefixed with the architecture and a dot, unless it begins with '/', which is dropped;
+ *   HF    a dotted path into config.json, looked for inside text_config first if there is one, and
+ *         not there if it begins with '/'.
+ * A JSON null is a value of type VT_NULL; a path that runs into a null finds that null. A lone
+ * .safetensors file has the strings of its __metadata__ as keys. */
 const value *model_file_key(const model_file *mf, str name);
 
 /* All keys, in the order of the file, under their full names: an object. */

@@ -1,4 +1,4 @@
-/* model_file_impl.h - the inside of a model_file, shared by the files of this folder that fill it. */
+/* model_file_impl.h - the inside of a model_file, for the files of this folder that fill it. */
 #ifndef WEFT_RUNTIME_FORMATS_MODEL_FILE_IMPL_H
 #define WEFT_RUNTIME_FORMATS_MODEL_FILE_IMPL_H
 
@@ -78,7 +78,7 @@ weft_status hf_open_folder(weft_diag *dg, model_file *mf, const char *folder) WE
 weft_status hf_open_file(weft_diag *dg, model_file *mf) WEFT_MUST_USE;
 /* Read the one part that is there, with its metadata as keys. */
 weft_status hf_open_single(weft_diag *dg, model_file *mf) WEFT_MUST_USE;
-/* The path of a file directly in the folder: W1009 if it leads elsewhere, W1001 if there is none. */
+/* The path of a file in the folder: W1009 if it leads elsewhere, W1001 if there is none. */
 weft_status hf_sibling(weft_diag *dg, arena *a, const char *folder, str name,
                        const char **out_path) WEFT_MUST_USE;
 bool hf_exists(const char *folder, const char *name);

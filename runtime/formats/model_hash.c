@@ -1,7 +1,7 @@
 /* model_hash.c - the identity of a model for caches: MurmurHash3, x64, 128 bits, over a stream.
  *
- * The function is Austin Appleby's, in the public domain: https://github.com/aappleby/smhasher. Every
- * item goes in with its length or type, so that no two directories give the same stream. */
+ * The function is Austin Appleby's, in the public domain: https://github.com/aappleby/smhasher.
+ * Every item goes in with its length or type, so that no two directories give the same stream. */
 #include "runtime/formats/model_file_impl.h"
 
 typedef struct {

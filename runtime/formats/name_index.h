@@ -11,8 +11,8 @@ typedef struct name_index name_index;
 
 enum { NAME_INDEX_MAX = 1 << 28 };
 
-/* Index items[n] of item_bytes each, n <= NAME_INDEX_MAX; both must outlive the index. NULL, and the
- * later of the first two equal names, if a name stands twice. */
+/* Index items[n] of item_bytes each, n <= NAME_INDEX_MAX; both must outlive the index. NULL, and
+ * the later of the first two equal names, if a name stands twice. */
 name_index *name_index_create(arena *a, const void *items, size_t n, size_t item_bytes,
                               size_t *out_twice);
 /* Position of the name that is head and tail together; false if there is none. */

@@ -1,7 +1,8 @@
 /* safetensors.c - reads the tensor directory of a .safetensors file.
  *
- *     u64 n   n bytes of JSON: {"name": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]},
- *     ...}    data; offsets count from its first byte
+ *     u64 n
+ *     n bytes of JSON: {"name": {"dtype": "F16", "shape": [2, 3], "data_offsets": [0, 12]}, ...}
+ *     data; offsets count from its first byte
  *
  * https://huggingface.co/docs/safetensors. Gaps between tensors are let pass, overlaps are not. The
  * data need not be aligned: early files have headers of any length. */

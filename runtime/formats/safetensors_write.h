@@ -15,7 +15,7 @@ typedef struct {
 } safetensors_item;
 
 /* metadata is NULL or an object of strings. The file appears under its name only when it is
- * complete; W1004 or W1002 if it cannot be. Wider types come first in it, so that all are aligned. */
+ * complete; W1004 or W1002 if it cannot be. Wider types come first, so that all are aligned. */
 weft_status safetensors_write(weft_diag *dg, const char *path, const safetensors_item *items,
                               size_t n, const value *metadata) WEFT_MUST_USE;
 

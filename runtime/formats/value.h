@@ -2,8 +2,8 @@
  *
  * One type serves GGUF metadata and JSON. A value is plain data and never changes; its strings and
  * lists borrow from the mapped file or from an arena, which must outlive it (for the keys of a
- * model_file: the model_file). The readers below take NULL, an absent key, for an answer of "no", so
- * that look-up and conversion chain:
+ * model_file: the model_file). The readers below take NULL, an absent key, for an answer of "no",
+ * so that look-up and conversion chain:
  *
  *     int64_t layers;
  *     if (!value_int(model_file_key(mf, STR("block_count")), &layers)) ...
@@ -52,7 +52,7 @@ struct value {
         double f;   /* F32, F64 */
         str s;
         /* data is, for item BOOL and the numbers: n of them as the file has them, little endian, at
-         * any address; STR: str[n]; ARRAY: value[n]; NULL: value[n] of any types. value_at knows. */
+         * any address; STR: str[n]; ARRAY: value[n]; NULL: value[n] of any types (see value_at). */
         struct {
             const void *data;
             size_t n;
@@ -86,7 +86,7 @@ const value *value_get(const value *v, str name); /* member of an object; NULL: 
 /* The same along a path with dots. Where the path runs into a null before its end, that null. */
 const value *value_find(const value *v, str path);
 
-/* As JSON; an array's items past items_max are left out, and the string "... N more" stands last. */
+/* As JSON. An array's items past items_max are left out; "... N more" stands in their place. */
 void value_json(json_writer *w, const value *v, size_t items_max);
 
 /* Values from C, for writers and tests; the array and object forms borrow their items. */

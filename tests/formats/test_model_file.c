@@ -1,4 +1,4 @@
-/* test_model_file.c - the suite of runtime/formats/model_file.c and model_hash.c, and real files. */
+/* test_model_file.c - the suite of runtime/formats/model_file.c, model_hash.c, and real files. */
 #include "kernels/ref/dequant.h"
 #include "runtime/formats/gguf_write.h"
 #include "tests/formats/files.h"
@@ -146,7 +146,7 @@ START_TEST(memory_that_cannot_be_locked_is_an_error)
 }
 END_TEST
 
-/* As large as an 8B model and all holes: opening must not touch, or lock up memory for, the data. */
+/* As large as an 8B model and all holes: opening must not touch the data. */
 START_TEST(opening_does_not_read_the_weights)
 {
     fixture fx = fixture_create();

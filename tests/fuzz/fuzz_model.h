@@ -1,4 +1,4 @@
-/* fuzz_model.h - reads all there is to read of a model that opened: no byte may be out of bounds. */
+/* fuzz_model.h - reads all there is to read of a model that opened, at its bounds too. */
 #ifndef WEFT_TESTS_FUZZ_FUZZ_MODEL_H
 #define WEFT_TESTS_FUZZ_FUZZ_MODEL_H
 
