@@ -73,11 +73,11 @@ struct val {
         const ast *block;          /* BLOCK */
     };
     union {
-        uint32_t n;         /* LIST, when known */
-        uint32_t version;   /* CELL */
-        bool truths;        /* VEC: of truths */
-        const weight *from; /* TENSOR: the weight whose call gave it, for notes */
-        scope *home;        /* BLOCK: the names it sees */
+        uint32_t n;                /* LIST, when known */
+        uint32_t version;          /* CELL */
+        bool truths;               /* VEC: of truths */
+        const struct weight *from; /* TENSOR: the weight whose call gave it, for notes */
+        struct scope *home;        /* BLOCK: the names it sees */
     };
     dsl_ref ref;        /* TENSOR, CELL: its name in the graph, with a checkpoint at hand */
     const double *data; /* VEC, TABLE: the elements, when known */
