@@ -46,9 +46,9 @@ static weft_status check_wanted(lower *lo)
             if (o == 0 || !str_eq(lo->g->outputs.at[o].name, lo->g->outputs.at[o - 1].name))
                 strbuf_add(&names, "%s" STR_FMT, names.n ? ", " : "",
                            STR_ARG(lo->g->outputs.at[o].name));
-        weft_status st = weft_fail(lo->dg, W0201, WEFT_NOWHERE,
-                                   "the model has no output '%s'; it has %s", want,
-                                   names.n ? names.p : "none");
+        weft_status st =
+            weft_fail(lo->dg, W0201, WEFT_NOWHERE, "the model has no output '%s'; it has %s", want,
+                      names.n ? names.p : "none");
         strbuf_free(&names);
         return st;
     }
@@ -181,8 +181,8 @@ static weft_status make(lower *lo)
     return add_outputs(lo);
 }
 
-#define KEEP(lo, vec) \
-    memcpy(arena_alloc_array((lo)->a, (lo)->vec.n, sizeof *(lo)->vec.at), \
+#define KEEP(lo, vec)                                                                              \
+    memcpy(arena_alloc_array((lo)->a, (lo)->vec.n, sizeof *(lo)->vec.at),                          \
            (lo)->vec.n ? (const void *)(lo)->vec.at : "", (lo)->vec.n * sizeof *(lo)->vec.at)
 
 static void finish(lower *lo)

@@ -154,7 +154,8 @@ static weft_status place_input(lower *lo, const gnode *n, int id, plan_operand *
         return WEFT_OK;
     }
     return weft_fail(lo->dg, W0901, n->loc,
-                     "the reference executor gives tokens, pos and rows, and no input '" STR_FMT "'",
+                     "the reference executor gives tokens, pos and rows, and no input '" STR_FMT
+                     "'",
                      STR_ARG(in->name));
 }
 
@@ -174,8 +175,8 @@ static weft_status use(lower *lo, const gnode *n, plan_step *s, int i, gref r, w
         o = lo->value[r.id];
         WEFT_ASSERT(o.space != SPACE_NONE);
         if (lower_rows_of(graph_type(lo->g, r)) == ROWS_FIXED)
-            s->cost.call_bytes += row_elems(graph_type(lo->g, r)) * 4 *
-                                  lower_rows_max(lo, graph_type(lo->g, r));
+            s->cost.call_bytes +=
+                row_elems(graph_type(lo->g, r)) * 4 * lower_rows_max(lo, graph_type(lo->g, r));
         else
             s->cost.row_bytes += row_elems(graph_type(lo->g, r)) * 4;
         break;
@@ -701,22 +702,22 @@ typedef weft_status lower_fn(lower *lo, const gnode *n, plan_step *s);
 
 /* An op that is not here has no reference kernel either. */
 static lower_fn *const lower_of[OP_COUNT] = {
-    [OP_embed] = lower_embed,       [OP_linear] = lower_linear,
-    [OP_rms_norm] = lower_norm,     [OP_layer_norm] = lower_norm,
-    [OP_rope] = lower_rope,         [OP_split] = lower_split,
-    [OP_concat] = lower_concat,     [OP_append] = lower_append,
-    [OP_attend] = lower_attend,     [OP_add] = lower_elementwise,
-    [OP_sub] = lower_elementwise,   [OP_mul] = lower_elementwise,
-    [OP_div] = lower_elementwise,   [OP_max] = lower_elementwise,
-    [OP_min] = lower_elementwise,   [OP_select] = lower_elementwise,
-    [OP_neg] = lower_unary,         [OP_silu] = lower_unary,
-    [OP_gelu] = lower_gelu,         [OP_tanh] = lower_unary,
-    [OP_sigmoid] = lower_unary,     [OP_relu] = lower_unary,
-    [OP_softplus] = lower_unary,    [OP_exp] = lower_unary,
-    [OP_sqrt] = lower_unary,        [OP_clamp] = lower_clamp,
-    [OP_softmax] = lower_softmax,   [OP_take_rows] = lower_take_rows,
-    [OP_route] = lower_route,       [OP_experts] = lower_experts,
-    [OP_combine] = lower_combine,   [OP_head_linear] = lower_head_linear,
+    [OP_embed] = lower_embed,     [OP_linear] = lower_linear,
+    [OP_rms_norm] = lower_norm,   [OP_layer_norm] = lower_norm,
+    [OP_rope] = lower_rope,       [OP_split] = lower_split,
+    [OP_concat] = lower_concat,   [OP_append] = lower_append,
+    [OP_attend] = lower_attend,   [OP_add] = lower_elementwise,
+    [OP_sub] = lower_elementwise, [OP_mul] = lower_elementwise,
+    [OP_div] = lower_elementwise, [OP_max] = lower_elementwise,
+    [OP_min] = lower_elementwise, [OP_select] = lower_elementwise,
+    [OP_neg] = lower_unary,       [OP_silu] = lower_unary,
+    [OP_gelu] = lower_gelu,       [OP_tanh] = lower_unary,
+    [OP_sigmoid] = lower_unary,   [OP_relu] = lower_unary,
+    [OP_softplus] = lower_unary,  [OP_exp] = lower_unary,
+    [OP_sqrt] = lower_unary,      [OP_clamp] = lower_clamp,
+    [OP_softmax] = lower_softmax, [OP_take_rows] = lower_take_rows,
+    [OP_route] = lower_route,     [OP_experts] = lower_experts,
+    [OP_combine] = lower_combine, [OP_head_linear] = lower_head_linear,
     [OP_at_pos] = lower_at_pos,
 };
 

@@ -66,8 +66,8 @@ static bool add_block(size_t *total, size_t n)
 
 static weft_status too_large(lower *lo, const gweight *w)
 {
-    return weft_fail(lo->dg, W0902, w->loc, "weight " STR_FMT " has a size that cannot be planned for",
-                     STR_ARG(w->name));
+    return weft_fail(lo->dg, W0902, w->loc,
+                     "weight " STR_FMT " has a size that cannot be planned for", STR_ARG(w->name));
 }
 
 weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, int32_t *out_weight)
@@ -79,7 +79,8 @@ weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, in
         return WEFT_OK;
     }
     if (!w->computed && !dtype_row_of(w->type)->is_weight)
-        return weft_fail(lo->dg, W0901, n->loc, "%s: no reference kernel reads %s, the type of " STR_FMT,
+        return weft_fail(lo->dg, W0901, n->loc,
+                         "%s: no reference kernel reads %s, the type of " STR_FMT,
                          op_row_of(n->op)->name, dtype_row_of(w->type)->name, STR_ARG(w->name));
     if (w->rank < 1)
         return weft_fail(lo->dg, W0310, n->loc, "%s: weight " STR_FMT " has no dimensions",

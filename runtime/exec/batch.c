@@ -1,0 +1,167 @@
+/* batch.c - one pass over the rows: check each, number the sequences as they come. */
+#include "runtime/exec/batch.h"
+
+#include <inttypes.h>
+
+struct batch {
+    const plan *p;
+    const state *st;
+    int64_t n_seq_state;
+    kbatch view;
+    /* Where view's arrays are. */
+    int32_t *token, *pos, *seq, *out; /* [n_tok_max], out [n_out_max] */
+    const int32_t **pages;            /* [n_seq_max], and so on */
+    int32_t *first, *last;
+    int32_t *seq_of;  /* [n_seq_max]: number in the state */
+    int32_t *n_row;   /* [n_seq_max]: rows in this call */
+    int32_t *call_of; /* [n_seq_state]: number in this call, or -1 */
+    arena *home;
+};
+
+batch *batch_create(const plan *p, const state *st)
+{
+    arena *a = arena_create();
+    batch *b = ARENA_NEW(a, batch);
+    size_t n_tok = (size_t)p->n_tok_max, n_out = (size_t)p->n_out_max;
+    int64_t n_state = state_count(st);
+    size_t n_seq = (size_t)(p->n_seq_max < n_state ? p->n_seq_max : n_state);
+    *b = (batch){.p = p, .st = st, .n_seq_state = n_state, .home = a};
+    b->token = ARENA_ARRAY(a, int32_t, n_tok);
+    b->pos = ARENA_ARRAY(a, int32_t, n_tok);
+    b->seq = ARENA_ARRAY(a, int32_t, n_tok);
+    b->out = ARENA_ARRAY(a, int32_t, n_out);
+    b->pages = ARENA_ARRAY(a, const int32_t *, n_seq);
+    b->first = ARENA_ARRAY(a, int32_t, n_seq);
+    b->last = ARENA_ARRAY(a, int32_t, n_seq);
+    b->seq_of = ARENA_ARRAY(a, int32_t, n_seq);
+    b->n_row = ARENA_ARRAY(a, int32_t, n_seq);
+    b->call_of = ARENA_ARRAY(a, int32_t, (size_t)n_state);
+    for (int64_t i = 0; i < n_state; i++)
+        b->call_of[i] = -1;
+    b->view = (kbatch){.token = b->token,
+                       .pos = b->pos,
+                       .seq = b->seq,
+                       .out = b->out,
+                       .pages = b->pages,
+                       .first = b->first,
+                       .last = b->last};
+    return b;
+}
+
+void batch_destroy(batch *b)
+{
+    if (b)
+        arena_destroy(b->home); /* b itself with it */
+}
+
+/* The number in this call of the row's sequence, which is new when it was not met yet. */
+static weft_status number_seq(weft_diag *dg, batch *b, const batch_row *r, int64_t row,
+                              int32_t *out_i)
+{
+    kbatch *v = &b->view;
+    int32_t i = b->call_of[r->seq];
+    if (i < 0) {
+        if (v->n_seq == b->p->n_seq_max)
+            return weft_fail(dg, W1406, WEFT_NOWHERE,
+                             "row %" PRId64 " is of one more sequence than the %" PRId64
+                             " a call may have",
+                             row, b->p->n_seq_max);
+        i = (int32_t)v->n_seq++;
+        b->call_of[r->seq] = i;
+        b->seq_of[i] = r->seq;
+        b->n_row[i] = 0;
+        b->first[i] = (int32_t)row;
+        b->pages[i] = state_pages(b->st, r->seq);
+    }
+    *out_i = i;
+    return WEFT_OK;
+}
+
+static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t row)
+{
+    kbatch *v = &b->view;
+    const plan *p = b->p;
+    int32_t i = 0;
+    if (r->id < 0 || (p->n_vocab && r->id >= p->n_vocab))
+        return weft_fail(dg, W1405, WEFT_NOWHERE,
+                         "row %" PRId64 ": token %" PRId32 " is not from 0 to %" PRId64, row, r->id,
+                         (p->n_vocab ? p->n_vocab : INT32_MAX) - 1);
+    if (!state_has(b->st, r->seq))
+        return weft_fail(dg, W1403, WEFT_NOWHERE,
+                         "row %" PRId64 ": there is no sequence %" PRId32
+                         "; they are numbered 0 to %" PRId64,
+                         row, r->seq, b->n_seq_state - 1);
+    if (r->slot != 0)
+        return weft_fail(dg, W1407, WEFT_NOWHERE,
+                         "row %" PRId64 ": adapter slot %" PRId32 ", but no adapter is loaded", row,
+                         r->slot);
+    WEFT_TRY(number_seq(dg, b, r, row, &i));
+    int64_t next = state_length(b->st, r->seq) + b->n_row[i];
+    if (r->pos != next)
+        return weft_fail(dg, W1402, WEFT_NOWHERE,
+                         "row %" PRId64 ": position %" PRId32 " of sequence %" PRId32
+                         ", whose next is %" PRId64,
+                         row, r->pos, r->seq, next);
+    int64_t limit = state_context(b->st);
+    if (p->n_pos && p->n_pos < limit)
+        limit = p->n_pos;
+    if (r->pos >= limit)
+        return weft_fail(dg, W1404, WEFT_NOWHERE,
+                         "row %" PRId64 ": position %" PRId32 " of sequence %" PRId32
+                         " passes the context of %" PRId64,
+                         row, r->pos, r->seq, limit);
+    if (r->out) {
+        if (v->n_out == p->n_out_max)
+            return weft_fail(dg, W1406, WEFT_NOWHERE,
+                             "row %" PRId64 " is one output more than the %" PRId64
+                             " a call may have",
+                             row, p->n_out_max);
+        b->out[v->n_out++] = (int32_t)row;
+    }
+    b->token[row] = r->id;
+    b->pos[row] = r->pos;
+    b->seq[row] = i;
+    b->last[i] = (int32_t)row;
+    b->n_row[i]++;
+    return WEFT_OK;
+}
+
+weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n)
+{
+    kbatch *v = &b->view;
+    v->n_tok = v->n_out = v->n_seq = 0;
+    if (n < 1 || n > b->p->n_tok_max)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "a call has %" PRId64 " rows; 1 to %" PRId64 " are possible", n,
+                         b->p->n_tok_max);
+    weft_status status = WEFT_OK;
+    for (int64_t row = 0; row < n && status == WEFT_OK; row++)
+        status = take_row(dg, b, &rows[row], row);
+    for (int64_t i = 0; i < v->n_seq; i++)
+        b->call_of[b->seq_of[i]] = -1;
+    if (status == WEFT_OK)
+        v->n_tok = n;
+    return status;
+}
+
+const kbatch *batch_view(const batch *b)
+{
+    return &b->view;
+}
+
+int64_t batch_seq(const batch *b, int64_t i)
+{
+    WEFT_ASSERT(i >= 0 && i < b->view.n_seq);
+    return b->seq_of[i];
+}
+
+int64_t batch_seq_rows(const batch *b, int64_t i)
+{
+    WEFT_ASSERT(i >= 0 && i < b->view.n_seq);
+    return b->n_row[i];
+}
+
+size_t batch_bytes(const batch *b)
+{
+    return arena_bytes(b->home);
+}

@@ -1,0 +1,63 @@
+/* session.h - a plan, its weights and its state, ready to be given rows: the door of runtime/exec.
+ *
+ *     session_create(dg, p, mf, &(session_options){.n_ctx = 512, .n_seq = 1}, &s);
+ *     session_eval(dg, s, rows, n);
+ *     session_output(s, "logits", -1, &logits, &n_row, &width);
+ *
+ * One thread uses a session at a time; several sessions may run at once and share plan, checkpoint,
+ * weights and the process's threads. Evaluating allocates nothing and touches no file but the mapped
+ * weights. */
+#ifndef WEFT_RUNTIME_EXEC_SESSION_H
+#define WEFT_RUNTIME_EXEC_SESSION_H
+
+#include "runtime/exec/batch.h"
+#include "runtime/exec/device.h"
+
+typedef struct session session;
+
+typedef struct {
+    int64_t n_ctx;     /* tokens each sequence may hold; at least 1 */
+    int64_t n_seq;     /* sequences, numbered from 0; 0: one */
+    int64_t page_tok;  /* tokens in a page of state; 0: STATE_PAGE_TOK */
+    int64_t n_page;    /* 0: enough for all sequences at full length */
+    int threads;       /* 0: one */
+    const device *dev; /* NULL: the CPU */
+    const weights *w;  /* of the same plan and checkpoint; NULL: the session loads its own */
+} session_options;
+
+/* p, mf and what the options name must outlive the session. */
+weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
+                           const session_options *opt, session **out_s) WEFT_MUST_USE;
+void session_destroy(session *s); /* NULL is fine */
+
+/* Run the rows; their sequences are longer by them afterwards. On failure (batch_fill and
+ * state_reserve say how) nothing has changed, and the outputs are still those of the call before. */
+weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n) WEFT_MUST_USE;
+
+/* An output of the last successful call, f32 [n_row, width], valid until the next; index -1 for one
+ * without an index. An output [R] has a row for each row that asked for one. False if the plan has no
+ * such output or nothing has run. */
+bool session_output(const session *s, const char *name, int index, const float **out_data,
+                    int64_t *out_n_row, int64_t *out_width) WEFT_MUST_USE;
+
+int64_t session_length(const session *s,
+                       int64_t seq); /* tokens it holds; 0 if there is none such */
+/* Keep the first `length` tokens; the next position is `length`. W1402, W1403. */
+weft_status session_truncate(weft_diag *dg, session *s, int64_t seq, int64_t length) WEFT_MUST_USE;
+
+/* Be told of each step as it ends; NULL ends it. */
+void session_profile(session *s, device_profile *hook, void *ctx);
+
+/* Memory by purpose, in bytes. The weights are counted where they are the session's own. */
+typedef struct {
+    size_t weights_mapped; /* read in place: the file's pages, not memory of ours */
+    size_t weights_copied;
+    size_t arena;   /* activations */
+    size_t state;   /* cells */
+    size_t scratch; /* of all threads */
+    size_t tables;  /* steps, page tables, batch, tables of addresses */
+} session_memory;
+
+session_memory session_bytes(const session *s);
+
+#endif

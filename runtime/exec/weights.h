@@ -1,0 +1,27 @@
+/* weights.h - the weights of a plan in memory: views into the checkpoint, and copies where a plan asks
+ * for them.
+ *
+ * Loading checks every byte range against the checkpoint, so that kernels need not. Weights never
+ * change once loaded; any number of sessions may read them. */
+#ifndef WEFT_RUNTIME_EXEC_WEIGHTS_H
+#define WEFT_RUNTIME_EXEC_WEIGHTS_H
+
+#include "compiler/plan.h"
+#include "runtime/formats/model_file.h"
+
+typedef struct weights weights;
+
+/* Both p and mf must outlive the weights. W1501 if p was not made for mf, W0902 if the copies do not
+ * fit into memory. */
+weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
+                           weights **out_w) WEFT_MUST_USE;
+void weights_destroy(weights *w); /* NULL is fine */
+
+/* What an operand with weight i of the plan is given: the address of its first row, or a table of
+ * addresses where the plan says so. */
+const void *weights_at(const weights *w, int32_t i);
+
+size_t weights_copied_bytes(const weights *w); /* memory of its own for data */
+size_t weights_table_bytes(const weights *w);  /* and for tables of addresses */
+
+#endif
