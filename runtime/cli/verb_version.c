@@ -38,7 +38,7 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
 {
     json_writer w = {.out = out};
     const char *const facts[][2] = {
-        {"version", weft_version}, {"commit", weft_commit}, {"compiler", COMPILER},
+        {"version", build_version}, {"commit", build_commit}, {"compiler", COMPILER},
         {"os", os->sysname},       {"arch", os->machine},   {"cpu", cpu},
     };
     json_open(&w, '{');
@@ -70,8 +70,8 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
 
 static void print_text(strbuf *out, const struct utsname *os, const char *cpu)
 {
-    strbuf_add(out, "weft %s\n", weft_version);
-    strbuf_add(out, "  commit    %s\n", weft_commit);
+    strbuf_add(out, "weft %s\n", build_version);
+    strbuf_add(out, "  commit    %s\n", build_commit);
     strbuf_add(out, "  compiler  %s\n", COMPILER);
     strbuf_add(out, "  system    %s %s\n", os->sysname, os->machine);
     strbuf_add(out, "  cpu       %s\n", *cpu ? cpu : "unnamed");

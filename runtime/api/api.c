@@ -1,0 +1,251 @@
+/* api.c - the public interface (weft.h): models and sessions over compiler and executor. */
+#include "compiler/compiler.h"
+#include "compiler/lower_ref.h"
+#include "runtime/base/mem.h"
+#include "runtime/exec/session.h"
+#include "runtime/weft.h"
+
+#include <stdlib.h>
+
+enum { BATCH_DEFAULT = 512 };
+
+struct weft_model {
+    model_file *file;
+    bound_model *bound; /* with the trained context: what the model is */
+    char *arch;         /* NULL: chosen by the checkpoint */
+};
+
+struct weft_session {
+    bound_model *bound; /* with the session's own context: rope tables depend on it */
+    arena *a;           /* the plan's */
+    session *run;
+};
+
+const char *weft_version(void)
+{
+    return WEFT_VERSION;
+}
+
+/* ---- messages ---- */
+
+weft_diag *weft_diag_create(void)
+{
+    return diag_create();
+}
+
+void weft_diag_destroy(weft_diag *dg)
+{
+    diag_destroy(dg);
+}
+
+const char *weft_diag_text(weft_diag *dg)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        return "";
+    diag_print(dg, to, false);
+    fclose(to);
+    str kept = arena_str(diag_arena(dg), (str){text, n});
+    free(text);
+    return kept.p;
+}
+
+void weft_diag_clear(weft_diag *dg)
+{
+    diag_reset(dg);
+}
+
+/* ---- models ---- */
+
+static weft_status model_finish(weft_diag *dg, weft_status st, model_file *file,
+                                const weft_model_options *options, weft_model **out_model)
+{
+    if (st != WEFT_OK)
+        return st;
+    weft_model *m = mem_alloc(sizeof *m);
+    *m = (weft_model){.file = file};
+    bind_options how = {.arch = options->arch};
+    st = model_bind(dg, file, &how, &m->bound);
+    if (st != WEFT_OK) {
+        weft_model_close(m);
+        return st;
+    }
+    if (options->arch) {
+        size_t n = strlen(options->arch) + 1;
+        m->arch = mem_alloc(n);
+        memcpy(m->arch, options->arch, n);
+    }
+    *out_model = m;
+    return WEFT_OK;
+}
+
+static const weft_model_options plain_model = {0};
+
+static model_file_options file_options(const weft_model_options *o)
+{
+    return (model_file_options){.no_mmap = o->no_mmap, .mlock = o->mlock, .guard = o->guard};
+}
+
+weft_status weft_model_open(weft_diag *dg, const char *path, const weft_model_options *options,
+                            weft_model **out_model)
+{
+    options = options ? options : &plain_model;
+    model_file_options how = file_options(options);
+    model_file *file = NULL;
+    weft_status st = model_file_open(dg, path, &how, &file);
+    return model_finish(dg, st, file, options, out_model);
+}
+
+weft_status weft_model_open_fd(weft_diag *dg, int fd, const char *name,
+                               const weft_model_options *options, weft_model **out_model)
+{
+    options = options ? options : &plain_model;
+    model_file_options how = file_options(options);
+    model_file *file = NULL;
+    weft_status st = model_file_open_fd(dg, fd, name, &how, &file);
+    return model_finish(dg, st, file, options, out_model);
+}
+
+weft_status weft_model_open_memory(weft_diag *dg, const void *data, size_t bytes, const char *name,
+                                   const weft_model_options *options, weft_model **out_model)
+{
+    options = options ? options : &plain_model;
+    model_file *file = NULL;
+    weft_status st = model_file_open_memory(dg, data, bytes, name, &file);
+    return model_finish(dg, st, file, options, out_model);
+}
+
+void weft_model_close(weft_model *m)
+{
+    if (!m)
+        return;
+    bound_model_destroy(m->bound);
+    model_file_close(m->file);
+    free(m->arch);
+    free(m);
+}
+
+const char *weft_model_name(const weft_model *m)
+{
+    return m->bound->graph->model.p; /* arena_str ends it with a NUL */
+}
+
+bool weft_model_int(const weft_model *m, const char *name, int64_t *out_value)
+{
+    return bound_model_int(m->bound, name, out_value);
+}
+
+bool weft_model_float(const weft_model *m, const char *name, double *out_value)
+{
+    for (size_t i = 0; i < m->bound->params.n; i++) {
+        const bound_param *p = &m->bound->params.at[i];
+        if (str_eqz(p->name, name) && p->layer < 0 && p->value.kind == KEY_FLOAT) {
+            *out_value = p->value.number;
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t weft_model_bytes(const weft_model *m)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < model_file_tensor_count(m->file); i++)
+        bytes += model_file_tensor_at(m->file, i)->bytes;
+    return bytes;
+}
+
+/* ---- sessions ---- */
+
+static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_session_options *o,
+                                int64_t context, weft_session *s)
+{
+    static const char *const logits[] = {"logits"};
+    int64_t n_tok = o->batch ? o->batch : context < BATCH_DEFAULT ? context : BATCH_DEFAULT;
+    plan_limits limits = {.n_tok_max = n_tok, .outputs = logits, .n_output = 1};
+    plan *p;
+    if (o->n_output > 0) {
+        limits.outputs = o->outputs;
+        limits.n_output = o->n_output;
+    }
+    bind_options how = {.arch = m->arch, .context = context};
+    WEFT_TRY(model_bind(dg, m->file, &how, &s->bound));
+    WEFT_TRY(plan_make_ref(dg, s->bound->graph, &limits, s->a, &p));
+    session_options run = {.n_ctx = context, .n_seq = o->sequences, .threads = (int)o->threads};
+    return session_create(dg, p, m->file, &run, &s->run);
+}
+
+weft_status weft_session_create(weft_diag *dg, const weft_model *m,
+                                const weft_session_options *options, weft_session **out_session)
+{
+    static const weft_session_options plain = {0};
+    options = options ? options : &plain;
+    int64_t context = options->context, trained;
+    if (context == 0 && bound_model_int(m->bound, "ctx", &trained))
+        context = trained;
+    if (context < 1 || context > INT32_MAX || options->batch < 0 || options->sequences < 0 ||
+        options->threads < 0 || options->threads > 4096)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "a session of %lld tokens, %lld sequences, %lld rows a call and %lld "
+                         "threads is out of range",
+                         (long long)context, (long long)options->sequences,
+                         (long long)options->batch, (long long)options->threads);
+    weft_session *s = mem_alloc(sizeof *s);
+    *s = (weft_session){.a = arena_create()};
+    weft_status st = session_plan(dg, m, options, context, s);
+    if (st == WEFT_OK)
+        *out_session = s;
+    else
+        weft_session_destroy(s);
+    return st;
+}
+
+void weft_session_destroy(weft_session *s)
+{
+    if (!s)
+        return;
+    session_destroy(s->run);
+    bound_model_destroy(s->bound);
+    arena_destroy(s->a);
+    free(s);
+}
+
+uint64_t weft_session_bytes(const weft_session *s)
+{
+    session_memory b = session_bytes(s->run);
+    return (uint64_t)b.weights_copied + b.arena + b.state + b.scratch + b.tables;
+}
+
+weft_status weft_eval(weft_diag *dg, weft_session *s, const weft_row *rows, int64_t n)
+{
+    _Static_assert(sizeof(weft_row) == sizeof(batch_row) &&
+                       offsetof(weft_row, pos) == offsetof(batch_row, pos) &&
+                       offsetof(weft_row, seq) == offsetof(batch_row, seq) &&
+                       offsetof(weft_row, slot) == offsetof(batch_row, slot) &&
+                       offsetof(weft_row, want) == offsetof(batch_row, out),
+                   "a public row is a batch row");
+    return session_eval(dg, s->run, (const batch_row *)rows, n);
+}
+
+weft_status weft_output(weft_diag *dg, const weft_session *s, const char *name, int index,
+                        weft_view *out_view)
+{
+    weft_view v;
+    if (!session_output(s->run, name, index, &v.data, &v.rows, &v.width))
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "there is no output %s%s of a call that has run",
+                         name, index < 0 ? "" : " with this index");
+    *out_view = v;
+    return WEFT_OK;
+}
+
+int64_t weft_length(const weft_session *s, int64_t seq)
+{
+    return session_length(s->run, seq);
+}
+
+weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t length)
+{
+    return session_truncate(dg, s->run, seq, length);
+}

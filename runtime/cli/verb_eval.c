@@ -1,0 +1,382 @@
+/* verb_eval.c - `weft eval`: token ids in, tensors out. The tool of every comparison with a reference. */
+#include "runtime/base/progress.h"
+#include "runtime/base/vec.h"
+#include "runtime/cli/cli.h"
+#include "runtime/formats/json_read.h"
+#include "runtime/formats/safetensors_write.h"
+#include "runtime/weft.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { ROWS_ALL, ROWS_LAST };
+enum { IDS_MAX = 1 << 22, IDS_BYTES_MAX = 64 << 20, OUTPUTS_MAX = 64 };
+
+typedef struct {
+    const char *model, *arch, *ids, *outputs, *batch, *out;
+    int64_t context, chunk, greedy, threads;
+    int rows, exec;
+    bool no_mmap, mlock;
+} eval_options;
+
+/* clang-format off */
+static const flag eval_flags[] = {
+    FLAG_ROW_STR   (eval_options, model,   "model",   "m",  "MODEL", NULL, "the checkpoint"),
+    FLAG_ROW_STR   (eval_options, arch,    "arch",    NULL, "FILE",  NULL, "read it with this .weft file"),
+    FLAG_ROW_STR   (eval_options, ids,     "ids",     NULL, "IDS",   NULL, "token ids: 1,2,3 or @FILE"),
+    FLAG_ROW_STR   (eval_options, batch,   "batch",   NULL, "FILE",  NULL, "rows of several sequences: a JSON list of {id, pos, seq, lora, out}"),
+    FLAG_ROW_INT   (eval_options, context, "context", "c",  "N", "0", 0, 1 << 30, "the session's context; 0: as many as there are ids"),
+    FLAG_ROW_STR   (eval_options, outputs, "outputs", NULL, "NAMES", "logits", "which: logits,hidden,resid or resid.3"),
+    FLAG_ROW_CHOICE(eval_options, rows,    "rows",    NULL, "all|last", "all", "the rows to keep"),
+    FLAG_ROW_INT   (eval_options, chunk,   "chunk",   NULL, "N", "0", 0, 1 << 20, "rows in one call; 0: all of them"),
+    FLAG_ROW_INT   (eval_options, greedy,  "greedy",  NULL, "N", "0", 0, 1 << 20, "then continue with the N likeliest tokens"),
+    FLAG_ROW_CHOICE(eval_options, exec,    "exec",    NULL, "ref", "ref", "the executor"),
+    FLAG_ROW_INT   (eval_options, threads, "threads", "t",  "N", "1", 1, 1024, "threads"),
+    FLAG_ROW_BOOL  (eval_options, no_mmap, "no-mmap", NULL, "read the checkpoint into memory instead of mapping it"),
+    FLAG_ROW_BOOL  (eval_options, mlock,   "mlock",   NULL, "keep the checkpoint in memory"),
+    FLAG_ROW_STR   (eval_options, out,     "out",     "o",  "FILE", NULL, "write the tensors there, as .safetensors"),
+    FLAG_ROW_END   (eval_options),
+};
+
+static const char *const examples[] = {
+    "weft eval -m model.gguf --ids 1,15043,29892 --out r.safetensors", "logits of every row",
+    "weft eval -m model.gguf --ids @ids.txt --rows last --greedy 20",  "and the twenty likeliest next",
+    "weft eval -m dir/ --ids 1,2,3 --outputs logits,hidden,resid -o r.safetensors", "what stands between the layers",
+    NULL,
+};
+/* clang-format on */
+
+const verb_page eval_verb_page = {
+    eval_flags,
+    "Writes F32 tensors: `logits` [rows, vocab], `hidden`, `resid.0` and on, and with --greedy the "
+    "I32 "
+    "tensor `greedy_ids`. Without --out it tells the likeliest next tokens.",
+    examples,
+};
+
+typedef VEC(weft_row) row_list;
+
+/* Rows of one output, gathered over the calls. */
+typedef struct {
+    char name[64];  /* of the output */
+    char label[96]; /* of the tensor: resid.3 */
+    int index;
+    int64_t width, rows;
+    VEC(float) data;
+} gathered;
+
+typedef struct {
+    cli *c;
+    const eval_options *o;
+    weft_model *m;
+    weft_session *s;
+    const char *outputs[OUTPUTS_MAX];
+    int n_output;
+    gathered *got;
+    int n_got;
+    row_list rows;
+    int64_t n_seq;
+    VEC(int32_t) greedy_ids;
+} eval_run;
+
+static weft_status usage(eval_run *r, const char *what)
+{
+    return weft_fail(r->c->dg, W1904, WEFT_NOWHERE, "%s", what);
+}
+
+/* ---- what to evaluate ---- */
+
+static weft_status parse_ids(eval_run *r, str text, const char *from)
+{
+    const char *p = text.p, *end = p + text.n;
+    while (p < end) {
+        if (strchr(", \t\r\n", *p)) {
+            p++;
+            continue;
+        }
+        char *stop;
+        errno = 0;
+        long id = strtol(p, &stop, 10);
+        if (stop == p || errno || id < 0 || id > INT32_MAX)
+            return weft_fail(r->c->dg, W1903, WEFT_NOWHERE, "%s: `%.*s` is not a token id", from,
+                             (int)strcspn(p, ", \t\r\n"), p);
+        if (r->rows.n == IDS_MAX)
+            return weft_fail(r->c->dg, W1103, WEFT_NOWHERE, "%s: more than %d ids", from, IDS_MAX);
+        VEC_PUSH(&r->rows,
+                 ((weft_row){.token = (int32_t)id, .pos = (int32_t)r->rows.n, .want = true}));
+        p = stop;
+    }
+    r->n_seq = 1;
+    return r->rows.n ? WEFT_OK : usage(r, "there is no token id to evaluate");
+}
+
+static weft_status read_ids(eval_run *r, arena *a)
+{
+    source *src;
+    if (r->o->ids[0] != '@')
+        return parse_ids(r, str_of(r->o->ids), "--ids");
+    WEFT_TRY(source_open(r->c->dg, a, r->o->ids + 1, IDS_BYTES_MAX, &src));
+    return parse_ids(r, src->text, src->name);
+}
+
+static bool member_int(const value *row, const char *name, int64_t otherwise, int64_t *out)
+{
+    const value *v = value_get(row, str_of(name));
+    *out = otherwise;
+    return !v || (value_int(v, out) && *out >= 0 && *out <= INT32_MAX);
+}
+
+static weft_status read_batch(eval_run *r, arena *a)
+{
+    value list;
+    json_limits limits = {.bytes_max = IDS_BYTES_MAX, .values_max = 8u << 20, .depth_max = 8};
+    WEFT_TRY(json_read_file(r->c->dg, a, r->o->batch, limits, &list));
+    if (value_kind_of(&list) != VALUE_ARRAY || value_count(&list) == 0)
+        return weft_fail(r->c->dg, W1903, WEFT_NOWHERE, "%s: expected a list of rows", r->o->batch);
+    for (size_t i = 0; i < value_count(&list); i++) {
+        value row = value_at(&list, i);
+        int64_t id, pos, seq, slot;
+        bool want = true;
+        const value *out = value_kind_of(&row) == VALUE_OBJECT ? value_get(&row, STR("out")) : NULL;
+        if (value_kind_of(&row) != VALUE_OBJECT || !member_int(&row, "id", -1, &id) || id < 0 ||
+            !member_int(&row, "pos", -1, &pos) || pos < 0 || !member_int(&row, "seq", 0, &seq) ||
+            !member_int(&row, "lora", 0, &slot) || (out && !value_bool(out, &want)))
+            return weft_fail(r->c->dg, W1903, WEFT_NOWHERE,
+                             "%s: row %zu needs id and pos, and may have seq, lora and out",
+                             r->o->batch, i);
+        r->n_seq = seq + 1 > r->n_seq ? seq + 1 : r->n_seq;
+        VEC_PUSH(&r->rows, ((weft_row){.token = (int32_t)id,
+                                       .pos = (int32_t)pos,
+                                       .seq = (int32_t)seq,
+                                       .slot = (int32_t)slot,
+                                       .want = want}));
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_outputs(eval_run *r, arena *a)
+{
+    for (const char *p = r->o->outputs; *p;) {
+        size_t n = strcspn(p, ",");
+        if (n > 0 && r->n_output == OUTPUTS_MAX)
+            return usage(r, "too many outputs are named");
+        if (n > 0)
+            r->outputs[r->n_output++] = arena_str(a, (str){p, n}).p;
+        p += n;
+        p += *p == ',';
+    }
+    return r->n_output ? WEFT_OK : usage(r, "--outputs names none");
+}
+
+/* ---- outputs ---- */
+
+/* "resid" stands for one tensor per layer: the layers are tried in order. */
+static weft_status list_outputs(eval_run *r)
+{
+    int64_t layers = 0;
+    weft_view v;
+    weft_model_int(r->m, "layers", &layers);
+    r->got = calloc((size_t)(r->n_output * (layers + 1)), sizeof *r->got);
+    if (!r->got)
+        return usage(r, "not enough memory");
+    for (int i = 0; i < r->n_output; i++) {
+        const char *dot = strrchr(r->outputs[i], '.');
+        int n = (int)(dot ? dot - r->outputs[i] : (int64_t)strlen(r->outputs[i]));
+        for (int64_t l = dot ? atoi(dot + 1) : -1; l < (dot ? atoi(dot + 1) + 1 : layers); l++) {
+            gathered *g = &r->got[r->n_got];
+            snprintf(g->name, sizeof g->name, "%.*s", n, r->outputs[i]);
+            g->index = (int)l;
+            weft_diag *quiet = weft_diag_create();
+            bool there = weft_output(quiet, r->s, g->name, g->index, &v) == WEFT_OK;
+            weft_diag_destroy(quiet);
+            if (!there)
+                continue;
+            if (l < 0)
+                snprintf(g->label, sizeof g->label, "%s", g->name);
+            else
+                snprintf(g->label, sizeof g->label, "%s.%" PRId64, g->name, l);
+            r->n_got++;
+            if (l < 0)
+                break;
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status gather(eval_run *r, bool last_call)
+{
+    if (!r->got)
+        WEFT_TRY(list_outputs(r));
+    for (int i = 0; i < r->n_got; i++) {
+        gathered *g = &r->got[i];
+        weft_view v;
+        WEFT_TRY(weft_output(r->c->dg, r->s, g->name, g->index, &v));
+        int64_t first = r->o->rows == ROWS_LAST ? (last_call && v.rows ? v.rows - 1 : v.rows) : 0;
+        g->width = v.width;
+        g->rows += v.rows - first;
+        for (int64_t k = first * v.width; k < v.rows * v.width; k++)
+            VEC_PUSH(&g->data, v.data[k]);
+    }
+    return WEFT_OK;
+}
+
+static int32_t likeliest(const float *row, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (row[i] > row[best])
+            best = i;
+    return (int32_t)best;
+}
+
+/* ---- running ---- */
+
+static weft_status run_greedy(eval_run *r)
+{
+    weft_view v;
+    WEFT_TRY(weft_output(r->c->dg, r->s, "logits", -1, &v));
+    int32_t pos = (int32_t)r->rows.n;
+    if (v.rows < 1)
+        return usage(r, "the last row asks for no output");
+    int32_t id = likeliest(v.data + (v.rows - 1) * v.width, v.width);
+    for (int64_t i = 0; i < r->o->greedy; i++) {
+        VEC_PUSH(&r->greedy_ids, id);
+        if (i + 1 == r->o->greedy)
+            break;
+        weft_row row = {.token = id, .pos = pos++, .want = true};
+        WEFT_TRY(weft_eval(r->c->dg, r->s, &row, 1));
+        WEFT_TRY(weft_output(r->c->dg, r->s, "logits", -1, &v));
+        id = likeliest(v.data, v.width);
+    }
+    return WEFT_OK;
+}
+
+static weft_status run(eval_run *r)
+{
+    const eval_options *o = r->o;
+    int64_t n = (int64_t)r->rows.n, chunk = o->chunk && o->chunk < n ? o->chunk : n;
+    int64_t longest = 0;
+    for (int64_t i = 0; i < n; i++)
+        longest = r->rows.at[i].pos + 1 > longest ? r->rows.at[i].pos + 1 : longest;
+    weft_model_options open = {
+        .arch = o->arch, .no_mmap = o->no_mmap, .mlock = o->mlock, .guard = true};
+    weft_session_options how = {.context = o->context ? o->context : longest + o->greedy,
+                                .sequences = r->n_seq,
+                                .batch = chunk,
+                                .threads = o->threads,
+                                .outputs = r->outputs,
+                                .n_output = r->n_output};
+    WEFT_TRY(weft_model_open(r->c->dg, o->model, &open, &r->m));
+    WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
+    cli_say_verbose(r->c, "%s: %" PRIu64 " bytes of tensors, %" PRIu64 " bytes for the session",
+                    weft_model_name(r->m), weft_model_bytes(r->m), weft_session_bytes(r->s));
+    for (int64_t i = 0; i < n; i += chunk) {
+        int64_t part = n - i < chunk ? n - i : chunk;
+        WEFT_TRY(weft_eval(r->c->dg, r->s, r->rows.at + i, part));
+        WEFT_TRY(gather(r, i + part == n));
+    }
+    return o->greedy ? run_greedy(r) : WEFT_OK;
+}
+
+static weft_status write_tensors(eval_run *r)
+{
+    safetensors_item *item = calloc((size_t)r->n_got + 1, sizeof *item);
+    int64_t(*shape)[2] = calloc((size_t)r->n_got + 1, sizeof *shape);
+    size_t n = 0;
+    weft_status st = WEFT_ERR_FILE;
+    if (item && shape) {
+        for (; n < (size_t)r->n_got; n++) {
+            shape[n][0] = r->got[n].rows;
+            shape[n][1] = r->got[n].width;
+            item[n] = (safetensors_item){r->got[n].label, DT_F32, 2, shape[n], r->got[n].data.at};
+        }
+        if (r->greedy_ids.n) {
+            shape[n][0] = (int64_t)r->greedy_ids.n;
+            item[n] = (safetensors_item){"greedy_ids", DT_I32, 1, shape[n], r->greedy_ids.at};
+            n++;
+        }
+        st = safetensors_write(r->c->dg, r->o->out, item, n, NULL);
+    }
+    free(item);
+    free(shape);
+    return st;
+}
+
+/* ---- telling ---- */
+
+static void tell(eval_run *r)
+{
+    strbuf out = {0};
+    json_writer w = {.out = &out};
+    bool json = r->c->common.json;
+    json_open(&w, '{');
+    json_key(&w, "rows");
+    json_int(&w, (int64_t)r->rows.n);
+    json_key(&w, "tensors");
+    json_open(&w, '{');
+    for (int i = 0; i < r->n_got; i++) {
+        json_key(&w, r->got[i].label);
+        json_open(&w, '[');
+        json_int(&w, r->got[i].rows);
+        json_int(&w, r->got[i].width);
+        json_close(&w, ']');
+    }
+    json_close(&w, '}');
+    json_key(&w, "greedy_ids");
+    json_open(&w, '[');
+    for (size_t i = 0; i < r->greedy_ids.n; i++)
+        json_int(&w, r->greedy_ids.at[i]);
+    json_close(&w, ']');
+    json_close(&w, '}');
+    strbuf_putc(&out, '\n');
+    if (!json) {
+        strbuf_reset(&out);
+        for (int i = 0; i < r->n_got; i++)
+            strbuf_add(&out, "%-12s f32 [%" PRId64 ", %" PRId64 "]\n", r->got[i].label,
+                       r->got[i].rows, r->got[i].width);
+        for (size_t i = 0; i < r->greedy_ids.n; i++)
+            strbuf_add(&out, "%s%d%s", i ? "," : "greedy_ids   ", (int)r->greedy_ids.at[i],
+                       i + 1 == r->greedy_ids.n ? "\n" : "");
+        const gathered *g = r->n_got ? &r->got[0] : NULL;
+        if (g && g->rows && strcmp(g->label, "logits") == 0)
+            strbuf_add(&out, "next         %d\n",
+                       (int)likeliest(g->data.at + (g->rows - 1) * g->width, g->width));
+    }
+    cli_print(r->c, strbuf_view(&out));
+    strbuf_free(&out);
+}
+
+int verb_eval(cli *c)
+{
+    eval_run r = {.c = c, .o = c->options};
+    arena *a = arena_create();
+    weft_status st;
+    if (!r.o->model)
+        st = usage(&r, "eval needs a checkpoint: -m MODEL");
+    else if (!r.o->ids == !r.o->batch)
+        st = usage(&r, "eval takes either --ids or --batch");
+    else if (r.o->greedy && r.o->batch)
+        st = usage(&r, "--greedy goes with --ids");
+    else
+        st = r.o->ids ? read_ids(&r, a) : read_batch(&r, a);
+    if (st == WEFT_OK)
+        st = read_outputs(&r, a);
+    if (st == WEFT_OK)
+        st = run(&r);
+    if (st == WEFT_OK && r.o->out)
+        st = write_tensors(&r);
+    if (st == WEFT_OK && (!r.o->out || c->common.json))
+        tell(&r);
+    cli_report(c, c->dg); /* while the texts it quotes are there */
+    weft_session_destroy(r.s);
+    weft_model_close(r.m);
+    for (int i = 0; i < r.n_got; i++)
+        VEC_FREE(&r.got[i].data);
+    free(r.got);
+    VEC_FREE(&r.rows);
+    VEC_FREE(&r.greedy_ids);
+    arena_destroy(a);
+    c->common.json = false;
+    return cli_exit_of(st);
+}
