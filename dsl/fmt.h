@@ -17,6 +17,7 @@
 
 #include "dsl/ast.h"
 #include "runtime/base/vec.h"
+#include <limits.h>
 
 enum {
     FMT_INDENT = 2,         /* per level of braces */
@@ -70,6 +71,7 @@ typedef struct {
     int place;                      /* column of the page; FMT_DOWN, FMT_FLOW */
 } fmt_cell;
 
+enum { FMT_OUTER = INT_MAX }; /* a shift: its lines begin where those of the group around it do */
 enum { FMT_DOWN = -1, FMT_FLOW = -2 }; /* on a line of its own; there or behind what is before it */
 
 typedef enum {

@@ -233,12 +233,12 @@ static void put_choice(fmt *f, const ast *n, int room)
     fmt_open(f, room >= 2 ? 2 : 0, true);
     for (int inner = room;; inner = 2) {
         VEC_PUSH(&open, (uint32_t)f->items.n);
-        fmt_open(f, -2, false);
+        fmt_open(f, FMT_OUTER, true);
         fmt_expr(f, n->kid[CHOICE_CONDITION], inner);
         VEC_PUSH(&mark, fmt_break(f, 1));
         fmt_put(f); /* ? */
         fmt_space(f, 1);
-        fmt_expr(f, n->kid[CHOICE_THEN], 0);
+        fmt_expr(f, n->kid[CHOICE_THEN], 2);
         fmt_close(f);
         fmt_break(f, 1);
         fmt_put(f); /* : */

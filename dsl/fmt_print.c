@@ -6,11 +6,9 @@
  * fits stays on its line. A comment ends a line wherever it stands. */
 #include "dsl/fmt.h"
 
-#include <limits.h>
-
 typedef struct {
-    int stop;       /* where the line may end next, for this group */
-    int outer;      /* the same for the group around it, seen from its end */
+    int stop;       /* the next break of this group */
+    int outer;      /* the first break behind its end, whatever group that is of */
     uint32_t close; /* its end */
 } level;
 
@@ -19,14 +17,13 @@ static void measure(fmt *f, uint32_t begin, uint32_t end, int end_at)
     VEC(level) levels = {0};
     level top = {end_at, end_at, end};
     uint32_t hard = end; /* the next comment */
-    int hard_at = end_at;
+    int hard_at = end_at, break_at = end_at;
     for (uint32_t i = end; i-- > begin;) {
         fmt_item *it = &f->items.at[i];
-        int stop = top.stop < hard_at ? top.stop : hard_at;
         switch (it->kind) {
         case ITEM_CLOSE:
             VEC_PUSH(&levels, top);
-            top = (level){stop, stop, i};
+            top = (level){break_at, break_at, i};
             break;
         case ITEM_OPEN:
             it->size = hard < top.close ? INT_MAX : top.outer - it->at;
@@ -34,13 +31,13 @@ static void measure(fmt *f, uint32_t begin, uint32_t end, int end_at)
             top = levels.at[--levels.n];
             break;
         case ITEM_BREAK:
-            it->size = stop - it->at;
-            top.stop = it->at;
+            it->size = (top.stop < hard_at ? top.stop : hard_at) - it->at;
+            top.stop = break_at = it->at;
             break;
         case ITEM_TRAIL:
         case ITEM_OWN:
             hard = i;
-            hard_at = it->at;
+            hard_at = break_at = it->at;
             break;
         case ITEM_TEXT:
         case ITEM_SPACE:
@@ -72,8 +69,8 @@ static void open_group(fmt *f, const fmt_item *it, const pause *p, int columns)
     const fmt_frame *outer = top_frame(f);
     int at = column(f, p);
     fmt_frame fr = {at - it->shift, outer->broken && it->size > columns - at, it->together};
-    if (at > columns - columns / 3 || fr.indent < 0)
-        fr.indent = f->frames.at[0].indent; /* too far right to hang from */
+    if (at > columns - columns / 3 || it->shift == FMT_OUTER)
+        fr.indent = outer->indent; /* too far right to hang from */
     VEC_PUSH(&f->frames, fr);
 }
 

@@ -94,7 +94,6 @@ static void put_path(fmt *f)
     }
 }
 
-/* ": type" and "= default", as a formal and a target have them. */
 static void put_formals(fmt *f, const ast *formals)
 {
     fmt_put(f);
@@ -148,6 +147,18 @@ static void put_strings(fmt *f, uint32_t n)
     fmt_close(f);
 }
 
+/* A line cannot end between two transforms, only inside their brackets. */
+static void put_transform_arguments(fmt *f, const ast *list)
+{
+    fmt_put(f);
+    fmt_open(f, FMT_OUTER, false);
+    if (list->n_kid > 0)
+        fmt_break(f, 0);
+    fmt_list(f, list);
+    fmt_put(f);
+    fmt_close(f);
+}
+
 static void put_key(fmt *f, const ast *key)
 {
     fmt_put(f);
@@ -163,7 +174,7 @@ static void put_key(fmt *f, const ast *key)
         fmt_space(f, 1);
         fmt_put(f);
         if (tr->kid[TRANSFORM_ARGUMENTS])
-            fmt_brackets(f, tr->kid[TRANSFORM_ARGUMENTS]);
+            put_transform_arguments(f, tr->kid[TRANSFORM_ARGUMENTS]);
     }
 }
 

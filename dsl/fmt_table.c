@@ -5,7 +5,6 @@
  * it stands goes on below, at the column its table names. */
 #include "dsl/fmt.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 enum {
@@ -35,12 +34,12 @@ static const table tables[ROW_KIND_COUNT] = {
     [ROW_OUTPUT] = {2, FMT_CODE_COLUMNS,  2, 0, false, true,  {{0, 0}, {2, 5}}},
     [ROW_MATCH]  = {2, FMT_CODE_COLUMNS,  2, 0, false, true,  {{0, 0}, {2, 5}}},
     [ROW_BLOCK]  = {2, FMT_TABLE_COLUMNS, 2, 0, false, false, {{0, 0}, {3, 14}}},
-    [ROW_CELL]   = {3, FMT_CODE_COLUMNS,  2, 0, false, true,  {{0, 0}, {2, 8}, {3, 14}}},
+    [ROW_CELL]   = {3, FMT_CODE_COLUMNS,  2, 0, false, true,  {{0, 0}, {2, 16}, {3, 14}}},
     /* name, type, gguf, hf, ?? */
     [ROW_PARAM]  = {5, FMT_TABLE_COLUMNS, 2, 2, false, false, {{0, 0}, {2, 5}, {3, 6}, {3, 14}, {3, 14}}},
     /* kind, name, shape, gguf, hf, when, ?? */
     [ROW_WEIGHT] = {7, FMT_TABLE_COLUMNS, 3, 1, true,  false,
-                    {{0, 0}, {2, 3}, {2, 6}, {3, 20}, {3, 14}, {3, 14}, {3, 14}}},
+                    {{0, 0}, {2, 5}, {2, 6}, {3, 20}, {3, 14}, {3, 14}, {3, 14}}},
     /* calls of one shape: targets, the call to its first comma, arguments */
     [ROW_ASSIGN] = {COLUMN_MAX, FMT_CODE_COLUMNS, COLUMN_MAX, 0, false, false,
                     {{0, 0}, {3, 8}, {3, 8}, {3, 8}, {3, 8}, {3, 8}, {3, 8}, {3, 8},

@@ -52,21 +52,35 @@ static bool trails(const fmt *f, const fmt_token *t)
 }
 
 /* A comma, a `{` and what closes a bracket stay with the text before them, and comments that stood
- * between move behind: into the body, to the argument that follows, to the end of the statement. A
+ * between move behind: to the argument that follows, into the body, to the end of the statement. A
  * line may end there in each case. */
+static bool moves_back(const fmt *f, const fmt_token *t)
+{
+    const fmt_token *after = t + 1;
+    if (t->n_comment == 0 || t->starts)
+        return false;
+    if (t->kind == '{')
+        return true;
+    if (trails(f, after))
+        return false;
+    if (t->kind != ')' && t->kind != ']')
+        return t->kind == ',';
+    bool ends = after->starts || after->kind == ')' || after->kind == ']' || after->kind == ',' ||
+                after->kind == '{';
+    return ends && t->n_comment == 1 && trails(f, t);
+}
+
+/* From the end, so that the place behind is settled before something moves there. */
 static void move_comments(fmt *f)
 {
-    for (size_t i = 0; i + 1 < f->tokens.n; i++) {
-        fmt_token *t = &f->tokens.at[i], *after = t + 1;
-        if (t->n_comment == 0 || trails(f, after) || t->starts)
-            continue;
-        bool closes = (t->kind == ')' || t->kind == ']') && t->n_comment == 1 && trails(f, t) &&
-                      (after->starts || (after->kind != 0 && strchr(")],{", after->kind)));
-        if (t->kind != ',' && t->kind != '{' && !closes)
-            continue;
-        after->comment_at = t->comment_at;
-        after->n_comment += t->n_comment;
-        t->n_comment = 0;
+    for (size_t i = f->tokens.n - 1; i-- > 0;) {
+        for (fmt_token *t = &f->tokens.at[i]; t->kind != END && moves_back(f, t); t++) {
+            if (trails(f, t + 1))
+                f->comments.at[t[1].comment_at].own = true;
+            t[1].comment_at = t->comment_at;
+            t[1].n_comment += t->n_comment;
+            t->n_comment = 0;
+        }
     }
 }
 
