@@ -9,6 +9,7 @@
 typedef struct {
     const graph *g;
     const graph_layers *ls;
+    bool storage;     /* weights must be stored alike too */
     int *twin, *back; /* [values]: paired with, or -1; from layer a to b, and from b to a */
     int *cell_twin, *cell_back; /* [cells] */
     VEC(int) met, met_cells;    /* what was paired in this comparison, to be undone */
@@ -96,11 +97,13 @@ static bool weights_alike(const folder *f, int a, int b, int la, int lb)
     const gweight *x = &f->g->weights.at[a], *y = &f->g->weights.at[b];
     if (a == b)
         return true;
-    return x->layer == la && y->layer == lb && str_eq(x->line, y->line) && x->type == y->type &&
-           x->rank == y->rank && x->n_piece == y->n_piece && x->pairs == y->pairs &&
-           x->lora == y->lora && !x->scales == !y->scales && !x->computed == !y->computed &&
-           memcmp(x->dim, y->dim, sizeof *x->dim * (size_t)x->rank) == 0 &&
-           memcmp(x->stride, y->stride, sizeof *x->stride * (size_t)x->rank) == 0;
+    if (x->layer != la || y->layer != lb || !str_eq(x->line, y->line) || x->rank != y->rank ||
+        x->pairs != y->pairs || x->lora != y->lora ||
+        memcmp(x->dim, y->dim, sizeof *x->dim * (size_t)x->rank) != 0)
+        return false;
+    return !f->storage || (x->type == y->type && x->n_piece == y->n_piece &&
+                           !x->scales == !y->scales && !x->computed == !y->computed &&
+                           memcmp(x->stride, y->stride, sizeof *x->stride * (size_t)x->rank) == 0);
 }
 
 static bool consts_alike(const folder *f, int a, int b)
@@ -230,12 +233,13 @@ static int *unpaired(arena *a, size_t n)
     return x;
 }
 
-graph_layers *graph_fold(arena *a, const graph *g)
+graph_layers *graph_fold(arena *a, const graph *g, bool storage)
 {
     graph_layers *ls = gather(a, g);
     folder f = {
         .g = g,
         .ls = ls,
+        .storage = storage,
         .twin = unpaired(a, g->values.n),
         .back = unpaired(a, g->values.n),
         .cell_twin = unpaired(a, g->cells.n),
@@ -259,31 +263,36 @@ bool graph_folded(const graph_layers *ls, int layer)
     return layer >= 0 && layer < ls->n && ls->like[layer] != layer;
 }
 
-static int next_like(const graph_layers *ls, int like, int from)
+static int next_like(const graph_layers *ls, int like, int from, int end)
 {
-    while (from < ls->n && ls->like[from] != like)
+    while (from < end && ls->like[from] != like)
         from++;
     return from;
 }
 
-bool graph_fold_list(const graph_layers *ls, int like, strbuf *out)
+bool graph_fold_list(const graph_layers *ls, int like, int from, int end, strbuf *out)
 {
-    int l = next_like(ls, like, like + 1);
-    if (l >= ls->n)
+    from = from > like ? from : like + 1;
+    int l = next_like(ls, like, from, end), n = 0;
+    for (int i = l; i < end; i = next_like(ls, like, i + 1, end))
+        n++;
+    if (n == 0)
         return false;
-    for (const char *comma = ""; l < ls->n; comma = ", ") {
+    strbuf_put(out, n == 1 ? STR("layer ") : STR("layers "));
+    for (const char *comma = ""; l < end; comma = ", ") {
         /* The longest run of equal steps from here. */
-        int next = next_like(ls, like, l + 1), step = next - l, last = l;
-        while (last + step < ls->n && next_like(ls, like, last + 1) == last + step)
+        int next = next_like(ls, like, l + 1, end), step = next - l, last = l;
+        while (last + step < end && next_like(ls, like, last + 1, end) == last + step)
             last += step;
         if (step == 1 && last > l)
             strbuf_add(out, "%s%d..%d", comma, l, last);
-        else if (next < ls->n && last > l + 2 * step)
+        else if (next < end && last > l + 2 * step)
             strbuf_add(out, "%s%d, %d, .. %d", comma, l, l + step, last);
         else
             strbuf_add(out, "%s%d", comma, last = l);
-        l = next_like(ls, like, last + 1);
+        l = next_like(ls, like, last + 1, end);
     }
+    strbuf_add(out, " as layer %d", like);
     return true;
 }
 

@@ -56,11 +56,12 @@ typedef struct {
     int *cell_in; /* [cells]: the first layer with a node that uses the cell, -1 for none */
 } graph_layers;
 
-/* Lives in a. */
-graph_layers *graph_fold(arena *a, const graph *g);
+/* Lives in a. Unless storage is set, weights may differ in how they are stored (type, pieces). */
+graph_layers *graph_fold(arena *a, const graph *g, bool storage);
 bool graph_folded(const graph_layers *ls, int layer); /* is it told by an earlier one? */
-/* "1..31", "2, 4, .. 24": the layers that are like this one, itself left out; false if none is. */
-bool graph_fold_list(const graph_layers *ls, int like, strbuf *out);
+/* "layers 1..31 as layer 0": those of from .. end - 1 that are like this one, itself left out; false
+ * if none is. */
+bool graph_fold_list(const graph_layers *ls, int like, int from, int end, strbuf *out);
 /* Is this output of a folded layer also an output of the layer that stands for it? */
 bool graph_fold_output(const graph_layers *ls, const graph *g, const goutput *o);
 

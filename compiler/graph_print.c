@@ -243,6 +243,7 @@ static void put_tables(printer *p)
         gtext_type(p->out, g, &g->inputs.at[i].type);
         strbuf_putc(p->out, '\n');
     }
+    strbuf_putc(p->out, '\n');
     for (size_t i = 0; i < g->consts.n; i++)
         put_const(p, i);
     for (size_t i = 0; i < g->weights.n; i++)
@@ -314,9 +315,8 @@ static void put_nodes(printer *p)
         if (told[like])
             continue;
         told[like] = true;
-        strbuf_put(p->out, STR("layers "));
-        graph_fold_list(p->layers, like, p->out);
-        strbuf_add(p->out, " as layer %d\n", like);
+        graph_fold_list(p->layers, like, 0, n_layer, p->out);
+        strbuf_putc(p->out, '\n');
     }
 }
 
@@ -324,9 +324,11 @@ void graph_print(const graph *g, bool fold, strbuf *out)
 {
     printer p = {.g = g, .out = out, .a = arena_create()};
     if (fold)
-        p.layers = graph_fold(p.a, g);
+        p.layers = graph_fold(p.a, g, true);
     put_tables(&p);
+    strbuf_putc(out, '\n');
     put_nodes(&p);
+    strbuf_putc(out, '\n');
     for (size_t i = 0; i < g->outputs.n; i++)
         if (!p.layers || !graph_fold_output(p.layers, g, &g->outputs.at[i]))
             put_output(&p, &g->outputs.at[i]);
