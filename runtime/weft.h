@@ -95,6 +95,9 @@ WEFT_API weft_status weft_model_open_memory(weft_diag *dg, const void *data, siz
                                             const char *name, const weft_model_options *options,
                                             weft_model **out_model);
 WEFT_API void weft_model_close(weft_model *m); /* NULL is fine; no session may be left */
+/* With options.guard: W1012 if a file became shorter while it was in use, so that results since then may
+ * rest on zeros. Ask when the work is done. */
+WEFT_API weft_status weft_model_check(weft_diag *dg, const weft_model *m);
 
 WEFT_API const char *weft_model_name(const weft_model *m); /* of the .weft model: "llama" */
 /* A setting of the model file by its name there: vocab, ctx, layers, d, heads, ... False if it has none

@@ -127,6 +127,11 @@ void weft_model_close(weft_model *m)
     free(m);
 }
 
+weft_status weft_model_check(weft_diag *dg, const weft_model *m)
+{
+    return model_file_check(dg, m->file);
+}
+
 const char *weft_model_name(const weft_model *m)
 {
     return m->bound->graph->model.p; /* arena_str ends it with a NUL */

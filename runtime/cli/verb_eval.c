@@ -276,7 +276,9 @@ static weft_status run(eval_run *r)
         WEFT_TRY(weft_eval(r->c->dg, r->s, r->rows.at + i, part));
         WEFT_TRY(gather(r, i + part == n));
     }
-    return o->greedy ? run_greedy(r) : WEFT_OK;
+    if (o->greedy)
+        WEFT_TRY(run_greedy(r));
+    return weft_model_check(r->c->dg, r->m);
 }
 
 static weft_status write_tensors(eval_run *r)
