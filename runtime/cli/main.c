@@ -60,8 +60,9 @@ static weft_status operands_check(const cli *c)
         return weft_fail(c->dg, W1904, WEFT_NOWHERE, "%s takes no operands, but got '%s'", name,
                          c->operand[0]);
     if (c->operand_n > v->most)
-        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "%s takes %s alone, but got '%s' as well",
-                         name, v->operands, c->operand[v->most]);
+        return weft_fail(c->dg, W1904, WEFT_NOWHERE,
+                         "%s takes at most %d operand%s, but got '%s' too", name, v->most,
+                         v->most == 1 ? "" : "s", c->operand[v->most]);
     return WEFT_OK;
 }
 

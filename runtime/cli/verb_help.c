@@ -2,7 +2,7 @@
 #include "runtime/base/json_write.h"
 #include "runtime/cli/cli.h"
 
-enum { HELP_COLUMNS = 90 };
+enum { HELP_COLUMNS = 90, COMMAND_WIDTH_MAX = 50 };
 
 typedef struct {
     char none;
@@ -62,7 +62,10 @@ static void print_verb(strbuf *out, const verb *v)
     for (const char *const *e = p->examples; *e; e += 2)
         width = strlen(*e) > width ? strlen(*e) : width;
     for (const char *const *e = p->examples; *e; e += 2)
-        put_rows(out, e[0], e[1], width);
+        if (width <= COMMAND_WIDTH_MAX)
+            put_rows(out, e[0], e[1], width);
+        else /* too long to stand beside its meaning */
+            strbuf_add(out, "  %s\n      %s\n", e[0], e[1]);
 }
 
 static void json_text(json_writer *w, const char *key, const char *text)
