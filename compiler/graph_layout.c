@@ -5,7 +5,7 @@
 #include "runtime/base/utf8.h"
 #include <stdlib.h>
 
-enum { SWEEPS = 16, SETTLE = 30 };
+enum { SWEEPS = 24, ROUNDS = 8, SETTLE = 6, SETTLE_COLUMNS = 6 };
 
 static const double box_gap = 24, point_gap = 14, rank_gap = 30, section_gap = 34, margin = 24;
 
@@ -25,6 +25,9 @@ typedef struct {
     layout *l;
     arena *a;
     links up, down; /* of spots: neighbours one rank above, one below */
+    bool *edge;     /* [ranks + 1]: a frame begins here, or has ended */
+    int *below;     /* [spots]: the next of its column, or -1 */
+    double stiff;   /* how hard columns pull to be straight; grows while positions settle */
     double *key;    /* [spots]: scratch */
 } placer;
 
@@ -118,6 +121,10 @@ static void find_ranks(placer *p)
         s->rank_max = rank > s->rank_max ? rank : s->rank_max;
     }
     l->n_rank = deepest + 1;
+    p->edge = ARENA_ARRAY(p->a, bool, (size_t)l->n_rank + 1);
+    for (size_t i = 0; i < v->sections.n; i++)
+        if (v->sections.at[i].layer >= 0 && l->spans[i].rank_min >= 0)
+            p->edge[l->spans[i].rank_min] = p->edge[l->spans[i].rank_max + 1] = true;
 }
 
 static bool add_points(placer *p)
@@ -270,18 +277,33 @@ static void find_order(placer *p)
 
 /* ---- positions ---- */
 
+static int degree(const links *to, int s)
+{
+    return to->first[s + 1] - to->first[s];
+}
+
+/* The spot that should stand exactly below s: the only one, and s is the only one above it. */
+static int column_below(const placer *p, int s)
+{
+    if (degree(&p->down, s) != 1)
+        return -1;
+    link d = p->down.at[p->down.first[s]];
+    return degree(&p->up, d.other) == 1 && d.port == 0 ? d.other : -1;
+}
+
 static double apart(const spot *a, const spot *b)
 {
     return (a->w + b->w) / 2 + (a->box < 0 && b->box < 0 ? point_gap : box_gap);
 }
 
-/* Where a spot would like to be, and how much: chains of points pull hardest. */
+/* Where a spot would like to be, and how much: columns pull hardest. */
 static void wish(const placer *p, int s, const links *to, double *sum, double *weight)
 {
     const spot *me = &p->l->spots.at[s];
     for (int k = to->first[s]; k < to->first[s + 1]; k++) {
         const spot *other = &p->l->spots.at[to->at[k].other];
-        double pull = me->box < 0 && other->box < 0 ? 8 : me->box < 0 || other->box < 0 ? 2 : 1;
+        bool column = p->below[s] == to->at[k].other || p->below[to->at[k].other] == s;
+        double pull = column ? p->stiff : me->box < 0 || other->box < 0 ? 2 : 1;
         *sum += pull * (other->x + to->at[k].port);
         *weight += pull;
     }
@@ -328,35 +350,99 @@ static void settle_rank(placer *p, int rank, bool above, bool below, pool *pools
     }
 }
 
+/* ---- columns ---- */
+
+/* Move the column that begins at spot s as one to where its neighbours pull it, as far as there is
+ * room. A column that is not straight yet becomes so, or stays as it is where nothing would fit. */
+static void settle_column(placer *p, int s)
+{
+    const layout *l = p->l;
+    double low = -1e9, high = 1e9, sum = 0, weight = 0;
+    for (int k = s; k >= 0; k = p->below[k]) {
+        const spot *me = &l->spots.at[k];
+        const rank_row *row = &l->ranks[me->rank];
+        const int *at = l->order + row->first;
+        if (me->pos > 0) {
+            const spot *left = &l->spots.at[at[me->pos - 1]];
+            low = left->x + apart(left, me) > low ? left->x + apart(left, me) : low;
+        }
+        if (me->pos + 1 < row->n) {
+            const spot *right = &l->spots.at[at[me->pos + 1]];
+            high = right->x - apart(me, right) < high ? right->x - apart(me, right) : high;
+        }
+        if (k == s)
+            wish(p, k, &p->up, &sum, &weight);
+        if (p->below[k] < 0)
+            wish(p, k, &p->down, &sum, &weight);
+    }
+    if (low > high)
+        return;
+    double x = weight > 0 ? sum / weight : l->spots.at[s].x;
+    x = x < low ? low : x > high ? high : x;
+    for (int k = s; k >= 0; k = p->below[k])
+        l->spots.at[k].x = x;
+}
+
+/* inside: [spots], set where a spot is not the top of its column. */
+static void settle_columns(placer *p, const bool *inside)
+{
+    layout *l = p->l;
+    for (int turn = 0; turn < SETTLE_COLUMNS; turn++)
+        for (size_t i = 0; i < l->spots.n; i++) {
+            int s = l->order[turn % 2 ? i : l->spots.n - 1 - i];
+            if (!inside[s])
+                settle_column(p, s);
+        }
+}
+
 static void find_x(placer *p)
 {
     layout *l = p->l;
     pool *pools = ARENA_ARRAY(p->a, pool, l->spots.n);
-    for (int turn = 0; turn < SETTLE; turn++) {
-        bool both = turn >= SETTLE / 2;
+    p->below = ARENA_ARRAY(p->a, int, l->spots.n);
+    bool *inside = ARENA_ARRAY(p->a, bool, l->spots.n);
+    for (size_t i = 0; i < l->spots.n; i++) {
+        p->below[i] = column_below(p, (int)i);
+        if (p->below[i] >= 0)
+            inside[p->below[i]] = true;
+    }
+    for (int turn = 0; turn < ROUNDS * SETTLE; turn++) {
+        bool both = turn >= SETTLE;
+        p->stiff = 4 << turn / SETTLE;
         for (int r = 0; r < l->n_rank; r++)
             settle_rank(p, r, true, both, pools);
         for (int r = l->n_rank - 1; r >= 0; r--)
             settle_rank(p, r, both, true, pools);
+        if (turn % SETTLE == SETTLE - 1)
+            settle_columns(p, inside);
     }
-    double left = 0, right = 0;
-    for (size_t i = 0; i < l->spots.n; i++) {
-        const spot *s = &l->spots.at[i];
-        left = i == 0 || s->x - s->w / 2 < left ? s->x - s->w / 2 : left;
-        right = i == 0 || s->x + s->w / 2 > right ? s->x + s->w / 2 : right;
+}
+
+/* Frames and what stands between them are centred, each for itself. */
+static void centre(placer *p)
+{
+    layout *l = p->l;
+    for (int band = 0, r = 0; r < l->n_rank; band = r) {
+        double left = 1e9, right = -1e9;
+        do {
+            for (int i = l->ranks[r].first; i < l->ranks[r + 1].first; i++) {
+                const spot *s = &l->spots.at[l->order[i]];
+                left = s->x - s->w / 2 < left ? s->x - s->w / 2 : left;
+                right = s->x + s->w / 2 > right ? s->x + s->w / 2 : right;
+            }
+        } while (!p->edge[++r] && r < l->n_rank);
+        for (int i = l->ranks[band].first; i < l->ranks[r].first; i++)
+            l->spots.at[l->order[i]].x -= (left + right) / 2;
+        l->width = right - left > l->width ? right - left : l->width;
     }
+    l->width += 2 * margin;
     for (size_t i = 0; i < l->spots.n; i++)
-        l->spots.at[i].x += margin - left;
-    l->width = right - left + 2 * margin;
+        l->spots.at[i].x += l->width / 2;
 }
 
 static void find_y(placer *p)
 {
     layout *l = p->l;
-    bool *edge = ARENA_ARRAY(p->a, bool, (size_t)l->n_rank + 1); /* a section begins there */
-    for (size_t i = 0; i < p->v->sections.n; i++)
-        if (l->spans[i].rank_min >= 0)
-            edge[l->spans[i].rank_min] = edge[l->spans[i].rank_max + 1] = true;
     double y = 0;
     for (int r = 0; r < l->n_rank; r++) {
         rank_row *row = &l->ranks[r];
@@ -365,7 +451,7 @@ static void find_y(placer *p)
             if (box >= 0 && l->box_h[box] > row->h)
                 row->h = l->box_h[box];
         }
-        y += r == 0 ? 0 : rank_gap + (edge[r] ? section_gap : 0);
+        y += r == 0 ? 0 : rank_gap + (p->edge[r] ? section_gap : 0);
         row->y = y;
         y += row->h;
     }
@@ -385,6 +471,7 @@ bool layout_init(layout *l, arena *a, const view *v)
     p.key = ARENA_ARRAY(a, double, l->spots.n);
     find_order(&p);
     find_x(&p);
+    centre(&p);
     find_y(&p);
     return true;
 }

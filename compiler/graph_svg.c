@@ -118,7 +118,11 @@ static void put_edge(painter *p, size_t i)
     const rank_row *ra = &l->ranks[a->rank], *rb = &l->ranks[b->rank];
     double x = a->x + layout_port(from, e->port, a->w) + p->dx;
     double y = ra->y + (ra->h + l->box_h[e->from]) / 2 + head;
-    strbuf_add(p->out, "<path class=\"%s\" d=\"M%.1f %.1f", e->cell ? "cell" : "edge", x, y);
+    strbuf_add(p->out, "<path class=\"%s\" d=\"M%.1f %.1f",
+               e->cell  ? "cell"
+               : e->ids ? "ids"
+                        : "edge",
+               x, y);
     double bottom = ra->y + ra->h + head;
     if (bottom > y)
         strbuf_add(p->out, " L%.1f %.1f", x, bottom);
@@ -193,6 +197,8 @@ static void put_head(painter *p, double width, double height)
                ".key { font-size: 10px; fill: #555; text-anchor: start; }\n"
                ".frame { fill: #fbfbfd; stroke: #d5d5e0; }\n"
                ".edge { fill: none; stroke: #666; stroke-width: 1.2; marker-end: url(#head); }\n"
+               ".ids { fill: none; stroke: %s; stroke-width: 1.2; stroke-dasharray: 5 2; "
+               "marker-end: url(#head); }\n"
                ".cell { fill: none; stroke: %s; stroke-width: 2.2; marker-end: url(#head); }\n"
                "</style>\n"
                "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"6\" refY=\"4\" "
@@ -200,7 +206,7 @@ static void put_head(painter *p, double width, double height)
                "orient=\"auto\"><path d=\"M0 0.8 L7 4 L0 7.2 z\" fill=\"#555\"/></marker></defs>\n"
                "<rect width=\"%.0f\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
                LAYOUT_TEXT_PX, LAYOUT_TITLE_PX, LAYOUT_TITLE_PX, LAYOUT_TEXT_PX,
-               look_rows[LOOK_STATE].line, width, height);
+               look_rows[LOOK_GATHER].line, look_rows[LOOK_STATE].line, width, height);
     strbuf_put(p->out, STR("<text class=\"title\" x=\"18\" y=\"28\">"));
     put_text(p->out, p->v->g->model);
     strbuf_put(p->out, STR(" \xC2\xB7 "));

@@ -69,7 +69,7 @@ static void add_words(viewer *w, view_box *b, str words)
         return;
     str *last = b->n_line > 1 ? &b->line[b->n_line - 1] : NULL;
     if (last && (last->n + words.n + 2 <= LINE_CHARS_MAX || b->n_line == BOX_LINES_MAX))
-        *last = arena_printf(w->a, STR_FMT "  " STR_FMT, STR_ARG(*last), STR_ARG(words));
+        *last = arena_printf(w->a, STR_FMT " \xC2\xB7 " STR_FMT, STR_ARG(*last), STR_ARG(words));
     else if (b->n_line < BOX_LINES_MAX)
         b->line[b->n_line++] = words;
 }
@@ -112,8 +112,8 @@ static str name_line(viewer *w, const gnode *n, const op_row *op)
         } else if (r.kind == REF_NUMBER && op->kinds[i] != 'n' && op->kinds[i] != 's') {
             strbuf_putc(&w->text, ' ');
             put_short(&w->text, r.number);
-            if (i == 0)
-                strbuf_put(&w->text, STR(","));
+            if (i == 0 && (n->op == OP_sub || n->op == OP_div))
+                strbuf_put(&w->text, STR(", x"));
         } else if (r.kind == REF_CELL) {
             strbuf_putc(&w->text, ' ');
             strbuf_put(&w->text, w->g->cells.at[r.id].name);
@@ -205,6 +205,7 @@ static void edge_from_value(viewer *w, int value, int to)
                     .port = whole ? value - w->g->nodes.at[val->node].first : 0,
                     .type = dims_text(w, &val->type),
                     .cell = val->type.cell >= 0,
+                    .ids = val->type.ids,
                 });
 }
 
@@ -217,7 +218,8 @@ static void edges_into(viewer *w, const gnode *n, int to)
         else if (r.kind == REF_INPUT && w->input_box[r.id] >= 0)
             add_edge(w, (view_edge){.from = w->input_box[r.id],
                                     .to = to,
-                                    .type = dims_text(w, &w->g->inputs.at[r.id].type)});
+                                    .type = dims_text(w, &w->g->inputs.at[r.id].type),
+                                    .ids = w->g->inputs.at[r.id].type.ids});
     }
     for (int i = 0; i < OP_ATTRS_MAX; i++)
         if (n->attr[i].kind == GATTR_REF && n->attr[i].ref.kind == REF_VALUE)

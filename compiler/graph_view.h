@@ -42,7 +42,7 @@ typedef struct {
     int from, to; /* boxes; from stands before to */
     int port;     /* which result of `from` */
     str type;     /* of the value */
-    bool cell;
+    bool cell, ids;
 } view_edge;
 
 typedef struct {
