@@ -1,8 +1,10 @@
-/* brace.c - where a missing `}` belongs.
+/* brace.c - where a missing brace belongs.
  *
  * A parser notices a missing brace long after the place it was left out. People indent, though: the
  * first line that is not deeper than the line of the innermost open `{`, and does not close it, shows
- * where the `}` should have been. Used only once the braces are known not to balance. */
+ * where the `}` should have been; a `}` that is deeper than the line of the innermost open `{` belongs
+ * to the line above it with its own indent, which lacks its `{`. Used only once the braces are known
+ * not to balance. */
 #include "dsl/parse.h"
 
 typedef struct {
@@ -54,31 +56,45 @@ static void scan_pass(brace_scan *s, char c)
     s->last_end = s->i;
 }
 
-bool brace_find_missing(const parse_state *ps, weft_loc *out_at, weft_loc *out_open)
+enum { INDENT_MAX = 64 }; /* deeper lines are not looked at for a missing `{` */
+
+brace_fault brace_find(const parse_state *ps)
 {
     brace_scan s = {ps->src->text.p, 0, (uint32_t)ps->src->text.n, 0, 0, true};
     open_brace open[AST_BRACKETS_MAX];
+    uint32_t line_end[INDENT_MAX] = {0}; /* of the last line with each indent, if it may open one */
+    brace_fault unclosed = {BRACE_FINE}, unopened = {BRACE_FINE};
     int n_open = 0;
-    bool found = false;
+    uint32_t indent = 0;
+    bool opens =
+        false; /* the line before does not begin with a `}`, and is less deep than this one */
     for (char c; (c = scan_next(&s)) != 0; scan_pass(&s, c)) {
-        if (s.first && n_open > 0 && !found) {
-            const open_brace *top = &open[n_open - 1];
-            if (c == '}' ? s.indent < top->indent : s.indent <= top->indent) {
-                found = true;
-                *out_at = (weft_loc){ps->src, s.last_end, s.last_end};
-                *out_open = (weft_loc){ps->src, top->at, top->at + 1};
-            }
+        const open_brace *top = n_open > 0 ? &open[n_open - 1] : NULL;
+        if (s.first && indent < INDENT_MAX)
+            line_end[indent] = opens && s.indent > indent ? s.last_end : 0;
+        if (s.first) {
+            indent = s.indent;
+            opens = c != '}';
         }
+        if (s.first && top && unclosed.kind == BRACE_FINE &&
+            (c == '}' ? s.indent < top->indent : s.indent <= top->indent))
+            unclosed = (brace_fault){
+                BRACE_UNCLOSED, {ps->src, s.last_end, s.last_end}, {ps->src, top->at, top->at + 1}};
+        if (s.first && c == '}' && unopened.kind == BRACE_FINE && s.indent < INDENT_MAX &&
+            (!top || s.indent > top->indent) && line_end[s.indent])
+            unopened = (brace_fault){BRACE_UNOPENED,
+                                     {ps->src, line_end[s.indent], line_end[s.indent]},
+                                     {ps->src, s.i, s.i + 1}};
         if (c == '{' && n_open == AST_BRACKETS_MAX)
-            return false;
+            return (brace_fault){BRACE_FINE};
         if (c == '{')
             open[n_open++] = (open_brace){s.i, s.indent};
         else if (c == '}' && n_open-- == 0)
-            return false;
+            return unopened;
     }
-    if (n_open > 0 && !found) {
-        *out_at = (weft_loc){ps->src, s.last_end, s.last_end};
-        *out_open = (weft_loc){ps->src, open[n_open - 1].at, open[n_open - 1].at + 1};
-    }
-    return n_open > 0;
+    if (n_open > 0 && unclosed.kind == BRACE_FINE)
+        unclosed = (brace_fault){BRACE_UNCLOSED,
+                                 {ps->src, s.last_end, s.last_end},
+                                 {ps->src, open[n_open - 1].at, open[n_open - 1].at + 1}};
+    return n_open > 0 ? unclosed : (brace_fault){BRACE_FINE};
 }

@@ -4,8 +4,9 @@
  * it can begin one. A `}` and the end of the file also end the statement before them. The parser sees
  * the result as EOL tokens; everything it knows about lines is here.
  *
- * After a syntax error the open ( and [ are forgotten, so that recovery finds the next line end. A
- * word that only ever begins a statement does the same: it cannot stand inside brackets. */
+ * After a syntax error the open ( and [ are forgotten, so that recovery finds the next line end; a
+ * `{` that follows on the same line is passed over with all it holds. A word that only ever begins a
+ * statement ends one with open brackets, too: it cannot stand inside them. */
 #include "dsl/parse.h"
 #include "parser.tab.h"
 
@@ -68,6 +69,8 @@ static lex_token next_token(parse_state *ps)
     do {
         t.token = lex_raw(ps, &t.at);
         t.first |= t.token == NEWLINE;
+        if (t.token == BAD)
+            ps->bad_end = t.at.end;
     } while (t.token == NEWLINE || t.token == BAD);
     ps->scanned = t.at.end;
     return t;
@@ -100,25 +103,45 @@ static void track_brackets(parse_state *ps, const lex_token *t)
     }
 }
 
+/* After an error: is t inside (or the end of) a { } that opened behind it? The line end that is to
+ * come after all of it ends the skipping. */
+static bool skip(parse_state *ps, const lex_token *t)
+{
+    bool inside = ps->skip_depth > 0;
+    if (t->token == '{')
+        ps->skip_depth++;
+    else if (t->token == '}' && inside)
+        ps->skip_depth--;
+    ps->skipping = inside || t->token == '{' || !(t->first || t->token == '}');
+    return inside && t->token != END;
+}
+
 int parse_lex(PARSE_STYPE *value, parse_range *at, parse_state *ps)
 {
     lex_token t = ps->holding ? ps->held : next_token(ps);
     if (!ps->holding && t.first && ps->n_round > 0 && only_begins(t.token)) {
+        ps->left = ps->open[ps->n_bracket - 1];
         ps->n_bracket -= ps->n_round;
         ps->n_round = 0;
     }
     bool ended = ps->prev.token == 0 || ps->prev.token == EOL || ps->prev.token == '{';
     bool breaks = t.first && ps->n_round == 0 && can_end(ps->prev.token) && can_begin(t.token);
-    if (!ps->holding && !ended && (breaks || t.token == '}' || t.token == END)) {
+    bool ends = !ps->holding && !ended && (breaks || t.token == '}' || t.token == END);
+    if (ps->skipping && skip(ps, &t))
+        ends = false;
+    if (ends) {
         ps->held = t;
         ps->holding = true;
         t = (lex_token){EOL, {ps->prev.at.end, ps->prev.at.end}, false};
     } else {
         ps->holding = false;
         track_brackets(ps, &t);
+        if (t.first || ended)
+            ps->begun = t.token == IDENT ? t.at : (parse_range){0, 0};
     }
     if (ps->stopped)
         t = (lex_token){END, t.at, false};
+    ps->before_token = ps->prev.token;
     ps->before = ps->prev.at.end;
     ps->prev = t;
     *at = value->at = t.at;

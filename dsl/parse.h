@@ -15,6 +15,16 @@ typedef struct {
     bool first; /* nothing but white space before it on its line */
 } lex_token;
 
+/* Where braces do not balance, by indentation. */
+typedef struct {
+    enum {
+        BRACE_FINE,
+        BRACE_UNCLOSED, /* a `}` is missing at `at`; other is the `{` */
+        BRACE_UNOPENED, /* a `{` is missing at `at`; other is the `}` */
+    } kind;
+    weft_loc at, other;
+} brace_fault;
+
 /* One parse. The line-end rule (lex_lines.c) keeps its state here. */
 typedef struct {
     weft_diag *dg;
@@ -24,14 +34,20 @@ typedef struct {
     ast *root;            /* the result */
     bool stopped;         /* a limit was passed: no more tokens, no more reports */
     lex_token prev, held; /* the token handed out last; one that waits behind an EOL */
-    uint32_t before;      /* where the token before prev ended */
+    int before_token;     /* the one before prev, and where it ended */
+    uint32_t before;
     bool holding;
     uint32_t scanned; /* how far the scanner has read */
     int n_round;      /* open ( and [ */
     int n_bracket;    /* open brackets of any kind */
     parse_range open[AST_BRACKETS_MAX];
-    int brace_missing; /* whether a `{` is never closed: 1, 0, or -1 before that was asked */
-    weft_loc brace_place, brace_open;
+    parse_range begun; /* the statement's first token, if that is a name */
+    parse_range left;  /* the bracket still open where a line end closed the statement */
+    uint32_t bad_end;  /* of the newest bad character: what follows on its line is its fault */
+    bool skipping;     /* after an error: on to the line end, past whole { } */
+    int skip_depth;
+    bool brace_asked;
+    brace_fault brace;
 } parse_state;
 
 /* The raw scanner: tokens and a NEWLINE for every line break. */
@@ -54,7 +70,6 @@ ast *ast_path(parse_state *ps, parse_range at, const ast *head, parse_range last
 /* Say what is wrong at the newest token; expected holds the names of what would have been right. */
 void parse_report(parse_state *ps, const char *found, parse_range at, int n_expected,
                   const char *const *expected);
-/* If a `{` is never closed: the place where its `}` should stand, by indentation, and the `{`. */
-bool brace_find_missing(const parse_state *ps, weft_loc *out_at, weft_loc *out_open);
+brace_fault brace_find(const parse_state *ps);
 
 #endif

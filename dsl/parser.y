@@ -66,7 +66,11 @@ items:
   | items item                  { $$ = ast_add(ps, $1, $2); }
   ;
 item: import | fragment | block | model
-  | error EOL                   { $$ = NULL; }
+  | error EOL                   { $$ = NULL; yyerrok; }
+  ;
+/* After a `}`: an error here must not look for the end of what is closed already. */
+end: EOL
+  | error EOL                   { yyerrok; }
   ;
 import:
     IMPORT path alias EOL       { $$ = NODE(IMPORT, @$, 2, $2, $3); }
@@ -82,11 +86,11 @@ path:
 name: IDENT                     { $$ = @1; }
   ;
 fragment:
-    FRAGMENT name formals '{' sections '}' EOL
+    FRAGMENT name formals '{' sections '}' end
                                 { $$ = NAMED(FRAGMENT, @$, $2, 2, $3, $5); }
   ;
 block:
-    BLOCK name formals '{' stmts results '}' EOL
+    BLOCK name formals '{' stmts results '}' end
                                 { $$ = NAMED(BLOCK, @$, $2, 3, $3, $5, $6); }
   ;
 results:
@@ -94,7 +98,7 @@ results:
   | RETURN exprs EOL            { $$ = $2; }
   ;
 model:
-    MODEL name title '{' sections '}' EOL
+    MODEL name title '{' sections '}' end
                                 { $$ = NAMED(MODEL, @$, $2, 2, $3, $5); }
   ;
 title:
@@ -136,7 +140,7 @@ sections:
 section: match | include | params | weights | state | let | require | block | entry
   | TOKENIZER name EOL          { $$ = NAMED(TOKENIZER, @$, $2, 0); }
   | CHAT STRING EOL             { $$ = NAMED(CHAT, @$, @2, 0); }
-  | error EOL                   { $$ = NULL; }
+  | error EOL                   { $$ = NULL; yyerrok; }
   ;
 source: GGUF                    { $$ = @1; }
   | HF                          { $$ = @1; }
@@ -169,7 +173,7 @@ require:
   ;
 
 params:
-    PARAMS '{' param_list '}' EOL   { $$ = ast_as($3, AST_PARAMS, @$); }
+    PARAMS '{' param_list '}' end   { $$ = ast_as($3, AST_PARAMS, @$); }
   ;
 param_list:
     %empty                      { $$ = LIST(NULL); }
@@ -178,7 +182,7 @@ param_list:
 param:
     name index_opt ':' type bindings coalesce_opt EOL
                                 { $$ = NAMED(PARAM, @$, $1, 4, $2, $4, $5, $6); }
-  | error EOL                   { $$ = NULL; }
+  | error EOL                   { $$ = NULL; yyerrok; }
   ;
 index_opt:
     %empty                      { $$ = NULL; }
@@ -221,7 +225,7 @@ coalesce_opt:
   ;
 
 weights:
-    WEIGHTS '{' weight_list '}' EOL { $$ = ast_as($3, AST_WEIGHTS, @$); }
+    WEIGHTS '{' weight_list '}' end { $$ = ast_as($3, AST_WEIGHTS, @$); }
   ;
 weight_list:
     %empty                      { $$ = LIST(NULL); }
@@ -233,17 +237,18 @@ weight:
   | name name '?' index_opt '(' shape ')' modifiers bindings when_opt coalesce_opt EOL
                                 { $$ = NAMED(WEIGHT, @$, $2, 7, NAMED(NAME, @1, @1, 0), $4, $6, $8, $9, $10, $11);
                                   $$->flag = true; }
-  | GROUP name index prefixes '{' weight_list '}' EOL
+  | GROUP name index prefixes '{' weight_list '}' end
                                 { $$ = NAMED(GROUP, @$, $2, 3, $3, $4, $6); }
-  | IF expr '{' weight_list '}' else_weights EOL
+  | IF expr '{' weight_list '}' else_weights
                                 { $$ = NODE(IF, @$, 3, $2, $4, $6); }
   | IGNORE source strings EOL   { $$ = NAMED(IGNORE, @$, $2, 0);
                                   for (uint32_t i = 0; i < $3->n_kid; i++) ast_add(ps, $$, $3->kid[i]); }
-  | error EOL                   { $$ = NULL; }
+  | error EOL                   { $$ = NULL; yyerrok; }
   ;
 else_weights:
-    %empty                      { $$ = NULL; }
-  | ELSE '{' weight_list '}'    { $$ = $3; }
+    end                         { $$ = NULL; }
+  | ELSE '{' weight_list '}' end    { $$ = $3; }
+  | ELSE error EOL              { $$ = NULL; yyerrok; }
   ;
 shape:
     expr ARROW expr             { $$ = NODE(ARROW, @$, 2, $1, $3); }
@@ -272,7 +277,7 @@ prefix:
   ;
 
 state:
-    STATE '{' cell_list '}' EOL { $$ = ast_as($3, AST_STATE, @$); }
+    STATE '{' cell_list '}' end { $$ = ast_as($3, AST_STATE, @$); }
   ;
 cell_list:
     %empty                      { $$ = LIST(NULL); }
@@ -281,11 +286,11 @@ cell_list:
 cell:
     name index_opt ':' name '(' args_opt ')' when_opt EOL
                                 { $$ = NAMED(CELL, @$, $1, 4, $2, NAMED(NAME, @4, @4, 0), $6, $8); }
-  | error EOL                   { $$ = NULL; }
+  | error EOL                   { $$ = NULL; yyerrok; }
   ;
 
 entry:
-    ENTRY name formals '{' stmts '}' EOL
+    ENTRY name formals '{' stmts '}' end
                                 { $$ = NAMED(ENTRY, @$, $2, 2, $3, $5); }
   ;
 stmts:
@@ -294,19 +299,20 @@ stmts:
   ;
 stmt:
     targets '=' expr EOL        { $$ = NODE(ASSIGN, @$, 2, $1, $3); }
-  | REPEAT name IN over '{' stmts '}' EOL
+  | REPEAT name IN over '{' stmts '}' end
                                 { $$ = NAMED(REPEAT, @$, $2, 2, $4, $6); }
-  | IF expr '{' stmts '}' else_stmts EOL
+  | IF expr '{' stmts '}' else_stmts
                                 { $$ = NODE(IF, @$, 3, $2, $4, $6); }
   | OUTPUT name subscripts '=' expr EOL
                                 { $$ = NAMED(OUTPUT, @$, $2, 2, $3, $5); }
   | let
   | require
-  | error EOL                   { $$ = NULL; }
+  | error EOL                   { $$ = NULL; yyerrok; }
   ;
 else_stmts:
-    %empty                      { $$ = NULL; }
-  | ELSE '{' stmts '}'          { $$ = $3; }
+    end                         { $$ = NULL; }
+  | ELSE '{' stmts '}' end      { $$ = $3; }
+  | ELSE error EOL              { $$ = NULL; yyerrok; }
   ;
 targets:
     target                      { $$ = LIST($1); }
