@@ -15,6 +15,11 @@ const char *ast_kind_name(ast_kind kind)
     return name[kind];
 }
 
+str ast_spelt(const ast *n)
+{
+    return (str){n->loc.src->text.p + n->loc.begin, n->loc.end - n->loc.begin};
+}
+
 str parse_text(const parse_state *ps, parse_range at)
 {
     return (str){ps->src->text.p + at.begin, at.end - at.begin};

@@ -80,6 +80,7 @@ enum { AST_HEIGHT_MAX = 1024, AST_BRACKETS_MAX = 256 };
 /* Is a the same program as b? Places and the spelling of white space do not count. */
 bool ast_equal(const ast *a, const ast *b);
 const char *ast_kind_name(ast_kind kind);
+str ast_spelt(const ast *n); /* as it stands in its source */
 
 /* An indented listing, one node per line; and the same as JSON with line and column of each node. */
 void ast_print(const ast *root, strbuf *out);

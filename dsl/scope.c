@@ -83,6 +83,8 @@ const char *sym_class_name(sym_class class)
         [SYM_FORMAL] = "an argument",
         [SYM_INDEX] = "an index",
         [SYM_VALUE] = "a value",
+        [SYM_ENTRY] = "an entry",
+        [SYM_MODEL] = "a model",
     };
     return name[class];
 }

@@ -18,6 +18,8 @@ typedef enum {
     SYM_FORMAL,
     SYM_INDEX,
     SYM_VALUE,
+    SYM_ENTRY,
+    SYM_MODEL,
 } sym_class;
 
 typedef struct sym {

@@ -132,7 +132,7 @@ void sema_model(sema *s, const ast *model, scope *file)
         s->names = names;
         if (n->kind == AST_ENTRY) {
             n_entry++;
-            sema_declare(s, entries, n->name, SYM_VALUE, val_unknown(), n->name_loc);
+            sema_declare(s, entries, n->name, SYM_ENTRY, val_unknown(), n->name_loc);
             sema_entry(s, n);
         }
     }
@@ -189,7 +189,7 @@ weft_status dsl_check_as(weft_diag *dg, const source *src, bool std_only)
             const ast *n = file->kid[i];
             s.names = names;
             if (n->kind == AST_MODEL) {
-                sema_declare(&s, models, n->name, SYM_VALUE, val_unknown(), n->name_loc);
+                sema_declare(&s, models, n->name, SYM_MODEL, val_unknown(), n->name_loc);
                 sema_model(&s, n, names);
             } else if (n->kind == AST_FRAGMENT) {
                 check_fragment(&s, n, names);

@@ -142,6 +142,7 @@ const cond *val_is_none(sema *s, val v);
 const char *val_text(sema *s, val v); /* for messages */
 const char *poly_text(sema *s, const poly *p);
 const char *type_text(sema *s, const tensor_type *t);
+const char *words_text(sema *s, const char *words); /* "a b" as "a, b" */
 
 /* sema_const.c */
 val const_binary(sema *s, const ast *e, val a, val b);

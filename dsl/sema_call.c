@@ -76,8 +76,6 @@ static bool fit_operand(op_call *c, int i)
     bool constant_wanted = strchr("nsrv", c->op->kinds[i]) && v->kind == VAL_TENSOR;
     weft_fail(s->dg, constant_wanted ? W0204 : W0207, at, "%s takes %s here, not %s", c->what,
               wanted, val_text(s, *v));
-    if (v->kind == VAL_WEIGHT && c->op->kinds[i] != 'c')
-        weft_note(s->dg, "call the weight: " STR_FMT "(x)", STR_ARG(v->weight->name));
     return false;
 }
 
@@ -144,7 +142,8 @@ static bool give_attr(op_call *c, const ast *arg)
         weft_note(c->s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     else if (n > 0)
         weft_note(c->s->dg, "`weft ops %s` lists what it takes", c->op->name);
-    sema_eval(c->s, arg->kid[ARG_VALUE]);
+    if (arg->kid[ARG_VALUE]->kind != AST_NAME) /* a name may be a word of the attribute meant */
+        sema_eval(c->s, arg->kid[ARG_VALUE]);
     return false;
 }
 
@@ -205,8 +204,10 @@ static void clear(op_call *c)
 
 val sema_op2(sema *s, const ast *e, op_code op, val a, val b)
 {
+    static const char *const sign[OP_COUNT] = {
+        [OP_add] = "`+`", [OP_sub] = "`-`", [OP_mul] = "`*`", [OP_div] = "`/`"};
     results out;
-    op_call c = {.s = s, .op = op_row_of(op), .site = e, .what = op_row_of(op)->name, .out = &out};
+    op_call c = {.s = s, .op = op_row_of(op), .site = e, .what = sign[op], .out = &out};
     clear(&c);
     c.arg[0] = a;
     c.arg[1] = b;
@@ -219,7 +220,7 @@ val sema_op2(sema *s, const ast *e, op_code op, val a, val b)
 val sema_op1(sema *s, const ast *e, op_code op, val a)
 {
     results out;
-    op_call c = {.s = s, .op = op_row_of(op), .site = e, .what = op_row_of(op)->name, .out = &out};
+    op_call c = {.s = s, .op = op_row_of(op), .site = e, .what = "`-`", .out = &out};
     clear(&c);
     c.arg[0] = a;
     c.at[0] = e->kid[0];
@@ -261,11 +262,14 @@ static bool call_op(sema *s, const ast *e, const op_row *op, const operands *o, 
     if (op->fuses == FUSE_INSERTED) {
         weft_fail(s->dg, W0203, e->kid[CALL_CALLEE]->loc,
                   "%s is placed by the compiler; it cannot be called", op->name);
+        weft_note(s->dg, op->code == OP_lora ? "delta(w, x) places a weight's adapters by hand"
+                                             : "`output name[R] = x` takes the rows asked for");
         return false;
     }
     if (o->n < n_min || o->n > n_max) {
         weft_fail(s->dg, W0206, e->loc, "%s takes %s%d operand%s, not %d", op->name,
-                  n_min < n_max ? "at most " : "", n_max, n_max == 1 ? "" : "s", o->n);
+                  n_min < n_max ? arena_printf(s->a, "%d to ", n_min).p : "", n_max,
+                  n_max == 1 ? "" : "s", o->n);
         weft_note(s->dg, "%s(%s) -> %s", op->name, op->operands, op->result);
         fine = false;
     }

@@ -539,8 +539,9 @@ val const_call(sema *s, const ast *e, const builtin_row *row, const val *arg, in
     };
     builtin_call c = {s, e, arg, n, row->name};
     if (n < row->n_min || n > row->n_max) {
-        weft_fail(s->dg, W0206, e->loc, "%s takes %d operand%s, not %d", row->name, row->n_min,
-                  row->n_min == 1 ? "" : "s", n);
+        weft_fail(s->dg, W0206, e->loc, "%s takes %s%d operand%s, not %d", row->name,
+                  row->n_min < row->n_max ? arena_printf(s->a, "%d to ", row->n_min).p : "",
+                  row->n_max, row->n_max == 1 ? "" : "s", n);
         return val_unknown();
     }
     return by_code[row->code](&c);

@@ -179,6 +179,7 @@ static void check_param_keys(sema *s, const ast *n, bool *has)
                 if (key->kid[t]->kind != AST_MAP) {
                     weft_fail(s->dg, W0203, key->kid[t]->loc,
                               "a parameter's value is adapted with `=>`, not with a transform");
+                    weft_note(s->dg, "`it` is the value found, such as in => len(it)");
                     continue;
                 }
                 s->it = &it;
@@ -450,7 +451,7 @@ static void cell_argument(sema *s, cell *cl, const ast *arg, uint32_t *given)
         sema_int(s, arg->kid[ARG_VALUE], "pin");
     } else {
         weft_fail(s->dg, W0205, arg->loc, "%s takes %s, each by name", cl->kind->name,
-                  cl->kind->arguments);
+                  words_text(s, cl->kind->arguments));
         if (best.name.n)
             weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     }
@@ -521,9 +522,10 @@ static void section_match(sema *s, const ast *n)
 static void section_tokenizer(sema *s, const ast *n)
 {
     static const char *const words = "auto spm bpe wordpiece unigram rwkv";
-    if (!word_in(words, n->name))
-        weft_fail(s->dg, W0203, n->name_loc, "unknown tokenizer `" STR_FMT "`; there are %s",
-                  STR_ARG(n->name), words);
+    if (word_in(words, n->name))
+        return;
+    weft_fail(s->dg, W0203, n->name_loc, "unknown tokenizer `" STR_FMT "`", STR_ARG(n->name));
+    weft_note(s->dg, "the tokenizers are %s", words_text(s, words));
 }
 
 static void section_pass(sema *s, const ast *n)

@@ -30,6 +30,14 @@ const char *type_text(sema *s, const tensor_type *t)
     return keep_text(s, &b);
 }
 
+const char *words_text(sema *s, const char *words)
+{
+    strbuf b = {0};
+    for (const char *p = words; *p; p++)
+        strbuf_put(&b, *p == ' ' ? STR(", ") : (str){p, 1});
+    return keep_text(s, &b);
+}
+
 const char *val_text(sema *s, val v)
 {
     static const char *const name[] = {
@@ -186,6 +194,24 @@ sym *sema_lookup(sema *s, str name, val *out)
     return y;
 }
 
+/* "did you mean": the nearest name, and where it was declared if that is in the same file. */
+static void note_guess(sema *s, const scope *sc, str_guess best, const source *src)
+{
+    sym *y = scope_find(sc, best.name);
+    if (!best.name.n)
+        return;
+    if (y && y->loc.src && y->loc.src == src)
+        weft_note(s->dg, "did you mean `" STR_FMT "`, declared at line %u?", STR_ARG(best.name),
+                  (unsigned)source_find(src, y->loc.begin).line);
+    else
+        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+}
+
+static scope only(const scope *sc)
+{
+    return (scope){.bucket = sc->bucket, .n_bucket = sc->n_bucket};
+}
+
 /* Report an unknown name with the nearest one that is known. */
 void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
 {
@@ -194,12 +220,6 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
     weft_fail(s->dg, code, name->name_loc, "unknown %s `" STR_FMT "`", what, STR_ARG(name->name));
     if (diag_errors(s->dg) == told || told >= DIAG_ERRORS_MAX)
         return; /* told before, or not shown: no need to look for what was meant */
-    scope_guess(s->top ? s->top->names : s->names, &best, name->name);
-    for (int i = 0; s->top && i < s->top->n_layer; i++) {
-        const scope only = {.bucket = s->top->layer[i].group->names->bucket,
-                            .n_bucket = s->top->layer[i].group->names->n_bucket};
-        scope_guess(&only, &best, name->name);
-    }
     if (code == W0203) {
         int n;
         for (int i = 0; i < OP_COUNT; i++)
@@ -208,13 +228,26 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
         for (int i = 0; i < n; i++)
             str_guess_try(&best, name->name, str_of(row[i].name));
     }
+    scope inner = *(s->top ? s->top->names : s->names), *at = &inner;
+    scope layer;
+    scope_guess(at, &best, name->name);
+    for (int i = 0; s->top && i < s->top->n_layer; i++) {
+        const val *open = &s->top->layer[i];
+        str_guess before = best;
+        scope names = only(group_names(open->group, open->index));
+        scope_guess(&names, &best, name->name);
+        if (best.name.p != before.name.p) {
+            layer = names;
+            at = &layer;
+        }
+    }
     sym *once = s->top ? scope_find_here(s->top->names, name->name) : NULL;
     if (once && !once->live)
         weft_note_at(s->dg, once->loc, "it is bound only inside a loop or one arm of an if");
-    else if (best.name.n)
-        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     else if (code == W0201 && op_find(name->name))
         weft_note(s->dg, STR_FMT " is an operator: call it", STR_ARG(name->name));
+    else
+        note_guess(s, at, best, name->name_loc.src);
 }
 
 /* A cell's bare name means its newest version so far. */
@@ -593,13 +626,13 @@ static val eval_member(sema *s, const ast *e)
     }
     str_guess best = {0};
     size_t told = diag_errors(s->dg);
-    const scope only = {.bucket = sc->bucket, .n_bucket = sc->n_bucket};
-    weft_fail(s->dg, W0201, e->name_loc, "unknown name `" STR_FMT "` in %s", STR_ARG(e->name),
-              val_text(s, v));
+    const scope names = only(sc);
+    str base = ast_spelt(e->kid[MEMBER_BASE]);
+    weft_fail(s->dg, W0201, e->name_loc, "unknown name `" STR_FMT "` in " STR_FMT, STR_ARG(e->name),
+              STR_ARG(base));
     if (diag_errors(s->dg) > told && told < DIAG_ERRORS_MAX)
-        scope_guess(&only, &best, e->name);
-    if (best.name.n)
-        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+        scope_guess(&names, &best, e->name);
+    note_guess(s, &names, best, e->loc.src);
     return val_unknown();
 }
 
@@ -663,10 +696,14 @@ bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
         *out_word = e->name;
         return true;
     }
-    strbuf list = {0};
-    for (const char *p = words; *p; p++)
-        strbuf_put(&list, *p == ' ' ? STR(", ") : (str){p, 1});
-    weft_fail(s->dg, W0207, e->loc, "expected one of these words: %s", list.p);
-    strbuf_free(&list);
+    str_guess best = {0};
+    for (const char *p = words; *p && e->kind == AST_NAME; p += strspn(p, " ")) {
+        size_t n = strcspn(p, " ");
+        str_guess_try(&best, e->name, (str){p, n});
+        p += n;
+    }
+    weft_fail(s->dg, W0207, e->loc, "expected one of these words: %s", words_text(s, words));
+    if (best.name.n)
+        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     return false;
 }

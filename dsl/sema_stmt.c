@@ -361,7 +361,7 @@ static void stmt_output(sema *s, const ast *n)
         if (i + 1 < indices->n_kid && rows && !poly_value(rows, &index))
             index = -1;
     }
-    if (!s->top || s->top->caller) {
+    if (s->top->body->kind != AST_ENTRY) {
         weft_fail(s->dg, W0210, n->loc, "an output belongs in an entry, not in a block");
         return;
     }
@@ -475,6 +475,19 @@ typedef struct {
     const ast *at;
 } argument;
 
+static void no_argument(sema *s, const ast *block, const ast *arg)
+{
+    const ast *formals = block->kid[BLOCK_FORMALS];
+    str_guess best = {0};
+    for (uint32_t f = 0; f < formals->n_kid; f++)
+        str_guess_try(&best, arg->name, formals->kid[f]->name);
+    s->n_scan += formals->n_kid;
+    weft_fail(s->dg, W0205, arg->name_loc, STR_FMT " has no argument `" STR_FMT "`",
+              STR_ARG(block->name), STR_ARG(arg->name));
+    if (best.name.n)
+        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+}
+
 /* The call's arguments, in the order of the formals; at is NULL where the default serves. */
 static bool match_arguments(sema *s, const ast *block, const ast *site, const ast *args,
                             argument *out)
@@ -501,11 +514,11 @@ static bool match_arguments(sema *s, const ast *block, const ast *site, const as
             weft_fail(s->dg, W0205, arg->loc, STR_FMT " is given twice",
                       STR_ARG(formals->kid[f]->name));
         else if (arg->name.n)
-            weft_fail(s->dg, W0205, arg->name_loc, STR_FMT " has no argument `" STR_FMT "`",
-                      STR_ARG(block->name), STR_ARG(arg->name));
+            no_argument(s, block, arg);
         else
-            weft_fail(s->dg, W0206, site->loc, STR_FMT " takes %u arguments", STR_ARG(block->name),
-                      (unsigned)formals->n_kid);
+            weft_fail(s->dg, W0206, site->loc, STR_FMT " takes %u argument%s, not %u",
+                      STR_ARG(block->name), (unsigned)formals->n_kid,
+                      formals->n_kid == 1 ? "" : "s", (unsigned)args->n_kid);
     }
     for (uint32_t f = 0; fine && !s->stopped && f < formals->n_kid; f++) {
         if (out[f].at || formals->kid[f]->kid[FORMAL_DEFAULT])

@@ -62,8 +62,9 @@ static bool put_dim(tensor_type *t, const poly *p)
 
 static bool wrong_shape(sema *s, const weight *w, const char *wanted)
 {
-    weft_fail(s->dg, W0206, w->decl->kid[WEIGHT_SHAPE]->loc, "a %s weight is declared %s",
-              w->kind->name, wanted);
+    weft_fail(s->dg, W0206, w->decl->kid[WEIGHT_SHAPE]->loc,
+              "%s weights are declared %s, not (" STR_FMT ")", w->kind->name, wanted,
+              STR_ARG(ast_spelt(w->decl->kid[WEIGHT_SHAPE])));
     return false;
 }
 
@@ -130,14 +131,16 @@ static void read_modifier(sema *s, weight *w, const ast *n, bool *has_bias)
     }
     bool takes = *row->takes != 0;
     if (takes ? !args || args->n_kid != 1 || args->kid[0]->name.n : args && args->n_kid > 0) {
-        weft_fail(s->dg, W0206, n->loc, "%s", row->meaning);
+        weft_fail(s->dg, W0206, n->loc,
+                  takes ? "%s takes one word: %s(%s)" : "%s takes no argument", row->name,
+                  row->name, row->takes);
         return;
     }
     if (takes && !sema_word(s, args->kid[0]->kid[ARG_VALUE], row->takes, &word))
         return;
     if (strcmp(row->name, "bias") == 0) {
         if (!strchr(w->kind->fill, 'b'))
-            weft_fail(s->dg, W0205, n->loc, "a %s weight has no bias", w->kind->name);
+            weft_fail(s->dg, W0205, n->loc, "%s weights have no bias", w->kind->name);
         *has_bias = true;
         w->maybe_bias = n->flag;
     } else if (n->flag) {
@@ -173,7 +176,8 @@ static bool transform_arity(sema *s, const ast *n, const transform_row *row, con
         p += *p == ' ';
     }
     if (n_arg < n_min || n_arg > n_max) {
-        weft_fail(s->dg, W0206, n->loc, "%s takes (%s)", row->name, row->arguments);
+        weft_fail(s->dg, W0206, n->loc, "%s takes (%s), not %d argument%s", row->name,
+                  words_text(s, row->arguments), n_arg, n_arg == 1 ? "" : "s");
         return false;
     }
     val *arg = ARENA_ARRAY(s->a, val, (size_t)n_arg + 1);
