@@ -18,6 +18,8 @@ size_t graph_ref_count(const graph *g, gref_kind kind);
 
 /* graph_verify, with the node at fault or -1. */
 bool graph_verify_at(const graph *g, strbuf *out, int *out_node);
+/* What is wrong with the types of a node whose operands are of the right kinds; NULL if nothing. */
+const char *graph_shape_fault(const graph *g, const gnode *n);
 /* Do two places have the same file name, line and column? */
 bool graph_loc_equal(weft_loc a, weft_loc b);
 

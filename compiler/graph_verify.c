@@ -277,7 +277,10 @@ static bool node_good(verifier *v, const gnode *n)
     for (int i = n_attr; i < OP_ATTRS_MAX; i++)
         if (n->attr[i].kind != GATTR_NONE)
             return wrong(v, "it has %d attributes, but number %d is set", n_attr, i);
-    return results_good(v, n);
+    if (!results_good(v, n))
+        return false;
+    const char *fault = graph_shape_fault(v->g, n);
+    return fault ? wrong(v, "%s", fault) : true;
 }
 
 static bool outputs_good(verifier *v)
