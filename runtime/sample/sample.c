@@ -1,0 +1,230 @@
+/* sample.c - a sampler: its options, its past, its random numbers, and the chain. */
+#include "runtime/sample/sample_impl.h"
+
+#include "runtime/base/mem.h"
+#include <math.h>
+#include <stdlib.h>
+
+static const struct {
+    const char *name;
+    void (*run)(sampler *);
+} steps[] = {
+#define SAMPLER(name, off, meaning) {#name, step_##name},
+#include "runtime/sample/samplers.def"
+#undef SAMPLER
+};
+
+sampler_options sampler_defaults(void)
+{
+    return (sampler_options){.temp = 0.8,
+                             .top_k = 40,
+                             .top_p = 0.95,
+                             .min_p = 0.05,
+                             .typical = 1,
+                             .last_n = 64,
+                             .repeat = 1,
+                             .dry_base = 1.75,
+                             .dry_allowed = 2,
+                             .dry_last_n = -1,
+                             .xtc_threshold = 0.1,
+                             .mirostat_tau = 5,
+                             .mirostat_eta = 0.1};
+}
+
+/* ---- random numbers: xoroshiro128+, seeded by splitmix64 (Blackman and Vigna 2018) ---- */
+
+static uint64_t split(uint64_t *x)
+{
+    uint64_t z = *x += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+double sampler_random(sampler *s)
+{
+    uint64_t a = s->rng[0], b = s->rng[1], sum = a + b;
+    b ^= a;
+    s->rng[0] = ((a << 24) | (a >> 40)) ^ b ^ (b << 16);
+    s->rng[1] = (b << 37) | (b >> 27);
+    return (double)(sum >> 11) * 0x1p-53;
+}
+
+int32_t sampler_past(const sampler *s, int64_t i)
+{
+    return s->past[(s->past_at + s->past_cap - 1 - i) % s->past_cap];
+}
+
+/* ---- creating ---- */
+
+static weft_status read_chain(weft_diag *dg, sampler *s)
+{
+    if (!s->o.samplers) {
+        for (int i = 0; i < SAMPLER_COUNT; i++)
+            s->chain[s->n_chain++] = (sampler_step)i;
+        return WEFT_OK;
+    }
+    for (const char *p = s->o.samplers; *p;) {
+        size_t n = strcspn(p, ";");
+        str_guess best = {0};
+        int found = -1;
+        for (int i = 0; i < SAMPLER_COUNT; i++) {
+            str_guess_try(&best, (str){p, n}, str_of(steps[i].name));
+            found = str_eqz((str){p, n}, steps[i].name) ? i : found;
+        }
+        for (int i = 0; i < s->n_chain; i++)
+            if (found == (int)s->chain[i])
+                return weft_fail(dg, W1903, WEFT_NOWHERE, "--samplers: %s stands twice",
+                                 steps[found].name);
+        if (found < 0) {
+            weft_status st =
+                weft_fail(dg, W1903, WEFT_NOWHERE, "--samplers: there is no `%.*s`", (int)n, p);
+            if (best.name.n)
+                weft_note(dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+            return st;
+        }
+        s->chain[s->n_chain++] = (sampler_step)found;
+        p += n;
+        p += *p == ';';
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_options(weft_diag *dg, const sampler_options *o, int64_t n_vocab)
+{
+    const struct {
+        const char *name;
+        double value, lo, hi;
+    } range[] = {
+        {"--temp", o->temp, 0, 1e4},
+        {"--top-p", o->top_p, 0, 1},
+        {"--min-p", o->min_p, 0, 1},
+        {"--typical", o->typical, 0, 1},
+        {"--repeat-penalty", o->repeat, 0.01, 100},
+        {"--presence-penalty", o->presence, -100, 100},
+        {"--frequency-penalty", o->frequency, -100, 100},
+        {"--dry-multiplier", o->dry_multiplier, 0, 100},
+        {"--dry-base", o->dry_base, 1, 10},
+        {"--xtc-probability", o->xtc_probability, 0, 1},
+        {"--xtc-threshold", o->xtc_threshold, 0, 1},
+        {"--mirostat-tau", o->mirostat_tau, 0, 100},
+        {"--mirostat-eta", o->mirostat_eta, 0, 10},
+    };
+    for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+        if (!(range[i].value >= range[i].lo && range[i].value <= range[i].hi))
+            return weft_fail(dg, W1903, WEFT_NOWHERE, "%s must be from %g to %g, not %g",
+                             range[i].name, range[i].lo, range[i].hi, range[i].value);
+    if (o->mirostat != 0 && o->mirostat != 2)
+        return weft_fail(dg, W1903, WEFT_NOWHERE, "--mirostat is 0 or 2, not %d", o->mirostat);
+    for (size_t i = 0; i < o->n_bias; i++)
+        if (o->bias[i].id < 0 || o->bias[i].id >= n_vocab || isnan(o->bias[i].bias))
+            return weft_fail(dg, W1903, WEFT_NOWHERE, "--logit-bias: there is no token %d",
+                             (int)o->bias[i].id);
+    return WEFT_OK;
+}
+
+weft_status sampler_create(weft_diag *dg, const sampler_options *o, int64_t n_vocab, int64_t n_past,
+                           sampler **out_s)
+{
+    WEFT_ASSERT(n_vocab > 0 && n_past > 0);
+    WEFT_TRY(check_options(dg, o, n_vocab));
+    sampler *s = mem_alloc(sizeof *s);
+    *s = (sampler){.o = *o, .n_vocab = n_vocab, .past_cap = n_past};
+    s->dense = mem_alloc(mem_product((size_t)n_vocab, sizeof *s->dense));
+    s->list = mem_alloc(mem_product((size_t)n_vocab, sizeof *s->list));
+    s->past = mem_alloc(mem_product((size_t)n_past, sizeof *s->past));
+    s->count = mem_alloc(mem_product((size_t)n_vocab, sizeof *s->count));
+    weft_status st = read_chain(dg, s);
+    sampler_reset(s);
+    if (st == WEFT_OK)
+        *out_s = s;
+    else
+        sampler_destroy(s);
+    return st;
+}
+
+void sampler_destroy(sampler *s)
+{
+    if (!s)
+        return;
+    free(s->dense);
+    free(s->list);
+    free(s->past);
+    free(s->count);
+    free(s);
+}
+
+void sampler_reset(sampler *s)
+{
+    uint64_t seed = s->o.seed;
+    s->rng[0] = split(&seed);
+    s->rng[1] = split(&seed);
+    s->n_past = s->past_at = 0;
+    s->mu = 2 * s->o.mirostat_tau;
+    memset(s->count, 0, (size_t)s->n_vocab * sizeof *s->count);
+}
+
+void sampler_accept(sampler *s, int32_t id)
+{
+    if (id < 0 || id >= s->n_vocab)
+        return;
+    s->past[s->past_at] = id;
+    s->past_at = (s->past_at + 1) % s->past_cap;
+    s->n_past += s->n_past < s->past_cap;
+}
+
+/* ---- choosing ---- */
+
+int32_t sampler_choose(sampler *s, const float *logits)
+{
+    memcpy(s->dense, logits, (size_t)s->n_vocab * sizeof *s->dense);
+    s->n = -1;
+    for (size_t i = 0; i < s->o.n_bias; i++)
+        s->dense[s->o.bias[i].id] += s->o.bias[i].bias;
+    if (s->o.mirostat == 2 && s->o.temp > 0) {
+        step_penalties(s);
+        return mirostat_choose(s);
+    }
+    for (int i = 0; i < s->n_chain; i++)
+        steps[s->chain[i]].run(s);
+    if (s->n < 0 && s->o.temp <= 0)
+        s->n = select_top(s->dense, s->n_vocab, s->list, 1);
+    sampler_need_list(s);
+    if (s->n <= 1)
+        return s->n == 1 ? s->list[0].id : 0;
+    candidates_softmax(s->list, s->n);
+    double u = sampler_random(s);
+    int64_t i = 0;
+    for (double sum = s->list[0].p; i + 1 < s->n && u >= sum; sum += s->list[i].p)
+        i++;
+    return s->list[i].id;
+}
+
+/* ---- log-probabilities ---- */
+
+static double log_sum(const float *logits, int64_t n)
+{
+    double best = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        best = logits[i] > best ? logits[i] : best;
+    for (int64_t i = 0; i < n; i++)
+        sum += isnan(logits[i]) ? 0 : exp(logits[i] - best);
+    return best + log(sum);
+}
+
+int64_t logprobs_top(const float *logits, int64_t n_vocab, token_logprob *out, int64_t n)
+{
+    n = n < n_vocab ? n : n_vocab;
+    candidate *list = mem_alloc(mem_product((size_t)n_vocab, sizeof *list));
+    int64_t got = n > 0 ? select_top(logits, n_vocab, list, n) : 0;
+    double total = log_sum(logits, n_vocab);
+    for (int64_t i = 0; i < got; i++)
+        out[i] = (token_logprob){list[i].id, (float)(list[i].logit - total)};
+    free(list);
+    return got;
+}
+
+float logprob_of(const float *logits, int64_t n_vocab, int32_t id)
+{
+    return (float)(logits[id] - log_sum(logits, n_vocab));
+}
