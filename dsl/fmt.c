@@ -19,8 +19,7 @@ static void fmt_free(fmt *f)
     strbuf_free(&f->text);
 }
 
-/* False if the text grew beyond what a source may be. */
-static bool layout(weft_diag *dg, arena *a, const source *src, const ast *file, strbuf *out)
+bool fmt_layout(weft_diag *dg, arena *a, const source *src, const ast *file, strbuf *out)
 {
     fmt f = {0};
     fmt_tokens_read(&f, dg, a, src);
@@ -31,17 +30,34 @@ static bool layout(weft_diag *dg, arena *a, const source *src, const ast *file, 
     return fits;
 }
 
-static bool same_comments(weft_diag *dg, arena *a, const source *x, const source *y)
+/* The next comment at or behind *at, without the white space at its end; empty if there is none. */
+static str next_comment(str text, size_t *at)
 {
-    fmt f = {0}, g = {0};
-    fmt_tokens_read(&f, dg, a, x);
-    fmt_tokens_read(&g, dg, a, y);
-    bool same = f.comments.n == g.comments.n;
-    for (size_t i = 0; i < f.comments.n && same; i++)
-        same = str_eq(f.comments.at[i].text, g.comments.at[i].text);
-    fmt_free(&f);
-    fmt_free(&g);
-    return same;
+    bool quoted = false;
+    for (size_t i = *at; i < text.n; i++) {
+        if (quoted && text.p[i] == '\\') {
+            i++;
+        } else if (text.p[i] == '"') {
+            quoted = !quoted;
+        } else if (text.p[i] == '#' && !quoted) {
+            const char *end = memchr(text.p + i, '\n', text.n - i);
+            str c = {text.p + i, end ? (size_t)(end - text.p) - i : text.n - i};
+            *at = i + c.n;
+            while (c.p[c.n - 1] == ' ' || c.p[c.n - 1] == '\t' || c.p[c.n - 1] == '\r')
+                c.n--;
+            return c;
+        }
+    }
+    return STR("");
+}
+
+static bool same_comments(str x, str y)
+{
+    for (size_t i = 0, k = 0;;) {
+        str a = next_comment(x, &i), b = next_comment(y, &k);
+        if (a.n == 0 || !str_eq(a, b))
+            return a.n == 0 && b.n == 0;
+    }
 }
 
 /* Is the new text the same program with the same comments, and does it stay as it is? */
@@ -51,11 +67,11 @@ static bool proven(arena *a, const source *src, const ast *file, str text)
     source *again = source_from_text(a, src->name, text);
     ast *tree;
     bool same = dsl_parse(dg, a, again, &tree) == WEFT_OK && ast_equal(file, tree) &&
-                same_comments(dg, a, src, again);
+                same_comments(src->text, text);
 #ifndef NDEBUG
     strbuf twice = {0};
     if (same)
-        same = layout(dg, a, again, tree, &twice) && str_eq(strbuf_view(&twice), text);
+        same = fmt_layout(dg, a, again, tree, &twice) && str_eq(strbuf_view(&twice), text);
     strbuf_free(&twice);
 #endif
     diag_destroy(dg);
@@ -70,7 +86,7 @@ weft_status dsl_fmt(weft_diag *dg, const source *src, strbuf *out)
     weft_status st = dsl_parse(dg, a, src, &file);
     if (st != WEFT_OK)
         goto done;
-    if (!layout(dg, a, src, file, &text)) {
+    if (!fmt_layout(dg, a, src, file, &text)) {
         st =
             weft_fail(dg, W1101, (weft_loc){src, 0, 0},
                       "laid out, this file would have more than the %d bytes a model file may have",

@@ -98,7 +98,6 @@ typedef struct {
 typedef struct {
     uint32_t begin, end; /* bytes of fmt.text */
     int width;
-    bool note;   /* a comment of its own */
     str comment; /* behind the text */
 } fmt_line;
 
@@ -124,11 +123,15 @@ typedef struct {
     VEC(fmt_frame) frames;
     VEC(fmt_line) lines;
     strbuf text;
-    bool open; /* the line that begins at line_at is being written */
+    fmt_line line; /* the newest, which is being written while `open` */
+    bool open;
     bool full; /* the text is longer than a source may be */
-    fmt_line line;
+
     VEC(int) columns; /* scratch of fmt_align */
 } fmt;
+
+/* fmt.c: the new text, as yet unproven; false if it is longer than a source may be. */
+bool fmt_layout(weft_diag *dg, arena *a, const source *src, const ast *file, strbuf *out);
 
 /* fmt_tokens.c */
 void fmt_tokens_read(fmt *f, weft_diag *dg, arena *a, const source *src);
@@ -144,22 +147,24 @@ void fmt_open(fmt *f, int shift, bool together);
 void fmt_close(fmt *f);
 /* room: columns to the left of the expression that its operators may hang into. */
 void fmt_expr(fmt *f, const ast *n, int room);
-void fmt_list(fmt *f, const ast *list); /* a, b, c */
-void fmt_brackets(fmt *f,
-                  const ast *list); /* the same with its brackets; NULL where there is nothing */
-void fmt_call_cells(fmt *f, const ast *call); /* each argument from the second on begins a cell */
 void fmt_type(fmt *f, const ast *type);
+void fmt_list(fmt *f, const ast *list);       /* a, b, c */
+void fmt_brackets(fmt *f, const ast *list);   /* the same in its brackets */
+void fmt_call_cells(fmt *f, const ast *call); /* each argument from the second on begins a cell */
 
 /* fmt_stmt.c */
 void fmt_file(fmt *f, const ast *file);
 
 /* fmt_table.c */
 void fmt_row_begin(fmt *f);
-void fmt_cell_begin(fmt *f, int column,
-                    int gap); /* gap: the spaces before it where nothing lines up */
+/* gap: the spaces before the cell where nothing lines up. */
+void fmt_cell_begin(fmt *f, int column, int gap);
 void fmt_row_end(fmt *f);
-void fmt_row_undo(fmt *f);       /* forget the newest row */
-int fmt_row_width(const fmt *f); /* the newest row on one line; INT_MAX with comments inside */
+/* Of the newest row, once it has ended: forget it; its width on one line, INT_MAX with comments inside;
+ * take the comment behind it. */
+void fmt_row_undo(fmt *f);
+int fmt_row_width(const fmt *f);
+void fmt_row_take_comment(fmt *f);
 void fmt_rows_print(fmt *f);
 
 /* One column for n neighbours that could begin at place[i], which becomes where they do begin: as far

@@ -1,8 +1,8 @@
 /* fmt_expr.c - expressions as items.
  *
- * Lists break behind commas, operators in front, a `?:` in front of `?` and `:`; none of these places
- * ends a statement (DSL.md section 3). Parentheses are in no tree, but a node's range covers them, so
- * those a reader wrote are printed again. */
+ * A line breaks behind a comma or in front of an operator, a `?` or a `:`; none of these places ends a
+ * statement (lex_lines.c). Parentheses are in no tree, but a node's range covers them, so those that
+ * were written are printed again. */
 #include "dsl/fmt.h"
 
 #include "parser.tab.h"
@@ -120,8 +120,7 @@ static void brackets(fmt *f, const ast *list, bool cells)
 {
     fmt_put(f);
     fmt_open(f, 0, false);
-    if (list)
-        put_list(f, list, cells);
+    put_list(f, list, cells);
     fmt_put(f);
     fmt_close(f);
 }

@@ -43,7 +43,6 @@ void fmt_line_put(fmt *f, str text, int width)
 void fmt_line_note(fmt *f, int indent, str comment)
 {
     fmt_line_begin(f, indent);
-    f->line.note = true;
     fmt_line_put(f, comment, 0);
     line_end(f);
 }

@@ -563,6 +563,14 @@ static void put_lead(fmt *f, bool first)
         fmt_line_blank(f);
 }
 
+/* The row that was begun is all there is to print. */
+static void put_line(fmt *f)
+{
+    fmt_row_end(f);
+    fmt_row_take_comment(f);
+    fmt_rows_print(f);
+}
+
 static void put_body(fmt *f, const body *b);
 
 /* head {, the body below, and a line that begins with } */
@@ -573,8 +581,7 @@ static void put_block(fmt *f, const ast *s, const body *b, int n_body)
     for (int i = 0; i < n_body; i++) {
         fmt_space(f, 1);
         fmt_put(f); /* { */
-        fmt_row_end(f);
-        fmt_rows_print(f);
+        put_line(f);
         f->indent += FMT_INDENT;
         put_body(f, &b[i]);
         f->indent -= FMT_INDENT;
@@ -586,8 +593,7 @@ static void put_block(fmt *f, const ast *s, const body *b, int n_body)
             fmt_put(f); /* else */
         }
     }
-    fmt_row_end(f);
-    fmt_rows_print(f);
+    put_line(f);
 }
 
 static void put_statement(fmt *f, const ast *s, bool first)
@@ -603,8 +609,9 @@ static void put_statement(fmt *f, const ast *s, bool first)
     if (n_body == 0 || may_be_one_line(f, s, b, n_body)) {
         fmt_row_begin(f);
         put_one_line(f, s);
+        fmt_row_end(f);
         if (n_body == 0 || fmt_row_width(f) <= FMT_CODE_COLUMNS - f->indent) {
-            fmt_row_end(f);
+            fmt_row_take_comment(f);
             return;
         }
         fmt_row_undo(f);
@@ -629,8 +636,7 @@ void fmt_file(fmt *f, const ast *file)
     put_lead(f, true);
     fmt_row_begin(f);
     fmt_put_n(f, 2); /* weft 1 */
-    fmt_row_end(f);
-    fmt_rows_print(f);
+    put_line(f);
     for (uint32_t i = FILE_ITEMS; i < file->n_kid; i++)
         put_statement(f, file->kid[i], false);
     fmt_rows_print(f);

@@ -99,6 +99,11 @@ void fmt_row_end(fmt *f)
     f->cells.at[f->cells.n - 1].end = (uint32_t)f->items.n;
     r->n_cell = (uint32_t)f->cells.n - r->cell_at;
     r->token_end = f->next;
+}
+
+void fmt_row_take_comment(fmt *f)
+{
+    fmt_row *r = &f->rows.at[f->rows.n - 1];
     fmt_token *t = &f->tokens.at[f->next];
     if (t->n_comment > 0 && !f->comments.at[t->comment_at].own) {
         r->trail = f->comments.at[t->comment_at].text;
@@ -130,23 +135,24 @@ static int items_width(const fmt *f, uint32_t begin, uint32_t end)
     return n_hard > f->items.at[begin].n_hard ? INT_MAX : at - f->items.at[begin].at;
 }
 
+/* The same for the cells from c to the last. */
+static int cells_width(const fmt *f, const fmt_cell *c, const fmt_cell *last)
+{
+    for (const fmt_cell *k = c; k <= last; k++)
+        if (k->n_comment > 0)
+            return INT_MAX;
+    return items_width(f, c->begin, last->end);
+}
+
 static int row_width(const fmt *f, const fmt_row *r)
 {
     const fmt_cell *c = &f->cells.at[r->cell_at];
-    for (uint32_t i = 0; i < r->n_cell; i++)
-        if (c[i].n_comment > 0)
-            return INT_MAX;
-    return items_width(f, c[0].begin, c[r->n_cell - 1].end);
+    return cells_width(f, c, c + r->n_cell - 1);
 }
 
 int fmt_row_width(const fmt *f)
 {
-    const fmt_cell *c = &f->cells.at[f->rows.at[f->rows.n - 1].cell_at];
-    for (; c < f->cells.at + f->cells.n; c++)
-        if (c->n_comment > 0)
-            return INT_MAX;
-    c = &f->cells.at[f->rows.at[f->rows.n - 1].cell_at];
-    return items_width(f, c->begin, (uint32_t)f->items.n);
+    return row_width(f, &f->rows.at[f->rows.n - 1]);
 }
 
 /* The spaces a cell begins with; where it stands in a column they do not count. */
@@ -166,7 +172,7 @@ static int cell_gap(const fmt *f, const fmt_cell *c, uint32_t *out_begin)
 
 /* Where a row has got to while its columns are placed. */
 typedef struct {
-    uint32_t cell;         /* the next to place */
+    int cell;              /* the next to place */
     int at;                /* the end of its line so far */
     int below;             /* where its further lines begin */
     bool broken;           /* too long for one line, or with comments inside */
@@ -190,7 +196,7 @@ typedef struct {
 
 static fmt_cell *next_cell(const placing *pl, size_t i)
 {
-    return &pl->f->cells.at[pl->rows[i].cell_at + pl->p[i].cell];
+    return &pl->f->cells.at[pl->rows[i].cell_at + (uint32_t)pl->p[i].cell];
 }
 
 /* The column of a row's next cell; none if there is no more. A row that cannot line up uses the first
@@ -198,11 +204,11 @@ static fmt_cell *next_cell(const placing *pl, size_t i)
 static int next_column(const placing *pl, size_t i)
 {
     const progress *p = &pl->p[i];
-    if (p->cell >= pl->rows[i].n_cell)
+    if (p->cell >= (int)pl->rows[i].n_cell)
         return COLUMN_MAX;
     int column = next_cell(pl, i)->column;
     bool strays = p->broken || (pl->rows[i].loose >> column & 1);
-    return p->cell == (uint32_t)pl->t->lead && strays ? pl->t->lead : column;
+    return p->cell == pl->t->lead && strays ? pl->t->lead : column;
 }
 
 /* Does everything from the next cell on fit well on one line below? */
@@ -210,12 +216,19 @@ static bool rest_fits(const placing *pl, size_t i)
 {
     const fmt_row *r = &pl->rows[i];
     const fmt_cell *c = next_cell(pl, i), *last = &pl->f->cells.at[r->cell_at + r->n_cell - 1];
-    for (const fmt_cell *k = c + 1; k <= last; k++)
-        if (k->n_comment > 0)
-            return false;
     uint32_t begin;
     cell_gap(pl->f, c, &begin);
+    if (c < last && cells_width(pl->f, c + 1, last) == INT_MAX)
+        return false;
     return items_width(pl->f, begin, last->end) <= FOLD_COLUMNS - pl->p[i].below;
+}
+
+/* Lines below begin with the cell the table names, unless there is such a line already, or the cell
+ * stands far to the right. */
+static void set_below(const table *t, progress *p, int place)
+{
+    if (p->cell > 0 && p->cell == t->below && !p->alone && place >= 0 && place < t->columns / 2)
+        p->below = place;
 }
 
 /* Say where the cell could begin, and whether it takes part in the column. */
@@ -229,9 +242,8 @@ static bool cell_joins(const placing *pl, size_t i, fmt_cell *c, int column)
         c->place = c->n_comment > 0 ? FMT_DOWN : FMT_FLOW;
         return false;
     }
-    if (p->cell > 0 && p->cell == (uint32_t)t->below && c->place < t->columns / 2)
-        p->below = c->place;
-    bool behind = p->cell >= (uint32_t)t->lead, first = p->cell == (uint32_t)t->lead;
+    set_below(t, p, c->place);
+    bool behind = p->cell >= t->lead, first = p->cell == t->lead;
     bool fold = p->broken && first && t->fold && rest_fits(pl, i);
     bool over = p->broken && behind && p->at > p->below &&
                 items_width(pl->f, begin, c->end) > t->columns - c->place;
@@ -254,8 +266,7 @@ static void cell_done(const placing *pl, size_t i, fmt_cell *c)
     cell_gap(pl->f, c, &begin);
     int width = items_width(pl->f, begin, c->end);
     int at = c->place >= 0 ? c->place : p->below;
-    if (p->cell > 0 && p->cell == (uint32_t)t->below && c->place >= 0 && c->place < t->columns / 2)
-        p->below = c->place;
+    set_below(t, p, c->place);
     p->cell++;
     bool over = width > t->columns - at, due = t->firm || p->moved == 0 || width == INT_MAX;
     p->lost |= over && due && (p->broken || t->firm);
@@ -271,7 +282,7 @@ static void place_column(placing *pl, int column)
         int next = next_column(pl, i);
         fmt_cell *c = next < COLUMN_MAX ? next_cell(pl, i) : NULL;
         /* A row without a cell here still marks where the lead ends. */
-        bool empty = column == pl->t->lead && next > column && c && p->cell == (uint32_t)column;
+        bool empty = column == pl->t->lead && next > column && c && p->cell == column;
         uint32_t begin;
         if (empty)
             c->place = p->at + cell_gap(pl->f, c, &begin);
@@ -371,7 +382,7 @@ static void print_row(fmt *f, const table *t, const fmt_row *r, int below)
         if (down)
             put_comments(f, c, below);
         else if (i > 0)
-            fmt_line_fill(f, c->place >= 0 ? c->place - f->line.width : gap);
+            fmt_line_fill(f, c->place > f->line.width + gap ? c->place - f->line.width : gap);
         fmt_print(f, begin, c->end, t->columns, below, flat);
     }
     if (r->trail.n > 0)
