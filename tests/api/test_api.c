@@ -1,0 +1,141 @@
+/* test_api.c - the public interface: opening from a path, a descriptor and memory, errors, sessions. */
+#include "tests/base/suite.h"
+
+#include "runtime/weft.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#define DATA WEFT_SOURCE_DIR "/tests/golden/data"
+
+static weft_model *opened(weft_diag *dg, const char *path)
+{
+    weft_model *m = NULL;
+    if (weft_model_open(dg, path, NULL, &m) != WEFT_OK)
+        ck_abort_msg("%s", weft_diag_text(dg));
+    return m;
+}
+
+/* The logits of one row, from a model opened in some way. */
+static float first_logit(weft_diag *dg, weft_model *m)
+{
+    weft_session *s = NULL;
+    weft_row row = {.token = 5, .want = true};
+    weft_view v;
+    ck_assert_int_eq(weft_session_create(dg, m, &(weft_session_options){.context = 4}, &s),
+                     WEFT_OK);
+    ck_assert_int_eq(weft_eval(dg, s, &row, 1), WEFT_OK);
+    ck_assert_int_eq(weft_output(dg, s, "logits", -1, &v), WEFT_OK);
+    ck_assert_int_eq(v.rows, 1);
+    float x = v.data[0];
+    weft_session_destroy(s);
+    return x;
+}
+
+START_TEST(three_ways_to_open)
+{
+    weft_diag *dg = weft_diag_create();
+    const char *path = DATA "/llama-mha/model-bf16.gguf";
+    weft_model *m = opened(dg, path), *by_fd = NULL, *in_memory = NULL;
+    float want = first_logit(dg, m);
+    int fd = open(path, O_RDONLY);
+    struct stat st;
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    void *data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    ck_assert_int_eq(weft_model_open_fd(dg, fd, "by descriptor", NULL, &by_fd), WEFT_OK);
+    close(fd);
+    ck_assert_int_eq(
+        weft_model_open_memory(dg, data, (size_t)st.st_size, "in memory", NULL, &in_memory),
+        WEFT_OK);
+    ck_assert_float_eq(first_logit(dg, by_fd), want);
+    ck_assert_float_eq(first_logit(dg, in_memory), want);
+    weft_model_close(m);
+    weft_model_close(by_fd);
+    weft_model_close(in_memory);
+    munmap(data, (size_t)st.st_size);
+    m = NULL;
+    ck_assert_int_eq(weft_model_open(dg, path, &(weft_model_options){.no_mmap = true}, &m),
+                     WEFT_OK);
+    ck_assert_float_eq(first_logit(dg, m), want);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+}
+END_TEST
+
+START_TEST(what_a_model_tells)
+{
+    weft_diag *dg = weft_diag_create();
+    weft_model *m = opened(dg, DATA "/gemma2");
+    int64_t n = 0;
+    double x = 0;
+    ck_assert_str_eq(weft_model_name(m), "gemma2");
+    ck_assert(weft_model_int(m, "vocab", &n) && n == 320);
+    ck_assert(weft_model_float(m, "eps", &x) && x > 0 && x < 1e-5);
+    ck_assert(!weft_model_int(m, "nonsense", &n));
+    ck_assert_uint_gt(weft_model_bytes(m), 1000);
+    ck_assert_int_eq(weft_model_check(dg, m), WEFT_OK);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+}
+END_TEST
+
+START_TEST(errors_say_why_and_change_nothing)
+{
+    weft_diag *dg = weft_diag_create();
+    weft_model *m = NULL;
+    weft_session *s = NULL;
+    weft_view v;
+    ck_assert_int_eq(weft_model_open(dg, DATA "/nowhere", NULL, &m), WEFT_ERR_FILE);
+    ck_assert_ptr_null(m);
+    ck_assert_ptr_nonnull(strstr(weft_diag_text(dg), "W1001"));
+    weft_diag_clear(dg);
+    ck_assert_str_eq(weft_diag_text(dg), "");
+    m = opened(dg, DATA "/llama-mha");
+    const char *const none[] = {"nonsense"};
+    ck_assert_int_ne(
+        weft_session_create(
+            dg, m, &(weft_session_options){.context = 4, .outputs = none, .n_output = 1}, &s),
+        WEFT_OK);
+    ck_assert_int_ne(weft_session_create(dg, m, &(weft_session_options){.context = -1}, &s),
+                     WEFT_OK);
+    ck_assert_ptr_null(s);
+    ck_assert_int_eq(weft_session_create(dg, m, &(weft_session_options){.context = 4}, &s),
+                     WEFT_OK);
+    ck_assert_uint_gt(weft_session_bytes(s), 1000);
+    ck_assert_int_ne(weft_output(dg, s, "logits", -1, &v), WEFT_OK); /* nothing has run */
+    weft_row bad[] = {{.token = 1, .want = true}, {.token = 99999, .pos = 1}};
+    ck_assert_int_ne(weft_eval(dg, s, bad, 2), WEFT_OK);
+    ck_assert_int_eq(weft_length(s, 0), 0);
+    ck_assert_int_eq(weft_eval(dg, s, bad, 1), WEFT_OK);
+    ck_assert_int_eq(weft_length(s, 0), 1);
+    ck_assert_int_ne(weft_truncate(dg, s, 0, 2), WEFT_OK);
+    ck_assert_int_ne(weft_truncate(dg, s, 7, 0), WEFT_OK);
+    weft_session_destroy(s);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+}
+END_TEST
+
+/* weft.h spells the statuses out, for strangers; status.def is where they come from. */
+START_TEST(statuses_are_alike)
+{
+    FILE *f = fopen(WEFT_SOURCE_DIR "/runtime/weft.h", "r");
+    char line[256];
+    int n = 0;
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f)) {
+        char *name = strstr(line, "WEFT_ERR_"), *text = strstr(line, "/* ");
+        if (!name || !text || strchr(line, '('))
+            continue;
+        n++;
+        const char *says = weft_status_text((weft_status)n);
+        ck_assert_msg(strncmp(text + 3, says, strlen(says)) == 0,
+                      "status %d: weft.h says %s status.def %s", n, text, says);
+    }
+    ck_assert_int_eq(n, WEFT_STATUS_COUNT - 1);
+    fclose(f);
+}
+END_TEST
+
+SUITE_MAIN("api", three_ways_to_open, what_a_model_tells, errors_say_why_and_change_nothing,
+           statuses_are_alike)
