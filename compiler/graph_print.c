@@ -3,6 +3,7 @@
 
 #include "runtime/base/intmath.h"
 #include <inttypes.h>
+#include <math.h>
 
 enum { NUMBERS_PER_LINE = 6 };
 
@@ -191,7 +192,7 @@ static void put_const(printer *p, size_t i)
 {
     const gconst *c = &p->g->consts.at[i];
     strbuf_add(p->out, "const #%zu: %s[%" PRId64 "]", i, c->table ? "table" : "f", c->n);
-    if (c->table || c->factor != 0) {
+    if (c->table || c->factor != 0 || signbit(c->factor)) {
         strbuf_put(p->out, STR(" factor "));
         gtext_number(p->out, c->factor);
     }
