@@ -113,7 +113,9 @@ scope *module_scope(sema *s, const ast *file, const source *src)
         if (n->kind != AST_IMPORT)
             continue;
         const ast *alias = n->kid[IMPORT_ALIAS];
+        size_t errors = diag_errors(s->dg);
         scope *from = module_import(s, src, n->kid[IMPORT_PATH]->name, n->kid[IMPORT_PATH]->loc);
+        s->import_failed |= diag_errors(s->dg) > errors;
         if (from && alias)
             sema_declare(s, names, alias->name, SYM_MODULE, (val){.kind = VAL_SCOPE, .scope = from},
                          alias->loc);

@@ -426,7 +426,8 @@ static int yyreport_syntax_error(const yypcontext_t *ctx, parse_state *ps)
     enum { EXPECTED_MAX = 64 }; /* more than there are tokens */
     yysymbol_kind_t kind[EXPECTED_MAX];
     const char *expected[EXPECTED_MAX];
-    int n = yypcontext_expected_tokens(ctx, kind, EXPECTED_MAX);
+    bool shown = diag_errors(ps->dg) < DIAG_ERRORS_MAX; /* the rest is only counted */
+    int n = shown ? yypcontext_expected_tokens(ctx, kind, EXPECTED_MAX) : 0;
     for (int i = 0; i < n; i++)
         expected[i] = yysymbol_name(kind[i]);
     parse_report(ps, yysymbol_name(yypcontext_token(ctx)), *yypcontext_location(ctx), n, expected);

@@ -22,6 +22,16 @@ typedef enum {
     SYM_MODEL,
 } sym_class;
 
+/* A value that was bound, and whether anything reads it. One that arms of an if left has two parts. */
+typedef struct use {
+    bool read;
+    str name;
+    weft_loc loc;
+    struct use *a, *b;
+    struct use *next; /* in its frame */
+    struct use *todo; /* while marking */
+} use;
+
 typedef struct sym {
     str name;
     sym_class class;
@@ -30,6 +40,7 @@ typedef struct sym {
     weft_loc loc;
     const char *conflict; /* what W0309 says if it is used: the arms of an if disagree about it */
     weft_loc other;       /* with a conflict: where the other arm bound it */
+    use *use;             /* VALUE: of what it stands for now */
     uint32_t stamp;       /* marks a walk over the trail that has met it */
     struct sym *next;
 } sym;

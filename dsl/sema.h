@@ -34,6 +34,7 @@ typedef struct frame {
     scope *names;                /* its values; up leads to what it sees */
     val layer[FRAME_LAYERS_MAX]; /* groups opened by repeat, innermost last */
     int n_layer;
+    use *uses; /* every value bound in it */
 } frame;
 
 typedef struct {
@@ -58,7 +59,9 @@ typedef struct sema {
     int64_t n_step;    /* expressions evaluated, against DSL_EXPAND_MAX */
     uint64_t n_scan;   /* things walked past: names, assumptions, bytes of messages */
     int depth, n_call;
-    bool stopped; /* a limit was passed and told */
+    bool stopped;  /* a limit was passed and told */
+    size_t traced; /* errors when calls were last noted on one, and how many were */
+    int n_trace;
     VEC(assumption) known;
     VEC(exact_division) exact;
     bool stating; /* inside a let: a division here must come out even in every model */
@@ -70,6 +73,7 @@ typedef struct sema {
     int n_output;
     struct modules *modules;
     arena *sources;           /* where imported texts live; they outlast the checker */
+    bool import_failed;       /* a name that is not found may be in what was not read */
     bool std_only;            /* imports other than std are refused */
     size_t n_error;           /* diagnostics before this file */
     const dsl_host *host;     /* the checkpoint; NULL: parameters are symbols */
@@ -106,6 +110,10 @@ sym *sema_declare(sema *s, scope *sc, str name, sym_class class, val v, weft_loc
 /* A value of the declared type, as far as the type goes. who names it for tests and symbols. */
 val sema_typed(sema *s, const ast *type, const void *who, str name);
 bool sema_fits(sema *s, const ast *type, val *v); /* also turns an int into a float */
+/* W0401, W0501: a format the model matches for which n has nothing. */
+/* W0412 if index is below 0, or as large as the limit, whatever the sizes are. */
+bool sema_in_range(sema *s, const ast *decl, const poly *index, const poly *limit, weft_loc loc);
+void sema_need_origins(sema *s, weft_code code, const ast *n, const bool *has, const char *what);
 val sema_series_at(sema *s, const series *ser, const poly *index, weft_loc loc);
 
 /* sema_weight.c */
@@ -128,6 +136,7 @@ bool sema_word(sema *s, const ast *e, const char *words, str *out_word);
 void sema_string(sema *s, const ast *n, val *out); /* checks {names}; out may be NULL */
 val sema_constant(sema *s, val v);             /* a stored vector, outside a graph, as a constant */
 sym *sema_lookup(sema *s, str name, val *out); /* NULL if there is none */
+sym *sema_find(sema *s, str name, val *out);   /* the same, without counting as a use */
 void sema_unknown(sema *s, const ast *name, weft_code code, const char *what);
 int sema_known(sema *s, const cond *c);                 /* 1, 0, or -1 */
 size_t sema_assume(sema *s, const cond *c, bool holds); /* returns the mark to forget to */

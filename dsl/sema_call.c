@@ -183,7 +183,7 @@ static bool apply(op_call *c)
     if (c->op->code == OP_route)
         c->out->n = 2, c->out->v[1] = val_unknown();
     if (c->op->code == OP_split && c->arg[1].kind == VAL_LIST && c->arg[1].known &&
-        c->arg[1].n <= SEMA_RESULTS_MAX) {
+        c->arg[1].n >= 1 && c->arg[1].n <= SEMA_RESULTS_MAX) {
         c->out->n = (int)c->arg[1].n;
         for (int i = 0; i < c->out->n; i++)
             c->out->v[i] = val_unknown();
@@ -274,9 +274,12 @@ static bool call_op(sema *s, const ast *e, const op_row *op, const operands *o, 
         fine = false;
     }
     clear(&c);
-    for (int i = 0; fine && i < o->n; i++) {
-        c.arg[i] = o->v[i];
-        c.at[i] = o->at[i];
+    for (int i = 0, k = 0; fine && k < o->n && i < n_max; i++) {
+        bool skips = o->v[k].kind == VAL_CELL && op->kinds[i] != 'c' && op_operand_optional(op, i);
+        if (skips && o->n - k < n_max - i) /* conv1d(x, w, cell): the bias is left out */
+            continue;
+        c.arg[i] = o->v[k];
+        c.at[i] = o->at[k++];
     }
     for (uint32_t i = 0; i < args->n_kid; i++)
         if (args->kid[i]->name.n)
@@ -294,6 +297,11 @@ static bool call_weight(sema *s, const ast *e, val callee, const operands *o, re
     *w->used = true;
     for (const char *f = w->kind->fill; *f; f++)
         n_wanted += *f >= '0' && *f <= '9';
+    if (callee.maybe && w->optional) {
+        weft_fail(s->dg, W0201, e->loc, STR_FMT " may be absent here; test it first",
+                  STR_ARG(w->name));
+        weft_note(s->dg, "if " STR_FMT " != none { .. }", STR_ARG(w->name));
+    }
     if (!op || !*w->kind->fill) {
         weft_fail(s->dg, W0207, e->loc, STR_FMT " is a plain tensor; it cannot be called",
                   STR_ARG(w->name));

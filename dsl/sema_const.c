@@ -6,7 +6,10 @@
 
 #include <math.h>
 
-enum { VECTOR_MAX = 1 << 20 }; /* elements of a constant vector */
+enum {
+    VECTOR_MAX = 1 << 20, /* elements of a constant vector */
+    SPELT_MAX = 60,       /* an expression longer than this is not repeated in a message */
+};
 
 bool val_is_number(val v)
 {
@@ -56,15 +59,18 @@ val sema_size(sema *s, const ast *e, const poly *p)
 {
     if (p)
         return (val){.kind = VAL_INT, .known = true, .size = p};
+    str spelt = ast_spelt(e);
+    if (spelt.n > SPELT_MAX)
+        spelt = STR("this");
     switch (poly_failure(s->pp)) {
     case POLY_ZERO_DIVISOR:
-        weft_fail(s->dg, W0409, e->loc, "division by zero");
+        weft_fail(s->dg, W0409, e->loc, STR_FMT " divides by zero", STR_ARG(spelt));
         break;
     case POLY_INEXACT:
-        weft_fail(s->dg, W0407, e->loc, "the division leaves a remainder");
+        weft_fail(s->dg, W0407, e->loc, STR_FMT " leaves a remainder", STR_ARG(spelt));
         break;
     case POLY_OVERFLOW:
-        weft_fail(s->dg, W0408, e->loc, "the result does not fit 64 bits");
+        weft_fail(s->dg, W0408, e->loc, STR_FMT " does not fit 64 bits", STR_ARG(spelt));
         break;
     default:
         weft_fail(s->dg, W1104, e->loc, "this size has more than %d terms", POLY_TERMS_MAX);

@@ -131,14 +131,23 @@ static void check_fits(sema *s, const ast *type, val v, const ast *at, str name)
 
 /* ---- params ---- */
 
+bool sema_in_range(sema *s, const ast *decl, const poly *index, const poly *limit, weft_loc loc)
+{
+    int64_t low, high;
+    const poly *over = limit ? poly_sub(s->pp, index, limit) : NULL;
+    bool below = poly_value(index, &low) && low < 0;
+    if (!below && (!over || !poly_value(over, &high) || high < 0))
+        return true;
+    weft_fail(s->dg, W0412, loc, "index %s is outside " STR_FMT ", which has %s",
+              poly_text(s, index), STR_ARG(decl->name), limit ? poly_text(s, limit) : "none");
+    return false;
+}
+
 val sema_series_at(sema *s, const series *ser, const poly *index, weft_loc loc)
 {
-    int64_t i, limit;
-    if (poly_value(index, &i) && (i < 0 || (poly_value(ser->limit, &limit) && i >= limit))) {
-        weft_fail(s->dg, W0412, loc, "index %lld is outside " STR_FMT, (long long)i,
-                  STR_ARG(ser->decl->name));
+    int64_t i;
+    if (!sema_in_range(s, ser->decl, index, ser->limit, loc))
         return val_unknown();
-    }
     if (ser->at && poly_value(index, &i) && i < ser->n)
         return ser->at[i];
     const poly *arg[2] = {poly_symbol(s->pp, ser, ser->decl->name), index};
@@ -210,6 +219,18 @@ static val declare_bound(sema *s, const ast *n, const ast *index, const poly *li
     return (val){.kind = VAL_SERIES, .series = ser};
 }
 
+void sema_need_origins(sema *s, weft_code code, const ast *n, const bool *has, const char *what)
+{
+    bool gguf = s->has_origin[ORIGIN_GGUF] && !has[ORIGIN_GGUF];
+    bool hf = s->has_origin[ORIGIN_HF] && !has[ORIGIN_HF];
+    if (gguf && hf)
+        weft_fail(s->dg, code, n->name_loc, STR_FMT " has neither a gguf nor an hf %s",
+                  STR_ARG(n->name), what);
+    else if (gguf || hf)
+        weft_fail(s->dg, code, n->name_loc, STR_FMT " has no %s %s, but the model matches %s files",
+                  STR_ARG(n->name), gguf ? "gguf" : "hf", what, gguf ? "gguf" : "hf");
+}
+
 static void declare_param(sema *s, const ast *n)
 {
     const ast *index = n->kid[PARAM_INDEX];
@@ -242,14 +263,8 @@ static void declare_param(sema *s, const ast *n)
     if (n->kid[PARAM_DEFAULT])
         check_fits(s, n->kid[PARAM_TYPE], sema_eval(s, n->kid[PARAM_DEFAULT]),
                    n->kid[PARAM_DEFAULT], n->name);
-    for (int o = 0; o < ORIGIN_COUNT; o++) {
-        if (has[o] || n->kid[PARAM_DEFAULT] || n->kid[PARAM_TYPE]->flag || !s->has_origin[o])
-            continue;
-        weft_fail(s->dg, W0401, n->name_loc,
-                  STR_FMT " has no %s key and no default, but the model matches %s files",
-                  STR_ARG(n->name), o == ORIGIN_GGUF ? "gguf" : "hf",
-                  o == ORIGIN_GGUF ? "gguf" : "hf");
-    }
+    if (!n->kid[PARAM_DEFAULT] && !n->kid[PARAM_TYPE]->flag)
+        sema_need_origins(s, W0401, n, has, "key and no default");
     s->names = outer;
     if (index && v.kind != VAL_UNKNOWN) {
         series *ser = ARENA_NEW(s->a, series);
@@ -357,8 +372,13 @@ static void bind_formals(sema *s, const ast *n, const ast *fragment, scope *inne
         }
         if (found)
             continue;
-        weft_fail(s->dg, W0804, arg->loc, STR_FMT " has no argument `" STR_FMT "`",
-                  STR_ARG(fragment->name), STR_ARG(arg->name.n ? arg->name : STR("(one more)")));
+        if (arg->name.n)
+            weft_fail(s->dg, W0804, arg->loc, STR_FMT " has no argument `" STR_FMT "`",
+                      STR_ARG(fragment->name), STR_ARG(arg->name));
+        else
+            weft_fail(s->dg, W0804, arg->loc, STR_FMT " takes %u argument%s, not %u",
+                      STR_ARG(fragment->name), (unsigned)formals->n_kid,
+                      formals->n_kid == 1 ? "" : "s", (unsigned)args->n_kid);
         if (best.name.n)
             weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     }
@@ -384,9 +404,10 @@ static void bind_formals(sema *s, const ast *n, const ast *fragment, scope *inne
             v = sema_eval(s, expr);
             s->names = inner;
             if (formal->kid[FORMAL_TYPE] && !sema_fits(s, formal->kid[FORMAL_TYPE], &v)) {
-                weft_fail(s->dg, W0307, expr->loc, STR_FMT " must be " STR_FMT ", not %s",
-                          STR_ARG(formal->name), STR_ARG(formal->kid[FORMAL_TYPE]->name),
-                          val_text(s, v));
+                weft_fail(s->dg, W0307, expr->loc,
+                          STR_FMT " of " STR_FMT " must be " STR_FMT ", not %s",
+                          STR_ARG(formal->name), STR_ARG(fragment->name),
+                          STR_ARG(formal->kid[FORMAL_TYPE]->name), val_text(s, v));
                 v = val_unknown();
             }
             s->names = outer;
@@ -408,8 +429,8 @@ static void section_include(sema *s, const ast *n)
     } else {
         scope *outer = s->names, *inner = scope_create(s->a, y->v.home);
         bool was = s->in_fragment;
-        size_t errors = diag_errors(s->dg);
         bind_formals(s, n, y->v.block, inner);
+        size_t errors = diag_errors(s->dg);
         s->n_call++;
         s->names = inner;
         s->in_fragment = true;
@@ -417,7 +438,7 @@ static void section_include(sema *s, const ast *n)
         s->in_fragment = was;
         s->names = outer;
         s->n_call--;
-        if (diag_errors(s->dg) > errors && y->loc.src != n->loc.src)
+        if (diag_errors(s->dg) > errors && y->v.block->loc.src != n->loc.src)
             weft_note_at(s->dg, n->loc, "included here");
         v = (val){.kind = VAL_SCOPE, .scope = inner};
     }

@@ -42,8 +42,8 @@ const char *val_text(sema *s, val v)
 {
     static const char *const name[] = {
         [VAL_UNKNOWN] = "unknown",      [VAL_NONE] = "none",
-        [VAL_BOOL] = "a truth",         [VAL_INT] = "an integer",
-        [VAL_FLOAT] = "a number",       [VAL_STR] = "a string",
+        [VAL_BOOL] = "a bool",          [VAL_INT] = "an integer",
+        [VAL_FLOAT] = "a float",        [VAL_STR] = "a string",
         [VAL_LIST] = "a list",          [VAL_VEC] = "a constant vector",
         [VAL_TABLE] = "a rope table",   [VAL_SERIES] = "one value per layer",
         [VAL_TENSOR] = "a tensor",      [VAL_WEIGHT] = "a weight",
@@ -52,6 +52,8 @@ const char *val_text(sema *s, val v)
     };
     if (v.kind == VAL_TENSOR)
         return arena_printf(s->a, "a tensor %s", type_text(s, v.tensor)).p;
+    if (v.kind == VAL_VEC && v.size)
+        return arena_printf(s->a, "a vector of %s", poly_text(s, v.size)).p;
     return name[v.kind];
 }
 
@@ -163,14 +165,40 @@ void sema_report_conflict(sema *s, sym *y)
     y->conflict = NULL;
 }
 
+static void use_mark(use *u)
+{
+    use *todo = u && !u->read ? u : NULL;
+    if (todo)
+        todo->read = true;
+    while (todo) {
+        use *parts[] = {todo->a, todo->b};
+        todo = todo->todo;
+        for (int i = 0; i < 2; i++) {
+            if (!parts[i] || parts[i]->read)
+                continue;
+            parts[i]->read = true;
+            parts[i]->todo = todo;
+            todo = parts[i];
+        }
+    }
+}
+
 sym *sema_lookup(sema *s, str name, val *out)
+{
+    sym *y = s->top ? scope_find_here(s->top->names, name) : NULL;
+    if (y && y->live) {
+        sema_report_conflict(s, y);
+        use_mark(y->use);
+    }
+    return sema_find(s, name, out);
+}
+
+sym *sema_find(sema *s, str name, val *out)
 {
     sym *y = NULL;
     if (s->top) {
         y = scope_find_here(s->top->names, name);
         y = y && y->live ? y : NULL;
-        if (y)
-            sema_report_conflict(s, y);
         for (int i = s->top->n_layer; !y && i-- > 0;) {
             const val *layer = &s->top->layer[i];
             y = scope_find_here(group_names(layer->group, layer->index), name);
@@ -212,11 +240,25 @@ static scope only(const scope *sc)
     return (scope){.bucket = sc->bucket, .n_bucket = sc->n_bucket};
 }
 
+/* The group that has a weight of this name. */
+static const sym *holder(const scope *sc, str name)
+{
+    for (; sc; sc = sc->up)
+        for (uint32_t i = 0; i < sc->n_bucket; i++)
+            for (const sym *y = sc->bucket[i]; y; y = y->next)
+                if (y->live && y->v.kind == VAL_GROUP && y->v.group->names &&
+                    scope_find_here(y->v.group->names, name))
+                    return y;
+    return NULL;
+}
+
 /* Report an unknown name with the nearest one that is known. */
 void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
 {
     str_guess best = {0};
     size_t told = diag_errors(s->dg);
+    if (s->import_failed && (code == W0203 || strcmp(what, "fragment") == 0))
+        return;
     weft_fail(s->dg, code, name->name_loc, "unknown %s `" STR_FMT "`", what, STR_ARG(name->name));
     if (diag_errors(s->dg) == told || told >= DIAG_ERRORS_MAX)
         return; /* told before, or not shown: no need to look for what was meant */
@@ -242,7 +284,14 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
         }
     }
     sym *once = s->top ? scope_find_here(s->top->names, name->name) : NULL;
-    if (once && !once->live)
+    const sym *held = holder(s->top ? s->top->names : s->names, name->name);
+    if (held)
+        weft_note(s->dg,
+                  "it is a weight of the group " STR_FMT ": repeat l in " STR_FMT ", or " STR_FMT
+                  "[i]." STR_FMT,
+                  STR_ARG(held->name), STR_ARG(held->name), STR_ARG(held->name),
+                  STR_ARG(name->name));
+    else if (once && !once->live)
         weft_note_at(s->dg, once->loc, "it is bound only inside a loop or one arm of an if");
     else if (code == W0201 && op_find(name->name))
         weft_note(s->dg, STR_FMT " is an operator: call it", STR_ARG(name->name));
@@ -562,6 +611,8 @@ static val subscript_cell(sema *s, const ast *e, val v, const poly *index)
                   STR_ARG(v.cell->name));
         return val_unknown();
     }
+    if (!sema_in_range(s, v.cell->decl, index, v.cell->limit, e->loc))
+        return val_unknown();
     v.index = index;
     return newest(s, v);
 }
@@ -577,17 +628,15 @@ static val eval_subscript(sema *s, const ast *e)
         weft_fail(s->dg, W0206, e->loc, "one index is expected, not %u", (unsigned)indices->n_kid);
         return val_unknown();
     }
-    int64_t i, limit;
+    int64_t i;
     bool known = poly_value(index, &i);
     if (v.kind == VAL_SERIES)
         return sema_series_at(s, v.series, index, e->loc);
     if (v.kind == VAL_CELL && !v.index)
         return subscript_cell(s, e, v, index);
     if (v.kind == VAL_GROUP && !v.index) {
-        if (known && (i < 0 || (poly_value(v.group->limit, &limit) && i >= limit))) {
-            weft_fail(s->dg, W0412, e->loc, "index %lld is outside the group", (long long)i);
+        if (!sema_in_range(s, v.group->decl, index, v.group->limit, e->loc))
             return val_unknown();
-        }
         v.index = index;
         return v;
     }

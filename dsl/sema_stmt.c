@@ -26,6 +26,7 @@ static void undo(sema *s, size_t mark)
         step->at->loc = step->was.loc;
         step->at->conflict = step->was.conflict;
         step->at->other = step->was.other;
+        step->at->use = step->was.use;
     }
 }
 
@@ -42,7 +43,33 @@ static void put(sema *s, scope *sc, str name, sym_class class, val v, weft_loc l
     y->v = v;
     y->loc = loc;
     y->conflict = NULL;
+    y->use = NULL;
     y->live = true;
+}
+
+static use *use_create(sema *s, str name, weft_loc loc)
+{
+    use *u = ARENA_NEW(s->a, use);
+    *u = (use){.name = name, .loc = loc, .next = s->top->uses};
+    s->top->uses = u;
+    return u;
+}
+
+/* A value that nothing reads is a slip of the pen more often than not. */
+static void check_uses(sema *s, const frame *f, size_t errors)
+{
+    if (diag_errors(s->dg) > errors || s->host)
+        return;        /* an error may well be the reason */
+    use *first = NULL; /* in the order of the text */
+    for (use *u = f->uses, *next; u; u = next) {
+        next = u->next;
+        u->next = first;
+        first = u;
+    }
+    for (const use *u = first; u; u = u->next)
+        if (!u->read && u->loc.src)
+            weft_fail(s->dg, W0211, u->loc, "the value " STR_FMT " is never used",
+                      STR_ARG(u->name));
 }
 
 /* ---- binding ---- */
@@ -50,7 +77,7 @@ static void put(sema *s, scope *sc, str name, sym_class class, val v, weft_loc l
 static bool may_bind(sema *s, str name, weft_loc loc, bool let)
 {
     val ignored;
-    sym *y = sema_lookup(s, name, &ignored);
+    sym *y = sema_find(s, name, &ignored);
     if (!y || y->class == SYM_BLOCK || y->class == SYM_FRAGMENT || y->class == SYM_MODULE)
         return true;
     if (!let && (y->class == SYM_VALUE || y->class == SYM_FORMAL))
@@ -62,7 +89,7 @@ static bool may_bind(sema *s, str name, weft_loc loc, bool let)
     return false;
 }
 
-static void bind_target(sema *s, const ast *target, val v)
+static void bind_target(sema *s, const ast *target, val v, use *u)
 {
     const ast *type = target->kid[TARGET_TYPE];
     if (v.kind == VAL_GROUP || v.kind == VAL_SCOPE || v.kind == VAL_SERIES || v.kind == VAL_BLOCK) {
@@ -75,8 +102,10 @@ static void bind_target(sema *s, const ast *target, val v)
                   STR_ARG(target->name), STR_ARG(spelt), val_text(s, v));
         v = sema_typed(s, type, target, target->name);
     }
-    if (may_bind(s, target->name, target->name_loc, false))
+    if (may_bind(s, target->name, target->name_loc, false)) {
         put(s, s->top->names, target->name, SYM_VALUE, v, target->name_loc);
+        scope_find_here(s->top->names, target->name)->use = u;
+    }
 }
 
 static void stmt_assign(sema *s, const ast *n)
@@ -97,8 +126,9 @@ static void stmt_assign(sema *s, const ast *n)
                   out.n, out.n == 1 ? "" : "s", targets->n_kid == 1 ? "is" : "are",
                   (unsigned)targets->n_kid, targets->n_kid == 1 ? "" : "s");
     }
-    for (uint32_t i = 0; i < targets->n_kid; i++)
-        bind_target(s, targets->kid[i], fits ? out.v[i] : val_unknown());
+    use *u = use_create(s, targets->kid[0]->name, targets->kid[0]->name_loc);
+    for (uint32_t i = 0; i < targets->n_kid; i++) /* one use for all: a part may be left alone */
+        bind_target(s, targets->kid[i], fits ? out.v[i] : val_unknown(), u);
 }
 
 static void stmt_let(sema *s, const ast *n)
@@ -170,6 +200,12 @@ static void join_name(sema *s, const cond *c, sym *y, const sym *a, const sym *b
     bool b_later = b->loc.begin > a->loc.begin;
     weft_loc later = b_later ? b->loc : a->loc;
     touch(s, y);
+    if (a->use != b->use) {
+        use *both = use_create(s, y->name, WEFT_NOWHERE);
+        both->a = a->use;
+        both->b = b->use;
+        y->use = both; /* y may be a or b itself */
+    }
     y->conflict = a->conflict ? a->conflict : b->conflict;
     y->other = a->conflict ? a->other : b->other;
     if (a->live && b->live && !y->conflict) {
@@ -252,9 +288,9 @@ static void close_loop(sema *s, size_t mark)
             y->live = false;
             continue;
         }
-        val a = first.was.v, b = y->v;
-        if (y->live)
-            sema_report_conflict(s, y);
+        val a = first.was.v, b = y->v, ignored;
+        if (y->live) /* the next turn may read it */
+            sema_lookup(s, y->name, &ignored);
         if (a.kind == VAL_UNKNOWN || b.kind == VAL_UNKNOWN || !y->live)
             continue;
         bool same =
@@ -432,7 +468,7 @@ void sema_entry(sema *s, const ast *n)
     static const char *const fed = "tokens pos h";
     const ast *formals = n->kid[ENTRY_FORMALS];
     frame f;
-    size_t mark = s->trail.n;
+    size_t mark = s->trail.n, errors = diag_errors(s->dg);
     frame_enter(s, &f, n, s->names);
     s->outputs = scope_create(s->a, NULL);
     s->n_output = 0;
@@ -457,6 +493,7 @@ void sema_entry(sema *s, const ast *n)
     if (s->n_output == 0 && !s->stopped)
         weft_fail(s->dg, W0210, n->name_loc, "the entry " STR_FMT " has no output",
                   STR_ARG(n->name));
+    check_uses(s, &f, errors);
     frame_leave(s, &f, mark);
 }
 
@@ -530,6 +567,17 @@ static bool match_arguments(sema *s, const ast *block, const ast *site, const as
     return fine && !s->stopped;
 }
 
+/* How a mistake inside a block was reached: the nearest calls, and the one in the entry. */
+static void note_call(sema *s, const ast *block, const ast *site)
+{
+    enum { NEAREST = 3 };
+    if (s->traced != diag_errors(s->dg))
+        s->n_trace = 0;
+    s->traced = diag_errors(s->dg);
+    if (s->n_trace++ < NEAREST || (s->top && s->top->body->kind == AST_ENTRY))
+        weft_note_at(s->dg, site->loc, "in this call of " STR_FMT, STR_ARG(block->name));
+}
+
 bool sema_inline(sema *s, val block, const ast *site, const ast *args, results *out)
 {
     const ast *n = block.block, *formals = n->kid[BLOCK_FORMALS];
@@ -550,7 +598,7 @@ bool sema_inline(sema *s, val block, const ast *site, const ast *args, results *
         return false;
     }
     frame f;
-    size_t mark = s->trail.n, errors = diag_errors(s->dg);
+    size_t mark = s->trail.n, errors;
     s->n_call++;
     frame_enter(s, &f, n, block.home);
     for (uint32_t i = 0; i < formals->n_kid; i++) {
@@ -559,18 +607,19 @@ bool sema_inline(sema *s, val block, const ast *site, const ast *args, results *
         if (type && !sema_fits(s, type, &v)) {
             str spelt = {type->loc.src->text.p + type->loc.begin, type->loc.end - type->loc.begin};
             weft_fail(s->dg, W0307, given[i].at ? given[i].at->loc : formal->loc,
-                      STR_FMT " must be " STR_FMT ", not %s", STR_ARG(formal->name), STR_ARG(spelt),
-                      val_text(s, v));
+                      STR_FMT " of " STR_FMT " must be " STR_FMT ", not %s", STR_ARG(formal->name),
+                      STR_ARG(n->name), STR_ARG(spelt), val_text(s, v));
             v = val_unknown();
         }
         put(s, f.names, formal->name, SYM_FORMAL, v, formal->name_loc);
     }
+    errors = diag_errors(s->dg);
     sema_stmts(s, n->kid[BLOCK_BODY]);
     return_results(s, n, out);
     frame_leave(s, &f, mark);
     s->n_call--;
     if (diag_errors(s->dg) > errors)
-        weft_note_at(s->dg, site->loc, "in this call of " STR_FMT, STR_ARG(n->name));
+        note_call(s, n, site);
     return true;
 }
 
@@ -580,7 +629,7 @@ void sema_block_alone(sema *s, const ast *n, scope *home)
     const ast *formals = n->kid[BLOCK_FORMALS];
     frame f;
     results out;
-    size_t mark = s->trail.n;
+    size_t mark = s->trail.n, errors = diag_errors(s->dg);
     frame_enter(s, &f, n, home);
     for (uint32_t i = 0; i < formals->n_kid; i++) {
         const ast *formal = formals->kid[i], *type = formal->kid[FORMAL_TYPE];
@@ -596,5 +645,6 @@ void sema_block_alone(sema *s, const ast *n, scope *home)
     }
     sema_stmts(s, n->kid[BLOCK_BODY]);
     return_results(s, n, &out);
+    check_uses(s, &f, errors);
     frame_leave(s, &f, mark);
 }

@@ -138,6 +138,7 @@ enum { CELL_ARGS_MAX = 3 };
 typedef struct cell_slot {
     const poly *index; /* NULL for a cell without one */
     uint32_t version;
+    weft_loc at;                    /* of the newest append */
     const poly *arg[CELL_ARGS_MAX]; /* with a checkpoint: its sizes */
     dsl_ref ref;                    /* with a checkpoint: the newest version in the graph */
     int id;                         /* with a checkpoint: the sink's number of the cell */

@@ -428,13 +428,8 @@ static const kind_row *read_kind(sema *s, const ast *n)
 /* Without a checkpoint: a format that the model matches must be able to hold the weight. */
 static void check_origins(sema *s, const weight *w, const bool *has)
 {
-    static const char *const name[ORIGIN_COUNT] = {"gguf", "hf"};
-    for (int o = 0; o < ORIGIN_COUNT; o++)
-        if (!has[o] && !w->decl->kid[WEIGHT_FALLBACK] && s->has_origin[o] &&
-            s->guard->kind == COND_TRUE)
-            weft_fail(s->dg, W0501, w->decl->name_loc,
-                      STR_FMT " has no %s name, but the model matches %s files", STR_ARG(w->name),
-                      name[o], name[o]);
+    if (!w->decl->kid[WEIGHT_FALLBACK] && s->guard->kind == COND_TRUE)
+        sema_need_origins(s, W0501, w->decl, has, "name");
 }
 
 /* With a checkpoint: the tensors that serve, those of the fallback, or none. */

@@ -63,6 +63,8 @@ static bool rank_is(op_call *c, int i, int rank, const char *shape)
               shape, type_text(c->s, type_of(c, i)));
     if (type_of(c, i)->rank == rank - 1 && rank == 3)
         weft_note(c->s->dg, "to_heads(x, heads) cuts a row into heads");
+    else
+        note_weight(c, c->arg[i].from);
     return false;
 }
 
@@ -102,10 +104,18 @@ static bool dim_is(op_call *c, int i, int axis, const poly *n, const char *shape
     return false;
 }
 
+static const weight *from(const op_call *c, int i)
+{
+    return c->arg[i].kind == VAL_TENSOR ? c->arg[i].from : NULL;
+}
+
 static bool differ(op_call *c, int i, int j)
 {
     weft_fail(c->s->dg, W0301, c->site->loc, "operands of %s differ in shape: %s and %s", c->what,
               type_text(c->s, type_of(c, i)), type_text(c->s, type_of(c, j)));
+    note_weight(c, from(c, i));
+    if (from(c, j) != from(c, i))
+        note_weight(c, from(c, j));
     return false;
 }
 
@@ -142,6 +152,7 @@ static tensor_type *give_last(op_call *c, int i, const tensor_type *like, const 
 static bool shape_unary(op_call *c)
 {
     give(c, 0, type_of(c, 0))->ids = false;
+    c->out->v[0].from = c->arg[0].from;
     return true;
 }
 
@@ -258,6 +269,7 @@ static bool shape_norm(op_call *c)
             return differ(c, 0, i);
     }
     give(c, 0, x);
+    c->out->v[0].from = c->arg[0].from;
     return true;
 }
 
@@ -291,6 +303,7 @@ static bool shape_rope(op_call *c)
                       : str_eq(word->text, STR("half")) ? PAIRS_HALF
                                                         : PAIRS_INTERLEAVED;
     tensor_type *t = give(c, 0, x);
+    c->out->v[0].from = c->arg[0].from;
     for (int o = 0; o < ORIGIN_COUNT; o++) {
         if (!c->s->has_origin[o])
             continue;
@@ -328,6 +341,10 @@ static bool shape_to_heads(op_call *c)
         weft_fail(c->s->dg, W0305, c->site->loc, "to_heads: %s is not a multiple of %s", text(c, n),
                   text(c, heads));
         note_weight(c, c->arg[0].from);
+        const char *whole = text(c, n);
+        if (strspn(whole, "abcdefghijklmnopqrstuvwxyz_") == strlen(whole) && !poly_is(heads, 0))
+            weft_note(c->s->dg, "if it is in every model, say so: require %s %% %s == 0", whole,
+                      text(c, heads));
         return false;
     }
     tensor_type *t = give(c, 0, x);
@@ -424,9 +441,20 @@ static cell *cell_at(op_call *c, int i, cell_code a, cell_code b)
                   cell_rows(&(int){0})[a].name, STR_ARG(v.cell->name), v.cell->kind->name);
         return NULL;
     }
-    if (v.version < cell_slot_of(c->s, v.cell, v.index)->version) {
+    const cond *guard = v.cell->guard;
+    if (v.cell->symbol && v.index)
+        guard = cond_replace(c->s->cp, guard, v.cell->symbol, v.index);
+    if (sema_known(c->s, guard) == 0) {
+        weft_fail(c->s->dg, W0201, at, STR_FMT " does not exist here", STR_ARG(v.cell->name));
+        weft_note_at(c->s->dg, v.cell->decl->name_loc,
+                     "it is declared under a condition that is false here");
+        return NULL;
+    }
+    const cell_slot *slot = cell_slot_of(c->s, v.cell, v.index);
+    if (v.version < slot->version) {
         weft_fail(c->s->dg, W0601, at, "this handle of " STR_FMT " is older than a later append",
                   STR_ARG(v.cell->name));
+        weft_note_at(c->s->dg, slot->at, "the later append; its result is the newest handle");
         return NULL;
     }
     return v.cell;
@@ -439,6 +467,12 @@ static const poly *cell_size(op_call *c, val v, int i)
     if (c->s->host)
         return cell_slot_of(c->s, v.cell, v.index)->arg[i];
     return p && v.cell->symbol && v.index ? poly_replace(c->s->pp, p, v.cell->symbol, v.index) : p;
+}
+
+static void note_cell(const op_call *c, const cell *cl)
+{
+    source_place at = source_find(cl->decl->loc.src, cl->decl->name_loc.begin);
+    weft_note(c->s->dg, STR_FMT " is declared at line %u", STR_ARG(cl->name), (unsigned)at.line);
 }
 
 static bool rows_fit(op_call *c, int i, const char *which, int rank, const poly *heads,
@@ -455,10 +489,8 @@ static bool rows_fit(op_call *c, int i, const char *which, int rank, const poly 
     weft_fail(c->s->dg, W0602, c->site->loc,
               "append: %s is %s, but the cell " STR_FMT " takes [T, %s]", which, type_text(c->s, t),
               STR_ARG(c->arg[0].cell->name), wanted);
-    source_place at =
-        source_find(c->arg[0].cell->decl->loc.src, c->arg[0].cell->decl->name_loc.begin);
-    weft_note(c->s->dg, STR_FMT " is declared at line %u", STR_ARG(c->arg[0].cell->name),
-              (unsigned)at.line);
+    note_weight(c, c->arg[i].from);
+    note_cell(c, c->arg[0].cell);
     return false;
 }
 
@@ -468,6 +500,7 @@ static bool shape_append(op_call *c)
     if (!cl)
         return false;
     bool latent = cl->kind->code == CELL_latent_cache;
+    cl->written = true; /* or meant to be: a mistake here is told here */
     if (latent == (c->arg[2].kind == VAL_TENSOR)) {
         weft_fail(c->s->dg, W0602, c->site->loc,
                   latent ? "append: a latent_cache takes one row, not keys and values"
@@ -485,10 +518,10 @@ static bool shape_append(op_call *c)
     for (int o = 0; o < ORIGIN_COUNT; o++)
         cl->pairs[o] = latent ? PAIRS_NONE : k->pairs[o];
     cl->tagged = true;
-    cl->written = true;
     cell_slot *slot = cell_slot_of(c->s, cl, c->arg[0].index);
     val v = c->arg[0];
     v.version = ++slot->version;
+    slot->at = c->site->loc;
     c->out->v[0] = v;
     c->out->n = 1;
     return true;
@@ -535,6 +568,8 @@ static bool shape_attend(op_call *c)
         weft_fail(c->s->dg, W0303, c->site->loc,
                   "%s: queries are %s wide, the keys in " STR_FMT " are %s", c->what,
                   text(c, q->dim[2]), STR_ARG(cl->name), text(c, k));
+        note_weight(c, c->arg[0].from);
+        note_cell(c, cl);
         return false;
     }
     if (!heads_fit(c, q->dim[1], heads))
@@ -676,13 +711,23 @@ static bool shape_pool(op_call *c)
     return true;
 }
 
-static bool state_cell(op_call *c, int i, cell_code kind)
+/* The cell of a recurrent op; its size i must be n (NULL: anything). */
+static bool state_cell(op_call *c, int at, cell_code kind, int i, const poly *n)
 {
-    cell *cl = cell_at(c, i, kind, kind);
+    cell *cl = cell_at(c, at, kind, kind);
     if (!cl)
         return false;
     cl->written = cl->read = true;
-    return true;
+    const poly *size = cell_size(c, c->arg[at], i);
+    if (!n || !size || same(c, size, n))
+        return true;
+    const char *name = cl->kind->arguments;
+    for (int k = 0; k < i; k++)
+        name += strcspn(name, " ") + 1;
+    weft_fail(c->s->dg, W0602, c->site->loc, "%s: the cell " STR_FMT " has %.*s = %s, not %s",
+              c->what, STR_ARG(cl->name), (int)strcspn(name, " "), name, text(c, size), text(c, n));
+    note_cell(c, cl);
+    return false;
 }
 
 static bool shape_conv1d(op_call *c)
@@ -692,14 +737,18 @@ static bool shape_conv1d(op_call *c)
         !last_is(c, 0, w->dim[0]))
         return false;
     give(c, 0, x);
-    return state_cell(c, 3, CELL_shift_state);
+    return state_cell(c, 3, CELL_shift_state, 1, x->dim[1]);
 }
 
 static bool shape_ssm_scan(op_call *c)
 {
-    static const int rank[] = {3, 2, 1, 3, 3};
+    static const struct {
+        int rank;
+        const char *shape;
+    } takes[] = {
+        {3, "x [T, H, P]"}, {2, "dt [T, H]"}, {1, "a [H]"}, {3, "b [T, G, N]"}, {3, "c [T, G, N]"}};
     for (int i = 0; i < 5; i++)
-        if (!rank_is(c, i, rank[i], "the ranks of [T, H, P], [T, H], [H], [T, G, N], [T, G, N]"))
+        if (!rank_is(c, i, takes[i].rank, takes[i].shape))
             return false;
     const tensor_type *x = type_of(c, 0);
     if (!same(c, x->dim[1], type_of(c, 1)->dim[1]))
@@ -709,7 +758,7 @@ static bool shape_ssm_scan(op_call *c)
     if (!types_equal(c->s, type_of(c, 3), type_of(c, 4)))
         return differ(c, 3, 4);
     give(c, 0, x);
-    return state_cell(c, 5, CELL_matrix_state);
+    return state_cell(c, 5, CELL_matrix_state, 0, x->dim[1]);
 }
 
 static bool shape_recurrent(op_call *c)
@@ -723,7 +772,7 @@ static bool shape_recurrent(op_call *c)
     if (!same(c, q->dim[1], v->dim[1]))
         return differ(c, 0, 2);
     give(c, 0, v);
-    return state_cell(c, (int)strlen(c->op->kinds) - 1, CELL_matrix_state);
+    return state_cell(c, (int)strlen(c->op->kinds) - 1, CELL_matrix_state, 0, q->dim[1]);
 }
 
 bool shape_apply(op_call *c)
