@@ -131,10 +131,24 @@ static weft_status add_step(lower *lo, const gnode *n, int part, int n_out)
     return WEFT_OK;
 }
 
+/* Do rows of x, whose sizes were checked, and of r have the same number of elements? */
+static bool spans_agree(const gtype *x, const gtype *r)
+{
+    int64_t n = 1;
+    for (int i = 1; i < r->rank; i++)
+        if (r->dim[i] < 1 || r->dim[i] > DIM_MAX || !i64_mul(n, r->dim[i], &n))
+            return false;
+    return n == lower_span(x, 1, x->rank);
+}
+
 static weft_status lower_node(lower *lo, const gnode *n)
 {
     if (n->op == OP_to_heads || n->op == OP_from_heads) {
-        WEFT_ASSERT(n->in[0].kind == REF_VALUE);
+        const gtype *x = graph_type(lo->g, n->in[0]), *r = &lo->g->values.at[n->first].type;
+        if (n->in[0].kind != REF_VALUE || x->rank < 1 || r->rank < 1 || x->dim[0] != r->dim[0] ||
+            !spans_agree(x, r))
+            return weft_fail(lo->dg, W0301, n->loc, "%s: its result is not its operand regrouped",
+                             op_row_of(n->op)->name);
         lo->value[n->first] = lo->value[n->in[0].id];
         return WEFT_OK;
     }

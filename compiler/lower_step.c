@@ -144,18 +144,23 @@ static plan_operand place_const(lower *lo, int id)
 
 static weft_status place_input(lower *lo, const gnode *n, int id, plan_operand *out)
 {
-    static const char *const names[IO_COUNT] = {
-        [IO_TOKENS] = "tokens", [IO_POS] = "pos", [IO_ROWS] = "rows"};
+    static const struct {
+        const char *name;
+        int64_t dim;
+    } known[IO_COUNT] = {[IO_TOKENS] = {"tokens", GRAPH_T},
+                         [IO_POS] = {"pos", GRAPH_T},
+                         [IO_ROWS] = {"rows", GRAPH_R}};
     const ginput *in = &lo->g->inputs.at[id];
     for (int io = 0; io < IO_COUNT; io++) {
-        if (!str_eqz(in->name, names[io]))
+        if (!str_eqz(in->name, known[io].name) || in->type.rank != 1 ||
+            in->type.dim[0] != known[io].dim)
             continue;
         *out = (plan_operand){.space = SPACE_IO, .type = DT_I32, .id = io};
         return WEFT_OK;
     }
     return weft_fail(lo->dg, W0901, n->loc,
-                     "the reference executor gives tokens, pos and rows, and no input '" STR_FMT
-                     "'",
+                     "the reference executor gives tokens[T], pos[T] and rows[R], and no other "
+                     "input '" STR_FMT "'",
                      STR_ARG(in->name));
 }
 
@@ -164,43 +169,47 @@ static int64_t weight_bytes(const lower *lo, int32_t id)
     return (int64_t)lo->weights.at[id].bytes;
 }
 
+/* A value, const or number where a kernel expects rows of a weight is dense; it must be the same for
+ * all rows of a call, and there is no table of addresses to it. */
+static weft_status check_stand_in(lower *lo, const gnode *n, const plan_operand *o, const gtype *t,
+                                  weight_form form)
+{
+    bool fixed = o->space == SPACE_CONST || lower_rows_of(t) == ROWS_FIXED;
+    if (form == FORM_F32 || o->type == DT_I32 || (form == FORM_ROWS && fixed))
+        return WEFT_OK;
+    return weft_fail(lo->dg, W0901, n->loc, "%s: the reference kernel takes a stored weight here",
+                     op_row_of(n->op)->name);
+}
+
 /* Operand i of the step: r, where a weight comes in this form. Counts what reading it whole costs,
  * but for a weight of FORM_TABLE, of which the op knows what it reads. */
 static weft_status use(lower *lo, const gnode *n, plan_step *s, int i, gref r, weight_form form)
 {
     plan_operand o = {SPACE_NONE, DT_F32, 0, 0};
-    int32_t w;
-    switch (r.kind) {
-    case REF_VALUE:
-        o = lo->value[r.id];
-        WEFT_ASSERT(o.space != SPACE_NONE);
-        if (lower_rows_of(graph_type(lo->g, r)) == ROWS_FIXED)
-            s->cost.call_bytes +=
-                row_elems(graph_type(lo->g, r)) * 4 * lower_rows_max(lo, graph_type(lo->g, r));
-        else
-            s->cost.row_bytes += row_elems(graph_type(lo->g, r)) * 4;
-        break;
-    case REF_INPUT:
-        WEFT_TRY(place_input(lo, n, r.id, &o));
-        s->cost.row_bytes += 4;
-        break;
-    case REF_CONST:
-        o = place_const(lo, r.id);
-        s->cost.call_bytes += lo->g->consts.at[r.id].n * 4;
-        break;
-    case REF_WEIGHT:
+    if (r.kind == REF_NUMBER) {
+        s->f[i] = r.number;
+    } else if (r.kind == REF_WEIGHT) {
+        int32_t w;
         WEFT_TRY(lower_weight(lo, n, r.id, form, &w));
         o = (plan_operand){SPACE_WEIGHT, lo->weights.at[w].type, w, 0};
         s->pitch[i] = lo->weights.at[w].pitch;
         if (form != FORM_TABLE)
             s->cost.call_bytes += weight_bytes(lo, w);
-        break;
-    case REF_NUMBER:
-        s->f[i] = r.number;
-        break;
-    case REF_NONE:
-    case REF_CELL:
-        break;
+    } else if (r.kind == REF_VALUE || r.kind == REF_INPUT || r.kind == REF_CONST) {
+        const gtype *t = graph_type(lo->g, r);
+        if (r.kind == REF_VALUE)
+            o = lo->value[r.id];
+        else if (r.kind == REF_CONST)
+            o = place_const(lo, r.id);
+        else
+            WEFT_TRY(place_input(lo, n, r.id, &o));
+        WEFT_ASSERT(o.space != SPACE_NONE);
+        WEFT_TRY(check_stand_in(lo, n, &o, t, form));
+        s->pitch[i] = last_dim(t) * 4;
+        if (lower_rows_of(t) == ROWS_FIXED)
+            s->cost.call_bytes += row_elems(t) * 4 * lower_rows_max(lo, t);
+        else
+            s->cost.row_bytes += row_elems(t) * 4;
     }
     use_step(s, i, o);
     return WEFT_OK;
@@ -351,7 +360,7 @@ static weft_status lower_embed(lower *lo, const gnode *n, plan_step *s)
     int64_t d = table->dim[1];
     WEFT_TRY(expect_rank(lo, n, 0, 2));
     WEFT_TRY(use_in(lo, n, s, 0, 0, FORM_ROWS));
-    WEFT_TRY(use_in(lo, n, s, 1, 1, FORM_ROWS));
+    WEFT_TRY(use_in(lo, n, s, 1, 1, FORM_F32));
     WEFT_TRY(check_ids(lo, n, 1, table->dim[0]));
     count_rows(lo, s, ids, row_elems(ids));
     s->n[1] = d;

@@ -1,5 +1,6 @@
 /* test_session.c - the suite of runtime/exec/session.c: one small model, cut into calls in every way. */
 #include "tests/exec/toy.h"
+#include <pthread.h>
 
 enum { N = 19 };
 
@@ -352,6 +353,57 @@ START_TEST(sessions_share_weights_and_are_accounted_for)
 END_TEST
 
 typedef struct {
+    toy *t;
+    const weights *w;
+    const int32_t *ids;
+    const record *want;
+    int threads;
+} user;
+
+static void *use_session(void *arg)
+{
+    const user *u = arg;
+    weft_diag *dg = diag_create();
+    session_options opt = {.n_ctx = N, .w = u->w, .threads = u->threads, .page_tok = 4};
+    for (int round = 0; round < 5; round++) {
+        session *s = NULL;
+        batch_row rows[4];
+        ck_assert_int_eq(session_create(dg, u->t->p, u->t->mf, &opt, &s), WEFT_OK);
+        for (int i = 0; i < N; i += 4) {
+            int n = N - i < 4 ? N - i : 4;
+            for (int k = 0; k < n; k++)
+                rows[k] = (batch_row){.id = u->ids[i + k], .pos = i + k, .out = true};
+            ck_assert_int_eq(session_eval(dg, s, rows, n), WEFT_OK);
+            ck_assert_mem_eq(output(s, "logits", -1, n, VOCAB), u->want->logits[i],
+                             (size_t)n * sizeof u->want->logits[0]);
+        }
+        session_destroy(s);
+    }
+    diag_destroy(dg);
+    return NULL;
+}
+
+START_TEST(sessions_run_at_once)
+{
+    toy *t = toy_open();
+    record a, b;
+    weights *w = NULL;
+    whole_run(t, ids_a, &a);
+    whole_run(t, ids_b, &b);
+    ck_assert_int_eq(weights_create(t->dg, t->p, t->mf, &w), WEFT_OK);
+    user users[] = {
+        {t, w, ids_a, &a, 1}, {t, w, ids_b, &b, 2}, {t, NULL, ids_a, &a, 7}, {t, w, ids_b, &b, 3}};
+    pthread_t thread[COUNT_OF(users)];
+    for (size_t i = 0; i < COUNT_OF(users); i++)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, use_session, &users[i]), 0);
+    for (size_t i = 0; i < COUNT_OF(users); i++)
+        pthread_join(thread[i], NULL);
+    weights_destroy(w);
+    toy_close(t);
+}
+END_TEST
+
+typedef struct {
     const plan *p;
     int32_t n;
     int64_t rows;
@@ -388,4 +440,4 @@ SUITE_MAIN("session", agrees_with_plain_loops, cut_into_calls_in_any_way_it_is_t
            two_sequences_in_one_call_do_not_meet, only_wanted_rows_come_out, truncating_is_exact,
            out_of_pages_loses_nothing, bad_rows_are_refused_and_change_nothing,
            any_number_of_threads_gives_the_same, sessions_share_weights_and_are_accounted_for,
-           steps_can_be_profiled)
+           sessions_run_at_once, steps_can_be_profiled)

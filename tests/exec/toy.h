@@ -418,10 +418,8 @@ static inline void toy_graph(toy *t)
             toy_join(t, "k.0", "v.0", Q, K, K);
             gref all = NODE(t, linear, TYPE(GRAPH_T, Q + 2 * K), h, w);
             gtype parts[3] = {TYPE(GRAPH_T, Q), TYPE(GRAPH_T, K), TYPE(GRAPH_T, K)};
-            gnode n = {.op = OP_split, .layer = 0, .n_in = 4};
-            n.in[0] = all;
-            n.in[1] = toy_number(Q);
-            n.in[2] = n.in[3] = toy_number(K);
+            /* The sizes stand in the results' types. */
+            gnode n = {.op = OP_split, .layer = 0, .n_in = 1, .in = {all}};
             q = k = v = (gref){.kind = REF_VALUE, .id = graph_add(t->g, &n, parts, 3)};
             k.id += 1;
             v.id += 2;
