@@ -234,6 +234,9 @@ START_TEST(out_of_pages_loses_nothing)
     ck_assert_int_eq(session_length(s, 0), 10);
     ck_assert_int_eq(session_length(s, 1), 0);
     ck_assert_mem_eq(output(s, "logits", -1, 10, VOCAB), before, sizeof before);
+    /* No page stayed with the first: all four that are left are there for the second. */
+    eval_run(t, s, 1, ids_b, 0, 16, &got);
+    ck_assert_int_eq(session_truncate(t->dg, s, 1, 0), WEFT_OK);
     /* One row less fits, and both go on as if nothing had happened. */
     ck_assert_int_eq(session_eval(t->dg, s, rows, n - 1), WEFT_OK);
     const float *logits = output(s, "logits", -1, n - 1, VOCAB);
