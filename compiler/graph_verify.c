@@ -266,7 +266,7 @@ static bool node_good(verifier *v, const gnode *n)
     for (int i = 0; i < n->n_in; i++)
         if (!operand_good(v, n, op, i))
             return false;
-    for (int i = n->n_in; op->kinds[i]; i++)
+    for (int i = n->n_in, full = (int)strlen(op->kinds); i < full; i++)
         if (!op_operand_optional(op, i) && op->kinds[i] != 'n' && op->kinds[i] != 's')
             return wrong(v, "%d operands, but operand %d is required", n->n_in, i);
     int n_attr;

@@ -115,7 +115,7 @@ START_TEST(layouts_keep_boxes_apart)
     g = moe_graph();
     check_layout(g);
     graph_destroy(g);
-    for (uint64_t seed = 0; seed < 200; seed++) {
+    for (uint64_t seed = 0; seed < 60; seed++) {
         g = sample_random(seed);
         check_layout(g);
         graph_destroy(g);
@@ -201,7 +201,7 @@ START_TEST(pictures_are_well_formed)
     g = moe_graph();
     draw(g, true);
     graph_destroy(g);
-    for (uint64_t seed = 0; seed < 200; seed++) {
+    for (uint64_t seed = 0; seed < 60; seed++) {
         g = sample_random(seed);
         draw(g, seed < 3);
         graph_destroy(g);

@@ -91,7 +91,7 @@ START_TEST(text_comes_back)
         round_trip(g, "llama", layers);
         graph_destroy(g);
     }
-    for (int seed = 0; seed < 500; seed++) {
+    for (int seed = 0; seed < 200; seed++) {
         graph *g = sample_random((uint64_t)seed);
         round_trip(g, "seed", seed);
         graph_destroy(g);
@@ -225,7 +225,7 @@ END_TEST
 
 START_TEST(random_graphs_fold)
 {
-    for (int seed = 0; seed < 300; seed++) {
+    for (int seed = 0; seed < 100; seed++) {
         graph *g = sample_random((uint64_t)seed);
         strbuf out = {0};
         graph_print(g, true, &out);

@@ -178,8 +178,8 @@ START_TEST(every_rule_has_a_legal_form)
         "%0: f[R, 8] = take_rows(x, rs)",
         "%0: f[T, 4] = lora(x, @m)",
         "%0: f[T, 4] = delta(@m, x)",
-        "%0: i32[T, 2], %1: f[T, 2] = route(x, k = 2, renorm = true, select_bias = @v)\n"
-        "%2: f[T, 2, 4] = experts(x, @e, %0) %3: f[T, 4] = combine(%2, %1)",
+        "%0: i32[T, 2], %1: f[T, 2] = route(x, k = 2, renorm = true, select_bias = @v)",
+        "%0: f[T, 2, 4] = experts(x, @e, ts) %1: f[T, 4] = combine(%0, x2)",
         "%0: f[T, 2, 4] = head_linear(h8, @e2)",
         "%0: f[T] = at_pos(@v, ids) %1: f[T, 2, 4] = mul(h, %0)",
         "%0: f[T, 2, 4] = attend_all(h, h, h, scale = 1, spread = causal)",
@@ -191,13 +191,13 @@ START_TEST(every_rule_has_a_legal_form)
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         arena *a = arena_create();
         weft_diag *dg = diag_create();
-        str text =
-            arena_printf(a,
-                         "%sinput y8: f[1, 8] input h8: f[T, 2, 8] input rs: i32[R]\n"
-                         "input x2: f[T, 2] weight @b: F32[4] in 0 weight @c: F32[8, 3] in 0\n"
-                         "weight @e2: F32[2, 4, 8] in 0\n"
-                         "cell $mat: matrix_state(heads = 2, rows = 4, cols = 4)\n%s\n",
-                         tables, good[i]);
+        str text = arena_printf(
+            a,
+            "%sinput y8: f[1, 8] input h8: f[T, 2, 8] input rs: i32[R] input ts: i32[T, 2]\n"
+            "input x2: f[T, 2] weight @b: F32[4] in 0 weight @c: F32[8, 3] in 0\n"
+            "weight @e2: F32[2, 4, 8] in 0\n"
+            "cell $mat: matrix_state(heads = 2, rows = 4, cols = 4)\n%s\n",
+            tables, good[i]);
         graph *g = graph_from(dg, a, text);
         if (!g)
             ck_abort_msg("%s: %s", good[i], diag_at(dg, 0).message.p);
