@@ -63,7 +63,7 @@ brace_fault brace_find(const parse_state *ps)
     brace_scan s = {ps->src->text.p, 0, (uint32_t)ps->src->text.n, 0, 0, true};
     open_brace open[AST_BRACKETS_MAX];
     uint32_t line_end[INDENT_MAX] = {0}; /* of the last line with each indent, if it may open one */
-    brace_fault unclosed = {BRACE_FINE}, unopened = {BRACE_FINE};
+    brace_fault unclosed = {.kind = BRACE_FINE}, unopened = {.kind = BRACE_FINE};
     int n_open = 0;
     uint32_t indent = 0;
     bool opens =
@@ -86,7 +86,7 @@ brace_fault brace_find(const parse_state *ps)
                                      {ps->src, line_end[s.indent], line_end[s.indent]},
                                      {ps->src, s.i, s.i + 1}};
         if (c == '{' && n_open == AST_BRACKETS_MAX)
-            return (brace_fault){BRACE_FINE};
+            return (brace_fault){.kind = BRACE_FINE};
         if (c == '{')
             open[n_open++] = (open_brace){s.i, s.indent};
         else if (c == '}' && n_open-- == 0)
@@ -96,5 +96,5 @@ brace_fault brace_find(const parse_state *ps)
         unclosed = (brace_fault){BRACE_UNCLOSED,
                                  {ps->src, s.last_end, s.last_end},
                                  {ps->src, open[n_open - 1].at, open[n_open - 1].at + 1}};
-    return n_open > 0 ? unclosed : (brace_fault){BRACE_FINE};
+    return n_open > 0 ? unclosed : (brace_fault){.kind = BRACE_FINE};
 }

@@ -154,7 +154,7 @@ const val *call_attr(const op_call *c, const char *name)
     for (int i = 0; i < n; i++)
         if (strcmp(row[i].name, name) == 0)
             return &c->attr[i];
-    WEFT_ASSERT(!"an attribute that attrs.def has");
+    WEFT_ASSERT(false); /* attrs.def has every attribute that a rule asks for */
     return NULL;
 }
 
