@@ -96,9 +96,9 @@ static void elaborate_model(sema *s, const ast *model, scope *names, str entry_n
     s->sink->model(s->sink->ctx, model->name, entry_name);
     sema_sections(s, body, false);
     const ast *entry = find_named(s->dg, body, 0, AST_ENTRY, entry_name);
-    if (diag_errors(s->dg) == s->n_error && !s->stopped)
+    if (diag_failed(s->dg) == s->n_failed && !s->stopped)
         bind_coverage(s, model);
-    if (!entry || diag_errors(s->dg) > s->n_error || s->stopped)
+    if (!entry || diag_failed(s->dg) > s->n_failed || s->stopped)
         return;
     s->names = s->model_names;
     sema_entry(s, entry);
@@ -107,7 +107,7 @@ static void elaborate_model(sema *s, const ast *model, scope *names, str entry_n
 weft_status dsl_elaborate(weft_diag *dg, const source *src, const elaborate_options *opt,
                           const dsl_host *host, const dsl_sink *sink)
 {
-    size_t errors = diag_errors(dg);
+    size_t errors = diag_errors(dg), failed = diag_failed(dg);
     WEFT_TRY(dsl_check_as(dg, src, opt->std_only));
     arena *a = arena_create();
     ast *file;
@@ -118,7 +118,7 @@ weft_status dsl_elaborate(weft_diag *dg, const source *src, const elaborate_opti
         sema s;
         sema_init(&s, dg, a);
         s.std_only = opt->std_only;
-        s.n_error = errors;
+        s.n_failed = failed;
         s.sources = opt->home;
         scope *names = module_scope(&s, file, src);
         set_host(&s, host, sink);
@@ -126,7 +126,7 @@ weft_status dsl_elaborate(weft_diag *dg, const source *src, const elaborate_opti
         sema_deinit(&s);
     }
     arena_destroy(a);
-    if (st == WEFT_OK && diag_errors(dg) > errors)
+    if (st == WEFT_OK && diag_failed(dg) > failed)
         st = diag_status(dg, errors);
     return st;
 }

@@ -194,7 +194,7 @@ weft_status dsl_parse(weft_diag *dg, arena *a, const source *src, ast **out_file
                          "a model file may have %d bytes, this one has %zu", DSL_SOURCE_MAX,
                          src->text.n);
     WEFT_TRY(check_encoding(dg, src));
-    size_t errors = diag_errors(dg);
+    size_t failed_before = diag_failed(dg);
     parse_state *ps = ARENA_NEW(a, parse_state);
     *ps = (parse_state){.dg = dg, .a = a, .src = src};
     lex_begin(ps);
@@ -204,7 +204,7 @@ weft_status dsl_parse(weft_diag *dg, arena *a, const source *src, ast **out_file
         weft_fail(dg, W0102, ps->root->kid[FILE_VERSION]->loc,
                   "language version " STR_FMT " is unknown",
                   STR_ARG(ps->root->kid[FILE_VERSION]->name));
-    if (failed || diag_errors(dg) > errors)
+    if (failed || diag_failed(dg) > failed_before)
         return WEFT_ERR_SYNTAX;
     *out_file = ps->root;
     return WEFT_OK;

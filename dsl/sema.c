@@ -176,7 +176,7 @@ weft_status dsl_check(weft_diag *dg, const source *src)
 weft_status dsl_check_as(weft_diag *dg, const source *src, bool std_only)
 {
     arena *a = arena_create();
-    size_t errors = diag_errors(dg);
+    size_t errors = diag_errors(dg), failed = diag_failed(dg);
     ast *file;
     sema s;
     weft_status st = dsl_parse(dg, a, src, &file);
@@ -200,5 +200,5 @@ weft_status dsl_check_as(weft_diag *dg, const source *src, bool std_only)
         sema_deinit(&s);
     }
     arena_destroy(a);
-    return st == WEFT_OK && diag_errors(dg) > errors ? diag_status(dg, errors) : st;
+    return st == WEFT_OK && diag_failed(dg) > failed ? diag_status(dg, errors) : st;
 }

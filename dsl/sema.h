@@ -75,7 +75,7 @@ typedef struct sema {
     arena *sources;           /* where imported texts live; they outlast the checker */
     bool import_failed;       /* a name that is not found may be in what was not read */
     bool std_only;            /* imports other than std are refused */
-    size_t n_error;           /* diagnostics before this file */
+    size_t n_failed;           /* diagnostics before this file */
     const dsl_host *host;     /* the checkpoint; NULL: parameters are symbols */
     const dsl_sink *sink;     /* where nodes go; NULL: nowhere */
     unsigned char *claimed;   /* with a checkpoint: a byte for each tensor */

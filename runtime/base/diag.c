@@ -62,7 +62,7 @@ void diag_reset(weft_diag *dg)
     arena_reset(dg->home);
     dg->items.n = 0;
     dg->newest = NULL;
-    dg->n_error = dg->n_warning = 0;
+    dg->n_error = dg->n_warning = dg->n_failed = 0;
     if (dg->seen)
         memset(dg->seen, 0, dg->seen_cap * sizeof *dg->seen);
     dg->seen_n = 0;
@@ -147,6 +147,7 @@ weft_status weft_fail(weft_diag *dg, weft_code code, weft_loc loc, const char *f
     str message = strbuf_view(&dg->scratch);
 
     dg->newest = NULL;
+    dg->n_failed += row->severity == DIAG_ERROR;
     if (seen_before(dg, key_of(code, loc, message)))
         return row->status;
     size_t *count = row->severity == DIAG_ERROR ? &dg->n_error : &dg->n_warning;
@@ -197,6 +198,11 @@ size_t diag_errors(const weft_diag *dg)
     return dg->n_error;
 }
 
+size_t diag_failed(const weft_diag *dg)
+{
+    return dg->n_failed;
+}
+
 size_t diag_warnings(const weft_diag *dg)
 {
     return dg->n_warning;
@@ -221,7 +227,7 @@ weft_status diag_status(const weft_diag *dg, size_t from)
         if (row->severity == DIAG_ERROR && n++ >= from)
             st = row->status;
     }
-    return st == WEFT_OK && dg->n_error > from ? WEFT_ERR_LIMIT : st;
+    return st == WEFT_OK && dg->n_failed > from ? WEFT_ERR_LIMIT : st;
 }
 
 arena *diag_arena(weft_diag *dg)

@@ -46,9 +46,11 @@ void weft_note(weft_diag *dg, const char *fmt, ...) WEFT_PRINTF(2, 3);
 void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
 size_t diag_errors(const weft_diag *dg); /* counted past the limit too */
+/* Errors recorded, those told before too: has this piece of work failed? */
+size_t diag_failed(const weft_diag *dg);
 size_t diag_warnings(const weft_diag *dg);
 
-/* The status of the first error after the first `from` ones; WEFT_OK if there is none. */
+/* The status of the first error told after the first `from` ones; WEFT_ERR_LIMIT if it was not kept. */
 weft_status diag_status(const weft_diag *dg, size_t from);
 /* Lives as long as the collector: for sources that places point into. */
 arena *diag_arena(weft_diag *dg);

@@ -24,6 +24,7 @@ struct weft_diag {
     VEC(diag_item *) items;
     diag_item *newest; /* where notes go; NULL when the newest was not kept */
     size_t n_error, n_warning;
+    size_t n_failed; /* errors recorded, told before or not */
     /* Keys of what was told, an open-addressing table; 0 is an empty slot. */
     uint64_t *seen;
     size_t seen_n, seen_cap;
