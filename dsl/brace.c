@@ -60,7 +60,7 @@ enum { INDENT_MAX = 64 }; /* deeper lines are not looked at for a missing `{` */
 
 brace_fault brace_find(const parse_state *ps)
 {
-    brace_scan s = {ps->src->text.p, 0, (uint32_t)ps->src->text.n, 0, 0, true};
+    brace_scan s = {.p = ps->src->text.p, .n = (uint32_t)ps->src->text.n, .first = true};
     open_brace open[AST_BRACKETS_MAX];
     uint32_t line_end[INDENT_MAX] = {0}; /* of the last line with each indent, if it may open one */
     brace_fault unclosed = {.kind = BRACE_FINE}, unopened = {.kind = BRACE_FINE};
