@@ -68,19 +68,17 @@ static bool is_given(const gnode *n, int i)
     return i < n->n_in && n->in[i].kind != REF_NONE;
 }
 
+/* name is one of the op's attributes in attrs.def. */
 static const gattr *attr_of(const gnode *n, const char *name, const attr_row **out_row)
 {
-    int count;
+    int count, i = 0;
     const attr_row *rows = op_attrs(n->op, &count);
-    for (int i = 0; i < count; i++) {
-        if (strcmp(rows[i].name, name) != 0)
-            continue;
-        if (out_row)
-            *out_row = &rows[i];
-        return &n->attr[i];
-    }
-    WEFT_ASSERT(!"the attribute is in attrs.def");
-    return NULL;
+    while (i < count && strcmp(rows[i].name, name) != 0)
+        i++;
+    WEFT_ASSERT(i < count);
+    if (out_row)
+        *out_row = &rows[i];
+    return &n->attr[i];
 }
 
 static bool attr_is_given(const gnode *n, const char *name)
