@@ -104,7 +104,8 @@ WEFT_API const char *weft_model_name(const weft_model *m); /* of the .weft model
  * of that name or kind. */
 WEFT_API bool weft_model_int(const weft_model *m, const char *name, int64_t *out_value);
 WEFT_API bool weft_model_float(const weft_model *m, const char *name, double *out_value);
-WEFT_API uint64_t weft_model_bytes(const weft_model *m); /* of its tensors */
+WEFT_API uint64_t weft_model_bytes(const weft_model *m);       /* of its tensors */
+WEFT_API uint64_t weft_model_token_bytes(const weft_model *m); /* state that one token takes */
 
 /* ---- sessions ---- */
 

@@ -2,8 +2,7 @@
 #include "compiler/compiler.h"
 #include "compiler/lower_ref.h"
 #include "runtime/base/mem.h"
-#include "runtime/exec/session.h"
-#include "runtime/weft.h"
+#include "runtime/api/api_impl.h"
 
 #include <stdlib.h>
 
@@ -162,7 +161,30 @@ uint64_t weft_model_bytes(const weft_model *m)
     return bytes;
 }
 
+uint64_t weft_model_token_bytes(const weft_model *m)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->bound->graph->cells.n; i++) {
+        const gcell *c = &m->bound->graph->cells.at[i];
+        if (c->kind == CELL_kv_cache)
+            bytes += (uint64_t)c->arg[0] * (uint64_t)(c->arg[1] + c->arg[2]) * sizeof(float);
+        else if (c->kind == CELL_latent_cache)
+            bytes += (uint64_t)c->arg[0] * sizeof(float);
+    }
+    return bytes;
+}
+
+const model_file *api_model_file(const weft_model *m)
+{
+    return m->file;
+}
+
 /* ---- sessions ---- */
+
+session *api_session(const weft_session *s)
+{
+    return s->run;
+}
 
 static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_session_options *o,
                                 int64_t context, weft_session *s)

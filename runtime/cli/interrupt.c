@@ -1,3 +1,4 @@
+/* interrupt.c - signals of the command line. */
 #include "runtime/cli/interrupt.h"
 
 #include <signal.h>
@@ -8,8 +9,14 @@
 /* Written by the main thread, read by the handler on it. */
 static _Atomic(const char *) doomed;
 
+static volatile int holding, asked;
+
 static void on_signal(int signal_number)
 {
+    if (signal_number == SIGINT && holding && !asked) {
+        asked = 1;
+        return;
+    }
     const char *path = doomed;
     if (path)
         unlink(path);
@@ -30,6 +37,17 @@ void interrupt_init(void)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigemptyset(&ignore.sa_mask);
     sigaction(SIGPIPE, &ignore, NULL);
+}
+
+void interrupt_hold(bool hold)
+{
+    asked = 0;
+    holding = hold;
+}
+
+const volatile int *interrupt_flag(void)
+{
+    return &asked;
 }
 
 void interrupt_removes(const char *path)
