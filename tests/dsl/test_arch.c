@@ -1,0 +1,49 @@
+/* test_arch.c - good files check clean: the library, and architectures it does not have. */
+#include "dsl/dsl.h"
+#include "tests/base/suite.h"
+#include <dirent.h>
+
+static int n_file;
+
+static void check_file(const char *path)
+{
+    arena *a = arena_create();
+    weft_diag *dg = diag_create();
+    source *src;
+    ck_assert_int_eq(source_open(dg, a, path, DSL_SOURCE_MAX, &src), WEFT_OK);
+    weft_status st = dsl_check(dg, src);
+    char *said = printed(dg, false);
+    ck_assert_msg(st == WEFT_OK && *said == 0, "%s\n%s", path, said);
+    free(said);
+    diag_destroy(dg);
+    arena_destroy(a);
+    n_file++;
+}
+
+static void check_folder(const char *folder)
+{
+    DIR *d = opendir(folder);
+    ck_assert_msg(d != NULL, "%s", folder);
+    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+        char path[1024];
+        size_t n = strlen(e->d_name);
+        if (n < 5 || strcmp(e->d_name + n - 5, ".weft") != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        check_file(path);
+    }
+    closedir(d);
+}
+
+START_TEST(good_files_check_clean)
+{
+    setenv("WEFT_PATH", WEFT_SOURCE_DIR "/models", 1);
+    check_folder(WEFT_SOURCE_DIR "/tests/dsl/arch");
+    ck_assert_int_ge(n_file, 14);
+    check_folder(WEFT_SOURCE_DIR "/models");
+    check_folder(WEFT_SOURCE_DIR "/models/std");
+    ck_assert_int_ge(n_file, 29);
+}
+END_TEST
+
+SUITE_MAIN("arch", good_files_check_clean)
