@@ -1,14 +1,23 @@
 /* verb_help.c - `weft help`: the pages, made from the tables of verbs and flags. */
 #include "runtime/base/json_write.h"
-#include "runtime/cli/cli.h"
+#include "runtime/cli/pages.h"
 
 enum { HELP_COLUMNS = 90, COMMAND_WIDTH_MAX = 50 };
 
+enum { SHELL_NONE, SHELL_BASH, SHELL_ZSH };
+
 typedef struct {
-    char none;
+    int completion;
+    bool man;
 } help_options;
 
-static const flag help_flags[] = {FLAG_ROW_END(help_options)};
+/* clang-format off */
+static const flag help_flags[] = {
+    FLAG_ROW_CHOICE(help_options, completion, "completion", NULL, "none|bash|zsh", "none", "print the completion script of a shell"),
+    FLAG_ROW_BOOL  (help_options, man,        "man",        NULL, "print the man page, for man(1) to show"),
+    FLAG_ROW_END   (help_options),
+};
+/* clang-format on */
 
 static const char *const examples[] = {
     "weft help",
@@ -17,6 +26,10 @@ static const char *const examples[] = {
     "one verb; `weft check --help` is the same",
     "weft help --json",
     "every verb and flag, for editors and shells",
+    "weft help --completion bash >>~/.bashrc",
+    "complete verbs, flags and files; an installed Weft does so by itself",
+    "weft help check --man | man -l -",
+    "the same page as man shows it",
     NULL,
 };
 
@@ -120,14 +133,29 @@ static void print_json(strbuf *out, const verb *only)
 
 int verb_help(cli *c)
 {
+    /* --help of another verb comes here too, with that verb's options */
+    static const help_options none = {0};
+    const help_options *o = c->verb->run == verb_help ? c->options : &none;
     const verb *v = NULL;
+    if (o->completion && (o->man || c->operand_n || c->common.json))
+        return cli_exit_of(weft_fail(c->dg, W1904, WEFT_NOWHERE,
+                                     "help: --completion stands alone: it covers every verb"));
+    if (o->man && c->common.json)
+        return cli_exit_of(
+            weft_fail(c->dg, W1904, WEFT_NOWHERE, "help: --man and --json exclude each other"));
     if (c->operand_n) {
         v = verb_find(str_of(c->operand[0]));
         if (!v)
             return cli_exit_of(verb_unknown(c->dg, c->operand[0]));
     }
     strbuf out = {0};
-    if (c->common.json)
+    if (o->completion == SHELL_BASH)
+        complete_bash(&out);
+    else if (o->completion == SHELL_ZSH)
+        complete_zsh(&out);
+    else if (o->man)
+        man_page(&out, v);
+    else if (c->common.json)
         print_json(&out, v);
     else if (v)
         print_verb(&out, v);
