@@ -1,0 +1,88 @@
+/* tok_bpe_load.c - vocabularies made ready for merging: byte-level ones, and those with scores. */
+#include "runtime/base/mem.h"
+#include "runtime/text/tok_bpe.h"
+#include "runtime/text/tok_unicode.h"
+#include <stdlib.h>
+
+/* The bytes that a byte-level text stands for; false if one of its characters stands for none. */
+static bool to_bytes(str text, strbuf *out)
+{
+    uint32_t cp;
+    strbuf_reset(out);
+    for (size_t i = 0; i < text.n;) {
+        i += uni_next(text.p + i, &cp);
+        int byte = uni_to_byte(cp);
+        if (byte < 0)
+            return false;
+        strbuf_putc(out, (char)byte);
+    }
+    return text.n > 0;
+}
+
+void bpe_use_bytes(bpe *b, arena *a, const tok_vocab *v)
+{
+    strbuf bytes = {0};
+    b->bytes = true;
+    for (size_t id = 0; id < v->tokens.n; id++) {
+        str text = v->tokens.at[id].text;
+        if (!text.p || vocab_find(v, text) != (int32_t)id || !to_bytes(text, &bytes))
+            continue;
+        vocab_map_add(&b->raw, arena_str(a, strbuf_view(&bytes)), (int32_t)id);
+        if (bytes.n == 1)
+            b->of_byte[(unsigned char)bytes.p[0]] = (int32_t)id;
+    }
+    strbuf_free(&bytes);
+}
+
+typedef struct {
+    float score;
+    int32_t id;
+} scored;
+
+static int by_score(const void *pa, const void *pb)
+{
+    const scored *a = pa, *b = pb;
+    return a->score != b->score ? (a->score > b->score ? -1 : 1) : a->id - b->id;
+}
+
+static int32_t half_id(bpe *b, const tok_vocab *v, str half, uint32_t skip)
+{
+    int32_t id = vocab_find(v, half);
+    if (id != VOCAB_NONE)
+        return v->tokens.at[id].flags & skip ? VOCAB_NONE : id;
+    if (half.n != uni_len(half.p[0]))
+        return VOCAB_NONE;
+    id = vocab_map_find(&b->extra_map, half);
+    if (id == VOCAB_NONE) {
+        id = b->extra_first + (int32_t)b->extra.n;
+        VEC_PUSH(&b->extra, half);
+        vocab_map_add(&b->extra_map, half, id);
+    }
+    return id;
+}
+
+void bpe_pairs_from_scores(bpe *b, const tok_vocab *v, const float *scores, uint32_t skip)
+{
+    VEC(scored) order = {0};
+    b->extra_first = (int32_t)v->tokens.n;
+    for (size_t id = 0; id < v->tokens.n; id++) {
+        const vocab_token *t = &v->tokens.at[id];
+        if (t->text.n && !(t->flags & skip) && vocab_find(v, t->text) == (int32_t)id)
+            VEC_PUSH(&order, ((scored){scores[id] == scores[id] ? scores[id] : 0, (int32_t)id}));
+    }
+    if (order.n)
+        qsort(order.at, order.n, sizeof *order.at, by_score);
+    uint32_t rank = 0;
+    for (size_t k = 0; k < order.n; k++) {
+        str text = v->tokens.at[order.at[k].id].text;
+        if (k && order.at[k].score != order.at[k - 1].score)
+            rank++; /* equal scores: the leftmost pair goes first */
+        for (size_t at = uni_len(text.p[0]); at < text.n; at += uni_len(text.p[at])) {
+            int32_t left = half_id(b, v, (str){text.p, at}, skip);
+            int32_t right = half_id(b, v, (str){text.p + at, text.n - at}, skip);
+            if (left != VOCAB_NONE && right != VOCAB_NONE)
+                bpe_add_pair(b, left, right, rank, order.at[k].id);
+        }
+    }
+    VEC_FREE(&order);
+}

@@ -1,0 +1,82 @@
+/* tok_fields.c - reading one member at a time. */
+#include "runtime/text/tok_fields.h"
+
+#include <inttypes.h>
+
+static weft_status wrong(weft_diag *dg, const char *what, const char *name, const char *wanted)
+{
+    return weft_fail(dg, W1203, WEFT_NOWHERE, "%s: '%s' is missing or not %s", what, name, wanted);
+}
+
+weft_status field_bool(weft_diag *dg, const char *what, const value *v, const char *name,
+                       bool *io_x)
+{
+    const value *m = value_get(v, str_of(name));
+    if (value_kind_of(m) == VALUE_NULL || value_bool(m, io_x))
+        return WEFT_OK;
+    return wrong(dg, what, name, "true or false");
+}
+
+weft_status field_int(weft_diag *dg, const char *what, const value *v, const char *name, int64_t lo,
+                      int64_t hi, int64_t *io_x)
+{
+    const value *m = value_get(v, str_of(name));
+    int64_t x;
+    if (value_kind_of(m) == VALUE_NULL)
+        return WEFT_OK;
+    if (!value_int(m, &x) || x < lo || x > hi)
+        return weft_fail(dg, W1203, WEFT_NOWHERE,
+                         "%s: '%s' is not a number from %" PRId64 " to %" PRId64, what, name, lo,
+                         hi);
+    *io_x = x;
+    return WEFT_OK;
+}
+
+weft_status field_str(weft_diag *dg, const char *what, const value *v, const char *name, str *out_s)
+{
+    return value_str(value_get(v, str_of(name)), out_s) ? WEFT_OK
+                                                        : wrong(dg, what, name, "a string");
+}
+
+weft_status field_str_or_none(weft_diag *dg, const char *what, const value *v, const char *name,
+                              str *out_s)
+{
+    if (value_kind_of(value_get(v, str_of(name))) != VALUE_NULL)
+        return field_str(dg, what, v, name, out_s);
+    *out_s = STR("");
+    return WEFT_OK;
+}
+
+weft_status field_list(weft_diag *dg, const char *what, const value *v, const char *name,
+                       const value **out_list)
+{
+    const value *m = value_get(v, str_of(name));
+    if (value_kind_of(m) != VALUE_ARRAY)
+        return wrong(dg, what, name, "a list");
+    *out_list = m;
+    return WEFT_OK;
+}
+
+weft_status field_pattern(weft_diag *dg, const char *what, const value *v, tok_regex **out_re)
+{
+    const value *m = value_get(v, STR("pattern"));
+    str text;
+    if (value_str(value_get(m, STR("String")), &text)) {
+        *out_re = tok_regex_literal(text);
+        return WEFT_OK;
+    }
+    if (value_str(value_get(m, STR("Regex")), &text))
+        return tok_regex_create(dg, text, out_re);
+    return wrong(dg, what, "pattern", "a String or a Regex");
+}
+
+weft_status field_type(weft_diag *dg, const char *what, const value *v, str *out_s)
+{
+    return field_str(dg, what, v, "type", out_s);
+}
+
+weft_status field_unknown(weft_diag *dg, const char *kind, str name)
+{
+    return weft_fail(dg, W1202, WEFT_NOWHERE, "%s '" STR_FMT "' is not known to Weft", kind,
+                     STR_ARG(((str){name.p, name.n < 100 ? name.n : 100})));
+}

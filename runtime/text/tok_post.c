@@ -1,0 +1,147 @@
+/* tok_post.c - templates of one text. Those of a pair are not read: Weft encodes one at a time. */
+#include "runtime/text/tok_post.h"
+
+#include "runtime/text/tok_impl.h"
+
+enum { TEMPLATE_IDS_MAX = 256 };
+
+static weft_status put_id(weft_diag *dg, tok *t, tok_ids *to, const value *v)
+{
+    int64_t id;
+    if (!value_int(v, &id) || id < 0 ||
+        !vocab_at(&t->vocab, (int32_t)(id <= VOCAB_ID_MAX ? id : -1)))
+        return weft_fail(dg, W1203, WEFT_NOWHERE, "post_processor: an id that no token has");
+    if (to->n >= TEMPLATE_IDS_MAX)
+        return weft_fail(dg, W1209, WEFT_NOWHERE, "post_processor: more than %d tokens",
+                         TEMPLATE_IDS_MAX);
+    VEC_PUSH(to, (int32_t)id);
+    return WEFT_OK;
+}
+
+/* Puts `more` in front of to. */
+static void put_before(tok_ids *to, const tok_ids *more)
+{
+    tok_ids both = {0};
+    for (size_t i = 0; i < more->n; i++)
+        VEC_PUSH(&both, more->at[i]);
+    for (size_t i = 0; i < to->n; i++)
+        VEC_PUSH(&both, to->at[i]);
+    VEC_FREE(to);
+    *to = both;
+}
+
+static weft_status put_special(weft_diag *dg, tok *t, const value *v, const value *specials,
+                               tok_ids *to)
+{
+    str name;
+    WEFT_TRY(field_str(dg, "SpecialToken", v, "id", &name));
+    const value *ids, *special = value_get(specials, name);
+    if (!special)
+        return weft_fail(dg, W1203, WEFT_NOWHERE,
+                         "TemplateProcessing: '" STR_FMT "' is not among its special_tokens",
+                         STR_ARG(name));
+    WEFT_TRY(field_list(dg, "special_tokens", special, "ids", &ids));
+    for (size_t i = 0; i < value_count(ids); i++) {
+        value id = value_at(ids, i);
+        WEFT_TRY(put_id(dg, t, to, &id));
+    }
+    return WEFT_OK;
+}
+
+static weft_status read_template(weft_diag *dg, tok *t, const value *v, tok_ids *before)
+{
+    const value *single, *specials = value_get(v, STR("special_tokens"));
+    bool seen = false;
+    WEFT_TRY(field_list(dg, "TemplateProcessing", v, "single", &single));
+    for (size_t i = 0; i < value_count(single); i++) {
+        value item = value_at(single, i);
+        const value *special = value_get(&item, STR("SpecialToken"));
+        if (special) {
+            WEFT_TRY(put_special(dg, t, special, specials, seen ? &t->after : before));
+            continue;
+        }
+        if (!value_get(&item, STR("Sequence")) || seen)
+            return weft_fail(dg, W1203, WEFT_NOWHERE,
+                             "TemplateProcessing: 'single' is not tokens around one Sequence");
+        seen = true;
+    }
+    if (!seen)
+        return weft_fail(dg, W1203, WEFT_NOWHERE, "TemplateProcessing: 'single' has no Sequence");
+    return WEFT_OK;
+}
+
+static weft_status load_template(weft_diag *dg, tok *t, const value *v)
+{
+    tok_ids before = {0};
+    weft_status status = read_template(dg, t, v, &before);
+    if (status == WEFT_OK)
+        put_before(&t->before, &before);
+    VEC_FREE(&before);
+    return status;
+}
+
+/* "sep" and "cls": a text and its id each. */
+static weft_status load_pair(weft_diag *dg, tok *t, const value *v)
+{
+    const value *cls = value_get(v, STR("cls")), *sep = value_get(v, STR("sep"));
+    tok_ids before = {0};
+    if (value_count(cls) != 2 || value_count(sep) != 2 || value_kind_of(cls) != VALUE_ARRAY ||
+        value_kind_of(sep) != VALUE_ARRAY)
+        return weft_fail(dg, W1203, WEFT_NOWHERE,
+                         "post_processor: 'cls' and 'sep' are not a text and an id each");
+    value cls_id = value_at(cls, 1), sep_id = value_at(sep, 1);
+    weft_status status = put_id(dg, t, &before, &cls_id);
+    if (status == WEFT_OK)
+        status = put_id(dg, t, &t->after, &sep_id);
+    if (status == WEFT_OK)
+        put_before(&t->before, &before);
+    VEC_FREE(&before);
+    return status;
+}
+
+/* It trims offsets, which Weft does not keep. */
+static weft_status load_nothing(weft_diag *dg, tok *t, const value *v)
+{
+    (void)dg, (void)t, (void)v;
+    return WEFT_OK;
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    weft_status (*load)(weft_diag *dg, tok *t, const value *v);
+} rows[] = {
+    {"TemplateProcessing", load_template},
+    {"ByteLevel",          load_nothing},
+    {"BertProcessing",     load_pair},
+    {"RobertaProcessing",  load_pair},
+};
+/* clang-format on */
+
+static weft_status load(weft_diag *dg, tok *t, const value *v, int depth)
+{
+    str type;
+    const value *list;
+    if (value_kind_of(v) == VALUE_NULL)
+        return WEFT_OK;
+    WEFT_TRY(field_type(dg, "post_processor", v, &type));
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if (str_eqz(type, rows[k].name))
+            return rows[k].load(dg, t, v);
+    if (!str_eqz(type, "Sequence"))
+        return field_unknown(dg, "post_processor", type);
+    if (depth >= FIELDS_DEPTH_MAX)
+        return weft_fail(dg, W1209, WEFT_NOWHERE, "post_processors nest more than %d deep",
+                         FIELDS_DEPTH_MAX);
+    WEFT_TRY(field_list(dg, "Sequence", v, "processors", &list));
+    for (size_t i = 0; i < value_count(list); i++) {
+        value item = value_at(list, i);
+        WEFT_TRY(load(dg, t, &item, depth + 1));
+    }
+    return WEFT_OK;
+}
+
+weft_status post_load(weft_diag *dg, tok *t, const value *v)
+{
+    return load(dg, t, v, 0);
+}

@@ -1,0 +1,39 @@
+/* tok_regex.h - the patterns of tokenizers, run by PCRE2. Private to this folder.
+ *
+ * Tokenizers write their patterns for Oniguruma (Ruby's syntax). tok_onig_translate turns one into
+ * a PCRE2 pattern of the same meaning, or refuses it by name (W1204). Matching is compiled to
+ * machine code where the system allows it, and bounded: a pattern that backtracks without end is
+ * W1205. A tok_regex has room for one match at a time, so it is not thread-safe. */
+#ifndef WEFT_RUNTIME_TEXT_TOK_REGEX_H
+#define WEFT_RUNTIME_TEXT_TOK_REGEX_H
+
+#include "runtime/base/diag.h"
+
+typedef struct tok_regex tok_regex;
+
+weft_status tok_regex_create(weft_diag *dg, str pattern, tok_regex **out_re) WEFT_MUST_USE;
+/* Finds the text itself; an empty one is never found. */
+tok_regex *tok_regex_literal(str text);
+void tok_regex_destroy(tok_regex *re); /* NULL is fine */
+
+/* Goes through the matches of a text, which is well-formed UTF-8, from left to right. */
+typedef struct {
+    tok_regex *re;
+    str text;
+    size_t from;     /* where to look next */
+    size_t last_end; /* an empty match there is not another one */
+} tok_matches;
+
+static inline tok_matches tok_matches_of(tok_regex *re, str text)
+{
+    return (tok_matches){re, text, 0, SIZE_MAX};
+}
+
+/* The next match; *out_begin is SIZE_MAX when there is none. */
+weft_status tok_matches_next(weft_diag *dg, tok_matches *m, size_t *out_begin,
+                             size_t *out_end) WEFT_MUST_USE;
+
+/* out gets the PCRE2 pattern. */
+weft_status tok_onig_translate(weft_diag *dg, str pattern, strbuf *out) WEFT_MUST_USE;
+
+#endif

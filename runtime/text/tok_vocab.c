@@ -1,0 +1,123 @@
+/* tok_vocab.c - an open-addressing table from text to id, and tokens by id. */
+#include "runtime/text/tok_vocab.h"
+
+#include "runtime/base/clock.h"
+#include "runtime/base/mem.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static uint64_t seed;
+static pthread_once_t seed_once = PTHREAD_ONCE_INIT;
+
+static void seed_make(void)
+{
+    seed = (clock_ns() ^ (uint64_t)(uintptr_t)&seed) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+}
+
+static inline uint64_t mix(uint64_t a, uint64_t b)
+{
+    unsigned __int128 x = (unsigned __int128)a * b;
+    return (uint64_t)x ^ (uint64_t)(x >> 64);
+}
+
+uint64_t vocab_hash(const char *p, size_t n)
+{
+    pthread_once(&seed_once, seed_make);
+    uint64_t h = seed ^ n, word = 0;
+    for (; n >= 8; p += 8, n -= 8) {
+        memcpy(&word, p, 8);
+        h = mix(h ^ word, UINT64_C(0xa0761d6478bd642f));
+    }
+    word = 0;
+    memcpy(&word, p, n);
+    return mix(h ^ word, UINT64_C(0xe7037ed1a0b428db));
+}
+
+static vocab_slot *slot_of(const vocab_map *m, str text)
+{
+    size_t at = vocab_hash(text.p, text.n) & (m->cap - 1);
+    while (m->slots[at].p && (m->slots[at].n != text.n || memcmp(m->slots[at].p, text.p, text.n)))
+        at = (at + 1) & (m->cap - 1);
+    return &m->slots[at];
+}
+
+static void grow(vocab_map *m)
+{
+    vocab_map bigger = {.cap = m->cap ? m->cap * 2 : 64, .n = m->n};
+    bigger.slots = mem_alloc(mem_product(bigger.cap, sizeof *bigger.slots));
+    memset(bigger.slots, 0, bigger.cap * sizeof *bigger.slots);
+    for (size_t i = 0; i < m->cap; i++)
+        if (m->slots[i].p)
+            *slot_of(&bigger, (str){m->slots[i].p, m->slots[i].n}) = m->slots[i];
+    free(m->slots);
+    *m = bigger;
+}
+
+void vocab_map_add(vocab_map *m, str text, int32_t id)
+{
+    WEFT_ASSERT(text.p && text.n <= UINT32_MAX);
+    if (m->n * 2 >= m->cap)
+        grow(m);
+    vocab_slot *s = slot_of(m, text);
+    m->n += !s->p;
+    *s = (vocab_slot){text.p, (uint32_t)text.n, id};
+}
+
+int32_t vocab_map_find(const vocab_map *m, str text)
+{
+    if (!m->cap)
+        return VOCAB_NONE;
+    const vocab_slot *s = slot_of(m, text);
+    return s->p ? s->id : VOCAB_NONE;
+}
+
+void vocab_map_free(vocab_map *m)
+{
+    free(m->slots);
+    *m = (vocab_map){0};
+}
+
+void vocab_put(tok_vocab *v, arena *a, int32_t id, str text, uint32_t flags)
+{
+    WEFT_ASSERT(id >= 0 && id <= VOCAB_ID_MAX);
+    while (v->tokens.n <= (size_t)id)
+        VEC_PUSH(&v->tokens, ((vocab_token){0}));
+    vocab_token *token = &v->tokens.at[id];
+    *token = (vocab_token){arena_str(a, text), flags};
+    if (text.n > v->text_max)
+        v->text_max = text.n;
+    if (text.n)
+        vocab_map_add(&v->map, token->text, id);
+}
+
+void vocab_free(tok_vocab *v)
+{
+    VEC_FREE(&v->tokens);
+    vocab_map_free(&v->map);
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+}
+
+int vocab_byte_of(str text)
+{
+    if (text.n != 6 || memcmp(text.p, "<0x", 3) != 0 || text.p[5] != '>')
+        return -1;
+    int high = hex_digit(text.p[3]), low = hex_digit(text.p[4]);
+    return high < 0 || low < 0 ? -1 : high << 4 | low;
+}
+
+void vocab_bytes(const tok_vocab *v, int32_t out_ids[256])
+{
+    for (int b = 0; b < 256; b++) {
+        char text[8];
+        snprintf(text, sizeof text, "<0x%02X>", (unsigned)b);
+        out_ids[b] = vocab_find(v, str_of(text));
+    }
+}
