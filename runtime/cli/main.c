@@ -129,7 +129,7 @@ static int streams_finish(cli *c, int exit_status)
     return exit_status;
 }
 
-static int verb_run(cli *c)
+static int verb_start(cli *c)
 {
     if (!c->common.help)
         return c->verb->run(c);
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
     c.colour = want_colour(COLOR_AUTO);
 
     weft_status st = verb_prepare(&c, a, argc, argv);
-    int exit_status = st == WEFT_OK ? verb_run(&c) : cli_exit_of(st);
+    int exit_status = st == WEFT_OK ? verb_start(&c) : cli_exit_of(st);
     exit_status = streams_finish(&c, exit_status);
     diag_destroy(c.dg);
     arena_destroy(a);

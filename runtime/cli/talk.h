@@ -1,0 +1,81 @@
+/* talk.h - what `run` and `chat` share: their flags, and a model ready to go on with a text. */
+#ifndef WEFT_RUNTIME_CLI_TALK_H
+#define WEFT_RUNTIME_CLI_TALK_H
+
+#include "runtime/api/api_impl.h"
+#include "runtime/cli/cli.h"
+#include "runtime/engine/engine.h"
+
+typedef struct {
+    const char *model, *arch, *samplers, *chat_template, *template_kwargs, *system;
+    int64_t context, n, threads, batch, seed, top_k, last_n, dry_allowed, dry_last_n, mirostat;
+    double temp, top_p, min_p, typical, repeat, presence, frequency;
+    double dry_multiplier, dry_base, xtc_probability, xtc_threshold, tau, eta;
+    flag_list bias, stop;
+    bool ignore_end, no_mmap, mlock;
+    int exec;
+} talk_flags;
+
+/* The rows of these flags, for a verb whose options struct T has a talk_flags `t`. */
+/* clang-format off */
+#define TALK_FLAG_ROWS(T, n_default)                                                                                     \
+    FLAG_ROW_STR   (T, t.model,    "model",    "m",  "MODEL", NULL, "the checkpoint; without it the demo model"),         \
+    FLAG_ROW_STR   (T, t.arch,     "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),                      \
+    FLAG_ROW_INT   (T, t.context,  "ctx-size", "c",  "N", "-1", -1, 1 << 30, "context; 0: the trained one; -1: that, 8192 at most"), \
+    FLAG_ROW_INT   (T, t.n,        "predict",  "n",  "N", n_default, -1, 1 << 30, "tokens to generate; -1: until the model ends"), \
+    FLAG_ROW_INT   (T, t.threads,  "threads",  "t",  "N", "0", 0, 1024, "threads; 0: as many as this process may use"),   \
+    FLAG_ROW_INT   (T, t.batch,    "ubatch-size", "ub", "N", "512", 1, 1 << 20, "prompt tokens evaluated in one call"),   \
+    FLAG_ROW_STR   (T, t.system,   "system",   "sys", "TEXT", NULL, "the system message"),                                \
+    FLAG_ROW_STR   (T, t.chat_template, "chat-template", NULL, "NAME", NULL, "a built-in template or a file, in place of the model's"), \
+    FLAG_ROW_STR   (T, t.template_kwargs, "template-kwargs", NULL, "JSON", NULL, "further variables for the template"),    \
+    FLAG_ROW_FLOAT (T, t.temp,     "temp",     NULL, "X", "0.8", 0, 1e4, "temperature; 0: always the likeliest"),          \
+    FLAG_ROW_INT   (T, t.top_k,    "top-k",    NULL, "N", "40", 0, 1 << 30, "keep the N likeliest; 0: all"),               \
+    FLAG_ROW_FLOAT (T, t.top_p,    "top-p",    NULL, "X", "0.95", 0, 1, "keep the likeliest up to this probability"),      \
+    FLAG_ROW_FLOAT (T, t.min_p,    "min-p",    NULL, "X", "0.05", 0, 1, "keep tokens this likely against the likeliest"),  \
+    FLAG_ROW_FLOAT (T, t.typical,  "typical",  NULL, "X", "1", 0, 1, "locally typical sampling; 1: off"),                  \
+    FLAG_ROW_FLOAT (T, t.repeat,   "repeat-penalty", NULL, "X", "1", 0.01, 100, "for tokens that came before; 1: none"),   \
+    FLAG_ROW_INT   (T, t.last_n,   "repeat-last-n", NULL, "N", "64", -1, 1 << 30, "how far the penalties look back; -1: all"), \
+    FLAG_ROW_FLOAT (T, t.presence, "presence-penalty", NULL, "X", "0", -100, 100, "once for a token that came before"),    \
+    FLAG_ROW_FLOAT (T, t.frequency, "frequency-penalty", NULL, "X", "0", -100, 100, "for each time it came"),              \
+    FLAG_ROW_FLOAT (T, t.dry_multiplier, "dry-multiplier", NULL, "X", "0", 0, 100, "against repeated runs; 0: off"),       \
+    FLAG_ROW_FLOAT (T, t.dry_base, "dry-base", NULL, "X", "1.75", 1, 10, "how the price of a run grows"),                  \
+    FLAG_ROW_INT   (T, t.dry_allowed, "dry-allowed-length", NULL, "N", "2", 0, 1 << 20, "runs up to this are free"),       \
+    FLAG_ROW_INT   (T, t.dry_last_n, "dry-penalty-last-n", NULL, "N", "-1", -1, 1 << 30, "how far it looks back; -1: all"), \
+    FLAG_ROW_FLOAT (T, t.xtc_probability, "xtc-probability", NULL, "X", "0", 0, 1, "exclude top choices this often"),      \
+    FLAG_ROW_FLOAT (T, t.xtc_threshold, "xtc-threshold", NULL, "X", "0.1", 0, 1, "what counts as a top choice"),           \
+    FLAG_ROW_INT   (T, t.mirostat, "mirostat", NULL, "N", "0", 0, 2, "2: mirostat 2 in place of the truncations"),         \
+    FLAG_ROW_FLOAT (T, t.tau,      "mirostat-ent", NULL, "X", "5", 0, 100, "the surprise it aims at"),                     \
+    FLAG_ROW_FLOAT (T, t.eta,      "mirostat-lr", NULL, "X", "0.1", 0, 10, "how fast it learns"),                          \
+    FLAG_ROW_STR   (T, t.samplers, "samplers", NULL, "LIST", NULL, "the chain, such as top_k;top_p;temperature"),          \
+    FLAG_ROW_LIST  (T, t.bias,     "logit-bias", "l", "ID=X", "add X to the logit of token ID (-inf forbids it)"),         \
+    FLAG_ROW_INT   (T, t.seed,     "seed",     "s",  "N", "-1", -1, 9007199254740992.0, "the same seed gives the same text; -1: a new one"), \
+    FLAG_ROW_LIST  (T, t.stop,     "reverse-prompt", "r", "TEXT", "stop where this text would come"),                      \
+    FLAG_ROW_BOOL  (T, t.ignore_end, "ignore-eos", NULL, "go on after the model's end token"),                              \
+    FLAG_ROW_CHOICE(T, t.exec,     "exec",     NULL, "ref", "ref", "the executor"),                                        \
+    FLAG_ROW_BOOL  (T, t.no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),             \
+    FLAG_ROW_BOOL  (T, t.mlock,    "mlock",    NULL, "keep the checkpoint in memory")
+/* clang-format on */
+
+typedef struct {
+    cli *c;
+    const talk_flags *f;
+    arena *a;
+    weft_model *m;
+    weft_session *s;
+    tok *text;
+    sampler *pick;
+    engine e;
+    uint64_t seed, load_ns;
+    bool open;
+} talk;
+
+/* Open everything; says what it decided (context, seed) with -v, and what it had to shrink in any case. */
+weft_status talk_open(cli *c, const talk_flags *f, talk *t) WEFT_MUST_USE;
+void talk_close(talk *t);
+
+/* Feed the ids, with a progress bar for a long prompt. */
+weft_status talk_feed(talk *t, const tok_ids *ids, uint64_t *out_ns) WEFT_MUST_USE;
+/* Continue to stdout (or only into `into`, when it is not NULL), until something ends it. */
+weft_status talk_go_on(talk *t, strbuf *into, gen_result *out) WEFT_MUST_USE;
+
+#endif

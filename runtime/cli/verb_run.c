@@ -1,0 +1,151 @@
+/* verb_run.c - `weft run`: a prompt in, text out. */
+#include "runtime/base/clock.h"
+#include "runtime/base/json_write.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/talk.h"
+
+enum { PROMPT_BYTES_MAX = 256 << 20 };
+
+typedef struct {
+    talk_flags t;
+    const char *prompt, *file;
+} run_options;
+
+/* clang-format off */
+static const flag run_flags[] = {
+    FLAG_ROW_STR (run_options, prompt, "prompt", "p", "TEXT", NULL, "the text to continue"),
+    FLAG_ROW_STR (run_options, file,   "file",   "f", "FILE", NULL, "read it from a file; - is standard input"),
+    TALK_FLAG_ROWS(run_options, "256"),
+    FLAG_ROW_END (run_options),
+};
+
+static const char *const examples[] = {
+    "weft run",                                          "the demo model begins a story",
+    "weft run -p \"The old robot\" -n 100 -s 7",           "the same text every time",
+    "weft run -m model.gguf -f notes.txt --temp 0 --json", "a record with text, ids, counts and times",
+    NULL,
+};
+/* clang-format on */
+
+const verb_page run_verb_page = {
+    run_flags,
+    "The text goes to stdout as it comes, everything else to stderr. Ctrl-C stops with what was "
+    "said.",
+    examples,
+};
+
+static weft_status read_prompt(cli *c, const run_options *o, arena *a, str *out)
+{
+    source *src;
+    if (o->prompt && o->file)
+        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "run takes either -p or -f");
+    if (o->prompt || !o->file) {
+        *out = str_of(o->prompt ? o->prompt : "Once upon a time");
+        return WEFT_OK;
+    }
+    if (strcmp(o->file, "-") == 0)
+        WEFT_TRY(source_read_stdin(c->dg, a, PROMPT_BYTES_MAX, &src));
+    else
+        WEFT_TRY(source_open(c->dg, a, o->file, PROMPT_BYTES_MAX, &src));
+    *out = src->text;
+    return WEFT_OK;
+}
+
+typedef struct {
+    tok_ids prompt;
+    gen_result gen;
+    strbuf text;
+    uint64_t prompt_ns;
+} run_record;
+
+static double per_second(size_t n, uint64_t ns)
+{
+    return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
+}
+
+static void tell_json(talk *t, const run_record *r)
+{
+    strbuf out = {0};
+    json_writer w = {.out = &out};
+    const struct {
+        const char *name;
+        const tok_ids *ids;
+    } list[] = {{"prompt_ids", &r->prompt}, {"ids", &r->gen.ids}};
+    json_open(&w, '{');
+    json_key(&w, "text");
+    json_str(&w, strbuf_view(&r->text));
+    for (int i = 0; i < 2; i++) {
+        json_key(&w, list[i].name);
+        json_open(&w, '[');
+        for (size_t k = 0; k < list[i].ids->n; k++)
+            json_int(&w, list[i].ids->at[k]);
+        json_close(&w, ']');
+    }
+    json_key(&w, "stop");
+    json_str(&w, str_of(gen_reason_name(r->gen.reason)));
+    json_key(&w, "seed");
+    json_int(&w, (int64_t)t->seed);
+    json_key(&w, "counts");
+    json_open(&w, '{');
+    json_key(&w, "prompt");
+    json_int(&w, (int64_t)r->prompt.n);
+    json_key(&w, "generated");
+    json_int(&w, (int64_t)r->gen.ids.n);
+    json_close(&w, '}');
+    json_key(&w, "seconds");
+    json_open(&w, '{');
+    json_key(&w, "load");
+    json_double(&w, clock_seconds(t->load_ns));
+    json_key(&w, "prompt");
+    json_double(&w, clock_seconds(r->prompt_ns));
+    json_key(&w, "generate");
+    json_double(&w, clock_seconds(r->gen.ns));
+    json_close(&w, '}');
+    json_close(&w, '}');
+    strbuf_putc(&out, '\n');
+    cli_print(t->c, strbuf_view(&out));
+    strbuf_free(&out);
+}
+
+static weft_status run(talk *t, const run_options *o, run_record *r)
+{
+    cli *c = t->c;
+    str text;
+    WEFT_TRY(read_prompt(c, o, t->a, &text));
+    tok_encode_flags how = TOK_ENCODE_DEFAULT;
+    WEFT_TRY(tok_encode(c->dg, t->text, text, how, &r->prompt));
+    WEFT_TRY(talk_feed(t, &r->prompt, &r->prompt_ns));
+    if (!c->common.json)
+        cli_print(c, text); /* a continuation reads on from what it continues */
+    WEFT_TRY(talk_go_on(t, c->common.json ? &r->text : NULL, &r->gen));
+    if (c->common.json)
+        tell_json(t, r);
+    else
+        cli_print(c, STR("\n"));
+    if (r->gen.reason == GEN_CONTEXT)
+        cli_say(c, "the context of %lld tokens is full; -c sets a longer one",
+                (long long)t->e.context);
+    cli_say_verbose(c,
+                    "prompt %zu tokens, %.1f a second; generated %zu, %.1f a second; ended by %s",
+                    r->prompt.n, per_second(r->prompt.n, r->prompt_ns), r->gen.ids.n,
+                    per_second(r->gen.ids.n, r->gen.ns), gen_reason_name(r->gen.reason));
+    return WEFT_OK;
+}
+
+int verb_run(cli *c)
+{
+    const run_options *o = c->options;
+    run_record r = {.prompt_ns = 0};
+    talk t;
+    weft_status st = talk_open(c, &o->t, &t);
+    if (st == WEFT_OK)
+        st = run(&t, o, &r);
+    bool interrupted = st == WEFT_OK && r.gen.reason == GEN_INTERRUPTED && *interrupt_flag();
+    c->common.json = false;
+    cli_report(c, c->dg); /* while the texts it quotes are there */
+    talk_close(&t);
+    VEC_FREE(&r.prompt);
+    VEC_FREE(&r.gen.ids);
+    strbuf_free(&r.text);
+    return interrupted ? CLI_INTERRUPTED : cli_exit_of(st);
+}
