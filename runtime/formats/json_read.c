@@ -7,10 +7,15 @@
 #include "runtime/base/file.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/utf8.h"
+#include "runtime/base/vec.h"
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+/* Six of this byte, which no UTF-8 text has, take the place of \u0000 on the way through cJSON. */
+enum { NUL_MARK = 0xff };
 
 typedef struct {
     weft_diag *dg;
@@ -19,6 +24,8 @@ typedef struct {
     char *text; /* a copy, NUL-terminated */
     size_t n;
     json_limits limits;
+    VEC(size_t) number_at; /* with limits.exact: where they stand, in the order of the text */
+    size_t number_next;    /* cJSON's tree is walked in that order too */
 } reader;
 
 static weft_status fail_at(const reader *r, size_t at, const char *what)
@@ -37,7 +44,7 @@ static weft_status fail_at(const reader *r, size_t at, const char *what)
 
 /* One string, from its opening quote; *at moves past the closing one, or to the end of the text,
  * where cJSON says what is wrong. */
-static weft_status scan_string(const reader *r, size_t *at)
+static weft_status scan_string(reader *r, size_t *at)
 {
     size_t i = *at + 1;
     while (i < r->n && r->text[i] != '"') {
@@ -47,8 +54,13 @@ static weft_status scan_string(const reader *r, size_t *at)
             return fail_at(r, i, "a string with bytes that are not UTF-8");
         if (cp < 0x20)
             return fail_at(r, i, "a control character in a string; it must be written \\uXXXX");
-        if (cp == '\\' && r->n - i >= 6 && memcmp(r->text + i, "\\u0000", 6) == 0)
-            return fail_at(r, i, "a string with \\u0000 in it");
+        if (cp == '\\' && r->n - i >= 6 && memcmp(r->text + i, "\\u0000", 6) == 0) {
+            if (!r->limits.exact)
+                return fail_at(r, i, "a string with \\u0000 in it");
+            memset(r->text + i, NUL_MARK, 6);
+            n = 6;
+            cp = 0;
+        }
         i += cp == '\\' && i + 1 < r->n ? 2 : n;
     }
     *at = i < r->n ? i + 1 : r->n;
@@ -68,8 +80,12 @@ static weft_status scan(reader *r)
         }
         if (c == 0)
             return fail_at(r, i, "a NUL byte");
-        if (c == 'I' && r->n - i >= 8 && memcmp(r->text + i, "Infinity", 8) == 0)
+        if (c == 'I' && r->n - i >= 8 && memcmp(r->text + i, "Infinity", 8) == 0) {
             memcpy(r->text + i, "1e999   ", 8);
+            c = i > 0 && r->text[i - 1] == '-' ? ' ' : '1'; /* its minus was seen */
+            if (c == ' ')
+                i += 8;
+        }
         if (c == '[' || c == '{')
             depth++;
         if (c == ']' || c == '}')
@@ -82,6 +98,11 @@ static weft_status scan(reader *r)
             return status;
         }
         n_value += c == ',' || c == '[' || c == '{';
+        if (r->limits.exact && (c == '-' || (c >= '0' && c <= '9'))) {
+            VEC_PUSH(&r->number_at, i);
+            i += strspn(r->text + i, "+-.0123456789eE");
+            continue;
+        }
         i++;
     }
     if (n_value > r->limits.values_max)
@@ -98,9 +119,27 @@ static size_t child_count(const cJSON *j)
     return n;
 }
 
-static weft_status convert(const reader *r, const cJSON *j, value *out_v);
+/* A copy of one of cJSON's strings. */
+static str convert_string(const reader *r, const char *z)
+{
+    str s = arena_str(r->home, str_of(z));
+    const char *mark = memchr(s.p, NUL_MARK, s.n);
+    if (!mark)
+        return s;
+    char *to = (char *)s.p;
+    size_t n = (size_t)(mark - s.p);
+    for (size_t i = n; i < s.n; n++) {
+        bool nul = (unsigned char)s.p[i] == NUL_MARK;
+        to[n] = nul ? 0 : s.p[i];
+        i += nul ? 6 : 1;
+    }
+    to[n] = 0;
+    return (str){to, n};
+}
 
-static weft_status convert_array(const reader *r, const cJSON *j, value *out_v)
+static weft_status convert(reader *r, const cJSON *j, value *out_v);
+
+static weft_status convert_array(reader *r, const cJSON *j, value *out_v)
 {
     size_t n = child_count(j), i = 0;
     value *items = ARENA_ARRAY(r->home, value, n);
@@ -110,12 +149,12 @@ static weft_status convert_array(const reader *r, const cJSON *j, value *out_v)
     return WEFT_OK;
 }
 
-static weft_status convert_object(const reader *r, const cJSON *j, value *out_v)
+static weft_status convert_object(reader *r, const cJSON *j, value *out_v)
 {
     size_t n = child_count(j), i = 0, twice;
     value_member *members = ARENA_ARRAY(r->home, value_member, n);
     for (const cJSON *c = j->child; c; c = c->next, i++) {
-        members[i].name = arena_str(r->home, str_of(c->string));
+        members[i].name = convert_string(r, c->string);
         WEFT_TRY(convert(r, c, &members[i].v));
     }
     if (!value_of_members(r->home, members, n, out_v, &twice))
@@ -125,24 +164,32 @@ static weft_status convert_object(const reader *r, const cJSON *j, value *out_v)
     return WEFT_OK;
 }
 
-static value convert_number(double x)
+static value convert_number(reader *r, double x)
 {
+    if (r->number_next < r->number_at.n) {
+        const char *text = r->text + r->number_at.at[r->number_next++];
+        char *end;
+        errno = 0;
+        long long i = strtoll(text, &end, 10);
+        bool whole = errno == 0 && *end != '.' && *end != 'e' && *end != 'E';
+        return whole ? value_of_int(VT_I64, i) : value_of_float(VT_F64, x);
+    }
     if (fabs(x) < 0x1p53 && x == floor(x))
         return value_of_int(VT_I64, (int64_t)x);
     return value_of_float(VT_F64, x);
 }
 
 /* As deep as the text, which scan has bounded. */
-static weft_status convert(const reader *r, const cJSON *j, value *out_v)
+static weft_status convert(reader *r, const cJSON *j, value *out_v)
 {
     if (cJSON_IsArray(j))
         return convert_array(r, j, out_v);
     if (cJSON_IsObject(j))
         return convert_object(r, j, out_v);
     if (cJSON_IsString(j))
-        *out_v = value_of_str(arena_str(r->home, str_of(j->valuestring)));
+        *out_v = value_of_str(convert_string(r, j->valuestring));
     else if (cJSON_IsNumber(j))
-        *out_v = convert_number(j->valuedouble);
+        *out_v = convert_number(r, j->valuedouble);
     else if (cJSON_IsBool(j))
         *out_v = value_of_bool(cJSON_IsTrue(j));
     else
@@ -175,9 +222,10 @@ static weft_status read_text(weft_diag *dg, arena *a, const char *name, char *te
                              json_limits limits, value *out_v)
 {
     WEFT_ASSERT(limits.depth_max <= CJSON_NESTING_LIMIT);
-    reader r = {dg, a, name, text, n, limits};
+    reader r = {.dg = dg, .home = a, .name = name, .text = text, .n = n, .limits = limits};
     text[n] = 0;
     weft_status status = parse(&r, out_v);
+    VEC_FREE(&r.number_at);
     free(text);
     return status;
 }

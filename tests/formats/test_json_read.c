@@ -5,6 +5,31 @@
 
 static const json_limits limits = {.bytes_max = 1 << 20, .values_max = 1000, .depth_max = 8};
 
+START_TEST(exact_text_stays_as_it_is_written)
+{
+    static const value_type want[] = {VT_I64, VT_F64, VT_F64, VT_I64,
+                                      VT_F64, VT_F64, VT_F64, VT_I64};
+    weft_diag *dg = diag_create();
+    arena *a = arena_create();
+    value v = {0};
+    json_limits exact = limits;
+    exact.exact = true;
+    expect_ok(dg, json_read(dg, a, "x",
+                            STR("[1, 1.0, 1e3, 9007199254740993, 99999999999999999999, Infinity, "
+                                "-Infinity, {\"1\": \"b\\u0000c\\\\u0000\", \"a\": -7}]"),
+                            exact, &v));
+    for (size_t i = 0; i < 7; i++)
+        ck_assert_int_eq(value_at(&v, i).type, want[i]);
+    ck_assert(value_at(&v, 3).as.i == 9007199254740993);
+    ck_assert(isinf(value_at(&v, 6).as.f) && value_at(&v, 6).as.f < 0);
+    value last = value_at(&v, 7);
+    ck_assert_int_eq(value_get(&last, STR("a"))->as.i, -7);
+    ck_assert(str_eq(value_get(&last, STR("1"))->as.s, STR("b\0c\\u0000")));
+    arena_destroy(a);
+    diag_destroy(dg);
+}
+END_TEST
+
 START_TEST(values_keep_their_types)
 {
     weft_diag *dg = diag_create();
@@ -134,5 +159,5 @@ START_TEST(files_are_read)
 }
 END_TEST
 
-SUITE_MAIN("json_read", values_keep_their_types, bad_text_is_refused_with_its_place,
-           limits_are_kept, files_are_read)
+SUITE_MAIN("json_read", exact_text_stays_as_it_is_written, values_keep_their_types,
+           bad_text_is_refused_with_its_place, limits_are_kept, files_are_read)
