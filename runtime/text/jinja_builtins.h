@@ -1,0 +1,44 @@
+/* jinja_builtins.h - the functions behind the tables, and how they read their arguments. Private to
+ * the engine. */
+#ifndef WEFT_RUNTIME_TEXT_JINJA_BUILTINS_H
+#define WEFT_RUNTIME_TEXT_JINJA_BUILTINS_H
+
+#include "runtime/text/jinja_run.h"
+
+/* Declared once per row; several rows may share a function. */
+#define FILTER(name, fn, least, params)                                                            \
+    weft_status filter_##fn(jinja_run *r, const jcall *c, jval *out);
+#include "runtime/text/jinja_filters.def"
+#undef FILTER
+#define TEST(name, fn, least, params)                                                              \
+    weft_status test_##fn(jinja_run *r, const jcall *c, jval *out);
+#include "runtime/text/jinja_tests.def"
+#undef TEST
+#define METHOD(kind, name, fn, least, params)                                                      \
+    weft_status method_##fn(jinja_run *r, const jcall *c, jval *out);
+#define UNSAFE(kind, name)
+#include "runtime/text/jinja_methods.def"
+#undef METHOD
+#undef UNSAFE
+#define FUNCTION(name, fn, least, params)                                                          \
+    weft_status function_##fn(jinja_run *r, const jcall *c, jval *out);
+#include "runtime/text/jinja_functions.def"
+#undef FUNCTION
+
+/* Argument i as a string or an integer; where it is absent or none, what is in *out stays. */
+weft_status arg_str(jinja_run *r, const jcall *c, size_t i, str *out) WEFT_MUST_USE;
+weft_status arg_int(jinja_run *r, const jcall *c, size_t i, int64_t *out) WEFT_MUST_USE;
+bool arg_truth(const jcall *c, size_t i);
+
+/* The first place of part in s at or after byte `from`, or s.n + 1. */
+size_t str_find(str s, str part, size_t from);
+/* The last place, or s.n + 1; wrong once the fuel is spent, which the next step notices. */
+size_t str_find_last(jinja_run *r, str s, str part);
+weft_status str_replace(jinja_run *r, str s, str old, str with, int64_t most,
+                        jval *out) WEFT_MUST_USE;
+weft_status str_in_case(jinja_run *r, str s, bool upper, jval *out) WEFT_MUST_USE;
+weft_status str_stripped(jinja_run *r, str s, const jval *chars, bool left, bool right,
+                         jval *out) WEFT_MUST_USE;
+bool str_is_all_case(str s, bool upper); /* str.isupper(), str.islower() */
+
+#endif
