@@ -137,6 +137,21 @@ static weft_status make_sampler(talk *t, int64_t vocab, int64_t context)
     return sampler_create(t->c->dg, &o, vocab, context, &t->pick);
 }
 
+weft_status talk_resample(talk *t, const talk_flags *f)
+{
+    const talk_flags *was = t->f;
+    sampler *old = t->pick;
+    t->f = f;
+    weft_status st = make_sampler(t, t->e.vocab, t->e.context);
+    if (st != WEFT_OK) {
+        t->f = was;
+        return st;
+    }
+    sampler_destroy(old);
+    t->e.pick = t->pick;
+    return WEFT_OK;
+}
+
 /* ---- opening ---- */
 
 weft_status talk_open(cli *c, const talk_flags *f, talk *t)
@@ -171,6 +186,7 @@ void talk_close(talk *t)
 {
     if (t->open)
         engine_deinit(&t->e);
+    chat_close(t->chat);
     sampler_destroy(t->pick);
     weft_session_destroy(t->s);
     tok_close(t->text);
@@ -200,6 +216,7 @@ weft_status talk_feed(talk *t, const tok_ids *ids, uint64_t *out_ns)
 typedef struct {
     talk *t;
     strbuf *into;
+    bool show;
 } listener;
 
 static bool on_text(void *ctx, str text)
@@ -207,14 +224,14 @@ static bool on_text(void *ctx, str text)
     listener *l = ctx;
     if (l->into)
         strbuf_put(l->into, text);
-    else
+    if (l->show)
         cli_print(l->t->c, text);
     return l->t->c->out_error == 0;
 }
 
-weft_status talk_go_on(talk *t, strbuf *into, gen_result *out)
+weft_status talk_go_on(talk *t, strbuf *into, bool show, gen_result *out)
 {
-    listener l = {t, into};
+    listener l = {t, into, show};
     gen_options o = {.n_max = t->f->n,
                      .stops = t->f->stop.at,
                      .n_stop = t->f->stop.n,

@@ -5,6 +5,7 @@
 #include "runtime/api/api_impl.h"
 #include "runtime/cli/cli.h"
 #include "runtime/engine/engine.h"
+#include "runtime/text/chat.h"
 
 typedef struct {
     const char *model, *arch, *samplers, *chat_template, *template_kwargs, *system;
@@ -67,6 +68,8 @@ typedef struct {
     engine e;
     uint64_t seed, load_ns;
     bool open;
+    chat_template *chat; /* NULL before talk_template */
+    const value *kwargs; /* --template-kwargs, or NULL */
 } talk;
 
 /* Open everything; says what it decided (context, seed) with -v, and what it had to shrink in any case. */
@@ -75,7 +78,14 @@ void talk_close(talk *t);
 
 /* Feed the ids, with a progress bar for a long prompt. */
 weft_status talk_feed(talk *t, const tok_ids *ids, uint64_t *out_ns) WEFT_MUST_USE;
-/* Continue to stdout (or only into `into`, when it is not NULL), until something ends it. */
-weft_status talk_go_on(talk *t, strbuf *into, gen_result *out) WEFT_MUST_USE;
+/* Continue until something ends it: into `into`, where that is not NULL, and to stdout with `show`. */
+weft_status talk_go_on(talk *t, strbuf *into, bool show, gen_result *out) WEFT_MUST_USE;
+/* Other sampling flags from here on; on failure nothing changes. */
+weft_status talk_resample(talk *t, const talk_flags *f) WEFT_MUST_USE;
+
+/* talk_chat.c: choose the chat template (--chat-template, else the model's own; W1305 if there is none). */
+weft_status talk_template(talk *t) WEFT_MUST_USE;
+/* The messages as the template writes them, with the beginning of an answer. */
+weft_status talk_render(talk *t, const chat_message *messages, size_t n, strbuf *out) WEFT_MUST_USE;
 
 #endif

@@ -9,12 +9,14 @@ enum { PROMPT_BYTES_MAX = 256 << 20 };
 typedef struct {
     talk_flags t;
     const char *prompt, *file;
+    bool chat;
 } run_options;
 
 /* clang-format off */
 static const flag run_flags[] = {
     FLAG_ROW_STR (run_options, prompt, "prompt", "p", "TEXT", NULL, "the text to continue"),
     FLAG_ROW_STR (run_options, file,   "file",   "f", "FILE", NULL, "read it from a file; - is standard input"),
+    FLAG_ROW_BOOL(run_options, chat,   "chat",   NULL, "put the prompt into the model's chat template"),
     TALK_FLAG_ROWS(run_options, "256"),
     FLAG_ROW_END (run_options),
 };
@@ -22,6 +24,7 @@ static const flag run_flags[] = {
 static const char *const examples[] = {
     "weft run",                                          "the demo model begins a story",
     "weft run -p \"The old robot\" -n 100 -s 7",           "the same text every time",
+    "weft run -m model.gguf --chat -p \"Why is the sky blue?\"", "a question for a chat model",
     "weft run -m model.gguf -f notes.txt --temp 0 --json", "a record with text, ids, counts and times",
     NULL,
 };
@@ -113,11 +116,23 @@ static weft_status run(talk *t, const run_options *o, run_record *r)
     str text;
     WEFT_TRY(read_prompt(c, o, t->a, &text));
     tok_encode_flags how = TOK_ENCODE_DEFAULT;
+    if (o->chat) {
+        chat_message said[] = {{STR("system"), str_of(o->t.system ? o->t.system : "")},
+                               {STR("user"), text}};
+        strbuf rendered = {0};
+        WEFT_TRY(talk_template(t));
+        weft_status st =
+            talk_render(t, o->t.system ? said : said + 1, o->t.system ? 2 : 1, &rendered);
+        text = arena_str(t->a, strbuf_view(&rendered));
+        strbuf_free(&rendered);
+        WEFT_TRY(st);
+        how.add_special = false; /* the template writes them */
+    }
     WEFT_TRY(tok_encode(c->dg, t->text, text, how, &r->prompt));
     WEFT_TRY(talk_feed(t, &r->prompt, &r->prompt_ns));
-    if (!c->common.json)
+    if (!c->common.json && !o->chat)
         cli_print(c, text); /* a continuation reads on from what it continues */
-    WEFT_TRY(talk_go_on(t, c->common.json ? &r->text : NULL, &r->gen));
+    WEFT_TRY(talk_go_on(t, &r->text, !c->common.json, &r->gen));
     if (c->common.json)
         tell_json(t, r);
     else

@@ -1,0 +1,402 @@
+/* verb_chat.c - `weft chat`: a conversation. */
+#include "runtime/base/clock.h"
+#include "runtime/base/json_write.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/line_edit.h"
+#include "runtime/cli/talk.h"
+#include "runtime/formats/json_read.h"
+#include "runtime/formats/out_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct {
+    talk_flags t;
+} chat_options;
+
+/* clang-format off */
+static const flag chat_flags[] = {
+    TALK_FLAG_ROWS(chat_options, "-1"),
+    FLAG_ROW_END(chat_options),
+};
+
+static const char *const examples[] = {
+    "weft chat -m model.gguf",                          "a conversation; /help lists the commands",
+    "weft chat -m model.gguf -sys \"Answer in verse.\"",  "with a system message",
+    "echo \"Why is the sky blue?\" | weft chat -m model.gguf --temp 0", "one question, one answer",
+    NULL,
+};
+/* clang-format on */
+
+const verb_page chat_verb_page = {
+    chat_flags,
+    "Each line is a message; one that ends in \\ goes on in the next. Ctrl-C stops an answer, "
+    "Ctrl-D leaves.",
+    examples,
+};
+
+typedef struct chat chat;
+
+#define CHATCOMMAND(name, takes, meaning)                                                          \
+    static void command_##name(chat *ch, const char *argument);
+#include "runtime/cli/chat_commands.def"
+#undef CHATCOMMAND
+
+static const struct {
+    const char *name, *argument, *meaning;
+    void (*run)(chat *ch, const char *argument);
+} commands[] = {
+#define CHATCOMMAND(name, argument, meaning) {#name, argument, meaning, command_##name},
+#include "runtime/cli/chat_commands.def"
+#undef CHATCOMMAND
+};
+enum { N_COMMAND = sizeof commands / sizeof *commands };
+
+struct chat {
+    talk t;
+    talk_flags flags; /* /set changes them */
+    VEC(chat_message) messages;
+    bool leaving;
+    size_t n_prompt, n_answer;
+    uint64_t prompt_ns, answer_ns;
+};
+
+static void add_message(chat *ch, const char *role, str content)
+{
+    VEC_PUSH(&ch->messages, ((chat_message){str_of(role), arena_str(ch->t.a, content)}));
+}
+
+static bool last_is(const chat *ch, const char *role)
+{
+    return ch->messages.n > 0 && str_eqz(ch->messages.at[ch->messages.n - 1].role, role);
+}
+
+/* What went wrong is said, and the conversation goes on. */
+static void report(chat *ch)
+{
+    cli_report(ch->t.c, ch->t.c->dg);
+}
+
+/* ---- answering ---- */
+
+static weft_status answer(chat *ch)
+{
+    talk *t = &ch->t;
+    tok_ids ids = {0};
+    strbuf text = {0}, said = {0};
+    gen_result gen = {.reason = GEN_END};
+    uint64_t ns = 0;
+    weft_status st = talk_render(t, ch->messages.at, ch->messages.n, &text);
+    if (st == WEFT_OK)
+        st = tok_encode(t->c->dg, t->text, strbuf_view(&text),
+                        (tok_encode_flags){.parse_special = true}, &ids);
+    if (st == WEFT_OK)
+        st = talk_feed(t, &ids, &ns);
+    if (st == WEFT_OK)
+        st = talk_go_on(t, &said, true, &gen);
+    if (st == WEFT_OK) {
+        cli_print(t->c, STR("\n"));
+        add_message(ch, "assistant", strbuf_view(&said));
+        ch->n_prompt += ids.n;
+        ch->prompt_ns += ns;
+        ch->n_answer += gen.ids.n;
+        ch->answer_ns += gen.ns;
+        if (gen.reason == GEN_CONTEXT)
+            cli_say(t->c,
+                    "the context of %lld tokens is full: /undo frees some, -c sets a longer one",
+                    (long long)t->e.context);
+    }
+    interrupt_hold(false);
+    VEC_FREE(&gen.ids);
+    VEC_FREE(&ids);
+    strbuf_free(&text);
+    strbuf_free(&said);
+    return st;
+}
+
+static void answer_or_forget(chat *ch)
+{
+    if (answer(ch) == WEFT_OK)
+        return;
+    report(ch);
+    if (last_is(ch, "user")) {
+        ch->messages.n--;
+        cli_say(ch->t.c, "the message was not taken");
+    }
+}
+
+/* ---- commands ---- */
+
+static void command_help(chat *ch, const char *argument)
+{
+    (void)argument;
+    for (int i = 0; i < N_COMMAND; i++)
+        cli_say(ch->t.c, "  /%s %-*s %s", commands[i].name, (int)(14 - strlen(commands[i].name)),
+                commands[i].argument, commands[i].meaning);
+}
+
+static void command_system(chat *ch, const char *argument)
+{
+    bool has = ch->messages.n > 0 && str_eqz(ch->messages.at[0].role, "system");
+    if (*argument && has) {
+        ch->messages.at[0].content = arena_str(ch->t.a, str_of(argument));
+    } else if (*argument) {
+        add_message(ch, "system", str_of(argument));
+        chat_message m = ch->messages.at[ch->messages.n - 1];
+        for (size_t i = ch->messages.n - 1; i > 0; i--)
+            ch->messages.at[i] = ch->messages.at[i - 1];
+        ch->messages.at[0] = m;
+    } else if (has) {
+        ch->messages.n--;
+        for (size_t i = 0; i < ch->messages.n; i++)
+            ch->messages.at[i] = ch->messages.at[i + 1];
+    }
+}
+
+static void command_regen(chat *ch, const char *argument)
+{
+    (void)argument;
+    if (!last_is(ch, "assistant")) {
+        cli_say(ch->t.c, "there is no answer to give again");
+        return;
+    }
+    ch->messages.n--;
+    ch->flags.seed =
+        (int64_t)((ch->t.seed + 1) & 0xffffffffu); /* another answer, not the same one */
+    if (talk_resample(&ch->t, &ch->flags) != WEFT_OK)
+        report(ch);
+    answer_or_forget(ch);
+}
+
+static void command_undo(chat *ch, const char *argument)
+{
+    (void)argument;
+    if (last_is(ch, "assistant"))
+        ch->messages.n--;
+    if (last_is(ch, "user"))
+        ch->messages.n--;
+    else
+        cli_say(ch->t.c, "there is nothing to undo");
+}
+
+static void command_save(chat *ch, const char *argument)
+{
+    strbuf out = {0};
+    json_writer w = {.out = &out};
+    out_file *f = NULL;
+    json_open(&w, '{');
+    json_key(&w, "messages");
+    json_open(&w, '[');
+    for (size_t i = 0; i < ch->messages.n; i++) {
+        json_open(&w, '{');
+        json_key(&w, "role");
+        json_str(&w, ch->messages.at[i].role);
+        json_key(&w, "content");
+        json_str(&w, ch->messages.at[i].content);
+        json_close(&w, '}');
+    }
+    json_close(&w, ']');
+    json_close(&w, '}');
+    strbuf_putc(&out, '\n');
+    weft_diag *dg = ch->t.c->dg;
+    weft_status st = *argument ? out_file_create(dg, argument, &f)
+                               : weft_fail(dg, W1904, WEFT_NOWHERE, "/save takes a file");
+    if (st == WEFT_OK)
+        st = out_file_put(dg, f, out.p, out.n);
+    if (st == WEFT_OK)
+        st = out_file_finish(dg, f);
+    out_file_destroy(f);
+    strbuf_free(&out);
+    if (st == WEFT_OK)
+        cli_say(ch->t.c, "%zu messages are in %s", ch->messages.n, argument);
+    else
+        report(ch);
+}
+
+static weft_status load(chat *ch, const char *path)
+{
+    static const char *const roles[] = {"system", "user", "assistant"};
+    value doc;
+    weft_diag *dg = ch->t.c->dg;
+    size_t before = ch->messages.n;
+    WEFT_TRY(json_read_file(dg, ch->t.a, path, JSON_LIMITS_CONFIG, &doc));
+    const value *list =
+        value_kind_of(&doc) == VALUE_OBJECT ? value_get(&doc, STR("messages")) : &doc;
+    if (!list || value_kind_of(list) != VALUE_ARRAY)
+        return weft_fail(dg, W1306, WEFT_NOWHERE, "%s holds no list of messages", path);
+    for (size_t i = 0; i < value_count(list); i++) {
+        value m = value_at(list, i);
+        str role = {0}, content = {0};
+        const char *known = NULL;
+        if (value_kind_of(&m) == VALUE_OBJECT && value_str(value_get(&m, STR("role")), &role) &&
+            value_str(value_get(&m, STR("content")), &content))
+            for (size_t k = 0; k < sizeof roles / sizeof *roles; k++)
+                known = str_eqz(role, roles[k]) ? roles[k] : known;
+        if (!known) {
+            ch->messages.n = before;
+            return weft_fail(dg, W1306, WEFT_NOWHERE,
+                             "%s: message %zu has no role and content that chat knows", path, i);
+        }
+        add_message(ch, known, content);
+    }
+    for (size_t i = before; i < ch->messages.n; i++)
+        ch->messages.at[i - before] = ch->messages.at[i];
+    ch->messages.n -= before;
+    return WEFT_OK;
+}
+
+static void command_load(chat *ch, const char *argument)
+{
+    weft_status st = *argument ? load(ch, argument)
+                               : weft_fail(ch->t.c->dg, W1904, WEFT_NOWHERE, "/load takes a file");
+    if (st != WEFT_OK) {
+        report(ch);
+        return;
+    }
+    cli_say(ch->t.c, "%zu messages", ch->messages.n);
+    if (last_is(ch, "user"))
+        answer_or_forget(ch);
+}
+
+static void command_set(chat *ch, const char *argument)
+{
+    talk_flags next = ch->flags;
+    const struct {
+        const char *name;
+        double *number;
+        int64_t *integer;
+    } knob[] = {
+        {"temp", &next.temp, NULL},   {"top_k", NULL, &next.top_k},   {"top_p", &next.top_p, NULL},
+        {"min_p", &next.min_p, NULL}, {"repeat", &next.repeat, NULL}, {"seed", NULL, &next.seed},
+        {"n", NULL, &next.n},
+    };
+    size_t len = strcspn(argument, " =");
+    const char *x = argument + len + strspn(argument + len, " =");
+    bool found = false;
+    for (size_t i = 0; i < sizeof knob / sizeof *knob; i++) {
+        if (!*argument && knob[i].number)
+            cli_say(ch->t.c, "  %-7s %g", knob[i].name, *knob[i].number);
+        else if (!*argument)
+            cli_say(ch->t.c, "  %-7s %lld", knob[i].name, (long long)*knob[i].integer);
+        if (!*argument || !str_eqz((str){argument, len}, knob[i].name))
+            continue;
+        char *end;
+        errno = 0;
+        double v = strtod(x, &end);
+        found = *x && !*end && !errno && v == v && v > -9e15 && v < 9e15;
+        if (found && knob[i].number)
+            *knob[i].number = v;
+        else if (found)
+            *knob[i].integer = (int64_t)v;
+    }
+    if (!*argument)
+        return;
+    if (!found) {
+        cli_say(ch->t.c, "/set takes a name and a number; /set alone shows them");
+        return;
+    }
+    talk_flags was = ch->flags;
+    ch->flags = next;
+    if (talk_resample(&ch->t, &ch->flags) != WEFT_OK) {
+        ch->flags = was;
+        report(ch);
+    }
+}
+
+static double per_second(size_t n, uint64_t ns)
+{
+    return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
+}
+
+static void command_stats(chat *ch, const char *argument)
+{
+    (void)argument;
+    const talk *t = &ch->t;
+    cli_say(t->c, "  context  %zu of %lld tokens", t->e.held.n, (long long)t->e.context);
+    cli_say(t->c, "  answers  %zu tokens, %.1f a second", ch->n_answer,
+            per_second(ch->n_answer, ch->answer_ns));
+    cli_say(t->c, "  seed     %llu", (unsigned long long)t->seed);
+}
+
+static void command_exit(chat *ch, const char *argument)
+{
+    (void)argument;
+    ch->leaving = true;
+}
+
+static void command(chat *ch, const char *line)
+{
+    size_t n = strcspn(line, " ");
+    const char *argument = line + n + strspn(line + n, " ");
+    str_guess best = {0};
+    for (int i = 0; i < N_COMMAND; i++) {
+        if (str_eqz((str){line, n}, commands[i].name)) {
+            commands[i].run(ch, argument);
+            return;
+        }
+        str_guess_try(&best, (str){line, n}, str_of(commands[i].name));
+    }
+    cli_say(ch->t.c, "there is no /%.*s%s" STR_FMT "%s; /help lists the commands", (int)n, line,
+            best.name.n ? ", did you mean /" : "", STR_ARG(best.name), best.name.n ? "?" : "");
+}
+
+/* ---- the loop ---- */
+
+/* A message: one line, or several where each but the last ends in a backslash. */
+static bool read_message(strbuf *line, strbuf *message)
+{
+    strbuf_reset(message);
+    bool any = false, more = true;
+    while (more) {
+        if (!line_edit_read(any ? ". " : "> ", line))
+            return any;
+        any = true;
+        more = line->n > 0 && line->p[line->n - 1] == '\\';
+        strbuf_put(message, (str){line->p, line->n - more});
+        if (more)
+            strbuf_putc(message, '\n');
+    }
+    return true;
+}
+
+static void converse(chat *ch)
+{
+    cli *c = ch->t.c;
+    strbuf line = {0}, message = {0};
+    const char *home = getenv("HOME");
+    line_edit_begin(home ? arena_printf(ch->t.a, "%s/.weft_history", home).p : NULL);
+    if (isatty(STDIN_FILENO))
+        cli_say(c, "%s; /help lists the commands", weft_model_name(ch->t.m));
+    while (!ch->leaving && c->out_error == 0 && read_message(&line, &message)) {
+        if (message.n == 0)
+            continue;
+        if (message.p[0] == '/') {
+            command(ch, message.p + 1);
+            continue;
+        }
+        add_message(ch, "user", strbuf_view(&message));
+        answer_or_forget(ch);
+    }
+    line_edit_end();
+    strbuf_free(&line);
+    strbuf_free(&message);
+}
+
+int verb_chat(cli *c)
+{
+    const chat_options *o = c->options;
+    chat ch = {.flags = o->t};
+    weft_status st = talk_open(c, &ch.flags, &ch.t);
+    if (st == WEFT_OK)
+        st = talk_template(&ch.t);
+    if (st == WEFT_OK) {
+        if (o->t.system)
+            add_message(&ch, "system", str_of(o->t.system));
+        converse(&ch);
+    }
+    cli_report(c, c->dg);
+    VEC_FREE(&ch.messages);
+    talk_close(&ch.t);
+    return cli_exit_of(st);
+}
