@@ -1,0 +1,20 @@
+/* tok_input.h - what `tokenize` and `detokenize` share: their tokenizer, and standard input. */
+#ifndef WEFT_RUNTIME_CLI_TOK_INPUT_H
+#define WEFT_RUNTIME_CLI_TOK_INPUT_H
+
+#include "runtime/cli/cli.h"
+#include "runtime/text/tok.h"
+
+/* From -m or --tokenizer, of which exactly one is given (W1903). */
+weft_status tok_input_open(cli *c, const char *model, const char *tokenizer,
+                           tok **out_tok) WEFT_MUST_USE;
+
+/* All of standard input. */
+weft_status tok_input_all(cli *c, strbuf *out) WEFT_MUST_USE;
+
+/* Calls fn for each line of standard input, without its end; what fn adds to out is printed before
+ * more input is waited for. Stops at the first failure, with the line's number in a note. */
+typedef weft_status tok_line_fn(void *ctx, str line, strbuf *out);
+weft_status tok_input_lines(cli *c, tok_line_fn *fn, void *ctx) WEFT_MUST_USE;
+
+#endif
