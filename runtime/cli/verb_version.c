@@ -1,6 +1,7 @@
 /* verb_version.c - `weft version`: what a bug report or a benchmark has to name. */
 #include <sys/utsname.h>
 
+#include "kernels/kernels.h"
 #include "runtime/base/cpu.h"
 #include "runtime/base/json_write.h"
 #include "runtime/cli/cli.h"
@@ -26,20 +27,28 @@ const verb_page version_verb_page = {version_flags, NULL, examples};
 #define COMPILER "unknown"
 #endif
 
-/* What can run a plan, and which kernel levels it has; a row per back end. */
-static const struct {
-    const char *name, *kernels;
-} backends[] = {
-    {"cpu", ""},
-};
-enum { BACKEND_COUNT = sizeof backends / sizeof *backends };
+/* The kernel variants that this processor can run, each once, in the order of kernels.def; NULL after the
+ * last. */
+static const char *variant_at(int at)
+{
+    int n;
+    const kernel_row *row = kernel_rows(&n);
+    for (int i = 0; i < n; i++) {
+        bool seen = (row[i].needs & ~cpu_features()) != 0;
+        for (int k = 0; k < i && !seen; k++)
+            seen = strcmp(row[k].variant, row[i].variant) == 0;
+        if (!seen && at-- == 0)
+            return row[i].variant;
+    }
+    return NULL;
+}
 
 static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
 {
     json_writer w = {.out = out};
     const char *const facts[][2] = {
         {"version", build_version}, {"commit", build_commit}, {"compiler", COMPILER},
-        {"os", os->sysname},       {"arch", os->machine},   {"cpu", cpu},
+        {"os", os->sysname},        {"arch", os->machine},    {"cpu", cpu},
     };
     json_open(&w, '{');
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
@@ -54,15 +63,15 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
     json_close(&w, ']');
     json_key(&w, "backends");
     json_open(&w, '[');
-    for (int i = 0; i < BACKEND_COUNT; i++) {
-        json_open(&w, '{');
-        json_key(&w, "name");
-        json_str(&w, str_of(backends[i].name));
-        json_key(&w, "kernels");
-        json_open(&w, '[');
-        json_close(&w, ']');
-        json_close(&w, '}');
-    }
+    json_open(&w, '{');
+    json_key(&w, "name");
+    json_str(&w, STR("cpu"));
+    json_key(&w, "kernels");
+    json_open(&w, '[');
+    for (int i = 0; variant_at(i); i++)
+        json_str(&w, str_of(variant_at(i)));
+    json_close(&w, ']');
+    json_close(&w, '}');
     json_close(&w, ']');
     json_close(&w, '}');
     strbuf_putc(out, '\n');
@@ -81,9 +90,10 @@ static void print_text(strbuf *out, const struct utsname *os, const char *cpu)
         if (cpu_features() >> i & 1)
             strbuf_add(out, " %s", cpu_feature_name(i));
     strbuf_add(out, "%s\n", out->n == at ? " none" : "");
-    for (int i = 0; i < BACKEND_COUNT; i++)
-        strbuf_add(out, "  back end  %s, kernels: %s\n", backends[i].name,
-                   *backends[i].kernels ? backends[i].kernels : "none yet");
+    strbuf_add(out, "  back end  cpu, kernels:");
+    for (int i = 0; variant_at(i); i++)
+        strbuf_add(out, " %s", variant_at(i));
+    strbuf_putc(out, '\n');
 }
 
 int verb_version(cli *c)
