@@ -229,6 +229,18 @@ static bool on_text(void *ctx, str text)
     return l->t->c->out_error == 0;
 }
 
+static void on_token(void *ctx, int32_t id, const float *logits, int64_t vocab)
+{
+    const listener *l = ctx;
+    l->t->on_token(l->t->on_token_ctx, id, logits, vocab);
+}
+
+void talk_listen(talk *t, talk_listener *tell, void *ctx)
+{
+    t->on_token = tell;
+    t->on_token_ctx = ctx;
+}
+
 weft_status talk_go_on(talk *t, strbuf *into, bool show, gen_result *out)
 {
     listener l = {t, into, show};
@@ -237,6 +249,7 @@ weft_status talk_go_on(talk *t, strbuf *into, bool show, gen_result *out)
                      .n_stop = t->f->stop.n,
                      .ignore_end = t->f->ignore_end,
                      .on_text = on_text,
+                     .on_token = t->on_token ? on_token : NULL,
                      .ctx = &l,
                      .interrupted = interrupt_flag()};
     interrupt_hold(true);

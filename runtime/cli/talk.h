@@ -57,6 +57,8 @@ typedef struct {
     FLAG_ROW_BOOL  (T, t.mlock,    "mlock",    NULL, "keep the checkpoint in memory")
 /* clang-format on */
 
+typedef void talk_listener(void *ctx, int32_t id, const float *logits, int64_t vocab);
+
 typedef struct {
     cli *c;
     const talk_flags *f;
@@ -69,6 +71,8 @@ typedef struct {
     uint64_t seed, load_ns;
     bool open;
     chat_template *chat; /* NULL before talk_template */
+    talk_listener *on_token;
+    void *on_token_ctx;
     const value *kwargs; /* --template-kwargs, or NULL */
 } talk;
 
@@ -80,6 +84,8 @@ void talk_close(talk *t);
 weft_status talk_feed(talk *t, const tok_ids *ids, uint64_t *out_ns) WEFT_MUST_USE;
 /* Continue until something ends it: into `into`, where that is not NULL, and to stdout with `show`. */
 weft_status talk_go_on(talk *t, strbuf *into, bool show, gen_result *out) WEFT_MUST_USE;
+/* Be told of each token with its logits, from the next talk_go_on on. */
+void talk_listen(talk *t, talk_listener *tell, void *ctx);
 /* Other sampling flags from here on; on failure nothing changes. */
 weft_status talk_resample(talk *t, const talk_flags *f) WEFT_MUST_USE;
 

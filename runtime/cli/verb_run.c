@@ -9,6 +9,7 @@ enum { PROMPT_BYTES_MAX = 256 << 20 };
 typedef struct {
     talk_flags t;
     const char *prompt, *file;
+    int64_t logprobs;
     bool chat;
 } run_options;
 
@@ -17,6 +18,7 @@ static const flag run_flags[] = {
     FLAG_ROW_STR (run_options, prompt, "prompt", "p", "TEXT", NULL, "the text to continue"),
     FLAG_ROW_STR (run_options, file,   "file",   "f", "FILE", NULL, "read it from a file; - is standard input"),
     FLAG_ROW_BOOL(run_options, chat,   "chat",   NULL, "put the prompt into the model's chat template"),
+    FLAG_ROW_INT (run_options, logprobs, "logprobs", NULL, "N", "0", 0, 1000, "with --json: each token's log-probability and the N likeliest"),
     TALK_FLAG_ROWS(run_options, "256"),
     FLAG_ROW_END (run_options),
 };
@@ -40,26 +42,64 @@ const verb_page run_verb_page = {
 static weft_status read_prompt(cli *c, const run_options *o, arena *a, str *out)
 {
     source *src;
-    if (o->prompt && o->file)
-        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "run takes either -p or -f");
-    if (o->prompt || !o->file) {
+    const char *file = c->operand_n ? c->operand[0] : o->file;
+    if ((o->prompt != NULL) + (o->file != NULL) + c->operand_n > 1)
+        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "run takes one of -p TEXT, -f FILE and -");
+    if (c->operand_n && strcmp(file, "-") != 0) {
+        weft_status st = weft_fail(c->dg, W1904, WEFT_NOWHERE,
+                                   "run takes no operand but -, which is standard input");
+        weft_note(c->dg, "a prompt goes behind -p, a checkpoint behind -m");
+        return st;
+    }
+    if (o->prompt || !file) {
         *out = str_of(o->prompt ? o->prompt : "Once upon a time");
         return WEFT_OK;
     }
-    if (strcmp(o->file, "-") == 0)
+    if (strcmp(file, "-") == 0)
         WEFT_TRY(source_read_stdin(c->dg, a, PROMPT_BYTES_MAX, &src));
     else
-        WEFT_TRY(source_open(c->dg, a, o->file, PROMPT_BYTES_MAX, &src));
+        WEFT_TRY(source_open(c->dg, a, file, PROMPT_BYTES_MAX, &src));
     *out = src->text;
     return WEFT_OK;
 }
 
 typedef struct {
+    talk *t;
+    int64_t n_top; /* log-probabilities asked for */
     tok_ids prompt;
     gen_result gen;
-    strbuf text;
+    strbuf text, logprobs; /* the second: what stands in the brackets of "logprobs" */
+    json_writer w;         /* on it */
     uint64_t prompt_ns;
 } run_record;
+
+static void put_logprob(run_record *r, int32_t id, float logprob)
+{
+    json_key(&r->w, "id");
+    json_int(&r->w, id);
+    json_key(&r->w, "token");
+    json_str(&r->w, tok_text(r->t->text, id));
+    json_key(&r->w, "logprob");
+    json_double(&r->w, logprob);
+}
+
+static void on_token(void *ctx, int32_t id, const float *logits, int64_t vocab)
+{
+    run_record *r = ctx;
+    token_logprob top[1000];
+    int64_t n = logprobs_top(logits, vocab, top, r->n_top);
+    json_open(&r->w, '{');
+    put_logprob(r, id, logprob_of(logits, vocab, id));
+    json_key(&r->w, "top");
+    json_open(&r->w, '[');
+    for (int64_t i = 0; i < n; i++) {
+        json_open(&r->w, '{');
+        put_logprob(r, top[i].id, top[i].logprob);
+        json_close(&r->w, '}');
+    }
+    json_close(&r->w, ']');
+    json_close(&r->w, '}');
+}
 
 static double per_second(size_t n, uint64_t ns)
 {
@@ -83,6 +123,11 @@ static void tell_json(talk *t, const run_record *r)
         for (size_t k = 0; k < list[i].ids->n; k++)
             json_int(&w, list[i].ids->at[k]);
         json_close(&w, ']');
+    }
+    if (r->n_top) {
+        json_key(&w, "logprobs");
+        strbuf_add(&out, "%s", r->logprobs.p);
+        w.comma = true;
     }
     json_key(&w, "stop");
     json_str(&w, str_of(gen_reason_name(r->gen.reason)));
@@ -132,7 +177,16 @@ static weft_status run(talk *t, const run_options *o, run_record *r)
     WEFT_TRY(talk_feed(t, &r->prompt, &r->prompt_ns));
     if (!c->common.json && !o->chat)
         cli_print(c, text); /* a continuation reads on from what it continues */
+    if (o->logprobs && c->common.json) {
+        r->t = t;
+        r->n_top = o->logprobs;
+        r->w = (json_writer){.out = &r->logprobs};
+        json_open(&r->w, '[');
+        talk_listen(t, on_token, r);
+    }
     WEFT_TRY(talk_go_on(t, &r->text, !c->common.json, &r->gen));
+    if (r->n_top)
+        json_close(&r->w, ']');
     if (c->common.json)
         tell_json(t, r);
     else
@@ -162,5 +216,6 @@ int verb_run(cli *c)
     VEC_FREE(&r.prompt);
     VEC_FREE(&r.gen.ids);
     strbuf_free(&r.text);
+    strbuf_free(&r.logprobs);
     return interrupted ? CLI_INTERRUPTED : cli_exit_of(st);
 }

@@ -136,7 +136,10 @@ weft_status engine_generate(weft_diag *dg, engine *e, const gen_options *o, gen_
             st = weft_fail(dg, W1406, WEFT_NOWHERE, "the session gives no logits");
             break;
         }
-        int32_t id = sampler_choose(e->pick, logits + (n_row - 1) * width);
+        logits += (n_row - 1) * width;
+        int32_t id = sampler_choose(e->pick, logits);
+        if (o->on_token)
+            o->on_token(o->ctx, id, logits, width);
         sampler_accept(e->pick, id);
         VEC_PUSH(&r.ids, id);
         e->ready = false;

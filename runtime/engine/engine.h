@@ -49,6 +49,8 @@ typedef struct {
     bool ignore_end; /* go on after an end token */
     /* Text as it comes; false ends it. */
     bool (*on_text)(void *ctx, str text);
+    /* Each token with the logits it was chosen from; NULL: nobody wants them. */
+    void (*on_token)(void *ctx, int32_t id, const float *logits, int64_t vocab);
     void *ctx;
     const volatile int *interrupted; /* looked at before each token; NULL: never */
 } gen_options;
