@@ -58,37 +58,58 @@ static void scan_pass(brace_scan *s, char c)
 
 enum { INDENT_MAX = 64 }; /* deeper lines are not looked at for a missing `{` */
 
+/* A statement's line so far: it goes on while a ( or [ is open. */
+typedef struct {
+    uint32_t indent;
+    int round;   /* open ( and [ */
+    int n_open;  /* { less } on it */
+    bool closes; /* it begins with a `}` */
+    bool alone;  /* and has nothing else */
+} brace_line;
+
 brace_fault brace_find(const parse_state *ps)
 {
     brace_scan s = {.p = ps->src->text.p, .n = (uint32_t)ps->src->text.n, .first = true};
     open_brace open[AST_BRACKETS_MAX];
-    uint32_t line_end[INDENT_MAX] = {0}; /* of the last line with each indent, if it may open one */
+    uint32_t header[INDENT_MAX] = {0}; /* end of the last line with each indent that may lack a { */
     brace_fault unclosed = {.kind = BRACE_FINE}, unopened = {.kind = BRACE_FINE};
+    brace_line line = {.closes = true, .alone = true};
     int n_open = 0;
-    uint32_t indent = 0;
-    bool opens =
-        false; /* the line before does not begin with a `}`, and is less deep than this one */
+    bool blind = false; /* where a `{` is missing is known, or not to be found here */
     for (char c; (c = scan_next(&s)) != 0; scan_pass(&s, c)) {
         const open_brace *top = n_open > 0 ? &open[n_open - 1] : NULL;
-        if (s.first && indent < INDENT_MAX)
-            line_end[indent] = opens && s.indent > indent ? s.last_end : 0;
-        if (s.first) {
-            indent = s.indent;
-            opens = c != '}';
+        bool begins = s.first && line.round == 0;
+        if (begins) {
+            bool may_open = !line.alone && line.n_open <= 0 && s.indent > line.indent;
+            if (line.indent < INDENT_MAX)
+                header[line.indent] = may_open ? s.last_end : 0;
+            line = (brace_line){.indent = s.indent, .closes = c == '}', .alone = c == '}'};
+            if (top && unclosed.kind == BRACE_FINE &&
+                (c == '}' ? s.indent < top->indent : s.indent <= top->indent))
+                unclosed = (brace_fault){BRACE_UNCLOSED,
+                                         {ps->src, s.last_end, s.last_end},
+                                         {ps->src, top->at, top->at + 1}};
+        } else {
+            line.alone = false;
         }
-        if (s.first && top && unclosed.kind == BRACE_FINE &&
-            (c == '}' ? s.indent < top->indent : s.indent <= top->indent))
-            unclosed = (brace_fault){
-                BRACE_UNCLOSED, {ps->src, s.last_end, s.last_end}, {ps->src, top->at, top->at + 1}};
-        if (s.first && c == '}' && unopened.kind == BRACE_FINE && s.indent < INDENT_MAX &&
-            (!top || s.indent > top->indent) && line_end[s.indent])
+        if (c == '}' && !begins && !line.closes && line.n_open == 0)
+            blind = true; /* the parser sees that line for itself */
+        if (c == '}' && begins && !blind && s.indent < INDENT_MAX && header[s.indent] &&
+            (!top || s.indent > top->indent)) {
             unopened = (brace_fault){BRACE_UNOPENED,
-                                     {ps->src, line_end[s.indent], line_end[s.indent]},
+                                     {ps->src, header[s.indent], header[s.indent]},
                                      {ps->src, s.i, s.i + 1}};
+            blind = true;
+        }
+        line.round += c == '(' || c == '[';
+        line.round -= (c == ')' || c == ']') && line.round > 0;
+        line.n_open += (c == '{') - (c == '}' && !begins);
+        if (c == '{' || c == '}')
+            line.round = 0;
         if (c == '{' && n_open == AST_BRACKETS_MAX)
             return (brace_fault){.kind = BRACE_FINE};
         if (c == '{')
-            open[n_open++] = (open_brace){s.i, s.indent};
+            open[n_open++] = (open_brace){s.i, line.indent};
         else if (c == '}' && n_open-- == 0)
             return unopened;
     }

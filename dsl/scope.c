@@ -67,6 +67,17 @@ void scope_guess(const scope *sc, str_guess *best, str want)
                     str_guess_try(best, want, y->name);
 }
 
+const char *sym_role_name(sym_role role)
+{
+    static const char *const name[] = {
+        [ROLE_OPEN] = "anything",        [ROLE_CALLED] = "a function",
+        [ROLE_FLOAT] = "a float tensor", [ROLE_IDS] = "an i32 tensor",
+        [ROLE_TABLE] = "a rope table",   [ROLE_INT] = "an integer",
+        [ROLE_CELL] = "a state cell",    [ROLE_LIST] = "a list of sizes",
+    };
+    return name[role];
+}
+
 const char *sym_class_name(sym_class class)
 {
     static const char *const name[] = {

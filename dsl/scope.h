@@ -22,9 +22,21 @@ typedef enum {
     SYM_MODEL,
 } sym_class;
 
+/* What an argument of a block is used as, where its own kind is not known. */
+typedef enum {
+    ROLE_OPEN,
+    ROLE_CALLED,
+    ROLE_FLOAT,
+    ROLE_IDS,
+    ROLE_TABLE,
+    ROLE_INT,
+    ROLE_CELL,
+    ROLE_LIST
+} sym_role;
+
 /* A value that was bound, and whether anything reads it. One that arms of an if left has two parts. */
 typedef struct use {
-    bool read;
+    bool read, formal;
     str name;
     weft_loc loc;
     struct use *a, *b;
@@ -35,13 +47,16 @@ typedef struct use {
 typedef struct sym {
     str name;
     sym_class class;
+    bool used; /* looked up at least once */
     bool live; /* false: bound only inside an arm or loop that is over */
     val v;
     weft_loc loc;
     const char *conflict; /* what W0309 says if it is used: the arms of an if disagree about it */
     weft_loc other;       /* with a conflict: where the other arm bound it */
-    use *use;             /* VALUE: of what it stands for now */
-    uint32_t stamp;       /* marks a walk over the trail that has met it */
+    sym_role role;        /* in a block on its own */
+    weft_loc role_at;
+    use *use;       /* VALUE: of what it stands for now */
+    uint32_t stamp; /* marks a walk over the trail that has met it */
     struct sym *next;
 } sym;
 
@@ -59,5 +74,6 @@ sym *scope_add(scope *sc, str name, sym_class class, val v, weft_loc loc);
 /* Offer every live name, here and above, to a guess. */
 void scope_guess(const scope *sc, str_guess *best, str want);
 const char *sym_class_name(sym_class class);
+const char *sym_role_name(sym_role role);
 
 #endif

@@ -92,8 +92,27 @@ static void find_origins(sema *s, const ast *model)
         s->has_origin[o] = mentions(model, AST_BINDING, str_of(name[o]));
 }
 
-/* What was declared and never served: the mistake is more often in the graph than in the table. */
-static void check_unused(sema *s, const ast *model, size_t errors)
+/* Parameters and lets that nothing asks for; `ctx` is for whoever opens the model. */
+static void check_unused_names(sema *s, const ast *list, const scope *names)
+{
+    for (uint32_t i = 0; i < list->n_kid; i++) {
+        const ast *n = list->kid[i];
+        if (n->kind == AST_PARAMS)
+            check_unused_names(s, n, names);
+        const sym *y =
+            n->kind == AST_PARAM || n->kind == AST_LET ? scope_find_here(names, n->name) : NULL;
+        if (y && n->kind == AST_LET && s->in_fragment)
+            continue; /* it is for who includes the fragment */
+        if (y && !y->used && y->loc.begin == n->name_loc.begin && !str_eqz(n->name, "ctx"))
+            weft_fail(s->dg, W0211, n->name_loc, "the %s " STR_FMT " is never used",
+                      n->kind == AST_LET ? "let" : "parameter", STR_ARG(n->name));
+    }
+}
+
+/* What was declared and never served: the mistake is more often in the graph than in the table. An
+ * error may well be the reason, so it is told only without one, or where names were not found: what
+ * is never used may be what was meant. */
+static void check_unused(sema *s, const ast *model, const scope *names, size_t errors)
 {
     for (size_t i = 0; i < s->cells.n; i++) {
         const cell *cl = s->cells.at[i];
@@ -102,8 +121,8 @@ static void check_unused(sema *s, const ast *model, size_t errors)
                       STR_FMT " is read here, but nothing is ever appended to it",
                       STR_ARG(cl->name));
     }
-    if (diag_errors(s->dg) > errors)
-        return; /* an error may well be the reason */
+    if (diag_errors(s->dg) > errors && s->n_unknown == 0)
+        return;
     for (size_t i = 0; i < s->weights.n; i++) {
         const weight *w = s->weights.at[i];
         if (!*w->used && !w->optional && !w->in_fragment)
@@ -114,7 +133,7 @@ static void check_unused(sema *s, const ast *model, size_t errors)
         if (!s->cells.at[i]->read)
             weft_fail(s->dg, W0211, s->cells.at[i]->decl->name_loc,
                       "the cell " STR_FMT " is never read", STR_ARG(s->cells.at[i]->name));
-    (void)model;
+    check_unused_names(s, model->kid[MODEL_BODY], names);
 }
 
 void sema_model(sema *s, const ast *model, scope *file)
@@ -124,6 +143,7 @@ void sema_model(sema *s, const ast *model, scope *file)
     scope *names = scope_create(s->a, file), *entries = scope_create(s->a, NULL);
     s->names = names;
     s->weights.n = s->cells.n = s->exact.n = 0;
+    s->n_unknown = 0;
     find_origins(s, model);
     sema_sections(s, body, false);
     int n_entry = 0;
@@ -143,7 +163,7 @@ void sema_model(sema *s, const ast *model, scope *file)
         weft_fail(s->dg, W0210, model->name_loc, "the model " STR_FMT " has no entry",
                   STR_ARG(model->name));
     if (!s->stopped)
-        check_unused(s, model, errors);
+        check_unused(s, model, names, errors);
     s->has_origin[ORIGIN_GGUF] = s->has_origin[ORIGIN_HF] = false;
 }
 
@@ -160,11 +180,14 @@ static void check_fragment(sema *s, const ast *n, scope *file)
         sema_declare(s, s->names, formal->name, SYM_FORMAL, v, formal->name_loc);
     }
     s->in_fragment = true;
+    s->n_unknown = 0;
     scope *names = s->names;
     sema_sections(s, n->kid[FRAGMENT_BODY], true);
     for (uint32_t i = 0; i < n->kid[FRAGMENT_BODY]->n_kid && !s->stopped; i++)
         if (n->kid[FRAGMENT_BODY]->kid[i]->kind == AST_BLOCK)
             sema_block_alone(s, n->kid[FRAGMENT_BODY]->kid[i], names);
+    if (s->n_unknown > 0)
+        check_unused_names(s, n->kid[FRAGMENT_BODY], names);
     s->in_fragment = false;
 }
 

@@ -34,7 +34,9 @@ typedef struct frame {
     scope *names;                /* its values; up leads to what it sees */
     val layer[FRAME_LAYERS_MAX]; /* groups opened by repeat, innermost last */
     int n_layer;
-    use *uses; /* every value bound in it */
+    use *uses;     /* every value bound in it */
+    bool alone;    /* a block that nobody called: what its arguments are shows in their use */
+    size_t errors; /* told before it was entered */
 } frame;
 
 typedef struct {
@@ -73,9 +75,10 @@ typedef struct sema {
     int n_output;
     struct modules *modules;
     arena *sources;           /* where imported texts live; they outlast the checker */
+    int n_unknown;            /* names that were not found */
     bool import_failed;       /* a name that is not found may be in what was not read */
     bool std_only;            /* imports other than std are refused */
-    size_t n_failed;           /* diagnostics before this file */
+    size_t n_failed;          /* diagnostics before this file */
     const dsl_host *host;     /* the checkpoint; NULL: parameters are symbols */
     const dsl_sink *sink;     /* where nodes go; NULL: nowhere */
     unsigned char *claimed;   /* with a checkpoint: a byte for each tensor */
@@ -137,6 +140,7 @@ void sema_string(sema *s, const ast *n, val *out); /* checks {names}; out may be
 val sema_constant(sema *s, val v);             /* a stored vector, outside a graph, as a constant */
 sym *sema_lookup(sema *s, str name, val *out); /* NULL if there is none */
 sym *sema_find(sema *s, str name, val *out);   /* the same, without counting as a use */
+void sema_role(sema *s, const ast *e, sym_role role); /* in a block on its own: e is used as that */
 void sema_unknown(sema *s, const ast *name, weft_code code, const char *what);
 int sema_known(sema *s, const cond *c);                 /* 1, 0, or -1 */
 size_t sema_assume(sema *s, const cond *c, bool holds); /* returns the mark to forget to */
@@ -151,6 +155,9 @@ const cond *val_is_none(sema *s, val v);
 const char *val_text(sema *s, val v); /* for messages */
 const char *poly_text(sema *s, const poly *p);
 const char *type_text(sema *s, const tensor_type *t);
+void sema_note_weight(sema *s, const weight *w); /* "w is declared (..) at line n"; NULL is fine */
+void sema_note_name(sema *s, const ast *e,
+                    weft_loc near);                 /* the same of a name, unless it is near */
 const char *words_text(sema *s, const char *words); /* "a b" as "a, b" */
 
 /* sema_const.c */

@@ -34,8 +34,13 @@ static bool fit_operand(op_call *c, int i)
     sema *s = c->s;
     weft_loc at = c->at[i] ? c->at[i]->loc : c->site->loc;
     const char *wanted = NULL;
-    if (v->kind == VAL_UNKNOWN)
+    if (v->kind == VAL_UNKNOWN) {
+        static const sym_role role[] = {
+            ['t'] = ROLE_FLOAT, ['d'] = ROLE_IDS,  ['r'] = ROLE_TABLE, ['n'] = ROLE_INT,
+            ['c'] = ROLE_CELL,  ['s'] = ROLE_LIST, ['x'] = ROLE_OPEN};
+        sema_role(s, c->at[i], role[(unsigned char)c->op->kinds[i]]);
         return true;
+    }
     if (v->kind == VAL_NONE && op_operand_optional(c->op, i))
         return true;
     switch (c->op->kinds[i]) {
@@ -76,6 +81,7 @@ static bool fit_operand(op_call *c, int i)
     bool constant_wanted = strchr("nsrv", c->op->kinds[i]) && v->kind == VAL_TENSOR;
     weft_fail(s->dg, constant_wanted ? W0204 : W0207, at, "%s takes %s here, not %s", c->what,
               wanted, val_text(s, *v));
+    sema_note_name(s, c->at[i], at);
     return false;
 }
 
@@ -372,6 +378,8 @@ static bool call(sema *s, const ast *e, results *out)
     operands o = eval_operands(s, args);
     if (v.kind == VAL_WEIGHT)
         return call_weight(s, e, v, &o, out);
+    if (v.kind == VAL_UNKNOWN && y)
+        sema_role(s, callee, ROLE_CALLED);
     if (callee->kind == AST_NAME && !y) {
         const op_row *op = op_find(callee->name);
         const builtin_row *builtin = builtin_find(callee->name);
@@ -388,6 +396,7 @@ static bool call(sema *s, const ast *e, results *out)
         sema_unknown(s, callee, W0203, "operator, block or weight");
     } else if (v.kind != VAL_UNKNOWN) {
         weft_fail(s->dg, W0207, callee->loc, "%s cannot be called", val_text(s, v));
+        sema_note_name(s, callee, callee->loc);
     }
     for (uint32_t i = 0; i < args->n_kid; i++) /* mistakes in the rest are told too */
         if (args->kid[i]->name.n && v.kind == VAL_UNKNOWN && !y &&

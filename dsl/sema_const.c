@@ -128,6 +128,8 @@ static val map2(sema *s, const ast *e, fn2 fn, bool truths, val a, val b)
     if (vec_a && vec_b && !dims_equal(s, a.size, b.size)) {
         weft_fail(s->dg, W0301, e->loc, "vectors of %s and %s elements do not go together",
                   poly_text(s, a.size), poly_text(s, b.size));
+        for (uint32_t i = 0; i < e->n_kid; i++)
+            sema_note_name(s, e->kid[i], e->loc);
         return val_unknown();
     }
     val out = {.kind = VAL_VEC, .truths = truths, .size = vec_a ? a.size : b.size};

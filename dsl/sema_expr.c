@@ -30,6 +30,30 @@ const char *type_text(sema *s, const tensor_type *t)
     return keep_text(s, &b);
 }
 
+void sema_note_weight(sema *s, const weight *w)
+{
+    if (!w)
+        return;
+    source_place at = source_find(w->decl->loc.src, w->decl->name_loc.begin);
+    str shape = ast_spelt(w->decl->kid[WEIGHT_SHAPE]);
+    weft_note(s->dg, STR_FMT " is declared (" STR_FMT ") at line %u", STR_ARG(w->name),
+              STR_ARG(shape), (unsigned)at.line);
+}
+
+void sema_note_name(sema *s, const ast *e, weft_loc near)
+{
+    val v;
+    const sym *y = e && e->kind == AST_NAME ? sema_find(s, e->name, &v) : NULL;
+    if (!y || !y->loc.src || y->loc.src != near.src)
+        return;
+    uint32_t line = source_find(y->loc.src, y->loc.begin).line;
+    if (v.kind == VAL_WEIGHT && y->class == SYM_WEIGHT)
+        sema_note_weight(s, v.weight);
+    else if (line != source_find(near.src, near.begin).line)
+        weft_note(s->dg, STR_FMT " is %s at line %u", STR_ARG(y->name),
+                  y->class == SYM_VALUE ? "bound" : "declared", (unsigned)line);
+}
+
 const char *words_text(sema *s, const char *words)
 {
     strbuf b = {0};
@@ -165,6 +189,24 @@ void sema_report_conflict(sema *s, sym *y)
     y->conflict = NULL;
 }
 
+void sema_role(sema *s, const ast *e, sym_role role)
+{
+    if (!s->top || !s->top->alone || !e || e->kind != AST_NAME || role == ROLE_OPEN ||
+        diag_errors(s->dg) > s->top->errors) /* an error's value may be used as anything */
+        return;
+    sym *y = scope_find_here(s->top->names, e->name);
+    if (!y || !y->live || y->v.kind != VAL_UNKNOWN)
+        return;
+    if (y->role == ROLE_OPEN) {
+        y->role = role;
+        y->role_at = e->loc;
+    } else if (y->role != role) {
+        weft_fail(s->dg, W0207, e->loc, STR_FMT " is used as %s here, but elsewhere as %s",
+                  STR_ARG(y->name), sym_role_name(role), sym_role_name(y->role));
+        weft_note_at(s->dg, y->role_at, "used as %s", sym_role_name(y->role));
+    }
+}
+
 static void use_mark(use *u)
 {
     use *todo = u && !u->read ? u : NULL;
@@ -190,7 +232,10 @@ sym *sema_lookup(sema *s, str name, val *out)
         sema_report_conflict(s, y);
         use_mark(y->use);
     }
-    return sema_find(s, name, out);
+    y = sema_find(s, name, out);
+    if (y)
+        y->used = true;
+    return y;
 }
 
 sym *sema_find(sema *s, str name, val *out)
@@ -228,6 +273,8 @@ static void note_guess(sema *s, const scope *sc, str_guess best, const source *s
     sym *y = scope_find(sc, best.name);
     if (!best.name.n)
         return;
+    if (y)
+        y->used = true; /* no need to tell that it is not */
     if (y && y->loc.src && y->loc.src == src)
         weft_note(s->dg, "did you mean `" STR_FMT "`, declared at line %u?", STR_ARG(best.name),
                   (unsigned)source_find(src, y->loc.begin).line);
@@ -257,6 +304,7 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
 {
     str_guess best = {0};
     size_t told = diag_errors(s->dg);
+    s->n_unknown++;
     if (s->import_failed && (code == W0203 || strcmp(what, "fragment") == 0))
         return;
     weft_fail(s->dg, code, name->name_loc, "unknown %s `" STR_FMT "`", what, STR_ARG(name->name));
@@ -489,6 +537,14 @@ val sema_join(sema *s, const cond *c, val a, val b, weft_loc loc)
     return out;
 }
 
+/* Where a join failed: the names on both sides. */
+static void note_sides(sema *s, const ast *e, val a, val b, val joined)
+{
+    bool failed = a.kind != VAL_UNKNOWN && b.kind != VAL_UNKNOWN && joined.kind == VAL_UNKNOWN;
+    for (uint32_t i = e->n_kid - 2; failed && i < e->n_kid; i++)
+        sema_note_name(s, e->kid[i], e->loc);
+}
+
 static val eval_choice(sema *s, const ast *e)
 {
     const cond *c = sema_truth(s, e->kid[CHOICE_CONDITION], "the condition");
@@ -501,7 +557,9 @@ static val eval_choice(sema *s, const ast *e)
     sema_assume(s, c, false);
     val b = sema_eval(s, e->kid[CHOICE_ELSE]);
     sema_forget(s, mark);
-    return sema_join(s, c, a, b, e->loc);
+    val v = sema_join(s, c, a, b, e->loc);
+    note_sides(s, e, a, b, v);
+    return v;
 }
 
 /* A `tensor` weight outside a graph is a constant vector. */
@@ -537,7 +595,9 @@ static val eval_coalesce(sema *s, const ast *e)
         out.who = b.maybe ? arena_alloc(s->a, 1) : NULL;
         return sema_size(s, e, out.size).kind == VAL_UNKNOWN ? val_unknown() : out;
     }
-    return sema_join(s, cond_not(s->cp, none), a, b, e->loc);
+    val v = sema_join(s, cond_not(s->cp, none), a, b, e->loc);
+    note_sides(s, e, a, b, v);
+    return v;
 }
 
 /* ---- operators ---- */

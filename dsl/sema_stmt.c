@@ -27,6 +27,7 @@ static void undo(sema *s, size_t mark)
         step->at->conflict = step->was.conflict;
         step->at->other = step->was.other;
         step->at->use = step->was.use;
+        step->at->role = step->was.role;
     }
 }
 
@@ -44,6 +45,7 @@ static void put(sema *s, scope *sc, str name, sym_class class, val v, weft_loc l
     y->loc = loc;
     y->conflict = NULL;
     y->use = NULL;
+    y->role = ROLE_OPEN;
     y->live = true;
 }
 
@@ -68,8 +70,8 @@ static void check_uses(sema *s, const frame *f, size_t errors)
     }
     for (const use *u = first; u; u = u->next)
         if (!u->read && u->loc.src)
-            weft_fail(s->dg, W0211, u->loc, "the value " STR_FMT " is never used",
-                      STR_ARG(u->name));
+            weft_fail(s->dg, W0211, u->loc, "the %s " STR_FMT " is never used",
+                      u->formal ? "argument" : "value", STR_ARG(u->name));
 }
 
 /* ---- binding ---- */
@@ -126,7 +128,7 @@ static void stmt_assign(sema *s, const ast *n)
                   out.n, out.n == 1 ? "" : "s", targets->n_kid == 1 ? "is" : "are",
                   (unsigned)targets->n_kid, targets->n_kid == 1 ? "" : "s");
     }
-    use *u = use_create(s, targets->kid[0]->name, targets->kid[0]->name_loc);
+    use *u = use_create(s, targets->kid[0]->name, n->loc);
     for (uint32_t i = 0; i < targets->n_kid; i++) /* one use for all: a part may be left alone */
         bind_target(s, targets->kid[i], fits ? out.v[i] : val_unknown(), u);
 }
@@ -631,6 +633,8 @@ void sema_block_alone(sema *s, const ast *n, scope *home)
     results out;
     size_t mark = s->trail.n, errors = diag_errors(s->dg);
     frame_enter(s, &f, n, home);
+    f.alone = true;
+    f.errors = errors;
     for (uint32_t i = 0; i < formals->n_kid; i++) {
         const ast *formal = formals->kid[i], *type = formal->kid[FORMAL_TYPE];
         val v = type ? sema_typed(s, type, formal, formal->name) : val_unknown();
@@ -642,6 +646,11 @@ void sema_block_alone(sema *s, const ast *n, scope *home)
                       STR_ARG(formal->name));
         else if (may_bind(s, formal->name, formal->name_loc, false))
             put(s, f.names, formal->name, SYM_FORMAL, v, formal->name_loc);
+        y = scope_find_here(f.names, formal->name);
+        if (y && !y->use) {
+            y->use = use_create(s, formal->name, formal->name_loc);
+            y->use->formal = true;
+        }
     }
     sema_stmts(s, n->kid[BLOCK_BODY]);
     return_results(s, n, &out);

@@ -24,6 +24,7 @@ typedef struct {
     const poly *dim[TENSOR_RANK_MAX]; /* slowest first */
     pair_order pairs[ORIGIN_COUNT];
     const poly *run[ORIGIN_COUNT]; /* the order holds within every run of this many elements */
+    const struct weight *paired;   /* the weight whose rows have that order, for messages */
 } tensor_type;
 
 typedef struct scope scope;
@@ -80,6 +81,7 @@ struct val {
         struct scope *home;        /* BLOCK: the names it sees */
     };
     dsl_ref ref;        /* TENSOR, CELL: its name in the graph, with a checkpoint at hand */
+    const cell *held;   /* TENSOR: the cell attend read it from, for notes */
     const double *data; /* VEC, TABLE: the elements, when known */
     double factor;      /* TABLE: on cos and sin, when known */
 };

@@ -90,8 +90,9 @@ static bool read_shape(sema *s, weight *w, const poly *count)
         fine = put_dim(&w->stored, size_arg(s, shape->kid[0]));
         w->bias = w->stored;
         w->eps = sema_eval(s, shape->kid[1]->kid[ARG_VALUE]);
-        if (!val_is_number(w->eps) && w->eps.kind != VAL_UNKNOWN) {
-            weft_fail(s->dg, W0207, shape->kid[1]->loc, "eps must be a number, not %s",
+        if (w->eps.kind != VAL_FLOAT && w->eps.kind != VAL_UNKNOWN &&
+            !(w->eps.kind == VAL_INT && poly_is(w->eps.size, 0))) {
+            weft_fail(s->dg, W0207, shape->kid[1]->loc, "eps must be a small float, not %s",
                       val_text(s, w->eps));
             w->eps = val_unknown();
         }
@@ -213,10 +214,40 @@ static bool transform_arity(sema *s, const ast *n, const transform_row *row, con
 /* How many of a, a + step, .. lie below b. */
 static const poly *slice_count(sema *s, const val *a, int n)
 {
+    enum { STEP_MAX = 64 }; /* beyond it the rest is not looked for */
     const poly *span = poly_sub(s->pp, a[1].size, a[0].size);
+    int64_t step;
     if (n < 3 || poly_is(a[2].size, 1))
         return span;
-    return poly_quotient(s->pp, span, a[2].size);
+    if (!poly_value(a[2].size, &step) || step < 1)
+        return poly_quotient(s->pp, span, a[2].size);
+    for (int64_t rest = 0; rest < step && rest < STEP_MAX; rest++) {
+        const poly *up = poly_add(s->pp, span, poly_int(s->pp, rest));
+        const poly *count = up ? poly_quotient(s->pp, up, a[2].size) : NULL;
+        if (count)
+            return count;
+    }
+    const poly *both[2] = {poly_add(s->pp, span, poly_int(s->pp, step - 1)), a[2].size};
+    return both[0] ? poly_call(s->pp, "idiv", both, 2) : NULL;
+}
+
+static bool step_fits(sema *s, const ast *n, const transform_row *row, const poly *step)
+{
+    int64_t v;
+    if (!poly_value(step, &v) || v > 0)
+        return true;
+    weft_fail(s->dg, W0504, n->loc, "%s: the step is %lld; it must be at least 1", row->name,
+              (long long)v);
+    return false;
+}
+
+/* The elements of a shape, NULL if they cannot be counted. */
+static const poly *product(sema *s, const poly *const *dim, int rank)
+{
+    const poly *n = poly_int(s->pp, 1);
+    for (int i = 0; i < rank; i++)
+        n = n && dim[i] ? poly_mul(s->pp, n, dim[i]) : NULL;
+    return n;
 }
 
 static void trace_sync(shape_trace *t)
@@ -253,6 +284,10 @@ static void apply_transform(sema *s, weight *w, const ast *n, origin o, shape_tr
         w->stored.run[o] = arg[1].size;
         break;
     case TRANSFORM_rows:
+        if (n_arg == 3 && !step_fits(s, n, row, arg[2].size)) {
+            *t = (shape_trace){.rank = 0};
+            break;
+        }
         t->out = slice_count(s, arg, n_arg);
         if (t->rank >= 2)
             t->dim[t->rank - 2] = t->out;
@@ -265,6 +300,10 @@ static void apply_transform(sema *s, weight *w, const ast *n, origin o, shape_tr
             *t = (shape_trace){.rank = 0};
             break;
         }
+        if (n_arg == 4 && !step_fits(s, n, row, arg[3].size)) {
+            *t = (shape_trace){.rank = 0};
+            break;
+        }
         const poly *count = slice_count(s, arg + 1, n_arg - 1);
         bool whole = t->rank > 0 && count != NULL;
         if (whole)
@@ -273,12 +312,18 @@ static void apply_transform(sema *s, weight *w, const ast *n, origin o, shape_tr
         trace_sync(t);
         break;
     }
-    case TRANSFORM_reshape:
+    case TRANSFORM_reshape: {
+        const poly *had = t->rank > 0 ? product(s, t->dim, t->rank) : NULL;
         t->rank = n_arg < TENSOR_RANK_MAX ? n_arg : TENSOR_RANK_MAX;
         for (int i = 0; i < t->rank; i++)
             t->dim[i] = arg[i].size;
+        const poly *has = product(s, t->dim, t->rank);
+        if (had && has && !dims_equal(s, had, has))
+            weft_fail(s->dg, W0504, n->loc, "reshape: there are %s elements, not %s",
+                      poly_text(s, had), poly_text(s, has));
         trace_sync(t);
         break;
+    }
     case TRANSFORM_transpose: {
         const poly *in = t->in;
         t->in = t->out;
@@ -383,10 +428,12 @@ static void read_fallback(sema *s, const weight *w)
     }
     *v.weight->used = true;
     tensor_type other = weight_stored(s, v.weight, v.index);
-    if (!types_equal(s, &other, &w->stored))
-        weft_fail(s->dg, W0503, n->loc, STR_FMT " is stored %s, but " STR_FMT " is %s",
-                  STR_ARG(w->name), type_text(s, &w->stored), STR_ARG(v.weight->name),
-                  type_text(s, &other));
+    if (types_equal(s, &other, &w->stored))
+        return;
+    weft_fail(s->dg, W0503, n->loc, STR_FMT " is stored %s, but " STR_FMT " is %s",
+              STR_ARG(w->name), type_text(s, &w->stored), STR_ARG(v.weight->name),
+              type_text(s, &other));
+    sema_note_weight(s, v.weight);
 }
 
 /* Two lines may share a name where one exists only when the other does not. */

@@ -43,16 +43,15 @@ static const char *text(const op_call *c, const poly *p)
 
 /* ---- reporting ---- */
 
-/* Where the weight in question was declared, so that a reader can compare. */
 static void note_weight(const op_call *c, const weight *w)
 {
-    if (!w)
-        return;
-    source_place at = source_find(w->decl->loc.src, w->decl->name_loc.begin);
-    const ast *shape = w->decl->kid[WEIGHT_SHAPE];
-    str spelt = {w->decl->loc.src->text.p + shape->loc.begin, shape->loc.end - shape->loc.begin};
-    weft_note(c->s->dg, STR_FMT " is declared (" STR_FMT ") at line %u", STR_ARG(w->name),
-              STR_ARG(spelt), (unsigned)at.line);
+    sema_note_weight(c->s, w);
+}
+
+static void note_cell(const op_call *c, const cell *cl)
+{
+    source_place at = source_find(cl->decl->loc.src, cl->decl->name_loc.begin);
+    weft_note(c->s->dg, STR_FMT " is declared at line %u", STR_ARG(cl->name), (unsigned)at.line);
 }
 
 static bool rank_is(op_call *c, int i, int rank, const char *shape)
@@ -87,6 +86,8 @@ static bool last_is(op_call *c, int i, const poly *n)
             weft_note(c->s->dg, "it has one row per head; from_heads joins them");
     } else if (c->arg[i].from && c->arg[i].from != c->w) {
         note_weight(c, c->arg[i].from);
+    } else if (c->arg[i].held) {
+        note_cell(c, c->arg[i].held);
     }
     if (c->w)
         note_weight(c, c->w);
@@ -151,6 +152,10 @@ static tensor_type *give_last(op_call *c, int i, const tensor_type *like, const 
 
 static bool shape_unary(op_call *c)
 {
+    if (c->op->code == OP_clamp && !c->attr_at[0] && !c->attr_at[1]) {
+        weft_fail(c->s->dg, W0208, c->site->loc, "clamp needs lo, hi or both");
+        return false;
+    }
     give(c, 0, type_of(c, 0))->ids = false;
     c->out->v[0].from = c->arg[0].from;
     return true;
@@ -251,6 +256,7 @@ static bool shape_linear(op_call *c)
         t->pairs[o] = w->pairs[o];
         t->run[o] = w->run[o];
     }
+    t->paired = c->w;
     return true;
 }
 
@@ -307,6 +313,16 @@ static bool shape_rope(op_call *c)
     for (int o = 0; o < ORIGIN_COUNT; o++) {
         if (!c->s->has_origin[o])
             continue;
+        bool split = x->run[o] && x->paired && !same(c, x->run[o], x->dim[2]);
+        if (said == PAIRS_NONE && x->pairs[o] == PAIRS_NONE && split) {
+            weft_fail(c->s->dg, W0311, c->site->loc,
+                      "rope: in %s checkpoints the rows of " STR_FMT
+                      " are paired in runs of %s, but its heads are %s wide",
+                      origin_name(o), STR_ARG(x->paired->name), text(c, x->run[o]),
+                      text(c, x->dim[2]));
+            note_weight(c, x->paired);
+            return false;
+        }
         if (said == PAIRS_NONE && x->pairs[o] == PAIRS_NONE) {
             weft_fail(c->s->dg, W0311, c->site->loc,
                       "rope: its operand has no pair order in %s checkpoints", origin_name(o));
@@ -469,12 +485,6 @@ static const poly *cell_size(op_call *c, val v, int i)
     return p && v.cell->symbol && v.index ? poly_replace(c->s->pp, p, v.cell->symbol, v.index) : p;
 }
 
-static void note_cell(const op_call *c, const cell *cl)
-{
-    source_place at = source_find(cl->decl->loc.src, cl->decl->name_loc.begin);
-    weft_note(c->s->dg, STR_FMT " is declared at line %u", STR_ARG(cl->name), (unsigned)at.line);
-}
-
 static bool rows_fit(op_call *c, int i, const char *which, int rank, const poly *heads,
                      const poly *width)
 {
@@ -541,12 +551,15 @@ static bool heads_fit(op_call *c, const poly *heads, const poly *cell_heads)
 static bool vector_fits(op_call *c, const char *attr, const poly *n)
 {
     val v = *call_attr(c, attr);
+    const weight *w = v.kind == VAL_WEIGHT ? v.weight : NULL;
     if (v.kind == VAL_NONE || v.kind == VAL_UNKNOWN || !val_as_tensor(c->s, &v))
         return true;
     if (v.tensor->rank == 1 && same(c, v.tensor->dim[0], n))
         return true;
     weft_fail(c->s->dg, W0301, c->site->loc, "%s: %s must be [%s], not %s", c->what, attr,
               text(c, n), type_text(c->s, v.tensor));
+    note_weight(c, w);
+    note_weight(c, from(c, 0));
     return false;
 }
 
@@ -588,6 +601,7 @@ static bool shape_attend(op_call *c)
     cl->read_at = cl->read ? cl->read_at : c->site->loc;
     cl->read = true;
     give_last(c, 0, q, v);
+    c->out->v[0].held = cl;
     return true;
 }
 
@@ -656,6 +670,7 @@ static bool shape_combine(op_call *c)
     if (!same(c, y->dim[0], w->dim[0]) || !same(c, y->dim[1], w->dim[1]))
         return differ(c, 0, 1);
     give_last(c, 0, w, y->dim[2]);
+    c->out->v[0].from = c->arg[0].from;
     return true;
 }
 
