@@ -80,10 +80,10 @@ struct val {
         const struct weight *from; /* TENSOR: the weight whose call gave it, for notes */
         struct scope *home;        /* BLOCK: the names it sees */
     };
-    dsl_ref ref;        /* TENSOR, CELL: its name in the graph, with a checkpoint at hand */
-    const cell *held;   /* TENSOR: the cell attend read it from, for notes */
-    const double *data; /* VEC, TABLE: the elements, when known */
-    double factor;      /* TABLE: on cos and sin, when known */
+    dsl_ref ref;             /* TENSOR, CELL: its name in the graph, with a checkpoint at hand */
+    const struct cell *held; /* TENSOR: the cell attend read it from, for notes */
+    const double *data;      /* VEC, TABLE: the elements, when known */
+    double factor;           /* TABLE: on cos and sin, when known */
 };
 
 static inline val val_unknown(void)
