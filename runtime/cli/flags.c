@@ -178,7 +178,7 @@ static bool slot_set(slot s, const char *text, str_guess *guess)
     switch (r->kind) {
     case FLAG_BOOL:
         *(bool *)s.field = strcmp(text, "on") == 0;
-        return true;
+        return *(bool *)s.field || strcmp(text, "off") == 0;
     case FLAG_INT:
     case FLAG_SIZE:
         if (!parse_int(text, r->kind == FLAG_SIZE, &i) || (double)i < r->lo || (double)i > r->hi)

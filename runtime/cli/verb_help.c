@@ -46,8 +46,11 @@ static void print_overview(strbuf *out)
 {
     strbuf_add(out, "Weft compiles language models; a .weft file describes an architecture.\n\n");
     strbuf_add(out, "usage: weft VERB [FLAGS] [OPERANDS]\n\nverbs:\n");
+    size_t width = 0;
     for (size_t i = 0; i < verb_n; i++)
-        put_rows(out, verbs[i].name, verbs[i].summary, 8);
+        width = strlen(verbs[i].name) > width ? strlen(verbs[i].name) : width;
+    for (size_t i = 0; i < verb_n; i++)
+        put_rows(out, verbs[i].name, verbs[i].summary, width);
     strbuf_add(out, "\nflags of every verb:\n");
     flags_print(cli_common_flags, HELP_COLUMNS, out);
     strbuf_add(out, "\n`weft help VERB` explains a verb. Exit status: 0 done, 1 an error in the "

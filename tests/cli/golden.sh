@@ -9,7 +9,7 @@
 #     --- stderr
 #     --- exit 2
 # Each script runs under bash in an empty folder, with `weft`, the programs of the folder HELPERS and
-# the files of tests/cli/files at hand. --update rewrites the case files; review the diff.
+# the files of tests/cli/files at hand; `models` is the folder of that name. --update rewrites the case files; review the diff.
 set -euo pipefail
 
 update=
@@ -38,6 +38,7 @@ run_case() {
     rm -rf "$folder"
     mkdir "$folder"
     cp -R "$here/files/." "$folder"
+    ln -s "$here/../../models" "$folder/models"
     (cd "$folder" && bash -c "$2") </dev/null >"$work/stdout" 2>"$work/stderr" || status=$?
     echo "=== $1"
     printf '%s' "$2" | sed 's/^/$ /'
