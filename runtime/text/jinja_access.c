@@ -256,10 +256,8 @@ weft_status access_slice(jinja_run *r, const jval *v, const jval part[3], jval *
     bool whole = v->kind == JV_STR || has_order(v);
     for (int k = 0; k < 3; k++)
         whole = whole && (part[k].kind == JV_NONE || jv_is_integer(&part[k]));
-    if (!whole) {
-        *out = jv_undefined(JWHY_TEXT, arena_printf(r->a, "%s has no such slice", jv_type(v)));
-        return WEFT_OK;
-    }
+    if (!whole)
+        return run_fail(r, "%s cannot be sliced like that", jv_type(v));
     if (v->kind == JV_STR)
         return slice_str(r, v->as.s, part, out);
     const jlist *l = v->as.list;

@@ -3,7 +3,10 @@
 
 static weft_status begin(jinja_run *r, const jcall *c, const jlist **items, jlist **made)
 {
-    WEFT_TRY(access_items(r, &c->self, items));
+    static const jlist none = {0};
+    *items = &none; /* what is false has no items, even where it could not have any */
+    if (jv_truth(&c->self))
+        WEFT_TRY(access_items(r, &c->self, items));
     WEFT_TRY(run_list_room(r, (*items)->n));
     *made = jlist_new(r, JSEQ_GENERATOR, (*items)->n);
     return WEFT_OK;

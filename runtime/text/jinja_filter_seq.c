@@ -144,7 +144,7 @@ static weft_status in_order(const ordering *o, const keyed *a, const keyed *b, b
 {
     int c = 0;
     for (size_t i = 0; i < o->n_part && c == 0; i++)
-        if (!jv_equal(o->r, &a->key[i], &b->key[i]))
+        if (o->n_part == 1 || !jv_equal(o->r, &a->key[i], &b->key[i]))
             WEFT_TRY(op_order(o->r, &a->key[i], &b->key[i], &c));
     *out = o->reverse ? c >= 0 : c <= 0;
     return WEFT_OK;

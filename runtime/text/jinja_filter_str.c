@@ -162,12 +162,23 @@ weft_status filter_wordcount(jinja_run *r, const jcall *c, jval *out)
     return WEFT_OK;
 }
 
+/* For filters that take strings only. */
+static weft_status text_only(jinja_run *r, const jcall *c, str *out)
+{
+    if (c->self.kind == JV_UNDEFINED)
+        return run_undefined(r, &c->self);
+    if (c->self.kind != JV_STR)
+        return run_fail(r, "this filter takes a string, not %s", jv_type(&c->self));
+    *out = c->self.as.s;
+    return WEFT_OK;
+}
+
 weft_status filter_indent(jinja_run *r, const jcall *c, jval *out)
 {
     str s, by = STR("    ");
     bool first = arg_truth(c, 1), blank = arg_truth(c, 2);
     jtext t = {.r = r};
-    WEFT_TRY(value_to_str(r, &c->self, &s));
+    WEFT_TRY(text_only(r, c, &s));
     if (c->arg[0].kind == JV_STR) {
         by = c->arg[0].as.s;
     } else if (c->arg[0].kind != JV_ABSENT) {
@@ -198,7 +209,7 @@ weft_status filter_truncate(jinja_run *r, const jcall *c, jval *out)
     str s, end = STR("...");
     int64_t length = 255, leeway = 5;
     jtext t = {.r = r};
-    WEFT_TRY(value_to_str(r, &c->self, &s));
+    WEFT_TRY(text_only(r, c, &s));
     WEFT_TRY(arg_int(r, c, 0, &length));
     WEFT_TRY(arg_str(r, c, 2, &end));
     WEFT_TRY(arg_int(r, c, 3, &leeway));

@@ -67,7 +67,7 @@ static weft_status int_op(jinja_run *r, jexpr_op op, int64_t a, int64_t b, jval 
         fits = i64_mul(a, b, &x);
         break;
     case JE_DIV:
-        *out = jv_float((double)a / (double)b);
+        *out = jv_float((double)((long double)a / (long double)b));
         return WEFT_OK;
     case JE_FLOORDIV:
         fits = !(a == INT64_MIN && b == -1);

@@ -79,8 +79,7 @@ static weft_status print_list(jtext *t, const jlist *l)
         int64_t step = l->n > 1 ? l->at[1].as.i - l->at[0].as.i : 1, first = 0, last = 0;
         if (l->n) {
             first = l->at[0].as.i;
-            last = l->at[l->n - 1].as.i;
-            last += last < INT64_MAX - step ? step : 0;
+            last = (int64_t)((uint64_t)l->at[l->n - 1].as.i + (uint64_t)step);
         }
         snprintf(text, sizeof text, "%" PRId64 ", %" PRId64, first, last);
         text_putz(t, text);
