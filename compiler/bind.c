@@ -137,7 +137,7 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
     }
     if (st == WEFT_OK) {
         find_windows(bm->graph);
-        checkpoint_warn_unread(&cp, (weft_loc){bm->text, 0, 0});
+        checkpoint_warn_unread(&cp, bm->text->name);
         *out_bm = bm;
     } else { /* the messages point into the texts */
         graph_destroy(bm->graph);

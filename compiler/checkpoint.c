@@ -131,7 +131,7 @@ static bool is_neutral(key_value kv, const char *neutral)
     return true;
 }
 
-void checkpoint_warn_unread(checkpoint *cp, weft_loc loc)
+void checkpoint_warn_unread(checkpoint *cp, const char *model)
 {
     for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
         str name = str_of(meanings[i].name);
@@ -143,9 +143,9 @@ void checkpoint_warn_unread(checkpoint *cp, weft_loc loc)
         for (size_t k = 0; k < cp->read.n && !read; k++)
             read = str_eq(cp->read.at[k], name);
         if (!read)
-            weft_fail(cp->dg, W0410, loc,
-                      "the checkpoint has " STR_FMT STR_FMT ", which %s; this model never reads it",
-                      STR_ARG(cp->host.prefix), STR_ARG(name), meanings[i].does);
+            weft_fail(cp->dg, W0410, WEFT_NOWHERE,
+                      "%s has " STR_FMT STR_FMT ", which %s; %s never reads it", cp->host.file,
+                      STR_ARG(cp->host.prefix), STR_ARG(name), meanings[i].does, model);
     }
 }
 

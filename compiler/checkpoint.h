@@ -17,7 +17,8 @@ typedef struct {
 void checkpoint_init(checkpoint *cp, weft_diag *dg, arena *a, const model_file *mf,
                      int64_t context);
 void checkpoint_deinit(checkpoint *cp);
-/* W0410 for every key that is known to change what a model computes and that nobody read. */
-void checkpoint_warn_unread(checkpoint *cp, weft_loc loc);
+/* W0410 for every key that is known to change what a model computes and that nobody read; model is the
+ * name of the model file. */
+void checkpoint_warn_unread(checkpoint *cp, const char *model);
 
 #endif

@@ -80,13 +80,15 @@ static const ast *find_named(weft_diag *dg, const ast *list, uint32_t first, ast
         if (name.n && str_eq(only->name, name))
             return only;
     }
-    if (name.n || n != 1) {
-        weft_fail(dg, W0210, list->loc,
-                  name.n ? "there is no %s `" STR_FMT "` here" : "say which %s is meant" STR_FMT,
-                  ast_kind_name(kind), STR_ARG(name.n ? name : STR("")));
-        return NULL;
-    }
-    return only;
+    const char *what = ast_kind_name(kind);
+    if (name.n)
+        weft_fail(dg, W0210, list->loc, "there is no %s `" STR_FMT "` here", what, STR_ARG(name));
+    else if (n == 0)
+        weft_fail(dg, W0210, list->loc, "there is no %s here", what);
+    else if (n > 1)
+        weft_fail(dg, W0210, list->loc, "there are %d %ss here, and the checkpoint fits none", n,
+                  what);
+    return name.n || n != 1 ? NULL : only;
 }
 
 static void elaborate_model(sema *s, const ast *model, scope *names, str entry_name)

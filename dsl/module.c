@@ -67,8 +67,40 @@ static source *open_module(sema *s, const char *path, const char *tail, weft_loc
             return source_from_text(s->sources, arena_printf(s->a, "<weft>/%s", tail).p,
                                     (str){builtin_files[i].text, builtin_files[i].size});
     weft_fail(s->dg, W0803, loc, "there is no %s", tail);
-    weft_note(s->dg, "looked next to the file, in WEFT_PATH, in the installed library and in the "
-                     "one compiled in");
+    weft_note(s->dg, s->std_only
+                         ? "looked in the library that is compiled in"
+                         : "looked next to the file, in WEFT_PATH, in the installed library "
+                           "and in the one compiled in");
+    return NULL;
+}
+
+/* A line `block NAME(` or `fragment NAME(` of the file. */
+static bool declares(str text, str name)
+{
+    static const char *const kinds[] = {"block ", "fragment "};
+    for (const char *p = text.p, *end = p + text.n; p < end;) {
+        str line = {p, (size_t)(end - p)};
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            size_t n = strlen(kinds[k]);
+            str rest = {p + n, line.n > n ? line.n - n : 0};
+            if (str_starts(line, str_of(kinds[k])) && str_starts(rest, name) && rest.n > name.n &&
+                rest.p[name.n] == '(')
+                return true;
+        }
+        const char *eol = memchr(p, '\n', line.n);
+        p = eol ? eol + 1 : end;
+    }
+    return false;
+}
+
+const char *module_offering(sema *s, str name)
+{
+    for (size_t i = 0; i < builtin_file_n; i++) {
+        const builtin_file *f = &builtin_files[i];
+        str file = str_of(f->name);
+        if (str_starts(file, STR("std/")) && declares((str){f->text, f->size}, name))
+            return arena_printf(s->a, "std.%.*s", (int)file.n - 9, file.p + 4).p; /* .weft */
+    }
     return NULL;
 }
 

@@ -120,6 +120,10 @@ void sema_need_origins(sema *s, weft_code code, const ast *n, const bool *has, c
 val sema_series_at(sema *s, const series *ser, const poly *index, weft_loc loc);
 
 /* sema_weight.c */
+/* With a checkpoint: W0413 if the size that e gives `who` is not at least 1. */
+bool sema_positive(sema *s, const ast *e, int64_t size, str who);
+/* The same for the limit of an index, which may be 0. */
+bool sema_count(sema *s, const ast *index, int64_t n, str who);
 void sema_weights(sema *s, const ast *list);
 tensor_type weight_stored(sema *s, const weight *w, const poly *index);
 tensor_type weight_bias(sema *s, const weight *w, const poly *index);
@@ -220,5 +224,7 @@ bool types_equal(sema *s, const tensor_type *a, const tensor_type *b);
 struct modules *modules_create(arena *a);
 scope *module_scope(sema *s, const ast *file, const source *src);          /* a file's own names */
 scope *module_import(sema *s, const source *from, str path, weft_loc loc); /* NULL: told */
+const char *module_offering(sema *s,
+                            str name); /* "std.rope", whose block or fragment it is, or NULL */
 
 #endif

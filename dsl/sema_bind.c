@@ -64,6 +64,26 @@ static val converted(sema *s, const ast *type, val v)
     return (val){.kind = VAL_VEC, .known = true, .size = poly_int(s->pp, v.n), .data = data};
 }
 
+/* The value itself, where it is short enough to be told. */
+static const char *shown(sema *s, val v)
+{
+    enum { TEXT_MAX = 40 };
+    int64_t i;
+    if (v.kind == VAL_UNKNOWN)
+        return "something else";
+    if (v.kind == VAL_INT && poly_value(v.size, &i))
+        return arena_printf(s->a, "%lld", (long long)i).p;
+    if (v.kind == VAL_FLOAT && v.known)
+        return arena_printf(s->a, "%.9g", v.number).p;
+    if (v.kind == VAL_BOOL && sema_known(s, v.truth) >= 0)
+        return sema_known(s, v.truth) ? "true" : "false";
+    if (v.kind == VAL_STR && v.known && v.text.n <= TEXT_MAX)
+        return arena_printf(s->a, "\"" STR_FMT "\"", STR_ARG(v.text)).p;
+    if (v.kind == VAL_LIST && v.known)
+        return arena_printf(s->a, "a list of %u", (unsigned)v.n).p;
+    return val_text(s, v);
+}
+
 static val typed(sema *s, const ast *n, val v, const ast *at, const char *from)
 {
     const ast *type = n->kid[PARAM_TYPE];
@@ -71,8 +91,8 @@ static val typed(sema *s, const ast *n, val v, const ast *at, const char *from)
     if (v.kind != VAL_UNKNOWN && sema_fits(s, type, &v))
         return v;
     str spelt = {type->loc.src->text.p + type->loc.begin, type->loc.end - type->loc.begin};
-    weft_fail(s->dg, W0402, at->loc, STR_FMT " is " STR_FMT ", but %s holds %s", STR_ARG(n->name),
-              STR_ARG(spelt), from, v.kind == VAL_UNKNOWN ? "something else" : val_text(s, v));
+    weft_fail(s->dg, W0402, at->loc, STR_FMT " is " STR_FMT ", but %s %s", STR_ARG(n->name),
+              STR_ARG(spelt), from, shown(s, v));
     return val_unknown();
 }
 
@@ -84,15 +104,16 @@ static bool try_key(sema *s, const ast *n, const ast *key, int64_t layer, strbuf
     if (!name.known)
         return *out = val_unknown(), true;
     bool absolute = name.text.n > 0 && name.text.p[0] == '/';
-    str shown = absolute ? (str){name.text.p + 1, name.text.n - 1} : name.text;
+    str full = absolute ? (str){name.text.p + 1, name.text.n - 1} : name.text;
     strbuf_add(tried, "%s" STR_FMT STR_FMT, tried->n ? ", " : "",
-               STR_ARG(absolute ? STR("") : s->host->prefix), STR_ARG(shown));
+               STR_ARG(absolute ? STR("") : s->host->prefix), STR_ARG(full));
     key_value kv = s->host->key(s->host->ctx, name.text);
     if (kv.kind == KEY_LIST && layer >= 0) {
         if ((uint64_t)layer >= kv.n) {
             weft_fail(s->dg, W0412, key->loc,
-                      STR_FMT " has %zu elements, but layer %lld is asked for", STR_ARG(shown),
-                      kv.n, (long long)layer);
+                      STR_FMT STR_FMT " has %zu elements, but layer %lld is asked for",
+                      STR_ARG(absolute ? STR("") : s->host->prefix), STR_ARG(full), kv.n,
+                      (long long)layer);
             return *out = val_unknown(), true;
         }
         kv = s->host->item(s->host->ctx, &kv, (size_t)layer);
@@ -107,7 +128,11 @@ static bool try_key(sema *s, const ast *n, const ast *key, int64_t layer, strbuf
         v = sema_eval(s, key->kid[i]->kid[MAP_VALUE]);
         s->it = outer;
     }
-    *out = typed(s, n, v, key, arena_printf(s->a, STR_FMT, STR_ARG(shown)).p);
+    *out = typed(s, n, v, key,
+                 arena_printf(s->a, STR_FMT STR_FMT " %s",
+                              STR_ARG(absolute ? STR("") : s->host->prefix), STR_ARG(full),
+                              key->n_kid ? "becomes" : "holds")
+                     .p);
     return true;
 }
 
@@ -128,7 +153,7 @@ val bind_param(sema *s, const ast *n, int64_t layer)
         v = sema_eval(s, n->kid[PARAM_DEFAULT]);
         found = true;
         if (v.kind != VAL_UNKNOWN)
-            v = typed(s, n, v, n->kid[PARAM_DEFAULT], "its default");
+            v = typed(s, n, v, n->kid[PARAM_DEFAULT], "its default is");
     }
     if (!found && !n->kid[PARAM_TYPE]->flag) {
         weft_fail(s->dg, W0401, n->name_loc,

@@ -55,6 +55,21 @@ static val open_int(sema *s, const char *name)
                  .size = poly_symbol(s->pp, arena_alloc(s->a, 1), str_of(name))};
 }
 
+/* With a checkpoint: the numbers on both sides of an operator, ": 32 / 5". */
+static const char *operands_text(sema *s, const ast *e)
+{
+    int64_t a, b;
+    if (!s->host || e->kind != AST_BINARY)
+        return "";
+    val left = sema_eval(s, e->kid[BINARY_LEFT]), right = sema_eval(s, e->kid[BINARY_RIGHT]);
+    if (left.kind != VAL_INT || right.kind != VAL_INT || !poly_value(left.size, &a) ||
+        !poly_value(right.size, &b))
+        return "";
+    return arena_printf(s->a, ": %lld " STR_FMT " %lld", (long long)a, STR_ARG(e->name),
+                        (long long)b)
+        .p;
+}
+
 val sema_size(sema *s, const ast *e, const poly *p)
 {
     if (p)
@@ -67,7 +82,8 @@ val sema_size(sema *s, const ast *e, const poly *p)
         weft_fail(s->dg, W0409, e->loc, STR_FMT " divides by zero", STR_ARG(spelt));
         break;
     case POLY_INEXACT:
-        weft_fail(s->dg, W0407, e->loc, STR_FMT " leaves a remainder", STR_ARG(spelt));
+        weft_fail(s->dg, W0407, e->loc, STR_FMT " leaves a remainder%s", STR_ARG(spelt),
+                  operands_text(s, e));
         break;
     case POLY_OVERFLOW:
         weft_fail(s->dg, W0408, e->loc, STR_FMT " does not fit 64 bits", STR_ARG(spelt));
@@ -290,6 +306,8 @@ static val b_has(builtin_call *c)
         return wrong(c, 0, "a list");
     if (list.kind == VAL_UNKNOWN || !list.known || x.kind == VAL_UNKNOWN)
         return bool_val(open_truth(c->s));
+    if (list.n > 0 && !list.item)
+        return wrong(c, 0, "a list that is not as long as a vocabulary");
     const cond *any = cond_bool(c->s->cp, false);
     for (uint32_t i = 0; i < list.n && sema_step(c->s, c->e->loc, 2); i++) {
         val item = list.item[i];

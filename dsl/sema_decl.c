@@ -207,7 +207,8 @@ static val declare_bound(sema *s, const ast *n, const ast *index, const poly *li
     int64_t count;
     if (!index)
         return bind_param(s, n, -1);
-    if (!limit || !at || !poly_value(limit, &count) || count < 0 || !sema_step(s, n->loc, count))
+    if (!limit || !at || !poly_value(limit, &count) || !sema_count(s, index, count, n->name) ||
+        !sema_step(s, n->loc, count))
         return val_unknown();
     series *ser = ARENA_NEW(s->a, series);
     val *values = ARENA_ARRAY(s->a, val, (size_t)count);
@@ -334,7 +335,10 @@ void sema_require(sema *s, const ast *n)
     if (text.known)
         weft_fail(s->dg, W0411, n->kid[REQUIRE_CONDITION]->loc, STR_FMT, STR_ARG(text.text));
     else
-        weft_fail(s->dg, W0411, n->kid[REQUIRE_CONDITION]->loc, "this requirement can never hold");
+        weft_fail(s->dg, W0411, n->kid[REQUIRE_CONDITION]->loc,
+                  s->host ? "this requirement does not hold for %s"
+                          : "this requirement can never hold%s",
+                  s->host ? s->host->file : "");
 }
 
 /* ---- include ---- */

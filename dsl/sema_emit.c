@@ -1,16 +1,29 @@
 /* sema_emit.c - what the checker has typed goes to the sink as nodes of a graph. */
 #include "dsl/sema.h"
 
+/* After an error the rest of a graph may rest on what it left behind. */
+static bool spoilt(const sema *s)
+{
+    return diag_failed(s->dg) > s->n_failed;
+}
+
 static void not_known(sema *s, weft_loc loc, const char *what)
 {
+    if (spoilt(s))
+        return;
     weft_fail(s->dg, W0207, loc, "%s cannot be decided from this checkpoint", what);
 }
 
 /* A size as the sink writes it: a number, T, R or S. */
 static bool size_out(sema *s, const poly *p, weft_loc loc, int64_t *out)
 {
-    if (poly_value(p, out) && *out >= 0)
-        return true;
+    if (poly_value(p, out)) {
+        if (*out > 0 || spoilt(s))
+            return *out > 0;
+        weft_fail(s->dg, W0413, loc, "a dimension of this is %lld, but a size is at least 1",
+                  (long long)*out);
+        return false;
+    }
     *out = p == s->T ? DSL_T : p == s->R ? DSL_R : p == s->S ? DSL_S : 0;
     if (*out < 0)
         return true;
@@ -87,6 +100,8 @@ static void slot_bind(sema *s, cell *cl, cell_slot *slot)
                 slot->arg[k] = sema_int(s, args->kid[i]->kid[ARG_VALUE], "a cell's size");
                 if (!slot->arg[k] || !poly_value(slot->arg[k], &out.arg[k]))
                     not_known(s, args->kid[i]->loc, "this size");
+                else
+                    sema_positive(s, args->kid[i]->kid[ARG_VALUE], out.arg[k], out.name);
             }
             p += n;
             p += *p == ' ';
@@ -153,6 +168,9 @@ static dsl_attr attr_of(op_call *c, const attr_row *row, val v, weft_loc loc)
         out.kind = GATTR_INT;
         if (v.kind != VAL_INT || !poly_value(v.size, &out.integer))
             not_known(c->s, loc, row->name);
+        else if (out.integer < 1)
+            weft_fail(c->s->dg, W0413, loc, "%s is %lld, but must be at least 1", row->name,
+                      (long long)out.integer);
         break;
     case ATTR_FLOAT:
         out.kind = GATTR_FLOAT;
@@ -234,6 +252,8 @@ void emit_output(sema *s, const ast *n, val v, const poly *rows, int index)
     if (!s->sink)
         return;
     if (v.ref.kind != REF_VALUE) {
+        if (spoilt(s))
+            return;
         weft_fail(s->dg, W0207, n->loc,
                   "an output must be computed; this is an operand as it stands");
         return;

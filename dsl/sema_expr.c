@@ -343,6 +343,9 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
         weft_note_at(s->dg, once->loc, "it is bound only inside a loop or one arm of an if");
     else if (code == W0201 && op_find(name->name))
         weft_note(s->dg, STR_FMT " is an operator: call it", STR_ARG(name->name));
+    else if ((code == W0203 || strcmp(what, "fragment") == 0) && module_offering(s, name->name))
+        weft_note(s->dg, "%s has it: import %s", module_offering(s, name->name),
+                  module_offering(s, name->name));
     else
         note_guess(s, at, best, name->name_loc.src);
 }
@@ -701,16 +704,29 @@ static val eval_subscript(sema *s, const ast *e)
         return v;
     }
     if (v.kind == VAL_LIST && v.known && known) {
-        if (i >= 0 && i < v.n)
+        if (i >= 0 && i < v.n && v.item)
             return v.item[i];
+        if (v.n > 0 && !v.item) {
+            weft_fail(s->dg, W0207, e->loc, "a list of %u items is too long to be indexed",
+                      (unsigned)v.n);
+            return val_unknown();
+        }
         weft_fail(s->dg, W0412, e->loc, "index %lld is outside a list of %u", (long long)i,
                   (unsigned)v.n);
         return val_unknown();
     }
     if (v.kind == VAL_LIST)
         return val_unknown();
-    if (v.kind == VAL_VEC)
-        return (val){.kind = VAL_FLOAT};
+    if (v.kind == VAL_VEC) {
+        int64_t n;
+        if (!known || !v.data || v.truths || !poly_value(v.size, &n))
+            return (val){.kind = VAL_FLOAT};
+        if (i >= 0 && i < n)
+            return (val){.kind = VAL_FLOAT, .known = true, .number = v.data[i]};
+        weft_fail(s->dg, W0412, e->loc, "index %lld is outside a vector of %lld", (long long)i,
+                  (long long)n);
+        return val_unknown();
+    }
     weft_fail(s->dg, W0207, e->loc, "%s cannot be indexed", val_text(s, v));
     return val_unknown();
 }

@@ -4,7 +4,11 @@
 
 #include <math.h>
 
-enum { MAP_ELEMENTS_MAX = 1 << 20 }; /* an element map is for norms and other small tensors */
+enum {
+    MAP_ELEMENTS_MAX = 1 << 20, /* an element map is for norms and other small tensors */
+    PIECES_MAX = 1 << 16,       /* parts that a reshape may make of one tensor */
+    MXFP4_HF_BYTES = 16,        /* of a block; its scale lies in a tensor of its own */
+};
 
 /* One alternative of a weight line on its way through the transforms. */
 typedef struct {
@@ -31,18 +35,28 @@ static const char *dims_text(view *x)
 
 static void view_fail(view *x, weft_code code, const ast *at, const char *why)
 {
-    if (!x->bad)
-        weft_fail(x->s->dg, code, at->loc, STR_FMT ": %s; the tensor is %s", STR_ARG(x->w->name),
-                  why, dims_text(x));
+    if (x->bad)
+        return;
     x->bad = true;
+    weft_fail(x->s->dg, code, at->loc, STR_FMT ": %s; it is %s", STR_ARG(x->w->name), why,
+              dims_text(x));
+    if (x->v.piece) {
+        host_tensor t = x->s->host->tensor_at(x->s->host->ctx, x->v.piece[0].tensor);
+        weft_note(x->s->dg, "the tensor is " STR_FMT " in %s", STR_ARG(t.name), x->s->host->file);
+    }
 }
 
 /* ---- from a tensor ---- */
 
+static int64_t block_bytes(dtype t)
+{
+    return t == DT_MXFP4_HF ? MXFP4_HF_BYTES : (int64_t)dtype_row_of(t)->bytes;
+}
+
 static void view_strides(dsl_weight *v)
 {
     const dtype_row *row = dtype_row_of(v->type);
-    int64_t step = (int64_t)row->bytes;
+    int64_t step = block_bytes(v->type);
     for (int i = v->rank - 1; i >= 0; i--) {
         v->stride[i] = row->elems > 1 && i == v->rank - 1 ? 0 : step;
         step *= i == v->rank - 1 ? v->dim[i] / row->elems : v->dim[i];
@@ -68,6 +82,23 @@ static bool int_arg(view *x, const ast *n, uint32_t i, int64_t *out)
     return !x->bad;
 }
 
+/* The pieces; scales lie like their blocks, a byte for each. */
+static void set_pieces(view *x, const dsl_piece *piece, int n)
+{
+    dsl_weight *v = &x->v;
+    if (v->scales) {
+        dsl_piece *scales = ARENA_ARRAY(x->s->a, dsl_piece, (size_t)n);
+        int id = v->scales[0].tensor;
+        for (int i = 0; i < n; i++) {
+            id = n == v->n_piece ? v->scales[i].tensor : id;
+            scales[i] = (dsl_piece){id, piece[i].offset / MXFP4_HF_BYTES, piece[i].rows};
+        }
+        v->scales = scales;
+    }
+    v->piece = piece;
+    v->n_piece = n;
+}
+
 static void view_slice(view *x, const ast *n, int axis, uint32_t first)
 {
     const ast *args = n->kid[TRANSFORM_ARGUMENTS];
@@ -89,49 +120,81 @@ static void view_slice(view *x, const ast *n, int axis, uint32_t first)
         view_fail(x, W0504, n, "a stacked axis cannot be sliced");
         return;
     }
-    int64_t bytes = last && x->blocks > 1 ? a / x->blocks * (int64_t)dtype_row_of(v->type)->bytes
-                                          : a * v->stride[axis];
+    int64_t bytes =
+        last && x->blocks > 1 ? a / x->blocks * block_bytes(v->type) : a * v->stride[axis];
     dsl_piece *piece = ARENA_ARRAY(x->s->a, dsl_piece, (size_t)v->n_piece);
     for (int i = 0; i < v->n_piece; i++) {
         piece[i] = v->piece[i];
         piece[i].offset += bytes;
-    }
-    if (v->scales) {
-        /* one scale byte for each 32 elements, rows laid out alike */
-        dsl_piece *scales = ARENA_ARRAY(x->s->a, dsl_piece, (size_t)v->n_piece);
-        for (int i = 0; i < v->n_piece; i++) {
-            scales[i] = v->scales[i];
-            scales[i].offset += bytes / 16;
-        }
-        v->scales = scales;
     }
     v->dim[axis] = (b - a + step - 1) / step;
     if (!(last && x->blocks > 1))
         v->stride[axis] *= step;
     if (axis == 0)
         piece[0].rows = v->dim[0];
-    v->piece = piece;
+    set_pieces(x, piece, v->n_piece);
+}
+
+/* Whether axes from .. rank - 1 of a piece lie as one run of bytes. */
+static bool is_run(const dsl_weight *v, int from)
+{
+    dsl_weight dense = *v;
+    view_strides(&dense);
+    for (int i = from; i < v->rank; i++)
+        if (v->dim[i] > 1 && v->stride[i] != dense.stride[i])
+            return false;
+    return true;
 }
 
 static bool view_is_dense(const dsl_weight *v)
 {
-    dsl_weight dense = *v;
-    view_strides(&dense);
-    for (int i = 0; i < v->rank; i++)
-        if (v->dim[i] > 1 && v->stride[i] != dense.stride[i])
-            return false;
-    return v->n_piece == 1;
+    return v->n_piece == 1 && is_run(v, 0);
+}
+
+/* Of a view in one piece: axes before `from` have gaps, so each of their elements becomes a piece of
+ * its own, `run` rows of the new shape. [heads, 1, head_dim, d] out of a fused [heads, 3, ..] is one
+ * piece for each head. */
+static const dsl_piece *cut_runs(view *x, int from, int64_t n_piece, int64_t run)
+{
+    const dsl_weight *v = &x->v;
+    dsl_piece *piece = ARENA_ARRAY(x->s->a, dsl_piece, (size_t)n_piece);
+    for (int64_t i = 0; i < n_piece; i++) {
+        int64_t offset = v->piece[0].offset, left = i;
+        for (int k = from - 1; k >= 0; k--) {
+            offset += left % v->dim[k] * v->stride[k];
+            left /= v->dim[k];
+        }
+        piece[i] = (dsl_piece){v->piece[0].tensor, offset, run};
+    }
+    return piece;
+}
+
+/* Of a view in several pieces, each of which is one run: the same pieces, with rows of the new shape. */
+static const dsl_piece *keep_runs(view *x, int64_t row_elems)
+{
+    const dsl_weight *v = &x->v;
+    dsl_piece *piece = ARENA_ARRAY(x->s->a, dsl_piece, (size_t)v->n_piece);
+    int64_t inner = 1;
+    bool fits = is_run(v, 1);
+    for (int i = 1; i < v->rank; i++)
+        inner *= v->dim[i];
+    for (int i = 0; i < v->n_piece && fits; i++) {
+        int64_t elems = v->piece[i].rows * inner;
+        piece[i] = (dsl_piece){v->piece[i].tensor, v->piece[i].offset, elems / row_elems};
+        fits = elems % row_elems == 0 && (v->piece[i].rows == 1 || is_run(v, 0));
+    }
+    return fits ? piece : NULL;
 }
 
 static void view_reshape(view *x, const ast *n)
 {
     const ast *args = n->kid[TRANSFORM_ARGUMENTS];
-    int64_t have = 1, want = 1;
-    int rank = (int)args->n_kid - x->bias; /* a bias has no input axis */
+    int64_t have = 1, want = 1, n_piece = 1;
+    int rank = (int)args->n_kid - x->bias, from = 0; /* a bias has no input axis */
     dsl_weight *v = &x->v;
     for (int i = 0; i < v->rank; i++)
         have *= v->dim[i];
-    int64_t dim[DSL_RANK_MAX];
+    int64_t dim[DSL_RANK_MAX] = {0};
     for (int i = 0; i < rank && i < DSL_RANK_MAX; i++) {
         if (!int_arg(x, n, (uint32_t)i, &dim[i]))
             return;
@@ -140,17 +203,30 @@ static void view_reshape(view *x, const ast *n)
             return;
         }
     }
-    if (rank < 1 || rank > DSL_RANK_MAX || have != want || !view_is_dense(v) ||
-        dim[rank - 1] % x->blocks) {
+    if (rank < 1 || rank > DSL_RANK_MAX || have != want) {
         view_fail(x, W0504, n, "the new shape has other elements");
+        return;
+    }
+    const dsl_piece *piece = NULL;
+    int64_t row_elems = want / dim[0];
+    if (v->n_piece > 1) {
+        n_piece = v->n_piece;
+        piece = keep_runs(x, row_elems);
+    } else {
+        for (; from < v->rank && !is_run(v, from); from++)
+            n_piece *= v->dim[from]; /* below `have`, which does not overflow */
+        if (n_piece <= PIECES_MAX && have / n_piece % row_elems == 0 &&
+            sema_step(x->s, n->loc, n_piece / 16))
+            piece = cut_runs(x, from, n_piece, have / n_piece / row_elems);
+    }
+    if (!piece || (rank == 1 ? piece[0].rows : dim[rank - 1]) % x->blocks) {
+        view_fail(x, W0504, n, "the rows of the new shape do not lie in one run each");
         return;
     }
     memcpy(v->dim, dim, sizeof dim);
     v->rank = rank;
+    set_pieces(x, piece, (int)n_piece);
     view_strides(v);
-    dsl_piece *piece = ARENA_NEW(x->s->a, dsl_piece);
-    *piece = (dsl_piece){v->piece[0].tensor, v->piece[0].offset, dim[0]};
-    v->piece = piece;
 }
 
 static void view_transpose(view *x, const ast *n)
@@ -207,7 +283,7 @@ static void view_map(view *x, const ast *n)
     s->it = &it;
     val out = x->bad ? val_unknown() : sema_eval(s, n->kid[MAP_VALUE]);
     s->it = outer;
-    if (out.kind != VAL_VEC || !out.data) {
+    if (out.kind != VAL_VEC || !out.data || !poly_is(out.size, count)) {
         view_fail(x, W0507, n, "the map does not give one number for each element");
         return;
     }
@@ -304,7 +380,12 @@ static bool gather_one(view *x, tensor_set *set, str base, bool raw, bool mxfp4,
         if (!find(s, arena_printf(s->a, STR_FMT "_scales", STR_ARG(base)), &scale))
             return false;
         /* blocks [.., n / 32, 16] of bytes, scales [.., n / 32] */
-        if (t.rank < 3 || t.dim[t.rank - 1] != 16 || scale.rank != t.rank - 1) {
+        bool fits = t.rank >= 3 && t.dim[t.rank - 1] == MXFP4_HF_BYTES &&
+                    scale.rank == t.rank - 1 && t.type == DT_U8 && scale.type == DT_U8;
+        for (int i = 0; fits && i < scale.rank; i++)
+            fits = t.dim[i] == scale.dim[i];
+        if (!fits) {
+            view_start(x, &t);
             view_fail(x, W0504, x->key, "these are not the blocks and scales of MXFP4");
             return false;
         }
@@ -312,20 +393,21 @@ static bool gather_one(view *x, tensor_set *set, str base, bool raw, bool mxfp4,
         t.dim[t.rank - 1] *= 32;
         t.type = DT_MXFP4_HF;
         VEC_PUSH(&set->scales, ((dsl_piece){scale.id, 0, t.dim[0]}));
-        claim(s, scale.id);
     }
     bool differs = set->part.n > 0 && (t.type != set->first.type || t.rank != set->first.rank);
     for (int i = 1; set->part.n > 0 && !differs && i < t.rank; i++)
         differs = t.dim[i] != set->first.dim[i];
     if (differs) {
         view_start(x, &t);
-        view_fail(x, W0503, x->key, "the tensors to be stacked differ in type or shape");
+        view_fail(x, W0503, x->key,
+                  arena_printf(s->a, STR_FMT " differs from " STR_FMT ", which it is stacked on",
+                               STR_ARG(t.name), STR_ARG(set->first.name))
+                      .p);
         return false;
     }
     if (set->part.n == 0)
         set->first = t;
     VEC_PUSH(&set->part, ((dsl_piece){t.id, 0, t.rank > 0 ? t.dim[0] : 1}));
-    claim(s, t.id);
     return true;
 }
 
@@ -366,7 +448,7 @@ static bool gather(view *x, str prefix, tensor_set *set, bool *out_stacked)
         if (!gather_one(x, set, base, raw, mxfp4, suffix))
             return false;
     }
-    return true;
+    return set->part.n > 0;
 }
 
 /* ---- one alternative ---- */
@@ -379,9 +461,13 @@ static void keep_pieces(view *x, const tensor_set *set, bool stacked)
     view_start(x, &set->first);
     dsl_piece *piece = ARENA_ARRAY(s->a, dsl_piece, n);
     memcpy(piece, set->part.at, n * sizeof *piece);
+    for (size_t i = 0; stacked && i < n; i++)
+        piece[i].rows = 1;
     if (set->scales.n == n) {
         dsl_piece *scales = ARENA_ARRAY(s->a, dsl_piece, n);
         memcpy(scales, set->scales.at, n * sizeof *scales);
+        for (size_t i = 0; i < n; i++)
+            scales[i].rows = piece[i].rows;
         v->scales = scales;
     }
     v->piece = piece;
@@ -394,8 +480,6 @@ static void keep_pieces(view *x, const tensor_set *set, bool stacked)
         v->dim[0] = (int64_t)n;
         v->stride[0] = 0;
         v->rank++;
-        for (size_t i = 0; i < n; i++)
-            piece[i].rows = 1;
     } else if (n > 1) {
         v->dim[0] = 0;
         for (size_t i = 0; i < n; i++)
@@ -429,6 +513,10 @@ static int try_alternative(sema *s, weight *w, const ast *key, str prefix, bool 
     tensor_set set = {.part = {0}};
     bool stacked, transformed = false;
     bool there = gather(&x, prefix, &set, &stacked);
+    for (size_t i = 0; there && i < set.part.n; i++)
+        claim(s, set.part.at[i].tensor);
+    for (size_t i = 0; there && i < set.scales.n; i++)
+        claim(s, set.scales.at[i].tensor);
     if (there) {
         keep_pieces(&x, &set, stacked);
         for (uint32_t i = 0; i < key->n_kid && !x.bad; i++) {
@@ -483,6 +571,8 @@ static int bind_bias(sema *s, weight *w, const ast *key, str prefix, bool wanted
     if (got == 0 && !w->maybe_bias) {
         weft_fail(s->dg, W0502, w->decl->name_loc,
                   STR_FMT " must have a bias, but the file holds none", STR_ARG(w->name));
+        weft_note(s->dg, "looked for that of " STR_FMT STR_FMT " in %s", STR_ARG(prefix),
+                  STR_ARG(text_of(s, key)), s->host->file);
         weft_note(s->dg, "write `bias?` where it is optional");
         return -1;
     }
@@ -563,7 +653,7 @@ val bind_constant(sema *s, const weight *w)
     if (v->computed) {
         for (int64_t i = 0; i < v->dim[0]; i++)
             data[i] = v->computed[i];
-    } else if (v->n_piece != 1 || v->piece[0].offset != 0 || v->dim[0] > MAP_ELEMENTS_MAX ||
+    } else if (!view_is_dense(v) || v->piece[0].offset != 0 || v->dim[0] > MAP_ELEMENTS_MAX ||
                !s->host->read(s->host->ctx, v->piece[0].tensor, data, v->dim[0])) {
         weft_fail(s->dg, W0506, w->decl->name_loc, STR_FMT " cannot be read as a constant",
                   STR_ARG(w->name));

@@ -479,15 +479,53 @@ static void check_origins(sema *s, const weight *w, const bool *has)
         sema_need_origins(s, W0501, w->decl, has, "name");
 }
 
+bool sema_count(sema *s, const ast *index, int64_t n, str who)
+{
+    const ast *e = index->kid[INDEX_LIMIT];
+    if (n >= 0)
+        return true;
+    weft_fail(s->dg, W0413, e->loc, STR_FMT ": " STR_FMT " is %lld, but a count is at least 0",
+              STR_ARG(who), STR_ARG(ast_spelt(e)), (long long)n);
+    return false;
+}
+
+bool sema_positive(sema *s, const ast *e, int64_t size, str who)
+{
+    if (size > 0)
+        return true;
+    weft_fail(s->dg, W0413, e->loc, STR_FMT ": " STR_FMT " is %lld, but a size is at least 1",
+              STR_ARG(who), STR_ARG(ast_spelt(e)), (long long)size);
+    return false;
+}
+
+/* With a checkpoint: a weight has elements. What is optional may have none, and then is not there. */
+static bool has_elements(sema *s, const weight *w)
+{
+    const ast *shape = w->decl->kid[WEIGHT_SHAPE], *index = w->decl->kid[WEIGHT_INDEX];
+    bool fine = true;
+    for (int i = 0; i < w->stored.rank; i++) {
+        int at = i - (index != NULL); /* among the sizes written */
+        const ast *e = at < 0                     ? index->kid[INDEX_LIMIT]
+                       : shape->kind == AST_ARROW ? shape->kid[at == 0 ? ARROW_OUT : ARROW_IN]
+                                                  : shape->kid[at]->kid[ARG_VALUE];
+        int64_t n;
+        if (poly_value(w->stored.dim[i], &n))
+            fine &= sema_positive(s, e, n, w->name);
+    }
+    return fine;
+}
+
 /* With a checkpoint: the tensors that serve, those of the fallback, or none. */
 static val settle_weight(sema *s, weight *w, const cond *when, bool has_bias)
 {
     const ast *fallback = w->decl->kid[WEIGHT_FALLBACK];
     bool wanted = !when || sema_known(s, when) != 0;
+    if (wanted && !w->optional && !has_elements(s, w))
+        return val_unknown();
     int got = wanted ? bind_weight(s, w, has_bias) : 0;
     if (!wanted && fallback)
         bind_set_aside(s, w);
-    if (got < 0)
+    if (got < 0 || (got > 0 && w->optional && !has_elements(s, w)))
         return val_unknown();
     if (got == 0 && fallback) {
         val other = sema_eval(s, fallback);
@@ -570,7 +608,8 @@ static void line_weight(sema *s, const ast *n)
 static void bind_layers(sema *s, const ast *n, group *g, scope *outer)
 {
     const ast *index = n->kid[GROUP_INDEX];
-    if (!poly_value(g->limit, &g->n_layer) || g->n_layer < 0 || !sema_step(s, n->loc, g->n_layer)) {
+    if (!poly_value(g->limit, &g->n_layer) || !sema_count(s, index, g->n_layer, g->decl->name) ||
+        !sema_step(s, n->loc, g->n_layer)) {
         g->n_layer = 0;
         return;
     }
