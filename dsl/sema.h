@@ -194,6 +194,7 @@ dsl_ref emit_weight(sema *s, const weight *w, bool bias);
 dsl_ref emit_constant(sema *s, val v);
 dsl_ref emit_input(sema *s, str name, const tensor_type *t);
 cell_slot *cell_slot_of(sema *s, cell *cl, const poly *index);
+void cell_forget(cell *cl); /* every slot: another entry begins */
 
 /* sema_call.c */
 struct op_call {

@@ -114,14 +114,45 @@ static void slot_bind(sema *s, cell *cl, cell_slot *slot)
     slot->ref = (dsl_ref){REF_CELL, slot->id, 0};
 }
 
+void cell_forget(cell *cl)
+{
+    cl->slots = NULL;
+    cl->bucket = NULL;
+    cl->n_slot = cl->n_bucket = 0;
+}
+
+/* Sizes are interned: an index is its address. */
+static cell_slot **bucket_of(const cell *cl, const poly *index)
+{
+    uint64_t h = (uint64_t)(uintptr_t)index * 0x9e3779b97f4a7c15u;
+    return &cl->bucket[(h >> 32) & (cl->n_bucket - 1)];
+}
+
+static void grow_slots(sema *s, cell *cl)
+{
+    cl->n_bucket = cl->n_bucket ? 4 * cl->n_bucket : 8;
+    cl->bucket = ARENA_ARRAY(s->a, cell_slot *, cl->n_bucket);
+    for (cell_slot *slot = cl->slots; slot; slot = slot->next) {
+        cell_slot **home = bucket_of(cl, slot->index);
+        slot->chain = *home;
+        *home = slot;
+    }
+}
+
 cell_slot *cell_slot_of(sema *s, cell *cl, const poly *index)
 {
-    for (cell_slot *slot = cl->slots; slot; slot = slot->next, s->n_scan++)
+    for (cell_slot *slot = cl->bucket ? *bucket_of(cl, index) : NULL; slot; slot = slot->chain)
         if (slot->index == index)
             return slot;
     cell_slot *slot = ARENA_NEW(s->a, cell_slot);
     *slot = (cell_slot){.index = index, .next = cl->slots};
     cl->slots = slot;
+    if (++cl->n_slot > 2 * cl->n_bucket) {
+        grow_slots(s, cl);
+    } else {
+        slot->chain = *bucket_of(cl, index);
+        *bucket_of(cl, index) = slot;
+    }
     if (s->host)
         slot_bind(s, cl, slot);
     return slot;

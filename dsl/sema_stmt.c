@@ -475,7 +475,7 @@ void sema_entry(sema *s, const ast *n)
     s->outputs = scope_create(s->a, NULL);
     s->n_output = 0;
     for (size_t i = 0; i < s->cells.n; i++)
-        s->cells.at[i]->slots = NULL;
+        cell_forget(s->cells.at[i]);
     for (uint32_t i = 0; i < formals->n_kid; i++) {
         const ast *formal = formals->kid[i], *type = formal->kid[FORMAL_TYPE];
         if (!word_in(fed, formal->name))

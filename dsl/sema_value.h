@@ -144,7 +144,8 @@ typedef struct cell_slot {
     const poly *arg[CELL_ARGS_MAX]; /* with a checkpoint: its sizes */
     dsl_ref ref;                    /* with a checkpoint: the newest version in the graph */
     int id;                         /* with a checkpoint: the sink's number of the cell */
-    struct cell_slot *next;
+    struct cell_slot *next;         /* of the cell */
+    struct cell_slot *chain;        /* in its bucket */
 } cell_slot;
 
 struct cell {
@@ -155,6 +156,8 @@ struct cell {
     const poly *arg[CELL_ARGS_MAX];
     const cond *guard;
     cell_slot *slots; /* the newest version of each index */
+    cell_slot **bucket;
+    uint32_t n_slot, n_bucket; /* a power of two */
     bool written, read;
     weft_loc read_at;
     bool tagged; /* pairs below were set by an append */
