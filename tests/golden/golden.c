@@ -1,7 +1,9 @@
 /* golden.c - small models of every family against the values that Hugging Face transformers computes
  * with them: logits, hidden states and greedy continuations.
  *
- *     golden FOLDER          FOLDER/<case>/{config.json, model.safetensors, *.gguf, expected*.safetensors}
+ *     golden [--arch FILE.weft] FOLDER
+ *
+ * FOLDER has cases: <case>/{config.json, model.safetensors, *.gguf, expected*.safetensors}.
  *
  * Each model file is evaluated in one call, row by row, in chunks of five, as two interleaved sequences,
  * and after a truncation. Values must agree to 1e-4 + 1e-4 |expected|: the recorded run is f32 and sums in
@@ -28,6 +30,8 @@ typedef struct {
     double worst;        /* largest |a - b| / (1e-4 + 1e-4 |b|) so far */
     char where[160];
 } golden_case;
+
+static const char *arch; /* the model file to read all with; NULL: the library's */
 
 static const void *tensor(const golden_case *c, const char *name, int64_t *out_elems)
 {
@@ -197,7 +201,7 @@ static bool run_model(const char *path, const char *expected)
     golden_case c = {.path = path, .dg = weft_diag_create()};
     int64_t n_logit = 0;
     bool fine = !told(&c, model_file_open((weft_diag *)c.dg, expected, NULL, &c.expected)) &&
-                !told(&c, weft_model_open(c.dg, path, NULL, &c.m));
+                !told(&c, weft_model_open(c.dg, path, &(weft_model_options){.arch = arch}, &c.m));
     if (fine) {
         c.ids = tensor(&c, "input_ids", &c.n_id);
         c.logits = tensor(&c, "logits", &n_logit);
@@ -251,17 +255,20 @@ static void run_case(arena *a, const char *folder, int *n_ok, int *n_failed)
 int main(int argc, char **argv)
 {
     struct dirent **list;
-    int n = argc == 2 ? scandir(argv[1], &list, NULL, alphasort) : -1;
     int n_ok = 0, n_failed = 0;
+    if (argc == 4 && strcmp(argv[1], "--arch") == 0)
+        arch = argv[2];
+    const char *folder = argc == 2 || arch ? argv[argc - 1] : NULL;
+    int n = folder ? scandir(folder, &list, NULL, alphasort) : -1;
     if (n < 0) {
-        printf("skipped: there is no folder %s\n", argc == 2 ? argv[1] : "given");
+        printf("skipped: there is no folder %s\n", folder ? folder : "given");
         return EXIT_SKIPPED;
     }
     arena *a = arena_create();
     for (int i = 0; i < n; i++) {
         const char *name = list[i]->d_name;
         if (name[0] != '.' && strncmp(name, "lora", 4) != 0)
-            run_case(a, arena_printf(a, "%s/%s", argv[1], name).p, &n_ok, &n_failed);
+            run_case(a, arena_printf(a, "%s/%s", folder, name).p, &n_ok, &n_failed);
         free(list[i]);
     }
     free(list);
