@@ -40,8 +40,8 @@ typedef struct use {
     str name;
     weft_loc loc;
     struct use *a, *b;
-    struct use *next; /* in its frame */
-    struct use *todo; /* while marking */
+    struct use *next;  /* in its frame */
+    struct use *later; /* while marking */
 } use;
 
 typedef struct sym {

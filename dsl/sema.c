@@ -109,6 +109,13 @@ static void check_unused_names(sema *s, const ast *list, const scope *names)
     }
 }
 
+/* Looked up at least once, if only in an expression that failed. */
+static bool named(const scope *names, str name)
+{
+    const sym *y = scope_find_here(names, name);
+    return y && y->used;
+}
+
 /* What was declared and never served: the mistake is more often in the graph than in the table. An
  * error may well be the reason, so it is told only without one, or where names were not found: what
  * is never used may be what was meant. */
@@ -121,16 +128,19 @@ static void check_unused(sema *s, const ast *model, const scope *names, size_t e
                       STR_FMT " is read here, but nothing is ever appended to it",
                       STR_ARG(cl->name));
     }
-    if (diag_errors(s->dg) > errors && s->n_unknown == 0)
+    bool failed = diag_errors(s->dg) > errors;
+    if (failed && s->n_unknown == 0)
         return;
     for (size_t i = 0; i < s->weights.n; i++) {
         const weight *w = s->weights.at[i];
+        if (failed && named(w->group ? w->group->names : names, w->name))
+            continue;
         if (!*w->used && !w->optional && !w->in_fragment)
             weft_fail(s->dg, W0211, w->decl->name_loc, "the weight " STR_FMT " is never used",
                       STR_ARG(w->name));
     }
     for (size_t i = 0; i < s->cells.n; i++)
-        if (!s->cells.at[i]->read)
+        if (!s->cells.at[i]->read && !(failed && named(names, s->cells.at[i]->name)))
             weft_fail(s->dg, W0211, s->cells.at[i]->decl->name_loc,
                       "the cell " STR_FMT " is never read", STR_ARG(s->cells.at[i]->name));
     check_unused_names(s, model->kid[MODEL_BODY], names);

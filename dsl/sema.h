@@ -34,6 +34,7 @@ typedef struct frame {
     scope *names;                /* its values; up leads to what it sees */
     val layer[FRAME_LAYERS_MAX]; /* groups opened by repeat, innermost last */
     int n_layer;
+    int n_lost;    /* loops around that go over nothing known: which group they open is not known */
     use *uses;     /* every value bound in it */
     bool alone;    /* a block that nobody called: what its arguments are shows in their use */
     size_t errors; /* told before it was entered */
@@ -106,7 +107,6 @@ bool sema_step(sema *s, weft_loc at, int64_t cost); /* false once a limit is pas
 
 /* sema_decl.c */
 void sema_sections(sema *s, const ast *body, bool fragment);
-val sema_let_value(sema *s, const ast *n); /* a constant; anything else is told */
 void sema_require(sema *s, const ast *n);
 /* A new name; W0202 if a let, parameter, weight, cell or other declaration has it already. */
 sym *sema_declare(sema *s, scope *sc, str name, sym_class class, val v, weft_loc loc);
@@ -130,6 +130,7 @@ tensor_type weight_bias(sema *s, const weight *w, const poly *index);
 const weight *weight_choose(sema *s, const weight *w, const poly *index, weft_loc loc);
 
 /* sema_stmt.c */
+void sema_let(sema *s, const ast *n);
 void sema_stmts(sema *s, const ast *list);
 void sema_entry(sema *s, const ast *n);
 bool sema_inline(sema *s, val block, const ast *site, const ast *args, results *out);

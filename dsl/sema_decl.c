@@ -138,8 +138,8 @@ bool sema_in_range(sema *s, const ast *decl, const poly *index, const poly *limi
     bool below = poly_value(index, &low) && low < 0;
     if (!below && (!over || !poly_value(over, &high) || high < 0))
         return true;
-    weft_fail(s->dg, W0412, loc, "index %s is outside " STR_FMT ", which has %s",
-              poly_text(s, index), STR_ARG(decl->name), limit ? poly_text(s, limit) : "none");
+    weft_fail(s->dg, W0412, loc, "index %s of " STR_FMT " is outside 0 .. %s", poly_text(s, index),
+              STR_ARG(decl->name), limit ? poly_text(s, limit) : "0");
     return false;
 }
 
@@ -281,27 +281,7 @@ static void section_params(sema *s, const ast *n)
         declare_param(s, n->kid[i]);
 }
 
-/* ---- let, require ---- */
-
-val sema_let_value(sema *s, const ast *n)
-{
-    s->stating = true;
-    val v = sema_eval(s, n->kid[LET_VALUE]);
-    s->stating = false;
-    if (v.kind == VAL_TENSOR || v.kind == VAL_CELL) {
-        weft_fail(s->dg, W0204, n->kid[LET_VALUE]->loc, "let names a constant, but this is %s",
-                  val_text(s, v));
-        weft_note(s->dg, "bind a tensor without let: " STR_FMT " = ..", STR_ARG(n->name));
-        v = val_unknown();
-    }
-    return v;
-}
-
-static void section_let(sema *s, const ast *n)
-{
-    val v = sema_let_value(s, n);
-    sema_declare(s, s->names, n->name, SYM_LET, v, n->name_loc);
-}
+/* ---- require ---- */
 
 /* `require a % b == 0`, alone or among others: from here on a / b comes out even. */
 static void state_divisions(sema *s, const ast *e)
@@ -364,6 +344,7 @@ static void bind_formals(sema *s, const ast *n, const ast *fragment, scope *inne
 {
     const ast *formals = fragment->kid[FRAGMENT_FORMALS], *args = n->kid[INCLUDE_ARGUMENTS];
     uint32_t n_positional = 0;
+    bool fine = true; /* no argument went astray: what is missing was left out */
     for (uint32_t i = 0; i < args->n_kid; i++) {
         const ast *arg = args->kid[i];
         str_guess best = {0};
@@ -376,8 +357,9 @@ static void bind_formals(sema *s, const ast *n, const ast *fragment, scope *inne
         }
         if (found)
             continue;
+        fine = false;
         if (arg->name.n)
-            weft_fail(s->dg, W0804, arg->loc, STR_FMT " has no argument `" STR_FMT "`",
+            weft_fail(s->dg, W0804, arg->name_loc, STR_FMT " has no argument `" STR_FMT "`",
                       STR_ARG(fragment->name), STR_ARG(arg->name));
         else
             weft_fail(s->dg, W0804, arg->loc, STR_FMT " takes %u argument%s, not %u",
@@ -399,10 +381,10 @@ static void bind_formals(sema *s, const ast *n, const ast *fragment, scope *inne
         p++;
         val v = val_unknown();
         const ast *expr = given ? given->kid[ARG_VALUE] : formal->kid[FORMAL_DEFAULT];
-        if (!expr) {
+        if (!expr && fine) {
             weft_fail(s->dg, W0804, n->loc, STR_FMT " needs the argument `" STR_FMT "`",
                       STR_ARG(fragment->name), STR_ARG(formal->name));
-        } else {
+        } else if (expr) {
             scope *outer = s->names;
             s->names = given ? outer : inner;
             v = sema_eval(s, expr);
@@ -451,7 +433,8 @@ static void section_include(sema *s, const ast *n)
 
 /* ---- state ---- */
 
-static void cell_argument(sema *s, cell *cl, const ast *arg, uint32_t *given)
+/* False: there is no such argument, and it was told. */
+static bool cell_argument(sema *s, cell *cl, const ast *arg, uint32_t *given)
 {
     str name = arg->name;
     const char *p = cl->kind->arguments;
@@ -465,7 +448,7 @@ static void cell_argument(sema *s, cell *cl, const ast *arg, uint32_t *given)
                 weft_fail(s->dg, W0205, arg->name_loc, STR_FMT " is given twice", STR_ARG(name));
             *given |= 1u << i;
             cl->arg[i] = sema_int(s, arg->kid[ARG_VALUE], "a cell's size");
-            return;
+            return true;
         }
         p += len;
         p += *p == ' ';
@@ -475,11 +458,18 @@ static void cell_argument(sema *s, cell *cl, const ast *arg, uint32_t *given)
     } else if (str_eq(name, STR("pin"))) {
         sema_int(s, arg->kid[ARG_VALUE], "pin");
     } else {
-        weft_fail(s->dg, W0205, arg->loc, "%s takes %s, each by name", cl->kind->name,
-                  words_text(s, cl->kind->arguments));
+        if (name.n)
+            weft_fail(s->dg, W0205, arg->name_loc, "%s has no argument `" STR_FMT "`",
+                      cl->kind->name, STR_ARG(name));
+        else
+            weft_fail(s->dg, W0205, arg->loc, "a cell's arguments are given by name");
         if (best.name.n)
             weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+        else
+            weft_note(s->dg, "it takes %s, coarsest, pin", words_text(s, cl->kind->arguments));
+        return false;
     }
+    return true;
 }
 
 static void declare_cell(sema *s, const ast *n)
@@ -511,10 +501,11 @@ static void declare_cell(sema *s, const ast *n)
         sema_declare(s, s->names, index->name, SYM_INDEX, i, index->name_loc);
     }
     uint32_t given = 0;
+    bool fine = true;
     for (uint32_t i = 0; i < args->n_kid; i++)
-        cell_argument(s, cl, args->kid[i], &given);
+        fine &= cell_argument(s, cl, args->kid[i], &given);
     const char *p = cl->kind->arguments;
-    for (int i = 0; *p; i++) {
+    for (int i = 0; fine && *p; i++) {
         size_t len = strcspn(p, " ");
         if (!(given & (1u << i)))
             weft_fail(s->dg, W0208, kind->loc, "%s needs the argument `%.*s`", cl->kind->name,
@@ -562,11 +553,16 @@ static void section_pass(sema *s, const ast *n)
 void sema_sections(sema *s, const ast *body, bool fragment)
 {
     static void (*const by_kind[AST_KIND_COUNT])(sema *, const ast *) = {
-        [AST_MATCH] = section_match,     [AST_TOKENIZER] = section_tokenizer,
-        [AST_CHAT] = section_pass,       [AST_PARAMS] = section_params,
-        [AST_LET] = section_let,         [AST_REQUIRE] = sema_require,
-        [AST_INCLUDE] = section_include, [AST_WEIGHTS] = sema_weights,
-        [AST_STATE] = section_state,     [AST_BLOCK] = section_pass,
+        [AST_MATCH] = section_match,
+        [AST_TOKENIZER] = section_tokenizer,
+        [AST_CHAT] = section_pass,
+        [AST_PARAMS] = section_params,
+        [AST_LET] = sema_let,
+        [AST_REQUIRE] = sema_require,
+        [AST_INCLUDE] = section_include,
+        [AST_WEIGHTS] = sema_weights,
+        [AST_STATE] = section_state,
+        [AST_BLOCK] = section_pass,
         [AST_ENTRY] = section_pass,
     };
     const ast *once[AST_KIND_COUNT] = {NULL};

@@ -207,20 +207,21 @@ void sema_role(sema *s, const ast *e, sym_role role)
     }
 }
 
+/* Everything that u stands for is read. */
 static void use_mark(use *u)
 {
-    use *todo = u && !u->read ? u : NULL;
-    if (todo)
-        todo->read = true;
-    while (todo) {
-        use *parts[] = {todo->a, todo->b};
-        todo = todo->todo;
+    use *next = u && !u->read ? u : NULL;
+    if (next)
+        next->read = true;
+    while (next) {
+        use *parts[] = {next->a, next->b};
+        next = next->later;
         for (int i = 0; i < 2; i++) {
             if (!parts[i] || parts[i]->read)
                 continue;
             parts[i]->read = true;
-            parts[i]->todo = todo;
-            todo = parts[i];
+            parts[i]->later = next;
+            next = parts[i];
         }
     }
 }
@@ -307,6 +308,13 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
     s->n_unknown++;
     if (s->import_failed && (code == W0203 || strcmp(what, "fragment") == 0))
         return;
+    const sym *held = holder(s->top ? s->top->names : s->names, name->name);
+    if (held && s->top && s->top->n_lost > 0) { /* the loop's head was told */
+        const sym *y = scope_find_here(held->v.group->names, name->name);
+        if (y->v.kind == VAL_WEIGHT)
+            *y->v.weight->used = true;
+        return;
+    }
     weft_fail(s->dg, code, name->name_loc, "unknown %s `" STR_FMT "`", what, STR_ARG(name->name));
     if (diag_errors(s->dg) == told || told >= DIAG_ERRORS_MAX)
         return; /* told before, or not shown: no need to look for what was meant */
@@ -332,7 +340,6 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
         }
     }
     sym *once = s->top ? scope_find_here(s->top->names, name->name) : NULL;
-    const sym *held = holder(s->top ? s->top->names : s->names, name->name);
     if (held)
         weft_note(s->dg,
                   "it is a weight of the group " STR_FMT ": repeat l in " STR_FMT ", or " STR_FMT
@@ -827,7 +834,8 @@ bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
         str_guess_try(&best, e->name, (str){p, n});
         p += n;
     }
-    weft_fail(s->dg, W0207, e->loc, "expected one of these words: %s", words_text(s, words));
+    weft_fail(s->dg, W0207, e->loc, "`" STR_FMT "` is none of the words that fit here: %s",
+              STR_ARG(ast_spelt(e)), words_text(s, words));
     if (best.name.n)
         weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     return false;

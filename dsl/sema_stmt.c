@@ -102,7 +102,7 @@ static void bind_target(sema *s, const ast *target, val v, use *u)
         str spelt = {type->loc.src->text.p + type->loc.begin, type->loc.end - type->loc.begin};
         weft_fail(s->dg, W0307, type->loc, STR_FMT " is declared " STR_FMT ", but the value is %s",
                   STR_ARG(target->name), STR_ARG(spelt), val_text(s, v));
-        v = sema_typed(s, type, target, target->name);
+        v = val_unknown();
     }
     if (may_bind(s, target->name, target->name_loc, false)) {
         put(s, s->top->names, target->name, SYM_VALUE, v, target->name_loc);
@@ -133,11 +133,22 @@ static void stmt_assign(sema *s, const ast *n)
         bind_target(s, targets->kid[i], fits ? out.v[i] : val_unknown(), u);
 }
 
-static void stmt_let(sema *s, const ast *n)
+/* In a section or a body. A tensor is told, and then is the value that was meant. */
+void sema_let(sema *s, const ast *n)
 {
-    val v = sema_let_value(s, n);
-    if (may_bind(s, n->name, n->name_loc, true))
-        put(s, s->top->names, n->name, SYM_LET, v, n->name_loc);
+    s->stating = true;
+    val v = sema_eval(s, n->kid[LET_VALUE]);
+    s->stating = false;
+    bool constant = v.kind != VAL_TENSOR && v.kind != VAL_CELL;
+    if (!constant) {
+        weft_fail(s->dg, W0204, n->kid[LET_VALUE]->loc, "let names a constant, but this is %s",
+                  val_text(s, v));
+        weft_note(s->dg, "bind a tensor without let: " STR_FMT " = ..", STR_ARG(n->name));
+    }
+    if (!s->top)
+        sema_declare(s, s->names, n->name, SYM_LET, constant ? v : val_unknown(), n->name_loc);
+    else if (may_bind(s, n->name, n->name_loc, constant))
+        put(s, s->top->names, n->name, constant ? SYM_LET : SYM_VALUE, v, n->name_loc);
 }
 
 /* ---- branches ---- */
@@ -366,7 +377,10 @@ static void stmt_repeat(sema *s, const ast *n)
         return;
     }
     if (!s->host) {
+        bool lost = !lp.limit && n->kid[REPEAT_OVER]->kind != AST_RANGE;
+        s->top->n_lost += lost;
         turn(s, n, &lp);
+        s->top->n_lost -= lost;
         return;
     }
     if (!lp.first || !lp.limit || !poly_value(lp.first, &first) || !poly_value(lp.limit, &limit)) {
@@ -442,7 +456,7 @@ void sema_stmts(sema *s, const ast *list)
 {
     static void (*const by_kind[AST_KIND_COUNT])(sema *, const ast *) = {
         [AST_ASSIGN] = stmt_assign, [AST_REPEAT] = stmt_repeat, [AST_IF] = stmt_if,
-        [AST_OUTPUT] = stmt_output, [AST_LET] = stmt_let,       [AST_REQUIRE] = sema_require,
+        [AST_OUTPUT] = stmt_output, [AST_LET] = sema_let,       [AST_REQUIRE] = sema_require,
     };
     for (uint32_t i = 0; i < list->n_kid && !s->stopped; i++) {
         if (!sema_step(s, list->kid[i]->loc, 1))

@@ -258,7 +258,8 @@ static void trace_sync(shape_trace *t)
     }
 }
 
-static void apply_transform(sema *s, weight *w, const ast *n, origin o, shape_trace *t)
+/* False: the transform is wrong in itself, and was told. */
+static bool apply_transform(sema *s, weight *w, const ast *n, origin o, shape_trace *t)
 {
     const transform_row *row = transform_find(n->name);
     const val *arg;
@@ -272,11 +273,11 @@ static void apply_transform(sema *s, weight *w, const ast *n, origin o, shape_tr
         weft_fail(s->dg, W0203, n->name_loc, "unknown transform `" STR_FMT "`", STR_ARG(n->name));
         if (best.name.n)
             weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
-        return;
+        return false;
     }
     if (!transform_arity(s, n, row, &arg, &n_arg)) {
         *t = (shape_trace){.rank = 0};
-        return;
+        return false;
     }
     switch (row->code) {
     case TRANSFORM_pairs:
@@ -342,6 +343,7 @@ static void apply_transform(sema *s, weight *w, const ast *n, origin o, shape_tr
     case TRANSFORM_COUNT:
         break;
     }
+    return true;
 }
 
 /* After its transforms, what the file holds must have the declared shape. */
@@ -372,14 +374,15 @@ static void check_trace(sema *s, const weight *w, const ast *key, const shape_tr
               STR_ARG(w->name), type_text(s, d));
 }
 
-static void read_key(sema *s, weight *w, const ast *key, origin o)
+static bool read_key(sema *s, weight *w, const ast *key, origin o)
 {
     shape_trace t = {.rank = 0};
+    bool fine = true;
     sema_string(s, key, NULL);
     for (uint32_t i = 0; i < key->n_kid; i++) {
         const ast *n = key->kid[i];
         if (n->kind == AST_TRANSFORM) {
-            apply_transform(s, w, n, o, &t);
+            fine &= apply_transform(s, w, n, o, &t);
             continue;
         }
         val it = {.kind = VAL_VEC,
@@ -391,13 +394,16 @@ static void read_key(sema *s, weight *w, const ast *key, origin o)
             weft_fail(s->dg, W0207, n->loc, "`=>` must map the stored elements, but this is %s",
                       val_text(s, v));
     }
-    if (w->stored.rank)
+    if (fine && w->stored.rank)
         check_trace(s, w, key, &t);
+    return fine;
 }
 
-static void read_bindings(sema *s, weight *w, bool *has)
+/* False: nobody can tell what the weight is like in the files. */
+static bool read_bindings(sema *s, weight *w, bool *has)
 {
     const ast *bindings = w->decl->kid[WEIGHT_BINDINGS];
+    bool fine = true;
     for (uint32_t i = 0; i < bindings->n_kid; i++) {
         const ast *b = bindings->kid[i];
         origin o = str_eq(b->name, STR("gguf")) ? ORIGIN_GGUF : ORIGIN_HF;
@@ -407,8 +413,9 @@ static void read_bindings(sema *s, weight *w, bool *has)
         }
         has[o] = true;
         for (uint32_t k = 0; k < b->n_kid; k++)
-            read_key(s, w, b->kid[k], o);
+            fine &= read_key(s, w, b->kid[k], o);
     }
+    return fine;
 }
 
 /* ---- a line ---- */
@@ -572,7 +579,8 @@ static void line_weight(sema *s, const ast *n)
         val i = {.kind = VAL_INT, .known = true, .size = poly_symbol(s->pp, w, index->name)};
         sema_declare(s, s->names, index->name, SYM_INDEX, i, index->name_loc);
     }
-    bool known = read_shape(s, w, count) && (count != NULL || w->kind->index != INDEX_MUST);
+    bool known = read_shape(s, w, count) &&
+                 (count ? w->kind->index != INDEX_NO : w->kind->index != INDEX_MUST);
     bool has_bias = false, has[ORIGIN_COUNT] = {false};
     const ast *modifiers = n->kid[WEIGHT_MODIFIERS];
     for (uint32_t i = 0; i < modifiers->n_kid; i++)
@@ -588,7 +596,7 @@ static void line_weight(sema *s, const ast *n)
         v = known ? settle_weight(s, w, when, has_bias) : val_unknown();
         s->names = outer;
     } else {
-        read_bindings(s, w, has);
+        known &= read_bindings(s, w, has);
         s->names = outer;
         if (known)
             read_fallback(s, w);

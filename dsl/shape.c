@@ -60,7 +60,7 @@ static bool rank_is(op_call *c, int i, int rank, const char *shape)
         return true;
     weft_fail(c->s->dg, W0310, c->site->loc, "%s takes %s here, but its operand is %s", c->what,
               shape, type_text(c->s, type_of(c, i)));
-    if (type_of(c, i)->rank == rank - 1 && rank == 3)
+    if (type_of(c, i)->rank == rank - 1 && rank == 3 && strchr(shape, 'H'))
         weft_note(c->s->dg, "to_heads(x, heads) cuts a row into heads");
     else
         note_weight(c, c->arg[i].from);
@@ -112,6 +112,8 @@ static const weight *from(const op_call *c, int i)
 
 static bool differ(op_call *c, int i, int j)
 {
+    if (j < i)
+        return differ(c, j, i); /* in the order of the text */
     weft_fail(c->s->dg, W0301, c->site->loc, "operands of %s differ in shape: %s and %s", c->what,
               type_text(c->s, type_of(c, i)), type_text(c->s, type_of(c, j)));
     note_weight(c, from(c, i));
@@ -181,9 +183,12 @@ static bool broadcast(op_call *c, int i, int j, tensor_type *out)
             return differ(c, i, j);
         out->dim[k] = one_a ? b->dim[k] : a->dim[k];
     }
-    for (int o = 0; o < ORIGIN_COUNT; o++)
-        if (a->pairs[o] != b->pairs[o])
-            out->pairs[o] = PAIRS_NONE;
+    bool stretched = !poly_is(last(out), 1) && (poly_is(last(a), 1) || poly_is(last(b), 1));
+    const tensor_type *wide = poly_is(last(a), 1) ? b : a; /* whose order the pairs have */
+    for (int o = 0; o < ORIGIN_COUNT; o++) {
+        out->pairs[o] = stretched || a->pairs[o] == b->pairs[o] ? wide->pairs[o] : PAIRS_NONE;
+        out->run[o] = wide->run[o];
+    }
     return true;
 }
 
