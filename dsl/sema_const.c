@@ -219,6 +219,19 @@ static val compare_words(sema *s, const ast *e, val a, val b)
     return bool_val(e->name.p[0] == '!' ? cond_not(s->cp, c) : c);
 }
 
+bool sema_present(sema *s, const ast *e, val v)
+{
+    if (!v.maybe || (v.kind != VAL_INT && v.kind != VAL_FLOAT))
+        return true;
+    str spelt = ast_spelt(e);
+    weft_fail(s->dg, W0207, e->loc, STR_FMT " may be none here", STR_ARG(spelt));
+    weft_note(s->dg,
+              "test it first, `" STR_FMT " != none`, or say what serves instead, `" STR_FMT
+              " ?? ..`",
+              STR_ARG(spelt), STR_ARG(spelt));
+    return false;
+}
+
 val const_binary(sema *s, const ast *e, val a, val b)
 {
     str op = e->name;
@@ -236,6 +249,9 @@ val const_binary(sema *s, const ast *e, val a, val b)
             weft_note(s->dg, "choose one with an index, such as [l]");
         return val_unknown();
     }
+    if (!equality && /* none differs from every number */
+        (!sema_present(s, e->kid[BINARY_LEFT], a) || !sema_present(s, e->kid[BINARY_RIGHT], b)))
+        return compares ? bool_val(open_truth(s)) : val_unknown();
     bool ints = a.kind == VAL_INT && b.kind == VAL_INT;
     if (ints && compares)
         return compare_sizes(s, op, a.size, b.size);
@@ -255,8 +271,8 @@ val const_binary(sema *s, const ast *e, val a, val b)
 
 val const_unary(sema *s, const ast *e, val a)
 {
-    if (a.kind == VAL_UNKNOWN)
-        return a;
+    if (a.kind == VAL_UNKNOWN || !sema_present(s, e->kid[UNARY_OPERAND], a))
+        return val_unknown();
     if (a.kind == VAL_INT)
         return sema_size(s, e, poly_sub(s->pp, poly_int(s->pp, 0), a.size));
     if (is_numeric(a))

@@ -374,6 +374,13 @@ static val eval_name(sema *s, const ast *e)
     const sym *y = sema_lookup(s, e->name, &v);
     if (y && y->class == SYM_CELL && v.kind == VAL_CELL && !v.cell->symbol && s->top)
         return newest(s, v);
+    if (y && !s->top && y->class == SYM_BASE && v.kind == VAL_INT) {
+        weft_fail(s->dg, W0204, e->loc,
+                  "what stands outside entries and blocks cannot depend on " STR_FMT,
+                  STR_ARG(e->name));
+        weft_note(s->dg, "T, R and S are sizes of one call; a model is opened before any");
+        return val_unknown();
+    }
     if (y)
         return v;
     sema_unknown(s, e, W0201, "name");
@@ -791,7 +798,7 @@ const poly *sema_int(sema *s, const ast *e, const char *what)
 {
     val v = sema_eval(s, e);
     if (v.kind == VAL_INT)
-        return v.size;
+        return sema_present(s, e, v) ? v.size : NULL;
     if (v.kind == VAL_TENSOR || v.kind == VAL_WEIGHT)
         weft_fail(s->dg, W0204, e->loc, "%s must be a constant integer, not %s", what,
                   val_text(s, v));
