@@ -154,10 +154,7 @@ static weft_status call_loop(jinja_run *r, const jloop *l, const jval *arg, size
         return run_fail(r, "only a loop marked `recursive` is called, with what to go through");
     size_t begin = r->out->n;
     WEFT_TRY(run_loop(r, l->stmt, &arg[0], l->scope, l->depth0 + 1));
-    jtext t = {.r = r};
-    text_put(&t, (str){r->out->p + begin, r->out->n - begin});
-    r->out->n = begin;
-    return text_value(&t, out);
+    return run_take(r, begin, out);
 }
 
 weft_status call_value(jinja_run *r, const jval *f, const jval *arg, size_t n, const str *kw_name,

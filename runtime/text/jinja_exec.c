@@ -59,6 +59,15 @@ static weft_status assign(jinja_run *r, jscope *scope, const jexpr *target, cons
     return WEFT_OK;
 }
 
+weft_status run_take(jinja_run *r, size_t begin, jval *out)
+{
+    jtext t = {.r = r};
+    if (r->out->n > begin)
+        text_put(&t, (str){r->out->p + begin, r->out->n - begin});
+    r->out->n = begin;
+    return text_value(&t, out);
+}
+
 weft_status run_capture(jinja_run *r, jscope *scope, const jstmt *body, jval *out)
 {
     size_t begin = r->out->n;
@@ -68,10 +77,7 @@ weft_status run_capture(jinja_run *r, jscope *scope, const jstmt *body, jval *ou
     r->scope = before;
     if (st != WEFT_OK)
         return st;
-    jtext t = {.r = r};
-    text_put(&t, (str){r->out->p + begin, r->out->n - begin});
-    r->out->n = begin;
-    return text_value(&t, out);
+    return run_take(r, begin, out);
 }
 
 static weft_status exec_scoped(jinja_run *r, jscope *scope, const jstmt *body)

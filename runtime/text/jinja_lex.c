@@ -17,6 +17,7 @@ typedef struct {
     size_t at;
     bool line_start; /* what came before `at` ended a line */
     jtok_list *out;
+    VEC(uint32_t) open; /* tokens that are brackets and wait for their match */
 } lexer;
 
 const char *jtok_text(jtok_kind kind)
@@ -289,7 +290,25 @@ static weft_status lex_number(lexer *x)
     return WEFT_OK;
 }
 
-static weft_status lex_operator(lexer *x, int *nesting)
+/* Brackets match inside a tag, which does not end before they do. */
+static weft_status match_bracket(lexer *x, jtok_kind kind)
+{
+    if (kind == JTOK_LPAREN || kind == JTOK_LBRACKET || kind == JTOK_LBRACE)
+        VEC_PUSH(&x->open, (uint32_t)x->out->n - 1);
+    if (kind != JTOK_RPAREN && kind != JTOK_RBRACKET && kind != JTOK_RBRACE)
+        return WEFT_OK;
+    const jtok *t = &x->out->at[x->out->n - 1];
+    if (x->open.n == 0)
+        return fail(x, t->begin, t->end, "this bracket was not opened");
+    const jtok *open = &x->out->at[x->open.at[--x->open.n]];
+    if (open->kind + 1 == kind) /* a row of the table follows its match */
+        return WEFT_OK;
+    weft_status st = fail(x, t->begin, t->end, "this bracket closes one of another kind");
+    weft_note_at(x->dg, (weft_loc){x->src, open->begin, open->end}, "which was opened here");
+    return st;
+}
+
+static weft_status lex_operator(lexer *x)
 {
     for (int k = JTOK_FLOORDIV; k < JTOK_COUNT; k++) {
         const char *text = jtok_text((jtok_kind)k);
@@ -297,16 +316,14 @@ static weft_status lex_operator(lexer *x, int *nesting)
             continue;
         push(x, (jtok_kind)k, x->at, x->at + strlen(text));
         x->at += strlen(text);
-        *nesting += (k == JTOK_LPAREN || k == JTOK_LBRACKET || k == JTOK_LBRACE) -
-                    (k == JTOK_RPAREN || k == JTOK_RBRACKET || k == JTOK_RBRACE);
-        return WEFT_OK;
+        return match_bracket(x, (jtok_kind)k);
     }
     uint32_t cp;
     size_t n = char_at(x->s, x->at, &cp);
     return fail(x, x->at, x->at + n, "this character has no place inside a tag");
 }
 
-static weft_status lex_token(lexer *x, int *nesting)
+static weft_status lex_token(lexer *x)
 {
     uint32_t cp;
     size_t n = char_at(x->s, x->at, &cp), i = x->at;
@@ -315,7 +332,7 @@ static weft_status lex_token(lexer *x, int *nesting)
     if (cp < 0x80 && is_digit((char)cp))
         return lex_number(x);
     if (!char_is(cp, CHAR_WORD))
-        return lex_operator(x, nesting);
+        return lex_operator(x);
     for (; i < x->s.n && char_is(cp, CHAR_WORD); i += n, n = i < x->s.n ? char_at(x->s, i, &cp) : 0)
         ;
     push(x, JTOK_NAME, x->at, i)->as.s = (str){x->s.p + x->at, i - x->at};
@@ -327,7 +344,6 @@ static weft_status lex_token(lexer *x, int *nesting)
 static weft_status lex_tag(lexer *x, size_t open, bool is_var)
 {
     const char *close = is_var ? "}}" : "%}";
-    int nesting = 0;
     push(x, is_var ? JTOK_VAR_OPEN : JTOK_TAG_OPEN, open, x->at);
     for (;;) {
         x->at = char_skip_space(x->s, x->at);
@@ -338,12 +354,12 @@ static weft_status lex_tag(lexer *x, size_t open, bool is_var)
         char sign = sign_at(x, x->at);
         sign = is_var && sign == '+' ? 0 : sign;
         size_t bracket = x->at + (sign != 0);
-        if (nesting <= 0 && looking_at(x, bracket, close)) {
+        if (x->open.n == 0 && looking_at(x, bracket, close)) {
             push(x, is_var ? JTOK_VAR_CLOSE : JTOK_TAG_CLOSE, x->at, bracket + 2);
             close_tag(x, sign, !is_var);
             return WEFT_OK;
         }
-        WEFT_TRY(lex_token(x, &nesting));
+        WEFT_TRY(lex_token(x));
     }
 }
 
@@ -356,29 +372,36 @@ static weft_status check_utf8(const lexer *x)
     return WEFT_OK;
 }
 
-weft_status jinja_lex(weft_diag *dg, arena *a, const source *src, jtok_list *out_toks)
+static weft_status lex_all(lexer *x)
 {
-    lexer x = {dg, a, src, src->text, 0, true, out_toks};
-    WEFT_TRY(check_utf8(&x));
-    while (x.at < x.s.n) {
-        size_t open = x.at, close;
-        while (open + 1 < x.s.n &&
-               !(x.s.p[open] == '{' && strchr("{%#", x.s.p[open + 1]) && x.s.p[open + 1]))
+    WEFT_TRY(check_utf8(x));
+    while (x->at < x->s.n) {
+        size_t open = x->at, close;
+        while (open + 1 < x->s.n &&
+               !(x->s.p[open] == '{' && x->s.p[open + 1] && strchr("{%#", x->s.p[open + 1])))
             open++;
-        if (open + 1 >= x.s.n) {
-            push(&x, JTOK_TEXT, x.at, x.s.n)->as.s = (str){x.s.p + x.at, x.s.n - x.at};
+        if (open + 1 >= x->s.n) {
+            push(x, JTOK_TEXT, x->at, x->s.n)->as.s = (str){x->s.p + x->at, x->s.n - x->at};
             break;
         }
-        char kind = x.s.p[open + 1], sign = sign_at(&x, open + 2);
-        push_text(&x, x.at, open, sign, kind == '{');
-        x.at = open + 2 + (sign != 0);
+        char kind = x->s.p[open + 1], sign = sign_at(x, open + 2);
+        push_text(x, x->at, open, sign, kind == '{');
+        x->at = open + (sign ? 3 : 2);
         if (kind == '#')
-            WEFT_TRY(lex_comment(&x, open));
-        else if (kind == '%' && tag_word(&x, open, "raw", &close))
-            WEFT_TRY(lex_raw(&x, open, close));
+            WEFT_TRY(lex_comment(x, open));
+        else if (kind == '%' && tag_word(x, open, "raw", &close))
+            WEFT_TRY(lex_raw(x, open, close));
         else
-            WEFT_TRY(lex_tag(&x, open, kind == '{'));
+            WEFT_TRY(lex_tag(x, open, kind == '{'));
     }
-    push(&x, JTOK_END, x.s.n, x.s.n);
+    push(x, JTOK_END, x->s.n, x->s.n);
     return WEFT_OK;
+}
+
+weft_status jinja_lex(weft_diag *dg, arena *a, const source *src, jtok_list *out_toks)
+{
+    lexer x = {.dg = dg, .a = a, .src = src, .s = src->text, .line_start = true, .out = out_toks};
+    weft_status st = lex_all(&x);
+    VEC_FREE(&x.open);
+    return st;
 }

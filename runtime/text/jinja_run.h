@@ -171,8 +171,10 @@ weft_status call_row(jinja_run *r, const jrow *row, const char *what, const jval
 /* jinja_eval.c, jinja_exec.c */
 weft_status run_eval(jinja_run *r, const jexpr *e, jval *out) WEFT_MUST_USE;
 weft_status run_body(jinja_run *r, const jstmt *body) WEFT_MUST_USE;
-/* The same in a scope of its own under `up`, with what it prints as a string. */
+/* The same in that scope, with what it prints as a string. */
 weft_status run_capture(jinja_run *r, jscope *scope, const jstmt *body, jval *out) WEFT_MUST_USE;
+/* What was printed from `begin` on, taken back from the output, as a string. */
+weft_status run_take(jinja_run *r, size_t begin, jval *out) WEFT_MUST_USE;
 weft_status run_loop(jinja_run *r, const jstmt *s, const jval *over, jscope *up,
                      int depth0) WEFT_MUST_USE;
 weft_status run_put(jinja_run *r, str s) WEFT_MUST_USE;
