@@ -7,6 +7,13 @@ static void put_cell(strbuf *out, const char *text)
         strbuf_put(out, *p == '|' ? STR("\\|") : (str){p, 1});
 }
 
+/* "order n r?" as a call has it. */
+static void put_words(strbuf *out, const char *words)
+{
+    for (const char *p = words; *p; p++)
+        strbuf_put(out, *p == ' ' ? STR(", ") : (str){p, 1});
+}
+
 static void page_ops(strbuf *out, int tier)
 {
     strbuf_add(out, "| op | operands | gives | meaning |\n|---|---|---|---|\n");
@@ -54,17 +61,21 @@ static void page_rest(strbuf *out)
     strbuf_add(out, "\n## Transforms\n\nOf a stored tensor, after its name.\n\n"
                     "| transform | arguments | meaning |\n|---|---|---|\n");
     const transform_row *transform = transform_rows(&n);
-    for (int i = 0; i < n; i++)
-        strbuf_add(out, "| `%s` | %s | %s |\n", transform[i].name, transform[i].arguments,
-                   transform[i].meaning);
+    for (int i = 0; i < n; i++) {
+        strbuf_add(out, "| `%s` | ", transform[i].name);
+        put_words(out, transform[i].arguments);
+        strbuf_add(out, " | %s |\n", transform[i].meaning);
+    }
     strbuf_add(out, "| `=> expr` | | a map on every element, which is called `it`; small float "
                     "tensors only |\n");
     strbuf_add(out, "\n## State cells\n\n| cell | arguments | holds | written by | read by "
                     "|\n|---|---|---|---|---|\n");
     const cell_row *cell = cell_rows(&n);
-    for (int i = 0; i < n; i++)
-        strbuf_add(out, "| `%s` | %s | %s | %s | %s |\n", cell[i].name, cell[i].arguments,
-                   cell[i].holds, cell[i].writer, cell[i].reader);
+    for (int i = 0; i < n; i++) {
+        strbuf_add(out, "| `%s` | ", cell[i].name);
+        put_words(out, cell[i].arguments);
+        strbuf_add(out, " | %s | %s | %s |\n", cell[i].holds, cell[i].writer, cell[i].reader);
+    }
     strbuf_add(out, "\nAny cell may also say `coarsest = f16` (or bf16, q8, q4, f32), the coarsest "
                     "storage it bears, and\n"
                     "`pin = n`, to keep its first n tokens at the finest.\n");
@@ -140,12 +151,17 @@ bool ops_describe(str name, strbuf *out)
                    kind->meaning);
     if (builtin)
         strbuf_add(out, "constant function %s\n  meaning  %s\n", builtin->name, builtin->meaning);
-    if (transform)
-        strbuf_add(out, "transform %s(%s)\n  meaning  %s\n", transform->name, transform->arguments,
-                   transform->meaning);
-    if (cell)
-        strbuf_add(out, "state cell %s(%s)\n  holds    %s\n  written  by %s\n  read     by %s\n",
-                   cell->name, cell->arguments, cell->holds, cell->writer, cell->reader);
+    if (transform) {
+        strbuf_add(out, "transform %s(", transform->name);
+        put_words(out, transform->arguments);
+        strbuf_add(out, ")\n  meaning  %s\n", transform->meaning);
+    }
+    if (cell) {
+        strbuf_add(out, "state cell %s(", cell->name);
+        put_words(out, cell->arguments);
+        strbuf_add(out, ")\n  holds    %s\n  written  by %s\n  read     by %s\n", cell->holds,
+                   cell->writer, cell->reader);
+    }
     if (modifier)
         strbuf_add(out, "modifier %s\n  meaning  %s\n", modifier->name, modifier->meaning);
     return out->n > before;
