@@ -166,8 +166,8 @@ void sema_note_name(sema *s, const ast *e,
 const char *words_text(sema *s, const char *words); /* "a b" as "a, b" */
 
 /* sema_const.c */
-/* Whether a number is there for sure; told if it may be none. */
-bool sema_present(sema *s, const ast *e, val v);
+/* W0212 where a number is used that may be none. */
+void sema_warn_none(sema *s, const ast *e, val v);
 val const_binary(sema *s, const ast *e, val a, val b);
 val const_unary(sema *s, const ast *e, val a);
 val const_call(sema *s, const ast *e, const builtin_row *row, const val *arg, int n);

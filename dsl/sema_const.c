@@ -219,17 +219,17 @@ static val compare_words(sema *s, const ast *e, val a, val b)
     return bool_val(e->name.p[0] == '!' ? cond_not(s->cp, c) : c);
 }
 
-bool sema_present(sema *s, const ast *e, val v)
+/* Another condition may well imply that it is there, which only a checkpoint can tell: so this warns. */
+void sema_warn_none(sema *s, const ast *e, val v)
 {
     if (!v.maybe || (v.kind != VAL_INT && v.kind != VAL_FLOAT))
-        return true;
+        return;
     str spelt = ast_spelt(e);
-    weft_fail(s->dg, W0207, e->loc, STR_FMT " may be none here", STR_ARG(spelt));
+    weft_fail(s->dg, W0212, e->loc, STR_FMT " may be none here", STR_ARG(spelt));
     weft_note(s->dg,
               "test it first, `" STR_FMT " != none`, or say what serves instead, `" STR_FMT
               " ?? ..`",
               STR_ARG(spelt), STR_ARG(spelt));
-    return false;
 }
 
 val const_binary(sema *s, const ast *e, val a, val b)
@@ -249,9 +249,10 @@ val const_binary(sema *s, const ast *e, val a, val b)
             weft_note(s->dg, "choose one with an index, such as [l]");
         return val_unknown();
     }
-    if (!equality && /* none differs from every number */
-        (!sema_present(s, e->kid[BINARY_LEFT], a) || !sema_present(s, e->kid[BINARY_RIGHT], b)))
-        return compares ? bool_val(open_truth(s)) : val_unknown();
+    if (!equality) { /* none differs from every number */
+        sema_warn_none(s, e->kid[BINARY_LEFT], a);
+        sema_warn_none(s, e->kid[BINARY_RIGHT], b);
+    }
     bool ints = a.kind == VAL_INT && b.kind == VAL_INT;
     if (ints && compares)
         return compare_sizes(s, op, a.size, b.size);
@@ -271,8 +272,9 @@ val const_binary(sema *s, const ast *e, val a, val b)
 
 val const_unary(sema *s, const ast *e, val a)
 {
-    if (a.kind == VAL_UNKNOWN || !sema_present(s, e->kid[UNARY_OPERAND], a))
-        return val_unknown();
+    if (a.kind == VAL_UNKNOWN)
+        return a;
+    sema_warn_none(s, e->kid[UNARY_OPERAND], a);
     if (a.kind == VAL_INT)
         return sema_size(s, e, poly_sub(s->pp, poly_int(s->pp, 0), a.size));
     if (is_numeric(a))
@@ -457,7 +459,7 @@ static val b_iota(builtin_call *c)
     if (!poly_value(out.size, &n))
         return out;
     if (n < 0 || n > VECTOR_MAX) {
-        weft_fail(c->s->dg, W1103, c->e->loc,
+        weft_fail(c->s->dg, n < 0 ? W0413 : W1103, c->e->loc,
                   "a constant vector may have 0 to %d elements, not %lld", VECTOR_MAX,
                   (long long)n);
         return val_unknown();

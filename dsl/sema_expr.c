@@ -797,8 +797,9 @@ val sema_eval(sema *s, const ast *e)
 const poly *sema_int(sema *s, const ast *e, const char *what)
 {
     val v = sema_eval(s, e);
+    sema_warn_none(s, e, v);
     if (v.kind == VAL_INT)
-        return sema_present(s, e, v) ? v.size : NULL;
+        return v.size;
     if (v.kind == VAL_TENSOR || v.kind == VAL_WEIGHT)
         weft_fail(s->dg, W0204, e->loc, "%s must be a constant integer, not %s", what,
                   val_text(s, v));
