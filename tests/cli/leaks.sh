@@ -8,7 +8,7 @@ failed=0
 while read -r expected words; do
     status=0
     # shellcheck disable=SC2086
-    "$1" $words >/dev/null 2>"$log" || status=$?
+    "$1" $words </dev/null >/dev/null 2>"$log" || status=$?
     [ "$status" = "$expected" ] || { failed=1; echo "weft $words: exit $status"; cat "$log"; }
 done <<'END'
 2 hlp
@@ -16,5 +16,12 @@ done <<'END'
 1 check tiny.weft shape.weft missing.weft --json
 1 fmt --check loose.weft broken.weft
 0 ops attend
+0 show ../../../models/stories-7m --json
+0 run --temp 0 -n 3 --json
+2 run --samplers nonsense
+1 run --chat -n 1
+0 tokenize -m ../../../models/stories-7m Once
+0 chat --chat-template chatml -n 3
+1 template --chat-template chatml --messages broken.weft
 END
 exit "$failed"
