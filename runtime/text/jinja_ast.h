@@ -108,10 +108,10 @@ struct jstmt {
     jexpr *target; /* JS_FOR, JS_SET, JS_SET_BLOCK: JE_NAME, JE_ATTR or JE_TUPLE */
     jexpr **names, **values; /* JS_WITH */
     size_t n_with;
-    jstmt *body, *other; /* other: else; of an elif, a single JS_IF */
-    uint32_t loop;       /* JS_FOR: the number of the name `loop` */
-    bool recursive;
-    jmacro_def *macro; /* JS_MACRO, JS_CALL */
+    jstmt *body, *other;       /* other: else; of an elif, a single JS_IF */
+    uint32_t loop;             /* JS_FOR: the number of the name `loop` */
+    bool recursive, has_macro; /* JS_FOR; its body defines one */
+    jmacro_def *macro;         /* JS_MACRO, JS_CALL */
 };
 
 struct jinja {

@@ -25,7 +25,8 @@
 #include "runtime/text/jinja_functions.def"
 #undef FUNCTION
 
-/* Argument i as a string or an integer; where it is absent or none, what is in *out stays. */
+/* Argument i as a string or an integer; where it is absent, what is in *out stays. An integer that is
+ * none counts as absent. */
 weft_status arg_str(jinja_run *r, const jcall *c, size_t i, str *out) WEFT_MUST_USE;
 weft_status arg_int(jinja_run *r, const jcall *c, size_t i, int64_t *out) WEFT_MUST_USE;
 bool arg_truth(const jcall *c, size_t i);

@@ -19,8 +19,22 @@ static bool is_other_digit(uint32_t cp)
            (cp >= 0x2460 && cp <= 0x2468);
 }
 
+static unsigned ascii_classes(uint32_t cp)
+{
+    if (cp >= 'a' && cp <= 'z')
+        return CHAR_ALPHA | CHAR_LOWER | CHAR_PRINTABLE | CHAR_WORD;
+    if (cp >= 'A' && cp <= 'Z')
+        return CHAR_ALPHA | CHAR_UPPER | CHAR_PRINTABLE | CHAR_WORD;
+    if (cp >= '0' && cp <= '9')
+        return CHAR_DECIMAL | CHAR_DIGIT | CHAR_NUMERIC | CHAR_PRINTABLE | CHAR_WORD;
+    return (is_space(cp) ? CHAR_SPACE : 0u) | (cp >= ' ' && cp < 0x7f ? CHAR_PRINTABLE : 0u) |
+           (cp == '_' ? CHAR_WORD : 0u);
+}
+
 unsigned char_classes(uint32_t cp)
 {
+    if (cp < 0x80)
+        return ascii_classes(cp);
     unsigned is = is_space(cp) ? CHAR_SPACE : 0;
     switch (utf8proc_category((utf8proc_int32_t)cp)) {
     case UTF8PROC_CATEGORY_LL:
@@ -61,6 +75,12 @@ size_t char_put(char to[4], uint32_t cp)
 
 size_t char_put_case(char to[8], uint32_t cp, char_case to_case)
 {
+    if (cp < 0x80) {
+        unsigned is = ascii_classes(cp);
+        bool turn = (is & (to_case == CASE_LOWER ? CHAR_UPPER : CHAR_LOWER)) != 0;
+        to[0] = (char)(turn ? cp ^ 0x20 : cp);
+        return 1;
+    }
     if (cp == 0xdf && to_case != CASE_LOWER) {
         memcpy(to, to_case == CASE_UPPER ? "SS" : "Ss", 2);
         return 2;

@@ -17,7 +17,8 @@ void scope_set(jinja_run *r, jscope *s, uint32_t name, jval v)
     while (b && b->name != name)
         b = b->next;
     if (!b) {
-        b = ARENA_NEW(r->a, jbinding);
+        b = s->spare ? s->spare : ARENA_NEW(r->a, jbinding);
+        s->spare = s->spare ? s->spare->next : NULL;
         *b = (jbinding){.name = name, .next = s->first};
         s->first = b;
     }
@@ -91,6 +92,21 @@ static weft_status exec_scoped(jinja_run *r, jscope *scope, const jstmt *body)
 
 /* ---- loops ---- */
 
+/* The scope of a loop's next round. Where no macro can still look into the last one, it is used
+ * again, so that long loops need no memory. */
+static jscope *scope_again(jinja_run *r, const jstmt *s, jscope *up, jscope *last)
+{
+    if (!last || s->has_macro)
+        return scope_new(r, up);
+    while (last->first) {
+        jbinding *b = last->first;
+        last->first = b->next;
+        b->next = last->spare;
+        last->spare = b;
+    }
+    return last;
+}
+
 /* The items for which the loop's `if` holds. */
 static weft_status filter_items(jinja_run *r, const jstmt *s, jscope *up, const jlist **items)
 {
@@ -124,10 +140,11 @@ weft_status run_loop(jinja_run *r, const jstmt *s, const jval *over, jscope *up,
         return s->other ? exec_scoped(r, scope_new(r, up), s->other) : WEFT_OK;
     jloop *l = ARENA_NEW(r->a, jloop);
     *l = (jloop){.items = items, .depth0 = depth0, .stmt = s, .scope = up};
+    jscope *scope = NULL;
     for (; l->i < items->n; l->i++) {
         WEFT_TRY(run_room(r, 0));
         WEFT_TRY(run_step(r, 1));
-        jscope *scope = scope_new(r, up);
+        scope = scope_again(r, s, up, scope);
         scope_set(r, scope, s->loop, (jval){.kind = JV_LOOP, .as.loop = l});
         WEFT_TRY(assign(r, scope, s->target, &items->at[l->i]));
         WEFT_TRY(exec_scoped(r, scope, s->body));

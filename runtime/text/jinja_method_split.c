@@ -74,7 +74,8 @@ static weft_status split(jinja_run *r, const jcall *c, bool from_end, jval *out)
     jlist *l = jlist_new(r, JSEQ_LIST, 0);
     str s = c->self.as.s, sep = {0};
     int64_t most = -1;
-    WEFT_TRY(arg_str(r, c, 0, &sep));
+    if (jv_is_given(&c->arg[0]))
+        WEFT_TRY(arg_str(r, c, 0, &sep));
     WEFT_TRY(arg_int(r, c, 1, &most));
     most = most < 0 ? -1 : most;
     WEFT_TRY(run_step(r, s.n / 8));

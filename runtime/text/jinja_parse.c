@@ -149,9 +149,11 @@ static weft_status tag_for(parser *p, jstmt *s)
         WEFT_TRY(parse_expr(p, true, &s->cond));
     s->recursive = parse_skip_word(p, "recursive");
     WEFT_TRY(close_tag(p));
+    size_t n_macro = p->n_macro;
     p->loops++;
     WEFT_TRY(parse_body(p, ends, &s->body, &end));
     p->loops--;
+    s->has_macro = p->n_macro > n_macro;
     return end == 0 ? body_until(p, "endfor", &s->other) : close_tag(p);
 }
 
@@ -209,6 +211,7 @@ static weft_status parse_params(parser *p, jmacro_def *m)
 static jmacro_def *macro_new(parser *p, str name)
 {
     jmacro_def *m = ARENA_NEW(p->a, jmacro_def);
+    p->n_macro++;
     m->name = name;
     m->varargs = parse_number_of(p, STR("varargs"));
     m->kwargs = parse_number_of(p, STR("kwargs"));

@@ -21,6 +21,7 @@ typedef struct {
     VEC(str) names;
     bool too_many_names;
     jmacro_def *macro; /* the innermost, or NULL */
+    size_t n_macro;    /* seen so far */
 } parser;
 
 /* W1301 at the current token, or at a node. */

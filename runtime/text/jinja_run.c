@@ -85,12 +85,14 @@ static bool text_room(jtext *t, size_t n)
         return !t->full;
     size_t used = arena_bytes(t->r->a), max = t->r->limits.memory_max;
     size_t cap = t->cap ? t->cap : 64;
-    if (used > max || n > max - used) {
+    if (used > max || n > max - used || t->n > max - used - n) {
         t->full = true;
         return false;
     }
     while (cap - t->n < n)
         cap *= 2;
+    if (cap > max - used)
+        cap = t->n + n;
     char *p = arena_alloc(t->r->a, cap);
     if (t->n)
         memcpy(p, t->p, t->n);

@@ -21,6 +21,7 @@ struct jbinding {
 struct jscope {
     jscope *up; /* NULL: below are the globals */
     jbinding *first;
+    jbinding *spare; /* of earlier rounds of a loop */
 };
 
 typedef enum { FLOW_ON, FLOW_BREAK, FLOW_CONTINUE } jflow;

@@ -71,7 +71,7 @@ bool method_named(str name)
 
 weft_status arg_str(jinja_run *r, const jcall *c, size_t i, str *out)
 {
-    if (!jv_is_given(&c->arg[i]))
+    if (c->arg[i].kind == JV_ABSENT)
         return WEFT_OK;
     if (c->arg[i].kind == JV_UNDEFINED)
         return run_undefined(r, &c->arg[i]);
