@@ -628,6 +628,8 @@ static void bind_layers(sema *s, const ast *n, group *g, scope *outer)
         scope_add(s->names, index->name, SYM_INDEX, at, index->name_loc);
         s->layer = (int)i;
         sema_weights(s, n->kid[GROUP_BODY]);
+        if (diag_failed(s->dg) > s->n_failed) /* the layers after it would say the same */
+            g->n_layer = i + 1;
     }
     s->layer = -1;
 }
