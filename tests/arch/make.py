@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """Makes tests/arch/data: tiny random models of architectures that are not in the library, and what Hugging Face
-transformers computes with them. Recorded with torch 2.15.0 and
-transformers 5.22.2 from PyPI.
+transformers computes with them. Recorded with torch 2.15.0 and transformers 5.22.2 from PyPI.
 
     make.py [FOLDER]
 """
-import json
 import os
 import sys
 
