@@ -98,7 +98,8 @@ static weft_status parse_ids(eval_run *r, str text, const char *from)
         char *stop;
         errno = 0;
         long id = strtol(p, &stop, 10);
-        if (stop == p || errno || id < 0 || id > INT32_MAX)
+        bool ends = stop >= end || strchr(", \t\r\n", *stop);
+        if (stop == p || !ends || errno || id < 0 || id > INT32_MAX)
             return weft_fail(r->c->dg, W1903, WEFT_NOWHERE, "%s: `%.*s` is not a token id", from,
                              (int)strcspn(p, ", \t\r\n"), p);
         if (r->rows.n == IDS_MAX)

@@ -9,7 +9,8 @@
 #     --- stderr
 #     --- exit 2
 # Each script runs under bash in an empty folder, with `weft`, the programs of the folder HELPERS and
-# the files of tests/cli/files at hand; `models` is the folder of that name. --update rewrites the case files; review the diff.
+# the files of tests/cli/files at hand; `models` is the folder of that name, `golden` has the small models of
+# tests/golden. --update rewrites the case files; review the diff.
 set -euo pipefail
 
 update=
@@ -39,6 +40,7 @@ run_case() {
     mkdir "$folder"
     cp -R "$here/files/." "$folder"
     ln -s "$here/../../models" "$folder/models"
+    ln -s "$here/../golden/data" "$folder/golden"
     (cd "$folder" && bash -c "$2") </dev/null >"$work/stdout" 2>"$work/stderr" || status=$?
     echo "=== $1"
     printf '%s' "$2" | sed 's/^/$ /'
