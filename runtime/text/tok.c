@@ -96,8 +96,8 @@ weft_status tok_open(weft_diag *dg, const char *path, tok **out_tok)
 /* Whether a part of a piece has the tokens that it has as part of the piece. */
 static bool can_cut(const tok *t)
 {
-    return t->model == TOK_UNIGRAM ||
-           (t->model == TOK_BPE && !t->bpe.bytes && !t->bpe.prefix.n && !t->bpe.suffix.n);
+    return t->model == TOK_UNIGRAM || (t->model == TOK_BPE && !t->bpe.bytes && !t->bpe.prefix.n &&
+                                       !t->bpe.suffix.n && !bpe_merges_unknown(&t->bpe));
 }
 
 static void learn_cuts(tok *t)
@@ -152,7 +152,7 @@ static weft_status encode_part(tok_run *r, str part)
     }
     size_t n = r->ids->n;
     WEFT_TRY(run_model(r, part));
-    cache_keep(w, part, r->ids->at + n, r->ids->n - n);
+    cache_keep(w, part, r->ids->n > n ? r->ids->at + n : w->ids, r->ids->n - n);
     return WEFT_OK;
 }
 
@@ -245,7 +245,7 @@ weft_status tok_decode(weft_diag *dg, tok *t, const int32_t *ids, size_t n, bool
             continue;
         if (texts.ends.n && !t->decs.n)
             strbuf_putc(&texts.text, ' ');
-        dec_texts_put(&texts, token->text);
+        dec_texts_put(&texts, token->shown);
     }
     pthread_mutex_lock(&t->lock);
     weft_status status = dec_run(dg, &t->decs, &texts);

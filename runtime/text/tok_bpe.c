@@ -88,6 +88,23 @@ static uint32_t rank_of(const bpe *b, int32_t left, int32_t right)
     return p ? p->rank : NOWHERE;
 }
 
+static bool stands_for_unknown(const bpe *b, int32_t id)
+{
+    bool found = id == b->unk;
+    for (int i = 0; b->byte_fallback && !found && i < 256; i++)
+        found = id == b->fallback[i];
+    return found;
+}
+
+bool bpe_merges_unknown(const bpe *b)
+{
+    for (size_t i = 0; i < b->cap; i++)
+        if (b->pairs[i].left != VOCAB_NONE &&
+            (stands_for_unknown(b, b->pairs[i].left) || stands_for_unknown(b, b->pairs[i].right)))
+            return true;
+    return false;
+}
+
 int32_t bpe_whole(const bpe *b, const tok_vocab *v, str piece)
 {
     if (piece.n > v->text_max)

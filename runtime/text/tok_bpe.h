@@ -54,6 +54,9 @@ void bpe_use_bytes(bpe *b, arena *a, const tok_vocab *v);
  * each token; those that `skip` has flags of take no part. */
 void bpe_pairs_from_scores(bpe *b, const tok_vocab *v, const float *scores, uint32_t skip);
 
+/* Whether what has no token takes part in merges, as unknown token or as bytes. */
+bool bpe_merges_unknown(const bpe *b);
+
 /* The token that a piece is as a whole, for ignore_merges. */
 int32_t bpe_whole(const bpe *b, const tok_vocab *v, str piece);
 /* Adds the ids of piece, of fewer than 2^31 bytes, to out. */

@@ -36,5 +36,5 @@ void cache_keep(cache_word *place, str word, const int32_t *ids, size_t n)
     place->n_key = (uint8_t)word.n;
     place->n_id = (uint8_t)n;
     memcpy(place->key, word.p, word.n);
-    memcpy(place->ids, ids, n * sizeof *ids);
+    memmove(place->ids, ids, n * sizeof *ids);
 }

@@ -19,6 +19,8 @@ void dec_texts_put(dec_texts *t, str text)
 str dec_texts_at(const dec_texts *t, size_t i)
 {
     size_t begin = i ? t->ends.at[i - 1] : 0;
+    if (t->ends.at[i] == begin)
+        return STR("");
     return (str){t->text.p + begin, t->ends.at[i] - begin};
 }
 

@@ -239,8 +239,20 @@ static weft_status load_added_token(weft_diag *dg, tok *t, const value *v)
         return WEFT_OK;
     }
     WEFT_TRY(norm_run(dg, &t->norms, text, &t->norm_text, &t->norm_spare, &text));
+    t->vocab.tokens.at[token.id].shown = arena_str(t->home, text);
     added_put(&t->added_norm, text, token);
     return WEFT_OK;
+}
+
+/* A text that stands twice in a Unigram vocabulary is special in both places. */
+static void spread_special(tok *t)
+{
+    for (size_t i = 0; t->model == TOK_UNIGRAM && i < t->vocab.tokens.n; i++) {
+        vocab_token *token = &t->vocab.tokens.at[i];
+        int32_t id = token->text.n ? vocab_find(&t->vocab, token->text) : VOCAB_NONE;
+        if (id != VOCAB_NONE)
+            token->flags |= t->vocab.tokens.at[id].flags & TOKEN_SPECIAL;
+    }
 }
 
 static weft_status load_root(weft_diag *dg, tok *t, const value *root)
@@ -256,6 +268,7 @@ static weft_status load_root(weft_diag *dg, tok *t, const value *root)
         value v = value_at(added, i);
         WEFT_TRY(load_added_token(dg, t, &v));
     }
+    spread_special(t);
     return post_load(dg, t, value_get(root, STR("post_processor")));
 }
 

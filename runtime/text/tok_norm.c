@@ -378,8 +378,8 @@ weft_status norm_run(weft_diag *dg, const norm_list *l, str in, strbuf *text, st
         *text = swap;
         strbuf_reset(text);
         WEFT_TRY(l->at[i].apply(dg, &l->at[i], in, text));
-        in = strbuf_view(text);
+        in = text->n ? strbuf_view(text) : STR("");
     }
-    *out_text = in;
+    *out_text = in.n ? in : STR("");
     return WEFT_OK;
 }

@@ -142,14 +142,14 @@ static int hex_value(int c)
                                   : -1;
 }
 
-/* At the digits: up to n_max of them; at least one. */
-static weft_status hex(onig_text *x, int n_max, uint32_t *out_cp)
+/* At the digits: n_min to n_max of them. */
+static weft_status hex(onig_text *x, int n_min, int n_max, uint32_t *out_cp)
 {
     uint32_t cp = 0;
     int n = 0;
     for (; n < n_max && hex_value(onig_peek(x, 0)) >= 0; n++, x->i++)
         cp = cp << 4 | (uint32_t)hex_value(onig_peek(x, 0));
-    if (!n || cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
+    if (n < n_min || cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
         return onig_refuse(x, "a code that is no character");
     *out_cp = cp;
     return WEFT_OK;
@@ -171,12 +171,12 @@ weft_status onig_char_escape(onig_text *x, strbuf *out)
         x->i++;
     } else if (c == 'u') {
         x->i++;
-        WEFT_TRY(hex(x, 4, &cp));
+        WEFT_TRY(hex(x, 4, 4, &cp));
     } else if (c == 'x') {
         x->i++;
         bool braces = onig_peek(x, 0) == '{';
         x->i += braces;
-        WEFT_TRY(hex(x, braces ? 6 : 2, &cp));
+        WEFT_TRY(hex(x, 1, braces ? 6 : 2, &cp));
         if (braces && onig_peek(x, 0) != '}')
             return onig_refuse(x, "\\x{ without its end");
         x->i += braces;

@@ -9,8 +9,9 @@
 
 enum {
     PATTERN_BYTES_MAX = 1 << 16,
-    PATTERN_DEPTH_MAX = 100, /* of brackets */
-    MATCH_STEPS_MAX = 20000000,
+    PATTERN_DEPTH_MAX = 100,    /* of brackets */
+    MATCH_STEPS_MAX = 20000000, /* and MATCH_STEPS_PER_BYTE: a long run of spaces takes three */
+    MATCH_STEPS_PER_BYTE = 8,
     MATCH_HEAP_KIB_MAX = 1 << 18,
     JIT_STACK_START = 32 << 10,
     JIT_STACK_MAX = 8 << 20,
@@ -93,7 +94,6 @@ weft_status tok_regex_create(weft_diag *dg, str pattern, tok_regex **out_re)
     re->limits = pcre2_match_context_create(NULL);
     if (!re->found || !re->limits)
         mem_exhausted(1);
-    pcre2_set_match_limit(re->limits, MATCH_STEPS_MAX);
     pcre2_set_heap_limit(re->limits, MATCH_HEAP_KIB_MAX);
     if (re->jit && (re->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MAX, NULL)))
         pcre2_jit_stack_assign(re->limits, NULL, re->stack);
@@ -101,11 +101,18 @@ weft_status tok_regex_create(weft_diag *dg, str pattern, tok_regex **out_re)
     return WEFT_OK;
 }
 
+static uint32_t steps_max(size_t n)
+{
+    size_t room = (UINT32_MAX - MATCH_STEPS_MAX) / MATCH_STEPS_PER_BYTE;
+    return MATCH_STEPS_MAX + MATCH_STEPS_PER_BYTE * (uint32_t)(n < room ? n : room);
+}
+
 static weft_status search(weft_diag *dg, const tok_matches *m, bool *out_found)
 {
     const tok_regex *re = m->re;
     PCRE2_SPTR text = (PCRE2_SPTR)m->text.p;
     int n = PCRE2_ERROR_JIT_STACKLIMIT;
+    pcre2_set_match_limit(re->limits, steps_max(m->text.n));
     if (re->jit)
         n = pcre2_jit_match(re->code, text, m->text.n, m->from, 0, re->found, re->limits);
     if (n == PCRE2_ERROR_JIT_STACKLIMIT) /* the interpreter keeps its frames on the heap */

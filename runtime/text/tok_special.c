@@ -67,23 +67,14 @@ void tok_ends_add(tok *t, int32_t id)
 void tok_ends_from_names(tok *t)
 {
     static const char *const names[] = {
-        "<|eot_id|>",
-        "<|eom_id|>",
-        "<|im_end|>",
-        "<|end|>",
-        "<|endoftext|>",
-        "<|end_of_text|>",
-        "<end_of_turn>",
-        "<|return|>",
-        "<|call|>",
-        "<EOT>",
-        "[EOT]",
-        "<end_of_utterance>",
-        "<|fim_pad|>",
-        "<|repo_name|>",
-        "<|file_sep|>",
-        "<\xef\xbd\x9c"
-        "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+        "<|eot_id|>",    "<|eom_id|>",
+        "<|im_end|>",    "<|end|>",
+        "<|endoftext|>", "<|end_of_text|>",
+        "<end_of_turn>", "<|return|>",
+        "<|call|>",      "<EOT>",
+        "[EOT]",         "<end_of_utterance>",
+        "<|fim_pad|>",   "<|repo_name|>",
+        "<|file_sep|>",  "<\uff5cend\u2581of\u2581sentence\uff5c>",
     };
     tok_ends_add(t, tok_eos(t));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -152,7 +152,7 @@ void tok_stream_put(tok_stream *s, int32_t id, strbuf *out)
     strbuf_reset(&s->a);
     if (s->begun && !s->t->decs.n)
         strbuf_putc(&s->a, ' ');
-    strbuf_put(&s->a, token->text);
+    strbuf_put(&s->a, token->shown);
     for (size_t i = 0; i < s->t->decs.n; i++) {
         const dec_step *d = &s->t->decs.at[i];
         if (!(fused && d->kind == DEC_STRIP))

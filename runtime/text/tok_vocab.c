@@ -84,7 +84,8 @@ void vocab_put(tok_vocab *v, arena *a, int32_t id, str text, uint32_t flags)
     while (v->tokens.n <= (size_t)id)
         VEC_PUSH(&v->tokens, ((vocab_token){0}));
     vocab_token *token = &v->tokens.at[id];
-    *token = (vocab_token){arena_str(a, text), flags};
+    str copy = arena_str(a, text);
+    *token = (vocab_token){copy, copy, flags};
     if (text.n > v->text_max)
         v->text_max = text.n;
     if (text.n)

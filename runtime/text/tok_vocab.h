@@ -34,7 +34,8 @@ enum {
 };
 
 typedef struct {
-    str text; /* p is NULL: a hole */
+    str text;  /* p is NULL: a hole */
+    str shown; /* what decoders get: text, or for some added tokens its normal form */
     uint32_t flags;
 } vocab_token;
 
