@@ -5,6 +5,8 @@
  *   sema_weight.c   weights, groups, transforms
  *   sema_stmt.c     entries and blocks: statements, loops, branches
  *   sema_expr.c     expressions
+ *   sema_known.c    what is known where
+ *   sema_text.c     values and types in messages
  *   sema_const.c    arithmetic and built-ins on constants
  *   sema_call.c     calls of ops, weights and blocks; attributes
  *   shape.c         the shape rule of every op */
@@ -147,17 +149,24 @@ sym *sema_lookup(sema *s, str name, val *out); /* NULL if there is none */
 sym *sema_find(sema *s, str name, val *out);   /* the same, without counting as a use */
 void sema_role(sema *s, const ast *e, sym_role role); /* in a block on its own: e is used as that */
 void sema_unknown(sema *s, const ast *name, weft_code code, const char *what);
-int sema_known(sema *s, const cond *c);                 /* 1, 0, or -1 */
-size_t sema_assume(sema *s, const cond *c, bool holds); /* returns the mark to forget to */
-void sema_forget(sema *s, size_t mark);
 val sema_join(sema *s, const cond *c, val a, val b, weft_loc loc);
 const char *sema_disagree(sema *s, val a, val b); /* how two arms' values differ; NULL: they fit */
 void sema_report_conflict(sema *s, sym *y);       /* if the arms of an if left one at this name */
+
+/* sema_known.c */
+int sema_known(sema *s, const cond *c);                 /* 1, 0, or -1 */
+size_t sema_assume(sema *s, const cond *c, bool holds); /* returns the mark to forget to */
+void sema_forget(sema *s, size_t mark);
 const poly *sema_narrowed(sema *s, const poly *p);
 void sema_state_exact(sema *s, const poly *a, const poly *b);     /* a / b has no remainder */
 const poly *sema_quotient(sema *s, const poly *a, const poly *b); /* NULL: not known to be even */
 const cond *val_is_none(sema *s, val v);
-const char *val_text(sema *s, val v); /* for messages */
+val val_settle(sema *s, val v); /* an optional value where its presence is already decided */
+bool dims_equal(sema *s, const poly *a, const poly *b);
+bool types_equal(sema *s, const tensor_type *a, const tensor_type *b);
+
+/* sema_text.c */
+const char *val_text(sema *s, val v);
 const char *poly_text(sema *s, const poly *p);
 const char *type_text(sema *s, const tensor_type *t);
 void sema_note_weight(sema *s, const weight *w); /* "w is declared (..) at line n"; NULL is fine */
@@ -221,8 +230,6 @@ const val *call_attr(const op_call *c, const char *name);
 
 /* shape.c */
 bool shape_apply(op_call *c); /* false: told, and the results are unknown */
-bool dims_equal(sema *s, const poly *a, const poly *b);
-bool types_equal(sema *s, const tensor_type *a, const tensor_type *b);
 
 /* module.c */
 struct modules *modules_create(arena *a);

@@ -1,181 +1,5 @@
-/* sema_expr.c - expressions: names, choices, comparisons, what is known where. */
+/* sema_expr.c - expressions: names, literals, choices, operators. */
 #include "dsl/sema.h"
-
-/* ---- text for messages ---- */
-
-static const char *keep_text(sema *s, strbuf *b)
-{
-    str text = arena_str(s->a, strbuf_view(b));
-    s->n_scan += text.n;
-    strbuf_free(b);
-    return text.p;
-}
-
-const char *poly_text(sema *s, const poly *p)
-{
-    strbuf b = {0};
-    poly_print(p, &b);
-    return keep_text(s, &b);
-}
-
-const char *type_text(sema *s, const tensor_type *t)
-{
-    strbuf b = {0};
-    strbuf_add(&b, "%s[", t->ids ? "i32" : "");
-    for (int i = 0; i < t->rank; i++) {
-        strbuf_add(&b, i ? ", " : "");
-        poly_print(sema_narrowed(s, t->dim[i]), &b);
-    }
-    strbuf_add(&b, "]");
-    return keep_text(s, &b);
-}
-
-void sema_note_weight(sema *s, const weight *w)
-{
-    if (!w)
-        return;
-    source_place at = source_find(w->decl->loc.src, w->decl->name_loc.begin);
-    str shape = ast_spelt(w->decl->kid[WEIGHT_SHAPE]);
-    weft_note(s->dg, STR_FMT " is declared (" STR_FMT ") at line %u", STR_ARG(w->name),
-              STR_ARG(shape), (unsigned)at.line);
-}
-
-void sema_note_name(sema *s, const ast *e, weft_loc near)
-{
-    val v;
-    const sym *y = e && e->kind == AST_NAME ? sema_find(s, e->name, &v) : NULL;
-    if (!y || !y->loc.src || y->loc.src != near.src)
-        return;
-    uint32_t line = source_find(y->loc.src, y->loc.begin).line;
-    if (v.kind == VAL_WEIGHT && y->class == SYM_WEIGHT)
-        sema_note_weight(s, v.weight);
-    else if (line != source_find(near.src, near.begin).line)
-        weft_note(s->dg, STR_FMT " is %s at line %u", STR_ARG(y->name),
-                  y->class == SYM_VALUE ? "bound" : "declared", (unsigned)line);
-}
-
-const char *words_text(sema *s, const char *words)
-{
-    strbuf b = {0};
-    for (const char *p = words; *p; p++)
-        strbuf_put(&b, *p == ' ' ? STR(", ") : (str){p, 1});
-    return keep_text(s, &b);
-}
-
-const char *val_text(sema *s, val v)
-{
-    static const char *const name[] = {
-        [VAL_UNKNOWN] = "unknown",      [VAL_NONE] = "none",
-        [VAL_BOOL] = "a bool",          [VAL_INT] = "an integer",
-        [VAL_FLOAT] = "a float",        [VAL_STR] = "a string",
-        [VAL_LIST] = "a list",          [VAL_VEC] = "a constant vector",
-        [VAL_TABLE] = "a rope table",   [VAL_SERIES] = "one value per layer",
-        [VAL_TENSOR] = "a tensor",      [VAL_WEIGHT] = "a weight",
-        [VAL_GROUP] = "a group",        [VAL_CELL] = "a state cell",
-        [VAL_SCOPE] = "a set of names", [VAL_BLOCK] = "a block",
-    };
-    if (v.kind == VAL_TENSOR)
-        return arena_printf(s->a, "a tensor %s", type_text(s, v.tensor)).p;
-    if (v.kind == VAL_VEC && v.size)
-        return arena_printf(s->a, "a vector of %s", poly_text(s, v.size)).p;
-    return name[v.kind];
-}
-
-/* ---- what is known ---- */
-
-int sema_known(sema *s, const cond *c)
-{
-    if (c->kind == COND_TRUE || c->kind == COND_FALSE)
-        return c->kind == COND_TRUE;
-    s->n_scan += s->known.n + 1;
-    for (size_t i = s->known.n; i-- > 0;)
-        if (s->known.at[i].truth == c)
-            return s->known.at[i].holds;
-    if (c->kind == COND_NOT) {
-        int k = sema_known(s, c->a);
-        return k < 0 ? k : !k;
-    }
-    if (c->kind == COND_AND || c->kind == COND_OR) {
-        int stop = c->kind == COND_OR;
-        int a = sema_known(s, c->a), b = sema_known(s, c->b);
-        return a == stop || b == stop ? stop : a < 0 || b < 0 ? -1 : !stop;
-    }
-    return -1;
-}
-
-size_t sema_assume(sema *s, const cond *c, bool holds)
-{
-    size_t mark = s->known.n;
-    if (c->kind == COND_NOT) {
-        sema_assume(s, c->a, !holds);
-    } else if (c->kind == (holds ? COND_AND : COND_OR)) {
-        sema_assume(s, c->a, holds);
-        sema_assume(s, c->b, holds);
-    } else {
-        VEC_PUSH(&s->known, ((assumption){c, holds}));
-    }
-    return mark;
-}
-
-void sema_forget(sema *s, size_t mark)
-{
-    s->known.n = mark;
-}
-
-const poly *sema_narrowed(sema *s, const poly *p)
-{
-    s->n_scan += s->known.n;
-    for (size_t i = 0; i < s->known.n; i++) {
-        const cond *c = s->known.at[i].truth;
-        if (c->kind == COND_NONE && !c->size) {
-            const poly *q =
-                poly_narrow(s->pp, p, poly_symbol(s->pp, c->owner, STR("")), !s->known.at[i].holds);
-            p = q ? q : p;
-        }
-    }
-    return p;
-}
-
-void sema_state_exact(sema *s, const poly *a, const poly *b)
-{
-    const poly *q = poly_div(s->pp, a, b);
-    if (q && s->known.n == 0 && !poly_quotient(s->pp, a, b))
-        VEC_PUSH(&s->exact, ((exact_division){b, q}));
-}
-
-const poly *sema_quotient(sema *s, const poly *a, const poly *b)
-{
-    const poly *even = poly_quotient(s->pp, a, b);
-    if (even || s->exact.n == 0)
-        return even;
-    const poly *q = poly_div(s->pp, a, b);
-    s->n_scan += s->exact.n;
-    for (size_t i = 0; q && i < s->exact.n; i++)
-        if (s->exact.at[i].by == b && poly_quotient(s->pp, q, s->exact.at[i].quotient))
-            return q;
-    return NULL;
-}
-
-const cond *val_is_none(sema *s, val v)
-{
-    if (v.kind == VAL_UNKNOWN)
-        return cond_atom(s->cp, arena_alloc(s->a, 1), NULL, STR(""));
-    if (v.kind == VAL_NONE || !v.maybe)
-        return cond_bool(s->cp, v.kind == VAL_NONE);
-    return cond_none(s->cp, v.who, v.kind == VAL_WEIGHT ? v.index : NULL);
-}
-
-/* An optional value where its presence is already decided. */
-static val settle(sema *s, val v)
-{
-    if (!v.maybe)
-        return v;
-    int none = sema_known(s, val_is_none(s, v));
-    if (none == 1)
-        return (val){.kind = VAL_NONE, .known = true};
-    v.maybe = none < 0;
-    return v;
-}
 
 /* ---- names ---- */
 
@@ -254,7 +78,7 @@ sym *sema_find(sema *s, str name, val *out)
                     out->index = layer->index;
                 else if (y->class == SYM_INDEX)
                     out->size = layer->index;
-                *out = settle(s, *out);
+                *out = val_settle(s, *out);
                 return y;
             }
         }
@@ -264,7 +88,7 @@ sym *sema_find(sema *s, str name, val *out)
         y = scope_find(s->names, name);
     }
     if (y)
-        *out = settle(s, y->v);
+        *out = val_settle(s, y->v);
     return y;
 }
 
@@ -761,7 +585,7 @@ static val eval_member(sema *s, const ast *e)
         val out = y->v;
         if (v.kind == VAL_GROUP && out.kind == VAL_WEIGHT)
             out.index = v.index;
-        return settle(s, out);
+        return val_settle(s, out);
     }
     str_guess best = {0};
     size_t told = diag_errors(s->dg);

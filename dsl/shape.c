@@ -4,23 +4,6 @@
  * unknown. shape_<rule> is named in the rule column of ops.def. */
 #include "dsl/sema.h"
 
-/* ---- comparing ---- */
-
-bool dims_equal(sema *s, const poly *a, const poly *b)
-{
-    return a == b || sema_narrowed(s, a) == sema_narrowed(s, b);
-}
-
-bool types_equal(sema *s, const tensor_type *a, const tensor_type *b)
-{
-    if (a->ids != b->ids || a->rank != b->rank)
-        return false;
-    for (int i = 0; i < a->rank; i++)
-        if (!dims_equal(s, a->dim[i], b->dim[i]))
-            return false;
-    return true;
-}
-
 static const tensor_type *type_of(const op_call *c, int i)
 {
     return c->arg[i].tensor;

@@ -1,0 +1,80 @@
+/* sema_text.c - values, sizes and types as messages show them, and notes on where things stand. */
+#include "dsl/sema.h"
+
+static const char *keep_text(sema *s, strbuf *b)
+{
+    str text = arena_str(s->a, strbuf_view(b));
+    s->n_scan += text.n;
+    strbuf_free(b);
+    return text.p;
+}
+
+const char *poly_text(sema *s, const poly *p)
+{
+    strbuf b = {0};
+    poly_print(p, &b);
+    return keep_text(s, &b);
+}
+
+const char *type_text(sema *s, const tensor_type *t)
+{
+    strbuf b = {0};
+    strbuf_add(&b, "%s[", t->ids ? "i32" : "");
+    for (int i = 0; i < t->rank; i++) {
+        strbuf_add(&b, i ? ", " : "");
+        poly_print(sema_narrowed(s, t->dim[i]), &b);
+    }
+    strbuf_add(&b, "]");
+    return keep_text(s, &b);
+}
+
+void sema_note_weight(sema *s, const weight *w)
+{
+    if (!w)
+        return;
+    source_place at = source_find(w->decl->loc.src, w->decl->name_loc.begin);
+    str shape = ast_spelt(w->decl->kid[WEIGHT_SHAPE]);
+    weft_note(s->dg, STR_FMT " is declared (" STR_FMT ") at line %u", STR_ARG(w->name),
+              STR_ARG(shape), (unsigned)at.line);
+}
+
+void sema_note_name(sema *s, const ast *e, weft_loc near)
+{
+    val v;
+    const sym *y = e && e->kind == AST_NAME ? sema_find(s, e->name, &v) : NULL;
+    if (!y || !y->loc.src || y->loc.src != near.src)
+        return;
+    uint32_t line = source_find(y->loc.src, y->loc.begin).line;
+    if (v.kind == VAL_WEIGHT && y->class == SYM_WEIGHT)
+        sema_note_weight(s, v.weight);
+    else if (line != source_find(near.src, near.begin).line)
+        weft_note(s->dg, STR_FMT " is %s at line %u", STR_ARG(y->name),
+                  y->class == SYM_VALUE ? "bound" : "declared", (unsigned)line);
+}
+
+const char *words_text(sema *s, const char *words)
+{
+    strbuf b = {0};
+    for (const char *p = words; *p; p++)
+        strbuf_put(&b, *p == ' ' ? STR(", ") : (str){p, 1});
+    return keep_text(s, &b);
+}
+
+const char *val_text(sema *s, val v)
+{
+    static const char *const name[] = {
+        [VAL_UNKNOWN] = "unknown",      [VAL_NONE] = "none",
+        [VAL_BOOL] = "a bool",          [VAL_INT] = "an integer",
+        [VAL_FLOAT] = "a float",        [VAL_STR] = "a string",
+        [VAL_LIST] = "a list",          [VAL_VEC] = "a constant vector",
+        [VAL_TABLE] = "a rope table",   [VAL_SERIES] = "one value per layer",
+        [VAL_TENSOR] = "a tensor",      [VAL_WEIGHT] = "a weight",
+        [VAL_GROUP] = "a group",        [VAL_CELL] = "a state cell",
+        [VAL_SCOPE] = "a set of names", [VAL_BLOCK] = "a block",
+    };
+    if (v.kind == VAL_TENSOR)
+        return arena_printf(s->a, "a tensor %s", type_text(s, v.tensor)).p;
+    if (v.kind == VAL_VEC && v.size)
+        return arena_printf(s->a, "a vector of %s", poly_text(s, v.size)).p;
+    return name[v.kind];
+}
