@@ -132,8 +132,9 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
     s->n_unknown++;
     if (s->import_failed && (code == W0203 || strcmp(what, "fragment") == 0))
         return;
-    const sym *held = holder(s->top ? s->top->names : s->names, name->name);
-    if (held && s->top && s->top->n_lost > 0) { /* the loop's head was told */
+    const scope *here = s->top ? s->top->names : s->names;
+    const sym *held = s->top && s->top->n_lost > 0 ? holder(here, name->name) : NULL;
+    if (held) { /* the loop's head was told */
         const sym *y = scope_find_here(held->v.group->names, name->name);
         if (y->v.kind == VAL_WEIGHT)
             *y->v.weight->used = true;
@@ -142,6 +143,7 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
     weft_fail(s->dg, code, name->name_loc, "unknown %s `" STR_FMT "`", what, STR_ARG(name->name));
     if (diag_errors(s->dg) == told || told >= DIAG_ERRORS_MAX)
         return; /* told before, or not shown: no need to look for what was meant */
+    held = holder(here, name->name);
     if (code == W0203) {
         int n;
         for (int i = 0; i < OP_COUNT; i++)
