@@ -46,7 +46,8 @@ static void add_folder(weft_diag *dg, arena *a, const char *dir, candidates *lis
             VEC_PUSH(list, ((candidate){arena_str(a, str_of(e->d_name)).p, src}));
     }
     closedir(d);
-    qsort(list->at + first, list->n - first, sizeof *list->at, by_name);
+    if (list->n > first)
+        qsort(list->at + first, list->n - first, sizeof *list->at, by_name);
 }
 
 static void add_library(weft_diag *dg, arena *a, candidates *list)

@@ -258,8 +258,11 @@ static weft_status run(eval_run *r)
     const eval_options *o = r->o;
     int64_t n = (int64_t)r->rows.n, chunk = o->chunk && o->chunk < n ? o->chunk : n;
     int64_t longest = 0;
-    for (int64_t i = 0; i < n; i++)
-        longest = r->rows.at[i].pos + 1 > longest ? r->rows.at[i].pos + 1 : longest;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t length = (int64_t)r->rows.at[i].pos + 1;
+        longest = length > longest ? length : longest;
+    }
+    longest = longest < n ? longest : n; /* more only where positions leave a gap, which is told */
     weft_model_options open = {
         .arch = o->arch, .no_mmap = o->no_mmap, .mlock = o->mlock, .guard = true};
     weft_session_options how = {.context = o->context ? o->context : longest + o->greedy,
