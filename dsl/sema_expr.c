@@ -113,9 +113,9 @@ static scope only(const scope *sc)
 }
 
 /* The group that has a weight of this name. */
-static const sym *holder(const scope *sc, str name)
+static const sym *holder(sema *s, const scope *sc, str name)
 {
-    for (; sc; sc = sc->up)
+    for (; sc; s->n_scan += sc->n_bucket + sc->n, sc = sc->up)
         for (uint32_t i = 0; i < sc->n_bucket; i++)
             for (const sym *y = sc->bucket[i]; y; y = y->next)
                 if (y->live && y->v.kind == VAL_GROUP && y->v.group->names &&
@@ -133,7 +133,7 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
     if (s->import_failed && (code == W0203 || strcmp(what, "fragment") == 0))
         return;
     const scope *here = s->top ? s->top->names : s->names;
-    const sym *held = s->top && s->top->n_lost > 0 ? holder(here, name->name) : NULL;
+    const sym *held = s->top && s->top->n_lost > 0 ? holder(s, here, name->name) : NULL;
     if (held) { /* the loop's head was told */
         const sym *y = scope_find_here(held->v.group->names, name->name);
         if (y->v.kind == VAL_WEIGHT)
@@ -142,8 +142,8 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
     }
     weft_fail(s->dg, code, name->name_loc, "unknown %s `" STR_FMT "`", what, STR_ARG(name->name));
     if (diag_errors(s->dg) == told || told >= DIAG_ERRORS_MAX)
-        return; /* told before, or not shown: no need to look for what was meant */
-    held = holder(here, name->name);
+        return; /* told before, or not shown: no need to walk all names for what was meant */
+    held = holder(s, here, name->name);
     if (code == W0203) {
         int n;
         for (int i = 0; i < OP_COUNT; i++)
@@ -152,7 +152,7 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
         for (int i = 0; i < n; i++)
             str_guess_try(&best, name->name, str_of(row[i].name));
     }
-    scope inner = *(s->top ? s->top->names : s->names), *at = &inner;
+    scope inner = *here, *at = &inner;
     scope layer;
     scope_guess(at, &best, name->name);
     for (int i = 0; s->top && i < s->top->n_layer; i++) {
