@@ -50,6 +50,14 @@ double sampler_random(sampler *s)
     return (double)(sum >> 11) * 0x1p-53;
 }
 
+float *sampler_own(sampler *s)
+{
+    if (s->dense != s->own)
+        memcpy(s->own, s->dense, (size_t)s->n_vocab * sizeof *s->own);
+    s->dense = s->own;
+    return s->own;
+}
+
 int32_t sampler_past(const sampler *s, int64_t i)
 {
     return s->past[(s->past_at + s->past_cap - 1 - i) % s->past_cap];
@@ -130,7 +138,7 @@ weft_status sampler_create(weft_diag *dg, const sampler_options *o, int64_t n_vo
     WEFT_TRY(check_options(dg, o, n_vocab));
     sampler *s = mem_alloc(sizeof *s);
     *s = (sampler){.o = *o, .n_vocab = n_vocab, .past_cap = n_past};
-    s->dense = mem_alloc(mem_product((size_t)n_vocab, sizeof *s->dense));
+    s->own = mem_alloc(mem_product((size_t)n_vocab, sizeof *s->own));
     s->list = mem_alloc(mem_product((size_t)n_vocab, sizeof *s->list));
     s->past = mem_alloc(mem_product((size_t)n_past, sizeof *s->past));
     s->count = mem_alloc(mem_product((size_t)n_vocab, sizeof *s->count));
@@ -147,7 +155,7 @@ void sampler_destroy(sampler *s)
 {
     if (!s)
         return;
-    free(s->dense);
+    free(s->own);
     free(s->list);
     free(s->past);
     free(s->count);
@@ -177,10 +185,10 @@ void sampler_accept(sampler *s, int32_t id)
 
 int32_t sampler_choose(sampler *s, const float *logits)
 {
-    memcpy(s->dense, logits, (size_t)s->n_vocab * sizeof *s->dense);
+    s->dense = logits;
     s->n = -1;
     for (size_t i = 0; i < s->o.n_bias; i++)
-        s->dense[s->o.bias[i].id] += s->o.bias[i].bias;
+        sampler_own(s)[s->o.bias[i].id] += s->o.bias[i].bias;
     if (s->o.mirostat == 2 && s->o.temp > 0) {
         step_penalties(s);
         return mirostat_choose(s);

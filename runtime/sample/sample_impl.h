@@ -17,10 +17,11 @@ struct sampler {
     sampler_step chain[SAMPLER_COUNT];
     int n_chain;
     int64_t n_vocab;
-    float *dense;    /* [n_vocab] */
-    candidate *list; /* [n_vocab] room */
-    int64_t n;       /* candidates; -1 while dense */
-    int32_t *past;   /* ring of accepted tokens */
+    const float *dense; /* [n_vocab]: the caller's logits, or own once a step has changed some */
+    float *own;         /* [n_vocab] */
+    candidate *list;    /* [n_vocab] room */
+    int64_t n;          /* candidates; -1 while dense */
+    int32_t *past;      /* ring of accepted tokens */
     int64_t past_cap, n_past, past_at;
     int32_t *count; /* [n_vocab]: scratch of the penalties, zero between calls */
     uint64_t rng[2];
@@ -29,10 +30,12 @@ struct sampler {
 
 /* A number in [0, 1), the next of the seed's. */
 double sampler_random(sampler *s);
+/* The dense logits, to be changed. */
+float *sampler_own(sampler *s);
 /* Token i before the newest (0 is the newest). */
 int32_t sampler_past(const sampler *s, int64_t i);
 
-/* The k best of dense logits into list, best first, ties to the lower id; NaN never. Returns how many. */
+/* The k best of dense logits into list, best first, ties to the lower id; NaN and -inf never. Returns how many. */
 int64_t select_top(const float *dense, int64_t n, candidate *list, int64_t k);
 /* All that are no less than `least`, best first. */
 int64_t select_above(const float *dense, int64_t n, candidate *list, float least);

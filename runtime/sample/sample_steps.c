@@ -26,6 +26,7 @@ void step_penalties(sampler *s)
     int64_t n = o->last_n < 0 || o->last_n > s->n_past ? s->n_past : o->last_n;
     if (n == 0 || (o->repeat == 1 && o->presence == 0 && o->frequency == 0))
         return;
+    float *logits = sampler_own(s);
     for (int64_t i = 0; i < n; i++)
         s->count[sampler_past(s, i)]++;
     for (int64_t i = 0; i < n; i++) {
@@ -34,9 +35,9 @@ void step_penalties(sampler *s)
         if (count == 0)
             continue; /* its turn was before */
         s->count[id] = 0;
-        double x = s->dense[id];
+        double x = logits[id];
         x = x > 0 ? x / o->repeat : x * o->repeat;
-        s->dense[id] = (float)(x - o->presence - o->frequency * count);
+        logits[id] = (float)(x - o->presence - o->frequency * count);
     }
 }
 
@@ -66,11 +67,12 @@ void step_dry(sampler *s)
         if (run >= o->dry_allowed && run > s->count[next])
             s->count[next] = (int32_t)run;
     }
+    float *logits = sampler_own(s);
     for (int64_t at = 0; at < n; at++) {
         int32_t id = sampler_past(s, at);
         if (s->count[id] > 0)
-            s->dense[id] -= (float)(o->dry_multiplier *
-                                    pow(o->dry_base, (double)(s->count[id] - o->dry_allowed)));
+            logits[id] -= (float)(o->dry_multiplier *
+                                  pow(o->dry_base, (double)(s->count[id] - o->dry_allowed)));
         s->count[id] = 0;
     }
 }

@@ -77,11 +77,14 @@ static void partition_best(candidate *list, int64_t n, int64_t k)
 
 int64_t select_top(const float *dense, int64_t n, candidate *list, int64_t k)
 {
-    int64_t kept = 0, room = k < n / 2 ? 2 * k : n;
+    int64_t kept = 0, room = k < n / 2 ? 2 * k : n, i = 0;
     float least = -INFINITY;
-    for (int64_t i = 0; i < n; i++) {
-        if (!(dense[i] > least) && !(kept < k && dense[i] == least))
-            continue; /* NaN fails both */
+    for (; i < n && kept < k; i++)
+        if (dense[i] > -INFINITY) /* what is impossible, or NaN, is never chosen */
+            list[kept++] = (candidate){dense[i], (int32_t)i, 0};
+    for (; i < n; i++) {
+        if (!(dense[i] > least)) /* an equal one has the larger id: it is no better */
+            continue;
         list[kept++] = (candidate){dense[i], (int32_t)i, 0};
         if (kept == room && kept > k) {
             partition_best(list, kept, k);

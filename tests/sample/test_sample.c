@@ -164,6 +164,7 @@ START_TEST(bias_and_impossible_logits)
     o = sampler_defaults();
     ck_assert_uint_eq(drawn(&o, none, 3, 3), 1u << 0);
     o.temp = 0;
+    ck_assert_uint_eq(drawn(&o, none, 3, 3), 1u << 0);
     ck_assert_uint_eq(drawn(&o, some, 3, 3), 1u << 2);
 }
 END_TEST
