@@ -12,7 +12,14 @@
 
 #include "runtime/base/dtype.h"
 
-enum { K_IN_MAX = 6, K_OUT_MAX = 2, K_SIZES_MAX = 10, K_SCALARS_MAX = 4, K_WORDS_MAX = 4, K_AXES_MAX = 6 };
+enum {
+    K_IN_MAX = 6,
+    K_OUT_MAX = 2,
+    K_SIZES_MAX = 10,
+    K_SCALARS_MAX = 4,
+    K_WORDS_MAX = 4,
+    K_AXES_MAX = 6
+};
 
 /* The rows of one call: any mix of prefill and decode rows of several sequences. Only data; a plan
  * never depends on it. Rows of one sequence stand in ascending position. */
@@ -25,7 +32,8 @@ typedef struct {
     const int32_t *seq;   /* [n_tok]: an index into tables below */
     const int32_t *out;   /* [n_out]: the rows asked for, ascending */
     const int32_t *slot;  /* [n_tok]: adapter slot, or NULL where no session has any */
-    const int32_t *const *pages; /* [n_seq]: page numbers of a sequence, position / page_tok as index */
+    const int32_t *const
+        *pages;           /* [n_seq]: page numbers of a sequence, position / page_tok as index */
     const int32_t *first; /* [n_seq]: the first row of each sequence in this call */
     const int32_t *last;  /* [n_seq]: its last row */
 } kbatch;
@@ -37,19 +45,20 @@ typedef struct {
     char *base;
     int64_t page_bytes;
     int64_t page_tok;
-    int64_t heads, k, v;  /* a latent row: heads 1, k its width, v the part that serves as value */
-    bool latent;          /* one row per token; no separate values */
-    dtype type;           /* of what is stored */
-    int64_t ring;         /* rows kept, 0 for all */
+    int64_t heads, k, v; /* a latent row: heads 1, k its width, v the part that serves as value */
+    bool latent;         /* one row per token; no separate values */
+    dtype type;          /* of what is stored */
+    int64_t ring;        /* rows kept, 0 for all */
 } kcell;
 
 /* One argument block for all kernels. Which fields an op reads is told in kernels.def. */
 typedef struct {
     const void *in[K_IN_MAX];
     void *out[K_OUT_MAX];
-    dtype type[K_IN_MAX];                /* of each input */
-    int64_t pitch[K_IN_MAX];             /* bytes from row to row, of a weight */
-    int64_t stride[K_IN_MAX][K_AXES_MAX]; /* element-wise ops: elements along each axis, 0 to stretch */
+    dtype type[K_IN_MAX];    /* of each input */
+    int64_t pitch[K_IN_MAX]; /* bytes from row to row, of a weight */
+    int64_t stride[K_IN_MAX]
+                  [K_AXES_MAX]; /* element-wise ops: elements along each axis, 0 to stretch */
     int64_t n[K_SIZES_MAX];
     double f[K_SCALARS_MAX];
     int32_t word[K_WORDS_MAX];
@@ -72,8 +81,8 @@ typedef struct {
     const char *variant; /* "ref", later "c", "neon", "avx2", ... */
     const char *symbol;  /* k_linear_ref */
     kernel_fn *fn;
-    uint64_t needs;      /* CPU_ features, 0 for none */
-    const char *unit;    /* what one unit is, for people */
+    uint64_t needs;   /* CPU_ features, 0 for none */
+    const char *unit; /* what one unit is, for people */
 } kernel_row;
 
 /* The table, in the order of kernels.def: from plain to fast. */

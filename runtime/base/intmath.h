@@ -8,14 +8,14 @@
 #include "runtime/base/status.h"
 
 /* A compiler without these builtins would need functions of the same meaning here. */
-#define INTMATH_OP(T, noun, verb)                                    \
-    static inline WEFT_MUST_USE bool noun##_##verb(T a, T b, T *out) \
-    {                                                                \
-        T r;                                                         \
-        if (__builtin_##verb##_overflow(a, b, &r))                   \
-            return false;                                            \
-        *out = r;                                                    \
-        return true;                                                 \
+#define INTMATH_OP(T, noun, verb)                                                                  \
+    static inline WEFT_MUST_USE bool noun##_##verb(T a, T b, T *out)                               \
+    {                                                                                              \
+        T r;                                                                                       \
+        if (__builtin_##verb##_overflow(a, b, &r))                                                 \
+            return false;                                                                          \
+        *out = r;                                                                                  \
+        return true;                                                                               \
     }
 
 INTMATH_OP(int64_t, i64, add)

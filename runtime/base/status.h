@@ -26,18 +26,18 @@ typedef enum {
 #endif
 
 /* Pass a failure up unchanged. */
-#define WEFT_TRY(expr)                    \
-    do {                                  \
-        weft_status try_status_ = (expr); \
-        if (try_status_ != WEFT_OK)       \
-            return try_status_;           \
+#define WEFT_TRY(expr)                                                                             \
+    do {                                                                                           \
+        weft_status try_status_ = (expr);                                                          \
+        if (try_status_ != WEFT_OK)                                                                \
+            return try_status_;                                                                    \
     } while (0)
 
 /* States what the code itself guarantees; never reached by bytes from outside. */
-#define WEFT_ASSERT(cond)                        \
-    do {                                         \
-        if (!(cond))                             \
-            weft_bug(__FILE__, __LINE__, #cond); \
+#define WEFT_ASSERT(cond)                                                                          \
+    do {                                                                                           \
+        if (!(cond))                                                                               \
+            weft_bug(__FILE__, __LINE__, #cond);                                                   \
     } while (0)
 
 WEFT_NORETURN void weft_bug(const char *file, int line, const char *what);

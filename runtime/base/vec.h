@@ -6,17 +6,17 @@
 
 #include "runtime/base/status.h"
 
-#define VEC(T)         \
-    struct {           \
-        T *at;         \
-        size_t n, cap; \
+#define VEC(T)                                                                                     \
+    struct {                                                                                       \
+        T *at;                                                                                     \
+        size_t n, cap;                                                                             \
     }
-#define VEC_PUSH(v, x)                                               \
-    do {                                                             \
-        if ((v)->n == (v)->cap)                                      \
-            (v)->at = vec_grow((v)->at, &(v)->cap, sizeof *(v)->at); \
-        (v)->at[(v)->n] = (x); /* x may look at n */                 \
-        (v)->n++;                                                    \
+#define VEC_PUSH(v, x)                                                                             \
+    do {                                                                                           \
+        if ((v)->n == (v)->cap)                                                                    \
+            (v)->at = vec_grow((v)->at, &(v)->cap, sizeof *(v)->at);                               \
+        (v)->at[(v)->n] = (x); /* x may look at n */                                               \
+        (v)->n++;                                                                                  \
     } while (0)
 #define VEC_FREE(v) (vec_release((v)->at), (v)->at = NULL, (v)->n = (v)->cap = 0)
 

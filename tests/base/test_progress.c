@@ -94,7 +94,8 @@ START_TEST(a_terminal_shows_it_after_a_second_and_clears_it)
     char buf[1024];
     size_t n = 0;
     struct pollfd wait = {.fd = master, .events = POLLIN};
-    while (n < sizeof buf - 1 && poll(&wait, 1, 200) > 0) { /* a terminal hands its text on in parts */
+    while (n < sizeof buf - 1 &&
+           poll(&wait, 1, 200) > 0) { /* a terminal hands its text on in parts */
         ssize_t got = read(master, buf + n, sizeof buf - 1 - n);
         ck_assert_int_gt(got, 0);
         n += (size_t)got;
