@@ -31,6 +31,6 @@ without() {
 without gpt_neox parallel '/linear *down_proj/s/ bias / /' 'error[W0505]: 2 tensors in the file are claimed by no weight'
 without gpt_neox parallel '/linear *down_proj/s/ bias / /' \
     'gpt_neox.layers.0.mlp.dense_4h_to_h.bias and 1 like it; add `bias` here, or `ignore hf "gpt_neox.layers.*.mlp.dense_4h_to_h.bias"`'
-without stablelm plain '/linear [qkv]_proj/s/ bias?//' 'error[W0505]: 6 tensors in the file are claimed by no weight'
+without stablelm plain '/linear *[qkv]_proj/s/ bias?//' 'error[W0505]: 6 tensors in the file are claimed by no weight'
 without gpt2 plain '/pos_embd (/d; s/ + pos_embd(pos)//' 'error[W0505]: 1 tensor in the file is claimed by no weight'
 exit $bad
