@@ -84,7 +84,6 @@ const cond *val_is_none(sema *s, val v)
     return cond_none(s->cp, v.who, v.kind == VAL_WEIGHT ? v.index : NULL);
 }
 
-
 val val_settle(sema *s, val v)
 {
     if (!v.maybe)
