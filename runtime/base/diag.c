@@ -15,7 +15,7 @@ enum {
 const diag_row *diag_row_of(weft_code code)
 {
     static const diag_row rows[DIAG_CODE_COUNT] = {
-#define DIAG(code, status, severity, meaning, hint) \
+#define DIAG(code, status, severity, meaning, hint)                                                \
     [code] = {#code, WEFT_ERR_##status, DIAG_##severity, meaning, hint},
 #include "runtime/base/diag.def"
 #undef DIAG

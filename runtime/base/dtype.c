@@ -6,7 +6,7 @@
 enum { no = 0, yes = 1 };
 
 static const dtype_row rows[DT_COUNT] = {
-#define DTYPE(name, ggml, hf, elems, bytes, weight) \
+#define DTYPE(name, ggml, hf, elems, bytes, weight)                                                \
     [DT_##name] = {#name, ggml, hf, elems, bytes, weight},
 #include "runtime/base/dtype.def"
 #undef DTYPE
