@@ -1,11 +1,13 @@
-/* kernel_decls.h - the prototype of every row of kernels.def: k_linear_ref and so on. */
+/* kernel_decls.h - the prototype of every row of kernels.def: k_linear_ref, k_linear_Q8_0_c and so on. */
 #ifndef WEFT_KERNELS_KERNEL_DECLS_H
 #define WEFT_KERNELS_KERNEL_DECLS_H
 
 #include "kernels/kernels.h"
 
 #define KERNEL(op, variant, ...) kernel_fn k_##op##_##variant;
+#define KERNEL_OF(op, type, act, rows, variant, ...) kernel_fn k_##op##_##type##_##variant;
 #include "kernels/kernels.def"
 #undef KERNEL
+#undef KERNEL_OF
 
 #endif

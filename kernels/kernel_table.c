@@ -1,33 +1,90 @@
-/* kernel_table.c - kernels.def as data: the rows, and what each asks of its caller. */
+/* kernel_table.c - kernels.def and variants.def as data: the rows, what each asks of its caller, and
+ * which of them a machine gets. */
 #include "kernels/kernel_decls.h"
 
 #include <string.h>
 #include "runtime/base/cpu.h"
 
 /* The words of the unit and scratch columns. A scratch of 0 and up is an index into the sizes. */
-enum { ROW, HEAD };
-enum { NONE = -1, CELL = -2, SCORES = -3 };
+enum { ROW, HEAD, GROUP };
+enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4 };
 
 typedef struct {
     int unit, scratch;
 } kernel_ask;
 
-#define KERNEL(op, variant, unit, scratch, needs) {unit, scratch},
+#define KERNEL(op, variant, unit, scratch) {unit, scratch},
+#define KERNEL_OF(op, type, act, rows, variant, unit, scratch) {unit, scratch},
 static const kernel_ask asks[] = {
 #include "kernels/kernels.def"
 };
 #undef KERNEL
+#undef KERNEL_OF
 
 #define UNIT_ROW "row"
 #define UNIT_HEAD "head"
-#define KERNEL(op, variant, unit, scratch, needs)                                                  \
-    {#op, #variant, "k_" #op "_" #variant, k_##op##_##variant, needs, UNIT_##unit},
+#define UNIT_GROUP "group"
+#define DT_ANY DT_COUNT
+#define KERNEL(op, variant, unit, scratch)                                                         \
+    {#op,                                                                                          \
+     DT_ANY,                                                                                       \
+     ACT_F32,                                                                                      \
+     CLASS_ANY,                                                                                    \
+     VARIANT_##variant,                                                                            \
+     "k_" #op "_" #variant,                                                                        \
+     k_##op##_##variant,                                                                           \
+     UNIT_##unit},
+#define KERNEL_OF(op, type, act, rows, variant, unit, scratch)                                     \
+    {#op,                                                                                          \
+     DT_##type,                                                                                    \
+     ACT_##act,                                                                                    \
+     CLASS_##rows,                                                                                 \
+     VARIANT_##variant,                                                                            \
+     "k_" #op "_" #type "_" #variant,                                                              \
+     k_##op##_##type##_##variant,                                                                  \
+     UNIT_##unit},
 static const kernel_row rows[] = {
 #include "kernels/kernels.def"
 };
 #undef KERNEL
+#undef KERNEL_OF
 
 enum { N_ROW = (int)(sizeof rows / sizeof rows[0]) };
+
+static const struct {
+    const char *name;
+    uint32_t needs;
+} variants[VARIANT_COUNT] = {
+#define VARIANT(name, needs) {#name, needs},
+#include "kernels/variants.def"
+#undef VARIANT
+};
+
+const char *kvariant_name(kvariant v)
+{
+    return variants[v].name;
+}
+
+bool kvariant_runs(kvariant v)
+{
+    return (variants[v].needs & ~cpu_features()) == 0;
+}
+
+kvariant kvariant_best(void)
+{
+    kvariant v = VARIANT_COUNT - 1;
+    while (!kvariant_runs(v))
+        v--;
+    return v;
+}
+
+kvariant kvariant_find(const char *name)
+{
+    for (kvariant v = 0; v < VARIANT_COUNT; v++)
+        if (strcmp(variants[v].name, name) == 0 && kvariant_runs(v))
+            return v;
+    return VARIANT_COUNT;
+}
 
 const kernel_row *kernel_rows(int *out_n)
 {
@@ -35,10 +92,45 @@ const kernel_row *kernel_rows(int *out_n)
     return rows;
 }
 
+static bool class_takes(kclass c, int64_t n_row)
+{
+    switch (c) {
+    case CLASS_ANY:
+        break;
+    case CLASS_ONE:
+        return n_row == 1;
+    case CLASS_FEW:
+        return n_row > 1 && n_row <= CLASS_FEW_MAX;
+    case CLASS_MANY:
+        return n_row > CLASS_FEW_MAX;
+    }
+    return true;
+}
+
+const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvariant best)
+{
+    for (int i = N_ROW - 1; i >= 0; i--) {
+        const kernel_row *r = &rows[i];
+        if ((r->variant == VARIANT_ref) == (best == VARIANT_ref) && r->variant <= best &&
+            (r->type == DT_COUNT || r->type == type) && class_takes(r->rows, n_row) &&
+            strcmp(r->op, op) == 0 && kvariant_runs(r->variant))
+            return r;
+    }
+    return NULL;
+}
+
 const kernel_row *kernel_find(const char *op, const char *variant)
 {
     for (int i = 0; i < N_ROW; i++)
-        if (strcmp(rows[i].op, op) == 0 && strcmp(rows[i].variant, variant) == 0)
+        if (strcmp(rows[i].op, op) == 0 && strcmp(kvariant_name(rows[i].variant), variant) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+const kernel_row *kernel_by_symbol(const char *symbol)
+{
+    for (int i = 0; i < N_ROW; i++)
+        if (strcmp(rows[i].symbol, symbol) == 0)
             return &rows[i];
     return NULL;
 }
@@ -51,18 +143,32 @@ int kernel_index(const kernel_row *row)
 
 int64_t kernel_units(const kernel_row *row, const kargs *k)
 {
-    return asks[kernel_index(row)].unit == HEAD ? k->n[0] * k->n[1] : k->n[0];
+    if (k->tile > 0)
+        return k->n[0] > 0 ? (k->cols + k->tile - 1) / k->tile : 0;
+    switch (asks[kernel_index(row)].unit) {
+    case HEAD:
+        return k->n[0] * k->n[1];
+    case GROUP:
+        return k->n[0] * k->cell->heads;
+    default:
+        return k->n[0];
+    }
 }
 
 size_t kernel_scratch(const kernel_row *row, const kargs *k)
 {
     int scratch = asks[kernel_index(row)].scratch;
-    if (scratch == NONE)
+    switch (scratch) {
+    case NONE:
         return 0;
-    if (scratch == CELL)
+    case CELL:
         return (size_t)k->cell->v * sizeof(double) +
                (size_t)(k->cell->k + k->cell->v) * sizeof(float);
-    if (scratch == SCORES)
+    case SCORES:
         return (size_t)(2 * k->n[1] + k->n[3]) * sizeof(double);
-    return (size_t)k->n[scratch] * sizeof(float);
+    case REGS:
+        return MAP_REGS_MAX * MAP_REG_ELEMS * sizeof(float);
+    default:
+        return (size_t)k->n[scratch] * sizeof(float);
+    }
 }

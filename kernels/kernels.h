@@ -2,18 +2,19 @@
  *
  * A kernel is stateless: no allocation, no threads, no writable globals, and it cannot fail. It computes
  * units [begin, end) of a step; what a unit is stands in kernels.def. Any split of the units over
- * threads gives the same bits. `k` is shared by all threads of a step and is not written; `t` is the
- * calling thread's own.
+ * threads gives the same bits. `k` is not written; `t` is the calling thread's own.
  *
- * Activations are dense, row-major f32 (ids: i32). A weight operand keeps its stored type; its rows are
- * `pitch` bytes apart and each row is contiguous. */
+ * Activations are row-major f32 (ids: i32), or packed for integer dot products as act.h tells. A weight
+ * operand keeps its stored type. Rows of either are `pitch` bytes apart and each row is contiguous;
+ * reference kernels are given activations whose rows have no gaps. */
 #ifndef WEFT_KERNELS_KERNELS_H
 #define WEFT_KERNELS_KERNELS_H
 
+#include "kernels/act.h"
 #include "runtime/base/dtype.h"
 
 enum {
-    K_IN_MAX = 6,
+    K_IN_MAX = 8,
     K_OUT_MAX = 2,
     K_SIZES_MAX = 10,
     K_SCALARS_MAX = 4,
@@ -32,39 +33,84 @@ typedef struct {
     const int32_t *seq;   /* [n_tok]: an index into tables below */
     const int32_t *out;   /* [n_out]: the rows asked for, ascending */
     const int32_t *slot;  /* [n_tok]: adapter slot, or NULL where no session has any */
-    const int32_t *const
-        *pages;           /* [n_seq]: page numbers of a sequence, position / page_tok as index */
+    /* [n_table][n_seq]: the page numbers of a sequence, position / page_tok as index. Cells that keep
+     * different windows have different tables. */
+    const int32_t *const *pages;
     const int32_t *first; /* [n_seq]: the first row of each sequence in this call */
     const int32_t *last;  /* [n_seq]: its last row */
 } kbatch;
 
-/* A state cell as a kernel sees it. Page p begins at base + p * page_bytes: first the keys (or rows) of
- * its page_tok tokens, then the values. Position i of a sequence is token i % page_tok of page
- * pages[i / page_tok]; a ring keeps position i in place i % ring. */
+/* A state cell as a kernel sees it. Page p begins at base + p * page_bytes and holds keys [heads,
+ * page_tok, k], then values [heads, page_tok, v]; of a latent cell rows [page_tok, k] alone. Position i
+ * of a sequence is token i % page_tok of its page i / page_tok. */
 typedef struct {
     char *base;
     int64_t page_bytes;
     int64_t page_tok;
     int64_t heads, k, v; /* a latent row: heads 1, k its width, v the part that serves as value */
     bool latent;         /* one row per token; no separate values */
-    dtype type;          /* of what is stored */
-    int64_t ring;        /* rows kept, 0 for all */
+    dtype type;          /* of what is stored: f32, f16 or bf16 */
+    int32_t table;       /* which of the batch's page tables is its own */
 } kcell;
+
+/* An instruction of a map: registers hold the values of some elements of a row. The ops are the
+ * rows of map.def. */
+typedef struct {
+    uint8_t op;    /* MAP_ */
+    uint8_t to;    /* register; of a store the output */
+    uint8_t at[3]; /* registers; of a load the input */
+    float f[2];    /* a constant; the bounds of a clamp */
+} kinstr;
+
+typedef enum {
+#define MAP(name, ...) MAP_##name,
+#include "kernels/map.def"
+#undef MAP
+    MAP_COUNT
+} kmap_op;
+
+enum { MAP_REGS_MAX = 16, MAP_REG_ELEMS = 256 }; /* of a register, at a time */
 
 /* One argument block for all kernels. Which fields an op reads is told in kernels.def. */
 typedef struct {
     const void *in[K_IN_MAX];
     void *out[K_OUT_MAX];
     dtype type[K_IN_MAX];    /* of each input */
-    int64_t pitch[K_IN_MAX]; /* bytes from row to row, of a weight */
+    int64_t pitch[K_IN_MAX]; /* bytes from row to row */
+    int64_t out_pitch[K_OUT_MAX];
     int64_t stride[K_IN_MAX]
                   [K_AXES_MAX]; /* element-wise ops: elements along each axis, 0 to stretch */
     int64_t n[K_SIZES_MAX];
     double f[K_SCALARS_MAX];
     int32_t word[K_WORDS_MAX];
+    /* tile > 0: a unit is `tile` of the `cols` columns of every row, the last one perhaps fewer. An
+     * operand whose columns are those of the result is addressed by the same column numbers. */
+    int64_t cols, tile;
+    const kinstr *code; /* of a map */
+    int64_t n_code;
     const kbatch *batch;
     const kcell *cell;
 } kargs;
+
+/* What units [begin, end) cover of a step with `width` columns: some rows whole, or some columns of
+ * all rows. */
+typedef struct {
+    int64_t row, row_end, col, col_end;
+} kpart;
+
+static inline kpart kpart_of(const kargs *k, int64_t width, int64_t begin, int64_t end)
+{
+    if (k->tile == 0)
+        return (kpart){begin, end, 0, width};
+    int64_t col_end = end * k->tile;
+    return (kpart){0, k->n[0], begin * k->tile, col_end < width ? col_end : width};
+}
+
+/* The page table of row `row` for a cell. */
+static inline const int32_t *kcell_pages(const kcell *c, const kbatch *b, int64_t row)
+{
+    return b->pages[c->table * b->n_seq + b->seq[row]];
+}
 
 /* What a thread brings: its number among `count`, and memory of its own, `scratch_bytes` of it or more
  * where the kernel's row in kernels.def asks for some. */
@@ -76,18 +122,44 @@ typedef struct {
 
 typedef void kernel_fn(const kargs *k, const kthread *t, int64_t begin, int64_t end);
 
+/* Which kernels a machine may use: the variants of variants.def up to one of them. */
+typedef enum {
+#define VARIANT(name, ...) VARIANT_##name,
+#include "kernels/variants.def"
+#undef VARIANT
+    VARIANT_COUNT
+} kvariant;
+
+/* How many rows a kernel is good for. */
+typedef enum { CLASS_ANY, CLASS_ONE, CLASS_FEW, CLASS_MANY } kclass;
+enum { CLASS_FEW_MAX = 16 };
+
 typedef struct {
-    const char *op;      /* as in dsl/ops.def */
-    const char *variant; /* "ref", later "c", "neon", "avx2", ... */
-    const char *symbol;  /* k_linear_ref */
+    const char *op; /* as in dsl/ops.def */
+    dtype type;     /* of the weight it reads; DT_COUNT: any */
+    kact act;       /* how it wants its first operand */
+    kclass rows;
+    kvariant variant;
+    const char *symbol; /* k_linear_Q8_0_c */
     kernel_fn *fn;
-    uint64_t needs;   /* CPU_ features, 0 for none */
     const char *unit; /* what one unit is, for people */
 } kernel_row;
 
 /* The table, in the order of kernels.def: from plain to fast. */
 const kernel_row *kernel_rows(int *out_n);
-const kernel_row *kernel_find(const char *op, const char *variant); /* NULL: no such row */
+const char *kvariant_name(kvariant v);
+/* The best variant that this processor can run; and by its name, VARIANT_COUNT if there is none such
+ * or the processor lacks what it needs. */
+kvariant kvariant_best(void);
+kvariant kvariant_find(const char *name);
+bool kvariant_runs(kvariant v); /* on this processor */
+
+/* The last row of an op for weights of this type and n_row rows whose variant is at most `best` and runs
+ * here; `ref` rows only where best is VARIANT_ref. NULL: there is none. */
+const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvariant best);
+const kernel_row *kernel_find(const char *op,
+                              const char *variant);     /* the first such row, or NULL */
+const kernel_row *kernel_by_symbol(const char *symbol); /* or NULL */
 int kernel_index(const kernel_row *row);
 
 /* Units of a step, from its sizes and batch; and the scratch bytes one thread needs for it. */

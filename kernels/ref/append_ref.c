@@ -2,8 +2,7 @@
  * or BF16, rounded to nearest, ties to even.
  *
  * Rows of a call go to different places, so they may be written in any order: no sequence has two
- * rows of one position, and a ring is no shorter than a call (and, so that the attend which follows
- * finds its window, longer by the window less one). The runtime sees to both. */
+ * rows of one position. The runtime sees to that. */
 #include "kernels/kernel_decls.h"
 
 #include <string.h>
@@ -28,14 +27,17 @@ void k_append_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
     const kcell *c = k->cell;
     const kbatch *b = k->batch;
-    const float *keys = k->in[0];   /* [rows, heads, k] */
-    const float *values = k->in[1]; /* [rows, heads, v]; NULL for a latent cell */
-    int64_t k_row = c->heads * c->k, v_row = c->heads * c->v;
+    const float *keys = k->in[0];   /* [rows, heads, k], or NULL */
+    const float *values = k->in[1]; /* [rows, heads, v], or NULL, as for a latent cell */
     (void)t;
     for (int64_t row = begin; row < end; row++) {
-        const int32_t *pages = b->pages[b->seq[row]];
-        store(c->type, keys + row * k_row, cell_key(c, pages, b->pos[row], 0), k_row);
-        if (!c->latent)
-            store(c->type, values + row * v_row, cell_value(c, pages, b->pos[row], 0), v_row);
+        const int32_t *pages = kcell_pages(c, b, row);
+        for (int64_t h = 0; h < c->heads; h++) {
+            int64_t i = row * c->heads + h;
+            if (keys)
+                store(c->type, keys + i * c->k, cell_key(c, pages, b->pos[row], h), c->k);
+            if (values)
+                store(c->type, values + i * c->v, cell_value(c, pages, b->pos[row], h), c->v);
+        }
     }
 }

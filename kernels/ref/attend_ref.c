@@ -90,7 +90,7 @@ void k_attend_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t row = unit / heads, head = unit % heads;
         query one = {.k = k,
-                     .pages = b->pages[b->seq[row]],
+                     .pages = kcell_pages(c, b, row),
                      .q = q + unit * c->k,
                      .pos = b->pos[row],
                      .head = head,

@@ -21,4 +21,20 @@ static inline double softplus(double x)
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
+/* x times the normal distribution function of x, exactly or as one of its two usual stand-ins. */
+static inline double gelu_erf(double x)
+{
+    return 0.5 * x * erfc(-x * M_SQRT1_2); /* 1 + erf(y), without loss where that is near 0 */
+}
+
+static inline double gelu_tanh(double x) /* arXiv:1606.08415, section 2 */
+{
+    return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+static inline double gelu_quick(double x)
+{
+    return x * sigmoid(1.702 * x);
+}
+
 #endif

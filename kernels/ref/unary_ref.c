@@ -8,14 +8,9 @@
 enum { GELU_ERF, GELU_TANH, GELU_QUICK };
 enum { CLAMP_LO = 1, CLAMP_HI = 2 };
 
-/* x times the normal distribution function of x, exactly or as one of its two usual stand-ins. */
 static double gelu(double x, int form)
 {
-    if (form == GELU_TANH) /* arXiv:1606.08415, section 2 */
-        return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    if (form == GELU_QUICK)
-        return x * sigmoid(1.702 * x);
-    return 0.5 * x * erfc(-x * M_SQRT1_2); /* 1 + erf(y), without loss where that is near 0 */
+    return form == GELU_TANH ? gelu_tanh(x) : form == GELU_QUICK ? gelu_quick(x) : gelu_erf(x);
 }
 
 static double clamp(const kargs *k, double x)

@@ -27,19 +27,12 @@ const verb_page version_verb_page = {version_flags, NULL, examples};
 #define COMPILER "unknown"
 #endif
 
-/* The kernel variants that this processor can run, each once, in the order of kernels.def; NULL after the
- * last. */
+/* The kernel variants that this processor can run, in the order of variants.def; NULL after the last. */
 static const char *variant_at(int at)
 {
-    int n;
-    const kernel_row *row = kernel_rows(&n);
-    for (int i = 0; i < n; i++) {
-        bool seen = (row[i].needs & ~cpu_features()) != 0;
-        for (int k = 0; k < i && !seen; k++)
-            seen = strcmp(row[k].variant, row[i].variant) == 0;
-        if (!seen && at-- == 0)
-            return row[i].variant;
-    }
+    for (kvariant v = 0; v < VARIANT_COUNT; v++)
+        if (kvariant_runs(v) && at-- == 0)
+            return kvariant_name(v);
     return NULL;
 }
 

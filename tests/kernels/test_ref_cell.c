@@ -33,8 +33,8 @@ static store store_create(const attend_case *c, dtype type, int64_t page_tok, in
                      .k = c->k,
                      .v = c->v,
                      .latent = c->latent,
-                     .type = type,
-                     .ring = ring};
+                     .type = type};
+    (void)ring;
     s.bytes = (size_t)(N_PAGE * s.cell.page_bytes);
     s.cell.base = malloc(s.bytes);
     memset(s.cell.base, 0xff, s.bytes);
@@ -175,17 +175,17 @@ static void expect_rows(const attend_case *c, const store *s, const kbatch *b, c
 {
     int64_t each = type_bytes(s->cell.type);
     for (int64_t t = 0; t < b->n_tok; t++) {
-        int64_t place = s->cell.ring ? b->pos[t] % s->cell.ring : b->pos[t];
+        int64_t place = b->pos[t];
         char *page = image + s->table[b->seq[t]][place / s->cell.page_tok] * s->cell.page_bytes;
         int64_t slot = place % s->cell.page_tok;
         for (int64_t h = 0; h < c->cell_heads; h++) {
             for (int64_t i = 0; i < c->k; i++)
                 put(s->cell.type, c->keys[b->seq[t]][(b->pos[t] * c->cell_heads + h) * c->k + i],
-                    page + ((slot * c->cell_heads + h) * c->k + i) * each);
+                    page + ((h * s->cell.page_tok + slot) * c->k + i) * each);
             for (int64_t i = 0; i < c->v && !c->latent; i++)
                 put(s->cell.type, c->values[b->seq[t]][(b->pos[t] * c->cell_heads + h) * c->v + i],
                     page + s->cell.page_tok * c->cell_heads * c->k * each +
-                        ((slot * c->cell_heads + h) * c->v + i) * each);
+                        ((h * s->cell.page_tok + slot) * c->v + i) * each);
         }
     }
 }

@@ -44,7 +44,7 @@ START_TEST(all_have_cases)
     while (ref_case_next(f, a, &c))
         seen[kernel_index(ref_row(c.op))] = true;
     for (int i = 0; i < n_row; i++)
-        if (strcmp(rows[i].variant, "ref") == 0 && !seen[i])
+        if (rows[i].variant == VARIANT_ref && !seen[i])
             ck_abort_msg("%s has no case in make_ref_cases.py", rows[i].op);
     arena_destroy(a);
     fclose(f);

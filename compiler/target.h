@@ -1,0 +1,22 @@
+/* target.h - what a graph is compiled for: which kernels there are, and how a session will be used.
+ *
+ * Passes read it to fuse only what a kernel can do; the stages that make a plan read the rest. */
+#ifndef WEFT_COMPILER_TARGET_H
+#define WEFT_COMPILER_TARGET_H
+
+#include "kernels/kernels.h"
+
+typedef struct {
+    kvariant best; /* the fastest kernels that may be used; VARIANT_ref: one step for each node */
+    int64_t n_ctx; /* tokens a sequence may hold */
+    int64_t n_seq; /* sequences */
+    int64_t n_tok_max;       /* rows in one call: the largest bucket */
+    int64_t n_out_max;       /* rows of one call that outputs [R] may be asked for; 0: n_tok_max */
+    dtype kv;                /* what state cells store: DT_F32, DT_F16 or DT_BF16 */
+    bool may_fork;           /* sequences may share their beginnings */
+    bool deterministic;      /* the same bits however rows come together in calls */
+    const char *const *skip; /* passes to leave out, by name */
+    int n_skip;
+} target;
+
+#endif

@@ -1,0 +1,55 @@
+/* act.h - the forms in which a kernel may want the activations it multiplies with weights.
+ *
+ * f32 as they are, or rounded to 8 bits: a row of n elements, n a multiple of 32, is packed as
+ *
+ *     int8_t q[n]        padded to ACT_ALIGN bytes
+ *     float  d[n / b]    one scale for each b elements: x is about d * q; padded alike
+ *     int16_t sum[n/16]  the sum of q over each 16 elements
+ *
+ * with b = 32 (ACT_Q8) or 256 (ACT_Q8K, n a multiple of 256). q is x / d rounded to nearest, ties to even,
+ * with d = max |x| / 127; a block of zeros has d = 0. A NaN or infinity makes d NaN, so that it is not
+ * lost. The row as a whole takes act_row_bytes, a multiple of ACT_ALIGN. */
+#ifndef WEFT_KERNELS_ACT_H
+#define WEFT_KERNELS_ACT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ACT_ALIGN = 64 };
+
+typedef enum { ACT_F32, ACT_Q8, ACT_Q8K, ACT_COUNT } kact;
+
+static inline int64_t act_block(kact a)
+{
+    return a == ACT_Q8K ? 256 : 32;
+}
+
+static inline int64_t act_pad(int64_t bytes)
+{
+    return (bytes + ACT_ALIGN - 1) / ACT_ALIGN * ACT_ALIGN;
+}
+
+/* Bytes of a packed row; f32 rows are not padded. */
+static inline int64_t act_row_bytes(kact a, int64_t n)
+{
+    if (a == ACT_F32)
+        return n * 4;
+    return act_pad(n) + act_pad(n / act_block(a) * 4) + act_pad(n / 16 * 2);
+}
+
+static inline const int8_t *act_q(const void *row)
+{
+    return row;
+}
+
+static inline const float *act_d(const void *row, int64_t n)
+{
+    return (const float *)((const char *)row + act_pad(n));
+}
+
+static inline const int16_t *act_sum(kact a, const void *row, int64_t n)
+{
+    return (const int16_t *)((const char *)row + act_pad(n) + act_pad(n / act_block(a) * 4));
+}
+
+#endif
