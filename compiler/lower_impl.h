@@ -2,7 +2,7 @@
 #ifndef WEFT_COMPILER_LOWER_IMPL_H
 #define WEFT_COMPILER_LOWER_IMPL_H
 
-#include "compiler/lower_ref.h"
+#include "compiler/plan_make.h"
 
 /* No axis is longer, so that the product of any two lengths fits. */
 #define DIM_MAX ((int64_t)INT32_MAX)
@@ -18,9 +18,10 @@ typedef enum {
 typedef struct {
     weft_diag *dg;
     const graph *g;
-    const plan_limits *limits;
-    arena *a;
+    const target *t;
+    arena *a; /* the plan's */
     plan *p;
+    int64_t n_tok, n_out, n_seq; /* rows at most, in the bucket at hand */
     int part;            /* split: which of its results the step at hand makes; 0 elsewhere */
     bool *live;          /* [values]: something reads it */
     plan_operand *value; /* [values]: where each is; SPACE_NONE: nothing made it yet */
@@ -31,19 +32,81 @@ typedef struct {
     VEC(plan_weight) weights;
     VEC(plan_cell) cells;
     VEC(plan_output) outputs;
+    VEC(plan_operand) places; /* of the outputs */
+    VEC(kinstr) code;
     VEC(float) consts;
 } lower;
+
+/* ---- lower_ref.c ---- */
+
+/* Fill lo for g and t; its memory besides the vectors comes from scratch. */
+void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena *a,
+                arena *scratch);
+void lower_deinit(lower *lo);
+/* W0201 for a wanted output that g does not have, W1406 for a target that cannot be. */
+weft_status lower_check(weft_diag *dg, const graph *g, const target *t) WEFT_MUST_USE;
+bool lower_wants(const target *t, const goutput *o);
+/* Mark what the wanted outputs and the state need. */
+void lower_mark_live(lower *lo);
+bool lower_node_is_live(const lower *lo, const gnode *n);
+/* The plan's outputs, without their places. */
+weft_status lower_outputs(lower *lo) WEFT_MUST_USE;
+/* Hand the shared tables to the plan. */
+void lower_finish(lower *lo);
+weft_status plan_make_ref(lower *lo) WEFT_MUST_USE;
+
+/* Copy a vector of lo into the plan's arena. */
+#define LOWER_KEEP(lo, vec)                                                                        \
+    memcpy(arena_alloc_array((lo)->a, (lo)->vec.n, sizeof *(lo)->vec.at),                          \
+           (lo)->vec.n ? (const void *)(lo)->vec.at : "", (lo)->vec.n * sizeof *(lo)->vec.at)
+
+/* ---- lower_weight.c ---- */
 
 /* The weight in this form, added to the plan when it is not there yet. */
 weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form,
                          int32_t *out_weight) WEFT_MUST_USE;
 
+/* ---- lower_step.c ---- */
+
 /* Fill in step s for its node: kernel arguments, operands, cost. Its results have their places. */
 weft_status lower_step(lower *lo, const gnode *n, plan_step *s) WEFT_MUST_USE;
+/* Scratch that one thread needs for a step. */
+size_t lower_scratch(const lower *lo, const plan_step *s);
 
-/* What lower_step and the rest of the driver ask of a type. */
+/* ---- lower_operand.c ---- */
+
 plan_rows lower_rows_of(const gtype *t);
 int64_t lower_rows_max(const lower *lo, const gtype *t);
-int64_t lower_span(const gtype *t, int from, int to); /* product of dims [from, to) */
+int64_t lower_span(const gtype *t, int from, int to);
+int64_t lower_last_dim(const gtype *t);
+int64_t lower_row_elems(const gtype *t);
+int64_t lower_row_vectors(const gtype *t);
+const gtype *lower_type_of(const lower *lo, const gnode *n, int i);
+const gtype *lower_result_type(const lower *lo, const gnode *n, int i);
+bool lower_is_given(const gnode *n, int i);
+const gattr *lower_attr_of(const gnode *n, const char *name, const attr_row **out_row);
+bool lower_attr_is_given(const gnode *n, const char *name);
+int64_t lower_attr_int(const gnode *n, const char *name, int64_t otherwise);
+double lower_attr_float(const gnode *n, const char *name, double otherwise);
+int lower_attr_word(const gnode *n, const char *name, int otherwise);
+int64_t lower_weight_bytes(const lower *lo, int32_t id);
+weft_status lower_use(lower *lo, const gnode *n, plan_step *s, int i, gref r, weight_form form);
+weft_status lower_use_in(lower *lo, const gnode *n, plan_step *s, int i, int operand,
+                         weight_form form);
+weft_status lower_use_attr(lower *lo, const gnode *n, plan_step *s, int i, const char *name);
+weft_status lower_use_cell(lower *lo, const gnode *n, plan_step *s, int i);
+void lower_count_rows(const lower *lo, plan_step *s, const gtype *t, int64_t per_row);
+weft_status lower_check_ids(lower *lo, const gnode *n, int operand, int64_t count);
+weft_status lower_expect(lower *lo, const gnode *n, const char *what, int64_t is, int64_t wants);
+weft_status lower_expect_row(lower *lo, const gnode *n, const plan_step *s, const gtype *t,
+                             int64_t elems);
+weft_status lower_expect_result(lower *lo, const gnode *n, const plan_step *s, int i,
+                                int64_t elems);
+weft_status lower_expect_rank(lower *lo, const gnode *n, int i, int rank);
+weft_status lower_expect_weight(lower *lo, const gnode *n, int i, int64_t elems);
+weft_status lower_expect_vector(lower *lo, const gnode *n, const char *attr, int64_t elems);
+
+/* In which form kernels take norms, biases and the like. */
+weight_form lower_vector_form(const lower *lo);
 
 #endif

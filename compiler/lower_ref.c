@@ -2,9 +2,8 @@
  *
  * What no wanted output reads is left out, but every append stays: a later call may read the rows.
  * to_heads and from_heads move nothing, so their results are other names for their operands. */
-#include "compiler/lower_ref.h"
-
 #include "compiler/lower_impl.h"
+
 #include "runtime/base/intmath.h"
 #include <inttypes.h>
 
@@ -23,36 +22,46 @@ static bool name_fits(const char *want, const goutput *o)
     return str_eqz((str){w.p + o->name.n, w.n - o->name.n}, index);
 }
 
-static bool is_wanted(const plan_limits *limits, const goutput *o)
+bool lower_wants(const target *t, const goutput *o)
 {
-    for (int i = 0; i < limits->n_output; i++)
-        if (name_fits(limits->outputs[i], o))
+    for (int i = 0; i < t->n_output; i++)
+        if (name_fits(t->outputs[i], o))
             return true;
-    return limits->outputs == NULL;
+    return t->outputs == NULL;
 }
 
 /* Each wanted name must mean an output. */
-static weft_status check_wanted(lower *lo)
+static weft_status check_wanted(weft_diag *dg, const graph *g, const target *t)
 {
-    for (int i = 0; i < lo->limits->n_output; i++) {
-        const char *want = lo->limits->outputs[i];
+    for (int i = 0; i < t->n_output; i++) {
         bool found = false;
-        for (size_t o = 0; o < lo->g->outputs.n && !found; o++)
-            found = name_fits(want, &lo->g->outputs.at[o]);
+        for (size_t o = 0; o < g->outputs.n && !found; o++)
+            found = name_fits(t->outputs[i], &g->outputs.at[o]);
         if (found)
             continue;
         strbuf names = {0};
-        for (size_t o = 0; o < lo->g->outputs.n; o++)
-            if (o == 0 || !str_eq(lo->g->outputs.at[o].name, lo->g->outputs.at[o - 1].name))
+        for (size_t o = 0; o < g->outputs.n; o++)
+            if (o == 0 || !str_eq(g->outputs.at[o].name, g->outputs.at[o - 1].name))
                 strbuf_add(&names, "%s" STR_FMT, names.n ? ", " : "",
-                           STR_ARG(lo->g->outputs.at[o].name));
+                           STR_ARG(g->outputs.at[o].name));
         weft_status st =
-            weft_fail(lo->dg, W0201, WEFT_NOWHERE, "the model has no output '%s'; it has %s", want,
-                      names.n ? names.p : "none");
+            weft_fail(dg, W0201, WEFT_NOWHERE, "the model has no output '%s'; it has %s",
+                      t->outputs[i], names.n ? names.p : "none");
         strbuf_free(&names);
         return st;
     }
     return WEFT_OK;
+}
+
+weft_status lower_check(weft_diag *dg, const graph *g, const target *t)
+{
+    if (t->n_tok_max < 1 || t->n_tok_max > INT32_MAX || t->n_out_max < 0 ||
+        t->n_out_max > t->n_tok_max || t->n_seq < 0 || t->n_seq > INT32_MAX)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "a plan takes 1 to %d rows; %" PRId64 " rows, %" PRId64
+                         " of them as output, of %" PRId64 " sequences were asked for",
+                         INT32_MAX, t->n_tok_max, t->n_out_max, t->n_seq);
+    return check_wanted(dg, g, t);
 }
 
 static void mark_ref(lower *lo, gref r)
@@ -61,7 +70,7 @@ static void mark_ref(lower *lo, gref r)
         lo->live[r.id] = true;
 }
 
-static bool node_is_live(const lower *lo, const gnode *n)
+bool lower_node_is_live(const lower *lo, const gnode *n)
 {
     if (n->op == OP_append)
         return true;
@@ -71,14 +80,14 @@ static bool node_is_live(const lower *lo, const gnode *n)
     return false;
 }
 
-static void mark_live(lower *lo)
+void lower_mark_live(lower *lo)
 {
     for (size_t o = 0; o < lo->g->outputs.n; o++)
-        if (is_wanted(lo->limits, &lo->g->outputs.at[o]))
+        if (lower_wants(lo->t, &lo->g->outputs.at[o]))
             lo->live[lo->g->outputs.at[o].value] = true;
     for (size_t i = lo->g->nodes.n; i-- > 0;) {
         const gnode *n = &lo->g->nodes.at[i];
-        if (!node_is_live(lo, n))
+        if (!lower_node_is_live(lo, n))
             continue;
         for (int k = 0; k < n->n_in; k++)
             mark_ref(lo, n->in[k]);
@@ -117,7 +126,7 @@ static weft_status add_step(lower *lo, const gnode *n, int part, int n_out)
                    .per_row = 1,
                    .layer = n->layer,
                    .node = (int32_t)(n - lo->g->nodes.at),
-                   .phase = (int32_t)lo->steps.n,
+                   .value = {-1, -1},
                    .loc = n->loc,
                    .n_out = n_out};
     WEFT_ASSERT(n_out <= K_OUT_MAX);
@@ -125,6 +134,7 @@ static weft_status add_step(lower *lo, const gnode *n, int part, int n_out)
     for (int i = 0; i < n_out; i++) {
         WEFT_TRY(place_value(lo, n, n->first + part + i));
         s.out[i] = lo->value[n->first + part + i];
+        s.value[i] = n->first + part + i;
     }
     WEFT_TRY(lower_step(lo, n, &s));
     VEC_PUSH(&lo->steps, s);
@@ -162,11 +172,11 @@ static weft_status lower_node(lower *lo, const gnode *n)
     return WEFT_OK;
 }
 
-static weft_status add_outputs(lower *lo)
+weft_status lower_outputs(lower *lo)
 {
     for (size_t i = 0; i < lo->g->outputs.n; i++) {
         const goutput *o = &lo->g->outputs.at[i];
-        if (!is_wanted(lo->limits, o))
+        if (!lower_wants(lo->t, o))
             continue;
         const gtype *t = &lo->g->values.at[o->value].type;
         if (t->cell >= 0)
@@ -175,7 +185,6 @@ static weft_status add_outputs(lower *lo)
         plan_output out = {.name = arena_str(lo->a, o->name).p,
                            .index = o->index,
                            .rows = lower_rows_of(t),
-                           .from = lo->value[o->value],
                            .width = t->rank ? lower_span(t, 1, t->rank) : 1,
                            .n_row = lower_rows_max(lo, t)};
         VEC_PUSH(&lo->outputs, out);
@@ -185,84 +194,96 @@ static weft_status add_outputs(lower *lo)
 
 /* ---- the whole ---- */
 
-static weft_status make(lower *lo)
+void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena *a, arena *scratch)
 {
-    WEFT_TRY(check_wanted(lo));
-    mark_live(lo);
-    for (size_t i = 0; i < lo->g->nodes.n; i++)
-        if (node_is_live(lo, &lo->g->nodes.at[i]))
-            WEFT_TRY(lower_node(lo, &lo->g->nodes.at[i]));
-    return add_outputs(lo);
-}
-
-#define KEEP(lo, vec)                                                                              \
-    memcpy(arena_alloc_array((lo)->a, (lo)->vec.n, sizeof *(lo)->vec.at),                          \
-           (lo)->vec.n ? (const void *)(lo)->vec.at : "", (lo)->vec.n * sizeof *(lo)->vec.at)
-
-static void finish(lower *lo)
-{
-    plan *p = lo->p;
-    p->n_step = p->n_phase = (int32_t)lo->steps.n;
-    p->n_weight = (int32_t)lo->weights.n;
-    p->n_cell = (int32_t)lo->cells.n;
-    p->n_output = (int32_t)lo->outputs.n;
-    p->step = KEEP(lo, steps);
-    p->weight = KEEP(lo, weights);
-    p->cell = KEEP(lo, cells);
-    p->output = KEEP(lo, outputs);
-    p->consts = KEEP(lo, consts);
-    p->const_bytes = lo->consts.n * sizeof(float);
-}
-
-static weft_status check_limits(weft_diag *dg, const plan_limits *l)
-{
-    if (l->n_tok_max < 1 || l->n_tok_max > INT32_MAX || l->n_out_max < 0 ||
-        l->n_out_max > l->n_tok_max || l->n_seq_max < 0 || l->n_seq_max > INT32_MAX)
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "a plan takes 1 to %d rows; %" PRId64 " rows, %" PRId64
-                         " of them as output, of %" PRId64 " sequences were asked for",
-                         INT32_MAX, l->n_tok_max, l->n_out_max, l->n_seq_max);
-    return WEFT_OK;
-}
-
-weft_status plan_make_ref(weft_diag *dg, const graph *g, const plan_limits *limits, arena *a,
-                          plan **out_plan)
-{
-    WEFT_TRY(check_limits(dg, limits));
-    arena *scratch = arena_create();
     plan *p = ARENA_NEW(a, plan);
     *p = (plan){.model = arena_str(a, g->model).p,
                 .entry = arena_str(a, g->entry).p,
-                .n_tok_max = limits->n_tok_max,
-                .n_out_max = limits->n_out_max ? limits->n_out_max : limits->n_tok_max,
-                .n_seq_max = limits->n_seq_max ? limits->n_seq_max : limits->n_tok_max};
-    lower lo = {.dg = dg,
-                .g = g,
-                .limits = limits,
-                .a = a,
-                .p = p,
-                .live = ARENA_ARRAY(scratch, bool, g->values.n),
-                .value = ARENA_ARRAY(scratch, plan_operand, g->values.n),
-                .const_at = ARENA_ARRAY(scratch, int64_t, g->consts.n),
-                .cell_of = ARENA_ARRAY(scratch, int32_t, g->cells.n),
-                .weight_of = ARENA_ARRAY(scratch, int32_t, g->weights.n * FORM_COUNT)};
+                .best = t->best,
+                .kv = t->kv,
+                .deterministic = t->deterministic,
+                .n_ctx = t->best == VARIANT_ref ? 0 : t->n_ctx,
+                .n_tok_max = t->n_tok_max,
+                .n_out_max = t->n_out_max ? t->n_out_max : t->n_tok_max,
+                .n_seq_max = t->n_seq ? t->n_seq : t->n_tok_max};
+    *lo = (lower){.dg = dg,
+                  .g = g,
+                  .t = t,
+                  .a = a,
+                  .p = p,
+                  .n_tok = p->n_tok_max,
+                  .n_out = p->n_out_max,
+                  .n_seq = p->n_seq_max,
+                  .live = ARENA_ARRAY(scratch, bool, g->values.n),
+                  .value = ARENA_ARRAY(scratch, plan_operand, g->values.n),
+                  .const_at = ARENA_ARRAY(scratch, int64_t, g->consts.n),
+                  .cell_of = ARENA_ARRAY(scratch, int32_t, g->cells.n),
+                  .weight_of = ARENA_ARRAY(scratch, int32_t, g->weights.n * FORM_COUNT)};
     for (size_t i = 0; i < g->consts.n; i++)
-        lo.const_at[i] = -1;
+        lo->const_at[i] = -1;
     for (size_t i = 0; i < g->cells.n; i++)
-        lo.cell_of[i] = -1;
+        lo->cell_of[i] = -1;
     for (size_t i = 0; i < g->weights.n * FORM_COUNT; i++)
-        lo.weight_of[i] = -1;
+        lo->weight_of[i] = -1;
+}
 
-    weft_status status = make(&lo);
-    if (status == WEFT_OK) {
-        finish(&lo);
-        *out_plan = p;
+void lower_deinit(lower *lo)
+{
+    VEC_FREE(&lo->steps);
+    VEC_FREE(&lo->weights);
+    VEC_FREE(&lo->cells);
+    VEC_FREE(&lo->outputs);
+    VEC_FREE(&lo->places);
+    VEC_FREE(&lo->code);
+    VEC_FREE(&lo->consts);
+}
+
+void lower_finish(lower *lo)
+{
+    plan *p = lo->p;
+    for (int32_t i = 0; i < p->n_bucket; i++) {
+        p->arena_bytes = size_max(p->arena_bytes, p->bucket[i].arena_bytes);
+        p->local_bytes = size_max(p->local_bytes, p->bucket[i].local_bytes);
+        p->scratch_bytes = size_max(p->scratch_bytes, p->bucket[i].scratch_bytes);
     }
-    VEC_FREE(&lo.steps);
-    VEC_FREE(&lo.weights);
-    VEC_FREE(&lo.cells);
-    VEC_FREE(&lo.outputs);
-    VEC_FREE(&lo.consts);
-    arena_destroy(scratch);
-    return status;
+    p->n_weight = (int32_t)lo->weights.n;
+    p->n_cell = (int32_t)lo->cells.n;
+    p->n_output = (int32_t)lo->outputs.n;
+    p->n_code = (int32_t)lo->code.n;
+    p->weight = LOWER_KEEP(lo, weights);
+    p->cell = LOWER_KEEP(lo, cells);
+    p->output = LOWER_KEEP(lo, outputs);
+    p->code = LOWER_KEEP(lo, code);
+    p->consts = LOWER_KEEP(lo, consts);
+    p->const_bytes = lo->consts.n * sizeof(float);
+}
+
+/* One bucket, every step an item and a phase of its own. */
+weft_status plan_make_ref(lower *lo)
+{
+    plan *p = lo->p;
+    for (size_t i = 0; i < lo->g->nodes.n; i++)
+        if (lower_node_is_live(lo, &lo->g->nodes.at[i]))
+            WEFT_TRY(lower_node(lo, &lo->g->nodes.at[i]));
+    for (size_t i = 0; i < lo->g->outputs.n; i++)
+        if (lower_wants(lo->t, &lo->g->outputs.at[i]))
+            VEC_PUSH(&lo->places, lo->value[lo->g->outputs.at[i].value]);
+    plan_bucket *b = ARENA_NEW(lo->a, plan_bucket);
+    plan_item *items = ARENA_ARRAY(lo->a, plan_item, lo->steps.n);
+    int32_t n = (int32_t)lo->steps.n;
+    *b = (plan_bucket){.n_tok_max = p->n_tok_max,
+                       .n_step = n,
+                       .n_item = n,
+                       .n_phase = n,
+                       .step = LOWER_KEEP(lo, steps),
+                       .item = items,
+                       .output = LOWER_KEEP(lo, places),
+                       .arena_bytes = p->arena_bytes};
+    for (int32_t i = 0; i < n; i++) {
+        items[i] = (plan_item){.first = i, .n_step = 1, .phase = i};
+        b->scratch_bytes = size_max(b->scratch_bytes, lower_scratch(lo, &b->step[i]));
+    }
+    p->bucket = b;
+    p->n_bucket = 1;
+    return WEFT_OK;
 }

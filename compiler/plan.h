@@ -1,7 +1,14 @@
 /* plan.h - what the compiler hands to every executor: data only, no pointers into the compiler.
  *
- * A plan is made for one target and one bucket of T. Every operand is (space, id, offset); a loader
- * resolves spaces to addresses once. What changes between calls is data in the batch, never a step.
+ * A plan is made for one target. It holds a list of steps for each bucket of T; weights, constants,
+ * cells and memory are shared by all. Every operand is (space, id, offset); a loader resolves spaces to
+ * addresses once. What changes between calls is data in the batch, never a step.
+ *
+ * Steps stand in the order in which every thread walks them, in items, items in phases. No thread begins
+ * a phase before all have ended the one before; within a phase threads do not wait for each other. An
+ * item is one step that each thread computes whole, into memory of its own, or a chain of steps over the
+ * same units: a thread claims a range of units and takes it through all steps of the chain.
+ *
  * A plan lives in the arena it was made in, and its locations need their sources. It never changes,
  * so any number of sessions may share it. */
 #ifndef WEFT_COMPILER_PLAN_H
@@ -17,6 +24,9 @@ typedef enum {
     SPACE_WEIGHT, /* id: a weight of the plan */
     SPACE_CONST,  /* offset into the plan's constants */
     SPACE_ARENA,  /* offset into the session's activations */
+    SPACE_LOCAL,  /* offset into each thread's own memory, where every thread has the value */
+    SPACE_TILE,   /* the same, but it holds only those columns that a range of units covers: the
+                     first of them at the offset, rows `pitch` apart */
     SPACE_IO,     /* id: plan_io */
 } plan_space;
 
@@ -42,25 +52,45 @@ typedef struct {
 
 typedef struct {
     int32_t kernel; /* index into kernel_rows */
-    int32_t op;     /* op_code, for reports */
     plan_operand in[K_IN_MAX], out[K_OUT_MAX];
     int32_t n_in, n_out;
     /* n[0] is set at each call: the rows there are, times per_row; with ROWS_FIXED it stays. */
     plan_rows rows;
     int64_t per_row;
     /* The kernel's other arguments. */
-    int64_t pitch[K_IN_MAX];
+    int64_t pitch[K_IN_MAX], out_pitch[K_OUT_MAX];
     int64_t stride[K_IN_MAX][K_AXES_MAX];
     int64_t n[K_SIZES_MAX];
     double f[K_SCALARS_MAX];
     int32_t word[K_WORDS_MAX];
-    int32_t cell; /* -1, or the cell it reads or writes */
-    int32_t phase;
-    int32_t layer; /* -1 outside layers */
-    int32_t node;  /* of the graph it came from */
+    int64_t cols, tile;       /* tile 0: units are those of the kernel's row */
+    int32_t code, n_code;     /* of a map: instructions of the plan */
+    int32_t cell;             /* -1, or the cell it reads or writes */
+    int32_t layer;            /* -1 outside layers */
+    int32_t node;             /* of the graph: the last one it computes */
+    int32_t value[K_OUT_MAX]; /* the graph's value that each result is; -1: none, as of a pack */
     weft_loc loc;
     plan_cost cost;
 } plan_step;
+
+typedef struct {
+    int32_t first, n_step; /* of the bucket's steps */
+    int32_t phase;
+    bool each;     /* every thread computes all of it for itself; else units are shared out */
+    int64_t grain; /* units that may be claimed at once, where tiles of a thread bound it; 0: any */
+} plan_item;
+
+/* The steps for calls of at most n_tok_max rows. */
+typedef struct {
+    int64_t n_tok_max;
+    int32_t n_step, n_item, n_phase;
+    const plan_step *step;
+    const plan_item *item;      /* phases ascend; within one, those for each thread come first */
+    const plan_operand *output; /* [n_output]: where each is after a call */
+    size_t arena_bytes;         /* of the arena, what this bucket uses */
+    size_t local_bytes;         /* of each thread: LOCAL and TILE values */
+    size_t scratch_bytes;       /* of each thread, for kernels; behind those */
+} plan_bucket;
 
 /* How a weight comes into memory. */
 typedef enum {
@@ -91,38 +121,58 @@ typedef struct {
     size_t bytes;                     /* its rows once loaded, without gaps */
 } plan_weight;
 
+/* How a cell's rows lie in memory: in pages, all of a sequence in one page, or in pages of which those
+ * behind the window are given back. */
+typedef enum { PLAN_PAGED, PLAN_CONTIGUOUS, PLAN_RING } plan_form;
+
 typedef struct {
     const char *name;
     bool latent;         /* one row of k for each token, whose first v serve as value; heads is 1 */
     int64_t heads, k, v; /* for each token: keys [heads, k], values [heads, v] */
     int64_t window;      /* the widest of all that read it; 0: some see everything */
+    plan_form form;
+    int64_t keep; /* PLAN_RING: rows behind a sequence's end that stay */
 } plan_cell;
 
 typedef struct {
     const char *name;
     int32_t index; /* -1 without one */
     plan_rows rows;
-    plan_operand from;
     int64_t width; /* elements per row */
     int64_t n_row; /* ROWS_FIXED: how many */
 } plan_output;
 
 typedef struct plan {
     const char *model, *entry;
-    int64_t n_tok_max; /* the bucket: T at most */
+    kvariant best; /* no kernel is of a later variant */
+    dtype kv;      /* what cells store */
+    bool deterministic;
+    int64_t n_tok_max; /* of the largest bucket */
     int64_t n_out_max, n_seq_max;
+    int64_t n_ctx;   /* tokens a sequence may hold; 0: the plan does not depend on it */
     int64_t n_vocab; /* token ids are below this; 0: no step looks one up */
     int64_t n_pos;   /* positions are below this; 0: no step looks one up */
-    int32_t n_step, n_weight, n_cell, n_output, n_phase;
-    const plan_step *step;
+    int32_t n_bucket, n_weight, n_cell, n_output, n_code;
+    const plan_bucket *bucket; /* by n_tok_max, ascending */
     const plan_weight *weight;
     const plan_cell *cell;
     const plan_output *output;
+    const kinstr *code;
     const void *consts;
-    size_t const_bytes, arena_bytes;
+    size_t const_bytes;
+    size_t arena_bytes, local_bytes, scratch_bytes; /* the most of any bucket */
     size_t copied_bytes; /* of all COPIED weights, each begun at PLAN_ALIGN */
     size_t table_bytes;  /* of all tables of addresses, each begun at PLAN_ALIGN */
     size_t mapped_bytes; /* of all MAPPED weights */
 } plan;
+
+/* The bucket for a call of n_tok rows, at most n_tok_max of them. */
+static inline const plan_bucket *plan_bucket_for(const plan *p, int64_t n_tok)
+{
+    const plan_bucket *b = p->bucket;
+    while (b->n_tok_max < n_tok)
+        b++;
+    return b;
+}
 
 #endif

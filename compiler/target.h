@@ -10,9 +10,11 @@ typedef struct {
     kvariant best; /* the fastest kernels that may be used; VARIANT_ref: one step for each node */
     int64_t n_ctx; /* tokens a sequence may hold */
     int64_t n_seq; /* sequences */
-    int64_t n_tok_max;       /* rows in one call: the largest bucket */
-    int64_t n_out_max;       /* rows of one call that outputs [R] may be asked for; 0: n_tok_max */
-    dtype kv;                /* what state cells store: DT_F32, DT_F16 or DT_BF16 */
+    int64_t n_tok_max; /* rows in one call: the largest bucket */
+    int64_t n_out_max; /* rows of one call that outputs [R] may be asked for; 0: n_tok_max */
+    dtype kv;          /* what state cells store: DT_F32, DT_F16 or DT_BF16 */
+    const char *const *outputs; /* "logits", "resid" (all of them), "resid.3"; NULL: every output */
+    int n_output;
     bool may_fork;           /* sequences may share their beginnings */
     bool deterministic;      /* the same bits however rows come together in calls */
     const char *const *skip; /* passes to leave out, by name */

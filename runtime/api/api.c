@@ -1,6 +1,6 @@
 /* api.c - the public interface (weft.h): models and sessions over compiler and executor. */
 #include "compiler/compiler.h"
-#include "compiler/lower_ref.h"
+#include "compiler/plan_make.h"
 #include "runtime/base/mem.h"
 #include "runtime/api/api_impl.h"
 
@@ -191,7 +191,7 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
 {
     static const char *const logits[] = {"logits"};
     int64_t n_tok = o->batch ? o->batch : context < BATCH_DEFAULT ? context : BATCH_DEFAULT;
-    plan_limits limits = {.n_tok_max = n_tok, .outputs = logits, .n_output = 1};
+    target limits = {.n_tok_max = n_tok, .outputs = logits, .n_output = 1};
     plan *p;
     if (o->n_output > 0) {
         limits.outputs = o->outputs;
@@ -199,7 +199,7 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
     }
     bind_options how = {.arch = m->arch, .context = context};
     WEFT_TRY(model_bind(dg, m->file, &how, &s->bound));
-    WEFT_TRY(plan_make_ref(dg, s->bound->graph, &limits, s->a, &p));
+    WEFT_TRY(plan_make(dg, s->bound->graph, &limits, NULL, s->a, &p));
     session_options run = {.n_ctx = context, .n_seq = o->sequences, .threads = (int)o->threads};
     return session_create(dg, p, m->file, &run, &s->run);
 }

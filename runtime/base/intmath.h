@@ -49,6 +49,11 @@ static inline WEFT_MUST_USE bool size_align_up(size_t x, size_t align, size_t *o
     return true;
 }
 
+static inline size_t size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 /* a / b rounded up, for a >= 0 and b > 0; always fits. */
 static inline int64_t i64_ceil_div(int64_t a, int64_t b)
 {

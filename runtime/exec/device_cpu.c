@@ -77,6 +77,8 @@ static const void *resolve(const device_load *what, const exec *e, const plan_op
     case SPACE_ARENA:
         return e->arena + o->offset;
     case SPACE_NONE:
+    case SPACE_LOCAL:
+    case SPACE_TILE:
     case SPACE_IO:
         break;
     }
@@ -99,6 +101,7 @@ static void load_step(const device_load *what, exec *e, const plan_step *s, cpu_
     for (int i = 0; i < s->n_out; i++)
         k->out[i] = e->arena + s->out[i].offset;
     memcpy(k->pitch, s->pitch, sizeof k->pitch);
+    memcpy(k->out_pitch, s->out_pitch, sizeof k->out_pitch);
     memcpy(k->stride, s->stride, sizeof k->stride);
     memcpy(k->n, s->n, sizeof k->n);
     memcpy(k->f, s->f, sizeof k->f);
@@ -130,15 +133,15 @@ static weft_status cpu_load(weft_diag *dg, const device_load *what, exec **out_e
     e->p = what->p;
     e->threads = what->threads;
     e->home = home;
-    e->steps = ARENA_ARRAY(home, cpu_step, (size_t)what->p->n_step);
+    e->steps = ARENA_ARRAY(home, cpu_step, (size_t)what->p->bucket->n_step);
     void *block;
     size_t all;
     weft_status status = cpu_alloc(dg, what->p->arena_bytes, &block);
     if (status != WEFT_OK)
         goto done;
     e->arena = block;
-    for (int32_t i = 0; i < what->p->n_step; i++)
-        load_step(what, e, &what->p->step[i], &e->steps[i]);
+    for (int32_t i = 0; i < what->p->bucket->n_step; i++)
+        load_step(what, e, &what->p->bucket->step[i], &e->steps[i]);
     if (!size_align_up(e->scratch_bytes, PLAN_ALIGN, &e->scratch_bytes) ||
         !size_mul(e->scratch_bytes, (size_t)e->threads, &all)) {
         status =
@@ -182,7 +185,7 @@ static weft_status cpu_run(weft_diag *dg, exec *e, const kbatch *b)
 {
     const int64_t rows[] = {[ROWS_T] = b->n_tok, [ROWS_R] = b->n_out, [ROWS_S] = b->n_seq};
     (void)dg; /* kernels cannot fail */
-    for (int32_t i = 0; i < e->p->n_step; i++) {
+    for (int32_t i = 0; i < e->p->bucket->n_step; i++) {
         cpu_step *s = &e->steps[i];
         uint64_t start = e->hook ? clock_ns() : 0;
         s->args.batch = b;
@@ -201,8 +204,8 @@ static weft_status cpu_run(weft_diag *dg, exec *e, const kbatch *b)
 
 static const void *cpu_output(const exec *e, int32_t i)
 {
-    WEFT_ASSERT(i >= 0 && i < e->p->n_output && e->p->output[i].from.space == SPACE_ARENA);
-    return e->arena + e->p->output[i].from.offset;
+    WEFT_ASSERT(i >= 0 && i < e->p->n_output && e->p->bucket->output[i].space == SPACE_ARENA);
+    return e->arena + e->p->bucket->output[i].offset;
 }
 
 static void cpu_profile(exec *e, device_profile *hook, void *ctx)

@@ -100,7 +100,7 @@ bool session_output(const session *s, const char *name, int index, const float *
 {
     for (int32_t i = 0; i < s->p->n_output && s->has_run; i++) {
         const plan_output *o = &s->p->output[i];
-        if (strcmp(o->name, name) != 0 || o->index != index || o->from.type != DT_F32)
+        if (strcmp(o->name, name) != 0 || o->index != index || s->p->bucket->output[i].type != DT_F32)
             continue;
         *out_data = s->dev->output(s->e, i);
         *out_n_row = o->rows == ROWS_FIXED ? o->n_row : s->rows[o->rows];

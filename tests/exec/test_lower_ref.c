@@ -1,10 +1,10 @@
 /* test_lower_ref.c - the suite of compiler/lower_ref.c and its two neighbours, on the toy model. */
 #include "tests/exec/toy.h"
 
-static plan *make(toy *t, const plan_limits *limits)
+static plan *make(toy *t, const target *limits)
 {
     plan *p = NULL;
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, limits, t->a, &p), WEFT_OK);
+    ck_assert_int_eq(plan_make(t->dg, t->g, limits, NULL, t->a, &p), WEFT_OK);
     return p;
 }
 
@@ -19,9 +19,11 @@ static const plan_weight *find_weight(const plan *p, const char *name)
 
 static const plan_step *find_step(const plan *p, op_code op, int nth)
 {
-    for (int i = 0; i < p->n_step; i++)
-        if (p->step[i].op == (int32_t)op && nth-- == 0)
-            return &p->step[i];
+    int n_row;
+    for (int i = 0; i < p->bucket->n_step; i++)
+        if (strcmp(kernel_rows(&n_row)[p->bucket->step[i].kernel].op, op_row_of(op)->name) == 0 &&
+            nth-- == 0)
+            return &p->bucket->step[i];
     return NULL;
 }
 
@@ -78,12 +80,11 @@ START_TEST(every_value_has_its_place)
     toy *t = toy_open();
     const plan *p = t->p;
     /* One step per node, but for two that only rename (three times a layer, and once) and a split. */
-    ck_assert_int_eq(p->n_step, (int)t->g->nodes.n - 2 * 4 + 2);
+    ck_assert_int_eq(p->bucket->n_step, (int)t->g->nodes.n - 2 * 4 + 2);
     size_t end = 0;
-    for (int i = 0; i < p->n_step; i++) {
-        const plan_step *s = &p->step[i];
-        ck_assert_int_eq(s->phase, i);
-        ck_assert_int_eq(s->op, (int)t->g->nodes.at[s->node].op);
+    for (int i = 0; i < p->bucket->n_step; i++) {
+        const plan_step *s = &p->bucket->step[i];
+        ck_assert_int_eq(p->bucket->item[i].phase, i);
         for (int k = 0; k < s->n_out; k++) {
             ck_assert_int_eq(s->out[k].space, SPACE_ARENA);
             ck_assert_int_eq(s->out[k].offset % PLAN_ALIGN, 0);
@@ -133,7 +134,7 @@ START_TEST(only_what_is_wanted_is_planned)
 {
     toy *t = toy_open();
     const char *first[] = {"resid.0"};
-    plan *p = make(t, &(plan_limits){.n_tok_max = 4, .outputs = first, .n_output = 1});
+    plan *p = make(t, &(target){.n_tok_max = 4, .outputs = first, .n_output = 1});
     ck_assert_int_eq(p->n_output, 1);
     ck_assert_int_eq(p->output[0].index, 0);
     ck_assert_int_eq(p->output[0].width, D);
@@ -148,14 +149,14 @@ START_TEST(only_what_is_wanted_is_planned)
     ck_assert_int_eq(p->n_seq_max, 4);
 
     const char *some[] = {"resid", "hidden"};
-    p = make(t, &(plan_limits){.n_tok_max = 4, .outputs = some, .n_output = 2});
+    p = make(t, &(target){.n_tok_max = 4, .outputs = some, .n_output = 2});
     ck_assert_int_eq(p->n_output, 3);
-    p = make(t, &(plan_limits){.n_tok_max = 4});
+    p = make(t, &(target){.n_tok_max = 4});
     ck_assert_int_eq(p->n_output, 4);
 
     const char *unknown[] = {"hidden", "resid.2"};
-    const plan_limits bad = {.n_tok_max = 4, .outputs = unknown, .n_output = 2};
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, &bad, t->a, &p), WEFT_ERR_NAME);
+    const target bad = {.n_tok_max = 4, .outputs = unknown, .n_output = 2};
+    ck_assert_int_eq(plan_make(t->dg, t->g, &bad, NULL, t->a, &p), WEFT_ERR_NAME);
     expect_one(t->dg, W0201, "no output 'resid.2'; it has resid, hidden, logits");
     toy_close(t);
 }
@@ -165,19 +166,20 @@ START_TEST(what_has_no_kernel_is_named)
 {
     toy *t = toy_open();
     plan *p = NULL;
-    plan_limits limits = {.n_tok_max = 4};
+    target limits = {.n_tok_max = 4};
     gref x = {.kind = REF_VALUE, .id = t->g->outputs.at[0].value};
     gref y = NODE(t, l2_norm, TYPE(GRAPH_T, D), x);
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, &limits, t->a, &p), WEFT_OK); /* nobody reads it */
+    ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p),
+                     WEFT_OK); /* nobody reads it */
     toy_output(t, "norm", -1, y);
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, &limits, t->a, &p), WEFT_ERR_TARGET);
+    ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_ERR_TARGET);
     expect_one(t->dg, W0901, "l2_norm");
     diag_reset(t->dg);
     t->g->outputs.n--;
     for (size_t i = 0; i < t->g->weights.n; i++)
         if (str_eqz(t->g->weights.at[i].name, "router"))
             t->g->weights.at[i].type = DT_I32;
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, &limits, t->a, &p), WEFT_ERR_TARGET);
+    ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_ERR_TARGET);
     expect_one(t->dg, W0901, "linear: no reference kernel reads I32, the type of router");
     toy_close(t);
 }
@@ -202,7 +204,7 @@ START_TEST(sizes_that_lie_are_refused)
         {OP_from_heads, 0, GRAPH_R},
     };
     toy *t = toy_open();
-    plan_limits limits = {.n_tok_max = 4};
+    target limits = {.n_tok_max = 4};
     plan *p = NULL;
     for (size_t i = 0; i < COUNT_OF(lies); i++) {
         gvalue *v = NULL;
@@ -211,14 +213,14 @@ START_TEST(sizes_that_lie_are_refused)
                 v = &t->g->values.at[t->g->nodes.at[k].first];
         int64_t was = v->type.dim[lies[i].dim];
         v->type.dim[lies[i].dim] = lies[i].value;
-        ck_assert_int_ne(plan_make_ref(t->dg, t->g, &limits, t->a, &p), WEFT_OK);
+        ck_assert_int_ne(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_OK);
         diag_reset(t->dg);
         v->type.dim[lies[i].dim] = INT64_MAX;
-        ck_assert_int_ne(plan_make_ref(t->dg, t->g, &limits, t->a, &p), WEFT_OK);
+        ck_assert_int_ne(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_OK);
         diag_reset(t->dg);
         v->type.dim[lies[i].dim] = was;
     }
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, &limits, t->a, &p), WEFT_OK);
+    ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_OK);
     toy_close(t);
 }
 END_TEST
@@ -227,7 +229,7 @@ START_TEST(ids_stay_inside_their_tables)
 {
     toy *t = toy_open();
     plan *p = NULL;
-    plan_limits limits = {.n_tok_max = 4};
+    target limits = {.n_tok_max = 4};
     /* A learned table of positions limits them. */
     gref pos = {.kind = REF_INPUT, .id = 1};
     gref table = toy_weight(t, "positions", "embd", 0, DT_Q8_0, SHAPE(11, D));
@@ -240,7 +242,7 @@ START_TEST(ids_stay_inside_their_tables)
     for (size_t i = 0; i < t->g->weights.n; i++)
         if (str_eqz(t->g->weights.at[i].name, "exp_down"))
             t->g->weights.at[i].dim[0] = 2;
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, &limits, t->a, &p), WEFT_ERR_SHAPE);
+    ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_ERR_SHAPE);
     expect_one(t->dg, W0301, "experts: ids go up to 2, the weight has 2 rows");
     toy_close(t);
 }
@@ -250,19 +252,19 @@ START_TEST(stand_ins_for_weights)
 {
     toy *t = toy_open();
     plan *p = NULL;
-    plan_limits limits = {.n_tok_max = 4};
+    target limits = {.n_tok_max = 4};
     gref x = {.kind = REF_VALUE, .id = t->g->outputs.at[0].value};
     /* A matrix that is computed once per call will do for linear, one with a row per token not. */
     gref gate = toy_weight(t, "square", "gate_up", 0, DT_F32, SHAPE(D, D));
     gref m = NODE(t, neg, TYPE(D, D), gate);
     toy_output(t, "turned", -1, NODE(t, linear, TYPE(GRAPH_T, D), x, m));
     p = make(t, &limits);
-    ck_assert_int_eq(p->step[p->n_step - 2].rows, ROWS_FIXED);
-    ck_assert_int_eq(p->step[p->n_step - 2].n[0], D);
-    ck_assert_int_eq(p->step[p->n_step - 1].pitch[1], D * 4);
+    ck_assert_int_eq(p->bucket->step[p->bucket->n_step - 2].rows, ROWS_FIXED);
+    ck_assert_int_eq(p->bucket->step[p->bucket->n_step - 2].n[0], D);
+    ck_assert_int_eq(p->bucket->step[p->bucket->n_step - 1].pitch[1], D * 4);
     t->g->outputs.n--;
     toy_output(t, "each", -1, NODE(t, linear, TYPE(GRAPH_T, D), x, x));
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, &limits, t->a, &p), WEFT_ERR_TARGET);
+    ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_ERR_TARGET);
     expect_one(t->dg, W0901, "linear: the reference kernel takes a stored weight here");
     diag_reset(t->dg);
     t->g->outputs.n--;
@@ -270,7 +272,7 @@ START_TEST(stand_ins_for_weights)
     gref stack = NODE(t, neg, TYPE(2, D / 2, D / 2),
                       toy_weight(t, "stack", "gate_up", 0, DT_F32, SHAPE(2, D / 2, D / 2)));
     toy_output(t, "heads", -1, NODE(t, head_linear, TYPE(GRAPH_T, 2, D / 2), h, stack));
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, &limits, t->a, &p), WEFT_ERR_TARGET);
+    ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_ERR_TARGET);
     expect_one(t->dg, W0901, "head_linear: the reference kernel takes a stored weight here");
     toy_close(t);
 }
@@ -280,13 +282,13 @@ START_TEST(limits_are_checked)
 {
     toy *t = toy_open();
     plan *p = NULL;
-    const plan_limits bad[] = {{.n_tok_max = 0},
-                               {.n_tok_max = -1},
-                               {.n_tok_max = INT64_MAX},
-                               {.n_tok_max = 4, .n_out_max = 5},
-                               {.n_tok_max = 4, .n_seq_max = -1}};
+    const target bad[] = {{.n_tok_max = 0},
+                          {.n_tok_max = -1},
+                          {.n_tok_max = INT64_MAX},
+                          {.n_tok_max = 4, .n_out_max = 5},
+                          {.n_tok_max = 4, .n_seq = -1}};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        ck_assert_int_eq(plan_make_ref(t->dg, t->g, &bad[i], t->a, &p), WEFT_ERR_LIMIT);
+        ck_assert_int_eq(plan_make(t->dg, t->g, &bad[i], NULL, t->a, &p), WEFT_ERR_LIMIT);
         expect_one(t->dg, W1406, "rows");
         diag_reset(t->dg);
     }

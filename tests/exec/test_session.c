@@ -429,11 +429,11 @@ START_TEST(steps_can_be_profiled)
     profile_seen seen = {.p = t->p};
     session_profile(s, note_step, &seen);
     eval_run(t, s, 0, ids_a, 0, 3, &got);
-    ck_assert_int_eq(seen.n, t->p->n_step);
-    ck_assert_int_ge(seen.rows, 3 * (int64_t)t->p->n_step - 3);
+    ck_assert_int_eq(seen.n, t->p->bucket->n_step);
+    ck_assert_int_ge(seen.rows, 3 * (int64_t)t->p->bucket->n_step - 3);
     session_profile(s, NULL, NULL);
     eval_run(t, s, 0, ids_a, 3, 4, &got);
-    ck_assert_int_eq(seen.n, t->p->n_step);
+    ck_assert_int_eq(seen.n, t->p->bucket->n_step);
     session_destroy(s);
     toy_close(t);
 }

@@ -7,7 +7,7 @@
 #ifndef WEFT_TESTS_EXEC_TOY_H
 #define WEFT_TESTS_EXEC_TOY_H
 
-#include "compiler/lower_ref.h"
+#include "compiler/plan_make.h"
 #include "kernels/ref/dequant.h"
 #include "runtime/exec/session.h"
 #include "runtime/formats/gguf_write.h"
@@ -466,8 +466,8 @@ static inline toy *toy_open(void)
     toy_write_file(t);
     ck_assert_int_eq(model_file_open(t->dg, t->path.path, NULL, &t->mf), WEFT_OK);
     toy_graph(t);
-    plan_limits limits = {.n_tok_max = TOY_TOKENS};
-    ck_assert_int_eq(plan_make_ref(t->dg, t->g, &limits, t->a, &t->p), WEFT_OK);
+    target limits = {.n_tok_max = TOY_TOKENS};
+    ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &t->p), WEFT_OK);
     return t;
 }
 

@@ -1,0 +1,25 @@
+/* plan_make.h - a graph into a plan; part of the door of compiler/.
+ *
+ * For VARIANT_ref nothing is fused or reordered and every value has memory of its own, so that a step
+ * can be held against the node it came from, and any value can be looked at after a run: the reference
+ * executor. For all else the passes run on a copy of the graph, then each bucket is lowered: kernels
+ * selected, phases scheduled, memory laid out. */
+#ifndef WEFT_COMPILER_PLAN_MAKE_H
+#define WEFT_COMPILER_PLAN_MAKE_H
+
+#include "compiler/graph.h"
+#include "compiler/passes.h"
+#include "compiler/plan.h"
+#include "compiler/target.h"
+
+/* Plan g, which graph_verify accepts, in a. Only what the wanted outputs and the state need is kept.
+ * W0901 names an op or storage type without a kernel, W0201 an output that is not there, W0902 a size
+ * that does not fit, W1406 numbers of rows that cannot be. watch may be NULL. */
+weft_status plan_make(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
+                      arena *a, plan **out_plan) WEFT_MUST_USE;
+
+/* The graph as the passes leave it for t: a copy, to be destroyed. */
+weft_status plan_graph(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
+                       graph **out_g) WEFT_MUST_USE;
+
+#endif
