@@ -1,0 +1,203 @@
+/* attend_c.c - softmax attention; a unit is the query heads of a row that share one head of the cell, so
+ * that keys and values are read once for all of them.
+ *
+ * Positions are walked in blocks of BLOCK, which begin at multiples of BLOCK whatever the page size
+ * and the first position seen, and are merged one after the other: with the largest logit so far m, the
+ * sum of exp(logit - m) and that of the values so weighted are scaled whenever m grows. A row's bits
+ * so depend on nothing but its position and what it sees. Rows stored in 16 bits become floats in
+ * scratch once per block. Which positions are seen, and what is done to a logit, is told in
+ * ref/attend_ref.c. The rows of this call are in the cell already. out overlaps no input. */
+#include "kernels/kernel_decls.h"
+
+#include <math.h>
+#include "kernels/c/attend_size.h"
+#include "kernels/c/half.h"
+#include "kernels/c/vec.h"
+#include "kernels/ref/cell_place.h"
+
+enum { BLOCK = ATTEND_BLOCK };
+
+/* The work on one unit. */
+typedef struct {
+    const kargs *k;
+    const int32_t *pages;
+    int64_t pos, head;       /* of the row; of the cell */
+    int64_t group;           /* query heads that share it */
+    const float *q;          /* [group, k] */
+    const float *key[BLOCK]; /* the block's rows */
+    const float *value[BLOCK];
+    float *p;           /* [group, BLOCK]: logits, then weights */
+    float *sum;         /* [group, v] */
+    float *max, *total; /* [group] */
+    float *key_mem;     /* [BLOCK, k] */
+    float *value_mem;   /* [BLOCK, v] */
+} unit;
+
+static int64_t first_seen(const kargs *k, int64_t pos)
+{
+    int64_t window = k->n[2], chunk = k->n[3], first = 0;
+    if (window > 0 && pos - window + 1 > first)
+        first = pos - window + 1;
+    if (chunk > 0 && pos / chunk * chunk > first)
+        first = pos / chunk * chunk;
+    return first;
+}
+
+/* n rows of `width` numbers each, one after the other, as floats: where they are, or in mem. */
+static void rows_read(dtype type, const char *from, int64_t width, int64_t n, float *mem,
+                      const float **to)
+{
+    const float *at = mem;
+    if (type == DT_F16)
+        halves_from_f16((const uint16_t *)(const void *)from, mem, n * width);
+    else if (type == DT_BF16)
+        halves_from_bf16((const uint16_t *)(const void *)from, mem, n * width);
+    else
+        at = (const float *)(const void *)from;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = at + i * width;
+}
+
+/* Positions [begin, end), a page at a time: a head's rows in a page follow on each other. */
+static void block_read(unit *u, int64_t begin, int64_t end)
+{
+    const kcell *c = u->k->cell;
+    for (int64_t at = begin; at < end;) {
+        int64_t page_end = (at / c->page_tok + 1) * c->page_tok, i = at - begin;
+        int64_t n = (page_end < end ? page_end : end) - at;
+        rows_read(c->type, cell_key(c, u->pages, at, u->head), c->k, n, u->key_mem + i * c->k,
+                  u->key + i);
+        if (!c->latent)
+            rows_read(c->type, cell_value(c, u->pages, at, u->head), c->v, n,
+                      u->value_mem + i * c->v, u->value + i);
+        at += n;
+    }
+    for (int64_t i = 0; c->latent && i < end - begin; i++)
+        u->value[i] = u->key[i];
+}
+
+/* The logits of positions [begin, begin + n) for query head g of the group. */
+static void logits(const unit *u, int64_t g, int64_t begin, int64_t n, float *s)
+{
+    const kargs *k = u->k;
+    const float *slopes = k->in[3]; /* [H] or NULL */
+    int64_t width = k->cell->k;
+    float scale = (float)k->f[0], softcap = (float)k->f[1];
+    for (int64_t i = 0; i < n; i++)
+        s[i] = scale * vec_dot(u->q + g * width, u->key[i], width);
+    if (softcap != 0)
+        for (int64_t i = 0; i < BLOCK; i++)
+            s[i] = softcap * vec_tanh(s[i] / softcap);
+    if (slopes) {
+        float slope = slopes[u->head * u->group + g];
+        for (int64_t i = 0; i < n; i++)
+            s[i] += slope * (float)(begin + i - u->pos);
+    }
+}
+
+/* sum += p[0] v[0] + p[1] v[1] + ... */
+static void add_values(const float *p, const float *const *v, int64_t n, int64_t width, float *sum)
+{
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        const float *a = v[j], *b = v[j + 1], *c = v[j + 2], *d = v[j + 3];
+        float pa = p[j], pb = p[j + 1], pc = p[j + 2], pd = p[j + 3];
+        VEC_LOOP
+        for (int64_t i = 0; i < width; i++)
+            sum[i] = sum[i] + pa * a[i] + pb * b[i] + pc * c[i] + pd * d[i];
+    }
+    for (; j < n; j++) {
+        const float *a = v[j];
+        float pa = p[j];
+        VEC_LOOP
+        for (int64_t i = 0; i < width; i++)
+            sum[i] += pa * a[i];
+    }
+}
+
+static float sum_of(const float *x)
+{
+    float lane[VEC_LANES] = {0};
+    for (int64_t i = 0; i < BLOCK; i += VEC_LANES)
+        for (int l = 0; l < VEC_LANES; l++)
+            lane[l] += x[i + l];
+    return lanes_sum(lane);
+}
+
+/* Merge n positions from `begin` on into what query head g has so far. */
+static void block_merge(unit *u, int64_t g, int64_t begin, int64_t n)
+{
+    float *p = u->p + g * BLOCK, *sum = u->sum + g * u->k->cell->v;
+    int64_t width = u->k->cell->v;
+    for (int64_t i = n; i < BLOCK; i++)
+        p[i] = 0; /* so that softcap meets numbers */
+    logits(u, g, begin, n, p);
+    float old = u->max[g], max = old;
+    for (int64_t i = 0; i < n; i++)
+        max = p[i] > max ? p[i] : max;
+    for (int64_t i = n; i < BLOCK; i++)
+        p[i] = -INFINITY; /* weighs nothing */
+    VEC_LOOP
+    for (int64_t i = 0; i < BLOCK; i++)
+        p[i] = vec_exp(p[i] - max);
+    for (int64_t i = n; i < BLOCK; i++)
+        p[i] = 0; /* if max is -inf, too */
+
+    float keep = max == old ? 1 : vec_exp(old - max);
+    u->total[g] = u->total[g] * keep + sum_of(p);
+    u->max[g] = max;
+    if (keep != 1)
+        for (int64_t i = 0; i < width; i++)
+            sum[i] *= keep;
+    add_values(p, u->value, n, width, sum);
+}
+
+/* Before the first block: the sink, a logit without a value, has been seen. */
+static void unit_begin(unit *u)
+{
+    const float *sinks = u->k->in[2]; /* [H] or NULL */
+    for (int64_t g = 0; g < u->group; g++) {
+        float sink = sinks ? sinks[u->head * u->group + g] : -INFINITY;
+        u->max[g] = sink;
+        u->total[g] = sink == -INFINITY ? 0 : sink - sink + 1; /* NaN for what has no exp */
+    }
+    for (int64_t i = 0; i < u->group * u->k->cell->v; i++)
+        u->sum[i] = 0;
+}
+
+static void unit_end(const unit *u, float *out)
+{
+    int64_t width = u->k->cell->v;
+    for (int64_t g = 0; g < u->group; g++)
+        for (int64_t i = 0; i < width; i++)
+            out[g * width + i] = u->sum[g * width + i] / u->total[g];
+}
+
+void k_attend_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    const kcell *c = k->cell;
+    attend_size size = attend_size_of(k);
+    unit u = {.k = k, .group = size.group, .p = t->scratch};
+    u.key_mem = u.p + size.p;
+    u.value_mem = u.key_mem + size.key;
+    u.sum = u.value_mem + size.value;
+    u.max = u.sum + size.sum;
+    u.total = u.max + size.group;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t row = i / c->heads;
+        u.head = i % c->heads;
+        u.pages = kcell_pages(c, k->batch, row);
+        u.pos = k->batch->pos[row];
+        u.q = row_in(k, 0, row) + u.head * u.group * c->k;
+        unit_begin(&u);
+        for (int64_t at = first_seen(k, u.pos); at <= u.pos;) {
+            int64_t block_end = (at / BLOCK + 1) * BLOCK;
+            int64_t n = (block_end <= u.pos ? block_end : u.pos + 1) - at;
+            block_read(&u, at, at + n);
+            for (int64_t g = 0; g < u.group; g++)
+                block_merge(&u, g, at, n);
+            at += n;
+        }
+        unit_end(&u, row_out(k, 0, row) + u.head * u.group * c->v);
+    }
+}

@@ -1,0 +1,35 @@
+/* attend_size.h - the floats of scratch that attend_c.c divides up, for the kernel and for the table. */
+#ifndef WEFT_KERNELS_C_ATTEND_SIZE_H
+#define WEFT_KERNELS_C_ATTEND_SIZE_H
+
+#include "kernels/kernels.h"
+
+enum { ATTEND_BLOCK = 64 }; /* positions computed together */
+
+typedef struct {
+    int64_t group; /* query heads to a head of the cell */
+    int64_t p;     /* floats of [group, block] */
+    int64_t key;   /* [block, k], where the cell has no floats */
+    int64_t value; /* [block, v], the same */
+    int64_t sum;   /* [group, v] */
+} attend_size;
+
+static inline attend_size attend_size_of(const kargs *k)
+{
+    const kcell *c = k->cell;
+    int64_t group = k->n[1] / c->heads;
+    bool copied = c->type != DT_F32;
+    return (attend_size){.group = group,
+                         .p = group * ATTEND_BLOCK,
+                         .key = copied ? ATTEND_BLOCK * c->k : 0,
+                         .value = copied && !c->latent ? ATTEND_BLOCK * c->v : 0,
+                         .sum = group * c->v};
+}
+
+static inline size_t attend_bytes(const kargs *k)
+{
+    attend_size s = attend_size_of(k);
+    return (size_t)(s.p + s.key + s.value + s.sum + 2 * s.group) * sizeof(float);
+}
+
+#endif
