@@ -1,0 +1,77 @@
+/* memory.c - what /proc/meminfo and cgroup limits leave. A file that is missing or not understood sets
+ * no limit. */
+#include "runtime/base/memory.h"
+
+#include "runtime/base/cgroup.h"
+#include <stdio.h>
+#include <unistd.h>
+
+/* The number after a name at the beginning of a line; false if there is none. */
+static bool number_after(const char *text, const char *name, uint64_t *out)
+{
+    size_t n = strlen(name);
+    for (const char *p = text; p; p = strchr(p, '\n'), p = p ? p + 1 : NULL) {
+        unsigned long long x;
+        if (strncmp(p, name, n) == 0 && sscanf(p + n, " %llu", &x) == 1) {
+            *out = x;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Pages of files that a group has in memory: they go when others want the room. */
+static uint64_t cached_files(const char *dir, bool v2, strbuf *text)
+{
+    uint64_t active = 0, inactive = 0;
+    if (!cgroup_read(dir, "memory.stat", text))
+        return 0;
+    number_after(text->p, v2 ? "active_file" : "total_active_file", &active);
+    number_after(text->p, v2 ? "inactive_file" : "total_inactive_file", &inactive);
+    return active + inactive;
+}
+
+/* "max" and the huge number that v1 has for no limit leave everything as it is. */
+static void apply_limit(void *ctx, const char *dir, bool v2)
+{
+    uint64_t *available = ctx, limit, used = 0;
+    strbuf text = {0};
+    if (cgroup_read(dir, v2 ? "memory.max" : "memory.limit_in_bytes", &text) &&
+        number_after(text.p, "", &limit)) {
+        if (cgroup_read(dir, v2 ? "memory.current" : "memory.usage_in_bytes", &text))
+            number_after(text.p, "", &used);
+        uint64_t cached = cached_files(dir, v2, &text);
+        used = used > cached ? used - cached : 0;
+        uint64_t left = limit > used ? limit - used : 0;
+        *available = left < *available ? left : *available;
+    }
+    strbuf_free(&text);
+}
+
+uint64_t memory_available(const char *root)
+{
+    strbuf text = {0}, proc = {0};
+    uint64_t available = 0;
+    strbuf_add(&proc, "%s/proc", root);
+    if (cgroup_read(proc.p, "meminfo", &text) && number_after(text.p, "MemAvailable:", &available))
+        available *= 1024;
+    strbuf_free(&text);
+    strbuf_free(&proc);
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (available == 0 && pages > 0 && page > 0)
+        available = (uint64_t)pages * (uint64_t)page;
+    cgroup_walk(root, "memory", apply_limit, &available);
+    return available;
+}
+
+uint64_t memory_resident(void)
+{
+    strbuf text = {0};
+    unsigned long long all, resident = 0;
+    long page = sysconf(_SC_PAGESIZE);
+    if (page <= 0 || !cgroup_read("/proc/self", "statm", &text) ||
+        sscanf(text.p, "%llu %llu", &all, &resident) != 2)
+        resident = 0;
+    strbuf_free(&text);
+    return (uint64_t)resident * (uint64_t)(page > 0 ? page : 0);
+}

@@ -1,0 +1,108 @@
+/* test_memory.c - the suite of runtime/base/memory.c. */
+#include "runtime/base/memory.h"
+#include "tests/base/suite.h"
+#include <ftw.h>
+
+static temp_dir root;
+
+/* Writes root/path, making the folders on the way. */
+static void plant(const char *path, const char *text)
+{
+    char at[512];
+    snprintf(at, sizeof at, "%s/%s", root.path, path);
+    for (char *slash = strchr(at + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        mkdir(at, 0755);
+        *slash = '/';
+    }
+    FILE *f = fopen(at, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+static void expect_bytes(uint64_t want)
+{
+    uint64_t got = memory_available(root.path);
+    nftw(root.path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    ck_assert_uint_eq(got, want);
+}
+
+static void plant_machine(void)
+{
+    root = temp_dir_create();
+    plant("proc/meminfo", "MemTotal:  8000 kB\nMemFree:  10 kB\nMemAvailable:   5000 kB\n");
+}
+
+START_TEST(the_system_says)
+{
+    plant_machine();
+    expect_bytes(5000 * 1024);
+    root = temp_dir_create(); /* nothing to read: all there is */
+    expect_bytes((uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
+}
+END_TEST
+
+START_TEST(v2_limit)
+{
+    plant_machine();
+    plant("proc/self/cgroup", "0::/a/b\n");
+    plant("sys/fs/cgroup/a/b/memory.max", "max\n");
+    plant("sys/fs/cgroup/a/memory.max", "3000000\n");
+    plant("sys/fs/cgroup/a/memory.current", "1000000\n");
+    plant("sys/fs/cgroup/a/memory.stat", "anon 500\nactive_file 300000\ninactive_file 100000\n");
+    expect_bytes(3000000 - 600000);
+
+    plant_machine(); /* nothing left */
+    plant("proc/self/cgroup", "0::/\n");
+    plant("sys/fs/cgroup/memory.max", "1000\n");
+    plant("sys/fs/cgroup/memory.current", "2000\n");
+    expect_bytes(0);
+}
+END_TEST
+
+START_TEST(v1_limit)
+{
+    plant_machine();
+    plant("proc/self/cgroup", "5:memory:/box\n4:cpu:/other\n");
+    plant("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "2000000\n");
+    plant("sys/fs/cgroup/memory/box/memory.usage_in_bytes", "500000\n");
+    plant("sys/fs/cgroup/memory/box/memory.stat", "total_inactive_file 100000\n");
+    plant("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    expect_bytes(2000000 - 400000);
+}
+END_TEST
+
+START_TEST(rubbish_sets_no_limit)
+{
+    plant_machine();
+    plant("proc/self/cgroup", "0::/\nxyz\n::\n");
+    plant("sys/fs/cgroup/memory.max", "many\n");
+    expect_bytes(5000 * 1024);
+}
+END_TEST
+
+START_TEST(what_is_touched_is_resident)
+{
+    uint64_t before = memory_resident();
+    if (before == 0)
+        return; /* not told here */
+    size_t bytes = 64 << 20;
+    char *p = malloc(bytes);
+    ck_assert_ptr_nonnull(p);
+    for (size_t i = 0; i < bytes; i += 1024)
+        ((volatile char *)p)[i] = 1;
+    uint64_t grown = memory_resident() - before;
+    free(p);
+    ck_assert_uint_ge(grown, bytes - (4 << 20));
+}
+END_TEST
+
+SUITE_MAIN("memory", the_system_says, v2_limit, v1_limit, rubbish_sets_no_limit,
+           what_is_touched_is_resident)
