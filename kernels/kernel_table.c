@@ -3,11 +3,12 @@
 #include "kernels/kernel_decls.h"
 
 #include <string.h>
+#include "kernels/c/attend_size.h"
 #include "runtime/base/cpu.h"
 
 /* The words of the unit and scratch columns. A scratch of 0 and up is an index into the sizes. */
 enum { ROW, HEAD, GROUP };
-enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4 };
+enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4, ANGLES = -5, ATTEND = -6 };
 
 typedef struct {
     int unit, scratch;
@@ -168,6 +169,10 @@ size_t kernel_scratch(const kernel_row *row, const kargs *k)
         return (size_t)(2 * k->n[1] + k->n[3]) * sizeof(double);
     case REGS:
         return MAP_REGS_MAX * MAP_REG_ELEMS * sizeof(float);
+    case ANGLES:
+        return (size_t)(2 * k->n[3]) * sizeof(float);
+    case ATTEND:
+        return attend_bytes(k);
     default:
         return (size_t)k->n[scratch] * sizeof(float);
     }

@@ -64,27 +64,34 @@ static const char *const planned[] = {
     "pack", /* activations rounded for integer dot products */
 };
 
-START_TEST(every_op_has_a_reference)
-{
-    static const struct {
-        const char *op;
-        int tier;
-    } ops[] = {
-#define OP(name, tier, ...) {#name, tier},
+static const struct {
+    const char *op;
+    int tier;
+    const char *fuses;
+} ops[] = {
+#define OP(name, tier, kinds, rule, fuses, ...) {#name, tier, #fuses},
 #define LIB(...)
 #include "dsl/ops.def"
 #undef OP
 #undef LIB
-    };
+};
+
+static bool is_exempt(const char *op)
+{
+    for (size_t i = 0; i < COUNT_OF(exempt); i++)
+        if (strcmp(op, exempt[i]) == 0)
+            return true;
+    return false;
+}
+
+START_TEST(every_op_has_a_reference)
+{
     for (size_t i = 0; i < COUNT_OF(ops); i++) {
-        bool need = ops[i].tier <= 2, found = kernel_find(ops[i].op, "ref") != NULL;
-        for (size_t j = 0; j < COUNT_OF(exempt); j++)
-            if (strcmp(ops[i].op, exempt[j]) == 0) {
-                ck_assert_msg(!found, "%s has a reference kernel, and is exempt from having one",
-                              exempt[j]);
-                need = false;
-            }
-        if (need && !found)
+        bool found = kernel_find(ops[i].op, "ref") != NULL;
+        if (is_exempt(ops[i].op))
+            ck_assert_msg(!found, "%s has a reference kernel, and is exempt from having one",
+                          ops[i].op);
+        else if (ops[i].tier <= 2 && !found)
             ck_abort_msg("%s lacks a reference kernel", ops[i].op);
     }
     int n;
@@ -100,4 +107,52 @@ START_TEST(every_op_has_a_reference)
 }
 END_TEST
 
-SUITE_MAIN("kernel_table", rows_and_names, units_and_scratch, every_op_has_a_reference)
+/* So that a plan is complete on any machine. It runs element-wise nodes as maps. */
+START_TEST(every_op_has_a_portable_kernel)
+{
+    for (size_t i = 0; i < COUNT_OF(ops); i++) {
+        bool found = kernel_find(ops[i].op, "c") != NULL;
+        if (strcmp(ops[i].fuses, "ELEMENTWISE") == 0)
+            ck_assert_msg(!found, "%s is run as a map, and has a kernel of its own", ops[i].op);
+        else if (ops[i].tier <= 2 && !is_exempt(ops[i].op) && !found)
+            ck_abort_msg("%s lacks a portable kernel", ops[i].op);
+    }
+    for (size_t i = 0; i < COUNT_OF(planned); i++)
+        ck_assert_msg(kernel_find(planned[i], "c") != NULL, "%s lacks one", planned[i]);
+}
+END_TEST
+
+START_TEST(portable_scratch)
+{
+    kcell cell = {.heads = 2, .k = 6, .v = 4, .type = DT_F16};
+    kargs k = {.n = {5, 8, 7, 11}, .cell = &cell};
+    const struct {
+        const char *op;
+        bool latent;
+        dtype type;
+        int64_t units;
+        size_t floats;
+    } cases[] = {
+        {"rms_norm", false, DT_F16, 5, 0},
+        {"rope", false, DT_F16, 5, 2 * 11},
+        {"map", false, DT_F16, 5, 16 * 256},
+        {"attend", false, DT_F16, 10, 4 * 64 + 64 * (6 + 4) + 4 * (4 + 2)},
+        {"attend", true, DT_BF16, 10, 4 * 64 + 64 * 6 + 4 * (4 + 2)},
+        {"attend", false, DT_F32, 10, 4 * 64 + 4 * (4 + 2)},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const kernel_row *row = kernel_find(cases[i].op, "c");
+        ck_assert_ptr_nonnull(row);
+        cell.latent = cases[i].latent;
+        cell.type = cases[i].type;
+        ck_assert_int_eq(kernel_units(row, &k), cases[i].units);
+        ck_assert_uint_eq(kernel_scratch(row, &k), cases[i].floats * sizeof(float));
+    }
+    k.cols = 100;
+    k.tile = 32;
+    ck_assert_int_eq(kernel_units(kernel_find("map", "c"), &k), 4);
+}
+END_TEST
+
+SUITE_MAIN("kernel_table", rows_and_names, units_and_scratch, every_op_has_a_reference,
+           every_op_has_a_portable_kernel, portable_scratch)
