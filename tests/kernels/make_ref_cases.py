@@ -14,6 +14,7 @@ import struct
 
 rng = random.Random(4)
 NAN, INF = math.nan, math.inf
+FLT_MAX = (2 - 2.0 ** -23) * 2.0 ** 127
 
 
 def f32(x):
@@ -54,9 +55,11 @@ def data(word, i, kind, x):
     line(word, i, kind, len(x), ":", text(x))
 
 
-def case(name, op, n, f=(), word=(), inputs=(), outs=(), strides=(), inplace=False, rows=None):
+def case(name, op, n, f=(), word=(), inputs=(), outs=(), strides=(), inplace=False, rows=None,
+         code=(), pitch=None):
     """inputs: (kind, values), where kind is f32, i32, a weight `TYPE/rows`, or a table of addresses
-    `table TYPE`; None where the op has no such input."""
+    `table TYPE`; None where the op has no such input. code: (instruction, to, registers, numbers); pitch:
+    bytes from row to row of input 0 and of the result, where rows alone do not tell."""
     print()
     line("case", op, name)
     line("n", len(n), ":", text(n))
@@ -67,6 +70,10 @@ def case(name, op, n, f=(), word=(), inputs=(), outs=(), strides=(), inplace=Fal
     for i, s in enumerate(strides):
         if s is not None:
             line("stride", i, len(s), ":", text(s))
+    for op, to, at, numbers in code:
+        line("code", op, to, ":", text((list(at) + [0, 0, 0])[:3]), text((list(numbers) + [0.0, 0.0])[:2]))
+    if pitch:
+        line("pitch", ":", text(pitch))
     for i, given in enumerate(inputs):
         if given is None:
             continue
@@ -318,6 +325,106 @@ def unary_cases():
         unary("not a number", op, lambda v: NAN, [[NAN]], f=[-1, 1], word=[3 if op == "clamp" else 0])
 
 
+# ---- what plans make of nodes: map, pack ----
+
+def map_fns(lo=-INF, hi=INF):
+    return {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
+            "max": larger, "min": smaller, "select": lambda c, a, b: a if c > 0 else b, "neg": lambda v: -v,
+            "silu": lambda v: v * sigmoid(v), "gelu_erf": lambda v: v * 0.5 * math.erfc(-v / math.sqrt(2)),
+            "gelu_tanh": lambda v: 0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v ** 3))),
+            "gelu_quick": lambda v: v * sigmoid(1.702 * v), "tanh": math.tanh, "sigmoid": sigmoid,
+            "relu": lambda v: v if v > 0 else 0.0, "softplus": lambda v: max(v, 0) + math.log1p(math.exp(-abs(v))),
+            "exp": math.exp, "sqrt": lambda v: math.sqrt(v) if v >= 0 else NAN,
+            "clamp": lambda v: NAN if v != v else min(max(v, lo), hi)}
+
+
+def map_case(name, shape, operands, code, inplace=False):
+    """shape: rows, then the axes of a row; operands: nested lists of that rank, with axes of 1 where they are
+    stretched. Stored registers become results in the order of their outputs."""
+    outs = {}
+    for index in itertools.product(*(range(s) for s in shape)):
+        reg = {}
+        for op, to, at, numbers in code:
+            if op == "load":
+                reg[to] = broadcast_at(operands[at[0]], shape_of(operands[at[0]]), index)
+            elif op == "number":
+                reg[to] = f32(numbers[0])
+            elif op == "store":
+                outs.setdefault(to, []).append(reg[at[0]])
+            else:
+                reg[to] = map_fns(*(f32(v) for v in numbers))[op](*(reg[r] for r in at))
+    per_row = math.prod(shape[1:])
+    case(name, "map", [shape[0], per_row] + list(shape[1:]), word=[len(shape) - 1], code=code,
+         inputs=[("f32", x) for x in operands], strides=[strides_of(shape_of(x)) for x in operands],
+         outs=[("f32", outs[i]) for i in sorted(outs)], inplace=inplace)
+
+
+def map_cases():
+    def unary_code(op, *numbers):
+        return [("load", 0, [0], []), (op, 1, [0], numbers), ("store", 0, [1], [])]
+
+    x = [[0.0, -0.0, 1.0, -1.0], [0.5, -3.0, 6.0, -6.0], [20.0, -20.0, 80.0, -80.0]] + tensor(2, 4)
+    for op in "neg silu gelu_erf gelu_tanh gelu_quick tanh sigmoid relu softplus exp".split():
+        map_case(op, (5, 4), [x], unary_code(op), inplace=True)
+    map_case("sqrt", (1, 4), [[[0.0, 2.0, 1e-30, 1e30]]], unary_code("sqrt"))
+    for name, low, high in ("no clamp", -INF, INF), ("clamp", -0.75, 1.5), ("clamp below", -0.75, INF):
+        map_case(name, (5, 4), [x], unary_code("clamp", low, high), inplace=True)
+    for op in "add sub mul div max min".split():
+        map_case(op, (2, 3), [tensor(2, 3), [[1.5, -0.25, 3.0], [0.125, 7.0, -2.0]]],
+                 [("load", 0, [0], []), ("load", 1, [1], []), (op, 0, [0, 1], []), ("store", 0, [0], [])])
+    map_case("select", (2, 3), [[[1.0, 0.0, -1.0], [-0.0, 0.5, NAN]], tensor(2, 3)],
+             [("load", 0, [0], []), ("load", 1, [1], []), ("number", 2, [], [0.1]), ("select", 3, [0, 1, 2], []),
+              ("store", 0, [3], [])])
+    map_case("gate", (2, 2, 3), [tensor(2, 2, 3), tensor(2, 2, 3)],
+             [("load", 0, [0], []), ("silu", 0, [0], []), ("load", 1, [1], []), ("mul", 1, [0, 1], []),
+              ("store", 0, [1], [])], inplace=True)
+    map_case("stretched", (2, 3, 2, 2), [tensor(2, 1, 2, 1), tensor(1, 3, 2, 2), tensor(2, 3, 1, 1)],
+             [("load", 15, [0], []), ("load", 1, [1], []), ("load", 2, [2], []), ("mul", 15, [15, 1], []),
+              ("sub", 15, [15, 2], []), ("store", 0, [15], [])])
+    map_case("two results", (3, 5), [tensor(3, 5), tensor(1, 5)],
+             [("load", 0, [0], []), ("load", 1, [1], []), ("add", 2, [0, 1], []), ("store", 1, [2], []),
+              ("mul", 2, [2, 0], []), ("store", 0, [2], [])])
+
+
+def packed(x, b):
+    """The bytes of a packed row, None where nothing is written."""
+    def pad(data):
+        return data + [None] * (-len(data) % 64)
+
+    q, d = [], []
+    for at in range(0, len(x), b):
+        block = x[at:at + b]
+        largest = max(abs(v) for v in block)
+        if any(v != v or abs(v) == INF for v in block):
+            q += [1] * b
+            d.append(NAN)
+        elif largest == 0:
+            q += [0] * b
+            d.append(0.0)
+        else:
+            inverse = min(f32(127 / largest), FLT_MAX)  # the smallest numbers have none
+            q += [round(f32(v * inverse)) for v in block]
+            d.append(f32(largest / 127))
+    sums = [sum(q[i:i + 16]) for i in range(0, len(q), 16)]
+    form = lambda kind, values: pad(list(struct.pack("<%d%s" % (len(values), kind), *values)))
+    return form("b", q) + form("f", d) + form("h", sums)
+
+
+def pack_cases():
+    def spread(n):
+        return [f32(rng.uniform(-1, 1) * 4.0 ** rng.randint(-4, 4)) for _ in range(n)]
+
+    halves = [127.0] + [v + 0.5 for v in range(-16, 15)]  # ties, which go to the even one
+    strange = spread(32) + [NAN] + spread(31) + spread(31) + [INF] + [0.0] * 32
+    for name, act, b, rows in [("q8", 1, 32, [spread(64), spread(64)]), ("q8 one block", 1, 32, [halves]),
+                               ("q8 strange", 1, 32, [strange]), ("q8k", 2, 256, [spread(512), halves * 8 + [0.0] * 256]),
+                               ("q8 small", 1, 32, [[f32(v * 1e-40) for v in range(32)]])]:
+        out = [packed(row, b) for row in rows]
+        case(name, "pack", [len(rows), len(rows[0])], word=[act], inputs=[("f32", rows)],
+             outs=[("bytes", [[-1 if v is None else v for v in row] for row in out])],
+             pitch=[4 * len(rows[0]), len(out[0])])
+
+
 # ---- route ----
 
 def route(logits, k, score, renorm, scale, bias=None, groups=1, top_groups=1, group_score="top2"):
@@ -448,3 +555,5 @@ binary_cases()
 unary_cases()
 route_cases()
 attend_cases()
+map_cases()
+pack_cases()

@@ -5,12 +5,14 @@
  *   case OP NAME                         a kernel and its kargs, up to `end`
  *   n | f | word COUNT : numbers         the fields of kargs
  *   stride I COUNT : numbers             of input I
+ *   code OP TO : 3 registers, 2 numbers  the next instruction of a map
+ *   pitch : 2 numbers                    bytes from row to row of input 0 and of the result
  *   in I f32|i32 COUNT : numbers         an activation
  *   weight I TYPE ROWS WIDTH : numbers   stored as TYPE with rows a bit apart, at an odd address
  *   table I TYPE E M WIDTH : numbers     E addresses of such matrices
  *   rows N_TOK COUNT : numbers           the batch of a take_rows
  *   inplace                              the result may overwrite input 0
- *   out I f32|i32 COUNT : numbers        what must come out
+ *   out I f32|i32|bytes COUNT : numbers  what must come out; a byte of -1 may be anything
  *
  *   attend NAME                          an attention over sequences, up to `end`
  *   shape H HEADS K V LATENT WINDOW CHUNK ROWS SEQS
@@ -27,8 +29,10 @@
 #include "kernels/kernels.h"
 #include "runtime/base/arena.h"
 
+typedef enum { OUT_F32, OUT_I32, OUT_BYTES } ref_kind;
+
 typedef struct {
-    bool is_ids;
+    ref_kind kind;
     int64_t n;
     const double *want;
 } ref_out;
@@ -37,6 +41,7 @@ typedef struct {
     char op[32], name[64];
     kargs k; /* all but the results' addresses */
     kbatch batch;
+    kinstr code[16]; /* k.code of a map */
     bool inplace;
     int n_out;
     ref_out out[K_OUT_MAX];

@@ -1,5 +1,5 @@
-/* test_ref_cell.c - append and attend through pages: sizes of page, orders of pages, rings, stored
- * types, sequences whose rows come turn by turn. */
+/* test_ref_cell.c - append and attend through pages: sizes of page, orders of pages, stored types,
+ * sequences whose rows come turn by turn. */
 #include "tests/base/suite.h"
 #include "tests/kernels/ref_case.h"
 
@@ -23,7 +23,7 @@ static int64_t type_bytes(dtype t)
 
 /* All of it NaN, so that what was never written shows. Pages are dealt to the sequences in turn,
  * from the last to the first. */
-static store store_create(const attend_case *c, dtype type, int64_t page_tok, int64_t ring)
+static store store_create(const attend_case *c, dtype type, int64_t page_tok)
 {
     store s = {0};
     int64_t tok = c->cell_heads * (c->k + (c->latent ? 0 : c->v));
@@ -34,7 +34,6 @@ static store store_create(const attend_case *c, dtype type, int64_t page_tok, in
                      .v = c->v,
                      .latent = c->latent,
                      .type = type};
-    (void)ring;
     s.bytes = (size_t)(N_PAGE * s.cell.page_bytes);
     s.cell.base = malloc(s.bytes);
     memset(s.cell.base, 0xff, s.bytes);
@@ -102,27 +101,12 @@ static kbatch call_batch(const attend_case *c)
     return (kbatch){.n_tok = c->n_row, .n_seq = c->n_seq, .seq = c->seq, .pos = c->pos};
 }
 
-/* The shortest ring that serves: what the first row of a call sees, and the call's other rows. */
-static int64_t shortest_ring(const attend_case *c)
-{
-    int64_t seen = c->window ? c->window : c->chunk, most = 0;
-    if (c->window && c->chunk && c->chunk < seen)
-        seen = c->chunk;
-    for (int64_t q = 0; q < c->n_seq; q++) {
-        int64_t rows = 0;
-        for (int64_t t = 0; t < c->n_row; t++)
-            rows += c->seq[t] == q;
-        most = rows > most ? rows : most;
-    }
-    return seen ? seen + most - 1 : 0;
-}
-
-static void check_attend(const attend_case *c, dtype type, int64_t page_tok, int64_t ring)
+static void check_attend(const attend_case *c, dtype type, int64_t page_tok)
 {
     char what[160];
-    snprintf(what, sizeof what, "attend, %s (%s, pages of %d, ring %d)", c->name,
-             dtype_row_of(type)->name, (int)page_tok, (int)ring);
-    store s = store_create(c, type, page_tok, ring);
+    snprintf(what, sizeof what, "attend, %s (%s, pages of %d)", c->name, dtype_row_of(type)->name,
+             (int)page_tok);
+    store s = store_create(c, type, page_tok);
     kbatch b = call_batch(c);
     append_history(c, &s);
     append(c, &s, &b, false);
@@ -145,14 +129,8 @@ START_TEST(attend_recorded)
     int n = 0;
     for (; attend_case_next(f, a, &c); n++)
         for (size_t p = 0; p < COUNT_OF(page_toks); p++)
-            for (size_t t = 0; t < COUNT_OF(types); t++) {
-                int64_t ring = shortest_ring(&c);
-                check_attend(&c, types[t], page_toks[p], 0);
-                if (ring && ring < 100) {
-                    check_attend(&c, types[t], page_toks[p], ring);
-                    check_attend(&c, types[t], page_toks[p], ring + 2);
-                }
-            }
+            for (size_t t = 0; t < COUNT_OF(types); t++)
+                check_attend(&c, types[t], page_toks[p]);
     ck_assert_int_ge(n, 18);
     arena_destroy(a);
     fclose(f);
@@ -175,9 +153,8 @@ static void expect_rows(const attend_case *c, const store *s, const kbatch *b, c
 {
     int64_t each = type_bytes(s->cell.type);
     for (int64_t t = 0; t < b->n_tok; t++) {
-        int64_t place = b->pos[t];
-        char *page = image + s->table[b->seq[t]][place / s->cell.page_tok] * s->cell.page_bytes;
-        int64_t slot = place % s->cell.page_tok;
+        int64_t page_tok = s->cell.page_tok, slot = b->pos[t] % page_tok;
+        char *page = image + s->table[b->seq[t]][b->pos[t] / page_tok] * s->cell.page_bytes;
         for (int64_t h = 0; h < c->cell_heads; h++) {
             for (int64_t i = 0; i < c->k; i++)
                 put(s->cell.type, c->keys[b->seq[t]][(b->pos[t] * c->cell_heads + h) * c->k + i],
@@ -190,10 +167,9 @@ static void expect_rows(const attend_case *c, const store *s, const kbatch *b, c
     }
 }
 
-static void check_append(const attend_case *c, dtype type, int64_t page_tok, int64_t ring,
-                         bool one_by_one)
+static void check_append(const attend_case *c, dtype type, int64_t page_tok, bool one_by_one)
 {
-    store s = store_create(c, type, page_tok, ring);
+    store s = store_create(c, type, page_tok);
     char *image = malloc(s.bytes);
     memset(image, 0xff, s.bytes);
     kbatch b = call_batch(c);
@@ -216,23 +192,20 @@ START_TEST(append_layout)
             numbers[s][i] = i % 5 == 0 ? strange[(i / 5 + s) % 8] : (float)(s * 100 + i) / 7;
     for (int latent = 0; latent < 2; latent++)
         for (size_t t = 0; t < COUNT_OF(types); t++)
-            for (int64_t page_tok = 1; page_tok <= 16; page_tok++)
-                for (int64_t ring = 0; ring <= 5; ring += 5) {
-                    attend_case c = {.cell_heads = latent ? 1 : 2,
-                                     .k = 4,
-                                     .v = 3,
-                                     .n_row = 6,
-                                     .n_seq = 2,
-                                     .latent = latent != 0,
-                                     .keys = {numbers[0], numbers[1]},
-                                     .values = {numbers[2], numbers[3]},
-                                     .seq = seq,
-                                     .pos = pos};
-                    if (9 > page_tok * (N_PAGE / 2))
-                        continue;
-                    check_append(&c, types[t], page_tok, ring, false);
-                    check_append(&c, types[t], page_tok, ring, true);
-                }
+            for (int64_t page_tok = 1; page_tok <= 16; page_tok++) {
+                attend_case c = {.cell_heads = latent ? 1 : 2,
+                                 .k = 4,
+                                 .v = 3,
+                                 .n_row = 6,
+                                 .n_seq = 2,
+                                 .latent = latent != 0,
+                                 .keys = {numbers[0], numbers[1]},
+                                 .values = {numbers[2], numbers[3]},
+                                 .seq = seq,
+                                 .pos = pos};
+                check_append(&c, types[t], page_tok, false);
+                check_append(&c, types[t], page_tok, true);
+            }
 }
 END_TEST
 
