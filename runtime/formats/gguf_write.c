@@ -120,61 +120,69 @@ void gguf_writer_tensor_data(gguf_writer *w, str name, dtype t, int rank, const 
     add_tensor(w, &(tensor){.name = name, .type = t, .rank = rank, .data = data}, shape);
 }
 
-static weft_status put_u32(weft_diag *dg, out_file *f, uint32_t x)
+/* The header is made in memory: even with the vocabulary of a tokenizer it is a few megabytes. */
+static void put(strbuf *out, const void *data, size_t n)
 {
-    return out_file_put(dg, f, &x, sizeof x);
+    strbuf_put(out, (str){data, n});
 }
 
-static weft_status put_u64(weft_diag *dg, out_file *f, uint64_t x)
+static void put_u32(strbuf *out, uint32_t x)
 {
-    return out_file_put(dg, f, &x, sizeof x);
+    put(out, &x, sizeof x);
 }
 
-static weft_status put_str(weft_diag *dg, out_file *f, str s)
+static void put_u64(strbuf *out, uint64_t x)
 {
-    WEFT_TRY(put_u64(dg, f, s.n));
-    return out_file_put(dg, f, s.p, s.n);
+    put(out, &x, sizeof x);
 }
 
-static weft_status put_number(weft_diag *dg, out_file *f, const value *v)
+static void put_str(strbuf *out, str s)
 {
-    if (v->type == VT_F32) {
-        float x = (float)v->as.f;
-        return out_file_put(dg, f, &x, sizeof x);
+    put_u64(out, s.n);
+    strbuf_put(out, s);
+}
+
+static void put_number(strbuf *out, const value *v)
+{
+    if (v->type == VT_F32)
+        put(out, &(float){(float)v->as.f}, sizeof(float));
+    else if (v->type == VT_BOOL)
+        put(out, &(unsigned char){v->as.b}, 1);
+    else /* little endian: the low bytes of a wider integer are the narrower one */
+        put(out, &v->as, value_type_row_of(v->type)->bytes);
+}
+
+static void put_value(strbuf *out, const value *v)
+{
+    if (v->type == VT_STR) {
+        put_str(out, v->as.s);
+        return;
     }
-    if (v->type == VT_BOOL)
-        return out_file_put(dg, f, &(unsigned char){v->as.b}, 1);
-    /* Little endian: the low bytes of a wider integer are the narrower one. */
-    return out_file_put(dg, f, &v->as, value_type_row_of(v->type)->bytes);
-}
-
-static weft_status put_value(weft_diag *dg, out_file *f, const value *v)
-{
-    if (v->type == VT_STR)
-        return put_str(dg, f, v->as.s);
-    if (v->type != VT_ARRAY)
-        return put_number(dg, f, v);
+    if (v->type != VT_ARRAY) {
+        put_number(out, v);
+        return;
+    }
     size_t n = v->as.array.n, item_bytes = value_type_row_of(v->item)->bytes;
-    WEFT_TRY(put_u32(dg, f, (uint32_t)value_type_row_of(item_type(v))->gguf));
-    WEFT_TRY(put_u64(dg, f, n));
-    if (item_bytes > 0)
-        return out_file_put(dg, f, v->as.array.data, n * item_bytes);
+    put_u32(out, (uint32_t)value_type_row_of(item_type(v))->gguf);
+    put_u64(out, n);
+    if (item_bytes > 0) {
+        put(out, v->as.array.data, n * item_bytes);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         value item = value_at(v, i);
-        WEFT_TRY(put_value(dg, f, &item));
+        put_value(out, &item);
     }
-    return WEFT_OK;
 }
 
-static weft_status put_keys(weft_diag *dg, out_file *f, const gguf_writer *w)
+static void put_keys(strbuf *out, const gguf_writer *w)
 {
     for (size_t i = 0; i < w->keys.n; i++) {
         const value_member *m = &w->keys.at[i];
-        WEFT_TRY(put_str(dg, f, m->name));
-        WEFT_TRY(put_u32(dg, f, (uint32_t)value_type_row_of(m->v.type)->gguf));
-        WEFT_TRY(put_value(dg, f, &m->v));
+        put_str(out, m->name);
+        put_u32(out, (uint32_t)value_type_row_of(m->v.type)->gguf);
+        put_value(out, &m->v);
     }
-    return WEFT_OK;
 }
 
 static uint64_t alignment_of(const gguf_writer *w)
@@ -189,22 +197,37 @@ static uint64_t alignment_of(const gguf_writer *w)
     return (uint64_t)x;
 }
 
-static weft_status put_directory(weft_diag *dg, out_file *f, const gguf_writer *w,
-                                 uint64_t alignment)
+/* Returns the bytes of all tensors, with the gaps between them. */
+static uint64_t put_directory(strbuf *out, const gguf_writer *w, uint64_t alignment)
 {
     uint64_t offset = 0;
     for (size_t i = 0; i < w->tensors.n; i++) {
         const tensor *t = &w->tensors.at[i];
-        WEFT_TRY(put_str(dg, f, t->name));
-        WEFT_TRY(put_u32(dg, f, (uint32_t)t->rank));
+        put_str(out, t->name);
+        put_u32(out, (uint32_t)t->rank);
         for (int j = t->rank - 1; j >= 0; j--)
-            WEFT_TRY(put_u64(dg, f, (uint64_t)t->shape[j]));
-        WEFT_TRY(put_u32(dg, f, (uint32_t)dtype_row_of(t->type)->ggml));
-        WEFT_TRY(put_u64(dg, f, offset));
+            put_u64(out, (uint64_t)t->shape[j]);
+        put_u32(out, (uint32_t)dtype_row_of(t->type)->ggml);
+        put_u64(out, offset);
         bool fits = u64_add(offset, t->bytes, &offset) && u64_align_up(offset, alignment, &offset);
         WEFT_ASSERT(fits);
     }
-    return WEFT_OK;
+    return offset;
+}
+
+uint64_t gguf_writer_head(const gguf_writer *w, strbuf *out)
+{
+    uint64_t alignment = alignment_of(w), end;
+    put(out, GGUF_MAGIC, 4);
+    put_u32(out, GGUF_VERSION);
+    put_u64(out, w->tensors.n);
+    put_u64(out, w->keys.n);
+    put_keys(out, w);
+    uint64_t data_bytes = put_directory(out, w, alignment);
+    bool fits = u64_align_up(out->n, alignment, &end);
+    WEFT_ASSERT(fits);
+    strbuf_fill(out, '\0', (size_t)end - out->n);
+    return data_bytes;
 }
 
 weft_status gguf_sink_put(weft_diag *dg, gguf_sink *to, const void *data, size_t n)
@@ -216,7 +239,6 @@ weft_status gguf_sink_put(weft_diag *dg, gguf_sink *to, const void *data, size_t
 
 static weft_status put_data(weft_diag *dg, out_file *f, const gguf_writer *w, uint64_t alignment)
 {
-    WEFT_TRY(out_file_pad(dg, f, alignment));
     for (size_t i = 0; i < w->tensors.n; i++) {
         const tensor *t = &w->tensors.at[i];
         gguf_sink sink = {f, t->bytes};
@@ -232,15 +254,13 @@ static weft_status put_data(weft_diag *dg, out_file *f, const gguf_writer *w, ui
 
 static weft_status put_all(weft_diag *dg, out_file *f, const gguf_writer *w)
 {
-    uint64_t alignment = alignment_of(w);
-    WEFT_TRY(out_file_put(dg, f, GGUF_MAGIC, 4));
-    WEFT_TRY(put_u32(dg, f, GGUF_VERSION));
-    WEFT_TRY(put_u64(dg, f, w->tensors.n));
-    WEFT_TRY(put_u64(dg, f, w->keys.n));
-    WEFT_TRY(put_keys(dg, f, w));
-    WEFT_TRY(put_directory(dg, f, w, alignment));
-    WEFT_TRY(put_data(dg, f, w, alignment));
-    return out_file_finish(dg, f);
+    strbuf head = {0};
+    gguf_writer_head(w, &head);
+    weft_status status = out_file_put(dg, f, head.p, head.n);
+    strbuf_free(&head);
+    if (status == WEFT_OK)
+        status = put_data(dg, f, w, alignment_of(w));
+    return status == WEFT_OK ? out_file_finish(dg, f) : status;
 }
 
 weft_status gguf_writer_write(weft_diag *dg, gguf_writer *w, const char *path)

@@ -37,6 +37,10 @@ void gguf_writer_tensor(gguf_writer *w, str name, dtype t, int rank, const int64
 void gguf_writer_tensor_data(gguf_writer *w, str name, dtype t, int rank, const int64_t *shape,
                              const void *data);
 
+/* All that stands before the data, added to out, which is empty: magic, keys, directory, and zeros up to the first
+ * tensor. Returns how many bytes of data belong behind it. */
+uint64_t gguf_writer_head(const gguf_writer *w, strbuf *out);
+
 /* W1004, W1002, or what a fill returned. */
 weft_status gguf_writer_write(weft_diag *dg, gguf_writer *w, const char *path) WEFT_MUST_USE;
 
