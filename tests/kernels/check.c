@@ -1,0 +1,575 @@
+/* check.c - every kernel of kernels.def against its reference, and how fast each is.
+ *
+ *   check [--list] [--bench] [--seed N] [PATTERN]      PATTERN: a part of a symbol, as linear_Q8_0_c
+ *
+ * Needs libc alone, so that it can be built for another machine and run there. */
+#include "tests/kernels/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "kernels/ref/dequant.h"
+#include "runtime/base/clock.h"
+
+static const check_op *const groups[] = {check_ops_contract, check_ops_rest};
+
+enum { GUARD = 256, BLOCKS_MAX = 256, SKEW_MAX = 64 };
+
+typedef struct {
+    char *raw;
+    size_t bytes, skew;
+} block;
+
+struct check {
+    uint64_t state; /* of the random numbers */
+    uint32_t seed;
+    block blocks[BLOCKS_MAX];
+    int n_block;
+    const kernel_row *row;
+    const check_case *now;
+    int n_fail;
+};
+
+uint32_t check_rand(check *c)
+{
+    /* xorshift64*, Vigna, "An experimental exploration of Marsaglia's xorshift generators". */
+    c->state ^= c->state >> 12;
+    c->state ^= c->state << 25;
+    c->state ^= c->state >> 27;
+    return (uint32_t)(c->state * 0x2545f4914f6cdd1dull >> 32);
+}
+
+int64_t check_below(check *c, int64_t n)
+{
+    return (int64_t)(check_rand(c) % (uint32_t)n);
+}
+
+float check_number(check *c)
+{
+    return (float)((double)check_rand(c) / 2147483648.0 - 1);
+}
+
+static void seed(check *c, uint32_t s)
+{
+    c->seed = s;
+    c->state = s * 0x9e3779b97f4a7c15ull + 1;
+    for (int i = 0; i < 8; i++)
+        check_rand(c);
+}
+
+static unsigned char guard_byte(size_t i)
+{
+    return (unsigned char)(0xa5 ^ i * 7);
+}
+
+void *check_alloc(check *c, size_t bytes, size_t skew)
+{
+    if (c->n_block == BLOCKS_MAX || skew > SKEW_MAX) {
+        fprintf(stderr, "check: a case asks for too many blocks\n");
+        exit(2);
+    }
+    size_t all = (bytes + 2 * GUARD + SKEW_MAX + 63) / 64 * 64;
+    char *raw = aligned_alloc(64, all);
+    if (!raw) {
+        fprintf(stderr, "check: out of memory\n");
+        exit(2);
+    }
+    c->blocks[c->n_block++] = (block){raw, bytes, skew};
+    for (size_t i = 0; i < all; i++)
+        raw[i] = (char)check_rand(c);
+    for (size_t i = 0; i < GUARD; i++) {
+        raw[skew + i] = (char)guard_byte(i);
+        raw[skew + GUARD + bytes + i] = (char)guard_byte(i);
+    }
+    return raw + skew + GUARD;
+}
+
+static bool guards_hold(const check *c)
+{
+    for (int b = 0; b < c->n_block; b++) {
+        const char *p = c->blocks[b].raw + c->blocks[b].skew;
+        for (size_t i = 0; i < GUARD; i++)
+            if (p[i] != (char)guard_byte(i) ||
+                p[GUARD + c->blocks[b].bytes + i] != (char)guard_byte(i))
+                return false;
+    }
+    return true;
+}
+
+static void release(check *c, int keep)
+{
+    while (c->n_block > keep)
+        free(c->blocks[--c->n_block].raw);
+}
+
+float *check_numbers(check *c, int64_t n)
+{
+    float *x = check_alloc(c, (size_t)n * sizeof *x, 0);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = check_number(c);
+    return x;
+}
+
+int32_t *check_ids(check *c, int64_t n, int64_t below)
+{
+    int32_t *x = check_alloc(c, (size_t)n * sizeof *x, 0);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (int32_t)check_below(c, below);
+    return x;
+}
+
+/* ---- running a case ---- */
+
+static size_t elem_bytes(dtype t)
+{
+    return dtype_row_of(t)->bytes;
+}
+
+static void fail(check *c, const char *what)
+{
+    c->n_fail++;
+    printf("FAIL %s (%s, %s) shape %s seed %u: %s\n", c->row->symbol, c->row->op,
+           kvariant_name(c->row->variant), c->now->shape, c->seed, what);
+}
+
+typedef struct {
+    char *out[K_OUT_MAX];
+    int64_t pitch[K_OUT_MAX];
+    kcell cell;
+} results;
+
+/* How one run differs from another. */
+typedef struct {
+    int64_t tile; /* 0: by rows */
+    bool pieces;  /* not in one go */
+    bool gaps;    /* between rows of the result */
+    bool inplace;
+    const char *name;
+} manner;
+
+static void results_make(check *c, const check_case *k, const kargs *args, bool gaps, results *r)
+{
+    memset(r, 0, sizeof *r);
+    for (int i = 0; i < K_OUT_MAX; i++) {
+        const check_out *o = &k->out[i];
+        if (o->width == 0)
+            continue;
+        int64_t gap = gaps && !o->fixed_pitch ? 12 : 0;
+        r->pitch[i] = o->width * (int64_t)elem_bytes(o->type) + gap;
+        r->out[i] = check_alloc(c, (size_t)(o->rows * r->pitch[i]), 0);
+    }
+    if (k->cell_bytes > 0) {
+        r->cell = *args->cell;
+        r->cell.base = check_alloc(c, k->cell_bytes, 0);
+    }
+}
+
+static void *scratch_make(check *c, const kernel_row *row, const kargs *args, size_t *out_bytes)
+{
+    *out_bytes = kernel_scratch(row, args);
+    return check_alloc(c, *out_bytes, 0);
+}
+
+static void run(check *c, const kernel_row *row, const check_case *k, const kargs *given,
+                const manner *m, results *r)
+{
+    kargs a = *given;
+    kthread t = {.index = 0, .count = 1};
+    for (int i = 0; i < K_OUT_MAX; i++) {
+        a.out[i] = r->out[i];
+        a.out_pitch[i] = r->pitch[i];
+    }
+    if (k->cell_bytes > 0)
+        a.cell = &r->cell;
+    if (m->inplace) {
+        memcpy(r->out[0], a.in[0], (size_t)(k->out[0].rows * r->pitch[0]));
+        a.in[0] = r->out[0];
+    }
+    a.tile = m->tile;
+    a.cols = m->tile ? k->cols : 0;
+    t.scratch = scratch_make(c, row, &a, &t.scratch_bytes);
+    int64_t units = kernel_units(row, &a);
+    if (!m->pieces) {
+        row->fn(&a, &t, 0, units);
+        return;
+    }
+    for (int64_t end = units; end > 0;) { /* backwards, in pieces of several sizes */
+        int64_t begin = end - 1 - check_below(c, end < 4 ? end : 4);
+        begin = begin < 0 ? 0 : begin;
+        row->fn(&a, &t, begin, end);
+        end = begin;
+    }
+}
+
+static double value_of(const check_out *o, const char *p)
+{
+    float f;
+    int32_t i;
+    switch (o->type) {
+    case DT_F32:
+        memcpy(&f, p, sizeof f);
+        return (double)f;
+    case DT_I32:
+        memcpy(&i, p, sizeof i);
+        return i;
+    default:
+        return *(const unsigned char *)p;
+    }
+}
+
+/* How far an element is off, in units of what it may be. */
+static double excess(const check_out *o, int64_t i, const char *want, const char *got)
+{
+    double a = value_of(o, want), b = value_of(o, got);
+    if (!o->bound || o->type != DT_F32)
+        return memcmp(want, got, elem_bytes(o->type)) == 0 ? 0 : INFINITY;
+    if (!isfinite(a) || !isfinite(b))
+        return isfinite(a) == isfinite(b) ? 0 : INFINITY;
+    double off = fabs(a - b);
+    return off == 0 ? 0 : off / (double)o->bound[i];
+}
+
+static void compare_out(check *c, const check_case *k, const results *ref, const results *got,
+                        int which)
+{
+    const check_out *o = &k->out[which];
+    size_t size = elem_bytes(o->type);
+    double worst = 0;
+    int64_t at = 0;
+    for (int64_t i = 0; i < o->rows * o->width; i++) {
+        int64_t row = i / o->width, col = i % o->width;
+        double e = excess(o, i, ref->out[which] + row * ref->pitch[which] + col * (int64_t)size,
+                          got->out[which] + row * got->pitch[which] + col * (int64_t)size);
+        if (e > worst) {
+            worst = e;
+            at = i;
+        }
+    }
+    if (!(worst > 1))
+        return;
+    int64_t row = at / o->width, col = at % o->width;
+    char text[256];
+    snprintf(text, sizeof text,
+             "result %d [%lld, %lld] is %.9g, the reference %.9g, may be off by %.3g", which,
+             (long long)row, (long long)col,
+             value_of(o, got->out[which] + row * got->pitch[which] + col * (int64_t)size),
+             value_of(o, ref->out[which] + row * ref->pitch[which] + col * (int64_t)size),
+             o->bound ? (double)o->bound[at] : 0.0);
+    fail(c, text);
+}
+
+/* The same bits in another run; returns the first row that differs, -1: none. Which bits a NaN has is
+ * the machine's choice. */
+static int64_t first_difference(const check_out *o, const results *a, const results *b, int which)
+{
+    int64_t size = (int64_t)elem_bytes(o->type);
+    for (int64_t row = 0; row < o->rows; row++) {
+        const char *p = a->out[which] + row * a->pitch[which];
+        const char *q = b->out[which] + row * b->pitch[which];
+        if (memcmp(p, q, (size_t)(o->width * size)) == 0)
+            continue;
+        for (int64_t col = 0; col < o->width; col++, p += size, q += size)
+            if (memcmp(p, q, (size_t)size) != 0 &&
+                !(isnan(value_of(o, p)) && isnan(value_of(o, q))))
+                return row;
+    }
+    return -1;
+}
+
+static void compare_runs(check *c, const check_case *k, const results *a, const results *b,
+                         const manner *m)
+{
+    char text[128];
+    for (int i = 0; i < K_OUT_MAX; i++) {
+        int64_t row = k->out[i].width ? first_difference(&k->out[i], a, b, i) : -1;
+        if (row >= 0) {
+            snprintf(text, sizeof text, "%s (tile %lld): other bits in row %lld of result %d",
+                     m->name, (long long)m->tile, (long long)row, i);
+            fail(c, text);
+        }
+    }
+    if (k->cell_bytes > 0 && memcmp(a->cell.base, b->cell.base, k->cell_bytes) != 0) {
+        snprintf(text, sizeof text, "%s: other bits in the cell", m->name);
+        fail(c, text);
+    }
+}
+
+/* What lies between rows is not the kernel's: it is as it was before, a copy of which is `before`. */
+static bool gaps_hold(const check_case *k, const results *r, char *const *before)
+{
+    for (int i = 0; i < K_OUT_MAX; i++) {
+        int64_t used = k->out[i].width * (int64_t)elem_bytes(k->out[i].type);
+        for (int64_t row = 0; row < k->out[i].rows && k->out[i].width; row++)
+            if (memcmp(r->out[i] + row * r->pitch[i] + used, before[i] + row * r->pitch[i] + used,
+                       (size_t)(r->pitch[i] - used)) != 0)
+                return false;
+    }
+    return true;
+}
+
+static void run_manner(check *c, const check_case *k, const results *first, const manner *m,
+                       const char *cell_before)
+{
+    results r;
+    char *before[K_OUT_MAX] = {0};
+    int keep = c->n_block;
+    results_make(c, k, &k->k, m->gaps, &r);
+    if (k->cell_bytes > 0)
+        memcpy(r.cell.base, cell_before, k->cell_bytes);
+    for (int i = 0; i < K_OUT_MAX; i++)
+        if (k->out[i].width) {
+            size_t bytes = (size_t)(k->out[i].rows * r.pitch[i]);
+            before[i] = check_alloc(c, bytes, 0);
+            memcpy(before[i], r.out[i], bytes);
+        }
+    run(c, c->row, k, &k->k, m, &r);
+    compare_runs(c, k, first, &r, m);
+    if (!m->inplace && !gaps_hold(k, &r, before))
+        fail(c, "wrote between the rows of its result");
+    if (!guards_hold(c))
+        fail(c, "wrote outside its memory");
+    release(c, keep);
+}
+
+static void run_case(check *c, const check_case *k)
+{
+    const kernel_row *ref = kernel_find(c->row->op, "ref");
+    const manner whole = {.name = "whole"};
+    results want, first;
+    int fails = c->n_fail;
+    results_make(c, k, &k->ref, false, &want);
+    results_make(c, k, &k->k, false, &first);
+    char *cell_before = k->cell_bytes ? check_alloc(c, k->cell_bytes, 0) : NULL;
+    if (cell_before) {
+        memcpy(want.cell.base, cell_before, k->cell_bytes);
+        memcpy(first.cell.base, cell_before, k->cell_bytes);
+    }
+    run(c, ref, k, &k->ref, &whole, &want);
+    run(c, c->row, k, &k->k, &whole, &first);
+    for (int i = 0; i < K_OUT_MAX; i++)
+        if (k->out[i].width)
+            compare_out(c, k, &want, &first, i);
+    if (k->cell_bytes && memcmp(want.cell.base, first.cell.base, k->cell_bytes) != 0)
+        fail(c, "the cell differs from the reference's");
+    if (!guards_hold(c))
+        fail(c, "wrote outside its memory");
+    if (c->n_fail > fails)
+        return; /* the other manners would tell the same */
+    run_manner(c, k, &first, &(manner){.pieces = true, .gaps = true, .name = "in pieces"},
+               cell_before);
+    if (k->inplace)
+        run_manner(c, k, &first, &(manner){.inplace = true, .pieces = true, .name = "in place"},
+                   cell_before);
+    for (int64_t tiles = 1; k->cols && tiles <= 16; tiles *= 4) {
+        manner m = {.tile = tiles * k->grain, .gaps = tiles == 4, .name = "by columns"};
+        run_manner(c, k, &first, &m, cell_before);
+        m.pieces = true;
+        m.name = "by columns in pieces";
+        run_manner(c, k, &first, &m, cell_before);
+    }
+}
+
+static int check_row(check *c, const check_op *op, uint32_t first_seed)
+{
+    int n = 0;
+    for (;; n++) {
+        check_case k = {0};
+        seed(c, first_seed + (uint32_t)n);
+        if (!op->make(c, c->row, n, &k))
+            break;
+        c->now = &k;
+        run_case(c, &k);
+        release(c, 0);
+    }
+    release(c, 0);
+    return n;
+}
+
+/* ---- timing ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void bench_row(check *c, const check_op *op)
+{
+    enum { RUNS = 15 };
+    for (int n = 0; op->bench; n++) {
+        check_case k = {0};
+        results r;
+        double ns[RUNS];
+        seed(c, 1);
+        if (!op->bench(c, c->row, n, &k))
+            break;
+        results_make(c, &k, &k.k, false, &r);
+        manner m = {.tile = k.cols ? k.grain * 32 : 0, .name = "bench"};
+        for (int i = 0; i < RUNS; i++) {
+            int keep = c->n_block;
+            uint64_t begin = clock_ns();
+            run(c, c->row, &k, &k.k, &m, &r);
+            ns[i] = (double)(clock_ns() - begin);
+            release(c, keep);
+        }
+        qsort(ns, RUNS, sizeof *ns, by_value);
+        double mid = ns[RUNS / 2];
+        printf("%-22s %-28s median %10.1f us  min %10.1f us  spread %4.1f %%  %7.2f GB/s  %8.2f "
+               "GFLOP/s\n",
+               c->row->symbol + 2, k.shape, mid * 1e-3, ns[0] * 1e-3,
+               100 * (ns[RUNS * 3 / 4] - ns[RUNS / 4]) / mid, k.bytes / mid, k.flops / mid);
+        release(c, 0);
+    }
+    release(c, 0);
+}
+
+static const check_op *op_find(const char *name)
+{
+    for (size_t g = 0; g < sizeof groups / sizeof groups[0]; g++)
+        for (const check_op *op = groups[g]; op->op; op++)
+            if (strcmp(op->op, name) == 0)
+                return op;
+    return NULL;
+}
+
+/* ---- random weights ---- */
+
+/* Where a block keeps its f16 scales, -1: nowhere; MXFP4 has an exponent byte at 0. */
+static const struct {
+    dtype type;
+    int at[2];
+} scale_at[] = {
+    {DT_Q8_0, {0, -1}}, {DT_Q4_0, {0, -1}},   {DT_Q4_1, {0, 2}},    {DT_Q5_0, {0, -1}},
+    {DT_Q5_1, {0, 2}},  {DT_IQ4_NL, {0, -1}}, {DT_Q2_K, {80, 82}},  {DT_Q3_K, {108, -1}},
+    {DT_Q4_K, {0, 2}},  {DT_Q5_K, {0, 2}},    {DT_Q6_K, {208, -1}}, {DT_IQ4_XS, {0, -1}},
+};
+
+static void random_f16(check *c, uint8_t *p, float size)
+{
+    float x = check_number(c) * size;
+    uint16_t h = f32_to_f16(x == 0 ? size : x);
+    memcpy(p, &h, sizeof h);
+}
+
+static void random_block(check *c, dtype t, uint8_t *p)
+{
+    uint16_t half;
+    float x = check_number(c);
+    switch (t) {
+    case DT_F32:
+        memcpy(p, &x, sizeof x);
+        return;
+    case DT_F16:
+    case DT_BF16:
+        half = t == DT_F16 ? f32_to_f16(x) : f32_to_bf16(x);
+        memcpy(p, &half, sizeof half);
+        return;
+    case DT_MXFP4:
+        p[0] = (uint8_t)(118 + check_below(c, 8));
+        return;
+    default:
+        for (size_t i = 0; i < sizeof scale_at / sizeof scale_at[0]; i++)
+            for (int s = 0; s < 2 && scale_at[i].type == t; s++)
+                if (scale_at[i].at[s] >= 0)
+                    random_f16(c, p + scale_at[i].at[s], 0.03f);
+    }
+}
+
+void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pitch)
+{
+    const dtype_row *d = dtype_row_of(t);
+    int64_t blocks = n / d->elems, pitch = blocks * (int64_t)d->bytes + 6;
+    /* noise is random codes already */
+    uint8_t *w = check_alloc(c, (size_t)(rows * pitch), (size_t)(1 + check_below(c, 32)));
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t b = 0; b < blocks; b++)
+            random_block(c, t, w + row * pitch + b * (int64_t)d->bytes);
+    *out_pitch = pitch;
+    return w;
+}
+
+const void *check_packed(check *c, kact act, float *x, int64_t rows, int64_t n, int64_t *out_pitch)
+{
+    *out_pitch = act_row_bytes(act, n);
+    if (act == ACT_F32)
+        return x;
+    char *to = check_alloc(c, (size_t)(rows * *out_pitch), 0);
+    kargs k = {.in = {x}, .out = {to}, .pitch = {n * 4}, .out_pitch = {*out_pitch}};
+    k.n[0] = rows;
+    k.n[1] = n;
+    k.word[0] = (int32_t)act;
+    kernel_find("pack", "ref")->fn(&k, &(kthread){.count = 1}, 0, rows);
+    for (int64_t row = 0; row < rows; row++, to += *out_pitch)
+        for (int64_t i = 0; i < n; i++)
+            x[row * n + i] = act_d(to, n)[i / act_block(act)] * (float)act_q(to)[i];
+    return to - rows * *out_pitch;
+}
+
+/* ---- the program ---- */
+
+typedef struct {
+    bool list, bench;
+    uint32_t seed;
+    const char *pattern;
+} options;
+
+static bool options_read(int argc, char **argv, options *o)
+{
+    *o = (options){.seed = 1, .pattern = ""};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--list") == 0)
+            o->list = true;
+        else if (strcmp(argv[i], "--bench") == 0)
+            o->bench = true;
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+            o->seed = (uint32_t)strtoul(argv[++i], NULL, 10);
+        else if (argv[i][0] != '-')
+            o->pattern = argv[i];
+        else
+            return false;
+    }
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    static check c;
+    options o;
+    if (!options_read(argc, argv, &o)) {
+        fprintf(stderr, "usage: check [--list] [--bench] [--seed N] [PATTERN]\n");
+        return 2;
+    }
+    int n_row, n_done = 0, n_case = 0, n_skip = 0;
+    const kernel_row *rows = kernel_rows(&n_row);
+    for (int i = 0; i < n_row; i++) {
+        if (rows[i].variant == VARIANT_ref || !strstr(rows[i].symbol, o.pattern))
+            continue;
+        if (o.list) {
+            printf("%s\n", rows[i].symbol);
+            continue;
+        }
+        if (!kvariant_runs(rows[i].variant)) {
+            printf("skip %s: this processor lacks what it needs\n", rows[i].symbol);
+            n_skip++;
+            continue;
+        }
+        const check_op *op = op_find(rows[i].op);
+        c.row = &rows[i];
+        int n = 0;
+        if (op && o.bench)
+            bench_row(&c, op);
+        else if (op)
+            n = check_row(&c, op, o.seed);
+        if (n == 0 && !o.bench) {
+            printf("FAIL %s: no cases\n", rows[i].symbol);
+            c.n_fail++;
+        }
+        n_done++;
+        n_case += n;
+    }
+    if (!o.list && !o.bench)
+        printf("%d kernels, %d cases, %d failures, %d kernels skipped\n", n_done, n_case, c.n_fail,
+               n_skip);
+    return c.n_fail > 0 || (n_done == 0 && !o.list && n_skip == 0);
+}

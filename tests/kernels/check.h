@@ -1,0 +1,63 @@
+/* check.h - a case for a kernel, and what cases are made of; check.c runs them against `ref`.
+ *
+ * For every row of kernels.def that is not `ref`, check.c asks the op's maker for case 0, 1, 2, .. and runs
+ * each: once whole, which is compared with the reference, then in pieces, by columns in tiles of several
+ * sizes, in rows with gaps between them and in place, all of which must give the same bits as the
+ * first. Memory comes with guard bytes on both sides and lives until the case is done. */
+#ifndef WEFT_TESTS_KERNELS_CHECK_H
+#define WEFT_TESTS_KERNELS_CHECK_H
+
+#include "kernels/kernels.h"
+
+typedef struct check check;
+
+/* One result of a case: rows of width elements. */
+typedef struct {
+    dtype type; /* F32, I32, or U8: bytes, where the row's pitch is its width */
+    int64_t rows, width;
+    /* [rows, width]: how far an element may be off, absolutely; NULL: not at all. A reference that is
+     * not finite asks for one that is not finite. */
+    const float *bound;
+    bool fixed_pitch; /* out_pitch is the width: what lies between rows belongs to the result */
+} check_out;
+
+typedef struct {
+    char shape[128]; /* for people */
+    kargs ref, k;    /* all but the results' addresses and pitches, and tile; for `ref`, no gaps */
+    check_out out[K_OUT_MAX];
+    int64_t cols, grain; /* in tile mode: columns, and what a tile is a multiple of; 0: has none */
+    bool inplace;        /* the result may overwrite input 0; both are dense */
+    /* append: the result is the cell's memory, so many bytes; k.cell is copied, its base replaced. */
+    size_t cell_bytes;
+    double bytes, flops; /* of a bench: read and computed */
+} check_case;
+
+/* Fills *out (zeroed) with case i; false: there are fewer. */
+typedef bool check_maker(check *c, const kernel_row *row, int i, check_case *out);
+
+typedef struct {
+    const char *op;
+    check_maker *make;
+    check_maker *bench; /* real shapes, to be timed; NULL: none */
+} check_op;
+
+/* The ops of each file, ended by an op NULL; check.c lists them. */
+extern const check_op check_ops_contract[];
+extern const check_op check_ops_rest[];
+
+/* Memory for a case, `skew` bytes off an alignment of 64, filled with noise. */
+void *check_alloc(check *c, size_t bytes, size_t skew);
+
+uint32_t check_rand(check *c);             /* 32 random bits */
+int64_t check_below(check *c, int64_t n);  /* 0 .. n - 1 */
+float check_number(check *c);              /* -1 .. 1 */
+float *check_numbers(check *c, int64_t n); /* so many of those */
+int32_t *check_ids(check *c, int64_t n, int64_t below);
+
+/* Rows of random weights at an odd address, with a few bytes between rows. */
+void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pitch);
+
+/* Rows of x packed as `act` asks, with x replaced by what the packed rows stand for; ACT_F32: x. */
+const void *check_packed(check *c, kact act, float *x, int64_t rows, int64_t n, int64_t *out_pitch);
+
+#endif

@@ -1,0 +1,348 @@
+/* check_contract.c - cases for linear, experts, head_linear and pack.
+ *
+ * Bound of a contraction. u = 2^-24 is the error of one rounding. A kernel adds its products in lanes:
+ * at most n / 16 additions follow each other in a lane, and a few more join lanes, scales and bias, so
+ * that the sum is off by at most (n / 16 + 16) u times the sum of magnitudes. Stored numbers of the form
+ * d * code - m round on the way, relative to the largest of their block rather than to themselves; twice
+ * that largest stands for d * code and m, which random codes come near. Packed activations are not an
+ * error here: the reference is given the numbers they stand for. */
+#include "tests/kernels/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "kernels/ref/dequant.h"
+
+static const float U = 0x1p-24f;
+
+typedef struct {
+    int64_t rows, m, n;
+} shape;
+
+/* In blocks of the type where it has some: n is rounded up to whole ones. */
+static const shape shapes[] = {
+    {1, 1, 1},     {1, 3, 15},    {2, 5, 16},    {3, 4, 17},   {4, 31, 32},
+    {5, 33, 31},   {7, 13, 97},   {33, 7, 64},   {37, 9, 256}, {1, 127, 512},
+    {4, 64, 1024}, {6, 17, 2048}, {1, 40, 8192}, {2, 1, 896},
+};
+enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
+
+static const dtype any_types[] = {DT_Q4_K, DT_Q8_0, DT_F16, DT_F32, DT_Q5_1};
+
+/* A row's own type, or one of several for a row that takes any. */
+static dtype type_of(const kernel_row *row, int i)
+{
+    int n = (int)(sizeof any_types / sizeof any_types[0]);
+    return row->type == DT_COUNT ? any_types[i % n] : row->type;
+}
+
+static shape shape_of(dtype t, int i)
+{
+    shape s = shapes[i];
+    int64_t elems = dtype_row_of(t)->elems;
+    s.n = (s.n + elems - 1) / elems * elems;
+    return s;
+}
+
+/* For one weight row: twice the largest magnitude of each block's numbers, at each number. */
+static void magnitudes(dtype t, const void *w, int64_t n, float *to)
+{
+    int64_t block = dtype_row_of(t)->elems;
+    dequant_row(t, w, to, n);
+    if (block == 1) {
+        for (int64_t i = 0; i < n; i++)
+            to[i] = fabsf(to[i]);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += block) {
+        float max = 0;
+        for (int64_t j = 0; j < block; j++)
+            max = fmaxf(max, fabsf(to[i + j]));
+        for (int64_t j = 0; j < block; j++)
+            to[i + j] = 2 * max;
+    }
+}
+
+static float bound_of(const float *x, const float *w, int64_t n, const float *bias)
+{
+    double sum = bias ? fabs((double)*bias) : 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += fabs((double)x[i]) * (double)w[i];
+    return (float)((double)(n / 16 + 16) * (double)U * sum) + 1e-30f;
+}
+
+/* Now and then a number that is none, or infinite: it must come through. */
+static void spoil(check *c, float *x, int64_t n, int i)
+{
+    if (i % 5 == 4)
+        x[check_below(c, n)] = i % 2 ? NAN : INFINITY;
+}
+
+/* The fields that ref and kernel share are in out->ref; here the kernel gets its own x. */
+static void finish(check *c, const kernel_row *row, check_case *out, float *x, int64_t vectors,
+                   int64_t n)
+{
+    const void *packed = check_packed(c, row->act, x, vectors, n, &out->k.pitch[0]);
+    int64_t pitch = out->k.pitch[0];
+    out->k = out->ref;
+    out->k.in[0] = packed;
+    out->k.pitch[0] = pitch;
+    out->ref.in[0] = x;
+    out->ref.pitch[0] = n * 4;
+}
+
+static void linear_setup(check *c, const kernel_row *row, dtype t, shape s, bool bias, int spoiled,
+                         check_case *out)
+{
+    float *x = check_numbers(c, s.rows * s.n);
+    kargs *k = &out->ref;
+    snprintf(out->shape, sizeof out->shape, "%s %lldx%lld, %lld rows", dtype_row_of(t)->name,
+             (long long)s.m, (long long)s.n, (long long)s.rows);
+    spoil(c, x, s.rows * s.n, spoiled);
+    k->in[1] = check_weights(c, t, s.m, s.n, &k->pitch[1]);
+    k->type[1] = t;
+    if (bias)
+        k->in[2] = check_numbers(c, s.m);
+    k->n[0] = s.rows;
+    k->n[1] = s.m;
+    k->n[2] = s.n;
+    finish(c, row, out, x, s.rows, s.n);
+    out->out[0] = (check_out){.type = DT_F32, .rows = s.rows, .width = s.m};
+    out->cols = s.m;
+    out->grain = 1;
+}
+
+static bool linear_make(check *c, const kernel_row *row, int i, check_case *out)
+{
+    if (i >= N_SHAPE)
+        return false;
+    dtype t = type_of(row, i);
+    shape s = shape_of(t, i);
+    linear_setup(c, row, t, s, i % 2, i, out);
+    const kargs *k = &out->ref;
+    float *w = check_numbers(c, s.n), *bound = check_numbers(c, s.rows * s.m);
+    for (int64_t j = 0; j < s.m; j++) {
+        const float *bias = k->in[2] ? (const float *)k->in[2] + j : NULL;
+        magnitudes(t, (const char *)k->in[1] + j * k->pitch[1], s.n, w);
+        for (int64_t r = 0; r < s.rows; r++)
+            bound[r * s.m + j] = bound_of((const float *)k->in[0] + r * s.n, w, s.n, bias);
+    }
+    out->out[0].bound = bound;
+    return true;
+}
+
+/* Llama 1B's widest matrix, as decode and as prefill meet it. */
+static bool linear_bench(check *c, const kernel_row *row, int i, check_case *out)
+{
+    static const int64_t rows[] = {1, 16, 64};
+    if (i >= (int)(sizeof rows / sizeof rows[0]))
+        return false;
+    shape s = {rows[i], i ? 1024 : 8192, 2048};
+    dtype t = type_of(row, 0);
+    linear_setup(c, row, t, s, false, 0, out);
+    out->bytes = (double)(s.m * out->ref.pitch[1]);
+    out->flops = 2.0 * (double)s.rows * (double)s.m * (double)s.n;
+    return true;
+}
+
+static void *table_make(check *c, dtype t, int64_t count, int64_t m, int64_t n, int64_t *out_pitch)
+{
+    const void **table = check_alloc(c, (size_t)count * sizeof *table, 0);
+    for (int64_t e = 0; e < count; e++)
+        table[e] = check_weights(c, t, m, n, out_pitch);
+    return table;
+}
+
+typedef struct {
+    int64_t rows, top, m, n, experts;
+    bool each;
+} expert_shape;
+
+static void experts_setup(check *c, const kernel_row *row, dtype t, const expert_shape *s, int i,
+                          check_case *out)
+{
+    int64_t slots = s->rows * s->top, vectors = s->each ? slots : s->rows;
+    float *x = check_numbers(c, vectors * s->n);
+    kargs *k = &out->ref;
+    snprintf(out->shape, sizeof out->shape, "%s %lldx%lld, %lld rows, %lld of %lld%s",
+             dtype_row_of(t)->name, (long long)s->m, (long long)s->n, (long long)s->rows,
+             (long long)s->top, (long long)s->experts, s->each ? ", x each" : "");
+    spoil(c, x, vectors * s->n, i);
+    k->in[1] = table_make(c, t, s->experts, s->m, s->n, &k->pitch[1]);
+    k->type[1] = t;
+    k->in[2] = check_ids(c, slots, s->experts);
+    if (i % 2) {
+        k->in[3] = check_numbers(c, s->experts * s->m);
+        k->pitch[3] = s->m * 4;
+    }
+    const int64_t sizes[] = {s->rows, s->top, s->m, s->n, s->each, s->experts};
+    memcpy(k->n, sizes, sizeof sizes);
+    finish(c, row, out, x, vectors, s->n);
+    out->out[0] = (check_out){.type = DT_F32, .rows = slots, .width = s->m};
+    out->cols = s->m;
+    out->grain = 1;
+}
+
+static bool experts_make(check *c, const kernel_row *row, int i, check_case *out)
+{
+    static const expert_shape all[] = {
+        {1, 1, 1, 1, 1, false},    {1, 2, 7, 32, 8, false},  {3, 2, 17, 64, 4, true},
+        {5, 4, 33, 256, 8, false}, {40, 2, 5, 96, 2, false}, {11, 8, 16, 512, 60, true},
+    };
+    if (i >= (int)(sizeof all / sizeof all[0]))
+        return false;
+    dtype t = type_of(row, i);
+    expert_shape s = all[i];
+    int64_t elems = dtype_row_of(t)->elems;
+    s.n = (s.n + elems - 1) / elems * elems;
+    experts_setup(c, row, t, &s, i, out);
+    const kargs *k = &out->ref;
+    const char *const *table = k->in[1];
+    const int32_t *ids = k->in[2];
+    float *w = check_numbers(c, s.n), *bound = check_numbers(c, s.rows * s.top * s.m);
+    for (int64_t slot = 0; slot < s.rows * s.top; slot++)
+        for (int64_t j = 0; j < s.m; j++) {
+            const float *bias = k->in[3] ? (const float *)k->in[3] + ids[slot] * s.m + j : NULL;
+            const float *x = (const float *)k->in[0] + (s.each ? slot : slot / s.top) * s.n;
+            magnitudes(t, table[ids[slot]] + j * k->pitch[1], s.n, w);
+            bound[slot * s.m + j] = bound_of(x, w, s.n, bias);
+        }
+    out->out[0].bound = bound;
+    return true;
+}
+
+/* An expert layer of a small mixture of experts. */
+static bool experts_bench(check *c, const kernel_row *row, int i, check_case *out)
+{
+    static const int64_t rows[] = {1, 32};
+    if (i >= 2)
+        return false;
+    expert_shape s = {rows[i], 4, 768, 2048, 16, false};
+    experts_setup(c, row, type_of(row, 0), &s, 0, out);
+    out->flops = 2.0 * (double)(s.rows * s.top * s.m) * (double)s.n;
+    out->bytes = (double)((s.rows == 1 ? s.top : s.experts) * s.m * out->ref.pitch[1]);
+    return true;
+}
+
+static void head_setup(check *c, const kernel_row *row, dtype t, int64_t rows, int64_t heads,
+                       int64_t m, int64_t n, int i, check_case *out)
+{
+    float *x = check_numbers(c, rows * heads * n);
+    kargs *k = &out->ref;
+    snprintf(out->shape, sizeof out->shape, "%s %lldx%lld, %lld rows of %lld heads",
+             dtype_row_of(t)->name, (long long)m, (long long)n, (long long)rows, (long long)heads);
+    spoil(c, x, rows * heads * n, i);
+    k->in[1] = table_make(c, t, heads, m, n, &k->pitch[1]);
+    k->type[1] = t;
+    if (i % 2) {
+        k->in[2] = check_numbers(c, heads * m);
+        k->pitch[2] = m * 4;
+    }
+    const int64_t sizes[] = {rows, heads, m, n};
+    memcpy(k->n, sizes, sizeof sizes);
+    finish(c, row, out, x, rows * heads, n);
+    out->out[0] = (check_out){.type = DT_F32, .rows = rows * heads, .width = m};
+    out->cols = heads * m;
+    out->grain = m;
+}
+
+static bool head_linear_make(check *c, const kernel_row *row, int i, check_case *out)
+{
+    static const struct {
+        int64_t rows, heads, m, n;
+    } all[] = {{1, 1, 1, 1}, {3, 2, 5, 32}, {6, 7, 9, 64}, {1, 16, 16, 128}, {35, 3, 4, 256}};
+    if (i >= (int)(sizeof all / sizeof all[0]))
+        return false;
+    dtype t = type_of(row, i + 1);
+    int64_t elems = dtype_row_of(t)->elems, heads = all[i].heads, m = all[i].m;
+    int64_t n = (all[i].n + elems - 1) / elems * elems, vectors = all[i].rows * heads;
+    head_setup(c, row, t, all[i].rows, heads, m, n, i, out);
+    const kargs *k = &out->ref;
+    const char *const *table = k->in[1];
+    float *w = check_numbers(c, n), *bound = check_numbers(c, vectors * m);
+    for (int64_t v = 0; v < vectors; v++)
+        for (int64_t j = 0; j < m; j++) {
+            const float *bias = k->in[2] ? (const float *)k->in[2] + v % heads * m + j : NULL;
+            magnitudes(t, table[v % heads] + j * k->pitch[1], n, w);
+            bound[v * m + j] = bound_of((const float *)k->in[0] + v * n, w, n, bias);
+        }
+    out->out[0].bound = bound;
+    return true;
+}
+
+static bool head_linear_bench(check *c, const kernel_row *row, int i, check_case *out)
+{
+    if (i > 0)
+        return false;
+    head_setup(c, row, DT_F16, 1, 16, 512, 128, 0, out);
+    out->bytes = (double)(16 * 512 * out->ref.pitch[1]);
+    out->flops = 2.0 * 16 * 512 * 128;
+    return true;
+}
+
+/* Blocks of all sorts: large and tiny numbers, none but zeros, halves that tie, none that is finite. */
+static void pack_numbers(check *c, float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 32) {
+        int kind = (int)check_below(c, 8);
+        float size = ldexpf(1, (int)check_below(c, 240) - 120);
+        for (int64_t j = i; j < i + 32; j++)
+            x[j] = kind == 0   ? 0
+                   : kind == 1 ? ldexpf((float)(check_rand(c) & 15), -149)
+                   : kind == 2 ? (float)(check_below(c, 255) - 127) / 2
+                               : check_number(c) * size;
+        if (kind == 3)
+            x[i + check_below(c, 32)] = check_rand(c) & 1 ? NAN : -INFINITY;
+    }
+}
+
+static void pack_setup(check *c, kact act, int64_t rows, int64_t n, check_case *out)
+{
+    kargs *k = &out->ref;
+    float *x = check_numbers(c, rows * n);
+    snprintf(out->shape, sizeof out->shape, "%s %lld, %lld rows", act == ACT_Q8 ? "Q8" : "Q8K",
+             (long long)n, (long long)rows);
+    pack_numbers(c, x, rows * n);
+    k->in[0] = x;
+    k->pitch[0] = n * 4;
+    k->n[0] = rows;
+    k->n[1] = n;
+    k->word[0] = (int32_t)act;
+    out->k = *k;
+    out->out[0] = (check_out){
+        .type = DT_U8, .rows = rows, .width = act_row_bytes(act, n), .fixed_pitch = true};
+    out->cols = n;
+    out->grain = 256;
+}
+
+/* Padding is nobody's; sizes without any are compared. */
+static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
+{
+    static const int64_t rows[] = {1, 3, 2, 7, 1}, n[] = {512, 1024, 1536, 2048, 8192};
+    (void)row;
+    if (i >= 10)
+        return false;
+    kact act = i % 2 ? ACT_Q8K : ACT_Q8;
+    pack_setup(c, act, rows[i / 2], act == ACT_Q8K ? n[i / 2] * 8 : n[i / 2], out);
+    return true;
+}
+
+static bool pack_bench(check *c, const kernel_row *row, int i, check_case *out)
+{
+    (void)row;
+    if (i > 1)
+        return false;
+    pack_setup(c, i ? ACT_Q8K : ACT_Q8, 16, 8192, out);
+    for (int64_t j = 0; j < 16 * 8192; j++)
+        ((float *)out->ref.in[0])[j] = check_number(c);
+    out->bytes = 16.0 * 8192 * 4;
+    return true;
+}
+
+const check_op check_ops_contract[] = {
+    {"linear", linear_make, linear_bench},
+    {"experts", experts_make, experts_bench},
+    {"head_linear", head_linear_make, head_linear_bench},
+    {"pack", pack_make, pack_bench},
+    {NULL, NULL, NULL},
+};
