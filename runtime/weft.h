@@ -149,6 +149,11 @@ WEFT_API int64_t weft_length(const weft_session *s,
                              int64_t seq); /* tokens a sequence holds; -1: no such sequence */
 /* Keep the first `length` tokens of a sequence, exactly as if the others had never been. */
 WEFT_API weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t length);
+/* Let sequence `to` hold the first `length` tokens of `from` instead of what it held. The two share
+ * memory until one of them goes on. Both calls fail, and change nothing, where a model with windows no
+ * longer has the rows that the next token would see; 0 is always possible. */
+WEFT_API weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to,
+                               int64_t length);
 
 #ifdef __cplusplus
 }

@@ -276,3 +276,8 @@ weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t l
 {
     return session_truncate(dg, s->run, seq, length);
 }
+
+weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to, int64_t length)
+{
+    return session_fork(dg, s->run, from, to, length);
+}

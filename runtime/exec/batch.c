@@ -10,11 +10,11 @@ struct batch {
     kbatch view;
     /* Where view's arrays are. */
     int32_t *token, *pos, *seq, *out; /* [n_tok_max], out [n_out_max] */
-    const int32_t **pages;            /* [n_seq_max], and so on */
-    int32_t *first, *last;
-    int32_t *seq_of;  /* [n_seq_max]: number in the state */
-    int32_t *n_row;   /* [n_seq_max]: rows in this call */
-    int32_t *call_of; /* [n_seq_state]: number in this call, or -1 */
+    const int32_t **pages;            /* [n_table * n_seq_max] */
+    int32_t *first, *last;            /* [n_seq_max] */
+    int32_t *seq_of;                  /* [n_seq_max]: number in the state */
+    int32_t *n_row;                   /* [n_seq_max]: rows in this call */
+    int32_t *call_of;                 /* [n_seq_state]: number in this call, or -1 */
     arena *home;
 };
 
@@ -30,7 +30,7 @@ batch *batch_create(const plan *p, const state *st)
     b->pos = ARENA_ARRAY(a, int32_t, n_tok);
     b->seq = ARENA_ARRAY(a, int32_t, n_tok);
     b->out = ARENA_ARRAY(a, int32_t, n_out);
-    b->pages = ARENA_ARRAY(a, const int32_t *, n_seq);
+    b->pages = ARENA_ARRAY(a, const int32_t *, n_seq *(size_t)state_tables(st));
     b->first = ARENA_ARRAY(a, int32_t, n_seq);
     b->last = ARENA_ARRAY(a, int32_t, n_seq);
     b->seq_of = ARENA_ARRAY(a, int32_t, n_seq);
@@ -71,7 +71,6 @@ static weft_status number_seq(weft_diag *dg, batch *b, const batch_row *r, int64
         b->seq_of[i] = r->seq;
         b->n_row[i] = 0;
         b->first[i] = (int32_t)row;
-        b->pages[i] = state_pages(b->st, r->seq);
     }
     *out_i = i;
     return WEFT_OK;
@@ -126,6 +125,15 @@ static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t
     return WEFT_OK;
 }
 
+/* [n_table][n_seq]: known only when all sequences are. */
+static void fill_pages(batch *b)
+{
+    int64_t n_seq = b->view.n_seq;
+    for (int32_t t = 0; t < state_tables(b->st); t++)
+        for (int64_t i = 0; i < n_seq; i++)
+            b->pages[t * n_seq + i] = state_pages(b->st, t, b->seq_of[i]);
+}
+
 weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n)
 {
     kbatch *v = &b->view;
@@ -139,8 +147,10 @@ weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n
         status = take_row(dg, b, &rows[row], row);
     for (int64_t i = 0; i < v->n_seq; i++)
         b->call_of[b->seq_of[i]] = -1;
-    if (status == WEFT_OK)
+    if (status == WEFT_OK) {
         v->n_tok = n;
+        fill_pages(b);
+    }
     return status;
 }
 
@@ -159,6 +169,16 @@ int64_t batch_seq_rows(const batch *b, int64_t i)
 {
     WEFT_ASSERT(i >= 0 && i < b->view.n_seq);
     return b->n_row[i];
+}
+
+const int32_t *batch_seqs(const batch *b)
+{
+    return b->seq_of;
+}
+
+const int32_t *batch_seq_counts(const batch *b)
+{
+    return b->n_row;
 }
 
 size_t batch_bytes(const batch *b)

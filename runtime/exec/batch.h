@@ -32,6 +32,8 @@ const kbatch *batch_view(const batch *b);
 /* Sequence i of that call: its number in the state, and how many rows it has. */
 int64_t batch_seq(const batch *b, int64_t i);
 int64_t batch_seq_rows(const batch *b, int64_t i);
+const int32_t *batch_seqs(const batch *b); /* of all of them: [n_seq] */
+const int32_t *batch_seq_counts(const batch *b);
 
 size_t batch_bytes(const batch *b); /* memory it holds */
 

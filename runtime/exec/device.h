@@ -37,6 +37,7 @@ typedef struct {
     void (*free)(void *p);                                      /* NULL is fine */
     void (*copy_in)(void *to, const void *from, size_t bytes);  /* host to device */
     void (*copy_out)(void *to, const void *from, size_t bytes); /* device to host */
+    void (*copy)(void *to, const void *from, size_t bytes);     /* within the device */
 
     weft_status (*load)(weft_diag *dg, const device_load *what, exec **out_e);
     void (*unload)(exec *e); /* NULL is fine */

@@ -228,6 +228,7 @@ const device device_cpu = {
     .free = cpu_free,
     .copy_in = cpu_copy,
     .copy_out = cpu_copy,
+    .copy = cpu_copy,
     .load = cpu_load,
     .unload = cpu_unload,
     .run = cpu_run,

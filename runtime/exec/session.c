@@ -24,10 +24,10 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
                         .n_ctx = opt->n_ctx,
                         .page_tok = opt->page_tok,
                         .n_page = opt->n_page,
-                        .type = DT_F32};
+                        .type = s->p->kv};
     WEFT_TRY(state_create(dg, s->p, &st, &s->st));
     WEFT_TRY(s->dev->alloc(dg, state_bytes(s->st), &s->cells));
-    state_bind(s->st, s->cells);
+    state_bind(s->st, s->cells, s->dev->copy);
     s->b = batch_create(s->p, s->st);
     if (!s->w) {
         WEFT_TRY(weights_create(dg, s->p, mf, &s->own));
@@ -65,20 +65,12 @@ void session_destroy(session *s)
     free(s);
 }
 
-static weft_status reserve_all(weft_diag *dg, session *s, const kbatch *b)
-{
-    for (int64_t i = 0; i < b->n_seq; i++)
-        WEFT_TRY(state_reserve(dg, s->st, batch_seq(s->b, i), batch_seq_rows(s->b, i)));
-    return WEFT_OK;
-}
-
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n)
 {
     WEFT_TRY(batch_fill(dg, s->b, rows, n));
     const kbatch *b = batch_view(s->b);
-    weft_status status = reserve_all(dg, s, b);
-    if (status == WEFT_OK)
-        status = s->dev->run(dg, s->e, b);
+    WEFT_TRY(state_reserve_each(dg, s->st, batch_seqs(s->b), batch_seq_counts(s->b), b->n_seq));
+    weft_status status = s->dev->run(dg, s->e, b);
     for (int64_t i = 0; i < b->n_seq; i++) {
         int64_t seq = batch_seq(s->b, i);
         if (status == WEFT_OK)
@@ -100,7 +92,8 @@ bool session_output(const session *s, const char *name, int index, const float *
 {
     for (int32_t i = 0; i < s->p->n_output && s->has_run; i++) {
         const plan_output *o = &s->p->output[i];
-        if (strcmp(o->name, name) != 0 || o->index != index || s->p->bucket->output[i].type != DT_F32)
+        if (strcmp(o->name, name) != 0 || o->index != index ||
+            s->p->bucket->output[i].type != DT_F32)
             continue;
         *out_data = s->dev->output(s->e, i);
         *out_n_row = o->rows == ROWS_FIXED ? o->n_row : s->rows[o->rows];
@@ -118,6 +111,16 @@ int64_t session_length(const session *s, int64_t seq)
 weft_status session_truncate(weft_diag *dg, session *s, int64_t seq, int64_t length)
 {
     return state_truncate(dg, s->st, seq, length);
+}
+
+weft_status session_fork(weft_diag *dg, session *s, int64_t from, int64_t to, int64_t length)
+{
+    return state_fork(dg, s->st, from, to, length);
+}
+
+int64_t session_keepable(const session *s, int64_t seq, int64_t length)
+{
+    return state_keepable(s->st, seq, length);
 }
 
 void session_profile(session *s, device_profile *hook, void *ctx)

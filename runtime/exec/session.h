@@ -42,8 +42,16 @@ bool session_output(const session *s, const char *name, int index, const float *
 
 int64_t session_length(const session *s,
                        int64_t seq); /* tokens it holds; 0 if there is none such */
-/* Keep the first `length` tokens; the next position is `length`. W1402, W1403. */
+/* Keep the first `length` tokens; the next position is `length`. W1402, W1403; W1408 where a ring no
+ * longer has the rows for it, which cannot happen with 0. On failure nothing has changed. */
 weft_status session_truncate(weft_diag *dg, session *s, int64_t seq, int64_t length) WEFT_MUST_USE;
+/* Let sequence `to` hold the first `length` tokens of `from` instead of what it held. They share memory
+ * until one of them goes on. Fails as session_truncate does. */
+weft_status session_fork(weft_diag *dg, session *s, int64_t from, int64_t to,
+                         int64_t length) WEFT_MUST_USE;
+/* How many of the first `length` tokens, all of which it holds, a cut or a fork can keep: all, or 0
+ * because of a ring. */
+int64_t session_keepable(const session *s, int64_t seq, int64_t length);
 
 /* Be told of each step as it ends; NULL ends it. */
 void session_profile(session *s, device_profile *hook, void *ctx);

@@ -1,65 +1,45 @@
-/* state.c - the pool of pages and the page tables.
+/* state.c - cells and their page tables; what sequences hold, checked.
  *
- * Free pages are a stack of numbers. A page is free when no table holds it. */
+ * Cells are sorted into tables when the state is made; from then on all tables are treated alike. One
+ * that is no ring keeps as many rows as the context has. */
 #include "runtime/kv/state.h"
 
 #include "runtime/base/intmath.h"
-#include "runtime/base/mem.h"
+#include "runtime/kv/pages.h"
 #include <inttypes.h>
-#include <stdlib.h>
+#include <string.h>
 
+/* What a table of a sequence was before state_reserve_each. */
 typedef struct {
-    int32_t *pages; /* [pages_seq] */
-    int64_t n_page; /* entries in use; pages for reserved tokens included */
-    int64_t length; /* tokens committed */
-} sequence;
+    int64_t n;
+    int32_t shared; /* the page that was replaced by a copy; -1: none */
+} mark;
+
+/* The pages of all cells that keep the same rows. */
+typedef struct {
+    plan_form form;
+    int64_t keep; /* rows behind a sequence's end that stay; n_ctx: all */
+    int64_t seen; /* of those, how many the next token may see */
+    int64_t page_tok;
+    page_pool pool;
+    mark *marks; /* [n_seq] */
+} cell_table;
 
 struct state {
-    int64_t n_seq, n_ctx, page_tok, n_page;
-    int64_t pages_seq; /* the longest page table */
+    int64_t n_seq, n_ctx;
     int n_cell;
+    int32_t n_table;
     size_t bytes, table_bytes;
-    kcell *cells;   /* [n_cell] */
-    size_t *at;     /* [n_cell]: where each cell's pages begin in the memory */
-    sequence *seqs; /* [n_seq] */
-    int32_t *refs;  /* [n_page]: tables that hold the page */
-    int32_t *free;  /* [n_free]: pages that none holds */
-    int64_t n_free;
+    kcell *cells;       /* [n_cell] */
+    size_t *at;         /* [n_cell]: where each cell's pages begin in the memory */
+    const char **names; /* [n_cell] */
+    cell_table *tables; /* [n_table] */
+    int64_t *length;    /* [n_seq]: tokens committed */
+    state_copy *copy;
     arena *home;
 };
 
-/* What one page of cell c takes. */
-static bool page_bytes(const plan_cell *c, const state_options *opt, int64_t page_tok,
-                       size_t *out_bytes)
-{
-    int64_t elems = c->latent ? c->k : c->heads * (c->k + c->v);
-    return i64_mul(elems, page_tok, &elems) && dtype_bytes(opt->type, elems, out_bytes);
-}
-
-static weft_status lay_out(weft_diag *dg, state *st, const plan *p, const state_options *opt)
-{
-    for (int i = 0; i < st->n_cell; i++) {
-        const plan_cell *c = &p->cell[i];
-        size_t page, all, end;
-        if (!page_bytes(c, opt, st->page_tok, &page) || !size_align_up(page, PLAN_ALIGN, &page) ||
-            !size_mul(page, (size_t)st->n_page, &all) || !size_add(st->bytes, all, &end) ||
-            end > INT64_MAX)
-            return weft_fail(dg, W0902, WEFT_NOWHERE,
-                             "%" PRId64 " pages of %" PRId64 " tokens in %d cells do not fit into "
-                             "memory",
-                             st->n_page, st->page_tok, st->n_cell);
-        st->at[i] = st->bytes;
-        st->bytes = end;
-        st->cells[i] = (kcell){.page_bytes = (int64_t)page,
-                               .page_tok = st->page_tok,
-                               .heads = c->heads,
-                               .k = c->k,
-                               .v = c->v,
-                               .latent = c->latent,
-                               .type = opt->type};
-    }
-    return WEFT_OK;
-}
+/* ---- making one ---- */
 
 static weft_status check_count(weft_diag *dg, const char *what, int64_t n, int64_t most)
 {
@@ -71,42 +51,121 @@ static weft_status check_count(weft_diag *dg, const char *what, int64_t n, int64
 
 enum { SEQ_MAX = 1 << 20, PAGES_MAX = 1 << 26, PAGE_TOK_MAX = 1 << 16 };
 
-weft_status state_create(weft_diag *dg, const plan *p, const state_options *opt, state **out_st)
+static weft_status check_options(weft_diag *dg, const state_options *opt, int64_t page_tok)
 {
-    int64_t page_tok = opt->page_tok ? opt->page_tok : STATE_PAGE_TOK;
     WEFT_TRY(check_count(dg, "the number of sequences", opt->n_seq, SEQ_MAX));
     WEFT_TRY(check_count(dg, "the context", opt->n_ctx, INT32_MAX));
     WEFT_TRY(check_count(dg, "the number of tokens in a page", page_tok, PAGE_TOK_MAX));
-    int64_t pages_seq = i64_ceil_div(opt->n_ctx, page_tok);
-    int64_t n_page = opt->n_page ? opt->n_page : pages_seq * opt->n_seq;
-    WEFT_TRY(check_count(dg, "the number of pages", n_page, PAGES_MAX));
-    WEFT_TRY(check_count(dg, "pages of all sequences at full length", pages_seq * opt->n_seq,
-                         PAGES_MAX));
+    WEFT_TRY(check_count(dg, "pages of all sequences at full length",
+                         i64_ceil_div(opt->n_ctx, page_tok) * opt->n_seq, PAGES_MAX));
+    if (opt->n_page)
+        WEFT_TRY(check_count(dg, "the number of pages", opt->n_page, PAGES_MAX));
+    if (opt->type == DT_F32 || opt->type == DT_F16 || opt->type == DT_BF16)
+        return WEFT_OK;
+    return weft_fail(dg, W1406, WEFT_NOWHERE, "state cannot be stored as %s; F32, F16 and BF16 can",
+                     opt->type < DT_COUNT ? dtype_row_of(opt->type)->name : "what is no type");
+}
 
+/* The table of cells like c, which is new when there was none. */
+static int32_t find_table(state *st, const plan_cell *c, int64_t page_tok)
+{
+    cell_table t = {.form = c->form, .keep = st->n_ctx, .seen = st->n_ctx, .page_tok = page_tok};
+    if (c->form == PLAN_CONTIGUOUS)
+        t.page_tok = st->n_ctx;
+    if (c->form == PLAN_RING && c->keep < t.keep) {
+        t.keep = c->keep > 0 ? c->keep : 0;
+        t.seen = c->window > 0 && c->window - 1 < t.keep ? c->window - 1 : t.keep;
+    }
+    int32_t i = 0;
+    while (i < st->n_table && (st->tables[i].form != t.form || st->tables[i].keep != t.keep))
+        i++;
+    if (i == st->n_table)
+        st->tables[st->n_table++] = t;
+    else if (t.seen > st->tables[i].seen)
+        st->tables[i].seen = t.seen;
+    return i;
+}
+
+/* The most pages that sequences hold which keep t->keep rows each, while n_tok more come to any of
+ * them. The first more page of a sequence takes `step` rows, each further one page_tok. */
+static int64_t ring_pages(const cell_table *t, int64_t n_seq, int64_t n_tok)
+{
+    int64_t reach = t->keep + 2 * t->page_tok - 2, step = t->page_tok - reach % t->page_tok;
+    int64_t first = n_tok / step < n_seq ? n_tok / step : n_seq;
+    return n_seq * (reach / t->page_tok) + first + (n_tok - first * step) / t->page_tok;
+}
+
+static void make_pages(state *st, cell_table *t, const plan *p, const state_options *opt)
+{
+    int64_t entries = i64_ceil_div(st->n_ctx, t->page_tok), n_page = entries * st->n_seq;
+    if (t->form == PLAN_PAGED && opt->n_page)
+        n_page = opt->n_page;
+    if (t->form == PLAN_RING && ring_pages(t, st->n_seq, p->n_tok_max) < n_page)
+        n_page = ring_pages(t, st->n_seq, p->n_tok_max);
+    page_pool_init(&t->pool, st->home, st->n_seq, entries, n_page);
+    t->marks = ARENA_ARRAY(st->home, mark, (size_t)st->n_seq);
+}
+
+/* What one page of cell c takes. */
+static bool page_bytes(const plan_cell *c, dtype type, int64_t page_tok, size_t *out_bytes)
+{
+    int64_t elems = c->k;
+    if (!c->latent && !(i64_add(c->k, c->v, &elems) && i64_mul(c->heads, elems, &elems)))
+        return false;
+    return elems >= 0 && i64_mul(elems, page_tok, &elems) && dtype_bytes(type, elems, out_bytes) &&
+           size_align_up(*out_bytes, PLAN_ALIGN, out_bytes);
+}
+
+static weft_status lay_out(weft_diag *dg, state *st, const plan *p, dtype type)
+{
+    for (int i = 0; i < st->n_cell; i++) {
+        const plan_cell *c = &p->cell[i];
+        const cell_table *t = &st->tables[st->cells[i].table];
+        size_t page, all, end;
+        if (!page_bytes(c, type, t->page_tok, &page) ||
+            !size_mul(page, (size_t)t->pool.n_page, &all) || !size_add(st->bytes, all, &end) ||
+            end > INT64_MAX)
+            return weft_fail(dg, W0902, WEFT_NOWHERE,
+                             "%" PRId64 " pages of %" PRId64
+                             " tokens in each of %d cells do not fit into memory",
+                             t->pool.n_page, t->page_tok, st->n_cell);
+        st->at[i] = st->bytes;
+        st->bytes = end;
+        st->names[i] = c->name;
+        st->cells[i] = (kcell){.page_bytes = (int64_t)page,
+                               .page_tok = t->page_tok,
+                               .heads = c->heads,
+                               .k = c->k,
+                               .v = c->v,
+                               .latent = c->latent,
+                               .type = type,
+                               .table = st->cells[i].table};
+    }
+    return WEFT_OK;
+}
+
+weft_status state_create(weft_diag *dg, const plan *p, const state_options *opt, state **out_st)
+{
+    int64_t page_tok = opt->page_tok ? opt->page_tok : STATE_PAGE_TOK;
+    WEFT_TRY(check_options(dg, opt, page_tok));
     arena *home = arena_create();
     state *st = ARENA_NEW(home, state);
-    *st = (state){.n_seq = opt->n_seq,
-                  .n_ctx = opt->n_ctx,
-                  .page_tok = page_tok,
-                  .n_page = n_page,
-                  .pages_seq = pages_seq,
-                  .n_cell = p->n_cell,
-                  .home = home};
-    st->cells = ARENA_ARRAY(home, kcell, (size_t)p->n_cell);
-    st->at = ARENA_ARRAY(home, size_t, (size_t)p->n_cell);
-    weft_status status = lay_out(dg, st, p, opt);
+    size_t n_cell = (size_t)p->n_cell;
+    *st = (state){.n_seq = opt->n_seq, .n_ctx = opt->n_ctx, .n_cell = p->n_cell, .home = home};
+    st->cells = ARENA_ARRAY(home, kcell, n_cell);
+    st->at = ARENA_ARRAY(home, size_t, n_cell);
+    st->names = ARENA_ARRAY(home, const char *, n_cell);
+    st->tables = ARENA_ARRAY(home, cell_table, n_cell);
+    st->length = ARENA_ARRAY(home, int64_t, (size_t)st->n_seq);
+    for (int i = 0; i < st->n_cell; i++)
+        st->cells[i].table = find_table(st, &p->cell[i], page_tok);
+    for (int32_t i = 0; i < st->n_table; i++)
+        make_pages(st, &st->tables[i], p, opt);
+    weft_status status = lay_out(dg, st, p, opt->type);
     if (status != WEFT_OK) {
         arena_destroy(home);
         return status;
     }
-    st->seqs = ARENA_ARRAY(home, sequence, (size_t)st->n_seq);
-    for (int64_t i = 0; i < st->n_seq; i++)
-        st->seqs[i].pages = ARENA_ARRAY(home, int32_t, (size_t)pages_seq);
-    st->refs = ARENA_ARRAY(home, int32_t, (size_t)n_page);
-    st->free = ARENA_ARRAY(home, int32_t, (size_t)n_page);
-    st->n_free = n_page;
-    for (int64_t i = 0; i < n_page; i++)
-        st->free[i] = (int32_t)(n_page - 1 - i); /* page 0 is handed out first */
     st->table_bytes = arena_bytes(home);
     *out_st = st;
     return WEFT_OK;
@@ -118,6 +177,20 @@ void state_destroy(state *st)
         arena_destroy(st->home); /* st itself with it */
 }
 
+static void copy_plain(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+
+void state_bind(state *st, void *base, state_copy *copy)
+{
+    st->copy = copy ? copy : copy_plain;
+    for (int i = 0; i < st->n_cell; i++)
+        st->cells[i].base = (char *)base + st->at[i];
+}
+
+/* ---- what it is ---- */
+
 size_t state_bytes(const state *st)
 {
     return st->bytes;
@@ -126,12 +199,6 @@ size_t state_bytes(const state *st)
 size_t state_table_bytes(const state *st)
 {
     return st->table_bytes;
-}
-
-void state_bind(state *st, void *base)
-{
-    for (int i = 0; i < st->n_cell; i++)
-        st->cells[i].base = (char *)base + st->at[i];
 }
 
 const kcell *state_cells(const state *st)
@@ -149,20 +216,10 @@ int64_t state_count(const state *st)
     return st->n_seq;
 }
 
-static sequence *seq_at(const state *st, int64_t seq)
-{
-    WEFT_ASSERT(state_has(st, seq));
-    return &st->seqs[seq];
-}
-
 int64_t state_length(const state *st, int64_t seq)
 {
-    return seq_at(st, seq)->length;
-}
-
-int64_t state_pages_free(const state *st)
-{
-    return st->n_free;
+    WEFT_ASSERT(state_has(st, seq));
+    return st->length[seq];
 }
 
 int64_t state_context(const state *st)
@@ -170,10 +227,34 @@ int64_t state_context(const state *st)
     return st->n_ctx;
 }
 
-const int32_t *state_pages(const state *st, int64_t seq)
+int32_t state_tables(const state *st)
 {
-    return seq_at(st, seq)->pages;
+    return st->n_table;
 }
+
+static const page_pool *pool_at(const state *st, int32_t table)
+{
+    WEFT_ASSERT(table >= 0 && table < st->n_table);
+    return &st->tables[table].pool;
+}
+
+int64_t state_pages_count(const state *st, int32_t table)
+{
+    return pool_at(st, table)->n_page;
+}
+
+int64_t state_pages_free(const state *st, int32_t table)
+{
+    return pool_at(st, table)->n_free;
+}
+
+const int32_t *state_pages(const state *st, int32_t table, int64_t seq)
+{
+    WEFT_ASSERT(state_has(st, seq));
+    return pool_at(st, table)->tables[seq].page;
+}
+
+/* ---- growing ---- */
 
 static weft_status check_seq(weft_diag *dg, const state *st, int64_t seq)
 {
@@ -184,59 +265,196 @@ static weft_status check_seq(weft_diag *dg, const state *st, int64_t seq)
                      st->n_seq - 1);
 }
 
-weft_status state_reserve(weft_diag *dg, state *st, int64_t seq, int64_t n_new)
+/* Pages of one table for n_new more tokens, and one that is nobody else's to write the first to. */
+static weft_status reserve_pages(weft_diag *dg, const state *st, cell_table *t, int64_t seq,
+                                 int64_t n_new)
 {
-    WEFT_TRY(check_seq(dg, st, seq));
-    WEFT_ASSERT(n_new >= 0);
-    sequence *s = &st->seqs[seq];
-    if (n_new > st->n_ctx - s->length)
-        return weft_fail(dg, W1404, WEFT_NOWHERE,
-                         "sequence %" PRId64 " holds %" PRId64 " tokens; %" PRId64
-                         " more pass its context of %" PRId64,
-                         seq, s->length, n_new, st->n_ctx);
-    int64_t need = i64_ceil_div(s->length + n_new, st->page_tok) - s->n_page;
-    if (need > st->n_free)
+    page_pool *p = &t->pool;
+    page_table *tab = &p->tables[seq];
+    int64_t length = st->length[seq], last = length / t->page_tok;
+    bool shared = n_new > 0 && length % t->page_tok != 0 && pages_shared(p, tab, last);
+    int64_t more = i64_ceil_div(length + n_new, t->page_tok) - tab->n;
+    int64_t need = (more > 0 ? more : 0) + shared;
+    if (need > p->n_free)
         return weft_fail(dg, W1401, WEFT_NOWHERE,
                          "sequence %" PRId64 " needs %" PRId64 " more pages of %" PRId64
                          " tokens; %" PRId64 " of %" PRId64 " are free",
-                         seq, need, st->page_tok, st->n_free, st->n_page);
-    for (; need > 0; need--) {
-        int32_t page = st->free[--st->n_free];
-        st->refs[page] = 1;
-        s->pages[s->n_page++] = page;
+                         seq, need, t->page_tok, p->n_free, p->n_page);
+    t->marks[seq] = (mark){.n = tab->n, .shared = shared ? pages_own(p, tab, last) : -1};
+    for (; more > 0; more--)
+        pages_take(p, tab);
+    return WEFT_OK;
+}
+
+static void undo_pages(const state *st, cell_table *t, int64_t seq)
+{
+    page_table *tab = &t->pool.tables[seq];
+    pages_cut(&t->pool, tab, t->marks[seq].n);
+    if (t->marks[seq].shared >= 0)
+        pages_disown(&t->pool, tab, st->length[seq] / t->page_tok, t->marks[seq].shared);
+}
+
+static weft_status reserve_one(weft_diag *dg, state *st, int64_t seq, int64_t n_new)
+{
+    WEFT_TRY(check_seq(dg, st, seq));
+    WEFT_ASSERT(n_new >= 0);
+    if (n_new > st->n_ctx - st->length[seq])
+        return weft_fail(dg, W1404, WEFT_NOWHERE,
+                         "sequence %" PRId64 " holds %" PRId64 " tokens; %" PRId64
+                         " more pass its context of %" PRId64,
+                         seq, st->length[seq], n_new, st->n_ctx);
+    for (int32_t i = 0; i < st->n_table; i++) {
+        weft_status status = reserve_pages(dg, st, &st->tables[i], seq, n_new);
+        if (status == WEFT_OK)
+            continue;
+        while (i-- > 0)
+            undo_pages(st, &st->tables[i], seq);
+        return status;
     }
+    return WEFT_OK;
+}
+
+/* The first n rows of a page; each head's are together. */
+static void copy_rows(const state *st, const kcell *c, int32_t from, int32_t to, int64_t n)
+{
+    const char *src = c->base + from * c->page_bytes;
+    char *dst = c->base + to * c->page_bytes;
+    int64_t bytes = (int64_t)dtype_row_of(c->type)->bytes, at = 0;
+    const int64_t width[2] = {c->k * bytes, c->latent ? 0 : c->v * bytes};
+    WEFT_ASSERT(st->copy);
+    for (int part = 0; part < 2; part++)
+        for (int64_t h = 0; h < c->heads && width[part]; h++, at += c->page_tok * width[part])
+            st->copy(dst + at, src + at, (size_t)(n * width[part]));
+}
+
+/* Where a page was replaced, its rows. Nothing was written since, so the order does not matter. */
+static void copy_shared(const state *st, int64_t seq)
+{
+    for (int i = 0; i < st->n_cell; i++) {
+        const kcell *c = &st->cells[i];
+        const cell_table *t = &st->tables[c->table];
+        int64_t length = st->length[seq];
+        if (t->marks[seq].shared >= 0)
+            copy_rows(st, c, t->marks[seq].shared, t->pool.tables[seq].page[length / t->page_tok],
+                      length % t->page_tok);
+    }
+}
+
+weft_status state_reserve_each(weft_diag *dg, state *st, const int32_t *seq, const int32_t *n_new,
+                               int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        weft_status status = reserve_one(dg, st, seq[i], n_new[i]);
+        if (status == WEFT_OK)
+            continue;
+        while (i-- > 0)
+            for (int32_t t = st->n_table; t-- > 0;)
+                undo_pages(st, &st->tables[t], seq[i]);
+        return status;
+    }
+    for (int64_t i = 0; i < n; i++)
+        copy_shared(st, seq[i]);
+    return WEFT_OK;
+}
+
+weft_status state_reserve(weft_diag *dg, state *st, int64_t seq, int64_t n_new)
+{
+    WEFT_TRY(reserve_one(dg, st, seq, n_new));
+    copy_shared(st, seq);
     return WEFT_OK;
 }
 
 void state_commit(state *st, int64_t seq, int64_t n_new)
 {
-    sequence *s = seq_at(st, seq);
-    WEFT_ASSERT(n_new >= 0 && s->length + n_new <= s->n_page * st->page_tok);
-    s->length += n_new;
+    WEFT_ASSERT(state_has(st, seq) && n_new >= 0);
+    int64_t length = st->length[seq] += n_new;
+    for (int32_t i = 0; i < st->n_table; i++) {
+        cell_table *t = &st->tables[i];
+        page_table *tab = &t->pool.tables[seq];
+        WEFT_ASSERT(length <= tab->n * t->page_tok);
+        if (length > t->keep)
+            pages_drop(&t->pool, tab, (length - t->keep) / t->page_tok);
+    }
 }
+
+/* ---- shrinking and sharing ---- */
 
 void state_release(state *st, int64_t seq)
 {
-    sequence *s = seq_at(st, seq);
-    int64_t keep = i64_ceil_div(s->length, st->page_tok);
-    while (s->n_page > keep) {
-        int32_t page = s->pages[--s->n_page];
-        WEFT_ASSERT(st->refs[page] > 0);
-        if (--st->refs[page] == 0)
-            st->free[st->n_free++] = page;
+    WEFT_ASSERT(state_has(st, seq));
+    for (int32_t i = 0; i < st->n_table; i++) {
+        cell_table *t = &st->tables[i];
+        pages_cut(&t->pool, &t->pool.tables[seq], i64_ceil_div(st->length[seq], t->page_tok));
     }
+}
+
+/* The first row that the table still has, and the first that a token at `length` may see. */
+static int64_t row_kept(const cell_table *t, int64_t seq)
+{
+    return t->pool.tables[seq].first * t->page_tok;
+}
+
+static int64_t row_seen(const cell_table *t, int64_t length)
+{
+    return length > t->seen ? length - t->seen : 0;
+}
+
+static bool can_keep(const cell_table *t, int64_t seq, int64_t length)
+{
+    return length == 0 || row_seen(t, length) >= row_kept(t, seq);
+}
+
+int64_t state_keepable(const state *st, int64_t seq, int64_t length)
+{
+    WEFT_ASSERT(state_has(st, seq) && length >= 0 && length <= st->length[seq]);
+    for (int32_t i = 0; i < st->n_table; i++)
+        if (!can_keep(&st->tables[i], seq, length))
+            return 0;
+    return length;
+}
+
+static weft_status check_rows(weft_diag *dg, const state *st, int64_t seq, int64_t length)
+{
+    if (length < 0 || length > st->length[seq])
+        return weft_fail(dg, W1402, WEFT_NOWHERE,
+                         "sequence %" PRId64 " holds %" PRId64
+                         " tokens; it cannot be cut to %" PRId64,
+                         seq, st->length[seq], length);
+    for (int i = 0; i < st->n_cell; i++) {
+        const cell_table *t = &st->tables[st->cells[i].table];
+        if (!can_keep(t, seq, length))
+            return weft_fail(
+                dg, W1408, WEFT_NOWHERE,
+                "sequence %" PRId64 " cannot go from %" PRId64 " tokens back to %" PRId64
+                ": the next would see row %" PRId64 " of %s, which keeps those from %" PRId64 " on",
+                seq, st->length[seq], length, row_seen(t, length), st->names[i], row_kept(t, seq));
+    }
+    return WEFT_OK;
 }
 
 weft_status state_truncate(weft_diag *dg, state *st, int64_t seq, int64_t length)
 {
     WEFT_TRY(check_seq(dg, st, seq));
-    sequence *s = &st->seqs[seq];
-    if (length < 0 || length > s->length)
-        return weft_fail(dg, W1402, WEFT_NOWHERE,
-                         "sequence %" PRId64 " holds %" PRId64
-                         " tokens; it cannot be cut to %" PRId64,
-                         seq, s->length, length);
-    s->length = length;
+    WEFT_TRY(check_rows(dg, st, seq, length));
+    st->length[seq] = length;
     state_release(st, seq);
+    return WEFT_OK;
+}
+
+weft_status state_fork(weft_diag *dg, state *st, int64_t from, int64_t to, int64_t length)
+{
+    WEFT_TRY(check_seq(dg, st, from));
+    WEFT_TRY(check_seq(dg, st, to));
+    if (from == to)
+        return state_truncate(dg, st, from, length);
+    WEFT_TRY(check_rows(dg, st, from, length));
+    st->length[to] = length;
+    for (int32_t i = 0; i < st->n_table; i++) {
+        cell_table *t = &st->tables[i];
+        page_table *tables = t->pool.tables;
+        pages_cut(&t->pool, &tables[to], 0);
+        if (length > 0)
+            pages_share(&t->pool, &tables[from], &tables[to], i64_ceil_div(length, t->page_tok));
+    }
     return WEFT_OK;
 }

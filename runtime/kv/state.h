@@ -1,16 +1,23 @@
 /* state.h - what sequences keep between calls: pages of a fixed number of tokens, and who has which.
  *
  *     state_create(dg, p, &opt, &st);             tables; no memory for the cells yet
- *     state_bind(st, base);                       state_bytes(st) of it, the caller's, on any device
+ *     state_bind(st, base, copy);                 state_bytes(st) of it, the caller's, on any device
  *     state_reserve(dg, st, seq, n);              pages for n more tokens, or nothing changes
  *     ... a run that appends them ...
  *     state_commit(st, seq, n);                   now they count
  *     state_truncate(dg, st, seq, length);        exact: as if the tokens beyond had never been
+ *     state_fork(dg, st, from, to, length);       two sequences with one beginning
  *
- * All cells share one numbering: page p is the same page_tok tokens of a sequence in every cell, so a
- * sequence has one page table, whatever the model. Pages are counted by reference, so that sequences
- * can come to share them. Everything is sized in state_create; nothing later allocates.
- * Not thread-safe: one thread works with a state at a time. */
+ * Cells that keep the same rows share a page table: page p of a table is the same page_tok tokens of a
+ * sequence in each of its cells. There is one for the paged cells, one for the contiguous ones, whose
+ * pages hold the whole context, and one for each number of rows that rings keep (plan_cell.keep). Each
+ * has pages and numbers of its own. A page of a ring goes back when all its rows are further behind the
+ * sequence's end than that; whoever wants older rows again gets W1408.
+ *
+ * Pages are counted by reference. A fork shares them, the last one too if it is not full, and
+ * state_reserve copies it for whoever writes first. Everything is sized in state_create; nothing later
+ * allocates. Not thread-safe: one thread works with a state at a time. Between reserving and committing
+ * or releasing there is nothing but the run. */
 #ifndef WEFT_RUNTIME_KV_STATE_H
 #define WEFT_RUNTIME_KV_STATE_H
 
@@ -24,19 +31,26 @@ enum { STATE_PAGE_TOK = 64 }; /* tokens in a page unless the caller says otherwi
 typedef struct {
     int64_t n_seq;    /* sequences, numbered from 0; at least 1 */
     int64_t n_ctx;    /* tokens each may hold; at least 1 */
-    int64_t page_tok; /* 0: STATE_PAGE_TOK */
-    int64_t n_page;   /* 0: enough for all sequences at full length */
-    dtype type;       /* of what cells store: DT_F32 */
+    int64_t page_tok; /* of paged cells and rings; 0: STATE_PAGE_TOK */
+    int64_t n_page;   /* of the paged cells; 0: enough for all sequences at full length */
+    dtype type;       /* of what cells store: DT_F32, DT_F16 or DT_BF16 */
 } state_options;
 
-/* W1406 for a count that is out of range, W0902 for a size that is. */
+/* Contiguous cells have a page for each sequence. Rings have exactly as many as calls of p->n_tok_max
+ * rows can need: m rows touch (m + 2 * page_tok - 2) / page_tok pages where they begin at the worst
+ * place, and a sequence has `keep` rows and its part of the call's. So neither ever runs out.
+ * W1406 for a count or type that is out of range, W0902 for a size that is. */
 weft_status state_create(weft_diag *dg, const plan *p, const state_options *opt,
                          state **out_st) WEFT_MUST_USE;
 void state_destroy(state *st); /* NULL is fine */
 
 size_t state_bytes(const state *st);       /* memory that the cells need, aligned to PLAN_ALIGN */
 size_t state_table_bytes(const state *st); /* memory that the tables take */
-void state_bind(state *st, void *base);    /* the memory; it must outlive the state */
+
+/* Copies within the memory; the two parts do not overlap. */
+typedef void state_copy(void *to, const void *from, size_t bytes);
+/* The memory, which must outlive the state, and how to copy in it; NULL: it is ordinary memory. */
+void state_bind(state *st, void *base, state_copy *copy);
 
 /* One for each cell of the plan, once bound. */
 const kcell *state_cells(const state *st);
@@ -45,21 +59,36 @@ const kcell *state_cells(const state *st);
 bool state_has(const state *st, int64_t seq);
 int64_t state_count(const state *st);               /* n_seq */
 int64_t state_length(const state *st, int64_t seq); /* tokens it holds */
-int64_t state_pages_free(const state *st);
-int64_t state_context(const state *st); /* n_ctx */
+int64_t state_context(const state *st);             /* n_ctx */
 
-/* The page table of a sequence: entry i is the page of positions i * page_tok and on. It stays at this
- * address; entries beyond what was reserved mean nothing. */
-const int32_t *state_pages(const state *st, int64_t seq);
+/* Page tables: how many kinds there are, kcell.table being one; and the pages of a kind. */
+int32_t state_tables(const state *st);
+int64_t state_pages_count(const state *st, int32_t table);
+int64_t state_pages_free(const state *st, int32_t table);
+/* That of a sequence: entry i is the page of positions i * page_tok and on. It stays at this address;
+ * entries beyond what was reserved, or behind what a ring keeps, mean nothing. */
+const int32_t *state_pages(const state *st, int32_t table, int64_t seq);
 
 /* Make room for n_new tokens after those it holds. W1403: no such sequence; W1404: more than n_ctx;
  * W1401: not enough free pages. On failure nothing has changed. */
 weft_status state_reserve(weft_diag *dg, state *st, int64_t seq, int64_t n_new) WEFT_MUST_USE;
+/* For each of n different sequences; all or nothing. */
+weft_status state_reserve_each(weft_diag *dg, state *st, const int32_t *seq, const int32_t *n_new,
+                               int64_t n) WEFT_MUST_USE;
 /* n_new of the reserved tokens are there now. */
 void state_commit(state *st, int64_t seq, int64_t n_new);
-/* Give back what was reserved and not committed. */
+/* Give back what was reserved and not committed. A page that was copied stays a copy: the run may have
+ * written to either. */
 void state_release(state *st, int64_t seq);
-/* Keep the first `length` tokens. W1403; W1402 if it does not hold that many. */
+
+/* Keep the first `length` tokens. W1403; W1402 if it does not hold that many; W1408 if a ring no longer
+ * has what the next token would see. Cutting to 0 is always possible. On failure nothing has changed. */
 weft_status state_truncate(weft_diag *dg, state *st, int64_t seq, int64_t length) WEFT_MUST_USE;
+/* Let `to` hold the first `length` tokens of `from` and nothing else; what it held is dropped. Takes no
+ * page and moves no row. Fails as state_truncate would for `from`. */
+weft_status state_fork(weft_diag *dg, state *st, int64_t from, int64_t to,
+                       int64_t length) WEFT_MUST_USE;
+/* How many of its first `length` tokens truncate and fork can keep: all, or none because of a ring. */
+int64_t state_keepable(const state *st, int64_t seq, int64_t length);
 
 #endif

@@ -116,6 +116,53 @@ START_TEST(errors_say_why_and_change_nothing)
 }
 END_TEST
 
+/* The logits after `token` at the end of a sequence. */
+static float next_logit(weft_diag *dg, weft_session *s, int32_t seq, int32_t token)
+{
+    weft_row row = {.token = token, .pos = (int32_t)weft_length(s, seq), .seq = seq, .want = true};
+    weft_view v;
+    ck_assert_int_eq(weft_eval(dg, s, &row, 1), WEFT_OK);
+    ck_assert_int_eq(weft_output(dg, s, "logits", -1, &v), WEFT_OK);
+    return v.data[7];
+}
+
+START_TEST(a_fork_goes_its_own_way)
+{
+    weft_diag *dg = weft_diag_create();
+    weft_model *m = opened(dg, DATA "/gemma2");
+    weft_session *s = NULL;
+    weft_session_options how = {.context = 16, .sequences = 3};
+    ck_assert_int_eq(weft_session_create(dg, m, &how, &s), WEFT_OK);
+    float want_9, want_11;
+    for (int i = 0; i < 5; i++) {
+        next_logit(dg, s, 0, 30 + i);
+        next_logit(dg, s, 2, 30 + i);
+    }
+    want_9 = next_logit(dg, s, 2, 9);
+    ck_assert_int_eq(weft_truncate(dg, s, 2, 5), WEFT_OK);
+    want_11 = next_logit(dg, s, 2, 11);
+    ck_assert_float_ne(want_9, want_11);
+
+    ck_assert_int_eq(weft_fork(dg, s, 0, 1, 5), WEFT_OK);
+    ck_assert_int_eq(weft_length(s, 1), 5);
+    ck_assert_float_eq(next_logit(dg, s, 1, 11), want_11);
+    ck_assert_float_eq(next_logit(dg, s, 0, 9), want_9);  /* it does not see what the fork wrote */
+    ck_assert_int_eq(weft_fork(dg, s, 1, 0, 5), WEFT_OK); /* instead of what it held */
+    ck_assert_float_eq(next_logit(dg, s, 0, 9), want_9);
+
+    ck_assert_int_eq(weft_fork(dg, s, 0, 3, 1), WEFT_ERR_STATE);
+    ck_assert_int_eq(weft_fork(dg, s, -1, 0, 1), WEFT_ERR_STATE);
+    ck_assert_int_eq(weft_fork(dg, s, 0, 1, 7), WEFT_ERR_STATE);
+    ck_assert_int_eq(weft_fork(dg, s, 0, 1, -1), WEFT_ERR_STATE);
+    ck_assert_ptr_nonnull(strstr(weft_diag_text(dg), "W1402"));
+    ck_assert_int_eq(weft_length(s, 0), 6);
+    ck_assert_int_eq(weft_length(s, 1), 6);
+    weft_session_destroy(s);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+}
+END_TEST
+
 /* weft.h spells the statuses out, for strangers; status.def is where they come from. */
 START_TEST(statuses_are_alike)
 {
@@ -138,4 +185,4 @@ START_TEST(statuses_are_alike)
 END_TEST
 
 SUITE_MAIN("api", three_ways_to_open, what_a_model_tells, errors_say_why_and_change_nothing,
-           statuses_are_alike)
+           a_fork_goes_its_own_way, statuses_are_alike)

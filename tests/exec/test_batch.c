@@ -4,7 +4,10 @@
 
 #include "tests/base/suite.h"
 
-static const plan_cell one_cell = {.name = "kv", .heads = 1, .k = 2, .v = 2};
+static const plan_cell cells[] = {
+    {.name = "kv[0]", .heads = 1, .k = 2, .v = 2},
+    {.name = "kv[1]", .heads = 1, .k = 2, .v = 2, .window = 4, .form = PLAN_RING, .keep = 3},
+};
 
 typedef struct {
     weft_diag *dg;
@@ -16,8 +19,8 @@ typedef struct {
 static fixture open_fixture(plan limits)
 {
     fixture f = {.dg = diag_create(), .p = limits};
-    f.p.n_cell = 1;
-    f.p.cell = &one_cell;
+    f.p.n_cell = COUNT_OF(cells);
+    f.p.cell = cells;
     return f;
 }
 
@@ -67,8 +70,16 @@ START_TEST(rows_become_arrays)
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(batch_seq(f.b, i), seqs[i]);
         ck_assert_int_eq(batch_seq_rows(f.b, i), counts[i]);
-        ck_assert_ptr_eq(v->pages[i], state_pages(f.st, seqs[i]));
+        ck_assert_int_eq(batch_seqs(f.b)[i], seqs[i]);
+        ck_assert_int_eq(batch_seq_counts(f.b)[i], counts[i]);
+        for (int t = 0; t < 2; t++)
+            ck_assert_ptr_eq(v->pages[t * 3 + i], state_pages(f.st, t, seqs[i]));
     }
+    /* The tables lie as close as the sequences of the call are many. */
+    ck_assert_int_eq(batch_fill(f.dg, f.b, rows, 1), WEFT_OK);
+    ck_assert_int_eq(v->n_seq, 1);
+    for (int t = 0; t < 2; t++)
+        ck_assert_ptr_eq(v->pages[t], state_pages(f.st, t, 5));
     close_fixture(&f);
 }
 END_TEST

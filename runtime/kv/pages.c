@@ -1,0 +1,87 @@
+/* pages.c - reference counts and a stack of free pages.
+ *
+ * Giving back in the opposite order of taking restores the stack exactly, so that an attempt that fails
+ * leaves no trace. */
+#include "runtime/kv/pages.h"
+
+void page_pool_init(page_pool *p, arena *a, int64_t n_seq, int64_t entries, int64_t n_page)
+{
+    p->n_page = p->n_free = n_page;
+    p->refs = ARENA_ARRAY(a, int32_t, (size_t)n_page);
+    p->free = ARENA_ARRAY(a, int32_t, (size_t)n_page);
+    for (int64_t i = 0; i < n_page; i++)
+        p->free[i] = (int32_t)(n_page - 1 - i);
+    p->tables = ARENA_ARRAY(a, page_table, (size_t)n_seq);
+    for (int64_t i = 0; i < n_seq; i++)
+        p->tables[i].page = ARENA_ARRAY(a, int32_t, (size_t)entries);
+}
+
+static int32_t page_pop(page_pool *p)
+{
+    WEFT_ASSERT(p->n_free > 0);
+    int32_t page = p->free[--p->n_free];
+    WEFT_ASSERT(p->refs[page] == 0);
+    p->refs[page] = 1;
+    return page;
+}
+
+static void page_put(page_pool *p, int32_t page)
+{
+    WEFT_ASSERT(p->refs[page] > 0);
+    if (--p->refs[page] == 0)
+        p->free[p->n_free++] = page;
+}
+
+void pages_take(page_pool *p, page_table *t)
+{
+    t->page[t->n++] = page_pop(p);
+}
+
+void pages_cut(page_pool *p, page_table *t, int64_t n)
+{
+    WEFT_ASSERT(n >= t->first || n == 0);
+    while (t->n > n && t->n > t->first)
+        page_put(p, t->page[--t->n]);
+    if (n == 0)
+        t->first = t->n = 0;
+}
+
+void pages_drop(page_pool *p, page_table *t, int64_t first)
+{
+    for (; t->first < first && t->first < t->n; t->first++)
+        page_put(p, t->page[t->first]);
+}
+
+void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n)
+{
+    WEFT_ASSERT(to->n == to->first && n <= from->n && n >= from->first);
+    to->first = from->first;
+    to->n = n;
+    for (int64_t i = to->first; i < n; i++) {
+        to->page[i] = from->page[i];
+        p->refs[to->page[i]]++;
+    }
+}
+
+bool pages_shared(const page_pool *p, const page_table *t, int64_t i)
+{
+    WEFT_ASSERT(i >= t->first && i < t->n);
+    return p->refs[t->page[i]] > 1;
+}
+
+int32_t pages_own(page_pool *p, page_table *t, int64_t i)
+{
+    WEFT_ASSERT(pages_shared(p, t, i));
+    int32_t shared = t->page[i];
+    t->page[i] = page_pop(p);
+    p->refs[shared]--;
+    return shared;
+}
+
+void pages_disown(page_pool *p, page_table *t, int64_t i, int32_t shared)
+{
+    WEFT_ASSERT(p->refs[shared] > 0);
+    page_put(p, t->page[i]);
+    t->page[i] = shared;
+    p->refs[shared]++;
+}

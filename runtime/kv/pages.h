@@ -1,0 +1,43 @@
+/* pages.h - a pool of numbered pages, and for each sequence a table of those it holds.
+ *
+ * A page is held by any number of tables and is free when none holds it. A sequence holds entries
+ * [first, n) of its table: those before `first` were given back, those from n on were never taken. Only
+ * numbers are kept here; what a page holds is state.c's. Nothing allocates after page_pool_init. Private
+ * to runtime/kv. */
+#ifndef WEFT_RUNTIME_KV_PAGES_H
+#define WEFT_RUNTIME_KV_PAGES_H
+
+#include "runtime/base/arena.h"
+
+typedef struct {
+    int32_t *page; /* [entries of the pool] */
+    int64_t first, n;
+} page_table;
+
+typedef struct {
+    int64_t n_page, n_free;
+    int32_t *refs;      /* [n_page]: tables that hold the page */
+    int32_t *free;      /* [n_free]: a stack of those that none holds */
+    page_table *tables; /* [n_seq] */
+} page_pool;
+
+/* All pages free; page 0 is handed out first. */
+void page_pool_init(page_pool *p, arena *a, int64_t n_seq, int64_t entries, int64_t n_page);
+
+/* One more page at the end of a table; there must be a free one. */
+void pages_take(page_pool *p, page_table *t);
+/* Keep entries before n; none is taken where the table has fewer. */
+void pages_cut(page_pool *p, page_table *t, int64_t n);
+/* Give back the entries before `first`, or as many of them as there are. */
+void pages_drop(page_pool *p, page_table *t, int64_t first);
+/* Let `to`, which holds nothing, hold what `from` does, up to entry n. */
+void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n);
+
+/* Does another table hold entry i too? */
+bool pages_shared(const page_pool *p, const page_table *t, int64_t i);
+/* Put a free page in the place of shared entry i; the number of the shared one comes back. */
+int32_t pages_own(page_pool *p, page_table *t, int64_t i);
+/* The opposite of pages_own, while nothing else has happened to the pool. */
+void pages_disown(page_pool *p, page_table *t, int64_t i, int32_t shared);
+
+#endif
