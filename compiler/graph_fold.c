@@ -11,8 +11,10 @@ typedef struct {
     const graph_layers *ls;
     bool storage;     /* weights must be stored alike too */
     int *twin, *back; /* [values]: paired with, or -1; from layer a to b, and from b to a */
-    int *cell_twin, *cell_back; /* [cells] */
-    VEC(int) met, met_cells;    /* what was paired in this comparison, to be undone */
+    int *cell_twin, *cell_back;         /* [cells] */
+    int *mark_twin, *mark_back;         /* [2 * marks]: maps, then chains */
+    int marks;                          /* one past the highest number of either */
+    VEC(int) met, met_cells, met_marks; /* what was paired in this comparison, to be undone */
 } folder;
 
 static const gnode *node_of(const folder *f, int layer, int place)
@@ -48,7 +50,8 @@ static bool pair_values(folder *f, int a, int b)
 static bool cells_alike(folder *f, int a, int b)
 {
     const gcell *x = &f->g->cells.at[a], *y = &f->g->cells.at[b];
-    if (x->kind != y->kind || x->window != y->window || memcmp(x->arg, y->arg, sizeof x->arg) != 0)
+    if (x->kind != y->kind || x->window != y->window || x->form != y->form || x->keep != y->keep ||
+        memcmp(x->arg, y->arg, sizeof x->arg) != 0)
         return false;
     bool is_new, good = pair_up(f->cell_twin, f->cell_back, a, b, &is_new);
     if (is_new) {
@@ -156,10 +159,26 @@ static bool attrs_alike(folder *f, const gattr *a, const gattr *b, int la, int l
     return false;
 }
 
+/* Numbers of maps or chains, from 0 on; below: none. They pair up like values do. */
+static bool marks_alike(folder *f, int a, int b, int base)
+{
+    if (a < 0 || b < 0)
+        return a == b;
+    bool is_new, good = pair_up(f->mark_twin, f->mark_back, base + a, base + b, &is_new);
+    if (is_new) {
+        VEC_PUSH(&f->met_marks, base + a);
+        VEC_PUSH(&f->met_marks, base + b);
+    }
+    return good;
+}
+
 static bool nodes_alike(folder *f, const gnode *a, const gnode *b)
 {
-    if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out ||
+    if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out || a->before != b->before ||
         !graph_loc_equal(a->loc, b->loc))
+        return false;
+    if (!marks_alike(f, a->map - 1, b->map - 1, 0) ||
+        !marks_alike(f, a->chain - 1, b->chain - 1, f->marks))
         return false;
     for (int i = 0; i < a->n_in; i++)
         if (!refs_alike(f, a->in[i], b->in[i], a->layer, b->layer))
@@ -183,7 +202,9 @@ static bool layers_alike(folder *f, int a, int b)
         f->twin[f->met.at[i]] = f->back[f->met.at[i]] = -1;
     for (size_t i = 0; i < f->met_cells.n; i++)
         f->cell_twin[f->met_cells.at[i]] = f->cell_back[f->met_cells.at[i]] = -1;
-    f->met.n = f->met_cells.n = 0;
+    for (size_t i = 0; i < f->met_marks.n; i++)
+        f->mark_twin[f->met_marks.at[i]] = f->mark_back[f->met_marks.at[i]] = -1;
+    f->met.n = f->met_cells.n = f->met_marks.n = 0;
     return good;
 }
 
@@ -233,9 +254,21 @@ static int *unpaired(arena *a, size_t n)
     return x;
 }
 
+static int marks_of(const graph *g)
+{
+    int n = 0;
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        const gnode *node = &g->nodes.at[i];
+        int high = node->map > node->chain ? node->map : node->chain;
+        n = high > n ? high : n;
+    }
+    return n;
+}
+
 graph_layers *graph_fold(arena *a, const graph *g, bool storage)
 {
     graph_layers *ls = gather(a, g);
+    int marks = marks_of(g);
     folder f = {
         .g = g,
         .ls = ls,
@@ -244,6 +277,9 @@ graph_layers *graph_fold(arena *a, const graph *g, bool storage)
         .back = unpaired(a, g->values.n),
         .cell_twin = unpaired(a, g->cells.n),
         .cell_back = unpaired(a, g->cells.n),
+        .mark_twin = unpaired(a, 2 * (size_t)marks),
+        .mark_back = unpaired(a, 2 * (size_t)marks),
+        .marks = marks,
     };
     for (int l = 0; l < ls->n; l++) {
         ls->like[l] = l;
@@ -253,6 +289,7 @@ graph_layers *graph_fold(arena *a, const graph *g, bool storage)
     }
     VEC_FREE(&f.met);
     VEC_FREE(&f.met_cells);
+    VEC_FREE(&f.met_marks);
     return ls;
 }
 

@@ -18,6 +18,8 @@ size_t graph_ref_count(const graph *g, gref_kind kind);
 
 /* graph_verify, with the node at fault or -1. */
 bool graph_verify_at(const graph *g, strbuf *out, int *out_node);
+/* What is wrong with the marks of a graph whose nodes are legal, and where; NULL if nothing. */
+const char *graph_marks_fault(const graph *g, int *out_node);
 /* What is wrong with the types of a node whose operands are of the right kinds; NULL if nothing. */
 const char *graph_shape_fault(const graph *g, const gnode *n);
 /* Do two places have the same file name, line and column? */
@@ -37,13 +39,29 @@ void gtext_type(strbuf *out, const graph *g, const gtype *t);
 void gtext_ref(strbuf *out, const graph *g, gref r);
 /* name = value, for an attribute that is present. */
 void gtext_attr(strbuf *out, const graph *g, const attr_row *row, const gattr *a);
+/* What passes decided of a node: " map 2 chain 4", " before 4"; nothing until then. */
+void gtext_marks(strbuf *out, const gnode *n);
 extern const char *const gtext_pairs[3]; /* "", "half", "interleaved" */
+extern const char *const gtext_forms[4]; /* "", "paged", "contiguous", "ring" */
 
 int64_t graph_weight_count(const gweight *w); /* numbers in it; -1 when they cannot be counted */
 /* Strides of a weight that lies densely; false where its type has no such form for these sizes. */
 bool graph_dense_strides(const gweight *w, int64_t *out_stride);
 int64_t graph_piece_rows(const gweight *w); /* of axis 0, when all pieces hold equally much */
 str graph_line_of(str name); /* the part behind the last dot: what `line` is unless the text says */
+
+/* ---- who reads a value (graph_uses.c) ---- */
+
+typedef struct {
+    int *first;   /* [values + 1]: where each value's readers begin in `node` */
+    int *node;    /* numbers of nodes, ascending; one that reads a value twice stands once */
+    bool *output; /* [values]: it is an output of the graph */
+} graph_uses;
+
+graph_uses graph_uses_of(arena *a, const graph *g);
+/* The values a node reads, as operands and in attributes, into out; returns how many. */
+enum { NODE_READS_MAX = OP_OPERANDS_MAX + OP_ATTRS_MAX };
+int graph_reads(const gnode *n, int *out);
 
 /* ---- folding (graph_fold.c) ---- */
 

@@ -2,7 +2,8 @@
  *
  * A type is {"type": "f" or "i32", "dims": [..], "pairs"} or {"cell": name}; an operand is
  * {"value": 7}, {"weight": name}, {"const": 0}, {"cell": name}, {"input": name}, {"number": x} or
- * null. A place is {"file", "line", "column"} or null. */
+ * null. A place is {"file", "line", "column"} or null. What passes decide (map, chain or before of a
+ * node; form and keep of a cell) is there only once they did. */
 #include "compiler/graph_impl.h"
 
 #include "runtime/base/json_write.h"
@@ -184,6 +185,10 @@ static void put_cell(json_writer *w, const gcell *c)
         json_int(w, c->window);
     else
         json_null(w);
+    if (c->form != CELL_UNDECIDED)
+        key_str(w, "form", str_of(gtext_forms[c->form]));
+    if (c->form == CELL_RING)
+        key_int(w, "keep", c->keep);
     put_loc(w, c->loc);
     json_close(w, '}');
 }
@@ -243,6 +248,10 @@ static void put_node(json_writer *w, const graph *g, const gnode *n)
         json_close(w, '}');
     }
     json_close(w, ']');
+    if (n->map > 0)
+        key_int(w, "map", n->map);
+    if (n->chain > 0)
+        key_int(w, n->before ? "before" : "chain", n->chain);
     put_layer(w, n->layer);
     put_loc(w, n->loc);
     json_close(w, '}');

@@ -224,6 +224,10 @@ static void put_cell(printer *p, const gcell *c)
     strbuf_putc(p->out, ')');
     if (c->window)
         strbuf_add(p->out, " window %" PRId64, c->window);
+    if (c->form != CELL_UNDECIDED)
+        strbuf_add(p->out, " %s", gtext_forms[c->form]);
+    if (c->form == CELL_RING)
+        strbuf_add(p->out, " %" PRId64, c->keep);
     put_loc(p, c->loc);
     strbuf_putc(p->out, '\n');
 }
@@ -282,6 +286,7 @@ static void put_node(printer *p, const gnode *n)
         comma = ", ";
     }
     strbuf_putc(p->out, ')');
+    gtext_marks(p->out, n);
     put_loc(p, n->loc);
     put_layer(p, n->layer);
     strbuf_putc(p->out, '\n');

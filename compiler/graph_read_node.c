@@ -151,6 +151,21 @@ weft_status read_layer(reader *r, int *out_layer)
     return WEFT_OK;
 }
 
+/* What passes decided: map 2, then chain 4 or before 4. */
+static weft_status read_marks(reader *r, gnode *n)
+{
+    scan *s = &r->s;
+    int64_t map = 0, chain = 0;
+    if (scan_accept_word(s, "map"))
+        WEFT_TRY(scan_int(s, 1, GRAPH_ROWS_MAX, &map));
+    n->before = scan_accept_word(s, "before");
+    if (n->before || scan_accept_word(s, "chain"))
+        WEFT_TRY(scan_int(s, 1, GRAPH_ROWS_MAX, &chain));
+    n->map = (int)map;
+    n->chain = (int)chain;
+    return WEFT_OK;
+}
+
 /* %7: f[T, 64], the next result of node n. Values may be numbered in any order, but those of one
  * node follow each other. */
 static weft_status read_result(reader *r, gnode *n)
@@ -195,6 +210,7 @@ weft_status read_node(reader *r)
         return SCAN_FAIL(s, "there is no op " STR_FMT, STR_ARG(name));
     n.op = op->code;
     WEFT_TRY(read_arguments(r, &n, op));
+    WEFT_TRY(read_marks(r, &n));
     WEFT_TRY(read_loc(r, &n.loc));
     WEFT_TRY(read_layer(r, &n.layer));
     VEC_PUSH(&r->g->nodes, n);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 const char *const gtext_pairs[3] = {"", "half", "interleaved"};
+const char *const gtext_forms[4] = {"", "paged", "contiguous", "ring"};
 
 /* ---- names, strings, numbers ---- */
 
@@ -195,4 +196,12 @@ void gtext_attr(strbuf *out, const graph *g, const attr_row *row, const gattr *a
         gtext_ref(out, g, a->ref);
         break;
     }
+}
+
+void gtext_marks(strbuf *out, const gnode *n)
+{
+    if (n->map > 0)
+        strbuf_add(out, " map %d", n->map);
+    if (n->chain > 0)
+        strbuf_add(out, " %s %d", n->before ? "before" : "chain", n->chain);
 }

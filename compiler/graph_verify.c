@@ -108,7 +108,9 @@ static bool tables_good(verifier *v)
             return wrong(v, "const #%zu has no data", i);
     for (size_t i = 0; i < g->cells.n; i++) {
         const gcell *c = &g->cells.at[i];
-        bool good = (unsigned)c->kind < CELL_KIND_COUNT && c->window >= 0;
+        bool good = (unsigned)c->kind < CELL_KIND_COUNT && c->window >= 0 &&
+                    (unsigned)c->form <= CELL_RING && (c->form == CELL_RING) == (c->keep != 0) &&
+                    c->keep >= 0;
         for (int k = 0; k < 3; k++)
             good = good && c->arg[k] >= 0;
         if (!good)
@@ -320,6 +322,12 @@ bool graph_verify_at(const graph *g, strbuf *out, int *out_node)
     v.node = -1;
     if (good && n_value != g->values.n)
         good = wrong(&v, "%zu values, but the nodes give %zu", g->values.n, n_value);
+    const char *fault = good ? graph_marks_fault(g, &v.node) : NULL;
+    if (fault) {
+        *out_node = v.node;
+        good = wrong(&v, "%s", fault);
+    }
+    v.node = -1;
     good = good && outputs_good(&v);
     free(v.newest);
     return good;

@@ -163,6 +163,9 @@ static void describe(viewer *w, const gnode *n, view_box *b)
     const attr_row *rows = op_attrs(n->op, &n_attr);
     for (int i = 0; i < n_attr; i++)
         add_words(w, b, attr_words(w, &rows[i], &n->attr[i]));
+    gtext_marks(&w->text, n);
+    str marks = text_kept(w);
+    add_words(w, b, marks.n ? (str){marks.p + 1, marks.n - 1} : marks);
 }
 
 /* ---- boxes and edges ---- */

@@ -1,0 +1,213 @@
+/* pass_chain.c - who may join a chain: nodes that need of its values only the columns they give. */
+#include "compiler/pass_impl.h"
+
+/* ---- beginning ---- */
+
+static void list_maps(chains *c)
+{
+    const graph *g = c->p.g;
+    int high = 0;
+    for (size_t i = 0; i < g->nodes.n; i++)
+        high = g->nodes.at[i].map > high ? g->nodes.at[i].map : high;
+    c->map_last = ARENA_ARRAY(c->p.a, int, (size_t)high + 1);
+    c->map_first = ARENA_ARRAY(c->p.a, int, (size_t)high + 1);
+    c->map_next = ARENA_ARRAY(c->p.a, int, g->nodes.n + 1);
+    for (int m = 0; m <= high; m++)
+        c->map_first[m] = c->map_last[m] = -1;
+    for (int i = (int)g->nodes.n - 1; i >= 0; i--) {
+        int m = g->nodes.at[i].map;
+        c->map_next[i] = c->map_first[m];
+        c->map_first[m] = i;
+        c->map_last[m] = c->map_last[m] < 0 ? i : c->map_last[m];
+    }
+}
+
+static void describe_chain(chain_info *info, const graph *g, const gnode *n)
+{
+    const gtype *t = pass_type(g, n);
+    bool wide = n->op != OP_linear;
+    *info = (chain_info){.row = t->dim[0], .cols = -1, .experts = n->op == OP_experts};
+    if (t->rank != (wide ? 3 : 2) || t->dim[0] >= 0)
+        return;
+    info->cols = t->dim[t->rank - 1];
+    if (wide)
+        info->wide = *t;
+}
+
+void chains_begin(chains *c, graph *g, const target *t)
+{
+    int high = 0;
+    *c = (chains){0};
+    pass_begin(&c->p, g, t);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        high = g->nodes.at[i].chain > high ? g->nodes.at[i].chain : high;
+    c->chain = ARENA_ARRAY(c->p.a, chain_info, (size_t)high + 1);
+    c->level = ARENA_ARRAY(c->p.a, int, g->nodes.n + 1);
+    for (size_t i = g->nodes.n; i-- > 0;)
+        if (pass_in_chain(&g->nodes.at[i]) && pass_contracts(&g->nodes.at[i]))
+            describe_chain(&c->chain[g->nodes.at[i].chain], g, &g->nodes.at[i]);
+    list_maps(c);
+}
+
+bool chains_end(chains *c)
+{
+    return pass_end(&c->p);
+}
+
+/* ---- levels ---- */
+
+static int level_of(const chains *c, gref r)
+{
+    return r.kind == REF_VALUE ? c->level[c->p.g->values.at[r.id].node] : 0;
+}
+
+void chains_visit(chains *c, int i)
+{
+    const gnode *n = &c->p.g->nodes.at[i];
+    int read[NODE_READS_MAX], level = 0;
+    for (int k = graph_reads(n, read); k > 0; k--) {
+        int from = c->level[c->p.g->values.at[read[k - 1]].node];
+        level = from > level ? from : level;
+    }
+    fuse_class class = op_row_of(n->op)->fuses;
+    if (pass_in_chain(n)) {
+        chain_info *info = &c->chain[n->chain];
+        if (class == FUSE_CONTRACTION && level + 1 > info->level)
+            info->level = level + 1;
+        level = info->level;
+    } else if (class == FUSE_CONTRACTION || class == FUSE_ATTENTION) {
+        level++;
+    }
+    c->level[i] = level;
+}
+
+int chains_of(const chains *c, gref r)
+{
+    if (r.kind != REF_VALUE)
+        return 0;
+    const gnode *n = pass_maker(c->p.g, r.id);
+    return pass_in_chain(n) && c->chain[n->chain].cols > 0 ? n->chain : 0;
+}
+
+bool chains_earlier(const chains *c, gref r, int chain)
+{
+    return level_of(c, r) < c->chain[chain].level;
+}
+
+void chains_join(chains *c, int i, int chain)
+{
+    c->p.g->nodes.at[i].chain = chain;
+    c->p.g->nodes.at[i].before = false;
+    c->level[i] = c->chain[chain].level;
+    c->p.changed = true;
+}
+
+/* ---- joining ---- */
+
+static bool is_wide(const chain_info *info, const gtype *t)
+{
+    return info->wide.rank > 0 && pass_dims_same(&info->wide, t);
+}
+
+/* Does a value of this type hold the chain's columns, each in its place? */
+static bool is_plain(const chain_info *info, const gtype *t)
+{
+    return t->rank >= 2 && t->dim[0] == info->row && pass_row_elems(t) == info->cols;
+}
+
+bool chains_join_view(chains *c, int i)
+{
+    const gnode *n = &c->p.g->nodes.at[i];
+    if (n->chain > 0 || (n->op != OP_to_heads && n->op != OP_from_heads))
+        return false;
+    int chain = chains_of(c, n->in[0]);
+    const chain_info *info = &c->chain[chain];
+    if (chain == 0 || !is_plain(info, &c->p.g->values.at[n->in[0].id].type))
+        return false;
+    chains_join(c, i, chain);
+    return true;
+}
+
+bool chains_join_combine(chains *c, int i)
+{
+    const gnode *n = &c->p.g->nodes.at[i];
+    if (n->chain > 0 || n->op != OP_combine || !pass_has_kernel(&c->p, n))
+        return false;
+    int chain = chains_of(c, n->in[0]);
+    const chain_info *info = &c->chain[chain];
+    if (chain == 0 || !info->experts || !is_wide(info, &c->p.g->values.at[n->in[0].id].type) ||
+        !chains_earlier(c, n->in[1], chain))
+        return false;
+    chains_join(c, i, chain);
+    return true;
+}
+
+/* May a map of this shape in this chain read r? The chain's own values element by element, all else when
+ * it is there before. Rows of a wide chain are [row * K], which vectors over rows do not follow. */
+static bool operand_good(const chains *c, gref r, int chain, const gtype *shape)
+{
+    gtype t;
+    if (!graph_type_get(c->p.g, r, &t)) /* a number */
+        return true;
+    bool same = pass_dims_same(&t, shape);
+    if (chains_of(c, r) == chain)
+        return same;
+    if (!chains_earlier(c, r, chain))
+        return false;
+    bool vector = r.kind == REF_WEIGHT || r.kind == REF_CONST;
+    return same || !is_wide(&c->chain[chain], shape) || (vector && t.rank == 1);
+}
+
+/* What others read of the map must need the chain, or they would come to wait for it. */
+static bool result_good(const chains *c, int i, int map, int level)
+{
+    const graph_uses *u = &c->p.uses;
+    int value = c->p.g->nodes.at[i].first;
+    bool outside = u->output[value];
+    for (int r = u->first[value]; r < u->first[value + 1] && !outside; r++)
+        outside = c->p.g->nodes.at[u->node[r]].map != map;
+    return !outside || c->level[i] == level;
+}
+
+/* The chain of the highest level whose columns the map reads: the one that is done last. */
+static int last_chain(const chains *c, int map, const gtype *shape)
+{
+    const graph *g = c->p.g;
+    int best = 0;
+    for (int i = c->map_first[map]; i >= 0; i = c->map_next[i])
+        for (int k = 0; k < g->nodes.at[i].n_in; k++) {
+            gref r = g->nodes.at[i].in[k];
+            int chain = chains_of(c, r);
+            const chain_info *info = &c->chain[chain];
+            if (chain > 0 && pass_dims_same(&g->values.at[r.id].type, shape) &&
+                (is_wide(info, shape) || is_plain(info, shape)) &&
+                (best == 0 || info->level > c->chain[best].level))
+                best = chain;
+        }
+    return best;
+}
+
+bool chains_join_map(chains *c, int i)
+{
+    const graph *g = c->p.g;
+    int map = g->nodes.at[i].map;
+    if (map == 0 || g->nodes.at[i].chain > 0 || c->map_last[map] != i)
+        return false;
+    const gtype *shape = pass_type(g, &g->nodes.at[i]);
+    int chain = last_chain(c, map, shape);
+    if (chain == 0)
+        return false;
+    for (int k = c->map_first[map]; k >= 0; k = c->map_next[k]) {
+        for (int j = 0; j < g->nodes.at[k].n_in; j++) {
+            gref r = g->nodes.at[k].in[j];
+            bool inside = r.kind == REF_VALUE && pass_maker(g, r.id)->map == map;
+            if (!inside && !operand_good(c, r, chain, shape))
+                return false;
+        }
+        if (!result_good(c, k, map, c->chain[chain].level))
+            return false;
+    }
+    for (int k = c->map_first[map]; k >= 0; k = c->map_next[k])
+        chains_join(c, k, chain);
+    return true;
+}

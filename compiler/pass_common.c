@@ -1,0 +1,108 @@
+/* pass_common.c - scratch, kernels and shapes for the passes. */
+#include "compiler/pass_impl.h"
+
+#include "runtime/base/intmath.h"
+
+void pass_begin(pass *p, graph *g, const target *t)
+{
+    *p = (pass){.g = g, .t = t, .a = arena_create()};
+    p->uses = graph_uses_of(p->a, g);
+}
+
+bool pass_end(pass *p)
+{
+    arena_destroy(p->a);
+    return p->changed;
+}
+
+/* ---- kernels ---- */
+
+/* Which operand's storage chooses the kernel; the others come as f32. */
+static int weight_operand(op_code op)
+{
+    return op == OP_embed                                                ? 0
+           : op == OP_linear || op == OP_experts || op == OP_head_linear ? 1
+                                                                         : -1;
+}
+
+static bool has(pass *p, int op, const char *name, dtype type)
+{
+    signed char *known = &p->kernel[op][type];
+    if (*known == 0) {
+        int64_t many = p->t->n_tok_max > 1 ? p->t->n_tok_max : 1;
+        bool good =
+            kernel_select(name, type, 1, p->t->best) && kernel_select(name, type, many, p->t->best);
+        *known = good ? 1 : -1;
+    }
+    return *known > 0;
+}
+
+bool pass_has_kernel(pass *p, const gnode *n)
+{
+    int w = weight_operand(n->op);
+    bool stored = w >= 0 && w < n->n_in && n->in[w].kind == REF_WEIGHT;
+    dtype type = stored ? p->g->weights.at[n->in[w].id].type : DT_F32;
+    return has(p, (int)n->op, op_row_of(n->op)->name, type);
+}
+
+bool pass_has_map(pass *p)
+{
+    return has(p, OP_COUNT, "map", DT_F32);
+}
+
+/* ---- shapes ---- */
+
+bool pass_dims_same(const gtype *a, const gtype *b)
+{
+    return a->rank == b->rank && memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank) == 0;
+}
+
+int64_t pass_row_elems(const gtype *t)
+{
+    int64_t n = 1;
+    for (int i = 1; i < t->rank; i++)
+        if (t->dim[i] < 0 || !i64_mul(n, t->dim[i], &n))
+            return -1;
+    return t->rank > 0 && t->cell < 0 ? n : -1;
+}
+
+bool pass_contracts(const gnode *n)
+{
+    return n->op == OP_linear || n->op == OP_experts || n->op == OP_head_linear;
+}
+
+bool pass_in_chain(const gnode *n)
+{
+    return n->chain > 0 && !n->before;
+}
+
+/* ---- numbers ---- */
+
+/* Give the field at `offset` of every node, where it is not 0, numbers in the order they occur. */
+static void number_again(graph *g, size_t offset)
+{
+    int high = 0, next = 0;
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        int x = *(int *)((char *)&g->nodes.at[i] + offset);
+        high = x > high ? x : high;
+    }
+    arena *a = arena_create();
+    int *now = ARENA_ARRAY(a, int, (size_t)high + 1);
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        int *x = (int *)((char *)&g->nodes.at[i] + offset);
+        if (*x > 0 && now[*x] == 0)
+            now[*x] = ++next;
+        *x = now[*x];
+    }
+    arena_destroy(a);
+}
+
+void pass_number_maps(graph *g)
+{
+    number_again(g, offsetof(gnode, map));
+}
+
+void pass_number_chains(graph *g)
+{
+    number_again(g, offsetof(gnode, chain));
+}

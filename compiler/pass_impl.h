@@ -1,0 +1,88 @@
+/* pass_impl.h - what the files pass_*.c share: a pass's scratch, which kernels there are, shapes, chains. */
+#ifndef WEFT_COMPILER_PASS_IMPL_H
+#define WEFT_COMPILER_PASS_IMPL_H
+
+#include "compiler/graph_impl.h"
+#include "compiler/passes.h"
+
+#define PASS(name, meaning) pass_fn pass_##name;
+#include "compiler/passes.def"
+#undef PASS
+
+/* ---- what a pass works with (pass_common.c) ---- */
+
+typedef struct {
+    graph *g;
+    const target *t;
+    arena *a; /* scratch, gone when the pass ends */
+    graph_uses uses;
+    bool changed;
+    signed char kernel[OP_COUNT + 1][DT_COUNT + 1]; /* 1: there is one, -1: there is none */
+} pass;
+
+void pass_begin(pass *p, graph *g, const target *t);
+bool pass_end(pass *p); /* whether anything changed */
+
+/* Can the target compute this node; and element-wise nodes as a map? */
+bool pass_has_kernel(pass *p, const gnode *n);
+bool pass_has_map(pass *p);
+
+static inline const gnode *pass_maker(const graph *g, int value)
+{
+    return &g->nodes.at[g->values.at[value].node];
+}
+
+static inline const gtype *pass_type(const graph *g, const gnode *n)
+{
+    return &g->values.at[n->first].type;
+}
+
+bool pass_dims_same(const gtype *a, const gtype *b);
+int64_t pass_row_elems(const gtype *t); /* in one row of [T, ..]; -1: not known */
+/* linear, experts and head_linear: what a chain begins with. */
+bool pass_contracts(const gnode *n);
+bool pass_in_chain(const gnode *n); /* and not before it */
+/* Numbers from 1 on in the order of the nodes, none left out. */
+void pass_number_maps(graph *g);
+void pass_number_chains(graph *g);
+
+/* ---- chains (pass_chain.c) ---- */
+
+/* A chain's values are [row, .., cols] cut by columns. That of experts or head_linear is wide: its
+ * contraction gives [row, K, cols], and so do nodes up to combine. */
+typedef struct {
+    int level;    /* see chains */
+    gtype wide;   /* rank 0: it is plain */
+    int64_t row;  /* T or R */
+    int64_t cols; /* of a row; -1: nothing may join */
+    bool experts; /* it may be combined */
+    bool gives_v; /* an append of another chain writes its values */
+    bool takes_v; /* its append writes values of another chain */
+} chain_info;
+
+/* The level of a node counts contractions and attentions on the longest way to it. All of a chain has the
+ * level of its contraction: a node joins only if what it reads from elsewhere is of a lower level. So the
+ * chain waits for nothing more than before, and never for itself. */
+typedef struct {
+    pass p;
+    int *level; /* [nodes] */
+    chain_info *chain;
+    int *map_last, *map_first; /* [maps + 1]: nodes of each map, -1: none */
+    int *map_next;             /* [nodes]: the next one of the same map, -1: none */
+} chains;
+
+void chains_begin(chains *c, graph *g, const target *t);
+bool chains_end(chains *c);
+/* Level of node i, from its operands; to be called in order, before anything is joined to it. */
+void chains_visit(chains *c, int i);
+/* Views of a chain's values; maps, when i is the last node of one; combine: join if they may. */
+bool chains_join_view(chains *c, int i);
+bool chains_join_map(chains *c, int i);
+bool chains_join_combine(chains *c, int i);
+/* The chain whose columns value r is, or 0. */
+int chains_of(const chains *c, gref r);
+/* Is what r means there before chain number `chain` begins? */
+bool chains_earlier(const chains *c, gref r, int chain);
+void chains_join(chains *c, int i, int chain);
+
+#endif

@@ -1,0 +1,87 @@
+/* pass_merge_linear.c - give every contraction a chain, and one to those that run side by side.
+ *   before:  %1 = linear(%x, @gate)          %2 = silu(%1)    %3 = linear(%x, @up)          %4 = mul(%2, %3)
+ *   after:   %1 = linear(%x, @gate) chain 1  %2 = silu(%1)    %3 = linear(%x, @up) chain 1  %4 = mul(%2, %3)
+ * A chain's tile is the same columns of all its members. So contractions share one only if they read
+ * the same value (experts: with the same ids), give the same number of columns, and meet in an element-wise
+ * node, which can then take both results while they are in the cache. The projections q, k and v do
+ * not: their columns differ in number. They still share a phase and their packed input, by scheduling. */
+#include "compiler/pass_impl.h"
+
+static bool same_value(gref a, gref b)
+{
+    return a.kind == b.kind && (a.kind == REF_VALUE || a.kind == REF_INPUT) && a.id == b.id;
+}
+
+/* Would these two, which meet, be of one chain? */
+static bool side_by_side(const graph *g, const gnode *a, const gnode *b)
+{
+    if (a->op != b->op || !same_value(a->in[0], b->in[0]) ||
+        !pass_dims_same(pass_type(g, a), pass_type(g, b)))
+        return false;
+    if (a->op == OP_experts && !same_value(a->in[2], b->in[2]))
+        return false;
+    /* A matrix or bias that is computed might be computed from the other's result. */
+    for (int i = 1; i < a->n_in; i++)
+        if ((a->in[i].kind == REF_VALUE || b->in[i].kind == REF_VALUE) &&
+            !same_value(a->in[i], b->in[i]))
+            return false;
+    return true;
+}
+
+/* All of chain `from` into chain `to`. Chains are short and merges few. */
+static void rename_chain(graph *g, int from, int to, int until)
+{
+    for (int i = until; i >= 0; i--) {
+        if (g->nodes.at[i].chain == from)
+            g->nodes.at[i].chain = to;
+        if (i == from - 1) /* a chain is named after its first node */
+            break;
+    }
+}
+
+/* root[i]: the one contraction whose results element-wise node i works on, plus one; 0: none or several. */
+static int root_of(graph *g, const int *root, int i)
+{
+    int found = 0, read[NODE_READS_MAX];
+    for (int k = 0, n = graph_reads(&g->nodes.at[i], read); k < n; k++) {
+        int other = root[g->values.at[read[k]].node];
+        if (other == 0 || other == found)
+            continue;
+        if (found == 0) {
+            found = other;
+            continue;
+        }
+        gnode *a = &g->nodes.at[found - 1], *b = &g->nodes.at[other - 1];
+        if (a->chain == b->chain)
+            continue;
+        if (!side_by_side(g, a, b))
+            return 0;
+        int low = a->chain < b->chain ? a->chain : b->chain;
+        rename_chain(g, a->chain + b->chain - low, low, i);
+    }
+    return found;
+}
+
+bool pass_merge_linear(graph *g, const target *t)
+{
+    pass p;
+    pass_begin(&p, g, t);
+    int *root = ARENA_ARRAY(p.a, int, g->nodes.n + 1);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        p.changed = p.changed || g->nodes.at[i].chain > 0;
+    bool done = p.changed; /* there are chains already: nothing is left to do */
+    p.changed = false;
+    for (size_t i = 0; i < g->nodes.n && !done; i++) {
+        gnode *n = &g->nodes.at[i];
+        if (pass_contracts(n) && pass_has_kernel(&p, n)) {
+            n->chain = (int)i + 1;
+            root[i] = (int)i + 1;
+            p.changed = true;
+        } else if (op_row_of(n->op)->fuses == FUSE_ELEMENTWISE) {
+            root[i] = root_of(g, root, (int)i);
+        }
+    }
+    if (p.changed)
+        pass_number_chains(g);
+    return pass_end(&p);
+}
