@@ -60,8 +60,11 @@ weft_status engine_feed(weft_diag *dg, engine *e, const int32_t *ids, size_t n,
                          n, (long long)e->context);
     while (same < e->held.n && same + 1 < n && e->held.at[same] == ids[same])
         same++; /* the last token is always evaluated: its logits are wanted */
-    if (same < e->held.n)
+    if (same < e->held.n) {
+        /* A window that the next token would see may be gone; then all is evaluated again. */
+        same = (size_t)session_keepable(e->run, 0, (int64_t)same);
         WEFT_TRY(session_truncate(dg, e->run, 0, (int64_t)same));
+    }
     e->held.n = same;
     e->ready = false;
     sampler_reset(e->pick);
