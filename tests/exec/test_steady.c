@@ -61,6 +61,8 @@ START_TEST(evaluating_allocates_nothing)
             bad += session_eval(t->dg, s, rows, n) != WEFT_OK;
             if (call % 7 == 6)
                 bad += session_truncate(t->dg, s, 1, 2) != WEFT_OK;
+            if (call % 5 == 4) /* sequence 2 goes on with a copy of a page */
+                bad += session_fork(t->dg, s, 0, 2, session_length(s, 0) - 1) != WEFT_OK;
         }
         int after = atomic_load(&n_alloc);
         ck_assert_int_eq(bad, 0);
