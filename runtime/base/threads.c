@@ -47,24 +47,49 @@ int threads_quota(const char *root, int n)
 }
 
 #if defined(__linux__)
-int threads_affinity(void)
+/* The calling thread's mask and its bytes, for CPU_FREE; NULL if it is not to be had. */
+static cpu_set_t *read_mask(size_t *out_bytes)
 {
     /* The mask must be as wide as the kernel's, which is not told; EINVAL means wider. */
     for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC((size_t)cpus);
         if (!set)
             break;
-        size_t bytes = CPU_ALLOC_SIZE((size_t)cpus);
-        int failed = sched_getaffinity(0, bytes, set), error = errno;
-        int n = failed ? 0 : CPU_COUNT_S(bytes, set);
+        *out_bytes = CPU_ALLOC_SIZE((size_t)cpus);
+        if (sched_getaffinity(0, *out_bytes, set) == 0)
+            return set;
+        int error = errno;
         CPU_FREE(set);
-        if (!failed)
-            return n > 1 ? n : 1;
         if (error != EINVAL)
             break;
     }
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return NULL;
+}
+
+int threads_affinity(void)
+{
+    size_t bytes;
+    cpu_set_t *set = read_mask(&bytes);
+    long n = set ? CPU_COUNT_S(bytes, set) : sysconf(_SC_NPROCESSORS_ONLN);
+    if (set)
+        CPU_FREE(set);
     return n > 1 ? (int)n : 1;
+}
+
+bool threads_pin(pthread_t t, int nth)
+{
+    size_t bytes;
+    cpu_set_t *set = read_mask(&bytes);
+    if (!set)
+        return false;
+    int n = CPU_COUNT_S(bytes, set), left = n > 0 ? nth % n : 0, cpu = 0;
+    while (!CPU_ISSET_S((size_t)cpu, bytes, set) || left-- > 0)
+        cpu++;
+    CPU_ZERO_S(bytes, set);
+    CPU_SET_S((size_t)cpu, bytes, set);
+    bool done = pthread_setaffinity_np(t, bytes, set) == 0;
+    CPU_FREE(set);
+    return done;
 }
 #else
 int threads_affinity(void)
@@ -78,6 +103,12 @@ int threads_affinity(void)
 #endif
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     return n > 1 ? (int)n : 1;
+}
+
+bool threads_pin(pthread_t t, int nth)
+{
+    (void)t, (void)nth; /* such systems take hints at most */
+    return false;
 }
 #endif
 

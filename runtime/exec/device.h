@@ -23,10 +23,26 @@ typedef struct {
     const weights *w;
     const kcell *cells; /* [n_cell], in the device's memory */
     int threads;        /* at least 1; devices of their own take no notice */
+    bool pin;           /* the threads to CPUs of their own */
 } device_load;
 
-/* Called after each step: its number, the rows it had and how long it took. */
-typedef void device_profile(void *ctx, int32_t step, int64_t rows, uint64_t ns);
+/* What a device takes for a plan, in bytes: the plan's activations, memory private to threads for all of
+ * them, and its own tables. */
+typedef struct {
+    size_t arena, scratch, tables;
+} device_memory;
+
+/* What was measured of a step. */
+typedef struct {
+    uint64_t calls, rows; /* rows of the batch, summed over the calls */
+    uint64_t ns;          /* in each call the time of the slowest thread, summed over the calls */
+    uint64_t ns_busy;     /* summed over all threads too */
+} step_time;
+
+typedef struct {
+    uint64_t barriers; /* in the last run; its end counts as one */
+    uint64_t wait_ns;  /* at barriers, of all threads together, since profiling began */
+} run_stats;
 
 typedef struct {
     const char *name; /* "cpu" */
@@ -39,15 +55,19 @@ typedef struct {
     void (*copy_out)(void *to, const void *from, size_t bytes); /* device to host */
     void (*copy)(void *to, const void *from, size_t bytes);     /* within the device */
 
+    /* What load will take; and what it took, the same numbers. W1406 for a count of threads that
+     * cannot be. */
+    weft_status (*need)(weft_diag *dg, const plan *p, int threads, device_memory *out_m);
+    void (*bytes)(const exec *e, device_memory *out_m);
     weft_status (*load)(weft_diag *dg, const device_load *what, exec **out_e);
     void (*unload)(exec *e); /* NULL is fine */
     /* The batch is in host memory, as are its page tables. Does not allocate. */
     weft_status (*run)(weft_diag *dg, exec *e, const kbatch *b);
     /* Where an output of the plan is after a run, in the device's memory. */
     const void *(*output)(const exec *e, int32_t i);
-    void (*profile)(exec *e, device_profile *hook, void *ctx); /* NULL ends it */
-    /* Memory it holds: the plan's activations, scratch of all threads, and its own steps. */
-    void (*bytes)(const exec *e, size_t *out_arena, size_t *out_scratch, size_t *out_steps);
+    run_stats (*stats)(const exec *e);
+    void (*profile)(exec *e, bool on); /* on: from zero; off: what was measured stays */
+    const step_time *(*profile_steps)(const exec *e, int32_t bucket); /* NULL: never measured */
 } device;
 
 const device *device_at(int i);              /* NULL past the last */

@@ -1,121 +1,112 @@
-/* pool.c - workers that sleep until a job is listed, join it, and claim ranges of its units.
+/* pool.c - workers that each wait for a bell, and runs that take the idle ones.
  *
- * A job lies on its caller's stack. The caller lists it, works on it, takes it off the list, and waits
- * for those that joined; so a job with no free worker is simply done by its caller. */
+ * A worker belongs to who set `taken`; only that thread writes what it shall do and rings its bell. It
+ * is free again before its run ends, so that the next run of the same caller finds it. */
 #include "runtime/exec/pool.h"
 
 #include "runtime/base/file.h"
-#include <pthread.h>
+#include "runtime/base/threads.h"
+#include "runtime/exec/barrier.h"
 #include <signal.h>
-#include <stdatomic.h>
 
-/* Ranges per thread: more even out threads of uneven speed, fewer cost less claiming. */
-enum { RANGES_PER_THREAD = 4 };
+/* The wait of a worker between two tokens, which includes sampling; and of threads at a barrier, which
+ * is what the slowest needs for its last range. Waking a thread takes some 50 us. */
+enum { IDLE_SPIN_NS = 200 * 1000, BARRIER_SPIN_NS = 50 * 1000 };
 
-typedef struct job job;
-struct job {
+typedef struct {
     pool_fn *fn;
     void *ctx;
-    int64_t units, range;
-    int threads;
-    atomic_int_least64_t next; /* the first unit that nobody claimed */
-    int joined;                /* threads that came, the caller included; pool.lock */
-    int busy;                  /* workers that came and have not left; pool.lock */
-    job *later;                /* in the list of jobs; pool.lock */
+    int count;
+    atomic_int busy; /* workers that have not left yet */
+} run;
+
+struct pool_worker {
+    bell work; /* rings for each run */
+    atomic_bool taken;
+    /* Of who took it; the worker reads them once it was rung. */
+    run *r; /* NULL: end */
+    int index;
+    pool_worker *next;
+    pthread_t thread; /* pool.life */
 };
 
 static struct {
-    pthread_mutex_t life; /* held while workers start and stop; guards users, worker */
+    pthread_mutex_t life; /* held while workers start and stop; guards users */
     int users;
-    pthread_t worker[POOL_THREADS_MAX];
+    atomic_int n_worker; /* changed with life held */
+    atomic_int cores;    /* that this process may use; as above */
+    atomic_int active;   /* threads in runs, callers included */
+    bell left;           /* rings when the last worker left a run */
+    pool_worker worker[POOL_THREADS_MAX];
+} pool = {.life = PTHREAD_MUTEX_INITIALIZER, .left = BELL_INIT};
 
-    pthread_mutex_t lock; /* guards what follows; taken after life */
-    pthread_cond_t work;  /* a job was listed, or the workers shall stop */
-    pthread_cond_t left;  /* the last worker left a job */
-    job *jobs;
-    int n_worker;
-    bool stop;
-} pool = {.life = PTHREAD_MUTEX_INITIALIZER,
-          .lock = PTHREAD_MUTEX_INITIALIZER,
-          .work = PTHREAD_COND_INITIALIZER,
-          .left = PTHREAD_COND_INITIALIZER};
-
-static void job_work(job *j, int index)
+static uint64_t idle_spin_ns(void)
 {
-    for (;;) {
-        int64_t begin = atomic_fetch_add_explicit(&j->next, j->range, memory_order_relaxed);
-        if (begin >= j->units)
-            return;
-        int64_t end = j->units - begin < j->range ? j->units : begin + j->range;
-        j->fn(j->ctx, index, begin, end);
+    return atomic_load(&pool.n_worker) < atomic_load(&pool.cores) ? IDLE_SPIN_NS : 0;
+}
+
+static void *worker_main(void *arg)
+{
+    pool_worker *w = arg;
+    for (unsigned heard = 0;; heard++) {
+        bell_wait(&w->work, heard, idle_spin_ns());
+        run *r = w->r;
+        if (!r)
+            return NULL;
+        r->fn(r->ctx, w->index, r->count);
+        atomic_store_explicit(&w->taken, false, memory_order_release);
+        if (atomic_fetch_sub(&r->busy, 1) == 1) /* r is gone once the last has left */
+            bell_ring(&pool.left);
     }
 }
 
-static job *find_job(void)
+/* ---- runs ---- */
+
+static bool take(pool_worker *w)
 {
-    for (job *j = pool.jobs; j; j = j->later)
-        if (j->joined < j->threads &&
-            atomic_load_explicit(&j->next, memory_order_relaxed) < j->units)
-            return j;
-    return NULL;
+    return !atomic_load_explicit(&w->taken, memory_order_relaxed) &&
+           !atomic_exchange_explicit(&w->taken, true, memory_order_acquire);
 }
 
-static void *worker_main(void *unused)
+void pool_gather(pool_gang *g, int threads)
 {
-    (void)unused;
-    pthread_mutex_lock(&pool.lock);
-    while (!pool.stop) {
-        job *j = find_job();
-        if (!j) {
-            pthread_cond_wait(&pool.work, &pool.lock);
+    *g = (pool_gang){.count = 1};
+    int n = atomic_load_explicit(&pool.n_worker, memory_order_acquire);
+    pool_worker **end = &g->first;
+    for (int i = 0; i < n && g->count < threads; i++) {
+        pool_worker *w = &pool.worker[i];
+        if (!take(w))
             continue;
-        }
-        int index = j->joined++;
-        j->busy++;
-        pthread_mutex_unlock(&pool.lock);
-        job_work(j, index);
-        pthread_mutex_lock(&pool.lock);
-        if (--j->busy == 0)
-            pthread_cond_broadcast(&pool.left);
+        w->index = g->count++;
+        *end = w;
+        end = &w->next;
     }
-    pthread_mutex_unlock(&pool.lock);
-    return NULL;
+    *end = NULL;
+    /* Where threads share a CPU, waiting awake keeps the one that is waited for from running. */
+    int active = atomic_fetch_add(&pool.active, g->count) + g->count;
+    g->spin_ns = active <= atomic_load(&pool.cores) ? BARRIER_SPIN_NS : 0;
 }
 
-void pool_run(int threads, int64_t units, pool_fn *fn, void *ctx)
+void pool_go(pool_gang *g, pool_fn *fn, void *ctx)
 {
-    if (units <= 0)
-        return;
-    if (threads <= 1 || units == 1) {
-        fn(ctx, 0, 0, units);
-        return;
+    run r = {.fn = fn, .ctx = ctx, .count = g->count, .busy = g->count - 1};
+    for (pool_worker *w = g->first, *next; w; w = next) {
+        next = w->next; /* from the ring on it is not ours */
+        w->r = &r;
+        bell_ring(&w->work);
     }
-    int64_t ranges = (int64_t)threads * RANGES_PER_THREAD;
-    job j = {.fn = fn,
-             .ctx = ctx,
-             .units = units,
-             .range = units / ranges + (units % ranges != 0),
-             .threads = threads,
-             .joined = 1};
-    pthread_mutex_lock(&pool.lock);
-    job **end = &pool.jobs; /* the oldest is served first */
-    while (*end)
-        end = &(*end)->later;
-    *end = &j;
-    pthread_cond_broadcast(&pool.work);
-    pthread_mutex_unlock(&pool.lock);
-
-    job_work(&j, 0);
-
-    pthread_mutex_lock(&pool.lock);
-    job **at = &pool.jobs;
-    while (*at != &j)
-        at = &(*at)->later;
-    *at = j.later;
-    while (j.busy > 0)
-        pthread_cond_wait(&pool.left, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
+    fn(ctx, 0, g->count);
+    uint64_t spin_ns = g->spin_ns;
+    for (;;) {
+        unsigned heard = bell_rung(&pool.left);
+        if (atomic_load(&r.busy) == 0)
+            break;
+        bell_wait(&pool.left, heard, spin_ns);
+    }
+    atomic_fetch_sub(&pool.active, g->count);
 }
+
+/* ---- life ---- */
 
 /* Signals are the program's business; but a fault must reach the thread that caused it. */
 static void block_signals(sigset_t *old)
@@ -136,42 +127,47 @@ static int add_workers(int want)
     int error = 0, have = pool_workers();
     block_signals(&old);
     while (have < want && error == 0) {
-        error = pthread_create(&pool.worker[have], NULL, worker_main, NULL);
+        pool_worker *w = &pool.worker[have];
+        bell_init(&w->work);
+        atomic_store(&w->taken, false);
+        error = pthread_create(&w->thread, NULL, worker_main, w);
         if (error == 0)
-            have++;
+            atomic_store_explicit(&pool.n_worker, ++have, memory_order_release);
+        else
+            bell_deinit(&w->work);
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_mutex_lock(&pool.lock);
-    pool.n_worker = have;
-    pthread_mutex_unlock(&pool.lock);
     return error;
 }
 
-/* Called with life held. */
+/* Called with life held, while nobody uses the pool. */
 static void stop_workers(void)
 {
-    pthread_mutex_lock(&pool.lock);
-    int n = pool.n_worker;
-    pool.stop = true;
-    pthread_cond_broadcast(&pool.work);
-    pthread_mutex_unlock(&pool.lock);
-    for (int i = 0; i < n; i++)
-        pthread_join(pool.worker[i], NULL);
-    pthread_mutex_lock(&pool.lock);
-    pool.n_worker = 0;
-    pool.stop = false;
-    pthread_mutex_unlock(&pool.lock);
+    int n = pool_workers();
+    atomic_store(&pool.n_worker, 0);
+    for (int i = 0; i < n; i++) {
+        pool.worker[i].r = NULL;
+        bell_ring(&pool.worker[i].work);
+    }
+    for (int i = 0; i < n; i++) {
+        pthread_join(pool.worker[i].thread, NULL);
+        bell_deinit(&pool.worker[i].work);
+    }
 }
 
-weft_status pool_acquire(weft_diag *dg, int threads)
+weft_status pool_acquire(weft_diag *dg, int threads, bool pin)
 {
     WEFT_ASSERT(threads >= 1 && threads <= POOL_THREADS_MAX);
     pthread_mutex_lock(&pool.life);
+    if (pool.users == 0)
+        atomic_store(&pool.cores, threads_default());
     int error = add_workers(threads - 1);
     if (error == 0)
         pool.users++;
     else if (pool.users == 0)
         stop_workers();
+    for (int i = 0; i < pool_workers() && pin; i++)
+        threads_pin(pool.worker[i].thread, i + 1);
     pthread_mutex_unlock(&pool.life);
     if (error)
         return weft_fail(dg, W1601, WEFT_NOWHERE, "%d threads cannot be started: %s", threads,
@@ -190,8 +186,5 @@ void pool_release(void)
 
 int pool_workers(void)
 {
-    pthread_mutex_lock(&pool.lock);
-    int n = pool.n_worker;
-    pthread_mutex_unlock(&pool.lock);
-    return n;
+    return atomic_load(&pool.n_worker);
 }

@@ -17,18 +17,32 @@ struct session {
     int64_t rows[ROWS_FIXED]; /* of the last successful call, by plan_rows */
 };
 
-static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
-                              const session_options *opt)
+static int thread_count(const session_options *opt)
 {
+    return opt->threads ? opt->threads : 1;
+}
+
+/* A session that has its tables and nothing big yet. */
+static weft_status open_tables(weft_diag *dg, const plan *p, const session_options *opt,
+                               session *out_s)
+{
+    session s = {.p = p, .dev = opt->dev ? opt->dev : &device_cpu, .w = opt->w};
     state_options st = {.n_seq = opt->n_seq ? opt->n_seq : 1,
                         .n_ctx = opt->n_ctx,
                         .page_tok = opt->page_tok,
                         .n_page = opt->n_page,
-                        .type = s->p->kv};
-    WEFT_TRY(state_create(dg, s->p, &st, &s->st));
+                        .type = p->kv};
+    WEFT_TRY(state_create(dg, p, &st, &s.st));
+    s.b = batch_create(p, s.st);
+    *out_s = s;
+    return WEFT_OK;
+}
+
+static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
+                              const session_options *opt)
+{
     WEFT_TRY(s->dev->alloc(dg, state_bytes(s->st), &s->cells));
     state_bind(s->st, s->cells, s->dev->copy);
-    s->b = batch_create(s->p, s->st);
     if (!s->w) {
         WEFT_TRY(weights_create(dg, s->p, mf, &s->own));
         s->w = s->own;
@@ -36,16 +50,98 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
     device_load what = {.p = s->p,
                         .w = s->w,
                         .cells = state_cells(s->st),
-                        .threads = opt->threads ? opt->threads : 1};
+                        .threads = thread_count(opt),
+                        .pin = opt->pin};
     return s->dev->load(dg, &what, &s->e);
 }
+
+static void close_parts(session *s)
+{
+    s->dev->unload(s->e);
+    batch_destroy(s->b);
+    state_destroy(s->st);
+    s->dev->free(s->cells);
+    weights_destroy(s->own);
+}
+
+/* ---- memory ---- */
+
+/* Of a session whose tables are open, on a device that takes m. */
+static session_memory sum_up(const session *s, const device_memory *m, bool own_weights)
+{
+    session_memory all = {.arena = m->arena,
+                          .state = state_bytes(s->st),
+                          .scratch = m->scratch,
+                          .tables =
+                              m->tables + state_table_bytes(s->st) + batch_bytes(s->b) + sizeof *s};
+    if (own_weights) {
+        all.weights_mapped = s->p->mapped_bytes;
+        all.weights_copied = s->p->copied_bytes;
+        all.tables += weights_table_bytes(s->p);
+    }
+    return all;
+}
+
+session_memory session_bytes(const session *s)
+{
+    device_memory m;
+    s->dev->bytes(s->e, &m);
+    return sum_up(s, &m, s->own != NULL);
+}
+
+static weft_status need_of(weft_diag *dg, const session *s, const session_options *opt,
+                           session_memory *out_m)
+{
+    device_memory m;
+    WEFT_TRY(s->dev->need(dg, s->p, thread_count(opt), &m));
+    *out_m = sum_up(s, &m, opt->w == NULL);
+    return WEFT_OK;
+}
+
+weft_status session_need(weft_diag *dg, const plan *p, const session_options *opt,
+                         session_memory *out_m)
+{
+    session s;
+    WEFT_TRY(open_tables(dg, p, opt, &s));
+    weft_status status = need_of(dg, &s, opt, out_m);
+    close_parts(&s);
+    return status;
+}
+
+size_t session_memory_sum(const session_memory *m)
+{
+    return m->weights_mapped + m->weights_copied + m->arena + m->state + m->scratch + m->tables;
+}
+
+static weft_status check_need(weft_diag *dg, const session *s, const session_options *opt)
+{
+    session_memory m;
+    WEFT_TRY(need_of(dg, s, opt, &m));
+    size_t all = session_memory_sum(&m);
+    if (opt->bytes_max == 0 || all <= opt->bytes_max)
+        return WEFT_OK;
+    weft_status status = weft_fail(dg, W0902, WEFT_NOWHERE,
+                                   "the session takes %zu bytes, %zu more than the %zu it may", all,
+                                   all - opt->bytes_max, opt->bytes_max);
+    weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
+              m.weights_mapped + m.weights_copied, m.state, m.arena, m.scratch, m.tables);
+    return status;
+}
+
+/* ---- opening and closing ---- */
 
 weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
                            const session_options *opt, session **out_s)
 {
     session *s = mem_alloc(sizeof *s);
-    *s = (session){.p = p, .dev = opt->dev ? opt->dev : &device_cpu, .w = opt->w};
-    weft_status status = open_parts(dg, s, mf, opt);
+    weft_status status = open_tables(dg, p, opt, s);
+    if (status != WEFT_OK) {
+        free(s);
+        return status;
+    }
+    status = check_need(dg, s, opt);
+    if (status == WEFT_OK)
+        status = open_parts(dg, s, mf, opt);
     if (status == WEFT_OK)
         *out_s = s;
     else
@@ -57,13 +153,11 @@ void session_destroy(session *s)
 {
     if (!s)
         return;
-    s->dev->unload(s->e);
-    batch_destroy(s->b);
-    state_destroy(s->st);
-    s->dev->free(s->cells);
-    weights_destroy(s->own);
+    close_parts(s);
     free(s);
 }
+
+/* ---- calls ---- */
 
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n)
 {
@@ -90,10 +184,10 @@ weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64
 bool session_output(const session *s, const char *name, int index, const float **out_data,
                     int64_t *out_n_row, int64_t *out_width)
 {
+    const plan_operand *at = plan_bucket_for(s->p, s->rows[ROWS_T])->output;
     for (int32_t i = 0; i < s->p->n_output && s->has_run; i++) {
         const plan_output *o = &s->p->output[i];
-        if (strcmp(o->name, name) != 0 || o->index != index ||
-            s->p->bucket->output[i].type != DT_F32)
+        if (strcmp(o->name, name) != 0 || o->index != index || at[i].type != DT_F32)
             continue;
         *out_data = s->dev->output(s->e, i);
         *out_n_row = o->rows == ROWS_FIXED ? o->n_row : s->rows[o->rows];
@@ -123,22 +217,27 @@ int64_t session_keepable(const session *s, int64_t seq, int64_t length)
     return state_keepable(s->st, seq, length);
 }
 
-void session_profile(session *s, device_profile *hook, void *ctx)
+void session_profile_begin(session *s)
 {
-    s->dev->profile(s->e, hook, ctx);
+    s->dev->profile(s->e, true);
 }
 
-session_memory session_bytes(const session *s)
+void session_profile_end(session *s)
 {
-    session_memory m = {.state = state_bytes(s->st),
-                        .tables = state_table_bytes(s->st) + batch_bytes(s->b) + sizeof *s};
-    size_t steps;
-    s->dev->bytes(s->e, &m.arena, &m.scratch, &steps);
-    m.tables += steps;
-    if (s->own) {
-        m.weights_mapped = s->p->mapped_bytes;
-        m.weights_copied = weights_copied_bytes(s->own);
-        m.tables += weights_table_bytes(s->own);
-    }
-    return m;
+    s->dev->profile(s->e, false);
+}
+
+const step_time *session_profile_steps(const session *s, int32_t bucket)
+{
+    return s->dev->profile_steps(s->e, bucket);
+}
+
+uint64_t session_wait_ns(const session *s)
+{
+    return s->dev->stats(s->e).wait_ns;
+}
+
+uint64_t session_barriers(const session *s)
+{
+    return s->dev->stats(s->e).barriers;
 }

@@ -20,12 +20,15 @@ typedef struct {
     int64_t n_seq;     /* sequences, numbered from 0; 0: one */
     int64_t page_tok;  /* tokens in a page of state; 0: STATE_PAGE_TOK */
     int64_t n_page;    /* 0: enough for all sequences at full length */
-    int threads;       /* 0: one */
+    int threads;       /* 1 to POOL_THREADS_MAX, the caller among them; 0: one */
+    bool pin;          /* keep each thread of the pool on a CPU of its own, where the system can */
+    size_t bytes_max;  /* no more memory than this, mapped weights included; 0: no limit */
     const device *dev; /* NULL: the CPU */
     const weights *w;  /* of the same plan and checkpoint; NULL: the session loads its own */
 } session_options;
 
-/* p, mf and what the options name must outlive the session. */
+/* p, mf and what the options name must outlive the session. W1406 for a count that cannot be, W0902
+ * before anything is loaded if it takes more than opt->bytes_max. */
 weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
                            const session_options *opt, session **out_s) WEFT_MUST_USE;
 void session_destroy(session *s); /* NULL is fine */
@@ -53,8 +56,17 @@ weft_status session_fork(weft_diag *dg, session *s, int64_t from, int64_t to,
  * because of a ring. */
 int64_t session_keepable(const session *s, int64_t seq, int64_t length);
 
-/* Be told of each step as it ends; NULL ends it. */
-void session_profile(session *s, device_profile *hook, void *ctx);
+/* Measure how long each step takes in the calls from here on, from zero; and stop. Results stay until
+ * the next beginning. Not while a call runs. */
+void session_profile_begin(session *s);
+void session_profile_end(session *s);
+/* [n_step] of a bucket of the plan; NULL before the first session_profile_begin. */
+const step_time *session_profile_steps(const session *s, int32_t bucket);
+/* Time that threads spent waiting for each other since session_profile_begin, summed over them. */
+uint64_t session_wait_ns(const session *s);
+/* How often in the last call all threads waited for each other, the end of the call included; as many
+ * with one thread as with several. */
+uint64_t session_barriers(const session *s);
 
 /* Memory by purpose, in bytes. The weights are counted where they are the session's own. */
 typedef struct {
@@ -62,10 +74,15 @@ typedef struct {
     size_t weights_copied;
     size_t arena;   /* activations */
     size_t state;   /* cells */
-    size_t scratch; /* of all threads */
+    size_t scratch; /* of all threads: values of their own, and what kernels need */
     size_t tables;  /* steps, page tables, batch, tables of addresses */
 } session_memory;
 
 session_memory session_bytes(const session *s);
+/* What session_bytes will say of a session with these options, to the byte, before anything is loaded;
+ * opt->bytes_max is not looked at. Fails as session_create does for counts and sizes. */
+weft_status session_need(weft_diag *dg, const plan *p, const session_options *opt,
+                         session_memory *out_m) WEFT_MUST_USE;
+size_t session_memory_sum(const session_memory *m); /* mapped weights included */
 
 #endif

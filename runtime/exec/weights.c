@@ -6,15 +6,15 @@
 
 #include "kernels/ref/dequant.h"
 #include "runtime/base/intmath.h"
+#include "runtime/base/mem.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
 struct weights {
     const plan *p;
-    const void **at;    /* [n_weight] */
     char *copies;       /* p->copied_bytes */
     const void **table; /* p->table_bytes */
-    arena *home;
+    const void *at[];   /* [n_weight] */
 };
 
 /* One piece of a weight, found in the checkpoint. */
@@ -259,24 +259,28 @@ static weft_status load_all(weft_diag *dg, weights *w, const model_file *mf)
     return WEFT_OK;
 }
 
-/* NULL when there is no room; one byte at least, so that NULL means only that. */
-static void *alloc_block(size_t bytes)
+/* NULL for nothing. */
+static bool alloc_block(size_t bytes, void **out_p)
 {
-    void *p = NULL;
-    return posix_memalign(&p, PLAN_ALIGN, bytes ? bytes : 1) == 0 ? p : NULL;
+    *out_p = NULL;
+    return bytes == 0 || posix_memalign(out_p, PLAN_ALIGN, bytes) == 0;
+}
+
+static size_t own_bytes(const plan *p)
+{
+    return sizeof(weights) + (size_t)p->n_weight * sizeof(void *);
 }
 
 weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf, weights **out_w)
 {
-    arena *home = arena_create();
-    weights *w = ARENA_NEW(home, weights);
+    weights *w = mem_alloc(own_bytes(p));
+    void *copies, *table = NULL;
+    bool fits = alloc_block(p->copied_bytes, &copies) && alloc_block(p->table_bytes, &table);
     w->p = p;
-    w->home = home;
-    w->at = ARENA_ARRAY(home, const void *, (size_t)p->n_weight);
-    w->copies = alloc_block(p->copied_bytes);
-    w->table = alloc_block(p->table_bytes);
+    w->copies = copies;
+    w->table = table;
     weft_status status = WEFT_OK;
-    if (!w->copies || !w->table)
+    if (!fits)
         status =
             weft_fail(dg, W0902, WEFT_NOWHERE, "%zu bytes for copied weights are not to be had",
                       p->copied_bytes + p->table_bytes);
@@ -295,7 +299,7 @@ void weights_destroy(weights *w)
         return;
     free(w->copies);
     free(w->table);
-    arena_destroy(w->home); /* w itself with it */
+    free(w);
 }
 
 const void *weights_at(const weights *w, int32_t i)
@@ -304,12 +308,7 @@ const void *weights_at(const weights *w, int32_t i)
     return w->at[i];
 }
 
-size_t weights_copied_bytes(const weights *w)
+size_t weights_table_bytes(const plan *p)
 {
-    return w->p->copied_bytes;
-}
-
-size_t weights_table_bytes(const weights *w)
-{
-    return w->p->table_bytes;
+    return p->table_bytes + own_bytes(p);
 }

@@ -21,7 +21,7 @@ void weights_destroy(weights *w); /* NULL is fine */
  * addresses where the plan says so. */
 const void *weights_at(const weights *w, int32_t i);
 
-size_t weights_copied_bytes(const weights *w); /* memory of its own for data */
-size_t weights_table_bytes(const weights *w);  /* and for tables of addresses */
+/* Memory that weights of p have for themselves and for addresses; the copies are p->copied_bytes. */
+size_t weights_table_bytes(const plan *p);
 
 #endif

@@ -406,35 +406,38 @@ START_TEST(sessions_run_at_once)
 }
 END_TEST
 
-typedef struct {
-    const plan *p;
-    int32_t n;
-    int64_t rows;
-} profile_seen;
-
-static void note_step(void *ctx, int32_t step, int64_t rows, uint64_t ns)
-{
-    profile_seen *seen = ctx;
-    (void)ns;
-    ck_assert_int_eq(step, seen->n);
-    seen->n++;
-    seen->rows += rows;
-}
-
-START_TEST(steps_can_be_profiled)
+START_TEST(steps_are_timed)
 {
     toy *t = toy_open();
     record got;
-    session *s = open_session(t, (session_options){.n_ctx = N});
-    profile_seen seen = {.p = t->p};
-    session_profile(s, note_step, &seen);
-    eval_run(t, s, 0, ids_a, 0, 3, &got);
-    ck_assert_int_eq(seen.n, t->p->bucket->n_step);
-    ck_assert_int_ge(seen.rows, 3 * (int64_t)t->p->bucket->n_step - 3);
-    session_profile(s, NULL, NULL);
-    eval_run(t, s, 0, ids_a, 3, 4, &got);
-    ck_assert_int_eq(seen.n, t->p->bucket->n_step);
-    session_destroy(s);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        session *s = open_session(t, (session_options){.n_ctx = N, .threads = threads});
+        const plan_bucket *b = t->p->bucket;
+        ck_assert_ptr_null(session_profile_steps(s, 0));
+        eval_run(t, s, 0, ids_a, 0, 2, &got);
+        ck_assert_uint_eq(session_barriers(s), (uint64_t)b->n_phase);
+        session_profile_begin(s);
+        eval_run(t, s, 0, ids_a, 2, 5, &got);
+        eval_run(t, s, 0, ids_a, 5, 6, &got);
+        session_profile_end(s);
+        eval_run(t, s, 0, ids_a, 6, 9, &got);
+        const step_time *times = session_profile_steps(s, 0);
+        uint64_t busy = 0;
+        for (int32_t i = 0; i < b->n_step; i++) {
+            ck_assert_uint_eq(times[i].calls, 2);
+            if (b->step[i].rows == ROWS_T)
+                ck_assert_uint_eq(times[i].rows, 4);
+            ck_assert_uint_le(times[i].ns, times[i].ns_busy);
+            ck_assert_uint_le(times[i].ns_busy, times[i].ns * (uint64_t)threads);
+            busy += times[i].ns_busy;
+        }
+        ck_assert_uint_gt(busy, 0);
+        ck_assert_uint_gt(session_wait_ns(s), 0);
+        session_profile_begin(s); /* from zero */
+        ck_assert_uint_eq(session_profile_steps(s, 0)->calls, 0);
+        ck_assert_uint_eq(session_wait_ns(s), 0);
+        session_destroy(s);
+    }
     toy_close(t);
 }
 END_TEST
@@ -443,4 +446,4 @@ SUITE_MAIN("session", agrees_with_plain_loops, cut_into_calls_in_any_way_it_is_t
            two_sequences_in_one_call_do_not_meet, only_wanted_rows_come_out, truncating_is_exact,
            out_of_pages_loses_nothing, bad_rows_are_refused_and_change_nothing,
            any_number_of_threads_gives_the_same, sessions_share_weights_and_are_accounted_for,
-           sessions_run_at_once, steps_can_be_profiled)
+           sessions_run_at_once, steps_are_timed)

@@ -1,0 +1,80 @@
+/* exec_impl.h - the inside of an exec of the CPU; private to the exec_*.c files.
+ *
+ * Tables are one block, memory of the threads another, activations a third, each allocated by
+ * exec_load. While a run is under way its threads share the exec; what they write is said below. */
+#ifndef WEFT_RUNTIME_EXEC_EXEC_IMPL_H
+#define WEFT_RUNTIME_EXEC_EXEC_IMPL_H
+
+#include "runtime/exec/barrier.h"
+#include "runtime/exec/device.h"
+
+typedef struct {
+    const plan_step *plan;
+    const kernel_row *row;
+    kargs args;          /* of the call; LOCAL and TILE operands are left to each thread */
+    int8_t io[K_IN_MAX]; /* a plan_io where an operand is one, else -1 */
+    bool local, tile;    /* has such operands */
+} cpu_step;
+
+typedef struct {
+    const plan_bucket *plan;
+    cpu_step *steps; /* [n_step] */
+    int64_t *units;  /* [n_item], of the call */
+    /* The call that steps and units were last made ready for; NULL: none. */
+    const kbatch *batch;
+    kbatch was;
+} cpu_bucket;
+
+/* Where the next range of a thread's share of an item begins. Every thread may take it. */
+typedef struct {
+    _Alignas(CACHE_LINE) atomic_int_least64_t next;
+} cursor;
+
+/* What is measured, one block: allocated when profiling begins. */
+typedef struct {
+    bool on;
+    step_time **steps; /* [n_bucket][n_step] */
+    uint64_t **ns;     /* [threads][n_step_max]: of this call; each thread writes its own */
+    uint64_t *wait_ns; /* [threads]: the same */
+    uint64_t all_wait_ns;
+} exec_profile;
+
+struct exec {
+    const plan *p;
+    int threads;
+    device_memory bytes;
+    char *arena;
+    char *
+        blocks; /* [threads][block_bytes]: local memory, then scratch; each thread writes its own */
+    size_t block_bytes, local_bytes;
+    cpu_bucket *buckets;    /* written between runs only */
+    const cpu_bucket *last; /* that ran; NULL: none */
+    /* [2][items_max][threads]: two sets take turns from phase to phase. */
+    cursor *cursors;
+    int32_t items_max; /* of a phase */
+    /* [threads][chain_max]: arguments of the steps of a chain that have operands of the thread; each
+     * thread writes its own. */
+    kargs *own;
+    int32_t chain_max;
+    barrier gate;
+    uint64_t barriers; /* of the last run; written by the caller's thread */
+    exec_profile *prof;
+};
+
+/* exec_load.c */
+weft_status exec_need(weft_diag *dg, const plan *p, int threads, device_memory *out_m);
+weft_status exec_load(weft_diag *dg, const device_load *what, exec **out_e);
+void exec_unload(exec *e);
+weft_status exec_alloc(weft_diag *dg, size_t bytes, void **out_p); /* device.alloc of the CPU */
+
+/* exec_run.c */
+weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b);
+
+/* exec_profile.c */
+void exec_profile_set(exec *e, bool on);
+const step_time *exec_profile_steps(const exec *e, int32_t bucket);
+/* Before and after a run that is measured. */
+void exec_profile_start(exec *e);
+void exec_profile_add(exec *e, const cpu_bucket *b, const kbatch *batch);
+
+#endif

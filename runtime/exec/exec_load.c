@@ -1,0 +1,235 @@
+/* exec_load.c - operands to addresses, once; and how much memory that takes.
+ *
+ * One function lays the tables out. It is run without memory to learn the size and with it to fill the
+ * pointers, so that what a session needs is known before it is taken, to the byte. */
+#include "runtime/exec/exec_impl.h"
+
+#include "runtime/base/intmath.h"
+#include "runtime/base/mem.h"
+#include "runtime/exec/pool.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+weft_status exec_alloc(weft_diag *dg, size_t bytes, void **out_p)
+{
+    void *p = NULL;
+    if (bytes && posix_memalign(&p, PLAN_ALIGN, bytes) != 0)
+        return weft_fail(dg, W0902, WEFT_NOWHERE, "%zu bytes of memory are not to be had", bytes);
+    *out_p = p;
+    return WEFT_OK;
+}
+
+/* ---- sizes ---- */
+
+typedef struct {
+    char *base; /* NULL: only count */
+    size_t at;
+} carving;
+
+static void *carve(carving *c, size_t n, size_t item_bytes)
+{
+    void *p = c->base ? c->base + c->at : NULL;
+    size_t bytes = mem_product(n, item_bytes);
+    c->at += (bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
+    return p;
+}
+
+/* The most items that a phase of the bucket has, and the most steps that an item has. */
+static void count_items(const plan_bucket *b, int32_t *items_max, int32_t *chain_max)
+{
+    for (int32_t i = 0, n = 0; i < b->n_item; i++) {
+        n = i > 0 && b->item[i].phase == b->item[i - 1].phase ? n + 1 : 1;
+        if (n > *items_max)
+            *items_max = n;
+        if (b->item[i].n_step > *chain_max)
+            *chain_max = b->item[i].n_step;
+    }
+}
+
+/* Everything but the exec itself, which is first. */
+static void carve_tables(carving *c, exec *e)
+{
+    const plan *p = e->p;
+    size_t threads = (size_t)e->threads;
+    for (int32_t i = 0; i < p->n_bucket; i++)
+        count_items(&p->bucket[i], &e->items_max, &e->chain_max);
+    e->cursors = carve(c, 2 * threads * (size_t)e->items_max, sizeof *e->cursors);
+    e->own = carve(c, threads * (size_t)e->chain_max, sizeof *e->own);
+    e->buckets = carve(c, (size_t)p->n_bucket, sizeof *e->buckets);
+    for (int32_t i = 0; i < p->n_bucket; i++) {
+        const plan_bucket *pb = &p->bucket[i];
+        cpu_bucket b = {.plan = pb};
+        b.steps = carve(c, (size_t)pb->n_step, sizeof *b.steps);
+        b.units = carve(c, (size_t)pb->n_item, sizeof *b.units);
+        if (c->base)
+            e->buckets[i] = b;
+    }
+}
+
+/* What an exec of p will be; its tables are not there. */
+static weft_status size_exec(weft_diag *dg, const plan *p, int threads, exec *out_e)
+{
+    if (threads < 1 || threads > POOL_THREADS_MAX)
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "%d threads were asked for; 1 to %d are possible",
+                         threads, POOL_THREADS_MAX);
+    exec e = {.p = p, .threads = threads};
+    carving c = {0};
+    size_t scratch;
+    if (!size_align_up(p->local_bytes, PLAN_ALIGN, &e.local_bytes) ||
+        !size_align_up(p->scratch_bytes, PLAN_ALIGN, &scratch) ||
+        !size_add(e.local_bytes, scratch, &e.block_bytes) ||
+        !size_mul(e.block_bytes, (size_t)threads, &e.bytes.scratch))
+        return weft_fail(dg, W0902, WEFT_NOWHERE, "memory for %d threads is too large", threads);
+    carve(&c, 1, sizeof e);
+    carve_tables(&c, &e);
+    e.bytes.arena = p->arena_bytes;
+    e.bytes.tables = c.at;
+    *out_e = e;
+    return WEFT_OK;
+}
+
+weft_status exec_need(weft_diag *dg, const plan *p, int threads, device_memory *out_m)
+{
+    exec e;
+    WEFT_TRY(size_exec(dg, p, threads, &e));
+    *out_m = e.bytes;
+    return WEFT_OK;
+}
+
+/* ---- steps ---- */
+
+/* NULL for what is absent, for the arrays of a batch, which are not there yet, and for what each thread
+ * has for itself. */
+static void *resolve(const device_load *what, const exec *e, const plan_operand *o)
+{
+    switch (o->space) {
+    case SPACE_WEIGHT:
+        return (void *)(uintptr_t)weights_at(what->w, o->id);
+    case SPACE_CONST:
+        return (void *)(uintptr_t)((const char *)what->p->consts + o->offset);
+    case SPACE_ARENA:
+        return e->arena + o->offset;
+    case SPACE_NONE:
+    case SPACE_LOCAL:
+    case SPACE_TILE:
+    case SPACE_IO:
+        break;
+    }
+    return NULL;
+}
+
+static void note_space(cpu_step *s, plan_space space)
+{
+    s->local |= space == SPACE_LOCAL;
+    s->tile |= space == SPACE_TILE;
+}
+
+static int64_t rows_max(const plan *p, const plan_bucket *b, const plan_step *s)
+{
+    int64_t most[] = {[ROWS_T] = b->n_tok_max, [ROWS_R] = p->n_out_max, [ROWS_S] = p->n_seq_max};
+    if (s->rows == ROWS_FIXED)
+        return s->n[0];
+    return (most[s->rows] < b->n_tok_max ? most[s->rows] : b->n_tok_max) * s->per_row;
+}
+
+static void load_step(const device_load *what, exec *e, const plan_bucket *b, const plan_step *s,
+                      cpu_step *out)
+{
+    int n_row;
+    const kernel_row *rows = kernel_rows(&n_row);
+    WEFT_ASSERT(s->kernel >= 0 && s->kernel < n_row);
+    *out = (cpu_step){.plan = s, .row = &rows[s->kernel]};
+    kargs *k = &out->args;
+    for (int i = 0; i < K_IN_MAX; i++) {
+        k->in[i] = resolve(what, e, &s->in[i]);
+        k->type[i] = s->in[i].type;
+        out->io[i] = s->in[i].space == SPACE_IO ? (int8_t)s->in[i].id : -1;
+        note_space(out, s->in[i].space);
+    }
+    for (int i = 0; i < s->n_out; i++) {
+        k->out[i] = resolve(what, e, &s->out[i]);
+        note_space(out, s->out[i].space);
+    }
+    memcpy(k->pitch, s->pitch, sizeof k->pitch);
+    memcpy(k->out_pitch, s->out_pitch, sizeof k->out_pitch);
+    memcpy(k->stride, s->stride, sizeof k->stride);
+    memcpy(k->n, s->n, sizeof k->n);
+    memcpy(k->f, s->f, sizeof k->f);
+    memcpy(k->word, s->word, sizeof k->word);
+    k->cols = s->cols;
+    k->tile = s->tile;
+    k->code = s->n_code ? what->p->code + s->code : NULL;
+    k->n_code = s->n_code;
+    k->cell = s->cell >= 0 ? &what->cells[s->cell] : NULL;
+    k->n[0] = rows_max(what->p, b, s); /* for kernel_scratch; each call sets its own */
+}
+
+static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e)
+{
+    size_t scratch = e->block_bytes - e->local_bytes;
+    for (int32_t i = 0; i < what->p->n_bucket; i++) {
+        const plan_bucket *b = &what->p->bucket[i];
+        for (int32_t k = 0; k < b->n_step; k++) {
+            cpu_step *s = &e->buckets[i].steps[k];
+            load_step(what, e, b, &b->step[k], s);
+            size_t need = kernel_scratch(s->row, &s->args);
+            if (need > scratch)
+                return weft_fail(dg, W1501, b->step[k].loc,
+                                 "%s needs %zu bytes of scratch, the plan has %zu", s->row->symbol,
+                                 need, scratch);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* ---- the whole ---- */
+
+void exec_unload(exec *e)
+{
+    if (!e)
+        return;
+    free(e->prof);
+    free(e->arena);
+    free(e->blocks);
+    barrier_deinit(&e->gate);
+    free(e); /* its tables with it */
+    pool_release();
+}
+
+static weft_status alloc_parts(weft_diag *dg, exec *e)
+{
+    void *p;
+    WEFT_TRY(exec_alloc(dg, e->bytes.arena, &p));
+    e->arena = p;
+    WEFT_TRY(exec_alloc(dg, e->bytes.scratch, &p));
+    e->blocks = p;
+    return WEFT_OK;
+}
+
+weft_status exec_load(weft_diag *dg, const device_load *what, exec **out_e)
+{
+    exec sized;
+    void *tables;
+    WEFT_TRY(size_exec(dg, what->p, what->threads, &sized));
+    WEFT_TRY(exec_alloc(dg, sized.bytes.tables, &tables));
+    weft_status status = pool_acquire(dg, what->threads, what->pin);
+    if (status != WEFT_OK) {
+        free(tables);
+        return status;
+    }
+    memset(tables, 0, sized.bytes.tables);
+    exec *e = tables;
+    carving c = {.base = tables};
+    *e = sized;
+    carve(&c, 1, sizeof *e);
+    carve_tables(&c, e);
+    barrier_init(&e->gate);
+    status = alloc_parts(dg, e);
+    if (status == WEFT_OK)
+        status = load_steps(dg, what, e);
+    if (status == WEFT_OK)
+        *out_e = e;
+    else
+        exec_unload(e);
+    return status;
+}

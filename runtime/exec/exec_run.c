@@ -1,0 +1,242 @@
+/* exec_run.c - a call: phases one after the other, the items of a phase shared out among threads.
+ *
+ * Each thread has a share of every item, next to the others' shares, and takes it range by range from
+ * the front; one that is through with its own takes ranges of the others. So a thread reads weights in
+ * order while nobody is late, and nobody waits while there is something to do. Kernels give the same
+ * bits for any split, so the results do not depend on who did what.
+ *
+ * Cursors of a phase are set while the phase before runs, each thread's by itself: whoever used that set
+ * had ended when that phase began. */
+#include "runtime/exec/exec_impl.h"
+
+#include "runtime/base/clock.h"
+#include "runtime/exec/pool.h"
+
+/* Ranges in a share: more even out threads of uneven speed, fewer cost less claiming. */
+enum { RANGES_PER_SHARE = 8, TILE_ELEM_BYTES = 4 };
+
+/* One thread of a run. */
+typedef struct {
+    exec *e;
+    const cpu_bucket *b;
+    kthread t;
+    char *block;  /* local memory */
+    kargs *own;   /* [chain_max] */
+    uint64_t *ns; /* [n_step] where time is measured, else NULL */
+} member;
+
+/* Items [first, end) of one phase. */
+typedef struct {
+    int32_t first, end;
+} span;
+
+typedef struct {
+    exec *e;
+    const cpu_bucket *b;
+} work;
+
+/* ---- before the threads start ---- */
+
+static const void *io_at(const kbatch *b, plan_io io)
+{
+    return io == IO_TOKENS ? b->token : io == IO_POS ? b->pos : b->out;
+}
+
+static void prepare_step(cpu_step *s, const kbatch *b)
+{
+    const int64_t rows[] = {[ROWS_T] = b->n_tok, [ROWS_R] = b->n_out, [ROWS_S] = b->n_seq};
+    s->args.batch = b;
+    if (s->plan->rows != ROWS_FIXED)
+        s->args.n[0] = rows[s->plan->rows] * s->plan->per_row;
+    for (int i = 0; i < K_IN_MAX; i++)
+        if (s->io[i] >= 0)
+            s->args.in[i] = io_at(b, (plan_io)s->io[i]);
+}
+
+/* Nothing in the steps changes between calls with as many rows: decoding comes here once. */
+static void prepare(cpu_bucket *c, const kbatch *b)
+{
+    if (c->batch == b && memcmp(&c->was, b, sizeof *b) == 0)
+        return;
+    c->batch = b;
+    c->was = *b;
+    for (int32_t i = 0; i < c->plan->n_step; i++)
+        prepare_step(&c->steps[i], b);
+    for (int32_t i = 0; i < c->plan->n_item; i++) {
+        const plan_item *it = &c->plan->item[i];
+        const cpu_step *s = &c->steps[it->first];
+        c->units[i] = kernel_units(s->row, &s->args);
+        for (int32_t k = 1; k < it->n_step; k++)
+            WEFT_ASSERT(kernel_units(s[k].row, &s[k].args) == c->units[i]);
+    }
+}
+
+/* ---- phases ---- */
+
+/* The first phase from item `from` on that has anything to do; empty if none has. */
+static span live_phase(const cpu_bucket *b, int32_t from)
+{
+    int32_t n = b->plan->n_item;
+    while (from < n && b->units[from] == 0)
+        from++;
+    span s = {from, from};
+    while (s.end < n && b->plan->item[s.end].phase == b->plan->item[from].phase)
+        s.end++;
+    return s;
+}
+
+static cursor *cursor_at(const exec *e, unsigned set, int32_t slot, int index)
+{
+    return &e->cursors[((int64_t)set * e->items_max + slot) * e->threads + index];
+}
+
+/* Where the share of thread `index` begins. */
+static int64_t share(int64_t units, int index, int count)
+{
+    return units / count * index + units % count * index / count;
+}
+
+static void set_cursors(const exec *e, const cpu_bucket *b, span s, unsigned set, int index,
+                        int count)
+{
+    for (int32_t i = s.first; i < s.end; i++)
+        atomic_store_explicit(&cursor_at(e, set, i - s.first, index)->next,
+                              share(b->units[i], index, count), memory_order_relaxed);
+}
+
+/* ---- items ---- */
+
+/* Put the addresses of operands in `space` into k; those of tiles so that the column which units from
+ * `begin` on start with is the first in memory. */
+static void place_own(const member *m, const plan_step *s, kargs *k, plan_space space,
+                      int64_t begin)
+{
+    int64_t back = space == SPACE_TILE ? begin * s->tile * TILE_ELEM_BYTES : 0;
+    uintptr_t base = (uintptr_t)m->block - (uintptr_t)back;
+    for (int i = 0; i < K_IN_MAX; i++)
+        if (s->in[i].space == space)
+            k->in[i] = (const void *)(base + (uintptr_t)s->in[i].offset);
+    for (int i = 0; i < s->n_out; i++)
+        if (s->out[i].space == space)
+            k->out[i] = (void *)(base + (uintptr_t)s->out[i].offset);
+}
+
+/* Make this thread's arguments for the steps that need some, once for all ranges of an item. */
+static void take_item(const member *m, const plan_item *it)
+{
+    for (int32_t i = 0; i < it->n_step; i++) {
+        const cpu_step *s = &m->b->steps[it->first + i];
+        if (!s->local && !s->tile)
+            continue;
+        m->own[i] = s->args;
+        if (s->local)
+            place_own(m, s->plan, &m->own[i], SPACE_LOCAL, 0);
+    }
+}
+
+static void run_range(const member *m, const plan_item *it, int64_t begin, int64_t end)
+{
+    for (int32_t i = 0; i < it->n_step; i++) {
+        const cpu_step *s = &m->b->steps[it->first + i];
+        const kargs *k = s->local || s->tile ? &m->own[i] : &s->args;
+        if (s->tile)
+            place_own(m, s->plan, &m->own[i], SPACE_TILE, begin);
+        uint64_t start = m->ns ? clock_ns() : 0;
+        s->row->fn(k, &m->t, begin, end);
+        if (m->ns)
+            m->ns[it->first + i] += clock_ns() - start;
+    }
+}
+
+/* Take what is left of the share of thread `from`. */
+static void run_share(const member *m, const plan_item *it, cursor *c, int64_t end, int64_t range)
+{
+    while (atomic_load_explicit(&c->next, memory_order_relaxed) < end) {
+        int64_t begin = atomic_fetch_add_explicit(&c->next, range, memory_order_relaxed);
+        if (begin < end)
+            run_range(m, it, begin, end - begin < range ? end : begin + range);
+    }
+}
+
+static void run_item(const member *m, int32_t i, int32_t slot, unsigned set)
+{
+    const plan_item *it = &m->b->plan->item[i];
+    int64_t units = m->b->units[i];
+    int count = m->t.count;
+    if (units == 0)
+        return;
+    take_item(m, it);
+    if (it->each) {
+        run_range(m, it, 0, units);
+        return;
+    }
+    int64_t range = units / ((int64_t)count * RANGES_PER_SHARE);
+    if (range < 1)
+        range = 1;
+    if (it->grain > 0 && range > it->grain)
+        range = it->grain;
+    for (int k = 0; k < count; k++) {
+        int from = (m->t.index + k) % count;
+        run_share(m, it, cursor_at(m->e, set, slot, from), share(units, from + 1, count), range);
+    }
+}
+
+/* ---- the whole ---- */
+
+static void pass_gate(const member *m)
+{
+    uint64_t start = m->ns ? clock_ns() : 0;
+    barrier_wait(&m->e->gate);
+    if (m->ns)
+        m->e->prof->wait_ns[m->t.index] += clock_ns() - start;
+}
+
+static void run_phases(void *ctx, int index, int count)
+{
+    const work *w = ctx;
+    exec *e = w->e;
+    char *block = e->blocks + (size_t)index * e->block_bytes;
+    member m = {.e = e,
+                .b = w->b,
+                .t = {.index = index,
+                      .count = count,
+                      .scratch = block + e->local_bytes,
+                      .scratch_bytes = e->block_bytes - e->local_bytes},
+                .block = block,
+                .own = e->own + (int64_t)index * e->chain_max,
+                .ns = e->prof && e->prof->on ? e->prof->ns[index] : NULL};
+    uint64_t n = 0;
+    span now = live_phase(m.b, 0), next;
+    for (unsigned set = 0; now.first < now.end; set ^= 1, now = next) {
+        next = live_phase(m.b, now.end);
+        set_cursors(e, m.b, next, set ^ 1, index, count);
+        for (int32_t i = now.first; i < now.end; i++)
+            run_item(&m, i, i - now.first, set);
+        if (next.first < next.end) /* the pool sees to the last */
+            pass_gate(&m);
+        n++;
+    }
+    if (index == 0)
+        e->barriers = n;
+}
+
+weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
+{
+    (void)dg; /* kernels cannot fail */
+    cpu_bucket *c = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
+    work w = {e, c};
+    pool_gang g;
+    prepare(c, b);
+    pool_gather(&g, e->threads);
+    barrier_set(&e->gate, g.count, g.spin_ns);
+    span first = live_phase(c, 0);
+    for (int i = 0; i < g.count; i++)
+        set_cursors(e, c, first, 0, i, g.count);
+    if (e->prof && e->prof->on)
+        exec_profile_start(e);
+    pool_go(&g, run_phases, &w);
+    if (e->prof && e->prof->on)
+        exec_profile_add(e, c, b);
+    e->last = c;
+    return WEFT_OK;
+}
