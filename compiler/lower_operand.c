@@ -202,7 +202,7 @@ weft_status lower_use(lower *lo, const gnode *n, plan_step *s, int i, gref r, we
             WEFT_TRY(place_input(lo, n, r.id, &o));
         WEFT_ASSERT(o.space != SPACE_NONE);
         WEFT_TRY(check_stand_in(lo, n, &o, t, form));
-        s->pitch[i] = lower_last_dim(t) * 4; /* lower_step knows better of rows */
+        s->pitch[i] = (r.kind == REF_INPUT ? 1 : lower_last_dim(t)) * 4; /* lower_step knows rows */
         if (lower_rows_of(t) == ROWS_FIXED)
             s->cost.call_bytes += lower_row_elems(t) * 4 * lower_rows_max(lo, t);
         else

@@ -1,7 +1,7 @@
 /* lower_step.c - each operator's arguments, in the layout that kernels/kernels.def gives.
  *
  * One function per family of operators, found in a table at the end. */
-#include "compiler/lower_impl.h"
+#include "compiler/bucket_impl.h"
 
 #include <inttypes.h>
 
@@ -170,7 +170,7 @@ static weft_status lower_attend(lower *lo, const gnode *n, plan_step *s)
 
 /* How far operand t moves for one step along each axis of the result r: a vector stands on the last
  * axis or, when its length is one of the symbols, on the rows; an axis of 1 stretches. */
-static bool set_strides(int64_t *stride, const gtype *t, const gtype *r)
+bool lower_strides(int64_t *stride, const gtype *t, const gtype *r)
 {
     if (t->rank > r->rank || (t->rank != r->rank && t->rank != 1))
         return false;
@@ -196,7 +196,7 @@ static weft_status lower_elementwise(lower *lo, const gnode *n, plan_step *s)
     const gtype *r = lower_result_type(lo, n, 0);
     for (int i = 0; i < n->n_in; i++) {
         WEFT_TRY(lower_use_in(lo, n, s, i, i, FORM_F32));
-        if (n->in[i].kind != REF_NUMBER && !set_strides(s->stride[i], lower_type_of(lo, n, i), r))
+        if (n->in[i].kind != REF_NUMBER && !lower_strides(s->stride[i], lower_type_of(lo, n, i), r))
             return weft_fail(lo->dg, W0301, n->loc, "%s: operand %d does not fit its result",
                              op_row_of(n->op)->name, i + 1);
     }

@@ -1,25 +1,106 @@
 /* plan_make.c - from a graph to a plan: the wanted outputs, the passes, then each bucket. */
 #include "compiler/plan_make.h"
 
-#include "compiler/lower_impl.h"
+#include "compiler/bucket_impl.h"
 
-weft_status plan_make(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
-                      arena *a, plan **out_plan)
+/* Outputs that nobody wants are gone before the passes look. */
+static void drop_outputs(graph *g, const target *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->outputs.n; i++)
+        if (lower_wants(t, &g->outputs.at[i]))
+            g->outputs.at[n++] = g->outputs.at[i];
+    g->outputs.n = n;
+}
+
+weft_status plan_graph(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
+                       graph **out_g)
 {
     WEFT_TRY(lower_check(dg, g, t));
-    (void)watch;
+    graph *copy = graph_copy(g);
+    drop_outputs(copy, t);
+    weft_status status = t->best == VARIANT_ref ? WEFT_OK : passes_run(dg, copy, t, watch);
+    if (status == WEFT_OK)
+        *out_g = copy;
+    else
+        graph_destroy(copy);
+    return status;
+}
+
+/* ---- buckets ---- */
+
+enum { BUCKETS_MAX = 32 };
+
+/* 1, 2, 4, 8 and so on up to the largest call. */
+static int bucket_sizes(const target *t, int64_t *sizes)
+{
+    int n = 0;
+    for (int64_t size = 1; size < t->n_tok_max; size *= 2)
+        sizes[n++] = size;
+    sizes[n++] = t->n_tok_max;
+    return n;
+}
+
+static weft_status make_bucket(lower *lo, int64_t n_tok, plan_bucket *out)
+{
+    bucket b = {.lo = lo, .a = arena_create()};
+    lo->n_tok = n_tok;
+    lo->n_out = lo->p->n_out_max < n_tok ? lo->p->n_out_max : n_tok;
+    lo->n_seq = lo->p->n_seq_max < n_tok ? lo->p->n_seq_max : n_tok;
+    weft_status status = bucket_steps(&b);
+    if (status == WEFT_OK) {
+        bucket_schedule(&b);
+        status = bucket_place(&b, out);
+    }
+    VEC_FREE(&b.steps);
+    VEC_FREE(&b.values);
+    VEC_FREE(&b.items);
+    VEC_FREE(&b.edges);
+    arena_destroy(b.a);
+    return status;
+}
+
+static weft_status make_buckets(lower *lo)
+{
+    int64_t sizes[BUCKETS_MAX];
+    int n = bucket_sizes(lo->t, sizes);
+    plan_bucket *buckets = ARENA_ARRAY(lo->a, plan_bucket, (size_t)n);
+    for (int i = 0; i < n; i++)
+        WEFT_TRY(make_bucket(lo, sizes[i], &buckets[i]));
+    lo->p->bucket = buckets;
+    lo->p->n_bucket = n;
+    return WEFT_OK;
+}
+
+static weft_status make_from(weft_diag *dg, const graph *g, const target *t, arena *a,
+                             plan **out_plan)
+{
     arena *scratch = arena_create();
     lower lo;
     lower_init(&lo, dg, g, t, a, scratch);
     lower_mark_live(&lo);
     weft_status status = lower_outputs(&lo);
     if (status == WEFT_OK)
-        status = plan_make_ref(&lo);
+        status = t->best == VARIANT_ref ? plan_make_ref(&lo) : make_buckets(&lo);
     if (status == WEFT_OK) {
         lower_finish(&lo);
         *out_plan = lo.p;
     }
     lower_deinit(&lo);
     arena_destroy(scratch);
+    return status;
+}
+
+weft_status plan_make(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
+                      arena *a, plan **out_plan)
+{
+    if (t->best == VARIANT_ref) {
+        WEFT_TRY(lower_check(dg, g, t));
+        return make_from(dg, g, t, a, out_plan);
+    }
+    graph *fused;
+    WEFT_TRY(plan_graph(dg, g, t, watch, &fused));
+    weft_status status = make_from(dg, fused, t, a, out_plan);
+    graph_destroy(fused);
     return status;
 }

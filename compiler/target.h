@@ -5,6 +5,7 @@
 #define WEFT_COMPILER_TARGET_H
 
 #include "kernels/kernels.h"
+#include "runtime/base/diag.h"
 
 typedef struct {
     kvariant best; /* the fastest kernels that may be used; VARIANT_ref: one step for each node */
@@ -20,5 +21,8 @@ typedef struct {
     const char *const *skip; /* passes to leave out, by name */
     int n_skip;
 } target;
+
+/* The best kernels of this machine, or those that WEFT_CPU names. W1602 if it names none that run here. */
+weft_status target_best(weft_diag *dg, kvariant *out_best) WEFT_MUST_USE;
 
 #endif

@@ -1,0 +1,344 @@
+/* bucket_memory.c - a place for every value: shared, a thread's own, or a tile of a chain.
+ *
+ * A value is a tile when only its own chain reads it, a thread's own when each thread computes it, and
+ * shared otherwise. Shared values that are never needed in the same phase may lie at the same place;
+ * a thread's own, that are never needed at the same step. Offsets are given first fit, in a few orders, and
+ * the order that needs least wins. */
+#include "compiler/bucket_impl.h"
+
+#include "runtime/base/intmath.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum {
+    TILE_COLS_FEW = 32, /* columns of a tile, at least, for few rows and for many */
+    TILE_COLS_MANY = 64,
+    TILE_BYTES = 128 * 1024, /* of a thread's cache, for the tiles of a chain */
+    GRAIN_MAX = 64,
+};
+
+/* ---- tiles ---- */
+
+/* Is v read only by the steps of the item that makes it? */
+static void find_readers(const bucket *b, bool *elsewhere)
+{
+    for (size_t i = 0; i < b->steps.n; i++) {
+        const plan_step *s = &b->steps.at[i].s;
+        for (int k = 0; k < s->n_in; k++) {
+            if (s->in[k].space != SPACE_ARENA)
+                continue;
+            int maker = b->values.at[s->in[k].id].step;
+            if (maker < 0 || b->steps.at[maker].item != b->steps.at[i].item)
+                elsewhere[s->in[k].id] = true;
+        }
+    }
+}
+
+/* The kernel gives a row of heads apart, which a tile has not. */
+static bool can_be_tile(const plan_step *s)
+{
+    return !bucket_step_is(s, "head_linear");
+}
+
+static void choose_spaces(bucket *b)
+{
+    bool *elsewhere = ARENA_ARRAY(b->a, bool, b->values.n);
+    find_readers(b, elsewhere);
+    for (size_t i = 0; i < b->values.n; i++) {
+        bvalue *v = &b->values.at[i];
+        if (v->step < 0)
+            continue;
+        const bstep *st = &b->steps.at[v->step];
+        const bitem *it = &b->items.at[st->item];
+        v->pitch = v->row_bytes;
+        v->space = it->each ? SPACE_LOCAL : SPACE_ARENA;
+        if (it->cols > 0 && !elsewhere[i] && !v->output && can_be_tile(&st->s))
+            v->space = SPACE_TILE;
+    }
+}
+
+/* Columns of a unit, and units that a claim may take. */
+static void size_tiles(bucket *b)
+{
+    for (size_t i = 0; i < b->items.n; i++) {
+        bitem *it = &b->items.at[i];
+        if (it->cols == 0)
+            continue;
+        int64_t rows = 0, least, whole = it->tile;
+        for (int k = 0; k < it->n_step; k++) {
+            const plan_step *s = &b->steps.at[it->step[k]].s;
+            for (int o = 0; o < s->n_out; o++)
+                if (b->values.at[s->out[o].id].space == SPACE_TILE)
+                    rows += b->values.at[s->out[o].id].rows;
+        }
+        least = b->lo->n_tok > CLASS_FEW_MAX ? TILE_COLS_MANY : TILE_COLS_FEW;
+        while (it->tile < least && it->tile + whole <= it->cols)
+            it->tile += whole;
+        it->grain = 0;
+        if (rows > 0) {
+            it->grain = TILE_BYTES / 4 / rows / it->tile;
+            it->grain = it->grain < 1 ? 1 : it->grain > GRAIN_MAX ? GRAIN_MAX : it->grain;
+            int64_t units = i64_ceil_div(it->cols, it->tile);
+            it->grain = it->grain > units ? units : it->grain;
+        }
+        for (int k = 0; k < it->n_step; k++) {
+            plan_step *s = &b->steps.at[it->step[k]].s;
+            s->cols = it->cols;
+            s->tile = it->tile;
+            for (int o = 0; o < s->n_out; o++) {
+                bvalue *v = &b->values.at[s->out[o].id];
+                if (v->space == SPACE_TILE)
+                    v->pitch = it->grain * it->tile * 4;
+            }
+        }
+    }
+}
+
+/* ---- lifetimes ---- */
+
+/* The place of each step in the order that threads walk them. */
+static int32_t *number_steps(const bucket *b, int32_t *last_of)
+{
+    int32_t *at = ARENA_ARRAY(b->a, int32_t, b->steps.n), n = 0;
+    for (size_t i = 0; i < b->items.n; i++) {
+        const bitem *it = &b->items.at[b->order[i]];
+        for (int k = 0; k < it->n_step; k++)
+            at[it->step[k]] = n++;
+        last_of[b->order[i]] = n - 1;
+    }
+    return at;
+}
+
+static void find_lifetimes(bucket *b)
+{
+    int32_t *last_of = ARENA_ARRAY(b->a, int32_t, b->items.n);
+    const int32_t *at = number_steps(b, last_of);
+    for (size_t i = 0; i < b->values.n; i++) {
+        bvalue *v = &b->values.at[i];
+        if (v->step < 0)
+            continue;
+        v->begin =
+            v->space == SPACE_ARENA ? b->items.at[b->steps.at[v->step].item].phase : at[v->step];
+        v->end = v->output ? INT32_MAX : v->begin;
+    }
+    for (size_t i = 0; i < b->steps.n; i++) {
+        const bstep *st = &b->steps.at[i];
+        for (int k = 0; k < st->s.n_in; k++) {
+            if (st->s.in[k].space != SPACE_ARENA)
+                continue;
+            bvalue *v = &b->values.at[st->s.in[k].id];
+            int32_t when = v->space == SPACE_ARENA   ? b->items.at[st->item].phase
+                           : v->space == SPACE_LOCAL ? last_of[st->item] /* claims repeat a chain */
+                                                     : at[i];
+            v->end = when > v->end ? when : v->end;
+        }
+    }
+}
+
+/* ---- in place ---- */
+
+/* Whether operand k of map s is read where its result is written, and nobody reads it after or beside. */
+static bool ends_here(const bucket *b, int step, int k, const int32_t *n_reader)
+{
+    const bstep *st = &b->steps.at[step];
+    const bvalue *in = &b->values.at[st->s.in[k].id], *out = &b->values.at[st->s.out[0].id];
+    int64_t stride = 1;
+    for (int axis = st->s.word[0]; axis > 0; axis--) {
+        if (st->s.stride[k][axis] != stride && st->s.n[axis + 1] != 1)
+            return false;
+        stride *= st->s.n[axis + 1];
+    }
+    return in->space == SPACE_ARENA && out->space == SPACE_ARENA && in->step >= 0 && !in->output &&
+           in->rows == out->rows && in->row_bytes == out->row_bytes &&
+           st->s.stride[k][0] * 4 == in->row_bytes && in->end == b->items.at[st->item].phase &&
+           in->begin < in->end && n_reader[st->s.in[k].id] == 1;
+}
+
+/* Let a map write over an operand that ends with it: the two become one value for placing. */
+static void share_places(bucket *b, int32_t *same)
+{
+    int32_t *n_reader = ARENA_ARRAY(b->a, int32_t, b->values.n); /* in its last phase */
+    for (size_t i = 0; i < b->steps.n; i++)
+        for (int k = 0; k < b->steps.at[i].s.n_in; k++)
+            if (b->steps.at[i].s.in[k].space == SPACE_ARENA) {
+                int id = b->steps.at[i].s.in[k].id;
+                n_reader[id] += b->items.at[b->steps.at[i].item].phase == b->values.at[id].end;
+            }
+    for (size_t i = 0; i < b->values.n; i++)
+        same[i] = (int32_t)i;
+    for (size_t i = 0; i < b->steps.n; i++) {
+        const plan_step *s = &b->steps.at[i].s;
+        if (!bucket_step_is(s, "map") || s->n_out != 1)
+            continue;
+        for (int k = 0; k < s->n_in; k++) {
+            if (s->in[k].space != SPACE_ARENA || !ends_here(b, (int)i, k, n_reader))
+                continue;
+            int32_t keep = same[s->in[k].id];
+            same[s->out[0].id] = keep;
+            b->values.at[keep].end = b->values.at[s->out[0].id].end;
+            break;
+        }
+    }
+}
+
+/* ---- offsets ---- */
+
+typedef struct {
+    int32_t id, begin, end;
+    int64_t bytes, offset;
+} block;
+
+static int by_size(const void *x, const void *y)
+{
+    const block *a = x, *b = y;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    return a->begin != b->begin ? (a->begin > b->begin) - (a->begin < b->begin)
+                                : (a->id > b->id) - (a->id < b->id);
+}
+
+static int by_begin(const void *x, const void *y)
+{
+    const block *a = x, *b = y;
+    return a->begin != b->begin ? (a->begin > b->begin) - (a->begin < b->begin) : by_size(x, y);
+}
+
+static int by_length(const void *x, const void *y)
+{
+    const block *a = x, *b = y;
+    int32_t m = a->end - a->begin, n = b->end - b->begin;
+    return m != n ? (m < n) - (m > n) : by_size(x, y);
+}
+
+static int by_offset(const void *x, const void *y)
+{
+    const block *const *a = x, *const *b = y;
+    return ((*a)->offset > (*b)->offset) - ((*a)->offset < (*b)->offset);
+}
+
+/* First fit: each block at the lowest offset that no block placed before it, and needed at the same time,
+ * takes. Returns the bytes in all, or -1 if there are too many. */
+static int64_t fit(block *blocks, size_t n, block **beside)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < n; i++) {
+        block *x = &blocks[i];
+        size_t m = 0;
+        for (size_t k = 0; k < i; k++)
+            if (blocks[k].begin <= x->end && x->begin <= blocks[k].end)
+                beside[m++] = &blocks[k];
+        qsort(beside, m, sizeof *beside, by_offset);
+        int64_t at = 0;
+        for (size_t k = 0; k < m && beside[k]->offset < at + x->bytes; k++)
+            if (beside[k]->offset + beside[k]->bytes > at)
+                at = beside[k]->offset + beside[k]->bytes;
+        x->offset = at;
+        if (at > INT64_MAX / 2 - x->bytes)
+            return -1;
+        total = at + x->bytes > total ? at + x->bytes : total;
+    }
+    return total;
+}
+
+/* Offsets for the values of a space (TILE goes with LOCAL) whose place is their own. */
+static int64_t place_space(bucket *b, bool shared, const int32_t *same)
+{
+    static int (*const orders[])(const void *, const void *) = {by_size, by_begin, by_length};
+    block *blocks = ARENA_ARRAY(b->a, block, b->values.n),
+          **beside = ARENA_ARRAY(b->a, block *, b->values.n);
+    size_t n = 0;
+    for (size_t i = 0; i < b->values.n; i++) {
+        const bvalue *v = &b->values.at[i];
+        if (v->step < 0 || (v->space == SPACE_ARENA) != shared || same[i] != (int32_t)i)
+            continue;
+        int64_t bytes = v->pitch * v->rows;
+        blocks[n++] = (block){.id = (int32_t)i,
+                              .begin = v->begin,
+                              .end = v->end,
+                              .bytes = i64_ceil_div(bytes, PLAN_ALIGN) * PLAN_ALIGN};
+    }
+    int64_t best = -1;
+    for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
+        qsort(blocks, n, sizeof *blocks, orders[o]);
+        int64_t total = fit(blocks, n, beside);
+        if (total < 0 || (best >= 0 && total >= best))
+            continue;
+        best = total;
+        for (size_t i = 0; i < n; i++)
+            b->values.at[blocks[i].id].offset = blocks[i].offset;
+    }
+    return best;
+}
+
+/* ---- the finished bucket ---- */
+
+static void resolve(const bucket *b, const int32_t *same, plan_operand *o, int64_t *pitch)
+{
+    if (o->space != SPACE_ARENA)
+        return;
+    const bvalue *v = &b->values.at[o->id], *place = &b->values.at[same[o->id]];
+    *o = (plan_operand){.space = v->space, .type = o->type, .offset = place->offset};
+    if (v->space == SPACE_TILE)
+        *pitch = v->pitch;
+}
+
+static plan_step finish_step(const bucket *b, const int32_t *same, plan_step s)
+{
+    bool is_map = bucket_step_is(&s, "map");
+    for (int i = 0; i < s.n_in; i++) {
+        resolve(b, same, &s.in[i], &s.pitch[i]);
+        if (is_map && s.in[i].space == SPACE_TILE)
+            s.stride[i][0] = s.pitch[i] / 4;
+    }
+    for (int i = 0; i < s.n_out; i++)
+        resolve(b, same, &s.out[i], &s.out_pitch[i]);
+    return s;
+}
+
+weft_status bucket_place(bucket *b, plan_bucket *out)
+{
+    lower *lo = b->lo;
+    choose_spaces(b);
+    size_tiles(b);
+    find_lifetimes(b);
+    int32_t *same = ARENA_ARRAY(b->a, int32_t, b->values.n);
+    share_places(b, same);
+    int64_t shared = place_space(b, true, same), own = place_space(b, false, same);
+    if (shared < 0 || own < 0)
+        return weft_fail(lo->dg, W0902, WEFT_NOWHERE,
+                         "activations for %" PRId64 " rows do not fit into memory", lo->n_tok);
+
+    plan_step *steps = ARENA_ARRAY(lo->a, plan_step, b->steps.n);
+    plan_item *items = ARENA_ARRAY(lo->a, plan_item, b->items.n);
+    *out = (plan_bucket){.n_tok_max = lo->n_tok,
+                         .n_item = (int32_t)b->items.n,
+                         .n_phase = b->n_phase,
+                         .step = steps,
+                         .item = items,
+                         .arena_bytes = (size_t)shared,
+                         .local_bytes = (size_t)own};
+    for (size_t i = 0; i < b->items.n; i++) {
+        const bitem *it = &b->items.at[b->order[i]];
+        items[i] = (plan_item){.first = out->n_step,
+                               .n_step = it->n_step,
+                               .phase = it->phase,
+                               .each = it->each,
+                               .grain = it->grain};
+        for (int k = 0; k < it->n_step; k++) {
+            plan_step *s = &steps[out->n_step++];
+            *s = finish_step(b, same, b->steps.at[it->step[k]].s);
+            out->scratch_bytes = size_max(out->scratch_bytes, lower_scratch(lo, s));
+        }
+    }
+    size_t n = 0;
+    plan_operand *places = ARENA_ARRAY(lo->a, plan_operand, lo->outputs.n);
+    for (size_t i = 0; i < lo->g->outputs.n; i++) {
+        if (!lower_wants(lo->t, &lo->g->outputs.at[i]))
+            continue;
+        places[n] = lo->value[lo->g->outputs.at[i].value];
+        int64_t pitch;
+        resolve(b, same, &places[n++], &pitch);
+    }
+    out->output = places;
+    return WEFT_OK;
+}

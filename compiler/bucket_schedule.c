@@ -1,0 +1,163 @@
+/* bucket_schedule.c - items into phases, as early as their operands allow.
+ *
+ * A step that is small and feeds others may be computed by each thread for itself: it then costs no
+ * barrier, since every thread has the result. All other items need a barrier between themselves and what
+ * reads them. What is left are the true dependencies between threads. */
+#include "compiler/bucket_impl.h"
+
+/* Elements that a thread computes again rather than wait for others: a barrier costs a few microseconds,
+ * an element of a norm or of packing less than a nanosecond. */
+enum { EACH_ELEMS_MAX = 32768 };
+
+static int64_t step_elems(const plan_step *s)
+{
+    int64_t most = 0;
+    for (int i = 0; i < s->n_out; i++)
+        most = s->out_pitch[i] > most ? s->out_pitch[i] : most;
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i].space == SPACE_ARENA && s->pitch[i] > most)
+            most = s->pitch[i];
+    return most / 4 * s->n[0];
+}
+
+static bool may_be_each(const bucket *b, const bstep *st)
+{
+    if (!st->before || st->s.cell >= 0 || step_elems(&st->s) > EACH_ELEMS_MAX)
+        return false;
+    for (int i = 0; i < st->s.n_out; i++)
+        if (b->values.at[st->s.out[i].id].output)
+            return false;
+    return true;
+}
+
+static void add_edge(bucket *b, int32_t from, int32_t to)
+{
+    if (from != to) {
+        bedge e = {from, to};
+        VEC_PUSH(&b->edges, e);
+    }
+}
+
+/* Who waits for whom: makers of operands; and of a cell, readers for writers before them and writers for
+ * readers before them. */
+static void add_edges(bucket *b)
+{
+    size_t n_cell = b->lo->cells.n;
+    int32_t *last_write = ARENA_ARRAY(b->a, int32_t, n_cell * 2); /* keys, values */
+    for (size_t i = 0; i < n_cell * 2; i++)
+        last_write[i] = -1;
+    int32_t *last_read = ARENA_ARRAY(b->a, int32_t, n_cell);
+    for (size_t i = 0; i < n_cell; i++)
+        last_read[i] = -1;
+    for (size_t k = 0; k < b->steps.n; k++) {
+        const bstep *st = &b->steps.at[k];
+        for (int i = 0; i < st->s.n_in; i++) {
+            int maker = st->s.in[i].space == SPACE_ARENA ? b->values.at[st->s.in[i].id].step : -1;
+            if (maker >= 0)
+                add_edge(b, b->steps.at[maker].item, st->item);
+        }
+        if (st->s.cell < 0)
+            continue;
+        int32_t *write = &last_write[st->s.cell * 2], *read = &last_read[st->s.cell];
+        if (bucket_step_is(&st->s, "append")) {
+            int half = st->s.in[0].space == SPACE_NONE;
+            if (*read >= 0)
+                add_edge(b, *read, st->item);
+            if (write[half] >= 0)
+                add_edge(b, write[half], st->item);
+            write[half] = st->item;
+        } else {
+            for (int half = 0; half < 2; half++)
+                if (write[half] >= 0)
+                    add_edge(b, write[half], st->item);
+            if (*read >= 0)
+                add_edge(b, *read, st->item); /* so that the last one stands for all */
+            *read = st->item;
+        }
+    }
+}
+
+/* Items in an order that respects the edges; sets their phases. */
+static void assign_phases(bucket *b)
+{
+    size_t n = b->items.n;
+    int32_t *waits = ARENA_ARRAY(b->a, int32_t, n), *first = ARENA_ARRAY(b->a, int32_t, n + 1);
+    int32_t *to = ARENA_ARRAY(b->a, int32_t, b->edges.n + 1);
+    int32_t *ready = ARENA_ARRAY(b->a, int32_t, n);
+    for (size_t i = 0; i < b->edges.n; i++) {
+        first[b->edges.at[i].from + 1]++;
+        waits[b->edges.at[i].to]++;
+    }
+    for (size_t i = 0; i < n; i++)
+        first[i + 1] += first[i];
+    int32_t *fill = ARENA_ARRAY(b->a, int32_t, n);
+    for (size_t i = 0; i < b->edges.n; i++) {
+        int32_t from = b->edges.at[i].from;
+        to[first[from] + fill[from]++] = b->edges.at[i].to;
+    }
+    size_t head = 0, tail = 0;
+    for (size_t i = 0; i < n; i++)
+        if (waits[i] == 0)
+            ready[tail++] = (int32_t)i;
+    while (head < tail) {
+        int32_t i = ready[head++];
+        const bitem *it = &b->items.at[i];
+        int32_t after = it->phase + !it->each;
+        if (it->phase >= b->n_phase)
+            b->n_phase = it->phase + 1;
+        for (int32_t k = first[i]; k < first[i + 1]; k++) {
+            bitem *next = &b->items.at[to[k]];
+            if (next->phase < after)
+                next->phase = after;
+            if (--waits[to[k]] == 0)
+                ready[tail++] = to[k];
+        }
+    }
+    WEFT_ASSERT(tail == n); /* bucket_steps made no circle */
+    b->order = ready;
+}
+
+static int64_t item_cost(const bucket *b, const bitem *it)
+{
+    int64_t cost = 0;
+    for (int i = 0; i < it->n_step; i++) {
+        const plan_step *s = &b->steps.at[it->step[i]].s;
+        cost += s->cost.call_bytes + s->n[0] / s->per_row * (s->cost.row_bytes + s->cost.row_flops);
+    }
+    return cost;
+}
+
+/* Phases ascend; within one, items for each thread in the order they were found ready, then the shared
+ * ones, the costly first, so that small ones fill the gaps. */
+static void sort_items(bucket *b)
+{
+    size_t n = b->items.n, n_key = 2 * (size_t)b->n_phase;
+    int32_t *sorted = ARENA_ARRAY(b->a, int32_t, n);
+    int32_t *start = ARENA_ARRAY(b->a, int32_t, n_key + 1),
+            *fill = ARENA_ARRAY(b->a, int32_t, n_key);
+    for (size_t i = 0; i < n; i++)
+        start[2 * b->items.at[i].phase + !b->items.at[i].each + 1]++;
+    for (size_t i = 0; i < n_key; i++)
+        start[i + 1] += start[i];
+    for (size_t k = 0; k < n; k++) {
+        const bitem *it = &b->items.at[b->order[k]];
+        int32_t key = 2 * it->phase + !it->each, at = start[key] + fill[key]++;
+        if (!it->each)
+            for (; at > start[key] && b->items.at[sorted[at - 1]].cost < it->cost; at--)
+                sorted[at] = sorted[at - 1];
+        sorted[at] = b->order[k];
+    }
+    b->order = sorted;
+}
+
+void bucket_schedule(bucket *b)
+{
+    for (size_t i = 0; i < b->items.n; i++) {
+        bitem *it = &b->items.at[i];
+        it->each = it->cols == 0 && may_be_each(b, &b->steps.at[it->step[0]]);
+        it->cost = item_cost(b, it);
+    }
+    add_edges(b);
+    assign_phases(b);
+    sort_items(b);
+}

@@ -1,0 +1,461 @@
+/* bucket_steps.c - the nodes of a graph as steps: kernels selected for the rows of the bucket, element-wise
+ * nodes joined, activations packed where a kernel wants them so, appends cut into keys and values.
+ *
+ * Each step says which chain it belongs to. A step that cannot be computed by the tiles of its chain
+ * leaves it, and so does every later one of that chain: that is only slower. */
+#include "compiler/bucket_impl.h"
+
+#include "runtime/base/intmath.h"
+#include <inttypes.h>
+
+/* ---- values ---- */
+
+static weft_status add_value(bucket *b, int id, weft_loc loc, const char *op, int64_t rows,
+                             int64_t row_bytes)
+{
+    size_t bytes;
+    bvalue *v = &b->values.at[id];
+    v->rows = rows;
+    v->row_bytes = row_bytes;
+    if (rows < 1 || row_bytes < 1 || !size_mul((size_t)rows, (size_t)row_bytes, &bytes) ||
+        bytes > INT64_MAX / 1024)
+        return weft_fail(b->lo->dg, W0902, loc,
+                         "%s: %" PRId64 " rows of its result do not fit into memory", op, rows);
+    return WEFT_OK;
+}
+
+/* What kernels think a row of a step's result is, pitch counts. */
+static weft_status add_results(bucket *b, const plan_step *s)
+{
+    int64_t rows = s->n[0];
+    if (bucket_step_is(s, "experts"))
+        rows *= s->n[1];
+    else if (bucket_step_is(s, "head_linear"))
+        rows *= s->n[1];
+    for (int i = 0; i < s->n_out; i++)
+        WEFT_TRY(add_value(b, s->out[i].id, s->loc, bucket_kernel(s)->op, rows, s->out_pitch[i]));
+    return WEFT_OK;
+}
+
+/* ---- chains ---- */
+
+/* Columns of the result of a step, and the number of them that cannot be cut; false for a step that has no
+ * units of columns. */
+static bool step_columns(const plan_step *s, const plan_cell *cells, int64_t *cols, int64_t *whole)
+{
+    const char *op = bucket_kernel(s)->op;
+    *whole = 1;
+    if (strcmp(op, "linear") == 0 || strcmp(op, "map") == 0) {
+        *cols = s->n[1];
+    } else if (strcmp(op, "experts") == 0 || strcmp(op, "combine") == 0) {
+        *cols = s->n[2];
+    } else if (strcmp(op, "head_linear") == 0) {
+        *cols = s->n[1] * s->n[2];
+        *whole = s->n[2];
+    } else if (strcmp(op, "rms_norm") == 0 || strcmp(op, "layer_norm") == 0 ||
+               strcmp(op, "rope") == 0) {
+        *cols = s->n[1] * s->n[2];
+        *whole = s->n[2];
+    } else if (strcmp(op, "append") == 0) {
+        const plan_cell *c = &cells[s->cell];
+        *whole = s->in[0].space != SPACE_NONE ? c->k : c->v;
+        *cols = c->heads * *whole;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static bool is_contraction(const plan_step *s)
+{
+    return bucket_step_is(s, "linear") || bucket_step_is(s, "experts") ||
+           bucket_step_is(s, "head_linear");
+}
+
+/* Does s read a value that item makes? */
+static bool reads_item(const bucket *b, const plan_step *s, int32_t item)
+{
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i].space == SPACE_ARENA) {
+            int maker = b->values.at[s->in[i].id].step;
+            if (maker >= 0 && b->steps.at[maker].item == item)
+                return true;
+        }
+    return false;
+}
+
+static int64_t least_multiple(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t r = x % y;
+        x = y;
+        y = r;
+    }
+    return a / x * b;
+}
+
+/* Does `item`, which came after `on`, wait for it? Only items that came later can. */
+static bool waits_for(const bucket *b, int32_t item, int32_t on)
+{
+    if (item <= on)
+        return item == on;
+    const bitem *it = &b->items.at[item];
+    for (int k = 0; k < it->n_step; k++) {
+        const plan_step *s = &b->steps.at[it->step[k]].s;
+        for (int i = 0; i < s->n_in; i++) {
+            int maker = s->in[i].space == SPACE_ARENA ? b->values.at[s->in[i].id].step : -1;
+            if (maker >= 0 && b->steps.at[maker].item != item &&
+                waits_for(b, b->steps.at[maker].item, on))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* If s joined `item`, would that wait for itself? */
+static bool makes_circle(const bucket *b, const plan_step *s, int32_t item)
+{
+    for (int i = 0; i < s->n_in; i++) {
+        int maker = s->in[i].space == SPACE_ARENA ? b->values.at[s->in[i].id].step : -1;
+        if (maker >= 0 && b->steps.at[maker].item > item &&
+            waits_for(b, b->steps.at[maker].item, item))
+            return true;
+    }
+    return false;
+}
+
+/* May this step become part of the chain's item? */
+static bool fits_chain(const bucket *b, const bitem *it, int32_t item, const plan_step *s)
+{
+    int64_t cols, whole;
+    if (it->closed || it->n_step == (int)(sizeof it->step / sizeof it->step[0]) ||
+        !step_columns(s, b->lo->cells.at, &cols, &whole) || cols != it->cols)
+        return false;
+    if ((is_contraction(s) && reads_item(b, s, item)) || makes_circle(b, s, item))
+        return false;
+    int64_t tile = least_multiple(it->tile, whole);
+    return tile <= cols && (whole < cols || cols <= 256);
+}
+
+static int32_t new_item(bucket *b, bitem it)
+{
+    VEC_PUSH(&b->items, it);
+    return (int32_t)b->items.n - 1;
+}
+
+/* Put step number i into the item of its chain, or into one of its own. */
+static void join_item(bucket *b, int i)
+{
+    bstep *st = &b->steps.at[i];
+    int64_t cols, whole;
+    if (st->chain > 0 && !st->before) {
+        int32_t *at = &b->chain_at[st->chain];
+        if (*at < 0 && step_columns(&st->s, b->lo->cells.at, &cols, &whole))
+            *at = new_item(b, (bitem){.cols = cols, .tile = whole});
+        if (*at >= 0) {
+            bitem *it = &b->items.at[*at];
+            if (fits_chain(b, it, *at, &st->s)) {
+                step_columns(&st->s, b->lo->cells.at, &cols, &whole);
+                it->tile = least_multiple(it->tile, whole);
+                st->item = *at;
+                it->step[it->n_step++] = i;
+                return;
+            }
+            it->closed = true;
+        }
+    }
+    st->item = new_item(b, (bitem){.n_step = 1, .step = {i}});
+}
+
+/* ---- steps ---- */
+
+static weft_status add_step(bucket *b, plan_step s, int chain, bool before)
+{
+    int i = (int)b->steps.n;
+    WEFT_TRY(add_results(b, &s));
+    bstep st = {.s = s, .chain = chain, .before = before};
+    VEC_PUSH(&b->steps, st);
+    join_item(b, i);
+    for (int k = 0; k < s.n_out; k++)
+        b->values.at[s.out[k].id].step = i;
+    return WEFT_OK;
+}
+
+static plan_step step_for(const bucket *b, const gnode *n)
+{
+    return (plan_step){.cell = -1,
+                       .per_row = 1,
+                       .layer = n->layer,
+                       .node = (int32_t)(n - b->lo->g->nodes.at),
+                       .value = {-1, -1},
+                       .loc = n->loc};
+}
+
+/* Have operand 0 of a contraction packed, once for all that read it so. */
+static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact act)
+{
+    lower *lo = b->lo;
+    int from = s->in[0].id;
+    int64_t width = s->pitch[0] / 4, rows = s->n[0];
+    int64_t per_row = s->per_row;
+    if (bucket_step_is(s, "experts") && s->n[4]) {
+        rows *= s->n[1];
+        per_row *= s->n[1];
+    } else if (bucket_step_is(s, "head_linear")) {
+        rows *= s->n[1];
+        per_row *= s->n[1];
+    }
+    int32_t *packed = &b->packed[act][from];
+    if (*packed >= 0 && b->steps.at[b->values.at[*packed].step].s.n[1] != width)
+        *packed = -1; /* other rows of the same bytes */
+    if (*packed < 0) {
+        const kernel_row *row = kernel_select("pack", DT_F32, lo->n_tok, lo->t->best);
+        if (!row || width % act_block(act) != 0)
+            return weft_fail(lo->dg, W0901, n->loc,
+                             "%s: rows of %" PRId64 " elements cannot be packed for its kernel",
+                             op_row_of(n->op)->name, width);
+        bvalue v = {.step = -1};
+        *packed = (int32_t)b->values.n;
+        VEC_PUSH(&b->values, v);
+        plan_step p = step_for(b, n);
+        p.kernel = kernel_index(row);
+        p.n_in = p.n_out = 1;
+        p.in[0] = s->in[0];
+        p.pitch[0] = s->pitch[0];
+        p.out[0] = (plan_operand){.space = SPACE_ARENA, .type = DT_F32, .id = *packed};
+        p.out_pitch[0] = act_row_bytes(act, width);
+        p.rows = s->rows;
+        p.per_row = per_row;
+        p.n[0] = rows;
+        p.n[1] = width;
+        p.word[0] = (int32_t)act;
+        p.cost.row_bytes = per_row * (width * 4 + p.out_pitch[0]);
+        p.cost.row_flops = per_row * width * 3;
+        WEFT_TRY(add_step(b, p, n->chain, true));
+    }
+    s->in[0].id = *packed;
+    s->pitch[0] = act_row_bytes(act, width);
+    return WEFT_OK;
+}
+
+/* The step for results [part, part + n_out) of a node. */
+static weft_status add_node_step(bucket *b, const gnode *n, int part, int n_out)
+{
+    lower *lo = b->lo;
+    plan_step s = step_for(b, n);
+    lo->part = part;
+    s.n_out = n_out;
+    for (int i = 0; i < n_out; i++) {
+        s.out[i] = lo->value[n->first + part + i];
+        s.value[i] = n->first + part + i;
+    }
+    WEFT_TRY(lower_step(lo, n, &s));
+    kact act = bucket_kernel(&s)->act;
+    if (act != ACT_F32)
+        WEFT_TRY(pack_operand(b, n, &s, act));
+    return add_step(b, s, n->chain, n->before);
+}
+
+/* Keys and values apart, each with what makes it. */
+static weft_status add_append(bucket *b, const gnode *n)
+{
+    lower *lo = b->lo;
+    plan_step s = step_for(b, n);
+    lo->part = 0;
+    WEFT_TRY(lower_step(lo, n, &s));
+    const plan_operand none = {SPACE_NONE, DT_F32, 0, 0};
+    for (int half = 0; half < 2; half++) {
+        if (s.in[half].space == SPACE_NONE)
+            continue;
+        plan_step one = s;
+        one.in[1 - half] = none;
+        one.cost.row_bytes = s.pitch[half] * 2;
+        int maker = b->values.at[s.in[half].id].step;
+        int chain = maker >= 0 && !b->steps.at[maker].before ? b->steps.at[maker].chain : 0;
+        WEFT_TRY(add_step(b, one, chain, false));
+    }
+    return WEFT_OK;
+}
+
+/* ---- maps ---- */
+
+/* The nodes of a map up to its last one, n, and which of them somebody else reads. */
+typedef struct {
+    const gnode **nodes;
+    bool *is_read;
+    int n;
+} map_group;
+
+static weft_status add_map(bucket *b, const map_group *m)
+{
+    lower *lo = b->lo;
+    const gnode *last = m->nodes[m->n - 1];
+    weft_status status = WEFT_OK;
+    if (last->chain > 0 && !last->before && b->chain_at[last->chain] >= 0) {
+        const bitem *it = &b->items.at[b->chain_at[last->chain]];
+        plan_step s = step_for(b, last);
+        if (!it->closed && lower_map(lo, m->nodes, m->n, m->is_read, it->cols, &s, &status))
+            return add_step(b, s, last->chain, false);
+        WEFT_TRY(status);
+        b->items.at[b->chain_at[last->chain]].closed = true;
+    }
+    plan_step s = step_for(b, last);
+    if (lower_map(lo, m->nodes, m->n, m->is_read, 0, &s, &status))
+        return add_step(b, s, last->before ? last->chain : 0, last->before);
+    WEFT_TRY(status);
+    if (m->n == 1)
+        return weft_fail(lo->dg, W0901, last->loc, "%s: there is no kernel for these operands",
+                         op_row_of(last->op)->name);
+    for (int i = 0; i < m->n; i++) { /* too much for one step */
+        bool yes = true;
+        map_group one = {&m->nodes[i], &yes, 1};
+        WEFT_TRY(add_map(b, &one));
+    }
+    return WEFT_OK;
+}
+
+/* ---- all nodes ---- */
+
+typedef struct {
+    int *first, *next; /* nodes of each map, in order: [maps], [nodes]; -1 ends */
+    int *last;
+    int32_t *readers; /* [values]: nodes of other maps, and outputs, that read it */
+} map_table;
+
+static int n_tag(const bucket *b, bool maps)
+{
+    int n = 0;
+    for (size_t i = 0; i < b->lo->g->nodes.n; i++) {
+        const gnode *node = &b->lo->g->nodes.at[i];
+        int tag = maps ? node->map : node->chain;
+        n = tag > n ? tag : n;
+    }
+    return n + 1;
+}
+
+static map_table tabulate(bucket *b)
+{
+    const graph *g = b->lo->g;
+    int n_map = n_tag(b, true);
+    map_table t = {.first = ARENA_ARRAY(b->a, int, (size_t)n_map),
+                   .last = ARENA_ARRAY(b->a, int, (size_t)n_map),
+                   .next = ARENA_ARRAY(b->a, int, g->nodes.n),
+                   .readers = ARENA_ARRAY(b->a, int32_t, g->values.n)};
+    for (int i = 0; i < n_map; i++)
+        t.first[i] = t.last[i] = -1;
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        const gnode *n = &g->nodes.at[i];
+        t.next[i] = -1;
+        if (!lower_node_is_live(b->lo, n))
+            continue;
+        if (n->map > 0) {
+            if (t.last[n->map] >= 0)
+                t.next[t.last[n->map]] = (int)i;
+            else
+                t.first[n->map] = (int)i;
+            t.last[n->map] = (int)i;
+        }
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k].kind == REF_VALUE) {
+                int maker = g->values.at[n->in[k].id].node;
+                if (n->map == 0 || g->nodes.at[maker].map != n->map)
+                    t.readers[n->in[k].id]++;
+            }
+        for (int k = 0; k < OP_ATTRS_MAX; k++)
+            if (n->attr[k].kind == GATTR_REF && n->attr[k].ref.kind == REF_VALUE)
+                t.readers[n->attr[k].ref.id]++;
+    }
+    for (size_t i = 0; i < g->outputs.n; i++)
+        if (lower_wants(b->lo->t, &g->outputs.at[i]))
+            t.readers[g->outputs.at[i].value]++;
+    return t;
+}
+
+static weft_status add_map_of(bucket *b, const map_table *t, int node)
+{
+    const graph *g = b->lo->g;
+    const gnode *n = &g->nodes.at[node];
+    int count = 0;
+    for (int i = n->map ? t->first[n->map] : node; i >= 0; i = t->next[i])
+        count++;
+    map_group m = {ARENA_ARRAY(b->a, const gnode *, (size_t)count),
+                   ARENA_ARRAY(b->a, bool, (size_t)count), 0};
+    for (int i = n->map ? t->first[n->map] : node; i >= 0; i = t->next[i]) {
+        m.is_read[m.n] = t->readers[g->nodes.at[i].first] > 0;
+        m.nodes[m.n++] = &g->nodes.at[i];
+    }
+    return add_map(b, &m);
+}
+
+static bool is_view(const gnode *n)
+{
+    return n->op == OP_to_heads || n->op == OP_from_heads;
+}
+
+/* Every value's operand is its own number, or that of what it views. */
+static weft_status number_values(bucket *b)
+{
+    lower *lo = b->lo;
+    const graph *g = lo->g;
+    for (size_t v = 0; v < g->values.n; v++) {
+        bvalue val = {.step = -1};
+        VEC_PUSH(&b->values, val);
+        b->root[v] = (int32_t)v;
+    }
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        const gnode *n = &g->nodes.at[i];
+        if (is_view(n)) {
+            if (n->in[0].kind != REF_VALUE)
+                return weft_fail(lo->dg, W0301, n->loc, "%s: its operand is no value",
+                                 op_row_of(n->op)->name);
+            b->root[n->first] = b->root[n->in[0].id];
+        }
+    }
+    for (size_t v = 0; v < g->values.n; v++)
+        lo->value[v] = (plan_operand){.space = SPACE_ARENA,
+                                      .type = g->values.at[v].type.ids ? DT_I32 : DT_F32,
+                                      .id = b->root[v]};
+    for (size_t i = 0; i < g->outputs.n; i++)
+        if (lower_wants(lo->t, &g->outputs.at[i]))
+            b->values.at[b->root[g->outputs.at[i].value]].output = true;
+    return WEFT_OK;
+}
+
+static weft_status add_node(bucket *b, const map_table *t, int i)
+{
+    const gnode *n = &b->lo->g->nodes.at[i];
+    if (is_view(n))
+        return WEFT_OK;
+    if (op_row_of(n->op)->fuses == FUSE_ELEMENTWISE)
+        return n->map == 0 || t->last[n->map] == i ? add_map_of(b, t, i) : WEFT_OK;
+    if (n->op == OP_append)
+        return add_append(b, n);
+    if (n->op != OP_split)
+        return add_node_step(b, n, 0, n->n_out);
+    for (int part = 0; part < n->n_out; part++)
+        if (b->lo->live[n->first + part])
+            WEFT_TRY(add_node_step(b, n, part, 1));
+    return WEFT_OK;
+}
+
+weft_status bucket_steps(bucket *b)
+{
+    const graph *g = b->lo->g;
+    int n_chain = n_tag(b, false);
+    b->root = ARENA_ARRAY(b->a, int32_t, g->values.n);
+    b->chain_at = ARENA_ARRAY(b->a, int32_t, (size_t)n_chain);
+    for (int i = 0; i < n_chain; i++)
+        b->chain_at[i] = -1;
+    for (int act = 0; act < ACT_COUNT; act++) {
+        b->packed[act] = ARENA_ARRAY(b->a, int32_t, g->values.n);
+        for (size_t v = 0; v < g->values.n; v++)
+            b->packed[act][v] = -1;
+    }
+    WEFT_TRY(number_values(b));
+    map_table t = tabulate(b);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        if (lower_node_is_live(b->lo, &g->nodes.at[i]))
+            WEFT_TRY(add_node(b, &t, (int)i));
+    return WEFT_OK;
+}

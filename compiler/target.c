@@ -1,0 +1,26 @@
+/* target.c - which kernels this machine may use. */
+#include "compiler/target.h"
+
+#include <stdlib.h>
+
+weft_status target_best(weft_diag *dg, kvariant *out_best)
+{
+    const char *cap = getenv("WEFT_CPU");
+    if (!cap || !*cap) {
+        *out_best = kvariant_best();
+        return WEFT_OK;
+    }
+    kvariant best = kvariant_find(cap);
+    if (best < VARIANT_COUNT) {
+        *out_best = best;
+        return WEFT_OK;
+    }
+    strbuf names = {0};
+    for (kvariant v = 0; v < VARIANT_COUNT; v++)
+        if (kvariant_runs(v))
+            strbuf_add(&names, "%s%s", names.n ? ", " : "", kvariant_name(v));
+    weft_status st = weft_fail(dg, W1602, WEFT_NOWHERE,
+                               "WEFT_CPU names %s; this processor can run %s", cap, names.p);
+    strbuf_free(&names);
+    return st;
+}
