@@ -116,7 +116,7 @@ typedef void map_fn(const kinstr *c, const float *x, const float *y, const float
     {                                                                                        \
         (void)c, (void)xs, (void)ys, (void)zs;                                               \
         VEC_LOOP                                                                             \
-        for (int64_t i = 0; i < n / VEC_LANES * VEC_LANES; i++)                              \
+        for (int64_t i = 0; i < (n & -VEC_LANES); i++)                                    \
             to[i] = (expr);                                                                  \
     }
 #define X xs[i]
@@ -147,7 +147,7 @@ static void map_select(const kinstr *c, const float *xs, const float *ys, const 
 {
     (void)c;
     VEC_LOOP
-    for (int64_t i = 0; i < n / VEC_LANES * VEC_LANES; i++) {
+    for (int64_t i = 0; i < (n & -VEC_LANES); i++) {
         float y = ys[i], z = zs[i]; /* both read, so that no branch is left */
         to[i] = xs[i] > 0 ? y : z;
     }
@@ -159,7 +159,7 @@ static void map_clamp(const kinstr *c, const float *xs, const float *ys, const f
     float low = c->f[0], high = c->f[1];
     (void)ys, (void)zs;
     VEC_LOOP
-    for (int64_t i = 0; i < n / VEC_LANES * VEC_LANES; i++) {
+    for (int64_t i = 0; i < (n & -VEC_LANES); i++) {
         float x = xs[i] < low ? low : xs[i];
         to[i] = x > high ? high : x;
     }
