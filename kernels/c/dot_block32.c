@@ -8,145 +8,126 @@
 
 enum { BLOCK = 32, HALF = BLOCK / 2 };
 
+/* The codes of a block as integers, and what scales them. */
 typedef struct {
+    bytes32 q;
     float d, m;
-} scales;
-/* The codes of one block, as integers, and what scales them. */
-typedef scales unpack_fn(const uint8_t *w, int8_t q[BLOCK]);
+} block32;
+typedef block32 unpack_fn(const uint8_t *w);
 
-/* One row of activations taken apart. */
-typedef struct {
-    const int8_t *q;
-    const float *d;
-    const int16_t *sum;
-} act_view;
+/* WIDE: products of two pairs may need more than 16 bits together. */
+typedef enum { SMALL, SMALL_WITH_MIN, WIDE } summing;
 
-DOT_INLINE act_view act_view_of(const void *row, int64_t n)
+LANES_INLINE i32x4 block_lanes(const bytes32 *q, const int8_t *x, summing how)
 {
-    return (act_view){act_q(row), act_d(row, n), act_sum(ACT_Q8, row, n)};
+    i16x8 a = bytes_dot(q->a, bytes_at(x)), b = bytes_dot(q->b, bytes_at(x + HALF));
+    if (how == WIDE)
+        return ints_add(words_pair(a), words_pair(b));
+    return words_pair(words_add(a, b));
 }
 
-/* `bytes` of a block; `wide`: two codes of it may add up, times an activation each, to 15 bits. */
-DOT_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, unpack_fn *unpack, bool wide,
-                           bool has_min, const void *const *x, int64_t n, float *out, int rows)
+LANES_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, unpack_fn *unpack, summing how,
+                             const void *const *x, int64_t n, float *out, int rows)
 {
     f32x4 s[4] = {0};
     float mins[4] = {0};
-    act_view v[4];
-    for (int r = 0; r < rows; r++)
-        v[r] = act_view_of(x[r], n);
+    const int8_t *xq[4];
+    const float *xd[4];
+    const int16_t *xs[4];
+    for (int r = 0; r < rows; r++) {
+        xq[r] = act_q(x[r]);
+        xd[r] = act_d(x[r], n);
+        xs[r] = act_sum(ACT_Q8, x[r], n);
+    }
     for (int64_t i = 0; i < n / BLOCK; i++, w += bytes) {
-        int8_t q[BLOCK];
         prefetch(w);
-        scales k = unpack(w, q);
+        block32 b = unpack(w);
         for (int r = 0; r < rows; r++) {
-            int16_t p[16];
-            products(q, v[r].q + i * BLOCK, p);
-            float d = v[r].d[i];
-            s[r] = lanes_add_scaled(s[r], wide ? lanes_of(p) : lanes_of_small(p), k.d * d);
-            if (has_min)
-                mins[r] += k.m * d * (float)(v[r].sum[2 * i] + v[r].sum[2 * i + 1]);
+            float d = xd[r][i];
+            s[r] = floats_add_ints(s[r], block_lanes(&b.q, xq[r] + i * BLOCK, how), b.d * d);
+            if (how == SMALL_WITH_MIN)
+                mins[r] += b.m * d * (float)(xs[r][2 * i] + xs[r][2 * i + 1]);
         }
     }
     for (int r = 0; r < rows; r++)
-        out[r] = has_min ? lanes_sum(s[r]) + mins[r] : lanes_sum(s[r]);
+        out[r] = how == SMALL_WITH_MIN ? floats_sum(s[r]) + mins[r] : floats_sum(s[r]);
 }
 
-DOT_INLINE scales unpack_q8_0(const uint8_t *w, int8_t q[BLOCK])
+LANES_INLINE block32 unpack_q8_0(const uint8_t *w)
 {
-    memcpy(q, w + 2, BLOCK);
-    return (scales){half_at(w), 0};
+    return (block32){{bytes_at(w + 2), bytes_at(w + 18)}, half_at(w), 0};
 }
 
-DOT_INLINE scales unpack_q4_0(const uint8_t *w, int8_t q[BLOCK])
+LANES_INLINE block32 unpack_q4_0(const uint8_t *w)
 {
-    const uint8_t *c = w + 2;
-    for (int j = 0; j < HALF; j++) {
-        q[j] = (int8_t)((c[j] & 15) - 8);
-        q[j + HALF] = (int8_t)((c[j] >> 4) - 8);
-    }
-    return (scales){half_at(w), 0};
+    bytes32 c = nibbles_at(w + 2);
+    return (block32){{bytes_less(c.a, 8), bytes_less(c.b, 8)}, half_at(w), 0};
 }
 
-DOT_INLINE scales unpack_q4_1(const uint8_t *w, int8_t q[BLOCK])
+LANES_INLINE block32 unpack_q4_1(const uint8_t *w)
 {
-    const uint8_t *c = w + 4;
-    for (int j = 0; j < HALF; j++) {
-        q[j] = (int8_t)(c[j] & 15);
-        q[j + HALF] = (int8_t)(c[j] >> 4);
-    }
-    return (scales){half_at(w), half_at(w + 2)};
+    return (block32){nibbles_at(w + 4), half_at(w), half_at(w + 2)};
 }
 
-/* The fifth bits, number j's in bit j % 8 of byte j / 8: 16 where it is set, else 0. */
-DOT_INLINE void fifth_bits(const uint8_t *w, uint8_t high[BLOCK])
+/* 4-bit codes with the fifth bits, number j's in bit j % 8 of byte j / 8. */
+LANES_INLINE bytes32 fives_at(const uint8_t *codes, const uint8_t *fifth)
 {
-    for (int j = 0; j < BLOCK; j++)
-        high[j] = w[j / 8] >> j % 8 & 1 ? 16 : 0;
+    bytes32 c = nibbles_at(codes);
+    return (bytes32){bytes_or(c.a, bytes_of_bits(fifth[0], fifth[1])),
+                     bytes_or(c.b, bytes_of_bits(fifth[2], fifth[3]))};
 }
 
-DOT_INLINE scales unpack_q5_0(const uint8_t *w, int8_t q[BLOCK])
+LANES_INLINE block32 unpack_q5_0(const uint8_t *w)
 {
-    const uint8_t *c = w + 6;
-    uint8_t high[BLOCK];
-    fifth_bits(w + 2, high);
-    for (int j = 0; j < HALF; j++) {
-        q[j] = (int8_t)(((c[j] & 15) | high[j]) - 16);
-        q[j + HALF] = (int8_t)((c[j] >> 4 | high[j + HALF]) - 16);
-    }
-    return (scales){half_at(w), 0};
+    bytes32 c = fives_at(w + 6, w + 2);
+    return (block32){{bytes_less(c.a, 16), bytes_less(c.b, 16)}, half_at(w), 0};
 }
 
-DOT_INLINE scales unpack_q5_1(const uint8_t *w, int8_t q[BLOCK])
+LANES_INLINE block32 unpack_q5_1(const uint8_t *w)
 {
-    const uint8_t *c = w + 8;
-    uint8_t high[BLOCK];
-    fifth_bits(w + 4, high);
-    for (int j = 0; j < HALF; j++) {
-        q[j] = (int8_t)((c[j] & 15) | high[j]);
-        q[j + HALF] = (int8_t)(c[j] >> 4 | high[j + HALF]);
-    }
-    return (scales){half_at(w), half_at(w + 2)};
+    return (block32){fives_at(w + 8, w + 4), half_at(w), half_at(w + 2)};
 }
 
-DOT_INLINE scales unpack_iq4_nl(const uint8_t *w, int8_t q[BLOCK])
+LANES_INLINE bytes32 looked_up(const int8_t values[16], const uint8_t *codes)
 {
-    lookup_halves(dot_iq4_values, w + 2, q);
-    return (scales){half_at(w), 0};
+    bytes32 c = nibbles_at(codes);
+    return (bytes32){bytes_lookup(values, c.a), bytes_lookup(values, c.b)};
+}
+
+LANES_INLINE block32 unpack_iq4_nl(const uint8_t *w)
+{
+    return (block32){looked_up(dot_iq4_values, w + 2), half_at(w), 0};
 }
 
 /* Half of 2^(e - 127): the values in the table are doubled. */
-DOT_INLINE float e8m0_half(uint8_t e)
+LANES_INLINE float e8m0_half(uint8_t e)
 {
-    uint32_t bits = e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return float_of(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23);
 }
 
-DOT_INLINE scales unpack_mxfp4(const uint8_t *w, int8_t q[BLOCK])
+LANES_INLINE block32 unpack_mxfp4(const uint8_t *w)
 {
     static const int8_t doubled[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
-    lookup_halves(doubled, w + 1, q);
-    return (scales){e8m0_half(w[0]), 0};
+    return (block32){looked_up(doubled, w + 1), e8m0_half(w[0]), 0};
 }
 
-/*   type    unpack         bytes wide   min */
-#define BLOCK_CORE(name, bytes, wide, has_min)                                                     \
-    DOT_INLINE void dot_##name(const void *w, const void *const *x, int64_t n, float *out,         \
-                               int rows)                                                           \
+#define BLOCK_CORE(name, bytes, how)                                                               \
+    LANES_INLINE void dot_##name(const void *w, const void *const *x, int64_t n, float *out,       \
+                                 int rows)                                                         \
     {                                                                                              \
-        dot_blocks(w, bytes, unpack_##name, wide, has_min, x, n, out, rows);                       \
+        dot_blocks(w, bytes, unpack_##name, how, x, n, out, rows);                                 \
     }                                                                                              \
     DOT_CORE(dot_##name)
 
-BLOCK_CORE(q8_0, 34, true, false)
-BLOCK_CORE(q4_0, 18, false, false)
-BLOCK_CORE(q4_1, 20, false, true)
-BLOCK_CORE(q5_0, 22, false, false)
-BLOCK_CORE(q5_1, 24, false, true)
-BLOCK_CORE(iq4_nl, 18, true, false)
-BLOCK_CORE(mxfp4, 17, false, false)
+/* clang-format off */
+BLOCK_CORE(q8_0,   34, WIDE)
+BLOCK_CORE(q4_0,   18, SMALL)
+BLOCK_CORE(q4_1,   20, SMALL_WITH_MIN)
+BLOCK_CORE(q5_0,   22, SMALL)
+BLOCK_CORE(q5_1,   24, SMALL_WITH_MIN)
+BLOCK_CORE(iq4_nl, 18, WIDE)
+BLOCK_CORE(mxfp4,  17, SMALL)
+/* clang-format on */
 
 const dot_core dot_core_Q8_0 = {ACT_Q8, dot_q8_0_1, dot_q8_0_4};
 const dot_core dot_core_Q4_0 = {ACT_Q8, dot_q4_0_1, dot_q4_0_4};

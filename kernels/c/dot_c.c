@@ -3,6 +3,7 @@
  * Weight rows are the outer loop: each is read from memory once and multiplied with all rows of
  * activations at hand, which stay in the caches. */
 #include "kernels/c/dot_impl.h"
+#include "kernels/ref/dequant.h"
 
 /* clang-format off */
 static const dot_core *const cores[DT_COUNT] = {

@@ -9,12 +9,12 @@ enum { STEP = 16 };
 /* 16 numbers of a row to f32. */
 typedef void widen_fn(const uint8_t *w, float *f);
 
-DOT_INLINE void widen_f32(const uint8_t *w, float *f)
+LANES_INLINE void widen_f32(const uint8_t *w, float *f)
 {
     memcpy(f, w, STEP * sizeof *f);
 }
 
-DOT_INLINE void widen_bf16(const uint8_t *w, float *f)
+LANES_INLINE void widen_bf16(const uint8_t *w, float *f)
 {
     uint16_t h[STEP];
     memcpy(h, w, sizeof h);
@@ -25,7 +25,7 @@ DOT_INLINE void widen_bf16(const uint8_t *w, float *f)
 }
 
 #if defined(__ARM_FP16_FORMAT_IEEE)
-DOT_INLINE void widen_f16(const uint8_t *w, float *f)
+LANES_INLINE void widen_f16(const uint8_t *w, float *f)
 {
     __fp16 h[STEP];
     memcpy(h, w, sizeof h);
@@ -34,7 +34,7 @@ DOT_INLINE void widen_f16(const uint8_t *w, float *f)
 }
 #else
 /* Exponents lie 112 apart; the product also makes subnormals right. */
-DOT_INLINE void widen_f16(const uint8_t *w, float *f)
+LANES_INLINE void widen_f16(const uint8_t *w, float *f)
 {
     uint16_t h[STEP];
     memcpy(h, w, sizeof h);
@@ -51,14 +51,14 @@ DOT_INLINE void widen_f16(const uint8_t *w, float *f)
 }
 #endif
 
-DOT_INLINE void add_step(const float *f, const float *x, f32x4 s[4])
+LANES_INLINE void add_step(const float *f, const float *x, f32x4 s[4])
 {
     for (int v = 0; v < 4; v++)
-        s[v] = lanes_add_products(s[v], f + 4 * v, x + 4 * v);
+        s[v] = floats_add_product(s[v], f + 4 * v, x + 4 * v);
 }
 
-DOT_INLINE void dot_float(const uint8_t *w, size_t bytes, widen_fn *widen, const void *const *x,
-                          int64_t n, float *out, int rows)
+LANES_INLINE void dot_float(const uint8_t *w, size_t bytes, widen_fn *widen, const void *const *x,
+                            int64_t n, float *out, int rows)
 {
     f32x4 s[4][4] = {0};
     float f[STEP];
@@ -80,18 +80,18 @@ DOT_INLINE void dot_float(const uint8_t *w, size_t bytes, widen_fn *widen, const
         }
     }
     for (int r = 0; r < rows; r++)
-        out[r] = lanes_sum(lanes_join(lanes_join(s[r][0], s[r][1]), lanes_join(s[r][2], s[r][3])));
+        out[r] = floats_sum(floats_add(floats_add(s[r][0], s[r][1]), floats_add(s[r][2], s[r][3])));
 }
 
-DOT_INLINE void dot_f32(const void *w, const void *const *x, int64_t n, float *out, int rows)
+LANES_INLINE void dot_f32(const void *w, const void *const *x, int64_t n, float *out, int rows)
 {
     dot_float(w, 4, widen_f32, x, n, out, rows);
 }
-DOT_INLINE void dot_f16(const void *w, const void *const *x, int64_t n, float *out, int rows)
+LANES_INLINE void dot_f16(const void *w, const void *const *x, int64_t n, float *out, int rows)
 {
     dot_float(w, 2, widen_f16, x, n, out, rows);
 }
-DOT_INLINE void dot_bf16(const void *w, const void *const *x, int64_t n, float *out, int rows)
+LANES_INLINE void dot_bf16(const void *w, const void *const *x, int64_t n, float *out, int rows)
 {
     dot_float(w, 2, widen_bf16, x, n, out, rows);
 }
