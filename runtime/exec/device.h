@@ -39,6 +39,9 @@ typedef struct {
     uint64_t ns_busy;     /* summed over all threads too */
 } step_time;
 
+/* Called after a phase of a bucket, by the thread that runs the call, while all others wait. */
+typedef void device_watch(void *ctx, int32_t bucket, int32_t phase);
+
 typedef struct {
     uint64_t barriers; /* in the last run; its end counts as one */
     uint64_t wait_ns;  /* at barriers, of all threads together, since profiling began */
@@ -68,6 +71,8 @@ typedef struct {
     run_stats (*stats)(const exec *e);
     void (*profile)(exec *e, bool on); /* on: from zero; off: what was measured stays */
     const step_time *(*profile_steps)(const exec *e, int32_t bucket); /* NULL: never measured */
+    void (*watch)(exec *e, device_watch *hook, void *ctx); /* from the next run on; NULL: no more */
+    void *(*activations)(exec *e); /* the plan's arena, in the device's memory */
 } device;
 
 const device *device_at(int i);              /* NULL past the last */

@@ -35,6 +35,17 @@ static const void *cpu_output(const exec *e, int32_t i)
     return e->arena + o->offset;
 }
 
+static void cpu_watch(exec *e, device_watch *hook, void *ctx)
+{
+    e->watch = hook;
+    e->watch_ctx = ctx;
+}
+
+static void *cpu_activations(exec *e)
+{
+    return e->arena;
+}
+
 static run_stats cpu_stats(const exec *e)
 {
     return (run_stats){.barriers = e->barriers, .wait_ns = e->prof ? e->prof->all_wait_ns : 0};
@@ -62,4 +73,6 @@ const device device_cpu = {
     .stats = cpu_stats,
     .profile = exec_profile_set,
     .profile_steps = exec_profile_steps,
+    .watch = cpu_watch,
+    .activations = cpu_activations,
 };

@@ -59,6 +59,8 @@ struct exec {
     barrier gate;
     uint64_t barriers; /* of the last run; written by the caller's thread */
     exec_profile *prof;
+    device_watch *watch; /* this and the next written between runs only */
+    void *watch_ctx;
 };
 
 /* exec_load.c */

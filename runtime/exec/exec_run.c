@@ -191,6 +191,16 @@ static void pass_gate(const member *m)
         m->e->prof->wait_ns[m->t.index] += clock_ns() - start;
 }
 
+/* Let the caller look at what a phase left, before anyone goes on. */
+static void show_phase(const member *m, int32_t item)
+{
+    const exec *e = m->e;
+    pass_gate(m);
+    if (m->t.index == 0)
+        e->watch(e->watch_ctx, (int32_t)(m->b->plan - e->p->bucket), m->b->plan->item[item].phase);
+    pass_gate(m);
+}
+
 static void run_phases(void *ctx, int index, int count)
 {
     const work *w = ctx;
@@ -212,7 +222,9 @@ static void run_phases(void *ctx, int index, int count)
         set_cursors(e, m.b, next, set ^ 1, index, count);
         for (int32_t i = now.first; i < now.end; i++)
             run_item(&m, i, i - now.first, set);
-        if (next.first < next.end) /* the pool sees to the last */
+        if (e->watch)
+            show_phase(&m, now.first);
+        else if (next.first < next.end) /* the pool sees to the last */
             pass_gate(&m);
         n++;
     }

@@ -241,3 +241,13 @@ uint64_t session_barriers(const session *s)
 {
     return s->dev->stats(s->e).barriers;
 }
+
+void session_watch(session *s, device_watch *after_phase, void *ctx)
+{
+    s->dev->watch(s->e, after_phase, ctx);
+}
+
+void *session_arena(session *s)
+{
+    return s->dev->activations(s->e);
+}

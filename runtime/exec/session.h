@@ -68,6 +68,12 @@ uint64_t session_wait_ns(const session *s);
  * with one thread as with several. */
 uint64_t session_barriers(const session *s);
 
+/* Be called after each phase of the calls from here on, while nothing runs: what the phase left in the
+ * arena, at the offsets of its operands, may be looked at and changed. NULL ends it. For finding faults:
+ * it costs two more barriers a phase. */
+void session_watch(session *s, device_watch *after_phase, void *ctx);
+void *session_arena(session *s);
+
 /* Memory by purpose, in bytes. The weights are counted where they are the session's own. */
 typedef struct {
     size_t weights_mapped; /* read in place: the file's pages, not memory of ours */
