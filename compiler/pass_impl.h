@@ -46,6 +46,35 @@ bool pass_in_chain(const gnode *n); /* and not before it */
 void pass_number_maps(graph *g);
 void pass_number_chains(graph *g);
 
+/* ---- rewriting (pass_rewrite.c) ---- */
+
+/* Nodes are taken over one by one, in order, into new lists; `now` tells what stands for an old value. Nothing
+ * happens to the graph until rewrite_end, and without `changed` nothing at all. */
+typedef struct {
+    pass p;
+    VEC(gnode) nodes;
+    VEC(gvalue) values;
+    gref *now; /* [old values] */
+} rewriter;
+
+void rewrite_begin(rewriter *w, graph *g, const target *t);
+/* The old node with the operands it has now. */
+gnode rewrite_node(const rewriter *w, const gnode *old);
+/* Append a node; its first value. */
+int rewrite_add(rewriter *w, const gnode *n, const gtype *types);
+/* Append it as what stands for an old one, with the old one's types. */
+void rewrite_keep(rewriter *w, const gnode *n, const gnode *old);
+/* The new node that makes r, or NULL; and r's type, false for numbers. */
+const gnode *rewrite_maker(const rewriter *w, gref r);
+bool rewrite_type(const rewriter *w, gref r, gtype *out_type);
+/* Put the new lists in place, without what neither an output nor the state needs. */
+bool rewrite_end(rewriter *w);
+
+/* A weight that is part of another: elements begin .. end - 1 of an axis. Only where
+ * pass_can_slice. */
+int pass_slice_weight(graph *g, int weight, int axis, int64_t begin, int64_t end);
+bool pass_can_slice(const gweight *w, int axis);
+
 /* ---- chains (pass_chain.c) ---- */
 
 /* A chain's values are [row, .., cols] cut by columns. That of experts or head_linear is wide: its
