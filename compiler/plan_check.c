@@ -1,0 +1,202 @@
+/* plan_check.c - the whole of the proof: tables, then for each bucket its items, steps, units and scratch,
+ * and at last the order of it all. */
+#include "compiler/plan_check.h"
+
+#include "compiler/plan_check_tables.h"
+#include "runtime/base/cpu.h"
+#include "runtime/base/vec.h"
+#include <inttypes.h>
+
+/* More than any model needs, and few enough that looking at pairs of them takes no time. */
+enum { STEPS_MAX = 1 << 16, PHASE_STEPS_MAX = 1 << 10 };
+
+typedef struct {
+    weft_diag *dg;
+    const plan *p;
+    const plan_bucket *b;
+    int32_t index; /* of the bucket */
+    const kernel_row *rows;
+    VEC(plan_access) at;
+    VEC(size_t) first;
+    VEC(int32_t) item;
+} checker;
+
+static weft_status fail_step(checker *c, int32_t i, const char *why)
+{
+    const plan_step *s = &c->b->step[i];
+    int n;
+    kernel_rows(&n);
+    return weft_fail(c->dg, W1503, s->loc, "plan: bucket %d, step %d (%s): %s", (int)c->index,
+                     (int)i, s->kernel >= 0 && s->kernel < n ? c->rows[s->kernel].symbol : "?",
+                     why);
+}
+
+/* ---- buckets and items ---- */
+
+static weft_status check_sizes(checker *c)
+{
+    const plan *p = c->p;
+    const plan_bucket *b = c->b;
+    int64_t before = c->index ? b[-1].n_tok_max : 0;
+    bool last = c->index == p->n_bucket - 1;
+    if (b->n_tok_max <= before || b->n_tok_max > p->n_tok_max ||
+        (last && b->n_tok_max != p->n_tok_max))
+        return weft_fail(c->dg, W1503, WEFT_NOWHERE,
+                         "plan: bucket %d is for %" PRId64 " rows, the one before for %" PRId64,
+                         (int)c->index, b->n_tok_max, before);
+    if (b->arena_bytes > p->arena_bytes || b->local_bytes > p->local_bytes ||
+        b->scratch_bytes > p->scratch_bytes || p->arena_bytes > INT64_MAX / 4 ||
+        p->local_bytes > INT64_MAX / 4 || p->scratch_bytes > INT64_MAX / 4)
+        return weft_fail(c->dg, W1503, WEFT_NOWHERE,
+                         "plan: bucket %d takes more memory than the plan", (int)c->index);
+    if (b->n_step < 0 || b->n_step > STEPS_MAX || b->n_item < 0 || b->n_item > b->n_step ||
+        b->n_phase < 0 || b->n_phase > b->n_item)
+        return weft_fail(c->dg, W1503, WEFT_NOWHERE,
+                         "plan: bucket %d has %d steps in %d items in %d phases", (int)c->index,
+                         (int)b->n_step, (int)b->n_item, (int)b->n_phase);
+    return WEFT_OK;
+}
+
+static weft_status check_items(checker *c)
+{
+    const plan_bucket *b = c->b;
+    int32_t next = 0, phase = -1, in_phase = 0;
+    bool split = false; /* has an item of this phase shared units? */
+    for (int32_t i = 0; i < b->n_item; i++) {
+        const plan_item *it = &b->item[i];
+        bool opens = it->phase == phase + 1;
+        in_phase = opens ? 0 : in_phase;
+        split = opens ? false : split;
+        if (it->first != next || it->n_step < 1 || it->n_step > b->n_step - next || it->grain < 0 ||
+            (!opens && (it->phase != phase || phase < 0)) ||
+            (it->each && (split || it->n_step != 1)) || (in_phase += it->n_step) > PHASE_STEPS_MAX)
+            return weft_fail(c->dg, W1503, WEFT_NOWHERE,
+                             "plan: bucket %d: item %d, steps %d and %d more in phase %d, is out "
+                             "of order",
+                             (int)c->index, (int)i, (int)it->first, (int)it->n_step - 1,
+                             (int)it->phase);
+        phase = it->phase;
+        split = !it->each;
+        next += it->n_step;
+        for (int32_t k = 0; k < it->n_step; k++)
+            VEC_PUSH(&c->item, i);
+    }
+    if (next != b->n_step || phase + 1 != b->n_phase)
+        return weft_fail(c->dg, W1503, WEFT_NOWHERE,
+                         "plan: bucket %d: its items hold %d of %d steps, in %d of %d phases",
+                         (int)c->index, (int)next, (int)b->n_step, (int)phase + 1, (int)b->n_phase);
+    return WEFT_OK;
+}
+
+/* ---- steps ---- */
+
+static weft_status check_machine(checker *c, int32_t i, const kernel_row *k)
+{
+    if (k->variant > c->p->best)
+        return fail_step(c, i, "its kernel is of a later variant than the plan's");
+    if (kvariant_runs(k->variant))
+        return WEFT_OK;
+    return weft_fail(c->dg, W1602, c->b->step[i].loc,
+                     "plan: bucket %d, step %d: this processor cannot run %s, a kernel of variant "
+                     "%s",
+                     (int)c->index, (int)i, k->symbol, kvariant_name(k->variant));
+}
+
+/* How many units a step has: so many for each of `rows` of a kind, or a number. */
+typedef struct {
+    plan_rows rows;
+    int64_t n;
+} unit_count;
+
+static unit_count units_of(const plan *p, const plan_step *s, const kernel_row *k)
+{
+    if (s->tile > 0)
+        return (unit_count){ROWS_FIXED, (s->cols + s->tile - 1) / s->tile};
+    int64_t each = strcmp(k->unit, "head") == 0    ? s->n[1]
+                   : strcmp(k->unit, "group") == 0 ? p->cell[s->cell].heads
+                                                   : 1;
+    return (unit_count){s->rows, (s->rows == ROWS_FIXED ? s->n[0] : s->per_row) * each};
+}
+
+/* Steps of a chain are handed the same range of units. */
+static weft_status check_units(checker *c, const plan_item *it)
+{
+    const plan_step *s = &c->b->step[it->first];
+    unit_count a = units_of(c->p, s, &c->rows[s->kernel]);
+    for (int32_t i = 1; i < it->n_step; i++) {
+        unit_count b = units_of(c->p, s + i, &c->rows[s[i].kernel]);
+        if (a.rows != b.rows || a.n != b.n || (s->tile > 0) != (s[i].tile > 0))
+            return fail_step(c, it->first + i, "it has other units than the chain it is in");
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_scratch(checker *c, int32_t i)
+{
+    const plan_step *s = &c->b->step[i];
+    kcell cell = {0};
+    kargs k = {.cols = s->cols, .tile = s->tile, .n_code = s->n_code};
+    memcpy(k.n, s->n, sizeof k.n);
+    memcpy(k.word, s->word, sizeof k.word);
+    for (int x = 0; x < K_IN_MAX; x++)
+        k.type[x] = s->in[x].type;
+    if (s->cell >= 0) {
+        const plan_cell *pc = &c->p->cell[s->cell];
+        cell = (kcell){
+            .heads = pc->heads, .k = pc->k, .v = pc->v, .latent = pc->latent, .type = c->p->kv};
+        k.cell = &cell;
+    }
+    if (kernel_scratch(&c->rows[s->kernel], &k) > c->b->scratch_bytes)
+        return fail_step(c, i, "it needs more scratch than the bucket has");
+    return WEFT_OK;
+}
+
+static weft_status check_steps(checker *c)
+{
+    const plan_bucket *b = c->b;
+    for (int32_t i = 0; i < b->n_step; i++) {
+        plan_accesses l;
+        VEC_PUSH(&c->first, c->at.n);
+        if (!plan_access_step(c->p, b, &b->item[c->item.at[i]], &b->step[i], &l))
+            return fail_step(c, i, l.why);
+        WEFT_TRY(check_machine(c, i, l.k));
+        WEFT_TRY(check_scratch(c, i));
+        for (int x = 0; x < l.n; x++)
+            VEC_PUSH(&c->at, l.at[x]);
+    }
+    VEC_PUSH(&c->first, c->at.n);
+    for (int32_t i = 0; i < b->n_item; i++)
+        WEFT_TRY(check_units(c, &b->item[i]));
+    return WEFT_OK;
+}
+
+static weft_status check_bucket(checker *c)
+{
+    c->at.n = c->first.n = c->item.n = 0;
+    WEFT_TRY(check_sizes(c));
+    WEFT_TRY(check_items(c));
+    WEFT_TRY(check_steps(c));
+    plan_trace t = {.p = c->p,
+                    .b = c->b,
+                    .index = c->index,
+                    .at = c->at.at,
+                    .first = c->first.at,
+                    .item = c->item.at,
+                    .row = c->rows};
+    return plan_check_order(c->dg, &t);
+}
+
+weft_status plan_check(weft_diag *dg, const plan *p)
+{
+    int n_row;
+    checker c = {.dg = dg, .p = p, .rows = kernel_rows(&n_row)};
+    weft_status st = plan_check_tables(dg, p);
+    for (; st == WEFT_OK && c.index < p->n_bucket; c.index++) {
+        c.b = &p->bucket[c.index];
+        st = check_bucket(&c);
+    }
+    VEC_FREE(&c.at);
+    VEC_FREE(&c.first);
+    VEC_FREE(&c.item);
+    return st;
+}
