@@ -12,7 +12,8 @@
 #include "kernels/ref/dequant.h"
 #include "runtime/base/clock.h"
 
-static const check_op *const groups[] = {check_ops_contract, check_ops_rest};
+static const check_op *const groups[] = {check_ops_contract, check_ops_map, check_ops_rows,
+                                         check_ops_cell};
 
 enum { GUARD = 256, BLOCKS_MAX = 256, SKEW_MAX = 64 };
 
@@ -224,6 +225,8 @@ static double excess(const check_out *o, int64_t i, const char *want, const char
     double a = value_of(o, want), b = value_of(o, got);
     if (!o->bound || o->type != DT_F32)
         return memcmp(want, got, elem_bytes(o->type)) == 0 ? 0 : INFINITY;
+    if (o->strict && (isnan(a) != isnan(b) || (isinf(a) && a != b)))
+        return INFINITY;
     if (!isfinite(a) || !isfinite(b))
         return isfinite(a) == isfinite(b) ? 0 : INFINITY;
     double off = fabs(a - b);

@@ -18,6 +18,7 @@ typedef struct {
     /* [rows, width]: how far an element may be off, absolutely; NULL: not at all. A reference that is
      * not finite asks for one that is not finite. */
     const float *bound;
+    bool strict;      /* a NaN for a NaN, and an infinity for the same, where it has a bound */
     bool fixed_pitch; /* out_pitch is the width: what lies between rows belongs to the result */
 } check_out;
 
@@ -43,7 +44,9 @@ typedef struct {
 
 /* The ops of each file, ended by an op NULL; check.c lists them. */
 extern const check_op check_ops_contract[];
-extern const check_op check_ops_rest[];
+extern const check_op check_ops_map[];
+extern const check_op check_ops_rows[];
+extern const check_op check_ops_cell[];
 
 /* Memory for a case, `skew` bytes off an alignment of 64, filled with noise. */
 void *check_alloc(check *c, size_t bytes, size_t skew);

@@ -1,0 +1,279 @@
+/* check_cell.c - cases for append and attend: cells of all stored types and page sizes, sequences whose
+ * rows come turn by turn, windows, chunks, softcap, sinks, slopes, latent rows.
+ *
+ * Bounds of attend, with U = 2^-24: a logit is off by d = (k / 16 + 20) U times scale * sum |q| |k|, and
+ * by the rounding of the bias and of its difference to the largest, so that a weight is off by a
+ * factor of 1 + 2 d + (8 + 2 |bias|) U; the sums of n weights and values add n / 4 + 24 roundings. Both
+ * apply to the weighted mean of |v|, which is at most the largest |v|. The reference reads the
+ * same stored numbers, from pages of another size. */
+#include "tests/kernels/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double U = 0x1p-24;
+
+enum { SEQ_MAX = 3 };
+
+typedef struct {
+    int64_t heads, cell_heads, k, v;
+    int64_t len[SEQ_MAX]; /* positions of each sequence, 0: no such */
+    int64_t rows;         /* of each in the call, or as many as there are */
+    int64_t page_tok;
+    int64_t window, chunk;
+    double scale, softcap;
+    bool latent, sinks, slopes;
+} cell_shape;
+
+static const cell_shape shapes[] = {
+    {1, 1, 1, 1, {1}, 1, 16, 0, 0, 1, 0, false, false, false},
+    {2, 2, 3, 5, {7}, 7, 1, 0, 0, 0.5, 0, false, false, false},
+    {4, 2, 16, 16, {65}, 3, 16, 0, 0, 0.25, 0, false, false, false},
+    {8, 2, 64, 64, {200}, 1, 64, 0, 0, 0.125, 0, false, false, false},
+    {4, 4, 33, 17, {63, 130}, 2, 5, 0, 0, 0.2, 0, false, false, false},
+    {4, 1, 80, 80, {31, 64, 129}, 4, 32, 0, 0, 0.11, 0, false, true, false},
+    {6, 3, 32, 32, {140, 9}, 33, 16, 20, 0, 0.2, 0, false, false, false},
+    {2, 1, 24, 24, {300}, 7, 128, 100, 0, 0.2, 3, false, false, false},
+    {2, 2, 8, 8, {150, 90}, 7, 7, 0, 64, 0.3, 0, false, false, true},
+    {4, 2, 128, 128, {257, 100}, 2, 256, 70, 48, 0.09, 30, false, true, true},
+    {4, 1, 72, 64, {80, 20}, 5, 16, 0, 0, 0.1, 0, true, false, false},
+    {16, 1, 40, 40, {66}, 1, 64, 33, 0, 0.15, 0, true, true, false},
+    {2, 1, 256, 256, {70}, 2, 8, 1, 0, 0.06, 0, false, false, false},
+};
+enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
+static const dtype types[] = {DT_F32, DT_F16, DT_BF16};
+
+static int64_t positions(const cell_shape *s)
+{
+    return s->len[0] + s->len[1] + s->len[2];
+}
+
+static int64_t sequences(const cell_shape *s)
+{
+    return 1 + (s->len[1] > 0) + (s->len[2] > 0);
+}
+
+static kcell cell_make(const cell_shape *s, dtype type, int64_t page_tok, size_t *out_bytes)
+{
+    int64_t each = (int64_t)dtype_row_of(type)->bytes;
+    int64_t tok = s->cell_heads * (s->k + (s->latent ? 0 : s->v));
+    kcell c = {.page_bytes = page_tok * tok * each + 8, /* not the rows' alone */
+               .page_tok = page_tok,
+               .heads = s->cell_heads,
+               .k = s->k,
+               .v = s->v,
+               .latent = s->latent,
+               .type = type,
+               .table = 1};
+    int64_t n_page = positions(s) / page_tok + SEQ_MAX;
+    *out_bytes = (size_t)(n_page * c.page_bytes);
+    return c;
+}
+
+/* Page numbers for every sequence in table 1, mixed up; table 0 is another cell's. */
+static void pages_make(check *c, const cell_shape *s, int64_t page_tok, kbatch *b)
+{
+    int64_t n_page = positions(s) / page_tok + SEQ_MAX, next = 0;
+    const int32_t **tables = check_alloc(c, (size_t)(2 * b->n_seq) * sizeof *tables, 0);
+    int32_t *order = check_ids(c, n_page, 1);
+    for (int64_t i = 0; i < n_page; i++)
+        order[i] = (int32_t)i;
+    for (int64_t i = n_page - 1; i > 0; i--) {
+        int64_t j = check_below(c, i + 1);
+        int32_t swap = order[i];
+        order[i] = order[j];
+        order[j] = swap;
+    }
+    for (int64_t q = 0; q < b->n_seq; q++) {
+        tables[q] = NULL;
+        tables[b->n_seq + q] = order + next;
+        next += (s->len[q] + page_tok - 1) / page_tok;
+    }
+    b->pages = tables;
+}
+
+/* A call with the last `rows` positions of every sequence, turn by turn. */
+static kbatch *batch_make(check *c, const cell_shape *s, int64_t rows, int64_t page_tok)
+{
+    kbatch *b = check_alloc(c, sizeof *b, 0);
+    int32_t *seq = check_ids(c, positions(s), 1), *pos = check_ids(c, positions(s), 1);
+    int64_t n = 0;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t q = 0; q < SEQ_MAX; q++) {
+            int64_t had = s->len[q] > rows ? s->len[q] - rows : 0;
+            if (had + i >= s->len[q])
+                continue;
+            seq[n] = (int32_t)q;
+            pos[n++] = (int32_t)(had + i);
+        }
+    *b = (kbatch){.n_tok = n, .n_seq = sequences(s), .seq = seq, .pos = pos};
+    pages_make(c, s, page_tok, b);
+    return b;
+}
+
+static int64_t longest(const cell_shape *s)
+{
+    int64_t n = s->len[0];
+    for (int q = 1; q < SEQ_MAX; q++)
+        n = s->len[q] > n ? s->len[q] : n;
+    return n;
+}
+
+/* The numbers of input i with gaps between rows for the kernel, dense for the reference. */
+static void rows_give(check *c, check_case *out, int i, const float *x, int64_t rows, int64_t width)
+{
+    int64_t pitch = width * 4 + 4 * check_below(c, 5);
+    char *to = check_alloc(c, (size_t)(rows * pitch), 0);
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(to + r * pitch, x + r * width, (size_t)width * 4);
+    out->ref.in[i] = x;
+    out->ref.pitch[i] = width * 4;
+    out->k.in[i] = to;
+    out->k.pitch[i] = pitch;
+}
+
+/* ---- append ---- */
+
+static bool append_make(check *c, const kernel_row *row, int i, check_case *out)
+{
+    (void)row;
+    if (i >= N_SHAPE * 3 * 3)
+        return false;
+    const cell_shape *s = &shapes[i % N_SHAPE];
+    dtype type = types[i / N_SHAPE % 3];
+    int what = s->latent ? 1 : 1 + i / N_SHAPE / 3; /* keys, values, or both */
+    kcell *cell = check_alloc(c, sizeof *cell, 0);
+    kbatch *b = batch_make(c, s, s->rows, s->page_tok);
+    *cell = cell_make(s, type, s->page_tok, &out->cell_bytes);
+    for (int k = 0; k < 2; k++) {
+        int64_t width = s->cell_heads * (k ? s->v : s->k);
+        float *x = check_numbers(c, b->n_tok * width);
+        for (int64_t j = 0; j < b->n_tok * width; j++) /* some round to nothing, some to infinity */
+            x[j] = ldexpf(x[j], (int)check_below(c, 48) - 28);
+        x[check_below(c, b->n_tok * width)] = NAN;
+        if (what & (1 << k))
+            rows_give(c, out, k, x, b->n_tok, width);
+    }
+    out->ref.cell = out->k.cell = cell;
+    out->ref.batch = out->k.batch = b;
+    out->ref.n[0] = out->k.n[0] = b->n_tok;
+    out->grain = what & 1 ? s->k : s->v;
+    out->cols = s->cell_heads * out->grain;
+    snprintf(out->shape, sizeof out->shape, "%s, %d rows of %dx(%d, %d), pages of %d, inputs %d",
+             dtype_row_of(type)->name, (int)b->n_tok, (int)s->cell_heads, (int)s->k, (int)s->v,
+             (int)s->page_tok, what);
+    return true;
+}
+
+/* ---- attend ---- */
+
+/* A cell that holds all positions of all sequences, as the reference puts them there. */
+static kcell *cell_fill(check *c, const cell_shape *s, dtype type, int64_t page_tok,
+                        const float *keys, const float *values, const kbatch *all)
+{
+    size_t bytes;
+    kcell *cell = check_alloc(c, sizeof *cell, 0);
+    *cell = cell_make(s, type, page_tok, &bytes);
+    cell->base = check_alloc(c, bytes, 0);
+    kargs k = {.in = {keys, s->latent ? NULL : values}, .cell = cell, .batch = all};
+    k.n[0] = all->n_tok;
+    kernel_find("append", "ref")->fn(&k, &(kthread){.count = 1}, 0, all->n_tok);
+    return cell;
+}
+
+/* Of one row and query head; the keys and values of all sequences stand in the order of `all`. */
+static float bound_of(const cell_shape *s, const kbatch *all, const float *keys, const float *q,
+                      int32_t seq, int32_t pos, int64_t head, double slope)
+{
+    int64_t cell_head = head / (s->heads / s->cell_heads);
+    double most = 0;
+    for (int64_t t = 0; t < all->n_tok; t++) {
+        double sum = 0;
+        if (all->seq[t] != seq || all->pos[t] > pos)
+            continue;
+        for (int64_t i = 0; i < s->k; i++)
+            sum += fabs((double)q[i] * (double)keys[(t * s->cell_heads + cell_head) * s->k + i]);
+        most = sum > most ? sum : most;
+    }
+    double d = (double)(s->k / 16 + 20) * U * s->scale * most * 1.01;
+    double roundings = 8 + 2 * slope * (double)pos + (double)pos / 4 + 24;
+    return (float)(2 * d + roundings * U);
+}
+
+static bool attend_setup(check *c, const cell_shape *s, dtype type, check_case *out)
+{
+    int64_t width = s->heads * s->k, page_ref = s->page_tok == 16 ? 3 : 16;
+    kbatch *all = batch_make(c, s, longest(s), s->page_tok);
+    float *keys = check_numbers(c, all->n_tok * s->cell_heads * s->k);
+    float *values = check_numbers(c, all->n_tok * s->cell_heads * s->v);
+    kbatch *b = batch_make(c, s, s->rows, s->page_tok);
+    b->pages = all->pages;
+    kbatch *b_ref = check_alloc(c, sizeof *b_ref, 0), *all_ref = check_alloc(c, sizeof *b_ref, 0);
+    *b_ref = *b;
+    *all_ref = *all;
+    pages_make(c, s, page_ref, b_ref);
+    all_ref->pages = b_ref->pages;
+    kargs *k = &out->ref;
+    if (s->sinks)
+        k->in[2] = check_numbers(c, s->heads);
+    if (s->slopes)
+        k->in[3] = check_numbers(c, s->heads);
+    const int64_t n[] = {b->n_tok, s->heads, s->window, s->chunk};
+    memcpy(k->n, n, sizeof n);
+    k->f[0] = s->scale;
+    k->f[1] = s->softcap;
+    out->k = *k;
+    rows_give(c, out, 0, check_numbers(c, b->n_tok * width), b->n_tok, width);
+    out->ref.cell = cell_fill(c, s, type, page_ref, keys, values, all_ref);
+    out->k.cell = cell_fill(c, s, type, s->page_tok, keys, values, all);
+    out->ref.batch = b_ref;
+    out->k.batch = b;
+    float *bound = check_numbers(c, b->n_tok * s->heads * s->v);
+    for (int64_t i = 0; i < b->n_tok * s->heads; i++) {
+        double slope = s->slopes ? fabs((double)((const float *)k->in[3])[i % s->heads]) : 0;
+        float most = bound_of(s, all, keys, (const float *)out->ref.in[0] + i * s->k,
+                              b->seq[i / s->heads], b->pos[i / s->heads], i % s->heads, slope);
+        for (int64_t j = 0; j < s->v; j++)
+            bound[i * s->v + j] = most;
+    }
+    out->out[0] =
+        (check_out){.type = DT_F32, .rows = b->n_tok, .width = s->heads * s->v, .bound = bound};
+    snprintf(out->shape, sizeof out->shape, "%s, %d rows, heads %d/%d of %d, pages of %d",
+             dtype_row_of(type)->name, (int)b->n_tok, (int)s->heads, (int)s->cell_heads, (int)s->k,
+             (int)s->page_tok);
+    return true;
+}
+
+static bool attend_make(check *c, const kernel_row *row, int i, check_case *out)
+{
+    (void)row;
+    return i < N_SHAPE * 3 && attend_setup(c, &shapes[i % N_SHAPE], types[i / N_SHAPE], out);
+}
+
+/* Llama 1B and 8B, decode at a context of 2048. */
+static bool attend_bench(check *c, const kernel_row *row, int i, check_case *out)
+{
+    (void)row;
+    if (i >= 6)
+        return false;
+    cell_shape s = {.heads = 32,
+                    .cell_heads = 8,
+                    .k = i % 2 ? 128 : 64,
+                    .v = i % 2 ? 128 : 64,
+                    .len = {2048},
+                    .rows = 1,
+                    .page_tok = 64,
+                    .scale = 0.1};
+    attend_setup(c, &s, types[i / 2], out);
+    double each = (double)dtype_row_of(types[i / 2])->bytes;
+    out->bytes = 2048.0 * 8 * 2 * (double)s.k * each;
+    out->flops = 4.0 * 2048 * 32 * (double)s.k;
+    return true;
+}
+
+const check_op check_ops_cell[] = {
+    {"append", append_make, NULL},
+    {"attend", attend_make, attend_bench},
+    {NULL, NULL, NULL},
+};
