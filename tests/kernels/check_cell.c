@@ -40,6 +40,8 @@ static const cell_shape shapes[] = {
     {4, 1, 72, 64, {80, 20}, 5, 16, 0, 0, 0.1, 0, true, false, false},
     {16, 1, 40, 40, {66}, 1, 64, 33, 0, 0.15, 0, true, true, false},
     {2, 1, 256, 256, {70}, 2, 8, 1, 0, 0.06, 0, false, false, false},
+    {2, 1, 5, 4, {25, 11}, 25, 4, 5, 0, 0.5, 0, false, false, false}, /* every position */
+    {2, 1, 5, 4, {25, 11}, 25, 4, 0, 5, 0.5, 0, false, false, false},
 };
 enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
 static const dtype types[] = {DT_F32, DT_F16, DT_BF16};

@@ -352,6 +352,25 @@ static void random_make(check *c, int i, check_case *out)
     finish(c, out, n_out);
 }
 
+/* What is loaded goes out unchanged, each to the other's place: in place, too. */
+static void swap_make(check *c, check_case *out)
+{
+    program *p = check_alloc(c, sizeof *p, 0);
+    *p = (program){.n = 0};
+    shape_make(&out->ref, 3, (const int64_t[4]){300});
+    for (int j = 0; j < 2; j++) {
+        input_make(c, &out->ref, j, 0);
+        add(p, MAP_load, j, j, 0, 0);
+    }
+    add(p, MAP_store, 0, 1, 0, 0);
+    add(p, MAP_store, 1, 0, 0, 0);
+    out->ref.code = p->code;
+    out->ref.n_code = p->n;
+    out->inplace = true;
+    snprintf(out->shape, sizeof out->shape, "swap");
+    finish(c, out, 2);
+}
+
 static bool map_make(check *c, const kernel_row *row, int i, check_case *out)
 {
     enum { N_ONE = N_UNARY + 8, N_RANDOM = 60 };
@@ -360,7 +379,9 @@ static bool map_make(check *c, const kernel_row *row, int i, check_case *out)
         one_make(c, i, out);
     else if (i < N_ONE + N_RANDOM)
         random_make(c, i - N_ONE, out);
-    return i < N_ONE + N_RANDOM;
+    else if (i == N_ONE + N_RANDOM)
+        swap_make(c, out);
+    return i <= N_ONE + N_RANDOM;
 }
 
 /* The gate of a feed-forward layer: silu(x) * y; and of each costlier function alone. */
