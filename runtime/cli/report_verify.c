@@ -1,0 +1,290 @@
+/* report_verify.c - tables of errors, and the first fault with all that is known of it. */
+#include "runtime/cli/report_verify.h"
+
+#include "runtime/base/json_write.h"
+#include <inttypes.h>
+#include <math.h>
+
+static const plan_step *step_of(const verify_subject *of, const verify_value *x)
+{
+    return &of->p->bucket[x->bucket].step[x->step];
+}
+
+static const kernel_row *row_of(const plan_step *s)
+{
+    int n;
+    return &kernel_rows(&n)[s->kernel];
+}
+
+/* The type of the weight it reads; NULL: it reads none. */
+static const char *weight_type(const plan *p, const plan_step *s)
+{
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i].space == SPACE_WEIGHT)
+            return dtype_row_of(p->weight[s->in[i].id].stored)->name;
+    return NULL;
+}
+
+/* ---- for people ---- */
+
+/* One line for each kernel: how many values end in it, and the worst of them against its bound. */
+static void text_kernels(const verify_subject *of, const verify_report *r, strbuf *out)
+{
+    int n_row;
+    const kernel_row *rows = kernel_rows(&n_row);
+    strbuf_add(out, "values by kernel         number  worst error    its bound\n");
+    for (int k = 0; k < n_row; k++) {
+        const verify_value *worst = NULL;
+        int n = 0;
+        for (int32_t i = 0; i < r->n_value; i++) {
+            const verify_value *x = &r->value[i];
+            if (step_of(of, x)->kernel != k)
+                continue;
+            n++;
+            if (!worst || x->error / x->bound > worst->error / worst->bound)
+                worst = x;
+        }
+        if (!worst)
+            continue;
+        const char *why = verify_reason(of->p, step_of(of, worst));
+        strbuf_add(out, "  %-24s %4d %12.2e %12.2e%s%s\n", rows[k].symbol, n, worst->error,
+                   worst->bound, why ? "  " : "", why ? why : "");
+    }
+}
+
+static void text_layers(const verify_report *r, strbuf *out)
+{
+    enum { PER_LINE = 8 };
+    strbuf_add(out, "drift by layer");
+    for (int32_t i = 0, n = 0; i < r->n_layer; i++) {
+        if (r->layer_drift[i] < 0)
+            continue;
+        if (n++ % PER_LINE == 0)
+            strbuf_add(out, "\n  %4d", (int)i);
+        strbuf_add(out, " %8.1e", r->layer_drift[i]);
+    }
+    strbuf_putc(out, '\n');
+}
+
+static void text_outputs(const verify_report *r, strbuf *out)
+{
+    strbuf_add(out, "outputs                    error        bound     by passes\n");
+    for (int32_t i = 0; i < r->n_output; i++) {
+        const verify_output *o = &r->output[i];
+        char name[64];
+        snprintf(name, sizeof name, o->index < 0 ? "%s" : "%s.%d", o->name, (int)o->index);
+        strbuf_add(out, "  %-20s %9.2e %12.2e %13.2e\n", name, o->error, o->bound, o->passes);
+    }
+    if (r->n_row)
+        strbuf_add(out,
+                   "the likeliest token is the same in %" PRId64 " of %" PRId64
+                   " rows; divergence %.2e nats in the mean, %.2e at most\n",
+                   r->n_top_same, r->n_row, r->kl_mean, r->kl_max);
+}
+
+void verify_as_text(const verify_subject *of, const verify_report *r, strbuf *out)
+{
+    strbuf_add(out,
+               "%s: %" PRId64 " tokens %s, %d thread%s, state in %s, kernels up to %s\n"
+               "%d values compared, %d more inside of fused steps\n",
+               of->p->model, of->n_token, of->tokens, of->threads, of->threads == 1 ? "" : "s",
+               dtype_row_of(of->p->kv)->name, kvariant_name(of->p->best), (int)r->n_value,
+               (int)r->n_hidden);
+    text_kernels(of, r, out);
+    if (r->n_layer)
+        text_layers(r, out);
+    text_outputs(r, out);
+    strbuf_add(out, verify_passed(r) ? "all within their bounds\n" : "not within the bounds\n");
+}
+
+/* ---- for programs ---- */
+
+static void json_number(json_writer *w, const char *key, double x)
+{
+    json_key(w, key);
+    json_double(w, x);
+}
+
+static void json_count(json_writer *w, const char *key, int64_t x)
+{
+    json_key(w, key);
+    json_int(w, x);
+}
+
+static void json_text(json_writer *w, const char *key, const char *s)
+{
+    json_key(w, key);
+    if (s)
+        json_str(w, str_of(s));
+    else
+        json_null(w);
+}
+
+static void json_value(json_writer *w, const verify_subject *of, const verify_value *x)
+{
+    const plan_step *s = step_of(of, x);
+    json_open(w, '{');
+    json_text(w, "op", row_of(s)->op);
+    json_text(w, "kernel", row_of(s)->symbol);
+    json_text(w, "weight", weight_type(of->p, s));
+    json_count(w, "value", x->value);
+    json_count(w, "layer", s->layer);
+    json_text(w, "file", s->loc.src ? s->loc.src->name : NULL);
+    json_count(w, "line", s->loc.src ? source_find(s->loc.src, s->loc.begin).line : 0);
+    json_count(w, "rows", x->n_row);
+    json_count(w, "width", x->width);
+    json_number(w, "error", x->error);
+    json_number(w, "bound", x->bound);
+    json_number(w, "drift", x->drift);
+    json_key(w, "worst");
+    json_open(w, '{');
+    json_count(w, "row", x->worst.row);
+    json_count(w, "column", x->worst.col);
+    json_number(w, "expected", x->worst.want);
+    json_number(w, "got", x->worst.got);
+    json_close(w, '}');
+    json_close(w, '}');
+}
+
+void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *out)
+{
+    json_writer w = {.out = out};
+    json_open(&w, '{');
+    json_text(&w, "model", of->p->model);
+    json_count(&w, "tokens", of->n_token);
+    json_count(&w, "threads", of->threads);
+    json_text(&w, "kv", dtype_row_of(of->p->kv)->name);
+    json_text(&w, "variant", kvariant_name(of->p->best));
+    json_key(&w, "passed");
+    json_bool(&w, verify_passed(r));
+    json_key(&w, "first_bad");
+    if (r->first_bad >= 0)
+        json_int(&w, r->first_bad);
+    else
+        json_null(&w);
+    json_count(&w, "hidden", r->n_hidden);
+    json_key(&w, "values");
+    json_open(&w, '[');
+    for (int32_t i = 0; i < r->n_value; i++)
+        json_value(&w, of, &r->value[i]);
+    json_close(&w, ']');
+    json_key(&w, "layer_drift");
+    json_open(&w, '[');
+    for (int32_t i = 0; i < r->n_layer; i++)
+        json_double(&w, r->layer_drift[i] < 0 ? NAN : r->layer_drift[i]);
+    json_close(&w, ']');
+    json_key(&w, "outputs");
+    json_open(&w, '[');
+    for (int32_t i = 0; i < r->n_output; i++) {
+        json_open(&w, '{');
+        json_text(&w, "name", r->output[i].name);
+        json_count(&w, "index", r->output[i].index);
+        json_number(&w, "error", r->output[i].error);
+        json_number(&w, "bound", r->output[i].bound);
+        json_number(&w, "passes_error", r->output[i].passes);
+        json_close(&w, '}');
+    }
+    json_close(&w, ']');
+    json_key(&w, "logits");
+    json_open(&w, '{');
+    json_count(&w, "rows", r->n_row);
+    json_count(&w, "top_same", r->n_top_same);
+    json_number(&w, "kl_mean", r->kl_mean);
+    json_number(&w, "kl_max", r->kl_max);
+    json_close(&w, '}');
+    json_close(&w, '}');
+    strbuf_putc(out, '\n');
+}
+
+/* ---- the first fault ---- */
+
+/* The steps that led to it and left nothing to look at: those before it in its chain, and what each
+ * thread computes for itself in that phase. */
+static void note_steps(weft_diag *dg, const verify_subject *of, const verify_value *x)
+{
+    const plan_bucket *b = &of->p->bucket[x->bucket];
+    int32_t home = 0;
+    while (home + 1 < b->n_item && b->item[home + 1].first <= x->step)
+        home++;
+    strbuf list = {0};
+    for (int32_t i = 0; i <= home; i++) {
+        const plan_item *it = &b->item[i];
+        if (it->phase != b->item[home].phase || (i < home && !it->each))
+            continue;
+        for (int32_t k = it->first; k < it->first + it->n_step && k < x->step; k++) {
+            const plan_step *s = &b->step[k];
+            strbuf_add(&list, "%s%s", list.n ? ", " : "", row_of(s)->symbol);
+            if (s->loc.src)
+                strbuf_add(&list, " (line %u)",
+                           (unsigned)source_find(s->loc.src, s->loc.begin).line);
+        }
+    }
+    if (list.n)
+        weft_note(dg, "computed in one go with, and not seen apart from, %s", list.p);
+    strbuf_free(&list);
+}
+
+static void note_pattern(weft_diag *dg, const verify_value *x)
+{
+    if (x->not_finite)
+        weft_note(dg, "a NaN or an infinity comes up here: the reference has numbers");
+    if (x->n_row_bad < x->n_row)
+        weft_note(dg,
+                  "%" PRId64 " of %" PRId64 " rows are wrong: likely how rows are shared out, or a "
+                  "remainder of rows",
+                  x->n_row_bad, x->n_row);
+    if (x->col_last >= 0 && x->col_last - x->col_min + 1 < x->width)
+        weft_note(dg,
+                  "only columns %" PRId64 " to %" PRId64 " of %" PRId64
+                  " are wrong: likely a tile or a remainder of columns",
+                  x->col_min, x->col_last, x->width);
+}
+
+static void note_cause(weft_diag *dg, const verify_subject *of, const verify_value *x)
+{
+    const plan_step *s = step_of(of, x);
+    const char *type = weight_type(of->p, s), *why = verify_reason(of->p, s);
+    weft_note(dg,
+              "computed by kernel %s%s%s%s%s, in the steps for calls of at most %" PRId64 " rows",
+              row_of(s)->symbol, type ? " from weights of " : "", type ? type : "", why ? ", " : "",
+              why ? why : "", of->p->bucket[x->bucket].n_tok_max);
+    if (why && x->error < 4 * x->bound)
+        weft_note(dg, "not far over: rounding may cost this model more than most");
+    weft_note(dg, "WEFT_CPU=ref runs without it; WEFT_CPU=c without kernels of this processor");
+}
+
+static weft_status tell_value(weft_diag *dg, const verify_subject *of, const verify_value *x)
+{
+    const plan_step *s = step_of(of, x);
+    char where[32] = "";
+    if (s->layer >= 0)
+        snprintf(where, sizeof where, " of layer %d", (int)s->layer);
+    weft_status st = weft_fail(dg, W1510, s->loc,
+                               "%s%s: relative error %.2e, over the bound of %.1e; row %" PRId64
+                               ", column %" PRId64 " is %.7g, expected %.7g",
+                               row_of(s)->op, where, x->error, x->bound, x->worst.row, x->worst.col,
+                               x->worst.got, x->worst.want);
+    note_pattern(dg, x);
+    note_steps(dg, of, x);
+    note_cause(dg, of, x);
+    return st;
+}
+
+weft_status verify_tell(weft_diag *dg, const verify_subject *of, const verify_report *r)
+{
+    if (r->first_bad >= 0)
+        return tell_value(dg, of, &r->value[r->first_bad]);
+    for (int32_t i = 0; i < r->n_output; i++) {
+        const verify_output *o = &r->output[i];
+        if (!(o->passes <= o->passes_bound))
+            return weft_fail(dg, W1510, WEFT_NOWHERE,
+                             "output %s: the passes change it by %.2e, over the bound of %.1e",
+                             o->name, o->passes, o->passes_bound);
+        if (!(o->error <= o->bound))
+            return weft_fail(dg, W1510, WEFT_NOWHERE,
+                             "output %s: relative error %.2e, over the bound of %.1e, though every "
+                             "value that could be seen is within its own",
+                             o->name, o->error, o->bound);
+    }
+    return WEFT_OK;
+}

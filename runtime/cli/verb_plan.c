@@ -1,0 +1,315 @@
+/* verb_plan.c - `weft plan`: what running a model will take, before anything is loaded. */
+#include "runtime/base/bandwidth.h"
+#include "runtime/base/json_write.h"
+#include "runtime/base/memory.h"
+#include "runtime/cli/cli.h"
+#include "runtime/cli/planned.h"
+#include "runtime/engine/plan_sum.h"
+
+#include <inttypes.h>
+
+typedef struct {
+    planned_flags plan;
+    int64_t memory;
+    double bandwidth;
+} plan_options;
+
+/* clang-format off */
+static const flag plan_flags[] = {
+    PLANNED_FLAG_ROWS(plan_options, "0", "512"),
+    FLAG_ROW_INT   (plan_options, plan.n_seq, "parallel",  "np", "N", "1", 1, 65536, "sequences"),
+    FLAG_ROW_SIZE  (plan_options, memory,     "memory",    NULL, "SIZE", "0", 0, 9007199254740992.0, "of the machine it is planned for; 0: what is to be had on this one"),
+    FLAG_ROW_FLOAT (plan_options, bandwidth,  "bandwidth", NULL, "GB/S", "0", 0, 1e6, "of that machine's memory; 0: measure this one's"),
+    FLAG_ROW_END   (plan_options),
+};
+
+static const char *const examples[] = {
+    "weft plan -m model.gguf -c 8192",                        "does it fit, and how fast could it be?",
+    "weft plan -m model.gguf -c 32768 -np 8 --kv bf16",       "eight conversations at once",
+    "weft plan -m model.gguf --memory 16G --bandwidth 100",   "on a machine that is not at hand",
+    "weft plan -m model.gguf --json | jq .memory.total",      "for programs",
+    NULL,
+};
+/* clang-format on */
+
+const verb_page plan_verb_page = {
+    plan_flags,
+    "Headers are read, tensors are not. A run takes exactly the bytes told here: mapped weights "
+    "are "
+    "pages of the file, all else is memory of its own. The time is what reading a token's bytes "
+    "takes at the bandwidth measured with as many threads, so no run is faster. Exit status 1, and "
+    "W0902, if it does not fit.",
+    examples,
+};
+
+static const double MIB = 1 << 20;
+
+typedef struct {
+    const planned *pl;
+    session_memory mem;
+    size_t total;
+    uint64_t available;
+    double bandwidth; /* bytes per second */
+    plan_phases phases;
+    plan_call at[2]; /* decoding at position 0 and at the end of the context */
+    plan_work work[2];
+    int32_t n_use;
+    const plan_use *use;
+} account;
+
+/* Where the bytes go, in the order of telling. */
+typedef struct {
+    const char *key, *name, *what;
+    size_t bytes;
+} memory_row;
+
+enum { MEMORY_ROWS = 7 };
+
+static void memory_rows(const account *ac, memory_row *row)
+{
+    const session_memory *m = &ac->mem;
+    /* clang-format off */
+    const memory_row rows[MEMORY_ROWS] = {
+        {"weights_mapped", "weights, mapped", "read in place in the file",           m->weights_mapped},
+        {"weights_copied", "weights, copied", "converted when loaded",               m->weights_copied},
+        {"packed",         "weights, packed", "laid out anew for kernels",           0},
+        {"state",          "state",           "what sequences keep between calls",   m->state},
+        {"arena",          "arena",           "activations of a call",               m->arena},
+        {"private",        "threads",         "values and scratch of each thread",   m->scratch},
+        {"tables",         "tables",          "steps, pages, batch, addresses",      m->tables},
+    };
+    /* clang-format on */
+    memcpy(row, rows, sizeof rows);
+}
+
+static double seconds_of(const account *ac, int i)
+{
+    return ac->work[i].bytes / ac->bandwidth;
+}
+
+static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *pl, arena *a,
+                          account *ac)
+{
+    ac->pl = pl;
+    WEFT_TRY(session_need(dg, pl->p, &pl->run, &ac->mem));
+    ac->total = session_memory_sum(&ac->mem);
+    ac->available = o->memory ? (uint64_t)o->memory : memory_available("");
+    ac->bandwidth = o->bandwidth > 0 ? o->bandwidth * 1e9 : bandwidth_read(pl->run.threads);
+    ac->phases = plan_phases_of(plan_bucket_for(pl->p, 1));
+    ac->at[0] = (plan_call){.pos = 0, .n_tok = 1, .n_out = 1};
+    ac->at[1] = (plan_call){.pos = pl->run.n_ctx - 1, .n_tok = 1, .n_out = 1};
+    for (int i = 0; i < 2; i++)
+        ac->work[i] = plan_work_of_call(pl->p, &ac->at[i]);
+    ac->n_use = plan_uses_of_call(pl->p, &ac->at[0], a, &ac->use);
+    return WEFT_OK;
+}
+
+static bool fits(const account *ac)
+{
+    return ac->available == 0 || ac->total <= ac->available;
+}
+
+/* ---- for people ---- */
+
+static void text_memory(const account *ac, strbuf *out)
+{
+    memory_row row[MEMORY_ROWS];
+    memory_rows(ac, row);
+    strbuf_add(out, "memory\n");
+    for (int i = 0; i < MEMORY_ROWS; i++)
+        strbuf_add(out, "  %-16s %14zu  %10.1f MiB  %s\n", row[i].name, row[i].bytes,
+                   (double)row[i].bytes / MIB, row[i].what);
+    strbuf_add(out, "  %-16s %14zu  %10.1f MiB\n", "total", ac->total, (double)ac->total / MIB);
+    if (ac->available == 0)
+        strbuf_add(out, "what this machine has is not to be known\n");
+    else if (fits(ac))
+        strbuf_add(out, "fits: %.1f MiB are to be had\n", (double)ac->available / MIB);
+    else
+        strbuf_add(out, "does not fit by %.1f MiB: %.1f MiB are to be had\n",
+                   (double)(ac->total - ac->available) / MIB, (double)ac->available / MIB);
+}
+
+static void text_kernels(const account *ac, strbuf *out)
+{
+    int n_row;
+    const kernel_row *rows = kernel_rows(&n_row);
+    strbuf_add(out, "kernels at decode          steps    MiB/token  MFLOP/token\n");
+    for (int32_t i = 0; i < ac->n_use; i++)
+        strbuf_add(out, "  %-24s %5d %12.3f %12.3f\n", rows[ac->use[i].kernel].symbol,
+                   (int)ac->use[i].n_step, ac->use[i].work.bytes / MIB,
+                   ac->use[i].work.flops / 1e6);
+}
+
+static void text_phases(const account *ac, strbuf *out)
+{
+    const plan_phases *ph = &ac->phases;
+    strbuf_add(out, "phases at decode %d", (int)ph->all);
+    if (ph->layers && ph->per_layer_min == ph->per_layer_max)
+        strbuf_add(out, ": %d in each of %d layers, %d outside\n", (int)ph->per_layer_min,
+                   (int)ph->layers, (int)ph->outside);
+    else if (ph->layers)
+        strbuf_add(out, ": %d to %d in each of %d layers, %d outside\n", (int)ph->per_layer_min,
+                   (int)ph->per_layer_max, (int)ph->layers, (int)ph->outside);
+    else
+        strbuf_putc(out, '\n');
+}
+
+static void text_speed(const account *ac, strbuf *out)
+{
+    strbuf_add(out, "decode       MiB/token  MFLOP/token   ms/token      tok/s\n");
+    for (int i = 0; i < 2; i++)
+        strbuf_add(out, "  at %-7" PRId64 " %9.2f %12.2f %10.3f %10.2f\n", ac->at[i].pos,
+                   ac->work[i].bytes / MIB, ac->work[i].flops / 1e6, seconds_of(ac, i) * 1e3,
+                   1 / seconds_of(ac, i));
+}
+
+static void as_text(const account *ac, const plan_options *o, strbuf *out)
+{
+    const plan *p = ac->pl->p;
+    const session_options *run = &ac->pl->run;
+    strbuf_add(out,
+               "%s: context %" PRId64 ", %" PRId64 " sequence%s, calls of at most %" PRId64
+               " rows, %d thread%s, state in %s, kernels up to %s\n",
+               p->model, run->n_ctx, run->n_seq, run->n_seq == 1 ? "" : "s", p->n_tok_max,
+               run->threads, run->threads == 1 ? "" : "s", dtype_row_of(p->kv)->name,
+               kvariant_name(p->best));
+    text_memory(ac, out);
+    text_kernels(ac, out);
+    text_phases(ac, out);
+    strbuf_add(out, "buckets of rows");
+    for (int32_t i = 0; i < p->n_bucket; i++)
+        strbuf_add(out, " %" PRId64, p->bucket[i].n_tok_max);
+    strbuf_add(out, "\nmemory is read at %.2f GB/s (%s)\n", ac->bandwidth / 1e9,
+               o->bandwidth > 0 ? "as told" : "measured");
+    text_speed(ac, out);
+}
+
+/* ---- for programs ---- */
+
+static void json_number(json_writer *w, const char *key, double x)
+{
+    json_key(w, key);
+    json_double(w, x);
+}
+
+static void json_count(json_writer *w, const char *key, int64_t x)
+{
+    json_key(w, key);
+    json_int(w, x);
+}
+
+static void json_memory(json_writer *w, const account *ac)
+{
+    memory_row row[MEMORY_ROWS];
+    memory_rows(ac, row);
+    json_key(w, "memory");
+    json_open(w, '{');
+    for (int i = 0; i < MEMORY_ROWS; i++)
+        json_count(w, row[i].key, (int64_t)row[i].bytes);
+    json_count(w, "total", (int64_t)ac->total);
+    json_count(w, "available", (int64_t)ac->available);
+    json_key(w, "fits");
+    json_bool(w, fits(ac));
+    json_count(w, "short", fits(ac) ? 0 : (int64_t)(ac->total - ac->available));
+    json_close(w, '}');
+}
+
+static void json_kernels(json_writer *w, const account *ac)
+{
+    int n_row;
+    const kernel_row *rows = kernel_rows(&n_row);
+    json_key(w, "kernels");
+    json_open(w, '[');
+    for (int32_t i = 0; i < ac->n_use; i++) {
+        json_open(w, '{');
+        json_key(w, "symbol");
+        json_str(w, str_of(rows[ac->use[i].kernel].symbol));
+        json_count(w, "steps", ac->use[i].n_step);
+        json_number(w, "bytes", ac->use[i].work.bytes);
+        json_number(w, "flops", ac->use[i].work.flops);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
+static void json_decode(json_writer *w, const account *ac)
+{
+    json_key(w, "decode");
+    json_open(w, '[');
+    for (int i = 0; i < 2; i++) {
+        json_open(w, '{');
+        json_count(w, "pos", ac->at[i].pos);
+        json_number(w, "bytes", ac->work[i].bytes);
+        json_number(w, "flops", ac->work[i].flops);
+        json_number(w, "seconds", seconds_of(ac, i));
+        json_number(w, "tok_per_s", 1 / seconds_of(ac, i));
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
+static void as_json(const account *ac, const plan_options *o, strbuf *out)
+{
+    const plan *p = ac->pl->p;
+    json_writer w = {.out = out};
+    json_open(&w, '{');
+    json_key(&w, "model");
+    json_str(&w, str_of(p->model));
+    json_count(&w, "context", ac->pl->run.n_ctx);
+    json_count(&w, "sequences", ac->pl->run.n_seq);
+    json_count(&w, "rows", p->n_tok_max);
+    json_count(&w, "threads", ac->pl->run.threads);
+    json_key(&w, "kv");
+    json_str(&w, str_of(dtype_row_of(p->kv)->name));
+    json_key(&w, "variant");
+    json_str(&w, str_of(kvariant_name(p->best)));
+    json_memory(&w, ac);
+    json_kernels(&w, ac);
+    json_key(&w, "phases");
+    json_open(&w, '{');
+    json_count(&w, "all", ac->phases.all);
+    json_count(&w, "layers", ac->phases.layers);
+    json_count(&w, "per_layer_min", ac->phases.per_layer_min);
+    json_count(&w, "per_layer_max", ac->phases.per_layer_max);
+    json_count(&w, "outside", ac->phases.outside);
+    json_close(&w, '}');
+    json_key(&w, "buckets");
+    json_open(&w, '[');
+    for (int32_t i = 0; i < p->n_bucket; i++)
+        json_int(&w, p->bucket[i].n_tok_max);
+    json_close(&w, ']');
+    json_number(&w, "bandwidth", ac->bandwidth);
+    json_key(&w, "bandwidth_measured");
+    json_bool(&w, o->bandwidth <= 0);
+    json_decode(&w, ac);
+    json_close(&w, '}');
+    strbuf_putc(out, '\n');
+}
+
+int verb_plan(cli *c)
+{
+    const plan_options *o = c->options;
+    planned pl;
+    account ac = {0};
+    arena *a = arena_create();
+    weft_status st = planned_open(c->dg, &o->plan, NULL, 0, &pl);
+    if (st == WEFT_OK)
+        st = sum_up(c->dg, o, &pl, a, &ac);
+    if (st == WEFT_OK) {
+        strbuf out = {0};
+        (c->common.json ? as_json : as_text)(&ac, o, &out);
+        cli_print(c, strbuf_view(&out));
+        strbuf_free(&out);
+        if (!fits(&ac))
+            st = weft_fail(c->dg, W0902, WEFT_NOWHERE,
+                           "%s needs %zu bytes and %" PRIu64 " are to be had: it does not fit by "
+                           "%.1f MB",
+                           o->plan.model, ac.total, ac.available,
+                           (double)(ac.total - ac.available) / 1e6);
+    }
+    c->common.json = false; /* the document is the plan: messages go to stderr */
+    cli_report(c, c->dg);
+    planned_close(&pl);
+    arena_destroy(a);
+    return cli_exit_of(st);
+}

@@ -1,0 +1,191 @@
+/* verb_verify.c - `weft verify`: does the plan compute what the reference computes, on this model? */
+#include "runtime/base/json_write.h"
+#include "runtime/cli/cli.h"
+#include "runtime/cli/planned.h"
+#include "runtime/cli/report_verify.h"
+#include "runtime/text/tok.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { N_MAX = 4096, CTX_ENOUGH = 4096 }; /* no more state than that is set aside */
+
+typedef struct {
+    planned_flags plan;
+    const char *text, *ids;
+    int64_t n;
+} verify_flags_options;
+
+/* clang-format off */
+static const flag verify_flags[] = {
+    PLANNED_FLAG_ROWS(verify_flags_options, "0", "32"),
+    FLAG_ROW_STR   (verify_flags_options, text, "prompt", "p",  "TEXT", NULL, "the text to run; without it a sentence of ours"),
+    FLAG_ROW_STR   (verify_flags_options, ids,  "ids",    NULL, "LIST", NULL, "token ids instead, such as 1,15043,29892"),
+    FLAG_ROW_INT   (verify_flags_options, n,    "n",      "n",  "N", "24", 2, N_MAX, "tokens to take of it at most"),
+    FLAG_ROW_END   (verify_flags_options),
+};
+
+static const char *const examples[] = {
+    "weft verify -m model.gguf",                        "every value that the plan keeps, against the reference",
+    "weft verify -m model.gguf -p 'int main(void)' -t 4", "on a text of your own",
+    "weft verify -m model.gguf --kv bf16",              "what a shorter state costs",
+    "weft verify -m model.gguf --json | jq .values[].error", "for programs",
+    NULL,
+};
+/* clang-format on */
+
+const verb_page verify_verb_page = {
+    verify_flags,
+    "The reference executor computes one node at a time in double precision; the plan is fused, "
+    "threaded and may round. Both run the same tokens: many rows, then few, then one at a time. "
+    "Every "
+    "value that the plan keeps in memory is compared and then replaced by the reference's, so that "
+    "each error is a step's own. Exit status 1, and W1510 with the line of the model file, if one "
+    "is "
+    "over the bound that follows from storage types and rounded activations.",
+    examples,
+};
+
+static const char sentence[] =
+    "The weaver counts the threads of the warp, sets the shuttle in motion, and row by row a "
+    "pattern appears that nobody had drawn before.";
+
+typedef struct {
+    cli *c;
+    const verify_flags_options *o;
+    planned pl;
+    graph *rewritten; /* NULL: the plan is the reference's own */
+    plan *ref, *original;
+    tok_ids ids;
+    const char *source; /* of the ids */
+} verify_job;
+
+/* ---- what to run ---- */
+
+static weft_status parse_ids(verify_job *j)
+{
+    const char *p = j->o->ids;
+    while (*p) {
+        char *end;
+        errno = 0;
+        long id = strtol(p, &end, 10);
+        if (end == p || errno || id < 0 || id > INT32_MAX || (*end && *end != ','))
+            return weft_fail(j->c->dg, W1903, WEFT_NOWHERE, "--ids: `%.*s` is not a token id",
+                             (int)strcspn(p, ","), p);
+        VEC_PUSH(&j->ids, (int32_t)id);
+        p = end + (*end == ',');
+    }
+    return WEFT_OK;
+}
+
+/* Any ids will do where there is no tokenizer and nobody gave some. */
+static void make_ids_up(verify_job *j)
+{
+    int64_t vocab = j->pl.p->n_vocab ? j->pl.p->n_vocab : 1;
+    for (int64_t i = 0; i < j->o->n; i++)
+        VEC_PUSH(&j->ids, (int32_t)((1 + i * 7919) % vocab));
+    j->source = "made up, for want of a tokenizer";
+}
+
+static weft_status encode(verify_job *j)
+{
+    weft_diag *quiet = diag_create();
+    tok *t;
+    bool given = j->o->text != NULL;
+    weft_status st = tok_open_model(given ? j->c->dg : quiet, j->pl.mf, &t);
+    if (st == WEFT_OK) {
+        str text = str_of(given ? j->o->text : sentence);
+        st = tok_encode(given ? j->c->dg : quiet, t, text, TOK_ENCODE_DEFAULT, &j->ids);
+        tok_close(t);
+    }
+    diag_destroy(quiet);
+    j->source = given ? "of -p" : "of a sentence";
+    if (st != WEFT_OK && !given) {
+        make_ids_up(j);
+        return WEFT_OK;
+    }
+    return st;
+}
+
+static weft_status choose_ids(verify_job *j)
+{
+    j->source = "of --ids";
+    WEFT_TRY(j->o->ids ? parse_ids(j) : encode(j));
+    if (j->ids.n < 1)
+        return weft_fail(j->c->dg, W1903, WEFT_NOWHERE, "there is no token to run");
+    int64_t n = j->o->n < j->pl.run.n_ctx ? j->o->n : j->pl.run.n_ctx;
+    j->ids.n = (int64_t)j->ids.n > n ? (size_t)n : j->ids.n;
+    return WEFT_OK;
+}
+
+/* ---- plans ---- */
+
+static weft_status make_plans(verify_job *j)
+{
+    weft_diag *dg = j->c->dg;
+    planned_flags f = j->o->plan;
+    f.n_out = f.n_tok;
+    f.n_ctx = j->o->n > CTX_ENOUGH ? j->o->n : CTX_ENOUGH;
+    WEFT_TRY(planned_open(dg, &f, NULL, 0, &j->pl));
+    target ref = j->pl.t;
+    ref.best = VARIANT_ref;
+    ref.kv = DT_F32;
+    const graph *before = j->pl.bm->graph, *after = before;
+    if (j->pl.t.best != VARIANT_ref) {
+        WEFT_TRY(plan_graph(dg, before, &j->pl.t, NULL, &j->rewritten));
+        WEFT_TRY(plan_make(dg, before, &ref, NULL, j->pl.a, &j->original));
+        after = j->rewritten;
+    }
+    return plan_make(dg, after, &ref, NULL, j->pl.a, &j->ref);
+}
+
+/* ---- the verb ---- */
+
+static weft_status compare(verify_job *j, arena *a, verify_report *out)
+{
+    verify_options how = {.ref = j->ref,
+                          .original = j->original,
+                          .p = j->pl.p,
+                          .mf = j->pl.mf,
+                          .run = j->pl.run,
+                          .ids = j->ids.at,
+                          .n_id = (int64_t)j->ids.n};
+    WEFT_TRY(verify_run(j->c->dg, &how, a, out));
+    return model_file_check(j->c->dg, j->pl.mf);
+}
+
+int verb_verify(cli *c)
+{
+    verify_job j = {.c = c, .o = c->options};
+    arena *a = arena_create();
+    verify_report r;
+    weft_status st = WEFT_OK;
+    if (j.o->text && j.o->ids)
+        st = weft_fail(c->dg, W1904, WEFT_NOWHERE, "verify takes either -p or --ids");
+    if (st == WEFT_OK)
+        st = make_plans(&j);
+    if (st == WEFT_OK)
+        st = choose_ids(&j);
+    if (st == WEFT_OK)
+        st = compare(&j, a, &r);
+    if (st == WEFT_OK) {
+        strbuf out = {0};
+        verify_subject of = {.p = j.pl.p,
+                             .n_token = (int64_t)j.ids.n,
+                             .tokens = j.source,
+                             .threads = j.pl.run.threads};
+        (c->common.json ? verify_as_json : verify_as_text)(&of, &r, &out);
+        cli_print(c, strbuf_view(&out));
+        strbuf_free(&out);
+        st = verify_tell(c->dg, &of, &r);
+    }
+    c->common.json = false; /* the document is the comparison: messages go to stderr */
+    cli_report(c, c->dg);   /* while the text it quotes is there */
+    if (j.rewritten)
+        graph_destroy(j.rewritten);
+    planned_close(&j.pl);
+    VEC_FREE(&j.ids);
+    arena_destroy(a);
+    return cli_exit_of(st);
+}

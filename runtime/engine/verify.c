@@ -1,0 +1,470 @@
+/* verify.c - running both, looking at the plan's values while they are there, and comparing. */
+#include "runtime/engine/verify.h"
+
+#include "runtime/base/mem.h"
+#include <math.h>
+#include <stdlib.h>
+
+enum { CALLS_MAX = 16 };
+static const double passes_bound = 1e-4;
+
+/* Where a value of the graph is among the reference's steps. */
+typedef struct {
+    int32_t step; /* -1: nowhere */
+    int32_t out;
+} ref_place;
+
+typedef struct {
+    const verify_options *opt;
+    arena *a;
+    verify_report *r;
+    session *ref, *forced, *free_run, *original;
+    weights *w;       /* of p, for both of its sessions */
+    ref_place *place; /* [n_value_max] */
+    int32_t n_place;
+    int32_t *index;              /* [n_place]: into r->value, or -1 */
+    double (**bound)[K_OUT_MAX]; /* [n_bucket] */
+    int64_t n_tok, n_out;        /* of the call at hand */
+} verifier;
+
+/* ---- where values are ---- */
+
+static const kernel_row *row_of(const plan_step *s)
+{
+    int n;
+    return &kernel_rows(&n)[s->kernel];
+}
+
+/* How many of the rows that out_pitch counts make up a row of the call. */
+static int64_t pitch_rows(const plan_step *s)
+{
+    const char *op = row_of(s)->op;
+    bool vectors = strcmp(op, "experts") == 0 || strcmp(op, "head_linear") == 0;
+    return s->per_row * (vectors ? s->n[1] : 1);
+}
+
+static void find_places(verifier *v)
+{
+    const plan_bucket *b = v->opt->ref->bucket;
+    for (int32_t i = 0; i < b->n_step; i++)
+        for (int k = 0; k < b->step[i].n_out; k++)
+            if (b->step[i].value[k] >= v->n_place)
+                v->n_place = b->step[i].value[k] + 1;
+    v->place = ARENA_ARRAY(v->a, ref_place, (size_t)v->n_place + 1);
+    v->index = ARENA_ARRAY(v->a, int32_t, (size_t)v->n_place + 1);
+    for (int32_t i = 0; i < v->n_place; i++) {
+        v->place[i].step = -1;
+        v->index[i] = -1;
+    }
+    for (int32_t i = 0; i < b->n_step; i++)
+        for (int k = 0; k < b->step[i].n_out; k++)
+            if (b->step[i].value[k] >= 0)
+                v->place[b->step[i].value[k]] = (ref_place){i, k};
+}
+
+static bool has_place(const void *ctx, int32_t id)
+{
+    const verifier *v = ctx;
+    return id >= 0 && id < v->n_place && v->place[id].step >= 0;
+}
+
+static int64_t rows_of(const verifier *v, const plan_step *s)
+{
+    switch (s->rows) {
+    case ROWS_T:
+        return v->n_tok;
+    case ROWS_R:
+        return v->n_out;
+    case ROWS_S:
+        return 1;
+    case ROWS_FIXED:
+        break;
+    }
+    return s->n[0] / s->per_row;
+}
+
+/* A result in memory: rows of `width` elements, in parts that are `pitch` bytes apart. */
+typedef struct {
+    char *at;
+    int64_t n_row, width, parts, pitch;
+    bool ids;
+} view;
+
+static view view_of(const verifier *v, session *s, const plan_step *step, int out)
+{
+    view x = {.at = (char *)session_arena(s) + step->out[out].offset,
+              .n_row = rows_of(v, step),
+              .parts = pitch_rows(step),
+              .pitch = step->out_pitch[out],
+              .ids = step->out[out].type == DT_I32};
+    x.width = x.parts * x.pitch / 4; /* right where rows have no gaps */
+    return x;
+}
+
+static void *element(const view *x, int64_t row, int64_t col)
+{
+    int64_t part = x->width / x->parts;
+    return x->at + (row * x->parts + col / part) * x->pitch + col % part * 4;
+}
+
+static double number_at(const view *x, int64_t row, int64_t col)
+{
+    const void *p = element(x, row, col);
+    float f;
+    int32_t i;
+    memcpy(&f, p, 4);
+    memcpy(&i, p, 4);
+    return x->ids ? (double)i : (double)f;
+}
+
+/* ---- comparing ---- */
+
+typedef struct {
+    double error;
+    int64_t n_row_bad, col_min, col_last;
+    verify_element worst;
+    bool not_finite;
+} difference;
+
+static double row_square(const view *x, int64_t row)
+{
+    double sum = 0;
+    for (int64_t c = 0; c < x->width; c++) {
+        double e = number_at(x, row, c);
+        sum += e * e;
+    }
+    return sum;
+}
+
+/* One row; adds to d. A difference of ids counts whole, whatever the numbers are. */
+static void compare_row(const view *want, const view *got, int64_t row, double floor, double bound,
+                        difference *d)
+{
+    double scale = fmax(row_square(want, row), floor), sum = 0, far = 0;
+    double size = sqrt(scale / (double)want->width);
+    verify_element worst = {.row = row};
+    for (int64_t c = 0; c < want->width; c++) {
+        double a = number_at(want, row, c), b = number_at(got, row, c), e = fabs(a - b);
+        if (want->ids && e > 0)
+            e = size;
+        if (!isfinite(b) && isfinite(a)) {
+            d->not_finite = true;
+            e = INFINITY;
+        } else if (!isfinite(a)) {
+            continue; /* the reference has no number either */
+        }
+        sum += e * e;
+        if (e > 3 * bound * size) {
+            d->col_min = c < d->col_min ? c : d->col_min;
+            d->col_last = c > d->col_last ? c : d->col_last;
+        }
+        if (e > far) {
+            far = e;
+            worst.col = c, worst.want = a, worst.got = b;
+        }
+    }
+    double error = sum > 0 ? sqrt(sum / fmax(scale, 1e-300)) : 0;
+    d->n_row_bad += error > bound;
+    if (error > d->error) {
+        d->error = error;
+        d->worst = worst;
+    }
+}
+
+static difference compare(const view *want, const view *got, double bound)
+{
+    difference d = {.col_min = INT64_MAX, .col_last = -1};
+    double all = 0;
+    for (int64_t r = 0; r < want->n_row; r++)
+        all += row_square(want, r);
+    double floor = want->n_row ? all / (double)want->n_row * 1e-4 : 0;
+    for (int64_t r = 0; r < want->n_row; r++)
+        compare_row(want, got, r, isfinite(floor) ? floor : 0, bound, &d);
+    return d;
+}
+
+static void put_right(const view *want, const view *got)
+{
+    for (int64_t r = 0; r < want->n_row; r++)
+        for (int64_t c = 0; c < want->width; c++)
+            memcpy(element(got, r, c), element(want, r, c), 4);
+}
+
+/* ---- while the plan runs ---- */
+
+static verify_value *value_for(verifier *v, int32_t bucket, int32_t step, int32_t id,
+                               double bound)
+{
+    verify_report *r = v->r;
+    if (v->index[id] < 0) {
+        v->index[id] = r->n_value;
+        r->value[r->n_value++] = (verify_value){
+            .bucket = bucket, .step = step, .value = id, .bound = bound, .col_last = -1};
+    }
+    return &r->value[v->index[id]];
+}
+
+static void note_error(verifier *v, verify_value *x, int32_t bucket, int32_t step, double bound,
+                       const view *want, const difference *d)
+{
+    x->n_call++;
+    /* Buckets may have different bounds: what counts is how far over its own an error is. */
+    if (x->n_call > 1 && d->error / bound <= x->error / x->bound)
+        return;
+    int32_t n_call = x->n_call, id = x->value;
+    double drift = x->drift;
+    *x = (verify_value){.bucket = bucket,
+                        .step = step,
+                        .value = id,
+                        .n_call = n_call,
+                        .bound = bound,
+                        .error = d->error,
+                        .drift = drift,
+                        .n_row = want->n_row,
+                        .width = want->width,
+                        .n_row_bad = d->n_row_bad,
+                        .col_min = d->col_last < 0 ? 0 : d->col_min,
+                        .col_last = d->col_last,
+                        .worst = d->worst,
+                        .not_finite = d->not_finite};
+    if (v->r->first_bad < 0 && !(d->error <= bound))
+        v->r->first_bad = (int32_t)(x - v->r->value);
+}
+
+static void look_at(verifier *v, session *s, int32_t bucket, int32_t i, int out)
+{
+    const plan_step *step = &v->opt->p->bucket[bucket].step[i];
+    int32_t id = step->value[out];
+    if (step->out[out].space != SPACE_ARENA || !has_place(v, id))
+        return;
+    const ref_place *at = &v->place[id];
+    view want = view_of(v, v->ref, &v->opt->ref->bucket->step[at->step], at->out);
+    view got = view_of(v, s, step, out);
+    double bound = v->bound[bucket][i][out];
+    got.width = want.width; /* rows of the plan may have gaps */
+    if (want.n_row != got.n_row || want.width % got.parts != 0)
+        return;
+    verify_value *x = value_for(v, bucket, i, id, bound);
+    difference d = compare(&want, &got, bound);
+    if (s == v->free_run) {
+        x->drift = fmax(x->drift, d.error);
+        return;
+    }
+    note_error(v, x, bucket, i, bound, &want, &d);
+    put_right(&want, &got);
+}
+
+typedef struct {
+    verifier *v;
+    session *s;
+} watcher;
+
+static void after_phase(void *ctx, int32_t bucket, int32_t phase)
+{
+    const watcher *w = ctx;
+    const plan_bucket *b = &w->v->opt->p->bucket[bucket];
+    for (int32_t i = 0; i < b->n_item; i++) {
+        const plan_item *it = &b->item[i];
+        if (it->phase != phase)
+            continue;
+        for (int32_t k = it->first; k < it->first + it->n_step; k++)
+            for (int out = 0; out < b->step[k].n_out; out++)
+                look_at(w->v, w->s, bucket, k, out);
+    }
+}
+
+/* ---- outputs ---- */
+
+static view output_view(session *s, const plan *p, int32_t i)
+{
+    view x = {.parts = 1};
+    const float *data = NULL;
+    const plan_output *o = &p->output[i];
+    if (session_output(s, o->name, o->index, &data, &x.n_row, &x.width))
+        x.at = (char *)(uintptr_t)data; /* only read */
+    x.pitch = x.width * 4;
+    return x;
+}
+
+/* log of the sum of e^x, and the likeliest. */
+static double log_sum(const float *x, int64_t n, int64_t *out_top)
+{
+    double largest = -INFINITY, sum = 0;
+    *out_top = 0;
+    for (int64_t i = 0; i < n; i++)
+        if ((double)x[i] > largest) {
+            largest = (double)x[i];
+            *out_top = i;
+        }
+    for (int64_t i = 0; i < n; i++)
+        sum += exp((double)x[i] - largest);
+    return largest + log(sum);
+}
+
+static void compare_logits(verifier *v, const view *want, const view *got)
+{
+    verify_report *r = v->r;
+    for (int64_t row = 0; row < want->n_row; row++) {
+        const float *a = element(want, row, 0), *b = element(got, row, 0);
+        int64_t top_a, top_b;
+        double za = log_sum(a, want->width, &top_a), zb = log_sum(b, want->width, &top_b), kl = 0;
+        for (int64_t i = 0; i < want->width; i++)
+            kl += exp((double)a[i] - za) * (((double)a[i] - za) - ((double)b[i] - zb));
+        r->n_row++;
+        r->n_top_same += top_a == top_b;
+        r->kl_mean += kl; /* divided at the end */
+        r->kl_max = fmax(r->kl_max, kl);
+    }
+}
+
+static void compare_outputs(verifier *v)
+{
+    for (int32_t i = 0; i < v->r->n_output; i++) {
+        verify_output *o = &v->r->output[i];
+        view want = output_view(v->ref, v->opt->ref, i);
+        view got = output_view(v->free_run, v->opt->p, i);
+        if (!want.at || !got.at || want.n_row != got.n_row || want.width != got.width) {
+            o->error = INFINITY;
+            continue;
+        }
+        o->error = fmax(o->error, compare(&want, &got, o->bound).error);
+        if (strcmp(o->name, "logits") == 0)
+            compare_logits(v, &want, &got);
+        if (!v->original)
+            continue;
+        view before = output_view(v->original, v->opt->original, i);
+        bool same = before.at && before.n_row == want.n_row && before.width == want.width;
+        o->passes = same ? fmax(o->passes, compare(&before, &want, passes_bound).error) : INFINITY;
+    }
+}
+
+/* ---- the whole ---- */
+
+static weft_status open_sessions(weft_diag *dg, verifier *v)
+{
+    const verify_options *o = v->opt;
+    session_options run = o->run;
+    WEFT_TRY(session_create(dg, o->ref, o->mf, &run, &v->ref));
+    if (o->original)
+        WEFT_TRY(session_create(dg, o->original, o->mf, &run, &v->original));
+    WEFT_TRY(weights_create(dg, o->p, o->mf, &v->w));
+    run.w = v->w;
+    WEFT_TRY(session_create(dg, o->p, o->mf, &run, &v->forced));
+    return session_create(dg, o->p, o->mf, &run, &v->free_run);
+}
+
+static void close_sessions(verifier *v)
+{
+    session_destroy(v->ref);
+    session_destroy(v->original);
+    session_destroy(v->forced);
+    session_destroy(v->free_run);
+    weights_destroy(v->w);
+}
+
+/* Many rows, some, and one at a time: kernels differ between them. */
+static int cut_calls(int64_t n, int64_t n_tok_max, int64_t *len)
+{
+    static const int64_t tail[] = {3, 1, 1, 1, 1};
+    int64_t behind = n >= 12 ? 7 : n > 4 ? 4 : n - 1, ahead = n - behind;
+    int calls = 0;
+    for (; ahead > 0 && calls < CALLS_MAX - 5; calls++) {
+        len[calls] = ahead < n_tok_max ? ahead : n_tok_max;
+        ahead -= len[calls];
+    }
+    for (int i = behind == 7 ? 0 : 1; behind > 0; i++) {
+        len[calls] = tail[i] < n_tok_max ? tail[i] : n_tok_max;
+        behind -= len[calls++];
+    }
+    return calls;
+}
+
+static weft_status run_call(weft_diag *dg, verifier *v, int64_t pos, int64_t n)
+{
+    batch_row *rows = ARENA_ARRAY(v->a, batch_row, (size_t)n);
+    v->n_tok = n;
+    v->n_out = 0;
+    for (int64_t i = 0; i < n; i++) { /* every second one is asked for, and the last */
+        bool out = (n - i) % 2 == 1;
+        rows[i] = (batch_row){.id = v->opt->ids[pos + i], .pos = (int32_t)(pos + i), .out = out};
+        v->n_out += out;
+    }
+    WEFT_TRY(session_eval(dg, v->ref, rows, n));
+    if (v->original)
+        WEFT_TRY(session_eval(dg, v->original, rows, n));
+    WEFT_TRY(session_eval(dg, v->forced, rows, n));
+    WEFT_TRY(session_eval(dg, v->free_run, rows, n));
+    compare_outputs(v);
+    return WEFT_OK;
+}
+
+static void finish(verifier *v)
+{
+    verify_report *r = v->r;
+    const plan *p = v->opt->p;
+    for (int32_t i = 0; i < v->n_place; i++)
+        r->n_hidden += v->place[i].step >= 0 && v->index[i] < 0;
+    for (int32_t i = 0; i < r->n_value; i++) {
+        int32_t layer = p->bucket[r->value[i].bucket].step[r->value[i].step].layer;
+        r->n_layer = layer >= r->n_layer ? layer + 1 : r->n_layer;
+    }
+    r->layer_drift = ARENA_ARRAY(v->a, double, (size_t)r->n_layer + 1);
+    for (int32_t i = 0; i < r->n_layer; i++)
+        r->layer_drift[i] = -1;
+    for (int32_t i = 0; i < r->n_value; i++) {
+        int32_t layer = p->bucket[r->value[i].bucket].step[r->value[i].step].layer;
+        if (layer >= 0)
+            r->layer_drift[layer] = r->value[i].drift;
+    }
+    if (r->n_row)
+        r->kl_mean /= (double)r->n_row;
+}
+
+static void begin(verifier *v)
+{
+    const plan *p = v->opt->p;
+    find_places(v);
+    v->r->value = ARENA_ARRAY(v->a, verify_value, (size_t)v->n_place + 1);
+    v->bound = arena_alloc_array(v->a, (size_t)p->n_bucket, sizeof *v->bound);
+    for (int32_t i = 0; i < p->n_bucket; i++)
+        v->bound[i] = verify_bounds(p, i, has_place, v, v->a);
+    v->r->n_output = p->n_output;
+    v->r->output = ARENA_ARRAY(v->a, verify_output, (size_t)p->n_output + 1);
+    for (int32_t i = 0; i < p->n_output; i++)
+        v->r->output[i] = (verify_output){.name = p->output[i].name,
+                                          .index = p->output[i].index,
+                                          .bound = verify_output_bound(p),
+                                          .passes_bound = passes_bound};
+}
+
+weft_status verify_run(weft_diag *dg, const verify_options *opt, arena *a, verify_report *out)
+{
+    verify_report r = {.first_bad = -1};
+    verifier v = {.opt = opt, .a = a, .r = &r};
+    int64_t len[CALLS_MAX], pos = 0;
+    int calls = cut_calls(opt->n_id, opt->p->n_tok_max, len);
+    begin(&v);
+    weft_status st = open_sessions(dg, &v);
+    if (st == WEFT_OK) {
+        watcher forced = {&v, v.forced}, free_run = {&v, v.free_run};
+        session_watch(v.forced, after_phase, &forced);
+        session_watch(v.free_run, after_phase, &free_run);
+        for (int i = 0; i < calls && st == WEFT_OK; pos += len[i++])
+            st = run_call(dg, &v, pos, len[i]);
+    }
+    close_sessions(&v);
+    if (st != WEFT_OK)
+        return st;
+    finish(&v);
+    *out = r;
+    return WEFT_OK;
+}
+
+bool verify_passed(const verify_report *r)
+{
+    bool good = r->first_bad < 0;
+    for (int32_t i = 0; i < r->n_output; i++)
+        good = good && r->output[i].error <= r->output[i].bound &&
+               r->output[i].passes <= r->output[i].passes_bound;
+    return good;
+}

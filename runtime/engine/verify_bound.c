@@ -1,0 +1,189 @@
+/* verify_bound.c - how far a result may be from the reference, from what it was made of.
+ *
+ * A step may add an error of its own, which follows from how its kernel takes activations and from how
+ * cells store rows, and passes on those of its operands that were not put right. Where the numbers come
+ * from:
+ *
+ *   f32 sums: 2^-24 for each of some thousand terms, which cancel; the reference sums in double
+ *   8 bits in blocks of 32: a rounding error of 1/254 of the largest of the block, 0.6 % of a row of
+ *     normal numbers, 1.3 % at worst; products cancel, so a result may be off by some times that
+ *   8 bits in blocks of 256: at worst 3.6 %
+ *   f16 has 11 bits, bf16 8: keys that far off move scores of 30 by as many times more
+ *   attention is e to a score: an error of keys comes out several times larger */
+#include "runtime/engine/verify.h"
+
+#include "runtime/base/vec.h"
+
+/* What a step adds by itself, by the form of its activations; and to an output after all layers. */
+/* clang-format off */
+static const struct { double step, output; } act_bound[ACT_COUNT] = {
+    [ACT_F32] = {2e-5, 1e-3},
+    [ACT_Q8]  = {4e-2, 0.15},
+    [ACT_Q8K] = {8e-2, 0.25},
+};
+
+/* What storing a row adds. */
+static const struct { dtype type; double row, output; } kv_bound[] = {
+    {DT_F16,  1e-3, 2e-2},
+    {DT_BF16, 8e-3, 0.1},
+};
+
+/* How much larger an error of the operands may come out. */
+static const struct { const char *op; double times; } grows[] = {
+    {"attend", 5}, {"softmax", 5}, {"exp", 5}, {"rms_norm", 2}, {"layer_norm", 2}, {"div", 2},
+};
+/* clang-format on */
+
+enum { KV_TYPES = sizeof kv_bound / sizeof *kv_bound, GROWS = sizeof grows / sizeof *grows };
+
+static const kernel_row *row_of(const plan_step *s)
+{
+    int n;
+    return &kernel_rows(&n)[s->kernel];
+}
+
+static double kv_row_bound(dtype t)
+{
+    for (int i = 0; i < KV_TYPES; i++)
+        if (kv_bound[i].type == t)
+            return kv_bound[i].row;
+    return 0;
+}
+
+static double growth(const char *op)
+{
+    for (int i = 0; i < GROWS; i++)
+        if (strcmp(grows[i].op, op) == 0)
+            return grows[i].times;
+    return 1;
+}
+
+/* ---- errors on their way ---- */
+
+/* A place that holds a result, and the error it may have. */
+typedef struct {
+    plan_space space;
+    int64_t offset;
+    double error;
+} place;
+
+typedef struct {
+    const plan *p;
+    verify_seen *seen;
+    const void *ctx;
+    VEC(place) places;
+    double *cell; /* [n_cell] */
+} flow;
+
+/* The newest result that begins at this address or, where an operand is a part of one, closest before
+ * it. */
+static double error_at(const flow *f, const plan_operand *o)
+{
+    const place *best = NULL;
+    for (size_t i = 0; i < f->places.n; i++) {
+        const place *at = &f->places.at[i];
+        if (at->space == o->space && at->offset <= o->offset &&
+            (!best || at->offset > best->offset))
+            best = at;
+    }
+    return best ? best->error : 0;
+}
+
+static void set_error(flow *f, const plan_operand *o, double error)
+{
+    for (size_t i = 0; i < f->places.n; i++) {
+        place *at = &f->places.at[i];
+        if (at->space == o->space && at->offset == o->offset) {
+            at->error = error;
+            return;
+        }
+    }
+    VEC_PUSH(&f->places, ((place){o->space, o->offset, error}));
+}
+
+static bool is_memory(plan_space s)
+{
+    return s == SPACE_ARENA || s == SPACE_LOCAL || s == SPACE_TILE;
+}
+
+static double step_error(flow *f, const plan_step *s)
+{
+    const kernel_row *row = row_of(s);
+    bool append = strcmp(row->op, "append") == 0, pack = strcmp(row->op, "pack") == 0;
+    double in = 0;
+    for (int i = 0; i < s->n_in; i++)
+        if (is_memory(s->in[i].space))
+            in += error_at(f, &s->in[i]);
+    if (append) {
+        in += kv_row_bound(f->p->kv);
+        if (in > f->cell[s->cell])
+            f->cell[s->cell] = in;
+        return in;
+    }
+    if (s->cell >= 0)
+        in += f->cell[s->cell];
+    if (strcmp(row->op, "route") == 0) /* a near tie may go the other way */
+        in = in < 1e-3 ? in * 10 : 1;
+    double out = growth(row->op) * in + act_bound[pack ? ACT_F32 : row->act].step;
+    return out < 1 ? out : 1;
+}
+
+static void walk(flow *f, const plan_bucket *b, double (*bound)[K_OUT_MAX])
+{
+    for (int32_t i = 0; i < b->n_step; i++) {
+        const plan_step *s = &b->step[i];
+        double error = step_error(f, s);
+        for (int k = 0; k < s->n_out; k++) {
+            bool right =
+                s->out[k].space == SPACE_ARENA && s->value[k] >= 0 && f->seen(f->ctx, s->value[k]);
+            bound[i][k] = error;
+            set_error(f, &s->out[k], right ? 0 : error);
+        }
+    }
+}
+
+double (*verify_bounds(const plan *p, int32_t bucket, verify_seen *seen, const void *ctx,
+                       arena *a))[K_OUT_MAX]
+{
+    const plan_bucket *b = &p->bucket[bucket];
+    double(*bound)[K_OUT_MAX] = arena_alloc_array(a, (size_t)b->n_step, sizeof *bound);
+    flow f = {.p = p, .seen = seen, .ctx = ctx};
+    f.cell = ARENA_ARRAY(a, double, (size_t)p->n_cell + 1);
+    /* Cells hold rows that other buckets wrote, so each is walked for them first. */
+    for (int32_t i = 0; i < p->n_bucket; i++) {
+        arena *scratch = arena_create();
+        walk(&f, &p->bucket[i],
+             arena_alloc_array(scratch, (size_t)p->bucket[i].n_step, sizeof *bound));
+        arena_destroy(scratch);
+        f.places.n = 0;
+    }
+    walk(&f, b, bound);
+    VEC_FREE(&f.places);
+    return bound;
+}
+
+double verify_output_bound(const plan *p)
+{
+    double bound = act_bound[ACT_F32].output;
+    for (int32_t i = 0; i < p->n_bucket; i++)
+        for (int32_t k = 0; k < p->bucket[i].n_step; k++) {
+            const kernel_row *row = row_of(&p->bucket[i].step[k]);
+            double own = act_bound[row->act].output;
+            bound = own > bound ? own : bound;
+        }
+    for (int i = 0; i < KV_TYPES && p->n_cell; i++)
+        bound += kv_bound[i].type == p->kv ? kv_bound[i].output : 0;
+    return bound;
+}
+
+const char *verify_reason(const plan *p, const plan_step *s)
+{
+    const kernel_row *row = row_of(s);
+    if (row->act == ACT_Q8)
+        return "activations rounded to 8 bits in blocks of 32";
+    if (row->act == ACT_Q8K)
+        return "activations rounded to 8 bits in blocks of 256";
+    if (s->cell >= 0 && p->kv != DT_F32)
+        return p->kv == DT_F16 ? "state stored in f16" : "state stored in bf16";
+    return NULL;
+}
