@@ -138,6 +138,14 @@ size_t arena_bytes(const arena *a)
     return a->bytes_out;
 }
 
+size_t arena_held(const arena *a)
+{
+    size_t bytes = sizeof *a;
+    for (const block *b = a->top; b; b = b->next)
+        bytes += sizeof *b + b->cap;
+    return bytes;
+}
+
 void *arena_alloc_array(arena *a, size_t n, size_t item_bytes)
 {
     return arena_alloc(a, mem_product(n, item_bytes));

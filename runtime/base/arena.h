@@ -16,6 +16,7 @@ void arena_reset(arena *a);   /* forgets everything, keeps the first block */
 /* Zeroed, aligned for any type. */
 void *arena_alloc(arena *a, size_t bytes);
 size_t arena_bytes(const arena *a); /* handed out so far, for limits and reports */
+size_t arena_held(const arena *a); /* taken from the system for it: blocks as a whole, and itself */
 
 #define ARENA_NEW(a, T) ((T *)arena_alloc((a), sizeof(T)))
 #define ARENA_ARRAY(a, T, n) ((T *)arena_alloc_array((a), (n), sizeof(T)))

@@ -183,5 +183,5 @@ const int32_t *batch_seq_counts(const batch *b)
 
 size_t batch_bytes(const batch *b)
 {
-    return arena_bytes(b->home);
+    return arena_held(b->home);
 }

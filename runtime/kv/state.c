@@ -166,7 +166,7 @@ weft_status state_create(weft_diag *dg, const plan *p, const state_options *opt,
         arena_destroy(home);
         return status;
     }
-    st->table_bytes = arena_bytes(home);
+    st->table_bytes = arena_held(home);
     *out_st = st;
     return WEFT_OK;
 }

@@ -1,0 +1,445 @@
+/* test_exec.c - the suite of runtime/exec/exec_*.c: a plan made by hand, with two buckets that go about
+ * it in different ways, run by all numbers of threads.
+ *
+ *     x = table[token];  h = rms_norm(x);  a = silu(h Wg) * (h Wu);  x = x + a Wd;  out = x[rows] Wo
+ *
+ * The bucket for one row has every thread compute h for itself and keeps g, u and y in tiles; the other
+ * has h in the arena and a phase of its own for it. x is changed in place, so that a unit which is
+ * computed twice, or not at all, shows. Kernels are the portable ones, whose bits depend neither on
+ * tiles nor on rows. */
+#include "runtime/exec/device.h"
+#include "runtime/exec/pool.h"
+#include "tests/base/suite.h"
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+enum {
+    V = 31,
+    D = 48,
+    FF = 100, /* 13 tiles, the last one half empty */
+    TILE = 8,
+    GRAIN = 2,
+    ROWS = 8,
+    STEPS = 9,
+    /* Constants, in floats. */
+    AT_TABLE = 0,
+    AT_G = AT_TABLE + V * D,
+    AT_U = AT_G + FF * D,
+    AT_D = AT_U + FF * D,
+    AT_O = AT_D + D * FF,
+    CONSTS = AT_O + V * D,
+    /* The arena, in floats for ROWS rows. */
+    AT_X = 0,
+    AT_A = AT_X + ROWS * D,
+    AT_TAKEN = AT_A + ROWS * FF + 8,
+    AT_OUT = AT_TAKEN + ROWS * D,
+    AT_H = AT_OUT + ROWS * V + 8,
+    ARENA = AT_H + ROWS * D,
+    /* A thread's memory: h of one row, then two tiles. */
+    LOCAL_H = 0,
+    LOCAL_G = LOCAL_H + D,
+    LOCAL_U = LOCAL_G + ROWS * TILE * GRAIN,
+    LOCAL = LOCAL_U + ROWS * TILE * GRAIN,
+};
+
+typedef struct {
+    _Alignas(PLAN_ALIGN) float consts[CONSTS];
+    plan_step step[2][STEPS];
+    plan_item item[2][STEPS];
+    plan_operand place[2];
+    plan_output output;
+    plan_bucket bucket[2];
+    plan p;
+} model;
+
+/* A bucket being made. */
+typedef struct {
+    plan_bucket *b;
+    plan_step *step;
+    plan_item *item;
+} maker;
+
+/* ---- the plan ---- */
+
+static plan_operand at(plan_space space, int64_t floats)
+{
+    return (plan_operand){.space = space, .type = DT_F32, .offset = floats * 4};
+}
+
+static plan_step *add_step(maker *m, const char *op, plan_rows rows, int64_t cols)
+{
+    plan_step *s = &m->step[m->b->n_step++];
+    const kernel_row *row = kernel_select(op, DT_F32, m->b->n_tok_max, VARIANT_c);
+    ck_assert(row && m->b->n_step <= STEPS);
+    *s = (plan_step){.kernel = kernel_index(row),
+                     .rows = rows,
+                     .per_row = 1,
+                     .cols = cols,
+                     .tile = cols ? TILE : 0,
+                     .cell = -1,
+                     .layer = -1,
+                     .value = {-1, -1},
+                     .n_out = 1};
+    return s;
+}
+
+/* The steps from `first` on. */
+static void add_item(maker *m, int32_t first, int32_t phase, bool each)
+{
+    m->item[m->b->n_item++] = (plan_item){.first = first,
+                                          .n_step = m->b->n_step - first,
+                                          .phase = phase,
+                                          .each = each,
+                                          .grain = each ? 0 : GRAIN};
+    m->b->n_phase = phase + 1;
+}
+
+static void add_linear(maker *m, plan_rows rows, plan_operand x, int64_t n, int64_t w,
+                       plan_operand out, int64_t rows_w)
+{
+    plan_step *s = add_step(m, "linear", rows, rows_w);
+    s->in[0] = x;
+    s->in[1] = at(SPACE_CONST, w);
+    s->n_in = 2;
+    s->out[0] = out;
+    s->n[1] = rows_w;
+    s->n[2] = n;
+    s->pitch[0] = s->pitch[1] = n * 4;
+    s->out_pitch[0] = (out.space == SPACE_TILE ? TILE * GRAIN : rows_w) * 4;
+}
+
+/* Over rows of `width`: the n_code instructions from `code` on. */
+static void add_map(maker *m, int32_t code, int32_t n_code, plan_operand x, plan_operand y,
+                    plan_operand out, int64_t width)
+{
+    plan_step *s = add_step(m, "map", ROWS_T, width);
+    const plan_operand in[2] = {x, y};
+    for (int i = 0; i < 2; i++) {
+        int64_t row = in[i].space == SPACE_TILE ? TILE * GRAIN : width;
+        s->in[i] = in[i];
+        s->pitch[i] = row * 4;
+        s->stride[i][0] = row;
+        s->stride[i][1] = 1;
+    }
+    s->n_in = 2;
+    s->out[0] = out;
+    s->out_pitch[0] = width * 4;
+    s->n[1] = s->n[2] = width;
+    s->word[0] = 1;
+    s->code = code;
+    s->n_code = n_code;
+}
+
+static void add_norm(maker *m, plan_operand out)
+{
+    plan_step *s = add_step(m, "rms_norm", ROWS_T, 0);
+    s->in[0] = at(SPACE_ARENA, AT_X);
+    s->n_in = 1;
+    s->out[0] = out;
+    s->pitch[0] = s->out_pitch[0] = D * 4;
+    s->n[1] = s->n[3] = 1;
+    s->n[2] = D;
+    s->f[0] = 1e-5;
+}
+
+static void add_embed(maker *m, plan_operand out)
+{
+    plan_step *s = add_step(m, "embed", ROWS_T, 0);
+    s->in[0] = at(SPACE_CONST, AT_TABLE);
+    s->in[1] = (plan_operand){.space = SPACE_IO, .type = DT_I32, .id = IO_TOKENS};
+    s->n_in = 2;
+    s->out[0] = out;
+    s->pitch[0] = s->out_pitch[0] = D * 4;
+    s->n[1] = D;
+    s->n[2] = V;
+}
+
+static void add_take(maker *m, plan_operand x, plan_operand out)
+{
+    plan_step *s = add_step(m, "take_rows", ROWS_R, 0);
+    s->in[0] = x;
+    s->n_in = 1;
+    s->out[0] = out;
+    s->pitch[0] = s->out_pitch[0] = D * 4;
+    s->n[1] = D;
+}
+
+static void make_bucket(maker *m, plan_operand out)
+{
+    bool few = m->b->n_tok_max == 1;
+    int32_t phase = 0;
+    plan_operand h = few ? at(SPACE_LOCAL, LOCAL_H) : at(SPACE_ARENA, AT_H);
+    plan_operand x = at(SPACE_ARENA, AT_X), a = at(SPACE_ARENA, AT_A);
+    plan_operand taken = at(SPACE_ARENA, AT_TAKEN);
+    plan_operand g = at(SPACE_TILE, LOCAL_G), u = at(SPACE_TILE, LOCAL_U);
+    add_embed(m, x);
+    add_item(m, 0, phase++, false);
+    add_norm(m, h);
+    add_item(m, 1, few ? phase : phase++, few);
+    add_linear(m, ROWS_T, h, D, AT_G, g, FF);
+    add_linear(m, ROWS_T, h, D, AT_U, u, FF);
+    add_map(m, 0, 5, g, u, a, FF);
+    add_item(m, 2, phase++, false);
+    add_linear(m, ROWS_T, a, FF, AT_D, g, D);
+    add_map(m, 5, 4, x, g, x, D);
+    add_item(m, 5, phase++, false);
+    add_take(m, x, taken);
+    add_item(m, 7, phase++, false);
+    add_linear(m, ROWS_R, taken, D, AT_O, out, V);
+    add_item(m, 8, phase++, false);
+}
+
+static const kinstr code[] = {
+    {.op = MAP_load, .to = 0, .at = {0}},   {.op = MAP_load, .to = 1, .at = {1}},
+    {.op = MAP_silu, .to = 0, .at = {0}},   {.op = MAP_mul, .to = 0, .at = {0, 1}},
+    {.op = MAP_store, .to = 0, .at = {0}},
+
+    {.op = MAP_load, .to = 0, .at = {0}},   {.op = MAP_load, .to = 1, .at = {1}},
+    {.op = MAP_add, .to = 0, .at = {0, 1}}, {.op = MAP_store, .to = 0, .at = {0}},
+};
+
+static model *model_create(void)
+{
+    model *m = NULL;
+    ck_assert_int_eq(posix_memalign((void **)&m, PLAN_ALIGN, sizeof *m), 0);
+    memset(m, 0, sizeof *m);
+    uint32_t seed = 1;
+    for (int i = 0; i < CONSTS; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        m->consts[i] = (float)(int32_t)seed * 0x1p-33f;
+    }
+    m->output = (plan_output){.name = "out", .index = -1, .rows = ROWS_R, .width = V};
+    m->place[0] = at(SPACE_ARENA, AT_H);
+    m->place[1] = at(SPACE_ARENA, AT_OUT);
+    for (int i = 0; i < 2; i++) {
+        m->bucket[i] = (plan_bucket){.n_tok_max = i ? ROWS : 1,
+                                     .step = m->step[i],
+                                     .item = m->item[i],
+                                     .output = &m->place[i]};
+        make_bucket(&(maker){&m->bucket[i], m->step[i], m->item[i]}, m->place[i]);
+    }
+    m->p = (plan){.model = "hand",
+                  .entry = "decode",
+                  .n_tok_max = ROWS,
+                  .n_out_max = ROWS,
+                  .n_seq_max = 1,
+                  .n_bucket = 2,
+                  .bucket = m->bucket,
+                  .n_output = 1,
+                  .output = &m->output,
+                  .code = code,
+                  .n_code = COUNT_OF(code),
+                  .consts = m->consts,
+                  .const_bytes = sizeof m->consts,
+                  .arena_bytes = ARENA * 4,
+                  .local_bytes = LOCAL * 4,
+                  .scratch_bytes = MAP_REGS_MAX * MAP_REG_ELEMS * 4};
+    return m;
+}
+
+static exec *load(weft_diag *dg, const model *m, int threads)
+{
+    exec *e = NULL;
+    device_load what = {.p = &m->p, .threads = threads};
+    ck_assert_int_eq(device_cpu.load(dg, &what, &e), WEFT_OK);
+    return e;
+}
+
+/* ---- the same in plain loops ---- */
+
+static double dot(const float *w, const double *x, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += w[i] * x[i];
+    return sum;
+}
+
+static void plain(const model *m, int token, double out[V])
+{
+    const float *c = m->consts;
+    double x[D], h[D], a[FF], squares = 0;
+    for (int i = 0; i < D; i++) {
+        x[i] = c[AT_TABLE + token * D + i];
+        squares += x[i] * x[i];
+    }
+    for (int i = 0; i < D; i++)
+        h[i] = x[i] / sqrt(squares / D + 1e-5);
+    for (int i = 0; i < FF; i++) {
+        double g = dot(c + AT_G + i * D, h, D);
+        a[i] = g / (1 + exp(-g)) * dot(c + AT_U + i * D, h, D);
+    }
+    for (int i = 0; i < D; i++)
+        x[i] += dot(c + AT_D + i * FF, a, FF);
+    for (int i = 0; i < V; i++)
+        out[i] = dot(c + AT_O + i * D, x, D);
+}
+
+/* ---- tests ---- */
+
+/* Tokens 0, 1, .. in calls of n rows, of which every `step`th asks for its output, if any. */
+static void run_calls(exec *e, float out[V][V], int n, int step)
+{
+    int32_t token[ROWS], pos[ROWS], seq[ROWS] = {0}, rows[ROWS];
+    kbatch b = {.n_seq = 1, .token = token, .pos = pos, .seq = seq, .out = rows};
+    for (int first = 0; first < V; first += n) {
+        b.n_tok = V - first < n ? V - first : n;
+        b.n_out = 0;
+        for (int i = 0; i < b.n_tok; i++) {
+            token[i] = pos[i] = first + i;
+            if (step && i % step == 0)
+                rows[b.n_out++] = i;
+        }
+        ck_assert_int_eq(device_cpu.run(NULL, e, &b), WEFT_OK);
+        const float *got = device_cpu.output(e, 0);
+        for (int i = 0; i < b.n_out; i++)
+            memcpy(out[first + rows[i]], got + i * V, V * sizeof(float));
+        /* Without an output its two phases have nothing to do. */
+        uint64_t phases = b.n_tok == 1 ? 5 : 6;
+        ck_assert_uint_eq(device_cpu.stats(e).barriers, b.n_out ? phases : phases - 2);
+    }
+}
+
+static const int thread_counts[] = {1, 2, 3, 7, 16, 40};
+
+START_TEST(buckets_and_threads_agree)
+{
+    weft_diag *dg = diag_create();
+    model *m = model_create();
+    float want[V][V], got[V][V];
+    exec *e = load(dg, m, 1);
+    run_calls(e, want, 1, 1);
+    device_cpu.unload(e);
+    for (int t = 0; t < V; t++) {
+        double exact[V];
+        plain(m, t, exact);
+        for (int i = 0; i < V; i++)
+            ck_assert_double_eq_tol((double)want[t][i], exact[i], 1e-4);
+    }
+    for (size_t c = 0; c < COUNT_OF(thread_counts); c++) {
+        e = load(dg, m, thread_counts[c]);
+        for (int round = 0; round < 5; round++)
+            for (int n = 1; n <= ROWS; n++) {
+                memset(got, 0, sizeof got);
+                run_calls(e, got, n, 1);
+                ck_assert_mem_eq(got, want, sizeof want);
+                run_calls(e, got, n, 3);
+                run_calls(e, got, n, 0);
+                ck_assert_mem_eq(got, want, sizeof want);
+            }
+        device_cpu.unload(e);
+    }
+    ck_assert_int_eq(pool_workers(), 0);
+    free(m);
+    diag_destroy(dg);
+}
+END_TEST
+
+typedef struct {
+    const model *m;
+    int threads;
+    float got[V][V];
+} user;
+
+static void *use_exec(void *arg)
+{
+    user *u = arg;
+    weft_diag *dg = diag_create();
+    for (int round = 0; round < 3; round++) {
+        exec *e = load(dg, u->m, u->threads);
+        for (int n = ROWS; n >= 1; n--)
+            run_calls(e, u->got, n, 1);
+        device_cpu.unload(e);
+    }
+    diag_destroy(dg);
+    return NULL;
+}
+
+START_TEST(several_run_at_once)
+{
+    model *m = model_create();
+    const int threads[] = {1, 2, 7, 16, 3};
+    user users[COUNT_OF(threads)];
+    pthread_t thread[COUNT_OF(threads)];
+    for (size_t i = 0; i < COUNT_OF(threads); i++) {
+        users[i] = (user){.m = m, .threads = threads[i]};
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, use_exec, &users[i]), 0);
+    }
+    for (size_t i = 0; i < COUNT_OF(threads); i++)
+        pthread_join(thread[i], NULL);
+    for (size_t i = 1; i < COUNT_OF(threads); i++)
+        ck_assert_mem_eq(users[i].got, users[0].got, sizeof users[0].got);
+    ck_assert_int_eq(pool_workers(), 0);
+    free(m);
+}
+END_TEST
+
+START_TEST(measured_by_bucket)
+{
+    weft_diag *dg = diag_create();
+    model *m = model_create();
+    float got[V][V];
+    for (int threads = 1; threads <= 3; threads++) {
+        exec *e = load(dg, m, threads);
+        ck_assert_ptr_null(device_cpu.profile_steps(e, 1));
+        device_cpu.profile(e, true);
+        run_calls(e, got, 5, 2); /* six calls of five rows, and one of one */
+        device_cpu.profile(e, false);
+        run_calls(e, got, 5, 2);
+        const step_time *one = device_cpu.profile_steps(e, 0),
+                        *more = device_cpu.profile_steps(e, 1);
+        for (int i = 0; i < STEPS; i++) {
+            ck_assert_uint_eq(one[i].calls, 1);
+            ck_assert_uint_eq(one[i].rows, 1);
+            ck_assert_uint_eq(more[i].calls, 6);
+            ck_assert_uint_eq(more[i].rows, m->step[1][i].rows == ROWS_T ? 30 : 18);
+            ck_assert(more[i].ns <= more[i].ns_busy);
+            ck_assert(more[i].ns_busy <= more[i].ns * (uint64_t)threads);
+        }
+        device_cpu.unload(e);
+    }
+    free(m);
+    diag_destroy(dg);
+}
+END_TEST
+
+START_TEST(what_is_asked_for_is_checked)
+{
+    weft_diag *dg = diag_create();
+    model *m = model_create();
+    const int bad[] = {0, -1, POOL_THREADS_MAX + 1, 10000};
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        exec *e = NULL;
+        device_load what = {.p = &m->p, .threads = bad[i]};
+        char text[32];
+        snprintf(text, sizeof text, "%d threads", bad[i]);
+        ck_assert_int_eq(device_cpu.load(dg, &what, &e), WEFT_ERR_LIMIT);
+        expect_one(dg, W1406, text);
+        diag_reset(dg);
+    }
+    /* Memory: each thread has its block, and the tables grow with the threads. */
+    device_memory one, two, loaded;
+    ck_assert_int_eq(device_cpu.need(dg, &m->p, 1, &one), WEFT_OK);
+    ck_assert_int_eq(device_cpu.need(dg, &m->p, 2, &two), WEFT_OK);
+    ck_assert_uint_eq(one.arena, m->p.arena_bytes);
+    ck_assert_uint_eq(one.scratch, (LOCAL * 4 + 63) / 64 * 64 + m->p.scratch_bytes);
+    ck_assert_uint_eq(two.scratch, 2 * one.scratch);
+    ck_assert_uint_gt(two.tables, one.tables);
+    exec *e = load(dg, m, 2);
+    device_cpu.bytes(e, &loaded);
+    ck_assert_mem_eq(&loaded, &two, sizeof two);
+    device_cpu.unload(e);
+    /* A plan that has too little for its kernels does not belong to them. */
+    m->p.scratch_bytes = 64;
+    device_load what = {.p = &m->p, .threads = 2};
+    ck_assert_int_eq(device_cpu.load(dg, &what, &e), WEFT_ERR_PLAN);
+    expect_one(dg, W1501, "bytes of scratch");
+    ck_assert_int_eq(pool_workers(), 0);
+    free(m);
+    diag_destroy(dg);
+}
+END_TEST
+
+SUITE_MAIN("exec", buckets_and_threads_agree, several_run_at_once, measured_by_bucket,
+           what_is_asked_for_is_checked)
