@@ -26,12 +26,12 @@ LANES_INLINE i32x4 run_lanes(i32x4 z, const bytes32 *q, const int8_t *x, const i
 {
     i16x8 a = bytes_dot(q->a, bytes_at(x)), b = bytes_dot(q->b, bytes_at(x + 16));
     if (g == GROUPS_OF_16) {
-        z = ints_add_scaled(z, words_pair(a), scale[2 * run]);
-        return ints_add_scaled(z, words_pair(b), scale[2 * run + 1]);
+        z = ints_add_scaled(z, words_fold(a), scale[2 * run]);
+        return ints_add_scaled(z, words_fold(b), scale[2 * run + 1]);
     }
     if (g == GROUPS_OF_32)
-        return ints_add_scaled(z, words_pair(words_add(a, b)), scale[run]);
-    return ints_add_scaled(z, ints_add(words_pair(a), words_pair(b)), scale[run]);
+        return ints_add_scaled(z, words_fold(words_add(a, b)), scale[run]);
+    return ints_add_scaled(z, words_fold_two(a, b), scale[run]);
 }
 
 /* The sums of 16 numbers each, times the minima of their groups. */
@@ -68,7 +68,9 @@ LANES_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, header_fn *head, r
             z[r] = run_lanes(z[r], &q, act_q(x[r]) + i * BLOCK + (run)*32, h.scale, run, g);       \
     }
         RUN(0)
-        RUN(1) RUN(2) RUN(3) RUN(4) RUN(5) RUN(6) RUN(7)
+        RUN(1)
+        RUN(2)
+        RUN(3) RUN(4) RUN(5) RUN(6) RUN(7)
 #undef RUN
             for (int r = 0; r < rows; r++)
         {

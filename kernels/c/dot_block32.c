@@ -22,8 +22,8 @@ LANES_INLINE i32x4 block_lanes(const bytes32 *q, const int8_t *x, summing how)
 {
     i16x8 a = bytes_dot(q->a, bytes_at(x)), b = bytes_dot(q->b, bytes_at(x + HALF));
     if (how == WIDE)
-        return ints_add(words_pair(a), words_pair(b));
-    return words_pair(words_add(a, b));
+        return words_fold_two(a, b);
+    return words_fold(words_add(a, b));
 }
 
 LANES_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, unpack_fn *unpack, summing how,

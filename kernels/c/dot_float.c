@@ -6,94 +6,66 @@
 
 enum { STEP = 16 };
 
-/* 16 numbers of a row to f32. */
-typedef void widen_fn(const uint8_t *w, float *f);
+typedef floats8 read_fn(const uint8_t *p);
 
-LANES_INLINE void widen_f32(const uint8_t *w, float *f)
+typedef struct {
+    floats8 low, high;
+} lanes16;
+
+LANES_INLINE lanes16 step_at(const uint8_t *p, size_t bytes, read_fn *read)
 {
-    memcpy(f, w, STEP * sizeof *f);
+    return (lanes16){read(p), read(p + STEP / 2 * bytes)};
 }
 
-LANES_INLINE void widen_bf16(const uint8_t *w, float *f)
+LANES_INLINE void add_step(lanes16 *s, const lanes16 *w, const float *x)
 {
-    uint16_t h[STEP];
-    memcpy(h, w, sizeof h);
-    for (int i = 0; i < STEP; i++) {
-        uint32_t bits = (uint32_t)h[i] << 16;
-        memcpy(f + i, &bits, sizeof bits);
-    }
+    s->low.a = floats_add_product(s->low.a, w->low.a, floats_at(x));
+    s->low.b = floats_add_product(s->low.b, w->low.b, floats_at(x + 4));
+    s->high.a = floats_add_product(s->high.a, w->high.a, floats_at(x + 8));
+    s->high.b = floats_add_product(s->high.b, w->high.b, floats_at(x + 12));
 }
 
-#if defined(__ARM_FP16_FORMAT_IEEE)
-LANES_INLINE void widen_f16(const uint8_t *w, float *f)
+LANES_INLINE float lanes16_sum(const lanes16 *s)
 {
-    __fp16 h[STEP];
-    memcpy(h, w, sizeof h);
-    for (int i = 0; i < STEP; i++)
-        f[i] = (float)h[i];
-}
-#else
-/* Exponents lie 112 apart; the product also makes subnormals right. */
-LANES_INLINE void widen_f16(const uint8_t *w, float *f)
-{
-    uint16_t h[STEP];
-    memcpy(h, w, sizeof h);
-    for (int i = 0; i < STEP; i++) {
-        uint32_t bits = (h[i] & 0x7fffu) << 13, sign = (h[i] & 0x8000u) << 16;
-        uint32_t special = (h[i] & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0;
-        float x;
-        memcpy(&x, &bits, sizeof x);
-        x *= 0x1p112f;
-        memcpy(&bits, &x, sizeof x);
-        bits |= special | sign;
-        memcpy(f + i, &bits, sizeof bits);
-    }
-}
-#endif
-
-LANES_INLINE void add_step(const float *f, const float *x, f32x4 s[4])
-{
-    for (int v = 0; v < 4; v++)
-        s[v] = floats_add_product(s[v], f + 4 * v, x + 4 * v);
+    return floats_sum(floats_add(floats_add(s->low.a, s->low.b), floats_add(s->high.a, s->high.b)));
 }
 
-LANES_INLINE void dot_float(const uint8_t *w, size_t bytes, widen_fn *widen, const void *const *x,
+LANES_INLINE void dot_float(const uint8_t *w, size_t bytes, read_fn *read, const void *const *x,
                             int64_t n, float *out, int rows)
 {
-    f32x4 s[4][4] = {0};
-    float f[STEP];
+    lanes16 s[4] = {0};
     int64_t whole = n / STEP * STEP;
     for (int64_t i = 0; i < whole; i += STEP, w += STEP * bytes) {
         prefetch(w);
-        widen(w, f);
+        const lanes16 f = step_at(w, bytes, read);
         for (int r = 0; r < rows; r++)
-            add_step(f, (const float *)x[r] + i, s[r]);
+            add_step(&s[r], &f, (const float *)x[r] + i);
     }
     if (whole < n) {
         uint8_t rest[STEP * sizeof(float)] = {0};
         memcpy(rest, w, (size_t)(n - whole) * bytes);
-        widen(rest, f);
+        const lanes16 f = step_at(rest, bytes, read);
         for (int r = 0; r < rows; r++) {
             float y[STEP] = {0};
             memcpy(y, (const float *)x[r] + whole, (size_t)(n - whole) * sizeof *y);
-            add_step(f, y, s[r]);
+            add_step(&s[r], &f, y);
         }
     }
     for (int r = 0; r < rows; r++)
-        out[r] = floats_sum(floats_add(floats_add(s[r][0], s[r][1]), floats_add(s[r][2], s[r][3])));
+        out[r] = lanes16_sum(&s[r]);
 }
 
 LANES_INLINE void dot_f32(const void *w, const void *const *x, int64_t n, float *out, int rows)
 {
-    dot_float(w, 4, widen_f32, x, n, out, rows);
+    dot_float(w, 4, floats8_at_f32, x, n, out, rows);
 }
 LANES_INLINE void dot_f16(const void *w, const void *const *x, int64_t n, float *out, int rows)
 {
-    dot_float(w, 2, widen_f16, x, n, out, rows);
+    dot_float(w, 2, floats8_at_f16, x, n, out, rows);
 }
 LANES_INLINE void dot_bf16(const void *w, const void *const *x, int64_t n, float *out, int rows)
 {
-    dot_float(w, 2, widen_bf16, x, n, out, rows);
+    dot_float(w, 2, floats8_at_bf16, x, n, out, rows);
 }
 
 DOT_CORE(dot_f32)

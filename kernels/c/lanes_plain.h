@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include "kernels/c/half.h"
 
 #define LANES_INLINE static inline
 #define EACH(n) for (int i = 0; i < (n); i++)
@@ -74,6 +75,18 @@ static inline i16x8 words_at(const int16_t *p)
     memcpy(&a, p, sizeof a);
     return a;
 }
+static inline i32x4 words_fold(i16x8 a)
+{
+    i32x4 s;
+    EACH(4) s.v[i] = a.v[i] + a.v[i + 4];
+    return s;
+}
+static inline i32x4 words_fold_two(i16x8 a, i16x8 b)
+{
+    i32x4 s;
+    EACH(4) s.v[i] = a.v[i] + a.v[i + 4] + b.v[i] + b.v[i + 4];
+    return s;
+}
 static inline i32x4 words_pair(i16x8 a)
 {
     i32x4 s;
@@ -106,10 +119,35 @@ static inline f32x4 floats_add_ints(f32x4 sum, i32x4 a, float scale)
     EACH(4) sum.v[i] += (float)a.v[i] * scale;
     return sum;
 }
-static inline f32x4 floats_add_product(f32x4 sum, const float *a, const float *b)
+static inline f32x4 floats_add_product(f32x4 sum, f32x4 a, f32x4 b)
 {
-    EACH(4) sum.v[i] += a[i] * b[i];
+    EACH(4) sum.v[i] += a.v[i] * b.v[i];
     return sum;
+}
+static inline f32x4 floats_at(const void *p)
+{
+    f32x4 a;
+    memcpy(&a, p, sizeof a);
+    return a;
+}
+typedef struct {
+    f32x4 a, b;
+} floats8;
+static inline floats8 floats8_at_f32(const uint8_t *p)
+{
+    return (floats8){floats_at(p), floats_at(p + 16)};
+}
+static inline floats8 floats8_at_bf16(const uint8_t *p)
+{
+    float f[8];
+    EACH(8) f[i] = float_of((uint32_t)(p[2 * i] | p[2 * i + 1] << 8) << 16);
+    return (floats8){floats_at(f), floats_at(f + 4)};
+}
+static inline floats8 floats8_at_f16(const uint8_t *p)
+{
+    float f[8];
+    EACH(8) f[i] = half_from_f16((uint16_t)(p[2 * i] | p[2 * i + 1] << 8));
+    return (floats8){floats_at(f), floats_at(f + 4)};
 }
 static inline f32x4 floats_add(f32x4 a, f32x4 b)
 {
