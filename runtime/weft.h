@@ -109,13 +109,24 @@ WEFT_API uint64_t weft_model_token_bytes(const weft_model *m); /* state that one
 
 /* ---- sessions ---- */
 
+/* How a session computes: by a compiled plan with the machine's best kernels (WEFT_CPU names lesser ones),
+ * or as the reference does, one operator after the other in plain loops. */
+typedef enum { WEFT_EXEC_PLAN, WEFT_EXEC_REF } weft_exec;
+
+/* What keys and values are stored as. AUTO: f16 for a plan, f32 for the reference. */
+typedef enum { WEFT_KV_AUTO, WEFT_KV_F32, WEFT_KV_F16, WEFT_KV_BF16 } weft_kv;
+
 typedef struct {
     int64_t context;            /* tokens a sequence may hold; 0: what the model was trained for */
     int64_t sequences;          /* that can be kept at once; 0: 1 */
     int64_t batch;              /* rows in one call at most; 0: the smaller of context and 512 */
-    int64_t threads;            /* 0: 1; the reference executor is not meant to be fast */
+    int64_t threads;            /* 0: 1 */
     const char *const *outputs; /* names: "logits", "hidden", "resid" for all, "resid.3" for one */
     int n_output;               /* 0: logits */
+    int64_t wants;              /* rows of a call at most that outputs [R] are wanted of; 0: all */
+    weft_exec exec;
+    weft_kv kv;
+    bool deterministic; /* the same bits however rows are put together into calls */
 } weft_session_options;
 
 WEFT_API weft_status weft_session_create(weft_diag *dg, const weft_model *m,

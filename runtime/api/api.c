@@ -186,21 +186,37 @@ session *api_session(const weft_session *s)
     return s->run;
 }
 
+static dtype kv_type(const weft_session_options *o)
+{
+    static const dtype types[] = {
+        [WEFT_KV_F32] = DT_F32, [WEFT_KV_F16] = DT_F16, [WEFT_KV_BF16] = DT_BF16};
+    if (o->kv == WEFT_KV_AUTO)
+        return o->exec == WEFT_EXEC_REF ? DT_F32 : DT_F16;
+    return types[o->kv];
+}
+
 static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_session_options *o,
                                 int64_t context, weft_session *s)
 {
     static const char *const logits[] = {"logits"};
+    int64_t n_seq = o->sequences ? o->sequences : 1;
     int64_t n_tok = o->batch ? o->batch : context < BATCH_DEFAULT ? context : BATCH_DEFAULT;
-    target limits = {.n_tok_max = n_tok, .outputs = logits, .n_output = 1};
+    target t = {.n_ctx = context,
+                .n_seq = n_seq,
+                .n_tok_max = n_tok,
+                .n_out_max = o->wants < n_tok ? o->wants : n_tok,
+                .kv = kv_type(o),
+                .outputs = o->n_output > 0 ? o->outputs : logits,
+                .n_output = o->n_output > 0 ? o->n_output : 1,
+                .may_fork = n_seq > 1,
+                .deterministic = o->deterministic};
     plan *p;
-    if (o->n_output > 0) {
-        limits.outputs = o->outputs;
-        limits.n_output = o->n_output;
-    }
+    if (o->exec == WEFT_EXEC_PLAN)
+        WEFT_TRY(target_best(dg, &t.best));
     bind_options how = {.arch = m->arch, .context = context};
     WEFT_TRY(model_bind(dg, m->file, &how, &s->bound));
-    WEFT_TRY(plan_make(dg, s->bound->graph, &limits, NULL, s->a, &p));
-    session_options run = {.n_ctx = context, .n_seq = o->sequences, .threads = (int)o->threads};
+    WEFT_TRY(plan_make(dg, s->bound->graph, &t, NULL, s->a, &p));
+    session_options run = {.n_ctx = context, .n_seq = n_seq, .threads = (int)o->threads};
     return session_create(dg, p, m->file, &run, &s->run);
 }
 
@@ -209,11 +225,14 @@ weft_status weft_session_create(weft_diag *dg, const weft_model *m,
 {
     static const weft_session_options plain = {0};
     options = options ? options : &plain;
+    if ((unsigned)options->exec > WEFT_EXEC_REF || (unsigned)options->kv > WEFT_KV_BF16)
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "no executor %d, or no storage %d for state",
+                         (int)options->exec, (int)options->kv);
     int64_t context = options->context, trained;
     if (context == 0 && bound_model_int(m->bound, "ctx", &trained))
         context = trained;
     if (context < 1 || context > INT32_MAX || options->batch < 0 || options->sequences < 0 ||
-        options->threads < 0 || options->threads > 4096)
+        options->wants < 0 || options->threads < 0 || options->threads > 4096)
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "a session of %lld tokens, %lld sequences, %lld rows a call and %lld "
                          "threads is out of range",

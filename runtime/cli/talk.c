@@ -170,7 +170,13 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
     weft_model_int(t->m, "vocab", &vocab);
     int64_t n_batch = f->batch < context ? f->batch : context;
     int64_t threads = f->threads ? f->threads : threads_default();
-    weft_session_options how = {.context = context, .batch = n_batch, .threads = threads};
+    weft_session_options how = {.context = context,
+                                .batch = n_batch,
+                                .threads = threads,
+                                .wants = 1,
+                                .exec = (weft_exec)f->exec,
+                                .kv = (weft_kv)f->kv,
+                                .deterministic = f->deterministic};
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
     WEFT_TRY(make_sampler(t, vocab, context));
     engine_init(&t->e, api_session(t->s), t->text, t->pick, context, n_batch, vocab);

@@ -13,8 +13,8 @@ typedef struct {
     double temp, top_p, min_p, typical, repeat, presence, frequency;
     double dry_multiplier, dry_base, xtc_probability, xtc_threshold, tau, eta;
     flag_list bias, stop;
-    bool ignore_end, no_mmap, mlock;
-    int exec;
+    bool ignore_end, no_mmap, mlock, deterministic;
+    int exec, kv;
 } talk_flags;
 
 /* The rows of these flags, for a verb whose options struct T has a talk_flags `t`. */
@@ -52,7 +52,9 @@ typedef struct {
     FLAG_ROW_INT   (T, t.seed,     "seed",     "s",  "N", "-1", -1, 9007199254740992.0, "the same seed gives the same text; -1: a new one"), \
     FLAG_ROW_LIST  (T, t.stop,     "reverse-prompt", "r", "TEXT", "stop where this text would come"),                      \
     FLAG_ROW_BOOL  (T, t.ignore_end, "ignore-eos", NULL, "go on after the model's end token"),                              \
-    FLAG_ROW_CHOICE(T, t.exec,     "exec",     NULL, "ref", "ref", "the executor"),                                        \
+    FLAG_ROW_CHOICE(T, t.exec,     "exec",     NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),      \
+    FLAG_ROW_CHOICE(T, t.kv,       "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"), \
+    FLAG_ROW_BOOL  (T, t.deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),   \
     FLAG_ROW_BOOL  (T, t.no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),             \
     FLAG_ROW_BOOL  (T, t.mlock,    "mlock",    NULL, "keep the checkpoint in memory")
 /* clang-format on */

@@ -16,7 +16,8 @@ enum { IDS_MAX = 1 << 22, IDS_BYTES_MAX = 64 << 20, OUTPUTS_MAX = 64 };
 typedef struct {
     const char *model, *arch, *ids, *outputs, *batch, *out;
     int64_t context, chunk, greedy, threads;
-    int rows, exec;
+    int rows, exec, kv;
+    bool deterministic;
     bool no_mmap, mlock;
 } eval_options;
 
@@ -31,7 +32,9 @@ static const flag eval_flags[] = {
     FLAG_ROW_CHOICE(eval_options, rows,    "rows",    NULL, "all|last", "all", "the rows to keep"),
     FLAG_ROW_INT   (eval_options, chunk,   "chunk",   NULL, "N", "0", 0, 1 << 20, "rows in one call; 0: all of them"),
     FLAG_ROW_INT   (eval_options, greedy,  "greedy",  NULL, "N", "0", 0, 1 << 20, "then continue with the N likeliest tokens"),
-    FLAG_ROW_CHOICE(eval_options, exec,    "exec",    NULL, "ref", "ref", "the executor"),
+    FLAG_ROW_CHOICE(eval_options, exec,    "exec",    NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
+    FLAG_ROW_CHOICE(eval_options, kv,      "kv",      NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
+    FLAG_ROW_BOOL  (eval_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
     FLAG_ROW_INT   (eval_options, threads, "threads", "t",  "N", "1", 1, 1024, "threads"),
     FLAG_ROW_BOOL  (eval_options, no_mmap, "no-mmap", NULL, "read the checkpoint into memory instead of mapping it"),
     FLAG_ROW_BOOL  (eval_options, mlock,   "mlock",   NULL, "keep the checkpoint in memory"),
@@ -270,7 +273,10 @@ static weft_status run(eval_run *r)
                                 .batch = chunk,
                                 .threads = o->threads,
                                 .outputs = r->outputs,
-                                .n_output = r->n_output};
+                                .n_output = r->n_output,
+                                .exec = (weft_exec)o->exec,
+                                .kv = (weft_kv)o->kv,
+                                .deterministic = o->deterministic};
     WEFT_TRY(weft_model_open(r->c->dg, o->model, &open, &r->m));
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
     cli_say_verbose(r->c, "%s: %" PRIu64 " bytes of tensors, %" PRIu64 " bytes for the session",
