@@ -23,7 +23,7 @@ bool pass_lower_kv(graph *g, const target *t)
             continue;
         if (c->window > 0 && i64_add(c->window, chunk, &rows) && rows < t->n_ctx) {
             c->form = CELL_RING;
-            c->keep = rows - 1;
+            c->keep = c->window - 1; /* a call brings its own rows */
         } else {
             c->form = t->n_seq == 1 && !t->may_fork ? CELL_CONTIGUOUS : CELL_PAGED;
         }
