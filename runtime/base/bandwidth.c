@@ -1,69 +1,128 @@
-/* bandwidth.c - each thread adds up its part of a large block, one word of every cache line.
+/* bandwidth.c - each thread adds up its part of a large block, with hints far ahead of what it reads.
  *
- * Memory comes in whole lines, so touching a word of each moves them all, and adding costs nothing
- * beside it. */
+ * A plain loop shows only two thirds of what some memories give (78 against 52 GB/s with two Neoverse-V1): the
+ * hardware looks a few lines ahead, which is not enough requests in flight. How far ahead is best differs, so several
+ * distances are tried, and the best of all passes counts: whatever disturbs a pass makes it slower, never faster.
+ * Memory comes in whole lines, so touching a word of each moves them all. Pages of 2 MB, where the system has them,
+ * keep the search for addresses out of the picture. */
 #include "runtime/base/bandwidth.h"
 
 #include "runtime/base/clock.h"
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { LINE = 64, TRIES = 5, THREADS_MAX = 1024 };
-static const size_t block_bytes = (size_t)384 << 20;
+enum { LINE = 64, STEP = 4 * LINE, THREADS_MAX = 1024, PASSES = 4, PAGE_LARGE = 2 << 20 };
+
+static const size_t block_bytes = (size_t)384 << 20; /* more than any cache in sight */
+static const size_t ahead[] = {0, 4 << 10, 16 << 10, 24 << 10, 32 << 10, 48 << 10};
+enum { DISTANCES = sizeof ahead / sizeof *ahead };
 
 typedef struct {
-    pthread_t thread;
-    bool started;
-    const unsigned char *from;
-    size_t bytes;
-    uint64_t sum; /* so that nothing is left out */
-} worker;
+    int threads;
+    atomic_int arrived; /* at the barriers so far, all threads counted */
+    atomic_bool stop;   /* a thread is missing: nobody may wait for it */
+    double best;        /* thread 0 alone */
+    const unsigned char *block;
+    size_t part;          /* of each thread */
+    _Atomic uint64_t sum; /* so that nothing is left out */
+} team;
+
+typedef struct {
+    team *t;
+    int index;
+} member;
+
+/* Wait for all others; n counts the caller's barriers. */
+static bool meet(team *t, int *n)
+{
+    int all = ++*n * t->threads;
+    atomic_fetch_add(&t->arrived, 1);
+    for (int spins = 0; atomic_load(&t->arrived) < all; spins++) {
+        if (atomic_load(&t->stop))
+            return false;
+        if (spins > 1000) /* more threads than processors */
+            sched_yield();
+    }
+    return true;
+}
+
+/* The hints go past the end of a part: they may name any address. */
+static uint64_t read_part(const unsigned char *from, size_t bytes, size_t far)
+{
+    uint64_t a = 0, b = 0, c = 0, d = 0, x[4];
+    for (size_t i = 0; i + STEP <= bytes; i += STEP) {
+        for (size_t k = 0; k < 4; k++) {
+            if (far)
+                __builtin_prefetch(from + i + k * LINE + far, 0, 0);
+            memcpy(&x[k], from + i + k * LINE, sizeof x[k]);
+        }
+        a += x[0], b += x[1], c += x[2], d += x[3];
+    }
+    return a + b + c + d;
+}
 
 static void *work(void *ctx)
 {
-    worker *w = ctx;
-    uint64_t a = 0, b = 0, c = 0, d = 0, x[4];
-    for (size_t i = 0; i + 4 * LINE <= w->bytes; i += 4 * LINE) {
-        for (size_t k = 0; k < 4; k++)
-            memcpy(&x[k], w->from + i + k * LINE, sizeof x[k]);
-        a += x[0], b += x[1], c += x[2], d += x[3];
+    const member *m = ctx;
+    team *t = m->t;
+    int n = 0;
+    for (int pass = 0; pass < PASSES * DISTANCES; pass++) {
+        if (!meet(t, &n))
+            return NULL;
+        uint64_t start = clock_ns();
+        t->sum +=
+            read_part(t->block + (size_t)m->index * t->part, t->part, ahead[pass % DISTANCES]);
+        if (!meet(t, &n))
+            return NULL;
+        double rate = (double)t->part * t->threads / clock_seconds(clock_ns() - start);
+        if (m->index == 0 && rate > t->best)
+            t->best = rate;
     }
-    w->sum = a + b + c + d;
     return NULL;
 }
 
-static double read_once(worker *w, int threads, const unsigned char *block)
+/* 0 if not all of the threads can be started. */
+static double measure(int threads, const unsigned char *block)
 {
-    size_t part = block_bytes / (size_t)threads / (4 * LINE) * (4 * LINE), read = part;
-    uint64_t start = clock_ns();
-    for (int i = 0; i < threads; i++) {
-        w[i].from = block + (size_t)i * part;
-        w[i].bytes = part;
-        w[i].started = i > 0 && pthread_create(&w[i].thread, NULL, work, &w[i]) == 0;
-        read += w[i].started ? part : 0;
-    }
-    work(&w[0]);
-    for (int i = 1; i < threads; i++)
-        if (w[i].started)
-            pthread_join(w[i].thread, NULL);
-    return (double)read / clock_seconds(clock_ns() - start);
+    static const size_t whole = STEP;
+    pthread_t thread[THREADS_MAX];
+    member m[THREADS_MAX];
+    team t = {
+        .threads = threads, .block = block, .part = block_bytes / (size_t)threads / whole * whole};
+    int n = 1;
+    for (int i = 0; i < threads; i++)
+        m[i] = (member){&t, i};
+    for (; n < threads; n++)
+        if (pthread_create(&thread[n], NULL, work, &m[n]) != 0)
+            break;
+    if (n < threads)
+        atomic_store(&t.stop, true);
+    else
+        work(&m[0]);
+    for (int i = 1; i < n; i++)
+        pthread_join(thread[i], NULL);
+    return t.best;
 }
 
 double bandwidth_read(int threads)
 {
-    worker w[THREADS_MAX];
-    unsigned char *block = malloc(block_bytes);
-    double best = 0;
-    if (!block)
+    size_t mapped = block_bytes + PAGE_LARGE;
+    unsigned char *map =
+        mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
         return 0;
+    unsigned char *block = map + (PAGE_LARGE - (uintptr_t)map % PAGE_LARGE) % PAGE_LARGE;
+#if defined(MADV_HUGEPAGE)
+    madvise(block, block_bytes, MADV_HUGEPAGE); /* as far as there are any */
+#endif
     memset(block, 1, block_bytes); /* pages of their own, not one of zeros */
     threads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
-    for (int t = 0; t < TRIES; t++) {
-        double rate = read_once(w, threads, block);
-        best = rate > best ? rate : best;
-    }
-    free(block);
+    double best = measure(threads, block);
+    munmap(map, mapped);
     return best;
 }
