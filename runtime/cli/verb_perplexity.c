@@ -20,8 +20,8 @@ enum { TEXT_BYTES_MAX = 1 << 30 };
 typedef struct {
     const char *model, *arch, *file, *kl_save, *kl_base;
     int64_t context, stride, chunks, threads, batch;
-    int exec;
-    bool no_mmap;
+    int exec, kv;
+    bool no_mmap, deterministic;
 } perplexity_options;
 
 /* clang-format off */
@@ -36,7 +36,9 @@ static const flag perplexity_flags[] = {
     FLAG_ROW_INT   (perplexity_options, batch,   "ubatch-size", "ub", "N", "512", 1, 1 << 20, "tokens evaluated in one call"),
     FLAG_ROW_STR   (perplexity_options, kl_save, "kl-save",  NULL, "FILE",  NULL, "write the distribution at every scored token there"),
     FLAG_ROW_STR   (perplexity_options, kl_base, "kl-base",  NULL, "FILE",  NULL, "compare with those that --kl-save wrote"),
-    FLAG_ROW_CHOICE(perplexity_options, exec,    "exec",     NULL, "ref", "ref", "the executor"),
+    FLAG_ROW_CHOICE(perplexity_options, exec,    "exec",     NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
+    FLAG_ROW_CHOICE(perplexity_options, kv,      "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
+    FLAG_ROW_BOOL  (perplexity_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any -ub"),
     FLAG_ROW_BOOL  (perplexity_options, no_mmap, "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
     FLAG_ROW_END   (perplexity_options),
 };
@@ -185,10 +187,15 @@ static weft_status open_model(perplexity_run *r)
 
 static weft_status open_session(perplexity_run *r)
 {
+    int64_t scored = ppl_chunk_rows(&r->how); /* of a chunk, and so of a call at most */
     weft_session_options how = {
         .context = r->how.context,
         .batch = r->how.batch,
         .threads = r->o->threads ? r->o->threads : threads_default(),
+        .wants = scored < r->how.batch ? scored : r->how.batch,
+        .exec = (weft_exec)r->o->exec,
+        .kv = (weft_kv)r->o->kv,
+        .deterministic = r->o->deterministic,
     };
     r->rows = calloc((size_t)r->how.batch, sizeof *r->rows);
     if (!r->rows)

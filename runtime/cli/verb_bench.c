@@ -1,0 +1,386 @@
+/* verb_bench.c - `weft bench`: how fast prompts are read and tokens come, and what share that is of what
+ * the memory allows. */
+#include "runtime/api/api_impl.h"
+#include "runtime/base/bandwidth.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/progress.h"
+#include "runtime/base/threads.h"
+#include "runtime/cli/bench_reads.h"
+#include "runtime/cli/bench_table.h"
+#include "runtime/cli/cli.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/formats/random_model.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { LIST_MAX = 32, WARM_UP_CALLS = 2 };
+
+typedef struct {
+    const char *model, *random, *arch, *prompt, *gen, *seqs, *depth;
+    int64_t threads, batch, repeat;
+    int exec, kv;
+    bool markdown, no_mmap;
+} bench_options;
+
+/* clang-format off */
+#define EXECS "plan|ref"
+#define KVS   "auto|f32|f16|bf16"
+static const flag bench_flags[] = {
+    FLAG_ROW_STR   (bench_options, model,    "model",    "m",  "MODEL", NULL, "the checkpoint"),
+    FLAG_ROW_STR   (bench_options, random,   "random",   NULL, "SHAPE:TYPE", NULL, "or one made up in memory, such as llama-1b:Q4_K_M"),
+    FLAG_ROW_STR   (bench_options, arch,     "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),
+    FLAG_ROW_STR   (bench_options, prompt,   "n-prompt", "p",  "N,..", "512", "tokens of a prompt; 0: no such test"),
+    FLAG_ROW_STR   (bench_options, gen,      "n-gen",    "n",  "N,..", "128", "tokens to generate; 0: no such test"),
+    FLAG_ROW_STR   (bench_options, seqs,     "parallel", "np", "N,..", "1", "sequences that generate in one call"),
+    FLAG_ROW_STR   (bench_options, depth,    "n-depth",  "d",  "N,..", "0", "tokens that are there before"),
+    FLAG_ROW_INT   (bench_options, threads,  "threads",  "t",  "N", "0", 0, 1024, "threads; 0: as many as this process may use"),
+    FLAG_ROW_INT   (bench_options, repeat,   "repetitions", "r", "N", "5", 1, 1000, "how often each test is measured"),
+    FLAG_ROW_INT   (bench_options, batch,    "ubatch-size", "ub", "N", "512", 1, 1 << 20, "prompt tokens evaluated in one call"),
+    FLAG_ROW_CHOICE(bench_options, exec,     "exec",     NULL, EXECS, "plan", "the compiled plan, or the slow reference"),
+    FLAG_ROW_CHOICE(bench_options, kv,       "kv",       NULL, KVS, "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
+    FLAG_ROW_BOOL  (bench_options, markdown, "md",       NULL, "print the table in Markdown"),
+    FLAG_ROW_BOOL  (bench_options, no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
+    FLAG_ROW_END   (bench_options),
+};
+
+static const char *const examples[] = {
+    "weft bench -m model.gguf -t 2",                               "pp512 and tg128",
+    "weft bench --random llama-1b:Q4_K_M -p 0 -n 32 -r 3",         "no file needed",
+    "weft bench -m model.gguf -p 0 -n 64 -np 1,8 -d 0,4096",       "eight at once, and far into a text",
+    NULL,
+};
+/* clang-format on */
+
+const verb_page bench_verb_page = {
+    bench_flags,
+    "Rows are those of llama-bench: pp512 reads a prompt of 512 tokens, tg128 generates 128, x8 in "
+    "eight sequences at once (rates are of all together), @ d4096 behind 4096 others. After a "
+    "warm-up "
+    "each is measured -r times: mean and deviation, median, least. For tg the bytes of weights and "
+    "state that a token needs, and what share that is, at the median, of the read bandwidth "
+    "measured "
+    "in the same process. Tokens are random. Shapes of --random: tiny, smollm2-135m, llama-1b, "
+    "llama-3b, llama-8b, qwen-0.5b, qwen-1.5b, qwen-7b, gemma2-2b, phi3-mini, mixtral; types: F32, "
+    "F16, "
+    "BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, Q4_K_M, Q5_K_M, IQ4_NL, IQ4_XS, MXFP4.",
+    examples,
+};
+
+typedef struct {
+    int64_t at[LIST_MAX];
+    int n;
+} int_list;
+
+typedef struct {
+    cli *c;
+    const bench_options *o;
+    int_list prompt, gen, seqs, depth;
+    random_model *made; /* NULL: a file */
+    weft_model *m;
+    bound_model *bound; /* for counting what is read */
+    weft_session *s;
+    weft_row *rows; /* of one call */
+    int64_t batch, vocab, kv_bytes;
+    uint64_t random; /* where the tokens come from */
+    bench_about about;
+    char name[64];
+    VEC(bench_row) results;
+    bool stopped;
+} bench_run;
+
+/* ---- flags ---- */
+
+static weft_status read_list(weft_diag *dg, const char *flag_name, const char *text, int64_t least,
+                             int_list *out)
+{
+    for (const char *p = text;; p++) {
+        char *end;
+        errno = 0;
+        long long x = strtoll(p, &end, 10);
+        if (end == p || errno || x < least || x > 1 << 24 || (*end && *end != ',') ||
+            out->n == LIST_MAX)
+            return weft_fail(dg, W1903, WEFT_NOWHERE,
+                             "bench: %s takes up to %d whole numbers from %" PRId64
+                             " to %d with commas between, not '%s'",
+                             flag_name, LIST_MAX, least, 1 << 24, text);
+        out->at[out->n++] = x;
+        p = end;
+        if (!*p)
+            return WEFT_OK;
+    }
+}
+
+static int64_t largest(const int_list *l)
+{
+    int64_t most = 0;
+    for (int i = 0; i < l->n; i++)
+        most = l->at[i] > most ? l->at[i] : most;
+    return most;
+}
+
+static weft_status read_flags(bench_run *r)
+{
+    const bench_options *o = r->o;
+    weft_diag *dg = r->c->dg;
+    if (!o->model == !o->random)
+        return weft_fail(dg, W1904, WEFT_NOWHERE,
+                         "bench takes either -m MODEL or --random SHAPE:TYPE");
+    WEFT_TRY(read_list(dg, "-p", o->prompt, 0, &r->prompt));
+    WEFT_TRY(read_list(dg, "-n", o->gen, 0, &r->gen));
+    WEFT_TRY(read_list(dg, "-np", o->seqs, 1, &r->seqs));
+    WEFT_TRY(read_list(dg, "-d", o->depth, 0, &r->depth));
+    if (largest(&r->prompt) + largest(&r->gen) == 0)
+        return weft_fail(dg, W1904, WEFT_NOWHERE, "-p 0 and -n 0 leave nothing to measure");
+    return WEFT_OK;
+}
+
+/* ---- opening ---- */
+
+/* "llama Q8_0": the model, and how most of it is stored. */
+static void name_model(bench_run *r, const model_file *mf)
+{
+    uint64_t by_type[DT_COUNT] = {0};
+    int most = 0;
+    for (size_t i = 0; i < model_file_tensor_count(mf); i++) {
+        const model_tensor *t = model_file_tensor_at(mf, i);
+        by_type[t->type] += t->bytes;
+        r->about.bytes += t->bytes;
+        r->about.n_param += t->elems;
+        most = by_type[t->type] > by_type[most] ? (int)t->type : most;
+    }
+    if (r->o->random)
+        snprintf(r->name, sizeof r->name, "%s", r->o->random);
+    else
+        snprintf(r->name, sizeof r->name, "%s %s", weft_model_name(r->m),
+                 dtype_row_of((dtype)most)->name);
+    r->about.model = r->name;
+}
+
+static weft_status open_model(bench_run *r)
+{
+    const bench_options *o = r->o;
+    weft_diag *dg = r->c->dg;
+    weft_model_options how = {.arch = o->arch, .no_mmap = o->no_mmap, .guard = true};
+    bind_options bind = {.arch = o->arch};
+    if (o->random) {
+        WEFT_TRY(random_model_create(dg, o->random, (int)r->about.threads, &r->made));
+        WEFT_TRY(weft_model_open_memory(dg, random_model_data(r->made), random_model_bytes(r->made),
+                                        o->random, &how, &r->m));
+    } else {
+        WEFT_TRY(weft_model_open(dg, o->model, &how, &r->m));
+    }
+    WEFT_TRY(model_bind(dg, api_model_file(r->m), &bind, &r->bound));
+    name_model(r, api_model_file(r->m));
+    if (!weft_model_int(r->m, "vocab", &r->vocab) || r->vocab < 1)
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "%s: the model tells no size of its vocabulary",
+                         r->name);
+    return WEFT_OK;
+}
+
+static weft_status open_session(bench_run *r)
+{
+    static const int64_t kv_bytes[] = {0, 4, 2, 2}; /* in the order of KVS */
+    const bench_options *o = r->o;
+    int64_t n_seq = largest(&r->seqs), most = largest(&r->prompt), deep = largest(&r->depth);
+    int64_t at_once = most > deep ? most : deep; /* tokens that could come in one call */
+    r->batch = at_once < o->batch ? at_once : o->batch;
+    r->batch = r->batch < n_seq ? n_seq : r->batch;
+    most = most > largest(&r->gen) ? most : largest(&r->gen);
+    weft_session_options how = {.context = deep + most,
+                                .sequences = n_seq,
+                                .batch = r->batch,
+                                .threads = r->about.threads,
+                                .wants = n_seq,
+                                .exec = (weft_exec)o->exec,
+                                .kv = (weft_kv)o->kv};
+    r->kv_bytes = o->kv ? kv_bytes[o->kv] : o->exec == WEFT_EXEC_REF ? 4 : 2;
+    r->about.exec = o->exec == WEFT_EXEC_REF ? "ref" : "plan";
+    r->rows = calloc((size_t)r->batch, sizeof *r->rows);
+    if (!r->rows)
+        return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",
+                         r->batch);
+    return weft_session_create(r->c->dg, r->m, &how, &r->s);
+}
+
+/* ---- one test ---- */
+
+static int32_t random_token(bench_run *r)
+{
+    r->random = r->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int32_t)((r->random >> 33) % (uint64_t)r->vocab);
+}
+
+/* n tokens of one sequence, `batch` at a time; only the last row asks for logits. */
+static weft_status read_prompt(bench_run *r, int64_t seq, int64_t n)
+{
+    int64_t pos = weft_length(r->s, seq), end = pos + n;
+    while (pos < end && !*interrupt_flag()) {
+        int64_t part = end - pos < r->batch ? end - pos : r->batch;
+        for (int64_t i = 0; i < part; i++)
+            r->rows[i] = (weft_row){.token = random_token(r),
+                                    .pos = (int32_t)(pos + i),
+                                    .seq = (int32_t)seq,
+                                    .want = pos + i + 1 == end};
+        WEFT_TRY(weft_eval(r->c->dg, r->s, r->rows, part));
+        pos += part;
+    }
+    return WEFT_OK;
+}
+
+/* A token in each of n_seq sequences, n times. */
+static weft_status generate(bench_run *r, int64_t n_seq, int64_t n)
+{
+    for (int64_t k = 0; k < n && !*interrupt_flag(); k++) {
+        for (int64_t i = 0; i < n_seq; i++)
+            r->rows[i] = (weft_row){.token = random_token(r),
+                                    .pos = (int32_t)weft_length(r->s, i),
+                                    .seq = (int32_t)i,
+                                    .want = true};
+        WEFT_TRY(weft_eval(r->c->dg, r->s, r->rows, n_seq));
+    }
+    return WEFT_OK;
+}
+
+/* Every sequence of the test holds `depth` tokens, all others none. */
+static weft_status prepare(bench_run *r, const bench_row *t)
+{
+    weft_diag *dg = r->c->dg;
+    for (int64_t i = 0; i < largest(&r->seqs); i++) {
+        int64_t depth = i < t->n_seq ? t->depth : 0;
+        if (weft_length(r->s, i) > depth) {
+            weft_diag *quiet = weft_diag_create(); /* a window may have given rows back */
+            bool cut = weft_truncate(quiet, r->s, i, depth) == WEFT_OK;
+            weft_diag_destroy(quiet);
+            if (!cut)
+                WEFT_TRY(weft_truncate(dg, r->s, i, 0));
+        }
+        WEFT_TRY(read_prompt(r, i, depth - weft_length(r->s, i)));
+    }
+    return WEFT_OK;
+}
+
+static weft_status run_once(bench_run *r, const bench_row *t, bool warm_up)
+{
+    int64_t n_prompt = t->n_prompt, n_gen = t->n_gen;
+    if (warm_up) {
+        n_prompt = n_prompt < r->batch ? n_prompt : r->batch;
+        n_gen = n_gen < WARM_UP_CALLS ? n_gen : WARM_UP_CALLS;
+    }
+    return t->n_prompt ? read_prompt(r, 0, n_prompt) : generate(r, t->n_seq, n_gen);
+}
+
+static weft_status measure(bench_run *r, bench_row *t)
+{
+    progress bar;
+    strbuf label = {0};
+    weft_status st = prepare(r, t);
+    if (st == WEFT_OK)
+        st = run_once(r, t, true);
+    bench_test_name(t, &label);
+    progress_start(&bar, label.p, (uint64_t)r->o->repeat, PROGRESS_COUNT);
+    for (int64_t i = 0; st == WEFT_OK && i < r->o->repeat && !*interrupt_flag(); i++) {
+        st = prepare(r, t);
+        uint64_t start = clock_ns();
+        if (st == WEFT_OK)
+            st = run_once(r, t, false);
+        double seconds = clock_seconds(clock_ns() - start);
+        double tokens = (double)(t->n_prompt ? t->n_prompt : t->n_gen * t->n_seq);
+        VEC_PUSH(&t->rates, seconds > 0 ? tokens / seconds : 0);
+        progress_update(&bar, (uint64_t)i + 1);
+    }
+    progress_end(&bar);
+    strbuf_free(&label);
+    r->stopped = *interrupt_flag();
+    return st;
+}
+
+/* ---- all of them ---- */
+
+static void tell_row(bench_run *r, const bench_row *t)
+{
+    strbuf out = {0};
+    if (r->results.n == 0)
+        bench_text_head(&r->about, r->o->markdown, &out);
+    bench_text_row(&r->about, t, r->o->markdown, &out);
+    cli_print(r->c, strbuf_view(&out));
+    strbuf_free(&out);
+}
+
+static weft_status run_test(bench_run *r, bench_row t)
+{
+    if (r->stopped || (t.n_prompt == 0 && t.n_gen == 0))
+        return WEFT_OK;
+    if (t.n_gen) /* half of them are there on average */
+        t.call_bytes = bench_reads(r->bound, t.n_seq, t.depth + (t.n_gen + 1) / 2, r->kv_bytes);
+    weft_status st = measure(r, &t);
+    if (st == WEFT_OK && !r->stopped && !r->c->common.json)
+        tell_row(r, &t);
+    VEC_PUSH(&r->results, t); /* also when it failed: it owns memory */
+    return st;
+}
+
+static weft_status run_tests(bench_run *r)
+{
+    for (int d = 0; d < r->depth.n; d++) {
+        for (int i = 0; i < r->prompt.n; i++)
+            WEFT_TRY(run_test(
+                r, (bench_row){.n_prompt = r->prompt.at[i], .n_seq = 1, .depth = r->depth.at[d]}));
+        for (int i = 0; i < r->gen.n; i++)
+            for (int k = 0; k < r->seqs.n; k++)
+                WEFT_TRY(run_test(r, (bench_row){.n_gen = r->gen.at[i],
+                                                 .n_seq = r->seqs.at[k],
+                                                 .depth = r->depth.at[d]}));
+    }
+    return WEFT_OK;
+}
+
+static weft_status run(bench_run *r)
+{
+    const bench_options *o = r->o;
+    WEFT_TRY(read_flags(r));
+    r->about.threads = o->threads ? o->threads : threads_default();
+    r->about.backend = "CPU";
+    if (largest(&r->gen)) /* while the memory is free */
+        r->about.bandwidth = bandwidth_read((int)r->about.threads);
+    uint64_t start = clock_ns();
+    WEFT_TRY(open_model(r));
+    WEFT_TRY(open_session(r));
+    cli_say_verbose(r->c, "%s: opened in %.2f s, %.1f MiB for the session", r->name,
+                    clock_seconds(clock_ns() - start),
+                    (double)weft_session_bytes(r->s) / (1 << 20));
+    interrupt_hold(true);
+    WEFT_TRY(run_tests(r));
+    return weft_model_check(r->c->dg, r->m);
+}
+
+static void tell_end(bench_run *r)
+{
+    strbuf out = {0};
+    if (r->c->common.json)
+        bench_json(&r->about, r->results.at, r->results.n, &out);
+    else
+        bench_text_foot(&r->about, r->o->markdown, &out);
+    cli_print(r->c, strbuf_view(&out));
+    strbuf_free(&out);
+}
+
+int verb_bench(cli *c)
+{
+    bench_run r = {.c = c, .o = c->options, .random = 1};
+    weft_status st = run(&r);
+    if (st == WEFT_OK && !r.stopped)
+        tell_end(&r);
+    c->common.json = false;
+    cli_report(c, c->dg); /* while the texts it quotes are there */
+    for (size_t i = 0; i < r.results.n; i++)
+        VEC_FREE(&r.results.at[i].rates);
+    VEC_FREE(&r.results);
+    free(r.rows);
+    weft_session_destroy(r.s);
+    bound_model_destroy(r.bound);
+    weft_model_close(r.m);
+    random_model_destroy(r.made);
+    return st == WEFT_OK && r.stopped ? CLI_INTERRUPTED : cli_exit_of(st);
+}
