@@ -25,6 +25,19 @@ static const char *weight_type(const plan *p, const plan_step *s)
     return NULL;
 }
 
+/* Why the value may differ: the reason of its own step, or of one before it in its chain. */
+static const char *reason_of(const verify_subject *of, const verify_value *x)
+{
+    const plan_bucket *b = &of->p->bucket[x->bucket];
+    int32_t home = 0;
+    while (home + 1 < b->n_item && b->item[home + 1].first <= x->step)
+        home++;
+    const char *why = NULL;
+    for (int32_t k = x->step; k >= b->item[home].first && !why; k--)
+        why = verify_reason(of->p, &b->step[k]);
+    return why;
+}
+
 /* ---- for people ---- */
 
 /* One line for each kernel: how many values end in it, and the worst of them against its bound. */
@@ -46,7 +59,7 @@ static void text_kernels(const verify_subject *of, const verify_report *r, strbu
         }
         if (!worst)
             continue;
-        const char *why = verify_reason(of->p, step_of(of, worst));
+        const char *why = reason_of(of, worst);
         strbuf_add(out, "  %-24s %4d %12.2e %12.2e%s%s\n", rows[k].symbol, n, worst->error,
                    worst->bound, why ? "  " : "", why ? why : "");
     }
@@ -55,7 +68,7 @@ static void text_kernels(const verify_subject *of, const verify_report *r, strbu
 static void text_layers(const verify_report *r, strbuf *out)
 {
     enum { PER_LINE = 8 };
-    strbuf_add(out, "drift by layer");
+    strbuf_add(out, "drift: errors of what each layer leaves, travelling on");
     for (int32_t i = 0, n = 0; i < r->n_layer; i++) {
         if (r->layer_drift[i] < 0)
             continue;
@@ -243,7 +256,7 @@ static void note_pattern(weft_diag *dg, const verify_value *x)
 static void note_cause(weft_diag *dg, const verify_subject *of, const verify_value *x)
 {
     const plan_step *s = step_of(of, x);
-    const char *type = weight_type(of->p, s), *why = verify_reason(of->p, s);
+    const char *type = weight_type(of->p, s), *why = reason_of(of, x);
     weft_note(dg,
               "computed by kernel %s%s%s%s%s, in the steps for calls of at most %" PRId64 " rows",
               row_of(s)->symbol, type ? " from weights of " : "", type ? type : "", why ? ", " : "",

@@ -1,0 +1,295 @@
+/* report_profile.c - the model file with its time beside it, kernels, and the same as JSON. */
+#include "runtime/cli/report_profile.h"
+
+#include "runtime/base/json_write.h"
+#include "runtime/base/vec.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+const kernel_row *profile_kernel(const plan_step *s)
+{
+    int n;
+    return &kernel_rows(&n)[s->kernel];
+}
+
+static str line_text(const source *src, uint32_t line)
+{
+    source_find(src, 0); /* lines are counted by the first search */
+    return source_find(src, src->line_at[line - 1]).text;
+}
+
+str profile_line_text(const profile_line *l)
+{
+    str s = line_text(l->src, l->line);
+    while (s.n && (s.p[0] == ' ' || s.p[0] == '\t'))
+        s = (str){s.p + 1, s.n - 1};
+    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\r'))
+        s.n--;
+    return s;
+}
+
+static const char *const part_name[PROFILE_PARTS] = {"decode", "prefill"};
+
+static double percent(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+static double rate(double amount, double seconds)
+{
+    return seconds > 0 ? amount / seconds / 1e9 : 0;
+}
+
+/* ---- the listing ---- */
+
+static void put_bar(strbuf *out, double share)
+{
+    enum { CELLS = 10 };
+    int n = (int)(share / 100 * CELLS + 0.5);
+    for (int i = 0; i < CELLS; i++)
+        strbuf_putc(out, i < n ? '#' : ' ');
+}
+
+/* Six columns for one part: time of a token, share, bar, rate, share of the roof. */
+static void put_part(const profile *f, int part, const profile_sum *x, strbuf *out)
+{
+    const profile_run *run = &f->run[part];
+    bool decode = part == PROFILE_DECODE;
+    if (!x || x->seconds <= 0) {
+        strbuf_add(out, decode ? "%8s %4s %10s %6s %4s |" : "%8s %4s %7s %4s |", "", "", "", "",
+                   "");
+        return;
+    }
+    double share = percent(x->seconds, run->timed_seconds);
+    strbuf_add(out, "%8.4f %3.0f%% ", x->seconds * 1e3 / (double)run->n_tok, share);
+    if (decode) {
+        put_bar(out, share);
+        strbuf_add(out, " %6.2f", rate(x->bytes, x->seconds));
+    } else {
+        strbuf_add(out, "%7.2f", rate(x->flops, x->seconds));
+    }
+    strbuf_add(out, " %3.0f%% |", percent(x->roof, x->seconds));
+}
+
+/* From the first line that takes time to the last: all of them, so that it can be read. */
+static void put_file(const profile *f, int32_t first, int32_t end, strbuf *out)
+{
+    const source *src = f->line[first].src;
+    strbuf_add(out, "\n%s\n%-37s| %-25s|\n", src->name, "decode", "prefill");
+    strbuf_add(out, "%8s %4s %-10s %6s %4s |%8s %4s %7s %4s |%4s\n", "ms/token", "", "share",
+               "GB/s", "roof", "ms/token", "", "GFLOP/s", "roof", "line");
+    int32_t at = first;
+    for (uint32_t line = f->line[first].line; line <= f->line[end - 1].line; line++) {
+        const profile_line *l = f->line[at].line == line ? &f->line[at++] : NULL;
+        put_part(f, PROFILE_DECODE, l ? &l->part[PROFILE_DECODE] : NULL, out);
+        put_part(f, PROFILE_PREFILL, l ? &l->part[PROFILE_PREFILL] : NULL, out);
+        strbuf_add(out, "%4u  " STR_FMT "\n", (unsigned)line, STR_ARG(line_text(src, line)));
+    }
+}
+
+static void put_listing(const profile *f, strbuf *out)
+{
+    for (int32_t first = 0, end; first < f->n_line; first = end) {
+        for (end = first + 1; end < f->n_line && f->line[end].src == f->line[first].src;)
+            end++;
+        put_file(f, first, end, out);
+    }
+}
+
+/* ---- totals ---- */
+
+static void put_total(const profile *f, int part, strbuf *out)
+{
+    const profile_run *r = &f->run[part];
+    if (r->n_tok == 0)
+        return;
+    double n = (double)r->n_tok, other = r->timed_seconds - r->all.seconds - r->wait_seconds;
+    strbuf_add(
+        out, "%-8s %8.4f ms/token, %.2f tok/s: %.2f GB/s and %.2f GFLOP/s, %.0f %% of the roof\n",
+        part_name[part], r->seconds * 1e3 / n, n / r->seconds, rate(r->all.bytes, r->seconds),
+        rate(r->all.flops, r->seconds), percent(r->all.roof, r->seconds));
+    strbuf_add(out,
+               "  with steps timed %.4f ms/token: steps %.0f %%, waiting at %.0f barriers a call "
+               "%.0f %%, the rest %.0f %%\n",
+               r->timed_seconds * 1e3 / n, percent(r->all.seconds, r->timed_seconds), r->barriers,
+               percent(r->wait_seconds, r->timed_seconds),
+               percent(other > 0 ? other : 0, r->timed_seconds));
+}
+
+typedef struct {
+    const kernel_row *row;
+    int32_t n_step;
+    profile_sum sum;
+} kernel_sum;
+
+static int by_time(const void *a, const void *b)
+{
+    const kernel_sum *x = a, *y = b;
+    return (x->sum.seconds < y->sum.seconds) - (x->sum.seconds > y->sum.seconds);
+}
+
+static void put_kernels(const profile *f, int part, strbuf *out)
+{
+    const profile_run *r = &f->run[part];
+    VEC(kernel_sum) sums = {0};
+    for (int32_t i = 0; i < r->n_step; i++) {
+        const profile_step *x = &r->step[i];
+        const kernel_row *row = profile_kernel(&f->p->bucket[x->bucket].step[x->step]);
+        size_t k = 0;
+        while (k < sums.n && sums.at[k].row != row)
+            k++;
+        if (k == sums.n)
+            VEC_PUSH(&sums, ((kernel_sum){.row = row}));
+        sums.at[k].n_step++;
+        profile_add(&sums.at[k].sum, &x->sum);
+    }
+    if (sums.n) {
+        qsort(sums.at, sums.n, sizeof *sums.at, by_time);
+        strbuf_add(out, "\n%-24s steps  ms/token share    GB/s GFLOP/s roof\n", part_name[part]);
+    }
+    for (size_t k = 0; k < sums.n; k++) {
+        const profile_sum *x = &sums.at[k].sum;
+        strbuf_add(out, "  %-22s %5d %9.4f %4.0f%% %7.2f %7.2f %3.0f%%\n", sums.at[k].row->symbol,
+                   (int)sums.at[k].n_step, x->seconds * 1e3 / (double)r->n_tok,
+                   percent(x->seconds, r->timed_seconds), rate(x->bytes, x->seconds),
+                   rate(x->flops, x->seconds), percent(x->roof, x->seconds));
+    }
+    VEC_FREE(&sums);
+}
+
+void profile_as_text(const profile *f, strbuf *out)
+{
+    strbuf_add(out,
+               "%s: %d thread%s, state in %s, kernels up to %s\n"
+               "the roof: %.2f GB/s and %.2f GFLOP/s, both measured\n",
+               f->p->model, f->threads, f->threads == 1 ? "" : "s", dtype_row_of(f->p->kv)->name,
+               kvariant_name(f->p->best), f->bandwidth / 1e9, f->flop_rate / 1e9);
+    for (int part = 0; part < PROFILE_PARTS; part++)
+        put_total(f, part, out);
+    put_listing(f, out);
+    for (int part = 0; part < PROFILE_PARTS; part++)
+        put_kernels(f, part, out);
+}
+
+/* ---- for programs ---- */
+
+static void json_number(json_writer *w, const char *key, double x)
+{
+    json_key(w, key);
+    json_double(w, x);
+}
+
+static void json_count(json_writer *w, const char *key, int64_t x)
+{
+    json_key(w, key);
+    json_int(w, x);
+}
+
+static void json_sum(json_writer *w, const profile_sum *x)
+{
+
+    json_number(w, "seconds", x->seconds);
+    json_number(w, "bytes", x->bytes);
+    json_number(w, "flops", x->flops);
+    json_number(w, "gb_per_s", rate(x->bytes, x->seconds));
+    json_number(w, "gflop_per_s", rate(x->flops, x->seconds));
+    json_number(w, "roof_share", x->seconds > 0 ? x->roof / x->seconds : 0);
+}
+
+static void json_place(json_writer *w, const source *src, uint32_t line)
+{
+    json_key(w, "file");
+    if (src)
+        json_str(w, str_of(src->name));
+    else
+        json_null(w);
+    json_count(w, "line", line);
+}
+
+static void json_steps(json_writer *w, const profile *f, const profile_run *r)
+{
+    json_key(w, "nodes");
+    json_open(w, '[');
+    for (int32_t i = 0; i < r->n_step; i++) {
+        const plan_bucket *b = &f->p->bucket[r->step[i].bucket];
+        const plan_step *s = &b->step[r->step[i].step];
+        json_open(w, '{');
+        json_count(w, "bucket", b->n_tok_max);
+        json_count(w, "step", r->step[i].step);
+        json_count(w, "node", s->node);
+        json_count(w, "layer", s->layer);
+        json_key(w, "op");
+        json_str(w, str_of(profile_kernel(s)->op));
+        json_key(w, "kernel");
+        json_str(w, str_of(profile_kernel(s)->symbol));
+        json_place(w, s->loc.src, s->loc.src ? source_find(s->loc.src, s->loc.begin).line : 0);
+        json_sum(w, &r->step[i].sum);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
+static void json_run(json_writer *w, const profile *f, int part)
+{
+    const profile_run *r = &f->run[part];
+    json_key(w, part_name[part]);
+    if (r->n_tok == 0) {
+        json_null(w);
+        return;
+    }
+    json_open(w, '{');
+    json_count(w, "tokens", r->n_tok);
+    json_count(w, "calls", r->n_call);
+    json_number(w, "tok_per_s", (double)r->n_tok / r->seconds);
+    json_number(w, "untimed_seconds", r->seconds);
+    json_number(w, "timed_seconds", r->timed_seconds);
+    json_number(w, "wait_seconds", r->wait_seconds);
+    json_number(w, "barriers_per_call", r->barriers);
+    json_key(w, "steps");
+    json_open(w, '{');
+    json_sum(w, &r->all);
+    json_close(w, '}');
+    json_steps(w, f, r);
+    json_close(w, '}');
+}
+
+static void json_lines(json_writer *w, const profile *f)
+{
+    json_key(w, "lines");
+    json_open(w, '[');
+    for (int32_t i = 0; i < f->n_line; i++) {
+        const profile_line *l = &f->line[i];
+        json_open(w, '{');
+        json_place(w, l->src, l->line);
+        json_key(w, "text");
+        json_str(w, profile_line_text(l));
+        for (int part = 0; part < PROFILE_PARTS; part++) {
+            json_key(w, part_name[part]);
+            json_open(w, '{');
+            json_sum(w, &l->part[part]);
+            json_close(w, '}');
+        }
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
+void profile_as_json(const profile *f, strbuf *out)
+{
+    json_writer w = {.out = out};
+    json_open(&w, '{');
+    json_key(&w, "model");
+    json_str(&w, str_of(f->p->model));
+    json_count(&w, "threads", f->threads);
+    json_key(&w, "kv");
+    json_str(&w, str_of(dtype_row_of(f->p->kv)->name));
+    json_key(&w, "variant");
+    json_str(&w, str_of(kvariant_name(f->p->best)));
+    json_number(&w, "bandwidth", f->bandwidth);
+    json_number(&w, "flop_rate", f->flop_rate);
+    for (int part = 0; part < PROFILE_PARTS; part++)
+        json_run(&w, f, part);
+    json_lines(&w, f);
+    json_close(&w, '}');
+    strbuf_putc(out, '\n');
+}

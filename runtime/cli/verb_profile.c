@@ -1,0 +1,117 @@
+/* verb_profile.c - `weft profile`: where the time goes, beside the text of the model file. */
+#include "runtime/base/bandwidth.h"
+#include "runtime/base/flop_rate.h"
+#include "runtime/cli/cli.h"
+#include "runtime/cli/interrupt.h"
+#include "runtime/cli/planned.h"
+#include "runtime/cli/report_profile.h"
+#include "runtime/formats/out_file.h"
+
+typedef struct {
+    planned_flags plan;
+    int64_t n_prompt, n_decode;
+    const char *svg;
+} profile_flags_options;
+
+/* clang-format off */
+static const flag profile_flags[] = {
+    PLANNED_FLAG_ROWS(profile_flags_options, "0", "512"),
+    FLAG_ROW_INT   (profile_flags_options, n_prompt, "n-prompt", "p",  "N", "512", 0, 1 << 20, "tokens of a prompt; 0: no prompt"),
+    FLAG_ROW_INT   (profile_flags_options, n_decode, "n-gen",    "n",  "N", "64", 0, 1 << 20, "tokens one by one after it; 0: none"),
+    FLAG_ROW_STR   (profile_flags_options, svg,      "svg",      NULL, "FILE", NULL, "draw a picture into this file"),
+    FLAG_ROW_END   (profile_flags_options),
+};
+
+static const char *const examples[] = {
+    "weft profile -m model.gguf",                         "512 tokens at once, then 64 one by one",
+    "weft profile -m model.gguf -p 0 -n 256 -t 1",        "decoding alone, on one thread",
+    "weft profile -m model.gguf --svg profile.svg",       "with a picture",
+    "weft profile -m model.gguf --json | jq .lines",      "for programs",
+    NULL,
+};
+/* clang-format on */
+
+const verb_page profile_verb_page = {
+    profile_flags,
+    "Each line of the model file is shown with the time its steps take, of all threads in the "
+    "mean; "
+    "what was fused is counted where it ends. The roof is the least time that a step's bytes and "
+    "flops allow at the bandwidth and flop rate measured here, in portable code; what stays in a "
+    "cache may pass it. Every run is made once as it is and once timed, and both times are told.",
+    examples,
+};
+
+static weft_status write_svg(weft_diag *dg, const char *path, const profile *f)
+{
+    out_file *file;
+    strbuf text = {0};
+    weft_status st = out_file_create(dg, path, &file);
+    if (st != WEFT_OK)
+        return st;
+    profile_as_svg(f, &text);
+    st = out_file_put(dg, file, text.p, text.n);
+    if (st == WEFT_OK)
+        st = out_file_finish(dg, file);
+    out_file_destroy(file);
+    strbuf_free(&text);
+    return st;
+}
+
+static weft_status run(cli *c, const profile_flags_options *o, planned *pl, arena *a, profile *out)
+{
+    session *s;
+    profile_options how = {.n_prompt = o->n_prompt,
+                           .n_decode = o->n_decode,
+                           .bandwidth = bandwidth_read(pl->run.threads),
+                           .flop_rate = flop_rate(pl->run.threads),
+                           .interrupt = interrupt_flag()};
+    WEFT_TRY(session_create(c->dg, pl->p, pl->mf, &pl->run, &s));
+    interrupt_hold(true);
+    weft_status st = profile_make(c->dg, s, pl->p, pl->run.threads, &how, a, out);
+    interrupt_hold(false);
+    session_destroy(s);
+    WEFT_TRY(st);
+    return model_file_check(c->dg, pl->mf);
+}
+
+static weft_status open_plan(cli *c, const profile_flags_options *o, planned *pl)
+{
+    planned_flags f = o->plan;
+    int64_t n = o->n_prompt + o->n_decode;
+    *pl = (planned){0};
+    if (n == 0)
+        return weft_fail(c->dg, W1903, WEFT_NOWHERE, "-p and -n are both 0: nothing would run");
+    f.n_ctx = n;
+    WEFT_TRY(planned_open(c->dg, &f, NULL, 0, pl));
+    if (pl->run.n_ctx < n)
+        return weft_fail(c->dg, W1404, WEFT_NOWHERE,
+                         "%lld tokens are to be run, the context is %lld", (long long)n,
+                         (long long)pl->run.n_ctx);
+    return WEFT_OK;
+}
+
+int verb_profile(cli *c)
+{
+    const profile_flags_options *o = c->options;
+    planned pl;
+    profile f;
+    arena *a = arena_create();
+    weft_status st = open_plan(c, o, &pl);
+    bool stopped = false;
+    if (st == WEFT_OK)
+        st = run(c, o, &pl, a, &f);
+    if (st == WEFT_OK) {
+        strbuf out = {0};
+        stopped = *interrupt_flag();
+        (c->common.json ? profile_as_json : profile_as_text)(&f, &out);
+        cli_print(c, strbuf_view(&out));
+        strbuf_free(&out);
+        if (o->svg)
+            st = write_svg(c->dg, o->svg, &f);
+    }
+    c->common.json = false; /* the document is the profile: messages go to stderr */
+    cli_report(c, c->dg);
+    planned_close(&pl);
+    arena_destroy(a);
+    return stopped ? CLI_INTERRUPTED : cli_exit_of(st);
+}
