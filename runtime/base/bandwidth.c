@@ -16,10 +16,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { LINE = 64, STEP = 4 * LINE, THREADS_MAX = 1024, PASSES = 4, PAGE_LARGE = 2 << 20 };
+enum { LINE = 64, STEP = 4 * LINE, THREADS_MAX = 1024, PASSES = 8, PAGE_LARGE = 2 << 20 };
 
 static const size_t block_bytes = (size_t)384 << 20; /* more than any cache in sight */
-static const size_t ahead[] = {0, 4 << 10, 16 << 10, 24 << 10, 32 << 10, 48 << 10};
+static const size_t ahead[] = {0, 8 << 10, 16 << 10, 24 << 10, 32 << 10, 64 << 10};
 enum { DISTANCES = sizeof ahead / sizeof *ahead };
 
 typedef struct {
@@ -58,7 +58,7 @@ static uint64_t read_part(const unsigned char *from, size_t bytes, size_t far)
     for (size_t i = 0; i + STEP <= bytes; i += STEP) {
         for (size_t k = 0; k < 4; k++) {
             if (far)
-                __builtin_prefetch(from + i + k * LINE + far, 0, 0);
+                __builtin_prefetch(from + i + k * LINE + far, 0, 1); /* into the last cache */
             memcpy(&x[k], from + i + k * LINE, sizeof x[k]);
         }
         a += x[0], b += x[1], c += x[2], d += x[3];

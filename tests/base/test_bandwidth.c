@@ -3,11 +3,11 @@
 #include "runtime/base/bandwidth.h"
 #include "tests/base/suite.h"
 
-/* 384 MB, 24 times: a machine at 0.1 GB/s would take a minute and a half, one at 100 TB/s has yet to come. */
+/* 384 MB, 48 times: a machine at 1 GB/s takes twenty seconds, one at 100 TB/s has yet to come. */
 static void expect_rate(int threads)
 {
     double rate = bandwidth_read(threads);
-    ck_assert(rate > 0.1e9 && rate < 1e14);
+    ck_assert(rate > 0.5e9 && rate < 1e14);
 }
 
 START_TEST(one_thread)
