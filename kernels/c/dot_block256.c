@@ -24,14 +24,15 @@ typedef enum { GROUPS_OF_16, GROUPS_OF_32, GROUPS_OF_32_WIDE } grouping;
 LANES_INLINE i32x4 run_lanes(i32x4 z, const bytes32 *q, const int8_t *x, const int32_t *scale,
                              int run, grouping g)
 {
-    i16x8 a = bytes_dot(q->a, bytes_at(x)), b = bytes_dot(q->b, bytes_at(x + 16));
-    if (g == GROUPS_OF_16) {
-        z = ints_add_scaled(z, words_fold(a), scale[2 * run]);
-        return ints_add_scaled(z, words_fold(b), scale[2 * run + 1]);
-    }
+    i8x16 x1 = bytes_at(x + 16);
+    i16x8 a = bytes_dot(q->a, bytes_at(x));
     if (g == GROUPS_OF_32)
-        return ints_add_scaled(z, words_fold(words_add(a, b)), scale[run]);
-    return ints_add_scaled(z, words_fold_two(a, b), scale[run]);
+        return ints_add_scaled(z, words_fold(bytes_dot_add(a, q->b, x1)), scale[run]);
+    i16x8 b = bytes_dot(q->b, x1);
+    if (g == GROUPS_OF_32_WIDE)
+        return ints_add_scaled(z, words_fold_two(a, b), scale[run]);
+    z = ints_add_scaled(z, words_fold(a), scale[2 * run]);
+    return ints_add_scaled(z, words_fold(b), scale[2 * run + 1]);
 }
 
 /* The sums of 16 numbers each, times the minima of their groups. */
@@ -70,7 +71,8 @@ LANES_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, header_fn *head, r
         RUN(0)
         RUN(1)
         RUN(2)
-        RUN(3) RUN(4) RUN(5) RUN(6) RUN(7)
+        RUN(3)
+        RUN(4) RUN(5) RUN(6) RUN(7)
 #undef RUN
             for (int r = 0; r < rows; r++)
         {

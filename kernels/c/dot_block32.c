@@ -20,10 +20,10 @@ typedef enum { SMALL, SMALL_WITH_MIN, WIDE } summing;
 
 LANES_INLINE i32x4 block_lanes(const bytes32 *q, const int8_t *x, summing how)
 {
-    i16x8 a = bytes_dot(q->a, bytes_at(x)), b = bytes_dot(q->b, bytes_at(x + HALF));
+    i16x8 a = bytes_dot(q->a, bytes_at(x));
     if (how == WIDE)
-        return words_fold_two(a, b);
-    return words_fold(words_add(a, b));
+        return words_fold_two(a, bytes_dot(q->b, bytes_at(x + HALF)));
+    return words_fold(bytes_dot_add(a, q->b, bytes_at(x + HALF)));
 }
 
 LANES_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, unpack_fn *unpack, summing how,

@@ -96,9 +96,12 @@ LANES_INLINE i16x8 bytes_dot(i8x16 a, i8x16 b)
     memcpy(half, &p, sizeof half);
     return half[0] + half[1];
 }
-LANES_INLINE i16x8 words_add(i16x8 a, i16x8 b)
+LANES_INLINE i16x8 bytes_dot_add(i16x8 sum, i8x16 a, i8x16 b)
 {
-    return a + b;
+    i16x16 p = __builtin_convertvector(a, i16x16) * __builtin_convertvector(b, i16x16);
+    i16x8 half[2];
+    memcpy(half, &p, sizeof half);
+    return sum + half[0] + half[1];
 }
 LANES_INLINE i16x8 words_at(const int16_t *p)
 {
@@ -132,10 +135,6 @@ LANES_INLINE i32x4 ints_at(const int32_t *p)
     i32x4 v;
     memcpy(&v, p, sizeof v);
     return v;
-}
-LANES_INLINE i32x4 ints_add(i32x4 a, i32x4 b)
-{
-    return a + b;
 }
 LANES_INLINE i32x4 ints_add_product(i32x4 sum, i32x4 a, i32x4 b)
 {

@@ -64,10 +64,10 @@ static inline i16x8 bytes_dot(i8x16 a, i8x16 b)
     EACH(8) s.v[i] = (int16_t)(a.v[i] * b.v[i] + a.v[i + 8] * b.v[i + 8]);
     return s;
 }
-static inline i16x8 words_add(i16x8 a, i16x8 b)
+static inline i16x8 bytes_dot_add(i16x8 sum, i8x16 a, i8x16 b)
 {
-    EACH(8) a.v[i] = (int16_t)(a.v[i] + b.v[i]);
-    return a;
+    EACH(8) sum.v[i] = (int16_t)(sum.v[i] + a.v[i] * b.v[i] + a.v[i + 8] * b.v[i + 8]);
+    return sum;
 }
 static inline i16x8 words_at(const int16_t *p)
 {
@@ -97,11 +97,6 @@ static inline i32x4 ints_at(const int32_t *p)
 {
     i32x4 a;
     memcpy(&a, p, sizeof a);
-    return a;
-}
-static inline i32x4 ints_add(i32x4 a, i32x4 b)
-{
-    EACH(4) a.v[i] += b.v[i];
     return a;
 }
 static inline i32x4 ints_add_product(i32x4 sum, i32x4 a, i32x4 b)
