@@ -162,8 +162,8 @@ static weft_status lower_attend(lower *lo, const gnode *n, plan_step *s)
     s->n[3] = chunk > 0 ? chunk : 0;
     s->f[0] = lower_attr_float(n, "scale", 1);
     s->f[1] = lower_attr_float(n, "softcap", 0);
-    s->cost.key_bytes = (c->latent ? c->k : c->heads * (c->k + c->v)) *
-                        (int64_t)dtype_row_of(lo->p->kv)->bytes;
+    s->cost.key_bytes =
+        (c->latent ? c->k : c->heads * (c->k + c->v)) * (int64_t)dtype_row_of(lo->p->kv)->bytes;
     s->cost.key_flops = heads * (2 * c->k + 2 * c->v + 3 + 3 * lower_attr_is_given(n, "softcap") +
                                  2 * lower_attr_is_given(n, "slopes"));
     return lower_expect_result(lo, n, s, 0, heads * c->v);
