@@ -264,7 +264,7 @@ static weft_status read_cell(reader *r)
         if (scan_accept_word(s, gtext_forms[form]))
             c.form = (dsl_cell_form)form;
     if (c.form == CELL_RING)
-        WEFT_TRY(scan_int(s, 1, INT64_MAX, &c.keep));
+        WEFT_TRY(scan_int(s, 0, INT64_MAX, &c.keep));
     WEFT_TRY(read_loc(r, &c.loc));
     VEC_PUSH(&r->g->cells, c);
     return WEFT_OK;

@@ -3,7 +3,7 @@
 
 /* ---- beginning ---- */
 
-static void list_maps(chains *c)
+static int list_maps(chains *c)
 {
     const graph *g = c->p.g;
     int high = 0;
@@ -20,6 +20,7 @@ static void list_maps(chains *c)
         c->map_first[m] = i;
         c->map_last[m] = c->map_last[m] < 0 ? i : c->map_last[m];
     }
+    return high;
 }
 
 static void describe_chain(chain_info *info, const graph *g, const gnode *n)
@@ -34,7 +35,52 @@ static void describe_chain(chain_info *info, const graph *g, const gnode *n)
         info->wide = *t;
 }
 
-void chains_begin(chains *c, graph *g, const target *t)
+/* ---- levels ---- */
+
+static int level_of(const chains *c, gref r)
+{
+    return r.kind == REF_VALUE ? c->level[c->p.g->values.at[r.id].node] : 0;
+}
+
+/* The level of node i, from those of its operands; true if that is news. */
+static bool raise_level(chains *c, int i, int *map_level)
+{
+    const gnode *n = &c->p.g->nodes.at[i];
+    int read[NODE_READS_MAX], level = 0;
+    for (int k = graph_reads(n, read); k > 0; k--) {
+        int from = c->level[c->p.g->values.at[read[k - 1]].node];
+        level = from > level ? from : level;
+    }
+    fuse_class class = op_row_of(n->op)->fuses;
+    if (class == FUSE_CONTRACTION || class == FUSE_ATTENTION)
+        level++;
+    int *all = pass_in_chain(n) ? &c->chain[n->chain].level
+               : n->map > 0     ? &map_level[n->map]
+                                : NULL;
+    if (all) { /* of a chain its contractions decide */
+        bool counts = !pass_in_chain(n) || class == FUSE_CONTRACTION;
+        *all = counts && level > *all ? level : *all;
+        level = *all;
+    }
+    bool news = level != c->level[i];
+    c->level[i] = level;
+    return news;
+}
+
+/* One sweep does for nearly all graphs, another sees that: only a map or chain that ends behind one of its
+ * readers takes more. There are no circles, so it ends. */
+static void find_levels(chains *c, int n_map)
+{
+    int *map_level = ARENA_ARRAY(c->p.a, int, (size_t)n_map + 1);
+    bool again = true;
+    while (again) {
+        again = false;
+        for (int i = 0; i < (int)c->p.g->nodes.n; i++)
+            again = raise_level(c, i, map_level) || again;
+    }
+}
+
+static void begin(chains *c, graph *g, const target *t)
 {
     int high = 0;
     *c = (chains){0};
@@ -46,39 +92,7 @@ void chains_begin(chains *c, graph *g, const target *t)
     for (size_t i = g->nodes.n; i-- > 0;)
         if (pass_in_chain(&g->nodes.at[i]) && pass_contracts(&g->nodes.at[i]))
             describe_chain(&c->chain[g->nodes.at[i].chain], g, &g->nodes.at[i]);
-    list_maps(c);
-}
-
-bool chains_end(chains *c)
-{
-    return pass_end(&c->p);
-}
-
-/* ---- levels ---- */
-
-static int level_of(const chains *c, gref r)
-{
-    return r.kind == REF_VALUE ? c->level[c->p.g->values.at[r.id].node] : 0;
-}
-
-void chains_visit(chains *c, int i)
-{
-    const gnode *n = &c->p.g->nodes.at[i];
-    int read[NODE_READS_MAX], level = 0;
-    for (int k = graph_reads(n, read); k > 0; k--) {
-        int from = c->level[c->p.g->values.at[read[k - 1]].node];
-        level = from > level ? from : level;
-    }
-    fuse_class class = op_row_of(n->op)->fuses;
-    if (pass_in_chain(n)) {
-        chain_info *info = &c->chain[n->chain];
-        if (class == FUSE_CONTRACTION && level + 1 > info->level)
-            info->level = level + 1;
-        level = info->level;
-    } else if (class == FUSE_CONTRACTION || class == FUSE_ATTENTION) {
-        level++;
-    }
-    c->level[i] = level;
+    find_levels(c, list_maps(c));
 }
 
 int chains_of(const chains *c, gref r)
@@ -158,17 +172,6 @@ static bool operand_good(const chains *c, gref r, int chain, const gtype *shape)
     return same || !is_wide(&c->chain[chain], shape) || (vector && t.rank == 1);
 }
 
-/* What others read of the map must need the chain, or they would come to wait for it. */
-static bool result_good(const chains *c, int i, int map, int level)
-{
-    const graph_uses *u = &c->p.uses;
-    int value = c->p.g->nodes.at[i].first;
-    bool outside = u->output[value];
-    for (int r = u->first[value]; r < u->first[value + 1] && !outside; r++)
-        outside = c->p.g->nodes.at[u->node[r]].map != map;
-    return !outside || c->level[i] == level;
-}
-
 /* The chain of the highest level whose columns the map reads: the one that is done last. */
 static int last_chain(const chains *c, int map, const gtype *shape)
 {
@@ -204,10 +207,22 @@ bool chains_join_map(chains *c, int i)
             if (!inside && !operand_good(c, r, chain, shape))
                 return false;
         }
-        if (!result_good(c, k, map, c->chain[chain].level))
-            return false;
     }
     for (int k = c->map_first[map]; k >= 0; k = c->map_next[k])
         chains_join(c, k, chain);
     return true;
+}
+
+bool chains_grow(graph *g, const target *t, void (*join)(chains *c, int i))
+{
+    bool grown = false, again;
+    do { /* a map that ends late may open the way to one that ends early */
+        chains c;
+        begin(&c, g, t);
+        for (int i = 0; i < (int)g->nodes.n; i++)
+            join(&c, i);
+        again = pass_end(&c.p);
+        grown = grown || again;
+    } while (again);
+    return grown;
 }

@@ -6,14 +6,13 @@
  * begins. Where a map reads several chains, it joins the last one. combine joins its experts alike. */
 #include "compiler/pass_impl.h"
 
+static void join_elements(chains *c, int i)
+{
+    if (!chains_join_view(c, i) && !chains_join_combine(c, i))
+        chains_join_map(c, i);
+}
+
 bool pass_fuse_epilogue(graph *g, const target *t)
 {
-    chains c;
-    chains_begin(&c, g, t);
-    for (int i = 0; i < (int)g->nodes.n; i++) {
-        chains_visit(&c, i);
-        if (!chains_join_view(&c, i) && !chains_join_combine(&c, i))
-            chains_join_map(&c, i);
-    }
-    return chains_end(&c);
+    return chains_grow(g, t, join_elements);
 }

@@ -17,9 +17,10 @@ typedef struct {
     int *tail;     /* [nodes]: of a map's first node, its last one */
     int *source;   /* [nodes]: the chain its result is columns of, 0: none */
     int *chain_at; /* [nodes]: the next contraction of its chain, around; itself if alone */
-    int *end;      /* [nodes]: of a chain's node, the chain's last one; of others themselves */
-    int *stamp;    /* [nodes]: the search that came by last */
-    int *stack;    /* [nodes] */
+    int *span;  /* [nodes]: the first node of the maps and chains that begin before it and end not
+                    * before it; itself if there are none */
+    int *stamp; /* [nodes]: the search that came by last */
+    int *stack; /* [nodes] */
     int n_search;
 } mapper;
 
@@ -43,11 +44,15 @@ static bool holds(const node_set *s, int node)
 
 /* ---- circles ---- */
 
-/* A unit that ends before node `low` needs nothing from there on. */
+static void note_span(mapper *m, int first, int last)
+{
+    for (int i = first + 1; i <= last; i++)
+        m->span[i] = m->span[i] < first ? m->span[i] : first;
+}
+
 static void push(mapper *m, int node, int low, int *n_stack)
 {
-    int end = m->map[node] > 0 ? m->tail[m->map[node] - 1] : m->end[node];
-    if (end >= low && m->stamp[node] != m->n_search) {
+    if (node >= low && m->stamp[node] != m->n_search) {
         m->stamp[node] = m->n_search;
         m->stack[(*n_stack)++] = node;
     }
@@ -61,6 +66,8 @@ static bool needs_itself(mapper *m, const node_set *s)
     int n_stack = 0, low = s->node[0], read[NODE_READS_MAX];
     for (int i = 1; i < s->n; i++)
         low = s->node[i] < low ? s->node[i] : low;
+    while (m->span[low] < low) /* what lies before needs nothing from there on */
+        low = m->span[low];
     m->n_search++;
     for (int i = 0; i < s->n; i++)
         for (int k = graph_reads(&g->nodes.at[s->node[i]], read); k > 0; k--)
@@ -180,6 +187,7 @@ static bool try_join(mapper *m, int i, const int *first, int n_first)
     }
     m->next[m->tail[head]] = i;
     m->tail[head] = i;
+    note_span(m, head, i);
     for (int k = head; k >= 0; k = m->next[k]) {
         m->map[k] = head + 1;
         m->source[k] = from;
@@ -244,12 +252,9 @@ static void link_chains(mapper *m)
         if (before >= 0) {
             m->chain_at[i] = m->chain_at[before];
             m->chain_at[before] = (int)i;
+            note_span(m, before, (int)i);
         }
         last[node->chain] = (int)i + 1;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const gnode *node = &m->p.g->nodes.at[i];
-        m->end[i] = pass_in_chain(node) ? last[node->chain] - 1 : (int)i;
     }
 }
 
@@ -268,11 +273,14 @@ bool pass_fuse_map(graph *g, const target *t)
     mapper m = {0};
     pass_begin(&m.p, g, t);
     size_t n = g->nodes.n;
-    int **fields[] = {&m.map, &m.next, &m.tail, &m.source, &m.chain_at, &m.end, &m.stamp, &m.stack};
+    int **fields[] = {&m.map,      &m.next, &m.tail,  &m.source,
+                      &m.chain_at, &m.span, &m.stamp, &m.stack};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         *fields[i] = ARENA_ARRAY(m.p.a, int, n + 1);
     for (size_t i = 0; i < n; i++)
         m.next[i] = -1;
+    for (size_t i = 0; i < n; i++)
+        m.span[i] = (int)i;
     link_chains(&m);
     bool has_map = pass_has_map(&m.p);
     for (size_t i = 0; i < n && has_map; i++) {

@@ -57,7 +57,7 @@ static bool join_append(chains *c, int i)
     return true;
 }
 
-/* Appends that joined in an earlier run. */
+/* Appends that have joined before. */
 static void note_append(chains *c, const gnode *n)
 {
     if (n->op != OP_append || !pass_in_chain(n) || n->n_in < 3)
@@ -67,15 +67,14 @@ static void note_append(chains *c, const gnode *n)
         c->chain[n->chain].takes_v = c->chain[other].gives_v = true;
 }
 
+static void join_heads_and_state(chains *c, int i)
+{
+    note_append(c, &c->p.g->nodes.at[i]);
+    if (!chains_join_view(c, i) && !join_heads(c, i) && !join_append(c, i))
+        chains_join_map(c, i);
+}
+
 bool pass_fuse_rope_append(graph *g, const target *t)
 {
-    chains c;
-    chains_begin(&c, g, t);
-    for (int i = 0; i < (int)g->nodes.n; i++) {
-        chains_visit(&c, i);
-        note_append(&c, &g->nodes.at[i]);
-        if (!chains_join_view(&c, i) && !join_heads(&c, i) && !join_append(&c, i))
-            chains_join_map(&c, i);
-    }
-    return chains_end(&c);
+    return chains_grow(g, t, join_heads_and_state);
 }

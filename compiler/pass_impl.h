@@ -89,9 +89,10 @@ typedef struct {
     bool takes_v; /* its append writes values of another chain */
 } chain_info;
 
-/* The level of a node counts contractions and attentions on the longest way to it. All of a chain has the
- * level of its contraction: a node joins only if what it reads from elsewhere is of a lower level. So the
- * chain waits for nothing more than before, and never for itself. */
+/* The level of a node counts contractions and attentions on the longest way to it; a map is of the level of
+ * its highest node, a chain of that of its contractions. Nodes join a chain only if what they read
+ * from elsewhere is of a lower level. So the chain waits for nothing more than before, and never for
+ * itself; and no level changes by it. */
 typedef struct {
     pass p;
     int *level; /* [nodes] */
@@ -100,10 +101,8 @@ typedef struct {
     int *map_next;             /* [nodes]: the next one of the same map, -1: none */
 } chains;
 
-void chains_begin(chains *c, graph *g, const target *t);
-bool chains_end(chains *c);
-/* Level of node i, from its operands; to be called in order, before anything is joined to it. */
-void chains_visit(chains *c, int i);
+/* Offer every node to `join`, in order, until none joins any more. True if one did. */
+bool chains_grow(graph *g, const target *t, void (*join)(chains *c, int i));
 /* Views of a chain's values; maps, when i is the last node of one; combine: join if they may. */
 bool chains_join_view(chains *c, int i);
 bool chains_join_map(chains *c, int i);

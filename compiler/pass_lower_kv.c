@@ -1,8 +1,8 @@
 /* pass_lower_kv.c - how the rows of each cell lie in memory.
  *   before:  cell $kv[0]: kv_cache(heads = 8, k = 64, v = 64) window 4096
- *   after:   cell $kv[0]: kv_cache(heads = 8, k = 64, v = 64) window 4096 ring 4607
+ *   after:   cell $kv[0]: kv_cache(heads = 8, k = 64, v = 64) window 4096 ring 4095
  * A ring where every reader has a window and window and chunk together are shorter than the context: it
- * keeps what the first row of a chunk may see, and the chunk. Contiguous where one sequence has the cell
+ * keeps what the first row of a call may see, and the call brings its own rows. Contiguous where one sequence has the cell
  * for itself. Paged otherwise. */
 #include "compiler/pass_impl.h"
 
@@ -23,7 +23,7 @@ bool pass_lower_kv(graph *g, const target *t)
             continue;
         if (c->window > 0 && i64_add(c->window, chunk, &rows) && rows < t->n_ctx) {
             c->form = CELL_RING;
-            c->keep = c->window - 1; /* a call brings its own rows */
+            c->keep = c->window - 1;
         } else {
             c->form = t->n_seq == 1 && !t->may_fork ? CELL_CONTIGUOUS : CELL_PAGED;
         }

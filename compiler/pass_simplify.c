@@ -18,7 +18,7 @@ typedef struct {
     rewriter w;
     int *bucket; /* [n_bucket]: one past a new node with this hash, by open addressing */
     size_t n_bucket;
-    VEC(slice_row) slices;
+    VEC(slice_row) slices; /* in all rounds */
 } simplifier;
 
 /* What stands for node n, whose operands are simple already; false: it stays. */
@@ -321,15 +321,25 @@ static void take_over(simplifier *s, const gnode *old)
     rewrite_keep(&s->w, &n, old);
 }
 
+static bool run_once(simplifier *s, graph *g, const target *t)
+{
+    rewrite_begin(&s->w, g, t);
+    s->n_bucket = 64;
+    while (s->n_bucket < 2 * g->nodes.n)
+        s->n_bucket *= 2;
+    s->bucket = ARENA_ARRAY(s->w.p.a, int, s->n_bucket);
+    for (size_t i = 0; i < g->nodes.n; i++)
+        take_over(s, &g->nodes.at[i]);
+    return rewrite_end(&s->w);
+}
+
+/* Again while it helps: a value has fewer readers when one of them is gone. */
 bool pass_simplify(graph *g, const target *t)
 {
-    simplifier s = {.n_bucket = 64};
-    rewrite_begin(&s.w, g, t);
-    while (s.n_bucket < 2 * g->nodes.n)
-        s.n_bucket *= 2;
-    s.bucket = ARENA_ARRAY(s.w.p.a, int, s.n_bucket);
-    for (size_t i = 0; i < g->nodes.n; i++)
-        take_over(&s, &g->nodes.at[i]);
+    simplifier s = {0};
+    bool changed = false;
+    while (run_once(&s, g, t))
+        changed = true;
     VEC_FREE(&s.slices);
-    return rewrite_end(&s.w);
+    return changed;
 }

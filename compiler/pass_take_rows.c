@@ -9,6 +9,7 @@
 typedef struct {
     rewriter w;
     gref rows;   /* the input that names them */
+    bool *dead;  /* [nodes]: nobody needs it */
     bool *few;   /* [nodes]: computed for rows R instead of T */
     gref *taken; /* [old values + inputs]: its rows R, once they have been taken */
 } taker;
@@ -45,6 +46,8 @@ static bool wanted_in_part(const taker *k, const gnode *n)
         if (u->output[v])
             return false;
         for (int r = u->first[v]; r < u->first[v + 1]; r++) {
+            if (k->dead[u->node[r]])
+                continue;
             if (!k->few[u->node[r]] && !takes(k, &k->w.p.g->nodes.at[u->node[r]]))
                 return false;
             any = true;
@@ -65,6 +68,22 @@ static bool ids_come_along(const taker *k, const gnode *n)
             return false;
     }
     return true;
+}
+
+static void find_dead(taker *k)
+{
+    const graph *g = k->w.p.g;
+    const graph_uses *u = &k->w.p.uses;
+    for (size_t i = g->nodes.n; i-- > 0;) {
+        const gnode *n = &g->nodes.at[i];
+        bool needed = op_row_of(n->op)->fuses == FUSE_STATE;
+        for (int v = n->first; v < n->first + n->n_out && !needed; v++) {
+            needed = u->output[v];
+            for (int r = u->first[v]; r < u->first[v + 1] && !needed; r++)
+                needed = !k->dead[u->node[r]];
+        }
+        k->dead[i] = !needed;
+    }
 }
 
 /* true if there is any. */
@@ -141,8 +160,10 @@ bool pass_take_rows(graph *g, const target *t)
     if (!find_rows(g, &k.rows))
         return false;
     rewrite_begin(&k.w, g, t);
+    k.dead = ARENA_ARRAY(k.w.p.a, bool, g->nodes.n + 1);
     k.few = ARENA_ARRAY(k.w.p.a, bool, g->nodes.n + 1);
     k.taken = ARENA_ARRAY(k.w.p.a, gref, g->values.n + g->inputs.n + 1);
+    find_dead(&k);
     if (!choose(&k))
         return pass_end(&k.w.p);
     for (size_t i = 0; i < g->nodes.n; i++) {
