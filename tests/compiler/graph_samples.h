@@ -207,6 +207,26 @@ static inline void random_weight(graph *g, dice *d, int i, source *const *src)
     VEC_PUSH(&g->weights, w);
 }
 
+/* What passes would leave: maps of one node each, and one linear that is a chain. */
+static inline void random_marks(graph *g, dice *d)
+{
+    gtype row = F(GRAPH_T, 32), out = F(GRAPH_T, 6);
+    int w = add_weight(g, random_name(g, d, "chain", 0), -1, F(6, 32));
+    int x = OP_ADD(g, layer_norm, -1, row, REF(VALUE, 0));
+    g->nodes.at[x].attr[0] = (gattr){.kind = GATTR_FLOAT, .number = 1};
+    g->nodes.at[x].chain = 1 + (int)roll(d, 9);
+    g->nodes.at[x].before = true;
+    int y = OP_ADD(g, linear, -1, out, REF(VALUE, x), REF(WEIGHT, w));
+    g->nodes.at[y].chain = g->nodes.at[x].chain;
+    for (int i = 0; i < (int)g->nodes.n; i++)
+        if (op_row_of(g->nodes.at[i].op)->fuses == FUSE_ELEMENTWISE && roll(d, 2))
+            g->nodes.at[i].map = 1 + i * (1 + (int)roll(d, 1000));
+    for (size_t i = 0; i < g->nodes.n; i++) /* some numbers meet: leave those out */
+        for (size_t k = 0; k < i; k++)
+            if (g->nodes.at[i].map == g->nodes.at[k].map)
+                g->nodes.at[i].map = 0;
+}
+
 static inline void random_node(graph *g, dice *d, source *const *src)
 {
     gtype row = F(GRAPH_T, 32);
@@ -281,11 +301,15 @@ static inline graph *sample_random(uint64_t seed)
         cell.arg[0] = (int64_t)roll(&d, 9);
         cell.arg[1] = (int64_t)roll(&d, 9);
         cell.window = (int64_t)roll(&d, 2) * 77;
+        cell.form = (dsl_cell_form)roll(&d, CELL_RING + 1);
+        cell.keep = cell.form == CELL_RING ? (int64_t)roll(&d, 5000) : 0;
         VEC_PUSH(&g->cells, cell);
     }
     OP_ADD(g, neg, -1, F(GRAPH_T, 32), REF(INPUT, 0));
     for (int i = 0, n = (int)roll(&d, 30); i < n; i++)
         random_node(g, &d, src);
+    if (roll(&d, 2))
+        random_marks(g, &d);
     for (int i = 0, n = (int)roll(&d, 3); i < n; i++) {
         goutput o = {.name = random_name(g, &d, "out", i), .index = (int)roll(&d, 3) - 1};
         o.value = (int)roll(&d, g->values.n);

@@ -20,17 +20,19 @@ static const char golden[] =
     "weight @exps: MXFP4_HF[4, 8, 32] stride [0, 17, 0] in 7, 8, 9, 10 scales 11, 12, 13, 14\n"
     "weight @scale: F32[4] in 15 = [1, 1.5, 0.1, 3.4028235e+38]\n"
     "weight @\"odd \\\"name\\\"\\x0a\": F32[2]\n"
-    "cell $kv[0]: kv_cache(heads = 1, k = 4, v = 4) window 64  loc(tiny.weft:4:1)\n"
-    "cell $lat: latent_cache(dim = 8, v = 6)\n"
+    "cell $kv[0]: kv_cache(heads = 1, k = 4, v = 4) window 64 ring 127  loc(tiny.weft:4:1)\n"
+    "cell $lat: latent_cache(dim = 8, v = 6) contiguous\n"
     "\n"
     "%0: f[T, 32] = embed(@tok_embd, tokens)  loc(tiny.weft:5:5)\n"
-    "%1: f[T, 8] half = linear(\"two words\", @blk[0].q, @blk[0].q.bias, prec = f32)"
+    "%1: f[T, 8] half = linear(\"two words\", @blk[0].q, @blk[0].q.bias, prec = f32) chain 1"
     "  loc(std.weft:1:1) layer 0\n"
     "%2: f[T, 3], %3: f[T, 5] = split(%1) layer 0\n"
     "%4: f[T, 2, 4] = to_heads(%1, 2) layer 0\n"
     "%5: f[T, 2, 4] = layer_norm(%4, _, @scale, eps = 1e-05) layer 0\n"
     "%6: $lat = append($lat, %1) layer 0\n"
-    "%7: f[T, 8] = add(%1, -0.125)\n"
+    "%7: f[T, 8] = add(%1, -0.125) map 1 chain 1\n"
+    "%8: f[T, 8] = rms_norm(%7, eps = 1) before 2\n"
+    "%9: f[T, 8] = linear(%8, @blk[0].q) chain 2\n"
     "\n"
     "output resid[0] = %7  loc(tiny.weft:6:1)\n"
     "output \"odd[\" = %0\n";
@@ -173,6 +175,40 @@ START_TEST(alternating_layers_fold_in_two)
 }
 END_TEST
 
+/* Numbers of maps and chains go on from layer to layer; they pair up like values. */
+START_TEST(marked_layers_fold)
+{
+    enum { NODES = 18 };
+    graph *g = sample_llama(8, false);
+    for (int i = 1; i <= 8 * NODES; i++) {
+        int l = (i - 1) / NODES, place = (i - 1) % NODES;
+        if (g->nodes.at[i].op == OP_add || g->nodes.at[i].op == OP_silu)
+            g->nodes.at[i].map = i;
+        if (g->nodes.at[i].op == OP_linear)
+            g->nodes.at[i].chain = 1 + l * NODES + place;
+        if (place == NODES - 1) { /* the next layer's first linear */
+            g->nodes.at[i].chain = l < 7 ? 1 + (l + 1) * NODES + 1 : 1 + 8 * NODES;
+            g->nodes.at[i].before = true;
+        }
+    }
+    g->nodes.at[1 + 8 * NODES].chain = 1 + 8 * NODES;
+    strbuf why = {0};
+    ck_assert_msg(graph_verify(g, &why), "%s", why.p);
+    EXPECT_FOLDS(g, "layers 1..7 as layer 0");
+    int silu = 1 + 3 * NODES + 15;
+    ck_assert_int_eq(g->nodes.at[silu].op, OP_silu);
+    g->nodes.at[silu].map = 0;
+    EXPECT_FOLDS(g, "layers 1..2, 4..7 as layer 0");
+    g->nodes.at[silu].map = silu;
+    g->nodes.at[silu].chain = g->nodes.at[silu - 1].chain;
+    EXPECT_FOLDS(g, "layers 1..2, 4..7 as layer 0");
+    g->nodes.at[silu].chain = 0;
+    g->cells.at[3].form = CELL_PAGED;
+    EXPECT_FOLDS(g, "layers 1..2, 4..7 as layer 0");
+    graph_destroy(g);
+}
+END_TEST
+
 START_TEST(differences_keep_layers_apart)
 {
     enum { NODES = 18 }; /* in a layer */
@@ -237,5 +273,5 @@ START_TEST(random_graphs_fold)
 END_TEST
 
 SUITE_MAIN("graph_text", golden_text, text_comes_back, values_in_any_order_come_back,
-           equal_layers_fold, alternating_layers_fold_in_two, differences_keep_layers_apart,
-           odd_layer_numbers_fold, random_graphs_fold)
+           equal_layers_fold, alternating_layers_fold_in_two, marked_layers_fold,
+           differences_keep_layers_apart, odd_layer_numbers_fold, random_graphs_fold)

@@ -52,8 +52,13 @@ START_TEST(faults_of_tables_and_nodes)
     FAULT(consts.at[0].data, NULL, "const #0 has no data");
     FAULT(cells.at[0].arg[1], -1, "cell kv[0] has a bad kind");
     FAULT(cells.at[0].kind, CELL_KIND_COUNT, "cell kv[0] has a bad kind");
+    FAULT(cells.at[0].keep, 4, "cell kv[0] has a bad kind");
+    FAULT(cells.at[0].form, CELL_RING + 1, "cell kv[0] has a bad kind");
     FAULT(nodes.at[1].op, OP_COUNT, "node 1 (no such op): no such op");
     FAULT(nodes.at[1].layer, -2, "bad layer");
+    FAULT(nodes.at[1].map, -1, "map or chain is out of range");
+    FAULT(nodes.at[1].chain, INT32_MAX, "map or chain is out of range");
+    FAULT(nodes.at[1].before, true, "it stands before no chain");
     FAULT(nodes.at[1].n_in, OP_OPERANDS_MAX + 1, "bad number of operands");
     FAULT(nodes.at[1].n_in, 3, "node 1 (rms_norm): 3 operands, but it takes 2");
     FAULT(nodes.at[2].n_in, 1, "node 2 (linear): 1 operands, but operand 1 is required");
@@ -131,6 +136,30 @@ static const struct {
     {"%0: f[T, 8] = conv1d(x, @w2, _, $conv)", "not [T, c] and [c, k]"},
 };
 
+/* Marks: numbers, maps of one shape, chains with a contraction, nobody waiting for himself. */
+static const struct {
+    const char *text, *part;
+} marks[] = {
+    {"%0: f[T, 8] = softmax(x) map 1", "not element-wise"},
+    {"%0: f[T, 8] = neg(x) map 1 %1: f[T, 5] = neg(y) map 1", "another shape"},
+    {"%0: f[T, 8] = neg(x) chain 1", "its chain has no contraction"},
+    {"%0: f[T, 8] = neg(x) before 1", "its chain has no contraction"},
+    {"%0: f[T, 4] = linear(x, @m) chain 1 %1: f[T, 4] = neg(%0) map 1 chain 1\n"
+     "%2: f[T, 4] = neg(%1) map 1",
+     "in another chain than the rest"},
+    {"%0: f[T, 4] = linear(x, @m) chain 1 %1: f[T, 8] = neg(x) map 1 before 1\n"
+     "%2: f[T, 8] = neg(x) map 1 chain 1",
+     "in another chain than the rest"},
+    {"%0: f[T, 8] = neg(x) map 1 %1: f[T, 8] = softmax(%0) %2: f[T, 8] = neg(%1) map 1",
+     "waits for itself"},
+    {"%0: f[T, 4] = linear(x, @m) chain 1 %1: f[T, 4] = softmax(%0)\n"
+     "%2: f[T, 4] = neg(%1) chain 1",
+     "waits for itself"},
+    {"%0: f[T, 8] = neg(x) map 1 %1: f[T, 8] = exp(x) map 2\n"
+     "%2: f[T, 8] = add(x, %1) map 1 %3: f[T, 8] = add(x, %0) map 2",
+     "waits for itself"},
+};
+
 static const char tables[] =
     "graph t entry e\n"
     "input x: f[T, 8] input y: f[T, 5] input h: f[T, 2, 4] input ids: i32[T] input ks: i32[R, 2]\n"
@@ -140,21 +169,31 @@ static const char tables[] =
     "cell $kv: kv_cache(heads = 2, k = 4, v = 3) cell $lat: latent_cache(dim = 8, v = 6)\n"
     "cell $conv: shift_state(width = 3, dim = 8)\n";
 
+/* Reading it must fail with this, at the place of a node. */
+static void expect_refused(const char *line, const char *part)
+{
+    arena *a = arena_create();
+    weft_diag *dg = diag_create();
+    graph *g = graph_from(dg, a, arena_printf(a, "%s%s\n", tables, line));
+    ck_assert_msg(!g, "accepted: %s", line);
+    if (!strstr(diag_at(dg, 0).message.p, part))
+        ck_abort_msg("%s: '%s'", line, diag_at(dg, 0).message.p);
+    ck_assert_uint_ge(source_find(diag_at(dg, 0).loc.src, diag_at(dg, 0).loc.begin).line, 8);
+    diag_destroy(dg);
+    arena_destroy(a);
+}
+
 START_TEST(results_follow_from_operands)
 {
-    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
-        arena *a = arena_create();
-        weft_diag *dg = diag_create();
-        str text = arena_printf(a, "%s%s\n", tables, shapes[i].text);
-        graph *g = graph_from(dg, a, text);
-        ck_assert_msg(!g, "accepted: %s", shapes[i].text);
-        if (!strstr(diag_at(dg, 0).message.p, shapes[i].part))
-            ck_abort_msg("%s: '%s'", shapes[i].text, diag_at(dg, 0).message.p);
-        /* The place is that of the node. */
-        ck_assert_uint_ge(source_find(diag_at(dg, 0).loc.src, diag_at(dg, 0).loc.begin).line, 8);
-        diag_destroy(dg);
-        arena_destroy(a);
-    }
+    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+        expect_refused(shapes[i].text, shapes[i].part);
+}
+END_TEST
+
+START_TEST(marks_make_sense)
+{
+    for (size_t i = 0; i < COUNT_OF(marks); i++)
+        expect_refused(marks[i].text, marks[i].part);
 }
 END_TEST
 
@@ -184,6 +223,8 @@ START_TEST(every_rule_has_a_legal_form)
         "%0: f[T] = at_pos(@v, ids) %1: f[T, 2, 4] = mul(h, %0)",
         "%0: f[T, 2, 4] = attend_all(h, h, h, scale = 1, spread = causal)",
         "%0: f[S, 8] = pool(x, kind = last)",
+        "%0: f[T, 8] = neg(x) map 7 before 2 %1: f[T, 4] = linear(%0, @m) chain 2 "
+        "%2: f[T, 4] = exp(%1) map 1 chain 2",
         "%0: f[T, 8] = conv1d(x, @c, _, $conv)",
         "%0: f[T, 2, 4] = ssm_scan(h, x2, @v, h, h, $mat)",
         "%0: f[T, 2, 4] = delta_rule(h, h, h, x2, x2, $mat)",
@@ -209,4 +250,4 @@ START_TEST(every_rule_has_a_legal_form)
 END_TEST
 
 SUITE_MAIN("graph_verify", samples_are_legal, faults_of_tables_and_nodes,
-           results_follow_from_operands, every_rule_has_a_legal_form)
+           results_follow_from_operands, marks_make_sense, every_rule_has_a_legal_form)
