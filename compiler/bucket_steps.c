@@ -45,6 +45,8 @@ static bool step_columns(const plan_step *s, const plan_cell *cells, int64_t *co
 {
     const char *op = bucket_kernel(s)->op;
     *whole = 1;
+    if (bucket_kernel(s)->layout != LAYOUT_STORED)
+        *whole = LAYOUT_GROUP;
     if (strcmp(op, "linear") == 0 || strcmp(op, "map") == 0) {
         *cols = s->n[1];
     } else if (strcmp(op, "experts") == 0 || strcmp(op, "combine") == 0) {
@@ -210,7 +212,8 @@ static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact ac
     if (*packed >= 0 && b->steps.at[b->values.at[*packed].step].s.n[1] != width)
         *packed = -1; /* other rows of the same bytes */
     if (*packed < 0) {
-        const kernel_row *row = kernel_select("pack", DT_F32, lo->n_tok, lo->t->best);
+        const kernel_row *row =
+            kernel_select(act_group(act) > 1 ? "pack4" : "pack", DT_F32, lo->n_tok, lo->t->best);
         if (!row || width % act_block(act) != 0)
             return weft_fail(lo->dg, W0901, n->loc,
                              "%s: rows of %" PRId64 " elements cannot be packed for its kernel",
@@ -233,6 +236,8 @@ static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact ac
         p.cost.row_bytes = per_row * (width * 4 + p.out_pitch[0]);
         p.cost.row_flops = per_row * width * 3;
         WEFT_TRY(add_step(b, p, n->chain, true));
+        bvalue *made = &b->values.at[*packed];
+        made->rows = i64_ceil_div(made->rows, act_group(act)) * act_group(act);
     }
     s->in[0].id = *packed;
     s->pitch[0] = act_row_bytes(act, width);

@@ -9,9 +9,11 @@
 
 /* How an operator reads a weight. */
 typedef enum {
-    FORM_ROWS,  /* rows in their stored type, `pitch` bytes apart */
-    FORM_TABLE, /* the address of such rows for each index of axis 0 */
-    FORM_F32,   /* f32 without gaps */
+    FORM_ROWS,   /* rows in their stored type, `pitch` bytes apart */
+    FORM_TABLE,  /* the address of such rows for each index of axis 0 */
+    FORM_F32,    /* f32 without gaps */
+    FORM_ROWS8,  /* rows woven by eight (kernels/layout.h) */
+    FORM_TABLE8, /* the address of such rows for each index of axis 0 */
     FORM_COUNT
 } weight_form;
 
@@ -28,6 +30,7 @@ typedef struct {
     int64_t *const_at;   /* [consts]: offset in the plan's constants, or -1 */
     int32_t *cell_of;    /* [cells]: number in the plan, or -1 */
     int32_t *weight_of;  /* [weights][FORM_COUNT]: number in the plan, or -1 */
+    klayout layout;      /* of the weight of the contraction at hand */
     VEC(plan_step) steps;
     VEC(plan_weight) weights;
     VEC(plan_cell) cells;

@@ -27,7 +27,7 @@ static weft_status lower_linear(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0), *w = lower_type_of(lo, n, 1);
     WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, FORM_ROWS));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, lo->layout == LAYOUT_ROWS8 ? FORM_ROWS8 : FORM_ROWS));
     WEFT_TRY(lower_use_in(lo, n, s, 2, 2, lower_vector_form(lo)));
     lower_count_rows(lo, s, x, lower_row_vectors(x));
     s->n[1] = w->dim[0];
@@ -302,7 +302,7 @@ static weft_status lower_experts(lower *lo, const gnode *n, plan_step *s)
     const gtype *x = lower_type_of(lo, n, 0), *w = lower_type_of(lo, n, 1),
                 *ids = lower_type_of(lo, n, 2);
     WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, FORM_TABLE));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, lo->layout == LAYOUT_ROWS8 ? FORM_TABLE8 : FORM_TABLE));
     WEFT_TRY(lower_use_in(lo, n, s, 2, 2, FORM_F32));
     WEFT_TRY(lower_use_in(lo, n, s, 3, 3, lower_vector_form(lo)));
     WEFT_TRY(lower_check_ids(lo, n, 2, w->dim[0]));
@@ -422,12 +422,25 @@ static dtype weight_type(const lower *lo, const gnode *n)
     return w->computed ? DT_F32 : w->type == DT_MXFP4_HF ? DT_MXFP4 : w->type;
 }
 
+/* The layout that the kernels for this node want its weight in; whole groups of rows only. */
+static klayout weight_layout(const lower *lo, const gnode *n, dtype type)
+{
+    if (lo->t->no_pack || (n->op != OP_linear && n->op != OP_experts) ||
+        n->in[1].kind != REF_WEIGHT)
+        return LAYOUT_STORED;
+    const gweight *w = &lo->g->weights.at[n->in[1].id];
+    if (w->computed || w->rank < 2 || w->dim[w->rank - 2] % LAYOUT_GROUP != 0)
+        return LAYOUT_STORED;
+    return kernel_layout(op_row_of(n->op)->name, type, lo->t->best);
+}
+
 weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
 {
     const char *op = op_row_of(n->op)->name;
     dtype type = weight_type(lo, n);
+    lo->layout = weight_layout(lo, n, type);
     const kernel_row *row =
-        kernel_select(op, type, lo->t->deterministic ? 1 : lo->n_tok, lo->t->best);
+        kernel_select_as(op, type, lo->layout, lo->t->deterministic ? 1 : lo->n_tok, lo->t->best);
     if (!row || !lower_of[n->op])
         return weft_fail(lo->dg, W0901, n->loc, "%s: there is no kernel for it with weights of %s",
                          op, dtype_row_of(type)->name);

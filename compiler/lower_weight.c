@@ -36,6 +36,8 @@ static bool can_map(const gweight *w, weight_form form, int64_t row_bytes, int64
 {
     if (form == FORM_F32 || w->computed || w->type == DT_MXFP4_HF || !last_axis_is_contiguous(w))
         return false;
+    if (form == FORM_ROWS8 || form == FORM_TABLE8)
+        return false;
     if (form == FORM_TABLE)
         return rows_are_even(w, 1, row_bytes, out_pitch);
     return w->n_piece == 1 && rows_are_even(w, 0, row_bytes, out_pitch);
@@ -91,7 +93,7 @@ weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, in
                       .type = loaded_type(w, form),
                       .rank = w->rank,
                       .rows = 1,
-                      .n_table = form == FORM_TABLE ? w->dim[0] : 0,
+                      .n_table = form == FORM_TABLE || form == FORM_TABLE8 ? w->dim[0] : 0,
                       .n_piece = w->n_piece};
     for (int i = 0; i < w->rank; i++) {
         pw.dim[i] = w->dim[i];
@@ -109,7 +111,13 @@ weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, in
         return too_large(lo, w);
 
     pw.mode = can_map(w, form, (int64_t)row_bytes, &pw.pitch) ? WEIGHT_MAPPED : WEIGHT_COPIED;
-    if (pw.mode == WEIGHT_COPIED) {
+    if (form == FORM_ROWS8 || form == FORM_TABLE8) {
+        pw.mode = WEIGHT_PACKED;
+        pw.layout = LAYOUT_ROWS8;
+        pw.pitch = (int64_t)row_bytes * LAYOUT_GROUP;
+        if (row_bytes > INT64_MAX / LAYOUT_GROUP || !add_block(&lo->p->packed_bytes, pw.bytes))
+            return too_large(lo, w);
+    } else if (pw.mode == WEIGHT_COPIED) {
         pw.pitch = (int64_t)row_bytes;
         if (!add_block(&lo->p->copied_bytes, pw.bytes))
             return too_large(lo, w);

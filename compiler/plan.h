@@ -96,6 +96,7 @@ typedef struct {
 typedef enum {
     WEIGHT_MAPPED, /* in place in the checkpoint; its rows are contiguous and evenly pitched */
     WEIGHT_COPIED, /* moved, converted or computed once when loaded: rows without gaps */
+    WEIGHT_PACKED, /* woven into another layout once, which may be kept for the next time */
 } plan_weight_mode;
 
 typedef struct {
@@ -109,10 +110,12 @@ typedef struct {
 typedef struct {
     const char *name;
     plan_weight_mode mode;
+    klayout layout;     /* once loaded */
     dtype stored, type; /* in the checkpoint, and once loaded */
     int32_t rank;
     int64_t dim[K_AXES_MAX], stride[K_AXES_MAX];
-    int64_t rows, pitch; /* once loaded: the axes before the last as one, and bytes between rows */
+    int64_t rows, pitch; /* once loaded: the axes before the last as one, and bytes between rows;
+                            packed, between groups of rows */
     int64_t n_table;     /* 0: operands get the first row's address; else a table of this many
                             addresses, one for each index of axis 0 */
     int32_t n_piece;
@@ -163,6 +166,7 @@ typedef struct plan {
     size_t arena_bytes, local_bytes, scratch_bytes; /* the most of any bucket */
     size_t copied_bytes; /* of all COPIED weights, each begun at PLAN_ALIGN */
     size_t table_bytes;  /* of all tables of addresses, each begun at PLAN_ALIGN */
+    size_t packed_bytes; /* of all PACKED weights, each begun at PLAN_ALIGN */
     size_t mapped_bytes; /* of all MAPPED weights */
 } plan;
 

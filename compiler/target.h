@@ -18,6 +18,7 @@ typedef struct {
     int n_output;
     bool may_fork;           /* sequences may share their beginnings */
     bool deterministic;      /* the same bits however rows come together in calls */
+    bool no_pack;            /* use weights as stored, also where kernels want them woven */
     const char *const *skip; /* passes to leave out, by name */
     int n_skip;
 } target;

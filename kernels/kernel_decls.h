@@ -6,8 +6,11 @@
 
 #define KERNEL(op, variant, ...) kernel_fn k_##op##_##variant;
 #define KERNEL_OF(op, type, act, rows, variant, ...) kernel_fn k_##op##_##type##_##variant;
+#define KERNEL_AT(op, type, layout, act, rows, variant, ...)                                       \
+    kernel_fn k_##op##_##type##_##rows##_##variant;
 #include "kernels/kernels.def"
 #undef KERNEL
 #undef KERNEL_OF
+#undef KERNEL_AT
 
 #endif

@@ -7,7 +7,7 @@
 #include "runtime/base/cpu.h"
 
 /* The words of the unit and scratch columns. A scratch of 0 and up is an index into the sizes. */
-enum { ROW, HEAD, GROUP };
+enum { ROW, HEAD, GROUP, QUAD };
 enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4, ANGLES = -5, ATTEND = -6 };
 
 typedef struct {
@@ -16,19 +16,23 @@ typedef struct {
 
 #define KERNEL(op, variant, unit, scratch) {unit, scratch},
 #define KERNEL_OF(op, type, act, rows, variant, unit, scratch) {unit, scratch},
+#define KERNEL_AT(op, type, layout, act, rows, variant, unit, scratch) {unit, scratch},
 static const kernel_ask asks[] = {
 #include "kernels/kernels.def"
 };
 #undef KERNEL
 #undef KERNEL_OF
+#undef KERNEL_AT
 
 #define UNIT_ROW "row"
 #define UNIT_HEAD "head"
 #define UNIT_GROUP "group"
+#define UNIT_QUAD "4 rows"
 #define DT_ANY DT_COUNT
 #define KERNEL(op, variant, unit, scratch)                                                         \
     {#op,                                                                                          \
      DT_ANY,                                                                                       \
+     LAYOUT_STORED,                                                                                \
      ACT_F32,                                                                                      \
      CLASS_ANY,                                                                                    \
      VARIANT_##variant,                                                                            \
@@ -38,17 +42,29 @@ static const kernel_ask asks[] = {
 #define KERNEL_OF(op, type, act, rows, variant, unit, scratch)                                     \
     {#op,                                                                                          \
      DT_##type,                                                                                    \
+     LAYOUT_STORED,                                                                                \
      ACT_##act,                                                                                    \
      CLASS_##rows,                                                                                 \
      VARIANT_##variant,                                                                            \
      "k_" #op "_" #type "_" #variant,                                                              \
      k_##op##_##type##_##variant,                                                                  \
      UNIT_##unit},
+#define KERNEL_AT(op, type, layout, act, rows, variant, unit, scratch)                             \
+    {#op,                                                                                          \
+     DT_##type,                                                                                    \
+     LAYOUT_##layout,                                                                              \
+     ACT_##act,                                                                                    \
+     CLASS_##rows,                                                                                 \
+     VARIANT_##variant,                                                                            \
+     "k_" #op "_" #type "_" #rows "_" #variant,                                                    \
+     k_##op##_##type##_##rows##_##variant,                                                         \
+     UNIT_##unit},
 static const kernel_row rows[] = {
 #include "kernels/kernels.def"
 };
 #undef KERNEL
 #undef KERNEL_OF
+#undef KERNEL_AT
 
 enum { N_ROW = (int)(sizeof rows / sizeof rows[0]) };
 
@@ -108,16 +124,32 @@ static bool class_takes(kclass c, int64_t n_row)
     return true;
 }
 
-const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvariant best)
+const kernel_row *kernel_select_as(const char *op, dtype type, klayout layout, int64_t n_row,
+                                   kvariant best)
 {
     for (int i = N_ROW - 1; i >= 0; i--) {
         const kernel_row *r = &rows[i];
         if ((r->variant == VARIANT_ref) == (best == VARIANT_ref) && r->variant <= best &&
-            (r->type == DT_COUNT || r->type == type) && class_takes(r->rows, n_row) &&
-            strcmp(r->op, op) == 0 && kvariant_runs(r->variant))
+            r->layout == layout && (r->type == DT_COUNT || r->type == type) &&
+            class_takes(r->rows, n_row) && strcmp(r->op, op) == 0 && kvariant_runs(r->variant))
             return r;
     }
     return NULL;
+}
+
+const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvariant best)
+{
+    return kernel_select_as(op, type, LAYOUT_STORED, n_row, best);
+}
+
+klayout kernel_layout(const char *op, dtype type, kvariant best)
+{
+    for (klayout l = LAYOUT_COUNT - 1; l > LAYOUT_STORED; l--)
+        if (layout_has(l, type) && kernel_select_as(op, type, l, 1, best) &&
+            kernel_select_as(op, type, l, CLASS_FEW_MAX, best) &&
+            kernel_select_as(op, type, l, CLASS_FEW_MAX + 1, best))
+            return l;
+    return LAYOUT_STORED;
 }
 
 const kernel_row *kernel_find(const char *op, const char *variant)
@@ -151,6 +183,8 @@ int64_t kernel_units(const kernel_row *row, const kargs *k)
         return k->n[0] * k->n[1];
     case GROUP:
         return k->n[0] * k->cell->heads;
+    case QUAD:
+        return (k->n[0] + 3) / 4;
     default:
         return k->n[0];
     }

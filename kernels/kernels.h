@@ -11,6 +11,7 @@
 #define WEFT_KERNELS_KERNELS_H
 
 #include "kernels/act.h"
+#include "kernels/layout.h"
 #include "runtime/base/dtype.h"
 
 enum {
@@ -137,6 +138,7 @@ enum { CLASS_FEW_MAX = 16 };
 typedef struct {
     const char *op; /* as in dsl/ops.def */
     dtype type;     /* of the weight it reads; DT_COUNT: any */
+    klayout layout; /* and how its rows lie */
     kact act;       /* how it wants its first operand */
     kclass rows;
     kvariant variant;
@@ -154,9 +156,14 @@ kvariant kvariant_best(void);
 kvariant kvariant_find(const char *name);
 bool kvariant_runs(kvariant v); /* on this processor */
 
-/* The last row of an op for weights of this type and n_row rows whose variant is at most `best` and runs
- * here; `ref` rows only where best is VARIANT_ref. NULL: there is none. */
+/* The last row of an op for weights of this type and layout and n_row rows whose variant is at most `best`
+ * and runs here; `ref` rows only where best is VARIANT_ref. NULL: there is none. */
+const kernel_row *kernel_select_as(const char *op, dtype type, klayout layout, int64_t n_row,
+                                   kvariant best);
+/* The same for weights as they are stored. */
 const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvariant best);
+/* The layout that the best kernels of an op want, where they take any number of rows; else as stored. */
+klayout kernel_layout(const char *op, dtype type, kvariant best);
 const kernel_row *kernel_find(const char *op,
                               const char *variant);     /* the first such row, or NULL */
 const kernel_row *kernel_by_symbol(const char *symbol); /* or NULL */

@@ -77,6 +77,7 @@ static session_memory sum_up(const session *s, const device_memory *m, bool own_
     if (own_weights) {
         all.weights_mapped = s->p->mapped_bytes;
         all.weights_copied = s->p->copied_bytes;
+        all.weights_packed = s->p->packed_bytes;
         all.tables += weights_table_bytes(s->p);
     }
     return all;
@@ -110,7 +111,8 @@ weft_status session_need(weft_diag *dg, const plan *p, const session_options *op
 
 size_t session_memory_sum(const session_memory *m)
 {
-    return m->weights_mapped + m->weights_copied + m->arena + m->state + m->scratch + m->tables;
+    return m->weights_mapped + m->weights_copied + m->weights_packed + m->arena + m->state +
+           m->scratch + m->tables;
 }
 
 static weft_status check_need(weft_diag *dg, const session *s, const session_options *opt)
@@ -124,7 +126,8 @@ static weft_status check_need(weft_diag *dg, const session *s, const session_opt
                                    "the session takes %zu bytes, %zu more than the %zu it may", all,
                                    all - opt->bytes_max, opt->bytes_max);
     weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
-              m.weights_mapped + m.weights_copied, m.state, m.arena, m.scratch, m.tables);
+              m.weights_mapped + m.weights_copied + m.weights_packed, m.state, m.arena, m.scratch,
+              m.tables);
     return status;
 }
 

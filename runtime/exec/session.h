@@ -78,6 +78,7 @@ void *session_arena(session *s);
 typedef struct {
     size_t weights_mapped; /* read in place: the file's pages, not memory of ours */
     size_t weights_copied;
+    size_t weights_packed; /* woven copies, which are used instead of what is mapped */
     size_t arena;   /* activations */
     size_t state;   /* cells */
     size_t scratch; /* of all threads: values of their own, and what kernels need */

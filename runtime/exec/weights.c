@@ -1,4 +1,4 @@
-/* weights.c - views on the checkpoint's tensors, and the copies.
+/* weights.c - views on the checkpoint's tensors, the copies, and rows woven for kernels that want them so.
  *
  * A copy is made row by row in the order of the loaded form: gathered where the stored rows are
  * scattered, converted where kernels want f32, regrouped for MXFP4 in Hugging Face's two tensors. */
@@ -13,6 +13,7 @@
 struct weights {
     const plan *p;
     char *copies;       /* p->copied_bytes */
+    char *packed;       /* p->packed_bytes */
     const void **table; /* p->table_bytes */
     const void *at[];   /* [n_weight] */
 };
@@ -202,6 +203,60 @@ static weft_status load_copied(weft_diag *dg, const plan_weight *w, const model_
     return WEFT_OK;
 }
 
+/* Whole groups of rows of a piece, each row first moved together where it is not; returns the end of what
+ * was written. */
+static char *pack_piece(const piece_view *v, char *gather, char *dst)
+{
+    const plan_weight *w = v->w;
+    int last = w->rank - 1;
+    int64_t at[K_AXES_MAX] = {0}, n = w->dim[last];
+    size_t row_bytes = (size_t)w->pitch / LAYOUT_GROUP;
+    const void *rows[LAYOUT_GROUP];
+    bool direct = w->stored == w->type && dtype_row_of(w->stored)->elems > 1;
+    for (int filled = 0;;) {
+        int64_t offset = 0;
+        for (int i = 0; i < last; i++)
+            offset += at[i] * w->stride[i];
+        rows[filled] = v->data + offset;
+        if (!direct) {
+            char *to = gather + (size_t)filled * row_bytes;
+            copy_row(w, v->data + offset, v->scales ? v->scales + offset / HF_BLOCK_BYTES : NULL,
+                     to, n);
+            rows[filled] = to;
+        }
+        if (++filled == LAYOUT_GROUP) {
+            layout_pack(w->layout, w->type, rows, n, dst);
+            dst += w->pitch;
+            filled = 0;
+        }
+        int axis = last - 1;
+        while (axis >= 0 && ++at[axis] == (axis == 0 ? v->rows : w->dim[axis]))
+            at[axis--] = 0;
+        if (axis < 0)
+            return dst;
+    }
+}
+
+static weft_status load_packed(weft_diag *dg, const plan_weight *w, const model_file *mf, char *dst)
+{
+    WEFT_TRY(check_rows(dg, w));
+    char *to = dst, *gather = mem_alloc((size_t)w->pitch);
+    weft_status status = WEFT_OK;
+    for (int i = 0; i < w->n_piece && status == WEFT_OK; i++) {
+        piece_view v;
+        status = find_piece(dg, w, i, mf, &v);
+        /* No group has rows of two pieces. */
+        int64_t each = w->rank > 2 ? w->dim[w->rank - 2] : v.rows;
+        if (status == WEFT_OK && each % LAYOUT_GROUP != 0)
+            status = misfit(dg, w, "its pieces are not groups of rows");
+        if (status == WEFT_OK)
+            to = pack_piece(&v, gather, to);
+    }
+    free(gather);
+    WEFT_ASSERT(status != WEFT_OK || (size_t)(to - dst) == w->bytes);
+    return status;
+}
+
 /* The address of each index of axis 0 of a weight that stays in place. */
 static weft_status load_mapped_table(weft_diag *dg, const plan_weight *w, const model_file *mf,
                                      const void **table)
@@ -233,18 +288,22 @@ static size_t block_end(size_t at, size_t bytes)
 
 static weft_status load_all(weft_diag *dg, weights *w, const model_file *mf)
 {
-    size_t copied = 0, tabled = 0;
+    size_t copied = 0, tabled = 0, packed = 0;
     for (int32_t i = 0; i < w->p->n_weight; i++) {
         const plan_weight *pw = &w->p->weight[i];
         const void **table = w->table + tabled / sizeof *w->table;
-        char *dst = w->copies + copied;
+        char *dst = pw->mode == WEIGHT_PACKED ? w->packed + packed : w->copies + copied;
         tabled = block_end(tabled, (size_t)pw->n_table * sizeof *w->table);
         if (pw->mode == WEIGHT_COPIED)
             copied = block_end(copied, pw->bytes);
-        WEFT_ASSERT(tabled <= w->p->table_bytes && copied <= w->p->copied_bytes);
+        if (pw->mode == WEIGHT_PACKED)
+            packed = block_end(packed, pw->bytes);
+        WEFT_ASSERT(tabled <= w->p->table_bytes && copied <= w->p->copied_bytes &&
+                    packed <= w->p->packed_bytes);
 
-        if (pw->mode == WEIGHT_COPIED) {
-            WEFT_TRY(load_copied(dg, pw, mf, dst));
+        if (pw->mode != WEIGHT_MAPPED) {
+            WEFT_TRY(pw->mode == WEIGHT_PACKED ? load_packed(dg, pw, mf, dst)
+                                               : load_copied(dg, pw, mf, dst));
             w->at[i] = dst;
             for (int64_t e = 0; e < pw->n_table; e++)
                 table[e] = dst + (size_t)e * (pw->bytes / (size_t)pw->n_table);
@@ -274,16 +333,18 @@ static size_t own_bytes(const plan *p)
 weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf, weights **out_w)
 {
     weights *w = mem_alloc(own_bytes(p));
-    void *copies, *table = NULL;
-    bool fits = alloc_block(p->copied_bytes, &copies) && alloc_block(p->table_bytes, &table);
+    void *copies, *table = NULL, *packed = NULL;
+    bool fits = alloc_block(p->copied_bytes, &copies) && alloc_block(p->table_bytes, &table) &&
+                alloc_block(p->packed_bytes, &packed);
     w->p = p;
     w->copies = copies;
+    w->packed = packed;
     w->table = table;
     weft_status status = WEFT_OK;
     if (!fits)
         status =
             weft_fail(dg, W0902, WEFT_NOWHERE, "%zu bytes for copied weights are not to be had",
-                      p->copied_bytes + p->table_bytes);
+                      p->copied_bytes + p->packed_bytes + p->table_bytes);
     if (status == WEFT_OK)
         status = load_all(dg, w, mf);
     if (status == WEFT_OK)
@@ -298,6 +359,7 @@ void weights_destroy(weights *w)
     if (!w)
         return;
     free(w->copies);
+    free(w->packed);
     free(w->table);
     free(w);
 }
