@@ -20,6 +20,10 @@ done <<'END'
 0 run --temp 0 -n 3 --json
 2 run --samplers nonsense
 1 run --chat -n 1
+0 bench --random tiny-mixtral:Q4_K_M -p 4 -n 2 -np 1,2 -r 1 --json
+2 bench --random tiny
+0 perplexity -m ../../../models/stories-7m -f story.txt -c 32 --chunks 1
+1 perplexity -m ../../../models/stories-7m -f story.txt -c 32 --kl-base story.txt
 0 tokenize -m ../../../models/stories-7m Once
 0 chat --chat-template chatml -n 3
 1 template --chat-template chatml --messages broken.weft
