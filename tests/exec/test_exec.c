@@ -17,7 +17,7 @@
 enum {
     V = 31,
     D = 48,
-    FF = 100, /* 13 tiles, the last one half empty */
+    FF = 292, /* 37 tiles, the last one half empty: more than one range of GRAIN in a share */
     TILE = 8,
     GRAIN = 2,
     ROWS = 8,
