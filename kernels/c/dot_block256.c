@@ -58,8 +58,6 @@ LANES_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, header_fn *head, r
     for (int64_t i = 0; i < n / BLOCK; i++, w += bytes) {
         header256 h;
         i32x4 z[4] = {0};
-        for (int64_t line = 0; line < bytes; line += 64)
-            prefetch(w + line);
         head(w, &h);
         /* One by one: what a run shifts by is then known. */
 #define RUN(run)                                                                                   \
@@ -72,7 +70,8 @@ LANES_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, header_fn *head, r
         RUN(1)
         RUN(2)
         RUN(3)
-        RUN(4) RUN(5) RUN(6) RUN(7)
+        RUN(4)
+        RUN(5) RUN(6) RUN(7)
 #undef RUN
             for (int r = 0; r < rows; r++)
         {

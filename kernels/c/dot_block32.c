@@ -40,7 +40,8 @@ LANES_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, unpack_fn *unpack,
         xs[r] = act_sum(ACT_Q8, x[r], n);
     }
     for (int64_t i = 0; i < n / BLOCK; i++, w += bytes) {
-        prefetch(w);
+        if (bytes > BLOCK)
+            prefetch(w);
         block32 b = unpack(w);
         for (int r = 0; r < rows; r++) {
             float d = xd[r][i];

@@ -36,7 +36,8 @@ LANES_INLINE void dot_float(const uint8_t *w, size_t bytes, read_fn *read, const
     lanes16 s[4] = {0};
     int64_t whole = n / STEP * STEP;
     for (int64_t i = 0; i < whole; i += STEP, w += STEP * bytes) {
-        prefetch(w);
+        if (bytes == sizeof(float))
+            prefetch(w);
         const lanes16 f = step_at(w, bytes, read);
         for (int r = 0; r < rows; r++)
             add_step(&s[r], &f, (const float *)x[r] + i);

@@ -11,8 +11,10 @@ typedef struct {
     i8x16 a, b;
 } bytes32;
 
-/* A weight row follows another, so what is needed soon lies far ahead. Bytes between p and what is
- * asked for. */
+/* A weight row follows another, so what is needed soon lies far ahead: so many bytes. It pays for F32
+ * and Q8_0, whose cores would be as fast as memory allows: on two Neoverse V1 cores F32 goes from 48 to
+ * 64 GB/s, Q8_0 from 28 to 29. Others take longer to unpack than to fetch, and a hint is one
+ * instruction more. */
 enum { DOT_AHEAD = 24 << 10 };
 LANES_INLINE void prefetch(const uint8_t *p)
 {
