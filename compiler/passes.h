@@ -25,12 +25,12 @@ typedef struct {
     void *ctx;
 } pass_watch;
 
-/* Run all of them, in order, but for those that t->skip names. W1903 for a name that is no pass. Debug
- * builds verify the graph after each. */
+/* Run all of them, in order, but for those that t->skip names; none where t->best is VARIANT_ref. W1903 for
+ * a name that is no pass. Debug builds verify the graph after each. */
 weft_status passes_run(weft_diag *dg, graph *g, const target *t,
                        const pass_watch *watch) WEFT_MUST_USE;
 
-/* A graph of its own, equal to g. */
+/* A graph of its own, equal to g. Its places point into the same texts, which must outlive it. */
 graph *graph_copy(const graph *g);
 
 #endif

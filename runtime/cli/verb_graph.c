@@ -1,26 +1,34 @@
 /* verb_graph.c - `weft graph`: a model file at one stage of its way to tokens. */
 #include "compiler/compiler.h"
+#include "compiler/plan_make.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/inputs.h"
 #include "runtime/formats/out_file.h"
 
-enum { STAGE_AUTO, STAGE_AST, STAGE_GRAPH };
+enum { STAGE_AUTO, STAGE_AST, STAGE_GRAPH, STAGE_FUSED };
 enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT, FORMAT_SVG };
 
 typedef struct {
     int stage, format;
     const char *model, *entry, *out;
-    int64_t context;
+    int64_t context, n_tok, n_seq;
     bool full;
+    flag_list skip;
+    const char *dump_before, *dump_after;
 } graph_options;
 
 /* clang-format off */
 static const flag graph_flags[] = {
     FLAG_ROW_STR   (graph_options, model,   "model",   "m", "MODEL", NULL, "the checkpoint; needed from stage graph on"),
-    FLAG_ROW_CHOICE(graph_options, stage,   "stage",   NULL, "auto|ast|graph", "auto", "ast is the syntax tree, graph the bound graph; auto: graph with -m"),
+    FLAG_ROW_CHOICE(graph_options, stage,   "stage",   NULL, "auto|ast|graph|fused", "auto", "ast is the syntax tree, graph the bound graph, fused what the passes make of it for this processor; auto: graph with -m"),
     FLAG_ROW_CHOICE(graph_options, format,  "format",  NULL, "text|json|dot|svg", "text", "how to show it; --json is --format json"),
     FLAG_ROW_STR   (graph_options, entry,   "entry",   NULL, "NAME", "decode", "the entry to show"),
     FLAG_ROW_INT   (graph_options, context, "context", "c", "N", "0", 0, 1 << 30, "the session's context; 0: the trained one"),
+    FLAG_ROW_INT   (graph_options, n_tok,   "ubatch-size", "ub", "N", "512", 1, 1 << 20, "fused: rows of the largest call"),
+    FLAG_ROW_INT   (graph_options, n_seq,   "parallel", "np", "N", "1", 1, 4096, "fused: sequences"),
+    FLAG_ROW_LIST  (graph_options, skip,    "skip-pass", NULL, "NAME", "fused: leave this pass out; several with commas between them"),
+    FLAG_ROW_STR   (graph_options, dump_before, "dump-before", NULL, "NAME", NULL, "fused: show the graph as this pass finds it"),
+    FLAG_ROW_STR   (graph_options, dump_after, "dump-after", NULL, "NAME", NULL, "fused: show the graph as this pass leaves it"),
     FLAG_ROW_BOOL  (graph_options, full,    "full",    NULL, "text: every layer, so that it can be read back"),
     FLAG_ROW_STR   (graph_options, out,     "output",  "o", "FILE", NULL, "write there instead of to stdout"),
     FLAG_ROW_END   (graph_options),
@@ -31,6 +39,7 @@ static const char *const examples[] = {
     "weft graph -m model.gguf",                         "the graph; equal layers are folded",
     "weft graph -m model.gguf --format svg -o g.svg",   "a picture of one layer",
     "weft graph my.weft -m model.gguf --format json",   "with a model file of your own",
+    "weft graph -m model.gguf --stage fused -v",        "what is computed together, and how long each pass took",
     NULL,
 };
 /* clang-format on */
@@ -39,8 +48,11 @@ const verb_page graph_verb_page = {
     graph_flags,
     "The syntax tree is shown as parsed, before names and shapes are checked. The graph is what a "
     "checkpoint makes of the file: loops unrolled, sizes known; FILE may then be left out where "
-    "the "
-    "library has one that fits.",
+    "the library has one that fits. Passes then mark what is computed together: nodes of one map "
+    "are "
+    "one expression, nodes of one chain are computed tile by tile, and those before a chain "
+    "prepare "
+    "what it reads.",
     examples,
 };
 
@@ -59,24 +71,115 @@ static weft_status show_ast(cli *c, bool json, strbuf *out)
     return st;
 }
 
-static weft_status show_graph(cli *c, const graph_options *o, int format, strbuf *out)
+static void show(const graph *g, const graph_options *o, int format, strbuf *out)
+{
+    if (format == FORMAT_TEXT)
+        graph_print(g, !o->full, out);
+    else
+        (format == FORMAT_JSON ? graph_json : format == FORMAT_DOT ? graph_dot : graph_svg)(g, out);
+}
+
+/* ---- passes ---- */
+
+typedef struct {
+    cli *c;
+    const graph_options *o;
+    strbuf *out;
+} pass_show;
+
+static void show_before(void *ctx, const pass_row *p, const graph *g)
+{
+    pass_show *s = ctx;
+    if (!s->o->dump_before || strcmp(s->o->dump_before, p->name) != 0)
+        return;
+    strbuf_add(s->out, "; before %s\n", p->name);
+    show(g, s->o, FORMAT_TEXT, s->out);
+}
+
+static void show_after(void *ctx, const pass_row *p, const graph *g, bool changed, uint64_t ns)
+{
+    pass_show *s = ctx;
+    cli_say_verbose(s->c, "%-16s %7.3f ms%s", p->name, (double)ns / 1e6,
+                    changed ? "" : "  changes nothing");
+    if (!s->o->dump_after || strcmp(s->o->dump_after, p->name) != 0)
+        return;
+    strbuf_add(s->out, "; %s %s\n", changed ? "after" : "nothing is changed by", p->name);
+    if (changed)
+        show(g, s->o, FORMAT_TEXT, s->out);
+}
+
+/* --skip-pass a,b --skip-pass c: the names, in arena a. */
+static const char **skip_names(arena *a, const flag_list *l, int *out_n)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < l->n; i++)
+        for (const char *p = l->at[i]; p; p = strchr(p + 1, ','))
+            most++;
+    const char **names = ARENA_ARRAY(a, const char *, most + 1);
+    *out_n = 0;
+    for (size_t i = 0; i < l->n; i++)
+        for (const char *p = l->at[i]; p;) {
+            size_t n = strcspn(p, ",");
+            names[(*out_n)++] = arena_str(a, (str){p, n}).p;
+            p = p[n] ? p + n + 1 : NULL;
+        }
+    return names;
+}
+
+/* A pass that is to be shown must run. */
+static weft_status check_dump(weft_diag *dg, const char *which, const char *name, const target *t)
+{
+    if (name && !pass_find(name))
+        return weft_fail(dg, W1903, WEFT_NOWHERE, "%s: there is no pass '%s'", which, name);
+    for (int i = 0; name && i < t->n_skip; i++)
+        if (strcmp(t->skip[i], name) == 0)
+            return weft_fail(dg, W1903, WEFT_NOWHERE, "%s: %s is left out", which, name);
+    return WEFT_OK;
+}
+
+static weft_status show_fused(cli *c, const graph_options *o, const bound_model *bm, arena *a,
+                              int format, strbuf *out)
+{
+    static const char *const logits[] = {"logits"};
+    target t = {.n_tok_max = o->n_tok, .n_seq = o->n_seq, .kv = DT_F16, .may_fork = o->n_seq > 1};
+    t.n_ctx = o->context;
+    if (t.n_ctx == 0 && !bound_model_int(bm, "ctx", &t.n_ctx))
+        t.n_ctx = o->n_tok;
+    for (size_t i = 0; i < bm->graph->outputs.n; i++)
+        if (str_eqz(bm->graph->outputs.at[i].name, logits[0]))
+            t.outputs = logits, t.n_output = 1; /* what a session asks for; else all there are */
+    t.skip = skip_names(a, &o->skip, &t.n_skip);
+    WEFT_TRY(target_best(c->dg, &t.best));
+    if (t.best == VARIANT_ref && (o->dump_before || o->dump_after))
+        return weft_fail(c->dg, W1903, WEFT_NOWHERE, "WEFT_CPU=ref: no pass runs");
+    WEFT_TRY(check_dump(c->dg, "--dump-before", o->dump_before, &t));
+    WEFT_TRY(check_dump(c->dg, "--dump-after", o->dump_after, &t));
+    pass_show s = {c, o, out};
+    pass_watch watch = {show_before, show_after, &s};
+    graph *g;
+    WEFT_TRY(plan_graph(c->dg, bm->graph, &t, &watch, &g));
+    if (!o->dump_before && !o->dump_after)
+        show(g, o, format, out);
+    graph_destroy(g);
+    return WEFT_OK;
+}
+
+static weft_status show_graph(cli *c, const graph_options *o, int stage, int format, strbuf *out)
 {
     bind_options how = {
         .arch = c->operand_n ? c->operand[0] : NULL, .entry = o->entry, .context = o->context};
     model_file *mf = NULL;
     bound_model *bm = NULL;
+    arena *a = arena_create();
     weft_status st = model_file_open(c->dg, o->model, NULL, &mf);
     if (st == WEFT_OK)
         st = model_bind(c->dg, mf, &how, &bm);
-    if (st == WEFT_OK) {
-        if (format == FORMAT_TEXT)
-            graph_print(bm->graph, !o->full, out);
-        else
-            (format == FORMAT_JSON  ? graph_json
-             : format == FORMAT_DOT ? graph_dot
-                                    : graph_svg)(bm->graph, out);
-    }
+    if (st == WEFT_OK && stage == STAGE_FUSED)
+        st = show_fused(c, o, bm, a, format, out);
+    else if (st == WEFT_OK)
+        show(bm->graph, o, format, out);
     cli_report(c, c->dg);
+    arena_destroy(a);
     bound_model_destroy(bm);
     model_file_close(mf);
     return st;
@@ -96,7 +199,11 @@ static weft_status write_out(weft_diag *dg, const char *path, str text)
 int verb_graph(cli *c)
 {
     const graph_options *o = c->options;
-    int stage = o->stage != STAGE_AUTO ? o->stage : o->model ? STAGE_GRAPH : STAGE_AST;
+    bool dumps = o->dump_before || o->dump_after, passes = dumps || o->skip.n > 0;
+    int stage = o->stage != STAGE_AUTO ? o->stage
+                : passes               ? STAGE_FUSED
+                : o->model             ? STAGE_GRAPH
+                                       : STAGE_AST;
     int format = c->common.json ? FORMAT_JSON : o->format;
     strbuf out = {0};
     weft_status st;
@@ -105,11 +212,16 @@ int verb_graph(cli *c)
         st = weft_fail(c->dg, W1904, WEFT_NOWHERE, "graph takes a model file, or -m MODEL");
     else if (stage == STAGE_AST && format >= FORMAT_DOT)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "a syntax tree is shown as text or json");
-    else if (stage == STAGE_GRAPH && !o->model)
-        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "stage graph needs a checkpoint: -m MODEL");
+    else if (stage != STAGE_AST && !o->model)
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "stage %s needs a checkpoint: -m MODEL",
+                       stage == STAGE_GRAPH ? "graph" : "fused");
+    else if (passes && stage != STAGE_FUSED)
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "passes run at stage fused only");
+    else if (dumps && format != FORMAT_TEXT)
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "--dump-before and --dump-after show text");
     else
         st = stage == STAGE_AST ? show_ast(c, format == FORMAT_JSON, &out)
-                                : show_graph(c, o, format, &out);
+                                : show_graph(c, o, stage, format, &out);
     if (st == WEFT_OK) {
         if (!str_ends(strbuf_view(&out), STR("\n")))
             strbuf_putc(&out, '\n');
@@ -119,5 +231,6 @@ int verb_graph(cli *c)
             cli_print(c, strbuf_view(&out));
     }
     strbuf_free(&out);
+    flag_list_free((flag_list *)&o->skip);
     return cli_exit_of(st);
 }
