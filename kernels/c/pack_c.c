@@ -24,7 +24,7 @@ static int32_t max_bits(const float *x)
     return max;
 }
 
-static void round_chunk(const float *x, int8_t *q, float inverse)
+static void round_chunk(const float *restrict x, int8_t *restrict q, float inverse)
 {
     int32_t rounded[CHUNK];
     for (int i = 0; i < CHUNK; i++) {
@@ -57,12 +57,17 @@ static float pack_block(const float *x, int8_t *q, int64_t b)
     return d;
 }
 
+/* In the lanes of a word: the bytes are made positive by adding 128 to each, then added up in 16 bits. */
 static int16_t sum16(const int8_t *q)
 {
-    int s = 0;
-    for (int i = 0; i < 16; i++)
-        s += q[i];
-    return (int16_t)s;
+    const uint64_t flip = 0x8080808080808080u, low = 0x00ff00ff00ff00ffu;
+    uint64_t a, b;
+    memcpy(&a, q, sizeof a);
+    memcpy(&b, q + 8, sizeof b);
+    a ^= flip;
+    b ^= flip;
+    uint64_t four = (a & low) + (a >> 8 & low) + (b & low) + (b >> 8 & low);
+    return (int16_t)((int)(four * 0x0001000100010001u >> 48) - 16 * 128);
 }
 
 /* By columns, a tile is a multiple of 256: it cuts no block. */
