@@ -26,18 +26,24 @@ static void take_param(void *ctx, str name, int64_t layer, const key_value *v)
     VEC_PUSH(&bm->params, p);
 }
 
-static int take_weight(void *ctx, const dsl_weight *w)
+static gweight copy_weight(arena *a, const dsl_weight *w)
 {
-    graph *g = ((bound_model *)ctx)->graph;
     gweight out = *w;
     size_t n = 1;
     for (int i = 0; i < w->rank; i++)
         n *= (size_t)w->dim[i];
-    out.name = arena_str(g->a, w->name);
-    out.line = arena_str(g->a, w->line);
-    out.piece = copy(g->a, w->piece, (size_t)w->n_piece * sizeof *w->piece);
-    out.scales = copy(g->a, w->scales, (size_t)w->n_piece * sizeof *w->piece);
-    out.computed = copy(g->a, w->computed, n * sizeof *w->computed);
+    out.name = arena_str(a, w->name);
+    out.line = arena_str(a, w->line);
+    out.piece = copy(a, w->piece, (size_t)w->n_piece * sizeof *w->piece);
+    out.scales = copy(a, w->scales, (size_t)w->n_piece * sizeof *w->piece);
+    out.computed = copy(a, w->computed, n * sizeof *w->computed);
+    return out;
+}
+
+static int take_weight(void *ctx, const dsl_weight *w)
+{
+    graph *g = ((bound_model *)ctx)->graph;
+    gweight out = copy_weight(g->a, w);
     VEC_PUSH(&g->weights, out);
     return (int)g->weights.n - 1;
 }
@@ -86,6 +92,32 @@ static void take_output(void *ctx, const dsl_output *o)
     VEC_PUSH(&g->outputs, out);
 }
 
+static void take_other_arch(void *ctx, str arch)
+{
+    bound_model *bm = ctx;
+    bm->other_arch = arena_str(bm->a, arch);
+}
+
+static void take_other_key(void *ctx, const dsl_other_key *k)
+{
+    bound_model *bm = ctx;
+    dsl_other_key out = *k;
+    out.key = arena_str(bm->a, k->key);
+    out.value.text = arena_str(bm->a, k->value.text);
+    VEC_PUSH(&bm->other_keys, out);
+}
+
+static void take_other_weight(void *ctx, const dsl_other_weight *w)
+{
+    bound_model *bm = ctx;
+    dsl_other_weight out = *w;
+    gweight *stored = ARENA_NEW(bm->a, gweight);
+    *stored = copy_weight(bm->a, w->weight);
+    out.weight = stored;
+    out.name = arena_str(bm->a, w->name);
+    VEC_PUSH(&bm->other_weights, out);
+}
+
 /* Retention follows use: a cell keeps the widest window of all that read it, or everything. */
 static void find_windows(graph *g)
 {
@@ -107,6 +139,13 @@ static void find_windows(graph *g)
                 c->window = n->attr[window].integer;
         }
     }
+}
+
+static void free_lists(bound_model *bm)
+{
+    VEC_FREE(&bm->params);
+    VEC_FREE(&bm->other_keys);
+    VEC_FREE(&bm->other_weights);
 }
 
 weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *opt,
@@ -132,7 +171,10 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
                          .cell = take_cell,
                          .input = take_input,
                          .node = take_node,
-                         .output = take_output};
+                         .output = take_output,
+                         .other_arch = opt->others ? take_other_arch : NULL,
+                         .other_key = opt->others ? take_other_key : NULL,
+                         .other_weight = opt->others ? take_other_weight : NULL};
         st = dsl_elaborate(dg, bm->text, &how, &cp.host, &sink);
     }
     if (st == WEFT_OK) {
@@ -141,7 +183,7 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
         *out_bm = bm;
     } else { /* the messages point into the texts */
         graph_destroy(bm->graph);
-        VEC_FREE(&bm->params);
+        free_lists(bm);
         diag_adopt(dg, a);
     }
     checkpoint_deinit(&cp);
@@ -153,7 +195,7 @@ void bound_model_destroy(bound_model *bm)
     if (!bm)
         return;
     graph_destroy(bm->graph);
-    VEC_FREE(&bm->params);
+    free_lists(bm);
     arena_destroy(bm->a);
 }
 

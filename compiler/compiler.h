@@ -14,6 +14,7 @@ typedef struct {
         *arch; /* a .weft file to use; NULL: the checkpoint's own (weft.graph), else the library */
     const char *entry; /* NULL: decode */
     int64_t context;   /* of the session; 0: the trained one */
+    bool others;       /* gather the names in the other format, too */
 } bind_options;
 
 typedef struct {
@@ -28,6 +29,10 @@ typedef struct bound_model {
     const source *text; /* the model file's */
     graph *graph;
     VEC(bound_param) params;
+    /* With `others`: what all this is called in the other format. */
+    str other_arch;
+    VEC(dsl_other_key) other_keys;
+    VEC(dsl_other_weight) other_weights;
 } bound_model;
 
 /* Choose the model file, bind it, build its graph. W0801: no model matches; W0802: two match equally; all

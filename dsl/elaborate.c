@@ -96,6 +96,7 @@ static void elaborate_model(sema *s, const ast *model, scope *names, str entry_n
     const ast *body = model->kid[MODEL_BODY];
     s->names = s->model_names = scope_create(s->a, names);
     s->sink->model(s->sink->ctx, model->name, entry_name);
+    other_arch(s, body);
     sema_sections(s, body, false);
     const ast *entry = find_named(s->dg, body, 0, AST_ENTRY, entry_name);
     if (diag_failed(s->dg) == s->n_failed && !s->stopped)

@@ -172,6 +172,20 @@ typedef struct {
     weft_loc loc;
 } dsl_output;
 
+/* Of a checkpoint that is to be converted: what a setting and a weight are called in the other format. */
+typedef struct {
+    str key;         /* as model files write it: "block_count", "/general.name" */
+    int64_t layer;   /* -1: not a list */
+    key_value value; /* what has to stand there to be read as it is here */
+} dsl_other_key;
+
+typedef struct {
+    const dsl_weight *weight; /* as it is bound here */
+    str name;  /* of the tensor there; empty: there is no tensor that is just this weight */
+    int pairs; /* its pair order there, as in dsl_type */
+    int64_t run, turned; /* of every `run` rows the first `turned` are in that order */
+} dsl_other_weight;
+
 /* Each returns the number of what it took, in the table of its kind; strings and arrays are the
  * elaborator's and must be copied. */
 typedef struct {
@@ -185,6 +199,10 @@ typedef struct {
     int (*input)(void *ctx, str name, const dsl_type *type);
     int (*node)(void *ctx, const dsl_node *n, const dsl_type *types); /* its first value */
     void (*output)(void *ctx, const dsl_output *o);
+    /* Names in the other format; NULL: not asked for. */
+    void (*other_arch)(void *ctx, str arch);
+    void (*other_key)(void *ctx, const dsl_other_key *k);
+    void (*other_weight)(void *ctx, const dsl_other_weight *w);
 } dsl_sink;
 
 /* How well a file's models fit a checkpoint of this architecture: 0 not at all, 1 by name, 2 by name and

@@ -188,6 +188,7 @@ val sema_size(sema *s, const ast *e, const poly *p);
 val bind_param(sema *s, const ast *n, int64_t layer); /* layer -1: not a list */
 val bind_key(sema *s, key_value kv);
 void bind_declared(sema *s, const ast *n, val v); /* tells the sink */
+key_value bind_value(sema *s, val v);             /* OTHER for what is no plain value */
 scope *group_names(const group *g, const poly *index);
 
 /* sema_view.c: a weight line finds its tensors; 1 bound, 0 absent, -1 told */
@@ -196,7 +197,13 @@ void bind_set_aside(
     sema *s, const weight *w); /* a false `when` with a fallback: its tensors count as claimed */
 void bind_alias(sema *s, weight *w, const weight *other);
 void bind_coverage(sema *s, const ast *model);
-val bind_constant(sema *s, const weight *w); /* a stored vector as a constant */
+val bind_constant(sema *s, const weight *w);               /* a stored vector as a constant */
+bool weight_names_index(const ast *key, const ast *index); /* a tensor for each index */
+
+/* sema_other.c: names in the other format, for a sink that asks */
+void other_arch(sema *s, const ast *body);
+void other_param(sema *s, const ast *n, int64_t layer, val v);
+void other_weight(sema *s, const weight *w);
 
 /* sema_emit.c: nodes for the sink; nothing happens without one */
 typedef struct op_call op_call;

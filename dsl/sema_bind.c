@@ -163,10 +163,11 @@ val bind_param(sema *s, const ast *n, int64_t layer)
         v = val_unknown();
     }
     strbuf_free(&tried);
+    other_param(s, n, layer, v);
     return v;
 }
 
-static void tell(sema *s, str name, int64_t layer, val v)
+key_value bind_value(sema *s, val v)
 {
     key_value kv = {.kind = KEY_OTHER};
     if (v.kind == VAL_NONE)
@@ -179,6 +180,12 @@ static void tell(sema *s, str name, int64_t layer, val v)
         kv = (key_value){.kind = KEY_STR, .text = v.text};
     else if (v.kind == VAL_BOOL)
         kv = (key_value){.kind = KEY_BOOL, .truth = sema_known(s, v.truth) == 1};
+    return kv;
+}
+
+static void tell(sema *s, str name, int64_t layer, val v)
+{
+    key_value kv = bind_value(s, v);
     if (kv.kind != KEY_OTHER && s->sink->param)
         s->sink->param(s->sink->ctx, name, layer, &kv);
 }

@@ -412,7 +412,7 @@ static bool gather_one(view *x, tensor_set *set, str base, bool raw, bool mxfp4,
 }
 
 /* A line's own index in a name stacks tensors that are stored apart. */
-static bool names_index(const ast *key, const ast *index)
+bool weight_names_index(const ast *key, const ast *index)
 {
     strbuf b = {0};
     strbuf_add(&b, "{" STR_FMT "}", STR_ARG(index->name));
@@ -430,7 +430,7 @@ static bool gather(view *x, str prefix, tensor_set *set, bool *out_stacked)
          mxfp4 = find_transform(x->key, TRANSFORM_mxfp4);
     const char *suffix = x->bias ? ".bias" : ".weight";
     int64_t count = 1;
-    *out_stacked = index && names_index(x->key, index);
+    *out_stacked = index && weight_names_index(x->key, index);
     sym *y = *out_stacked ? scope_find_here(s->names, index->name) : NULL;
     if (*out_stacked && !(y && poly_value(x->w->stored.dim[0], &count)))
         return false;
@@ -602,8 +602,10 @@ int bind_weight(sema *s, weight *w, bool has_bias)
                 got = bind_bias(s, w, key, prefix, has_bias);
         }
     }
-    if (got == 1)
+    if (got == 1) {
         name_weight(s, w, &w->bound->stored, "");
+        other_weight(s, w);
+    }
     if (got == 0 && !w->optional && !w->decl->kid[WEIGHT_FALLBACK]) {
         weft_fail(s->dg, W0501, w->decl->name_loc, STR_FMT " is not in the file", STR_ARG(w->name));
         weft_note(s->dg, "looked for %s in %s", tried.n ? tried.p : "no name at all",
