@@ -10,7 +10,7 @@
 #include "kernels/kernel_decls.h"
 
 #include <math.h>
-#include "kernels/c/attend_size.h"
+#include "kernels/c/attend_tile.h"
 #include "kernels/c/half.h"
 #include "kernels/c/vec.h"
 #include "kernels/ref/cell_place.h"
@@ -76,15 +76,12 @@ static void block_read(unit *u, int64_t begin, int64_t end)
         u->value[i] = u->key[i];
 }
 
-/* The logits of positions [begin, begin + n) for query head g of the group. */
+/* What is done to the products of query head g, of positions [begin, begin + n). */
 static void logits(const unit *u, int64_t g, int64_t begin, int64_t n, float *s)
 {
     const kargs *k = u->k;
     const float *slopes = k->in[3]; /* [H] or NULL */
-    int64_t width = k->cell->k;
-    float scale = (float)k->f[0], softcap = (float)k->f[1];
-    for (int64_t i = 0; i < n; i++)
-        s[i] = scale * vec_dot(u->q + g * width, u->key[i], width);
+    float softcap = (float)k->f[1];
     if (softcap != 0)
         for (int64_t i = 0; i < BLOCK; i++)
             s[i] = softcap * vec_tanh(s[i] / softcap);
@@ -92,26 +89,6 @@ static void logits(const unit *u, int64_t g, int64_t begin, int64_t n, float *s)
         float slope = slopes[u->head * u->group + g];
         for (int64_t i = 0; i < n; i++)
             s[i] += slope * (float)(begin + i - u->pos);
-    }
-}
-
-/* sum += p[0] v[0] + p[1] v[1] + ... */
-static void add_values(const float *p, const float *const *v, int64_t n, int64_t width, float *sum)
-{
-    int64_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-        const float *a = v[j], *b = v[j + 1], *c = v[j + 2], *d = v[j + 3];
-        float pa = p[j], pb = p[j + 1], pc = p[j + 2], pd = p[j + 3];
-        VEC_LOOP
-        for (int64_t i = 0; i < width; i++)
-            sum[i] = sum[i] + pa * a[i] + pb * b[i] + pc * c[i] + pd * d[i];
-    }
-    for (; j < n; j++) {
-        const float *a = v[j];
-        float pa = p[j];
-        VEC_LOOP
-        for (int64_t i = 0; i < width; i++)
-            sum[i] += pa * a[i];
     }
 }
 
@@ -124,24 +101,22 @@ static float sum_of(const float *x)
     return lanes_sum(lane);
 }
 
-/* Merge n positions from `begin` on into what query head g has so far. */
-static void block_merge(unit *u, int64_t g, int64_t begin, int64_t n)
+/* The products of query head g with n keys become weights; what it has so far is scaled to match. */
+static void weigh(unit *u, int64_t g, int64_t begin, int64_t n)
 {
-    float *p = u->p + g * BLOCK, *sum = u->sum + g * u->k->cell->v;
     int64_t width = u->k->cell->v;
+    float *p = u->p + g * BLOCK, *sum = u->sum + g * width;
     for (int64_t i = n; i < BLOCK; i++)
         p[i] = 0; /* so that softcap meets numbers */
     logits(u, g, begin, n, p);
     float old = u->max[g], max = old;
     for (int64_t i = 0; i < n; i++)
         max = p[i] > max ? p[i] : max;
-    for (int64_t i = n; i < BLOCK; i++)
-        p[i] = -INFINITY; /* weighs nothing */
     VEC_LOOP
     for (int64_t i = 0; i < BLOCK; i++)
         p[i] = vec_exp(p[i] - max);
     for (int64_t i = n; i < BLOCK; i++)
-        p[i] = 0; /* if max is -inf, too */
+        p[i] = 0;
 
     float keep = max == old ? 1 : vec_exp(old - max);
     u->total[g] = u->total[g] * keep + sum_of(p);
@@ -149,7 +124,16 @@ static void block_merge(unit *u, int64_t g, int64_t begin, int64_t n)
     if (keep != 1)
         for (int64_t i = 0; i < width; i++)
             sum[i] *= keep;
-    add_values(p, u->value, n, width, sum);
+}
+
+/* Merge n positions from `begin` on into what the query heads have so far. */
+static void block_merge(unit *u, int64_t begin, int64_t n)
+{
+    const kcell *c = u->k->cell;
+    attend_dot(u->q, u->group, u->key, n, c->k, (float)u->k->f[0], u->p);
+    for (int64_t g = 0; g < u->group; g++)
+        weigh(u, g, begin, n);
+    attend_add(u->p, u->group, u->value, n, c->v, u->sum);
 }
 
 /* Before the first block: the sink, a logit without a value, has been seen. */
@@ -194,8 +178,7 @@ void k_attend_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
             int64_t block_end = (at / BLOCK + 1) * BLOCK;
             int64_t n = (block_end <= u.pos ? block_end : u.pos + 1) - at;
             block_read(&u, at, at + n);
-            for (int64_t g = 0; g < u.group; g++)
-                block_merge(&u, g, at, n);
+            block_merge(&u, at, n);
             at += n;
         }
         unit_end(&u, row_out(k, 0, row) + u.head * u.group * c->v);

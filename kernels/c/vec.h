@@ -52,17 +52,4 @@ static inline double lanes_sum_wide(const double *lane)
     return (a[0] + a[2]) + (a[1] + a[3]);
 }
 
-static inline float vec_dot(const float *a, const float *b, int64_t n)
-{
-    float lane[VEC_LANES] = {0};
-    int64_t i = 0;
-    for (; i + VEC_LANES <= n; i += VEC_LANES)
-        for (int l = 0; l < VEC_LANES; l++)
-            lane[l] += a[i + l] * b[i + l];
-    float sum = lanes_sum(lane);
-    for (; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
 #endif

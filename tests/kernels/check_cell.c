@@ -1,9 +1,9 @@
 /* check_cell.c - cases for append and attend: cells of all stored types and page sizes, sequences whose
  * rows come turn by turn, windows, chunks, softcap, sinks, slopes, latent rows.
  *
- * Bounds of attend, with U = 2^-24: a logit is off by d = (k / 16 + 20) U times scale * sum |q| |k|, and
+ * Bounds of attend, with U = 2^-24: a logit is off by d = (k / 4 + 8) U times scale * sum |q| |k|, and
  * by the rounding of the bias and of its difference to the largest, so that a weight is off by a
- * factor of 1 + 2 d + (8 + 2 |bias|) U; the sums of n weights and values add n / 4 + 24 roundings. Both
+ * factor of 1 + 2 d + (8 + 2 |bias|) U; the sums of n weights and values add n + 24 roundings. Both
  * apply to the weighted mean of |v|, which is at most the largest |v|. The reference reads the
  * same stored numbers, from pages of another size. */
 #include "tests/kernels/check.h"
@@ -198,8 +198,8 @@ static float bound_of(const cell_shape *s, const kbatch *all, const float *keys,
             sum += fabs((double)q[i] * (double)keys[(t * s->cell_heads + cell_head) * s->k + i]);
         most = sum > most ? sum : most;
     }
-    double d = (double)(s->k / 16 + 20) * U * s->scale * most * 1.01;
-    double roundings = 8 + 2 * slope * (double)pos + (double)pos / 4 + 24;
+    double d = (double)(s->k / 4 + 8) * U * s->scale * most * 1.01;
+    double roundings = 8 + 2 * slope * (double)pos + (double)pos + 24;
     return (float)(2 * d + roundings * U);
 }
 
