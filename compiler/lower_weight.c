@@ -66,6 +66,15 @@ static bool add_block(size_t *total, size_t n)
     return size_add(*total, n, &end) && size_align_up(end, PLAN_ALIGN, total);
 }
 
+/* Was a weight in the same place counted before? */
+static bool is_counted(const lower *lo, const plan_weight *pw)
+{
+    for (size_t i = 0; i < lo->weights.n; i++)
+        if (plan_weights_share(&lo->weights.at[i], pw))
+            return true;
+    return false;
+}
+
 static weft_status too_large(lower *lo, const gweight *w)
 {
     return weft_fail(lo->dg, W0902, w->loc,
@@ -121,8 +130,6 @@ weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, in
         pw.pitch = (int64_t)row_bytes;
         if (!add_block(&lo->p->copied_bytes, pw.bytes))
             return too_large(lo, w);
-    } else if (!size_add(lo->p->mapped_bytes, pw.bytes, &lo->p->mapped_bytes)) {
-        return too_large(lo, w);
     }
     if (w->computed) {
         float *values = ARENA_ARRAY(lo->a, float, pw.bytes / sizeof(float));
@@ -134,6 +141,9 @@ weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, in
         if (w->scales)
             pw.scales = copy_pieces(lo->a, w->scales, w->n_piece);
     }
+    if (pw.mode == WEIGHT_MAPPED && !is_counted(lo, &pw) &&
+        !size_add(lo->p->mapped_bytes, pw.bytes, &lo->p->mapped_bytes))
+        return too_large(lo, w);
     *slot = *out_weight = (int32_t)lo->weights.n;
     VEC_PUSH(&lo->weights, pw);
     return WEFT_OK;

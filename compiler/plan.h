@@ -167,7 +167,7 @@ typedef struct plan {
     size_t copied_bytes; /* of all COPIED weights, each begun at PLAN_ALIGN */
     size_t table_bytes;  /* of all tables of addresses, each begun at PLAN_ALIGN */
     size_t packed_bytes; /* of all PACKED weights, each begun at PLAN_ALIGN */
-    size_t mapped_bytes; /* of all MAPPED weights */
+    size_t mapped_bytes; /* of all MAPPED weights, those in the same place counted once */
 } plan;
 
 /* The bucket for a call of n_tok rows, at most n_tok_max of them. */
@@ -177,6 +177,17 @@ static inline const plan_bucket *plan_bucket_for(const plan *p, int64_t n_tok)
     while (b->n_tok_max < n_tok)
         b++;
     return b;
+}
+
+/* Is a mapped weight in the same bytes of the checkpoint as another one, as a head that is tied to the
+ * embedding? */
+static inline bool plan_weights_share(const plan_weight *a, const plan_weight *b)
+{
+    bool same = a->mode == WEIGHT_MAPPED && b->mode == WEIGHT_MAPPED && a->bytes == b->bytes &&
+                a->n_piece == b->n_piece;
+    for (int32_t i = 0; i < a->n_piece && same; i++)
+        same = a->piece[i].tensor == b->piece[i].tensor && a->piece[i].offset == b->piece[i].offset;
+    return same;
 }
 
 #endif

@@ -109,20 +109,35 @@ static bool add_block(size_t *total, size_t n)
     return size_add(*total, n, &end) && size_align_up(end, PLAN_ALIGN, total);
 }
 
+/* Add weight i to the total of its mode; one in the place of another counts once. */
+static bool add_weight(const plan *p, int32_t i, size_t *copied, size_t *packed, size_t *mapped)
+{
+    const plan_weight *w = &p->weight[i];
+    if (w->mode != WEIGHT_MAPPED)
+        return add_block(w->mode == WEIGHT_PACKED ? packed : copied, w->bytes);
+    for (int32_t k = 0; k < i; k++)
+        if (plan_weights_share(&p->weight[k], w))
+            return true;
+    return size_add(*mapped, w->bytes, mapped);
+}
+
 static weft_status check_weights(weft_diag *dg, const plan *p)
 {
-    size_t copied = 0, tables = 0, mapped = 0;
+    size_t copied = 0, packed = 0, tables = 0, mapped = 0;
     for (int32_t i = 0; i < p->n_weight; i++) {
         const plan_weight *w = &p->weight[i];
         const char *fault = weight_fault(w);
         if (fault)
             return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: weight %d, %s, %s", (int)i, w->name,
                              fault);
-        bool fits = w->mode == WEIGHT_COPIED ? add_block(&copied, w->bytes)
-                                             : size_add(mapped, w->bytes, &mapped);
-        if (!fits || !add_block(&tables, (size_t)w->n_table * sizeof(void *)))
+        if (!add_weight(p, i, &copied, &packed, &mapped) ||
+            !add_block(&tables, (size_t)w->n_table * sizeof(void *)))
             return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: its weights are too large");
     }
+    if (packed != p->packed_bytes)
+        return weft_fail(dg, W1503, WEFT_NOWHERE,
+                         "plan: its weights take %zu bytes packed; it says %zu", packed,
+                         p->packed_bytes);
     if (copied != p->copied_bytes || tables != p->table_bytes || mapped != p->mapped_bytes)
         return weft_fail(dg, W1503, WEFT_NOWHERE,
                          "plan: its weights take %zu bytes of copies, %zu of tables and %zu in "
