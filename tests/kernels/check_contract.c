@@ -315,15 +315,20 @@ static void pack_setup(check *c, kact act, int64_t rows, int64_t n, check_case *
     out->grain = 256;
 }
 
-/* Padding is nobody's; sizes without any are compared. */
 static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
 {
-    static const int64_t rows[] = {1, 3, 2, 7, 1}, n[] = {512, 1024, 1536, 2048, 8192};
+    static const struct {
+        kact act;
+        int64_t rows, n;
+    } all[] = {
+        {ACT_Q8, 1, 32},    {ACT_Q8, 3, 96},    {ACT_Q8, 2, 256},   {ACT_Q8, 5, 288},
+        {ACT_Q8, 2, 896},   {ACT_Q8, 1, 8192},  {ACT_Q8K, 1, 256},  {ACT_Q8K, 3, 512},
+        {ACT_Q8K, 2, 1792}, {ACT_Q8K, 7, 2048}, {ACT_Q8K, 1, 8192},
+    };
     (void)row;
-    if (i >= 10)
+    if (i >= (int)(sizeof all / sizeof all[0]))
         return false;
-    kact act = i % 2 ? ACT_Q8K : ACT_Q8;
-    pack_setup(c, act, rows[i / 2], act == ACT_Q8K ? n[i / 2] * 8 : n[i / 2], out);
+    pack_setup(c, all[i].act, all[i].rows, all[i].n, out);
     return true;
 }
 
