@@ -492,6 +492,19 @@ static void random_block(check *c, dtype t, uint8_t *p)
     }
 }
 
+void check_spoil_block(check *c, dtype t, void *p)
+{
+    float x = check_rand(c) & 1 ? NAN : -INFINITY;
+    uint16_t f16 = f32_to_f16(x), bf16 = f32_to_bf16(x);
+    if (t == DT_F32)
+        memcpy(p, &x, sizeof x);
+    if (t == DT_F16 || t == DT_BF16)
+        memcpy(p, t == DT_F16 ? &f16 : &bf16, sizeof f16);
+    for (size_t i = 0; i < sizeof scale_at / sizeof scale_at[0]; i++)
+        if (scale_at[i].type == t)
+            memcpy((char *)p + scale_at[i].at[0], &f16, sizeof f16);
+}
+
 void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pitch)
 {
     const dtype_row *d = dtype_row_of(t);

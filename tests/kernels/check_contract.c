@@ -78,6 +78,15 @@ static void spoil(check *c, float *x, int64_t n, int i)
         x[check_below(c, n)] = i % 2 ? NAN : INFINITY;
 }
 
+/* The same in a weight. */
+static void spoil_weight(check *c, dtype t, void *w, int64_t pitch, shape s, int i)
+{
+    const dtype_row *d = dtype_row_of(t);
+    int64_t row = check_below(c, s.m), block = check_below(c, s.n / d->elems);
+    if (i % 5 == 3)
+        check_spoil_block(c, t, (char *)w + row * pitch + block * (int64_t)d->bytes);
+}
+
 /* The fields that ref and kernel share are in out->ref; here the kernel gets its own x. */
 static void finish(check *c, const kernel_row *row, check_case *out, float *x, int64_t vectors,
                    int64_t n)
@@ -99,7 +108,9 @@ static void linear_setup(check *c, const kernel_row *row, dtype t, shape s, bool
     snprintf(out->shape, sizeof out->shape, "%s %lldx%lld, %lld rows", dtype_row_of(t)->name,
              (long long)s.m, (long long)s.n, (long long)s.rows);
     spoil(c, x, s.rows * s.n, spoiled);
-    k->in[1] = check_weights(c, t, s.m, s.n, &k->pitch[1]);
+    void *w = check_weights(c, t, s.m, s.n, &k->pitch[1]);
+    spoil_weight(c, t, w, k->pitch[1], s, spoiled);
+    k->in[1] = w;
     k->type[1] = t;
     if (bias)
         k->in[2] = check_numbers(c, s.m);
