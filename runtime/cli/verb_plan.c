@@ -72,7 +72,7 @@ static void memory_rows(const account *ac, memory_row *row)
     const memory_row rows[MEMORY_ROWS] = {
         {"weights_mapped", "weights, mapped", "read in place in the file",           m->weights_mapped},
         {"weights_copied", "weights, copied", "converted when loaded",               m->weights_copied},
-        {"packed",         "weights, packed", "laid out anew for kernels",           0},
+        {"packed",         "weights, packed", "laid out anew for kernels",           m->weights_packed},
         {"state",          "state",           "what sequences keep between calls",   m->state},
         {"arena",          "arena",           "activations of a call",               m->arena},
         {"private",        "threads",         "values and scratch of each thread",   m->scratch},
@@ -303,9 +303,9 @@ int verb_plan(cli *c)
         if (!fits(&ac))
             st = weft_fail(c->dg, W0902, WEFT_NOWHERE,
                            "%s needs %zu bytes and %" PRIu64 " are to be had: it does not fit by "
-                           "%.1f MB",
+                           "%.1f MiB",
                            o->plan.model, ac.total, ac.available,
-                           (double)(ac.total - ac.available) / 1e6);
+                           (double)(ac.total - ac.available) / MIB);
     }
     c->common.json = false; /* the document is the plan: messages go to stderr */
     cli_report(c, c->dg);
