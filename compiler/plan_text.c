@@ -204,7 +204,8 @@ static void print_folded(const teller *t, bool all, strbuf *out)
         if (times > 1 && period == 1)
             strbuf_add(out, "%zu phases like it follow\n", times - 1);
         else if (times > 1)
-            strbuf_add(out, "these %zu phases come %zu more times\n", period, times - 1);
+            strbuf_add(out, "these %zu phases come again, %zu time%s\n", period, times - 1,
+                       times == 2 ? "" : "s");
         i += times * period;
     }
 }
@@ -215,9 +216,10 @@ void plan_text(const plan *p, int64_t n_tok, bool all, strbuf *out)
     const plan_bucket *b = t.b;
     strbuf_add(out,
                "plan %s, entry %s: %s kernels, state in %s%s, calls of up to %" PRId64
-               " rows in %d buckets\n",
+               " rows in %d bucket%s\n",
                p->model, p->entry, kvariant_name(p->best), dtype_row_of(p->kv)->name,
-               p->deterministic ? ", deterministic" : "", p->n_tok_max, (int)p->n_bucket);
+               p->deterministic ? ", deterministic" : "", p->n_tok_max, (int)p->n_bucket,
+               p->n_bucket == 1 ? "" : "s");
     strbuf_add(out, "weights: %zu bytes in place, %zu copied, %zu of tables, %zu of constants\n",
                p->mapped_bytes, p->copied_bytes, p->table_bytes, p->const_bytes);
     strbuf_add(out,

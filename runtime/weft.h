@@ -127,6 +127,9 @@ typedef struct {
     weft_exec exec;
     weft_kv kv;
     bool deterministic; /* the same bits however rows are put together into calls */
+    /* A plan file (`weft graph --stage plan --format json`) to run instead of making a plan: then exec, kv
+     * and deterministic are the file's, and context, batch and outputs must be within it. */
+    const char *plan;
 } weft_session_options;
 
 WEFT_API weft_status weft_session_create(weft_diag *dg, const weft_model *m,

@@ -1,5 +1,6 @@
 /* api.c - the public interface (weft.h): models and sessions over compiler and executor. */
 #include "compiler/compiler.h"
+#include "compiler/plan_file.h"
 #include "compiler/plan_make.h"
 #include "runtime/base/mem.h"
 #include "runtime/api/api_impl.h"
@@ -220,6 +221,42 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
     return session_create(dg, p, m->file, &run, &s->run);
 }
 
+/* "logits", "resid" for any index of it, "resid.3" for one. */
+static bool plan_has_output(const plan *p, const char *want)
+{
+    char name[96];
+    for (int32_t i = 0; i < p->n_output; i++) {
+        const plan_output *o = &p->output[i];
+        snprintf(name, sizeof name, "%s.%d", o->name, (int)o->index);
+        if (strcmp(o->name, want) == 0 || (o->index >= 0 && strcmp(name, want) == 0))
+            return true;
+    }
+    return false;
+}
+
+static weft_status session_plan_file(weft_diag *dg, const weft_model *m,
+                                     const weft_session_options *o, int64_t context,
+                                     weft_session *s)
+{
+    plan *p;
+    WEFT_TRY(plan_read_file(dg, o->plan, model_file_hash(m->file), s->a, &p));
+    for (int i = 0; i < o->n_output; i++)
+        if (!plan_has_output(p, o->outputs[i]))
+            return weft_fail(dg, W0201, WEFT_NOWHERE, "the plan %s has no output '%s'", o->plan,
+                             o->outputs[i]);
+    if (p->n_ctx > 0 && context > p->n_ctx)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "the plan %s is for sequences of %lld tokens, %lld were asked for",
+                         o->plan, (long long)p->n_ctx, (long long)context);
+    if (o->batch > p->n_tok_max)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "the plan %s takes %lld rows in a call, %lld were asked for", o->plan,
+                         (long long)p->n_tok_max, (long long)o->batch);
+    session_options run = {
+        .n_ctx = context, .n_seq = o->sequences ? o->sequences : 1, .threads = (int)o->threads};
+    return session_create(dg, p, m->file, &run, &s->run);
+}
+
 weft_status weft_session_create(weft_diag *dg, const weft_model *m,
                                 const weft_session_options *options, weft_session **out_session)
 {
@@ -240,7 +277,8 @@ weft_status weft_session_create(weft_diag *dg, const weft_model *m,
                          (long long)options->batch, (long long)options->threads);
     weft_session *s = mem_alloc(sizeof *s);
     *s = (weft_session){.a = arena_create()};
-    weft_status st = session_plan(dg, m, options, context, s);
+    weft_status st = options->plan ? session_plan_file(dg, m, options, context, s)
+                                   : session_plan(dg, m, options, context, s);
     if (st == WEFT_OK)
         *out_session = s;
     else

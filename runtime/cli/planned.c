@@ -11,7 +11,7 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
     int64_t context = f->context, n_seq = f->n_seq ? f->n_seq : 1;
     int64_t n_out = f->n_out ? f->n_out : n_seq;
     WEFT_TRY(model_file_open(dg, f->model, &(model_file_options){.guard = true}, &pl->mf));
-    bind_options how = {.arch = f->arch, .context = f->context};
+    bind_options how = {.arch = f->arch, .entry = f->entry, .context = f->context};
     WEFT_TRY(model_bind(dg, pl->mf, &how, &pl->bm));
     if (context == 0 && !bound_model_int(pl->bm, "ctx", &context))
         return weft_fail(dg, W1904, WEFT_NOWHERE, "the model names no context: -c N");

@@ -14,7 +14,7 @@ enum { ROWS_ALL, ROWS_LAST };
 enum { IDS_MAX = 1 << 22, IDS_BYTES_MAX = 64 << 20, OUTPUTS_MAX = 64 };
 
 typedef struct {
-    const char *model, *arch, *ids, *outputs, *batch, *out;
+    const char *model, *arch, *ids, *outputs, *batch, *out, *plan;
     int64_t context, chunk, greedy, threads;
     int rows, exec, kv;
     bool deterministic;
@@ -32,6 +32,7 @@ static const flag eval_flags[] = {
     FLAG_ROW_CHOICE(eval_options, rows,    "rows",    NULL, "all|last", "all", "the rows to keep"),
     FLAG_ROW_INT   (eval_options, chunk,   "chunk",   NULL, "N", "0", 0, 1 << 20, "rows in one call; 0: all of them"),
     FLAG_ROW_INT   (eval_options, greedy,  "greedy",  NULL, "N", "0", 0, 1 << 20, "then continue with the N likeliest tokens"),
+    FLAG_ROW_STR   (eval_options, plan,    "plan",    NULL, "FILE", NULL, "run this plan, which `weft graph --stage plan --format json` wrote"),
     FLAG_ROW_CHOICE(eval_options, exec,    "exec",    NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
     FLAG_ROW_CHOICE(eval_options, kv,      "kv",      NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (eval_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
@@ -276,7 +277,8 @@ static weft_status run(eval_run *r)
                                 .n_output = r->n_output,
                                 .exec = (weft_exec)o->exec,
                                 .kv = (weft_kv)o->kv,
-                                .deterministic = o->deterministic};
+                                .deterministic = o->deterministic,
+                                .plan = o->plan};
     WEFT_TRY(weft_model_open(r->c->dg, o->model, &open, &r->m));
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
     cli_say_verbose(r->c, "%s: %" PRIu64 " bytes of tensors, %" PRIu64 " bytes for the session",
@@ -368,6 +370,8 @@ int verb_eval(cli *c)
         st = usage(&r, "eval needs a checkpoint: -m MODEL");
     else if (!r.o->ids == !r.o->batch)
         st = usage(&r, "eval takes either --ids or --batch");
+    else if (r.o->plan && (r.o->exec || r.o->kv || r.o->deterministic))
+        st = usage(&r, "--plan brings its own executor: leave out --exec, --kv, --deterministic");
     else if (r.o->greedy && r.o->batch)
         st = usage(&r, "--greedy goes with --ids");
     else

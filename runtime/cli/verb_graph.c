@@ -3,9 +3,10 @@
 #include "compiler/plan_make.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/inputs.h"
+#include "runtime/cli/show_plan.h"
 #include "runtime/formats/out_file.h"
 
-enum { STAGE_AUTO, STAGE_AST, STAGE_GRAPH, STAGE_FUSED };
+enum { STAGE_AUTO, STAGE_AST, STAGE_GRAPH, STAGE_FUSED, STAGE_PLAN };
 enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT, FORMAT_SVG };
 
 typedef struct {
@@ -15,21 +16,27 @@ typedef struct {
     bool full;
     flag_list skip;
     const char *dump_before, *dump_after;
+    const char *outputs;
+    int64_t bucket;
+    int kv;
 } graph_options;
 
 /* clang-format off */
 static const flag graph_flags[] = {
     FLAG_ROW_STR   (graph_options, model,   "model",   "m", "MODEL", NULL, "the checkpoint; needed from stage graph on"),
-    FLAG_ROW_CHOICE(graph_options, stage,   "stage",   NULL, "auto|ast|graph|fused", "auto", "ast is the syntax tree, graph the bound graph, fused what the passes make of it for this processor; auto: graph with -m"),
+    FLAG_ROW_CHOICE(graph_options, stage,   "stage",   NULL, "auto|ast|graph|fused|plan", "auto", "ast is the syntax tree, graph the bound graph, fused what the passes make of it for this processor, plan its steps; auto: graph with -m"),
     FLAG_ROW_CHOICE(graph_options, format,  "format",  NULL, "text|json|dot|svg", "text", "how to show it; --json is --format json"),
     FLAG_ROW_STR   (graph_options, entry,   "entry",   NULL, "NAME", "decode", "the entry to show"),
     FLAG_ROW_INT   (graph_options, context, "context", "c", "N", "0", 0, 1 << 30, "the session's context; 0: the trained one"),
-    FLAG_ROW_INT   (graph_options, n_tok,   "ubatch-size", "ub", "N", "512", 1, 1 << 20, "fused: rows of the largest call"),
-    FLAG_ROW_INT   (graph_options, n_seq,   "parallel", "np", "N", "1", 1, 4096, "fused: sequences"),
+    FLAG_ROW_INT   (graph_options, n_tok,   "ubatch-size", "ub", "N", "512", 1, 1 << 20, "fused, plan: rows of the largest call"),
+    FLAG_ROW_INT   (graph_options, n_seq,   "parallel", "np", "N", "1", 1, 4096, "fused, plan: sequences"),
     FLAG_ROW_LIST  (graph_options, skip,    "skip-pass", NULL, "NAME", "fused: leave this pass out; several with commas between them"),
     FLAG_ROW_STR   (graph_options, dump_before, "dump-before", NULL, "NAME", NULL, "fused: show the graph as this pass finds it"),
     FLAG_ROW_STR   (graph_options, dump_after, "dump-after", NULL, "NAME", NULL, "fused: show the graph as this pass leaves it"),
     FLAG_ROW_BOOL  (graph_options, full,    "full",    NULL, "text: every layer, so that it can be read back"),
+    FLAG_ROW_CHOICE(graph_options, kv,      "kv",      NULL, "f32|f16|bf16", "f16", "plan: how the state is stored"),
+    FLAG_ROW_STR   (graph_options, outputs, "outputs", NULL, "NAMES", "logits", "plan: which: logits,hidden,resid or resid.3"),
+    FLAG_ROW_INT   (graph_options, bucket,  "bucket",  NULL, "N", "1", 1, 1 << 20, "plan, text: the steps for calls of N rows"),
     FLAG_ROW_STR   (graph_options, out,     "output",  "o", "FILE", NULL, "write there instead of to stdout"),
     FLAG_ROW_END   (graph_options),
 };
@@ -40,6 +47,8 @@ static const char *const examples[] = {
     "weft graph -m model.gguf --format svg -o g.svg",   "a picture of one layer",
     "weft graph my.weft -m model.gguf --format json",   "with a model file of your own",
     "weft graph -m model.gguf --stage fused -v",        "what is computed together, and how long each pass took",
+    "weft graph -m model.gguf --stage plan",            "the steps of one token, phase by phase",
+    "weft graph -m model.gguf --stage plan --format json -o p.json", "a file for `weft eval --plan`",
     NULL,
 };
 /* clang-format on */
@@ -52,7 +61,9 @@ const verb_page graph_verb_page = {
     "are "
     "one expression, nodes of one chain are computed tile by tile, and those before a chain "
     "prepare "
-    "what it reads.",
+    "what it reads."
+    " The plan is what this machine would run. As JSON it is a file that `weft eval --plan` runs, "
+    "with the same checkpoint, kind of machine and version of Weft.",
     examples,
 };
 
@@ -185,6 +196,22 @@ static weft_status show_graph(cli *c, const graph_options *o, int stage, int for
     return st;
 }
 
+/* eval keeps every row, so a plan gives outputs of all. */
+static weft_status show_steps(cli *c, const graph_options *o, int format, strbuf *out)
+{
+    planned_flags f = {.model = o->model,
+                       .arch = c->operand_n ? c->operand[0] : NULL,
+                       .entry = o->entry,
+                       .context = o->context,
+                       .n_tok = o->n_tok,
+                       .n_seq = o->n_seq,
+                       .n_out = o->n_tok,
+                       .kv = o->kv};
+    show_plan_options how = {
+        .outputs = o->outputs, .bucket = o->bucket, .all = o->full, .json = format == FORMAT_JSON};
+    return show_plan(c, &f, &how, out);
+}
+
 static weft_status write_out(weft_diag *dg, const char *path, str text)
 {
     out_file *f;
@@ -214,11 +241,17 @@ int verb_graph(cli *c)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "a syntax tree is shown as text or json");
     else if (stage != STAGE_AST && !o->model)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "stage %s needs a checkpoint: -m MODEL",
-                       stage == STAGE_GRAPH ? "graph" : "fused");
+                       stage == STAGE_GRAPH  ? "graph"
+                       : stage == STAGE_PLAN ? "plan"
+                                             : "fused");
     else if (passes && stage != STAGE_FUSED)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "passes run at stage fused only");
     else if (dumps && format != FORMAT_TEXT)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "--dump-before and --dump-after show text");
+    else if (stage == STAGE_PLAN && format >= FORMAT_DOT)
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "a plan is shown as text or json");
+    else if (stage == STAGE_PLAN)
+        st = show_steps(c, o, format, &out);
     else
         st = stage == STAGE_AST ? show_ast(c, format == FORMAT_JSON, &out)
                                 : show_graph(c, o, stage, format, &out);

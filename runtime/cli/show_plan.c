@@ -1,0 +1,42 @@
+/* show_plan.c - a plan as text, or as a file that `weft eval --plan` runs. */
+#include "runtime/cli/show_plan.h"
+
+#include "compiler/plan_file.h"
+
+enum { OUTPUTS_MAX = 64 };
+
+static weft_status list_outputs(weft_diag *dg, const char *names, arena *a, const char **out,
+                                int *out_n)
+{
+    int n = 0;
+    for (const char *p = names; *p;) {
+        size_t len = strcspn(p, ",");
+        if (len > 0 && n == OUTPUTS_MAX)
+            return weft_fail(dg, W1903, WEFT_NOWHERE, "--outputs names more than %d", OUTPUTS_MAX);
+        if (len > 0)
+            out[n++] = arena_str(a, (str){p, len}).p;
+        p += len;
+        p += *p == ',';
+    }
+    *out_n = n;
+    return n ? WEFT_OK : weft_fail(dg, W1903, WEFT_NOWHERE, "--outputs names none");
+}
+
+weft_status show_plan(cli *c, const planned_flags *f, const show_plan_options *o, strbuf *out)
+{
+    const char *outputs[OUTPUTS_MAX];
+    arena *a = arena_create();
+    planned pl = {0};
+    int n = 0;
+    weft_status st = list_outputs(c->dg, o->outputs, a, outputs, &n);
+    if (st == WEFT_OK)
+        st = planned_open(c->dg, f, outputs, n, &pl);
+    if (st == WEFT_OK && o->json)
+        plan_json(pl.p, model_file_hash(pl.mf), out);
+    else if (st == WEFT_OK)
+        plan_text(pl.p, o->bucket, o->all, out);
+    cli_report(c, c->dg); /* while the texts it quotes are there */
+    planned_close(&pl);
+    arena_destroy(a);
+    return st;
+}
