@@ -66,12 +66,9 @@ LANES_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, header_fn *head, r
         for (int r = 0; r < rows; r++)                                                             \
             z[r] = run_lanes(z[r], &q, act_q(x[r]) + i * BLOCK + (run)*32, h.scale, run, g);       \
     }
-        RUN(0)
-        RUN(1)
-        RUN(2)
-        RUN(3)
-        RUN(4)
-        RUN(5) RUN(6) RUN(7)
+        /* clang-format off */
+        RUN(0) RUN(1) RUN(2) RUN(3) RUN(4) RUN(5) RUN(6) RUN(7)
+        /* clang-format on */
 #undef RUN
             for (int r = 0; r < rows; r++)
         {
