@@ -3,7 +3,7 @@
 #include "compiler/plan_check.h"
 
 #include "compiler/plan_check_tables.h"
-#include "runtime/base/cpu.h"
+#include "compiler/plan_file_impl.h"
 #include "runtime/base/vec.h"
 #include <inttypes.h>
 
@@ -96,26 +96,32 @@ static weft_status check_machine(checker *c, int32_t i, const kernel_row *k)
         return fail_step(c, i, "its kernel is of a later variant than the plan's");
     if (kvariant_runs(k->variant))
         return WEFT_OK;
-    return weft_fail(c->dg, W1602, c->b->step[i].loc,
-                     "plan: bucket %d, step %d: this processor cannot run %s, a kernel of variant "
-                     "%s",
-                     (int)c->index, (int)i, k->symbol, kvariant_name(k->variant));
+    strbuf lacks = {0};
+    plan_variant_lacks(k->variant, &lacks);
+    weft_status st = weft_fail(c->dg, W1602, c->b->step[i].loc,
+                               "plan: bucket %d, step %d: %s cannot run on this processor, which "
+                               "lacks %s",
+                               (int)c->index, (int)i, k->symbol, lacks.n ? lacks.p : "nothing");
+    strbuf_free(&lacks);
+    return st;
 }
 
 /* How many units a step has: so many for each of `rows` of a kind, or a number. */
 typedef struct {
     plan_rows rows;
     int64_t n;
+    int64_t joined; /* rows that make one */
 } unit_count;
 
 static unit_count units_of(const plan *p, const plan_step *s, const kernel_row *k)
 {
     if (s->tile > 0)
-        return (unit_count){ROWS_FIXED, (s->cols + s->tile - 1) / s->tile};
+        return (unit_count){ROWS_FIXED, (s->cols + s->tile - 1) / s->tile, 1};
     int64_t each = strcmp(k->unit, "head") == 0    ? s->n[1]
                    : strcmp(k->unit, "group") == 0 ? p->cell[s->cell].heads
                                                    : 1;
-    return (unit_count){s->rows, (s->rows == ROWS_FIXED ? s->n[0] : s->per_row) * each};
+    return (unit_count){s->rows, (s->rows == ROWS_FIXED ? s->n[0] : s->per_row) * each,
+                        strcmp(k->unit, "4 rows") == 0 ? 4 : 1};
 }
 
 /* Steps of a chain are handed the same range of units. */
@@ -125,7 +131,8 @@ static weft_status check_units(checker *c, const plan_item *it)
     unit_count a = units_of(c->p, s, &c->rows[s->kernel]);
     for (int32_t i = 1; i < it->n_step; i++) {
         unit_count b = units_of(c->p, s + i, &c->rows[s[i].kernel]);
-        if (a.rows != b.rows || a.n != b.n || (s->tile > 0) != (s[i].tile > 0))
+        if (a.rows != b.rows || a.n != b.n || a.joined != b.joined ||
+            (s->tile > 0) != (s[i].tile > 0))
             return fail_step(c, it->first + i, "it has other units than the chain it is in");
     }
     return WEFT_OK;

@@ -56,6 +56,17 @@ static const char *copied_fault(const plan_weight *w, int64_t row_bytes)
     return NULL;
 }
 
+static const char *packed_fault(const plan_weight *w, int64_t row_bytes)
+{
+    bool same = w->type == w->stored && w->stored != DT_MXFP4_HF;
+    bool repacked = w->stored == DT_MXFP4_HF && w->type == DT_MXFP4;
+    if (w->computed || (!same && !repacked) || !layout_has(w->layout, w->type))
+        return "cannot be packed";
+    if (w->rank < 2 || w->dim[w->rank - 2] % LAYOUT_GROUP != 0)
+        return "is packed and has no whole groups of rows";
+    return w->pitch == row_bytes * LAYOUT_GROUP ? NULL : "has another distance between its groups";
+}
+
 static const char *pieces_fault(const plan_weight *w)
 {
     int64_t rows = 0;
@@ -79,8 +90,8 @@ static const char *weight_fault(const plan_weight *w)
     int64_t rows = 1;
     size_t row_bytes, bytes, reach;
     if ((unsigned)w->stored >= DT_COUNT || (unsigned)w->type >= DT_COUNT ||
-        (unsigned)w->mode > WEIGHT_COPIED || !dtype_row_of(w->type)->is_weight ||
-        (!w->computed && !dtype_row_of(w->stored)->is_weight))
+        (unsigned)w->mode > WEIGHT_PACKED || (unsigned)w->layout >= LAYOUT_COUNT ||
+        !dtype_row_of(w->type)->is_weight || (!w->computed && !dtype_row_of(w->stored)->is_weight))
         return "is of no type that kernels read";
     if (w->rank < 1 || w->rank > K_AXES_MAX)
         return "has no such number of axes";
@@ -97,8 +108,11 @@ static const char *weight_fault(const plan_weight *w)
         return "has another number of bytes";
     if (w->pitch < 0 || !size_mul((size_t)rows, (size_t)w->pitch, &reach) || reach > INT64_MAX / 4)
         return "is too large";
-    const char *fault = w->mode == WEIGHT_MAPPED ? mapped_fault(w, (int64_t)row_bytes)
-                                                 : copied_fault(w, (int64_t)row_bytes);
+    if ((w->mode == WEIGHT_PACKED) != (w->layout != LAYOUT_STORED))
+        return "lies in memory as it is not loaded";
+    const char *fault = w->mode == WEIGHT_MAPPED   ? mapped_fault(w, (int64_t)row_bytes)
+                        : w->mode == WEIGHT_PACKED ? packed_fault(w, (int64_t)row_bytes)
+                                                   : copied_fault(w, (int64_t)row_bytes);
     return fault ? fault : pieces_fault(w);
 }
 

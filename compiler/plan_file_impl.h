@@ -12,6 +12,9 @@ extern const char *const plan_space_names[],
     *const plan_io_names[], *const plan_rows_names[], *const plan_form_names[],
                                                           *const plan_mode_names[];
 const char *plan_arch(void); /* "x86_64" */
+/* The features that a variant needs and this processor lacks, with commas between them. */
+void plan_variant_lacks(kvariant v, strbuf *out);
+bool plan_variant_find(const char *name, kvariant *out); /* also one that does not run here */
 
 /* The head of a file: up to the checksum, which covers all that follows it. */
 #define PLAN_FILE_MAGIC "{\"weft_plan\":"

@@ -144,6 +144,7 @@ static void put_weight(writer *w, const plan_weight *x)
     opt_ints(w, "stride", x->stride, x->rank);
     key_int(w, "rows", x->rows);
     key_int(w, "pitch", x->pitch);
+    opt_int(w, "layout", (int64_t)x->layout, 0);
     opt_int(w, "table", x->n_table, 0);
     key_int(w, "bytes", (int64_t)x->bytes);
     if (x->piece)
@@ -344,6 +345,7 @@ static void put_limits(writer *w, model_hash model)
     opt_int(w, "scratch_bytes", (int64_t)p->scratch_bytes, 0);
     opt_int(w, "copied_bytes", (int64_t)p->copied_bytes, 0);
     opt_int(w, "table_bytes", (int64_t)p->table_bytes, 0);
+    opt_int(w, "packed_bytes", (int64_t)p->packed_bytes, 0);
     opt_int(w, "mapped_bytes", (int64_t)p->mapped_bytes, 0);
     line_end(w);
 }

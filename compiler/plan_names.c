@@ -1,16 +1,20 @@
 /* plan_names.c - the words of plan files, in the order of the enums. */
 #include "compiler/plan_file_impl.h"
 
+#include "runtime/base/cpu.h"
+
 const char *const plan_space_names[] = {"none",  "weight", "const", "arena",
                                         "local", "tile",   "io",    NULL};
 const char *const plan_io_names[] = {"tokens", "pos", "rows", NULL};
 const char *const plan_rows_names[] = {"T", "R", "S", "fixed", NULL};
 const char *const plan_form_names[] = {"paged", "contiguous", "ring", NULL};
-const char *const plan_mode_names[] = {"mapped", "copied", NULL};
+const char *const plan_mode_names[] = {"mapped", "copied", "packed", NULL};
 
 _Static_assert(sizeof plan_space_names / sizeof *plan_space_names == SPACE_IO + 2, "a name each");
 _Static_assert(sizeof plan_io_names / sizeof *plan_io_names == IO_COUNT + 1, "a name each");
 _Static_assert(sizeof plan_rows_names / sizeof *plan_rows_names == ROWS_FIXED + 2, "a name each");
+_Static_assert(sizeof plan_mode_names / sizeof *plan_mode_names == WEIGHT_PACKED + 2,
+               "a name each");
 _Static_assert(sizeof plan_form_names / sizeof *plan_form_names == PLAN_RING + 2, "a name each");
 
 const char *plan_arch(void)
@@ -22,4 +26,27 @@ const char *plan_arch(void)
 #else
     return sizeof(void *) == 8 ? "other64" : "other32";
 #endif
+}
+
+void plan_variant_lacks(kvariant v, strbuf *out)
+{
+    static const uint32_t needs[VARIANT_COUNT] = {
+#define VARIANT(name, features) features,
+#include "kernels/variants.def"
+#undef VARIANT
+    };
+    uint32_t lacks = needs[v] & ~cpu_features();
+    for (int bit = 0; bit < CPU_FEATURE_COUNT; bit++)
+        if (lacks >> bit & 1)
+            strbuf_add(out, "%s%s", out->n ? ", " : "", cpu_feature_name(bit));
+}
+
+bool plan_variant_find(const char *name, kvariant *out)
+{
+    for (kvariant v = 0; v < VARIANT_COUNT; v++)
+        if (strcmp(kvariant_name(v), name) == 0) {
+            *out = v;
+            return true;
+        }
+    return false;
 }

@@ -13,7 +13,7 @@ enum {
     VALUES_MAX = 4 << 20,
     DEPTH_MAX = 16,
     KERNELS_MAX = 1 << 12,
-    WEIGHTS_MAX = 1 << 18,
+    WEIGHTS_MAX = 1 << 14,
     CELLS_MAX = 1 << 16,
     OUTPUTS_MAX = 1 << 16,
     CODE_MAX = 1 << 20,
@@ -99,12 +99,19 @@ static weft_status check_fit(plan_reader *r, const value *v, model_hash model)
     if (strcmp(arch, plan_arch()) != 0)
         return weft_fail(r->dg, W1506, WEFT_NOWHERE, "%s was made for %s, this machine is %s",
                          r->name, arch, plan_arch());
-    r->p->best = kvariant_find(variant);
-    if (r->p->best == VARIANT_COUNT)
+    if (!plan_variant_find(variant, &r->p->best))
         return weft_fail(r->dg, W1506, WEFT_NOWHERE,
-                         "%s was made for kernels of variant %s; this machine has %s", r->name,
-                         variant, kvariant_name(kvariant_best()));
-    return WEFT_OK;
+                         "%s was made for kernels of variant %s, which this Weft does not know",
+                         r->name, variant);
+    strbuf lacks = {0};
+    weft_status st = WEFT_OK;
+    plan_variant_lacks(r->p->best, &lacks);
+    if (lacks.n)
+        st = weft_fail(r->dg, W1506, WEFT_NOWHERE,
+                       "%s was made for kernels of variant %s; this processor lacks %s", r->name,
+                       variant, lacks.p);
+    strbuf_free(&lacks);
+    return st;
 }
 
 /* ---- tables ---- */
@@ -125,6 +132,7 @@ static weft_status read_limits(plan_reader *r, const value *v)
     WEFT_TRY(plan_get_size(r, v, "scratch_bytes", &p->scratch_bytes));
     WEFT_TRY(plan_get_size(r, v, "copied_bytes", &p->copied_bytes));
     WEFT_TRY(plan_get_size(r, v, "table_bytes", &p->table_bytes));
+    WEFT_TRY(plan_get_size(r, v, "packed_bytes", &p->packed_bytes));
     WEFT_TRY(plan_get_size(r, v, "mapped_bytes", &p->mapped_bytes));
     return plan_get_hex(r, v, "consts", &p->consts, &p->const_bytes);
 }
@@ -178,6 +186,7 @@ static weft_status read_weight(plan_reader *r, const value *v, plan_weight *w)
 {
     const value *dims;
     const void *computed;
+    int64_t layout;
     int mode;
     size_t n_piece, n_scale, computed_bytes;
     WEFT_TRY(plan_get_str(r, v, "name", &w->name));
@@ -189,6 +198,7 @@ static weft_status read_weight(plan_reader *r, const value *v, plan_weight *w)
     WEFT_TRY(plan_get_ints(r, v, "stride", w->stride, K_AXES_MAX));
     WEFT_TRY(plan_get_int(r, v, "rows", 1, INT64_MAX, &w->rows));
     WEFT_TRY(plan_get_int(r, v, "pitch", 0, INT64_MAX, &w->pitch));
+    WEFT_TRY(plan_get_int_or(r, v, "layout", 0, LAYOUT_COUNT - 1, 0, &layout));
     WEFT_TRY(plan_get_int_or(r, v, "table", 0, INT32_MAX, 0, &w->n_table));
     WEFT_TRY(plan_get_size(r, v, "bytes", &w->bytes));
     WEFT_TRY(read_pieces(r, v, "pieces", &w->piece, &n_piece));
@@ -200,6 +210,7 @@ static weft_status read_weight(plan_reader *r, const value *v, plan_weight *w)
         return plan_damaged(r, "it has %zu bytes of values instead of %zu", computed_bytes,
                             w->bytes);
     w->mode = (plan_weight_mode)mode;
+    w->layout = (klayout)layout;
     w->rank = (int32_t)value_count(dims);
     w->n_piece = (int32_t)n_piece;
     w->computed = computed; /* an arena aligns for any type */
