@@ -1,5 +1,7 @@
-/* fuzz_graph.c - any bytes as graph text. What is read comes back from its own text, and can be drawn. */
+/* fuzz_graph.c - any bytes as graph text. What is read comes back from its own text, can be drawn, and is
+ * legal after each pass. */
 #include "compiler/graph.h"
+#include "compiler/passes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -10,6 +12,25 @@ static graph *read_text(arena *a, str text)
     weft_status st = graph_parse(dg, source_from_text(a, "fuzz.graph", text), &g);
     diag_destroy(dg);
     return st == WEFT_OK ? g : NULL;
+}
+
+/* Passes see graphs as binding makes them, without marks. */
+static void run_passes(const graph *from)
+{
+    target t = {.best = VARIANT_c, .n_ctx = 64, .n_seq = 2, .n_tok_max = 8};
+    graph *g = graph_copy(from);
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        g->nodes.at[i].map = g->nodes.at[i].chain = 0;
+        g->nodes.at[i].before = false;
+    }
+    int n;
+    const pass_row *rows = pass_rows(&n);
+    for (int i = 0; i < n; i++) {
+        rows[i].run(g, &t);
+        WEFT_ASSERT(graph_verify(g, NULL));
+        WEFT_ASSERT(!rows[i].run(g, &t));
+    }
+    graph_destroy(g);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -26,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         graph_json(g, &other);
         graph_dot(g, &other);
         graph_svg(g, &other);
+        run_passes(g);
         strbuf_free(&text);
         strbuf_free(&other);
         graph_destroy(g);
