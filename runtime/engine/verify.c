@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { CALLS_MAX = 16 };
+enum { FIRST_CALL = 4 }; /* rows; the only call in which passes are compared */
 static const double passes_bound = 1e-4;
 
 /* Where a value of the graph is among the reference's steps. */
@@ -192,8 +192,7 @@ static void put_right(const view *want, const view *got)
 
 /* ---- while the plan runs ---- */
 
-static verify_value *value_for(verifier *v, int32_t bucket, int32_t step, int32_t id,
-                               double bound)
+static verify_value *value_for(verifier *v, int32_t bucket, int32_t step, int32_t id, double bound)
 {
     verify_report *r = v->r;
     if (v->index[id] < 0) {
@@ -362,21 +361,16 @@ static void close_sessions(verifier *v)
     weights_destroy(v->w);
 }
 
-/* Many rows, some, and one at a time: kernels differ between them. */
-static int cut_calls(int64_t n, int64_t n_tok_max, int64_t *len)
+/* How many of n tokens the call at pos takes: a few, then many, then a few again behind them, then one at
+ * a time: kernels differ between them. */
+static int64_t call_length(int64_t n, int64_t pos, int64_t n_tok_max)
 {
-    static const int64_t tail[] = {3, 1, 1, 1, 1};
-    int64_t behind = n >= 12 ? 7 : n > 4 ? 4 : n - 1, ahead = n - behind;
-    int calls = 0;
-    for (; ahead > 0 && calls < CALLS_MAX - 5; calls++) {
-        len[calls] = ahead < n_tok_max ? ahead : n_tok_max;
-        ahead -= len[calls];
-    }
-    for (int i = behind == 7 ? 0 : 1; behind > 0; i++) {
-        len[calls] = tail[i] < n_tok_max ? tail[i] : n_tok_max;
-        behind -= len[calls++];
-    }
-    return calls;
+    int64_t behind = n >= 12 ? 7 : n > 4 ? 4 : n - 1, left = n - pos, len = 1;
+    if (left > behind)
+        len = pos == 0 && left - behind > FIRST_CALL ? FIRST_CALL : left - behind;
+    else if (left > 4)
+        len = left - 4;
+    return len < n_tok_max ? len : n_tok_max;
 }
 
 static weft_status run_call(weft_diag *dg, verifier *v, int64_t pos, int64_t n)
@@ -395,6 +389,8 @@ static weft_status run_call(weft_diag *dg, verifier *v, int64_t pos, int64_t n)
     WEFT_TRY(session_eval(dg, v->forced, rows, n));
     WEFT_TRY(session_eval(dg, v->free_run, rows, n));
     compare_outputs(v);
+    session_destroy(v->original); /* once is enough: it is slow */
+    v->original = NULL;
     return WEFT_OK;
 }
 
@@ -441,16 +437,16 @@ weft_status verify_run(weft_diag *dg, const verify_options *opt, arena *a, verif
 {
     verify_report r = {.first_bad = -1};
     verifier v = {.opt = opt, .a = a, .r = &r};
-    int64_t len[CALLS_MAX], pos = 0;
-    int calls = cut_calls(opt->n_id, opt->p->n_tok_max, len);
     begin(&v);
     weft_status st = open_sessions(dg, &v);
     if (st == WEFT_OK) {
         watcher forced = {&v, v.forced}, free_run = {&v, v.free_run};
         session_watch(v.forced, after_phase, &forced);
         session_watch(v.free_run, after_phase, &free_run);
-        for (int i = 0; i < calls && st == WEFT_OK; pos += len[i++])
-            st = run_call(dg, &v, pos, len[i]);
+        for (int64_t pos = 0, n; pos < opt->n_id && st == WEFT_OK; pos += n) {
+            n = call_length(opt->n_id, pos, opt->p->n_tok_max);
+            st = run_call(dg, &v, pos, n);
+        }
     }
     close_sessions(&v);
     if (st != WEFT_OK)
