@@ -22,6 +22,21 @@ static str text_of(sema *s, const ast *n)
     return v.known ? v.text : STR("");
 }
 
+/* `if key("expert_gating_func", 0) == 2`: the key that tells this model from others of the same name. */
+static void tell_condition(sema *s, const ast *e)
+{
+    const ast *call =
+        e && e->kind == AST_BINARY && str_eq(e->name, STR("==")) ? e->kid[BINARY_LEFT] : NULL;
+    if (!s->sink->other_key || !call || call->kind != AST_CALL ||
+        !str_eq(call->kid[CALL_CALLEE]->name, STR("key")) || call->kid[CALL_ARGUMENTS]->n_kid < 1)
+        return;
+    val name = sema_eval(s, call->kid[CALL_ARGUMENTS]->kid[0]->kid[ARG_VALUE]);
+    key_value want = bind_value(s, sema_eval(s, e->kid[BINARY_RIGHT]));
+    if (name.kind == VAL_STR && name.known && want.kind != KEY_OTHER)
+        s->sink->other_key(s->sink->ctx,
+                           &(dsl_other_key){.key = name.text, .layer = -1, .value = want});
+}
+
 void other_arch(sema *s, const ast *body)
 {
     if (!s->sink->other_arch)
@@ -31,6 +46,7 @@ void other_arch(sema *s, const ast *body)
         if (n->kind == AST_MATCH && str_eq(n->name, STR("gguf")) != s->host->gguf &&
             n->kid[MATCH_NAMES]->n_kid > 0) {
             s->sink->other_arch(s->sink->ctx, n->kid[MATCH_NAMES]->kid[0]->name);
+            tell_condition(s, n->kid[MATCH_CONDITION]);
             return;
         }
     }

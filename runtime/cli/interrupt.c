@@ -37,6 +37,8 @@ void interrupt_init(void)
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigemptyset(&ignore.sa_mask);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore,
+              NULL); /* a file past `ulimit -f` is a write error like a full disk */
 }
 
 void interrupt_hold(bool hold)

@@ -22,6 +22,7 @@ typedef struct {
 struct gguf_writer {
     VEC(value_member) keys;
     VEC(tensor) tensors;
+    void (*part)(const char *path);
 };
 
 struct gguf_sink {
@@ -263,11 +264,20 @@ static weft_status put_all(weft_diag *dg, out_file *f, const gguf_writer *w)
     return status == WEFT_OK ? out_file_finish(dg, f) : status;
 }
 
+void gguf_writer_on_part(gguf_writer *w, void (*tell)(const char *path))
+{
+    w->part = tell;
+}
+
 weft_status gguf_writer_write(weft_diag *dg, gguf_writer *w, const char *path)
 {
     out_file *f;
     WEFT_TRY(out_file_create(dg, path, &f));
+    if (w->part)
+        w->part(out_file_part(f));
     weft_status status = put_all(dg, f, w);
+    if (w->part)
+        w->part(NULL);
     out_file_destroy(f);
     return status;
 }

@@ -134,6 +134,11 @@ uint64_t out_file_at(const out_file *f)
     return f->at;
 }
 
+const char *out_file_part(const out_file *f)
+{
+    return f->part;
+}
+
 weft_status out_file_finish(weft_diag *dg, out_file *f)
 {
     WEFT_TRY(flush(dg, f));

@@ -290,7 +290,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void set_named(loader *l)
+static void set_names(loader *l)
 {
     static const char *const ends[] = {"ggml.eot_token_id", "ggml.eom_token_id"};
     tok *t = l->t;
@@ -303,18 +303,33 @@ static void set_named(loader *l)
     tok_named_set(t, "unk_token", id_of(l, "ggml.unknown_token_id", TOK_NONE));
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         tok_ends_add(t, id_of(l, ends[i], TOK_NONE));
+    if (value_str(key(l, "chat_template"), &text))
+        t->chat_template = arena_str(t->home, text);
+}
+
+static void set_around(loader *l)
+{
+    tok *t = l->t;
     if (flag_of(l, "ggml.add_bos_token", l->add_bos) && l->bos != TOK_NONE)
         VEC_PUSH(&t->before, l->bos);
     if (flag_of(l, "ggml.add_eos_token", l->add_eos) && l->eos != TOK_NONE)
         VEC_PUSH(&t->after, l->eos);
-    if (value_str(key(l, "chat_template"), &text))
-        t->chat_template = arena_str(t->home, text);
+}
+
+/* A file that was made from a Hugging Face folder holds its tokenizer.json whole: that tells where BOS goes. */
+static weft_status load_json(loader *l, str json)
+{
+    WEFT_TRY(tok_load_json(l->dg, l->t, model_file_path(l->mf), json));
+    set_names(l);
+    return WEFT_OK;
 }
 
 weft_status tok_load_gguf(weft_diag *dg, tok *t, const model_file *mf)
 {
     loader l = {.dg = dg, .t = t, .mf = mf, .bos = TOK_NONE, .eos = TOK_NONE};
-    str model;
+    str model, json;
+    if (!key(&l, "ggml.model") && value_str(key(&l, "huggingface.json"), &json))
+        return load_json(&l, json);
     if (!value_str(key(&l, "ggml.model"), &model))
         return weft_fail(dg, W1201, WEFT_NOWHERE,
                          "%s has no tokenizer: tokenizer.ggml.model is "
@@ -326,7 +341,8 @@ weft_status tok_load_gguf(weft_diag *dg, tok *t, const model_file *mf)
         WEFT_TRY(load_tokens(&l));
         WEFT_TRY(models[k].load(&l));
         put_added(&l);
-        set_named(&l);
+        set_names(&l);
+        set_around(&l);
         return WEFT_OK;
     }
     return field_unknown(dg, "tokenizer.ggml.model", model);
