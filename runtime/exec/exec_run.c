@@ -12,8 +12,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/exec/pool.h"
 
-/* Ranges in a share: more even out threads of uneven speed, fewer cost less claiming. */
-enum { RANGES_PER_SHARE = 8, TILE_ELEM_BYTES = 4 };
+/* Ranges in a share: more even out threads of uneven speed, fewer cost less claiming. Shares that a
+ * thread looks at for something left, its own included: each look at another's cursor may cost a cache
+ * miss, and a thread that is late has as many helpers. */
+enum { RANGES_PER_SHARE = 8, SHARES_SEEN_MAX = 9, TILE_ELEM_BYTES = 4 };
 
 /* One thread of a run. */
 typedef struct {
@@ -148,7 +150,7 @@ static void run_range(const member *m, const plan_item *it, int64_t begin, int64
     }
 }
 
-/* Take what is left of the share of thread `from`. */
+/* Take what is left of a share, up to `end`. */
 static void run_share(const member *m, const plan_item *it, cursor *c, int64_t end, int64_t range)
 {
     while (atomic_load_explicit(&c->next, memory_order_relaxed) < end) {
@@ -175,7 +177,7 @@ static void run_item(const member *m, int32_t i, int32_t slot, unsigned set)
         range = 1;
     if (it->grain > 0 && range > it->grain)
         range = it->grain;
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < count && k < SHARES_SEEN_MAX; k++) {
         int from = (m->t.index + k) % count;
         run_share(m, it, cursor_at(m->e, set, slot, from), share(units, from + 1, count), range);
     }

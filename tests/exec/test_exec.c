@@ -201,9 +201,10 @@ static const kinstr code[] = {
 
 static model *model_create(void)
 {
-    model *m = NULL;
-    ck_assert_int_eq(posix_memalign((void **)&m, PLAN_ALIGN, sizeof *m), 0);
-    memset(m, 0, sizeof *m);
+    void *block = NULL;
+    ck_assert_int_eq(posix_memalign(&block, PLAN_ALIGN, sizeof(model)), 0);
+    memset(block, 0, sizeof(model));
+    model *m = block;
     uint32_t seed = 1;
     for (int i = 0; i < CONSTS; i++) {
         seed = seed * 1664525u + 1013904223u;
