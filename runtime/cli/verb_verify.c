@@ -38,12 +38,13 @@ static const char *const examples[] = {
 const verb_page verify_verb_page = {
     verify_flags,
     "The reference executor computes one node at a time in double precision; the plan is fused, "
-    "threaded and may round. Both run the same tokens: many rows, then few, then one at a time. "
-    "Every "
-    "value that the plan keeps in memory is compared and then replaced by the reference's, so that "
-    "each error is a step's own. Exit status 1, and W1510 with the line of the model file, if one "
-    "is "
-    "over the bound that follows from storage types and rounded activations.",
+    "threaded and may round. All run the same tokens: few rows, many, and one at a time. Every "
+    "value "
+    "that the plan keeps in memory is held against a reference that rounds activations and state "
+    "as "
+    "the plan does, and then replaced by it, so that each error is a step's own. How far the plan "
+    "drifts undisturbed from a reference that rounds nothing is told by layer. Exit status 1, and "
+    "W1510 with the line of the model file, if a value is over its bound.",
     examples,
 };
 
@@ -56,7 +57,7 @@ typedef struct {
     const verify_flags_options *o;
     planned pl;
     graph *rewritten; /* NULL: the plan is the reference's own */
-    plan *ref, *original;
+    plan *ref, *twin, *original;
     tok_ids ids;
     const char *source; /* of the ids */
 } verify_job;
@@ -137,7 +138,9 @@ static weft_status make_plans(verify_job *j)
         WEFT_TRY(plan_make(dg, before, &ref, NULL, j->pl.a, &j->original));
         after = j->rewritten;
     }
-    return plan_make(dg, after, &ref, NULL, j->pl.a, &j->ref);
+    WEFT_TRY(plan_make(dg, after, &ref, NULL, j->pl.a, &j->ref));
+    ref.kv = j->pl.t.kv;
+    return plan_make(dg, after, &ref, NULL, j->pl.a, &j->twin);
 }
 
 /* ---- the verb ---- */
@@ -145,6 +148,7 @@ static weft_status make_plans(verify_job *j)
 static weft_status compare(verify_job *j, arena *a, verify_report *out)
 {
     verify_options how = {.ref = j->ref,
+                          .twin = j->twin,
                           .original = j->original,
                           .p = j->pl.p,
                           .mf = j->pl.mf,

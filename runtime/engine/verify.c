@@ -19,6 +19,8 @@ typedef struct {
     arena *a;
     verify_report *r;
     session *ref, *forced, *free_run, *original;
+    session *twin_run; /* NULL: nothing is rounded, the reference is its own twin */
+    verify_twin *twin;
     weights *w;       /* of p, for both of its sessions */
     ref_place *place; /* [n_value_max] */
     int32_t n_place;
@@ -237,7 +239,8 @@ static void look_at(verifier *v, session *s, int32_t bucket, int32_t i, int out)
     if (step->out[out].space != SPACE_ARENA || !has_place(v, id))
         return;
     const ref_place *at = &v->place[id];
-    view want = view_of(v, v->ref, &v->opt->ref->bucket->step[at->step], at->out);
+    session *against = s == v->forced && v->twin_run ? v->twin_run : v->ref;
+    view want = view_of(v, against, &v->opt->ref->bucket->step[at->step], at->out);
     view got = view_of(v, s, step, out);
     double bound = v->bound[bucket][i][out];
     got.width = want.width; /* rows of the plan may have gaps */
@@ -344,6 +347,10 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     const verify_options *o = v->opt;
     session_options run = o->run;
     WEFT_TRY(session_create(dg, o->ref, o->mf, &run, &v->ref));
+    if (verify_rounds(o->p)) {
+        WEFT_TRY(session_create(dg, o->twin, o->mf, &run, &v->twin_run));
+        v->twin = verify_twin_create(o->p, o->twin, v->twin_run, v->a);
+    }
     if (o->original)
         WEFT_TRY(session_create(dg, o->original, o->mf, &run, &v->original));
     WEFT_TRY(weights_create(dg, o->p, o->mf, &v->w));
@@ -355,6 +362,8 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
 static void close_sessions(verifier *v)
 {
     session_destroy(v->ref);
+    session_destroy(v->twin_run);
+    verify_twin_destroy(v->twin);
     session_destroy(v->original);
     session_destroy(v->forced);
     session_destroy(v->free_run);
@@ -386,6 +395,8 @@ static weft_status run_call(weft_diag *dg, verifier *v, int64_t pos, int64_t n)
     WEFT_TRY(session_eval(dg, v->ref, rows, n));
     if (v->original)
         WEFT_TRY(session_eval(dg, v->original, rows, n));
+    if (v->twin)
+        WEFT_TRY(verify_twin_eval(dg, v->twin, rows, n));
     WEFT_TRY(session_eval(dg, v->forced, rows, n));
     WEFT_TRY(session_eval(dg, v->free_run, rows, n));
     compare_outputs(v);

@@ -1,9 +1,11 @@
 /* verify.h - a plan against the reference, value by value, on a model's own weights.
  *
- * Both run the same calls. After each phase of the plan, every value of the graph that stands in the
- * arena is held against the reference's and then replaced by it, so that an error does not travel: what
- * is measured of a value is what the steps since the last such values did. A second session of the plan
- * runs on undisturbed; its errors are how far the plan drifts from the reference in real use.
+ * All run the same calls. The reference has a twin that rounds activations and state where the plan
+ * does. After each phase of the plan, every value of the graph that stands in the arena is held against
+ * the twin's and then replaced by it, so that an error does not travel: what is measured of a value is
+ * what the steps since the last such values did, beyond rounding. A second session of the plan runs on
+ * undisturbed and is held against the reference itself: how far the plan drifts in real use, which is
+ * what rounding costs.
  *
  * Errors are relative: the root of the mean square of differences of a row, against that of the
  * reference's row (or, of a row of nearly nothing, of a hundredth of all rows); of a value, its worst row. */
@@ -14,6 +16,7 @@
 
 typedef struct {
     const plan *ref;      /* of the graph that the passes left: values have the numbers of p's */
+    const plan *twin;     /* the same with the state of p; may be ref where that is f32 */
     const plan *original; /* the reference for the graph before the passes; NULL: do not compare */
     const plan *p;
     const model_file *mf;
@@ -33,8 +36,8 @@ typedef struct {
     int32_t value;        /* of the graph */
     int32_t n_call;       /* calls it was looked at in */
     double bound;
-    double error; /* of the worst call */
-    double drift; /* the same of the session that runs on undisturbed */
+    double error; /* of the worst call, against the twin */
+    double drift; /* of the session that runs on undisturbed, against the reference */
     /* Of the worst call: */
     int64_t n_row, width;
     int64_t n_row_bad;         /* rows over the bound */
@@ -79,7 +82,18 @@ double (*verify_bounds(const plan *p, int32_t bucket, verify_seen *seen, const v
                        arena *a))[K_OUT_MAX];
 /* Of an output after the whole model. */
 double verify_output_bound(const plan *p);
-/* Why a step may differ from the reference at all; NULL: only in the order of its sums. */
+/* What a step rounds beyond f32; NULL: nothing. */
 const char *verify_reason(const plan *p, const plan_step *s);
+
+/* ---- verify_twin.c ---- */
+
+typedef struct verify_twin verify_twin;
+
+bool verify_rounds(const plan *p); /* does it round anything? */
+/* On a session of the plan `ref`; lives in a. */
+verify_twin *verify_twin_create(const plan *p, const plan *ref, session *s, arena *a);
+void verify_twin_destroy(verify_twin *t); /* what is not in the arena; NULL is fine */
+weft_status verify_twin_eval(weft_diag *dg, verify_twin *t, const batch_row *rows,
+                             int64_t n) WEFT_MUST_USE;
 
 #endif

@@ -3,7 +3,7 @@
 #include "compiler/compiler.h"
 #include "compiler/plan_make.h"
 #include "runtime/cli/report_verify.h"
-#include "tests/base/suite.h"
+#include "tests/exec/toy.h"
 #include <math.h>
 
 enum { TOKENS = 20 };
@@ -14,7 +14,7 @@ typedef struct {
     model_file *mf;
     bound_model *bm;
     graph *fused;
-    plan *p, *ref, *original;
+    plan *p, *ref, *twin, *original;
     verify_report r;
     int32_t ids[TOKENS];
 } fixture;
@@ -42,6 +42,8 @@ static void fixture_open(fixture *f, const char *model, dtype kv)
     ck_assert_int_eq(plan_graph(f->dg, f->bm->graph, &t, NULL, &f->fused), WEFT_OK);
     ck_assert_int_eq(plan_make(f->dg, f->fused, &ref, NULL, f->a, &f->ref), WEFT_OK);
     ck_assert_int_eq(plan_make(f->dg, f->bm->graph, &ref, NULL, f->a, &f->original), WEFT_OK);
+    ref.kv = kv;
+    ck_assert_int_eq(plan_make(f->dg, f->fused, &ref, NULL, f->a, &f->twin), WEFT_OK);
     for (int i = 0; i < TOKENS; i++)
         f->ids[i] = (int32_t)((3 + i * 37) % f->p->n_vocab);
 }
@@ -58,6 +60,7 @@ static void fixture_close(fixture *f)
 static void run(fixture *f, int threads)
 {
     verify_options how = {.ref = f->ref,
+                          .twin = f->twin,
                           .original = f->original,
                           .p = f->p,
                           .mf = f->mf,
@@ -247,6 +250,88 @@ START_TEST(a_pass_that_changes_the_model_is_found)
 }
 END_TEST
 
+/* The toy model has weights of many types, among them Q8_0, for which activations are packed. */
+typedef struct {
+    toy *t;
+    graph *fused;
+    plan *p, *ref, *twin;
+    verify_report r;
+} packed;
+
+static void packed_open(packed *x)
+{
+    *x = (packed){.t = toy_open()};
+    target t = {.best = VARIANT_c,
+                .n_ctx = TOY_TOKENS,
+                .n_seq = 1,
+                .n_tok_max = TOY_TOKENS,
+                .n_out_max = TOY_TOKENS,
+                .kv = DT_F16};
+    target ref = t;
+    ref.best = VARIANT_ref;
+    ref.kv = DT_F32;
+    weft_diag *dg = x->t->dg;
+    ck_assert_int_eq(plan_make(dg, x->t->g, &t, NULL, x->t->a, &x->p), WEFT_OK);
+    ck_assert_int_eq(plan_graph(dg, x->t->g, &t, NULL, &x->fused), WEFT_OK);
+    ck_assert_int_eq(plan_make(dg, x->fused, &ref, NULL, x->t->a, &x->ref), WEFT_OK);
+    ref.kv = t.kv;
+    ck_assert_int_eq(plan_make(dg, x->fused, &ref, NULL, x->t->a, &x->twin), WEFT_OK);
+}
+
+static void packed_run(packed *x)
+{
+    int32_t ids[TOY_TOKENS];
+    for (int i = 0; i < TOY_TOKENS; i++)
+        ids[i] = i * 11 % VOCAB;
+    verify_options how = {.ref = x->ref,
+                          .twin = x->twin,
+                          .p = x->p,
+                          .mf = x->t->mf,
+                          .run = {.n_ctx = TOY_TOKENS, .n_seq = 1, .threads = 2},
+                          .ids = ids,
+                          .n_id = TOY_TOKENS};
+    ck_assert_int_eq(verify_run(x->t->dg, &how, x->t->a, &x->r), WEFT_OK);
+}
+
+static void packed_close(packed *x)
+{
+    graph_destroy(x->fused);
+    toy_close(x->t);
+}
+
+/* The first linear of a bucket that takes packed activations. */
+static plan_step *packed_step(packed *x, int32_t bucket)
+{
+    const plan_bucket *b = &x->p->bucket[bucket];
+    for (int32_t i = 0; i < b->n_step; i++)
+        if (row_of(&b->step[i])->act != ACT_F32 && strcmp(row_of(&b->step[i])->op, "linear") == 0)
+            return (plan_step *)(uintptr_t)&b->step[i];
+    ck_abort_msg("no linear takes packed activations");
+}
+
+START_TEST(rounding_is_told_from_faults)
+{
+    packed x;
+    packed_open(&x);
+    ck_assert(verify_rounds(x.p));
+    packed_run(&x);
+    ck_assert_int_eq(x.r.first_bad, -1);
+    double drift = 0;
+    for (int32_t i = 0; i < x.r.n_value; i++)
+        drift = fmax(drift, x.r.value[i].drift);
+    ck_assert(drift > 1e-3); /* it does cost something */
+    packed_close(&x);
+
+    packed_open(&x);
+    ck_assert_ptr_nonnull(strstr(row_of(packed_step(&x, 0))->symbol, "Q8_0"));
+    packed_step(&x, 0)->pitch[1] = 0; /* the first row of the weight in place of all */
+    packed_run(&x);
+    ck_assert_int_ge(x.r.first_bad, 0);
+    ck_assert_int_eq(x.r.value[x.r.first_bad].bucket, 0);
+    packed_close(&x);
+}
+END_TEST
+
 START_TEST(reports_are_written)
 {
     fixture f;
@@ -268,4 +353,5 @@ END_TEST
 SUITE_MAIN("verify", right_plans_pass, a_wrong_scale_is_found_and_its_line_is_quoted,
            a_fault_in_one_bucket_alone_is_found, a_fault_inside_of_a_chain_is_found_at_its_end,
            an_instruction_of_a_map_is_found, another_kernel_is_found,
-           a_pass_that_changes_the_model_is_found, reports_are_written)
+           a_pass_that_changes_the_model_is_found, rounding_is_told_from_faults,
+           reports_are_written)
