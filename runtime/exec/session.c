@@ -2,6 +2,7 @@
 #include "runtime/exec/session.h"
 
 #include "runtime/base/mem.h"
+#include <inttypes.h>
 #include <stdlib.h>
 
 struct session {
@@ -44,7 +45,8 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
     WEFT_TRY(s->dev->alloc(dg, state_bytes(s->st), &s->cells));
     state_bind(s->st, s->cells, s->dev->copy);
     if (!s->w) {
-        WEFT_TRY(weights_create(dg, s->p, mf, &s->own));
+        weights_options how = {.threads = thread_count(opt), .keep_packed = opt->keep_packed};
+        WEFT_TRY(weights_create(dg, s->p, mf, &how, &s->own));
         s->w = s->own;
     }
     device_load what = {.p = s->p,
@@ -115,16 +117,37 @@ size_t session_memory_sum(const session_memory *m)
            m->scratch + m->tables;
 }
 
+/* What the device has in all; 0 if that is not known. */
+static uint64_t device_bytes(const device *dev)
+{
+    device_info info = {0};
+    weft_diag *dg = diag_create();
+    strbuf name = {0};
+    weft_status status = dev->probe(dg, &info, &name);
+    strbuf_free(&name);
+    diag_destroy(dg);
+    return status == WEFT_OK ? info.bytes : 0;
+}
+
+/* The system hands out more than there is and ends the process when it is used; so what cannot fit is
+ * refused here. Mapped weights may be larger than memory: they are read again when they are needed. */
 static weft_status check_need(weft_diag *dg, const session *s, const session_options *opt)
 {
     session_memory m;
     WEFT_TRY(need_of(dg, s, opt, &m));
-    size_t all = session_memory_sum(&m);
-    if (opt->bytes_max == 0 || all <= opt->bytes_max)
+    uint64_t all = session_memory_sum(&m), most = opt->bytes_max;
+    const char *who = "it may";
+    if (most == 0) {
+        all -= m.weights_mapped;
+        most = device_bytes(s->dev);
+        who = "the machine has";
+    }
+    if (most == 0 || all <= most)
         return WEFT_OK;
-    weft_status status = weft_fail(dg, W0902, WEFT_NOWHERE,
-                                   "the session takes %zu bytes, %zu more than the %zu it may", all,
-                                   all - opt->bytes_max, opt->bytes_max);
+    weft_status status =
+        weft_fail(dg, W0902, WEFT_NOWHERE,
+                  "the session takes %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu64 " %s",
+                  all, all - most, most, who);
     weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
               m.weights_mapped + m.weights_copied + m.weights_packed, m.state, m.arena, m.scratch,
               m.tables);

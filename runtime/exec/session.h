@@ -16,15 +16,18 @@
 typedef struct session session;
 
 typedef struct {
-    int64_t n_ctx;     /* tokens each sequence may hold; at least 1 */
-    int64_t n_seq;     /* sequences, numbered from 0; 0: one */
-    int64_t page_tok;  /* tokens in a page of state; 0: STATE_PAGE_TOK */
-    int64_t n_page;    /* 0: enough for all sequences at full length */
-    int threads;       /* 1 to POOL_THREADS_MAX, the caller among them; 0: one */
-    bool pin;          /* keep each thread of the pool on a CPU of its own, where the system can */
-    size_t bytes_max;  /* no more memory than this, mapped weights included; 0: no limit */
+    int64_t n_ctx;    /* tokens each sequence may hold; at least 1 */
+    int64_t n_seq;    /* sequences, numbered from 0; 0: one */
+    int64_t page_tok; /* tokens in a page of state; 0: STATE_PAGE_TOK */
+    int64_t n_page;   /* 0: enough for all sequences at full length */
+    int threads;      /* 1 to POOL_THREADS_MAX, the caller among them; 0: one */
+    bool pin;         /* keep each thread of the pool on a CPU of its own, where the system can */
+    size_t bytes_max; /* no more memory than this, mapped weights included; 0: what the machine has,
+                          for all but mapped weights */
     const device *dev; /* NULL: the CPU */
-    const weights *w;  /* of the same plan and checkpoint; NULL: the session loads its own */
+    bool
+        keep_packed; /* keep woven weights on disk for the next time, and use those that are there */
+    const weights *w; /* of the same plan and checkpoint; NULL: the session loads its own */
 } session_options;
 
 /* p, mf and what the options name must outlive the session. W1406 for a count that cannot be, W0902
@@ -79,10 +82,10 @@ typedef struct {
     size_t weights_mapped; /* read in place: the file's pages, not memory of ours */
     size_t weights_copied;
     size_t weights_packed; /* woven copies, which are used instead of what is mapped */
-    size_t arena;   /* activations */
-    size_t state;   /* cells */
-    size_t scratch; /* of all threads: values of their own, and what kernels need */
-    size_t tables;  /* steps, page tables, batch, tables of addresses */
+    size_t arena;          /* activations */
+    size_t state;          /* cells */
+    size_t scratch;        /* of all threads: values of their own, and what kernels need */
+    size_t tables;         /* steps, page tables, batch, tables of addresses */
 } session_memory;
 
 session_memory session_bytes(const session *s);

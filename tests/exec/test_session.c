@@ -336,7 +336,7 @@ START_TEST(sessions_share_weights_and_are_accounted_for)
     record whole, got;
     weights *w;
     whole_run(t, ids_a, &whole);
-    ck_assert_int_eq(weights_create(t->dg, t->p, t->mf, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(t->dg, t->p, t->mf, NULL, &w), WEFT_OK);
     session *own = open_session(t, (session_options){.n_ctx = N, .page_tok = 4});
     session *a = open_session(t, (session_options){.n_ctx = N, .w = w});
     session *b = open_session(t, (session_options){.n_ctx = N, .w = w, .threads = 2});
@@ -428,7 +428,7 @@ START_TEST(sessions_run_at_once)
     weights *w = NULL;
     whole_run(t, ids_a, &a);
     whole_run(t, ids_b, &b);
-    ck_assert_int_eq(weights_create(t->dg, t->p, t->mf, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(t->dg, t->p, t->mf, NULL, &w), WEFT_OK);
     user users[] = {
         {t, w, ids_a, &a, 1}, {t, w, ids_b, &b, 2}, {t, NULL, ids_a, &a, 7}, {t, w, ids_b, &b, 3}};
     pthread_t thread[COUNT_OF(users)];
@@ -437,6 +437,27 @@ START_TEST(sessions_run_at_once)
     for (size_t i = 0; i < COUNT_OF(users); i++)
         pthread_join(thread[i], NULL);
     weights_destroy(w);
+    toy_close(t);
+}
+END_TEST
+
+START_TEST(what_cannot_fit_is_refused)
+{
+    toy *t = toy_open();
+    session *s = NULL;
+    session_options opt = {.n_ctx = INT32_MAX, .n_seq = 64, .page_tok = 1 << 16};
+    session_memory need;
+    ck_assert_int_eq(session_need(t->dg, t->p, &opt, &need), WEFT_OK);
+    ck_assert_uint_gt(need.state, (size_t)1 << 44);
+    ck_assert_int_eq(session_create(t->dg, t->p, t->mf, &opt, &s), WEFT_ERR_TARGET);
+    expect_one(t->dg, W0902, "the machine has");
+    diag_reset(t->dg);
+    opt = (session_options){.n_ctx = N, .threads = -3};
+    ck_assert_int_eq(session_create(t->dg, t->p, t->mf, &opt, &s), WEFT_ERR_LIMIT);
+    expect_one(t->dg, W1406, "-3 threads");
+    diag_reset(t->dg);
+    ck_assert_int_eq(session_need(t->dg, t->p, &opt, &need), WEFT_ERR_LIMIT);
+    ck_assert_ptr_null(s);
     toy_close(t);
 }
 END_TEST
@@ -481,4 +502,5 @@ SUITE_MAIN("session", agrees_with_plain_loops, cut_into_calls_in_any_way_it_is_t
            two_sequences_in_one_call_do_not_meet, only_wanted_rows_come_out, truncating_is_exact,
            out_of_pages_loses_nothing, bad_rows_are_refused_and_change_nothing,
            any_number_of_threads_gives_the_same, fused_plans_agree,
-           sessions_share_weights_and_are_accounted_for, sessions_run_at_once, steps_are_timed)
+           sessions_share_weights_and_are_accounted_for, sessions_run_at_once,
+           what_cannot_fit_is_refused, steps_are_timed)
