@@ -25,13 +25,12 @@ typedef struct {
     size_t bytes_max; /* no more memory than this, mapped weights included; 0: what the machine has,
                           for all but mapped weights */
     const device *dev; /* NULL: the CPU */
-    bool
-        keep_packed; /* keep woven weights on disk for the next time, and use those that are there */
-    const weights *w; /* of the same plan and checkpoint; NULL: the session loads its own */
+    bool keep_packed;  /* use woven weights that are on disk, and leave them there for next time */
+    const weights *w;  /* of the same plan and checkpoint; NULL: the session loads its own */
 } session_options;
 
 /* p, mf and what the options name must outlive the session. W1406 for a count that cannot be, W0902
- * before anything is loaded if it takes more than opt->bytes_max. */
+ * before anything is loaded if it takes more than opt->bytes_max, or more than the machine has. */
 weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
                            const session_options *opt, session **out_s) WEFT_MUST_USE;
 void session_destroy(session *s); /* NULL is fine */
