@@ -1,0 +1,283 @@
+/* fuzz_plan.c - strangers' plan files: read, proven, and run if they are let through.
+ *
+ * Bytes that begin with { are the text of a plan file. Others are changes to one that is made here from
+ * plan.graph: the first byte chooses which, then every four bytes replace a number of its text (which one:
+ * two bytes; what by: two bytes). Either way the checksum is made right again, so that what has to hold
+ * is the reading and the proof. A plan that is let through runs on weights of noise. */
+#include "compiler/plan_file.h"
+#include "compiler/plan_make.h"
+#include "runtime/base/vec.h"
+#include "runtime/exec/session.h"
+#include "tests/formats/gguf_bytes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { CONTEXT = 32, ROWS_MAX = 16, EDITS_MAX = 64, PLANS = 4 };
+enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q8_0 = 8, TYPE_BF16 = 30 };
+
+typedef struct {
+    const char *name;
+    uint32_t rank;
+    uint64_t size[3]; /* fastest first */
+    uint32_t type;
+    size_t bytes;
+} tensor;
+
+static const tensor tensors[] = {
+    {"embd", 2, {32, 29}, TYPE_Q8_0, 986},
+    {"attn_norm.0", 1, {32}, TYPE_F32, 128},
+    {"ffn_norm.0", 1, {32}, TYPE_F16, 64},
+    {"o.0", 2, {32, 24}, TYPE_BF16, 1536},
+    {"attn_norm.1", 1, {32}, TYPE_F32, 128},
+    {"ffn_norm.1", 1, {32}, TYPE_F16, 64},
+    {"o.1", 2, {32, 24}, TYPE_BF16, 1536},
+    {"q.0", 2, {32, 24}, TYPE_F16, 1536},
+    {"k.0", 2, {32, 12}, TYPE_F16, 768},
+    {"v.0", 2, {32, 12}, TYPE_F16, 768},
+    {"qkv.1", 2, {32, 48}, TYPE_F16, 3072},
+    {"q_bias", 1, {48}, TYPE_F16, 96},
+    {"sinks", 1, {4}, TYPE_F16, 8},
+    {"scale", 1, {32}, TYPE_BF16, 64},
+    {"gate_up", 2, {32, 40}, TYPE_F32, 5120},
+    {"down", 2, {20, 32}, TYPE_F32, 2560},
+    {"router", 2, {32, 3}, TYPE_F32, 384},
+    {"exp_up.0", 2, {32, 20}, TYPE_Q8_0, 680},
+    {"exp_up.1", 2, {32, 20}, TYPE_Q8_0, 680},
+    {"exp_up.2", 2, {32, 20}, TYPE_Q8_0, 680},
+    {"exp_down", 3, {20, 32, 3}, TYPE_F16, 3840},
+    {"exp_bias", 2, {32, 3}, TYPE_F16, 192},
+};
+
+/* Made once: a process runs many inputs. */
+typedef struct {
+    strbuf gguf;
+    model_file *mf;
+    strbuf plan[PLANS];
+} stage;
+
+static void must(weft_status st, weft_diag *dg)
+{
+    if (st == WEFT_OK)
+        return;
+    diag_print(dg, stderr, false);
+    abort();
+}
+
+static void make_checkpoint(stage *s, weft_diag *dg)
+{
+    size_t n = sizeof tensors / sizeof *tensors;
+    uint64_t at = 0;
+    uint32_t noise = 1;
+    put_head(&s->gguf, 3, n, 1);
+    put_key_str(&s->gguf, "general.architecture", "toy");
+    for (size_t i = 0; i < n; i++) {
+        put_tensor(&s->gguf, tensors[i].name, tensors[i].rank, tensors[i].size, tensors[i].type,
+                   at);
+        at += (tensors[i].bytes + 31) / 32 * 32;
+    }
+    put_padding(&s->gguf, 32);
+    for (uint64_t i = 0; i < at; i++) {
+        noise = noise * 1664525u + 1013904223u;
+        strbuf_putc(&s->gguf, (char)(noise >> 24));
+    }
+    must(model_file_open_memory(dg, s->gguf.p, s->gguf.n, "toy.gguf", &s->mf), dg);
+}
+
+static const stage *stage_get(void)
+{
+    static stage s;
+    if (s.mf)
+        return &s;
+    weft_diag *dg = diag_create();
+    arena *a = arena_create();
+    source *src;
+    graph *g;
+    make_checkpoint(&s, dg);
+    must(source_open(dg, a, WEFT_SOURCE_DIR "/tests/fuzz/plan.graph", 1 << 20, &src), dg);
+    must(graph_parse(dg, src, &g), dg);
+    for (int i = 0; i < PLANS; i++) {
+        target t = {.best = i & 1 ? VARIANT_c : VARIANT_ref,
+                    .n_ctx = CONTEXT,
+                    .n_seq = i & 2 ? 3 : 1,
+                    .n_tok_max = i & 2 ? 5 : 1,
+                    .kv = i & 2 ? DT_F16 : DT_F32,
+                    .may_fork = i & 2};
+        plan *p;
+        must(plan_make(dg, g, &t, NULL, a, &p), dg);
+        plan_json(p, model_file_hash(s.mf), &s.plan[i]);
+    }
+    graph_destroy(g);
+    arena_destroy(a);
+    diag_destroy(dg);
+    return &s;
+}
+
+/* ---- changes ---- */
+
+typedef struct {
+    size_t begin, end; /* of a number in the text */
+    uint16_t what;
+} edit;
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Where number `which` of the text is, counted over its end again. */
+static edit find_number(str text, size_t n_number, size_t which, uint16_t what)
+{
+    size_t left = which % n_number;
+    edit e = {.what = what};
+    for (size_t i = 64; i < text.n; i++) {
+        bool begins = is_digit(text.p[i]) && strchr("[:,", text.p[i - 1]);
+        if (!begins || left-- > 0)
+            continue;
+        e.begin = e.end = i;
+        while (e.end < text.n && is_digit(text.p[e.end]))
+            e.end++;
+        break;
+    }
+    return e;
+}
+
+static size_t count_numbers(str text)
+{
+    size_t n = 0;
+    for (size_t i = 64; i < text.n; i++)
+        n += is_digit(text.p[i]) && strchr("[:,", text.p[i - 1]) != NULL;
+    return n;
+}
+
+static void put_changed(strbuf *out, str old, uint16_t what)
+{
+    static const int64_t fixed[] = {0,
+                                    1,
+                                    2,
+                                    3,
+                                    4,
+                                    7,
+                                    31,
+                                    64,
+                                    4096,
+                                    INT32_MAX,
+                                    UINT32_MAX,
+                                    INT64_MAX,
+                                    INT64_MIN,
+                                    -1,
+                                    INT64_MAX / 4,
+                                    (int64_t)1 << 31};
+    int64_t x = strtoll(old.p, NULL, 10), by = what >> 3;
+    switch (what & 7) {
+    case 0:
+        x = fixed[by & 15];
+        break;
+    case 1:
+        x = (int64_t)((uint64_t)x + (uint64_t)by);
+        break;
+    case 2:
+        x = (int64_t)((uint64_t)x - (uint64_t)by);
+        break;
+    case 3:
+        x = (int64_t)((uint64_t)x * (uint64_t)(by + 2));
+        break;
+    case 4:
+        x /= by + 2;
+        break;
+    case 5:
+        x = by;
+        break;
+    case 6:
+        x = by * 64;
+        break;
+    default:
+        strbuf_put(out, STR("null"));
+        return;
+    }
+    strbuf_add(out, "%" PRId64, x);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const edit *x = a, *y = b;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static void change(str base, const uint8_t *data, size_t size, strbuf *out)
+{
+    edit edits[EDITS_MAX];
+    size_t n = 0, at = 0, n_number = count_numbers(base);
+    for (size_t i = 0; i + 4 <= size && n < EDITS_MAX; i += 4)
+        edits[n++] = find_number(base, n_number, (size_t)data[i] | (size_t)data[i + 1] << 8,
+                                 (uint16_t)(data[i + 2] | data[i + 3] << 8));
+    qsort(edits, n, sizeof *edits, by_place);
+    for (size_t i = 0; i < n; i++) {
+        if (edits[i].begin < at || edits[i].begin == edits[i].end)
+            continue;
+        strbuf_put(out, (str){base.p + at, edits[i].begin - at});
+        put_changed(out, (str){base.p + edits[i].begin, edits[i].end - edits[i].begin},
+                    edits[i].what);
+        at = edits[i].end;
+    }
+    strbuf_put(out, (str){base.p + at, base.n - at});
+}
+
+/* ---- running ---- */
+
+static void run(const stage *s, const plan *p)
+{
+    weft_diag *dg = diag_create();
+    session *run = NULL;
+    /* What is let through may still ask for more than a test should take. */
+    session_options opt = {.n_ctx = CONTEXT, .n_seq = 3, .bytes_max = 64 << 20};
+    if (session_create(dg, p, s->mf, &opt, &run) == WEFT_OK) {
+        batch_row rows[ROWS_MAX];
+        int32_t pos[3] = {0};
+        for (int call = 0; call < 4; call++) {
+            int64_t n = p->n_tok_max < ROWS_MAX ? p->n_tok_max : ROWS_MAX;
+            for (int64_t i = 0; i < n; i++) {
+                int seq = (int)(i + call) % 3;
+                rows[i] = (batch_row){.id = (int32_t)(7 * i + call) % 29,
+                                      .pos = pos[seq],
+                                      .seq = seq,
+                                      .out = i % 2 == 0};
+                pos[seq]++;
+            }
+            if (session_eval(dg, run, rows, n) != WEFT_OK)
+                break;
+        }
+    }
+    session_destroy(run);
+    diag_destroy(dg);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const stage *s = stage_get();
+    strbuf text = {0};
+    if (size == 0)
+        return 0;
+    if (data[0] == '{')
+        strbuf_put(&text, (str){(const char *)data, size});
+    else
+        change(strbuf_view(&s->plan[data[0] % PLANS]), data + 1, size - 1, &text);
+    plan_file_seal(text.p, text.n);
+    weft_diag *dg = diag_create();
+    arena *a = arena_create();
+    plan *p = NULL;
+    weft_status st = plan_read(dg, "fuzz.json", strbuf_view(&text), model_file_hash(s->mf), a, &p);
+    if ((st == WEFT_OK) != (diag_errors(dg) == 0))
+        abort(); /* a failure without a message, or a message without a failure */
+    if (st == WEFT_OK) {
+        strbuf_reset(&text);
+        plan_text(p, 1, false, &text);
+        run(s, p);
+    }
+    arena_destroy(a);
+    diag_destroy(dg);
+    strbuf_free(&text);
+    return 0;
+}
