@@ -8,7 +8,11 @@
  *
  * with b = 32 (ACT_Q8) or 256 (ACT_Q8K, n a multiple of 256). q is x / d rounded to nearest, ties to even,
  * with d = max |x| / 127; a block of zeros has d = 0. A NaN or infinity makes d NaN, so that it is not
- * lost. The row as a whole takes act_row_bytes, a multiple of ACT_ALIGN. */
+ * lost. The row as a whole takes act_row_bytes, a multiple of ACT_ALIGN.
+ *
+ * ACT_Q8X4 and ACT_Q8KX4 weave four such rows, for kernels that multiply them at once: each of the three
+ * parts is four times as long, and holds 8 q of each row in turn, then the next 8; a scale of each; a
+ * sum of each. The last group of a call is filled up with rows of zeros. */
 #ifndef WEFT_KERNELS_ACT_H
 #define WEFT_KERNELS_ACT_H
 
@@ -17,18 +21,17 @@
 
 enum { ACT_ALIGN = 64 };
 
-typedef enum { ACT_F32, ACT_Q8, ACT_Q8K, ACT_COUNT } kact;
+typedef enum { ACT_F32, ACT_Q8, ACT_Q8K, ACT_Q8X4, ACT_Q8KX4, ACT_COUNT } kact;
 
 static inline int64_t act_block(kact a)
 {
-    return a == ACT_Q8K ? 256 : 32;
+    return a == ACT_Q8K || a == ACT_Q8KX4 ? 256 : 32;
 }
 
 /* Rows that are packed together, so that none can be read without the others. */
 static inline int64_t act_group(kact a)
 {
-    (void)a;
-    return 1;
+    return a == ACT_Q8X4 || a == ACT_Q8KX4 ? 4 : 1;
 }
 
 static inline int64_t act_pad(int64_t bytes)
@@ -36,7 +39,7 @@ static inline int64_t act_pad(int64_t bytes)
     return (bytes + ACT_ALIGN - 1) / ACT_ALIGN * ACT_ALIGN;
 }
 
-/* Bytes of a packed row; f32 rows are not padded. */
+/* Bytes of a packed row, or of one row's part of a group; f32 rows are not padded. */
 static inline int64_t act_row_bytes(kact a, int64_t n)
 {
     if (a == ACT_F32)
@@ -57,6 +60,17 @@ static inline const float *act_d(const void *row, int64_t n)
 static inline const int16_t *act_sum(kact a, const void *row, int64_t n)
 {
     return (const int16_t *)((const char *)row + act_pad(n) + act_pad(n / act_block(a) * 4));
+}
+
+/* Where the scales and sums of a group of four begin. */
+static inline const float *act_d4(const void *group, int64_t n)
+{
+    return (const float *)((const char *)group + 4 * act_pad(n));
+}
+
+static inline const int16_t *act_sum4(kact a, const void *group, int64_t n)
+{
+    return (const int16_t *)((const char *)act_d4(group, n) + 4 * act_pad(n / act_block(a) * 4));
 }
 
 #endif

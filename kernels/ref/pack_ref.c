@@ -1,10 +1,12 @@
-/* pack_ref.c - activations rounded to 8 bits, block by block; act.h tells the layout.
+/* pack_ref.c - activations rounded to 8 bits, block by block, and four rows of them woven; act.h tells the
+ * layouts.
  *
  * Scales and quotients are f32, so that every variant can give the same bits. */
 #include "kernels/kernel_decls.h"
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 /* One block of b elements; returns its scale. */
 static float pack_block(const float *x, int8_t *q, int64_t b)
@@ -48,5 +50,31 @@ void k_pack_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
                 s += q[i * 16 + j];
             sum[i] = (int16_t)s;
         }
+    }
+}
+
+void k_pack4_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    enum { BLOCK_MAX = 256 };
+    kact act = (kact)k->word[0];
+    int64_t n = k->n[1], b = act_block(act);
+    (void)t;
+    for (int64_t quad = begin; quad < end; quad++) {
+        char *to = (char *)k->out[0] + quad * 4 * k->out_pitch[0];
+        int8_t *q4 = (int8_t *)to;                                  /* [n / 8][4][8] */
+        float *d4 = (float *)(uintptr_t)act_d4(to, n);              /* [n / b][4] */
+        int16_t *sum4 = (int16_t *)(uintptr_t)act_sum4(act, to, n); /* [n / 16][4] */
+        memset(sum4, 0, (size_t)(n / 16 * 4) * sizeof *sum4);
+        for (int64_t r = 0; r < 4; r++)
+            for (int64_t i = 0; i < n; i += b) {
+                int64_t row = quad * 4 + r;
+                const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]);
+                int8_t q[BLOCK_MAX] = {0};
+                d4[i / b * 4 + r] = row < k->n[0] ? pack_block(x + i, q, b) : 0;
+                for (int64_t j = 0; j < b; j++) {
+                    q4[(i + j) / 8 * 32 + r * 8 + j % 8] = q[j];
+                    sum4[(i + j) / 16 * 4 + r] = (int16_t)(sum4[(i + j) / 16 * 4 + r] + q[j]);
+                }
+            }
     }
 }

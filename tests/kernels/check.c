@@ -518,21 +518,32 @@ void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pit
     return w;
 }
 
+static const void *pack_rows(check *c, const char *op, kact act, const float *x, int64_t rows,
+                             int64_t n)
+{
+    int64_t group = act_group(act), n_group = (rows + group - 1) / group;
+    char *to = check_alloc(c, (size_t)(n_group * group * act_row_bytes(act, n)), 0);
+    kargs k = {.in = {x}, .out = {to}, .pitch = {n * 4}, .out_pitch = {act_row_bytes(act, n)}};
+    k.n[0] = rows;
+    k.n[1] = n;
+    k.word[0] = (int32_t)act;
+    kernel_find(op, "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);
+    return to;
+}
+
 const void *check_packed(check *c, kact act, float *x, int64_t rows, int64_t n, int64_t *out_pitch)
 {
     *out_pitch = act_row_bytes(act, n);
     if (act == ACT_F32)
         return x;
-    char *to = check_alloc(c, (size_t)(rows * *out_pitch), 0);
-    kargs k = {.in = {x}, .out = {to}, .pitch = {n * 4}, .out_pitch = {*out_pitch}};
-    k.n[0] = rows;
-    k.n[1] = n;
-    k.word[0] = (int32_t)act;
-    kernel_find("pack", "ref")->fn(&k, &(kthread){.count = 1}, 0, rows);
-    for (int64_t row = 0; row < rows; row++, to += *out_pitch)
+    kact single = act_block(act) == 32 ? ACT_Q8 : ACT_Q8K;
+    const char *packed = pack_rows(c, "pack", single, x, rows, n);
+    const void *woven =
+        act_group(act) == 1 ? packed : pack_rows(c, "pack4", act, x, rows, n); /* of the same x */
+    for (int64_t row = 0; row < rows; row++, packed += act_row_bytes(single, n))
         for (int64_t i = 0; i < n; i++)
-            x[row * n + i] = act_d(to, n)[i / act_block(act)] * (float)act_q(to)[i];
-    return to - rows * *out_pitch;
+            x[row * n + i] = act_d(packed, n)[i / act_block(act)] * (float)act_q(packed)[i];
+    return woven;
 }
 
 /* ---- the program ---- */

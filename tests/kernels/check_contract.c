@@ -1,4 +1,4 @@
-/* check_contract.c - cases for linear, experts, head_linear and pack.
+/* check_contract.c - cases for linear, experts, head_linear, pack and pack4.
  *
  * Bound of a contraction. u = 2^-24 is the error of one rounding. A kernel adds its products in lanes:
  * at most n / 16 additions follow each other in a lane, and a few more join lanes, scales and bias, so
@@ -21,9 +21,9 @@ typedef struct {
 
 /* In blocks of the type where it has some: n is rounded up to whole ones. */
 static const shape shapes[] = {
-    {1, 1, 1},     {1, 3, 15},    {2, 5, 16},    {3, 4, 17},   {4, 31, 32},
-    {5, 33, 31},   {7, 13, 97},   {33, 7, 64},   {37, 9, 256}, {1, 127, 512},
-    {4, 64, 1024}, {6, 17, 2048}, {1, 40, 8192}, {2, 1, 896},
+    {1, 1, 1},     {1, 3, 15},  {2, 5, 16},   {3, 4, 17},    {4, 31, 32},   {5, 33, 31},
+    {7, 13, 97},   {33, 7, 64}, {37, 9, 256}, {1, 127, 512}, {4, 64, 1024}, {6, 17, 2048},
+    {1, 40, 8192}, {2, 1, 896}, {8, 24, 96},  {9, 41, 160},  {6, 8, 4352},
 };
 enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
 
@@ -87,6 +87,34 @@ static void spoil_weight(check *c, dtype t, void *w, int64_t pitch, shape s, int
         check_spoil_block(c, t, (char *)w + row * pitch + block * (int64_t)d->bytes);
 }
 
+/* Rows as the kernel's layout wants them; the reference has them as stored. */
+static const void *woven(check *c, const kernel_row *row, dtype t, const char *w, int64_t pitch,
+                         int64_t m, int64_t n, int64_t *out_pitch)
+{
+    *out_pitch = pitch;
+    if (row->layout == LAYOUT_STORED)
+        return w;
+    *out_pitch = LAYOUT_GROUP * n / dtype_row_of(t)->elems * (int64_t)dtype_row_of(t)->bytes;
+    char *to = check_alloc(c, (size_t)(m / LAYOUT_GROUP * *out_pitch), 0);
+    for (int64_t g = 0; g < m / LAYOUT_GROUP; g++) {
+        const void *rows[LAYOUT_GROUP];
+        for (int r = 0; r < LAYOUT_GROUP; r++)
+            rows[r] = w + (g * LAYOUT_GROUP + r) * pitch;
+        layout_pack(row->layout, t, rows, n, to + g * *out_pitch);
+    }
+    return to;
+}
+
+/* Rows of a matrix, and what a tile of its columns is a multiple of. */
+static int64_t whole_groups(const kernel_row *row, int64_t m)
+{
+    return row->layout == LAYOUT_STORED ? m : (m + LAYOUT_GROUP - 1) / LAYOUT_GROUP * LAYOUT_GROUP;
+}
+static int64_t grain_of(const kernel_row *row)
+{
+    return row->layout == LAYOUT_STORED ? 1 : LAYOUT_GROUP;
+}
+
 /* The fields that ref and kernel share are in out->ref; here the kernel gets its own x. */
 static void finish(check *c, const kernel_row *row, check_case *out, float *x, int64_t vectors,
                    int64_t n)
@@ -105,6 +133,7 @@ static void linear_setup(check *c, const kernel_row *row, dtype t, shape s, bool
 {
     float *x = check_numbers(c, s.rows * s.n);
     kargs *k = &out->ref;
+    s.m = whole_groups(row, s.m);
     snprintf(out->shape, sizeof out->shape, "%s %lldx%lld, %lld rows", dtype_row_of(t)->name,
              (long long)s.m, (long long)s.n, (long long)s.rows);
     spoil(c, x, s.rows * s.n, spoiled);
@@ -118,9 +147,10 @@ static void linear_setup(check *c, const kernel_row *row, dtype t, shape s, bool
     k->n[1] = s.m;
     k->n[2] = s.n;
     finish(c, row, out, x, s.rows, s.n);
+    out->k.in[1] = woven(c, row, t, w, k->pitch[1], s.m, s.n, &out->k.pitch[1]);
     out->out[0] = (check_out){.type = DT_F32, .rows = s.rows, .width = s.m};
     out->cols = s.m;
-    out->grain = 1;
+    out->grain = grain_of(row);
 }
 
 static bool linear_make(check *c, const kernel_row *row, int i, check_case *out)
@@ -131,6 +161,7 @@ static bool linear_make(check *c, const kernel_row *row, int i, check_case *out)
     shape s = shape_of(t, i);
     linear_setup(c, row, t, s, i % 2, i, out);
     const kargs *k = &out->ref;
+    s.m = k->n[1];
     float *w = check_numbers(c, s.n), *bound = check_numbers(c, s.rows * s.m);
     for (int64_t j = 0; j < s.m; j++) {
         const float *bias = k->in[2] ? (const float *)k->in[2] + j : NULL;
@@ -145,23 +176,29 @@ static bool linear_make(check *c, const kernel_row *row, int i, check_case *out)
 /* Llama 1B's widest matrix, as decode and as prefill meet it. */
 static bool linear_bench(check *c, const kernel_row *row, int i, check_case *out)
 {
-    static const int64_t rows[] = {1, 16, 64};
+    static const int64_t rows[] = {1, 4, 16, 64};
     if (i >= (int)(sizeof rows / sizeof rows[0]))
         return false;
     shape s = {rows[i], i ? 1024 : 8192, 2048};
     dtype t = type_of(row, 0);
     linear_setup(c, row, t, s, false, 0, out);
-    out->bytes = (double)(s.m * out->ref.pitch[1]);
+    out->bytes = (double)(s.m / grain_of(row) * out->k.pitch[1]);
     out->flops = 2.0 * (double)s.rows * (double)s.m * (double)s.n;
     return true;
 }
 
-static void *table_make(check *c, dtype t, int64_t count, int64_t m, int64_t n, int64_t *out_pitch)
+/* Matrices for the reference; returns them as the kernel wants them, whose pitch is out->k.pitch[1]. */
+static const void *table_make(check *c, const kernel_row *row, dtype t, int64_t count, int64_t m,
+                              int64_t n, check_case *out)
 {
-    const void **table = check_alloc(c, (size_t)count * sizeof *table, 0);
-    for (int64_t e = 0; e < count; e++)
-        table[e] = check_weights(c, t, m, n, out_pitch);
-    return table;
+    const void **stored = check_alloc(c, (size_t)count * sizeof *stored, 0);
+    const void **own = check_alloc(c, (size_t)count * sizeof *own, 0);
+    for (int64_t e = 0; e < count; e++) {
+        stored[e] = check_weights(c, t, m, n, &out->ref.pitch[1]);
+        own[e] = woven(c, row, t, stored[e], out->ref.pitch[1], m, n, &out->k.pitch[1]);
+    }
+    out->ref.in[1] = stored;
+    return own;
 }
 
 typedef struct {
@@ -179,7 +216,8 @@ static void experts_setup(check *c, const kernel_row *row, dtype t, const expert
              dtype_row_of(t)->name, (long long)s->m, (long long)s->n, (long long)s->rows,
              (long long)s->top, (long long)s->experts, s->each ? ", x each" : "");
     spoil(c, x, vectors * s->n, i);
-    k->in[1] = table_make(c, t, s->experts, s->m, s->n, &k->pitch[1]);
+    const void *table = table_make(c, row, t, s->experts, s->m, s->n, out);
+    int64_t pitch = out->k.pitch[1];
     k->type[1] = t;
     k->in[2] = check_ids(c, slots, s->experts);
     if (i % 2) {
@@ -189,9 +227,11 @@ static void experts_setup(check *c, const kernel_row *row, dtype t, const expert
     const int64_t sizes[] = {s->rows, s->top, s->m, s->n, s->each, s->experts};
     memcpy(k->n, sizes, sizeof sizes);
     finish(c, row, out, x, vectors, s->n);
+    out->k.in[1] = table;
+    out->k.pitch[1] = pitch;
     out->out[0] = (check_out){.type = DT_F32, .rows = slots, .width = s->m};
     out->cols = s->m;
-    out->grain = 1;
+    out->grain = grain_of(row);
 }
 
 static bool experts_make(check *c, const kernel_row *row, int i, check_case *out)
@@ -206,6 +246,7 @@ static bool experts_make(check *c, const kernel_row *row, int i, check_case *out
     expert_shape s = all[i];
     int64_t elems = dtype_row_of(t)->elems;
     s.n = (s.n + elems - 1) / elems * elems;
+    s.m = whole_groups(row, s.m);
     experts_setup(c, row, t, &s, i, out);
     const kargs *k = &out->ref;
     const char *const *table = k->in[1];
@@ -231,7 +272,8 @@ static bool experts_bench(check *c, const kernel_row *row, int i, check_case *ou
     expert_shape s = {rows[i], 4, 768, 2048, 16, false};
     experts_setup(c, row, type_of(row, 0), &s, 0, out);
     out->flops = 2.0 * (double)(s.rows * s.top * s.m) * (double)s.n;
-    out->bytes = (double)((s.rows == 1 ? s.top : s.experts) * s.m * out->ref.pitch[1]);
+    out->bytes =
+        (double)((s.rows == 1 ? s.top : s.experts) * s.m / grain_of(row) * out->k.pitch[1]);
     return true;
 }
 
@@ -243,7 +285,8 @@ static void head_setup(check *c, const kernel_row *row, dtype t, int64_t rows, i
     snprintf(out->shape, sizeof out->shape, "%s %lldx%lld, %lld rows of %lld heads",
              dtype_row_of(t)->name, (long long)m, (long long)n, (long long)rows, (long long)heads);
     spoil(c, x, rows * heads * n, i);
-    k->in[1] = table_make(c, t, heads, m, n, &k->pitch[1]);
+    const void *table = table_make(c, row, t, heads, m, n, out);
+    int64_t pitch = out->k.pitch[1];
     k->type[1] = t;
     if (i % 2) {
         k->in[2] = check_numbers(c, heads * m);
@@ -252,6 +295,8 @@ static void head_setup(check *c, const kernel_row *row, dtype t, int64_t rows, i
     const int64_t sizes[] = {rows, heads, m, n};
     memcpy(k->n, sizes, sizeof sizes);
     finish(c, row, out, x, rows * heads, n);
+    out->k.in[1] = table;
+    out->k.pitch[1] = pitch;
     out->out[0] = (check_out){.type = DT_F32, .rows = rows * heads, .width = m};
     out->cols = heads * m;
     out->grain = m;
@@ -311,8 +356,9 @@ static void pack_setup(check *c, kact act, int64_t rows, int64_t n, check_case *
 {
     kargs *k = &out->ref;
     float *x = check_numbers(c, rows * n);
-    snprintf(out->shape, sizeof out->shape, "%s %lld, %lld rows", act == ACT_Q8 ? "Q8" : "Q8K",
-             (long long)n, (long long)rows);
+    int64_t group = act_group(act), groups = (rows + group - 1) / group;
+    snprintf(out->shape, sizeof out->shape, "%s %lld, %lld rows",
+             act_block(act) == 32 ? "Q8" : "Q8K", (long long)n, (long long)rows);
     pack_numbers(c, x, rows * n);
     k->in[0] = x;
     k->pitch[0] = n * 4;
@@ -321,8 +367,8 @@ static void pack_setup(check *c, kact act, int64_t rows, int64_t n, check_case *
     k->word[0] = (int32_t)act;
     out->k = *k;
     out->out[0] = (check_out){
-        .type = DT_U8, .rows = rows, .width = act_row_bytes(act, n), .fixed_pitch = true};
-    out->cols = n;
+        .type = DT_U8, .rows = groups * group, .width = act_row_bytes(act, n), .fixed_pitch = true};
+    out->cols = group == 1 ? n : 0; /* woven rows are packed by groups of them alone */
     out->grain = 256;
 }
 
@@ -336,19 +382,23 @@ static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
         {ACT_Q8, 2, 896},   {ACT_Q8, 1, 8192},  {ACT_Q8K, 1, 256},  {ACT_Q8K, 3, 512},
         {ACT_Q8K, 2, 1792}, {ACT_Q8K, 7, 2048}, {ACT_Q8K, 1, 8192},
     };
-    (void)row;
     if (i >= (int)(sizeof all / sizeof all[0]))
         return false;
-    pack_setup(c, all[i].act, all[i].rows, all[i].n, out);
+    bool woven4 = strcmp(row->op, "pack4") == 0;
+    pack_setup(c,
+               !woven4                ? all[i].act
+               : all[i].act == ACT_Q8 ? ACT_Q8X4
+                                      : ACT_Q8KX4,
+               all[i].rows, all[i].n, out);
     return true;
 }
 
 static bool pack_bench(check *c, const kernel_row *row, int i, check_case *out)
 {
-    (void)row;
+    bool woven4 = strcmp(row->op, "pack4") == 0;
     if (i > 1)
         return false;
-    pack_setup(c, i ? ACT_Q8K : ACT_Q8, 16, 8192, out);
+    pack_setup(c, (i ? ACT_Q8K : ACT_Q8) + (woven4 ? ACT_Q8X4 - ACT_Q8 : 0), 16, 8192, out);
     for (int64_t j = 0; j < 16 * 8192; j++)
         ((float *)out->ref.in[0])[j] = check_number(c);
     out->bytes = 16.0 * 8192 * 4;
@@ -360,5 +410,6 @@ const check_op check_ops_contract[] = {
     {"experts", experts_make, experts_bench},
     {"head_linear", head_linear_make, head_linear_bench},
     {"pack", pack_make, pack_bench},
+    {"pack4", pack_make, pack_bench},
     {NULL, NULL, NULL},
 };

@@ -386,28 +386,32 @@ def map_cases():
               ("mul", 2, [2, 0], []), ("store", 0, [2], [])])
 
 
-def packed(x, b):
-    """The bytes of a packed row, None where nothing is written."""
-    def pad(data):
-        return data + [None] * (-len(data) % 64)
+def packed_block(x):
+    """The codes of a block, and its scale."""
+    largest = max(abs(v) for v in x)
+    if any(v != v or abs(v) == INF for v in x):
+        return [1] * len(x), NAN
+    if largest == 0:
+        return [0] * len(x), 0.0
+    inverse = min(f32(127 / largest), FLT_MAX)  # the smallest numbers have none
+    return [round(f32(v * inverse)) for v in x], f32(largest / 127)
 
-    q, d = [], []
-    for at in range(0, len(x), b):
-        block = x[at:at + b]
-        largest = max(abs(v) for v in block)
-        if any(v != v or abs(v) == INF for v in block):
-            q += [1] * b
-            d.append(NAN)
-        elif largest == 0:
-            q += [0] * b
-            d.append(0.0)
-        else:
-            inverse = min(f32(127 / largest), FLT_MAX)  # the smallest numbers have none
-            q += [round(f32(v * inverse)) for v in block]
-            d.append(f32(largest / 127))
-    sums = [sum(q[i:i + 16]) for i in range(0, len(q), 16)]
-    form = lambda kind, values: pad(list(struct.pack("<%d%s" % (len(values), kind), *values)))
-    return form("b", q) + form("f", d) + form("h", sums)
+
+def packed(rows, b):
+    """The bytes of rows packed together, one or four, None where nothing is written."""
+    n = len(rows[0])
+    blocks = [[packed_block(row[at:at + b]) for at in range(0, n, b)] for row in rows]
+    q = [[code for block in row for code in block[0]] for row in blocks]
+
+    def form(kind, size, values):  # each row's part is padded
+        data = list(struct.pack("<%d%s" % (len(values), kind), *values))
+        part = size * len(values) // len(rows)
+        return data + [None] * (-part % 64 * len(rows))
+
+    codes = [v for at in range(0, n, 8) for row in q for v in row[at:at + 8]]
+    scales = [row[i][1] for i in range(n // b) for row in blocks]
+    sums = [sum(row[at:at + 16]) for at in range(0, n, 16) for row in q]
+    return form("b", 1, codes) + form("f", 4, scales) + form("h", 2, sums)
 
 
 def pack_cases():
@@ -419,10 +423,18 @@ def pack_cases():
     for name, act, b, rows in [("q8", 1, 32, [spread(64), spread(64)]), ("q8 one block", 1, 32, [halves]),
                                ("q8 strange", 1, 32, [strange]), ("q8k", 2, 256, [spread(512), halves * 8 + [0.0] * 256]),
                                ("q8 small", 1, 32, [[f32(v * 1e-40) for v in range(32)]])]:
-        out = [packed(row, b) for row in rows]
+        out = [packed([row], b) for row in rows]
         case(name, "pack", [len(rows), len(rows[0])], word=[act], inputs=[("f32", rows)],
              outs=[("bytes", [[-1 if v is None else v for v in row] for row in out])],
              pitch=[4 * len(rows[0]), len(out[0])])
+    for name, act, b, rows in [("q8", 3, 32, [spread(96) for _ in range(5)]), ("q8 strange", 3, 32, [strange]),
+                               ("q8k", 4, 256, [spread(512) for _ in range(3)])]:
+        n = len(rows[0])
+        filled = rows + [[0.0] * n] * (-len(rows) % 4)
+        out = [packed(filled[at:at + 4], b) for at in range(0, len(filled), 4)]
+        case(name, "pack4", [len(rows), n], word=[act], inputs=[("f32", rows)],
+             outs=[("bytes", [[-1 if v is None else v for v in group] for group in out])],
+             pitch=[4 * n, len(out[0]) // 4])
 
 
 # ---- route ----

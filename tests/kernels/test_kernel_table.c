@@ -4,6 +4,10 @@
 #include "runtime/base/cpu.h"
 #include "tests/base/suite.h"
 
+/* In symbols of kernels that want a layout of their own. */
+static const char *const class_names[] = {
+    [CLASS_ANY] = "ANY_", [CLASS_ONE] = "ONE_", [CLASS_FEW] = "FEW_", [CLASS_MANY] = "MANY_"};
+
 START_TEST(rows_and_names)
 {
     int n;
@@ -12,8 +16,9 @@ START_TEST(rows_and_names)
     for (int i = 0; i < n; i++) {
         char symbol[96];
         const char *type = rows[i].type == DT_COUNT ? NULL : dtype_row_of(rows[i].type)->name;
-        snprintf(symbol, sizeof symbol, "k_%s_%s%s%s", rows[i].op, type ? type : "",
-                 type ? "_" : "", kvariant_name(rows[i].variant));
+        const char *count = rows[i].layout == LAYOUT_STORED ? "" : class_names[rows[i].rows];
+        snprintf(symbol, sizeof symbol, "k_%s_%s%s%s%s", rows[i].op, type ? type : "",
+                 type ? "_" : "", count, kvariant_name(rows[i].variant));
         ck_assert_str_eq(rows[i].symbol, symbol);
         ck_assert_ptr_nonnull(rows[i].fn);
         ck_assert_int_eq(kernel_index(&rows[i]), i);
@@ -60,8 +65,9 @@ static const char *const exempt[] = {
 
 /* Kernels of plans, which no node of a graph asks for by name. */
 static const char *const planned[] = {
-    "map",  /* a group of element-wise nodes */
-    "pack", /* activations rounded for integer dot products */
+    "map",   /* a group of element-wise nodes */
+    "pack",  /* activations rounded for integer dot products */
+    "pack4", /* the same, four rows woven */
 };
 
 static const struct {
