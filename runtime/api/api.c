@@ -217,7 +217,10 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
     bind_options how = {.arch = m->arch, .context = context};
     WEFT_TRY(model_bind(dg, m->file, &how, &s->bound));
     WEFT_TRY(plan_make(dg, s->bound->graph, &t, NULL, s->a, &p));
-    session_options run = {.n_ctx = context, .n_seq = n_seq, .threads = (int)o->threads};
+    session_options run = {.n_ctx = context,
+                           .n_seq = n_seq,
+                           .threads = (int)o->threads,
+                           .keep_packed = !o->no_pack_cache};
     return session_create(dg, p, m->file, &run, &s->run);
 }
 

@@ -2,35 +2,26 @@
  *
  * A copy is made row by row in the order of the loaded form: gathered where the stored rows are
  * scattered, converted where kernels want f32, regrouped for MXFP4 in Hugging Face's two tensors. */
-#include "runtime/exec/weights.h"
+#include "runtime/exec/weights_impl.h"
 
 #include "kernels/ref/dequant.h"
 #include "runtime/base/intmath.h"
 #include "runtime/base/mem.h"
+#include "runtime/exec/pack_store.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
 struct weights {
     const plan *p;
     char *copies;       /* p->copied_bytes */
-    char *packed;       /* p->packed_bytes */
+    pack_store *packed; /* NULL: none */
     const void **table; /* p->table_bytes */
     const void *at[];   /* [n_weight] */
 };
 
-/* One piece of a weight, found in the checkpoint. */
-typedef struct {
-    const plan_weight *w;
-    const char *data;   /* of the piece's first element */
-    const char *scales; /* MXFP4_HF */
-    int64_t rows;       /* of axis 0 */
-} piece_view;
-
-enum { HF_BLOCK_BYTES = 16, HF_BLOCK_ELEMS = 32 }; /* and one byte of scale */
-
 /* ---- finding and checking ---- */
 
-static weft_status misfit(weft_diag *dg, const plan_weight *w, const char *why)
+weft_status weights_misfit(weft_diag *dg, const plan_weight *w, const char *why)
 {
     return weft_fail(dg, W1501, WEFT_NOWHERE, "weight %s does not fit the checkpoint: %s", w->name,
                      why);
@@ -75,18 +66,18 @@ static weft_status find_bytes(weft_diag *dg, const plan_weight *w, const plan_pi
                               const model_file *mf, dtype type, int unit, const char **out_data)
 {
     if (piece->tensor < 0 || (size_t)piece->tensor >= model_file_tensor_count(mf))
-        return misfit(dg, w, "it has no such tensor");
+        return weights_misfit(dg, w, "it has no such tensor");
     const model_tensor *t = model_file_tensor_at(mf, (size_t)piece->tensor);
     size_t reach, end;
     if (t->type != type) {
-        weft_status st = misfit(dg, w, "a tensor is stored in another type");
+        weft_status st = weights_misfit(dg, w, "a tensor is stored in another type");
         weft_note(dg, STR_FMT " is %s, the plan expects %s", STR_ARG(t->name),
                   dtype_row_of(t->type)->name, dtype_row_of(type)->name);
         return st;
     }
     if (piece->offset < 0 || piece->rows < 1 || !piece_reach(w, piece->rows, unit, &reach) ||
         !size_add((size_t)piece->offset, reach, &end) || end > t->bytes) {
-        weft_status st = misfit(dg, w, "it reaches past the end of a tensor");
+        weft_status st = weights_misfit(dg, w, "it reaches past the end of a tensor");
         weft_note(dg, STR_FMT " has %zu bytes", STR_ARG(t->name), t->bytes);
         return st;
     }
@@ -94,28 +85,28 @@ static weft_status find_bytes(weft_diag *dg, const plan_weight *w, const plan_pi
     return WEFT_OK;
 }
 
-static weft_status find_piece(weft_diag *dg, const plan_weight *w, int i, const model_file *mf,
-                              piece_view *out)
+weft_status weights_find_piece(weft_diag *dg, const plan_weight *w, int i, const model_file *mf,
+                               piece_view *out)
 {
     bool hf = w->stored == DT_MXFP4_HF;
     piece_view v = {.w = w, .rows = w->piece[i].rows};
     WEFT_TRY(find_bytes(dg, w, &w->piece[i], mf, hf ? DT_U8 : w->stored, 1, &v.data));
     if (hf) {
         if (!w->scales || w->scales[i].rows != v.rows)
-            return misfit(dg, w, "its scales are missing");
+            return weights_misfit(dg, w, "its scales are missing");
         WEFT_TRY(find_bytes(dg, w, &w->scales[i], mf, DT_U8, HF_BLOCK_BYTES, &v.scales));
     }
     *out = v;
     return WEFT_OK;
 }
 
-static weft_status check_rows(weft_diag *dg, const plan_weight *w)
+weft_status weights_check_rows(weft_diag *dg, const plan_weight *w)
 {
     int64_t rows = 0;
     for (int i = 0; i < w->n_piece; i++)
         if (w->piece[i].rows < 1 || !i64_add(rows, w->piece[i].rows, &rows))
-            return misfit(dg, w, "a piece has no rows");
-    return rows == w->dim[0] ? WEFT_OK : misfit(dg, w, "its pieces are not all of it");
+            return weights_misfit(dg, w, "a piece has no rows");
+    return rows == w->dim[0] ? WEFT_OK : weights_misfit(dg, w, "its pieces are not all of it");
 }
 
 /* ---- copying ---- */
@@ -134,9 +125,8 @@ static void repack_mxfp4(const uint8_t *blocks, const uint8_t *scales, uint8_t *
     }
 }
 
-/* One row of n numbers from src to dst, in the type that the plan wants. */
-static void copy_row(const plan_weight *w, const char *src, const char *scales, char *dst,
-                     int64_t n)
+void weights_copy_row(const plan_weight *w, const char *src, const char *scales, char *dst,
+                      int64_t n)
 {
     const dtype_row *stored = dtype_row_of(w->stored);
     int64_t step = w->stride[w->rank - 1];
@@ -173,8 +163,8 @@ static char *copy_piece(const piece_view *v, char *dst)
         int64_t offset = 0;
         for (int i = 0; i < last; i++)
             offset += at[i] * w->stride[i];
-        copy_row(w, v->data + offset, v->scales ? v->scales + offset / HF_BLOCK_BYTES : NULL, dst,
-                 n);
+        weights_copy_row(w, v->data + offset,
+                         v->scales ? v->scales + offset / HF_BLOCK_BYTES : NULL, dst, n);
         dst += row_bytes;
         int axis = last - 1;
         while (axis >= 0 && ++at[axis] == (axis == 0 ? v->rows : w->dim[axis]))
@@ -192,79 +182,25 @@ static weft_status load_copied(weft_diag *dg, const plan_weight *w, const model_
         memcpy(dst, w->computed, w->bytes);
         return WEFT_OK;
     }
-    WEFT_TRY(check_rows(dg, w));
+    WEFT_TRY(weights_check_rows(dg, w));
     char *to = dst;
     for (int i = 0; i < w->n_piece; i++) {
         piece_view v;
-        WEFT_TRY(find_piece(dg, w, i, mf, &v));
+        WEFT_TRY(weights_find_piece(dg, w, i, mf, &v));
         to = copy_piece(&v, to);
     }
     WEFT_ASSERT((size_t)(to - dst) == w->bytes);
     return WEFT_OK;
 }
 
-/* Whole groups of rows of a piece, each row first moved together where it is not; returns the end of what
- * was written. */
-static char *pack_piece(const piece_view *v, char *gather, char *dst)
-{
-    const plan_weight *w = v->w;
-    int last = w->rank - 1;
-    int64_t at[K_AXES_MAX] = {0}, n = w->dim[last];
-    size_t row_bytes = (size_t)w->pitch / LAYOUT_GROUP;
-    const void *rows[LAYOUT_GROUP];
-    bool direct = w->stored == w->type && dtype_row_of(w->stored)->elems > 1;
-    for (int filled = 0;;) {
-        int64_t offset = 0;
-        for (int i = 0; i < last; i++)
-            offset += at[i] * w->stride[i];
-        rows[filled] = v->data + offset;
-        if (!direct) {
-            char *to = gather + (size_t)filled * row_bytes;
-            copy_row(w, v->data + offset, v->scales ? v->scales + offset / HF_BLOCK_BYTES : NULL,
-                     to, n);
-            rows[filled] = to;
-        }
-        if (++filled == LAYOUT_GROUP) {
-            layout_pack(w->layout, w->type, rows, n, dst);
-            dst += w->pitch;
-            filled = 0;
-        }
-        int axis = last - 1;
-        while (axis >= 0 && ++at[axis] == (axis == 0 ? v->rows : w->dim[axis]))
-            at[axis--] = 0;
-        if (axis < 0)
-            return dst;
-    }
-}
-
-static weft_status load_packed(weft_diag *dg, const plan_weight *w, const model_file *mf, char *dst)
-{
-    WEFT_TRY(check_rows(dg, w));
-    char *to = dst, *gather = mem_alloc((size_t)w->pitch);
-    weft_status status = WEFT_OK;
-    for (int i = 0; i < w->n_piece && status == WEFT_OK; i++) {
-        piece_view v;
-        status = find_piece(dg, w, i, mf, &v);
-        /* No group has rows of two pieces. */
-        int64_t each = w->rank > 2 ? w->dim[w->rank - 2] : v.rows;
-        if (status == WEFT_OK && each % LAYOUT_GROUP != 0)
-            status = misfit(dg, w, "its pieces are not groups of rows");
-        if (status == WEFT_OK)
-            to = pack_piece(&v, gather, to);
-    }
-    free(gather);
-    WEFT_ASSERT(status != WEFT_OK || (size_t)(to - dst) == w->bytes);
-    return status;
-}
-
 /* The address of each index of axis 0 of a weight that stays in place. */
 static weft_status load_mapped_table(weft_diag *dg, const plan_weight *w, const model_file *mf,
                                      const void **table)
 {
-    WEFT_TRY(check_rows(dg, w));
+    WEFT_TRY(weights_check_rows(dg, w));
     for (int i = 0; i < w->n_piece; i++) {
         piece_view v;
-        WEFT_TRY(find_piece(dg, w, i, mf, &v));
+        WEFT_TRY(weights_find_piece(dg, w, i, mf, &v));
         for (int64_t e = 0; e < v.rows; e++)
             *table++ = v.data + e * w->stride[0];
     }
@@ -275,13 +211,13 @@ static weft_status load_mapped(weft_diag *dg, const plan_weight *w, const model_
                                const void **out)
 {
     piece_view v;
-    WEFT_TRY(check_rows(dg, w));
-    WEFT_TRY(find_piece(dg, w, 0, mf, &v));
+    WEFT_TRY(weights_check_rows(dg, w));
+    WEFT_TRY(weights_find_piece(dg, w, 0, mf, &v));
     *out = v.data;
     return WEFT_OK;
 }
 
-static size_t block_end(size_t at, size_t bytes)
+size_t weights_block_end(size_t at, size_t bytes)
 {
     return (at + bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
 }
@@ -292,18 +228,19 @@ static weft_status load_all(weft_diag *dg, weights *w, const model_file *mf)
     for (int32_t i = 0; i < w->p->n_weight; i++) {
         const plan_weight *pw = &w->p->weight[i];
         const void **table = w->table + tabled / sizeof *w->table;
-        char *dst = pw->mode == WEIGHT_PACKED ? w->packed + packed : w->copies + copied;
-        tabled = block_end(tabled, (size_t)pw->n_table * sizeof *w->table);
+        char *dst =
+            pw->mode == WEIGHT_PACKED ? pack_store_data(w->packed) + packed : w->copies + copied;
+        tabled = weights_block_end(tabled, (size_t)pw->n_table * sizeof *w->table);
         if (pw->mode == WEIGHT_COPIED)
-            copied = block_end(copied, pw->bytes);
+            copied = weights_block_end(copied, pw->bytes);
         if (pw->mode == WEIGHT_PACKED)
-            packed = block_end(packed, pw->bytes);
+            packed = weights_block_end(packed, pw->bytes);
         WEFT_ASSERT(tabled <= w->p->table_bytes && copied <= w->p->copied_bytes &&
                     packed <= w->p->packed_bytes);
 
         if (pw->mode != WEIGHT_MAPPED) {
-            WEFT_TRY(pw->mode == WEIGHT_PACKED ? load_packed(dg, pw, mf, dst)
-                                               : load_copied(dg, pw, mf, dst));
+            if (pw->mode == WEIGHT_COPIED)
+                WEFT_TRY(load_copied(dg, pw, mf, dst));
             w->at[i] = dst;
             for (int64_t e = 0; e < pw->n_table; e++)
                 table[e] = dst + (size_t)e * (pw->bytes / (size_t)pw->n_table);
@@ -330,21 +267,37 @@ static size_t own_bytes(const plan *p)
     return sizeof(weights) + (size_t)p->n_weight * sizeof(void *);
 }
 
-weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf, weights **out_w)
+/* Woven weights, from the last time or made now. */
+static weft_status load_packed(weft_diag *dg, weights *w, const model_file *mf,
+                               const weights_options *opt)
+{
+    bool filled;
+    WEFT_TRY(pack_store_open(dg, w->p, mf, opt && opt->keep_packed, &w->packed, &filled));
+    if (filled)
+        return WEFT_OK;
+    int threads = opt && opt->threads > 0 ? opt->threads : 1;
+    WEFT_TRY(weights_pack(dg, w->p, mf, threads, pack_store_data(w->packed)));
+    pack_store_publish(w->packed);
+    return WEFT_OK;
+}
+
+weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
+                           const weights_options *opt, weights **out_w)
 {
     weights *w = mem_alloc(own_bytes(p));
-    void *copies, *table = NULL, *packed = NULL;
-    bool fits = alloc_block(p->copied_bytes, &copies) && alloc_block(p->table_bytes, &table) &&
-                alloc_block(p->packed_bytes, &packed);
+    void *copies, *table = NULL;
+    bool fits = alloc_block(p->copied_bytes, &copies) && alloc_block(p->table_bytes, &table);
     w->p = p;
     w->copies = copies;
-    w->packed = packed;
+    w->packed = NULL;
     w->table = table;
     weft_status status = WEFT_OK;
     if (!fits)
         status =
             weft_fail(dg, W0902, WEFT_NOWHERE, "%zu bytes for copied weights are not to be had",
-                      p->copied_bytes + p->packed_bytes + p->table_bytes);
+                      p->copied_bytes + p->table_bytes);
+    if (status == WEFT_OK && p->packed_bytes)
+        status = load_packed(dg, w, mf, opt);
     if (status == WEFT_OK)
         status = load_all(dg, w, mf);
     if (status == WEFT_OK)
@@ -359,7 +312,7 @@ void weights_destroy(weights *w)
     if (!w)
         return;
     free(w->copies);
-    free(w->packed);
+    pack_store_close(w->packed);
     free(w->table);
     free(w);
 }

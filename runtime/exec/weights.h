@@ -11,10 +11,15 @@
 
 typedef struct weights weights;
 
-/* Both p and mf must outlive the weights. W1501 if p was not made for mf, W0902 if the copies do not
- * fit into memory. */
+typedef struct {
+    int threads;      /* that weave; 0: one */
+    bool keep_packed; /* keep woven weights on disk, and use what was kept (pack_store.h) */
+} weights_options;
+
+/* Both p and mf must outlive the weights; opt may be NULL. W1501 if p was not made for mf, W0902 if the
+ * copies do not fit into memory. */
 weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
-                           weights **out_w) WEFT_MUST_USE;
+                           const weights_options *opt, weights **out_w) WEFT_MUST_USE;
 void weights_destroy(weights *w); /* NULL is fine */
 
 /* What an operand with weight i of the plan is given: the address of its first row, or a table of

@@ -1,0 +1,32 @@
+/* weights_impl.h - what weights.c and weights_pack.c share. */
+#ifndef WEFT_RUNTIME_EXEC_WEIGHTS_IMPL_H
+#define WEFT_RUNTIME_EXEC_WEIGHTS_IMPL_H
+
+#include "runtime/exec/weights.h"
+
+enum { HF_BLOCK_BYTES = 16, HF_BLOCK_ELEMS = 32 }; /* MXFP4_HF: and one byte of scale */
+
+/* One piece of a weight, found in the checkpoint. */
+typedef struct {
+    const plan_weight *w;
+    const char *data;   /* of the piece's first element */
+    const char *scales; /* MXFP4_HF */
+    int64_t rows;       /* of axis 0 */
+} piece_view;
+
+weft_status weights_misfit(weft_diag *dg, const plan_weight *w, const char *why);
+/* Do the pieces make up all of axis 0? */
+weft_status weights_check_rows(weft_diag *dg, const plan_weight *w) WEFT_MUST_USE;
+/* Piece i, all of whose bytes are inside their tensor. */
+weft_status weights_find_piece(weft_diag *dg, const plan_weight *w, int i, const model_file *mf,
+                               piece_view *out) WEFT_MUST_USE;
+/* One row of n numbers from src to dst, in the type that the plan wants. */
+void weights_copy_row(const plan_weight *w, const char *src, const char *scales, char *dst,
+                      int64_t n);
+size_t weights_block_end(size_t at, size_t bytes); /* of a block begun at PLAN_ALIGN */
+
+/* Weave all PACKED weights of p into `packed`, with up to `threads` threads. weights_pack.c */
+weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf, int threads,
+                         char *packed) WEFT_MUST_USE;
+
+#endif

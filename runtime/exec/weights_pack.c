@@ -1,0 +1,123 @@
+/* weights_pack.c - rows of the checkpoint woven into groups of eight, by all threads.
+ *
+ * The work is cut into runs of groups, so that one large matrix keeps every thread busy. */
+#include "runtime/exec/weights_impl.h"
+
+#include "runtime/base/mem.h"
+#include "runtime/base/vec.h"
+#include "runtime/exec/pool.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum { RUN_BYTES = 1 << 20 };
+
+typedef struct {
+    piece_view v;
+    int64_t first, n; /* groups */
+    char *to;
+} pack_run;
+
+typedef struct {
+    VEC(pack_run) runs;
+    size_t gather_bytes; /* eight rows of any weight, for each thread */
+    char *gather;
+    atomic_size_t next;
+} pack_job;
+
+/* Row r of a piece, all axes but the last counted as one. */
+static int64_t row_offset(const plan_weight *w, int64_t r)
+{
+    int64_t offset = 0;
+    for (int axis = w->rank - 2; axis > 0; axis--) {
+        offset += r % w->dim[axis] * w->stride[axis];
+        r /= w->dim[axis];
+    }
+    return offset + r * w->stride[0];
+}
+
+static void do_run(const pack_run *run, char *gather)
+{
+    const plan_weight *w = run->v.w;
+    int64_t n = w->dim[w->rank - 1];
+    size_t row_bytes = (size_t)w->pitch / LAYOUT_GROUP;
+    bool direct = w->stored == w->type && dtype_row_of(w->stored)->elems > 1;
+    for (int64_t g = 0; g < run->n; g++) {
+        const void *rows[LAYOUT_GROUP];
+        for (int i = 0; i < LAYOUT_GROUP; i++) {
+            int64_t offset = row_offset(w, (run->first + g) * LAYOUT_GROUP + i);
+            rows[i] = run->v.data + offset;
+            if (direct)
+                continue;
+            char *to = gather + (size_t)i * row_bytes;
+            weights_copy_row(w, run->v.data + offset,
+                             run->v.scales ? run->v.scales + offset / HF_BLOCK_BYTES : NULL, to, n);
+            rows[i] = to;
+        }
+        layout_pack(w->layout, w->type, rows, n, run->to + g * w->pitch);
+    }
+}
+
+static void work(void *ctx, int index, int count)
+{
+    pack_job *job = ctx;
+    (void)count;
+    for (;;) {
+        size_t i = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+        if (i >= job->runs.n)
+            return;
+        do_run(&job->runs.at[i], job->gather + (size_t)index * job->gather_bytes);
+    }
+}
+
+static weft_status add_weight(weft_diag *dg, pack_job *job, const plan_weight *w,
+                              const model_file *mf, char *to)
+{
+    WEFT_TRY(weights_check_rows(dg, w));
+    if ((size_t)w->pitch > job->gather_bytes)
+        job->gather_bytes = weights_block_end(0, (size_t)w->pitch);
+    int64_t most = RUN_BYTES / w->pitch + 1;
+    for (int i = 0; i < w->n_piece; i++) {
+        pack_run run = {.to = to};
+        WEFT_TRY(weights_find_piece(dg, w, i, mf, &run.v));
+        int64_t rows = run.v.rows;
+        for (int axis = 1; axis < w->rank - 1; axis++)
+            rows *= w->dim[axis];
+        if (rows % LAYOUT_GROUP != 0) /* no group has rows of two pieces */
+            return weights_misfit(dg, w, "its pieces are not groups of rows");
+        for (int64_t g = 0; g < rows / LAYOUT_GROUP; g += run.n) {
+            run.first = g;
+            run.n = rows / LAYOUT_GROUP - g < most ? rows / LAYOUT_GROUP - g : most;
+            VEC_PUSH(&job->runs, run);
+            run.to += run.n * w->pitch;
+        }
+        to += rows / LAYOUT_GROUP * w->pitch;
+    }
+    return WEFT_OK;
+}
+
+weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf, int threads,
+                         char *packed)
+{
+    pack_job job = {.gather = NULL};
+    size_t at = 0;
+    weft_status status = WEFT_OK;
+    for (int32_t i = 0; i < p->n_weight && status == WEFT_OK; i++) {
+        const plan_weight *w = &p->weight[i];
+        if (w->mode != WEIGHT_PACKED)
+            continue;
+        status = add_weight(dg, &job, w, mf, packed + at);
+        at = weights_block_end(at, w->bytes);
+    }
+    if (status == WEFT_OK)
+        status = pool_acquire(dg, threads, false);
+    if (status == WEFT_OK) {
+        pool_gang gang;
+        job.gather = mem_alloc(job.gather_bytes * (size_t)threads + 1);
+        pool_gather(&gang, threads);
+        pool_go(&gang, work, &job);
+        pool_release();
+    }
+    free(job.gather);
+    VEC_FREE(&job.runs);
+    return status;
+}
