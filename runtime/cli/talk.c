@@ -176,7 +176,8 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                                 .wants = 1,
                                 .exec = (weft_exec)f->exec,
                                 .kv = (weft_kv)f->kv,
-                                .deterministic = f->deterministic};
+                                .deterministic = f->deterministic,
+                                .no_pack_cache = f->no_pack_cache};
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
     WEFT_TRY(make_sampler(t, vocab, context));
     engine_init(&t->e, api_session(t->s), t->text, t->pick, context, n_batch, vocab);

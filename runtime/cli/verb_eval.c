@@ -17,7 +17,7 @@ typedef struct {
     const char *model, *arch, *ids, *outputs, *batch, *out, *plan;
     int64_t context, chunk, greedy, threads;
     int rows, exec, kv;
-    bool deterministic;
+    bool deterministic, no_pack_cache;
     bool no_mmap, mlock;
 } eval_options;
 
@@ -35,6 +35,7 @@ static const flag eval_flags[] = {
     FLAG_ROW_STR   (eval_options, plan,    "plan",    NULL, "FILE", NULL, "run this plan, which `weft graph --stage plan --format json` wrote"),
     FLAG_ROW_CHOICE(eval_options, exec,    "exec",    NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
     FLAG_ROW_CHOICE(eval_options, kv,      "kv",      NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
+    FLAG_ROW_BOOL  (eval_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
     FLAG_ROW_BOOL  (eval_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
     FLAG_ROW_INT   (eval_options, threads, "threads", "t",  "N", "1", 1, 1024, "threads"),
     FLAG_ROW_BOOL  (eval_options, no_mmap, "no-mmap", NULL, "read the checkpoint into memory instead of mapping it"),
@@ -278,6 +279,7 @@ static weft_status run(eval_run *r)
                                 .exec = (weft_exec)o->exec,
                                 .kv = (weft_kv)o->kv,
                                 .deterministic = o->deterministic,
+                                .no_pack_cache = o->no_pack_cache,
                                 .plan = o->plan};
     WEFT_TRY(weft_model_open(r->c->dg, o->model, &open, &r->m));
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));

@@ -1,0 +1,133 @@
+/* verb_cache.c - `weft cache`: what is kept on disk between runs, weights woven for this machine's kernels. */
+#include "runtime/base/json_write.h"
+#include "runtime/cli/cli.h"
+#include "runtime/exec/pack_store.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+typedef struct {
+    int64_t max_mib;
+} cache_options;
+
+/* clang-format off */
+static const flag cache_flags[] = {
+    FLAG_ROW_INT(cache_options, max_mib, "max-size", NULL, "MIB", "0", 0, 1 << 30, "of prune: keep this many MiB, what was used last first"),
+    FLAG_ROW_END(cache_options),
+};
+
+static const char *const examples[] = {
+    "weft cache list",                  "what is kept, for which model, and when it was used last",
+    "weft cache prune",                 "remove all of it",
+    "weft cache prune --max-size 8192", "keep 8 GiB of what was used last",
+    NULL,
+};
+/* clang-format on */
+
+const verb_page cache_verb_page = {
+    cache_flags,
+    "Kernels want the weights of some types woven. That is done once and kept under "
+    "$XDG_CACHE_HOME/weft/packed, at most 64 GiB; --no-pack-cache of other verbs does without. "
+    "Removing any of it is safe at any time.",
+    examples,
+};
+
+static void put_file_json(json_writer *w, const pack_file *f)
+{
+    json_open(w, '{');
+    json_key(w, "file");
+    json_str(w, str_of(f->name));
+    json_key(w, "bytes");
+    json_int(w, (int64_t)f->bytes);
+    json_key(w, "used");
+    json_int(w, f->used);
+    json_key(w, "model");
+    json_str(w, str_of(f->model));
+    json_close(w, '}');
+}
+
+static void list_json(strbuf *out, const char *folder, const pack_file *files, size_t n)
+{
+    json_writer w = {.out = out};
+    json_open(&w, '{');
+    json_key(&w, "folder");
+    json_str(&w, str_of(folder));
+    json_key(&w, "files");
+    json_open(&w, '[');
+    for (size_t i = 0; i < n; i++)
+        put_file_json(&w, &files[i]);
+    json_close(&w, ']');
+    json_close(&w, '}');
+    strbuf_add(out, "\n");
+}
+
+static void list_text(strbuf *out, const char *folder, const pack_file *files, size_t n)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < n; i++) {
+        char when[32] = "";
+        time_t used = (time_t)files[i].used;
+        struct tm tm;
+        if (localtime_r(&used, &tm))
+            strftime(when, sizeof when, "%Y-%m-%d %H:%M", &tm);
+        strbuf_add(out, "%9.1f MiB  %s  %s  %s\n", (double)files[i].bytes / (1 << 20), when,
+                   files[i].name, files[i].model);
+        all += files[i].bytes;
+    }
+    strbuf_add(out, "%zu files, %.1f MiB in %s\n", n, (double)all / (1 << 20), folder);
+}
+
+static void list(cli *c, const char *folder)
+{
+    arena *a = arena_create();
+    pack_file *files;
+    strbuf out = {0};
+    size_t n = pack_list(a, &files);
+    (c->common.json ? list_json : list_text)(&out, folder, files, n);
+    cli_print(c, (str){out.p, out.n});
+    strbuf_free(&out);
+    arena_destroy(a);
+}
+
+static void prune(cli *c, const char *folder)
+{
+    const cache_options *o = c->options;
+    uint64_t gone = pack_prune((uint64_t)o->max_mib << 20);
+    strbuf out = {0};
+    if (c->common.json) {
+        json_writer w = {.out = &out};
+        json_open(&w, '{');
+        json_key(&w, "removed_bytes");
+        json_int(&w, (int64_t)gone);
+        json_close(&w, '}');
+        strbuf_add(&out, "\n");
+    } else {
+        strbuf_add(&out, "%.1f MiB removed from %s\n", (double)gone / (1 << 20), folder);
+    }
+    cli_print(c, (str){out.p, out.n});
+    strbuf_free(&out);
+}
+
+int verb_cache(cli *c)
+{
+    static const struct {
+        const char *name;
+        void (*run)(cli *c, const char *folder);
+    } actions[] = {{"list", list}, {"prune", prune}};
+    strbuf folder = {0};
+    weft_status st = WEFT_OK;
+    if (!pack_folder(&folder))
+        st = weft_fail(c->dg, W1001, WEFT_NOWHERE,
+                       "there is no cache: neither XDG_CACHE_HOME nor HOME names a folder");
+    bool done = false;
+    for (size_t i = 0; st == WEFT_OK && i < sizeof actions / sizeof actions[0]; i++)
+        if (strcmp(c->operand[0], actions[i].name) == 0) {
+            actions[i].run(c, folder.p);
+            done = true;
+        }
+    if (st == WEFT_OK && !done)
+        st = weft_fail(c->dg, W1904, WEFT_NOWHERE, "cache takes list or prune, not '%s'",
+                       c->operand[0]);
+    strbuf_free(&folder);
+    return cli_exit_of(st);
+}
