@@ -82,8 +82,10 @@ static bool ids_are_bound(const plan_trace *t, const plan_step *s, const plan_ac
 static bool pack_fits(const plan_trace *t, const plan_step *s, const plan_access *a,
                       const plan_step *from, const plan_access *w)
 {
-    return strcmp(t->row[from->kernel].op, "pack") == 0 && w->offset == a->offset &&
-           w->rows == a->rows && w->width == a->width && (w->pitch == a->pitch || a->rows == 1) &&
+    const char *op = t->row[from->kernel].op;
+    bool packs = strcmp(op, "pack") == 0 || strcmp(op, "pack4") == 0;
+    return packs && w->offset == a->offset && w->rows == a->rows && w->width == a->width &&
+           (w->pitch == a->pitch || a->rows == 1) &&
            from->word[0] == (int32_t)t->row[s->kernel].act;
 }
 

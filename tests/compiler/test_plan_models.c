@@ -1,11 +1,16 @@
-/* test_plan_models.c - the plans of whole models, for every kind of target, are proven safe.
+/* test_plan_models.c - the plans of whole models, for every kind of target, are proven safe, and come back
+ * from their files.
  *
  *     test_plan_models FOLDER..     checkpoints, each in a folder of its own
+ *     test_plan_models --shapes     made-up checkpoints of every known shape; tells times and sizes
  *
  * Exit status 77, which ctest reads as skipped, if there is none. */
 #include "compiler/compiler.h"
 #include "compiler/plan_check.h"
+#include "compiler/plan_file.h"
 #include "compiler/plan_make.h"
+#include "runtime/base/clock.h"
+#include "runtime/formats/random_model.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -15,13 +20,48 @@ enum { EXIT_SKIPPED = 77 };
 
 static int n_plan, n_failed;
 
-static void check(const char *path, const graph *g, const target *t)
+/* What is written, read and written again is the same. */
+static weft_status check_file(weft_diag *dg, const plan *p, bool tell)
+{
+    arena *a = arena_create();
+    strbuf text = {0}, again = {0};
+    plan *back;
+    uint64_t start = clock_ns();
+    plan_json(p, (model_hash){1, 2}, &text);
+    uint64_t written = clock_ns();
+    weft_status st = plan_read(dg, "plan", strbuf_view(&text), (model_hash){1, 2}, a, &back);
+    uint64_t read = clock_ns();
+    if (st == WEFT_OK) {
+        plan_json(back, (model_hash){1, 2}, &again);
+        if (!str_eq(strbuf_view(&text), strbuf_view(&again)))
+            st = weft_fail(dg, W1507, WEFT_NOWHERE, "it comes back as another");
+    }
+    if (tell)
+        printf(", file %zu bytes, written in %.1f ms, read and proven in %.1f ms\n", text.n,
+               (double)(written - start) / 1e6, (double)(read - written) / 1e6);
+    strbuf_free(&text);
+    strbuf_free(&again);
+    arena_destroy(a);
+    return st;
+}
+
+static void check(const char *path, const graph *g, const target *t, bool file, bool tell)
 {
     weft_diag *dg = diag_create();
     arena *a = arena_create();
     plan *p;
     n_plan++;
-    if (plan_make(dg, g, t, NULL, a, &p) != WEFT_OK || plan_check(dg, p) != WEFT_OK) {
+    uint64_t start = clock_ns();
+    weft_status st = plan_make(dg, g, t, NULL, a, &p);
+    uint64_t made = clock_ns();
+    if (st == WEFT_OK)
+        st = plan_check(dg, p);
+    if (tell)
+        printf("%s: made in %.1f ms, proven in %.1f ms", path, (double)(made - start) / 1e6,
+               (double)(clock_ns() - made) / 1e6);
+    if (st == WEFT_OK && file)
+        st = check_file(dg, p, tell);
+    if (st != WEFT_OK) {
         printf("FAILED %s: %s kernels, %lld rows, %s%s\n", path, kvariant_name(t->best),
                (long long)t->n_tok_max, t->outputs ? "logits" : "all outputs",
                t->deterministic ? ", deterministic" : "");
@@ -47,7 +87,7 @@ static void check_targets(const char *path, const graph *g)
                     .n_output = all ? 0 : 1,
                     .may_fork = many,
                     .deterministic = i & 32};
-        check(path, g, &t);
+        check(path, g, &t, i % 16 < 2, false);
     }
 }
 
@@ -90,8 +130,47 @@ static void check_folder(const char *folder)
         closedir(d);
 }
 
+/* Their weights are never looked at. */
+static void check_shapes(void)
+{
+    static const char *const types[] = {"Q4_K_M", "Q8_0", "F16"};
+    static const char *const logits[] = {"logits"};
+    for (size_t i = 0; random_model_shape(i); i++)
+        for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+            weft_diag *dg = diag_create();
+            random_model *rm = NULL;
+            model_file *mf = NULL;
+            bound_model *bm = NULL;
+            char spec[64];
+            snprintf(spec, sizeof spec, "%s:%s", random_model_shape(i), types[k]);
+            weft_status st = random_model_create(dg, spec, 0, &rm);
+            if (st == WEFT_OK)
+                st = model_file_open_memory(dg, random_model_data(rm), random_model_bytes(rm), spec,
+                                            &mf);
+            if (st == WEFT_OK)
+                st = model_bind(dg, mf, &(bind_options){.context = 4096}, &bm);
+            target t = {.best = kvariant_best(),
+                        .n_ctx = 4096,
+                        .n_seq = 1,
+                        .n_tok_max = 512,
+                        .kv = DT_F16,
+                        .outputs = logits,
+                        .n_output = 1};
+            if (st == WEFT_OK)
+                check(spec, bm->graph, &t, true, true);
+            else
+                printf("%s: skipped, %s\n", spec, diag_at(dg, 0).message.p);
+            bound_model_destroy(bm);
+            model_file_close(mf);
+            random_model_destroy(rm);
+            diag_destroy(dg);
+        }
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--shapes") == 0)
+        check_shapes();
     for (int i = 1; i < argc; i++) {
         DIR *d = opendir(argv[i]);
         const struct dirent *e;
