@@ -46,7 +46,7 @@ enum { GROUPS = 8, GROUP = 32 };
 typedef struct {
     float d, m; /* as stored */
     int scale[GROUPS], min[GROUPS];
-    uint8_t code[BLOCK];
+    float code[BLOCK];
     double error;
 } affine_block;
 
@@ -55,27 +55,36 @@ static fit_affine group_fit(const affine_block *b, int scale, int min)
     return (fit_affine){b->d * (float)scale, b->m * (float)min};
 }
 
+/* One group with these multiples; kept if that is better. */
+static void try_group(affine_block *b, const float *x, const float *w, int code_max, int g,
+                      int scale, int min, float *least)
+{
+    float code[GROUP];
+    if (scale < 0 || scale > SCALE_MAX || min < 0 || min > SCALE_MAX)
+        return;
+    float error = fit_offset_codes(x + g * GROUP, w + g * GROUP, GROUP, code_max,
+                                   group_fit(b, scale, min), code);
+    if (!(error < *least))
+        return;
+    *least = error;
+    b->scale[g] = scale;
+    b->min[g] = min;
+    memcpy(b->code + g * GROUP, code, sizeof code);
+}
+
 /* The best multiples near those that are there, and the codes. */
 static void choose_groups(affine_block *b, const float *x, const float *w, int code_max)
 {
     b->error = 0;
     for (int g = 0; g < GROUPS; g++) {
-        uint8_t code[GROUP];
         float least = INFINITY;
-        int scale = b->scale[g], min = b->min[g];
-        for (int s = scale - 1; s <= scale + 1; s++)
-            for (int m = min - 1; m <= min + 1; m++) {
-                if (s < 0 || s > SCALE_MAX || m < 0 || m > SCALE_MAX)
-                    continue;
-                float error = fit_offset_codes(x + g * GROUP, w + g * GROUP, GROUP, code_max,
-                                               group_fit(b, s, m), code);
-                if (error < least) {
-                    least = error;
-                    b->scale[g] = s;
-                    b->min[g] = m;
-                    memcpy(b->code + g * GROUP, code, GROUP);
-                }
-            }
+        int scale = b->scale[g];
+        try_group(b, x, w, code_max, g, scale, b->min[g], &least);
+        try_group(b, x, w, code_max, g, scale - 1, b->min[g], &least);
+        try_group(b, x, w, code_max, g, scale + 1, b->min[g], &least);
+        int min = b->min[g];
+        try_group(b, x, w, code_max, g, b->scale[g], min - 1, &least);
+        try_group(b, x, w, code_max, g, b->scale[g], min + 1, &least);
         b->error += (double)least;
     }
 }
@@ -85,7 +94,7 @@ static bool refit(const affine_block *b, const float *x, const float *w, float *
 {
     double aa = 0, ab = 0, bb = 0, ax = 0, bx = 0;
     for (int j = 0; j < BLOCK; j++) {
-        double u = (double)b->scale[j / GROUP] * b->code[j], v = -(double)b->min[j / GROUP];
+        double u = (double)b->scale[j / GROUP] * (double)b->code[j], v = -(double)b->min[j / GROUP];
         double wu = (double)w[j] * u, wv = (double)w[j] * v;
         aa += wu * u;
         ab += wu * v;
@@ -160,7 +169,7 @@ static void put_affine(const float *x, const float *importance, int bits, uint8_
         memset(fifth, 0, 32);
     for (int g = 0; g < GROUPS; g++)
         for (int j = 0; j < GROUP; j++) {
-            int code = b.code[g * GROUP + j], at = g / 2 * GROUP + j;
+            int code = (int)b.code[g * GROUP + j], at = g / 2 * GROUP + j;
             low[at] = (uint8_t)(g % 2 ? low[at] | (code & 15) << 4 : code & 15);
             if (bits == 5)
                 fifth[j] = (uint8_t)(fifth[j] | (code >> 4) << g);
@@ -186,7 +195,7 @@ enum { GROUPS6 = 16, GROUP6 = 16, HALF6 = 32 };
 typedef struct {
     float d;
     int scale[GROUPS6];
-    int8_t code[BLOCK];
+    float code[BLOCK];
     double error;
 } signed_block;
 
@@ -194,7 +203,7 @@ static void choose_groups6(signed_block *b, const float *x, const float *w)
 {
     b->error = 0;
     for (int g = 0; g < GROUPS6; g++) {
-        int8_t code[GROUP6];
+        float code[GROUP6];
         float least = INFINITY;
         int scale = b->scale[g];
         for (int s = scale - 1; s <= scale + 1; s++) {
@@ -205,7 +214,7 @@ static void choose_groups6(signed_block *b, const float *x, const float *w)
             if (error < least) {
                 least = error;
                 b->scale[g] = s;
-                memcpy(b->code + g * GROUP6, code, GROUP6);
+                memcpy(b->code + g * GROUP6, code, sizeof code);
             }
         }
         b->error += (double)least;
@@ -227,7 +236,7 @@ static void fit_block6(signed_block *b, const float *x, const float *w)
         signed_block next = *b;
         double ux = 0, uu = 0;
         for (int j = 0; j < BLOCK; j++) {
-            double u = (double)b->scale[j / GROUP6] * b->code[j], wu = (double)w[j] * u;
+            double u = (double)b->scale[j / GROUP6] * (double)b->code[j], wu = (double)w[j] * u;
             ux += wu * (double)x[j];
             uu += wu * u;
         }
@@ -250,7 +259,7 @@ void quant_q6_k(const float *src, const float *importance, uint8_t *dst, int64_t
             fit_block6(&b, src + i, weights_of(importance ? importance + i : NULL, ones));
         memset(dst, 0, 192);
         for (int j = 0; j < BLOCK; j++) {
-            int code = b.code[j] + HALF6;
+            int code = (int)b.code[j] + HALF6;
             uint8_t *low = dst + j / 128 * 64 + j % 64, *high = dst + 128 + j / 128 * 32 + j % 32;
             *low = (uint8_t)(*low | (code & 15) << j % 128 / 64 * 4);
             *high = (uint8_t)(*high | (code >> 4) << j % 128 / 32 * 2);
