@@ -98,7 +98,8 @@ bool acc_put(plan_accesses *l, const plan_operand *o, plan_access a, int64_t ali
     a.id = o->space == SPACE_WEIGHT ? o->id : 0;
     a.offset = o->offset;
     if (o->space == SPACE_TILE) {
-        if (each || l->s->tile == 0 || a.share != SHARE_COL)
+        /* An executor moves all tiles of a step by the columns that the step counts. */
+        if (each || l->s->tile == 0 || a.share != SHARE_COL || a.unit != l->s->tile * 4)
             return acc_refuse(l, "%s %d cannot be a tile", side, a.operand);
         int64_t most = l->item->grain;
         if (most > 0 && i64_mul(most, a.unit, &most) && most < a.width)

@@ -111,17 +111,19 @@ typedef struct {
     plan_rows rows;
     int64_t n;
     int64_t joined; /* rows that make one */
+    bool asked;     /* by tiles: there are none in a call that asks for no row */
 } unit_count;
 
 static unit_count units_of(const plan *p, const plan_step *s, const kernel_row *k)
 {
     if (s->tile > 0)
-        return (unit_count){ROWS_FIXED, (s->cols + s->tile - 1) / s->tile, 1};
+        return (unit_count){ROWS_FIXED, (s->cols + s->tile - 1) / s->tile, 1, s->rows == ROWS_R};
     int64_t each = strcmp(k->unit, "head") == 0    ? s->n[1]
                    : strcmp(k->unit, "group") == 0 ? p->cell[s->cell].heads
                                                    : 1;
-    return (unit_count){s->rows, (s->rows == ROWS_FIXED ? s->n[0] : s->per_row) * each,
-                        strcmp(k->unit, "4 rows") == 0 ? 4 : 1};
+    return (unit_count){.rows = s->rows,
+                        .n = (s->rows == ROWS_FIXED ? s->n[0] : s->per_row) * each,
+                        .joined = strcmp(k->unit, "4 rows") == 0 ? 4 : 1};
 }
 
 /* Steps of a chain are handed the same range of units. */
@@ -131,7 +133,7 @@ static weft_status check_units(checker *c, const plan_item *it)
     unit_count a = units_of(c->p, s, &c->rows[s->kernel]);
     for (int32_t i = 1; i < it->n_step; i++) {
         unit_count b = units_of(c->p, s + i, &c->rows[s[i].kernel]);
-        if (a.rows != b.rows || a.n != b.n || a.joined != b.joined ||
+        if (a.rows != b.rows || a.n != b.n || a.joined != b.joined || a.asked != b.asked ||
             (s->tile > 0) != (s[i].tile > 0))
             return fail_step(c, it->first + i, "it has other units than the chain it is in");
     }

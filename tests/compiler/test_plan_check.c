@@ -479,6 +479,8 @@ START_TEST(chains_of_tiles_are_proven)
     tiled_is(&x, "not one that its chain has made");
     x.step[3].tile = 16;
     tiled_is(&x, "other units");
+    x.step[3].rows = ROWS_R; /* of which a call may want none */
+    tiled_is(&x, "other units");
     x.step[2].cols = x.step[3].cols = WIDTH - 1;
     tiled_is(&x, "columns do not fit");
     x.step[1].out[0].space = SPACE_ARENA;
