@@ -1,7 +1,7 @@
 /* deterministic.c - the same bits for any number of threads, any cut of a text into calls, any company in a
  * call, and a beginning that was shared: --deterministic, on the models of a folder.
  *
- *     deterministic FOLDER...
+ *     deterministic FOLDER|FILE.gguf...
  *
  * The logits of every position are computed in one call by one thread, and then in all other ways. Exit
  * status 77, which ctest reads as skipped, if there is no such folder. */
@@ -126,11 +126,15 @@ static bool run_all(subject *c)
     return fine;
 }
 
+/* The tokens are those of the values recorded beside the model. */
 static bool run_model(arena *a, const char *folder, weft_kv kv)
 {
     subject c = {.dg = weft_diag_create(), .kv = kv};
     model_file *expected = NULL;
-    const char *path = arena_printf(a, "%s/expected.safetensors", folder).p;
+    size_t n = strlen(folder);
+    while (n > 0 && str_ends(str_of(folder), STR(".gguf")) && folder[n - 1] != '/')
+        n--;
+    const char *path = arena_printf(a, "%.*s/expected.safetensors", (int)n, folder).p;
     bool fine = !told(&c, model_file_open((weft_diag *)c.dg, path, NULL, &expected)) &&
                 !told(&c, weft_model_open(c.dg, folder, NULL, &c.m)) &&
                 weft_model_int(c.m, "vocab", &c.vocab);
