@@ -2,6 +2,7 @@
 #include "compiler/plan_make.h"
 
 #include "compiler/bucket_impl.h"
+#include "compiler/plan_check.h"
 
 /* Outputs that nobody wants are gone before the passes look. */
 static void drop_outputs(graph *g, const target *t)
@@ -84,8 +85,12 @@ static weft_status make_from(weft_diag *dg, const graph *g, const target *t, are
         status = t->best == VARIANT_ref ? plan_make_ref(&lo) : make_buckets(&lo);
     if (status == WEFT_OK) {
         lower_finish(&lo);
-        *out_plan = lo.p;
+#ifndef NDEBUG
+        status = plan_check(dg, lo.p);
+#endif
     }
+    if (status == WEFT_OK)
+        *out_plan = lo.p;
     lower_deinit(&lo);
     arena_destroy(scratch);
     return status;
