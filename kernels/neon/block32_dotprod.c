@@ -1,0 +1,68 @@
+/* block32_dotprod.c - woven weights with a scale for each 32 columns, times 8-bit activations.
+ *
+ * A vector of the weights holds eight columns of two rows, so that sdot leaves two half sums for each of them,
+ * and one addp joins those of four rows: no sum across a register is ever needed. Reads are hinted far ahead
+ * into the last cache; without that a core keeps too few misses in flight to reach two thirds of the bandwidth. */
+#include "kernels/kernel_decls.h"
+
+#include "kernels/neon/codes.h"
+#include "kernels/neon/rows8.h"
+
+enum { BLOCK = 32 };
+
+/* Whole numbers as floats, divided by 1 << shift. */
+NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
+{
+    return shift == 0   ? vcvtq_f32_s32(s)
+           : shift == 3 ? vcvtq_n_f32_s32(s, 3)
+                        : vcvtq_n_f32_s32(s, 4);
+}
+
+NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
+                       float32x4_t (*sum)[2], const woven32 *t)
+{
+    const int8_t *q[ROWS8_X_MAX];
+    const float *d[ROWS8_X_MAX];
+    const int16_t *sums[ROWS8_X_MAX];
+    for (int i = 0; i < n_x; i++) {
+        q[i] = act_q(x[i]);
+        d[i] = act_d(x[i], n);
+        sums[i] = act_sum(ACT_Q8, x[i], n);
+        sum[i][0] = sum[i][1] = vdupq_n_f32(0);
+    }
+    for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
+        float32x4_t scale[2], min[2];
+        neon_hint(w, t->bytes);
+        neon_halves(w, scale);
+        if (t->has_min) {
+            neon_halves(w + 16, min);
+            for (int h = 0; h < 2 && t->zero != 0; h++)
+                min[h] = vfmaq_n_f32(min[h], scale[h], t->zero);
+        }
+        for (int half = 0; half < 2; half++) {
+            int8x16_t v[8];
+            t->codes(w + t->codes_at, half, v);
+            for (int i = 0; i < n_x; i++) {
+                int32x4_t s[2] = {vdupq_n_s32(0), vdupq_n_s32(0)};
+                for (int step = 0; step < 4; step++) {
+                    int8x16_t twice = neon_twice(q[i] + b * BLOCK + step * 8);
+                    s[0] = vdotq_s32(s[0], v[step], twice);
+                    s[1] = vdotq_s32(s[1], v[4 + step], twice);
+                }
+                sum[i][half] = vfmaq_f32(sum[i][half], float_of(vpaddq_s32(s[0], s[1]), t->shift),
+                                         vmulq_n_f32(scale[half], d[i][b]));
+            }
+        }
+        for (int i = 0; i < n_x && t->has_min; i++) {
+            float of_min = d[i][b] * (float)(sums[i][2 * b] + sums[i][2 * b + 1]);
+            for (int h = 0; h < 2; h++)
+                sum[i][h] = vfmaq_n_f32(sum[i][h], min[h], of_min);
+        }
+    }
+}
+
+ROWS8_KERNELS(Q8_0, group)
+ROWS8_KERNELS(Q4_0, group)
+ROWS8_KERNELS(Q4_1, group)
+ROWS8_KERNELS(Q5_0, group)
+ROWS8_KERNELS(Q5_1, group)
