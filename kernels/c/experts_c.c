@@ -6,8 +6,7 @@
 
 #include "kernels/c/dot_c.h"
 
-static void experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
-                    const dot_core *core)
+void dot_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end, const dot_core *core)
 {
     const char *const *w = k->in[1]; /* [E] addresses of [m, n] */
     const int32_t *ids = k->in[2];   /* [rows, K] */
@@ -39,13 +38,13 @@ static void experts(const kargs *k, const kthread *t, int64_t begin, int64_t end
 
 void k_experts_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    experts(k, t, begin, end, NULL);
+    dot_experts(k, t, begin, end, NULL);
 }
 
 #define EXPERTS(type)                                                                              \
     void k_experts_##type##_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)        \
     {                                                                                              \
-        experts(k, t, begin, end, dot_core_of(DT_##type));                                         \
+        dot_experts(k, t, begin, end, dot_core_of(DT_##type));                                     \
     }
 EXPERTS(Q8_0)
 EXPERTS(Q4_0)

@@ -6,8 +6,7 @@
 
 #include "kernels/c/dot_c.h"
 
-static void linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
-                   const dot_core *core)
+void dot_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end, const dot_core *core)
 {
     kpart part = kpart_of(k, k->n[1], begin, end);
     dot_work j = dot_work_of(k, t, core, k->n[2]);
@@ -27,13 +26,13 @@ static void linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
 
 void k_linear_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    linear(k, t, begin, end, NULL);
+    dot_linear(k, t, begin, end, NULL);
 }
 
 #define LINEAR(type)                                                                               \
     void k_linear_##type##_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)         \
     {                                                                                              \
-        linear(k, t, begin, end, dot_core_of(DT_##type));                                          \
+        dot_linear(k, t, begin, end, dot_core_of(DT_##type));                                      \
     }
 LINEAR(F32)
 LINEAR(F16)

@@ -1,0 +1,61 @@
+#!/bin/sh
+# cross.sh - the kernel checker, built for the other architecture and run by an emulator.
+#
+#   cross.sh BUILD_DIR [PATTERN]
+#
+# On aarch64 it builds for x86_64, and the other way round, with the distribution's cross compiler, and runs the
+# program under qemu-user: x86_64 with what the emulator has (AVX2, FMA, F16C), aarch64 with all it has and as a
+# plain armv8.0. Kernels that it cannot run are named as skipped. Exit status 77: the compiler or the
+# emulator is not there.
+set -eu
+dir=$1
+pattern=${2:-}
+here=$(cd "$(dirname "$0")" && pwd)
+
+case $(uname -m) in
+aarch64 | arm64) arch=x86_64 prefix=x86_64-linux-gnu cpus=max ;;
+x86_64 | amd64) arch=aarch64 prefix=aarch64-linux-gnu cpus='max cortex-a72' ;;
+*)
+    echo "kernel_check_cross: skipped: no other architecture is known for $(uname -m)"
+    exit 77
+    ;;
+esac
+
+# the first of some programs that is there
+first_of() {
+    for name; do
+        if command -v "$name" >/dev/null 2>&1; then
+            echo "$name"
+            return
+        fi
+    done
+}
+cc=$(first_of "$prefix-gcc" "$prefix-gcc-14" "$prefix-gcc-13" "$prefix-gcc-12")
+qemu=$(first_of "qemu-$arch-static" "qemu-$arch")
+for need in "${cc:+there}:$prefix-gcc" "${qemu:+there}:qemu-$arch"; do
+    if [ "${need%%:*}" = "" ]; then
+        echo "kernel_check_cross: skipped: ${need#*:} is not installed"
+        exit 77
+    fi
+done
+
+mkdir -p "$dir"
+launcher=$(first_of ccache)
+if ! {
+    cmake -S "$here/cross" -B "$dir" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$arch \
+        -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        ${launcher:+-DCMAKE_C_COMPILER_LAUNCHER="$launcher"} && cmake --build "$dir" -j 2
+} >"$dir/log" 2>&1; then
+    tail -n 40 "$dir/log"
+    echo "kernel_check_cross: $arch: not built"
+    exit 1
+fi
+
+failed=0
+for cpu in $cpus; do
+    echo "== $arch, $qemu -cpu $cpu"
+    # What an emulator prints about features of a processor that it lacks is no concern of the test.
+    "$qemu" -L "/usr/$prefix" -cpu "$cpu" "$dir/check" $pattern 2>"$dir/errors" || failed=1
+    grep -v "TCG doesn't support requested feature" "$dir/errors" || true
+done
+exit $failed
