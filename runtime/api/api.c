@@ -255,8 +255,10 @@ static weft_status session_plan_file(weft_diag *dg, const weft_model *m,
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "the plan %s takes %lld rows in a call, %lld were asked for", o->plan,
                          (long long)p->n_tok_max, (long long)o->batch);
-    session_options run = {
-        .n_ctx = context, .n_seq = o->sequences ? o->sequences : 1, .threads = (int)o->threads};
+    session_options run = {.n_ctx = context,
+                           .n_seq = o->sequences ? o->sequences : 1,
+                           .threads = (int)o->threads,
+                           .keep_packed = !o->no_pack_cache};
     return session_create(dg, p, m->file, &run, &s->run);
 }
 

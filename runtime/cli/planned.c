@@ -33,7 +33,8 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
     WEFT_TRY(plan_make(dg, pl->bm->graph, &pl->t, NULL, pl->a, &pl->p));
     pl->run = (session_options){.n_ctx = context,
                                 .n_seq = n_seq,
-                                .threads = f->threads ? (int)f->threads : threads_default()};
+                                .threads = f->threads ? (int)f->threads : threads_default(),
+                                .keep_packed = !f->no_pack_cache};
     return WEFT_OK;
 }
 

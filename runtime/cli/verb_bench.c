@@ -21,7 +21,7 @@ typedef struct {
     const char *model, *random, *arch, *prompt, *gen, *seqs, *depth;
     int64_t threads, batch, repeat;
     int exec, kv;
-    bool markdown, no_mmap;
+    bool markdown, no_mmap, no_pack_cache, deterministic;
 } bench_options;
 
 /* clang-format off */
@@ -39,9 +39,11 @@ static const flag bench_flags[] = {
     FLAG_ROW_INT   (bench_options, repeat,   "repetitions", "r", "N", "5", 1, 1000, "how often each test is measured"),
     FLAG_ROW_INT   (bench_options, batch,    "ubatch-size", "ub", "N", "512", 1, 1 << 20, "prompt tokens evaluated in one call"),
     FLAG_ROW_CHOICE(bench_options, exec,     "exec",     NULL, EXECS, "plan", "the compiled plan, or the slow reference"),
+    FLAG_ROW_BOOL  (bench_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
     FLAG_ROW_CHOICE(bench_options, kv,       "kv",       NULL, KVS, "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (bench_options, markdown, "md",       NULL, "print the table in Markdown"),
     FLAG_ROW_BOOL  (bench_options, no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
+    FLAG_ROW_BOOL  (bench_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
     FLAG_ROW_END   (bench_options),
 };
 
@@ -194,7 +196,9 @@ static weft_status open_session(bench_run *r)
                                 .threads = r->about.threads,
                                 .wants = n_seq,
                                 .exec = (weft_exec)o->exec,
-                                .kv = (weft_kv)o->kv};
+                                .kv = (weft_kv)o->kv,
+                                .deterministic = o->deterministic,
+                                .no_pack_cache = o->no_pack_cache};
     r->kv_bytes = o->kv ? kv_bytes[o->kv] : o->exec == WEFT_EXEC_REF ? 4 : 2;
     r->about.exec = o->exec == WEFT_EXEC_REF ? "ref" : "plan";
     r->rows = calloc((size_t)r->batch, sizeof *r->rows);

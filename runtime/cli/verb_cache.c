@@ -74,7 +74,8 @@ static void list_text(strbuf *out, const char *folder, const pack_file *files, s
                    files[i].name, files[i].model);
         all += files[i].bytes;
     }
-    strbuf_add(out, "%zu files, %.1f MiB in %s\n", n, (double)all / (1 << 20), folder);
+    strbuf_add(out, "%zu file%s, %.1f MiB in %s\n", n, n == 1 ? "" : "s", (double)all / (1 << 20),
+               folder);
 }
 
 static void list(cli *c, const char *folder)

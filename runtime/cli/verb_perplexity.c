@@ -21,7 +21,7 @@ typedef struct {
     const char *model, *arch, *file, *kl_save, *kl_base;
     int64_t context, stride, chunks, threads, batch;
     int exec, kv;
-    bool no_mmap, deterministic;
+    bool no_mmap, deterministic, no_pack_cache;
 } perplexity_options;
 
 /* clang-format off */
@@ -40,6 +40,7 @@ static const flag perplexity_flags[] = {
     FLAG_ROW_CHOICE(perplexity_options, kv,      "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (perplexity_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any -ub"),
     FLAG_ROW_BOOL  (perplexity_options, no_mmap, "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
+    FLAG_ROW_BOOL  (perplexity_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
     FLAG_ROW_END   (perplexity_options),
 };
 
@@ -196,6 +197,7 @@ static weft_status open_session(perplexity_run *r)
         .exec = (weft_exec)r->o->exec,
         .kv = (weft_kv)r->o->kv,
         .deterministic = r->o->deterministic,
+        .no_pack_cache = r->o->no_pack_cache,
     };
     r->rows = calloc((size_t)r->how.batch, sizeof *r->rows);
     if (!r->rows)

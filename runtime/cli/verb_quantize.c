@@ -28,7 +28,7 @@ static const flag quantize_flags[] = {
 static const char *const examples[] = {
     "weft quantize model-f16.gguf model-q4.gguf Q4_K_M", "the usual mix of four and six bits",
     "weft quantize Qwen3-0.6B/ qwen3.gguf Q8_0",         "a Hugging Face folder into one file",
-    "weft quantize in.gguf out.gguf Q4_0 --tensor 'token_embd.*=Q8_0' --tensor '*.ffn_down.*=Q5_1'", "with exceptions",
+    "weft quantize in.gguf out.gguf Q4_0 --tensor '*.ffn_down.*=Q5_1'", "with exceptions",
     NULL,
 };
 /* clang-format on */

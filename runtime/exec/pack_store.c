@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { HEAD_BYTES = 4096, VERSION = 1, NAME_MAX_BYTES = 512 };
@@ -20,6 +21,10 @@ static const uint64_t kept_bytes_max = UINT64_C(64) << 30;
 /* Less than this is woven faster than a file is made. */
 static const size_t worth_keeping = (size_t)16 << 20;
 
+/* A file that has no name yet after so many seconds was left by a process that was ended while it wove. */
+enum { LEFT_ALONE_SECONDS = 3600 };
+
+static const char temp_prefix[] = "new-";
 static const char magic[8] = "WEFTPACK";
 
 typedef struct {
@@ -84,6 +89,8 @@ static bool name_plan(const plan *p, const model_file *mf, model_hash *out)
             mix(&h, (uint64_t)w->piece[k].tensor);
             mix(&h, (uint64_t)w->piece[k].offset);
             mix(&h, (uint64_t)w->piece[k].rows);
+            mix(&h, w->scales ? (uint64_t)w->scales[k].tensor : 0);
+            mix(&h, w->scales ? (uint64_t)w->scales[k].offset : 0);
         }
     }
     *out = h;
@@ -186,7 +193,7 @@ static bool name_file(pack_store *s, const plan *p, const model_file *mf)
         strbuf_add(&path, "/%016" PRIx64 "%016" PRIx64 ".pack", h.hi, h.lo);
         s->path = copy_text(path.p);
         path.n = n;
-        strbuf_add(&path, "/new-XXXXXX");
+        strbuf_add(&path, "/%sXXXXXX", temp_prefix);
         s->temp = copy_text(path.p);
     }
     strbuf_free(&path);
@@ -310,6 +317,23 @@ size_t pack_list(arena *a, pack_file **out_files)
     return n;
 }
 
+/* Whoever still weaves into one of them keeps its memory, and the file is not kept: no harm is done. */
+static uint64_t remove_leftovers(const char *folder)
+{
+    uint64_t gone = 0;
+    struct stat st;
+    time_t now = time(NULL);
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (strncmp(e->d_name, temp_prefix, sizeof temp_prefix - 1) == 0 &&
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+            now - st.st_mtime > LEFT_ALONE_SECONDS && unlinkat(dirfd(dir), e->d_name, 0) == 0)
+            gone += (uint64_t)st.st_size;
+    if (dir)
+        closedir(dir);
+    return gone;
+}
+
 uint64_t pack_prune(uint64_t bytes_max)
 {
     arena *a = arena_create();
@@ -317,7 +341,8 @@ uint64_t pack_prune(uint64_t bytes_max)
     pack_file *files;
     uint64_t kept = 0, gone = 0;
     size_t n = pack_list(a, &files);
-    pack_folder(&folder);
+    if (pack_folder(&folder))
+        gone = remove_leftovers(folder.p);
     for (size_t i = 0; i < n; i++) {
         if (files[i].bytes <= bytes_max && kept <= bytes_max - files[i].bytes) {
             kept += files[i].bytes;

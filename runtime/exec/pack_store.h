@@ -37,7 +37,8 @@ typedef struct {
 bool pack_folder(strbuf *out);
 /* All files that are kept, those used last first, in a; returns how many. */
 size_t pack_list(arena *a, pack_file **out_files);
-/* Remove those used longest ago until at most bytes_max are left; returns how many bytes went. */
+/* Remove those used longest ago until at most bytes_max are left, and what a process that was ended left
+ * behind; returns how many bytes went. */
 uint64_t pack_prune(uint64_t bytes_max);
 
 #endif

@@ -39,11 +39,13 @@ has() {
 }
 
 for verb in check fmt graph show eval ops help version; do has '' : "$verb"; done
-expect ver : version
+expect vers : version
 expect --v : --version
 expect nonsense '' :
 expect check --mo : --model
 expect check --log : --log-file
+expect cache --max : --max-size
+expect perplexity --no-p : --no-pack-cache
 has eval -- : --threads
 has eval - : -t
 expect fmt --color '' : auto always never

@@ -22,7 +22,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
 ln -s "$weft" "$work/bin/weft"
-export PATH="$work/bin:$helpers:$PATH" LC_ALL=C
+export PATH="$work/bin:$helpers:$PATH" LC_ALL=C XDG_CACHE_HOME="$work/cache"
 unset NO_COLOR CLICOLOR_FORCE COLUMNS WEFT_PATH TERM 2>/dev/null || true
 
 # A last line without its end is marked, so that the difference shows.
@@ -36,7 +36,7 @@ section() {
 # run_case TITLE SCRIPT: prints the case with what it says now.
 run_case() {
     local folder=$work/case status=0
-    rm -rf "$folder"
+    rm -rf "$folder" "$XDG_CACHE_HOME"
     mkdir "$folder"
     cp -R "$here/files/." "$folder"
     ln -s "$here/../../models" "$folder/models"

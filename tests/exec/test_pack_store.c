@@ -1,0 +1,745 @@
+/* test_pack_store.c - the suite of runtime/exec/pack_store.c: woven weights that are kept on disk. */
+#include "runtime/exec/pack_store.h"
+#include "tests/exec/toy.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+
+/* More than what is not worth a file, 16 MiB. */
+enum { ROWS = 4096, COLS = 4096, ROW_BYTES = COLS / 32 * 34, HEAD = 4096 };
+static const size_t woven_bytes = (size_t)ROWS * ROW_BYTES;
+
+typedef struct {
+    temp_dir dir;
+    temp_path path, cache, packed; /* the model; the folder of caches; and in it that of ours */
+    weft_diag *dg;
+    model_file *mf;
+    plan_piece piece;
+    plan_weight w;
+    plan p;
+    char *want; /* the rows, woven */
+} kit;
+
+/* ---- a model of one matrix ---- */
+
+static uint8_t *random_rows(uint32_t seed)
+{
+    uint8_t *data = malloc(woven_bytes);
+    uint16_t scale = f32_to_f16(1.0f / 64);
+    for (size_t i = 0; i < woven_bytes; i++, seed = seed * 1664525u + 1013904223u)
+        data[i] = (uint8_t)(seed >> 24);
+    for (size_t i = 0; i < woven_bytes; i += 34)
+        memcpy(data + i, &scale, sizeof scale);
+    return data;
+}
+
+static void write_model(weft_diag *dg, const char *path, uint32_t seed)
+{
+    uint8_t *data = random_rows(seed);
+    gguf_writer *w = gguf_writer_create();
+    gguf_writer_key(w, STR("general.architecture"), value_of_str(STR("toy")));
+    gguf_writer_tensor_data(w, STR("w"), DT_Q8_0, 2, (int64_t[]){ROWS, COLS}, data);
+    gguf_writer_tensor_data(w, STR("twin"), DT_Q8_0, 2, (int64_t[]){ROWS, COLS}, data);
+    ck_assert_int_eq(gguf_writer_write(dg, w, path), WEFT_OK);
+    gguf_writer_destroy(w);
+    free(data);
+}
+
+static char *weave(const uint8_t *data)
+{
+    char *to = malloc(woven_bytes);
+    for (size_t g = 0; g < ROWS / LAYOUT_GROUP; g++) {
+        const void *rows[LAYOUT_GROUP];
+        for (size_t i = 0; i < LAYOUT_GROUP; i++)
+            rows[i] = data + (g * LAYOUT_GROUP + i) * ROW_BYTES;
+        layout_pack(LAYOUT_ROWS8, DT_Q8_0, rows, COLS, to + g * LAYOUT_GROUP * ROW_BYTES);
+    }
+    return to;
+}
+
+static void kit_plan(kit *k)
+{
+    k->piece = (plan_piece){.tensor = 0, .rows = ROWS};
+    k->w = (plan_weight){.name = "w",
+                         .mode = WEIGHT_PACKED,
+                         .layout = LAYOUT_ROWS8,
+                         .stored = DT_Q8_0,
+                         .type = DT_Q8_0,
+                         .rank = 2,
+                         .dim = {ROWS, COLS},
+                         .stride = {ROW_BYTES, 0},
+                         .rows = ROWS,
+                         .pitch = LAYOUT_GROUP * ROW_BYTES,
+                         .n_piece = 1,
+                         .piece = &k->piece,
+                         .bytes = woven_bytes};
+    k->p = (plan){.n_weight = 1, .weight = &k->w, .packed_bytes = woven_bytes};
+}
+
+static void reopen(kit *k)
+{
+    model_file_close(k->mf);
+    ck_assert_int_eq(model_file_open(k->dg, k->path.path, NULL, &k->mf), WEFT_OK);
+}
+
+static void use_cache(const char *folder)
+{
+    ck_assert_int_eq(setenv("XDG_CACHE_HOME", folder, 1), 0);
+}
+
+static kit *kit_open(void)
+{
+    kit *k = calloc(1, sizeof *k);
+    k->dir = temp_dir_create();
+    k->path = temp_join(&k->dir, "model.gguf");
+    k->cache = temp_join(&k->dir, "cache");
+    k->packed = temp_join(&k->dir, "cache/weft/packed");
+    k->dg = diag_create();
+    use_cache(k->cache.path);
+    write_model(k->dg, k->path.path, 1);
+    reopen(k);
+    kit_plan(k);
+    uint8_t *data = random_rows(1);
+    k->want = weave(data);
+    free(data);
+    return k;
+}
+
+static void kit_close(kit *k)
+{
+    char command[128];
+    model_file_close(k->mf);
+    diag_destroy(k->dg);
+    free(k->want);
+    snprintf(command, sizeof command, "rm -rf %s", k->dir.path);
+    ck_assert_int_eq(system(command), 0);
+    free(k);
+}
+
+/* ---- looking at the folder ---- */
+
+/* How many entries it has; the path of one, if asked. */
+static int entries(const kit *k, temp_path *out_path)
+{
+    int n = 0;
+    DIR *d = opendir(k->packed.path);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.') {
+            n++;
+            if (out_path)
+                snprintf(out_path->path, sizeof out_path->path, "%.200s/%.200s", k->packed.path,
+                         e->d_name);
+        }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static temp_path only_file(const kit *k)
+{
+    temp_path p;
+    ck_assert_int_eq(entries(k, &p), 1);
+    return p;
+}
+
+static struct stat stat_of(const char *path)
+{
+    struct stat st;
+    ck_assert_int_eq(stat(path, &st), 0);
+    return st;
+}
+
+static void set_age(const char *path, int64_t seconds)
+{
+    time_t then = time(NULL) - (time_t)seconds;
+    const struct timespec both[2] = {{.tv_sec = then}, {.tv_sec = then}};
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, both, 0), 0);
+}
+
+static weights *load(kit *k, bool keep)
+{
+    weights *w = NULL;
+    ck_assert_int_eq(
+        weights_create(k->dg, &k->p, k->mf, &(weights_options){2, .keep_packed = keep}, &w),
+        WEFT_OK);
+    return w;
+}
+
+/* Load and compare with what weaving gives. */
+static bool loads(kit *k, bool keep)
+{
+    weights *w = load(k, keep);
+    bool same = memcmp(weights_at(w, 0), k->want, woven_bytes) == 0;
+    weights_destroy(w);
+    return same;
+}
+
+/* Is there a file for this plan and model? Nothing is left by asking. */
+static bool is_kept(kit *k, const plan *p, const model_file *mf)
+{
+    pack_store *s;
+    bool filled;
+    ck_assert_int_eq(pack_store_open(k->dg, p, mf, true, &s, &filled), WEFT_OK);
+    pack_store_close(s);
+    return filled;
+}
+
+static void change_byte(const char *path, off_t at, int change)
+{
+    unsigned char byte;
+    int fd = open(path, O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pread(fd, &byte, 1, at), 1);
+    byte = (unsigned char)(byte ^ change);
+    ck_assert_int_eq(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
+/* ---- tests ---- */
+
+START_TEST(made_once_and_found_again)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k);
+    struct stat first = stat_of(file.path);
+    ck_assert_int_eq(first.st_size, (off_t)woven_bytes + HEAD);
+    ck_assert_int_eq(first.st_mode & 077, 0);
+    ck_assert(is_kept(k, &k->p, k->mf));
+
+    set_age(file.path, 1000);
+    weights *w = load(k, true);
+    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
+    struct stat again = stat_of(only_file(k).path);
+    ck_assert_uint_eq(again.st_ino, first.st_ino);
+    ck_assert_int_lt(time(NULL) - again.st_mtime, 500); /* it was used now */
+    /* It is the file itself that is in memory, not a copy of it. */
+    change_byte(file.path, HEAD + 77, 0xff);
+    ck_assert_int_ne(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
+    change_byte(file.path, HEAD + 77, 0xff);
+    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
+    /* Removing it while it is used does no harm. */
+    ck_assert_uint_eq(pack_prune(0), woven_bytes + HEAD);
+    ck_assert_int_eq(entries(k, NULL), 0);
+    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
+    weights_destroy(w);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(the_list_names_the_model)
+{
+    kit *k = kit_open();
+    arena *a = arena_create();
+    pack_file *files;
+    ck_assert_uint_eq(pack_list(a, &files), 0); /* there is no folder yet */
+    ck_assert(loads(k, true));
+    ck_assert_uint_eq(pack_list(a, &files), 1);
+    ck_assert_str_eq(files[0].model, k->path.path);
+    ck_assert_uint_eq(files[0].bytes, woven_bytes + HEAD);
+    change_byte(only_file(k).path, 0, 1);
+    ck_assert_uint_eq(pack_list(a, &files), 1);
+    ck_assert_str_eq(files[0].model, "damaged");
+    arena_destroy(a);
+    kit_close(k);
+}
+END_TEST
+
+/* What differs in anything that decides the bytes has a file of its own. */
+START_TEST(another_plan_has_another_file)
+{
+    kit *k = kit_open();
+    plan_piece piece = k->piece, scales = {.tensor = 1, .rows = ROWS},
+               halves[2] = {{0, 0, ROWS / 2}, {0, ROWS / 2 * ROW_BYTES, ROWS / 2}};
+    plan_weight other = k->w, two[2] = {k->w, k->w};
+    plan p = {.n_weight = 1, .weight = &other, .packed_bytes = woven_bytes};
+    ck_assert(loads(k, true));
+    ck_assert(is_kept(k, &p, k->mf));
+#define EXPECT_OTHER(change)                                                                       \
+    do {                                                                                           \
+        other = k->w;                                                                              \
+        piece = k->piece;                                                                          \
+        other.piece = &piece;                                                                      \
+        ck_assert(is_kept(k, &p, k->mf));                                                          \
+        change;                                                                                    \
+        ck_assert_msg(!is_kept(k, &p, k->mf), "%s", #change);                                      \
+    } while (0)
+    EXPECT_OTHER(other.layout = LAYOUT_STORED);
+    EXPECT_OTHER(other.type = DT_Q4_0);
+    EXPECT_OTHER(other.stored = DT_F16);
+    EXPECT_OTHER(other.bytes -= 64);
+    EXPECT_OTHER(other.rank = 1);
+    EXPECT_OTHER(other.dim[0] = ROWS - 8);
+    EXPECT_OTHER(other.dim[1] = COLS - 32);
+    EXPECT_OTHER(other.stride[0] = 2 * ROW_BYTES);
+    EXPECT_OTHER(piece.tensor = 1);
+    EXPECT_OTHER(piece.offset = ROW_BYTES);
+    EXPECT_OTHER(piece.rows = ROWS - 8);
+    EXPECT_OTHER(other.scales = &scales);
+    EXPECT_OTHER((other.n_piece = 2, other.piece = halves));
+    EXPECT_OTHER(p.packed_bytes += 64);
+    p = (plan){.n_weight = 2, .weight = two, .packed_bytes = woven_bytes};
+    two[1].mode = WEIGHT_MAPPED; /* which has no part in it */
+    ck_assert(is_kept(k, &p, k->mf));
+    two[1].mode = WEIGHT_PACKED;
+    ck_assert(!is_kept(k, &p, k->mf));
+    ck_assert_int_eq(entries(k, NULL), 1);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(another_checkpoint_has_another_file)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, true));
+    model_file *other;
+    temp_path path = temp_join(&k->dir, "other.gguf");
+    write_model(k->dg, path.path, 1); /* byte for byte the same, but who is to know */
+    ck_assert_int_eq(model_file_open(k->dg, path.path, NULL, &other), WEFT_OK);
+    ck_assert(!is_kept(k, &k->p, other));
+    model_file_close(other);
+
+    /* Written anew with other weights: same name, same size. */
+    write_model(k->dg, k->path.path, 2);
+    reopen(k);
+    ck_assert(!is_kept(k, &k->p, k->mf));
+    weights *w = load(k, true);
+    ck_assert_int_ne(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
+    weights_destroy(w);
+    ck_assert_int_eq(entries(k, NULL), 2);
+    /* Changed in place: the time tells. */
+    ck_assert(is_kept(k, &k->p, k->mf));
+    set_age(k->path.path, 5000);
+    reopen(k);
+    ck_assert(!is_kept(k, &k->p, k->mf));
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(a_model_in_memory_keeps_nothing)
+{
+    kit *k = kit_open();
+    model_part part = model_file_part(k->mf, 0);
+    model_file *mem;
+    weights *w;
+    ck_assert_int_eq(model_file_open_memory(k->dg, part.data, part.bytes, "made up", &mem),
+                     WEFT_OK);
+    weights_options how = {.keep_packed = true};
+    ck_assert_int_eq(weights_create(k->dg, &k->p, mem, &how, &w), WEFT_OK);
+    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
+    weights_destroy(w);
+    model_file_close(mem);
+    ck_assert_int_eq(entries(k, NULL), 0);
+    kit_close(k);
+}
+END_TEST
+
+/* Something is wrong with the file: it is not used, and a good one takes its place. */
+static void expect_replaced(kit *k, temp_path file, ino_t was, const char *what)
+{
+    ck_assert_msg(!is_kept(k, &k->p, k->mf), "%s: used", what);
+    ck_assert_msg(loads(k, true), "%s: wrong weights", what);
+    ck_assert_msg(stat_of(only_file(k).path).st_ino != was, "%s: not replaced", what);
+    ck_assert_msg(is_kept(k, &k->p, k->mf), "%s: not kept again", what);
+    ck_assert_str_eq(only_file(k).path, file.path);
+}
+
+START_TEST(a_damaged_file_is_replaced)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k);
+    static const struct {
+        off_t at;
+        const char *what;
+    } spots[] = {{0, "magic"}, {8, "version"},           {12, "size of the header"}, {16, "low"},
+                 {31, "high"}, {32, "bytes of weights"}, {39, "too many bytes"}};
+    for (size_t i = 0; i < COUNT_OF(spots); i++) {
+        change_byte(file.path, spots[i].at, 1);
+        expect_replaced(k, file, stat_of(file.path).st_ino, spots[i].what);
+    }
+    const off_t lengths[] = {0, 100, HEAD, (off_t)woven_bytes + HEAD - 1,
+                             (off_t)woven_bytes + HEAD + 1};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        ck_assert_int_eq(truncate(file.path, lengths[i]), 0);
+        expect_replaced(k, file, stat_of(file.path).st_ino, "another length");
+    }
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(a_folder_in_its_place_does_no_harm)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k);
+    ck_assert_int_eq(unlink(file.path), 0);
+    ck_assert_int_eq(mkdir(file.path, 0700), 0);
+    ck_assert(loads(k, true));
+    ck_assert_str_eq(only_file(k).path, file.path); /* and nothing beside it */
+    ck_assert_uint_eq(pack_prune(0), 0);
+    ck_assert_int_eq(entries(k, NULL), 1);
+    kit_close(k);
+}
+END_TEST
+
+/* Run in a process of its own, whose limits and rights are its own; true: it ended well. */
+static bool in_child(kit *k, bool (*fn)(kit *k))
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        _exit(fn(k) ? 0 : 1);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool loads_keeping(kit *k)
+{
+    return loads(k, true);
+}
+
+static bool loads_without_rights(kit *k)
+{
+    if (geteuid() == 0 && (setegid(65534) != 0 || seteuid(65534) != 0))
+        return false;
+    return loads(k, true);
+}
+
+static bool loads_with_full_disk(kit *k)
+{
+    const struct rlimit little = {1 << 20, 1 << 20};
+    if (setrlimit(RLIMIT_FSIZE, &little) != 0)
+        return false;
+    signal(SIGXFSZ, SIG_IGN); /* an error, as of a disk that is full */
+    return loads(k, true) && entries(k, NULL) == 0;
+}
+
+START_TEST(without_a_folder_memory_will_do)
+{
+    kit *k = kit_open();
+    strbuf folder = {0};
+    temp_path file = temp_file(&k->dir, "a file", STR("x"));
+    use_cache(file.path); /* no folder can be made in it */
+    ck_assert(loads(k, true));
+    ck_assert_uint_eq(pack_prune(0), 0);
+
+    setenv("HOME", "neither/here", 1); /* not from the root: nobody knows where that is */
+    use_cache("nor/there");
+    ck_assert(!pack_folder(&folder));
+    ck_assert(loads(k, true));
+    unsetenv("HOME");
+    unsetenv("XDG_CACHE_HOME");
+    ck_assert(!pack_folder(&folder));
+    ck_assert(loads(k, true));
+    ck_assert_uint_eq(pack_prune(0), 0);
+    ck_assert_int_ne(access("nor", F_OK), 0);
+
+    setenv("HOME", k->cache.path, 1);
+    ck_assert(pack_folder(&folder));
+    temp_path below = temp_join(&k->dir, "cache/.cache/weft/packed");
+    ck_assert_str_eq(folder.p, below.path);
+    strbuf_free(&folder);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(a_folder_that_may_not_be_written)
+{
+    kit *k = kit_open();
+    ck_assert_int_eq(mkdir(k->cache.path, 0555), 0);
+    ck_assert_int_eq(chmod(k->path.path, 0644), 0);
+    ck_assert(in_child(k, loads_without_rights));
+    ck_assert_int_eq(entries(k, NULL), 0);
+    ck_assert_int_eq(chmod(k->cache.path, 0755), 0);
+    /* It is there, but not for us to write. */
+    ck_assert(in_child(k, loads_keeping));
+    ck_assert_int_eq(entries(k, NULL), 1);
+    ck_assert_uint_gt(pack_prune(0), 0);
+    ck_assert_int_eq(chmod(k->packed.path, 0555), 0);
+    ck_assert(in_child(k, loads_without_rights));
+    ck_assert_int_eq(entries(k, NULL), 0);
+    ck_assert_int_eq(chmod(k->packed.path, 0755), 0);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_nothing)
+{
+    kit *k = kit_open();
+    ck_assert(in_child(k, loads_with_full_disk));
+    ck_assert_int_eq(entries(k, NULL), 0);
+    ck_assert(in_child(k, loads_keeping)); /* it was the disk */
+    ck_assert_int_eq(entries(k, NULL), 1);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(several_processes_at_once)
+{
+    enum { PROCESSES = 4 };
+    kit *k = kit_open();
+    int start[2];
+    pid_t pid[PROCESSES];
+    ck_assert_int_eq(pipe(start), 0);
+    fflush(NULL);
+    for (int i = 0; i < PROCESSES; i++) {
+        pid[i] = fork();
+        ck_assert_int_ge(pid[i], 0);
+        if (pid[i] == 0) {
+            char none;
+            close(start[1]);
+            if (read(start[0], &none, 1) != 0) /* until all are there */
+                _exit(2);
+            _exit(loads(k, true) ? 0 : 1);
+        }
+    }
+    close(start[1]);
+    for (int i = 0; i < PROCESSES; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(pid[i], &status, 0), pid[i]);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "process %d: %x", i,
+                      (unsigned)status);
+    }
+    close(start[0]);
+    only_file(k);
+    ck_assert(is_kept(k, &k->p, k->mf));
+    ck_assert(loads(k, true));
+    kit_close(k);
+}
+END_TEST
+
+/* Two that weave at once, for certain: the second begins before the first is done. */
+START_TEST(the_later_of_two_replaces_an_equal_file)
+{
+    kit *k = kit_open();
+    pack_store *a, *b;
+    bool filled;
+    ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, true, &a, &filled), WEFT_OK);
+    ck_assert(!filled);
+    ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, true, &b, &filled), WEFT_OK);
+    ck_assert(!filled);
+    ck_assert_int_eq(entries(k, NULL), 2); /* neither has its name */
+    ck_assert(!is_kept(k, &k->p, k->mf));
+    memcpy(pack_store_data(a), k->want, woven_bytes);
+    memcpy(pack_store_data(b), k->want, woven_bytes);
+    pack_store_publish(a);
+    ck_assert(is_kept(k, &k->p, k->mf));
+    pack_store_publish(b);
+    only_file(k);
+    ck_assert_int_eq(memcmp(pack_store_data(a), k->want, woven_bytes), 0);
+    pack_store_close(a);
+    pack_store_close(b);
+    ck_assert(loads(k, true));
+    pack_store_close(NULL);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(what_was_not_finished_is_not_found)
+{
+    kit *k = kit_open();
+    pack_store *s;
+    bool filled;
+    ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, true, &s, &filled), WEFT_OK);
+    memcpy(pack_store_data(s), k->want, woven_bytes / 2);
+    pack_store_close(s);
+    ck_assert_int_eq(entries(k, NULL), 0);
+    /* Weights that do not fit the checkpoint, found while they are woven. */
+    weights *w = NULL;
+    k->piece.rows = ROWS - 8;
+    weights_options how = {.keep_packed = true};
+    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_ERR_PLAN);
+    ck_assert_ptr_null(w);
+    ck_assert_int_eq(entries(k, NULL), 0);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(who_keeps_nothing_leaves_nothing)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, false));
+    ck_assert_int_ne(access(k->cache.path, F_OK), 0);
+    /* Nor uses what is there. */
+    ck_assert(loads(k, true));
+    change_byte(only_file(k).path, HEAD + 99, 0xff);
+    ck_assert(!loads(k, true));
+    ck_assert(loads(k, false));
+    ck_assert_int_eq(entries(k, NULL), 1);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(little_is_not_kept)
+{
+    kit *k = kit_open();
+    k->w.dim[0] = k->w.rows = k->piece.rows = ROWS / 2;
+    k->w.bytes = k->p.packed_bytes = woven_bytes / 2;
+    weights *w = load(k, true);
+    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes / 2), 0);
+    weights_destroy(w);
+    ck_assert_int_ne(access(k->cache.path, F_OK), 0);
+    kit_close(k);
+}
+END_TEST
+
+static void put_file(const temp_dir *folder, const char *name, off_t bytes, int64_t age)
+{
+    temp_path p = temp_file(folder, name, STR("no header"));
+    ck_assert_int_eq(truncate(p.path, bytes), 0);
+    set_age(p.path, age);
+}
+
+static bool has_file(const temp_dir *folder, const char *name)
+{
+    return access(temp_join(folder, name).path, F_OK) == 0;
+}
+
+START_TEST(pruning_keeps_what_was_used_last)
+{
+    temp_dir root = temp_dir_create(), folder;
+    char command[128];
+    arena *a = arena_create();
+    pack_file *files;
+    use_cache(root.path);
+    ck_assert_uint_eq(pack_prune(0), 0); /* there is nothing */
+    snprintf(command, sizeof command, "mkdir -p %s/weft/packed", root.path);
+    ck_assert_int_eq(system(command), 0);
+    snprintf(folder.path, sizeof folder.path, "%.40s/weft/packed", root.path);
+    put_file(&folder, "old.pack", 5000, 300);
+    put_file(&folder, "new.pack", 1000, 100);
+    put_file(&folder, "mid.pack", 2000, 200);
+    put_file(&folder, "notes.txt", 3000, 99999); /* not ours */
+    put_file(&folder, "new-abcdef", 4000, 60);   /* being made */
+    put_file(&folder, "new-ghijkl", 700, 99999); /* nobody makes it any more */
+    ck_assert_uint_eq(pack_list(a, &files), 3);
+    ck_assert_str_eq(files[0].name, "new.pack");
+    ck_assert_str_eq(files[1].name, "mid.pack");
+    ck_assert_str_eq(files[2].name, "old.pack");
+    ck_assert_uint_eq(pack_prune(UINT64_MAX), 700);
+    ck_assert(!has_file(&folder, "new-ghijkl") && has_file(&folder, "new-abcdef"));
+    ck_assert_uint_eq(pack_prune(8000), 0);
+    ck_assert_uint_eq(pack_prune(7999), 5000);
+    ck_assert(has_file(&folder, "new.pack") && has_file(&folder, "mid.pack"));
+    ck_assert_uint_eq(pack_prune(2999), 2000);
+    ck_assert(has_file(&folder, "new.pack"));
+    ck_assert_uint_eq(pack_prune(0), 1000);
+    ck_assert_uint_eq(pack_list(a, &files), 0);
+    ck_assert(has_file(&folder, "notes.txt"));
+    arena_destroy(a);
+    snprintf(command, sizeof command, "rm -rf %s", root.path);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+/* ---- a session on such weights ---- */
+
+enum { SMALL = 8 }; /* a vocabulary */
+
+/* logits = w * embedding: a graph of one matrix. */
+static plan *plan_matrix(kit *k, toy *t, const float *embd)
+{
+    gguf_writer *w = gguf_writer_create();
+    uint8_t *data = random_rows(1);
+    gguf_writer_key(w, STR("general.architecture"), value_of_str(STR("toy")));
+    gguf_writer_tensor_data(w, STR("w"), DT_Q8_0, SHAPE(ROWS, COLS), data);
+    gguf_writer_tensor_data(w, STR("embd"), DT_F32, SHAPE(SMALL, COLS), embd);
+    ck_assert_int_eq(gguf_writer_write(k->dg, w, k->path.path), WEFT_OK);
+    gguf_writer_destroy(w);
+    free(data);
+    reopen(k);
+    t->mf = k->mf;
+    t->g = graph_create();
+    t->g->model = STR("matrix");
+    t->g->entry = STR("decode");
+    gref tokens = toy_input(t, "tokens", GRAPH_T);
+    toy_input(t, "pos", GRAPH_T);
+    gref rows = toy_input(t, "rows", GRAPH_R);
+    gref x = NODE(t, embed, TYPE(GRAPH_T, COLS),
+                  toy_weight(t, "embd", "embd", 0, DT_F32, SHAPE(SMALL, COLS)), tokens);
+    x = NODE(t, take_rows, TYPE(GRAPH_R, COLS), x, rows);
+    gref m = toy_weight(t, "w", "w", 0, DT_Q8_0, SHAPE(ROWS, COLS));
+    toy_output(t, "logits", -1, NODE(t, linear, TYPE(GRAPH_R, ROWS), x, m));
+    target limits = {.n_ctx = 4, .n_seq = 1, .n_tok_max = 4, .best = kvariant_best()};
+    plan *p;
+    ck_assert_int_eq(plan_make(k->dg, t->g, &limits, NULL, t->a, &p), WEFT_OK);
+    return p;
+}
+
+/* The logits of three tokens, in order; the caller frees them. */
+static float *run_matrix(kit *k, const plan *p, const session_options *how, session_memory *out_m)
+{
+    session *s = NULL;
+    const float *data;
+    int64_t n_row, width;
+    batch_row rows[3] = {{.id = 5, .pos = 0, .out = true},
+                         {.id = 0, .pos = 1, .out = true},
+                         {.id = 7, .pos = 2, .out = true}};
+    ck_assert_int_eq(session_create(k->dg, p, k->mf, how, &s), WEFT_OK);
+    ck_assert_int_eq(session_eval(k->dg, s, rows, 3), WEFT_OK);
+    ck_assert(session_output(s, "logits", -1, &data, &n_row, &width));
+    ck_assert_int_eq(n_row, 3);
+    ck_assert_int_eq(width, ROWS);
+    float *copy = malloc(3 * ROWS * sizeof *copy);
+    memcpy(copy, data, 3 * ROWS * sizeof *copy);
+    *out_m = session_bytes(s);
+    session_destroy(s);
+    return copy;
+}
+
+START_TEST(a_session_counts_them_once)
+{
+    kit *k = kit_open();
+    toy *t = calloc(1, sizeof *t);
+    float *embd = calloc(SMALL * COLS, sizeof *embd);
+    t->a = arena_create();
+    t->dg = k->dg;
+    t->seed = 3;
+    toy_fill(t, DT_F32, embd, SMALL * COLS, 1);
+    const plan *p = plan_matrix(k, t, embd);
+    const bool woven = kernel_layout("linear", DT_Q8_0, kvariant_best()) != LAYOUT_STORED;
+    const size_t embd_bytes = SMALL * COLS * sizeof(float);
+    ck_assert_uint_eq(p->packed_bytes, woven ? woven_bytes : 0);
+    ck_assert_uint_eq(p->packed_bytes + p->mapped_bytes, woven_bytes + embd_bytes);
+
+    session_options how = {.n_ctx = 4, .n_seq = 1, .threads = 2};
+    session_memory need, alone, made, found;
+    ck_assert_int_eq(session_need(k->dg, p, &how, &need), WEFT_OK);
+    float *a = run_matrix(k, p, &how, &alone);
+    ck_assert_int_eq(entries(k, NULL), 0);
+    how.keep_packed = true;
+    float *b = run_matrix(k, p, &how, &made);
+    ck_assert_int_eq(entries(k, NULL), woven);
+    float *c = run_matrix(k, p, &how, &found);
+    ck_assert_int_eq(entries(k, NULL), woven);
+    ck_assert_int_eq(memcmp(a, b, 3 * ROWS * sizeof *a), 0);
+    ck_assert_int_eq(memcmp(a, c, 3 * ROWS * sizeof *a), 0);
+    ck_assert_uint_eq(need.weights_packed, p->packed_bytes);
+    ck_assert_uint_eq(need.weights_mapped + need.weights_packed, woven_bytes + embd_bytes);
+    ck_assert_uint_eq(session_memory_sum(&need), session_memory_sum(&alone));
+    ck_assert_mem_eq(&alone, &made, sizeof made);
+    ck_assert_mem_eq(&alone, &found, sizeof found);
+    free(a);
+    free(b);
+    free(c);
+    free(embd);
+    graph_destroy(t->g);
+    arena_destroy(t->a);
+    free(t);
+    kit_close(k);
+}
+END_TEST
+
+SUITE_MAIN("pack_store", made_once_and_found_again, the_list_names_the_model,
+           another_plan_has_another_file, another_checkpoint_has_another_file,
+           a_model_in_memory_keeps_nothing, a_damaged_file_is_replaced,
+           a_folder_in_its_place_does_no_harm, without_a_folder_memory_will_do,
+           a_folder_that_may_not_be_written, a_full_disk_leaves_nothing, several_processes_at_once,
+           the_later_of_two_replaces_an_equal_file, what_was_not_finished_is_not_found,
+           who_keeps_nothing_leaves_nothing, little_is_not_kept, pruning_keeps_what_was_used_last,
+           a_session_counts_them_once)
