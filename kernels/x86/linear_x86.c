@@ -16,3 +16,5 @@
     }
 #define AVX2(type, name) CONTRACTIONS(type, name, avx2)
 X86_TYPES(AVX2)
+#define AVX512(type, name) CONTRACTIONS(type, name, avx512)
+X86_TYPES(AVX512)
