@@ -131,7 +131,7 @@ static double step_error(flow *f, const plan_step *s)
         in += f->cell[s->cell];
     if (strcmp(row->op, "route") == 0) /* a near tie may go the other way */
         in = in < 1e-3 ? in * 10 : 1;
-    double own = pack || row->act == ACT_F32 ? step_f32 : packed_error(s);
+    double own = pack || row->act == ACT_F32 || act_is_split(row->act) ? step_f32 : packed_error(s);
     double out = growth(row->op) * in + own;
     return out < 1 ? out : 1;
 }
@@ -172,7 +172,7 @@ double (*verify_bounds(const plan *p, int32_t bucket, verify_seen *seen, const v
 
 static double output_of(kact act)
 {
-    if (act == ACT_F32)
+    if (act == ACT_F32 || act_is_split(act))
         return output_f32;
     return act_block(act) > 32 ? output_packed_256 : output_packed_32;
 }
@@ -194,6 +194,8 @@ double verify_output_bound(const plan *p)
 const char *verify_reason(const plan *p, const plan_step *s)
 {
     const kernel_row *row = row_of(s);
+    if (act_is_split(row->act))
+        return "activations of 16 bits";
     if (row->act != ACT_F32)
         return act_block(row->act) > 32 ? "activations rounded to 8 bits in blocks of 256"
                                         : "activations rounded to 8 bits in blocks of 32";

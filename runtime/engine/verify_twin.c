@@ -27,7 +27,8 @@ static const kernel_row *row_of(const plan_step *s)
 
 static bool is_packed(const plan_step *s)
 {
-    return row_of(s)->act != ACT_F32 && s->value[0] >= 0;
+    kact act = row_of(s)->act;
+    return act != ACT_F32 && !act_is_split(act) && s->value[0] >= 0;
 }
 
 bool verify_rounds(const plan *p)
