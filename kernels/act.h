@@ -12,19 +12,38 @@
  *
  * ACT_Q8X4 and ACT_Q8KX4 weave four such rows, for kernels that multiply them at once: each of the three
  * parts is four times as long, and holds 8 q of each row in turn, then the next 8; a scale of each; a
- * sum of each. The last group of a call is filled up with rows of zeros. */
+ * sum of each. The last group of a call is filled up with rows of zeros.
+ *
+ * ACT_BF2 and ACT_BF2M are f32 to 16 bits of significand, as the sum of two bf16: the nearest one and the one
+ * nearest to the rest (0 where that is not finite). Rows hold 8 (BF2M: 4) of the first, as many rests, then
+ * the next 8 (4); n may be any number, and is filled up with zeros to a multiple of 8. */
 #ifndef WEFT_KERNELS_ACT_H
 #define WEFT_KERNELS_ACT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { ACT_ALIGN = 64 };
 
-typedef enum { ACT_F32, ACT_Q8, ACT_Q8K, ACT_Q8X4, ACT_Q8KX4, ACT_COUNT } kact;
+typedef enum { ACT_F32, ACT_Q8, ACT_Q8K, ACT_Q8X4, ACT_Q8KX4, ACT_BF2, ACT_BF2M, ACT_COUNT } kact;
 
+/* Is each number split into two bf16? And how many of the first stand before their rests. */
+static inline bool act_is_split(kact a)
+{
+    return a == ACT_BF2 || a == ACT_BF2M;
+}
+
+static inline int64_t act_run(kact a)
+{
+    return a == ACT_BF2 ? 8 : 4;
+}
+
+/* Numbers that are rounded together. */
 static inline int64_t act_block(kact a)
 {
+    if (act_is_split(a))
+        return 1;
     return a == ACT_Q8K || a == ACT_Q8KX4 ? 256 : 32;
 }
 
@@ -44,6 +63,8 @@ static inline int64_t act_row_bytes(kact a, int64_t n)
 {
     if (a == ACT_F32)
         return n * 4;
+    if (act_is_split(a))
+        return act_pad((n + 7) / 8 * 32);
     return act_pad(n) + act_pad(n / act_block(a) * 4) + act_pad(n / 16 * 2);
 }
 

@@ -1,8 +1,43 @@
-/* pack_c.c - activations rounded to 8 bits, block by block, and four rows of them woven; act.h tells the
- * layouts. */
+/* pack_c.c - activations rounded to 8 bits, block by block, and four rows of them woven; or split into two
+ * bf16 each. act.h tells the layouts. */
 #include "kernels/kernel_decls.h"
 
+#include "kernels/c/half.h"
 #include "kernels/c/pack_impl.h"
+
+/* Eight numbers as two bf16 each, in runs of 8 or 4. A rest that is not finite is 0. */
+static void split8(const float *x, int64_t run, uint16_t *to)
+{
+    uint16_t first[8], rest[8];
+    for (int i = 0; i < 8; i++) {
+        first[i] = half_to_bf16(x[i]);
+        float left = x[i] - float_of((uint32_t)first[i] << 16);
+        uint16_t h = half_to_bf16(left);
+        rest[i] = (h & 0x7f80) == 0x7f80 ? 0 : h;
+    }
+    if (run == 8) {
+        memcpy(to, first, sizeof first);
+        memcpy(to + 8, rest, sizeof rest);
+        return;
+    }
+    for (int half = 0; half < 2; half++) {
+        memcpy(to + half * 8, first + half * 4, 8);
+        memcpy(to + half * 8 + 4, rest + half * 4, 8);
+    }
+}
+
+/* Numbers [begin, end) of a row; begin is a multiple of 8. */
+static void split_part(const float *x, int64_t begin, int64_t end, int64_t run, uint16_t *to)
+{
+    int64_t i = begin;
+    for (; i + 8 <= end; i += 8)
+        split8(x + i, run, to + 2 * i);
+    if (i < end) {
+        float last[8] = {0};
+        memcpy(last, x + i, (size_t)(end - i) * sizeof *last);
+        split8(last, run, to + 2 * i);
+    }
+}
 
 /* By columns, a tile is a multiple of 256: it cuts no block. */
 void k_pack_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
@@ -14,6 +49,10 @@ void k_pack_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     for (int64_t row = part.row; row < part.row_end; row++) {
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]); /* [n] */
         char *to = (char *)k->out[0] + row * k->out_pitch[0];
+        if (act_is_split(act)) {
+            split_part(x, part.col, part.col_end, act_run(act), (uint16_t *)to);
+            continue;
+        }
         int8_t *q = (int8_t *)to;
         float *d = (float *)(to + act_pad(n));
         int16_t *sum = (int16_t *)(to + act_pad(n) + act_pad(n / b * 4));

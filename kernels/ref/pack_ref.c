@@ -1,5 +1,5 @@
-/* pack_ref.c - activations rounded to 8 bits, block by block, and four rows of them woven; act.h tells the
- * layouts.
+/* pack_ref.c - activations rounded to 8 bits, block by block, and four rows of them woven; or split into two
+ * bf16 each. act.h tells the layouts.
  *
  * Scales and quotients are f32, so that every variant can give the same bits. */
 #include "kernels/kernel_decls.h"
@@ -7,6 +7,7 @@
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include "kernels/ref/dequant.h"
 
 /* One block of b elements; returns its scale. */
 static float pack_block(const float *x, int8_t *q, int64_t b)
@@ -31,6 +32,18 @@ static float pack_block(const float *x, int8_t *q, int64_t b)
     return d;
 }
 
+/* Numbers as two bf16 each, to [n / run][2][run]. */
+static void split_row(const float *x, int64_t n, int64_t run, uint16_t *to)
+{
+    for (int64_t i = 0; i < (n + 7) / 8 * 8; i++) {
+        float whole = i < n ? x[i] : 0;
+        uint16_t first = f32_to_bf16(whole);
+        float rest = whole - bf16_to_f32(first);
+        to[i / run * 2 * run + i % run] = first;
+        to[i / run * 2 * run + run + i % run] = isfinite(rest) ? f32_to_bf16(rest) : 0;
+    }
+}
+
 void k_pack_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
     kact act = (kact)k->word[0];
@@ -39,6 +52,10 @@ void k_pack_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     for (int64_t row = begin; row < end; row++) {
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]); /* [n] */
         char *to = (char *)k->out[0] + row * k->out_pitch[0];
+        if (act_is_split(act)) {
+            split_row(x, n, act_run(act), (uint16_t *)to);
+            continue;
+        }
         int8_t *q = (int8_t *)to;
         float *d = (float *)(to + act_pad(n));
         int16_t *sum = (int16_t *)(to + act_pad(n) + act_pad(n / b * 4));

@@ -531,11 +531,27 @@ static const void *pack_rows(check *c, const char *op, kact act, const float *x,
     return to;
 }
 
+/* Rows of numbers split in two, and x as the sum of both. */
+static const void *check_split(check *c, kact act, float *x, int64_t rows, int64_t n)
+{
+    const char *packed = pack_rows(c, "pack", act, x, rows, n);
+    int64_t run = act_run(act);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t i = 0; i < n; i++) {
+            const uint16_t *at = (const uint16_t *)(packed + row * act_row_bytes(act, n));
+            at += i / run * 2 * run + i % run;
+            x[row * n + i] = bf16_to_f32(at[0]) + bf16_to_f32(at[run]);
+        }
+    return packed;
+}
+
 const void *check_packed(check *c, kact act, float *x, int64_t rows, int64_t n, int64_t *out_pitch)
 {
     *out_pitch = act_row_bytes(act, n);
     if (act == ACT_F32)
         return x;
+    if (act_is_split(act))
+        return check_split(c, act, x, rows, n);
     kact single = act_block(act) == 32 ? ACT_Q8 : ACT_Q8K;
     const char *packed = pack_rows(c, "pack", single, x, rows, n);
     const void *woven =

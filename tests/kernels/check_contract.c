@@ -355,11 +355,15 @@ static void pack_numbers(check *c, float *x, int64_t n)
 static void pack_setup(check *c, kact act, int64_t rows, int64_t n, check_case *out)
 {
     kargs *k = &out->ref;
-    float *x = check_numbers(c, rows * n);
+    int64_t whole = (rows * n + 31) / 32 * 32; /* what pack_numbers writes */
+    float *x = check_numbers(c, whole);
     int64_t group = act_group(act), groups = (rows + group - 1) / group;
     snprintf(out->shape, sizeof out->shape, "%s %lld, %lld rows",
-             act_block(act) == 32 ? "Q8" : "Q8K", (long long)n, (long long)rows);
-    pack_numbers(c, x, rows * n);
+             act_is_split(act)      ? "BF2"
+             : act_block(act) == 32 ? "Q8"
+                                    : "Q8K",
+             (long long)n, (long long)rows);
+    pack_numbers(c, x, whole);
     k->in[0] = x;
     k->pitch[0] = n * 4;
     k->n[0] = rows;
@@ -381,10 +385,12 @@ static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
         {ACT_Q8, 1, 32},    {ACT_Q8, 3, 96},    {ACT_Q8, 2, 256},   {ACT_Q8, 5, 288},
         {ACT_Q8, 2, 896},   {ACT_Q8, 1, 8192},  {ACT_Q8K, 1, 256},  {ACT_Q8K, 3, 512},
         {ACT_Q8K, 2, 1792}, {ACT_Q8K, 7, 2048}, {ACT_Q8K, 1, 8192},
+        {ACT_BF2, 1, 1},    {ACT_BF2, 2, 37},   {ACT_BF2, 3, 2048}, {ACT_BF2M, 1, 5},
+        {ACT_BF2M, 2, 300}, {ACT_BF2M, 3, 256},
     };
-    if (i >= (int)(sizeof all / sizeof all[0]))
+    bool woven4 = strcmp(row->op, "pack4") == 0; /* of 8 bits only */
+    if (i >= (int)(sizeof all / sizeof all[0]) || (woven4 && act_is_split(all[i].act)))
         return false;
-    bool woven4 = strcmp(row->op, "pack4") == 0;
     pack_setup(c,
                !woven4                ? all[i].act
                : all[i].act == ACT_Q8 ? ACT_Q8X4
