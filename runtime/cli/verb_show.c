@@ -58,7 +58,9 @@ static str tokenizer_kind(const model_file *mf, arena *a)
         return json ? STR("tokenizer.json") : spm ? STR("tokenizer.model") : STR("none");
     }
     if (!value_str(model_file_key(mf, STR("/tokenizer.ggml.model")), &model))
-        return STR("none");
+        return model_file_key(mf, STR("/tokenizer.huggingface.json"))
+                   ? STR("tokenizer.json, inside")
+                   : STR("none");
     if (value_str(model_file_key(mf, STR("/tokenizer.ggml.pre")), &pre))
         return arena_printf(a, STR_FMT " (" STR_FMT ")", STR_ARG(model), STR_ARG(pre));
     return model;

@@ -24,6 +24,8 @@ done <<'END'
 2 bench --random tiny
 0 perplexity -m ../../../models/stories-7m -f story.txt -c 32 --chunks 1
 1 perplexity -m ../../../models/stories-7m -f story.txt -c 32 --kl-base story.txt
+0 quantize ../../../models/stories-7m /dev/null Q4_K_M -n --json
+1 quantize ../../golden/data/gemma2 /dev/null F16
 0 tokenize -m ../../../models/stories-7m Once
 0 chat --chat-template chatml -n 3
 1 template --chat-template chatml --messages broken.weft
