@@ -1,5 +1,6 @@
 #include "runtime/base/cpu.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #if defined(__x86_64__)
@@ -64,7 +65,7 @@ static const struct {
 #undef CPU_ARM
 };
 
-uint32_t cpu_features(void)
+static uint32_t find_features(void)
 {
     uint32_t found = 0, xcr0 = xcr0_read(), r[4];
     /* Past its last subleaf a leaf reads as nonsense on some processors: the count is in EAX of 0. */
@@ -149,7 +150,7 @@ void cpu_name(strbuf *out)
 
 #endif
 
-uint32_t cpu_features(void)
+static uint32_t find_features(void)
 {
     uint32_t found = 0;
 #define CPU_X86(...)
@@ -164,7 +165,7 @@ uint32_t cpu_features(void)
 
 #else
 
-uint32_t cpu_features(void)
+static uint32_t find_features(void)
 {
     return 0;
 }
@@ -175,3 +176,18 @@ void cpu_name(strbuf *out)
 }
 
 #endif
+
+/* Asking costs tens of microseconds where a virtual machine answers for the processor, so once is enough.
+ * The highest bit says that the others are known; no feature has it. */
+uint32_t cpu_features(void)
+{
+    static atomic_uint_least32_t known;
+    _Static_assert(CPU_FEATURE_COUNT < 32, "a bit is left to tell that the others are known");
+    const uint32_t asked = UINT32_C(1) << 31;
+    uint32_t found = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!(found & asked)) {
+        found = find_features() | asked;
+        atomic_store_explicit(&known, found, memory_order_relaxed);
+    }
+    return found & ~asked;
+}
