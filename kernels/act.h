@@ -10,9 +10,15 @@
  * with d = max |x| / 127; a block of zeros has d = 0. A NaN or infinity makes d NaN, so that it is not
  * lost. The row as a whole takes act_row_bytes, a multiple of ACT_ALIGN.
  *
- * ACT_Q8X4 and ACT_Q8KX4 weave four such rows, for kernels that multiply them at once: each of the three
- * parts is four times as long, and holds 8 q of each row in turn, then the next 8; a scale of each; a
- * sum of each. The last group of a call is filled up with rows of zeros.
+ * ACT_Q8X4 and ACT_Q8KX4 weave four such rows, for kernels that multiply them at once, two by two. The parts
+ * of four rows, each padded to 4 * ACT_ALIGN bytes, are
+ *
+ *     int8_t q[n / 8][4][8]    8 of each row in turn
+ *     float  d[n / b][8]       scales of rows 0, 1, 0, 1, 2, 3, 2, 3
+ *     float  sum[n / 32][4]    Q8X4: d times the sum of q over each 32 elements
+ *     int8_t sum[n / 256][2][4][8]   Q8KX4: the sums over 32 elements modulo 128, then divided by it, rounded down
+ *
+ * The last group of a call is filled up with rows of zeros.
  *
  * ACT_BF2 and ACT_BF2M are f32 to 16 bits of significand, as the sum of two bf16: the nearest one and the one
  * nearest to the rest (0 where that is not finite). Rows hold 8 (BF2M: 4) of the first, as many rests, then
@@ -65,7 +71,8 @@ static inline int64_t act_row_bytes(kact a, int64_t n)
         return n * 4;
     if (act_is_split(a))
         return act_pad((n + 7) / 8 * 32);
-    return act_pad(n) + act_pad(n / act_block(a) * 4) + act_pad(n / 16 * 2);
+    return act_pad(n) + act_pad(n / act_block(a) * (act_group(a) == 4 ? 8 : 4)) +
+           act_pad(a == ACT_Q8KX4 ? n / 16 : n / 8);
 }
 
 static inline const int8_t *act_q(const void *row)
@@ -83,15 +90,15 @@ static inline const int16_t *act_sum(kact a, const void *row, int64_t n)
     return (const int16_t *)((const char *)row + act_pad(n) + act_pad(n / act_block(a) * 4));
 }
 
-/* Where the scales and sums of a group of four begin. */
+/* Where the scales and sums of a group of four begin; sums are f32 or bytes. */
 static inline const float *act_d4(const void *group, int64_t n)
 {
     return (const float *)((const char *)group + 4 * act_pad(n));
 }
 
-static inline const int16_t *act_sum4(kact a, const void *group, int64_t n)
+static inline const void *act_sum4(kact a, const void *group, int64_t n)
 {
-    return (const int16_t *)((const char *)act_d4(group, n) + 4 * act_pad(n / act_block(a) * 4));
+    return (const char *)act_d4(group, n) + 4 * act_pad(n / act_block(a) * 8);
 }
 
 #endif

@@ -5,11 +5,12 @@
 #include <string.h>
 #include "kernels/c/attend_size.h"
 #include "kernels/neon/linear_float_panel.h"
+#include "kernels/neon/panel_size.h"
 #include "runtime/base/cpu.h"
 
 /* The words of the unit and scratch columns. A scratch of 0 and up is an index into the sizes. */
 enum { ROW, HEAD, GROUP, QUAD };
-enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4, ANGLES = -5, ATTEND = -6, COPY = -7 };
+enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4, ANGLES = -5, ATTEND = -6, WOVEN = -16, COPY = -7 };
 
 typedef struct {
     int unit, scratch;
@@ -208,6 +209,8 @@ size_t kernel_scratch(const kernel_row *row, const kargs *k)
         return (size_t)(2 * k->n[3]) * sizeof(float);
     case COPY:
         return PANEL_BYTES;
+    case WOVEN:
+        return WOVEN_PANEL_BYTES;
     case ATTEND:
         return attend_bytes(k);
     default:

@@ -63,13 +63,26 @@ void k_pack_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     }
 }
 
-/* One block of one row, into its places among the other three. */
-static void weave_block(const int8_t *q, int64_t col, int64_t b, int row, int8_t *to, int16_t *sum)
+/* A block of row r, q[b], into its places among the other three. */
+static void weave_block(kact act, const int8_t *q, float d, int64_t col, int64_t r, int64_t n,
+                        char *to)
 {
+    int64_t b = act_block(act);
+    float *d4 = (float *)(uintptr_t)act_d4(to, n) + col / b * 8 + r / 2 * 4 + r % 2;
+    void *sums = (void *)(uintptr_t)act_sum4(act, to, n);
+    d4[0] = d4[2] = d;
     for (int64_t i = 0; i < b; i += 8)
-        memcpy(to + (col + i) * 4 + row * 8, q + i, 8);
-    for (int64_t i = 0; i < b; i += 16)
-        sum[(col + i) / 16 * 4 + row] = pack_sum16(q + i);
+        memcpy(to + (col + i) * 4 + r * 8, q + i, 8);
+    for (int64_t i = 0; i < b; i += 32) {
+        int sum = pack_sum16(q + i) + pack_sum16(q + i + 16);
+        if (act == ACT_Q8X4) {
+            ((float *)sums)[(col + i) / 32 * 4 + r] = d * (float)sum;
+        } else {
+            int8_t *two = (int8_t *)sums + col / b * 64 + r * 8 + i / 32;
+            two[0] = (int8_t)(sum & 127);
+            two[32] = (int8_t)((sum - (sum & 127)) / 128);
+        }
+    }
 }
 
 void k_pack4_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
@@ -78,19 +91,14 @@ void k_pack4_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     kact act = (kact)k->word[0];
     int64_t n = k->n[1], b = act_block(act);
     (void)t;
-    for (int64_t quad = begin; quad < end; quad++) {
-        char *to = (char *)k->out[0] + quad * 4 * k->out_pitch[0];
-        float *d = (float *)(uintptr_t)act_d4(to, n);
-        int16_t *sum = (int16_t *)(uintptr_t)act_sum4(act, to, n);
-        for (int row = 0; row < 4; row++) {
-            bool there = quad * 4 + row < k->n[0];
-            const float *x =
-                (const float *)((const char *)k->in[0] + (quad * 4 + row) * k->pitch[0]);
+    for (int64_t quad = begin; quad < end; quad++)
+        for (int64_t r = 0; r < 4; r++) {
+            int64_t row = quad * 4 + r;
+            const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]);
             int8_t q[BLOCK_MAX] = {0};
             for (int64_t i = 0; i < n; i += b) {
-                d[i / b * 4 + row] = there ? pack_block(x + i, q, b) : 0;
-                weave_block(q, i, b, row, (int8_t *)to, sum);
+                float d = row < k->n[0] ? pack_block(x + i, q, b) : 0;
+                weave_block(act, q, d, i, r, n, (char *)k->out[0] + quad * 4 * k->out_pitch[0]);
             }
         }
-    }
 }

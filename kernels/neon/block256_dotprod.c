@@ -71,8 +71,9 @@ NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
 NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
                        float32x4_t (*sum)[2], const woven256 *t)
 {
+    float32x4_t acc[ROWS8_X_MAX][2]; /* here, so that they need not be kept in memory */
     for (int i = 0; i < n_x; i++)
-        sum[i][0] = sum[i][1] = vdupq_n_f32(0);
+        acc[i][0] = acc[i][1] = vdupq_n_f32(0);
     for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
         uint8_t scale6[64], min6[64];
         const uint8_t *scales = t->has_min ? scale6 : w + 16;
@@ -108,10 +109,13 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
                 float32x4_t y = vmulq_f32(float_of(all, t->shift), d[h]);
                 if (t->has_min)
                     y = vfmsq_f32(y, vcvtq_f32_s32(less[h]), dmin[h]);
-                sum[i][h] = vfmaq_n_f32(sum[i][h], y, da);
+                acc[i][h] = vfmaq_n_f32(acc[i][h], y, da);
             }
         }
     }
+    for (int i = 0; i < n_x; i++)
+        for (int h = 0; h < 2; h++)
+            sum[i][h] = acc[i][h];
 }
 
 ROWS8_KERNELS(Q4_K, group)

@@ -24,11 +24,12 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
     const int8_t *q[ROWS8_X_MAX];
     const float *d[ROWS8_X_MAX];
     const int16_t *sums[ROWS8_X_MAX];
+    float32x4_t acc[ROWS8_X_MAX][2]; /* here, so that they need not be kept in memory */
     for (int i = 0; i < n_x; i++) {
         q[i] = act_q(x[i]);
         d[i] = act_d(x[i], n);
         sums[i] = act_sum(ACT_Q8, x[i], n);
-        sum[i][0] = sum[i][1] = vdupq_n_f32(0);
+        acc[i][0] = acc[i][1] = vdupq_n_f32(0);
     }
     for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
         float32x4_t scale[2], min[2];
@@ -49,16 +50,19 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
                     s[0] = vdotq_s32(s[0], v[step], twice);
                     s[1] = vdotq_s32(s[1], v[4 + step], twice);
                 }
-                sum[i][half] = vfmaq_f32(sum[i][half], float_of(vpaddq_s32(s[0], s[1]), t->shift),
+                acc[i][half] = vfmaq_f32(acc[i][half], float_of(vpaddq_s32(s[0], s[1]), t->shift),
                                          vmulq_n_f32(scale[half], d[i][b]));
             }
         }
         for (int i = 0; i < n_x && t->has_min; i++) {
             float of_min = d[i][b] * (float)(sums[i][2 * b] + sums[i][2 * b + 1]);
             for (int h = 0; h < 2; h++)
-                sum[i][h] = vfmaq_n_f32(sum[i][h], min[h], of_min);
+                acc[i][h] = vfmaq_n_f32(acc[i][h], min[h], of_min);
         }
     }
+    for (int i = 0; i < n_x; i++)
+        for (int h = 0; h < 2; h++)
+            sum[i][h] = acc[i][h];
 }
 
 ROWS8_KERNELS(Q8_0, group)

@@ -70,28 +70,43 @@ void k_pack_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     }
 }
 
+/* Row r among the four woven at `to`. */
+static void weave_row(kact act, const float *x, int64_t n, int64_t r, char *to)
+{
+    enum { BLOCK_MAX = 256, SUMMED = 32 };
+    int64_t b = act_block(act);
+    int8_t *q4 = (int8_t *)to;                            /* [n / 8][4][8] */
+    float *d4 = (float *)(uintptr_t)act_d4(to, n);        /* [n / b][8] */
+    void *sums = (void *)(uintptr_t)act_sum4(act, to, n); /* [n / 32][4], or bytes */
+    for (int64_t i = 0; i < n; i += b) {
+        int8_t q[BLOCK_MAX] = {0};
+        float d = x ? pack_block(x + i, q, b) : 0;
+        d4[i / b * 8 + r / 2 * 4 + r % 2] = d4[i / b * 8 + r / 2 * 4 + r % 2 + 2] = d;
+        for (int64_t j = 0; j < b; j += SUMMED) {
+            int sum = 0;
+            for (int64_t l = j; l < j + SUMMED; l++) {
+                q4[(i + l) / 8 * 32 + r * 8 + l % 8] = q[l];
+                sum += q[l];
+            }
+            if (act == ACT_Q8X4) {
+                ((float *)sums)[i / SUMMED * 4 + r] = d * (float)sum;
+            } else {
+                int8_t *two = (int8_t *)sums + i / b * 64 + r * 8 + j / SUMMED;
+                two[0] = (int8_t)(sum & 127);
+                two[32] = (int8_t)((sum - (sum & 127)) / 128);
+            }
+        }
+    }
+}
+
 void k_pack4_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    enum { BLOCK_MAX = 256 };
-    kact act = (kact)k->word[0];
-    int64_t n = k->n[1], b = act_block(act);
     (void)t;
-    for (int64_t quad = begin; quad < end; quad++) {
-        char *to = (char *)k->out[0] + quad * 4 * k->out_pitch[0];
-        int8_t *q4 = (int8_t *)to;                                  /* [n / 8][4][8] */
-        float *d4 = (float *)(uintptr_t)act_d4(to, n);              /* [n / b][4] */
-        int16_t *sum4 = (int16_t *)(uintptr_t)act_sum4(act, to, n); /* [n / 16][4] */
-        memset(sum4, 0, (size_t)(n / 16 * 4) * sizeof *sum4);
-        for (int64_t r = 0; r < 4; r++)
-            for (int64_t i = 0; i < n; i += b) {
-                int64_t row = quad * 4 + r;
-                const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]);
-                int8_t q[BLOCK_MAX] = {0};
-                d4[i / b * 4 + r] = row < k->n[0] ? pack_block(x + i, q, b) : 0;
-                for (int64_t j = 0; j < b; j++) {
-                    q4[(i + j) / 8 * 32 + r * 8 + j % 8] = q[j];
-                    sum4[(i + j) / 16 * 4 + r] = (int16_t)(sum4[(i + j) / 16 * 4 + r] + q[j]);
-                }
-            }
-    }
+    for (int64_t quad = begin; quad < end; quad++)
+        for (int64_t r = 0; r < 4; r++) {
+            int64_t row = quad * 4 + r;
+            const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]);
+            weave_row((kact)k->word[0], row < k->n[0] ? x : NULL, k->n[1], r,
+                      (char *)k->out[0] + quad * 4 * k->out_pitch[0]);
+        }
 }

@@ -181,8 +181,9 @@ static void *scratch_make(check *c, const kernel_row *row, const kargs *args, si
     return check_alloc(c, *out_bytes, 0);
 }
 
-static void run(check *c, const kernel_row *row, const check_case *k, const kargs *given,
-                const manner *m, results *r)
+/* Returns the time that the kernel took. */
+static uint64_t run(check *c, const kernel_row *row, const check_case *k, const kargs *given,
+                    const manner *m, results *r)
 {
     kargs a = *given;
     kthread t = {.index = 0, .count = 1};
@@ -200,9 +201,10 @@ static void run(check *c, const kernel_row *row, const check_case *k, const karg
     a.cols = m->tile ? k->cols : 0;
     t.scratch = scratch_make(c, row, &a, &t.scratch_bytes);
     int64_t units = kernel_units(row, &a);
+    uint64_t began = clock_ns();
     if (!m->pieces) {
         row->fn(&a, &t, 0, units);
-        return;
+        return clock_ns() - began;
     }
     for (int64_t end = units; end > 0;) { /* backwards, in pieces of several sizes */
         int64_t begin = end - 1 - check_below(c, end < 4 ? end : 4);
@@ -210,6 +212,7 @@ static void run(check *c, const kernel_row *row, const check_case *k, const karg
         row->fn(&a, &t, begin, end);
         end = begin;
     }
+    return clock_ns() - began;
 }
 
 static double value_of(const check_out *o, const char *p)
@@ -424,9 +427,7 @@ static void bench_row(check *c, const check_op *op)
         manner m = {.tile = k.cols ? k.grain * 32 : 0, .name = "bench"};
         for (int i = 0; i < RUNS; i++) {
             int keep = c->n_block;
-            uint64_t begin = clock_ns();
-            run(c, c->row, &k, &k.k, &m, &r);
-            ns[i] = (double)(clock_ns() - begin);
+            ns[i] = (double)run(c, c->row, &k, &k.k, &m, &r);
             release(c, keep);
         }
         qsort(ns, RUNS, sizeof *ns, by_value);

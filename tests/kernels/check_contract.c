@@ -384,9 +384,9 @@ static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
     } all[] = {
         {ACT_Q8, 1, 32},    {ACT_Q8, 3, 96},    {ACT_Q8, 2, 256},   {ACT_Q8, 5, 288},
         {ACT_Q8, 2, 896},   {ACT_Q8, 1, 8192},  {ACT_Q8K, 1, 256},  {ACT_Q8K, 3, 512},
-        {ACT_Q8K, 2, 1792}, {ACT_Q8K, 7, 2048}, {ACT_Q8K, 1, 8192},
-        {ACT_BF2, 1, 1},    {ACT_BF2, 2, 37},   {ACT_BF2, 3, 2048}, {ACT_BF2M, 1, 5},
-        {ACT_BF2M, 2, 300}, {ACT_BF2M, 3, 256},
+        {ACT_Q8K, 2, 1792}, {ACT_Q8K, 7, 2048}, {ACT_Q8K, 1, 8192}, {ACT_BF2, 1, 1},
+        {ACT_BF2, 2, 37},   {ACT_BF2, 3, 2048}, {ACT_BF2M, 1, 5},   {ACT_BF2M, 2, 300},
+        {ACT_BF2M, 3, 256},
     };
     bool woven4 = strcmp(row->op, "pack4") == 0; /* of 8 bits only */
     if (i >= (int)(sizeof all / sizeof all[0]) || (woven4 && act_is_split(all[i].act)))

@@ -397,21 +397,34 @@ def packed_block(x):
     return [round(f32(v * inverse)) for v in x], f32(largest / 127)
 
 
-def packed(rows, b):
-    """The bytes of rows packed together, one or four, None where nothing is written."""
+def packed_form(kind, values, pad):
+    data = list(struct.pack("<%d%s" % (len(values), kind), *values))
+    return data + [None] * (-len(data) % pad)
+
+
+def packed(x, b):
+    """The bytes of a packed row, None where nothing is written."""
+    blocks = [packed_block(x[at:at + b]) for at in range(0, len(x), b)]
+    q = [code for block in blocks for code in block[0]]
+    sums = [sum(q[i:i + 16]) for i in range(0, len(q), 16)]
+    return packed_form("b", q, 64) + packed_form("f", [d for _, d in blocks], 64) + packed_form("h", sums, 64)
+
+
+def packed4(rows, b):
+    """The same of four rows woven; each row's part is padded to 64 bytes."""
     n = len(rows[0])
     blocks = [[packed_block(row[at:at + b]) for at in range(0, n, b)] for row in rows]
     q = [[code for block in row for code in block[0]] for row in blocks]
-
-    def form(kind, size, values):  # each row's part is padded
-        data = list(struct.pack("<%d%s" % (len(values), kind), *values))
-        part = size * len(values) // len(rows)
-        return data + [None] * (-part % 64 * len(rows))
-
     codes = [v for at in range(0, n, 8) for row in q for v in row[at:at + 8]]
-    scales = [row[i][1] for i in range(n // b) for row in blocks]
-    sums = [sum(row[at:at + 16]) for at in range(0, n, 16) for row in q]
-    return form("b", 1, codes) + form("f", 4, scales) + form("h", 2, sums)
+    scales = [blocks[r][i][1] for i in range(n // b) for r in (0, 1, 0, 1, 2, 3, 2, 3)]
+    sums = [[sum(row[at:at + 32]) for at in range(0, n, 32)] for row in q]
+    if b == 32:
+        last = packed_form("f", [f32(f32(sums[r][i]) * blocks[r][i][1]) for i in range(n // 32) for r in range(4)], 256)
+    else:
+        last = packed_form("b", [part(sums[r][i + j]) for i in range(0, n // 32, 8)
+                                 for part in (lambda s: s % 128, lambda s: s // 128)
+                                 for r in range(4) for j in range(8)], 256)
+    return packed_form("b", codes, 256) + packed_form("f", scales, 256) + last
 
 
 def pack_cases():
@@ -423,7 +436,7 @@ def pack_cases():
     for name, act, b, rows in [("q8", 1, 32, [spread(64), spread(64)]), ("q8 one block", 1, 32, [halves]),
                                ("q8 strange", 1, 32, [strange]), ("q8k", 2, 256, [spread(512), halves * 8 + [0.0] * 256]),
                                ("q8 small", 1, 32, [[f32(v * 1e-40) for v in range(32)]])]:
-        out = [packed([row], b) for row in rows]
+        out = [packed(row, b) for row in rows]
         case(name, "pack", [len(rows), len(rows[0])], word=[act], inputs=[("f32", rows)],
              outs=[("bytes", [[-1 if v is None else v for v in row] for row in out])],
              pitch=[4 * len(rows[0]), len(out[0])])
@@ -431,7 +444,7 @@ def pack_cases():
                                ("q8k", 4, 256, [spread(512) for _ in range(3)])]:
         n = len(rows[0])
         filled = rows + [[0.0] * n] * (-len(rows) % 4)
-        out = [packed(filled[at:at + 4], b) for at in range(0, len(filled), 4)]
+        out = [packed4(filled[at:at + 4], b) for at in range(0, len(filled), 4)]
         case(name, "pack4", [len(rows), n], word=[act], inputs=[("f32", rows)],
              outs=[("bytes", [[-1 if v is None else v for v in group] for group in out])],
              pitch=[4 * n, len(out[0]) // 4])

@@ -1,0 +1,109 @@
+/* block32_i8mm.c - woven weights with a scale for each 32 columns, for many rows. */
+#include "kernels/kernel_decls.h"
+
+#include "kernels/neon/panel.h"
+
+enum { BLOCK = 32 };
+
+/* [w0, w0, w1, w1] for each pair of eight. */
+NEON_INLINE void spread(const float32x4_t w[2], float *to)
+{
+    for (int i = 0; i < 2; i++) {
+        vst1q_f32(to + i * 8, vzip1q_f32(w[i], w[i]));
+        vst1q_f32(to + i * 8 + 4, vzip2q_f32(w[i], w[i]));
+    }
+}
+
+NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven32 *t)
+{
+    panel32 *p = panel;
+    for (int64_t b = 0; b < cols / BLOCK; b++, w += t->bytes) {
+        float32x4_t scale[2], min[2];
+        neon_hint(w, t->bytes);
+        neon_halves(w, scale);
+        for (int i = 0; i < 2 && t->has_min; i++) {
+            neon_halves(w + 16, min);
+            vst1q_f32(p->min + b * 8 + i * 4, vfmaq_n_f32(min[i], scale[i], t->zero));
+        }
+        for (int i = 0; i < 2; i++)
+            scale[i] = vmulq_n_f32(scale[i], 1.0f / (float)(1 << t->shift));
+        spread(scale, p->scale + b * 16);
+        for (int half = 0; half < 2; half++) {
+            int8x16_t v[8];
+            t->codes(w + t->codes_at, half, v);
+            for (int i = 0; i < 8; i++)
+                vst1q_s8(p->q + b * 256 + i % 4 * 64 + (half * 2 + i / 4) * 16, v[i]);
+        }
+    }
+}
+
+/* The minima of eight rows times the sums of four: added to a tile. */
+static void add_minima(const panel32 *p, const float *sums, int64_t n_block, float t[TILE])
+{
+    float32x4_t acc[TILE_X][2];
+    for (int x = 0; x < TILE_X; x++)
+        acc[x][0] = acc[x][1] = vdupq_n_f32(0);
+    for (int64_t b = 0; b < n_block; b++) {
+        float32x4_t s = vld1q_f32(sums + b * 4);
+        for (int i = 0; i < 2; i++) {
+            float32x4_t m = vld1q_f32(p->min + b * 8 + i * 4);
+            acc[0][i] = vfmaq_laneq_f32(acc[0][i], m, s, 0);
+            acc[1][i] = vfmaq_laneq_f32(acc[1][i], m, s, 1);
+            acc[2][i] = vfmaq_laneq_f32(acc[2][i], m, s, 2);
+            acc[3][i] = vfmaq_laneq_f32(acc[3][i], m, s, 3);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        for (int h = 0; h < 2; h++) { /* rows 2h and 2h + 1, which a tile has side by side */
+            float32x4_t low = vzip1q_f32(acc[2 * h][i], acc[2 * h + 1][i]);
+            float32x4_t high = vzip2q_f32(acc[2 * h][i], acc[2 * h + 1][i]);
+            float *a = t + (i * 4 + h) * 4, *b = a + 8;
+            vst1q_f32(a, vaddq_f32(vld1q_f32(a), low));
+            vst1q_f32(b, vaddq_f32(vld1q_f32(b), high));
+        }
+}
+
+NEON_INLINE void tile(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
+                      float t[TILE], bool has_min)
+{
+    const panel32 *p = panel;
+    panel_tile32(p->q, p->scale, (const int8_t *)x + first * TILE_X,
+                 act_d4(x, n) + first / BLOCK * 8, cols / BLOCK, t);
+    if (has_min)
+        add_minima(p, (const float *)act_sum4(ACT_Q8X4, x, n) + first / BLOCK * TILE_X,
+                   cols / BLOCK, t);
+}
+
+static void tile_scaled(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
+                        float t[TILE])
+{
+    tile(panel, x, n, first, cols, t, false);
+}
+
+static void tile_with_min(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
+                          float t[TILE])
+{
+    tile(panel, x, n, first, cols, t, true);
+}
+
+#define KERNELS(type, size, tile_of)                                                               \
+    static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
+    {                                                                                              \
+        unpack(w, cols, panel, &woven_##type);                                                     \
+    }                                                                                              \
+    static const panel_core core_##type = {BLOCK, size, unpack_##type, tile_of};                   \
+    void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
+    {                                                                                              \
+        panel_linear(k, t, begin, end, &core_##type);                                              \
+    }                                                                                              \
+    void k_linear_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
+    {                                                                                              \
+        panel_linear(k, t, begin, end, &core_##type);                                              \
+    }
+/* clang-format off */
+KERNELS(Q8_0, 272, tile_scaled)
+KERNELS(Q4_0, 144, tile_scaled)
+KERNELS(Q4_1, 160, tile_with_min)
+KERNELS(Q5_0, 176, tile_scaled)
+KERNELS(Q5_1, 192, tile_with_min)
+/* clang-format on */

@@ -1,0 +1,57 @@
+/* panel.h - eight rows of weights unpacked to bytes, and their products with four woven rows of activations.
+ *
+ * A tile is 8 weight rows by 4 rows of activations; its 32 sums are t[pair * 2 + half][4]: of rows 2 pair and
+ * 2 pair + 1 of the weights, each with rows 2 half and 2 half + 1 of the activations. Scales of the weights are
+ * spread to match: [w0, w0, w1, w1] for each pair. */
+#ifndef WEFT_KERNELS_NEON_PANEL_H
+#define WEFT_KERNELS_NEON_PANEL_H
+
+#include "kernels/neon/codes.h"
+#include "kernels/neon/panel_size.h"
+
+enum { TILE = 32, TILE_X = 4 };
+
+/* Types with a scale for each 32 columns. */
+typedef struct {
+    int8_t q[8 * WOVEN_COLS];          /* [columns / 8][8 rows][8] */
+    float scale[WOVEN_COLS / 32 * 16]; /* [blocks][4 pairs][4] */
+    float min[WOVEN_COLS / 32 * 8];    /* [blocks][8 rows], where the type has some */
+} panel32;
+
+/* Types with one for each 256; panel_tile_i8mm.c knows where the fields lie. */
+typedef struct {
+    float d[16], dmin[16];  /* [4 pairs][4] */
+    int8_t min[8 * 8];      /* [8 rows][8 groups] */
+    int32_t scale[16 * 16]; /* [groups][4 pairs][4] */
+} panel256_block;
+
+typedef struct {
+    int8_t q[8 * WOVEN_COLS];
+    panel256_block block[WOVEN_COLS / 256];
+} panel256;
+
+/* How a type is unpacked, and multiplied with a group of four rows of activations. `first` is the first of
+ * `cols` columns. */
+typedef struct {
+    int block, bytes; /* columns, and bytes of eight rows of them */
+    void (*unpack)(const uint8_t *w, int64_t cols, void *panel);
+    void (*tile)(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
+                 float t[TILE]);
+} panel_core;
+
+/* linear on rows packed by four. */
+void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
+                  const panel_core *core);
+
+/* n_block blocks of 32 columns: t = sums of w times q, times scale of both. q and d as ACT_Q8X4 has them. */
+void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const float *d,
+                  int64_t n_block, float t[TILE]);
+
+/* n_block blocks of 256 columns, whose scales are whole numbers for each 32 or 16 columns. q, d and sums as ACT_Q8KX4 has
+ * them. */
+void panel_tile256_min(const int8_t *w, const panel256_block *block, const int8_t *q,
+                       const float *d, const int8_t *sums, int64_t n_block, float t[TILE]);
+void panel_tile256_groups16(const int8_t *w, const panel256_block *block, const int8_t *q,
+                            const float *d, int64_t n_block, float t[TILE]);
+
+#endif

@@ -1,0 +1,66 @@
+/* panel_i8mm.c - linear for many rows: eight rows of weights are unpacked once for up to 256 rows of activations.
+ *
+ * Columns go in runs of WOVEN_COLS, the outermost loop, so that what all rows have of a run stays in the second-level
+ * cache while the weights pass; results are added up from run to run. out overlaps no input. */
+#include "kernels/neon/panel.h"
+
+enum { ROWS_MAX = 256 };
+
+typedef struct {
+    const kargs *k;
+    const panel_core *core;
+    int64_t first, cols;  /* of a run */
+    int64_t row, row_end; /* rows asked for */
+} run;
+
+/* The sums of a tile as rows of eight columns of the result. */
+static void put(const run *r, int64_t row, int64_t col, const float t[TILE])
+{
+    const float *bias = r->k->in[2] && r->first == 0 ? (const float *)r->k->in[2] + col : NULL;
+    for (int x = 0; x < TILE_X; x++) {
+        if (row + x < r->row || row + x >= r->row_end)
+            continue;
+        float *out = (float *)((char *)r->k->out[0] + (row + x) * r->k->out_pitch[0]) + col;
+        for (int i = 0; i < 2; i++) { /* four columns: two pairs of weight rows */
+            const float *a = t + (i * 4 + x / 2) * 4, *b = a + 8;
+            float32x4_t va = vld1q_f32(a), vb = vld1q_f32(b);
+            float32x4_t sum = x % 2 ? vuzp2q_f32(va, vb) : vuzp1q_f32(va, vb);
+            if (r->first > 0)
+                sum = vaddq_f32(vld1q_f32(out + i * 4), sum);
+            else if (bias)
+                sum = vaddq_f32(sum, vld1q_f32(bias + i * 4));
+            vst1q_f32(out + i * 4, sum);
+        }
+    }
+}
+
+/* Some rows of activations with columns [col, col_end) of the result. */
+static void rows_run(const run *r, int64_t row, int64_t row_end, int64_t col, int64_t col_end,
+                     void *panel)
+{
+    const kargs *k = r->k;
+    for (; col < col_end; col += LAYOUT_GROUP) {
+        const uint8_t *w = (const uint8_t *)k->in[1] + col / LAYOUT_GROUP * k->pitch[1];
+        r->core->unpack(w + r->first / r->core->block * r->core->bytes, r->cols, panel);
+        for (int64_t x = row; x < row_end; x += TILE_X) {
+            float t[TILE] __attribute__((aligned(16)));
+            r->core->tile(panel, (const char *)k->in[0] + x * k->pitch[0], k->n[2], r->first,
+                          r->cols, t);
+            put(r, x, col, t);
+        }
+    }
+}
+
+void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
+                  const panel_core *core)
+{
+    kpart part = kpart_of(k, k->n[1], begin, end);
+    int64_t n = k->n[2];
+    run r = {.k = k, .core = core, .row = part.row, .row_end = part.row_end};
+    for (r.first = 0; r.first < n; r.first += r.cols) {
+        r.cols = n - r.first < WOVEN_COLS ? n - r.first : WOVEN_COLS;
+        for (int64_t row = part.row / TILE_X * TILE_X; row < part.row_end; row += ROWS_MAX)
+            rows_run(&r, row, row + ROWS_MAX < part.row_end ? row + ROWS_MAX : part.row_end,
+                     part.col, part.col_end, t->scratch);
+    }
+}
