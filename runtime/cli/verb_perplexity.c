@@ -9,6 +9,7 @@
 #include "runtime/engine/perplexity.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/kl_file.h"
+#include "runtime/quant/imatrix_collect.h"
 #include "runtime/text/tok.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@
 enum { TEXT_BYTES_MAX = 1 << 30 };
 
 typedef struct {
-    const char *model, *arch, *file, *kl_save, *kl_base;
+    const char *model, *arch, *file, *kl_save, *kl_base, *imatrix_out;
     int64_t context, stride, chunks, threads, batch;
     int exec, kv;
     bool no_mmap, deterministic, no_pack_cache;
@@ -36,6 +37,7 @@ static const flag perplexity_flags[] = {
     FLAG_ROW_INT   (perplexity_options, batch,   "ubatch-size", "ub", "N", "512", 1, 1 << 20, "tokens evaluated in one call"),
     FLAG_ROW_STR   (perplexity_options, kl_save, "kl-save",  NULL, "FILE",  NULL, "write the distribution at every scored token there"),
     FLAG_ROW_STR   (perplexity_options, kl_base, "kl-base",  NULL, "FILE",  NULL, "compare with those that --kl-save wrote"),
+    FLAG_ROW_STR   (perplexity_options, imatrix_out, "imatrix-out", NULL, "FILE", NULL, "write what each column of each matrix is worth, for quantize --imatrix; computes with the reference"),
     FLAG_ROW_CHOICE(perplexity_options, exec,    "exec",     NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
     FLAG_ROW_CHOICE(perplexity_options, kv,      "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (perplexity_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any -ub"),
@@ -73,6 +75,8 @@ typedef struct {
     weft_row *rows;                /* of one call */
     kl_writer *save;
     kl_reader *base;
+    imatrix *importance; /* with --imatrix-out */
+    imatrix_collect *collect;
     float *weights; /* with --kl-base: those of kl_weights */
     mean_of nll;
     kl_stats kl;
@@ -93,6 +97,8 @@ static weft_status on_eval(void *ctx, weft_diag *dg, const int32_t *ids, int64_t
         WEFT_TRY(weft_truncate(dg, r->s, 0, 0));
     for (int64_t i = 0; i < n; i++)
         r->rows[i] = (weft_row){.token = ids[i], .pos = (int32_t)(pos + i), .want = i >= first};
+    if (r->collect)
+        imatrix_collect_rows(r->collect, n, n - first);
     WEFT_TRY(weft_eval(dg, r->s, r->rows, n));
     if (first == n)
         return WEFT_OK;
@@ -194,7 +200,7 @@ static weft_status open_session(perplexity_run *r)
         .batch = r->how.batch,
         .threads = r->o->threads ? r->o->threads : threads_default(),
         .wants = scored < r->how.batch ? scored : r->how.batch,
-        .exec = (weft_exec)r->o->exec,
+        .exec = r->o->imatrix_out ? WEFT_EXEC_REF : (weft_exec)r->o->exec,
         .kv = (weft_kv)r->o->kv,
         .deterministic = r->o->deterministic,
         .no_pack_cache = r->o->no_pack_cache,
@@ -203,7 +209,12 @@ static weft_status open_session(perplexity_run *r)
     if (!r->rows)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",
                          r->how.batch);
-    return weft_session_create(r->c->dg, r->m, &how, &r->s);
+    WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
+    if (!r->o->imatrix_out)
+        return WEFT_OK;
+    r->importance = imatrix_create();
+    return imatrix_collect_begin(r->c->dg, r->importance, api_session(r->s), api_model_file(r->m),
+                                 &r->collect);
 }
 
 /* ---- files of distributions ---- */
@@ -436,6 +447,9 @@ static weft_status run(perplexity_run *r, arena *a)
     if (st != WEFT_OK || r->result.stopped)
         return st;
     WEFT_TRY(weft_model_check(dg, r->m));
+    if (r->importance)
+        WEFT_TRY(imatrix_write(dg, r->importance, o->imatrix_out, o->file, r->result.chunks,
+                               o->context));
     return r->save ? kl_writer_finish(dg, r->save) : WEFT_OK;
 }
 
@@ -450,6 +464,8 @@ int verb_perplexity(cli *c)
         tell(&r);
     c->common.json = false;
     cli_report(c, c->dg); /* while the texts it quotes are there */
+    imatrix_collect_end(r.collect);
+    imatrix_destroy(r.importance);
     kl_writer_destroy(r.save);
     kl_reader_close(r.base);
     free(r.weights);

@@ -268,6 +268,11 @@ uint64_t session_barriers(const session *s)
     return s->dev->stats(s->e).barriers;
 }
 
+const plan *session_plan_of(const session *s)
+{
+    return s->p;
+}
+
 void session_watch(session *s, device_watch *after_phase, void *ctx)
 {
     s->dev->watch(s->e, after_phase, ctx);

@@ -75,6 +75,7 @@ uint64_t session_barriers(const session *s);
  * it costs two more barriers a phase. */
 void session_watch(session *s, device_watch *after_phase, void *ctx);
 void *session_arena(session *s);
+const plan *session_plan_of(const session *s); /* the one it was created with */
 
 /* Memory by purpose, in bytes. The weights are counted where they are the session's own. */
 typedef struct {

@@ -1,6 +1,7 @@
 /* imatrix_collect.c - looks at the inputs of linears after each phase. */
 #include "runtime/quant/imatrix_collect.h"
 
+#include "compiler/plan.h"
 #include "runtime/base/mem.h"
 #include <stdlib.h>
 #include <string.h>
@@ -89,9 +90,10 @@ static void after_phase(void *ctx, int32_t bucket, int32_t phase)
     }
 }
 
-weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const plan *p,
-                                  const model_file *mf, imatrix_collect **out_c)
+weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const model_file *mf,
+                                  imatrix_collect **out_c)
 {
+    const plan *p = session_plan_of(s);
     if (model_file_format(mf) != MODEL_GGUF)
         return weft_fail(dg, W1017, WEFT_NOWHERE,
                          "%s is not a GGUF file, whose names an importance file uses",

@@ -1,17 +1,16 @@
 /* imatrix_collect.h - what passes through the linears of a running session, added up for an importance file.
  *
  *     imatrix_collect *c;
- *     WEFT_TRY(imatrix_collect_begin(dg, im, s, p, mf, &c));
+ *     WEFT_TRY(imatrix_collect_begin(dg, im, s, mf, &c));
  *     for each call: imatrix_collect_rows(c, n_tok, n_out); session_eval(...);
  *     imatrix_collect_end(c);
  *
- * The plan is one for the reference kernels (target.best is VARIANT_ref): there every linear is a step of its own, and
+ * The session's plan is one for the reference kernels (target.best is VARIANT_ref): there every linear is a step of its own, and
  * its input stands in the session's memory as f32. The checkpoint is a GGUF file, whose names an importance file uses.
- * im, session, plan and checkpoint must outlive the collector. Called by the session's thread alone. */
+ * im, session and checkpoint must outlive the collector. Called by the session's thread alone. */
 #ifndef WEFT_RUNTIME_QUANT_IMATRIX_COLLECT_H
 #define WEFT_RUNTIME_QUANT_IMATRIX_COLLECT_H
 
-#include "compiler/plan.h"
 #include "runtime/exec/session.h"
 #include "runtime/formats/model_file.h"
 #include "runtime/quant/imatrix.h"
@@ -19,8 +18,8 @@
 typedef struct imatrix_collect imatrix_collect;
 
 /* W1017 for another plan or checkpoint. */
-weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const plan *p,
-                                  const model_file *mf, imatrix_collect **out_c) WEFT_MUST_USE;
+weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const model_file *mf,
+                                  imatrix_collect **out_c) WEFT_MUST_USE;
 /* How many rows the next call has, and of how many of them outputs are asked for. */
 void imatrix_collect_rows(imatrix_collect *c, int64_t n_tok, int64_t n_out);
 void imatrix_collect_end(imatrix_collect *c); /* NULL is fine */

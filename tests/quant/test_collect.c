@@ -57,7 +57,7 @@ START_TEST(head)
     int64_t n, width;
     double sum = 0;
     open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", VARIANT_ref);
-    ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.p, r.mf, &c), WEFT_OK);
+    ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_OK);
     for (int i = 0; i < N; i++)
         rows[i] = (batch_row){.id = i * 3 + 1, .pos = i, .out = i >= 2};
     imatrix_collect_rows(c, N, N - 2);
@@ -95,10 +95,10 @@ START_TEST(refuses)
     imatrix *im = imatrix_create();
     imatrix_collect *c;
     open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", VARIANT_c);
-    ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.p, r.mf, &c), WEFT_ERR_FORMAT);
+    ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_ERR_FORMAT);
     close_model(&r);
     open_model(&r, WEFT_GOLDEN "/llama-mha", VARIANT_ref);
-    ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.p, r.mf, &c), WEFT_ERR_FORMAT);
+    ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_ERR_FORMAT);
     close_model(&r);
     imatrix_destroy(im);
 }
