@@ -300,6 +300,8 @@ weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
         status = load_packed(dg, w, mf, opt);
     if (status == WEFT_OK)
         status = load_all(dg, w, mf);
+    if (status == WEFT_OK && p->packed_bytes)
+        model_file_let_go(mf); /* what was woven is not read in place any more */
     if (status == WEFT_OK)
         *out_w = w;
     else

@@ -292,6 +292,20 @@ weft_status model_file_check(weft_diag *dg, const model_file *mf)
     return WEFT_OK;
 }
 
+void model_file_let_go(const model_file *mf)
+{
+#ifdef MADV_DONTNEED
+    for (size_t i = 0; i < mf->parts.n; i++) {
+        const model_part_impl *p = &mf->parts.at[i];
+        if (p->map && !mf->options.no_mmap &&
+            !mf->options.mlock) /* ours would lose what it holds */
+            (void)madvise((void *)(uintptr_t)p->data, p->bytes, MADV_DONTNEED);
+    }
+#else
+    (void)mf;
+#endif
+}
+
 model_format model_file_format(const model_file *mf)
 {
     return mf->format;

@@ -58,6 +58,10 @@ void model_file_close(model_file *mf); /* NULL is fine */
  * zeros. A command asks once its work is done, before it calls the result good. */
 weft_status model_file_check(weft_diag *dg, const model_file *mf) WEFT_MUST_USE;
 
+/* Most of it has been read for the last time: pages of mapped files leave this process's memory, and come
+ * back when somebody reads them. */
+void model_file_let_go(const model_file *mf);
+
 model_format model_file_format(const model_file *mf);
 const char *model_file_path(const model_file *mf); /* as it was opened */
 
