@@ -5,12 +5,12 @@
  * are held against each other: operators, attributes, tables. */
 #include "runtime/quant/job_impl.h"
 
-#include "runtime/base/mem.h"
-#include "runtime/quant/quant.h"
+#include "runtime/base/file.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* GGUF stores settings as f32, and a table is made of several of them. */
 static bool close_to(double a, double b)
@@ -89,29 +89,51 @@ static weft_status compare(weft_diag *dg, const quant_job *j, const graph *a, co
     return WEFT_OK;
 }
 
-/* The few tensors that a model file computes with when it is bound. */
-static void put_values(const quant_job *j, const model_file *mf, unsigned char *base)
+/* Addresses without memory behind them, and so without limit: zeros, but where something is put. */
+typedef struct {
+    unsigned char *at;
+    size_t bytes;
+} blank;
+
+static bool blank_put(const blank *b, uint64_t offset, const void *data, size_t n)
 {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = offset / page * page;
+    if (mprotect(b->at + first, (size_t)(offset - first) + n, PROT_READ | PROT_WRITE) != 0)
+        return false;
+    memcpy(b->at + offset, data, n);
+    return true;
+}
+
+/* The few tensors that a model file computes with when it is bound. */
+static bool put_values(const quant_job *j, const model_file *mf, const blank *b)
+{
+    bool fine = true;
     for (size_t i = 0; i < j->tensors.n; i++) {
         const quant_tensor *t = &j->tensors.at[i];
         const model_tensor *m = model_file_tensor(mf, t->name);
         if (t->source->values && m)
-            memcpy(base + m->offset, t->source->values, m->bytes);
+            fine = fine && blank_put(b, m->offset, t->source->values, m->bytes);
     }
+    return fine;
 }
 
-static weft_status bind_and_compare(weft_diag *dg, quant_job *j, const char *arch,
-                                    const unsigned char *map, size_t bytes)
+static weft_status no_room(weft_diag *dg, const quant_job *j)
+{
+    return weft_fail(dg, W1016, WEFT_NOWHERE, "%s: no room to look at it as GGUF: %s",
+                     model_file_path(j->mf), file_reason_of(errno).text);
+}
+
+static weft_status bind_and_compare(weft_diag *dg, quant_job *j, const char *arch, const blank *b)
 {
     model_file *mf;
     bound_model *bm = NULL;
     bind_options how = {.arch = arch};
-    WEFT_TRY(model_file_open_memory(dg, map, bytes, model_file_path(j->mf), &mf));
-    put_values(j, mf, (unsigned char *)map);
-    weft_status st = model_bind(dg, mf, &how, &bm);
+    WEFT_TRY(model_file_open_memory(dg, b->at, b->bytes, model_file_path(j->mf), &mf));
+    bool put = put_values(j, mf, b);
+    weft_status st = put ? model_bind(dg, mf, &how, &bm) : no_room(dg, j);
     if (st == WEFT_OK)
         st = compare(dg, j, j->bm->graph, bm->graph);
-    else
+    else if (put)
         weft_note(dg, "this is how the checkpoint would be read once it is a GGUF file");
     bound_model_destroy(bm);
     model_file_close(mf);
@@ -125,19 +147,15 @@ weft_status job_check_same(weft_diag *dg, quant_job *j, const char *arch)
         j->tensors.at[i].to = DT_F32;
     gguf_writer *w = job_writer(j, NULL);
     uint64_t data = gguf_writer_head(w, &head);
-    size_t bytes = head.n + (size_t)data;
-    /* Addresses without memory behind them: only the head is ever touched. */
-    unsigned char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    blank b = {.bytes = head.n + (size_t)data};
+    b.at = mmap(NULL, b.bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     weft_status st;
-    if (map == MAP_FAILED) {
-        st = weft_fail(dg, W1016, WEFT_NOWHERE, "%s: no room for its directory: %s",
-                       model_file_path(j->mf), strerror(errno));
-    } else {
-        memcpy(map, head.p, head.n);
-        st = bind_and_compare(dg, j, arch, map, bytes);
-        munmap(map, bytes);
-    }
+    if (b.at == MAP_FAILED || !blank_put(&b, 0, head.p, head.n))
+        st = no_room(dg, j);
+    else
+        st = bind_and_compare(dg, j, arch, &b);
+    if (b.at != MAP_FAILED)
+        munmap(b.at, b.bytes);
     strbuf_free(&head);
     gguf_writer_destroy(w);
     return st;
