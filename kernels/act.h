@@ -10,6 +10,9 @@
  * with d = max |x| / 127; a block of zeros has d = 0. A NaN or infinity makes d NaN, so that it is not
  * lost. The row as a whole takes act_row_bytes, a multiple of ACT_ALIGN.
  *
+ * ACT_Q8D and ACT_Q8KD are the same with every 8 q there twice, for kernels that multiply two weight rows at once:
+ * int8_t q[n / 8][2][8].
+ *
  * ACT_Q8X4 and ACT_Q8KX4 weave four such rows, for kernels that multiply them at once, two by two. The parts
  * of four rows, each padded to 4 * ACT_ALIGN bytes, are
  *
@@ -32,7 +35,18 @@
 
 enum { ACT_ALIGN = 64 };
 
-typedef enum { ACT_F32, ACT_Q8, ACT_Q8K, ACT_Q8X4, ACT_Q8KX4, ACT_BF2, ACT_BF2M, ACT_COUNT } kact;
+typedef enum {
+    ACT_F32,
+    ACT_Q8,
+    ACT_Q8K,
+    ACT_Q8X4,
+    ACT_Q8KX4,
+    ACT_BF2,
+    ACT_BF2M,
+    ACT_Q8D,
+    ACT_Q8KD,
+    ACT_COUNT
+} kact;
 
 /* Is each number split into two bf16? And how many of the first stand before their rests. */
 static inline bool act_is_split(kact a)
@@ -50,7 +64,7 @@ static inline int64_t act_block(kact a)
 {
     if (act_is_split(a))
         return 1;
-    return a == ACT_Q8K || a == ACT_Q8KX4 ? 256 : 32;
+    return a == ACT_Q8K || a == ACT_Q8KX4 || a == ACT_Q8KD ? 256 : 32;
 }
 
 /* Rows that are packed together, so that none can be read without the others. */
@@ -64,6 +78,18 @@ static inline int64_t act_pad(int64_t bytes)
     return (bytes + ACT_ALIGN - 1) / ACT_ALIGN * ACT_ALIGN;
 }
 
+/* Is every q there twice? */
+static inline bool act_is_double(kact a)
+{
+    return a == ACT_Q8D || a == ACT_Q8KD;
+}
+
+/* Bytes of q of a row that is packed alone, with its padding. */
+static inline int64_t act_q_bytes(kact a, int64_t n)
+{
+    return act_pad(act_is_double(a) ? 2 * n : n);
+}
+
 /* Bytes of a packed row, or of one row's part of a group; f32 rows are not padded. */
 static inline int64_t act_row_bytes(kact a, int64_t n)
 {
@@ -71,7 +97,7 @@ static inline int64_t act_row_bytes(kact a, int64_t n)
         return n * 4;
     if (act_is_split(a))
         return act_pad((n + 7) / 8 * 32);
-    return act_pad(n) + act_pad(n / act_block(a) * (act_group(a) == 4 ? 8 : 4)) +
+    return act_q_bytes(a, n) + act_pad(n / act_block(a) * (act_group(a) == 4 ? 8 : 4)) +
            act_pad(a == ACT_Q8KX4 ? n / 16 : n / 8);
 }
 
@@ -80,14 +106,20 @@ static inline const int8_t *act_q(const void *row)
     return row;
 }
 
+/* The scales of a row whose q are there once; act_d_of: of any that is packed alone. */
 static inline const float *act_d(const void *row, int64_t n)
 {
     return (const float *)((const char *)row + act_pad(n));
 }
 
+static inline const float *act_d_of(kact a, const void *row, int64_t n)
+{
+    return (const float *)((const char *)row + act_q_bytes(a, n));
+}
+
 static inline const int16_t *act_sum(kact a, const void *row, int64_t n)
 {
-    return (const int16_t *)((const char *)row + act_pad(n) + act_pad(n / act_block(a) * 4));
+    return (const int16_t *)((const char *)row + act_q_bytes(a, n) + act_pad(n / act_block(a) * 4));
 }
 
 /* Where the scales and sums of a group of four begin; sums are f32 or bytes. */

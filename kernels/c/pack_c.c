@@ -39,6 +39,16 @@ static void split_part(const float *x, int64_t begin, int64_t end, int64_t run, 
     }
 }
 
+enum { BLOCK_MAX = 256 };
+
+/* Every 8 codes twice. */
+static void double_block(const int8_t *codes, int64_t b, int8_t *to)
+{
+    for (int64_t i = 0; i < b; i += 8)
+        for (int copy = 0; copy < 2; copy++)
+            memcpy(to + 2 * i + 8 * copy, codes + i, 8);
+}
+
 /* By columns, a tile is a multiple of 256: it cuts no block. */
 void k_pack_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
@@ -54,12 +64,16 @@ void k_pack_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
             continue;
         }
         int8_t *q = (int8_t *)to;
-        float *d = (float *)(to + act_pad(n));
-        int16_t *sum = (int16_t *)(to + act_pad(n) + act_pad(n / b * 4));
-        for (int64_t i = part.col; i < part.col_end; i += b)
-            d[i / b] = pack_block(x + i, q + i, b);
-        for (int64_t i = part.col; i < part.col_end; i += 16)
-            sum[i / 16] = pack_sum16(q + i);
+        float *d = (float *)(uintptr_t)act_d_of(act, to, n);
+        int16_t *sum = (int16_t *)(uintptr_t)act_sum(act, to, n);
+        for (int64_t i = part.col; i < part.col_end; i += b) {
+            int8_t own[BLOCK_MAX], *codes = act_is_double(act) ? own : q + i;
+            d[i / b] = pack_block(x + i, codes, b);
+            for (int64_t j = 0; j < b; j += 16)
+                sum[(i + j) / 16] = pack_sum16(codes + j);
+            if (act_is_double(act))
+                double_block(own, b, q + 2 * i);
+        }
     }
 }
 
@@ -87,7 +101,6 @@ static void weave_block(kact act, const int8_t *q, float d, int64_t col, int64_t
 
 void k_pack4_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    enum { BLOCK_MAX = 256 };
     kact act = (kact)k->word[0];
     int64_t n = k->n[1], b = act_block(act);
     (void)t;

@@ -49,7 +49,7 @@ NEON_INLINE void sub_block(const uint8_t *codes, const uint8_t *scales, const in
         for (int i = 0; i < n_x; i++) {
             int32x4_t s[4] = {vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0), vdupq_n_s32(0)};
             for (int step = 0; step < 4; step++) {
-                int8x16_t twice = neon_twice(q[i] + step * 8);
+                int8x16_t twice = neon_load(q[i] + step * 16);
                 int to = t->groups == 16 ? step / 2 * 2 : 0;
                 s[to] = vdotq_s32(s[to], v[step], twice);
                 s[to + 1] = vdotq_s32(s[to + 1], v[4 + step], twice);
@@ -89,15 +89,15 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
             const uint8_t *codes = w + t->codes_at + sub * t->sub_bytes;
             neon_hint(codes, t->sub_bytes);
             for (int i = 0; i < n_x; i++)
-                q[i] = act_q(x[i]) + b * BLOCK + sub * 32;
+                q[i] = act_q(x[i]) + b * 2 * BLOCK + sub * 64;
             sub_block(codes, scales + sub * t->groups, q, n_x, u, t);
         }
         neon_halves(w, d);
         if (t->has_min)
             neon_halves(w + 16, dmin);
         for (int i = 0; i < n_x; i++) {
-            float da = act_d(x[i], n)[b];
-            const int16_t *sums = act_sum(ACT_Q8K, x[i], n) + b * 16;
+            float da = act_d_of(ACT_Q8KD, x[i], n)[b];
+            const int16_t *sums = act_sum(ACT_Q8KD, x[i], n) + b * 16;
             int32x4_t less[2], zero[2];
             if (t->has_min)
                 add_minima(min6, sums, less);

@@ -27,8 +27,8 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
     float32x4_t acc[ROWS8_X_MAX][2]; /* here, so that they need not be kept in memory */
     for (int i = 0; i < n_x; i++) {
         q[i] = act_q(x[i]);
-        d[i] = act_d(x[i], n);
-        sums[i] = act_sum(ACT_Q8, x[i], n);
+        d[i] = act_d_of(ACT_Q8D, x[i], n);
+        sums[i] = act_sum(ACT_Q8D, x[i], n);
         acc[i][0] = acc[i][1] = vdupq_n_f32(0);
     }
     for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
@@ -46,7 +46,7 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
             for (int i = 0; i < n_x; i++) {
                 int32x4_t s[2] = {vdupq_n_s32(0), vdupq_n_s32(0)};
                 for (int step = 0; step < 4; step++) {
-                    int8x16_t twice = neon_twice(q[i] + b * BLOCK + step * 8);
+                    int8x16_t twice = neon_load(q[i] + b * 2 * BLOCK + step * 16);
                     s[0] = vdotq_s32(s[0], v[step], twice);
                     s[1] = vdotq_s32(s[1], v[4 + step], twice);
                 }

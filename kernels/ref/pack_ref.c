@@ -44,6 +44,17 @@ static void split_row(const float *x, int64_t n, int64_t run, uint16_t *to)
     }
 }
 
+enum { BLOCK_MAX = 256 };
+
+/* Code i of a row, once or twice. */
+static void put_code(kact act, int8_t code, int64_t i, int8_t *to)
+{
+    if (act_is_double(act))
+        to[i / 8 * 16 + i % 8] = to[i / 8 * 16 + 8 + i % 8] = code;
+    else
+        to[i] = code;
+}
+
 void k_pack_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
     kact act = (kact)k->word[0];
@@ -56,16 +67,16 @@ void k_pack_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
             split_row(x, n, act_run(act), (uint16_t *)to);
             continue;
         }
-        int8_t *q = (int8_t *)to;
-        float *d = (float *)(to + act_pad(n));
-        int16_t *sum = (int16_t *)(to + act_pad(n) + act_pad(n / b * 4));
-        for (int64_t i = 0; i < n / b; i++)
-            d[i] = pack_block(x + i * b, q + i * b, b);
-        for (int64_t i = 0; i < n / 16; i++) {
-            int s = 0;
-            for (int64_t j = 0; j < 16; j++)
-                s += q[i * 16 + j];
-            sum[i] = (int16_t)s;
+        float *d = (float *)(uintptr_t)act_d_of(act, to, n);
+        int16_t *sum = (int16_t *)(uintptr_t)act_sum(act, to, n);
+        memset(sum, 0, (size_t)(n / 16) * sizeof *sum);
+        for (int64_t i = 0; i < n; i += b) {
+            int8_t q[BLOCK_MAX];
+            d[i / b] = pack_block(x + i, q, b);
+            for (int64_t j = 0; j < b; j++) {
+                put_code(act, q[j], i + j, (int8_t *)to);
+                sum[(i + j) / 16] = (int16_t)(sum[(i + j) / 16] + q[j]);
+            }
         }
     }
 }
@@ -73,7 +84,7 @@ void k_pack_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 /* Row r among the four woven at `to`. */
 static void weave_row(kact act, const float *x, int64_t n, int64_t r, char *to)
 {
-    enum { BLOCK_MAX = 256, SUMMED = 32 };
+    enum { SUMMED = 32 };
     int64_t b = act_block(act);
     int8_t *q4 = (int8_t *)to;                            /* [n / 8][4][8] */
     float *d4 = (float *)(uintptr_t)act_d4(to, n);        /* [n / b][8] */

@@ -555,12 +555,13 @@ const void *check_packed(check *c, kact act, float *x, int64_t rows, int64_t n, 
         return check_split(c, act, x, rows, n);
     kact single = act_block(act) == 32 ? ACT_Q8 : ACT_Q8K;
     const char *packed = pack_rows(c, "pack", single, x, rows, n);
-    const void *woven =
-        act_group(act) == 1 ? packed : pack_rows(c, "pack4", act, x, rows, n); /* of the same x */
+    const void *own = packed; /* of the same x */
+    if (act != single)
+        own = pack_rows(c, act_group(act) == 1 ? "pack" : "pack4", act, x, rows, n);
     for (int64_t row = 0; row < rows; row++, packed += act_row_bytes(single, n))
         for (int64_t i = 0; i < n; i++)
             x[row * n + i] = act_d(packed, n)[i / act_block(act)] * (float)act_q(packed)[i];
-    return woven;
+    return own;
 }
 
 /* ---- the program ---- */

@@ -23,7 +23,7 @@ typedef struct {
 static const shape shapes[] = {
     {1, 1, 1},     {1, 3, 15},  {2, 5, 16},   {3, 4, 17},    {4, 31, 32},   {5, 33, 31},
     {7, 13, 97},   {33, 7, 64}, {37, 9, 256}, {1, 127, 512}, {4, 64, 1024}, {6, 17, 2048},
-    {1, 40, 8192}, {2, 1, 896}, {8, 24, 96},  {9, 41, 160},  {6, 8, 4352},
+    {1, 40, 8192}, {2, 1, 896}, {8, 24, 96},  {9, 41, 160},  {6, 8, 4352},  {35, 5, 4352},
 };
 enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
 
@@ -386,7 +386,7 @@ static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
         {ACT_Q8, 2, 896},   {ACT_Q8, 1, 8192},  {ACT_Q8K, 1, 256},  {ACT_Q8K, 3, 512},
         {ACT_Q8K, 2, 1792}, {ACT_Q8K, 7, 2048}, {ACT_Q8K, 1, 8192}, {ACT_BF2, 1, 1},
         {ACT_BF2, 2, 37},   {ACT_BF2, 3, 2048}, {ACT_BF2M, 1, 5},   {ACT_BF2M, 2, 300},
-        {ACT_BF2M, 3, 256},
+        {ACT_BF2M, 3, 256}, {ACT_Q8D, 3, 96},   {ACT_Q8D, 1, 2048}, {ACT_Q8KD, 2, 768},
     };
     bool woven4 = strcmp(row->op, "pack4") == 0; /* of 8 bits only */
     if (i >= (int)(sizeof all / sizeof all[0]) || (woven4 && act_is_split(all[i].act)))

@@ -402,12 +402,13 @@ def packed_form(kind, values, pad):
     return data + [None] * (-len(data) % pad)
 
 
-def packed(x, b):
-    """The bytes of a packed row, None where nothing is written."""
+def packed(x, b, twice=False):
+    """The bytes of a packed row, None where nothing is written; every 8 codes perhaps twice."""
     blocks = [packed_block(x[at:at + b]) for at in range(0, len(x), b)]
     q = [code for block in blocks for code in block[0]]
     sums = [sum(q[i:i + 16]) for i in range(0, len(q), 16)]
-    return packed_form("b", q, 64) + packed_form("f", [d for _, d in blocks], 64) + packed_form("h", sums, 64)
+    codes = [v for i in range(0, len(q), 8) for v in q[i:i + 8] * 2] if twice else q
+    return packed_form("b", codes, 64) + packed_form("f", [d for _, d in blocks], 64) + packed_form("h", sums, 64)
 
 
 def packed4(rows, b):
@@ -435,8 +436,9 @@ def pack_cases():
     strange = spread(32) + [NAN] + spread(31) + spread(31) + [INF] + [0.0] * 32
     for name, act, b, rows in [("q8", 1, 32, [spread(64), spread(64)]), ("q8 one block", 1, 32, [halves]),
                                ("q8 strange", 1, 32, [strange]), ("q8k", 2, 256, [spread(512), halves * 8 + [0.0] * 256]),
-                               ("q8 small", 1, 32, [[f32(v * 1e-40) for v in range(32)]])]:
-        out = [packed(row, b) for row in rows]
+                               ("q8 small", 1, 32, [[f32(v * 1e-40) for v in range(32)]]),
+                               ("q8 twice", 7, 32, [spread(96), spread(96)]), ("q8k twice", 8, 256, [spread(256)])]:
+        out = [packed(row, b, act >= 7) for row in rows]
         case(name, "pack", [len(rows), len(rows[0])], word=[act], inputs=[("f32", rows)],
              outs=[("bytes", [[-1 if v is None else v for v in row] for row in out])],
              pitch=[4 * len(rows[0]), len(out[0])])
