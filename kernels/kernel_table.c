@@ -6,11 +6,12 @@
 #include "kernels/c/attend_size.h"
 #include "kernels/neon/linear_float_panel.h"
 #include "kernels/neon/panel_size.h"
+#include "kernels/x86/panel_size.h"
 #include "runtime/base/cpu.h"
 
 /* The words of the unit and scratch columns. A scratch of 0 and up is an index into the sizes. */
 enum { ROW, HEAD, GROUP, QUAD };
-enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4, ANGLES = -5, ATTEND = -6, WOVEN = -16, COPY = -7 };
+enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4, ANGLES = -5, ATTEND = -6, WOVEN = -16, COPY = -7, TILES = -20 };
 
 typedef struct {
     int unit, scratch;
@@ -211,6 +212,8 @@ size_t kernel_scratch(const kernel_row *row, const kargs *k)
         return PANEL_BYTES;
     case WOVEN:
         return WOVEN_PANEL_BYTES;
+    case TILES:
+        return TILES_BYTES;
     case ATTEND:
         return attend_bytes(k);
     default:

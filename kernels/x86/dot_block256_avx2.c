@@ -60,7 +60,7 @@ X86_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, x86_head_fn *head, x
         out[r] = x86_sum8(less == X86_MIN ? _mm256_sub_ps(s[r], mins[r]) : s[r]);
 }
 
-#define BLOCK_CORE(name, bytes, less)                                                              \
+#define BLOCK_CORE(name, bytes, less, ...)                                                         \
     X86_INLINE void dot_##name(const void *w, const void *const *x, int64_t n, float *out,         \
                                int rows)                                                           \
     {                                                                                              \

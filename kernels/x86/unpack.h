@@ -263,14 +263,14 @@ X86_INLINE __m256i x86_run_iq4_xs(const uint8_t *w, int run)
     return x86_lookup(x86_iq4_values, x86_nibbles(w + 8 + 16 * run));
 }
 
-/* name, bytes of a block, what stands in `less` */
+/* name, bytes of a block, what stands in `less`, and by how much codes are too large then */
 #define X86_BLOCKS_256(X)                                                                          \
-    X(q2_k, 84, X86_MIN)                                                                           \
-    X(q3_k, 110, X86_OFFSET)                                                                       \
-    X(q4_k, 144, X86_MIN)                                                                          \
-    X(q5_k, 176, X86_MIN)                                                                          \
-    X(q6_k, 210, X86_OFFSET)                                                                       \
-    X(iq4_xs, 136, X86_SIGNED)
+    X(q2_k, 84, X86_MIN, 0)                                                                        \
+    X(q3_k, 110, X86_OFFSET, 4)                                                                    \
+    X(q4_k, 144, X86_MIN, 0)                                                                       \
+    X(q5_k, 176, X86_MIN, 0)                                                                       \
+    X(q6_k, 210, X86_OFFSET, 32)                                                                   \
+    X(iq4_xs, 136, X86_SIGNED, 0)
 /* name, bytes of a block, whether it has a minimum and unsigned codes */
 #define X86_BLOCKS_32(X)                                                                           \
     X(q8_0, 34, false)                                                                             \

@@ -5,6 +5,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #elif defined(__APPLE__)
@@ -65,6 +69,18 @@ static const struct {
 #undef CPU_ARM
 };
 
+/* Linux lets a process use the tiles of AMX once it has asked, all threads of it (Documentation/arch/x86/
+ * xstate.rst). Other systems are not known to. */
+static bool tiles_allowed(void)
+{
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#else
+    return false;
+#endif
+}
+
 static uint32_t find_features(void)
 {
     uint32_t found = 0, xcr0 = xcr0_read(), r[4];
@@ -77,6 +93,9 @@ static uint32_t find_features(void)
             __get_cpuid_count(rows[i].leaf, rows[i].subleaf, &r[EAX], &r[EBX], &r[ECX], &r[EDX]) &&
             (r[rows[i].reg] >> rows[i].bit & 1))
             found |= rows[i].feature;
+    const uint32_t amx = CPU_AMX_TILE | CPU_AMX_INT8 | CPU_AMX_BF16;
+    if ((found & amx) && !tiles_allowed())
+        found &= ~amx;
     return found;
 }
 

@@ -1,7 +1,8 @@
 /* cpu.h - what this machine's processor can do, found at run time.
  *
  * Every feature has a bit on every architecture, so that tables can name them anywhere; those of a
- * foreign architecture are never found. Thread-safe. */
+ * foreign architecture are never found. Where a process must ask the system before it uses a feature (the
+ * tiles of AMX on Linux), the first call asks. Thread-safe. */
 #ifndef WEFT_RUNTIME_BASE_CPU_H
 #define WEFT_RUNTIME_BASE_CPU_H
 

@@ -1,0 +1,54 @@
+/* amx.h - what the AMX kernels share: tiles, and sixteen rows of weights turned into tiles.
+ *
+ * The left operand is a tile of up to 16 rows of activations where they lie; the right one holds 16 rows of
+ * weights, woven: row j of it has bytes 4j .. 4j + 3 of each (Intel SDM, TDPBSSD, TDPBF16PS). The result is rows of
+ * activations by rows of weights.
+ *
+ * Instructions are written out, with memory as a clobber: GCC 12's intrinsics do not tell the compiler that
+ * they read and write memory. The system must have let the process use tiles, which cpu_features asks for. */
+#ifndef WEFT_KERNELS_X86_AMX_H
+#define WEFT_KERNELS_X86_AMX_H
+
+#include "kernels/x86/unpack.h"
+
+enum { AMX_ROWS = 16, AMX_BYTES = 64, AMX_TILE = AMX_ROWS * AMX_BYTES };
+
+/* Shapes of the eight tiles: sums in 0 .. 3, activations in 4 and 5, weights in 6 and 7. */
+typedef struct {
+    uint8_t palette, start_row, zero[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+} amx_shapes;
+_Static_assert(sizeof(amx_shapes) == 64, "as ldtilecfg reads it");
+
+/* `rows` rows of activations, of which a tile takes so many bytes. */
+X86_INLINE void amx_begin(int rows, int bytes)
+{
+    amx_shapes s = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        s.row_bytes[i] = (uint16_t)(i == 4 || i == 5 ? bytes : AMX_BYTES);
+        s.rows[i] = (uint8_t)(i < 6 ? rows : bytes / 4);
+    }
+    __asm__ volatile("ldtilecfg %0" ::"m"(s));
+}
+X86_INLINE void amx_end(void)
+{
+    __asm__ volatile("tilerelease" ::: "memory");
+}
+
+/* t, c, a, b: numbers of tiles; stride: bytes from row to row. */
+#define AMX_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
+#define AMX_LOAD(t, p, stride)                                                                     \
+    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"((const void *)(p)),                     \
+                     "r"((int64_t)(stride))                                                        \
+                     : "memory")
+#define AMX_STORE(t, p, stride)                                                                    \
+    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"((void *)(p)),                       \
+                     "r"((int64_t)(stride))                                                        \
+                     : "memory")
+#define AMX_DOT_BYTES(c, a, b)                                                                     \
+    __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
+#define AMX_DOT_BF16(c, a, b)                                                                      \
+    __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
+
+#endif
