@@ -6,6 +6,7 @@
 #include "kernels/kernel_decls.h"
 
 #include "kernels/neon/codes.h"
+#include "kernels/neon/one_row.h"
 #include "kernels/neon/rows8.h"
 
 enum { BLOCK = 32 };
@@ -18,8 +19,8 @@ NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
                         : vcvtq_n_f32_s32(s, 4);
 }
 
-NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
-                       float32x4_t (*sum)[2], const woven32 *t)
+NEON_INLINE void blocks(const uint8_t *w, const void *const *x, int n_x, int64_t n,
+                        float32x4_t (*sum)[2], const woven32 *t)
 {
     const int8_t *q[ROWS8_X_MAX];
     const float *d[ROWS8_X_MAX];
@@ -63,6 +64,19 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
     for (int i = 0; i < n_x; i++)
         for (int h = 0; h < 2; h++)
             sum[i][h] = acc[i][h];
+}
+
+NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
+                       float32x4_t (*sum)[2], const woven32 *t)
+{
+    if (n_x == 1 && t->in_asm) {
+        float out[8];
+        one_row_Q4_0(w, act_q(x[0]), act_d_of(ACT_Q8D, x[0], n), n / BLOCK, out);
+        sum[0][0] = vld1q_f32(out);
+        sum[0][1] = vld1q_f32(out + 4);
+        return;
+    }
+    blocks(w, x, n_x, n, sum, t);
 }
 
 ROWS8_KERNELS(Q8_0, group)

@@ -78,14 +78,15 @@ typedef struct {
     int shift;    /* codes come times 1 << shift */
     bool has_min; /* of each row, after the scales */
     float zero;   /* codes come less this, where there are minima to make up for it */
+    bool in_asm;  /* one_row.h has it */
 } woven32;
 
 /* clang-format off */
-static const woven32 woven_Q8_0 = {272, 16, half_bytes,       0, false, 0};
-static const woven32 woven_Q4_0 = {144, 16, half_fours,       4, false, 0};
-static const woven32 woven_Q4_1 = {160, 32, half_plain_fours, 0, true,  0};
-static const woven32 woven_Q5_0 = {176, 16, half_fives,       3, false, 0};
-static const woven32 woven_Q5_1 = {192, 32, half_fives,       3, true,  16};
+static const woven32 woven_Q8_0 = {272, 16, half_bytes,       0, false, 0,  false};
+static const woven32 woven_Q4_0 = {144, 16, half_fours,       4, false, 0,  true};
+static const woven32 woven_Q4_1 = {160, 32, half_plain_fours, 0, true,  0,  false};
+static const woven32 woven_Q5_0 = {176, 16, half_fives,       3, false, 0,  false};
+static const woven32 woven_Q5_1 = {192, 32, half_fives,       3, true,  16, false};
 /* clang-format on */
 
 /* A type with a scale for each 256 columns, and whole numbers that multiply it for each 32 or 16. */
