@@ -4,14 +4,15 @@
 
 #include <string.h>
 #include "kernels/c/attend_size.h"
+#include "kernels/neon/attend_neon_size.h"
 #include "kernels/neon/linear_float_panel.h"
 #include "kernels/neon/panel_size.h"
 #include "kernels/x86/panel_size.h"
 #include "runtime/base/cpu.h"
 
 /* The words of the unit and scratch columns. A scratch of 0 and up is an index into the sizes. */
-enum { ROW, HEAD, GROUP, QUAD };
-enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4, ANGLES = -5, ATTEND = -6, WOVEN = -16, COPY = -7, TILES = -20 };
+enum { ROW, HEAD, GROUP, QUAD, QUERIES };
+enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4, ANGLES = -5, ATTEND = -6, WOVEN = -16, COPY = -7, ATTEND_TILES = -8, TILES = -20 };
 
 typedef struct {
     int unit, scratch;
@@ -31,6 +32,7 @@ static const kernel_ask asks[] = {
 #define UNIT_HEAD "head"
 #define UNIT_GROUP "group"
 #define UNIT_QUAD "4 rows"
+#define UNIT_QUERIES "block of queries"
 #define DT_ANY DT_COUNT
 #define KERNEL(op, variant, unit, scratch)                                                         \
     {#op,                                                                                          \
@@ -186,6 +188,8 @@ int64_t kernel_units(const kernel_row *row, const kargs *k)
         return k->n[0] * k->n[1];
     case GROUP:
         return k->n[0] * k->cell->heads;
+    case QUERIES:
+        return attend_neon_units(k);
     case QUAD:
         return (k->n[0] + 3) / 4;
     default:
@@ -208,6 +212,8 @@ size_t kernel_scratch(const kernel_row *row, const kargs *k)
         return MAP_REGS_MAX * MAP_REG_ELEMS * sizeof(float);
     case ANGLES:
         return (size_t)(2 * k->n[3]) * sizeof(float);
+    case ATTEND_TILES:
+        return attend_neon_bytes(k);
     case COPY:
         return PANEL_BYTES;
     case WOVEN:
