@@ -29,10 +29,12 @@ static inline bfloat16x8_t load(const void *p)
     return vreinterpretq_bf16_u8(vld1q_u8(p));
 }
 
-/* The first n < 8 of a vector, then zeros. */
+/* The first n of a vector where it has fewer than 8, then zeros. */
 static inline bfloat16x8_t load_some(const void *p, int64_t n)
 {
     uint16_t some[8] = {0};
+    if (n >= 8)
+        return load(p);
     memcpy(some, p, (size_t)n * sizeof *some);
     return load(some);
 }
@@ -64,7 +66,7 @@ static inline __attribute__((always_inline)) void dots(const uint8_t *const *w,
     }
     for (; i < n; i += 8)
         for (int j = 0; j < n_w; j++) {
-            bfloat16x8_t v = n - i < 8 ? load_some(w[j] + i * 2, n - i) : load(w[j] + i * 2);
+            bfloat16x8_t v = load_some(w[j] + i * 2, n - i);
             s[j][0] = vbfdotq_f32(s[j][0], v, load(x + i * 4));
             s[j][1] = vbfdotq_f32(s[j][1], v, load(x + i * 4 + 16));
         }
@@ -156,7 +158,7 @@ direct(const uint8_t *const *w, const uint8_t *const *x, int64_t n, const place 
         for (int r = 0; r < GROUP; r++) {
             if (i % 32 == 0)
                 neon_hint_here(w[r] + i * 2 + NEON_AHEAD);
-            v[r] = n - i < 8 ? load_some(w[r] + i * 2, n - i) : load(w[r] + i * 2);
+            v[r] = load_some(w[r] + i * 2, n - i);
         }
         for (int p = 0; p < GROUP / 2; p++) {
             even[p] = weave_low(v[2 * p], v[2 * p + 1]);
@@ -211,13 +213,12 @@ static void panel_fill(const uint8_t *const *w, int64_t at, int64_t n, uint16_t 
     for (int64_t i = 0; i < n; i += 8, to += 2 * STEP_ELEMS)
         for (int p = 0; p < GROUP / 2; p++) {
             const uint8_t *a = w[2 * p] + (at + i) * 2, *b = w[2 * p + 1] + (at + i) * 2;
-            bool some = n - i < 8;
             if (i % 32 == 0) {
                 neon_hint_here(a + NEON_AHEAD);
                 neon_hint_here(b + NEON_AHEAD);
             }
-            bfloat16x8_t va = some ? load_some(a, n - i) : load(a);
-            bfloat16x8_t vb = some ? load_some(b, n - i) : load(b);
+            bfloat16x8_t va = load_some(a, n - i);
+            bfloat16x8_t vb = load_some(b, n - i);
             vst1q_u16(to + p * 8, vreinterpretq_u16_bf16(weave_low(va, vb)));
             vst1q_u16(to + STEP_ELEMS + p * 8, vreinterpretq_u16_bf16(weave_high(va, vb)));
         }
