@@ -10,24 +10,13 @@
 
 enum { BLOCK = 256 };
 
-NEON_INLINE void spread(const float32x4_t w[2], float *to)
+/* Scales of eight rows, where a panel has them. */
+NEON_INLINE void put_spread(const float32x4_t w[2], float *to)
 {
-    for (int i = 0; i < 2; i++) {
-        vst1q_f32(to + i * 8, vzip1q_f32(w[i], w[i]));
-        vst1q_f32(to + i * 8 + 4, vzip2q_f32(w[i], w[i]));
-    }
-}
-
-/* Scales of a group, of eight rows, to [4 pairs][4]. */
-NEON_INLINE void spread_scales(const uint8_t *scale, bool is_signed, int32_t *to)
-{
-    int16x8_t s = is_signed ? vmovl_s8(vld1_s8((const int8_t *)scale))
-                            : vreinterpretq_s16_u16(vmovl_u8(vld1_u8(scale)));
-    int32x4_t w[2] = {vmovl_s16(vget_low_s16(s)), vmovl_high_s16(s)};
-    for (int i = 0; i < 2; i++) {
-        vst1q_s32(to + i * 8, vzip1q_s32(w[i], w[i]));
-        vst1q_s32(to + i * 8 + 4, vzip2q_s32(w[i], w[i]));
-    }
+    float32x4_t spread[4];
+    panel_spread(w, spread);
+    for (int i = 0; i < 4; i++)
+        vst1q_f32(to + i * 4, spread[i]);
 }
 
 /* [8][8] bytes, rows for columns: three perfect shuffles of 64. */
@@ -47,6 +36,12 @@ NEON_INLINE void turn(const uint8_t from[64], int8_t to[64])
         vst1q_s8(to + i * 16, vreinterpretq_s8_u8(v[i]));
 }
 
+/* As stored, so that minima are the type's own; else times 1 << shift. */
+NEON_INLINE int8x16_t whole_code(int8x16_t v, const woven256 *t)
+{
+    return t->zero ? vaddq_s8(vshrq_n_s8(v, 3), vdupq_n_s8((int8_t)t->zero)) : v;
+}
+
 NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, const woven256 *t)
 {
     uint8_t scale6[64], min6[64];
@@ -55,22 +50,25 @@ NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, co
     neon_halves(w, d);
     for (int i = 0; i < 2 && t->zero == 0; i++)
         d[i] = vmulq_n_f32(d[i], 1.0f / (float)(1 << t->shift));
-    spread(d, p->d);
+    put_spread(d, p->d);
     if (t->has_min) {
         neon_halves(w + 16, d);
-        spread(d, p->dmin);
+        put_spread(d, p->dmin);
         code_scales6(w + 32, scale6, min6);
         turn(min6, p->min);
     }
-    for (int g = 0; g < t->groups; g++)
-        spread_scales(scales + g * 8, !t->has_min, p->scale + g * 16);
+    for (int g = 0; g < t->groups; g++) {
+        int32x4_t spread[4];
+        panel_spread_scales(scales + g * 8, !t->has_min, spread);
+        for (int i = 0; i < 4; i++)
+            vst1q_s32(p->scale + g * 16 + i * 4, spread[i]);
+    }
     for (int i = 0; i < 16; i++) {
         int8x16_t v[8];
         t->codes(w + t->codes_at + i / 2 * t->sub_bytes, i % 2, v);
         for (int j = 0; j < 8; j++) {
-            if (t->zero) /* as it was stored: the minima are then the type's own */
-                v[j] = vaddq_s8(vshrq_n_s8(v[j], 3), vdupq_n_s8((int8_t)t->zero));
-            vst1q_s8(q + i / 2 * 256 + j % 4 * 64 + (i % 2 * 2 + j / 4) * 16, v[j]);
+            int64_t to = i / 2 * 256 + j % 4 * 64 + (i % 2 * 2 + j / 4) * 16;
+            vst1q_s8(q + to, whole_code(v[j], t));
         }
     }
 }
@@ -97,6 +95,88 @@ NEON_INLINE void tile(const void *panel, const char *x, int64_t n, int64_t first
         panel_tile256_groups16(p->q, p->block, q, d, cols / BLOCK, t);
 }
 
+/* 32 columns: sums times scales into u[pair * 2 + half of the rows of activations]. */
+NEON_INLINE void few_sub(const uint8_t *codes, const uint8_t *scales, const int8_t *q, int pairs,
+                         int32x4_t u[8], const woven256 *t)
+{
+    int32x4_t scale[2][4];
+    panel_spread_scales(scales, !t->has_min, scale[0]);
+    if (t->groups == 16)
+        panel_spread_scales(scales + 8, true, scale[1]);
+    for (int half = 0; half < 2; half++) {
+        int8x16_t v[8];
+        t->codes(codes, half, v);
+        for (int i = 0; i < 4; i++) {
+            int at = half * 4 + i, h = i % 2;
+            int32x4_t s[2] = {vdupq_n_s32(0), vdupq_n_s32(0)};
+            if (h >= pairs)
+                continue;
+            for (int step = 0; step < 4; step++) {
+                int to = t->groups == 16 ? step / 2 : 0;
+                s[to] = vmmlaq_s32(s[to], whole_code(v[i / 2 * 4 + step], t),
+                                   vld1q_s8(q + step * 32 + h * 16));
+            }
+            u[at] = vmlaq_s32(u[at], s[0], scale[0][at / 2]);
+            if (t->groups == 16)
+                u[at] = vmlaq_s32(u[at], s[1], scale[1][at / 2]);
+        }
+    }
+}
+
+/* Minima of two rows times sums of two rows of activations. */
+NEON_INLINE int32x4_t minima(const int8_t *min, const int8_t *sums)
+{
+    int8x16_t m = vld1q_s8(min);
+    int32x4_t high = vmmlaq_s32(vdupq_n_s32(0), m, vld1q_s8(sums + 32));
+    return vmmlaq_s32(vshlq_n_s32(high, 7), m, vld1q_s8(sums));
+}
+
+NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE],
+                     const woven256 *type)
+{
+    const int8_t *q = (const int8_t *)x, *sums = act_sum4(ACT_Q8KX4, x, n);
+    const float *da = act_d4(x, n);
+    float32x4_t acc[8];
+    for (int i = 0; i < 8; i++)
+        acc[i] = vdupq_n_f32(0);
+    for (int64_t b = 0; b < n / BLOCK; b++, w += type->bytes, sums += 64, da += 8) {
+        uint8_t scale6[64], min6[64];
+        int8_t min[64];
+        const uint8_t *scales = type->has_min ? scale6 : w + 16;
+        int32x4_t u[8];
+        float32x4_t d[2], spread[4], min_spread[4];
+        neon_hint(w, type->codes_at);
+        if (type->has_min) {
+            code_scales6(w + 32, scale6, min6);
+            turn(min6, min);
+            neon_halves(w + 16, d);
+            panel_spread(d, min_spread);
+        }
+        for (int i = 0; i < 8; i++)
+            u[i] = vdupq_n_s32(0);
+        for (int sub = 0; sub < 8; sub++, q += 32 * TILE_X) {
+            const uint8_t *codes = w + type->codes_at + sub * type->sub_bytes;
+            neon_hint(codes, type->sub_bytes);
+            few_sub(codes, scales + sub * type->groups, q, pairs, u, type);
+        }
+        neon_halves(w, d);
+        panel_spread(d, spread);
+        for (int i = 0; i < 8; i++) {
+            if (i % 2 >= pairs)
+                continue;
+            float32x4_t whole =
+                type->zero || type->shift == 0 ? vcvtq_f32_s32(u[i]) : vcvtq_n_f32_s32(u[i], 2);
+            float32x4_t y = vmulq_f32(whole, spread[i / 2]);
+            if (type->has_min)
+                y = vfmsq_f32(y, vcvtq_f32_s32(minima(min + i / 2 * 16, sums + i % 2 * 16)),
+                              min_spread[i / 2]);
+            acc[i] = vfmaq_f32(acc[i], y, vld1q_f32(da + i % 2 * 4));
+        }
+    }
+    for (int i = 0; i < 8; i++)
+        vst1q_f32(t + i * 4, acc[i]);
+}
+
 #define KERNELS(type, size)                                                                        \
     static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
     {                                                                                              \
@@ -107,10 +187,17 @@ NEON_INLINE void tile(const void *panel, const char *x, int64_t n, int64_t first
     {                                                                                              \
         tile(panel, x, n, first, cols, t, &woven_##type);                                          \
     }                                                                                              \
-    static const panel_core core_##type = {BLOCK, size, unpack_##type, tile_##type};               \
+    static void few_##type(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE])   \
+    {                                                                                              \
+        if (pairs == 1)                                                                            \
+            few(w, x, n, 1, t, &woven_##type);                                                     \
+        else                                                                                       \
+            few(w, x, n, 2, t, &woven_##type);                                                     \
+    }                                                                                              \
+    static const panel_core core_##type = {BLOCK, size, unpack_##type, tile_##type, few_##type};   \
     void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
-        panel_linear(k, t, begin, end, &core_##type);                                              \
+        panel_linear_few(k, t, begin, end, &core_##type);                                          \
     }                                                                                              \
     void k_linear_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
     {                                                                                              \

@@ -5,15 +5,6 @@
 
 enum { BLOCK = 32 };
 
-/* [w0, w0, w1, w1] for each pair of eight. */
-NEON_INLINE void spread(const float32x4_t w[2], float *to)
-{
-    for (int i = 0; i < 2; i++) {
-        vst1q_f32(to + i * 8, vzip1q_f32(w[i], w[i]));
-        vst1q_f32(to + i * 8 + 4, vzip2q_f32(w[i], w[i]));
-    }
-}
-
 NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven32 *t)
 {
     panel32 *p = panel;
@@ -27,7 +18,10 @@ NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven
         }
         for (int i = 0; i < 2; i++)
             scale[i] = vmulq_n_f32(scale[i], 1.0f / (float)(1 << t->shift));
-        spread(scale, p->scale + b * 16);
+        float32x4_t spread[4];
+        panel_spread(scale, spread);
+        for (int i = 0; i < 4; i++)
+            vst1q_f32(p->scale + b * 16 + i * 4, spread[i]);
         for (int half = 0; half < 2; half++) {
             int8x16_t v[8];
             t->codes(w + t->codes_at, half, v);
@@ -74,6 +68,61 @@ NEON_INLINE void tile(const void *panel, const char *x, int64_t n, int64_t first
                    cols / BLOCK, t);
 }
 
+/* Two of four numbers, twice. */
+NEON_INLINE float32x4_t twice(const float *p)
+{
+    return vreinterpretq_f32_f64(vld1q_dup_f64((const double *)(const void *)p));
+}
+
+NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
+{
+    return shift == 0   ? vcvtq_f32_s32(s)
+           : shift == 3 ? vcvtq_n_f32_s32(s, 3)
+                        : vcvtq_n_f32_s32(s, 4);
+}
+
+NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE],
+                     const woven32 *type)
+{
+    const int8_t *q = (const int8_t *)x;
+    const float *d = act_d4(x, n), *sums = act_sum4(ACT_Q8X4, x, n);
+    float32x4_t acc[8];
+    for (int i = 0; i < 8; i++)
+        acc[i] = vdupq_n_f32(0);
+    for (int64_t b = 0; b < n / BLOCK; b++, w += type->bytes, q += BLOCK * TILE_X) {
+        float32x4_t scale[2], spread[4];
+        neon_hint(w, type->bytes);
+        neon_halves(w, scale);
+        panel_spread(scale, spread);
+        for (int half = 0; half < 2; half++) {
+            int8x16_t v[8];
+            type->codes(w + type->codes_at, half, v);
+            for (int i = 0; i < 4; i++) {
+                int at = half * 4 + i, h = i % 2;
+                int32x4_t s = vdupq_n_s32(0);
+                if (h >= pairs)
+                    continue;
+                for (int step = 0; step < 4; step++)
+                    s = vmmlaq_s32(s, v[i / 2 * 4 + step], vld1q_s8(q + step * 32 + h * 16));
+                float32x4_t y = vmulq_f32(float_of(s, type->shift), spread[at / 2]);
+                acc[at] = vfmaq_f32(acc[at], y, vld1q_f32(d + b * 8 + h * 4));
+            }
+        }
+        if (type->has_min) {
+            float32x4_t min[2], min_spread[4];
+            neon_halves(w + 16, min);
+            for (int i = 0; i < 2; i++)
+                min[i] = vfmaq_n_f32(min[i], scale[i], type->zero);
+            panel_spread(min, min_spread);
+            for (int i = 0; i < 8; i++)
+                if (i % 2 < pairs)
+                    acc[i] = vfmaq_f32(acc[i], min_spread[i / 2], twice(sums + b * 4 + i % 2 * 2));
+        }
+    }
+    for (int i = 0; i < 8; i++)
+        vst1q_f32(t + i * 4, acc[i]);
+}
+
 static void tile_scaled(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
                         float t[TILE])
 {
@@ -91,10 +140,17 @@ static void tile_with_min(const void *panel, const char *x, int64_t n, int64_t f
     {                                                                                              \
         unpack(w, cols, panel, &woven_##type);                                                     \
     }                                                                                              \
-    static const panel_core core_##type = {BLOCK, size, unpack_##type, tile_of};                   \
+    static void few_##type(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE])   \
+    {                                                                                              \
+        if (pairs == 1)                                                                            \
+            few(w, x, n, 1, t, &woven_##type);                                                     \
+        else                                                                                       \
+            few(w, x, n, 2, t, &woven_##type);                                                     \
+    }                                                                                              \
+    static const panel_core core_##type = {BLOCK, size, unpack_##type, tile_of, few_##type};       \
     void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
-        panel_linear(k, t, begin, end, &core_##type);                                              \
+        panel_linear_few(k, t, begin, end, &core_##type);                                          \
     }                                                                                              \
     void k_linear_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
     {                                                                                              \

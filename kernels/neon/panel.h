@@ -37,11 +37,33 @@ typedef struct {
     void (*unpack)(const uint8_t *w, int64_t cols, void *panel);
     void (*tile)(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
                  float t[TILE]);
+    /* At most four rows, all n columns: unpacked on the way, since there is nothing to unpack them for a second time.
+     * `pairs` of the four rows are asked for: 1 or 2. */
+    void (*few)(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE]);
 } panel_core;
 
-/* linear on rows packed by four. */
+/* linear on rows packed by four: for many rows, and for few. */
 void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                   const panel_core *core);
+void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t end,
+                      const panel_core *core);
+
+/* [w0, w0, w1, w1] for each pair of eight. */
+NEON_INLINE void panel_spread(const float32x4_t w[2], float32x4_t to[4])
+{
+    for (int i = 0; i < 4; i++)
+        to[i] = i % 2 ? vzip2q_f32(w[i / 2], w[i / 2]) : vzip1q_f32(w[i / 2], w[i / 2]);
+}
+
+/* The same of whole numbers of 8 bits, or of 6. */
+NEON_INLINE void panel_spread_scales(const uint8_t *scale, bool is_signed, int32x4_t to[4])
+{
+    int16x8_t s = is_signed ? vmovl_s8(vld1_s8((const int8_t *)scale))
+                            : vreinterpretq_s16_u16(vmovl_u8(vld1_u8(scale)));
+    int32x4_t w[2] = {vmovl_s16(vget_low_s16(s)), vmovl_high_s16(s)};
+    for (int i = 0; i < 4; i++)
+        to[i] = i % 2 ? vzip2q_s32(w[i / 2], w[i / 2]) : vzip1q_s32(w[i / 2], w[i / 2]);
+}
 
 /* n_block blocks of 32 columns: t = sums of w times q, times scale of both. q and d as ACT_Q8X4 has them. */
 void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const float *d,

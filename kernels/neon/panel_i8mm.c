@@ -51,6 +51,23 @@ static void rows_run(const run *r, int64_t row, int64_t row_end, int64_t col, in
     }
 }
 
+void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t end,
+                      const panel_core *core)
+{
+    kpart part = kpart_of(k, k->n[1], begin, end);
+    if (k->n[0] > TILE_X) {
+        panel_linear(k, t, begin, end, core);
+        return;
+    }
+    run r = {.k = k, .core = core, .row = part.row, .row_end = part.row_end};
+    for (int64_t col = part.col; col < part.col_end; col += LAYOUT_GROUP) {
+        const uint8_t *w = (const uint8_t *)k->in[1] + col / LAYOUT_GROUP * k->pitch[1];
+        float sums[TILE] __attribute__((aligned(16)));
+        core->few(w, k->in[0], k->n[2], k->n[0] > 2 ? 2 : 1, sums);
+        put(&r, 0, col, sums);
+    }
+}
+
 void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                   const panel_core *core)
 {
