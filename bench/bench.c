@@ -35,13 +35,27 @@ void bench_print_heading(void)
            "spread");
 }
 
-void bench_print(const char *name, const char *variant, const char *shape, bench_times t,
-                 double target_ns)
+static void print_times(const char *name, const char *variant, const char *shape, bench_times t)
 {
-    char median[32], min[32], target[32];
+    char median[32], min[32];
     printf("%-16s %-24s %-16s %12s %12s %7.1f%%", name, variant, shape,
            text_of(t.median_ns, median, sizeof median), text_of(t.min_ns, min, sizeof min),
            100 * t.spread);
+}
+
+void bench_print_rate(const char *name, const char *variant, const char *shape, bench_times t,
+                      const char *rate)
+{
+    print_times(name, variant, shape, t);
+    printf("  %s\n", rate);
+    fflush(stdout);
+}
+
+void bench_print(const char *name, const char *variant, const char *shape, bench_times t,
+                 double target_ns)
+{
+    char target[32];
+    print_times(name, variant, shape, t);
     if (target_ns > 0)
         printf("  %.2f of %s", t.median_ns / target_ns, text_of(target_ns, target, sizeof target));
     printf("\n");

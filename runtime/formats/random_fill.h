@@ -1,4 +1,5 @@
-/* random_fill.h - random numbers in the form of every storage type. Private to this folder. */
+/* random_fill.h - random numbers in the form of every storage type. Private to this folder
+ * and to benchmarks. */
 #ifndef WEFT_RUNTIME_FORMATS_RANDOM_FILL_H
 #define WEFT_RUNTIME_FORMATS_RANDOM_FILL_H
 
