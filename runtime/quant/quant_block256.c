@@ -35,7 +35,7 @@ static bool all_finite(const float *x)
 
 static int rounded(float x, int lo, int hi)
 {
-    float v = x < (float)lo ? (float)lo : x > (float)hi ? (float)hi : x;
+    float v = !(x > (float)lo) ? (float)lo : x < (float)hi ? x : (float)hi;
     return (int)(v < 0 ? v - 0.5f : v + 0.5f);
 }
 

@@ -20,10 +20,11 @@ static float total(const float *lane)
            ((lane[1] + lane[5]) + (lane[3] + lane[7]));
 }
 
+/* Numbers near the largest float may overflow on the way: a NaN becomes lo. */
 static inline float clamped(float v, float lo, float hi)
 {
-    v = v < lo ? lo : v;
-    return v > hi ? hi : v;
+    v = v > lo ? v : lo;
+    return v < hi ? v : hi;
 }
 
 /* To the nearest whole number, for v >= 0. */
