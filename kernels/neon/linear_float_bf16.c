@@ -147,25 +147,37 @@ static inline void tile_store(tile_sums s, const place *to, int n_x)
     }
 }
 
-/* Eight rows of weights, as stored, times up to four rows. */
+/* Eight columns of eight rows of weights times those of up to four rows. */
+static inline __attribute__((always_inline)) void
+direct_step(tile_sums s, const bfloat16x8_t *v, const uint8_t *const *x, int64_t i, int n_x)
+{
+    bfloat16x8_t even[GROUP / 2], odd[GROUP / 2];
+    for (int p = 0; p < GROUP / 2; p++) {
+        even[p] = weave_low(v[2 * p], v[2 * p + 1]);
+        odd[p] = weave_high(v[2 * p], v[2 * p + 1]);
+    }
+    step(s, even, x, i * 4, n_x);
+    step(s, odd, x, i * 4 + 16, n_x);
+}
+
+/* All columns of them, as stored. */
 static inline __attribute__((always_inline)) void
 direct(const uint8_t *const *w, const uint8_t *const *x, int64_t n, const place *to, int n_x)
 {
     tile_sums s;
+    bfloat16x8_t v[GROUP];
+    int64_t i = 0;
     clear(s);
-    for (int64_t i = 0; i < n; i += 8) {
-        bfloat16x8_t v[GROUP], even[GROUP / 2], odd[GROUP / 2];
-        for (int r = 0; r < GROUP; r++) {
-            if (i % 32 == 0)
-                neon_hint_here(w[r] + i * 2 + NEON_AHEAD);
+    for (; i + 8 <= n; i += 8) {
+        for (int r = 0; r < GROUP; r++)
+            v[r] = load(w[r] + i * 2);
+        neon_hint_here(w[i / 8 % 8] + i * 2 + NEON_AHEAD);
+        direct_step(s, v, x, i, n_x);
+    }
+    if (i < n) {
+        for (int r = 0; r < GROUP; r++)
             v[r] = load_some(w[r] + i * 2, n - i);
-        }
-        for (int p = 0; p < GROUP / 2; p++) {
-            even[p] = weave_low(v[2 * p], v[2 * p + 1]);
-            odd[p] = weave_high(v[2 * p], v[2 * p + 1]);
-        }
-        step(s, even, x, i * 4, n_x);
-        step(s, odd, x, i * 4 + 16, n_x);
+        direct_step(s, v, x, i, n_x);
     }
     tile_store(s, to, n_x);
 }
@@ -207,21 +219,28 @@ typedef void panel_fn(const uint16_t *w, const uint8_t *const *x, int64_t n, con
 static direct_fn *const directs[] = {direct_1, direct_2, direct_3, direct_4};
 static panel_fn *const panels[] = {panel_1, panel_2, panel_3, panel_4};
 
+static inline void panel_put(bfloat16x8_t a, bfloat16x8_t b, uint16_t *to)
+{
+    vst1q_u16(to, vreinterpretq_u16_bf16(weave_low(a, b)));
+    vst1q_u16(to + STEP_ELEMS, vreinterpretq_u16_bf16(weave_high(a, b)));
+}
+
 /* Columns [at, at + n) of eight rows, filled up with zeros to a multiple of 8. */
 static void panel_fill(const uint8_t *const *w, int64_t at, int64_t n, uint16_t *to)
 {
-    for (int64_t i = 0; i < n; i += 8, to += 2 * STEP_ELEMS)
-        for (int p = 0; p < GROUP / 2; p++) {
-            const uint8_t *a = w[2 * p] + (at + i) * 2, *b = w[2 * p + 1] + (at + i) * 2;
-            if (i % 32 == 0) {
-                neon_hint_here(a + NEON_AHEAD);
-                neon_hint_here(b + NEON_AHEAD);
-            }
-            bfloat16x8_t va = load_some(a, n - i);
-            bfloat16x8_t vb = load_some(b, n - i);
-            vst1q_u16(to + p * 8, vreinterpretq_u16_bf16(weave_low(va, vb)));
-            vst1q_u16(to + STEP_ELEMS + p * 8, vreinterpretq_u16_bf16(weave_high(va, vb)));
+    for (int p = 0; p < GROUP / 2; p++, to += 8) {
+        const uint8_t *a = w[2 * p] + at * 2, *b = w[2 * p + 1] + at * 2;
+        uint16_t *put = to;
+        int64_t i = 0;
+        for (; i + 32 <= n; i += 32, a += 64, b += 64, put += 8 * STEP_ELEMS) {
+            neon_hint_here(a + NEON_AHEAD);
+            neon_hint_here(b + NEON_AHEAD);
+            for (int u = 0; u < 4; u++)
+                panel_put(load(a + u * 16), load(b + u * 16), put + u * 2 * STEP_ELEMS);
         }
+        for (; i < n; i += 8, a += 16, b += 16, put += 2 * STEP_ELEMS)
+            panel_put(load_some(a, n - i), load_some(b, n - i), put);
+    }
 }
 
 /* The rows of a group; what a last one lacks is its last row again, whose results are not stored. */
