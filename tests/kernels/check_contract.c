@@ -402,9 +402,10 @@ static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
 static bool pack_bench(check *c, const kernel_row *row, int i, check_case *out)
 {
     bool woven4 = strcmp(row->op, "pack4") == 0;
-    if (i > 1)
+    static const kact acts[2][3] = {{ACT_Q8, ACT_Q8K, ACT_Q8D}, {ACT_Q8X4, ACT_Q8KX4, ACT_F32}};
+    if (i > 2 || acts[woven4][i] == ACT_F32)
         return false;
-    pack_setup(c, (i ? ACT_Q8K : ACT_Q8) + (woven4 ? ACT_Q8X4 - ACT_Q8 : 0), 16, 8192, out);
+    pack_setup(c, acts[woven4][i], 16, 8192, out);
     for (int64_t j = 0; j < 16 * 8192; j++)
         ((float *)out->ref.in[0])[j] = check_number(c);
     out->bytes = 16.0 * 8192 * 4;
