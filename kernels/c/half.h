@@ -3,6 +3,9 @@
 #ifndef WEFT_KERNELS_C_HALF_H
 #define WEFT_KERNELS_C_HALF_H
 
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 #include "kernels/c/vec_math.h"
 
 /* A subnormal is a count of 2^-24: put below a number with units of 2^-24, which is taken away. */
@@ -42,6 +45,12 @@ static inline void halves_from_f16(const uint16_t *from, float *to, int64_t n)
     const __fp16 *f16 = (const __fp16 *)(const void *)from;
     for (int64_t i = 0; i < n; i++)
         to[i] = (float)f16[i];
+#elif defined(__F16C__) /* where this is built for processors that do */
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(from + i))));
+    for (; i < n; i++)
+        to[i] = half_from_f16(from[i]);
 #else
     for (int64_t i = 0; i < n; i++)
         to[i] = half_from_f16(from[i]);
