@@ -8,8 +8,11 @@
  *   Q4_1   d x 8, m x 8, the same with codes as they are
  *   Q5_0   d x 8, fives (below) of rows 0 to 3, of rows 4 to 7; codes less 16
  *   Q5_1   d x 8, m x 8, the same
+ *   IQ4_NL, MXFP4   as Q4_1 without m; MXFP4's d is a byte
  *   Q4_K   d x 8, dmin x 8, scale byte 0 x 8, .. byte 11 x 8, then each 32 columns as Q4_1 has them
  *   Q5_K   the same, each 32 columns as Q5_0 has them
+ *   IQ4_XS d x 8, the scales less 32 as sixes (group 0 and 1 of all rows, 2 and 3, ..), each 32 columns as IQ4_NL has
+ *          them
  *   Q6_K   d x 8, scale 0 x 8, .. scale 15 x 8, then each 32 columns as sixes of rows 0 and 1, 2 and 3, ..
  *
  * Fives: of two pairs of rows, 8 codes of 5 bits (4 steps of one pair, then of the other) in 5 bytes; sixes: of one
@@ -44,6 +47,17 @@ static int code_Q5_K(const uint8_t *block, int i)
 {
     return (block[48 + i / 64 * 32 + i % 32] >> i / 32 % 2 * 4 & 15) |
            (block[16 + i % 32] >> i / 32 & 1) << 4;
+}
+
+static int code_IQ4_XS(const uint8_t *block, int i)
+{
+    return code_Q4(block + 8 + i / 32 * 16, i % 32);
+}
+
+static int scale_IQ4_XS(const uint8_t *block, int group)
+{
+    int high = block[2] | block[3] << 8;
+    return (block[4 + group / 2] >> group % 2 * 4 & 15) | (high >> 2 * group & 3) << 4;
 }
 
 static int code_Q6_K(const uint8_t *block, int i)
@@ -83,6 +97,13 @@ static uint8_t *weave_fives(const uint8_t *const block[G], code_fn *code, int fi
     return to;
 }
 
+/* Four codes of 6 bits in three vectors' lane. */
+static void put_sixes(const int v[4], uint8_t *to)
+{
+    for (int i = 0; i < 3; i++)
+        to[i * 16] = (uint8_t)(v[i] << 2 | (v[3] >> (4 - 2 * i) & 3));
+}
+
 static uint8_t *weave_sixes(const uint8_t *const block[G], code_fn *code, int first, uint8_t *to)
 {
     for (int pair = 0; pair < G / 2; pair++, to += 3 * 16)
@@ -90,8 +111,7 @@ static uint8_t *weave_sixes(const uint8_t *const block[G], code_fn *code, int fi
             int v[4];
             for (int step = 0; step < 4; step++)
                 v[step] = code(block[pair * 2 + lane / 8], first + step * 8 + lane % 8) ^ 32;
-            for (int i = 0; i < 3; i++)
-                to[lane + i * 16] = (uint8_t)(v[i] << 2 | (v[3] >> (4 - 2 * i) & 3));
+            put_sixes(v, to + lane);
         }
     return to;
 }
@@ -127,6 +147,35 @@ static uint8_t *weave_Q4_1(const uint8_t *const block[G], uint8_t *to)
     const uint8_t *codes[G];
     advance(codes, block, 4);
     return weave_fours(codes, code_Q4, 0, 0, weave_fields(block, 0, 2, 2, to));
+}
+
+static uint8_t *weave_IQ4_NL(const uint8_t *const block[G], uint8_t *to)
+{
+    const uint8_t *codes[G];
+    advance(codes, block, 2);
+    return weave_fours(codes, code_Q4, 0, 0, weave_fields(block, 0, 2, 1, to));
+}
+
+static uint8_t *weave_MXFP4(const uint8_t *const block[G], uint8_t *to)
+{
+    const uint8_t *codes[G];
+    advance(codes, block, 1);
+    return weave_fours(codes, code_Q4, 0, 0, weave_fields(block, 0, 1, 1, to));
+}
+
+static uint8_t *weave_IQ4_XS(const uint8_t *const block[G], uint8_t *to)
+{
+    to = weave_fields(block, 0, 2, 1, to);
+    for (int lane = 0; lane < 16; lane++) {
+        int v[4];
+        for (int i = 0; i < 4; i++)
+            v[i] = scale_IQ4_XS(block[lane % 8], i * 2 + lane / 8) ^ 32;
+        put_sixes(v, to + lane);
+    }
+    to += 3 * 16;
+    for (int first = 0; first < 256; first += 32)
+        to = weave_fours(block, code_IQ4_XS, first, 0, to);
+    return to;
 }
 
 static uint8_t *weave_Q5_0(const uint8_t *const block[G], uint8_t *to)
@@ -182,6 +231,9 @@ static weave_fn *const rows8_of[DT_COUNT] = {
     [DT_Q4_K] = weave_Q4_K,
     [DT_Q5_K] = weave_Q5_K,
     [DT_Q6_K] = weave_Q6_K,
+    [DT_IQ4_NL] = weave_IQ4_NL,
+    [DT_MXFP4] = weave_MXFP4,
+    [DT_IQ4_XS] = weave_IQ4_XS,
 };
 /* clang-format on */
 

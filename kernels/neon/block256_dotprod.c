@@ -76,11 +76,9 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
         acc[i][0] = acc[i][1] = vdupq_n_f32(0);
     for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
         uint8_t scale6[64], min6[64];
-        const uint8_t *scales = t->has_min ? scale6 : w + 16;
+        const uint8_t *scales = code_scales(w, scale6, min6, t);
         int32x4_t u[ROWS8_X_MAX][2];
         float32x4_t d[2], dmin[2];
-        if (t->has_min)
-            code_scales6(w + 32, scale6, min6);
         for (int i = 0; i < n_x; i++)
             u[i][0] = u[i][1] = vdupq_n_s32(0);
         neon_hint(w, t->codes_at);
@@ -121,3 +119,4 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
 ROWS8_KERNELS(Q4_K, group)
 ROWS8_KERNELS(Q5_K, group)
 ROWS8_KERNELS(Q6_K, group)
+ROWS8_KERNELS(IQ4_XS, group)

@@ -45,7 +45,7 @@ NEON_INLINE int8x16_t whole_code(int8x16_t v, const woven256 *t)
 NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, const woven256 *t)
 {
     uint8_t scale6[64], min6[64];
-    const uint8_t *scales = t->has_min ? scale6 : w + 16;
+    const uint8_t *scales = code_scales(w, scale6, min6, t);
     float32x4_t d[2];
     neon_halves(w, d);
     for (int i = 0; i < 2 && t->zero == 0; i++)
@@ -54,7 +54,6 @@ NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, co
     if (t->has_min) {
         neon_halves(w + 16, d);
         put_spread(d, p->dmin);
-        code_scales6(w + 32, scale6, min6);
         turn(min6, p->min);
     }
     for (int g = 0; g < t->groups; g++) {
@@ -91,6 +90,8 @@ NEON_INLINE void tile(const void *panel, const char *x, int64_t n, int64_t first
     const int8_t *q = (const int8_t *)x + first * TILE_X;
     if (type->has_min)
         panel_tile256_min(p->q, p->block, q, d, sums, cols / BLOCK, t);
+    else if (type->groups == 8)
+        panel_tile256_groups8(p->q, p->block, q, d, cols / BLOCK, t);
     else
         panel_tile256_groups16(p->q, p->block, q, d, cols / BLOCK, t);
 }
@@ -142,12 +143,11 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
     for (int64_t b = 0; b < n / BLOCK; b++, w += type->bytes, sums += 64, da += 8) {
         uint8_t scale6[64], min6[64];
         int8_t min[64];
-        const uint8_t *scales = type->has_min ? scale6 : w + 16;
+        const uint8_t *scales = code_scales(w, scale6, min6, type);
         int32x4_t u[8];
         float32x4_t d[2], spread[4], min_spread[4];
         neon_hint(w, type->codes_at);
         if (type->has_min) {
-            code_scales6(w + 32, scale6, min6);
             turn(min6, min);
             neon_halves(w + 16, d);
             panel_spread(d, min_spread);
@@ -207,4 +207,5 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
 KERNELS(Q4_K, 1152)
 KERNELS(Q5_K, 1408)
 KERNELS(Q6_K, 1680)
+KERNELS(IQ4_XS, 1088)
 /* clang-format on */

@@ -35,7 +35,7 @@ NEON_INLINE void blocks(const uint8_t *w, const void *const *x, int n_x, int64_t
     for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
         float32x4_t scale[2], min[2];
         neon_hint(w, t->bytes);
-        neon_halves(w, scale);
+        t->scales(w, scale);
         if (t->has_min) {
             neon_halves(w + 16, min);
             for (int h = 0; h < 2 && t->zero != 0; h++)
@@ -84,3 +84,5 @@ ROWS8_KERNELS(Q4_0, group)
 ROWS8_KERNELS(Q4_1, group)
 ROWS8_KERNELS(Q5_0, group)
 ROWS8_KERNELS(Q5_1, group)
+ROWS8_KERNELS(IQ4_NL, group)
+ROWS8_KERNELS(MXFP4, group)

@@ -11,7 +11,7 @@ NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven
     for (int64_t b = 0; b < cols / BLOCK; b++, w += t->bytes) {
         float32x4_t scale[2], min[2];
         neon_hint(w, t->bytes);
-        neon_halves(w, scale);
+        t->scales(w, scale);
         for (int i = 0; i < 2 && t->has_min; i++) {
             neon_halves(w + 16, min);
             vst1q_f32(p->min + b * 8 + i * 4, vfmaq_n_f32(min[i], scale[i], t->zero));
@@ -92,7 +92,7 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
     for (int64_t b = 0; b < n / BLOCK; b++, w += type->bytes, q += BLOCK * TILE_X) {
         float32x4_t scale[2], spread[4];
         neon_hint(w, type->bytes);
-        neon_halves(w, scale);
+        type->scales(w, scale);
         panel_spread(scale, spread);
         for (int half = 0; half < 2; half++) {
             int8x16_t v[8];
@@ -162,4 +162,6 @@ KERNELS(Q4_0, 144, tile_scaled)
 KERNELS(Q4_1, 160, tile_with_min)
 KERNELS(Q5_0, 176, tile_scaled)
 KERNELS(Q5_1, 192, tile_with_min)
+KERNELS(IQ4_NL, 144, tile_scaled)
+KERNELS(MXFP4, 136, tile_scaled)
 /* clang-format on */

@@ -71,9 +71,47 @@ NEON_INLINE void half_sixes(const uint8_t *w, int half, int8x16_t v[8])
     }
 }
 
+/* Codes that stand for values of a table. */
+NEON_INLINE void half_values(const uint8_t *w, int half, const int8_t table[16], int8x16_t v[8])
+{
+    int8x16_t values = vld1q_s8(table), codes[8];
+    half_plain_fours(w, half, codes);
+    for (int i = 0; i < 8; i++)
+        v[i] = vqtbl1q_s8(values, vreinterpretq_u8_s8(codes[i]));
+}
+
+NEON_INLINE void half_iq4(const uint8_t *w, int half, int8x16_t v[8])
+{
+    static const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                      1,    13,   25,  38,  53,  69,  89,  113};
+    half_values(w, half, values, v);
+}
+
+/* Times 2; code_e8m0 halves the scales. */
+NEON_INLINE void half_mxfp4(const uint8_t *w, int half, int8x16_t v[8])
+{
+    static const int8_t values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    half_values(w, half, values, v);
+}
+
+/* Half of 2^(e - 127), for eight bytes e. */
+NEON_INLINE void code_e8m0(const void *p, float32x4_t to[2])
+{
+    uint16x8_t e = vmovl_u8(vld1_u8(p));
+    for (int i = 0; i < 2; i++) {
+        uint32x4_t wide = i ? vmovl_high_u16(e) : vmovl_u16(vget_low_u16(e));
+        uint32x4_t normal = vshlq_n_u32(vsubq_u32(wide, vdupq_n_u32(1)), 23);
+        uint32x4_t small = vshlq_u32(vdupq_n_u32(0x00200000), vreinterpretq_s32_u32(wide));
+        to[i] = vreinterpretq_f32_u32(vbslq_u32(vcltq_u32(wide, vdupq_n_u32(2)), small, normal));
+    }
+}
+
+typedef void scales_fn(const void *p, float32x4_t to[2]);
+
 /* A type with a scale for each 32 columns; sizes are of eight rows. */
 typedef struct {
     int bytes, codes_at;
+    scales_fn *scales;
     half_fn *codes;
     int shift;    /* codes come times 1 << shift */
     bool has_min; /* of each row, after the scales */
@@ -82,11 +120,13 @@ typedef struct {
 } woven32;
 
 /* clang-format off */
-static const woven32 woven_Q8_0 = {272, 16, half_bytes,       0, false, 0,  false};
-static const woven32 woven_Q4_0 = {144, 16, half_fours,       4, false, 0,  true};
-static const woven32 woven_Q4_1 = {160, 32, half_plain_fours, 0, true,  0,  false};
-static const woven32 woven_Q5_0 = {176, 16, half_fives,       3, false, 0,  false};
-static const woven32 woven_Q5_1 = {192, 32, half_fives,       3, true,  16, false};
+static const woven32 woven_Q8_0   = {272, 16, neon_halves, half_bytes,       0, false, 0,  false};
+static const woven32 woven_Q4_0   = {144, 16, neon_halves, half_fours,       4, false, 0,  true};
+static const woven32 woven_Q4_1   = {160, 32, neon_halves, half_plain_fours, 0, true,  0,  false};
+static const woven32 woven_Q5_0   = {176, 16, neon_halves, half_fives,       3, false, 0,  false};
+static const woven32 woven_Q5_1   = {192, 32, neon_halves, half_fives,       3, true,  16, false};
+static const woven32 woven_IQ4_NL = {144, 16, neon_halves, half_iq4,         0, false, 0,  false};
+static const woven32 woven_MXFP4  = {136, 8,  code_e8m0,   half_mxfp4,       0, false, 0,  false};
 /* clang-format on */
 
 /* A type with a scale for each 256 columns, and whole numbers that multiply it for each 32 or 16. */
@@ -95,14 +135,16 @@ typedef struct {
     half_fn *codes;
     int shift;
     int groups;   /* in 256 columns: 8 or 16 */
-    bool has_min; /* and scales of 6 bits; else of 8 bits, signed */
+    bool has_min; /* and scales of 6 bits; else signed, of 8 bits or in sixes */
     int zero;
+    bool sixes;
 } woven256;
 
 /* clang-format off */
-static const woven256 woven_Q4_K = {1152, 128, 128, half_plain_fours, 0, 8,  true,  0};
-static const woven256 woven_Q5_K = {1408, 128, 160, half_fives,       3, 8,  true,  16};
-static const woven256 woven_Q6_K = {1680, 144, 192, half_sixes,       2, 16, false, 0};
+static const woven256 woven_Q4_K   = {1152, 128, 128, half_plain_fours, 0, 8,  true,  0,  false};
+static const woven256 woven_Q5_K   = {1408, 128, 160, half_fives,       3, 8,  true,  16, false};
+static const woven256 woven_Q6_K   = {1680, 144, 192, half_sixes,       2, 16, false, 0,  false};
+static const woven256 woven_IQ4_XS = {1088, 64,  128, half_iq4,         0, 8,  false, 0,  true};
 /* clang-format on */
 
 /* The 6-bit scales and minima of eight rows: [8 groups][8 rows], from 12 bytes of each. */
@@ -118,6 +160,31 @@ NEON_INLINE void code_scales6(const uint8_t *w, uint8_t scale[64], uint8_t min[6
                  vorrq_u8(vandq_u8(c, four), vandq_u8(vshrq_n_u8(a, 2), high)));
         vst1q_u8(min + 32 + i * 16, vorrq_u8(vshrq_n_u8(c, 4), vandq_u8(vshrq_n_u8(b, 2), high)));
     }
+}
+
+/* Signed scales of eight rows in sixes: [8 groups][8 rows]. */
+NEON_INLINE void code_scale_sixes(const uint8_t *w, uint8_t scale[64])
+{
+    uint8x16_t b[3];
+    for (int i = 0; i < 3; i++) {
+        b[i] = vld1q_u8(w + i * 16);
+        vst1q_s8((int8_t *)scale + i * 16, vshrq_n_s8(vreinterpretq_s8_u8(b[i]), 2));
+    }
+    uint8x16_t rest = vsliq_n_u8(vsliq_n_u8(vshlq_n_u8(b[2], 2), b[1], 4), b[0], 6);
+    vst1q_s8((int8_t *)scale + 48, vshrq_n_s8(vreinterpretq_s8_u8(rest), 2));
+}
+
+/* The scales of a block's groups, as bytes: [groups][8 rows]; `own` and `min` are memory for them. */
+NEON_INLINE const uint8_t *code_scales(const uint8_t *w, uint8_t own[64], uint8_t min[64],
+                                       const woven256 *t)
+{
+    if (t->has_min)
+        code_scales6(w + 32, own, min);
+    else if (t->sixes)
+        code_scale_sixes(w + 16, own);
+    else
+        return w + 16;
+    return own;
 }
 
 #endif

@@ -73,6 +73,8 @@ void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const fl
  * them. */
 void panel_tile256_min(const int8_t *w, const panel256_block *block, const int8_t *q,
                        const float *d, const int8_t *sums, int64_t n_block, float t[TILE]);
+void panel_tile256_groups8(const int8_t *w, const panel256_block *block, const int8_t *q,
+                           const float *d, int64_t n_block, float t[TILE]);
 void panel_tile256_groups16(const int8_t *w, const panel256_block *block, const int8_t *q,
                             const float *d, int64_t n_block, float t[TILE]);
 

@@ -177,6 +177,19 @@ void panel_tile256_min(const int8_t *w, const panel256_block *block, const int8_
                      : "memory", "cc", ALL_VECTORS);
 }
 
+void panel_tile256_groups8(const int8_t *w, const panel256_block *block, const int8_t *q,
+                           const float *d, int64_t n_block, float t[TILE])
+{
+    int64_t n;
+    const int32_t *scale;
+    memset(t, 0, TILE * sizeof *t);
+    __asm__ volatile("0:\n" GROUPS(FIRST, GROUP32, 3) EXPAND(FLOATS, SUMS) ADD_ALL NEXT_BLOCK
+                     : [w] "+r"(w), [b] "+r"(block), [q] "+r"(q), [d] "+r"(d), [s] "=&r"(scale),
+                       [n] "=&r"(n), [blocks] "+r"(n_block)
+                     : [t] "r"(t), [size] "r"(sizeof *block)
+                     : "memory", "cc", ALL_VECTORS);
+}
+
 void panel_tile256_groups16(const int8_t *w, const panel256_block *block, const int8_t *q,
                             const float *d, int64_t n_block, float t[TILE])
 {
