@@ -207,12 +207,21 @@ static bool is_wanted(const options *o, const char *symbol)
     return o->n_pattern == 0;
 }
 
-static bool has_shapes(const char *op)
+static bool has_shapes(const shape_list *shapes, const char *op)
 {
-    for (const char *const *name = kernel_case_ops(); *name; name++)
-        if (strcmp(*name, op) == 0)
+    for (size_t i = 0; i < shapes->n; i++)
+        if (strcmp(shapes->at[i].op, op) == 0)
             return true;
     return false;
+}
+
+static weft_status check_shapes(weft_diag *dg, const shape_list *shapes)
+{
+    for (size_t i = 0; i < shapes->n; i++)
+        if (!kernel_case_knows(&shapes->at[i]))
+            return weft_fail(dg, W1002, WEFT_NOWHERE, "%s: `%s` with %d sizes is no operator",
+                             shapes->at[i].models, shapes->at[i].op, shapes->at[i].n_size);
+    return WEFT_OK;
 }
 
 static int bench_row(const options *o, const limits *l, const kernel_row *row,
@@ -247,9 +256,9 @@ static int bench_rows(const options *o, const shape_list *shapes)
             continue;
         if (o->list) {
             printf("%-28s %s\n", rows[i].symbol,
-                   !kvariant_runs(rows[i].variant) ? "not on this processor"
-                   : has_shapes(rows[i].op)        ? ""
-                                                   : "no shapes");
+                   !has_shapes(shapes, rows[i].op)   ? "no shapes"
+                   : !kvariant_runs(rows[i].variant) ? "not on this processor"
+                                                     : "");
             measured++;
         } else if (!kvariant_runs(rows[i].variant)) {
             absent++;
@@ -340,6 +349,8 @@ int main(int argc, char **argv)
     shape_list shapes = {0};
     int rc = 1;
     weft_status st = shape_list_read(dg, o.shapes, o.model, &shapes);
+    if (st == WEFT_OK)
+        st = check_shapes(dg, &shapes);
     if (st == WEFT_OK)
         st = pool_acquire(dg, o.threads, false);
     if (st == WEFT_OK) {

@@ -557,12 +557,18 @@ static const struct {
 /* clang-format on */
 enum { MAKERS = sizeof makers / sizeof makers[0] };
 
-const char *const *kernel_case_ops(void)
+static int maker_of(const shape_entry *s)
 {
-    static const char *names[MAKERS + 1];
     for (int i = 0; i < MAKERS; i++)
-        names[i] = makers[i].op;
-    return names;
+        if (strcmp(makers[i].op, s->op) == 0 && s->n_size >= makers[i].least &&
+            s->n_size <= makers[i].most)
+            return i;
+    return -1;
+}
+
+bool kernel_case_knows(const shape_entry *s)
+{
+    return maker_of(s) >= 0;
 }
 
 /* As kernel_select counts them. */
@@ -584,18 +590,14 @@ bool kernel_case_make(const kernel_row *row, const shape_entry *s, int64_t rows,
                       const case_limits *limits, kernel_case *out)
 {
     const request r = {.row = row, .size = s->size, .rows = rows, .limits = limits};
-    if (strcmp(row->op, s->op) != 0 || !takes_rows(row, rows))
+    int maker = maker_of(s);
+    if (maker < 0 || strcmp(row->op, s->op) != 0 || !takes_rows(row, rows))
         return false;
-    for (int i = 0; i < MAKERS; i++) {
-        if (strcmp(makers[i].op, s->op) != 0 || s->n_size < makers[i].least ||
-            s->n_size > makers[i].most)
-            continue;
-        memset(out, 0, sizeof *out);
-        if (makers[i].make(&r, out))
-            return true;
+    memset(out, 0, sizeof *out);
+    bool made = makers[maker].make(&r, out);
+    if (!made)
         kernel_case_free(out);
-    }
-    return false;
+    return made;
 }
 
 void kernel_case_turn(kernel_case *c, int i)

@@ -36,7 +36,7 @@ bool kernel_case_make(const kernel_row *row, const shape_entry *s, int64_t rows,
 void kernel_case_turn(kernel_case *c, int i);
 void kernel_case_free(kernel_case *c);
 
-/* The names of all ops that have shapes, ended by NULL. */
-const char *const *kernel_case_ops(void);
+/* Is it an op that cases can be made for, with as many sizes as that takes? */
+bool kernel_case_knows(const shape_entry *s);
 
 #endif
