@@ -10,16 +10,14 @@
 
 enum { VECTOR_BYTES = 16 };
 
+/* clang-format off */
 /* Sum i is of the products of vectors i / 4 and 4 + i % 4. */
-#define EACH_PAIR(F)                                                                               \
-    F(0, 0, 4)                                                                                     \
-    F(1, 0, 5)                                                                                     \
-    F(2, 0, 6)                                                                                     \
-    F(3, 0, 7)                                                                                     \
-    F(4, 1, 4)                                                                                     \
-    F(5, 1, 5)                                                                                     \
-    F(6, 1, 6) F(7, 1, 7) F(8, 2, 4) F(9, 2, 5) F(10, 2, 6) F(11, 2, 7) F(12, 3, 4) F(13, 3, 5)    \
-        F(14, 3, 6) F(15, 3, 7)
+#define EACH_PAIR(F)                                      \
+    F(0, 0, 4)  F(1, 0, 5)  F(2, 0, 6)  F(3, 0, 7)        \
+    F(4, 1, 4)  F(5, 1, 5)  F(6, 1, 6)  F(7, 1, 7)        \
+    F(8, 2, 4)  F(9, 2, 5)  F(10, 2, 6) F(11, 2, 7)       \
+    F(12, 3, 4) F(13, 3, 5) F(14, 3, 6) F(15, 3, 7)
+/* clang-format on */
 #define EACH_VECTOR(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
 
 #define BEGIN(i, x, y) SUMS s##i = FILL(one * i);
