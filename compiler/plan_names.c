@@ -31,7 +31,7 @@ const char *plan_arch(void)
 void plan_variant_lacks(kvariant v, strbuf *out)
 {
     static const uint32_t needs[VARIANT_COUNT] = {
-#define VARIANT(name, features) features,
+#define VARIANT(name, rounding, features) features,
 #include "kernels/variants.def"
 #undef VARIANT
     };

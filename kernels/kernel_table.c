@@ -12,7 +12,18 @@
 
 /* The words of the unit and scratch columns. A scratch of 0 and up is an index into the sizes. */
 enum { ROW, HEAD, GROUP, QUAD, QUERIES };
-enum { NONE = -1, CELL = -2, SCORES = -3, REGS = -4, ANGLES = -5, ATTEND = -6, WOVEN = -16, COPY = -7, ATTEND_TILES = -8, TILES = -20 };
+enum {
+    NONE = -1,
+    CELL = -2,
+    SCORES = -3,
+    REGS = -4,
+    ANGLES = -5,
+    ATTEND = -6,
+    WOVEN = -16,
+    COPY = -7,
+    ATTEND_TILES = -8,
+    TILES = -20
+};
 
 typedef struct {
     int unit, scratch;
@@ -73,11 +84,14 @@ static const kernel_row rows[] = {
 
 enum { N_ROW = (int)(sizeof rows / sizeof rows[0]) };
 
+enum { EXACT, ROUNDS };
+
 static const struct {
     const char *name;
+    int rounding;
     uint32_t needs;
 } variants[VARIANT_COUNT] = {
-#define VARIANT(name, needs) {#name, needs},
+#define VARIANT(name, rounding, needs) {#name, rounding, needs},
 #include "kernels/variants.def"
 #undef VARIANT
 };
@@ -95,7 +109,7 @@ bool kvariant_runs(kvariant v)
 kvariant kvariant_best(void)
 {
     kvariant v = VARIANT_COUNT - 1;
-    while (!kvariant_runs(v))
+    while (!kvariant_runs(v) || variants[v].rounding == ROUNDS)
         v--;
     return v;
 }

@@ -74,7 +74,7 @@ static void multiply(const amx_work *j, amx_rows a, amx_rows b)
     }
 }
 
-void k_linear_BF16_amx(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+void k_linear_BF16_amx_bf16(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
     static const amx_kind kind = {AMX_BYTES, 1, 2, unpack, multiply};
     amx_linear(k, t, begin, end, &kind);
