@@ -25,33 +25,64 @@
 
 enum { G = LAYOUT_GROUP };
 
-/* A code of a stored block, without its offset. */
-typedef int code_fn(const uint8_t *block, int i);
+enum { BLOCK_MAX = 256 };
 
-static int code_Q4(const uint8_t *nibbles, int i) /* of 32 */
+/* The codes of stored blocks, one to a byte, without their offset. */
+typedef uint8_t codes_of[G][BLOCK_MAX];
+typedef void codes_fn(const uint8_t *block, uint8_t *codes);
+
+static void codes_Q4(const uint8_t *nibbles, uint8_t *codes) /* of 32 */
 {
-    return nibbles[i % 16] >> i / 16 * 4 & 15;
+    for (int i = 0; i < 16; i++) {
+        codes[i] = nibbles[i] & 15;
+        codes[i + 16] = nibbles[i] >> 4;
+    }
 }
 
-static int code_Q5(const uint8_t *fifth, int i) /* of 32: 4 bytes of fifth bits, then nibbles */
+static void codes_Q5(const uint8_t *fifth,
+                     uint8_t *codes) /* of 32: 4 bytes of fifth bits, nibbles */
 {
-    return code_Q4(fifth + 4, i) | (fifth[i / 8] >> i % 8 & 1) << 4;
+    codes_Q4(fifth + 4, codes);
+    for (int i = 0; i < 32; i++)
+        codes[i] = (uint8_t)(codes[i] | (fifth[i / 8] >> i % 8 & 1) << 4);
 }
 
-static int code_Q4_K(const uint8_t *block, int i) /* of 256 */
+static void codes_Q4_K(const uint8_t *block, uint8_t *codes) /* of 256 */
 {
-    return block[16 + i / 64 * 32 + i % 32] >> i / 32 % 2 * 4 & 15;
+    for (int run = 0; run < 4; run++, codes += 64)
+        for (int i = 0; i < 32; i++) {
+            codes[i] = block[16 + run * 32 + i] & 15;
+            codes[i + 32] = block[16 + run * 32 + i] >> 4;
+        }
 }
 
-static int code_Q5_K(const uint8_t *block, int i)
+static void codes_Q5_K(const uint8_t *block, uint8_t *codes)
 {
-    return (block[48 + i / 64 * 32 + i % 32] >> i / 32 % 2 * 4 & 15) |
-           (block[16 + i % 32] >> i / 32 & 1) << 4;
+    const uint8_t *fifth = block + 16, *nibbles = block + 48;
+    for (int run = 0; run < 4; run++, codes += 64)
+        for (int i = 0; i < 32; i++) {
+            int bits = fifth[i] >> run * 2;
+            codes[i] = (uint8_t)((nibbles[run * 32 + i] & 15) | (bits & 1) << 4);
+            codes[i + 32] = (uint8_t)(nibbles[run * 32 + i] >> 4 | (bits & 2) << 3);
+        }
 }
 
-static int code_IQ4_XS(const uint8_t *block, int i)
+static void codes_Q6_K(const uint8_t *block, uint8_t *codes)
 {
-    return code_Q4(block + 8 + i / 32 * 16, i % 32);
+    const uint8_t *low = block, *high = block + 128;
+    for (int half = 0; half < 2; half++, low += 64, high += 32, codes += 128)
+        for (int i = 0; i < 32; i++) {
+            codes[i] = (uint8_t)((low[i] & 15) | (high[i] & 3) << 4);
+            codes[i + 32] = (uint8_t)((low[i + 32] & 15) | (high[i] >> 2 & 3) << 4);
+            codes[i + 64] = (uint8_t)(low[i] >> 4 | (high[i] >> 4 & 3) << 4);
+            codes[i + 96] = (uint8_t)(low[i + 32] >> 4 | (high[i] >> 6) << 4);
+        }
+}
+
+static void codes_IQ4_XS(const uint8_t *block, uint8_t *codes)
+{
+    for (int i = 0; i < 8; i++)
+        codes_Q4(block + 8 + i * 16, codes + i * 32);
 }
 
 static int scale_IQ4_XS(const uint8_t *block, int group)
@@ -60,58 +91,62 @@ static int scale_IQ4_XS(const uint8_t *block, int group)
     return (block[4 + group / 2] >> group % 2 * 4 & 15) | (high >> 2 * group & 3) << 4;
 }
 
-static int code_Q6_K(const uint8_t *block, int i)
+/* Of eight blocks, whose codes begin `at` bytes in. */
+static void codes_all(const uint8_t *const block[G], int at, codes_fn *fn, codes_of codes)
 {
-    int low = block[i / 128 * 64 + i % 64] >> i / 64 % 2 * 4 & 15;
-    return low | (block[128 + i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3) << 4;
+    for (int r = 0; r < G; r++)
+        fn(block[r] + at, codes[r]);
 }
 
 /* 32 columns from `first` of eight blocks, each way of weaving. */
-static uint8_t *weave_fours(const uint8_t *const block[G], code_fn *code, int first, int flip,
-                            uint8_t *to)
+static uint8_t *weave_fours(codes_of codes, int first, int flip, uint8_t *to)
 {
     for (int step = 0; step < 2; step++)
-        for (int r = 0; r < G; r++)
-            for (int i = 0; i < 8; i++) {
-                int at = first + step * 8 + i;
-                *to++ = (uint8_t)((code(block[r], at) | code(block[r], at + 16) << 4) ^ flip);
-            }
+        for (int r = 0; r < G; r++, to += 8) {
+            const uint8_t *c = codes[r] + first + step * 8;
+            for (int i = 0; i < 8; i++)
+                to[i] = (uint8_t)((c[i] | c[i + 16] << 4) ^ flip);
+        }
     return to;
 }
 
-static uint8_t *weave_fives(const uint8_t *const block[G], code_fn *code, int first, uint8_t *to)
+static uint8_t *weave_fives(codes_of codes, int first, uint8_t *to)
 {
     for (int half = 0; half < 2; half++, to += 5 * 16)
-        for (int lane = 0; lane < 16; lane++) {
-            int v[8];
+        for (int r = 0; r < 2; r++) {
+            const uint8_t *a = codes[half * 4 + r] + first, *b = codes[half * 4 + 2 + r] + first;
+            uint8_t *lane = to + r * 8;
             for (int i = 0; i < 8; i++) {
-                const uint8_t *b = block[half * 4 + i / 4 * 2 + lane / 8];
-                v[i] = code(b, first + i % 4 * 8 + lane % 8) ^ 16;
+                int v[8];
+                for (int step = 0; step < 4; step++) {
+                    v[step] = a[step * 8 + i] ^ 16;
+                    v[step + 4] = b[step * 8 + i] ^ 16;
+                }
+                lane[i] = (uint8_t)(v[0] << 3 | v[5] >> 2);
+                lane[i + 16] = (uint8_t)(v[1] << 3 | (v[6] >> 1 & 1) << 2 | (v[5] & 3));
+                lane[i + 32] = (uint8_t)(v[2] << 3 | v[6] >> 2);
+                lane[i + 48] = (uint8_t)(v[3] << 3 | (v[6] & 1) << 2 | (v[7] & 3));
+                lane[i + 64] = (uint8_t)(v[4] << 3 | v[7] >> 2);
             }
-            to[lane] = (uint8_t)(v[0] << 3 | v[5] >> 2);
-            to[lane + 16] = (uint8_t)(v[1] << 3 | (v[6] >> 1 & 1) << 2 | (v[5] & 3));
-            to[lane + 32] = (uint8_t)(v[2] << 3 | v[6] >> 2);
-            to[lane + 48] = (uint8_t)(v[3] << 3 | (v[6] & 1) << 2 | (v[7] & 3));
-            to[lane + 64] = (uint8_t)(v[4] << 3 | v[7] >> 2);
         }
     return to;
 }
 
 /* Four codes of 6 bits in three vectors' lane. */
-static void put_sixes(const int v[4], uint8_t *to)
+static void put_sixes(int v0, int v1, int v2, int v3, uint8_t *to)
 {
-    for (int i = 0; i < 3; i++)
-        to[i * 16] = (uint8_t)(v[i] << 2 | (v[3] >> (4 - 2 * i) & 3));
+    to[0] = (uint8_t)(v0 << 2 | v3 >> 4);
+    to[16] = (uint8_t)(v1 << 2 | (v3 >> 2 & 3));
+    to[32] = (uint8_t)(v2 << 2 | (v3 & 3));
 }
 
-static uint8_t *weave_sixes(const uint8_t *const block[G], code_fn *code, int first, uint8_t *to)
+static uint8_t *weave_sixes(codes_of codes, int first, uint8_t *to)
 {
     for (int pair = 0; pair < G / 2; pair++, to += 3 * 16)
-        for (int lane = 0; lane < 16; lane++) {
-            int v[4];
-            for (int step = 0; step < 4; step++)
-                v[step] = code(block[pair * 2 + lane / 8], first + step * 8 + lane % 8) ^ 32;
-            put_sixes(v, to + lane);
+        for (int r = 0; r < 2; r++) {
+            const uint8_t *c = codes[pair * 2 + r] + first;
+            for (int i = 0; i < 8; i++)
+                put_sixes(c[i] ^ 32, c[i + 8] ^ 32, c[i + 16] ^ 32, c[i + 24] ^ 32, to + r * 8 + i);
         }
     return to;
 }
@@ -137,82 +172,90 @@ typedef uint8_t *weave_fn(const uint8_t *const block[G], uint8_t *to);
 
 static uint8_t *weave_Q4_0(const uint8_t *const block[G], uint8_t *to)
 {
-    const uint8_t *codes[G];
-    advance(codes, block, 2);
-    return weave_fours(codes, code_Q4, 0, 0x88, weave_fields(block, 0, 2, 1, to));
+    codes_of codes;
+    codes_all(block, 2, codes_Q4, codes);
+    return weave_fours(codes, 0, 0x88, weave_fields(block, 0, 2, 1, to));
 }
 
 static uint8_t *weave_Q4_1(const uint8_t *const block[G], uint8_t *to)
 {
-    const uint8_t *codes[G];
-    advance(codes, block, 4);
-    return weave_fours(codes, code_Q4, 0, 0, weave_fields(block, 0, 2, 2, to));
+    codes_of codes;
+    codes_all(block, 4, codes_Q4, codes);
+    return weave_fours(codes, 0, 0, weave_fields(block, 0, 2, 2, to));
 }
 
 static uint8_t *weave_IQ4_NL(const uint8_t *const block[G], uint8_t *to)
 {
-    const uint8_t *codes[G];
-    advance(codes, block, 2);
-    return weave_fours(codes, code_Q4, 0, 0, weave_fields(block, 0, 2, 1, to));
+    codes_of codes;
+    codes_all(block, 2, codes_Q4, codes);
+    return weave_fours(codes, 0, 0, weave_fields(block, 0, 2, 1, to));
 }
 
 static uint8_t *weave_MXFP4(const uint8_t *const block[G], uint8_t *to)
 {
-    const uint8_t *codes[G];
-    advance(codes, block, 1);
-    return weave_fours(codes, code_Q4, 0, 0, weave_fields(block, 0, 1, 1, to));
-}
-
-static uint8_t *weave_IQ4_XS(const uint8_t *const block[G], uint8_t *to)
-{
-    to = weave_fields(block, 0, 2, 1, to);
-    for (int lane = 0; lane < 16; lane++) {
-        int v[4];
-        for (int i = 0; i < 4; i++)
-            v[i] = scale_IQ4_XS(block[lane % 8], i * 2 + lane / 8) ^ 32;
-        put_sixes(v, to + lane);
-    }
-    to += 3 * 16;
-    for (int first = 0; first < 256; first += 32)
-        to = weave_fours(block, code_IQ4_XS, first, 0, to);
-    return to;
+    codes_of codes;
+    codes_all(block, 1, codes_Q4, codes);
+    return weave_fours(codes, 0, 0, weave_fields(block, 0, 1, 1, to));
 }
 
 static uint8_t *weave_Q5_0(const uint8_t *const block[G], uint8_t *to)
 {
-    const uint8_t *codes[G];
-    advance(codes, block, 2);
-    return weave_fives(codes, code_Q5, 0, weave_fields(block, 0, 2, 1, to));
+    codes_of codes;
+    codes_all(block, 2, codes_Q5, codes);
+    return weave_fives(codes, 0, weave_fields(block, 0, 2, 1, to));
 }
 
 static uint8_t *weave_Q5_1(const uint8_t *const block[G], uint8_t *to)
 {
-    const uint8_t *codes[G];
-    advance(codes, block, 4);
-    return weave_fives(codes, code_Q5, 0, weave_fields(block, 0, 2, 2, to));
+    codes_of codes;
+    codes_all(block, 4, codes_Q5, codes);
+    return weave_fives(codes, 0, weave_fields(block, 0, 2, 2, to));
 }
 
 static uint8_t *weave_Q4_K(const uint8_t *const block[G], uint8_t *to)
 {
+    codes_of codes;
+    codes_all(block, 0, codes_Q4_K, codes);
     to = weave_fields(block, 4, 1, 12, weave_fields(block, 0, 2, 2, to));
     for (int first = 0; first < 256; first += 32)
-        to = weave_fours(block, code_Q4_K, first, 0, to);
+        to = weave_fours(codes, first, 0, to);
     return to;
 }
 
 static uint8_t *weave_Q5_K(const uint8_t *const block[G], uint8_t *to)
 {
+    codes_of codes;
+    codes_all(block, 0, codes_Q5_K, codes);
     to = weave_fields(block, 4, 1, 12, weave_fields(block, 0, 2, 2, to));
     for (int first = 0; first < 256; first += 32)
-        to = weave_fives(block, code_Q5_K, first, to);
+        to = weave_fives(codes, first, to);
     return to;
 }
 
 static uint8_t *weave_Q6_K(const uint8_t *const block[G], uint8_t *to)
 {
+    codes_of codes;
+    codes_all(block, 0, codes_Q6_K, codes);
     to = weave_fields(block, 192, 1, 16, weave_fields(block, 208, 2, 1, to));
     for (int first = 0; first < 256; first += 32)
-        to = weave_sixes(block, code_Q6_K, first, to);
+        to = weave_sixes(codes, first, to);
+    return to;
+}
+
+static uint8_t *weave_IQ4_XS(const uint8_t *const block[G], uint8_t *to)
+{
+    codes_of codes;
+    codes_all(block, 0, codes_IQ4_XS, codes);
+    to = weave_fields(block, 0, 2, 1, to);
+    for (int lane = 0; lane < 16; lane++) {
+        int v[4];
+        for (int i = 0; i < 4; i++)
+            v[i] = scale_IQ4_XS(block[lane % 8], i * 2 + lane / 8) ^ 32;
+        put_sixes(v[0], v[1], v[2], v[3], to + lane);
+    }
+    to += 3 * 16;
+    for (int first = 0; first < 256; first += 32)
+        to = weave_fours(codes, first, 0, to);
     return to;
 }
 
