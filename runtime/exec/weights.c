@@ -227,9 +227,12 @@ static weft_status load_all(weft_diag *dg, weights *w, const model_file *mf)
     size_t copied = 0, tabled = 0, packed = 0;
     for (int32_t i = 0; i < w->p->n_weight; i++) {
         const plan_weight *pw = &w->p->weight[i];
-        const void **table = w->table + tabled / sizeof *w->table;
-        char *dst =
-            pw->mode == WEIGHT_PACKED ? pack_store_data(w->packed) + packed : w->copies + copied;
+        const void **table = pw->n_table ? w->table + tabled / sizeof *w->table : NULL;
+        char *dst = NULL;
+        if (pw->mode == WEIGHT_PACKED)
+            dst = pack_store_data(w->packed) + packed;
+        else if (pw->mode == WEIGHT_COPIED)
+            dst = w->copies + copied;
         tabled = weights_block_end(tabled, (size_t)pw->n_table * sizeof *w->table);
         if (pw->mode == WEIGHT_COPIED)
             copied = weights_block_end(copied, pw->bytes);
