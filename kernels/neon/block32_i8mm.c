@@ -1,4 +1,8 @@
-/* block32_i8mm.c - woven weights with a scale for each 32 columns, for many rows. */
+/* block32_i8mm.c - woven weights with a scale for each 32 columns, for several rows.
+ *
+ * Unpacking 32 columns of 8 rows takes 14 cycles of a Neoverse V1 core, a tile 18 to 19 (panel_tile_i8mm.c): with two
+ * threads 64 rows run at 0.51 TOP/s, 16 at 0.43, 8 at 0.33. Up to four rows are multiplied as they are unpacked: Q8_0 16.6
+ * cycles for two, 26.5 for four, Q4_0 19.8 and 30.5. */
 #include "kernels/kernel_decls.h"
 
 #include "kernels/neon/panel.h"
