@@ -20,6 +20,7 @@ enum {
     ANGLES = -5,
     ATTEND = -6,
     WOVEN = -16,
+    WOVEN_EXPERTS = -17,
     COPY = -7,
     ATTEND_TILES = -8,
     TILES = -20
@@ -232,6 +233,8 @@ size_t kernel_scratch(const kernel_row *row, const kargs *k)
         return PANEL_BYTES;
     case WOVEN:
         return WOVEN_PANEL_BYTES;
+    case WOVEN_EXPERTS:
+        return WOVEN_EXPERTS_BYTES;
     case TILES:
         return TILES_BYTES;
     case ATTEND:

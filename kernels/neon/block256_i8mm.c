@@ -203,6 +203,11 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
     void k_linear_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
     {                                                                                              \
         panel_linear(k, t, begin, end, &core_##type);                                              \
+    }                                                                                              \
+    void k_experts_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin,             \
+                                      int64_t end)                                                 \
+    {                                                                                              \
+        panel_experts(k, t, begin, end, &core_##type);                                             \
     }
 /* clang-format off */
 KERNELS(Q4_K, 1152)

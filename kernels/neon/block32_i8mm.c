@@ -159,6 +159,11 @@ static void tile_with_min(const void *panel, const char *x, int64_t n, int64_t f
     void k_linear_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
     {                                                                                              \
         panel_linear(k, t, begin, end, &core_##type);                                              \
+    }                                                                                              \
+    void k_experts_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin,             \
+                                      int64_t end)                                                 \
+    {                                                                                              \
+        panel_experts(k, t, begin, end, &core_##type);                                             \
     }
 /* clang-format off */
 KERNELS(Q8_0, 272, tile_scaled)

@@ -48,6 +48,14 @@ void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
 void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                       const panel_core *core);
 
+/* experts on rows packed one by one, which are woven here as they choose the same expert. */
+void panel_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
+                   const panel_core *core);
+
+/* The sums of a tile as eight columns of up to four rows: out[i] NULL: not asked for. They are added to what is there,
+ * or begin with a bias, which may be NULL. */
+void panel_put(const float t[TILE], float *const out[TILE_X], const float *bias, bool add);
+
 /* [w0, w0, w1, w1] for each pair of eight. */
 NEON_INLINE void panel_spread(const float32x4_t w[2], float32x4_t to[4])
 {

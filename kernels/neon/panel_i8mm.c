@@ -13,25 +13,33 @@ typedef struct {
     int64_t row, row_end; /* rows asked for */
 } run;
 
-/* The sums of a tile as rows of eight columns of the result. */
-static void put(const run *r, int64_t row, int64_t col, const float t[TILE])
+void panel_put(const float t[TILE], float *const out[TILE_X], const float *bias, bool add)
 {
-    const float *bias = r->k->in[2] && r->first == 0 ? (const float *)r->k->in[2] + col : NULL;
     for (int x = 0; x < TILE_X; x++) {
-        if (row + x < r->row || row + x >= r->row_end)
+        if (!out[x])
             continue;
-        float *out = (float *)((char *)r->k->out[0] + (row + x) * r->k->out_pitch[0]) + col;
         for (int i = 0; i < 2; i++) { /* four columns: two pairs of weight rows */
             const float *a = t + (i * 4 + x / 2) * 4, *b = a + 8;
             float32x4_t va = vld1q_f32(a), vb = vld1q_f32(b);
             float32x4_t sum = x % 2 ? vuzp2q_f32(va, vb) : vuzp1q_f32(va, vb);
-            if (r->first > 0)
-                sum = vaddq_f32(vld1q_f32(out + i * 4), sum);
+            if (add)
+                sum = vaddq_f32(vld1q_f32(out[x] + i * 4), sum);
             else if (bias)
                 sum = vaddq_f32(sum, vld1q_f32(bias + i * 4));
-            vst1q_f32(out + i * 4, sum);
+            vst1q_f32(out[x] + i * 4, sum);
         }
     }
+}
+
+static void put(const run *r, int64_t row, int64_t col, const float t[TILE])
+{
+    const kargs *k = r->k;
+    float *out[TILE_X];
+    for (int x = 0; x < TILE_X; x++) {
+        bool asked = row + x >= r->row && row + x < r->row_end;
+        out[x] = asked ? (float *)((char *)k->out[0] + (row + x) * k->out_pitch[0]) + col : NULL;
+    }
+    panel_put(t, out, k->in[2] ? (const float *)k->in[2] + col : NULL, r->first > 0);
 }
 
 /* Some rows of activations with columns [col, col_end) of the result. */

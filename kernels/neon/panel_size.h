@@ -10,4 +10,7 @@ enum { WOVEN_COLS = 2048 };
 /* Bytes, then what scales 32 or 256 columns of them (panel.h): at most as many again. */
 enum { WOVEN_PANEL_BYTES = 2 * 8 * WOVEN_COLS };
 
+/* Of experts, the same and then so many rows of activations, woven by four: bytes, scales and sums of WOVEN_COLS columns. */
+enum { WOVEN_ROWS = 64, WOVEN_EXPERTS_BYTES = WOVEN_PANEL_BYTES + WOVEN_ROWS * 2 * WOVEN_COLS };
+
 #endif

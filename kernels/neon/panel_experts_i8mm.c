@@ -1,0 +1,96 @@
+/* panel_experts_i8mm.c - experts for many rows: those that chose an expert are woven by four, WOVEN_ROWS at a time, and
+ * multiplied with its weights as panel_i8mm.c does it. out overlaps no input. */
+#include <string.h>
+#include "kernels/neon/panel.h"
+
+typedef struct {
+    const kargs *k;
+    const panel_core *core;
+    int64_t n, col, col_end;
+    const uint8_t *w;  /* of the expert */
+    const float *bias; /* [m] or NULL */
+    int64_t n_row;
+    const void *x[WOVEN_ROWS];
+    float *out[WOVEN_ROWS];
+    void *panel;
+    char *woven;
+} work;
+
+/* Columns [first, first + cols) of a row packed alone, as row r of four woven ones that have `cols` columns. */
+static void weave_row(kact woven, const void *x, int64_t n, int64_t first, int64_t cols, int64_t r,
+                      char *to)
+{
+    kact single = woven == ACT_Q8X4 ? ACT_Q8 : ACT_Q8K;
+    int64_t b = act_block(woven);
+    const int8_t *q = act_q(x) + first;
+    const float *d = act_d_of(single, x, n) + first / b;
+    const int16_t *sum16 = act_sum(single, x, n) + first / 16;
+    float *d4 = (float *)(uintptr_t)act_d4(to, cols) + r / 2 * 4 + r % 2;
+    void *sums = (void *)(uintptr_t)act_sum4(woven, to, cols);
+    for (int64_t i = 0; i < cols; i += 8)
+        memcpy(to + i * 4 + r * 8, q + i, 8);
+    for (int64_t i = 0; i < cols / b; i++)
+        d4[i * 8] = d4[i * 8 + 2] = d[i];
+    for (int64_t i = 0; i < cols / 32; i++) {
+        int sum = sum16[2 * i] + sum16[2 * i + 1];
+        if (woven == ACT_Q8X4) {
+            ((float *)sums)[i * 4 + r] = d[i] * (float)sum;
+        } else {
+            int8_t *two = (int8_t *)sums + i / 8 * 64 + r * 8 + i % 8;
+            two[0] = (int8_t)(sum & 127);
+            two[32] = (int8_t)(sum >> 7);
+        }
+    }
+}
+
+static void run(work *j)
+{
+    kact woven = j->core->block == 32 ? ACT_Q8X4 : ACT_Q8KX4;
+    for (int64_t first = 0, cols; first < j->n; first += cols) {
+        cols = j->n - first < WOVEN_COLS ? j->n - first : WOVEN_COLS;
+        int64_t group = TILE_X * act_row_bytes(woven, cols);
+        for (int64_t i = 0; i < (j->n_row + 3) / 4 * 4; i++) /* the last one fills up a group */
+            weave_row(woven, j->x[i < j->n_row ? i : j->n_row - 1], j->n, first, cols, i % 4,
+                      j->woven + i / 4 * group);
+        for (int64_t col = j->col; col < j->col_end; col += LAYOUT_GROUP) {
+            const uint8_t *w = j->w + col / LAYOUT_GROUP * j->k->pitch[1];
+            j->core->unpack(w + first / j->core->block * j->core->bytes, cols, j->panel);
+            for (int64_t i = 0; i < j->n_row; i += TILE_X) {
+                float t[TILE] __attribute__((aligned(16)));
+                float *out[TILE_X] = {0};
+                for (int64_t x = i; x < i + TILE_X && x < j->n_row; x++)
+                    out[x - i] = j->out[x] + col;
+                j->core->tile(j->panel, j->woven + i / 4 * group, cols, 0, cols, t);
+                panel_put(t, out, j->bias ? j->bias + col : NULL, first > 0);
+            }
+        }
+    }
+    j->n_row = 0;
+}
+
+void panel_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
+                   const panel_core *core)
+{
+    const uint8_t *const *w = k->in[1]; /* [E] addresses of [m, n] */
+    const int32_t *ids = k->in[2];      /* [rows, K] */
+    int64_t top = k->n[1];
+    bool x_each = k->n[4] != 0; /* every choice has an x of its own */
+    kpart part = kpart_of(k, k->n[2], begin, end);
+    work j = {.k = k, .core = core, .n = k->n[3], .col = part.col, .col_end = part.col_end};
+    j.panel = t->scratch;
+    j.woven = (char *)t->scratch + WOVEN_PANEL_BYTES;
+    for (int64_t e = 0; e < k->n[5]; e++) {
+        j.w = w[e];
+        j.bias = k->in[3] ? (const float *)((const char *)k->in[3] + e * k->pitch[3]) : NULL;
+        for (int64_t slot = part.row * top; slot < part.row_end * top; slot++) {
+            if (ids[slot] != e)
+                continue;
+            j.x[j.n_row] = (const char *)k->in[0] + (x_each ? slot : slot / top) * k->pitch[0];
+            j.out[j.n_row++] = (float *)((char *)k->out[0] + slot * k->out_pitch[0]);
+            if (j.n_row == WOVEN_ROWS)
+                run(&j);
+        }
+        if (j.n_row > 0)
+            run(&j);
+    }
+}
