@@ -32,13 +32,23 @@ typedef struct {
     int32_t phase;
     int32_t n_step, step[16]; /* in order */
     int64_t cols, tile, grain;
-    int64_t cost; /* for the order within a phase */
-    bool closed;  /* of a chain: a step could not join, so no later one may */
+    int64_t cost;  /* for the order within a phase */
+    bool closed;   /* of a chain: a step could not join, so no later one may */
+    int32_t edges; /* the last that leads here, counted from 1; 0: none */
+    int32_t depth; /* greater than that of every item it waits for */
+    int32_t seen;  /* by which search */
 } bitem;
 
 typedef struct {
-    int32_t from, to; /* items */
+    int32_t from, to; /* items: `to` waits for `from` */
+    int32_t next;     /* another that leads to the same item, counted from 1; 0: none */
 } bedge;
+
+/* The items that touched a cell last, -1: none. */
+typedef struct {
+    int32_t write[2]; /* keys, values */
+    int32_t read;
+} bcell;
 
 typedef struct {
     lower *lo;
@@ -47,6 +57,13 @@ typedef struct {
     VEC(bvalue) values;
     VEC(bitem) items;
     VEC(bedge) edges;
+    VEC(bcell) cells;
+    VEC(int32_t) waits; /* items that the step at hand waits for */
+    VEC(int32_t) todo;  /* items that a search has still to look at */
+    int32_t n_search;
+    int32_t *map;        /* [graph nodes]: the number of its map; 0: a step of its own */
+    int32_t *node_order; /* [n_order]: nodes that become steps; of a map, its last */
+    int32_t n_order;
     int32_t *root;              /* [graph values]: the value that a view shows */
     int32_t *chain_at;          /* [chains]: the item, or -1 */
     int32_t *packed[ACT_COUNT]; /* [graph values]: the packed value, or -1 */
@@ -54,8 +71,15 @@ typedef struct {
     int32_t n_phase;
 } bucket;
 
+/* Maps, and the order of the live nodes. bucket_order.c */
+void bucket_order(bucket *b);
 /* Steps for all live nodes. bucket_steps.c */
 weft_status bucket_steps(bucket *b) WEFT_MUST_USE;
+/* Who waits for whom, told step by step: the items that s waits for, into b->waits; whether an item that waited
+ * for those too would wait for itself; and that s, which waits for them, is part of this item. bucket_edges.c */
+void bucket_find_waits(bucket *b, const plan_step *s);
+bool bucket_makes_circle(bucket *b, int32_t item);
+void bucket_add_waits(bucket *b, const plan_step *s, int32_t item);
 /* Items, their phases and their order. bucket_schedule.c */
 void bucket_schedule(bucket *b);
 /* A place for every value, and the finished bucket. bucket_memory.c */

@@ -30,53 +30,6 @@ static bool may_be_each(const bucket *b, const bstep *st)
     return true;
 }
 
-static void add_edge(bucket *b, int32_t from, int32_t to)
-{
-    if (from != to) {
-        bedge e = {from, to};
-        VEC_PUSH(&b->edges, e);
-    }
-}
-
-/* Who waits for whom: makers of operands; and of a cell, readers for writers before them and writers for
- * readers before them. */
-static void add_edges(bucket *b)
-{
-    size_t n_cell = b->lo->cells.n;
-    int32_t *last_write = ARENA_ARRAY(b->a, int32_t, n_cell * 2); /* keys, values */
-    for (size_t i = 0; i < n_cell * 2; i++)
-        last_write[i] = -1;
-    int32_t *last_read = ARENA_ARRAY(b->a, int32_t, n_cell);
-    for (size_t i = 0; i < n_cell; i++)
-        last_read[i] = -1;
-    for (size_t k = 0; k < b->steps.n; k++) {
-        const bstep *st = &b->steps.at[k];
-        for (int i = 0; i < st->s.n_in; i++) {
-            int maker = st->s.in[i].space == SPACE_ARENA ? b->values.at[st->s.in[i].id].step : -1;
-            if (maker >= 0)
-                add_edge(b, b->steps.at[maker].item, st->item);
-        }
-        if (st->s.cell < 0)
-            continue;
-        int32_t *write = &last_write[st->s.cell * 2], *read = &last_read[st->s.cell];
-        if (bucket_step_is(&st->s, "append")) {
-            int half = st->s.in[0].space == SPACE_NONE;
-            if (*read >= 0)
-                add_edge(b, *read, st->item);
-            if (write[half] >= 0)
-                add_edge(b, write[half], st->item);
-            write[half] = st->item;
-        } else {
-            for (int half = 0; half < 2; half++)
-                if (write[half] >= 0)
-                    add_edge(b, write[half], st->item);
-            if (*read >= 0)
-                add_edge(b, *read, st->item); /* so that the last one stands for all */
-            *read = st->item;
-        }
-    }
-}
-
 /* Items in an order that respects the edges; sets their phases. */
 static void assign_phases(bucket *b)
 {
@@ -113,7 +66,7 @@ static void assign_phases(bucket *b)
                 ready[tail++] = to[k];
         }
     }
-    WEFT_ASSERT(tail == n); /* bucket_steps made no circle */
+    WEFT_ASSERT(tail == n); /* bucket_edges.c lets no circle be made */
     b->order = ready;
 }
 
@@ -157,7 +110,6 @@ void bucket_schedule(bucket *b)
         it->each = it->cols == 0 && may_be_each(b, &b->steps.at[it->step[0]]);
         it->cost = item_cost(b, it);
     }
-    add_edges(b);
     assign_phases(b);
     sort_items(b);
 }

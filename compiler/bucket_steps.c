@@ -97,47 +97,22 @@ static int64_t least_multiple(int64_t a, int64_t b)
     return a / x * b;
 }
 
-/* Does `item`, which came after `on`, wait for it? Only items that came later can. */
-static bool waits_for(const bucket *b, int32_t item, int32_t on)
+/* Is it worth cutting columns into tiles, of which `whole` cannot be cut? */
+static bool can_tile(int64_t tile, int64_t whole, int64_t cols)
 {
-    if (item <= on)
-        return item == on;
-    const bitem *it = &b->items.at[item];
-    for (int k = 0; k < it->n_step; k++) {
-        const plan_step *s = &b->steps.at[it->step[k]].s;
-        for (int i = 0; i < s->n_in; i++) {
-            int maker = s->in[i].space == SPACE_ARENA ? b->values.at[s->in[i].id].step : -1;
-            if (maker >= 0 && b->steps.at[maker].item != item &&
-                waits_for(b, b->steps.at[maker].item, on))
-                return true;
-        }
-    }
-    return false;
-}
-
-/* If s joined `item`, would that wait for itself? */
-static bool makes_circle(const bucket *b, const plan_step *s, int32_t item)
-{
-    for (int i = 0; i < s->n_in; i++) {
-        int maker = s->in[i].space == SPACE_ARENA ? b->values.at[s->in[i].id].step : -1;
-        if (maker >= 0 && b->steps.at[maker].item > item &&
-            waits_for(b, b->steps.at[maker].item, item))
-            return true;
-    }
-    return false;
+    return tile <= cols && (whole < cols || cols <= 256);
 }
 
 /* May this step become part of the chain's item? */
-static bool fits_chain(const bucket *b, const bitem *it, int32_t item, const plan_step *s)
+static bool fits_chain(bucket *b, const bitem *it, int32_t item, const plan_step *s)
 {
     int64_t cols, whole;
     if (it->closed || it->n_step == (int)(sizeof it->step / sizeof it->step[0]) ||
         !step_columns(s, b->lo->cells.at, &cols, &whole) || cols != it->cols)
         return false;
-    if ((is_contraction(s) && reads_item(b, s, item)) || makes_circle(b, s, item))
+    if ((is_contraction(s) && reads_item(b, s, item)) || bucket_makes_circle(b, item))
         return false;
-    int64_t tile = least_multiple(it->tile, whole);
-    return tile <= cols && (whole < cols || cols <= 256);
+    return can_tile(least_multiple(it->tile, whole), whole, cols);
 }
 
 static int32_t new_item(bucket *b, bitem it)
@@ -153,7 +128,8 @@ static void join_item(bucket *b, int i)
     int64_t cols, whole;
     if (st->chain > 0 && !st->before) {
         int32_t *at = &b->chain_at[st->chain];
-        if (*at < 0 && step_columns(&st->s, b->lo->cells.at, &cols, &whole))
+        if (*at < 0 && step_columns(&st->s, b->lo->cells.at, &cols, &whole) &&
+            can_tile(whole, whole, cols))
             *at = new_item(b, (bitem){.cols = cols, .tile = whole});
         if (*at >= 0) {
             bitem *it = &b->items.at[*at];
@@ -178,7 +154,9 @@ static weft_status add_step(bucket *b, plan_step s, int chain, bool before)
     WEFT_TRY(add_results(b, &s));
     bstep st = {.s = s, .chain = chain, .before = before};
     VEC_PUSH(&b->steps, st);
+    bucket_find_waits(b, &s);
     join_item(b, i);
+    bucket_add_waits(b, &s, b->steps.at[i].item);
     for (int k = 0; k < s.n_out; k++)
         b->values.at[s.out[k].id].step = i;
     return WEFT_OK;
@@ -328,21 +306,26 @@ typedef struct {
     int32_t *readers; /* [values]: nodes of other maps, and outputs, that read it */
 } map_table;
 
-static int n_tag(const bucket *b, bool maps)
+static int n_chain_of(const graph *g)
 {
     int n = 0;
-    for (size_t i = 0; i < b->lo->g->nodes.n; i++) {
-        const gnode *node = &b->lo->g->nodes.at[i];
-        int tag = maps ? node->map : node->chain;
-        n = tag > n ? tag : n;
-    }
+    for (size_t i = 0; i < g->nodes.n; i++)
+        n = g->nodes.at[i].chain > n ? g->nodes.at[i].chain : n;
+    return n + 1;
+}
+
+static int n_map_of(const bucket *b)
+{
+    int n = 0;
+    for (size_t i = 0; i < b->lo->g->nodes.n; i++)
+        n = b->map[i] > n ? b->map[i] : n;
     return n + 1;
 }
 
 static map_table tabulate(bucket *b)
 {
     const graph *g = b->lo->g;
-    int n_map = n_tag(b, true);
+    int n_map = n_map_of(b);
     map_table t = {.first = ARENA_ARRAY(b->a, int, (size_t)n_map),
                    .last = ARENA_ARRAY(b->a, int, (size_t)n_map),
                    .next = ARENA_ARRAY(b->a, int, g->nodes.n),
@@ -354,17 +337,18 @@ static map_table tabulate(bucket *b)
         t.next[i] = -1;
         if (!lower_node_is_live(b->lo, n))
             continue;
-        if (n->map > 0) {
-            if (t.last[n->map] >= 0)
-                t.next[t.last[n->map]] = (int)i;
+        int map = b->map[i];
+        if (map > 0) {
+            if (t.last[map] >= 0)
+                t.next[t.last[map]] = (int)i;
             else
-                t.first[n->map] = (int)i;
-            t.last[n->map] = (int)i;
+                t.first[map] = (int)i;
+            t.last[map] = (int)i;
         }
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k].kind == REF_VALUE) {
                 int maker = g->values.at[n->in[k].id].node;
-                if (n->map == 0 || g->nodes.at[maker].map != n->map)
+                if (map == 0 || b->map[maker] != map)
                     t.readers[n->in[k].id]++;
             }
         for (int k = 0; k < OP_ATTRS_MAX; k++)
@@ -380,13 +364,12 @@ static map_table tabulate(bucket *b)
 static weft_status add_map_of(bucket *b, const map_table *t, int node)
 {
     const graph *g = b->lo->g;
-    const gnode *n = &g->nodes.at[node];
-    int count = 0;
-    for (int i = n->map ? t->first[n->map] : node; i >= 0; i = t->next[i])
+    int count = 0, first = b->map[node] ? t->first[b->map[node]] : node;
+    for (int i = first; i >= 0; i = t->next[i])
         count++;
     map_group m = {ARENA_ARRAY(b->a, const gnode *, (size_t)count),
                    ARENA_ARRAY(b->a, bool, (size_t)count), 0};
-    for (int i = n->map ? t->first[n->map] : node; i >= 0; i = t->next[i]) {
+    for (int i = first; i >= 0; i = t->next[i]) {
         m.is_read[m.n] = t->readers[g->nodes.at[i].first] > 0;
         m.nodes[m.n++] = &g->nodes.at[i];
     }
@@ -433,7 +416,7 @@ static weft_status add_node(bucket *b, const map_table *t, int i)
     if (is_view(n))
         return WEFT_OK;
     if (op_row_of(n->op)->fuses == FUSE_ELEMENTWISE)
-        return n->map == 0 || t->last[n->map] == i ? add_map_of(b, t, i) : WEFT_OK;
+        return add_map_of(b, t, i);
     if (n->op == OP_append)
         return add_append(b, n);
     if (n->op != OP_split)
@@ -447,7 +430,7 @@ static weft_status add_node(bucket *b, const map_table *t, int i)
 weft_status bucket_steps(bucket *b)
 {
     const graph *g = b->lo->g;
-    int n_chain = n_tag(b, false);
+    int n_chain = n_chain_of(g);
     b->root = ARENA_ARRAY(b->a, int32_t, g->values.n);
     b->chain_at = ARENA_ARRAY(b->a, int32_t, (size_t)n_chain);
     for (int i = 0; i < n_chain; i++)
@@ -458,9 +441,9 @@ weft_status bucket_steps(bucket *b)
             b->packed[act][v] = -1;
     }
     WEFT_TRY(number_values(b));
+    bucket_order(b);
     map_table t = tabulate(b);
-    for (size_t i = 0; i < g->nodes.n; i++)
-        if (lower_node_is_live(b->lo, &g->nodes.at[i]))
-            WEFT_TRY(add_node(b, &t, (int)i));
+    for (int32_t i = 0; i < b->n_order; i++)
+        WEFT_TRY(add_node(b, &t, b->node_order[i]));
     return WEFT_OK;
 }
