@@ -608,7 +608,7 @@ int main(int argc, char **argv)
             continue;
         }
         if (!kvariant_runs(rows[i].variant)) {
-            printf("skip %s: this processor lacks what it needs\n", rows[i].symbol);
+            printf("untested %s: this processor lacks what it needs\n", rows[i].symbol);
             n_skip++;
             continue;
         }
@@ -627,7 +627,7 @@ int main(int argc, char **argv)
         n_case += n;
     }
     if (!o.list && !o.bench)
-        printf("%d kernels, %d cases, %d failures, %d kernels skipped\n", n_done, n_case, c.n_fail,
+        printf("%d kernels, %d cases, %d failures, %d kernels untested\n", n_done, n_case, c.n_fail,
                n_skip);
     return c.n_fail > 0 || (n_done == 0 && !o.list && n_skip == 0);
 }

@@ -5,8 +5,8 @@
 #
 # On aarch64 it builds for x86_64, and the other way round, with the distribution's cross compiler, and runs the
 # program under qemu-user: x86_64 with what the emulator has (AVX2, FMA, F16C), aarch64 with all it has and as a
-# plain armv8.0. Kernels that it cannot run are named as skipped. Exit status 77: the compiler or the
-# emulator is not there.
+# plain armv8.0. Kernels that it cannot run are named as untested; of x86_64 their logic is then checked with the
+# intrinsics in plain C (emulated/). Exit status 77: the compiler or the emulator is not there.
 set -eu
 dir=$1
 pattern=${2:-}
@@ -58,4 +58,13 @@ for cpu in $cpus; do
     "$qemu" -L "/usr/$prefix" -cpu "$cpu" "$dir/check" $pattern 2>"$dir/errors" || failed=1
     grep -v "TCG doesn't support requested feature" "$dir/errors" || true
 done
+# AVX-512 and AMX with their intrinsics in plain C: the logic, not the instructions.
+if [ -x "$dir/check_emulated" ]; then
+    for variant in avx512 amx; do
+        case $pattern in '' | *$variant*) ;; *) continue ;; esac
+        echo "== $arch, $variant with emulated intrinsics"
+        "$qemu" -L "/usr/$prefix" -cpu max "$dir/check_emulated" "${pattern:-$variant}" \
+            2>>"$dir/errors" || failed=1
+    done
+fi
 exit $failed

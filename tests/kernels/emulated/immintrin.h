@@ -1,0 +1,155 @@
+/* immintrin.h - the AVX-512 intrinsics that kernels/x86 uses, in plain C and AVX2, as Intel's guide defines them.
+ *
+ * Put before the compiler's own header, it lets the logic of the AVX-512 and AMX kernels be checked where no
+ * processor or emulator has their instructions. That a processor agrees only a run on one can tell. An intrinsic
+ * that is missing here does not compile, for want of -mavx512f. */
+#pragma GCC system_header
+#include_next <immintrin.h>
+#ifndef WEFT_TESTS_KERNELS_EMULATED_IMMINTRIN_H
+#define WEFT_TESTS_KERNELS_EMULATED_IMMINTRIN_H
+
+#include <stdint.h>
+#include <string.h>
+
+typedef union {
+    int8_t i8[64];
+    uint8_t u8[64];
+    int16_t i16[32];
+    int32_t i32[16];
+    uint32_t u32[16];
+    float f32[16];
+    __m128i x[4];
+    __m256i y[2];
+    __m256 f[2];
+} emulated512;
+#define __m512i emulated512
+#define __m512 emulated512
+
+/* A function whose result r is filled in by `each`, for i = 0 .. n - 1. */
+#define EMULATED(name, args, n, each)                                                              \
+    static inline __attribute__((unused)) emulated512 emulated_##name args                         \
+    {                                                                                              \
+        emulated512 r = {.i8 = {0}};                                                               \
+        for (int i = 0; i < (n); i++)                                                              \
+            each;                                                                                  \
+        return r;                                                                                  \
+    }
+#define V emulated512
+
+/* clang-format off */
+EMULATED(setzero_ps,        (void),                  0,  (void)0)
+EMULATED(setzero_si512,     (void),                  0,  (void)0)
+EMULATED(set1_ps,           (float a),               16, r.f32[i] = a)
+EMULATED(set1_epi32,        (int32_t a),             16, r.i32[i] = a)
+EMULATED(loadu_ps,          (const void *p),         1,  memcpy(&r, p, sizeof r))
+EMULATED(loadu_si512,       (const void *p),         1,  memcpy(&r, p, sizeof r))
+EMULATED(maskz_loadu_ps,    (uint16_t k, const void *p), 16, if (k >> i & 1) memcpy(&r.i32[i], (const char *)p + 4 * i, 4))
+/* The upper half is undefined: noise. */
+EMULATED(castsi256_si512,   (__m256i a),             1,  (memset(&r, 0x5a, sizeof r), r.y[0] = a))
+EMULATED(zextsi256_si512,   (__m256i a),             1,  r.y[0] = a)
+EMULATED(broadcast_i64x4,   (__m256i a),             2,  r.y[i] = a)
+EMULATED(inserti64x4,       (V a, __m256i b, int h), 2,  r.y[i] = i == h ? b : a.y[i])
+EMULATED(castsi512_ps,      (V a),                   1,  r = a)
+EMULATED(mask_blend_ps,     (uint16_t k, V a, V b),  16, r.i32[i] = k >> i & 1 ? b.i32[i] : a.i32[i])
+EMULATED(abs_epi8,          (V a),                   64, r.u8[i] = (uint8_t)(a.i8[i] < 0 ? -a.i8[i] : a.i8[i]))
+EMULATED(mask_sub_epi8,     (V s, uint64_t k, V a, V b), 64, r.i8[i] = k >> i & 1 ? (int8_t)(a.i8[i] - b.i8[i]) : s.i8[i])
+EMULATED(add_epi32,         (V a, V b),              16, r.u32[i] = a.u32[i] + b.u32[i])
+EMULATED(sub_epi32,         (V a, V b),              16, r.u32[i] = a.u32[i] - b.u32[i])
+EMULATED(slli_epi32,        (V a, unsigned n),       16, r.u32[i] = a.u32[i] << n)
+EMULATED(add_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] + b.f32[i])
+EMULATED(mul_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] * b.f32[i])
+EMULATED(fmadd_ps,          (V a, V b, V c),         2,  r.f[i] = _mm256_fmadd_ps(a.f[i], b.f[i], c.f[i]))
+EMULATED(fnmadd_ps,         (V a, V b, V c),         2,  r.f[i] = _mm256_fnmadd_ps(a.f[i], b.f[i], c.f[i]))
+EMULATED(cvtepi32_ps,       (V a),                   16, r.f32[i] = (float)a.i32[i])
+EMULATED(cvtepu16_epi32,    (__m256i a),             16, memcpy(&r.u32[i], (const char *)&a + 2 * i, 2))
+EMULATED(cvtph_ps,          (__m256i a),             2,  r.f[i] = _mm256_cvtph_ps(i ? _mm256_extracti128_si256(a, 1) : _mm256_castsi256_si128(a)))
+EMULATED(shuffle_epi8,      (V a, V b),              2,  r.y[i] = _mm256_shuffle_epi8(a.y[i], b.y[i]))
+EMULATED(maddubs_epi16,     (V a, V b),              2,  r.y[i] = _mm256_maddubs_epi16(a.y[i], b.y[i]))
+EMULATED(dpwssd_epi32,      (V z, V a, V b),         16, r.i32[i] = z.i32[i] + a.i16[2 * i] * b.i16[2 * i] + a.i16[2 * i + 1] * b.i16[2 * i + 1])
+EMULATED(dpbusd_epi32,      (V z, V a, V b),         64, r.i32[i / 4] += (i % 4 ? 0 : z.i32[i / 4]) + a.u8[i] * b.i8[i])
+EMULATED(unpacklo_epi32,    (V a, V b),              4,  r.x[i] = _mm_unpacklo_epi32(a.x[i], b.x[i]))
+EMULATED(unpackhi_epi32,    (V a, V b),              4,  r.x[i] = _mm_unpackhi_epi32(a.x[i], b.x[i]))
+EMULATED(unpacklo_epi64,    (V a, V b),              4,  r.x[i] = _mm_unpacklo_epi64(a.x[i], b.x[i]))
+EMULATED(unpackhi_epi64,    (V a, V b),              4,  r.x[i] = _mm_unpackhi_epi64(a.x[i], b.x[i]))
+EMULATED(shuffle_i32x4,     (V a, V b, int k),       4,  r.x[i] = (i < 2 ? a : b).x[k >> 2 * i & 3])
+/* clang-format on */
+#undef V
+
+static inline __attribute__((unused)) float emulated_reduce_add_ps(emulated512 a)
+{
+    float sum = 0;
+    for (int i = 0; i < 16; i++)
+        sum += a.f32[i];
+    return sum;
+}
+static inline __attribute__((unused)) uint64_t emulated_movepi8_mask(emulated512 a)
+{
+    uint64_t k = 0;
+    for (int i = 0; i < 64; i++)
+        k |= (uint64_t)(a.i8[i] < 0) << i;
+    return k;
+}
+static inline __attribute__((unused)) void emulated_store(void *p, emulated512 a)
+{
+    memcpy(p, &a, sizeof a);
+}
+static inline __attribute__((unused)) void emulated_mask_store(void *p, uint16_t k, emulated512 a)
+{
+    for (int i = 0; i < 16; i++)
+        if (k >> i & 1)
+            memcpy((char *)p + 4 * i, &a.i32[i], 4);
+}
+static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, const void *p)
+{
+    uint16_t at[16] = {0};
+    for (int i = 0; i < 16; i++)
+        if (k >> i & 1)
+            memcpy(at + i, (const char *)p + 2 * i, 2);
+    return _mm256_loadu_si256((const void *)at);
+}
+
+#define _mm512_setzero_ps emulated_setzero_ps
+#define _mm512_setzero_si512 emulated_setzero_si512
+#define _mm512_set1_ps emulated_set1_ps
+#define _mm512_set1_epi32 emulated_set1_epi32
+#define _mm512_loadu_ps emulated_loadu_ps
+#define _mm512_loadu_si512 emulated_loadu_si512
+#define _mm512_maskz_loadu_ps emulated_maskz_loadu_ps
+#define _mm512_castsi256_si512 emulated_castsi256_si512
+#define _mm512_zextsi256_si512 emulated_zextsi256_si512
+#define _mm512_broadcast_i64x4 emulated_broadcast_i64x4
+#undef _mm512_inserti64x4
+#define _mm512_inserti64x4 emulated_inserti64x4
+#define _mm512_castsi512_ps emulated_castsi512_ps
+#define _mm512_mask_blend_ps emulated_mask_blend_ps
+#define _mm512_abs_epi8 emulated_abs_epi8
+#define _mm512_mask_sub_epi8 emulated_mask_sub_epi8
+#define _mm512_add_epi32 emulated_add_epi32
+#define _mm512_sub_epi32 emulated_sub_epi32
+#undef _mm512_slli_epi32
+#define _mm512_slli_epi32 emulated_slli_epi32
+#define _mm512_add_ps emulated_add_ps
+#define _mm512_mul_ps emulated_mul_ps
+#define _mm512_fmadd_ps emulated_fmadd_ps
+#define _mm512_fnmadd_ps emulated_fnmadd_ps
+#define _mm512_cvtepi32_ps emulated_cvtepi32_ps
+#define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
+#define _mm512_cvtph_ps emulated_cvtph_ps
+#define _mm512_shuffle_epi8 emulated_shuffle_epi8
+#define _mm512_maddubs_epi16 emulated_maddubs_epi16
+#define _mm512_dpwssd_epi32 emulated_dpwssd_epi32
+#define _mm512_dpbusd_epi32 emulated_dpbusd_epi32
+#define _mm512_unpacklo_epi32 emulated_unpacklo_epi32
+#define _mm512_unpackhi_epi32 emulated_unpackhi_epi32
+#define _mm512_unpacklo_epi64 emulated_unpacklo_epi64
+#define _mm512_unpackhi_epi64 emulated_unpackhi_epi64
+#undef _mm512_shuffle_i32x4
+#define _mm512_shuffle_i32x4 emulated_shuffle_i32x4
+#define _mm512_reduce_add_ps emulated_reduce_add_ps
+#define _mm512_movepi8_mask emulated_movepi8_mask
+#define _mm512_storeu_ps emulated_store
+#define _mm512_storeu_si512 emulated_store
+#define _mm512_mask_storeu_ps emulated_mask_store
+#define _mm256_maskz_loadu_epi16 emulated_maskz_load16
+
+#endif
