@@ -23,9 +23,10 @@
  *
  * The last group of a call is filled up with rows of zeros.
  *
- * ACT_BF2 and ACT_BF2M are f32 to 16 bits of significand, as the sum of two bf16: the nearest one and the one
- * nearest to the rest (0 where that is not finite). Rows hold 8 (BF2M: 4) of the first, as many rests, then
- * the next 8 (4); n may be any number, and is filled up with zeros to a multiple of 8. */
+ * ACT_BF2 is f32 to 17 bits of significand, as the sum of two bf16: the nearest one and the one nearest to the rest
+ * (0 where that is not finite). ACT_BF3 has a third, for the rest of that, and is exact: what two leave out comes to
+ * 1e-5 of a logit. Rows hold 8 firsts, 8 seconds, 8 thirds, then the next 8; n may be any number, and is filled up
+ * with zeros to a multiple of 8. ACT_BF3M has 4 of each, then 4 zeros, for products of small matrices. */
 #ifndef WEFT_KERNELS_ACT_H
 #define WEFT_KERNELS_ACT_H
 
@@ -42,21 +43,27 @@ typedef enum {
     ACT_Q8X4,
     ACT_Q8KX4,
     ACT_BF2,
-    ACT_BF2M,
+    ACT_BF3,
+    ACT_BF3M,
     ACT_Q8D,
     ACT_Q8KD,
     ACT_COUNT
 } kact;
 
-/* Is each number split into two bf16? And how many of the first stand before their rests. */
+/* Is each number split into bf16? How many of the first stand before their rests, and in how many parts. */
 static inline bool act_is_split(kact a)
 {
-    return a == ACT_BF2 || a == ACT_BF2M;
+    return a == ACT_BF2 || a == ACT_BF3 || a == ACT_BF3M;
 }
 
 static inline int64_t act_run(kact a)
 {
-    return a == ACT_BF2 ? 8 : 4;
+    return a == ACT_BF3M ? 4 : 8;
+}
+
+static inline int64_t act_parts(kact a)
+{
+    return a == ACT_BF2 ? 2 : a == ACT_BF3 ? 3 : 4;
 }
 
 /* Numbers that are rounded together. */
@@ -96,7 +103,7 @@ static inline int64_t act_row_bytes(kact a, int64_t n)
     if (a == ACT_F32)
         return n * 4;
     if (act_is_split(a))
-        return act_pad((n + 7) / 8 * 32);
+        return act_pad((n + 7) / 8 * 16 * act_parts(a));
     return act_q_bytes(a, n) + act_pad(n / act_block(a) * (act_group(a) == 4 ? 8 : 4)) +
            act_pad(a == ACT_Q8KX4 ? n / 16 : n / 8);
 }

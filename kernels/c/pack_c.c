@@ -1,41 +1,44 @@
-/* pack_c.c - activations rounded to 8 bits, block by block, and four rows of them woven; or split into two
- * bf16 each. act.h tells the layouts. */
+/* pack_c.c - activations rounded to 8 bits, block by block, and four rows of them woven; or split into a
+ * few bf16 each. act.h tells the layouts. */
 #include "kernels/kernel_decls.h"
 
 #include "kernels/c/half.h"
 #include "kernels/c/pack_impl.h"
 
-/* Eight numbers as two bf16 each, in runs of 8 or 4. A rest that is not finite is 0. */
-static void split8(const float *x, int64_t run, uint16_t *to)
+/* Eight numbers as two or three bf16 each, in runs of 8 or 4. A rest that is not finite is 0. */
+static void split8(kact act, const float *x, uint16_t *to)
 {
-    uint16_t first[8], rest[8];
+    uint16_t part[4][8] = {{0}};
+    float rest[8];
     for (int i = 0; i < 8; i++) {
-        first[i] = half_to_bf16(x[i]);
-        float left = x[i] - float_of((uint32_t)first[i] << 16);
-        uint16_t h = half_to_bf16(left);
-        rest[i] = (h & 0x7f80) == 0x7f80 ? 0 : h;
+        part[0][i] = half_to_bf16(x[i]);
+        rest[i] = x[i] - float_of((uint32_t)part[0][i] << 16);
     }
-    if (run == 8) {
-        memcpy(to, first, sizeof first);
-        memcpy(to + 8, rest, sizeof rest);
+    for (int p = 1; p < 3; p++)
+        for (int i = 0; i < 8; i++) {
+            uint16_t h = half_to_bf16(rest[i]);
+            part[p][i] = (h & 0x7f80) == 0x7f80 ? 0 : h;
+            rest[i] -= float_of((uint32_t)part[p][i] << 16);
+        }
+    if (act_run(act) == 8) {
+        memcpy(to, part, (size_t)act_parts(act) * sizeof part[0]);
         return;
     }
-    for (int half = 0; half < 2; half++) {
-        memcpy(to + half * 8, first + half * 4, 8);
-        memcpy(to + half * 8 + 4, rest + half * 4, 8);
-    }
+    for (int half = 0; half < 2; half++)
+        for (int p = 0; p < 4; p++)
+            memcpy(to + half * 16 + p * 4, part[p] + half * 4, 8);
 }
 
 /* Numbers [begin, end) of a row; begin is a multiple of 8. */
-static void split_part(const float *x, int64_t begin, int64_t end, int64_t run, uint16_t *to)
+static void split_part(kact act, const float *x, int64_t begin, int64_t end, uint16_t *to)
 {
-    int64_t i = begin;
+    int64_t i = begin, parts = act_parts(act);
     for (; i + 8 <= end; i += 8)
-        split8(x + i, run, to + 2 * i);
+        split8(act, x + i, to + parts * i);
     if (i < end) {
         float last[8] = {0};
         memcpy(last, x + i, (size_t)(end - i) * sizeof *last);
-        split8(last, run, to + 2 * i);
+        split8(act, last, to + parts * i);
     }
 }
 
@@ -60,7 +63,7 @@ void k_pack_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]); /* [n] */
         char *to = (char *)k->out[0] + row * k->out_pitch[0];
         if (act_is_split(act)) {
-            split_part(x, part.col, part.col_end, act_run(act), (uint16_t *)to);
+            split_part(act, x, part.col, part.col_end, (uint16_t *)to);
             continue;
         }
         int8_t *q = (int8_t *)to;

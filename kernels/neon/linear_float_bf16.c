@@ -1,15 +1,16 @@
-/* linear_float_bf16.c - BF16 rows as stored times activations that are split into two bf16 each (act.h), so
- * that instructions for bf16 give sums of f32's kind: 16 bits of every activation count.
+/* linear_float_bf16.c - BF16 rows as stored times activations that are split into three bf16 each (act.h), so
+ * that instructions for bf16 give sums of f32's kind: every bit of an activation counts.
  *
- * One row: bfdot, twice a vector of weights, for the firsts and the rests, on three weight rows at a time that
- * are far apart (linear_float_stream.h). It reads at 95 to 100 % of what a loop that only reads does; one row
- * of weights at a time 69 %, bound by 13 loads for 64 bytes of weights of which a core does 2.4 a cycle
- * (Neoverse-V1, two threads, 78 GB/s).
+ * One row: bfdot, three times a vector of weights, on three weight rows at a time that are far apart
+ * (linear_float_stream.h): bound by memory. With one row of weights at a time loads bound it, of which a core does
+ * 2.4 a cycle (Neoverse-V1).
  *
- * More rows: bfmmla multiplies four columns of two weight rows with the firsts and the rests of four columns of
- * one row. A tile is 8 weight rows by 4 rows: 16 accumulators, 8 loads and 16 bfmmla for four columns. Up
- * to four rows the weights are woven in registers on their way, else into a panel of 16 rows by 1024
- * columns that stays in the first cache while all activations pass. */
+ * A few rows: bfmmla multiplies four columns of two weight rows with the firsts and seconds of four columns of
+ * one row, and once more with the thirds. A tile is 8 weight rows by 4 rows: 16 accumulators, 12 loads and 32 bfmmla
+ * for four columns. Up to four rows the weights are woven in registers on their way, else into a panel of
+ * 16 rows by 1024 columns that stays in the first cache while all activations pass. Many rows are left to
+ * linear_float_neon.c: 46 GFLOP/s of a core against 41 here, with two parts 107, with activations rounded to one bf16
+ * (wrong by 1e-3) some 200. */
 #include "kernels/kernel_decls.h"
 
 #include <string.h>
@@ -47,31 +48,36 @@ static inline __attribute__((always_inline)) void dots(const uint8_t *const *w,
                                                        const uint8_t *x, int64_t n, float *out,
                                                        int n_w)
 {
-    float32x4_t s[NEON_STREAMS][4];
+    float32x4_t s[NEON_STREAMS][6];
     for (int j = 0; j < n_w; j++)
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 6; i++)
             s[j][i] = vdupq_n_f32(0);
     int64_t i = 0;
     for (; i + 32 <= n; i += 32) {
         for (int j = 0; j < n_w; j++)
             neon_hint_here(ahead[j] + i * 2);
         for (int u = 0; u < 4; u++) {
-            bfloat16x8_t first = load(x + i * 4 + u * 32), rest = load(x + i * 4 + u * 32 + 16);
+            const uint8_t *at = x + i * 6 + u * 48;
+            bfloat16x8_t first = load(at), second = load(at + 16), third = load(at + 32);
             for (int j = 0; j < n_w; j++) {
                 bfloat16x8_t v = load(w[j] + i * 2 + u * 16);
-                s[j][u % 2 * 2] = vbfdotq_f32(s[j][u % 2 * 2], v, first);
-                s[j][u % 2 * 2 + 1] = vbfdotq_f32(s[j][u % 2 * 2 + 1], v, rest);
+                s[j][u % 2] = vbfdotq_f32(s[j][u % 2], v, first);
+                s[j][2 + u % 2] = vbfdotq_f32(s[j][2 + u % 2], v, second);
+                s[j][4 + u % 2] = vbfdotq_f32(s[j][4 + u % 2], v, third);
             }
         }
     }
     for (; i < n; i += 8)
         for (int j = 0; j < n_w; j++) {
             bfloat16x8_t v = load_some(w[j] + i * 2, n - i);
-            s[j][0] = vbfdotq_f32(s[j][0], v, load(x + i * 4));
-            s[j][1] = vbfdotq_f32(s[j][1], v, load(x + i * 4 + 16));
+            s[j][0] = vbfdotq_f32(s[j][0], v, load(x + i * 6));
+            s[j][2] = vbfdotq_f32(s[j][2], v, load(x + i * 6 + 16));
+            s[j][4] = vbfdotq_f32(s[j][4], v, load(x + i * 6 + 32));
         }
     for (int j = 0; j < n_w; j++)
-        out[j] = vaddvq_f32(vaddq_f32(vaddq_f32(s[j][0], s[j][2]), vaddq_f32(s[j][1], s[j][3])));
+        out[j] = vaddvq_f32(
+            vaddq_f32(vaddq_f32(s[j][0], s[j][1]),
+                      vaddq_f32(vaddq_f32(s[j][2], s[j][3]), vaddq_f32(s[j][4], s[j][5]))));
 }
 
 static void dots_one(const uint8_t *const *w, const uint8_t *const *ahead, const void *x, int64_t n,
@@ -112,6 +118,11 @@ static inline void step(tile_sums s, const bfloat16x8_t *w, const uint8_t *const
 {
     for (int r = 0; r < n_x; r++) {
         bfloat16x8_t a = load(x[r] + at);
+        for (int p = 0; p < GROUP / 2; p++)
+            s[r][p] = vbfmmlaq_f32(s[r][p], w[p], a);
+    }
+    for (int r = 0; r < n_x; r++) {
+        bfloat16x8_t a = load(x[r] + at + 16);
         for (int p = 0; p < GROUP / 2; p++)
             s[r][p] = vbfmmlaq_f32(s[r][p], w[p], a);
     }
@@ -156,8 +167,8 @@ direct_step(tile_sums s, const bfloat16x8_t *v, const uint8_t *const *x, int64_t
         even[p] = weave_low(v[2 * p], v[2 * p + 1]);
         odd[p] = weave_high(v[2 * p], v[2 * p + 1]);
     }
-    step(s, even, x, i * 4, n_x);
-    step(s, odd, x, i * 4 + 16, n_x);
+    step(s, even, x, i * 8, n_x);
+    step(s, odd, x, i * 8 + 32, n_x);
 }
 
 /* All columns of them, as stored. */
@@ -190,7 +201,7 @@ panel_tile(const uint16_t *w, const uint8_t *const *x, int64_t n, const place *t
     clear(s);
     for (int64_t i = 0; i < (n + 7) / 8 * 2; i++) {
         const bfloat16x8_t v[GROUP / 2] = {load(w), load(w + 8), load(w + 16), load(w + 24)};
-        step(s, v, x, i * 16, n_x);
+        step(s, v, x, i * 32, n_x);
         w += STEP_ELEMS;
     }
     tile_store(s, to, n_x);
@@ -256,7 +267,7 @@ static int quad_rows(const kargs *k, int64_t row, int64_t row_end, int64_t at, c
 {
     int n_x = row_end - row < QUAD ? (int)(row_end - row) : QUAD;
     for (int i = 0; i < n_x; i++)
-        x[i] = (const uint8_t *)k->in[0] + (row + i) * k->pitch[0] + at * 4;
+        x[i] = (const uint8_t *)k->in[0] + (row + i) * k->pitch[0] + at * 8;
     return n_x;
 }
 
@@ -312,10 +323,4 @@ void k_linear_BF16_FEW_bf16(const kargs *k, const kthread *t, int64_t begin, int
         by_register(k, &part);
     else
         by_panel(k, &part, t->scratch);
-}
-
-void k_linear_BF16_MANY_bf16(const kargs *k, const kthread *t, int64_t begin, int64_t end)
-{
-    kpart part = kpart_of(k, k->n[1], begin, end);
-    by_panel(k, &part, t->scratch);
 }

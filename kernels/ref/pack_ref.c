@@ -1,5 +1,5 @@
-/* pack_ref.c - activations rounded to 8 bits, block by block, and four rows of them woven; or split into two
- * bf16 each. act.h tells the layouts.
+/* pack_ref.c - activations rounded to 8 bits, block by block, and four rows of them woven; or split into a
+ * few bf16 each. act.h tells the layouts.
  *
  * Scales and quotients are f32, so that every variant can give the same bits. */
 #include "kernels/kernel_decls.h"
@@ -32,15 +32,17 @@ static float pack_block(const float *x, int8_t *q, int64_t b)
     return d;
 }
 
-/* Numbers as two bf16 each, to [n / run][2][run]. */
-static void split_row(const float *x, int64_t n, int64_t run, uint16_t *to)
+/* Numbers as two or three bf16 each, to [n / run][parts][run]; a fourth part is 0. */
+static void split_row(kact act, const float *x, int64_t n, uint16_t *to)
 {
+    int64_t run = act_run(act), parts = act_parts(act);
     for (int64_t i = 0; i < (n + 7) / 8 * 8; i++) {
-        float whole = i < n ? x[i] : 0;
-        uint16_t first = f32_to_bf16(whole);
-        float rest = whole - bf16_to_f32(first);
-        to[i / run * 2 * run + i % run] = first;
-        to[i / run * 2 * run + run + i % run] = isfinite(rest) ? f32_to_bf16(rest) : 0;
+        float rest = i < n ? x[i] : 0;
+        for (int64_t p = 0; p < parts; p++) {
+            uint16_t part = p < 3 && (p == 0 || isfinite(rest)) ? f32_to_bf16(rest) : 0;
+            to[i / run * parts * run + p * run + i % run] = part;
+            rest -= bf16_to_f32(part);
+        }
     }
 }
 
@@ -64,7 +66,7 @@ void k_pack_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]); /* [n] */
         char *to = (char *)k->out[0] + row * k->out_pitch[0];
         if (act_is_split(act)) {
-            split_row(x, n, act_run(act), (uint16_t *)to);
+            split_row(act, x, n, (uint16_t *)to);
             continue;
         }
         float *d = (float *)(uintptr_t)act_d_of(act, to, n);

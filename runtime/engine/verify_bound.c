@@ -194,9 +194,7 @@ double verify_output_bound(const plan *p)
 const char *verify_reason(const plan *p, const plan_step *s)
 {
     const kernel_row *row = row_of(s);
-    if (act_is_split(row->act))
-        return "activations of 16 bits";
-    if (row->act != ACT_F32)
+    if (row->act != ACT_F32 && !act_is_split(row->act))
         return act_block(row->act) > 32 ? "activations rounded to 8 bits in blocks of 256"
                                         : "activations rounded to 8 bits in blocks of 32";
     if (s->cell >= 0 && p->kv != DT_F32)

@@ -532,16 +532,17 @@ static const void *pack_rows(check *c, const char *op, kact act, const float *x,
     return to;
 }
 
-/* Rows of numbers split in two, and x as the sum of both. */
+/* Rows of numbers split into parts, and x as their sum. */
 static const void *check_split(check *c, kact act, float *x, int64_t rows, int64_t n)
 {
     const char *packed = pack_rows(c, "pack", act, x, rows, n);
-    int64_t run = act_run(act);
+    int64_t run = act_run(act), parts = act_parts(act);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < n; i++) {
             const uint16_t *at = (const uint16_t *)(packed + row * act_row_bytes(act, n));
-            at += i / run * 2 * run + i % run;
-            x[row * n + i] = bf16_to_f32(at[0]) + bf16_to_f32(at[run]);
+            at += i / run * parts * run + i % run;
+            float rest = parts > 2 ? bf16_to_f32(at[2 * run]) : 0;
+            x[row * n + i] = bf16_to_f32(at[0]) + (bf16_to_f32(at[run]) + rest);
         }
     return packed;
 }

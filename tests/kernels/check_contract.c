@@ -359,7 +359,7 @@ static void pack_setup(check *c, kact act, int64_t rows, int64_t n, check_case *
     float *x = check_numbers(c, whole);
     int64_t group = act_group(act), groups = (rows + group - 1) / group;
     snprintf(out->shape, sizeof out->shape, "%s %lld, %lld rows",
-             act_is_split(act)      ? "BF2"
+             act_is_split(act)      ? "split"
              : act_block(act) == 32 ? "Q8"
                                     : "Q8K",
              (long long)n, (long long)rows);
@@ -385,8 +385,9 @@ static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
         {ACT_Q8, 1, 32},    {ACT_Q8, 3, 96},    {ACT_Q8, 2, 256},   {ACT_Q8, 5, 288},
         {ACT_Q8, 2, 896},   {ACT_Q8, 1, 8192},  {ACT_Q8K, 1, 256},  {ACT_Q8K, 3, 512},
         {ACT_Q8K, 2, 1792}, {ACT_Q8K, 7, 2048}, {ACT_Q8K, 1, 8192}, {ACT_BF2, 1, 1},
-        {ACT_BF2, 2, 37},   {ACT_BF2, 3, 2048}, {ACT_BF2M, 1, 5},   {ACT_BF2M, 2, 300},
-        {ACT_BF2M, 3, 256}, {ACT_Q8D, 3, 96},   {ACT_Q8D, 1, 2048}, {ACT_Q8KD, 2, 768},
+        {ACT_BF2, 2, 37},   {ACT_BF3, 3, 2048}, {ACT_BF3M, 1, 5},   {ACT_BF3M, 2, 300},
+        {ACT_BF3M, 3, 256}, {ACT_BF3, 2, 300},  {ACT_Q8D, 3, 96},   {ACT_Q8D, 1, 2048},
+        {ACT_Q8KD, 2, 768},
     };
     bool woven4 = strcmp(row->op, "pack4") == 0; /* of 8 bits only */
     if (i >= (int)(sizeof all / sizeof all[0]) || (woven4 && act_is_split(all[i].act)))
