@@ -7,10 +7,12 @@
  * itself. Keys are never seen by a row before their time, so that what is not finite there stays out.
  *
  * Rows of a call that follow on each other and are of one sequence share the reading of keys and values, and their
- * conversion where these are 16 bits. What bounds it on Neoverse-V1: fused products, four of four lanes a
- * cycle. Prefill comes to 60 % of that. Decode reads eight numbers of f16 in 2 conversions, of which a core does
- * one a cycle, and 2 products for each query head: with four heads 2.5 cycles for 16 bytes, 43 % of the
- * bandwidth, which no f32 arithmetic can exceed; f32 cells reach the bandwidth. */
+ * conversion where these are 16 bits. What bounds it on Neoverse-V1: fused products, four of four lanes a cycle,
+ * and 2.4 loads. Prefill reaches 42 % of a core's 83 GFLOP/s with heads of 64, 48 % with 128 (512 to 4096
+ * positions, f16): a tile of 4 queries and 4 keys is 8 loads for 16 products, which alone gives 77 %; its ends and the
+ * exponentials (a fifth) take the rest. Decode of four query heads to a head of the cell takes at least 2 conversions
+ * and 8 products for 16 bytes of f16, 43 % of the bandwidth; it reaches 16 % at 4096 positions, two
+ * threads. A cell with one head and few query heads is one unit: its keys are not shared out among threads. */
 #include "kernels/kernel_decls.h"
 
 #include <math.h>

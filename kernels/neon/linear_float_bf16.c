@@ -2,7 +2,7 @@
  * that instructions for bf16 give sums of f32's kind: every bit of an activation counts.
  *
  * One row: bfdot, three times a vector of weights, on three weight rows at a time that are far apart
- * (linear_float_stream.h): bound by memory. With one row of weights at a time loads bound it, of which a core does
+ * (linear_float_stream.h): 59 GB/s of 78 (with two parts 75, bound by memory). With one row of weights at a time loads bound it, of which a core does
  * 2.4 a cycle (Neoverse-V1).
  *
  * A few rows: bfmmla multiplies four columns of two weight rows with the firsts and seconds of four columns of
