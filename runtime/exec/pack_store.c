@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES = 4096, VERSION = 1, NAME_MAX_BYTES = 512 };
+enum { HEAD_BYTES = 4096, VERSION = 1, BOOT_MAX = 40, NAME_MAX_BYTES = 512 };
 
 /* All that is kept may not take more than this; what was used longest ago goes first. */
 static const uint64_t kept_bytes_max = UINT64_C(64) << 30;
@@ -33,6 +33,9 @@ typedef struct {
     uint32_t head_bytes;
     uint64_t lo, hi; /* what the file is named by */
     uint64_t packed_bytes;
+    uint32_t synced; /* all of it is on the disk, not only in the system's memory */
+    char boot
+        [BOOT_MAX]; /* the system's name for its present run: else it may be believed in this one only */
     char model[NAME_MAX_BYTES];
 } pack_head;
 
@@ -42,6 +45,7 @@ struct pack_store {
     char *data;
     pack_head head;
     char *temp, *path; /* NULL: nothing is to be kept */
+    bool fresh;        /* made and published by us, so that it is for us to sync */
 };
 
 /* ---- names ---- */
@@ -120,11 +124,26 @@ static char *copy_text(const char *text)
 
 /* ---- finding and making ---- */
 
+/* Where the system has no such name, it is empty and only what was synced is believed. */
+static void name_boot(char *to)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, to, BOOT_MAX - 1) : 0;
+    to[n > 0 ? n : 0] = 0;
+    if (fd >= 0)
+        close(fd);
+}
+
+static bool survived(const pack_head *h, const pack_head *want)
+{
+    return h->synced == 1 || (want->boot[0] && memcmp(h->boot, want->boot, BOOT_MAX) == 0);
+}
+
 static bool head_fits(const pack_head *h, const pack_head *want)
 {
     return memcmp(h->magic, magic, sizeof magic) == 0 && h->version == VERSION &&
            h->head_bytes == HEAD_BYTES && h->lo == want->lo && h->hi == want->hi &&
-           h->packed_bytes == want->packed_bytes;
+           h->packed_bytes == want->packed_bytes && survived(h, want);
 }
 
 /* Map what an earlier process left. */
@@ -207,6 +226,7 @@ weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf, 
     *s = (pack_store){
         .head = {.version = VERSION, .head_bytes = HEAD_BYTES, .packed_bytes = p->packed_bytes}};
     memcpy(s->head.magic, magic, sizeof magic);
+    name_boot(s->head.boot);
     snprintf(s->head.model, sizeof s->head.model, "%s",
              model_file_part_count(mf) ? model_file_part(mf, 0).path : "");
     *out_s = s;
@@ -243,9 +263,23 @@ void pack_store_publish(pack_store *s)
     if (!s->temp)
         return;
     memcpy(s->map, &s->head, sizeof s->head);
-    if (mprotect(s->map, s->map_bytes, PROT_READ) != 0 || rename(s->temp, s->path) != 0)
+    s->fresh = mprotect(s->map, s->map_bytes, PROT_READ) == 0 && rename(s->temp, s->path) == 0;
+    if (s->fresh)
+        msync(s->map, s->map_bytes, MS_ASYNC);
+    else
         unlink(s->temp);
     forget_file(s);
+}
+
+/* Once the data is on the disk, say so. By now most of it is, so this takes little time. */
+static void sync_file(pack_store *s)
+{
+    pack_head *head = (pack_head *)(void *)s->map;
+    if (msync(s->map, s->map_bytes, MS_SYNC) != 0 ||
+        mprotect(s->map, s->map_bytes, PROT_READ | PROT_WRITE) != 0)
+        return;
+    head->synced = 1;
+    msync(s->map, HEAD_BYTES, MS_ASYNC);
 }
 
 void pack_store_close(pack_store *s)
@@ -254,6 +288,8 @@ void pack_store_close(pack_store *s)
         return;
     if (s->temp)
         unlink(s->temp);
+    if (s->fresh)
+        sync_file(s);
     if (s->map)
         munmap(s->map, s->map_bytes);
     else
