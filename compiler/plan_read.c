@@ -4,6 +4,7 @@
 #include "compiler/plan_file_impl.h"
 
 #include "compiler/plan_check.h"
+#include "compiler/target.h"
 #include "runtime/formats/json_read.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -103,6 +104,12 @@ static weft_status check_fit(plan_reader *r, const value *v, model_hash model)
         return weft_fail(r->dg, W1506, WEFT_NOWHERE,
                          "%s was made for kernels of variant %s, which this Weft does not know",
                          r->name, variant);
+    kvariant best;
+    WEFT_TRY(target_best(r->dg, &best));
+    if (getenv("WEFT_CPU") && r->p->best > best)
+        return weft_fail(r->dg, W1506, WEFT_NOWHERE,
+                         "%s was made for kernels of variant %s; WEFT_CPU allows those up to %s",
+                         r->name, variant, kvariant_name(best));
     strbuf lacks = {0};
     weft_status st = WEFT_OK;
     plan_variant_lacks(r->p->best, &lacks);
