@@ -14,7 +14,11 @@ stories15M)
     # llama.cpp's continuation of the same file
     wanted='Once upon a time, there was a little girl named Lily. She loved to play outside in the sunshine. One day, she saw a big, red ball in the sky. It was the sun! She thought it was so pretty.' ;;
 smollm2)
-    file=SmolLM2-135M-Instruct.Q4_1.gguf flags=(--chat -p "What is the capital of France?" -n 20)
+    file=SmolLM2-135M-Instruct.Q4_1.gguf flags=(-p "The capital of France is" -n 2)
+    wanted='The capital of France is Paris.' ;;
+smollm2_chat)
+    # The first token of the answer has 15.2 % against another's 14.0 %, which 8-bit activations turn round.
+    file=SmolLM2-135M-Instruct.Q4_1.gguf flags=(--exec ref --chat -p "What is the capital of France?" -n 8)
     wanted='The capital of France is Paris.' ;;
 *) echo "no model is called $name"; exit 1 ;;
 esac
@@ -27,5 +31,5 @@ for folder in "$@" "${WEFT_MODELS:-}" "${XDG_CACHE_HOME:-${HOME:-}/.cache}/weft/
     echo "expected: $wanted"
     exit 1
 done
-echo "skipped: $name is not here (./dev model fetches smollm2)"
+echo "skipped: $name is not here (./dev model smollm2 fetches it)"
 exit 77

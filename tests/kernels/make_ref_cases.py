@@ -437,8 +437,8 @@ def pack_cases():
     for name, act, b, rows in [("q8", 1, 32, [spread(64), spread(64)]), ("q8 one block", 1, 32, [halves]),
                                ("q8 strange", 1, 32, [strange]), ("q8k", 2, 256, [spread(512), halves * 8 + [0.0] * 256]),
                                ("q8 small", 1, 32, [[f32(v * 1e-40) for v in range(32)]]),
-                               ("q8 twice", 7, 32, [spread(96), spread(96)]), ("q8k twice", 8, 256, [spread(256)])]:
-        out = [packed(row, b, act >= 7) for row in rows]
+                               ("q8 twice", 8, 32, [spread(96), spread(96)]), ("q8k twice", 9, 256, [spread(256)])]:
+        out = [packed(row, b, act >= 8) for row in rows]
         case(name, "pack", [len(rows), len(rows[0])], word=[act], inputs=[("f32", rows)],
              outs=[("bytes", [[-1 if v is None else v for v in row] for row in out])],
              pitch=[4 * len(rows[0]), len(out[0])])
