@@ -25,7 +25,9 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
                      .kv = kv[f->kv],
                      .outputs = outputs ? outputs : logits,
                      .n_output = outputs ? n_output : 1,
-                     .may_fork = n_seq > 1};
+                     .may_fork = n_seq > 1,
+                     .skip = f->skip,
+                     .n_skip = f->n_skip};
     if (f->exec == PLANNED_EXEC_REF)
         pl->t.best = VARIANT_ref;
     else

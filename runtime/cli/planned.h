@@ -17,7 +17,9 @@ typedef struct {
     /* No flags of all verbs: */
     int64_t n_seq; /* 0: one */
     int64_t n_ctx; /* what a session holds, less than the context the model is bound for; 0: that */
-    const char *entry; /* NULL: decode */
+    const char *entry;       /* NULL: decode */
+    const char *const *skip; /* passes to leave out */
+    int n_skip;
     int64_t n_out; /* rows of one call whose outputs may be asked for; 0: one of each sequence */
     int exec, kv;
 } planned_flags;

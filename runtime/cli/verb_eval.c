@@ -1,6 +1,7 @@
 /* verb_eval.c - `weft eval`: token ids in, tensors out. The tool of every comparison with a reference. */
 #include "runtime/base/progress.h"
 #include "runtime/base/vec.h"
+#include "runtime/base/threads.h"
 #include "runtime/cli/cli.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/safetensors_write.h"
@@ -37,7 +38,7 @@ static const flag eval_flags[] = {
     FLAG_ROW_CHOICE(eval_options, kv,      "kv",      NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (eval_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
     FLAG_ROW_BOOL  (eval_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
-    FLAG_ROW_INT   (eval_options, threads, "threads", "t",  "N", "1", 1, 1024, "threads"),
+    FLAG_ROW_INT   (eval_options, threads, "threads", "t",  "N", "1", 0, 1024, "threads; 0: as many as this process may use"),
     FLAG_ROW_BOOL  (eval_options, no_mmap, "no-mmap", NULL, "read the checkpoint into memory instead of mapping it"),
     FLAG_ROW_BOOL  (eval_options, mlock,   "mlock",   NULL, "keep the checkpoint in memory"),
     FLAG_ROW_STR   (eval_options, out,     "out",     "o",  "FILE", NULL, "write the tensors there, as .safetensors"),
@@ -273,7 +274,7 @@ static weft_status run(eval_run *r)
     weft_session_options how = {.context = o->context ? o->context : longest + o->greedy,
                                 .sequences = r->n_seq,
                                 .batch = chunk,
-                                .threads = o->threads,
+                                .threads = o->threads ? o->threads : threads_default(),
                                 .outputs = r->outputs,
                                 .n_output = r->n_output,
                                 .exec = (weft_exec)o->exec,

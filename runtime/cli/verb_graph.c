@@ -209,7 +209,11 @@ static weft_status show_steps(cli *c, const graph_options *o, int format, strbuf
                        .kv = o->kv};
     show_plan_options how = {
         .outputs = o->outputs, .bucket = o->bucket, .all = o->full, .json = format == FORMAT_JSON};
-    return show_plan(c, &f, &how, out);
+    arena *a = arena_create();
+    f.skip = skip_names(a, &o->skip, &f.n_skip);
+    weft_status st = show_plan(c, &f, &how, out);
+    arena_destroy(a);
+    return st;
 }
 
 static weft_status write_out(weft_diag *dg, const char *path, str text)
@@ -244,8 +248,8 @@ int verb_graph(cli *c)
                        stage == STAGE_GRAPH  ? "graph"
                        : stage == STAGE_PLAN ? "plan"
                                              : "fused");
-    else if (passes && stage != STAGE_FUSED)
-        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "passes run at stage fused only");
+    else if ((dumps && stage != STAGE_FUSED) || (passes && stage < STAGE_FUSED))
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "passes run after stage graph: --stage fused");
     else if (dumps && format != FORMAT_TEXT)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "--dump-before and --dump-after show text");
     else if (stage == STAGE_PLAN && format >= FORMAT_DOT)
