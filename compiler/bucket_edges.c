@@ -48,12 +48,12 @@ void bucket_find_waits(bucket *b, const plan_step *s)
 bool bucket_makes_circle(bucket *b, int32_t item)
 {
     int32_t depth = b->items.at[item].depth, search = ++b->n_search;
-    b->todo.n = 0;
+    b->open.n = 0;
     for (size_t i = 0; i < b->waits.n; i++)
         if (b->waits.at[i] != item)
-            VEC_PUSH(&b->todo, b->waits.at[i]);
-    while (b->todo.n > 0) {
-        int32_t at = b->todo.at[--b->todo.n];
+            VEC_PUSH(&b->open, b->waits.at[i]);
+    while (b->open.n > 0) {
+        int32_t at = b->open.at[--b->open.n];
         bitem *it = &b->items.at[at];
         if (at == item)
             return true;
@@ -61,7 +61,7 @@ bool bucket_makes_circle(bucket *b, int32_t item)
             continue;
         it->seen = search;
         for (int32_t e = it->edges; e > 0; e = b->edges.at[e - 1].next)
-            VEC_PUSH(&b->todo, b->edges.at[e - 1].from);
+            VEC_PUSH(&b->open, b->edges.at[e - 1].from);
     }
     return false;
 }

@@ -59,7 +59,7 @@ typedef struct {
     VEC(bedge) edges;
     VEC(bcell) cells;
     VEC(int32_t) waits; /* items that the step at hand waits for */
-    VEC(int32_t) todo;  /* items that a search has still to look at */
+    VEC(int32_t) open;  /* items that a search has still to look at */
     int32_t n_search;
     int32_t *map;        /* [graph nodes]: the number of its map; 0: a step of its own */
     int32_t *node_order; /* [n_order]: nodes that become steps; of a map, its last */
