@@ -15,30 +15,10 @@ typedef struct {
 
 /* ---- text ---- */
 
-/* XML has no way to write control characters; they and stray bytes become U+FFFD. */
-static void put_text(strbuf *out, str s)
-{
-    for (size_t i = 0; i < s.n;) {
-        uint32_t cp;
-        size_t n = utf8_decode((str){s.p + i, s.n - i}, &cp);
-        if (n == 0 || utf8_is_control(cp) || (cp & 0xFFFE) == 0xFFFE)
-            strbuf_put(out, STR("\xEF\xBF\xBD"));
-        else if (cp == '<')
-            strbuf_put(out, STR("&lt;"));
-        else if (cp == '>')
-            strbuf_put(out, STR("&gt;"));
-        else if (cp == '&')
-            strbuf_put(out, STR("&amp;"));
-        else
-            strbuf_put(out, (str){s.p + i, n});
-        i += n ? n : 1;
-    }
-}
-
 static void put_at(painter *p, double x, double y, const char *class, str s)
 {
     strbuf_add(p->out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
-    put_text(p->out, s);
+    utf8_put_xml(p->out, s);
     strbuf_put(p->out, STR("</text>\n"));
 }
 
@@ -62,9 +42,9 @@ static void put_box(painter *p, int i)
     double base = y + h / 2 - (lines - 1) * LAYOUT_LINE_PX / 2 + 4;
     if (layout_flat(b)) {
         strbuf_add(p->out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", title, x, base);
-        put_text(p->out, b->line[0]);
+        utf8_put_xml(p->out, b->line[0]);
         strbuf_put(p->out, STR(" <tspan class=\"more\">"));
-        put_text(p->out, b->line[1]);
+        utf8_put_xml(p->out, b->line[1]);
         strbuf_put(p->out, STR("</tspan></text>\n"));
         return;
     }
@@ -208,9 +188,9 @@ static void put_head(painter *p, double width, double height)
                LAYOUT_TEXT_PX, LAYOUT_TITLE_PX, LAYOUT_TITLE_PX, LAYOUT_TEXT_PX,
                look_rows[LOOK_GATHER].line, look_rows[LOOK_STATE].line, width, height);
     strbuf_put(p->out, STR("<text class=\"title\" x=\"18\" y=\"28\">"));
-    put_text(p->out, p->v->g->model);
+    utf8_put_xml(p->out, p->v->g->model);
     strbuf_put(p->out, STR(" \xC2\xB7 "));
-    put_text(p->out, p->v->g->entry);
+    utf8_put_xml(p->out, p->v->g->entry);
     strbuf_put(p->out, STR("</text>\n"));
 }
 

@@ -206,3 +206,22 @@ void utf8_put_safe(strbuf *out, str s)
         i += n;
     }
 }
+
+void utf8_put_xml(strbuf *out, str s)
+{
+    for (size_t i = 0; i < s.n;) {
+        uint32_t cp;
+        size_t n = utf8_decode((str){s.p + i, s.n - i}, &cp);
+        if (n == 0 || utf8_is_control(cp) || (cp & 0xFFFE) == 0xFFFE)
+            strbuf_put(out, STR("\xEF\xBF\xBD"));
+        else if (cp == '<')
+            strbuf_put(out, STR("&lt;"));
+        else if (cp == '>')
+            strbuf_put(out, STR("&gt;"));
+        else if (cp == '&')
+            strbuf_put(out, STR("&amp;"));
+        else
+            strbuf_put(out, (str){s.p + i, n});
+        i += n ? n : 1;
+    }
+}

@@ -22,4 +22,8 @@ bool utf8_is_control(uint32_t cp);
  * \xNN, byte by byte. */
 void utf8_put_safe(strbuf *out, str s);
 
+/* s as text of an XML document, which has no way to write control characters: they and stray bytes become
+ * U+FFFD. */
+void utf8_put_xml(strbuf *out, str s);
+
 #endif

@@ -33,30 +33,10 @@ static const char *fill_of(const char *op)
     return "#9c9c9c";
 }
 
-/* XML has no way to write control characters; they and stray bytes become U+FFFD. */
-static void put_text(strbuf *out, str s)
-{
-    for (size_t i = 0; i < s.n;) {
-        uint32_t cp;
-        size_t n = utf8_decode((str){s.p + i, s.n - i}, &cp);
-        if (n == 0 || utf8_is_control(cp) || (cp & 0xFFFE) == 0xFFFE)
-            strbuf_put(out, STR("\xEF\xBF\xBD"));
-        else if (cp == '<')
-            strbuf_put(out, STR("&lt;"));
-        else if (cp == '>')
-            strbuf_put(out, STR("&gt;"));
-        else if (cp == '&')
-            strbuf_put(out, STR("&amp;"));
-        else
-            strbuf_put(out, (str){s.p + i, n});
-        i += n ? n : 1;
-    }
-}
-
 static void put_at(strbuf *out, double x, double y, const char *class, str s)
 {
     strbuf_add(out, "<text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
-    put_text(out, s);
+    utf8_put_xml(out, s);
     strbuf_put(out, STR("</text>\n"));
 }
 
@@ -66,7 +46,7 @@ static void put_rect(strbuf *out, double x, double y, double w, double h, const 
     strbuf_add(out,
                "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"><title>", x,
                y, w, h, fill);
-    put_text(out, str_of(title));
+    utf8_put_xml(out, str_of(title));
     strbuf_put(out, STR("</title></rect>\n"));
 }
 
