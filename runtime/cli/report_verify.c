@@ -262,7 +262,8 @@ static void note_cause(weft_diag *dg, const verify_subject *of, const verify_val
               row_of(s)->symbol, type ? " from weights of " : "", type ? type : "", why ? ", " : "",
               why ? why : "", of->p->bucket[x->bucket].n_tok_max);
     if (why && x->error < 4 * x->bound)
-        weft_note(dg, "not far over: it may be no more than numbers that were rounded the other way");
+        weft_note(dg,
+                  "not far over: it may be no more than numbers that were rounded the other way");
     weft_note(dg, "WEFT_CPU=ref runs without it; WEFT_CPU=c without kernels of this processor");
 }
 
