@@ -55,7 +55,7 @@ typedef struct sym {
     weft_loc other;       /* with a conflict: where the other arm bound it */
     sym_role role;        /* in a block on its own */
     weft_loc role_at;
-    use *use;       /* VALUE: of what it stands for now */
+    use *use;       /* VALUE: of what it stands for here */
     uint32_t stamp; /* marks a walk over the trail that has met it */
     struct sym *next;
 } sym;
