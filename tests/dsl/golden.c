@@ -17,6 +17,7 @@
  * that only a model can raise. --update writes what the checker says now into the files. */
 #include "dsl/dsl.h"
 #include "runtime/base/vec.h"
+#include "tests/base/golden_text.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -47,33 +48,6 @@ static void stop(const char *what, const char *which)
 }
 
 /* ---- reading ---- */
-
-static str next_line(str *rest)
-{
-    const char *end = memchr(rest->p, '\n', rest->n);
-    size_t n = end ? (size_t)(end - rest->p) + 1 : rest->n;
-    str line = {rest->p, n};
-    rest->p += n;
-    rest->n -= n;
-    return line;
-}
-
-static str trimmed(str line, size_t skip)
-{
-    str s = {line.p + skip, line.n - skip};
-    while (s.n && (s.p[s.n - 1] == '\n' || s.p[s.n - 1] == ' '))
-        s.n--;
-    return s;
-}
-
-/* Lines up to the next separator. */
-static str read_body(str *rest)
-{
-    str body = {rest->p, 0};
-    while (rest->n && !str_starts(*rest, STR("====")) && !str_starts(*rest, STR("----")))
-        body.n += next_line(rest).n;
-    return body;
-}
 
 static bool read_case(str *rest, golden_case *out)
 {

@@ -15,6 +15,7 @@
  * its text. Of models, all outputs are kept in a first round and only those of rows [R] in a second. */
 #include "compiler/compiler.h"
 #include "compiler/passes.h"
+#include "tests/base/golden_text.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -96,24 +97,6 @@ static bool run_checked(const char *where, const char *name, graph *g, const tar
 }
 
 /* ---- cases ---- */
-
-static str next_line(str *rest)
-{
-    const char *end = memchr(rest->p, '\n', rest->n);
-    size_t n = end ? (size_t)(end - rest->p) + 1 : rest->n;
-    str line = {rest->p, n};
-    rest->p += n;
-    rest->n -= n;
-    return line;
-}
-
-static str read_body(str *rest)
-{
-    str body = {rest->p, 0};
-    while (rest->n && !str_starts(*rest, STR("====")) && !str_starts(*rest, STR("----")))
-        body.n += next_line(rest).n;
-    return body;
-}
 
 static void read_target(str input, target *t)
 {
