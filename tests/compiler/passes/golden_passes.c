@@ -243,7 +243,7 @@ static void run_model(const char *path)
         t.n_skip = skip != NULL;
         if (k % 2)
             keep_row_outputs(g);
-        char where[512];
+        char where[600];
         snprintf(where, sizeof where, "%s without %s", path, skip ? skip : "nothing");
         if (!run_checked(where, "all", g, &t))
             bad(where, "the passes change nothing", NULL);
