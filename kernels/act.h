@@ -23,6 +23,8 @@
  *
  * The last group of a call is filled up with rows of zeros.
  *
+ * ACT_BF1 is a row of bf16, rounded to nearest, ties to even, filled up with zeros to a multiple of 32 numbers.
+ *
  * ACT_BF2 is f32 to 17 bits of significand, as the sum of two bf16: the nearest one and the one nearest to the rest
  * (0 where that is not finite). ACT_BF3 has a third, for the rest of that, and is exact: what two leave out comes to
  * 1e-5 of a logit. Rows hold 8 firsts, 8 seconds, 8 thirds, then the next 8; n may be any number, and is filled up
@@ -47,13 +49,14 @@ typedef enum {
     ACT_BF3M,
     ACT_Q8D,
     ACT_Q8KD,
+    ACT_BF1,
     ACT_COUNT
 } kact;
 
 /* Is each number split into bf16? How many of the first stand before their rests, and in how many parts. */
 static inline bool act_is_split(kact a)
 {
-    return a == ACT_BF2 || a == ACT_BF3 || a == ACT_BF3M;
+    return a == ACT_BF1 || a == ACT_BF2 || a == ACT_BF3 || a == ACT_BF3M;
 }
 
 static inline int64_t act_run(kact a)
@@ -63,7 +66,19 @@ static inline int64_t act_run(kact a)
 
 static inline int64_t act_parts(kact a)
 {
-    return a == ACT_BF2 ? 2 : a == ACT_BF3 ? 3 : 4;
+    return a == ACT_BF1 ? 1 : a == ACT_BF2 ? 2 : a == ACT_BF3 ? 3 : 4;
+}
+
+/* A row of split numbers is filled up to a multiple of so many. */
+static inline int64_t act_fill(kact a)
+{
+    return a == ACT_BF1 ? 32 : 8;
+}
+
+/* Are numbers rounded by more than f32's own sums are off? */
+static inline bool act_rounds(kact a)
+{
+    return a == ACT_BF1 || (a != ACT_F32 && !act_is_split(a));
 }
 
 /* Numbers that are rounded together. */

@@ -5,7 +5,7 @@
 #include "kernels/c/half.h"
 #include "kernels/c/pack_impl.h"
 
-/* Eight numbers as two or three bf16 each, in runs of 8 or 4. A rest that is not finite is 0. */
+/* Eight numbers as one to three bf16 each, in runs of 8 or 4. A rest that is not finite is 0. */
 static void split8(kact act, const float *x, uint16_t *to)
 {
     uint16_t part[4][8] = {{0}};
@@ -14,7 +14,7 @@ static void split8(kact act, const float *x, uint16_t *to)
         part[0][i] = half_to_bf16(x[i]);
         rest[i] = x[i] - float_of((uint32_t)part[0][i] << 16);
     }
-    for (int p = 1; p < 3; p++)
+    for (int p = 1; p < 3 && act != ACT_BF1; p++)
         for (int i = 0; i < 8; i++) {
             uint16_t h = half_to_bf16(rest[i]);
             part[p][i] = (h & 0x7f80) == 0x7f80 ? 0 : h;
@@ -39,7 +39,10 @@ static void split_part(kact act, const float *x, int64_t begin, int64_t end, uin
         float last[8] = {0};
         memcpy(last, x + i, (size_t)(end - i) * sizeof *last);
         split8(act, last, to + parts * i);
+        i += 8;
     }
+    for (int64_t fill = act_fill(act); i % fill != 0; i += 8)
+        memset(to + parts * i, 0, (size_t)parts * 8 * sizeof *to);
 }
 
 enum { BLOCK_MAX = 256 };

@@ -32,11 +32,11 @@ static float pack_block(const float *x, int8_t *q, int64_t b)
     return d;
 }
 
-/* Numbers as two or three bf16 each, to [n / run][parts][run]; a fourth part is 0. */
+/* Numbers as one to three bf16 each, to [n / run][parts][run]; a fourth part is 0. */
 static void split_row(kact act, const float *x, int64_t n, uint16_t *to)
 {
-    int64_t run = act_run(act), parts = act_parts(act);
-    for (int64_t i = 0; i < (n + 7) / 8 * 8; i++) {
+    int64_t run = act_run(act), parts = act_parts(act), fill = act_fill(act);
+    for (int64_t i = 0; i < (n + fill - 1) / fill * fill; i++) {
         float rest = i < n ? x[i] : 0;
         for (int64_t p = 0; p < parts; p++) {
             uint16_t part = p < 3 && (p == 0 || isfinite(rest)) ? f32_to_bf16(rest) : 0;

@@ -6,6 +6,7 @@
  *   f32 sums: 2^-24 for each of some thousand terms, which cancel; the reference sums in double
  *   rounding to 8 bits of numbers that differ in the last bit: now and then one goes the other way, by
  *     1/127 of the largest of its block
+ *   quantised weights as bf16, where activations are: 2^-9 each, which cancel
  *   storing in f16 or bf16 likewise, where a step is 2^-11 or 2^-8
  *   attention is e to a score: an error of keys comes out several times larger
  *
@@ -19,8 +20,8 @@
 
 /* What a step adds by itself; and what all of them come to in an output. */
 /* clang-format off */
-static const double step_f32 = 2e-5, step_packed = 0.08; /* of a row of one number */
-static const double output_f32 = 1e-3, output_packed_32 = 0.15, output_packed_256 = 0.25;
+static const double step_f32 = 2e-5, step_bf16 = 4e-3, step_packed = 0.08; /* of a row of one number */
+static const double output_f32 = 1e-3, output_bf16 = 0.05, output_packed_32 = 0.15, output_packed_256 = 0.25;
 
 static const struct { dtype type; double row, output; } kv_bound[] = {
     {DT_F16,  1e-4, 2e-2},
@@ -107,8 +108,13 @@ static bool is_memory(plan_space s)
 
 /* Four numbers of a row may go the other way: each is off by a 127th of the largest, which is some 2.5
  * times as large as others are. */
-static double packed_error(const plan_step *s)
+static double rounding_error(const plan_step *s)
 {
+    kact act = row_of(s)->act;
+    if (!act_rounds(act))
+        return step_f32;
+    if (act == ACT_BF1)
+        return step_bf16;
     bool linear = strcmp(row_of(s)->op, "linear") == 0;
     return step_packed / sqrt(fmax((double)(linear ? s->n[2] : s->n[3]), 1));
 }
@@ -131,7 +137,7 @@ static double step_error(flow *f, const plan_step *s)
         in += f->cell[s->cell];
     if (strcmp(row->op, "route") == 0) /* a near tie may go the other way */
         in = in < 1e-3 ? in * 10 : 1;
-    double own = pack || row->act == ACT_F32 || act_is_split(row->act) ? step_f32 : packed_error(s);
+    double own = pack ? step_f32 : rounding_error(s);
     double out = growth(row->op) * in + own;
     return out < 1 ? out : 1;
 }
@@ -172,8 +178,10 @@ double (*verify_bounds(const plan *p, int32_t bucket, verify_seen *seen, const v
 
 static double output_of(kact act)
 {
-    if (act == ACT_F32 || act_is_split(act))
+    if (!act_rounds(act))
         return output_f32;
+    if (act == ACT_BF1)
+        return output_bf16;
     return act_block(act) > 32 ? output_packed_256 : output_packed_32;
 }
 
@@ -194,7 +202,9 @@ double verify_output_bound(const plan *p)
 const char *verify_reason(const plan *p, const plan_step *s)
 {
     const kernel_row *row = row_of(s);
-    if (row->act != ACT_F32 && !act_is_split(row->act))
+    if (row->act == ACT_BF1)
+        return "activations rounded to bf16";
+    if (act_rounds(row->act))
         return act_block(row->act) > 32 ? "activations rounded to 8 bits in blocks of 256"
                                         : "activations rounded to 8 bits in blocks of 32";
     if (s->cell >= 0 && p->kv != DT_F32)

@@ -6,6 +6,7 @@
  * very numbers it was given. */
 #include "runtime/engine/verify.h"
 
+#include "kernels/ref/dequant.h"
 #include "runtime/base/vec.h"
 #include <math.h>
 
@@ -28,7 +29,7 @@ static const kernel_row *row_of(const plan_step *s)
 static bool is_packed(const plan_step *s)
 {
     kact act = row_of(s)->act;
-    return act != ACT_F32 && !act_is_split(act) && s->value[0] >= 0;
+    return act_rounds(act) && s->value[0] >= 0;
 }
 
 bool verify_rounds(const plan *p)
@@ -42,9 +43,14 @@ bool verify_rounds(const plan *p)
 
 /* ---- rounding ---- */
 
-/* A row of a multiple of `block` numbers; a rest, which no kernel has, stays. */
-static void round_row(float *x, int64_t n, int64_t block)
+/* A row of a multiple of a block's numbers; a rest, which no kernel has, stays. */
+static void round_row(float *x, int64_t n, kact act)
 {
+    int64_t block = act_block(act);
+    for (int64_t i = 0; i < n && act == ACT_BF1; i++)
+        x[i] = bf16_to_f32(f32_to_bf16(x[i]));
+    if (act == ACT_BF1)
+        return;
     for (int64_t i = 0; i + block <= n; i += block) {
         float most = 0;
         for (int64_t k = i; k < i + block; k++)
@@ -83,7 +89,7 @@ static void round_operand(verify_twin *t, const plan_step *s, kact act)
     for (int64_t i = 0; i < n * len; i++)
         VEC_PUSH(&t->kept, t->held[i]);
     for (int64_t i = 0; i < n; i++)
-        round_row(t->held + i * len, len, act_block(act));
+        round_row(t->held + i * len, len, act);
 }
 
 static void between_steps(void *ctx, int32_t bucket, int32_t phase)

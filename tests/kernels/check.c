@@ -542,7 +542,8 @@ static const void *check_split(check *c, kact act, float *x, int64_t rows, int64
             const uint16_t *at = (const uint16_t *)(packed + row * act_row_bytes(act, n));
             at += i / run * parts * run + i % run;
             float rest = parts > 2 ? bf16_to_f32(at[2 * run]) : 0;
-            x[row * n + i] = bf16_to_f32(at[0]) + (bf16_to_f32(at[run]) + rest);
+            float second = parts > 1 ? bf16_to_f32(at[run]) : 0;
+            x[row * n + i] = bf16_to_f32(at[0]) + (second + rest);
         }
     return packed;
 }

@@ -387,7 +387,7 @@ static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
         {ACT_Q8K, 2, 1792}, {ACT_Q8K, 7, 2048}, {ACT_Q8K, 1, 8192}, {ACT_BF2, 1, 1},
         {ACT_BF2, 2, 37},   {ACT_BF3, 3, 2048}, {ACT_BF3M, 1, 5},   {ACT_BF3M, 2, 300},
         {ACT_BF3M, 3, 256}, {ACT_BF3, 2, 300},  {ACT_Q8D, 3, 96},   {ACT_Q8D, 1, 2048},
-        {ACT_Q8KD, 2, 768},
+        {ACT_Q8KD, 2, 768}, {ACT_BF1, 3, 13},   {ACT_BF1, 2, 2048}, {ACT_BF1, 1, 300},
     };
     bool woven4 = strcmp(row->op, "pack4") == 0; /* of 8 bits only */
     if (i >= (int)(sizeof all / sizeof all[0]) || (woven4 && act_is_split(all[i].act)))
