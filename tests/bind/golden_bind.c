@@ -19,22 +19,11 @@
 #include "runtime/formats/gguf_write.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/safetensors_write.h"
-#include "tests/base/golden_text.h"
+#include "tests/base/golden_case.h"
 
-#include <dirent.h>
 #include <ftw.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-typedef struct {
-    str head, text; /* "file mine.weft", "gguf", .. */
-} part;
-
-typedef struct {
-    str title, input, says;
-    VEC(part) parts;
-} golden_case;
 
 typedef struct {
     const char *name;
@@ -47,34 +36,8 @@ typedef struct {
 typedef VEC(test_tensor) test_tensors;
 
 static bool seen[DIAG_CODE_COUNT];
-static int n_case, n_bad;
 
-static void stop(const char *what, const char *which)
-{
-    fprintf(stderr, "golden_bind: %s: %s\n", what, which);
-    exit(2);
-}
-
-/* ---- reading ---- */
-
-static bool read_case(str *rest, golden_case *out)
-{
-    if (!str_starts(*rest, STR("==== ")))
-        return false;
-    *out = (golden_case){.title = trimmed(next_line(rest), 5)};
-    out->input = read_body(rest);
-    while (str_starts(*rest, STR("---- ")) && !str_starts(*rest, STR("---- says"))) {
-        part p = {.head = trimmed(next_line(rest), 5)};
-        p.text = read_body(rest);
-        VEC_PUSH(&out->parts, p);
-    }
-    if (str_starts(*rest, STR("---- says")))
-        next_line(rest);
-    out->says = read_body(rest);
-    return true;
-}
-
-static const part *find_part(const golden_case *g, const char *head)
+static const golden_part *find_part(const golden_case *g, const char *head)
 {
     for (size_t i = 0; i < g->parts.n; i++)
         if (str_eqz(g->parts.at[i].head, head))
@@ -84,19 +47,12 @@ static const part *find_part(const golden_case *g, const char *head)
 
 /* ---- the checkpoint ---- */
 
-static void write_file(const char *path, str text)
-{
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(text.p, 1, text.n, f) != text.n || fclose(f) != 0)
-        stop("cannot write", path);
-}
-
 static dtype find_type(str name)
 {
     for (int t = 0; t < DT_COUNT; t++)
         if (str_eqz(name, dtype_row_of((dtype)t)->name))
             return (dtype)t;
-    stop("there is no type", name.p);
+    golden_stop("there is no type", name.p);
     return DT_F32;
 }
 
@@ -111,7 +67,7 @@ static void add_tensor(arena *a, test_tensors *list, const char *name, str type,
         p += strspn(p, " ");
     }
     if (!dtype_bytes(t.type, elems, &bytes))
-        stop("not whole blocks", name);
+        golden_stop("not whole blocks", name);
     t.data = arena_alloc(a, bytes + 1);
     memset(t.data, 0, bytes);
     for (int64_t i = 0; t.type == DT_F32 && i < elems; i++)
@@ -177,17 +133,17 @@ static value as_gguf(arena *a, const value *v)
 
 static void write_gguf(weft_diag *dg, arena *a, const golden_case *g, const test_tensors *tensors)
 {
-    const part *keys = find_part(g, "gguf"), *own = find_part(g, "weft.graph");
+    const golden_part *keys = find_part(g, "gguf"), *own = find_part(g, "weft.graph");
     json_limits limits = {
         .bytes_max = 1 << 20, .values_max = 1 << 16, .depth_max = 8, .exact = true};
     gguf_writer *w = gguf_writer_create();
     value all;
     if (json_read(dg, a, "the keys", keys->text, limits, &all) != WEFT_OK)
-        stop("not JSON", arena_str(a, g->title).p);
+        golden_stop("not JSON", arena_str(a, g->title).p);
     for (size_t i = 0; i < all.as.object.n; i++) {
         const value_member *m = &all.as.object.members[i];
         if (!gguf_writer_key(w, m->name, as_gguf(a, &m->v)))
-            stop("GGUF has no form for", arena_str(a, m->name).p);
+            golden_stop("GGUF has no form for", arena_str(a, m->name).p);
     }
     if (own)
         gguf_writer_key(w, STR("weft.graph"), value_of_str(own->text));
@@ -196,7 +152,7 @@ static void write_gguf(weft_diag *dg, arena *a, const golden_case *g, const test
         gguf_writer_tensor_data(w, str_of(t->name), t->type, t->rank, t->shape, t->data);
     }
     if (gguf_writer_write(dg, w, "model.gguf") != WEFT_OK)
-        stop("cannot write", "model.gguf");
+        golden_stop("cannot write", "model.gguf");
     gguf_writer_destroy(w);
 }
 
@@ -208,9 +164,9 @@ static void write_hf(weft_diag *dg, arena *a, const golden_case *g, const test_t
         item[i] = (safetensors_item){t->name, t->type, t->rank, t->shape, t->data};
     }
     mkdir("model", 0755);
-    write_file("model/config.json", find_part(g, "hf")->text);
+    golden_write("model/config.json", find_part(g, "hf")->text);
     if (safetensors_write(dg, "model/model.safetensors", item, tensors->n, NULL) != WEFT_OK)
-        stop("cannot write", "model.safetensors");
+        golden_stop("cannot write", "model.safetensors");
 }
 
 static const char *write_checkpoint(const golden_case *g)
@@ -218,7 +174,7 @@ static const char *write_checkpoint(const golden_case *g)
     arena *a = arena_create();
     weft_diag *dg = diag_create();
     test_tensors tensors = {0};
-    const part *list = find_part(g, "tensors");
+    const golden_part *list = find_part(g, "tensors");
     bool gguf = find_part(g, "gguf") != NULL;
     for (str rest = list ? list->text : STR(""); rest.n;)
         read_tensor(a, &tensors, trimmed(next_line(&rest), 0));
@@ -227,7 +183,7 @@ static const char *write_checkpoint(const golden_case *g)
     else if (find_part(g, "hf"))
         write_hf(dg, a, g, &tensors);
     else
-        stop("a case without a checkpoint", arena_str(a, g->title).p);
+        golden_stop("a case without a checkpoint", arena_str(a, g->title).p);
     VEC_FREE(&tensors);
     diag_destroy(dg);
     arena_destroy(a);
@@ -313,10 +269,10 @@ static void put_files(const golden_case *g)
         if (!str_starts(head, STR("file ")))
             continue;
         snprintf(path, sizeof path, "library/%.*s", (int)head.n - 5, head.p + 5);
-        write_file(path, g->parts.at[i].text);
+        golden_write(path, g->parts.at[i].text);
     }
     if (g->input.n)
-        write_file("case.weft", g->input);
+        golden_write("case.weft", g->input);
 }
 
 /* What binding says about the case; the caller frees it. */
@@ -329,7 +285,7 @@ static char *run(const golden_case *g)
     bound_model *bm = NULL;
     FILE *to = open_memstream(&said, &n);
     if (!to || !mkdtemp(dir) || chdir(dir) != 0)
-        stop("cannot make a folder", dir);
+        golden_stop("cannot make a folder", dir);
     put_files(g);
     bind_options how = {.arch = g->input.n ? "case.weft" : NULL};
     weft_status st = model_file_open(dg, write_checkpoint(g), NULL, &mf);
@@ -359,58 +315,15 @@ static char *run(const golden_case *g)
     return said;
 }
 
-static void put_case(const golden_case *g, str said, strbuf *out)
-{
-    strbuf_add(out, "==== " STR_FMT "\n", STR_ARG(g->title));
-    strbuf_put(out, g->input);
-    for (size_t i = 0; i < g->parts.n; i++) {
-        strbuf_add(out, "---- " STR_FMT "\n", STR_ARG(g->parts.at[i].head));
-        strbuf_put(out, g->parts.at[i].text);
-    }
-    strbuf_put(out, STR("---- says\n"));
-    strbuf_put(out, said);
-}
-
-static void run_file(const char *path, bool update)
-{
-    arena *a = arena_create();
-    weft_diag *dg = diag_create();
-    source *src;
-    strbuf out = {0};
-    golden_case g;
-    if (source_open(dg, a, path, 1 << 22, &src) != WEFT_OK)
-        stop("cannot read", path);
-    str rest = src->text;
-    while (read_case(&rest, &g)) {
-        char *said = run(&g);
-        n_case++;
-        if (!update && !str_eqz(g.says, said)) {
-            n_bad++;
-            printf("%s: " STR_FMT "\n--- expected\n" STR_FMT "--- said\n%s", path, STR_ARG(g.title),
-                   STR_ARG(g.says), said);
-        }
-        put_case(&g, str_of(said), &out);
-        free(said);
-        VEC_FREE(&g.parts);
-    }
-    if (rest.n)
-        stop("this is no case", path);
-    if (update && !str_eq(strbuf_view(&out), src->text))
-        write_file(path, strbuf_view(&out));
-    strbuf_free(&out);
-    diag_destroy(dg);
-    arena_destroy(a);
-}
-
 /* The codes that the checker's own cases show. */
-static void see_file(const char *path, bool update)
+static void see_file(const char *path, void *ctx)
 {
-    (void)update;
+    (void)ctx;
     arena *a = arena_create();
     weft_diag *dg = diag_create();
     source *src;
     if (source_open(dg, a, path, 1 << 22, &src) != WEFT_OK)
-        stop("cannot read", path);
+        golden_stop("cannot read", path);
     for (int c = 0; c < DIAG_CODE_COUNT; c++) {
         str shown = arena_printf(a, "[%s]", diag_row_of((weft_code)c)->name);
         seen[c] |= memmem(src->text.p, src->text.n, shown.p, shown.n) != NULL;
@@ -419,26 +332,10 @@ static void see_file(const char *path, bool update)
     arena_destroy(a);
 }
 
-static void each_file(const char *name, void (*do_file)(const char *path, bool update), bool update)
+/* How many codes have no case. */
+static int check_codes(void)
 {
-    struct dirent **list;
-    char *folder = realpath(name, NULL); /* cases run in folders of their own */
-    int n = folder ? scandir(folder, &list, NULL, alphasort) : -1;
-    if (n < 0)
-        stop("cannot read", name);
-    for (int i = 0; i < n; i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s", folder, list[i]->d_name);
-        if (str_ends(str_of(path), STR(".txt")))
-            do_file(path, update);
-        free(list[i]);
-    }
-    free(list);
-    free(folder);
-}
-
-static void check_codes(void)
-{
+    int n_none = 0;
     for (int c = 0; c < DIAG_CODE_COUNT; c++) {
         const char *name = diag_row_of((weft_code)c)->name;
         bool ours = strncmp(name, "W04", 3) == 0 || strncmp(name, "W05", 3) == 0 ||
@@ -446,22 +343,25 @@ static void check_codes(void)
         if (!ours || seen[c])
             continue;
         printf("%s (%s) has no case\n", name, diag_row_of((weft_code)c)->meaning);
-        n_bad++;
+        n_none++;
     }
+    return n_none;
 }
 
 int main(int argc, char **argv)
 {
-    bool update = argc == 4 && strcmp(argv[1], "--update") == 0;
-    if (argc != 3 && !update)
-        stop("usage", "golden_bind [--update] FOLDER OTHER");
-    char *other = realpath(argv[argc - 1], NULL);
-    if (!other || setenv("WEFT_PATH", "library", 1) != 0)
-        stop("cannot read", argv[argc - 1]);
-    each_file(argv[argc - 2], run_file, update);
-    each_file(other, see_file, false);
+    golden_run r = {.run = run, .update = argc == 4 && strcmp(argv[1], "--update") == 0};
+    if (argc != 3 && !r.update)
+        golden_stop("usage", "golden_bind [--update] FOLDER OTHER");
+    if (setenv("WEFT_PATH", "library", 1) != 0)
+        golden_stop("out of memory", "WEFT_PATH");
+    char *other = realpath(argv[argc - 1], NULL); /* before cases go elsewhere */
+    if (!other)
+        golden_stop("cannot read", argv[argc - 1]);
+    golden_each(argv[argc - 2], golden_file, &r);
+    golden_each(other, see_file, NULL);
     free(other);
-    check_codes();
-    printf("%d cases, %d wrong\n", n_case, n_bad);
-    return n_bad && !update ? EXIT_FAILURE : EXIT_SUCCESS;
+    int n_none = check_codes();
+    printf("%d cases, %d wrong; %d codes without a case\n", r.n_case, r.n_bad, n_none);
+    return r.n_bad + n_none && !r.update ? EXIT_FAILURE : EXIT_SUCCESS;
 }

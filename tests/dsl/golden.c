@@ -16,11 +16,8 @@
  * std and nothing else. Afterwards every code of the language must have been seen, apart from those
  * that only a model can raise. --update writes what the checker says now into the files. */
 #include "dsl/dsl.h"
-#include "runtime/base/vec.h"
-#include "tests/base/golden_text.h"
+#include "tests/base/golden_case.h"
 
-#include <dirent.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,42 +26,7 @@ static const char *const with_a_model[] = {"W0410", "W0413", "W0502", "W0505", "
                                            "W0605", "W0701", "W0702", "W0703", "W0801", "W0802",
                                            "W0805", "W0901", "W0902", "W1105"};
 
-typedef struct {
-    str name, text; /* as written in the case */
-} case_file;
-
-typedef struct {
-    str title, input, says;
-    VEC(case_file) files;
-} golden_case;
-
 static bool seen[DIAG_CODE_COUNT];
-static int n_case, n_bad;
-
-static void stop(const char *what, const char *which)
-{
-    fprintf(stderr, "golden: %s: %s\n", what, which);
-    exit(2);
-}
-
-/* ---- reading ---- */
-
-static bool read_case(str *rest, golden_case *out)
-{
-    if (!str_starts(*rest, STR("==== ")))
-        return false;
-    *out = (golden_case){.title = trimmed(next_line(rest), 5)};
-    out->input = read_body(rest);
-    while (str_starts(*rest, STR("---- file "))) {
-        case_file f = {.name = trimmed(next_line(rest), 10)};
-        f.text = read_body(rest);
-        VEC_PUSH(&out->files, f);
-    }
-    if (str_starts(*rest, STR("---- says")))
-        next_line(rest);
-    out->says = read_body(rest);
-    return true;
-}
 
 /* ---- running ---- */
 
@@ -105,28 +67,29 @@ static void expand(str input, strbuf *out)
     }
 }
 
-static void write_file(const char *path, str text)
+/* The name in `file lib/other.weft`, the only kind of part here. */
+static str name_of(const golden_part *p)
 {
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(text.p, 1, text.n, f) != text.n || fclose(f) != 0)
-        stop("cannot write", path);
+    if (!str_starts(p->head, STR("file ")))
+        golden_stop("this is no file", p->head.p);
+    return (str){p->head.p + 5, p->head.n - 5};
 }
 
 /* The files of the case below dir; a name may have one folder. */
 static void put_files(const golden_case *g, const char *dir)
 {
-    for (size_t i = 0; i < g->files.n; i++) {
+    for (size_t i = 0; i < g->parts.n; i++) {
         char path[512];
         strbuf text = {0};
-        const case_file *f = &g->files.at[i];
-        const char *slash = memchr(f->name.p, '/', f->name.n);
+        str name = name_of(&g->parts.at[i]);
+        const char *slash = memchr(name.p, '/', name.n);
         if (slash) {
-            snprintf(path, sizeof path, "%s/%.*s", dir, (int)(slash - f->name.p), f->name.p);
+            snprintf(path, sizeof path, "%s/%.*s", dir, (int)(slash - name.p), name.p);
             mkdir(path, 0755);
         }
-        snprintf(path, sizeof path, "%s/" STR_FMT, dir, STR_ARG(f->name));
-        expand(f->text, &text);
-        write_file(path, strbuf_view(&text));
+        snprintf(path, sizeof path, "%s/" STR_FMT, dir, STR_ARG(name));
+        expand(g->parts.at[i].text, &text);
+        golden_write(path, strbuf_view(&text));
         strbuf_free(&text);
     }
 }
@@ -134,9 +97,9 @@ static void put_files(const golden_case *g, const char *dir)
 static void remove_files(const golden_case *g, const char *dir)
 {
     char path[512];
-    for (size_t i = 0; i < g->files.n; i++) {
-        const case_file *f = &g->files.at[i];
-        snprintf(path, sizeof path, "%s/" STR_FMT, dir, STR_ARG(f->name));
+    for (size_t i = 0; i < g->parts.n; i++) {
+        str name = name_of(&g->parts.at[i]);
+        snprintf(path, sizeof path, "%s/" STR_FMT, dir, STR_ARG(name));
         unlink(path);
         char *slash = strrchr(path, '/');
         *slash = 0;
@@ -154,19 +117,19 @@ static char *run(const golden_case *g)
     arena *a = arena_create();
     weft_diag *dg = diag_create();
     FILE *to = open_memstream(&said, &n);
-    if (!to || (g->files.n && (!mkdtemp(dir) || chdir(dir) != 0)))
-        stop("cannot make a folder", dir);
+    if (!to || (g->parts.n && (!mkdtemp(dir) || chdir(dir) != 0)))
+        golden_stop("cannot make a folder", dir);
     put_files(g, dir);
     expand(g->input, &input);
     source *src = source_from_text(a, "case.weft", strbuf_view(&input));
-    weft_status st = dsl_check_as(dg, src, g->files.n == 0);
+    weft_status st = dsl_check_as(dg, src, g->parts.n == 0);
     diag_print(dg, to, false);
     if ((st == WEFT_OK) != (diag_errors(dg) == 0))
         fprintf(to, "status %s with %zu errors\n", weft_status_text(st), diag_errors(dg));
     for (size_t i = 0; i < diag_count(dg); i++)
         seen[diag_at(dg, i).code] = true;
     fclose(to);
-    if (g->files.n && chdir("/") == 0)
+    if (g->parts.n && chdir("/") == 0)
         remove_files(g, dir);
     strbuf_free(&input);
     diag_destroy(dg);
@@ -174,55 +137,7 @@ static char *run(const golden_case *g)
     return said;
 }
 
-static void put_case(const golden_case *g, str said, strbuf *out)
-{
-    strbuf_add(out, "==== " STR_FMT "\n", STR_ARG(g->title));
-    strbuf_put(out, g->input);
-    for (size_t i = 0; i < g->files.n; i++) {
-        strbuf_add(out, "---- file " STR_FMT "\n", STR_ARG(g->files.at[i].name));
-        strbuf_put(out, g->files.at[i].text);
-    }
-    strbuf_put(out, STR("---- says\n"));
-    strbuf_put(out, said);
-}
-
-static void run_file(const char *path, bool update)
-{
-    arena *a = arena_create();
-    weft_diag *dg = diag_create();
-    source *src;
-    strbuf out = {0};
-    golden_case g;
-    if (source_open(dg, a, path, 1 << 22, &src) != WEFT_OK)
-        stop("cannot read", path);
-    str rest = src->text;
-    while (read_case(&rest, &g)) {
-        char *said = run(&g);
-        n_case++;
-        if (!update && !str_eqz(g.says, said)) {
-            n_bad++;
-            printf("%s: " STR_FMT "\n--- expected\n" STR_FMT "--- said\n%s", path, STR_ARG(g.title),
-                   STR_ARG(g.says), said);
-        }
-        put_case(&g, str_of(said), &out);
-        free(said);
-        VEC_FREE(&g.files);
-    }
-    if (rest.n)
-        stop("this is no case", path);
-    if (update && !str_eq(strbuf_view(&out), src->text))
-        write_file(path, strbuf_view(&out));
-    strbuf_free(&out);
-    diag_destroy(dg);
-    arena_destroy(a);
-}
-
 /* ---- the whole folder ---- */
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
 
 static bool needs_a_model(const char *code)
 {
@@ -232,7 +147,8 @@ static bool needs_a_model(const char *code)
     return false;
 }
 
-static void check_codes(void)
+/* Codes without a case, or wrongly said to have none. */
+static int check_codes(const golden_run *r)
 {
     int n_seen = 0, n_none = 0;
     for (int c = 0; c < DIAG_CODE_COUNT; c++) {
@@ -248,37 +164,16 @@ static void check_codes(void)
             n_none++;
         }
     }
-    printf("%d cases, %d wrong; %d codes seen, %d without a case\n", n_case, n_bad, n_seen, n_none);
-    n_bad += n_none;
+    printf("%d cases, %d wrong; %d codes seen, %d without a case\n", r->n_case, r->n_bad, n_seen,
+           n_none);
+    return n_none;
 }
 
 int main(int argc, char **argv)
 {
-    bool update = argc == 3 && strcmp(argv[1], "--update") == 0;
-    if (argc != 2 && !update)
-        stop("usage", "golden [--update] FOLDER");
-    char *folder = realpath(argv[argc - 1], NULL);
-    DIR *d = folder ? opendir(folder) : NULL;
-    if (!d)
-        stop("cannot read", argv[argc - 1]);
-    VEC(char *) files = {0};
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
-        size_t n = strlen(e->d_name);
-        char *path = NULL;
-        if (n < 4 || strcmp(e->d_name + n - 4, ".txt") != 0)
-            continue;
-        if (asprintf(&path, "%s/%s", folder, e->d_name) < 0)
-            stop("out of memory", folder);
-        VEC_PUSH(&files, path);
-    }
-    closedir(d);
-    qsort(files.at, files.n, sizeof *files.at, by_name);
-    for (size_t i = 0; i < files.n; i++) {
-        run_file(files.at[i], update);
-        free(files.at[i]);
-    }
-    VEC_FREE(&files);
-    free(folder);
-    check_codes();
-    return n_bad && !update ? EXIT_FAILURE : EXIT_SUCCESS;
+    golden_run r = {.run = run, .update = argc == 3 && strcmp(argv[1], "--update") == 0};
+    if (argc != 2 && !r.update)
+        golden_stop("usage", "golden [--update] FOLDER");
+    golden_each(argv[argc - 1], golden_file, &r);
+    return check_codes(&r) + r.n_bad && !r.update ? EXIT_FAILURE : EXIT_SUCCESS;
 }
