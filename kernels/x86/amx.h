@@ -31,6 +31,19 @@ X86_INLINE void amx_begin(int rows, int bytes)
     }
     __asm__ volatile("ldtilecfg %0" ::"m"(s));
 }
+/* The same for bf16: `first` and `second` rows of the two tiles of activations, of which the second may be none. Sums
+ * of the first are 0 and 1, of the second 2 and 3. */
+X86_INLINE void amx_shape(int first, int second)
+{
+    amx_shapes s = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        bool is_second = i == 2 || i == 3 || i == 5;
+        int rows = i >= 6 ? AMX_ROWS : is_second ? second : first;
+        s.row_bytes[i] = AMX_BYTES;
+        s.rows[i] = (uint8_t)(rows > 0 ? rows : 1);
+    }
+    __asm__ volatile("ldtilecfg %0" ::"m"(s));
+}
 X86_INLINE void amx_end(void)
 {
     __asm__ volatile("tilerelease" ::: "memory");

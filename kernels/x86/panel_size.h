@@ -1,11 +1,25 @@
-/* panel_size.h - the scratch of kernels that unpack sixteen rows of weights for AMX, for them and for the table. */
+/* panel_size.h - the scratch of kernels that unpack rows of weights for AMX, for them and for the table. */
 #ifndef WEFT_KERNELS_X86_PANEL_SIZE_H
 #define WEFT_KERNELS_X86_PANEL_SIZE_H
 
-/* So many columns are unpacked at once, a multiple of 256: at most 128 KB of a second-level cache. */
-enum { TILES_COLS = 2048 };
+/* So many rows and columns of weights are unpacked at once, as bf16: a panel, which stays in the first-level cache
+ * while all rows of activations pass; columns are a multiple of 256. */
+#ifndef TILES_COLS /* tuning defines others */
+#define TILES_COLS 512
+#endif
+enum { TILES_WIDTH = 32, TILES_PANEL_BYTES = TILES_WIDTH * TILES_COLS * 2 };
 
-/* The largest panel is that of BF16, where each number stands twice; then what the tiles are stored to. */
-enum { TILES_PANEL_BYTES = 16 * TILES_COLS * 4, TILES_BYTES = TILES_PANEL_BYTES + 8 * 1024 };
+/* Of so many rows, so many columns of activations stay in the second-level cache while panels pass. */
+enum { TILES_ROWS = 512, TILES_RUN = 1024 };
+
+/* Besides: four tiles of sums, and biases. */
+enum { TILES_STORED_BYTES = 8 * 1024, TILES_BYTES = TILES_PANEL_BYTES + TILES_STORED_BYTES };
+
+/* Rows that chose the same expert, with what separates them (act.h). */
+enum {
+    TILES_EXPERT_ROWS = 128,
+    TILES_EXPERT_PITCH = TILES_RUN * 2 + 64,
+    TILES_EXPERTS_BYTES = TILES_BYTES + TILES_EXPERT_ROWS * TILES_EXPERT_PITCH
+};
 
 #endif

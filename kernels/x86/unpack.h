@@ -14,11 +14,16 @@
 
 /* How far ahead of its use a line of weights is asked for: past the end of the page at hand, where the
  * processor's own prefetching stops. Past the end of a weight the hint does nothing. */
-enum { X86_AHEAD = 8 << 10 };
+#ifndef X86_AHEAD /* tuning defines others: 0 for no hints */
+#define X86_AHEAD (8 << 10)
+#endif
+#ifndef X86_HINT
+#define X86_HINT _MM_HINT_T1
+#endif
 X86_INLINE void x86_hint(const uint8_t *p, int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes; i += 64)
-        _mm_prefetch((const char *)((uintptr_t)p + X86_AHEAD + (uintptr_t)i), _MM_HINT_T1);
+    for (int64_t i = 0; X86_AHEAD > 0 && i < bytes; i += 64)
+        _mm_prefetch((const char *)((uintptr_t)p + X86_AHEAD + (uintptr_t)i), X86_HINT);
 }
 
 X86_INLINE float x86_half(const uint8_t *p)

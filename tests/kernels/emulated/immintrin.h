@@ -15,8 +15,11 @@ typedef union {
     int8_t i8[64];
     uint8_t u8[64];
     int16_t i16[32];
+    uint16_t u16[32];
     int32_t i32[16];
     uint32_t u32[16];
+    int64_t i64[8];
+    uint64_t u64[8];
     float f32[16];
     __m128i x[4];
     __m256i y[2];
@@ -72,8 +75,48 @@ EMULATED(unpackhi_epi32,    (V a, V b),              4,  r.x[i] = _mm_unpackhi_e
 EMULATED(unpacklo_epi64,    (V a, V b),              4,  r.x[i] = _mm_unpacklo_epi64(a.x[i], b.x[i]))
 EMULATED(unpackhi_epi64,    (V a, V b),              4,  r.x[i] = _mm_unpackhi_epi64(a.x[i], b.x[i]))
 EMULATED(shuffle_i32x4,     (V a, V b, int k),       4,  r.x[i] = (i < 2 ? a : b).x[k >> 2 * i & 3])
+EMULATED(set1_epi8,         (char a),                64, r.i8[i] = (int8_t)a)
+EMULATED(set1_epi64,        (long long a),           8,  r.i64[i] = a)
+EMULATED(setr_epi32,        (int a, int b, int c, int d, int e, int f, int g, int h, int j, int k, int l, int m, int n, int o, int p, int q), 16, r.i32[i] = ((int[]){a, b, c, d, e, f, g, h, j, k, l, m, n, o, p, q})[i])
+EMULATED(setr_epi64,        (long long a, long long b, long long c, long long d, long long e, long long f, long long g, long long h), 8, r.i64[i] = ((long long[]){a, b, c, d, e, f, g, h})[i])
+EMULATED(castsi128_si512,   (__m128i a),             1,  (memset(&r, 0x5a, sizeof r), r.x[0] = a))
+EMULATED(castps256_ps512,   (__m256 a),              1,  (memset(&r, 0x5a, sizeof r), r.f[0] = a))
+EMULATED(inserti32x4,       (V a, __m128i b, int l), 4,  r.x[i] = i == l ? b : a.x[i])
+EMULATED(broadcast_i32x4,   (__m128i a),             4,  r.x[i] = a)
+EMULATED(xor_si512,         (V a, V b),              16, r.u32[i] = a.u32[i] ^ b.u32[i])
+EMULATED(ternarylogic_epi32, (V a, V b, V c, int k), 512, r.u32[i / 32] |= (uint32_t)(k >> ((a.u32[i / 32] >> i % 32 & 1) * 4 + (b.u32[i / 32] >> i % 32 & 1) * 2 + (c.u32[i / 32] >> i % 32 & 1)) & 1) << i % 32)
+EMULATED(srli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] >> n))
+EMULATED(slli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] << n))
+EMULATED(srli_epi64,        (V a, unsigned n),       8,  r.u64[i] = a.u64[i] >> n)
+EMULATED(add_epi64,         (V a, V b),              8,  r.u64[i] = a.u64[i] + b.u64[i])
+EMULATED(mul_epi32,         (V a, V b),              8,  r.i64[i] = (int64_t)a.i32[2 * i] * b.i32[2 * i])
+EMULATED(cvtepi8_epi64,     (__m128i a),             8,  r.i64[i] = ((const signed char *)&a)[i])
+EMULATED(permutexvar_ps,    (V k, V a),              16, r.i32[i] = a.i32[k.i32[i] & 15])
+EMULATED(permutex2var_epi64, (V a, V k, V b),        8,  r.i64[i] = (k.i64[i] & 8 ? b : a).i64[k.i64[i] & 7])
 /* clang-format on */
 #undef V
+
+static inline __attribute__((unused)) __m256 emulated_low_ps(emulated512 a)
+{
+    return a.f[0];
+}
+static inline __attribute__((unused)) __m256 emulated_cvtepi64_ps(emulated512 a)
+{
+    float to[8];
+    for (int i = 0; i < 8; i++)
+        to[i] = (float)a.i64[i];
+    return _mm256_loadu_ps(to);
+}
+static inline __attribute__((unused)) __m256i emulated_dpwssd256(__m256i z, __m256i a, __m256i b)
+{
+    return _mm256_add_epi32(z, _mm256_madd_epi16(a, b));
+}
+static inline __attribute__((unused)) __m256i emulated_ternarylogic256(__m256i a, __m256i b,
+                                                                       __m256i c, int k)
+{
+    emulated512 x = {.y = {a}}, y = {.y = {b}}, z = {.y = {c}};
+    return emulated_ternarylogic_epi32(x, y, z, k).y[0];
+}
 
 static inline __attribute__((unused)) float emulated_reduce_add_ps(emulated512 a)
 {
@@ -147,6 +190,36 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_shuffle_i32x4 emulated_shuffle_i32x4
 #define _mm512_reduce_add_ps emulated_reduce_add_ps
 #define _mm512_movepi8_mask emulated_movepi8_mask
+#define _mm512_set1_epi8 emulated_set1_epi8
+#define _mm512_set1_epi64 emulated_set1_epi64
+#undef _mm512_setr_epi32
+#define _mm512_setr_epi32 emulated_setr_epi32
+#undef _mm512_setr_epi64
+#define _mm512_setr_epi64 emulated_setr_epi64
+#define _mm512_castsi128_si512 emulated_castsi128_si512
+#define _mm512_castps256_ps512 emulated_castps256_ps512
+#define _mm512_castps512_ps256 emulated_low_ps
+#undef _mm512_inserti32x4
+#define _mm512_inserti32x4 emulated_inserti32x4
+#define _mm512_broadcast_i32x4 emulated_broadcast_i32x4
+#define _mm512_xor_si512 emulated_xor_si512
+#undef _mm512_ternarylogic_epi32
+#define _mm512_ternarylogic_epi32 emulated_ternarylogic_epi32
+#undef _mm256_ternarylogic_epi32
+#define _mm256_ternarylogic_epi32 emulated_ternarylogic256
+#undef _mm512_srli_epi16
+#define _mm512_srli_epi16 emulated_srli_epi16
+#undef _mm512_slli_epi16
+#define _mm512_slli_epi16 emulated_slli_epi16
+#undef _mm512_srli_epi64
+#define _mm512_srli_epi64 emulated_srli_epi64
+#define _mm512_add_epi64 emulated_add_epi64
+#define _mm512_mul_epi32 emulated_mul_epi32
+#define _mm512_cvtepi8_epi64 emulated_cvtepi8_epi64
+#define _mm512_cvtepi64_ps emulated_cvtepi64_ps
+#define _mm512_permutexvar_ps emulated_permutexvar_ps
+#define _mm512_permutex2var_epi64 emulated_permutex2var_epi64
+#define _mm256_dpwssd_epi32 emulated_dpwssd256
 #define _mm512_storeu_ps emulated_store
 #define _mm512_storeu_si512 emulated_store
 #define _mm512_mask_storeu_ps emulated_mask_store

@@ -20,7 +20,7 @@ static void tile_need(bool holds)
         abort();
 }
 
-static inline void amx_begin(int rows, int bytes)
+static inline __attribute__((unused)) void amx_begin(int rows, int bytes)
 {
     memset(tiles, 0, sizeof tiles);
     for (int i = 0; i < 8; i++) {
@@ -28,6 +28,15 @@ static inline void amx_begin(int rows, int bytes)
         tiles[i].bytes = i == 4 || i == 5 ? bytes : AMX_BYTES;
         tile_need(tiles[i].rows >= 1 && tiles[i].rows <= AMX_ROWS);
         tile_need(tiles[i].bytes >= 1 && tiles[i].bytes <= AMX_BYTES);
+    }
+}
+static inline void amx_shape(int first, int second)
+{
+    memset(tiles, 0, sizeof tiles);
+    for (int i = 0; i < 8; i++) {
+        tiles[i].rows = i >= 6 ? AMX_ROWS : i == 2 || i == 3 || i == 5 ? second : first;
+        tiles[i].bytes = AMX_BYTES;
+        tile_need(tiles[i].rows >= (tiles[i].rows == second ? 0 : 1) && tiles[i].rows <= AMX_ROWS);
     }
 }
 static inline void amx_end(void)

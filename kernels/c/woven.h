@@ -1,0 +1,55 @@
+/* woven.h - woven weights (kernels/layout.h) times rows of activations: the loops around a core, for linear and
+ * experts.
+ *
+ * A group of eight weight rows is read from memory once and multiplied with all rows of activations at hand, some
+ * at a time, while it is in the caches. */
+#ifndef WEFT_KERNELS_C_WOVEN_H
+#define WEFT_KERNELS_C_WOVEN_H
+
+#include "kernels/kernels.h"
+
+/* A group of n columns times some rows of activations: sum[i][r] of x[i] and weight row r. */
+typedef void woven_fn(const uint8_t *w, const void *const *x, int64_t n,
+                      float (*sum)[LAYOUT_GROUP]);
+
+enum { WOVEN_X_MAX = 8 };
+
+/* By the number of rows of activations; those for 1 to 4 and 8 of them are there. A row's bits do not depend on
+ * its company. */
+typedef struct {
+    woven_fn *of[WOVEN_X_MAX + 1];
+} woven_core;
+
+/* As kernels.def tells; out overlaps no input. */
+void woven_linear(const kargs *k, int64_t begin, int64_t end, const woven_core *core);
+void woven_experts(const kargs *k, int64_t begin, int64_t end, const woven_core *core);
+
+/* The functions of a core and its kernels, from group(w, x, n_x, n, sum, &woven_TYPE), which is inlined. */
+#define WOVEN_OF(n_x, type, group)                                                                 \
+    static void type##_##n_x(const uint8_t *w, const void *const *x, int64_t n,                    \
+                             float(*sum)[LAYOUT_GROUP])                                            \
+    {                                                                                              \
+        group(w, x, n_x, n, sum, &woven_##type);                                                   \
+    }
+#define WOVEN_KERNELS(type, variant, group)                                                        \
+    WOVEN_OF(1, type, group)                                                                       \
+    WOVEN_OF(2, type, group)                                                                       \
+    WOVEN_OF(3, type, group)                                                                       \
+    WOVEN_OF(4, type, group)                                                                       \
+    WOVEN_OF(8, type, group)                                                                       \
+    static const woven_core core_##type = {                                                        \
+        {[1] = type##_1, [2] = type##_2, [3] = type##_3, [4] = type##_4, [8] = type##_8}};         \
+    void k_linear_##type##_ANY_##variant(const kargs *k, const kthread *t, int64_t begin,          \
+                                         int64_t end)                                              \
+    {                                                                                              \
+        (void)t;                                                                                   \
+        woven_linear(k, begin, end, &core_##type);                                                 \
+    }                                                                                              \
+    void k_experts_##type##_ANY_##variant(const kargs *k, const kthread *t, int64_t begin,         \
+                                          int64_t end)                                             \
+    {                                                                                              \
+        (void)t;                                                                                   \
+        woven_experts(k, begin, end, &core_##type);                                                \
+    }
+
+#endif

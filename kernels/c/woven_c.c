@@ -1,0 +1,82 @@
+/* woven_c.c - the loops around a core for woven weights: columns outside, rows of activations inside, so that a
+ * group of weight rows comes from memory once for ROWS_MAX of them. */
+#include "kernels/c/woven.h"
+
+enum { ROWS_MAX = 32 };
+
+/* Some rows of activations against columns [col, col_end). */
+typedef struct {
+    const woven_core *core;
+    const uint8_t *w;
+    int64_t pitch; /* of a group */
+    int64_t n, col, col_end;
+    const float *bias; /* [m] or NULL */
+    int n_x;
+    const void *x[ROWS_MAX];
+    float *out[ROWS_MAX];
+} work;
+
+static int some_of(int left)
+{
+    return left >= WOVEN_X_MAX ? WOVEN_X_MAX : left < 4 ? left : 4;
+}
+
+static void put(float *out, const float *bias, const float sum[LAYOUT_GROUP])
+{
+    for (int r = 0; r < LAYOUT_GROUP; r++)
+        out[r] = bias ? sum[r] + bias[r] : sum[r];
+}
+
+static void run(work *j)
+{
+    for (int64_t col = j->col; col < j->col_end; col += LAYOUT_GROUP) {
+        const uint8_t *w = j->w + col / LAYOUT_GROUP * j->pitch;
+        for (int i = 0, some; i < j->n_x; i += some) {
+            float sum[WOVEN_X_MAX][LAYOUT_GROUP];
+            some = some_of(j->n_x - i);
+            j->core->of[some](w, j->x + i, j->n, sum);
+            for (int r = 0; r < some; r++)
+                put(j->out[i + r] + col, j->bias ? j->bias + col : NULL, sum[r]);
+        }
+    }
+    j->n_x = 0;
+}
+
+static void add(work *j, const kargs *k, int64_t x, int64_t out)
+{
+    j->x[j->n_x] = (const char *)k->in[0] + x * k->pitch[0];
+    j->out[j->n_x++] = (float *)((char *)k->out[0] + out * k->out_pitch[0]);
+    if (j->n_x == ROWS_MAX)
+        run(j);
+}
+
+void woven_linear(const kargs *k, int64_t begin, int64_t end, const woven_core *core)
+{
+    kpart part = kpart_of(k, k->n[1], begin, end);
+    work j = {.core = core, .w = k->in[1], .pitch = k->pitch[1], .n = k->n[2], .bias = k->in[2]};
+    j.col = part.col;
+    j.col_end = part.col_end;
+    for (int64_t row = part.row; row < part.row_end; row++)
+        add(&j, k, row, row);
+    run(&j);
+}
+
+void woven_experts(const kargs *k, int64_t begin, int64_t end, const woven_core *core)
+{
+    const uint8_t *const *w = k->in[1]; /* [E] addresses of [m, n] */
+    const int32_t *ids = k->in[2];      /* [rows, K] */
+    int64_t top = k->n[1];
+    bool x_each = k->n[4] != 0; /* every choice has an x of its own */
+    kpart part = kpart_of(k, k->n[2], begin, end);
+    work j = {.core = core, .pitch = k->pitch[1], .n = k->n[3]};
+    j.col = part.col;
+    j.col_end = part.col_end;
+    for (int64_t e = 0; e < k->n[5]; e++) {
+        j.w = w[e];
+        j.bias = k->in[3] ? (const float *)((const char *)k->in[3] + e * k->pitch[3]) : NULL;
+        for (int64_t slot = part.row * top; slot < part.row_end * top; slot++)
+            if (ids[slot] == e)
+                add(&j, k, x_each ? slot : slot / top, slot);
+        run(&j);
+    }
+}
