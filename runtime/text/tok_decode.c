@@ -89,7 +89,7 @@ static weft_status run_replace(weft_diag *dg, const dec_step *s, const dec_texts
                                dec_texts *out)
 {
     for (size_t i = 0; i < in->ends.n; i++) {
-        WEFT_TRY(dec_put_replaced(dg, s, dec_texts_at(in, i), &out->text));
+        WEFT_TRY(tok_regex_replace(dg, s->re, dec_texts_at(in, i), s->text, &out->text));
         end_piece(out);
     }
     return WEFT_OK;

@@ -50,7 +50,6 @@ weft_status dec_run(weft_diag *dg, const dec_list *l, dec_texts *texts) WEFT_MUS
 
 /* Parts that a stream uses too. */
 void dec_put_byte_level(strbuf *out, str text); /* bytes; a text with other characters as it is */
-weft_status dec_put_replaced(weft_diag *dg, const dec_step *s, str text, strbuf *out) WEFT_MUST_USE;
 void dec_put_cleaned(strbuf *out, str text);
 void dec_put_wordpiece(const dec_step *s, str text, bool first, strbuf *out);
 void dec_put_metaspace(const dec_step *s, str text, bool first, strbuf *out);

@@ -19,24 +19,6 @@ void dec_put_byte_level(strbuf *out, str text)
     }
 }
 
-weft_status dec_put_replaced(weft_diag *dg, const dec_step *s, str text, strbuf *out)
-{
-    tok_matches m = tok_matches_of(s->re, text);
-    size_t done = 0, begin, end;
-    for (;;) {
-        WEFT_TRY(tok_matches_next(dg, &m, &begin, &end));
-        if (begin == SIZE_MAX)
-            break;
-        if (begin < done)
-            continue;
-        strbuf_put(out, (str){text.p + done, begin - done});
-        strbuf_put(out, s->text);
-        done = end;
-    }
-    strbuf_put(out, (str){text.p + done, text.n - done});
-    return WEFT_OK;
-}
-
 static void put_with(strbuf *out, str text, str from, str to)
 {
     for (size_t i = 0; i < text.n;) {

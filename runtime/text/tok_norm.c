@@ -77,20 +77,7 @@ static weft_status apply_byte_level(weft_diag *dg, const norm_step *s, str in, s
 
 static weft_status apply_replace(weft_diag *dg, const norm_step *s, str in, strbuf *out)
 {
-    tok_matches m = tok_matches_of(s->re, in);
-    size_t done = 0, begin, end;
-    for (;;) {
-        WEFT_TRY(tok_matches_next(dg, &m, &begin, &end));
-        if (begin == SIZE_MAX)
-            break;
-        if (begin < done)
-            continue;
-        strbuf_put(out, (str){in.p + done, begin - done});
-        strbuf_put(out, s->text);
-        done = end;
-    }
-    strbuf_put(out, (str){in.p + done, in.n - done});
-    return WEFT_OK;
+    return tok_regex_replace(dg, s->re, in, s->text, out);
 }
 
 static weft_status apply_prepend(weft_diag *dg, const norm_step *s, str in, strbuf *out)

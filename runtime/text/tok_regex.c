@@ -175,3 +175,21 @@ weft_status tok_matches_next(weft_diag *dg, tok_matches *m, size_t *out_begin, s
     m->from = m->text.n + 1;
     return WEFT_OK;
 }
+
+weft_status tok_regex_replace(weft_diag *dg, tok_regex *re, str text, str with, strbuf *out)
+{
+    tok_matches m = tok_matches_of(re, text);
+    size_t done = 0, begin, end;
+    for (;;) {
+        WEFT_TRY(tok_matches_next(dg, &m, &begin, &end));
+        if (begin == SIZE_MAX)
+            break;
+        if (begin < done)
+            continue;
+        strbuf_put(out, (str){text.p + done, begin - done});
+        strbuf_put(out, with);
+        done = end;
+    }
+    strbuf_put(out, (str){text.p + done, text.n - done});
+    return WEFT_OK;
+}

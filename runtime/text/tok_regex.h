@@ -33,6 +33,10 @@ static inline tok_matches tok_matches_of(tok_regex *re, str text)
 weft_status tok_matches_next(weft_diag *dg, tok_matches *m, size_t *out_begin,
                              size_t *out_end) WEFT_MUST_USE;
 
+/* `text` with every match replaced, at the end of out. */
+weft_status tok_regex_replace(weft_diag *dg, tok_regex *re, str text, str with,
+                              strbuf *out) WEFT_MUST_USE;
+
 /* out gets the PCRE2 pattern. */
 weft_status tok_onig_translate(weft_diag *dg, str pattern, strbuf *out) WEFT_MUST_USE;
 

@@ -94,7 +94,7 @@ static void put_bytes(tok_stream *s, str bytes, strbuf *out)
 static void replace(tok_stream *s, const dec_step *d, str text)
 {
     pthread_mutex_lock(&s->t->lock);
-    if (dec_put_replaced(s->dg, d, text, &s->b) != WEFT_OK) {
+    if (tok_regex_replace(s->dg, d->re, text, d->text, &s->b) != WEFT_OK) {
         diag_reset(s->dg);
         strbuf_reset(&s->b);
         strbuf_put(&s->b, text);

@@ -1,36 +1,11 @@
 /* test_memory.c - the suite of runtime/base/memory.c. */
 #include "runtime/base/memory.h"
-#include "tests/base/suite.h"
-#include <ftw.h>
-
-static temp_dir root;
-
-/* Writes root/path, making the folders on the way. */
-static void plant(const char *path, const char *text)
-{
-    char at[512];
-    snprintf(at, sizeof at, "%s/%s", root.path, path);
-    for (char *slash = strchr(at + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(at, 0755);
-        *slash = '/';
-    }
-    FILE *f = fopen(at, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs(text, f);
-    fclose(f);
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st, (void)kind, (void)at;
-    return remove(path);
-}
+#include "tests/base/planted.h"
 
 static void expect_bytes(uint64_t want)
 {
     uint64_t got = memory_available(root.path);
-    nftw(root.path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    plant_remove();
     ck_assert_uint_eq(got, want);
 }
 

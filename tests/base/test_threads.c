@@ -1,40 +1,15 @@
 /* test_threads.c - the suite of runtime/base/threads.c. */
 #include "runtime/base/threads.h"
-#include "tests/base/suite.h"
-#include <ftw.h>
+#include "tests/base/planted.h"
 #if defined(__linux__)
 #include <sched.h>
 #endif
-
-static temp_dir root;
-
-/* Writes root/path, making the folders on the way. */
-static void plant(const char *path, const char *text)
-{
-    char at[512];
-    snprintf(at, sizeof at, "%s/%s", root.path, path);
-    for (char *slash = strchr(at + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        mkdir(at, 0755);
-        *slash = '/';
-    }
-    FILE *f = fopen(at, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs(text, f);
-    fclose(f);
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st, (void)kind, (void)at;
-    return remove(path);
-}
 
 /* Checks the answer for 16 CPUs and removes the tree. */
 static void expect_threads(int want)
 {
     int got = threads_quota(root.path, 16);
-    nftw(root.path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    plant_remove();
     ck_assert_int_eq(got, want);
 }
 
