@@ -4,7 +4,7 @@
 
 #include <string.h>
 #include "kernels/c/attend_size.h"
-#include "kernels/neon/attend_neon_size.h"
+#include "kernels/c/attend_panels_size.h"
 #include "kernels/neon/linear_float_panel.h"
 #include "kernels/neon/panel_size.h"
 #include "kernels/x86/panel_size.h"
@@ -23,7 +23,8 @@ enum {
     WOVEN_EXPERTS = -17,
     COPY = -7,
     ATTEND_TILES = -8,
-    TILES = -20
+    TILES = -20,
+    TILES_EXPERTS = -21
 };
 
 typedef struct {
@@ -204,7 +205,7 @@ int64_t kernel_units(const kernel_row *row, const kargs *k)
     case GROUP:
         return k->n[0] * k->cell->heads;
     case QUERIES:
-        return attend_neon_units(k);
+        return attend_panels_units(k);
     case QUAD:
         return (k->n[0] + 3) / 4;
     default:
@@ -228,7 +229,7 @@ size_t kernel_scratch(const kernel_row *row, const kargs *k)
     case ANGLES:
         return (size_t)(2 * k->n[3]) * sizeof(float);
     case ATTEND_TILES:
-        return attend_neon_bytes(k);
+        return attend_panels_bytes(k);
     case COPY:
         return PANEL_BYTES;
     case WOVEN:
@@ -237,6 +238,8 @@ size_t kernel_scratch(const kernel_row *row, const kargs *k)
         return WOVEN_EXPERTS_BYTES;
     case TILES:
         return TILES_BYTES;
+    case TILES_EXPERTS:
+        return TILES_EXPERTS_BYTES;
     case ATTEND:
         return attend_bytes(k);
     default:

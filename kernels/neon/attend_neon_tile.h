@@ -1,15 +1,15 @@
-/* attend_neon_tile.h - the two products of attention on a block of positions, a few queries at a time: with the
- * keys, and of their weights with the values.
+/* attend_neon_tile.h - the two products of attention on a block of positions, for panels of four queries and for one
+ * query or two.
  *
- * A product of a query and a key runs in four lanes, a sum of values in the order of positions, whatever the tile:
- * queries and keys that do not fill one get smaller ones and the same bits. 16 accumulators wherever there are
- * that many, since a core starts four fused products a cycle and each takes four. Keys and values that are f16 or
- * bf16 become floats in registers, or beforehand in scratch where many queries meet them. */
+ * A product of a query and a key is summed over its columns one after the other, a sum of values in the order of
+ * positions, whatever the tile: queries and keys that do not fill one get smaller ones and the same bits. A core starts
+ * four fused products a cycle, and one that continues a sum waits two cycles for the last: tiles have eight sums or
+ * more. Keys and values that are f16 or bf16 become floats in registers, or beforehand in scratch where many
+ * queries meet them. */
 #ifndef WEFT_KERNELS_NEON_ATTEND_NEON_TILE_H
 #define WEFT_KERNELS_NEON_ATTEND_NEON_TILE_H
 
-#include <string.h>
-#include "kernels/neon/attend_neon_size.h"
+#include "kernels/c/attend_panels_size.h"
 #include "kernels/neon/neon.h"
 
 /* Eight stored numbers as floats. */
@@ -20,8 +20,14 @@ NEON_INLINE void load8(const char *p, dtype type, float32x4_t to[2])
         to[1] = vld1q_f32((const float *)(const void *)(p + 16));
     } else if (type == DT_F16) {
         float16x8_t h = vreinterpretq_f16_u8(vld1q_u8((const uint8_t *)p));
+#ifdef __ARM_FEATURE_FP16_FML /* 0 + h * 1 is h, and four start a cycle; of fcvtl one does */
+        float16x8_t one = vreinterpretq_f16_u16(vdupq_n_u16(0x3c00));
+        to[0] = vfmlalq_low_f16(vdupq_n_f32(0), h, one);
+        to[1] = vfmlalq_high_f16(vdupq_n_f32(0), h, one);
+#else
         to[0] = vcvt_f32_f16(vget_low_f16(h));
         to[1] = vcvt_high_f32_f16(h);
+#endif
     } else {
         uint16x8_t h = vreinterpretq_u16_u8(vld1q_u8((const uint8_t *)p)), zero = vdupq_n_u16(0);
         to[0] = vreinterpretq_f32_u16(vzip1q_u16(zero, h));
@@ -29,138 +35,145 @@ NEON_INLINE void load8(const char *p, dtype type, float32x4_t to[2])
     }
 }
 
-/* n < 8 of them, then zeros. */
-NEON_INLINE void load_some(const char *p, dtype type, int64_t n, float32x4_t to[2])
-{
-    char some[32] = {0};
-    memcpy(some, p, (size_t)n * (type == DT_F32 ? 4 : 2));
-    load8(some, type, to);
-}
+enum { TILE_PANELS = 4, TILE_KEYS = 16, TILE_VECTORS = 8 };
 
-NEON_INLINE void load_up_to8(const char *p, dtype type, int64_t n, float32x4_t to[2])
-{
-    if (n < 8)
-        load_some(p, type, n, to);
-    else
-        load8(p, type, to);
-}
+/* ---- panels of four queries ---- */
 
-enum { TILE_QUERIES = 4, TILE_KEYS = 8, TILE_VECTORS = 8 };
+/* One of four columns: of four keys, times the queries. */
+#define DOT_LANE(half, lane)                                                                       \
+    for (int g = 0; g < n_panel; g++) {                                                            \
+        float32x4_t x = vld1q_f32(q + g * q_pitch + (i + 4 * half + lane) * 4);                    \
+        for (int l = 0; l < 4; l++)                                                                \
+            sum[g][j + l] = vfmaq_laneq_f32(sum[g][j + l], x, y[l][half], lane);                   \
+    }
 
-/* s[g][j] = scale * (q[g] . key[j]) for n_q queries and n_key keys, both constants; width is a multiple of 8. */
-NEON_INLINE void dot_tile(const float *const *q, const char *const *key, dtype type, int64_t width,
-                          float scale, float *const *s, int n_q, int n_key)
+/* s[g][j] = q[g] . key[j] for n_panel panels and n_key keys, both constants; width is a multiple of 8. */
+NEON_INLINE void dot_tile(const float *q, int64_t q_pitch, const char *const *key, dtype type,
+                          int64_t width, float *s, int n_panel, int n_key)
 {
-    float32x4_t sum[TILE_QUERIES][TILE_KEYS];
-    for (int g = 0; g < n_q; g++)
+    float32x4_t sum[TILE_PANELS][TILE_KEYS];
+    for (int g = 0; g < n_panel; g++)
         for (int j = 0; j < n_key; j++)
             sum[g][j] = vdupq_n_f32(0);
-    for (int64_t i = 0; i < width && type == DT_F32; i += 4) {
-        float32x4_t x[TILE_QUERIES];
-        for (int g = 0; g < n_q; g++)
-            x[g] = vld1q_f32(q[g] + i);
-        for (int j = 0; j < n_key; j++) {
-            float32x4_t y = vld1q_f32((const float *)(const void *)key[j] + i);
-            for (int g = 0; g < n_q; g++)
-                sum[g][j] = vfmaq_f32(sum[g][j], x[g], y);
+    for (int64_t i = 0; i < width; i += 8)
+        for (int j = 0; j < n_key; j += 4) {
+            float32x4_t y[4][2];
+            for (int l = 0; l < 4; l++)
+                load8(key[j + l] + i * (type == DT_F32 ? 4 : 2), type, y[l]);
+            DOT_LANE(0, 0)
+            DOT_LANE(0, 1)
+            DOT_LANE(0, 2)
+            DOT_LANE(0, 3)
+            DOT_LANE(1, 0)
+            DOT_LANE(1, 1)
+            DOT_LANE(1, 2)
+            DOT_LANE(1, 3)
         }
-    }
-    for (int64_t i = 0; i < width && type != DT_F32; i += 8) {
-        float32x4_t y[TILE_KEYS][2];
+    for (int g = 0; g < n_panel; g++)
         for (int j = 0; j < n_key; j++)
-            load8(key[j] + i * 2, type, y[j]);
-        for (int half = 0; half < 2; half++)
-            for (int g = 0; g < n_q; g++) {
-                float32x4_t x = vld1q_f32(q[g] + i + 4 * half);
-                for (int j = 0; j < n_key; j++)
-                    sum[g][j] = vfmaq_f32(sum[g][j], x, y[j][half]);
+            vst1q_f32(s + (g * ATTEND_KEYS + j) * 4, sum[g][j]);
+}
+
+/* sum[4 g + l][..] = keep[4 g + l] sum[4 g + l][..] + p[g][begin][l] value[begin][..] + ... up to end, for 4 n_vector
+ * columns and n_panel panels; rows of sum are `pitch` apart. */
+NEON_INLINE void add_tile(const float *p, const float *keep, const char *const *value, dtype type,
+                          int64_t begin, int64_t end, int64_t col, float *sum, int64_t pitch,
+                          int n_panel, int n_vector)
+{
+    float32x4_t to[TILE_PANELS][4][TILE_VECTORS];
+    int64_t at = col * (type == DT_F32 ? 4 : 2);
+    for (int g = 0; g < 4 * n_panel; g++)
+        for (int c = 0; c < n_vector; c++)
+            to[g / 4][g % 4][c] = vmulq_n_f32(vld1q_f32(sum + g * pitch + col + 4 * c), keep[g]);
+    for (int64_t j = begin; j < end; j++) {
+        float32x4_t x[TILE_VECTORS], weight[TILE_PANELS];
+        for (int g = 0; g < n_panel; g++)
+            weight[g] = vld1q_f32(p + (g * ATTEND_KEYS + j) * 4);
+        for (int c = 0; c < n_vector; c += 2)
+            load8(value[j] + at + (type == DT_F32 ? 16 : 8) * c, type, x + c);
+        for (int c = 0; c < n_vector; c++)
+            for (int g = 0; g < n_panel; g++) {
+                to[g][0][c] = vfmaq_laneq_f32(to[g][0][c], x[c], weight[g], 0);
+                to[g][1][c] = vfmaq_laneq_f32(to[g][1][c], x[c], weight[g], 1);
+                to[g][2][c] = vfmaq_laneq_f32(to[g][2][c], x[c], weight[g], 2);
+                to[g][3][c] = vfmaq_laneq_f32(to[g][3][c], x[c], weight[g], 3);
             }
     }
+    for (int g = 0; g < 4 * n_panel; g++)
+        for (int c = 0; c < n_vector; c++)
+            vst1q_f32(sum + g * pitch + col + 4 * c, to[g / 4][g % 4][c]);
+}
+
+/* ---- one query or two, each a panel of its own ---- */
+
+/* y[l] of key l becomes y[l] of column l. */
+NEON_INLINE void turn4(float32x4_t *y0, float32x4_t *y1, float32x4_t *y2, float32x4_t *y3)
+{
+    float32x4_t a = vzip1q_f32(*y0, *y2), b = vzip2q_f32(*y0, *y2);
+    float32x4_t c = vzip1q_f32(*y1, *y3), d = vzip2q_f32(*y1, *y3);
+    *y0 = vzip1q_f32(a, c);
+    *y1 = vzip2q_f32(a, c);
+    *y2 = vzip1q_f32(b, d);
+    *y3 = vzip2q_f32(b, d);
+}
+
+/* As dot_tile, for n_q queries: lanes are keys. */
+NEON_INLINE void dot_tile_slim(const float *q, int64_t q_pitch, const char *const *key, dtype type,
+                               int64_t width, float *s, int n_q, int n_key)
+{
+    float32x4_t sum[2][TILE_KEYS / 4];
     for (int g = 0; g < n_q; g++)
-        for (int j = 0; j < n_key; j += 4) {
-            float32x4_t low = vpaddq_f32(sum[g][j], sum[g][j + 1]);
-            float32x4_t high = vpaddq_f32(sum[g][j + 2], sum[g][j + 3]);
-            vst1q_f32(s[g] + j, vmulq_n_f32(vpaddq_f32(low, high), scale));
-        }
-}
-
-/* One query and one key, of any width. */
-NEON_INLINE float dot_ragged(const float *q, const char *key, dtype type, int64_t width,
-                             float scale)
-{
-    float32x4_t sum = vdupq_n_f32(0);
+        for (int j = 0; j < n_key / 4; j++)
+            sum[g][j] = vdupq_n_f32(0);
     for (int64_t i = 0; i < width; i += 8) {
-        float32x4_t x[2], y[2];
-        load_up_to8((const char *)(q + i), DT_F32, width - i, x);
-        load_up_to8(key + i * (type == DT_F32 ? 4 : 2), type, width - i, y);
-        sum = vfmaq_f32(vfmaq_f32(sum, x[0], y[0]), x[1], y[1]);
+        float32x4_t x[2][2];
+        for (int g = 0; g < n_q; g++) {
+            x[g][0] = vld1q_f32(q + g * q_pitch + i);
+            x[g][1] = vld1q_f32(q + g * q_pitch + i + 4);
+        }
+        for (int j = 0; j < n_key / 4; j++) {
+            float32x4_t y[4][2];
+            for (int l = 0; l < 4; l++)
+                load8(key[4 * j + l] + i * (type == DT_F32 ? 4 : 2), type, y[l]);
+            for (int half = 0; half < 2; half++) {
+                turn4(&y[0][half], &y[1][half], &y[2][half], &y[3][half]);
+                for (int g = 0; g < n_q; g++) {
+                    sum[g][j] = vfmaq_laneq_f32(sum[g][j], y[0][half], x[g][half], 0);
+                    sum[g][j] = vfmaq_laneq_f32(sum[g][j], y[1][half], x[g][half], 1);
+                    sum[g][j] = vfmaq_laneq_f32(sum[g][j], y[2][half], x[g][half], 2);
+                    sum[g][j] = vfmaq_laneq_f32(sum[g][j], y[3][half], x[g][half], 3);
+                }
+            }
+        }
     }
-    return vaddvq_f32(sum) * scale;
+    for (int g = 0; g < n_q; g++)
+        for (int j = 0; j < n_key / 4; j++)
+            vst1q_f32(s + g * ATTEND_KEYS + 4 * j, sum[g][j]);
 }
 
-/* One of four positions. */
-#define ADD_LANE(lane)                                                                             \
-    {                                                                                              \
-        float32x4_t x[TILE_VECTORS];                                                               \
-        for (int c = 0; c < n_vector; c += 2)                                                      \
-            load8(value[j + lane] + at + (type == DT_F32 ? 16 : 8) * c, type, x + c);              \
-        for (int c = 0; c < n_vector; c++)                                                         \
-            for (int g = 0; g < n_q; g++)                                                          \
-                to[g][c] = vfmaq_laneq_f32(to[g][c], x[c], weight[g], lane);                       \
-    }
-
-/* sum[g][..] += p[g][begin] value[begin][..] + ... up to end, for 4 n_vector columns. */
-NEON_INLINE void add_tile(const float *const *p, const char *const *value, dtype type,
-                          int64_t begin, int64_t end, int64_t col, float *const *sum, int n_q,
-                          int n_vector)
+/* As add_tile, for n_q queries whose weights are p[g][j * p_step]. */
+NEON_INLINE void add_tile_slim(const float *p, int64_t p_step, const float *keep,
+                               const char *const *value, dtype type, int64_t begin, int64_t end,
+                               int64_t col, float *sum, int64_t pitch, int n_q, int n_vector)
 {
-    float32x4_t to[TILE_QUERIES][TILE_VECTORS];
+    float32x4_t to[2][TILE_VECTORS];
     int64_t at = col * (type == DT_F32 ? 4 : 2);
     for (int g = 0; g < n_q; g++)
         for (int c = 0; c < n_vector; c++)
-            to[g][c] = vld1q_f32(sum[g] + col + 4 * c);
-    int64_t j = begin;
-    for (; j + 4 <= end; j += 4) {
-        float32x4_t weight[TILE_QUERIES];
-        for (int g = 0; g < n_q; g++)
-            weight[g] = vld1q_f32(p[g] + j);
-        ADD_LANE(0)
-        ADD_LANE(1)
-        ADD_LANE(2)
-        ADD_LANE(3)
-    }
-    for (; j < end; j++) {
+            to[g][c] = vmulq_n_f32(vld1q_f32(sum + g * pitch + col + 4 * c), keep[g]);
+    for (int64_t j = begin; j < end; j++) {
         float32x4_t x[TILE_VECTORS];
         for (int c = 0; c < n_vector; c += 2)
             load8(value[j] + at + (type == DT_F32 ? 16 : 8) * c, type, x + c);
-        for (int g = 0; g < n_q; g++)
+        for (int g = 0; g < n_q; g++) {
+            float32x4_t weight = vld1q_dup_f32(p + (g * ATTEND_KEYS + j) * p_step);
             for (int c = 0; c < n_vector; c++)
-                to[g][c] = vfmaq_n_f32(to[g][c], x[c], p[g][j]);
+                to[g][c] = vfmaq_f32(to[g][c], x[c], weight);
+        }
     }
     for (int g = 0; g < n_q; g++)
         for (int c = 0; c < n_vector; c++)
-            vst1q_f32(sum[g] + col + 4 * c, to[g][c]);
-}
-
-/* The last n < 8 columns. */
-NEON_INLINE void add_rest(const float *const *p, const char *const *value, dtype type,
-                          int64_t begin, int64_t end, int64_t col, int64_t n, float *const *sum,
-                          int n_q)
-{
-    for (int g = 0; g < n_q; g++) {
-        float32x4_t to[2] = {vld1q_f32(sum[g] + col), vdupq_n_f32(0)};
-        if (n > 4)
-            to[1] = vld1q_f32(sum[g] + col + 4);
-        for (int64_t j = begin; j < end; j++) {
-            float32x4_t x[2];
-            load_some(value[j] + col * (type == DT_F32 ? 4 : 2), type, n, x);
-            to[0] = vfmaq_n_f32(to[0], x[0], p[g][j]);
-            to[1] = vfmaq_n_f32(to[1], x[1], p[g][j]);
-        }
-        vst1q_f32(sum[g] + col, to[0]);
-        if (n > 4)
-            vst1q_f32(sum[g] + col + 4, to[1]);
-    }
+            vst1q_f32(sum + g * pitch + col + 4 * c, to[g][c]);
 }
 
 #endif

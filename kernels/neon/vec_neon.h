@@ -4,27 +4,23 @@
 
 #include "kernels/neon/neon.h"
 
-/* e^x of x <= 0, within 2 units of 2^-24; below -87, where it is less than 2^-125, it is 0, and for a NaN too. As
- * vec_exp of c/vec_math.h, fused, and without what overflow and subnormal results need. */
-NEON_INLINE float32x4_t neon_exp_below(float32x4_t x)
+/* 2^x of x <= 0, within 3 units of 2^-24; below -126 it is 2^-126, for a NaN anything. A number near 1.5 * 2^23 has
+ * units of 1, so that adding and taking it away rounds, and leaves the whole part in its low bits. The
+ * polynomial has the least relative error of its degree on [-1/2, 1/2], 1.5 units, and is 1 at 0. */
+NEON_INLINE float32x4_t neon_exp2_below(float32x4_t x)
 {
     const float32x4_t magic = vdupq_n_f32(0x1.8p23f);
-    float32x4_t biased = vfmaq_n_f32(magic, x, 0x1.715476p0f);
-    float32x4_t n = vsubq_f32(biased, magic);
-    float32x4_t r = vfmsq_n_f32(x, n, 0x1.62e4p-1f); /* ln 2 in two parts */
-    r = vfmsq_n_f32(r, n, 0x1.7f7d1cp-20f);
-    float32x4_t p = vdupq_n_f32(1.9875691500e-4f);
-    p = vfmaq_f32(vdupq_n_f32(1.3981999507e-3f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(8.3334519073e-3f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(4.1665795894e-2f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(1.6666665459e-1f), p, r);
-    p = vfmaq_f32(vdupq_n_f32(5.0000001201e-1f), p, r);
-    p = vfmaq_f32(r, p, vmulq_f32(r, r));
-    p = vaddq_f32(p, vdupq_n_f32(1));
+    x = vmaxq_f32(x, vdupq_n_f32(-126));
+    float32x4_t biased = vaddq_f32(x, magic);
+    float32x4_t r = vsubq_f32(x, vsubq_f32(biased, magic));
+    float32x4_t p = vdupq_n_f32(0x1.5bba12p-10f);
+    p = vfmaq_f32(vdupq_n_f32(0x1.3cea88p-7f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(0x1.c6b752p-5f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(0x1.ebf9bcp-3f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(0x1.62e42ap-1f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1), p, r);
     int32x4_t whole = vshlq_n_s32(vreinterpretq_s32_f32(biased), 23);
-    p = vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), whole));
-    uint32x4_t enough = vcgeq_f32(x, vdupq_n_f32(-87));
-    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(p), enough));
+    return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), whole));
 }
 
 #endif

@@ -1,0 +1,437 @@
+/* attend_panels.h - softmax attention by panels of queries: the loops that kernels for NEON and AVX-512 share. A unit
+ * is some query heads of a head of the cell (eight at most) in as many rows as make about 64 queries.
+ *
+ * A panel is a few queries side by side, `lanes` of them, and so are their logits: [key][lane]. Products with keys
+ * so need no sums across a vector, and softmax works on many queries at once.
+ *
+ *     dots    logits [key][lane] = sum over d, one after the other, of key [d] * queries [d][lane]
+ *     weigh   weights = 2^(logit - largest), per lane; logits are in base 2
+ *     adds    sum [lane][col] += weight [key][lane] * value [key][col], in the order of positions
+ *
+ * Positions are walked in blocks of 64 that begin at multiples of 64, merged one after the other as
+ * attend_c.c tells. Blocks belong to stretches of ATTEND_STRETCH positions, each computed by itself and then merged in
+ * order, so that stretches can be shared among threads and give the same bits. What a row's bits depend on is
+ * its position and what it sees, not the pages, nor which rows come with it, nor the width of panels. Values are never
+ * multiplied for a row before their time, so that what is not finite there stays out.
+ *
+ * The file that includes this defines the functions declared under "what a processor brings". */
+#ifndef WEFT_KERNELS_C_ATTEND_PANELS_H
+#define WEFT_KERNELS_C_ATTEND_PANELS_H
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+#include "kernels/c/attend_panels_size.h"
+#include "kernels/c/vec.h"
+#include "kernels/c/vec_math.h"
+#include "kernels/ref/cell_place.h"
+
+enum { KEYS = ATTEND_KEYS };
+static const float LOG2_E = 0x1.715476p0f;
+static const float NOT_SEEN = -FLT_MAX; /* the logit of a position that a query does not see */
+
+/* Rows of one sequence, and some query heads of one head of the cell. Queries are [rows, heads]; query i is lane
+ * i % lanes of panel i / lanes. The last panel may have lanes that are nobody's. */
+typedef struct {
+    const kargs *k;
+    attend_panels_size size;
+    const int32_t *pages, *pos; /* pos: of each row */
+    int64_t head, first_head;   /* of the cell; of the query heads */
+    int64_t rows, heads, queries;
+    int64_t lanes, panels;
+    int64_t k_width, v_width;             /* as the products see them, multiples of PANEL_PAD */
+    bool copied;                          /* keys and values are floats in scratch */
+    bool next_head;                       /* the unit after this one is the next head of the cell */
+    bool hinted;                          /* this unit's first blocks have been asked for */
+    dtype type;                           /* of the keys and values as the products read them */
+    float *q;                             /* [panels, k_width, lanes], scaled */
+    float *p;                             /* [panels, KEYS, lanes]: logits, then weights */
+    float *sum;                           /* [queries, size.v]: of this stretch */
+    float *max, *total;                   /* [queries]: of this stretch */
+    float *keep;                          /* [queries]: what a block leaves of the sums so far */
+    float *sum_all, *max_all, *total_all; /* of the stretches before */
+    int32_t *begin, *end;                 /* [queries]: what each sees of the block */
+    float *key_mem, *value_mem;
+    const char *key[KEYS], *value[KEYS]; /* those that no row sees stand for their neighbours */
+} attend_work;
+
+/* ---- what a processor brings ---- */
+
+/* How many lanes a panel has for so many queries, and whether so many read keys and values as stored. */
+static int64_t panel_lanes(int64_t queries);
+static bool panel_direct(int64_t queries);
+/* Logits of keys [begin, end), or a few more, for panels [from, to). */
+static void panel_dots(const attend_work *w, int64_t begin, int64_t end, int64_t from, int64_t to);
+/* The logits of a panel become weights, 0 where `some` and the position is not seen; max, total and keep follow. */
+static void panel_weigh(attend_work *w, int64_t panel, bool some);
+/* keep * the sums of all lanes, and the values of positions [begin, end). */
+static void panel_adds(const attend_work *w, int64_t begin, int64_t end, int64_t panel);
+/* The values of positions [begin, end) to the sums of query i, whose weights are `lanes` apart. */
+static void query_adds(const attend_work *w, int64_t begin, int64_t end, int64_t i);
+/* n stored numbers, f16 or bf16, as floats. */
+static void floats_read(const char *from, dtype type, int64_t n, float *to);
+/* Ask for memory that will be read some blocks later. */
+static void memory_hint(const char *from, int64_t bytes);
+
+/* ---- a block of keys and values ---- */
+
+static int64_t first_seen(const kargs *k, int64_t pos)
+{
+    int64_t window = k->n[2], chunk = k->n[3], first = 0;
+    if (window > 0 && pos - window + 1 > first)
+        first = pos - window + 1;
+    if (chunk > 0 && pos / chunk * chunk > first)
+        first = pos / chunk * chunk;
+    return first;
+}
+
+static int64_t stored_bytes(dtype type)
+{
+    return type == DT_F32 ? 4 : 2;
+}
+
+static void row_copy(dtype type, const char *from, int64_t n, float *to)
+{
+    if (type == DT_F32)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else
+        floats_read(from, type, n, to);
+}
+
+/* n rows that follow on each other: where they are, or as floats in mem, padded with zeros. */
+static void rows_read(const attend_work *w, const char *from, int64_t width, int64_t padded,
+                      int64_t n, float *mem, const char **to)
+{
+    dtype stored = w->k->cell->type;
+    int64_t pitch = width * stored_bytes(stored);
+    if (w->copied && width == padded)
+        row_copy(stored, from, n * width, mem);
+    for (int64_t i = 0; w->copied && width != padded && i < n; i++) {
+        row_copy(stored, from + i * pitch, width, mem + i * padded);
+        memset(mem + i * padded + width, 0, (size_t)(padded - width) * sizeof *mem);
+    }
+    if (w->copied) {
+        from = (const char *)mem;
+        pitch = padded * (int64_t)sizeof *mem;
+    }
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from + i * pitch;
+}
+
+/* Positions [begin, end) of the block at `at`. */
+static void block_read(attend_work *w, int64_t at, int64_t begin, int64_t end)
+{
+    const kcell *c = w->k->cell;
+    for (int64_t i = begin; i < end;) {
+        int64_t page_end = ((at + i) / c->page_tok + 1) * c->page_tok - at;
+        int64_t n = (page_end < end ? page_end : end) - i;
+        rows_read(w, cell_key(c, w->pages, at + i, w->head), c->k, w->k_width, n,
+                  w->key_mem + i * w->k_width, w->key + i);
+        if (!c->latent)
+            rows_read(w, cell_value(c, w->pages, at + i, w->head), c->v, w->v_width, n,
+                      w->value_mem + i * w->v_width, w->value + i);
+        i += n;
+    }
+    for (int64_t i = 0; i < begin; i++) {
+        w->key[i] = w->key[begin];
+        w->value[i] = w->value[begin];
+    }
+    for (int64_t i = end; i < KEYS; i++) {
+        w->key[i] = w->key[end - 1];
+        w->value[i] = w->value[end - 1];
+    }
+    for (int64_t i = 0; c->latent && i < KEYS; i++)
+        w->value[i] = w->key[i];
+}
+
+static void block_hint(const attend_work *w, int64_t block, int64_t head)
+{
+    const kcell *c = w->k->cell;
+    int64_t each = stored_bytes(c->type);
+    memory_hint(cell_key(c, w->pages, block * KEYS, head), KEYS * c->k * each);
+    if (!c->latent)
+        memory_hint(cell_value(c, w->pages, block * KEYS, head), KEYS * c->v * each);
+}
+
+/* While a block is computed, the one so many later is asked for, be it the next head's. */
+static void blocks_hint(attend_work *w, int64_t block, int64_t first, int64_t last)
+{
+    const kcell *c = w->k->cell;
+    int64_t ahead = ATTEND_AHEAD / (KEYS * (c->k + (c->latent ? 0 : c->v)) * stored_bytes(c->type));
+    if (c->page_tok % KEYS != 0)
+        return;
+    ahead = ahead < 1 ? 1 : ahead;
+    for (int64_t i = w->hinted ? block + ahead : block; i <= block + ahead; i++) {
+        int64_t beyond = i - last - 1;
+        if (beyond < 0)
+            block_hint(w, i, w->head);
+        else if (w->next_head && first + beyond <= last)
+            block_hint(w, first + beyond, w->head + 1);
+    }
+    w->hinted = true;
+}
+
+/* ---- softmax ---- */
+
+/* 2^x for x <= 0, the same on every processor. */
+static float power_of_2(float x)
+{
+    return vec_exp(x * 0x1.62e43p-1f);
+}
+
+/* Softcap and slopes: what is done to the products of a panel at the block `at`. */
+static void panel_logits(const attend_work *w, int64_t panel, int64_t at)
+{
+    const float *slopes = w->k->in[3]; /* [H] or NULL */
+    float softcap = (float)w->k->f[1], *s = w->p + panel * KEYS * w->lanes;
+    if (softcap != 0)
+        for (int64_t i = 0; i < KEYS * w->lanes; i++)
+            s[i] = softcap * vec_tanh(s[i] / softcap);
+    for (int64_t l = 0; slopes && l < w->lanes; l++) {
+        int64_t i = panel * w->lanes + l;
+        i = i < w->queries ? i : w->queries - 1;
+        float slope = slopes[w->first_head + i % w->heads];
+        for (int64_t j = 0; j < KEYS; j++)
+            s[j * w->lanes + l] += slope * (float)(at + j - w->pos[i / w->heads]);
+    }
+    for (int64_t i = 0; i < KEYS * w->lanes; i++)
+        s[i] *= LOG2_E;
+}
+
+/* Before the first block of a stretch nothing has been seen. */
+static void stretch_begin(attend_work *w)
+{
+    int64_t n = w->panels * w->lanes;
+    for (int64_t i = 0; i < n; i++) {
+        w->max[i] = -INFINITY;
+        w->total[i] = 0;
+    }
+    memset(w->sum, 0, (size_t)(n * w->size.v) * sizeof *w->sum);
+}
+
+/* What a stretch has, merged into what those before it have. */
+static void state_merge(float *max_all, float *total_all, float *sum_all, float max, float total,
+                        const float *sum, int64_t v)
+{
+    if (!(max > NOT_SEEN && max < INFINITY)) {
+        if (total == 0)
+            return; /* it has seen nothing */
+        total = NAN;
+    }
+    float most = *max_all > max ? *max_all : max;
+    float old = power_of_2(*max_all - most), new = power_of_2(max - most);
+    *max_all = most;
+    *total_all = *total_all * old + total * new;
+    for (int64_t i = 0; i < v; i++)
+        sum_all[i] = sum_all[i] * old + sum[i] * new;
+}
+
+static void stretch_end(attend_work *w)
+{
+    for (int64_t i = 0; i < w->queries; i++)
+        state_merge(&w->max_all[i], &w->total_all[i], w->sum_all + i * w->size.v, w->max[i],
+                    w->total[i], w->sum + i * w->size.v, w->k->cell->v);
+}
+
+/* ---- a block ---- */
+
+/* Which positions of the block at `at` a row sees: [begin, end), none where end <= begin. */
+typedef struct {
+    int64_t begin, end;
+} span;
+
+static span seen_of(const attend_work *w, int64_t row, int64_t at)
+{
+    int64_t begin = first_seen(w->k, w->pos[row]) - at, end = w->pos[row] + 1 - at;
+    return (span){begin > 0 ? begin : 0, end < KEYS ? end : KEYS};
+}
+
+/* What each lane of some panels sees, where rows [from, to) see something; nobody's lanes see what the last query
+ * does. True if that is everything. */
+static bool spans_fill(attend_work *w, int64_t at, int64_t from, int64_t to, int64_t panel,
+                       int64_t panel_end)
+{
+    span first = seen_of(w, from, at), last = seen_of(w, to - 1, at);
+    int64_t lane_end = panel_end * w->lanes < w->queries ? panel_end * w->lanes : w->queries;
+    bool all = from * w->heads == panel * w->lanes && to * w->heads == lane_end;
+    if (all && last.begin == 0 && first.end == KEYS)
+        return true;
+    for (int64_t i = panel * w->lanes; i < panel_end * w->lanes; i++) {
+        int64_t row = (i < w->queries ? i : w->queries - 1) / w->heads;
+        span s = row >= from && row < to ? seen_of(w, row, at) : (span){0, 0};
+        w->begin[i] = (int32_t)s.begin;
+        w->end[i] = (int32_t)s.end;
+    }
+    return false;
+}
+
+/* The lanes of a panel see different positions: those that all see together, the others one by one. */
+static void panel_adds_some(attend_work *w, int64_t panel)
+{
+    const int32_t *begin = w->begin + panel * w->lanes, *end = w->end + panel * w->lanes;
+    int32_t from = begin[0], to = end[0];
+    bool same = true;
+    for (int64_t l = 1; l < w->lanes; l++) {
+        same = same && begin[l] == begin[0] && end[l] == end[0];
+        from = begin[l] > from ? begin[l] : from;
+        to = end[l] < to ? end[l] : to;
+    }
+    to = from < to ? to : from;
+    for (int64_t l = 0; !same && l < w->lanes; l++) {
+        int64_t i = panel * w->lanes + l;
+        for (int64_t j = 0; j < w->size.v; j++)
+            w->sum[i * w->size.v + j] *= w->keep[i];
+        w->keep[i] = 1;
+        query_adds(w, begin[l], end[l] < from ? end[l] : from, i);
+    }
+    panel_adds(w, from, to, panel);
+    for (int64_t l = 0; !same && l < w->lanes; l++)
+        query_adds(w, begin[l] > to ? begin[l] : to, end[l], panel * w->lanes + l);
+}
+
+/* The block at `at`, of which rows [from, to) see something. */
+static void block_merge(attend_work *w, int64_t at, int64_t from, int64_t to)
+{
+    int64_t first = from * w->heads / w->lanes;
+    int64_t last = (to * w->heads + w->lanes - 1) / w->lanes;
+    bool whole = spans_fill(w, at, from, to, first, last);
+    panel_dots(w, seen_of(w, from, at).begin, seen_of(w, to - 1, at).end, first, last);
+    for (int64_t i = first; i < last; i++) {
+        if (w->k->f[1] != 0 || w->k->in[3])
+            panel_logits(w, i, at);
+        panel_weigh(w, i, !whole);
+    }
+    for (int64_t i = first; i < last; i++)
+        if (whole)
+            panel_adds(w, 0, KEYS, i);
+        else
+            panel_adds_some(w, i);
+}
+
+/* ---- a unit ---- */
+
+/* Queries as panels; before the first position the sink, a logit without a value, has been seen. */
+static void work_begin(attend_work *w, int64_t row)
+{
+    const float *sinks = w->k->in[2]; /* [H] or NULL */
+    bool plain = w->k->f[1] == 0 && !w->k->in[3];
+    float scale = (float)w->k->f[0] * (plain ? LOG2_E : 1);
+    memset(w->q, 0, (size_t)(w->panels * w->lanes * w->k_width) * sizeof *w->q);
+    for (int64_t i = 0; i < w->queries; i++) {
+        int64_t head = w->first_head + i % w->heads, width = w->k->cell->k;
+        const float *q = row_in(w->k, 0, row + i / w->heads) + head * width;
+        float *to = w->q + i / w->lanes * w->lanes * w->k_width + i % w->lanes;
+        for (int64_t j = 0; j < width; j++)
+            to[j * w->lanes] = q[j] * scale;
+        float sink = sinks ? sinks[head] * LOG2_E : -INFINITY;
+        w->max_all[i] = sink;
+        w->total_all[i] = sink == -INFINITY ? 0 : sink - sink + 1; /* NaN for what has no exp */
+        memset(w->sum_all + i * w->size.v, 0, (size_t)w->size.v * sizeof *w->sum_all);
+    }
+    if (!plain) /* so that softcap meets numbers */
+        memset(w->p, 0, (size_t)(w->panels * w->lanes * KEYS) * sizeof *w->p);
+}
+
+/* Positions [at, stop), a multiple of KEYS or the end. */
+static void work_run(attend_work *w, int64_t begin, int64_t stop)
+{
+    int64_t last = w->pos[w->rows - 1], from = 0;
+    for (int64_t at = begin; at <= last && at < stop; at += KEYS) {
+        int64_t to;
+        while (from < w->rows && w->pos[from] < at)
+            from++;
+        for (to = from; to < w->rows && first_seen(w->k, w->pos[to]) < at + KEYS;)
+            to++;
+        if (from == to)
+            continue;
+        blocks_hint(w, at / KEYS, first_seen(w->k, w->pos[0]) / KEYS, last / KEYS);
+        block_read(w, at, seen_of(w, from, at).begin, seen_of(w, to - 1, at).end);
+        block_merge(w, at, from, to);
+    }
+}
+
+static void work_end(const attend_work *w, int64_t row)
+{
+    int64_t width = w->k->cell->v;
+    for (int64_t i = 0; i < w->queries; i++) {
+        float *out = row_out(w->k, 0, row + i / w->heads) + (w->first_head + i % w->heads) * width;
+        const float *sum = w->sum_all + i * w->size.v;
+        for (int64_t j = 0; j < width; j++)
+            out[j] = sum[j] / w->total_all[i];
+    }
+}
+
+/* Rows [row, row + n), of one sequence. */
+static void rows_run(attend_work *w, int64_t row, int64_t n)
+{
+    const kargs *k = w->k;
+    const kcell *c = k->cell;
+    bool ragged = c->k % PANEL_PAD != 0 || (!c->latent && c->v % PANEL_PAD != 0);
+    w->rows = n;
+    w->queries = n * w->heads;
+    w->lanes = panel_lanes(w->queries);
+    w->panels = (w->queries + w->lanes - 1) / w->lanes;
+    w->pos = k->batch->pos + row;
+    w->pages = kcell_pages(c, k->batch, row);
+    w->copied = ragged || (c->type != DT_F32 && !panel_direct(w->queries));
+    w->type = w->copied ? DT_F32 : c->type;
+    w->k_width = (c->k + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;
+    w->v_width = (c->v + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;
+    work_begin(w, row);
+    int64_t at = first_seen(k, w->pos[0]) / KEYS * KEYS;
+    while (at <= w->pos[n - 1]) {
+        int64_t stop = (at / ATTEND_STRETCH + 1) * ATTEND_STRETCH;
+        stretch_begin(w);
+        work_run(w, at, stop);
+        stretch_end(w);
+        at = stop;
+    }
+    work_end(w, row);
+}
+
+/* Scratch: what each query has, then room for a block. */
+static void work_divide(attend_work *w, float *mem)
+{
+    const attend_panels_size *s = &w->size;
+    int64_t n = s->queries;
+    w->q = mem;
+    w->p = w->q + n * s->k;
+    w->sum = w->p + n * KEYS;
+    w->sum_all = w->sum + n * s->v;
+    w->key_mem = w->sum_all + n * s->v;
+    w->value_mem = w->key_mem + KEYS * s->k;
+    w->max = w->value_mem + KEYS * s->v;
+    w->total = w->max + n;
+    w->keep = w->total + n;
+    w->max_all = w->keep + n;
+    w->total_all = w->max_all + n;
+    w->begin = (int32_t *)(void *)(w->total_all + n);
+    w->end = w->begin + n;
+}
+
+static void attend_units(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    attend_work w = {.k = k, .size = attend_panels_size_of(k)};
+    work_divide(&w, t->scratch);
+    for (int64_t i = begin; i < end; i++) {
+        int64_t part = i % w.size.parts, block = i / w.size.parts / k->cell->heads;
+        w.head = i / w.size.parts % k->cell->heads;
+        w.next_head = i + 1 < end && w.size.parts == 1 && w.head + 1 < k->cell->heads;
+        int64_t first = part * w.size.heads, left = w.size.group - first;
+        w.first_head = w.head * w.size.group + first;
+        w.heads = left < w.size.heads ? left : w.size.heads;
+        int64_t row = block * w.size.rows, row_end = row + w.size.rows;
+        row_end = row_end < k->n[0] ? row_end : k->n[0];
+        w.hinted = w.hinted && w.head > 0 && w.size.parts == 1;
+        while (row < row_end && w.heads > 0) {
+            int64_t same = row + 1;
+            while (same < row_end && k->batch->seq[same] == k->batch->seq[row])
+                same++;
+            w.next_head = w.next_head && row == block * w.size.rows && same == row_end;
+            rows_run(&w, row, same - row);
+            row = same;
+        }
+    }
+}
+
+#endif

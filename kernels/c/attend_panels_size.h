@@ -1,0 +1,58 @@
+/* attend_panels_size.h - how attend_panels.h cuts its work into units, and its scratch; for the kernels and for
+ * the table. */
+#ifndef WEFT_KERNELS_C_ATTEND_PANELS_SIZE_H
+#define WEFT_KERNELS_C_ATTEND_PANELS_SIZE_H
+
+#include "kernels/kernels.h"
+
+enum {
+    ATTEND_KEYS = 64, /* positions computed together */
+    ATTEND_HEADS =
+        8, /* query heads of a unit at most: the rest of a head of the cell is another's */
+    ATTEND_QUERIES = 64,   /* vectors of a unit, about: so many rows that each brings its heads */
+    ATTEND_PAD = 16,       /* widths and counts of queries are padded to it, or to less */
+    ATTEND_STRETCH = 1024, /* positions that are computed by themselves, then merged */
+};
+
+typedef struct {
+    int64_t group;   /* query heads to a head of the cell */
+    int64_t heads;   /* of a unit */
+    int64_t parts;   /* units to a head of the cell */
+    int64_t rows;    /* of a unit */
+    int64_t queries; /* of a unit, padded */
+    int64_t k, v;    /* of a key and a value, padded */
+} attend_panels_size;
+
+static inline int64_t attend_pad(int64_t n)
+{
+    return (n + ATTEND_PAD - 1) / ATTEND_PAD * ATTEND_PAD;
+}
+
+static inline attend_panels_size attend_panels_size_of(const kargs *k)
+{
+    attend_panels_size s = {.group = k->n[1] / k->cell->heads};
+    s.parts = (s.group + ATTEND_HEADS - 1) / ATTEND_HEADS;
+    s.heads = (s.group + s.parts - 1) / s.parts;
+    s.rows = s.heads < ATTEND_QUERIES ? ATTEND_QUERIES / s.heads : 1;
+    s.queries = attend_pad(s.rows * s.heads);
+    s.k = attend_pad(k->cell->k);
+    s.v = attend_pad(k->cell->v);
+    return s;
+}
+
+static inline int64_t attend_panels_units(const kargs *k)
+{
+    attend_panels_size s = attend_panels_size_of(k);
+    return (k->n[0] + s.rows - 1) / s.rows * k->cell->heads * s.parts;
+}
+
+/* Floats: of each query the vector, the weights, the sums of a stretch and of all before it, and seven numbers; a
+ * block of keys and values. */
+static inline size_t attend_panels_bytes(const kargs *k)
+{
+    attend_panels_size s = attend_panels_size_of(k);
+    int64_t floats = s.queries * (s.k + ATTEND_KEYS + 2 * s.v + 7) + ATTEND_KEYS * (s.k + s.v);
+    return (size_t)floats * sizeof(float);
+}
+
+#endif
