@@ -25,10 +25,17 @@
  *
  * ACT_BF1 is a row of bf16, rounded to nearest, ties to even, filled up with zeros to a multiple of 32 numbers.
  *
- * ACT_BF2 is f32 to 17 bits of significand, as the sum of two bf16: the nearest one and the one nearest to the rest
- * (0 where that is not finite). ACT_BF3 has a third, for the rest of that, and is exact: what two leave out comes to
- * 1e-5 of a logit. Rows hold 8 firsts, 8 seconds, 8 thirds, then the next 8; n may be any number, and is filled up
- * with zeros to a multiple of 8. ACT_BF3M has 4 of each, then 4 zeros, for products of small matrices. */
+ * ACT_BF3 is f32 as the sum of three bf16: the nearest one, the one nearest to the rest (0 where that is not finite) and
+ * what that leaves, which is exact: two leave out 1e-5 of a logit. Rows hold 8 firsts, 8 seconds, 8 thirds, then the
+ * next 8; n may be any number, and is filled up with zeros to a multiple of 8. ACT_BF3T has 32 of each, for tiles, filled
+ * up to a multiple of 32.
+ *
+ * ACT_BF1X4 and ACT_BF3X4 weave four rows of one or three bf16 for products of small matrices, of two rows by four
+ * columns each, [n / 4][rows 0 and 1, 2 and 3][part][row][4], filled up with zeros to a multiple of 8 columns and with
+ * rows of zeros.
+ *
+ * Rows of ACT_BF1 and ACT_BF3T take an odd number of lines, so that those of a tile lie in different sets of a cache; a
+ * line at their end may be anything. */
 #ifndef WEFT_KERNELS_ACT_H
 #define WEFT_KERNELS_ACT_H
 
@@ -44,41 +51,48 @@ typedef enum {
     ACT_Q8K,
     ACT_Q8X4,
     ACT_Q8KX4,
-    ACT_BF2,
     ACT_BF3,
-    ACT_BF3M,
+    ACT_BF3X4,
     ACT_Q8D,
     ACT_Q8KD,
     ACT_BF1,
+    ACT_BF3T,
+    ACT_BF1X4,
     ACT_COUNT
 } kact;
 
 /* Is each number split into bf16? How many of the first stand before their rests, and in how many parts. */
 static inline bool act_is_split(kact a)
 {
-    return a == ACT_BF1 || a == ACT_BF2 || a == ACT_BF3 || a == ACT_BF3M;
+    return a == ACT_BF1 || a == ACT_BF3 || a == ACT_BF3T || a == ACT_BF1X4 || a == ACT_BF3X4;
 }
 
 static inline int64_t act_run(kact a)
 {
-    return a == ACT_BF3M ? 4 : 8;
+    return a == ACT_BF1X4 || a == ACT_BF3X4 ? 4 : a == ACT_BF3T ? 32 : 8;
 }
 
 static inline int64_t act_parts(kact a)
 {
-    return a == ACT_BF1 ? 1 : a == ACT_BF2 ? 2 : a == ACT_BF3 ? 3 : 4;
+    return a == ACT_BF1 || a == ACT_BF1X4 ? 1 : 3;
+}
+
+/* Are rows read as tiles? */
+static inline bool act_is_tiled(kact a)
+{
+    return a == ACT_BF1 || a == ACT_BF3T;
 }
 
 /* A row of split numbers is filled up to a multiple of so many. */
 static inline int64_t act_fill(kact a)
 {
-    return a == ACT_BF1 ? 32 : 8;
+    return act_is_tiled(a) ? 32 : 8;
 }
 
 /* Are numbers rounded by more than f32's own sums are off? */
 static inline bool act_rounds(kact a)
 {
-    return a == ACT_BF1 || (a != ACT_F32 && !act_is_split(a));
+    return a != ACT_F32 && (!act_is_split(a) || act_parts(a) == 1);
 }
 
 /* Numbers that are rounded together. */
@@ -92,7 +106,16 @@ static inline int64_t act_block(kact a)
 /* Rows that are packed together, so that none can be read without the others. */
 static inline int64_t act_group(kact a)
 {
-    return a == ACT_Q8X4 || a == ACT_Q8KX4 ? 4 : 1;
+    return a == ACT_Q8X4 || a == ACT_Q8KX4 || a == ACT_BF1X4 || a == ACT_BF3X4 ? 4 : 1;
+}
+
+/* Where part p of number i stands, counted in bf16, in a row or among the four rows of which it is row r. */
+static inline int64_t act_split_at(kact a, int64_t i, int64_t p, int64_t r)
+{
+    int64_t run = act_run(a), parts = act_parts(a);
+    if (act_group(a) > 1)
+        return ((i / 4 * 2 + r / 2) * parts + p) * 8 + r % 2 * 4 + i % 4;
+    return (i / run * parts + p) * run + i % run;
 }
 
 static inline int64_t act_pad(int64_t bytes)
@@ -117,8 +140,11 @@ static inline int64_t act_row_bytes(kact a, int64_t n)
 {
     if (a == ACT_F32)
         return n * 4;
-    if (act_is_split(a))
-        return act_pad((n + 7) / 8 * 16 * act_parts(a));
+    if (act_is_split(a)) {
+        int64_t bytes =
+            act_pad((n + act_fill(a) - 1) / act_fill(a) * act_fill(a) * 2 * act_parts(a));
+        return act_is_tiled(a) ? bytes | ACT_ALIGN : bytes;
+    }
     return act_q_bytes(a, n) + act_pad(n / act_block(a) * (act_group(a) == 4 ? 8 : 4)) +
            act_pad(a == ACT_Q8KX4 ? n / 16 : n / 8);
 }

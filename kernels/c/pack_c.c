@@ -5,44 +5,62 @@
 #include "kernels/c/half.h"
 #include "kernels/c/pack_impl.h"
 
-/* Eight numbers as one to three bf16 each, in runs of 8 or 4. A rest that is not finite is 0. */
-static void split8(kact act, const float *x, uint16_t *to)
+/* Eight numbers as one to three bf16 each. A rest that is not finite is 0. */
+static void split8(kact act, const float *x, uint16_t part[3][8])
 {
-    uint16_t part[4][8] = {{0}};
     float rest[8];
     for (int i = 0; i < 8; i++) {
         part[0][i] = half_to_bf16(x[i]);
         rest[i] = x[i] - float_of((uint32_t)part[0][i] << 16);
     }
-    for (int p = 1; p < 3 && act != ACT_BF1; p++)
+    for (int p = 1; p < act_parts(act); p++)
         for (int i = 0; i < 8; i++) {
             uint16_t h = half_to_bf16(rest[i]);
             part[p][i] = (h & 0x7f80) == 0x7f80 ? 0 : h;
             rest[i] -= float_of((uint32_t)part[p][i] << 16);
         }
-    if (act_run(act) == 8) {
-        memcpy(to, part, (size_t)act_parts(act) * sizeof part[0]);
-        return;
-    }
-    for (int half = 0; half < 2; half++)
-        for (int p = 0; p < 4; p++)
-            memcpy(to + half * 16 + p * 4, part[p] + half * 4, 8);
 }
 
-/* Numbers [begin, end) of a row; begin is a multiple of 8. */
-static void split_part(kact act, const float *x, int64_t begin, int64_t end, uint16_t *to)
+/* The same from number i on, a multiple of 8, of row r, to their places. */
+static void split8_to(kact act, const float *x, int64_t i, int64_t r, uint16_t *to)
 {
-    int64_t i = begin, parts = act_parts(act);
+    uint16_t part[3][8];
+    int64_t run = act_run(act) < 8 ? 4 : 8;
+    split8(act, x, part);
+    for (int64_t p = 0; p < act_parts(act); p++)
+        for (int64_t j = 0; j < 8; j += run)
+            memcpy(to + act_split_at(act, i + j, p, r), part[p] + j, (size_t)run * sizeof *to);
+}
+
+/* Numbers [begin, end) of row r of those packed together; begin is a multiple of 8. */
+static void split_part(kact act, const float *x, int64_t begin, int64_t end, int64_t r,
+                       uint16_t *to)
+{
+    const float none[8] = {0};
+    int64_t i = begin;
+    if (act == ACT_BF1) /* a loop that vectorises */
+        for (; i < end / 8 * 8; i++)
+            to[i] = half_to_bf16(x[i]);
     for (; i + 8 <= end; i += 8)
-        split8(act, x + i, to + parts * i);
+        split8_to(act, x + i, i, r, to);
     if (i < end) {
         float last[8] = {0};
         memcpy(last, x + i, (size_t)(end - i) * sizeof *last);
-        split8(act, last, to + parts * i);
+        split8_to(act, last, i, r, to);
         i += 8;
     }
-    for (int64_t fill = act_fill(act); i % fill != 0; i += 8)
-        memset(to + parts * i, 0, (size_t)parts * 8 * sizeof *to);
+    for (; i % act_fill(act) != 0; i += 8)
+        split8_to(act, none, i, r, to);
+}
+
+/* Row r of four woven ones; x NULL: of zeros. */
+static void split_woven(kact act, const float *x, int64_t n, int64_t r, uint16_t *to)
+{
+    const float none[8] = {0};
+    if (x)
+        split_part(act, x, 0, n, r, to);
+    for (int64_t i = 0; i < n && !x; i += 8)
+        split8_to(act, none, i, r, to);
 }
 
 enum { BLOCK_MAX = 256 };
@@ -66,7 +84,7 @@ void k_pack_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]); /* [n] */
         char *to = (char *)k->out[0] + row * k->out_pitch[0];
         if (act_is_split(act)) {
-            split_part(act, x, part.col, part.col_end, (uint16_t *)to);
+            split_part(act, x, part.col, part.col_end, 0, (uint16_t *)to);
             continue;
         }
         int8_t *q = (int8_t *)to;
@@ -114,10 +132,15 @@ void k_pack4_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
         for (int64_t r = 0; r < 4; r++) {
             int64_t row = quad * 4 + r;
             const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]);
+            char *to = (char *)k->out[0] + quad * 4 * k->out_pitch[0];
             int8_t q[BLOCK_MAX] = {0};
+            if (act_is_split(act)) {
+                split_woven(act, row < k->n[0] ? x : NULL, n, r, (uint16_t *)to);
+                continue;
+            }
             for (int64_t i = 0; i < n; i += b) {
                 float d = row < k->n[0] ? pack_block(x + i, q, b) : 0;
-                weave_block(act, q, d, i, r, n, (char *)k->out[0] + quad * 4 * k->out_pitch[0]);
+                weave_block(act, q, d, i, r, n, to);
             }
         }
 }

@@ -4,8 +4,9 @@
  * at most n / 16 additions follow each other in a lane, and a few more join lanes, scales and bias, so
  * that the sum is off by at most (n / 16 + 16) u times the sum of magnitudes. Stored numbers of the form
  * d * code - m round on the way, relative to the largest of their block rather than to themselves; twice
- * that largest stands for d * code and m, which random codes come near. Packed activations are not an
- * error here: the reference is given the numbers they stand for. */
+ * that largest stands for d * code and m, which random codes come near. Kernels that take activations as bf16 round
+ * such numbers to it, each by 2^-9 of itself. Packed activations are not an error here: the reference is given the
+ * numbers they stand for. */
 #include "tests/kernels/check.h"
 
 #include <math.h>
@@ -63,12 +64,33 @@ static void magnitudes(dtype t, const void *w, int64_t n, float *to)
     }
 }
 
-static float bound_of(const float *x, const float *w, int64_t n, const float *bias)
+/* What a kernel may be off by. */
+typedef struct {
+    float *w;   /* [n]: the magnitudes of a weight row */
+    float *own; /* [n]: its numbers, where the kernel rounds them; or NULL */
+} limits;
+
+static limits limits_make(check *c, const kernel_row *row, dtype t, int64_t n)
 {
-    double sum = bias ? fabs((double)*bias) : 0;
+    bool rounds = row->act == ACT_BF1 && dtype_row_of(t)->elems > 1;
+    return (limits){check_numbers(c, n), rounds ? check_numbers(c, n) : NULL};
+}
+
+static void limits_of(limits *l, dtype t, const void *w, int64_t n)
+{
+    magnitudes(t, w, n, l->w);
+    if (l->own)
+        dequant_row(t, w, l->own, n);
+}
+
+static float bound_of(const float *x, const limits *l, int64_t n, const float *bias)
+{
+    double sum = bias ? fabs((double)*bias) : 0, rounded = 0;
     for (int64_t i = 0; i < n; i++)
-        sum += fabs((double)x[i]) * (double)w[i];
-    return (float)((double)(n / 16 + 16) * (double)U * sum) + 1e-30f;
+        sum += fabs((double)x[i]) * (double)l->w[i];
+    for (int64_t i = 0; i < n && l->own; i++)
+        rounded += fabs((double)x[i] * (double)l->own[i]);
+    return (float)((double)(n / 16 + 16) * (double)U * sum + 0x1p-9 * rounded) + 1e-30f;
 }
 
 /* Now and then a number that is none, or infinite: it must come through. */
@@ -162,12 +184,13 @@ static bool linear_make(check *c, const kernel_row *row, int i, check_case *out)
     linear_setup(c, row, t, s, i % 2, i, out);
     const kargs *k = &out->ref;
     s.m = k->n[1];
-    float *w = check_numbers(c, s.n), *bound = check_numbers(c, s.rows * s.m);
+    limits w = limits_make(c, row, t, s.n);
+    float *bound = check_numbers(c, s.rows * s.m);
     for (int64_t j = 0; j < s.m; j++) {
         const float *bias = k->in[2] ? (const float *)k->in[2] + j : NULL;
-        magnitudes(t, (const char *)k->in[1] + j * k->pitch[1], s.n, w);
+        limits_of(&w, t, (const char *)k->in[1] + j * k->pitch[1], s.n);
         for (int64_t r = 0; r < s.rows; r++)
-            bound[r * s.m + j] = bound_of((const float *)k->in[0] + r * s.n, w, s.n, bias);
+            bound[r * s.m + j] = bound_of((const float *)k->in[0] + r * s.n, &w, s.n, bias);
     }
     out->out[0].bound = bound;
     return true;
@@ -251,13 +274,14 @@ static bool experts_make(check *c, const kernel_row *row, int i, check_case *out
     const kargs *k = &out->ref;
     const char *const *table = k->in[1];
     const int32_t *ids = k->in[2];
-    float *w = check_numbers(c, s.n), *bound = check_numbers(c, s.rows * s.top * s.m);
+    limits w = limits_make(c, row, t, s.n);
+    float *bound = check_numbers(c, s.rows * s.top * s.m);
     for (int64_t slot = 0; slot < s.rows * s.top; slot++)
         for (int64_t j = 0; j < s.m; j++) {
             const float *bias = k->in[3] ? (const float *)k->in[3] + ids[slot] * s.m + j : NULL;
             const float *x = (const float *)k->in[0] + (s.each ? slot : slot / s.top) * s.n;
-            magnitudes(t, table[ids[slot]] + j * k->pitch[1], s.n, w);
-            bound[slot * s.m + j] = bound_of(x, w, s.n, bias);
+            limits_of(&w, t, table[ids[slot]] + j * k->pitch[1], s.n);
+            bound[slot * s.m + j] = bound_of(x, &w, s.n, bias);
         }
     out->out[0].bound = bound;
     return true;
@@ -315,12 +339,13 @@ static bool head_linear_make(check *c, const kernel_row *row, int i, check_case 
     head_setup(c, row, t, all[i].rows, heads, m, n, i, out);
     const kargs *k = &out->ref;
     const char *const *table = k->in[1];
-    float *w = check_numbers(c, n), *bound = check_numbers(c, vectors * m);
+    limits w = limits_make(c, row, t, n);
+    float *bound = check_numbers(c, vectors * m);
     for (int64_t v = 0; v < vectors; v++)
         for (int64_t j = 0; j < m; j++) {
             const float *bias = k->in[2] ? (const float *)k->in[2] + v % heads * m + j : NULL;
-            magnitudes(t, table[v % heads] + j * k->pitch[1], n, w);
-            bound[v * m + j] = bound_of((const float *)k->in[0] + v * n, w, n, bias);
+            limits_of(&w, t, table[v % heads] + j * k->pitch[1], n);
+            bound[v * m + j] = bound_of((const float *)k->in[0] + v * n, &w, n, bias);
         }
     out->out[0].bound = bound;
     return true;
@@ -382,29 +407,32 @@ static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
         kact act;
         int64_t rows, n;
     } all[] = {
-        {ACT_Q8, 1, 32},    {ACT_Q8, 3, 96},    {ACT_Q8, 2, 256},   {ACT_Q8, 5, 288},
-        {ACT_Q8, 2, 896},   {ACT_Q8, 1, 8192},  {ACT_Q8K, 1, 256},  {ACT_Q8K, 3, 512},
-        {ACT_Q8K, 2, 1792}, {ACT_Q8K, 7, 2048}, {ACT_Q8K, 1, 8192}, {ACT_BF2, 1, 1},
-        {ACT_BF2, 2, 37},   {ACT_BF3, 3, 2048}, {ACT_BF3M, 1, 5},   {ACT_BF3M, 2, 300},
-        {ACT_BF3M, 3, 256}, {ACT_BF3, 2, 300},  {ACT_Q8D, 3, 96},   {ACT_Q8D, 1, 2048},
-        {ACT_Q8KD, 2, 768}, {ACT_BF1, 3, 13},   {ACT_BF1, 2, 2048}, {ACT_BF1, 1, 300},
+        {ACT_Q8, 1, 32},      {ACT_Q8, 3, 96},     {ACT_Q8, 2, 256},     {ACT_Q8, 5, 288},
+        {ACT_Q8, 2, 896},     {ACT_Q8, 1, 8192},   {ACT_Q8K, 1, 256},    {ACT_Q8K, 3, 512},
+        {ACT_Q8K, 2, 1792},   {ACT_Q8K, 7, 2048},  {ACT_Q8K, 1, 8192},   {ACT_BF3T, 1, 1},
+        {ACT_BF3T, 2, 37},    {ACT_BF3, 3, 2048},  {ACT_BF3X4, 1, 5},    {ACT_BF3X4, 6, 300},
+        {ACT_BF3X4, 3, 256},  {ACT_BF3, 2, 300},   {ACT_Q8D, 3, 96},     {ACT_Q8D, 1, 2048},
+        {ACT_Q8KD, 2, 768},   {ACT_BF1, 3, 13},    {ACT_BF1, 2, 2048},   {ACT_BF1, 1, 300},
+        {ACT_BF3T, 3, 512},   {ACT_Q8X4, 1, 32},   {ACT_Q8X4, 3, 96},    {ACT_Q8X4, 9, 256},
+        {ACT_Q8X4, 5, 288},   {ACT_Q8X4, 1, 8192}, {ACT_Q8KX4, 1, 256},  {ACT_Q8KX4, 3, 512},
+        {ACT_Q8KX4, 7, 2048}, {ACT_BF1X4, 4, 19},  {ACT_BF1X4, 3, 2048}, {ACT_BF1X4, 5, 300},
     };
-    bool woven4 = strcmp(row->op, "pack4") == 0; /* of 8 bits only */
-    if (i >= (int)(sizeof all / sizeof all[0]) || (woven4 && act_is_split(all[i].act)))
-        return false;
-    pack_setup(c,
-               !woven4                ? all[i].act
-               : all[i].act == ACT_Q8 ? ACT_Q8X4
-                                      : ACT_Q8KX4,
-               all[i].rows, all[i].n, out);
-    return true;
+    bool woven4 = strcmp(row->op, "pack4") == 0;
+    int n = (int)(sizeof all / sizeof all[0]), at = 0;
+    for (; at < n; at++)
+        if ((act_group(all[at].act) > 1) == woven4 && i-- == 0)
+            break;
+    if (at < n)
+        pack_setup(c, all[at].act, all[at].rows, all[at].n, out);
+    return at < n;
 }
 
 static bool pack_bench(check *c, const kernel_row *row, int i, check_case *out)
 {
     bool woven4 = strcmp(row->op, "pack4") == 0;
-    static const kact acts[2][3] = {{ACT_Q8, ACT_Q8K, ACT_Q8D}, {ACT_Q8X4, ACT_Q8KX4, ACT_F32}};
-    if (i > 2 || acts[woven4][i] == ACT_F32)
+    static const kact acts[2][5] = {{ACT_Q8, ACT_Q8K, ACT_Q8D, ACT_BF1, ACT_BF3},
+                                    {ACT_Q8X4, ACT_Q8KX4, ACT_BF1X4, ACT_BF3X4, ACT_F32}};
+    if (i > 4 || acts[woven4][i] == ACT_F32)
         return false;
     pack_setup(c, acts[woven4][i], 16, 8192, out);
     for (int64_t j = 0; j < 16 * 8192; j++)

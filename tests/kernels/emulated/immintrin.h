@@ -27,6 +27,7 @@ typedef union {
 } emulated512;
 #define __m512i emulated512
 #define __m512 emulated512
+#define __m512bh emulated512
 
 /* A function whose result r is filled in by `each`, for i = 0 .. n - 1. */
 #define EMULATED(name, args, n, each)                                                              \
@@ -39,7 +40,18 @@ typedef union {
     }
 #define V emulated512
 
+/* To nearest, ties to even; subnormal numbers are zeros. */
+static inline __attribute__((unused)) uint16_t emulated_bf16(uint32_t bits)
+{
+    if ((bits & 0x7f800000u) == 0)
+        return (uint16_t)(bits >> 16 & 0x8000);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 /* clang-format off */
+EMULATED(cvtne2ps_pbh,      (V a, V b),              32, r.u16[i] = emulated_bf16(i < 16 ? b.u32[i] : a.u32[i - 16]))
 EMULATED(setzero_ps,        (void),                  0,  (void)0)
 EMULATED(setzero_si512,     (void),                  0,  (void)0)
 EMULATED(set1_ps,           (float a),               16, r.f32[i] = a)
@@ -151,6 +163,7 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
     return _mm256_loadu_si256((const void *)at);
 }
 
+#define _mm512_cvtne2ps_pbh emulated_cvtne2ps_pbh
 #define _mm512_setzero_ps emulated_setzero_ps
 #define _mm512_setzero_si512 emulated_setzero_si512
 #define _mm512_set1_ps emulated_set1_ps
