@@ -209,9 +209,9 @@ BLOCK_CORE(q6_k,   210, GROUPS_OF_16,      false)
 BLOCK_CORE(iq4_xs, 136, GROUPS_OF_32_WIDE, false)
 /* clang-format on */
 
-const dot_core dot_core_Q2_K = {ACT_Q8K, dot_q2_k_1, dot_q2_k_4};
-const dot_core dot_core_Q3_K = {ACT_Q8K, dot_q3_k_1, dot_q3_k_4};
-const dot_core dot_core_Q4_K = {ACT_Q8K, dot_q4_k_1, dot_q4_k_4};
-const dot_core dot_core_Q5_K = {ACT_Q8K, dot_q5_k_1, dot_q5_k_4};
-const dot_core dot_core_Q6_K = {ACT_Q8K, dot_q6_k_1, dot_q6_k_4};
-const dot_core dot_core_IQ4_XS = {ACT_Q8K, dot_iq4_xs_1, dot_iq4_xs_4};
+const dot_core dot_core_Q2_K = {ACT_Q8K, dot_q2_k_1, dot_q2_k_4, NULL};
+const dot_core dot_core_Q3_K = {ACT_Q8K, dot_q3_k_1, dot_q3_k_4, NULL};
+const dot_core dot_core_Q4_K = {ACT_Q8K, dot_q4_k_1, dot_q4_k_4, NULL};
+const dot_core dot_core_Q5_K = {ACT_Q8K, dot_q5_k_1, dot_q5_k_4, NULL};
+const dot_core dot_core_Q6_K = {ACT_Q8K, dot_q6_k_1, dot_q6_k_4, NULL};
+const dot_core dot_core_IQ4_XS = {ACT_Q8K, dot_iq4_xs_1, dot_iq4_xs_4, NULL};

@@ -134,10 +134,10 @@ BLOCK_CORE(iq4_nl, 18, WIDE)
 BLOCK_CORE(mxfp4,  17, SMALL)
 /* clang-format on */
 
-const dot_core dot_core_Q8_0 = {ACT_Q8, dot_q8_0_1, dot_q8_0_4};
-const dot_core dot_core_Q4_0 = {ACT_Q8, dot_q4_0_1, dot_q4_0_4};
-const dot_core dot_core_Q4_1 = {ACT_Q8, dot_q4_1_1, dot_q4_1_4};
-const dot_core dot_core_Q5_0 = {ACT_Q8, dot_q5_0_1, dot_q5_0_4};
-const dot_core dot_core_Q5_1 = {ACT_Q8, dot_q5_1_1, dot_q5_1_4};
-const dot_core dot_core_IQ4_NL = {ACT_Q8, dot_iq4_nl_1, dot_iq4_nl_4};
-const dot_core dot_core_MXFP4 = {ACT_Q8, dot_mxfp4_1, dot_mxfp4_4};
+const dot_core dot_core_Q8_0 = {ACT_Q8, dot_q8_0_1, dot_q8_0_4, NULL};
+const dot_core dot_core_Q4_0 = {ACT_Q8, dot_q4_0_1, dot_q4_0_4, NULL};
+const dot_core dot_core_Q4_1 = {ACT_Q8, dot_q4_1_1, dot_q4_1_4, NULL};
+const dot_core dot_core_Q5_0 = {ACT_Q8, dot_q5_0_1, dot_q5_0_4, NULL};
+const dot_core dot_core_Q5_1 = {ACT_Q8, dot_q5_1_1, dot_q5_1_4, NULL};
+const dot_core dot_core_IQ4_NL = {ACT_Q8, dot_iq4_nl_1, dot_iq4_nl_4, NULL};
+const dot_core dot_core_MXFP4 = {ACT_Q8, dot_mxfp4_1, dot_mxfp4_4, NULL};

@@ -53,9 +53,24 @@ static void put(float *out, int64_t row, float sum, const float *bias)
     out[row] = bias ? sum + bias[row] : sum;
 }
 
+static void dot_tiles(const dot_work *j, int64_t row)
+{
+    for (int64_t i = 0, n_x; i < j->n_x; i += n_x) {
+        float sum[DOT_TILE][DOT_TILE];
+        n_x = j->n_x - i < DOT_TILE ? j->n_x - i : DOT_TILE;
+        j->core->tile(j->w + row * j->pitch, j->pitch, j->x + i, n_x, j->n, sum);
+        for (int64_t r = 0; r < n_x; r++)
+            for (int64_t of = 0; of < DOT_TILE; of++)
+                put(j->out[i + r], row + of, sum[r][of], j->bias);
+    }
+}
+
 void dot_block(const dot_work *j)
 {
-    for (int64_t row = j->row; row < j->row_end; row++) {
+    int64_t row = j->row;
+    for (; j->core->tile && !j->scratch && row + DOT_TILE <= j->row_end; row += DOT_TILE)
+        dot_tiles(j, row);
+    for (; row < j->row_end; row++) {
         const void *w = j->w + row * j->pitch;
         if (j->scratch) {
             dequant_row(j->type, w, j->scratch, j->n);

@@ -73,6 +73,6 @@ DOT_CORE(dot_f32)
 DOT_CORE(dot_f16)
 DOT_CORE(dot_bf16)
 
-const dot_core dot_core_F32 = {ACT_F32, dot_f32_1, dot_f32_4};
-const dot_core dot_core_F16 = {ACT_F32, dot_f16_1, dot_f16_4};
-const dot_core dot_core_BF16 = {ACT_F32, dot_bf16_1, dot_bf16_4};
+const dot_core dot_core_F32 = {ACT_F32, dot_f32_1, dot_f32_4, NULL};
+const dot_core dot_core_F16 = {ACT_F32, dot_f16_1, dot_f16_4, NULL};
+const dot_core dot_core_BF16 = {ACT_F32, dot_bf16_1, dot_bf16_4, NULL};

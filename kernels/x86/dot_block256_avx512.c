@@ -77,5 +77,5 @@ X86_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, x86_head_fn *head, x
         dot_blocks(w, bytes, x86_head_##name, x86_run_##name, less, x, n, out, rows);              \
     }                                                                                              \
     X86_CORE(dot_##name)                                                                           \
-    const dot_core dot_avx512_##name = {ACT_Q8K, dot_##name##_1, dot_##name##_4};
+    const dot_core dot_avx512_##name = {ACT_Q8K, dot_##name##_1, dot_##name##_4, NULL};
 X86_BLOCKS_256(BLOCK_CORE)

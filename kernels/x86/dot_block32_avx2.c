@@ -77,5 +77,5 @@ X86_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, x86_unpack32 *unpack
         dot_blocks(w, bytes, x86_##name, has_min, x, n, out, rows);                                \
     }                                                                                              \
     X86_CORE(dot_##name)                                                                           \
-    const dot_core dot_avx2_##name = {ACT_Q8, dot_##name##_1, dot_##name##_4};
+    const dot_core dot_avx2_##name = {ACT_Q8, dot_##name##_1, dot_##name##_4, NULL};
 X86_BLOCKS_32(BLOCK_CORE)

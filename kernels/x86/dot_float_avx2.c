@@ -68,7 +68,7 @@ X86_INLINE void dot_floats(const uint8_t *w, int64_t bytes, read_fn *read, const
         dot_floats(w, bytes, read_##name, x, n, out, rows);                                        \
     }                                                                                              \
     X86_CORE(dot_##name)                                                                           \
-    const dot_core dot_avx2_##name = {ACT_F32, dot_##name##_1, dot_##name##_4};
+    const dot_core dot_avx2_##name = {ACT_F32, dot_##name##_1, dot_##name##_4, NULL};
 FLOAT_CORE(f32, 4)
 FLOAT_CORE(f16, 2)
 FLOAT_CORE(bf16, 2)

@@ -1,14 +1,17 @@
 /* dot_float_avx512.c - cores for weights of whole numbers: F32, F16, BF16.
  *
- * Two sums of sixteen lanes a row, with fused multiply-adds in f32, which keep up with memory at up to sixteen
- * rows; vdpbf16ps would round the activations. A rest is read under a mask. */
+ * One sum of sixteen lanes for each pair of rows, with fused multiply-adds in f32; vdpbf16ps would round the
+ * activations. Four weight rows at once make four sums of one row of activations, enough for the delay of an
+ * addition, and sixteen of four, which load a register for two products. While four rows are read, the next four
+ * are asked for, so that no line is left to the hardware, whose prefetching ends at a page. A rest is read under a
+ * mask. */
 #include "kernels/x86/dot_x86.h"
 #include "kernels/x86/unpack.h"
 
 enum { LANES = 16, STEP = 2 * LANES };
 
-typedef __m512 read_fn(const uint8_t *p,
-                       __mmask16 there); /* sixteen numbers, 0 for those not there */
+/* Sixteen numbers, 0 for those not there. */
+typedef __m512 read_fn(const uint8_t *p, __mmask16 there);
 
 X86_INLINE __m512 read_f32(const uint8_t *p, __mmask16 there)
 {
@@ -24,43 +27,88 @@ X86_INLINE __m512 read_bf16(const uint8_t *p, __mmask16 there)
     return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
 }
 
-/* Sixteen columns from i on. */
-X86_INLINE void add_lanes(__m512 w, const void *const *x, int64_t i, __mmask16 there, __m512 *s,
-                          int rows)
+/* Weights of one type, rows `pitch` apart. */
+typedef struct {
+    const uint8_t *w;
+    int64_t pitch;
+    int bytes; /* of a number */
+    read_fn *read;
+} floats;
+
+/* Sixteen columns from i on of `rows` weight rows and n_x of activations. */
+X86_INLINE void add_lanes(const floats *f, int rows, const void *const *x, int n_x, int64_t i,
+                          __mmask16 there, __m512 (*s)[DOT_TILE])
 {
+    __m512 v[DOT_TILE];
+#pragma GCC unroll 4
     for (int r = 0; r < rows; r++)
-        s[r] = _mm512_fmadd_ps(w, _mm512_maskz_loadu_ps(there, (const float *)x[r] + i), s[r]);
+        v[r] = f->read(f->w + r * f->pitch + i * f->bytes, there);
+#pragma GCC unroll 4
+    for (int j = 0; j < n_x; j++) {
+        __m512 a = _mm512_maskz_loadu_ps(there, (const float *)x[j] + i);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++)
+            s[j][r] = _mm512_fmadd_ps(v[r], a, s[j][r]);
+    }
 }
 
-X86_INLINE void dot_floats(const uint8_t *w, int64_t bytes, read_fn *read, const void *const *x,
-                           int64_t n, float *out, int rows)
+X86_INLINE void dot_floats(const floats *f, int rows, const void *const *x, int n_x, int64_t n,
+                           float (*out)[DOT_TILE])
 {
     const __mmask16 all = 0xffff;
-    __m512 s[4], t[4];
+    __m512 s[DOT_TILE][DOT_TILE];
     int64_t i = 0;
-    for (int r = 0; r < rows; r++)
-        s[r] = t[r] = _mm512_setzero_ps();
+#pragma GCC unroll 4
+    for (int j = 0; j < n_x; j++)
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++)
+            s[j][r] = _mm512_setzero_ps();
     for (; i + STEP <= n; i += STEP) {
-        x86_hint(w + i * bytes, STEP * bytes);
-        add_lanes(read(w + i * bytes, all), x, i, all, s, rows);
-        add_lanes(read(w + (i + LANES) * bytes, all), x, i + LANES, all, t, rows);
+        for (int r = 0; r < rows; r++)
+            x86_hint_at(f->w + (rows + r) * f->pitch + i * f->bytes, STEP * f->bytes);
+        add_lanes(f, rows, x, n_x, i, all, s);
+        add_lanes(f, rows, x, n_x, i + LANES, all, s);
     }
     for (; i < n; i += LANES) {
         __mmask16 there = n - i >= LANES ? all : (__mmask16)((1u << (n - i)) - 1);
-        add_lanes(read(w + i * bytes, there), x, i, there, s, rows);
+        add_lanes(f, rows, x, n_x, i, there, s);
     }
-    for (int r = 0; r < rows; r++)
-        out[r] = _mm512_reduce_add_ps(_mm512_add_ps(s[r], t[r]));
+#pragma GCC unroll 4
+    for (int j = 0; j < n_x; j++)
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++)
+            out[j][r] = _mm512_reduce_add_ps(s[j][r]);
 }
 
-#define FLOAT_CORE(name, bytes)                                                                    \
-    X86_INLINE void dot_##name(const void *w, const void *const *x, int64_t n, float *out,         \
-                               int rows)                                                           \
+/* One weight row with one or four rows of activations, and four with one to four. */
+#define FLOAT_ONE(name, bytes, n_x)                                                                \
+    static void dot_##name##_##n_x(const void *w, const void *const *x, int64_t n, float *out)     \
     {                                                                                              \
-        dot_floats(w, bytes, read_##name, x, n, out, rows);                                        \
-    }                                                                                              \
-    X86_CORE(dot_##name)                                                                           \
-    const dot_core dot_avx512_##name = {ACT_F32, dot_##name##_1, dot_##name##_4};
+        const floats f = {w, 0, bytes, read_##name};                                               \
+        float sum[DOT_TILE][DOT_TILE];                                                             \
+        dot_floats(&f, 1, x, n_x, n, sum);                                                         \
+        for (int j = 0; j < (n_x); j++)                                                            \
+            out[j] = sum[j][0];                                                                    \
+    }
+#define FLOAT_TILE(name, bytes)                                                                    \
+    static void dot_##name##_tile(const void *w, int64_t pitch, const void *const *x, int64_t n_x, \
+                                  int64_t n, float(*out)[DOT_TILE])                                \
+    {                                                                                              \
+        const floats f = {w, pitch, bytes, read_##name};                                           \
+        if (n_x == 1)                                                                              \
+            dot_floats(&f, DOT_TILE, x, 1, n, out);                                                \
+        else if (n_x == 2)                                                                         \
+            dot_floats(&f, DOT_TILE, x, 2, n, out);                                                \
+        else if (n_x == 3)                                                                         \
+            dot_floats(&f, DOT_TILE, x, 3, n, out);                                                \
+        else                                                                                       \
+            dot_floats(&f, DOT_TILE, x, 4, n, out);                                                \
+    }
+#define FLOAT_CORE(name, bytes)                                                                    \
+    FLOAT_ONE(name, bytes, 1)                                                                      \
+    FLOAT_ONE(name, bytes, 4)                                                                      \
+    FLOAT_TILE(name, bytes)                                                                        \
+    const dot_core dot_avx512_##name = {ACT_F32, dot_##name##_1, dot_##name##_4, dot_##name##_tile};
 FLOAT_CORE(f32, 4)
 FLOAT_CORE(f16, 2)
 FLOAT_CORE(bf16, 2)

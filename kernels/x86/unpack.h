@@ -20,10 +20,14 @@
 #ifndef X86_HINT
 #define X86_HINT _MM_HINT_T1
 #endif
-X86_INLINE void x86_hint(const uint8_t *p, int64_t bytes)
+X86_INLINE void x86_hint_at(const uint8_t *p, int64_t bytes)
 {
     for (int64_t i = 0; X86_AHEAD > 0 && i < bytes; i += 64)
-        _mm_prefetch((const char *)((uintptr_t)p + X86_AHEAD + (uintptr_t)i), X86_HINT);
+        _mm_prefetch((const char *)((uintptr_t)p + (uintptr_t)i), X86_HINT);
+}
+X86_INLINE void x86_hint(const uint8_t *p, int64_t bytes)
+{
+    x86_hint_at((const uint8_t *)((uintptr_t)p + X86_AHEAD), bytes);
 }
 
 X86_INLINE float x86_half(const uint8_t *p)

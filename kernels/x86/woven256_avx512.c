@@ -96,6 +96,7 @@ X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n
             __m512i v[4];
             x86_hint(codes, t->sub_bytes);
             t->codes(codes, v);
+#pragma GCC unroll 8
             for (int i = 0; i < n_x; i++) {
                 const act_block256 a = act_of(x[i], n, b);
                 u[i] = _mm512_add_epi64(u[i],

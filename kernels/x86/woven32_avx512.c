@@ -58,6 +58,7 @@ X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n
             d = _mm256_mul_ps(d, _mm256_set1_ps(t->unit));
         const __m512 scale = _mm512_permutexvar_ps(twice, _mm512_castps256_ps512(d));
         t->codes(w + t->codes_at, v);
+#pragma GCC unroll 8
         for (int i = 0; i < n_x; i++) {
             int of_x = t->offset || t->has_min ? act_sum32(x[i], &at, b) : 0;
             float dx = act_scale(x[i], &at, b);
