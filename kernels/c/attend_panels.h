@@ -52,7 +52,8 @@ typedef struct {
     float *sum_all, *max_all, *total_all; /* of the stretches before */
     int32_t *begin, *end;                 /* [queries]: what each sees of the block */
     float *key_mem, *value_mem;
-    const char *key[KEYS], *value[KEYS]; /* those that no row sees stand for their neighbours */
+    const char *key, *value;        /* the block's: what no row sees may be anything */
+    int64_t key_pitch, value_pitch; /* bytes */
 } attend_work;
 
 /* ---- what a processor brings ---- */
@@ -98,50 +99,45 @@ static void row_copy(dtype type, const char *from, int64_t n, float *to)
         floats_read(from, type, n, to);
 }
 
-/* n rows that follow on each other: where they are, or as floats in mem, padded with zeros. */
-static void rows_read(const attend_work *w, const char *from, int64_t width, int64_t padded,
-                      int64_t n, float *mem, const char **to)
+/* n rows that follow on each other as floats, padded with zeros. */
+static void rows_copy(dtype type, const char *from, int64_t width, int64_t padded, int64_t n,
+                      float *to)
 {
-    dtype stored = w->k->cell->type;
-    int64_t pitch = width * stored_bytes(stored);
-    if (w->copied && width == padded)
-        row_copy(stored, from, n * width, mem);
-    for (int64_t i = 0; w->copied && width != padded && i < n; i++) {
-        row_copy(stored, from + i * pitch, width, mem + i * padded);
-        memset(mem + i * padded + width, 0, (size_t)(padded - width) * sizeof *mem);
+    if (width == padded)
+        row_copy(type, from, n * width, to);
+    for (int64_t i = 0; width != padded && i < n; i++) {
+        row_copy(type, from + i * width * stored_bytes(type), width, to + i * padded);
+        memset(to + i * padded + width, 0, (size_t)(padded - width) * sizeof *to);
     }
-    if (w->copied) {
-        from = (const char *)mem;
-        pitch = padded * (int64_t)sizeof *mem;
-    }
-    for (int64_t i = 0; i < n; i++)
-        to[i] = from + i * pitch;
 }
 
-/* Positions [begin, end) of the block at `at`. */
-static void block_read(attend_work *w, int64_t at, int64_t begin, int64_t end)
+/* Positions [begin, end) of the block at `at`, a page at a time. */
+static void block_copy(attend_work *w, int64_t at, int64_t begin, int64_t end)
 {
     const kcell *c = w->k->cell;
     for (int64_t i = begin; i < end;) {
         int64_t page_end = ((at + i) / c->page_tok + 1) * c->page_tok - at;
         int64_t n = (page_end < end ? page_end : end) - i;
-        rows_read(w, cell_key(c, w->pages, at + i, w->head), c->k, w->k_width, n,
-                  w->key_mem + i * w->k_width, w->key + i);
+        rows_copy(c->type, cell_key(c, w->pages, at + i, w->head), c->k, w->k_width, n,
+                  w->key_mem + i * w->k_width);
         if (!c->latent)
-            rows_read(w, cell_value(c, w->pages, at + i, w->head), c->v, w->v_width, n,
-                      w->value_mem + i * w->v_width, w->value + i);
+            rows_copy(c->type, cell_value(c, w->pages, at + i, w->head), c->v, w->v_width, n,
+                      w->value_mem + i * w->v_width);
         i += n;
     }
-    for (int64_t i = 0; i < begin; i++) {
-        w->key[i] = w->key[begin];
-        w->value[i] = w->value[begin];
+}
+
+static void block_read(attend_work *w, int64_t at, int64_t begin, int64_t end)
+{
+    const kcell *c = w->k->cell;
+    if (w->copied) {
+        block_copy(w, at, begin, end);
+        w->key = (const char *)w->key_mem;
+        w->value = (const char *)(c->latent ? w->key_mem : w->value_mem);
+    } else {
+        w->key = cell_key(c, w->pages, at, w->head);
+        w->value = c->latent ? w->key : cell_value(c, w->pages, at, w->head);
     }
-    for (int64_t i = end; i < KEYS; i++) {
-        w->key[i] = w->key[end - 1];
-        w->value[i] = w->value[end - 1];
-    }
-    for (int64_t i = 0; c->latent && i < KEYS; i++)
-        w->value[i] = w->key[i];
 }
 
 static void block_hint(const attend_work *w, int64_t block, int64_t head)
@@ -373,10 +369,13 @@ static void rows_run(attend_work *w, int64_t row, int64_t n)
     w->panels = (w->queries + w->lanes - 1) / w->lanes;
     w->pos = k->batch->pos + row;
     w->pages = kcell_pages(c, k->batch, row);
-    w->copied = ragged || (c->type != DT_F32 && !panel_direct(w->queries));
+    bool scattered = c->page_tok % KEYS != 0; /* a block lies in several pages */
+    w->copied = ragged || scattered || (c->type != DT_F32 && !panel_direct(w->queries));
     w->type = w->copied ? DT_F32 : c->type;
     w->k_width = (c->k + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;
     w->v_width = (c->v + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;
+    w->key_pitch = w->k_width * stored_bytes(w->type);
+    w->value_pitch = c->latent ? w->key_pitch : w->v_width * stored_bytes(w->type);
     work_begin(w, row);
     int64_t at = first_seen(k, w->pos[0]) / KEYS * KEYS;
     while (at <= w->pos[n - 1]) {

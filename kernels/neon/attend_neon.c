@@ -7,7 +7,7 @@
 #include "kernels/neon/attend_neon_tile.h"
 #include "kernels/neon/vec_neon.h"
 
-enum { PANEL_PAD = 8, SLIM_MAX = 2, DIRECT_MAX = 8 };
+enum { PANEL_PAD = 8, SLIM_MAX = 2, DIRECT_MAX = 4 };
 enum { ATTEND_AHEAD = 64 * 1024 }; /* bytes of keys and values, when they are asked for */
 #include "kernels/c/attend_panels.h"
 
@@ -53,66 +53,84 @@ static void memory_hint(const char *from, int64_t bytes)
 
 /* ---- products, for each stored type ---- */
 
+typedef void dot8_fn(const float *q, const char *key, int64_t pitch, int64_t width, float *s);
+typedef void add16_fn(const float *p, const float *keep, const char *value, int64_t pitch,
+                      int64_t n, float *sum, int64_t sum_pitch);
+
 NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64_t from, int64_t to,
-                         dtype type)
+                         dtype type, dot8_fn *dot8)
 {
     int64_t pitch = w->k_width * w->lanes, g = from;
-    const char *const *key = (const char *const *)w->key;
-#define DOTS(tile, n_panel, n_key)                                                                 \
-    for (; g + n_panel <= to; g += n_panel)                                                        \
-        for (int64_t j = begin / n_key * n_key; j < end; j += n_key)                               \
-            tile(w->q + g * pitch, pitch, key + j, type, w->k_width,                               \
-                 w->p + (g * KEYS + j) * w->lanes, n_panel, n_key);
     if (w->lanes == 1) {
-        DOTS(dot_tile_slim, 2, 16)
-        DOTS(dot_tile_slim, 1, 16)
+        for (; g < to; g += 2)
+            for (int64_t j = begin / 16 * 16; j < end; j += 16) {
+                const float *q = w->q + g * pitch;
+                const char *key = w->key + j * w->key_pitch;
+                float *s = w->p + g * KEYS + j;
+                if (g + 1 < to)
+                    dot_tile_slim(q, pitch, key, w->key_pitch, type, w->k_width, s, 2, 16);
+                else
+                    dot_tile_slim(q, pitch, key, w->key_pitch, type, w->k_width, s, 1, 16);
+            }
         return;
     }
-    if (type == DT_F32)
-        DOTS(dot_tile, 4, 4)
-    DOTS(dot_tile, 2, 8)
-    DOTS(dot_tile, 1, 16)
-#undef DOTS
-}
-
-NEON_INLINE void adds_of(const attend_work *w, int64_t begin, int64_t end, int64_t panel,
-                         dtype type)
-{
-    int64_t col = 0, i = panel * w->lanes;
-    const char *const *value = (const char *const *)w->value;
-    const float *p = w->p + panel * KEYS * w->lanes;
-    float *sum = w->sum + i * w->size.v;
-    if (w->lanes == 1) {
-        for (; col + 32 <= w->v_width; col += 32)
-            add_tile_slim(p, 1, w->keep + i, value, type, begin, end, col, sum, w->size.v, 1, 8);
-        for (; col < w->v_width; col += 8)
-            add_tile_slim(p, 1, w->keep + i, value, type, begin, end, col, sum, w->size.v, 1, 2);
-        return;
-    }
-    for (; col + 16 <= w->v_width; col += 16)
-        add_tile(p, w->keep + i, value, type, begin, end, col, sum, w->size.v, 1, 4);
-    for (; col < w->v_width; col += 8)
-        add_tile(p, w->keep + i, value, type, begin, end, col, sum, w->size.v, 1, 2);
+    for (; type == DT_F32 && g + 4 <= to; g += 4)
+        for (int64_t j = begin / 4 * 4; j < end; j += 4)
+            dot_panels4(w->q + g * pitch, pitch * (int64_t)sizeof(float), w->key + j * w->key_pitch,
+                        w->key_pitch, w->k_width, w->p + (g * KEYS + j) * 4,
+                        KEYS * 4 * (int64_t)sizeof(float));
+    for (; g < to; g++)
+        for (int64_t j = begin / 8 * 8; j < end; j += 8)
+            dot8(w->q + g * pitch, w->key + j * w->key_pitch, w->key_pitch, w->k_width,
+                 w->p + (g * KEYS + j) * 4);
 }
 
 NEON_INLINE void query_adds_of(const attend_work *w, int64_t begin, int64_t end, int64_t i,
                                dtype type)
 {
-    const float *p = w->p + i / w->lanes * KEYS * w->lanes + i % w->lanes;
-    for (int64_t col = 0; col < w->v_width; col += 8)
-        add_tile_slim(p, w->lanes, w->keep + i, (const char *const *)w->value, type, begin, end,
-                      col, w->sum + i * w->size.v, w->size.v, 1, 2);
+    const float *p = w->p + i / w->lanes * KEYS * w->lanes + i % w->lanes + begin * w->lanes;
+    const char *value = w->value + begin * w->value_pitch;
+    float *sum = w->sum + i * w->size.v;
+    int64_t col = 0, each = type == DT_F32 ? 4 : 2;
+    for (; col + 32 <= w->v_width; col += 32)
+        add_tile_slim(p, w->lanes, w->keep[i], value + col * each, w->value_pitch, type,
+                      end - begin, sum + col, 8);
+    for (; col < w->v_width; col += 8)
+        add_tile_slim(p, w->lanes, w->keep[i], value + col * each, w->value_pitch, type,
+                      end - begin, sum + col, 2);
+}
+
+NEON_INLINE void adds_of(const attend_work *w, int64_t begin, int64_t end, int64_t panel,
+                         dtype type, add16_fn *add16)
+{
+    if (w->lanes == 1) {
+        query_adds_of(w, begin, end, panel, type);
+        return;
+    }
+    static const float whole[4] = {1, 1, 1, 1};
+    int64_t i = panel * 4, n = end - begin, col = 0, each = type == DT_F32 ? 4 : 2;
+    int64_t even = type == DT_F32 ? n : n / 2 * 2; /* what add16 takes */
+    const float *p = w->p + (panel * KEYS + begin) * 4, *keep = w->keep + i;
+    const char *value = w->value + begin * w->value_pitch;
+    float *sum = w->sum + i * w->size.v;
+    for (; even > 0 && col + 16 <= w->v_width; col += 16)
+        add16(p, keep, value + col * each, w->value_pitch, even, sum + col, w->size.v);
+    for (int64_t c = 0; even < n && c < col; c += 8) /* the last position of an odd number */
+        add_tile8(p + even * 4, whole, value + even * w->value_pitch + c * each, w->value_pitch,
+                  type, 1, sum + c, w->size.v);
+    for (; col < w->v_width; col += 8)
+        add_tile8(p, keep, value + col * each, w->value_pitch, type, n, sum + col, w->size.v);
 }
 
 #define PRODUCTS(type)                                                                             \
     static void dots_##type(const attend_work *w, int64_t begin, int64_t end, int64_t from,        \
                             int64_t to)                                                            \
     {                                                                                              \
-        dots_of(w, begin, end, from, to, DT_##type);                                               \
+        dots_of(w, begin, end, from, to, DT_##type, dot8_##type);                                  \
     }                                                                                              \
     static void adds_##type(const attend_work *w, int64_t begin, int64_t end, int64_t panel)       \
     {                                                                                              \
-        adds_of(w, begin, end, panel, DT_##type);                                                  \
+        adds_of(w, begin, end, panel, DT_##type, add16_##type);                                    \
     }                                                                                              \
     static void query_adds_##type(const attend_work *w, int64_t begin, int64_t end, int64_t i)     \
     {                                                                                              \

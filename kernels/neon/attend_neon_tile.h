@@ -10,7 +10,16 @@
 #define WEFT_KERNELS_NEON_ATTEND_NEON_TILE_H
 
 #include "kernels/c/attend_panels_size.h"
+#include "kernels/neon/attend_neon_asm.h"
 #include "kernels/neon/neon.h"
+
+/* A zero of its own: a copy of another costs as much as a product. */
+NEON_INLINE float32x4_t zero_new(void)
+{
+    float32x4_t zero;
+    __asm__ volatile("movi %0.2d, #0" : "=w"(zero));
+    return zero;
+}
 
 /* Eight stored numbers as floats. */
 NEON_INLINE void load8(const char *p, dtype type, float32x4_t to[2])
@@ -22,8 +31,8 @@ NEON_INLINE void load8(const char *p, dtype type, float32x4_t to[2])
         float16x8_t h = vreinterpretq_f16_u8(vld1q_u8((const uint8_t *)p));
 #ifdef __ARM_FEATURE_FP16_FML /* 0 + h * 1 is h, and four start a cycle; of fcvtl one does */
         float16x8_t one = vreinterpretq_f16_u16(vdupq_n_u16(0x3c00));
-        to[0] = vfmlalq_low_f16(vdupq_n_f32(0), h, one);
-        to[1] = vfmlalq_high_f16(vdupq_n_f32(0), h, one);
+        to[0] = vfmlalq_low_f16(zero_new(), h, one);
+        to[1] = vfmlalq_high_f16(zero_new(), h, one);
 #else
         to[0] = vcvt_f32_f16(vget_low_f16(h));
         to[1] = vcvt_high_f32_f16(h);
@@ -35,73 +44,32 @@ NEON_INLINE void load8(const char *p, dtype type, float32x4_t to[2])
     }
 }
 
-enum { TILE_PANELS = 4, TILE_KEYS = 16, TILE_VECTORS = 8 };
+enum { TILE_KEYS = 16, TILE_VECTORS = 8 };
 
 /* ---- panels of four queries ---- */
 
-/* One of four columns: of four keys, times the queries. */
-#define DOT_LANE(half, lane)                                                                       \
-    for (int g = 0; g < n_panel; g++) {                                                            \
-        float32x4_t x = vld1q_f32(q + g * q_pitch + (i + 4 * half + lane) * 4);                    \
-        for (int l = 0; l < 4; l++)                                                                \
-            sum[g][j + l] = vfmaq_laneq_f32(sum[g][j + l], x, y[l][half], lane);                   \
-    }
-
-/* s[g][j] = q[g] . key[j] for n_panel panels and n_key keys, both constants; width is a multiple of 8. */
-NEON_INLINE void dot_tile(const float *q, int64_t q_pitch, const char *const *key, dtype type,
-                          int64_t width, float *s, int n_panel, int n_key)
+/* sum[l][..] = keep[l] sum[l][..] + p[begin][l] value[begin][..] + ... up to end, for four queries and eight columns; rows
+ * of sum are sum_pitch apart. */
+NEON_INLINE void add_tile8(const float *p, const float *keep, const char *value, int64_t pitch,
+                           dtype type, int64_t n, float *sum, int64_t sum_pitch)
 {
-    float32x4_t sum[TILE_PANELS][TILE_KEYS];
-    for (int g = 0; g < n_panel; g++)
-        for (int j = 0; j < n_key; j++)
-            sum[g][j] = vdupq_n_f32(0);
-    for (int64_t i = 0; i < width; i += 8)
-        for (int j = 0; j < n_key; j += 4) {
-            float32x4_t y[4][2];
-            for (int l = 0; l < 4; l++)
-                load8(key[j + l] + i * (type == DT_F32 ? 4 : 2), type, y[l]);
-            DOT_LANE(0, 0)
-            DOT_LANE(0, 1)
-            DOT_LANE(0, 2)
-            DOT_LANE(0, 3)
-            DOT_LANE(1, 0)
-            DOT_LANE(1, 1)
-            DOT_LANE(1, 2)
-            DOT_LANE(1, 3)
+    float32x4_t to[4][2];
+    for (int g = 0; g < 4; g++)
+        for (int c = 0; c < 2; c++)
+            to[g][c] = vmulq_n_f32(vld1q_f32(sum + g * sum_pitch + 4 * c), keep[g]);
+    for (int64_t j = 0; j < n; j++) {
+        float32x4_t x[2], weight = vld1q_f32(p + 4 * j);
+        load8(value + j * pitch, type, x);
+        for (int c = 0; c < 2; c++) {
+            to[0][c] = vfmaq_laneq_f32(to[0][c], x[c], weight, 0);
+            to[1][c] = vfmaq_laneq_f32(to[1][c], x[c], weight, 1);
+            to[2][c] = vfmaq_laneq_f32(to[2][c], x[c], weight, 2);
+            to[3][c] = vfmaq_laneq_f32(to[3][c], x[c], weight, 3);
         }
-    for (int g = 0; g < n_panel; g++)
-        for (int j = 0; j < n_key; j++)
-            vst1q_f32(s + (g * ATTEND_KEYS + j) * 4, sum[g][j]);
-}
-
-/* sum[4 g + l][..] = keep[4 g + l] sum[4 g + l][..] + p[g][begin][l] value[begin][..] + ... up to end, for 4 n_vector
- * columns and n_panel panels; rows of sum are `pitch` apart. */
-NEON_INLINE void add_tile(const float *p, const float *keep, const char *const *value, dtype type,
-                          int64_t begin, int64_t end, int64_t col, float *sum, int64_t pitch,
-                          int n_panel, int n_vector)
-{
-    float32x4_t to[TILE_PANELS][4][TILE_VECTORS];
-    int64_t at = col * (type == DT_F32 ? 4 : 2);
-    for (int g = 0; g < 4 * n_panel; g++)
-        for (int c = 0; c < n_vector; c++)
-            to[g / 4][g % 4][c] = vmulq_n_f32(vld1q_f32(sum + g * pitch + col + 4 * c), keep[g]);
-    for (int64_t j = begin; j < end; j++) {
-        float32x4_t x[TILE_VECTORS], weight[TILE_PANELS];
-        for (int g = 0; g < n_panel; g++)
-            weight[g] = vld1q_f32(p + (g * ATTEND_KEYS + j) * 4);
-        for (int c = 0; c < n_vector; c += 2)
-            load8(value[j] + at + (type == DT_F32 ? 16 : 8) * c, type, x + c);
-        for (int c = 0; c < n_vector; c++)
-            for (int g = 0; g < n_panel; g++) {
-                to[g][0][c] = vfmaq_laneq_f32(to[g][0][c], x[c], weight[g], 0);
-                to[g][1][c] = vfmaq_laneq_f32(to[g][1][c], x[c], weight[g], 1);
-                to[g][2][c] = vfmaq_laneq_f32(to[g][2][c], x[c], weight[g], 2);
-                to[g][3][c] = vfmaq_laneq_f32(to[g][3][c], x[c], weight[g], 3);
-            }
     }
-    for (int g = 0; g < 4 * n_panel; g++)
-        for (int c = 0; c < n_vector; c++)
-            vst1q_f32(sum + g * pitch + col + 4 * c, to[g / 4][g % 4][c]);
+    for (int g = 0; g < 4; g++)
+        for (int c = 0; c < 2; c++)
+            vst1q_f32(sum + g * sum_pitch + 4 * c, to[g][c]);
 }
 
 /* ---- one query or two, each a panel of its own ---- */
@@ -117,9 +85,9 @@ NEON_INLINE void turn4(float32x4_t *y0, float32x4_t *y1, float32x4_t *y2, float3
     *y3 = vzip2q_f32(b, d);
 }
 
-/* As dot_tile, for n_q queries: lanes are keys. */
-NEON_INLINE void dot_tile_slim(const float *q, int64_t q_pitch, const char *const *key, dtype type,
-                               int64_t width, float *s, int n_q, int n_key)
+/* s[g][j] = q[g] . key[j] for n_q queries and n_key keys, both constants: lanes are keys. */
+NEON_INLINE void dot_tile_slim(const float *q, int64_t q_pitch, const char *key, int64_t pitch,
+                               dtype type, int64_t width, float *s, int n_q, int n_key)
 {
     float32x4_t sum[2][TILE_KEYS / 4];
     for (int g = 0; g < n_q; g++)
@@ -131,10 +99,11 @@ NEON_INLINE void dot_tile_slim(const float *q, int64_t q_pitch, const char *cons
             x[g][0] = vld1q_f32(q + g * q_pitch + i);
             x[g][1] = vld1q_f32(q + g * q_pitch + i + 4);
         }
+#pragma GCC unroll 4
         for (int j = 0; j < n_key / 4; j++) {
             float32x4_t y[4][2];
             for (int l = 0; l < 4; l++)
-                load8(key[4 * j + l] + i * (type == DT_F32 ? 4 : 2), type, y[l]);
+                load8(key + (4 * j + l) * pitch + i * (type == DT_F32 ? 4 : 2), type, y[l]);
             for (int half = 0; half < 2; half++) {
                 turn4(&y[0][half], &y[1][half], &y[2][half], &y[3][half]);
                 for (int g = 0; g < n_q; g++) {
@@ -151,29 +120,22 @@ NEON_INLINE void dot_tile_slim(const float *q, int64_t q_pitch, const char *cons
             vst1q_f32(s + g * ATTEND_KEYS + 4 * j, sum[g][j]);
 }
 
-/* As add_tile, for n_q queries whose weights are p[g][j * p_step]. */
-NEON_INLINE void add_tile_slim(const float *p, int64_t p_step, const float *keep,
-                               const char *const *value, dtype type, int64_t begin, int64_t end,
-                               int64_t col, float *sum, int64_t pitch, int n_q, int n_vector)
+/* As add_tile8, for one query whose weights are p_step apart, and 4 n_vector columns. */
+NEON_INLINE void add_tile_slim(const float *p, int64_t p_step, float keep, const char *value,
+                               int64_t pitch, dtype type, int64_t n, float *sum, int n_vector)
 {
-    float32x4_t to[2][TILE_VECTORS];
-    int64_t at = col * (type == DT_F32 ? 4 : 2);
-    for (int g = 0; g < n_q; g++)
-        for (int c = 0; c < n_vector; c++)
-            to[g][c] = vmulq_n_f32(vld1q_f32(sum + g * pitch + col + 4 * c), keep[g]);
-    for (int64_t j = begin; j < end; j++) {
-        float32x4_t x[TILE_VECTORS];
+    float32x4_t to[TILE_VECTORS];
+    for (int c = 0; c < n_vector; c++)
+        to[c] = vmulq_n_f32(vld1q_f32(sum + 4 * c), keep);
+    for (int64_t j = 0; j < n; j++) {
+        float32x4_t x[TILE_VECTORS], weight = vld1q_dup_f32(p + j * p_step);
         for (int c = 0; c < n_vector; c += 2)
-            load8(value[j] + at + (type == DT_F32 ? 16 : 8) * c, type, x + c);
-        for (int g = 0; g < n_q; g++) {
-            float32x4_t weight = vld1q_dup_f32(p + (g * ATTEND_KEYS + j) * p_step);
-            for (int c = 0; c < n_vector; c++)
-                to[g][c] = vfmaq_f32(to[g][c], x[c], weight);
-        }
-    }
-    for (int g = 0; g < n_q; g++)
+            load8(value + j * pitch + (type == DT_F32 ? 16 : 8) * c, type, x + c);
         for (int c = 0; c < n_vector; c++)
-            vst1q_f32(sum + g * pitch + col + 4 * c, to[g][c]);
+            to[c] = vfmaq_f32(to[c], x[c], weight);
+    }
+    for (int c = 0; c < n_vector; c++)
+        vst1q_f32(sum + 4 * c, to[c]);
 }
 
 #endif
