@@ -31,7 +31,7 @@
  * up to a multiple of 32.
  *
  * ACT_BF1X4 and ACT_BF3X4 weave four rows of one or three bf16 for products of small matrices, of two rows by four
- * columns each, [n / 4][rows 0 and 1, 2 and 3][part][row][4], filled up with zeros to a multiple of 8 columns and with
+ * columns each, [n / 4][part][4 rows][4], filled up with zeros to a multiple of 8 columns and with
  * rows of zeros.
  *
  * Rows of ACT_BF1 and ACT_BF3T take an odd number of lines, so that those of a tile lie in different sets of a cache; a
@@ -114,7 +114,7 @@ static inline int64_t act_split_at(kact a, int64_t i, int64_t p, int64_t r)
 {
     int64_t run = act_run(a), parts = act_parts(a);
     if (act_group(a) > 1)
-        return ((i / 4 * 2 + r / 2) * parts + p) * 8 + r % 2 * 4 + i % 4;
+        return ((i / 4 * parts + p) * 4 + r) * 4 + i % 4;
     return (i / run * parts + p) * run + i % run;
 }
 

@@ -1,16 +1,12 @@
-/* linear_float_bf16.c - BF16 rows as stored times activations that are split into three bf16 each (act.h), so
- * that instructions for bf16 give sums of f32's kind: every bit of an activation counts.
+/* linear_float_bf16.c - BF16 rows as stored times several rows of activations, with bfmmla: activations split into three
+ * bf16 each, so that every bit of them counts, or rounded to one. Four rows of them are woven (act.h), so that a vector
+ * holds four columns of two rows; weights are woven alike, on their way.
  *
- * One row: bfdot, three times a vector of weights, on three weight rows at a time that are far apart
- * (linear_float_stream.h): 59 GB/s of 78 (with two parts 75, bound by memory). With one row of weights at a time loads bound it, of which a core does
- * 2.4 a cycle (Neoverse-V1).
- *
- * A few rows: bfmmla multiplies four columns of two weight rows with the firsts and seconds of four columns of
- * one row, and once more with the thirds. A tile is 8 weight rows by 4 rows: 16 accumulators, 12 loads and 32 bfmmla
- * for four columns. Up to four rows the weights are woven in registers on their way, else into a panel of
- * 16 rows by 1024 columns that stays in the first cache while all activations pass. Many rows are left to
- * linear_float_neon.c: 46 GFLOP/s of a core against 41 here, with two parts 107, with activations rounded to one bf16
- * (wrong by 1e-3) some 200. */
+ * A tile is 8 weight rows by up to 8 rows: 16 accumulators, for four columns 4 loads of weights, and for each part of the
+ * activations 4 loads and 16 products. Up to eight rows weights are woven in registers; more rows take them
+ * from a panel of 16 weight rows that stays in the first cache with 8 rows of activations, while the panel's
+ * columns of all activations stay in the second. On two Neoverse-V1 cores, 256 rows, of a peak of 0.666 TFLOP/s:
+ * PLACEHOLDER */
 #include "kernels/kernel_decls.h"
 
 #include <string.h>
@@ -19,10 +15,11 @@
 #include "kernels/neon/neon.h"
 
 enum {
-    QUAD = 4,                           /* rows of activations in a tile */
-    GROUP = 8,                          /* rows of weights in a tile */
-    STEP_ELEMS = GROUP * 4,             /* of a panel: four columns of each row */
-    COLS = PANEL_BYTES / 2 / 2 / GROUP, /* of a panel with two groups */
+    GROUP = 8,                                /* rows of weights in a tile */
+    TILE_PAIRS = 4,                           /* of rows of activations */
+    TILE_ROWS = 8,                            /* those rows */
+    STEP_BYTES = GROUP * 4 * 2,               /* of a panel: four columns of each row */
+    PANEL_COLS = PANEL_BYTES / 2 / GROUP / 2, /* at most: of two groups */
 };
 
 static inline bfloat16x8_t load(const void *p)
@@ -40,66 +37,6 @@ static inline bfloat16x8_t load_some(const void *p, int64_t n)
     return load(some);
 }
 
-/* ---- one row ---- */
-
-/* n_w rows of weights times one row; ahead[j] is what will be read some rows later. */
-static inline __attribute__((always_inline)) void dots(const uint8_t *const *w,
-                                                       const uint8_t *const *ahead,
-                                                       const uint8_t *x, int64_t n, float *out,
-                                                       int n_w)
-{
-    float32x4_t s[NEON_STREAMS][6];
-    for (int j = 0; j < n_w; j++)
-        for (int i = 0; i < 6; i++)
-            s[j][i] = vdupq_n_f32(0);
-    int64_t i = 0;
-    for (; i + 32 <= n; i += 32) {
-        for (int j = 0; j < n_w; j++)
-            neon_hint_here(ahead[j] + i * 2);
-        for (int u = 0; u < 4; u++) {
-            const uint8_t *at = x + i * 6 + u * 48;
-            bfloat16x8_t first = load(at), second = load(at + 16), third = load(at + 32);
-            for (int j = 0; j < n_w; j++) {
-                bfloat16x8_t v = load(w[j] + i * 2 + u * 16);
-                s[j][u % 2] = vbfdotq_f32(s[j][u % 2], v, first);
-                s[j][2 + u % 2] = vbfdotq_f32(s[j][2 + u % 2], v, second);
-                s[j][4 + u % 2] = vbfdotq_f32(s[j][4 + u % 2], v, third);
-            }
-        }
-    }
-    for (; i < n; i += 8)
-        for (int j = 0; j < n_w; j++) {
-            bfloat16x8_t v = load_some(w[j] + i * 2, n - i);
-            s[j][0] = vbfdotq_f32(s[j][0], v, load(x + i * 6));
-            s[j][2] = vbfdotq_f32(s[j][2], v, load(x + i * 6 + 16));
-            s[j][4] = vbfdotq_f32(s[j][4], v, load(x + i * 6 + 32));
-        }
-    for (int j = 0; j < n_w; j++)
-        out[j] = vaddvq_f32(
-            vaddq_f32(vaddq_f32(s[j][0], s[j][1]),
-                      vaddq_f32(vaddq_f32(s[j][2], s[j][3]), vaddq_f32(s[j][4], s[j][5]))));
-}
-
-static void dots_one(const uint8_t *const *w, const uint8_t *const *ahead, const void *x, int64_t n,
-                     float *out)
-{
-    dots(w, ahead, x, n, out, 1);
-}
-
-static void dots_streams(const uint8_t *const *w, const uint8_t *const *ahead, const void *x,
-                         int64_t n, float *out)
-{
-    dots(w, ahead, x, n, out, NEON_STREAMS);
-}
-
-void k_linear_BF16_ONE_bf16(const kargs *k, const kthread *t, int64_t begin, int64_t end)
-{
-    (void)t;
-    neon_linear_streams(k, begin, end, dots_one, dots_streams);
-}
-
-/* ---- more rows ---- */
-
 /* Columns of two weight rows, four of each: [a 0-3, b 0-3] and [a 4-7, b 4-7]. */
 static inline bfloat16x8_t weave_low(bfloat16x8_t a, bfloat16x8_t b)
 {
@@ -110,146 +47,194 @@ static inline bfloat16x8_t weave_high(bfloat16x8_t a, bfloat16x8_t b)
     return vreinterpretq_bf16_u64(vzip2q_u64(vreinterpretq_u64_bf16(a), vreinterpretq_u64_bf16(b)));
 }
 
-/* A tile's sums: those of rows 2p, 2p + 1 of the weights, each with the firsts and the rests of row r. */
-typedef float32x4_t tile_sums[QUAD][GROUP / 2];
+/* ---- tiles ---- */
 
-static inline void step(tile_sums s, const bfloat16x8_t *w, const uint8_t *const *x, int64_t at,
-                        int n_x)
+/* Sums of two weight rows with two rows of activations: w0 x0, w0 x1, w1 x0, w1 x1. */
+typedef float32x4_t tile_sums[TILE_PAIRS][GROUP / 2];
+
+NEON_INLINE void clear(tile_sums s, int pairs)
 {
-    for (int r = 0; r < n_x; r++) {
-        bfloat16x8_t a = load(x[r] + at);
+    for (int q = 0; q < pairs; q++)
         for (int p = 0; p < GROUP / 2; p++)
-            s[r][p] = vbfmmlaq_f32(s[r][p], w[p], a);
-    }
-    for (int r = 0; r < n_x; r++) {
-        bfloat16x8_t a = load(x[r] + at + 16);
-        for (int p = 0; p < GROUP / 2; p++)
-            s[r][p] = vbfmmlaq_f32(s[r][p], w[p], a);
+            s[q][p] = vdupq_n_f32(0);
+}
+
+/* Four columns of one part, which x[i] has at `at` for rows 4 i and up. All sums have their turn before one has its
+ * next. */
+NEON_INLINE void step(tile_sums s, const bfloat16x8_t *w, const uint8_t *const *x, int64_t at,
+                      int pairs)
+{
+    for (int q = 0; q < pairs; q++) {
+        bfloat16x8_t a = load(x[q / 2] + at + q % 2 * 16);
+        for (int r = 0; r < GROUP / 2; r++)
+            s[q][r] = vbfmmlaq_f32(s[q][r], w[r], a);
     }
 }
 
-static inline void clear(tile_sums s)
-{
-    for (int r = 0; r < QUAD; r++)
-        for (int p = 0; p < GROUP / 2; p++)
-            s[r][p] = vdupq_n_f32(0);
-}
-
-/* Where the results of a tile go: `cols` columns from `col` on. */
+/* Where the results of a tile go: its rows are `row` and up, of which those of the part are asked for; `cols` columns
+ * from `col` on. */
 typedef struct {
     const kargs *k;
+    const kpart *part;
     int64_t row, col, cols;
     bool first, last; /* of the panels that a row of weights is cut into */
 } place;
 
-static inline void tile_store(tile_sums s, const place *to, int n_x)
+static inline void put_row(const place *to, int64_t row, float32x4_t low, float32x4_t high)
 {
     const float *bias = to->last ? to->k->in[2] : NULL; /* [m] or NULL */
-    for (int r = 0; r < n_x; r++) {
-        float sum[GROUP];
-        float *out =
-            (float *)((char *)to->k->out[0] + (to->row + r) * to->k->out_pitch[0]) + to->col;
-        vst1q_f32(sum, vpaddq_f32(s[r][0], s[r][1]));
-        vst1q_f32(sum + 4, vpaddq_f32(s[r][2], s[r][3]));
-        for (int64_t i = 0; i < to->cols; i++) {
-            float all = to->first ? sum[i] : out[i] + sum[i];
-            out[i] = bias ? all + bias[to->col + i] : all;
+    if (row < to->part->row || row >= to->part->row_end)
+        return;
+    float *out = (float *)((char *)to->k->out[0] + row * to->k->out_pitch[0]) + to->col;
+    if (to->cols == GROUP) {
+        if (!to->first) {
+            low = vaddq_f32(vld1q_f32(out), low);
+            high = vaddq_f32(vld1q_f32(out + 4), high);
         }
+        neon_store8(out, bias ? bias + to->col : NULL, (float32x4_t[2]){low, high});
+        return;
+    }
+    float sum[GROUP];
+    vst1q_f32(sum, low);
+    vst1q_f32(sum + 4, high);
+    for (int64_t i = 0; i < to->cols; i++) {
+        float all = to->first ? sum[i] : out[i] + sum[i];
+        out[i] = bias ? all + bias[to->col + i] : all;
     }
 }
 
-/* Eight columns of eight rows of weights times those of up to four rows. */
-static inline __attribute__((always_inline)) void
-direct_step(tile_sums s, const bfloat16x8_t *v, const uint8_t *const *x, int64_t i, int n_x)
+NEON_INLINE void tile_store(tile_sums s, const place *to, int pairs)
 {
-    bfloat16x8_t even[GROUP / 2], odd[GROUP / 2];
-    for (int p = 0; p < GROUP / 2; p++) {
-        even[p] = weave_low(v[2 * p], v[2 * p + 1]);
-        odd[p] = weave_high(v[2 * p], v[2 * p + 1]);
+    for (int q = 0; q < pairs; q++) {
+        int64_t row = to->row + 2 * q;
+        put_row(to, row, vuzp1q_f32(s[q][0], s[q][1]), vuzp1q_f32(s[q][2], s[q][3]));
+        put_row(to, row + 1, vuzp2q_f32(s[q][0], s[q][1]), vuzp2q_f32(s[q][2], s[q][3]));
     }
-    step(s, even, x, i * 8, n_x);
-    step(s, odd, x, i * 8 + 32, n_x);
 }
 
-/* All columns of them, as stored. */
-static inline __attribute__((always_inline)) void
-direct(const uint8_t *const *w, const uint8_t *const *x, int64_t n, const place *to, int n_x)
+/* n columns, a multiple of 8, of a panel of eight rows. */
+NEON_INLINE void panel_tile(const uint8_t *w, const uint8_t *const *x, int64_t n, const place *to,
+                            int parts, int pairs)
 {
     tile_sums s;
+    clear(s, pairs);
+    for (int64_t i = 0; i < n / 4; i++, w += STEP_BYTES)
+        for (int p = 0; p < parts; p++) {
+            __asm__("" : "+r"(w)); /* so that they are loaded anew for each part */
+            const bfloat16x8_t v[GROUP / 2] = {load(w), load(w + 16), load(w + 32), load(w + 48)};
+            step(s, v, x, (i * parts + p) * 32, pairs);
+        }
+    tile_store(s, to, pairs);
+}
+
+/* Eight columns of eight weight rows, woven here. Few sums are not kept waiting: odd steps have their own. */
+NEON_INLINE void direct_step(tile_sums even, tile_sums odd, const bfloat16x8_t *v,
+                             const uint8_t *const *x, int64_t i, int parts, int pairs)
+{
+    bfloat16x8_t low[GROUP / 2], high[GROUP / 2];
+    for (int p = 0; p < GROUP / 2; p++) {
+        low[p] = weave_low(v[2 * p], v[2 * p + 1]);
+        high[p] = weave_high(v[2 * p], v[2 * p + 1]);
+    }
+    for (int p = 0; p < parts; p++)
+        step(even, low, x, (i / 4 * parts + p) * 32, pairs);
+    for (int p = 0; p < parts; p++)
+        step(odd, high, x, (i / 4 * parts + parts + p) * 32, pairs);
+}
+
+/* All columns of eight rows as stored, which lie one after the other: hints follow them in a line. */
+NEON_INLINE void direct(const uint8_t *const *w, const uint8_t *const *x, int64_t n,
+                        const place *to, int parts, int pairs)
+{
+    tile_sums even, odd;
+    float32x4_t(*second)[GROUP / 2] = pairs > 2 ? even : odd;
+    const uint8_t *ahead = w[0] + NEON_AHEAD;
     bfloat16x8_t v[GROUP];
     int64_t i = 0;
-    clear(s);
-    for (; i + 8 <= n; i += 8) {
+    clear(even, pairs);
+    clear(odd, pairs);
+    for (; i + 8 <= n; i += 8, ahead += 2 * NEON_LINE) {
+        neon_hint_here(ahead);
+        neon_hint_here(ahead + NEON_LINE);
         for (int r = 0; r < GROUP; r++)
             v[r] = load(w[r] + i * 2);
-        neon_hint_here(w[i / 8 % 8] + i * 2 + NEON_AHEAD);
-        direct_step(s, v, x, i, n_x);
+        direct_step(even, second, v, x, i, parts, pairs);
     }
     if (i < n) {
         for (int r = 0; r < GROUP; r++)
             v[r] = load_some(w[r] + i * 2, n - i);
-        direct_step(s, v, x, i, n_x);
+        direct_step(even, second, v, x, i, parts, pairs);
     }
-    tile_store(s, to, n_x);
+    for (int q = 0; q < pairs && second == odd; q++)
+        for (int p = 0; p < GROUP / 2; p++)
+            even[q][p] = vaddq_f32(even[q][p], odd[q][p]);
+    tile_store(even, to, pairs);
 }
 
-/* A panel of eight rows times four. */
-static inline __attribute__((always_inline)) void
-panel_tile(const uint16_t *w, const uint8_t *const *x, int64_t n, const place *to, int n_x)
-{
-    tile_sums s;
-    clear(s);
-    for (int64_t i = 0; i < (n + 7) / 8 * 2; i++) {
-        const bfloat16x8_t v[GROUP / 2] = {load(w), load(w + 8), load(w + 16), load(w + 24)};
-        step(s, v, x, i * 32, n_x);
-        w += STEP_ELEMS;
-    }
-    tile_store(s, to, n_x);
-}
-
-/* Constant numbers of rows, so that sums stay in registers. */
-#define TILES(n_x)                                                                                 \
-    static void direct_##n_x(const uint8_t *const *w, const uint8_t *const *x, int64_t n,          \
-                             const place *to)                                                      \
+/* Constant numbers of rows and parts, so that sums stay in registers. */
+#define TILES(parts, pairs)                                                                        \
+    static void direct_##parts##_##pairs(const uint8_t *const *w, const uint8_t *const *x,         \
+                                         int64_t n, const place *to)                               \
     {                                                                                              \
-        direct(w, x, n, to, n_x);                                                                  \
+        direct(w, x, n, to, parts, pairs);                                                         \
     }                                                                                              \
-    static void panel_##n_x(const uint16_t *w, const uint8_t *const *x, int64_t n,                 \
-                            const place *to)                                                       \
+    static void panel_##parts##_##pairs(const uint8_t *w, const uint8_t *const *x, int64_t n,      \
+                                        const place *to)                                           \
     {                                                                                              \
-        panel_tile(w, x, n, to, n_x);                                                              \
+        panel_tile(w, x, n, to, parts, pairs);                                                     \
     }
-TILES(1)
-TILES(2)
-TILES(3)
-TILES(4)
+TILES(1, 1)
+TILES(1, 2)
+TILES(1, 3)
+TILES(1, 4)
+TILES(3, 1)
+TILES(3, 2)
+TILES(3, 3)
+TILES(3, 4)
 
 typedef void direct_fn(const uint8_t *const *w, const uint8_t *const *x, int64_t n,
                        const place *to);
-typedef void panel_fn(const uint16_t *w, const uint8_t *const *x, int64_t n, const place *to);
-static direct_fn *const directs[] = {direct_1, direct_2, direct_3, direct_4};
-static panel_fn *const panels[] = {panel_1, panel_2, panel_3, panel_4};
+typedef void panel_fn(const uint8_t *w, const uint8_t *const *x, int64_t n, const place *to);
 
-static inline void panel_put(bfloat16x8_t a, bfloat16x8_t b, uint16_t *to)
+/* What differs by the number of parts. A panel's columns leave half of the first cache to eight rows of activations. */
+typedef struct {
+    int parts;
+    int64_t cols; /* of a panel */
+    direct_fn *direct[TILE_PAIRS];
+    panel_fn *panel[TILE_PAIRS];
+} form;
+
+static const form rounded = {1,
+                             PANEL_COLS,
+                             {direct_1_1, direct_1_2, direct_1_3, direct_1_4},
+                             {panel_1_1, panel_1_2, panel_1_3, panel_1_4}};
+static const form exact = {3,
+                           PANEL_COLS / 2,
+                           {direct_3_1, direct_3_2, direct_3_3, direct_3_4},
+                           {panel_3_1, panel_3_2, panel_3_3, panel_3_4}};
+
+/* ---- panels ---- */
+
+static inline void panel_put(bfloat16x8_t a, bfloat16x8_t b, uint8_t *to)
 {
-    vst1q_u16(to, vreinterpretq_u16_bf16(weave_low(a, b)));
-    vst1q_u16(to + STEP_ELEMS, vreinterpretq_u16_bf16(weave_high(a, b)));
+    vst1q_u8(to, vreinterpretq_u8_bf16(weave_low(a, b)));
+    vst1q_u8(to + STEP_BYTES, vreinterpretq_u8_bf16(weave_high(a, b)));
 }
 
-/* Columns [at, at + n) of eight rows, filled up with zeros to a multiple of 8. */
-static void panel_fill(const uint8_t *const *w, int64_t at, int64_t n, uint16_t *to)
+/* n columns of eight rows, filled up with zeros to a multiple of 8. What comes next lies `far` bytes further on. */
+static void panel_fill(const uint8_t *const *w, int64_t at, int64_t n, int64_t far, uint8_t *to)
 {
-    for (int p = 0; p < GROUP / 2; p++, to += 8) {
+    for (int p = 0; p < GROUP / 2; p++, to += 16) {
         const uint8_t *a = w[2 * p] + at * 2, *b = w[2 * p + 1] + at * 2;
-        uint16_t *put = to;
+        uint8_t *put = to;
         int64_t i = 0;
-        for (; i + 32 <= n; i += 32, a += 64, b += 64, put += 8 * STEP_ELEMS) {
-            neon_hint_here(a + NEON_AHEAD);
-            neon_hint_here(b + NEON_AHEAD);
+        for (; i + 32 <= n; i += 32, a += 64, b += 64, put += 8 * STEP_BYTES) {
+            neon_hint_here(a + far);
+            neon_hint_here(b + far);
             for (int u = 0; u < 4; u++)
-                panel_put(load(a + u * 16), load(b + u * 16), put + u * 2 * STEP_ELEMS);
+                panel_put(load(a + u * 16), load(b + u * 16), put + u * 2 * STEP_BYTES);
         }
-        for (; i < n; i += 8, a += 16, b += 16, put += 2 * STEP_ELEMS)
+        for (; i < n; i += 8, a += 16, b += 16, put += 2 * STEP_BYTES)
             panel_put(load_some(a, n - i), load_some(b, n - i), put);
     }
 }
@@ -263,12 +248,14 @@ static void group_rows(const kargs *k, int64_t col, int64_t col_end, const uint8
     }
 }
 
-static int quad_rows(const kargs *k, int64_t row, int64_t row_end, int64_t at, const uint8_t **x)
+/* Column `at` of up to eight rows; returns how many pairs. */
+static int tile_rows(const kargs *k, const form *f, int64_t row, int64_t row_end, int64_t at,
+                     const uint8_t **x)
 {
-    int n_x = row_end - row < QUAD ? (int)(row_end - row) : QUAD;
-    for (int i = 0; i < n_x; i++)
-        x[i] = (const uint8_t *)k->in[0] + (row + i) * k->pitch[0] + at * 8;
-    return n_x;
+    int64_t n = row_end - row < TILE_ROWS ? row_end - row : TILE_ROWS;
+    for (int64_t i = 0; i < n; i += 4)
+        x[i / 4] = (const uint8_t *)k->in[0] + (row + i) * k->pitch[0] + at * 8 * f->parts;
+    return (int)(n + 1) / 2;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -276,51 +263,73 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void by_register(const kargs *k, const kpart *part)
+static void by_register(const kargs *k, const kpart *part, const form *f)
 {
-    const uint8_t *w[GROUP], *x[QUAD];
-    int n_x = quad_rows(k, part->row, part->row_end, 0, x);
+    const uint8_t *w[GROUP], *x[TILE_ROWS / 4];
+    int pairs = tile_rows(k, f, 0, k->n[0], 0, x); /* whatever the part, for the same bits */
     for (int64_t col = part->col; col < part->col_end; col += GROUP) {
-        place to = {k, part->row, col, smaller(part->col_end - col, GROUP), true, true};
+        place to = {k, part, 0, col, smaller(part->col_end - col, GROUP), true, true};
         group_rows(k, col, part->col_end, w);
-        directs[n_x - 1](w, x, k->n[2], &to);
+        f->direct[pairs - 1](w, x, k->n[2], &to);
     }
 }
 
 /* One panel: columns [at, at + n) of two groups of rows, or of one. */
-static void panel_run(const kargs *k, const kpart *part, int64_t col, int64_t at, int64_t n,
-                      uint16_t *mem)
+static void panel_run(const kargs *k, const kpart *part, const form *f, int64_t col, int64_t at,
+                      int64_t n, uint8_t *mem)
 {
-    int64_t groups = part->col_end - col > GROUP ? 2 : 1;
+    int64_t groups = part->col_end - col > GROUP ? 2 : 1, whole = (n + 7) / 8 * 8;
     for (int64_t g = 0; g < groups; g++) {
         const uint8_t *w[GROUP];
         group_rows(k, col + g * GROUP, part->col_end, w);
-        panel_fill(w, at, n, mem + g * GROUP * COLS);
+        panel_fill(w, at, n, 2 * GROUP * k->pitch[1], mem + g * GROUP * PANEL_COLS * 2);
     }
-    for (int64_t row = part->row; row < part->row_end; row += QUAD) {
-        const uint8_t *x[QUAD];
-        int n_x = quad_rows(k, row, part->row_end, at, x);
+    for (int64_t row = part->row / 4 * 4; row < part->row_end; row += TILE_ROWS) {
+        const uint8_t *x[TILE_ROWS / 4];
+        int pairs = tile_rows(k, f, row, part->row_end, at, x);
         for (int64_t g = 0; g < groups; g++) {
             int64_t from = col + g * GROUP;
-            place to = {
-                k, row, from, smaller(part->col_end - from, GROUP), at == 0, at + n == k->n[2]};
-            panels[n_x - 1](mem + g * GROUP * COLS, x, n, &to);
+            int64_t cols = smaller(part->col_end - from, GROUP);
+            place to = {k, part, row, from, cols, at == 0, at + n == k->n[2]};
+            f->panel[pairs - 1](mem + g * GROUP * PANEL_COLS * 2, x, whole, &to);
         }
     }
 }
 
-static void by_panel(const kargs *k, const kpart *part, uint16_t *mem)
+static void by_panel(const kargs *k, const kpart *part, const form *f, uint8_t *mem)
 {
-    for (int64_t col = part->col; col < part->col_end; col += 2 * GROUP)
-        for (int64_t at = 0; at < k->n[2]; at += COLS)
-            panel_run(k, part, col, at, smaller(k->n[2] - at, COLS), mem);
+    for (int64_t at = 0; at < k->n[2]; at += f->cols)
+        for (int64_t col = part->col; col < part->col_end; col += 2 * GROUP)
+            panel_run(k, part, f, col, at, smaller(k->n[2] - at, f->cols), mem);
+}
+
+/* ---- the kernels ---- */
+
+static void linear(const kargs *k, const kthread *t, int64_t begin, int64_t end, const form *f)
+{
+    kpart part = kpart_of(k, k->n[1], begin, end);
+    if (k->n[0] <= TILE_ROWS)
+        by_register(k, &part, f);
+    else
+        by_panel(k, &part, f, t->scratch);
 }
 
 void k_linear_BF16_FEW_bf16(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
-    if (k->n[0] <= QUAD) /* whatever the part, so that its bits are those of the whole */
-        by_register(k, &part);
-    else
-        by_panel(k, &part, t->scratch);
+    linear(k, t, begin, end, &exact);
+}
+
+void k_linear_BF16_MANY_bf16(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    linear(k, t, begin, end, &exact);
+}
+
+void k_linear_BF16_FEW_neon_bf16(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    linear(k, t, begin, end, &rounded);
+}
+
+void k_linear_BF16_MANY_neon_bf16(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    linear(k, t, begin, end, &rounded);
 }

@@ -32,15 +32,15 @@ static float pack_block(const float *x, int8_t *q, int64_t b)
     return d;
 }
 
-/* Numbers as one to three bf16 each, to [n / run][parts][run]; a fourth part is 0. */
-static void split_row(kact act, const float *x, int64_t n, uint16_t *to)
+/* Row r of those that are packed together, as one to three bf16 each; x NULL: of zeros. */
+static void split_row(kact act, const float *x, int64_t n, int64_t r, uint16_t *to)
 {
-    int64_t run = act_run(act), parts = act_parts(act), fill = act_fill(act);
+    int64_t fill = act_fill(act);
     for (int64_t i = 0; i < (n + fill - 1) / fill * fill; i++) {
-        float rest = i < n ? x[i] : 0;
-        for (int64_t p = 0; p < parts; p++) {
-            uint16_t part = p < 3 && (p == 0 || isfinite(rest)) ? f32_to_bf16(rest) : 0;
-            to[i / run * parts * run + p * run + i % run] = part;
+        float rest = x && i < n ? x[i] : 0;
+        for (int64_t p = 0; p < act_parts(act); p++) {
+            uint16_t part = p == 0 || isfinite(rest) ? f32_to_bf16(rest) : 0;
+            to[act_split_at(act, i, p, r)] = part;
             rest -= bf16_to_f32(part);
         }
     }
@@ -66,7 +66,7 @@ void k_pack_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]); /* [n] */
         char *to = (char *)k->out[0] + row * k->out_pitch[0];
         if (act_is_split(act)) {
-            split_row(act, x, n, (uint16_t *)to);
+            split_row(act, x, n, 0, (uint16_t *)to);
             continue;
         }
         float *d = (float *)(uintptr_t)act_d_of(act, to, n);
@@ -114,12 +114,16 @@ static void weave_row(kact act, const float *x, int64_t n, int64_t r, char *to)
 
 void k_pack4_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
+    kact act = (kact)k->word[0];
     (void)t;
     for (int64_t quad = begin; quad < end; quad++)
         for (int64_t r = 0; r < 4; r++) {
             int64_t row = quad * 4 + r;
             const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]);
-            weave_row((kact)k->word[0], row < k->n[0] ? x : NULL, k->n[1], r,
-                      (char *)k->out[0] + quad * 4 * k->out_pitch[0]);
+            char *to = (char *)k->out[0] + quad * 4 * k->out_pitch[0];
+            if (act_is_split(act))
+                split_row(act, row < k->n[0] ? x : NULL, k->n[1], r, (uint16_t *)to);
+            else
+                weave_row(act, row < k->n[0] ? x : NULL, k->n[1], r, to);
         }
 }

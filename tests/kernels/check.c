@@ -535,15 +535,16 @@ static const void *pack_rows(check *c, const char *op, kact act, const float *x,
 /* Rows of numbers split into parts, and x as their sum. */
 static const void *check_split(check *c, kact act, float *x, int64_t rows, int64_t n)
 {
-    const char *packed = pack_rows(c, "pack", act, x, rows, n);
-    int64_t run = act_run(act), parts = act_parts(act);
+    int64_t group = act_group(act), parts = act_parts(act);
+    const char *packed = pack_rows(c, group > 1 ? "pack4" : "pack", act, x, rows, n);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < n; i++) {
-            const uint16_t *at = (const uint16_t *)(packed + row * act_row_bytes(act, n));
-            at += i / run * parts * run + i % run;
-            float rest = parts > 2 ? bf16_to_f32(at[2 * run]) : 0;
-            float second = parts > 1 ? bf16_to_f32(at[run]) : 0;
-            x[row * n + i] = bf16_to_f32(at[0]) + (second + rest);
+            const uint16_t *at =
+                (const uint16_t *)(packed + row / group * group * act_row_bytes(act, n));
+            float part[3] = {0};
+            for (int64_t p = 0; p < parts; p++)
+                part[p] = bf16_to_f32(at[act_split_at(act, i, p, row % group)]);
+            x[row * n + i] = part[0] + (part[1] + part[2]);
         }
     return packed;
 }
