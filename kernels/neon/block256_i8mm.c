@@ -82,19 +82,19 @@ NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven
     }
 }
 
-NEON_INLINE void tile(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
-                      float t[TILE], const woven256 *type)
+NEON_INLINE void tile(const void *panel, const panel_acts *x, float t[TILE], const woven256 *type)
 {
     const panel256 *p = panel;
-    const float *d = act_d4(x, n) + first / BLOCK * 8;
-    const int8_t *sums = (const int8_t *)act_sum4(ACT_Q8KX4, x, n) + first / BLOCK * 64;
-    const int8_t *q = (const int8_t *)x + first * TILE_X;
+    int64_t b = x->first / BLOCK, n_block = x->cols / BLOCK;
+    const float *d = act_d4(x->x, x->n) + b * 8;
+    const int8_t *sums = (const int8_t *)act_sum4(ACT_Q8KX4, x->x, x->n) + b * 64;
+    const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
     if (type->has_min)
-        panel_tile256_min(p->q, p->block, q, d, sums, cols / BLOCK, t);
+        panel_tile256_min(p->q, p->block, q, d, sums, n_block, x->next, t);
     else if (type->groups == 8)
-        panel_tile256_groups8(p->q, p->block, q, d, cols / BLOCK, t);
+        panel_tile256_groups8(p->q, p->block, q, d, n_block, x->next, t);
     else
-        panel_tile256_groups16(p->q, p->block, q, d, cols / BLOCK, t);
+        panel_tile256_groups16(p->q, p->block, q, d, n_block, x->next, t);
 }
 
 /* 32 columns: sums times scales into u[pair * 2 + half of the rows of activations]. */
@@ -183,10 +183,9 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
     {                                                                                              \
         unpack(w, cols, panel, &woven_##type);                                                     \
     }                                                                                              \
-    static void tile_##type(const void *panel, const char *x, int64_t n, int64_t first,            \
-                            int64_t cols, float t[TILE])                                           \
+    static void tile_##type(const void *panel, const panel_acts *x, float t[TILE])                 \
     {                                                                                              \
-        tile(panel, x, n, first, cols, t, &woven_##type);                                          \
+        tile(panel, x, t, &woven_##type);                                                          \
     }                                                                                              \
     static void few_##type(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE])   \
     {                                                                                              \

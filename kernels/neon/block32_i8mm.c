@@ -61,15 +61,14 @@ static void add_minima(const panel32 *p, const float *sums, int64_t n_block, flo
         }
 }
 
-NEON_INLINE void tile(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
-                      float t[TILE], bool has_min)
+NEON_INLINE void tile(const void *panel, const panel_acts *x, float t[TILE], bool has_min)
 {
     const panel32 *p = panel;
-    panel_tile32(p->q, p->scale, (const int8_t *)x + first * TILE_X,
-                 act_d4(x, n) + first / BLOCK * 8, cols / BLOCK, t);
+    int64_t b = x->first / BLOCK, n_block = x->cols / BLOCK;
+    panel_tile32(p->q, p->scale, (const int8_t *)x->x + x->first * TILE_X,
+                 act_d4(x->x, x->n) + b * 8, n_block, x->next, t);
     if (has_min)
-        add_minima(p, (const float *)act_sum4(ACT_Q8X4, x, n) + first / BLOCK * TILE_X,
-                   cols / BLOCK, t);
+        add_minima(p, (const float *)act_sum4(ACT_Q8X4, x->x, x->n) + b * TILE_X, n_block, t);
 }
 
 /* Two of four numbers, twice. */
@@ -127,16 +126,14 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
         vst1q_f32(t + i * 4, acc[i]);
 }
 
-static void tile_scaled(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
-                        float t[TILE])
+static void tile_scaled(const void *panel, const panel_acts *x, float t[TILE])
 {
-    tile(panel, x, n, first, cols, t, false);
+    tile(panel, x, t, false);
 }
 
-static void tile_with_min(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
-                          float t[TILE])
+static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
 {
-    tile(panel, x, n, first, cols, t, true);
+    tile(panel, x, t, true);
 }
 
 #define KERNELS(type, size, tile_of)                                                               \

@@ -30,13 +30,18 @@ typedef struct {
     panel256_block block[WOVEN_COLS / 256];
 } panel256;
 
-/* How a type is unpacked, and multiplied with a group of four rows of activations. `first` is the first of
- * `cols` columns. */
+/* Columns [first, first + cols) of a group of four rows of n. The group that is multiplied next lies `next` bytes on: it
+ * is brought into the first cache on the way. */
+typedef struct {
+    const char *x;
+    int64_t n, first, cols, next;
+} panel_acts;
+
+/* How a type is unpacked, and multiplied with a group of four rows of activations. */
 typedef struct {
     int block, bytes; /* columns, and bytes of eight rows of them */
     void (*unpack)(const uint8_t *w, int64_t cols, void *panel);
-    void (*tile)(const void *panel, const char *x, int64_t n, int64_t first, int64_t cols,
-                 float t[TILE]);
+    void (*tile)(const void *panel, const panel_acts *x, float t[TILE]);
     /* At most four rows, all n columns: unpacked on the way, since there is nothing to unpack them for a second time.
      * `pairs` of the four rows are asked for: 1 or 2. */
     void (*few)(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE]);
@@ -75,15 +80,16 @@ NEON_INLINE void panel_spread_scales(const uint8_t *scale, bool is_signed, int32
 
 /* n_block blocks of 32 columns: t = sums of w times q, times scale of both. q and d as ACT_Q8X4 has them. */
 void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const float *d,
-                  int64_t n_block, float t[TILE]);
+                  int64_t n_block, int64_t next, float t[TILE]);
 
 /* n_block blocks of 256 columns, whose scales are whole numbers for each 32 or 16 columns. q, d and sums as ACT_Q8KX4 has
  * them. */
 void panel_tile256_min(const int8_t *w, const panel256_block *block, const int8_t *q,
-                       const float *d, const int8_t *sums, int64_t n_block, float t[TILE]);
+                       const float *d, const int8_t *sums, int64_t n_block, int64_t next,
+                       float t[TILE]);
 void panel_tile256_groups8(const int8_t *w, const panel256_block *block, const int8_t *q,
-                           const float *d, int64_t n_block, float t[TILE]);
+                           const float *d, int64_t n_block, int64_t next, float t[TILE]);
 void panel_tile256_groups16(const int8_t *w, const panel256_block *block, const int8_t *q,
-                            const float *d, int64_t n_block, float t[TILE]);
+                            const float *d, int64_t n_block, int64_t next, float t[TILE]);
 
 #endif

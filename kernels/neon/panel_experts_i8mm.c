@@ -60,7 +60,9 @@ static void run(work *j)
                 float *out[TILE_X] = {0};
                 for (int64_t x = i; x < i + TILE_X && x < j->n_row; x++)
                     out[x - i] = j->out[x] + col;
-                j->core->tile(j->panel, j->woven + i / 4 * group, cols, 0, cols, t);
+                int64_t next = i + TILE_X < j->n_row ? group : -i / 4 * group;
+                panel_acts x = {j->woven + i / 4 * group, cols, 0, cols, next};
+                j->core->tile(j->panel, &x, t);
                 panel_put(t, out, j->bias ? j->bias + col : NULL, first > 0);
             }
         }

@@ -52,8 +52,10 @@ static void rows_run(const run *r, int64_t row, int64_t row_end, int64_t col, in
         r->core->unpack(w + r->first / r->core->block * r->core->bytes, r->cols, panel);
         for (int64_t x = row; x < row_end; x += TILE_X) {
             float t[TILE] __attribute__((aligned(16)));
-            r->core->tile(panel, (const char *)k->in[0] + x * k->pitch[0], k->n[2], r->first,
-                          r->cols, t);
+            int64_t next = x + TILE_X < row_end ? x + TILE_X : row;
+            panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->n[2], r->first, r->cols,
+                               (next - x) * k->pitch[0]};
+            r->core->tile(panel, &acts, t);
             put(r, x, col, t);
         }
     }

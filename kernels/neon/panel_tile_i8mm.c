@@ -22,6 +22,8 @@
 #define ACTS(at) "ldp q24, q25, [%[q], #" #at "]\n"
 #define CODES(at) "ldp q26, q27, [%[w], #" #at "]\n"
 #define MM(to, w, x) "smmla v" #to ".4s, v" #w ".16b, v" #x ".16b\n"
+#define AHEAD "prfm pldl1keep, [%[q], %[p]]\n prfm pldl1keep, [%[q], %[p64]]\n"
+#define AHEAD16 "prfm pldl1keep, [%[q], %[p]]\n"
 #define ZERO(v) "movi v" #v ".4s, #0\n"
 #define ZEROS(a0, a1, a2, a3, a4, a5, a6, a7) \
     ZERO(a0) ZERO(a1) ZERO(a2) ZERO(a3) ZERO(a4) ZERO(a5) ZERO(a6) ZERO(a7)
@@ -37,7 +39,7 @@
 #define MUL(v, s) "fmul v" #v ".4s, v" #v ".4s, v" #s ".4s\n"
 #define ADD(to, v, s) "fmla v" #to ".4s, v" #v ".4s, v" #s ".4s\n"
 #define SCALE(s, at) "ldr q" #s ", [%[s], #" #at "]\n"
-#define ACT_SCALES "ldp q30, q31, [%[d]], #32\n"
+#define ACT_SCALES "prfm pldl1keep, [%[d], %[p]]\n ldp q30, q31, [%[d]], #32\n"
 #define NEXT_SCALES "add %[s], %[s], #64\n"
 #define NEXT "add %[w], %[w], #256\n add %[q], %[q], #128\n"
 
@@ -50,7 +52,7 @@
 #define BLOCK(a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
     ZEROS(a0, a1, a2, a3, a4, a5, a6, a7) \
     ACTS(0) CODES(0) MM(a0, 26, 24) MM(a1, 26, 25) MM(a2, 27, 24) MM(a3, 27, 25) \
-    CODES(32) ACT_SCALES MM(a4, 26, 24) CVT(b0) MM(a5, 26, 25) MM(a6, 27, 24) CVT(b1) MM(a7, 27, 25) CVT(b2) \
+    CODES(32) ACT_SCALES AHEAD MM(a4, 26, 24) CVT(b0) MM(a5, 26, 25) MM(a6, 27, 24) CVT(b1) MM(a7, 27, 25) CVT(b2) \
     ACTS(32) CODES(64) CVT(b3) MM(a0, 26, 24) CVT(b4) MM(a1, 26, 25) MM(a2, 27, 24) SCALE(28, 0) MM(a3, 27, 25) \
     MUL(b0, 28) CODES(96) CVT(b5) MM(a4, 26, 24) MM(a5, 26, 25) MUL(b1, 28) MM(a6, 27, 24) CVT(b6) MM(a7, 27, 25) \
     ACTS(64) SCALE(29, 16) CODES(128) MUL(b2, 29) MM(a0, 26, 24) MM(a1, 26, 25) CVT(b7) MM(a2, 27, 24) MUL(b3, 29) \
@@ -72,7 +74,7 @@
 /* clang-format on */
 
 void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const float *d,
-                  int64_t n_block, float t[TILE])
+                  int64_t n_block, int64_t next, float t[TILE])
 {
     int64_t left = n_block - 1;                  /* blocks to come after the first */
     __asm__ volatile(EXPAND(ZEROS, SUMS)         /* */
@@ -93,7 +95,7 @@ void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const fl
                      "4:\n"                                       /* */
                      STORE
                      : [w] "+r"(w), [s] "+r"(scale), [q] "+r"(q), [d] "+r"(d), [n] "+r"(left)
-                     : [t] "r"(t)
+                     : [t] "r"(t), [p] "r"(next), [p64] "r"(next + 64)
                      : "memory", "cc", ALL_VECTORS);
 }
 
@@ -109,7 +111,7 @@ void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const fl
 #define GROUP32(a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
     ACTS(0) CODES(0) ZERO(a0) MM(a0, 26, 24) ZERO(a1) SCALES(28, 29, 0) MM(a1, 26, 25) ZERO(a2) MM(a2, 27, 24) \
     ZERO(a3) MM(a3, 27, 25) MLA(16, b0, 28) CODES(32) ZERO(a4) MM(a4, 26, 24) ZERO(a5) MM(a5, 26, 25) \
-    MLA(17, b1, 28) ZERO(a6) MM(a6, 27, 24) ZERO(a7) MM(a7, 27, 25) \
+    MLA(17, b1, 28) ZERO(a6) MM(a6, 27, 24) ZERO(a7) MM(a7, 27, 25) AHEAD \
     ACTS(32) MLA(18, b2, 29) CODES(64) MM(a0, 26, 24) MM(a1, 26, 25) MM(a2, 27, 24) MM(a3, 27, 25) \
     MLA(19, b3, 29) CODES(96) MM(a4, 26, 24) MM(a5, 26, 25) MM(a6, 27, 24) MM(a7, 27, 25) \
     ACTS(64) SCALES(30, 31, 32) CODES(128) MM(a0, 26, 24) MM(a1, 26, 25) MM(a2, 27, 24) MM(a3, 27, 25) \
@@ -125,7 +127,7 @@ void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const fl
 #define GROUP16(a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
     ACTS(0) SCALES(28, 29, 0) CODES(0) ZERO(a0) MM(a0, 26, 24) MLA(16, b0, 28) ZERO(a1) MM(a1, 26, 25) \
     ZERO(a2) MLA(17, b1, 28) MM(a2, 27, 24) ZERO(a3) MM(a3, 27, 25) MLA(18, b2, 29) CODES(32) ZERO(a4) MM(a4, 26, 24) \
-    MLA(19, b3, 29) ZERO(a5) MM(a5, 26, 25) ZERO(a6) SCALES(30, 31, 32) MM(a6, 27, 24) ZERO(a7) MM(a7, 27, 25) \
+    MLA(19, b3, 29) ZERO(a5) MM(a5, 26, 25) ZERO(a6) SCALES(30, 31, 32) MM(a6, 27, 24) ZERO(a7) MM(a7, 27, 25) AHEAD16 \
     MLA(20, b4, 30) ACTS(32) CODES(64) MM(a0, 26, 24) MLA(21, b5, 30) MM(a1, 26, 25) MM(a2, 27, 24) MM(a3, 27, 25) \
     MLA(22, b6, 31) CODES(96) MM(a4, 26, 24) MM(a5, 26, 25) MLA(23, b7, 31) MM(a6, 27, 24) MM(a7, 27, 25) \
     NEXT_SCALES NEXT16
@@ -163,7 +165,8 @@ static_assert(offsetof(panel256_block, dmin) == 64 && offsetof(panel256_block, m
               "the fields lie where they are looked for");
 
 void panel_tile256_min(const int8_t *w, const panel256_block *block, const int8_t *q,
-                       const float *d, const int8_t *sums, int64_t n_block, float t[TILE])
+                       const float *d, const int8_t *sums, int64_t n_block, int64_t next,
+                       float t[TILE])
 {
     int64_t n;
     const int32_t *scale;
@@ -173,12 +176,12 @@ void panel_tile256_min(const int8_t *w, const panel256_block *block, const int8_
                      MINIMA(160, 96, 20, 21, 22, 23, 4, 5, 6, 7) ADD_ALL NEXT_BLOCK
                      : [w] "+r"(w), [b] "+r"(block), [q] "+r"(q), [d] "+r"(d), [m] "+r"(sums),
                        [s] "=&r"(scale), [n] "=&r"(n), [blocks] "+r"(n_block)
-                     : [t] "r"(t), [size] "r"(sizeof *block)
+                     : [t] "r"(t), [p] "r"(next), [p64] "r"(next + 64), [size] "r"(sizeof *block)
                      : "memory", "cc", ALL_VECTORS);
 }
 
 void panel_tile256_groups8(const int8_t *w, const panel256_block *block, const int8_t *q,
-                           const float *d, int64_t n_block, float t[TILE])
+                           const float *d, int64_t n_block, int64_t next, float t[TILE])
 {
     int64_t n;
     const int32_t *scale;
@@ -186,12 +189,12 @@ void panel_tile256_groups8(const int8_t *w, const panel256_block *block, const i
     __asm__ volatile("0:\n" GROUPS(FIRST, GROUP32, 3) EXPAND(FLOATS, SUMS) ADD_ALL NEXT_BLOCK
                      : [w] "+r"(w), [b] "+r"(block), [q] "+r"(q), [d] "+r"(d), [s] "=&r"(scale),
                        [n] "=&r"(n), [blocks] "+r"(n_block)
-                     : [t] "r"(t), [size] "r"(sizeof *block)
+                     : [t] "r"(t), [p] "r"(next), [p64] "r"(next + 64), [size] "r"(sizeof *block)
                      : "memory", "cc", ALL_VECTORS);
 }
 
 void panel_tile256_groups16(const int8_t *w, const panel256_block *block, const int8_t *q,
-                            const float *d, int64_t n_block, float t[TILE])
+                            const float *d, int64_t n_block, int64_t next, float t[TILE])
 {
     int64_t n;
     const int32_t *scale;
@@ -199,6 +202,6 @@ void panel_tile256_groups16(const int8_t *w, const panel256_block *block, const 
     __asm__ volatile("0:\n" GROUPS(FIRST16, GROUP16, 7) EXPAND(FLOATS, SUMS) ADD_ALL NEXT_BLOCK
                      : [w] "+r"(w), [b] "+r"(block), [q] "+r"(q), [d] "+r"(d), [s] "=&r"(scale),
                        [n] "=&r"(n), [blocks] "+r"(n_block)
-                     : [t] "r"(t), [size] "r"(sizeof *block)
+                     : [t] "r"(t), [p] "r"(next), [p64] "r"(next + 64), [size] "r"(sizeof *block)
                      : "memory", "cc", ALL_VECTORS);
 }
