@@ -23,6 +23,7 @@ static weft_status copy_file(weft_diag *dg, int fd, const char *name, size_t byt
     if (data == MAP_FAILED)
         return weft_fail(dg, W1003, WEFT_NOWHERE, "cannot read %s: no memory for its %zu bytes",
                          name, bytes);
+    mem_want_large(data, bytes);
     size_t got = 0;
     weft_status status = file_read(dg, fd, name, data, bytes, &got);
     if (status == WEFT_OK && got < bytes)
@@ -58,6 +59,7 @@ weft_status fmap_open_fd(weft_diag *dg, int fd, const char *name, fmap_mode mode
         if (p == MAP_FAILED)
             return weft_fail(dg, W1003, WEFT_NOWHERE, "cannot map %s: %s", name,
                              file_reason_of(errno).text);
+        mem_want_large(p, bytes);
         data = p;
     }
     fmap *m = mem_alloc(sizeof *m);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 void mem_exhausted(size_t bytes)
 {
@@ -30,4 +31,14 @@ size_t mem_product(size_t n, size_t item_bytes)
     if (__builtin_mul_overflow(n, item_bytes, &bytes))
         mem_exhausted(SIZE_MAX);
     return bytes;
+}
+
+void mem_want_large(void *p, size_t bytes)
+{
+#if defined(MADV_HUGEPAGE)
+    if (bytes >= MEM_PAGE_LARGE)
+        (void)madvise(p, bytes, MADV_HUGEPAGE);
+#else
+    (void)p, (void)bytes;
+#endif
 }

@@ -9,22 +9,15 @@
 #include "runtime/exec/pool.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-enum { PAGE_LARGE = 2 << 20 };
-
-/* Blocks that are worth it lie on large pages, where the system gives them on request: steps on many rows walk
- * down columns, each row on a page of its own. */
+/* On large pages: steps on many rows walk down columns, where each row is on another page. */
 weft_status exec_alloc(weft_diag *dg, size_t bytes, void **out_p)
 {
     void *p = NULL;
-    size_t align = bytes >= PAGE_LARGE ? PAGE_LARGE : PLAN_ALIGN;
+    size_t align = bytes >= MEM_PAGE_LARGE ? MEM_PAGE_LARGE : PLAN_ALIGN;
     if (bytes && posix_memalign(&p, align, bytes) != 0)
         return weft_fail(dg, W0902, WEFT_NOWHERE, "%zu bytes of memory are not to be had", bytes);
-#if defined(MADV_HUGEPAGE)
-    if (bytes >= PAGE_LARGE)
-        (void)madvise(p, bytes / PAGE_LARGE * PAGE_LARGE, MADV_HUGEPAGE);
-#endif
+    mem_want_large(p, bytes);
     *out_p = p;
     return WEFT_OK;
 }

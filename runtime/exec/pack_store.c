@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HEAD_BYTES = 4096, VERSION = 1, BOOT_MAX = 40, NAME_MAX_BYTES = 512 };
+enum { HEAD_BYTES = 4096, VERSION = 2, BOOT_MAX = 40, NAME_MAX_BYTES = 512 };
 
 /* All that is kept may not take more than this; what was used longest ago goes first. */
 static const uint64_t kept_bytes_max = UINT64_C(64) << 30;
@@ -124,6 +124,15 @@ static char *copy_text(const char *text)
 
 /* ---- finding and making ---- */
 
+/* On large pages from the moment it is made, so that whoever maps it later has them too. */
+static void *map_file(int fd, size_t bytes, int access)
+{
+    void *map = mmap(NULL, bytes, access, MAP_SHARED, fd, 0);
+    if (map != MAP_FAILED)
+        mem_want_large(map, bytes);
+    return map;
+}
+
 /* Where the system has no such name, it is empty and only what was synced is believed. */
 static void name_boot(char *to)
 {
@@ -158,7 +167,7 @@ static bool find_file(pack_store *s)
     void *map = MAP_FAILED;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == bytes &&
         pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head && head_fits(&head, &s->head))
-        map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+        map = map_file(fd, bytes, PROT_READ);
     if (map != MAP_FAILED)
         futimens(fd, NULL); /* used now */
     close(fd);
@@ -180,7 +189,7 @@ static bool make_file(pack_store *s)
         return false;
     void *map = MAP_FAILED;
     if (posix_fallocate(fd, 0, (off_t)bytes) == 0)
-        map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        map = map_file(fd, bytes, PROT_READ | PROT_WRITE);
     close(fd);
     if (map == MAP_FAILED) {
         unlink(s->temp);
@@ -243,12 +252,14 @@ weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf, 
         forget_file(s);
     }
     void *data = NULL;
-    if (posix_memalign(&data, PLAN_ALIGN, p->packed_bytes ? p->packed_bytes : 1) != 0) {
+    size_t align = p->packed_bytes >= MEM_PAGE_LARGE ? MEM_PAGE_LARGE : PLAN_ALIGN;
+    if (posix_memalign(&data, align, p->packed_bytes ? p->packed_bytes : 1) != 0) {
         free(s);
         *out_s = NULL;
         return weft_fail(dg, W0902, WEFT_NOWHERE, "%zu bytes for woven weights are not to be had",
                          p->packed_bytes);
     }
+    mem_want_large(data, p->packed_bytes);
     s->data = data;
     return WEFT_OK;
 }
