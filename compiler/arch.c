@@ -13,6 +13,7 @@
 typedef struct {
     const char *name; /* llama.weft: what hides what */
     const source *src;
+    bool builtin;
 } candidate;
 
 typedef VEC(candidate) candidates;
@@ -43,7 +44,7 @@ static void add_folder(weft_diag *dg, arena *a, const char *dir, candidates *lis
             continue;
         const char *path = arena_printf(a, "%s/%s", dir, e->d_name).p;
         if (source_open(dg, a, path, DSL_SOURCE_MAX, &src) == WEFT_OK)
-            VEC_PUSH(list, ((candidate){arena_str(a, str_of(e->d_name)).p, src}));
+            VEC_PUSH(list, ((candidate){arena_str(a, str_of(e->d_name)).p, src, false}));
     }
     closedir(d);
     if (list->n > first)
@@ -68,7 +69,8 @@ static void add_library(weft_diag *dg, arena *a, candidates *list)
         if (strchr(f->name, '/') || is_hidden(list, f->name))
             continue;
         const char *name = arena_printf(a, "<weft>/%s", f->name).p;
-        VEC_PUSH(list, ((candidate){f->name, source_from_text(a, name, (str){f->text, f->size})}));
+        const source *src = source_from_text(a, name, (str){f->text, f->size});
+        VEC_PUSH(list, ((candidate){f->name, src, true}));
     }
 }
 
@@ -80,7 +82,15 @@ static void put_archs(const model_file *mf, strbuf *out)
         strbuf_add(out, "no architecture at all");
 }
 
-static weft_status choose_from(weft_diag *dg, const model_file *mf, const dsl_host *host,
+/* A match line spells the architecture out, so most files compiled in need no parsing. Others are parsed in any
+ * case: their mistakes are told. */
+static bool may_match(arena *a, const candidate *c, str arch)
+{
+    str quoted = arena_printf(a, "\"" STR_FMT "\"", STR_ARG(arch));
+    return !c->builtin || memmem(c->src->text.p, c->src->text.n, quoted.p, quoted.n);
+}
+
+static weft_status choose_from(weft_diag *dg, arena *a, const model_file *mf, const dsl_host *host,
                                const candidates *list, const source **out_src, str *out_model)
 {
     const candidate *best = NULL, *rival = NULL;
@@ -89,6 +99,8 @@ static weft_status choose_from(weft_diag *dg, const model_file *mf, const dsl_ho
         for (size_t k = 0; k < model_file_arch_count(mf); k++) {
             int rank = 0;
             str model = {0};
+            if (!may_match(a, &list->at[i], model_file_arch(mf, k)))
+                continue;
             WEFT_TRY(dsl_match(dg, list->at[i].src, host, model_file_arch(mf, k), &rank, &model));
             if (rank > 0 && rank == best_rank)
                 rival = &list->at[i];
@@ -152,7 +164,7 @@ weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, a
     } else {
         candidates list = {0};
         add_library(dg, a, &list);
-        st = choose_from(dg, mf, &cp.host, &list, out_src, out_model);
+        st = choose_from(dg, a, mf, &cp.host, &list, out_src, out_model);
         VEC_FREE(&list);
     }
     checkpoint_deinit(&cp);
