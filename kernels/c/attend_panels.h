@@ -52,8 +52,9 @@ typedef struct {
     float *sum_all, *max_all, *total_all; /* of the stretches before */
     int32_t *begin, *end;                 /* [queries]: what each sees of the block */
     float *key_mem, *value_mem;
-    const char *key, *value;        /* the block's: what no row sees may be anything */
-    int64_t key_pitch, value_pitch; /* bytes */
+    const char *key, *value;           /* the block's: what no row sees may be anything */
+    int64_t key_pitch, value_pitch;    /* bytes */
+    const char *hint_key, *hint_value; /* of a block that will be read later, or NULL */
 } attend_work;
 
 /* ---- what a processor brings ---- */
@@ -71,8 +72,6 @@ static void panel_adds(const attend_work *w, int64_t begin, int64_t end, int64_t
 static void query_adds(const attend_work *w, int64_t begin, int64_t end, int64_t i);
 /* n stored numbers, f16 or bf16, as floats. */
 static void floats_read(const char *from, dtype type, int64_t n, float *to);
-/* Ask for memory that will be read some blocks later. */
-static void memory_hint(const char *from, int64_t bytes);
 
 /* ---- a block of keys and values ---- */
 
@@ -140,31 +139,22 @@ static void block_read(attend_work *w, int64_t at, int64_t begin, int64_t end)
     }
 }
 
-static void block_hint(const attend_work *w, int64_t block, int64_t head)
+/* While a block is computed, panel_dots and panel_adds ask for the one so many later, be it the next head's. */
+static void block_hint(attend_work *w, int64_t block, int64_t first, int64_t last)
 {
     const kcell *c = w->k->cell;
-    int64_t each = stored_bytes(c->type);
-    memory_hint(cell_key(c, w->pages, block * KEYS, head), KEYS * c->k * each);
-    if (!c->latent)
-        memory_hint(cell_value(c, w->pages, block * KEYS, head), KEYS * c->v * each);
-}
-
-/* While a block is computed, the one so many later is asked for, be it the next head's. */
-static void blocks_hint(attend_work *w, int64_t block, int64_t first, int64_t last)
-{
-    const kcell *c = w->k->cell;
-    int64_t ahead = ATTEND_AHEAD / (KEYS * (c->k + (c->latent ? 0 : c->v)) * stored_bytes(c->type));
-    if (c->page_tok % KEYS != 0)
-        return;
-    ahead = ahead < 1 ? 1 : ahead;
-    for (int64_t i = w->hinted ? block + ahead : block; i <= block + ahead; i++) {
-        int64_t beyond = i - last - 1;
-        if (beyond < 0)
-            block_hint(w, i, w->head);
-        else if (w->next_head && first + beyond <= last)
-            block_hint(w, first + beyond, w->head + 1);
+    int64_t bytes = KEYS * (c->k + (c->latent ? 0 : c->v)) * stored_bytes(c->type);
+    int64_t then = block + (ATTEND_AHEAD + bytes - 1) / bytes, head = w->head;
+    if (then > last && w->next_head) {
+        then = first + then - last - 1;
+        head++;
     }
-    w->hinted = true;
+    w->hint_key = w->hint_value = NULL;
+    if (w->copied || then > last)
+        return;
+    w->hint_key = cell_key(c, w->pages, then * KEYS, head);
+    if (!c->latent)
+        w->hint_value = cell_value(c, w->pages, then * KEYS, head);
 }
 
 /* ---- softmax ---- */
@@ -340,7 +330,7 @@ static void work_run(attend_work *w, int64_t begin, int64_t stop)
             to++;
         if (from == to)
             continue;
-        blocks_hint(w, at / KEYS, first_seen(w->k, w->pos[0]) / KEYS, last / KEYS);
+        block_hint(w, at / KEYS, first_seen(w->k, w->pos[0]) / KEYS, last / KEYS);
         block_read(w, at, seen_of(w, from, at).begin, seen_of(w, to - 1, at).end);
         block_merge(w, at, from, to);
     }
@@ -421,7 +411,6 @@ static void attend_units(const kargs *k, const kthread *t, int64_t begin, int64_
         w.heads = left < w.size.heads ? left : w.size.heads;
         int64_t row = block * w.size.rows, row_end = row + w.size.rows;
         row_end = row_end < k->n[0] ? row_end : k->n[0];
-        w.hinted = w.hinted && w.head > 0 && w.size.parts == 1;
         while (row < row_end && w.heads > 0) {
             int64_t same = row + 1;
             while (same < row_end && k->batch->seq[same] == k->batch->seq[row])

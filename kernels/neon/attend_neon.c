@@ -45,10 +45,17 @@ static void floats_read(const char *from, dtype type, int64_t n, float *to)
     }
 }
 
-static void memory_hint(const char *from, int64_t bytes)
+/* Of memory that will be read some blocks later, n of KEYS rows. */
+NEON_INLINE void memory_hint(const char *from, int64_t pitch, int64_t row, int64_t n)
+{
+    for (int64_t i = row * pitch; from && i < (row + n) * pitch; i += NEON_LINE)
+        __asm__ volatile("prfm pldl3keep, [%0]" ::"r"(from + i));
+}
+
+NEON_INLINE void fetch_near(const char *from, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += NEON_LINE)
-        __asm__ volatile("prfm pldl3keep, [%0]" ::"r"(from + i));
+        __builtin_prefetch(from + i);
 }
 
 /* ---- products, for each stored type ---- */
@@ -64,6 +71,8 @@ NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64
     if (w->lanes == 1) {
         for (; g < to; g += 2)
             for (int64_t j = begin / 16 * 16; j < end; j += 16) {
+                if (g == from)
+                    memory_hint(w->hint_key, w->key_pitch, j, 16);
                 const float *q = w->q + g * pitch;
                 const char *key = w->key + j * w->key_pitch;
                 float *s = w->p + g * KEYS + j;
@@ -80,9 +89,13 @@ NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64
                         w->key_pitch, w->k_width, w->p + (g * KEYS + j) * 4,
                         KEYS * 4 * (int64_t)sizeof(float));
     for (; g < to; g++)
-        for (int64_t j = begin / 8 * 8; j < end; j += 8)
+        for (int64_t j = begin / 8 * 8; j < end; j += 8) {
+            memory_hint(w->hint_key, w->key_pitch, j, 8);
+            if (w->value_pitch <= 2 * NEON_LINE) /* where each column tile is read by itself */
+                fetch_near(w->value + j * w->value_pitch, 8 * w->value_pitch);
             dot8(w->q + g * pitch, w->key + j * w->key_pitch, w->key_pitch, w->k_width,
                  w->p + (g * KEYS + j) * 4);
+        }
 }
 
 NEON_INLINE void query_adds_of(const attend_work *w, int64_t begin, int64_t end, int64_t i,
@@ -92,9 +105,13 @@ NEON_INLINE void query_adds_of(const attend_work *w, int64_t begin, int64_t end,
     const char *value = w->value + begin * w->value_pitch;
     float *sum = w->sum + i * w->size.v;
     int64_t col = 0, each = type == DT_F32 ? 4 : 2;
-    for (; col + 32 <= w->v_width; col += 32)
+    for (; col + 32 <= w->v_width; col += 32) {
+        if (i == 0)
+            memory_hint(w->hint_value, w->value_pitch, col * KEYS / w->v_width,
+                        32 * KEYS / w->v_width);
         add_tile_slim(p, w->lanes, w->keep[i], value + col * each, w->value_pitch, type,
                       end - begin, sum + col, 8);
+    }
     for (; col < w->v_width; col += 8)
         add_tile_slim(p, w->lanes, w->keep[i], value + col * each, w->value_pitch, type,
                       end - begin, sum + col, 2);
@@ -113,8 +130,10 @@ NEON_INLINE void adds_of(const attend_work *w, int64_t begin, int64_t end, int64
     const float *p = w->p + (panel * KEYS + begin) * 4, *keep = w->keep + i;
     const char *value = w->value + begin * w->value_pitch;
     float *sum = w->sum + i * w->size.v;
-    for (; even > 0 && col + 16 <= w->v_width; col += 16)
+    for (; even > 0 && col + 16 <= w->v_width; col += 16) {
+        memory_hint(w->hint_value, w->value_pitch, col * KEYS / w->v_width, 16 * KEYS / w->v_width);
         add16(p, keep, value + col * each, w->value_pitch, even, sum + col, w->size.v);
+    }
     for (int64_t c = 0; even < n && c < col; c += 8) /* the last position of an odd number */
         add_tile8(p + even * 4, whole, value + even * w->value_pitch + c * each, w->value_pitch,
                   type, 1, sum + c, w->size.v);

@@ -19,8 +19,8 @@ END_TEST
 
 START_TEST(features_belong_to_this_architecture)
 {
-    const uint32_t arm =
-        CPU_NEON | CPU_FP16 | CPU_DOTPROD | CPU_SVE | CPU_SVE2 | CPU_I8MM | CPU_BF16 | CPU_SME;
+    const uint32_t arm = CPU_NEON | CPU_FP16 | CPU_DOTPROD | CPU_FHM | CPU_SVE | CPU_SVE2 |
+                         CPU_I8MM | CPU_BF16 | CPU_SME;
     uint32_t found = cpu_features();
 #if defined(__aarch64__)
     ck_assert_uint_eq(found & ~arm, 0);
@@ -54,17 +54,12 @@ START_TEST(features_agree_with_linux)
         uint32_t feature;
         const char *word;
     } known[] = {
-        {CPU_NEON, " asimd "},
-        {CPU_DOTPROD, " asimddp "},
-        {CPU_I8MM, " i8mm "},
-        {CPU_BF16, " bf16 "},
-        {CPU_SVE, " sve "},
-        {CPU_FP16, " asimdhp "},
-        {CPU_AVX2, " avx2 "},
-        {CPU_FMA, " fma "},
-        {CPU_F16C, " f16c "},
-        {CPU_AVX512F, " avx512f "},
-        {CPU_AVX512_VNNI, " avx512_vnni "},
+        {CPU_NEON, " asimd "},        {CPU_DOTPROD, " asimddp "},
+        {CPU_FHM, " asimdfhm "},      {CPU_I8MM, " i8mm "},
+        {CPU_BF16, " bf16 "},         {CPU_SVE, " sve "},
+        {CPU_FP16, " asimdhp "},      {CPU_AVX2, " avx2 "},
+        {CPU_FMA, " fma "},           {CPU_F16C, " f16c "},
+        {CPU_AVX512F, " avx512f "},   {CPU_AVX512_VNNI, " avx512_vnni "},
         {CPU_AVX_VNNI, " avx_vnni "},
     };
     FILE *f = fopen("/proc/cpuinfo", "r");
