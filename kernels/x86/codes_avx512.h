@@ -28,6 +28,13 @@ X86_INLINE __m512i codes_repeat(const int8_t *q)
     return _mm512_set1_epi64(eight);
 }
 
+/* A number of each row for both of its half sums. */
+X86_INLINE __m512 codes_twice(__m256 of)
+{
+    const __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(twice, _mm512_castps256_ps512(of));
+}
+
 /* Two half sums of each row as one. */
 X86_INLINE __m256 codes_join(__m512 s)
 {

@@ -42,7 +42,6 @@ X86_INLINE __m512i products(const __m512i v[4], const int8_t *q, int offset, int
 X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
                       float (*sum)[LAYOUT_GROUP], const woven32 *t)
 {
-    const __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
     const parts at = {act_pad(n), act_pad(n) + act_pad(n / BLOCK * 4)};
     __m512 acc[WOVEN_X_MAX];
     __m256 mins[WOVEN_X_MAX];
@@ -56,7 +55,7 @@ X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n
         __m256 d = t->scales(w);
         if (t->unit != 1)
             d = _mm256_mul_ps(d, _mm256_set1_ps(t->unit));
-        const __m512 scale = _mm512_permutexvar_ps(twice, _mm512_castps256_ps512(d));
+        const __m512 scale = codes_twice(d);
         t->codes(w + t->codes_at, v);
 #pragma GCC unroll 8
         for (int i = 0; i < n_x; i++) {
