@@ -12,7 +12,7 @@ enum { LOOKS_PER_CLOCK = 32 }; /* reading the clock costs as much as some tens o
 /* Who is waited for may not be running, because other programs have the CPUs or because it was put on
  * this one. After this long the CPU is offered to whoever wants it: on two cores with twice as much to
  * do, a call of 13 short phases takes 33 us instead of 700. */
-enum { ALONE_NS = 500 };
+enum { ALONE_NS = 4000 };
 
 void bell_init(bell *b)
 {

@@ -12,10 +12,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/exec/pool.h"
 
-/* Ranges in a share: more even out threads of uneven speed, fewer cost less claiming. Shares that a
- * thread looks at for something left, its own included: each look at another's cursor may cost a cache
- * miss, and a thread that is late has as many helpers. */
-enum { RANGES_PER_SHARE = 8, SHARES_SEEN_MAX = 9, TILE_ELEM_BYTES = 4 };
+/* A range is the RANGE_PART-th part of what is left of a share: large ones cost less claiming, small ones at the end
+ * let threads of uneven speed end together. Shares that a thread looks at for something left, its own included:
+ * each look at another's cursor may cost a cache miss, and a thread that is late has as many helpers. */
+enum { RANGE_PART = 4, SHARES_SEEN_MAX = 9, TILE_ELEM_BYTES = 4 };
 
 /* One thread of a run. */
 typedef struct {
@@ -151,9 +151,15 @@ static void run_range(const member *m, const plan_item *it, int64_t begin, int64
 }
 
 /* Take what is left of a share, up to `end`. */
-static void run_share(const member *m, const plan_item *it, cursor *c, int64_t end, int64_t range)
+static void run_share(const member *m, const plan_item *it, cursor *c, int64_t end)
 {
-    while (atomic_load_explicit(&c->next, memory_order_relaxed) < end) {
+    for (;;) {
+        int64_t left = end - atomic_load_explicit(&c->next, memory_order_relaxed);
+        if (left <= 0)
+            return;
+        int64_t range = left < RANGE_PART ? 1 : left / RANGE_PART;
+        if (it->grain > 0 && range > it->grain)
+            range = it->grain;
         int64_t begin = atomic_fetch_add_explicit(&c->next, range, memory_order_relaxed);
         if (begin < end)
             run_range(m, it, begin, end - begin < range ? end : begin + range);
@@ -172,14 +178,9 @@ static void run_item(const member *m, int32_t i, int32_t slot, unsigned set)
         run_range(m, it, 0, units);
         return;
     }
-    int64_t range = units / ((int64_t)count * RANGES_PER_SHARE);
-    if (range < 1)
-        range = 1;
-    if (it->grain > 0 && range > it->grain)
-        range = it->grain;
     for (int k = 0; k < count && k < SHARES_SEEN_MAX; k++) {
         int from = (m->t.index + k) % count;
-        run_share(m, it, cursor_at(m->e, set, slot, from), share(units, from + 1, count), range);
+        run_share(m, it, cursor_at(m->e, set, slot, from), share(units, from + 1, count));
     }
 }
 
