@@ -1,8 +1,8 @@
-/* amx.h - what the AMX kernels share: tiles, and sixteen rows of weights turned into tiles.
+/* amx.h - tiles, and products of bf16.
  *
  * The left operand is a tile of up to 16 rows of activations where they lie; the right one holds 16 rows of
- * weights, woven: row j of it has bytes 4j .. 4j + 3 of each (Intel SDM, TDPBSSD, TDPBF16PS). The result is rows of
- * activations by rows of weights.
+ * weights, turned: row j of it has columns 2j and 2j + 1 of each (Intel SDM, TDPBF16PS). The result is rows of
+ * activations by rows of weights, and is added to what is there.
  *
  * Instructions are written out, with memory as a clobber: GCC 12's intrinsics do not tell the compiler that
  * they read and write memory. The system must have let the process use tiles, which cpu_features asks for. */
@@ -21,17 +21,7 @@ typedef struct {
 } amx_shapes;
 _Static_assert(sizeof(amx_shapes) == 64, "as ldtilecfg reads it");
 
-/* `rows` rows of activations, of which a tile takes so many bytes. */
-X86_INLINE void amx_begin(int rows, int bytes)
-{
-    amx_shapes s = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        s.row_bytes[i] = (uint16_t)(i == 4 || i == 5 ? bytes : AMX_BYTES);
-        s.rows[i] = (uint8_t)(i < 6 ? rows : bytes / 4);
-    }
-    __asm__ volatile("ldtilecfg %0" ::"m"(s));
-}
-/* The same for bf16: `first` and `second` rows of the two tiles of activations, of which the second may be none. Sums
+/* `first` and `second` rows of the two tiles of activations, of which the second may be none. Sums
  * of the first are 0 and 1, of the second 2 and 3. */
 X86_INLINE void amx_shape(int first, int second)
 {
@@ -50,7 +40,6 @@ X86_INLINE void amx_end(void)
 }
 
 /* t, c, a, b: numbers of tiles; stride: bytes from row to row. */
-#define AMX_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
 #define AMX_LOAD(t, p, stride)                                                                     \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"((const void *)(p)),                     \
                      "r"((int64_t)(stride))                                                        \
@@ -59,8 +48,6 @@ X86_INLINE void amx_end(void)
     __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"((void *)(p)),                       \
                      "r"((int64_t)(stride))                                                        \
                      : "memory")
-#define AMX_DOT_BYTES(c, a, b)                                                                     \
-    __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
 #define AMX_DOT_BF16(c, a, b)                                                                      \
     __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
 

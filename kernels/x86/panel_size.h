@@ -13,7 +13,10 @@ enum { TILES_WIDTH = 32, TILES_PANEL_BYTES = TILES_WIDTH * TILES_COLS * 2 };
 enum { TILES_ROWS = 512, TILES_RUN = 1024 };
 
 /* Besides: four tiles of sums, and biases. */
-enum { TILES_STORED_BYTES = 8 * 1024, TILES_BYTES = TILES_PANEL_BYTES + TILES_STORED_BYTES };
+enum {
+    TILES_STORED_BYTES = 4 * 1024 + TILES_WIDTH * 4,
+    TILES_BYTES = TILES_PANEL_BYTES + TILES_STORED_BYTES
+};
 
 /* Rows that chose the same expert, with what separates them (act.h). */
 enum {

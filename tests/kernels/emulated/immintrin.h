@@ -76,6 +76,8 @@ EMULATED(mul_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] * b
 EMULATED(fmadd_ps,          (V a, V b, V c),         2,  r.f[i] = _mm256_fmadd_ps(a.f[i], b.f[i], c.f[i]))
 EMULATED(fnmadd_ps,         (V a, V b, V c),         2,  r.f[i] = _mm256_fnmadd_ps(a.f[i], b.f[i], c.f[i]))
 EMULATED(cvtepi32_ps,       (V a),                   16, r.f32[i] = (float)a.i32[i])
+EMULATED(cvtepi8_epi32,     (__m128i a),             16, r.i32[i] = ((const signed char *)&a)[i])
+EMULATED(cvtepi16_epi32,    (__m256i a),             16, { int16_t word; memcpy(&word, (const char *)&a + 2 * i, 2); r.i32[i] = word; })
 EMULATED(cvtepu16_epi32,    (__m256i a),             16, memcpy(&r.u32[i], (const char *)&a + 2 * i, 2))
 EMULATED(cvtph_ps,          (__m256i a),             2,  r.f[i] = _mm256_cvtph_ps(i ? _mm256_extracti128_si256(a, 1) : _mm256_castsi256_si128(a)))
 EMULATED(shuffle_epi8,      (V a, V b),              2,  r.y[i] = _mm256_shuffle_epi8(a.y[i], b.y[i]))
@@ -95,6 +97,7 @@ EMULATED(castsi128_si512,   (__m128i a),             1,  (memset(&r, 0x5a, sizeo
 EMULATED(castps256_ps512,   (__m256 a),              1,  (memset(&r, 0x5a, sizeof r), r.f[0] = a))
 EMULATED(inserti32x4,       (V a, __m128i b, int l), 4,  r.x[i] = i == l ? b : a.x[i])
 EMULATED(broadcast_i32x4,   (__m128i a),             4,  r.x[i] = a)
+EMULATED(and_si512,         (V a, V b),              16, r.u32[i] = a.u32[i] & b.u32[i])
 EMULATED(xor_si512,         (V a, V b),              16, r.u32[i] = a.u32[i] ^ b.u32[i])
 EMULATED(ternarylogic_epi32, (V a, V b, V c, int k), 512, r.u32[i / 32] |= (uint32_t)(k >> ((a.u32[i / 32] >> i % 32 & 1) * 4 + (b.u32[i / 32] >> i % 32 & 1) * 2 + (c.u32[i / 32] >> i % 32 & 1)) & 1) << i % 32)
 EMULATED(srli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] >> n))
@@ -105,8 +108,31 @@ EMULATED(mul_epi32,         (V a, V b),              8,  r.i64[i] = (int64_t)a.i
 EMULATED(cvtepi8_epi64,     (__m128i a),             8,  r.i64[i] = ((const signed char *)&a)[i])
 EMULATED(permutexvar_ps,    (V k, V a),              16, r.i32[i] = a.i32[k.i32[i] & 15])
 EMULATED(permutex2var_epi64, (V a, V k, V b),        8,  r.i64[i] = (k.i64[i] & 8 ? b : a).i64[k.i64[i] & 7])
+EMULATED(sub_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] - b.f32[i])
+EMULATED(max_ps,            (V a, V b),              2,  r.f[i] = _mm256_max_ps(a.f[i], b.f[i]))
+EMULATED(roundscale_ps,     (V a, int k),            2,  { (void)k; r.f[i] = _mm256_round_ps(a.f[i], _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); })
+EMULATED(scalef_ps,         (V a, V b),              16, r.f32[i] = b.f32[i] != b.f32[i] ? b.f32[i] : __builtin_ldexpf(a.f32[i], (int)__builtin_floorf(b.f32[i])))
+EMULATED(shuffle_ps,        (V a, V b, int k),       16, r.i32[i] = (i % 4 < 2 ? a : b).i32[i / 4 * 4 + (k >> i % 4 * 2 & 3)])
+EMULATED(castps128_ps512,   (__m128 a),              1,  (memset(&r, 0x5a, sizeof r), memcpy(&r, &a, sizeof a)))
+EMULATED(broadcast_f32x4,   (__m128 a),              4,  memcpy(&r.x[i], &a, sizeof a))
+EMULATED(insertf32x4,       (V a, __m128 b, int l),  1,  (r = a, memcpy(&r.x[l], &b, sizeof b)))
 /* clang-format on */
 #undef V
+static inline __attribute__((unused)) uint16_t emulated_cmplt_epi32(emulated512 a, emulated512 b)
+{
+    unsigned k = 0;
+    for (int i = 0; i < 16; i++)
+        k |= (unsigned)(a.i32[i] < b.i32[i]) << i;
+    return (uint16_t)k;
+}
+static inline __attribute__((unused)) uint16_t emulated_cmple_epi32(emulated512 a, emulated512 b)
+{
+    return (uint16_t)~emulated_cmplt_epi32(b, a);
+}
+static inline __attribute__((unused)) __m128 emulated_quarter_ps(emulated512 a)
+{
+    return _mm256_castps256_ps128(a.f[0]);
+}
 
 static inline __attribute__((unused)) __m256 emulated_low_ps(emulated512 a)
 {
@@ -189,6 +215,8 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_fmadd_ps emulated_fmadd_ps
 #define _mm512_fnmadd_ps emulated_fnmadd_ps
 #define _mm512_cvtepi32_ps emulated_cvtepi32_ps
+#define _mm512_cvtepi8_epi32 emulated_cvtepi8_epi32
+#define _mm512_cvtepi16_epi32 emulated_cvtepi16_epi32
 #define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
 #define _mm512_cvtph_ps emulated_cvtph_ps
 #define _mm512_shuffle_epi8 emulated_shuffle_epi8
@@ -215,6 +243,7 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #undef _mm512_inserti32x4
 #define _mm512_inserti32x4 emulated_inserti32x4
 #define _mm512_broadcast_i32x4 emulated_broadcast_i32x4
+#define _mm512_and_si512 emulated_and_si512
 #define _mm512_xor_si512 emulated_xor_si512
 #undef _mm512_ternarylogic_epi32
 #define _mm512_ternarylogic_epi32 emulated_ternarylogic_epi32
@@ -233,6 +262,24 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_permutexvar_ps emulated_permutexvar_ps
 #define _mm512_permutex2var_epi64 emulated_permutex2var_epi64
 #define _mm256_dpwssd_epi32 emulated_dpwssd256
+#define _mm512_sub_ps emulated_sub_ps
+#define _mm512_max_ps emulated_max_ps
+#undef _mm512_roundscale_ps
+#define _mm512_roundscale_ps emulated_roundscale_ps
+#define _mm512_scalef_ps emulated_scalef_ps
+#undef _mm512_shuffle_ps
+#define _mm512_shuffle_ps emulated_shuffle_ps
+#undef _mm512_shuffle_f32x4
+#define _mm512_shuffle_f32x4 emulated_shuffle_i32x4
+#define _mm512_castps128_ps512 emulated_castps128_ps512
+#define _mm512_castps512_ps128 emulated_quarter_ps
+#define _mm512_broadcast_f32x4 emulated_broadcast_f32x4
+#undef _mm512_insertf32x4
+#define _mm512_insertf32x4 emulated_insertf32x4
+#undef _mm512_cmplt_epi32_mask
+#define _mm512_cmplt_epi32_mask emulated_cmplt_epi32
+#undef _mm512_cmple_epi32_mask
+#define _mm512_cmple_epi32_mask emulated_cmple_epi32
 #define _mm512_storeu_ps emulated_store
 #define _mm512_storeu_si512 emulated_store
 #define _mm512_mask_storeu_ps emulated_mask_store

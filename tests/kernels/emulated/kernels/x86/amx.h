@@ -1,4 +1,4 @@
-/* amx.h - the tiles of kernels/x86/amx.h in plain C (Intel SDM: TILELOADD, TDPBSSD, TDPBF16PS), with a stop
+/* amx.h - the tiles of kernels/x86/amx.h in plain C (Intel SDM: TILELOADD, TDPBF16PS), with a stop
  * where a processor would fault. In place of that header in the emulated check. */
 #ifndef WEFT_KERNELS_X86_AMX_H
 #define WEFT_KERNELS_X86_AMX_H
@@ -10,7 +10,7 @@
 enum { AMX_ROWS = 16, AMX_BYTES = 64, AMX_TILE = AMX_ROWS * AMX_BYTES };
 
 static struct {
-    int rows, bytes; /* 0: not configured */
+    int rows, bytes; /* 0 rows: not to be used */
     uint8_t at[AMX_ROWS][AMX_BYTES];
 } tiles[8];
 
@@ -20,23 +20,13 @@ static void tile_need(bool holds)
         abort();
 }
 
-static inline __attribute__((unused)) void amx_begin(int rows, int bytes)
-{
-    memset(tiles, 0, sizeof tiles);
-    for (int i = 0; i < 8; i++) {
-        tiles[i].rows = i < 6 ? rows : bytes / 4;
-        tiles[i].bytes = i == 4 || i == 5 ? bytes : AMX_BYTES;
-        tile_need(tiles[i].rows >= 1 && tiles[i].rows <= AMX_ROWS);
-        tile_need(tiles[i].bytes >= 1 && tiles[i].bytes <= AMX_BYTES);
-    }
-}
 static inline void amx_shape(int first, int second)
 {
     memset(tiles, 0, sizeof tiles);
     for (int i = 0; i < 8; i++) {
         tiles[i].rows = i >= 6 ? AMX_ROWS : i == 2 || i == 3 || i == 5 ? second : first;
         tiles[i].bytes = AMX_BYTES;
-        tile_need(tiles[i].rows >= (tiles[i].rows == second ? 0 : 1) && tiles[i].rows <= AMX_ROWS);
+        tile_need(tiles[i].rows >= 0 && tiles[i].rows <= AMX_ROWS);
     }
 }
 static inline void amx_end(void)
@@ -44,14 +34,10 @@ static inline void amx_end(void)
     memset(tiles, 0, sizeof tiles);
 }
 
-static inline void tile_zero(int t)
+static inline void tile_load(int t, const void *p, int64_t stride)
 {
     tile_need(tiles[t].rows > 0);
     memset(tiles[t].at, 0, sizeof tiles[t].at);
-}
-static inline void tile_load(int t, const void *p, int64_t stride)
-{
-    tile_zero(t);
     for (int i = 0; i < tiles[t].rows; i++)
         memcpy(tiles[t].at[i], (const char *)p + i * stride, (size_t)tiles[t].bytes);
 }
@@ -65,19 +51,6 @@ static inline void tile_shapes(int c, int a, int b)
 {
     tile_need(tiles[c].rows > 0 && tiles[c].rows == tiles[a].rows);
     tile_need(tiles[c].bytes == tiles[b].bytes && tiles[a].bytes / 4 == tiles[b].rows);
-}
-
-static inline void tile_dot_bytes(int c, int a, int b)
-{
-    tile_shapes(c, a, b);
-    for (int m = 0; m < tiles[c].rows; m++)
-        for (int n = 0; n < AMX_BYTES / 4; n++) {
-            int32_t sum;
-            memcpy(&sum, tiles[c].at[m] + 4 * n, sizeof sum);
-            for (int k = 0; k < tiles[a].bytes; k++)
-                sum += (int8_t)tiles[a].at[m][k] * (int8_t)tiles[b].at[k / 4][4 * n + k % 4];
-            memcpy(tiles[c].at[m] + 4 * n, &sum, sizeof sum);
-        }
 }
 
 static inline float tile_bf16(const uint8_t *p)
@@ -102,10 +75,8 @@ static inline void tile_dot_bf16(int c, int a, int b)
         }
 }
 
-#define AMX_ZERO tile_zero
 #define AMX_LOAD tile_load
 #define AMX_STORE tile_store
-#define AMX_DOT_BYTES tile_dot_bytes
 #define AMX_DOT_BF16 tile_dot_bf16
 
 #endif
