@@ -14,11 +14,21 @@
  *   IQ4_XS d x 8, the scales less 32 as sixes (group 0 and 1 of all rows, 2 and 3, ..), each 32 columns as IQ4_NL has
  *          them
  *   Q6_K   d x 8, scale 0 x 8, .. scale 15 x 8, then each 32 columns as sixes of rows 0 and 1, 2 and 3, ..
+ *   Q3_K   d x 8, the scales less 32 as sixes (group 0 and 1 of all rows, .. 6 and 7; the same of 8 to 15), then each
+ *          32 columns as threes of rows 0 to 3, of rows 4 to 7; codes less 4
+ *   Q2_K   d x 8, dmin x 8, scale byte 0 x 8, .. byte 15 x 8 (scale in the low half, minimum in the high), then each
+ *          32 columns as twos of rows 0 and 1, 2 and 3, ..
+ *   BF16   steps of 4 columns: 4 numbers of each row in turn, two rows to a vector; a last step may have fewer
  *
  * Fives: of two pairs of rows, 8 codes of 5 bits (4 steps of one pair, then of the other) in 5 bytes; sixes: of one
  * pair 4 codes of 6 bits (its steps; codes less 32) in 3 bytes. A byte begins with a code, so that masking the rest
  * away leaves it as a signed number times 8 or 4; the rests together are the codes left over. Unpacking four
- * vectors of sixes takes six instructions so, and would take 17 with low and high bits apart. */
+ * vectors of sixes takes six instructions so, and would take 17 with low and high bits apart.
+ *
+ * Threes: of two pairs of rows, 8 codes v0 to v7 of 3 bits (4 steps of one pair, then of the other; less 4) in 3 bytes,
+ * 16 bytes apart: v0 << 5 | v1 << 2 | v6 >> 1, then v2 << 5 | v3 << 2 | v7 >> 1, then
+ * v4 << 5 | v5 << 2 | (v6 & 1) << 1 | (v7 & 1). Twos: of one pair, its 4 steps in one byte, step 0 in the lowest bits, as
+ * they are. In all of these a vector of 16 bytes is 8 columns of the first row of a pair, then of the second. */
 #include "kernels/layout.h"
 
 #include <string.h>
@@ -30,6 +40,7 @@ enum { BLOCK_MAX = 256 };
 /* The codes of stored blocks, one to a byte, without their offset. */
 typedef uint8_t codes_of[G][BLOCK_MAX];
 typedef void codes_fn(const uint8_t *block, uint8_t *codes);
+typedef int scale_fn(const uint8_t *block, int group); /* 6 bits, without its offset */
 
 static void codes_Q4(const uint8_t *nibbles, uint8_t *codes) /* of 32 */
 {
@@ -77,6 +88,25 @@ static void codes_Q6_K(const uint8_t *block, uint8_t *codes)
             codes[i + 64] = (uint8_t)(low[i] >> 4 | (high[i] >> 4 & 3) << 4);
             codes[i + 96] = (uint8_t)(low[i + 32] >> 4 | (high[i] >> 6) << 4);
         }
+}
+
+static void codes_Q2_K(const uint8_t *twos, uint8_t *codes)
+{
+    for (int i = 0; i < 256; i++)
+        codes[i] = twos[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
+}
+
+static void codes_Q3_K(const uint8_t *block, uint8_t *codes)
+{
+    codes_Q2_K(block + 32, codes);
+    for (int i = 0; i < 256; i++)
+        codes[i] = (uint8_t)(codes[i] | (block[i % 32] >> i / 32 & 1) << 2);
+}
+
+static int scale_Q3_K(const uint8_t *block, int group)
+{
+    const uint8_t *low = block + 96, *high = block + 104;
+    return (low[group % 8] >> group / 8 * 4 & 15) | (high[group % 4] >> group / 4 * 2 & 3) << 4;
 }
 
 static void codes_IQ4_XS(const uint8_t *block, uint8_t *codes)
@@ -148,6 +178,36 @@ static uint8_t *weave_sixes(codes_of codes, int first, uint8_t *to)
             for (int i = 0; i < 8; i++)
                 put_sixes(c[i] ^ 32, c[i + 8] ^ 32, c[i + 16] ^ 32, c[i + 24] ^ 32, to + r * 8 + i);
         }
+    return to;
+}
+
+static uint8_t *weave_threes(codes_of codes, int first, uint8_t *to)
+{
+    for (int half = 0; half < 2; half++, to += 3 * 16)
+        for (int r = 0; r < 2; r++) {
+            const uint8_t *a = codes[half * 4 + r] + first, *b = codes[half * 4 + 2 + r] + first;
+            uint8_t *lane = to + r * 8;
+            for (int i = 0; i < 8; i++) {
+                int v[8];
+                for (int step = 0; step < 4; step++) {
+                    v[step] = a[step * 8 + i] ^ 4;
+                    v[step + 4] = b[step * 8 + i] ^ 4;
+                }
+                lane[i] = (uint8_t)(v[0] << 5 | v[1] << 2 | v[6] >> 1);
+                lane[i + 16] = (uint8_t)(v[2] << 5 | v[3] << 2 | v[7] >> 1);
+                lane[i + 32] = (uint8_t)(v[4] << 5 | v[5] << 2 | (v[6] & 1) << 1 | (v[7] & 1));
+            }
+        }
+    return to;
+}
+
+static uint8_t *weave_twos(codes_of codes, int first, uint8_t *to)
+{
+    for (int r = 0; r < G; r++, to += 8) {
+        const uint8_t *c = codes[r] + first;
+        for (int i = 0; i < 8; i++)
+            to[i] = (uint8_t)(c[i] | c[i + 8] << 2 | c[i + 16] << 4 | c[i + 24] << 6);
+    }
     return to;
 }
 
@@ -242,20 +302,48 @@ static uint8_t *weave_Q6_K(const uint8_t *const block[G], uint8_t *to)
     return to;
 }
 
+/* The scales of eight groups of all rows, from `first` on, as sixes. */
+static uint8_t *weave_scales(const uint8_t *const block[G], scale_fn *fn, int first, uint8_t *to)
+{
+    for (int lane = 0; lane < 16; lane++) {
+        int v[4];
+        for (int i = 0; i < 4; i++)
+            v[i] = fn(block[lane % 8], first + i * 2 + lane / 8) ^ 32;
+        put_sixes(v[0], v[1], v[2], v[3], to + lane);
+    }
+    return to + 3 * 16;
+}
+
 static uint8_t *weave_IQ4_XS(const uint8_t *const block[G], uint8_t *to)
 {
     codes_of codes;
     codes_all(block, 0, codes_IQ4_XS, codes);
     to = weave_fields(block, 0, 2, 1, to);
-    for (int lane = 0; lane < 16; lane++) {
-        int v[4];
-        for (int i = 0; i < 4; i++)
-            v[i] = scale_IQ4_XS(block[lane % 8], i * 2 + lane / 8) ^ 32;
-        put_sixes(v[0], v[1], v[2], v[3], to + lane);
-    }
-    to += 3 * 16;
+    to = weave_scales(block, scale_IQ4_XS, 0, to);
     for (int first = 0; first < 256; first += 32)
         to = weave_fours(codes, first, 0, to);
+    return to;
+}
+
+static uint8_t *weave_Q3_K(const uint8_t *const block[G], uint8_t *to)
+{
+    codes_of codes;
+    codes_all(block, 0, codes_Q3_K, codes);
+    to = weave_fields(block, 108, 2, 1, to);
+    for (int group = 0; group < 16; group += 8)
+        to = weave_scales(block, scale_Q3_K, group, to);
+    for (int first = 0; first < 256; first += 32)
+        to = weave_threes(codes, first, to);
+    return to;
+}
+
+static uint8_t *weave_Q2_K(const uint8_t *const block[G], uint8_t *to)
+{
+    codes_of codes;
+    codes_all(block, 16, codes_Q2_K, codes);
+    to = weave_fields(block, 0, 1, 16, weave_fields(block, 80, 2, 2, to));
+    for (int first = 0; first < 256; first += 32)
+        to = weave_twos(codes, first, to);
     return to;
 }
 
@@ -271,6 +359,8 @@ static weave_fn *const rows8_of[DT_COUNT] = {
     [DT_Q4_1] = weave_Q4_1,
     [DT_Q5_0] = weave_Q5_0,
     [DT_Q5_1] = weave_Q5_1,
+    [DT_Q2_K] = weave_Q2_K,
+    [DT_Q3_K] = weave_Q3_K,
     [DT_Q4_K] = weave_Q4_K,
     [DT_Q5_K] = weave_Q5_K,
     [DT_Q6_K] = weave_Q6_K,
@@ -282,7 +372,7 @@ static weave_fn *const rows8_of[DT_COUNT] = {
 
 bool layout_has(klayout l, dtype t)
 {
-    return l == LAYOUT_STORED || (l == LAYOUT_ROWS8 && rows8_of[t]);
+    return l == LAYOUT_STORED || (l == LAYOUT_ROWS8 && (rows8_of[t] || t == DT_BF16));
 }
 
 const char *layout_name(klayout l)
@@ -291,9 +381,25 @@ const char *layout_name(klayout l)
     return names[l];
 }
 
+/* Numbers of two bytes, four columns at a time. */
+static void weave_halves(const void *const rows[G], int64_t n, uint8_t *to)
+{
+    enum { COLS = 4, BYTES = 2 };
+    int64_t i = 0;
+    for (; i + COLS <= n; i += COLS)
+        for (int r = 0; r < G; r++, to += COLS * BYTES)
+            memcpy(to, (const uint8_t *)rows[r] + i * BYTES, COLS * BYTES);
+    for (int r = 0; r < G && i < n; r++, to += (n - i) * BYTES)
+        memcpy(to, (const uint8_t *)rows[r] + i * BYTES, (size_t)(n - i) * BYTES);
+}
+
 void layout_pack(klayout l, dtype t, const void *const rows[G], int64_t n, void *to)
 {
-    WEFT_ASSERT(l == LAYOUT_ROWS8 && rows8_of[t]);
+    WEFT_ASSERT(l != LAYOUT_STORED && layout_has(l, t));
+    if (t == DT_BF16) {
+        weave_halves(rows, n, to);
+        return;
+    }
     const dtype_row *d = dtype_row_of(t);
     const uint8_t *block[G];
     uint8_t *at = to;

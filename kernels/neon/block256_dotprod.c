@@ -22,11 +22,8 @@ NEON_INLINE void widen(const uint8_t *scale, bool is_signed, int32x4_t to[2])
     to[1] = vmovl_high_s16(s);
 }
 
-/* Minima of eight rows, [8 groups][8], times the sums of the groups of one row of activations. */
-NEON_INLINE void add_minima(const uint8_t *min, const int16_t *sums16, int32x4_t to[2])
-{
-    int16x8_t sums = vpaddq_s16(vld1q_s16(sums16), vld1q_s16(sums16 + 8));
-    to[0] = to[1] = vdupq_n_s32(0);
+/* Minima of eight rows, [groups][8], times the sums of the groups of one row of activations. */
+NEON_INLINE void add_minima8(const uint8_t *min, int16x8_t sums, int32x4_t to[2]){
 #define GROUP(g)                                                                                   \
     {                                                                                              \
         int16x8_t m = vreinterpretq_s16_u16(vmovl_u8(vld1_u8(min + (g)*8)));                       \
@@ -35,8 +32,20 @@ NEON_INLINE void add_minima(const uint8_t *min, const int16_t *sums16, int32x4_t
     }
     /* clang-format off */
     GROUP(0) GROUP(1) GROUP(2) GROUP(3) GROUP(4) GROUP(5) GROUP(6) GROUP(7)
-    /* clang-format on */
+/* clang-format on */
 #undef GROUP
+}
+
+NEON_INLINE void add_minima(const uint8_t *min, const int16_t *sums16, int groups, int32x4_t to[2])
+{
+    int16x8_t sums[2] = {vld1q_s16(sums16), vld1q_s16(sums16 + 8)};
+    to[0] = to[1] = vdupq_n_s32(0);
+    if (groups == 8) {
+        add_minima8(min, vpaddq_s16(sums[0], sums[1]), to);
+        return;
+    }
+    for (int i = 0; i < 2; i++)
+        add_minima8(min + i * 64, sums[i], to);
 }
 
 /* 32 columns: sums times scales into u[i]. */
@@ -69,7 +78,8 @@ NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
 {
     return shift == 0   ? vcvtq_f32_s32(s)
            : shift == 2 ? vcvtq_n_f32_s32(s, 2)
-                        : vcvtq_n_f32_s32(s, 3);
+           : shift == 3 ? vcvtq_n_f32_s32(s, 3)
+                        : vcvtq_n_f32_s32(s, 5);
 }
 
 NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
@@ -79,8 +89,8 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
     for (int i = 0; i < n_x; i++)
         acc[i][0] = acc[i][1] = vdupq_n_f32(0);
     for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
-        uint8_t scale6[64], min6[64];
-        const uint8_t *scales = code_scales(w, scale6, min6, t);
+        uint8_t own[128], min[128];
+        const uint8_t *scales = code_scales(w, own, min, t);
         int32x4_t u[ROWS8_X_MAX][2];
         float32x4_t d[2], dmin[2];
         for (int i = 0; i < n_x; i++)
@@ -102,9 +112,9 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
             const int16_t *sums = act_sum(ACT_Q8KD, x[i], n) + b * 16;
             int32x4_t less[2], zero[2];
             if (t->has_min)
-                add_minima(min6, sums, less);
+                add_minima(min, sums, t->groups, less);
             if (t->zero)
-                add_minima(scale6, sums, zero);
+                add_minima(own, sums, t->groups, zero);
             for (int h = 0; h < 2; h++) {
                 int32x4_t all =
                     t->zero ? vmlaq_n_s32(u[i][h], zero[h], t->zero << t->shift) : u[i][h];
@@ -120,6 +130,8 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
             sum[i][h] = acc[i][h];
 }
 
+ROWS8_KERNELS(Q2_K, group)
+ROWS8_KERNELS(Q3_K, group)
 ROWS8_KERNELS(Q4_K, group)
 ROWS8_KERNELS(Q5_K, group)
 ROWS8_KERNELS(Q6_K, group)

@@ -45,8 +45,8 @@ NEON_INLINE int8x16_t whole_code(int8x16_t v, const woven256 *t)
 
 NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, const woven256 *t)
 {
-    uint8_t scale6[64], min6[64];
-    const uint8_t *scales = code_scales(w, scale6, min6, t);
+    uint8_t own[128], min6[128];
+    const uint8_t *scales = code_scales(w, own, min6, t);
     float32x4_t d[2];
     neon_halves(w, d);
     for (int i = 0; i < 2 && t->zero == 0; i++)
@@ -142,9 +142,9 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
     for (int i = 0; i < 8; i++)
         acc[i] = vdupq_n_f32(0);
     for (int64_t b = 0; b < n / BLOCK; b++, w += type->bytes, sums += 64, da += 8) {
-        uint8_t scale6[64], min6[64];
+        uint8_t own[128], min6[128];
         int8_t min[64];
-        const uint8_t *scales = code_scales(w, scale6, min6, type);
+        const uint8_t *scales = code_scales(w, own, min6, type);
         int32x4_t u[8];
         float32x4_t d[2], spread[4], min_spread[4];
         neon_hint(w, type->codes_at);
@@ -165,8 +165,9 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
         for (int i = 0; i < 8; i++) {
             if (i % 2 >= pairs)
                 continue;
-            float32x4_t whole =
-                type->zero || type->shift == 0 ? vcvtq_f32_s32(u[i]) : vcvtq_n_f32_s32(u[i], 2);
+            float32x4_t whole = type->zero || type->shift == 0 ? vcvtq_f32_s32(u[i])
+                                : type->shift == 2             ? vcvtq_n_f32_s32(u[i], 2)
+                                                               : vcvtq_n_f32_s32(u[i], 5);
             float32x4_t y = vmulq_f32(whole, spread[i / 2]);
             if (type->has_min)
                 y = vfmsq_f32(y, vcvtq_f32_s32(minima(min + i / 2 * 16, sums + i % 2 * 16)),
@@ -209,6 +210,7 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
         panel_experts(k, t, begin, end, &core_##type);                                             \
     }
 /* clang-format off */
+KERNELS(Q3_K, 880)
 KERNELS(Q4_K, 1152)
 KERNELS(Q5_K, 1408)
 KERNELS(Q6_K, 1680)

@@ -71,6 +71,31 @@ NEON_INLINE void half_sixes(const uint8_t *w, int half, int8x16_t v[8])
     }
 }
 
+/* Eight codes in three bytes, times 32. */
+NEON_INLINE void half_threes(const uint8_t *w, int half, int8x16_t v[8])
+{
+    uint8x16_t b[3];
+    for (int i = 0; i < 3; i++) {
+        b[i] = vld1q_u8(w + (half * 3 + i) * 16);
+        v[i * 2] = code_and(b[i], 0xe0);
+        v[i * 2 + 1] = code_and(vshlq_n_u8(b[i], 3), 0xe0);
+    }
+    v[6] = code_and(vsliq_n_u8(vshlq_n_u8(b[2], 4), b[0], 6), 0xe0);
+    v[7] = vreinterpretq_s8_u8(vsliq_n_u8(vshlq_n_u8(b[2], 5), b[1], 6));
+}
+
+/* Four codes in a byte, 0 to 3. */
+NEON_INLINE void half_twos(const uint8_t *w, int half, int8x16_t v[8])
+{
+    for (int i = 0; i < 8; i += 4) {
+        uint8x16_t b = vld1q_u8(w + (half * 2 + i / 4) * 16);
+        v[i] = code_and(b, 3);
+        v[i + 1] = code_and(vshrq_n_u8(b, 2), 3);
+        v[i + 2] = code_and(vshrq_n_u8(b, 4), 3);
+        v[i + 3] = vreinterpretq_s8_u8(vshrq_n_u8(b, 6));
+    }
+}
+
 /* Codes that stand for values of a table. */
 NEON_INLINE void half_values(const uint8_t *w, int half, const int8_t table[16], int8x16_t v[8])
 {
@@ -129,22 +154,28 @@ static const woven32 woven_IQ4_NL = {144, 16, neon_halves, half_iq4,         0, 
 static const woven32 woven_MXFP4  = {136, 8,  code_e8m0,   half_mxfp4,       0, false, 0,  false};
 /* clang-format on */
 
+/* How whole numbers that multiply the scale of 256 columns lie: signed bytes; signed sixes; 6 bits, with minima; 4 bits,
+ * with minima. */
+enum { SCALES_BYTES, SCALES_SIXES, SCALES_6, SCALES_4 };
+
 /* A type with a scale for each 256 columns, and whole numbers that multiply it for each 32 or 16. */
 typedef struct {
     int bytes, codes_at, sub_bytes; /* of 32 columns */
     half_fn *codes;
     int shift;
-    int groups;   /* in 256 columns: 8 or 16 */
-    bool has_min; /* and scales of 6 bits; else signed, of 8 bits or in sixes */
+    int groups; /* in 256 columns: 8 or 16 */
+    int scales;
+    bool has_min; /* and scales without a sign */
     int zero;
-    bool sixes;
 } woven256;
 
 /* clang-format off */
-static const woven256 woven_Q4_K   = {1152, 128, 128, half_plain_fours, 0, 8,  true,  0,  false};
-static const woven256 woven_Q5_K   = {1408, 128, 160, half_fives,       3, 8,  true,  16, false};
-static const woven256 woven_Q6_K   = {1680, 144, 192, half_sixes,       2, 16, false, 0,  false};
-static const woven256 woven_IQ4_XS = {1088, 64,  128, half_iq4,         0, 8,  false, 0,  true};
+static const woven256 woven_Q2_K   = {672,  160, 64,  half_twos,        0, 16, SCALES_4,     true,  0};
+static const woven256 woven_Q3_K   = {880,  112, 96,  half_threes,      5, 16, SCALES_SIXES, false, 0};
+static const woven256 woven_Q4_K   = {1152, 128, 128, half_plain_fours, 0, 8,  SCALES_6,     true,  0};
+static const woven256 woven_Q5_K   = {1408, 128, 160, half_fives,       3, 8,  SCALES_6,     true,  16};
+static const woven256 woven_Q6_K   = {1680, 144, 192, half_sixes,       2, 16, SCALES_BYTES, false, 0};
+static const woven256 woven_IQ4_XS = {1088, 64,  128, half_iq4,         0, 8,  SCALES_SIXES, false, 0};
 /* clang-format on */
 
 /* The 6-bit scales and minima of eight rows: [8 groups][8 rows], from 12 bytes of each. */
@@ -174,16 +205,28 @@ NEON_INLINE void code_scale_sixes(const uint8_t *w, uint8_t scale[64])
     vst1q_s8((int8_t *)scale + 48, vshrq_n_s8(vreinterpretq_s8_u8(rest), 2));
 }
 
+/* The 4-bit scales and minima of eight rows: [16 groups][8 rows]. */
+NEON_INLINE void code_scales4(const uint8_t *w, uint8_t scale[128], uint8_t min[128])
+{
+    for (int i = 0; i < 128; i += 16) {
+        uint8x16_t both = vld1q_u8(w + i);
+        vst1q_u8(scale + i, vandq_u8(both, vdupq_n_u8(15)));
+        vst1q_u8(min + i, vshrq_n_u8(both, 4));
+    }
+}
+
 /* The scales of a block's groups, as bytes: [groups][8 rows]; `own` and `min` are memory for them. */
-NEON_INLINE const uint8_t *code_scales(const uint8_t *w, uint8_t own[64], uint8_t min[64],
+NEON_INLINE const uint8_t *code_scales(const uint8_t *w, uint8_t own[128], uint8_t min[128],
                                        const woven256 *t)
 {
-    if (t->has_min)
-        code_scales6(w + 32, own, min);
-    else if (t->sixes)
-        code_scale_sixes(w + 16, own);
-    else
+    if (t->scales == SCALES_BYTES)
         return w + 16;
+    if (t->scales == SCALES_6)
+        code_scales6(w + 32, own, min);
+    if (t->scales == SCALES_4)
+        code_scales4(w + 32, own, min);
+    for (int g = 0; t->scales == SCALES_SIXES && g < t->groups; g += 8)
+        code_scale_sixes(w + 16 + g * 6, own + g * 8);
     return own;
 }
 
