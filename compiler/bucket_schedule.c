@@ -107,7 +107,7 @@ void bucket_schedule(bucket *b)
 {
     for (size_t i = 0; i < b->items.n; i++) {
         bitem *it = &b->items.at[i];
-        it->each = it->cols == 0 && may_be_each(b, &b->steps.at[it->step[0]]);
+        it->each = !b->lo->t->open && it->cols == 0 && may_be_each(b, &b->steps.at[it->step[0]]);
         it->cost = item_cost(b, it);
     }
     assign_phases(b);

@@ -16,9 +16,10 @@ typedef struct {
     dtype kv;          /* what state cells store: DT_F32, DT_F16 or DT_BF16 */
     const char *const *outputs; /* "logits", "resid" (all of them), "resid.3"; NULL: every output */
     int n_output;
-    bool may_fork;           /* sequences may share their beginnings */
-    bool deterministic;      /* the same bits however rows come together in calls */
-    bool no_pack;            /* use weights as stored, also where kernels want them woven */
+    bool may_fork;      /* sequences may share their beginnings */
+    bool deterministic; /* the same bits however rows come together in calls */
+    bool open;    /* no thread keeps values of whole rows to itself, so that all can be watched */
+    bool no_pack; /* use weights as stored, also where kernels want them woven */
     const char *const *skip; /* passes to leave out, by name */
     int n_skip;
 } target;

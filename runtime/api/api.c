@@ -197,9 +197,11 @@ static dtype kv_type(const weft_session_options *o)
 }
 
 static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_session_options *o,
-                                int64_t context, weft_session *s)
+                                int64_t context, bool watched, weft_session *s)
 {
     static const char *const logits[] = {"logits"};
+    /* Matrices that are split afterwards, and rows that nobody asked for. */
+    static const char *const cutting[] = {"simplify", "take_rows"};
     int64_t n_seq = o->sequences ? o->sequences : 1;
     int64_t n_tok = o->batch ? o->batch : context < BATCH_DEFAULT ? context : BATCH_DEFAULT;
     target t = {.n_ctx = context,
@@ -210,7 +212,10 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
                 .outputs = o->n_output > 0 ? o->outputs : logits,
                 .n_output = o->n_output > 0 ? o->n_output : 1,
                 .may_fork = n_seq > 1,
-                .deterministic = o->deterministic};
+                .deterministic = o->deterministic,
+                .open = watched,
+                .skip = cutting,
+                .n_skip = watched ? 2 : 0};
     plan *p;
     if (o->exec == WEFT_EXEC_PLAN)
         WEFT_TRY(target_best(dg, &t.best));
@@ -262,8 +267,9 @@ static weft_status session_plan_file(weft_diag *dg, const weft_model *m,
     return session_create(dg, p, m->file, &run, &s->run);
 }
 
-weft_status weft_session_create(weft_diag *dg, const weft_model *m,
-                                const weft_session_options *options, weft_session **out_session)
+static weft_status create_session(weft_diag *dg, const weft_model *m,
+                                  const weft_session_options *options, bool watched,
+                                  weft_session **out_session)
 {
     static const weft_session_options plain = {0};
     options = options ? options : &plain;
@@ -283,12 +289,25 @@ weft_status weft_session_create(weft_diag *dg, const weft_model *m,
     weft_session *s = mem_alloc(sizeof *s);
     *s = (weft_session){.a = arena_create()};
     weft_status st = options->plan ? session_plan_file(dg, m, options, context, s)
-                                   : session_plan(dg, m, options, context, s);
+                                   : session_plan(dg, m, options, context, watched, s);
     if (st == WEFT_OK)
         *out_session = s;
     else
         weft_session_destroy(s);
     return st;
+}
+
+weft_status weft_session_create(weft_diag *dg, const weft_model *m,
+                                const weft_session_options *options, weft_session **out_session)
+{
+    return create_session(dg, m, options, false, out_session);
+}
+
+weft_status api_session_create_watched(weft_diag *dg, const weft_model *m,
+                                       const weft_session_options *options,
+                                       weft_session **out_session)
+{
+    return create_session(dg, m, options, true, out_session);
 }
 
 void weft_session_destroy(weft_session *s)

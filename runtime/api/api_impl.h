@@ -7,5 +7,10 @@
 
 const model_file *api_model_file(const weft_model *m);
 session *api_session(const weft_session *s);
+/* As weft_session_create, but for session_watch: every linear reads from the session's arena, all rows of a call, and a whole tensor. Not
+ * with a plan of a file, which is as it is. */
+weft_status api_session_create_watched(weft_diag *dg, const weft_model *m,
+                                       const weft_session_options *options,
+                                       weft_session **out_session) WEFT_MUST_USE;
 
 #endif

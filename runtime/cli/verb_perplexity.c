@@ -37,7 +37,7 @@ static const flag perplexity_flags[] = {
     FLAG_ROW_INT   (perplexity_options, batch,   "ubatch-size", "ub", "N", "512", 1, 1 << 20, "tokens evaluated in one call"),
     FLAG_ROW_STR   (perplexity_options, kl_save, "kl-save",  NULL, "FILE",  NULL, "write the distribution at every scored token there"),
     FLAG_ROW_STR   (perplexity_options, kl_base, "kl-base",  NULL, "FILE",  NULL, "compare with those that --kl-save wrote"),
-    FLAG_ROW_STR   (perplexity_options, imatrix_out, "imatrix-out", NULL, "FILE", NULL, "write what each column of each matrix is worth, for quantize --imatrix; computes with the reference"),
+    FLAG_ROW_STR   (perplexity_options, imatrix_out, "imatrix-out", NULL, "FILE", NULL, "write what each column of each matrix is worth, for quantize --imatrix"),
     FLAG_ROW_CHOICE(perplexity_options, exec,    "exec",     NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
     FLAG_ROW_CHOICE(perplexity_options, kv,      "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (perplexity_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any -ub"),
@@ -200,7 +200,7 @@ static weft_status open_session(perplexity_run *r)
         .batch = r->how.batch,
         .threads = r->o->threads ? r->o->threads : threads_default(),
         .wants = scored < r->how.batch ? scored : r->how.batch,
-        .exec = r->o->imatrix_out ? WEFT_EXEC_REF : (weft_exec)r->o->exec,
+        .exec = (weft_exec)r->o->exec,
         .kv = (weft_kv)r->o->kv,
         .deterministic = r->o->deterministic,
         .no_pack_cache = r->o->no_pack_cache,
@@ -209,9 +209,9 @@ static weft_status open_session(perplexity_run *r)
     if (!r->rows)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",
                          r->how.batch);
-    WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
     if (!r->o->imatrix_out)
-        return WEFT_OK;
+        return weft_session_create(r->c->dg, r->m, &how, &r->s);
+    WEFT_TRY(api_session_create_watched(r->c->dg, r->m, &how, &r->s));
     r->importance = imatrix_create();
     return imatrix_collect_begin(r->c->dg, r->importance, api_session(r->s), api_model_file(r->m),
                                  &r->collect);

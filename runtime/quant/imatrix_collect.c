@@ -2,7 +2,9 @@
 #include "runtime/quant/imatrix_collect.h"
 
 #include "compiler/plan.h"
+#include "kernels/ref/dequant.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/vec.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,12 +14,13 @@ struct imatrix_collect {
     const plan *p;
     const model_file *mf;
     int64_t n_tok, n_out;
+    VEC(float) row; /* a packed one, unpacked */
 };
 
-static const char *op_of(const plan_step *step)
+static const kernel_row *kernel_of(const plan_step *step)
 {
     int n;
-    return kernel_rows(&n)[step->kernel].op;
+    return &kernel_rows(&n)[step->kernel];
 }
 
 static int64_t rows_of(const imatrix_collect *c, const plan_step *step)
@@ -39,25 +42,61 @@ static str tensor_name(const imatrix_collect *c, const plan_weight *w, int32_t p
     return model_file_tensor_at(c->mf, (size_t)w->piece[piece].tensor)->name;
 }
 
-static bool is_input(const plan_operand *x)
+/* A number that is the sum of some bf16. */
+static float split_at(kact act, const char *row, int r, int64_t k)
 {
-    return x->space == SPACE_ARENA && x->type == DT_F32;
+    float sum = 0;
+    for (int64_t p = act_parts(act); p-- > 0;) {
+        uint16_t bits;
+        memcpy(&bits, row + act_split_at(act, k, p, r) * 2, sizeof bits);
+        sum += bf16_to_f32(bits);
+    }
+    return sum;
+}
+
+void imatrix_unpack(kact act, const void *rows, int r, int64_t n, float *out)
+{
+    bool woven = act_group(act) > 1;
+    const int8_t *q = rows;
+    for (int64_t k = 0; k < n; k++)
+        if (act == ACT_F32)
+            memcpy(&out[k], (const char *)rows + k * (int64_t)sizeof *out, sizeof *out);
+        else if (act_is_split(act))
+            out[k] = split_at(act, rows, r, k);
+        else if (woven)
+            out[k] = act_d4(rows, n)[k / act_block(act) * 8 + r / 2 * 4 + r % 2] *
+                     q[k / 8 * 32 + r * 8 + k % 8];
+        else
+            out[k] = act_d_of(act, rows, n)[k / act_block(act)] *
+                     q[act_is_double(act) ? k / 8 * 16 + k % 8 : k];
+}
+
+/* Row i of what a product reads, n numbers, as f32. */
+static const float *input_row(imatrix_collect *c, const plan_step *step, int64_t i, int64_t n)
+{
+    kact act = kernel_of(step)->act;
+    int64_t group = act_group(act);
+    if (act == ACT_F32)
+        return (const float *)row_at(c, step, 0, i);
+    while ((int64_t)c->row.n < n)
+        VEC_PUSH(&c->row, 0);
+    imatrix_unpack(act, row_at(c, step, 0, i - i % group), (int)(i % group), n, c->row.at);
+    return c->row.at;
 }
 
 static void add_linear(imatrix_collect *c, const plan_step *step)
 {
     const plan_weight *w = &c->p->weight[step->in[1].id];
-    int64_t n_row = rows_of(c, step);
+    int64_t n_row = rows_of(c, step), n = step->n[2];
     for (int64_t i = 0; i < n_row; i++)
-        imatrix_add(c->im, tensor_name(c, w, 0), 1, 0, (const float *)row_at(c, step, 0, i), 1,
-                    step->n[2]);
+        imatrix_add(c->im, tensor_name(c, w, 0), 1, 0, input_row(c, step, i, n), 1, n);
 }
 
 /* Experts lie in one tensor or in one each. */
 static void add_experts(imatrix_collect *c, const plan_step *step)
 {
     const plan_weight *w = &c->p->weight[step->in[1].id];
-    int64_t n_row = rows_of(c, step), k_max = step->n[1], experts = step->n[5];
+    int64_t n_row = rows_of(c, step), k_max = step->n[1], n = step->n[3], experts = step->n[5];
     bool apart = w->n_piece == experts && experts > 1;
     for (int64_t i = 0; i < n_row; i++)
         for (int64_t k = 0; k < k_max; k++) {
@@ -65,10 +104,38 @@ static void add_experts(imatrix_collect *c, const plan_step *step)
             memcpy(&id, row_at(c, step, 2, i) + k * (int64_t)sizeof id, sizeof id);
             if (id < 0 || id >= experts)
                 continue;
-            const float *x = (const float *)row_at(c, step, 0, step->n[4] ? i * k_max + k : i);
+            const float *x = input_row(c, step, step->n[4] ? i * k_max + k : i, n);
             imatrix_add(c->im, tensor_name(c, w, apart ? id : 0), apart ? 1 : experts,
-                        apart ? 0 : id, x, 1, step->n[3]);
+                        apart ? 0 : id, x, 1, n);
         }
+}
+
+static bool multiplies(const plan_step *step, const char *op)
+{
+    return step->n_in >= 2 && step->in[1].space == SPACE_WEIGHT &&
+           strcmp(kernel_of(step)->op, op) == 0;
+}
+
+static bool is_linear(const plan_step *step)
+{
+    return multiplies(step, "linear");
+}
+
+static bool is_experts(const plan_step *step)
+{
+    return multiplies(step, "experts");
+}
+
+/* Does every product read from the session's memory, where it can be seen? */
+static bool is_open(const plan *p)
+{
+    for (int32_t b = 0; b < p->n_bucket; b++)
+        for (int32_t i = 0; i < p->bucket[b].n_step; i++) {
+            const plan_step *step = &p->bucket[b].step[i];
+            if ((is_linear(step) || is_experts(step)) && step->in[0].space != SPACE_ARENA)
+                return false;
+        }
+    return true;
 }
 
 static void after_phase(void *ctx, int32_t bucket, int32_t phase)
@@ -80,11 +147,9 @@ static void after_phase(void *ctx, int32_t bucket, int32_t phase)
             continue;
         for (int32_t k = 0; k < b->item[i].n_step; k++) {
             const plan_step *step = &b->step[b->item[i].first + k];
-            if (step->n_in < 2 || !is_input(&step->in[0]) || step->in[1].space != SPACE_WEIGHT)
-                continue;
-            if (strcmp(op_of(step), "linear") == 0)
+            if (is_linear(step))
                 add_linear(c, step);
-            else if (strcmp(op_of(step), "experts") == 0)
+            else if (is_experts(step))
                 add_experts(c, step);
         }
     }
@@ -98,9 +163,9 @@ weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const 
         return weft_fail(dg, W1017, WEFT_NOWHERE,
                          "%s is not a GGUF file, whose names an importance file uses",
                          model_file_path(mf));
-    if (p->best != VARIANT_ref)
+    if (!is_open(p))
         return weft_fail(dg, W1017, WEFT_NOWHERE,
-                         "an importance file is collected with the reference: --exec ref");
+                         "the plan keeps what a product reads where it cannot be seen");
     imatrix_collect *c = mem_alloc(sizeof *c);
     *c = (imatrix_collect){.im = im, .s = s, .p = p, .mf = mf};
     session_watch(s, after_phase, c);
@@ -119,5 +184,6 @@ void imatrix_collect_end(imatrix_collect *c)
     if (!c)
         return;
     session_watch(c->s, NULL, NULL);
+    VEC_FREE(&c->row);
     free(c);
 }

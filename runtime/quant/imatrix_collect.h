@@ -5,9 +5,9 @@
  *     for each call: imatrix_collect_rows(c, n_tok, n_out); session_eval(...);
  *     imatrix_collect_end(c);
  *
- * The session's plan is one for the reference kernels (target.best is VARIANT_ref): there every linear is a step of its own, and
- * its input stands in the session's memory as f32. The checkpoint is a GGUF file, whose names an importance file uses.
- * im, session and checkpoint must outlive the collector. Called by the session's thread alone. */
+ * In the session's plan every linear reads from the session's memory, and a whole tensor: one for the reference kernels, or one
+ * that api_session_create_watched makes. What it reads may be packed (kernels/act.h), and rounded by that. The checkpoint
+ * is a GGUF file, whose names an importance file uses. im, session and checkpoint must outlive the collector. Called by the session's thread alone. */
 #ifndef WEFT_RUNTIME_QUANT_IMATRIX_COLLECT_H
 #define WEFT_RUNTIME_QUANT_IMATRIX_COLLECT_H
 
@@ -23,5 +23,8 @@ weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const 
 /* How many rows the next call has, and of how many of them outputs are asked for. */
 void imatrix_collect_rows(imatrix_collect *c, int64_t n_tok, int64_t n_out);
 void imatrix_collect_end(imatrix_collect *c); /* NULL is fine */
+
+/* Row r of a group of packed rows (kernels/act.h), n numbers, as f32. */
+void imatrix_unpack(kact act, const void *rows, int r, int64_t n, float *out);
 
 #endif

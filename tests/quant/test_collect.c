@@ -3,10 +3,12 @@
 #include "compiler/plan_make.h"
 #include "runtime/formats/model_file.h"
 #include "runtime/quant/imatrix_collect.h"
+#include "runtime/quant/job.h"
 
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { N = 7 };
 
@@ -19,7 +21,7 @@ typedef struct {
     session *s;
 } running;
 
-static void open_model(running *r, const char *path, kvariant best)
+static void open_model(running *r, const char *path, kvariant best, bool open)
 {
     static const char *const outputs[] = {"logits", "hidden"};
     *r = (running){.dg = diag_create(), .a = arena_create()};
@@ -32,6 +34,7 @@ static void open_model(running *r, const char *path, kvariant best)
                 .kv = DT_F32,
                 .outputs = outputs,
                 .n_output = 2,
+                .open = open,
                 .best = best};
     ck_assert_int_eq(plan_make(r->dg, r->bm->graph, &t, NULL, r->a, &r->p), WEFT_OK);
     session_options how = {.n_ctx = 16, .n_seq = 1, .threads = 2};
@@ -56,7 +59,7 @@ START_TEST(head)
     const float *hidden;
     int64_t n, width;
     double sum = 0;
-    open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", VARIANT_ref);
+    open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", VARIANT_ref, false);
     ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_OK);
     for (int i = 0; i < N; i++)
         rows[i] = (batch_row){.id = i * 3 + 1, .pos = i, .out = i >= 2};
@@ -89,15 +92,140 @@ START_TEST(head)
 }
 END_TEST
 
+static imatrix *collected(const char *path, kvariant best)
+{
+    running r;
+    imatrix *im = imatrix_create();
+    imatrix_collect *c;
+    batch_row rows[N];
+    open_model(&r, path, best, true);
+    ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_OK);
+    for (int i = 0; i < N; i++)
+        rows[i] = (batch_row){.id = i * 3 + 1, .pos = i, .out = true};
+    imatrix_collect_rows(c, N, N);
+    ck_assert_int_eq(session_eval(r.dg, r.s, rows, N), WEFT_OK);
+    imatrix_collect_end(c);
+    close_model(&r);
+    return im;
+}
+
+/* IN, quantised, at a path of its own. */
+static void quantised(const char *in, const char *preset, const char *out)
+{
+    weft_diag *dg = diag_create();
+    model_file *mf;
+    quant_job *j = NULL;
+    ck_assert_int_eq(model_file_open(dg, in, NULL, &mf), WEFT_OK);
+    ck_assert_int_eq(quant_job_create(dg, mf, NULL, &j), WEFT_OK);
+    ck_assert_int_eq(quant_job_choose(dg, j, mix_find(preset), NULL, NULL), WEFT_OK);
+    ck_assert_int_eq(quant_job_write(dg, j, out, &(quant_write_options){.threads = 1}), WEFT_OK);
+    quant_job_destroy(j);
+    model_file_close(mf);
+    diag_destroy(dg);
+}
+
+/* A compiled plan sees what the reference does, but for activations that it rounds. */
+START_TEST(fast)
+{
+    static const struct {
+        const char *model, *preset;
+        double bound; /* 8 bits of activations may also choose another expert */
+    } cases[] = {
+        {"llama-mha/model-bf16.gguf", "BF16", 1e-4},
+        {"llama-mha/model-bf16.gguf", "Q8_0", 0.05},
+        {"llama-mha/model-bf16.gguf", "Q4_0", 0.05},
+        {"gpt_oss", "F32", 1e-4}, /* experts; a limit of 7 is the one that GGUF can have */
+        {"gpt_oss", "Q8_0", 0.3},
+    };
+    weft_diag *dg = diag_create();
+    kvariant best;
+    char in[2048], path[] = "/tmp/weft-collect-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert(fd >= 0 && close(fd) == 0);
+    ck_assert_int_eq(target_best(dg, &best), WEFT_OK);
+    diag_destroy(dg);
+    snprintf(in, sizeof in,
+             "mkdir %s.in && cp -r %s/%s %s.in/m && if [ -d %s.in/m ]; then sed -i "
+             "'s/\"swiglu_limit\": 1.5/\"swiglu_limit\": 7.0/' %s.in/m/config.json; fi",
+             path, WEFT_GOLDEN, cases[_i].model, path, path, path);
+    ck_assert_int_eq(system(in), 0);
+    snprintf(in, sizeof in, "%s.in/m", path);
+    quantised(in, cases[_i].preset, path);
+    snprintf(in, sizeof in, "rm -r %s.in", path);
+    ck_assert_int_eq(system(in), 0);
+    imatrix *want = collected(path, VARIANT_ref), *got = collected(path, best);
+    ck_assert_uint_eq(imatrix_count(got), imatrix_count(want));
+    for (size_t i = 0; i < imatrix_count(want); i++) {
+        const imatrix_entry *a = imatrix_at(want, i), *b = imatrix_find(got, a->name);
+        ck_assert(b && b->mats == a->mats && b->columns == a->columns);
+        double off = 0, all = 0, counts = 0;
+        for (int64_t k = 0; k < a->columns; k++) {
+            double x = 0; /* over all experts */
+            for (int64_t m = 0; m < a->mats; m++) {
+                x += (double)a->sums[m * a->columns + k] - (double)b->sums[m * a->columns + k];
+                all += (double)a->sums[m * a->columns + k];
+            }
+            off += fabs(x);
+        }
+        for (int64_t m = 0; m < a->mats; m++) {
+            counts += (double)(a->counts[m] - b->counts[m]);
+            ck_assert(cases[_i].bound > 1e-4 || a->counts[m] == b->counts[m]);
+        }
+        ck_assert(counts == 0 && all > 0);
+        ck_assert_msg(off <= cases[_i].bound * all, STR_FMT " is %g off", STR_ARG(a->name),
+                      off / all);
+    }
+    imatrix_destroy(want);
+    imatrix_destroy(got);
+    unlink(path);
+}
+END_TEST
+
+/* Every form of activations that there is, as the reference packs it. */
+START_TEST(unpacks)
+{
+    enum { ROWS = 6, WIDTH = 512 };
+    static float x[ROWS][WIDTH], back[WIDTH];
+    int n_kernel;
+    const kernel_row *rows = kernel_rows(&n_kernel);
+    kact act = (kact)_i;
+    const char *op = act_group(act) > 1 ? "pack4" : "pack";
+    int64_t pitch = act_row_bytes(act, WIDTH);
+    _Alignas(64) static char packed[8 * 8 * WIDTH];
+    uint32_t seed = 7;
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        x[i / WIDTH][i % WIDTH] =
+            (float)((seed = seed * 1664525 + 1013904223) >> 8) / (1 << 23) - 1;
+    ck_assert((int64_t)sizeof packed >= 8 * pitch);
+    kargs k = {.in = {x},
+               .out = {packed},
+               .pitch = {sizeof *x},
+               .out_pitch = {pitch},
+               .n = {ROWS, WIDTH},
+               .word = {act}};
+    kthread t = {0};
+    for (int i = 0; i < n_kernel; i++)
+        if (strcmp(rows[i].op, op) == 0 && rows[i].variant == VARIANT_ref)
+            rows[i].fn(&k, &t, 0, act_group(act) > 1 ? (ROWS + 3) / 4 : ROWS);
+    for (int r = 0; r < ROWS; r++) {
+        int group = (int)act_group(act);
+        imatrix_unpack(act, packed + r / group * group * pitch, r % group, WIDTH, back);
+        for (int i = 0; i < WIDTH; i++)
+            ck_assert_float_eq_tol(back[i], x[r][i], act_rounds(act) ? 0.5f / 127 : 1e-6f);
+    }
+}
+END_TEST
+
 START_TEST(refuses)
 {
     running r;
     imatrix *im = imatrix_create();
     imatrix_collect *c;
-    open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", VARIANT_c);
+    open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", VARIANT_c,
+               false); /* each thread has its norms */
     ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_ERR_FORMAT);
     close_model(&r);
-    open_model(&r, WEFT_GOLDEN "/llama-mha", VARIANT_ref);
+    open_model(&r, WEFT_GOLDEN "/llama-mha", VARIANT_ref, false);
     ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_ERR_FORMAT);
     close_model(&r);
     imatrix_destroy(im);
@@ -109,6 +237,8 @@ int main(void)
     Suite *s = suite_create("collect");
     TCase *c = tcase_create("all");
     tcase_add_test(c, head);
+    tcase_add_loop_test(c, fast, 0, 5);
+    tcase_add_loop_test(c, unpacks, ACT_F32 + 1, ACT_COUNT);
     tcase_add_test(c, refuses);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
