@@ -2,6 +2,7 @@
 #include "runtime/exec/pack_store.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/prefault.h"
 #include "runtime/base/vec.h"
 #include <dirent.h>
 #include <errno.h>
@@ -262,6 +263,12 @@ weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf, 
     mem_want_large(data, p->packed_bytes);
     s->data = data;
     return WEFT_OK;
+}
+
+void pack_store_prefault(const pack_store *s, int threads)
+{
+    if (s->map)
+        prefault(s->map, s->map_bytes, threads);
 }
 
 char *pack_store_data(const pack_store *s)

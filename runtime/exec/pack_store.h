@@ -20,6 +20,8 @@ typedef struct pack_store pack_store;
 weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf, bool keep,
                             pack_store **out_s, bool *out_filled) WEFT_MUST_USE;
 char *pack_store_data(const pack_store *s);
+/* Have it mapped before it is read, as far as the system holds it. */
+void pack_store_prefault(const pack_store *s, int threads);
 /* The weights are woven: let the next process find them. */
 void pack_store_publish(pack_store *s);
 void pack_store_close(pack_store *s); /* NULL is fine */

@@ -276,9 +276,11 @@ static weft_status load_packed(weft_diag *dg, weights *w, const model_file *mf,
 {
     bool filled;
     WEFT_TRY(pack_store_open(dg, w->p, mf, opt && opt->keep_packed, &w->packed, &filled));
-    if (filled)
-        return WEFT_OK;
     int threads = opt && opt->threads > 0 ? opt->threads : 1;
+    if (filled) {
+        pack_store_prefault(w->packed, threads);
+        return WEFT_OK;
+    }
     WEFT_TRY(weights_pack(dg, w->p, mf, threads, pack_store_data(w->packed)));
     pack_store_publish(w->packed);
     return WEFT_OK;
