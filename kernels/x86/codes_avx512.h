@@ -79,11 +79,19 @@ X86_INLINE __m256i codes_over(__m256i b, int left, int mask, __m256i c)
     return _mm256_ternarylogic_epi32(_mm256_set1_epi8((char)mask), b, c, BITS_PICK);
 }
 
+/* Rows 0, 1, 4, 5 and 2, 3, 6, 7 in order, and of each byte what `mask` has, its sign flipped. */
+X86_INLINE __m512i codes_with_rest(__m256i first, __m256i rest, int mask)
+{
+    const __m512i pairs = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    __m512i all = _mm512_permutex2var_epi64(_mm512_castsi256_si512(first), pairs,
+                                            _mm512_castsi256_si512(rest));
+    return _mm512_ternarylogic_epi32(all, codes_set(mask), codes_set(0x80), BITS_CUT_FLIP);
+}
+
 /* Fives: eight codes in five bytes, times 8. Bytes of rows 0, 1, 4, 5 are taken together: they hold the codes of
  * these rows, and with their rests those of rows 2, 3, 6, 7. */
 X86_INLINE void codes_fives(const uint8_t *w, __m512i v[4])
 {
-    const __m512i pairs = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
     __m256i b[5], rest[4];
     for (int i = 0; i < 5; i++)
         b[i] = x86_join(x86_load16(w + i * 16), x86_load16(w + 80 + i * 16));
@@ -91,11 +99,37 @@ X86_INLINE void codes_fives(const uint8_t *w, __m512i v[4])
     rest[1] = codes_over(b[0], 5, 0xe0, _mm256_slli_epi16(b[1], 3));
     rest[2] = codes_over(b[2], 5, 0xe0, codes_over(b[1], 2, 0x10, _mm256_slli_epi16(b[3], 1)));
     rest[3] = codes_over(b[4], 5, 0xe0, _mm256_slli_epi16(b[3], 3));
-    for (int i = 0; i < 4; i++) {
-        __m512i all = _mm512_permutex2var_epi64(_mm512_castsi256_si512(b[i]), pairs,
-                                                _mm512_castsi256_si512(rest[i]));
-        v[i] = _mm512_ternarylogic_epi32(all, codes_set(0xf8), codes_set(0x80), BITS_CUT_FLIP);
+    for (int i = 0; i < 4; i++)
+        v[i] = codes_with_rest(b[i], rest[i], 0xf8);
+}
+
+/* Threes: eight codes in three bytes, times 32; of rows as fives. */
+X86_INLINE void codes_threes(const uint8_t *w, __m512i v[4])
+{
+    __m256i b[3], first[4], rest[4];
+    for (int i = 0; i < 3; i++)
+        b[i] = x86_join(x86_load16(w + i * 16), x86_load16(w + 48 + i * 16));
+    for (int i = 0; i < 2; i++) {
+        first[2 * i] = b[i];
+        first[2 * i + 1] = _mm256_slli_epi16(b[i], 3);
     }
+    rest[0] = b[2];
+    rest[1] = _mm256_slli_epi16(b[2], 3);
+    rest[2] = codes_over(b[0], 6, 0xc0, _mm256_slli_epi16(b[2], 4));
+    rest[3] = codes_over(b[1], 6, 0xc0, _mm256_slli_epi16(b[2], 5));
+    for (int i = 0; i < 4; i++)
+        v[i] = codes_with_rest(first[i], rest[i], 0xe0);
+}
+
+/* Four codes in a byte. */
+X86_INLINE void codes_twos(const uint8_t *w, __m512i v[4])
+{
+    v[0] = _mm512_loadu_si512(w);
+    v[1] = _mm512_srli_epi16(v[0], 2);
+    v[2] = _mm512_srli_epi16(v[0], 4);
+    v[3] = _mm512_srli_epi16(v[0], 6);
+    for (int i = 0; i < 4; i++)
+        v[i] = _mm512_and_si512(v[i], codes_set(3));
 }
 
 /* Byte i of the sixes of all four pairs of rows. */
@@ -178,10 +212,11 @@ static const woven32 woven_MXFP4  = {136, 8,  codes_e8m0, codes_mxfp4,        12
 /* clang-format on */
 
 /* The scales of groups of columns, as bytes: [groups][8 rows], and the minima; `w` is the block. */
-typedef const uint8_t *groups_fn(const uint8_t *w, uint8_t scale[64], uint8_t min[64]);
+enum { GROUPS_BYTES = 16 * 8 };
+typedef const uint8_t *groups_fn(const uint8_t *w, uint8_t *scale, uint8_t *min);
 
 /* 6 bits, from 12 bytes of each row. */
-X86_INLINE const uint8_t *groups_six(const uint8_t *w, uint8_t scale[64], uint8_t min[64])
+X86_INLINE const uint8_t *groups_six(const uint8_t *w, uint8_t *scale, uint8_t *min)
 {
     const __m256i six = _mm256_set1_epi8(0x3f), four = _mm256_set1_epi8(0x0f);
     const __m256i high = _mm256_set1_epi8(0x30);
@@ -196,14 +231,25 @@ X86_INLINE const uint8_t *groups_six(const uint8_t *w, uint8_t scale[64], uint8_
     return scale;
 }
 
-/* Signed, as sixes. */
-X86_INLINE const uint8_t *groups_sixes(const uint8_t *w, uint8_t scale[64], uint8_t min[64])
+/* 4 bits, and in the same byte 4 of the minimum. */
+X86_INLINE const uint8_t *groups_four(const uint8_t *w, uint8_t *scale, uint8_t *min)
+{
+    const __m256i low = _mm256_set1_epi8(15);
+    for (int i = 0; i < GROUPS_BYTES; i += 32) {
+        __m256i both = x86_load(w + 32 + i);
+        _mm256_storeu_si256((void *)(scale + i), _mm256_and_si256(both, low));
+        _mm256_storeu_si256((void *)(min + i), _mm256_and_si256(_mm256_srli_epi16(both, 4), low));
+    }
+    return scale;
+}
+
+/* Eight groups of signed ones, as sixes. */
+X86_INLINE void groups_sixes(const uint8_t *w, uint8_t *scale)
 {
     const __m128i low = _mm_set1_epi8(0x3f), flip = _mm_set1_epi8(0x20);
     __m128i b[3], v[4];
-    (void)min;
     for (int i = 0; i < 3; i++) {
-        b[i] = x86_load16(w + 16 + i * 16);
+        b[i] = x86_load16(w + i * 16);
         v[i] = _mm_srli_epi16(b[i], 2);
     }
     __m128i second = _mm_and_si128(_mm_slli_epi16(b[1], 2), _mm_set1_epi8(0x0c));
@@ -213,11 +259,25 @@ X86_INLINE const uint8_t *groups_sixes(const uint8_t *w, uint8_t scale[64], uint
         __m128i code = _mm_xor_si128(_mm_and_si128(v[i], low), flip);
         _mm_storeu_si128((void *)(scale + i * 16), _mm_sub_epi8(code, flip));
     }
+}
+
+X86_INLINE const uint8_t *groups_sixes8(const uint8_t *w, uint8_t *scale, uint8_t *min)
+{
+    (void)min;
+    groups_sixes(w + 16, scale);
+    return scale;
+}
+
+X86_INLINE const uint8_t *groups_sixes16(const uint8_t *w, uint8_t *scale, uint8_t *min)
+{
+    (void)min;
+    groups_sixes(w + 16, scale);
+    groups_sixes(w + 64, scale + 64);
     return scale;
 }
 
 /* Signed, of 8 bits. */
-X86_INLINE const uint8_t *groups_bytes(const uint8_t *w, uint8_t scale[64], uint8_t min[64])
+X86_INLINE const uint8_t *groups_bytes(const uint8_t *w, uint8_t *scale, uint8_t *min)
 {
     (void)scale, (void)min;
     return w + 16;
@@ -235,10 +295,12 @@ typedef struct {
 } woven256;
 
 /* clang-format off */
-static const woven256 woven_Q4_K   = {1152, 128, 128, codes_fours, 0,   1,       8,  groups_six,   true};
-static const woven256 woven_Q5_K   = {1408, 128, 160, codes_fives, 0,   1 / 8.f, 8,  groups_six,   true};
-static const woven256 woven_Q6_K   = {1680, 144, 192, codes_sixes, 128, 1 / 4.f, 16, groups_bytes, false};
-static const woven256 woven_IQ4_XS = {1088, 64,  128, codes_iq4,   128, 1,       8,  groups_sixes, false};
+static const woven256 woven_Q2_K   = {672,  160, 64,  codes_twos,   0,   1,        16, groups_four,    true};
+static const woven256 woven_Q3_K   = {880,  112, 96,  codes_threes, 128, 1 / 32.f, 16, groups_sixes16, false};
+static const woven256 woven_Q4_K   = {1152, 128, 128, codes_fours,  0,   1,        8,  groups_six,     true};
+static const woven256 woven_Q5_K   = {1408, 128, 160, codes_fives,  0,   1 / 8.f,  8,  groups_six,     true};
+static const woven256 woven_Q6_K   = {1680, 144, 192, codes_sixes,  128, 1 / 4.f,  16, groups_bytes,   false};
+static const woven256 woven_IQ4_XS = {1088, 64,  128, codes_iq4,    128, 1,        8,  groups_sixes8,  false};
 /* clang-format on */
 
 #endif

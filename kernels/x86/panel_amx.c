@@ -9,6 +9,10 @@
 #include <string.h>
 #include "kernels/x86/amx.h"
 
+#ifndef TILES_HINTS /* tuning leaves them out */
+#define TILES_HINTS 1
+#endif
+
 enum { PAIR = 2 * AMX_ROWS }; /* rows, of activations or of weights, that are multiplied at once */
 _Static_assert((int)TILE_ROWS == (int)AMX_ROWS && (int)TILES_WIDTH == (int)PAIR, "tiles of both");
 
@@ -29,6 +33,9 @@ typedef struct {
     char *stored;        /* [2][2] tiles: sums on their way to and from places that are no tiles */
     float *begin;        /* [PAIR]: what sums begin with */
     int shape[2];        /* rows of the two tiles of activations */
+    /* Weights of the next panel: lines of 64 bytes, in so many rows or groups of them. */
+    const uint8_t *next;
+    int64_t next_rows, next_lines;
 } tiles_work;
 
 /* Where a tile of sums is loaded from and stored to. */
@@ -155,6 +162,16 @@ static void shape_rows(tiles_work *j, int64_t row)
     amx_shape(first, second);
 }
 
+/* Ask for part i of n of the weights that come next, while products keep the processor busy. */
+static void hint_next(const tiles_work *j, int64_t i, int64_t n)
+{
+    int64_t all = j->next_rows * j->next_lines, end = all * (i + 1) / n;
+    for (int64_t line = all * i / n; line < end; line++)
+        _mm_prefetch(
+            (const char *)(j->next + line / j->next_lines * j->w_pitch + line % j->next_lines * 64),
+            _MM_HINT_T1);
+}
+
 /* The panel at hand with all rows. */
 static void run_panel(tiles_work *j)
 {
@@ -171,6 +188,7 @@ static void run_panel(tiles_work *j)
     }
     for (int64_t row = 0; row < j->rows; row += PAIR) {
         shape_rows(j, row);
+        hint_next(j, row / PAIR, (j->rows + PAIR - 1) / PAIR);
         move_sums(j, row, 0, false);
         move_sums(j, row, 1, false);
         if (j->core->parts == 1)
@@ -182,6 +200,21 @@ static void run_panel(tiles_work *j)
     }
 }
 
+/* What comes after the panel at hand: further columns of the weights, or of the result. */
+static void find_next(tiles_work *j, int64_t first, int64_t end, int64_t col_end)
+{
+    int64_t at = j->first + TILES_COLS, col = j->col, group = j->core->group;
+    if (at >= end) {
+        at = first;
+        col += PAIR;
+    }
+    int64_t cols = end - at < TILES_COLS ? end - at : TILES_COLS;
+    int64_t rows = col_end - col < PAIR ? col_end - col : PAIR;
+    j->next = j->w + col / group * j->w_pitch + at * j->core->bytes / 256;
+    j->next_rows = TILES_HINTS && rows > 0 ? (rows + group - 1) / group : 0;
+    j->next_lines = cols * j->core->bytes / 256 / 64;
+}
+
 /* Columns [first, end) of the weights for columns [col, col_end) of the result. */
 static void run_columns(tiles_work *j, int64_t first, int64_t end, int64_t col, int64_t col_end)
 {
@@ -189,6 +222,7 @@ static void run_columns(tiles_work *j, int64_t first, int64_t end, int64_t col, 
         j->width = col_end - j->col < PAIR ? col_end - j->col : PAIR;
         for (j->first = first; j->first < end; j->first += TILES_COLS) {
             j->cols = end - j->first < TILES_COLS ? end - j->first : TILES_COLS;
+            find_next(j, first, end, col_end);
             run_panel(j);
         }
     }

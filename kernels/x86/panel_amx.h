@@ -20,6 +20,7 @@ typedef void tiles_unpack_fn(const uint8_t *w, int64_t pitch, int64_t rows, int6
 typedef struct {
     tiles_unpack_fn *unpack;
     int64_t group; /* rows of weights for each pitch */
+    int64_t bytes; /* of 256 columns of them */
     int parts;     /* bf16 of an activation: 1 or 3 */
 } tiles_core;
 

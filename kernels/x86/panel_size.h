@@ -10,7 +10,10 @@
 enum { TILES_WIDTH = 32, TILES_PANEL_BYTES = TILES_WIDTH * TILES_COLS * 2 };
 
 /* Of so many rows, so many columns of activations stay in the second-level cache while panels pass. */
-enum { TILES_ROWS = 512, TILES_RUN = 1024 };
+#ifndef TILES_RUN
+#define TILES_RUN 1024
+#endif
+enum { TILES_ROWS = 512 };
 
 /* Besides: four tiles of sums, and biases. */
 enum {

@@ -60,6 +60,8 @@ static void unpack_BF16(const uint8_t *w, int64_t pitch, int64_t rows, int64_t f
     }
 }
 
+enum { bytes_BF16 = 512 }; /* of 256 columns; so below */
+
 /* A block of a row, run by run; runs are a tile apart. */
 typedef void block_fn(const uint8_t *w, char *to);
 
@@ -114,6 +116,7 @@ X86_INLINE void put256(const uint8_t *w, char *to, x86_head_fn *head, x86_run_fn
 }
 
 #define UNPACK(name, bytes, runs)                                                                  \
+    enum { bytes_##name = 8 / (runs) * (bytes) };                                                  \
     static void unpack_##name(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \
                               int64_t cols, char *to)                                              \
     {                                                                                              \
@@ -134,33 +137,33 @@ X86_INLINE void put256(const uint8_t *w, char *to, x86_head_fn *head, x86_run_fn
 X86_BLOCKS_32(UNPACK32)
 X86_BLOCKS_256(UNPACK256)
 
-#define LINEAR(type, variant, unpack, parts)                                                       \
+#define LINEAR(type, variant, name, parts)                                                         \
     void k_linear_##type##_##variant(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
     {                                                                                              \
-        static const tiles_core core = {unpack, 1, parts};                                         \
+        static const tiles_core core = {unpack_##name, 1, bytes_##name, parts};                    \
         tiles_linear(k, t, begin, end, &core);                                                     \
     }
-#define EXPERTS(type, variant, unpack, parts)                                                      \
+#define EXPERTS(type, variant, name, parts)                                                        \
     void k_experts_##type##_##variant(const kargs *k, const kthread *t, int64_t begin,             \
                                       int64_t end)                                                 \
     {                                                                                              \
-        static const tiles_core core = {unpack, 1, parts};                                         \
+        static const tiles_core core = {unpack_##name, 1, bytes_##name, parts};                    \
         tiles_experts(k, t, begin, end, &core);                                                    \
     }
-LINEAR(BF16, amx, unpack_BF16, 3)
-LINEAR(BF16, amx_bf16, unpack_BF16, 1)
-EXPERTS(BF16, amx, unpack_BF16, 3)
-EXPERTS(BF16, amx_bf16, unpack_BF16, 1)
-LINEAR(Q8_0, amx, unpack_q8_0, 1)
-LINEAR(Q4_0, amx, unpack_q4_0, 1)
-LINEAR(Q4_1, amx, unpack_q4_1, 1)
-LINEAR(Q5_0, amx, unpack_q5_0, 1)
-LINEAR(Q5_1, amx, unpack_q5_1, 1)
-LINEAR(IQ4_NL, amx, unpack_iq4_nl, 1)
-LINEAR(MXFP4, amx, unpack_mxfp4, 1)
-LINEAR(Q2_K, amx, unpack_q2_k, 1)
-LINEAR(Q3_K, amx, unpack_q3_k, 1)
-LINEAR(Q4_K, amx, unpack_q4_k, 1)
-LINEAR(Q5_K, amx, unpack_q5_k, 1)
-LINEAR(Q6_K, amx, unpack_q6_k, 1)
-LINEAR(IQ4_XS, amx, unpack_iq4_xs, 1)
+LINEAR(BF16, amx, BF16, 3)
+LINEAR(BF16, amx_bf16, BF16, 1)
+EXPERTS(BF16, amx, BF16, 3)
+EXPERTS(BF16, amx_bf16, BF16, 1)
+LINEAR(Q8_0, amx, q8_0, 1)
+LINEAR(Q4_0, amx, q4_0, 1)
+LINEAR(Q4_1, amx, q4_1, 1)
+LINEAR(Q5_0, amx, q5_0, 1)
+LINEAR(Q5_1, amx, q5_1, 1)
+LINEAR(IQ4_NL, amx, iq4_nl, 1)
+LINEAR(MXFP4, amx, mxfp4, 1)
+LINEAR(Q2_K, amx, q2_k, 1)
+LINEAR(Q3_K, amx, q3_k, 1)
+LINEAR(Q4_K, amx, q4_k, 1)
+LINEAR(Q5_K, amx, q5_k, 1)
+LINEAR(Q6_K, amx, q6_k, 1)
+LINEAR(IQ4_XS, amx, iq4_xs, 1)

@@ -1,8 +1,8 @@
 /* woven256_avx512.c - woven weights with a scale for each 256 columns, times 8-bit activations, with VNNI.
  *
  * As woven32_avx512.c, but half sums are multiplied by the scales of their groups, and by those of the block once in 256
- * columns. Minima meet the sums of the activations as whole numbers: a word for each 16 columns, two of which share a
- * minimum.
+ * columns. Minima meet the sums of the activations as whole numbers: a word for each 16 columns, of which two may share
+ * a minimum.
  *
  * One row, 32 columns of 8 rows: Q4_K 18 instructions for the two vector ports, Q5_K 36, Q6_K 36; at what two cores
  * of a Sapphire Rapids read, 5 bytes a cycle each, their bytes take 29, 35 and 42 cycles. */
@@ -53,17 +53,20 @@ X86_INLINE __m512 add_sub(__m512 u, const __m512i v[4], const int8_t *q, const i
     return _mm512_fmadd_ps(products(v, q, 2, 4, t->offset, sum[1]), scale[1], u);
 }
 
-/* Minima of eight rows, [8 groups][8], as pairs of words. */
-X86_INLINE void minima_of(const uint8_t *min, __m256i m[8])
+/* Minima of eight rows, [groups][8], as pairs of words: of each 16 columns of 32. */
+X86_INLINE void minima_of(const uint8_t *min, int groups, __m256i m[8])
 {
 #pragma GCC unroll 8
     for (int g = 0; g < 8; g++) {
-        __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)(min + g * 8)));
-        m[g] = _mm256_or_si256(wide, _mm256_slli_epi32(wide, 16));
+        const uint8_t *at = min + g * groups;
+        __m256i first = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)at)), second = first;
+        if (groups == 16)
+            second = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)(at + 8)));
+        m[g] = _mm256_or_si256(first, _mm256_slli_epi32(second, 16));
     }
 }
 
-/* Those times the sums of the groups. */
+/* Those times the sums of the activations. */
 X86_INLINE __m256 add_minima(const __m256i m[8], const int16_t *sum)
 {
     __m256i all = _mm256_setzero_si256();
@@ -86,7 +89,7 @@ X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n
         less[i] = _mm256_setzero_ps();
     }
     for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
-        uint8_t scale8[64], min8[64];
+        uint8_t scale8[GROUPS_BYTES], min8[GROUPS_BYTES];
         __m512 u[WOVEN_X_MAX];
         const uint8_t *scales = t->scales(w, scale8, min8);
         x86_hint(w, t->codes_at);
@@ -108,7 +111,7 @@ X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n
         }
         __m256i m[8];
         if (t->has_min)
-            minima_of(min8, m);
+            minima_of(min8, t->groups, m);
         const __m512 d = codes_twice(_mm256_mul_ps(codes_f16(w), _mm256_set1_ps(t->unit)));
 #pragma GCC unroll 8
         for (int i = 0; i < n_x; i++) {
@@ -126,6 +129,8 @@ X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n
     }
 }
 
+WOVEN_KERNELS(Q2_K, avx512, group)
+WOVEN_KERNELS(Q3_K, avx512, group)
 WOVEN_KERNELS(Q4_K, avx512, group)
 WOVEN_KERNELS(Q5_K, avx512, group)
 WOVEN_KERNELS(Q6_K, avx512, group)

@@ -67,7 +67,7 @@ X86_INLINE void unpack32(const uint8_t *a, const uint8_t *b, int64_t cols, char 
 /* What a block of eight rows has besides its codes. */
 typedef struct {
     __m256 d, min;
-    uint8_t own[64], mins[64];
+    uint8_t own[GROUPS_BYTES], mins[GROUPS_BYTES];
     const uint8_t *scale; /* [groups][8 rows] */
 } head256;
 
@@ -112,15 +112,17 @@ X86_INLINE void unpack256(const uint8_t *a, const uint8_t *b, int64_t cols, char
     }
 }
 
-/* Two groups of eight rows; if there is but one, it stands for both. */
-#define TILES_KERNELS(type, size)                                                                  \
+/* From columns and bytes of a block of one row. Two groups of eight rows are unpacked; if there is but one, it stands
+ * for both. */
+#define TILES_KERNELS(type, size, bytes)                                                           \
     static void unpack_##type(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \
                               int64_t cols, char *to)                                              \
     {                                                                                              \
-        const uint8_t *a = w + first / (size)*woven_##type.bytes;                                  \
+        const uint8_t *a = w + first / (size)*LAYOUT_GROUP * (bytes);                              \
         unpack##size(a, rows > LAYOUT_GROUP ? a + pitch : a, cols, to, &woven_##type);             \
     }                                                                                              \
-    static const tiles_core core_##type = {unpack_##type, LAYOUT_GROUP, 1};                        \
+    static const tiles_core core_##type = {unpack_##type, LAYOUT_GROUP,                            \
+                                           LAYOUT_GROUP * 256 / (size) * (bytes), 1};              \
     void k_linear_##type##_MANY_amx(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
         tiles_linear(k, t, begin, end, &core_##type);                                              \
@@ -129,14 +131,16 @@ X86_INLINE void unpack256(const uint8_t *a, const uint8_t *b, int64_t cols, char
     {                                                                                              \
         tiles_experts(k, t, begin, end, &core_##type);                                             \
     }
-TILES_KERNELS(Q8_0, 32)
-TILES_KERNELS(Q4_0, 32)
-TILES_KERNELS(Q4_1, 32)
-TILES_KERNELS(Q5_0, 32)
-TILES_KERNELS(Q5_1, 32)
-TILES_KERNELS(IQ4_NL, 32)
-TILES_KERNELS(MXFP4, 32)
-TILES_KERNELS(Q4_K, 256)
-TILES_KERNELS(Q5_K, 256)
-TILES_KERNELS(Q6_K, 256)
-TILES_KERNELS(IQ4_XS, 256)
+TILES_KERNELS(Q8_0, 32, 34)
+TILES_KERNELS(Q4_0, 32, 18)
+TILES_KERNELS(Q4_1, 32, 20)
+TILES_KERNELS(Q5_0, 32, 22)
+TILES_KERNELS(Q5_1, 32, 24)
+TILES_KERNELS(IQ4_NL, 32, 18)
+TILES_KERNELS(MXFP4, 32, 17)
+TILES_KERNELS(Q2_K, 256, 84)
+TILES_KERNELS(Q3_K, 256, 110)
+TILES_KERNELS(Q4_K, 256, 144)
+TILES_KERNELS(Q5_K, 256, 176)
+TILES_KERNELS(Q6_K, 256, 210)
+TILES_KERNELS(IQ4_XS, 256, 136)
