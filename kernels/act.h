@@ -26,8 +26,8 @@
  * ACT_BF1 is a row of bf16, rounded to nearest, ties to even, filled up with zeros to a multiple of 32 numbers.
  *
  * ACT_BF3 is f32 as the sum of three bf16: the nearest one, the one nearest to the rest (0 where that is not finite) and
- * what that leaves, which is exact: two leave out 1e-5 of a logit. Rows hold 8 firsts, 8 seconds, 8 thirds, then the
- * next 8; n may be any number, and is filled up with zeros to a multiple of 8. ACT_BF3T has 32 of each, for tiles, filled
+ * what that leaves, which is exact: two leave out 1e-5 of a logit. Rows hold 4 firsts, 4 seconds, 4 thirds, then the
+ * next 4; n may be any number, and is filled up with zeros to a multiple of 8. ACT_BF3T has 32 of each, for tiles, filled
  * up to a multiple of 32.
  *
  * ACT_BF1X4 and ACT_BF3X4 weave four rows of one or three bf16 for products of small matrices, of two rows by four
@@ -69,7 +69,7 @@ static inline bool act_is_split(kact a)
 
 static inline int64_t act_run(kact a)
 {
-    return a == ACT_BF1X4 || a == ACT_BF3X4 ? 4 : a == ACT_BF3T ? 32 : 8;
+    return a == ACT_BF1 ? 8 : a == ACT_BF3T ? 32 : 4;
 }
 
 static inline int64_t act_parts(kact a)

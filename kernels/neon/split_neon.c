@@ -49,7 +49,7 @@ static void split_some(const float *x, int64_t n, int parts, uint16x8_t *to)
 
 /* ---- rows ---- */
 
-/* Numbers [col, end) of a row, in runs of 8, filled up to a multiple of `fill`. */
+/* Numbers [col, end) of a row, in runs of 8, of three parts 4, filled up to a multiple of `fill`. */
 NEON_INLINE void split_row(const float *x, int64_t col, int64_t end, int parts, int64_t fill,
                            uint16_t *to)
 {
@@ -59,8 +59,12 @@ NEON_INLINE void split_row(const float *x, int64_t col, int64_t end, int parts, 
             split8(x + col, parts, part);
         else
             split_some(x + col, end - col, parts, part);
-        for (int p = 0; p < parts; p++)
-            vst1q_u16(to + col * parts + p * STEP, part[p]);
+        for (int p = 0; p < parts && parts > 1; p++) {
+            vst1_u16(to + col * parts + p * 4, vget_low_u16(part[p]));
+            vst1_u16(to + (col + 4) * parts + p * 4, vget_high_u16(part[p]));
+        }
+        if (parts == 1)
+            vst1q_u16(to + col, part[0]);
     }
 }
 
