@@ -1,13 +1,14 @@
 /* attend_neon.c - softmax attention for aarch64; the loops are those of c/attend_panels.h.
  *
- * A panel has four queries; where there are one or two (decode without groups), each is a panel of its own and the
- * lanes of a vector are keys. Built once more as attend_fhm, with faster conversion of f16. */
+ * A panel has four queries; where there is one (decode without groups), it is a panel of its own and the lanes of a
+ * vector are keys. Built once more as attend_fhm, with faster conversion of f16. What bounds it, and how near it gets,
+ * is told in README.md. */
 #include "kernels/kernel_decls.h"
 
 #include "kernels/neon/attend_neon_tile.h"
 #include "kernels/neon/vec_neon.h"
 
-enum { PANEL_PAD = 8, SLIM_MAX = 2, DIRECT_MAX = 4 };
+enum { PANEL_PAD = 8, DIRECT_MAX = 4 };
 enum { ATTEND_AHEAD = 64 * 1024 }; /* bytes of keys and values, when they are asked for */
 #include "kernels/c/attend_panels.h"
 
@@ -17,7 +18,7 @@ enum { ATTEND_AHEAD = 64 * 1024 }; /* bytes of keys and values, when they are as
 
 static int64_t panel_lanes(int64_t queries)
 {
-    return queries <= SLIM_MAX ? 1 : 4;
+    return queries == 1 ? 1 : 4;
 }
 
 static bool panel_direct(int64_t queries)
@@ -45,13 +46,6 @@ static void floats_read(const char *from, dtype type, int64_t n, float *to)
     }
 }
 
-/* Of memory that will be read some blocks later, n of KEYS rows. */
-NEON_INLINE void memory_hint(const char *from, int64_t pitch, int64_t row, int64_t n)
-{
-    for (int64_t i = row * pitch; from && i < (row + n) * pitch; i += NEON_LINE)
-        __asm__ volatile("prfm pldl3keep, [%0]" ::"r"(from + i));
-}
-
 NEON_INLINE void fetch_near(const char *from, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += NEON_LINE)
@@ -60,27 +54,21 @@ NEON_INLINE void fetch_near(const char *from, int64_t bytes)
 
 /* ---- products, for each stored type ---- */
 
-typedef void dot8_fn(const float *q, const char *key, int64_t pitch, int64_t width, float *s);
+typedef void dot8_fn(const float *q, const char *key, int64_t pitch, int64_t width, float *s,
+                     const char *later);
 typedef void add16_fn(const float *p, const float *keep, const char *value, int64_t pitch,
-                      int64_t n, float *sum, int64_t sum_pitch);
+                      int64_t n, float *sum, int64_t sum_pitch, const char *later);
 
 NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64_t from, int64_t to,
                          dtype type, dot8_fn *dot8)
 {
     int64_t pitch = w->k_width * w->lanes, g = from;
     if (w->lanes == 1) {
-        for (; g < to; g += 2)
-            for (int64_t j = begin / 16 * 16; j < end; j += 16) {
-                if (g == from)
-                    memory_hint(w->hint_key, w->key_pitch, j, 16);
-                const float *q = w->q + g * pitch;
-                const char *key = w->key + j * w->key_pitch;
-                float *s = w->p + g * KEYS + j;
-                if (g + 1 < to)
-                    dot_tile_slim(q, pitch, key, w->key_pitch, type, w->k_width, s, 2, 16);
-                else
-                    dot_tile_slim(q, pitch, key, w->key_pitch, type, w->k_width, s, 1, 16);
-            }
+        for (int64_t j = begin / TILE_KEYS * TILE_KEYS; j < end; j += TILE_KEYS) {
+            const char *key = w->key + j * w->key_pitch;
+            const char *later = w->hint_key ? w->hint_key + j * w->key_pitch : key;
+            dot_tile_slim(w->q, key, w->key_pitch, type, w->k_width, w->p + j, later);
+        }
         return;
     }
     for (; type == DT_F32 && g + 4 <= to; g += 4)
@@ -90,11 +78,11 @@ NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64
                         KEYS * 4 * (int64_t)sizeof(float));
     for (; g < to; g++)
         for (int64_t j = begin / 8 * 8; j < end; j += 8) {
-            memory_hint(w->hint_key, w->key_pitch, j, 8);
+            const char *key = w->key + j * w->key_pitch;
+            const char *later = w->hint_key ? w->hint_key + j * w->key_pitch : key;
             if (w->value_pitch <= 2 * NEON_LINE) /* where each column tile is read by itself */
                 fetch_near(w->value + j * w->value_pitch, 8 * w->value_pitch);
-            dot8(w->q + g * pitch, w->key + j * w->key_pitch, w->key_pitch, w->k_width,
-                 w->p + (g * KEYS + j) * 4);
+            dot8(w->q + g * pitch, key, w->key_pitch, w->k_width, w->p + (g * KEYS + j) * 4, later);
         }
 }
 
@@ -105,16 +93,17 @@ NEON_INLINE void query_adds_of(const attend_work *w, int64_t begin, int64_t end,
     const char *value = w->value + begin * w->value_pitch;
     float *sum = w->sum + i * w->size.v;
     int64_t col = 0, each = type == DT_F32 ? 4 : 2;
-    for (; col + 32 <= w->v_width; col += 32) {
-        if (i == 0)
-            memory_hint(w->hint_value, w->value_pitch, col * KEYS / w->v_width,
-                        32 * KEYS / w->v_width);
-        add_tile_slim(p, w->lanes, w->keep[i], value + col * each, w->value_pitch, type,
-                      end - begin, sum + col, 8);
+#define ADDS(n)                                                                                    \
+    for (; col + n <= w->v_width; col += n) {                                                      \
+        const char *at = value + col * each;                                                       \
+        const char *later = w->hint_value ? w->hint_value + col * KEYS * each : at;                \
+        add_tile_slim(p, w->lanes, w->keep[i], at, w->value_pitch, type, end - begin, sum + col,   \
+                      later, n / 4);                                                               \
     }
-    for (; col < w->v_width; col += 8)
-        add_tile_slim(p, w->lanes, w->keep[i], value + col * each, w->value_pitch, type,
-                      end - begin, sum + col, 2);
+    ADDS(64)
+    ADDS(32)
+    ADDS(8)
+#undef ADDS
 }
 
 NEON_INLINE void adds_of(const attend_work *w, int64_t begin, int64_t end, int64_t panel,
@@ -131,8 +120,9 @@ NEON_INLINE void adds_of(const attend_work *w, int64_t begin, int64_t end, int64
     const char *value = w->value + begin * w->value_pitch;
     float *sum = w->sum + i * w->size.v;
     for (; even > 0 && col + 16 <= w->v_width; col += 16) {
-        memory_hint(w->hint_value, w->value_pitch, col * KEYS / w->v_width, 16 * KEYS / w->v_width);
-        add16(p, keep, value + col * each, w->value_pitch, even, sum + col, w->size.v);
+        const char *at = value + col * each;
+        const char *later = w->hint_value ? w->hint_value + col * KEYS * each : at;
+        add16(p, keep, at, w->value_pitch, even, sum + col, w->size.v, later);
     }
     for (int64_t c = 0; even < n && c < col; c += 8) /* the last position of an odd number */
         add_tile8(p + even * 4, whole, value + even * w->value_pitch + c * each, w->value_pitch,

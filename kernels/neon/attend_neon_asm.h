@@ -10,6 +10,9 @@
 
 #include "kernels/neon/neon.h"
 
+/* How memory that is read some blocks later is asked for. */
+#define LATER "pldl3keep"
+
 /* Four numbers of 16 bits as floats: the lower or the upper half of register h. Register 15 has f16 ones. */
 #ifdef __ARM_FEATURE_FP16_FML
 #define F16_LOW(to, h) "movi v" #to ".2d, #0\n fmlal v" #to ".4s, v" #h ".4h, v15.4h\n"
@@ -44,7 +47,7 @@
 /* s[j][..] = q . key[j] for four queries q [width][4] and eight keys of 16 bits, `pitch` bytes apart. */
 #define DOT8_OF(name, low, high)                                                                   \
     static inline void name(const float *q, const char *key, int64_t pitch, int64_t width,         \
-                            float *s)                                                              \
+                            float *s, const char *later)                                           \
     {                                                                                              \
         const char *k4 = key + 4 * pitch;                                                          \
         int64_t two = 2 * pitch, three = 3 * pitch;                                                \
@@ -57,14 +60,16 @@
             "ldr q20, [%[b]]\n ldr q21, [%[b], %[p]]\n"                                            \
             "ldr q22, [%[b], %[p2]]\n ldr q23, [%[b], %[p3]]\n"                                    \
             "ldp q8, q9, [%[q]]\n ldp q10, q11, [%[q], #32]\n"                                     \
+            "prfm " LATER ", [%[h]]\n"                                                             \
             "add %[a], %[a], #16\n add %[b], %[b], #16\n" EIGHT(low) DOT8(8, 0) DOT8(9, 1)         \
                 DOT8(10, 2) DOT8(                                                                  \
                     11, 3) "ldp q8, q9, [%[q], #64]\n ldp q10, q11, [%[q], #96]\n"                 \
+                           "prfm " LATER ", [%[h], #64]\n add %[h], %[h], #128\n"                  \
                            "add %[q], %[q], #128\n" EIGHT(high) DOT8(8, 0) DOT8(9, 1) DOT8(10, 2)  \
                                DOT8(11, 3) "subs %[n], %[n], #8\n b.gt 1b\n"                       \
                                            "stp q0, q1, [%[s]]\n stp q2, q3, [%[s], #32]\n"        \
                                            "stp q4, q5, [%[s], #64]\n stp q6, q7, [%[s], #96]\n"   \
-            : [q] "+r"(q), [a] "+r"(key), [b] "+r"(k4), [n] "+r"(width)                            \
+            : [q] "+r"(q), [a] "+r"(key), [b] "+r"(k4), [n] "+r"(width), [h] "+r"(later)           \
             : [p] "r"(pitch), [p2] "r"(two), [p3] "r"(three), [s] "r"(s)                           \
             : "memory", "cc", VECTORS);                                                            \
     }
@@ -137,7 +142,7 @@ static inline void dot_panels4(const float *q, int64_t q_pitch, const char *key,
     "stp q8, q9, [%[s2]]\n stp q10, q11, [%[s2], #32]\n"                                           \
     "stp q12, q13, [%[s3]]\n stp q14, q16, [%[s3], #32]\n"
 #define ADD_OPERANDS                                                                               \
-    : [p] "+r"(p), [v] "+r"(value), [n] "+r"(n)                                                    \
+    : [p] "+r"(p), [v] "+r"(value), [n] "+r"(n), [h] "+r"(later)                                   \
     : [pitch] "r"(pitch), [keep] "r"(keep), [s0] "r"(sum), [s1] "r"(sum + sum_pitch),              \
       [s2] "r"(sum + 2 * sum_pitch), [s3] "r"(sum + 3 * sum_pitch)                                 \
     : "memory", "cc", VECTORS
@@ -146,11 +151,11 @@ static inline void dot_panels4(const float *q, int64_t q_pitch, const char *key,
  * and n values, `pitch` bytes apart; n is even. */
 #define ADD16_OF(name, low, high)                                                                  \
     static inline void name(const float *p, const float *keep, const char *value, int64_t pitch,   \
-                            int64_t n, float *sum, int64_t sum_pitch)                              \
+                            int64_t n, float *sum, int64_t sum_pitch, const char *later)           \
     {                                                                                              \
         __asm__ volatile(                                                                          \
             "movi v15.8h, #0x3c, lsl #8\n" SUMS_LOAD "1:\n"                                        \
-            "ldp q30, q31, [%[p]], #32\n"                                                          \
+            "ldp q30, q31, [%[p]], #32\n prfm " LATER ", [%[h]]\n add %[h], %[h], #64\n"           \
             "ldp q17, q18, [%[v]]\n add %[v], %[v], %[pitch]\n"                                    \
             "ldp q27, q28, [%[v]]\n add %[v], %[v], %[pitch]\n" low(19, 17) high(20, 17)           \
                 low(21, 18) high(22, 18) low(23, 27) high(24, 27) low(25, 28) high(26, 28)         \
@@ -160,17 +165,19 @@ static inline void dot_panels4(const float *q, int64_t q_pitch, const char *key,
     }
 
 static inline void add16_F32(const float *p, const float *keep, const char *value, int64_t pitch,
-                             int64_t n, float *sum, int64_t sum_pitch)
+                             int64_t n, float *sum, int64_t sum_pitch, const char *later)
 {
-    __asm__ volatile(SUMS_LOAD "1:\n"
-                               "ldr q31, [%[p]], #16\n"
-                               "ldp q20, q21, [%[v]]\n ldp q22, q23, [%[v], #32]\n"
-                               "add %[v], %[v], %[pitch]\n" ADD16(
-                                   20, 21, 22, 23,
-                                   31) "subs %[n], %[n], #1\n b.gt 1b\n" SUMS_STORE ADD_OPERANDS);
+    __asm__ volatile(
+        SUMS_LOAD
+        "1:\n"
+        "ldr q31, [%[p]], #16\n prfm " LATER ", [%[h]]\n add %[h], %[h], #64\n"
+        "ldp q20, q21, [%[v]]\n ldp q22, q23, [%[v], #32]\n"
+        "add %[v], %[v], %[pitch]\n" ADD16(
+            20, 21, 22, 23, 31) "subs %[n], %[n], #1\n b.gt 1b\n" SUMS_STORE ADD_OPERANDS);
 }
 
-static inline void dot8_F32(const float *q, const char *key, int64_t pitch, int64_t width, float *s)
+static inline void dot8_F32(const float *q, const char *key, int64_t pitch, int64_t width, float *s,
+                            const char *later)
 {
     const char *k4 = key + 4 * pitch;
     int64_t two = 2 * pitch, three = 3 * pitch;
@@ -181,12 +188,13 @@ static inline void dot8_F32(const float *q, const char *key, int64_t pitch, int6
                      "ldr q28, [%[b]]\n ldr q29, [%[b], %[p]]\n"
                      "ldr q30, [%[b], %[p2]]\n ldr q31, [%[b], %[p3]]\n"
                      "ldp q8, q9, [%[q]]\n ldp q10, q11, [%[q], #32]\n"
+                     "prfm " LATER ", [%[h]]\n prfm " LATER ", [%[h], #64]\n add %[h], %[h], #128\n"
                      "add %[a], %[a], #16\n add %[b], %[b], #16\n add %[q], %[q], #64\n" DOT8(8, 0)
                          DOT8(9, 1) DOT8(10, 2)
                              DOT8(11, 3) "subs %[n], %[n], #4\n b.gt 1b\n"
                                          "stp q0, q1, [%[s]]\n stp q2, q3, [%[s], #32]\n"
                                          "stp q4, q5, [%[s], #64]\n stp q6, q7, [%[s], #96]\n"
-                     : [q] "+r"(q), [a] "+r"(key), [b] "+r"(k4), [n] "+r"(width)
+                     : [q] "+r"(q), [a] "+r"(key), [b] "+r"(k4), [n] "+r"(width), [h] "+r"(later)
                      : [p] "r"(pitch), [p2] "r"(two), [p3] "r"(three), [s] "r"(s)
                      : "memory", "cc", VECTORS);
 }

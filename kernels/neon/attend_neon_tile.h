@@ -1,5 +1,5 @@
 /* attend_neon_tile.h - the two products of attention on a block of positions, for panels of four queries and for one
- * query or two.
+ * query.
  *
  * A product of a query and a key is summed over its columns one after the other, a sum of values in the order of
  * positions, whatever the tile: queries and keys that do not fill one get smaller ones and the same bits. A core starts
@@ -44,7 +44,14 @@ NEON_INLINE void load8(const char *p, dtype type, float32x4_t to[2])
     }
 }
 
-enum { TILE_KEYS = 16, TILE_VECTORS = 8 };
+enum { TILE_KEYS = 16, TILE_VECTORS = 16 };
+
+/* Lines of memory that is read some blocks later. */
+NEON_INLINE void hint_lines(const char *later, int bytes)
+{
+    for (int i = 0; i < bytes; i += NEON_LINE)
+        __asm__ volatile("prfm " LATER ", [%0]" ::"r"(later + i));
+}
 
 /* ---- panels of four queries ---- */
 
@@ -72,7 +79,7 @@ NEON_INLINE void add_tile8(const float *p, const float *keep, const char *value,
             vst1q_f32(sum + g * sum_pitch + 4 * c, to[g][c]);
 }
 
-/* ---- one query or two, each a panel of its own ---- */
+/* ---- one query ---- */
 
 /* y[l] of key l becomes y[l] of column l. */
 NEON_INLINE void turn4(float32x4_t *y0, float32x4_t *y1, float32x4_t *y2, float32x4_t *y3)
@@ -85,54 +92,54 @@ NEON_INLINE void turn4(float32x4_t *y0, float32x4_t *y1, float32x4_t *y2, float3
     *y3 = vzip2q_f32(b, d);
 }
 
-/* s[g][j] = q[g] . key[j] for n_q queries and n_key keys, both constants: lanes are keys. */
-NEON_INLINE void dot_tile_slim(const float *q, int64_t q_pitch, const char *key, int64_t pitch,
-                               dtype type, int64_t width, float *s, int n_q, int n_key)
+/* s[j] = q . key[j] for 16 keys: lanes are keys. */
+NEON_INLINE void dot_tile_slim(const float *q, const char *key, int64_t pitch, dtype type,
+                               int64_t width, float *s, const char *later)
 {
-    float32x4_t sum[2][TILE_KEYS / 4];
-    for (int g = 0; g < n_q; g++)
-        for (int j = 0; j < n_key / 4; j++)
-            sum[g][j] = vdupq_n_f32(0);
+    float32x4_t sum[TILE_KEYS / 4];
+    for (int j = 0; j < TILE_KEYS / 4; j++)
+        sum[j] = vdupq_n_f32(0);
     for (int64_t i = 0; i < width; i += 8) {
-        float32x4_t x[2][2];
-        for (int g = 0; g < n_q; g++) {
-            x[g][0] = vld1q_f32(q + g * q_pitch + i);
-            x[g][1] = vld1q_f32(q + g * q_pitch + i + 4);
-        }
+        int bytes = TILE_KEYS * 8 * (type == DT_F32 ? 4 : 2);
+        hint_lines(later + i / 8 * bytes, bytes);
+        float32x4_t x[2] = {vld1q_f32(q + i), vld1q_f32(q + i + 4)};
 #pragma GCC unroll 4
-        for (int j = 0; j < n_key / 4; j++) {
+        for (int j = 0; j < TILE_KEYS / 4; j++) {
             float32x4_t y[4][2];
             for (int l = 0; l < 4; l++)
                 load8(key + (4 * j + l) * pitch + i * (type == DT_F32 ? 4 : 2), type, y[l]);
             for (int half = 0; half < 2; half++) {
                 turn4(&y[0][half], &y[1][half], &y[2][half], &y[3][half]);
-                for (int g = 0; g < n_q; g++) {
-                    sum[g][j] = vfmaq_laneq_f32(sum[g][j], y[0][half], x[g][half], 0);
-                    sum[g][j] = vfmaq_laneq_f32(sum[g][j], y[1][half], x[g][half], 1);
-                    sum[g][j] = vfmaq_laneq_f32(sum[g][j], y[2][half], x[g][half], 2);
-                    sum[g][j] = vfmaq_laneq_f32(sum[g][j], y[3][half], x[g][half], 3);
-                }
+                sum[j] = vfmaq_laneq_f32(sum[j], y[0][half], x[half], 0);
+                sum[j] = vfmaq_laneq_f32(sum[j], y[1][half], x[half], 1);
+                sum[j] = vfmaq_laneq_f32(sum[j], y[2][half], x[half], 2);
+                sum[j] = vfmaq_laneq_f32(sum[j], y[3][half], x[half], 3);
             }
         }
     }
-    for (int g = 0; g < n_q; g++)
-        for (int j = 0; j < n_key / 4; j++)
-            vst1q_f32(s + g * ATTEND_KEYS + 4 * j, sum[g][j]);
+    for (int j = 0; j < TILE_KEYS / 4; j++)
+        vst1q_f32(s + 4 * j, sum[j]);
 }
 
 /* As add_tile8, for one query whose weights are p_step apart, and 4 n_vector columns. */
 NEON_INLINE void add_tile_slim(const float *p, int64_t p_step, float keep, const char *value,
-                               int64_t pitch, dtype type, int64_t n, float *sum, int n_vector)
+                               int64_t pitch, dtype type, int64_t n, float *sum, const char *later,
+                               int n_vector)
 {
     float32x4_t to[TILE_VECTORS];
+    int bytes = n_vector * (type == DT_F32 ? 16 : 8);
     for (int c = 0; c < n_vector; c++)
         to[c] = vmulq_n_f32(vld1q_f32(sum + 4 * c), keep);
     for (int64_t j = 0; j < n; j++) {
-        float32x4_t x[TILE_VECTORS], weight = vld1q_dup_f32(p + j * p_step);
-        for (int c = 0; c < n_vector; c += 2)
-            load8(value + j * pitch + (type == DT_F32 ? 16 : 8) * c, type, x + c);
-        for (int c = 0; c < n_vector; c++)
-            to[c] = vfmaq_f32(to[c], x[c], weight);
+        float32x4_t weight = vld1q_dup_f32(p + j * p_step);
+        hint_lines(later + j * bytes, bytes);
+#pragma GCC unroll 8
+        for (int c = 0; c < n_vector; c += 2) {
+            float32x4_t x[2];
+            load8(value + j * pitch + (type == DT_F32 ? 16 : 8) * c, type, x);
+            to[c] = vfmaq_f32(to[c], x[0], weight);
+            to[c + 1] = vfmaq_f32(to[c + 1], x[1], weight);
+        }
     }
     for (int c = 0; c < n_vector; c++)
         vst1q_f32(sum + 4 * c, to[c]);
