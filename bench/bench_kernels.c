@@ -8,7 +8,7 @@
  * those of a session do. */
 #include "bench/bench.h"
 #include "bench/kernel_case.h"
-#include "bench/peaks.h"
+#include "kernels/peaks/peaks.h"
 #include "runtime/base/bandwidth.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mem.h"
@@ -117,7 +117,7 @@ static bench_times measure(const options *o, const kernel_row *row, kernel_case 
 
 typedef struct {
     double bandwidth; /* bytes per second */
-    double peak[PEAK_KIND_COUNT];
+    peak_rates peaks;
 } limits;
 
 static void tell_peak(const peak_row *row, double rate)
@@ -134,27 +134,20 @@ static limits measure_limits(int threads)
     limits l = {.bandwidth = bandwidth_read(threads)};
     printf("%-20s %8.1f GB/s, %d thread%s\n", "reading memory", l.bandwidth / 1e9, threads,
            threads == 1 ? "" : "s");
-    peaks_measure(threads, tell_peak, l.peak);
+    peaks_measure(threads, &l.peaks);
+    for (int i = 0; i < l.peaks.n; i++)
+        tell_peak(l.peaks.row[i], l.peaks.rate[i]);
     printf("\n");
     return l;
-}
-
-/* The arithmetic that a kernel could use at best: that of what it multiplies. */
-static peak_kind kind_of(const kernel_row *row, const limits *l)
-{
-    peak_kind k = row->act == ACT_F32 ? PEAK_F32 : act_is_split(row->act) ? PEAK_BF16 : PEAK_INT8;
-    if (k == PEAK_F32 && (row->variant == VARIANT_bf16 || row->variant == VARIANT_amx))
-        k = PEAK_BF16; /* it splits or rounds the numbers itself */
-    return l->peak[k] > 0 ? k : PEAK_F32;
 }
 
 static void print_case(const limits *l, const kernel_row *row, const shape_entry *s,
                        const kernel_case *c, int64_t rows, bench_times t)
 {
     char name[32], variant[32], shape[96], rate[160];
-    peak_kind kind = kind_of(row, l);
+    int peak = peaks_of(&l->peaks, row);
     double memory = l->bandwidth > 0 ? c->bytes / l->bandwidth : 0;
-    double sums = c->flops / l->peak[kind], seconds = t.median_ns * 1e-9;
+    double sums = c->flops / l->peaks.rate[peak], seconds = t.median_ns * 1e-9;
     bool bound_by_sums = sums > memory;
     snprintf(name, sizeof name, "%s%s%s", row->op, row->type == DT_COUNT ? "" : " ",
              row->type == DT_COUNT ? "" : dtype_row_of(row->type)->name);
@@ -163,10 +156,10 @@ static void print_case(const limits *l, const kernel_row *row, const shape_entry
              row->layout == LAYOUT_STORED ? "" : layout_name(row->layout));
     snprintf(shape, sizeof shape, "%s, %lld row%s", c->shape, (long long)rows,
              rows == 1 ? "" : "s");
-    snprintf(rate, sizeof rate, "%8.2f %s  %5.1f %% of %-6s  %s",
+    snprintf(rate, sizeof rate, "%8.2f %s  %5.1f %% of %-10s  %s",
              bound_by_sums ? c->flops / seconds / 1e9 : c->bytes / seconds / 1e9,
              bound_by_sums ? "GFLOP/s" : "GB/s   ", 100 * (bound_by_sums ? sums : memory) / seconds,
-             bound_by_sums ? peak_kind_name(kind) : "memory", s->models);
+             bound_by_sums ? l->peaks.row[peak]->name : "memory", s->models);
     bench_print_rate(name, variant, shape, t, rate);
 }
 

@@ -103,6 +103,11 @@ const char *kvariant_name(kvariant v)
     return variants[v].name;
 }
 
+uint32_t kvariant_needs(kvariant v)
+{
+    return variants[v].needs;
+}
+
 bool kvariant_runs(kvariant v)
 {
     return (variants[v].needs & ~cpu_features()) == 0;

@@ -150,6 +150,7 @@ typedef struct {
 /* The table, in the order of kernels.def: from plain to fast. */
 const kernel_row *kernel_rows(int *out_n);
 const char *kvariant_name(kvariant v);
+uint32_t kvariant_needs(kvariant v); /* CPU_ features */
 /* The best variant that this processor can run and that does not round; and by its name, VARIANT_COUNT if there is none such
  * or the processor lacks what it needs. */
 kvariant kvariant_best(void);

@@ -157,13 +157,33 @@ static void put_kernels(const profile *f, int part, strbuf *out)
     VEC_FREE(&sums);
 }
 
+/* The instructions that kernels which ran are compared with. */
+static void put_peaks(const profile *f, strbuf *out)
+{
+    bool used[PEAKS_MAX] = {false};
+    const char *before = " ";
+    for (int part = 0; part < PROFILE_PARTS; part++)
+        for (int32_t i = 0; i < f->run[part].n_step; i++) {
+            const profile_step *x = &f->run[part].step[i];
+            used[peaks_of(&f->peaks, profile_kernel(&f->p->bucket[x->bucket].step[x->step]))] =
+                true;
+        }
+    for (int i = 0; i < f->peaks.n; i++)
+        if (used[i]) {
+            strbuf_add(out, "%s%s %.2f", before, f->peaks.row[i]->name, f->peaks.rate[i] / 1e9);
+            before = ", ";
+        }
+    strbuf_add(out, "\n");
+}
+
 void profile_as_text(const profile *f, strbuf *out)
 {
     strbuf_add(out,
                "%s: %d thread%s, state in %s, kernels up to %s\n"
-               "the roof: %.2f GB/s and %.2f GFLOP/s, both measured\n",
+               "the roof, measured: %.2f GB/s; GFLOP/s by instruction:",
                f->p->model, f->threads, f->threads == 1 ? "" : "s", dtype_row_of(f->p->kv)->name,
-               kvariant_name(f->p->best), f->bandwidth / 1e9, f->flop_rate / 1e9);
+               kvariant_name(f->p->best), f->bandwidth / 1e9);
+    put_peaks(f, out);
     for (int part = 0; part < PROFILE_PARTS; part++)
         put_total(f, part, out);
     put_listing(f, out);
@@ -286,7 +306,12 @@ void profile_as_json(const profile *f, strbuf *out)
     json_key(&w, "variant");
     json_str(&w, str_of(kvariant_name(f->p->best)));
     json_number(&w, "bandwidth", f->bandwidth);
-    json_number(&w, "flop_rate", f->flop_rate);
+    json_key(&w, "flop_rates");
+    json_open(&w, '{');
+    for (int i = 0; i < f->peaks.n; i++)
+        if (f->peaks.rate[i] > 0)
+            json_number(&w, f->peaks.row[i]->name, f->peaks.rate[i]);
+    json_close(&w, '}');
     for (int part = 0; part < PROFILE_PARTS; part++)
         json_run(&w, f, part);
     json_lines(&w, f);

@@ -1,6 +1,5 @@
 /* verb_profile.c - `weft profile`: where the time goes, beside the text of the model file. */
 #include "runtime/base/bandwidth.h"
-#include "runtime/base/flop_rate.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/planned.h"
@@ -36,8 +35,9 @@ const verb_page profile_verb_page = {
     "Each line of the model file is shown with the time its steps take, of all threads in the "
     "mean; "
     "what was fused is counted where it ends. The roof is the least time that a step's bytes and "
-    "flops allow at the bandwidth and flop rate measured here, in portable code; what stays in a "
-    "cache may pass it. Every run is made once as it is and once timed, and both times are told.",
+    "flops allow: at the bandwidth measured here, and at the rate measured here of the instruction "
+    "that its kernel multiplies with at best. What stays in a cache may pass the first. Every run "
+    "is made once as it is and once timed, and both times are told.",
     examples,
 };
 
@@ -63,8 +63,8 @@ static weft_status run(cli *c, const profile_flags_options *o, planned *pl, aren
     profile_options how = {.n_prompt = o->n_prompt,
                            .n_decode = o->n_decode,
                            .bandwidth = bandwidth_read(pl->run.threads),
-                           .flop_rate = flop_rate(pl->run.threads),
                            .interrupt = interrupt_flag()};
+    peaks_measure(pl->run.threads, &how.peaks);
     WEFT_TRY(session_create(c->dg, pl->p, pl->mf, &pl->run, &s));
     interrupt_hold(true);
     weft_status st = profile_make(c->dg, s, pl->p, pl->run.threads, &how, a, out);

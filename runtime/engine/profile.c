@@ -87,9 +87,13 @@ void profile_add(profile_sum *to, const profile_sum *more)
     to->roof += more->roof;
 }
 
-static profile_sum sum_of(const profiler *r, const step_time *t, const plan_work *w)
+static profile_sum sum_of(const profiler *r, const plan_step *s, const step_time *t,
+                          const plan_work *w)
 {
-    double move = w->bytes / r->opt->bandwidth, compute = w->flops / r->opt->flop_rate;
+    int n_row;
+    const peak_rates *peaks = &r->opt->peaks;
+    double move = w->bytes / r->opt->bandwidth;
+    double compute = w->flops / peaks->rate[peaks_of(peaks, &kernel_rows(&n_row)[s->kernel])];
     return (profile_sum){.seconds = clock_seconds(t->ns_busy) / r->threads,
                          .bytes = w->bytes,
                          .flops = w->flops,
@@ -104,7 +108,7 @@ static void gather(profiler *r, profile_run *out)
         for (int32_t i = 0; t && i < r->p->bucket[b].n_step; i++) {
             if (t[i].calls == 0)
                 continue;
-            profile_step x = {b, i, sum_of(r, &t[i], &r->work[b][i])};
+            profile_step x = {b, i, sum_of(r, &r->p->bucket[b].step[i], &t[i], &r->work[b][i])};
             profile_add(&out->all, &x.sum);
             VEC_PUSH(&steps, x);
         }
@@ -190,8 +194,7 @@ weft_status profile_make(weft_diag *dg, session *s, const plan *p, int threads,
                          const profile_options *opt, arena *a, profile *out)
 {
     profiler r = {.s = s, .p = p, .threads = threads, .opt = opt, .a = a};
-    profile f = {
-        .p = p, .threads = threads, .bandwidth = opt->bandwidth, .flop_rate = opt->flop_rate};
+    profile f = {.p = p, .threads = threads, .bandwidth = opt->bandwidth, .peaks = opt->peaks};
     r.rows = ARENA_ARRAY(a, batch_row, (size_t)p->n_tok_max);
     r.work = ARENA_ARRAY(a, plan_work *, (size_t)p->n_bucket);
     for (int32_t b = 0; b < p->n_bucket; b++)

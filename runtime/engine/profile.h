@@ -6,6 +6,7 @@
 #ifndef WEFT_RUNTIME_ENGINE_PROFILE_H
 #define WEFT_RUNTIME_ENGINE_PROFILE_H
 
+#include "kernels/peaks/peaks.h"
 #include "runtime/engine/plan_sum.h"
 #include "runtime/exec/session.h"
 
@@ -15,14 +16,14 @@ typedef struct {
     int64_t n_prompt;              /* tokens of the prompt; 0: none */
     int64_t n_decode;              /* tokens one by one after it; 0: none */
     double bandwidth;              /* bytes per second */
-    double flop_rate;              /* per second */
+    peak_rates peaks;              /* operations per second, by instruction */
     const volatile int *interrupt; /* looked at before each call; NULL: never */
 } profile_options;
 
 /* Of a step, or of several. */
 typedef struct {
     double seconds, bytes, flops;
-    double roof; /* the least seconds that bandwidth and flop rate allow */
+    double roof; /* the least seconds that bandwidth and the kernels' instructions allow */
 } profile_sum;
 
 typedef struct {
@@ -51,7 +52,8 @@ typedef struct {
 typedef struct {
     const plan *p;
     int threads;
-    double bandwidth, flop_rate;
+    double bandwidth;
+    peak_rates peaks;
     profile_run run[PROFILE_PARTS];
     int32_t n_line;
     profile_line *line; /* by file, then by number */

@@ -1,5 +1,5 @@
 /* peaks_avx2.c - fused multiplication and addition, and sums of byte products in three instructions. */
-#include "bench/peaks_impl.h"
+#include "kernels/peaks/peaks_impl.h"
 
 #include <immintrin.h>
 

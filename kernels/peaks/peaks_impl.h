@@ -1,11 +1,14 @@
-/* peaks_impl.h - sixteen sums that differ, so that no compiler makes one of them. */
-#ifndef WEFT_BENCH_PEAKS_IMPL_H
-#define WEFT_BENCH_PEAKS_IMPL_H
+/* peaks_impl.h - the tables of rows; and sixteen sums that differ, so that no compiler makes one of them. */
+#ifndef WEFT_KERNELS_PEAKS_IMPL_H
+#define WEFT_KERNELS_PEAKS_IMPL_H
 
-#include "bench/peaks.h"
+#include "kernels/peaks/peaks.h"
 
 #include "runtime/base/cpu.h"
 #include <stddef.h>
+
+/* The rows of one file, ended by a name NULL. */
+extern const peak_row peaks_aarch64[], peaks_avx2[], peaks_avx512[], peaks_amx[];
 
 enum { PEAK_SUMS = 16 };
 

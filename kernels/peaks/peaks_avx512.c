@@ -1,5 +1,5 @@
 /* peaks_avx512.c - fused multiplication and addition, vpdpbusd and vdpbf16ps. */
-#include "bench/peaks_impl.h"
+#include "kernels/peaks/peaks_impl.h"
 
 #include <immintrin.h>
 

@@ -1,7 +1,7 @@
 /* peaks_amx.c - products of tiles: four sums of 16 x 16, from two tiles of rows and two of columns.
  *
  * The system hands out the tile registers on request, for the whole process. Where it refuses, the rate is 0. */
-#include "bench/peaks_impl.h"
+#include "kernels/peaks/peaks_impl.h"
 
 #include <immintrin.h>
 #include <string.h>

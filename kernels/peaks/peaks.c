@@ -2,7 +2,7 @@
  *
  * What disturbs a burst makes it slower, never faster, and a short one is often left alone even where others use the
  * machine too. */
-#include "bench/peaks.h"
+#include "kernels/peaks/peaks_impl.h"
 
 #include "runtime/base/clock.h"
 #include "runtime/base/cpu.h"
@@ -85,21 +85,35 @@ static double measure(const peak_row *row, int threads)
     return rate;
 }
 
-void peaks_measure(int threads, void (*tell)(const peak_row *row, double rate),
-                   double out_best[PEAK_KIND_COUNT])
+void peaks_measure(int threads, peak_rates *out)
 {
+    static const peak_row portable = {.name = "portable C", .kind = PEAK_F32};
     uint32_t has = cpu_features();
     threads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
-    for (int k = 0; k < PEAK_KIND_COUNT; k++)
-        out_best[k] = 0;
-    out_best[PEAK_F32] = flop_rate(threads);
-    tell(&(peak_row){.name = "portable C", .kind = PEAK_F32}, out_best[PEAK_F32]);
+    *out = (peak_rates){.n = 1, .row = {&portable}, .rate = {flop_rate(threads)}};
     for (size_t t = 0; tables[t]; t++)
         for (const peak_row *row = tables[t]; row->name; row++) {
             bool runs = (has & row->needs) == row->needs && (!row->allowed || row->allowed());
-            double rate = runs ? measure(row, threads) : 0;
-            tell(row, rate);
-            if (rate > out_best[row->kind])
-                out_best[row->kind] = rate;
+            WEFT_ASSERT(out->n < PEAKS_MAX);
+            out->row[out->n] = row;
+            out->rate[out->n++] = runs ? measure(row, threads) : 0;
         }
+}
+
+static bool multiplies(const kernel_row *k, peak_kind kind)
+{
+    if (k->act == ACT_F32)
+        return kind == PEAK_F32 || kind == PEAK_BF16;
+    return kind == (act_is_split(k->act) ? PEAK_BF16 : PEAK_INT8);
+}
+
+int peaks_of(const peak_rates *r, const kernel_row *row)
+{
+    uint32_t may = kvariant_needs(row->variant);
+    int best = 0;
+    for (int i = 1; i < r->n; i++)
+        if (multiplies(row, r->row[i]->kind) && (may & r->row[i]->needs) == r->row[i]->needs &&
+            (best == 0 || r->rate[i] > r->rate[best]))
+            best = i;
+    return best;
 }

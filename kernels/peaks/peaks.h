@@ -2,14 +2,14 @@
  *
  * One row is one instruction that multiplies and adds: on operands in registers, with enough sums in flight
  * that its throughput shows and not its delay. A row that the compiler cannot build is not there, one that
- * the processor lacks is 0. */
-#ifndef WEFT_BENCH_PEAKS_H
-#define WEFT_BENCH_PEAKS_H
+ * the processor lacks has a rate of 0. Rates are measured by all threads at once. */
+#ifndef WEFT_KERNELS_PEAKS_H
+#define WEFT_KERNELS_PEAKS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "kernels/kernels.h"
 
 typedef enum { PEAK_F32, PEAK_BF16, PEAK_INT8, PEAK_KIND_COUNT } peak_kind;
+enum { PEAKS_MAX = 16 };
 
 typedef struct {
     const char *name; /* of the instruction */
@@ -20,14 +20,19 @@ typedef struct {
     bool (*allowed)(void);        /* asks the system for the registers; NULL: no need to */
 } peak_row;
 
-/* The rows of one file, ended by a name NULL. */
-extern const peak_row peaks_aarch64[], peaks_avx2[], peaks_avx512[], peaks_amx[];
+typedef struct {
+    int n;
+    const peak_row *row[PEAKS_MAX]; /* the first is portable C in F32 */
+    double rate[PEAKS_MAX];         /* operations per second */
+} peak_rates;
 
 const char *peak_kind_name(peak_kind k); /* "f32" */
 
-/* Operations per second of all rows with `threads` threads, told by `tell` one by one; out_best has the best of each
- * kind, of F32 that of portable C at least, and 0 for a kind that the processor has no instruction for. */
-void peaks_measure(int threads, void (*tell)(const peak_row *row, double rate),
-                   double out_best[PEAK_KIND_COUNT]);
+/* Takes some tenths of a second. */
+void peaks_measure(int threads, peak_rates *out);
+
+/* Which of them a kernel could reach at best: the fastest for what it multiplies, among the instructions that its variant
+ * may use. What rounds or splits f32 by itself counts as bf16. Portable code is compared with the portable row. */
+int peaks_of(const peak_rates *r, const kernel_row *row);
 
 #endif

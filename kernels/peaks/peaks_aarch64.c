@@ -3,7 +3,7 @@
  *
  * The loads matter: a Neoverse-V1 multiplies at half its rate when both operands were last written by vector
  * arithmetic, so operands that stay in registers do not show the peak. */
-#include "bench/peaks_impl.h"
+#include "kernels/peaks/peaks_impl.h"
 
 #include <arm_neon.h>
 #include <string.h>
