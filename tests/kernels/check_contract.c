@@ -22,9 +22,10 @@ typedef struct {
 
 /* In blocks of the type where it has some: n is rounded up to whole ones. */
 static const shape shapes[] = {
-    {1, 1, 1},     {1, 3, 15},  {2, 5, 16},   {3, 4, 17},    {4, 31, 32},   {5, 33, 31},
-    {7, 13, 97},   {33, 7, 64}, {37, 9, 256}, {1, 127, 512}, {4, 64, 1024}, {6, 17, 2048},
-    {1, 40, 8192}, {2, 1, 896}, {8, 24, 96},  {9, 41, 160},  {6, 8, 4352},  {35, 5, 4352},
+    {1, 1, 1},     {1, 3, 15},    {2, 5, 16},    {3, 4, 17},   {4, 31, 32},
+    {5, 33, 31},   {7, 13, 97},   {33, 7, 64},   {37, 9, 256}, {1, 127, 512},
+    {4, 64, 1024}, {6, 17, 2048}, {1, 40, 8192}, {2, 1, 896},  {8, 24, 96},
+    {9, 41, 160},  {6, 8, 4352},  {35, 5, 4352}, {515, 5, 32},
 };
 enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
 
@@ -262,6 +263,7 @@ static bool experts_make(check *c, const kernel_row *row, int i, check_case *out
     static const expert_shape all[] = {
         {1, 1, 1, 1, 1, false},    {1, 2, 7, 32, 8, false},  {3, 2, 17, 64, 4, true},
         {5, 4, 33, 256, 8, false}, {40, 2, 5, 96, 2, false}, {11, 8, 16, 512, 60, true},
+        {300, 1, 5, 64, 2, false},
     };
     if (i >= (int)(sizeof all / sizeof all[0]))
         return false;
