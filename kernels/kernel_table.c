@@ -121,6 +121,14 @@ kvariant kvariant_best(void)
     return v;
 }
 
+kvariant kvariant_rounding(void)
+{
+    for (kvariant v = VARIANT_COUNT; v-- > 0;)
+        if (kvariant_runs(v) && variants[v].rounding == ROUNDS)
+            return v;
+    return VARIANT_COUNT;
+}
+
 kvariant kvariant_find(const char *name)
 {
     for (kvariant v = 0; v < VARIANT_COUNT; v++)
@@ -198,6 +206,16 @@ int kernel_index(const kernel_row *row)
 {
     WEFT_ASSERT(row >= rows && row < rows + N_ROW);
     return (int)(row - rows);
+}
+
+bool kernel_splits(const kernel_row *row)
+{
+    return asks[kernel_index(row)].unit == QUERIES;
+}
+
+int64_t kernel_state_elems(int64_t v)
+{
+    return ATTEND_STRETCHES * attend_state_floats(v);
 }
 
 int64_t kernel_units(const kernel_row *row, const kargs *k)

@@ -154,6 +154,8 @@ uint32_t kvariant_needs(kvariant v); /* CPU_ features */
 /* The best variant that this processor can run and that does not round; and by its name, VARIANT_COUNT if there is none such
  * or the processor lacks what it needs. */
 kvariant kvariant_best(void);
+/* The best one that rounds activations for BF16 weights to bf16; VARIANT_COUNT if this processor can run none. */
+kvariant kvariant_rounding(void);
 kvariant kvariant_find(const char *name);
 bool kvariant_runs(kvariant v); /* on this processor */
 
@@ -169,6 +171,11 @@ const kernel_row *kernel_find(const char *op,
                               const char *variant);     /* the first such row, or NULL */
 const kernel_row *kernel_by_symbol(const char *symbol); /* or NULL */
 int kernel_index(const kernel_row *row);
+
+/* May attend with this kernel be two steps, the second of which merges what the first has of stretches of positions
+ * (kernels.def)? Their states of a row are so many f32 for each query head. */
+bool kernel_splits(const kernel_row *row);
+int64_t kernel_state_elems(int64_t v);
 
 /* Units of a step, from its sizes and batch; and the scratch bytes one thread needs for it. */
 int64_t kernel_units(const kernel_row *row, const kargs *k);

@@ -9,8 +9,9 @@
  *     adds    sum [lane][col] += weight [key][lane] * value [key][col], in the order of positions
  *
  * Positions are walked in blocks of 64 that begin at multiples of 64, merged one after the other as
- * attend_c.c tells. Blocks belong to stretches of ATTEND_STRETCH positions, each computed by itself and then merged in
- * order, so that stretches can be shared among threads and give the same bits. What a row's bits depend on is
+ * attend_c.c tells. Blocks belong to stretches of positions, each computed by itself and then merged in order: either
+ * here, or, where heads are too few for all threads, in two steps, of which the first shares out stretches. Both
+ * give the same bits. What a row's bits depend on is
  * its position and what it sees, not the pages, nor which rows come with it, nor the width of panels. Values are never
  * multiplied for a row before their time, so that what is not finite there stays out.
  *
@@ -195,6 +196,14 @@ static void stretch_begin(attend_work *w)
     memset(w->sum, 0, (size_t)(n * w->size.v) * sizeof *w->sum);
 }
 
+/* Before the first position the sink, a logit without a value, has been seen. */
+static void state_begin(const float *sink, float *max, float *total, float *sum, int64_t v)
+{
+    *max = sink ? *sink * LOG2_E : -INFINITY;
+    *total = *max == -INFINITY ? 0 : *max - *max + 1; /* NaN for what has no exp */
+    memset(sum, 0, (size_t)v * sizeof *sum);
+}
+
 /* What a stretch has, merged into what those before it have. */
 static void state_merge(float *max_all, float *total_all, float *sum_all, float max, float total,
                         const float *sum, int64_t v)
@@ -296,7 +305,7 @@ static void block_merge(attend_work *w, int64_t at, int64_t from, int64_t to)
 
 /* ---- a unit ---- */
 
-/* Queries as panels; before the first position the sink, a logit without a value, has been seen. */
+/* Queries as panels, and nothing seen but the sink. */
 static void work_begin(attend_work *w, int64_t row)
 {
     const float *sinks = w->k->in[2]; /* [H] or NULL */
@@ -309,16 +318,14 @@ static void work_begin(attend_work *w, int64_t row)
         float *to = w->q + i / w->lanes * w->lanes * w->k_width + i % w->lanes;
         for (int64_t j = 0; j < width; j++)
             to[j * w->lanes] = q[j] * scale;
-        float sink = sinks ? sinks[head] * LOG2_E : -INFINITY;
-        w->max_all[i] = sink;
-        w->total_all[i] = sink == -INFINITY ? 0 : sink - sink + 1; /* NaN for what has no exp */
-        memset(w->sum_all + i * w->size.v, 0, (size_t)w->size.v * sizeof *w->sum_all);
+        state_begin(sinks ? &sinks[head] : NULL, &w->max_all[i], &w->total_all[i],
+                    w->sum_all + i * w->size.v, w->size.v);
     }
     if (!plain) /* so that softcap meets numbers */
         memset(w->p, 0, (size_t)(w->panels * w->lanes * KEYS) * sizeof *w->p);
 }
 
-/* Positions [at, stop), a multiple of KEYS or the end. */
+/* Blocks from `begin` to `stop`. */
 static void work_run(attend_work *w, int64_t begin, int64_t stop)
 {
     int64_t last = w->pos[w->rows - 1], from = 0;
@@ -347,8 +354,34 @@ static void work_end(const attend_work *w, int64_t row)
     }
 }
 
-/* Rows [row, row + n), of one sequence. */
-static void rows_run(attend_work *w, int64_t row, int64_t n)
+/* What each query has of a stretch: nothing but its two numbers where it has seen none of it. */
+static void states_put(const attend_work *w, int64_t row, int64_t stretch)
+{
+    int64_t each = attend_state_floats(w->k->cell->v);
+    for (int64_t i = 0; i < w->queries; i++) {
+        int64_t head = w->first_head + i % w->heads;
+        float *to =
+            row_out(w->k, 0, row + i / w->heads) + (head * ATTEND_STRETCHES + stretch) * each;
+        to[0] = w->max[i];
+        to[1] = w->total[i];
+        if (to[0] > NOT_SEEN || to[1] != 0)
+            memcpy(to + ATTEND_PAD, w->sum + i * w->size.v, (size_t)w->size.v * sizeof *to);
+    }
+}
+
+static void states_put_none(const attend_work *w, int64_t row, int64_t n, int64_t stretch)
+{
+    int64_t each = attend_state_floats(w->k->cell->v);
+    for (int64_t i = 0; i < n * w->heads; i++) {
+        int64_t head = w->first_head + i % w->heads;
+        float *to =
+            row_out(w->k, 0, row + i / w->heads) + (head * ATTEND_STRETCHES + stretch) * each;
+        to[0] = -INFINITY;
+        to[1] = 0;
+    }
+}
+
+static void rows_begin(attend_work *w, int64_t row, int64_t n)
 {
     const kargs *k = w->k;
     const kcell *c = k->cell;
@@ -367,15 +400,54 @@ static void rows_run(attend_work *w, int64_t row, int64_t n)
     w->key_pitch = w->k_width * stored_bytes(w->type);
     w->value_pitch = c->latent ? w->key_pitch : w->v_width * stored_bytes(w->type);
     work_begin(w, row);
-    int64_t at = first_seen(k, w->pos[0]) / KEYS * KEYS;
-    while (at <= w->pos[n - 1]) {
-        int64_t stop = (at / ATTEND_STRETCH + 1) * ATTEND_STRETCH;
-        stretch_begin(w);
-        work_run(w, at, stop);
-        stretch_end(w);
-        at = stop;
+}
+
+/* Stretch number i of the rows at hand. */
+static void stretch_run(attend_work *w, int64_t i)
+{
+    int64_t len = attend_stretch(w->pos[0]), begin = i * len;
+    int64_t first = first_seen(w->k, w->pos[0]) / KEYS * KEYS;
+    stretch_begin(w);
+    work_run(w, begin > first ? begin : first, begin + len);
+}
+
+/* Rows [row, row + n), of one sequence and with stretches of one length. */
+static void rows_run(attend_work *w, int64_t row, int64_t n, int64_t stretch)
+{
+    const int32_t *pos = w->k->batch->pos + row;
+    int64_t len = attend_stretch(pos[0]);
+    int64_t first = first_seen(w->k, pos[0]) / len, last = pos[n - 1] / len;
+    bool states = w->k->word[0] == ATTEND_STATES;
+    if (states && (stretch < first || stretch > last)) {
+        states_put_none(w, row, n, stretch);
+        return;
     }
-    work_end(w, row);
+    rows_begin(w, row, n);
+    for (int64_t i = states ? stretch : first; i <= (states ? stretch : last); i++) {
+        stretch_run(w, i);
+        if (!states)
+            stretch_end(w);
+    }
+    if (states)
+        states_put(w, row, stretch);
+    else
+        work_end(w, row);
+}
+
+/* Query heads of rows [begin, end): what their stretches have, in order. */
+static void states_merge(const kargs *k, float *sum, int64_t begin, int64_t end)
+{
+    const float *sinks = k->in[2];
+    int64_t heads = k->n[1], v = k->cell->v, each = attend_state_floats(v);
+    for (int64_t i = begin; i < end; i++) {
+        const float *state = row_in(k, 0, i / heads) + i % heads * ATTEND_STRETCHES * each;
+        float *out = row_out(k, 0, i / heads) + i % heads * v, max, total;
+        state_begin(sinks ? &sinks[i % heads] : NULL, &max, &total, sum, v);
+        for (int64_t j = 0; j < ATTEND_STRETCHES; j++, state += each)
+            state_merge(&max, &total, sum, state[0], state[1], state + ATTEND_PAD, v);
+        for (int64_t j = 0; j < v; j++)
+            out[j] = sum[j] / total;
+    }
 }
 
 /* Scratch: what each query has, then room for a block. */
@@ -398,28 +470,49 @@ static void work_divide(attend_work *w, float *mem)
     w->end = w->begin + n;
 }
 
+/* Rows of a unit from `row` on that go together. */
+static int64_t rows_alike(const kbatch *b, int64_t row, int64_t end)
+{
+    int64_t same = row + 1;
+    while (same < end && b->seq[same] == b->seq[row] &&
+           attend_stretch(b->pos[same]) == attend_stretch(b->pos[row]))
+        same++;
+    return same;
+}
+
+static void unit_run(attend_work *w, int64_t i, int64_t stretch, bool more)
+{
+    const kargs *k = w->k;
+    int64_t part = i % w->size.parts, block = i / w->size.parts / k->cell->heads;
+    int64_t first = part * w->size.heads, left = w->size.group - first;
+    w->head = i / w->size.parts % k->cell->heads;
+    w->first_head = w->head * w->size.group + first;
+    w->heads = left < w->size.heads ? left : w->size.heads;
+    int64_t row = block * w->size.rows, end = row + w->size.rows;
+    end = end < k->n[0] ? end : k->n[0];
+    bool next = more && w->size.parts == 1 && w->head + 1 < k->cell->heads;
+    while (row < end && w->heads > 0) {
+        int64_t same = rows_alike(k->batch, row, end);
+        w->next_head = next && row == block * w->size.rows && same == end;
+        rows_run(w, row, same - row, stretch);
+        row = same;
+    }
+}
+
 static void attend_units(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
     attend_work w = {.k = k, .size = attend_panels_size_of(k)};
-    work_divide(&w, t->scratch);
-    for (int64_t i = begin; i < end; i++) {
-        int64_t part = i % w.size.parts, block = i / w.size.parts / k->cell->heads;
-        w.head = i / w.size.parts % k->cell->heads;
-        w.next_head = i + 1 < end && w.size.parts == 1 && w.head + 1 < k->cell->heads;
-        int64_t first = part * w.size.heads, left = w.size.group - first;
-        w.first_head = w.head * w.size.group + first;
-        w.heads = left < w.size.heads ? left : w.size.heads;
-        int64_t row = block * w.size.rows, row_end = row + w.size.rows;
-        row_end = row_end < k->n[0] ? row_end : k->n[0];
-        while (row < row_end && w.heads > 0) {
-            int64_t same = row + 1;
-            while (same < row_end && k->batch->seq[same] == k->batch->seq[row])
-                same++;
-            w.next_head = w.next_head && row == block * w.size.rows && same == row_end;
-            rows_run(&w, row, same - row);
-            row = same;
-        }
+    bool states = k->word[0] == ATTEND_STATES;
+    if (k->word[0] == ATTEND_MERGE) {
+        states_merge(k, t->scratch, begin, end);
+        return;
     }
+    work_divide(&w, t->scratch);
+    for (int64_t i = begin; i < end; i++)
+        if (states)
+            unit_run(&w, i / ATTEND_STRETCHES, i % ATTEND_STRETCHES, false);
+        else
+            unit_run(&w, i, 0, i + 1 < end);
 }
 
 #endif

@@ -9,9 +9,11 @@ enum {
     ATTEND_KEYS = 64, /* positions computed together */
     ATTEND_HEADS =
         8, /* query heads of a unit at most: the rest of a head of the cell is another's */
-    ATTEND_QUERIES = 64,   /* vectors of a unit, about: so many rows that each brings its heads */
-    ATTEND_PAD = 16,       /* widths and counts of queries are padded to it, or to less */
-    ATTEND_STRETCH = 1024, /* positions that are computed by themselves, then merged */
+    ATTEND_QUERIES = 64, /* vectors of a unit, about: so many rows that each brings its heads */
+    ATTEND_PAD = 16,     /* widths and counts of queries are padded to it, or to less */
+    ATTEND_STRETCH =
+        1024, /* positions that are computed by themselves, then merged: so many or 2, 4, .. times that */
+    ATTEND_STRETCHES = 16, /* of a row at most */
 };
 
 typedef struct {
@@ -40,10 +42,32 @@ static inline attend_panels_size attend_panels_size_of(const kargs *k)
     return s;
 }
 
+/* What a step does, word[0] of attend: all of it, the stretches of each row, or their merging. */
+typedef enum { ATTEND_WHOLE, ATTEND_STATES, ATTEND_MERGE } attend_mode;
+
 static inline int64_t attend_panels_units(const kargs *k)
 {
     attend_panels_size s = attend_panels_size_of(k);
-    return (k->n[0] + s.rows - 1) / s.rows * k->cell->heads * s.parts;
+    int64_t units = (k->n[0] + s.rows - 1) / s.rows * k->cell->heads * s.parts;
+    return k->word[0] == ATTEND_MERGE    ? k->n[0] * k->n[1]
+           : k->word[0] == ATTEND_STATES ? units * ATTEND_STRETCHES
+                                         : units;
+}
+
+/* The stretches of a row are so long that there are no more than ATTEND_STRETCHES. */
+static inline int64_t attend_stretch(int64_t pos)
+{
+    int64_t len = ATTEND_STRETCH;
+    while (pos / len >= ATTEND_STRETCHES)
+        len *= 2;
+    return len;
+}
+
+/* Floats of what is kept of a query's stretch: largest logit, sum of weights, and from ATTEND_PAD on the values'
+ * sum; a row has these [H, ATTEND_STRETCHES]. */
+static inline int64_t attend_state_floats(int64_t v)
+{
+    return ATTEND_PAD + attend_pad(v);
 }
 
 /* Floats: of each query the vector, the weights, the sums of a stretch and of all before it, and seven numbers; a

@@ -1,5 +1,5 @@
 /* test_attend_bits.c - attention gives the same bits whatever pages its rows lie in, and whichever rows
- * come with it in a call. */
+ * come with it in a call, and in two steps as in one. */
 #include "tests/base/suite.h"
 
 #include "kernels/kernels.h"
@@ -103,4 +103,113 @@ START_TEST(same_bits)
 }
 END_TEST
 
-SUITE_MAIN("attend_bits", same_bits)
+/* ---- one step or two ---- */
+
+enum { LONG = 16400, LONG_PAGE = 64, SPLIT_ROWS = 3 };
+
+/* A cell of LONG positions of noise, and a row of it. */
+typedef struct {
+    kcell cell;
+    kargs k;
+    kbatch b;
+    int32_t pages[LONG / LONG_PAGE + 1], pos[SPLIT_ROWS];
+    const int32_t *tables[1];
+    float q[SPLIT_ROWS * HEADS * K], sinks[HEADS], out[SPLIT_ROWS * HEADS * V];
+} long_case;
+
+static long_case *long_create(int heads, int cell_heads)
+{
+    long_case *c = calloc(1, sizeof *c);
+    unsigned seed = 9;
+    size_t bytes = (size_t)(LONG / LONG_PAGE + 1) * LONG_PAGE * (size_t)(cell_heads * (K + V)) * 2;
+    uint16_t *half = malloc(bytes);
+    for (size_t i = 0; i < bytes / 2; i++) /* f16 numbers of 1/4 to 2 */
+        half[i] = (uint16_t)(rand_r(&seed) & 0x8fff) | 0x3000;
+    numbers(c->q, COUNT_OF(c->q), &seed);
+    numbers(c->sinks, COUNT_OF(c->sinks), &seed);
+    for (int32_t i = 0; i <= LONG / LONG_PAGE; i++)
+        c->pages[i] = LONG / LONG_PAGE - i;
+    c->tables[0] = c->pages;
+    c->cell = (kcell){.base = (char *)half,
+                      .page_bytes = LONG_PAGE * cell_heads * (K + V) * 2,
+                      .page_tok = LONG_PAGE,
+                      .heads = cell_heads,
+                      .k = K,
+                      .v = V,
+                      .type = DT_F16};
+    c->b = (kbatch){.n_tok = 1, .n_seq = 1, .seq = seq, .pos = c->pos, .pages = c->tables};
+    c->k = (kargs){.in = {c->q, NULL, c->sinks},
+                   .out = {c->out},
+                   .pitch = {heads * K * 4},
+                   .out_pitch = {heads * V * 4},
+                   .n = {1, heads},
+                   .f = {0.25},
+                   .batch = &c->b,
+                   .cell = &c->cell};
+    return c;
+}
+
+static void units_run(const kargs *k, int64_t step)
+{
+    kthread t = {.count = 1, .scratch_bytes = kernel_scratch(variant, k)};
+    t.scratch = malloc(t.scratch_bytes);
+    for (int64_t i = 0; i < kernel_units(variant, k); i += step) {
+        int64_t left = kernel_units(variant, k) - i;
+        variant->fn(k, &t, i, i + (left < step ? left : step));
+    }
+    free(t.scratch);
+}
+
+/* States of every stretch, in pieces, then merged: as the whole at once. */
+static void split_holds(long_case *c, int32_t at, int64_t window)
+{
+    int64_t heads = c->k.n[1], each = kernel_state_elems(V) * heads;
+    static float want[COUNT_OF(c->out)];
+    for (int i = 0; i < SPLIT_ROWS; i++)
+        c->pos[i] = at + i;
+    c->b.n_tok = c->k.n[0] = SPLIT_ROWS;
+    c->k.n[2] = window;
+    units_run(&c->k, 100);
+    memcpy(want, c->out, sizeof want);
+    memset(c->out, 0, sizeof c->out);
+    float *states = malloc((size_t)(SPLIT_ROWS * each) * sizeof *states);
+    memset(states, 0xff, (size_t)(SPLIT_ROWS * each) * sizeof *states);
+    kargs first = c->k, then = c->k;
+    first.word[0] = 1;
+    first.out[0] = states;
+    first.out_pitch[0] = each * 4;
+    units_run(&first, 3);
+    then.word[0] = 2;
+    then.in[0] = states;
+    then.pitch[0] = each * 4;
+    units_run(&then, 2);
+    free(states);
+    if (memcmp(want, c->out, sizeof want) != 0)
+        ck_abort_msg("%s: other bits in two steps: %d heads, position %d, window %d",
+                     variant->symbol, (int)heads, (int)at, (int)window);
+}
+
+START_TEST(two_steps_give_the_same_bits)
+{
+    static const int32_t at[] = {0, 70, 1022, 2500, 16382, 16390};
+    int n;
+    const kernel_row *rows = kernel_rows(&n);
+    for (int i = 0; i < n; i++) {
+        variant = &rows[i];
+        if (strcmp(variant->op, "attend") != 0 || !kernel_splits(variant) ||
+            !kvariant_runs(variant->variant))
+            continue;
+        for (int heads = 1; heads <= HEADS; heads += heads == 1 ? 1 : 2) {
+            long_case *c = long_create(heads, 1);
+            for (size_t p = 0; p < COUNT_OF(at); p++) {
+                split_holds(c, at[p], 0);
+                split_holds(c, at[p], 1500);
+            }
+            free(c->cell.base);
+            free(c);
+        }
+    }
+}
+END_TEST
+
+SUITE_MAIN("attend_bits", same_bits, two_steps_give_the_same_bits)
