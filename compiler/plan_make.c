@@ -99,6 +99,19 @@ static weft_status make_from(weft_diag *dg, const graph *g, const target *t, are
     return status;
 }
 
+/* Is there a step that does what t->round_bf16 asks for? */
+static weft_status check_rounding(weft_diag *dg, const plan *p)
+{
+    int n_row;
+    const kernel_row *rows = kernel_rows(&n_row);
+    for (int32_t b = 0; b < p->n_bucket; b++)
+        for (int32_t i = 0; i < p->bucket[b].n_step; i++)
+            if (act_rounds_bf16(rows[p->bucket[b].step[i].kernel].act))
+                return WEFT_OK;
+    return weft_fail(dg, W1603, WEFT_NOWHERE,
+                     "%s has no BF16 weights whose kernels round activations to bf16", p->model);
+}
+
 weft_status plan_make(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
                       arena *a, plan **out_plan)
 {
@@ -108,7 +121,12 @@ weft_status plan_make(weft_diag *dg, const graph *g, const target *t, const pass
     }
     graph *fused;
     WEFT_TRY(plan_graph(dg, g, t, watch, &fused));
-    weft_status status = make_from(dg, fused, t, a, out_plan);
+    plan *p;
+    weft_status status = make_from(dg, fused, t, a, &p);
     graph_destroy(fused);
+    if (status == WEFT_OK && t->round_bf16)
+        status = check_rounding(dg, p);
+    if (status == WEFT_OK)
+        *out_plan = p;
     return status;
 }

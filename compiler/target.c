@@ -24,3 +24,19 @@ weft_status target_best(weft_diag *dg, kvariant *out_best)
     strbuf_free(&names);
     return st;
 }
+
+weft_status target_best_rounding(weft_diag *dg, kvariant *out_best)
+{
+    kvariant best, rounds = kvariant_rounding();
+    const char *cap = getenv("WEFT_CPU");
+    WEFT_TRY(target_best(dg, &best));
+    if (rounds == VARIANT_COUNT)
+        return weft_fail(dg, W1603, WEFT_NOWHERE,
+                         "this processor lacks what kernels need that round to bf16");
+    if (cap && *cap && best < rounds)
+        return weft_fail(dg, W1603, WEFT_NOWHERE,
+                         "WEFT_CPU allows kernels up to %s; those that round to bf16 are %s", cap,
+                         kvariant_name(rounds));
+    *out_best = rounds;
+    return WEFT_OK;
+}

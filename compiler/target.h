@@ -18,6 +18,7 @@ typedef struct {
     int n_output;
     bool may_fork;      /* sequences may share their beginnings */
     bool deterministic; /* the same bits however rows come together in calls */
+    bool round_bf16;    /* round activations for BF16 weights to bf16; best is of that kind */
     bool open;    /* no thread keeps values of whole rows to itself, so that all can be watched */
     bool no_pack; /* use weights as stored, also where kernels want them woven */
     const char *const *skip; /* passes to leave out, by name */
@@ -26,5 +27,8 @@ typedef struct {
 
 /* The best kernels of this machine, or those that WEFT_CPU names. W1602 if it names none that run here. */
 weft_status target_best(weft_diag *dg, kvariant *out_best) WEFT_MUST_USE;
+/* The best kernels that round activations for BF16 weights to bf16, which no others do. W1603 if there are none on this
+ * machine, or WEFT_CPU leaves them out. */
+weft_status target_best_rounding(weft_diag *dg, kvariant *out_best) WEFT_MUST_USE;
 
 #endif

@@ -95,6 +95,12 @@ static inline bool act_rounds(kact a)
     return a != ACT_F32 && (!act_is_split(a) || act_parts(a) == 1);
 }
 
+/* To one bf16? */
+static inline bool act_rounds_bf16(kact a)
+{
+    return act_is_split(a) && act_parts(a) == 1;
+}
+
 /* Numbers that are rounded together. */
 static inline int64_t act_block(kact a)
 {

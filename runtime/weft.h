@@ -127,9 +127,10 @@ typedef struct {
     weft_exec exec;
     weft_kv kv;
     bool deterministic; /* the same bits however rows are put together into calls */
+    bool round_bf16;    /* round activations for BF16 weights to bf16: faster, less exact */
     bool no_pack_cache; /* do not keep weights that were woven for this machine's kernels on disk */
-    /* A plan file (`weft graph --stage plan --format json`) to run instead of making a plan: then exec, kv
-     * and deterministic are the file's, and context, batch and outputs must be within it. */
+    /* A plan file (`weft graph --stage plan --format json`) to run instead of making a plan: then exec, kv,
+     * deterministic and round_bf16 are the file's, and context, batch and outputs must be within it. */
     const char *plan;
 } weft_session_options;
 

@@ -213,12 +213,15 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
                 .n_output = o->n_output > 0 ? o->n_output : 1,
                 .may_fork = n_seq > 1,
                 .deterministic = o->deterministic,
+                .round_bf16 = o->round_bf16,
                 .open = watched,
                 .skip = cutting,
                 .n_skip = watched ? 2 : 0};
     plan *p;
+    if (o->round_bf16 && o->exec == WEFT_EXEC_REF)
+        return weft_fail(dg, W1603, WEFT_NOWHERE, "the reference rounds nothing");
     if (o->exec == WEFT_EXEC_PLAN)
-        WEFT_TRY(target_best(dg, &t.best));
+        WEFT_TRY((o->round_bf16 ? target_best_rounding : target_best)(dg, &t.best));
     bind_options how = {.arch = m->arch, .context = context};
     WEFT_TRY(model_bind(dg, m->file, &how, &s->bound));
     WEFT_TRY(plan_make(dg, s->bound->graph, &t, NULL, s->a, &p));

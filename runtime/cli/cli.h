@@ -20,6 +20,10 @@ typedef struct {
 
 extern const flag cli_common_flags[];
 
+/* Of the flag that several verbs have. */
+#define ROUND_BF16_HELP                                                                            \
+    "round activations for BF16 weights to bf16: faster, logits off by some tenths of a percent"
+
 typedef struct cli cli;
 
 typedef struct {

@@ -26,12 +26,15 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
                      .outputs = outputs ? outputs : logits,
                      .n_output = outputs ? n_output : 1,
                      .may_fork = n_seq > 1,
+                     .round_bf16 = f->round_bf16,
                      .skip = f->skip,
                      .n_skip = f->n_skip};
+    if (f->round_bf16 && f->exec == PLANNED_EXEC_REF)
+        return weft_fail(dg, W1603, WEFT_NOWHERE, "the reference rounds nothing");
     if (f->exec == PLANNED_EXEC_REF)
         pl->t.best = VARIANT_ref;
     else
-        WEFT_TRY(target_best(dg, &pl->t.best));
+        WEFT_TRY((f->round_bf16 ? target_best_rounding : target_best)(dg, &pl->t.best));
     WEFT_TRY(plan_make(dg, pl->bm->graph, &pl->t, NULL, pl->a, &pl->p));
     pl->run = (session_options){.n_ctx = context,
                                 .n_seq = n_seq,

@@ -13,7 +13,7 @@ enum { PLANNED_EXEC_PLAN, PLANNED_EXEC_REF };
 typedef struct {
     const char *model, *arch;
     int64_t context, n_tok, threads;
-    bool no_pack_cache;
+    bool no_pack_cache, round_bf16;
     /* No flags of all verbs: */
     int64_t n_seq; /* 0: one */
     int64_t n_ctx; /* what a session holds, less than the context the model is bound for; 0: that */
@@ -34,6 +34,7 @@ typedef struct {
     FLAG_ROW_INT   (T, plan.threads, "threads",  "t",  "N", "0", 0, 1024, "threads; 0: as many as this process may use"), \
     FLAG_ROW_CHOICE(T, plan.kv,      "kv",       NULL, "f32|f16|bf16", "f16", "how the state is stored"),                \
     FLAG_ROW_CHOICE(T, plan.exec,    "exec",     NULL, "plan|ref", "plan", "fused for this processor, or step by step as the reference"), \
+    FLAG_ROW_BOOL  (T, plan.round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),                                             \
     FLAG_ROW_BOOL  (T, plan.no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk")
 /* clang-format on */
 

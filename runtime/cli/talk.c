@@ -177,6 +177,7 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                                 .exec = (weft_exec)f->exec,
                                 .kv = (weft_kv)f->kv,
                                 .deterministic = f->deterministic,
+                                .round_bf16 = f->round_bf16,
                                 .no_pack_cache = f->no_pack_cache};
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
     WEFT_TRY(make_sampler(t, vocab, context));

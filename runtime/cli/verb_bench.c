@@ -21,7 +21,7 @@ typedef struct {
     const char *model, *random, *arch, *prompt, *gen, *seqs, *depth;
     int64_t threads, batch, repeat;
     int exec, kv;
-    bool markdown, no_mmap, no_pack_cache, deterministic;
+    bool markdown, no_mmap, no_pack_cache, deterministic, round_bf16;
 } bench_options;
 
 /* clang-format off */
@@ -40,6 +40,7 @@ static const flag bench_flags[] = {
     FLAG_ROW_INT   (bench_options, batch,    "ubatch-size", "ub", "N", "512", 1, 1 << 20, "prompt tokens evaluated in one call"),
     FLAG_ROW_CHOICE(bench_options, exec,     "exec",     NULL, EXECS, "plan", "the compiled plan, or the slow reference"),
     FLAG_ROW_BOOL  (bench_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
+    FLAG_ROW_BOOL  (bench_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
     FLAG_ROW_CHOICE(bench_options, kv,       "kv",       NULL, KVS, "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (bench_options, markdown, "md",       NULL, "print the table in Markdown"),
     FLAG_ROW_BOOL  (bench_options, no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
@@ -198,6 +199,7 @@ static weft_status open_session(bench_run *r)
                                 .exec = (weft_exec)o->exec,
                                 .kv = (weft_kv)o->kv,
                                 .deterministic = o->deterministic,
+                                .round_bf16 = o->round_bf16,
                                 .no_pack_cache = o->no_pack_cache};
     r->kv_bytes = o->kv ? kv_bytes[o->kv] : o->exec == WEFT_EXEC_REF ? 4 : 2;
     r->about.exec = o->exec == WEFT_EXEC_REF ? "ref" : "plan";

@@ -18,7 +18,7 @@ typedef struct {
     const char *model, *arch, *ids, *outputs, *batch, *out, *plan;
     int64_t context, chunk, greedy, threads;
     int rows, exec, kv;
-    bool deterministic, no_pack_cache;
+    bool deterministic, round_bf16, no_pack_cache;
     bool no_mmap, mlock;
 } eval_options;
 
@@ -36,6 +36,7 @@ static const flag eval_flags[] = {
     FLAG_ROW_STR   (eval_options, plan,    "plan",    NULL, "FILE", NULL, "run this plan, which `weft graph --stage plan --format json` wrote"),
     FLAG_ROW_CHOICE(eval_options, exec,    "exec",    NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
     FLAG_ROW_CHOICE(eval_options, kv,      "kv",      NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
+    FLAG_ROW_BOOL  (eval_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
     FLAG_ROW_BOOL  (eval_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
     FLAG_ROW_BOOL  (eval_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
     FLAG_ROW_INT   (eval_options, threads, "threads", "t",  "N", "1", 0, 1024, "threads; 0: as many as this process may use"),
@@ -280,6 +281,7 @@ static weft_status run(eval_run *r)
                                 .exec = (weft_exec)o->exec,
                                 .kv = (weft_kv)o->kv,
                                 .deterministic = o->deterministic,
+                                .round_bf16 = o->round_bf16,
                                 .no_pack_cache = o->no_pack_cache,
                                 .plan = o->plan};
     WEFT_TRY(weft_model_open(r->c->dg, o->model, &open, &r->m));
@@ -373,8 +375,9 @@ int verb_eval(cli *c)
         st = usage(&r, "eval needs a checkpoint: -m MODEL");
     else if (!r.o->ids == !r.o->batch)
         st = usage(&r, "eval takes either --ids or --batch");
-    else if (r.o->plan && (r.o->exec || r.o->kv || r.o->deterministic))
-        st = usage(&r, "--plan brings its own executor: leave out --exec, --kv, --deterministic");
+    else if (r.o->plan && (r.o->exec || r.o->kv || r.o->deterministic || r.o->round_bf16))
+        st = usage(&r, "--plan brings its own executor: leave out --exec, --kv, --deterministic, "
+                       "--round-bf16");
     else if (r.o->greedy && r.o->batch)
         st = usage(&r, "--greedy goes with --ids");
     else

@@ -19,6 +19,7 @@ typedef struct {
     const char *outputs;
     int64_t bucket;
     int kv;
+    bool round_bf16;
 } graph_options;
 
 /* clang-format off */
@@ -35,6 +36,7 @@ static const flag graph_flags[] = {
     FLAG_ROW_STR   (graph_options, dump_after, "dump-after", NULL, "NAME", NULL, "fused: show the graph as this pass leaves it"),
     FLAG_ROW_BOOL  (graph_options, full,    "full",    NULL, "text: every layer, so that it can be read back"),
     FLAG_ROW_CHOICE(graph_options, kv,      "kv",      NULL, "f32|f16|bf16", "f16", "plan: how the state is stored"),
+    FLAG_ROW_BOOL  (graph_options, round_bf16, "round-bf16", NULL, "plan: " ROUND_BF16_HELP),
     FLAG_ROW_STR   (graph_options, outputs, "outputs", NULL, "NAMES", "logits", "plan: which: logits,hidden,resid or resid.3"),
     FLAG_ROW_INT   (graph_options, bucket,  "bucket",  NULL, "N", "1", 1, 1 << 20, "plan, text: the steps for calls of N rows"),
     FLAG_ROW_STR   (graph_options, out,     "output",  "o", "FILE", NULL, "write there instead of to stdout"),
@@ -206,6 +208,7 @@ static weft_status show_steps(cli *c, const graph_options *o, int format, strbuf
                        .n_tok = o->n_tok,
                        .n_seq = o->n_seq,
                        .n_out = o->n_tok,
+                       .round_bf16 = o->round_bf16,
                        .kv = o->kv};
     show_plan_options how = {
         .outputs = o->outputs, .bucket = o->bucket, .all = o->full, .json = format == FORMAT_JSON};

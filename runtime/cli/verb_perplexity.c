@@ -22,7 +22,7 @@ typedef struct {
     const char *model, *arch, *file, *kl_save, *kl_base, *imatrix_out;
     int64_t context, stride, chunks, threads, batch;
     int exec, kv;
-    bool no_mmap, deterministic, no_pack_cache;
+    bool no_mmap, deterministic, round_bf16, no_pack_cache;
 } perplexity_options;
 
 /* clang-format off */
@@ -41,6 +41,7 @@ static const flag perplexity_flags[] = {
     FLAG_ROW_CHOICE(perplexity_options, exec,    "exec",     NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
     FLAG_ROW_CHOICE(perplexity_options, kv,      "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (perplexity_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any -ub"),
+    FLAG_ROW_BOOL  (perplexity_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
     FLAG_ROW_BOOL  (perplexity_options, no_mmap, "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
     FLAG_ROW_BOOL  (perplexity_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
     FLAG_ROW_END   (perplexity_options),
@@ -203,6 +204,7 @@ static weft_status open_session(perplexity_run *r)
         .exec = (weft_exec)r->o->exec,
         .kv = (weft_kv)r->o->kv,
         .deterministic = r->o->deterministic,
+        .round_bf16 = r->o->round_bf16,
         .no_pack_cache = r->o->no_pack_cache,
     };
     r->rows = calloc((size_t)r->how.batch, sizeof *r->rows);

@@ -82,6 +82,41 @@ static void memory_rows(const account *ac, memory_row *row)
     memcpy(row, rows, sizeof rows);
 }
 
+/* In what form activations are multiplied with weights of a type, at decode. */
+typedef struct {
+    const char *type, *form, *what;
+} activation_row;
+
+static activation_row activation_of(dtype type, kact act)
+{
+    const char *name = dtype_row_of(type)->name;
+    if (act == ACT_F32)
+        return (activation_row){name, "f32", "as they are"};
+    if (act_rounds_bf16(act))
+        return (activation_row){name, "bf16", "rounded to bf16"};
+    if (act_is_split(act))
+        return (activation_row){name, "bf16x3", "split into three bf16, which is exact"};
+    if (act_block(act) > 32)
+        return (activation_row){name, "q8k", "rounded to 8 bits in blocks of 256"};
+    return (activation_row){name, "q8", "rounded to 8 bits in blocks of 32"};
+}
+
+/* One for each type, of the kernels that read most of it; rows holds DT_COUNT. */
+static int activation_rows(const account *ac, activation_row *rows)
+{
+    int n_kernel, n = 0;
+    const kernel_row *kernel = kernel_rows(&n_kernel);
+    bool told[DT_COUNT] = {false};
+    for (int32_t i = 0; i < ac->n_use; i++) {
+        const kernel_row *k = &kernel[ac->use[i].kernel];
+        if (k->type == DT_COUNT || told[k->type])
+            continue;
+        told[k->type] = true;
+        rows[n++] = activation_of(k->type, k->act);
+    }
+    return n;
+}
+
 static double seconds_of(const account *ac, int i)
 {
     return ac->work[i].bytes / ac->bandwidth;
@@ -140,6 +175,30 @@ static void text_kernels(const account *ac, strbuf *out)
                    ac->use[i].work.flops / 1e6);
 }
 
+static bool can_round_bf16(const account *ac)
+{
+    int n_row;
+    const kernel_row *rows = kernel_rows(&n_row);
+    if (kvariant_rounding() == VARIANT_COUNT || ac->pl->p->best != kvariant_best())
+        return false;
+    for (int32_t i = 0; i < ac->n_use; i++)
+        if (rows[ac->use[i].kernel].type == DT_BF16)
+            return true;
+    return false;
+}
+
+static void text_activations(const account *ac, strbuf *out)
+{
+    activation_row row[DT_COUNT];
+    int n = activation_rows(ac, row);
+    for (int i = 0; i < n; i++)
+        strbuf_add(out, "activations for %s weights: %s\n", row[i].type, row[i].what);
+    if (can_round_bf16(ac))
+        strbuf_add(out,
+                   "--round-bf16 would round those for BF16 to bf16: faster, logits off by some "
+                   "tenths of a percent\n");
+}
+
 static void text_phases(const account *ac, strbuf *out)
 {
     const plan_phases *ph = &ac->phases;
@@ -175,6 +234,7 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
                kvariant_name(p->best));
     text_memory(ac, out);
     text_kernels(ac, out);
+    text_activations(ac, out);
     text_phases(ac, out);
     strbuf_add(out, "buckets of rows");
     for (int32_t i = 0; i < p->n_bucket; i++)
@@ -232,6 +292,19 @@ static void json_kernels(json_writer *w, const account *ac)
     json_close(w, ']');
 }
 
+static void json_activations(json_writer *w, const account *ac)
+{
+    activation_row row[DT_COUNT];
+    int n = activation_rows(ac, row);
+    json_key(w, "activations");
+    json_open(w, '{');
+    for (int i = 0; i < n; i++) {
+        json_key(w, row[i].type);
+        json_str(w, str_of(row[i].form));
+    }
+    json_close(w, '}');
+}
+
 static void json_decode(json_writer *w, const account *ac)
 {
     json_key(w, "decode");
@@ -265,6 +338,7 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
     json_str(&w, str_of(kvariant_name(p->best)));
     json_memory(&w, ac);
     json_kernels(&w, ac);
+    json_activations(&w, ac);
     json_key(&w, "phases");
     json_open(&w, '{');
     json_count(&w, "all", ac->phases.all);

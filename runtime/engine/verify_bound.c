@@ -113,7 +113,7 @@ static double rounding_error(const plan_step *s)
     kact act = row_of(s)->act;
     if (!act_rounds(act))
         return step_f32;
-    if (act == ACT_BF1)
+    if (act_rounds_bf16(act))
         return step_bf16;
     bool linear = strcmp(row_of(s)->op, "linear") == 0;
     return step_packed / sqrt(fmax((double)(linear ? s->n[2] : s->n[3]), 1));
@@ -180,7 +180,7 @@ static double output_of(kact act)
 {
     if (!act_rounds(act))
         return output_f32;
-    if (act == ACT_BF1)
+    if (act_rounds_bf16(act))
         return output_bf16;
     return act_block(act) > 32 ? output_packed_256 : output_packed_32;
 }
@@ -202,7 +202,7 @@ double verify_output_bound(const plan *p)
 const char *verify_reason(const plan *p, const plan_step *s)
 {
     const kernel_row *row = row_of(s);
-    if (row->act == ACT_BF1)
+    if (act_rounds_bf16(row->act))
         return "activations rounded to bf16";
     if (act_rounds(row->act))
         return act_block(row->act) > 32 ? "activations rounded to 8 bits in blocks of 256"

@@ -47,9 +47,9 @@ bool verify_rounds(const plan *p)
 static void round_row(float *x, int64_t n, kact act)
 {
     int64_t block = act_block(act);
-    for (int64_t i = 0; i < n && act == ACT_BF1; i++)
+    for (int64_t i = 0; i < n && act_rounds_bf16(act); i++)
         x[i] = bf16_to_f32(f32_to_bf16(x[i]));
-    if (act == ACT_BF1)
+    if (act_rounds_bf16(act))
         return;
     for (int64_t i = 0; i + block <= n; i += block) {
         float most = 0;
