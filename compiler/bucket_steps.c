@@ -222,6 +222,46 @@ static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact ac
     return WEFT_OK;
 }
 
+/* Are there too few units in a row of attention for many threads, and positions enough to share out instead? */
+static bool attend_splits(const bucket *b, const plan_step *s)
+{
+    enum { UNITS_FEW = 16, POSITIONS_MANY = 4096 };
+    const lower *lo = b->lo;
+    if (!bucket_step_is(s, "attend") || !kernel_splits(bucket_kernel(s)) ||
+        lo->n_tok > CLASS_FEW_MAX || lo->t->n_ctx < POSITIONS_MANY ||
+        (s->n[2] > 0 && s->n[2] < POSITIONS_MANY) || (s->n[3] > 0 && s->n[3] < POSITIONS_MANY))
+        return false;
+    const plan_cell *c = &lo->cells.at[s->cell];
+    kcell cell = {.heads = c->heads, .k = c->k, .v = c->v, .latent = c->latent, .type = lo->p->kv};
+    kargs k = {.n = {1, s->n[1]}, .cell = &cell};
+    return kernel_units(bucket_kernel(s), &k) < UNITS_FEW;
+}
+
+/* A step of its own for what the stretches of positions have, which s then merges. */
+static weft_status split_attend(bucket *b, plan_step *s)
+{
+    plan_step p = *s;
+    const plan_operand none = {SPACE_NONE, DT_F32, 0, 0};
+    bvalue v = {.step = -1};
+    plan_operand states = {.space = SPACE_ARENA, .type = DT_F32, .id = (int32_t)b->values.n};
+    int64_t width;
+    if (!i64_mul(s->n[1], kernel_state_elems(b->lo->cells.at[s->cell].v) * 4, &width))
+        return weft_fail(b->lo->dg, W0902, s->loc, "attend: its states do not fit into memory");
+    VEC_PUSH(&b->values, v);
+    p.in[2] = none;
+    p.out[0] = states;
+    p.out_pitch[0] = width;
+    p.value[0] = -1;
+    p.word[0] = 1;
+    WEFT_TRY(add_step(b, p, 0, false));
+    s->in[0] = states;
+    s->pitch[0] = width;
+    s->in[3] = none;
+    s->word[0] = 2;
+    s->cost = (plan_cost){.row_bytes = s->out_pitch[0]};
+    return WEFT_OK;
+}
+
 /* The step for results [part, part + n_out) of a node. */
 static weft_status add_node_step(bucket *b, const gnode *n, int part, int n_out)
 {
@@ -237,6 +277,8 @@ static weft_status add_node_step(bucket *b, const gnode *n, int part, int n_out)
     kact act = bucket_kernel(&s)->act;
     if (act != ACT_F32)
         WEFT_TRY(pack_operand(b, n, &s, act));
+    if (attend_splits(b, &s))
+        WEFT_TRY(split_attend(b, &s));
     return add_step(b, s, n->chain, n->before);
 }
 

@@ -74,10 +74,18 @@ static bool access_attend(plan_accesses *l)
         return acc_refuse(l, "it looks further back than the %" PRId64 " rows that cell %s keeps",
                           c->keep, c->name);
     acc_sharing part = {SHARE_ROW, 0}; /* of a row, a unit has some heads */
+    int mode = l->s->word[0];
+    if (mode < 0 || mode > 2 || (mode > 0 && !kernel_splits(l->k)))
+        return acc_refuse(l, "its kernel has no part %d", mode);
+    int64_t states = acc_times(l, n[1], kernel_state_elems(c->v));
+    if (mode == 2)
+        return acc_rows_in(l, 0, l->n_row, states, part) && acc_f32_in(l, 2, n[1]) &&
+               acc_rows_out(l, l->n_row, acc_times(l, n[1], c->v), part);
     touch_cell(l, CELL_KEYS, false, acc_shared_by_all);
     touch_cell(l, CELL_VALUES, false, acc_shared_by_all);
     return acc_rows_in(l, 0, l->n_row, acc_times(l, n[1], c->k), part) && acc_f32_in(l, 2, n[1]) &&
-           acc_f32_in(l, 3, n[1]) && acc_rows_out(l, l->n_row, acc_times(l, n[1], c->v), part);
+           acc_f32_in(l, 3, n[1]) &&
+           acc_rows_out(l, l->n_row, mode == 1 ? states : acc_times(l, n[1], c->v), part);
 }
 
 /* ---- the other ops ---- */
