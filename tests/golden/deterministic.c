@@ -5,6 +5,7 @@
  *
  * The logits of every position are computed in one call by one thread, and then in all other ways. Exit
  * status 77, which ctest reads as skipped, if there is no such folder. */
+#include "kernels/kernels.h"
 #include "runtime/formats/model_file.h"
 #include "runtime/weft.h"
 
@@ -17,6 +18,7 @@ typedef struct {
     weft_diag *dg;
     weft_model *m;
     weft_kv kv;
+    bool round_bf16;
     const int32_t *ids;
     int64_t n_id, vocab;
     float *truth, *got; /* [n_id, vocab] */
@@ -37,6 +39,7 @@ static weft_session *open_session(const subject *c, int64_t threads, int64_t seq
                                 .batch = 2 * c->n_id,
                                 .threads = threads,
                                 .kv = c->kv,
+                                .round_bf16 = c->round_bf16,
                                 .deterministic = true};
     return told(c, weft_session_create(c->dg, c->m, &how, &s)) ? NULL : s;
 }
@@ -127,9 +130,9 @@ static bool run_all(subject *c)
 }
 
 /* The tokens are those of the values recorded beside the model. */
-static bool run_model(arena *a, const char *folder, weft_kv kv)
+static bool run_model(arena *a, const char *folder, weft_kv kv, bool round_bf16)
 {
-    subject c = {.dg = weft_diag_create(), .kv = kv};
+    subject c = {.dg = weft_diag_create(), .kv = kv, .round_bf16 = round_bf16};
     model_file *expected = NULL;
     size_t n = strlen(folder);
     while (n > 0 && str_ends(str_of(folder), STR(".gguf")) && folder[n - 1] != '/')
@@ -146,7 +149,8 @@ static bool run_model(arena *a, const char *folder, weft_kv kv)
         c.got = calloc((size_t)(c.n_id * c.vocab), sizeof *c.got);
         fine = run_all(&c);
     }
-    printf("%s %s, state type %d\n", ids && fine ? "ok    " : "FAILED", folder, (int)kv);
+    printf("%s %s, state type %d%s\n", ids && fine ? "ok    " : "FAILED", folder, (int)kv,
+           round_bf16 ? ", rounded to bf16" : "");
     free(c.truth);
     free(c.got);
     weft_model_close(c.m);
@@ -166,7 +170,10 @@ int main(int argc, char **argv)
             skipped = true;
             continue;
         }
-        fine = run_model(a, argv[i], WEFT_KV_F16) && run_model(a, argv[i], WEFT_KV_F32) && fine;
+        fine = run_model(a, argv[i], WEFT_KV_F16, false) && fine;
+        fine = run_model(a, argv[i], WEFT_KV_F32, false) && fine;
+        if (kvariant_rounding() < VARIANT_COUNT && !str_ends(str_of(argv[i]), STR(".gguf")))
+            fine = run_model(a, argv[i], WEFT_KV_F32, true) && fine;
     }
     arena_destroy(a);
     return !fine ? 1 : skipped ? EXIT_SKIPPED : 0;
