@@ -9,12 +9,6 @@
 #include "kernels/c/vec.h"
 #include "kernels/ref/cell_place.h"
 
-static void store_f16(const float *from, uint16_t *to, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        to[i] = half_to_f16(from[i]);
-}
-
 static void store_bf16(const float *from, uint16_t *to, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -24,7 +18,7 @@ static void store_bf16(const float *from, uint16_t *to, int64_t n)
 static void store(dtype type, const float *from, char *to, int64_t n)
 {
     if (type == DT_F16)
-        store_f16(from, (uint16_t *)(void *)to, n);
+        halves_to_f16(from, (uint16_t *)(void *)to, n);
     else if (type == DT_BF16)
         store_bf16(from, (uint16_t *)(void *)to, n);
     else

@@ -57,6 +57,18 @@ static inline void halves_from_f16(const uint16_t *from, float *to, int64_t n)
 #endif
 }
 
+static inline void halves_to_f16(const float *from, uint16_t *to, int64_t n)
+{
+#ifdef __ARM_FP16_FORMAT_IEEE
+    __fp16 *f16 = (__fp16 *)(void *)to;
+    for (int64_t i = 0; i < n; i++)
+        f16[i] = (__fp16)from[i];
+#else
+    for (int64_t i = 0; i < n; i++)
+        to[i] = half_to_f16(from[i]);
+#endif
+}
+
 static inline void halves_from_bf16(const uint16_t *from, float *to, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)

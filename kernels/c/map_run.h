@@ -156,7 +156,11 @@ static bool reads_before_stores(const kargs *k)
 static inline void map_run(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                            map_fn *const *fns)
 {
-    map m = {.k = k, .fns = fns, .mem = t->scratch, .direct = reads_before_stores(k)};
+    map m; /* most of it may stay as it is: clearing it costs as much as a small map */
+    m.k = k;
+    m.fns = fns;
+    m.mem = t->scratch;
+    m.direct = reads_before_stores(k);
     kpart p = kpart_of(k, k->n[1], begin, end);
     for (int i = 0; i < MAP_REGS_MAX; i++)
         m.reg[i] = m.mem; /* operands that an instruction does not have are not read */

@@ -11,9 +11,9 @@
 typedef struct {
     const plan_step *plan;
     const kernel_row *row;
-    kargs args;          /* of the call; LOCAL and TILE operands are left to each thread */
-    int8_t io[K_IN_MAX]; /* a plan_io where an operand is one, else -1 */
-    bool local, tile;    /* has such operands */
+    kargs args; /* of the call; LOCAL and TILE operands are offsets into a thread's block */
+    int8_t io[K_IN_MAX];  /* a plan_io where an operand is one, else -1 */
+    uint32_t local, tile; /* which operands are such: bit i is in[i], bit K_IN_MAX + i is out[i] */
 } cpu_step;
 
 typedef struct {

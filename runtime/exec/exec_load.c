@@ -101,8 +101,8 @@ weft_status exec_need(weft_diag *dg, const plan *p, int threads, device_memory *
 
 /* ---- steps ---- */
 
-/* NULL for what is absent, for the arrays of a batch, which are not there yet, and for what each thread
- * has for itself. */
+/* NULL for what is absent and for the arrays of a batch, which are not there yet; the offset of what each thread has for
+ * itself. */
 static void *resolve(const device_load *what, const exec *e, const plan_operand *o)
 {
     switch (o->space) {
@@ -112,19 +112,20 @@ static void *resolve(const device_load *what, const exec *e, const plan_operand 
         return (void *)(uintptr_t)((const char *)what->p->consts + o->offset);
     case SPACE_ARENA:
         return e->arena + o->offset;
-    case SPACE_NONE:
     case SPACE_LOCAL:
     case SPACE_TILE:
+        return (void *)(uintptr_t)o->offset;
+    case SPACE_NONE:
     case SPACE_IO:
         break;
     }
     return NULL;
 }
 
-static void note_space(cpu_step *s, plan_space space)
+static void note_space(cpu_step *s, plan_space space, int bit)
 {
-    s->local |= space == SPACE_LOCAL;
-    s->tile |= space == SPACE_TILE;
+    s->local |= (uint32_t)(space == SPACE_LOCAL) << bit;
+    s->tile |= (uint32_t)(space == SPACE_TILE) << bit;
 }
 
 static int64_t rows_max(const plan *p, const plan_bucket *b, const plan_step *s)
@@ -147,11 +148,11 @@ static void load_step(const device_load *what, exec *e, const plan_bucket *b, co
         k->in[i] = resolve(what, e, &s->in[i]);
         k->type[i] = s->in[i].type;
         out->io[i] = s->in[i].space == SPACE_IO ? (int8_t)s->in[i].id : -1;
-        note_space(out, s->in[i].space);
+        note_space(out, s->in[i].space, i);
     }
     for (int i = 0; i < s->n_out; i++) {
         k->out[i] = resolve(what, e, &s->out[i]);
-        note_space(out, s->out[i].space);
+        note_space(out, s->out[i].space, K_IN_MAX + i);
     }
     memcpy(k->pitch, s->pitch, sizeof k->pitch);
     memcpy(k->out_pitch, s->out_pitch, sizeof k->out_pitch);

@@ -108,19 +108,22 @@ static void set_cursors(const exec *e, const cpu_bucket *b, span s, unsigned set
 
 /* ---- items ---- */
 
-/* Put the addresses of operands in `space` into k; those of tiles so that the column which units from
- * `begin` on start with is the first in memory. */
-static void place_own(const member *m, const plan_step *s, kargs *k, plan_space space,
-                      int64_t begin)
+/* Put the addresses of these operands into k, which are at their offsets from base. */
+static void place_own(const cpu_step *s, kargs *k, uint32_t operands, uintptr_t base)
 {
-    int64_t back = space == SPACE_TILE ? begin * s->tile * TILE_ELEM_BYTES : 0;
-    uintptr_t base = (uintptr_t)m->block - (uintptr_t)back;
-    for (int i = 0; i < K_IN_MAX; i++)
-        if (s->in[i].space == space)
-            k->in[i] = (const void *)(base + (uintptr_t)s->in[i].offset);
-    for (int i = 0; i < s->n_out; i++)
-        if (s->out[i].space == space)
-            k->out[i] = (void *)(base + (uintptr_t)s->out[i].offset);
+    for (; operands; operands &= operands - 1) {
+        int i = __builtin_ctz(operands), o = i - K_IN_MAX;
+        if (o < 0)
+            k->in[i] = (const void *)(base + (uintptr_t)s->args.in[i]);
+        else
+            k->out[o] = (void *)(base + (uintptr_t)s->args.out[o]);
+    }
+}
+
+/* So that the column which units from `begin` on start with is the first of a tile's in memory. */
+static uintptr_t tile_base(const member *m, const cpu_step *s, int64_t begin)
+{
+    return (uintptr_t)m->block - (uintptr_t)(begin * s->args.tile * TILE_ELEM_BYTES);
 }
 
 /* Make this thread's arguments for the steps that need some, once for all ranges of an item. */
@@ -131,8 +134,7 @@ static void take_item(const member *m, const plan_item *it)
         if (!s->local && !s->tile)
             continue;
         m->own[i] = s->args;
-        if (s->local)
-            place_own(m, s->plan, &m->own[i], SPACE_LOCAL, 0);
+        place_own(s, &m->own[i], s->local, (uintptr_t)m->block);
     }
 }
 
@@ -142,7 +144,7 @@ static void run_range(const member *m, const plan_item *it, int64_t begin, int64
         const cpu_step *s = &m->b->steps[it->first + i];
         const kargs *k = s->local || s->tile ? &m->own[i] : &s->args;
         if (s->tile)
-            place_own(m, s->plan, &m->own[i], SPACE_TILE, begin);
+            place_own(s, &m->own[i], s->tile, tile_base(m, s, begin));
         uint64_t start = m->ns ? clock_ns() : 0;
         s->row->fn(k, &m->t, begin, end);
         if (m->ns)
