@@ -390,6 +390,39 @@ START_TEST(fused_plans_agree)
 }
 END_TEST
 
+/* With room for many positions, attention with few heads becomes two steps in plans for few rows. */
+START_TEST(attention_in_two_steps_gives_the_same_bits)
+{
+    toy *t = toy_open();
+    const kernel_row *row = kernel_select("attend", DT_F32, 1, kvariant_best());
+    const int64_t room[] = {N, 8192};
+    const int threads[] = {1, 2, 7};
+    int32_t n_step[COUNT_OF(room)];
+    record first, got;
+    for (size_t i = 0; i < COUNT_OF(room); i++) {
+        target limits = {.best = kvariant_best(),
+                         .n_ctx = room[i],
+                         .n_seq = 1,
+                         .n_tok_max = TOY_TOKENS,
+                         .deterministic = true};
+        ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &t->p), WEFT_OK);
+        n_step[i] = t->p->bucket[0].n_step;
+        for (size_t k = 0; k < COUNT_OF(threads); k++) {
+            session *s = open_session(
+                t, (session_options){.n_ctx = N, .page_tok = 4, .threads = threads[k]});
+            eval_chunks(t, s, 0, ids_a, N, 1, i + k ? &got : &first);
+            if (i + k)
+                expect_same(&first, &got, N);
+            session_destroy(s);
+        }
+    }
+    ck_assert_int_eq(n_step[1],
+                     n_step[0] +
+                         (kernel_splits(row) ? 1 : 0)); /* of its two layers one has a window */
+    toy_close(t);
+}
+END_TEST
+
 typedef struct {
     toy *t;
     const weights *w;
@@ -502,5 +535,5 @@ SUITE_MAIN("session", agrees_with_plain_loops, cut_into_calls_in_any_way_it_is_t
            two_sequences_in_one_call_do_not_meet, only_wanted_rows_come_out, truncating_is_exact,
            out_of_pages_loses_nothing, bad_rows_are_refused_and_change_nothing,
            any_number_of_threads_gives_the_same, fused_plans_agree,
-           sessions_share_weights_and_are_accounted_for, sessions_run_at_once,
-           what_cannot_fit_is_refused, steps_are_timed)
+           attention_in_two_steps_gives_the_same_bits, sessions_share_weights_and_are_accounted_for,
+           sessions_run_at_once, what_cannot_fit_is_refused, steps_are_timed)

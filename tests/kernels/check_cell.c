@@ -1,7 +1,7 @@
 /* check_cell.c - cases for append and attend: cells of all stored types and page sizes, sequences whose
  * rows come turn by turn, windows, chunks, softcap, sinks, slopes, latent rows.
  *
- * Bounds of attend, with U = 2^-24: a logit is off by d = (k / 4 + 8) U times scale * sum |q| |k|, and
+ * Bounds of attend, with U = 2^-24: a logit is off by d = (k + 8) U times scale * sum |q| |k|, and
  * by the rounding of the bias and of its difference to the largest, so that a weight is off by a
  * factor of 1 + 2 d + (8 + 2 |bias|) U; the sums of n weights and values add n + 24 roundings. Both
  * apply to the weighted mean of |v|, which is at most the largest |v|. The reference reads the
@@ -42,6 +42,25 @@ static const cell_shape shapes[] = {
     {2, 1, 256, 256, {70}, 2, 8, 1, 0, 0.06, 0, false, false, false},
     {2, 1, 5, 4, {25, 11}, 25, 4, 5, 0, 0.5, 0, false, false, false}, /* every position */
     {2, 1, 5, 4, {25, 11}, 25, 4, 0, 5, 0.5, 0, false, false, false},
+    {4,
+     1,
+     128,
+     128,
+     {150},
+     70,
+     64,
+     0,
+     0,
+     0.09,
+     0,
+     false,
+     false,
+     false}, /* whole blocks in a page */
+    {8, 1, 64, 64, {130}, 1, 64, 0, 0, 0.125, 0, false, true, false},
+    {3, 3, 96, 96, {141, 65}, 1, 64, 0, 0, 0.1, 0, false, false, false},
+    {2, 1, 80, 80, {100}, 40, 128, 0, 0, 0.11, 0, false, false, true},
+    {8, 4, 256, 256, {131}, 1, 64, 100, 0, 0.06, 30, false, false, false},
+    {12, 1, 96, 64, {129}, 3, 64, 0, 0, 0.1, 0, true, false, false},
 };
 enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
 static const dtype types[] = {DT_F32, DT_F16, DT_BF16};
@@ -198,7 +217,7 @@ static float bound_of(const cell_shape *s, const kbatch *all, const float *keys,
             sum += fabs((double)q[i] * (double)keys[(t * s->cell_heads + cell_head) * s->k + i]);
         most = sum > most ? sum : most;
     }
-    double d = (double)(s->k / 4 + 8) * U * s->scale * most * 1.01;
+    double d = (double)(s->k + 8) * U * s->scale * most * 1.01;
     double roundings = 8 + 2 * slope * (double)pos + (double)pos + 24;
     return (float)(2 * d + roundings * U);
 }
