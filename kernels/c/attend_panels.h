@@ -55,7 +55,8 @@ typedef struct {
     float *key_mem, *value_mem;
     const char *key, *value;           /* the block's: what no row sees may be anything */
     int64_t key_pitch, value_pitch;    /* bytes */
-    const char *hint_key, *hint_value; /* of a block that will be read later, or NULL */
+    const char *hint_key, *hint_value; /* of a block that will be read later, as stored; or NULL */
+    int64_t hint_key_pitch, hint_value_pitch;
 } attend_work;
 
 /* ---- what a processor brings ---- */
@@ -151,7 +152,7 @@ static void block_hint(attend_work *w, int64_t block, int64_t first, int64_t las
         head++;
     }
     w->hint_key = w->hint_value = NULL;
-    if (w->copied || then > last)
+    if (c->page_tok % KEYS != 0 || then > last)
         return;
     w->hint_key = cell_key(c, w->pages, then * KEYS, head);
     if (!c->latent)
@@ -397,6 +398,8 @@ static void rows_begin(attend_work *w, int64_t row, int64_t n)
     w->type = w->copied ? DT_F32 : c->type;
     w->k_width = (c->k + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;
     w->v_width = (c->v + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;
+    w->hint_key_pitch = c->k * stored_bytes(c->type);
+    w->hint_value_pitch = c->v * stored_bytes(c->type);
     w->key_pitch = w->k_width * stored_bytes(w->type);
     w->value_pitch = c->latent ? w->key_pitch : w->v_width * stored_bytes(w->type);
     work_begin(w, row);

@@ -8,7 +8,7 @@
 #include "kernels/neon/attend_neon_tile.h"
 #include "kernels/neon/vec_neon.h"
 
-enum { PANEL_PAD = 8, DIRECT_MAX = 4 };
+enum { PANEL_PAD = 8, DIRECT_MAX = 8 };
 enum { ATTEND_AHEAD = 64 * 1024 }; /* bytes of keys and values, when they are asked for */
 #include "kernels/c/attend_panels.h"
 
@@ -66,7 +66,7 @@ NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64
     if (w->lanes == 1) {
         for (int64_t j = begin / TILE_KEYS * TILE_KEYS; j < end; j += TILE_KEYS) {
             const char *key = w->key + j * w->key_pitch;
-            const char *later = w->hint_key ? w->hint_key + j * w->key_pitch : key;
+            const char *later = w->hint_key ? w->hint_key + j * w->hint_key_pitch : key;
             dot_tile_slim(w->q, key, w->key_pitch, type, w->k_width, w->p + j, later);
         }
         return;
@@ -76,14 +76,14 @@ NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64
             dot_panels4(w->q + g * pitch, pitch * (int64_t)sizeof(float), w->key + j * w->key_pitch,
                         w->key_pitch, w->k_width, w->p + (g * KEYS + j) * 4,
                         KEYS * 4 * (int64_t)sizeof(float));
-    for (; g < to; g++)
-        for (int64_t j = begin / 8 * 8; j < end; j += 8) {
-            const char *key = w->key + j * w->key_pitch;
-            const char *later = w->hint_key ? w->hint_key + j * w->key_pitch : key;
-            if (w->value_pitch <= 2 * NEON_LINE) /* where each column tile is read by itself */
-                fetch_near(w->value + j * w->value_pitch, 8 * w->value_pitch);
-            dot8(w->q + g * pitch, key, w->key_pitch, w->k_width, w->p + (g * KEYS + j) * 4, later);
-        }
+    for (int64_t j = begin / 8 * 8; g < to && j < end; j += 8) {
+        const char *key = w->key + j * w->key_pitch;
+        const char *later = w->hint_key ? w->hint_key + j * w->hint_key_pitch : key;
+        if (!w->copied && w->value_pitch <= 2 * NEON_LINE) /* each column tile is read by itself */
+            fetch_near(w->value + j * w->value_pitch, 8 * w->value_pitch);
+        for (int64_t i = g; i < to; i++, later = key)
+            dot8(w->q + i * pitch, key, w->key_pitch, w->k_width, w->p + (i * KEYS + j) * 4, later);
+    }
 }
 
 NEON_INLINE void query_adds_of(const attend_work *w, int64_t begin, int64_t end, int64_t i,
@@ -92,11 +92,11 @@ NEON_INLINE void query_adds_of(const attend_work *w, int64_t begin, int64_t end,
     const float *p = w->p + i / w->lanes * KEYS * w->lanes + i % w->lanes + begin * w->lanes;
     const char *value = w->value + begin * w->value_pitch;
     float *sum = w->sum + i * w->size.v;
-    int64_t col = 0, each = type == DT_F32 ? 4 : 2;
+    int64_t col = 0, each = type == DT_F32 ? 4 : 2, stored = stored_bytes(w->k->cell->type);
 #define ADDS(n)                                                                                    \
     for (; col + n <= w->v_width; col += n) {                                                      \
         const char *at = value + col * each;                                                       \
-        const char *later = w->hint_value ? w->hint_value + col * KEYS * each : at;                \
+        const char *later = w->hint_value ? w->hint_value + col * KEYS * stored : at;              \
         add_tile_slim(p, w->lanes, w->keep[i], at, w->value_pitch, type, end - begin, sum + col,   \
                       later, n / 4);                                                               \
     }
@@ -115,13 +115,14 @@ NEON_INLINE void adds_of(const attend_work *w, int64_t begin, int64_t end, int64
     }
     static const float whole[4] = {1, 1, 1, 1};
     int64_t i = panel * 4, n = end - begin, col = 0, each = type == DT_F32 ? 4 : 2;
+    int64_t stored = stored_bytes(w->k->cell->type);
     int64_t even = type == DT_F32 ? n : n / 2 * 2; /* what add16 takes */
     const float *p = w->p + (panel * KEYS + begin) * 4, *keep = w->keep + i;
     const char *value = w->value + begin * w->value_pitch;
     float *sum = w->sum + i * w->size.v;
     for (; even > 0 && col + 16 <= w->v_width; col += 16) {
         const char *at = value + col * each;
-        const char *later = w->hint_value ? w->hint_value + col * KEYS * each : at;
+        const char *later = w->hint_value && panel == 0 ? w->hint_value + col * KEYS * stored : at;
         add16(p, keep, at, w->value_pitch, even, sum + col, w->size.v, later);
     }
     for (int64_t c = 0; even < n && c < col; c += 8) /* the last position of an odd number */

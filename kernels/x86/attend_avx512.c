@@ -11,7 +11,7 @@
 #include "kernels/x86/unpack.h"
 
 enum { PANEL_PAD = 16, SLIM_MAX = 8, WIDE = 16, SLIM = 4 };
-enum { ATTEND_AHEAD = 0 }; /* the processor sees by itself what comes next */
+enum { ATTEND_AHEAD = 1 }; /* bytes: the next block is asked for while one is computed */
 #include "kernels/c/attend_panels.h"
 
 static int64_t panel_lanes(int64_t queries)
@@ -121,6 +121,18 @@ X86_INLINE void dot_slim(const float *q, int64_t q_pitch, const float *key, int6
             _mm512_storeu_ps(s + g * KEYS * SLIM + j * 16, sum[g][j]);
 }
 
+/* Into the second cache: rows [j, j + n) of the next block. */
+static void rows_fetch(const attend_work *w, int64_t j, int64_t n)
+{
+    enum { LINE = 64 };
+    for (int64_t i = j * w->hint_key_pitch; w->hint_key && i < (j + n) * w->hint_key_pitch;
+         i += LINE)
+        _mm_prefetch(w->hint_key + i, _MM_HINT_T1);
+    for (int64_t i = j * w->hint_value_pitch; w->hint_value && i < (j + n) * w->hint_value_pitch;
+         i += LINE)
+        _mm_prefetch(w->hint_value + i, _MM_HINT_T1);
+}
+
 static void panel_dots(const attend_work *w, int64_t begin, int64_t end, int64_t from, int64_t to)
 {
     int64_t q_pitch = w->k_width * w->lanes, width = w->k_width, g = from;
@@ -128,9 +140,12 @@ static void panel_dots(const attend_work *w, int64_t begin, int64_t end, int64_t
     const float *key = (const float *)(const void *)w->key;
 #define DOTS(n_panel, n_key, tile, ...)                                                            \
     for (; g + n_panel <= to; g += n_panel)                                                        \
-        for (int64_t j = begin / n_key * n_key; j < end; j += n_key)                               \
+        for (int64_t j = begin / n_key * n_key; j < end; j += n_key) {                             \
+            if (g == from)                                                                         \
+                rows_fetch(w, j, n_key);                                                           \
             tile(w->q + g * q_pitch, q_pitch, key + j * pitch, pitch, width,                       \
-                 w->p + (g * KEYS + j) * w->lanes, __VA_ARGS__);
+                 w->p + (g * KEYS + j) * w->lanes, __VA_ARGS__);                                   \
+        }
     if (w->lanes == SLIM) {
         DOTS(2, 16, dot_slim, 2)
         DOTS(1, 16, dot_slim, 1)
