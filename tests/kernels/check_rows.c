@@ -147,7 +147,8 @@ static bool rope_setup(check *c, int64_t rows, int64_t heads, int64_t width, int
                        int32_t order, bool gaps, check_case *out)
 {
     float *x = check_numbers(c, rows * heads * width), *freqs = check_numbers(c, pairs);
-    int32_t *pos = check_ids(c, rows, check_below(c, 2) ? 1000 : 1 << 20);
+    static const int32_t pos_ends[] = {1000, 1 << 20, 1 << 24}; /* the last: beyond short cuts */
+    int32_t *pos = check_ids(c, rows, pos_ends[check_below(c, 3)]);
     double factor = order == 1 ? 1.0 : 1.25;
     for (int64_t i = 0; i < pairs; i++)
         freqs[i] = (float)pow(10000, -(double)i / (double)pairs);
