@@ -133,21 +133,23 @@ NEON_INLINE int32x4_t minima(const int8_t *min, const int8_t *sums)
     return vmmlaq_s32(vshlq_n_s32(high, 7), m, vld1q_s8(sums));
 }
 
-NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE],
+NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE],
                      const woven256 *type)
 {
-    const int8_t *q = (const int8_t *)x, *sums = act_sum4(ACT_Q8KX4, x, n);
-    const float *da = act_d4(x, n);
+    const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
+    const int8_t *sums = (const int8_t *)act_sum4(ACT_Q8KX4, x->x, x->n) + x->first / BLOCK * 64;
+    const float *da = act_d4(x->x, x->n) + x->first / BLOCK * 8;
     float32x4_t acc[8];
     for (int i = 0; i < 8; i++)
         acc[i] = vdupq_n_f32(0);
-    for (int64_t b = 0; b < n / BLOCK; b++, w += type->bytes, sums += 64, da += 8) {
+    for (int64_t b = 0; b < x->cols / BLOCK; b++, w += type->bytes, sums += 64, da += 8) {
         uint8_t own[128], min6[128];
         int8_t min[64];
         const uint8_t *scales = code_scales(w, own, min6, type);
         int32x4_t u[8];
         float32x4_t d[2], spread[4], min_spread[4];
-        neon_hint(w, type->codes_at);
+        if (cold)
+            neon_hint(w, type->codes_at);
         if (type->has_min) {
             turn(min6, min);
             neon_halves(w + 16, d);
@@ -157,7 +159,8 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
             u[i] = vdupq_n_s32(0);
         for (int sub = 0; sub < 8; sub++, q += 32 * TILE_X) {
             const uint8_t *codes = w + type->codes_at + sub * type->sub_bytes;
-            neon_hint(codes, type->sub_bytes);
+            if (cold)
+                neon_hint(codes, type->sub_bytes);
             few_sub(codes, scales + sub * type->groups, q, pairs, u, type);
         }
         neon_halves(w, d);
@@ -188,14 +191,16 @@ NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, floa
     {                                                                                              \
         tile(panel, x, t, &woven_##type);                                                          \
     }                                                                                              \
-    static void few_##type(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE])   \
+    static void few_##type(const uint8_t *w, const panel_acts *x, int pairs, bool cold,            \
+                           float t[TILE])                                                          \
     {                                                                                              \
         if (pairs == 1)                                                                            \
-            few(w, x, n, 1, t, &woven_##type);                                                     \
+            few(w, x, 1, cold, t, &woven_##type);                                                  \
         else                                                                                       \
-            few(w, x, n, 2, t, &woven_##type);                                                     \
+            few(w, x, 2, cold, t, &woven_##type);                                                  \
     }                                                                                              \
-    static const panel_core core_##type = {BLOCK, size, unpack_##type, tile_##type, few_##type};   \
+    static const panel_core core_##type = {                                                        \
+        BLOCK, size, unpack_##type, tile_##type, few_##type, 8};                                   \
     void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
         panel_linear_few(k, t, begin, end, &core_##type);                                          \

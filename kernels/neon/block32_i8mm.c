@@ -1,10 +1,11 @@
 /* block32_i8mm.c - woven weights with a scale for each 32 columns, for several rows.
  *
- * Unpacking 32 columns of 8 rows takes 14 cycles of a Neoverse V1 core, a tile 18 to 19 (panel_tile_i8mm.c): with two
- * threads 64 rows run at 0.51 TOP/s, 16 at 0.43, 8 at 0.33. Up to four rows are multiplied as they are unpacked: Q8_0 16.6
- * cycles for two, 26.5 for four, Q4_0 19.8 and 30.5. */
+ * Unpacking 32 columns of 8 rows takes 14 cycles of a Neoverse V1 core, a tile 18 to 19 (panel_tile_i8mm.c). Few rows are
+ * multiplied as they are unpacked, two or four at a time: Q8_0 14.5 cycles for two, 21.4 for four, Q4_0 17.8 and
+ * 27 (direct_i8mm.c has those for four). */
 #include "kernels/kernel_decls.h"
 
+#include "kernels/neon/direct.h"
 #include "kernels/neon/panel.h"
 
 enum { BLOCK = 32 };
@@ -84,17 +85,23 @@ NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
                         : vcvtq_n_f32_s32(s, 4);
 }
 
-NEON_INLINE void few(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE],
-                     const woven32 *type)
+NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE],
+                     const woven32 *type, direct_fn *direct)
 {
-    const int8_t *q = (const int8_t *)x;
-    const float *d = act_d4(x, n), *sums = act_sum4(ACT_Q8X4, x, n);
+    const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
+    const float *d = act_d4(x->x, x->n) + x->first / BLOCK * 8;
+    const float *sums = (const float *)act_sum4(ACT_Q8X4, x->x, x->n) + x->first / BLOCK * TILE_X;
     float32x4_t acc[8];
+    if (pairs == 2 && direct) {
+        direct(w, q, d, x->cols / BLOCK, cold ? NEON_AHEAD : 0, t);
+        return;
+    }
     for (int i = 0; i < 8; i++)
         acc[i] = vdupq_n_f32(0);
-    for (int64_t b = 0; b < n / BLOCK; b++, w += type->bytes, q += BLOCK * TILE_X) {
+    for (int64_t b = 0; b < x->cols / BLOCK; b++, w += type->bytes, q += BLOCK * TILE_X) {
         float32x4_t scale[2], spread[4];
-        neon_hint(w, type->bytes);
+        if (cold)
+            neon_hint(w, type->bytes);
         type->scales(w, scale);
         panel_spread(scale, spread);
         for (int half = 0; half < 2; half++) {
@@ -136,19 +143,21 @@ static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
     tile(panel, x, t, true);
 }
 
-#define KERNELS(type, size, tile_of)                                                               \
+#define KERNELS(type, size, tile_of, direct, few_max)                                              \
     static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
     {                                                                                              \
         unpack(w, cols, panel, &woven_##type);                                                     \
     }                                                                                              \
-    static void few_##type(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE])   \
+    static void few_##type(const uint8_t *w, const panel_acts *x, int pairs, bool cold,            \
+                           float t[TILE])                                                          \
     {                                                                                              \
         if (pairs == 1)                                                                            \
-            few(w, x, n, 1, t, &woven_##type);                                                     \
+            few(w, x, 1, cold, t, &woven_##type, direct);                                          \
         else                                                                                       \
-            few(w, x, n, 2, t, &woven_##type);                                                     \
+            few(w, x, 2, cold, t, &woven_##type, direct);                                          \
     }                                                                                              \
-    static const panel_core core_##type = {BLOCK, size, unpack_##type, tile_of, few_##type};       \
+    static const panel_core core_##type = {BLOCK,   size,       unpack_##type,                     \
+                                           tile_of, few_##type, few_max};                          \
     void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
         panel_linear_few(k, t, begin, end, &core_##type);                                          \
@@ -163,11 +172,11 @@ static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
         panel_experts(k, t, begin, end, &core_##type);                                             \
     }
 /* clang-format off */
-KERNELS(Q8_0, 272, tile_scaled)
-KERNELS(Q4_0, 144, tile_scaled)
-KERNELS(Q4_1, 160, tile_with_min)
-KERNELS(Q5_0, 176, tile_scaled)
-KERNELS(Q5_1, 192, tile_with_min)
-KERNELS(IQ4_NL, 144, tile_scaled)
-KERNELS(MXFP4, 136, tile_scaled)
+KERNELS(Q8_0, 272, tile_scaled, direct_Q8_0, 16)
+KERNELS(Q4_0, 144, tile_scaled, direct_Q4_0, 8)
+KERNELS(Q4_1, 160, tile_with_min, NULL, 8)
+KERNELS(Q5_0, 176, tile_scaled, NULL, 8)
+KERNELS(Q5_1, 192, tile_with_min, NULL, 8)
+KERNELS(IQ4_NL, 144, tile_scaled, NULL, 8)
+KERNELS(MXFP4, 136, tile_scaled, NULL, 8)
 /* clang-format on */

@@ -42,9 +42,10 @@ typedef struct {
     int block, bytes; /* columns, and bytes of eight rows of them */
     void (*unpack)(const uint8_t *w, int64_t cols, void *panel);
     void (*tile)(const void *panel, const panel_acts *x, float t[TILE]);
-    /* At most four rows, all n columns: unpacked on the way, since there is nothing to unpack them for a second time.
-     * `pairs` of the four rows are asked for: 1 or 2. */
-    void (*few)(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE]);
+    /* The same with what is unpacked on the way. `pairs` of the four rows are asked for, 1 or 2; cold: the weights come from
+     * memory, not for the second time. */
+    void (*few)(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE]);
+    int few_max; /* up to so many rows that is faster, four by four, than a panel */
 } panel_core;
 
 /* linear on rows packed by four: for many rows, and for few. */

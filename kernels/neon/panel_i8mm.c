@@ -61,20 +61,39 @@ static void rows_run(const run *r, int64_t row, int64_t row_end, int64_t col, in
     }
 }
 
+/* Eight columns of the result for few rows, four by four: from a panel, or all but the first find the weights in a
+ * cache. */
+static void few_run(const run *r, const uint8_t *w, int64_t col, void *panel)
+{
+    const kargs *k = r->k;
+    bool unpacked = k->n[0] > r->core->few_max;
+    if (unpacked)
+        r->core->unpack(w, r->cols, panel);
+    for (int64_t x = 0; x < k->n[0]; x += TILE_X) {
+        float t[TILE] __attribute__((aligned(16)));
+        panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->n[2], r->first, r->cols, 0};
+        if (unpacked)
+            r->core->tile(panel, &acts, t);
+        else
+            r->core->few(w, &acts, k->n[0] - x > 2 ? 2 : 1, x == 0, t);
+        put(r, x, col, t);
+    }
+}
+
+/* Runs of columns are the inner loop: few rows stay in a cache with all of theirs, and weights come in the order in which
+ * they lie. */
 void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                       const panel_core *core)
 {
     kpart part = kpart_of(k, k->n[1], begin, end);
-    if (k->n[0] > TILE_X) {
-        panel_linear(k, t, begin, end, core);
-        return;
-    }
+    int64_t n = k->n[2], most = k->n[0] > TILE_X ? WOVEN_COLS : n;
     run r = {.k = k, .core = core, .row = part.row, .row_end = part.row_end};
     for (int64_t col = part.col; col < part.col_end; col += LAYOUT_GROUP) {
         const uint8_t *w = (const uint8_t *)k->in[1] + col / LAYOUT_GROUP * k->pitch[1];
-        float sums[TILE] __attribute__((aligned(16)));
-        core->few(w, k->in[0], k->n[2], k->n[0] > 2 ? 2 : 1, sums);
-        put(&r, 0, col, sums);
+        for (r.first = 0; r.first < n; r.first += r.cols) {
+            r.cols = n - r.first < most ? n - r.first : most;
+            few_run(&r, w + r.first / core->block * core->bytes, col, t->scratch);
+        }
     }
 }
 

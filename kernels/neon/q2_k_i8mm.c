@@ -103,25 +103,27 @@ static void tile(const void *panel, const panel_acts *x, float t[TILE])
         vst1q_f32(t + i * 4, acc[i]);
 }
 
-static void few(const uint8_t *w, const char *x, int64_t n, int pairs, float t[TILE])
+static void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE])
 {
-    const float *d = act_d4(x, n);
+    const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
+    const float *d = act_d4(x->x, x->n) + x->first / BLOCK * 8;
     float32x4_t acc[8];
     (void)pairs;
     for (int i = 0; i < 8; i++)
         acc[i] = vdupq_n_f32(0);
-    for (int64_t b = 0; b < n / BLOCK; b++, w += woven_Q2_K.bytes, d += 8) {
-        int8_t q[BLOCK * LAYOUT_GROUP];
+    for (int64_t b = 0; b < x->cols / BLOCK; b++, w += woven_Q2_K.bytes, d += 8) {
+        int8_t codes[BLOCK * LAYOUT_GROUP];
         minima m;
-        neon_hint(w, woven_Q2_K.bytes);
-        unpack_block(w, q, &m);
-        add_block(q, &m, (const int8_t *)x + b * BLOCK * TILE_X, d, acc);
+        if (cold)
+            neon_hint(w, woven_Q2_K.bytes);
+        unpack_block(w, codes, &m);
+        add_block(codes, &m, q + b * BLOCK * TILE_X, d, acc);
     }
     for (int i = 0; i < 8; i++)
         vst1q_f32(t + i * 4, acc[i]);
 }
 
-static const panel_core core = {BLOCK, 672, unpack, tile, few};
+static const panel_core core = {BLOCK, 672, unpack, tile, few, 4};
 
 void k_linear_Q2_K_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
