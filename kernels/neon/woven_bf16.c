@@ -55,10 +55,14 @@ typedef float32x4_t row_sums[BF16_SETS][GROUP / 2];
 /* Four columns of weights v with those of a row at x. */
 static void one_step(const bfloat16x8_t *v, const uint8_t *x, int parts, row_sums s)
 {
-    for (int r = 0; r < GROUP / 2; r++)
-        s[0][r] = vbfmmlaq_f32(s[0][r], v[r], parts == 1 ? load_half(x) : load(x));
-    for (int r = 0; r < GROUP / 2 && parts == 3; r++)
+    for (int r = 0; r < GROUP / 2; r++) {
+        if (parts == 1) {
+            s[0][r] = vbfmmlaq_f32(s[0][r], v[r], load_half(x));
+            continue;
+        }
+        s[0][r] = vbfmmlaq_f32(s[0][r], v[r], load(x));
         s[1][r] = vbfmmlaq_f32(s[1][r], v[r], load_half(x + 16));
+    }
 }
 
 /* One row with a group. */
