@@ -4,6 +4,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/mem.h"
 #include "runtime/sample/stop.h"
+#include <math.h>
 #include <stdlib.h>
 
 const char *gen_reason_name(gen_reason r)
@@ -110,6 +111,15 @@ static bool speak(speaker *sp, int32_t id, gen_reason *reason)
     return false;
 }
 
+/* Is there a number among them? As a rule the first is one. */
+static bool any_possible(const float *logits, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && !(logits[i] > -INFINITY))
+        i++;
+    return i < n;
+}
+
 weft_status engine_generate(weft_diag *dg, engine *e, const gen_options *o, gen_result *out)
 {
     weft_status st = WEFT_OK;
@@ -140,6 +150,11 @@ weft_status engine_generate(weft_diag *dg, engine *e, const gen_options *o, gen_
             break;
         }
         logits += (n_row - 1) * width;
+        if (!any_possible(logits, width)) {
+            st = weft_fail(dg, W1410, WEFT_NOWHERE,
+                           "no logit behind token %zu is a number that can be chosen", e->held.n);
+            break;
+        }
         int32_t id = sampler_choose(e->pick, logits);
         if (o->on_token)
             o->on_token(o->ctx, id, logits, width);
