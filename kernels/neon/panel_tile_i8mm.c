@@ -5,9 +5,13 @@
  * instruction here and there between them. Compilers keep the two apart, which costs a fifth.
  *
  * Bound by the four vector pipes of Neoverse V1: a block of 32 columns is 32 smmla and, with float scales, 8 each of
- * scvtf (of which one can start a cycle), fmul and fmla. In the first cache that takes 18.0 cycles, with whole
- * numbers as scales of 32 columns 14.8, of 16 columns 17.6; 8 cycles are the smmla alone. With two threads on
- * 2.6 GHz that is 0.59, 0.72 and 0.60 TOP/s. Staggering the two sets by half a block gave 19.8 cycles. */
+ * movi, scvtf (of which one can start a cycle), fmul and fmla. In the first cache that takes 18.0 cycles; with whole
+ * numbers as scales and all that belongs to 256 columns 16.6 for groups of 32 columns, 18.0 for groups of 16; 8 cycles
+ * are the smmla alone. With two threads on 2.6 GHz that is 0.59, 0.64 and 0.59 TOP/s. Loads of 128 bits beyond 24 a
+ * block cost a third of a cycle each.
+ *
+ * The next rows of activations are asked for line by line while these are multiplied: what a prefetcher of the processor
+ * brings when it sees them is late, by a tenth of the time where they come from the third cache. */
 #include "kernels/neon/panel.h"
 
 #include <assert.h>
@@ -81,7 +85,7 @@ void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const fl
                      FIRST(SET0)                 /* */
                      "subs %[n], %[n], #2\n"     /* */
                      "b.lt 2f\n"                 /* */
-                     ".p2align 5\n"              /* */
+                     ".p2align 6\n"              /* */
                      "1:\n"                      /* */
                      EXPAND(BLOCK, SET1, SET0)   /* */
                      EXPAND(BLOCK, SET0, SET1)   /* */
@@ -103,9 +107,7 @@ void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const fl
 /* clang-format off */
 #define MLA(to, v, s) "mla v" #to ".4s, v" #v ".4s, v" #s ".4s\n"
 #define SCALES(s, next, at) "ldp q" #s ", q" #next ", [%[s], #" #at "]\n"
-#define MLAS(b0, b1, b2, b3, b4, b5, b6, b7) \
-    SCALES(28, 29, 0) SCALES(30, 31, 32) MLA(16, b0, 28) MLA(17, b1, 28) MLA(18, b2, 29) MLA(19, b3, 29) \
-    MLA(20, b4, 30) MLA(21, b5, 30) MLA(22, b6, 31) MLA(23, b7, 31)
+#define MULI(to, v, s) "mul v" #to ".4s, v" #v ".4s, v" #s ".4s\n"
 
 /* A group of 32 columns. */
 #define GROUP32(a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
@@ -120,6 +122,19 @@ void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const fl
     CODES(224) MM(a4, 26, 24) MM(a5, 26, 25) MM(a6, 27, 24) MLA(23, b7, 31) MM(a7, 27, 25) \
     NEXT_SCALES NEXT
 
+/* The same, whose sums are the first. */
+#define BEGIN32(a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
+    ACTS(0) CODES(0) ZERO(a0) MM(a0, 26, 24) ZERO(a1) SCALES(28, 29, 0) MM(a1, 26, 25) ZERO(a2) MM(a2, 27, 24) \
+    ZERO(a3) MM(a3, 27, 25) MULI(16, b0, 28) CODES(32) ZERO(a4) MM(a4, 26, 24) ZERO(a5) MM(a5, 26, 25) \
+    MULI(17, b1, 28) ZERO(a6) MM(a6, 27, 24) ZERO(a7) MM(a7, 27, 25) AHEAD \
+    ACTS(32) MULI(18, b2, 29) CODES(64) MM(a0, 26, 24) MM(a1, 26, 25) MM(a2, 27, 24) MM(a3, 27, 25) \
+    MULI(19, b3, 29) CODES(96) MM(a4, 26, 24) MM(a5, 26, 25) MM(a6, 27, 24) MM(a7, 27, 25) \
+    ACTS(64) SCALES(30, 31, 32) CODES(128) MM(a0, 26, 24) MM(a1, 26, 25) MM(a2, 27, 24) MM(a3, 27, 25) \
+    MULI(20, b4, 30) CODES(160) MM(a4, 26, 24) MM(a5, 26, 25) MM(a6, 27, 24) MM(a7, 27, 25) MULI(21, b5, 30) \
+    ACTS(96) CODES(192) MM(a0, 26, 24) MM(a1, 26, 25) MM(a2, 27, 24) MULI(22, b6, 31) MM(a3, 27, 25) \
+    CODES(224) MM(a4, 26, 24) MM(a5, 26, 25) MM(a6, 27, 24) MULI(23, b7, 31) MM(a7, 27, 25) \
+    NEXT_SCALES NEXT
+
 /* A group of 16 columns. */
 #define NEXT16 "add %[w], %[w], #128\n add %[q], %[q], #64\n"
 #define FIRST16(...) \
@@ -132,32 +147,99 @@ void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const fl
     MLA(22, b6, 31) CODES(96) MM(a4, 26, 24) MM(a5, 26, 25) MLA(23, b7, 31) MM(a6, 27, 24) MM(a7, 27, 25) \
     NEXT_SCALES NEXT16
 
-/* 256 columns: the first group, two at a time, the last. */
-#define GROUPS(first, group, twice) \
-    "add %[s], %[b], #192\n" \
-    EXPAND(ZEROS, SUMS) first(SET0) "mov %[n], #" #twice "\n" \
-    "1:\n" EXPAND(group, SET1, SET0) EXPAND(group, SET0, SET1) "subs %[n], %[n], #1\n b.ne 1b\n" \
-    EXPAND(group, SET1, SET0) EXPAND(MLAS, SET1)
+#define BEGIN16(a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
+    ACTS(0) SCALES(28, 29, 0) CODES(0) ZERO(a0) MM(a0, 26, 24) MULI(16, b0, 28) ZERO(a1) MM(a1, 26, 25) \
+    ZERO(a2) MULI(17, b1, 28) MM(a2, 27, 24) ZERO(a3) MM(a3, 27, 25) MULI(18, b2, 29) CODES(32) ZERO(a4) MM(a4, 26, 24) \
+    MULI(19, b3, 29) ZERO(a5) MM(a5, 26, 25) ZERO(a6) SCALES(30, 31, 32) MM(a6, 27, 24) ZERO(a7) MM(a7, 27, 25) AHEAD16 \
+    MULI(20, b4, 30) ACTS(32) CODES(64) MM(a0, 26, 24) MULI(21, b5, 30) MM(a1, 26, 25) MM(a2, 27, 24) MM(a3, 27, 25) \
+    MULI(22, b6, 31) CODES(96) MM(a4, 26, 24) MM(a5, 26, 25) MULI(23, b7, 31) MM(a6, 27, 24) MM(a7, 27, 25) \
+    NEXT_SCALES NEXT16
 
-/* Sums as floats, times d of the weights; less the products of two rows' minima with those of the sums of activations, low
- * bits in v24-v25, high bits in v26-v27; times d of the activations, added to t. */
-#define FLOATS(a0, a1, a2, a3, a4, a5, a6, a7) \
-    "ldp q28, q29, [%[b]]\n ldp q30, q31, [%[b], #32]\n" \
-    CVT(a0) CVT(a1) CVT(a2) CVT(a3) CVT(a4) CVT(a5) CVT(a6) CVT(a7) \
-    MUL(a0, 28) MUL(a1, 28) MUL(a2, 29) MUL(a3, 29) MUL(a4, 30) MUL(a5, 30) MUL(a6, 31) MUL(a7, 31)
+/* 256 columns after their first group: six groups, two at a time, and one; the first of them begins the sums. */
+#define GROUPS(begin, group, twice) \
+    "add %[s], %[b], #192\n" EXPAND(begin, SET1, SET0) EXPAND(group, SET0, SET1) "mov %[n], #" #twice "\n" \
+    "1:\n" EXPAND(group, SET1, SET0) EXPAND(group, SET0, SET1) "subs %[n], %[n], #1\n b.ne 1b\n" \
+    EXPAND(group, SET1, SET0)
+
+/* The last group's sums; all as floats, times d of the weights; less the products of two rows' minima with those of the
+ * sums of activations, high bits first; times d of the activations, added to t. All that between the products of the
+ * first group of the next 256 columns, and alone after the last. */
+#define BLOCK_AT(v, at) "ldr q" #v ", [%[b], #" #at "]\n"
 #define SHIFT(v) "shl v" #v ".4s, v" #v ".4s, #7\n"
 #define SUB(to, v, s) "fmls v" #to ".4s, v" #v ".4s, v" #s ".4s\n"
-#define MINIMA(at, dmin_at, f0, f1, f2, f3, m0, m1, m2, m3) \
-    "ldp q28, q29, [%[b], #" #at "]\n ldp q30, q31, [%[b], #" #dmin_at "]\n" \
-    ZERO(m0) MM(m0, 28, 26) ZERO(m1) MM(m1, 28, 27) ZERO(m2) MM(m2, 29, 26) ZERO(m3) MM(m3, 29, 27) \
-    SHIFT(m0) SHIFT(m1) SHIFT(m2) SHIFT(m3) MM(m0, 28, 24) MM(m1, 28, 25) MM(m2, 29, 24) MM(m3, 29, 25) \
-    CVT(m0) CVT(m1) CVT(m2) CVT(m3) SUB(f0, m0, 30) SUB(f1, m1, 30) SUB(f2, m2, 31) SUB(f3, m3, 31)
-#define LOAD_SUMS "ldp q24, q25, [%[m]], #32\n ldp q26, q27, [%[m]], #32\n"
+#define LOW_SUMS "ldp q30, q31, [%[m]], #64\n"
+#define HIGH_SUMS "ldp q30, q31, [%[m], #32]\n"
 #define ADD_TO(at, f0, f1, t0, t1) \
     "ldp q" #t0 ", q" #t1 ", [%[t], #" #at "]\n" \
     ADD(t0, f0, 30) ADD(t1, f1, 31) "stp q" #t0 ", q" #t1 ", [%[t], #" #at "]\n"
-#define ADD_ALL ACT_SCALES ADD_TO(0, 16, 17, 0, 1) ADD_TO(32, 18, 19, 2, 3) ADD_TO(64, 20, 21, 4, 5) ADD_TO(96, 22, 23, 6, 7)
-#define NEXT_BLOCK "add %[b], %[b], %[size]\n subs %[blocks], %[blocks], #1\n b.ne 0b\n"
+#define END_MIN \
+    SCALES(28, 29, 0) MLA(16, 8, 28) MLA(17, 9, 28) MLA(18, 10, 29) MLA(19, 11, 29) SCALES(30, 31, 32) \
+    MLA(20, 12, 30) MLA(21, 13, 30) MLA(22, 14, 31) MLA(23, 15, 31) HIGH_SUMS BLOCK_AT(28, 128) ZERO(8) \
+    MM(8, 28, 30) ZERO(9) MM(9, 28, 31) BLOCK_AT(29, 144) ZERO(10) MM(10, 29, 30) ZERO(11) MM(11, 29, 31) \
+    BLOCK_AT(28, 160) ZERO(12) MM(12, 28, 30) ZERO(13) MM(13, 28, 31) BLOCK_AT(29, 176) ZERO(14) MM(14, 29, 30) \
+    ZERO(15) MM(15, 29, 31) SHIFT(8) SHIFT(9) SHIFT(10) SHIFT(11) SHIFT(12) SHIFT(13) SHIFT(14) SHIFT(15) \
+    LOW_SUMS BLOCK_AT(28, 128) MM(8, 28, 30) CVT(16) MM(9, 28, 31) CVT(17) BLOCK_AT(29, 144) MM(10, 29, 30) \
+    CVT(18) MM(11, 29, 31) CVT(19) BLOCK_AT(28, 160) MM(12, 28, 30) CVT(20) MM(13, 28, 31) CVT(21) \
+    BLOCK_AT(29, 176) MM(14, 29, 30) CVT(22) MM(15, 29, 31) CVT(23) BLOCK_AT(29, 0) MUL(16, 29) CVT(8) \
+    MUL(17, 29) CVT(9) BLOCK_AT(29, 16) MUL(18, 29) CVT(10) MUL(19, 29) CVT(11) BLOCK_AT(29, 32) MUL(20, 29) \
+    CVT(12) MUL(21, 29) CVT(13) BLOCK_AT(29, 48) MUL(22, 29) CVT(14) MUL(23, 29) CVT(15) ACT_SCALES \
+    BLOCK_AT(28, 64) SUB(16, 8, 28) SUB(17, 9, 28) BLOCK_AT(29, 80) SUB(18, 10, 29) SUB(19, 11, 29) \
+    BLOCK_AT(28, 96) SUB(20, 12, 28) SUB(21, 13, 28) BLOCK_AT(29, 112) SUB(22, 14, 29) SUB(23, 15, 29) \
+    ADD_TO(0, 16, 17, 8, 9) ADD_TO(32, 18, 19, 10, 11) ADD_TO(64, 20, 21, 12, 13) ADD_TO(96, 22, 23, 14, 15)
+#define END_MIN_FIRST \
+    ACTS(0) SCALES(28, 29, 0) MLA(16, 8, 28) CODES(0) MLA(17, 9, 28) MLA(18, 10, 29) ZERO(0) MLA(19, 11, 29) \
+    SCALES(30, 31, 32) MM(0, 26, 24) MLA(20, 12, 30) MLA(21, 13, 30) ZERO(1) MLA(22, 14, 31) MLA(23, 15, 31) \
+    MM(1, 26, 25) HIGH_SUMS ZERO(2) BLOCK_AT(28, 128) ZERO(8) MM(2, 27, 24) MM(8, 28, 30) ZERO(9) ZERO(3) \
+    MM(9, 28, 31) BLOCK_AT(29, 144) MM(3, 27, 25) ZERO(10) MM(10, 29, 30) CODES(32) ZERO(11) MM(11, 29, 31) \
+    ZERO(4) BLOCK_AT(28, 160) MM(4, 26, 24) ZERO(12) MM(12, 28, 30) ZERO(5) ZERO(13) MM(13, 28, 31) \
+    MM(5, 26, 25) BLOCK_AT(29, 176) ZERO(14) ZERO(6) MM(14, 29, 30) ZERO(15) MM(6, 27, 24) MM(15, 29, 31) \
+    SHIFT(8) ZERO(7) SHIFT(9) MM(7, 27, 25) SHIFT(10) SHIFT(11) ACTS(32) SHIFT(12) SHIFT(13) CODES(64) SHIFT(14) \
+    SHIFT(15) MM(0, 26, 24) LOW_SUMS BLOCK_AT(28, 128) MM(1, 26, 25) MM(8, 28, 30) CVT(16) MM(2, 27, 24) \
+    MM(9, 28, 31) MM(3, 27, 25) CVT(17) BLOCK_AT(29, 144) CODES(96) MM(10, 29, 30) CVT(18) MM(4, 26, 24) \
+    MM(11, 29, 31) CVT(19) MM(5, 26, 25) BLOCK_AT(28, 160) MM(12, 28, 30) MM(6, 27, 24) CVT(20) MM(13, 28, 31) \
+    MM(7, 27, 25) CVT(21) ACTS(64) BLOCK_AT(29, 176) MM(14, 29, 30) CODES(128) CVT(22) MM(15, 29, 31) \
+    MM(0, 26, 24) CVT(23) BLOCK_AT(29, 0) MM(1, 26, 25) MUL(16, 29) CVT(8) MM(2, 27, 24) MUL(17, 29) CVT(9) \
+    MM(3, 27, 25) BLOCK_AT(29, 16) CODES(160) MUL(18, 29) CVT(10) MM(4, 26, 24) MUL(19, 29) CVT(11) \
+    MM(5, 26, 25) BLOCK_AT(29, 32) MUL(20, 29) MM(6, 27, 24) CVT(12) MUL(21, 29) MM(7, 27, 25) CVT(13) \
+    BLOCK_AT(29, 48) ACTS(96) MUL(22, 29) CODES(192) CVT(14) MUL(23, 29) MM(0, 26, 24) CVT(15) ACT_SCALES \
+    MM(1, 26, 25) BLOCK_AT(28, 64) SUB(16, 8, 28) MM(2, 27, 24) SUB(17, 9, 28) BLOCK_AT(29, 80) MM(3, 27, 25) \
+    SUB(18, 10, 29) SUB(19, 11, 29) CODES(224) BLOCK_AT(28, 96) MM(4, 26, 24) SUB(20, 12, 28) SUB(21, 13, 28) \
+    MM(5, 26, 25) BLOCK_AT(29, 112) SUB(22, 14, 29) MM(6, 27, 24) SUB(23, 15, 29) ADD_TO(0, 16, 17, 8, 9) \
+    MM(7, 27, 25) ADD_TO(32, 18, 19, 10, 11) ADD_TO(64, 20, 21, 12, 13) NEXT ADD_TO(96, 22, 23, 14, 15)
+#define END \
+    SCALES(28, 29, 0) MLA(16, 8, 28) MLA(17, 9, 28) MLA(18, 10, 29) MLA(19, 11, 29) SCALES(30, 31, 32) \
+    MLA(20, 12, 30) MLA(21, 13, 30) MLA(22, 14, 31) MLA(23, 15, 31) CVT(16) CVT(17) CVT(18) CVT(19) CVT(20) \
+    CVT(21) CVT(22) CVT(23) BLOCK_AT(29, 0) MUL(16, 29) MUL(17, 29) BLOCK_AT(29, 16) MUL(18, 29) MUL(19, 29) \
+    BLOCK_AT(29, 32) MUL(20, 29) MUL(21, 29) BLOCK_AT(29, 48) MUL(22, 29) MUL(23, 29) ACT_SCALES \
+    ADD_TO(0, 16, 17, 8, 9) ADD_TO(32, 18, 19, 10, 11) ADD_TO(64, 20, 21, 12, 13) ADD_TO(96, 22, 23, 14, 15)
+#define END_FIRST \
+    ACTS(0) SCALES(28, 29, 0) CODES(0) MLA(16, 8, 28) ZERO(0) MM(0, 26, 24) MLA(17, 9, 28) ZERO(1) \
+    MLA(18, 10, 29) MM(1, 26, 25) ZERO(2) MLA(19, 11, 29) MM(2, 27, 24) SCALES(30, 31, 32) ZERO(3) MM(3, 27, 25) \
+    MLA(20, 12, 30) CODES(32) MLA(21, 13, 30) ZERO(4) MM(4, 26, 24) MLA(22, 14, 31) ZERO(5) MLA(23, 15, 31) \
+    MM(5, 26, 25) ZERO(6) CVT(16) MM(6, 27, 24) CVT(17) ZERO(7) MM(7, 27, 25) CVT(18) ACTS(32) CVT(19) CODES(64) \
+    MM(0, 26, 24) CVT(20) MM(1, 26, 25) CVT(21) MM(2, 27, 24) MM(3, 27, 25) CVT(22) CODES(96) CVT(23) \
+    MM(4, 26, 24) MM(5, 26, 25) BLOCK_AT(29, 0) MM(6, 27, 24) MUL(16, 29) MM(7, 27, 25) ACTS(64) MUL(17, 29) \
+    CODES(128) BLOCK_AT(29, 16) MM(0, 26, 24) MM(1, 26, 25) MUL(18, 29) MM(2, 27, 24) MUL(19, 29) MM(3, 27, 25) \
+    CODES(160) BLOCK_AT(29, 32) MM(4, 26, 24) MUL(20, 29) MM(5, 26, 25) MM(6, 27, 24) MUL(21, 29) MM(7, 27, 25) \
+    BLOCK_AT(29, 48) ACTS(96) CODES(192) MUL(22, 29) MM(0, 26, 24) MUL(23, 29) MM(1, 26, 25) MM(2, 27, 24) \
+    ACT_SCALES MM(3, 27, 25) ADD_TO(0, 16, 17, 8, 9) CODES(224) MM(4, 26, 24) ADD_TO(32, 18, 19, 10, 11) \
+    MM(5, 26, 25) ADD_TO(64, 20, 21, 12, 13) MM(6, 27, 24) MM(7, 27, 25) ADD_TO(96, 22, 23, 14, 15) NEXT
+#define END_FIRST16 \
+    ACTS(0) SCALES(28, 29, 0) MLA(16, 8, 28) CODES(0) MLA(17, 9, 28) ZERO(0) MLA(18, 10, 29) MM(0, 26, 24) \
+    MLA(19, 11, 29) ZERO(1) SCALES(30, 31, 32) MM(1, 26, 25) MLA(20, 12, 30) ZERO(2) MLA(21, 13, 30) \
+    MM(2, 27, 24) MLA(22, 14, 31) MLA(23, 15, 31) ZERO(3) CVT(16) MM(3, 27, 25) CVT(17) CODES(32) CVT(18) \
+    ZERO(4) CVT(19) MM(4, 26, 24) CVT(20) ZERO(5) CVT(21) MM(5, 26, 25) CVT(22) ZERO(6) CVT(23) BLOCK_AT(29, 0) \
+    MM(6, 27, 24) MUL(16, 29) ZERO(7) MUL(17, 29) MM(7, 27, 25) BLOCK_AT(29, 16) ACTS(32) MUL(18, 29) CODES(64) \
+    MUL(19, 29) MM(0, 26, 24) BLOCK_AT(29, 32) MM(1, 26, 25) MUL(20, 29) MM(2, 27, 24) MUL(21, 29) \
+    BLOCK_AT(29, 48) MM(3, 27, 25) MUL(22, 29) CODES(96) MUL(23, 29) MM(4, 26, 24) ACT_SCALES MM(5, 26, 25) \
+    ADD_TO(0, 16, 17, 8, 9) MM(6, 27, 24) ADD_TO(32, 18, 19, 10, 11) MM(7, 27, 25) ADD_TO(64, 20, 21, 12, 13) \
+    NEXT16 ADD_TO(96, 22, 23, 14, 15)
+
+/* All blocks of 256 columns. */
+#define BLOCKS(first, begin, group, twice, end_first, end) \
+    first(SET0) "subs %[blocks], %[blocks], #1\n b.eq 2f\n" \
+    "0:\n" GROUPS(begin, group, twice) end_first "add %[b], %[b], %[size]\n subs %[blocks], %[blocks], #1\n b.ne 0b\n" \
+    "2:\n" GROUPS(begin, group, twice) end
 /* clang-format on */
 
 static_assert(offsetof(panel256_block, dmin) == 64 && offsetof(panel256_block, min) == 128 &&
@@ -171,9 +253,7 @@ void panel_tile256_min(const int8_t *w, const panel256_block *block, const int8_
     int64_t n;
     const int32_t *scale;
     memset(t, 0, TILE * sizeof *t);
-    __asm__ volatile("0:\n" GROUPS(FIRST, GROUP32, 3) EXPAND(FLOATS, SUMS) LOAD_SUMS /* */
-                         MINIMA(128, 64, 16, 17, 18, 19, 0, 1, 2, 3)                 /* */
-                     MINIMA(160, 96, 20, 21, 22, 23, 4, 5, 6, 7) ADD_ALL NEXT_BLOCK
+    __asm__ volatile(BLOCKS(FIRST, BEGIN32, GROUP32, 2, END_MIN_FIRST, END_MIN)
                      : [w] "+r"(w), [b] "+r"(block), [q] "+r"(q), [d] "+r"(d), [m] "+r"(sums),
                        [s] "=&r"(scale), [n] "=&r"(n), [blocks] "+r"(n_block)
                      : [t] "r"(t), [p] "r"(next), [p64] "r"(next + 64), [size] "r"(sizeof *block)
@@ -186,7 +266,7 @@ void panel_tile256_groups8(const int8_t *w, const panel256_block *block, const i
     int64_t n;
     const int32_t *scale;
     memset(t, 0, TILE * sizeof *t);
-    __asm__ volatile("0:\n" GROUPS(FIRST, GROUP32, 3) EXPAND(FLOATS, SUMS) ADD_ALL NEXT_BLOCK
+    __asm__ volatile(BLOCKS(FIRST, BEGIN32, GROUP32, 2, END_FIRST, END)
                      : [w] "+r"(w), [b] "+r"(block), [q] "+r"(q), [d] "+r"(d), [s] "=&r"(scale),
                        [n] "=&r"(n), [blocks] "+r"(n_block)
                      : [t] "r"(t), [p] "r"(next), [p64] "r"(next + 64), [size] "r"(sizeof *block)
@@ -199,7 +279,7 @@ void panel_tile256_groups16(const int8_t *w, const panel256_block *block, const 
     int64_t n;
     const int32_t *scale;
     memset(t, 0, TILE * sizeof *t);
-    __asm__ volatile("0:\n" GROUPS(FIRST16, GROUP16, 7) EXPAND(FLOATS, SUMS) ADD_ALL NEXT_BLOCK
+    __asm__ volatile(BLOCKS(FIRST16, BEGIN16, GROUP16, 6, END_FIRST16, END)
                      : [w] "+r"(w), [b] "+r"(block), [q] "+r"(q), [d] "+r"(d), [s] "=&r"(scale),
                        [n] "=&r"(n), [blocks] "+r"(n_block)
                      : [t] "r"(t), [p] "r"(next), [p64] "r"(next + 64), [size] "r"(sizeof *block)
