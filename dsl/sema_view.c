@@ -666,29 +666,6 @@ val bind_constant(sema *s, const weight *w)
 
 /* ---- coverage ---- */
 
-/* `*` stands for any run of characters, dots too. */
-static bool glob(str pattern, str name)
-{
-    size_t p = 0, n = 0, star = SIZE_MAX, mark = 0;
-    while (n < name.n) {
-        if (p < pattern.n && pattern.p[p] == '*') {
-            star = p++;
-            mark = n;
-        } else if (p < pattern.n && pattern.p[p] == name.p[n]) {
-            p++;
-            n++;
-        } else if (star != SIZE_MAX) {
-            p = star + 1;
-            n = ++mark;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.n && pattern.p[p] == '*')
-        p++;
-    return p == pattern.n;
-}
-
 static bool ignored(sema *s, str name)
 {
     for (size_t i = 0; i < s->ignores.n; i++) {
@@ -696,7 +673,7 @@ static bool ignored(sema *s, str name)
         if (str_eq(line->name, STR("gguf")) != s->host->gguf)
             continue;
         for (uint32_t k = 0; k < line->n_kid; k++)
-            if (glob(text_of(s, line->kid[k]), name))
+            if (str_glob(text_of(s, line->kid[k]), name))
                 return true;
     }
     return false;

@@ -21,6 +21,28 @@ bool str_ends(str s, str suffix)
            (suffix.n == 0 || str_eq((str){s.p + s.n - suffix.n, suffix.n}, suffix));
 }
 
+bool str_glob(str pattern, str name)
+{
+    size_t p = 0, n = 0, star = SIZE_MAX, mark = 0;
+    while (n < name.n) {
+        if (p < pattern.n && pattern.p[p] == '*') {
+            star = p++;
+            mark = n;
+        } else if (p < pattern.n && (pattern.p[p] == '?' || pattern.p[p] == name.p[n])) {
+            p++;
+            n++;
+        } else if (star != SIZE_MAX) {
+            p = star + 1;
+            n = ++mark;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.n && pattern.p[p] == '*')
+        p++;
+    return p == pattern.n;
+}
+
 int str_cmp(str a, str b)
 {
     size_t n = a.n < b.n ? a.n : b.n;

@@ -32,6 +32,8 @@ static inline bool str_eqz(str a, const char *z)
 }
 bool str_starts(str s, str prefix);
 bool str_ends(str s, str suffix);
+/* In pattern * stands for any run of characters, dots too, and ? for any one. Takes at most pattern.n * name.n steps. */
+bool str_glob(str pattern, str name);
 int str_cmp(str a, str b); /* bytewise, like strcmp */
 uint64_t str_hash(str s);  /* FNV-1a */
 

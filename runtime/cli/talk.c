@@ -2,6 +2,7 @@
 #include "runtime/cli/talk.h"
 
 #include "runtime/base/clock.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/progress.h"
 #include "runtime/base/threads.h"
 #include "runtime/cli/interrupt.h"
@@ -38,19 +39,6 @@ static const char *find_demo(arena *a)
 
 /* ---- how long a context ---- */
 
-static uint64_t memory_available(void)
-{
-    unsigned long long kib = 0;
-    char line[256];
-    FILE *f = fopen("/proc/meminfo", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return (uint64_t)kib * 1024;
-}
-
 static int64_t choose_context(talk *t)
 {
     int64_t trained = CONTEXT_DEFAULT;
@@ -58,7 +46,7 @@ static int64_t choose_context(talk *t)
     if (t->f->context >= 0)
         return t->f->context > 0 ? t->f->context : trained;
     int64_t context = trained < CONTEXT_DEFAULT ? trained : CONTEXT_DEFAULT, wanted = context;
-    uint64_t room = memory_available() / 2, per_token = weft_model_token_bytes(t->m);
+    uint64_t room = memory_available("") / 2, per_token = weft_model_token_bytes(t->m);
     while (room > 0 && context > 256 && (uint64_t)context * per_token > room)
         context /= 2;
     if (context < wanted)

@@ -169,7 +169,7 @@ static weft_status check_rules(weft_diag *dg, const quant_job *j, const mix_rule
     for (size_t r = 0; rules && r < rules->n; r++) {
         bool used = false;
         for (size_t i = 0; i < j->tensors.n && !used; i++)
-            used = mix_glob(rules->at[r].pattern, j->tensors.at[i].name);
+            used = str_glob(rules->at[r].pattern, j->tensors.at[i].name);
         if (!used)
             return weft_fail(dg, W1903, WEFT_NOWHERE, "no tensor has a name like '" STR_FMT "'",
                              STR_ARG(rules->at[r].pattern));

@@ -58,28 +58,6 @@ void mix_names(strbuf *out)
         strbuf_add(out, "%s%s", i ? ", " : "", presets[i].name);
 }
 
-bool mix_glob(str pattern, str name)
-{
-    size_t p = 0, n = 0, star = SIZE_MAX, mark = 0;
-    while (n < name.n) {
-        if (p < pattern.n && pattern.p[p] == '*') {
-            star = p++;
-            mark = n;
-        } else if (p < pattern.n && (pattern.p[p] == '?' || pattern.p[p] == name.p[n])) {
-            p++;
-            n++;
-        } else if (star != SIZE_MAX) {
-            p = star + 1;
-            n = ++mark;
-        } else {
-            return false;
-        }
-    }
-    while (p < pattern.n && pattern.p[p] == '*')
-        p++;
-    return p == pattern.n;
-}
-
 weft_status mix_rule_parse(weft_diag *dg, const char *text, mix_rule *out_rule)
 {
     const char *eq = strrchr(text, '=');
@@ -138,7 +116,7 @@ static bool is_kept(str name, int rank)
 {
     bool keep = rank < 2 || !str_ends(name, STR("weight"));
     for (size_t i = 0; !keep && i < COUNT(keeps); i++)
-        keep = mix_glob(str_of(keeps[i]), name);
+        keep = str_glob(str_of(keeps[i]), name);
     return keep;
 }
 
@@ -150,7 +128,7 @@ static dtype preset_type(const mix_model *m, str name)
     for (size_t i = 0; i < COUNT(rules); i++) {
         bool here = rules[i].preset == preset || (rules[i].preset == PRESET_ANY && mixes);
         str pattern = strcmp(rules[i].tensor, "HEAD") == 0 ? head : str_of(rules[i].tensor);
-        if (here && mix_glob(pattern, name) && in_layers(m, rules[i].layers, layer_of(name)))
+        if (here && str_glob(pattern, name) && in_layers(m, rules[i].layers, layer_of(name)))
             return rules[i].type;
     }
     return m->preset->base;
@@ -170,7 +148,7 @@ mix_choice mix_choose(const mix_model *m, str name, int rank, int64_t columns)
 {
     mix_choice c = {0};
     for (size_t i = 0; m->rules && i < m->rules->n && !c.ruled; i++)
-        if (mix_glob(m->rules->at[i].pattern, name))
+        if (str_glob(m->rules->at[i].pattern, name))
             c = (mix_choice){.wanted = m->rules->at[i].type, .ruled = true};
     c.keep = !c.ruled && is_kept(name, rank);
     if (!c.ruled)

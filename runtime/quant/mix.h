@@ -43,6 +43,4 @@ typedef struct {
 
 mix_choice mix_choose(const mix_model *m, str name, int rank, int64_t columns);
 
-bool mix_glob(str pattern, str name);
-
 #endif

@@ -129,6 +129,19 @@ START_TEST(buffer_takes_text_longer_than_itself)
 }
 END_TEST
 
-SUITE_MAIN("str", compares, hashes_like_fnv, distance_counts_edits,
+START_TEST(globs)
+{
+    ck_assert(str_glob(STR("a*c"), STR("abbc")) && str_glob(STR("*"), STR("")));
+    ck_assert(str_glob(STR("a?c*"), STR("abc")) && !str_glob(STR("a?c"), STR("ac")));
+    ck_assert(str_glob(STR("*b*b"), STR("abab")) && !str_glob(STR("*b*b"), STR("aba")));
+    ck_assert(!str_glob(STR(""), STR("a")) && str_glob(STR(""), STR("")));
+    /* a name as long as it gets takes no longer than its square */
+    static char name[65536];
+    memset(name, 'a', sizeof name);
+    ck_assert(!str_glob(STR("*a*a*a*a*b"), (str){name, sizeof name}));
+}
+END_TEST
+
+SUITE_MAIN("str", globs, compares, hashes_like_fnv, distance_counts_edits,
            distance_of_long_names_is_the_cap, guess_keeps_the_nearest, buffer_grows,
            buffer_takes_text_longer_than_itself)

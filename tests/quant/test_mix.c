@@ -107,26 +107,12 @@ START_TEST(rules)
 }
 END_TEST
 
-START_TEST(globs)
-{
-    ck_assert(mix_glob(STR("a*c"), STR("abbc")) && mix_glob(STR("*"), STR("")));
-    ck_assert(mix_glob(STR("a?c*"), STR("abc")) && !mix_glob(STR("a?c"), STR("ac")));
-    ck_assert(mix_glob(STR("*b*b"), STR("abab")) && !mix_glob(STR("*b*b"), STR("aba")));
-    ck_assert(!mix_glob(STR(""), STR("a")) && mix_glob(STR(""), STR("")));
-    /* a name as long as it gets takes no longer than its square */
-    static char name[65536];
-    memset(name, 'a', sizeof name);
-    ck_assert(!mix_glob(STR("*a*a*a*a*b"), (str){name, sizeof name}));
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("mix");
     TCase *c = tcase_create("all");
     tcase_add_test(c, presets);
     tcase_add_test(c, rules);
-    tcase_add_test(c, globs);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);
