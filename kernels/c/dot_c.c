@@ -53,23 +53,48 @@ static void put(float *out, int64_t row, float sum, const float *bias)
     out[row] = bias ? sum + bias[row] : sum;
 }
 
-static void dot_tiles(const dot_work *j, int64_t row)
+/* How far ahead of a row, in bytes, the one lies that memory is asked for: measured with AVX-512, x86/unpack.h. */
+enum { AHEAD = 8 << 10 };
+
+/* Rows w[r], which are known to be read again later at ahead[r], with all rows of activations: out[i][row[r]]. */
+static void dot_pair(const dot_work *j, const int64_t row[DOT_STREAMS],
+                     const int64_t ahead[DOT_STREAMS])
 {
-    for (int64_t i = 0, n_x; i < j->n_x; i += n_x) {
-        float sum[DOT_TILE][DOT_TILE];
-        n_x = j->n_x - i < DOT_TILE ? j->n_x - i : DOT_TILE;
-        j->core->tile(j->w + row * j->pitch, j->pitch, j->x + i, n_x, j->n, sum);
-        for (int64_t r = 0; r < n_x; r++)
-            for (int64_t of = 0; of < DOT_TILE; of++)
-                put(j->out[i + r], row + of, sum[r][of], j->bias);
+    const void *w[DOT_STREAMS], *then[DOT_STREAMS];
+    for (int r = 0; r < DOT_STREAMS; r++) {
+        w[r] = j->w + row[r] * j->pitch;
+        then[r] = (const void *)((uintptr_t)j->w + (uintptr_t)(ahead[r] * j->pitch));
     }
+    for (int64_t i = 0, n_x; i < j->n_x; i += n_x) {
+        float sum[DOT_STREAMS_X][DOT_STREAMS];
+        n_x = j->n_x - i < DOT_STREAMS_X ? j->n_x - i : DOT_STREAMS_X;
+        j->core->streams(w, i ? w : then, j->x + i, n_x, j->n, sum);
+        for (int64_t k = 0; k < n_x; k++)
+            for (int r = 0; r < DOT_STREAMS; r++)
+                put(j->out[i + k], row[r], sum[k][r], j->bias);
+    }
+}
+
+/* Rows [j->row, the result): each stream has a part of its own, so that it is a long one. What comes after its end
+ * is the same part of the range that follows. */
+static int64_t dot_streams(const dot_work *j)
+{
+    int64_t len = (j->row_end - j->row) / DOT_STREAMS;
+    int64_t far = (AHEAD + j->pitch - 1) / (j->pitch > 0 ? j->pitch : 1);
+    for (int64_t i = 0; i < len; i++) {
+        int64_t row[DOT_STREAMS], ahead[DOT_STREAMS];
+        for (int r = 0; r < DOT_STREAMS; r++) {
+            row[r] = j->row + r * len + i;
+            ahead[r] = row[r] + far + (i + far < len ? 0 : (DOT_STREAMS - 1) * len);
+        }
+        dot_pair(j, row, ahead);
+    }
+    return j->row + DOT_STREAMS * len;
 }
 
 void dot_block(const dot_work *j)
 {
-    int64_t row = j->row;
-    for (; j->core->tile && !j->scratch && row + DOT_TILE <= j->row_end; row += DOT_TILE)
-        dot_tiles(j, row);
+    int64_t row = j->core->streams && !j->scratch ? dot_streams(j) : j->row;
     for (; row < j->row_end; row++) {
         const void *w = j->w + row * j->pitch;
         if (j->scratch) {

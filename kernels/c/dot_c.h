@@ -1,7 +1,7 @@
 /* dot_c.h - dot products of stored weight rows with activations: one core per storage type.
  *
  * A core multiplies one weight row with one row of activations, or with four at once so that the weights
- * are unpacked once. Some have a tile besides: several weight rows, between which a row of activations is loaded once.
+ * are unpacked once. Some take several weight rows at once besides, as streams through memory.
  * Either way a row's sums are made in the same order, which depends on the type and
  * on n alone. Kernels of other variants can hand cores of their own to dot_block. */
 #ifndef WEFT_KERNELS_C_DOT_C_H
@@ -12,16 +12,16 @@
 /* out[i] = w times x[i]; w[n] stored at any byte, x[i] in the core's form. */
 typedef void dot_fn(const void *w, const void *const *x, int64_t n, float *out);
 
-/* The same for DOT_TILE weight rows that are `pitch` apart and up to as many rows of activations: out[i][r] of
- * x[i] and weight row r. */
-enum { DOT_TILE = 4 };
-typedef void dot_tile_fn(const void *w, int64_t pitch, const void *const *x, int64_t n_x, int64_t n,
-                         float (*out)[DOT_TILE]);
+/* The same for DOT_STREAMS weight rows and up to DOT_STREAMS_X rows of activations: out[i][r] of x[i] and w[r].
+ * ahead[r] is what comes after w[r] a while later, for hints to memory. */
+enum { DOT_STREAMS = 2, DOT_STREAMS_X = 4 };
+typedef void dot_streams_fn(const void *const *w, const void *const *ahead, const void *const *x,
+                            int64_t n_x, int64_t n, float (*out)[DOT_STREAMS]);
 
 typedef struct {
     kact act; /* how x is given */
     dot_fn *one, *four;
-    dot_tile_fn *tile; /* or NULL */
+    dot_streams_fn *streams; /* or NULL */
 } dot_core;
 
 /* The core of a type; NULL where there is none. */

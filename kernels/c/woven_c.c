@@ -1,8 +1,10 @@
-/* woven_c.c - the loops around a core for woven weights: columns outside, rows of activations inside, so that a
- * group of weight rows comes from memory once for ROWS_MAX of them. */
+/* woven_c.c - the loops around a core for woven weights: some columns outside, rows of activations inside, so that
+ * weights come from memory once for ROWS_MAX of them. */
 #include "kernels/c/woven.h"
 
-enum { ROWS_MAX = 32 };
+/* Some groups, which stay in a second-level cache, while the rows of activations that are multiplied at once stay in
+ * the first. */
+enum { ROWS_MAX = 32, COLS = 4 * LAYOUT_GROUP };
 
 /* Some rows of activations against columns [col, col_end). */
 typedef struct {
@@ -27,16 +29,24 @@ static void put(float *out, const float *bias, const float sum[LAYOUT_GROUP])
         out[r] = bias ? sum[r] + bias[r] : sum[r];
 }
 
+/* x[i] .. of `some` rows, columns [col, col_end). */
+static void run_some(const work *j, int i, int some, int64_t col, int64_t col_end)
+{
+    for (; col < col_end; col += LAYOUT_GROUP) {
+        float sum[WOVEN_X_MAX][LAYOUT_GROUP];
+        j->core->of[some](j->w + col / LAYOUT_GROUP * j->pitch, j->x + i, j->n, sum);
+        for (int r = 0; r < some; r++)
+            put(j->out[i + r] + col, j->bias ? j->bias + col : NULL, sum[r]);
+    }
+}
+
 static void run(work *j)
 {
-    for (int64_t col = j->col; col < j->col_end; col += LAYOUT_GROUP) {
-        const uint8_t *w = j->w + col / LAYOUT_GROUP * j->pitch;
+    for (int64_t col = j->col; col < j->col_end; col += COLS) {
+        int64_t col_end = j->col_end - col < COLS ? j->col_end : col + COLS;
         for (int i = 0, some; i < j->n_x; i += some) {
-            float sum[WOVEN_X_MAX][LAYOUT_GROUP];
             some = some_of(j->n_x - i);
-            j->core->of[some](w, j->x + i, j->n, sum);
-            for (int r = 0; r < some; r++)
-                put(j->out[i + r] + col, j->bias ? j->bias + col : NULL, sum[r]);
+            run_some(j, i, some, col, col_end);
         }
     }
     j->n_x = 0;

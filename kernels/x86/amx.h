@@ -1,7 +1,7 @@
-/* amx.h - tiles, and products of bf16.
+/* amx.h - tiles, and products of bf16 and of bytes.
  *
  * The left operand is a tile of up to 16 rows of activations where they lie; the right one holds 16 rows of
- * weights, turned: row j of it has columns 2j and 2j + 1 of each (Intel SDM, TDPBF16PS). The result is rows of
+ * weights, turned: row j of it has columns 2j and 2j + 1 of each (Intel SDM, TDPBF16PS), of bytes 4j to 4j + 3. The result is rows of
  * activations by rows of weights, and is added to what is there.
  *
  * Instructions are written out, with memory as a clobber: GCC 12's intrinsics do not tell the compiler that
@@ -34,6 +34,16 @@ X86_INLINE void amx_shape(int first, int second)
     }
     __asm__ volatile("ldtilecfg %0" ::"m"(s));
 }
+/* For products of `rows` rows of activations, `bytes` of each at a time, 4 to 64: the same tiles. */
+X86_INLINE void amx_shape_bytes(int rows, int bytes)
+{
+    amx_shapes s = {.palette = 1};
+    for (int i = 0; i < 8; i++) {
+        s.row_bytes[i] = (uint16_t)(i == 4 || i == 5 ? bytes : AMX_BYTES);
+        s.rows[i] = (uint8_t)(i >= 6 ? bytes / 4 : rows);
+    }
+    __asm__ volatile("ldtilecfg %0" ::"m"(s));
+}
 X86_INLINE void amx_end(void)
 {
     __asm__ volatile("tilerelease" ::: "memory");
@@ -48,6 +58,12 @@ X86_INLINE void amx_end(void)
     __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"((void *)(p)),                       \
                      "r"((int64_t)(stride))                                                        \
                      : "memory")
+#define AMX_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
+/* Signed bytes with signed ones, with unsigned ones. */
+#define AMX_DOT_I8(c, a, b)                                                                        \
+    __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
+#define AMX_DOT_U8(c, a, b)                                                                        \
+    __asm__ volatile("tdpbsud %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
 #define AMX_DOT_BF16(c, a, b)                                                                      \
     __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
 

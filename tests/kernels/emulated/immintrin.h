@@ -98,6 +98,9 @@ EMULATED(castps256_ps512,   (__m256 a),              1,  (memset(&r, 0x5a, sizeo
 EMULATED(inserti32x4,       (V a, __m128i b, int l), 4,  r.x[i] = i == l ? b : a.x[i])
 EMULATED(broadcast_i32x4,   (__m128i a),             4,  r.x[i] = a)
 EMULATED(and_si512,         (V a, V b),              16, r.u32[i] = a.u32[i] & b.u32[i])
+EMULATED(sub_epi8,          (V a, V b),              64, r.u8[i] = (uint8_t)(a.u8[i] - b.u8[i]))
+EMULATED(insertf32x8,       (V a, __m256 b, int h),  2,  r.f[i] = i == h ? b : a.f[i])
+EMULATED(permutex2var_epi32, (V a, V k, V b),        16, r.i32[i] = (k.i32[i] & 16 ? b : a).i32[k.i32[i] & 15])
 EMULATED(xor_si512,         (V a, V b),              16, r.u32[i] = a.u32[i] ^ b.u32[i])
 EMULATED(ternarylogic_epi32, (V a, V b, V c, int k), 512, r.u32[i / 32] |= (uint32_t)(k >> ((a.u32[i / 32] >> i % 32 & 1) * 4 + (b.u32[i / 32] >> i % 32 & 1) * 2 + (c.u32[i / 32] >> i % 32 & 1)) & 1) << i % 32)
 EMULATED(srli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] >> n))
@@ -244,6 +247,10 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_inserti32x4 emulated_inserti32x4
 #define _mm512_broadcast_i32x4 emulated_broadcast_i32x4
 #define _mm512_and_si512 emulated_and_si512
+#define _mm512_sub_epi8 emulated_sub_epi8
+#undef _mm512_insertf32x8
+#define _mm512_insertf32x8 emulated_insertf32x8
+#define _mm512_permutex2var_epi32 emulated_permutex2var_epi32
 #define _mm512_xor_si512 emulated_xor_si512
 #undef _mm512_ternarylogic_epi32
 #define _mm512_ternarylogic_epi32 emulated_ternarylogic_epi32

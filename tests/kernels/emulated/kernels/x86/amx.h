@@ -1,4 +1,4 @@
-/* amx.h - the tiles of kernels/x86/amx.h in plain C (Intel SDM: TILELOADD, TDPBF16PS), with a stop
+/* amx.h - the tiles of kernels/x86/amx.h in plain C (Intel SDM: TILELOADD, TDPBF16PS, TDPBSSD), with a stop
  * where a processor would fault. In place of that header in the emulated check. */
 #ifndef WEFT_KERNELS_X86_AMX_H
 #define WEFT_KERNELS_X86_AMX_H
@@ -27,6 +27,15 @@ static inline void amx_shape(int first, int second)
         tiles[i].rows = i >= 6 ? AMX_ROWS : i == 2 || i == 3 || i == 5 ? second : first;
         tiles[i].bytes = AMX_BYTES;
         tile_need(tiles[i].rows >= 0 && tiles[i].rows <= AMX_ROWS);
+    }
+}
+static inline void amx_shape_bytes(int rows, int bytes)
+{
+    memset(tiles, 0, sizeof tiles);
+    tile_need(rows > 0 && rows <= AMX_ROWS && bytes >= 4 && bytes <= AMX_BYTES && bytes % 4 == 0);
+    for (int i = 0; i < 8; i++) {
+        tiles[i].rows = i >= 6 ? bytes / 4 : rows;
+        tiles[i].bytes = i == 4 || i == 5 ? bytes : AMX_BYTES;
     }
 }
 static inline void amx_end(void)
@@ -75,6 +84,29 @@ static inline void tile_dot_bf16(int c, int a, int b)
         }
 }
 
+static inline __attribute__((unused)) void tile_zero(int t)
+{
+    tile_need(tiles[t].rows > 0);
+    memset(tiles[t].at, 0, sizeof tiles[t].at);
+}
+static inline void tile_dot_bytes(int c, int a, int b, bool is_signed)
+{
+    tile_shapes(c, a, b);
+    for (int m = 0; m < tiles[c].rows; m++)
+        for (int n = 0; n < AMX_BYTES / 4; n++) {
+            int32_t sum;
+            memcpy(&sum, tiles[c].at[m] + 4 * n, sizeof sum);
+            for (int k = 0; k < tiles[a].bytes; k++) {
+                int w = tiles[b].at[k / 4][4 * n + k % 4];
+                sum += (int8_t)tiles[a].at[m][k] * (is_signed ? (int8_t)w : w);
+            }
+            memcpy(tiles[c].at[m] + 4 * n, &sum, sizeof sum);
+        }
+}
+
+#define AMX_ZERO tile_zero
+#define AMX_DOT_I8(c, a, b) tile_dot_bytes(c, a, b, true)
+#define AMX_DOT_U8(c, a, b) tile_dot_bytes(c, a, b, false)
 #define AMX_LOAD tile_load
 #define AMX_STORE tile_store
 #define AMX_DOT_BF16 tile_dot_bf16
