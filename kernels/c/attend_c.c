@@ -10,10 +10,7 @@
 #include "kernels/kernel_decls.h"
 
 #include <math.h>
-#ifndef ATTEND_TILE_H /* the two products; other variants bring their own */
-#define ATTEND_TILE_H "kernels/c/attend_tile.h"
-#endif
-#include ATTEND_TILE_H
+#include "kernels/c/attend_tile.h"
 #include "kernels/c/half.h"
 #include "kernels/c/vec.h"
 #include "kernels/ref/cell_place.h"
