@@ -15,11 +15,12 @@ enum { TILES_WIDTH = 32, TILES_PANEL_BYTES = TILES_WIDTH * TILES_COLS * 2 };
 #endif
 enum { TILES_ROWS = 512 };
 
-/* Besides: four tiles of sums, and biases. */
-enum {
-    TILES_STORED_BYTES = 4 * 1024 + TILES_WIDTH * 4,
-    TILES_BYTES = TILES_PANEL_BYTES + TILES_STORED_BYTES
-};
+/* Tiles of sums wait beside them: in the result, whose rows may be a power of two apart, they would drive each
+ * other out of the caches. */
+enum { TILES_SUMS = 512, TILES_SUMS_BYTES = TILES_SUMS * 1024 };
+
+/* Besides: what sums begin with. */
+enum { TILES_BYTES = TILES_PANEL_BYTES + TILES_SUMS_BYTES + TILES_WIDTH * 4 };
 
 /* Rows that chose the same expert, with what separates them (act.h). */
 enum {

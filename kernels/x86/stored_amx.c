@@ -10,12 +10,10 @@
 
 enum { LINE = 64, RUN = 32, RUNS_MAX = 8 };
 
-/* from [16][16] words of 32 bits to the same, rows for columns. */
-X86_INLINE void turn(const char *from, char *to)
+/* a: [16][16] words of 32 bits; to the same, rows for columns. */
+X86_INLINE void turn(__m512i a[16], char *to)
 {
-    __m512i a[16], b[16];
-    for (int i = 0; i < 16; i++)
-        a[i] = _mm512_loadu_si512(from + i * LINE);
+    __m512i b[16];
     for (int i = 0; i < 16; i += 2) { /* of two rows words 4l, 4l + 1 of lane l, then the others */
         b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
         b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
@@ -49,15 +47,23 @@ X86_INLINE const uint8_t *row_of(const uint8_t *w, int64_t pitch, int64_t rows, 
 static void unpack_BF16(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first, int64_t cols,
                         char *to)
 {
-    char tile[TILE_BYTES];
-    for (int64_t c = 0; c < cols; c += TILE_COLS, to += TILE_BYTES) {
-        int64_t here = cols - c < TILE_COLS ? cols - c : TILE_COLS;
-        if (here < TILE_COLS)
-            memset(tile, 0, sizeof tile);
-        for (int64_t i = 0; i < TILE_ROWS; i++)
-            memcpy(tile + i * LINE, row_of(w, pitch, rows, i) + (first + c) * 2, (size_t)here * 2);
-        turn(tile, to);
+    const uint8_t *row[TILE_ROWS];
+    __m512i a[TILE_ROWS];
+    int64_t c = 0;
+    for (int i = 0; i < TILE_ROWS; i++)
+        row[i] = row_of(w, pitch, rows, i) + first * 2;
+    for (; c + TILE_COLS <= cols; c += TILE_COLS, to += TILE_BYTES) {
+        for (int i = 0; i < TILE_ROWS; i++)
+            a[i] = _mm512_loadu_si512(row[i] + c * 2);
+        turn(a, to);
     }
+    if (c == cols)
+        return;
+    for (int i = 0; i < TILE_ROWS; i++) {
+        a[i] = _mm512_setzero_si512();
+        memcpy(&a[i], row[i] + c * 2, (size_t)(cols - c) * 2);
+    }
+    turn(a, to);
 }
 
 enum { bytes_BF16 = 512 }; /* of 256 columns; so below */
@@ -68,13 +74,17 @@ typedef void block_fn(const uint8_t *w, char *to);
 X86_INLINE void unpack_blocks(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,
                               int64_t cols, char *to, int64_t bytes, int runs, block_fn *block)
 {
-    char tile[RUNS_MAX * TILE_BYTES];
+    char tile[RUNS_MAX * TILE_BYTES] __attribute__((aligned(LINE)));
     w += first / (runs * RUN) * bytes;
     for (int64_t c = 0; c < cols; c += runs * RUN, w += bytes) {
         for (int64_t i = 0; i < TILE_ROWS; i++)
             block(row_of(w, pitch, rows, i), tile + i * LINE);
-        for (int run = 0; run < runs; run++, to += TILE_BYTES)
-            turn(tile + run * TILE_BYTES, to);
+        for (int run = 0; run < runs; run++, to += TILE_BYTES) {
+            __m512i a[TILE_ROWS];
+            for (int i = 0; i < TILE_ROWS; i++)
+                a[i] = _mm512_loadu_si512(tile + run * TILE_BYTES + i * LINE);
+            turn(a, to);
+        }
     }
 }
 
