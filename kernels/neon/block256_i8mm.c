@@ -63,12 +63,14 @@ NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, co
         for (int i = 0; i < 4; i++)
             vst1q_s32(p->scale + g * 16 + i * 4, spread[i]);
     }
-    for (int i = 0; i < 16; i++) {
-        int8x16_t v[8];
-        t->codes(w + t->codes_at + i / 2 * t->sub_bytes, i % 2, v);
-        for (int j = 0; j < 8; j++) {
-            int64_t to = i / 2 * 256 + j % 4 * 64 + (i % 2 * 2 + j / 4) * 16;
-            vst1q_s8(q + to, whole_code(v[j], t));
+    const uint8_t *codes = w + t->codes_at;
+    for (int sub = 0; sub < 8; sub++, codes += t->sub_bytes, q += 32 * LAYOUT_GROUP) {
+        neon_hint(codes, t->sub_bytes);
+        for (int half = 0; half < 2; half++) {
+            int8x16_t v[8];
+            t->codes(codes, half, v);
+            for (int i = 0; i < 8; i++)
+                vst1q_s8(q + i % 4 * 64 + (half * 2 + i / 4) * 16, whole_code(v[i], t));
         }
     }
 }
@@ -77,7 +79,7 @@ NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven
 {
     panel256 *p = panel;
     for (int64_t b = 0; b < cols / BLOCK; b++, w += t->bytes) {
-        neon_hint(w, t->bytes);
+        neon_hint(w, t->codes_at);
         unpack_block(w, p->q + b * BLOCK * LAYOUT_GROUP, &p->block[b], t);
     }
 }
@@ -182,7 +184,7 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
         vst1q_f32(t + i * 4, acc[i]);
 }
 
-#define KERNELS(type, size)                                                                        \
+#define KERNELS(type, size, few_max)                                                               \
     static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
     {                                                                                              \
         unpack(w, cols, panel, &woven_##type);                                                     \
@@ -199,8 +201,8 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
         else                                                                                       \
             few(w, x, 2, cold, t, &woven_##type);                                                  \
     }                                                                                              \
-    static const panel_core core_##type = {                                                        \
-        BLOCK, size, unpack_##type, tile_##type, few_##type, 8};                                   \
+    static const panel_core core_##type = {BLOCK,       size,       unpack_##type,                 \
+                                           tile_##type, few_##type, few_max};                      \
     void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
         panel_linear_few(k, t, begin, end, &core_##type);                                          \
@@ -215,9 +217,9 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
         panel_experts(k, t, begin, end, &core_##type);                                             \
     }
 /* clang-format off */
-KERNELS(Q3_K, 880)
-KERNELS(Q4_K, 1152)
-KERNELS(Q5_K, 1408)
-KERNELS(Q6_K, 1680)
-KERNELS(IQ4_XS, 1088)
+KERNELS(Q3_K, 880, 6)
+KERNELS(Q4_K, 1152, 8)
+KERNELS(Q5_K, 1408, 4)
+KERNELS(Q6_K, 1680, 6)
+KERNELS(IQ4_XS, 1088, 4)
 /* clang-format on */

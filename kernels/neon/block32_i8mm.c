@@ -173,10 +173,10 @@ static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
     }
 /* clang-format off */
 KERNELS(Q8_0, 272, tile_scaled, direct_Q8_0, 16)
-KERNELS(Q4_0, 144, tile_scaled, direct_Q4_0, 8)
-KERNELS(Q4_1, 160, tile_with_min, NULL, 8)
-KERNELS(Q5_0, 176, tile_scaled, NULL, 8)
-KERNELS(Q5_1, 192, tile_with_min, NULL, 8)
-KERNELS(IQ4_NL, 144, tile_scaled, NULL, 8)
-KERNELS(MXFP4, 136, tile_scaled, NULL, 8)
+KERNELS(Q4_0, 144, tile_scaled, direct_Q4_0, 6)
+KERNELS(Q4_1, 160, tile_with_min, NULL, 4)
+KERNELS(Q5_0, 176, tile_scaled, NULL, 4)
+KERNELS(Q5_1, 192, tile_with_min, NULL, 4)
+KERNELS(IQ4_NL, 144, tile_scaled, NULL, 4)
+KERNELS(MXFP4, 136, tile_scaled, NULL, 4)
 /* clang-format on */

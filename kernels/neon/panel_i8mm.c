@@ -62,16 +62,19 @@ static void rows_run(const run *r, int64_t row, int64_t row_end, int64_t col, in
 }
 
 /* Eight columns of the result for few rows, four by four: from a panel, or all but the first find the weights in a
- * cache. */
+ * cache. Tiles bring the weights that come next closer instead of activations, of which they have all. */
 static void few_run(const run *r, const uint8_t *w, int64_t col, void *panel)
 {
     const kargs *k = r->k;
     bool unpacked = k->n[0] > r->core->few_max;
+    uintptr_t after = (uintptr_t)w + (uintptr_t)(r->cols / r->core->block * r->core->bytes);
     if (unpacked)
         r->core->unpack(w, r->cols, panel);
-    for (int64_t x = 0; x < k->n[0]; x += TILE_X) {
+    for (int64_t x = 0; x < k->n[0]; x += TILE_X, after += (uintptr_t)r->cols * TILE_X) {
         float t[TILE] __attribute__((aligned(16)));
-        panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->n[2], r->first, r->cols, 0};
+        const char *from = (const char *)k->in[0] + x * k->pitch[0];
+        int64_t next = (int64_t)(after - (uintptr_t)(from + r->first * TILE_X));
+        panel_acts acts = {from, k->n[2], r->first, r->cols, next};
         if (unpacked)
             r->core->tile(panel, &acts, t);
         else
