@@ -1,7 +1,7 @@
 /* pack_neon.c - activations rounded to 8 bits, once or twice each, and four rows of them woven; act.h tells the layouts.
  *
  * The same bits as the reference. Magnitudes are compared as whole numbers, which puts infinities and NaNs above all numbers.
- * Numbers split into bf16 are left to split_neon.c. On Neoverse V1, 2048 numbers in blocks of 32 take
+ * Numbers split into bf16 are left to split.h. On Neoverse V1, 2048 numbers in blocks of 32 take
  * 0.6 us. */
 #include "kernels/kernel_decls.h"
 
@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 #include "kernels/neon/neon.h"
-#include "kernels/neon/split_neon.h"
+#include "kernels/neon/split.h"
 
 enum { RUN = 256, INF_BITS = 0x7f800000 };
 
@@ -132,7 +132,7 @@ void k_pack_neon(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     kact act = (kact)k->word[0];
     kpart part = kpart_of(k, k->n[1], begin, end);
     if (act_is_split(act)) {
-        if (!split_rows_neon(k, begin, end))
+        if (!split_rows(k, begin, end))
             k_pack_c(k, t, begin, end);
         return;
     }
@@ -189,7 +189,7 @@ void k_pack4_neon(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     int64_t n = k->n[1];
     (void)t;
     if (act_is_split(act)) {
-        split_quads_neon(k, begin, end);
+        split_quads(k, begin, end);
         return;
     }
     for (int64_t row = begin * 4; row < end * 4; row++) {

@@ -1,14 +1,22 @@
-/* split_neon.c - activations as one or three bf16 each, in rows or woven by four; act.h tells the layouts.
+/* split.h - activations as one or three bf16 each, in rows or woven by four, for pack and pack4; act.h tells the layouts.
  *
- * The same bits as the reference. Four rows are woven two by two: a vector takes four columns of both. */
-#include "kernels/neon/split_neon.h"
+ * The same bits as the reference. Four rows are woven two by two: a vector takes four columns of both. Rounding is one
+ * instruction where a file is built for bf16. */
+#ifndef WEFT_KERNELS_NEON_SPLIT_H
+#define WEFT_KERNELS_NEON_SPLIT_H
 
 #include <string.h>
 #include "kernels/neon/neon.h"
 
 enum { PARTS_MAX = 3, STEP = 8 };
 
-/* Four numbers as bf16, to nearest, ties to even; a NaN stays one. */
+/* Eight numbers as bf16, to nearest, ties to even; a NaN stays one. */
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+NEON_INLINE uint16x8_t rounded8(float32x4_t low, float32x4_t high)
+{
+    return vreinterpretq_u16_bf16(vcvtq_high_bf16_f32(vcvtq_low_bf16_f32(low), high));
+}
+#else
 NEON_INLINE uint16x4_t rounded4(float32x4_t x)
 {
     uint32x4_t bits = vreinterpretq_u32_f32(x);
@@ -17,6 +25,12 @@ NEON_INLINE uint16x4_t rounded4(float32x4_t x)
     uint32x4_t nan = vorrq_u32(bits, vdupq_n_u32(0x400000));
     return vshrn_n_u32(vbslq_u32(vceqq_f32(x, x), up, nan), 16);
 }
+
+NEON_INLINE uint16x8_t rounded8(float32x4_t low, float32x4_t high)
+{
+    return vcombine_u16(rounded4(low), rounded4(high));
+}
+#endif
 
 NEON_INLINE float32x4_t float_of(uint16x4_t h)
 {
@@ -29,7 +43,7 @@ NEON_INLINE void split8(const float *x, int parts, uint16x8_t *to)
     const uint16x8_t infinite = vdupq_n_u16(0x7f80);
     float32x4_t low = vld1q_f32(x), high = vld1q_f32(x + 4);
     for (int p = 0; p < parts; p++) {
-        uint16x8_t h = vcombine_u16(rounded4(low), rounded4(high));
+        uint16x8_t h = rounded8(low, high);
         if (p > 0)
             h = vbicq_u16(h, vceqq_u16(vandq_u16(h, infinite), infinite));
         low = vsubq_f32(low, float_of(vget_low_u16(h)));
@@ -39,7 +53,7 @@ NEON_INLINE void split8(const float *x, int parts, uint16x8_t *to)
 }
 
 /* The same with the first n numbers of eight, the others 0; all are 0 where x is NULL. */
-static void split_some(const float *x, int64_t n, int parts, uint16x8_t *to)
+static inline void split_some(const float *x, int64_t n, int parts, uint16x8_t *to)
 {
     float some[STEP] = {0};
     if (x && n > 0)
@@ -68,7 +82,8 @@ NEON_INLINE void split_row(const float *x, int64_t col, int64_t end, int parts, 
     }
 }
 
-bool split_rows_neon(const kargs *k, int64_t begin, int64_t end)
+/* Units of pack; false, and nothing done, for forms that only kernels of other processors take. */
+static inline bool split_rows(const kargs *k, int64_t begin, int64_t end)
 {
     kact act = (kact)k->word[0];
     kpart part = kpart_of(k, k->n[1], begin, end);
@@ -108,7 +123,8 @@ NEON_INLINE void split_pair(const float *x0, const float *x1, int64_t n, int par
     }
 }
 
-void split_quads_neon(const kargs *k, int64_t begin, int64_t end)
+/* Units of pack4. */
+static inline void split_quads(const kargs *k, int64_t begin, int64_t end)
 {
     kact act = (kact)k->word[0];
     int64_t n = k->n[1], parts = act_parts(act);
@@ -125,3 +141,5 @@ void split_quads_neon(const kargs *k, int64_t begin, int64_t end)
             split_pair(x[0], x[1], n, 3, (uint16_t *)(void *)to);
     }
 }
+
+#endif
