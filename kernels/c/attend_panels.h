@@ -4,7 +4,7 @@
  * A panel is a few queries side by side, `lanes` of them, and so are their logits: [key][lane]. Products with keys
  * so need no sums across a vector, and softmax works on many queries at once.
  *
- *     dots    logits [key][lane] = sum over d, one after the other, of key [d] * queries [d][lane]
+ *     dots    logits [key][lane] = sum over d, in an order of its own, of key [d] * queries [d][lane]
  *     weigh   weights = 2^(logit - largest), per lane; logits are in base 2
  *     adds    sum [lane][col] += weight [key][lane] * value [key][col], in the order of positions
  *
@@ -61,9 +61,9 @@ typedef struct {
 
 /* ---- what a processor brings ---- */
 
-/* How many lanes a panel has for so many queries, and whether so many read keys and values as stored. */
-static int64_t panel_lanes(int64_t queries);
-static bool panel_direct(int64_t queries);
+/* How many lanes a panel has for these queries, and whether they read keys and values as stored. */
+static int64_t panel_lanes(const attend_work *w);
+static bool panel_direct(const attend_work *w);
 /* Logits of keys [begin, end), or a few more, for panels [from, to). */
 static void panel_dots(const attend_work *w, int64_t begin, int64_t end, int64_t from, int64_t to);
 /* The logits of a panel become weights, 0 where `some` and the position is not seen; max, total and keep follow. */
@@ -312,7 +312,7 @@ static void work_begin(attend_work *w, int64_t row)
     const float *sinks = w->k->in[2]; /* [H] or NULL */
     bool plain = w->k->f[1] == 0 && !w->k->in[3];
     float scale = (float)w->k->f[0] * (plain ? LOG2_E : 1);
-    memset(w->q, 0, (size_t)(w->panels * w->lanes * w->k_width) * sizeof *w->q);
+    memset(w->q, 0, (size_t)(attend_pad(w->queries) * w->k_width) * sizeof *w->q);
     for (int64_t i = 0; i < w->queries; i++) {
         int64_t head = w->first_head + i % w->heads, width = w->k->cell->k;
         const float *q = row_in(w->k, 0, row + i / w->heads) + head * width;
@@ -389,12 +389,12 @@ static void rows_begin(attend_work *w, int64_t row, int64_t n)
     bool ragged = c->k % PANEL_PAD != 0 || (!c->latent && c->v % PANEL_PAD != 0);
     w->rows = n;
     w->queries = n * w->heads;
-    w->lanes = panel_lanes(w->queries);
+    w->lanes = panel_lanes(w);
     w->panels = (w->queries + w->lanes - 1) / w->lanes;
     w->pos = k->batch->pos + row;
     w->pages = kcell_pages(c, k->batch, row);
     bool scattered = c->page_tok % KEYS != 0; /* a block lies in several pages */
-    w->copied = ragged || scattered || (c->type != DT_F32 && !panel_direct(w->queries));
+    w->copied = ragged || scattered || (c->type != DT_F32 && !panel_direct(w));
     w->type = w->copied ? DT_F32 : c->type;
     w->k_width = (c->k + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;
     w->v_width = (c->v + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;

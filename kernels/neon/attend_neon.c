@@ -16,14 +16,15 @@ enum { ATTEND_AHEAD = 64 * 1024 }; /* bytes of keys and values, when they are as
 #define ATTEND_NAME k_attend_neon
 #endif
 
-static int64_t panel_lanes(int64_t queries)
+/* Without groups there are tiles for one query and for four panels. */
+static int64_t panel_lanes(const attend_work *w)
 {
-    return queries == 1 ? 1 : 4;
+    return w->size.group == 1 && w->queries < 4 * 4 ? 1 : 4;
 }
 
-static bool panel_direct(int64_t queries)
+static bool panel_direct(const attend_work *w)
 {
-    return queries <= DIRECT_MAX;
+    return w->queries <= (w->size.group == 1 ? 1 : DIRECT_MAX);
 }
 
 static void floats_read(const char *from, dtype type, int64_t n, float *to)
@@ -64,18 +65,28 @@ NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64
 {
     int64_t pitch = w->k_width * w->lanes, g = from;
     if (w->lanes == 1) {
-        for (int64_t j = begin / TILE_KEYS * TILE_KEYS; j < end; j += TILE_KEYS) {
-            const char *key = w->key + j * w->key_pitch;
-            const char *later = w->hint_key ? w->hint_key + j * w->hint_key_pitch : key;
-            dot_tile_slim(w->q, key, w->key_pitch, type, w->k_width, w->p + j, later);
-        }
+        for (; g < to; g++)
+            for (int64_t j = begin / TILE_KEYS * TILE_KEYS; j < end; j += TILE_KEYS) {
+                const char *key = w->key + j * w->key_pitch;
+                const char *later = w->hint_key ? w->hint_key + j * w->hint_key_pitch : key;
+                dot_tile_slim(w->q + g * pitch, key, w->key_pitch, type, w->k_width,
+                              w->p + g * KEYS + j, later);
+            }
         return;
     }
-    for (; type == DT_F32 && g + 4 <= to; g += 4)
-        for (int64_t j = begin / 4 * 4; j < end; j += 4)
-            dot_panels4(w->q + g * pitch, pitch * (int64_t)sizeof(float), w->key + j * w->key_pitch,
-                        w->key_pitch, w->k_width, w->p + (g * KEYS + j) * 4,
-                        KEYS * 4 * (int64_t)sizeof(float));
+    bool alone = w->size.group == 1; /* then panels that are nobody's fill the last tile */
+    for (g = alone ? g / 4 * 4 : g; type == DT_F32 && g + (alone ? 1 : 4) <= to; g += 4)
+        for (int64_t j = begin / 4 * 4; j < end; j += 4) {
+            const float *q = w->q + g * pitch;
+            const char *key = w->key + j * w->key_pitch;
+            float *s = w->p + (g * KEYS + j) * 4;
+            int64_t q_pitch = pitch * (int64_t)sizeof(float);
+            int64_t s_pitch = KEYS * 4 * (int64_t)sizeof(float);
+            if (alone)
+                dot_chains4(q, q_pitch, key, w->key_pitch, w->k_width, s, s_pitch);
+            else
+                dot_panels4(q, q_pitch, key, w->key_pitch, w->k_width, s, s_pitch);
+        }
     for (int64_t j = begin / 8 * 8; g < to && j < end; j += 8) {
         const char *key = w->key + j * w->key_pitch;
         const char *later = w->hint_key ? w->hint_key + j * w->hint_key_pitch : key;

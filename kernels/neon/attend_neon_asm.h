@@ -117,6 +117,53 @@ static inline void dot_panels4(const float *q, int64_t q_pitch, const char *key,
         : "memory", "cc", VECTORS);
 }
 
+/* Every fourth column from column `l` on, of four panels (whose pointers begin there) and four keys; to[g][j][..]. */
+#define CHAIN4_OF(name, l)                                                                         \
+    static inline void name(const char *q0, int64_t q_pitch, const char *key, int64_t pitch,       \
+                            int64_t width, float *to)                                              \
+    {                                                                                              \
+        const char *q1 = q0 + q_pitch, *q2 = q1 + q_pitch, *q3 = q2 + q_pitch;                     \
+        int64_t two = 2 * pitch, three = 3 * pitch;                                                \
+        __asm__ volatile(                                                                          \
+            SUMS_ZERO SUMS_ZERO_UPPER                                                              \
+            "1:\n"                                                                                 \
+            "ldr q16, [%[k]]\n ldr q17, [%[k], %[p]]\n"                                            \
+            "ldr q18, [%[k], %[p2]]\n ldr q19, [%[k], %[p3]]\n"                                    \
+            "ldr q20, [%[q0]], #64\n ldr q21, [%[q1]], #64\n"                                      \
+            "ldr q22, [%[q2]], #64\n ldr q23, [%[q3]], #64\n"                                      \
+            "add %[k], %[k], #16\n" DOT4X4(                                                        \
+                20, 21, 22, 23, l) "subs %[n], %[n], #4\n b.gt 1b\n"                               \
+                                   "stp q0, q1, [%[t]]\n stp q2, q3, [%[t], #32]\n"                \
+                                   "stp q4, q5, [%[t], #64]\n stp q6, q7, [%[t], #96]\n"           \
+                                   "stp q8, q9, [%[t], #128]\n stp q10, q11, [%[t], #160]\n"       \
+                                   "stp q12, q13, [%[t], #192]\n stp q14, q15, [%[t], #224]\n"     \
+            : [q0] "+r"(q0), [q1] "+r"(q1), [q2] "+r"(q2), [q3] "+r"(q3), [k] "+r"(key),           \
+              [n] "+r"(width)                                                                      \
+            : [p] "r"(pitch), [p2] "r"(two), [p3] "r"(three), [t] "r"(to)                          \
+            : "memory", "cc", VECTORS);                                                            \
+    }
+CHAIN4_OF(chain4_0, 0)
+CHAIN4_OF(chain4_1, 1)
+CHAIN4_OF(chain4_2, 2)
+CHAIN4_OF(chain4_3, 3)
+
+/* As dot_panels4, with the sums of dot_tile_slim: columns equal modulo 4 are added first. */
+static inline void dot_chains4(const float *q, int64_t q_pitch, const char *key, int64_t pitch,
+                               int64_t width, float *s, int64_t s_pitch)
+{
+    float part[4][64]; /* [column modulo 4][panel, key, query] */
+    const char *from = (const char *)q;
+    chain4_0(from, q_pitch, key, pitch, width, part[0]);
+    chain4_1(from + 16, q_pitch, key, pitch, width, part[1]);
+    chain4_2(from + 32, q_pitch, key, pitch, width, part[2]);
+    chain4_3(from + 48, q_pitch, key, pitch, width, part[3]);
+    for (int i = 0; i < 64; i += 4) {
+        float32x4_t low = vaddq_f32(vld1q_f32(part[0] + i), vld1q_f32(part[1] + i));
+        float32x4_t high = vaddq_f32(vld1q_f32(part[2] + i), vld1q_f32(part[3] + i));
+        vst1q_f32((float *)(void *)((char *)s + i / 16 * s_pitch) + i % 16, vaddq_f32(low, high));
+    }
+}
+
 /* Sixteen columns of a value in registers x, y, z, w times the weights of four queries at p. */
 #define ADD16(x, y, z, w, p)                                                                       \
     "fmla v0.4s, v" #x ".4s, v" #p ".s[0]\n fmla v4.4s, v" #x ".4s, v" #p ".s[1]\n"                \

@@ -1,8 +1,9 @@
 /* attend_neon_tile.h - the two products of attention on a block of positions, for panels of four queries and for one
  * query.
  *
- * A product of a query and a key is summed over its columns one after the other, a sum of values in the order of
- * positions, whatever the tile: queries and keys that do not fill one get smaller ones and the same bits. A core starts
+ * A product of a query and a key is summed over its columns one after the other, or, where no two query heads share a
+ * head of the cell, over those equal modulo 4 first; a sum of values in the order of positions. Queries and keys that
+ * do not fill a tile get smaller ones and the same bits. A core starts
  * four fused products a cycle, and one that continues a sum waits two cycles for the last: tiles have eight sums or
  * more. Keys and values that are f16 or bf16 become floats in registers, or beforehand in scratch where many
  * queries meet them. */
@@ -44,7 +45,7 @@ NEON_INLINE void load8(const char *p, dtype type, float32x4_t to[2])
     }
 }
 
-enum { TILE_KEYS = 16, TILE_VECTORS = 16 };
+enum { TILE_KEYS = 8, TILE_VECTORS = 16 };
 
 /* Lines of memory that is read some blocks later. */
 NEON_INLINE void hint_lines(const char *later, int bytes)
@@ -81,44 +82,27 @@ NEON_INLINE void add_tile8(const float *p, const float *keep, const char *value,
 
 /* ---- one query ---- */
 
-/* y[l] of key l becomes y[l] of column l. */
-NEON_INLINE void turn4(float32x4_t *y0, float32x4_t *y1, float32x4_t *y2, float32x4_t *y3)
-{
-    float32x4_t a = vzip1q_f32(*y0, *y2), b = vzip2q_f32(*y0, *y2);
-    float32x4_t c = vzip1q_f32(*y1, *y3), d = vzip2q_f32(*y1, *y3);
-    *y0 = vzip1q_f32(a, c);
-    *y1 = vzip2q_f32(a, c);
-    *y2 = vzip1q_f32(b, d);
-    *y3 = vzip2q_f32(b, d);
-}
-
-/* s[j] = q . key[j] for 16 keys: lanes are keys. */
+/* s[j] = q . key[j] for eight keys: lanes are columns modulo 4. */
 NEON_INLINE void dot_tile_slim(const float *q, const char *key, int64_t pitch, dtype type,
                                int64_t width, float *s, const char *later)
 {
-    float32x4_t sum[TILE_KEYS / 4];
-    for (int j = 0; j < TILE_KEYS / 4; j++)
+    float32x4_t sum[TILE_KEYS];
+    for (int j = 0; j < TILE_KEYS; j++)
         sum[j] = vdupq_n_f32(0);
     for (int64_t i = 0; i < width; i += 8) {
         int bytes = TILE_KEYS * 8 * (type == DT_F32 ? 4 : 2);
         hint_lines(later + i / 8 * bytes, bytes);
         float32x4_t x[2] = {vld1q_f32(q + i), vld1q_f32(q + i + 4)};
-#pragma GCC unroll 4
-        for (int j = 0; j < TILE_KEYS / 4; j++) {
-            float32x4_t y[4][2];
-            for (int l = 0; l < 4; l++)
-                load8(key + (4 * j + l) * pitch + i * (type == DT_F32 ? 4 : 2), type, y[l]);
-            for (int half = 0; half < 2; half++) {
-                turn4(&y[0][half], &y[1][half], &y[2][half], &y[3][half]);
-                sum[j] = vfmaq_laneq_f32(sum[j], y[0][half], x[half], 0);
-                sum[j] = vfmaq_laneq_f32(sum[j], y[1][half], x[half], 1);
-                sum[j] = vfmaq_laneq_f32(sum[j], y[2][half], x[half], 2);
-                sum[j] = vfmaq_laneq_f32(sum[j], y[3][half], x[half], 3);
-            }
+#pragma GCC unroll 8
+        for (int j = 0; j < TILE_KEYS; j++) {
+            float32x4_t y[2];
+            load8(key + j * pitch + i * (type == DT_F32 ? 4 : 2), type, y);
+            sum[j] = vfmaq_f32(vfmaq_f32(sum[j], x[0], y[0]), x[1], y[1]);
         }
     }
-    for (int j = 0; j < TILE_KEYS / 4; j++)
-        vst1q_f32(s + 4 * j, sum[j]);
+    for (int j = 0; j < TILE_KEYS; j += 4)
+        vst1q_f32(s + j,
+                  vpaddq_f32(vpaddq_f32(sum[j], sum[j + 1]), vpaddq_f32(sum[j + 2], sum[j + 3])));
 }
 
 /* As add_tile8, for one query whose weights are p_step apart, and 4 n_vector columns. */

@@ -16,14 +16,14 @@ enum { PANEL_PAD = WIDE, SLIM = 4, SLIM_MAX = 8, SLIM_KEYS = WIDE / SLIM };
 enum { ATTEND_AHEAD = 1 }; /* bytes: the next block is asked for while one is computed */
 #include "kernels/c/attend_panels.h"
 
-static int64_t panel_lanes(int64_t queries)
+static int64_t panel_lanes(const attend_work *w)
 {
-    return queries <= SLIM_MAX ? SLIM : WIDE;
+    return w->queries <= SLIM_MAX ? SLIM : WIDE;
 }
 
-static bool panel_direct(int64_t queries)
+static bool panel_direct(const attend_work *w)
 {
-    (void)queries;
+    (void)w;
     return false;
 }
 
