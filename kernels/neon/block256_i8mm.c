@@ -220,6 +220,6 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
 KERNELS(Q3_K, 880, 6)
 KERNELS(Q4_K, 1152, 8)
 KERNELS(Q5_K, 1408, 4)
-KERNELS(Q6_K, 1680, 6)
+KERNELS(Q6_K, 1680, 4)
 KERNELS(IQ4_XS, 1088, 4)
 /* clang-format on */
