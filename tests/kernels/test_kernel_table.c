@@ -165,5 +165,24 @@ START_TEST(portable_scratch)
 }
 END_TEST
 
+/* What rounds activations to bf16 is never chosen by itself, and serves many rows with BF16 weights. */
+START_TEST(rounding_is_asked_for)
+{
+    static const int64_t counts[] = {1, 2, CLASS_FEW_MAX, CLASS_FEW_MAX + 1, 512};
+    kvariant rounds = kvariant_rounding();
+    ck_assert(kvariant_best() != rounds);
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        klayout l = kernel_layout("linear", DT_BF16, kvariant_best());
+        const kernel_row *row = kernel_select_as("linear", DT_BF16, l, counts[i], kvariant_best());
+        ck_assert(!act_rounds_bf16(row->act));
+    }
+    if (rounds == VARIANT_COUNT)
+        return;
+    ck_assert(kvariant_runs(rounds));
+    klayout l = kernel_layout("linear", DT_BF16, rounds);
+    ck_assert(act_rounds_bf16(kernel_select_as("linear", DT_BF16, l, 512, rounds)->act));
+}
+END_TEST
+
 SUITE_MAIN("kernel_table", rows_and_names, units_and_scratch, every_op_has_a_reference,
-           every_op_has_a_portable_kernel, portable_scratch)
+           every_op_has_a_portable_kernel, portable_scratch, rounding_is_asked_for)
