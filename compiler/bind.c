@@ -148,6 +148,18 @@ static void free_lists(bound_model *bm)
     VEC_FREE(&bm->other_weights);
 }
 
+static weft_status choose_text(weft_diag *dg, const bind_options *opt, bound_model *bm)
+{
+    if (!opt->like)
+        return arch_choose(dg, bm->file, opt->arch, bm->a, &bm->text, &bm->model, &bm->std_only);
+    const source *src = opt->like->text; /* messages may outlive it */
+    bm->text =
+        source_from_text(bm->a, arena_str(bm->a, str_of(src->name)).p, arena_str(bm->a, src->text));
+    bm->model = arena_str(bm->a, opt->like->model);
+    bm->std_only = opt->like->std_only;
+    return WEFT_OK;
+}
+
 weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *opt,
                        bound_model **out_bm)
 {
@@ -159,8 +171,11 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
     opt = opt ? opt : &plain;
     *bm = (bound_model){.a = a, .file = mf};
     checkpoint_init(&cp, dg, a, mf, opt->context);
-    weft_status st = arch_choose(dg, mf, opt->arch, a, &bm->text, &how.model, &how.std_only);
+    weft_status st = choose_text(dg, opt, bm);
     if (st == WEFT_OK) {
+        how.model = bm->model;
+        how.std_only = bm->std_only;
+        how.checked = opt->like != NULL;
         bm->graph = graph_create();
         how.entry = opt->entry ? str_of(opt->entry) : STR("");
         dsl_sink sink = {.ctx = bm,

@@ -9,12 +9,16 @@
 #include "compiler/graph.h"
 #include "runtime/formats/model_file.h"
 
+typedef struct bound_model bound_model;
+
 typedef struct {
     const char
         *arch; /* a .weft file to use; NULL: the checkpoint's own (weft.graph), else the library */
     const char *entry; /* NULL: decode */
     int64_t context;   /* of the session; 0: the trained one */
     bool others;       /* gather the names in the other format, too */
+    /* The same checkpoint, bound before with the same arch: its text needs no choosing and checking. NULL: none. */
+    const bound_model *like;
 } bind_options;
 
 typedef struct {
@@ -23,17 +27,19 @@ typedef struct {
     key_value value;
 } bound_param;
 
-typedef struct bound_model {
+struct bound_model {
     arena *a;
     const model_file *file;
     const source *text; /* the model file's */
+    str model;          /* which model of it; empty: its only one */
+    bool std_only;      /* the text came with the checkpoint */
     graph *graph;
     VEC(bound_param) params;
     /* With `others`: what all this is called in the other format. */
     str other_arch;
     VEC(dsl_other_key) other_keys;
     VEC(dsl_other_weight) other_weights;
-} bound_model;
+};
 
 /* Choose the model file, bind it, build its graph. W0801: no model matches; W0802: two match equally; all
  * that LANGUAGE.md tells of binding. opt may be NULL. */

@@ -111,7 +111,8 @@ weft_status dsl_elaborate(weft_diag *dg, const source *src, const elaborate_opti
                           const dsl_host *host, const dsl_sink *sink)
 {
     size_t errors = diag_errors(dg), failed = diag_failed(dg);
-    WEFT_TRY(dsl_check_as(dg, src, opt->std_only));
+    if (!opt->checked)
+        WEFT_TRY(dsl_check_as(dg, src, opt->std_only));
     arena *a = arena_create();
     ast *file;
     weft_status st = dsl_parse(dg, a, src, &file);

@@ -214,6 +214,7 @@ typedef struct {
     str model;     /* empty: the only one in the file */
     str entry;     /* empty: decode */
     bool std_only; /* a stranger's text: it may import std and nothing else */
+    bool checked;  /* dsl_check has passed this text */
     arena *home;   /* imported sources live here, for the places of nodes to point into */
 } elaborate_options;
 

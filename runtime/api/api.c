@@ -222,7 +222,7 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
         return weft_fail(dg, W1603, WEFT_NOWHERE, "the reference rounds nothing");
     if (o->exec == WEFT_EXEC_PLAN)
         WEFT_TRY((o->round_bf16 ? target_best_rounding : target_best)(dg, &t.best));
-    bind_options how = {.arch = m->arch, .context = context};
+    bind_options how = {.arch = m->arch, .context = context, .like = m->bound};
     WEFT_TRY(model_bind(dg, m->file, &how, &s->bound));
     WEFT_TRY(plan_make(dg, s->bound->graph, &t, NULL, s->a, &p));
     session_options run = {.n_ctx = context,
