@@ -1,7 +1,7 @@
 /* attend_neon.c - softmax attention for aarch64; the loops are those of c/attend_panels.h.
  *
- * A panel has four queries; where there is one (decode without groups), it is a panel of its own and the lanes of a
- * vector are keys. Built once more as attend_fhm, with faster conversion of f16. What bounds it, and how near it gets,
+ * A panel has four queries; where there are one or two (decode with at most two query heads to a head of the cell), each is
+ * a panel of its own and the lanes of a vector are columns. Built once more as attend_fhm, with faster conversion of f16. What bounds it, and how near it gets,
  * is told in README.md. */
 #include "kernels/kernel_decls.h"
 
@@ -16,15 +16,20 @@ enum { ATTEND_AHEAD = 64 * 1024 }; /* bytes of keys and values, when they are as
 #define ATTEND_NAME k_attend_neon
 #endif
 
-/* Without groups there are tiles for one query and for four panels. */
+/* At most two query heads to a head of the cell: there are tiles for one query or two, and for four panels. */
+static bool few_heads(const attend_work *w)
+{
+    return w->size.group <= 2;
+}
+
 static int64_t panel_lanes(const attend_work *w)
 {
-    return w->size.group == 1 && w->queries < 4 * 4 ? 1 : 4;
+    return few_heads(w) && w->queries < 4 * 4 ? 1 : 4;
 }
 
 static bool panel_direct(const attend_work *w)
 {
-    return w->queries <= (w->size.group == 1 ? 1 : DIRECT_MAX);
+    return w->queries <= (few_heads(w) ? 2 : DIRECT_MAX);
 }
 
 static void floats_read(const char *from, dtype type, int64_t n, float *to)
@@ -65,16 +70,20 @@ NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64
 {
     int64_t pitch = w->k_width * w->lanes, g = from;
     if (w->lanes == 1) {
-        for (; g < to; g++)
+        for (; g < to; g += 2)
             for (int64_t j = begin / TILE_KEYS * TILE_KEYS; j < end; j += TILE_KEYS) {
                 const char *key = w->key + j * w->key_pitch;
                 const char *later = w->hint_key ? w->hint_key + j * w->hint_key_pitch : key;
-                dot_tile_slim(w->q + g * pitch, key, w->key_pitch, type, w->k_width,
-                              w->p + g * KEYS + j, later);
+                const float *q = w->q + g * pitch;
+                float *s = w->p + g * KEYS + j;
+                if (g + 1 < to)
+                    dot_tile_slim(q, pitch, key, w->key_pitch, type, w->k_width, s, later, 2);
+                else
+                    dot_tile_slim(q, pitch, key, w->key_pitch, type, w->k_width, s, later, 1);
             }
         return;
     }
-    bool alone = w->size.group == 1; /* then panels that are nobody's fill the last tile */
+    bool alone = few_heads(w); /* then panels that are nobody's fill the last tile */
     for (g = alone ? g / 4 * 4 : g; type == DT_F32 && g + (alone ? 1 : 4) <= to; g += 4)
         for (int64_t j = begin / 4 * 4; j < end; j += 4) {
             const float *q = w->q + g * pitch;
@@ -97,21 +106,23 @@ NEON_INLINE void dots_of(const attend_work *w, int64_t begin, int64_t end, int64
     }
 }
 
+/* For n_q queries from i on, where they are panels of their own. */
 NEON_INLINE void query_adds_of(const attend_work *w, int64_t begin, int64_t end, int64_t i,
-                               dtype type)
+                               dtype type, int n_q)
 {
     const float *p = w->p + i / w->lanes * KEYS * w->lanes + i % w->lanes + begin * w->lanes;
     const char *value = w->value + begin * w->value_pitch;
     float *sum = w->sum + i * w->size.v;
     int64_t col = 0, each = type == DT_F32 ? 4 : 2, stored = stored_bytes(w->k->cell->type);
 #define ADDS(n)                                                                                    \
-    for (; col + n <= w->v_width; col += n) {                                                      \
+    for (; col + (n) <= w->v_width; col += (n)) {                                                  \
         const char *at = value + col * each;                                                       \
         const char *later = w->hint_value ? w->hint_value + col * KEYS * stored : at;              \
-        add_tile_slim(p, w->lanes, w->keep[i], at, w->value_pitch, type, end - begin, sum + col,   \
-                      later, n / 4);                                                               \
+        add_tile_slim(p, w->lanes, w->keep + i, at, w->value_pitch, type, end - begin, sum + col,  \
+                      w->size.v, later, n_q, (n) / 4);                                             \
     }
-    ADDS(64)
+    if (n_q == 1)
+        ADDS(64)
     ADDS(32)
     ADDS(8)
 #undef ADDS
@@ -121,7 +132,10 @@ NEON_INLINE void adds_of(const attend_work *w, int64_t begin, int64_t end, int64
                          dtype type, add16_fn *add16)
 {
     if (w->lanes == 1) {
-        query_adds_of(w, begin, end, panel, type);
+        if (w->rows > 1 || w->queries == 1)
+            query_adds_of(w, begin, end, panel, type, 1);
+        else if (panel == 0) /* and the other, which sees the same */
+            query_adds_of(w, begin, end, 0, type, 2);
         return;
     }
     static const float whole[4] = {1, 1, 1, 1};
@@ -155,7 +169,7 @@ NEON_INLINE void adds_of(const attend_work *w, int64_t begin, int64_t end, int64
     }                                                                                              \
     static void query_adds_##type(const attend_work *w, int64_t begin, int64_t end, int64_t i)     \
     {                                                                                              \
-        query_adds_of(w, begin, end, i, DT_##type);                                                \
+        query_adds_of(w, begin, end, i, DT_##type, 1);                                             \
     }
 PRODUCTS(F32)
 PRODUCTS(F16)

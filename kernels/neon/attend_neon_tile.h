@@ -1,7 +1,7 @@
 /* attend_neon_tile.h - the two products of attention on a block of positions, for panels of four queries and for one
- * query.
+ * query or two.
  *
- * A product of a query and a key is summed over its columns one after the other, or, where no two query heads share a
+ * A product of a query and a key is summed over its columns one after the other, or, where at most two query heads share a
  * head of the cell, over those equal modulo 4 first; a sum of values in the order of positions. Queries and keys that
  * do not fill a tile get smaller ones and the same bits. A core starts
  * four fused products a cycle, and one that continues a sum waits two cycles for the last: tiles have eight sums or
@@ -80,53 +80,66 @@ NEON_INLINE void add_tile8(const float *p, const float *keep, const char *value,
             vst1q_f32(sum + g * sum_pitch + 4 * c, to[g][c]);
 }
 
-/* ---- one query ---- */
+/* ---- one query or two, each a panel of its own ---- */
 
-/* s[j] = q . key[j] for eight keys: lanes are columns modulo 4. */
-NEON_INLINE void dot_tile_slim(const float *q, const char *key, int64_t pitch, dtype type,
-                               int64_t width, float *s, const char *later)
+/* s[g][j] = q[g] . key[j] for n_q queries and eight keys: lanes are columns modulo 4. */
+NEON_INLINE void dot_tile_slim(const float *q, int64_t q_pitch, const char *key, int64_t pitch,
+                               dtype type, int64_t width, float *s, const char *later, int n_q)
 {
-    float32x4_t sum[TILE_KEYS];
+    float32x4_t sum[2][TILE_KEYS];
     for (int j = 0; j < TILE_KEYS; j++)
-        sum[j] = vdupq_n_f32(0);
+        sum[0][j] = sum[1][j] = vdupq_n_f32(0);
     for (int64_t i = 0; i < width; i += 8) {
         int bytes = TILE_KEYS * 8 * (type == DT_F32 ? 4 : 2);
         hint_lines(later + i / 8 * bytes, bytes);
-        float32x4_t x[2] = {vld1q_f32(q + i), vld1q_f32(q + i + 4)};
 #pragma GCC unroll 8
         for (int j = 0; j < TILE_KEYS; j++) {
             float32x4_t y[2];
             load8(key + j * pitch + i * (type == DT_F32 ? 4 : 2), type, y);
-            sum[j] = vfmaq_f32(vfmaq_f32(sum[j], x[0], y[0]), x[1], y[1]);
+#pragma GCC unroll 2
+            for (int g = 0; g < n_q; g++) {
+                const float *x = q + g * q_pitch + i;
+                sum[g][j] = vfmaq_f32(sum[g][j], vld1q_f32(x), y[0]);
+                sum[g][j] = vfmaq_f32(sum[g][j], vld1q_f32(x + 4), y[1]);
+            }
         }
     }
-    for (int j = 0; j < TILE_KEYS; j += 4)
-        vst1q_f32(s + j,
-                  vpaddq_f32(vpaddq_f32(sum[j], sum[j + 1]), vpaddq_f32(sum[j + 2], sum[j + 3])));
+    for (int g = 0; g < n_q; g++)
+        for (int j = 0; j < TILE_KEYS; j += 4)
+            vst1q_f32(s + g * ATTEND_KEYS + j,
+                      vpaddq_f32(vpaddq_f32(sum[g][j], sum[g][j + 1]),
+                                 vpaddq_f32(sum[g][j + 2], sum[g][j + 3])));
 }
 
-/* As add_tile8, for one query whose weights are p_step apart, and 4 n_vector columns. */
-NEON_INLINE void add_tile_slim(const float *p, int64_t p_step, float keep, const char *value,
-                               int64_t pitch, dtype type, int64_t n, float *sum, const char *later,
-                               int n_vector)
+/* As add_tile8, for n_q queries whose weights are p_step apart, and 4 n_vector columns. */
+NEON_INLINE void add_tile_slim(const float *p, int64_t p_step, const float *keep, const char *value,
+                               int64_t pitch, dtype type, int64_t n, float *sum, int64_t sum_pitch,
+                               const char *later, int n_q, int n_vector)
 {
-    float32x4_t to[TILE_VECTORS];
+    float32x4_t to[2][TILE_VECTORS];
     int bytes = n_vector * (type == DT_F32 ? 16 : 8);
-    for (int c = 0; c < n_vector; c++)
-        to[c] = vmulq_n_f32(vld1q_f32(sum + 4 * c), keep);
+    for (int g = 0; g < n_q; g++)
+        for (int c = 0; c < n_vector; c++)
+            to[g][c] = vmulq_n_f32(vld1q_f32(sum + g * sum_pitch + 4 * c), keep[g]);
     for (int64_t j = 0; j < n; j++) {
-        float32x4_t weight = vld1q_dup_f32(p + j * p_step);
+        float32x4_t weight[2];
+        for (int g = 0; g < n_q; g++)
+            weight[g] = vld1q_dup_f32(p + g * ATTEND_KEYS + j * p_step);
         hint_lines(later + j * bytes, bytes);
 #pragma GCC unroll 8
         for (int c = 0; c < n_vector; c += 2) {
             float32x4_t x[2];
             load8(value + j * pitch + (type == DT_F32 ? 16 : 8) * c, type, x);
-            to[c] = vfmaq_f32(to[c], x[0], weight);
-            to[c + 1] = vfmaq_f32(to[c + 1], x[1], weight);
+#pragma GCC unroll 2
+            for (int g = 0; g < n_q; g++) {
+                to[g][c] = vfmaq_f32(to[g][c], x[0], weight[g]);
+                to[g][c + 1] = vfmaq_f32(to[g][c + 1], x[1], weight[g]);
+            }
         }
     }
-    for (int c = 0; c < n_vector; c++)
-        vst1q_f32(sum + 4 * c, to[c]);
+    for (int g = 0; g < n_q; g++)
+        for (int c = 0; c < n_vector; c++)
+            vst1q_f32(sum + g * sum_pitch + 4 * c, to[g][c]);
 }
 
 #endif

@@ -96,7 +96,7 @@ static void bits_hold(void)
 
 START_TEST(same_bits)
 {
-    static const int cells[] = {1, 2, HEADS};
+    static const int cells[] = {1, 2, 3, HEADS};
     int n;
     const kernel_row *rows = kernel_rows(&n);
     for (int i = 0; i < n; i++) {
