@@ -5,11 +5,13 @@
 
 #include "kernels/c/dot_c.h"
 
-/* Stored type, and its name in functions; F32 .. BF16 take f32, the next ones ACT_Q8, the last ACT_Q8K. */
-#define X86_TYPES(X)                                                                               \
+/* Stored type, and its name in functions. Whole numbers take f32 and have cores of each variant; blocks take ACT_Q8, the
+ * last of them ACT_Q8K, and have AVX2's: AVX-512 wants them woven. */
+#define X86_FLOATS(X)                                                                              \
     X(F32, f32)                                                                                    \
     X(F16, f16)                                                                                    \
-    X(BF16, bf16)                                                                                  \
+    X(BF16, bf16)
+#define X86_BLOCKS(X)                                                                              \
     X(Q8_0, q8_0)                                                                                  \
     X(Q4_0, q4_0)                                                                                  \
     X(Q4_1, q4_1)                                                                                  \
@@ -24,8 +26,10 @@
     X(Q6_K, q6_k)                                                                                  \
     X(IQ4_XS, iq4_xs)
 
-#define X86_DECLARE(type, name) extern const dot_core dot_avx2_##name, dot_avx512_##name;
-X86_TYPES(X86_DECLARE)
+#define X86_DECLARE(type, name) extern const dot_core dot_avx2_##name;
+X86_FLOATS(X86_DECLARE)
+X86_BLOCKS(X86_DECLARE)
 #undef X86_DECLARE
+extern const dot_core dot_avx512_f32, dot_avx512_f16, dot_avx512_bf16;
 
 #endif

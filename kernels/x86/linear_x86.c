@@ -15,6 +15,7 @@
         dot_experts(k, t, begin, end, &dot_##variant##_##name);                                    \
     }
 #define AVX2(type, name) CONTRACTIONS(type, name, avx2)
-X86_TYPES(AVX2)
+X86_FLOATS(AVX2)
+X86_BLOCKS(AVX2)
 #define AVX512(type, name) CONTRACTIONS(type, name, avx512)
-X86_TYPES(AVX512)
+X86_FLOATS(AVX512)

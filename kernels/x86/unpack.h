@@ -12,8 +12,9 @@
 
 #define X86_INLINE static inline __attribute__((always_inline))
 
-/* How far ahead of its use a line of weights is asked for: past the end of the page at hand, where the
- * processor's own prefetching stops. Past the end of a weight the hint does nothing. */
+/* How far ahead of its use a line of weights is asked for, and into which cache: past the end of the page at hand, where
+ * the processor's own prefetching stops. Past the end of a weight the hint does nothing. README.md has what other
+ * distances gave. */
 #ifndef X86_AHEAD /* tuning defines others: 0 for no hints */
 #define X86_AHEAD (8 << 10)
 #endif

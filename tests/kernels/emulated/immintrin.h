@@ -61,15 +61,10 @@ EMULATED(loadu_si512,       (const void *p),         1,  memcpy(&r, p, sizeof r)
 EMULATED(maskz_loadu_ps,    (uint16_t k, const void *p), 16, if (k >> i & 1) memcpy(&r.i32[i], (const char *)p + 4 * i, 4))
 /* The upper half is undefined: noise. */
 EMULATED(castsi256_si512,   (__m256i a),             1,  (memset(&r, 0x5a, sizeof r), r.y[0] = a))
-EMULATED(zextsi256_si512,   (__m256i a),             1,  r.y[0] = a)
-EMULATED(broadcast_i64x4,   (__m256i a),             2,  r.y[i] = a)
 EMULATED(inserti64x4,       (V a, __m256i b, int h), 2,  r.y[i] = i == h ? b : a.y[i])
 EMULATED(castsi512_ps,      (V a),                   1,  r = a)
 EMULATED(mask_blend_ps,     (uint16_t k, V a, V b),  16, r.i32[i] = k >> i & 1 ? b.i32[i] : a.i32[i])
-EMULATED(abs_epi8,          (V a),                   64, r.u8[i] = (uint8_t)(a.i8[i] < 0 ? -a.i8[i] : a.i8[i]))
-EMULATED(mask_sub_epi8,     (V s, uint64_t k, V a, V b), 64, r.i8[i] = k >> i & 1 ? (int8_t)(a.i8[i] - b.i8[i]) : s.i8[i])
 EMULATED(add_epi32,         (V a, V b),              16, r.u32[i] = a.u32[i] + b.u32[i])
-EMULATED(sub_epi32,         (V a, V b),              16, r.u32[i] = a.u32[i] - b.u32[i])
 EMULATED(slli_epi32,        (V a, unsigned n),       16, r.u32[i] = a.u32[i] << n)
 EMULATED(add_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] + b.f32[i])
 EMULATED(mul_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] * b.f32[i])
@@ -81,7 +76,6 @@ EMULATED(cvtepi16_epi32,    (__m256i a),             16, { int16_t word; memcpy(
 EMULATED(cvtepu16_epi32,    (__m256i a),             16, memcpy(&r.u32[i], (const char *)&a + 2 * i, 2))
 EMULATED(cvtph_ps,          (__m256i a),             2,  r.f[i] = _mm256_cvtph_ps(i ? _mm256_extracti128_si256(a, 1) : _mm256_castsi256_si128(a)))
 EMULATED(shuffle_epi8,      (V a, V b),              2,  r.y[i] = _mm256_shuffle_epi8(a.y[i], b.y[i]))
-EMULATED(maddubs_epi16,     (V a, V b),              2,  r.y[i] = _mm256_maddubs_epi16(a.y[i], b.y[i]))
 EMULATED(dpwssd_epi32,      (V z, V a, V b),         16, r.i32[i] = z.i32[i] + a.i16[2 * i] * b.i16[2 * i] + a.i16[2 * i + 1] * b.i16[2 * i + 1])
 EMULATED(dpbusd_epi32,      (V z, V a, V b),         64, r.i32[i / 4] += (i % 4 ? 0 : z.i32[i / 4]) + a.u8[i] * b.i8[i])
 EMULATED(unpacklo_epi32,    (V a, V b),              4,  r.x[i] = _mm_unpacklo_epi32(a.x[i], b.x[i]))
@@ -105,10 +99,6 @@ EMULATED(xor_si512,         (V a, V b),              16, r.u32[i] = a.u32[i] ^ b
 EMULATED(ternarylogic_epi32, (V a, V b, V c, int k), 512, r.u32[i / 32] |= (uint32_t)(k >> ((a.u32[i / 32] >> i % 32 & 1) * 4 + (b.u32[i / 32] >> i % 32 & 1) * 2 + (c.u32[i / 32] >> i % 32 & 1)) & 1) << i % 32)
 EMULATED(srli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] >> n))
 EMULATED(slli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] << n))
-EMULATED(srli_epi64,        (V a, unsigned n),       8,  r.u64[i] = a.u64[i] >> n)
-EMULATED(add_epi64,         (V a, V b),              8,  r.u64[i] = a.u64[i] + b.u64[i])
-EMULATED(mul_epi32,         (V a, V b),              8,  r.i64[i] = (int64_t)a.i32[2 * i] * b.i32[2 * i])
-EMULATED(cvtepi8_epi64,     (__m128i a),             8,  r.i64[i] = ((const signed char *)&a)[i])
 EMULATED(permutexvar_ps,    (V k, V a),              16, r.i32[i] = a.i32[k.i32[i] & 15])
 EMULATED(permutex2var_epi64, (V a, V k, V b),        8,  r.i64[i] = (k.i64[i] & 8 ? b : a).i64[k.i64[i] & 7])
 EMULATED(sub_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] - b.f32[i])
@@ -141,13 +131,6 @@ static inline __attribute__((unused)) __m256 emulated_low_ps(emulated512 a)
 {
     return a.f[0];
 }
-static inline __attribute__((unused)) __m256 emulated_cvtepi64_ps(emulated512 a)
-{
-    float to[8];
-    for (int i = 0; i < 8; i++)
-        to[i] = (float)a.i64[i];
-    return _mm256_loadu_ps(to);
-}
 static inline __attribute__((unused)) __m256i emulated_dpwssd256(__m256i z, __m256i a, __m256i b)
 {
     return _mm256_add_epi32(z, _mm256_madd_epi16(a, b));
@@ -165,13 +148,6 @@ static inline __attribute__((unused)) float emulated_reduce_add_ps(emulated512 a
     for (int i = 0; i < 16; i++)
         sum += a.f32[i];
     return sum;
-}
-static inline __attribute__((unused)) uint64_t emulated_movepi8_mask(emulated512 a)
-{
-    uint64_t k = 0;
-    for (int i = 0; i < 64; i++)
-        k |= (uint64_t)(a.i8[i] < 0) << i;
-    return k;
 }
 static inline __attribute__((unused)) void emulated_store(void *p, emulated512 a)
 {
@@ -201,16 +177,11 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_loadu_si512 emulated_loadu_si512
 #define _mm512_maskz_loadu_ps emulated_maskz_loadu_ps
 #define _mm512_castsi256_si512 emulated_castsi256_si512
-#define _mm512_zextsi256_si512 emulated_zextsi256_si512
-#define _mm512_broadcast_i64x4 emulated_broadcast_i64x4
 #undef _mm512_inserti64x4
 #define _mm512_inserti64x4 emulated_inserti64x4
 #define _mm512_castsi512_ps emulated_castsi512_ps
 #define _mm512_mask_blend_ps emulated_mask_blend_ps
-#define _mm512_abs_epi8 emulated_abs_epi8
-#define _mm512_mask_sub_epi8 emulated_mask_sub_epi8
 #define _mm512_add_epi32 emulated_add_epi32
-#define _mm512_sub_epi32 emulated_sub_epi32
 #undef _mm512_slli_epi32
 #define _mm512_slli_epi32 emulated_slli_epi32
 #define _mm512_add_ps emulated_add_ps
@@ -223,7 +194,6 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
 #define _mm512_cvtph_ps emulated_cvtph_ps
 #define _mm512_shuffle_epi8 emulated_shuffle_epi8
-#define _mm512_maddubs_epi16 emulated_maddubs_epi16
 #define _mm512_dpwssd_epi32 emulated_dpwssd_epi32
 #define _mm512_dpbusd_epi32 emulated_dpbusd_epi32
 #define _mm512_unpacklo_epi32 emulated_unpacklo_epi32
@@ -233,7 +203,6 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #undef _mm512_shuffle_i32x4
 #define _mm512_shuffle_i32x4 emulated_shuffle_i32x4
 #define _mm512_reduce_add_ps emulated_reduce_add_ps
-#define _mm512_movepi8_mask emulated_movepi8_mask
 #define _mm512_set1_epi8 emulated_set1_epi8
 #define _mm512_set1_epi64 emulated_set1_epi64
 #undef _mm512_setr_epi32
@@ -260,12 +229,6 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_srli_epi16 emulated_srli_epi16
 #undef _mm512_slli_epi16
 #define _mm512_slli_epi16 emulated_slli_epi16
-#undef _mm512_srli_epi64
-#define _mm512_srli_epi64 emulated_srli_epi64
-#define _mm512_add_epi64 emulated_add_epi64
-#define _mm512_mul_epi32 emulated_mul_epi32
-#define _mm512_cvtepi8_epi64 emulated_cvtepi8_epi64
-#define _mm512_cvtepi64_ps emulated_cvtepi64_ps
 #define _mm512_permutexvar_ps emulated_permutexvar_ps
 #define _mm512_permutex2var_epi64 emulated_permutex2var_epi64
 #define _mm256_dpwssd_epi32 emulated_dpwssd256
