@@ -1,7 +1,8 @@
 /* linear_float_neon.c - rows of F32, F16 and BF16 as stored times f32, with fused products alone.
  *
  * One row: three streams of weights (linear_float_stream.h), eight columns of each at a time. F32 is bound by memory.
- * F16 is bound by its conversion, of which a core does four numbers a cycle: half of the bandwidth.
+ * F16 is bound by its conversion, of which a core does four numbers a cycle: half of the bandwidth (linear_float_fhm.c
+ * does better).
  *
  * More rows: eight weight rows by 1024 columns become a panel of floats, four columns of it a transposed block, that
  * stays in the first cache while all activations pass. A tile is 8 weight rows by 8 rows: 16 accumulators, and 16
