@@ -37,13 +37,16 @@ NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven
 }
 
 /* The minima of eight rows times the sums of four: added to a tile. */
-static void add_minima(const panel32 *p, const float *sums, int64_t n_block, float t[TILE])
+static void add_minima(const panel32 *p, const float *sums, int64_t n_block, int64_t next,
+                       float t[TILE])
 {
     float32x4_t acc[TILE_X][2];
     for (int x = 0; x < TILE_X; x++)
         acc[x][0] = acc[x][1] = vdupq_n_f32(0);
     for (int64_t b = 0; b < n_block; b++) {
         float32x4_t s = vld1q_f32(sums + b * 4);
+        if (b % 4 == 0)
+            __asm__ volatile("prfm pldl1keep, [%0, %1]" ::"r"(sums + b * 4), "r"(next));
         for (int i = 0; i < 2; i++) {
             float32x4_t m = vld1q_f32(p->min + b * 8 + i * 4);
             acc[0][i] = vfmaq_laneq_f32(acc[0][i], m, s, 0);
@@ -69,7 +72,8 @@ NEON_INLINE void tile(const void *panel, const panel_acts *x, float t[TILE], boo
     panel_tile32(p->q, p->scale, (const int8_t *)x->x + x->first * TILE_X,
                  act_d4(x->x, x->n) + b * 8, n_block, x->next, t);
     if (has_min)
-        add_minima(p, (const float *)act_sum4(ACT_Q8X4, x->x, x->n) + b * TILE_X, n_block, t);
+        add_minima(p, (const float *)act_sum4(ACT_Q8X4, x->x, x->n) + b * TILE_X, n_block, x->next,
+                   t);
 }
 
 /* Two of four numbers, twice. */
