@@ -61,6 +61,9 @@ typedef struct {
 
 /* ---- what a processor brings ---- */
 
+/* What the width of queries, keys and values is filled up to; how many bytes of keys and values ahead of their use they
+ * are asked for. */
+static const int64_t PANEL_PAD, ATTEND_AHEAD;
 /* How many lanes a panel has for these queries, and whether they read keys and values as stored. */
 static int64_t panel_lanes(const attend_work *w);
 static bool panel_direct(const attend_work *w);

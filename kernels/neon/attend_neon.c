@@ -8,8 +8,9 @@
 #include "kernels/neon/attend_neon_tile.h"
 #include "kernels/neon/vec_neon.h"
 
-enum { PANEL_PAD = 8, DIRECT_MAX = 8 };
-enum { ATTEND_AHEAD = 64 * 1024 }; /* bytes of keys and values, when they are asked for */
+enum { DIRECT_MAX = 8 };
+static const int64_t PANEL_PAD = 8;
+static const int64_t ATTEND_AHEAD = 64 * 1024;
 #include "kernels/c/attend_panels.h"
 
 #ifndef ATTEND_NAME

@@ -12,8 +12,8 @@
 
 #include "kernels/c/half.h"
 
-enum { PANEL_PAD = WIDE, SLIM = 4, SLIM_MAX = 8, SLIM_KEYS = WIDE / SLIM };
-enum { ATTEND_AHEAD = 1 }; /* bytes: the next block is asked for while one is computed */
+enum { SLIM = 4, SLIM_MAX = 8, SLIM_KEYS = WIDE / SLIM };
+static const int64_t PANEL_PAD = WIDE, ATTEND_AHEAD = 1; /* the next block, while one is computed */
 #include "kernels/c/attend_panels.h"
 
 static int64_t panel_lanes(const attend_work *w)

@@ -9,12 +9,18 @@ float type holds exactly. ref_case.c reads the result; what a line means stands 
 """
 import itertools
 import math
+import os
 import random
+import re
 import struct
 
 rng = random.Random(4)
 NAN, INF = math.nan, math.inf
 FLT_MAX = (2 - 2.0 ** -23) * 2.0 ** 127
+
+# The forms of activations by the numbers they have.
+with open(os.path.join(os.path.dirname(__file__), "../../kernels/act.h")) as act_h:
+    ACT = {name: i for i, name in enumerate(re.findall(r"^    ACT_(\w+),$", act_h.read(), re.M))}
 
 
 def f32(x):
@@ -434,20 +440,20 @@ def pack_cases():
 
     halves = [127.0] + [v + 0.5 for v in range(-16, 15)]  # ties, which go to the even one
     strange = spread(32) + [NAN] + spread(31) + spread(31) + [INF] + [0.0] * 32
-    for name, act, b, rows in [("q8", 1, 32, [spread(64), spread(64)]), ("q8 one block", 1, 32, [halves]),
-                               ("q8 strange", 1, 32, [strange]), ("q8k", 2, 256, [spread(512), halves * 8 + [0.0] * 256]),
-                               ("q8 small", 1, 32, [[f32(v * 1e-40) for v in range(32)]]),
-                               ("q8 twice", 8, 32, [spread(96), spread(96)]), ("q8k twice", 9, 256, [spread(256)])]:
-        out = [packed(row, b, act >= 8) for row in rows]
-        case(name, "pack", [len(rows), len(rows[0])], word=[act], inputs=[("f32", rows)],
+    for name, act, b, rows in [("q8", "Q8", 32, [spread(64), spread(64)]), ("q8 one block", "Q8", 32, [halves]),
+                               ("q8 strange", "Q8", 32, [strange]), ("q8k", "Q8K", 256, [spread(512), halves * 8 + [0.0] * 256]),
+                               ("q8 small", "Q8", 32, [[f32(v * 1e-40) for v in range(32)]]),
+                               ("q8 twice", "Q8D", 32, [spread(96), spread(96)]), ("q8k twice", "Q8KD", 256, [spread(256)])]:
+        out = [packed(row, b, act.endswith("D")) for row in rows]
+        case(name, "pack", [len(rows), len(rows[0])], word=[ACT[act]], inputs=[("f32", rows)],
              outs=[("bytes", [[-1 if v is None else v for v in row] for row in out])],
              pitch=[4 * len(rows[0]), len(out[0])])
-    for name, act, b, rows in [("q8", 3, 32, [spread(96) for _ in range(5)]), ("q8 strange", 3, 32, [strange]),
-                               ("q8k", 4, 256, [spread(512) for _ in range(3)])]:
+    for name, act, b, rows in [("q8", "Q8X4", 32, [spread(96) for _ in range(5)]), ("q8 strange", "Q8X4", 32, [strange]),
+                               ("q8k", "Q8KX4", 256, [spread(512) for _ in range(3)])]:
         n = len(rows[0])
         filled = rows + [[0.0] * n] * (-len(rows) % 4)
         out = [packed4(filled[at:at + 4], b) for at in range(0, len(filled), 4)]
-        case(name, "pack4", [len(rows), n], word=[act], inputs=[("f32", rows)],
+        case(name, "pack4", [len(rows), n], word=[ACT[act]], inputs=[("f32", rows)],
              outs=[("bytes", [[-1 if v is None else v for v in group] for group in out])],
              pitch=[4 * n, len(out[0]) // 4])
 
