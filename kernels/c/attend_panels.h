@@ -31,16 +31,23 @@ enum { KEYS = ATTEND_KEYS };
 static const float LOG2_E = 0x1.715476p0f;
 static const float NOT_SEEN = -FLT_MAX; /* the logit of a position that a query does not see */
 
+/* What the products of a processor want. */
+typedef struct {
+    int64_t pad;   /* widths are multiples of it */
+    int64_t ahead; /* bytes of keys and values after which a block is asked for */
+} attend_traits;
+
 /* Rows of one sequence, and some query heads of one head of the cell. Queries are [rows, heads]; query i is lane
  * i % lanes of panel i / lanes. The last panel may have lanes that are nobody's. */
 typedef struct {
     const kargs *k;
     attend_panels_size size;
+    attend_traits want;
     const int32_t *pages, *pos; /* pos: of each row */
     int64_t head, first_head;   /* of the cell; of the query heads */
     int64_t rows, heads, queries;
     int64_t lanes, panels;
-    int64_t k_width, v_width;             /* as the products see them, multiples of PANEL_PAD */
+    int64_t k_width, v_width;             /* as the products see them, multiples of want.pad */
     bool copied;                          /* keys and values are floats in scratch */
     bool next_head;                       /* the unit after this one is the next head of the cell */
     bool hinted;                          /* this unit's first blocks have been asked for */
@@ -61,9 +68,6 @@ typedef struct {
 
 /* ---- what a processor brings ---- */
 
-/* What the width of queries, keys and values is filled up to; how many bytes of keys and values ahead of their use they
- * are asked for. */
-static const int64_t PANEL_PAD, ATTEND_AHEAD;
 /* How many lanes a panel has for these queries, and whether they read keys and values as stored. */
 static int64_t panel_lanes(const attend_work *w);
 static bool panel_direct(const attend_work *w);
@@ -149,7 +153,7 @@ static void block_hint(attend_work *w, int64_t block, int64_t first, int64_t las
 {
     const kcell *c = w->k->cell;
     int64_t bytes = KEYS * (c->k + (c->latent ? 0 : c->v)) * stored_bytes(c->type);
-    int64_t then = block + (ATTEND_AHEAD + bytes - 1) / bytes, head = w->head;
+    int64_t then = block + (w->want.ahead + bytes - 1) / bytes, head = w->head;
     if (then > last && w->next_head) {
         then = first + then - last - 1;
         head++;
@@ -389,7 +393,8 @@ static void rows_begin(attend_work *w, int64_t row, int64_t n)
 {
     const kargs *k = w->k;
     const kcell *c = k->cell;
-    bool ragged = c->k % PANEL_PAD != 0 || (!c->latent && c->v % PANEL_PAD != 0);
+    int64_t pad = w->want.pad;
+    bool ragged = c->k % pad != 0 || (!c->latent && c->v % pad != 0);
     w->rows = n;
     w->queries = n * w->heads;
     w->lanes = panel_lanes(w);
@@ -399,8 +404,8 @@ static void rows_begin(attend_work *w, int64_t row, int64_t n)
     bool scattered = c->page_tok % KEYS != 0; /* a block lies in several pages */
     w->copied = ragged || scattered || (c->type != DT_F32 && !panel_direct(w));
     w->type = w->copied ? DT_F32 : c->type;
-    w->k_width = (c->k + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;
-    w->v_width = (c->v + PANEL_PAD - 1) / PANEL_PAD * PANEL_PAD;
+    w->k_width = (c->k + pad - 1) / pad * pad;
+    w->v_width = (c->v + pad - 1) / pad * pad;
     w->hint_key_pitch = c->k * stored_bytes(c->type);
     w->hint_value_pitch = c->v * stored_bytes(c->type);
     w->key_pitch = w->k_width * stored_bytes(w->type);
@@ -505,9 +510,10 @@ static void unit_run(attend_work *w, int64_t i, int64_t stretch, bool more)
     }
 }
 
-static void attend_units(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+static inline void attend_units(attend_traits want, const kargs *k, const kthread *t, int64_t begin,
+                                int64_t end)
 {
-    attend_work w = {.k = k, .size = attend_panels_size_of(k)};
+    attend_work w = {.k = k, .size = attend_panels_size_of(k), .want = want};
     bool states = k->word[0] == ATTEND_STATES;
     if (k->word[0] == ATTEND_MERGE) {
         states_merge(k, t->scratch, begin, end);

@@ -1,17 +1,16 @@
 /* attend_neon.c - softmax attention for aarch64; the loops are those of c/attend_panels.h.
  *
- * A panel has four queries; where there are one or two (decode with at most two query heads to a head of the cell), each is
- * a panel of its own and the lanes of a vector are columns. Built once more as attend_fhm, with faster conversion of f16. What bounds it, and how near it gets,
- * is told in README.md. */
+ * A panel has four queries; where there are one or two (decode with at most two query heads to a head of the cell),
+ * each is a panel of its own and the lanes of a vector are columns. Built once more as attend_fhm, with faster
+ * conversion of f16. What bounds it, and how near it gets, is told in README.md. */
 #include "kernels/kernel_decls.h"
 
+#include "kernels/c/attend_panels.h"
 #include "kernels/neon/attend_neon_tile.h"
 #include "kernels/neon/vec_neon.h"
 
-enum { DIRECT_MAX = 8 };
-static const int64_t PANEL_PAD = 8;
-static const int64_t ATTEND_AHEAD = 64 * 1024;
-#include "kernels/c/attend_panels.h"
+enum { DIRECT_MAX = 8 }; /* queries that read keys and values as stored */
+static const attend_traits neon_wants = {.pad = 8, .ahead = 64 * 1024};
 
 #ifndef ATTEND_NAME
 #define ATTEND_NAME k_attend_neon
@@ -272,5 +271,5 @@ static void panel_weigh(attend_work *w, int64_t panel, bool some)
 
 void ATTEND_NAME(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    attend_units(k, t, begin, end);
+    attend_units(neon_wants, k, t, begin, end);
 }

@@ -5,16 +5,21 @@
  * at a time. Sums over positions run over those that are equal modulo 4 either way. Tiles have eight sums or more: a
  * core starts two fused products a cycle, and each takes four.
  *
- * The file that includes this defines, before it, vf (a vector of WIDE floats), vi (of integers), vm (of truths) and
- * the functions vf_.. on them; DOT_PANELS and DOT_KEYS, ADD_VECTORS: what fits into its registers. */
+ * Vectors and what fits into registers are those of attend_vec_avx512.h, or of attend_vec_avx2.h if ATTEND_AVX2 is defined. */
 #ifndef WEFT_KERNELS_X86_ATTEND_X86_H
 #define WEFT_KERNELS_X86_ATTEND_X86_H
 
+#include "kernels/c/attend_panels.h"
 #include "kernels/c/half.h"
+#ifdef ATTEND_AVX2
+#include "kernels/x86/attend_vec_avx2.h"
+#else
+#include "kernels/x86/attend_vec_avx512.h"
+#endif
 
 enum { SLIM = 4, SLIM_MAX = 8, SLIM_KEYS = WIDE / SLIM };
-static const int64_t PANEL_PAD = WIDE, ATTEND_AHEAD = 1; /* the next block, while one is computed */
-#include "kernels/c/attend_panels.h"
+/* The next block is asked for while one is computed. */
+static const attend_traits x86_wants = {.pad = WIDE, .ahead = 1};
 
 static int64_t panel_lanes(const attend_work *w)
 {
