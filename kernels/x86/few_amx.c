@@ -286,7 +286,8 @@ static void few_rows(const kargs *k, const kpart *part, int64_t row, int bytes, 
     amx_end();
 }
 
-#define FEW_KERNEL(type, size, bytes)                                                              \
+/* With fewer than `least` rows AVX-512 is faster. */
+#define FEW_KERNEL(type, size, bytes, least)                                                       \
     static void chunk_##type(few_work *j)                                                          \
     {                                                                                              \
         chunk##size(j, &woven_##type);                                                             \
@@ -294,20 +295,23 @@ static void few_rows(const kargs *k, const kpart *part, int64_t row, int bytes, 
     void k_linear_##type##_FEW_amx(const kargs *k, const kthread *t, int64_t begin, int64_t end)   \
     {                                                                                              \
         kpart part = kpart_of(k, k->n[1], begin, end);                                             \
-        (void)t;                                                                                   \
+        if (k->n[0] < least) {                                                                     \
+            k_linear_##type##_ANY_avx512(k, t, begin, end);                                        \
+            return;                                                                                \
+        }                                                                                          \
         for (int64_t row = part.row; row < part.row_end; row += AMX_ROWS)                          \
             few_rows(k, &part, row, bytes, chunk_##type);                                          \
     }
-FEW_KERNEL(Q8_0, 32, 32)
-FEW_KERNEL(Q4_0, 32, 32)
-FEW_KERNEL(Q4_1, 32, 32)
-FEW_KERNEL(Q5_0, 32, 32)
-FEW_KERNEL(Q5_1, 32, 32)
-FEW_KERNEL(IQ4_NL, 32, 32)
-FEW_KERNEL(MXFP4, 32, 32)
-FEW_KERNEL(Q2_K, 256, 16)
-FEW_KERNEL(Q3_K, 256, 16)
-FEW_KERNEL(Q4_K, 256, 32)
-FEW_KERNEL(Q5_K, 256, 32)
-FEW_KERNEL(Q6_K, 256, 16)
-FEW_KERNEL(IQ4_XS, 256, 32)
+FEW_KERNEL(Q8_0, 32, 32, 12)
+FEW_KERNEL(Q4_0, 32, 32, 5)
+FEW_KERNEL(Q4_1, 32, 32, 5)
+FEW_KERNEL(Q5_0, 32, 32, 5)
+FEW_KERNEL(Q5_1, 32, 32, 5)
+FEW_KERNEL(IQ4_NL, 32, 32, 5)
+FEW_KERNEL(MXFP4, 32, 32, 5)
+FEW_KERNEL(Q2_K, 256, 16, 5)
+FEW_KERNEL(Q3_K, 256, 16, 5)
+FEW_KERNEL(Q4_K, 256, 32, 5)
+FEW_KERNEL(Q5_K, 256, 32, 5)
+FEW_KERNEL(Q6_K, 256, 16, 12)
+FEW_KERNEL(IQ4_XS, 256, 32, 5)

@@ -5,7 +5,7 @@
  * that the sum is off by at most (n / 16 + 16) u times the sum of magnitudes. Stored numbers of the form
  * d * code - m round on the way, relative to the largest of their block rather than to themselves; twice
  * that largest stands for d * code and m, which random codes come near. Kernels that take activations as bf16 round
- * such numbers to it, each by 2^-9 of itself. Packed activations are not an error here: the reference is given the
+ * such numbers to it, each by up to 2^-8 of itself. Packed activations are not an error here: the reference is given the
  * numbers they stand for. */
 #include "tests/kernels/check.h"
 
@@ -91,7 +91,7 @@ static float bound_of(const float *x, const limits *l, int64_t n, const float *b
         sum += fabs((double)x[i]) * (double)l->w[i];
     for (int64_t i = 0; i < n && l->own; i++)
         rounded += fabs((double)x[i] * (double)l->own[i]);
-    return (float)((double)(n / 16 + 16) * (double)U * sum + 0x1p-9 * rounded) + 1e-30f;
+    return (float)((double)(n / 16 + 16) * (double)U * sum + 0x1p-8 * rounded) + 1e-30f;
 }
 
 /* Now and then a number that is none, or infinite: it must come through. */
