@@ -33,16 +33,6 @@ typedef struct {
     float *value_mem;   /* [BLOCK, v] */
 } unit;
 
-static int64_t first_seen(const kargs *k, int64_t pos)
-{
-    int64_t window = k->n[2], chunk = k->n[3], first = 0;
-    if (window > 0 && pos - window + 1 > first)
-        first = pos - window + 1;
-    if (chunk > 0 && pos / chunk * chunk > first)
-        first = pos / chunk * chunk;
-    return first;
-}
-
 /* n rows of `width` numbers each, one after the other, as floats: where they are, or in mem. */
 static void rows_read(dtype type, const char *from, int64_t width, int64_t n, float *mem,
                       const float **to)
@@ -174,7 +164,7 @@ void k_attend_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
         u.pos = k->batch->pos[row];
         u.q = row_in(k, 0, row) + u.head * u.group * c->k;
         unit_begin(&u);
-        for (int64_t at = first_seen(k, u.pos); at <= u.pos;) {
+        for (int64_t at = attend_first(k, u.pos); at <= u.pos;) {
             int64_t block_end = (at / BLOCK + 1) * BLOCK;
             int64_t n = (block_end <= u.pos ? block_end : u.pos + 1) - at;
             block_read(&u, at, at + n);

@@ -84,16 +84,6 @@ static void floats_read(const char *from, dtype type, int64_t n, float *to);
 
 /* ---- a block of keys and values ---- */
 
-static int64_t first_seen(const kargs *k, int64_t pos)
-{
-    int64_t window = k->n[2], chunk = k->n[3], first = 0;
-    if (window > 0 && pos - window + 1 > first)
-        first = pos - window + 1;
-    if (chunk > 0 && pos / chunk * chunk > first)
-        first = pos / chunk * chunk;
-    return first;
-}
-
 static int64_t stored_bytes(dtype type)
 {
     return type == DT_F32 ? 4 : 2;
@@ -245,7 +235,7 @@ typedef struct {
 
 static span seen_of(const attend_work *w, int64_t row, int64_t at)
 {
-    int64_t begin = first_seen(w->k, w->pos[row]) - at, end = w->pos[row] + 1 - at;
+    int64_t begin = attend_first(w->k, w->pos[row]) - at, end = w->pos[row] + 1 - at;
     return (span){begin > 0 ? begin : 0, end < KEYS ? end : KEYS};
 }
 
@@ -341,11 +331,11 @@ static void work_run(attend_work *w, int64_t begin, int64_t stop)
         int64_t to;
         while (from < w->rows && w->pos[from] < at)
             from++;
-        for (to = from; to < w->rows && first_seen(w->k, w->pos[to]) < at + KEYS;)
+        for (to = from; to < w->rows && attend_first(w->k, w->pos[to]) < at + KEYS;)
             to++;
         if (from == to)
             continue;
-        block_hint(w, at / KEYS, first_seen(w->k, w->pos[0]) / KEYS, last / KEYS);
+        block_hint(w, at / KEYS, attend_first(w->k, w->pos[0]) / KEYS, last / KEYS);
         block_read(w, at, seen_of(w, from, at).begin, seen_of(w, to - 1, at).end);
         block_merge(w, at, from, to);
     }
@@ -417,7 +407,7 @@ static void rows_begin(attend_work *w, int64_t row, int64_t n)
 static void stretch_run(attend_work *w, int64_t i)
 {
     int64_t len = attend_stretch(w->pos[0]), begin = i * len;
-    int64_t first = first_seen(w->k, w->pos[0]) / KEYS * KEYS;
+    int64_t first = attend_first(w->k, w->pos[0]) / KEYS * KEYS;
     stretch_begin(w);
     work_run(w, begin > first ? begin : first, begin + len);
 }
@@ -427,7 +417,7 @@ static void rows_run(attend_work *w, int64_t row, int64_t n, int64_t stretch)
 {
     const int32_t *pos = w->k->batch->pos + row;
     int64_t len = attend_stretch(pos[0]);
-    int64_t first = first_seen(w->k, pos[0]) / len, last = pos[n - 1] / len;
+    int64_t first = attend_first(w->k, pos[0]) / len, last = pos[n - 1] / len;
     bool states = w->k->word[0] == ATTEND_STATES;
     if (states && (stretch < first || stretch > last)) {
         states_put_none(w, row, n, stretch);

@@ -14,8 +14,8 @@ typedef void woven_fn(const uint8_t *w, const void *const *x, int64_t n,
 
 enum { WOVEN_X_MAX = 8 };
 
-/* By the number of rows of activations; those for 1 to 4 and 8 of them are there. A row's bits do not depend on
- * its company. */
+/* By the number of rows of activations; that for one is there, others may be NULL. A row's bits do not depend on its
+ * company. */
 typedef struct {
     woven_fn *of[WOVEN_X_MAX + 1];
 } woven_core;
@@ -32,13 +32,16 @@ void woven_experts(const kargs *k, int64_t begin, int64_t end, const woven_core 
         group(w, x, n_x, n, sum, &woven_##type);                                                   \
     }
 #define WOVEN_KERNELS(type, variant, group)                                                        \
+    WOVEN_OF(8, type, group)                                                                       \
+    WOVEN_KERNELS_TO_4(type, variant, group, type##_8)
+/* The same for cores that more than four rows would not fit. */
+#define WOVEN_KERNELS_TO_4(type, variant, group, of_8)                                             \
     WOVEN_OF(1, type, group)                                                                       \
     WOVEN_OF(2, type, group)                                                                       \
     WOVEN_OF(3, type, group)                                                                       \
     WOVEN_OF(4, type, group)                                                                       \
-    WOVEN_OF(8, type, group)                                                                       \
     static const woven_core core_##type = {                                                        \
-        {[1] = type##_1, [2] = type##_2, [3] = type##_3, [4] = type##_4, [8] = type##_8}};         \
+        {[1] = type##_1, [2] = type##_2, [3] = type##_3, [4] = type##_4, [8] = of_8}};             \
     void k_linear_##type##_ANY_##variant(const kargs *k, const kthread *t, int64_t begin,          \
                                          int64_t end)                                              \
     {                                                                                              \

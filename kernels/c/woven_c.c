@@ -18,9 +18,13 @@ typedef struct {
     float *out[ROWS_MAX];
 } work;
 
-static int some_of(int left)
+/* As many rows as the core takes at once. */
+static int some_of(const woven_core *core, int left)
 {
-    return left >= WOVEN_X_MAX ? WOVEN_X_MAX : left < 4 ? left : 4;
+    int some = left < WOVEN_X_MAX ? left : WOVEN_X_MAX;
+    while (!core->of[some])
+        some--;
+    return some;
 }
 
 static void put(float *out, const float *bias, const float sum[LAYOUT_GROUP])
@@ -45,7 +49,7 @@ static void run(work *j)
     for (int64_t col = j->col; col < j->col_end; col += COLS) {
         int64_t col_end = j->col_end - col < COLS ? j->col_end : col + COLS;
         for (int i = 0, some; i < j->n_x; i += some) {
-            some = some_of(j->n_x - i);
+            some = some_of(j->core, j->n_x - i);
             run_some(j, i, some, col, col_end);
         }
     }

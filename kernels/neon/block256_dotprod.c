@@ -8,10 +8,10 @@
  * two threads, of the 79 GB/s that the same program read: Q4_K 53 %, Q5_K 48 %, Q6_K 59 %. */
 #include "kernels/kernel_decls.h"
 
+#include "kernels/c/woven.h"
 #include "kernels/neon/codes.h"
-#include "kernels/neon/rows8.h"
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256, X_MAX = 4 };
 
 /* Scales of a group, of eight rows. */
 NEON_INLINE void widen(const uint8_t *scale, bool is_signed, int32x4_t to[2])
@@ -83,21 +83,21 @@ NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
 }
 
 NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
-                       float32x4_t (*sum)[2], const woven256 *t)
+                       float (*sum)[LAYOUT_GROUP], const woven256 *t)
 {
-    float32x4_t acc[ROWS8_X_MAX][2]; /* here, so that they need not be kept in memory */
+    float32x4_t acc[X_MAX][2]; /* here, so that they need not be kept in memory */
     for (int i = 0; i < n_x; i++)
         acc[i][0] = acc[i][1] = vdupq_n_f32(0);
     for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
         uint8_t own[128], min[128];
         const uint8_t *scales = code_scales(w, own, min, t);
-        int32x4_t u[ROWS8_X_MAX][2];
+        int32x4_t u[X_MAX][2];
         float32x4_t d[2], dmin[2];
         for (int i = 0; i < n_x; i++)
             u[i][0] = u[i][1] = vdupq_n_s32(0);
         neon_hint(w, t->codes_at);
         for (int sub = 0; sub < 8; sub++) {
-            const int8_t *q[ROWS8_X_MAX];
+            const int8_t *q[X_MAX];
             const uint8_t *codes = w + t->codes_at + sub * t->sub_bytes;
             neon_hint(codes, t->sub_bytes);
             for (int i = 0; i < n_x; i++)
@@ -127,12 +127,12 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
     }
     for (int i = 0; i < n_x; i++)
         for (int h = 0; h < 2; h++)
-            sum[i][h] = acc[i][h];
+            vst1q_f32(sum[i] + 4 * h, acc[i][h]);
 }
 
-ROWS8_KERNELS(Q2_K, group)
-ROWS8_KERNELS(Q3_K, group)
-ROWS8_KERNELS(Q4_K, group)
-ROWS8_KERNELS(Q5_K, group)
-ROWS8_KERNELS(Q6_K, group)
-ROWS8_KERNELS(IQ4_XS, group)
+WOVEN_KERNELS_TO_4(Q2_K, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(Q3_K, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(Q4_K, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(Q5_K, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(Q6_K, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(IQ4_XS, dotprod, group, NULL)

@@ -9,11 +9,11 @@
  * 65536 x 2048 with two threads, of the 79 GB/s that the same program read: Q8_0 92 %, Q4_0 and Q4_1 54 to 59 %. */
 #include "kernels/kernel_decls.h"
 
+#include "kernels/c/woven.h"
 #include "kernels/neon/codes.h"
 #include "kernels/neon/one_row.h"
-#include "kernels/neon/rows8.h"
 
-enum { BLOCK = 32 };
+enum { BLOCK = 32, X_MAX = 4 };
 
 /* Whole numbers as floats, divided by 1 << shift. */
 NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
@@ -24,12 +24,12 @@ NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
 }
 
 NEON_INLINE void blocks(const uint8_t *w, const void *const *x, int n_x, int64_t n,
-                        float32x4_t (*sum)[2], const woven32 *t)
+                        float (*sum)[LAYOUT_GROUP], const woven32 *t)
 {
-    const int8_t *q[ROWS8_X_MAX];
-    const float *d[ROWS8_X_MAX];
-    const int16_t *sums[ROWS8_X_MAX];
-    float32x4_t acc[ROWS8_X_MAX][2]; /* here, so that they need not be kept in memory */
+    const int8_t *q[X_MAX];
+    const float *d[X_MAX];
+    const int16_t *sums[X_MAX];
+    float32x4_t acc[X_MAX][2]; /* here, so that they need not be kept in memory */
     for (int i = 0; i < n_x; i++) {
         q[i] = act_q(x[i]);
         d[i] = act_d_of(ACT_Q8D, x[i], n);
@@ -67,26 +67,23 @@ NEON_INLINE void blocks(const uint8_t *w, const void *const *x, int n_x, int64_t
     }
     for (int i = 0; i < n_x; i++)
         for (int h = 0; h < 2; h++)
-            sum[i][h] = acc[i][h];
+            vst1q_f32(sum[i] + 4 * h, acc[i][h]);
 }
 
 NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
-                       float32x4_t (*sum)[2], const woven32 *t)
+                       float (*sum)[LAYOUT_GROUP], const woven32 *t)
 {
     if (n_x == 1 && t->in_asm) {
-        float out[8];
-        one_row_Q4_0(w, act_q(x[0]), act_d_of(ACT_Q8D, x[0], n), n / BLOCK, out);
-        sum[0][0] = vld1q_f32(out);
-        sum[0][1] = vld1q_f32(out + 4);
+        one_row_Q4_0(w, act_q(x[0]), act_d_of(ACT_Q8D, x[0], n), n / BLOCK, sum[0]);
         return;
     }
     blocks(w, x, n_x, n, sum, t);
 }
 
-ROWS8_KERNELS(Q8_0, group)
-ROWS8_KERNELS(Q4_0, group)
-ROWS8_KERNELS(Q4_1, group)
-ROWS8_KERNELS(Q5_0, group)
-ROWS8_KERNELS(Q5_1, group)
-ROWS8_KERNELS(IQ4_NL, group)
-ROWS8_KERNELS(MXFP4, group)
+WOVEN_KERNELS_TO_4(Q8_0, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(Q4_0, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(Q4_1, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(Q5_0, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(Q5_1, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(IQ4_NL, dotprod, group, NULL)
+WOVEN_KERNELS_TO_4(MXFP4, dotprod, group, NULL)

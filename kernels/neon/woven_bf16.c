@@ -17,7 +17,7 @@
 #include "kernels/kernel_decls.h"
 
 #include <string.h>
-#include "kernels/neon/rows8.h"
+#include "kernels/c/woven.h"
 #include "kernels/neon/woven_bf16.h"
 
 enum {
@@ -67,7 +67,7 @@ static void one_step(const bfloat16x8_t *v, const uint8_t *x, int parts, row_sum
 
 /* One row with a group. */
 NEON_INLINE void one_row(const uint8_t *w, const uint8_t *x, int64_t n, int parts,
-                         float32x4_t sum[2])
+                         float sum[LAYOUT_GROUP])
 {
     int64_t i = n / BF16_ONE_STEP * BF16_ONE_STEP;
     row_sums s;
@@ -82,24 +82,18 @@ NEON_INLINE void one_row(const uint8_t *w, const uint8_t *x, int64_t n, int part
     }
     for (int r = 0; r < GROUP / 2; r++)
         s[0][r] = vaddq_f32(vaddq_f32(s[0][r], s[1][r]), vaddq_f32(s[2][r], s[3][r]));
-    sum[0] = vpaddq_f32(s[0][0], s[0][1]);
-    sum[1] = vpaddq_f32(s[0][2], s[0][3]);
+    vst1q_f32(sum, vpaddq_f32(s[0][0], s[0][1]));
+    vst1q_f32(sum + 4, vpaddq_f32(s[0][2], s[0][3]));
 }
 
-/* Several rows one by one: what they share, the group, is in a cache then. */
-#define CORE_OF(n_x, form, parts)                                                                  \
-    static void form##_##n_x(const uint8_t *w, const void *const *x, int64_t n,                    \
-                             float32x4_t(*sum)[2])                                                 \
-    {                                                                                              \
-        for (int i = 0; i < n_x; i++)                                                              \
-            one_row(w, x[i], n, parts, sum[i]);                                                    \
-    }
+/* Several rows go one by one: what they share, the group, is in a cache then. */
 #define CORE(form, parts)                                                                          \
-    CORE_OF(1, form, parts)                                                                        \
-    CORE_OF(2, form, parts)                                                                        \
-    CORE_OF(3, form, parts)                                                                        \
-    CORE_OF(4, form, parts)                                                                        \
-    static const rows8_core core_##form = {{form##_1, form##_2, form##_3, form##_4}};
+    static void form##_one(const uint8_t *w, const void *const *x, int64_t n,                      \
+                           float(*sum)[LAYOUT_GROUP])                                              \
+    {                                                                                              \
+        one_row(w, x[0], n, parts, sum[0]);                                                        \
+    }                                                                                              \
+    static const woven_core core_##form = {{[1] = form##_one}};
 CORE(exact, 3)
 CORE(rounded, 1)
 
@@ -196,7 +190,7 @@ static void tiles(const kargs *k, int64_t begin, int64_t end, const form *f)
     void k_linear_BF16_ONE_##variant(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
     {                                                                                              \
         (void)t;                                                                                   \
-        rows8_linear(k, begin, end, &core_##form);                                                 \
+        woven_linear(k, begin, end, &core_##form);                                                 \
     }                                                                                              \
     void k_linear_BF16_FEW_##variant(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
     {                                                                                              \
@@ -213,7 +207,7 @@ static void tiles(const kargs *k, int64_t begin, int64_t end, const form *f)
                                       int64_t end)                                                 \
     {                                                                                              \
         (void)t;                                                                                   \
-        rows8_experts(k, begin, end, &core_##form);                                                \
+        woven_experts(k, begin, end, &core_##form);                                                \
     }
 KERNELS(exact, bf16)
 KERNELS(rounded, neon_bf16)

@@ -24,16 +24,6 @@ typedef struct {
     float *key; /* [k], scratch: the key last read */
 } query;
 
-static int64_t first_seen(const kargs *k, int64_t pos)
-{
-    int64_t window = k->n[2], chunk = k->n[3], first = 0;
-    if (window > 0 && pos - window + 1 > first)
-        first = pos - window + 1;
-    if (chunk > 0 && pos / chunk * chunk > first)
-        first = pos / chunk * chunk;
-    return first;
-}
-
 /* The logit of position j; leaves its key in q->key. */
 static double logit(const query *q, int64_t j)
 {
@@ -53,7 +43,7 @@ static void attend_head(const query *q, double *sum, float *value, float *out)
 {
     const kcell *c = q->k->cell;
     const float *sinks = q->k->in[2]; /* [H] or NULL */
-    int64_t first = first_seen(q->k, q->pos);
+    int64_t first = attend_first(q->k, q->pos);
     double max = sinks ? (double)sinks[q->head] : -INFINITY;
     for (int64_t j = first; j <= q->pos; j++)
         max = larger(max, logit(q, j));

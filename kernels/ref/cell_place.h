@@ -1,4 +1,5 @@
-/* cell_place.h - where a state cell keeps the rows of a position; the layout of kcell in kernels.h.
+/* cell_place.h - where a state cell keeps the rows of a position, the layout of kcell in kernels.h, and which of them a
+ * query sees.
  *
  * The runtime has given a sequence a page for every position it uses. */
 #ifndef WEFT_KERNELS_REF_CELL_PLACE_H
@@ -30,6 +31,17 @@ static inline char *cell_value(const kcell *c, const int32_t *pages, int64_t pos
 {
     int64_t tok = pos % c->page_tok, keys = c->page_tok * c->heads * c->k;
     return cell_page(c, pages, pos) + cell_bytes(c, keys + (head * c->page_tok + tok) * c->v);
+}
+
+/* The first position that a query of attend at `pos` sees. */
+static inline int64_t attend_first(const kargs *k, int64_t pos)
+{
+    int64_t window = k->n[2], chunk = k->n[3], first = 0;
+    if (window > 0 && pos - window + 1 > first)
+        first = pos - window + 1;
+    if (chunk > 0 && pos / chunk * chunk > first)
+        first = pos / chunk * chunk;
+    return first;
 }
 
 #endif
