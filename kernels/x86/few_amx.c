@@ -1,4 +1,4 @@
-/* few_amx.c - woven weights times 2 to 16 rows of 8-bit activations, in tiles of whole numbers.
+/* few_amx.c - woven weights times up to 16 rows of 8-bit activations, in tiles of whole numbers.
  *
  * The rows of activations, where they lie, are one tile; two groups of eight weight rows are unpacked to the other,
  * as many columns at a time as share a scale. Sums leave their tile for memory and are scaled there, three
