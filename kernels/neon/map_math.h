@@ -42,10 +42,11 @@ NEON_INLINE float32x4_t neon_exp_held(float32x4_t x)
     float32x4_t n = vsubq_f32(biased, magic);
     /* The bits of magic do not show below: half of them, too, are shifted out. */
     int32x4_t whole = vreinterpretq_s32_f32(biased), low = vshrq_n_s32(whole, 1);
-    int32x4_t high = vsubq_s32(whole, low);
-    const int32x4_t one = vreinterpretq_s32_f32(neon_f32(1));
-    float32x4_t by_low = vreinterpretq_f32_s32(vaddq_s32(vshlq_n_s32(low, 23), one));
-    float32x4_t by_high = vreinterpretq_f32_s32(vaddq_s32(vshlq_n_s32(high, 23), one));
+    uint32x4_t halves[2] = {vreinterpretq_u32_s32(low),
+                            vreinterpretq_u32_s32(vsubq_s32(whole, low))};
+    const uint32x4_t one = vreinterpretq_u32_f32(neon_f32(1));
+    float32x4_t by_low = vreinterpretq_f32_u32(vaddq_u32(vshlq_n_u32(halves[0], 23), one));
+    float32x4_t by_high = vreinterpretq_f32_u32(vaddq_u32(vshlq_n_u32(halves[1], 23), one));
     float32x4_t r = vfmsq_n_f32(x, n, 0x1.62e4p-1f); /* ln 2 in two parts */
     r = vfmsq_n_f32(r, n, 0x1.7f7d1cp-20f);
     float32x4_t z = vmulq_f32(r, r);

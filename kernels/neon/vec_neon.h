@@ -19,8 +19,8 @@ NEON_INLINE float32x4_t neon_exp2_below(float32x4_t x)
     p = vfmaq_f32(vdupq_n_f32(0x1.ebf9bcp-3f), p, r);
     p = vfmaq_f32(vdupq_n_f32(0x1.62e42ap-1f), p, r);
     p = vfmaq_f32(vdupq_n_f32(1), p, r);
-    int32x4_t whole = vshlq_n_s32(vreinterpretq_s32_f32(biased), 23);
-    return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(p), whole));
+    uint32x4_t whole = vshlq_n_u32(vreinterpretq_u32_f32(biased), 23);
+    return vreinterpretq_f32_u32(vaddq_u32(vreinterpretq_u32_f32(p), whole));
 }
 
 #endif
