@@ -50,9 +50,8 @@ START_TEST(pages_in_memory_are_mapped)
         prefault(map, BYTES, threads);
         long n = faults_of_touching(map, 7);
 #if defined(__linux__) && defined(MADV_POPULATE_READ) && !defined(SUITE_ASAN)
-        ck_assert_int_lt(
-            n,
-            16); /* else one for each page of the cache: 65 and more; ASan's own pages come on top */
+        /* Else one for each page of the cache: 65 and more. ASan's own pages would come on top. */
+        ck_assert_int_lt(n, 16);
 #else
         (void)n;
 #endif
