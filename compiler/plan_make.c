@@ -99,15 +99,17 @@ static weft_status make_from(weft_diag *dg, const graph *g, const target *t, are
     return status;
 }
 
-/* Is there a step that does what t->round_bf16 asks for? */
+/* Is there a step that does what t->round_bf16 asks for? (AMX rounds activations for quantised weights anyway.) */
 static weft_status check_rounding(weft_diag *dg, const plan *p)
 {
     int n_row;
     const kernel_row *rows = kernel_rows(&n_row);
     for (int32_t b = 0; b < p->n_bucket; b++)
-        for (int32_t i = 0; i < p->bucket[b].n_step; i++)
-            if (act_rounds_bf16(rows[p->bucket[b].step[i].kernel].act))
+        for (int32_t i = 0; i < p->bucket[b].n_step; i++) {
+            const kernel_row *row = &rows[p->bucket[b].step[i].kernel];
+            if (row->type == DT_BF16 && act_rounds_bf16(row->act))
                 return WEFT_OK;
+        }
     return weft_fail(dg, W1603, WEFT_NOWHERE,
                      "%s has no BF16 weights whose kernels round activations to bf16", p->model);
 }
