@@ -91,5 +91,5 @@ for model; do
     table "$(basename "$model")"
 done
 echo
-build=$(sed -n 's/.*"build_commit": *"\([^"]*\)".*"build_number": *\([0-9]*\).*/build \2, \1/p' "$work/peer" | head -n 1)
-echo "$rounds rounds of $repeat, $threads threads; $("$weft" version | head -n 1); llama-bench ${build:-of unknown build}"
+build=$(sed -n 's/.*"build_commit": *"\([^"]*\)".*"build_number": *\([0-9]*\).*/build \2, \1/p' "$work/peer" | sed -n 1p)
+echo "$rounds rounds of $repeat, $threads threads; $("$weft" version | sed -n 1p); llama-bench ${build:-of unknown build}"

@@ -31,4 +31,4 @@ for model; do
     [ -z "${LLAMA_BENCH:-}" ] || commands+=("$LLAMA_BENCH -m $model -p 0 -n 1 -r 1 -t $threads --no-warmup")
     "$bench" -t "$threads" -r "$rounds" "$(pages_of "$model")" "${commands[@]}"
 done
-"$weft" version | head -n 1
+"$weft" version | sed -n 1p

@@ -8,7 +8,7 @@ trap 'rm -rf "$root"' EXIT
 die() { echo "installed.sh: $*" >&2; exit 1; }
 
 cmake --install "$build" --prefix "$root" >"$root/log" || { cat "$root/log"; die "the install failed"; }
-libdir=$(dirname "$(find "$root" -name 'libweft.so' -o -name 'libweft.dylib' | head -1)")
+libdir=$(dirname "$(find "$root" \( -name 'libweft.so' -o -name 'libweft.dylib' \) -print -quit)")
 sed -i "s|^prefix=.*|prefix=$root|; s|^libdir=.*|libdir=$libdir|; s|^includedir=.*|includedir=$root/include|" \
     "$libdir/pkgconfig/weft.pc"
 export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
@@ -26,9 +26,10 @@ for lang in c c++; do
 done
 
 # nothing but the interface is exported
-nm -D --defined-only "$libdir/libweft.so" | awk '{print $3}' | grep -vE '^(weft_|$)' >"$root/extra" && die "exported: $(head -3 "$root/extra")"
+nm -D --defined-only "$libdir/libweft.so" | awk '{print $3}' >"$root/names"
+grep -vE '^(weft_|$)' "$root/names" >"$root/extra" && die "exported: $(head -3 "$root/extra")"
 for name in $(grep -oE '\bweft_[a-z_]+\(' "$source/runtime/weft.h" | tr -d '(' | sort -u); do
-    nm -D --defined-only "$libdir/libweft.so" | grep -qw "$name" || die "$name is declared and not exported"
+    grep -qx "$name" "$root/names" || die "$name is declared and not exported"
 done
 
 # the installed library of model files serves the installed program

@@ -34,7 +34,7 @@ has() {
     COMPREPLY=()
     _weft
     n=$((n + 1))
-    printf '%s\n' "${COMPREPLY[@]}" | grep -qxF -e "$reply" ||
+    grep -qxF -e "$reply" <<<"$(printf '%s\n' "${COMPREPLY[@]}")" ||
         { failed=1; echo "${COMP_WORDS[*]} does not give $reply"; }
 }
 
