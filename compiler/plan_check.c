@@ -126,14 +126,16 @@ static unit_count units_of(const plan *p, const plan_step *s, const kernel_row *
                         .joined = strcmp(k->unit, "4 rows") == 0 ? 4 : 1};
 }
 
-/* Steps of a chain are handed the same range of units. */
+/* Steps of a chain are handed the same range of units. Blocks of queries follow from more than is compared here, so what
+ * counts them stands alone. */
 static weft_status check_units(checker *c, const plan_item *it)
 {
     const plan_step *s = &c->b->step[it->first];
     unit_count a = units_of(c->p, s, &c->rows[s->kernel]);
     for (int32_t i = 1; i < it->n_step; i++) {
         unit_count b = units_of(c->p, s + i, &c->rows[s[i].kernel]);
-        if (a.rows != b.rows || a.n != b.n || a.joined != b.joined || a.asked != b.asked ||
+        if (kernel_splits(&c->rows[s->kernel]) || kernel_splits(&c->rows[s[i].kernel]) ||
+            a.rows != b.rows || a.n != b.n || a.joined != b.joined || a.asked != b.asked ||
             (s->tile > 0) != (s[i].tile > 0))
             return fail_step(c, it->first + i, "it has other units than the chain it is in");
     }

@@ -25,6 +25,14 @@ static bool is_shared(const plan_access *a)
     return a->space == SPACE_ARENA || a->space == ACCESS_CELL;
 }
 
+/* A thread begins a chain again for each range of units, so that its tiles may not lie where it reads a value that was
+ * made before it, be it at an earlier step. */
+static bool is_lost(const plan_access *a, const plan_access *by)
+{
+    return !a->write && a->space == SPACE_LOCAL && by->write && by->space == SPACE_TILE &&
+           plan_access_meet(a, by);
+}
+
 /* Whether steps i <= j, of one phase, can be run side by side. */
 static weft_status check_pair(weft_diag *dg, const plan_trace *t, int32_t i, int32_t j)
 {
@@ -33,6 +41,8 @@ static weft_status check_pair(weft_diag *dg, const plan_trace *t, int32_t i, int
     for (size_t x = t->first[i]; x < t->first[i + 1]; x++)
         for (size_t y = i == j ? x + 1 : t->first[j]; y < t->first[j + 1]; y++) {
             const plan_access *a = &t->at[x], *b = &t->at[y];
+            if (i != j && same_item && (is_lost(a, b) || is_lost(b, a)))
+                return fail_at(dg, t, i, "a tile of its chain overwrites what the chain reads", j);
             if ((!a->write && !b->write) || (i != j && !is_shared(a)) || !plan_access_meet(a, b))
                 continue;
             if (i == j && (!in_place || !plan_access_align(a, b)))

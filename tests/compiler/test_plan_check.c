@@ -477,6 +477,10 @@ START_TEST(chains_of_tiles_are_proven)
     tiled_is(&x, "overlaps");
     x.step[3].in[0].offset -= 4;
     tiled_is(&x, "not one that its chain has made");
+    x.step[3].out[0] =
+        (plan_operand){.space = SPACE_TILE}; /* where the next range reads the norm */
+    x.step[3].out_pitch[0] = GRAIN * TILE * 4;
+    tiled_is(&x, "a tile of its chain overwrites");
     x.step[3].tile = 16;
     tiled_is(&x, "other units");
     x.step[3].rows = ROWS_R; /* of which a call may want none */
@@ -499,6 +503,36 @@ START_TEST(chains_of_tiles_are_proven)
     tiled_is(&x, "the kernel reads F16");
     x.p.best = VARIANT_ref;
     tiled_is(&x, "later variant");
+}
+END_TEST
+
+/* norm and attention as a chain: one unit for each row, or as many as there are blocks of queries */
+START_TEST(blocks_of_queries_are_no_chain)
+{
+    enum { PITCH = WIDTH * 4, BLOCK = ROWS * PITCH };
+    const kvariant best[] = {VARIANT_c, kvariant_best()};
+    plan_cell cell = {.name = "kv", .heads = 1, .k = WIDTH, .v = WIDTH};
+    for (size_t i = 0; i < COUNT_OF(best); i++) {
+        const kernel_row *attend = kernel_select("attend", DT_F32, ROWS, best[i]);
+        tiled x;
+        tiled_init(&x);
+        x.step[1].out[0] = (plan_operand){.space = SPACE_ARENA, .offset = BLOCK};
+        x.step[2] = step_of(attend->symbol, 1);
+        x.step[2].in[0].space = SPACE_ARENA;
+        x.step[2].out[0] = (plan_operand){.space = SPACE_ARENA, .offset = 2 * BLOCK};
+        x.step[2].pitch[0] = x.step[2].out_pitch[0] = PITCH;
+        x.step[2].n[1] = 1;
+        x.step[2].cell = 0;
+        x.item[1] = (plan_item){.first = 1, .n_step = 2, .phase = 1};
+        x.b.n_step = 3;
+        x.b.n_item = x.b.n_phase = 2;
+        x.p.arena_bytes = x.b.arena_bytes = 3 * BLOCK;
+        x.p.scratch_bytes = x.b.scratch_bytes = 1 << 24;
+        x.p.best = best[i];
+        x.p.n_cell = 1;
+        x.p.cell = &cell;
+        tiled_is(&x, kernel_splits(attend) ? "other units" : NULL);
+    }
 }
 END_TEST
 
@@ -534,4 +568,4 @@ END_TEST
 SUITE_MAIN("plan_check", the_toy_is_safe, numbers_that_reach_too_far_are_found,
            operands_of_the_wrong_kind_are_found, threads_that_would_meet_are_found,
            items_out_of_order_are_found, weights_that_lie_are_found, chains_of_tiles_are_proven,
-           code_of_maps_is_proven)
+           blocks_of_queries_are_no_chain, code_of_maps_is_proven)
