@@ -176,7 +176,6 @@ static plan_step step_for(const bucket *b, const gnode *n)
 static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact act)
 {
     lower *lo = b->lo;
-    int from = s->in[0].id;
     int64_t width = s->pitch[0] / 4, rows = s->n[0];
     int64_t per_row = s->per_row;
     if (bucket_step_is(s, "experts") && s->n[4]) {
@@ -186,7 +185,8 @@ static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact ac
         rows *= s->n[1];
         per_row *= s->n[1];
     }
-    int32_t *packed = &b->packed[act][from];
+    int32_t alone = -1; /* what is no value of the graph is packed for each that reads it */
+    int32_t *packed = s->in[0].space == SPACE_ARENA ? &b->packed[act][s->in[0].id] : &alone;
     if (*packed >= 0 && b->steps.at[b->values.at[*packed].step].s.n[1] != width)
         *packed = -1; /* other rows of the same bytes */
     if (*packed < 0) {
@@ -217,7 +217,7 @@ static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact ac
         bvalue *made = &b->values.at[*packed];
         made->rows = i64_ceil_div(made->rows, act_group(act)) * act_group(act);
     }
-    s->in[0].id = *packed;
+    s->in[0] = (plan_operand){.space = SPACE_ARENA, .type = DT_F32, .id = *packed};
     s->pitch[0] = act_row_bytes(act, width);
     return WEFT_OK;
 }

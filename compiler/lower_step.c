@@ -422,14 +422,23 @@ static dtype weight_type(const lower *lo, const gnode *n)
     return w->computed ? DT_F32 : w->type == DT_MXFP4_HF ? DT_MXFP4 : w->type;
 }
 
-/* The layout that the kernels for this node want its weight in; whole groups of rows only. */
+/* Has it whole groups of rows, none of them of two pieces? */
+static bool has_groups(const gweight *w)
+{
+    bool whole = w->rank >= 2 && w->dim[w->rank - 2] % LAYOUT_GROUP == 0;
+    for (int i = 0; i < w->n_piece && w->rank == 2; i++)
+        whole = whole && w->piece[i].rows % LAYOUT_GROUP == 0;
+    return whole;
+}
+
+/* The layout that the kernels for this node want its weight in. */
 static klayout weight_layout(const lower *lo, const gnode *n, dtype type)
 {
     if (lo->t->no_pack || (n->op != OP_linear && n->op != OP_experts) ||
         n->in[1].kind != REF_WEIGHT)
         return LAYOUT_STORED;
     const gweight *w = &lo->g->weights.at[n->in[1].id];
-    if (w->computed || w->rank < 2 || w->dim[w->rank - 2] % LAYOUT_GROUP != 0)
+    if (w->computed || !has_groups(w))
         return LAYOUT_STORED;
     return kernel_layout(op_row_of(n->op)->name, type, lo->t->best);
 }
