@@ -2,7 +2,7 @@
 #ifndef WEFT_TESTS_FORMATS_GGUF_BYTES_H
 #define WEFT_TESTS_FORMATS_GGUF_BYTES_H
 
-#include "runtime/base/str.h"
+#include "runtime/base/dtype.h"
 #include <string.h>
 
 static inline void put_u32(strbuf *b, uint32_t x)
@@ -58,6 +58,45 @@ static inline void put_tensor(strbuf *b, const char *name, uint32_t rank, const 
 static inline void put_padding(strbuf *b, size_t align)
 {
     strbuf_fill(b, 0, (align - b->n % align) % align);
+}
+
+/* A tensor in a table of them. */
+typedef struct {
+    const char *name;
+    dtype type;
+    uint32_t rank;
+    uint64_t sizes[3]; /* fastest first */
+} gguf_row;
+
+static inline size_t gguf_row_bytes(const gguf_row *r)
+{
+    size_t n = dtype_row_of(r->type)->bytes;
+    for (uint32_t i = 0; i < r->rank; i++)
+        n *= (size_t)r->sizes[i];
+    return n / (size_t)dtype_row_of(r->type)->elems;
+}
+
+enum { GGUF_ALIGN = 32 };
+
+/* Their directory, up to where their data goes, one at GGUF_ALIGN after the other: so many bytes. */
+static inline size_t put_rows(strbuf *b, const gguf_row *rows, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        put_tensor(b, rows[i].name, rows[i].rank, rows[i].sizes,
+                   (uint32_t)dtype_row_of(rows[i].type)->ggml, at);
+        at += (gguf_row_bytes(&rows[i]) + GGUF_ALIGN - 1) / GGUF_ALIGN * GGUF_ALIGN;
+    }
+    put_padding(b, GGUF_ALIGN);
+    return at;
+}
+
+static inline void put_noise(strbuf *b, size_t n, uint32_t seed)
+{
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        strbuf_putc(b, (char)(seed >> 24));
+    }
 }
 
 #endif

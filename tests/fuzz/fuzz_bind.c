@@ -54,34 +54,23 @@ static void fuzz_checkpoint(const uint8_t *data, size_t size)
 
 /* ---- a model file ---- */
 
-enum { TYPE_F32 = 0, TYPE_Q8_0 = 8, TYPE_BF16 = 30 };
-
-typedef struct {
-    const char *name;
-    uint32_t rank;
-    uint64_t size[3]; /* fastest first */
-    uint32_t type;
-    size_t bytes;
-} toy_tensor;
-
-static const toy_tensor toy_tensors[] = {
-    {"token_embd.weight", 2, {32, 8}, TYPE_F32, 1024},
-    {"output_norm.weight", 1, {32}, TYPE_F32, 128},
-    {"norm.bias", 1, {32}, TYPE_F32, 128},
-    {"blk.0.attn_q.weight", 2, {32, 32}, TYPE_Q8_0, 1088},
-    {"blk.0.attn_q.bias", 1, {32}, TYPE_F32, 128},
-    {"blk.0.qkv.weight", 2, {32, 96}, TYPE_BF16, 6144},
-    {"blk.0.exps.weight", 3, {32, 4, 2}, TYPE_Q8_0, 272},
-    {"blk.0.exp.0.weight", 2, {32, 4}, TYPE_F32, 512},
-    {"blk.0.exp.1.weight", 2, {32, 4}, TYPE_F32, 512},
-    {"blk.1.attn_q.weight", 2, {32, 32}, TYPE_F32, 4096},
-    {"rope_freqs.weight", 1, {4}, TYPE_F32, 16},
+static const gguf_row toy_tensors[] = {
+    {"token_embd.weight", DT_F32, 2, {32, 8}},
+    {"output_norm.weight", DT_F32, 1, {32}},
+    {"norm.bias", DT_F32, 1, {32}},
+    {"blk.0.attn_q.weight", DT_Q8_0, 2, {32, 32}},
+    {"blk.0.attn_q.bias", DT_F32, 1, {32}},
+    {"blk.0.qkv.weight", DT_BF16, 2, {32, 96}},
+    {"blk.0.exps.weight", DT_Q8_0, 3, {32, 4, 2}},
+    {"blk.0.exp.0.weight", DT_F32, 2, {32, 4}},
+    {"blk.0.exp.1.weight", DT_F32, 2, {32, 4}},
+    {"blk.1.attn_q.weight", DT_F32, 2, {32, 32}},
+    {"rope_freqs.weight", DT_F32, 1, {4}},
 };
 
 static void put_toy(strbuf *b, const uint8_t *text, size_t n)
 {
     size_t n_tensor = sizeof toy_tensors / sizeof *toy_tensors;
-    uint64_t at = 0;
     put_head(b, 3, n_tensor, 10);
     put_key_str(b, "general.architecture", "toy");
     put_key_u32(b, "toy.block_count", 2);
@@ -96,13 +85,7 @@ static void put_toy(strbuf *b, const uint8_t *text, size_t n)
     put_u32(b, 8);
     put_u64(b, n);
     strbuf_put(b, (str){(const char *)text, n});
-    for (size_t i = 0; i < n_tensor; i++) {
-        const toy_tensor *t = &toy_tensors[i];
-        put_tensor(b, t->name, t->rank, t->size, t->type, at);
-        at += (t->bytes + 31) / 32 * 32;
-    }
-    put_padding(b, 32);
-    strbuf_fill(b, 0, at);
+    strbuf_fill(b, 0, put_rows(b, toy_tensors, n_tensor));
 }
 
 static void fuzz_text(const uint8_t *data, size_t size)

@@ -16,39 +16,30 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { CONTEXT = 32, ROWS_MAX = 16, EDITS_MAX = 64, PLANS = 4 };
-enum { TYPE_F32 = 0, TYPE_F16 = 1, TYPE_Q8_0 = 8, TYPE_BF16 = 30 };
 
-typedef struct {
-    const char *name;
-    uint32_t rank;
-    uint64_t size[3]; /* fastest first */
-    uint32_t type;
-    size_t bytes;
-} tensor;
-
-static const tensor tensors[] = {
-    {"embd", 2, {32, 29}, TYPE_Q8_0, 986},
-    {"attn_norm.0", 1, {32}, TYPE_F32, 128},
-    {"ffn_norm.0", 1, {32}, TYPE_F16, 64},
-    {"o.0", 2, {32, 24}, TYPE_BF16, 1536},
-    {"attn_norm.1", 1, {32}, TYPE_F32, 128},
-    {"ffn_norm.1", 1, {32}, TYPE_F16, 64},
-    {"o.1", 2, {32, 24}, TYPE_BF16, 1536},
-    {"q.0", 2, {32, 24}, TYPE_F16, 1536},
-    {"k.0", 2, {32, 12}, TYPE_F16, 768},
-    {"v.0", 2, {32, 12}, TYPE_F16, 768},
-    {"qkv.1", 2, {32, 48}, TYPE_F16, 3072},
-    {"q_bias", 1, {48}, TYPE_F16, 96},
-    {"sinks", 1, {4}, TYPE_F16, 8},
-    {"scale", 1, {32}, TYPE_BF16, 64},
-    {"gate_up", 2, {32, 40}, TYPE_F32, 5120},
-    {"down", 2, {20, 32}, TYPE_F32, 2560},
-    {"router", 2, {32, 3}, TYPE_F32, 384},
-    {"exp_up.0", 2, {32, 20}, TYPE_Q8_0, 680},
-    {"exp_up.1", 2, {32, 20}, TYPE_Q8_0, 680},
-    {"exp_up.2", 2, {32, 20}, TYPE_Q8_0, 680},
-    {"exp_down", 3, {20, 32, 3}, TYPE_F16, 3840},
-    {"exp_bias", 2, {32, 3}, TYPE_F16, 192},
+static const gguf_row tensors[] = {
+    {"embd", DT_Q8_0, 2, {32, 29}},
+    {"attn_norm.0", DT_F32, 1, {32}},
+    {"ffn_norm.0", DT_F16, 1, {32}},
+    {"o.0", DT_BF16, 2, {32, 24}},
+    {"attn_norm.1", DT_F32, 1, {32}},
+    {"ffn_norm.1", DT_F16, 1, {32}},
+    {"o.1", DT_BF16, 2, {32, 24}},
+    {"q.0", DT_F16, 2, {32, 24}},
+    {"k.0", DT_F16, 2, {32, 12}},
+    {"v.0", DT_F16, 2, {32, 12}},
+    {"qkv.1", DT_F16, 2, {32, 48}},
+    {"q_bias", DT_F16, 1, {48}},
+    {"sinks", DT_F16, 1, {4}},
+    {"scale", DT_BF16, 1, {32}},
+    {"gate_up", DT_F32, 2, {32, 40}},
+    {"down", DT_F32, 2, {20, 32}},
+    {"router", DT_F32, 2, {32, 3}},
+    {"exp_up.0", DT_Q8_0, 2, {32, 20}},
+    {"exp_up.1", DT_Q8_0, 2, {32, 20}},
+    {"exp_up.2", DT_Q8_0, 2, {32, 20}},
+    {"exp_down", DT_F16, 3, {20, 32, 3}},
+    {"exp_bias", DT_F16, 2, {32, 3}},
 };
 
 /* Made once: a process runs many inputs. */
@@ -69,20 +60,9 @@ static void must(weft_status st, weft_diag *dg)
 static void make_checkpoint(stage *s, weft_diag *dg)
 {
     size_t n = sizeof tensors / sizeof *tensors;
-    uint64_t at = 0;
-    uint32_t noise = 1;
     put_head(&s->gguf, 3, n, 1);
     put_key_str(&s->gguf, "general.architecture", "toy");
-    for (size_t i = 0; i < n; i++) {
-        put_tensor(&s->gguf, tensors[i].name, tensors[i].rank, tensors[i].size, tensors[i].type,
-                   at);
-        at += (tensors[i].bytes + 31) / 32 * 32;
-    }
-    put_padding(&s->gguf, 32);
-    for (uint64_t i = 0; i < at; i++) {
-        noise = noise * 1664525u + 1013904223u;
-        strbuf_putc(&s->gguf, (char)(noise >> 24));
-    }
+    put_noise(&s->gguf, put_rows(&s->gguf, tensors, n), 1);
     must(model_file_open_memory(dg, s->gguf.p, s->gguf.n, "toy.gguf", &s->mf), dg);
 }
 
