@@ -85,7 +85,7 @@ typedef struct sema {
     const dsl_host *host;     /* the checkpoint; NULL: parameters are symbols */
     const dsl_sink *sink;     /* where nodes go; NULL: nowhere */
     unsigned char *claimed;   /* with a checkpoint: a byte for each tensor */
-    VEC(const ast *) ignores; /* `ignore` lines of this model, for coverage */
+    VEC(str) ignores;         /* patterns of this model's `ignore` lines, for coverage */
     VEC(dsl_const) constants; /* handed to the sink */
     scope *model_names;
     sym *session_context;
@@ -196,6 +196,7 @@ int bind_weight(sema *s, weight *w, bool has_bias);
 void bind_set_aside(
     sema *s, const weight *w); /* a false `when` with a fallback: its tensors count as claimed */
 void bind_alias(sema *s, weight *w, const weight *other);
+void bind_ignore(sema *s, const ast *line); /* keeps its patterns for bind_coverage */
 void bind_coverage(sema *s, const ast *model);
 val bind_constant(sema *s, const weight *w);               /* a stored vector as a constant */
 bool weight_names_index(const ast *key, const ast *index); /* a tensor for each index */

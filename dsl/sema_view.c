@@ -666,16 +666,28 @@ val bind_constant(sema *s, const weight *w)
 
 /* ---- coverage ---- */
 
-static bool ignored(sema *s, str name)
+/* Among the lines of a group a pattern may be whole, or begin after the group's prefix like theirs. */
+void bind_ignore(sema *s, const ast *line)
 {
-    for (size_t i = 0; i < s->ignores.n; i++) {
-        const ast *line = s->ignores.at[i];
-        if (str_eq(line->name, STR("gguf")) != s->host->gguf)
-            continue;
-        for (uint32_t k = 0; k < line->n_kid; k++)
-            if (str_glob(text_of(s, line->kid[k]), name))
-                return true;
+    if (str_eq(line->name, STR("gguf")) != s->host->gguf)
+        return;
+    const ast *prefixes =
+        s->in_group ? binding_of(s, s->in_group->decl->kid[GROUP_PREFIXES]) : NULL;
+    for (uint32_t k = 0; k < line->n_kid; k++) {
+        str pattern = text_of(s, line->kid[k]);
+        VEC_PUSH(&s->ignores, pattern);
+        for (uint32_t p = 0; prefixes && p < prefixes->n_kid; p++)
+            VEC_PUSH(&s->ignores,
+                     arena_printf(s->a, STR_FMT STR_FMT, STR_ARG(text_of(s, prefixes->kid[p])),
+                                  STR_ARG(pattern)));
     }
+}
+
+static bool ignored(const sema *s, str name)
+{
+    for (size_t i = 0; i < s->ignores.n; i++)
+        if (str_glob(s->ignores.at[i], name))
+            return true;
     return false;
 }
 

@@ -685,10 +685,10 @@ static void line_if(sema *s, const ast *n)
 
 static void line_ignore(sema *s, const ast *n)
 {
-    for (uint32_t i = 0; i < n->n_kid; i++)
-        sema_string(s, n->kid[i], NULL);
     if (s->host)
-        VEC_PUSH(&s->ignores, n);
+        bind_ignore(s, n);
+    for (uint32_t i = 0; i < n->n_kid && !s->host; i++)
+        sema_string(s, n->kid[i], NULL);
 }
 
 void sema_weights(sema *s, const ast *list)
