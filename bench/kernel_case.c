@@ -571,27 +571,12 @@ bool kernel_case_knows(const shape_entry *s)
     return maker_of(s) >= 0;
 }
 
-/* As kernel_select counts them. */
-static bool takes_rows(const kernel_row *row, int64_t rows)
-{
-    switch (row->rows) {
-    case CLASS_ONE:
-        return rows == 1;
-    case CLASS_FEW:
-        return rows > 1 && rows <= CLASS_FEW_MAX;
-    case CLASS_MANY:
-        return rows > CLASS_FEW_MAX;
-    default:
-        return true;
-    }
-}
-
 bool kernel_case_make(const kernel_row *row, const shape_entry *s, int64_t rows,
                       const case_limits *limits, kernel_case *out)
 {
     const request r = {.row = row, .size = s->size, .rows = rows, .limits = limits};
     int maker = maker_of(s);
-    if (maker < 0 || strcmp(row->op, s->op) != 0 || !takes_rows(row, rows))
+    if (maker < 0 || strcmp(row->op, s->op) != 0 || !kclass_takes(row->rows, rows))
         return false;
     memset(out, 0, sizeof *out);
     bool made = makers[maker].make(&r, out);

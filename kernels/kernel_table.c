@@ -1,4 +1,4 @@
-/* kernel_table.c - kernels.def and variants.def as data: the rows, what each asks of its caller, and
+/* kernel_table.c - kernels.def, classes.def and variants.def as data: the rows, what each asks of its caller, and
  * which of them a machine gets. */
 #include "kernels/kernel_decls.h"
 
@@ -86,6 +86,25 @@ static const kernel_row rows[] = {
 
 enum { N_ROW = (int)(sizeof rows / sizeof rows[0]) };
 
+static const struct {
+    const char *name;
+    int64_t least, most;
+} classes[CLASS_COUNT] = {
+#define CLASS(name, least, most) {#name, least, most},
+#include "kernels/classes.def"
+#undef CLASS
+};
+
+const char *kclass_name(kclass c)
+{
+    return classes[c].name;
+}
+
+bool kclass_takes(kclass c, int64_t n_row)
+{
+    return n_row >= classes[c].least && n_row <= classes[c].most;
+}
+
 enum { EXACT, ROUNDS };
 
 static const struct {
@@ -143,21 +162,6 @@ const kernel_row *kernel_rows(int *out_n)
     return rows;
 }
 
-static bool class_takes(kclass c, int64_t n_row)
-{
-    switch (c) {
-    case CLASS_ANY:
-        break;
-    case CLASS_ONE:
-        return n_row == 1;
-    case CLASS_FEW:
-        return n_row > 1 && n_row <= CLASS_FEW_MAX;
-    case CLASS_MANY:
-        return n_row > CLASS_FEW_MAX;
-    }
-    return true;
-}
-
 const kernel_row *kernel_select_as(const char *op, dtype type, klayout layout, int64_t n_row,
                                    kvariant best)
 {
@@ -165,7 +169,7 @@ const kernel_row *kernel_select_as(const char *op, dtype type, klayout layout, i
         const kernel_row *r = &rows[i];
         if ((r->variant == VARIANT_ref) == (best == VARIANT_ref) && r->variant <= best &&
             r->layout == layout && (r->type == DT_COUNT || r->type == type) &&
-            class_takes(r->rows, n_row) && strcmp(r->op, op) == 0 && kvariant_runs(r->variant))
+            kclass_takes(r->rows, n_row) && strcmp(r->op, op) == 0 && kvariant_runs(r->variant))
             return r;
     }
     return NULL;
@@ -176,12 +180,19 @@ const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvari
     return kernel_select_as(op, type, LAYOUT_STORED, n_row, best);
 }
 
+/* Kernels are others only from where a class begins. */
+static bool takes_any(const char *op, dtype type, klayout layout, kvariant best)
+{
+    for (kclass c = 0; c < CLASS_COUNT; c++)
+        if (!kernel_select_as(op, type, layout, classes[c].least, best))
+            return false;
+    return true;
+}
+
 klayout kernel_layout(const char *op, dtype type, kvariant best)
 {
     for (klayout l = LAYOUT_COUNT - 1; l > LAYOUT_STORED; l--)
-        if (layout_has(l, type) && kernel_select_as(op, type, l, 1, best) &&
-            kernel_select_as(op, type, l, CLASS_FEW_MAX, best) &&
-            kernel_select_as(op, type, l, CLASS_FEW_MAX + 1, best))
+        if (layout_has(l, type) && takes_any(op, type, l, best))
             return l;
     return LAYOUT_STORED;
 }

@@ -132,8 +132,13 @@ typedef enum {
 } kvariant;
 
 /* How many rows a kernel is good for. */
-typedef enum { CLASS_ANY, CLASS_ONE, CLASS_FEW, CLASS_MANY } kclass;
 enum { CLASS_FEW_MAX = 16 };
+typedef enum {
+#define CLASS(name, ...) CLASS_##name,
+#include "kernels/classes.def"
+#undef CLASS
+    CLASS_COUNT
+} kclass;
 
 typedef struct {
     const char *op; /* as in dsl/ops.def */
@@ -149,6 +154,8 @@ typedef struct {
 
 /* The table, in the order of kernels.def: from plain to fast. */
 const kernel_row *kernel_rows(int *out_n);
+const char *kclass_name(kclass c); /* "9TO16" */
+bool kclass_takes(kclass c, int64_t n_row);
 const char *kvariant_name(kvariant v);
 uint32_t kvariant_needs(kvariant v); /* CPU_ features */
 /* The best variant that this processor can run and that does not round; and by its name, VARIANT_COUNT if there is none such

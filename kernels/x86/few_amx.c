@@ -3,7 +3,7 @@
  * The rows of activations, where they lie, are one tile; two groups of eight weight rows are unpacked to the other,
  * as many columns at a time as share a scale. Sums leave their tile for memory and are scaled there, three
  * instructions for sixteen of them: far from what tiles can do, but it makes up to sixteen rows cost little more than
- * one, whose weights still have to come from memory. 256 columns are unpacked, multiplied and scaled in turn, so that
+ * one, whose weights still have to come from memory; with fewer AVX-512 is faster, which kernels.def's rows tell. 256 columns are unpacked, multiplied and scaled in turn, so that
  * neither waits for the other. The two groups come from the two halves of a range: two long streams.
  *
  * Sixteen rows, 32 columns of 8 weight rows of Q4_0: 9 cycles to unpack, 12 to scale; their bytes take 29 at what two
@@ -286,32 +286,34 @@ static void few_rows(const kargs *k, const kpart *part, int64_t row, int bytes, 
     amx_end();
 }
 
-/* With fewer than `least` rows AVX-512 is faster. */
-#define FEW_KERNEL(type, size, bytes, least)                                                       \
+static void few_linear(const kargs *k, int64_t begin, int64_t end, int bytes, chunk_fn *chunk)
+{
+    kpart part = kpart_of(k, k->n[1], begin, end);
+    for (int64_t row = part.row; row < part.row_end; row += AMX_ROWS)
+        few_rows(k, &part, row, bytes, chunk);
+}
+
+#define FEW_KERNEL(type, rows, size, bytes)                                                        \
     static void chunk_##type(few_work *j)                                                          \
     {                                                                                              \
         chunk##size(j, &woven_##type);                                                             \
     }                                                                                              \
-    void k_linear_##type##_FEW_amx(const kargs *k, const kthread *t, int64_t begin, int64_t end)   \
+    void k_linear_##type##_##rows##_amx(const kargs *k, const kthread *t, int64_t begin,           \
+                                        int64_t end)                                               \
     {                                                                                              \
-        kpart part = kpart_of(k, k->n[1], begin, end);                                             \
-        if (k->n[0] < least) {                                                                     \
-            k_linear_##type##_ANY_avx512(k, t, begin, end);                                        \
-            return;                                                                                \
-        }                                                                                          \
-        for (int64_t row = part.row; row < part.row_end; row += AMX_ROWS)                          \
-            few_rows(k, &part, row, bytes, chunk_##type);                                          \
+        (void)t;                                                                                   \
+        few_linear(k, begin, end, bytes, chunk_##type);                                            \
     }
-FEW_KERNEL(Q8_0, 32, 32, 12)
-FEW_KERNEL(Q4_0, 32, 32, 5)
-FEW_KERNEL(Q4_1, 32, 32, 5)
-FEW_KERNEL(Q5_0, 32, 32, 5)
-FEW_KERNEL(Q5_1, 32, 32, 5)
-FEW_KERNEL(IQ4_NL, 32, 32, 5)
-FEW_KERNEL(MXFP4, 32, 32, 5)
-FEW_KERNEL(Q2_K, 256, 16, 5)
-FEW_KERNEL(Q3_K, 256, 16, 5)
-FEW_KERNEL(Q4_K, 256, 32, 5)
-FEW_KERNEL(Q5_K, 256, 32, 5)
-FEW_KERNEL(Q6_K, 256, 16, 12)
-FEW_KERNEL(IQ4_XS, 256, 32, 5)
+FEW_KERNEL(Q8_0, 9TO16, 32, 32)
+FEW_KERNEL(Q4_0, 5TO16, 32, 32)
+FEW_KERNEL(Q4_1, 5TO16, 32, 32)
+FEW_KERNEL(Q5_0, 5TO16, 32, 32)
+FEW_KERNEL(Q5_1, 5TO16, 32, 32)
+FEW_KERNEL(IQ4_NL, 5TO16, 32, 32)
+FEW_KERNEL(MXFP4, 5TO16, 32, 32)
+FEW_KERNEL(Q2_K, 5TO16, 256, 16)
+FEW_KERNEL(Q3_K, 5TO16, 256, 16)
+FEW_KERNEL(Q4_K, 5TO16, 256, 32)
+FEW_KERNEL(Q5_K, 5TO16, 256, 32)
+FEW_KERNEL(Q6_K, 9TO16, 256, 16)
+FEW_KERNEL(IQ4_XS, 5TO16, 256, 32)

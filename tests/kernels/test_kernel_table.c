@@ -4,10 +4,6 @@
 #include "runtime/base/cpu.h"
 #include "tests/base/suite.h"
 
-/* In symbols of kernels for some numbers of rows, or for a layout of the weights. */
-static const char *const class_names[] = {
-    [CLASS_ANY] = "ANY_", [CLASS_ONE] = "ONE_", [CLASS_FEW] = "FEW_", [CLASS_MANY] = "MANY_"};
-
 START_TEST(rows_and_names)
 {
     int n;
@@ -16,8 +12,8 @@ START_TEST(rows_and_names)
     for (int i = 0; i < n; i++) {
         char symbol[96];
         const char *type = rows[i].type == DT_COUNT ? NULL : dtype_row_of(rows[i].type)->name;
-        snprintf(symbol, sizeof symbol, "k_%s_%s%s%s%s", rows[i].op, type ? type : "",
-                 type ? "_" : "", class_names[rows[i].rows], kvariant_name(rows[i].variant));
+        snprintf(symbol, sizeof symbol, "k_%s_%s%s%s_%s", rows[i].op, type ? type : "",
+                 type ? "_" : "", kclass_name(rows[i].rows), kvariant_name(rows[i].variant));
         if (strcmp(rows[i].symbol, symbol) !=
             0) { /* then no other row of its variant is for more */
             ck_assert(rows[i].layout == LAYOUT_STORED);
@@ -165,6 +161,29 @@ START_TEST(portable_scratch)
 }
 END_TEST
 
+/* The sizes of buckets, and others: there is a kernel of its own class for every number of rows and any kind of weights. */
+START_TEST(classes_of_rows)
+{
+    static const int64_t counts[] = {1, 2, 3, 4, 5, 8, 9, 11, 12, 16, 17, 32, 512, 4096};
+    static const char *const contractions[] = {"linear", "experts"};
+    ck_assert(kclass_takes(CLASS_ONE, 1) && !kclass_takes(CLASS_ONE, 2));
+    ck_assert(kclass_takes(CLASS_FEW, 2) && !kclass_takes(CLASS_FEW, 1));
+    ck_assert(!kclass_takes(CLASS_9TO16, 8) && kclass_takes(CLASS_9TO16, CLASS_FEW_MAX));
+    ck_assert(kclass_takes(CLASS_MANY, 17) && !kclass_takes(CLASS_MANY, CLASS_FEW_MAX));
+    for (kvariant v = VARIANT_c; v < VARIANT_COUNT; v++)
+        for (int i = 0; kvariant_runs(v) && i < (int)(COUNT_OF(contractions) * DT_COUNT); i++) {
+            const char *op = contractions[i / DT_COUNT];
+            dtype type = i % DT_COUNT;
+            klayout l = kernel_layout(op, type, v);
+            for (size_t k = 0; k < COUNT_OF(counts); k++) {
+                const kernel_row *row = kernel_select_as(op, type, l, counts[k], v);
+                ck_assert_ptr_nonnull(row);
+                ck_assert(kclass_takes(row->rows, counts[k]) && row->layout == l);
+            }
+        }
+}
+END_TEST
+
 /* What rounds activations to bf16 is never chosen by itself, and serves many rows with BF16 weights. */
 START_TEST(rounding_is_asked_for)
 {
@@ -185,4 +204,4 @@ START_TEST(rounding_is_asked_for)
 END_TEST
 
 SUITE_MAIN("kernel_table", rows_and_names, units_and_scratch, every_op_has_a_reference,
-           every_op_has_a_portable_kernel, portable_scratch, rounding_is_asked_for)
+           every_op_has_a_portable_kernel, portable_scratch, classes_of_rows, rounding_is_asked_for)
