@@ -8,18 +8,6 @@
 
 #include "runtime/base/json_write.h"
 
-static void key_int(json_writer *w, const char *key, int64_t x)
-{
-    json_key(w, key);
-    json_int(w, x);
-}
-
-static void key_str(json_writer *w, const char *key, str s)
-{
-    json_key(w, key);
-    json_str(w, s);
-}
-
 static void put_loc(json_writer *w, weft_loc loc)
 {
     json_key(w, "loc");
@@ -29,9 +17,9 @@ static void put_loc(json_writer *w, weft_loc loc)
     }
     source_place at = source_find(loc.src, loc.begin);
     json_open(w, '{');
-    key_str(w, "file", str_of(loc.src->name));
-    key_int(w, "line", at.line);
-    key_int(w, "column", at.column);
+    json_key_str(w, "file", str_of(loc.src->name));
+    json_key_int(w, "line", at.line);
+    json_key_int(w, "column", at.column);
     json_close(w, '}');
 }
 
@@ -71,10 +59,10 @@ static void put_pairs(json_writer *w, int pairs)
 static void put_type(json_writer *w, const graph *g, const gtype *t)
 {
     if (t->cell >= 0) {
-        key_str(w, "cell", g->cells.at[t->cell].name);
+        json_key_str(w, "cell", g->cells.at[t->cell].name);
         return;
     }
-    key_str(w, "type", t->ids ? STR("i32") : STR("f"));
+    json_key_str(w, "type", t->ids ? STR("i32") : STR("f"));
     put_dims(w, "dims", t->rank, t->dim);
     put_pairs(w, t->pairs);
 }
@@ -90,23 +78,22 @@ static void put_ref(json_writer *w, const graph *g, gref r)
     case REF_NONE:
         break;
     case REF_VALUE:
-        key_int(w, "value", r.id);
+        json_key_int(w, "value", r.id);
         break;
     case REF_WEIGHT:
-        key_str(w, "weight", g->weights.at[r.id].name);
+        json_key_str(w, "weight", g->weights.at[r.id].name);
         break;
     case REF_CONST:
-        key_int(w, "const", r.id);
+        json_key_int(w, "const", r.id);
         break;
     case REF_CELL:
-        key_str(w, "cell", g->cells.at[r.id].name);
+        json_key_str(w, "cell", g->cells.at[r.id].name);
         break;
     case REF_INPUT:
-        key_str(w, "input", g->inputs.at[r.id].name);
+        json_key_str(w, "input", g->inputs.at[r.id].name);
         break;
     case REF_NUMBER:
-        json_key(w, "number");
-        json_double(w, r.number);
+        json_key_double(w, "number", r.number);
         break;
     }
     json_close(w, '}');
@@ -120,9 +107,9 @@ static void put_pieces(json_writer *w, const char *key, const gpiece *piece, int
     json_open(w, '[');
     for (int i = 0; piece && i < n; i++) {
         json_open(w, '{');
-        key_int(w, "tensor", piece[i].tensor);
-        key_int(w, "offset", piece[i].offset);
-        key_int(w, "rows", piece[i].rows);
+        json_key_int(w, "tensor", piece[i].tensor);
+        json_key_int(w, "offset", piece[i].offset);
+        json_key_int(w, "rows", piece[i].rows);
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -131,20 +118,18 @@ static void put_pieces(json_writer *w, const char *key, const gpiece *piece, int
 static void put_weight(json_writer *w, const gweight *x)
 {
     json_open(w, '{');
-    key_str(w, "name", x->name);
-    key_str(w, "line", x->line);
+    json_key_str(w, "name", x->name);
+    json_key_str(w, "line", x->line);
     put_layer(w, x->layer);
-    key_str(w, "type", str_of(dtype_row_of(x->type)->name));
+    json_key_str(w, "type", str_of(dtype_row_of(x->type)->name));
     put_dims(w, "dims", x->rank, x->dim);
     put_dims(w, "strides", x->rank, x->stride);
     put_pairs(w, x->pairs);
     put_pieces(w, "pieces", x->piece, x->n_piece);
     if (x->scales)
         put_pieces(w, "scales", x->scales, x->n_piece);
-    json_key(w, "computed");
-    json_bool(w, x->computed != NULL);
-    json_key(w, "lora");
-    json_bool(w, x->lora);
+    json_key_bool(w, "computed", x->computed != NULL);
+    json_key_bool(w, "lora", x->lora);
     put_loc(w, x->loc);
     json_close(w, '}');
 }
@@ -152,7 +137,7 @@ static void put_weight(json_writer *w, const gweight *x)
 static void put_const(json_writer *w, const gconst *c)
 {
     json_open(w, '{');
-    key_str(w, "kind", c->table ? STR("rope_table") : STR("vector"));
+    json_key_str(w, "kind", c->table ? STR("rope_table") : STR("vector"));
     json_key(w, "factor");
     if (c->table)
         json_double(w, c->factor);
@@ -170,14 +155,14 @@ static void put_cell(json_writer *w, const gcell *c)
 {
     const cell_row *row = &cell_rows(&(int){0})[c->kind];
     json_open(w, '{');
-    key_str(w, "name", c->name);
-    key_str(w, "kind", str_of(row->name));
+    json_key_str(w, "name", c->name);
+    json_key_str(w, "kind", str_of(row->name));
     const char *p = row->arguments;
     for (int i = 0; *p; i++) {
         char name[32];
         size_t n = strcspn(p, " ");
         snprintf(name, sizeof name, "%.*s", (int)n, p);
-        key_int(w, name, c->arg[i]);
+        json_key_int(w, name, c->arg[i]);
         p += n + (p[n] == ' ');
     }
     json_key(w, "window");
@@ -186,9 +171,9 @@ static void put_cell(json_writer *w, const gcell *c)
     else
         json_null(w);
     if (c->form != CELL_UNDECIDED)
-        key_str(w, "form", str_of(gtext_forms[c->form]));
+        json_key_str(w, "form", str_of(gtext_forms[c->form]));
     if (c->form == CELL_RING)
-        key_int(w, "keep", c->keep);
+        json_key_int(w, "keep", c->keep);
     put_loc(w, c->loc);
     json_close(w, '}');
 }
@@ -222,7 +207,7 @@ static void put_attr(json_writer *w, const graph *g, const gattr *a)
 static void put_node(json_writer *w, const graph *g, const gnode *n)
 {
     json_open(w, '{');
-    key_str(w, "op", str_of(op_row_of(n->op)->name));
+    json_key_str(w, "op", str_of(op_row_of(n->op)->name));
     json_key(w, "in");
     json_open(w, '[');
     for (int i = 0; i < n->n_in; i++)
@@ -243,15 +228,15 @@ static void put_node(json_writer *w, const graph *g, const gnode *n)
     json_open(w, '[');
     for (int i = 0; i < n->n_out; i++) {
         json_open(w, '{');
-        key_int(w, "value", n->first + i);
+        json_key_int(w, "value", n->first + i);
         put_type(w, g, &g->values.at[n->first + i].type);
         json_close(w, '}');
     }
     json_close(w, ']');
     if (n->map > 0)
-        key_int(w, "map", n->map);
+        json_key_int(w, "map", n->map);
     if (n->chain > 0)
-        key_int(w, n->before ? "before" : "chain", n->chain);
+        json_key_int(w, n->before ? "before" : "chain", n->chain);
     put_layer(w, n->layer);
     put_loc(w, n->loc);
     json_close(w, '}');
@@ -260,13 +245,13 @@ static void put_node(json_writer *w, const graph *g, const gnode *n)
 static void put_output(json_writer *w, const goutput *o)
 {
     json_open(w, '{');
-    key_str(w, "name", o->name);
+    json_key_str(w, "name", o->name);
     json_key(w, "index");
     if (o->index < 0)
         json_null(w);
     else
         json_int(w, o->index);
-    key_int(w, "value", o->value);
+    json_key_int(w, "value", o->value);
     put_loc(w, o->loc);
     json_close(w, '}');
 }
@@ -275,13 +260,13 @@ void graph_json(const graph *g, strbuf *out)
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
-    key_str(&w, "model", g->model);
-    key_str(&w, "entry", g->entry);
+    json_key_str(&w, "model", g->model);
+    json_key_str(&w, "entry", g->entry);
     json_key(&w, "inputs");
     json_open(&w, '[');
     for (size_t i = 0; i < g->inputs.n; i++) {
         json_open(&w, '{');
-        key_str(&w, "name", g->inputs.at[i].name);
+        json_key_str(&w, "name", g->inputs.at[i].name);
         put_type(&w, g, &g->inputs.at[i].type);
         json_close(&w, '}');
     }

@@ -27,8 +27,7 @@ typedef struct {
 
 static void key_int(writer *w, const char *key, int64_t x)
 {
-    json_key(&w->j, key);
-    json_int(&w->j, x);
+    json_key_int(&w->j, key, x);
 }
 
 /* Left out where it is the default. */
@@ -40,16 +39,14 @@ static void opt_int(writer *w, const char *key, int64_t x, int64_t otherwise)
 
 static void key_str(writer *w, const char *key, const char *s)
 {
-    json_key(&w->j, key);
-    json_str(&w->j, str_of(s));
+    json_key_text(&w->j, key, s);
 }
 
 static void opt_bool(writer *w, const char *key, bool x)
 {
     if (!x)
         return;
-    json_key(&w->j, key);
-    json_bool(&w->j, true);
+    json_key_bool(&w->j, key, true);
 }
 
 static void put_ints(writer *w, const int64_t *x, int n)
@@ -112,8 +109,7 @@ static void key_hex(writer *w, const char *key, const void *data, size_t bytes)
         strbuf_putc(&hex, digits[p[i] >> 4]);
         strbuf_putc(&hex, digits[p[i] & 15]);
     }
-    json_key(&w->j, key);
-    json_str(&w->j, strbuf_view(&hex));
+    json_key_str(&w->j, key, strbuf_view(&hex));
     strbuf_free(&hex);
 }
 

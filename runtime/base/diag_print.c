@@ -306,12 +306,9 @@ void diag_json(const weft_diag *dg, strbuf *out)
         const diag_item *item = dg->items.at[i];
         const diag_row *row = diag_row_of(item->entry.code);
         json_open(&w, '{');
-        json_key(&w, "code");
-        json_str(&w, str_of(row->name));
-        json_key(&w, "severity");
-        json_str(&w, row->severity == DIAG_ERROR ? STR("error") : STR("warning"));
-        json_key(&w, "message");
-        json_str(&w, item->entry.message);
+        json_key_text(&w, "code", row->name);
+        json_key_str(&w, "severity", row->severity == DIAG_ERROR ? STR("error") : STR("warning"));
+        json_key_str(&w, "message", item->entry.message);
         json_place(&w, item->entry.loc);
         json_key(&w, "hint");
         if (hint_of(item))
@@ -322,8 +319,7 @@ void diag_json(const weft_diag *dg, strbuf *out)
         json_open(&w, '[');
         for (const diag_note *n = item->notes; n; n = n->next) {
             json_open(&w, '{');
-            json_key(&w, "message");
-            json_str(&w, n->message);
+            json_key_str(&w, "message", n->message);
             json_place(&w, n->loc);
             json_close(&w, '}');
         }

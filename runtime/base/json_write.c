@@ -99,3 +99,36 @@ void json_null(json_writer *w)
     json_item(w);
     strbuf_put(w->out, STR("null"));
 }
+
+void json_key_str(json_writer *w, const char *name, str s)
+{
+    json_key(w, name);
+    json_str(w, s);
+}
+
+void json_key_text(json_writer *w, const char *name, const char *s)
+{
+    json_key(w, name);
+    if (s)
+        json_str(w, str_of(s));
+    else
+        json_null(w);
+}
+
+void json_key_int(json_writer *w, const char *name, int64_t x)
+{
+    json_key(w, name);
+    json_int(w, x);
+}
+
+void json_key_double(json_writer *w, const char *name, double x)
+{
+    json_key(w, name);
+    json_double(w, x);
+}
+
+void json_key_bool(json_writer *w, const char *name, bool x)
+{
+    json_key(w, name);
+    json_bool(w, x);
+}

@@ -133,47 +133,29 @@ void bench_text_foot(const bench_about *a, bool markdown, strbuf *out)
 
 /* ---- JSON ---- */
 
-static void member_int(json_writer *w, const char *name, int64_t x)
-{
-    json_key(w, name);
-    json_int(w, x);
-}
-
-static void member_double(json_writer *w, const char *name, double x)
-{
-    json_key(w, name);
-    json_double(w, x);
-}
-
-static void member_str(json_writer *w, const char *name, const char *x)
-{
-    json_key(w, name);
-    json_str(w, str_of(x));
-}
-
 static void json_row(json_writer *w, const bench_about *a, const bench_row *r)
 {
     strbuf test = {0};
     bench_rates s = bench_rates_of(r);
     bench_test_name(r, &test);
     json_open(w, '{');
-    member_str(w, "test", test.p);
-    member_int(w, "n_prompt", r->n_prompt);
-    member_int(w, "n_gen", r->n_gen);
-    member_int(w, "sequences", r->n_seq);
-    member_int(w, "depth", r->depth);
-    member_double(w, "avg_ts", s.mean);
-    member_double(w, "stddev_ts", s.deviation);
-    member_double(w, "median_ts", s.median);
-    member_double(w, "min_ts", s.least);
+    json_key_text(w, "test", test.p);
+    json_key_int(w, "n_prompt", r->n_prompt);
+    json_key_int(w, "n_gen", r->n_gen);
+    json_key_int(w, "sequences", r->n_seq);
+    json_key_int(w, "depth", r->depth);
+    json_key_double(w, "avg_ts", s.mean);
+    json_key_double(w, "stddev_ts", s.deviation);
+    json_key_double(w, "median_ts", s.median);
+    json_key_double(w, "min_ts", s.least);
     json_key(w, "samples_ts");
     json_open(w, '[');
     for (size_t i = 0; i < r->rates.n; i++)
         json_double(w, r->rates.at[i]);
     json_close(w, ']');
     if (r->n_gen) {
-        member_double(w, "bytes_per_token", r->call_bytes / (double)r->n_seq);
-        member_double(w, "bandwidth_share", bench_share_of(a, r));
+        json_key_double(w, "bytes_per_token", r->call_bytes / (double)r->n_seq);
+        json_key_double(w, "bandwidth_share", bench_share_of(a, r));
     }
     json_close(w, '}');
     strbuf_free(&test);
@@ -183,13 +165,13 @@ void bench_json(const bench_about *a, const bench_row *rows, size_t n, strbuf *o
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
-    member_str(&w, "model", a->model);
-    member_int(&w, "bytes", (int64_t)a->bytes);
-    member_int(&w, "params", a->n_param);
-    member_str(&w, "backend", a->backend);
-    member_str(&w, "exec", a->exec);
-    member_int(&w, "threads", a->threads);
-    member_double(&w, "bandwidth", a->bandwidth);
+    json_key_text(&w, "model", a->model);
+    json_key_int(&w, "bytes", (int64_t)a->bytes);
+    json_key_int(&w, "params", a->n_param);
+    json_key_text(&w, "backend", a->backend);
+    json_key_text(&w, "exec", a->exec);
+    json_key_int(&w, "threads", a->threads);
+    json_key_double(&w, "bandwidth", a->bandwidth);
     json_key(&w, "results");
     json_open(&w, '[');
     for (size_t i = 0; i < n; i++)

@@ -29,10 +29,8 @@ json_writer report_file(report *r, cli *c, const char *name, bool ok)
         strbuf_putc(&r->files, ',');
     json_writer w = {.out = &r->files};
     json_open(&w, '{');
-    json_key(&w, "file");
-    json_str(&w, str_of(name));
-    json_key(&w, "ok");
-    json_bool(&w, ok);
+    json_key_text(&w, "file", name);
+    json_key_bool(&w, "ok", ok);
     return w;
 }
 

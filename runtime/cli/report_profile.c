@@ -193,27 +193,15 @@ void profile_as_text(const profile *f, strbuf *out)
 
 /* ---- for programs ---- */
 
-static void json_number(json_writer *w, const char *key, double x)
-{
-    json_key(w, key);
-    json_double(w, x);
-}
-
-static void json_count(json_writer *w, const char *key, int64_t x)
-{
-    json_key(w, key);
-    json_int(w, x);
-}
-
 static void json_sum(json_writer *w, const profile_sum *x)
 {
 
-    json_number(w, "seconds", x->seconds);
-    json_number(w, "bytes", x->bytes);
-    json_number(w, "flops", x->flops);
-    json_number(w, "gb_per_s", rate(x->bytes, x->seconds));
-    json_number(w, "gflop_per_s", rate(x->flops, x->seconds));
-    json_number(w, "roof_share", x->seconds > 0 ? x->roof / x->seconds : 0);
+    json_key_double(w, "seconds", x->seconds);
+    json_key_double(w, "bytes", x->bytes);
+    json_key_double(w, "flops", x->flops);
+    json_key_double(w, "gb_per_s", rate(x->bytes, x->seconds));
+    json_key_double(w, "gflop_per_s", rate(x->flops, x->seconds));
+    json_key_double(w, "roof_share", x->seconds > 0 ? x->roof / x->seconds : 0);
 }
 
 static void json_place(json_writer *w, const source *src, uint32_t line)
@@ -223,7 +211,7 @@ static void json_place(json_writer *w, const source *src, uint32_t line)
         json_str(w, str_of(src->name));
     else
         json_null(w);
-    json_count(w, "line", line);
+    json_key_int(w, "line", line);
 }
 
 static void json_steps(json_writer *w, const profile *f, const profile_run *r)
@@ -234,14 +222,12 @@ static void json_steps(json_writer *w, const profile *f, const profile_run *r)
         const plan_bucket *b = &f->p->bucket[r->step[i].bucket];
         const plan_step *s = &b->step[r->step[i].step];
         json_open(w, '{');
-        json_count(w, "bucket", b->n_tok_max);
-        json_count(w, "step", r->step[i].step);
-        json_count(w, "node", s->node);
-        json_count(w, "layer", s->layer);
-        json_key(w, "op");
-        json_str(w, str_of(profile_kernel(s)->op));
-        json_key(w, "kernel");
-        json_str(w, str_of(profile_kernel(s)->symbol));
+        json_key_int(w, "bucket", b->n_tok_max);
+        json_key_int(w, "step", r->step[i].step);
+        json_key_int(w, "node", s->node);
+        json_key_int(w, "layer", s->layer);
+        json_key_text(w, "op", profile_kernel(s)->op);
+        json_key_text(w, "kernel", profile_kernel(s)->symbol);
         json_place(w, s->loc.src, s->loc.src ? source_find(s->loc.src, s->loc.begin).line : 0);
         json_sum(w, &r->step[i].sum);
         json_close(w, '}');
@@ -258,13 +244,13 @@ static void json_run(json_writer *w, const profile *f, int part)
         return;
     }
     json_open(w, '{');
-    json_count(w, "tokens", r->n_tok);
-    json_count(w, "calls", r->n_call);
-    json_number(w, "tok_per_s", (double)r->n_tok / r->seconds);
-    json_number(w, "untimed_seconds", r->seconds);
-    json_number(w, "timed_seconds", r->timed_seconds);
-    json_number(w, "wait_seconds", r->wait_seconds);
-    json_number(w, "barriers_per_call", r->barriers);
+    json_key_int(w, "tokens", r->n_tok);
+    json_key_int(w, "calls", r->n_call);
+    json_key_double(w, "tok_per_s", (double)r->n_tok / r->seconds);
+    json_key_double(w, "untimed_seconds", r->seconds);
+    json_key_double(w, "timed_seconds", r->timed_seconds);
+    json_key_double(w, "wait_seconds", r->wait_seconds);
+    json_key_double(w, "barriers_per_call", r->barriers);
     json_key(w, "steps");
     json_open(w, '{');
     json_sum(w, &r->all);
@@ -281,8 +267,7 @@ static void json_lines(json_writer *w, const profile *f)
         const profile_line *l = &f->line[i];
         json_open(w, '{');
         json_place(w, l->src, l->line);
-        json_key(w, "text");
-        json_str(w, profile_line_text(l));
+        json_key_str(w, "text", profile_line_text(l));
         for (int part = 0; part < PROFILE_PARTS; part++) {
             json_key(w, part_name[part]);
             json_open(w, '{');
@@ -298,19 +283,16 @@ void profile_as_json(const profile *f, strbuf *out)
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
-    json_key(&w, "model");
-    json_str(&w, str_of(f->p->model));
-    json_count(&w, "threads", f->threads);
-    json_key(&w, "kv");
-    json_str(&w, str_of(dtype_row_of(f->p->kv)->name));
-    json_key(&w, "variant");
-    json_str(&w, str_of(kvariant_name(f->p->best)));
-    json_number(&w, "bandwidth", f->bandwidth);
+    json_key_text(&w, "model", f->p->model);
+    json_key_int(&w, "threads", f->threads);
+    json_key_text(&w, "kv", dtype_row_of(f->p->kv)->name);
+    json_key_text(&w, "variant", kvariant_name(f->p->best));
+    json_key_double(&w, "bandwidth", f->bandwidth);
     json_key(&w, "flop_rates");
     json_open(&w, '{');
     for (int i = 0; i < f->peaks.n; i++)
         if (f->peaks.rate[i] > 0)
-            json_number(&w, f->peaks.row[i]->name, f->peaks.rate[i]);
+            json_key_double(&w, f->peaks.row[i]->name, f->peaks.rate[i]);
     json_close(&w, '}');
     for (int part = 0; part < PROFILE_PARTS; part++)
         json_run(&w, f, part);

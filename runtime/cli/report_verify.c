@@ -112,49 +112,28 @@ void verify_as_text(const verify_subject *of, const verify_report *r, strbuf *ou
 
 /* ---- for programs ---- */
 
-static void json_number(json_writer *w, const char *key, double x)
-{
-    json_key(w, key);
-    json_double(w, x);
-}
-
-static void json_count(json_writer *w, const char *key, int64_t x)
-{
-    json_key(w, key);
-    json_int(w, x);
-}
-
-static void json_text(json_writer *w, const char *key, const char *s)
-{
-    json_key(w, key);
-    if (s)
-        json_str(w, str_of(s));
-    else
-        json_null(w);
-}
-
 static void json_value(json_writer *w, const verify_subject *of, const verify_value *x)
 {
     const plan_step *s = step_of(of, x);
     json_open(w, '{');
-    json_text(w, "op", row_of(s)->op);
-    json_text(w, "kernel", row_of(s)->symbol);
-    json_text(w, "weight", weight_type(of->p, s));
-    json_count(w, "value", x->value);
-    json_count(w, "layer", s->layer);
-    json_text(w, "file", s->loc.src ? s->loc.src->name : NULL);
-    json_count(w, "line", s->loc.src ? source_find(s->loc.src, s->loc.begin).line : 0);
-    json_count(w, "rows", x->n_row);
-    json_count(w, "width", x->width);
-    json_number(w, "error", x->error);
-    json_number(w, "bound", x->bound);
-    json_number(w, "drift", x->drift);
+    json_key_text(w, "op", row_of(s)->op);
+    json_key_text(w, "kernel", row_of(s)->symbol);
+    json_key_text(w, "weight", weight_type(of->p, s));
+    json_key_int(w, "value", x->value);
+    json_key_int(w, "layer", s->layer);
+    json_key_text(w, "file", s->loc.src ? s->loc.src->name : NULL);
+    json_key_int(w, "line", s->loc.src ? source_find(s->loc.src, s->loc.begin).line : 0);
+    json_key_int(w, "rows", x->n_row);
+    json_key_int(w, "width", x->width);
+    json_key_double(w, "error", x->error);
+    json_key_double(w, "bound", x->bound);
+    json_key_double(w, "drift", x->drift);
     json_key(w, "worst");
     json_open(w, '{');
-    json_count(w, "row", x->worst.row);
-    json_count(w, "column", x->worst.col);
-    json_number(w, "expected", x->worst.want);
-    json_number(w, "got", x->worst.got);
+    json_key_int(w, "row", x->worst.row);
+    json_key_int(w, "column", x->worst.col);
+    json_key_double(w, "expected", x->worst.want);
+    json_key_double(w, "got", x->worst.got);
     json_close(w, '}');
     json_close(w, '}');
 }
@@ -163,19 +142,18 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
-    json_text(&w, "model", of->p->model);
-    json_count(&w, "tokens", of->n_token);
-    json_count(&w, "threads", of->threads);
-    json_text(&w, "kv", dtype_row_of(of->p->kv)->name);
-    json_text(&w, "variant", kvariant_name(of->p->best));
-    json_key(&w, "passed");
-    json_bool(&w, verify_passed(r));
+    json_key_text(&w, "model", of->p->model);
+    json_key_int(&w, "tokens", of->n_token);
+    json_key_int(&w, "threads", of->threads);
+    json_key_text(&w, "kv", dtype_row_of(of->p->kv)->name);
+    json_key_text(&w, "variant", kvariant_name(of->p->best));
+    json_key_bool(&w, "passed", verify_passed(r));
     json_key(&w, "first_bad");
     if (r->first_bad >= 0)
         json_int(&w, r->first_bad);
     else
         json_null(&w);
-    json_count(&w, "hidden", r->n_hidden);
+    json_key_int(&w, "hidden", r->n_hidden);
     json_key(&w, "values");
     json_open(&w, '[');
     for (int32_t i = 0; i < r->n_value; i++)
@@ -190,20 +168,20 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
     json_open(&w, '[');
     for (int32_t i = 0; i < r->n_output; i++) {
         json_open(&w, '{');
-        json_text(&w, "name", r->output[i].name);
-        json_count(&w, "index", r->output[i].index);
-        json_number(&w, "error", r->output[i].error);
-        json_number(&w, "bound", r->output[i].bound);
-        json_number(&w, "passes_error", r->output[i].passes);
+        json_key_text(&w, "name", r->output[i].name);
+        json_key_int(&w, "index", r->output[i].index);
+        json_key_double(&w, "error", r->output[i].error);
+        json_key_double(&w, "bound", r->output[i].bound);
+        json_key_double(&w, "passes_error", r->output[i].passes);
         json_close(&w, '}');
     }
     json_close(&w, ']');
     json_key(&w, "logits");
     json_open(&w, '{');
-    json_count(&w, "rows", r->n_row);
-    json_count(&w, "top_same", r->n_top_same);
-    json_number(&w, "kl_mean", r->kl_mean);
-    json_number(&w, "kl_max", r->kl_max);
+    json_key_int(&w, "rows", r->n_row);
+    json_key_int(&w, "top_same", r->n_top_same);
+    json_key_double(&w, "kl_mean", r->kl_mean);
+    json_key_double(&w, "kl_max", r->kl_max);
     json_close(&w, '}');
     json_close(&w, '}');
     strbuf_putc(out, '\n');

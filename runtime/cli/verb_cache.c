@@ -35,14 +35,10 @@ const verb_page cache_verb_page = {
 static void put_file_json(json_writer *w, const pack_file *f)
 {
     json_open(w, '{');
-    json_key(w, "file");
-    json_str(w, str_of(f->name));
-    json_key(w, "bytes");
-    json_int(w, (int64_t)f->bytes);
-    json_key(w, "used");
-    json_int(w, f->used);
-    json_key(w, "model");
-    json_str(w, str_of(f->model));
+    json_key_text(w, "file", f->name);
+    json_key_int(w, "bytes", (int64_t)f->bytes);
+    json_key_int(w, "used", f->used);
+    json_key_text(w, "model", f->model);
     json_close(w, '}');
 }
 
@@ -50,8 +46,7 @@ static void list_json(strbuf *out, const char *folder, const pack_file *files, s
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
-    json_key(&w, "folder");
-    json_str(&w, str_of(folder));
+    json_key_text(&w, "folder", folder);
     json_key(&w, "files");
     json_open(&w, '[');
     for (size_t i = 0; i < n; i++)
@@ -98,8 +93,7 @@ static void prune(cli *c, const char *folder)
     if (c->common.json) {
         json_writer w = {.out = &out};
         json_open(&w, '{');
-        json_key(&w, "removed_bytes");
-        json_int(&w, (int64_t)gone);
+        json_key_int(&w, "removed_bytes", (int64_t)gone);
         json_close(&w, '}');
         strbuf_add(&out, "\n");
     } else {

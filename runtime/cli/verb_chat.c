@@ -190,10 +190,8 @@ static void command_save(chat *ch, const char *argument)
     json_open(&w, '[');
     for (size_t i = 0; i < ch->messages.n; i++) {
         json_open(&w, '{');
-        json_key(&w, "role");
-        json_str(&w, ch->messages.at[i].role);
-        json_key(&w, "content");
-        json_str(&w, ch->messages.at[i].content);
+        json_key_str(&w, "role", ch->messages.at[i].role);
+        json_key_str(&w, "content", ch->messages.at[i].content);
         json_close(&w, '}');
     }
     json_close(&w, ']');

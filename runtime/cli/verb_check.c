@@ -73,10 +73,8 @@ static void json_weights(json_writer *w, const bound_model *bm)
     for (size_t i = 0; i < bm->graph->weights.n; i++) {
         const gweight *g = &bm->graph->weights.at[i];
         json_open(w, '{');
-        json_key(w, "name");
-        json_str(w, g->name);
-        json_key(w, "type");
-        json_str(w, str_of(dtype_row_of(g->type)->name));
+        json_key_str(w, "name", g->name);
+        json_key_text(w, "type", dtype_row_of(g->type)->name);
         json_shape(w, g->rank, g->dim);
         json_key(w, "tensors");
         json_open(w, '[');
@@ -97,14 +95,10 @@ static void json_values(json_writer *w, const graph *g)
         for (int k = 0; k < n->n_out; k++) {
             const gtype *t = &g->values.at[n->first + k].type;
             json_open(w, '{');
-            json_key(w, "op");
-            json_str(w, str_of(op_row_of(n->op)->name));
-            json_key(w, "line");
-            json_int(w, source_find(n->loc.src, n->loc.begin).line);
-            json_key(w, "layer");
-            json_int(w, n->layer);
-            json_key(w, "dtype");
-            json_str(w, t->cell >= 0 ? STR("cell") : t->ids ? STR("i32") : STR("f"));
+            json_key_text(w, "op", op_row_of(n->op)->name);
+            json_key_int(w, "line", source_find(n->loc.src, n->loc.begin).line);
+            json_key_int(w, "layer", n->layer);
+            json_key_str(w, "dtype", t->cell >= 0 ? STR("cell") : t->ids ? STR("i32") : STR("f"));
             json_shape(w, t->rank, t->dim);
             json_close(w, '}');
         }
@@ -121,11 +115,10 @@ static int check_bound(cli *c, const check_options *o)
     weft_status st = model_file_open(c->dg, o->model, NULL, &mf);
     if (st == WEFT_OK)
         st = model_bind(c->dg, mf, &how, &bm);
-    const char *name = how.arch ? how.arch : st == WEFT_OK ? bm->text->name : o->model;
+    const char *name = how.arch ? how.arch : st == WEFT_OK ? bm->text.src->name : o->model;
     json_writer w = report_file(&r, c, name, st == WEFT_OK);
     if (st == WEFT_OK) {
-        json_key(&w, "model");
-        json_str(&w, str_of(o->model));
+        json_key_text(&w, "model", o->model);
         json_weights(&w, bm);
         json_values(&w, bm->graph);
         cli_say_verbose(c, "%s: binds %s: %zu tensors, %zu weights, %zu nodes", name, o->model,

@@ -55,8 +55,7 @@ static weft_status put_pieces(run *r, json_writer *w)
     json_close(w, ']');
     strbuf_reset(&r->text);
     tok_stream_flush(r->stream, &r->text);
-    json_key(w, "flush");
-    json_str(w, strbuf_view(&r->text));
+    json_key_str(w, "flush", strbuf_view(&r->text));
     return WEFT_OK;
 }
 
@@ -64,8 +63,7 @@ static weft_status put_text(run *r, json_writer *w)
 {
     strbuf_reset(&r->text);
     WEFT_TRY(tok_decode(r->c->dg, r->t, r->ids.at, r->ids.n, r->skip_special, &r->text));
-    json_key(w, "text");
-    json_str(w, strbuf_view(&r->text));
+    json_key_str(w, "text", strbuf_view(&r->text));
     return WEFT_OK;
 }
 
@@ -119,8 +117,7 @@ static weft_status print(run *r)
     json_writer w = {.out = &out};
     if (r->c->common.json) {
         json_open(&w, '{');
-        json_key(&w, "text");
-        json_str(&w, strbuf_view(&r->text));
+        json_key_str(&w, "text", strbuf_view(&r->text));
         json_close(&w, '}');
         strbuf_putc(&out, '\n');
     } else {

@@ -330,8 +330,7 @@ static void tell(eval_run *r)
     json_writer w = {.out = &out};
     bool json = r->c->common.json;
     json_open(&w, '{');
-    json_key(&w, "rows");
-    json_int(&w, (int64_t)r->rows.n);
+    json_key_int(&w, "rows", (int64_t)r->rows.n);
     json_key(&w, "tensors");
     json_open(&w, '{');
     for (int i = 0; i < r->n_got; i++) {

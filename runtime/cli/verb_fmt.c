@@ -57,11 +57,9 @@ static bool fmt_file(cli *c, report *r, const char *operand)
     bool ok = st == WEFT_OK;
 
     json_writer w = report_file(r, c, name, ok);
-    json_key(&w, "changed");
-    json_bool(&w, changed);
+    json_key_bool(&w, "changed", changed);
     if (ok && !o->check && !o->write) {
-        json_key(&w, "text");
-        json_str(&w, strbuf_view(&text));
+        json_key_str(&w, "text", strbuf_view(&text));
         if (!c->common.json)
             cli_print(c, strbuf_view(&text));
     }

@@ -84,15 +84,6 @@ static void print_verb(strbuf *out, const verb *v)
             strbuf_add(out, "  %s\n      %s\n", e[0], e[1]);
 }
 
-static void json_text(json_writer *w, const char *key, const char *text)
-{
-    json_key(w, key);
-    if (text)
-        json_str(w, str_of(text));
-    else
-        json_null(w);
-}
-
 static void json_flags(json_writer *w, const flag *rows)
 {
     static const char *const kinds[] = {"bool", "int", "size", "float", "string", "choice", "list"};
@@ -100,12 +91,12 @@ static void json_flags(json_writer *w, const flag *rows)
     json_open(w, '[');
     for (const flag *r = rows; r->name; r++) {
         json_open(w, '{');
-        json_text(w, "name", r->name);
-        json_text(w, "brief", r->brief);
-        json_text(w, "kind", kinds[r->kind]);
-        json_text(w, "value", r->value);
-        json_text(w, "default", r->initial);
-        json_text(w, "help", r->help);
+        json_key_text(w, "name", r->name);
+        json_key_text(w, "brief", r->brief);
+        json_key_text(w, "kind", kinds[r->kind]);
+        json_key_text(w, "value", r->value);
+        json_key_text(w, "default", r->initial);
+        json_key_text(w, "help", r->help);
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -122,9 +113,9 @@ static void print_json(strbuf *out, const verb *only)
         if (only && only != &verbs[i])
             continue;
         json_open(&w, '{');
-        json_text(&w, "name", verbs[i].name);
-        json_text(&w, "operands", verbs[i].operands);
-        json_text(&w, "summary", verbs[i].summary);
+        json_key_text(&w, "name", verbs[i].name);
+        json_key_text(&w, "operands", verbs[i].operands);
+        json_key_text(&w, "summary", verbs[i].summary);
         json_flags(&w, verbs[i].page->flags);
         json_close(&w, '}');
     }

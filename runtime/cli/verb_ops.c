@@ -50,15 +50,6 @@ static void print_list(strbuf *out)
         put_entry(out, libs[i].name, libs[i].meaning, libs[i].file);
 }
 
-static void json_text(json_writer *w, const char *key, const char *text)
-{
-    json_key(w, key);
-    if (text)
-        json_str(w, str_of(text));
-    else
-        json_null(w);
-}
-
 static void json_attr(json_writer *w, const attr_row *attr)
 {
     static const char *const types[] = {
@@ -66,23 +57,22 @@ static void json_attr(json_writer *w, const attr_row *attr)
         [ATTR_VECTOR] = "vector", [ATTR_WORD] = "word",
     };
     json_open(w, '{');
-    json_text(w, "name", attr->name);
-    json_text(w, "type", types[attr->type]);
-    json_text(w, "default", attr->otherwise);
-    json_text(w, "words", attr->type == ATTR_WORD ? attr->words : NULL);
-    json_text(w, "meaning", attr->meaning);
+    json_key_text(w, "name", attr->name);
+    json_key_text(w, "type", types[attr->type]);
+    json_key_text(w, "default", attr->otherwise);
+    json_key_text(w, "words", attr->type == ATTR_WORD ? attr->words : NULL);
+    json_key_text(w, "meaning", attr->meaning);
     json_close(w, '}');
 }
 
 static void json_op(json_writer *w, const op_row *op)
 {
     json_open(w, '{');
-    json_text(w, "name", op->name);
-    json_key(w, "tier");
-    json_int(w, op->tier);
-    json_text(w, "operands", op->operands);
-    json_text(w, "result", op->result);
-    json_text(w, "meaning", op->meaning);
+    json_key_text(w, "name", op->name);
+    json_key_int(w, "tier", op->tier);
+    json_key_text(w, "operands", op->operands);
+    json_key_text(w, "result", op->result);
+    json_key_text(w, "meaning", op->meaning);
     json_key(w, "attributes");
     json_open(w, '[');
     int n;
@@ -106,7 +96,7 @@ static void json_row(json_writer *w, const char *const *members)
 {
     json_open(w, '{');
     for (; *members; members += 2)
-        json_text(w, members[0], members[1]);
+        json_key_text(w, members[0], members[1]);
     json_close(w, '}');
 }
 

@@ -321,10 +321,8 @@ static void json_mean(json_writer *w, const char *name, const mean_of *m)
 {
     char error[64];
     snprintf(error, sizeof error, "%s_error", name);
-    json_key(w, name);
-    json_double(w, mean_value(m));
-    json_key(w, error);
-    json_double(w, mean_error(m));
+    json_key_double(w, name, mean_value(m));
+    json_key_double(w, error, mean_error(m));
 }
 
 static void json_kl(json_writer *w, const perplexity_run *r)
@@ -335,23 +333,16 @@ static void json_kl(json_writer *w, const perplexity_run *r)
     json_key(w, "kl");
     json_open(w, '{');
     json_mean(w, "mean", &k->kl);
-    for (int i = 0; i < PERCENTILES; i++) {
-        json_key(w, percentiles[i].key);
-        json_double(w, kl_stats_percentile(k, percentiles[i].share));
-    }
+    for (int i = 0; i < PERCENTILES; i++)
+        json_key_double(w, percentiles[i].key, kl_stats_percentile(k, percentiles[i].share));
     json_mean(w, "same_top", &k->same_top);
     json_mean(w, "nll_change", &k->nll_change);
     json_mean(w, "p_change", &k->p_change);
-    json_key(w, "p_change_rms");
-    json_double(w, rms(&k->p_change2));
-    json_key(w, "ppl_base");
-    json_double(w, base);
-    json_key(w, "ppl_base_error");
-    json_double(w, base * mean_error(&k->nll_base));
-    json_key(w, "ppl_ratio");
-    json_double(w, ratio);
-    json_key(w, "ppl_ratio_error");
-    json_double(w, ratio * mean_error(&k->nll_change));
+    json_key_double(w, "p_change_rms", rms(&k->p_change2));
+    json_key_double(w, "ppl_base", base);
+    json_key_double(w, "ppl_base_error", base * mean_error(&k->nll_base));
+    json_key_double(w, "ppl_ratio", ratio);
+    json_key_double(w, "ppl_ratio_error", ratio * mean_error(&k->nll_change));
     json_key(w, "same_layout"); /* of keys and tensors: the same file, or another of its kind */
     json_bool(w, here.lo == there.lo && here.hi == there.hi);
     json_close(w, '}');
@@ -368,23 +359,15 @@ static void as_json(perplexity_run *r, strbuf *out)
                   {"chunks", r->result.chunks},     {"tokens", (int64_t)r->ids.n},
                   {"evaluated", r->result.n_token}, {"scored", r->n_scored}};
     json_open(&w, '{');
-    json_key(&w, "model");
-    json_str(&w, str_of(r->o->model));
-    json_key(&w, "file");
-    json_str(&w, str_of(r->o->file));
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        json_key(&w, counts[i].name);
-        json_int(&w, counts[i].n);
-    }
-    json_key(&w, "ppl");
-    json_double(&w, ppl);
-    json_key(&w, "ppl_error");
-    json_double(&w, ppl * mean_error(&r->nll));
+    json_key_text(&w, "model", r->o->model);
+    json_key_text(&w, "file", r->o->file);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_key_int(&w, counts[i].name, counts[i].n);
+    json_key_double(&w, "ppl", ppl);
+    json_key_double(&w, "ppl_error", ppl * mean_error(&r->nll));
     json_mean(&w, "nll", &r->nll);
-    json_key(&w, "seconds");
-    json_double(&w, seconds);
-    json_key(&w, "tokens_per_second");
-    json_double(&w, seconds > 0 ? (double)r->result.n_token / seconds : 0);
+    json_key_double(&w, "seconds", seconds);
+    json_key_double(&w, "tokens_per_second", seconds > 0 ? (double)r->result.n_token / seconds : 0);
     if (r->base)
         json_kl(&w, r);
     json_close(&w, '}');

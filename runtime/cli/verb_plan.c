@@ -246,18 +246,6 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
 
 /* ---- for programs ---- */
 
-static void json_number(json_writer *w, const char *key, double x)
-{
-    json_key(w, key);
-    json_double(w, x);
-}
-
-static void json_count(json_writer *w, const char *key, int64_t x)
-{
-    json_key(w, key);
-    json_int(w, x);
-}
-
 static void json_memory(json_writer *w, const account *ac)
 {
     memory_row row[MEMORY_ROWS];
@@ -265,12 +253,11 @@ static void json_memory(json_writer *w, const account *ac)
     json_key(w, "memory");
     json_open(w, '{');
     for (int i = 0; i < MEMORY_ROWS; i++)
-        json_count(w, row[i].key, (int64_t)row[i].bytes);
-    json_count(w, "total", (int64_t)ac->total);
-    json_count(w, "available", (int64_t)ac->available);
-    json_key(w, "fits");
-    json_bool(w, fits(ac));
-    json_count(w, "short", fits(ac) ? 0 : (int64_t)(ac->total - ac->available));
+        json_key_int(w, row[i].key, (int64_t)row[i].bytes);
+    json_key_int(w, "total", (int64_t)ac->total);
+    json_key_int(w, "available", (int64_t)ac->available);
+    json_key_bool(w, "fits", fits(ac));
+    json_key_int(w, "short", fits(ac) ? 0 : (int64_t)(ac->total - ac->available));
     json_close(w, '}');
 }
 
@@ -282,11 +269,10 @@ static void json_kernels(json_writer *w, const account *ac)
     json_open(w, '[');
     for (int32_t i = 0; i < ac->n_use; i++) {
         json_open(w, '{');
-        json_key(w, "symbol");
-        json_str(w, str_of(rows[ac->use[i].kernel].symbol));
-        json_count(w, "steps", ac->use[i].n_step);
-        json_number(w, "bytes", ac->use[i].work.bytes);
-        json_number(w, "flops", ac->use[i].work.flops);
+        json_key_text(w, "symbol", rows[ac->use[i].kernel].symbol);
+        json_key_int(w, "steps", ac->use[i].n_step);
+        json_key_double(w, "bytes", ac->use[i].work.bytes);
+        json_key_double(w, "flops", ac->use[i].work.flops);
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -298,10 +284,8 @@ static void json_activations(json_writer *w, const account *ac)
     int n = activation_rows(ac, row);
     json_key(w, "activations");
     json_open(w, '{');
-    for (int i = 0; i < n; i++) {
-        json_key(w, row[i].type);
-        json_str(w, str_of(row[i].form));
-    }
+    for (int i = 0; i < n; i++)
+        json_key_text(w, row[i].type, row[i].form);
     json_close(w, '}');
 }
 
@@ -311,11 +295,11 @@ static void json_decode(json_writer *w, const account *ac)
     json_open(w, '[');
     for (int i = 0; i < 2; i++) {
         json_open(w, '{');
-        json_count(w, "pos", ac->at[i].pos);
-        json_number(w, "bytes", ac->work[i].bytes);
-        json_number(w, "flops", ac->work[i].flops);
-        json_number(w, "seconds", seconds_of(ac, i));
-        json_number(w, "tok_per_s", 1 / seconds_of(ac, i));
+        json_key_int(w, "pos", ac->at[i].pos);
+        json_key_double(w, "bytes", ac->work[i].bytes);
+        json_key_double(w, "flops", ac->work[i].flops);
+        json_key_double(w, "seconds", seconds_of(ac, i));
+        json_key_double(w, "tok_per_s", 1 / seconds_of(ac, i));
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -326,35 +310,31 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
     const plan *p = ac->pl->p;
     json_writer w = {.out = out};
     json_open(&w, '{');
-    json_key(&w, "model");
-    json_str(&w, str_of(p->model));
-    json_count(&w, "context", ac->pl->run.n_ctx);
-    json_count(&w, "sequences", ac->pl->run.n_seq);
-    json_count(&w, "rows", p->n_tok_max);
-    json_count(&w, "threads", ac->pl->run.threads);
-    json_key(&w, "kv");
-    json_str(&w, str_of(dtype_row_of(p->kv)->name));
-    json_key(&w, "variant");
-    json_str(&w, str_of(kvariant_name(p->best)));
+    json_key_text(&w, "model", p->model);
+    json_key_int(&w, "context", ac->pl->run.n_ctx);
+    json_key_int(&w, "sequences", ac->pl->run.n_seq);
+    json_key_int(&w, "rows", p->n_tok_max);
+    json_key_int(&w, "threads", ac->pl->run.threads);
+    json_key_text(&w, "kv", dtype_row_of(p->kv)->name);
+    json_key_text(&w, "variant", kvariant_name(p->best));
     json_memory(&w, ac);
     json_kernels(&w, ac);
     json_activations(&w, ac);
     json_key(&w, "phases");
     json_open(&w, '{');
-    json_count(&w, "all", ac->phases.all);
-    json_count(&w, "layers", ac->phases.layers);
-    json_count(&w, "per_layer_min", ac->phases.per_layer_min);
-    json_count(&w, "per_layer_max", ac->phases.per_layer_max);
-    json_count(&w, "outside", ac->phases.outside);
+    json_key_int(&w, "all", ac->phases.all);
+    json_key_int(&w, "layers", ac->phases.layers);
+    json_key_int(&w, "per_layer_min", ac->phases.per_layer_min);
+    json_key_int(&w, "per_layer_max", ac->phases.per_layer_max);
+    json_key_int(&w, "outside", ac->phases.outside);
     json_close(&w, '}');
     json_key(&w, "buckets");
     json_open(&w, '[');
     for (int32_t i = 0; i < p->n_bucket; i++)
         json_int(&w, p->bucket[i].n_tok_max);
     json_close(&w, ']');
-    json_number(&w, "bandwidth", ac->bandwidth);
-    json_key(&w, "bandwidth_measured");
-    json_bool(&w, o->bandwidth <= 0);
+    json_key_double(&w, "bandwidth", ac->bandwidth);
+    json_key_bool(&w, "bandwidth_measured", o->bandwidth <= 0);
     json_decode(&w, ac);
     json_close(&w, '}');
     strbuf_putc(out, '\n');

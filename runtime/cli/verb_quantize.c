@@ -157,12 +157,9 @@ static void tell_json(quantize_run *r, const share *by_type, strbuf *out)
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
-    json_key(&w, "type");
-    json_str(&w, str_of(r->preset->name));
-    json_key(&w, "bytes_in");
-    json_int(&w, (int64_t)quant_job_bytes(r->job));
-    json_key(&w, "bytes_out");
-    json_int(&w, (int64_t)r->bytes_out);
+    json_key_text(&w, "type", r->preset->name);
+    json_key_int(&w, "bytes_in", (int64_t)quant_job_bytes(r->job));
+    json_key_int(&w, "bytes_out", (int64_t)r->bytes_out);
     json_key(&w, "types");
     json_open(&w, '{');
     for (int t = 0; t < DT_COUNT; t++) {
@@ -170,10 +167,8 @@ static void tell_json(quantize_run *r, const share *by_type, strbuf *out)
             continue;
         json_key(&w, dtype_row_of((dtype)t)->name);
         json_open(&w, '{');
-        json_key(&w, "tensors");
-        json_int(&w, by_type[t].tensors);
-        json_key(&w, "bytes");
-        json_int(&w, (int64_t)by_type[t].bytes);
+        json_key_int(&w, "tensors", by_type[t].tensors);
+        json_key_int(&w, "bytes", (int64_t)by_type[t].bytes);
         json_close(&w, '}');
     }
     json_close(&w, '}');
@@ -182,14 +177,10 @@ static void tell_json(quantize_run *r, const share *by_type, strbuf *out)
     for (size_t i = 0; i < quant_job_count(r->job); i++) {
         const quant_tensor *t = quant_job_tensor(r->job, i);
         json_open(&w, '{');
-        json_key(&w, "name");
-        json_str(&w, t->name);
-        json_key(&w, "from");
-        json_str(&w, str_of(dtype_row_of(t->from)->name));
-        json_key(&w, "to");
-        json_str(&w, str_of(dtype_row_of(t->to)->name));
-        json_key(&w, "importance");
-        json_bool(&w, t->importance != NULL);
+        json_key_str(&w, "name", t->name);
+        json_key_text(&w, "from", dtype_row_of(t->from)->name);
+        json_key_text(&w, "to", dtype_row_of(t->to)->name);
+        json_key_bool(&w, "importance", t->importance != NULL);
         json_close(&w, '}');
     }
     json_close(&w, ']');

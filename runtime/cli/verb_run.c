@@ -75,12 +75,9 @@ typedef struct {
 
 static void put_logprob(run_record *r, int32_t id, float logprob)
 {
-    json_key(&r->w, "id");
-    json_int(&r->w, id);
-    json_key(&r->w, "token");
-    json_str(&r->w, tok_text(r->t->text, id));
-    json_key(&r->w, "logprob");
-    json_double(&r->w, logprob);
+    json_key_int(&r->w, "id", id);
+    json_key_str(&r->w, "token", tok_text(r->t->text, id));
+    json_key_double(&r->w, "logprob", logprob);
 }
 
 static void on_token(void *ctx, int32_t id, const float *logits, int64_t vocab)
@@ -115,8 +112,7 @@ static void tell_json(talk *t, const run_record *r)
         const tok_ids *ids;
     } list[] = {{"prompt_ids", &r->prompt}, {"ids", &r->gen.ids}};
     json_open(&w, '{');
-    json_key(&w, "text");
-    json_str(&w, strbuf_view(&r->text));
+    json_key_str(&w, "text", strbuf_view(&r->text));
     for (int i = 0; i < 2; i++) {
         json_key(&w, list[i].name);
         json_open(&w, '[');
@@ -129,25 +125,18 @@ static void tell_json(talk *t, const run_record *r)
         strbuf_add(&out, "%s", r->logprobs.p);
         w.comma = true;
     }
-    json_key(&w, "stop");
-    json_str(&w, str_of(gen_reason_name(r->gen.reason)));
-    json_key(&w, "seed");
-    json_int(&w, (int64_t)t->seed);
+    json_key_text(&w, "stop", gen_reason_name(r->gen.reason));
+    json_key_int(&w, "seed", (int64_t)t->seed);
     json_key(&w, "counts");
     json_open(&w, '{');
-    json_key(&w, "prompt");
-    json_int(&w, (int64_t)r->prompt.n);
-    json_key(&w, "generated");
-    json_int(&w, (int64_t)r->gen.ids.n);
+    json_key_int(&w, "prompt", (int64_t)r->prompt.n);
+    json_key_int(&w, "generated", (int64_t)r->gen.ids.n);
     json_close(&w, '}');
     json_key(&w, "seconds");
     json_open(&w, '{');
-    json_key(&w, "load");
-    json_double(&w, clock_seconds(t->load_ns));
-    json_key(&w, "prompt");
-    json_double(&w, clock_seconds(r->prompt_ns));
-    json_key(&w, "generate");
-    json_double(&w, clock_seconds(r->gen.ns));
+    json_key_double(&w, "load", clock_seconds(t->load_ns));
+    json_key_double(&w, "prompt", clock_seconds(r->prompt_ns));
+    json_key_double(&w, "generate", clock_seconds(r->gen.ns));
     json_close(&w, '}');
     json_close(&w, '}');
     strbuf_putc(&out, '\n');

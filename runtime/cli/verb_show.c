@@ -218,21 +218,16 @@ static void json_tensors(json_writer *w, const model_file *mf)
     for (size_t i = 0; i < model_file_tensor_count(mf); i++) {
         const model_tensor *t = model_file_tensor_at(mf, i);
         json_open(w, '{');
-        json_key(w, "name");
-        json_str(w, t->name);
-        json_key(w, "type");
-        json_str(w, str_of(dtype_row_of(t->type)->name));
+        json_key_str(w, "name", t->name);
+        json_key_text(w, "type", dtype_row_of(t->type)->name);
         json_key(w, "shape");
         json_open(w, '[');
         for (int k = 0; k < t->rank; k++)
             json_int(w, t->shape[k]);
         json_close(w, ']');
-        json_key(w, "part");
-        json_int(w, t->part);
-        json_key(w, "offset");
-        json_int(w, (int64_t)t->offset);
-        json_key(w, "bytes");
-        json_int(w, (int64_t)t->bytes);
+        json_key_int(w, "part", t->part);
+        json_key_int(w, "offset", (int64_t)t->offset);
+        json_key_int(w, "bytes", (int64_t)t->bytes);
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -242,10 +237,8 @@ static void as_json(const summary *s, const show_options *o, strbuf *out)
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
-    json_key(&w, "file");
-    json_str(&w, str_of(model_file_path(s->mf)));
-    json_key(&w, "format");
-    json_str(&w, model_file_format(s->mf) == MODEL_GGUF ? STR("gguf") : STR("hf"));
+    json_key_text(&w, "file", model_file_path(s->mf));
+    json_key_str(&w, "format", model_file_format(s->mf) == MODEL_GGUF ? STR("gguf") : STR("hf"));
     json_key(&w, "architectures");
     json_open(&w, '[');
     for (size_t i = 0; i < model_file_arch_count(s->mf); i++)
@@ -256,12 +249,9 @@ static void as_json(const summary *s, const show_options *o, strbuf *out)
         json_str(&w, str_of(s->arch->name));
     else
         json_null(&w);
-    json_key(&w, "tokenizer");
-    json_str(&w, s->tokenizer);
-    json_key(&w, "parameters");
-    json_int(&w, s->elems);
-    json_key(&w, "bytes");
-    json_int(&w, (int64_t)s->bytes);
+    json_key_str(&w, "tokenizer", s->tokenizer);
+    json_key_int(&w, "parameters", s->elems);
+    json_key_int(&w, "bytes", (int64_t)s->bytes);
     json_key(&w, "types");
     json_open(&w, '{');
     for (int t = 0; t < DT_COUNT; t++) {
@@ -269,10 +259,8 @@ static void as_json(const summary *s, const show_options *o, strbuf *out)
             continue;
         json_key(&w, dtype_row_of((dtype)t)->name);
         json_open(&w, '{');
-        json_key(&w, "tensors");
-        json_int(&w, (int64_t)s->by_type[t].n);
-        json_key(&w, "bytes");
-        json_int(&w, (int64_t)s->by_type[t].bytes);
+        json_key_int(&w, "tensors", (int64_t)s->by_type[t].n);
+        json_key_int(&w, "bytes", (int64_t)s->by_type[t].bytes);
         json_close(&w, '}');
     }
     json_close(&w, '}');
@@ -296,11 +284,14 @@ int verb_show(cli *c)
     if (st == WEFT_OK) {
         arena *a = arena_create();
         weft_diag *quiet = diag_create(); /* a file that no model fits can still be shown */
-        bool std_only;
+        arch_text text;
         summary s = {.mf = mf, .tokenizer = tokenizer_kind(mf, a)};
         strbuf out = {0};
-        if (arch_choose(quiet, mf, NULL, a, &s.arch, &s.model, &std_only) == WEFT_OK &&
-            model_bind(quiet, mf, NULL, &bm) == WEFT_OK)
+        if (arch_choose(quiet, mf, NULL, a, &text) == WEFT_OK) {
+            s.arch = text.src;
+            s.model = text.model;
+        }
+        if (s.arch && model_bind(quiet, mf, NULL, &bm) == WEFT_OK)
             s.bm = bm;
         sum_up(&s);
         (c->common.json ? as_json : as_text)(&s, o, &out);

@@ -115,8 +115,7 @@ static void tell(cli *c, str text)
     strbuf out = {0};
     json_writer w = {.out = &out};
     json_open(&w, '{');
-    json_key(&w, "text");
-    json_str(&w, text);
+    json_key_str(&w, "text", text);
     json_close(&w, '}');
     strbuf_putc(&out, '\n');
     cli_print(c, strbuf_view(&out));

@@ -44,10 +44,8 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
         {"os", os->sysname},        {"arch", os->machine},    {"cpu", cpu},
     };
     json_open(&w, '{');
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
-        json_key(&w, facts[i][0]);
-        json_str(&w, str_of(facts[i][1]));
-    }
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        json_key_text(&w, facts[i][0], facts[i][1]);
     json_key(&w, "cpu_features");
     json_open(&w, '[');
     for (int i = 0; i < CPU_FEATURE_COUNT; i++)
@@ -57,8 +55,7 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
     json_key(&w, "backends");
     json_open(&w, '[');
     json_open(&w, '{');
-    json_key(&w, "name");
-    json_str(&w, STR("cpu"));
+    json_key_str(&w, "name", STR("cpu"));
     json_key(&w, "kernels");
     json_open(&w, '[');
     for (int i = 0; variant_at(i); i++)

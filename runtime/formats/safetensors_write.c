@@ -20,8 +20,7 @@ static void header_entry(json_writer *w, const safetensors_item *t, uint64_t at)
 {
     json_key(w, t->name);
     json_open(w, '{');
-    json_key(w, "dtype");
-    json_str(w, str_of(dtype_row_of(t->type)->hf));
+    json_key_text(w, "dtype", dtype_row_of(t->type)->hf);
     json_key(w, "shape");
     json_open(w, '[');
     for (int i = 0; i < t->rank; i++)
