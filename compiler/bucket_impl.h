@@ -104,4 +104,12 @@ static inline bool bucket_step_is(const plan_step *s, const char *op)
     return strcmp(bucket_kernel(s)->op, op) == 0;
 }
 
+/* Attention in two steps, word[0] of attend: what the stretches of positions have, and their merging. */
+enum { ATTEND_STEP_STATES = 1, ATTEND_STEP_MERGE = 2 };
+
+static inline bool bucket_merges(const plan_step *s)
+{
+    return bucket_step_is(s, "attend") && s->word[0] == ATTEND_STEP_MERGE;
+}
+
 #endif

@@ -252,12 +252,12 @@ static weft_status split_attend(bucket *b, plan_step *s)
     p.out[0] = states;
     p.out_pitch[0] = width;
     p.value[0] = -1;
-    p.word[0] = 1;
+    p.word[0] = ATTEND_STEP_STATES;
     WEFT_TRY(add_step(b, p, 0, false));
     s->in[0] = states;
     s->pitch[0] = width;
     s->in[3] = none;
-    s->word[0] = 2;
+    s->word[0] = ATTEND_STEP_MERGE;
     s->cost = (plan_cost){.row_bytes = s->out_pitch[0]};
     return WEFT_OK;
 }
@@ -279,7 +279,10 @@ static weft_status add_node_step(bucket *b, const gnode *n, int part, int n_out)
         WEFT_TRY(pack_operand(b, n, &s, act));
     if (attend_splits(b, &s))
         WEFT_TRY(split_attend(b, &s));
-    return add_step(b, s, n->chain, n->before);
+    /* One row's states are a fraction of the keys and values they came from: every thread merges them for itself,
+     * which saves a barrier. */
+    bool merge = bucket_merges(&s) && lo->n_tok == 1;
+    return add_step(b, s, n->chain, n->before || merge);
 }
 
 /* Keys and values apart, each with what makes it. */
