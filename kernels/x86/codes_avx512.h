@@ -44,6 +44,16 @@ X86_INLINE __m256 codes_join(__m512 s)
                          _mm512_castps512_ps256(_mm512_permutexvar_ps(odd, s)));
 }
 
+/* Two groups, each of 64 bits of eight rows: the first 32 bits of all sixteen rows, then the second. */
+X86_INLINE void codes_pair(__m512i a, __m512i b, void *to)
+{
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    _mm512_storeu_si512(to, _mm512_permutex2var_epi32(a, even, b));
+    _mm512_storeu_si512((char *)to + 64, _mm512_permutex2var_epi32(a, odd, b));
+}
+
 /* Bytes, 128 too many. */
 X86_INLINE void codes_bytes(const uint8_t *w, __m512i v[4])
 {

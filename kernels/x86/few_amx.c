@@ -44,15 +44,11 @@ X86_INLINE __m512i both_bytes(const uint8_t *a, const uint8_t *b)
 X86_INLINE void put_rows(const __m512i a[4], const __m512i b[4], int offset,
                          uint8_t (*to)[AMX_BYTES])
 {
-    const __m512i even =
-        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
     for (int step = 0; step < 4; step++) {
         __m512i v[2] = {a[step], b[step]};
         for (int i = 0; i < 2 && offset; i++)
             v[i] = _mm512_sub_epi8(v[i], codes_set(offset));
-        _mm512_storeu_si512(to[2 * step], _mm512_permutex2var_epi32(v[0], even, v[1]));
-        _mm512_storeu_si512(to[2 * step + 1], _mm512_permutex2var_epi32(v[0], odd, v[1]));
+        codes_pair(v[0], v[1], to[2 * step]);
     }
 }
 

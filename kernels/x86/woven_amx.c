@@ -1,4 +1,4 @@
-/* woven_amx.c - woven weights as bf16 tiles, and their kernels for many rows (ACT_BF1).
+/* woven_amx.c - woven weights as bf16 tiles, and their kernels for many rows (ACT_BF1; of BF16 also ACT_BF3T).
  *
  * Number = scale * code + less, in f32, rounded to bf16: 0.1 % of it, where rounding activations to 8 bits costs four
  * times as much. A register holds eight columns of eight rows (codes_avx512.h): a shuffle within its lanes
@@ -112,6 +112,56 @@ X86_INLINE void unpack256(const uint8_t *a, const uint8_t *b, int64_t cols, char
     }
 }
 
+/* ---- BF16: four columns of eight rows to a register ---- */
+
+enum { FOUR = 4, FOUR_BYTES = 2 * FOUR * LAYOUT_GROUP };
+
+/* A last step of fewer columns, filled up with zeros. */
+static __m512i rest_of(const uint8_t *w, int64_t cols)
+{
+    uint8_t line[FOUR_BYTES] = {0};
+    for (int r = 0; r < LAYOUT_GROUP; r++)
+        memcpy(line + r * FOUR * 2, w + r * cols * 2, (size_t)cols * 2);
+    return _mm512_loadu_si512(line);
+}
+
+static void unpack_BF16(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first, int64_t cols,
+                        char *to)
+{
+    const uint8_t *a = w + first / FOUR * FOUR_BYTES, *b = rows > LAYOUT_GROUP ? a + pitch : a;
+    const int64_t end = (cols + TILE_COLS - 1) / TILE_COLS * TILE_COLS;
+    int64_t c = 0;
+    for (; c + FOUR <= cols; c += FOUR, a += FOUR_BYTES, b += FOUR_BYTES, to += 2 * 64)
+        codes_pair(_mm512_loadu_si512(a), _mm512_loadu_si512(b), to);
+    if (c < cols) {
+        codes_pair(rest_of(a, cols - c), rest_of(b, cols - c), to);
+        c += FOUR;
+        to += 2 * 64;
+    }
+    memset(to, 0, (size_t)((end - c) / FOUR * 2 * 64));
+}
+
+/* ---- kernels ---- */
+
+#define TILES_KERNELS_OF(type, variant, core)                                                      \
+    void k_linear_##type##_MANY_##variant(const kargs *k, const kthread *t, int64_t begin,         \
+                                          int64_t end)                                             \
+    {                                                                                              \
+        tiles_linear(k, t, begin, end, &core);                                                     \
+    }                                                                                              \
+    void k_experts_##type##_MANY_##variant(const kargs *k, const kthread *t, int64_t begin,        \
+                                           int64_t end)                                            \
+    {                                                                                              \
+        tiles_experts(k, t, begin, end, &core);                                                    \
+    }
+
+#define TILES_BF16(variant, parts)                                                                 \
+    static const tiles_core core_BF16_##variant = {unpack_BF16, LAYOUT_GROUP, LAYOUT_GROUP * 512,  \
+                                                   parts};                                         \
+    TILES_KERNELS_OF(BF16, variant, core_BF16_##variant)
+TILES_BF16(amx, 3)
+TILES_BF16(amx_bf16, 1)
+
 /* From columns and bytes of a block of one row. Two groups of eight rows are unpacked; if there is but one, it stands
  * for both. */
 #define TILES_KERNELS(type, size, bytes)                                                           \
@@ -123,14 +173,7 @@ X86_INLINE void unpack256(const uint8_t *a, const uint8_t *b, int64_t cols, char
     }                                                                                              \
     static const tiles_core core_##type = {unpack_##type, LAYOUT_GROUP,                            \
                                            LAYOUT_GROUP * 256 / (size) * (bytes), 1};              \
-    void k_linear_##type##_MANY_amx(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
-    {                                                                                              \
-        tiles_linear(k, t, begin, end, &core_##type);                                              \
-    }                                                                                              \
-    void k_experts_##type##_MANY_amx(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
-    {                                                                                              \
-        tiles_experts(k, t, begin, end, &core_##type);                                             \
-    }
+    TILES_KERNELS_OF(type, amx, core_##type)
 TILES_KERNELS(Q8_0, 32, 34)
 TILES_KERNELS(Q4_0, 32, 18)
 TILES_KERNELS(Q4_1, 32, 20)
