@@ -53,22 +53,22 @@ static void put(float *out, int64_t row, float sum, const float *bias)
     out[row] = bias ? sum + bias[row] : sum;
 }
 
-/* How far ahead of a row, in bytes, the one lies that memory is asked for: measured with AVX-512, x86/unpack.h. */
+/* How far ahead of its use, in bytes, memory is asked for a line: measured with AVX-512, x86/unpack.h. */
 enum { AHEAD = 8 << 10 };
 
-/* Rows w[r], which are known to be read again later at ahead[r], with all rows of activations: out[i][row[r]]. */
+/* Rows w[r], after which comes what lies at then[r] from row 0 on, with all rows of activations: out[i][row[r]]. */
 static void dot_pair(const dot_work *j, const int64_t row[DOT_STREAMS],
-                     const int64_t ahead[DOT_STREAMS])
+                     const int64_t then[DOT_STREAMS])
 {
-    const void *w[DOT_STREAMS], *then[DOT_STREAMS];
+    const void *w[DOT_STREAMS], *ahead[DOT_STREAMS];
     for (int r = 0; r < DOT_STREAMS; r++) {
         w[r] = j->w + row[r] * j->pitch;
-        then[r] = (const void *)((uintptr_t)j->w + (uintptr_t)(ahead[r] * j->pitch));
+        ahead[r] = (const void *)((uintptr_t)j->w + (uintptr_t)then[r]);
     }
     for (int64_t i = 0, n_x; i < j->n_x; i += n_x) {
         float sum[DOT_STREAMS_X][DOT_STREAMS];
         n_x = j->n_x - i < DOT_STREAMS_X ? j->n_x - i : DOT_STREAMS_X;
-        j->core->streams(w, i ? w : then, j->x + i, n_x, j->n, sum);
+        j->core->streams(w, i ? w : ahead, j->x + i, n_x, j->n, sum);
         for (int64_t k = 0; k < n_x; k++)
             for (int r = 0; r < DOT_STREAMS; r++)
                 put(j->out[i + k], row[r], sum[k][r], j->bias);
@@ -80,14 +80,14 @@ static void dot_pair(const dot_work *j, const int64_t row[DOT_STREAMS],
 static int64_t dot_streams(const dot_work *j)
 {
     int64_t len = (j->row_end - j->row) / DOT_STREAMS;
-    int64_t far = (AHEAD + j->pitch - 1) / (j->pitch > 0 ? j->pitch : 1);
     for (int64_t i = 0; i < len; i++) {
-        int64_t row[DOT_STREAMS], ahead[DOT_STREAMS];
+        int64_t row[DOT_STREAMS], then[DOT_STREAMS];
+        int64_t past = (len - i) * j->pitch > AHEAD ? 0 : (DOT_STREAMS - 1) * len;
         for (int r = 0; r < DOT_STREAMS; r++) {
             row[r] = j->row + r * len + i;
-            ahead[r] = row[r] + far + (i + far < len ? 0 : (DOT_STREAMS - 1) * len);
+            then[r] = (row[r] + past) * j->pitch + AHEAD;
         }
-        dot_pair(j, row, ahead);
+        dot_pair(j, row, then);
     }
     return j->row + DOT_STREAMS * len;
 }
