@@ -142,8 +142,7 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
     const int8_t *sums = (const int8_t *)act_sum4(ACT_Q8KX4, x->x, x->n) + x->first / BLOCK * 64;
     const float *da = act_d4(x->x, x->n) + x->first / BLOCK * 8;
     float32x4_t acc[8];
-    for (int i = 0; i < 8; i++)
-        acc[i] = vdupq_n_f32(0);
+    panel_begin(panel_before(x, t), acc);
     for (int64_t b = 0; b < x->cols / BLOCK; b++, w += type->bytes, sums += 64, da += 8) {
         uint8_t own[128], min6[128];
         int8_t min[64];
@@ -201,8 +200,8 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
         else                                                                                       \
             few(w, x, 2, cold, t, &woven_##type);                                                  \
     }                                                                                              \
-    static const panel_core core_##type = {BLOCK,       size,       unpack_##type,                 \
-                                           tile_##type, few_##type, few_max};                      \
+    static const panel_core core_##type = {BLOCK,      size,    unpack_##type, tile_##type,        \
+                                           few_##type, few_max, NULL};                             \
     void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
         panel_linear_few(k, t, begin, end, &core_##type);                                          \

@@ -95,13 +95,13 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
     const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
     const float *d = act_d4(x->x, x->n) + x->first / BLOCK * 8;
     const float *sums = (const float *)act_sum4(ACT_Q8X4, x->x, x->n) + x->first / BLOCK * TILE_X;
+    const float *from = panel_before(x, t);
     float32x4_t acc[8];
     if (pairs == 2 && direct) {
-        direct(w, q, d, x->cols / BLOCK, cold ? NEON_AHEAD : 0, t);
+        direct(w, q, d, x->cols / BLOCK, cold ? NEON_AHEAD : 0, from, t);
         return;
     }
-    for (int i = 0; i < 8; i++)
-        acc[i] = vdupq_n_f32(0);
+    panel_begin(from, acc);
     for (int64_t b = 0; b < x->cols / BLOCK; b++, w += type->bytes, q += BLOCK * TILE_X) {
         float32x4_t scale[2], spread[4];
         if (cold)
@@ -137,6 +137,26 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
         vst1q_f32(t + i * 4, acc[i]);
 }
 
+NEON_INLINE void eight(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t,
+                       direct8_fn *direct)
+{
+    const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
+    const float *d = act_d4(x->x, x->n) + x->first / BLOCK * 8;
+    const float *from = panel_before(x, t);
+    for (int half = 0; half < 2; half++)
+        direct(w, half, q, d, group, x->cols / BLOCK, cold ? NEON_AHEAD : 0, from, t);
+}
+
+static void eight_Q8_0(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t)
+{
+    eight(w, x, group, cold, t, direct8_Q8_0);
+}
+
+static void eight_Q4_0(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t)
+{
+    eight(w, x, group, cold, t, direct8_Q4_0);
+}
+
 static void tile_scaled(const void *panel, const panel_acts *x, float t[TILE])
 {
     tile(panel, x, t, false);
@@ -147,7 +167,7 @@ static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
     tile(panel, x, t, true);
 }
 
-#define KERNELS(type, size, tile_of, direct, few_max)                                              \
+#define KERNELS(type, size, tile_of, direct, few_max, eight)                                       \
     static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
     {                                                                                              \
         unpack(w, cols, panel, &woven_##type);                                                     \
@@ -160,8 +180,8 @@ static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
         else                                                                                       \
             few(w, x, 2, cold, t, &woven_##type, direct);                                          \
     }                                                                                              \
-    static const panel_core core_##type = {BLOCK,   size,       unpack_##type,                     \
-                                           tile_of, few_##type, few_max};                          \
+    static const panel_core core_##type = {BLOCK,      size,    unpack_##type, tile_of,            \
+                                           few_##type, few_max, eight};                            \
     void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
         panel_linear_few(k, t, begin, end, &core_##type);                                          \
@@ -176,11 +196,11 @@ static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
         panel_experts(k, t, begin, end, &core_##type);                                             \
     }
 /* clang-format off */
-KERNELS(Q8_0, 272, tile_scaled, direct_Q8_0, 16)
-KERNELS(Q4_0, 144, tile_scaled, direct_Q4_0, 6)
-KERNELS(Q4_1, 160, tile_with_min, NULL, 4)
-KERNELS(Q5_0, 176, tile_scaled, NULL, 4)
-KERNELS(Q5_1, 192, tile_with_min, NULL, 4)
-KERNELS(IQ4_NL, 144, tile_scaled, NULL, 4)
-KERNELS(MXFP4, 136, tile_scaled, NULL, 4)
+KERNELS(Q8_0, 272, tile_scaled, direct_Q8_0, 16, eight_Q8_0)
+KERNELS(Q4_0, 144, tile_scaled, direct_Q4_0, 16, eight_Q4_0)
+KERNELS(Q4_1, 160, tile_with_min, NULL, 4, NULL)
+KERNELS(Q5_0, 176, tile_scaled, NULL, 4, NULL)
+KERNELS(Q5_1, 192, tile_with_min, NULL, 4, NULL)
+KERNELS(IQ4_NL, 144, tile_scaled, NULL, 4, NULL)
+KERNELS(MXFP4, 136, tile_scaled, NULL, 4, NULL)
 /* clang-format on */

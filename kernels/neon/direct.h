@@ -1,14 +1,22 @@
 /* direct.h - woven weights times four rows of activations, unpacked on the way: the loops in assembly.
  *
- * t as a tile of panel.h; w at any byte. Weights are asked for `ahead` bytes before their use; 0: they are in a cache. */
+ * t as a tile of panel.h; sums begin with those at `from`, which may be t, or NULL: zeros. w at any byte. Weights are asked
+ * for `ahead` bytes before their use; 0: they are in a cache. */
 #ifndef WEFT_KERNELS_NEON_DIRECT_H
 #define WEFT_KERNELS_NEON_DIRECT_H
 
 #include <stdint.h>
 
 typedef void direct_fn(const uint8_t *w, const int8_t *q, const float *d, int64_t n_block,
-                       int64_t ahead, float t[32]);
+                       int64_t ahead, const float *from, float *t);
 
 direct_fn direct_Q8_0, direct_Q4_0;
+
+/* Half of the eight rows times eight rows of activations, whose second four lie `group` bytes on: t has a tile for each
+ * four, of which this is one half. Every second line is asked for. */
+typedef void direct8_fn(const uint8_t *w, int half, const int8_t *q, const float *d, int64_t group,
+                        int64_t n_block, int64_t ahead, const float *from, float *t);
+
+direct8_fn direct8_Q8_0, direct8_Q4_0;
 
 #endif

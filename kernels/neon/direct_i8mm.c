@@ -89,18 +89,19 @@
     MUL(b5) WIDE_HIGH MUL(b6) MUL(b7) ADD(16, b0, 30) ADD(17, b1, 31) ADD(18, b2, 30) ADD(19, b3, 31) \
     ADD(20, b4, 30) ADD(21, b5, 31) ADD(22, b6, 30) ADD(23, b7, 31)
 
+#define BEGIN "ldp q16, q17, [%[from]]\n ldp q18, q19, [%[from], #32]\n ldp q20, q21, [%[from], #64]\n ldp q22, q23, [%[from], #96]\n"
 #define STORE "stp q16, q17, [%[t]]\n stp q18, q19, [%[t], #32]\n stp q20, q21, [%[t], #64]\n stp q22, q23, [%[t], #96]\n"
 #define ALL_VECTORS "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
     "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
 
 #define DIRECT(type) \
-    void direct_##type(const uint8_t *w, const int8_t *q, const float *d, int64_t n_block, int64_t ahead, float t[32]) \
+    void direct_##type(const uint8_t *w, const int8_t *q, const float *d, int64_t n_block, int64_t ahead, const float *from, float *t) \
     { \
         const uint8_t *s = w, *p = (const uint8_t *)((uintptr_t)w + (uintptr_t)ahead); \
         int64_t left = n_block - 1; /* blocks to come after the first */ \
-        __asm__ volatile("movi v27.16b, #0xf0\n" ZEROS(16, 17, 18, 19, 20, 21, 22, 23) \
+        __asm__ volatile("movi v27.16b, #0xf0\n" ZEROS(16, 17, 18, 19, 20, 21, 22, 23) "cbz %[from], 5f\n" BEGIN "5:\n" \
                          EXPAND(FIRST, type, SET0) \
-                         "subs %[n], %[n], #2\n b.lt 2f\n .p2align 5\n 1:\n" \
+                         "subs %[n], %[n], #2\n b.lt 2f\n .p2align 6\n 1:\n" \
                          EXPAND(BLOCK, type, SET1, SET0) EXPAND(BLOCK, type, SET0, SET1) \
                          "subs %[n], %[n], #2\n b.ge 1b\n" \
                          "2:\n tbnz %[n], #0, 3f\n" /* 0 or 1 more: -2 or -1 */ \
@@ -108,7 +109,7 @@
                          EXPAND(BLOCK, type, SET1, SET0) EXPAND(LAST, type, SET1) "4:\n" \
                          STORE \
                          : [w] "+r"(w), [s] "+r"(s), [p] "+r"(p), [q] "+r"(q), [d] "+r"(d), [n] "+r"(left) \
-                         : [t] "r"(t) \
+                         : [t] "r"(t), [from] "r"(from) \
                          : "memory", "cc", ALL_VECTORS); \
     }
 DIRECT(Q8_0)

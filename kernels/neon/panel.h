@@ -42,10 +42,12 @@ typedef struct {
     int block, bytes; /* columns, and bytes of eight rows of them */
     void (*unpack)(const uint8_t *w, int64_t cols, void *panel);
     void (*tile)(const void *panel, const panel_acts *x, float t[TILE]);
-    /* The same with what is unpacked on the way. `pairs` of the four rows are asked for, 1 or 2; cold: the weights come from
-     * memory, not for the second time. */
+    /* The same with what is unpacked on the way; t is added to, unless the columns are the first. `pairs` of the four rows
+     * are asked for, 1 or 2; cold: the weights come from memory, not for the second time. */
     void (*few)(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE]);
-    int few_max; /* up to so many rows that is faster, four by four, than a panel */
+    int few_max; /* up to so many rows that is faster than a panel */
+    /* The same for eight rows, four and those `group` bytes on: a tile of each. NULL: four by four. */
+    void (*eight)(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t);
 } panel_core;
 
 /* linear on rows packed by four: for many rows, and for few. */
@@ -61,6 +63,19 @@ void panel_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
 /* The sums of a tile as eight columns of up to four rows: out[i] NULL: not asked for. They are added to what is there,
  * or begin with a bias, which may be NULL. */
 void panel_put(const float t[TILE], float *const out[TILE_X], const float *bias, bool add);
+
+/* What few rows' sums begin with: t; or NULL, zeros, which stored first would be waited for. */
+NEON_INLINE const float *panel_before(const panel_acts *x, const float *t)
+{
+    return x->first ? t : NULL;
+}
+
+/* The same for sums in vectors. */
+NEON_INLINE void panel_begin(const float *from, float32x4_t acc[8])
+{
+    for (int i = 0; i < 8; i++)
+        acc[i] = from ? vld1q_f32(from + i * 4) : vdupq_n_f32(0);
+}
 
 /* [w0, w0, w1, w1] for each pair of eight. */
 NEON_INLINE void panel_spread(const float32x4_t w[2], float32x4_t to[4])

@@ -4,7 +4,8 @@
  * cache while the weights pass; results are added up from run to run. out overlaps no input. */
 #include "kernels/neon/panel.h"
 
-enum { ROWS_MAX = 256 };
+/* Rows that share a panel; bytes of weights that few rows multiply in turn, from the first cache. */
+enum { ROWS_MAX = 256, CHUNK_BYTES = 4608 };
 
 typedef struct {
     const kargs *k;
@@ -61,26 +62,51 @@ static void rows_run(const run *r, int64_t row, int64_t row_end, int64_t col, in
     }
 }
 
-/* Eight columns of the result for few rows, four by four: from a panel, or all but the first find the weights in a
- * cache. Tiles bring the weights that come next closer instead of activations, of which they have all. */
-static void few_run(const run *r, const uint8_t *w, int64_t col, void *panel)
+/* Eight columns of the result for few rows, from a panel. Tiles bring the weights that come next closer instead of
+ * activations, of which they have all. */
+static void few_from_panel(const run *r, const uint8_t *w, int64_t col, void *panel)
 {
     const kargs *k = r->k;
-    bool unpacked = k->n[0] > r->core->few_max;
     uintptr_t after = (uintptr_t)w + (uintptr_t)(r->cols / r->core->block * r->core->bytes);
-    if (unpacked)
-        r->core->unpack(w, r->cols, panel);
+    r->core->unpack(w, r->cols, panel);
     for (int64_t x = 0; x < k->n[0]; x += TILE_X, after += (uintptr_t)r->cols * TILE_X) {
         float t[TILE] __attribute__((aligned(16)));
         const char *from = (const char *)k->in[0] + x * k->pitch[0];
         int64_t next = (int64_t)(after - (uintptr_t)(from + r->first * TILE_X));
         panel_acts acts = {from, k->n[2], r->first, r->cols, next};
-        if (unpacked)
-            r->core->tile(panel, &acts, t);
-        else
-            r->core->few(w, &acts, k->n[0] - x > 2 ? 2 : 1, x == 0, t);
+        r->core->tile(panel, &acts, t);
         put(r, x, col, t);
     }
+}
+
+/* The same without a panel, eight rows at a time or four; all but the first find the weights in a cache. */
+static void few_directly(const run *r, const uint8_t *w, float *t)
+{
+    const kargs *k = r->k;
+    const panel_core *core = r->core;
+    for (int64_t x = 0, left, step; (left = k->n[0] - x) > 0; x += step, t += step * 8) {
+        panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->n[2], r->first, r->cols, 0};
+        step = core->eight && left > TILE_X ? 2 * TILE_X : TILE_X;
+        if (step > TILE_X)
+            core->eight(w, &acts, TILE_X * k->pitch[0], x == 0, t);
+        else
+            core->few(w, &acts, left > 2 ? 2 : 1, x == 0, t);
+    }
+}
+
+static void few_run(run *r, const uint8_t *w, int64_t col)
+{
+    const kargs *k = r->k;
+    const panel_core *core = r->core;
+    float t[CLASS_FEW_MAX / TILE_X * TILE] __attribute__((aligned(16)));
+    int64_t n = k->n[2], most = k->n[0] > TILE_X ? CHUNK_BYTES / core->bytes * core->block : n;
+    for (r->first = 0; r->first < n; r->first += r->cols) {
+        r->cols = n - r->first < most ? n - r->first : most;
+        few_directly(r, w + r->first / core->block * core->bytes, t);
+    }
+    r->first = 0;
+    for (int64_t x = 0; x < k->n[0]; x += TILE_X)
+        put(r, x, col, t + x * 8);
 }
 
 /* Runs of columns are the inner loop: few rows stay in a cache with all of theirs, and weights come in the order in which
@@ -89,13 +115,17 @@ void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t e
                       const panel_core *core)
 {
     kpart part = kpart_of(k, k->n[1], begin, end);
-    int64_t n = k->n[2], most = k->n[0] > TILE_X ? WOVEN_COLS : n;
+    int64_t n = k->n[2];
     run r = {.k = k, .core = core, .row = part.row, .row_end = part.row_end};
     for (int64_t col = part.col; col < part.col_end; col += LAYOUT_GROUP) {
         const uint8_t *w = (const uint8_t *)k->in[1] + col / LAYOUT_GROUP * k->pitch[1];
+        if (k->n[0] <= core->few_max) {
+            few_run(&r, w, col);
+            continue;
+        }
         for (r.first = 0; r.first < n; r.first += r.cols) {
-            r.cols = n - r.first < most ? n - r.first : most;
-            few_run(&r, w + r.first / core->block * core->bytes, col, t->scratch);
+            r.cols = n - r.first < WOVEN_COLS ? n - r.first : WOVEN_COLS;
+            few_from_panel(&r, w + r.first / core->block * core->bytes, col, t->scratch);
         }
     }
 }

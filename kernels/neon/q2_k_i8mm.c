@@ -109,8 +109,7 @@ static void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, flo
     const float *d = act_d4(x->x, x->n) + x->first / BLOCK * 8;
     float32x4_t acc[8];
     (void)pairs;
-    for (int i = 0; i < 8; i++)
-        acc[i] = vdupq_n_f32(0);
+    panel_begin(panel_before(x, t), acc);
     for (int64_t b = 0; b < x->cols / BLOCK; b++, w += woven_Q2_K.bytes, d += 8) {
         int8_t codes[BLOCK * LAYOUT_GROUP];
         minima m;
@@ -123,7 +122,7 @@ static void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, flo
         vst1q_f32(t + i * 4, acc[i]);
 }
 
-static const panel_core core = {BLOCK, 672, unpack, tile, few, 4};
+static const panel_core core = {BLOCK, 672, unpack, tile, few, 4, NULL};
 
 void k_linear_Q2_K_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
