@@ -65,11 +65,32 @@ static void put_settings(quant_job *j)
     }
 }
 
+static const gconst *first_table(const quant_job *j)
+{
+    const graph *g = j->bm->graph;
+    for (size_t i = 0; i < g->consts.n; i++)
+        if (g->consts.at[i].table)
+            return &g->consts.at[i];
+    return NULL;
+}
+
+/* Latent attention is told as if all heads shared one key, which holds the value. */
+static void put_latent_sizes(quant_job *j, const gcell *c)
+{
+    job_put_key(j, full_name(j, STR("attention.head_count_kv")), value_of_int(VT_U32, 1));
+    job_put_key(j, full_name(j, STR("attention.key_length")), value_of_int(VT_U32, c->arg[0]));
+    job_put_key(j, full_name(j, STR("attention.value_length")), value_of_int(VT_U32, c->arg[1]));
+}
+
 /* Sizes that model files work out and other readers of GGUF ask for. */
 static void put_sizes(quant_job *j)
 {
     const graph *g = j->bm->graph;
-    for (size_t i = 0; i < g->cells.n; i++)
+    for (size_t i = 0; i < g->cells.n; i++) {
+        if (g->cells.at[i].kind == CELL_latent_cache) {
+            put_latent_sizes(j, &g->cells.at[i]);
+            break;
+        }
         if (g->cells.at[i].kind == CELL_kv_cache) {
             job_put_key(j, full_name(j, STR("attention.key_length")),
                         value_of_int(VT_U32, g->cells.at[i].arg[1]));
@@ -77,12 +98,11 @@ static void put_sizes(quant_job *j)
                         value_of_int(VT_U32, g->cells.at[i].arg[2]));
             break;
         }
-    for (size_t i = 0; i < g->consts.n; i++)
-        if (g->consts.at[i].table) {
-            job_put_key(j, full_name(j, STR("rope.dimension_count")),
-                        value_of_int(VT_U32, 2 * g->consts.at[i].n));
-            break;
-        }
+    }
+    const gconst *table = first_table(j);
+    if (table)
+        job_put_key(j, full_name(j, STR("rope.dimension_count")),
+                    value_of_int(VT_U32, 2 * table->n));
 }
 
 /* ---- positions ---- */
@@ -100,12 +120,8 @@ static void drop_keys(quant_job *j, const char *prefix)
 /* GGUF knows llama3's stretching only as the divisor of each frequency. */
 static weft_status put_divisors(weft_diag *dg, quant_job *j)
 {
-    const graph *g = j->bm->graph;
-    const gconst *table = NULL;
+    const gconst *table = first_table(j);
     double theta = 0;
-    for (size_t i = 0; i < g->consts.n; i++)
-        if (g->consts.at[i].table && !table)
-            table = &g->consts.at[i];
     if (!table || !value_float(job_key(j, full_name(j, STR("rope.freq_base")).p), &theta))
         return cannot(dg, j, STR("llama3"), "stretches positions of which there are none");
     float *divisor = ARENA_ARRAY(j->a, float, (size_t)table->n);
@@ -155,18 +171,73 @@ static weft_status put_positions(weft_diag *dg, quant_job *j)
         drop_keys(j, "rope.scaling.");
     else if (!str_eqz(kind, "yarn"))
         drop_keys(j, "rope.scaling.yarn_");
-    if (str_eqz(kind, "su"))
+    if (str_eqz(kind, "su") || str_eqz(kind, "longrope")) {
+        const gconst *table = first_table(j);
         job_put_key(j, type_key, value_of_str(STR("longrope")));
+        if (table) /* others do not work it out */
+            job_put_key(j, full_name(j, STR("rope.scaling.attn_factor")),
+                        value_of_float(VT_F32, table->factor));
+    }
+    if (str_eqz(kind, "dynamic"))
+        weft_fail(dg, W1211, WEFT_NOWHERE,
+                  "%s: its positions are stretched as the context grows (dynamic), which only Weft "
+                  "knows of in GGUF",
+                  model_file_path(j->mf));
     return WEFT_OK;
 }
 
 /* ---- weights ---- */
+
+/* The weight whose rows begin at this one of the tensor; NULL: none. */
+static const dsl_other_weight *part_at(const quant_job *j, str name, int64_t first)
+{
+    for (size_t i = 0; i < j->bm->other_weights.n; i++) {
+        const dsl_other_weight *o = &j->bm->other_weights.at[i];
+        if (o->rows > 0 && o->first == first && str_eq(o->name, name))
+            return o;
+    }
+    return NULL;
+}
+
+static bool fits(const dsl_other_weight *p, const dsl_other_weight *first)
+{
+    const dsl_weight *w = p->weight, *f = first->weight;
+    return !w->computed && w->rank == f->rank && w->dim[0] == p->rows &&
+           (w->rank < 2 || w->dim[1] == f->dim[1]);
+}
+
+/* Weights that GGUF keeps in one tensor, one behind the other: q, k and v, most often. */
+static weft_status put_parts(weft_diag *dg, quant_job *j, const dsl_other_weight *o)
+{
+    quant_source head = {.bound = o}, *last = &head;
+    int64_t shape[DSL_RANK_MAX] = {0};
+    for (int k = 1; k < o->weight->rank; k++)
+        shape[k] = o->weight->dim[k];
+    for (const dsl_other_weight *p = o; p; p = part_at(j, o->name, shape[0])) {
+        shape[0] += p->rows;
+        if (!fits(p, o))
+            return cannot(dg, j, p->weight->name, "does not fit the GGUF tensor it is a part of");
+        if (p == o)
+            continue;
+        quant_source *next = ARENA_NEW(j->a, quant_source);
+        *next = (quant_source){.bound = p};
+        last->next = next;
+        last = next;
+    }
+    return job_put_tensor(dg, j, o->name, o->weight->type, o->weight->rank, shape, head);
+}
 
 static weft_status put_weights(weft_diag *dg, quant_job *j)
 {
     for (size_t i = 0; i < j->bm->other_weights.n; i++) {
         const dsl_other_weight *o = &j->bm->other_weights.at[i];
         const dsl_weight *w = o->weight;
+        if (o->rows > 0 && o->first > 0) /* with the first part; a gap is found by job_check_same */
+            continue;
+        if (o->rows > 0) {
+            WEFT_TRY(put_parts(dg, j, o));
+            continue;
+        }
         if (o->name.n == 0)
             return cannot(dg, j, w->name, "has no GGUF tensor of its own in the model file");
         if (o->pairs != w->pairs && o->run > 0 && o->turned % 2 != 0)
@@ -225,6 +296,6 @@ weft_status job_from_hf(weft_diag *dg, quant_job *j, const char *arch)
     WEFT_TRY(put_weights(dg, j));
     WEFT_TRY(put_positions(dg, j));
     WEFT_TRY(check_names(dg, j));
-    WEFT_TRY(job_put_tokenizer(dg, j));
-    return job_check_same(dg, j, arch);
+    WEFT_TRY(job_check_same(dg, j, arch));
+    return job_put_tokenizer(dg, j);
 }

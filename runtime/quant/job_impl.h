@@ -5,13 +5,15 @@
 #include "compiler/compiler.h"
 #include "runtime/formats/gguf_write.h"
 #include "runtime/quant/job.h"
+#include "runtime/text/tok.h"
 
 /* One of these three. */
 struct quant_source {
     const model_tensor *stored; /* a tensor of a GGUF file, as it is */
     const dsl_other_weight
-        *bound;          /* a weight of a Hugging Face checkpoint, and how GGUF wants it */
-    const float *values; /* made here */
+        *bound;               /* a weight of a Hugging Face checkpoint, and how GGUF wants it */
+    const quant_source *next; /* the weight whose rows follow in this tensor; NULL: none */
+    const float *values;      /* made here */
 };
 
 struct quant_job {
@@ -35,6 +37,10 @@ void job_read_row(const quant_job *j, const quant_tensor *t, int64_t i, float *d
 weft_status job_from_hf(weft_diag *dg, quant_job *j, const char *arch) WEFT_MUST_USE;
 /* job_hf_text.c: the tokenizer, where there is one. */
 weft_status job_put_tokenizer(weft_diag *dg, quant_job *j) WEFT_MUST_USE;
+/* job_text_same.c: are these keys, with those of the job, a tokenizer like t? What differs is warned of (W1212).
+ * False, with out_why, if too much does. */
+bool job_text_same(weft_diag *dg, quant_job *j, tok *t, const tok_keys *keys,
+                   const char **out_why) WEFT_MUST_USE;
 /* job_same.c: does a GGUF file with these keys and tensors compute the same? W1016 if not. */
 weft_status job_check_same(weft_diag *dg, quant_job *j, const char *arch) WEFT_MUST_USE;
 

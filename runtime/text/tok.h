@@ -76,4 +76,10 @@ str tok_chat_template(const tok *t);
 /* The text of bos_token, eos_token, pad_token, unk_token as templates see it; empty: none. */
 str tok_named_text(const tok *t, const char *name);
 
+/* The keys that stand for t in a GGUF file, tokenizer.ggml.model and on, added to keys: for programs that read no
+ * tokenizer.json. vocab: how many tokens the model has; 0: as many as t. NULL, or why GGUF has none for it; all
+ * texts are in a. Ids of BOS and the like are not among them. */
+typedef VEC(value_member) tok_keys;
+const char *tok_gguf_keys(tok *t, arena *a, int64_t vocab, tok_keys *keys) WEFT_MUST_USE;
+
 #endif

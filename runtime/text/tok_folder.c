@@ -83,9 +83,10 @@ static const struct {
     const char *name;
     void (*take)(tok *t, const value *root);
 } files[] = {
-    {"tokenizer_config.json",  take_tokens},
-    {"generation_config.json", take_ends},
-    {"config.json",            take_ends},
+    {"special_tokens_map.json", take_tokens},
+    {"tokenizer_config.json",   take_tokens}, /* has the last word */
+    {"generation_config.json",  take_ends},
+    {"config.json",             take_ends},
 };
 /* clang-format on */
 

@@ -3,28 +3,14 @@
  * The keys are described in github.com/ggml-org/ggml, docs/gguf.md. They name a family and leave the
  * rest to the reader, so this file holds what each family means: tokenizer.ggml.model selects a
  * function below, tokenizer.ggml.pre a row of tok_gguf_pre.def. */
-#include "runtime/text/tok_impl.h"
+#include "runtime/text/tok_gguf.h"
 #include "runtime/text/tok_post.h"
 #include "runtime/text/tok_unicode.h"
 
-#define SPACE_MARK "\xe2\x96\x81"
+/* Seconds of looking. A vocabulary of 256 000 common tokens costs 2^24. */
+#define PAIR_COST_MAX (UINT64_C(1) << 34)
 
-/* tokenizer.ggml.token_type */
-enum { TYPE_NORMAL = 1, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_USER, TYPE_UNUSED, TYPE_BYTE };
-
-enum { NFC = 1, WHOLE = 2, BOS = 4, PATTERNS_MAX = 6 };
-
-/* clang-format off */
-static const struct {
-    const char *name;
-    uint32_t flags;
-    const char *patterns[PATTERNS_MAX];
-} pres[] = {
-#define PRE(name, flags, ...) {name, flags, {__VA_ARGS__}},
-#include "runtime/text/tok_gguf_pre.def"
-#undef PRE
-};
-/* clang-format on */
+enum { CHARSMAP_MAX = 64 << 20 };
 
 typedef struct {
     weft_diag *dg;
@@ -32,7 +18,8 @@ typedef struct {
     const model_file *mf;
     bool add_bos, add_eos;
     int32_t bos, eos;
-    float *scores; /* by id */
+    float *scores;      /* by id */
+    uint64_t pair_cost; /* of looking for the halves of every text, in bytes */
 } loader;
 
 static const value *key(const loader *l, const char *name)
@@ -86,7 +73,14 @@ static weft_status load_tokens(loader *l)
         return weft_fail(l->dg, W1203, WEFT_NOWHERE, "%zu tokens, but %zu types and %zu scores", n,
                          value_count(types), value_count(scores));
     l->scores = ARENA_ARRAY(l->t->home, float, n);
+    size_t left = VOCAB_TEXTS_MAX;
     for (size_t i = 0; i < n; i++) {
+        if (texts[i].n > left)
+            return weft_fail(l->dg, W1209, WEFT_NOWHERE,
+                             "token %zu has %zu bytes, which makes more than %d in all tokens", i,
+                             texts[i].n, VOCAB_TEXTS_MAX);
+        left -= texts[i].n;
+        l->pair_cost += (uint64_t)texts[i].n * texts[i].n;
         value type = {0}, score = {0};
         int64_t kind = TYPE_NORMAL;
         double x = 0;
@@ -101,26 +95,32 @@ static weft_status load_tokens(loader *l)
     return WEFT_OK;
 }
 
-/* Phi-3's special tokens take the white space after them. Nothing in the file says so but its name;
- * these three do not. */
-static bool takes_space(const loader *l, str token)
+static bool is_phi3(const loader *l)
 {
+    enum { NAME_MAX_BYTES = 1024 };
     str name;
-    if (!value_str(model_file_key(l->mf, STR("/general.name")), &name))
+    if (!value_str(model_file_key(l->mf, STR("/general.name")), &name) || name.n > NAME_MAX_BYTES)
         return false;
     for (size_t i = 0; i + 4 <= name.n; i++) {
         bool phi = (name.p[i] | 0x20) == 'p' && (name.p[i + 1] | 0x20) == 'h' &&
                    (name.p[i + 2] | 0x20) == 'i';
         size_t at = i + 3 + (name.p[i + 3] == '-');
         if (phi && at < name.n && name.p[at] == '3')
-            return !str_eqz(token, "<unk>") && !str_eqz(token, "<s>") &&
-                   !str_eqz(token, "<|endoftext|>");
+            return true;
     }
     return false;
 }
 
+/* Phi-3's special tokens take the white space after them. Nothing in the file says so but its name;
+ * these three do not. */
+static bool takes_space(str token)
+{
+    return !str_eqz(token, "<unk>") && !str_eqz(token, "<s>") && !str_eqz(token, "<|endoftext|>");
+}
+
 static void put_added(loader *l)
 {
+    bool phi3 = is_phi3(l);
     for (size_t i = 0; i < l->t->vocab.tokens.n; i++) {
         const vocab_token *token = &l->t->vocab.tokens.at[i];
         if (!(token->flags & TOKEN_ADDED))
@@ -128,7 +128,7 @@ static void put_added(loader *l)
         added_token added = {.id = (int32_t)i};
         if (token->flags & TOKEN_SPECIAL)
             added.flags |= ADDED_SPECIAL;
-        if (takes_space(l, token->text))
+        if (phi3 && takes_space(token->text))
             added.flags |= ADDED_RSTRIP;
         added_put(&l->t->added, token->text, added);
     }
@@ -139,19 +139,16 @@ static weft_status load_pre(loader *l)
     str name = STR("default");
     tok *t = l->t;
     value_str(key(l, "ggml.pre"), &name);
-    for (size_t k = 0; k < sizeof pres / sizeof *pres; k++) {
-        if (!str_eqz(name, pres[k].name))
-            continue;
-        if (pres[k].flags & NFC)
-            VEC_PUSH(&t->norms, norm_step_form(UNI_NFC));
-        t->bpe.ignore_merges = pres[k].flags & WHOLE;
-        l->add_bos = pres[k].flags & BOS;
-        for (size_t i = 0; i < PATTERNS_MAX && pres[k].patterns[i]; i++)
-            WEFT_TRY(pre_add_regex(l->dg, pres[k].patterns[i], &t->pres));
-        pre_add_bytes(&t->pres);
-        return WEFT_OK;
-    }
-    return field_unknown(l->dg, "tokenizer.ggml.pre", name);
+    const gguf_pre *pre = gguf_pre_named(name);
+    if (!pre)
+        return field_unknown(l->dg, "tokenizer.ggml.pre", name);
+    if (pre->flags & NFC)
+        VEC_PUSH(&t->norms, norm_step_form(UNI_NFC));
+    t->bpe.ignore_merges = pre->flags & WHOLE;
+    l->add_bos = pre->flags & BOS;
+    WEFT_TRY(gguf_pre_add(l->dg, pre, &t->pres));
+    pre_add_bytes(&t->pres);
+    return WEFT_OK;
 }
 
 static weft_status load_merges(loader *l)
@@ -165,7 +162,8 @@ static weft_status load_merges(loader *l)
                          "tokenizer.ggml.merges is not a list of texts");
     for (size_t i = 0; status == WEFT_OK && i < value_count(merges); i++) {
         str s = texts[i];
-        const char *space = s.n > 1 ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
+        bool fits = s.n > 1 && s.n <= 2 * l->t->vocab.text_max + 1;
+        const char *space = fits ? memchr(s.p + 1, ' ', s.n - 1) : NULL;
         if (!space) {
             status = weft_fail(l->dg, W1203, WEFT_NOWHERE,
                                "merge %zu, '" STR_FMT "', is not a pair of tokens", i, STR_ARG(s));
@@ -193,6 +191,10 @@ static weft_status load_llama(loader *l)
 {
     tok *t = l->t;
     bool prefix = flag_of(l, "ggml.add_space_prefix", true);
+    if (l->pair_cost > PAIR_COST_MAX)
+        return weft_fail(l->dg, W1209, WEFT_NOWHERE,
+                         "the longest of %zu tokens has %zu bytes, too many to look for its halves",
+                         t->vocab.tokens.n, t->vocab.text_max);
     t->model = TOK_BPE;
     l->add_bos = true;
     l->bos = 1;
@@ -224,6 +226,10 @@ static weft_status load_t5(loader *l)
     if (value_kind_of(blob) == VALUE_ARRAY && value_type_row_of(blob->item)->bytes == 1) {
         charsmap map;
         str bytes = {blob->as.array.data, blob->as.array.n};
+        if (bytes.n > CHARSMAP_MAX)
+            return weft_fail(l->dg, W1209, WEFT_NOWHERE,
+                             "precompiled_charsmap has %zu bytes, the limit is %d", bytes.n,
+                             CHARSMAP_MAX);
         WEFT_TRY(charsmap_view(l->dg, arena_str(t->home, bytes), &map));
         VEC_PUSH(&t->norms, norm_step_charsmap(map));
     }
@@ -316,7 +322,8 @@ static void set_around(loader *l)
         VEC_PUSH(&t->after, l->eos);
 }
 
-/* A file that was made from a Hugging Face folder holds its tokenizer.json whole: that tells where BOS goes. */
+/* A file that was made from a Hugging Face folder holds its tokenizer.json whole: that tells more than the other keys,
+ * which stand there for other programs. */
 static weft_status load_json(loader *l, str json)
 {
     WEFT_TRY(tok_load_json(l->dg, l->t, model_file_path(l->mf), json));
@@ -328,7 +335,7 @@ weft_status tok_load_gguf(weft_diag *dg, tok *t, const model_file *mf)
 {
     loader l = {.dg = dg, .t = t, .mf = mf, .bos = TOK_NONE, .eos = TOK_NONE};
     str model, json;
-    if (!key(&l, "ggml.model") && value_str(key(&l, "huggingface.json"), &json))
+    if (value_str(key(&l, "huggingface.json"), &json))
         return load_json(&l, json);
     if (!value_str(key(&l, "ggml.model"), &model))
         return weft_fail(dg, W1201, WEFT_NOWHERE,

@@ -7,6 +7,10 @@
 
 enum { VOCAB_ID_MAX = (1 << 22) - 1, VOCAB_NONE = -1 };
 
+/* Bytes of all texts of a vocabulary in a GGUF file, whose size bounds nothing: it can be a hole. The largest
+ * known have three million. */
+enum { VOCAB_TEXTS_MAX = 32 << 20 };
+
 /* A hash of bytes that no file can make collide at will: it is seeded once for each process. */
 uint64_t vocab_hash(const char *p, size_t n);
 
