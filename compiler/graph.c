@@ -104,6 +104,22 @@ const gtype *graph_type(const graph *g, gref r)
     return kept;
 }
 
+int graph_maps(const graph *g)
+{
+    int high = 0;
+    for (size_t i = 0; i < g->nodes.n; i++)
+        high = g->nodes.at[i].map > high ? g->nodes.at[i].map : high;
+    return high;
+}
+
+int graph_chains(const graph *g)
+{
+    int high = 0;
+    for (size_t i = 0; i < g->nodes.n; i++)
+        high = g->nodes.at[i].chain > high ? g->nodes.at[i].chain : high;
+    return high;
+}
+
 int64_t graph_weight_count(const gweight *w)
 {
     int64_t n = 1;

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-/* Numbers are compared as the text form keeps them: all NaNs are one, and -0 is not 0. */
 static bool same_number(double a, double b)
 {
     return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
@@ -26,22 +25,26 @@ static bool same_dims(int rank, const int64_t *a, const int64_t *b)
     return memcmp(a, b, sizeof *a * (size_t)rank) == 0;
 }
 
-static bool same_type(const gtype *a, const gtype *b)
+bool graph_dims_equal(const gtype *a, const gtype *b)
 {
-    return a->ids == b->ids && a->rank == b->rank && a->cell == b->cell && a->pairs == b->pairs &&
-           same_dims(a->rank, a->dim, b->dim);
+    return a->rank == b->rank && same_dims(a->rank, a->dim, b->dim);
 }
 
-static bool same_ref(const gref *a, const gref *b)
+bool graph_type_equal(const gtype *a, const gtype *b)
 {
-    if (a->kind != b->kind)
+    return a->ids == b->ids && a->cell == b->cell && a->pairs == b->pairs && graph_dims_equal(a, b);
+}
+
+bool graph_ref_equal(gref a, gref b)
+{
+    if (a.kind != b.kind)
         return false;
-    if (a->kind == REF_NUMBER)
-        return same_number(a->number, b->number);
-    return a->kind == REF_NONE || a->id == b->id;
+    if (a.kind == REF_NUMBER)
+        return same_number(a.number, b.number);
+    return a.kind == REF_NONE || a.id == b.id;
 }
 
-static bool same_attr(const gattr *a, const gattr *b)
+bool graph_attr_equal(const gattr *a, const gattr *b)
 {
     if (a->kind != b->kind)
         return false;
@@ -56,7 +59,7 @@ static bool same_attr(const gattr *a, const gattr *b)
     case GATTR_WORD:
         return str_eq(a->word, b->word);
     case GATTR_REF:
-        return same_ref(&a->ref, &b->ref);
+        return graph_ref_equal(a->ref, b->ref);
     }
     return false;
 }
@@ -69,10 +72,10 @@ static bool same_node(const gnode *a, const gnode *b)
         return false;
     const gref none = {.kind = REF_NONE};
     for (int i = 0; i < OP_OPERANDS_MAX; i++)
-        if (!same_ref(i < a->n_in ? &a->in[i] : &none, i < b->n_in ? &b->in[i] : &none))
+        if (!graph_ref_equal(i < a->n_in ? a->in[i] : none, i < b->n_in ? b->in[i] : none))
             return false;
     for (int i = 0; i < OP_ATTRS_MAX; i++)
-        if (!same_attr(&a->attr[i], &b->attr[i]))
+        if (!graph_attr_equal(&a->attr[i], &b->attr[i]))
             return false;
     return true;
 }
@@ -123,7 +126,7 @@ static bool same_cell(const gcell *a, const gcell *b)
 
 static bool same_input(const ginput *a, const ginput *b)
 {
-    return str_eq(a->name, b->name) && same_type(&a->type, &b->type);
+    return str_eq(a->name, b->name) && graph_type_equal(&a->type, &b->type);
 }
 
 static bool same_output(const goutput *a, const goutput *b)
@@ -134,7 +137,7 @@ static bool same_output(const goutput *a, const goutput *b)
 
 static bool same_value(const gvalue *a, const gvalue *b)
 {
-    return a->node == b->node && same_type(&a->type, &b->type);
+    return a->node == b->node && graph_type_equal(&a->type, &b->type);
 }
 
 #define SAME_TABLE(table, same)                                                                    \

@@ -65,8 +65,7 @@ static bool types_alike(folder *f, const gtype *a, const gtype *b)
 {
     if (a->cell >= 0 || b->cell >= 0)
         return a->cell >= 0 && b->cell >= 0 && cells_alike(f, a->cell, b->cell);
-    return a->ids == b->ids && a->rank == b->rank && a->pairs == b->pairs &&
-           memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank) == 0;
+    return graph_type_equal(a, b);
 }
 
 /* Values a and b are read by layers la and lb, and neither was made there. */
@@ -121,8 +120,6 @@ static bool refs_alike(folder *f, gref a, gref b, int la, int lb)
     if (a.kind != b.kind)
         return false;
     switch (a.kind) {
-    case REF_NONE:
-        return true;
     case REF_VALUE:
         return values_alike(f, a.id, b.id, la, lb);
     case REF_WEIGHT:
@@ -131,32 +128,19 @@ static bool refs_alike(folder *f, gref a, gref b, int la, int lb)
         return consts_alike(f, a.id, b.id);
     case REF_CELL:
         return cells_alike(f, a.id, b.id);
+    case REF_NONE:
     case REF_INPUT:
-        return a.id == b.id;
     case REF_NUMBER:
-        return a.number == b.number;
+        break;
     }
-    return false;
+    return graph_ref_equal(a, b);
 }
 
 static bool attrs_alike(folder *f, const gattr *a, const gattr *b, int la, int lb)
 {
-    if (a->kind != b->kind)
-        return false;
-    switch (a->kind) {
-    case GATTR_NONE:
-        return true;
-    case GATTR_INT:
-    case GATTR_BOOL:
-        return a->integer == b->integer;
-    case GATTR_FLOAT:
-        return a->number == b->number;
-    case GATTR_WORD:
-        return str_eq(a->word, b->word);
-    case GATTR_REF:
+    if (a->kind == GATTR_REF && b->kind == GATTR_REF)
         return refs_alike(f, a->ref, b->ref, la, lb);
-    }
-    return false;
+    return graph_attr_equal(a, b);
 }
 
 /* Numbers of maps or chains, from 0 on; below: none. They pair up like values do. */
@@ -254,21 +238,10 @@ static int *unpaired(arena *a, size_t n)
     return x;
 }
 
-static int marks_of(const graph *g)
-{
-    int n = 0;
-    for (size_t i = 0; i < g->nodes.n; i++) {
-        const gnode *node = &g->nodes.at[i];
-        int high = node->map > node->chain ? node->map : node->chain;
-        n = high > n ? high : n;
-    }
-    return n;
-}
-
 graph_layers *graph_fold(arena *a, const graph *g, bool storage)
 {
     graph_layers *ls = gather(a, g);
-    int marks = marks_of(g);
+    int maps = graph_maps(g), chains = graph_chains(g), marks = maps > chains ? maps : chains;
     folder f = {
         .g = g,
         .ls = ls,

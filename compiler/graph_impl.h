@@ -22,15 +22,32 @@ bool graph_verify_at(const graph *g, strbuf *out, int *out_node);
 const char *graph_marks_fault(const graph *g, int *out_node);
 /* What is wrong with the types of a node whose operands are of the right kinds; NULL if nothing. */
 const char *graph_shape_fault(const graph *g, const gnode *n);
-/* Do two places have the same file name, line and column? */
-bool graph_loc_equal(weft_loc a, weft_loc b);
+/* The highest number of a map and of a chain; 0: there is none. */
+int graph_maps(const graph *g);
+int graph_chains(const graph *g);
+
+/* ---- what counts as the same (graph_equal.c) ---- */
+
+/* Numbers are compared as the text form keeps them: all NaNs are one, and -0 is not 0. */
+bool graph_ref_equal(gref a, gref b);
+bool graph_attr_equal(const gattr *a, const gattr *b);
+bool graph_type_equal(const gtype *a, const gtype *b);
+bool graph_dims_equal(const gtype *a, const gtype *b); /* only these of two types */
+bool graph_loc_equal(weft_loc a, weft_loc b);          /* file name, line and column */
 
 /* ---- pieces of the text form (graph_text.c) ---- */
 
 /* A name as it is, or quoted where it is not made of words, dots and [numbers]. */
 void gtext_name(strbuf *out, str name);
 bool gtext_is_word(str s); /* letters, digits and _ */
-bool gtext_is_bare(str s); /* words, dots and [numbers] */
+static inline bool gtext_is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+static inline bool gtext_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
 void gtext_string(strbuf *out, str s);
 void gtext_number(strbuf *out, double x); /* the shortest text that reads back as x */
 void gtext_float(strbuf *out, float x);
@@ -41,8 +58,9 @@ void gtext_ref(strbuf *out, const graph *g, gref r);
 void gtext_attr(strbuf *out, const graph *g, const attr_row *row, const gattr *a);
 /* What passes decided of a node: " map 2 chain 4", " before 4"; nothing until then. */
 void gtext_marks(strbuf *out, const gnode *n);
-extern const char *const gtext_pairs[3]; /* "", "half", "interleaved" */
-extern const char *const gtext_forms[4]; /* "", "paged", "contiguous", "ring" */
+extern const char *const gtext_symbols[3]; /* "T", "R", "S": the sizes -1, -2, -3 */
+extern const char *const gtext_pairs[3];   /* "", "half", "interleaved" */
+extern const char *const gtext_forms[4];   /* "", "paged", "contiguous", "ring" */
 
 int64_t graph_weight_count(const gweight *w); /* numbers in it; -1 when they cannot be counted */
 /* Strides of a weight that lies densely; false where its type has no such form for these sizes. */

@@ -34,12 +34,11 @@ static void put_layer(json_writer *w, int layer)
 
 static void put_dims(json_writer *w, const char *key, int rank, const int64_t *dim)
 {
-    static const char *const symbol[] = {"T", "R", "S"};
     json_key(w, key);
     json_open(w, '[');
     for (int i = 0; i < rank; i++) {
         if (dim[i] < 0 && dim[i] >= GRAPH_S)
-            json_str(w, str_of(symbol[GRAPH_T - dim[i]]));
+            json_str(w, str_of(gtext_symbols[GRAPH_T - dim[i]]));
         else
             json_int(w, dim[i]);
     }

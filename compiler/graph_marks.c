@@ -16,7 +16,7 @@ typedef struct {
     int n_unit;
 } marks;
 
-static const char *numbers_fault(marks *m, int *out_node)
+static const char *numbers_fault(const marks *m, int *out_node)
 {
     for (size_t i = 0; i < m->g->nodes.n; i++) {
         const gnode *n = &m->g->nodes.at[i];
@@ -25,8 +25,6 @@ static const char *numbers_fault(marks *m, int *out_node)
             return "the number of its map or chain is out of range";
         if (n->before && n->chain == 0)
             return "it stands before no chain";
-        m->maps = n->map > m->maps ? n->map : m->maps;
-        m->chains = n->chain > m->chains ? n->chain : m->chains;
     }
     *out_node = -1;
     return NULL;
@@ -49,7 +47,7 @@ static const char *maps_fault(marks *m, int *out_node)
         }
         const gnode *f = &m->g->nodes.at[first[n->map] - 1];
         const gtype *ft = &m->g->values.at[f->first].type;
-        if (ft->rank != t->rank || memcmp(ft->dim, t->dim, sizeof *t->dim * (size_t)t->rank) != 0)
+        if (!graph_dims_equal(ft, t))
             return "it has another shape than the rest of its map";
         if (f->chain != n->chain || f->before != n->before)
             return "it is in another chain than the rest of its map";
@@ -135,7 +133,7 @@ const char *graph_marks_fault(const graph *g, int *out_node)
 {
     typedef const char *check(marks * m, int *out_node);
     static check *const checks[] = {maps_fault, chains_fault, order_fault};
-    marks m = {.g = g};
+    marks m = {.g = g, .maps = graph_maps(g), .chains = graph_chains(g)};
     const char *fault = numbers_fault(&m, out_node);
     if (fault || (m.maps == 0 && m.chains == 0))
         return fault;

@@ -16,12 +16,11 @@ static weft_status read_dims(reader *r, bool symbols, int *out_rank, int64_t *di
             WEFT_TRY(scan_expect(s, ','));
         if (rank == GRAPH_RANK_MAX)
             return SCAN_FAIL(s, "more than %d dimensions", GRAPH_RANK_MAX);
-        if (symbols && scan_accept_word(s, "T"))
-            dim[rank] = GRAPH_T;
-        else if (symbols && scan_accept_word(s, "R"))
-            dim[rank] = GRAPH_R;
-        else if (symbols && scan_accept_word(s, "S"))
-            dim[rank] = GRAPH_S;
+        int symbol = 0;
+        while (symbols && symbol < 3 && !scan_accept_word(s, gtext_symbols[symbol]))
+            symbol++;
+        if (symbols && symbol < 3)
+            dim[rank] = GRAPH_T - symbol;
         else
             WEFT_TRY(scan_int(s, 0, INT64_MAX, &dim[rank]));
     }

@@ -44,7 +44,7 @@ static weft_status read_ref(reader *r, gref *out_ref)
         WEFT_TRY(read_named(r, &r->cells, "cell", &ref.id));
     } else if (scan_accept_word(s, "_")) {
         ref.kind = REF_NONE;
-    } else if (c == '-' || c == '+' || (c >= '0' && c <= '9')) {
+    } else if (c == '-' || c == '+' || gtext_is_digit(c)) {
         WEFT_TRY(scan_number(s, &ref.number));
     } else if (scan_accept_word(s, "inf") || scan_accept_word(s, "nan")) {
         s->at = s->begin;
@@ -105,9 +105,7 @@ static bool accept_attr(reader *r, str *out_name)
 {
     scan *s = &r->s;
     size_t at = s->at;
-    char c = scan_peek(s);
-    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-    if (letter && scan_word(s, out_name) == WEFT_OK && scan_accept(s, '='))
+    if (gtext_is_letter(scan_peek(s)) && scan_word(s, out_name) == WEFT_OK && scan_accept(s, '='))
         return true;
     s->at = at;
     return false;

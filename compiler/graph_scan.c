@@ -60,21 +60,11 @@ weft_status scan_expect(scan *s, char c)
 
 /* ---- names ---- */
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* The length of the word at offset i; 0 if there is none. */
 static size_t word_length(const scan *s, size_t i)
 {
     size_t n = 0;
-    while (is_letter(byte_at(s, i + n)) || (n > 0 && is_digit(byte_at(s, i + n))))
+    while (gtext_is_letter(byte_at(s, i + n)) || (n > 0 && gtext_is_digit(byte_at(s, i + n))))
         n++;
     return n;
 }
@@ -105,15 +95,16 @@ weft_status scan_name(scan *s, str *out_name)
     if (scan_peek(s) == '"')
         return scan_string(s, out_name);
     size_t i = s->at;
-    if (!is_letter(byte_at(s, i)))
+    if (!gtext_is_letter(byte_at(s, i)))
         return SCAN_FAIL(s, "expected a name here");
     for (;;) {
-        while (is_letter(byte_at(s, i)) || is_digit(byte_at(s, i)) || byte_at(s, i) == '.')
+        while (gtext_is_letter(byte_at(s, i)) || gtext_is_digit(byte_at(s, i)) ||
+               byte_at(s, i) == '.')
             i++;
         size_t k = i;
         if (byte_at(s, k) != '[')
             break;
-        for (k++; is_digit(byte_at(s, k)); k++)
+        for (k++; gtext_is_digit(byte_at(s, k)); k++)
             ;
         if (k == i + 1 || byte_at(s, k) != ']')
             break;
@@ -126,7 +117,7 @@ weft_status scan_name(scan *s, str *out_name)
 
 static int hex_digit(char c)
 {
-    return is_digit(c)            ? c - '0'
+    return gtext_is_digit(c)      ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
            : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                   : -1;
@@ -187,7 +178,7 @@ weft_status scan_int(scan *s, int64_t min, int64_t max, int64_t *out_x)
     size_t i = s->at + minus, from = i;
     int64_t x = 0;
     bool fits = true;
-    for (; is_digit(byte_at(s, i)); i++) {
+    for (; gtext_is_digit(byte_at(s, i)); i++) {
         int digit = byte_at(s, i) - '0';
         fits = fits && x <= (INT64_MAX - digit) / 10;
         x = fits ? x * 10 + digit : x;

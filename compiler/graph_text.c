@@ -7,45 +7,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+const char *const gtext_symbols[3] = {"T", "R", "S"};
 const char *const gtext_pairs[3] = {"", "half", "interleaved"};
 const char *const gtext_forms[4] = {"", "paged", "contiguous", "ring"};
 
 /* ---- names, strings, numbers ---- */
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 bool gtext_is_word(str s)
 {
-    if (s.n == 0 || !is_letter(s.p[0]))
+    if (s.n == 0 || !gtext_is_letter(s.p[0]))
         return false;
     for (size_t i = 0; i < s.n; i++)
-        if (!is_letter(s.p[i]) && !is_digit(s.p[i]))
+        if (!gtext_is_letter(s.p[i]) && !gtext_is_digit(s.p[i]))
             return false;
     return true;
 }
 
-bool gtext_is_bare(str s)
+/* Words, dots and [numbers]. */
+static bool is_bare(str s)
 {
     /* These stand for themselves among operands. */
     if (str_eqz(s, "_") || str_eqz(s, "nan") || str_eqz(s, "inf"))
         return false;
-    if (s.n == 0 || !is_letter(s.p[0]))
+    if (s.n == 0 || !gtext_is_letter(s.p[0]))
         return false;
     for (size_t i = 0; i < s.n; i++) {
-        if (is_letter(s.p[i]) || is_digit(s.p[i]) || s.p[i] == '.')
+        if (gtext_is_letter(s.p[i]) || gtext_is_digit(s.p[i]) || s.p[i] == '.')
             continue;
         size_t from = i;
         if (s.p[i++] != '[')
             return false;
-        while (i < s.n && is_digit(s.p[i]))
+        while (i < s.n && gtext_is_digit(s.p[i]))
             i++;
         if (i >= s.n || s.p[i] != ']' || i == from + 1)
             return false;
@@ -74,7 +66,7 @@ void gtext_string(strbuf *out, str s)
 
 void gtext_name(strbuf *out, str name)
 {
-    if (gtext_is_bare(name))
+    if (is_bare(name))
         strbuf_put(out, name);
     else
         gtext_string(out, name);
@@ -110,13 +102,12 @@ void gtext_float(strbuf *out, float x)
 
 void gtext_dims(strbuf *out, int rank, const int64_t *dim)
 {
-    static const char *const symbol[] = {"T", "R", "S"};
     strbuf_putc(out, '[');
     for (int i = 0; i < rank; i++) {
         if (i > 0)
             strbuf_put(out, STR(", "));
         if (dim[i] < 0 && dim[i] >= GRAPH_S)
-            strbuf_put(out, str_of(symbol[GRAPH_T - dim[i]]));
+            strbuf_put(out, str_of(gtext_symbols[GRAPH_T - dim[i]]));
         else
             strbuf_add(out, "%" PRId64, dim[i]);
     }

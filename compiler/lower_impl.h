@@ -87,7 +87,6 @@ int64_t lower_row_vectors(const gtype *t);
 const gtype *lower_type_of(const lower *lo, const gnode *n, int i);
 const gtype *lower_result_type(const lower *lo, const gnode *n, int i);
 bool lower_is_given(const gnode *n, int i);
-const gattr *lower_attr_of(const gnode *n, const char *name, const attr_row **out_row);
 bool lower_attr_is_given(const gnode *n, const char *name);
 int64_t lower_attr_int(const gnode *n, const char *name, int64_t otherwise);
 double lower_attr_float(const gnode *n, const char *name, double otherwise);

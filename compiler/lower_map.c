@@ -3,6 +3,7 @@
  * Operands are loaded when first used and registers are free again after the last use, so that a map
  * needs about as many as it has values alive at once. */
 #include "compiler/bucket_impl.h"
+#include "compiler/graph_impl.h"
 
 #include <math.h>
 
@@ -33,17 +34,10 @@ static const uint8_t map_of[OP_COUNT] = {
     [OP_sqrt] = MAP_sqrt,     [OP_clamp] = MAP_clamp,
 };
 
-static bool same_ref(gref a, gref b)
-{
-    if (a.kind != b.kind)
-        return false;
-    return a.kind == REF_NUMBER ? memcmp(&a.number, &b.number, sizeof a.number) == 0 : a.id == b.id;
-}
-
 static operand *find(mapper *m, gref r)
 {
     for (int i = 0; i < m->n_op; i++)
-        if (same_ref(m->op[i].ref, r))
+        if (graph_ref_equal(m->op[i].ref, r))
             return &m->op[i];
     return NULL;
 }

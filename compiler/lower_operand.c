@@ -68,7 +68,7 @@ bool lower_is_given(const gnode *n, int i)
 }
 
 /* name is one of the op's attributes in attrs.def. */
-const gattr *lower_attr_of(const gnode *n, const char *name, const attr_row **out_row)
+static const gattr *attr_of(const gnode *n, const char *name, const attr_row **out_row)
 {
     int count, i = 0;
     const attr_row *rows = op_attrs(n->op, &count);
@@ -82,18 +82,18 @@ const gattr *lower_attr_of(const gnode *n, const char *name, const attr_row **ou
 
 bool lower_attr_is_given(const gnode *n, const char *name)
 {
-    return lower_attr_of(n, name, NULL)->kind != GATTR_NONE;
+    return attr_of(n, name, NULL)->kind != GATTR_NONE;
 }
 
 int64_t lower_attr_int(const gnode *n, const char *name, int64_t otherwise)
 {
-    const gattr *a = lower_attr_of(n, name, NULL);
+    const gattr *a = attr_of(n, name, NULL);
     return a->kind == GATTR_NONE ? otherwise : a->integer;
 }
 
 double lower_attr_float(const gnode *n, const char *name, double otherwise)
 {
-    const gattr *a = lower_attr_of(n, name, NULL);
+    const gattr *a = attr_of(n, name, NULL);
     if (a->kind == GATTR_INT)
         return (double)a->integer;
     return a->kind == GATTR_NONE ? otherwise : a->number;
@@ -103,7 +103,7 @@ double lower_attr_float(const gnode *n, const char *name, double otherwise)
 int lower_attr_word(const gnode *n, const char *name, int otherwise)
 {
     const attr_row *row;
-    const gattr *a = lower_attr_of(n, name, &row);
+    const gattr *a = attr_of(n, name, &row);
     if (a->kind == GATTR_NONE)
         return otherwise;
     int at = 0;
@@ -224,7 +224,7 @@ weft_status lower_use_in(lower *lo, const gnode *n, plan_step *s, int i, int ope
 /* An attribute that is a vector. */
 weft_status lower_use_attr(lower *lo, const gnode *n, plan_step *s, int i, const char *name)
 {
-    const gattr *a = lower_attr_of(n, name, NULL);
+    const gattr *a = attr_of(n, name, NULL);
     return lower_use(lo, n, s, i, a->kind == GATTR_REF ? a->ref : (gref){.kind = REF_NONE},
                      FORM_F32);
 }
@@ -347,7 +347,7 @@ weft_status lower_expect_weight(lower *lo, const gnode *n, int i, int64_t elems)
 
 weft_status lower_expect_vector(lower *lo, const gnode *n, const char *attr, int64_t elems)
 {
-    const gattr *a = lower_attr_of(n, attr, NULL);
+    const gattr *a = attr_of(n, attr, NULL);
     if (a->kind != GATTR_REF)
         return WEFT_OK;
     const gtype *t = graph_type(lo->g, a->ref);

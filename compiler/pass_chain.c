@@ -6,9 +6,7 @@
 static int list_maps(chains *c)
 {
     const graph *g = c->p.g;
-    int high = 0;
-    for (size_t i = 0; i < g->nodes.n; i++)
-        high = g->nodes.at[i].map > high ? g->nodes.at[i].map : high;
+    int high = graph_maps(g);
     c->map_last = ARENA_ARRAY(c->p.a, int, (size_t)high + 1);
     c->map_first = ARENA_ARRAY(c->p.a, int, (size_t)high + 1);
     c->map_next = ARENA_ARRAY(c->p.a, int, g->nodes.n + 1);
@@ -82,12 +80,9 @@ static void find_levels(chains *c, int n_map)
 
 static void begin(chains *c, graph *g, const target *t)
 {
-    int high = 0;
     *c = (chains){0};
     pass_begin(&c->p, g, t);
-    for (size_t i = 0; i < g->nodes.n; i++)
-        high = g->nodes.at[i].chain > high ? g->nodes.at[i].chain : high;
-    c->chain = ARENA_ARRAY(c->p.a, chain_info, (size_t)high + 1);
+    c->chain = ARENA_ARRAY(c->p.a, chain_info, (size_t)graph_chains(g) + 1);
     c->level = ARENA_ARRAY(c->p.a, int, g->nodes.n + 1);
     for (size_t i = g->nodes.n; i-- > 0;)
         if (pass_in_chain(&g->nodes.at[i]) && pass_contracts(&g->nodes.at[i]))
@@ -120,7 +115,7 @@ void chains_join(chains *c, int i, int chain)
 
 static bool is_wide(const chain_info *info, const gtype *t)
 {
-    return info->wide.rank > 0 && pass_dims_same(&info->wide, t);
+    return info->wide.rank > 0 && graph_dims_equal(&info->wide, t);
 }
 
 /* Does a value of this type hold the chain's columns, each in its place? */
@@ -163,7 +158,7 @@ static bool operand_good(const chains *c, gref r, int chain, const gtype *shape)
     gtype t;
     if (!graph_type_get(c->p.g, r, &t)) /* a number */
         return true;
-    bool same = pass_dims_same(&t, shape);
+    bool same = graph_dims_equal(&t, shape);
     if (chains_of(c, r) == chain)
         return same;
     if (!chains_earlier(c, r, chain))
@@ -182,7 +177,7 @@ static int last_chain(const chains *c, int map, const gtype *shape)
             gref r = g->nodes.at[i].in[k];
             int chain = chains_of(c, r);
             const chain_info *info = &c->chain[chain];
-            if (chain > 0 && pass_dims_same(&g->values.at[r.id].type, shape) &&
+            if (chain > 0 && graph_dims_equal(&g->values.at[r.id].type, shape) &&
                 (is_wide(info, shape) || is_plain(info, shape)) &&
                 (best == 0 || info->level > c->chain[best].level))
                 best = chain;

@@ -52,11 +52,6 @@ bool pass_has_map(pass *p)
 
 /* ---- shapes ---- */
 
-bool pass_dims_same(const gtype *a, const gtype *b)
-{
-    return a->rank == b->rank && memcmp(a->dim, b->dim, sizeof *a->dim * (size_t)a->rank) == 0;
-}
-
 int64_t pass_row_elems(const gtype *t)
 {
     int64_t n = 1;

@@ -90,13 +90,6 @@ static bool needs_itself(mapper *m, const node_set *s)
 
 /* ---- limits ---- */
 
-static bool same_ref(gref a, gref b)
-{
-    if (a.kind != b.kind)
-        return false;
-    return a.kind == REF_NUMBER ? memcmp(&a.number, &b.number, sizeof a.number) == 0 : a.id == b.id;
-}
-
 /* Distinct operands from outside; numbers are registers but not inputs. */
 static bool fits_kernel(const graph *g, const node_set *s)
 {
@@ -109,7 +102,7 @@ static bool fits_kernel(const graph *g, const node_set *s)
             bool known =
                 r.kind == REF_NONE || (r.kind == REF_VALUE && holds(s, g->values.at[r.id].node));
             for (int j = 0; j < n_seen && !known; j++)
-                known = same_ref(seen[j], r);
+                known = graph_ref_equal(seen[j], r);
             if (known)
                 continue;
             if (n_seen + s->n == MAP_REGS_MAX)
@@ -203,7 +196,7 @@ static int maps_read(const mapper *m, int i, int *first)
     for (int k = graph_reads(&g->nodes.at[i], read); k > 0; k--) {
         const gvalue *v = &g->values.at[read[k - 1]];
         bool known =
-            m->map[v->node] == 0 || !pass_dims_same(&v->type, pass_type(g, &g->nodes.at[i]));
+            m->map[v->node] == 0 || !graph_dims_equal(&v->type, pass_type(g, &g->nodes.at[i]));
         for (int j = 0; j < n && !known; j++)
             known = first[j] == m->map[v->node] - 1;
         if (!known)
@@ -239,10 +232,8 @@ static int source_of(const mapper *m, const gnode *n)
 static void link_chains(mapper *m)
 {
     size_t n = m->p.g->nodes.n;
-    int high = 0;
-    for (size_t i = 0; i < n; i++)
-        high = m->p.g->nodes.at[i].chain > high ? m->p.g->nodes.at[i].chain : high;
-    int *last = ARENA_ARRAY(m->p.a, int, (size_t)high + 1); /* one past a chain's node */
+    int *last =
+        ARENA_ARRAY(m->p.a, int, (size_t)graph_chains(m->p.g) + 1); /* one past a chain's node */
     for (size_t i = 0; i < n; i++) {
         const gnode *node = &m->p.g->nodes.at[i];
         m->chain_at[i] = (int)i;
@@ -258,17 +249,9 @@ static void link_chains(mapper *m)
     }
 }
 
-static bool is_done(const graph *g)
-{
-    for (size_t i = 0; i < g->nodes.n; i++)
-        if (g->nodes.at[i].map > 0)
-            return true;
-    return false;
-}
-
 bool pass_fuse_map(graph *g, const target *t)
 {
-    if (is_done(g))
+    if (graph_maps(g) > 0) /* it has been here */
         return false;
     mapper m = {0};
     pass_begin(&m.p, g, t);

@@ -80,9 +80,7 @@ static bool level_maps(preparer *r, int n_map)
 static int mark_maps(preparer *r)
 {
     const graph *g = r->p.g;
-    int high = 0;
-    for (size_t i = 0; i < g->nodes.n; i++)
-        high = g->nodes.at[i].map > high ? g->nodes.at[i].map : high;
+    int high = graph_maps(g);
     r->out_map = ARENA_ARRAY(r->p.a, bool, (size_t)high + 1);
     for (size_t i = 0; i < g->nodes.n; i++)
         if (r->p.uses.output[g->nodes.at[i].first])

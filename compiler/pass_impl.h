@@ -37,7 +37,6 @@ static inline const gtype *pass_type(const graph *g, const gnode *n)
     return &g->values.at[n->first].type;
 }
 
-bool pass_dims_same(const gtype *a, const gtype *b);
 int64_t pass_row_elems(const gtype *t); /* in one row of [T, ..]; -1: not known */
 /* linear, experts and head_linear: what a chain begins with. */
 bool pass_contracts(const gnode *n);

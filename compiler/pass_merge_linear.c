@@ -16,7 +16,7 @@ static bool same_value(gref a, gref b)
 static bool side_by_side(const graph *g, const gnode *a, const gnode *b)
 {
     if (a->op != b->op || !same_value(a->in[0], b->in[0]) ||
-        !pass_dims_same(pass_type(g, a), pass_type(g, b)))
+        !graph_dims_equal(pass_type(g, a), pass_type(g, b)))
         return false;
     if (a->op == OP_experts && !same_value(a->in[2], b->in[2]))
         return false;
@@ -65,13 +65,11 @@ static int root_of(graph *g, const int *root, int i)
 bool pass_merge_linear(graph *g, const target *t)
 {
     pass p;
+    if (graph_chains(g) > 0) /* it has been here */
+        return false;
     pass_begin(&p, g, t);
     int *root = ARENA_ARRAY(p.a, int, g->nodes.n + 1);
-    for (size_t i = 0; i < g->nodes.n; i++)
-        p.changed = p.changed || g->nodes.at[i].chain > 0;
-    bool done = p.changed; /* there are chains already: nothing is left to do */
-    p.changed = false;
-    for (size_t i = 0; i < g->nodes.n && !done; i++) {
+    for (size_t i = 0; i < g->nodes.n; i++) {
         gnode *n = &g->nodes.at[i];
         if (pass_contracts(n) && pass_has_kernel(&p, n)) {
             n->chain = (int)i + 1;

@@ -24,17 +24,12 @@ typedef struct {
 /* What stands for node n, whose operands are simple already; false: it stays. */
 typedef bool rule(simplifier *s, const gnode *n, const gnode *old, gref *out);
 
-static bool types_same(const gtype *a, const gtype *b)
-{
-    return pass_dims_same(a, b) && a->ids == b->ids && a->cell == b->cell && a->pairs == b->pairs;
-}
-
 /* Give r for the only result of old, if it has its type. An output stays a value. */
 static bool becomes(const simplifier *s, const gnode *old, gref r, gref *out)
 {
     gtype t;
     const graph *g = s->w.p.g;
-    if (!rewrite_type(&s->w, r, &t) || !types_same(&t, pass_type(g, old)) ||
+    if (!rewrite_type(&s->w, r, &t) || !graph_type_equal(&t, pass_type(g, old)) ||
         (r.kind != REF_VALUE && s->w.p.uses.output[old->first]))
         return false;
     *out = r;
@@ -244,41 +239,19 @@ static uint64_t node_hash(const gnode *n)
     return h ^ h >> 32;
 }
 
-static bool refs_same(gref a, gref b)
-{
-    if (a.kind != b.kind)
-        return false;
-    if (a.kind == REF_NUMBER)
-        return memcmp(&a.number, &b.number, sizeof a.number) == 0;
-    return a.kind == REF_NONE || a.id == b.id;
-}
-
-static bool attrs_same(const gattr *a, const gattr *b)
-{
-    if (a->kind != b->kind)
-        return false;
-    if (a->kind == GATTR_FLOAT)
-        return memcmp(&a->number, &b->number, sizeof a->number) == 0;
-    if (a->kind == GATTR_WORD)
-        return str_eq(a->word, b->word);
-    if (a->kind == GATTR_REF)
-        return refs_same(a->ref, b->ref);
-    return a->kind == GATTR_NONE || a->integer == b->integer;
-}
-
 static bool nodes_same(const simplifier *s, const gnode *made, const gnode *n, const gnode *old)
 {
     if (made->op != n->op || made->n_in != n->n_in || made->n_out != old->n_out)
         return false;
     for (int i = 0; i < n->n_in; i++)
-        if (!refs_same(made->in[i], n->in[i]))
+        if (!graph_ref_equal(made->in[i], n->in[i]))
             return false;
     for (int i = 0; i < OP_ATTRS_MAX; i++)
-        if (!attrs_same(&made->attr[i], &n->attr[i]))
+        if (!graph_attr_equal(&made->attr[i], &n->attr[i]))
             return false;
     for (int i = 0; i < old->n_out; i++)
-        if (!types_same(&s->w.values.at[made->first + i].type,
-                        &s->w.p.g->values.at[old->first + i].type))
+        if (!graph_type_equal(&s->w.values.at[made->first + i].type,
+                              &s->w.p.g->values.at[old->first + i].type))
             return false;
     return true;
 }
