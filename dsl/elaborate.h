@@ -184,6 +184,7 @@ typedef struct {
     str name;  /* of the tensor there; empty: there is no tensor that is just this weight */
     int pairs; /* its pair order there, as in dsl_type */
     int64_t run, turned; /* of every `run` rows the first `turned` are in that order */
+    int64_t first, rows; /* it is these rows of the tensor; rows 0: all of it */
 } dsl_other_weight;
 
 /* Each returns the number of what it took, in the table of its kind; strings and arrays are the
@@ -199,6 +200,8 @@ typedef struct {
     int (*input)(void *ctx, str name, const dsl_type *type);
     int (*node)(void *ctx, const dsl_node *n, const dsl_type *types); /* its first value */
     void (*output)(void *ctx, const dsl_output *o);
+    void (*context)(
+        void *ctx); /* session.context was asked for: with another one all this may differ */
     /* Names in the other format; NULL: not asked for. */
     void (*other_arch)(void *ctx, str arch);
     void (*other_key)(void *ctx, const dsl_other_key *k);

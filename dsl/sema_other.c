@@ -116,28 +116,42 @@ void other_param(sema *s, const ast *n, int64_t layer, val v)
         return;
     const ast *b = other_binding(s, n->kid[PARAM_BINDINGS]);
     key_value want = bind_value(s, v);
-    for (uint32_t k = 0; b && want.kind != KEY_OTHER && k < b->n_kid; k++) {
+    weft_diag *told = s->dg; /* an adaptor that cannot take this value is no mistake of the file */
+    s->dg = diag_create();
+    bool found = false;
+    for (uint32_t k = 0; b && want.kind != KEY_OTHER && k < b->n_kid && !found; k++) {
         dsl_other_key key = {.key = text_of(s, b->kid[k]), .layer = layer};
-        if (key.key.n > 0 && invert(s, b->kid[k], want, &key.value)) {
+        found = key.key.n > 0 && invert(s, b->kid[k], want, &key.value);
+        if (found)
             s->sink->other_key(s->sink->ctx, &key);
-            return;
-        }
+    }
+    diag_destroy(s->dg);
+    s->dg = told;
+    if (s->stopped) { /* to be told again: a limit */
+        s->stopped = false;
+        sema_step(s, n->loc, 0);
     }
 }
 
 /* ---- weights ---- */
 
-/* Whether this name stands for one tensor that is the weight as declared, its pair order aside. */
-static bool is_whole(const weight *w, const ast *key)
+/* Whether this name stands for one tensor that is the weight as declared, its pair order aside; or, with `part`, for
+ * one that has it among its rows. */
+static bool is_plain(const weight *w, const ast *key, bool part)
 {
     const ast *index = w->decl->kid[WEIGHT_INDEX];
-    bool whole = !(index && weight_names_index(key, index));
-    for (uint32_t i = 0; whole && i < key->n_kid; i++) {
+    bool plain = !(index && weight_names_index(key, index)), paired = false;
+    part = part && w->bound->stored.rank == 2;
+    for (uint32_t i = 0; plain && i < key->n_kid; i++) {
         const transform_row *row =
             key->kid[i]->kind == AST_TRANSFORM ? transform_find(key->kid[i]->name) : NULL;
-        whole = row && (row->code == TRANSFORM_pairs || row->code == TRANSFORM_raw);
+        bool rows = row && row->code == TRANSFORM_rows && part && !paired &&
+                    key->kid[i]->kid[TRANSFORM_ARGUMENTS]->n_kid == 2;
+        part = part && !rows; /* once */
+        paired = paired || (row && row->code == TRANSFORM_pairs);
+        plain = rows || (row && (row->code == TRANSFORM_pairs || row->code == TRANSFORM_raw));
     }
-    return whole;
+    return plain;
 }
 
 static int64_t int_of(sema *s, const ast *args, uint32_t i, int64_t absent)
@@ -154,8 +168,14 @@ static void tell_weight(sema *s, const dsl_weight *stored, const ast *key, str p
     const char *tail = bias ? ".bias" : ".weight";
     for (uint32_t i = 0; key && i < key->n_kid; i++) {
         const ast *args = key->kid[i]->kid[TRANSFORM_ARGUMENTS];
-        if (transform_find(key->kid[i]->name)->code == TRANSFORM_raw) {
+        transform_code code = transform_find(key->kid[i]->name)->code;
+        if (code == TRANSFORM_raw) {
             tail = bias ? "_bias" : "";
+            continue;
+        }
+        if (code == TRANSFORM_rows) {
+            out.first = int_of(s, args, 0, 0);
+            out.rows = int_of(s, args, 1, 0) - out.first;
             continue;
         }
         out.pairs = str_eq(args->kid[0]->kid[ARG_VALUE]->name, STR("half")) ? 1 : 2;
@@ -175,8 +195,9 @@ void other_weight(sema *s, const weight *w)
     const ast *b = other_binding(s, w->decl->kid[WEIGHT_BINDINGS]), *key = NULL;
     const ast *prefixes = w->group ? other_binding(s, w->group->decl->kid[GROUP_PREFIXES]) : NULL;
     str prefix = prefixes && prefixes->n_kid ? text_of(s, prefixes->kid[0]) : STR("");
-    for (uint32_t k = 0; b && k < b->n_kid && !key; k++)
-        key = is_whole(w, b->kid[k]) ? b->kid[k] : NULL;
+    for (int part = 0; part < 2; part++)
+        for (uint32_t k = 0; b && k < b->n_kid && !key; k++)
+            key = is_plain(w, b->kid[k], part) ? b->kid[k] : NULL;
     tell_weight(s, &w->bound->stored, key, prefix, false);
     if (w->bound->bias.rank > 0)
         tell_weight(s, &w->bound->bias, key, prefix, true);

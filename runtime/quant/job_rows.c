@@ -69,6 +69,13 @@ static void read_vector(const model_file *mf, const dsl_other_weight *o, float *
         dst[i] = scratch[turned_row(o, i)];
 }
 
+/* The bias of several weights that GGUF keeps in one tensor. */
+static void read_vectors(const model_file *mf, const quant_source *s, float *dst, float *scratch)
+{
+    for (; s; dst += s->bound->weight->dim[0], s = s->next)
+        read_vector(mf, s->bound, dst, scratch);
+}
+
 static void read_matrix_row(const model_file *mf, const dsl_other_weight *o, int64_t i, float *dst)
 {
     const dsl_weight *w = o->weight;
@@ -98,8 +105,10 @@ void job_read_row(const quant_job *j, const quant_tensor *t, int64_t i, float *d
     } else if (s->bound->weight->computed) {
         memcpy(dst, s->bound->weight->computed + i * n, (size_t)n * sizeof *dst);
     } else if (s->bound->weight->rank < 2) {
-        read_vector(j->mf, s->bound, dst, scratch);
+        read_vectors(j->mf, s, dst, scratch);
     } else {
+        for (; s->next && i >= s->bound->weight->dim[0]; s = s->next)
+            i -= s->bound->weight->dim[0];
         read_matrix_row(j->mf, s->bound, i, dst);
     }
 }
