@@ -348,85 +348,96 @@ static void put_output(fmt *f, const ast *s)
     put_clause(f, s->kid[OUTPUT_VALUE], 3);
 }
 
+static void put_import(fmt *f, const ast *s)
+{
+    fmt_put(f);
+    fmt_space(f, 1);
+    put_path(f);
+    if (s->kid[IMPORT_ALIAS]) {
+        fmt_space(f, 1);
+        fmt_put_n(f, 2);
+    }
+}
+
+static void put_match(fmt *f, const ast *s)
+{
+    fmt_put_n(f, 2);
+    fmt_cell_begin(f, 1, 1);
+    put_strings(f, s->kid[MATCH_NAMES]->n_kid);
+    if (s->kid[MATCH_CONDITION]) {
+        fmt_space(f, 1);
+        put_clause(f, s->kid[MATCH_CONDITION], 3);
+    }
+}
+
+/* tokenizer x, chat x */
+static void put_named(fmt *f, const ast *s)
+{
+    (void)s;
+    fmt_put(f);
+    fmt_cell_begin(f, 1, 1);
+    fmt_put(f);
+}
+
+static void put_include(fmt *f, const ast *s)
+{
+    fmt_put(f);
+    fmt_space(f, 1);
+    put_path(f);
+    fmt_brackets(f, s->kid[INCLUDE_ARGUMENTS]);
+    fmt_space(f, 1);
+    fmt_put_n(f, 2);
+}
+
+static void put_let(fmt *f, const ast *s)
+{
+    fmt_put_n(f, 2);
+    fmt_cell_begin(f, 1, 1);
+    put_clause(f, s->kid[LET_VALUE], 3);
+}
+
+static void put_require(fmt *f, const ast *s)
+{
+    fmt_put(f);
+    fmt_space(f, 1);
+    fmt_open(f, 0, false);
+    fmt_expr(f, s->kid[REQUIRE_CONDITION], 8);
+    if (s->kid[REQUIRE_MESSAGE]) {
+        fmt_put(f);
+        fmt_break(f, 1);
+        fmt_put(f);
+    }
+    fmt_close(f);
+}
+
+static void put_ignore(fmt *f, const ast *s)
+{
+    fmt_put_n(f, 2);
+    fmt_space(f, 1);
+    put_strings(f, s->n_kid);
+}
+
+/* return a, b */
+static void put_return(fmt *f, const ast *s)
+{
+    fmt_put(f);
+    fmt_space(f, 1);
+    fmt_list(f, s);
+}
+
 /* A statement without a body. */
 static void put_simple(fmt *f, const ast *s)
 {
-    switch (s->kind) {
-    case AST_IMPORT:
-        fmt_put(f);
-        fmt_space(f, 1);
-        put_path(f);
-        if (s->kid[IMPORT_ALIAS]) {
-            fmt_space(f, 1);
-            fmt_put_n(f, 2);
-        }
-        break;
-    case AST_MATCH:
-        fmt_put_n(f, 2);
-        fmt_cell_begin(f, 1, 1);
-        put_strings(f, s->kid[MATCH_NAMES]->n_kid);
-        if (s->kid[MATCH_CONDITION]) {
-            fmt_space(f, 1);
-            put_clause(f, s->kid[MATCH_CONDITION], 3);
-        }
-        break;
-    case AST_TOKENIZER:
-    case AST_CHAT:
-        fmt_put(f);
-        fmt_cell_begin(f, 1, 1);
-        fmt_put(f);
-        break;
-    case AST_INCLUDE:
-        fmt_put(f);
-        fmt_space(f, 1);
-        put_path(f);
-        fmt_brackets(f, s->kid[INCLUDE_ARGUMENTS]);
-        fmt_space(f, 1);
-        fmt_put_n(f, 2);
-        break;
-    case AST_LET:
-        fmt_put_n(f, 2);
-        fmt_cell_begin(f, 1, 1);
-        put_clause(f, s->kid[LET_VALUE], 3);
-        break;
-    case AST_REQUIRE:
-        fmt_put(f);
-        fmt_space(f, 1);
-        fmt_open(f, 0, false);
-        fmt_expr(f, s->kid[REQUIRE_CONDITION], 8);
-        if (s->kid[REQUIRE_MESSAGE]) {
-            fmt_put(f);
-            fmt_break(f, 1);
-            fmt_put(f);
-        }
-        fmt_close(f);
-        break;
-    case AST_IGNORE:
-        fmt_put_n(f, 2);
-        fmt_space(f, 1);
-        put_strings(f, s->n_kid);
-        break;
-    case AST_PARAM:
-        put_param(f, s);
-        break;
-    case AST_WEIGHT:
-        put_weight(f, s);
-        break;
-    case AST_CELL:
-        put_cell(f, s);
-        break;
-    case AST_ASSIGN:
-        put_assign(f, s);
-        break;
-    case AST_OUTPUT:
-        put_output(f, s);
-        break;
-    default: /* return a, b */
-        fmt_put(f);
-        fmt_space(f, 1);
-        fmt_list(f, s);
-        break;
-    }
+    typedef void put_fn(fmt * f, const ast *s);
+    static put_fn *const put[AST_KIND_COUNT] = {
+        [AST_IMPORT] = put_import,   [AST_MATCH] = put_match,     [AST_TOKENIZER] = put_named,
+        [AST_CHAT] = put_named,      [AST_INCLUDE] = put_include, [AST_LET] = put_let,
+        [AST_REQUIRE] = put_require, [AST_IGNORE] = put_ignore,   [AST_PARAM] = put_param,
+        [AST_WEIGHT] = put_weight,   [AST_CELL] = put_cell,       [AST_ASSIGN] = put_assign,
+        [AST_OUTPUT] = put_output,
+    };
+    put_fn *fn = put[s->kind];
+    (fn ? fn : put_return)(f, s);
 }
 
 static bool is_word(const ast *n)

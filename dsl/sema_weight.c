@@ -258,91 +258,122 @@ static void trace_sync(shape_trace *t)
     }
 }
 
+/* ---- what each transform makes of the shape ---- */
+
+typedef struct {
+    sema *s;
+    const ast *n;
+    const transform_row *row;
+    const val *arg;
+    int n_arg;
+    tensor_type *stored;
+    origin o;
+} transform_call;
+
+typedef void trace_fn(const transform_call *c, shape_trace *t);
+
+static const shape_trace shape_unknown = {.rank = 0};
+
+static void trace_pairs(const transform_call *c, shape_trace *t)
+{
+    (void)t;
+    c->stored->pairs[c->o] = str_eq(c->arg[0].text, STR("half")) ? PAIRS_HALF : PAIRS_INTERLEAVED;
+    c->stored->run[c->o] = c->arg[1].size;
+}
+
+static void trace_rows(const transform_call *c, shape_trace *t)
+{
+    if (c->n_arg == 3 && !step_fits(c->s, c->n, c->row, c->arg[2].size)) {
+        *t = shape_unknown;
+        return;
+    }
+    t->out = slice_count(c->s, c->arg, c->n_arg);
+    if (t->rank >= 2)
+        t->dim[t->rank - 2] = t->out;
+    t->rank = t->out ? t->rank : 0;
+}
+
+static void trace_take(const transform_call *c, shape_trace *t)
+{
+    const poly *at = c->arg[0].size, *count = NULL;
+    int64_t axis;
+    if (!poly_value(at, &axis) || (t->rank && (axis < 0 || axis >= t->rank)))
+        weft_fail(c->s->dg, W0504, c->n->loc, "take: there is no axis %s", poly_text(c->s, at));
+    else if (c->n_arg < 4 || step_fits(c->s, c->n, c->row, c->arg[3].size))
+        count = slice_count(c->s, c->arg + 1, c->n_arg - 1);
+    if (!count || t->rank == 0) {
+        *t = shape_unknown;
+        return;
+    }
+    t->dim[axis] = count;
+    trace_sync(t);
+}
+
+static void trace_reshape(const transform_call *c, shape_trace *t)
+{
+    const poly *had = t->rank > 0 ? product(c->s, t->dim, t->rank) : NULL;
+    t->rank = c->n_arg < TENSOR_RANK_MAX ? c->n_arg : TENSOR_RANK_MAX;
+    for (int i = 0; i < t->rank; i++)
+        t->dim[i] = c->arg[i].size;
+    const poly *has = product(c->s, t->dim, t->rank);
+    if (had && has && !dims_equal(c->s, had, has))
+        weft_fail(c->s->dg, W0504, c->n->loc, "reshape: there are %s elements, not %s",
+                  poly_text(c->s, had), poly_text(c->s, has));
+    trace_sync(t);
+}
+
+static void trace_transpose(const transform_call *c, shape_trace *t)
+{
+    (void)c;
+    const poly *in = t->in;
+    t->in = t->out;
+    t->out = in;
+    if (t->rank >= 2) {
+        t->dim[t->rank - 2] = t->out;
+        t->dim[t->rank - 1] = t->in;
+    }
+}
+
+static void trace_join(const transform_call *c, shape_trace *t)
+{
+    (void)c;
+    *t = (shape_trace){.in = t->in};
+}
+
+/* NULL: it leaves the shape alone. */
+static trace_fn *const traces[TRANSFORM_COUNT] = {
+    [TRANSFORM_pairs] = trace_pairs,         [TRANSFORM_rows] = trace_rows,
+    [TRANSFORM_take] = trace_take,           [TRANSFORM_reshape] = trace_reshape,
+    [TRANSFORM_transpose] = trace_transpose, [TRANSFORM_join] = trace_join,
+};
+
+static void unknown_transform(sema *s, const ast *n)
+{
+    int n_row;
+    str_guess best = {0};
+    const transform_row *rows = transform_rows(&n_row);
+    for (int i = 0; i < n_row; i++)
+        str_guess_try(&best, n->name, str_of(rows[i].name));
+    weft_fail(s->dg, W0203, n->name_loc, "unknown transform `" STR_FMT "`", STR_ARG(n->name));
+    if (best.name.n)
+        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+}
+
 /* False: the transform is wrong in itself, and was told. */
 static bool apply_transform(sema *s, weight *w, const ast *n, origin o, shape_trace *t)
 {
-    const transform_row *row = transform_find(n->name);
-    const val *arg;
-    int n_arg;
-    if (!row) {
-        int n_row;
-        str_guess best = {0};
-        const transform_row *rows = transform_rows(&n_row);
-        for (int i = 0; i < n_row; i++)
-            str_guess_try(&best, n->name, str_of(rows[i].name));
-        weft_fail(s->dg, W0203, n->name_loc, "unknown transform `" STR_FMT "`", STR_ARG(n->name));
-        if (best.name.n)
-            weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+    transform_call c = {
+        .s = s, .n = n, .row = transform_find(n->name), .stored = &w->stored, .o = o};
+    if (!c.row) {
+        unknown_transform(s, n);
         return false;
     }
-    if (!transform_arity(s, n, row, &arg, &n_arg)) {
-        *t = (shape_trace){.rank = 0};
+    if (!transform_arity(s, n, c.row, &c.arg, &c.n_arg)) {
+        *t = shape_unknown;
         return false;
     }
-    switch (row->code) {
-    case TRANSFORM_pairs:
-        w->stored.pairs[o] = str_eq(arg[0].text, STR("half")) ? PAIRS_HALF : PAIRS_INTERLEAVED;
-        w->stored.run[o] = arg[1].size;
-        break;
-    case TRANSFORM_rows:
-        if (n_arg == 3 && !step_fits(s, n, row, arg[2].size)) {
-            *t = (shape_trace){.rank = 0};
-            break;
-        }
-        t->out = slice_count(s, arg, n_arg);
-        if (t->rank >= 2)
-            t->dim[t->rank - 2] = t->out;
-        t->rank = t->out ? t->rank : 0;
-        break;
-    case TRANSFORM_take: {
-        int64_t axis;
-        if (!poly_value(arg[0].size, &axis) || (t->rank && (axis < 0 || axis >= t->rank))) {
-            weft_fail(s->dg, W0504, n->loc, "take: there is no axis %s", poly_text(s, arg[0].size));
-            *t = (shape_trace){.rank = 0};
-            break;
-        }
-        if (n_arg == 4 && !step_fits(s, n, row, arg[3].size)) {
-            *t = (shape_trace){.rank = 0};
-            break;
-        }
-        const poly *count = slice_count(s, arg + 1, n_arg - 1);
-        bool whole = t->rank > 0 && count != NULL;
-        if (whole)
-            t->dim[axis] = count;
-        *t = whole ? *t : (shape_trace){.rank = 0};
-        trace_sync(t);
-        break;
-    }
-    case TRANSFORM_reshape: {
-        const poly *had = t->rank > 0 ? product(s, t->dim, t->rank) : NULL;
-        t->rank = n_arg < TENSOR_RANK_MAX ? n_arg : TENSOR_RANK_MAX;
-        for (int i = 0; i < t->rank; i++)
-            t->dim[i] = arg[i].size;
-        const poly *has = product(s, t->dim, t->rank);
-        if (had && has && !dims_equal(s, had, has))
-            weft_fail(s->dg, W0504, n->loc, "reshape: there are %s elements, not %s",
-                      poly_text(s, had), poly_text(s, has));
-        trace_sync(t);
-        break;
-    }
-    case TRANSFORM_transpose: {
-        const poly *in = t->in;
-        t->in = t->out;
-        t->out = in;
-        if (t->rank >= 2) {
-            t->dim[t->rank - 2] = t->out;
-            t->dim[t->rank - 1] = t->in;
-        }
-        break;
-    }
-    case TRANSFORM_join:
-        *t = (shape_trace){.in = t->in};
-        break;
-    case TRANSFORM_raw:
-    case TRANSFORM_mxfp4:
-    case TRANSFORM_COUNT:
-        break;
-    }
+    if (traces[c.row->code])
+        traces[c.row->code](&c, t);
     return true;
 }
 
