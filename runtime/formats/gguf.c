@@ -32,11 +32,20 @@ static const char *where(const cursor *c)
     return arena_printf(c->home, "%s: %s number %" PRIu64, c->file, c->kind, c->nth).p;
 }
 
+static weft_status head_fits(cursor *c, uint64_t bytes)
+{
+    if (c->at <= GGUF_HEAD_MAX && bytes <= GGUF_HEAD_MAX - c->at)
+        return WEFT_OK;
+    return weft_fail(c->dg, W1105, WEFT_NOWHERE,
+                     "%s: takes %" PRIu64 " bytes at byte %zu, keys and directory may take %d",
+                     where(c), bytes, c->at, GGUF_HEAD_MAX);
+}
+
 static weft_status want(cursor *c, uint64_t n, const char *what)
 {
     size_t left = c->bytes - c->at;
     if (n <= left)
-        return WEFT_OK;
+        return head_fits(c, n);
     return weft_fail(c->dg, W1005, WEFT_NOWHERE,
                      "%s: %s at byte %zu takes %" PRIu64 " bytes, but the file has only %zu more",
                      where(c), what, c->at, n, left);
@@ -47,7 +56,7 @@ static weft_status want_many(cursor *c, uint64_t n, uint64_t least_bytes, const 
 {
     size_t left = c->bytes - c->at;
     if (n <= left / least_bytes)
-        return WEFT_OK;
+        return head_fits(c, n * least_bytes);
     return weft_fail(c->dg, W1005, WEFT_NOWHERE,
                      "%s: claims %" PRIu64 " %s at byte %zu, but the file has only %zu bytes more",
                      where(c), n, what, c->at, left);
@@ -76,6 +85,10 @@ static weft_status take_str(cursor *c, str *to, const char *what)
     uint64_t n;
     WEFT_TRY(take_u64(c, &n, "a length"));
     WEFT_TRY(want(c, n, what));
+    if (n > GGUF_TEXT_MAX)
+        return weft_fail(c->dg, W1105, WEFT_NOWHERE,
+                         "%s: %s at byte %zu has %" PRIu64 " bytes, the limit is %d", where(c),
+                         what, c->at, n, GGUF_TEXT_MAX);
     *to = (str){(const char *)c->data + c->at, (size_t)n};
     c->at += (size_t)n;
     return WEFT_OK;

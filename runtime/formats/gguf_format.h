@@ -21,6 +21,8 @@ enum {
     GGUF_NAME_MAX = 65535,    /* bytes in the name of a key or tensor */
     GGUF_DEPTH_MAX = 8,       /* arrays within arrays */
     GGUF_ITEMS_MAX = 1 << 24, /* strings and arrays inside all arrays of a file */
+    GGUF_TEXT_MAX = 1 << 28,  /* bytes of a string */
+    GGUF_HEAD_MAX = 1 << 30,  /* bytes before the data: a file that is a hole costs time, too */
 };
 
 #endif

@@ -6,6 +6,7 @@
 #include "runtime/base/vec.h"
 #include "runtime/formats/gguf_write.h"
 #include "runtime/formats/model_file.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -14,10 +15,14 @@
 
 enum { RANK_SUMS = 2 };
 
+/* Columns of all matrices in a file that is read, which may be a hole. The largest models have half as many. */
+enum { SUMS_MAX = 1 << 29 };
+
 struct imatrix {
     arena *a;
     VEC(imatrix_entry) entries;
     int64_t chunks;
+    int64_t sums_read;
 };
 
 imatrix *imatrix_create(void)
@@ -132,6 +137,12 @@ static weft_status read_entry(weft_diag *dg, imatrix *im, const model_file *mf,
     int64_t columns = sums->rank > 0 ? sums->shape[sums->rank - 1] : 1;
     if (!counts || columns < 1 || counts->elems != sums->elems / columns)
         return misfit(dg, mf, name, "has no counts, or another number of them than of rows");
+    if (sums->elems > SUMS_MAX - im->sums_read)
+        return weft_fail(dg, W1105, WEFT_NOWHERE,
+                         "%s: " STR_FMT " has %" PRId64
+                         " sums, which makes more than %d in the file",
+                         model_file_path(mf), STR_ARG(name), sums->elems, SUMS_MAX);
+    im->sums_read += sums->elems;
     imatrix_entry *e = put_entry(im, name, counts->elems, columns);
     if (!to_floats(sums, e->sums) || !to_floats(counts, e->counts))
         return misfit(dg, mf, name, "has sums or counts that are no plain numbers");
