@@ -156,17 +156,30 @@ static bool head_fits(const pack_head *h, const pack_head *want)
            h->packed_bytes == want->packed_bytes && survived(h, want);
 }
 
+/* Whatever lies under the name: a FIFO must not hold us, a link lead nowhere else. */
+static int open_kept(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+}
+
+/* Numbers that someone else can write are not believed: the folder may be one that others share. */
+static bool is_ours(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && (st->st_uid == geteuid() || st->st_uid == 0) &&
+           !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /* Map what an earlier process left. */
 static bool find_file(pack_store *s)
 {
     struct stat st;
     pack_head head;
-    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    int fd = open_kept(s->path);
     if (fd < 0)
         return false;
     size_t bytes = HEAD_BYTES + (size_t)s->head.packed_bytes;
     void *map = MAP_FAILED;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == bytes &&
+    if (fstat(fd, &st) == 0 && is_ours(&st) && (uint64_t)st.st_size == bytes &&
         pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head && head_fits(&head, &s->head))
         map = map_file(fd, bytes, PROT_READ);
     if (map != MAP_FAILED)
@@ -325,7 +338,7 @@ static bool read_file(arena *a, const char *folder, const char *name, pack_file 
         return false;
     struct stat st;
     pack_head head;
-    int fd = open(arena_printf(a, "%s/%s", folder, name).p, O_RDONLY | O_CLOEXEC);
+    int fd = open_kept(arena_printf(a, "%s/%s", folder, name).p);
     if (fd < 0)
         return false;
     bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);

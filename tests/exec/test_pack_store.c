@@ -318,6 +318,37 @@ START_TEST(another_checkpoint_has_another_file)
 }
 END_TEST
 
+/* Someone else had the folder first. */
+START_TEST(what_others_can_write_is_not_believed)
+{
+    kit *k = kit_open();
+    arena *a = arena_create();
+    pack_file *files;
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k);
+    ck_assert_int_eq(chmod(file.path, 0620), 0);
+    ck_assert(!is_kept(k, &k->p, k->mf));
+    ck_assert_int_eq(chmod(file.path, 0600), 0);
+    ck_assert(is_kept(k, &k->p, k->mf));
+    /* Behind a link. */
+    temp_path aside = temp_join(&k->dir, "aside");
+    ck_assert_int_eq(rename(file.path, aside.path), 0);
+    ck_assert_int_eq(symlink(aside.path, file.path), 0);
+    ck_assert(!is_kept(k, &k->p, k->mf));
+    ck_assert_uint_eq(pack_list(a, &files), 0);
+    /* A FIFO that nobody writes to holds no one. */
+    ck_assert_int_eq(unlink(file.path), 0);
+    ck_assert_int_eq(mkfifo(file.path, 0600), 0);
+    ck_assert(!is_kept(k, &k->p, k->mf));
+    ck_assert_uint_eq(pack_list(a, &files), 0);
+    ck_assert(loads(k, true));
+    ck_assert(is_kept(k, &k->p, k->mf));
+    unlink(aside.path);
+    arena_destroy(a);
+    kit_close(k);
+}
+END_TEST
+
 START_TEST(a_model_in_memory_keeps_nothing)
 {
     kit *k = kit_open();
@@ -737,9 +768,10 @@ END_TEST
 
 SUITE_MAIN("pack_store", made_once_and_found_again, the_list_names_the_model,
            another_plan_has_another_file, another_checkpoint_has_another_file,
-           a_model_in_memory_keeps_nothing, a_damaged_file_is_replaced,
-           a_folder_in_its_place_does_no_harm, without_a_folder_memory_will_do,
-           a_folder_that_may_not_be_written, a_full_disk_leaves_nothing, several_processes_at_once,
+           what_others_can_write_is_not_believed, a_model_in_memory_keeps_nothing,
+           a_damaged_file_is_replaced, a_folder_in_its_place_does_no_harm,
+           without_a_folder_memory_will_do, a_folder_that_may_not_be_written,
+           a_full_disk_leaves_nothing, several_processes_at_once,
            the_later_of_two_replaces_an_equal_file, what_was_not_finished_is_not_found,
            who_keeps_nothing_leaves_nothing, little_is_not_kept, pruning_keeps_what_was_used_last,
            a_session_counts_them_once)
