@@ -1,5 +1,6 @@
 /* verb_cache.c - `weft cache`: what is kept on disk between runs, weights woven for this machine's kernels. */
 #include "runtime/base/json_write.h"
+#include "runtime/base/utf8.h"
 #include "runtime/cli/cli.h"
 #include "runtime/exec/pack_store.h"
 
@@ -65,8 +66,11 @@ static void list_text(strbuf *out, const char *folder, const pack_file *files, s
         struct tm tm;
         if (localtime_r(&used, &tm))
             strftime(when, sizeof when, "%Y-%m-%d %H:%M", &tm);
-        strbuf_add(out, "%9.1f MiB  %s  %s  %s\n", (double)files[i].bytes / (1 << 20), when,
-                   files[i].name, files[i].model);
+        strbuf_add(out, "%9.1f MiB  %s  ", (double)files[i].bytes / (1 << 20), when);
+        utf8_put_safe(out, str_of(files[i].name));
+        strbuf_put(out, STR("  "));
+        utf8_put_safe(out, str_of(files[i].model));
+        strbuf_putc(out, '\n');
         all += files[i].bytes;
     }
     strbuf_add(out, "%zu file%s, %.1f MiB in %s\n", n, n == 1 ? "" : "s", (double)all / (1 << 20),

@@ -1,6 +1,7 @@
 /* verb_show.c - `weft show`: what a checkpoint is, without loading it. */
 #include "compiler/compiler.h"
 #include "runtime/base/json_write.h"
+#include "runtime/base/utf8.h"
 #include "runtime/cli/cli.h"
 
 typedef struct {
@@ -31,6 +32,7 @@ const verb_page show_verb_page = {
 };
 
 enum { ITEMS_MAX = 8 }; /* of a list among the keys */
+enum { NAME_WIDTH = 44 };
 
 typedef struct {
     size_t n;
@@ -101,7 +103,7 @@ static void put_param(strbuf *out, const bound_param *p)
         strbuf_add(out, p->value.truth ? "true" : "false");
         break;
     case KEY_STR:
-        strbuf_put(out, p->value.text);
+        utf8_put_safe(out, p->value.text);
         break;
     default:
         strbuf_add(out, "none");
@@ -128,7 +130,9 @@ static void text_lists(const summary *s, const show_options *o, strbuf *out)
     for (size_t i = 0; o->keys && i < keys->as.object.n; i++) {
         const value_member *m = &keys->as.object.members[i];
         json_writer w = {.out = out};
-        strbuf_add(out, "  " STR_FMT " = ", STR_ARG(m->name));
+        strbuf_put(out, STR("  "));
+        utf8_put_safe(out, m->name);
+        strbuf_put(out, STR(" = "));
         value_json(&w, &m->v, ITEMS_MAX);
         strbuf_putc(out, '\n');
     }
@@ -136,7 +140,11 @@ static void text_lists(const summary *s, const show_options *o, strbuf *out)
         strbuf_add(out, "tensors\n");
     for (size_t i = 0; o->tensors && i < model_file_tensor_count(s->mf); i++) {
         const model_tensor *t = model_file_tensor_at(s->mf, i);
-        strbuf_add(out, "  %-44.*s ", STR_ARG(t->name));
+        strbuf_put(out, STR("  "));
+        size_t begin = out->n;
+        utf8_put_safe(out, t->name);
+        size_t n = out->n - begin;
+        strbuf_fill(out, ' ', n < NAME_WIDTH ? NAME_WIDTH + 1 - n : 1);
         model_tensor_describe(out, t);
         strbuf_putc(out, '\n');
     }
@@ -149,14 +157,18 @@ static void as_text(const summary *s, const show_options *o, strbuf *out)
                gguf ? "GGUF" : "Hugging Face", model_file_part_count(s->mf),
                model_file_part_count(s->mf) == 1 ? "" : "s");
     strbuf_add(out, "architecture");
-    for (size_t i = 0; i < model_file_arch_count(s->mf); i++)
-        strbuf_add(out, " " STR_FMT, STR_ARG(model_file_arch(s->mf, i)));
+    for (size_t i = 0; i < model_file_arch_count(s->mf); i++) {
+        strbuf_putc(out, ' ');
+        utf8_put_safe(out, model_file_arch(s->mf, i));
+    }
     strbuf_add(out, "%s\nmodel file   ", model_file_arch_count(s->mf) ? "" : " none named");
     if (s->arch)
         strbuf_add(out, "%s\n", s->arch->name);
     else
         strbuf_add(out, "none in the library fits\n");
-    strbuf_add(out, "tokenizer    " STR_FMT "\nparameters   ", STR_ARG(s->tokenizer));
+    strbuf_put(out, STR("tokenizer    "));
+    utf8_put_safe(out, s->tokenizer);
+    strbuf_put(out, STR("\nparameters   "));
     put_count(out, (double)s->elems);
     strbuf_add(out, " in %zu tensors, %.1f MiB\n", model_file_tensor_count(s->mf),
                (double)s->bytes / (1 << 20));
