@@ -2,6 +2,8 @@
  * weights come from memory once for ROWS_MAX of them. */
 #include "kernels/c/woven.h"
 
+#include "kernels/c/chosen.h"
+
 /* Some groups, which stay in a second-level cache, while the rows of activations that are multiplied at once stay in
  * the first. */
 enum { ROWS_MAX = 32, COLS = 4 * LAYOUT_GROUP };
@@ -44,7 +46,7 @@ static void run_some(const work *j, int i, int some, int64_t col, int64_t col_en
     }
 }
 
-static void run(work *j)
+static void run(const work *j)
 {
     for (int64_t col = j->col; col < j->col_end; col += COLS) {
         int64_t col_end = j->col_end - col < COLS ? j->col_end : col + COLS;
@@ -53,15 +55,6 @@ static void run(work *j)
             run_some(j, i, some, col, col_end);
         }
     }
-    j->n_x = 0;
-}
-
-static void add(work *j, const kargs *k, int64_t x, int64_t out)
-{
-    j->x[j->n_x] = (const char *)k->in[0] + x * k->pitch[0];
-    j->out[j->n_x++] = (float *)((char *)k->out[0] + out * k->out_pitch[0]);
-    if (j->n_x == ROWS_MAX)
-        run(j);
 }
 
 void woven_linear(const kargs *k, int64_t begin, int64_t end, const woven_core *core)
@@ -70,27 +63,28 @@ void woven_linear(const kargs *k, int64_t begin, int64_t end, const woven_core *
     work j = {.core = core, .w = k->in[1], .pitch = k->pitch[1], .n = k->n[2], .bias = k->in[2]};
     j.col = part.col;
     j.col_end = part.col_end;
-    for (int64_t row = part.row; row < part.row_end; row++)
-        add(&j, k, row, row);
-    run(&j);
+    for (int64_t row = part.row; row < part.row_end; row += j.n_x) {
+        j.n_x = part.row_end - row < ROWS_MAX ? (int)(part.row_end - row) : ROWS_MAX;
+        for (int i = 0; i < j.n_x; i++) {
+            j.x[i] = (const char *)k->in[0] + (row + i) * k->pitch[0];
+            j.out[i] = (float *)(void *)((char *)k->out[0] + (row + i) * k->out_pitch[0]);
+        }
+        run(&j);
+    }
 }
 
 void woven_experts(const kargs *k, int64_t begin, int64_t end, const woven_core *core)
 {
     const uint8_t *const *w = k->in[1]; /* [E] addresses of [m, n] */
-    const int32_t *ids = k->in[2];      /* [rows, K] */
-    int64_t top = k->n[1];
-    bool x_each = k->n[4] != 0; /* every choice has an x of its own */
     kpart part = kpart_of(k, k->n[2], begin, end);
     work j = {.core = core, .pitch = k->pitch[1], .n = k->n[3]};
     j.col = part.col;
     j.col_end = part.col_end;
     for (int64_t e = 0; e < k->n[5]; e++) {
+        chosen_slots slots = chosen_of(k, &part);
         j.w = w[e];
-        j.bias = k->in[3] ? (const float *)((const char *)k->in[3] + e * k->pitch[3]) : NULL;
-        for (int64_t slot = part.row * top; slot < part.row_end * top; slot++)
-            if (ids[slot] == e)
-                add(&j, k, x_each ? slot : slot / top, slot);
-        run(&j);
+        j.bias = chosen_bias(k, e);
+        while ((j.n_x = (int)chosen_next(k, &slots, e, ROWS_MAX, j.x, j.out)) > 0)
+            run(&j);
     }
 }

@@ -1,6 +1,7 @@
 /* panel_experts_i8mm.c - experts for many rows: those that chose an expert are woven by four, WOVEN_ROWS at a time, and
  * multiplied with its weights as panel_i8mm.c does it. out overlaps no input. */
 #include <string.h>
+#include "kernels/c/chosen.h"
 #include "kernels/neon/panel.h"
 
 typedef struct {
@@ -43,7 +44,7 @@ static void weave_row(kact woven, const void *x, int64_t n, int64_t first, int64
     }
 }
 
-static void run(work *j)
+static void run(const work *j)
 {
     kact woven = j->core->block == 32 ? ACT_Q8X4 : ACT_Q8KX4;
     for (int64_t first = 0, cols; first < j->n; first += cols) {
@@ -67,32 +68,21 @@ static void run(work *j)
             }
         }
     }
-    j->n_row = 0;
 }
 
 void panel_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                    const panel_core *core)
 {
     const uint8_t *const *w = k->in[1]; /* [E] addresses of [m, n] */
-    const int32_t *ids = k->in[2];      /* [rows, K] */
-    int64_t top = k->n[1];
-    bool x_each = k->n[4] != 0; /* every choice has an x of its own */
     kpart part = kpart_of(k, k->n[2], begin, end);
     work j = {.k = k, .core = core, .n = k->n[3], .col = part.col, .col_end = part.col_end};
     j.panel = t->scratch;
     j.woven = (char *)t->scratch + WOVEN_PANEL_BYTES;
     for (int64_t e = 0; e < k->n[5]; e++) {
+        chosen_slots slots = chosen_of(k, &part);
         j.w = w[e];
-        j.bias = k->in[3] ? (const float *)((const char *)k->in[3] + e * k->pitch[3]) : NULL;
-        for (int64_t slot = part.row * top; slot < part.row_end * top; slot++) {
-            if (ids[slot] != e)
-                continue;
-            j.x[j.n_row] = (const char *)k->in[0] + (x_each ? slot : slot / top) * k->pitch[0];
-            j.out[j.n_row++] = (float *)((char *)k->out[0] + slot * k->out_pitch[0]);
-            if (j.n_row == WOVEN_ROWS)
-                run(&j);
-        }
-        if (j.n_row > 0)
+        j.bias = chosen_bias(k, e);
+        while ((j.n_row = chosen_next(k, &slots, e, WOVEN_ROWS, j.x, j.out)) > 0)
             run(&j);
     }
 }

@@ -9,6 +9,7 @@
 #include "kernels/x86/panel_amx.h"
 
 #include <string.h>
+#include "kernels/c/chosen.h"
 #include "kernels/x86/amx.h"
 
 #ifndef TILES_LOAD_X /* of activations; tuning defines others */
@@ -314,7 +315,7 @@ void tiles_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
 
 /* Rows that chose an expert, side by side. */
 typedef struct {
-    const char *x[TILES_EXPERT_ROWS];
+    const void *x[TILES_EXPERT_ROWS];
     float *out[TILES_EXPERT_ROWS];
     char *gathered;
 } chosen;
@@ -325,7 +326,7 @@ static void gather(const tiles_work *j, const chosen *c, int64_t first, int64_t 
     int64_t bytes = j->core->parts * 2,
             cols = (end - first + TILE_COLS - 1) / TILE_COLS * TILE_COLS;
     for (int64_t i = 0; i < j->rows; i++)
-        memcpy(c->gathered + i * TILES_EXPERT_PITCH, c->x[i] + first * bytes,
+        memcpy(c->gathered + i * TILES_EXPERT_PITCH, (const char *)c->x[i] + first * bytes,
                (size_t)(cols * bytes));
 }
 
@@ -345,16 +346,12 @@ static void run_expert(tiles_work *j, const chosen *c, const kpart *part)
             run_columns(j, first, end, col_end);
         }
     }
-    j->rows = 0;
 }
 
 void tiles_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                    const tiles_core *core)
 {
     const uint8_t *const *w = k->in[1]; /* [E] addresses of [m, n] */
-    const int32_t *ids = k->in[2];      /* [rows, K] */
-    int64_t top = k->n[1];
-    bool x_each = k->n[4] != 0; /* every choice has an x of its own */
     kpart part = kpart_of(k, k->n[2], begin, end);
     tiles_work j = work_of(t, core, k->n[3]);
     chosen c;
@@ -362,17 +359,10 @@ void tiles_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
     j.w_pitch = k->pitch[1];
     j.run = core->parts == 1 ? TILES_RUN : TILES_RUN / 4;
     for (int64_t e = 0; e < k->n[5]; e++) {
+        chosen_slots slots = chosen_of(k, &part);
         j.w = w[e];
-        j.bias = k->in[3] ? (const float *)((const char *)k->in[3] + e * k->pitch[3]) : NULL;
-        for (int64_t slot = part.row * top; slot < part.row_end * top; slot++) {
-            if (ids[slot] != e)
-                continue;
-            c.x[j.rows] = (const char *)k->in[0] + (x_each ? slot : slot / top) * k->pitch[0];
-            c.out[j.rows++] = (float *)(void *)((char *)k->out[0] + slot * k->out_pitch[0]);
-            if (j.rows == TILES_EXPERT_ROWS)
-                run_expert(&j, &c, &part);
-        }
-        if (j.rows > 0)
+        j.bias = chosen_bias(k, e);
+        while ((j.rows = chosen_next(k, &slots, e, TILES_EXPERT_ROWS, c.x, c.out)) > 0)
             run_expert(&j, &c, &part);
     }
     if (part.row < part.row_end)
