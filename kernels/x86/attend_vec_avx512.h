@@ -1,4 +1,4 @@
-/* attend_vec_avx512.h - the vectors of attend_x86.h with AVX-512: vf of floats, vi of integers, vm of truths. */
+/* attend_vec_avx512.h - the vectors of attend_vec.h with AVX-512, and what has no name in common. */
 #ifndef WEFT_KERNELS_X86_ATTEND_VEC_AVX512_H
 #define WEFT_KERNELS_X86_ATTEND_VEC_AVX512_H
 
@@ -9,39 +9,8 @@ typedef __m512 vf;
 typedef __m512i vi;
 typedef __mmask16 vm;
 enum { WIDE = 16, DOT_PANELS = 4, DOT_KEYS = 4, ADD_VECTORS = 4 };
+#define WIDE_OP(op) _mm512_##op /* as attend_vec.h names it */
 
-X86_INLINE vf vf_load(const float *p)
-{
-    return _mm512_loadu_ps(p);
-}
-X86_INLINE void vf_store(float *p, vf a)
-{
-    _mm512_storeu_ps(p, a);
-}
-X86_INLINE vf vf_all(float x)
-{
-    return _mm512_set1_ps(x);
-}
-X86_INLINE vf vf_add(vf a, vf b)
-{
-    return _mm512_add_ps(a, b);
-}
-X86_INLINE vf vf_sub(vf a, vf b)
-{
-    return _mm512_sub_ps(a, b);
-}
-X86_INLINE vf vf_mul(vf a, vf b)
-{
-    return _mm512_mul_ps(a, b);
-}
-X86_INLINE vf vf_fma(vf a, vf b, vf c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-X86_INLINE vf vf_max(vf a, vf b)
-{
-    return _mm512_max_ps(a, b);
-}
 X86_INLINE vf vf_from_f16(const uint16_t *p)
 {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
@@ -99,14 +68,6 @@ X86_INLINE vi vi_load(const int32_t *p)
 X86_INLINE vi vi_four(const int32_t *p)
 {
     return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)p));
-}
-X86_INLINE vi vi_all(int32_t x)
-{
-    return _mm512_set1_epi32(x);
-}
-X86_INLINE vi vi_add(vi a, vi b)
-{
-    return _mm512_add_epi32(a, b);
 }
 X86_INLINE vi vi_quarters(void)
 {

@@ -5,17 +5,13 @@
  * at a time. Sums over positions run over those that are equal modulo 4 either way. Tiles have eight sums or more: a
  * core starts two fused products a cycle, and each takes four.
  *
- * Vectors and what fits into registers are those of attend_vec_avx512.h, or of attend_vec_avx2.h if ATTEND_AVX2 is defined. */
+ * Vectors and what fits into registers are those of attend_vec.h: AVX-512's, or AVX2's if ATTEND_AVX2 is defined. */
 #ifndef WEFT_KERNELS_X86_ATTEND_X86_H
 #define WEFT_KERNELS_X86_ATTEND_X86_H
 
 #include "kernels/c/attend_panels.h"
 #include "kernels/c/half.h"
-#ifdef ATTEND_AVX2
-#include "kernels/x86/attend_vec_avx2.h"
-#else
-#include "kernels/x86/attend_vec_avx512.h"
-#endif
+#include "kernels/x86/attend_vec.h"
 
 enum { SLIM = 4, SLIM_MAX = 8, SLIM_KEYS = WIDE / SLIM };
 /* The next block is asked for while one is computed. */
