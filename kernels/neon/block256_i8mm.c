@@ -3,10 +3,13 @@
  * The sums of 256 columns are whole numbers. Minima multiply the sums of the activations over 32 columns, eight
  * of them to a row: what smmla takes, once with the low bits of the sums and once with the high.
  *
- * Two Neoverse V1 cores at 256 rows of 2048 columns: Q4_K 0.53 TOP/s, Q6_K 0.51. Up to eight rows, which are multiplied as
- * they are unpacked, take 18.4 cycles (two rows) and 28.4 (four) for 32 columns of 8 rows of Q4_K, 24 and 36 of Q6_K. */
+ * Two Neoverse V1 cores at 256 rows of 2048 columns: Q4_K 0.53 TOP/s, Q6_K 0.51. Few rows are multiplied as they are
+ * unpacked: two, four and eight take 18.4, 28.4 and 44 cycles for 32 columns of 8 rows of Q4_K, 24, 36 and 53 of Q6_K
+ * (direct8_256_i8mm.c has those for eight). */
 #include "kernels/kernel_decls.h"
 
+#include <string.h>
+#include "kernels/neon/direct.h"
 #include "kernels/neon/panel.h"
 
 enum { BLOCK = 256 };
@@ -43,7 +46,7 @@ NEON_INLINE int8x16_t whole_code(int8x16_t v, const woven256 *t)
     return t->zero ? vaddq_s8(vshrq_n_s8(v, 3), vdupq_n_s8((int8_t)t->zero)) : v;
 }
 
-NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, const woven256 *t)
+NEON_INLINE void unpack_scales(const uint8_t *w, panel256_block *p, const woven256 *t)
 {
     uint8_t own[128], min6[128];
     const uint8_t *scales = code_scales(w, own, min6, t);
@@ -63,6 +66,11 @@ NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, co
         for (int i = 0; i < 4; i++)
             vst1q_s32(p->scale + g * 16 + i * 4, spread[i]);
     }
+}
+
+NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, const woven256 *t)
+{
+    unpack_scales(w, p, t);
     const uint8_t *codes = w + t->codes_at;
     for (int sub = 0; sub < 8; sub++, codes += t->sub_bytes, q += 32 * LAYOUT_GROUP) {
         neon_hint(codes, t->sub_bytes);
@@ -183,7 +191,39 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
         vst1q_f32(t + i * 4, acc[i]);
 }
 
-#define KERNELS(type, size, few_max)                                                               \
+/* As many blocks at once as are multiplied in turn by all rows (panel_i8mm.c), or fewer. */
+NEON_INLINE void eight(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t,
+                       const woven256 *type, direct8_256_fn *direct)
+{
+    enum { MOST = 4 };
+    panel256_block block[MOST];
+    int64_t first = x->first / BLOCK, n_block = x->cols / BLOCK;
+    if (x->first == 0)
+        memset(t, 0, 2 * TILE * sizeof *t);
+    for (int64_t b = 0, n; b < n_block; b += n) {
+        const char *sums = act_sum4(ACT_Q8KX4, x->x, x->n);
+        direct8_acts acts = {x->x + (x->first + b * BLOCK) * TILE_X,
+                             (const char *)(act_d4(x->x, x->n) + (first + b) * 8),
+                             sums + (first + b) * 64, group};
+        n = n_block - b < MOST ? n_block - b : MOST;
+        for (int64_t i = 0; i < n; i++)
+            unpack_scales(w + (b + i) * type->bytes, &block[i], type);
+        for (int half = 0; half < 2; half++)
+            direct(w + b * type->bytes, block, half, &acts, n, cold ? NEON_AHEAD : 0, t);
+    }
+}
+
+static void eight_Q4_K(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t)
+{
+    eight(w, x, group, cold, t, &woven_Q4_K, direct8_Q4_K);
+}
+
+static void eight_Q6_K(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t)
+{
+    eight(w, x, group, cold, t, &woven_Q6_K, direct8_Q6_K);
+}
+
+#define KERNELS(type, size, few_max, eight)                                                        \
     static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
     {                                                                                              \
         unpack(w, cols, panel, &woven_##type);                                                     \
@@ -201,7 +241,7 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
             few(w, x, 2, cold, t, &woven_##type);                                                  \
     }                                                                                              \
     static const panel_core core_##type = {BLOCK,      size,    unpack_##type, tile_##type,        \
-                                           few_##type, few_max, NULL};                             \
+                                           few_##type, few_max, eight};                            \
     void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
         panel_linear_few(k, t, begin, end, &core_##type);                                          \
@@ -216,9 +256,9 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
         panel_experts(k, t, begin, end, &core_##type);                                             \
     }
 /* clang-format off */
-KERNELS(Q3_K, 880, 6)
-KERNELS(Q4_K, 1152, 8)
-KERNELS(Q5_K, 1408, 4)
-KERNELS(Q6_K, 1680, 4)
-KERNELS(IQ4_XS, 1088, 4)
+KERNELS(Q3_K, 880, 6, NULL)
+KERNELS(Q4_K, 1152, 16, eight_Q4_K)
+KERNELS(Q5_K, 1408, 4, NULL)
+KERNELS(Q6_K, 1680, 8, eight_Q6_K)
+KERNELS(IQ4_XS, 1088, 4, NULL)
 /* clang-format on */

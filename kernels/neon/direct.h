@@ -5,7 +5,7 @@
 #ifndef WEFT_KERNELS_NEON_DIRECT_H
 #define WEFT_KERNELS_NEON_DIRECT_H
 
-#include <stdint.h>
+#include "kernels/neon/panel.h"
 
 typedef void direct_fn(const uint8_t *w, const int8_t *q, const float *d, int64_t n_block,
                        int64_t ahead, const float *from, float *t);
@@ -18,5 +18,20 @@ typedef void direct8_fn(const uint8_t *w, int half, const int8_t *q, const float
                         int64_t n_block, int64_t ahead, const float *from, float *t);
 
 direct8_fn direct8_Q8_0, direct8_Q4_0;
+
+/* So far ahead they bring a line into the first cache: the pass after the next takes it. */
+enum { NEAR_AHEAD = 4096 };
+
+/* Eight rows of activations as ACT_Q8KX4 has them. */
+typedef struct {
+    const char *q, *d, *sums;
+    int64_t group;
+} direct8_acts;
+
+/* The same for n_block blocks of 256 columns, whose scales are unpacked; t is added to. */
+typedef void direct8_256_fn(const uint8_t *w, const panel256_block *block, int half,
+                            const direct8_acts *x, int64_t n_block, int64_t ahead, float *t);
+
+direct8_256_fn direct8_Q4_K, direct8_Q6_K;
 
 #endif
