@@ -123,13 +123,29 @@ static bool feature_has(int word, int bit, const char *sysctl_name)
     return getauxval(word == 1 ? AT_HWCAP : AT_HWCAP2) >> bit & 1;
 }
 
+/* Of Arm's own cores, the parts met in servers and boards. */
+static const struct {
+    unsigned part;
+    const char *name;
+} arm_parts[] = {
+    {0xd03, "Cortex-A53"},  {0xd05, "Cortex-A55"},  {0xd08, "Cortex-A72"},  {0xd0b, "Cortex-A76"},
+    {0xd0c, "Neoverse-N1"}, {0xd40, "Neoverse-V1"}, {0xd49, "Neoverse-N2"}, {0xd4f, "Neoverse-V2"},
+    {0xd84, "Neoverse-V3"}, {0xd8e, "Neoverse-N3"},
+};
+
 /* The name is not in a register; the kernel gives maker and part numbers (see MIDR_EL1). */
 void cpu_name(strbuf *out)
 {
+    enum { MAKER_ARM = 0x41 };
     FILE *f = fopen("/sys/devices/system/cpu/cpu0/regs/identification/midr_el1", "r");
     unsigned long long midr;
-    if (f && fscanf(f, "%llx", &midr) == 1)
-        strbuf_add(out, "implementer 0x%02llx part 0x%03llx", midr >> 24 & 0xff, midr >> 4 & 0xfff);
+    if (f && fscanf(f, "%llx", &midr) == 1) {
+        unsigned maker = midr >> 24 & 0xff, part = midr >> 4 & 0xfff;
+        for (size_t i = 0; i < sizeof arm_parts / sizeof arm_parts[0]; i++)
+            if (maker == MAKER_ARM && part == arm_parts[i].part)
+                strbuf_add(out, "%s, ", arm_parts[i].name);
+        strbuf_add(out, "implementer 0x%02x part 0x%03x", maker, part);
+    }
     if (f)
         fclose(f);
 }

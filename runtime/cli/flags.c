@@ -54,13 +54,26 @@ static word word_split(const char *arg)
     return w;
 }
 
+/* Names that flags once had still work. */
+static const struct {
+    const char *old, *now;
+} renamed[] = {{"context", "ctx-size"}};
+
+static bool name_matches(str name, const char *now)
+{
+    for (size_t i = 0; i < sizeof renamed / sizeof renamed[0]; i++)
+        if (str_eqz(name, renamed[i].old) && strcmp(now, renamed[i].now) == 0)
+            return true;
+    return str_eqz(name, now);
+}
+
 /* Whether w names this row; *out_no tells that it did so as --no-name. */
 static bool row_matches(const flag *r, word w, bool *out_no)
 {
     *out_no = false;
     if (!w.is_long)
         return r->brief && str_eqz(w.name, r->brief);
-    if (str_eqz(w.name, r->name))
+    if (name_matches(w.name, r->name))
         return true;
     if (!r->negatable || !str_starts(w.name, STR("no-")))
         return false;

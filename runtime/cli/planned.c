@@ -3,6 +3,16 @@
 
 #include "runtime/base/threads.h"
 
+static weft_status open_model(weft_diag *dg, const planned_flags *f, planned *pl)
+{
+    if (!f->random)
+        return model_file_open(dg, f->model, &(model_file_options){.guard = true}, &pl->mf);
+    int fillers = f->threads ? (int)f->threads : threads_default();
+    WEFT_TRY(random_model_create(dg, f->random, f->fill ? fillers : 0, &pl->made));
+    return model_file_open_memory(dg, random_model_data(pl->made), random_model_bytes(pl->made),
+                                  f->random, &pl->mf);
+}
+
 static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *const *outputs,
                              int n_output, planned *pl)
 {
@@ -10,7 +20,7 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
     static const dtype kv[] = {DT_F32, DT_F16, DT_BF16};
     int64_t context = f->context, n_seq = f->n_seq ? f->n_seq : 1;
     int64_t n_out = f->n_out ? f->n_out : n_seq;
-    WEFT_TRY(model_file_open(dg, f->model, &(model_file_options){.guard = true}, &pl->mf));
+    WEFT_TRY(open_model(dg, f, pl));
     bind_options how = {.arch = f->arch, .entry = f->entry, .context = f->context};
     WEFT_TRY(model_bind(dg, pl->mf, &how, &pl->bm));
     if (context == 0 && !bound_model_int(pl->bm, "ctx", &context))
@@ -26,6 +36,7 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
                      .outputs = outputs ? outputs : logits,
                      .n_output = outputs ? n_output : 1,
                      .may_fork = n_seq > 1,
+                     .deterministic = f->deterministic,
                      .round_bf16 = f->round_bf16,
                      .skip = f->skip,
                      .n_skip = f->n_skip};
@@ -47,8 +58,10 @@ weft_status planned_open(weft_diag *dg, const planned_flags *f, const char *cons
                          int n_output, planned *out)
 {
     *out = (planned){.a = arena_create()};
-    if (!f->model)
+    if (!f->model && !f->random)
         return weft_fail(dg, W1904, WEFT_NOWHERE, "a checkpoint is needed: -m MODEL");
+    if (f->model && f->random)
+        return weft_fail(dg, W1904, WEFT_NOWHERE, "either -m MODEL or --random SHAPE:TYPE");
     return make_plan(dg, f, outputs, n_output, out);
 }
 
@@ -56,6 +69,7 @@ void planned_close(planned *pl)
 {
     bound_model_destroy(pl->bm);
     model_file_close(pl->mf);
+    random_model_destroy(pl->made);
     if (pl->a)
         arena_destroy(pl->a);
     *pl = (planned){0};

@@ -7,14 +7,16 @@
 #include "compiler/plan_make.h"
 #include "runtime/cli/cli.h"
 #include "runtime/exec/session.h"
+#include "runtime/formats/random_model.h"
 
 enum { PLANNED_EXEC_PLAN, PLANNED_EXEC_REF };
 
 typedef struct {
-    const char *model, *arch;
+    const char *model, *random, *arch;
     int64_t context, n_tok, threads;
-    bool no_pack_cache, round_bf16;
+    bool no_pack_cache, round_bf16, deterministic;
     /* No flags of all verbs: */
+    bool fill;     /* numbers into what `random` makes up, for verbs that run it */
     int64_t n_seq; /* 0: one */
     int64_t n_ctx; /* what a session holds, less than the context the model is bound for; 0: that */
     const char *entry;       /* NULL: decode */
@@ -28,17 +30,20 @@ typedef struct {
 /* clang-format off */
 #define PLANNED_FLAG_ROWS(T, context_default, n_tok_default)                                                             \
     FLAG_ROW_STR   (T, plan.model,   "model",    "m",  "MODEL", NULL, "the checkpoint"),                                  \
+    FLAG_ROW_STR   (T, plan.random,  "random",   NULL, "SHAPE:TYPE", NULL, "or one made up in memory, such as llama-1b:Q4_K_M"), \
     FLAG_ROW_STR   (T, plan.arch,    "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),                    \
     FLAG_ROW_INT   (T, plan.context, "ctx-size", "c",  "N", context_default, 0, 1 << 30, "context of each sequence; 0: the trained one"), \
     FLAG_ROW_INT   (T, plan.n_tok,   "ubatch-size", "ub", "N", n_tok_default, 1, 1 << 20, "rows of the largest call"),    \
     FLAG_ROW_INT   (T, plan.threads, "threads",  "t",  "N", "0", 0, 1024, "threads; 0: as many as this process may use"), \
     FLAG_ROW_CHOICE(T, plan.kv,      "kv",       NULL, "f32|f16|bf16", "f16", "how the state is stored"),                \
     FLAG_ROW_CHOICE(T, plan.exec,    "exec",     NULL, "plan|ref", "plan", "fused for this processor, or step by step as the reference"), \
+    FLAG_ROW_BOOL  (T, plan.deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"), \
     FLAG_ROW_BOOL  (T, plan.round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),                                             \
     FLAG_ROW_BOOL  (T, plan.no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk")
 /* clang-format on */
 
 typedef struct {
+    random_model *made; /* NULL: a file */
     model_file *mf;
     bound_model *bm;
     arena *a; /* the plan's */
@@ -48,7 +53,7 @@ typedef struct {
 } planned;
 
 /* Open the checkpoint, bind its model file and plan it for all calls up to f->n_tok rows; outputs NULL:
- * logits. W1904 without a checkpoint. Close it in any case, once what dg holds has been told: it may quote
+ * logits. W1904 without a checkpoint, or with two. Close it in any case, once what dg holds has been told: it may quote
  * the model file. */
 weft_status planned_open(weft_diag *dg, const planned_flags *f, const char *const *outputs,
                          int n_output, planned *out) WEFT_MUST_USE;

@@ -145,11 +145,11 @@ static void put_kernels(const profile *f, int part, strbuf *out)
     }
     if (sums.n) {
         qsort(sums.at, sums.n, sizeof *sums.at, by_time);
-        strbuf_add(out, "\n%-24s steps  ms/token share    GB/s GFLOP/s roof\n", part_name[part]);
+        strbuf_add(out, "\n%-32s steps  ms/token share    GB/s GFLOP/s roof\n", part_name[part]);
     }
     for (size_t k = 0; k < sums.n; k++) {
         const profile_sum *x = &sums.at[k].sum;
-        strbuf_add(out, "  %-22s %5d %9.4f %4.0f%% %7.2f %7.2f %3.0f%%\n", sums.at[k].row->symbol,
+        strbuf_add(out, "  %-30s %5d %9.4f %4.0f%% %7.2f %7.2f %3.0f%%\n", sums.at[k].row->symbol,
                    (int)sums.at[k].n_step, x->seconds * 1e3 / (double)r->n_tok,
                    percent(x->seconds, r->timed_seconds), rate(x->bytes, x->seconds),
                    rate(x->flops, x->seconds), percent(x->roof, x->seconds));

@@ -45,7 +45,7 @@ static void text_kernels(const verify_subject *of, const verify_report *r, strbu
 {
     int n_row;
     const kernel_row *rows = kernel_rows(&n_row);
-    strbuf_add(out, "values by kernel         number  worst error    its bound\n");
+    strbuf_add(out, "values by kernel               number  worst error    its bound\n");
     for (int k = 0; k < n_row; k++) {
         const verify_value *worst = NULL;
         int n = 0;
@@ -60,7 +60,7 @@ static void text_kernels(const verify_subject *of, const verify_report *r, strbu
         if (!worst)
             continue;
         const char *why = reason_of(of, worst);
-        strbuf_add(out, "  %-24s %4d %12.2e %12.2e%s%s\n", rows[k].symbol, n, worst->error,
+        strbuf_add(out, "  %-30s %4d %12.2e %12.2e%s%s\n", rows[k].symbol, n, worst->error,
                    worst->bound, why ? "  " : "", why ? why : "");
     }
 }

@@ -7,13 +7,16 @@
 
 enum { BLOCK = 1 << 20 };
 
-weft_status tok_input_open(cli *c, const char *model, const char *tokenizer, tok **out_tok)
+weft_status tok_input_open(cli *c, const tok_input_flags *f, tok **out_tok)
 {
-    if (!model == !tokenizer)
+    if (f->jsonl && c->operand_n)
+        return weft_fail(c->dg, W1904, WEFT_NOWHERE,
+                         "%s: --jsonl reads standard input, not operands", c->verb->name);
+    if (!f->model == !f->tokenizer)
         return weft_fail(c->dg, W1903, WEFT_NOWHERE,
                          "%s: give a model with -m or a file with --tokenizer, %s", c->verb->name,
-                         model ? "not both" : "one of them");
-    return tok_open(c->dg, model ? model : tokenizer, out_tok);
+                         f->model ? "not both" : "one of them");
+    return tok_open(c->dg, f->model ? f->model : f->tokenizer, out_tok);
 }
 
 /* Adds what one read gives; *out_n is 0 at the end. */

@@ -5,9 +5,21 @@
 #include "runtime/cli/cli.h"
 #include "runtime/text/tok.h"
 
-/* From -m or --tokenizer, of which exactly one is given (W1903). */
-weft_status tok_input_open(cli *c, const char *model, const char *tokenizer,
-                           tok **out_tok) WEFT_MUST_USE;
+typedef struct {
+    const char *model, *tokenizer;
+    bool jsonl;
+} tok_input_flags;
+
+/* The rows of these flags, for a verb whose options struct T has a tok_input_flags `in`. */
+/* clang-format off */
+#define TOK_INPUT_FLAG_ROWS(T, jsonl_help)                                                                      \
+    FLAG_ROW_STR (T, in.model,     "model",     "m",  "MODEL", NULL, "use the tokenizer of this checkpoint"),    \
+    FLAG_ROW_STR (T, in.tokenizer, "tokenizer", NULL, "FILE",  NULL, "use this tokenizer.json or GGUF file"),    \
+    FLAG_ROW_BOOL(T, in.jsonl,     "jsonl",     NULL, jsonl_help)
+/* clang-format on */
+
+/* From -m or --tokenizer, of which exactly one is given (W1903); W1904 for operands beside --jsonl. */
+weft_status tok_input_open(cli *c, const tok_input_flags *f, tok **out_tok) WEFT_MUST_USE;
 
 /* All of standard input. */
 weft_status tok_input_all(cli *c, strbuf *out) WEFT_MUST_USE;

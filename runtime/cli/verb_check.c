@@ -12,7 +12,7 @@ typedef struct {
 /* clang-format off */
 static const flag check_flags[] = {
     FLAG_ROW_STR(check_options, model,   "model",   "m", "MODEL", NULL, "bind the file to this checkpoint too"),
-    FLAG_ROW_INT(check_options, context, "context", "c", "N", "0", 0, 1 << 30, "with -m: the session's context; 0: the trained one"),
+    FLAG_ROW_INT(check_options, context, "ctx-size", "c", "N", "0", 0, 1 << 30, "with -m: the session's context; 0: the trained one"),
     FLAG_ROW_END(check_options),
 };
 

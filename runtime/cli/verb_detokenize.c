@@ -5,17 +5,15 @@
 #include "runtime/text/tok_lines.h"
 
 typedef struct {
-    const char *model, *tokenizer;
-    bool skip_special, stream, jsonl;
+    tok_input_flags in;
+    bool skip_special, stream;
 } detokenize_options;
 
 /* clang-format off */
 static const flag detokenize_flags[] = {
-    FLAG_ROW_STR (detokenize_options, model,        "model",        "m",  "MODEL", NULL, "use the tokenizer of this checkpoint"),
-    FLAG_ROW_STR (detokenize_options, tokenizer,    "tokenizer",    NULL, "FILE",  NULL, "use this tokenizer.json or GGUF file"),
+    TOK_INPUT_FLAG_ROWS(detokenize_options, "read {\"ids\": [..]} lines, write {\"text\": ..} lines"),
     FLAG_ROW_BOOL(detokenize_options, skip_special, "skip-special", NULL, "leave special tokens out"),
     FLAG_ROW_BOOL(detokenize_options, stream,       "stream",       NULL, "decode token by token, as a model speaks"),
-    FLAG_ROW_BOOL(detokenize_options, jsonl,        "jsonl",        NULL, "read {\"ids\": [..]} lines, write {\"text\": ..} lines"),
     FLAG_ROW_END (detokenize_options),
 };
 
@@ -133,13 +131,10 @@ static weft_status print(run *r)
 static weft_status work(run *r, const detokenize_options *o)
 {
     cli *c = r->c;
-    if (o->jsonl && c->operand_n)
-        return weft_fail(c->dg, W1904, WEFT_NOWHERE,
-                         "detokenize: --jsonl reads standard input, not operands");
-    WEFT_TRY(tok_input_open(c, o->model, o->tokenizer, &r->t));
+    WEFT_TRY(tok_input_open(c, &o->in, &r->t));
     if (o->stream)
         r->stream = tok_stream_create(r->t, o->skip_special);
-    if (o->jsonl)
+    if (o->in.jsonl)
         return tok_input_lines(c, one_line, r);
     for (int i = 0; i < c->operand_n; i++)
         WEFT_TRY(read_ids(r, str_of(c->operand[i])));

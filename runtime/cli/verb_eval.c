@@ -1,4 +1,5 @@
 /* verb_eval.c - `weft eval`: token ids in, tensors out. The tool of every comparison with a reference. */
+#include "runtime/base/mem.h"
 #include "runtime/base/progress.h"
 #include "runtime/base/vec.h"
 #include "runtime/base/threads.h"
@@ -28,7 +29,7 @@ static const flag eval_flags[] = {
     FLAG_ROW_STR   (eval_options, arch,    "arch",    NULL, "FILE",  NULL, "read it with this .weft file"),
     FLAG_ROW_STR   (eval_options, ids,     "ids",     NULL, "IDS",   NULL, "token ids: 1,2,3 or @FILE"),
     FLAG_ROW_STR   (eval_options, batch,   "batch",   NULL, "FILE",  NULL, "rows of several sequences: a JSON list of {id, pos, seq, lora, out}"),
-    FLAG_ROW_INT   (eval_options, context, "context", "c",  "N", "0", 0, 1 << 30, "the session's context; 0: as many as there are ids"),
+    FLAG_ROW_INT   (eval_options, context, "ctx-size", "c",  "N", "0", 0, 1 << 30, "the session's context; 0: as many as there are ids"),
     FLAG_ROW_STR   (eval_options, outputs, "outputs", NULL, "NAMES", "logits", "which: logits,hidden,resid or resid.3"),
     FLAG_ROW_CHOICE(eval_options, rows,    "rows",    NULL, "all|last", "all", "the rows to keep"),
     FLAG_ROW_INT   (eval_options, chunk,   "chunk",   NULL, "N", "0", 0, 1 << 20, "rows in one call; 0: all of them"),
@@ -70,7 +71,7 @@ typedef struct {
     char label[96]; /* of the tensor: resid.3 */
     int index;
     int64_t width, rows;
-    VEC(float) data;
+    float *data; /* [rows, width] */
 } gathered;
 
 typedef struct {
@@ -221,10 +222,13 @@ static weft_status gather(eval_run *r, bool last_call)
         weft_view v;
         WEFT_TRY(weft_output(r->c->dg, r->s, g->name, g->index, &v));
         int64_t first = r->o->rows == ROWS_LAST ? (last_call && v.rows ? v.rows - 1 : v.rows) : 0;
+        size_t row_bytes = mem_product((size_t)v.width, sizeof *g->data);
+        int64_t had = g->rows;
         g->width = v.width;
         g->rows += v.rows - first;
-        for (int64_t k = first * v.width; k < v.rows * v.width; k++)
-            VEC_PUSH(&g->data, v.data[k]);
+        g->data = mem_realloc(g->data, mem_product((size_t)g->rows, row_bytes));
+        memcpy(g->data + had * v.width, v.data + first * v.width,
+               (size_t)(v.rows - first) * row_bytes);
     }
     return WEFT_OK;
 }
@@ -232,9 +236,12 @@ static weft_status gather(eval_run *r, bool last_call)
 static int32_t likeliest(const float *row, int64_t n)
 {
     int64_t best = 0;
+    float most = row[0];
     for (int64_t i = 1; i < n; i++)
-        if (row[i] > row[best])
+        if (row[i] > most) {
+            most = row[i];
             best = i;
+        }
     return (int32_t)best;
 }
 
@@ -308,7 +315,7 @@ static weft_status write_tensors(eval_run *r)
         for (; n < (size_t)r->n_got; n++) {
             shape[n][0] = r->got[n].rows;
             shape[n][1] = r->got[n].width;
-            item[n] = (safetensors_item){r->got[n].label, DT_F32, 2, shape[n], r->got[n].data.at};
+            item[n] = (safetensors_item){r->got[n].label, DT_F32, 2, shape[n], r->got[n].data};
         }
         if (r->greedy_ids.n) {
             shape[n][0] = (int64_t)r->greedy_ids.n;
@@ -359,7 +366,7 @@ static void tell(eval_run *r)
         const gathered *g = r->n_got ? &r->got[0] : NULL;
         if (g && g->rows && strcmp(g->label, "logits") == 0)
             strbuf_add(&out, "next         %d\n",
-                       (int)likeliest(g->data.at + (g->rows - 1) * g->width, g->width));
+                       (int)likeliest(g->data + (g->rows - 1) * g->width, g->width));
     }
     cli_print(r->c, strbuf_view(&out));
     strbuf_free(&out);
@@ -393,7 +400,7 @@ int verb_eval(cli *c)
     weft_session_destroy(r.s);
     weft_model_close(r.m);
     for (int i = 0; i < r.n_got; i++)
-        VEC_FREE(&r.got[i].data);
+        free(r.got[i].data);
     free(r.got);
     VEC_FREE(&r.rows);
     VEC_FREE(&r.greedy_ids);

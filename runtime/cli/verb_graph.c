@@ -28,7 +28,7 @@ static const flag graph_flags[] = {
     FLAG_ROW_CHOICE(graph_options, stage,   "stage",   NULL, "auto|ast|graph|fused|plan", "auto", "ast is the syntax tree, graph the bound graph, fused what the passes make of it for this processor, plan its steps; auto: graph with -m"),
     FLAG_ROW_CHOICE(graph_options, format,  "format",  NULL, "text|json|dot|svg", "text", "how to show it; --json is --format json"),
     FLAG_ROW_STR   (graph_options, entry,   "entry",   NULL, "NAME", "decode", "the entry to show"),
-    FLAG_ROW_INT   (graph_options, context, "context", "c", "N", "0", 0, 1 << 30, "the session's context; 0: the trained one"),
+    FLAG_ROW_INT   (graph_options, context, "ctx-size", "c", "N", "0", 0, 1 << 30, "the session's context; 0: the trained one"),
     FLAG_ROW_INT   (graph_options, n_tok,   "ubatch-size", "ub", "N", "512", 1, 1 << 20, "fused, plan: rows of the largest call"),
     FLAG_ROW_INT   (graph_options, n_seq,   "parallel", "np", "N", "1", 1, 4096, "fused, plan: sequences"),
     FLAG_ROW_LIST  (graph_options, skip,    "skip-pass", NULL, "NAME", "fused: leave this pass out; several with commas between them"),

@@ -27,6 +27,7 @@ static const char *const examples[] = {
     "weft plan -m model.gguf -c 8192",                        "does it fit, and how fast could it be?",
     "weft plan -m model.gguf -c 32768 -np 8 --kv bf16",       "eight conversations at once",
     "weft plan -m model.gguf --memory 16G --bandwidth 100",   "on a machine that is not at hand",
+    "weft plan --random llama-8b:Q4_K_M --memory 8G",         "of a model that is not at hand either",
     "weft plan -m model.gguf --json | jq .memory.total",      "for programs",
     NULL,
 };
@@ -168,9 +169,9 @@ static void text_kernels(const account *ac, strbuf *out)
 {
     int n_row;
     const kernel_row *rows = kernel_rows(&n_row);
-    strbuf_add(out, "kernels at decode          steps    MiB/token  MFLOP/token\n");
+    strbuf_add(out, "kernels at decode                steps    MiB/token  MFLOP/token\n");
     for (int32_t i = 0; i < ac->n_use; i++)
-        strbuf_add(out, "  %-24s %5d %12.3f %12.3f\n", rows[ac->use[i].kernel].symbol,
+        strbuf_add(out, "  %-30s %5d %12.3f %12.3f\n", rows[ac->use[i].kernel].symbol,
                    (int)ac->use[i].n_step, ac->use[i].work.bytes / MIB,
                    ac->use[i].work.flops / 1e6);
 }
@@ -358,7 +359,7 @@ int verb_plan(cli *c)
             st = weft_fail(c->dg, W0902, WEFT_NOWHERE,
                            "%s needs %zu bytes and %" PRIu64 " are to be had: it does not fit by "
                            "%.1f MiB",
-                           o->plan.model, ac.total, ac.available,
+                           o->plan.random ? o->plan.random : o->plan.model, ac.total, ac.available,
                            (double)(ac.total - ac.available) / MIB);
     }
     c->common.json = false; /* the document is the plan: messages go to stderr */

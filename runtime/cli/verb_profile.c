@@ -82,6 +82,7 @@ static weft_status open_plan(cli *c, const profile_flags_options *o, planned *pl
     if (n == 0)
         return weft_fail(c->dg, W1903, WEFT_NOWHERE, "-p and -n are both 0: nothing would run");
     f.n_ctx = n;
+    f.fill = true;
     WEFT_TRY(planned_open(c->dg, &f, NULL, 0, pl));
     if (pl->run.n_ctx < n)
         return weft_fail(c->dg, W1404, WEFT_NOWHERE,

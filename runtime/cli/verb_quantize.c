@@ -91,14 +91,30 @@ static weft_status check_out(quantize_run *r)
     return WEFT_OK;
 }
 
+static bool falls_back_alike(const quant_tensor *a, const quant_tensor *b)
+{
+    return a->to == b->to && a->wanted == b->wanted && a->columns == b->columns;
+}
+
+/* A line for each kind of tensor that could not become what was asked for: -v names them all. */
 static void say_fallbacks(quantize_run *r)
 {
-    for (size_t i = 0; i < quant_job_count(r->job); i++) {
+    size_t n = quant_job_count(r->job);
+    for (size_t i = 0; i < n; i++) {
         const quant_tensor *t = quant_job_tensor(r->job, i);
-        if (t->to != t->wanted)
-            cli_say(r->c, STR_FMT ": rows of %" PRId64 " are no whole blocks of %s; it becomes %s",
-                    STR_ARG(t->name), t->columns, dtype_row_of(t->wanted)->name,
-                    dtype_row_of(t->to)->name);
+        size_t first = t->to == t->wanted ? i + 1 : 0, more = 0;
+        while (first < i && !falls_back_alike(t, quant_job_tensor(r->job, first)))
+            first++;
+        if (first != i) /* it is what was wanted, or has been told of */
+            continue;
+        for (size_t k = i + 1; k < n; k++)
+            more += falls_back_alike(t, quant_job_tensor(r->job, k));
+        char others[40] = "";
+        if (more > 0)
+            snprintf(others, sizeof others, " and %zu more", more);
+        cli_say(r->c, STR_FMT "%s: rows of %" PRId64 " are no whole blocks of %s; %s %s",
+                STR_ARG(t->name), others, t->columns, dtype_row_of(t->wanted)->name,
+                more > 0 ? "they become" : "it becomes", dtype_row_of(t->to)->name);
     }
 }
 

@@ -4,17 +4,15 @@
 #include "runtime/text/tok_lines.h"
 
 typedef struct {
-    const char *model, *tokenizer;
-    bool no_special, plain, jsonl;
+    tok_input_flags in;
+    bool no_special, plain;
 } tokenize_options;
 
 /* clang-format off */
 static const flag tokenize_flags[] = {
-    FLAG_ROW_STR (tokenize_options, model,      "model",      "m",  "MODEL", NULL, "use the tokenizer of this checkpoint"),
-    FLAG_ROW_STR (tokenize_options, tokenizer,  "tokenizer",  NULL, "FILE",  NULL, "use this tokenizer.json or GGUF file"),
+    TOK_INPUT_FLAG_ROWS(tokenize_options, "read {\"text\": ..} lines, write {\"ids\": [..]} lines"),
     FLAG_ROW_BOOL(tokenize_options, no_special, "no-special", NULL, "add no tokens around the text"),
     FLAG_ROW_BOOL(tokenize_options, plain,      "plain",      NULL, "nor find special tokens in it: all of it is plain text"),
-    FLAG_ROW_BOOL(tokenize_options, jsonl,      "jsonl",      NULL, "read {\"text\": ..} lines, write {\"ids\": [..]} lines"),
     FLAG_ROW_END (tokenize_options),
 };
 
@@ -102,11 +100,8 @@ static weft_status one_text(run *r)
 
 static weft_status work(run *r, const tokenize_options *o)
 {
-    if (o->jsonl && r->c->operand_n)
-        return weft_fail(r->c->dg, W1904, WEFT_NOWHERE,
-                         "tokenize: --jsonl reads standard input, not an operand");
-    WEFT_TRY(tok_input_open(r->c, o->model, o->tokenizer, &r->t));
-    return o->jsonl ? tok_input_lines(r->c, one_line, r) : one_text(r);
+    WEFT_TRY(tok_input_open(r->c, &o->in, &r->t));
+    return o->in.jsonl ? tok_input_lines(r->c, one_line, r) : one_text(r);
 }
 
 int verb_tokenize(cli *c)

@@ -127,6 +127,7 @@ static weft_status make_plans(verify_job *j)
     weft_diag *dg = j->c->dg;
     planned_flags f = j->o->plan;
     f.n_out = f.n_tok;
+    f.fill = true;
     f.n_ctx = j->o->n > CTX_ENOUGH ? j->o->n : CTX_ENOUGH;
     WEFT_TRY(planned_open(dg, &f, NULL, 0, &j->pl));
     target ref = j->pl.t;

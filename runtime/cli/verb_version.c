@@ -1,4 +1,5 @@
 /* verb_version.c - `weft version`: what a bug report or a benchmark has to name. */
+#include <stdlib.h>
 #include <sys/utsname.h>
 
 #include "kernels/kernels.h"
@@ -63,6 +64,8 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
     json_close(&w, ']');
     json_close(&w, '}');
     json_close(&w, ']');
+    if (getenv("WEFT_CPU"))
+        json_key_text(&w, "weft_cpu", getenv("WEFT_CPU"));
     json_close(&w, '}');
     strbuf_putc(out, '\n');
 }
@@ -84,6 +87,9 @@ static void print_text(strbuf *out, const struct utsname *os, const char *cpu)
     for (int i = 0; variant_at(i); i++)
         strbuf_add(out, " %s", variant_at(i));
     strbuf_putc(out, '\n');
+    if (getenv("WEFT_CPU"))
+        strbuf_add(out, "  WEFT_CPU  %s, the last of them that plans may use\n",
+                   getenv("WEFT_CPU"));
 }
 
 int verb_version(cli *c)

@@ -144,13 +144,14 @@ static weft_status check_need(weft_diag *dg, const session *s, const session_opt
     }
     if (most == 0 || all <= most)
         return WEFT_OK;
-    weft_status status =
-        weft_fail(dg, W0902, WEFT_NOWHERE,
-                  "the session takes %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu64 " %s",
-                  all, all - most, most, who);
+    weft_status status = weft_fail(dg, W0902, WEFT_NOWHERE,
+                                   "the session takes %" PRIu64 " bytes, %" PRIu64
+                                   " more than the %" PRIu64 " %s: it does not fit by %.1f MiB",
+                                   all, all - most, most, who, (double)(all - most) / (1 << 20));
     weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
               m.weights_mapped + m.weights_copied + m.weights_packed, m.state, m.arena, m.scratch,
               m.tables);
+    weft_note(dg, "%s", diag_row_of(W0902)->hint);
     return status;
 }
 

@@ -274,7 +274,11 @@ static weft_status find(weft_diag *dg, const char *spec, maker *k)
             k->s = &shapes[i];
     if (!k->s)
         return fail_name(dg, "shape", name, random_model_shape);
-    str type = colon ? str_of(colon + 1) : STR("");
+    if (!colon)
+        return weft_fail(dg, W1903, WEFT_NOWHERE,
+                         "--random takes SHAPE:TYPE, such as %s:Q4_K_M, not '%s'", k->s->name,
+                         spec);
+    str type = str_of(colon + 1);
     for (size_t i = 0; random_model_type(i); i++)
         if (same_name(type, mixes[i].name))
             k->m = &mixes[i];
