@@ -33,19 +33,19 @@ CASES = [
 ]
 
 
-def randomise(model):
+def randomise(model, around):
     """Norms and biases too, which are ones and zeros after initialisation and would hide a mistake."""
     for name, p in model.named_parameters():
         scale = 0.3 if p.dim() == 1 else 1.2 / p.shape[-1] ** 0.5
-        p.data = torch.randn_like(p) * scale + (1.0 if p.dim() == 1 and "weight" in name else 0.0)
+        p.data = torch.randn_like(p) * scale + (around if p.dim() == 1 and "weight" in name else 0.0)
 
 
-def make(folder, name, settings, dtype):
+def make(folder, name, settings, dtype, lm=None, around=1.0):
     os.makedirs(folder, exist_ok=True)
     config = getattr(transformers, name + "Config")(**settings)
-    of_class = getattr(transformers, name + ("LMHeadModel" if name == "GPT2" else "ForCausalLM"))
+    of_class = getattr(transformers, lm or name + ("LMHeadModel" if name == "GPT2" else "ForCausalLM"))
     model = of_class(config)
-    randomise(model)
+    randomise(model, around)
     model = model.to(dtype)
     model.tie_weights()
     model.save_pretrained(folder)
@@ -69,7 +69,8 @@ def make(folder, name, settings, dtype):
     print(folder, sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder)), "bytes")
 
 
-root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-torch.manual_seed(4)
-for arch, case, name, settings, dtype in CASES:
-    make(os.path.join(root, arch, case), name, settings, dtype)
+if __name__ == "__main__":
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
+    torch.manual_seed(4)
+    for arch, case, name, settings, dtype in CASES:
+        make(os.path.join(root, arch, case), name, settings, dtype)

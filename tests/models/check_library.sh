@@ -37,7 +37,7 @@ for file in "$models"/*.weft "$models"/std/*.weft; do
     *) grep -q '^ *output resid\[l\]\[T\] = x' "$file" || fail "$name: exposes no resid[l]" ;;
     esac
 done
-for want in llama qwen2 qwen3 phi3 gemma2 mixtral olmo2 gpt_oss deepseek_v3 \
+for want in llama qwen2 qwen3 qwen3moe phi3 gemma2 gemma3 granite smollm3 mixtral olmo2 gpt_oss deepseek_v3 \
     std/prelude std/rope std/ffn std/moe std/mla std/alibi; do
     [ -f "$models/$want.weft" ] || fail "$want.weft is missing"
 done
