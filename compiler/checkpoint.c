@@ -49,9 +49,13 @@ static key_value host_key(void *ctx, str name)
 
 static key_value host_item(void *ctx, const key_value *list, size_t i)
 {
-    (void)ctx;
+    checkpoint *cp = ctx;
     value v = value_at(list->list, i);
-    return key_of(&v);
+    if (v.type != VT_ARRAY)
+        return key_of(&v);
+    value *inner = ARENA_NEW(cp->a, value); /* the key points to it */
+    *inner = v;
+    return key_of(inner);
 }
 
 /* ---- tensors ---- */
