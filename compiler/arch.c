@@ -91,7 +91,7 @@ static bool may_match(arena *a, const candidate *c, str arch)
 }
 
 static weft_status choose_from(weft_diag *dg, arena *a, const model_file *mf, const dsl_host *host,
-                               const candidates *list, const source **out_src, str *out_model)
+                               const candidates *list, arch_text *out)
 {
     const candidate *best = NULL, *rival = NULL;
     int best_rank = 0;
@@ -109,7 +109,7 @@ static weft_status choose_from(weft_diag *dg, arena *a, const model_file *mf, co
             best_rank = rank;
             best = &list->at[i];
             rival = NULL;
-            *out_model = model;
+            out->model = model;
         }
     }
     strbuf archs = {0};
@@ -125,24 +125,24 @@ static weft_status choose_from(weft_diag *dg, arena *a, const model_file *mf, co
                        rival->src->name, archs.p);
         weft_note(dg, "choose one with --arch FILE.weft");
     } else {
-        *out_src = best->src;
+        out->src = best->src;
+        out->checked = best->builtin;
     }
     strbuf_free(&archs);
     return st;
 }
 
 weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, arena *a,
-                        const source **out_src, str *out_model, bool *out_std_only)
+                        arch_text *out)
 {
     source *src;
     str text;
     checkpoint cp;
-    *out_std_only = false;
-    *out_model = (str){0};
+    *out = (arch_text){0};
     if (!arch && value_str(model_file_key(mf, STR("/weft.graph")), &text)) {
-        *out_std_only = true;
-        *out_src =
-            source_from_text(a, arena_printf(a, "%s(weft.graph)", model_file_path(mf)).p, text);
+        const char *name = arena_printf(a, "%s(weft.graph)", model_file_path(mf)).p;
+        out->std_only = true;
+        out->src = source_from_text(a, name, text);
         return WEFT_OK;
     }
     checkpoint_init(&cp, dg, a, mf, 0);
@@ -152,7 +152,7 @@ weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, a
         st = source_open(dg, a, arch, DSL_SOURCE_MAX, &src);
         if (st == WEFT_OK &&
             model_file_arch_count(mf) > 0) /* of several models in the file, the one that fits */
-            st = dsl_match(dg, src, &cp.host, model_file_arch(mf, 0), &rank, out_model);
+            st = dsl_match(dg, src, &cp.host, model_file_arch(mf, 0), &rank, &out->model);
         if (st == WEFT_OK && rank == 0 && model_file_arch_count(mf) > 0) {
             str says = model_file_arch(mf, 0);
             weft_fail(dg, W0805, (weft_loc){src, 0, 0},
@@ -160,11 +160,11 @@ weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, a
                       model_file_path(mf), STR_ARG(says));
         }
         if (st == WEFT_OK)
-            *out_src = src;
+            out->src = src;
     } else {
         candidates list = {0};
         add_library(dg, a, &list);
-        st = choose_from(dg, a, mf, &cp.host, &list, out_src, out_model);
+        st = choose_from(dg, a, mf, &cp.host, &list, out);
         VEC_FREE(&list);
     }
     checkpoint_deinit(&cp);

@@ -141,6 +141,11 @@ static void find_windows(graph *g)
     }
 }
 
+static void take_context(void *ctx)
+{
+    ((bound_model *)ctx)->context_asked = true;
+}
+
 static void free_lists(bound_model *bm)
 {
     VEC_FREE(&bm->params);
@@ -151,12 +156,12 @@ static void free_lists(bound_model *bm)
 static weft_status choose_text(weft_diag *dg, const bind_options *opt, bound_model *bm)
 {
     if (!opt->like)
-        return arch_choose(dg, bm->file, opt->arch, bm->a, &bm->text, &bm->model, &bm->std_only);
-    const source *src = opt->like->text; /* messages may outlive it */
-    bm->text =
-        source_from_text(bm->a, arena_str(bm->a, str_of(src->name)).p, arena_str(bm->a, src->text));
-    bm->model = arena_str(bm->a, opt->like->model);
-    bm->std_only = opt->like->std_only;
+        return arch_choose(dg, bm->file, opt->arch, bm->a, &bm->text);
+    const source *src = opt->like->text.src; /* messages may outlive it */
+    const char *name = arena_str(bm->a, str_of(src->name)).p;
+    bm->text = opt->like->text;
+    bm->text.src = source_from_text(bm->a, name, arena_str(bm->a, src->text));
+    bm->text.model = arena_str(bm->a, opt->like->text.model);
     return WEFT_OK;
 }
 
@@ -173,9 +178,9 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
     checkpoint_init(&cp, dg, a, mf, opt->context);
     weft_status st = choose_text(dg, opt, bm);
     if (st == WEFT_OK) {
-        how.model = bm->model;
-        how.std_only = bm->std_only;
-        how.checked = opt->like != NULL;
+        how.model = bm->text.model;
+        how.std_only = bm->text.std_only;
+        how.checked = bm->text.checked;
         bm->graph = graph_create();
         how.entry = opt->entry ? str_of(opt->entry) : STR("");
         dsl_sink sink = {.ctx = bm,
@@ -187,14 +192,16 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
                          .input = take_input,
                          .node = take_node,
                          .output = take_output,
+                         .context = take_context,
                          .other_arch = opt->others ? take_other_arch : NULL,
                          .other_key = opt->others ? take_other_key : NULL,
                          .other_weight = opt->others ? take_other_weight : NULL};
-        st = dsl_elaborate(dg, bm->text, &how, &cp.host, &sink);
+        st = dsl_elaborate(dg, bm->text.src, &how, &cp.host, &sink);
     }
     if (st == WEFT_OK) {
+        bm->text.checked = true;
         find_windows(bm->graph);
-        checkpoint_warn_unread(&cp, bm->text->name);
+        checkpoint_warn_unread(&cp, bm->text.src->name);
         *out_bm = bm;
     } else { /* the messages point into the texts */
         graph_destroy(bm->graph);

@@ -21,6 +21,14 @@ typedef struct {
     const bound_model *like;
 } bind_options;
 
+/* A text that describes models, and which of them a checkpoint is. */
+typedef struct {
+    const source *src;
+    str model;     /* empty: its only one */
+    bool std_only; /* it came with the checkpoint: it may import std and nothing else */
+    bool checked;  /* for every size, now or when Weft was built */
+} arch_text;
+
 typedef struct {
     str name;
     int64_t layer; /* -1: not a list */
@@ -30,10 +38,9 @@ typedef struct {
 struct bound_model {
     arena *a;
     const model_file *file;
-    const source *text; /* the model file's */
-    str model;          /* which model of it; empty: its only one */
-    bool std_only;      /* the text came with the checkpoint */
+    arch_text text;
     graph *graph;
+    bool context_asked; /* with another context the graph may be another */
     VEC(bound_param) params;
     /* With `others`: what all this is called in the other format. */
     str other_arch;
@@ -49,9 +56,8 @@ void bound_model_destroy(bound_model *bm); /* NULL is fine */
 /* An integer parameter such as vocab or ctx; false if the model has none of that name. */
 bool bound_model_int(const bound_model *bm, const char *name, int64_t *out);
 
-/* The text of the model file that fits a checkpoint, without binding it: --arch, weft.graph or the library.
- * out_std_only is set for a text that came with the checkpoint. */
+/* The text that fits a checkpoint, without binding it: --arch, weft.graph or the library. */
 weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, arena *a,
-                        const source **out_src, str *out_model, bool *out_std_only) WEFT_MUST_USE;
+                        arch_text *out) WEFT_MUST_USE;
 
 #endif

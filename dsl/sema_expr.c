@@ -585,6 +585,8 @@ static val eval_member(sema *s, const ast *e)
     sym *y = scope_find_here(sc, e->name);
     if (y && y->live) {
         val out = y->v;
+        if (y == s->session_context && s->sink)
+            s->sink->context(s->sink->ctx);
         if (v.kind == VAL_GROUP && out.kind == VAL_WEIGHT)
             out.index = v.index;
         return val_settle(s, out);

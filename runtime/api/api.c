@@ -12,18 +12,25 @@ enum { BATCH_DEFAULT = 512 };
 struct weft_model {
     model_file *file;
     bound_model *bound; /* with the trained context: what the model is */
-    char *arch;         /* NULL: chosen by the checkpoint */
 };
 
 struct weft_session {
-    bound_model *bound; /* with the session's own context: rope tables depend on it */
+    bound_model *bound; /* with its own context, where the model's graph depends on it; else NULL */
     arena *a;           /* the plan's */
     session *run;
+    int64_t n_seq;
 };
 
 const char *weft_version(void)
 {
     return WEFT_VERSION;
+}
+
+/* A call without something it cannot do without. dg may be what is missing. */
+static weft_status call_lacks(weft_diag *dg, const char *call, const char *what)
+{
+    return dg ? weft_fail(dg, W1904, WEFT_NOWHERE, "%s was called without %s", call, what)
+              : WEFT_ERR_USAGE;
 }
 
 /* ---- messages ---- */
@@ -72,11 +79,6 @@ static weft_status model_finish(weft_diag *dg, weft_status st, model_file *file,
         weft_model_close(m);
         return st;
     }
-    if (options->arch) {
-        size_t n = strlen(options->arch) + 1;
-        m->arch = mem_alloc(n);
-        memcpy(m->arch, options->arch, n);
-    }
     *out_model = m;
     return WEFT_OK;
 }
@@ -91,6 +93,8 @@ static model_file_options file_options(const weft_model_options *o)
 weft_status weft_model_open(weft_diag *dg, const char *path, const weft_model_options *options,
                             weft_model **out_model)
 {
+    if (!dg || !path || !out_model)
+        return call_lacks(dg, "weft_model_open", "a path");
     options = options ? options : &plain_model;
     model_file_options how = file_options(options);
     model_file *file = NULL;
@@ -101,6 +105,8 @@ weft_status weft_model_open(weft_diag *dg, const char *path, const weft_model_op
 weft_status weft_model_open_fd(weft_diag *dg, int fd, const char *name,
                                const weft_model_options *options, weft_model **out_model)
 {
+    if (!dg || !name || !out_model)
+        return call_lacks(dg, "weft_model_open_fd", "a name");
     options = options ? options : &plain_model;
     model_file_options how = file_options(options);
     model_file *file = NULL;
@@ -111,6 +117,8 @@ weft_status weft_model_open_fd(weft_diag *dg, int fd, const char *name,
 weft_status weft_model_open_memory(weft_diag *dg, const void *data, size_t bytes, const char *name,
                                    const weft_model_options *options, weft_model **out_model)
 {
+    if (!dg || !data || !name || !out_model)
+        return call_lacks(dg, "weft_model_open_memory", "data or a name");
     options = options ? options : &plain_model;
     model_file *file = NULL;
     weft_status st = model_file_open_memory(dg, data, bytes, name, &file);
@@ -123,12 +131,13 @@ void weft_model_close(weft_model *m)
         return;
     bound_model_destroy(m->bound);
     model_file_close(m->file);
-    free(m->arch);
     free(m);
 }
 
 weft_status weft_model_check(weft_diag *dg, const weft_model *m)
 {
+    if (!dg || !m)
+        return call_lacks(dg, "weft_model_check", "a model");
     return model_file_check(dg, m->file);
 }
 
@@ -222,9 +231,13 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
         return weft_fail(dg, W1603, WEFT_NOWHERE, "the reference rounds nothing");
     if (o->exec == WEFT_EXEC_PLAN)
         WEFT_TRY((o->round_bf16 ? target_best_rounding : target_best)(dg, &t.best));
-    bind_options how = {.arch = m->arch, .context = context, .like = m->bound};
-    WEFT_TRY(model_bind(dg, m->file, &how, &s->bound));
-    WEFT_TRY(plan_make(dg, s->bound->graph, &t, NULL, s->a, &p));
+    const graph *g = m->bound->graph;
+    if (m->bound->context_asked) {
+        bind_options how = {.context = context, .like = m->bound};
+        WEFT_TRY(model_bind(dg, m->file, &how, &s->bound));
+        g = s->bound->graph;
+    }
+    WEFT_TRY(plan_make(dg, g, &t, NULL, s->a, &p));
     session_options run = {.n_ctx = context,
                            .n_seq = n_seq,
                            .threads = (int)o->threads,
@@ -276,6 +289,11 @@ static weft_status create_session(weft_diag *dg, const weft_model *m,
 {
     static const weft_session_options plain = {0};
     options = options ? options : &plain;
+    if (!dg || !m || !out_session)
+        return call_lacks(dg, "weft_session_create", "a model");
+    for (int i = 0; i < options->n_output; i++)
+        if (!options->outputs || !options->outputs[i])
+            return call_lacks(dg, "weft_session_create", "the names of its outputs");
     if ((unsigned)options->exec > WEFT_EXEC_REF || (unsigned)options->kv > WEFT_KV_BF16)
         return weft_fail(dg, W1406, WEFT_NOWHERE, "no executor %d, or no storage %d for state",
                          (int)options->exec, (int)options->kv);
@@ -290,7 +308,7 @@ static weft_status create_session(weft_diag *dg, const weft_model *m,
                          (long long)context, (long long)options->sequences,
                          (long long)options->batch, (long long)options->threads);
     weft_session *s = mem_alloc(sizeof *s);
-    *s = (weft_session){.a = arena_create()};
+    *s = (weft_session){.a = arena_create(), .n_seq = options->sequences ? options->sequences : 1};
     weft_status st = options->plan ? session_plan_file(dg, m, options, context, s)
                                    : session_plan(dg, m, options, context, watched, s);
     if (st == WEFT_OK)
@@ -337,12 +355,16 @@ weft_status weft_eval(weft_diag *dg, weft_session *s, const weft_row *rows, int6
                        offsetof(weft_row, slot) == offsetof(batch_row, slot) &&
                        offsetof(weft_row, want) == offsetof(batch_row, out),
                    "a public row is a batch row");
+    if (!dg || !s || !rows)
+        return call_lacks(dg, "weft_eval", "a session or rows");
     return session_eval(dg, s->run, (const batch_row *)rows, n);
 }
 
 weft_status weft_output(weft_diag *dg, const weft_session *s, const char *name, int index,
                         weft_view *out_view)
 {
+    if (!dg || !s || !name || !out_view)
+        return call_lacks(dg, "weft_output", "a session or a name");
     weft_view v;
     if (!session_output(s->run, name, index, &v.data, &v.rows, &v.width))
         return weft_fail(dg, W1406, WEFT_NOWHERE, "there is no output %s%s of a call that has run",
@@ -353,15 +375,19 @@ weft_status weft_output(weft_diag *dg, const weft_session *s, const char *name, 
 
 int64_t weft_length(const weft_session *s, int64_t seq)
 {
-    return session_length(s->run, seq);
+    return seq >= 0 && seq < s->n_seq ? session_length(s->run, seq) : -1;
 }
 
 weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t length)
 {
+    if (!dg || !s)
+        return call_lacks(dg, "weft_truncate", "a session");
     return session_truncate(dg, s->run, seq, length);
 }
 
 weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to, int64_t length)
 {
+    if (!dg || !s)
+        return call_lacks(dg, "weft_fork", "a session");
     return session_fork(dg, s->run, from, to, length);
 }

@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 void mem_exhausted(size_t bytes)
 {
@@ -31,6 +34,16 @@ size_t mem_product(size_t n, size_t item_bytes)
     if (__builtin_mul_overflow(n, item_bytes, &bytes))
         mem_exhausted(SIZE_MAX);
     return bytes;
+}
+
+void mem_keep_freed(void)
+{
+#if defined(__GLIBC__)
+    enum { KEPT = 32 << 20, TAKEN = 4 << 20 };
+    mallopt(M_MMAP_THRESHOLD, KEPT);
+    mallopt(M_TRIM_THRESHOLD, KEPT);
+    mallopt(M_TOP_PAD, TAKEN);
+#endif
 }
 
 void mem_want_large(void *p, size_t bytes)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "runtime/base/file.h"
+#include "runtime/base/mem.h"
 #include "runtime/base/term.h"
 #include "runtime/base/utf8.h"
 #include "runtime/cli/cli.h"
@@ -141,6 +142,7 @@ static int verb_start(cli *c)
 
 int main(int argc, char **argv)
 {
+    mem_keep_freed();
     fill_standard_streams();
     interrupt_init();
     arena *a = arena_create();

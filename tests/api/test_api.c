@@ -116,6 +116,75 @@ START_TEST(errors_say_why_and_change_nothing)
 }
 END_TEST
 
+/* Nothing where something has to be is an error, not a crash. */
+START_TEST(calls_without_arguments)
+{
+    weft_diag *dg = weft_diag_create();
+    weft_model *m = NULL;
+    weft_session *s = NULL;
+    weft_view v;
+    ck_assert_int_eq(weft_model_open(dg, NULL, NULL, &m), WEFT_ERR_USAGE);
+    ck_assert_ptr_nonnull(strstr(weft_diag_text(dg), "weft_model_open was called without a path"));
+    ck_assert_int_eq(weft_model_open(NULL, "x", NULL, &m), WEFT_ERR_USAGE);
+    ck_assert_int_eq(weft_model_open_fd(dg, 0, NULL, NULL, &m), WEFT_ERR_USAGE);
+    ck_assert_int_eq(weft_model_open_fd(dg, -1, "none", NULL, &m), WEFT_ERR_FILE);
+    ck_assert_int_eq(weft_model_open_memory(dg, NULL, 10, "none", NULL, &m), WEFT_ERR_USAGE);
+    ck_assert_int_eq(weft_model_open_memory(dg, "", 0, "none", NULL, &m), WEFT_ERR_FORMAT);
+    ck_assert_ptr_null(m);
+    ck_assert_int_eq(weft_model_check(dg, NULL), WEFT_ERR_USAGE);
+    ck_assert_int_eq(weft_session_create(dg, NULL, NULL, &s), WEFT_ERR_USAGE);
+    ck_assert_int_eq(weft_eval(dg, NULL, NULL, 1), WEFT_ERR_USAGE);
+    ck_assert_int_eq(weft_output(dg, NULL, "logits", -1, &v), WEFT_ERR_USAGE);
+    ck_assert_int_eq(weft_truncate(dg, NULL, 0, 0), WEFT_ERR_USAGE);
+    ck_assert_int_eq(weft_fork(dg, NULL, 0, 1, 0), WEFT_ERR_USAGE);
+    weft_model_close(NULL);
+    weft_session_destroy(NULL);
+    weft_diag_destroy(NULL);
+
+    m = opened(dg, DATA "/llama-mha");
+    const char *const hole[] = {"logits", NULL};
+    const weft_session_options wrong[] = {
+        {.context = 4, .n_output = 1},
+        {.context = 4, .n_output = 2, .outputs = hole},
+        {.context = 4, .sequences = INT64_MAX},
+        {.context = 4, .batch = INT64_MAX},
+        {.context = INT32_MAX, .sequences = INT32_MAX, .batch = INT32_MAX},
+        {.context = 4, .threads = INT64_MAX},
+        {.context = 4, .wants = -1},
+        {.context = 4, .exec = (weft_exec)7},
+        {.context = 4, .kv = (weft_kv)-1},
+        {.context = 4, .plan = "/nowhere"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        weft_diag_clear(dg);
+        ck_assert_int_ne(weft_session_create(dg, m, &wrong[i], &s), WEFT_OK);
+        ck_assert_str_ne(weft_diag_text(dg), "");
+    }
+    ck_assert_ptr_null(s);
+    ck_assert_int_eq(weft_session_create(dg, m, &(weft_session_options){.context = 4}, &s),
+                     WEFT_OK);
+    weft_row row = {.token = 1, .want = true}, odd = {.token = -1}, far = {.pos = INT32_MAX},
+             other = {.seq = INT32_MAX}, slot = {.slot = -1};
+    ck_assert_int_eq(weft_eval(dg, s, NULL, 1), WEFT_ERR_USAGE);
+    ck_assert_int_ne(weft_eval(dg, s, &row, 0), WEFT_OK);
+    ck_assert_int_ne(weft_eval(dg, s, &row, -1), WEFT_OK);
+    ck_assert_int_ne(weft_eval(dg, s, &row, INT64_MAX), WEFT_OK);
+    ck_assert_int_ne(weft_eval(dg, s, &odd, 1), WEFT_OK);
+    ck_assert_int_ne(weft_eval(dg, s, &far, 1), WEFT_OK);
+    ck_assert_int_ne(weft_eval(dg, s, &other, 1), WEFT_OK);
+    ck_assert_int_ne(weft_eval(dg, s, &slot, 1), WEFT_OK);
+    ck_assert_int_eq(weft_output(dg, s, NULL, -1, &v), WEFT_ERR_USAGE);
+    ck_assert_int_ne(weft_truncate(dg, s, INT64_MIN, -1), WEFT_OK);
+    ck_assert_int_ne(weft_fork(dg, s, 0, INT64_MAX, -1), WEFT_OK);
+    ck_assert_int_eq(weft_length(s, 0), 0);
+    ck_assert_int_eq(weft_length(s, 1), -1);
+    ck_assert_int_eq(weft_length(s, INT64_MIN), -1);
+    weft_session_destroy(s);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+}
+END_TEST
+
 /* The logits after `token` at the end of a sequence. */
 static float next_logit(weft_diag *dg, weft_session *s, int32_t seq, int32_t token)
 {
@@ -184,5 +253,5 @@ START_TEST(statuses_are_alike)
 }
 END_TEST
 
-SUITE_MAIN("api", three_ways_to_open, what_a_model_tells, errors_say_why_and_change_nothing,
-           a_fork_goes_its_own_way, statuses_are_alike)
+SUITE_MAIN("api", three_ways_to_open, what_a_model_tells, calls_without_arguments,
+           errors_say_why_and_change_nothing, a_fork_goes_its_own_way, statuses_are_alike)

@@ -298,6 +298,8 @@ static char *run(const golden_case *g)
         strbuf why = {0};
         fprintf(to, "model " STR_FMT "\n", STR_ARG(bm->graph->model));
         tell_params(to, bm);
+        if (bm->context_asked)
+            fprintf(to, "of this context only\n");
         for (size_t i = 0; i < bm->graph->weights.n; i++)
             tell_weight(to, bm, &bm->graph->weights.at[i]);
         if (!graph_verify(bm->graph, &why))
