@@ -101,14 +101,19 @@ static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t
                          "row %" PRId64 ": position %" PRId32 " of sequence %" PRId32
                          ", whose next is %" PRId64,
                          row, r->pos, r->seq, next);
-    int64_t limit = state_context(b->st);
-    if (p->n_pos && p->n_pos < limit)
-        limit = p->n_pos;
-    if (r->pos >= limit)
+    if (r->pos >= state_context(b->st))
         return weft_fail(dg, W1404, WEFT_NOWHERE,
                          "row %" PRId64 ": position %" PRId32 " of sequence %" PRId32
                          " passes the context of %" PRId64,
-                         row, r->pos, r->seq, limit);
+                         row, r->pos, r->seq, state_context(b->st));
+    if (p->n_pos && r->pos >= p->n_pos) {
+        weft_status st = weft_fail(dg, W1404, WEFT_NOWHERE,
+                                   "row %" PRId64 ": position %" PRId32 " of sequence %" PRId32
+                                   " passes the %" PRId64 " that the model has a table of",
+                                   row, r->pos, r->seq, p->n_pos);
+        weft_note(dg, "a session with a longer context does not change that");
+        return st;
+    }
     if (r->out) {
         if (v->n_out == p->n_out_max)
             return weft_fail(dg, W1406, WEFT_NOWHERE,

@@ -118,7 +118,8 @@ START_TEST(a_table_of_positions_limits_them)
     const batch_row rows[] = {{.pos = 0}, {.pos = 1}, {.pos = 2}, {.pos = 3}};
     ck_assert_int_eq(batch_fill(f.dg, f.b, rows, 3), WEFT_OK);
     ck_assert_int_eq(batch_fill(f.dg, f.b, rows, 4), WEFT_ERR_FULL);
-    expect_one(f.dg, W1404, "row 3: position 3 of sequence 0 passes the context of 3");
+    expect_one(f.dg, W1404,
+               "row 3: position 3 of sequence 0 passes the 3 that the model has a table of");
     close_fixture(&f);
 }
 END_TEST
