@@ -2,6 +2,7 @@
  *
  * One function per family of operators, found in a table at the end. */
 #include "compiler/bucket_impl.h"
+#include "compiler/plan_check.h"
 
 #include <inttypes.h>
 
@@ -463,18 +464,5 @@ weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
 
 size_t lower_scratch(const lower *lo, const plan_step *s)
 {
-    int n_row;
-    kcell cell = {0};
-    kargs k = {.cols = s->cols, .tile = s->tile, .n_code = s->n_code};
-    memcpy(k.n, s->n, sizeof k.n);
-    memcpy(k.word, s->word, sizeof k.word);
-    for (int i = 0; i < K_IN_MAX; i++)
-        k.type[i] = s->in[i].type;
-    if (s->cell >= 0) {
-        const plan_cell *c = &lo->cells.at[s->cell];
-        cell = (kcell){
-            .heads = c->heads, .k = c->k, .v = c->v, .latent = c->latent, .type = lo->p->kv};
-        k.cell = &cell;
-    }
-    return kernel_scratch(&kernel_rows(&n_row)[s->kernel], &k);
+    return plan_step_scratch(s, lo->cells.at, lo->p->kv);
 }

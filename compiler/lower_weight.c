@@ -36,8 +36,6 @@ static bool can_map(const gweight *w, weight_form form, int64_t row_bytes, int64
 {
     if (form == FORM_F32 || w->computed || w->type == DT_MXFP4_HF || !last_axis_is_contiguous(w))
         return false;
-    if (form == FORM_ROWS8 || form == FORM_TABLE8)
-        return false;
     if (form == FORM_TABLE)
         return rows_are_even(w, 1, row_bytes, out_pitch);
     return w->n_piece == 1 && rows_are_even(w, 0, row_bytes, out_pitch);
@@ -75,20 +73,8 @@ static bool is_counted(const lower *lo, const plan_weight *pw)
     return false;
 }
 
-static weft_status too_large(lower *lo, const gweight *w)
+static weft_status check_weight(lower *lo, const gnode *n, const gweight *w)
 {
-    return weft_fail(lo->dg, W0902, w->loc,
-                     "weight " STR_FMT " has a size that cannot be planned for", STR_ARG(w->name));
-}
-
-weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, int32_t *out_weight)
-{
-    int32_t *slot = &lo->weight_of[(size_t)id * FORM_COUNT + form];
-    const gweight *w = &lo->g->weights.at[id];
-    if (*slot >= 0) {
-        *out_weight = *slot;
-        return WEFT_OK;
-    }
     if (!w->computed && !dtype_row_of(w->type)->is_weight)
         return weft_fail(lo->dg, W0901, n->loc,
                          "%s: no reference kernel reads %s, the type of " STR_FMT,
@@ -96,55 +82,84 @@ weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, in
     if (w->rank < 1)
         return weft_fail(lo->dg, W0310, n->loc, "%s: weight " STR_FMT " has no dimensions",
                          op_row_of(n->op)->name, STR_ARG(w->name));
+    return WEFT_OK;
+}
 
-    plan_weight pw = {.name = arena_str(lo->a, w->name).p,
-                      .stored = w->type,
-                      .type = loaded_type(w, form),
-                      .rank = w->rank,
-                      .rows = 1,
-                      .n_table = form == FORM_TABLE || form == FORM_TABLE8 ? w->dim[0] : 0,
-                      .n_piece = w->n_piece};
+/* Sizes, mode and pitch; false if they do not fit. */
+static bool size_weight(const gweight *w, weight_form form, plan_weight *pw)
+{
+    size_t row_bytes;
+    bool woven = form == FORM_ROWS8 || form == FORM_TABLE8;
     for (int i = 0; i < w->rank; i++) {
-        pw.dim[i] = w->dim[i];
-        pw.stride[i] = w->stride[i];
+        pw->dim[i] = w->dim[i];
+        pw->stride[i] = w->stride[i];
         if (w->dim[i] < 1 || w->dim[i] > DIM_MAX)
-            return too_large(lo, w);
-        if (i < w->rank - 1 && !i64_mul(pw.rows, w->dim[i], &pw.rows))
-            return too_large(lo, w);
+            return false;
+        if (i < w->rank - 1 && !i64_mul(pw->rows, w->dim[i], &pw->rows))
+            return false;
     }
-    size_t row_bytes, tables;
-    if (!dtype_bytes(pw.type, w->dim[w->rank - 1], &row_bytes) || row_bytes > INT64_MAX ||
-        !size_mul((size_t)pw.rows, row_bytes, &pw.bytes) || pw.bytes > INT64_MAX ||
-        !size_mul((size_t)pw.n_table, sizeof(void *), &tables) ||
-        !add_block(&lo->p->table_bytes, tables))
-        return too_large(lo, w);
+    if (!dtype_bytes(pw->type, w->dim[w->rank - 1], &row_bytes) ||
+        row_bytes > INT64_MAX / LAYOUT_GROUP ||
+        !size_mul((size_t)pw->rows, row_bytes, &pw->bytes) || pw->bytes > INT64_MAX)
+        return false;
+    pw->pitch = (int64_t)row_bytes * (woven ? LAYOUT_GROUP : 1);
+    pw->layout = woven ? LAYOUT_ROWS8 : LAYOUT_STORED;
+    pw->mode = woven                                              ? WEIGHT_PACKED
+               : can_map(w, form, (int64_t)row_bytes, &pw->pitch) ? WEIGHT_MAPPED
+                                                                  : WEIGHT_COPIED;
+    return true;
+}
 
-    pw.mode = can_map(w, form, (int64_t)row_bytes, &pw.pitch) ? WEIGHT_MAPPED : WEIGHT_COPIED;
-    if (form == FORM_ROWS8 || form == FORM_TABLE8) {
-        pw.mode = WEIGHT_PACKED;
-        pw.layout = LAYOUT_ROWS8;
-        pw.pitch = (int64_t)row_bytes * LAYOUT_GROUP;
-        if (row_bytes > INT64_MAX / LAYOUT_GROUP || !add_block(&lo->p->packed_bytes, pw.bytes))
-            return too_large(lo, w);
-    } else if (pw.mode == WEIGHT_COPIED) {
-        pw.pitch = (int64_t)row_bytes;
-        if (!add_block(&lo->p->copied_bytes, pw.bytes))
-            return too_large(lo, w);
-    }
+/* Add it to the totals of the plan; false if they do not fit. */
+static bool count_weight(lower *lo, const plan_weight *pw)
+{
+    plan *p = lo->p;
+    size_t tables;
+    if (!size_mul((size_t)pw->n_table, sizeof(void *), &tables) ||
+        !add_block(&p->table_bytes, tables))
+        return false;
+    if (pw->mode != WEIGHT_MAPPED)
+        return add_block(pw->mode == WEIGHT_PACKED ? &p->packed_bytes : &p->copied_bytes,
+                         pw->bytes);
+    return is_counted(lo, pw) || size_add(p->mapped_bytes, pw->bytes, &p->mapped_bytes);
+}
+
+static void copy_source(lower *lo, const gweight *w, plan_weight *pw)
+{
     if (w->computed) {
-        float *values = ARENA_ARRAY(lo->a, float, pw.bytes / sizeof(float));
-        memcpy(values, w->computed, pw.bytes);
-        pw.computed = values;
-        pw.n_piece = 0;
-    } else {
-        pw.piece = copy_pieces(lo->a, w->piece, w->n_piece);
-        if (w->scales)
-            pw.scales = copy_pieces(lo->a, w->scales, w->n_piece);
+        float *values = ARENA_ARRAY(lo->a, float, pw->bytes / sizeof(float));
+        memcpy(values, w->computed, pw->bytes);
+        pw->computed = values;
+        return;
     }
-    if (pw.mode == WEIGHT_MAPPED && !is_counted(lo, &pw) &&
-        !size_add(lo->p->mapped_bytes, pw.bytes, &lo->p->mapped_bytes))
-        return too_large(lo, w);
-    *slot = *out_weight = (int32_t)lo->weights.n;
-    VEC_PUSH(&lo->weights, pw);
+    pw->n_piece = w->n_piece;
+    pw->piece = copy_pieces(lo->a, w->piece, w->n_piece);
+    if (w->scales)
+        pw->scales = copy_pieces(lo->a, w->scales, w->n_piece);
+}
+
+weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, int32_t *out_weight)
+{
+    int32_t *slot = &lo->weight_of[(size_t)id * FORM_COUNT + form];
+    const gweight *w = &lo->g->weights.at[id];
+    if (*slot < 0) {
+        WEFT_TRY(check_weight(lo, n, w));
+        plan_weight pw = {.name = arena_str(lo->a, w->name).p,
+                          .stored = w->type,
+                          .type = loaded_type(w, form),
+                          .rank = w->rank,
+                          .rows = 1,
+                          .n_table = form == FORM_TABLE || form == FORM_TABLE8 ? w->dim[0] : 0};
+        bool fits = size_weight(w, form, &pw);
+        if (fits)
+            copy_source(lo, w, &pw);
+        if (!fits || !count_weight(lo, &pw))
+            return weft_fail(lo->dg, W0902, w->loc,
+                             "weight " STR_FMT " has a size that cannot be planned for",
+                             STR_ARG(w->name));
+        *slot = (int32_t)lo->weights.n;
+        VEC_PUSH(&lo->weights, pw);
+    }
+    *out_weight = *slot;
     return WEFT_OK;
 }

@@ -142,24 +142,21 @@ static weft_status check_units(checker *c, const plan_item *it)
     return WEFT_OK;
 }
 
-static weft_status check_scratch(checker *c, int32_t i)
+size_t plan_step_scratch(const plan_step *s, const plan_cell *cells, dtype kv)
 {
-    const plan_step *s = &c->b->step[i];
+    int n_row;
     kcell cell = {0};
     kargs k = {.cols = s->cols, .tile = s->tile, .n_code = s->n_code};
     memcpy(k.n, s->n, sizeof k.n);
     memcpy(k.word, s->word, sizeof k.word);
-    for (int x = 0; x < K_IN_MAX; x++)
-        k.type[x] = s->in[x].type;
+    for (int i = 0; i < K_IN_MAX; i++)
+        k.type[i] = s->in[i].type;
     if (s->cell >= 0) {
-        const plan_cell *pc = &c->p->cell[s->cell];
-        cell = (kcell){
-            .heads = pc->heads, .k = pc->k, .v = pc->v, .latent = pc->latent, .type = c->p->kv};
+        const plan_cell *c = &cells[s->cell];
+        cell = (kcell){.heads = c->heads, .k = c->k, .v = c->v, .latent = c->latent, .type = kv};
         k.cell = &cell;
     }
-    if (kernel_scratch(&c->rows[s->kernel], &k) > c->b->scratch_bytes)
-        return fail_step(c, i, "it needs more scratch than the bucket has");
-    return WEFT_OK;
+    return kernel_scratch(&kernel_rows(&n_row)[s->kernel], &k);
 }
 
 static weft_status check_steps(checker *c)
@@ -171,7 +168,8 @@ static weft_status check_steps(checker *c)
         if (!plan_access_step(c->p, b, &b->item[c->item.at[i]], &b->step[i], &l))
             return fail_step(c, i, l.why);
         WEFT_TRY(check_machine(c, i, l.k));
-        WEFT_TRY(check_scratch(c, i));
+        if (plan_step_scratch(&b->step[i], c->p->cell, c->p->kv) > b->scratch_bytes)
+            return fail_step(c, i, "it needs more scratch than the bucket has");
         for (int x = 0; x < l.n; x++)
             VEC_PUSH(&c->at, l.at[x]);
     }

@@ -13,4 +13,7 @@
 /* W1503 names the bucket, the step and the first thing that is wrong; W1602 a kernel for another machine. */
 weft_status plan_check(weft_diag *dg, const plan *p) WEFT_MUST_USE;
 
+/* Bytes of scratch that a step, of a plan with these cells, needs in each thread. */
+size_t plan_step_scratch(const plan_step *s, const plan_cell *cells, dtype kv);
+
 #endif

@@ -105,8 +105,9 @@ static weft_status check_fit(plan_reader *r, const value *v, model_hash model)
                          "%s was made for kernels of variant %s, which this Weft does not know",
                          r->name, variant);
     kvariant best;
+    const char *cap = getenv("WEFT_CPU");
     WEFT_TRY(target_best(r->dg, &best));
-    if (getenv("WEFT_CPU") && r->p->best > best)
+    if (cap && *cap && r->p->best > best)
         return weft_fail(r->dg, W1506, WEFT_NOWHERE,
                          "%s was made for kernels of variant %s; WEFT_CPU allows those up to %s",
                          r->name, variant, kvariant_name(best));
