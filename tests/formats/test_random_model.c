@@ -152,7 +152,7 @@ START_TEST(unknown)
 {
     expect_refused("", W1903, "shape ``");
     expect_refused("llama-2b:Q8_0", W1903, "shape `llama-2b`");
-    expect_refused("llama-1b", W1903, "type ``");
+    expect_refused("llama-1b", W1903, "takes SHAPE:TYPE");
     expect_refused("llama-1b:", W1903, "type ``");
     expect_refused("llama-1b:Q9", W1903, "type `Q9`");
     expect_refused("tiny:Q8_0:x", W1903, "type `Q8_0:x`");
