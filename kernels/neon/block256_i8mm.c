@@ -5,7 +5,7 @@
  *
  * Two Neoverse V1 cores at 256 rows of 2048 columns: Q4_K 0.53 TOP/s, Q6_K 0.51. Few rows are multiplied as they are
  * unpacked: two, four and eight take 18.4, 28.4 and 44 cycles for 32 columns of 8 rows of Q4_K, 24, 36 and 53 of Q6_K
- * (direct8_256_i8mm.c has those for eight). */
+ * (direct256_i8mm.c has those for eight). */
 #include "kernels/kernel_decls.h"
 
 #include <string.h>
@@ -192,8 +192,8 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
 }
 
 /* As many blocks at once as are multiplied in turn by all rows (panel_i8mm.c), or fewer. */
-NEON_INLINE void eight(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t,
-                       const woven256 *type, direct8_256_fn *direct)
+NEON_INLINE void direct(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t,
+                        const woven256 *type, direct256_fn *multiply)
 {
     enum { MOST = 4 };
     panel256_block block[MOST];
@@ -202,26 +202,26 @@ NEON_INLINE void eight(const uint8_t *w, const panel_acts *x, int64_t group, boo
         memset(t, 0, 2 * TILE * sizeof *t);
     for (int64_t b = 0, n; b < n_block; b += n) {
         const char *sums = act_sum4(ACT_Q8KX4, x->x, x->n);
-        direct8_acts acts = {x->x + (x->first + b * BLOCK) * TILE_X,
-                             (const char *)(act_d4(x->x, x->n) + (first + b) * 8),
-                             sums + (first + b) * 64, group};
+        direct256_acts acts = {x->x + (x->first + b * BLOCK) * TILE_X,
+                               (const char *)(act_d4(x->x, x->n) + (first + b) * 8),
+                               sums + (first + b) * 64, group};
         n = n_block - b < MOST ? n_block - b : MOST;
         for (int64_t i = 0; i < n; i++)
             unpack_scales(w + (b + i) * type->bytes, &block[i], type);
         for (int half = 0; half < 2; half++)
-            direct(w + b * type->bytes, block, half, &acts, n, cold ? NEON_AHEAD : 0, t);
+            multiply(w + b * type->bytes, block, half, &acts, n, cold ? NEON_AHEAD : 0, t);
     }
 }
 
-static void eight_Q4_K(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t)
-{
-    eight(w, x, group, cold, t, &woven_Q4_K, direct8_Q4_K);
-}
-
-static void eight_Q6_K(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t)
-{
-    eight(w, x, group, cold, t, &woven_Q6_K, direct8_Q6_K);
-}
+#define DIRECT(type)                                                                               \
+    static void eight_##type(const uint8_t *w, const panel_acts *x, int64_t group, int64_t rows,   \
+                             bool cold, float *t)                                                  \
+    {                                                                                              \
+        direct256_fn *multiply = rows > 6 ? direct8_##type : direct6_##type;                       \
+        direct(w, x, group, cold, t, &woven_##type, multiply);                                     \
+    }
+DIRECT(Q4_K)
+DIRECT(Q6_K)
 
 #define KERNELS(type, size, few_max, eight)                                                        \
     static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \

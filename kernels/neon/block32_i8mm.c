@@ -147,14 +147,16 @@ NEON_INLINE void eight(const uint8_t *w, const panel_acts *x, int64_t group, boo
         direct(w, half, q, d, group, x->cols / BLOCK, cold ? NEON_AHEAD : 0, from, t);
 }
 
-static void eight_Q8_0(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t)
+static void eight_Q8_0(const uint8_t *w, const panel_acts *x, int64_t group, int64_t rows,
+                       bool cold, float *t)
 {
-    eight(w, x, group, cold, t, direct8_Q8_0);
+    eight(w, x, group, cold, t, rows > 6 ? direct8_Q8_0 : direct6_Q8_0);
 }
 
-static void eight_Q4_0(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t)
+static void eight_Q4_0(const uint8_t *w, const panel_acts *x, int64_t group, int64_t rows,
+                       bool cold, float *t)
 {
-    eight(w, x, group, cold, t, direct8_Q4_0);
+    eight(w, x, group, cold, t, rows > 6 ? direct8_Q4_0 : direct6_Q4_0);
 }
 
 static void tile_scaled(const void *panel, const panel_acts *x, float t[TILE])

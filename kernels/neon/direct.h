@@ -12,26 +12,26 @@ typedef void direct_fn(const uint8_t *w, const int8_t *q, const float *d, int64_
 
 direct_fn direct_Q8_0, direct_Q4_0;
 
-/* Half of the eight rows times eight rows of activations, whose second four lie `group` bytes on: t has a tile for each
+/* Half of the eight rows times six or eight rows of activations, whose second four lie `group` bytes on: t has a tile for each
  * four, of which this is one half. Every second line is asked for. */
 typedef void direct8_fn(const uint8_t *w, int half, const int8_t *q, const float *d, int64_t group,
                         int64_t n_block, int64_t ahead, const float *from, float *t);
 
-direct8_fn direct8_Q8_0, direct8_Q4_0;
+direct8_fn direct6_Q8_0, direct8_Q8_0, direct6_Q4_0, direct8_Q4_0;
 
 /* So far ahead they bring a line into the first cache: the pass after the next takes it. */
 enum { NEAR_AHEAD = 4096 };
 
-/* Eight rows of activations as ACT_Q8KX4 has them. */
+/* Rows of activations as ACT_Q8KX4 has them. */
 typedef struct {
     const char *q, *d, *sums;
     int64_t group;
-} direct8_acts;
+} direct256_acts;
 
 /* The same for n_block blocks of 256 columns, whose scales are unpacked; t is added to. */
-typedef void direct8_256_fn(const uint8_t *w, const panel256_block *block, int half,
-                            const direct8_acts *x, int64_t n_block, int64_t ahead, float *t);
+typedef void direct256_fn(const uint8_t *w, const panel256_block *block, int half,
+                          const direct256_acts *x, int64_t n_block, int64_t ahead, float *t);
 
-direct8_256_fn direct8_Q4_K, direct8_Q6_K;
+direct256_fn direct6_Q4_K, direct8_Q4_K, direct6_Q6_K, direct8_Q6_K;
 
 #endif

@@ -1,4 +1,4 @@
-/* direct8_i8mm.c - four woven rows of Q8_0 or Q4_0 times eight rows of activations, without a panel, in assembly.
+/* direct8_i8mm.c - four woven rows of Q8_0 or Q4_0 times six or eight rows of activations, without a panel, in assembly.
  *
  * The loops of direct_i8mm.c with the sides exchanged: half of a group's rows, which are unpacked once for twice the
  * activations, and whose other half comes in a second pass from the first cache. A pass asks for every second line of what
@@ -17,9 +17,8 @@
 #define SET1 8, 9, 10, 11, 12, 13, 14, 15
 #define ZERO(v) "movi v" #v ".4s, #0\n"
 #define ZEROS(a0, a1, a2, a3, a4, a5, a6, a7) \
-    ZERO(a0) ZERO(a1) ZERO(a2) ZERO(a3) ZERO(a4) ZERO(a5) ZERO(a6) ZERO(a7)
+    ZERO(a0) ZERO(a1) ZERO(a2) ZERO(a3) ZERO(a4) ZERO(a5) IF7(ZERO(a6) ZERO(a7))
 #define LOW4(at) "ldp q24, q25, [%[q], #" #at "]\n"
-#define HIGH4(at) "ldp q24, q25, [%[r], #" #at "]\n"
 #define MM(to, w, x) "smmla v" #to ".4s, v" #w ".16b, v" #x ".16b\n"
 #define MUL(v, s) "fmul v" #v ".4s, v" #v ".4s, v" #s ".4s\n"
 #define ADD(to, v) "fmla v" #to ".4s, v" #v ".4s, v31.4s\n"
@@ -62,7 +61,7 @@
 
 #define STEP(code, at, a0, a1, a2, a3, a4, a5, a6, a7) \
     code LOW4(at) MM(a0, 26, 24) MM(a1, 27, 24) MM(a2, 26, 25) MM(a3, 27, 25) \
-    HIGH4(at) MM(a4, 26, 24) MM(a5, 27, 24) MM(a6, 26, 25) MM(a7, 27, 25)
+    HIGH4(at) MM(a4, 26, 24) MM(a5, 27, 24) IF7(MM(a6, 26, 25) MM(a7, 27, 25))
 #define FIRST(type, ...) \
     SPREAD(ZEROS, __VA_ARGS__) SPREAD(STEP, CODE_##type##_0, 0, __VA_ARGS__) SPREAD(STEP, CODE_##type##_1, 32, __VA_ARGS__) \
     SPREAD(STEP, CODE_##type##_2, 64, __VA_ARGS__) SPREAD(STEP, CODE_##type##_3, 96, __VA_ARGS__) NEXT_##type
@@ -71,29 +70,29 @@
 #define BLOCK(type, a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
     ZEROS(a0, a1, a2, a3, a4, a5, a6, a7) \
     CODE_##type##_0 LOW4(0) SCALES MM(a0, 26, 24) MM(a1, 27, 24) MM(a2, 26, 25) MM(a3, 27, 25) \
-    HIGH4(0) HINTS_##type MM(a4, 26, 24) CVT_##type(b0) MM(a5, 27, 24) MM(a6, 26, 25) CVT_##type(b1) MM(a7, 27, 25) WIDE_LOW \
+    HIGH4(0) HINTS_##type MM(a4, 26, 24) CVT_##type(b0) MM(a5, 27, 24) IF7(MM(a6, 26, 25)) CVT_##type(b1) IF7(MM(a7, 27, 25)) WIDE_LOW \
     CODE_##type##_1 LOW4(32) CVT_##type(b2) MM(a0, 26, 24) WIDE_HIGH MM(a1, 27, 24) MM(a2, 26, 25) CVT_##type(b3) MM(a3, 27, 25) \
-    MUL(b0, 30) HIGH4(32) CVT_##type(b4) MM(a4, 26, 24) MM(a5, 27, 24) MUL(b1, 29) MM(a6, 26, 25) CVT_##type(b5) MM(a7, 27, 25) \
-    CODE_##type##_2 LOW4(64) MUL(b2, 30) MM(a0, 26, 24) MM(a1, 27, 24) CVT_##type(b6) MM(a2, 26, 25) MUL(b3, 29) \
-    MM(a3, 27, 25) HIGH4(64) LOW_SCALE(0) MM(a4, 26, 24) MUL(b4, 30) MM(a5, 27, 24) CVT_##type(b7) MM(a6, 26, 25) ADD(16, b0) \
-    MM(a7, 27, 25) MUL(b5, 29) CODE_##type##_3 LOW4(96) ADD(17, b1) MM(a0, 26, 24) LOW_SCALE(16) MM(a1, 27, 24) \
-    MM(a2, 26, 25) MUL(b6, 30) MM(a3, 27, 25) ADD(18, b2) HIGH4(96) MUL(b7, 29) MM(a4, 26, 24) MM(a5, 27, 24) \
-    ADD(19, b3) HIGH_SCALE(0) MM(a6, 26, 25) ADD(20, b4) MM(a7, 27, 25) ADD(21, b5) HIGH_SCALE(16) ADD(22, b6) ADD(23, b7) \
+    MUL(b0, 30) HIGH4(32) CVT_##type(b4) MM(a4, 26, 24) MM(a5, 27, 24) MUL(b1, 29) IF7(MM(a6, 26, 25)) CVT_##type(b5) IF7(MM(a7, 27, 25)) \
+    CODE_##type##_2 LOW4(64) MUL(b2, 30) MM(a0, 26, 24) MM(a1, 27, 24) IF7(CVT_##type(b6)) MM(a2, 26, 25) MUL(b3, 29) \
+    MM(a3, 27, 25) HIGH4(64) LOW_SCALE(0) MM(a4, 26, 24) MUL(b4, 30) MM(a5, 27, 24) IF7(CVT_##type(b7) MM(a6, 26, 25)) ADD(16, b0) \
+    IF7(MM(a7, 27, 25)) MUL(b5, 29) CODE_##type##_3 LOW4(96) ADD(17, b1) MM(a0, 26, 24) LOW_SCALE(16) MM(a1, 27, 24) \
+    MM(a2, 26, 25) IF7(MUL(b6, 30)) MM(a3, 27, 25) ADD(18, b2) HIGH4(96) IF7(MUL(b7, 29)) MM(a4, 26, 24) MM(a5, 27, 24) \
+    ADD(19, b3) HIGH_SCALE(0) IF7(MM(a6, 26, 25)) ADD(20, b4) IF7(MM(a7, 27, 25)) ADD(21, b5) IF7(HIGH_SCALE(16) ADD(22, b6) ADD(23, b7)) \
     NEXT_SCALES_##type NEXT_##type
 
 #define LAST(type, b0, b1, b2, b3, b4, b5, b6, b7) \
-    SCALES CVT_##type(b0) CVT_##type(b1) CVT_##type(b2) CVT_##type(b3) CVT_##type(b4) CVT_##type(b5) CVT_##type(b6) \
-    CVT_##type(b7) WIDE_LOW WIDE_HIGH MUL(b0, 30) MUL(b1, 29) MUL(b2, 30) MUL(b3, 29) MUL(b4, 30) MUL(b5, 29) \
-    MUL(b6, 30) MUL(b7, 29) LOW_SCALE(0) ADD(16, b0) ADD(17, b1) LOW_SCALE(16) ADD(18, b2) ADD(19, b3) \
-    HIGH_SCALE(0) ADD(20, b4) ADD(21, b5) HIGH_SCALE(16) ADD(22, b6) ADD(23, b7)
+    SCALES CVT_##type(b0) CVT_##type(b1) CVT_##type(b2) CVT_##type(b3) CVT_##type(b4) CVT_##type(b5) IF7(CVT_##type(b6)) \
+    IF7(CVT_##type(b7)) WIDE_LOW WIDE_HIGH MUL(b0, 30) MUL(b1, 29) MUL(b2, 30) MUL(b3, 29) MUL(b4, 30) MUL(b5, 29) \
+    IF7(MUL(b6, 30) MUL(b7, 29)) LOW_SCALE(0) ADD(16, b0) ADD(17, b1) LOW_SCALE(16) ADD(18, b2) ADD(19, b3) \
+    HIGH_SCALE(0) ADD(20, b4) ADD(21, b5) IF7(HIGH_SCALE(16) ADD(22, b6) ADD(23, b7))
 
 #define BEGIN "ldp q16, q18, [%[from]]\n ldp q17, q19, [%[from], #32]\n ldp q20, q22, [%[from], #128]\n ldp q21, q23, [%[from], #160]\n"
 #define STORE "stp q16, q18, [%[t]]\n stp q17, q19, [%[t], #32]\n stp q20, q22, [%[t], #128]\n stp q21, q23, [%[t], #160]\n"
 #define ALL_VECTORS "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
     "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
 
-#define DIRECT8(type) \
-    void direct8_##type(const uint8_t *w, int half, const int8_t *q, const float *d, int64_t group, int64_t n_block, \
+#define DIRECT(rows, type) \
+    void direct##rows##_##type(const uint8_t *w, int half, const int8_t *q, const float *d, int64_t group, int64_t n_block, \
                         int64_t ahead, const float *from, float *t) \
     { \
         const uint8_t *s = w + 8 * half; \
@@ -119,6 +118,15 @@
                          : [t] "r"(t), [from] "r"(from) \
                          : "memory", "cc", ALL_VECTORS); \
     }
-DIRECT8(Q8_0)
-DIRECT8(Q4_0)
+/* What there is of rows 6 and 7. */
+#define IF7(...) __VA_ARGS__
+#define HIGH4(at) "ldp q24, q25, [%[r], #" #at "]\n"
+DIRECT(8, Q8_0)
+DIRECT(8, Q4_0)
+#undef IF7
+#undef HIGH4
+#define IF7(...)
+#define HIGH4(at) "ldr q24, [%[r], #" #at "]\n"
+DIRECT(6, Q8_0)
+DIRECT(6, Q4_0)
 /* clang-format on */

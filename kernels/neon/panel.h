@@ -46,8 +46,9 @@ typedef struct {
      * are asked for, 1 or 2; cold: the weights come from memory, not for the second time. */
     void (*few)(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE]);
     int few_max; /* up to so many rows that is faster than a panel */
-    /* The same for eight rows, four and those `group` bytes on: a tile of each. NULL: four by four. */
-    void (*eight)(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t);
+    /* The same for `rows` of eight, four and those `group` bytes on: a tile of each. NULL: four by four. */
+    void (*eight)(const uint8_t *w, const panel_acts *x, int64_t group, int64_t rows, bool cold,
+                  float *t);
 } panel_core;
 
 /* linear on rows packed by four: for many rows, and for few. */

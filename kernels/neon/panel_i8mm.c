@@ -88,7 +88,7 @@ static void few_directly(const run *r, const uint8_t *w, float *t)
         panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->n[2], r->first, r->cols, 0};
         step = core->eight && left > TILE_X ? 2 * TILE_X : TILE_X;
         if (step > TILE_X)
-            core->eight(w, &acts, TILE_X * k->pitch[0], x == 0, t);
+            core->eight(w, &acts, TILE_X * k->pitch[0], left, x == 0, t);
         else
             core->few(w, &acts, left > 2 ? 2 : 1, x == 0, t);
     }

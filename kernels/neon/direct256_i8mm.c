@@ -1,4 +1,4 @@
-/* direct8_256_i8mm.c - four woven rows of Q4_K or Q6_K times eight rows of activations, in assembly.
+/* direct256_i8mm.c - four woven rows of Q4_K or Q6_K times six or eight rows of activations, in assembly.
  *
  * As direct8_i8mm.c, with the loops of panel_tile_i8mm.c for whole numbers as scales. Scales are unpacked before, codes
  * on the way. What belongs to 256 columns is done between the products of the next.
@@ -16,9 +16,8 @@
 #define SET1 8, 9, 10, 11, 12, 13, 14, 15
 #define ZERO(v) "movi v" #v ".4s, #0\n"
 #define ZEROS(a0, a1, a2, a3, a4, a5, a6, a7) \
-    ZERO(a0) ZERO(a1) ZERO(a2) ZERO(a3) ZERO(a4) ZERO(a5) ZERO(a6) ZERO(a7)
+    ZERO(a0) ZERO(a1) ZERO(a2) ZERO(a3) ZERO(a4) ZERO(a5) IF7(ZERO(a6) ZERO(a7))
 #define LOW4(at) "ldp q24, q25, [%[q], #" #at "]\n"
-#define HIGH4(at) "ldp q24, q25, [%[r], #" #at "]\n"
 #define MM(to, w, x) "smmla v" #to ".4s, v" #w ".16b, v" #x ".16b\n"
 #define MLA(to, v, s) "mla v" #to ".4s, v" #v ".4s, v" #s ".4s\n"
 #define MULI(to, v, s) "mul v" #to ".4s, v" #v ".4s, v" #s ".4s\n"
@@ -55,18 +54,18 @@
 #define NEXT_Q6_K NEXT(192)
 
 #define LOW_MM(a0, a1, a2, a3, ...) MM(a0, 26, 24) MM(a1, 27, 24) MM(a2, 26, 25) MM(a3, 27, 25)
-#define HIGH_MM(a0, a1, a2, a3, a4, a5, a6, a7) MM(a4, 26, 24) MM(a5, 27, 24) MM(a6, 26, 25) MM(a7, 27, 25)
+#define HIGH_MM(a0, a1, a2, a3, a4, a5, a6, a7) MM(a4, 26, 24) MM(a5, 27, 24) IF7(MM(a6, 26, 25) MM(a7, 27, 25))
 #define STEP(code, at, ...) code LOW4(at) SPREAD(LOW_MM, __VA_ARGS__) HIGH4(at) SPREAD(HIGH_MM, __VA_ARGS__)
 
 /* The first step of a group into a0-a7 while half of b0-b7, of the group before, are scaled; a second that scales the
  * rest. */
 #define STEP_A(op, code, at, a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
     code LOW4(at) SCALES ZERO(a0) MM(a0, 26, 24) ZERO(a1) MM(a1, 27, 24) ZERO(a2) MM(a2, 26, 25) op(16, b0, 29) ZERO(a3) \
-    MM(a3, 27, 25) HIGH4(at) op(17, b1, 30) ZERO(a4) MM(a4, 26, 24) ZERO(a5) MM(a5, 27, 24) op(18, b2, 29) ZERO(a6) \
-    MM(a6, 26, 25) ZERO(a7) MM(a7, 27, 25) op(19, b3, 30)
+    MM(a3, 27, 25) HIGH4(at) op(17, b1, 30) ZERO(a4) MM(a4, 26, 24) ZERO(a5) MM(a5, 27, 24) op(18, b2, 29) \
+    IF7(ZERO(a6) MM(a6, 26, 25) ZERO(a7) MM(a7, 27, 25)) op(19, b3, 30)
 #define STEP_B(op, code, at, a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
     code LOW4(at) MM(a0, 26, 24) op(20, b4, 29) MM(a1, 27, 24) MM(a2, 26, 25) op(21, b5, 30) MM(a3, 27, 25) \
-    HIGH4(at) MM(a4, 26, 24) MM(a5, 27, 24) op(22, b6, 29) MM(a6, 26, 25) MM(a7, 27, 25) op(23, b7, 30)
+    HIGH4(at) MM(a4, 26, 24) MM(a5, 27, 24) IF7(op(22, b6, 29) MM(a6, 26, 25) MM(a7, 27, 25) op(23, b7, 30))
 
 /* 32 columns of one group. */
 #define GROUP32(op, a0, a1, a2, a3, a4, a5, a6, a7, ...) \
@@ -81,28 +80,30 @@
 /* The sums of 256 columns, whose last group is in v8-v15: scaled, less the minima of two rows times the sums of two rows of
  * activations, high bits first; added to t. In parts, for the steps of the next first group to go between. */
 #define LAST_SCALE \
-    SCALES MLA(16, 8, 29) MLA(17, 9, 30) MLA(18, 10, 29) MLA(19, 11, 30) MLA(20, 12, 29) MLA(21, 13, 30) MLA(22, 14, 29) \
-    MLA(23, 15, 30)
+    SCALES MLA(16, 8, 29) MLA(17, 9, 30) MLA(18, 10, 29) MLA(19, 11, 30) MLA(20, 12, 29) MLA(21, 13, 30) \
+    IF7(MLA(22, 14, 29) MLA(23, 15, 30))
 #define MIN_HIGH \
     PAIR_AT(128) LOAD31(m, 32) ZERO(8) MM(8, 29, 31) ZERO(9) MM(9, 30, 31) LOAD31(m, 48) ZERO(10) MM(10, 29, 31) ZERO(11) \
-    MM(11, 30, 31) LOAD31(o, 32) ZERO(12) MM(12, 29, 31) ZERO(13) MM(13, 30, 31) LOAD31(o, 48) ZERO(14) MM(14, 29, 31) \
-    ZERO(15) MM(15, 30, 31) SHIFT(8) SHIFT(9) SHIFT(10) SHIFT(11) SHIFT(12) SHIFT(13) SHIFT(14) SHIFT(15)
+    MM(11, 30, 31) LOAD31(o, 32) ZERO(12) MM(12, 29, 31) ZERO(13) MM(13, 30, 31) \
+    IF7(LOAD31(o, 48) ZERO(14) MM(14, 29, 31) ZERO(15) MM(15, 30, 31)) SHIFT(8) SHIFT(9) SHIFT(10) SHIFT(11) \
+    SHIFT(12) SHIFT(13) IF7(SHIFT(14) SHIFT(15))
 #define MIN_LOW \
     LOAD31(m, 0) MM(8, 29, 31) CVT(16) MM(9, 30, 31) CVT(17) LOAD31(m, 16) MM(10, 29, 31) CVT(18) MM(11, 30, 31) CVT(19) \
-    LOAD31(o, 0) MM(12, 29, 31) CVT(20) MM(13, 30, 31) CVT(21) LOAD31(o, 16) MM(14, 29, 31) CVT(22) MM(15, 30, 31) CVT(23) \
+    LOAD31(o, 0) MM(12, 29, 31) CVT(20) MM(13, 30, 31) CVT(21) IF7(LOAD31(o, 16) MM(14, 29, 31) CVT(22) MM(15, 30, 31) CVT(23)) \
     "add %[m], %[m], #64\n add %[o], %[o], #64\n"
 #define TIMES_D \
-    PAIR_AT(0) MUL(16, 29) MUL(17, 30) MUL(18, 29) MUL(19, 30) MUL(20, 29) MUL(21, 30) MUL(22, 29) MUL(23, 30)
+    PAIR_AT(0) MUL(16, 29) MUL(17, 30) MUL(18, 29) MUL(19, 30) MUL(20, 29) MUL(21, 30) IF7(MUL(22, 29) MUL(23, 30))
 #define LESS_MIN \
-    CVT(8) CVT(9) CVT(10) CVT(11) CVT(12) CVT(13) CVT(14) CVT(15) PAIR_AT(64) SUB(16, 8, 29) SUB(17, 9, 30) \
-    SUB(18, 10, 29) SUB(19, 11, 30) SUB(20, 12, 29) SUB(21, 13, 30) SUB(22, 14, 29) SUB(23, 15, 30)
+    CVT(8) CVT(9) CVT(10) CVT(11) CVT(12) CVT(13) IF7(CVT(14) CVT(15)) PAIR_AT(64) SUB(16, 8, 29) SUB(17, 9, 30) \
+    SUB(18, 10, 29) SUB(19, 11, 30) SUB(20, 12, 29) SUB(21, 13, 30) IF7(SUB(22, 14, 29) SUB(23, 15, 30))
 #define ADD_LOW \
     "ldp q8, q10, [%[t]]\n ldp q9, q11, [%[t], #32]\n" LOAD31(d, 0) ADD(8, 16) ADD(9, 17) LOAD31(d, 16) ADD(10, 18) \
     ADD(11, 19) "stp q8, q10, [%[t]]\n stp q9, q11, [%[t], #32]\n add %[d], %[d], #32\n"
 #define ADD_HIGH \
-    "ldp q12, q14, [%[t], #128]\n ldp q13, q15, [%[t], #160]\n" LOAD31(e, 0) ADD(12, 20) ADD(13, 21) LOAD31(e, 16) \
-    ADD(14, 22) ADD(15, 23) "stp q12, q14, [%[t], #128]\n stp q13, q15, [%[t], #160]\n add %[e], %[e], #32\n"
-#define CVT_SUMS CVT(16) CVT(17) CVT(18) CVT(19) CVT(20) CVT(21) CVT(22) CVT(23)
+    "ldp q12, q14, [%[t], #128]\n ldp q13, q15, [%[t], #160]\n" LOAD31(e, 0) ADD(12, 20) ADD(13, 21) \
+    IF7(LOAD31(e, 16) ADD(14, 22) ADD(15, 23)) \
+    "stp q12, q14, [%[t], #128]\n stp q13, q15, [%[t], #160]\n add %[e], %[e], #32\n"
+#define CVT_SUMS CVT(16) CVT(17) CVT(18) CVT(19) CVT(20) CVT(21) IF7(CVT(22) CVT(23))
 
 /* 256 columns after their first group: all others but the last scaling. */
 #define GROUPS_Q4_K \
@@ -133,9 +134,9 @@
 #define ALL_VECTORS "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
     "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
 
-#define DIRECT8(type, codes_at, half_bytes, mask) \
-    void direct8_##type(const uint8_t *w, const panel256_block *block, int half, const direct8_acts *x, int64_t n_block, \
-                        int64_t ahead, float *t) \
+#define DIRECT(rows, type, codes_at, half_bytes, mask) \
+    void direct##rows##_##type(const uint8_t *w, const panel256_block *block, int half, const direct256_acts *x, \
+                               int64_t n_block, int64_t ahead, float *t) \
     { \
         const char *b = (const char *)block + 32 * half, *s; \
         const char *q = x->q, *d = x->d, *m = x->sums, *r = q + x->group, *e = d + x->group, *o = m + x->group; \
@@ -151,6 +152,15 @@
                          : [t] "r"(t), [far] "r"(far), [far128] "r"(far + 128), [near] "r"(near), [near128] "r"(near + 128), [size] "r"(sizeof *block) \
                          : "memory", "cc", ALL_VECTORS); \
     }
-DIRECT8(Q4_K, 128, 32, 0x0f)
-DIRECT8(Q6_K, 144, 96, 0xfc)
+/* What there is of rows 6 and 7. */
+#define IF7(...) __VA_ARGS__
+#define HIGH4(at) "ldp q24, q25, [%[r], #" #at "]\n"
+DIRECT(8, Q4_K, 128, 32, 0x0f)
+DIRECT(8, Q6_K, 144, 96, 0xfc)
+#undef IF7
+#undef HIGH4
+#define IF7(...)
+#define HIGH4(at) "ldr q24, [%[r], #" #at "]\n"
+DIRECT(6, Q4_K, 128, 32, 0x0f)
+DIRECT(6, Q6_K, 144, 96, 0xfc)
 /* clang-format on */
