@@ -46,6 +46,7 @@ struct pack_store {
     char *data;
     pack_head head;
     char *temp, *path; /* NULL: nothing is to be kept */
+    int fd;            /* of a file that has no name yet, or -1: it is called temp */
     bool fresh;        /* made and published by us, so that it is for us to sync */
 };
 
@@ -193,20 +194,52 @@ static bool find_file(pack_store *s)
     return true;
 }
 
-/* A file of the whole size under a name of its own; its blocks are taken now, since a full disk cannot be
- * told of later. */
+/* Where the system can, a file without a name: nothing is left of it if we are ended. */
+static int open_nameless(const pack_store *s)
+{
+#ifdef O_TMPFILE
+    char folder[4096];
+    size_t n = (size_t)(strrchr(s->temp, '/') - s->temp);
+    if (n >= sizeof folder || access("/proc/self/fd", X_OK) != 0)
+        return -1;
+    memcpy(folder, s->temp, n);
+    folder[n] = 0;
+    return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+#else
+    (void)s;
+    return -1;
+#endif
+}
+
+/* Call it temp. */
+static bool name_nameless(pack_store *s)
+{
+    char fd_path[64];
+    snprintf(fd_path, sizeof fd_path, "/proc/self/fd/%d", s->fd);
+    int taken = mkstemp(s->temp); /* a name that no one has */
+    if (taken < 0)
+        return false;
+    close(taken);
+    unlink(s->temp);
+    return linkat(AT_FDCWD, fd_path, AT_FDCWD, s->temp, AT_SYMLINK_FOLLOW) == 0;
+}
+
+/* A file of the whole size; its blocks are taken now, since a full disk cannot be told of later. */
 static bool make_file(pack_store *s)
 {
     size_t bytes = HEAD_BYTES + (size_t)s->head.packed_bytes;
-    int fd = mkstemp(s->temp);
+    s->fd = open_nameless(s);
+    int fd = s->fd >= 0 ? s->fd : mkstemp(s->temp);
     if (fd < 0)
         return false;
     void *map = MAP_FAILED;
     if (posix_fallocate(fd, 0, (off_t)bytes) == 0)
         map = map_file(fd, bytes, PROT_READ | PROT_WRITE);
-    close(fd);
+    if (fd != s->fd)
+        close(fd);
     if (map == MAP_FAILED) {
-        unlink(s->temp);
+        if (fd != s->fd)
+            unlink(s->temp);
         return false;
     }
     s->map = map;
@@ -217,6 +250,9 @@ static bool make_file(pack_store *s)
 
 static void forget_file(pack_store *s)
 {
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
     free(s->temp);
     free(s->path);
     s->temp = s->path = NULL;
@@ -247,7 +283,8 @@ weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf, 
 {
     pack_store *s = mem_alloc(sizeof *s);
     *s = (pack_store){
-        .head = {.version = VERSION, .head_bytes = HEAD_BYTES, .packed_bytes = p->packed_bytes}};
+        .head = {.version = VERSION, .head_bytes = HEAD_BYTES, .packed_bytes = p->packed_bytes},
+        .fd = -1};
     memcpy(s->head.magic, magic, sizeof magic);
     name_boot(s->head.boot);
     snprintf(s->head.model, sizeof s->head.model, "%s",
@@ -294,10 +331,12 @@ void pack_store_publish(pack_store *s)
     if (!s->temp)
         return;
     memcpy(s->map, &s->head, sizeof s->head);
-    s->fresh = mprotect(s->map, s->map_bytes, PROT_READ) == 0 && rename(s->temp, s->path) == 0;
+    bool named = s->fd < 0 || name_nameless(s);
+    s->fresh =
+        named && mprotect(s->map, s->map_bytes, PROT_READ) == 0 && rename(s->temp, s->path) == 0;
     if (s->fresh)
         msync(s->map, s->map_bytes, MS_ASYNC);
-    else
+    else if (named)
         unlink(s->temp);
     forget_file(s);
 }
@@ -317,7 +356,7 @@ void pack_store_close(pack_store *s)
 {
     if (!s)
         return;
-    if (s->temp)
+    if (s->temp && s->fd < 0)
         unlink(s->temp);
     if (s->fresh)
         sync_file(s);
