@@ -231,7 +231,9 @@ static weft_status open_save(perplexity_run *r)
                  .n_row = r->chunks * ppl_chunk_rows(&r->how),
                  .model = model_file_hash(api_model_file(r->m)),
                  .bos = r->how.bos};
-    return kl_writer_create(r->c->dg, r->o->kl_save, &h, r->ids.at, &r->save);
+    WEFT_TRY(kl_writer_create(r->c->dg, r->o->kl_save, &h, r->ids.at, &r->save));
+    interrupt_removes(kl_writer_part(r->save));
+    return WEFT_OK;
 }
 
 /* Is the file of the same text, cut in the same way, with the same vocabulary? */
@@ -451,6 +453,7 @@ int verb_perplexity(cli *c)
     cli_report(c, c->dg); /* while the texts it quotes are there */
     imatrix_collect_end(r.collect);
     imatrix_destroy(r.importance);
+    interrupt_removes(NULL);
     kl_writer_destroy(r.save);
     kl_reader_close(r.base);
     free(r.weights);

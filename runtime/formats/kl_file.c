@@ -120,6 +120,11 @@ weft_status kl_writer_put(weft_diag *dg, kl_writer *w, const kl_row *row, const 
     return out_file_put(dg, w->f, w->row, row_bytes_of(w->head.vocab));
 }
 
+const char *kl_writer_part(const kl_writer *w)
+{
+    return out_file_part(w->f);
+}
+
 weft_status kl_writer_finish(weft_diag *dg, kl_writer *w)
 {
     WEFT_ASSERT(w->n_put == w->head.n_row);

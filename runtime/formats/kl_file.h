@@ -52,6 +52,7 @@ weft_status kl_writer_create(weft_diag *dg, const char *path, const kl_head *h, 
 /* The next row; row->below is made from logits [vocab], which are finite, and their largest. */
 weft_status kl_writer_put(weft_diag *dg, kl_writer *w, const kl_row *row, const float *logits,
                           float largest) WEFT_MUST_USE;
+const char *kl_writer_part(const kl_writer *w); /* where the rows are until it is finished */
 /* After n_row rows. Destroy it afterwards all the same. */
 weft_status kl_writer_finish(weft_diag *dg, kl_writer *w) WEFT_MUST_USE;
 void kl_writer_destroy(kl_writer *w); /* NULL is fine; removes what is not finished */
