@@ -161,14 +161,18 @@ str arena_str(arena *a, str s)
 
 str arena_printf(arena *a, const char *fmt, ...)
 {
+    char most[128]; /* fit, and are formatted once */
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = vsnprintf(most, sizeof most, fmt, ap);
     va_end(ap);
     WEFT_ASSERT(n >= 0);
     char *p = arena_alloc(a, (size_t)n + 1);
-    vsnprintf(p, (size_t)n + 1, fmt, again);
+    if ((size_t)n < sizeof most)
+        memcpy(p, most, (size_t)n);
+    else
+        vsnprintf(p, (size_t)n + 1, fmt, again);
     va_end(again);
     return (str){p, (size_t)n};
 }

@@ -71,7 +71,8 @@ typedef struct {
     char label[96]; /* of the tensor: resid.3 */
     int index;
     int64_t width, rows;
-    float *data; /* [rows, width] */
+    float *data;  /* [rows, width], where they are to be written; else NULL */
+    int32_t next; /* the likeliest of the last row */
 } gathered;
 
 typedef struct {
@@ -213,26 +214,6 @@ static weft_status list_outputs(eval_run *r)
     return WEFT_OK;
 }
 
-static weft_status gather(eval_run *r, bool last_call)
-{
-    if (!r->got)
-        WEFT_TRY(list_outputs(r));
-    for (int i = 0; i < r->n_got; i++) {
-        gathered *g = &r->got[i];
-        weft_view v;
-        WEFT_TRY(weft_output(r->c->dg, r->s, g->name, g->index, &v));
-        int64_t first = r->o->rows == ROWS_LAST ? (last_call && v.rows ? v.rows - 1 : v.rows) : 0;
-        size_t row_bytes = mem_product((size_t)v.width, sizeof *g->data);
-        int64_t had = g->rows;
-        g->width = v.width;
-        g->rows += v.rows - first;
-        g->data = mem_realloc(g->data, mem_product((size_t)g->rows, row_bytes));
-        memcpy(g->data + had * v.width, v.data + first * v.width,
-               (size_t)(v.rows - first) * row_bytes);
-    }
-    return WEFT_OK;
-}
-
 static int32_t likeliest(const float *row, int64_t n)
 {
     int64_t best = 0;
@@ -243,6 +224,32 @@ static int32_t likeliest(const float *row, int64_t n)
             best = i;
         }
     return (int32_t)best;
+}
+
+static void append_rows(gathered *g, const float *rows, int64_t n, int64_t width)
+{
+    size_t bytes = mem_product((size_t)width, sizeof *rows);
+    g->data = mem_realloc(g->data, mem_product((size_t)(g->rows + n), bytes));
+    memcpy(g->data + g->rows * width, rows, (size_t)n * bytes);
+}
+
+static weft_status gather(eval_run *r, bool last_call)
+{
+    if (!r->got)
+        WEFT_TRY(list_outputs(r));
+    for (int i = 0; i < r->n_got; i++) {
+        gathered *g = &r->got[i];
+        weft_view v;
+        WEFT_TRY(weft_output(r->c->dg, r->s, g->name, g->index, &v));
+        int64_t first = r->o->rows == ROWS_LAST ? (last_call && v.rows ? v.rows - 1 : v.rows) : 0;
+        if (r->o->out)
+            append_rows(g, v.data + first * v.width, v.rows - first, v.width);
+        if (v.rows)
+            g->next = likeliest(v.data + (v.rows - 1) * v.width, v.width);
+        g->width = v.width;
+        g->rows += v.rows - first;
+    }
+    return WEFT_OK;
 }
 
 /* ---- running ---- */
@@ -365,8 +372,7 @@ static void tell(eval_run *r)
                        i + 1 == r->greedy_ids.n ? "\n" : "");
         const gathered *g = r->n_got ? &r->got[0] : NULL;
         if (g && g->rows && strcmp(g->label, "logits") == 0)
-            strbuf_add(&out, "next         %d\n",
-                       (int)likeliest(g->data + (g->rows - 1) * g->width, g->width));
+            strbuf_add(&out, "next         %d\n", (int)g->next);
     }
     cli_print(r->c, strbuf_view(&out));
     strbuf_free(&out);

@@ -12,11 +12,6 @@
 
 typedef struct exec exec; /* each device's own */
 
-typedef struct {
-    int threads;    /* that a session may usefully ask for; 1 where it makes no difference */
-    uint64_t bytes; /* of memory in all; 0 if unknown */
-} device_info;
-
 /* What a plan is loaded with; all of it must outlive the exec. */
 typedef struct {
     const plan *p;
@@ -49,8 +44,8 @@ typedef struct {
 
 typedef struct {
     const char *name; /* "cpu" */
-    /* Can it be used here, and what is it? The name of the processor is added to out_name. */
-    weft_status (*probe)(weft_diag *dg, device_info *out_info, strbuf *out_name);
+    /* Can it be used here, and how many bytes of memory has it in all? 0: that is not known. */
+    weft_status (*probe)(weft_diag *dg, uint64_t *out_bytes);
     /* Not zeroed, aligned to PLAN_ALIGN; W0902 when there is no more. */
     weft_status (*alloc)(weft_diag *dg, size_t bytes, void **out_p);
     void (*free)(void *p);                                      /* NULL is fine */

@@ -1,19 +1,14 @@
 /* device_cpu.c - the CPU as a device: memory is ordinary memory, plans are run by exec_*.c. */
 #include "runtime/exec/exec_impl.h"
 
-#include "runtime/base/cpu.h"
-#include "runtime/base/threads.h"
 #include <stdlib.h>
 #include <unistd.h>
 
-static weft_status cpu_probe(weft_diag *dg, device_info *out_info, strbuf *out_name)
+static weft_status cpu_probe(weft_diag *dg, uint64_t *out_bytes)
 {
     (void)dg;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    cpu_name(out_name);
-    *out_info =
-        (device_info){.threads = threads_default(),
-                      .bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0};
+    *out_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
     return WEFT_OK;
 }
 

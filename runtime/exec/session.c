@@ -117,18 +117,6 @@ size_t session_memory_sum(const session_memory *m)
            m->scratch + m->tables;
 }
 
-/* What the device has in all; 0 if that is not known. */
-static uint64_t device_bytes(const device *dev)
-{
-    device_info info = {0};
-    weft_diag *dg = diag_create();
-    strbuf name = {0};
-    weft_status status = dev->probe(dg, &info, &name);
-    strbuf_free(&name);
-    diag_destroy(dg);
-    return status == WEFT_OK ? info.bytes : 0;
-}
-
 /* The system hands out more than there is and ends the process when it is used; so what cannot fit is
  * refused here. Mapped weights may be larger than memory: they are read again when they are needed. */
 static weft_status check_need(weft_diag *dg, const session *s, const session_options *opt)
@@ -139,7 +127,7 @@ static weft_status check_need(weft_diag *dg, const session *s, const session_opt
     const char *who = "it may";
     if (most == 0) {
         all -= m.weights_mapped;
-        most = device_bytes(s->dev);
+        WEFT_TRY(s->dev->probe(dg, &most));
         who = "the machine has";
     }
     if (most == 0 || all <= most)
