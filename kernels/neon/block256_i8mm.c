@@ -46,9 +46,11 @@ NEON_INLINE int8x16_t whole_code(int8x16_t v, const woven256 *t)
     return t->zero ? vaddq_s8(vshrq_n_s8(v, 3), vdupq_n_s8((int8_t)t->zero)) : v;
 }
 
-NEON_INLINE void unpack_scales(const uint8_t *w, panel256_block *p, const woven256 *t)
+/* All but the scales of groups, which are left as bytes (code_scales). */
+NEON_INLINE const uint8_t *unpack_rows(const uint8_t *w, uint8_t own[128], panel256_block *p,
+                                       const woven256 *t)
 {
-    uint8_t own[128], min6[128];
+    uint8_t min6[128];
     const uint8_t *scales = code_scales(w, own, min6, t);
     float32x4_t d[2];
     neon_halves(w, d);
@@ -60,12 +62,28 @@ NEON_INLINE void unpack_scales(const uint8_t *w, panel256_block *p, const woven2
         put_spread(d, p->dmin);
         turn(min6, p->min);
     }
+    return scales;
+}
+
+NEON_INLINE void unpack_scales(const uint8_t *w, panel256_block *p, const woven256 *t)
+{
+    uint8_t own[128];
+    const uint8_t *scales = unpack_rows(w, own, p, t);
     for (int g = 0; g < t->groups; g++) {
         int32x4_t spread[4];
         panel_spread_scales(scales + g * 8, !t->has_min, spread);
         for (int i = 0; i < 4; i++)
             vst1q_s32(p->scale + g * 16 + i * 4, spread[i]);
     }
+}
+
+/* The same with bytes in place of the scales of groups. */
+NEON_INLINE void unpack_bytes(const uint8_t *w, panel256_block *p, const woven256 *t)
+{
+    uint8_t *own = (uint8_t *)p->scale;
+    const uint8_t *scales = unpack_rows(w, own, p, t);
+    if (scales != own)
+        memcpy(own, scales, (size_t)t->groups * 8);
 }
 
 NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, const woven256 *t)
@@ -207,7 +225,7 @@ NEON_INLINE void direct(const uint8_t *w, const panel_acts *x, int64_t group, bo
                                sums + (first + b) * 64, group};
         n = n_block - b < MOST ? n_block - b : MOST;
         for (int64_t i = 0; i < n; i++)
-            unpack_scales(w + (b + i) * type->bytes, &block[i], type);
+            unpack_bytes(w + (b + i) * type->bytes, &block[i], type);
         for (int half = 0; half < 2; half++)
             multiply(w + b * type->bytes, block, half, &acts, n, cold ? NEON_AHEAD : 0, t);
     }

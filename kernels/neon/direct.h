@@ -28,7 +28,8 @@ typedef struct {
     int64_t group;
 } direct256_acts;
 
-/* The same for n_block blocks of 256 columns, whose scales are unpacked; t is added to. */
+/* The same for n_block blocks of 256 columns, with scales of groups as bytes, [groups][8 rows]; t is added
+ * to. */
 typedef void direct256_fn(const uint8_t *w, const panel256_block *block, int half,
                           const direct256_acts *x, int64_t n_block, int64_t ahead, float *t);
 

@@ -1,10 +1,7 @@
 /* direct256_i8mm.c - four woven rows of Q4_K or Q6_K times six or eight rows of activations, in assembly.
  *
- * As direct8_i8mm.c, with the loops of panel_tile_i8mm.c for whole numbers as scales. Scales are unpacked before, codes
- * on the way. What belongs to 256 columns is done between the products of the next.
- *
- * 32 columns of both halves take 39 cycles of a Neoverse V1 core in the first cache (Q4_K) and 46 (Q6_K), besides 5 and 7
- * for the scales. */
+ * As direct8_i8mm.c, with the loops of panel_tile_i8mm.c for whole numbers as scales, which come as bytes. What belongs to
+ * 256 columns is done between the products of the next. */
 #include "kernels/neon/direct.h"
 
 /* Registers: v0-v7 and v8-v15 the two sets, v16-v23 the sums, v24-v25 activations, v26-v27 weights, v28 a mask, v29-v30
@@ -28,7 +25,12 @@
 #define SHIFT(v) "shl v" #v ".4s, v" #v ".4s, #7\n"
 #define PAIR_AT(at) "ldp q29, q30, [%[b], #" #at "]\n"
 #define LOAD31(from, at) "ldr q31, [%[" #from "], #" #at "]\n"
-#define SCALES "ldp q29, q30, [%[s]], #64\n"
+/* Scales of four rows, bytes, each number twice. */
+#define SCALES(ext) \
+    "ldr s29, [%[s]], #8\n " ext "shll v29.8h, v29.8b, #0\n zip1 v29.8h, v29.8h, v29.8h\n" \
+    ext "shll2 v30.4s, v29.8h, #0\n " ext "shll v29.4s, v29.4h, #0\n"
+#define SCALES_Q4_K SCALES("u")
+#define SCALES_Q6_K SCALES("s")
 #define HINTS "prfm pldl3keep, [%[w], %[far]]\n prfm pldl1keep, [%[w], %[near]]\n"
 #define HINTS128 "prfm pldl3keep, [%[w], %[far128]]\n prfm pldl1keep, [%[w], %[near128]]\n"
 
@@ -59,8 +61,8 @@
 
 /* The first step of a group into a0-a7 while half of b0-b7, of the group before, are scaled; a second that scales the
  * rest. */
-#define STEP_A(op, code, at, a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
-    code LOW4(at) SCALES ZERO(a0) MM(a0, 26, 24) ZERO(a1) MM(a1, 27, 24) ZERO(a2) MM(a2, 26, 25) op(16, b0, 29) ZERO(a3) \
+#define STEP_A(op, scales, code, at, a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
+    scales code LOW4(at) ZERO(a0) MM(a0, 26, 24) ZERO(a1) MM(a1, 27, 24) ZERO(a2) MM(a2, 26, 25) op(16, b0, 29) ZERO(a3) \
     MM(a3, 27, 25) HIGH4(at) op(17, b1, 30) ZERO(a4) MM(a4, 26, 24) ZERO(a5) MM(a5, 27, 24) op(18, b2, 29) \
     IF7(ZERO(a6) MM(a6, 26, 25) ZERO(a7) MM(a7, 27, 25)) op(19, b3, 30)
 #define STEP_B(op, code, at, a0, a1, a2, a3, a4, a5, a6, a7, b0, b1, b2, b3, b4, b5, b6, b7) \
@@ -69,18 +71,18 @@
 
 /* 32 columns of one group. */
 #define GROUP32(op, a0, a1, a2, a3, a4, a5, a6, a7, ...) \
-    STEP_A(op, CODE_Q4_K_0, 0, a0, a1, a2, a3, a4, a5, a6, a7, __VA_ARGS__) HINTS \
+    STEP_A(op, SCALES_Q4_K, CODE_Q4_K_0, 0, a0, a1, a2, a3, a4, a5, a6, a7, __VA_ARGS__) HINTS \
     STEP_B(op, CODE_Q4_K_1, 32, a0, a1, a2, a3, a4, a5, a6, a7, __VA_ARGS__) \
     STEP(CODE_Q4_K_2, 64, a0, a1, a2, a3, a4, a5, a6, a7) STEP(CODE_Q4_K_3, 96, a0, a1, a2, a3, a4, a5, a6, a7) NEXT_Q4_K
 /* Of two groups, the first and the second. */
-#define GROUP16_0(op, ...) STEP_A(op, CODE_Q6_K_0, 0, __VA_ARGS__) HINTS STEP_B(op, CODE_Q6_K_1, 32, __VA_ARGS__)
+#define GROUP16_0(op, ...) STEP_A(op, SCALES_Q6_K, CODE_Q6_K_0, 0, __VA_ARGS__) HINTS STEP_B(op, CODE_Q6_K_1, 32, __VA_ARGS__)
 #define GROUP16_1(op, ...) \
-    STEP_A(op, CODE_Q6_K_2, 64, __VA_ARGS__) HINTS128 STEP_B(op, CODE_Q6_K_3, 96, __VA_ARGS__) NEXT_Q6_K
+    STEP_A(op, SCALES_Q6_K, CODE_Q6_K_2, 64, __VA_ARGS__) HINTS128 STEP_B(op, CODE_Q6_K_3, 96, __VA_ARGS__) NEXT_Q6_K
 
 /* The sums of 256 columns, whose last group is in v8-v15: scaled, less the minima of two rows times the sums of two rows of
  * activations, high bits first; added to t. In parts, for the steps of the next first group to go between. */
 #define LAST_SCALE \
-    SCALES MLA(16, 8, 29) MLA(17, 9, 30) MLA(18, 10, 29) MLA(19, 11, 30) MLA(20, 12, 29) MLA(21, 13, 30) \
+    MLA(16, 8, 29) MLA(17, 9, 30) MLA(18, 10, 29) MLA(19, 11, 30) MLA(20, 12, 29) MLA(21, 13, 30) \
     IF7(MLA(22, 14, 29) MLA(23, 15, 30))
 #define MIN_HIGH \
     PAIR_AT(128) LOAD31(m, 32) ZERO(8) MM(8, 29, 31) ZERO(9) MM(9, 30, 31) LOAD31(m, 48) ZERO(10) MM(10, 29, 31) ZERO(11) \
@@ -107,11 +109,11 @@
 
 /* 256 columns after their first group: all others but the last scaling. */
 #define GROUPS_Q4_K \
-    "add %[s], %[b], #192\n" EXPAND(GROUP32, MULI, SET1, SET0) EXPAND(GROUP32, MLA, SET0, SET1) "mov %[n], #2\n" \
+    "add %[s], %[b], %[scales]\n" EXPAND(GROUP32, MULI, SET1, SET0) EXPAND(GROUP32, MLA, SET0, SET1) "mov %[n], #2\n" \
     "1:\n" EXPAND(GROUP32, MLA, SET1, SET0) EXPAND(GROUP32, MLA, SET0, SET1) "subs %[n], %[n], #1\n b.ne 1b\n" \
     EXPAND(GROUP32, MLA, SET1, SET0) HEAD_Q4_K
 #define GROUPS_Q6_K \
-    "add %[s], %[b], #192\n" EXPAND(GROUP16_1, MULI, SET1, SET0) "mov %[n], #7\n" \
+    "add %[s], %[b], %[scales]\n" EXPAND(GROUP16_1, MULI, SET1, SET0) "mov %[n], #7\n" \
     "1:\n" EXPAND(GROUP16_0, MLA, SET0, SET1) EXPAND(GROUP16_1, MLA, SET1, SET0) "subs %[n], %[n], #1\n b.ne 1b\n" HEAD_Q6_K
 /* Over the scales of the next 256. */
 #define HEAD_Q4_K HINTS "add %[w], %[w], #128\n"
@@ -122,14 +124,14 @@
     EXPAND(ZEROS, SET0) EXPAND(STEP, CODE_Q4_K_0, 0, SET0) HINTS EXPAND(STEP, CODE_Q4_K_1, 32, SET0) EXPAND(STEP, CODE_Q4_K_2, 64, SET0) \
     EXPAND(STEP, CODE_Q4_K_3, 96, SET0) NEXT_Q4_K
 #define END_FIRST_Q4_K \
-    LAST_SCALE EXPAND(ZEROS, SET0) EXPAND(STEP, CODE_Q4_K_0, 0, SET0) MIN_HIGH EXPAND(STEP, CODE_Q4_K_1, 32, SET0) MIN_LOW \
+    SCALES_Q4_K LAST_SCALE EXPAND(ZEROS, SET0) EXPAND(STEP, CODE_Q4_K_0, 0, SET0) MIN_HIGH EXPAND(STEP, CODE_Q4_K_1, 32, SET0) MIN_LOW \
     EXPAND(STEP, CODE_Q4_K_2, 64, SET0) TIMES_D LESS_MIN EXPAND(STEP, CODE_Q4_K_3, 96, SET0) HINTS ADD_LOW ADD_HIGH NEXT_Q4_K
-#define END_Q4_K LAST_SCALE MIN_HIGH MIN_LOW TIMES_D LESS_MIN ADD_LOW ADD_HIGH
+#define END_Q4_K SCALES_Q4_K LAST_SCALE MIN_HIGH MIN_LOW TIMES_D LESS_MIN ADD_LOW ADD_HIGH
 #define FIRST_Q6_K EXPAND(ZEROS, SET0) EXPAND(STEP, CODE_Q6_K_0, 0, SET0) HINTS EXPAND(STEP, CODE_Q6_K_1, 32, SET0)
 #define END_FIRST_Q6_K \
-    LAST_SCALE EXPAND(ZEROS, SET0) EXPAND(STEP, CODE_Q6_K_0, 0, SET0) HINTS CVT_SUMS TIMES_D EXPAND(STEP, CODE_Q6_K_1, 32, SET0) \
+    SCALES_Q6_K LAST_SCALE EXPAND(ZEROS, SET0) EXPAND(STEP, CODE_Q6_K_0, 0, SET0) HINTS CVT_SUMS TIMES_D EXPAND(STEP, CODE_Q6_K_1, 32, SET0) \
     ADD_LOW ADD_HIGH
-#define END_Q6_K LAST_SCALE CVT_SUMS TIMES_D ADD_LOW ADD_HIGH
+#define END_Q6_K SCALES_Q6_K LAST_SCALE CVT_SUMS TIMES_D ADD_LOW ADD_HIGH
 
 #define ALL_VECTORS "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
     "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
@@ -149,7 +151,8 @@
                          "2:\n" GROUPS_##type END_##type \
                          : [w] "+r"(w), [b] "+r"(b), [s] "=&r"(s), [q] "+r"(q), [r] "+r"(r), [d] "+r"(d), [e] "+r"(e), \
                            [m] "+r"(m), [o] "+r"(o), [n] "=&r"(n), [blocks] "+r"(n_block) \
-                         : [t] "r"(t), [far] "r"(far), [far128] "r"(far + 128), [near] "r"(near), [near128] "r"(near + 128), [size] "r"(sizeof *block) \
+                         : [t] "r"(t), [far] "r"(far), [far128] "r"(far + 128), [near] "r"(near), [near128] "r"(near + 128), [size] "r"(sizeof *block), \
+                           [scales] "r"(192 - 28 * half) \
                          : "memory", "cc", ALL_VECTORS); \
     }
 /* What there is of rows 6 and 7. */
