@@ -19,24 +19,34 @@
 #endif
 #endif
 
-static inline int suite_main(const char *name, const TTest *const *tests, size_t n)
+/* The leak check at the end of a process takes four seconds on some aarch64 machines, so it is made once for a suite and not
+ * for each test. */
+#if defined(SUITE_ASAN)
+#define SUITE_FORK CK_NOFORK
+#else
+#define SUITE_FORK CK_FORK_GETENV
+#endif
+
+/* A suite of one case, for main: its exit status. */
+static inline int suite_run(const char *name, TCase *tc, enum fork_status fork)
 {
     Suite *s = suite_create(name);
-    TCase *tc = tcase_create(name);
-    tcase_set_timeout(tc, 60);
-    for (size_t i = 0; i < n; i++)
-        tcase_add_test(tc, tests[i]);
     suite_add_tcase(s, tc);
     SRunner *r = srunner_create(s);
-#if defined(SUITE_ASAN)
-    /* The leak check at the end of a process takes four seconds on some aarch64 machines, so it is
-     * made once for a suite and not for each test. */
-    srunner_set_fork_status(r, CK_NOFORK);
-#endif
+    srunner_set_fork_status(r, fork);
     srunner_run_all(r, CK_NORMAL);
     int failed = srunner_ntests_failed(r);
     srunner_free(r);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static inline int suite_main(const char *name, const TTest *const *tests, size_t n)
+{
+    TCase *tc = tcase_create(name);
+    tcase_set_timeout(tc, 60);
+    for (size_t i = 0; i < n; i++)
+        tcase_add_test(tc, tests[i]);
+    return suite_run(name, tc, SUITE_FORK);
 }
 
 #define SUITE_MAIN(name, ...)                                                                      \

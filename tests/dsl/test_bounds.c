@@ -235,17 +235,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("bounds");
     TCase *tc = tcase_create("bounds");
     tcase_set_timeout(tc, 600);
     tcase_add_loop_test(tc, hostile_texts_end_soon, 0, (int)COUNT_OF(texts));
     tcase_add_test(tc, calls_nest_within_the_stack);
     tcase_add_test(tc, a_long_name_is_not_copied_for_every_use);
     tcase_add_test(tc, honest_files_pass);
-    suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("bounds", tc, CK_FORK_GETENV);
 }

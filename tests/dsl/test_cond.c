@@ -107,7 +107,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("cond");
     TCase *tc = tcase_create("cond");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, logic);
@@ -115,10 +114,5 @@ int main(void)
     tcase_add_test(tc, absence_and_words);
     tcase_add_test(tc, another_layer);
     tcase_add_test(tc, heavy_truths_become_atoms);
-    suite_add_tcase(s, tc);
-    SRunner *run = srunner_create(s);
-    srunner_run_all(run, CK_NORMAL);
-    int failed = srunner_ntests_failed(run);
-    srunner_free(run);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("cond", tc, CK_FORK_GETENV);
 }

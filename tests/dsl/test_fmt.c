@@ -3,8 +3,8 @@
  * `test_fmt --update` rewrites what fmt/layout.txt expects. */
 #include "dsl/dsl.h"
 #include "dsl/fmt.h"
+#include "tests/base/suite.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -466,9 +466,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--update") == 0)
         return golden_update();
-    Suite *s = suite_create("fmt");
     TCase *tc = tcase_create("fmt");
-    suite_add_tcase(s, tc);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, golden_layouts);
     tcase_add_test(tc, every_file_formats);
@@ -480,9 +478,5 @@ int main(int argc, char **argv)
     tcase_add_test(tc, line_ends_become_one_kind);
     tcase_add_test(tc, text_that_grows_too_long_is_refused);
     tcase_add_test(tc, deep_texts_format);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed != 0;
+    return suite_run("fmt", tc, CK_FORK_GETENV);
 }

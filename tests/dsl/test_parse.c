@@ -409,7 +409,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("parse");
     TCase *tc = tcase_create("parse");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, operators_bind_as_documented);
@@ -418,10 +417,5 @@ int main(void)
     tcase_add_test(tc, every_construct_has_its_slots);
     tcase_add_test(tc, no_tree_comes_from_a_mistake);
     tcase_add_test(tc, recovery_passes_whole_braces);
-    suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("parse", tc, CK_FORK_GETENV);
 }

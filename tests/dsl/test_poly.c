@@ -1,6 +1,6 @@
 /* test_poly.c - symbolic sizes: identities, ring laws at random points, limits, printing. */
 #include "dsl/poly.h"
-#include <check.h>
+#include "tests/base/suite.h"
 #include <stdlib.h>
 
 static arena *home;
@@ -619,16 +619,10 @@ int main(void)
         test_hard_fractions_end,
         test_print,
     };
-    Suite *s = suite_create("poly");
     TCase *tc = tcase_create("poly");
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         tcase_add_test(tc, tests[i]);
-    suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run("poly", tc, CK_FORK_GETENV);
 }

@@ -4,8 +4,8 @@
 #include "runtime/formats/model_file.h"
 #include "runtime/quant/imatrix_collect.h"
 #include "runtime/quant/job.h"
+#include "tests/base/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -234,16 +234,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("collect");
     TCase *c = tcase_create("all");
     tcase_add_test(c, head);
     tcase_add_loop_test(c, fast, 0, 5);
     tcase_add_loop_test(c, unpacks, ACT_F32 + 1, ACT_COUNT);
     tcase_add_test(c, refuses);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run("collect", c, CK_FORK_GETENV);
 }

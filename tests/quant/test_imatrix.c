@@ -2,7 +2,7 @@
 #include "runtime/quant/imatrix.h"
 
 #include "runtime/formats/gguf_write.h"
-#include <check.h>
+#include "tests/base/suite.h"
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -87,15 +87,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("imatrix");
     TCase *c = tcase_create("all");
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, round_trip);
     tcase_add_test(c, wrong);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run("imatrix", c, CK_FORK_GETENV);
 }

@@ -2,7 +2,7 @@
 #include "runtime/quant/job.h"
 
 #include "runtime/formats/gguf_write.h"
-#include <check.h>
+#include "tests/base/suite.h"
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -207,17 +207,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("job");
     TCase *c = tcase_create("all");
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, keeps_keys);
     tcase_add_test(c, joins_parts);
     tcase_add_test(c, cannot_read);
     tcase_add_test(c, weighs);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run("job", c, CK_FORK_GETENV);
 }

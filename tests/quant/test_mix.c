@@ -1,7 +1,7 @@
 /* test_mix.c - which tensor gets which type. */
 #include "runtime/quant/mix.h"
+#include "tests/base/suite.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 /* clang-format off */
@@ -109,14 +109,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("mix");
     TCase *c = tcase_create("all");
     tcase_add_test(c, presets);
     tcase_add_test(c, rules);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run("mix", c, CK_FORK_GETENV);
 }

@@ -1,8 +1,8 @@
 /* test_quant.c - stored numbers are those of another program; the K types are as close as can be expected. */
 #include "kernels/ref/dequant.h"
 #include "runtime/quant/quant.h"
+#include "tests/base/suite.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static double error_of(dtype t, const float *x, const float *importance, const f
 }
 
 /* For normal numbers llama.cpp's quantisers leave 0.0714, 0.0362 and 0.0178; these leave 2 to 5 % less. */
-START_TEST(close)
+START_TEST(close_enough)
 {
     static const struct {
         dtype t;
@@ -205,19 +205,13 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("quant");
     TCase *c = tcase_create("all");
     tcase_set_timeout(c, 60);
     tcase_add_test(c, recorded);
-    tcase_add_test(c, close);
+    tcase_add_test(c, close_enough);
     tcase_add_test(c, importance);
     tcase_add_test(c, exact);
     tcase_add_test(c, not_finite);
     tcase_add_test(c, any_bits);
-    suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return suite_run("quant", c, CK_FORK_GETENV);
 }

@@ -3,6 +3,7 @@
  * A small part of them is in data/ and always runs. The whole runs where the folder ../shared of
  * the project stands beside the source tree, else that test says that it was skipped. */
 #include "tests/text/goldens.h"
+#include "tests/base/suite.h"
 
 static const char *const families[] = {
     "gpt2",
@@ -118,20 +119,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("tok_goldens");
     TCase *tc = tcase_create("tok_goldens");
     tcase_set_timeout(tc, 300);
     tcase_add_test(tc, a_part_of_each_family);
     tcase_add_loop_test(tc, whole_family, 0, (int)COUNT_OF(families));
     tcase_add_loop_test(tc, ggml_vectors, 0, (int)COUNT_OF(vectors));
     tcase_add_test(tc, a_real_model);
-    suite_add_tcase(s, tc);
-    SRunner *r = srunner_create(s);
-#if defined(SUITE_ASAN)
-    srunner_set_fork_status(r, CK_NOFORK);
-#endif
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run("tok_goldens", tc, SUITE_FORK);
 }
