@@ -355,7 +355,7 @@ weft_status weft_eval(weft_diag *dg, weft_session *s, const weft_row *rows, int6
                        offsetof(weft_row, slot) == offsetof(batch_row, slot) &&
                        offsetof(weft_row, want) == offsetof(batch_row, out),
                    "a public row is a batch row");
-    if (!dg || !s || !rows)
+    if (!dg || !s || (!rows && n > 0))
         return call_lacks(dg, "weft_eval", "a session or rows");
     return session_eval(dg, s->run, (const batch_row *)rows, n);
 }
