@@ -70,9 +70,6 @@ typedef struct {
     void *(*activations)(exec *e); /* the plan's arena, in the device's memory */
 } device;
 
-const device *device_at(int i);              /* NULL past the last */
-const device *device_find(const char *name); /* NULL: no such device */
-
 extern const device device_cpu; /* device_cpu.c */
 
 #endif
