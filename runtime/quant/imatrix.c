@@ -173,9 +173,11 @@ static weft_status read_all(weft_diag *dg, imatrix *im, const model_file *mf)
 weft_status imatrix_read(weft_diag *dg, const char *path, imatrix **out_im)
 {
     model_file *mf;
-    WEFT_TRY(model_file_open(dg, path, NULL, &mf));
+    WEFT_TRY(model_file_open(dg, path, &(model_file_options){.guard = true}, &mf));
     imatrix *im = imatrix_create();
     weft_status st = read_all(dg, im, mf);
+    if (st == WEFT_OK)
+        st = model_file_check(dg, mf); /* all of it was there */
     model_file_close(mf);
     if (st == WEFT_OK)
         *out_im = im;
