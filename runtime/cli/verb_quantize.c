@@ -37,7 +37,9 @@ const verb_page quantize_verb_page = {
     quantize_flags,
     "TYPE is F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M or Q6_K. "
     "Every key is "
-    "kept. Norms, biases and routers stay as they are; the head gets Q6_K, and the mixes ending in "
+    "kept; a folder gets the names, keys and tokenizer that other programs read, too. Norms, "
+    "biases "
+    "and routers stay as they are; the head gets Q6_K, and the mixes ending in "
     "S and M give "
     "some layers more bits. Rows that are no whole blocks of a type get the nearest one that fits. "
     "OUT appears when it "
@@ -238,8 +240,8 @@ int verb_quantize(cli *c)
     weft_status st = run(&r);
     if (st == WEFT_OK && !c->common.quiet)
         tell(&r);
-    c->common.json = c->common.json && st == WEFT_OK; /* there is no document: say it in words */
-    cli_report(c, c->dg);                             /* while the texts it quotes are there */
+    c->common.json = false; /* the document is written: messages go to stderr */
+    cli_report(c, c->dg);   /* while the texts it quotes are there */
     quant_job_destroy(r.job);
     imatrix_destroy(r.im);
     model_file_close(r.mf);

@@ -80,7 +80,7 @@ static const struct {
 };
 /* clang-format on */
 
-enum { OTHERS_MAX = 10 }; /* one text in so many */
+enum { OTHERS_MAX = 5 }; /* one text in so many */
 
 static bool encode(comparison *c, tok *t, bool around, tok_ids *ids)
 {

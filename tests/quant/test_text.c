@@ -280,7 +280,8 @@ START_TEST(no_keys)
         {"{" A_MODEL "}", "neither byte-level"},
         {"{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"a\",\"vocab\":{\"a\":0,\"##b\":1}}}",
          "WordPiece"},
-        {"{\"normalizer\":{\"type\":\"Lowercase\"}," BYTES A_MODEL "}", "plain text"},
+        {"{\"normalizer\":{\"type\":\"Prepend\",\"prepend\":\"a\"}," BYTES A_MODEL "}",
+         "plain text"},
         {"{\"added_tokens\":[{\"id\":4000000,\"content\":\"x\"}]," BYTES A_MODEL "}",
          "the model has 16"},
     };
