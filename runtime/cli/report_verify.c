@@ -93,6 +93,10 @@ static void text_outputs(const verify_report *r, strbuf *out)
                    "the likeliest token is the same in %" PRId64 " of %" PRId64
                    " rows; divergence %.2e nats in the mean, %.2e at most\n",
                    r->n_top_same, r->n_row, r->kl_mean, r->kl_max);
+    else
+        strbuf_add(out,
+                   "no row of logits is of numbers alone, in the reference either: the weights "
+                   "hold a NaN or an infinity, or the model overflows\n");
 }
 
 void verify_as_text(const verify_subject *of, const verify_report *r, strbuf *out)

@@ -402,7 +402,8 @@ int verb_eval(cli *c)
         st = write_tensors(&r);
     if (st == WEFT_OK && (!r.o->out || c->common.json))
         tell(&r);
-    cli_report(c, c->dg); /* while the texts it quotes are there */
+    c->common.json = false; /* the document is written: messages go to stderr */
+    cli_report(c, c->dg);   /* while the texts it quotes are there */
     weft_session_destroy(r.s);
     weft_model_close(r.m);
     for (int i = 0; i < r.n_got; i++)
@@ -411,6 +412,5 @@ int verb_eval(cli *c)
     VEC_FREE(&r.rows);
     VEC_FREE(&r.greedy_ids);
     arena_destroy(a);
-    c->common.json = false;
     return cli_exit_of(st);
 }
