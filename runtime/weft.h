@@ -134,6 +134,7 @@ typedef struct {
     const char *plan;
 } weft_session_options;
 
+/* The model must outlive it. */
 WEFT_API weft_status weft_session_create(weft_diag *dg, const weft_model *m,
                                          const weft_session_options *options,
                                          weft_session **out_session);
