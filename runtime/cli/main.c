@@ -26,12 +26,30 @@ static bool want_colour(int mode)
     return mode == COLOR_ALWAYS || (mode == COLOR_AUTO && term_colour(stderr));
 }
 
+/* A FIFO that nobody reads is an error, not a place to wait at. */
+static FILE *open_log(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (fd < 0)
+        return NULL;
+    int flags = fcntl(fd, F_GETFL);
+    FILE *log = NULL;
+    if (flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0)
+        log = fdopen(fd, "a");
+    if (!log) {
+        int error = errno;
+        close(fd);
+        errno = error;
+    }
+    return log;
+}
+
 static weft_status log_open(cli *c, int argc, char **argv)
 {
     const char *path = c->common.log_file;
     if (!path)
         return WEFT_OK;
-    c->log = fopen(path, "a");
+    c->log = open_log(path);
     if (!c->log)
         return weft_fail(c->dg, W1004, WEFT_NOWHERE, "%s cannot be opened for the log: %s", path,
                          file_reason_of(errno).text);
