@@ -448,10 +448,12 @@ weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
 {
     const char *op = op_row_of(n->op)->name;
     dtype type = weight_type(lo, n);
+    if (!lower_of[n->op])
+        return weft_fail(lo->dg, W0901, n->loc, "%s: this program has no kernel for it", op);
     lo->layout = weight_layout(lo, n, type);
     const kernel_row *row =
         kernel_select_as(op, type, lo->layout, lo->t->deterministic ? 1 : lo->n_tok, lo->t->best);
-    if (!row || !lower_of[n->op])
+    if (!row)
         return weft_fail(lo->dg, W0901, n->loc, "%s: there is no kernel for it with weights of %s",
                          op, dtype_row_of(type)->name);
     s->kernel = kernel_index(row);

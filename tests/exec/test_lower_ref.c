@@ -173,7 +173,7 @@ START_TEST(what_has_no_kernel_is_named)
                      WEFT_OK); /* nobody reads it */
     toy_output(t, "norm", -1, y);
     ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_ERR_TARGET);
-    expect_one(t->dg, W0901, "l2_norm");
+    expect_one(t->dg, W0901, "l2_norm: this program has no kernel for it");
     diag_reset(t->dg);
     t->g->outputs.n--;
     for (size_t i = 0; i < t->g->weights.n; i++)
