@@ -45,7 +45,7 @@ typedef struct {
     /* The same with what is unpacked on the way; t is added to, unless the columns are the first. `pairs` of the four rows
      * are asked for, 1 or 2; cold: the weights come from memory, not for the second time. */
     void (*few)(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE]);
-    int few_max; /* up to so many rows that is faster than a panel */
+    int few_max; /* up to so many rows, four at least, that is faster than a panel */
     /* The same for `rows` of eight, four and those `group` bytes on: a tile of each. NULL: four by four. */
     void (*eight)(const uint8_t *w, const panel_acts *x, int64_t group, int64_t rows, bool cold,
                   float *t);

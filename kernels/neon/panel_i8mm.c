@@ -99,7 +99,7 @@ static void few_run(run *r, const uint8_t *w, int64_t col)
     const kargs *k = r->k;
     const panel_core *core = r->core;
     float t[CLASS_FEW_MAX / TILE_X * TILE] __attribute__((aligned(16)));
-    int64_t n = k->n[2], most = k->n[0] > TILE_X ? CHUNK_BYTES / core->bytes * core->block : n;
+    int64_t n = k->n[2], most = CHUNK_BYTES / core->bytes * core->block;
     for (r->first = 0; r->first < n; r->first += r->cols) {
         r->cols = n - r->first < most ? n - r->first : most;
         few_directly(r, w + r->first / core->block * core->bytes, t);
@@ -107,6 +107,16 @@ static void few_run(run *r, const uint8_t *w, int64_t col)
     r->first = 0;
     for (int64_t x = 0; x < k->n[0]; x += TILE_X)
         put(r, x, col, t + x * 8);
+}
+
+/* Up to four rows, all columns at once. */
+static void four_run(const run *r, const uint8_t *w, int64_t col)
+{
+    const kargs *k = r->k;
+    float t[TILE] __attribute__((aligned(16)));
+    panel_acts acts = {k->in[0], k->n[2], 0, k->n[2], 0};
+    r->core->few(w, &acts, k->n[0] > 2 ? 2 : 1, true, t);
+    put(r, 0, col, t);
 }
 
 /* Runs of columns are the inner loop: few rows stay in a cache with all of theirs, and weights come in the order in which
@@ -119,6 +129,10 @@ void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t e
     run r = {.k = k, .core = core, .row = part.row, .row_end = part.row_end};
     for (int64_t col = part.col; col < part.col_end; col += LAYOUT_GROUP) {
         const uint8_t *w = (const uint8_t *)k->in[1] + col / LAYOUT_GROUP * k->pitch[1];
+        if (k->n[0] <= TILE_X) {
+            four_run(&r, w, col);
+            continue;
+        }
         if (k->n[0] <= core->few_max) {
             few_run(&r, w, col);
             continue;
