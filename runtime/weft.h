@@ -132,6 +132,10 @@ typedef struct {
     /* A plan file (`weft graph --stage plan --format json`) to run instead of making a plan: then exec, kv,
      * deterministic and round_bf16 are the file's, and context, batch and outputs must be within it. */
     const char *plan;
+    /* Called now and then, by the thread that creates the session, while weights are woven: that takes long where they
+     * are not on disk from the last time. Bytes done, and in all. NULL: nobody wants to know. */
+    void (*progress)(void *ctx, uint64_t done, uint64_t total);
+    void *progress_ctx;
 } weft_session_options;
 
 /* The model must outlive it. */

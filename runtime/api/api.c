@@ -241,7 +241,8 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
     session_options run = {.n_ctx = context,
                            .n_seq = n_seq,
                            .threads = (int)o->threads,
-                           .keep_packed = !o->no_pack_cache};
+                           .keep_packed = !o->no_pack_cache,
+                           .progress = {o->progress, o->progress_ctx}};
     return session_create(dg, p, m->file, &run, &s->run);
 }
 
@@ -279,7 +280,8 @@ static weft_status session_plan_file(weft_diag *dg, const weft_model *m,
     session_options run = {.n_ctx = context,
                            .n_seq = o->sequences ? o->sequences : 1,
                            .threads = (int)o->threads,
-                           .keep_packed = !o->no_pack_cache};
+                           .keep_packed = !o->no_pack_cache,
+                           .progress = {o->progress, o->progress_ctx}};
     return session_create(dg, p, m->file, &run, &s->run);
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/cli/planned.h"
 
 #include "runtime/base/threads.h"
+#include "runtime/cli/weaving.h"
 
 static weft_status open_model(weft_diag *dg, const planned_flags *f, planned *pl)
 {
@@ -50,7 +51,8 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
     pl->run = (session_options){.n_ctx = context,
                                 .n_seq = n_seq,
                                 .threads = f->threads ? (int)f->threads : threads_default(),
-                                .keep_packed = !f->no_pack_cache};
+                                .keep_packed = !f->no_pack_cache,
+                                .progress = {weaving_tell, &pl->weaving}};
     return WEFT_OK;
 }
 

@@ -5,6 +5,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/plan_make.h"
+#include "runtime/base/progress.h"
 #include "runtime/cli/cli.h"
 #include "runtime/exec/session.h"
 #include "runtime/formats/random_model.h"
@@ -50,6 +51,7 @@ typedef struct {
     plan *p;
     target t;            /* what the plan was made for */
     session_options run; /* and how to open a session on it */
+    progress weaving;    /* its bar: the struct must stay where it is */
 } planned;
 
 /* Open the checkpoint, bind its model file and plan it for all calls up to f->n_tok rows; outputs NULL:

@@ -6,6 +6,7 @@
 #include "runtime/base/progress.h"
 #include "runtime/base/threads.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/weaving.h"
 
 #include <errno.h>
 #include <math.h>
@@ -158,6 +159,7 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
     weft_model_int(t->m, "vocab", &vocab);
     int64_t n_batch = f->batch < context ? f->batch : context;
     int64_t threads = f->threads ? f->threads : threads_default();
+    progress bar = {0};
     weft_session_options how = {.context = context,
                                 .batch = n_batch,
                                 .threads = threads,
@@ -166,7 +168,9 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                                 .kv = (weft_kv)f->kv,
                                 .deterministic = f->deterministic,
                                 .round_bf16 = f->round_bf16,
-                                .no_pack_cache = f->no_pack_cache};
+                                .no_pack_cache = f->no_pack_cache,
+                                .progress = weaving_tell,
+                                .progress_ctx = &bar};
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
     WEFT_TRY(make_sampler(t, vocab, context));
     engine_init(&t->e, api_session(t->s), t->text, t->pick, context, n_batch, vocab);

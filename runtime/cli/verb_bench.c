@@ -9,6 +9,7 @@
 #include "runtime/cli/bench_table.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/weaving.h"
 #include "runtime/formats/random_model.h"
 
 #include <errno.h>
@@ -191,6 +192,7 @@ static weft_status open_session(bench_run *r)
     r->batch = at_once < o->batch ? at_once : o->batch;
     r->batch = r->batch < n_seq ? n_seq : r->batch;
     most = most > largest(&r->gen) ? most : largest(&r->gen);
+    progress bar = {0};
     weft_session_options how = {.context = deep + most,
                                 .sequences = n_seq,
                                 .batch = r->batch,
@@ -200,7 +202,9 @@ static weft_status open_session(bench_run *r)
                                 .kv = (weft_kv)o->kv,
                                 .deterministic = o->deterministic,
                                 .round_bf16 = o->round_bf16,
-                                .no_pack_cache = o->no_pack_cache};
+                                .no_pack_cache = o->no_pack_cache,
+                                .progress = weaving_tell,
+                                .progress_ctx = &bar};
     r->kv_bytes = o->kv ? kv_bytes[o->kv] : o->exec == WEFT_EXEC_REF ? 4 : 2;
     r->about.exec = o->exec == WEFT_EXEC_REF ? "ref" : "plan";
     r->rows = calloc((size_t)r->batch, sizeof *r->rows);

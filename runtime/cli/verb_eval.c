@@ -4,6 +4,7 @@
 #include "runtime/base/vec.h"
 #include "runtime/base/threads.h"
 #include "runtime/cli/cli.h"
+#include "runtime/cli/weaving.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/safetensors_write.h"
 #include "runtime/weft.h"
@@ -286,6 +287,7 @@ static weft_status run(eval_run *r)
     longest = longest < n ? longest : n; /* more only where positions leave a gap, which is told */
     weft_model_options open = {
         .arch = o->arch, .no_mmap = o->no_mmap, .mlock = o->mlock, .guard = true};
+    progress bar = {0};
     weft_session_options how = {.context = o->context ? o->context : longest + o->greedy,
                                 .sequences = r->n_seq,
                                 .batch = chunk,
@@ -297,7 +299,9 @@ static weft_status run(eval_run *r)
                                 .deterministic = o->deterministic,
                                 .round_bf16 = o->round_bf16,
                                 .no_pack_cache = o->no_pack_cache,
-                                .plan = o->plan};
+                                .plan = o->plan,
+                                .progress = weaving_tell,
+                                .progress_ctx = &bar};
     WEFT_TRY(weft_model_open(r->c->dg, o->model, &open, &r->m));
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
     cli_say_verbose(r->c, "%s: %" PRIu64 " bytes of tensors, %" PRIu64 " bytes for the session",

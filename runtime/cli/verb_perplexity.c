@@ -6,6 +6,7 @@
 #include "runtime/base/threads.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/weaving.h"
 #include "runtime/engine/perplexity.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/kl_file.h"
@@ -196,6 +197,7 @@ static weft_status open_model(perplexity_run *r)
 static weft_status open_session(perplexity_run *r)
 {
     int64_t scored = ppl_chunk_rows(&r->how); /* of a chunk, and so of a call at most */
+    progress bar = {0};
     weft_session_options how = {
         .context = r->how.context,
         .batch = r->how.batch,
@@ -206,6 +208,8 @@ static weft_status open_session(perplexity_run *r)
         .deterministic = r->o->deterministic,
         .round_bf16 = r->o->round_bf16,
         .no_pack_cache = r->o->no_pack_cache,
+        .progress = weaving_tell,
+        .progress_ctx = &bar,
     };
     r->rows = calloc((size_t)r->how.batch, sizeof *r->rows);
     if (!r->rows)

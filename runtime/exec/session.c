@@ -45,7 +45,9 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
     WEFT_TRY(s->dev->alloc(dg, state_bytes(s->st), &s->cells));
     state_bind(s->st, s->cells, s->dev->copy);
     if (!s->w) {
-        weights_options how = {.threads = thread_count(opt), .keep_packed = opt->keep_packed};
+        weights_options how = {.threads = thread_count(opt),
+                               .keep_packed = opt->keep_packed,
+                               .progress = opt->progress};
         WEFT_TRY(weights_create(dg, s->p, mf, &how, &s->own));
         s->w = s->own;
     }

@@ -27,6 +27,7 @@ typedef struct {
     const device *dev; /* NULL: the CPU */
     bool keep_packed;  /* use woven weights that are on disk, and leave them there for next time */
     const weights *w;  /* of the same plan and checkpoint; NULL: the session loads its own */
+    weights_progress progress;
 } session_options;
 
 /* p, mf and what the options name must outlive the session. W1406 for a count that cannot be, W0902

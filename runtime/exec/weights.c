@@ -270,18 +270,22 @@ static size_t own_bytes(const plan *p)
     return sizeof(weights) + (size_t)p->n_weight * sizeof(void *);
 }
 
+int weights_threads(const weights_options *opt)
+{
+    return opt && opt->threads > 0 ? opt->threads : 1;
+}
+
 /* Woven weights, from the last time or made now. */
 static weft_status load_packed(weft_diag *dg, weights *w, const model_file *mf,
                                const weights_options *opt)
 {
     bool filled;
     WEFT_TRY(pack_store_open(dg, w->p, mf, opt && opt->keep_packed, &w->packed, &filled));
-    int threads = opt && opt->threads > 0 ? opt->threads : 1;
     if (filled) {
-        pack_store_prefault(w->packed, threads);
+        pack_store_prefault(w->packed, weights_threads(opt));
         return WEFT_OK;
     }
-    WEFT_TRY(weights_pack(dg, w->p, mf, threads, pack_store_data(w->packed)));
+    WEFT_TRY(weights_pack(dg, w->p, mf, opt, pack_store_data(w->packed)));
     pack_store_publish(w->packed);
     return WEFT_OK;
 }

@@ -11,9 +11,16 @@
 
 typedef struct weights weights;
 
+/* How far weaving is, told now and then by the thread that called. */
+typedef struct {
+    void (*tell)(void *ctx, uint64_t done, uint64_t total); /* bytes; NULL: nobody wants to know */
+    void *ctx;
+} weights_progress;
+
 typedef struct {
     int threads;      /* that weave; 0: one */
     bool keep_packed; /* keep woven weights on disk, and use what was kept (pack_store.h) */
+    weights_progress progress;
 } weights_options;
 
 /* Both p and mf must outlive the weights; opt may be NULL. W1501 if p was not made for mf, W0902 if the

@@ -25,8 +25,9 @@ void weights_copy_row(const plan_weight *w, const char *src, const char *scales,
                       int64_t n);
 size_t weights_block_end(size_t at, size_t bytes); /* of a block begun at PLAN_ALIGN */
 
-/* Weave all PACKED weights of p into `packed`, with up to `threads` threads. weights_pack.c */
-weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf, int threads,
-                         char *packed) WEFT_MUST_USE;
+/* Weave all PACKED weights of p into `packed`, with as many threads as opt says; it may be NULL. weights_pack.c */
+weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf,
+                         const weights_options *opt, char *packed) WEFT_MUST_USE;
+int weights_threads(const weights_options *opt);
 
 #endif

@@ -22,6 +22,9 @@ typedef struct {
     size_t gather_bytes; /* eight rows of any weight, for each thread */
     char *gather;
     atomic_size_t next;
+    weights_progress progress;
+    uint64_t total; /* bytes */
+    atomic_uint_least64_t done;
 } pack_job;
 
 /* Row r of a piece, all axes but the last counted as one. */
@@ -65,7 +68,12 @@ static void work(void *ctx, int index, int count)
         size_t i = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
         if (i >= job->runs.n)
             return;
-        do_run(&job->runs.at[i], job->gather + (size_t)index * job->gather_bytes);
+        const pack_run *run = &job->runs.at[i];
+        do_run(run, job->gather + (size_t)index * job->gather_bytes);
+        uint64_t bytes = (uint64_t)(run->n * run->v.w->pitch);
+        uint64_t done = atomic_fetch_add_explicit(&job->done, bytes, memory_order_relaxed) + bytes;
+        if (index == 0 && job->progress.tell) /* the thread that called */
+            job->progress.tell(job->progress.ctx, done, job->total);
     }
 }
 
@@ -89,16 +97,20 @@ static weft_status add_weight(weft_diag *dg, pack_job *job, const plan_weight *w
             run.n = rows / LAYOUT_GROUP - g < most ? rows / LAYOUT_GROUP - g : most;
             VEC_PUSH(&job->runs, run);
             run.to += run.n * w->pitch;
+            job->total += (uint64_t)(run.n * w->pitch);
         }
         to += rows / LAYOUT_GROUP * w->pitch;
     }
     return WEFT_OK;
 }
 
-weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf, int threads,
-                         char *packed)
+weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf,
+                         const weights_options *opt, char *packed)
 {
     pack_job job = {.gather = NULL};
+    int threads = weights_threads(opt);
+    if (opt)
+        job.progress = opt->progress;
     size_t at = 0;
     weft_status status = WEFT_OK;
     for (int32_t i = 0; i < p->n_weight && status == WEFT_OK; i++) {
@@ -116,6 +128,8 @@ weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf, int
         pool_gather(&gang, threads);
         pool_go(&gang, work, &job);
         pool_release();
+        if (job.progress.tell)
+            job.progress.tell(job.progress.ctx, job.total, job.total);
     }
     free(job.gather);
     VEC_FREE(&job.runs);

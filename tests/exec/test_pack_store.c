@@ -229,6 +229,34 @@ START_TEST(made_once_and_found_again)
 }
 END_TEST
 
+typedef struct {
+    uint64_t calls, done, total;
+} told;
+
+static void tell(void *ctx, uint64_t done, uint64_t total)
+{
+    told *t = ctx;
+    ck_assert_uint_ge(done, t->done);
+    *t = (told){t->calls + 1, done, total};
+}
+
+START_TEST(weaving_says_how_far_it_is)
+{
+    kit *k = kit_open();
+    for (int found = 0; found < 2; found++) {
+        told t = {0};
+        weights *w;
+        weights_options opt = {.threads = 2, .keep_packed = true, .progress = {tell, &t}};
+        ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &opt, &w), WEFT_OK);
+        weights_destroy(w);
+        ck_assert(found ? t.calls == 0 : t.calls >= 1); /* what is there need not be woven */
+        ck_assert_uint_eq(t.done, found ? 0 : woven_bytes);
+        ck_assert_uint_eq(t.total, found ? 0 : woven_bytes);
+    }
+    kit_close(k);
+}
+END_TEST
+
 START_TEST(the_list_names_the_model)
 {
     kit *k = kit_open();
@@ -799,12 +827,12 @@ START_TEST(a_session_counts_them_once)
 }
 END_TEST
 
-SUITE_MAIN("pack_store", made_once_and_found_again, the_list_names_the_model,
-           another_plan_has_another_file, another_checkpoint_has_another_file,
-           what_others_can_write_is_not_believed, a_model_in_memory_keeps_nothing,
-           a_damaged_file_is_replaced, a_folder_in_its_place_does_no_harm,
-           without_a_folder_memory_will_do, a_folder_that_may_not_be_written,
-           a_full_disk_leaves_nothing, several_processes_at_once,
+SUITE_MAIN("pack_store", made_once_and_found_again, weaving_says_how_far_it_is,
+           the_list_names_the_model, another_plan_has_another_file,
+           another_checkpoint_has_another_file, what_others_can_write_is_not_believed,
+           a_model_in_memory_keeps_nothing, a_damaged_file_is_replaced,
+           a_folder_in_its_place_does_no_harm, without_a_folder_memory_will_do,
+           a_folder_that_may_not_be_written, a_full_disk_leaves_nothing, several_processes_at_once,
            the_later_of_two_replaces_an_equal_file, what_was_not_finished_is_not_found,
            who_is_ended_leaves_nothing, who_keeps_nothing_leaves_nothing, little_is_not_kept,
            pruning_keeps_what_was_used_last, a_session_counts_them_once)
