@@ -444,6 +444,15 @@ static klayout weight_layout(const lower *lo, const gnode *n, dtype type)
     return kernel_layout(op_row_of(n->op)->name, type, lo->t->best);
 }
 
+/* The most rows that a call gives it, by which its kernel is chosen: of a long prompt the last layers see but the
+ * rows that were asked for. */
+static int64_t rows_for_kernel(const lower *lo, const gnode *n)
+{
+    if (lo->t->deterministic)
+        return 1;
+    return lower_rows_of(lower_result_type(lo, n, lo->part)) == ROWS_R ? lo->n_out : lo->n_tok;
+}
+
 weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
 {
     const char *op = op_row_of(n->op)->name;
@@ -452,7 +461,7 @@ weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
         return weft_fail(lo->dg, W0901, n->loc, "%s: this program has no kernel for it", op);
     lo->layout = weight_layout(lo, n, type);
     const kernel_row *row =
-        kernel_select_as(op, type, lo->layout, lo->t->deterministic ? 1 : lo->n_tok, lo->t->best);
+        kernel_select_as(op, type, lo->layout, rows_for_kernel(lo, n), lo->t->best);
     if (!row)
         return weft_fail(lo->dg, W0901, n->loc, "%s: there is no kernel for it with weights of %s",
                          op, dtype_row_of(type)->name);
