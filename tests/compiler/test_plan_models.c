@@ -45,6 +45,24 @@ static weft_status check_file(weft_diag *dg, const plan *p, bool tell)
     return st;
 }
 
+/* Every kernel is meant for as many rows as its step has at most. */
+static weft_status check_classes(weft_diag *dg, const plan *p)
+{
+    int n_row;
+    const kernel_row *rows = kernel_rows(&n_row);
+    for (int32_t i = 0; i < p->n_bucket && !p->deterministic; i++)
+        for (int32_t k = 0; k < p->bucket[i].n_step; k++) {
+            const plan_step *s = &p->bucket[i].step[k];
+            int64_t most = p->bucket[i].n_tok_max;
+            if (s->rows == ROWS_R && p->n_out_max < most)
+                most = p->n_out_max;
+            if (!kclass_takes(rows[s->kernel].rows, most))
+                return weft_fail(dg, W1507, s->loc, "%s is not meant for %lld rows",
+                                 rows[s->kernel].symbol, (long long)most);
+        }
+    return WEFT_OK;
+}
+
 static void check(const char *path, const graph *g, const target *t, bool file, bool tell)
 {
     weft_diag *dg = diag_create();
@@ -56,6 +74,8 @@ static void check(const char *path, const graph *g, const target *t, bool file, 
     uint64_t made = clock_ns();
     if (st == WEFT_OK)
         st = plan_check(dg, p);
+    if (st == WEFT_OK)
+        st = check_classes(dg, p);
     if (tell)
         printf("%s: made in %.1f ms, proven in %.1f ms", path, (double)(made - start) / 1e6,
                (double)(clock_ns() - made) / 1e6);
