@@ -1,0 +1,230 @@
+/* test_pack_trouble.c - woven weights that are kept on disk, where the disk, its rights or other processes are in the way. */
+#include "tests/exec/pack_kit.h"
+
+/* Run in a process of its own, whose limits and rights are its own; true: it ended well. */
+static bool in_child(kit *k, bool (*fn)(kit *k))
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        _exit(fn(k) ? 0 : 1);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool loads_keeping(kit *k)
+{
+    return loads(k, true);
+}
+
+static bool loads_without_rights(kit *k)
+{
+    if (geteuid() == 0 && (setegid(65534) != 0 || seteuid(65534) != 0))
+        return false;
+    return loads(k, true);
+}
+
+static bool loads_with_full_disk(kit *k)
+{
+    const struct rlimit little = {1 << 20, 1 << 20};
+    if (setrlimit(RLIMIT_FSIZE, &little) != 0)
+        return false;
+    signal(SIGXFSZ, SIG_IGN); /* an error, as of a disk that is full */
+    return loads(k, true) && entries(k, NULL) == 0;
+}
+
+START_TEST(without_a_folder_memory_will_do)
+{
+    kit *k = kit_open();
+    strbuf folder = {0};
+    temp_path file = temp_file(&k->dir, "a file", STR("x"));
+    use_cache(file.path); /* no folder can be made in it */
+    ck_assert(loads(k, true));
+    ck_assert_uint_eq(pack_prune(0), 0);
+
+    setenv("HOME", "neither/here", 1); /* not from the root: nobody knows where that is */
+    use_cache("nor/there");
+    ck_assert(!pack_folder(&folder));
+    ck_assert(loads(k, true));
+    unsetenv("HOME");
+    unsetenv("XDG_CACHE_HOME");
+    ck_assert(!pack_folder(&folder));
+    ck_assert(loads(k, true));
+    ck_assert_uint_eq(pack_prune(0), 0);
+    ck_assert_int_ne(access("nor", F_OK), 0);
+
+    setenv("HOME", k->cache.path, 1);
+    ck_assert(pack_folder(&folder));
+    temp_path below = temp_join(&k->dir, "cache/.cache/weft/packed");
+    ck_assert_str_eq(folder.p, below.path);
+    strbuf_free(&folder);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(a_folder_that_may_not_be_written)
+{
+    kit *k = kit_open();
+    ck_assert_int_eq(mkdir(k->cache.path, 0555), 0);
+    ck_assert_int_eq(chmod(k->path.path, 0644), 0);
+    ck_assert(in_child(k, loads_without_rights));
+    ck_assert_int_eq(entries(k, NULL), 0);
+    ck_assert_int_eq(chmod(k->cache.path, 0755), 0);
+    /* It is there, but not for us to write. */
+    ck_assert(in_child(k, loads_keeping));
+    ck_assert_int_eq(entries(k, NULL), 1);
+    ck_assert_uint_gt(pack_prune(0), 0);
+    ck_assert_int_eq(chmod(k->packed.path, 0555), 0);
+    ck_assert(in_child(k, loads_without_rights));
+    ck_assert_int_eq(entries(k, NULL), 0);
+    ck_assert_int_eq(chmod(k->packed.path, 0755), 0);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_nothing)
+{
+    kit *k = kit_open();
+    ck_assert(in_child(k, loads_with_full_disk));
+    ck_assert_int_eq(entries(k, NULL), 0);
+    ck_assert(in_child(k, loads_keeping)); /* it was the disk */
+    ck_assert_int_eq(entries(k, NULL), 1);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(several_processes_at_once)
+{
+    enum { PROCESSES = 4 };
+    kit *k = kit_open();
+    int start[2];
+    pid_t pid[PROCESSES];
+    ck_assert_int_eq(pipe(start), 0);
+    fflush(NULL);
+    for (int i = 0; i < PROCESSES; i++) {
+        pid[i] = fork();
+        ck_assert_int_ge(pid[i], 0);
+        if (pid[i] == 0) {
+            char none;
+            close(start[1]);
+            if (read(start[0], &none, 1) != 0) /* until all are there */
+                _exit(2);
+            _exit(loads(k, true) ? 0 : 1);
+        }
+    }
+    close(start[1]);
+    for (int i = 0; i < PROCESSES; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(pid[i], &status, 0), pid[i]);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "process %d: %x", i,
+                      (unsigned)status);
+    }
+    close(start[0]);
+    only_file(k);
+    ck_assert(is_kept(k, &k->p, k->mf));
+    ck_assert(loads(k, true));
+    kit_close(k);
+}
+END_TEST
+
+/* Two that weave at once, for certain: the second begins before the first is done. */
+START_TEST(the_later_of_two_replaces_an_equal_file)
+{
+    kit *k = kit_open();
+    pack_store *a, *b;
+    bool filled;
+    ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, true, &a, &filled), WEFT_OK);
+    ck_assert(!filled);
+    ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, true, &b, &filled), WEFT_OK);
+    ck_assert(!filled);
+    ck_assert_int_ne(entries(k, NULL), 1); /* two, or none where files need no name yet */
+    ck_assert(!is_kept(k, &k->p, k->mf));
+    memcpy(pack_store_data(a), k->want, woven_bytes);
+    memcpy(pack_store_data(b), k->want, woven_bytes);
+    pack_store_publish(a);
+    ck_assert(is_kept(k, &k->p, k->mf));
+    pack_store_publish(b);
+    only_file(k);
+    ck_assert_int_eq(memcmp(pack_store_data(a), k->want, woven_bytes), 0);
+    pack_store_close(a);
+    pack_store_close(b);
+    ck_assert(loads(k, true));
+    pack_store_close(NULL);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(what_was_not_finished_is_not_found)
+{
+    kit *k = kit_open();
+    pack_store *s;
+    bool filled;
+    ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, true, &s, &filled), WEFT_OK);
+    memcpy(pack_store_data(s), k->want, woven_bytes / 2);
+    pack_store_close(s);
+    ck_assert_int_eq(entries(k, NULL), 0);
+    /* Weights that do not fit the checkpoint, found while they are woven. */
+    weights *w = NULL;
+    k->piece.rows = ROWS - 8;
+    weights_options how = {.keep_packed = true};
+    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_ERR_PLAN);
+    ck_assert_ptr_null(w);
+    ck_assert_int_eq(entries(k, NULL), 0);
+    kit_close(k);
+}
+END_TEST
+
+#ifndef O_TMPFILE
+#define O_TMPFILE O_DIRECTORY /* refused together with O_RDWR */
+#endif
+
+START_TEST(who_is_ended_leaves_nothing)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, true));
+    ck_assert_uint_gt(pack_prune(0), 0);
+    int fd = open(k->packed.path, O_TMPFILE | O_RDWR, 0600);
+    bool nameless = fd >= 0 && access("/proc/self/fd", X_OK) == 0;
+    if (fd >= 0)
+        close(fd);
+    fflush(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        pack_store *s;
+        bool filled;
+        if (pack_store_open(k->dg, &k->p, k->mf, true, &s, &filled) != WEFT_OK || filled)
+            _exit(1);
+        memcpy(pack_store_data(s), k->want, woven_bytes / 2);
+        raise(SIGKILL);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    ck_assert_int_eq(entries(k, NULL), nameless ? 0 : 1);
+    ck_assert(!is_kept(k, &k->p, k->mf));
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(who_keeps_nothing_leaves_nothing)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, false));
+    ck_assert_int_ne(access(k->cache.path, F_OK), 0);
+    /* Nor uses what is there. */
+    ck_assert(loads(k, true));
+    change_byte(only_file(k).path, HEAD + 99, 0xff);
+    ck_assert(!loads(k, true));
+    ck_assert(loads(k, false));
+    ck_assert_int_eq(entries(k, NULL), 1);
+    kit_close(k);
+}
+END_TEST
+
+SUITE_MAIN("pack_trouble", without_a_folder_memory_will_do, a_folder_that_may_not_be_written,
+           a_full_disk_leaves_nothing, several_processes_at_once,
+           the_later_of_two_replaces_an_equal_file, what_was_not_finished_is_not_found,
+           who_is_ended_leaves_nothing, who_keeps_nothing_leaves_nothing)
