@@ -3,15 +3,11 @@
  * As direct8_i8mm.c, with the loops of panel_tile_i8mm.c for whole numbers as scales, which come as bytes. What belongs to
  * 256 columns is done between the products of the next. */
 #include "kernels/neon/direct.h"
+#include "kernels/neon/direct_asm.h"
 
 /* Registers: v0-v7 and v8-v15 the two sets, v16-v23 the sums, v24-v25 activations, v26-v27 weights, v28 a mask, v29-v30
  * scales of the two pairs, v31 what comes and goes. Accumulators go by pairs of rows of activations: two of weights each. */
 /* clang-format off */
-#define EXPAND(macro, ...) macro(__VA_ARGS__)
-#define SPREAD(macro, ...) macro(__VA_ARGS__) /* within EXPAND, which does not nest */
-#define SET0 0, 1, 2, 3, 4, 5, 6, 7
-#define SET1 8, 9, 10, 11, 12, 13, 14, 15
-#define ZERO(v) "movi v" #v ".4s, #0\n"
 #define ZEROS(a0, a1, a2, a3, a4, a5, a6, a7) \
     ZERO(a0) ZERO(a1) ZERO(a2) ZERO(a3) ZERO(a4) ZERO(a5) IF7(ZERO(a6) ZERO(a7))
 #define LOW4(at) "ldp q24, q25, [%[q], #" #at "]\n"
@@ -132,9 +128,6 @@
     SCALES_Q6_K LAST_SCALE EXPAND(ZEROS, SET0) EXPAND(STEP, CODE_Q6_K_0, 0, SET0) HINTS CVT_SUMS TIMES_D EXPAND(STEP, CODE_Q6_K_1, 32, SET0) \
     ADD_LOW ADD_HIGH
 #define END_Q6_K SCALES_Q6_K LAST_SCALE CVT_SUMS TIMES_D ADD_LOW ADD_HIGH
-
-#define ALL_VECTORS "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
-    "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
 
 #define DIRECT(rows, type, codes_at, half_bytes, mask) \
     void direct##rows##_##type(const uint8_t *w, const panel256_block *block, int half, const direct256_acts *x, \

@@ -7,15 +7,11 @@
  * 32 columns of both halves take 41 cycles of a Neoverse V1 core (Q8_0) and 45 (Q4_0) in the first cache, 46 and 49 from
  * memory; without hints that bring lines into the first cache a pass over new weights waits, 50 and 52. */
 #include "kernels/neon/direct.h"
+#include "kernels/neon/direct_asm.h"
 
 /* Registers: v0-v7 and v8-v15 the two sets, v16-v23 the sums, v24-v25 activations, v26-v27 weights, v28 a mask, v29-v30
  * scales of weights, v31 of activations. */
 /* clang-format off */
-#define EXPAND(macro, ...) macro(__VA_ARGS__)
-#define SPREAD(macro, ...) macro(__VA_ARGS__) /* within EXPAND, which does not nest */
-#define SET0 0, 1, 2, 3, 4, 5, 6, 7
-#define SET1 8, 9, 10, 11, 12, 13, 14, 15
-#define ZERO(v) "movi v" #v ".4s, #0\n"
 #define ZEROS(a0, a1, a2, a3, a4, a5, a6, a7) \
     ZERO(a0) ZERO(a1) ZERO(a2) ZERO(a3) ZERO(a4) ZERO(a5) IF7(ZERO(a6) ZERO(a7))
 #define LOW4(at) "ldp q24, q25, [%[q], #" #at "]\n"
@@ -88,9 +84,6 @@
 
 #define BEGIN "ldp q16, q18, [%[from]]\n ldp q17, q19, [%[from], #32]\n ldp q20, q22, [%[from], #128]\n ldp q21, q23, [%[from], #160]\n"
 #define STORE "stp q16, q18, [%[t]]\n stp q17, q19, [%[t], #32]\n stp q20, q22, [%[t], #128]\n stp q21, q23, [%[t], #160]\n"
-#define ALL_VECTORS "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
-    "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
-
 #define DIRECT(rows, type) \
     void direct##rows##_##type(const uint8_t *w, int half, const int8_t *q, const float *d, int64_t group, int64_t n_block, \
                         int64_t ahead, const float *from, float *t) \

@@ -5,15 +5,11 @@
  * columns take 21.4 cycles of a Neoverse V1 core (Q8_0) and 27.0 (Q4_0) in the first cache; compilers make 26.4 and
  * 29.0 of the same. */
 #include "kernels/neon/direct.h"
+#include "kernels/neon/direct_asm.h"
 
 /* Registers: v0-v7 and v8-v15 the two sets, v16-v23 the sums, v24-v25 activations, v26 weights, v27 a mask, v28-v29 scales
  * of weights, v30-v31 of activations. */
 /* clang-format off */
-#define EXPAND(macro, ...) macro(__VA_ARGS__)
-#define SPREAD(macro, ...) macro(__VA_ARGS__) /* within EXPAND, which does not nest */
-#define SET0 0, 1, 2, 3, 4, 5, 6, 7
-#define SET1 8, 9, 10, 11, 12, 13, 14, 15
-#define ZERO(v) "movi v" #v ".4s, #0\n"
 #define ZEROS(a0, a1, a2, a3, a4, a5, a6, a7) \
     ZERO(a0) ZERO(a1) ZERO(a2) ZERO(a3) ZERO(a4) ZERO(a5) ZERO(a6) ZERO(a7)
 #define ACTS(at) "ldp q24, q25, [%[q], #" #at "]\n"
@@ -91,9 +87,6 @@
 
 #define BEGIN "ldp q16, q17, [%[from]]\n ldp q18, q19, [%[from], #32]\n ldp q20, q21, [%[from], #64]\n ldp q22, q23, [%[from], #96]\n"
 #define STORE "stp q16, q17, [%[t]]\n stp q18, q19, [%[t], #32]\n stp q20, q21, [%[t], #64]\n stp q22, q23, [%[t], #96]\n"
-#define ALL_VECTORS "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
-    "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31"
-
 #define DIRECT(type) \
     void direct_##type(const uint8_t *w, const int8_t *q, const float *d, int64_t n_block, int64_t ahead, const float *from, float *t) \
     { \
