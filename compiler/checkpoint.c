@@ -2,6 +2,7 @@
 #include "compiler/checkpoint.h"
 
 #include "kernels/ref/dequant.h"
+#include "runtime/base/mem.h"
 #include <stdlib.h>
 
 /* ---- keys ---- */
@@ -99,7 +100,7 @@ static bool host_read(void *ctx, int id, double *out, int64_t n)
     dequant_row(t->type, t->data, row, n);
     for (int64_t i = 0; i < n; i++)
         out[i] = row[i];
-    free(row);
+    mem_free(row);
     return true;
 }
 

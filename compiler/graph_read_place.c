@@ -43,7 +43,7 @@ bool name_add(name_table *t, str name, int id)
         for (size_t i = 0; i < old.cap; i++)
             if (old.at[i].name.p)
                 t->at[slot_of(t, old.at[i].name)] = old.at[i];
-        free(old.at);
+        mem_free(old.at);
     }
     size_t i = slot_of(t, name);
     if (t->at[i].name.p)
@@ -55,7 +55,7 @@ bool name_add(name_table *t, str name, int id)
 
 void name_free(name_table *t)
 {
-    free(t->at);
+    mem_free(t->at);
 }
 
 /* ---- places ---- */
@@ -165,7 +165,7 @@ static weft_status fill_file(reader *r, source *src, size_t *total)
     each_loc(r, resolve, src, NULL);
 done:
     strbuf_free(&text);
-    free(width);
+    mem_free(width);
     return status;
 }
 

@@ -57,7 +57,7 @@ static bool names_unique(verifier *v, const char *what, str *names, size_t n)
         for (size_t i = 0; i < n; i++)                                                             \
             names[i] = v->g->table.at[i].name;                                                     \
         bool good = names_unique(v, #table, names, n);                                             \
-        free(names);                                                                               \
+        mem_free(names);                                                                               \
         return good;                                                                               \
     }
 TABLE_UNIQUE(v, weight, weights)
@@ -329,6 +329,6 @@ bool graph_verify_at(const graph *g, strbuf *out, int *out_node)
     }
     v.node = -1;
     good = good && outputs_good(&v);
-    free(v.newest);
+    mem_free(v.newest);
     return good;
 }

@@ -47,7 +47,7 @@ static weft_status fill_file(plan_reader *r, int64_t file, const char *name, con
         }
 done:
     strbuf_free(&text);
-    free(width);
+    mem_free(width);
     return status;
 }
 

@@ -55,7 +55,7 @@ const char *weft_diag_text(weft_diag *dg)
     diag_print(dg, to, false);
     fclose(to);
     str kept = arena_str(diag_arena(dg), (str){text, n});
-    free(text);
+    mem_free(text);
     return kept.p;
 }
 
@@ -131,7 +131,7 @@ void weft_model_close(weft_model *m)
         return;
     bound_model_destroy(m->bound);
     model_file_close(m->file);
-    free(m);
+    mem_free(m);
 }
 
 weft_status weft_model_check(weft_diag *dg, const weft_model *m)
@@ -340,7 +340,7 @@ void weft_session_destroy(weft_session *s)
     session_destroy(s->run);
     bound_model_destroy(s->bound);
     arena_destroy(s->a);
-    free(s);
+    mem_free(s);
 }
 
 uint64_t weft_session_bytes(const weft_session *s)

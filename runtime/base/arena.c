@@ -61,7 +61,7 @@ static block *block_create(size_t cap)
 static void block_destroy(block *b)
 {
     ARENA_UNPOISON(b->data, b->cap);
-    free(b);
+    mem_free(b);
 }
 
 arena *arena_create(void)
@@ -80,7 +80,7 @@ void arena_destroy(arena *a)
         next = b->next;
         block_destroy(b);
     }
-    free(a);
+    mem_free(a);
 }
 
 void arena_reset(arena *a)

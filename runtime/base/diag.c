@@ -52,8 +52,8 @@ void diag_destroy(weft_diag *dg)
     arena_destroy(dg->home);
     VEC_FREE(&dg->items);
     strbuf_free(&dg->scratch);
-    free(dg->seen);
-    free(dg);
+    mem_free(dg->seen);
+    mem_free(dg);
 }
 
 void diag_reset(weft_diag *dg)
@@ -116,7 +116,7 @@ static void seen_grow(weft_diag *dg)
     for (size_t i = 0; i < dg->seen_cap; i++)
         if (dg->seen[i] != 0)
             *seen_slot(seen, cap, dg->seen[i]) = dg->seen[i];
-    free(dg->seen);
+    mem_free(dg->seen);
     dg->seen = seen;
     dg->seen_cap = cap;
 }

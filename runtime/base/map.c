@@ -84,7 +84,7 @@ void fmap_close(fmap *m)
         return;
     if (m->data)
         munmap(m->data, m->bytes);
-    free(m);
+    mem_free(m);
 }
 
 const unsigned char *fmap_data(const fmap *m)

@@ -28,6 +28,11 @@ void *mem_realloc(void *old, size_t bytes)
     return p;
 }
 
+void mem_free(void *p)
+{
+    free(p);
+}
+
 size_t mem_product(size_t n, size_t item_bytes)
 {
     size_t bytes;

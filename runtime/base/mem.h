@@ -7,8 +7,9 @@
 
 #include "runtime/base/status.h"
 
-void *mem_alloc(size_t bytes);                   /* not zeroed; release with free */
+void *mem_alloc(size_t bytes);                   /* not zeroed; release with mem_free */
 void *mem_realloc(void *old, size_t bytes);      /* old may be NULL */
+void mem_free(void *p);                          /* NULL is fine, and so is what malloc gave */
 size_t mem_product(size_t n, size_t item_bytes); /* n * item_bytes; stops on overflow */
 
 /* Have the heap keep up to 32 MB that was freed for whoever asks next, not hand it back to the system: what binds, plans

@@ -63,7 +63,7 @@ static weft_status read_all(weft_diag *dg, arena *a, int fd, const char *name, s
     } while (true);
     *out_src = source_from_text(a, name, (str){text, n});
 done:
-    free(text);
+    mem_free(text);
     return status;
 }
 

@@ -186,6 +186,6 @@ void strbuf_reset(strbuf *b)
 
 void strbuf_free(strbuf *b)
 {
-    free(b->p);
+    mem_free(b->p);
     *b = (strbuf){0};
 }

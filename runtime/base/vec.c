@@ -16,5 +16,5 @@ void *vec_grow(void *at, size_t *cap, size_t item_bytes)
 
 void vec_release(void *at)
 {
-    free(at);
+    mem_free(at);
 }

@@ -31,7 +31,7 @@ void engine_init(engine *e, session *run, tok *text, sampler *pick, int64_t cont
 void engine_deinit(engine *e)
 {
     VEC_FREE(&e->held);
-    free(e->rows);
+    mem_free(e->rows);
 }
 
 /* Evaluate n <= batch ids behind what is held; `want` asks for the logits of the last. */

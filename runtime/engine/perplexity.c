@@ -61,7 +61,7 @@ weft_status ppl_run(weft_diag *dg, const ppl_options *o, const int32_t *ids, int
             chunk[0] = o->bos;
         st = run_chunk(dg, o, chunk, calls, &r, n * (o->context - 1));
     }
-    free(chunk);
+    mem_free(chunk);
     if (st == WEFT_OK)
         *out = r;
     return st;

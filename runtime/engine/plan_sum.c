@@ -103,7 +103,7 @@ plan_phases plan_phases_of(const plan_bucket *b)
         n.per_layer_min = count[l] < n.per_layer_min ? count[l] : n.per_layer_min;
         n.per_layer_max = count[l] > n.per_layer_max ? count[l] : n.per_layer_max;
     }
-    free(count);
+    mem_free(count);
     return n;
 }
 

@@ -1,5 +1,6 @@
 /* device_cpu.c - the CPU as a device: memory is ordinary memory, plans are run by exec_*.c. */
 #include "runtime/exec/exec_impl.h"
+#include "runtime/base/mem.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ static weft_status cpu_probe(weft_diag *dg, uint64_t *out_bytes)
 
 static void cpu_free(void *p)
 {
-    free(p);
+    mem_free(p);
 }
 
 static void cpu_copy(void *to, const void *from, size_t bytes)

@@ -192,11 +192,11 @@ void exec_unload(exec *e)
 {
     if (!e)
         return;
-    free(e->prof);
-    free(e->arena);
-    free(e->blocks);
+    mem_free(e->prof);
+    mem_free(e->arena);
+    mem_free(e->blocks);
     barrier_deinit(&e->gate);
-    free(e); /* its tables with it */
+    mem_free(e); /* its tables with it */
     pool_release();
 }
 
@@ -218,7 +218,7 @@ weft_status exec_load(weft_diag *dg, const device_load *what, exec **out_e)
     WEFT_TRY(exec_alloc(dg, sized.bytes.tables, &tables));
     weft_status status = pool_acquire(dg, what->threads, what->pin);
     if (status != WEFT_OK) {
-        free(tables);
+        mem_free(tables);
         return status;
     }
     memset(tables, 0, sized.bytes.tables);

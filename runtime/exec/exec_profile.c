@@ -51,7 +51,7 @@ static exec_profile *profile_create(const exec *e)
 void exec_profile_set(exec *e, bool on)
 {
     if (on) {
-        free(e->prof);
+        mem_free(e->prof);
         e->prof = profile_create(e);
     }
     if (e->prof)

@@ -253,8 +253,8 @@ static void forget_file(pack_store *s)
     if (s->fd >= 0)
         close(s->fd);
     s->fd = -1;
-    free(s->temp);
-    free(s->path);
+    mem_free(s->temp);
+    mem_free(s->path);
     s->temp = s->path = NULL;
 }
 
@@ -305,7 +305,7 @@ weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf, 
     void *data = NULL;
     size_t align = p->packed_bytes >= MEM_PAGE_LARGE ? MEM_PAGE_LARGE : PLAN_ALIGN;
     if (posix_memalign(&data, align, p->packed_bytes ? p->packed_bytes : 1) != 0) {
-        free(s);
+        mem_free(s);
         *out_s = NULL;
         return weft_fail(dg, W0902, WEFT_NOWHERE, "%zu bytes for woven weights are not to be had",
                          p->packed_bytes);
@@ -363,9 +363,9 @@ void pack_store_close(pack_store *s)
     if (s->map)
         munmap(s->map, s->map_bytes);
     else
-        free(s->data);
+        mem_free(s->data);
     forget_file(s);
-    free(s);
+    mem_free(s);
 }
 
 /* ---- what is kept ---- */

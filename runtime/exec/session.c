@@ -153,7 +153,7 @@ weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
     session *s = mem_alloc(sizeof *s);
     weft_status status = open_tables(dg, p, opt, s);
     if (status != WEFT_OK) {
-        free(s);
+        mem_free(s);
         return status;
     }
     status = check_need(dg, s, opt);
@@ -171,7 +171,7 @@ void session_destroy(session *s)
     if (!s)
         return;
     close_parts(s);
-    free(s);
+    mem_free(s);
 }
 
 /* ---- calls ---- */

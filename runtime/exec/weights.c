@@ -322,10 +322,10 @@ void weights_destroy(weights *w)
 {
     if (!w)
         return;
-    free(w->copies);
+    mem_free(w->copies);
     pack_store_close(w->packed);
-    free(w->table);
-    free(w);
+    mem_free(w->table);
+    mem_free(w);
 }
 
 const void *weights_at(const weights *w, int32_t i)

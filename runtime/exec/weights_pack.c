@@ -131,7 +131,7 @@ weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf,
         if (job.progress.tell)
             job.progress.tell(job.progress.ctx, job.total, job.total);
     }
-    free(job.gather);
+    mem_free(job.gather);
     VEC_FREE(&job.runs);
     return status;
 }

@@ -43,7 +43,7 @@ void gguf_writer_destroy(gguf_writer *w)
         return;
     VEC_FREE(&w->keys);
     VEC_FREE(&w->tensors);
-    free(w);
+    mem_free(w);
 }
 
 /* Arrays that came from JSON have items of any type; if they are all of one, GGUF can say so. */

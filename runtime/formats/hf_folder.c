@@ -4,6 +4,7 @@
  * what it names must lie in the folder once links are followed. One other place is allowed: in the
  * hub's cache, REPO/snapshots/REVISION holds links into REPO/blobs. */
 #include "runtime/formats/json_read.h"
+#include "runtime/base/mem.h"
 #include "runtime/formats/model_file_impl.h"
 
 #include "runtime/base/file.h"
@@ -65,7 +66,7 @@ static weft_status resolve(weft_diag *dg, arena *a, const char *path, str *out_r
         return weft_fail(dg, W1001, WEFT_NOWHERE, "cannot open %s: %s", path,
                          file_reason_of(errno).text);
     *out_real = arena_str(a, str_of(real));
-    free(real);
+    mem_free(real);
     return WEFT_OK;
 }
 

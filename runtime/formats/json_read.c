@@ -226,7 +226,7 @@ static weft_status read_text(weft_diag *dg, arena *a, const char *name, char *te
     text[n] = 0;
     weft_status status = parse(&r, out_v);
     VEC_FREE(&r.number_at);
-    free(text);
+    mem_free(text);
     return status;
 }
 
@@ -263,7 +263,7 @@ weft_status json_read_file(weft_diag *dg, arena *a, const char *path, json_limit
     }
     close(fd);
     if (status != WEFT_OK) {
-        free(text);
+        mem_free(text);
         return status;
     }
     return read_text(dg, a, path, text, n, limits, out_v);

@@ -136,8 +136,8 @@ void kl_writer_destroy(kl_writer *w)
     if (!w)
         return;
     out_file_destroy(w->f);
-    free(w->row);
-    free(w);
+    mem_free(w->row);
+    mem_free(w);
 }
 
 /* ---- reading ---- */
@@ -289,8 +289,8 @@ void kl_reader_close(kl_reader *r)
     if (!r)
         return;
     close(r->fd);
-    free(r->path);
-    free(r->ids);
-    free(r->row);
-    free(r);
+    mem_free(r->path);
+    mem_free(r->ids);
+    mem_free(r->row);
+    mem_free(r);
 }

@@ -49,7 +49,7 @@ void model_file_close(model_file *mf)
     VEC_FREE(&mf->parts);
     VEC_FREE(&mf->tensors);
     arena_destroy(mf->home);
-    free(mf);
+    mem_free(mf);
 }
 
 /* Add the file behind fd; keep_fd: so that it can be asked for its size later on, for a file that
@@ -154,7 +154,7 @@ weft_status model_check_overlap(weft_diag *dg, const model_file *mf, size_t firs
                                mf->parts.at[t->part].path, STR_ARG(s->name), STR_ARG(t->name),
                                s->offset + s->bytes, t->offset);
     }
-    free(order);
+    mem_free(order);
     return status;
 }
 

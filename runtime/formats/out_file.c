@@ -40,7 +40,7 @@ static weft_status find_target(weft_diag *dg, arena *a, const char *path, const 
     if (!real)
         return fail(dg, path);
     *out_target = arena_str(a, str_of(real)).p;
-    free(real);
+    mem_free(real);
     return WEFT_OK;
 }
 
@@ -82,7 +82,7 @@ void out_file_destroy(out_file *f)
         unlink(f->part);
     }
     arena_destroy(f->home);
-    free(f);
+    mem_free(f);
 }
 
 static weft_status write_all(weft_diag *dg, out_file *f, const unsigned char *p, size_t n)

@@ -350,7 +350,7 @@ void random_model_destroy(random_model *rm)
         return;
     if (rm->data)
         munmap(rm->data, rm->bytes);
-    free(rm);
+    mem_free(rm);
 }
 
 const void *random_model_data(const random_model *rm)

@@ -185,5 +185,5 @@ void imatrix_collect_end(imatrix_collect *c)
         return;
     session_watch(c->s, NULL, NULL);
     VEC_FREE(&c->row);
-    free(c);
+    mem_free(c);
 }

@@ -84,8 +84,8 @@ static weft_status convert(weft_diag *dg, gguf_sink *to, job_writing *w, const q
         st = gguf_sink_put(dg, to, b.out, (size_t)b.rows * row_bytes);
         tell(w, (uint64_t)b.rows * from_bytes);
     }
-    free(b.out);
-    free(b.scratch);
+    mem_free(b.out);
+    mem_free(b.scratch);
     return st;
 }
 

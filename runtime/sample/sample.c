@@ -155,11 +155,11 @@ void sampler_destroy(sampler *s)
 {
     if (!s)
         return;
-    free(s->own);
-    free(s->list);
-    free(s->past);
-    free(s->count);
-    free(s);
+    mem_free(s->own);
+    mem_free(s->list);
+    mem_free(s->past);
+    mem_free(s->count);
+    mem_free(s);
 }
 
 void sampler_reset(sampler *s)
@@ -228,7 +228,7 @@ int64_t logprobs_top(const float *logits, int64_t n_vocab, token_logprob *out, i
     double total = log_sum(logits, n_vocab);
     for (int64_t i = 0; i < got; i++)
         out[i] = (token_logprob){list[i].id, (float)(list[i].logit - total)};
-    free(list);
+    mem_free(list);
     return got;
 }
 

@@ -39,7 +39,7 @@ void tok_close(tok *t)
     strbuf_free(&t->norm_spare);
     pthread_mutex_destroy(&t->lock);
     arena_destroy(t->home);
-    free(t);
+    mem_free(t);
 }
 
 static weft_status hand_over(weft_diag *dg, weft_status status, tok *t, tok **out_tok)

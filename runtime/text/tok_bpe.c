@@ -22,7 +22,7 @@ void bpe_init(bpe *b)
 
 void bpe_deinit(bpe *b)
 {
-    free(b->pairs);
+    mem_free(b->pairs);
     vocab_map_free(&b->raw);
     VEC_FREE(&b->extra);
     vocab_map_free(&b->extra_map);
@@ -31,10 +31,10 @@ void bpe_deinit(bpe *b)
 
 void bpe_scratch_free(bpe_scratch *s)
 {
-    free(s->ids);
-    free(s->prev);
-    free(s->next);
-    free(s->heap);
+    mem_free(s->ids);
+    mem_free(s->prev);
+    mem_free(s->next);
+    mem_free(s->heap);
     strbuf_free(&s->text);
     *s = (bpe_scratch){0};
 }
@@ -58,7 +58,7 @@ static void pairs_grow(bpe *b)
     for (size_t i = 0; i < b->cap; i++)
         if (b->pairs[i].left != VOCAB_NONE)
             *pair_slot(&bigger, b->pairs[i].left, b->pairs[i].right) = b->pairs[i];
-    free(b->pairs);
+    mem_free(b->pairs);
     b->pairs = bigger.pairs;
     b->cap = bigger.cap;
 }

@@ -8,7 +8,7 @@ _Static_assert(sizeof(cache_word) == 64, "a word is one cache line");
 
 void cache_free(tok_cache *c)
 {
-    free(c->words);
+    mem_free(c->words);
     c->words = NULL;
 }
 

@@ -30,7 +30,7 @@ static void add(tok_cut *c, uint64_t pair)
         for (size_t i = 0; i < c->cap; i++)
             if (c->pairs[i])
                 *slot_of(&bigger, c->pairs[i]) = c->pairs[i];
-        free(c->pairs);
+        mem_free(c->pairs);
         c->pairs = bigger.pairs;
         c->cap = bigger.cap;
     }
@@ -52,7 +52,7 @@ void cut_add(tok_cut *c, str token)
 
 void cut_deinit(tok_cut *c)
 {
-    free(c->pairs);
+    mem_free(c->pairs);
     *c = (tok_cut){0};
 }
 

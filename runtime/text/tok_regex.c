@@ -49,8 +49,8 @@ void tok_regex_destroy(tok_regex *re)
     pcre2_match_context_free(re->limits);
     pcre2_match_data_free(re->found);
     pcre2_code_free(re->code);
-    free((char *)re->pattern.p);
-    free(re);
+    mem_free((char *)re->pattern.p);
+    mem_free(re);
 }
 
 static weft_status compile(weft_diag *dg, tok_regex *re, str translated)

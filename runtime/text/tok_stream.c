@@ -35,7 +35,7 @@ void tok_stream_destroy(tok_stream *s)
     strbuf_free(&s->a);
     strbuf_free(&s->b);
     diag_destroy(s->dg);
-    free(s);
+    mem_free(s);
 }
 
 /* The Strip that works on the fused text, if there is one. */

@@ -1,6 +1,7 @@
 /* tok_unicode.c - character classes, case and normal forms, from utf8proc's tables. */
 #include "runtime/text/tok_unicode.h"
 
+#include "runtime/base/mem.h"
 #include "runtime/base/utf8.h"
 #include <stdlib.h>
 #include <utf8proc.h>
@@ -193,7 +194,7 @@ void uni_normalize(strbuf *out, str s, uni_form form)
         utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)run.p, (utf8proc_ssize_t)run.n,
                                           &mapped, UTF8PROC_STABLE | options[form]);
         strbuf_put(out, n < 0 ? run : (str){(const char *)mapped, (size_t)n});
-        free(mapped);
+        mem_free(mapped);
     }
     strbuf_put(out, (str){s.p + done, s.n - done});
 }

@@ -19,7 +19,7 @@ void unigram_deinit(unigram *u)
 
 void unigram_scratch_free(unigram_scratch *s)
 {
-    free(s->steps);
+    mem_free(s->steps);
     VEC_FREE(&s->ids);
     VEC_FREE(&s->ends);
     *s = (unigram_scratch){0};

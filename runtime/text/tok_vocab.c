@@ -50,7 +50,7 @@ static void grow(vocab_map *m)
     for (size_t i = 0; i < m->cap; i++)
         if (m->slots[i].p)
             *slot_of(&bigger, (str){m->slots[i].p, m->slots[i].n}) = m->slots[i];
-    free(m->slots);
+    mem_free(m->slots);
     *m = bigger;
 }
 
@@ -74,7 +74,7 @@ int32_t vocab_map_find(const vocab_map *m, str text)
 
 void vocab_map_free(vocab_map *m)
 {
-    free(m->slots);
+    mem_free(m->slots);
     *m = (vocab_map){0};
 }
 
