@@ -57,7 +57,7 @@ static bool names_unique(verifier *v, const char *what, str *names, size_t n)
         for (size_t i = 0; i < n; i++)                                                             \
             names[i] = v->g->table.at[i].name;                                                     \
         bool good = names_unique(v, #table, names, n);                                             \
-        mem_free(names);                                                                               \
+        mem_free(names);                                                                           \
         return good;                                                                               \
     }
 TABLE_UNIQUE(v, weight, weights)
