@@ -4,7 +4,8 @@
  *     weft_model *m;
  *     weft_session *s;
  *     if (weft_model_open(dg, "model.gguf", NULL, &m) != WEFT_OK ||
- *         weft_session_create(dg, m, &(weft_session_options){.context = 128}, &s) != WEFT_OK) {
+ *         weft_session_create(dg, m, &(weft_session_options){.size = sizeof(weft_session_options),
+ *                                                             .context = 128}, &s) != WEFT_OK) {
  *         fputs(weft_diag_text(dg), stderr);
  *         ...
  *     }
@@ -17,7 +18,10 @@
  * untouched then. Objects belong to whoever created them and are destroyed in the opposite order. There
  * is no global state but a pool of worker threads: two users in one process do not meet. One object is
  * used by one thread at a time; a model may serve sessions on several threads. Files may be anybody's:
- * what is wrong with them is an error, never a crash. */
+ * what is wrong with them is an error, never a crash.
+ *
+ * A struct of options begins with its size, sizeof of itself, so that a program compiled with an older weft.h
+ * works with a newer library: what its struct lacks is 0, and 0 always means the usual. NULL: all of it. */
 #ifndef WEFT_H
 #define WEFT_H
 
@@ -64,6 +68,9 @@ typedef struct weft_model weft_model;
 typedef struct weft_session weft_session;
 
 WEFT_API const char *weft_version(void); /* "0.1.0" */
+WEFT_API const char *
+weft_status_meaning(weft_status status); /* "a file cannot be read or written" */
+WEFT_API void weft_free(void *p); /* for what a call hands out as the caller's; NULL is fine */
 
 /* ---- messages ---- */
 
@@ -76,6 +83,7 @@ WEFT_API void weft_diag_clear(weft_diag *dg);
 /* ---- models ---- */
 
 typedef struct {
+    size_t size; /* sizeof(weft_model_options) */
     const char
         *arch;    /* a .weft file to read the checkpoint with; NULL: its own, or the library's */
     bool no_mmap; /* read the files into memory instead of mapping them */
@@ -117,6 +125,7 @@ typedef enum { WEFT_EXEC_PLAN, WEFT_EXEC_REF } weft_exec;
 typedef enum { WEFT_KV_AUTO, WEFT_KV_F32, WEFT_KV_F16, WEFT_KV_BF16 } weft_kv;
 
 typedef struct {
+    size_t size;                /* sizeof(weft_session_options) */
     int64_t context;            /* tokens a sequence may hold; 0: what the model was trained for */
     int64_t sequences;          /* that can be kept at once; 0: 1 */
     int64_t batch;              /* rows in one call at most; 0: the smaller of context and 512 */

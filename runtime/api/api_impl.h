@@ -1,9 +1,22 @@
-/* api_impl.h - what Weft's own programs may see behind weft.h; not for strangers. */
+/* api_impl.h - what Weft's own programs and the files of runtime/api share behind weft.h; not for others. */
 #ifndef WEFT_RUNTIME_API_API_IMPL_H
 #define WEFT_RUNTIME_API_API_IMPL_H
 
+#include "compiler/compiler.h"
 #include "runtime/exec/session.h"
 #include "runtime/weft.h"
+
+struct weft_model {
+    model_file *file;
+    bound_model *bound; /* with the trained context: what the model is */
+};
+
+struct weft_session {
+    bound_model *bound; /* with its own context, where the model's graph depends on it; else NULL */
+    arena *a;           /* the plan's */
+    session *run;
+    int64_t n_seq;
+};
 
 const model_file *api_model_file(const weft_model *m);
 session *api_session(const weft_session *s);
@@ -12,5 +25,12 @@ session *api_session(const weft_session *s);
 weft_status api_session_create_watched(weft_diag *dg, const weft_model *m,
                                        const weft_session_options *options,
                                        weft_session **out_session) WEFT_MUST_USE;
+
+/* A call without something it cannot do without: W1904. dg may be what is missing. */
+weft_status api_lacks(weft_diag *dg, const char *call, const char *what);
+/* The options at `from`, which begin with their size, as the struct of to_size bytes that this library knows. What the caller's
+ * weft.h does not have yet is 0; what it has and this library does not must be 0. NULL: all 0. W1904. */
+weft_status api_take(weft_diag *dg, const char *call, const void *from, void *to,
+                     size_t to_size) WEFT_MUST_USE;
 
 #endif

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     int n_new = atoi(argv[2]), n_prompt = argc - 3;
     if (weft_model_open(dg, argv[1], NULL, &model) != WEFT_OK)
         return fail(dg);
-    weft_session_options options = {.context = n_prompt + n_new};
+    weft_session_options options = {.size = sizeof options, .context = n_prompt + n_new};
     if (weft_session_create(dg, model, &options, &session) != WEFT_OK)
         return fail(dg);
     fprintf(stderr, "%s, %llu bytes for the session\n", weft_model_name(model),

@@ -151,8 +151,11 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
     if (!path)
         return weft_fail(c->dg, W1904, WEFT_NOWHERE,
                          "the demo model is not there; name a checkpoint with -m MODEL");
-    weft_model_options open = {
-        .arch = f->arch, .no_mmap = f->no_mmap, .mlock = f->mlock, .guard = true};
+    weft_model_options open = {.size = sizeof open,
+                               .arch = f->arch,
+                               .no_mmap = f->no_mmap,
+                               .mlock = f->mlock,
+                               .guard = true};
     WEFT_TRY(weft_model_open(c->dg, path, &open, &t->m));
     WEFT_TRY(tok_open_model(c->dg, api_model_file(t->m), &t->text));
     int64_t context = choose_context(t), vocab = tok_vocab_size(t->text);
@@ -160,7 +163,8 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
     int64_t n_batch = f->batch < context ? f->batch : context;
     int64_t threads = f->threads ? f->threads : threads_default();
     progress bar = {0};
-    weft_session_options how = {.context = context,
+    weft_session_options how = {.size = sizeof how,
+                                .context = context,
                                 .batch = n_batch,
                                 .threads = threads,
                                 .wants = 1,

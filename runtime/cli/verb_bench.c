@@ -166,7 +166,8 @@ static weft_status open_model(bench_run *r)
 {
     const bench_options *o = r->o;
     weft_diag *dg = r->c->dg;
-    weft_model_options how = {.arch = o->arch, .no_mmap = o->no_mmap, .guard = true};
+    weft_model_options how = {
+        .size = sizeof how, .arch = o->arch, .no_mmap = o->no_mmap, .guard = true};
     bind_options bind = {.arch = o->arch};
     if (o->random) {
         WEFT_TRY(random_model_create(dg, o->random, (int)r->about.threads, &r->made));
@@ -193,7 +194,8 @@ static weft_status open_session(bench_run *r)
     r->batch = r->batch < n_seq ? n_seq : r->batch;
     most = most > largest(&r->gen) ? most : largest(&r->gen);
     progress bar = {0};
-    weft_session_options how = {.context = deep + most,
+    weft_session_options how = {.size = sizeof how,
+                                .context = deep + most,
                                 .sequences = n_seq,
                                 .batch = r->batch,
                                 .threads = r->about.threads,

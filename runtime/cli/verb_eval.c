@@ -285,10 +285,14 @@ static weft_status run(eval_run *r)
         longest = length > longest ? length : longest;
     }
     longest = longest < n ? longest : n; /* more only where positions leave a gap, which is told */
-    weft_model_options open = {
-        .arch = o->arch, .no_mmap = o->no_mmap, .mlock = o->mlock, .guard = true};
+    weft_model_options open = {.size = sizeof open,
+                               .arch = o->arch,
+                               .no_mmap = o->no_mmap,
+                               .mlock = o->mlock,
+                               .guard = true};
     progress bar = {0};
-    weft_session_options how = {.context = o->context ? o->context : longest + o->greedy,
+    weft_session_options how = {.size = sizeof how,
+                                .context = o->context ? o->context : longest + o->greedy,
                                 .sequences = r->n_seq,
                                 .batch = chunk,
                                 .threads = o->threads ? o->threads : threads_default(),

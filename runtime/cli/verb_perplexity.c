@@ -186,7 +186,8 @@ static weft_status read_text(perplexity_run *r, arena *a)
 static weft_status open_model(perplexity_run *r)
 {
     const perplexity_options *o = r->o;
-    weft_model_options how = {.arch = o->arch, .no_mmap = o->no_mmap, .guard = true};
+    weft_model_options how = {
+        .size = sizeof how, .arch = o->arch, .no_mmap = o->no_mmap, .guard = true};
     WEFT_TRY(weft_model_open(r->c->dg, o->model, &how, &r->m));
     WEFT_TRY(tok_open_model(r->c->dg, api_model_file(r->m), &r->text));
     r->vocab = tok_vocab_size(r->text);
@@ -199,6 +200,7 @@ static weft_status open_session(perplexity_run *r)
     int64_t scored = ppl_chunk_rows(&r->how); /* of a chunk, and so of a call at most */
     progress bar = {0};
     weft_session_options how = {
+        .size = sizeof how,
         .context = r->how.context,
         .batch = r->how.batch,
         .threads = r->o->threads ? r->o->threads : threads_default(),

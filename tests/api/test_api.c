@@ -21,8 +21,10 @@ static float first_logit(weft_diag *dg, weft_model *m)
     weft_session *s = NULL;
     weft_row row = {.token = 5, .want = true};
     weft_view v;
-    ck_assert_int_eq(weft_session_create(dg, m, &(weft_session_options){.context = 4}, &s),
-                     WEFT_OK);
+    ck_assert_int_eq(
+        weft_session_create(
+            dg, m, &(weft_session_options){.size = sizeof(weft_session_options), .context = 4}, &s),
+        WEFT_OK);
     ck_assert_int_eq(weft_eval(dg, s, &row, 1), WEFT_OK);
     ck_assert_int_eq(weft_output(dg, s, "logits", -1, &v), WEFT_OK);
     ck_assert_int_eq(v.rows, 1);
@@ -54,8 +56,11 @@ START_TEST(three_ways_to_open)
     weft_model_close(in_memory);
     munmap(data, (size_t)st.st_size);
     m = NULL;
-    ck_assert_int_eq(weft_model_open(dg, path, &(weft_model_options){.no_mmap = true}, &m),
-                     WEFT_OK);
+    ck_assert_int_eq(
+        weft_model_open(dg, path,
+                        &(weft_model_options){.size = sizeof(weft_model_options), .no_mmap = true},
+                        &m),
+        WEFT_OK);
     ck_assert_float_eq(first_logit(dg, m), want);
     weft_model_close(m);
     weft_diag_destroy(dg);
@@ -94,13 +99,21 @@ START_TEST(errors_say_why_and_change_nothing)
     const char *const none[] = {"nonsense"};
     ck_assert_int_ne(
         weft_session_create(
-            dg, m, &(weft_session_options){.context = 4, .outputs = none, .n_output = 1}, &s),
+            dg, m,
+            &(weft_session_options){
+                .size = sizeof(weft_session_options), .context = 4, .outputs = none, .n_output = 1},
+            &s),
         WEFT_OK);
-    ck_assert_int_ne(weft_session_create(dg, m, &(weft_session_options){.context = -1}, &s),
-                     WEFT_OK);
+    ck_assert_int_ne(
+        weft_session_create(
+            dg, m, &(weft_session_options){.size = sizeof(weft_session_options), .context = -1},
+            &s),
+        WEFT_OK);
     ck_assert_ptr_null(s);
-    ck_assert_int_eq(weft_session_create(dg, m, &(weft_session_options){.context = 4}, &s),
-                     WEFT_OK);
+    ck_assert_int_eq(
+        weft_session_create(
+            dg, m, &(weft_session_options){.size = sizeof(weft_session_options), .context = 4}, &s),
+        WEFT_OK);
     ck_assert_uint_gt(weft_session_bytes(s), 1000);
     ck_assert_int_ne(weft_output(dg, s, "logits", -1, &v), WEFT_OK); /* nothing has run */
     weft_row bad[] = {{.token = 1, .want = true}, {.token = 99999, .pos = 1}};
@@ -143,7 +156,7 @@ START_TEST(calls_without_arguments)
 
     m = opened(dg, DATA "/llama-mha");
     const char *const hole[] = {"logits", NULL};
-    const weft_session_options wrong[] = {
+    weft_session_options wrong[] = {
         {.context = 4, .n_output = 1},
         {.context = 4, .n_output = 2, .outputs = hole},
         {.context = 4, .sequences = INT64_MAX},
@@ -157,12 +170,15 @@ START_TEST(calls_without_arguments)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         weft_diag_clear(dg);
+        wrong[i].size = sizeof wrong[i];
         ck_assert_int_ne(weft_session_create(dg, m, &wrong[i], &s), WEFT_OK);
         ck_assert_str_ne(weft_diag_text(dg), "");
     }
     ck_assert_ptr_null(s);
-    ck_assert_int_eq(weft_session_create(dg, m, &(weft_session_options){.context = 4}, &s),
-                     WEFT_OK);
+    ck_assert_int_eq(
+        weft_session_create(
+            dg, m, &(weft_session_options){.size = sizeof(weft_session_options), .context = 4}, &s),
+        WEFT_OK);
     weft_row row = {.token = 1, .want = true}, odd = {.token = -1}, far = {.pos = INT32_MAX},
              other = {.seq = INT32_MAX}, slot = {.slot = -1};
     ck_assert_int_eq(weft_eval(dg, s, NULL, 1), WEFT_ERR_USAGE);
@@ -200,7 +216,7 @@ START_TEST(a_fork_goes_its_own_way)
     weft_diag *dg = weft_diag_create();
     weft_model *m = opened(dg, DATA "/gemma2");
     weft_session *s = NULL;
-    weft_session_options how = {.context = 16, .sequences = 3};
+    weft_session_options how = {.size = sizeof how, .context = 16, .sequences = 3};
     ck_assert_int_eq(weft_session_create(dg, m, &how, &s), WEFT_OK);
     float want_9, want_11;
     for (int i = 0; i < 5; i++) {
@@ -253,5 +269,47 @@ START_TEST(statuses_are_alike)
 }
 END_TEST
 
-SUITE_MAIN("api", three_ways_to_open, what_a_model_tells, calls_without_arguments,
-           errors_say_why_and_change_nothing, a_fork_goes_its_own_way, statuses_are_alike)
+/* A program compiled with another weft.h: its options end earlier, or later. */
+START_TEST(options_of_other_versions)
+{
+    weft_diag *dg = weft_diag_create();
+    weft_model *m = opened(dg, DATA "/llama-mha");
+    weft_session *s = NULL;
+    struct {
+        size_t size;
+        int64_t context;
+    } old = {sizeof old, 7};
+    struct {
+        weft_session_options known;
+        int64_t added;
+    } next = {{.size = sizeof next, .context = 7}, 0};
+    const void *fine[] = {&old, &next};
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(weft_session_create(dg, m, fine[i], &s), WEFT_OK);
+        weft_row row = {.token = 1, .pos = 7};
+        ck_assert_int_ne(weft_eval(dg, s, &row, 1), WEFT_OK); /* the context was understood */
+        weft_session_destroy(s);
+    }
+    s = NULL;
+    next.added = 1;
+    weft_diag_clear(dg);
+    ck_assert_int_eq(weft_session_create(dg, m, &next.known, &s), WEFT_ERR_USAGE);
+    ck_assert_ptr_nonnull(strstr(weft_diag_text(dg), "newer weft.h"));
+    weft_session_options unsized = {.context = 7};
+    ck_assert_int_eq(weft_session_create(dg, m, &unsized, &s), WEFT_ERR_USAGE);
+    ck_assert_ptr_nonnull(strstr(weft_diag_text(dg), "sizeof"));
+    ck_assert_ptr_null(s);
+    weft_model *again = NULL;
+    struct {
+        size_t size;
+    } bare = {sizeof bare};
+    ck_assert_int_eq(weft_model_open(dg, DATA "/llama-mha", (const void *)&bare, &again), WEFT_OK);
+    weft_model_close(again);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+}
+END_TEST
+
+SUITE_MAIN("api", options_of_other_versions, three_ways_to_open, what_a_model_tells,
+           calls_without_arguments, errors_say_why_and_change_nothing, a_fork_goes_its_own_way,
+           statuses_are_alike)

@@ -213,13 +213,16 @@ static bool logits_of(maker *m, const char *variant, bool no_mmap, int step, flo
         unsetenv("WEFT_CPU");
     else
         setenv("WEFT_CPU", variant, 1);
-    weft_session_options how = {.context = 32,
+    weft_session_options how = {.size = sizeof how,
+                                .context = 32,
                                 .threads = 2,
                                 .kv = WEFT_KV_F32,
                                 .no_pack_cache = true,
                                 .exec = ref ? WEFT_EXEC_REF : WEFT_EXEC_PLAN};
-    ck_assert_msg(weft_model_open(m->dg, m->path.path, &(weft_model_options){.no_mmap = no_mmap},
-                                  &w) == WEFT_OK,
+    ck_assert_msg(weft_model_open(
+                      m->dg, m->path.path,
+                      &(weft_model_options){.size = sizeof(weft_model_options), .no_mmap = no_mmap},
+                      &w) == WEFT_OK,
                   "%s", weft_diag_text(m->dg));
     if (weft_session_create(m->dg, w, &how, &s) != WEFT_OK) {
         ck_assert_msg(strstr(weft_diag_text(m->dg), "W1602"), "%s", weft_diag_text(m->dg));
@@ -363,8 +366,11 @@ START_TEST(no_rows_at_all)
     unsetenv("WEFT_CPU");
     make(&m, 3, (fault){0}, 32);
     ck_assert_int_eq(weft_model_open(m.dg, m.path.path, NULL, &w), WEFT_OK);
-    ck_assert_int_eq(weft_session_create(m.dg, w, &(weft_session_options){.context = 8}, &s),
-                     WEFT_OK);
+    ck_assert_int_eq(
+        weft_session_create(
+            m.dg, w, &(weft_session_options){.size = sizeof(weft_session_options), .context = 8},
+            &s),
+        WEFT_OK);
     ck_assert_int_eq(weft_eval(m.dg, s, NULL, 0), WEFT_ERR_LIMIT);
     ck_assert_int_eq(weft_eval(m.dg, s, &row, 0), WEFT_ERR_LIMIT);
     ck_assert_int_eq(weft_eval(m.dg, s, &row, -1), WEFT_ERR_LIMIT);

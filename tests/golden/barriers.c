@@ -21,10 +21,13 @@ static bool count(const char *folder, int64_t per_layer, int64_t context)
     weft_model *m = NULL;
     weft_session *s = NULL;
     int64_t layers = 0;
-    bool fine =
-        weft_model_open(dg, folder, NULL, &m) == WEFT_OK && weft_model_int(m, "layers", &layers) &&
-        weft_session_create(dg, m, &(weft_session_options){.context = context, .threads = 2}, &s) ==
-            WEFT_OK;
+    bool fine = weft_model_open(dg, folder, NULL, &m) == WEFT_OK &&
+                weft_model_int(m, "layers", &layers) &&
+                weft_session_create(dg, m,
+                                    &(weft_session_options){.size = sizeof(weft_session_options),
+                                                            .context = context,
+                                                            .threads = 2},
+                                    &s) == WEFT_OK;
     for (int32_t i = 0; fine && i < 3; i++) {
         weft_row row = {.token = 1, .pos = i, .want = true};
         fine = weft_eval(dg, s, &row, 1) == WEFT_OK;

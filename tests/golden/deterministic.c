@@ -35,7 +35,8 @@ static bool told(const subject *c, weft_status st)
 static weft_session *open_session(const subject *c, int64_t threads, int64_t sequences)
 {
     weft_session *s = NULL;
-    weft_session_options how = {.context = c->n_id,
+    weft_session_options how = {.size = sizeof how,
+                                .context = c->n_id,
                                 .sequences = sequences,
                                 .batch = 2 * c->n_id,
                                 .threads = threads,

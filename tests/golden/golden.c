@@ -104,7 +104,8 @@ static weft_session *open_session(golden_case *c, int64_t batch, int64_t sequenc
 {
     static const char *const outputs[] = {"logits", "hidden", "resid"};
     weft_session *s = NULL;
-    weft_session_options how = {.context = c->n_id,
+    weft_session_options how = {.size = sizeof how,
+                                .context = c->n_id,
                                 .sequences = sequences,
                                 .batch = batch,
                                 .threads = threads,
@@ -236,7 +237,8 @@ static bool run_some(golden_case *c)
     enum { EACH = 3 };
     weft_session *s = NULL;
     int64_t n_want = (c->n_id + EACH - 1) / EACH, n = 0;
-    weft_session_options how = {.context = c->n_id,
+    weft_session_options how = {.size = sizeof how,
+                                .context = c->n_id,
                                 .batch = c->n_id,
                                 .threads = threads,
                                 .wants = n_want,
@@ -267,7 +269,8 @@ static bool run_greedy(golden_case *c)
                   *prompt = tensor(c, "prompt_len", NULL);
     if (!want || !prompt)
         return true;
-    weft_session_options how = {.context = *prompt + n_greedy,
+    weft_session_options how = {.size = sizeof how,
+                                .context = *prompt + n_greedy,
                                 .batch = *prompt,
                                 .threads = threads,
                                 .exec = exec,
@@ -304,7 +307,10 @@ static bool run_model(const char *path, const char *expected)
     golden_case c = {.path = path, .dg = weft_diag_create(), .bound = bound_for(path)};
     int64_t n_logit = 0;
     bool fine = !told(&c, model_file_open((weft_diag *)c.dg, expected, NULL, &c.expected)) &&
-                !told(&c, weft_model_open(c.dg, path, &(weft_model_options){.arch = arch}, &c.m));
+                !told(&c, weft_model_open(c.dg, path,
+                                          &(weft_model_options){.size = sizeof(weft_model_options),
+                                                                .arch = arch},
+                                          &c.m));
     if (fine) {
         c.ids = tensor(&c, "input_ids", &c.n_id);
         c.logits = tensor(&c, "logits", &n_logit);

@@ -22,7 +22,8 @@ typedef struct {
 static weft_status evaluate(weft_diag *dg, const char *path, evaluated *e)
 {
     const char *outputs[] = {"logits"};
-    weft_session_options how = {.context = ROWS,
+    weft_session_options how = {.size = sizeof how,
+                                .context = ROWS,
                                 .sequences = 1,
                                 .batch = ROWS,
                                 .threads = 1,

@@ -1,0 +1,80 @@
+/* api_diag.c - the public interface: version, messages, and what all its calls share. */
+#include "runtime/api/api_impl.h"
+
+#include "runtime/base/mem.h"
+#include <stdlib.h>
+
+const char *weft_version(void)
+{
+    return WEFT_VERSION;
+}
+
+const char *weft_status_meaning(weft_status st)
+{
+    return weft_status_text(st);
+}
+
+void weft_free(void *p)
+{
+    mem_free(p);
+}
+
+weft_status api_lacks(weft_diag *dg, const char *call, const char *what)
+{
+    return dg ? weft_fail(dg, W1904, WEFT_NOWHERE, "%s was called without %s", call, what)
+              : WEFT_ERR_USAGE;
+}
+
+/* Options of a caller who was compiled with another weft.h: what it has not is 0, and what it has beyond ours must be. */
+weft_status api_take(weft_diag *dg, const char *call, const void *from, void *to, size_t to_size)
+{
+    size_t size = 0;
+    memset(to, 0, to_size);
+    if (from)
+        memcpy(&size, from, sizeof size);
+    if (from && size < sizeof size)
+        return weft_fail(dg, W1904, WEFT_NOWHERE,
+                         "%s: the options' size is %zu; set it to their sizeof", call, size);
+    const unsigned char *bytes = from;
+    for (size_t i = to_size; i < size; i++)
+        if (bytes[i])
+            return weft_fail(dg, W1904, WEFT_NOWHERE,
+                             "%s: the options are %zu bytes of a newer weft.h and set what this "
+                             "library, which knows %zu, has not",
+                             call, size, to_size);
+    if (from)
+        memcpy(to, from, size < to_size ? size : to_size);
+    memcpy(to, &to_size, sizeof to_size);
+    return WEFT_OK;
+}
+
+/* ---- messages ---- */
+
+weft_diag *weft_diag_create(void)
+{
+    return diag_create();
+}
+
+void weft_diag_destroy(weft_diag *dg)
+{
+    diag_destroy(dg);
+}
+
+const char *weft_diag_text(weft_diag *dg)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    if (!to)
+        return "";
+    diag_print(dg, to, false);
+    fclose(to);
+    str kept = arena_str(diag_arena(dg), (str){text, n});
+    mem_free(text);
+    return kept.p;
+}
+
+void weft_diag_clear(weft_diag *dg)
+{
+    diag_reset(dg);
+}
