@@ -17,6 +17,8 @@
 #include "kernels/kernels.h"
 #include "runtime/base/source.h"
 
+#include <string.h>
+
 enum { PLAN_ALIGN = 64 }; /* of everything the plan lays out, in bytes */
 
 typedef enum {
@@ -177,6 +179,15 @@ static inline const plan_bucket *plan_bucket_for(const plan *p, int64_t n_tok)
     while (b->n_tok_max < n_tok)
         b++;
     return b;
+}
+
+/* The output of this name and index, -1 for one without; NULL if the plan has none such. */
+static inline const plan_output *plan_output_find(const plan *p, const char *name, int32_t index)
+{
+    for (int32_t i = 0; i < p->n_output; i++)
+        if (p->output[i].index == index && strcmp(p->output[i].name, name) == 0)
+            return &p->output[i];
+    return NULL;
 }
 
 /* Is a mapped weight in the same bytes of the checkpoint as another one, as a head that is tied to the

@@ -86,7 +86,8 @@ typedef struct {
     bound_model *bound; /* for counting what is read */
     weft_session *s;
     weft_row *rows; /* of one call */
-    int64_t batch, vocab, kv_bytes;
+    int64_t batch, kv_bytes;
+    int64_t vocab;   /* tokens are below this; 0: any will do */
     uint64_t random; /* where the tokens come from */
     bench_about about;
     char name[64];
@@ -178,9 +179,6 @@ static weft_status open_model(bench_run *r)
     }
     WEFT_TRY(model_bind(dg, api_model_file(r->m), &bind, &r->bound));
     name_model(r, api_model_file(r->m));
-    if (!weft_model_int(r->m, "vocab", &r->vocab) || r->vocab < 1)
-        return weft_fail(dg, W1406, WEFT_NOWHERE, "%s: the model tells no size of its vocabulary",
-                         r->name);
     return WEFT_OK;
 }
 
@@ -213,7 +211,9 @@ static weft_status open_session(bench_run *r)
     if (!r->rows)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",
                          r->batch);
-    return weft_session_create(r->c->dg, r->m, &how, &r->s);
+    WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
+    r->vocab = session_plan_of(api_session(r->s))->n_vocab;
+    return WEFT_OK;
 }
 
 /* ---- one test ---- */
@@ -221,7 +221,7 @@ static weft_status open_session(bench_run *r)
 static int32_t random_token(bench_run *r)
 {
     r->random = r->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (int32_t)((r->random >> 33) % (uint64_t)r->vocab);
+    return r->vocab ? (int32_t)((r->random >> 33) % (uint64_t)r->vocab) : 0;
 }
 
 /* n tokens of one sequence, `batch` at a time; only the last row asks for logits. */

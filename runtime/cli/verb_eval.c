@@ -1,4 +1,5 @@
 /* verb_eval.c - `weft eval`: token ids in, tensors out. The tool of every comparison with a reference. */
+#include "runtime/api/api_impl.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/progress.h"
 #include "runtime/base/vec.h"
@@ -68,8 +69,8 @@ typedef VEC(weft_row) row_list;
 
 /* Rows of one output, gathered over the calls. */
 typedef struct {
-    char name[64];  /* of the output */
-    char label[96]; /* of the tensor: resid.3 */
+    const char *name;  /* of the output, in the plan */
+    const char *label; /* of the tensor: resid.3 */
     int index;
     int64_t width, rows;
     float *data;  /* [rows, width], where they are to be written; else NULL */
@@ -182,37 +183,35 @@ static weft_status read_outputs(eval_run *r, arena *a)
 
 /* ---- outputs ---- */
 
-/* "resid" stands for one tensor per layer: the layers are tried in order. */
-static weft_status list_outputs(eval_run *r)
+/* Does `want` name the output: "resid" any index of it, "resid.3" one? */
+static bool is_wanted(const plan_output *o, const char *want)
 {
-    int64_t layers = 0;
-    weft_view v;
-    weft_model_int(r->m, "layers", &layers);
-    r->got = calloc((size_t)(r->n_output * (layers + 1)), sizeof *r->got);
-    if (!r->got)
-        return usage(r, "not enough memory");
-    for (int i = 0; i < r->n_output; i++) {
-        const char *dot = strrchr(r->outputs[i], '.');
-        int n = (int)(dot ? dot - r->outputs[i] : (int64_t)strlen(r->outputs[i]));
-        for (int64_t l = dot ? atoi(dot + 1) : -1; l < (dot ? atoi(dot + 1) + 1 : layers); l++) {
-            gathered *g = &r->got[r->n_got];
-            snprintf(g->name, sizeof g->name, "%.*s", n, r->outputs[i]);
-            g->index = (int)l;
-            weft_diag *quiet = weft_diag_create();
-            bool there = weft_output(quiet, r->s, g->name, g->index, &v) == WEFT_OK;
-            weft_diag_destroy(quiet);
-            if (!there)
+    size_t n = strlen(o->name);
+    char index[16];
+    if (strncmp(want, o->name, n) != 0)
+        return false;
+    snprintf(index, sizeof index, ".%d", (int)o->index);
+    return !want[n] || (o->index >= 0 && strcmp(want + n, index) == 0);
+}
+
+/* What was asked for, in that order, each once; within a name by index, as the plan has them. */
+static void list_outputs(eval_run *r, arena *a)
+{
+    const plan *p = session_plan_of(api_session(r->s));
+    bool *taken = ARENA_ARRAY(a, bool, (size_t)p->n_output + 1);
+    r->got = ARENA_ARRAY(a, gathered, (size_t)p->n_output + 1);
+    for (int i = 0; i < r->n_output; i++)
+        for (int32_t k = 0; k < p->n_output; k++) {
+            const plan_output *o = &p->output[k];
+            if (taken[k] || !is_wanted(o, r->outputs[i]))
                 continue;
-            if (l < 0)
-                snprintf(g->label, sizeof g->label, "%s", g->name);
-            else
-                snprintf(g->label, sizeof g->label, "%s.%" PRId64, g->name, l);
-            r->n_got++;
-            if (l < 0)
-                break;
+            taken[k] = true;
+            r->got[r->n_got++] = (gathered){
+                .name = o->name,
+                .index = o->index,
+                .label = o->index < 0 ? o->name : arena_printf(a, "%s.%d", o->name, o->index).p,
+            };
         }
-    }
-    return WEFT_OK;
 }
 
 static int32_t likeliest(const float *row, int64_t n)
@@ -236,8 +235,6 @@ static void append_rows(gathered *g, const float *rows, int64_t n, int64_t width
 
 static weft_status gather(eval_run *r, bool last_call)
 {
-    if (!r->got)
-        WEFT_TRY(list_outputs(r));
     for (int i = 0; i < r->n_got; i++) {
         gathered *g = &r->got[i];
         weft_view v;
@@ -275,7 +272,7 @@ static weft_status run_greedy(eval_run *r)
     return WEFT_OK;
 }
 
-static weft_status run(eval_run *r)
+static weft_status run(eval_run *r, arena *a)
 {
     const eval_options *o = r->o;
     int64_t n = (int64_t)r->rows.n, chunk = o->chunk && o->chunk < n ? o->chunk : n;
@@ -308,6 +305,7 @@ static weft_status run(eval_run *r)
                                 .progress_ctx = &bar};
     WEFT_TRY(weft_model_open(r->c->dg, o->model, &open, &r->m));
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
+    list_outputs(r, a);
     cli_say_verbose(r->c, "%s: %" PRIu64 " bytes of tensors, %" PRIu64 " bytes for the session",
                     weft_model_name(r->m), weft_model_bytes(r->m), weft_session_bytes(r->s));
     for (int64_t i = 0; i < n; i += chunk) {
@@ -405,7 +403,7 @@ int verb_eval(cli *c)
     if (st == WEFT_OK)
         st = read_outputs(&r, a);
     if (st == WEFT_OK)
-        st = run(&r);
+        st = run(&r, a);
     if (st == WEFT_OK && r.o->out)
         st = write_tensors(&r);
     if (st == WEFT_OK && (!r.o->out || c->common.json))
@@ -416,7 +414,6 @@ int verb_eval(cli *c)
     weft_model_close(r.m);
     for (int i = 0; i < r.n_got; i++)
         free(r.got[i].data);
-    free(r.got);
     VEC_FREE(&r.rows);
     VEC_FREE(&r.greedy_ids);
     arena_destroy(a);

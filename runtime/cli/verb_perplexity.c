@@ -73,8 +73,9 @@ typedef struct {
     tok *text;
     tok_ids ids;
     ppl_options how;
-    int64_t vocab, chunks, n_span; /* n_span: tokens that take part */
-    weft_row *rows;                /* of one call */
+    int64_t vocab;          /* how many logits a row has */
+    int64_t chunks, n_span; /* n_span: tokens that take part */
+    weft_row *rows;         /* of one call */
     kl_writer *save;
     kl_reader *base;
     imatrix *importance; /* with --imatrix-out */
@@ -133,6 +134,10 @@ static weft_status on_row(void *ctx, weft_diag *dg, const float *logits, int32_t
 {
     perplexity_run *r = ctx;
     row_sum s;
+    if (token >= r->vocab)
+        return weft_fail(dg, W1405, WEFT_NOWHERE,
+                         "%s: the text has token %" PRId32 ", the model has %" PRId64 " logits",
+                         r->o->file, token, r->vocab);
     if (!row_sum_of(logits, r->vocab, &s))
         return weft_fail(dg, W1410, WEFT_NOWHERE,
                          "%s: scored token %" PRId64 " has a logit that is not a finite number",
@@ -189,10 +194,7 @@ static weft_status open_model(perplexity_run *r)
     weft_model_options how = {
         .size = sizeof how, .arch = o->arch, .no_mmap = o->no_mmap, .guard = true};
     WEFT_TRY(weft_model_open(r->c->dg, o->model, &how, &r->m));
-    WEFT_TRY(tok_open_model(r->c->dg, api_model_file(r->m), &r->text));
-    r->vocab = tok_vocab_size(r->text);
-    weft_model_int(r->m, "vocab", &r->vocab);
-    return WEFT_OK;
+    return tok_open_model(r->c->dg, api_model_file(r->m), &r->text);
 }
 
 static weft_status open_session(perplexity_run *r)
@@ -217,9 +219,15 @@ static weft_status open_session(perplexity_run *r)
     if (!r->rows)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",
                          r->how.batch);
+    WEFT_TRY((r->o->imatrix_out ? api_session_create_watched : weft_session_create)(r->c->dg, r->m,
+                                                                                    &how, &r->s));
+    const plan_output *logits = plan_output_find(session_plan_of(api_session(r->s)), "logits", -1);
+    if (!logits)
+        return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "%s: its logits have an index",
+                         r->o->model);
+    r->vocab = logits->width;
     if (!r->o->imatrix_out)
-        return weft_session_create(r->c->dg, r->m, &how, &r->s);
-    WEFT_TRY(api_session_create_watched(r->c->dg, r->m, &how, &r->s));
+        return WEFT_OK;
     r->importance = imatrix_create();
     return imatrix_collect_begin(r->c->dg, r->importance, api_session(r->s), api_model_file(r->m),
                                  &r->collect);
@@ -423,9 +431,9 @@ static weft_status run(perplexity_run *r, arena *a)
                            .bos = TOK_NONE};
     WEFT_TRY(open_model(r));
     WEFT_TRY(read_text(r, a));
+    WEFT_TRY(open_session(r));
     if (o->kl_base)
         WEFT_TRY(open_base(r));
-    WEFT_TRY(open_session(r));
     if (o->kl_save)
         WEFT_TRY(open_save(r));
     cli_say_verbose(r->c, "%zu tokens, %" PRId64 " chunks of %" PRId64 ", %.1f MiB for the session",
