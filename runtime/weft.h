@@ -60,6 +60,7 @@ typedef enum {
     WEFT_ERR_PLAN,      /* a plan or cache does not fit */
     WEFT_ERR_DEVICE,    /* a device failed */
     WEFT_ERR_USAGE,     /* a mistake on the command line, or in a call of this interface */
+    WEFT_ERR_CANCELLED, /* the caller asked to stop */
 } weft_status;
 #endif
 

@@ -16,9 +16,10 @@ typedef struct exec exec; /* each device's own */
 typedef struct {
     const plan *p;
     const weights *w;
-    const kcell *cells; /* [n_cell], in the device's memory */
-    int threads;        /* at least 1; devices of their own take no notice */
-    bool pin;           /* the threads to CPUs of their own */
+    const kcell *cells;        /* [n_cell], in the device's memory */
+    int threads;               /* at least 1; devices of their own take no notice */
+    bool pin;                  /* the threads to CPUs of their own */
+    const cancel_flag *cancel; /* stops a run; NULL: nothing does */
 } device_load;
 
 /* What a device takes for a plan, in bytes: the plan's activations, memory private to threads for all of
@@ -59,7 +60,8 @@ typedef struct {
     void (*bytes)(const exec *e, device_memory *out_m);
     weft_status (*load)(weft_diag *dg, const device_load *what, exec **out_e);
     void (*unload)(exec *e); /* NULL is fine */
-    /* The batch is in host memory, as are its page tables. Does not allocate. */
+    /* The batch is in host memory, as are its page tables. Does not allocate. W1412 when
+     * cancelled: activations are undefined then, and cells behind the ends of their sequences. */
     weft_status (*run)(weft_diag *dg, exec *e, const kbatch *b);
     /* Where an output of the plan is after a run, in the device's memory. */
     const void *(*output)(const exec *e, int32_t i);

@@ -20,6 +20,7 @@ typedef struct {
     const plan_bucket *plan;
     cpu_step *steps; /* [n_step] */
     int64_t *units;  /* [n_item], of the call */
+    int64_t *most;   /* [n_item]: units of a range at most, for the time it takes */
     /* The call that steps and units were last made ready for; NULL: none. */
     const kbatch *batch;
     kbatch was;
@@ -57,6 +58,9 @@ struct exec {
     kargs *own;
     int32_t chain_max;
     barrier gate;
+    const cancel_flag *cancel; /* NULL: nothing stops a run */
+    /* Units of a phase were left out, by its set of cursors: no thread begins the next one. */
+    atomic_bool stopped[2];
     uint64_t barriers; /* of the last run; written by the caller's thread */
     exec_profile *prof;
     device_watch *watch; /* this and the next written between runs only */

@@ -64,6 +64,7 @@ static void carve_tables(carving *c, exec *e)
         cpu_bucket b = {.plan = pb};
         b.steps = carve(c, (size_t)pb->n_step, sizeof *b.steps);
         b.units = carve(c, (size_t)pb->n_item, sizeof *b.units);
+        b.most = carve(c, (size_t)pb->n_item, sizeof *b.most);
         if (c->base)
             e->buckets[i] = b;
     }
@@ -225,6 +226,7 @@ weft_status exec_load(weft_diag *dg, const device_load *what, exec **out_e)
     exec *e = tables;
     carving c = {.base = tables};
     *e = sized;
+    e->cancel = what->cancel;
     carve(&c, 1, sizeof *e);
     carve_tables(&c, e);
     barrier_init(&e->gate);

@@ -5,17 +5,25 @@
  * order while nobody is late, and nobody waits while there is something to do. Kernels give the same
  * bits for any split, so the results do not depend on who did what.
  *
+ * A call is cancelled between two ranges. Who leaves units out says so before the barrier, so that all
+ * threads find it behind and none begins the next phase: its steps would read what is not there.
+ *
  * Cursors of a phase are set while the phase before runs, each thread's by itself: whoever used that set
  * had ended when that phase began. */
 #include "runtime/exec/exec_impl.h"
 
 #include "runtime/base/clock.h"
 #include "runtime/exec/pool.h"
+#include <inttypes.h>
 
 /* A range is the RANGE_PART-th part of what is left of a share: large ones cost less claiming, small ones at the end
  * let threads of uneven speed end together. Shares that a thread looks at for something left, its own included:
  * each look at another's cursor may cost a cache miss, and a thread that is late has as many helpers. */
 enum { RANGE_PART = 4, SHARES_SEEN_MAX = 9, TILE_ELEM_BYTES = 4 };
+
+/* A call that was cancelled ends when each thread has ended its range, so on many rows a range has no more work than
+ * this: 5 ms at 100 GFLOP/s, 50 ms at 10. */
+static const double range_flops_max = 5e8;
 
 /* One thread of a run. */
 typedef struct {
@@ -55,11 +63,40 @@ static void prepare_step(cpu_step *s, const kbatch *b)
             s->args.in[i] = io_at(b, (plan_io)s->io[i]);
 }
 
-/* Nothing in the steps changes between calls with as many rows: decoding comes here once. */
-static void prepare(cpu_bucket *c, const kbatch *b)
+/* What a row sees at most in this call. */
+static double keys_seen(const plan_step *s, const kbatch *b)
 {
-    if (c->batch == b && memcmp(&c->was, b, sizeof *b) == 0)
-        return;
+    int64_t keys = 0, window = s->n[2], chunk = s->n[3];
+    for (int64_t i = 0; i < b->n_seq; i++)
+        if (b->pos[b->last[i]] >= keys)
+            keys = b->pos[b->last[i]] + 1;
+    if (chunk > 0 && keys > chunk)
+        keys = chunk;
+    return (double)(window > 0 && keys > window ? window : keys);
+}
+
+/* On few rows ranges are short enough as they are. */
+static void bound_ranges(const cpu_bucket *c, const kbatch *b)
+{
+    const double rows[] = {(double)b->n_tok, (double)b->n_out, (double)b->n_seq, 1};
+    for (int32_t i = 0; i < c->plan->n_item; i++) {
+        const plan_item *it = &c->plan->item[i];
+        double flops = 0;
+        for (int32_t k = 0; k < it->n_step && b->n_tok > CLASS_FEW_MAX; k++) {
+            const plan_step *s = &c->plan->step[it->first + k];
+            flops += rows[s->rows] * (double)s->cost.row_flops;
+            if (s->cost.key_flops)
+                flops += rows[s->rows] * (double)s->cost.key_flops * keys_seen(s, b);
+        }
+        c->most[i] = it->grain > 0 ? it->grain : c->units[i];
+        if (flops * (double)c->most[i] > range_flops_max * (double)c->units[i])
+            c->most[i] = (int64_t)(range_flops_max / flops * (double)c->units[i]);
+        c->most[i] = c->most[i] < 1 ? 1 : c->most[i];
+    }
+}
+
+static void prepare_all(cpu_bucket *c, const kbatch *b)
+{
     c->batch = b;
     c->was = *b;
     for (int32_t i = 0; i < c->plan->n_step; i++)
@@ -71,6 +108,34 @@ static void prepare(cpu_bucket *c, const kbatch *b)
         for (int32_t k = 1; k < it->n_step; k++)
             WEFT_ASSERT(kernel_units(s[k].row, &s[k].args) == c->units[i]);
     }
+}
+
+/* Nothing in the steps changes between calls with as many rows, and on few rows nothing else either: decoding
+ * prepares once. */
+static void prepare(cpu_bucket *c, const kbatch *b)
+{
+    bool same = c->batch == b && memcmp(&c->was, b, sizeof *b) == 0;
+    if (!same)
+        prepare_all(c, b);
+    if (!same || b->n_tok > CLASS_FEW_MAX)
+        bound_ranges(c, b);
+}
+
+/* ---- stopping ---- */
+
+/* Whether to leave out what is left of this phase. */
+static bool leave_out(const member *m, unsigned set)
+{
+    if (!cancel_asked(m->e->cancel))
+        return false;
+    atomic_store_explicit(&m->e->stopped[set], true, memory_order_relaxed);
+    return true;
+}
+
+/* Behind the phase's barrier all threads read the same: the set's next phase begins behind another one. */
+static bool has_stopped(const exec *e, unsigned set)
+{
+    return atomic_load_explicit(&e->stopped[set], memory_order_relaxed);
 }
 
 /* ---- phases ---- */
@@ -152,16 +217,17 @@ static void run_range(const member *m, const plan_item *it, int64_t begin, int64
     }
 }
 
-/* Take what is left of a share, up to `end`. */
-static void run_share(const member *m, const plan_item *it, cursor *c, int64_t end)
+/* Take what is left of a share of item i, up to `end`. */
+static void run_share(const member *m, int32_t i, cursor *c, int64_t end, unsigned set)
 {
+    const plan_item *it = &m->b->plan->item[i];
     for (;;) {
         int64_t left = end - atomic_load_explicit(&c->next, memory_order_relaxed);
-        if (left <= 0)
+        if (left <= 0 || leave_out(m, set))
             return;
         int64_t range = left < RANGE_PART ? 1 : left / RANGE_PART;
-        if (it->grain > 0 && range > it->grain)
-            range = it->grain;
+        if (range > m->b->most[i])
+            range = m->b->most[i];
         int64_t begin = atomic_fetch_add_explicit(&c->next, range, memory_order_relaxed);
         if (begin < end)
             run_range(m, it, begin, end - begin < range ? end : begin + range);
@@ -173,7 +239,7 @@ static void run_item(const member *m, int32_t i, int32_t slot, unsigned set)
     const plan_item *it = &m->b->plan->item[i];
     int64_t units = m->b->units[i];
     int count = m->t.count;
-    if (units == 0)
+    if (units == 0 || leave_out(m, set))
         return;
     take_item(m, it);
     if (it->each) {
@@ -182,7 +248,7 @@ static void run_item(const member *m, int32_t i, int32_t slot, unsigned set)
     }
     for (int k = 0; k < count && k < SHARES_SEEN_MAX; k++) {
         int from = (m->t.index + k) % count;
-        run_share(m, it, cursor_at(m->e, set, slot, from), share(units, from + 1, count));
+        run_share(m, i, cursor_at(m->e, set, slot, from), share(units, from + 1, count), set);
     }
 }
 
@@ -197,11 +263,11 @@ static void pass_gate(const member *m)
 }
 
 /* Let the caller look at what a phase left, before anyone goes on. */
-static void show_phase(const member *m, int32_t item)
+static void show_phase(const member *m, int32_t item, unsigned set)
 {
     const exec *e = m->e;
     pass_gate(m);
-    if (m->t.index == 0)
+    if (m->t.index == 0 && !has_stopped(e, set))
         e->watch(e->watch_ctx, (int32_t)(m->b->plan - e->p->bucket), m->b->plan->item[item].phase);
     pass_gate(m);
 }
@@ -228,10 +294,12 @@ static void run_phases(void *ctx, int index, int count)
         for (int32_t i = now.first; i < now.end; i++)
             run_item(&m, i, i - now.first, set);
         if (e->watch)
-            show_phase(&m, now.first);
+            show_phase(&m, now.first, set);
         else if (next.first < next.end) /* the pool sees to the last */
             pass_gate(&m);
         n++;
+        if (has_stopped(e, set))
+            break;
     }
     if (index == 0)
         e->barriers = n;
@@ -239,7 +307,6 @@ static void run_phases(void *ctx, int index, int count)
 
 weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
 {
-    (void)dg; /* kernels cannot fail */
     cpu_bucket *c = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
     work w = {e, c};
     pool_gang g;
@@ -251,7 +318,12 @@ weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
         set_cursors(e, c, first, 0, i, g.count);
     if (e->prof && e->prof->on)
         exec_profile_start(e);
+    atomic_store_explicit(&e->stopped[0], false, memory_order_relaxed);
+    atomic_store_explicit(&e->stopped[1], false, memory_order_relaxed);
     pool_go(&g, run_phases, &w);
+    if (has_stopped(e, 0) || has_stopped(e, 1))
+        return weft_fail(dg, W1412, WEFT_NOWHERE, "evaluating %" PRId64 " rows was cancelled",
+                         b->n_tok);
     if (e->prof && e->prof->on)
         exec_profile_add(e, c, b);
     e->last = c;

@@ -47,6 +47,7 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
     if (!s->w) {
         weights_options how = {.threads = thread_count(opt),
                                .keep_packed = opt->keep_packed,
+                               .cancel = opt->cancel,
                                .progress = opt->progress};
         WEFT_TRY(weights_create(dg, s->p, mf, &how, &s->own));
         s->w = s->own;
@@ -55,7 +56,8 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
                         .w = s->w,
                         .cells = state_cells(s->st),
                         .threads = thread_count(opt),
-                        .pin = opt->pin};
+                        .pin = opt->pin,
+                        .cancel = opt->cancel};
     return s->dev->load(dg, &what, &s->e);
 }
 
@@ -189,8 +191,8 @@ weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64
         else
             state_release(s->st, seq);
     }
+    s->has_run = status == WEFT_OK;
     if (status == WEFT_OK) {
-        s->has_run = true;
         s->rows[ROWS_T] = b->n_tok;
         s->rows[ROWS_R] = b->n_out;
         s->rows[ROWS_S] = b->n_seq;

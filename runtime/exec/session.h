@@ -28,16 +28,19 @@ typedef struct {
     bool keep_packed;  /* use woven weights that are on disk, and leave them there for next time */
     const weights *w;  /* of the same plan and checkpoint; NULL: the session loads its own */
     weights_progress progress;
+    const cancel_flag *cancel; /* stops session_create and session_eval; NULL: nothing does */
 } session_options;
 
 /* p, mf and what the options name must outlive the session. W1406 for a count that cannot be, W0902
- * before anything is loaded if it takes more than opt->bytes_max, or more than the machine has. */
+ * before anything is loaded if it takes more than opt->bytes_max, or more than the machine has; W1412. */
 weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
                            const session_options *opt, session **out_s) WEFT_MUST_USE;
 void session_destroy(session *s); /* NULL is fine */
 
 /* Run the rows; their sequences are longer by them afterwards. On failure (batch_fill and
- * state_reserve say how) nothing has changed, and the outputs are still those of the call before. */
+ * state_reserve say how) nothing has changed, and the outputs are still those of the call before. W1412 if
+ * opt->cancel was set before the call was through: no sequence has changed then either, but the call has
+ * written over the outputs, so there are none until the next success. Some 10 ms go by until it returns. */
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n) WEFT_MUST_USE;
 
 /* An output of the last successful call, f32 [n_row, width], valid until the next; index -1 for one

@@ -222,10 +222,18 @@ size_t weights_block_end(size_t at, size_t bytes)
     return (at + bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
 }
 
-static weft_status load_all(weft_diag *dg, weights *w, const model_file *mf)
+weft_status weights_cancelled(weft_diag *dg)
+{
+    return weft_fail(dg, W1412, WEFT_NOWHERE, "loading the weights was cancelled");
+}
+
+static weft_status load_all(weft_diag *dg, weights *w, const model_file *mf,
+                            const cancel_flag *cancel)
 {
     size_t copied = 0, tabled = 0, packed = 0;
     for (int32_t i = 0; i < w->p->n_weight; i++) {
+        if (cancel_asked(cancel))
+            return weights_cancelled(dg);
         const plan_weight *pw = &w->p->weight[i];
         const void **table = pw->n_table ? w->table + tabled / sizeof *w->table : NULL;
         char *dst = NULL;
@@ -308,7 +316,7 @@ weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
     if (status == WEFT_OK && p->packed_bytes)
         status = load_packed(dg, w, mf, opt);
     if (status == WEFT_OK)
-        status = load_all(dg, w, mf);
+        status = load_all(dg, w, mf, opt ? opt->cancel : NULL);
     if (status == WEFT_OK && p->packed_bytes)
         model_file_let_go(mf); /* what was woven is not read in place any more */
     if (status == WEFT_OK)

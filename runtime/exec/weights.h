@@ -7,6 +7,7 @@
 #define WEFT_RUNTIME_EXEC_WEIGHTS_H
 
 #include "compiler/plan.h"
+#include "runtime/base/cancel.h"
 #include "runtime/formats/model_file.h"
 
 typedef struct weights weights;
@@ -21,10 +22,11 @@ typedef struct {
     int threads;      /* that weave; 0: one */
     bool keep_packed; /* keep woven weights on disk, and use what was kept (pack_store.h) */
     weights_progress progress;
+    const cancel_flag *cancel; /* stops loading and weaving; NULL: nothing does */
 } weights_options;
 
 /* Both p and mf must outlive the weights; opt may be NULL. W1501 if p was not made for mf, W0902 if the
- * copies do not fit into memory. */
+ * copies do not fit into memory, W1412 if opt->cancel was set before all was loaded. */
 weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
                            const weights_options *opt, weights **out_w) WEFT_MUST_USE;
 void weights_destroy(weights *w); /* NULL is fine */

@@ -15,6 +15,7 @@ typedef struct {
 } piece_view;
 
 weft_status weights_misfit(weft_diag *dg, const plan_weight *w, const char *why);
+weft_status weights_cancelled(weft_diag *dg); /* W1412 */
 /* Do the pieces make up all of axis 0? */
 weft_status weights_check_rows(weft_diag *dg, const plan_weight *w) WEFT_MUST_USE;
 /* Piece i, all of whose bytes are inside their tensor. */

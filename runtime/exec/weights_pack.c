@@ -23,6 +23,7 @@ typedef struct {
     char *gather;
     atomic_size_t next;
     weights_progress progress;
+    const cancel_flag *cancel;
     uint64_t total; /* bytes */
     atomic_uint_least64_t done;
 } pack_job;
@@ -66,7 +67,7 @@ static void work(void *ctx, int index, int count)
     (void)count;
     for (;;) {
         size_t i = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
-        if (i >= job->runs.n)
+        if (i >= job->runs.n || cancel_asked(job->cancel))
             return;
         const pack_run *run = &job->runs.at[i];
         do_run(run, job->gather + (size_t)index * job->gather_bytes);
@@ -109,8 +110,10 @@ weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf,
 {
     pack_job job = {.gather = NULL};
     int threads = weights_threads(opt);
-    if (opt)
+    if (opt) {
         job.progress = opt->progress;
+        job.cancel = opt->cancel;
+    }
     size_t at = 0;
     weft_status status = WEFT_OK;
     for (int32_t i = 0; i < p->n_weight && status == WEFT_OK; i++) {
@@ -128,7 +131,9 @@ weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf,
         pool_gather(&gang, threads);
         pool_go(&gang, work, &job);
         pool_release();
-        if (job.progress.tell)
+        if (atomic_load_explicit(&job.done, memory_order_relaxed) != job.total)
+            status = weights_cancelled(dg);
+        else if (job.progress.tell)
             job.progress.tell(job.progress.ctx, job.total, job.total);
     }
     mem_free(job.gather);
