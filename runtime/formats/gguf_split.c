@@ -11,7 +11,7 @@ typedef struct {
     int64_t no, count, tensors;
 } split;
 
-/* All zero where the keys are absent. */
+/* All zero where the keys are absent. No count is INT64_MAX, so one can be added to each. */
 static weft_status read_split(weft_diag *dg, const char *file, const value *keys, split *out_s)
 {
     split s = {0};
@@ -22,9 +22,11 @@ static weft_status read_split(weft_diag *dg, const char *file, const value *keys
         {"split.no", &s.no}, {"split.count", &s.count}, {"split.tensors.count", &s.tensors}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         const value *v = value_get(keys, str_of(wanted[i].name));
-        if (v && (!value_int(v, wanted[i].to) || *wanted[i].to < 0))
+        int64_t x = 0;
+        if (v && (!value_int(v, &x) || x < 0 || x == INT64_MAX))
             return weft_fail(dg, W1006, WEFT_NOWHERE, "%s: %s is not a count", file,
                              wanted[i].name);
+        *wanted[i].to = x;
     }
     *out_s = s;
     return WEFT_OK;

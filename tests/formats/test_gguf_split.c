@@ -18,7 +18,7 @@ static void write_part(fixture *fx, part s)
         ck_assert(gguf_writer_key(w, STR("general.architecture"), value_of_str(STR("toy"))));
         ck_assert(gguf_writer_key(w, STR("toy.ctx"), value_of_int(VT_U32, 99)));
     }
-    ck_assert(gguf_writer_key(w, STR("split.no"), value_of_int(VT_U16, s.no)));
+    ck_assert(gguf_writer_key(w, STR("split.no"), value_of_int(VT_I64, s.no)));
     ck_assert(gguf_writer_key(w, STR("split.count"), value_of_int(VT_U16, s.count)));
     ck_assert(gguf_writer_key(w, STR("split.tensors.count"), value_of_int(VT_I32, s.tensors)));
     gguf_writer_tensor_data(w, str_of(s.tensor), DT_F32, 1, (int64_t[]){1}, &x);
@@ -109,6 +109,8 @@ START_TEST(counts_are_checked)
     expect_open_fails(fx.dg, p.path, W1105, "is split into 60000 parts, the limit is 1000");
     write_part(&fx, (part){"m-00001-of-00001.gguf", "a", 0, 1, -1});
     expect_open_fails(fx.dg, p.path, W1006, "split.tensors.count is not a count");
+    write_part(&fx, (part){"m-00001-of-00001.gguf", "a", INT64_MAX, 2, 2});
+    expect_open_fails(fx.dg, p.path, W1006, "split.no is not a count");
     for (size_t i = 0; i < 3; i++) {
         part s = good[i];
         s.tensors = 4;
