@@ -413,11 +413,15 @@ static void set_pitches(lower *lo, const gnode *n, plan_step *s)
         s->out_pitch[i] = row_pitch(n, s, lower_result_type(lo, n, lo->part + i));
 }
 
+static bool weighs(const gnode *n)
+{
+    return n->op == OP_linear || n->op == OP_experts || n->op == OP_head_linear;
+}
+
 /* The type that a kernel is chosen by. */
 static dtype weight_type(const lower *lo, const gnode *n)
 {
-    bool weighs = n->op == OP_linear || n->op == OP_experts || n->op == OP_head_linear;
-    if (!weighs || n->in[1].kind != REF_WEIGHT)
+    if (!weighs(n) || n->in[1].kind != REF_WEIGHT)
         return DT_F32;
     const gweight *w = &lo->g->weights.at[n->in[1].id];
     return w->computed ? DT_F32 : w->type == DT_MXFP4_HF ? DT_MXFP4 : w->type;
@@ -432,6 +436,13 @@ static bool has_groups(const gweight *w)
     return whole;
 }
 
+/* Did the model file write prec(f32)? Nothing may then round what it multiplies, whatever its weights are. */
+static bool asks_f32(const gnode *n)
+{
+    enum { PREC_F32 = 1 }; /* auto, f32: the order of the words in attrs.def */
+    return weighs(n) && lower_attr_word(n, "prec", 0) == PREC_F32;
+}
+
 /* The layout that the kernels for this node want its weight in. */
 static klayout weight_layout(const lower *lo, const gnode *n, dtype type)
 {
@@ -441,7 +452,9 @@ static klayout weight_layout(const lower *lo, const gnode *n, dtype type)
     const gweight *w = &lo->g->weights.at[n->in[1].id];
     if (w->computed || !has_groups(w))
         return LAYOUT_STORED;
-    return kernel_layout(op_row_of(n->op)->name, type, lo->t->best);
+    const char *op = op_row_of(n->op)->name;
+    return asks_f32(n) ? kernel_layout_exact(op, type, lo->t->best)
+                       : kernel_layout(op, type, lo->t->best);
 }
 
 /* The most rows that a call gives it, by which its kernel is chosen: of a long prompt the last layers see but the
@@ -460,8 +473,11 @@ weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
     if (!lower_of[n->op])
         return weft_fail(lo->dg, W0901, n->loc, "%s: this program has no kernel for it", op);
     lo->layout = weight_layout(lo, n, type);
-    const kernel_row *row =
-        kernel_select_as(op, type, lo->layout, rows_for_kernel(lo, n), lo->t->best);
+    s->prec_f32 = asks_f32(n);
+    int64_t rows = rows_for_kernel(lo, n);
+    const kernel_row *row = s->prec_f32
+                                ? kernel_select_exact(op, type, lo->layout, rows, lo->t->best)
+                                : kernel_select_as(op, type, lo->layout, rows, lo->t->best);
     if (!row)
         return weft_fail(lo->dg, W0901, n->loc, "%s: there is no kernel for it with weights of %s",
                          op, dtype_row_of(type)->name);

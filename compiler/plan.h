@@ -71,6 +71,7 @@ typedef struct {
     int32_t layer;            /* -1 outside layers */
     int32_t node;             /* of the graph: the last one it computes */
     int32_t value[K_OUT_MAX]; /* the graph's value that each result is; -1: none, as of a pack */
+    bool prec_f32;            /* the model file asks that nothing round its activations */
     weft_loc loc;
     plan_cost cost;
 } plan_step;

@@ -168,6 +168,9 @@ static weft_status check_steps(checker *c)
         if (!plan_access_step(c->p, b, &b->item[c->item.at[i]], &b->step[i], &l))
             return fail_step(c, i, l.why);
         WEFT_TRY(check_machine(c, i, l.k));
+        if (b->step[i].prec_f32 && act_rounds(l.k->act))
+            return fail_step(c, i,
+                             "the model asks for prec(f32), and its kernel rounds its activations");
         if (plan_step_scratch(&b->step[i], c->p->cell, c->p->kv) > b->scratch_bytes)
             return fail_step(c, i, "it needs more scratch than the bucket has");
         for (int x = 0; x < l.n; x++)

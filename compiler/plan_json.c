@@ -280,6 +280,7 @@ static void put_step(writer *w, const plan_step *s)
     opt_int(w, "layer", s->layer, -1);
     key_int(w, "node", s->node);
     opt_ints(w, "value", made, K_OUT_MAX);
+    opt_int(w, "prec_f32", s->prec_f32, 0);
     if (s->loc.src)
         key_int(w, "place", (int64_t)place_of(w, s->loc));
     opt_ints(

@@ -108,8 +108,10 @@ static weft_status read_call(plan_reader *r, const value *v, plan_step *s)
 
 static weft_status read_step(plan_reader *r, const value *v, plan_step *s)
 {
-    int64_t cost[5] = {0};
+    int64_t cost[5] = {0}, prec;
     WEFT_TRY(read_call(r, v, s));
+    WEFT_TRY(plan_get_int_or(r, v, "prec_f32", 0, 1, 0, &prec));
+    s->prec_f32 = prec != 0;
     WEFT_TRY(plan_get_ints(r, v, "pitch", s->pitch, K_IN_MAX));
     WEFT_TRY(plan_get_ints(r, v, "out_pitch", s->out_pitch, K_OUT_MAX));
     WEFT_TRY(read_strides(r, v, s));

@@ -137,6 +137,7 @@ static void say_step(teller *t, const plan_item *it, int32_t i)
     pad(t, from, 110);
     if (i == it->first)
         say_units(t, it, s, k->unit);
+    say(t, "%s", s->prec_f32 ? "  prec f32" : "");
     say_cost(t, &s->cost);
     if (s->loc.src) {
         source_place at = source_find(s->loc.src, s->loc.begin);

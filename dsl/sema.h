@@ -223,6 +223,7 @@ struct op_call {
     const ast *site;          /* the call, or the operator's expression */
     const char *what;         /* the name to use in messages: the weight's, or the op's */
     const weight *w;          /* the weight called, or NULL */
+    bool prec_f32;            /* it, or one that is an operand, was declared with prec(f32) */
     val arg[OP_OPERANDS_MAX]; /* VAL_NONE where an optional operand is absent */
     const ast *at[OP_OPERANDS_MAX];
     val attr[OP_ATTRS_MAX]; /* in the order of attrs.def; VAL_NONE where absent */

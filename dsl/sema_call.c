@@ -46,6 +46,8 @@ static bool fit_operand(op_call *c, int i)
     switch (c->op->kinds[i]) {
     case 't':
     case 'w':
+        if (v->kind == VAL_WEIGHT)
+            c->prec_f32 |= weight_choose(s, v->weight, v->index, WEFT_NOWHERE)->prec_f32;
         if (c->op->code == OP_delta && v->kind == VAL_WEIGHT)
             return true;
         wanted = val_as_tensor(s, v) && !v->tensor->ids ? NULL : "a float tensor";
@@ -320,6 +322,7 @@ static bool call_weight(sema *s, const ast *e, val callee, const operands *o, re
         return false;
     }
     op_call c = {.s = s, .op = op, .site = e, .what = w->text, .w = w, .out = out};
+    c.prec_f32 = w->prec_f32;
     clear(&c);
     for (int i = 0; w->kind->fill[i]; i++) {
         char f = w->kind->fill[i];

@@ -244,8 +244,9 @@ static void fill_attrs(op_call *c, dsl_node *n)
         n->attr[0] = (dsl_attr){.kind = GATTR_WORD,
                                 .word = p == PAIRS_HALF ? STR("half") : STR("interleaved")};
     }
-    if (c->op->code == OP_linear && c->w && c->w->prec_f32)
-        n->attr[0] = (dsl_attr){.kind = GATTR_WORD, .word = STR("f32")};
+    for (int i = 0; i < n_attr && c->prec_f32; i++)
+        if (strcmp(row[i].name, "prec") == 0)
+            n->attr[i] = (dsl_attr){.kind = GATTR_WORD, .word = STR("f32")};
 }
 
 void emit_op(op_call *c)

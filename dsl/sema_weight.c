@@ -112,6 +112,18 @@ static bool read_shape(sema *s, weight *w, const poly *count)
 
 /* ---- modifiers ---- */
 
+/* Is there more than one precision that its op could be computed in? */
+static bool has_precision(const kind_row *kind)
+{
+    int n = 0;
+    const op_row *op = op_find(str_of(kind->name));
+    const attr_row *row = op ? op_attrs(op->code, &n) : NULL;
+    for (int i = 0; i < n; i++)
+        if (strcmp(row[i].name, "prec") == 0)
+            return true;
+    return false;
+}
+
 static void read_modifier(sema *s, weight *w, const ast *n, bool *has_bias)
 {
     const modifier_row *row = modifier_find(n->name);
@@ -148,7 +160,12 @@ static void read_modifier(sema *s, weight *w, const ast *n, bool *has_bias)
         weft_fail(s->dg, W0205, n->loc, "only bias takes `?`");
     }
     w->lora_off |= strcmp(row->name, "lora") == 0;
-    w->prec_f32 |= strcmp(row->name, "prec") == 0;
+    if (strcmp(row->name, "prec") == 0) {
+        w->prec_f32 = true;
+        if (!has_precision(w->kind))
+            weft_fail(s->dg, W0205, n->loc,
+                      "%s weights take no prec; linear, experts and head_linear do", w->kind->name);
+    }
 }
 
 /* ---- names and transforms ---- */

@@ -162,17 +162,30 @@ const kernel_row *kernel_rows(int *out_n)
     return rows;
 }
 
-const kernel_row *kernel_select_as(const char *op, dtype type, klayout layout, int64_t n_row,
-                                   kvariant best)
+static const kernel_row *last_row(const char *op, dtype type, klayout layout, int64_t n_row,
+                                  kvariant best, bool exact)
 {
     for (int i = N_ROW - 1; i >= 0; i--) {
         const kernel_row *r = &rows[i];
         if ((r->variant == VARIANT_ref) == (best == VARIANT_ref) && r->variant <= best &&
             r->layout == layout && (r->type == DT_COUNT || r->type == type) &&
-            kclass_takes(r->rows, n_row) && strcmp(r->op, op) == 0 && kvariant_runs(r->variant))
+            !(exact && act_rounds(r->act)) && kclass_takes(r->rows, n_row) &&
+            strcmp(r->op, op) == 0 && kvariant_runs(r->variant))
             return r;
     }
     return NULL;
+}
+
+const kernel_row *kernel_select_as(const char *op, dtype type, klayout layout, int64_t n_row,
+                                   kvariant best)
+{
+    return last_row(op, type, layout, n_row, best, false);
+}
+
+const kernel_row *kernel_select_exact(const char *op, dtype type, klayout layout, int64_t n_row,
+                                      kvariant best)
+{
+    return last_row(op, type, layout, n_row, best, true);
 }
 
 const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvariant best)
@@ -181,20 +194,26 @@ const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvari
 }
 
 /* Kernels are others only from where a class begins. */
-static bool takes_any(const char *op, dtype type, klayout layout, kvariant best)
+static klayout best_layout(const char *op, dtype type, kvariant best, bool exact)
 {
-    for (kclass c = 0; c < CLASS_COUNT; c++)
-        if (!kernel_select_as(op, type, layout, classes[c].least, best))
-            return false;
-    return true;
+    for (klayout l = LAYOUT_COUNT - 1; l > LAYOUT_STORED; l--) {
+        bool any = layout_has(l, type);
+        for (kclass c = 0; c < CLASS_COUNT && any; c++)
+            any = last_row(op, type, l, classes[c].least, best, exact) != NULL;
+        if (any)
+            return l;
+    }
+    return LAYOUT_STORED;
 }
 
 klayout kernel_layout(const char *op, dtype type, kvariant best)
 {
-    for (klayout l = LAYOUT_COUNT - 1; l > LAYOUT_STORED; l--)
-        if (layout_has(l, type) && takes_any(op, type, l, best))
-            return l;
-    return LAYOUT_STORED;
+    return best_layout(op, type, best, false);
+}
+
+klayout kernel_layout_exact(const char *op, dtype type, kvariant best)
+{
+    return best_layout(op, type, best, true);
 }
 
 const kernel_row *kernel_find(const char *op, const char *variant)

@@ -174,6 +174,11 @@ const kernel_row *kernel_select_as(const char *op, dtype type, klayout layout, i
 const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvariant best);
 /* The layout that the best kernels of an op want, where they take any number of rows; else as stored. */
 klayout kernel_layout(const char *op, dtype type, kvariant best);
+/* Both again among kernels that do not round activations (act_rounds). Every op that multiplies with weights has one
+ * for any type as stored. */
+const kernel_row *kernel_select_exact(const char *op, dtype type, klayout layout, int64_t n_row,
+                                      kvariant best);
+klayout kernel_layout_exact(const char *op, dtype type, kvariant best);
 const kernel_row *kernel_find(const char *op,
                               const char *variant);     /* the first such row, or NULL */
 const kernel_row *kernel_by_symbol(const char *symbol); /* or NULL */

@@ -38,6 +38,15 @@ static const char *reason_of(const verify_subject *of, const verify_value *x)
     return why;
 }
 
+/* Products that the model file marks prec(f32). */
+static int count_f32(const plan *p)
+{
+    int n = 0;
+    for (int32_t i = 0; i < p->bucket[0].n_step; i++)
+        n += p->bucket[0].step[i].prec_f32;
+    return n;
+}
+
 /* ---- for people ---- */
 
 /* One line for each kernel: how many values end in it, and the worst of them against its bound. */
@@ -48,20 +57,24 @@ static void text_kernels(const verify_subject *of, const verify_report *r, strbu
     strbuf_add(out, "values by kernel               number  worst error    its bound\n");
     for (int k = 0; k < n_row; k++) {
         const verify_value *worst = NULL;
-        int n = 0;
+        int n = 0, n_f32 = 0;
         for (int32_t i = 0; i < r->n_value; i++) {
             const verify_value *x = &r->value[i];
             if (step_of(of, x)->kernel != k)
                 continue;
             n++;
+            n_f32 += step_of(of, x)->prec_f32;
             if (!worst || x->error / x->bound > worst->error / worst->bound)
                 worst = x;
         }
         if (!worst)
             continue;
         const char *why = reason_of(of, worst);
-        strbuf_add(out, "  %-30s %4d %12.2e %12.2e%s%s\n", rows[k].symbol, n, worst->error,
+        strbuf_add(out, "  %-30s %4d %12.2e %12.2e%s%s", rows[k].symbol, n, worst->error,
                    worst->bound, why ? "  " : "", why ? why : "");
+        if (n_f32)
+            strbuf_add(out, "  %d with prec(f32)", n_f32);
+        strbuf_putc(out, '\n');
     }
 }
 
@@ -108,6 +121,9 @@ void verify_as_text(const verify_subject *of, const verify_report *r, strbuf *ou
                dtype_row_of(of->p->kv)->name, kvariant_name(of->p->best), (int)r->n_value,
                (int)r->n_hidden);
     text_kernels(of, r, out);
+    if (count_f32(of->p))
+        strbuf_add(out, "prec(f32): the activations of %d product%s stay f32\n", count_f32(of->p),
+                   count_f32(of->p) == 1 ? "" : "s");
     if (r->n_layer)
         text_layers(r, out);
     text_outputs(r, out);
@@ -123,6 +139,7 @@ static void json_value(json_writer *w, const verify_subject *of, const verify_va
     json_key_text(w, "op", row_of(s)->op);
     json_key_text(w, "kernel", row_of(s)->symbol);
     json_key_text(w, "weight", weight_type(of->p, s));
+    json_key_text(w, "prec", s->prec_f32 ? "f32" : "auto");
     json_key_int(w, "value", x->value);
     json_key_int(w, "layer", s->layer);
     json_key_text(w, "file", s->loc.src ? s->loc.src->name : NULL);
@@ -158,6 +175,7 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
     else
         json_null(&w);
     json_key_int(&w, "hidden", r->n_hidden);
+    json_key_int(&w, "prec_f32", count_f32(of->p));
     json_key(&w, "values");
     json_open(&w, '[');
     for (int32_t i = 0; i < r->n_value; i++)
