@@ -8,11 +8,13 @@
 #include <time.h>
 
 typedef struct {
+    const char *dir;
     int64_t max_mib;
 } cache_options;
 
 /* clang-format off */
 static const flag cache_flags[] = {
+    FLAG_ROW_STR(cache_options, dir, "dir", NULL, "DIR", NULL, "this folder, where a program keeps its files elsewhere"),
     FLAG_ROW_INT(cache_options, max_mib, "max-size", NULL, "MIB", "0", 0, 1 << 30, "of prune: keep this many MiB, what was used last first"),
     FLAG_ROW_END(cache_options),
 };
@@ -27,9 +29,11 @@ static const char *const examples[] = {
 
 const verb_page cache_verb_page = {
     cache_flags,
-    "Kernels want the weights of some types woven. That is done once and kept under "
-    "$XDG_CACHE_HOME/weft/packed, at most 64 GiB; --no-pack-cache of other verbs does without. "
-    "Removing any of it is safe at any time.",
+    "Kernels want the weights of some types interleaved. That is done once and kept under "
+    "$XDG_CACHE_HOME/weft/packed, or $HOME/.cache/weft/packed: at most 64 GiB, and no file that "
+    "would "
+    "leave less than 1 GiB or a twentieth of the disk free; --no-pack-cache of other verbs does "
+    "without. Removing any of it is safe at any time.",
     examples,
 };
 
@@ -82,7 +86,7 @@ static void list(cli *c, const char *folder)
     arena *a = arena_create();
     pack_file *files;
     strbuf out = {0};
-    size_t n = pack_list(a, &files);
+    size_t n = pack_list(a, folder, &files);
     (c->common.json ? list_json : list_text)(&out, folder, files, n);
     cli_print(c, (str){out.p, out.n});
     strbuf_free(&out);
@@ -92,7 +96,7 @@ static void list(cli *c, const char *folder)
 static void prune(cli *c, const char *folder)
 {
     const cache_options *o = c->options;
-    uint64_t gone = pack_prune((uint64_t)o->max_mib << 20);
+    uint64_t gone = pack_prune(folder, (uint64_t)o->max_mib << 20);
     strbuf out = {0};
     if (c->common.json) {
         json_writer w = {.out = &out};
@@ -115,7 +119,7 @@ int verb_cache(cli *c)
     } actions[] = {{"list", list}, {"prune", prune}};
     strbuf folder = {0};
     weft_status st = WEFT_OK;
-    if (!pack_folder(&folder))
+    if (!pack_folder(((const cache_options *)c->options)->dir, &folder))
         st = weft_fail(c->dg, W1001, WEFT_NOWHERE,
                        "there is no cache: neither XDG_CACHE_HOME nor HOME names a folder");
     bool done = false;

@@ -356,8 +356,11 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     }
     if (o->original)
         WEFT_TRY(session_create(dg, o->original, o->mf, &run, &v->original));
-    weights_options how = {
-        .threads = run.threads, .keep_packed = run.keep_packed, .progress = run.progress};
+    weights_options how = {.threads = run.threads,
+                           .keep_packed = run.keep_packed,
+                           .cache_dir = run.cache_dir,
+                           .cache_bytes_max = run.cache_bytes_max,
+                           .progress = run.progress};
     WEFT_TRY(weights_create(dg, o->p, o->mf, &how, &v->w));
     run.w = v->w;
     WEFT_TRY(session_create(dg, o->p, o->mf, &run, &v->forced));

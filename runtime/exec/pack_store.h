@@ -1,10 +1,14 @@
-/* pack_store.h - memory for woven weights, and the files that keep them for the next time.
+/* pack_store.h - memory for interleaved weights, and the files that keep them for the next time.
  *
- * Weaving a model's weights takes about as long as reading them twice, so the result is kept under
- * $XDG_CACHE_HOME/weft/packed and mapped the next time; a file is named by a hash of the checkpoint's
- * files as the system knows them, and of what was woven how. It takes its name when it is complete, so two
- * processes that weave at once do no harm: the later one's file replaces an equal one. Where no file
- * can be had (no folder, a full disk, a model in memory) the weights are woven into memory. */
+ * Repacking a model's weights takes about as long as reading them twice, so the result is kept in a folder and mapped
+ * the next time. A file is named by what decides its bytes (pack_key.h). It takes its name when it is complete, so two
+ * processes that repack at once do no harm: the later one's file replaces an equal one. Where there can be no file (no
+ * folder, no room, a model in memory) the weights are repacked into memory.
+ *
+ * The folder is the one that the caller names, else $XDG_CACHE_HOME/weft/packed, else $HOME/.cache/weft/packed; both
+ * variables count only where they begin with '/'. All its files together take no more than a bound, and a part of the
+ * disk stays free: 1 GiB, or a twentieth of it where that is more. Files that were used longest ago make room for a new
+ * one. A file that cannot fit is not made, and removes no other. */
 #ifndef WEFT_RUNTIME_EXEC_PACK_STORE_H
 #define WEFT_RUNTIME_EXEC_PACK_STORE_H
 
@@ -15,18 +19,30 @@
 
 typedef struct pack_store pack_store;
 
-/* p->packed_bytes of memory, in a file that is kept if `keep`. out_filled: another time's weights are there
+/* Bytes: what all files may take where nobody says more; and what is repacked faster than a file is made. */
+#define PACK_BYTES_MAX (UINT64_C(64) << 30)
+#define PACK_BYTES_MIN (UINT64_C(16) << 20)
+
+typedef struct {
+    bool keep;          /* use a file, and leave one for the next time; else memory */
+    const char *dir;    /* the folder, made if it is not there; NULL or empty: the environment's */
+    uint64_t bytes_max; /* of all files; 0: PACK_BYTES_MAX */
+    uint64_t bytes_min; /* weights of fewer are not kept; 0: PACK_BYTES_MIN */
+} pack_options;
+
+/* p->packed_bytes of memory, in a file that is kept if opt says so. out_filled: another time's weights are there
  * already. W0902 if there is no memory. */
-weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf, bool keep,
-                            pack_store **out_s, bool *out_filled) WEFT_MUST_USE;
+weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf,
+                            const pack_options *opt, pack_store **out_s,
+                            bool *out_filled) WEFT_MUST_USE;
 char *pack_store_data(const pack_store *s);
 /* Have it mapped before it is read, as far as the system holds it. */
 void pack_store_prefault(const pack_store *s, int threads);
-/* The weights are woven: let the next process find them. */
+/* The weights are repacked: let the next process find them. */
 void pack_store_publish(pack_store *s);
 void pack_store_close(pack_store *s); /* NULL is fine */
 
-/* ---- what is kept ---- */
+/* ---- what is kept: pack_list.c ---- */
 
 typedef struct {
     const char *name; /* of the file */
@@ -35,12 +51,23 @@ typedef struct {
     const char *model; /* what it was made of */
 } pack_file;
 
-/* The folder; false if there is no home to have one in. */
-bool pack_folder(strbuf *out);
-/* All files that are kept, those used last first, in a; returns how many. */
-size_t pack_list(arena *a, pack_file **out_files);
+/* The folder: dir, or where that is NULL or empty the environment's; false if that names none. */
+bool pack_folder(const char *dir, strbuf *out);
+/* All files in the folder, those used last first, in a; returns how many. */
+size_t pack_list(arena *a, const char *folder, pack_file **out_files);
 /* Remove those used longest ago until at most bytes_max are left, and what a process that was ended left
  * behind; returns how many bytes went. */
-uint64_t pack_prune(uint64_t bytes_max);
+uint64_t pack_prune(const char *folder, uint64_t bytes_max);
+
+typedef struct {
+    uint64_t free, all; /* bytes; all is 0 where the system does not say */
+} pack_disk;
+
+/* May a file of `need` bytes be made beside files of `kept` bytes, of which all may take bytes_max? out_keep: how many
+ * bytes of them may stay. */
+bool pack_room(uint64_t need, uint64_t kept, uint64_t bytes_max, pack_disk disk,
+               uint64_t *out_keep) WEFT_MUST_USE;
+/* Make room for such a file in the folder by removing others; false, with nothing removed, if it cannot fit. */
+bool pack_make_room(const char *folder, uint64_t need, uint64_t bytes_max) WEFT_MUST_USE;
 
 #endif

@@ -47,6 +47,8 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
     if (!s->w) {
         weights_options how = {.threads = thread_count(opt),
                                .keep_packed = opt->keep_packed,
+                               .cache_dir = opt->cache_dir,
+                               .cache_bytes_max = opt->cache_bytes_max,
                                .cancel = opt->cancel,
                                .progress = opt->progress};
         WEFT_TRY(weights_create(dg, s->p, mf, &how, &s->own));

@@ -25,8 +25,12 @@ typedef struct {
     size_t bytes_max; /* no more memory than this, mapped weights included; 0: what the machine has,
                           for all but mapped weights */
     const device *dev; /* NULL: the CPU */
-    bool keep_packed;  /* use woven weights that are on disk, and leave them there for next time */
-    const weights *w;  /* of the same plan and checkpoint; NULL: the session loads its own */
+    bool keep_packed;  /* use interleaved weights that are on disk, and leave them for next time */
+    const char
+        *cache_dir; /* in this folder, made if absent; NULL or empty: $XDG_CACHE_HOME/weft/packed,
+                                 else $HOME/.cache/weft/packed. Looked at by session_create only */
+    uint64_t cache_bytes_max; /* files there take no more than this together; 0: 64 GiB */
+    const weights *w;         /* of the same plan and checkpoint; NULL: the session loads its own */
     weights_progress progress;
     const cancel_flag *cancel; /* stops session_create and session_eval; NULL: nothing does */
 } session_options;

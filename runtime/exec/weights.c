@@ -288,7 +288,11 @@ static weft_status load_packed(weft_diag *dg, weights *w, const model_file *mf,
                                const weights_options *opt)
 {
     bool filled;
-    WEFT_TRY(pack_store_open(dg, w->p, mf, opt && opt->keep_packed, &w->packed, &filled));
+    pack_options how = {.keep = false};
+    if (opt)
+        how = (pack_options){
+            .keep = opt->keep_packed, .dir = opt->cache_dir, .bytes_max = opt->cache_bytes_max};
+    WEFT_TRY(pack_store_open(dg, w->p, mf, &how, &w->packed, &filled));
     if (filled) {
         pack_store_prefault(w->packed, weights_threads(opt));
         return WEFT_OK;

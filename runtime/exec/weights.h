@@ -20,7 +20,9 @@ typedef struct {
 
 typedef struct {
     int threads;      /* that weave; 0: one */
-    bool keep_packed; /* keep woven weights on disk, and use what was kept (pack_store.h) */
+    bool keep_packed; /* keep interleaved weights on disk, and use what was kept (pack_store.h) */
+    const char *cache_dir;    /* in this folder; NULL or empty: the environment's */
+    uint64_t cache_bytes_max; /* all files in it take no more; 0: PACK_BYTES_MAX */
     weights_progress progress;
     const cancel_flag *cancel; /* stops loading and weaving; NULL: nothing does */
 } weights_options;

@@ -29,6 +29,8 @@ size_t weights_block_end(size_t at, size_t bytes); /* of a block begun at PLAN_A
 /* Weave all PACKED weights of p into `packed`, with as many threads as opt says; it may be NULL. weights_pack.c */
 weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf,
                          const weights_options *opt, char *packed) WEFT_MUST_USE;
+/* The checksum of a sample of fixed numbers, packed as weights_pack would; 0 for what it never packs. weights_pack.c */
+uint64_t weights_pack_sample(klayout l, dtype type, dtype stored);
 int weights_threads(const weights_options *opt);
 
 #endif

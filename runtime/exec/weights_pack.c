@@ -3,6 +3,7 @@
  * The work is cut into runs of groups, so that one large matrix keeps every thread busy. */
 #include "runtime/exec/weights_impl.h"
 
+#include "runtime/base/checksum.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 #include "runtime/exec/pool.h"
@@ -139,4 +140,49 @@ weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf,
     mem_free(job.gather);
     VEC_FREE(&job.runs);
     return status;
+}
+
+/* ---- a sample ---- */
+
+/* Two blocks of the largest type, and a step of four columns that is not whole. */
+enum { SAMPLE_COLS = 512, SAMPLE_COLS_ODD = 11 };
+enum { SAMPLE_BYTES = LAYOUT_GROUP * SAMPLE_COLS * sizeof(float) };
+
+static void fill_sample(char *to, size_t bytes)
+{
+    uint32_t seed = 1;
+    for (size_t i = 0; i < bytes; i++, seed = seed * 1664525u + 1013904223u)
+        to[i] = (char)(seed >> 24);
+}
+
+uint64_t weights_pack_sample(klayout l, dtype type, dtype stored)
+{
+    bool hf = stored == DT_MXFP4_HF && type == DT_MXFP4;
+    if (l == LAYOUT_STORED || !layout_has(l, type) || (stored != type && !hf))
+        return 0;
+    bool blocks = dtype_row_of(type)->elems > 1;
+    int64_t n = blocks ? SAMPLE_COLS : SAMPLE_COLS_ODD;
+    size_t row = 0;
+    bool whole = dtype_bytes(type, n, &row);
+    WEFT_ASSERT(whole && row * LAYOUT_GROUP <= SAMPLE_BYTES);
+    size_t stored_row = hf ? (size_t)n / HF_BLOCK_ELEMS * HF_BLOCK_BYTES : row;
+    int64_t step = blocks ? 0 : (int64_t)dtype_row_of(stored)->bytes;
+    const plan_weight w = {.layout = l,
+                           .type = type,
+                           .stored = stored,
+                           .rank = 2,
+                           .dim = {LAYOUT_GROUP, n},
+                           .stride = {(int64_t)stored_row, step},
+                           .pitch = (int64_t)(row * LAYOUT_GROUP)};
+    char *data = mem_alloc(4 * SAMPLE_BYTES), *scales = data + SAMPLE_BYTES;
+    char *gather = scales + SAMPLE_BYTES, *to = gather + SAMPLE_BYTES;
+    fill_sample(data, 2 * SAMPLE_BYTES);
+    pack_run run = {
+        .v = {.w = &w, .data = data, .scales = hf ? scales : NULL, .rows = LAYOUT_GROUP},
+        .n = 1,
+        .to = to};
+    do_run(&run, gather);
+    uint64_t sum = checksum(to, row * LAYOUT_GROUP);
+    mem_free(data);
+    return sum;
 }

@@ -179,13 +179,19 @@ static inline bool loads(kit *k, bool keep)
     return same;
 }
 
+static inline pack_store *open_store(kit *k, const plan *p, const model_file *mf, bool *out_filled)
+{
+    pack_store *s;
+    ck_assert_int_eq(pack_store_open(k->dg, p, mf, &(pack_options){.keep = true}, &s, out_filled),
+                     WEFT_OK);
+    return s;
+}
+
 /* Is there a file for this plan and model? Nothing is left by asking. */
 static inline bool is_kept(kit *k, const plan *p, const model_file *mf)
 {
-    pack_store *s;
     bool filled;
-    ck_assert_int_eq(pack_store_open(k->dg, p, mf, true, &s, &filled), WEFT_OK);
-    pack_store_close(s);
+    pack_store_close(open_store(k, p, mf, &filled));
     return filled;
 }
 

@@ -23,7 +23,7 @@ START_TEST(made_once_and_found_again)
     change_byte(file.path, HEAD + 77, 0xff);
     ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
     /* Removing it while it is used does no harm. */
-    ck_assert_uint_eq(pack_prune(0), woven_bytes + HEAD);
+    ck_assert_uint_eq(pack_prune(k->packed.path, 0), woven_bytes + HEAD);
     ck_assert_int_eq(entries(k, NULL), 0);
     ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
     weights_destroy(w);
@@ -64,13 +64,13 @@ START_TEST(the_list_names_the_model)
     kit *k = kit_open();
     arena *a = arena_create();
     pack_file *files;
-    ck_assert_uint_eq(pack_list(a, &files), 0); /* there is no folder yet */
+    ck_assert_uint_eq(pack_list(a, k->packed.path, &files), 0); /* there is no folder yet */
     ck_assert(loads(k, true));
-    ck_assert_uint_eq(pack_list(a, &files), 1);
+    ck_assert_uint_eq(pack_list(a, k->packed.path, &files), 1);
     ck_assert_str_eq(files[0].model, k->path.path);
     ck_assert_uint_eq(files[0].bytes, woven_bytes + HEAD);
     change_byte(only_file(k).path, 0, 1);
-    ck_assert_uint_eq(pack_list(a, &files), 1);
+    ck_assert_uint_eq(pack_list(a, k->packed.path, &files), 1);
     ck_assert_str_eq(files[0].model, "damaged");
     arena_destroy(a);
     kit_close(k);
@@ -165,12 +165,12 @@ START_TEST(what_others_can_write_is_not_believed)
     ck_assert_int_eq(rename(file.path, aside.path), 0);
     ck_assert_int_eq(symlink(aside.path, file.path), 0);
     ck_assert(!is_kept(k, &k->p, k->mf));
-    ck_assert_uint_eq(pack_list(a, &files), 0);
+    ck_assert_uint_eq(pack_list(a, k->packed.path, &files), 0);
     /* A FIFO that nobody writes to holds no one. */
     ck_assert_int_eq(unlink(file.path), 0);
     ck_assert_int_eq(mkfifo(file.path, 0600), 0);
     ck_assert(!is_kept(k, &k->p, k->mf));
-    ck_assert_uint_eq(pack_list(a, &files), 0);
+    ck_assert_uint_eq(pack_list(a, k->packed.path, &files), 0);
     ck_assert(loads(k, true));
     ck_assert(is_kept(k, &k->p, k->mf));
     unlink(aside.path);
@@ -240,7 +240,7 @@ START_TEST(a_folder_in_its_place_does_no_harm)
     ck_assert_int_eq(mkdir(file.path, 0700), 0);
     ck_assert(loads(k, true));
     ck_assert_str_eq(only_file(k).path, file.path); /* and nothing beside it */
-    ck_assert_uint_eq(pack_prune(0), 0);
+    ck_assert_uint_eq(pack_prune(k->packed.path, 0), 0);
     ck_assert_int_eq(entries(k, NULL), 1);
     kit_close(k);
 }
@@ -259,52 +259,63 @@ START_TEST(little_is_not_kept)
 }
 END_TEST
 
-static void put_file(const temp_dir *folder, const char *name, off_t bytes, int64_t age)
+static bool loads_as(kit *k, const weights_options *how)
 {
-    temp_path p = temp_file(folder, name, STR("no header"));
-    ck_assert_int_eq(truncate(p.path, bytes), 0);
-    set_age(p.path, age);
+    weights *w;
+    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, how, &w), WEFT_OK);
+    bool same = memcmp(weights_at(w, 0), k->want, woven_bytes) == 0;
+    weights_destroy(w);
+    return same;
 }
 
-static bool has_file(const temp_dir *folder, const char *name)
+START_TEST(the_caller_names_the_folder)
 {
-    return access(temp_join(folder, name).path, F_OK) == 0;
-}
-
-START_TEST(pruning_keeps_what_was_used_last)
-{
-    temp_dir root = temp_dir_create(), folder;
-    char command[128];
+    kit *k = kit_open();
+    temp_path mine = temp_join(&k->dir, "mine/own");
     arena *a = arena_create();
     pack_file *files;
-    use_cache(root.path);
-    ck_assert_uint_eq(pack_prune(0), 0); /* there is nothing */
-    snprintf(command, sizeof command, "mkdir -p %s/weft/packed", root.path);
-    ck_assert_int_eq(system(command), 0);
-    snprintf(folder.path, sizeof folder.path, "%.40s/weft/packed", root.path);
-    put_file(&folder, "old.pack", 5000, 300);
-    put_file(&folder, "new.pack", 1000, 100);
-    put_file(&folder, "mid.pack", 2000, 200);
-    put_file(&folder, "notes.txt", 3000, 99999); /* not ours */
-    put_file(&folder, "new-abcdef", 4000, 60);   /* being made */
-    put_file(&folder, "new-ghijkl", 700, 99999); /* nobody makes it any more */
-    ck_assert_uint_eq(pack_list(a, &files), 3);
-    ck_assert_str_eq(files[0].name, "new.pack");
-    ck_assert_str_eq(files[1].name, "mid.pack");
-    ck_assert_str_eq(files[2].name, "old.pack");
-    ck_assert_uint_eq(pack_prune(UINT64_MAX), 700);
-    ck_assert(!has_file(&folder, "new-ghijkl") && has_file(&folder, "new-abcdef"));
-    ck_assert_uint_eq(pack_prune(8000), 0);
-    ck_assert_uint_eq(pack_prune(7999), 5000);
-    ck_assert(has_file(&folder, "new.pack") && has_file(&folder, "mid.pack"));
-    ck_assert_uint_eq(pack_prune(2999), 2000);
-    ck_assert(has_file(&folder, "new.pack"));
-    ck_assert_uint_eq(pack_prune(0), 1000);
-    ck_assert_uint_eq(pack_list(a, &files), 0);
-    ck_assert(has_file(&folder, "notes.txt"));
+    weights_options how = {.keep_packed = true, .cache_dir = mine.path};
+    for (int found = 0; found < 2; found++) {
+        ck_assert(loads_as(k, &how));
+        ck_assert_uint_eq(pack_list(a, mine.path, &files), 1);
+        ck_assert_int_ne(access(k->cache.path, F_OK), 0); /* not the environment's */
+    }
+    how.cache_dir = ""; /* is none */
+    ck_assert(loads_as(k, &how));
+    ck_assert_int_eq(entries(k, NULL), 1);
+    /* Where it cannot be made, memory will do, and the environment's is not taken instead. */
+    ck_assert_uint_gt(pack_prune(k->packed.path, 0), 0);
+    how.cache_dir = k->path.path;
+    ck_assert(loads_as(k, &how));
+    ck_assert_int_eq(entries(k, NULL), 0);
     arena_destroy(a);
-    snprintf(command, sizeof command, "rm -rf %s", root.path);
-    ck_assert_int_eq(system(command), 0);
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(no_file_passes_the_bound)
+{
+    kit *k = kit_open();
+    const uint64_t bytes = woven_bytes + HEAD;
+    ck_assert(loads(k, true));
+    temp_path first = only_file(k);
+    write_model(k->dg, k->path.path, 1); /* another file, so another name */
+    reopen(k);
+    /* It cannot fit: nothing goes for it. */
+    weights_options how = {.keep_packed = true, .cache_bytes_max = bytes - 1};
+    ck_assert(loads_as(k, &how));
+    ck_assert_str_eq(only_file(k).path, first.path);
+    /* It fits alone. */
+    how.cache_bytes_max = 2 * bytes - 1;
+    ck_assert(loads_as(k, &how));
+    ck_assert_str_ne(only_file(k).path, first.path);
+    /* Both fit. */
+    write_model(k->dg, k->path.path, 1);
+    reopen(k);
+    how.cache_bytes_max = 2 * bytes;
+    ck_assert(loads_as(k, &how));
+    ck_assert_int_eq(entries(k, NULL), 2);
+    kit_close(k);
 }
 END_TEST
 
@@ -410,5 +421,5 @@ SUITE_MAIN("pack_store", made_once_and_found_again, weaving_says_how_far_it_is,
            the_list_names_the_model, another_plan_has_another_file,
            another_checkpoint_has_another_file, what_others_can_write_is_not_believed,
            a_model_in_memory_keeps_nothing, a_damaged_file_is_replaced,
-           a_folder_in_its_place_does_no_harm, little_is_not_kept, pruning_keeps_what_was_used_last,
-           a_session_counts_them_once)
+           a_folder_in_its_place_does_no_harm, little_is_not_kept, the_caller_names_the_folder,
+           no_file_passes_the_bound, a_session_counts_them_once)

@@ -42,21 +42,21 @@ START_TEST(without_a_folder_memory_will_do)
     temp_path file = temp_file(&k->dir, "a file", STR("x"));
     use_cache(file.path); /* no folder can be made in it */
     ck_assert(loads(k, true));
-    ck_assert_uint_eq(pack_prune(0), 0);
+    ck_assert_uint_eq(pack_prune(k->packed.path, 0), 0);
 
     setenv("HOME", "neither/here", 1); /* not from the root: nobody knows where that is */
     use_cache("nor/there");
-    ck_assert(!pack_folder(&folder));
+    ck_assert(!pack_folder(NULL, &folder));
     ck_assert(loads(k, true));
     unsetenv("HOME");
     unsetenv("XDG_CACHE_HOME");
-    ck_assert(!pack_folder(&folder));
+    ck_assert(!pack_folder(NULL, &folder));
     ck_assert(loads(k, true));
-    ck_assert_uint_eq(pack_prune(0), 0);
+    ck_assert_uint_eq(pack_prune(k->packed.path, 0), 0);
     ck_assert_int_ne(access("nor", F_OK), 0);
 
     setenv("HOME", k->cache.path, 1);
-    ck_assert(pack_folder(&folder));
+    ck_assert(pack_folder(NULL, &folder));
     temp_path below = temp_join(&k->dir, "cache/.cache/weft/packed");
     ck_assert_str_eq(folder.p, below.path);
     strbuf_free(&folder);
@@ -75,7 +75,7 @@ START_TEST(a_folder_that_may_not_be_written)
     /* It is there, but not for us to write. */
     ck_assert(in_child(k, loads_keeping));
     ck_assert_int_eq(entries(k, NULL), 1);
-    ck_assert_uint_gt(pack_prune(0), 0);
+    ck_assert_uint_gt(pack_prune(k->packed.path, 0), 0);
     ck_assert_int_eq(chmod(k->packed.path, 0555), 0);
     ck_assert(in_child(k, loads_without_rights));
     ck_assert_int_eq(entries(k, NULL), 0);
@@ -135,9 +135,9 @@ START_TEST(the_later_of_two_replaces_an_equal_file)
     kit *k = kit_open();
     pack_store *a, *b;
     bool filled;
-    ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, true, &a, &filled), WEFT_OK);
+    a = open_store(k, &k->p, k->mf, &filled);
     ck_assert(!filled);
-    ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, true, &b, &filled), WEFT_OK);
+    b = open_store(k, &k->p, k->mf, &filled);
     ck_assert(!filled);
     ck_assert_int_ne(entries(k, NULL), 1); /* two, or none where files need no name yet */
     ck_assert(!is_kept(k, &k->p, k->mf));
@@ -161,7 +161,7 @@ START_TEST(what_was_not_finished_is_not_found)
     kit *k = kit_open();
     pack_store *s;
     bool filled;
-    ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, true, &s, &filled), WEFT_OK);
+    s = open_store(k, &k->p, k->mf, &filled);
     memcpy(pack_store_data(s), k->want, woven_bytes / 2);
     pack_store_close(s);
     ck_assert_int_eq(entries(k, NULL), 0);
@@ -184,7 +184,7 @@ START_TEST(who_is_ended_leaves_nothing)
 {
     kit *k = kit_open();
     ck_assert(loads(k, true));
-    ck_assert_uint_gt(pack_prune(0), 0);
+    ck_assert_uint_gt(pack_prune(k->packed.path, 0), 0);
     int fd = open(k->packed.path, O_TMPFILE | O_RDWR, 0600);
     bool nameless = fd >= 0 && access("/proc/self/fd", X_OK) == 0;
     if (fd >= 0)
@@ -195,7 +195,9 @@ START_TEST(who_is_ended_leaves_nothing)
     if (pid == 0) {
         pack_store *s;
         bool filled;
-        if (pack_store_open(k->dg, &k->p, k->mf, true, &s, &filled) != WEFT_OK || filled)
+        if (pack_store_open(k->dg, &k->p, k->mf, &(pack_options){.keep = true}, &s, &filled) !=
+                WEFT_OK ||
+            filled)
             _exit(1);
         memcpy(pack_store_data(s), k->want, woven_bytes / 2);
         raise(SIGKILL);

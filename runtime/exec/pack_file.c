@@ -1,0 +1,65 @@
+/* pack_file.c - headers: made, and compared. */
+#include "runtime/exec/pack_file.h"
+
+#include "runtime/base/intmath.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const char magic[8] = "WEFTPACK";
+
+/* Where the system has no such name, it is empty and only what was synced is used. */
+static void name_boot(char *to)
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, to, PACK_BOOT_MAX - 1) : 0;
+    to[n > 0 ? n : 0] = 0;
+    if (fd >= 0)
+        close(fd);
+}
+
+void pack_head_init(pack_head *h, uint64_t packed_bytes, const model_file *mf)
+{
+    memset(h, 0, sizeof *h);
+    memcpy(h->magic, magic, sizeof magic);
+    h->version = PACK_VERSION;
+    h->head_bytes = PACK_HEAD_BYTES;
+    h->packed_bytes = packed_bytes;
+    name_boot(h->boot);
+    snprintf(h->model, sizeof h->model, "%s",
+             model_file_part_count(mf) ? model_file_part(mf, 0).path : "");
+}
+
+bool pack_head_known(const pack_head *h)
+{
+    return memcmp(h->magic, magic, sizeof magic) == 0;
+}
+
+static bool survived(const pack_head *h, const pack_head *want)
+{
+    return h->synced == 1 || (want->boot[0] && memcmp(h->boot, want->boot, sizeof h->boot) == 0);
+}
+
+bool pack_head_fits(const pack_head *h, const pack_head *want)
+{
+    return pack_head_known(h) && h->version == PACK_VERSION && h->head_bytes == PACK_HEAD_BYTES &&
+           h->lo == want->lo && h->hi == want->hi && h->packed_bytes == want->packed_bytes &&
+           survived(h, want);
+}
+
+uint64_t pack_file_bytes(uint64_t packed_bytes)
+{
+    uint64_t all;
+    return u64_add(packed_bytes, PACK_HEAD_BYTES, &all) ? all : UINT64_MAX;
+}
+
+int pack_file_open(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+}
+
+bool pack_file_is_ours(const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && (st->st_uid == geteuid() || st->st_uid == 0) &&
+           !(st->st_mode & (S_IWGRP | S_IWOTH));
+}

@@ -1,0 +1,44 @@
+/* pack_file.h - the form of a file of interleaved weights: a header of one page, then the weights as they are in memory.
+ *
+ * Integers are in the byte order of the machine that wrote them: the file is a cache of that machine's own. For the
+ * files of this folder that write, find and list them. */
+#ifndef WEFT_RUNTIME_EXEC_PACK_FILE_H
+#define WEFT_RUNTIME_EXEC_PACK_FILE_H
+
+#include "runtime/base/str.h"
+#include "runtime/formats/model_file.h"
+#include <sys/stat.h>
+
+enum { PACK_HEAD_BYTES = 4096, PACK_VERSION = 2, PACK_BOOT_MAX = 40, PACK_MODEL_MAX = 512 };
+
+/* What a file is called before it is complete begins with this. */
+#define PACK_TEMP_PREFIX "new-"
+#define PACK_SUFFIX ".pack"
+
+typedef struct {
+    char magic[8];
+    uint32_t version;
+    uint32_t head_bytes;
+    uint64_t lo, hi; /* what the file is named by */
+    uint64_t packed_bytes;
+    uint32_t synced; /* all of it is on the disk, not only in the system's memory */
+    /* The system's name for its present run; a file that was not synced is good for that run only. */
+    char boot[PACK_BOOT_MAX];
+    char model[PACK_MODEL_MAX];
+} pack_head;
+
+/* The header of a file of p's weights that is made now; its name (lo, hi) is left 0. */
+void pack_head_init(pack_head *h, uint64_t packed_bytes, const model_file *mf);
+/* Is it a header of ours at all? */
+bool pack_head_known(const pack_head *h);
+/* Does the file hold what `want` describes? */
+bool pack_head_fits(const pack_head *h, const pack_head *want);
+/* Bytes of the whole file; UINT64_MAX: more than can be. */
+uint64_t pack_file_bytes(uint64_t packed_bytes);
+
+/* Open whatever has this name, to read: a FIFO does not block, a link is not followed. -1: nothing can be. */
+int pack_file_open(const char *path);
+/* A regular file that nobody but us or root can write: the folder may be one that others share. */
+bool pack_file_is_ours(const struct stat *st);
+
+#endif

@@ -1,0 +1,171 @@
+/* pack_list.c - the folder of interleaved weights: what is in it, and what has to go. */
+#include "runtime/exec/pack_store.h"
+
+#include "runtime/base/vec.h"
+#include "runtime/exec/pack_file.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A file that has no name of its own after so many seconds was left by a process that was ended. */
+enum { LEFT_ALONE_SECONDS = 3600 };
+
+/* What stays free of a disk: this much, or this part of it where that is more. */
+static const uint64_t free_bytes_min = UINT64_C(1) << 30;
+enum { FREE_PART = 20 };
+
+bool pack_folder(const char *dir, strbuf *out)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (dir && dir[0])
+        strbuf_add(out, "%s", dir);
+    else if (cache && cache[0] == '/')
+        strbuf_add(out, "%s/weft/packed", cache);
+    else if (home && home[0] == '/')
+        strbuf_add(out, "%s/.cache/weft/packed", home);
+    else
+        return false;
+    return true;
+}
+
+/* ---- listing ---- */
+
+static bool read_file(arena *a, const char *folder, const char *name, pack_file *out)
+{
+    if (!str_ends(str_of(name), STR(PACK_SUFFIX)))
+        return false;
+    struct stat st;
+    pack_head head;
+    int fd = pack_file_open(arena_printf(a, "%s/%s", folder, name).p);
+    if (fd < 0)
+        return false;
+    bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    bool known =
+        fine && pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head && pack_head_known(&head);
+    close(fd);
+    if (fine)
+        *out = (pack_file){
+            .name = arena_printf(a, "%s", name).p,
+            .bytes = (uint64_t)st.st_size,
+            .used = (int64_t)st.st_mtime,
+            .model = known ? arena_printf(a, "%.*s", PACK_MODEL_MAX - 1, head.model).p : "damaged"};
+    return fine;
+}
+
+static int by_use(const void *x, const void *y)
+{
+    const pack_file *a = x, *b = y;
+    return a->used != b->used ? (a->used < b->used) - (a->used > b->used)
+                              : strcmp(a->name, b->name);
+}
+
+size_t pack_list(arena *a, const char *folder, pack_file **out_files)
+{
+    VEC(pack_file) files = {0};
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        pack_file f;
+        if (read_file(a, folder, e->d_name, &f))
+            VEC_PUSH(&files, f);
+    }
+    if (dir)
+        closedir(dir);
+    if (files.n)
+        qsort(files.at, files.n, sizeof *files.at, by_use);
+    size_t n = files.n;
+    *out_files = ARENA_ARRAY(a, pack_file, n + 1);
+    if (n)
+        memcpy(*out_files, files.at, n * sizeof *files.at);
+    VEC_FREE(&files);
+    return n;
+}
+
+/* ---- removing ---- */
+
+/* Whoever still repacks into one of them keeps its memory, and the file is not kept: no harm is done. */
+static uint64_t remove_leftovers(const char *folder)
+{
+    uint64_t gone = 0;
+    struct stat st;
+    time_t now = time(NULL);
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (str_starts(str_of(e->d_name), STR(PACK_TEMP_PREFIX)) &&
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+            now - st.st_mtime > LEFT_ALONE_SECONDS && unlinkat(dirfd(dir), e->d_name, 0) == 0)
+            gone += (uint64_t)st.st_size;
+    if (dir)
+        closedir(dir);
+    return gone;
+}
+
+uint64_t pack_prune(const char *folder, uint64_t bytes_max)
+{
+    arena *a = arena_create();
+    pack_file *files;
+    uint64_t kept = 0, gone = remove_leftovers(folder);
+    size_t n = pack_list(a, folder, &files);
+    for (size_t i = 0; i < n; i++) {
+        if (files[i].bytes <= bytes_max && kept <= bytes_max - files[i].bytes) {
+            kept += files[i].bytes;
+            continue;
+        }
+        if (unlink(arena_printf(a, "%s/%s", folder, files[i].name).p) == 0)
+            gone += files[i].bytes;
+    }
+    arena_destroy(a);
+    return gone;
+}
+
+/* ---- room ---- */
+
+static uint64_t free_floor(pack_disk disk)
+{
+    if (disk.all == 0)
+        return 0;
+    return disk.all / FREE_PART > free_bytes_min ? disk.all / FREE_PART : free_bytes_min;
+}
+
+bool pack_room(uint64_t need, uint64_t kept, uint64_t bytes_max, pack_disk disk, uint64_t *out_keep)
+{
+    if (need > bytes_max)
+        return false;
+    uint64_t keep = bytes_max - need, floor = free_floor(disk);
+    if (disk.all > 0) {
+        uint64_t room = disk.free + kept; /* if all of them went */
+        if (room < floor || room - floor < need)
+            return false;
+        if (keep > room - floor - need)
+            keep = room - floor - need;
+    }
+    *out_keep = keep;
+    return true;
+}
+
+static pack_disk disk_of(const char *folder)
+{
+    struct statvfs v;
+    if (statvfs(folder, &v) != 0)
+        return (pack_disk){0};
+    return (pack_disk){.free = (uint64_t)v.f_bavail * v.f_frsize,
+                       .all = (uint64_t)v.f_blocks * v.f_frsize};
+}
+
+bool pack_make_room(const char *folder, uint64_t need, uint64_t bytes_max)
+{
+    arena *a = arena_create();
+    pack_file *files;
+    uint64_t kept = 0, keep;
+    size_t n = pack_list(a, folder, &files);
+    for (size_t i = 0; i < n; i++)
+        kept += files[i].bytes;
+    arena_destroy(a);
+    if (!pack_room(need, kept, bytes_max, disk_of(folder), &keep))
+        return false;
+    pack_prune(folder, keep);
+    /* A file that somebody has mapped goes when they are done: its bytes may not be free yet. */
+    return pack_room(need, 0, bytes_max, disk_of(folder), &keep);
+}

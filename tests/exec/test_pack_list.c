@@ -1,0 +1,142 @@
+/* test_pack_list.c - the suite of runtime/exec/pack_list.c: what is in the folder, and what has to go. */
+#include "runtime/exec/pack_store.h"
+#include "tests/base/suite.h"
+
+#include <fcntl.h>
+#include <time.h>
+
+static void put_file(const temp_dir *folder, const char *name, off_t bytes, int64_t age)
+{
+    temp_path p = temp_file(folder, name, STR("no header"));
+    time_t then = time(NULL) - (time_t)age;
+    const struct timespec both[2] = {{.tv_sec = then}, {.tv_sec = then}};
+    ck_assert_int_eq(truncate(p.path, bytes), 0);
+    ck_assert_int_eq(utimensat(AT_FDCWD, p.path, both, 0), 0);
+}
+
+static bool has_file(const temp_dir *folder, const char *name)
+{
+    return access(temp_join(folder, name).path, F_OK) == 0;
+}
+
+static void remove_folder(const temp_dir *folder)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", folder->path);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(the_folder_is_the_callers_or_the_environments)
+{
+    static const struct {
+        const char *dir, *cache, *home, *want;
+    } cases[] = {
+        {NULL, "/c", "/h", "/c/weft/packed"},
+        {NULL, "c", "/h", "/h/.cache/weft/packed"},
+        {NULL, "", "/h", "/h/.cache/weft/packed"},
+        {NULL, "c", "h", NULL},
+        {"", "/c", "/h", "/c/weft/packed"},
+        {"/d", "/c", "/h", "/d"},
+        {"d/e", "", "", "d/e"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        strbuf out = {0};
+        setenv("XDG_CACHE_HOME", cases[i].cache, 1);
+        setenv("HOME", cases[i].home, 1);
+        ck_assert_int_eq(pack_folder(cases[i].dir, &out), cases[i].want != NULL);
+        if (cases[i].want)
+            ck_assert_str_eq(out.p, cases[i].want);
+        strbuf_free(&out);
+    }
+}
+END_TEST
+
+START_TEST(pruning_keeps_what_was_used_last)
+{
+    temp_dir folder = temp_dir_create();
+    arena *a = arena_create();
+    pack_file *files;
+    ck_assert_uint_eq(pack_prune(folder.path, 0), 0); /* there is nothing */
+    ck_assert_uint_eq(pack_prune("/nowhere/at/all", 0), 0);
+    put_file(&folder, "old.pack", 5000, 300);
+    put_file(&folder, "new.pack", 1000, 100);
+    put_file(&folder, "mid.pack", 2000, 200);
+    put_file(&folder, "notes.txt", 3000, 99999); /* not ours */
+    put_file(&folder, "new-abcdef", 4000, 60);   /* being made */
+    put_file(&folder, "new-ghijkl", 700, 99999); /* nobody makes it any more */
+    ck_assert_uint_eq(pack_list(a, folder.path, &files), 3);
+    ck_assert_str_eq(files[0].name, "new.pack");
+    ck_assert_str_eq(files[1].name, "mid.pack");
+    ck_assert_str_eq(files[2].name, "old.pack");
+    ck_assert_uint_eq(pack_prune(folder.path, UINT64_MAX), 700);
+    ck_assert(!has_file(&folder, "new-ghijkl") && has_file(&folder, "new-abcdef"));
+    ck_assert_uint_eq(pack_prune(folder.path, 8000), 0);
+    ck_assert_uint_eq(pack_prune(folder.path, 7999), 5000);
+    ck_assert(has_file(&folder, "new.pack") && has_file(&folder, "mid.pack"));
+    ck_assert_uint_eq(pack_prune(folder.path, 2999), 2000);
+    ck_assert(has_file(&folder, "new.pack"));
+    ck_assert_uint_eq(pack_prune(folder.path, 0), 1000);
+    ck_assert_uint_eq(pack_list(a, folder.path, &files), 0);
+    ck_assert(has_file(&folder, "notes.txt"));
+    arena_destroy(a);
+    remove_folder(&folder);
+}
+END_TEST
+
+/* How many bytes of others stay; -1: the file is not made. */
+static int64_t room(uint64_t need, uint64_t kept, uint64_t bytes_max, pack_disk disk)
+{
+    uint64_t keep = 12345;
+    if (pack_room(need, kept, bytes_max, disk, &keep))
+        return (int64_t)keep;
+    ck_assert_uint_eq(keep, 12345);
+    return -1;
+}
+
+START_TEST(a_part_of_the_disk_stays_free)
+{
+    const uint64_t g = UINT64_C(1) << 30;
+    const pack_disk unknown = {0}, small = {.free = 6 * g, .all = 10 * g},
+                    large = {.free = 60 * g, .all = 1000 * g}, full = {.free = 0, .all = 10 * g};
+    /* The bound alone. */
+    ck_assert_int_eq(room(5 * g, 0, 64 * g, unknown), 59 * (int64_t)g);
+    ck_assert_int_eq(room(64 * g, 9 * g, 64 * g, unknown), 0);
+    ck_assert_int_eq(room(64 * g + 1, 0, 64 * g, unknown), -1);
+    ck_assert_int_eq(room(UINT64_MAX, 0, 64 * g, unknown), -1);
+    /* 1 GiB of a small disk. */
+    ck_assert_int_eq(room(5 * g, 0, 64 * g, small), 0);
+    ck_assert_int_eq(room(5 * g + 1, 0, 64 * g, small), -1);
+    ck_assert_int_eq(room(3 * g, 2 * g, 64 * g, small), 4 * (int64_t)g);
+    ck_assert_int_eq(room(6 * g, 2 * g, 64 * g, small), 1 * (int64_t)g); /* one of two has to go */
+    ck_assert_int_eq(room(8 * g, 2 * g, 64 * g, small), -1);             /* both are not enough */
+    /* A twentieth of a large one. */
+    ck_assert_int_eq(room(10 * g, 0, 64 * g, large), 0);
+    ck_assert_int_eq(room(10 * g + 1, 0, 64 * g, large), -1);
+    ck_assert_int_eq(room(10 * g, 5 * g, 64 * g, large), 5 * (int64_t)g);
+    ck_assert_int_eq(room(1, 0, 64 * g, full), -1);
+    ck_assert_int_eq(room(1, g, 64 * g, full), -1);
+    ck_assert_int_eq(room(1, g + 1, 64 * g, full), 0);
+}
+END_TEST
+
+START_TEST(what_cannot_fit_removes_nothing)
+{
+    temp_dir folder = temp_dir_create();
+    put_file(&folder, "old.pack", 5000, 300);
+    put_file(&folder, "new.pack", 1000, 100);
+    ck_assert(!pack_make_room(folder.path, 7001, 7000));
+    ck_assert(!pack_make_room(folder.path, UINT64_MAX / 2, UINT64_MAX)); /* no disk is so large */
+    ck_assert(has_file(&folder, "old.pack") && has_file(&folder, "new.pack"));
+    ck_assert(pack_make_room(folder.path, 1000, 7000));
+    ck_assert(has_file(&folder, "old.pack") && has_file(&folder, "new.pack"));
+    ck_assert(pack_make_room(folder.path, 1001, 7000));
+    ck_assert(!has_file(&folder, "old.pack") && has_file(&folder, "new.pack"));
+    ck_assert(pack_make_room(folder.path, 7000, 7000));
+    ck_assert(!has_file(&folder, "new.pack"));
+    remove_folder(&folder);
+}
+END_TEST
+
+SUITE_MAIN("pack_list", the_folder_is_the_callers_or_the_environments,
+           pruning_keeps_what_was_used_last, a_part_of_the_disk_stays_free,
+           what_cannot_fit_removes_nothing)
