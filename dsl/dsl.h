@@ -16,7 +16,12 @@ enum {
     DSL_BYTES_MAX = 192 << 20,    /* memory of checking (W1103) */
     DSL_CALLS_MAX = 32,           /* blocks within blocks (W1102) */
     DSL_IMPORTS_MAX = 64,         /* files one file may bring in (W1103) */
+    DSL_COUNT_MAX = 1 << 16,  /* what an index counts (layers, experts, heads), and the turns of a
+                                     loop, with a checkpoint (W1106) */
+    DSL_SIZE_MAX = INT32_MAX, /* one dimension of a weight, cell or value, likewise */
 };
+/* The sizes of a value (T, R and S aside), or of a cell, multiplied; likewise. */
+#define DSL_ELEMS_MAX ((int64_t)1 << 40)
 
 /* Text to tree. Every syntax error is reported; the tree is given only when there was none. */
 weft_status dsl_parse(weft_diag *dg, arena *a, const source *src, ast **out_file) WEFT_MUST_USE;

@@ -331,8 +331,8 @@ static bool poly_content(poly_pool *pp, const poly *p, poly_term *out_t)
         if (!t.mono)
             return false;
     }
-    if (p->at[0].c.num < 0)
-        t.c.num = -t.c.num;
+    if (p->at[0].c.num < 0 && __builtin_sub_overflow(0, t.c.num, &t.c.num))
+        return poly_fail(pp, POLY_OVERFLOW);
     *out_t = t;
     return true;
 }

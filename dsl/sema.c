@@ -6,7 +6,7 @@ bool sema_step(sema *s, weft_loc at, int64_t cost)
     enum { SCANS_PER_STEP = 64, TERMS_PER_STEP = 16 }; /* what each costs, in rough measure */
     if (s->stopped)
         return false;
-    s->n_step += cost;
+    s->n_step += cost < DSL_EXPAND_MAX ? cost : DSL_EXPAND_MAX + 1; /* n_step is below the limit */
     uint64_t beside = s->n_scan / SCANS_PER_STEP + poly_spent(s->pp) / TERMS_PER_STEP;
     if (s->n_step + (int64_t)beside > DSL_EXPAND_MAX) {
         weft_fail(s->dg, W1103, at,

@@ -122,9 +122,9 @@ void sema_need_origins(sema *s, weft_code code, const ast *n, const bool *has, c
 val sema_series_at(sema *s, const series *ser, const poly *index, weft_loc loc);
 
 /* sema_weight.c */
-/* With a checkpoint: W0413 if the size that e gives `who` is not at least 1. */
+/* With a checkpoint: W0413 if the size that e gives `who` is not at least 1, W1106 if it passes DSL_SIZE_MAX. */
 bool sema_positive(sema *s, const ast *e, int64_t size, str who);
-/* The same for the limit of an index, which may be 0. */
+/* The same for the limit of an index, which may be 0 and is at most DSL_COUNT_MAX. */
 bool sema_count(sema *s, const ast *index, int64_t n, str who);
 void sema_weights(sema *s, const ast *list);
 tensor_type weight_stored(sema *s, const weight *w, const poly *index);

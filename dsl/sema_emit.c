@@ -1,6 +1,8 @@
 /* sema_emit.c - what the checker has typed goes to the sink as nodes of a graph. */
 #include "dsl/sema.h"
 
+#include "runtime/base/intmath.h"
+
 /* After an error the rest of a graph may rest on what it left behind. */
 static bool spoilt(const sema *s)
 {
@@ -18,10 +20,15 @@ static void not_known(sema *s, weft_loc loc, const char *what)
 static bool size_out(sema *s, const poly *p, weft_loc loc, int64_t *out)
 {
     if (poly_value(p, out)) {
-        if (*out > 0 || spoilt(s))
-            return *out > 0;
-        weft_fail(s->dg, W0413, loc, "a dimension of this is %lld, but a size is at least 1",
-                  (long long)*out);
+        bool fits = *out > 0 && *out <= DSL_SIZE_MAX;
+        if (fits || spoilt(s))
+            return fits;
+        if (*out < 1)
+            weft_fail(s->dg, W0413, loc, "a dimension of this is %lld, but a size is at least 1",
+                      (long long)*out);
+        else
+            weft_fail(s->dg, W1106, loc, "a dimension of this is %lld, but a size is at most %d",
+                      (long long)*out, DSL_SIZE_MAX);
         return false;
     }
     *out = p == s->T ? DSL_T : p == s->R ? DSL_R : p == s->S ? DSL_S : 0;
@@ -32,6 +39,20 @@ static bool size_out(sema *s, const poly *p, weft_loc loc, int64_t *out)
     return false;
 }
 
+/* Are these sizes, each above 0, few enough elements? Sizes of a call (T, R, S) do not count. */
+static bool elems_fit(sema *s, weft_loc loc, const char *what, const int64_t *size, int n)
+{
+    int64_t elems = 1;
+    for (int i = 0; i < n; i++) {
+        if (size[i] < 1 || (i64_mul(elems, size[i], &elems) && elems <= DSL_ELEMS_MAX))
+            continue;
+        weft_fail(s->dg, W1106, loc, "%s: these sizes multiply to more than %lld elements", what,
+                  (long long)DSL_ELEMS_MAX);
+        return false;
+    }
+    return true;
+}
+
 static bool type_out(sema *s, const tensor_type *t, weft_loc loc, dsl_type *out)
 {
     *out = (dsl_type){.ids = t->ids, .rank = t->rank, .cell = -1};
@@ -39,7 +60,7 @@ static bool type_out(sema *s, const tensor_type *t, weft_loc loc, dsl_type *out)
     for (int i = 0; i < t->rank; i++)
         if (!size_out(s, t->dim[i], loc, &out->dim[i]))
             return false;
-    return true;
+    return elems_fit(s, loc, type_text(s, t), out->dim, t->rank);
 }
 
 dsl_ref emit_weight(sema *s, const weight *w, bool bias)
@@ -85,6 +106,7 @@ static void slot_bind(sema *s, cell *cl, cell_slot *slot)
     scope *outer = s->names;
     dsl_cell out = {.kind = cl->kind->code, .loc = cl->decl->name_loc, .name = cl->name};
     int64_t layer = -1;
+    bool fine = true;
     s->top = NULL;
     s->names = scope_create(s->a, s->model_names);
     if (index && slot->index && poly_value(slot->index, &layer)) {
@@ -101,12 +123,14 @@ static void slot_bind(sema *s, cell *cl, cell_slot *slot)
                 if (!slot->arg[k] || !poly_value(slot->arg[k], &out.arg[k]))
                     not_known(s, args->kid[i]->loc, "this size");
                 else
-                    sema_positive(s, args->kid[i]->kid[ARG_VALUE], out.arg[k], out.name);
+                    fine &= sema_positive(s, args->kid[i]->kid[ARG_VALUE], out.arg[k], out.name);
             }
             p += n;
             p += *p == ' ';
         }
     }
+    if (fine)
+        elems_fit(s, cl->decl->loc, arena_str(s->a, out.name).p, out.arg, CELL_ARGS_MAX);
     s->names = outer;
     s->top = top;
     if (s->sink)

@@ -4,6 +4,8 @@
  * with the other one; a loop body is evaluated once and must leave the shapes it found. */
 #include "dsl/sema.h"
 
+#include "runtime/base/intmath.h"
+
 /* ---- the trail ---- */
 
 static uint32_t next_stamp(sema *s)
@@ -388,6 +390,13 @@ static void stmt_repeat(sema *s, const ast *n)
                   "how often this repeats cannot be decided from this checkpoint");
         return;
     }
+    int64_t turns;
+    if (limit > first && (!i64_sub(limit, first, &turns) || turns > DSL_COUNT_MAX)) {
+        weft_fail(s->dg, W1106, n->kid[REPEAT_OVER]->loc,
+                  "this goes from %lld to before %lld, but a loop has at most %d turns",
+                  (long long)first, (long long)limit, DSL_COUNT_MAX);
+        return;
+    }
     int outer = s->layer;
     for (int64_t i = first; i < limit && sema_step(s, n->loc, 1); i++) {
         lp.index.size = poly_int(s->pp, i);
@@ -410,8 +419,14 @@ static void stmt_output(sema *s, const ast *n)
     int64_t index = -1;
     for (uint32_t i = 0; i < indices->n_kid; i++) {
         rows = sema_int(s, indices->kid[i], "an output's index");
-        if (i + 1 < indices->n_kid && rows && !poly_value(rows, &index))
-            index = -1;
+        if (i + 1 >= indices->n_kid || !rows || !poly_value(rows, &index))
+            continue;
+        if (index < 0 || index >= DSL_COUNT_MAX) { /* it would be no index, or another one */
+            weft_fail(s->dg, W0412, indices->kid[i]->loc,
+                      "index %lld of the output " STR_FMT " is outside 0 .. %d", (long long)index,
+                      STR_ARG(n->name), DSL_COUNT_MAX);
+            return;
+        }
     }
     if (s->top->body->kind != AST_ENTRY) {
         weft_fail(s->dg, W0210, n->loc, "an output belongs in an entry, not in a block");

@@ -63,12 +63,18 @@ static void view_strides(dsl_weight *v)
     }
 }
 
-static void view_start(view *x, const host_tensor *t)
+/* What the file says of a tensor; view_strides then trusts that its elements can be counted. */
+static void view_shape(view *x, const host_tensor *t)
 {
     x->v.type = t->type;
     x->v.rank = t->rank;
     memcpy(x->v.dim, t->dim, sizeof x->v.dim);
     x->blocks = dtype_row_of(t->type)->elems;
+}
+
+static void view_start(view *x, const host_tensor *t)
+{
+    view_shape(x, t);
     view_strides(&x->v);
 }
 
@@ -99,7 +105,7 @@ static void set_pieces(view *x, const dsl_piece *piece, int n)
     v->n_piece = n;
 }
 
-static void view_slice(view *x, const ast *n, int axis, uint32_t first)
+static void view_slice(view *x, const ast *n, int64_t axis, uint32_t first)
 {
     const ast *args = n->kid[TRANSFORM_ARGUMENTS];
     int64_t a, b, step = 1;
@@ -127,6 +133,8 @@ static void view_slice(view *x, const ast *n, int axis, uint32_t first)
         piece[i] = v->piece[i];
         piece[i].offset += bytes;
     }
+    if (step > b - a) /* one element, and no second one to step to */
+        step = b > a ? b - a : 1;
     v->dim[axis] = (b - a + step - 1) / step;
     if (!(last && x->blocks > 1))
         v->stride[axis] *= step;
@@ -317,7 +325,7 @@ static void view_transform(view *x, const ast *n)
         break;
     case TRANSFORM_take:
         if (int_arg(x, n, 0, &axis))
-            view_slice(x, n, (int)axis, 1);
+            view_slice(x, n, axis, 1);
         break;
     case TRANSFORM_reshape:
         view_reshape(x, n);
@@ -376,6 +384,13 @@ static bool gather_one(view *x, tensor_set *set, str base, bool raw, bool mxfp4,
                              : suffix;
     if (!find(s, arena_printf(s->a, STR_FMT "%s", STR_ARG(base), tail), &t))
         return false;
+    for (int i = 0; i < t.rank; i++)
+        if (t.dim[i] < 1) { /* then its other sizes may be anything */
+            view_shape(x, &t);
+            view_fail(x, W0503, x->key,
+                      arena_printf(s->a, STR_FMT " has no elements", STR_ARG(t.name)).p);
+            return false;
+        }
     if (mxfp4 && !x->bias) {
         if (!find(s, arena_printf(s->a, STR_FMT "_scales", STR_ARG(base)), &scale))
             return false;
@@ -650,12 +665,13 @@ void bind_alias(sema *s, weight *w, const weight *other)
 val bind_constant(sema *s, const weight *w)
 {
     const dsl_weight *v = &w->bound->stored;
-    double *data = ARENA_ARRAY(s->a, double, (size_t)v->dim[0]);
+    bool small = v->dim[0] <= MAP_ELEMENTS_MAX; /* as what is computed always is */
+    double *data = ARENA_ARRAY(s->a, double, small ? (size_t)v->dim[0] : 0);
     val out = {.kind = VAL_VEC, .known = true, .size = w->stored.dim[0], .data = data};
     if (v->computed) {
         for (int64_t i = 0; i < v->dim[0]; i++)
             data[i] = v->computed[i];
-    } else if (!view_is_dense(v) || v->piece[0].offset != 0 || v->dim[0] > MAP_ELEMENTS_MAX ||
+    } else if (!small || !view_is_dense(v) || v->piece[0].offset != 0 ||
                !s->host->read(s->host->ctx, v->piece[0].tensor, data, v->dim[0])) {
         weft_fail(s->dg, W0506, w->decl->name_loc, STR_FMT " cannot be read as a constant",
                   STR_ARG(w->name));

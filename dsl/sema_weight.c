@@ -534,23 +534,35 @@ static void check_origins(sema *s, const weight *w, const bool *has)
         sema_need_origins(s, W0501, w->decl, has, "name");
 }
 
+/* "heads * 2 is 12", or "12" where the text says so itself. */
+static const char *stated(sema *s, const ast *e, int64_t n)
+{
+    if (e->kind == AST_INT)
+        return arena_printf(s->a, "%lld", (long long)n).p;
+    return arena_printf(s->a, STR_FMT " is %lld", STR_ARG(ast_spelt(e)), (long long)n).p;
+}
+
 bool sema_count(sema *s, const ast *index, int64_t n, str who)
 {
     const ast *e = index->kid[INDEX_LIMIT];
-    if (n >= 0)
-        return true;
-    weft_fail(s->dg, W0413, e->loc, STR_FMT ": " STR_FMT " is %lld, but a count is at least 0",
-              STR_ARG(who), STR_ARG(ast_spelt(e)), (long long)n);
-    return false;
+    if (n < 0)
+        weft_fail(s->dg, W0413, e->loc, STR_FMT ": %s, but a count is at least 0", STR_ARG(who),
+                  stated(s, e, n));
+    else if (n > DSL_COUNT_MAX)
+        weft_fail(s->dg, W1106, e->loc, STR_FMT ": %s, but a count is at most %d", STR_ARG(who),
+                  stated(s, e, n), DSL_COUNT_MAX);
+    return n >= 0 && n <= DSL_COUNT_MAX;
 }
 
 bool sema_positive(sema *s, const ast *e, int64_t size, str who)
 {
-    if (size > 0)
-        return true;
-    weft_fail(s->dg, W0413, e->loc, STR_FMT ": " STR_FMT " is %lld, but a size is at least 1",
-              STR_ARG(who), STR_ARG(ast_spelt(e)), (long long)size);
-    return false;
+    if (size < 1)
+        weft_fail(s->dg, W0413, e->loc, STR_FMT ": %s, but a size is at least 1", STR_ARG(who),
+                  stated(s, e, size));
+    else if (size > DSL_SIZE_MAX)
+        weft_fail(s->dg, W1106, e->loc, STR_FMT ": %s, but a size is at most %d", STR_ARG(who),
+                  stated(s, e, size), DSL_SIZE_MAX);
+    return size >= 1 && size <= DSL_SIZE_MAX;
 }
 
 /* With a checkpoint: a weight has elements. What is optional may have none, and then is not there. */
@@ -565,7 +577,8 @@ static bool has_elements(sema *s, const weight *w)
                                                   : shape->kid[at]->kid[ARG_VALUE];
         int64_t n;
         if (poly_value(w->stored.dim[i], &n))
-            fine &= sema_positive(s, e, n, w->name);
+            fine &=
+                sema_positive(s, e, n, w->name) && (at >= 0 || sema_count(s, index, n, w->name));
     }
     return fine;
 }

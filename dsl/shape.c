@@ -107,6 +107,18 @@ static bool differ(op_call *c, int i, int j)
 
 /* ---- results ---- */
 
+/* The result's last dimension; NULL, and a report, where there is no such number. */
+static const poly *last_given(op_call *c, const poly *p)
+{
+    if (!p && poly_failure(c->s->pp) == POLY_OVERFLOW)
+        weft_fail(c->s->dg, W0408, c->site->loc,
+                  "the last dimension of %s does not fit 64 bits; its operand is %s", c->what,
+                  type_text(c->s, type_of(c, 0)));
+    else if (!p)
+        sema_size(c->s, c->site, NULL);
+    return p;
+}
+
 static tensor_type *give(op_call *c, int i, const tensor_type *like)
 {
     tensor_type *t = ARENA_NEW(c->s->a, tensor_type);
@@ -369,7 +381,7 @@ static bool shape_from_heads(op_call *c)
                   "from_heads takes [.., H, D], but its operand is %s", type_text(c->s, x));
         return false;
     }
-    const poly *n = poly_mul(c->s->pp, x->dim[x->rank - 2], last(x));
+    const poly *n = last_given(c, poly_mul(c->s->pp, x->dim[x->rank - 2], last(x)));
     if (!n)
         return false;
     tensor_type *t = give(c, 0, x);
@@ -421,11 +433,12 @@ static bool shape_concat(op_call *c)
     bool fits = a->rank == b->rank && a->rank > 0;
     for (int i = 0; fits && i + 1 < a->rank; i++)
         fits = same(c, a->dim[i], b->dim[i]);
-    const poly *n = fits ? poly_add(c->s->pp, last(a), last(b)) : NULL;
-    if (!n)
+    if (!fits)
         return differ(c, 0, 1);
-    give_last(c, 0, a, n);
-    return true;
+    const poly *n = last_given(c, poly_add(c->s->pp, last(a), last(b)));
+    if (n)
+        give_last(c, 0, a, n);
+    return n != NULL;
 }
 
 /* ---- state ---- */
