@@ -196,10 +196,15 @@ int bind_weight(sema *s, weight *w, bool has_bias);
 void bind_set_aside(
     sema *s, const weight *w); /* a false `when` with a fallback: its tensors count as claimed */
 void bind_alias(sema *s, weight *w, const weight *other);
-void bind_ignore(sema *s, const ast *line); /* keeps its patterns for bind_coverage */
-void bind_coverage(sema *s, const ast *model);
 val bind_constant(sema *s, const weight *w);               /* a stored vector as a constant */
 bool weight_names_index(const ast *key, const ast *index); /* a tensor for each index */
+str bind_text(sema *s, const ast *n); /* a string with its {names} filled in; empty if not known */
+const ast *bind_lines(const sema *s,
+                      const ast *list); /* what is bound for the checkpoint's format */
+
+/* sema_cover.c: what no weight claims */
+void bind_ignore(sema *s, const ast *line); /* keeps its patterns for bind_coverage */
+void bind_coverage(sema *s, const ast *model);
 
 /* sema_other.c: names in the other format, for a sink that asks */
 void other_arch(sema *s, const ast *body);

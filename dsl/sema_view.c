@@ -352,7 +352,7 @@ static const ast *find_transform(const ast *key, transform_code code)
     return NULL;
 }
 
-static str text_of(sema *s, const ast *n)
+str bind_text(sema *s, const ast *n)
 {
     val v;
     sema_string(s, n, &v);
@@ -453,13 +453,14 @@ static bool gather(view *x, str prefix, tensor_set *set, bool *out_stacked)
         if (y)
             y->v.size = poly_int(s->pp, e);
         str base =
-            arena_printf(s->a, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(text_of(s, x->key)));
+            arena_printf(s->a, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(bind_text(s, x->key)));
         if (!gather_one(x, set, base, raw, mxfp4, suffix))
             return false;
     }
     for (uint32_t i = 0; join && i < join->kid[TRANSFORM_ARGUMENTS]->n_kid; i++) {
         const ast *more = join->kid[TRANSFORM_ARGUMENTS]->kid[i]->kid[ARG_VALUE];
-        str base = arena_printf(s->a, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(text_of(s, more)));
+        str base =
+            arena_printf(s->a, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG(bind_text(s, more)));
         if (!gather_one(x, set, base, raw, mxfp4, suffix))
             return false;
     }
@@ -552,7 +553,7 @@ static int try_alternative(sema *s, weight *w, const ast *key, str prefix, bool 
 
 /* ---- a line ---- */
 
-static const ast *binding_of(const sema *s, const ast *list)
+const ast *bind_lines(const sema *s, const ast *list)
 {
     for (uint32_t i = 0; i < list->n_kid; i++)
         if (str_eq(list->kid[i]->name, STR("gguf")) == s->host->gguf)
@@ -587,7 +588,7 @@ static int bind_bias(sema *s, weight *w, const ast *key, str prefix, bool wanted
         weft_fail(s->dg, W0502, w->decl->name_loc,
                   STR_FMT " must have a bias, but the file holds none", STR_ARG(w->name));
         weft_note(s->dg, "looked for that of " STR_FMT STR_FMT " in %s", STR_ARG(prefix),
-                  STR_ARG(text_of(s, key)), s->host->file);
+                  STR_ARG(bind_text(s, key)), s->host->file);
         weft_note(s->dg, "write `bias?` where it is optional");
         return -1;
     }
@@ -598,21 +599,21 @@ static int bind_bias(sema *s, weight *w, const ast *key, str prefix, bool wanted
 
 int bind_weight(sema *s, weight *w, bool has_bias)
 {
-    const ast *binding = binding_of(s, w->decl->kid[WEIGHT_BINDINGS]);
-    const ast *prefixes = w->group ? binding_of(s, w->group->decl->kid[GROUP_PREFIXES]) : NULL;
+    const ast *binding = bind_lines(s, w->decl->kid[WEIGHT_BINDINGS]);
+    const ast *prefixes = w->group ? bind_lines(s, w->group->decl->kid[GROUP_PREFIXES]) : NULL;
     uint32_t n_prefix = prefixes ? prefixes->n_kid : 1;
     strbuf tried = {0};
     int got = 0;
     w->bound = ARENA_NEW(s->a, weight_bound);
     w->bound->id = w->bound->bias_id = -1;
     for (uint32_t p = 0; p < n_prefix && binding && got == 0; p++) {
-        str prefix = prefixes ? text_of(s, prefixes->kid[p]) : STR("");
+        str prefix = prefixes ? bind_text(s, prefixes->kid[p]) : STR("");
         for (uint32_t k = 0; k < binding->n_kid && got == 0; k++) {
             const ast *key = binding->kid[k];
             got = try_alternative(s, w, key, prefix, false, &w->bound->stored);
             if (got == 0)
                 strbuf_add(&tried, "%s" STR_FMT STR_FMT, tried.n ? ", " : "", STR_ARG(prefix),
-                           STR_ARG(text_of(s, key)));
+                           STR_ARG(bind_text(s, key)));
             if (got == 1)
                 got = bind_bias(s, w, key, prefix, has_bias);
         }
@@ -633,15 +634,15 @@ int bind_weight(sema *s, weight *w, bool has_bias)
 
 void bind_set_aside(sema *s, const weight *w)
 {
-    const ast *binding = binding_of(s, w->decl->kid[WEIGHT_BINDINGS]);
-    const ast *prefixes = w->group ? binding_of(s, w->group->decl->kid[GROUP_PREFIXES]) : NULL;
+    const ast *binding = bind_lines(s, w->decl->kid[WEIGHT_BINDINGS]);
+    const ast *prefixes = w->group ? bind_lines(s, w->group->decl->kid[GROUP_PREFIXES]) : NULL;
     for (uint32_t p = 0; p < (prefixes ? prefixes->n_kid : 1) && binding; p++) {
-        str prefix = prefixes ? text_of(s, prefixes->kid[p]) : STR("");
+        str prefix = prefixes ? bind_text(s, prefixes->kid[p]) : STR("");
         for (uint32_t k = 0; k < binding->n_kid; k++) {
             static const char *const tail[] = {"", ".weight", ".bias"};
             for (size_t i = 0; i < sizeof tail / sizeof *tail; i++) {
                 host_tensor t;
-                str key = text_of(s, binding->kid[k]);
+                str key = bind_text(s, binding->kid[k]);
                 if (find(s,
                          arena_printf(s->a, STR_FMT STR_FMT "%s", STR_ARG(prefix), STR_ARG(key),
                                       tail[i]),
@@ -678,118 +679,4 @@ val bind_constant(sema *s, const weight *w)
         return val_unknown();
     }
     return out;
-}
-
-/* ---- coverage ---- */
-
-/* Among the lines of a group a pattern may be whole, or begin after the group's prefix like theirs. */
-void bind_ignore(sema *s, const ast *line)
-{
-    if (str_eq(line->name, STR("gguf")) != s->host->gguf)
-        return;
-    const ast *prefixes =
-        s->in_group ? binding_of(s, s->in_group->decl->kid[GROUP_PREFIXES]) : NULL;
-    for (uint32_t k = 0; k < line->n_kid; k++) {
-        str pattern = text_of(s, line->kid[k]);
-        VEC_PUSH(&s->ignores, pattern);
-        for (uint32_t p = 0; prefixes && p < prefixes->n_kid; p++)
-            VEC_PUSH(&s->ignores,
-                     arena_printf(s->a, STR_FMT STR_FMT, STR_ARG(text_of(s, prefixes->kid[p])),
-                                  STR_ARG(pattern)));
-    }
-}
-
-static bool ignored(const sema *s, str name)
-{
-    for (size_t i = 0; i < s->ignores.n; i++)
-        if (str_glob(s->ignores.at[i], name))
-            return true;
-    return false;
-}
-
-/* Layer and expert numbers as `*`, so that names alike are told once. */
-static str pattern_of(sema *s, str name)
-{
-    strbuf b = {0};
-    for (size_t i = 0; i < name.n; i++) {
-        bool digits = name.p[i] >= '0' && name.p[i] <= '9' && (i == 0 || name.p[i - 1] == '.');
-        size_t end = i;
-        while (digits && end < name.n && name.p[end] >= '0' && name.p[end] <= '9')
-            end++;
-        if (digits && (end == name.n || name.p[end] == '.')) {
-            strbuf_putc(&b, '*');
-            i = end - 1;
-        } else {
-            strbuf_putc(&b, name.p[i]);
-        }
-    }
-    str out = arena_str(s->a, strbuf_view(&b));
-    strbuf_free(&b);
-    return out;
-}
-
-/* The weight line whose tensor stands beside a leftover: its bias, most often. */
-static const weight *neighbour(sema *s, str name)
-{
-    const char *dot = NULL;
-    for (size_t i = name.n; i-- > 0 && !dot;)
-        dot = name.p[i] == '.' ? name.p + i : NULL;
-    size_t stem = dot ? (size_t)(dot - name.p) + 1 : 0;
-    for (size_t i = 0; stem && i < s->weights.n; i++) {
-        const weight *w = s->weights.at[i];
-        if (!w->bound || !w->bound->stored.piece || w->bound->stored.n_piece == 0)
-            continue;
-        host_tensor t = s->host->tensor_at(s->host->ctx, w->bound->stored.piece[0].tensor);
-        if (t.name.n > stem && memcmp(t.name.p, name.p, stem) == 0 &&
-            !memchr(t.name.p + stem, '.', t.name.n - stem))
-            return w;
-    }
-    return NULL;
-}
-
-typedef struct {
-    str pattern, first;
-    int n;
-} leftover;
-
-void bind_coverage(sema *s, const ast *model)
-{
-    enum { PATTERNS_MAX = 8 };
-    leftover left[PATTERNS_MAX];
-    int n_left = 0, n_all = 0;
-    for (int id = 0; id < s->host->n_tensor; id++) {
-        if (s->claimed[id])
-            continue;
-        host_tensor t = s->host->tensor_at(s->host->ctx, id);
-        if (ignored(s, t.name))
-            continue;
-        str pattern = pattern_of(s, t.name);
-        int i = 0;
-        n_all++;
-        while (i < n_left && !str_eq(left[i].pattern, pattern))
-            i++;
-        if (i < n_left)
-            left[i].n++;
-        else if (n_left < PATTERNS_MAX)
-            left[n_left++] = (leftover){pattern, t.name, 1};
-    }
-    if (n_all == 0)
-        return;
-    const weight *w = neighbour(s, left[0].first);
-    bool bias = w && str_ends(left[0].first, STR(".bias"));
-    weft_fail(s->dg, W0505, w ? w->decl->name_loc : model->name_loc,
-              "%d tensor%s in the file %s claimed by no weight", n_all, n_all == 1 ? "" : "s",
-              n_all == 1 ? "is" : "are");
-    for (int i = 0; i < n_left; i++) {
-        strbuf b = {0};
-        strbuf_put(&b, left[i].first);
-        if (left[i].n > 1)
-            strbuf_add(&b, " and %d like it", left[i].n - 1);
-        if (i == 0)
-            strbuf_add(&b, "; %s`ignore %s \"" STR_FMT "\"`",
-                       bias ? "add `bias` here, or " : "declare it, or write ",
-                       s->host->gguf ? "gguf" : "hf", STR_ARG(left[i].pattern));
-        weft_note(s->dg, "%s", b.p);
-        strbuf_free(&b);
-    }
 }
