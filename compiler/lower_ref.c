@@ -30,6 +30,34 @@ bool lower_wants(const target *t, const goutput *o)
     return t->outputs == NULL;
 }
 
+/* Every name once, one that has indices with the first and the last of them: "resid.0 .. resid.5, logits".
+ * The nearest to `want` is kept in *best. */
+static void list_outputs(const graph *g, str want, strbuf *out, str_guess *best)
+{
+    for (size_t i = 0; i < g->outputs.n; i++) {
+        str name = g->outputs.at[i].name;
+        int first = g->outputs.at[i].index, last = first;
+        bool before = false;
+        for (size_t k = 0; k < i && !before; k++)
+            before = str_eq(g->outputs.at[k].name, name);
+        if (before)
+            continue;
+        for (size_t k = i + 1; k < g->outputs.n; k++) {
+            if (!str_eq(g->outputs.at[k].name, name))
+                continue;
+            int index = g->outputs.at[k].index;
+            first = index < first ? index : first;
+            last = index > last ? index : last;
+        }
+        str_guess_try(best, want, name);
+        strbuf_add(out, "%s" STR_FMT, out->n ? ", " : "", STR_ARG(name));
+        if (first >= 0)
+            strbuf_add(out, ".%d", first);
+        if (last > first)
+            strbuf_add(out, " .. " STR_FMT ".%d", STR_ARG(name), last);
+    }
+}
+
 /* Each wanted name must mean an output. */
 static weft_status check_wanted(weft_diag *dg, const graph *g, const target *t)
 {
@@ -40,13 +68,13 @@ static weft_status check_wanted(weft_diag *dg, const graph *g, const target *t)
         if (found)
             continue;
         strbuf names = {0};
-        for (size_t o = 0; o < g->outputs.n; o++)
-            if (o == 0 || !str_eq(g->outputs.at[o].name, g->outputs.at[o - 1].name))
-                strbuf_add(&names, "%s" STR_FMT, names.n ? ", " : "",
-                           STR_ARG(g->outputs.at[o].name));
+        str_guess best = {0};
+        list_outputs(g, str_of(t->outputs[i]), &names, &best);
         weft_status st =
             weft_fail(dg, W0201, WEFT_NOWHERE, "the model has no output '%s'; it has %s",
                       t->outputs[i], names.n ? names.p : "none");
+        if (best.name.n)
+            weft_note(dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
         strbuf_free(&names);
         return st;
     }
