@@ -59,6 +59,40 @@ static key_value host_item(void *ctx, const key_value *list, size_t i)
     return key_of(inner);
 }
 
+typedef void take_name(void *to, str name);
+
+enum { CONFIG_DEPTH_MAX = 4 }; /* of the objects in a config.json whose members are offered */
+
+static void each_member(const value *object, str path, int depth, take_name *take, void *to)
+{
+    if (value_kind_of(object) != VALUE_OBJECT || depth == CONFIG_DEPTH_MAX)
+        return;
+    for (size_t i = 0; i < object->as.object.n; i++) {
+        const value_member *m = &object->as.object.members[i];
+        strbuf b = {0};
+        strbuf_add(&b, STR_FMT "%s" STR_FMT, STR_ARG(path), path.n ? "." : "", STR_ARG(m->name));
+        take(to, strbuf_view(&b));
+        each_member(&m->v, strbuf_view(&b), depth + 1, take, to);
+        strbuf_free(&b);
+    }
+}
+
+static void host_each_key(void *ctx, take_name *take, void *to)
+{
+    checkpoint *cp = ctx;
+    const value *keys = model_file_keys(cp->file);
+    if (!cp->host.gguf) {
+        each_member(value_get(keys, STR("text_config")), STR(""), 0, take, to);
+        each_member(keys, STR(""), 0, take, to);
+        return;
+    }
+    for (size_t i = 0; i < keys->as.object.n; i++) {
+        str name = keys->as.object.members[i].name, prefix = cp->host.prefix;
+        if (prefix.n && str_starts(name, prefix))
+            take(to, (str){name.p + prefix.n, name.n - prefix.n});
+    }
+}
+
 /* ---- tensors ---- */
 
 static host_tensor tensor_out(const checkpoint *cp, const model_tensor *t)
@@ -164,6 +198,7 @@ void checkpoint_init(checkpoint *cp, weft_diag *dg, arena *a, const model_file *
                           .context = context,
                           .key = host_key,
                           .item = host_item,
+                          .each_key = host_each_key,
                           .n_tensor = (int)model_file_tensor_count(mf),
                           .tensor = host_find,
                           .tensor_at = host_at,

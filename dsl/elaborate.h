@@ -51,6 +51,8 @@ typedef struct {
     int64_t context;  /* session.context; 0: the trained one */
     key_value (*key)(void *ctx, str name);
     key_value (*item)(void *ctx, const key_value *list, size_t i);
+    /* Every key, written as a model file would; for suggestions. */
+    void (*each_key)(void *ctx, void (*take)(void *to, str name), void *to);
     int n_tensor;
     bool (*tensor)(void *ctx, str name, host_tensor *out);
     host_tensor (*tensor_at)(void *ctx, int id);

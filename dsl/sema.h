@@ -85,6 +85,7 @@ typedef struct sema {
     const dsl_host *host;     /* the checkpoint; NULL: parameters are symbols */
     const dsl_sink *sink;     /* where nodes go; NULL: nowhere */
     unsigned char *claimed;   /* with a checkpoint: a byte for each tensor */
+    const ast *table;         /* the section of weights being bound */
     VEC(str) ignores;         /* patterns of this model's `ignore` lines, for coverage */
     VEC(dsl_const) constants; /* handed to the sink */
     scope *model_names;
@@ -205,6 +206,11 @@ const ast *bind_lines(const sema *s,
 /* sema_cover.c: what no weight claims */
 void bind_ignore(sema *s, const ast *line); /* keeps its patterns for bind_coverage */
 void bind_coverage(sema *s, const ast *model);
+
+/* sema_suggest.c: a note with the nearest name that the checkpoint has, if any is near. What was
+ * wanted comes with all names that were tried; a tensor that a line of the table names is not offered. */
+void suggest_key(sema *s, const str *want, size_t n_want);
+void suggest_tensor(sema *s, const str *want, size_t n_want);
 
 /* sema_other.c: names in the other format, for a sink that asks */
 void other_arch(sema *s, const ast *body);

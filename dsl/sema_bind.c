@@ -96,8 +96,26 @@ static val typed(sema *s, const ast *n, val v, const ast *at, const char *from)
     return val_unknown();
 }
 
+typedef VEC(str) names_tried; /* as the model file writes them */
+
+static void note_tried(sema *s, const names_tried *tried)
+{
+    strbuf b = {0};
+    for (size_t i = 0; i < tried->n; i++) {
+        str name = tried->at[i];
+        bool absolute = name.n > 0 && name.p[0] == '/';
+        strbuf_add(&b, "%s" STR_FMT STR_FMT, i ? ", " : "",
+                   STR_ARG(absolute ? STR("") : s->host->prefix), (int)name.n - absolute,
+                   name.p + absolute);
+    }
+    weft_note(s->dg, "looked for %s in %s", b.n ? b.p : "no key at all", s->host->file);
+    suggest_key(s, tried->at, tried->n);
+    strbuf_free(&b);
+}
+
 /* One key of the binding, adapted; false if the search goes on. */
-static bool try_key(sema *s, const ast *n, const ast *key, int64_t layer, strbuf *tried, val *out)
+static bool try_key(sema *s, const ast *n, const ast *key, int64_t layer, names_tried *tried,
+                    val *out)
 {
     val name;
     sema_string(s, key, &name);
@@ -105,8 +123,7 @@ static bool try_key(sema *s, const ast *n, const ast *key, int64_t layer, strbuf
         return *out = val_unknown(), true;
     bool absolute = name.text.n > 0 && name.text.p[0] == '/';
     str full = absolute ? (str){name.text.p + 1, name.text.n - 1} : name.text;
-    strbuf_add(tried, "%s" STR_FMT STR_FMT, tried->n ? ", " : "",
-               STR_ARG(absolute ? STR("") : s->host->prefix), STR_ARG(full));
+    VEC_PUSH(tried, name.text);
     key_value kv = s->host->key(s->host->ctx, name.text);
     if (kv.kind == KEY_LIST && layer >= 0) {
         if ((uint64_t)layer >= kv.n) {
@@ -139,7 +156,7 @@ static bool try_key(sema *s, const ast *n, const ast *key, int64_t layer, strbuf
 val bind_param(sema *s, const ast *n, int64_t layer)
 {
     const ast *bindings = n->kid[PARAM_BINDINGS];
-    strbuf tried = {0};
+    names_tried tried = {0};
     val v = {.kind = VAL_NONE, .known = true};
     bool found = false;
     for (uint32_t i = 0; i < bindings->n_kid && !found; i++) {
@@ -159,10 +176,10 @@ val bind_param(sema *s, const ast *n, int64_t layer)
         weft_fail(s->dg, W0401, n->name_loc,
                   STR_FMT ": none of the keys is present and there is no default",
                   STR_ARG(n->name));
-        weft_note(s->dg, "looked for %s in %s", tried.n ? tried.p : "no key at all", s->host->file);
+        note_tried(s, &tried);
         v = val_unknown();
     }
-    strbuf_free(&tried);
+    VEC_FREE(&tried);
     other_param(s, n, layer, v);
     return v;
 }

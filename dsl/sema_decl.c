@@ -544,6 +544,13 @@ static void section_tokenizer(sema *s, const ast *n)
     weft_note(s->dg, "the tokenizers are %s", words_text(s, words));
 }
 
+static void section_weights(sema *s, const ast *n)
+{
+    s->table = n;
+    sema_weights(s, n);
+    s->table = NULL;
+}
+
 static void section_pass(sema *s, const ast *n)
 {
     (void)s;
@@ -560,7 +567,7 @@ void sema_sections(sema *s, const ast *body, bool fragment)
         [AST_LET] = sema_let,
         [AST_REQUIRE] = sema_require,
         [AST_INCLUDE] = section_include,
-        [AST_WEIGHTS] = sema_weights,
+        [AST_WEIGHTS] = section_weights,
         [AST_STATE] = section_state,
         [AST_BLOCK] = section_pass,
         [AST_ENTRY] = section_pass,

@@ -21,16 +21,41 @@ typedef struct {
     bool bad;       /* told */
 } view;
 
-static const char *dims_text(view *x)
+static const char *dims_text(view *x, dtype type, int rank, const int64_t *dim)
 {
     strbuf b = {0};
-    strbuf_add(&b, "%s [", dtype_row_of(x->v.type)->name);
-    for (int i = 0; i < x->v.rank; i++)
-        strbuf_add(&b, "%s%lld", i ? ", " : "", (long long)x->v.dim[i]);
+    strbuf_add(&b, "%s [", dtype_row_of(type)->name);
+    for (int i = 0; i < rank; i++)
+        strbuf_add(&b, "%s%lld", i ? ", " : "", (long long)dim[i]);
     strbuf_add(&b, "]");
     str text = arena_str(x->s->a, strbuf_view(&b));
     strbuf_free(&b);
     return text.p;
+}
+
+static const char *view_text(view *x)
+{
+    return dims_text(x, x->v.type, x->v.rank, x->v.dim);
+}
+
+/* Is the view still what the file holds, or did transforms and stacking make another shape of it? */
+static bool view_is_stored(const view *x, const host_tensor *t)
+{
+    return x->v.rank == t->rank && memcmp(x->v.dim, t->dim, (size_t)t->rank * sizeof *t->dim) == 0;
+}
+
+static void note_tensor(view *x)
+{
+    const dsl_host *host = x->s->host;
+    if (!x->v.piece)
+        return;
+    host_tensor t = host->tensor_at(host->ctx, x->v.piece[0].tensor);
+    if (view_is_stored(x, &t))
+        weft_note(x->s->dg, "the tensor is " STR_FMT " in %s", STR_ARG(t.name), host->file);
+    else
+        weft_note(x->s->dg, "%s is " STR_FMT " in %s, stored %s",
+                  x->v.n_piece > 1 ? "the first of its tensors" : "the tensor", STR_ARG(t.name),
+                  host->file, dims_text(x, t.type, t.rank, t.dim));
 }
 
 static void view_fail(view *x, weft_code code, const ast *at, const char *why)
@@ -39,11 +64,8 @@ static void view_fail(view *x, weft_code code, const ast *at, const char *why)
         return;
     x->bad = true;
     weft_fail(x->s->dg, code, at->loc, STR_FMT ": %s; it is %s", STR_ARG(x->w->name), why,
-              dims_text(x));
-    if (x->v.piece) {
-        host_tensor t = x->s->host->tensor_at(x->s->host->ctx, x->v.piece[0].tensor);
-        weft_note(x->s->dg, "the tensor is " STR_FMT " in %s", STR_ARG(t.name), x->s->host->file);
-    }
+              view_text(x));
+    note_tensor(x);
 }
 
 /* ---- from a tensor ---- */
@@ -514,11 +536,15 @@ static void check_shape(view *x, const tensor_type *declared, bool transformed)
         return;
     x->bad = true;
     const ast *at = x->w->decl;
-    weft_fail(s->dg, transformed ? W0504 : W0503, at->name_loc,
-              STR_FMT "%s is declared %s, but the file holds %s", STR_ARG(x->w->name),
-              x->bias ? "'s bias" : "", type_text(s, declared), dims_text(x));
     host_tensor t = s->host->tensor_at(s->host->ctx, v->piece[0].tensor);
-    weft_note(s->dg, "the tensor is " STR_FMT " in %s", STR_ARG(t.name), s->host->file);
+    weft_fail(s->dg, transformed ? W0504 : W0503, at->name_loc,
+              STR_FMT "%s is declared %s, but %s %s", STR_ARG(x->w->name), x->bias ? "'s bias" : "",
+              type_text(s, declared),
+              view_is_stored(x, &t) ? "the file holds"
+              : transformed         ? "its transforms give"
+                                    : "its tensors, stacked, are",
+              view_text(x));
+    note_tensor(x);
 }
 
 /* 1: this alternative is the one; 0: its tensors are not there; -1: they are, and do not fit. */
@@ -597,12 +623,22 @@ static int bind_bias(sema *s, weight *w, const ast *key, str prefix, bool wanted
     return got < 0 ? -1 : 1;
 }
 
+static void note_tried(sema *s, const str *name, size_t n)
+{
+    strbuf b = {0};
+    for (size_t i = 0; i < n; i++)
+        strbuf_add(&b, "%s" STR_FMT, i ? ", " : "", STR_ARG(name[i]));
+    weft_note(s->dg, "looked for %s in %s", n ? b.p : "no name at all", s->host->file);
+    suggest_tensor(s, name, n);
+    strbuf_free(&b);
+}
+
 int bind_weight(sema *s, weight *w, bool has_bias)
 {
     const ast *binding = bind_lines(s, w->decl->kid[WEIGHT_BINDINGS]);
     const ast *prefixes = w->group ? bind_lines(s, w->group->decl->kid[GROUP_PREFIXES]) : NULL;
     uint32_t n_prefix = prefixes ? prefixes->n_kid : 1;
-    strbuf tried = {0};
+    VEC(str) tried = {0};
     int got = 0;
     w->bound = ARENA_NEW(s->a, weight_bound);
     w->bound->id = w->bound->bias_id = -1;
@@ -612,8 +648,8 @@ int bind_weight(sema *s, weight *w, bool has_bias)
             const ast *key = binding->kid[k];
             got = try_alternative(s, w, key, prefix, false, &w->bound->stored);
             if (got == 0)
-                strbuf_add(&tried, "%s" STR_FMT STR_FMT, tried.n ? ", " : "", STR_ARG(prefix),
-                           STR_ARG(bind_text(s, key)));
+                VEC_PUSH(&tried, arena_printf(s->a, STR_FMT STR_FMT, STR_ARG(prefix),
+                                              STR_ARG(bind_text(s, key))));
             if (got == 1)
                 got = bind_bias(s, w, key, prefix, has_bias);
         }
@@ -624,11 +660,10 @@ int bind_weight(sema *s, weight *w, bool has_bias)
     }
     if (got == 0 && !w->optional && !w->decl->kid[WEIGHT_FALLBACK]) {
         weft_fail(s->dg, W0501, w->decl->name_loc, STR_FMT " is not in the file", STR_ARG(w->name));
-        weft_note(s->dg, "looked for %s in %s", tried.n ? tried.p : "no name at all",
-                  s->host->file);
+        note_tried(s, tried.at, tried.n);
         got = -1;
     }
-    strbuf_free(&tried);
+    VEC_FREE(&tried);
     return got;
 }
 
