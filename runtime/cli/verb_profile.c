@@ -6,6 +6,8 @@
 #include "runtime/cli/report_profile.h"
 #include "runtime/formats/out_file.h"
 
+enum { PROMPT_USUAL = 512, DECODE_USUAL = 64 };
+
 typedef struct {
     planned_flags plan;
     int64_t n_prompt, n_decode;
@@ -15,8 +17,8 @@ typedef struct {
 /* clang-format off */
 static const flag profile_flags[] = {
     PLANNED_FLAG_ROWS(profile_flags_options, "0", "512"),
-    FLAG_ROW_INT   (profile_flags_options, n_prompt, "n-prompt", "p",  "N", "512", 0, 1 << 20, "tokens of a prompt; 0: no prompt"),
-    FLAG_ROW_INT   (profile_flags_options, n_decode, "n-gen",    "n",  "N", "64", 0, 1 << 20, "tokens one by one after it; 0: none"),
+    FLAG_ROW_INT   (profile_flags_options, n_prompt, "n-prompt", "p",  "N", "-1", -1, 1 << 20, "tokens of a prompt; -1: 512, or what the context leaves; 0: no prompt"),
+    FLAG_ROW_INT   (profile_flags_options, n_decode, "n-gen",    "n",  "N", "-1", -1, 1 << 20, "tokens one by one after it; -1: 64, or what the context leaves; 0: none"),
     FLAG_ROW_STR   (profile_flags_options, svg,      "svg",      NULL, "FILE", NULL, "draw a picture into this file"),
     FLAG_ROW_END   (profile_flags_options),
 };
@@ -57,11 +59,33 @@ static weft_status write_svg(weft_diag *dg, const char *path, const profile *f)
     return st;
 }
 
-static weft_status run(cli *c, const profile_flags_options *o, planned *pl, arena *a, profile *out)
+typedef struct {
+    int64_t n_prompt, n_decode;
+} lengths;
+
+static int64_t at_most(int64_t n, int64_t most)
+{
+    return n < most ? n : most;
+}
+
+/* What was asked for; where nothing was, the usual numbers, made to fit. Of a short context half is prompt. */
+static lengths fit(const profile_flags_options *o, int64_t context)
+{
+    lengths l = {o->n_prompt, o->n_decode};
+    if (l.n_decode < 0)
+        l.n_decode = at_most(DECODE_USUAL, l.n_prompt < 0         ? context / 2
+                                           : l.n_prompt < context ? context - l.n_prompt
+                                                                  : 0);
+    if (l.n_prompt < 0)
+        l.n_prompt = at_most(PROMPT_USUAL, l.n_decode < context ? context - l.n_decode : 0);
+    return l;
+}
+
+static weft_status run(cli *c, lengths l, planned *pl, arena *a, profile *out)
 {
     session *s;
-    profile_options how = {.n_prompt = o->n_prompt,
-                           .n_decode = o->n_decode,
+    profile_options how = {.n_prompt = l.n_prompt,
+                           .n_decode = l.n_decode,
                            .bandwidth = bandwidth_read(pl->run.threads),
                            .interrupt = interrupt_flag()};
     peaks_measure(pl->run.threads, &how.peaks);
@@ -74,20 +98,22 @@ static weft_status run(cli *c, const profile_flags_options *o, planned *pl, aren
     return model_file_check(c->dg, pl->mf);
 }
 
-static weft_status open_plan(cli *c, const profile_flags_options *o, planned *pl)
+static weft_status open_plan(cli *c, const profile_flags_options *o, planned *pl, lengths *out)
 {
     planned_flags f = o->plan;
-    int64_t n = o->n_prompt + o->n_decode;
+    lengths l = fit(o, INT64_MAX); /* of a context that holds anything */
     *pl = (planned){0};
-    if (n == 0)
+    if (l.n_prompt + l.n_decode == 0)
         return weft_fail(c->dg, W1903, WEFT_NOWHERE, "-p and -n are both 0: nothing would run");
-    f.n_ctx = n;
+    f.n_ctx = l.n_prompt + l.n_decode;
     f.fill = true;
     WEFT_TRY(planned_open(c->dg, &f, NULL, 0, pl));
-    if (pl->run.n_ctx < n)
+    l = fit(o, pl->run.n_ctx);
+    if (l.n_prompt + l.n_decode > pl->run.n_ctx)
         return weft_fail(c->dg, W1404, WEFT_NOWHERE,
-                         "%lld tokens are to be run, the context is %lld", (long long)n,
-                         (long long)pl->run.n_ctx);
+                         "%lld tokens are to be run, the context is %lld",
+                         (long long)(l.n_prompt + l.n_decode), (long long)pl->run.n_ctx);
+    *out = l;
     return WEFT_OK;
 }
 
@@ -97,10 +123,11 @@ int verb_profile(cli *c)
     planned pl;
     profile f;
     arena *a = arena_create();
-    weft_status st = open_plan(c, o, &pl);
+    lengths l = {0, 0};
+    weft_status st = open_plan(c, o, &pl, &l);
     bool stopped = false;
     if (st == WEFT_OK)
-        st = run(c, o, &pl, a, &f);
+        st = run(c, l, &pl, a, &f);
     if (st == WEFT_OK) {
         strbuf out = {0};
         stopped = *interrupt_flag();
