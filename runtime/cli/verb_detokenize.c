@@ -18,7 +18,7 @@ static const flag detokenize_flags[] = {
 };
 
 static const char *const examples[] = {
-    "weft detokenize -m model.gguf 15043 3186",                    "the text of two tokens",
+    "weft detokenize -m model.gguf 403 261",                       "the text of two tokens",
     "weft tokenize -m model.gguf <a | weft detokenize -m model.gguf --skip-special", "there and back",
     "weft detokenize --tokenizer tokenizer.json --jsonl --stream <ids.jsonl", "what each token adds, as {\"pieces\": [..], \"flush\": ..}",
     NULL,

@@ -50,7 +50,7 @@ static const flag eval_flags[] = {
 };
 
 static const char *const examples[] = {
-    "weft eval -m model.gguf --ids 1,15043,29892 --out r.safetensors", "logits of every row",
+    "weft eval -m model.gguf --ids 1,403,261 --out r.safetensors",     "logits of every row",
     "weft eval -m model.gguf --ids @ids.txt --rows last --greedy 20",  "and the twenty likeliest next",
     "weft eval -m dir/ --ids 1,2,3 --outputs logits,hidden,resid -o r.safetensors", "what stands between the layers",
     NULL,

@@ -27,7 +27,7 @@ static const char *const examples[] = {
     "weft plan -m model.gguf -c 8192",                        "does it fit, and how fast could it be?",
     "weft plan -m model.gguf -c 32768 -np 8 --kv bf16",       "eight conversations at once",
     "weft plan -m model.gguf --memory 16G --bandwidth 100",   "on a machine that is not at hand",
-    "weft plan --random llama-8b:Q4_K_M --memory 8G",         "of a model that is not at hand either",
+    "weft plan --random llama-8b:Q4_K_M -c 8192 --memory 8G", "of a model that is not at hand either",
     "weft plan -m model.gguf --json | jq .memory.total",      "for programs",
     NULL,
 };

@@ -21,7 +21,7 @@ typedef struct {
 static const flag verify_flags[] = {
     PLANNED_FLAG_ROWS(verify_flags_options, "0", "32"),
     FLAG_ROW_STR   (verify_flags_options, text, "prompt", "p",  "TEXT", NULL, "the text to run; without it a sentence of ours"),
-    FLAG_ROW_STR   (verify_flags_options, ids,  "ids",    NULL, "LIST", NULL, "token ids instead, such as 1,15043,29892"),
+    FLAG_ROW_STR   (verify_flags_options, ids,  "ids",    NULL, "LIST", NULL, "token ids instead, such as 1,403,261"),
     FLAG_ROW_INT   (verify_flags_options, n,    "n",      "n",  "N", "24", 2, N_MAX, "tokens to take of it at most"),
     FLAG_ROW_END   (verify_flags_options),
 };
