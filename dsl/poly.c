@@ -300,6 +300,25 @@ bool poly_is(const poly *p, int64_t v)
     return poly_value(p, &is) && is == v;
 }
 
+/* Parameters, also one that may be absent or has a value for each layer; not what idiv or mod gives, which may be 0. */
+static bool is_setting(const poly_atom *a)
+{
+    return a->kind == ATOM_SYMBOL ||
+           (a->kind == ATOM_CALL && (strcmp(a->fn, "??") == 0 || strcmp(a->fn, "[]") == 0));
+}
+
+bool poly_is_negative(const poly *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        if (p->at[i].c.num > 0)
+            return false;
+        for (int k = 0; k < p->at[i].mono->n; k++)
+            if (!is_setting(p->at[i].mono->at[k].atom))
+                return false;
+    }
+    return p->n > 0;
+}
+
 static bool holds_atom(const poly *p, const poly_atom *want)
 {
     for (int i = 0; i < p->n; i++) {

@@ -59,6 +59,8 @@ const poly *poly_replace(poly_pool *pp, const poly *x, const poly *sym, const po
 
 bool poly_value(const poly *p, int64_t *out_v); /* true, and the number, if p is one */
 bool poly_is(const poly *p, int64_t v);
+/* Is it below 0 whatever positive numbers its symbols stand for? */
+bool poly_is_negative(const poly *p);
 /* Does p hold the symbol, inside other atoms too? */
 bool poly_has(const poly *p, const poly *sym);
 

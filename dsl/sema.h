@@ -251,6 +251,17 @@ const val *call_attr(const op_call *c, const char *name);
 /* shape.c */
 bool shape_apply(op_call *c); /* false: told, and the results are unknown */
 
+/* pair_order.c: the tags of types, and what each operation makes of them */
+void pairs_drop(tensor_type *t);
+void pairs_copy(tensor_type *t, const tensor_type *from);
+void pairs_join(sema *s, tensor_type *t, const tensor_type *other); /* what both have */
+/* Of a part of x's last axis, whose first part it is or not. */
+void pairs_split(sema *s, const tensor_type *x, bool first, tensor_type *part);
+/* The rest are false where something was reported. rope of x with its table; queries and the keys they meet. */
+bool pairs_rope(op_call *c, const tensor_type *x, tensor_type *out);
+bool pairs_agree(op_call *c, const tensor_type *q, const pair_order *order,
+                 const poly *const *turned);
+
 /* module.c */
 struct modules *modules_create(arena *a);
 scope *module_scope(sema *s, const ast *file, const source *src);          /* a file's own names */

@@ -337,9 +337,7 @@ static const tensor_type *join_types(sema *s, const tensor_type *a, const tensor
 {
     tensor_type *t = ARENA_NEW(s->a, tensor_type);
     *t = *a;
-    for (int o = 0; o < ORIGIN_COUNT; o++)
-        if (a->pairs[o] != b->pairs[o] || a->run[o] != b->run[o])
-            t->pairs[o] = PAIRS_NONE;
+    pairs_join(s, t, b);
     return t;
 }
 

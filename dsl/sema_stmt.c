@@ -318,9 +318,7 @@ static void close_loop(sema *s, size_t mark)
         } else if (a.kind == VAL_TENSOR) {
             tensor_type *t = ARENA_NEW(s->a, tensor_type);
             *t = *b.tensor;
-            for (int o = 0; o < ORIGIN_COUNT; o++)
-                if (a.tensor->pairs[o] != t->pairs[o])
-                    t->pairs[o] = PAIRS_NONE;
+            pairs_join(s, t, a.tensor);
             y->v.tensor = t;
         }
     }

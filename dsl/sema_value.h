@@ -23,8 +23,9 @@ typedef struct {
     int rank;
     const poly *dim[TENSOR_RANK_MAX]; /* slowest first */
     pair_order pairs[ORIGIN_COUNT];
-    const poly *run[ORIGIN_COUNT]; /* the order holds within every run of this many elements */
-    const struct weight *paired;   /* the weight whose rows have that order, for messages */
+    const poly *run[ORIGIN_COUNT];    /* the order holds within every run of this many elements */
+    const poly *turned[ORIGIN_COUNT]; /* and of each, for the first so many */
+    const struct weight *paired;      /* the weight whose rows have that order, for messages */
 } tensor_type;
 
 typedef struct scope scope;
@@ -162,6 +163,7 @@ struct cell {
     weft_loc read_at;
     bool tagged; /* pairs below were set by an append */
     pair_order pairs[ORIGIN_COUNT];
+    const poly *turned[ORIGIN_COUNT];
 };
 
 #endif

@@ -325,6 +325,19 @@ static void view_map(view *x, const ast *n)
     view_strides(v);
 }
 
+/* The rows stay; what is known of their order goes with the weight. */
+static void view_pairs(view *x, const ast *n)
+{
+    const ast *args = n->kid[TRANSFORM_ARGUMENTS];
+    tensor_type *t = &x->w->stored;
+    int o = x->s->host->gguf ? ORIGIN_GGUF : ORIGIN_HF;
+    uint32_t last = args->n_kid > 2 ? 2 : 1;
+    x->v.pairs = str_eq(args->kid[0]->kid[ARG_VALUE]->name, STR("half")) ? 1 : 2;
+    t->pairs[o] = (pair_order)x->v.pairs;
+    t->run[o] = sema_int(x->s, args->kid[1]->kid[ARG_VALUE], "an argument");
+    t->turned[o] = sema_int(x->s, args->kid[last]->kid[ARG_VALUE], "an argument");
+}
+
 static void view_transform(view *x, const ast *n)
 {
     const transform_row *row = n->kind == AST_TRANSFORM ? transform_find(n->name) : NULL;
@@ -336,11 +349,7 @@ static void view_transform(view *x, const ast *n)
     }
     switch (row->code) {
     case TRANSFORM_pairs:
-        x->v.pairs =
-            str_eq(n->kid[TRANSFORM_ARGUMENTS]->kid[0]->kid[ARG_VALUE]->name, STR("half")) ? 1 : 2;
-        x->w->stored.pairs[x->s->host->gguf ? ORIGIN_GGUF : ORIGIN_HF] = (pair_order)x->v.pairs;
-        x->w->stored.run[x->s->host->gguf ? ORIGIN_GGUF : ORIGIN_HF] =
-            sema_int(x->s, n->kid[TRANSFORM_ARGUMENTS]->kid[1]->kid[ARG_VALUE], "an argument");
+        view_pairs(x, n);
         break;
     case TRANSFORM_rows:
         view_slice(x, n, x->v.rank - (x->bias || x->v.rank == 1 ? 1 : 2), 0);

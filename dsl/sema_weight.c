@@ -7,9 +7,17 @@ static tensor_type moved(sema *s, const weight *w, tensor_type t, const poly *in
 {
     if (!w->group || !index || index == w->group->index)
         return t;
-    for (int i = 0; i < t.rank; i++) {
-        const poly *p = poly_replace(s->pp, t.dim[i], w->group->index, index);
-        t.dim[i] = p ? p : t.dim[i];
+    const poly **sizes[TENSOR_RANK_MAX + 2 * ORIGIN_COUNT];
+    int n = 0;
+    for (int i = 0; i < t.rank; i++)
+        sizes[n++] = &t.dim[i];
+    for (int o = 0; o < ORIGIN_COUNT; o++) {
+        sizes[n++] = &t.run[o];
+        sizes[n++] = &t.turned[o];
+    }
+    for (int i = 0; i < n; i++) {
+        const poly *p = *sizes[i] ? poly_replace(s->pp, *sizes[i], w->group->index, index) : NULL;
+        *sizes[i] = p ? p : *sizes[i];
     }
     return t;
 }
@@ -296,6 +304,11 @@ static void trace_pairs(const transform_call *c, shape_trace *t)
     (void)t;
     c->stored->pairs[c->o] = str_eq(c->arg[0].text, STR("half")) ? PAIRS_HALF : PAIRS_INTERLEAVED;
     c->stored->run[c->o] = c->arg[1].size;
+    c->stored->turned[c->o] = c->arg[c->n_arg > 2 ? 2 : 1].size;
+    const poly *rest = poly_sub(c->s->pp, c->arg[1].size, c->stored->turned[c->o]);
+    if (rest && poly_is_negative(sema_narrowed(c->s, rest)))
+        weft_fail(c->s->dg, W0504, c->n->loc, "pairs: of %s rows the first %s cannot be in order",
+                  poly_text(c->s, c->arg[1].size), poly_text(c->s, c->stored->turned[c->o]));
 }
 
 static void trace_rows(const transform_call *c, shape_trace *t)

@@ -129,19 +129,11 @@ static tensor_type *give(op_call *c, int i, const tensor_type *like)
     return t;
 }
 
-static void drop_pairs(tensor_type *t)
-{
-    for (int o = 0; o < ORIGIN_COUNT; o++) {
-        t->pairs[o] = PAIRS_NONE;
-        t->run[o] = NULL;
-    }
-}
-
 static tensor_type *give_last(op_call *c, int i, const tensor_type *like, const poly *n)
 {
     tensor_type *t = give(c, i, like);
     t->dim[t->rank - 1] = n;
-    drop_pairs(t);
+    pairs_drop(t);
     return t;
 }
 
@@ -180,10 +172,9 @@ static bool broadcast(op_call *c, int i, int j, tensor_type *out)
     }
     bool stretched = !poly_is(last(out), 1) && (poly_is(last(a), 1) || poly_is(last(b), 1));
     const tensor_type *wide = poly_is(last(a), 1) ? b : a; /* whose order the pairs have */
-    for (int o = 0; o < ORIGIN_COUNT; o++) {
-        out->pairs[o] = stretched || a->pairs[o] == b->pairs[o] ? wide->pairs[o] : PAIRS_NONE;
-        out->run[o] = wide->run[o];
-    }
+    pairs_copy(out, wide);
+    if (!stretched)
+        pairs_join(c->s, out, b);
     return true;
 }
 
@@ -239,7 +230,7 @@ static bool shape_embed(op_call *c)
     tensor_type *t = give(c, 0, ids);
     t->ids = false;
     t->dim[t->rank++] = table->dim[1];
-    drop_pairs(t);
+    pairs_drop(t);
     return true;
 }
 
@@ -252,10 +243,7 @@ static bool shape_linear(op_call *c)
         (type_of(c, 2)->rank != 1 || !same(c, last(type_of(c, 2)), w->dim[0])))
         return differ(c, 1, 2);
     tensor_type *t = give_last(c, 0, type_of(c, 0), w->dim[0]);
-    for (int o = 0; o < ORIGIN_COUNT; o++) {
-        t->pairs[o] = w->pairs[o];
-        t->run[o] = w->run[o];
-    }
+    pairs_copy(t, w);
     t->paired = c->w;
     return true;
 }
@@ -279,71 +267,15 @@ static bool shape_norm(op_call *c)
     return true;
 }
 
-static const char *origin_name(int o)
-{
-    return o == ORIGIN_GGUF ? "gguf" : "hf";
-}
-
-static const char *order_name(pair_order p)
-{
-    return p == PAIRS_HALF ? "half" : p == PAIRS_INTERLEAVED ? "interleaved" : "untagged";
-}
-
 static bool shape_rope(op_call *c)
 {
     const tensor_type *x = type_of(c, 0);
     if (!rank_is(c, 0, 3, "[T, H, D]") || !rank_is(c, 1, 1, "[T]") ||
         !dim_is(c, 1, 0, x->dim[0], "positions [T]"))
         return false;
-    const poly *rest =
-        poly_sub(c->s->pp, x->dim[2], poly_mul(c->s->pp, poly_int(c->s->pp, 2), c->arg[2].size));
-    int64_t over;
-    if (rest && poly_value(sema_narrowed(c->s, rest), &over) && over < 0) {
-        weft_fail(c->s->dg, W0302, c->site->loc,
-                  "rope: a table of %s pairs does not fit heads of %s", text(c, c->arg[2].size),
-                  text(c, x->dim[2]));
-        return false;
-    }
-    const val *word = call_attr(c, "pairs");
-    pair_order said = word->kind != VAL_STR             ? PAIRS_NONE
-                      : str_eq(word->text, STR("half")) ? PAIRS_HALF
-                                                        : PAIRS_INTERLEAVED;
     tensor_type *t = give(c, 0, x);
     c->out->v[0].from = c->arg[0].from;
-    for (int o = 0; o < ORIGIN_COUNT; o++) {
-        if (!c->s->has_origin[o])
-            continue;
-        bool split = x->run[o] && x->paired && !same(c, x->run[o], x->dim[2]);
-        if (said == PAIRS_NONE && x->pairs[o] == PAIRS_NONE && split) {
-            weft_fail(c->s->dg, W0311, c->site->loc,
-                      "rope: in %s checkpoints the rows of " STR_FMT
-                      " are paired in runs of %s, but its heads are %s wide",
-                      origin_name(o), STR_ARG(x->paired->name), text(c, x->run[o]),
-                      text(c, x->dim[2]));
-            note_weight(c, x->paired);
-            return false;
-        }
-        if (said == PAIRS_NONE && x->pairs[o] == PAIRS_NONE) {
-            weft_fail(c->s->dg, W0311, c->site->loc,
-                      "rope: its operand has no pair order in %s checkpoints", origin_name(o));
-            if (c->arg[0].from) {
-                note_weight(c, c->arg[0].from);
-                weft_note(c->s->dg, "say how its rows are stored: pairs(half, head_dim) or "
-                                    "pairs(interleaved, head_dim)");
-            }
-            return false;
-        }
-        if (said != PAIRS_NONE && x->pairs[o] != PAIRS_NONE && said != x->pairs[o]) {
-            weft_fail(c->s->dg, W0312, c->site->loc,
-                      "rope says %s, but the weight is stored %s in %s checkpoints",
-                      order_name(said), order_name(x->pairs[o]), origin_name(o));
-            return false;
-        }
-        if (said != PAIRS_NONE)
-            t->pairs[o] = said;
-        t->run[o] = x->dim[2];
-    }
-    return true;
+    return pairs_rope(c, x, t);
 }
 
 static bool shape_to_heads(op_call *c)
@@ -387,7 +319,7 @@ static bool shape_from_heads(op_call *c)
     tensor_type *t = give(c, 0, x);
     t->rank--;
     t->dim[t->rank - 1] = n;
-    drop_pairs(t);
+    pairs_drop(t);
     return true;
 }
 
@@ -421,7 +353,9 @@ static bool shape_split(op_call *c)
         return false;
     }
     for (uint32_t i = 0; i < sizes.n; i++) {
-        give(c, (int)i, x)->dim[x->rank - 1] = sizes.item[i].size;
+        tensor_type *t = give(c, (int)i, x);
+        t->dim[x->rank - 1] = sizes.item[i].size;
+        pairs_split(c->s, x, i == 0, t);
         c->out->v[i].from = c->arg[0].from;
     }
     return true;
@@ -526,8 +460,10 @@ static bool shape_append(op_call *c)
                : !rows_fit(c, 1, "k", 3, a0, a1) || !rows_fit(c, 2, "v", 3, a0, a2))
         return false;
     const tensor_type *k = type_of(c, 1);
-    for (int o = 0; o < ORIGIN_COUNT; o++)
+    for (int o = 0; o < ORIGIN_COUNT; o++) {
         cl->pairs[o] = latent ? PAIRS_NONE : k->pairs[o];
+        cl->turned[o] = k->turned[o];
+    }
     cl->tagged = true;
     cell_slot *slot = cell_slot_of(c->s, cl, c->arg[0].index);
     val v = c->arg[0];
@@ -591,14 +527,8 @@ static bool shape_attend(op_call *c)
     if (c->op->code == OP_attend &&
         (!vector_fits(c, "sinks", q->dim[1]) || !vector_fits(c, "slopes", q->dim[1])))
         return false;
-    for (int o = 0; o < ORIGIN_COUNT && cl->tagged && !latent; o++) {
-        if (!c->s->has_origin[o] || q->pairs[o] == cl->pairs[o])
-            continue;
-        weft_fail(c->s->dg, W0312, c->site->loc,
-                  "%s: in %s checkpoints the queries are %s and the keys %s", c->what,
-                  origin_name(o), order_name(q->pairs[o]), order_name(cl->pairs[o]));
+    if (cl->tagged && !latent && !pairs_agree(c, q, cl->pairs, cl->turned))
         return false;
-    }
     cl->read_at = cl->read ? cl->read_at : c->site->loc;
     cl->read = true;
     give_last(c, 0, q, v);
@@ -620,6 +550,8 @@ static bool shape_attend_all(op_call *c)
     if (!same(c, k->dim[1], v->dim[1]))
         return differ(c, 1, 2);
     if (!heads_fit(c, q->dim[1], k->dim[1]))
+        return false;
+    if (!pairs_agree(c, q, k->pairs, k->turned))
         return false;
     give_last(c, 0, q, last(v));
     return true;

@@ -105,6 +105,16 @@ START_TEST(test_has_looks_inside_atoms)
 }
 END_TEST
 
+START_TEST(test_negative_for_all_sizes)
+{
+    const poly *d = sym[D], *kv = sym[KV];
+    ck_assert(poly_is_negative(sub(d, mul(num(2), d))) && poly_is_negative(num(-1)));
+    ck_assert(poly_is_negative(sub(num(-3), mul(kv, d))));
+    ck_assert(!poly_is_negative(num(0)) && !poly_is_negative(d) && !poly_is_negative(sub(kv, d)));
+    ck_assert(!poly_is_negative(sub(num(0), call("mod", d, kv)))); /* it may be 0 */
+}
+END_TEST
+
 /* ---- division ---- */
 
 START_TEST(test_division_undoes_itself)
@@ -602,6 +612,7 @@ int main(void)
         test_equal_forms_are_one_pointer,
         test_values,
         test_has_looks_inside_atoms,
+        test_negative_for_all_sizes,
         test_division_undoes_itself,
         test_division_cancels_what_is_common,
         test_division_by_a_sum,
