@@ -139,8 +139,9 @@ typedef struct {
     bool deterministic; /* the same bits however rows are put together into calls */
     bool round_bf16;    /* round activations for BF16 weights to bf16: faster, less exact */
     bool no_pack_cache; /* do not keep weights that were woven for this machine's kernels on disk */
+    bool no_repack;     /* use weights as stored: slower, but there is no copy laid out for kernels */
     /* A plan file (`weft graph --stage plan --format json`) to run instead of making a plan: then exec, kv,
-     * deterministic and round_bf16 are the file's, and context, batch and outputs must be within it. */
+     * deterministic, round_bf16 and no_repack are the file's, and context, batch and outputs must be within it. */
     const char *plan;
     /* Called now and then, by the thread that creates the session, while weights are woven: that takes long where they
      * are not on disk from the last time. Bytes done, and in all. NULL: nobody wants to know. */
@@ -153,7 +154,8 @@ WEFT_API weft_status weft_session_create(weft_diag *dg, const weft_model *m,
                                          const weft_session_options *options,
                                          weft_session **out_session);
 WEFT_API void weft_session_destroy(weft_session *s); /* NULL is fine */
-/* Memory the session holds: activations, state, converted weights, tables. */
+/* Memory the session holds: activations, state, converted and repacked weights, tables; not what is mapped from
+ * the model file or from a file of the weight cache. */
 WEFT_API uint64_t weft_session_bytes(const weft_session *s);
 
 /* One row of a call. Rows of one sequence stand in order, each at the next position; those of several

@@ -39,6 +39,7 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
                 .may_fork = n_seq > 1,
                 .deterministic = o->deterministic,
                 .round_bf16 = o->round_bf16,
+                .no_pack = o->no_repack,
                 .open = watched,
                 .skip = cutting,
                 .n_skip = watched ? 2 : 0};
@@ -161,8 +162,8 @@ void weft_session_destroy(weft_session *s)
 
 uint64_t weft_session_bytes(const weft_session *s)
 {
-    session_memory b = session_bytes(s->run);
-    return (uint64_t)b.weights_copied + b.arena + b.state + b.scratch + b.tables;
+    session_memory m = session_bytes(s->run);
+    return session_memory_own(&m);
 }
 
 weft_status weft_eval(weft_diag *dg, weft_session *s, const weft_row *rows, int64_t n)

@@ -1,9 +1,10 @@
-/* memory.c - what /proc/meminfo and cgroup limits leave. A file that is missing or not understood sets
- * no limit. */
+/* memory.c - what /proc/meminfo, cgroup limits and limits of the process leave. A file that is missing or
+ * not understood sets no limit. */
 #include "runtime/base/memory.h"
 
 #include "runtime/base/cgroup.h"
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* The number after a name at the beginning of a line; false if there is none. */
@@ -31,10 +32,18 @@ static uint64_t cached_files(const char *dir, bool v2, strbuf *text)
     return active + inactive;
 }
 
+static void tighten(memory_room *room, uint64_t limit, uint64_t used, const char *within)
+{
+    uint64_t left = limit > used ? limit - used : 0;
+    if (left < room->bytes)
+        *room = (memory_room){left, within};
+}
+
 /* "max" and the huge number that v1 has for no limit leave everything as it is. */
 static void apply_limit(void *ctx, const char *dir, bool v2)
 {
-    uint64_t *available = ctx, limit, used = 0;
+    memory_room *room = ctx;
+    uint64_t limit, used = 0;
     strbuf text = {0};
     if (cgroup_read(dir, v2 ? "memory.max" : "memory.limit_in_bytes", &text) &&
         number_after(text.p, "", &limit)) {
@@ -42,16 +51,44 @@ static void apply_limit(void *ctx, const char *dir, bool v2)
             number_after(text.p, "", &used);
         uint64_t cached = cached_files(dir, v2, &text);
         used = used > cached ? used - cached : 0;
-        uint64_t left = limit > used ? limit - used : 0;
-        *available = left < *available ? left : *available;
+        tighten(room, limit, used, "within the memory limit of the control group (cgroup)");
     }
     strbuf_free(&text);
 }
 
-uint64_t memory_available(const char *root)
+/* A limit of the process: how much of it is used stands in proc/self/status, in kB. Where it does not, all
+ * of the limit counts as left. */
+static void apply_rlimit(const char *root, int which, const char *used_name, const char *within,
+                         memory_room *room)
+{
+    struct rlimit limit;
+    uint64_t used = 0;
+    strbuf text = {0}, self = {0};
+    if (getrlimit(which, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        strbuf_add(&self, "%s/proc/self", root);
+        if (cgroup_read(self.p, "status", &text))
+            number_after(text.p, used_name, &used);
+        tighten(room, (uint64_t)limit.rlim_cur, used * 1024, within);
+    }
+    strbuf_free(&text);
+    strbuf_free(&self);
+}
+
+memory_room memory_mappable(const char *root)
+{
+    memory_room room = {UINT64_MAX, "on this machine"};
+#ifdef RLIMIT_AS
+    apply_rlimit(root, RLIMIT_AS, "VmSize:", "within the limit on address space (ulimit -v)",
+                 &room);
+#endif
+    return room;
+}
+
+memory_room memory_available(const char *root)
 {
     strbuf text = {0}, proc = {0};
     uint64_t available = 0;
+    memory_room room = memory_mappable(root);
     strbuf_add(&proc, "%s/proc", root);
     if (cgroup_read(proc.p, "meminfo", &text) && number_after(text.p, "MemAvailable:", &available))
         available *= 1024;
@@ -60,8 +97,11 @@ uint64_t memory_available(const char *root)
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (available == 0 && pages > 0 && page > 0)
         available = (uint64_t)pages * (uint64_t)page;
-    cgroup_walk(root, "memory", apply_limit, &available);
-    return available;
+    if (available)
+        tighten(&room, available, 0, "on this machine");
+    cgroup_walk(root, "memory", apply_limit, &room);
+    apply_rlimit(root, RLIMIT_DATA, "VmData:", "within the limit on data (ulimit -d)", &room);
+    return room;
 }
 
 uint64_t memory_resident(void)

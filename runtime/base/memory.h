@@ -1,17 +1,25 @@
-/* memory.h - how much memory this process may still take. */
+/* memory.h - how much memory this process may still take, and what limits it. */
 #ifndef WEFT_RUNTIME_BASE_MEMORY_H
 #define WEFT_RUNTIME_BASE_MEMORY_H
 
 #include <stdint.h>
 
-/* Bytes that can be had without pushing anything but cached files out: what the system has available, or
- * less where a cgroup above this process has a limit; 0 where that is not to be known. Files are looked
- * for below root, which is "" but in tests: proc/meminfo, and of each group memory.max, memory.current
- * and memory.stat (v2) or memory.limit_in_bytes, memory.usage_in_bytes and memory.stat (v1). Where there
- * is no proc/meminfo, all the machine has counts as available. */
-uint64_t memory_available(const char *root);
+typedef struct {
+    uint64_t bytes;     /* UINT64_MAX: not known */
+    const char *within; /* the tightest limit, for messages: "on this machine" */
+} memory_room;
 
-/* Bytes of this process that are in memory now; 0 where that is not to be known. */
+/* Bytes that can be taken without pushing anything but cached files out: what the system has available, or
+ * less where a cgroup above this process has a limit, or where RLIMIT_AS or RLIMIT_DATA leave less. Files
+ * are looked for below root, which is "" but in tests: proc/meminfo, proc/self/status, and of each group
+ * memory.max, memory.current and memory.stat (v2) or memory.limit_in_bytes, memory.usage_in_bytes and
+ * memory.stat (v1). Where there is no proc/meminfo, all the machine has counts as available. */
+memory_room memory_available(const char *root);
+
+/* The same for mapping a file: RLIMIT_AS alone counts. */
+memory_room memory_mappable(const char *root);
+
+/* Bytes of this process that are in memory now; 0 where that is not known. */
 uint64_t memory_resident(void);
 
 #endif

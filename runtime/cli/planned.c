@@ -39,6 +39,7 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
                      .may_fork = n_seq > 1,
                      .deterministic = f->deterministic,
                      .round_bf16 = f->round_bf16,
+                     .no_pack = f->no_repack,
                      .skip = f->skip,
                      .n_skip = f->n_skip};
     if (f->round_bf16 && f->exec == PLANNED_EXEC_REF)

@@ -47,7 +47,7 @@ static int64_t choose_context(talk *t)
     if (t->f->context >= 0)
         return t->f->context > 0 ? t->f->context : trained;
     int64_t context = trained < CONTEXT_DEFAULT ? trained : CONTEXT_DEFAULT, wanted = context;
-    uint64_t room = memory_available("") / 2, per_token = weft_model_token_bytes(t->m);
+    uint64_t room = memory_available("").bytes / 2, per_token = weft_model_token_bytes(t->m);
     while (room > 0 && context > 256 && (uint64_t)context * per_token > room)
         context /= 2;
     if (context < wanted)
@@ -173,6 +173,7 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                                 .deterministic = f->deterministic,
                                 .round_bf16 = f->round_bf16,
                                 .no_pack_cache = f->no_pack_cache,
+                                .no_repack = f->no_repack,
                                 .progress = weaving_tell,
                                 .progress_ctx = &bar};
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));

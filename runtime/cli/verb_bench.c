@@ -22,7 +22,7 @@ typedef struct {
     const char *model, *random, *arch, *prompt, *gen, *seqs, *depth;
     int64_t threads, batch, repeat;
     int exec, kv;
-    bool markdown, no_mmap, no_pack_cache, deterministic, round_bf16;
+    bool markdown, no_mmap, no_pack_cache, no_repack, deterministic, round_bf16;
 } bench_options;
 
 /* clang-format off */
@@ -46,6 +46,7 @@ static const flag bench_flags[] = {
     FLAG_ROW_BOOL  (bench_options, markdown, "md",       NULL, "print the table in Markdown"),
     FLAG_ROW_BOOL  (bench_options, no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
     FLAG_ROW_BOOL  (bench_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
+    FLAG_ROW_BOOL  (bench_options, no_repack, "no-repack", NULL, NO_REPACK_HELP),
     FLAG_ROW_END   (bench_options),
 };
 
@@ -203,6 +204,7 @@ static weft_status open_session(bench_run *r)
                                 .deterministic = o->deterministic,
                                 .round_bf16 = o->round_bf16,
                                 .no_pack_cache = o->no_pack_cache,
+                                .no_repack = o->no_repack,
                                 .progress = weaving_tell,
                                 .progress_ctx = &bar};
     r->kv_bytes = o->kv ? kv_bytes[o->kv] : o->exec == WEFT_EXEC_REF ? 4 : 2;

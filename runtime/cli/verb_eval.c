@@ -21,7 +21,7 @@ typedef struct {
     const char *model, *arch, *ids, *outputs, *batch, *out, *plan;
     int64_t context, chunk, greedy, threads;
     int rows, exec, kv;
-    bool deterministic, round_bf16, no_pack_cache;
+    bool deterministic, round_bf16, no_pack_cache, no_repack;
     bool no_mmap, mlock;
 } eval_options;
 
@@ -41,6 +41,7 @@ static const flag eval_flags[] = {
     FLAG_ROW_CHOICE(eval_options, kv,      "kv",      NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (eval_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
     FLAG_ROW_BOOL  (eval_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
+    FLAG_ROW_BOOL  (eval_options, no_repack, "no-repack", NULL, NO_REPACK_HELP),
     FLAG_ROW_BOOL  (eval_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
     FLAG_ROW_INT   (eval_options, threads, "threads", "t",  "N", "1", 0, 1024, "threads; 0: as many as this process may use"),
     FLAG_ROW_BOOL  (eval_options, no_mmap, "no-mmap", NULL, "read the checkpoint into memory instead of mapping it"),
@@ -300,6 +301,7 @@ static weft_status run(eval_run *r, arena *a)
                                 .deterministic = o->deterministic,
                                 .round_bf16 = o->round_bf16,
                                 .no_pack_cache = o->no_pack_cache,
+                                .no_repack = o->no_repack,
                                 .plan = o->plan,
                                 .progress = weaving_tell,
                                 .progress_ctx = &bar};

@@ -23,7 +23,7 @@ typedef struct {
     const char *model, *arch, *file, *kl_save, *kl_base, *imatrix_out;
     int64_t context, stride, chunks, threads, batch;
     int exec, kv;
-    bool no_mmap, deterministic, round_bf16, no_pack_cache;
+    bool no_mmap, deterministic, round_bf16, no_pack_cache, no_repack;
 } perplexity_options;
 
 /* clang-format off */
@@ -45,6 +45,7 @@ static const flag perplexity_flags[] = {
     FLAG_ROW_BOOL  (perplexity_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
     FLAG_ROW_BOOL  (perplexity_options, no_mmap, "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
     FLAG_ROW_BOOL  (perplexity_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
+    FLAG_ROW_BOOL  (perplexity_options, no_repack, "no-repack", NULL, NO_REPACK_HELP),
     FLAG_ROW_END   (perplexity_options),
 };
 
@@ -212,6 +213,7 @@ static weft_status open_session(perplexity_run *r)
         .deterministic = r->o->deterministic,
         .round_bf16 = r->o->round_bf16,
         .no_pack_cache = r->o->no_pack_cache,
+        .no_repack = r->o->no_repack,
         .progress = weaving_tell,
         .progress_ctx = &bar,
     };

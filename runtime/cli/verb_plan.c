@@ -18,7 +18,7 @@ typedef struct {
 static const flag plan_flags[] = {
     PLANNED_FLAG_ROWS(plan_options, "0", "512"),
     FLAG_ROW_INT   (plan_options, plan.n_seq, "parallel",  "np", "N", "1", 1, 65536, "sequences"),
-    FLAG_ROW_SIZE  (plan_options, memory,     "memory",    NULL, "SIZE", "0", 0, 9007199254740992.0, "of the machine it is planned for; 0: what is to be had on this one"),
+    FLAG_ROW_SIZE  (plan_options, memory,     "memory",    NULL, "SIZE", "0", 0, 9007199254740992.0, "of the machine it is planned for; 0: what is available on this one"),
     FLAG_ROW_FLOAT (plan_options, bandwidth,  "bandwidth", NULL, "GB/S", "0", 0, 1e6, "of that machine's memory; 0: measure this one's"),
     FLAG_ROW_END   (plan_options),
 };
@@ -35,9 +35,9 @@ static const char *const examples[] = {
 
 const verb_page plan_verb_page = {
     plan_flags,
-    "Headers are read, tensors are not. A run takes exactly the bytes told here: mapped weights "
-    "are "
-    "pages of the file, all else is memory of its own. The time is what reading a token's bytes "
+    "Headers are read, tensors are not. A run takes exactly the bytes told here: mapped and cached "
+    "weights are pages of files, which may be more than memory holds, all else is memory of its "
+    "own. The time is what reading a token's bytes "
     "takes at the bandwidth measured with as many threads, so no run is faster. Exit status 1, and "
     "W0902, if it does not fit.",
     examples,
@@ -48,8 +48,8 @@ static const double MIB = 1 << 20;
 typedef struct {
     const planned *pl;
     session_memory mem;
-    size_t total;
-    uint64_t available;
+    size_t total, own; /* own: without what is mapped */
+    memory_room available;
     double bandwidth; /* bytes per second */
     plan_phases phases;
     plan_call at[2]; /* decoding at position 0 and at the end of the context */
@@ -64,7 +64,7 @@ typedef struct {
     size_t bytes;
 } memory_row;
 
-enum { MEMORY_ROWS = 7 };
+enum { MEMORY_ROWS = 8 };
 
 static void memory_rows(const account *ac, memory_row *row)
 {
@@ -73,7 +73,8 @@ static void memory_rows(const account *ac, memory_row *row)
     const memory_row rows[MEMORY_ROWS] = {
         {"weights_mapped", "weights, mapped", "read in place in the file",           m->weights_mapped},
         {"weights_copied", "weights, copied", "converted when loaded",               m->weights_copied},
-        {"packed",         "weights, packed", "laid out anew for kernels",           m->weights_packed},
+        {"packed_mapped",  "weights, cached", "repacked, in a file of the weight cache", m->weights_cached},
+        {"packed",         "weights, packed", "repacked for kernels, in memory",     m->weights_packed},
         {"state",          "state",           "what sequences keep between calls",   m->state},
         {"arena",          "arena",           "activations of a call",               m->arena},
         {"private",        "threads",         "values and scratch of each thread",   m->scratch},
@@ -127,9 +128,11 @@ static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *p
                           account *ac)
 {
     ac->pl = pl;
-    WEFT_TRY(session_need(dg, pl->p, &pl->run, &ac->mem));
+    WEFT_TRY(session_need(dg, pl->p, pl->mf, &pl->run, &ac->mem));
     ac->total = session_memory_sum(&ac->mem);
-    ac->available = o->memory ? (uint64_t)o->memory : memory_available("");
+    ac->own = session_memory_own(&ac->mem);
+    ac->available =
+        o->memory ? (memory_room){(uint64_t)o->memory, "on that machine"} : memory_available("");
     ac->bandwidth = o->bandwidth > 0 ? o->bandwidth * 1e9 : bandwidth_read(pl->run.threads);
     ac->phases = plan_phases_of(plan_bucket_for(pl->p, 1));
     ac->at[0] = (plan_call){.pos = 0, .n_tok = 1, .n_out = 1};
@@ -142,7 +145,13 @@ static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *p
 
 static bool fits(const account *ac)
 {
-    return ac->available == 0 || ac->total <= ac->available;
+    return ac->own <= ac->available.bytes;
+}
+
+/* By how much the mapped weights do not stay in memory. */
+static uint64_t read_again(const account *ac)
+{
+    return fits(ac) && ac->total > ac->available.bytes ? ac->total - ac->available.bytes : 0;
 }
 
 /* ---- for people ---- */
@@ -156,13 +165,20 @@ static void text_memory(const account *ac, strbuf *out)
         strbuf_add(out, "  %-16s %14zu  %10.1f MiB  %s\n", row[i].name, row[i].bytes,
                    (double)row[i].bytes / MIB, row[i].what);
     strbuf_add(out, "  %-16s %14zu  %10.1f MiB\n", "total", ac->total, (double)ac->total / MIB);
-    if (ac->available == 0)
-        strbuf_add(out, "what this machine has is not to be known\n");
+    if (ac->available.bytes == UINT64_MAX)
+        strbuf_add(out, "how much memory this machine has is not known\n");
     else if (fits(ac))
-        strbuf_add(out, "fits: %.1f MiB are to be had\n", (double)ac->available / MIB);
+        strbuf_add(out, "fits: %.1f MiB available %s\n", (double)ac->available.bytes / MIB,
+                   ac->available.within);
     else
-        strbuf_add(out, "does not fit by %.1f MiB: %.1f MiB are to be had\n",
-                   (double)(ac->total - ac->available) / MIB, (double)ac->available / MIB);
+        strbuf_add(out, "does not fit by %.1f MiB: %.1f MiB available %s\n",
+                   (double)(ac->own - ac->available.bytes) / MIB, (double)ac->available.bytes / MIB,
+                   ac->available.within);
+    if (read_again(ac))
+        strbuf_add(out,
+                   "mapped weights are %.1f MiB more than stays in memory: they are read from "
+                   "the disk again for each call, which is slow\n",
+                   (double)read_again(ac) / MIB);
 }
 
 static void text_kernels(const account *ac, strbuf *out)
@@ -256,9 +272,13 @@ static void json_memory(json_writer *w, const account *ac)
     for (int i = 0; i < MEMORY_ROWS; i++)
         json_key_int(w, row[i].key, (int64_t)row[i].bytes);
     json_key_int(w, "total", (int64_t)ac->total);
-    json_key_int(w, "available", (int64_t)ac->available);
+    json_key_int(w, "own", (int64_t)ac->own);
+    json_key_int(w, "available",
+                 ac->available.bytes < INT64_MAX ? (int64_t)ac->available.bytes : 0);
+    json_key_text(w, "within", ac->available.within);
     json_key_bool(w, "fits", fits(ac));
-    json_key_int(w, "short", fits(ac) ? 0 : (int64_t)(ac->total - ac->available));
+    json_key_int(w, "short", fits(ac) ? 0 : (int64_t)(ac->own - ac->available.bytes));
+    json_key_int(w, "read_again", (int64_t)read_again(ac));
     json_close(w, '}');
 }
 
@@ -357,10 +377,11 @@ int verb_plan(cli *c)
         strbuf_free(&out);
         if (!fits(&ac))
             st = weft_fail(c->dg, W0902, WEFT_NOWHERE,
-                           "%s needs %zu bytes and %" PRIu64 " are to be had: it does not fit by "
-                           "%.1f MiB",
-                           o->plan.random ? o->plan.random : o->plan.model, ac.total, ac.available,
-                           (double)(ac.total - ac.available) / MIB);
+                           "%s needs %zu bytes and %" PRIu64 " are available %s: it does not fit "
+                           "by %.1f MiB",
+                           o->plan.random ? o->plan.random : o->plan.model, ac.own,
+                           ac.available.bytes, ac.available.within,
+                           (double)(ac.own - ac.available.bytes) / MIB);
     }
     c->common.json = false; /* the document is the plan: messages go to stderr */
     cli_report(c, c->dg);

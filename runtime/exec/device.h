@@ -8,6 +8,7 @@
 
 #include "compiler/plan.h"
 #include "runtime/base/diag.h"
+#include "runtime/base/memory.h"
 #include "runtime/exec/weights.h"
 
 typedef struct exec exec; /* each device's own */
@@ -45,8 +46,8 @@ typedef struct {
 
 typedef struct {
     const char *name; /* "cpu" */
-    /* Can it be used here, and how many bytes of memory has it in all? 0: that is not known. */
-    weft_status (*probe)(weft_diag *dg, uint64_t *out_bytes);
+    /* Can it be used here, and how much memory has it to give? */
+    weft_status (*probe)(weft_diag *dg, memory_room *out_room);
     /* Not zeroed, aligned to PLAN_ALIGN; W0902 when there is no more. */
     weft_status (*alloc)(weft_diag *dg, size_t bytes, void **out_p);
     void (*free)(void *p);                                      /* NULL is fine */

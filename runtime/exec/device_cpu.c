@@ -3,13 +3,11 @@
 #include "runtime/base/mem.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
-static weft_status cpu_probe(weft_diag *dg, uint64_t *out_bytes)
+static weft_status cpu_probe(weft_diag *dg, memory_room *out_room)
 {
     (void)dg;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    *out_bytes = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+    *out_room = memory_available("");
     return WEFT_OK;
 }
 

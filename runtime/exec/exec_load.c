@@ -15,8 +15,12 @@ weft_status exec_alloc(weft_diag *dg, size_t bytes, void **out_p)
 {
     void *p = NULL;
     size_t align = bytes >= MEM_PAGE_LARGE ? MEM_PAGE_LARGE : PLAN_ALIGN;
-    if (bytes && posix_memalign(&p, align, bytes) != 0)
-        return weft_fail(dg, W0902, WEFT_NOWHERE, "%zu bytes of memory are not to be had", bytes);
+    if (bytes && posix_memalign(&p, align, bytes) != 0) {
+        memory_room room = memory_available("");
+        return weft_fail(dg, W0902, WEFT_NOWHERE,
+                         "%zu bytes of memory cannot be allocated: %" PRIu64 " are available %s",
+                         bytes, room.bytes, room.within);
+    }
     mem_want_large(p, bytes);
     *out_p = p;
     return WEFT_OK;

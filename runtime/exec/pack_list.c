@@ -154,16 +154,35 @@ static pack_disk disk_of(const char *folder)
                        .all = (uint64_t)v.f_blocks * v.f_frsize};
 }
 
-bool pack_make_room(const char *folder, uint64_t need, uint64_t bytes_max)
+static uint64_t kept_bytes(const char *folder)
 {
     arena *a = arena_create();
     pack_file *files;
-    uint64_t kept = 0, keep;
+    uint64_t kept = 0;
     size_t n = pack_list(a, folder, &files);
     for (size_t i = 0; i < n; i++)
         kept += files[i].bytes;
     arena_destroy(a);
-    if (!pack_room(need, kept, bytes_max, disk_of(folder), &keep))
+    return kept;
+}
+
+bool pack_has_room(const char *folder, uint64_t need, uint64_t bytes_max)
+{
+    strbuf there = {0}; /* the folder, or the nearest above it that there is */
+    uint64_t keep;
+    strbuf_add(&there, "%s%s", folder[0] == '/' ? "" : "./", folder);
+    for (char *end; access(there.p, F_OK) != 0 && (end = strrchr(there.p, '/')) != there.p;)
+        *end = 0; /* "." and "/" are there */
+    bool room = access(there.p, W_OK | X_OK) == 0 &&
+                pack_room(need, kept_bytes(folder), bytes_max, disk_of(there.p), &keep);
+    strbuf_free(&there);
+    return room;
+}
+
+bool pack_make_room(const char *folder, uint64_t need, uint64_t bytes_max)
+{
+    uint64_t keep;
+    if (!pack_room(need, kept_bytes(folder), bytes_max, disk_of(folder), &keep))
         return false;
     pack_prune(folder, keep);
     /* A file that somebody has mapped goes when they are done: its bytes may not be free yet. */

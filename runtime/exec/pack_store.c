@@ -2,6 +2,7 @@
 #include "runtime/exec/pack_store.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/memory.h"
 #include "runtime/base/prefault.h"
 #include "runtime/exec/pack_file.h"
 #include "runtime/exec/pack_key.h"
@@ -198,14 +199,38 @@ weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf,
     void *data = NULL;
     size_t align = p->packed_bytes >= MEM_PAGE_LARGE ? MEM_PAGE_LARGE : PLAN_ALIGN;
     if (posix_memalign(&data, align, p->packed_bytes ? p->packed_bytes : 1) != 0) {
+        memory_room room = memory_available("");
         mem_free(s);
         *out_s = NULL;
-        return weft_fail(dg, W0902, WEFT_NOWHERE, "no memory for %zu bytes of interleaved weights",
-                         p->packed_bytes);
+        return weft_fail(dg, W0902, WEFT_NOWHERE,
+                         "no memory for %zu bytes of interleaved weights: %" PRIu64
+                         " are available %s",
+                         p->packed_bytes, room.bytes, room.within);
     }
     mem_want_large(data, p->packed_bytes);
     s->data = data;
     return WEFT_OK;
+}
+
+bool pack_store_is_file(const pack_store *s)
+{
+    return s->map != NULL;
+}
+
+bool pack_store_would_keep(const plan *p, const model_file *mf, const pack_options *opt)
+{
+    struct stat st;
+    strbuf path = {0};
+    model_hash h;
+    uint64_t bytes = pack_file_bytes(p->packed_bytes);
+    bool keeps = opt->keep && p->packed_bytes >= or_default(opt->bytes_min, PACK_BYTES_MIN) &&
+                 pack_key(p, mf, weights_pack_sample, &h) && pack_folder(opt->dir, &path);
+    if (keeps && !pack_has_room(path.p, bytes, or_default(opt->bytes_max, PACK_BYTES_MAX))) {
+        strbuf_add(&path, "/%016" PRIx64 "%016" PRIx64 PACK_SUFFIX, h.hi, h.lo);
+        keeps = lstat(path.p, &st) == 0 && pack_file_is_ours(&st) && (uint64_t)st.st_size == bytes;
+    }
+    strbuf_free(&path);
+    return keeps;
 }
 
 void pack_store_prefault(const pack_store *s, int threads)

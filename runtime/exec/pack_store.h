@@ -35,6 +35,10 @@ typedef struct {
 weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf,
                             const pack_options *opt, pack_store **out_s,
                             bool *out_filled) WEFT_MUST_USE;
+bool pack_store_is_file(const pack_store *s); /* mapped, or in memory of its own? */
+/* Would a file hold the repacked weights of p: is one there, or is there room to make one? Changes nothing on the
+ * disk. */
+bool pack_store_would_keep(const plan *p, const model_file *mf, const pack_options *opt);
 char *pack_store_data(const pack_store *s);
 /* Have it mapped before it is read, as far as the system holds it. */
 void pack_store_prefault(const pack_store *s, int threads);
@@ -67,6 +71,8 @@ typedef struct {
  * bytes of them may stay. */
 bool pack_room(uint64_t need, uint64_t kept, uint64_t bytes_max, pack_disk disk,
                uint64_t *out_keep) WEFT_MUST_USE;
+/* Could there be room for such a file in the folder, if others went? The folder need not be there yet. */
+bool pack_has_room(const char *folder, uint64_t need, uint64_t bytes_max);
 /* Make room for such a file in the folder by removing others; false, with nothing removed, if it cannot fit. */
 bool pack_make_room(const char *folder, uint64_t need, uint64_t bytes_max) WEFT_MUST_USE;
 

@@ -2,6 +2,7 @@
 #include "runtime/exec/session.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/exec/pack_store.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -40,7 +41,7 @@ static weft_status open_tables(weft_diag *dg, const plan *p, const session_optio
 }
 
 static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
-                              const session_options *opt)
+                              const session_options *opt, size_t packed_max)
 {
     WEFT_TRY(s->dev->alloc(dg, state_bytes(s->st), &s->cells));
     state_bind(s->st, s->cells, s->dev->copy);
@@ -49,6 +50,7 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
                                .keep_packed = opt->keep_packed,
                                .cache_dir = opt->cache_dir,
                                .cache_bytes_max = opt->cache_bytes_max,
+                               .packed_max = packed_max,
                                .cancel = opt->cancel,
                                .progress = opt->progress};
         WEFT_TRY(weights_create(dg, s->p, mf, &how, &s->own));
@@ -74,18 +76,21 @@ static void close_parts(session *s)
 
 /* ---- memory ---- */
 
-/* Of a session whose tables are open, on a device that takes m. */
-static session_memory sum_up(const session *s, const device_memory *m, bool own_weights)
+/* Where woven weights are. */
+typedef enum { WOVEN_ELSEWHERE, WOVEN_CACHED, WOVEN_HERE } woven;
+
+/* Of a session whose tables are open, on a device that takes m. WOVEN_ELSEWHERE: all weights are the caller's. */
+static session_memory sum_up(const session *s, const device_memory *m, woven where)
 {
     session_memory all = {.arena = m->arena,
                           .state = state_bytes(s->st),
                           .scratch = m->scratch,
                           .tables =
                               m->tables + state_table_bytes(s->st) + batch_bytes(s->b) + sizeof *s};
-    if (own_weights) {
+    if (where != WOVEN_ELSEWHERE) {
         all.weights_mapped = s->p->mapped_bytes;
         all.weights_copied = s->p->copied_bytes;
-        all.weights_packed = s->p->packed_bytes;
+        *(where == WOVEN_CACHED ? &all.weights_cached : &all.weights_packed) = s->p->packed_bytes;
         all.tables += weights_table_bytes(s->p);
     }
     return all;
@@ -95,58 +100,88 @@ session_memory session_bytes(const session *s)
 {
     device_memory m;
     s->dev->bytes(s->e, &m);
-    return sum_up(s, &m, s->own != NULL);
+    return sum_up(s, &m,
+                  !s->own                         ? WOVEN_ELSEWHERE
+                  : weights_packed_mapped(s->own) ? WOVEN_CACHED
+                                                  : WOVEN_HERE);
 }
 
-static weft_status need_of(weft_diag *dg, const session *s, const session_options *opt,
-                           session_memory *out_m)
+static weft_status need_of(weft_diag *dg, const session *s, const model_file *mf,
+                           const session_options *opt, session_memory *out_m)
 {
     device_memory m;
     WEFT_TRY(s->dev->need(dg, s->p, thread_count(opt), &m));
-    *out_m = sum_up(s, &m, opt->w == NULL);
+    pack_options cache = {
+        .keep = opt->keep_packed, .dir = opt->cache_dir, .bytes_max = opt->cache_bytes_max};
+    bool cached = mf && pack_store_would_keep(s->p, mf, &cache);
+    *out_m = sum_up(s, &m, opt->w ? WOVEN_ELSEWHERE : cached ? WOVEN_CACHED : WOVEN_HERE);
     return WEFT_OK;
 }
 
-weft_status session_need(weft_diag *dg, const plan *p, const session_options *opt,
-                         session_memory *out_m)
+weft_status session_need(weft_diag *dg, const plan *p, const model_file *mf,
+                         const session_options *opt, session_memory *out_m)
 {
     session s;
     WEFT_TRY(open_tables(dg, p, opt, &s));
-    weft_status status = need_of(dg, &s, opt, out_m);
+    weft_status status = need_of(dg, &s, mf, opt, out_m);
     close_parts(&s);
     return status;
 }
 
 size_t session_memory_sum(const session_memory *m)
 {
-    return m->weights_mapped + m->weights_copied + m->weights_packed + m->arena + m->state +
-           m->scratch + m->tables;
+    return m->weights_mapped + m->weights_cached + session_memory_own(m);
+}
+
+size_t session_memory_own(const session_memory *m)
+{
+    return m->weights_copied + m->weights_packed + m->arena + m->state + m->scratch + m->tables;
+}
+
+/* It takes `all` bytes and `most` are there. */
+static weft_status refuse(weft_diag *dg, const session_memory *m, uint64_t all, uint64_t most,
+                          const char *within)
+{
+    weft_status status =
+        weft_fail(dg, W0902, WEFT_NOWHERE,
+                  "the session takes %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu64
+                  " available %s: it does not fit by %.1f MiB",
+                  all, all - most, most, within, (double)(all - most) / (1 << 20));
+    weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
+              m->weights_mapped + m->weights_cached + m->weights_copied + m->weights_packed,
+              m->state, m->arena, m->scratch, m->tables);
+    if (m->weights_packed > 0)
+        weft_note(dg,
+                  "%zu bytes of weights are repacked in memory, since no file of the weight cache "
+                  "holds them; with no_repack they are used as the model file has them",
+                  m->weights_packed);
+    weft_note(dg, "%s", diag_row_of(W0902)->hint);
+    return status;
 }
 
 /* The system hands out more than there is and ends the process when it is used; so what cannot fit is
- * refused here. Mapped weights may be larger than memory: they are read again when they are needed. */
-static weft_status check_need(weft_diag *dg, const session *s, const session_options *opt)
+ * refused here. What is mapped from files may be larger than memory: it is read again when it is needed.
+ * Should the woven weights come to lie in memory after all, out_packed_max is the room for them. */
+static weft_status check_need(weft_diag *dg, const session *s, const model_file *mf,
+                              const session_options *opt, size_t *out_packed_max)
 {
     session_memory m;
-    WEFT_TRY(need_of(dg, s, opt, &m));
-    uint64_t all = session_memory_sum(&m), most = opt->bytes_max;
-    const char *who = "it may";
-    if (most == 0) {
-        all -= m.weights_mapped;
-        WEFT_TRY(s->dev->probe(dg, &most));
-        who = "the machine has";
-    }
-    if (most == 0 || all <= most)
-        return WEFT_OK;
-    weft_status status = weft_fail(dg, W0902, WEFT_NOWHERE,
-                                   "the session takes %" PRIu64 " bytes, %" PRIu64
-                                   " more than the %" PRIu64 " %s: it does not fit by %.1f MiB",
-                                   all, all - most, most, who, (double)(all - most) / (1 << 20));
-    weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
-              m.weights_mapped + m.weights_copied + m.weights_packed, m.state, m.arena, m.scratch,
-              m.tables);
-    weft_note(dg, "%s", diag_row_of(W0902)->hint);
-    return status;
+    memory_room room;
+    WEFT_TRY(need_of(dg, s, mf, opt, &m));
+    uint64_t all = session_memory_sum(&m), own = session_memory_own(&m);
+    *out_packed_max = 0;
+    if (opt->bytes_max)
+        return all <= opt->bytes_max ? WEFT_OK
+                                     : refuse(dg, &m, all, opt->bytes_max, "by its options");
+    WEFT_TRY(s->dev->probe(dg, &room));
+    if (own > room.bytes)
+        return refuse(dg, &m, own, room.bytes, room.within);
+    uint64_t left = room.bytes - own + m.weights_packed;
+    *out_packed_max = left < SIZE_MAX ? (size_t)left : SIZE_MAX;
+    room = memory_mappable("");
+    if (own + m.weights_cached > room.bytes)
+        return refuse(dg, &m, own + m.weights_cached, room.bytes, room.within);
+    return WEFT_OK;
 }
 
 /* ---- opening and closing ---- */
@@ -160,9 +195,10 @@ weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
         mem_free(s);
         return status;
     }
-    status = check_need(dg, s, opt);
+    size_t packed_max;
+    status = check_need(dg, s, mf, opt, &packed_max);
     if (status == WEFT_OK)
-        status = open_parts(dg, s, mf, opt);
+        status = open_parts(dg, s, mf, opt, packed_max);
     if (status == WEFT_OK)
         *out_s = s;
     else

@@ -22,8 +22,9 @@ typedef struct {
     int64_t n_page;   /* 0: enough for all sequences at full length */
     int threads;      /* 1 to POOL_THREADS_MAX, the caller among them; 0: one */
     bool pin;         /* keep each thread of the pool on a CPU of its own, where the system can */
-    size_t bytes_max; /* no more memory than this, mapped weights included; 0: what the machine has,
-                          for all but mapped weights */
+    size_t
+        bytes_max; /* no more memory than this, mapped weights included; 0: what is available, for
+                          all but mapped weights */
     const device *dev; /* NULL: the CPU */
     bool keep_packed;  /* use interleaved weights that are on disk, and leave them for next time */
     const char
@@ -36,7 +37,7 @@ typedef struct {
 } session_options;
 
 /* p, mf and what the options name must outlive the session. W1406 for a count that cannot be, W0902
- * before anything is loaded if it takes more than opt->bytes_max, or more than the machine has; W1412. */
+ * before anything is loaded if it takes more than opt->bytes_max, or more than is available; W1412. */
 weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
                            const session_options *opt, session **out_s) WEFT_MUST_USE;
 void session_destroy(session *s); /* NULL is fine */
@@ -89,7 +90,8 @@ const plan *session_plan_of(const session *s); /* the one it was created with */
 typedef struct {
     size_t weights_mapped; /* read in place: the file's pages, not memory of ours */
     size_t weights_copied;
-    size_t weights_packed; /* woven copies, which are used instead of what is mapped */
+    size_t weights_cached; /* woven copies in a mapped file of the weight cache: the same */
+    size_t weights_packed; /* woven copies in memory of ours */
     size_t arena;          /* activations */
     size_t state;          /* cells */
     size_t scratch;        /* of all threads: values of their own, and what kernels need */
@@ -98,9 +100,12 @@ typedef struct {
 
 session_memory session_bytes(const session *s);
 /* What session_bytes will say of a session with these options, to the byte, before anything is loaded;
- * opt->bytes_max is not looked at. Fails as session_create does for counts and sizes. */
-weft_status session_need(weft_diag *dg, const plan *p, const session_options *opt,
-                         session_memory *out_m) WEFT_MUST_USE;
-size_t session_memory_sum(const session_memory *m); /* mapped weights included */
+ * opt->bytes_max is not looked at. mf NULL: no weight is cached. Fails as session_create does for counts
+ * and sizes. */
+weft_status session_need(weft_diag *dg, const plan *p, const model_file *mf,
+                         const session_options *opt, session_memory *out_m) WEFT_MUST_USE;
+size_t session_memory_sum(const session_memory *m);
+/* Without what is mapped from files, which the system reads again where memory is short. */
+size_t session_memory_own(const session_memory *m);
 
 #endif

@@ -7,6 +7,7 @@
 #include "kernels/ref/dequant.h"
 #include "runtime/base/intmath.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/memory.h"
 #include "runtime/exec/pack_store.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -293,6 +294,16 @@ static weft_status load_packed(weft_diag *dg, weights *w, const model_file *mf,
         how = (pack_options){
             .keep = opt->keep_packed, .dir = opt->cache_dir, .bytes_max = opt->cache_bytes_max};
     WEFT_TRY(pack_store_open(dg, w->p, mf, &how, &w->packed, &filled));
+    if (opt && opt->packed_max && !pack_store_is_file(w->packed) &&
+        w->p->packed_bytes > opt->packed_max) {
+        weft_status status =
+            weft_fail(dg, W0902, WEFT_NOWHERE,
+                      "repacked weights take %zu bytes of memory, since no file of the weight "
+                      "cache holds them; there is room for %zu",
+                      w->p->packed_bytes, opt->packed_max);
+        weft_note(dg, "with no_repack weights are used as the model file has them");
+        return status;
+    }
     if (filled) {
         pack_store_prefault(w->packed, weights_threads(opt));
         return WEFT_OK;
@@ -313,10 +324,13 @@ weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
     w->packed = NULL;
     w->table = table;
     weft_status status = WEFT_OK;
-    if (!fits)
-        status =
-            weft_fail(dg, W0902, WEFT_NOWHERE, "%zu bytes for copied weights are not to be had",
-                      p->copied_bytes + p->table_bytes);
+    if (!fits) {
+        memory_room room = memory_available("");
+        status = weft_fail(dg, W0902, WEFT_NOWHERE,
+                           "%zu bytes for copied weights cannot be allocated: %" PRIu64
+                           " are available %s",
+                           p->copied_bytes + p->table_bytes, room.bytes, room.within);
+    }
     if (status == WEFT_OK && p->packed_bytes)
         status = load_packed(dg, w, mf, opt);
     if (status == WEFT_OK)
@@ -344,6 +358,11 @@ const void *weights_at(const weights *w, int32_t i)
 {
     WEFT_ASSERT(i >= 0 && i < w->p->n_weight);
     return w->at[i];
+}
+
+bool weights_packed_mapped(const weights *w)
+{
+    return w->packed && pack_store_is_file(w->packed);
 }
 
 size_t weights_table_bytes(const plan *p)

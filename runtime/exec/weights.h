@@ -24,11 +24,13 @@ typedef struct {
     const char *cache_dir;    /* in this folder; NULL or empty: the environment's */
     uint64_t cache_bytes_max; /* all files in it take no more; 0: PACK_BYTES_MAX */
     weights_progress progress;
+    /* Woven weights that no file can hold may take this much memory; 0: any. */
+    size_t packed_max;
     const cancel_flag *cancel; /* stops loading and weaving; NULL: nothing does */
 } weights_options;
 
 /* Both p and mf must outlive the weights; opt may be NULL. W1501 if p was not made for mf, W0902 if the
- * copies do not fit into memory, W1412 if opt->cancel was set before all was loaded. */
+ * copies do not fit into memory or into opt->packed_max, W1412 if opt->cancel was set before all was loaded. */
 weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
                            const weights_options *opt, weights **out_w) WEFT_MUST_USE;
 void weights_destroy(weights *w); /* NULL is fine */
@@ -36,6 +38,9 @@ void weights_destroy(weights *w); /* NULL is fine */
 /* What an operand with weight i of the plan is given: the address of its first row, or a table of
  * addresses where the plan says so. */
 const void *weights_at(const weights *w, int32_t i);
+
+/* Are the woven weights in a file that is mapped, so that they need no memory of their own? */
+bool weights_packed_mapped(const weights *w);
 
 /* Memory that weights of p have for themselves and for addresses; the copies are p->copied_bytes. */
 size_t weights_table_bytes(const plan *p);

@@ -291,20 +291,21 @@ static weft_status find(weft_diag *dg, const char *spec, maker *k)
  * would have the system end somebody's process. */
 static weft_status allocate(weft_diag *dg, const char *spec, random_model *rm, bool fill)
 {
-    uint64_t room = memory_available("");
+    memory_room room = fill ? memory_available("") : memory_mappable("");
     int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #if defined(MAP_NORESERVE)
     flags |= fill ? 0 : MAP_NORESERVE;
 #endif
-    if (!fill || room == 0 || rm->bytes < room) {
+    if (rm->bytes < room.bytes) {
         void *data = mmap(NULL, rm->bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
         if (data != MAP_FAILED) {
             rm->data = data;
             return WEFT_OK;
         }
     }
-    return weft_fail(dg, W0902, WEFT_NOWHERE, "%s takes %.1f GB of memory, %.1f GB are free", spec,
-                     (double)rm->bytes / 1e9, (double)room / 1e9);
+    return weft_fail(dg, W0902, WEFT_NOWHERE,
+                     "%s takes %.1f GB of memory, %.1f GB are available %s", spec,
+                     (double)rm->bytes / 1e9, (double)room.bytes / 1e9, room.within);
 }
 
 static weft_status fill_tensors(weft_diag *dg, const char *spec, random_model *rm, int threads)

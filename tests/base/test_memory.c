@@ -1,10 +1,12 @@
 /* test_memory.c - the suite of runtime/base/memory.c. */
 #include "runtime/base/memory.h"
 #include "tests/base/planted.h"
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 static void expect_bytes(uint64_t want)
 {
-    uint64_t got = memory_available(root.path);
+    uint64_t got = memory_available(root.path).bytes;
     plant_remove();
     ck_assert_uint_eq(got, want);
 }
@@ -63,6 +65,38 @@ START_TEST(rubbish_sets_no_limit)
 }
 END_TEST
 
+/* In a process of its own, which has the limit; what it has used stands in proc/self/status. */
+static void expect_limited(int which, uint64_t limit, uint64_t want, const char *within)
+{
+    int status;
+    plant_machine();
+    plant("proc/self/status", "Name: x\nVmPeak: 9 kB\nVmSize:\t  1000 kB\nVmData:\t 400 kB\n");
+    fflush(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        setrlimit(which, &(struct rlimit){limit, limit});
+        memory_room room = memory_available(root.path);
+        _exit(room.bytes == want && strstr(room.within, within) ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    plant_remove();
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+START_TEST(limits_of_the_process)
+{
+    enum { KB = 1024 };
+#if !defined(__SANITIZE_ADDRESS__) &&                                                              \
+    !defined(__SANITIZE_THREAD__) /* whose shadow is above any limit */
+    expect_limited(RLIMIT_AS, 4000 * KB, 3000 * KB, "ulimit -v");
+    expect_limited(RLIMIT_AS, 900 * KB, 0, "ulimit -v");
+#endif
+    expect_limited(RLIMIT_DATA, 4000 * KB, 3600 * KB, "ulimit -d");
+    expect_limited(RLIMIT_DATA, 8000 * KB, 5000 * KB, "this machine");
+}
+END_TEST
+
 START_TEST(what_is_touched_is_resident)
 {
     uint64_t before = memory_resident();
@@ -80,4 +114,4 @@ START_TEST(what_is_touched_is_resident)
 END_TEST
 
 SUITE_MAIN("memory", the_system_says, v2_limit, v1_limit, rubbish_sets_no_limit,
-           what_is_touched_is_resident)
+           limits_of_the_process, what_is_touched_is_resident)

@@ -74,7 +74,7 @@ static int measure(const char *path)
                        .no_pack_cache = true};
     weft_status st = planned_open(dg, &f, NULL, 0, &pl);
     if (st == WEFT_OK)
-        st = session_need(dg, pl.p, &pl.run, &need);
+        st = session_need(dg, pl.p, pl.mf, &pl.run, &need);
     if (st == WEFT_OK)
         st = session_create(dg, pl.p, pl.mf, &pl.run, &s);
     if (st == WEFT_OK)
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
         return skip("this system does not tell what is in memory");
     if (statvfs(folder, &disk) != 0 || (uint64_t)disk.f_bavail * disk.f_frsize < room)
         return skip("no room on the disk");
-    if (memory_available("") < room)
+    if (memory_available("").bytes < room)
         return skip("not enough memory");
     int status = 0;
     pid_t child = fork();

@@ -391,7 +391,7 @@ START_TEST(a_session_counts_them_once)
 
     session_options how = {.n_ctx = 4, .n_seq = 1, .threads = 2};
     session_memory need, alone, made, found;
-    ck_assert_int_eq(session_need(k->dg, p, &how, &need), WEFT_OK);
+    ck_assert_int_eq(session_need(k->dg, p, k->mf, &how, &need), WEFT_OK);
     float *a = run_matrix(k, p, &how, &alone);
     ck_assert_int_eq(entries(k, NULL), 0);
     how.keep_packed = true;
@@ -403,9 +403,13 @@ START_TEST(a_session_counts_them_once)
     ck_assert_int_eq(memcmp(a, c, 3 * ROWS * sizeof *a), 0);
     ck_assert_uint_eq(need.weights_packed, p->packed_bytes);
     ck_assert_uint_eq(need.weights_mapped + need.weights_packed, woven_bytes + embd_bytes);
+    ck_assert_mem_eq(&need, &alone, sizeof need);
+    ck_assert_int_eq(session_need(k->dg, p, k->mf, &how, &need), WEFT_OK);
+    ck_assert_uint_eq(need.weights_cached, p->packed_bytes); /* in a file: no memory of ours */
+    ck_assert_uint_eq(need.weights_packed, 0);
     ck_assert_uint_eq(session_memory_sum(&need), session_memory_sum(&alone));
-    ck_assert_mem_eq(&alone, &made, sizeof made);
-    ck_assert_mem_eq(&alone, &found, sizeof found);
+    ck_assert_mem_eq(&need, &made, sizeof made);
+    ck_assert_mem_eq(&need, &found, sizeof found);
     free(a);
     free(b);
     free(c);
@@ -417,8 +421,61 @@ START_TEST(a_session_counts_them_once)
 }
 END_TEST
 
-SUITE_MAIN("pack_store", made_once_and_found_again, weaving_says_how_far_it_is,
-           the_list_names_the_model, another_plan_has_another_file,
+/* ---- where memory is short ---- */
+
+static weft_status small_probe(weft_diag *dg, memory_room *out_room)
+{
+    (void)dg;
+    *out_room = (memory_room){woven_bytes / 2, "in this test"};
+    return WEFT_OK;
+}
+
+static weft_status open_small(kit *k, const plan *p, bool keep)
+{
+    device small = device_cpu;
+    small.probe = small_probe;
+    session *s = NULL;
+    session_options how = {.n_ctx = 4, .threads = 2, .keep_packed = keep, .dev = &small};
+    weft_status status = session_create(k->dg, p, k->mf, &how, &s);
+    session_destroy(s);
+    return status;
+}
+
+/* Half of what the woven weights take is there: enough where a file holds them. */
+START_TEST(woven_weights_in_a_file_need_no_memory)
+{
+    kit *k = kit_open();
+    toy *t = calloc(1, sizeof *t);
+    float *embd = calloc(SMALL * COLS, sizeof *embd);
+    t->a = arena_create();
+    t->dg = k->dg;
+    const plan *p = plan_matrix(k, t, embd);
+    if (p->packed_bytes) {
+        ck_assert_int_eq(open_small(k, p, false), WEFT_ERR_TARGET);
+        expect_one(k->dg, W0902, "available in this test");
+        strbuf text = {0};
+        diag_json(k->dg, &text);
+        ck_assert_ptr_nonnull(strstr(text.p, "no_repack"));
+        strbuf_free(&text);
+        diag_reset(k->dg);
+    }
+    ck_assert_int_eq(open_small(k, p, true), WEFT_OK); /* made */
+    ck_assert_int_eq(open_small(k, p, true), WEFT_OK); /* found */
+    if (p->packed_bytes) {
+        use_cache("/dev/null/nowhere");
+        ck_assert_int_eq(open_small(k, p, true), WEFT_ERR_TARGET);
+        expect_one(k->dg, W0902, "available in this test");
+    }
+    free(embd);
+    graph_destroy(t->g);
+    arena_destroy(t->a);
+    free(t);
+    kit_close(k);
+}
+END_TEST
+
+SUITE_MAIN("pack_store", woven_weights_in_a_file_need_no_memory, made_once_and_found_again,
+           weaving_says_how_far_it_is, the_list_names_the_model, another_plan_has_another_file,
            another_checkpoint_has_another_file, what_others_can_write_is_not_believed,
            a_model_in_memory_keeps_nothing, a_damaged_file_is_replaced,
            a_folder_in_its_place_does_no_harm, little_is_not_kept, the_caller_names_the_folder,

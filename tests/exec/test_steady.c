@@ -256,7 +256,7 @@ START_TEST(memory_is_what_was_said)
                                .threads = 1 + i % 4};
         session_memory need, have;
         session *s = NULL;
-        ck_assert_int_eq(session_need(t->dg, p, &opt, &need), WEFT_OK);
+        ck_assert_int_eq(session_need(t->dg, p, t->mf, &opt, &need), WEFT_OK);
         live.n = 0;
         live.watching = true;
         weft_status status = session_create(t->dg, p, t->mf, &opt, &s);
