@@ -164,22 +164,23 @@ static float power_of_2(float x)
     return vec_exp(x * 0x1.62e43p-1f);
 }
 
-/* Softcap and slopes: what is done to the products of a panel at the block `at`. */
-static void panel_logits(const attend_work *w, int64_t panel, int64_t at)
+/* Softcap and slopes: what is done to the products of a panel with keys [begin, end) of the block `at`. */
+static void panel_logits(const attend_work *w, int64_t panel, int64_t at, int64_t begin,
+                         int64_t end)
 {
     const float *slopes = w->k->in[3]; /* [H] or NULL */
     float softcap = (float)w->k->f[1], *s = w->p + panel * KEYS * w->lanes;
     if (softcap != 0)
-        for (int64_t i = 0; i < KEYS * w->lanes; i++)
+        for (int64_t i = begin * w->lanes; i < end * w->lanes; i++)
             s[i] = softcap * vec_tanh(s[i] / softcap);
     for (int64_t l = 0; slopes && l < w->lanes; l++) {
         int64_t i = panel * w->lanes + l;
         i = i < w->queries ? i : w->queries - 1;
         float slope = slopes[w->first_head + i % w->heads];
-        for (int64_t j = 0; j < KEYS; j++)
+        for (int64_t j = begin; j < end; j++)
             s[j * w->lanes + l] += slope * (float)(at + j - w->pos[i / w->heads]);
     }
-    for (int64_t i = 0; i < KEYS * w->lanes; i++)
+    for (int64_t i = begin * w->lanes; i < end * w->lanes; i++)
         s[i] *= LOG2_E;
 }
 
@@ -287,11 +288,12 @@ static void block_merge(attend_work *w, int64_t at, int64_t from, int64_t to)
 {
     int64_t first = from * w->heads / w->lanes;
     int64_t last = (to * w->heads + w->lanes - 1) / w->lanes;
+    int64_t begin = seen_of(w, from, at).begin, end = seen_of(w, to - 1, at).end;
     bool whole = spans_fill(w, at, from, to, first, last);
-    panel_dots(w, seen_of(w, from, at).begin, seen_of(w, to - 1, at).end, first, last);
+    panel_dots(w, begin, end, first, last);
     for (int64_t i = first; i < last; i++) {
         if (w->k->f[1] != 0 || w->k->in[3])
-            panel_logits(w, i, at);
+            panel_logits(w, i, at, begin, end);
         panel_weigh(w, i, !whole);
     }
     for (int64_t i = first; i < last; i++)
@@ -319,8 +321,6 @@ static void work_begin(attend_work *w, int64_t row)
         state_begin(sinks ? &sinks[head] : NULL, &w->max_all[i], &w->total_all[i],
                     w->sum_all + i * w->size.v, w->size.v);
     }
-    if (!plain) /* so that softcap meets numbers */
-        memset(w->p, 0, (size_t)(w->panels * w->lanes * KEYS) * sizeof *w->p);
 }
 
 /* Blocks from `begin` to `stop`. */

@@ -212,6 +212,31 @@ NEON_INLINE uint32x4_t seen4(int64_t i, int lanes, int32x4_t begin, int32x4_t en
     return vandq_u32(vcgeq_s32(at, begin), vcltq_s32(at, end));
 }
 
+/* Logits that are not seen become NOT_SEEN. What no lane sees was computed from keys that nobody wrote, or not at all: it is
+ * stored over without being read. */
+NEON_INLINE void unseen_put(const attend_work *w, float *p, int64_t at, int lanes)
+{
+    const float32x4_t none = vdupq_n_f32(NOT_SEEN);
+    const int32_t *begin = w->begin + at, *end = w->end + at;
+    if (lanes == 1) {
+        for (int64_t i = 0; i < begin[0]; i++)
+            p[i] = NOT_SEEN;
+        for (int64_t i = end[0]; i < KEYS; i++)
+            p[i] = NOT_SEEN;
+        return;
+    }
+    int32x4_t begins = vld1q_s32(begin), ends = vld1q_s32(end);
+    uint32x4_t any = vcltq_s32(begins, ends); /* lanes that see something */
+    int64_t from = vminvq_s32(vbslq_s32(any, begins, vdupq_n_s32(KEYS)));
+    int64_t to = vmaxvq_s32(vbslq_s32(any, ends, vdupq_n_s32(0))), i = 0;
+    for (; i < from; i++)
+        vst1q_f32(p + 4 * i, none);
+    for (; i < to; i++)
+        vst1q_f32(p + 4 * i, vbslq_f32(seen4(4 * i, 4, begins, ends), vld1q_f32(p + 4 * i), none));
+    for (; i < KEYS; i++)
+        vst1q_f32(p + 4 * i, none);
+}
+
 /* Four chains of vectors, whose lanes are four keys or four queries: sums run over positions that are equal modulo 4
  * either way, and end in the same order. */
 NEON_INLINE void weigh_of(attend_work *w, int64_t panel, bool some, int lanes)
@@ -220,9 +245,8 @@ NEON_INLINE void weigh_of(attend_work *w, int64_t panel, bool some, int lanes)
     float *p = w->p + panel * n;
     int32x4_t begin = lanes == 1 ? vld1q_dup_s32(w->begin + at) : vld1q_s32(w->begin + at);
     int32x4_t end = lanes == 1 ? vld1q_dup_s32(w->end + at) : vld1q_s32(w->end + at);
-    for (int64_t i = 0; some && i < n; i += 4)
-        vst1q_f32(p + i,
-                  vbslq_f32(seen4(i, lanes, begin, end), vld1q_f32(p + i), vdupq_n_f32(NOT_SEEN)));
+    if (some)
+        unseen_put(w, p, at, lanes);
     float32x4_t old = lanes == 1 ? vld1q_dup_f32(w->max + at) : vld1q_f32(w->max + at);
     float32x4_t most[4] = {old, old, old, old}; /* a NaN is the largest */
     for (int64_t i = 0; i < n; i += 16)

@@ -20,13 +20,20 @@ enum { GUARD = 256, BLOCKS_MAX = 256, SKEW_MAX = 64 };
 typedef struct {
     char *raw;
     size_t bytes, skew;
+    bool *unused; /* [bytes]: is nobody's; NULL: none is */
 } block;
+
+/* What memory holds that nobody wrote: see check.h. Of f32, f16 and bf16 these are zero, a quiet NaN, a tiny number, a
+ * signalling NaN (of f16 and bf16 another and an infinity), infinities of f16, and of bf16. */
+static const uint32_t fills[] = {0, 0xffffffff, 0xaaaaaaaa, 0x7f800001, 0x7c007c00, 0xff80ff80};
+enum { N_FILL = sizeof fills / sizeof fills[0], FILL_NOISE = N_FILL };
 
 struct check {
     uint64_t state; /* of the random numbers */
     uint32_t seed;
     block blocks[BLOCKS_MAX];
     int n_block;
+    int fill; /* an index of fills, or FILL_NOISE */
     const kernel_row *row;
     const check_case *now;
     int n_fail;
@@ -59,9 +66,19 @@ static void seed(check *c, uint32_t s)
         check_rand(c);
 }
 
-static unsigned char guard_byte(size_t i)
+/* Counted from where a block's own bytes begin, so that numbers in it see whole patterns. */
+static char fill_byte(const check *c, size_t i)
 {
-    return (unsigned char)(0xa5 ^ i * 7);
+    return (char)(c->fill == FILL_NOISE ? 0xa5 ^ i * 7 : fills[c->fill] >> 8 * (i % 4));
+}
+
+static void guards_fill(const check *c, const block *b)
+{
+    char *p = b->raw + b->skew;
+    for (size_t i = 0; i < GUARD; i++) {
+        p[i] = fill_byte(c, i);
+        p[GUARD + b->bytes + i] = fill_byte(c, b->bytes + i);
+    }
 }
 
 void *check_alloc(check *c, size_t bytes, size_t skew)
@@ -76,14 +93,75 @@ void *check_alloc(check *c, size_t bytes, size_t skew)
         fprintf(stderr, "check: out of memory\n");
         exit(2);
     }
-    c->blocks[c->n_block++] = (block){raw, bytes, skew};
+    c->blocks[c->n_block++] = (block){raw, bytes, skew, NULL};
     for (size_t i = 0; i < all; i++)
-        raw[i] = (char)check_rand(c);
-    for (size_t i = 0; i < GUARD; i++) {
-        raw[skew + i] = (char)guard_byte(i);
-        raw[skew + GUARD + bytes + i] = (char)guard_byte(i);
-    }
+        raw[i] = c->fill == FILL_NOISE ? (char)check_rand(c) : fill_byte(c, i - skew);
+    guards_fill(c, &c->blocks[c->n_block - 1]);
     return raw + skew + GUARD;
+}
+
+/* ---- memory that is nobody's ---- */
+
+static void mark_unused(check *c, const void *p, size_t bytes)
+{
+    for (int b = 0; b < c->n_block; b++) {
+        block *to = &c->blocks[b];
+        const char *own = to->raw + to->skew + GUARD, *at = p;
+        if (at < own || at + bytes > own + to->bytes)
+            continue;
+        if (!to->unused)
+            to->unused = calloc(to->bytes, sizeof *to->unused);
+        if (!to->unused) {
+            fprintf(stderr, "check: out of memory\n");
+            exit(2);
+        }
+        for (size_t i = 0; i < bytes; i++)
+            to->unused[at - own + (ptrdiff_t)i] = true;
+        return;
+    }
+    fprintf(stderr, "check: unused bytes that are in no block\n");
+    exit(2);
+}
+
+void check_unused(check *c, const void *p, size_t bytes)
+{
+    mark_unused(c, p, bytes);
+}
+
+void check_unused_gaps(check *c, const void *p, int64_t rows, int64_t pitch, int64_t used)
+{
+    for (int64_t r = 0; r < rows && used < pitch; r++)
+        mark_unused(c, (const char *)p + r * pitch + used, (size_t)(pitch - used));
+}
+
+void check_unused_unwritten(check *c, const void *p, const void *again, size_t bytes)
+{
+    const char *a = p, *b = again;
+    for (size_t i = 0; i < bytes; i++)
+        if (a[i] != b[i])
+            mark_unused(c, a + i, 1);
+}
+
+void *check_complement(check *c, const void *p, size_t bytes)
+{
+    char *to = check_alloc(c, bytes, 0);
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = (char)~((const char *)p)[i];
+    return to;
+}
+
+/* From here on: guards and unused bytes at once, other memory when it is allocated. */
+static void fill_set(check *c, int fill)
+{
+    c->fill = fill;
+    for (int b = 0; b < c->n_block; b++) {
+        block *at = &c->blocks[b];
+        char *own = at->raw + at->skew + GUARD;
+        guards_fill(c, at);
+        for (size_t i = 0; at->unused && i < at->bytes; i++)
+            if (at->unused[i])
+                own[i] = fill_byte(c, i);
+    }
 }
 
 static bool guards_hold(const check *c)
@@ -91,8 +169,8 @@ static bool guards_hold(const check *c)
     for (int b = 0; b < c->n_block; b++) {
         const char *p = c->blocks[b].raw + c->blocks[b].skew;
         for (size_t i = 0; i < GUARD; i++)
-            if (p[i] != (char)guard_byte(i) ||
-                p[GUARD + c->blocks[b].bytes + i] != (char)guard_byte(i))
+            if (p[i] != fill_byte(c, i) ||
+                p[GUARD + c->blocks[b].bytes + i] != fill_byte(c, c->blocks[b].bytes + i))
                 return false;
     }
     return true;
@@ -100,8 +178,11 @@ static bool guards_hold(const check *c)
 
 static void release(check *c, int keep)
 {
-    while (c->n_block > keep)
-        free(c->blocks[--c->n_block].raw);
+    while (c->n_block > keep) {
+        c->n_block--;
+        free(c->blocks[c->n_block].raw);
+        free(c->blocks[c->n_block].unused);
+    }
 }
 
 float *check_numbers(check *c, int64_t n)
@@ -155,6 +236,7 @@ typedef struct {
     bool pieces;  /* not in one go */
     bool gaps;    /* between rows of the result */
     bool inplace;
+    int fill; /* of what nobody wrote */
     const char *name;
 } manner;
 
@@ -299,13 +381,15 @@ static void compare_runs(check *c, const check_case *k, const results *a, const 
     for (int i = 0; i < K_OUT_MAX; i++) {
         int64_t row = k->out[i].width ? first_difference(&k->out[i], a, b, i) : -1;
         if (row >= 0) {
-            snprintf(text, sizeof text, "%s (tile %lld): other bits in row %lld of result %d",
-                     m->name, (long long)m->tile, (long long)row, i);
+            snprintf(text, sizeof text,
+                     "%s (tile %lld, unused memory %08x): other bits in row %lld of result %d",
+                     m->name, (long long)m->tile, (unsigned)fills[m->fill], (long long)row, i);
             fail(c, text);
         }
     }
     if (k->cell_bytes > 0 && memcmp(a->cell.base, b->cell.base, k->cell_bytes) != 0) {
-        snprintf(text, sizeof text, "%s: other bits in the cell", m->name);
+        snprintf(text, sizeof text, "%s (unused memory %08x): other bits in the cell", m->name,
+                 (unsigned)fills[m->fill]);
         fail(c, text);
     }
 }
@@ -329,6 +413,7 @@ static void run_manner(check *c, const check_case *k, const results *first, cons
     results r;
     char *before[K_OUT_MAX] = {0};
     int keep = c->n_block;
+    fill_set(c, m->fill);
     results_make(c, k, &k->k, m->gaps, &r);
     results_fill(k, noise, &r);
     if (k->cell_bytes > 0)
@@ -374,14 +459,21 @@ static void run_case(check *c, const check_case *k)
     if (!guards_hold(c))
         fail(c, "wrote outside its memory");
     if (c->n_fail > fails)
-        return; /* the other manners would tell the same */
-    run_manner(c, k, &first, &(manner){.pieces = true, .gaps = true, .name = "in pieces"}, &noise,
+        return;                         /* the other manners would tell the same */
+    int fill = (int)(c->seed % N_FILL); /* half of them with each case, all with the next */
+    for (int i = 0; i < N_FILL / 2; i++, fill = (fill + 2) % N_FILL)
+        run_manner(c, k, &first, &(manner){.fill = fill, .name = "whole"}, &noise, cell_before);
+    run_manner(c, k, &first,
+               &(manner){.pieces = true, .gaps = true, .fill = fill, .name = "in pieces"}, &noise,
                cell_before);
     if (k->inplace)
-        run_manner(c, k, &first, &(manner){.inplace = true, .pieces = true, .name = "in place"},
+        run_manner(c, k, &first,
+                   &(manner){.inplace = true, .pieces = true, .fill = fill, .name = "in place"},
                    &noise, cell_before);
     for (int64_t tiles = 1; k->cols && tiles <= 16; tiles *= 4) {
-        manner m = {.tile = tiles * k->grain, .gaps = tiles == 4, .name = "by columns"};
+        fill = (fill + 1) % N_FILL;
+        manner m = {
+            .tile = tiles * k->grain, .gaps = tiles == 4, .fill = fill, .name = "by columns"};
         run_manner(c, k, &first, &m, &noise, cell_before);
         m.pieces = true;
         m.name = "by columns in pieces";
@@ -394,6 +486,7 @@ static int check_row(check *c, const check_op *op, uint32_t first_seed)
     int n = 0;
     for (;; n++) {
         check_case k = {0};
+        fill_set(c, FILL_NOISE);
         seed(c, first_seed + (uint32_t)n);
         if (!op->make(c, c->row, n, &k))
             break;
@@ -420,6 +513,7 @@ static void bench_row(check *c, const check_op *op)
         check_case k = {0};
         results r;
         double ns[RUNS];
+        fill_set(c, FILL_NOISE);
         seed(c, 1);
         if (!op->bench(c, c->row, n, &k))
             break;
@@ -515,6 +609,7 @@ void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pit
     for (int64_t row = 0; row < rows; row++)
         for (int64_t b = 0; b < blocks; b++)
             random_block(c, t, w + row * pitch + b * (int64_t)d->bytes);
+    check_unused_gaps(c, w, rows, pitch, blocks * (int64_t)d->bytes);
     *out_pitch = pitch;
     return w;
 }
@@ -523,12 +618,16 @@ static const void *pack_rows(check *c, const char *op, kact act, const float *x,
                              int64_t n)
 {
     int64_t group = act_group(act), n_group = (rows + group - 1) / group;
-    char *to = check_alloc(c, (size_t)(n_group * group * act_row_bytes(act, n)), 0);
+    size_t bytes = (size_t)(n_group * group * act_row_bytes(act, n));
+    char *to = check_alloc(c, bytes, 0), *again = check_complement(c, to, bytes);
     kargs k = {.in = {x}, .out = {to}, .pitch = {n * 4}, .out_pitch = {act_row_bytes(act, n)}};
     k.n[0] = rows;
     k.n[1] = n;
     k.word[0] = (int32_t)act;
     kernel_find(op, "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);
+    k.out[0] = again;
+    kernel_find(op, "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);
+    check_unused_unwritten(c, to, again, bytes);
     return to;
 }
 
@@ -595,7 +694,7 @@ static bool options_read(int argc, char **argv, options *o)
 
 int main(int argc, char **argv)
 {
-    static check c;
+    static check c = {.fill = FILL_NOISE};
     options o;
     if (!options_read(argc, argv, &o)) {
         fprintf(stderr, "usage: check [--list] [--bench] [--seed N] [PATTERN]\n");

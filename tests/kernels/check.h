@@ -3,7 +3,11 @@
  * For every row of kernels.def that is not `ref`, check.c asks the op's maker for case 0, 1, 2, .. and runs
  * each: once whole, which is compared with the reference, then in pieces, by columns in tiles of several
  * sizes, in rows with gaps between them and in place, all of which must give the same bits as the
- * first. Memory comes with guard bytes on both sides and lives until the case is done. */
+ * first. Memory comes with guard bytes on both sides and lives until the case is done.
+ *
+ * Memory that is not an input has other contents in every run: guard bytes, scratch, results before they are
+ * written, and what a maker says is unused (below). Zeros, quiet and signalling NaN and infinities of all float
+ * types are among them, and the bits must stay the same: no result depends on memory that nobody wrote. */
 #ifndef WEFT_TESTS_KERNELS_CHECK_H
 #define WEFT_TESTS_KERNELS_CHECK_H
 
@@ -50,6 +54,14 @@ extern const check_op check_ops_cell[];
 
 /* Memory for a case, `skew` bytes off an alignment of 64, filled with noise. */
 void *check_alloc(check *c, size_t bytes, size_t skew);
+
+/* Memory inside inputs that a kernel may read but must not depend on: what lies behind `used` bytes of each row, some
+ * bytes, and all that is not the same in `again`, which held the complement of p before both were written. */
+void check_unused_gaps(check *c, const void *p, int64_t rows, int64_t pitch, int64_t used);
+void check_unused(check *c, const void *p, size_t bytes);
+void check_unused_unwritten(check *c, const void *p, const void *again, size_t bytes);
+/* The complement of p's bytes, in new memory. */
+void *check_complement(check *c, const void *p, size_t bytes);
 
 uint32_t check_rand(check *c);             /* 32 random bits */
 int64_t check_below(check *c, int64_t n);  /* 0 .. n - 1 */

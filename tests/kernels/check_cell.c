@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include "kernels/ref/cell_place.h"
 
 static const double U = 0x1p-24;
 
@@ -148,6 +149,7 @@ static void rows_give(check *c, check_case *out, int i, const float *x, int64_t 
     char *to = check_alloc(c, (size_t)(rows * pitch), 0);
     for (int64_t r = 0; r < rows; r++)
         memcpy(to + r * pitch, x + r * width, (size_t)width * 4);
+    check_unused_gaps(c, to, rows, pitch, width * 4);
     out->ref.in[i] = x;
     out->ref.pitch[i] = width * 4;
     out->k.in[i] = to;
@@ -199,8 +201,34 @@ static kcell *cell_fill(check *c, const cell_shape *s, dtype type, int64_t page_
     cell->base = check_alloc(c, bytes, 0);
     kargs k = {.in = {keys, s->latent ? NULL : values}, .cell = cell, .batch = all};
     k.n[0] = all->n_tok;
-    kernel_find("append", "ref")->fn(&k, &(kthread){.count = 1}, 0, all->n_tok);
+    char *base = cell->base, *again = check_complement(c, base, bytes);
+    for (int i = 0; i < 2; i++) {
+        cell->base = i ? base : again;
+        kernel_find("append", "ref")->fn(&k, &(kthread){.count = 1}, 0, all->n_tok);
+    }
+    check_unused_unwritten(c, base, again, bytes);
     return cell;
+}
+
+/* What no row of a call sees is nobody's either. */
+static void cell_unseen(check *c, const cell_shape *s, const kcell *cell, const kargs *k,
+                        const kbatch *all)
+{
+    size_t each = dtype_row_of(cell->type)->bytes;
+    for (int64_t t = 0; t < all->n_tok; t++) {
+        bool seen = false;
+        for (int64_t i = 0; i < k->batch->n_tok && !seen; i++) {
+            int64_t pos = k->batch->pos[i];
+            seen = k->batch->seq[i] == all->seq[t] && all->pos[t] <= pos &&
+                   all->pos[t] >= attend_first(k, pos);
+        }
+        const int32_t *pages = kcell_pages(cell, all, t);
+        for (int64_t h = 0; h < s->cell_heads && !seen; h++) {
+            check_unused(c, cell_key(cell, pages, all->pos[t], h), (size_t)s->k * each);
+            if (!s->latent)
+                check_unused(c, cell_value(cell, pages, all->pos[t], h), (size_t)s->v * each);
+        }
+    }
 }
 
 /* Of one row and query head; the keys and values of all sequences stand in the order of `all`. */
@@ -250,6 +278,7 @@ static bool attend_setup(check *c, const cell_shape *s, dtype type, check_case *
     out->k.cell = cell_fill(c, s, type, s->page_tok, keys, values, all);
     out->ref.batch = b_ref;
     out->k.batch = b;
+    cell_unseen(c, s, out->k.cell, &out->k, all);
     float *bound = check_numbers(c, b->n_tok * s->heads * s->v);
     for (int64_t i = 0; i < b->n_tok * s->heads; i++) {
         double slope = s->slopes ? fabs((double)((const float *)k->in[3])[i % s->heads]) : 0;

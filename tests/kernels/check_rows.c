@@ -30,6 +30,7 @@ static void input_rows(check *c, check_case *out, int i, const void *x, int64_t 
     char *to = check_alloc(c, (size_t)(rows * pitch), 0);
     for (int64_t row = 0; row < rows; row++)
         memcpy(to + row * pitch, (const char *)x + row * bytes, (size_t)bytes);
+    check_unused_gaps(c, to, rows, pitch, bytes);
     out->k.in[i] = to;
     out->k.pitch[i] = pitch;
 }

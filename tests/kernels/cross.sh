@@ -4,8 +4,8 @@
 #   cross.sh BUILD_DIR [PATTERN]
 #
 # On aarch64 it builds for x86_64, and the other way round, with the distribution's cross compiler, and runs the
-# program under qemu-user: x86_64 with what the emulator has (AVX2, FMA, F16C), aarch64 with all it has and as a
-# plain armv8.0. Kernels that it cannot run are named as untested; of x86_64 their logic is then checked with the
+# program under qemu-user: x86_64 with what the emulator has (AVX2, FMA, F16C), aarch64 with all it has, as an armv8.2 with
+# dot products, and as a plain armv8.0. Kernels that it cannot run are named as untested; of x86_64 their logic is then checked with the
 # intrinsics in plain C (emulated/). Exit status 77: the compiler or the emulator is not there.
 set -eu
 dir=$1
@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 case $(uname -m) in
 aarch64 | arm64) arch=x86_64 prefix=x86_64-linux-gnu cpus=max ;;
-x86_64 | amd64) arch=aarch64 prefix=aarch64-linux-gnu cpus='max cortex-a72' ;;
+x86_64 | amd64) arch=aarch64 prefix=aarch64-linux-gnu cpus='max neoverse-n1 cortex-a72' ;;
 *)
     echo "kernel_check_cross: skipped: no other architecture is known for $(uname -m)"
     exit 77
