@@ -10,6 +10,7 @@
 #include "runtime/cli/cli.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/weaving.h"
+#include "runtime/engine/score.h"
 #include "runtime/formats/random_model.h"
 
 #include <errno.h>
@@ -94,6 +95,7 @@ typedef struct {
     char name[64];
     VEC(bench_row) results;
     bool stopped;
+    bool warned; /* of logits that are no numbers */
 } bench_run;
 
 /* ---- flags ---- */
@@ -310,6 +312,23 @@ static weft_status measure(bench_run *r, bench_row *t)
     return st;
 }
 
+/* Times of a model that computes nothing are times of something else: experts are not run, say. */
+static weft_status check_logits(bench_run *r)
+{
+    weft_view v;
+    int64_t first;
+    if (r->stopped || r->warned)
+        return WEFT_OK;
+    WEFT_TRY(weft_output(r->c->dg, r->s, "logits", -1, &v));
+    int64_t bad = count_not_numbers(v.data, v.rows * v.width, &first);
+    r->warned = bad > 0;
+    if (bad > 0)
+        weft_fail(r->c->dg, W1411, WEFT_NOWHERE,
+                  "%s: %" PRId64 " of %" PRId64 " logits are not numbers", r->name, bad,
+                  v.rows * v.width);
+    return WEFT_OK;
+}
+
 /* ---- all of them ---- */
 
 static void tell_row(bench_run *r, const bench_row *t)
@@ -329,6 +348,8 @@ static weft_status run_test(bench_run *r, bench_row t)
     if (t.n_gen) /* half of them are there on average */
         t.call_bytes = bench_reads(r->bound, t.n_seq, t.depth + (t.n_gen + 1) / 2, r->kv_bytes);
     weft_status st = measure(r, &t);
+    if (st == WEFT_OK)
+        st = check_logits(r);
     if (st == WEFT_OK && !r->stopped && !r->c->common.json)
         tell_row(r, &t);
     VEC_PUSH(&r->results, t); /* also when it failed: it owns memory */

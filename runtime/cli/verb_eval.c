@@ -6,12 +6,14 @@
 #include "runtime/base/threads.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/weaving.h"
+#include "runtime/engine/score.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/safetensors_write.h"
 #include "runtime/weft.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum { ROWS_ALL, ROWS_LAST };
@@ -74,8 +76,8 @@ typedef struct {
     const char *label; /* of the tensor: resid.3 */
     int index;
     int64_t width, rows;
-    float *data;  /* [rows, width], where they are to be written; else NULL */
-    int32_t next; /* the likeliest of the last row */
+    float *data;                        /* [rows, width], where they are to be written; else NULL */
+    int64_t n_bad, bad_row, bad_column; /* values that are no numbers, and the first of them */
 } gathered;
 
 typedef struct {
@@ -89,6 +91,8 @@ typedef struct {
     int n_got;
     row_list rows;
     int64_t n_seq;
+    bool has_next;
+    int32_t next; /* the likeliest after the last row */
     VEC(int32_t) greedy_ids;
 } eval_run;
 
@@ -215,16 +219,24 @@ static void list_outputs(eval_run *r, arena *a)
         }
 }
 
-static int32_t likeliest(const float *row, int64_t n)
+/* The likeliest token after the last row of the newest call. W1410 if a NaN is in the way, or nothing can be chosen. */
+static weft_status likeliest(eval_run *r, const weft_view *v, int32_t *out_id)
 {
-    int64_t best = 0;
-    float most = row[0];
-    for (int64_t i = 1; i < n; i++)
-        if (row[i] > most) {
-            most = row[i];
+    const float *row = v->data + (v->rows - 1) * v->width;
+    int64_t first, best = 0, bad = count_not_numbers(row, v->width, &first);
+    if (bad > 0)
+        return weft_fail(r->c->dg, W1410, WEFT_NOWHERE,
+                         "no next token: %" PRId64 " of %" PRId64
+                         " logits are not numbers, the first is that of token %" PRId64,
+                         bad, v->width, first);
+    for (int64_t i = 1; i < v->width; i++)
+        if (row[i] > row[best])
             best = i;
-        }
-    return (int32_t)best;
+    if (!(row[best] > -INFINITY))
+        return weft_fail(r->c->dg, W1410, WEFT_NOWHERE,
+                         "no next token: every logit is minus infinity");
+    *out_id = (int32_t)best;
+    return WEFT_OK;
 }
 
 static void append_rows(gathered *g, const float *rows, int64_t n, int64_t width)
@@ -243,8 +255,14 @@ static weft_status gather(eval_run *r, bool last_call)
         int64_t first = r->o->rows == ROWS_LAST ? (last_call && v.rows ? v.rows - 1 : v.rows) : 0;
         if (r->o->out)
             append_rows(g, v.data + first * v.width, v.rows - first, v.width);
-        if (v.rows)
-            g->next = likeliest(v.data + (v.rows - 1) * v.width, v.width);
+        for (int64_t k = first; k < v.rows; k++) {
+            int64_t column = 0, n = count_not_numbers(v.data + k * v.width, v.width, &column);
+            if (n > 0 && g->n_bad == 0) {
+                g->bad_row = g->rows + k - first;
+                g->bad_column = column;
+            }
+            g->n_bad += n;
+        }
         g->width = v.width;
         g->rows += v.rows - first;
     }
@@ -255,22 +273,43 @@ static weft_status gather(eval_run *r, bool last_call)
 
 static weft_status run_greedy(eval_run *r)
 {
-    weft_view v;
-    WEFT_TRY(weft_output(r->c->dg, r->s, "logits", -1, &v));
-    int32_t pos = (int32_t)r->rows.n;
-    if (v.rows < 1)
-        return usage(r, "the last row asks for no output");
-    int32_t id = likeliest(v.data + (v.rows - 1) * v.width, v.width);
+    int32_t pos = (int32_t)r->rows.n, id;
     for (int64_t i = 0; i < r->o->greedy; i++) {
+        weft_view v;
+        WEFT_TRY(weft_output(r->c->dg, r->s, "logits", -1, &v));
+        if (v.rows < 1)
+            return usage(r, "the last row asks for no output");
+        WEFT_TRY(likeliest(r, &v, &id));
         VEC_PUSH(&r->greedy_ids, id);
         if (i + 1 == r->o->greedy)
             break;
         weft_row row = {.token = id, .pos = pos++, .want = true};
         WEFT_TRY(weft_eval(r->c->dg, r->s, &row, 1));
-        WEFT_TRY(weft_output(r->c->dg, r->s, "logits", -1, &v));
-        id = likeliest(v.data, v.width);
     }
     return WEFT_OK;
+}
+
+/* What text shows after logits, if they are the first output and a row of the last call has some. */
+static weft_status find_next(eval_run *r)
+{
+    weft_view v;
+    if (r->o->out || r->c->common.json || !r->n_got || strcmp(r->got[0].label, "logits") != 0)
+        return WEFT_OK;
+    WEFT_TRY(weft_output(r->c->dg, r->s, "logits", -1, &v));
+    r->has_next = v.rows > 0;
+    return r->has_next ? likeliest(r, &v, &r->next) : WEFT_OK;
+}
+
+static void warn_not_numbers(eval_run *r)
+{
+    for (int i = 0; i < r->n_got; i++) {
+        const gathered *g = &r->got[i];
+        if (g->n_bad > 0)
+            weft_fail(r->c->dg, W1411, WEFT_NOWHERE,
+                      "%s: %" PRId64 " of %" PRId64
+                      " values are not numbers, the first is in row %" PRId64 ", column %" PRId64,
+                      g->label, g->n_bad, g->rows * g->width, g->bad_row, g->bad_column);
+    }
 }
 
 static weft_status run(eval_run *r, arena *a)
@@ -315,8 +354,10 @@ static weft_status run(eval_run *r, arena *a)
         WEFT_TRY(weft_eval(r->c->dg, r->s, r->rows.at + i, part));
         WEFT_TRY(gather(r, i + part == n));
     }
+    WEFT_TRY(find_next(r));
     if (o->greedy)
         WEFT_TRY(run_greedy(r));
+    warn_not_numbers(r);
     return weft_model_check(r->c->dg, r->m);
 }
 
@@ -378,9 +419,8 @@ static void tell(eval_run *r)
         for (size_t i = 0; i < r->greedy_ids.n; i++)
             strbuf_add(&out, "%s%d%s", i ? "," : "greedy_ids   ", (int)r->greedy_ids.at[i],
                        i + 1 == r->greedy_ids.n ? "\n" : "");
-        const gathered *g = r->n_got ? &r->got[0] : NULL;
-        if (g && g->rows && strcmp(g->label, "logits") == 0)
-            strbuf_add(&out, "next         %d\n", (int)g->next);
+        if (r->has_next)
+            strbuf_add(&out, "next         %d\n", (int)r->next);
     }
     cli_print(r->c, strbuf_view(&out));
     strbuf_free(&out);

@@ -12,7 +12,7 @@ typedef struct {
     const char *arch, *imatrix;
     flag_list tensor;
     int64_t threads;
-    bool dry_run;
+    bool dry_run, allow_nan;
 } quantize_options;
 
 /* clang-format off */
@@ -21,6 +21,7 @@ static const flag quantize_flags[] = {
     FLAG_ROW_STR   (quantize_options, imatrix, "imatrix", NULL, "FILE", NULL, "what each column is worth: made by perplexity --imatrix-out"),
     FLAG_ROW_STR   (quantize_options, arch,    "arch",    NULL, "FILE", NULL, "read a Hugging Face folder with this .weft file"),
     FLAG_ROW_INT   (quantize_options, threads, "threads", "t",  "N", "0", 0, 1024, "threads; 0: as many as this process may use"),
+    FLAG_ROW_BOOL  (quantize_options, allow_nan, "allow-nan", NULL, "write numbers that are NaN or infinite, too, or become so"),
     FLAG_ROW_BOOL  (quantize_options, dry_run, "dry-run", "n",  "tell what would be written, and write nothing"),
     FLAG_ROW_END   (quantize_options),
 };
@@ -128,6 +129,7 @@ static void on_progress(void *ctx, uint64_t done)
 static weft_status write_out(quantize_run *r)
 {
     quant_write_options how = {.threads = r->o->threads ? (int)r->o->threads : threads_default(),
+                               .allow_nan = r->o->allow_nan,
                                .progress = on_progress,
                                .ctx = r,
                                .part = interrupt_removes};

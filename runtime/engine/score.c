@@ -24,6 +24,15 @@ bool row_sum_of(const float *logits, int64_t n, row_sum *out)
     return true;
 }
 
+int64_t count_not_numbers(const float *x, int64_t n, int64_t *out_first)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!(x[i] < INFINITY) && count++ == 0)
+            *out_first = i;
+    return count;
+}
+
 void mean_add(mean_of *m, double x)
 {
     m->n++;

@@ -21,6 +21,9 @@ static inline double row_logprob(const float *logits, const row_sum *s, int64_t 
     return (double)logits[token] - (double)s->largest - s->log_sum;
 }
 
+/* How many of n results are NaN or plus infinity, and where the first is; minus infinity is how a logit says never. */
+int64_t count_not_numbers(const float *x, int64_t n, int64_t *out_first);
+
 /* Mean and its standard error, of numbers that are added one by one. */
 typedef struct {
     int64_t n;

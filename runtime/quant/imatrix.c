@@ -88,9 +88,24 @@ void imatrix_add(imatrix *im, str name, int64_t mats, int64_t mat, const float *
     e->counts[mat] += (float)rows;
 }
 
+static weft_status check_sums(weft_diag *dg, const imatrix *im)
+{
+    for (size_t i = 0; i < im->entries.n; i++) {
+        const imatrix_entry *e = &im->entries.at[i];
+        for (int64_t k = 0; k < e->mats * e->columns; k++)
+            if (!isfinite(e->sums[k]))
+                return weft_fail(dg, W1410, WEFT_NOWHERE,
+                                 "the inputs of " STR_FMT " add up to %g in column %" PRId64
+                                 ": no importance file is written",
+                                 STR_ARG(e->name), (double)e->sums[k], k % e->columns);
+    }
+    return WEFT_OK;
+}
+
 weft_status imatrix_write(weft_diag *dg, const imatrix *im, const char *path, const char *dataset,
                           int64_t chunks, int64_t chunk_tokens)
 {
+    WEFT_TRY(check_sums(dg, im));
     arena *a = arena_create();
     gguf_writer *w = gguf_writer_create();
     str names[] = {str_of(dataset)};

@@ -54,6 +54,8 @@ uint64_t quant_job_bytes(const quant_job *j); /* of all tensors as they are read
 
 typedef struct {
     int threads;
+    bool
+        allow_nan; /* write numbers that are NaN or infinite, or become so, instead of failing with W1018 */
     /* Tells how many of quant_job_bytes were read; may be NULL. */
     void (*progress)(void *ctx, uint64_t done);
     void *ctx;
@@ -61,7 +63,7 @@ typedef struct {
     void (*part)(const char *path);
 } quant_write_options;
 
-/* The file, whole or not at all. */
+/* The file, whole or not at all. W1018 names the first number that is not finite, or that its type cannot hold. */
 weft_status quant_job_write(weft_diag *dg, quant_job *j, const char *path,
                             const quant_write_options *how) WEFT_MUST_USE;
 

@@ -72,6 +72,19 @@ START_TEST(what_is_not_finite_is_seen)
 }
 END_TEST
 
+START_TEST(what_is_not_a_number_is_counted)
+{
+    const float x[] = {1, -INFINITY, NAN, 0, INFINITY, -3e38f};
+    int64_t first = -1;
+    ck_assert_int_eq(count_not_numbers(x, 6, &first), 2);
+    ck_assert_int_eq(first, 2);
+    first = -1;
+    ck_assert_int_eq(count_not_numbers(x, 2, &first), 0);
+    ck_assert_int_eq(count_not_numbers(x, 0, &first), 0);
+    ck_assert_int_eq(first, -1);
+}
+END_TEST
+
 START_TEST(means)
 {
     mean_of m = {0};
@@ -143,5 +156,5 @@ START_TEST(statistics)
 }
 END_TEST
 
-SUITE_MAIN("score", log_probabilities, what_is_not_finite_is_seen, means, divergence,
-           divergence_of_the_improbable, statistics)
+SUITE_MAIN("score", log_probabilities, what_is_not_finite_is_seen, what_is_not_a_number_is_counted,
+           means, divergence, divergence_of_the_improbable, statistics)

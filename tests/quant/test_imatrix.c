@@ -85,11 +85,31 @@ START_TEST(wrong)
 }
 END_TEST
 
+/* Sums that no reader would take are not written. */
+START_TEST(not_numbers)
+{
+    static const float bad[] = {NAN, INFINITY, 1e30f};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        weft_diag *dg = diag_create();
+        imatrix *im = imatrix_create();
+        const float row[] = {1, 2, bad[i], 4};
+        imatrix_add(im, STR("a"), 1, 0, row, 1, 4);
+        unlink(path);
+        ck_assert_int_eq(imatrix_write(dg, im, path, "text", 1, 1), WEFT_ERR_LIMIT);
+        ck_assert_int_eq(diag_at(dg, 0).code, W1410);
+        ck_assert_int_ne(access(path, F_OK), 0);
+        imatrix_destroy(im);
+        diag_destroy(dg);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = tcase_create("all");
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, round_trip);
     tcase_add_test(c, wrong);
+    tcase_add_test(c, not_numbers);
     return suite_run("imatrix", c, CK_FORK_GETENV);
 }
