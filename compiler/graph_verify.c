@@ -230,6 +230,11 @@ static bool attr_good(verifier *v, const attr_row *row, const gattr *a)
         return wrong(v, "attribute %s cannot be " STR_FMT, row->name, STR_ARG(a->word));
     if (a->kind == GATTR_BOOL && a->integer != 0 && a->integer != 1)
         return wrong(v, "attribute %s is neither true nor false", row->name);
+    if (a->kind == GATTR_INT || a->kind == GATTR_FLOAT) {
+        const char *wanted =
+            range_refuses(row->range, a->kind == GATTR_INT ? (double)a->integer : a->number);
+        return !wanted || wrong(v, "attribute %s must be %s", row->name, wanted);
+    }
     if (a->kind != GATTR_REF)
         return true;
     if (a->ref.kind == REF_NONE || a->ref.kind == REF_NUMBER)

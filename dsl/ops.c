@@ -1,6 +1,8 @@
 /* ops.c - the tables of ops.def, attrs.def and kinds.def as arrays, and look-ups in them. */
 #include "dsl/ops.h"
 
+#include <math.h>
+
 #include <stdlib.h>
 
 static const op_row ops[] = {
@@ -22,8 +24,8 @@ static const lib_row libs[] = {
 
 #define REQUIRED NULL
 static const attr_row attrs[] = {
-#define ATTR(op, name, type, need, words, meaning)                                                 \
-    {OP_##op, #name, ATTR_##type, need, words, meaning},
+#define ATTR(op, name, type, need, range, words, meaning)                                          \
+    {OP_##op, #name, ATTR_##type, need, RANGE_##range, words, meaning},
 #include "dsl/attrs.def"
 #undef ATTR
 };
@@ -139,6 +141,21 @@ void op_arity(const op_row *op, int *out_min, int *out_max)
     *out_min = 0;
     for (int i = 0; i < n; i++)
         *out_min += !op_operand_optional(op, i);
+}
+
+const char *range_refuses(attr_range range, double x)
+{
+    static const char *const wanted[] = {[RANGE_NUMBER] = "a number",
+                                         [RANGE_FINITE] = "a finite number",
+                                         [RANGE_FROM_0] = "a finite number from 0",
+                                         [RANGE_ABOVE_0] = "a finite number above 0",
+                                         [RANGE_COUNT] = "a whole number from 1 to 2147483647"};
+    bool fits = range == RANGE_ANY || (range == RANGE_NUMBER && !isnan(x));
+    if (isfinite(x))
+        fits |= range == RANGE_FINITE || (range == RANGE_FROM_0 && x >= 0) ||
+                (range == RANGE_ABOVE_0 && x > 0) ||
+                (range == RANGE_COUNT && x >= 1 && x <= (double)ATTR_COUNT_MAX);
+    return fits ? NULL : wanted[range];
 }
 
 const attr_row *op_attrs(op_code code, int *out_n)

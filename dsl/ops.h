@@ -35,6 +35,18 @@ typedef struct {
     const char *operands, *result, *meaning;
 } op_row;
 
+/* What a number may be; the rest of an attribute's type says the rest. */
+typedef enum {
+    RANGE_ANY,
+    RANGE_NUMBER, /* not a NaN */
+    RANGE_FINITE,
+    RANGE_FROM_0,
+    RANGE_ABOVE_0,
+    RANGE_COUNT, /* 1 .. ATTR_COUNT_MAX */
+} attr_range;
+
+#define ATTR_COUNT_MAX ((int64_t)INT32_MAX)
+
 typedef enum { ATTR_INT, ATTR_FLOAT, ATTR_BOOL, ATTR_VECTOR, ATTR_WORD } attr_type;
 
 typedef struct {
@@ -42,7 +54,8 @@ typedef struct {
     const char *name;
     attr_type type;
     const char *otherwise; /* the default as a user would write it; NULL where required */
-    const char *words;     /* of a WORD: the words, a space between them */
+    attr_range range;
+    const char *words; /* of a WORD: the words, a space between them */
     const char *meaning;
 } attr_row;
 
@@ -56,6 +69,8 @@ bool op_operand_optional(const op_row *op, int i);
 /* The op's attributes; they stand together in the table. */
 const attr_row *op_attrs(op_code code, int *out_n);
 bool word_in(const char *words, str word);
+/* NULL if x is in the range; else what it must be, such as "above 0". */
+const char *range_refuses(attr_range range, double x);
 
 typedef struct {
     const char *name;

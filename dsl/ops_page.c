@@ -32,6 +32,15 @@ static void page_ops(strbuf *out, int tier)
     strbuf_putc(out, '\n');
 }
 
+/* Behind the type: what a number may be, as far as it is not any. */
+static const char *range_text(const attr_row *row)
+{
+    static const char *const text[] = {
+        [RANGE_FROM_0] = " >= 0", [RANGE_ABOVE_0] = " > 0", [RANGE_COUNT] = " >= 1"};
+    bool has = (size_t)row->range < sizeof text / sizeof *text && text[row->range];
+    return has ? text[row->range] : "";
+}
+
 static void page_attrs(strbuf *out)
 {
     strbuf_add(out, "| op | attribute | type | otherwise | meaning |\n|---|---|---|---|---|\n");
@@ -40,8 +49,9 @@ static void page_attrs(strbuf *out)
         int n;
         const attr_row *row = op_attrs((op_code)i, &n);
         for (int k = 0; k < n; k++)
-            strbuf_add(out, "| `%s` | `%s` | %s%s%s | %s | %s |\n", op_row_of((op_code)i)->name,
-                       row[k].name, type[row[k].type], *row[k].words ? ": " : "", row[k].words,
+            strbuf_add(out, "| `%s` | `%s` | %s%s%s%s | %s | %s |\n", op_row_of((op_code)i)->name,
+                       row[k].name, type[row[k].type], range_text(&row[k]),
+                       *row[k].words ? ": " : "", row[k].words,
                        row[k].otherwise ? row[k].otherwise : "required", row[k].meaning);
     }
     strbuf_putc(out, '\n');
@@ -122,8 +132,8 @@ static void describe_op(const op_row *op, strbuf *out)
     strbuf_add(out, "%s(%s)\n  gives    %s\n  meaning  %s\n", op->name, op->operands, op->result,
                op->meaning);
     for (int i = 0; i < n; i++) {
-        strbuf_add(out, "  %-11s %s%s%s, %s%s: %s\n", row[i].name, type[row[i].type],
-                   *row[i].words ? " " : "", row[i].words,
+        strbuf_add(out, "  %-11s %s%s%s%s, %s%s: %s\n", row[i].name, type[row[i].type],
+                   range_text(&row[i]), *row[i].words ? " " : "", row[i].words,
                    row[i].otherwise ? "otherwise " : "required",
                    row[i].otherwise ? row[i].otherwise : "", row[i].meaning);
     }

@@ -168,6 +168,7 @@ bool types_equal(sema *s, const tensor_type *a, const tensor_type *b);
 
 /* sema_text.c */
 const char *val_text(sema *s, val v);
+const char *number_text(sema *s, double x);
 const char *poly_text(sema *s, const poly *p);
 const char *type_text(sema *s, const tensor_type *t);
 void sema_note_weight(sema *s, const weight *w); /* "w is declared (..) at line n"; NULL is fine */
@@ -182,10 +183,12 @@ val const_binary(sema *s, const ast *e, val a, val b);
 val const_unary(sema *s, const ast *e, val a);
 val const_call(sema *s, const ast *e, const builtin_row *row, const val *arg, int n);
 bool val_is_number(val v);
+bool const_number(val v, double *out); /* a number that is known */
 /* sizes: the reason of a NULL poly as a diagnostic */
 val sema_size(sema *s, const ast *e, const poly *p);
 
 /* sema_bind.c: with a checkpoint at hand */
+const char *val_shown(sema *s, val v); /* the value itself, where it is short enough */
 val bind_param(sema *s, const ast *n, int64_t layer); /* layer -1: not a list */
 val bind_key(sema *s, key_value kv);
 void bind_declared(sema *s, const ast *n, val v); /* tells the sink */
@@ -218,6 +221,8 @@ void other_param(sema *s, const ast *n, int64_t layer, val v);
 void other_weight(sema *s, const weight *w);
 
 /* sema_emit.c: nodes for the sink; nothing happens without one */
+/* With a checkpoint: there was an error, and what is found now may rest on what it left behind. */
+bool sema_spoilt(const sema *s);
 typedef struct op_call op_call;
 void emit_op(op_call *c);
 void emit_output(sema *s, const ast *n, val v, const poly *rows, int index);

@@ -65,7 +65,7 @@ static val converted(sema *s, const ast *type, val v)
 }
 
 /* The value itself, where it is short enough to be told. */
-static const char *shown(sema *s, val v)
+const char *val_shown(sema *s, val v)
 {
     enum { TEXT_MAX = 40 };
     int64_t i;
@@ -84,15 +84,30 @@ static const char *shown(sema *s, val v)
     return val_text(s, v);
 }
 
+/* No setting is infinite, and neither a setting nor an element of one is a NaN. */
+static bool param_finite(sema *s, const ast *n, val v, const ast *at, const char *from)
+{
+    double x = 0;
+    int64_t len, i = 0;
+    const char *wanted = const_number(v, &x) ? range_refuses(RANGE_FINITE, x) : NULL;
+    if (v.kind == VAL_VEC && v.data && poly_value(v.size, &len))
+        for (; i < len && !wanted; i++)
+            wanted = range_refuses(RANGE_NUMBER, x = v.data[i]);
+    if (wanted)
+        weft_fail(s->dg, W0414, at->loc, STR_FMT " must be %s, but %s %s%s", STR_ARG(n->name),
+                  wanted, from, v.kind == VAL_VEC ? "a list with " : "", number_text(s, x));
+    return !wanted;
+}
+
 static val typed(sema *s, const ast *n, val v, const ast *at, const char *from)
 {
     const ast *type = n->kid[PARAM_TYPE];
     v = converted(s, type, v);
     if (v.kind != VAL_UNKNOWN && sema_fits(s, type, &v))
-        return v;
+        return param_finite(s, n, v, at, from) ? v : val_unknown();
     str spelt = {type->loc.src->text.p + type->loc.begin, type->loc.end - type->loc.begin};
     weft_fail(s->dg, W0402, at->loc, STR_FMT " is " STR_FMT ", but %s %s", STR_ARG(n->name),
-              STR_ARG(spelt), from, shown(s, v));
+              STR_ARG(spelt), from, val_shown(s, v));
     return val_unknown();
 }
 

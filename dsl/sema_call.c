@@ -1,6 +1,8 @@
 /* sema_call.c - calls: which op, weight or block is meant, its operands and attributes. */
 #include "dsl/sema.h"
 
+#include <math.h>
+
 /* ---- operands ---- */
 
 bool val_as_tensor(sema *s, val *v)
@@ -27,6 +29,40 @@ bool val_as_tensor(sema *s, val *v)
     }
 }
 
+/* The first element that is no finite number, or n. */
+static int64_t first_infinite(const double *data, int64_t n)
+{
+    int64_t i = 0;
+    while (i < n && isfinite(data[i]))
+        i++;
+    return i;
+}
+
+/* A constant that enters a graph is finite. A vector that the sink has already was looked at before. */
+static bool operand_finite(op_call *c, val v, weft_loc at)
+{
+    sema *s = c->s;
+    double x;
+    int64_t n = 0, i = 0;
+    if (const_number(v, &x) && !isfinite(x)) {
+        weft_fail(s->dg, W0414, at, "%s: this operand is %s, but must be a finite number", c->what,
+                  number_text(s, x));
+        return false;
+    }
+    if (v.kind != VAL_VEC || !v.data || v.truths || !poly_value(v.size, &n))
+        return true;
+    for (size_t k = 0; k < s->constants.n; k++)
+        if (s->constants.at[k].data == v.data)
+            return true;
+    if (sema_step(s, at, n / 16))
+        i = first_infinite(v.data, n);
+    if (i < n)
+        weft_fail(s->dg, W0414, at,
+                  "%s: element %lld of this vector is %s, but must be a finite number", c->what,
+                  (long long)i, number_text(s, v.data[i]));
+    return i == n;
+}
+
 /* Bring operand i to the kind its letter in ops.def asks for. */
 static bool fit_operand(op_call *c, int i)
 {
@@ -43,6 +79,8 @@ static bool fit_operand(op_call *c, int i)
     }
     if (v->kind == VAL_NONE && op_operand_optional(c->op, i))
         return true;
+    if (!operand_finite(c, *v, at))
+        return false;
     switch (c->op->kinds[i]) {
     case 't':
     case 'w':
@@ -127,6 +165,39 @@ static bool attr_fits(op_call *c, const attr_row *row, const ast *value, val *ou
     return fits;
 }
 
+/* ": cap * 2 is 0", or " is 0" where the text says so itself. */
+static const char *stated(sema *s, const ast *e, double x)
+{
+    bool literal = !e || e->kind == AST_INT || e->kind == AST_FLOAT || e->kind == AST_UNARY;
+    return literal
+               ? arena_printf(s->a, " is %s", number_text(s, x)).p
+               : arena_printf(s->a, ": " STR_FMT " is %s", STR_ARG(ast_spelt(e)), number_text(s, x))
+                     .p;
+}
+
+/* A number that is known, without a checkpoint already, must be in the range of attrs.def. */
+static bool attr_in_range(op_call *c, const attr_row *row, val v, const ast *at)
+{
+    double x;
+    const char *wanted = const_number(v, &x) ? range_refuses(row->range, x) : NULL;
+    if (!wanted)
+        return true;
+    weft_code code = row->range != RANGE_COUNT ? W0414 : x < 1 ? W0413 : W1106;
+    weft_fail(c->s->dg, code, at ? at->loc : c->site->loc, "%s of %s%s, but must be %s", row->name,
+              c->what, stated(c->s, at, x), wanted);
+    return false;
+}
+
+/* Where the text gives attribute i: in the call, or among the sizes of a norm's weight. */
+static const ast *attr_text(const op_call *c, int i)
+{
+    if (c->attr_at[i])
+        return c->attr_at[i]->kid[ARG_VALUE];
+    const ast *shape =
+        c->w && c->w->kind->form == FORM_NORM && i == 0 ? c->w->decl->kid[WEIGHT_SHAPE] : NULL;
+    return shape && shape->n_kid == 2 ? shape->kid[1]->kid[ARG_VALUE] : NULL;
+}
+
 static bool give_attr(op_call *c, const ast *arg)
 {
     int n;
@@ -185,6 +256,7 @@ static bool apply(op_call *c)
             weft_note(c->s->dg, "%s: %s", row[i].name, row[i].meaning);
             fine = false;
         }
+        fine &= attr_in_range(c, &row[i], c->attr[i], attr_text(c, i));
     }
     c->out->n = 1;
     c->out->v[0] = val_unknown();

@@ -22,7 +22,7 @@ static bool is_numeric(val v)
 }
 
 /* A constant as a double; false where it is only a symbol. */
-static bool number_of(val v, double *out)
+bool const_number(val v, double *out)
 {
     int64_t i;
     if (v.kind == VAL_INT && poly_value(v.size, &i)) {
@@ -138,7 +138,7 @@ static val map2(sema *s, const ast *e, fn2 fn, bool truths, val a, val b)
     double x = 0, y = 0;
     bool vec_a = a.kind == VAL_VEC, vec_b = b.kind == VAL_VEC;
     if (!vec_a && !vec_b) {
-        bool ka = number_of(a, &x), kb = number_of(b, &y);
+        bool ka = const_number(a, &x), kb = const_number(b, &y);
         return float_val(ka && kb, ka && kb ? fn(x, y) : 0);
     }
     if (vec_a && vec_b && !dims_equal(s, a.size, b.size)) {
@@ -150,8 +150,8 @@ static val map2(sema *s, const ast *e, fn2 fn, bool truths, val a, val b)
     }
     val out = {.kind = VAL_VEC, .truths = truths, .size = vec_a ? a.size : b.size};
     int64_t n;
-    if ((vec_a ? a.data != NULL : number_of(a, &x)) &&
-        (vec_b ? b.data != NULL : number_of(b, &y)) && poly_value(out.size, &n) &&
+    if ((vec_a ? a.data != NULL : const_number(a, &x)) &&
+        (vec_b ? b.data != NULL : const_number(b, &y)) && poly_value(out.size, &n) &&
         sema_step(s, e->loc, n / 16)) {
         double *data = ARENA_ARRAY(s->a, double, (size_t)n);
         for (int64_t i = 0; i < n; i++)
@@ -349,14 +349,15 @@ static val rounded(builtin_call *c, fn2 fn)
         return v;
     if (v.kind == VAL_VEC)
         return map2(c->s, c->e, fn, false, v, float_val(true, 0));
-    if (v.kind == VAL_UNKNOWN || (v.kind == VAL_FLOAT && !number_of(v, &x)))
+    if (v.kind == VAL_UNKNOWN || (v.kind == VAL_FLOAT && !const_number(v, &x)))
         return open_int(c->s, c->name);
     if (v.kind != VAL_FLOAT)
         return wrong(c, 0, "a number");
     x = fn(x, 0);
     if (x >= -9.2e18 && x <= 9.2e18)
         return (val){.kind = VAL_INT, .known = true, .size = poly_int(c->s->pp, (int64_t)x)};
-    weft_fail(c->s->dg, W0408, c->e->loc, "%g does not fit an integer", x);
+    if (!sema_spoilt(c->s))
+        weft_fail(c->s->dg, W0408, c->e->loc, "%s does not fit an integer", number_text(c->s, x));
     return val_unknown();
 }
 
@@ -509,7 +510,7 @@ static val b_nonzero(builtin_call *c)
         return v;
     if (!val_is_number(v))
         return wrong(c, 0, "a number");
-    if (number_of(v, &x))
+    if (const_number(v, &x))
         return x == 0 ? (val){.kind = VAL_NONE, .known = true} : v;
     v.maybe = true;
     v.who = arena_alloc(c->s->a, 1);
@@ -555,6 +556,31 @@ static val b_key(builtin_call *c)
     return v.kind == VAL_NONE ? val_unknown() : v;
 }
 
+/* Frequencies are finite and not below 0, the factor is above 0. Where settings were refused already, their
+ * table is not complained of. */
+static bool rope_table_fits(builtin_call *c, const val *t, bool factor)
+{
+    sema *s = c->s;
+    const ast *args = c->e->kid[CALL_ARGUMENTS];
+    int64_t n = 0, i = 0;
+    if (sema_spoilt(s))
+        return true;
+    const char *wanted = factor ? range_refuses(RANGE_ABOVE_0, t->factor) : NULL;
+    if (wanted)
+        weft_fail(s->dg, W0414, args->kid[1]->loc,
+                  "the factor of a rope table is %s, but must be %s", number_text(s, t->factor),
+                  wanted);
+    if (!t->data || !poly_value(t->size, &n) || !sema_step(s, c->e->loc, n / 16))
+        return !wanted;
+    while (i < n && !range_refuses(RANGE_FROM_0, t->data[i]))
+        i++;
+    if (i < n)
+        weft_fail(s->dg, W0414, args->kid[0]->loc,
+                  "frequency %lld of a rope table is %s, but must be %s", (long long)i,
+                  number_text(s, t->data[i]), range_refuses(RANGE_FROM_0, t->data[i]));
+    return !wanted && i == n;
+}
+
 static val b_rope_table(builtin_call *c)
 {
     if (c->arg[0].kind != VAL_VEC)
@@ -562,8 +588,9 @@ static val b_rope_table(builtin_call *c)
     if (!val_is_number(c->arg[1]))
         return wrong(c, 1, "a number");
     val out = {.kind = VAL_TABLE, .size = c->arg[0].size, .data = c->arg[0].data};
-    out.known = out.data && number_of(c->arg[1], &out.factor);
-    return out;
+    bool factor = const_number(c->arg[1], &out.factor);
+    out.known = out.data && factor;
+    return rope_table_fits(c, &out, factor) ? out : val_unknown();
 }
 
 val const_call(sema *s, const ast *e, const builtin_row *row, const val *arg, int n)

@@ -301,6 +301,26 @@ static void state_divisions(sema *s, const ast *e)
     }
 }
 
+enum { VALUES_MAX = 4 }; /* names of a condition whose values are worth a note */
+
+/* What the names of a condition stand for in this checkpoint, each once; seen has n_seen of them. */
+static int note_values(sema *s, const ast *e, str *seen, int n_seen)
+{
+    val v;
+    bool known = e->kind == AST_NAME && sema_find(s, e->name, &v) &&
+                 (val_is_number(v) || v.kind == VAL_STR || v.kind == VAL_BOOL);
+    for (int i = 0; i < n_seen && known; i++)
+        known = !str_eq(seen[i], e->name);
+    if (known && n_seen < VALUES_MAX) {
+        weft_note(s->dg, STR_FMT " is %s", STR_ARG(e->name), val_shown(s, v));
+        seen[n_seen++] = e->name;
+    }
+    for (uint32_t i = e->kind == AST_CALL ? CALL_ARGUMENTS : 0; i < e->n_kid; i++)
+        if (e->kid[i])
+            n_seen = note_values(s, e->kid[i], seen, n_seen);
+    return n_seen;
+}
+
 void sema_require(sema *s, const ast *n)
 {
     const cond *c = sema_truth(s, n->kid[REQUIRE_CONDITION], "what is required");
@@ -319,6 +339,9 @@ void sema_require(sema *s, const ast *n)
                   s->host ? "this requirement does not hold for %s"
                           : "this requirement can never hold%s",
                   s->host ? s->host->file : "");
+    str seen[VALUES_MAX];
+    if (s->host)
+        note_values(s, n->kid[REQUIRE_CONDITION], seen, 0);
 }
 
 /* ---- include ---- */

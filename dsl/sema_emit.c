@@ -3,15 +3,14 @@
 
 #include "runtime/base/intmath.h"
 
-/* After an error the rest of a graph may rest on what it left behind. */
-static bool spoilt(const sema *s)
+bool sema_spoilt(const sema *s)
 {
-    return diag_failed(s->dg) > s->n_failed;
+    return s->host && diag_failed(s->dg) > s->n_failed;
 }
 
 static void not_known(sema *s, weft_loc loc, const char *what)
 {
-    if (spoilt(s))
+    if (sema_spoilt(s))
         return;
     weft_fail(s->dg, W0207, loc, "%s cannot be decided from this checkpoint", what);
 }
@@ -21,7 +20,7 @@ static bool size_out(sema *s, const poly *p, weft_loc loc, int64_t *out)
 {
     if (poly_value(p, out)) {
         bool fits = *out > 0 && *out <= DSL_SIZE_MAX;
-        if (fits || spoilt(s))
+        if (fits || sema_spoilt(s))
             return fits;
         if (*out < 1)
             weft_fail(s->dg, W0413, loc, "a dimension of this is %lld, but a size is at least 1",
@@ -223,9 +222,6 @@ static dsl_attr attr_of(op_call *c, const attr_row *row, val v, weft_loc loc)
         out.kind = GATTR_INT;
         if (v.kind != VAL_INT || !poly_value(v.size, &out.integer))
             not_known(c->s, loc, row->name);
-        else if (out.integer < 1)
-            weft_fail(c->s->dg, W0413, loc, "%s is %lld, but must be at least 1", row->name,
-                      (long long)out.integer);
         break;
     case ATTR_FLOAT:
         out.kind = GATTR_FLOAT;
@@ -308,7 +304,7 @@ void emit_output(sema *s, const ast *n, val v, const poly *rows, int index)
     if (!s->sink)
         return;
     if (v.ref.kind != REF_VALUE) {
-        if (spoilt(s))
+        if (sema_spoilt(s))
             return;
         weft_fail(s->dg, W0207, n->loc,
                   "an output must be computed; this is an operand as it stands");

@@ -1,12 +1,21 @@
 /* sema_text.c - values, sizes and types as messages show them, and notes on where things stand. */
 #include "dsl/sema.h"
 
+#include <math.h>
+
 static const char *keep_text(sema *s, strbuf *b)
 {
     str text = arena_str(s->a, strbuf_view(b));
     s->n_scan += text.n;
     strbuf_free(b);
     return text.p;
+}
+
+const char *number_text(sema *s, double x)
+{
+    if (isnan(x)) /* some libraries print its sign */
+        return "nan";
+    return arena_printf(s->a, fabs(x) < 1e15 && floor(x) == x ? "%.0f" : "%.9g", x).p;
 }
 
 const char *poly_text(sema *s, const poly *p)

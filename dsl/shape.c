@@ -217,6 +217,12 @@ static bool shape_select(op_call *c)
 
 static bool shape_divide(op_call *c)
 {
+    double by;
+    if (const_number(c->arg[1], &by) && by == 0) {
+        weft_fail(c->s->dg, W0409, c->site->loc, STR_FMT " divides by zero",
+                  STR_ARG(ast_spelt(c->site)));
+        return false;
+    }
     if (c->arg[1].kind == VAL_VEC)
         val_as_tensor(c->s, &c->arg[1]);
     return shape_binary(c);

@@ -165,6 +165,13 @@ static inline double random_number(dice *d)
     return (double)roll(d, UINT32_MAX) / 7.0 * (roll(d, 2) ? 1e-9 : -1e3);
 }
 
+/* An attribute's number is in its range. */
+static inline double number_in(attr_range range, dice *d)
+{
+    double x = random_number(d);
+    return range_refuses(range, x) ? 1 : x;
+}
+
 static inline weft_loc random_loc(graph *g, dice *d, source *const *src)
 {
     (void)g;
@@ -248,14 +255,14 @@ static inline void random_node(graph *g, dice *d, source *const *src)
         n.n_in = 1;
         for (int i = 0; i < 2; i++)
             if (roll(d, 2))
-                n.attr[i] = (gattr){.kind = GATTR_FLOAT, .number = random_number(d)};
+                n.attr[i] = (gattr){.kind = GATTR_FLOAT, .number = number_in(RANGE_NUMBER, d)};
         break;
     case 2:
         n.op = OP_layer_norm;
         n.n_in = 3;
         n.in[1] = REF(NONE, 0);
         n.in[2] = roll(d, 2) ? REF(CONST, 0) : REF(NONE, 0);
-        n.attr[0] = (gattr){.kind = GATTR_FLOAT, .number = random_number(d)};
+        n.attr[0] = (gattr){.kind = GATTR_FLOAT, .number = number_in(RANGE_FROM_0, d)};
         break;
     case 3:
         n.op = OP_mul;

@@ -1,5 +1,6 @@
 /* test_graph_verify.c - the suite of compiler/graph_verify.c and graph_shape.c. */
 #include "tests/compiler/graph_samples.h"
+#include <math.h>
 
 static void expect_fault(const graph *g, const char *part)
 {
@@ -77,6 +78,8 @@ START_TEST(faults_of_tables_and_nodes)
     FAULT(nodes.at[1].attr[0].kind, GATTR_NONE, "attribute eps is required");
     FAULT(nodes.at[1].attr[0].kind, GATTR_INT, "attribute eps is of the wrong type");
     FAULT(nodes.at[1].attr[1].kind, GATTR_INT, "it has 1 attributes, but number 1 is set");
+    FAULT(nodes.at[1].attr[0].number, -1e-5, "attribute eps must be a finite number from 0");
+    FAULT(nodes.at[1].attr[0].number, NAN, "attribute eps must be a finite number from 0");
     FAULT(nodes.at[4].attr[0].word, STR("thirds"), "attribute pairs cannot be thirds");
     FAULT(nodes.at[1].first, 0, "%0 belongs to node 0");
     FAULT(nodes.at[1].first, 4000, "its results are not in the table of values");
