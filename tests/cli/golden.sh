@@ -15,7 +15,7 @@ set -euo pipefail
 
 update=
 if [ "$1" = --update ]; then update=yes; shift; fi
-weft=$1 helpers=$2
+weft=$(realpath "$1") helpers=$(realpath "$2")
 shift 2
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
