@@ -65,21 +65,52 @@ typedef enum {
 #endif
 
 typedef struct weft_diag weft_diag;
+typedef struct weft_cancel weft_cancel;
 typedef struct weft_model weft_model;
 typedef struct weft_session weft_session;
+typedef struct weft_tokenizer weft_tokenizer;
+typedef struct weft_decoder weft_decoder;
+typedef struct weft_template weft_template;
+typedef struct weft_sampler weft_sampler;
+typedef struct weft_generation weft_generation;
 
 WEFT_API const char *weft_version(void); /* "0.1.0" */
 WEFT_API const char *
 weft_status_meaning(weft_status status); /* "a file cannot be read or written" */
-WEFT_API void weft_free(void *p); /* for what a call hands out as the caller's; NULL is fine */
+/* Release what a call gave to its caller to keep: ids and texts. NULL is fine. */
+WEFT_API void weft_free(void *p);
 
 /* ---- messages ---- */
 
 WEFT_API weft_diag *weft_diag_create(void);
 WEFT_API void weft_diag_destroy(weft_diag *dg); /* NULL is fine */
-/* Everything recorded so far, as `weft` prints it; valid until dg is used again. */
+/* Everything recorded so far, for people: place, code, message, quoted line, notes. Valid until dg is used again. */
 WEFT_API const char *weft_diag_text(weft_diag *dg);
+/* The same as a JSON array of objects: code, severity, message, file, line, column, hint, notes. */
+WEFT_API const char *weft_diag_json(weft_diag *dg);
 WEFT_API void weft_diag_clear(weft_diag *dg);
+
+typedef struct {
+    const char *code;    /* "W1001"; what a code means never changes */
+    weft_status status;  /* what the call that recorded it returned, if it failed because of it */
+    bool error;          /* false: a warning */
+    const char *message; /* without code and place */
+} weft_message;
+
+WEFT_API size_t weft_diag_count(const weft_diag *dg);
+/* Message i, in the order they were recorded; valid until dg is cleared or destroyed. False: there is none. */
+WEFT_API bool weft_diag_at(const weft_diag *dg, size_t i, weft_message *out_message);
+
+/* ---- cancelling ---- */
+
+/* A switch that stops work soon, wherever the work is: weft_session_create while it prepares weights, weft_eval, weft_step
+ * and weft_generate of the sessions whose options name it. They return WEFT_ERR_CANCELLED (weft_generate: WEFT_END_CANCELLED)
+ * and have changed nothing that a failed call would not have. It stays set until it is cleared. Setting and
+ * clearing may be done by any thread, and by a signal handler. It must outlive the sessions. */
+WEFT_API weft_cancel *weft_cancel_create(void);
+WEFT_API void weft_cancel_destroy(weft_cancel *c); /* NULL is fine */
+WEFT_API void weft_cancel_set(weft_cancel *c);
+WEFT_API void weft_cancel_clear(weft_cancel *c);
 
 /* ---- models ---- */
 
@@ -92,14 +123,14 @@ typedef struct {
     bool guard;   /* survive a file that shrinks while it is mapped: installs a SIGBUS handler */
 } weft_model_options;
 
-/* A GGUF file, any part of a split one, a Hugging Face folder, or a file in it. options may be NULL.
- * The model is bound and proven here; its weights are read when they are used. */
+/* A GGUF file, any part of a split one, a Hugging Face folder, or a file in it. The model is bound and proven here; its
+ * weights are read when they are used. */
 WEFT_API weft_status weft_model_open(weft_diag *dg, const char *path,
                                      const weft_model_options *options, weft_model **out_model);
-/* A GGUF file in one part, from an open descriptor, which may be closed afterwards, or from memory,
- * which must outlive the model; name is for messages. */
+/* A GGUF file in one part, from an open descriptor, which may be closed afterwards; name is for messages. */
 WEFT_API weft_status weft_model_open_fd(weft_diag *dg, int fd, const char *name,
                                         const weft_model_options *options, weft_model **out_model);
+/* A GGUF file in memory, which must outlive the model. */
 WEFT_API weft_status weft_model_open_memory(weft_diag *dg, const void *data, size_t bytes,
                                             const char *name, const weft_model_options *options,
                                             weft_model **out_model);
@@ -109,8 +140,8 @@ WEFT_API void weft_model_close(weft_model *m); /* NULL is fine; no session may b
 WEFT_API weft_status weft_model_check(weft_diag *dg, const weft_model *m);
 
 WEFT_API const char *weft_model_name(const weft_model *m); /* of the .weft model: "llama" */
-/* A setting of the model file by its name there: vocab, ctx, layers, d, heads, ... False if it has none
- * of that name or kind. */
+/* A setting of the model file by its name there: ctx, layers, d, heads, ... False if it has none of that name or
+ * kind. For showing to people: sizes that code depends on are in weft_session_info. */
 WEFT_API bool weft_model_int(const weft_model *m, const char *name, int64_t *out_value);
 WEFT_API bool weft_model_float(const weft_model *m, const char *name, double *out_value);
 WEFT_API uint64_t weft_model_bytes(const weft_model *m);       /* of its tensors */
@@ -130,7 +161,7 @@ typedef struct {
     int64_t context;            /* tokens a sequence may hold; 0: what the model was trained for */
     int64_t sequences;          /* that can be kept at once; 0: 1 */
     int64_t batch;              /* rows in one call at most; 0: the smaller of context and 512 */
-    int64_t threads;            /* 0: 1 */
+    int64_t threads;            /* 0: 1; -1: as many as this process may use */
     const char *const *outputs; /* names: "logits", "hidden", "resid" for all, "resid.3" for one */
     int n_output;               /* 0: logits */
     int64_t wants;              /* rows of a call at most that outputs [R] are wanted of; 0: all */
@@ -138,15 +169,20 @@ typedef struct {
     weft_kv kv;
     bool deterministic; /* the same bits however rows are put together into calls */
     bool round_bf16;    /* round activations for BF16 weights to bf16: faster, less exact */
-    bool no_pack_cache; /* do not keep weights that were woven for this machine's kernels on disk */
-    bool no_repack;     /* use weights as stored: slower, but there is no copy laid out for kernels */
+    bool
+        no_pack_cache; /* do not keep weights that were rearranged for this machine's kernels on disk */
+    bool no_repack; /* use weights as stored: slower, but there is no copy laid out for kernels */
     /* A plan file (`weft graph --stage plan --format json`) to run instead of making a plan: then exec, kv,
      * deterministic, round_bf16 and no_repack are the file's, and context, batch and outputs must be within it. */
     const char *plan;
-    /* Called now and then, by the thread that creates the session, while weights are woven: that takes long where they
-     * are not on disk from the last time. Bytes done, and in all. NULL: nobody wants to know. */
+    /* Called now and then, by the thread that creates the session, while weights are rearranged for this machine's
+     * kernels: that takes long where they are not on disk from the last time. Bytes done, and in all. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *progress_ctx;
+    weft_cancel *cancel; /* NULL: nothing stops it */
+    /* State is kept in pages that sequences share: tokens in a page, 0: 64; how many pages, 0: enough for all sequences at
+     * full length. With fewer, a call that finds no free page fails with WEFT_ERR_FULL. */
+    int64_t page_tokens, pages;
 } weft_session_options;
 
 /* The model must outlive it. */
@@ -154,6 +190,19 @@ WEFT_API weft_status weft_session_create(weft_diag *dg, const weft_model *m,
                                          const weft_session_options *options,
                                          weft_session **out_session);
 WEFT_API void weft_session_destroy(weft_session *s); /* NULL is fine */
+
+typedef struct {
+    size_t size; /* sizeof(weft_session_info), set by the caller */
+    int64_t context, sequences, batch, wants, threads;
+    int64_t vocab;                          /* width of the output logits; 0: it has none */
+    int64_t page_tokens, pages, pages_free; /* of state, now */
+    /* Bytes. Mapped and cached weights are pages of files, not memory of the session. */
+    uint64_t weights_mapped, weights_cached, weights_copied, weights_packed;
+    uint64_t activations, state, scratch, tables;
+} weft_session_info;
+
+WEFT_API weft_status weft_session_about(weft_diag *dg, const weft_session *s,
+                                        weft_session_info *info);
 /* Memory the session holds: activations, state, converted and repacked weights, tables; not what is mapped from
  * the model file or from a file of the weight cache. */
 WEFT_API uint64_t weft_session_bytes(const weft_session *s);
@@ -178,8 +227,8 @@ typedef struct {
 WEFT_API weft_status weft_output(weft_diag *dg, const weft_session *s, const char *name, int index,
                                  weft_view *out_view);
 
-WEFT_API int64_t weft_length(const weft_session *s,
-                             int64_t seq); /* tokens a sequence holds; -1: no such sequence */
+/* Tokens that a sequence holds; -1: no such sequence. */
+WEFT_API int64_t weft_length(const weft_session *s, int64_t seq);
 /* Keep the first `length` tokens of a sequence, exactly as if the others had never been. */
 WEFT_API weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t length);
 /* Let sequence `to` hold the first `length` tokens of `from` instead of what it held. The two share
@@ -187,6 +236,205 @@ WEFT_API weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, 
  * longer has the rows that the next token would see; 0 is always possible. */
 WEFT_API weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to,
                                int64_t length);
+
+/* ---- text to tokens and back ---- */
+
+/* A tokenizer.json, a folder with one, or a GGUF file. Several threads may use one tokenizer. */
+WEFT_API weft_status weft_tokenizer_open(weft_diag *dg, const char *path,
+                                         weft_tokenizer **out_tokenizer);
+/* The model's own. It holds copies of all it needs: the model may be closed before it. */
+WEFT_API weft_status weft_tokenizer_of_model(weft_diag *dg, const weft_model *m,
+                                             weft_tokenizer **out_tokenizer);
+WEFT_API void weft_tokenizer_close(weft_tokenizer *t); /* NULL is fine */
+
+/* How a text is encoded: put the tokens around it that the model expects (BOS and the like), and read special tokens
+ * that are written in it. A text from a stranger is encoded without the second. */
+enum { WEFT_ADD_SPECIAL = 1, WEFT_PARSE_SPECIAL = 2 };
+
+/* The ids of a text in UTF-8, which are the caller's to release with weft_free. */
+WEFT_API weft_status weft_encode(weft_diag *dg, weft_tokenizer *t, const char *text, size_t bytes,
+                                 unsigned flags, int32_t **out_ids, size_t *out_n);
+/* The text of ids: well-formed UTF-8 that ends with a NUL beyond its bytes, the caller's to release with weft_free. */
+WEFT_API weft_status weft_decode(weft_diag *dg, weft_tokenizer *t, const int32_t *ids, size_t n,
+                                 bool skip_special, char **out_text, size_t *out_bytes);
+
+WEFT_API int32_t weft_tokenizer_size(const weft_tokenizer *t); /* one past the largest id */
+WEFT_API int32_t weft_token_bos(const weft_tokenizer *t);      /* -1: none */
+WEFT_API int32_t weft_token_eos(const weft_tokenizer *t);      /* -1: none */
+WEFT_API bool weft_token_ends(const weft_tokenizer *t,
+                              int32_t id); /* eos and all others that end an answer */
+WEFT_API bool weft_token_special(const weft_tokenizer *t, int32_t id);
+WEFT_API int32_t weft_token_find(const weft_tokenizer *t,
+                                 const char *text); /* written like this; -1: none */
+/* A token as the vocabulary writes it, which need not be UTF-8; empty where there is none. */
+WEFT_API const char *weft_token_text(const weft_tokenizer *t, int32_t id, size_t *out_bytes);
+
+/* Decoding as ids come: a character appears with the token that completes it, never half of one. The tokenizer must
+ * outlive the decoder. */
+WEFT_API weft_status weft_decoder_create(weft_diag *dg, weft_tokenizer *t, bool skip_special,
+                                         weft_decoder **out_decoder);
+WEFT_API void weft_decoder_destroy(weft_decoder *d); /* NULL is fine */
+/* What the id adds to the text; valid until the decoder is used again. */
+WEFT_API weft_status weft_decoder_put(weft_diag *dg, weft_decoder *d, int32_t id,
+                                      const char **out_text, size_t *out_bytes);
+/* What is left at the end; the decoder can begin anew. */
+WEFT_API weft_status weft_decoder_end(weft_diag *dg, weft_decoder *d, const char **out_text,
+                                      size_t *out_bytes);
+
+/* ---- chat templates ---- */
+
+/* The model's own template with choice NULL; else a built-in one (chatml, gemma, llama2, llama3, mistral, phi3) or a file.
+ * Templates come with models, from strangers: they can do nothing but render, within limits of time and memory. */
+WEFT_API weft_status weft_template_open(weft_diag *dg, const weft_model *m, const char *choice,
+                                        weft_template **out_template);
+WEFT_API void weft_template_close(weft_template *t); /* NULL is fine */
+WEFT_API const char *
+weft_template_origin(const weft_template *t); /* where it came from, for people */
+
+typedef struct {
+    size_t size;           /* sizeof(weft_chat) */
+    const char *messages;  /* JSON: [{"role": "user", "content": "..."}, ...] */
+    const char *tools;     /* JSON array, or NULL */
+    const char *documents; /* JSON array, or NULL */
+    const char
+        *variables; /* JSON object of further ones, such as {"enable_thinking": false}, or NULL */
+    bool no_answer; /* end behind the last message, not where the model begins to answer */
+} weft_chat;
+
+/* The text that the model continues, the caller's to release with weft_free. */
+WEFT_API weft_status weft_template_render(weft_diag *dg, const weft_template *t,
+                                          const weft_chat *chat, char **out_text,
+                                          size_t *out_bytes);
+/* The same as ids. */
+WEFT_API weft_status weft_template_encode(weft_diag *dg, const weft_template *t,
+                                          weft_tokenizer *tokenizer, const weft_chat *chat,
+                                          int32_t **out_ids, size_t *out_n);
+
+/* ---- choosing tokens ---- */
+
+typedef struct {
+    int32_t token;
+    float bias; /* added to its logit; -INFINITY forbids it */
+} weft_bias;
+
+/* Set them with weft_sampler_defaults first: 0 is a setting here, not the usual. */
+typedef struct {
+    size_t size;                        /* sizeof(weft_sampler_options) */
+    uint64_t seed;                      /* the same seed, options and logits give the same tokens */
+    double temp;                        /* temperature; 0: always the likeliest */
+    int64_t top_k;                      /* keep the likeliest; 0: all */
+    double top_p, min_p, typical;       /* 1, 0, 1: all */
+    int64_t last_n;                     /* tokens the penalties look back over; -1: all */
+    double repeat, presence, frequency; /* 1, 0, 0: none */
+    double dry_multiplier, dry_base;    /* against repeated runs; 0: off */
+    int64_t dry_allowed,
+        dry_last_n; /* runs up to this long cost nothing; look back this far, -1: all */
+    double xtc_probability, xtc_threshold; /* exclude top choices; 0: off */
+    int mirostat;                          /* 2: mirostat 2 in place of the truncations; 0: off */
+    double mirostat_tau, mirostat_eta;
+    const weft_bias *bias;
+    size_t n_bias;
+    const char *samplers; /* the chain, such as "top_k;top_p;temperature"; NULL: the usual one */
+} weft_sampler_options;
+
+/* Fill in what people expect: temperature 0.8, top-k 40, top-p 0.95, min-p 0.05, no penalties, seed 0. Options->size is
+ * set by the caller. */
+WEFT_API void weft_sampler_defaults(weft_sampler_options *options);
+/* For logits of this width, remembering this many tokens for the penalties. Strings and lists of the options are copied.
+ * The tokenizer tells which tokens end a run for dry; NULL: none do. */
+WEFT_API weft_status weft_sampler_create(weft_diag *dg, const weft_sampler_options *options,
+                                         int64_t vocab, int64_t past, weft_tokenizer *t,
+                                         weft_sampler **out_sampler);
+WEFT_API void weft_sampler_destroy(weft_sampler *s); /* NULL is fine */
+/* Choose from logits [vocab]. W1410 where none of them is a number. */
+WEFT_API weft_status weft_sampler_choose(weft_diag *dg, weft_sampler *s, const float *logits,
+                                         int32_t *out_token);
+/* The token became part of the text; a prompt's tokens too. */
+WEFT_API void weft_sampler_accept(weft_sampler *s, int32_t token);
+WEFT_API void weft_sampler_reset(weft_sampler *s); /* as created */
+
+typedef struct {
+    int32_t token;
+    float logprob; /* natural logarithm of its probability, before any sampling step */
+} weft_logprob;
+
+/* The n likeliest tokens of a row of logits, best first; returns how many there are. */
+WEFT_API int64_t weft_logprobs(const float *logits, int64_t vocab, weft_logprob *out, int64_t n);
+
+/* ---- generating text ---- */
+
+typedef struct {
+    size_t size;              /* sizeof(weft_generation_options) */
+    int64_t seq;              /* the sequence of the session that it uses, alone */
+    int64_t max_tokens;       /* 0: until something else ends it */
+    const char *const *stops; /* texts that end it and are not shown */
+    size_t n_stop;
+    bool ignore_end;                     /* go on after a token that ends an answer */
+    bool show_special;                   /* special tokens appear in the text */
+    bool logprobs;                       /* with each token its log-probability, */
+    int64_t top_logprobs;                /* and those of this many of the likeliest */
+    const weft_sampler_options *sampler; /* NULL: the defaults */
+} weft_generation_options;
+
+typedef enum {
+    WEFT_END_NONE,      /* it goes on */
+    WEFT_END_MODEL,     /* the model ended it */
+    WEFT_END_STOP,      /* a stop text came */
+    WEFT_END_LENGTH,    /* max_tokens were generated */
+    WEFT_END_CONTEXT,   /* the context is full */
+    WEFT_END_CALLER,    /* the callback said so */
+    WEFT_END_CANCELLED, /* the session's cancel was set */
+    WEFT_END_FAILED,    /* its logits are no numbers (W1410) */
+} weft_end;
+
+/* What one step added; valid until the generation is used again. */
+typedef struct {
+    int32_t token; /* -1: none yet, the prompt is still being read */
+    const char
+        *text; /* what can be shown now: whole characters, no part of a stop text; often empty */
+    size_t bytes;
+    float logprob;           /* of token */
+    const weft_logprob *top; /* [n_top], best first */
+    int64_t n_top;
+    int64_t prompt_done,
+        prompt_total; /* tokens of the prompt that were evaluated, and all that had to be */
+    weft_end end;
+} weft_piece;
+
+/* A text that goes on in a sequence of the session, which must have the output logits. It keeps its text between
+ * prompts, so that a prompt that begins like the last text costs only what is new. Session and tokenizer must outlive it;
+ * strings and lists of the options are copied. */
+WEFT_API weft_status weft_generation_create(weft_diag *dg, weft_session *s, weft_tokenizer *t,
+                                            const weft_generation_options *options,
+                                            weft_generation **out_generation);
+WEFT_API void
+weft_generation_destroy(weft_generation *g); /* NULL is fine; its sequence keeps its tokens */
+/* Begin anew with this prompt. WEFT_ERR_LIMIT if it and one more token do not fit the context; then nothing has changed. */
+WEFT_API weft_status weft_generation_prompt(weft_diag *dg, weft_generation *g, const int32_t *ids,
+                                            size_t n);
+/* Other options from the next prompt on, but for seq; an answer that was going on has ended. On failure nothing has
+ * changed. */
+WEFT_API weft_status weft_generation_change(weft_diag *dg, weft_generation *g,
+                                            const weft_generation_options *options);
+/* Let `to` go on where `from` is, with its own settings; they share memory until they differ. Answers to one prompt are made
+ * this way. Fails as weft_fork does. */
+WEFT_API weft_status weft_generation_fork(weft_diag *dg, const weft_generation *from,
+                                          weft_generation *to);
+/* One call of the session for all of these generations, each once in the list: the next part of a prompt, or the next token
+ * of each. Those that have ended are passed over; those for which the call has no more room come first in the next. On failure
+ * nothing has changed, but for W1410: then those whose logits are no numbers have ended, and the others went on. */
+WEFT_API weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *list,
+                               size_t n);
+/* What the last weft_step brought it. */
+WEFT_API weft_piece weft_generation_piece(const weft_generation *g);
+/* The tokens generated since the prompt, the one that ended it included; valid until the generation is used again. */
+WEFT_API const int32_t *weft_generation_ids(const weft_generation *g, size_t *out_n);
+
+/* Steps until the generation ends. on_piece gets each piece, and stops it by returning false; it may be NULL. */
+WEFT_API weft_status weft_generate(weft_diag *dg, weft_generation *g,
+                                   bool (*on_piece)(void *ctx, const weft_piece *piece), void *ctx,
+                                   weft_end *out_end);
+WEFT_API const char *weft_end_name(weft_end end); /* "model", "stop", "length", ... */
 
 #ifdef __cplusplus
 }

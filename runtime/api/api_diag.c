@@ -70,11 +70,59 @@ const char *weft_diag_text(weft_diag *dg)
     diag_print(dg, to, false);
     fclose(to);
     str kept = arena_str(diag_arena(dg), (str){text, n});
-    mem_free(text);
+    free(text);
     return kept.p;
+}
+
+const char *weft_diag_json(weft_diag *dg)
+{
+    strbuf out = {0};
+    diag_json(dg, &out);
+    str kept = arena_str(diag_arena(dg), strbuf_view(&out));
+    strbuf_free(&out);
+    return kept.p;
+}
+
+size_t weft_diag_count(const weft_diag *dg)
+{
+    return diag_count(dg);
+}
+
+bool weft_diag_at(const weft_diag *dg, size_t i, weft_message *out_message)
+{
+    if (i >= diag_count(dg))
+        return false;
+    diag_entry e = diag_at(dg, i);
+    const diag_row *row = diag_row_of(e.code);
+    *out_message = (weft_message){row->name, row->status, row->severity == DIAG_ERROR, e.message.p};
+    return true;
 }
 
 void weft_diag_clear(weft_diag *dg)
 {
     diag_reset(dg);
+}
+
+/* ---- cancelling ---- */
+
+weft_cancel *weft_cancel_create(void)
+{
+    weft_cancel *c = mem_alloc(sizeof *c);
+    atomic_init(&c->flag.set, 0);
+    return c;
+}
+
+void weft_cancel_destroy(weft_cancel *c)
+{
+    mem_free(c);
+}
+
+void weft_cancel_set(weft_cancel *c)
+{
+    cancel_ask(&c->flag, true);
+}
+
+void weft_cancel_clear(weft_cancel *c)
+{
+    cancel_ask(&c->flag, false);
 }

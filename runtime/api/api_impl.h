@@ -3,7 +3,9 @@
 #define WEFT_RUNTIME_API_API_IMPL_H
 
 #include "compiler/compiler.h"
-#include "runtime/exec/session.h"
+#include "runtime/base/cancel.h"
+#include "runtime/engine/generation.h"
+#include "runtime/text/chat.h"
 #include "runtime/weft.h"
 
 struct weft_model {
@@ -15,7 +17,35 @@ struct weft_session {
     bound_model *bound; /* with its own context, where the model's graph depends on it; else NULL */
     arena *a;           /* the plan's */
     session *run;
-    int64_t n_seq;
+    engine text; /* what its generations share; run is NULL before the first */
+    int64_t threads;
+};
+
+struct weft_cancel {
+    cancel_flag flag;
+};
+
+struct weft_tokenizer {
+    tok *text;
+};
+
+struct weft_decoder {
+    tok_stream *stream;
+    tok *text;
+    strbuf out;
+};
+
+struct weft_template {
+    chat_template *chat;
+};
+
+struct weft_sampler {
+    sampler *pick;
+};
+
+struct weft_generation {
+    generation *g;
+    weft_session *s;
 };
 
 const model_file *api_model_file(const weft_model *m);

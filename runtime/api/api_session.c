@@ -4,6 +4,7 @@
 #include "compiler/plan_file.h"
 #include "compiler/plan_make.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/threads.h"
 
 enum { BATCH_DEFAULT = 512 };
 
@@ -19,6 +20,18 @@ static dtype kv_type(const weft_session_options *o)
     if (o->kv == WEFT_KV_AUTO)
         return o->exec == WEFT_EXEC_REF ? DT_F32 : DT_F16;
     return types[o->kv];
+}
+
+static session_options run_options(const weft_session_options *o, int64_t context)
+{
+    return (session_options){.n_ctx = context,
+                             .n_seq = o->sequences ? o->sequences : 1,
+                             .page_tok = o->page_tokens,
+                             .n_page = o->pages,
+                             .threads = (int)o->threads,
+                             .keep_packed = !o->no_pack_cache,
+                             .cancel = o->cancel ? &o->cancel->flag : NULL,
+                             .progress = {o->progress, o->progress_ctx}};
 }
 
 static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_session_options *o,
@@ -55,11 +68,7 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
         g = s->bound->graph;
     }
     WEFT_TRY(plan_make(dg, g, &t, NULL, s->a, &p));
-    session_options run = {.n_ctx = context,
-                           .n_seq = n_seq,
-                           .threads = (int)o->threads,
-                           .keep_packed = !o->no_pack_cache,
-                           .progress = {o->progress, o->progress_ctx}};
+    session_options run = run_options(o, context);
     return session_create(dg, p, m->file, &run, &s->run);
 }
 
@@ -94,11 +103,7 @@ static weft_status session_plan_file(weft_diag *dg, const weft_model *m,
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "the plan %s takes %lld rows in a call, %lld were asked for", o->plan,
                          (long long)p->n_tok_max, (long long)o->batch);
-    session_options run = {.n_ctx = context,
-                           .n_seq = o->sequences ? o->sequences : 1,
-                           .threads = (int)o->threads,
-                           .keep_packed = !o->no_pack_cache,
-                           .progress = {o->progress, o->progress_ctx}};
+    session_options run = run_options(o, context);
     return session_create(dg, p, m->file, &run, &s->run);
 }
 
@@ -116,18 +121,21 @@ static weft_status create_session(weft_diag *dg, const weft_model *m,
     if ((unsigned)options->exec > WEFT_EXEC_REF || (unsigned)options->kv > WEFT_KV_BF16)
         return weft_fail(dg, W1406, WEFT_NOWHERE, "no executor %d, or no storage %d for state",
                          (int)options->exec, (int)options->kv);
+    if (taken.threads == -1)
+        taken.threads = threads_default();
     int64_t context = options->context, trained;
     if (context == 0 && bound_model_int(m->bound, "ctx", &trained))
         context = trained;
     if (context < 1 || context > INT32_MAX || options->batch < 0 || options->sequences < 0 ||
-        options->wants < 0 || options->threads < 0 || options->threads > 4096)
+        options->wants < 0 || options->threads < 0 || options->threads > 4096 ||
+        options->page_tokens < 0 || options->pages < 0)
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "a session of %lld tokens, %lld sequences, %lld rows a call and %lld "
                          "threads is out of range",
                          (long long)context, (long long)options->sequences,
                          (long long)options->batch, (long long)options->threads);
     weft_session *s = mem_alloc(sizeof *s);
-    *s = (weft_session){.a = arena_create(), .n_seq = options->sequences ? options->sequences : 1};
+    *s = (weft_session){.a = arena_create(), .threads = options->threads ? options->threads : 1};
     weft_status st = options->plan ? session_plan_file(dg, m, options, context, s)
                                    : session_plan(dg, m, options, context, watched, s);
     if (st == WEFT_OK)
@@ -154,10 +162,46 @@ void weft_session_destroy(weft_session *s)
 {
     if (!s)
         return;
+    engine_deinit(&s->text);
     session_destroy(s->run);
     bound_model_destroy(s->bound);
     arena_destroy(s->a);
     mem_free(s);
+}
+
+weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_session_info *info)
+{
+    if (!dg || !s || !info)
+        return api_lacks(dg, "weft_session_about", "a session");
+    session_limits most = session_most(s->run);
+    session_memory b = session_bytes(s->run);
+    const plan *p = session_plan_of(s->run);
+    weft_session_info all = {.size = info->size,
+                             .context = most.context,
+                             .sequences = most.sequences,
+                             .batch = most.batch,
+                             .wants = most.wants,
+                             .threads = s->threads,
+                             .page_tokens = most.page_tok,
+                             .pages = most.pages,
+                             .pages_free = most.pages_free,
+                             .weights_mapped = b.weights_mapped,
+                             .weights_cached = b.weights_cached,
+                             .weights_copied = b.weights_copied,
+                             .weights_packed = b.weights_packed,
+                             .activations = b.arena,
+                             .state = b.state,
+                             .scratch = b.scratch,
+                             .tables = b.tables};
+    for (int32_t i = 0; i < p->n_output; i++)
+        if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0)
+            all.vocab = p->output[i].width;
+    if (info->size < sizeof info->size)
+        return weft_fail(dg, W1904, WEFT_NOWHERE,
+                         "weft_session_about: the size is %zu; set it to the sizeof", info->size);
+    memset(info, 0, info->size);
+    memcpy(info, &all, all.size < sizeof all ? all.size : sizeof all);
+    return WEFT_OK;
 }
 
 uint64_t weft_session_bytes(const weft_session *s)
@@ -194,7 +238,7 @@ weft_status weft_output(weft_diag *dg, const weft_session *s, const char *name, 
 
 int64_t weft_length(const weft_session *s, int64_t seq)
 {
-    return seq >= 0 && seq < s->n_seq ? session_length(s->run, seq) : -1;
+    return seq >= 0 && seq < session_most(s->run).sequences ? session_length(s->run, seq) : -1;
 }
 
 weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t length)

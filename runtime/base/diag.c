@@ -193,6 +193,17 @@ void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...)
     va_end(ap);
 }
 
+void diag_keep_first(weft_diag *dg, size_t n)
+{
+    while (dg->items.n > n) {
+        bool error = diag_row_of(dg->items.at[--dg->items.n]->entry.code)->severity == DIAG_ERROR;
+        dg->n_error -= error;
+        dg->n_failed -= error;
+        dg->n_warning -= !error;
+    }
+    dg->newest = NULL;
+}
+
 size_t diag_errors(const weft_diag *dg)
 {
     return dg->n_error;

@@ -45,6 +45,9 @@ weft_status weft_fail(weft_diag *dg, weft_code code, weft_loc loc, const char *f
 void weft_note(weft_diag *dg, const char *fmt, ...) WEFT_PRINTF(2, 3);
 void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
+/* Forget what was recorded after the first n that were kept: it turned out to be no fault. */
+void diag_keep_first(weft_diag *dg, size_t n);
+
 size_t diag_errors(const weft_diag *dg); /* counted past the limit too */
 /* Errors recorded, those told before too: has this piece of work failed? */
 size_t diag_failed(const weft_diag *dg);

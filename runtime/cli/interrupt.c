@@ -9,12 +9,16 @@
 /* Written by the main thread, read by the handler on it. */
 static _Atomic(const char *) doomed;
 
+static _Atomic(weft_cancel *) cancelled;
+
 static volatile int holding, asked;
 
 static void on_signal(int signal_number)
 {
     if (signal_number == SIGINT && holding && !asked) {
         asked = 1;
+        if (cancelled)
+            weft_cancel_set(cancelled);
         return;
     }
     const char *path = doomed;
@@ -50,6 +54,11 @@ void interrupt_hold(bool hold)
 const volatile int *interrupt_flag(void)
 {
     return &asked;
+}
+
+void interrupt_cancels(weft_cancel *c)
+{
+    cancelled = c;
 }
 
 void interrupt_removes(const char *path)

@@ -2,6 +2,7 @@
 #ifndef WEFT_RUNTIME_CLI_INTERRUPT_H
 #define WEFT_RUNTIME_CLI_INTERRUPT_H
 
+#include "runtime/weft.h"
 #include <stdbool.h>
 
 /* SIGINT ends the process with status 130 (SIGTERM 143, SIGHUP 129); SIGPIPE becomes a write error. */
@@ -11,6 +12,8 @@ void interrupt_init(void);
  * the process. */
 void interrupt_hold(bool hold);
 const volatile int *interrupt_flag(void);
+/* What the held SIGINT sets as well; NULL for nothing. It must outlive its use here. */
+void interrupt_cancels(weft_cancel *c);
 
 /* A file to remove if that happens: one at a time, NULL for none. The path must stay valid. */
 void interrupt_removes(const char *path);

@@ -1,10 +1,9 @@
-/* talk.c - opening a model for `run` and `chat`, and letting it speak. */
+/* talk.c - what `run` and `chat` do with the public interface: open a model, generate text. */
 #include "runtime/cli/talk.h"
 
 #include "runtime/base/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/progress.h"
-#include "runtime/base/threads.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/weaving.h"
 
@@ -56,12 +55,17 @@ static int64_t choose_context(talk *t)
     return context;
 }
 
-/* ---- the sampler ---- */
+/* ---- how tokens are chosen ---- */
 
-static weft_status read_bias(talk *t, logit_bias **out)
+static uint64_t new_seed(void)
 {
-    const flag_list *l = &t->f->bias;
-    logit_bias *bias = ARENA_ARRAY(t->a, logit_bias, l->n + 1);
+    return ((uint64_t)time(NULL) * 1000003u ^ clock_ns()) & 0xffffffffu;
+}
+
+static weft_status read_bias(talk *t, const talk_flags *f, weft_bias **out)
+{
+    const flag_list *l = &f->bias;
+    weft_bias *bias = ARENA_ARRAY(t->a, weft_bias, l->n + 1);
     for (size_t i = 0; i < l->n; i++) {
         char *end;
         errno = 0;
@@ -70,74 +74,61 @@ static weft_status read_bias(talk *t, logit_bias **out)
         if (errno || isnan(x) || *end || id < 0 || id > INT32_MAX)
             return weft_fail(t->c->dg, W1903, WEFT_NOWHERE, "--logit-bias: `%s` is not ID=NUMBER",
                              l->at[i]);
-        bias[i] = (logit_bias){(int32_t)id, (float)x};
+        bias[i] = (weft_bias){(int32_t)id, (float)x};
     }
     *out = bias;
     return WEFT_OK;
 }
 
-/* Line breaks and quotes end a run for DRY, as they do for everybody who uses it. */
-static void find_breakers(talk *t, sampler_options *o)
+static weft_status sampler_of(talk *t, const talk_flags *f, weft_sampler_options *out)
 {
-    static const char *const texts[] = {"\n", ":", "\"", "*"};
-    int32_t *ids = ARENA_ARRAY(t->a, int32_t, sizeof texts / sizeof *texts);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        tok_ids one = {0};
-        weft_diag *quiet = diag_create();
-        if (tok_encode(quiet, t->text, str_of(texts[i]), (tok_encode_flags){0}, &one) == WEFT_OK &&
-            one.n == 1)
-            ids[o->n_breaker++] = one.at[0];
-        diag_destroy(quiet);
-        VEC_FREE(&one);
-    }
-    o->dry_breakers = ids;
+    weft_bias *bias = NULL;
+    WEFT_TRY(read_bias(t, f, &bias));
+    *out = (weft_sampler_options){.size = sizeof *out,
+                                  .seed = f->seed >= 0 ? (uint64_t)f->seed : new_seed(),
+                                  .temp = f->temp,
+                                  .top_k = f->top_k,
+                                  .top_p = f->top_p,
+                                  .min_p = f->min_p,
+                                  .typical = f->typical,
+                                  .last_n = f->last_n,
+                                  .repeat = f->repeat,
+                                  .presence = f->presence,
+                                  .frequency = f->frequency,
+                                  .dry_multiplier = f->dry_multiplier,
+                                  .dry_base = f->dry_base,
+                                  .dry_allowed = f->dry_allowed,
+                                  .dry_last_n = f->dry_last_n,
+                                  .xtc_probability = f->xtc_probability,
+                                  .xtc_threshold = f->xtc_threshold,
+                                  .mirostat = (int)f->mirostat,
+                                  .mirostat_tau = f->tau,
+                                  .mirostat_eta = f->eta,
+                                  .bias = bias,
+                                  .n_bias = f->bias.n,
+                                  .samplers = f->samplers};
+    return WEFT_OK;
 }
 
-static weft_status make_sampler(talk *t, int64_t vocab, int64_t context)
+/* Create the generation, or give it other options. */
+weft_status talk_change(talk *t, const talk_flags *f)
 {
-    const talk_flags *f = t->f;
-    logit_bias *bias = NULL;
-    WEFT_TRY(read_bias(t, &bias));
-    t->seed = f->seed >= 0 ? (uint64_t)f->seed
-                           : ((uint64_t)time(NULL) * 1000003u ^ (uint64_t)clock_ns()) & 0xffffffffu;
-    sampler_options o = {.seed = t->seed,
-                         .temp = f->temp,
-                         .top_k = f->top_k,
-                         .top_p = f->top_p,
-                         .min_p = f->min_p,
-                         .typical = f->typical,
-                         .last_n = f->last_n,
-                         .repeat = f->repeat,
-                         .presence = f->presence,
-                         .frequency = f->frequency,
-                         .dry_multiplier = f->dry_multiplier,
-                         .dry_base = f->dry_base,
-                         .dry_allowed = f->dry_allowed,
-                         .dry_last_n = f->dry_last_n,
-                         .xtc_probability = f->xtc_probability,
-                         .xtc_threshold = f->xtc_threshold,
-                         .mirostat = (int)f->mirostat,
-                         .mirostat_tau = f->tau,
-                         .mirostat_eta = f->eta,
-                         .bias = bias,
-                         .n_bias = f->bias.n,
-                         .samplers = f->samplers};
-    find_breakers(t, &o);
-    return sampler_create(t->c->dg, &o, vocab, context, &t->pick);
-}
-
-weft_status talk_resample(talk *t, const talk_flags *f)
-{
-    const talk_flags *was = t->f;
-    sampler *old = t->pick;
+    weft_sampler_options pick;
+    WEFT_TRY(sampler_of(t, f, &pick));
+    weft_generation_options o = {.size = sizeof o,
+                                 .max_tokens = f->n > 0 ? f->n : 0,
+                                 .stops = f->stop.at,
+                                 .n_stop = f->stop.n,
+                                 .ignore_end = f->ignore_end,
+                                 .logprobs = t->n_top >= 0,
+                                 .top_logprobs = t->n_top > 0 ? t->n_top : 0,
+                                 .sampler = &pick};
+    if (t->g)
+        WEFT_TRY(weft_generation_change(t->c->dg, t->g, &o));
+    else
+        WEFT_TRY(weft_generation_create(t->c->dg, t->s, t->text, &o, &t->g));
     t->f = f;
-    weft_status st = make_sampler(t, t->e.vocab, t->e.context);
-    if (st != WEFT_OK) {
-        t->f = was;
-        return st;
-    }
-    sampler_destroy(old);
-    t->e.pick = t->pick;
+    t->seed = pick.seed;
     return WEFT_OK;
 }
 
@@ -146,7 +137,12 @@ weft_status talk_resample(talk *t, const talk_flags *f)
 weft_status talk_open(cli *c, const talk_flags *f, talk *t)
 {
     uint64_t start = clock_ns();
-    *t = (talk){.c = c, .f = f, .a = arena_create()};
+    *t = (talk){.c = c,
+                .f = f,
+                .a = arena_create(),
+                .cancel = weft_cancel_create(),
+                .n_top = -1,
+                .about.size = sizeof t->about};
     const char *path = f->model ? f->model : find_demo(t->a);
     if (!path)
         return weft_fail(c->dg, W1904, WEFT_NOWHERE,
@@ -157,16 +153,13 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                                .mlock = f->mlock,
                                .guard = true};
     WEFT_TRY(weft_model_open(c->dg, path, &open, &t->m));
-    WEFT_TRY(tok_open_model(c->dg, api_model_file(t->m), &t->text));
-    int64_t context = choose_context(t), vocab = tok_vocab_size(t->text);
-    weft_model_int(t->m, "vocab", &vocab);
-    int64_t n_batch = f->batch < context ? f->batch : context;
-    int64_t threads = f->threads ? f->threads : threads_default();
+    WEFT_TRY(weft_tokenizer_of_model(c->dg, t->m, &t->text));
+    int64_t context = choose_context(t);
     progress bar = {0};
     weft_session_options how = {.size = sizeof how,
                                 .context = context,
-                                .batch = n_batch,
-                                .threads = threads,
+                                .batch = f->batch < context ? f->batch : context,
+                                .threads = f->threads ? f->threads : -1,
                                 .wants = 1,
                                 .exec = (weft_exec)f->exec,
                                 .kv = (weft_kv)f->kv,
@@ -174,92 +167,98 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                                 .round_bf16 = f->round_bf16,
                                 .no_pack_cache = f->no_pack_cache,
                                 .no_repack = f->no_repack,
+                                .cancel = t->cancel,
                                 .progress = weaving_tell,
                                 .progress_ctx = &bar};
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
-    WEFT_TRY(make_sampler(t, vocab, context));
-    engine_init(&t->e, api_session(t->s), t->text, t->pick, context, n_batch, vocab);
-    t->open = true;
+    WEFT_TRY(weft_session_about(c->dg, t->s, &t->about));
+    WEFT_TRY(talk_change(t, f));
+    interrupt_cancels(t->cancel);
     t->load_ns = clock_ns() - start;
     cli_say_verbose(c, "%s (%s): context %lld, %lld threads, seed %llu, %.1f MiB for the session",
-                    path, weft_model_name(t->m), (long long)context, (long long)threads,
-                    (unsigned long long)t->seed, (double)weft_session_bytes(t->s) / (1 << 20));
+                    path, weft_model_name(t->m), (long long)t->about.context,
+                    (long long)t->about.threads, (unsigned long long)t->seed,
+                    (double)weft_session_bytes(t->s) / (1 << 20));
     return WEFT_OK;
 }
 
 void talk_close(talk *t)
 {
-    if (t->open)
-        engine_deinit(&t->e);
-    chat_close(t->chat);
-    sampler_destroy(t->pick);
+    interrupt_cancels(NULL);
+    weft_generation_destroy(t->g);
+    weft_template_close(t->chat);
     weft_session_destroy(t->s);
-    tok_close(t->text);
+    weft_cancel_destroy(t->cancel);
+    weft_tokenizer_close(t->text);
     weft_model_close(t->m);
     arena_destroy(t->a);
 }
 
-/* ---- speaking ---- */
+/* ---- generating ---- */
 
-static void on_progress(void *ctx, int64_t done, int64_t total)
+weft_status talk_encode(talk *t, str text, talk_answer *r)
 {
-    (void)total;
-    progress_update(ctx, (uint64_t)done);
+    return weft_encode(t->c->dg, t->text, text.p, text.n, WEFT_ADD_SPECIAL | WEFT_PARSE_SPECIAL,
+                       &r->ids, &r->n_prompt);
 }
 
-weft_status talk_feed(talk *t, const tok_ids *ids, uint64_t *out_ns)
+void talk_answer_free(talk_answer *r)
 {
-    uint64_t start = clock_ns();
-    progress p;
-    progress_start(&p, "reading the prompt", ids->n, PROGRESS_COUNT);
-    weft_status st = engine_feed(t->c->dg, &t->e, ids->at, ids->n, on_progress, &p);
-    progress_end(&p);
-    *out_ns = clock_ns() - start;
-    return st;
+    weft_free(r->ids);
+    strbuf_free(&r->said);
 }
 
 typedef struct {
     talk *t;
-    strbuf *into;
-    bool show;
+    talk_answer *r;
+    progress bar;
+    bool show, begun;
+    str before;
+    uint64_t start;
 } listener;
 
-static bool on_text(void *ctx, str text)
+/* The prompt is through: what it took, and the text that the answer continues. */
+static void begin(listener *l)
+{
+    if (l->begun)
+        return;
+    l->begun = true;
+    progress_end(&l->bar);
+    l->r->prompt_ns = clock_ns() - l->start;
+    if (l->show)
+        cli_print(l->t->c, l->before);
+}
+
+static bool on_piece(void *ctx, const weft_piece *p)
 {
     listener *l = ctx;
-    if (l->into)
-        strbuf_put(l->into, text);
-    if (l->show)
-        cli_print(l->t->c, text);
-    return l->t->c->out_error == 0;
+    if (p->token < 0 && !p->end) {
+        progress_update(&l->bar, (uint64_t)p->prompt_done);
+    } else {
+        begin(l);
+        strbuf_put(&l->r->said, (str){p->text, p->bytes});
+        if (l->show)
+            cli_print(l->t->c, (str){p->text, p->bytes});
+        if (l->t->on_token && p->token >= 0)
+            l->t->on_token(l->t->on_token_ctx, p);
+    }
+    return l->t->c->out_error == 0 && !*interrupt_flag();
 }
 
-static void on_token(void *ctx, int32_t id, const float *logits, int64_t vocab)
+weft_status talk_go_on(talk *t, bool show, str before, talk_answer *r)
 {
-    const listener *l = ctx;
-    l->t->on_token(l->t->on_token_ctx, id, logits, vocab);
-}
-
-void talk_listen(talk *t, talk_listener *tell, void *ctx)
-{
-    t->on_token = tell;
-    t->on_token_ctx = ctx;
-}
-
-weft_status talk_go_on(talk *t, strbuf *into, bool show, gen_result *out)
-{
-    listener l = {t, into, show};
-    gen_options o = {.n_max = t->f->n,
-                     .stops = t->f->stop.at,
-                     .n_stop = t->f->stop.n,
-                     .ignore_end = t->f->ignore_end,
-                     .on_text = on_text,
-                     .on_token = t->on_token ? on_token : NULL,
-                     .ctx = &l,
-                     .interrupted = interrupt_flag()};
+    listener l = {.t = t, .r = r, .show = show, .before = before, .start = clock_ns()};
+    weft_status st = weft_generation_prompt(t->c->dg, t->g, r->ids, r->n_prompt);
+    if (st != WEFT_OK)
+        return st;
+    weft_cancel_clear(t->cancel);
     interrupt_hold(true);
-    weft_status st = engine_generate(t->c->dg, &t->e, &o, out);
-    if (st == WEFT_OK)
-        st = weft_model_check(t->c->dg, t->m);
-    return st;
+    progress_start(&l.bar, "reading the prompt", r->n_prompt, PROGRESS_COUNT);
+    r->end = WEFT_END_LENGTH; /* of no tokens */
+    if (t->f->n != 0)
+        st = weft_generate(t->c->dg, t->g, on_piece, &l, &r->end);
+    begin(&l);
+    r->ns = clock_ns() - l.start - r->prompt_ns;
+    weft_generation_ids(t->g, &r->n);
+    return st == WEFT_OK ? weft_model_check(t->c->dg, t->m) : st;
 }

@@ -2,10 +2,8 @@
 #ifndef WEFT_RUNTIME_CLI_TALK_H
 #define WEFT_RUNTIME_CLI_TALK_H
 
-#include "runtime/api/api_impl.h"
 #include "runtime/cli/cli.h"
-#include "runtime/engine/engine.h"
-#include "runtime/text/chat.h"
+#include "runtime/weft.h"
 
 typedef struct {
     const char *model, *arch, *samplers, *chat_template, *template_kwargs, *system;
@@ -62,41 +60,53 @@ typedef struct {
     FLAG_ROW_BOOL  (T, t.mlock,    "mlock",    NULL, "keep the checkpoint in memory")
 /* clang-format on */
 
-typedef void talk_listener(void *ctx, int32_t id, const float *logits, int64_t vocab);
-
 typedef struct {
     cli *c;
     const talk_flags *f;
     arena *a;
     weft_model *m;
+    weft_cancel *cancel;
     weft_session *s;
-    tok *text;
-    sampler *pick;
-    engine e;
-    uint64_t seed, load_ns;
-    bool open;
-    chat_template *chat; /* NULL before talk_template */
-    talk_listener *on_token;
+    weft_session_info about; /* of the session, when it was opened */
+    weft_tokenizer *text;
+    weft_generation *g;
+    weft_template *chat; /* NULL before talk_template */
+    int64_t n_top;       /* log-probabilities that on_token wants of each token; -1: none */
+    void (*on_token)(void *ctx, const weft_piece *piece); /* NULL: nobody wants to know */
     void *on_token_ctx;
-    const value *kwargs; /* --template-kwargs, or NULL */
+    uint64_t seed, load_ns;
 } talk;
 
 /* Open everything; says what it decided (context, seed) with -v, and what it had to shrink in any case. */
 weft_status talk_open(cli *c, const talk_flags *f, talk *t) WEFT_MUST_USE;
 void talk_close(talk *t);
 
-/* Feed the ids, with a progress bar for a long prompt. */
-weft_status talk_feed(talk *t, const tok_ids *ids, uint64_t *out_ns) WEFT_MUST_USE;
-/* Continue until something ends it: into `into`, where that is not NULL, and to stdout with `show`. */
-weft_status talk_go_on(talk *t, strbuf *into, bool show, gen_result *out) WEFT_MUST_USE;
-/* Be told of each token with its logits, from the next talk_go_on on. */
-void talk_listen(talk *t, talk_listener *tell, void *ctx);
-/* Other sampling flags from here on; on failure nothing changes. */
-weft_status talk_resample(talk *t, const talk_flags *f) WEFT_MUST_USE;
+/* Other flags of sampling, stopping and length from here on, and what n_top says; on failure nothing changes. */
+weft_status talk_change(talk *t, const talk_flags *f) WEFT_MUST_USE;
+
+typedef struct {
+    int32_t *ids; /* [n_prompt]: of the prompt, for weft_free */
+    size_t n_prompt;
+    weft_end end;
+    size_t n; /* tokens generated: weft_generation_ids(t->g) */
+    uint64_t prompt_ns, ns;
+    strbuf said;
+} talk_answer;
+void talk_answer_free(talk_answer *r);
+
+/* The ids of a text, or of messages in the model's template. */
+weft_status talk_encode(talk *t, str text, talk_answer *r) WEFT_MUST_USE;
+/* Continue r->ids until something ends it. With `show` the text goes to stdout as it comes, behind `before`. */
+weft_status talk_go_on(talk *t, bool show, str before, talk_answer *r) WEFT_MUST_USE;
+
+typedef struct {
+    str role, content;
+} talk_message;
 
 /* talk_chat.c: choose the chat template (--chat-template, else the model's own; W1305 if there is none). */
 weft_status talk_template(talk *t) WEFT_MUST_USE;
-/* The messages as the template writes them, with the beginning of an answer. */
-weft_status talk_render(talk *t, const chat_message *messages, size_t n, strbuf *out) WEFT_MUST_USE;
+/* The ids of the messages as the template writes them, with the beginning of an answer. */
+weft_status talk_render(talk *t, const talk_message *messages, size_t n,
+                        talk_answer *r) WEFT_MUST_USE;
 
 #endif

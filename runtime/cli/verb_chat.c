@@ -3,6 +3,7 @@
 #include "runtime/base/json_write.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/line_edit.h"
+#include "runtime/base/vec.h"
 #include "runtime/cli/talk.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/out_file.h"
@@ -56,15 +57,15 @@ enum { N_COMMAND = sizeof commands / sizeof *commands };
 struct chat {
     talk t;
     talk_flags flags; /* /set changes them */
-    VEC(chat_message) messages;
+    VEC(talk_message) messages;
     bool leaving;
-    size_t n_prompt, n_answer;
-    uint64_t prompt_ns, answer_ns;
+    size_t n_answer;
+    uint64_t answer_ns;
 };
 
 static void add_message(chat *ch, const char *role, str content)
 {
-    VEC_PUSH(&ch->messages, ((chat_message){str_of(role), arena_str(ch->t.a, content)}));
+    VEC_PUSH(&ch->messages, ((talk_message){str_of(role), arena_str(ch->t.a, content)}));
 }
 
 static bool last_is(const chat *ch, const char *role)
@@ -83,35 +84,22 @@ static void report(chat *ch)
 static weft_status answer(chat *ch)
 {
     talk *t = &ch->t;
-    tok_ids ids = {0};
-    strbuf text = {0}, said = {0};
-    gen_result gen = {.reason = GEN_END};
-    uint64_t ns = 0;
-    weft_status st = talk_render(t, ch->messages.at, ch->messages.n, &text);
+    talk_answer r = {.end = WEFT_END_NONE};
+    weft_status st = talk_render(t, ch->messages.at, ch->messages.n, &r);
     if (st == WEFT_OK)
-        st = tok_encode(t->c->dg, t->text, strbuf_view(&text),
-                        (tok_encode_flags){.parse_special = true}, &ids);
-    if (st == WEFT_OK)
-        st = talk_feed(t, &ids, &ns);
-    if (st == WEFT_OK)
-        st = talk_go_on(t, &said, true, &gen);
+        st = talk_go_on(t, true, STR(""), &r);
     if (st == WEFT_OK) {
         cli_print(t->c, STR("\n"));
-        add_message(ch, "assistant", strbuf_view(&said));
-        ch->n_prompt += ids.n;
-        ch->prompt_ns += ns;
-        ch->n_answer += gen.ids.n;
-        ch->answer_ns += gen.ns;
-        if (gen.reason == GEN_CONTEXT)
+        add_message(ch, "assistant", strbuf_view(&r.said));
+        ch->n_answer += r.n;
+        ch->answer_ns += r.ns;
+        if (r.end == WEFT_END_CONTEXT)
             cli_say(t->c,
                     "the context of %lld tokens is full: /undo frees some, -c sets a longer one",
-                    (long long)t->e.context);
+                    (long long)t->about.context);
     }
     interrupt_hold(false);
-    VEC_FREE(&gen.ids);
-    VEC_FREE(&ids);
-    strbuf_free(&text);
-    strbuf_free(&said);
+    talk_answer_free(&r);
     return st;
 }
 
@@ -143,7 +131,7 @@ static void command_system(chat *ch, const char *argument)
         ch->messages.at[0].content = arena_str(ch->t.a, str_of(argument));
     } else if (*argument) {
         add_message(ch, "system", str_of(argument));
-        chat_message m = ch->messages.at[ch->messages.n - 1];
+        talk_message m = ch->messages.at[ch->messages.n - 1];
         for (size_t i = ch->messages.n - 1; i > 0; i--)
             ch->messages.at[i] = ch->messages.at[i - 1];
         ch->messages.at[0] = m;
@@ -164,7 +152,7 @@ static void command_regen(chat *ch, const char *argument)
     ch->messages.n--;
     ch->flags.seed =
         (int64_t)((ch->t.seed + 1) & 0xffffffffu); /* another answer, not the same one */
-    if (talk_resample(&ch->t, &ch->flags) != WEFT_OK)
+    if (talk_change(&ch->t, &ch->flags) != WEFT_OK)
         report(ch);
     answer_or_forget(ch);
 }
@@ -296,7 +284,7 @@ static void command_set(chat *ch, const char *argument)
     }
     talk_flags was = ch->flags;
     ch->flags = next;
-    if (talk_resample(&ch->t, &ch->flags) != WEFT_OK) {
+    if (talk_change(&ch->t, &ch->flags) != WEFT_OK) {
         ch->flags = was;
         report(ch);
     }
@@ -311,7 +299,8 @@ static void command_stats(chat *ch, const char *argument)
 {
     (void)argument;
     const talk *t = &ch->t;
-    cli_say(t->c, "  context  %zu of %lld tokens", t->e.held.n, (long long)t->e.context);
+    cli_say(t->c, "  context  %lld of %lld tokens", (long long)weft_length(t->s, 0),
+            (long long)t->about.context);
     cli_say(t->c, "  answers  %zu tokens, %.1f a second", ch->n_answer,
             per_second(ch->n_answer, ch->answer_ns));
     cli_say(t->c, "  seed     %llu", (unsigned long long)t->seed);

@@ -65,33 +65,30 @@ static weft_status read_prompt(cli *c, const run_options *o, arena *a, str *out)
 
 typedef struct {
     talk *t;
-    int64_t n_top; /* log-probabilities asked for */
-    tok_ids prompt;
-    gen_result gen;
-    strbuf text, logprobs; /* the second: what stands in the brackets of "logprobs" */
-    json_writer w;         /* on it */
-    uint64_t prompt_ns;
+    talk_answer answer;
+    strbuf logprobs; /* what stands in the brackets of "logprobs" */
+    json_writer w;   /* on it */
 } run_record;
 
 static void put_logprob(run_record *r, int32_t id, float logprob)
 {
+    size_t bytes;
+    const char *text = weft_token_text(r->t->text, id, &bytes);
     json_key_int(&r->w, "id", id);
-    json_key_str(&r->w, "token", tok_text(r->t->text, id));
+    json_key_str(&r->w, "token", (str){text, bytes});
     json_key_double(&r->w, "logprob", logprob);
 }
 
-static void on_token(void *ctx, int32_t id, const float *logits, int64_t vocab)
+static void on_token(void *ctx, const weft_piece *p)
 {
     run_record *r = ctx;
-    token_logprob top[1000];
-    int64_t n = logprobs_top(logits, vocab, top, r->n_top);
     json_open(&r->w, '{');
-    put_logprob(r, id, logprob_of(logits, vocab, id));
+    put_logprob(r, p->token, p->logprob);
     json_key(&r->w, "top");
     json_open(&r->w, '[');
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < p->n_top; i++) {
         json_open(&r->w, '{');
-        put_logprob(r, top[i].id, top[i].logprob);
+        put_logprob(r, p->top[i].token, p->top[i].logprob);
         json_close(&r->w, '}');
     }
     json_close(&r->w, ']');
@@ -103,40 +100,43 @@ static double per_second(size_t n, uint64_t ns)
     return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
 }
 
+static void put_ids(json_writer *w, const char *name, const int32_t *ids, size_t n)
+{
+    json_key(w, name);
+    json_open(w, '[');
+    for (size_t i = 0; i < n; i++)
+        json_int(w, ids[i]);
+    json_close(w, ']');
+}
+
 static void tell_json(talk *t, const run_record *r)
 {
+    const talk_answer *a = &r->answer;
     strbuf out = {0};
     json_writer w = {.out = &out};
-    const struct {
-        const char *name;
-        const tok_ids *ids;
-    } list[] = {{"prompt_ids", &r->prompt}, {"ids", &r->gen.ids}};
+    size_t n;
+    const int32_t *ids = weft_generation_ids(t->g, &n);
     json_open(&w, '{');
-    json_key_str(&w, "text", strbuf_view(&r->text));
-    for (int i = 0; i < 2; i++) {
-        json_key(&w, list[i].name);
-        json_open(&w, '[');
-        for (size_t k = 0; k < list[i].ids->n; k++)
-            json_int(&w, list[i].ids->at[k]);
-        json_close(&w, ']');
-    }
-    if (r->n_top) {
+    json_key_str(&w, "text", strbuf_view(&a->said));
+    put_ids(&w, "prompt_ids", a->ids, a->n_prompt);
+    put_ids(&w, "ids", ids, n);
+    if (r->logprobs.n) {
         json_key(&w, "logprobs");
         strbuf_add(&out, "%s", r->logprobs.p);
         w.comma = true;
     }
-    json_key_text(&w, "stop", gen_reason_name(r->gen.reason));
+    json_key_text(&w, "stop", weft_end_name(a->end));
     json_key_int(&w, "seed", (int64_t)t->seed);
     json_key(&w, "counts");
     json_open(&w, '{');
-    json_key_int(&w, "prompt", (int64_t)r->prompt.n);
-    json_key_int(&w, "generated", (int64_t)r->gen.ids.n);
+    json_key_int(&w, "prompt", (int64_t)a->n_prompt);
+    json_key_int(&w, "generated", (int64_t)n);
     json_close(&w, '}');
     json_key(&w, "seconds");
     json_open(&w, '{');
     json_key_double(&w, "load", clock_seconds(t->load_ns));
-    json_key_double(&w, "prompt", clock_seconds(r->prompt_ns));
-    json_key_double(&w, "generate", clock_seconds(r->gen.ns));
+    json_key_double(&w, "prompt", clock_seconds(a->prompt_ns));
+    json_key_double(&w, "generate", clock_seconds(a->ns));
     json_close(&w, '}');
     json_close(&w, '}');
     strbuf_putc(&out, '\n');
@@ -144,67 +144,65 @@ static void tell_json(talk *t, const run_record *r)
     strbuf_free(&out);
 }
 
+/* The prompt's ids: of the text alone, or as a message of the user. */
+static weft_status take_prompt(talk *t, const run_options *o, str text, talk_answer *a)
+{
+    if (!o->chat)
+        return talk_encode(t, text, a);
+    talk_message said[] = {{STR("system"), str_of(o->t.system ? o->t.system : "")},
+                           {STR("user"), text}};
+    WEFT_TRY(talk_template(t));
+    return talk_render(t, o->t.system ? said : said + 1, o->t.system ? 2 : 1, a);
+}
+
 static weft_status run(talk *t, const run_options *o, run_record *r)
 {
     cli *c = t->c;
+    talk_answer *a = &r->answer;
     str text;
     WEFT_TRY(read_prompt(c, o, t->a, &text));
-    tok_encode_flags how = TOK_ENCODE_DEFAULT;
-    if (o->chat) {
-        chat_message said[] = {{STR("system"), str_of(o->t.system ? o->t.system : "")},
-                               {STR("user"), text}};
-        strbuf rendered = {0};
-        WEFT_TRY(talk_template(t));
-        weft_status st =
-            talk_render(t, o->t.system ? said : said + 1, o->t.system ? 2 : 1, &rendered);
-        text = arena_str(t->a, strbuf_view(&rendered));
-        strbuf_free(&rendered);
-        WEFT_TRY(st);
-        how.add_special = false; /* the template writes them */
-    }
-    WEFT_TRY(tok_encode(c->dg, t->text, text, how, &r->prompt));
-    WEFT_TRY(talk_feed(t, &r->prompt, &r->prompt_ns));
-    if (!c->common.json && !o->chat)
-        cli_print(c, text); /* a continuation reads on from what it continues */
-    if (o->logprobs && c->common.json) {
+    WEFT_TRY(take_prompt(t, o, text, a));
+    bool logprobs = o->logprobs && c->common.json;
+    if (logprobs) {
         r->t = t;
-        r->n_top = o->logprobs;
         r->w = (json_writer){.out = &r->logprobs};
         json_open(&r->w, '[');
-        talk_listen(t, on_token, r);
+        t->n_top = o->logprobs;
+        t->on_token = on_token;
+        t->on_token_ctx = r;
+        WEFT_TRY(talk_change(t, &o->t));
     }
-    WEFT_TRY(talk_go_on(t, &r->text, !c->common.json, &r->gen));
-    if (r->n_top)
+    /* A continuation reads on from what it continues. */
+    WEFT_TRY(talk_go_on(t, !c->common.json, o->chat ? STR("") : text, a));
+    if (logprobs)
         json_close(&r->w, ']');
     if (c->common.json)
         tell_json(t, r);
     else
         cli_print(c, STR("\n"));
-    if (r->gen.reason == GEN_CONTEXT)
+    if (a->end == WEFT_END_CONTEXT)
         cli_say(c, "the context of %lld tokens is full; -c sets a longer one",
-                (long long)t->e.context);
+                (long long)t->about.context);
     cli_say_verbose(c,
                     "prompt %zu tokens, %.1f a second; generated %zu, %.1f a second; ended by %s",
-                    r->prompt.n, per_second(r->prompt.n, r->prompt_ns), r->gen.ids.n,
-                    per_second(r->gen.ids.n, r->gen.ns), gen_reason_name(r->gen.reason));
+                    a->n_prompt, per_second(a->n_prompt, a->prompt_ns), a->n,
+                    per_second(a->n, a->ns), weft_end_name(a->end));
     return WEFT_OK;
 }
 
 int verb_run(cli *c)
 {
     const run_options *o = c->options;
-    run_record r = {.prompt_ns = 0};
+    run_record r = {.t = NULL};
     talk t;
     weft_status st = talk_open(c, &o->t, &t);
     if (st == WEFT_OK)
         st = run(&t, o, &r);
-    bool interrupted = st == WEFT_OK && r.gen.reason == GEN_INTERRUPTED && *interrupt_flag();
+    bool interrupted = st == WEFT_OK && *interrupt_flag();
     c->common.json = false;
     cli_report(c, c->dg); /* while the texts it quotes are there */
-    talk_close(&t);
-    VEC_FREE(&r.prompt);
-    VEC_FREE(&r.gen.ids);
-    strbuf_free(&r.text);
+    talk_answer_free(&r.answer);
     strbuf_free(&r.logprobs);
+    talk_close(&t);
     return interrupted ? CLI_INTERRUPTED : cli_exit_of(st);
 }

@@ -1,185 +1,132 @@
-/* engine.c - feeding a prompt and generating from it. */
-#include "runtime/engine/engine.h"
+/* engine.c - a step: which rows of which generations go into one call of the session, and what becomes of its logits. */
+#include "runtime/engine/generation_impl.h"
 
-#include "runtime/base/clock.h"
 #include "runtime/base/mem.h"
-#include "runtime/sample/stop.h"
-#include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
-const char *gen_reason_name(gen_reason r)
+weft_status engine_init(weft_diag *dg, engine *e, session *run)
 {
-    static const char *const name[] = {
-        [GEN_END] = "end",         [GEN_STOP_STRING] = "stop",        [GEN_LENGTH] = "length",
-        [GEN_CONTEXT] = "context", [GEN_INTERRUPTED] = "interrupted",
-    };
-    return name[r];
-}
-
-void engine_init(engine *e, session *run, tok *text, sampler *pick, int64_t context,
-                 int64_t n_batch, int64_t vocab)
-{
-    *e = (engine){.run = run,
-                  .text = text,
-                  .pick = pick,
-                  .context = context,
-                  .batch = n_batch,
-                  .vocab = vocab};
-    e->rows = mem_alloc(mem_product((size_t)n_batch, sizeof *e->rows));
+    const plan *p = session_plan_of(run);
+    *e = (engine){.run = run, .most = session_most(run)};
+    for (int32_t i = 0; i < p->n_output; i++)
+        if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0 &&
+            p->output[i].rows == ROWS_R)
+            e->vocab = p->output[i].width;
+    if (e->vocab < 1 || e->vocab > INT32_MAX)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "the session has no output logits to choose tokens from");
+    e->rows = mem_alloc(mem_product((size_t)e->most.batch, sizeof *e->rows));
+    e->order = mem_alloc(mem_product((size_t)e->most.batch, sizeof *e->order));
+    return WEFT_OK;
 }
 
 void engine_deinit(engine *e)
 {
-    VEC_FREE(&e->held);
     mem_free(e->rows);
+    mem_free(e->order);
 }
 
-/* Evaluate n <= batch ids behind what is held; `want` asks for the logits of the last. */
-static weft_status extend(weft_diag *dg, engine *e, const int32_t *ids, size_t n, bool want)
+static size_t rows_left(const generation *g)
 {
-    for (size_t i = 0; i < n; i++)
-        e->rows[i] =
-            (batch_row){.id = ids[i], .pos = (int32_t)(e->held.n + i), .out = want && i + 1 == n};
-    e->ready = false;
-    WEFT_TRY(session_eval(dg, e->run, e->rows, (int64_t)n));
-    for (size_t i = 0; i < n; i++)
-        VEC_PUSH(&e->held, ids[i]);
-    e->ready = want;
-    return WEFT_OK;
+    return g->n_id - g->n_held;
 }
 
-weft_status engine_feed(weft_diag *dg, engine *e, const int32_t *ids, size_t n,
-                        engine_progress *progress, void *ctx)
-{
-    size_t same = 0;
-    if (n == 0)
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "there is nothing to continue: the text has no tokens");
-    if ((int64_t)n >= e->context)
-        return weft_fail(dg, W1404, WEFT_NOWHERE,
-                         "the text has %zu tokens, the context holds %lld and one more is to come",
-                         n, (long long)e->context);
-    while (same < e->held.n && same + 1 < n && e->held.at[same] == ids[same])
-        same++; /* the last token is always evaluated: its logits are wanted */
-    if (same < e->held.n) {
-        /* A window that the next token would see may be gone; then all is evaluated again. */
-        same = (size_t)session_keepable(e->run, 0, (int64_t)same);
-        WEFT_TRY(session_truncate(dg, e->run, 0, (int64_t)same));
-    }
-    e->held.n = same;
-    e->ready = false;
-    sampler_reset(e->pick);
-    for (size_t i = 0; i < same; i++)
-        sampler_accept(e->pick, ids[i]);
-    for (size_t i = same; i < n;) {
-        size_t part = n - i < (size_t)e->batch ? n - i : (size_t)e->batch;
-        WEFT_TRY(extend(dg, e, ids + i, part, i + part == n));
-        for (size_t k = 0; k < part; k++)
-            sampler_accept(e->pick, ids[i + k]);
-        i += part;
-        if (progress)
-            progress(ctx, (int64_t)(i - same), (int64_t)(n - same));
-    }
-    return WEFT_OK;
-}
-
+/* A step in the making: rows, and who has them. */
 typedef struct {
-    const gen_options *o;
-    tok_stream *stream;
-    stop_watch stops;
-    strbuf piece, shown;
-} speaker;
+    int64_t n_row, n_want;
+    size_t n_gen;
+} call;
 
-/* Show what a token adds, or what is left when id is TOK_NONE; false: enough. */
-static bool speak(speaker *sp, int32_t id, gen_reason *reason)
+/* The next n ids of g; logits of the last if no id is left behind them. */
+static void add_rows(engine *e, call *c, generation *g, size_t n)
 {
-    strbuf_reset(&sp->piece);
-    strbuf_reset(&sp->shown);
-    if (id == TOK_NONE)
-        tok_stream_flush(sp->stream, &sp->piece);
-    else
-        tok_stream_put(sp->stream, id, &sp->piece);
-    bool stopped = stop_put(&sp->stops, strbuf_view(&sp->piece), &sp->shown);
-    if (id == TOK_NONE && !stopped)
-        stop_flush(&sp->stops, &sp->shown);
-    if (sp->shown.n && sp->o->on_text && !sp->o->on_text(sp->o->ctx, strbuf_view(&sp->shown)))
-        *reason = GEN_INTERRUPTED;
-    else if (stopped)
-        *reason = GEN_STOP_STRING;
-    else
-        return true;
-    return false;
+    bool last = n == rows_left(g);
+    for (size_t i = 0; i < n; i++) {
+        size_t at = g->n_held + i;
+        e->rows[c->n_row++] = (batch_row){.id = g->ids[at],
+                                          .pos = (int32_t)at,
+                                          .seq = (int32_t)g->o.seq,
+                                          .out = last && i + 1 == n};
+    }
+    c->n_want += last;
+    g->n_row = n;
+    e->order[c->n_gen++] = g;
 }
 
-/* Is there a number among them? As a rule the first is one. */
-static bool any_possible(const float *logits, int64_t n)
+/* Who of those with one row to go (`single`), or with more, has waited longest and is not in the call. */
+static generation *longest_waiting(const engine *e, generation *const *list, size_t n, bool single)
 {
-    int64_t i = 0;
-    while (i < n && !(logits[i] > -INFINITY))
-        i++;
-    return i < n;
+    generation *found = NULL;
+    for (size_t i = 0; i < n; i++) {
+        generation *g = list[i];
+        if (!g->ended && g->turn != e->turn && (rows_left(g) == 1) == single &&
+            (!found || g->turn < found->turn))
+            found = g;
+    }
+    return found;
 }
 
-weft_status engine_generate(weft_diag *dg, engine *e, const gen_options *o, gen_result *out)
+static void gather(engine *e, call *c, generation *const *list, size_t n)
 {
+    e->turn++;
+    for (int single = 1; single >= 0; single--)
+        while (c->n_row < e->most.batch && c->n_want < e->most.wants &&
+               (int64_t)c->n_gen < e->most.call_sequences) {
+            generation *g = longest_waiting(e, list, n, single);
+            if (!g)
+                break;
+            size_t room = (size_t)(e->most.batch - c->n_row);
+            add_rows(e, c, g, rows_left(g) < room ? rows_left(g) : room);
+            g->turn = e->turn;
+        }
+}
+
+static weft_status check_list(weft_diag *dg, const engine *e, generation *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (list[i]->e != e)
+            return weft_fail(dg, W1406, WEFT_NOWHERE, "generation %zu is of another session", i);
+        if (list[i]->n_id == 0)
+            return weft_fail(dg, W1406, WEFT_NOWHERE, "generation %zu has no prompt", i);
+        for (size_t k = 0; k < i; k++)
+            if (list[k]->o.seq == list[i]->o.seq)
+                return weft_fail(dg, W1403, WEFT_NOWHERE,
+                                 "generations %zu and %zu use the same sequence, %lld", k, i,
+                                 (long long)list[i]->o.seq);
+    }
+    return WEFT_OK;
+}
+
+/* Give the rows of logits to those who asked for one, in the order of their rows. */
+static weft_status take_logits(weft_diag *dg, const engine *e, const call *c)
+{
+    const float *logits = NULL;
+    int64_t n_row = 0, width = 0;
     weft_status st = WEFT_OK;
-    gen_result r = {.reason = GEN_LENGTH};
-    speaker sp = {.o = o, .stream = tok_stream_create(e->text, true)};
-    uint64_t start = clock_ns();
-    bool speaking = true;
-    WEFT_ASSERT(e->ready);
-    stop_init(&sp.stops, o->stops, o->n_stop);
-    while (speaking && (o->n_max < 0 || (int64_t)r.ids.n < o->n_max)) {
-        const float *logits;
-        int64_t n_row, width;
-        if (o->interrupted && *o->interrupted) {
-            r.reason = GEN_INTERRUPTED;
-            break;
-        }
-        if (!e->ready) {
-            if ((int64_t)e->held.n >= e->context) {
-                r.reason = GEN_CONTEXT;
-                break;
-            }
-            st = extend(dg, e, &r.ids.at[r.ids.n - 1], 1, true);
-            if (st != WEFT_OK)
-                break;
-        }
-        if (!session_output(e->run, "logits", -1, &logits, &n_row, &width) || n_row < 1) {
-            st = weft_fail(dg, W1406, WEFT_NOWHERE, "the session gives no logits");
-            break;
-        }
-        logits += (n_row - 1) * width;
-        if (!any_possible(logits, width)) {
-            st = weft_fail(dg, W1410, WEFT_NOWHERE,
-                           "no logit behind token %zu is a number that can be chosen", e->held.n);
-            break;
-        }
-        int32_t id = sampler_choose(e->pick, logits);
-        if (o->on_token)
-            o->on_token(o->ctx, id, logits, width);
-        sampler_accept(e->pick, id);
-        VEC_PUSH(&r.ids, id);
-        e->ready = false;
-        if (tok_is_end(e->text, id) && !o->ignore_end) {
-            r.reason = GEN_END;
-            break;
-        }
-        speaking = speak(&sp, id, &r.reason);
+    if (c->n_want && (!session_output(e->run, "logits", -1, &logits, &n_row, &width) ||
+                      n_row != c->n_want || width != e->vocab))
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "the session gives no logits");
+    for (size_t i = 0; i < c->n_gen; i++) {
+        generation *g = e->order[i];
+        if (rows_left(g) > 0) /* in the middle of its prompt */
+            continue;
+        weft_status one = generation_take(dg, g, logits);
+        logits += width;
+        st = st != WEFT_OK ? st : one;
     }
-    if (st == WEFT_OK && speaking) {
-        gen_reason late = r.reason;
-        if (!speak(&sp, TOK_NONE, &late))
-            r.reason = late;
-    }
-    r.ns = clock_ns() - start;
-    tok_stream_destroy(sp.stream);
-    stop_deinit(&sp.stops);
-    strbuf_free(&sp.piece);
-    strbuf_free(&sp.shown);
-    if (st == WEFT_OK)
-        *out = r;
-    else
-        VEC_FREE(&r.ids);
     return st;
+}
+
+weft_status engine_step(weft_diag *dg, engine *e, generation *const *list, size_t n)
+{
+    call c = {0};
+    WEFT_TRY(check_list(dg, e, list, n));
+    gather(e, &c, list, n);
+    if (c.n_gen > 0)
+        WEFT_TRY(session_eval(dg, e->run, e->rows, c.n_row));
+    for (size_t i = 0; i < n; i++)
+        generation_wait(list[i]);
+    for (size_t i = 0; i < c.n_gen; i++)
+        e->order[i]->n_held += e->order[i]->n_row;
+    return take_logits(dg, e, &c);
 }

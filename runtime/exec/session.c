@@ -214,6 +214,22 @@ void session_destroy(session *s)
     mem_free(s);
 }
 
+session_limits session_most(const session *s)
+{
+    session_limits most = {.context = state_context(s->st),
+                           .sequences = state_count(s->st),
+                           .batch = s->p->n_tok_max,
+                           .wants = s->p->n_out_max,
+                           .call_sequences = s->p->n_seq_max};
+    int32_t paged = state_paged_table(s->st);
+    if (paged >= 0) {
+        most.page_tok = state_page_tokens(s->st, paged);
+        most.pages = state_pages_count(s->st, paged);
+        most.pages_free = state_pages_free(s->st, paged);
+    }
+    return most;
+}
+
 /* ---- calls ---- */
 
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n)

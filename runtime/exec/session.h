@@ -42,6 +42,17 @@ weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
                            const session_options *opt, session **out_s) WEFT_MUST_USE;
 void session_destroy(session *s); /* NULL is fine */
 
+/* What a session can take, and what is free of its pages now. */
+typedef struct {
+    int64_t context, sequences;
+    int64_t batch;          /* rows in one call */
+    int64_t wants;          /* rows of one call that outputs [R] may be asked for */
+    int64_t call_sequences; /* sequences in one call */
+    int64_t page_tok, pages,
+        pages_free; /* of paged cells; 0: each sequence has its cells in one piece */
+} session_limits;
+session_limits session_most(const session *s);
+
 /* Run the rows; their sequences are longer by them afterwards. On failure (batch_fill and
  * state_reserve say how) nothing has changed, and the outputs are still those of the call before. W1412 if
  * opt->cancel was set before the call was through: no sequence has changed then either, but the call has

@@ -248,6 +248,19 @@ int64_t state_pages_free(const state *st, int32_t table)
     return pool_at(st, table)->n_free;
 }
 
+int32_t state_paged_table(const state *st)
+{
+    for (int32_t i = 0; i < st->n_table; i++)
+        if (st->tables[i].form == PLAN_PAGED)
+            return i;
+    return -1;
+}
+
+int64_t state_page_tokens(const state *st, int32_t table)
+{
+    return st->tables[table].page_tok;
+}
+
 const int32_t *state_pages(const state *st, int32_t table, int64_t seq)
 {
     WEFT_ASSERT(state_has(st, seq));

@@ -65,6 +65,9 @@ int64_t state_context(const state *st);             /* n_ctx */
 int32_t state_tables(const state *st);
 int64_t state_pages_count(const state *st, int32_t table);
 int64_t state_pages_free(const state *st, int32_t table);
+/* The table of the paged cells; -1: there are none, as where each sequence has its cells in one piece. */
+int32_t state_paged_table(const state *st);
+int64_t state_page_tokens(const state *st, int32_t table);
 /* That of a sequence: entry i is the page of positions i * page_tok and on. It stays at this address;
  * entries beyond what was reserved, or behind what a ring keeps, mean nothing. */
 const int32_t *state_pages(const state *st, int32_t table, int64_t seq);

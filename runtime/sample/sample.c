@@ -82,11 +82,11 @@ static weft_status read_chain(weft_diag *dg, sampler *s)
         }
         for (int i = 0; i < s->n_chain; i++)
             if (found == (int)s->chain[i])
-                return weft_fail(dg, W1903, WEFT_NOWHERE, "--samplers: %s stands twice",
+                return weft_fail(dg, W1903, WEFT_NOWHERE, "samplers: %s stands twice",
                                  steps[found].name);
         if (found < 0) {
             weft_status st =
-                weft_fail(dg, W1903, WEFT_NOWHERE, "--samplers: there is no `%.*s`", (int)n, p);
+                weft_fail(dg, W1903, WEFT_NOWHERE, "samplers: there is no `%.*s`", (int)n, p);
             if (best.name.n)
                 weft_note(dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
             return st;
@@ -104,31 +104,40 @@ static weft_status check_options(weft_diag *dg, const sampler_options *o, int64_
         const char *name;
         double value, lo, hi;
     } range[] = {
-        {"--temp", o->temp, 0, 1e4},
-        {"--top-p", o->top_p, 0, 1},
-        {"--min-p", o->min_p, 0, 1},
-        {"--typical", o->typical, 0, 1},
-        {"--repeat-penalty", o->repeat, 0.01, 100},
-        {"--presence-penalty", o->presence, -100, 100},
-        {"--frequency-penalty", o->frequency, -100, 100},
-        {"--dry-multiplier", o->dry_multiplier, 0, 100},
-        {"--dry-base", o->dry_base, 1, 10},
-        {"--xtc-probability", o->xtc_probability, 0, 1},
-        {"--xtc-threshold", o->xtc_threshold, 0, 1},
-        {"--mirostat-tau", o->mirostat_tau, 0, 100},
-        {"--mirostat-eta", o->mirostat_eta, 0, 10},
+        {"temp", o->temp, 0, 1e4},
+        {"top_p", o->top_p, 0, 1},
+        {"min_p", o->min_p, 0, 1},
+        {"typical", o->typical, 0, 1},
+        {"repeat", o->repeat, 0.01, 100},
+        {"presence", o->presence, -100, 100},
+        {"frequency", o->frequency, -100, 100},
+        {"dry_multiplier", o->dry_multiplier, 0, 100},
+        {"dry_base", o->dry_base, 1, 10},
+        {"xtc_probability", o->xtc_probability, 0, 1},
+        {"xtc_threshold", o->xtc_threshold, 0, 1},
+        {"mirostat_tau", o->mirostat_tau, 0, 100},
+        {"mirostat_eta", o->mirostat_eta, 0, 10},
     };
     for (size_t i = 0; i < sizeof range / sizeof *range; i++)
         if (!(range[i].value >= range[i].lo && range[i].value <= range[i].hi))
             return weft_fail(dg, W1903, WEFT_NOWHERE, "%s must be from %g to %g, not %g",
                              range[i].name, range[i].lo, range[i].hi, range[i].value);
     if (o->mirostat != 0 && o->mirostat != 2)
-        return weft_fail(dg, W1903, WEFT_NOWHERE, "--mirostat is 0 or 2, not %d", o->mirostat);
+        return weft_fail(dg, W1903, WEFT_NOWHERE, "mirostat is 0 or 2, not %d", o->mirostat);
     for (size_t i = 0; i < o->n_bias; i++)
         if (o->bias[i].id < 0 || o->bias[i].id >= n_vocab || isnan(o->bias[i].bias))
-            return weft_fail(dg, W1903, WEFT_NOWHERE, "--logit-bias: there is no token %d",
+            return weft_fail(dg, W1903, WEFT_NOWHERE, "logit bias: there is no token %d",
                              (int)o->bias[i].id);
     return WEFT_OK;
+}
+
+static void *list_copy(const void *list, size_t n, size_t item_bytes)
+{
+    size_t bytes = mem_product(n, item_bytes);
+    void *copy = mem_alloc(bytes);
+    if (bytes)
+        memcpy(copy, list, bytes);
+    return copy;
 }
 
 weft_status sampler_create(weft_diag *dg, const sampler_options *o, int64_t n_vocab, int64_t n_past,
@@ -142,6 +151,8 @@ weft_status sampler_create(weft_diag *dg, const sampler_options *o, int64_t n_vo
     s->list = mem_alloc(mem_product((size_t)n_vocab, sizeof *s->list));
     s->past = mem_alloc(mem_product((size_t)n_past, sizeof *s->past));
     s->count = mem_alloc(mem_product((size_t)n_vocab, sizeof *s->count));
+    s->o.bias = s->bias = list_copy(o->bias, o->n_bias, sizeof *o->bias);
+    s->o.dry_breakers = s->breakers = list_copy(o->dry_breakers, o->n_breaker, sizeof(int32_t));
     weft_status st = read_chain(dg, s);
     sampler_reset(s);
     if (st == WEFT_OK)
@@ -159,6 +170,8 @@ void sampler_destroy(sampler *s)
     mem_free(s->list);
     mem_free(s->past);
     mem_free(s->count);
+    mem_free(s->bias);
+    mem_free(s->breakers);
     mem_free(s);
 }
 
@@ -182,6 +195,14 @@ void sampler_accept(sampler *s, int32_t id)
 }
 
 /* ---- choosing ---- */
+
+bool sampler_can_choose(const sampler *s, const float *logits)
+{
+    int64_t i = 0;
+    while (i < s->n_vocab && !(logits[i] > -INFINITY))
+        i++; /* as a rule the first can be chosen */
+    return i < s->n_vocab;
+}
 
 int32_t sampler_choose(sampler *s, const float *logits)
 {

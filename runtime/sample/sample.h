@@ -45,11 +45,14 @@ sampler_options sampler_defaults(void);
 
 typedef struct sampler sampler;
 
-/* For logits of n_vocab; keeps the last n_past tokens for the penalties. W1903 names a wrong option. */
+/* For logits of n_vocab; keeps the last n_past tokens for the penalties. The lists of the options are copied. W1903 names a
+ * wrong option. */
 weft_status sampler_create(weft_diag *dg, const sampler_options *o, int64_t n_vocab, int64_t n_past,
                            sampler **out_s) WEFT_MUST_USE;
 void sampler_destroy(sampler *s); /* NULL is fine */
 
+/* Is one of the logits[n_vocab] a number, and not -inf? */
+bool sampler_can_choose(const sampler *s, const float *logits);
 /* Choose from logits[n_vocab], which are not changed. NaN counts as impossible; if nothing is possible the
  * token is 0. */
 int32_t sampler_choose(sampler *s, const float *logits);

@@ -13,7 +13,9 @@ typedef struct {
 /* Logits are first kept dense, as they came; the first step that needs to choose among them makes the list
  * of candidates, best first. */
 struct sampler {
-    sampler_options o;
+    sampler_options o; /* its lists are the two below */
+    logit_bias *bias;
+    int32_t *breakers;
     sampler_step chain[SAMPLER_COUNT];
     int n_chain;
     int64_t n_vocab;

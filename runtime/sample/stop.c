@@ -11,6 +11,12 @@ void stop_deinit(stop_watch *w)
     strbuf_free(&w->held);
 }
 
+void stop_reset(stop_watch *w)
+{
+    strbuf_reset(&w->held);
+    w->found = -1;
+}
+
 /* How many bytes at the end of text begin, but do not finish, some stop string. */
 static size_t open_tail(const stop_watch *w, str text)
 {

@@ -16,6 +16,7 @@ typedef struct {
 
 void stop_init(stop_watch *w, const char *const *strings, size_t n);
 void stop_deinit(stop_watch *w);
+void stop_reset(stop_watch *w); /* for another text */
 
 /* Add text; what is safe to show is appended to out. True once a stop string was met; then nothing more
  * comes out. */

@@ -1,0 +1,303 @@
+/* api_generate.c - the public interface: choosing tokens, and text that goes on. */
+#include "runtime/api/api_impl.h"
+
+#include "runtime/base/mem.h"
+
+/* ---- choosing tokens ---- */
+
+void weft_sampler_defaults(weft_sampler_options *options)
+{
+    sampler_options d = sampler_defaults();
+    weft_sampler_options all = {.size = sizeof all,
+                                .seed = d.seed,
+                                .temp = d.temp,
+                                .top_k = d.top_k,
+                                .top_p = d.top_p,
+                                .min_p = d.min_p,
+                                .typical = d.typical,
+                                .last_n = d.last_n,
+                                .repeat = d.repeat,
+                                .presence = d.presence,
+                                .frequency = d.frequency,
+                                .dry_multiplier = d.dry_multiplier,
+                                .dry_base = d.dry_base,
+                                .dry_allowed = d.dry_allowed,
+                                .dry_last_n = d.dry_last_n,
+                                .xtc_probability = d.xtc_probability,
+                                .xtc_threshold = d.xtc_threshold,
+                                .mirostat = d.mirostat,
+                                .mirostat_tau = d.mirostat_tau,
+                                .mirostat_eta = d.mirostat_eta};
+    size_t size = options ? options->size : 0;
+    if (size < sizeof size)
+        return;
+    memset(options, 0, size);
+    memcpy(options, &all, size < sizeof all ? size : sizeof all);
+    options->size = size;
+}
+
+/* The options as the sampler has them; it copies what they point to. NULL: the usual ones. */
+static weft_status sampler_take(weft_diag *dg, const char *call, const weft_sampler_options *given,
+                                sampler_options *out)
+{
+    weft_sampler_options o;
+    _Static_assert(sizeof(weft_bias) == sizeof(logit_bias) &&
+                       offsetof(weft_bias, bias) == offsetof(logit_bias, bias),
+                   "a public bias is a logit bias");
+    *out = sampler_defaults();
+    if (!given)
+        return WEFT_OK;
+    WEFT_TRY(api_take(dg, call, given, &o, sizeof o));
+    if (o.n_bias && !o.bias)
+        return api_lacks(dg, call, "the list of biases");
+    *out = (sampler_options){.seed = o.seed,
+                             .temp = o.temp,
+                             .top_k = o.top_k,
+                             .top_p = o.top_p,
+                             .min_p = o.min_p,
+                             .typical = o.typical,
+                             .last_n = o.last_n,
+                             .repeat = o.repeat,
+                             .presence = o.presence,
+                             .frequency = o.frequency,
+                             .dry_multiplier = o.dry_multiplier,
+                             .dry_base = o.dry_base,
+                             .dry_allowed = o.dry_allowed,
+                             .dry_last_n = o.dry_last_n,
+                             .xtc_probability = o.xtc_probability,
+                             .xtc_threshold = o.xtc_threshold,
+                             .mirostat = o.mirostat,
+                             .mirostat_tau = o.mirostat_tau,
+                             .mirostat_eta = o.mirostat_eta,
+                             .bias = (const logit_bias *)o.bias,
+                             .n_bias = o.n_bias,
+                             .samplers = o.samplers};
+    return WEFT_OK;
+}
+
+weft_status weft_sampler_create(weft_diag *dg, const weft_sampler_options *options, int64_t vocab,
+                                int64_t past, weft_tokenizer *t, weft_sampler **out_sampler)
+{
+    sampler_options o;
+    int32_t breakers[DRY_BREAKERS];
+    sampler *pick;
+    if (!dg || !out_sampler)
+        return api_lacks(dg, "weft_sampler_create", "a place for its result");
+    if (vocab < 1 || vocab > INT32_MAX || past < 1 || past > INT32_MAX)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "a sampler for %lld tokens that remembers %lld is out of range",
+                         (long long)vocab, (long long)past);
+    WEFT_TRY(sampler_take(dg, "weft_sampler_create", options, &o));
+    if (t) {
+        o.n_breaker = dry_breakers(t->text, breakers);
+        o.dry_breakers = breakers;
+    }
+    WEFT_TRY(sampler_create(dg, &o, vocab, past, &pick));
+    weft_sampler *s = mem_alloc(sizeof *s);
+    *s = (weft_sampler){pick};
+    *out_sampler = s;
+    return WEFT_OK;
+}
+
+void weft_sampler_destroy(weft_sampler *s)
+{
+    if (!s)
+        return;
+    sampler_destroy(s->pick);
+    mem_free(s);
+}
+
+weft_status weft_sampler_choose(weft_diag *dg, weft_sampler *s, const float *logits,
+                                int32_t *out_token)
+{
+    if (!dg || !s || !logits || !out_token)
+        return api_lacks(dg, "weft_sampler_choose", "a sampler or logits");
+    if (!sampler_can_choose(s->pick, logits))
+        return weft_fail(dg, W1410, WEFT_NOWHERE, "no logit is a number that can be chosen");
+    *out_token = sampler_choose(s->pick, logits);
+    return WEFT_OK;
+}
+
+void weft_sampler_accept(weft_sampler *s, int32_t token)
+{
+    sampler_accept(s->pick, token);
+}
+
+void weft_sampler_reset(weft_sampler *s)
+{
+    sampler_reset(s->pick);
+}
+
+_Static_assert(sizeof(weft_logprob) == sizeof(token_logprob) &&
+                   offsetof(weft_logprob, logprob) == offsetof(token_logprob, logprob),
+               "a public log-probability is the sampler's");
+
+int64_t weft_logprobs(const float *logits, int64_t vocab, weft_logprob *out, int64_t n)
+{
+    if (!logits || !out || vocab < 1 || n < 1)
+        return 0;
+    return logprobs_top(logits, vocab, (token_logprob *)out, n);
+}
+
+/* ---- generating text ---- */
+
+enum { TOP_MAX = 1 << 20 }; /* log-probabilities of one token */
+
+_Static_assert((int)WEFT_END_FAILED == GEN_FAILED && (int)WEFT_END_LENGTH == GEN_LENGTH &&
+                   (int)WEFT_END_FAILED + 1 == GEN_END_COUNT,
+               "weft_end has the rows of gen_end.def");
+
+const char *weft_end_name(weft_end end)
+{
+    return (unsigned)end < GEN_END_COUNT ? gen_end_name((gen_end)end) : "unknown";
+}
+
+/* The engine of a session is made with its first generation. */
+static weft_status session_engine(weft_diag *dg, weft_session *s)
+{
+    if (s->text.run)
+        return WEFT_OK;
+    engine e;
+    WEFT_TRY(engine_init(dg, &e, s->run));
+    s->text = e;
+    return WEFT_OK;
+}
+
+static weft_status generation_take_options(weft_diag *dg, const char *call,
+                                           const weft_generation_options *given,
+                                           generation_options *out)
+{
+    weft_generation_options o;
+    WEFT_TRY(api_take(dg, call, given, &o, sizeof o));
+    for (size_t i = 0; i < o.n_stop; i++)
+        if (!o.stops || !o.stops[i])
+            return api_lacks(dg, call, "its stop texts");
+    if (o.max_tokens < 0 || o.top_logprobs < 0 || o.top_logprobs > TOP_MAX)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "%lld tokens and %lld log-probabilities for each are out of range",
+                         (long long)o.max_tokens, (long long)o.top_logprobs);
+    *out = (generation_options){.seq = o.seq,
+                                .max_tokens = o.max_tokens ? o.max_tokens : -1,
+                                .stops = o.stops,
+                                .n_stop = o.n_stop,
+                                .ignore_end = o.ignore_end,
+                                .show_special = o.show_special,
+                                .n_top = o.logprobs || o.top_logprobs ? o.top_logprobs : -1};
+    return sampler_take(dg, call, o.sampler, &out->pick);
+}
+
+weft_status weft_generation_create(weft_diag *dg, weft_session *s, weft_tokenizer *t,
+                                   const weft_generation_options *options,
+                                   weft_generation **out_generation)
+{
+    generation_options how;
+    generation *g;
+    if (!dg || !s || !t || !out_generation)
+        return api_lacks(dg, "weft_generation_create", "a session or a tokenizer");
+    WEFT_TRY(generation_take_options(dg, "weft_generation_create", options, &how));
+    WEFT_TRY(session_engine(dg, s));
+    WEFT_TRY(generation_create(dg, &s->text, t->text, &how, &g));
+    weft_generation *made = mem_alloc(sizeof *made);
+    *made = (weft_generation){.g = g, .s = s};
+    *out_generation = made;
+    return WEFT_OK;
+}
+
+void weft_generation_destroy(weft_generation *g)
+{
+    if (!g)
+        return;
+    generation_destroy(g->g);
+    mem_free(g);
+}
+
+weft_status weft_generation_prompt(weft_diag *dg, weft_generation *g, const int32_t *ids, size_t n)
+{
+    if (!dg || !g || (!ids && n))
+        return api_lacks(dg, "weft_generation_prompt", "a generation or ids");
+    return generation_prompt(dg, g->g, ids, n);
+}
+
+weft_status weft_generation_change(weft_diag *dg, weft_generation *g,
+                                   const weft_generation_options *options)
+{
+    generation_options how;
+    if (!dg || !g)
+        return api_lacks(dg, "weft_generation_change", "a generation");
+    WEFT_TRY(generation_take_options(dg, "weft_generation_change", options, &how));
+    return generation_change(dg, g->g, &how);
+}
+
+weft_status weft_generation_fork(weft_diag *dg, const weft_generation *from, weft_generation *to)
+{
+    if (!dg || !from || !to)
+        return api_lacks(dg, "weft_generation_fork", "a generation");
+    return generation_fork(dg, from->g, to->g);
+}
+
+weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *list, size_t n)
+{
+    enum { FEW = 64 };
+    generation *few[FEW], **all = few;
+    if (!dg || !s || (!list && n))
+        return api_lacks(dg, "weft_step", "a session or generations");
+    for (size_t i = 0; i < n; i++)
+        if (!list[i])
+            return api_lacks(dg, "weft_step", "a generation of its list");
+    if (n == 0)
+        return WEFT_OK;
+    if (n > FEW)
+        all = mem_alloc(mem_product(n, sizeof *all));
+    for (size_t i = 0; i < n; i++)
+        all[i] = list[i]->g;
+    weft_status st = engine_step(dg, &s->text, all, n);
+    if (all != few)
+        mem_free(all);
+    return st;
+}
+
+weft_piece weft_generation_piece(const weft_generation *g)
+{
+    const gen_piece *p = generation_piece(g->g);
+    weft_piece out = {.token = p->id,
+                      .text = p->text.n ? p->text.p : "",
+                      .bytes = p->text.n,
+                      .logprob = p->logprob,
+                      .top = (const weft_logprob *)p->top,
+                      .n_top = p->n_top,
+                      .end = (weft_end)p->end};
+    generation_progress(g->g, &out.prompt_done, &out.prompt_total);
+    return out;
+}
+
+const int32_t *weft_generation_ids(const weft_generation *g, size_t *out_n)
+{
+    return generation_ids(g->g, out_n);
+}
+
+weft_status weft_generate(weft_diag *dg, weft_generation *g,
+                          bool (*on_piece)(void *ctx, const weft_piece *piece), void *ctx,
+                          weft_end *out_end)
+{
+    if (!dg || !g || !out_end)
+        return api_lacks(dg, "weft_generate", "a generation");
+    weft_end end = WEFT_END_NONE;
+    while (end == WEFT_END_NONE) {
+        size_t told = diag_count(dg);
+        weft_status st = weft_step(dg, g->s, &g, 1);
+        if (st == WEFT_ERR_CANCELLED) {
+            diag_keep_first(dg, told); /* an end like any other */
+            generation_stop(g->g, GEN_CANCELLED);
+        } else {
+            WEFT_TRY(st);
+        }
+        weft_piece piece = weft_generation_piece(g);
+        end = piece.end;
+        if (on_piece && !on_piece(ctx, &piece) && end == WEFT_END_NONE) {
+            generation_stop(g->g, GEN_CALLER);
+            end = WEFT_END_CALLER;
+        }
+    }
+    *out_end = end;
+    return WEFT_OK;
+}

@@ -1,0 +1,268 @@
+/* generation.c - one text that goes on: what it is made of, and what each token adds to it. */
+#include "runtime/engine/generation_impl.h"
+
+#include "runtime/base/mem.h"
+#include <string.h>
+
+const char *gen_end_name(gen_end end)
+{
+    static const char *const name[] = {
+#define GENEND(name, text, meaning) [GEN_##name] = text,
+#include "runtime/engine/gen_end.def"
+#undef GENEND
+    };
+    return name[end];
+}
+
+/* ---- creating ---- */
+
+size_t dry_breakers(tok *text, int32_t out[DRY_BREAKERS])
+{
+    static const char *const texts[DRY_BREAKERS] = {"\n", ":", "\"", "*"};
+    size_t n = 0;
+    for (int i = 0; i < DRY_BREAKERS; i++) {
+        tok_ids one = {0};
+        weft_diag *quiet = diag_create(); /* a text without a token is no fault */
+        if (tok_encode(quiet, text, str_of(texts[i]), (tok_encode_flags){0}, &one) == WEFT_OK &&
+            one.n == 1)
+            out[n++] = one.at[0];
+        diag_destroy(quiet);
+        VEC_FREE(&one);
+    }
+    return n;
+}
+
+static weft_status make_sampler(weft_diag *dg, const generation *g, const sampler_options *given,
+                                sampler **out_s)
+{
+    int32_t breakers[DRY_BREAKERS];
+    sampler_options o = *given;
+    if (o.dry_multiplier > 0 && !o.dry_breakers) {
+        o.n_breaker = dry_breakers(g->text, breakers);
+        o.dry_breakers = breakers;
+    }
+    return sampler_create(dg, &o, g->e->vocab, g->e->most.context, out_s);
+}
+
+/* What belongs to an answer goes; the text and what the sequence holds stay. */
+static void drop_options(generation *g)
+{
+    tok_stream_destroy(g->stream);
+    stop_deinit(&g->stops);
+    sampler_destroy(g->pick);
+    mem_free(g->top);
+    arena_destroy(g->a);
+}
+
+weft_status generation_change(weft_diag *dg, generation *g, const generation_options *o)
+{
+    sampler *pick;
+    WEFT_TRY(make_sampler(dg, g, &o->pick, &pick));
+    arena *a = arena_create();
+    const char **stops = ARENA_ARRAY(a, const char *, o->n_stop + 1);
+    for (size_t i = 0; i < o->n_stop; i++)
+        stops[i] = arena_str(a, str_of(o->stops[i])).p;
+    token_logprob *top =
+        o->n_top > 0 ? mem_alloc(mem_product((size_t)o->n_top, sizeof *top)) : NULL;
+    tok_stream *stream = tok_stream_create(g->text, !o->show_special);
+    drop_options(g);
+    int64_t seq = g->o.seq;
+    g->o = *o;
+    g->o.seq = seq;
+    g->pick = pick;
+    g->a = a;
+    g->top = top;
+    g->stream = stream;
+    stop_init(&g->stops, stops, o->n_stop);
+    g->ended = GEN_CALLER;
+    generation_wait(g);
+    return WEFT_OK;
+}
+
+weft_status generation_create(weft_diag *dg, const engine *e, tok *text,
+                              const generation_options *o, generation **out_g)
+{
+    if (o->seq < 0 || o->seq >= e->most.sequences)
+        return weft_fail(dg, W1403, WEFT_NOWHERE, "there is no sequence %lld: the session has %lld",
+                         (long long)o->seq, (long long)e->most.sequences);
+    generation *g = mem_alloc(sizeof *g);
+    *g = (generation){.e = e, .text = text, .o.seq = o->seq};
+    g->ids = mem_alloc(mem_product((size_t)e->most.context + 1, sizeof *g->ids));
+    weft_status st = generation_change(dg, g, o);
+    if (st == WEFT_OK)
+        *out_g = g;
+    else
+        generation_destroy(g);
+    return st;
+}
+
+void generation_destroy(generation *g)
+{
+    if (!g)
+        return;
+    drop_options(g);
+    strbuf_free(&g->decoded);
+    strbuf_free(&g->shown);
+    mem_free(g->ids);
+    mem_free(g);
+}
+
+/* ---- prompts ---- */
+
+/* Nothing of an answer is left: decoder, stop texts, piece. */
+static void begin_answer(generation *g)
+{
+    strbuf_reset(&g->decoded);
+    tok_stream_flush(g->stream, &g->decoded);
+    stop_reset(&g->stops);
+    strbuf_reset(&g->shown);
+    g->ended = g->o.max_tokens == 0 ? GEN_LENGTH : GEN_NONE;
+    generation_wait(g);
+}
+
+weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids, size_t n)
+{
+    session *run = g->e->run;
+    size_t same = 0;
+    if (n == 0)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "there is nothing to continue: the text has no tokens");
+    if ((int64_t)n >= g->e->most.context)
+        return weft_fail(dg, W1404, WEFT_NOWHERE,
+                         "the text has %zu tokens, the context holds %lld and one more is to come",
+                         n, (long long)g->e->most.context);
+    /* Somebody else may have cut or filled the sequence; then what it holds is not known. */
+    if (session_length(run, g->o.seq) == (int64_t)g->n_held)
+        while (same < g->n_held && same + 1 < n && g->ids[same] == ids[same])
+            same++; /* the last token is always evaluated: its logits are wanted */
+    /* A window that the next token would see may be gone; then all is evaluated again. */
+    if (same < g->n_held)
+        same = (size_t)session_keepable(run, g->o.seq, (int64_t)same);
+    WEFT_TRY(session_truncate(dg, run, g->o.seq, (int64_t)same));
+    memmove(g->ids, ids, n * sizeof *ids);
+    g->n_held = g->n_kept = same;
+    g->n_id = g->n_prompt = n;
+    sampler_reset(g->pick);
+    for (size_t i = 0; i < n; i++)
+        sampler_accept(g->pick, ids[i]);
+    begin_answer(g);
+    return WEFT_OK;
+}
+
+weft_status generation_fork(weft_diag *dg, const generation *from, generation *to)
+{
+    if (from == to || from->e->run != to->e->run)
+        return weft_fail(dg, W1403, WEFT_NOWHERE,
+                         "a generation is forked into another one of the same session");
+    WEFT_TRY(session_fork(dg, from->e->run, from->o.seq, to->o.seq, (int64_t)from->n_held));
+    memcpy(to->ids, from->ids, from->n_id * sizeof *to->ids);
+    to->n_held = from->n_held;
+    to->n_kept = from->n_kept;
+    to->n_id = from->n_id;
+    to->n_prompt = from->n_prompt;
+    sampler_reset(to->pick);
+    for (size_t i = 0; i < to->n_id; i++)
+        sampler_accept(to->pick, to->ids[i]);
+    begin_answer(to);
+    for (size_t i = to->n_prompt; i < to->n_id; i++) { /* what was decoded of the answer so far */
+        strbuf_reset(&to->decoded);
+        tok_stream_put(to->stream, to->ids[i], &to->decoded);
+        stop_put(&to->stops, strbuf_view(&to->decoded), &to->shown);
+    }
+    if (from->ended)
+        to->ended = from->ended;
+    generation_wait(to);
+    return WEFT_OK;
+}
+
+/* ---- tokens ---- */
+
+/* What a token adds to the text, or what is left of it when id is TOK_NONE; true: a stop text came. */
+static bool add_text(generation *g, int32_t id)
+{
+    strbuf_reset(&g->decoded);
+    if (id == TOK_NONE)
+        tok_stream_flush(g->stream, &g->decoded);
+    else
+        tok_stream_put(g->stream, id, &g->decoded);
+    bool stopped = stop_put(&g->stops, strbuf_view(&g->decoded), &g->shown);
+    if (id == TOK_NONE && !stopped)
+        stop_flush(&g->stops, &g->shown);
+    return stopped;
+}
+
+/* What ends it behind the token that was added last; GEN_NONE: nothing. */
+static gen_end end_of(generation *g, int32_t id)
+{
+    if (tok_is_end(g->text, id) && !g->o.ignore_end)
+        return GEN_MODEL;
+    if (add_text(g, id))
+        return GEN_STOP;
+    if (g->o.max_tokens >= 0 && (int64_t)(g->n_id - g->n_prompt) >= g->o.max_tokens)
+        return GEN_LENGTH;
+    return (int64_t)g->n_id > g->e->most.context ? GEN_CONTEXT : GEN_NONE;
+}
+
+weft_status generation_take(weft_diag *dg, generation *g, const float *logits)
+{
+    int64_t vocab = g->e->vocab;
+    if (!sampler_can_choose(g->pick, logits)) {
+        g->ended = g->piece.end = GEN_FAILED;
+        return weft_fail(dg, W1410, WEFT_NOWHERE,
+                         "no logit behind token %zu is a number that can be chosen", g->n_id);
+    }
+    int32_t id = sampler_choose(g->pick, logits);
+    gen_piece p = {.id = id};
+    sampler_accept(g->pick, id);
+    g->ids[g->n_id++] = id;
+    if (g->o.n_top >= 0) {
+        p.logprob = logprob_of(logits, vocab, id);
+        p.n_top = g->o.n_top ? logprobs_top(logits, vocab, g->top, g->o.n_top) : 0;
+        p.top = g->top;
+    }
+    strbuf_reset(&g->shown);
+    p.end = end_of(g, id);
+    if (p.end && p.end != GEN_STOP && add_text(g, TOK_NONE))
+        p.end = GEN_STOP;
+    p.text = strbuf_view(&g->shown);
+    g->ended = p.end;
+    g->piece = p;
+    return WEFT_OK;
+}
+
+void generation_stop(generation *g, gen_end end)
+{
+    strbuf_reset(&g->shown);
+    if (g->ended == GEN_NONE)
+        g->ended = add_text(g, TOK_NONE) ? GEN_STOP : end;
+    generation_wait(g);
+    g->piece.text = strbuf_view(&g->shown);
+}
+
+void generation_wait(generation *g)
+{
+    g->piece = (gen_piece){.id = TOK_NONE, .end = g->ended};
+}
+
+const gen_piece *generation_piece(const generation *g)
+{
+    return &g->piece;
+}
+
+const int32_t *generation_ids(const generation *g, size_t *out_n)
+{
+    *out_n = g->n_id - g->n_prompt;
+    return g->ids + g->n_prompt;
+}
+
+void generation_progress(const generation *g, int64_t *out_done, int64_t *out_total)
+{
+    size_t done = g->n_held < g->n_prompt ? g->n_held : g->n_prompt;
+    *out_done = (int64_t)(done - g->n_kept);
+    *out_total = (int64_t)(g->n_prompt - g->n_kept);
+}
+
+int64_t generation_held(const generation *g)
+{
+    return (int64_t)g->n_held;
+}
