@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 static const op_row ops[] = {
-#define OP(name, tier, kinds, rule, fuses, operands, result, meaning)                              \
-    {OP_##name, #name, tier, kinds, FUSE_##fuses, operands, result, meaning},
+#define OP(name, tier, kinds, rule, fuses, runs, operands, result, meaning)                        \
+    {OP_##name, #name, tier, kinds, FUSE_##fuses, RUNS_##runs, operands, result, meaning},
 #define LIB(...)
 #include "dsl/ops.def"
 #undef OP

@@ -26,12 +26,16 @@ typedef enum {
     FUSE_INSERTED,
 } fuse_class;
 
+/* What computes it: a kernel, nothing since it is a view, or nothing yet. */
+typedef enum { RUNS_KERNEL, RUNS_VIEW, RUNS_NONE } op_runs;
+
 typedef struct {
     op_code code;
     const char *name;
     int tier;
     const char *kinds; /* a letter for each operand, ops.def explains them */
     fuse_class fuses;
+    op_runs runs;
     const char *operands, *result, *meaning;
 } op_row;
 

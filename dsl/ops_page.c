@@ -27,7 +27,7 @@ static void page_ops(strbuf *out, int tier)
         put_cell(out, op->result);
         strbuf_add(out, " | ");
         put_cell(out, op->meaning);
-        strbuf_add(out, " |\n");
+        strbuf_add(out, "%s |\n", op->runs == RUNS_NONE ? " *(no kernel yet)*" : "");
     }
     strbuf_putc(out, '\n');
 }
@@ -103,7 +103,9 @@ void ops_page(strbuf *out)
                     "current. LANGUAGE.md tells how they are used. T is the number of tokens in a "
                     "call, R the rows\n"
                     "asked for, S the sequences; `..` stands for any leading dimensions, `?` for "
-                    "what may be left out.\n\n");
+                    "what may be left out.\n"
+                    "An operator without a kernel is checked like the others, with a warning "
+                    "(W0901); no plan can be made of it.\n\n");
     static const char *const title[] = {"## Every model needs these",
                                         "## Further families need these",
                                         "## Recurrent models and encoders need these"};
@@ -131,6 +133,8 @@ static void describe_op(const op_row *op, strbuf *out)
     const attr_row *row = op_attrs(op->code, &n);
     strbuf_add(out, "%s(%s)\n  gives    %s\n  meaning  %s\n", op->name, op->operands, op->result,
                op->meaning);
+    if (op->runs == RUNS_NONE)
+        strbuf_add(out, "  runs     not yet: there is no kernel for it (W0901)\n");
     for (int i = 0; i < n; i++) {
         strbuf_add(out, "  %-11s %s%s%s%s, %s%s: %s\n", row[i].name, type[row[i].type],
                    range_text(&row[i]), *row[i].words ? " " : "", row[i].words,

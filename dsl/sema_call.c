@@ -243,6 +243,9 @@ static bool apply(op_call *c)
 {
     int n_attr, n_kind = (int)strlen(c->op->kinds);
     bool fine = true, known = true;
+    if (c->op->runs == RUNS_NONE && !c->s->host) /* with a checkpoint a plan finds out */
+        weft_warn(c->s->dg, W0901, c->site->loc,
+                  "%s: there is no kernel for it yet, so what needs it cannot be run", c->op->name);
     for (int i = 0; i < n_kind; i++) {
         fine &= fit_operand(c, i);
         known &= c->arg[i].kind != VAL_UNKNOWN;

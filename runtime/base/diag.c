@@ -90,9 +90,9 @@ static uint64_t mix(uint64_t h, uint64_t x)
     return h ^ (h >> 31);
 }
 
-static uint64_t key_of(weft_code code, weft_loc loc, str message)
+static uint64_t key_of(weft_code code, diag_severity severity, weft_loc loc, str message)
 {
-    uint64_t h = mix(0, (uint64_t)code);
+    uint64_t h = mix((uint64_t)severity, (uint64_t)code);
     if (loc.src)
         h = mix(mix(h, (uintptr_t)loc.src), (uint64_t)loc.begin << 32 | loc.end);
     else
@@ -136,30 +136,44 @@ static bool seen_before(weft_diag *dg, uint64_t key)
     return false;
 }
 
+static void record(weft_diag *dg, weft_code code, diag_severity severity, weft_loc loc,
+                   const char *fmt, va_list ap)
+{
+    strbuf_reset(&dg->scratch);
+    strbuf_vadd(&dg->scratch, fmt, ap);
+    str message = strbuf_view(&dg->scratch);
+
+    dg->newest = NULL;
+    dg->n_failed += severity == DIAG_ERROR;
+    if (seen_before(dg, key_of(code, severity, loc, message)))
+        return;
+    size_t *count = severity == DIAG_ERROR ? &dg->n_error : &dg->n_warning;
+    if (++*count > DIAG_ERRORS_MAX)
+        return;
+
+    diag_item *item = ARENA_NEW(dg->home, diag_item);
+    item->entry = (diag_entry){code, severity, loc, keep_message(dg, message)};
+    item->notes_end = &item->notes;
+    VEC_PUSH(&dg->items, item);
+    dg->newest = item;
+}
+
 weft_status weft_fail(weft_diag *dg, weft_code code, weft_loc loc, const char *fmt, ...)
 {
     const diag_row *row = diag_row_of(code);
     va_list ap;
     va_start(ap, fmt);
-    strbuf_reset(&dg->scratch);
-    strbuf_vadd(&dg->scratch, fmt, ap);
+    record(dg, code, row->severity, loc, fmt, ap);
     va_end(ap);
-    str message = strbuf_view(&dg->scratch);
-
-    dg->newest = NULL;
-    dg->n_failed += row->severity == DIAG_ERROR;
-    if (seen_before(dg, key_of(code, loc, message)))
-        return row->status;
-    size_t *count = row->severity == DIAG_ERROR ? &dg->n_error : &dg->n_warning;
-    if (++*count > DIAG_ERRORS_MAX)
-        return row->status;
-
-    diag_item *item = ARENA_NEW(dg->home, diag_item);
-    item->entry = (diag_entry){code, loc, keep_message(dg, message)};
-    item->notes_end = &item->notes;
-    VEC_PUSH(&dg->items, item);
-    dg->newest = item;
     return row->status;
+}
+
+void weft_warn(weft_diag *dg, weft_code code, weft_loc loc, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    record(dg, code, DIAG_WARNING, loc, fmt, ap);
+    va_end(ap);
 }
 
 static void add_note(weft_diag *dg, weft_loc loc, const char *fmt, va_list ap)
@@ -234,9 +248,9 @@ weft_status diag_status(const weft_diag *dg, size_t from)
 {
     weft_status st = WEFT_OK;
     for (size_t i = 0, n = 0; i < dg->items.n && st == WEFT_OK; i++) {
-        const diag_row *row = diag_row_of(dg->items.at[i]->entry.code);
-        if (row->severity == DIAG_ERROR && n++ >= from)
-            st = row->status;
+        const diag_entry *e = &dg->items.at[i]->entry;
+        if (e->severity == DIAG_ERROR && n++ >= from)
+            st = diag_row_of(e->code)->status;
     }
     return st == WEFT_OK && dg->n_failed > from ? WEFT_ERR_LIMIT : st;
 }

@@ -41,6 +41,8 @@ void diag_reset(weft_diag *dg);
  * failure is one statement. */
 weft_status weft_fail(weft_diag *dg, weft_code code, weft_loc loc, const char *fmt, ...)
     WEFT_PRINTF(4, 5);
+/* Record as a warning what elsewhere is a failure. */
+void weft_warn(weft_diag *dg, weft_code code, weft_loc loc, const char *fmt, ...) WEFT_PRINTF(4, 5);
 /* Add a line of context to the newest diagnostic; with a place, that line is quoted too. */
 void weft_note(weft_diag *dg, const char *fmt, ...) WEFT_PRINTF(2, 3);
 void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...) WEFT_PRINTF(3, 4);
@@ -62,6 +64,7 @@ void diag_adopt(weft_diag *dg, arena *a);
 
 typedef struct {
     weft_code code;
+    diag_severity severity; /* the row's, unless it was recorded as a warning */
     weft_loc loc;
     str message;
 } diag_entry;

@@ -238,7 +238,7 @@ static void put_item(printer *p, const diag_item *item)
         strbuf_put(&p->out, STR("weft"));
     strbuf_putc(&p->out, ':');
     paint(p, PAINT_OFF);
-    bool error = row->severity == DIAG_ERROR;
+    bool error = item->entry.severity == DIAG_ERROR;
     strbuf_putc(&p->out, ' ');
     paint(p, error ? PAINT_ERROR : PAINT_WARNING);
     strbuf_add(&p->out, "%s[%s]:", error ? "error" : "warning", row->name);
@@ -307,7 +307,7 @@ void diag_json(const weft_diag *dg, strbuf *out)
         const diag_row *row = diag_row_of(item->entry.code);
         json_open(&w, '{');
         json_key_text(&w, "code", row->name);
-        json_key_str(&w, "severity", row->severity == DIAG_ERROR ? STR("error") : STR("warning"));
+        json_key_text(&w, "severity", item->entry.severity == DIAG_ERROR ? "error" : "warning");
         json_key_str(&w, "message", item->entry.message);
         json_place(&w, item->entry.loc);
         json_key(&w, "hint");

@@ -30,10 +30,12 @@ const verb_page ops_verb_page = {
     examples,
 };
 
-static void put_entry(strbuf *out, const char *name, const char *meaning, const char *file)
+static void put_entry(strbuf *out, const char *name, const char *meaning, const char *file,
+                      bool runs)
 {
     strbuf text = {0};
-    strbuf_add(&text, "%s%s%s", meaning, file ? "; in std." : "", file ? file : "");
+    strbuf_add(&text, "%s%s%s%s", runs ? "" : "(no kernel yet) ", meaning, file ? "; in std." : "",
+               file ? file : "");
     strbuf_add(out, "%-*s  ", NAME_WIDTH, name);
     flags_wrap(text.p, NAME_WIDTH + 2, NAME_WIDTH + 2, COLUMNS, out);
     strbuf_putc(out, '\n');
@@ -45,9 +47,10 @@ static void print_list(strbuf *out)
     int lib_n;
     const lib_row *libs = lib_rows(&lib_n);
     for (int i = 0; i < OP_COUNT; i++)
-        put_entry(out, op_row_of((op_code)i)->name, op_row_of((op_code)i)->meaning, NULL);
+        put_entry(out, op_row_of((op_code)i)->name, op_row_of((op_code)i)->meaning, NULL,
+                  op_row_of((op_code)i)->runs != RUNS_NONE);
     for (int i = 0; i < lib_n; i++)
-        put_entry(out, libs[i].name, libs[i].meaning, libs[i].file);
+        put_entry(out, libs[i].name, libs[i].meaning, libs[i].file, true);
 }
 
 static void json_attr(json_writer *w, const attr_row *attr)
@@ -73,6 +76,7 @@ static void json_op(json_writer *w, const op_row *op)
     json_key_text(w, "operands", op->operands);
     json_key_text(w, "result", op->result);
     json_key_text(w, "meaning", op->meaning);
+    json_key_bool(w, "runs", op->runs != RUNS_NONE);
     json_key(w, "attributes");
     json_open(w, '[');
     int n;

@@ -118,6 +118,25 @@ START_TEST(the_same_is_told_once)
 }
 END_TEST
 
+START_TEST(an_error_may_be_recorded_as_a_warning)
+{
+    weft_diag *dg = diag_create();
+    weft_warn(dg, W0901, WEFT_NOWHERE, "pool: no kernel");
+    ck_assert_uint_eq(diag_errors(dg), 0);
+    ck_assert_uint_eq(diag_failed(dg), 0);
+    ck_assert_uint_eq(diag_warnings(dg), 1);
+    ck_assert_int_eq(diag_status(dg, 0), WEFT_OK);
+    ck_assert_int_eq(weft_fail(dg, W0901, WEFT_NOWHERE, "pool: no kernel"), WEFT_ERR_TARGET);
+    ck_assert_uint_eq(diag_errors(dg), 1); /* the warning does not hide it */
+    ck_assert_int_eq(diag_status(dg, 0), WEFT_ERR_TARGET);
+    char *said = printed(dg, false);
+    ck_assert_ptr_nonnull(strstr(said, "weft: warning[W0901]: pool"));
+    ck_assert_ptr_nonnull(strstr(said, "weft: error[W0901]: pool"));
+    free(said);
+    diag_destroy(dg);
+}
+END_TEST
+
 START_TEST(past_the_limit_only_the_count_goes_on)
 {
     weft_diag *dg = diag_create();
@@ -189,5 +208,6 @@ END_TEST
 
 SUITE_MAIN("diag", codes_are_sorted_unique_and_well_formed, meanings_and_hints_follow_the_style,
            codes_of_a_group_share_their_status, collects_and_returns_the_status,
-           the_same_is_told_once, past_the_limit_only_the_count_goes_on, a_flood_stays_small,
+           the_same_is_told_once, an_error_may_be_recorded_as_a_warning,
+           past_the_limit_only_the_count_goes_on, a_flood_stays_small,
            long_messages_lose_their_middle, notes_are_bounded_and_need_a_diagnostic)
