@@ -70,8 +70,9 @@ static weft_status check_options(weft_diag *dg, const state_options *opt, int64_
 static int32_t find_table(state *st, const plan_cell *c, int64_t page_tok)
 {
     cell_table t = {.form = c->form, .keep = st->n_ctx, .seen = st->n_ctx, .page_tok = page_tok};
+    /* Attention reads blocks of STATE_PAGE_TOK tokens in place where no page ends within one. */
     if (c->form == PLAN_CONTIGUOUS)
-        t.page_tok = st->n_ctx;
+        t.page_tok = i64_ceil_div(st->n_ctx, STATE_PAGE_TOK) * STATE_PAGE_TOK;
     if (c->form == PLAN_RING && c->keep < t.keep) {
         t.keep = c->keep > 0 ? c->keep : 0;
         t.seen = c->window > 0 && c->window - 1 < t.keep ? c->window - 1 : t.keep;

@@ -10,7 +10,7 @@
  *
  * Cells that keep the same rows share a page table: page p of a table is the same page_tok tokens of a
  * sequence in each of its cells. There is one for the paged cells, one for the contiguous ones, whose
- * pages hold the whole context, and one for each number of rows that rings keep (plan_cell.keep). Each
+ * pages hold the whole context in multiples of STATE_PAGE_TOK tokens, and one for each number of rows that rings keep (plan_cell.keep). Each
  * has pages and numbers of its own. A page of a ring goes back when all its rows are further behind the
  * sequence's end than that; whoever wants older rows again gets W1408.
  *
