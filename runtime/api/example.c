@@ -1,63 +1,55 @@
-/* example.c - the public interface in sixty lines: continue a text of token ids by the likeliest tokens.
+/* example.c - continue a text.
  *
  *     cc example.c $(pkg-config --cflags --libs weft) -o example
- *     ./example MODEL COUNT ID... */
+ *     ./example MODEL "Once upon a time" */
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <weft.h>
 
-static int fail(weft_diag *dg)
+static bool show(void *ctx, const weft_piece *piece)
 {
-    fputs(weft_diag_text(dg), stderr);
-    weft_diag_destroy(dg);
-    return EXIT_FAILURE;
-}
-
-static int32_t likeliest(weft_view logits)
-{
-    const float *row = logits.data + (logits.rows - 1) * logits.width;
-    int32_t best = 0;
-    for (int32_t i = 1; i < logits.width; i++)
-        if (row[i] > row[best])
-            best = i;
-    return best;
+    (void)ctx;
+    fwrite(piece->text, 1, piece->bytes, stdout);
+    fflush(stdout);
+    return true;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) {
-        fprintf(stderr, "usage: %s MODEL COUNT ID...\n", argv[0]);
+    if (argc < 3) {
+        fprintf(stderr, "usage: %s MODEL TEXT\n", argv[0]);
         return 2;
     }
     weft_diag *dg = weft_diag_create();
-    weft_model *model;
-    weft_session *session;
-    int n_new = atoi(argv[2]), n_prompt = argc - 3;
-    if (weft_model_open(dg, argv[1], NULL, &model) != WEFT_OK)
-        return fail(dg);
-    weft_session_options options = {.size = sizeof options, .context = n_prompt + n_new};
-    if (weft_session_create(dg, model, &options, &session) != WEFT_OK)
-        return fail(dg);
-    fprintf(stderr, "%s, %llu bytes for the session\n", weft_model_name(model),
-            (unsigned long long)weft_session_bytes(session));
+    weft_model *model = NULL;
+    weft_tokenizer *tokenizer = NULL;
+    weft_session *session = NULL;
+    weft_generation *text = NULL;
+    int32_t *ids = NULL;
+    size_t n;
+    weft_end end;
+    weft_session_options one_thread_per_core = {.size = sizeof one_thread_per_core, .threads = -1};
+    weft_sampler_options greedy = {.size = sizeof greedy};
+    weft_sampler_defaults(&greedy);
+    greedy.temp = 0;
+    weft_generation_options short_text = {
+        .size = sizeof short_text, .max_tokens = 32, .sampler = &greedy};
 
-    int32_t token = 0;
-    for (int pos = 0; pos < n_prompt + n_new; pos++) {
-        if (pos < n_prompt)
-            token = atoi(argv[3 + pos]);
-        weft_row row = {.token = token, .pos = pos, .want = pos + 1 >= n_prompt};
-        weft_view logits;
-        if (weft_eval(dg, session, &row, 1) != WEFT_OK)
-            return fail(dg);
-        if (!row.want || pos + 1 == n_prompt + n_new)
-            continue;
-        if (weft_output(dg, session, "logits", -1, &logits) != WEFT_OK)
-            return fail(dg);
-        token = likeliest(logits);
-        printf("%d\n", token);
-    }
+    bool ok = weft_model_open(dg, argv[1], NULL, &model) == WEFT_OK &&
+              weft_tokenizer_of_model(dg, model, &tokenizer) == WEFT_OK &&
+              weft_session_create(dg, model, &one_thread_per_core, &session) == WEFT_OK &&
+              weft_generation_create(dg, session, tokenizer, &short_text, &text) == WEFT_OK &&
+              weft_encode(dg, tokenizer, argv[2], strlen(argv[2]), WEFT_ADD_SPECIAL, &ids, &n) ==
+                  WEFT_OK &&
+              weft_generation_prompt(dg, text, ids, n) == WEFT_OK &&
+              weft_generate(dg, text, show, NULL, &end) == WEFT_OK;
+    fputs(ok ? "\n" : weft_diag_text(dg), ok ? stdout : stderr);
+
+    weft_free(ids);
+    weft_generation_destroy(text);
     weft_session_destroy(session);
+    weft_tokenizer_close(tokenizer);
     weft_model_close(model);
     weft_diag_destroy(dg);
-    return EXIT_SUCCESS;
+    return ok ? 0 : 1;
 }

@@ -10,7 +10,8 @@ die() { echo "installed.sh: $*" >&2; exit 1; }
 quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; die "failed: $*"; }; }
 
 libdir_of() { dirname "$(find "$1" \( -name 'libweft.so' -o -name 'libweft.dylib' \) -print -quit)"; }
-model=$source/tests/golden/data/llama-mha
+model=$source/models/stories-7m
+story="Once upon a time"
 example=$source/runtime/api/example.c
 strict='-Wall -Wextra -Wpedantic -Werror'
 
@@ -27,15 +28,15 @@ for place in first stage/opt/weft moved; do
     # shellcheck disable=SC2046
     $cc -std=c11 $strict "$example" $(pkg-config --cflags --libs weft) -o "$work/example" ||
         die "pkg-config does not find what is in $place"
-    LD_LIBRARY_PATH=$libdir "$work/example" "$model" 3 1 2 3 >"$work/ids" 2>"$work/says" ||
+    LD_LIBRARY_PATH=$libdir "$work/example" "$model" "$story" >"$work/text" 2>"$work/says" ||
         { cat "$work/says"; die "the example failed in $place"; }
-    [ "$(wc -l <"$work/ids")" = 3 ] || die "the example printed $(wc -l <"$work/ids") ids, expected 3"
+    grep -q '^, there was a little girl named Lily\.' "$work/text" || die "the example says: $(cat "$work/text")"
 done
 rm -rf "$work/first" "$work/stage"
 root=$work/moved
-same() { "$@" "$model" 3 1 2 3 2>/dev/null | cmp - "$work/ids" || die "$1 prints other ids"; }
+same() { "$1" "$model" "$story" 2>/dev/null | cmp - "$work/text" || die "$1 prints another text"; }
 
-LD_LIBRARY_PATH=$libdir "$work/example" /nowhere 1 1 >/dev/null 2>"$work/says" && die "a missing model was accepted"
+LD_LIBRARY_PATH=$libdir "$work/example" /nowhere "$story" >/dev/null 2>"$work/says" && die "a missing model was accepted"
 grep -q 'W1001' "$work/says" || die "a missing model is not named: $(cat "$work/says")"
 
 # weft.h stands alone, and a program in C++ is compiled, linked and run
@@ -43,11 +44,21 @@ echo '#include <weft.h>' | $cc -std=c11 $strict -x c -fsyntax-only -I"$root/incl
 for cxx in ${CXX:-} c++ g++ clang++; do ! command -v "$cxx" >/dev/null || break; done
 if command -v "$cxx" >/dev/null; then
     # shellcheck disable=SC2046
-    $cxx -std=c++17 $strict "$source/tests/api/embed.cc" $(pkg-config --cflags --libs weft) -o "$work/embed" ||
+    $cxx -std=c++17 $strict "$source/runtime/api/example.cpp" $(pkg-config --cflags --libs weft) -o "$work/several" ||
         die "weft.h does not serve C++"
-    LD_LIBRARY_PATH=$libdir same "$work/embed"
+    LD_LIBRARY_PATH=$libdir "$work/several" "$model" "$story" 3 >"$work/three" || die "the example in C++ failed"
+    [ "$(grep -c "^$story" "$work/three")" = 3 ] || die "the example in C++ says: $(cat "$work/three")"
 else
     echo "there is no C++ compiler: C++ is left out"
+fi
+
+# Python, where there is one
+if command -v python3 >/dev/null; then
+    WEFT_LIBRARY=$(find "$libdir" -name 'libweft.so' -o -name 'libweft.dylib') python3 "$source/runtime/api/example.py" \
+        "$model" "$story" chatml >"$work/chat" || die "the example in Python failed"
+    grep -qE '^\[(length|end)\]$' "$work/chat" || die "the example in Python says: $(cat "$work/chat")"
+else
+    echo "there is no Python: its example is left out"
 fi
 
 # Static: with our library alone, and where the machine has the others in that form too, with nothing shared.
