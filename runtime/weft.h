@@ -183,6 +183,9 @@ typedef struct {
     /* State is kept in pages that sequences share: tokens in a page, 0: 64; how many pages, 0: enough for all sequences at
      * full length. With fewer, a call that finds no free page fails with WEFT_ERR_FULL. */
     int64_t page_tokens, pages;
+    /* The session is refused if it takes more than this, mapped weights included; 0: more than the machine has, without
+     * mapped weights. */
+    uint64_t max_bytes;
 } weft_session_options;
 
 /* The model must outlive it. */
