@@ -203,12 +203,10 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
         find_windows(bm->graph);
         checkpoint_warn_unread(&cp, bm->text.src->name);
         *out_bm = bm;
-    } else { /* the messages point into the texts */
-        graph_destroy(bm->graph);
-        free_lists(bm);
-        diag_adopt(dg, a);
     }
     checkpoint_deinit(&cp);
+    if (st != WEFT_OK)
+        bound_model_destroy(bm);
     return st;
 }
 

@@ -35,7 +35,7 @@ static const poly *base_size(sema *s, const char *name)
 
 void sema_init(sema *s, weft_diag *dg, arena *a)
 {
-    *s = (sema){.dg = dg, .a = a, .layer = -1, .rows_input = -1, .sources = diag_arena(dg)};
+    *s = (sema){.dg = dg, .a = a, .layer = -1, .rows_input = -1, .sources = a};
     s->pp = poly_pool_create(a);
     s->cp = cond_pool_create(a, s->pp);
     s->base = s->names = scope_create(a, NULL);

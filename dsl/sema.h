@@ -77,7 +77,7 @@ typedef struct sema {
     scope *outputs; /* of the entry at hand */
     int n_output;
     struct modules *modules;
-    arena *sources;           /* where imported texts live; they outlast the checker */
+    arena *sources;           /* where imported texts live */
     int n_unknown;            /* names that were not found */
     bool import_failed;       /* a name that is not found may be in what was not read */
     bool std_only;            /* imports other than std are refused */

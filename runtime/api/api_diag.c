@@ -62,25 +62,12 @@ void weft_diag_destroy(weft_diag *dg)
 
 const char *weft_diag_text(weft_diag *dg)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&text, &n);
-    if (!to)
-        return "";
-    diag_print(dg, to, false);
-    fclose(to);
-    str kept = arena_str(diag_arena(dg), (str){text, n});
-    free(text);
-    return kept.p;
+    return diag_shown(dg);
 }
 
 const char *weft_diag_json(weft_diag *dg)
 {
-    strbuf out = {0};
-    diag_json(dg, &out);
-    str kept = arena_str(diag_arena(dg), strbuf_view(&out));
-    strbuf_free(&out);
-    return kept.p;
+    return diag_shown_json(dg);
 }
 
 size_t weft_diag_count(const weft_diag *dg)

@@ -2,7 +2,6 @@
 #include "runtime/base/diag_impl.h"
 
 #include "runtime/base/mem.h"
-#include <stdlib.h>
 
 enum {
     NOTES_MAX = 16,
@@ -31,26 +30,11 @@ weft_diag *diag_create(void)
     return dg;
 }
 
-static void drop_adopted(weft_diag *dg)
-{
-    for (size_t i = 0; i < dg->adopted.n; i++)
-        arena_destroy(dg->adopted.at[i]);
-    dg->adopted.n = 0;
-}
-
-void diag_adopt(weft_diag *dg, arena *a)
-{
-    VEC_PUSH(&dg->adopted, a);
-}
-
 void diag_destroy(weft_diag *dg)
 {
     if (!dg)
         return;
-    drop_adopted(dg);
-    VEC_FREE(&dg->adopted);
     arena_destroy(dg->home);
-    VEC_FREE(&dg->items);
     strbuf_free(&dg->scratch);
     mem_free(dg->seen);
     mem_free(dg);
@@ -58,9 +42,8 @@ void diag_destroy(weft_diag *dg)
 
 void diag_reset(weft_diag *dg)
 {
-    drop_adopted(dg);
     arena_reset(dg->home);
-    dg->items.n = 0;
+    dg->n_item = 0;
     dg->newest = NULL;
     dg->n_error = dg->n_warning = dg->n_failed = 0;
     if (dg->seen)
@@ -93,8 +76,8 @@ static uint64_t mix(uint64_t h, uint64_t x)
 static uint64_t key_of(weft_code code, diag_severity severity, weft_loc loc, str message)
 {
     uint64_t h = mix((uint64_t)severity, (uint64_t)code);
-    if (loc.src)
-        h = mix(mix(h, (uintptr_t)loc.src), (uint64_t)loc.begin << 32 | loc.end);
+    if (loc.src) /* by its number: a later source may have its address */
+        h = mix(mix(h, loc.src->serial), (uint64_t)loc.begin << 32 | loc.end);
     else
         h = mix(h, str_hash(message));
     return h ? h : 1;
@@ -153,8 +136,9 @@ static void record(weft_diag *dg, weft_code code, diag_severity severity, weft_l
 
     diag_item *item = ARENA_NEW(dg->home, diag_item);
     item->entry = (diag_entry){code, severity, loc, keep_message(dg, message)};
+    item->place = diag_place_of(dg->home, &dg->scratch, loc);
     item->notes_end = &item->notes;
-    VEC_PUSH(&dg->items, item);
+    dg->items[dg->n_item++] = item;
     dg->newest = item;
 }
 
@@ -184,8 +168,10 @@ static void add_note(weft_diag *dg, weft_loc loc, const char *fmt, va_list ap)
     strbuf_reset(&dg->scratch);
     strbuf_vadd(&dg->scratch, fmt, ap);
     diag_note *note = ARENA_NEW(dg->home, diag_note);
-    note->loc = loc;
     note->message = keep_message(dg, strbuf_view(&dg->scratch));
+    note->place = diag_place_of(dg->home, &dg->scratch, loc);
+    note->same_line =
+        loc.src && item->entry.loc.src == loc.src && item->place.line == note->place.line;
     *item->notes_end = note;
     item->notes_end = &note->next;
     item->n_note++;
@@ -209,8 +195,8 @@ void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...)
 
 void diag_keep_first(weft_diag *dg, size_t n)
 {
-    while (dg->items.n > n) {
-        bool error = diag_row_of(dg->items.at[--dg->items.n]->entry.code)->severity == DIAG_ERROR;
+    while (dg->n_item > n) {
+        bool error = dg->items[--dg->n_item]->entry.severity == DIAG_ERROR;
         dg->n_error -= error;
         dg->n_failed -= error;
         dg->n_warning -= !error;
@@ -235,27 +221,22 @@ size_t diag_warnings(const weft_diag *dg)
 
 size_t diag_count(const weft_diag *dg)
 {
-    return dg->items.n;
+    return dg->n_item;
 }
 
 diag_entry diag_at(const weft_diag *dg, size_t i)
 {
-    WEFT_ASSERT(i < dg->items.n);
-    return dg->items.at[i]->entry;
+    WEFT_ASSERT(i < dg->n_item);
+    return dg->items[i]->entry;
 }
 
 weft_status diag_status(const weft_diag *dg, size_t from)
 {
     weft_status st = WEFT_OK;
-    for (size_t i = 0, n = 0; i < dg->items.n && st == WEFT_OK; i++) {
-        const diag_entry *e = &dg->items.at[i]->entry;
+    for (size_t i = 0, n = 0; i < dg->n_item && st == WEFT_OK; i++) {
+        const diag_entry *e = &dg->items[i]->entry;
         if (e->severity == DIAG_ERROR && n++ >= from)
             st = diag_row_of(e->code)->status;
     }
     return st == WEFT_OK && dg->n_failed > from ? WEFT_ERR_LIMIT : st;
-}
-
-arena *diag_arena(weft_diag *dg)
-{
-    return dg->home;
 }

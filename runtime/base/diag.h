@@ -4,7 +4,8 @@
  * same code at the same place (or, without a place, the same code and message) is told once; past
  * DIAG_ERRORS_MAX errors, or as many warnings, only the count goes on. Notes on a diagnostic that
  * was not kept are dropped with it. Very long messages lose their middle.
- * Not thread-safe: one collector per thread of work. Every source must outlive the collector. */
+ * Not thread-safe: one collector per thread of work.
+ * A collector owns all that it shows: what is quoted of a source is copied when it is recorded. */
 #ifndef WEFT_RUNTIME_BASE_DIAG_H
 #define WEFT_RUNTIME_BASE_DIAG_H
 
@@ -57,15 +58,11 @@ size_t diag_warnings(const weft_diag *dg);
 
 /* The status of the first error told after the first `from` ones; WEFT_ERR_LIMIT if it was not kept. */
 weft_status diag_status(const weft_diag *dg, size_t from);
-/* Lives as long as the collector: for sources that places point into. */
-arena *diag_arena(weft_diag *dg);
-/* Take over an arena that holds such sources, to destroy it with the collector or at its reset. */
-void diag_adopt(weft_diag *dg, arena *a);
 
 typedef struct {
     weft_code code;
     diag_severity severity; /* the row's, unless it was recorded as a warning */
-    weft_loc loc;
+    weft_loc loc;           /* its source may be gone */
     str message;
 } diag_entry;
 size_t diag_count(const weft_diag *dg); /* kept ones, in the order they were recorded */
@@ -73,10 +70,13 @@ diag_entry diag_at(const weft_diag *dg, size_t i);
 
 /* file:line:col: severity[code]: message, the line, a caret with tildes, notes; at the end a count
  * if some were not kept. Control characters and stray bytes are shown as \xNN, never sent on. */
+void diag_text(const weft_diag *dg, strbuf *out, bool colour);
+const char *diag_shown(weft_diag *dg); /* the same, without colour; until dg is used again */
 void diag_print(const weft_diag *dg, FILE *to, bool colour);
 /* A JSON array of the same: code, severity, message, file, line, column, end_line, end_column (one
  * past the last character), hint, notes; null where there is none. A note is an object too: message
  * and the same five of place. */
 void diag_json(const weft_diag *dg, strbuf *out);
+const char *diag_shown_json(weft_diag *dg); /* the same; until dg is used again */
 
 #endif

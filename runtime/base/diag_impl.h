@@ -1,34 +1,49 @@
-/* diag_impl.h - the inside of a collector, shared by diag.c and diag_print.c only. */
+/* diag_impl.h - the inside of a collector, shared by diag.c, diag_quote.c and diag_print.c only. */
 #ifndef WEFT_RUNTIME_BASE_DIAG_IMPL_H
 #define WEFT_RUNTIME_BASE_DIAG_IMPL_H
 
 #include "runtime/base/diag.h"
-#include "runtime/base/vec.h"
+
+/* What is shown of a place. It is worked out when the diagnostic is recorded, since the source may be gone when it is printed. */
+typedef struct {
+    str file;              /* p is NULL: nowhere in particular */
+    uint32_t line, column; /* 0: of an empty text */
+    uint32_t end_line, end_column;
+    str quote;                 /* the line, or a window of it, safe to print */
+    uint32_t caret, underline; /* cells before the caret, and from it on; at least 1 */
+} diag_place;
 
 typedef struct diag_note diag_note;
 struct diag_note {
     diag_note *next;
-    weft_loc loc;
+    diag_place place;
+    bool same_line; /* as the diagnostic itself: it is not quoted again */
     str message;
 };
 
 typedef struct {
     diag_entry entry;
+    diag_place place;
     diag_note *notes, **notes_end;
     int n_note;
 } diag_item;
 
+enum { DIAG_KEPT_MAX = 2 * DIAG_ERRORS_MAX }; /* errors, and as many warnings */
+
 struct weft_diag {
-    arena *home; /* items, notes and messages */
-    VEC(arena *) adopted;
-    VEC(diag_item *) items;
+    arena *home; /* items, notes, messages and what they quote */
+    diag_item *items[DIAG_KEPT_MAX];
+    size_t n_item;
     diag_item *newest; /* where notes go; NULL when the newest was not kept */
     size_t n_error, n_warning;
     size_t n_failed; /* errors recorded, told before or not */
     /* Keys of what was told, an open-addressing table; 0 is an empty slot. */
     uint64_t *seen;
     size_t seen_n, seen_cap;
-    strbuf scratch;
+    strbuf scratch; /* messages before they are kept, and what diag_text gives */
 };
+
+/* diag_quote.c: what is shown of loc. It lives in a; scratch is overwritten. */
+diag_place diag_place_of(arena *a, strbuf *scratch, weft_loc loc);
 
 #endif

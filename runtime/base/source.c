@@ -6,6 +6,7 @@
 #include "runtime/base/mem.h"
 #include "runtime/base/utf8.h"
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,7 +21,9 @@ static const char *next_line(const char *p, const char *end)
 source *source_from_text(arena *a, const char *name, str text)
 {
     WEFT_ASSERT(text.n < UINT32_MAX);
+    static _Atomic uint64_t newest;
     source *src = ARENA_NEW(a, source);
+    src->serial = atomic_fetch_add_explicit(&newest, 1, memory_order_relaxed) + 1;
     src->name = arena_str(a, str_of(name)).p;
     src->text = arena_str(a, text);
     src->home = a;

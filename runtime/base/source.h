@@ -1,7 +1,7 @@
 /* source.h - a text from outside, and places in it.
  *
  * A source is read whole before it is used, so a file that changes meanwhile cannot tear it. It
- * must outlive every weft_loc that points into it. Only regular files are opened: a directory, a
+ * must outlive every weft_loc that points into it, but not the diagnostics, which copy what they show. Only regular files are opened: a directory, a
  * FIFO or a device is refused by name and never blocks. */
 #ifndef WEFT_RUNTIME_BASE_SOURCE_H
 #define WEFT_RUNTIME_BASE_SOURCE_H
@@ -15,6 +15,7 @@ typedef struct source {
     str text;          /* followed by one NUL that does not count */
     uint32_t *line_at; /* offsets of line starts, for source_find */
     uint32_t line_n;   /* at least 1: an empty text has one empty line */
+    uint64_t serial;   /* no other source of this process has it */
     arena *home;
 } source;
 

@@ -35,7 +35,6 @@ weft_status show_plan(cli *c, const planned_flags *f, const show_plan_options *o
         plan_json(pl.p, model_file_hash(pl.mf), out);
     else if (st == WEFT_OK)
         plan_text(pl.p, o->bucket, o->all, out);
-    cli_report(c, c->dg); /* while the texts it quotes are there */
     planned_close(&pl);
     arena_destroy(a);
     return st;

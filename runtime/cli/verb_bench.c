@@ -408,7 +408,6 @@ int verb_bench(cli *c)
     if (st == WEFT_OK && !r.stopped)
         tell_end(&r);
     c->common.json = false;
-    cli_report(c, c->dg); /* while the texts it quotes are there */
     for (size_t i = 0; i < r.results.n; i++)
         VEC_FREE(&r.results.at[i].rates);
     VEC_FREE(&r.results);

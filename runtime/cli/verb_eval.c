@@ -451,7 +451,6 @@ int verb_eval(cli *c)
     if (st == WEFT_OK && (!r.o->out || c->common.json))
         tell(&r);
     c->common.json = false; /* the document is written: messages go to stderr */
-    cli_report(c, c->dg);   /* while the texts it quotes are there */
     weft_session_destroy(r.s);
     weft_model_close(r.m);
     for (int i = 0; i < r.n_got; i++)

@@ -466,7 +466,6 @@ int verb_perplexity(cli *c)
     if (st == WEFT_OK && !r.result.stopped)
         tell(&r);
     c->common.json = false;
-    cli_report(c, c->dg); /* while the texts it quotes are there */
     imatrix_collect_end(r.collect);
     imatrix_destroy(r.importance);
     interrupt_removes(NULL);

@@ -243,7 +243,6 @@ int verb_quantize(cli *c)
     if (st == WEFT_OK && !c->common.quiet)
         tell(&r);
     c->common.json = false; /* the document is written: messages go to stderr */
-    cli_report(c, c->dg);   /* while the texts it quotes are there */
     quant_job_destroy(r.job);
     imatrix_destroy(r.im);
     model_file_close(r.mf);

@@ -204,7 +204,7 @@ static weft_status open_any(weft_diag *dg, const model_file *mf, const char *cho
     else if (st == WEFT_OK)
         st = weft_fail(dg, W1305, WEFT_NOWHERE, "neither a model nor a template is given");
     if (st != WEFT_OK) {
-        diag_adopt(dg, home); /* what went wrong points into it */
+        arena_destroy(home);
         return st;
     }
     *out_ct = ct;

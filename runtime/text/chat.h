@@ -9,8 +9,7 @@
  *     chat_close(ct);
  *
  * Templates come with models, from strangers: see jinja.h for what they can do (nothing but render)
- * and where they are stopped. A chat_template never changes; several threads may render it.
- * Diagnostics of a rendering point into the template: report them before chat_close. */
+ * and where they are stopped. A chat_template never changes; several threads may render it. */
 #ifndef WEFT_RUNTIME_TEXT_CHAT_H
 #define WEFT_RUNTIME_TEXT_CHAT_H
 

@@ -137,6 +137,68 @@ START_TEST(an_error_may_be_recorded_as_a_warning)
 }
 END_TEST
 
+/* A text of its own arena, which is overwritten and gone afterwards. */
+static void fail_in(weft_diag *dg, const char *name, str text)
+{
+    arena *a = arena_create();
+    source *s = source_from_text(a, name, text);
+    weft_fail(dg, W0302, (weft_loc){s, 5, 8}, "wrong");
+    weft_note_at(dg, (weft_loc){s, 0, 4}, "same line");
+    weft_note_at(dg, (weft_loc){s, 10, 13}, "other line");
+    memset((char *)s->text.p, '#', s->text.n);
+    memset((char *)s->name, '#', strlen(s->name));
+    arena_destroy(a);
+}
+
+START_TEST(what_is_shown_outlives_its_source)
+{
+    weft_diag *dg = diag_create();
+    fail_in(dg, "first", STR("some text\nand more\n"));
+    fail_in(dg, "second", STR("some text\nand more\n")); /* perhaps at the same address */
+    strbuf json = {0};
+    char *text = printed(dg, false);
+    ck_assert_str_eq(text, "first:1:6: error[W0302]: wrong\n"
+                           "    1 | some text\n"
+                           "      |      ^~~\n"
+                           "      = note: same line: first:1:1\n"
+                           "      = note: other line: first:2:1\n"
+                           "    2 | and more\n"
+                           "      | ^~~\n"
+                           "second:1:6: error[W0302]: wrong\n"
+                           "    1 | some text\n"
+                           "      |      ^~~\n"
+                           "      = note: same line: second:1:1\n"
+                           "      = note: other line: second:2:1\n"
+                           "    2 | and more\n"
+                           "      | ^~~\n");
+    diag_json(dg, &json);
+    ck_assert_ptr_nonnull(strstr(json.p, "\"file\":\"second\",\"line\":1,\"column\":6,"
+                                         "\"end_line\":1,\"end_column\":9"));
+    ck_assert_str_eq(diag_shown(dg), text);
+    free(text);
+    strbuf_free(&json);
+    diag_destroy(dg);
+}
+END_TEST
+
+/* Characters without a width of their own do not make a quote as long as the text. */
+START_TEST(a_quote_has_a_limit)
+{
+    arena *a = arena_create();
+    weft_diag *dg = diag_create();
+    strbuf line = {0};
+    strbuf_putc(&line, 'a');
+    for (int i = 0; i < 1 << 20; i++)
+        strbuf_put(&line, STR("\xcc\x81"));
+    source *s = source_from_text(a, "f", strbuf_view(&line));
+    weft_fail(dg, W0302, (weft_loc){s, 0, 1}, "wrong");
+    ck_assert_uint_lt(strlen(diag_shown(dg)), 5000);
+    diag_destroy(dg);
+    arena_destroy(a);
+    strbuf_free(&line);
+}
+END_TEST
+
 START_TEST(past_the_limit_only_the_count_goes_on)
 {
     weft_diag *dg = diag_create();
@@ -209,5 +271,6 @@ END_TEST
 SUITE_MAIN("diag", codes_are_sorted_unique_and_well_formed, meanings_and_hints_follow_the_style,
            codes_of_a_group_share_their_status, collects_and_returns_the_status,
            the_same_is_told_once, an_error_may_be_recorded_as_a_warning,
+           what_is_shown_outlives_its_source, a_quote_has_a_limit,
            past_the_limit_only_the_count_goes_on, a_flood_stays_small,
            long_messages_lose_their_middle, notes_are_bounded_and_need_a_diagnostic)
