@@ -6,8 +6,8 @@
 #include "compiler/checkpoint.h"
 #include "compiler/compiler.h"
 #include "dsl/builtin_library.h"
+#include "runtime/base/file.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 
 typedef struct {
@@ -34,7 +34,7 @@ static int by_name(const void *a, const void *b)
 /* A file that cannot be read or parsed is reported: it might have been the one. */
 static void add_folder(weft_diag *dg, arena *a, const char *dir, candidates *list)
 {
-    DIR *d = opendir(dir);
+    DIR *d = file_open_dir(dir);
     size_t first = list->n;
     if (!d)
         return;
@@ -46,7 +46,7 @@ static void add_folder(weft_diag *dg, arena *a, const char *dir, candidates *lis
         if (source_open(dg, a, path, DSL_SOURCE_MAX, &src) == WEFT_OK)
             VEC_PUSH(list, ((candidate){arena_str(a, str_of(e->d_name)).p, src, false}));
     }
-    closedir(d);
+    file_close_dir(d);
     if (list->n > first)
         qsort(list->at + first, list->n - first, sizeof *list->at, by_name);
 }

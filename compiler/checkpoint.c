@@ -128,9 +128,7 @@ static bool host_read(void *ctx, int id, double *out, int64_t n)
     const model_tensor *t = model_file_tensor_at(cp->file, (size_t)id);
     if (t->elems < n || n % dtype_row_of(t->type)->elems || !dequant_has(t->type))
         return false;
-    float *row = malloc((size_t)n * sizeof *row + 1);
-    if (!row)
-        return false;
+    float *row = mem_alloc(mem_product((size_t)n, sizeof *row));
     dequant_row(t->type, t->data, row, n);
     for (int64_t i = 0; i < n; i++)
         out[i] = row[i];

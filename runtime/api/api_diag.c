@@ -2,7 +2,6 @@
 #include "runtime/api/api_impl.h"
 
 #include "runtime/base/mem.h"
-#include <stdlib.h>
 
 const char *weft_version(void)
 {
@@ -48,10 +47,16 @@ weft_status api_take(weft_diag *dg, const char *call, const void *from, void *to
     return WEFT_OK;
 }
 
+weft_status api_no_memory(weft_diag *dg, const mem_scope *scope)
+{
+    return dg ? diag_fail_memory(dg, scope->bytes) : WEFT_ERR_LIMIT;
+}
+
 /* ---- messages ---- */
 
 weft_diag *weft_diag_create(void)
 {
+    API_SCOPE_OR(NULL);
     return diag_create();
 }
 
@@ -62,6 +67,7 @@ void weft_diag_destroy(weft_diag *dg)
 
 const char *weft_diag_text(weft_diag *dg)
 {
+    API_SCOPE_OR("weft: error[W1110]: not enough memory to print the messages\n");
     return diag_shown(dg);
 }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/compiler.h"
 #include "runtime/base/cancel.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/engine/generation.h"
 #include "runtime/text/chat.h"
 #include "runtime/weft.h"
@@ -55,6 +56,20 @@ session *api_session(const weft_session *s);
 weft_status api_session_create_watched(weft_diag *dg, const weft_model *m,
                                        const weft_session_options *options,
                                        weft_session **out_session) WEFT_MUST_USE;
+
+/* The first line of every function of weft.h that can run out of memory: then it returns WEFT_ERR_LIMIT with W1110 in dg, and what it has taken
+ * so far is released (runtime/base/mem_scope.h). dg may be NULL. A function that calls back, or calls another of weft.h, has ended up in
+ * nested scopes: what the inner call gave belongs to its caller, so hand it to mem_scope_on_fail until it has an owner. */
+#define API_SCOPE(dg)                                                                              \
+    MEM_SCOPE(scope_);                                                                             \
+    if (sigsetjmp(scope_.env, 0) != 0)                                                             \
+    return api_no_memory((dg), &scope_)
+/* The same for one that returns something else, which is `value` then. */
+#define API_SCOPE_OR(value)                                                                        \
+    MEM_SCOPE(scope_);                                                                             \
+    if (sigsetjmp(scope_.env, 0) != 0)                                                             \
+    return (value)
+weft_status api_no_memory(weft_diag *dg, const mem_scope *scope);
 
 /* A call without something it cannot do without: W1904. dg may be what is missing. */
 weft_status api_lacks(weft_diag *dg, const char *call, const char *what);

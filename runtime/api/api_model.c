@@ -28,6 +28,7 @@ static model_file_options file_options(const weft_model_options *o)
 weft_status weft_model_open(weft_diag *dg, const char *path, const weft_model_options *options,
                             weft_model **out_model)
 {
+    API_SCOPE(dg);
     if (!dg || !path || !out_model)
         return api_lacks(dg, "weft_model_open", "a path");
     weft_model_options o;
@@ -41,6 +42,7 @@ weft_status weft_model_open(weft_diag *dg, const char *path, const weft_model_op
 weft_status weft_model_open_fd(weft_diag *dg, int fd, const char *name,
                                const weft_model_options *options, weft_model **out_model)
 {
+    API_SCOPE(dg);
     if (!dg || !name || !out_model)
         return api_lacks(dg, "weft_model_open_fd", "a name");
     weft_model_options o;
@@ -54,6 +56,7 @@ weft_status weft_model_open_fd(weft_diag *dg, int fd, const char *name,
 weft_status weft_model_open_memory(weft_diag *dg, const void *data, size_t bytes, const char *name,
                                    const weft_model_options *options, weft_model **out_model)
 {
+    API_SCOPE(dg);
     if (!dg || !data || !name || !out_model)
         return api_lacks(dg, "weft_model_open_memory", "data or a name");
     weft_model_options o;
@@ -74,6 +77,7 @@ void weft_model_close(weft_model *m)
 
 weft_status weft_model_check(weft_diag *dg, const weft_model *m)
 {
+    API_SCOPE(dg);
     if (!dg || !m)
         return api_lacks(dg, "weft_model_check", "a model");
     return model_file_check(dg, m->file);

@@ -149,6 +149,7 @@ static weft_status create_session(weft_diag *dg, const weft_model *m,
 weft_status weft_session_create(weft_diag *dg, const weft_model *m,
                                 const weft_session_options *options, weft_session **out_session)
 {
+    API_SCOPE(dg);
     return create_session(dg, m, options, false, out_session);
 }
 
@@ -156,6 +157,7 @@ weft_status api_session_create_watched(weft_diag *dg, const weft_model *m,
                                        const weft_session_options *options,
                                        weft_session **out_session)
 {
+    API_SCOPE(dg);
     return create_session(dg, m, options, true, out_session);
 }
 
@@ -213,6 +215,7 @@ uint64_t weft_session_bytes(const weft_session *s)
 
 weft_status weft_eval(weft_diag *dg, weft_session *s, const weft_row *rows, int64_t n)
 {
+    API_SCOPE(dg);
     _Static_assert(sizeof(weft_row) == sizeof(batch_row) &&
                        offsetof(weft_row, pos) == offsetof(batch_row, pos) &&
                        offsetof(weft_row, seq) == offsetof(batch_row, seq) &&
@@ -227,6 +230,7 @@ weft_status weft_eval(weft_diag *dg, weft_session *s, const weft_row *rows, int6
 weft_status weft_output(weft_diag *dg, const weft_session *s, const char *name, int index,
                         weft_view *out_view)
 {
+    API_SCOPE(dg);
     if (!dg || !s || !name || !out_view)
         return api_lacks(dg, "weft_output", "a session or a name");
     weft_view v;
@@ -244,6 +248,7 @@ int64_t weft_length(const weft_session *s, int64_t seq)
 
 weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t length)
 {
+    API_SCOPE(dg);
     if (!dg || !s)
         return api_lacks(dg, "weft_truncate", "a session");
     return session_truncate(dg, s->run, seq, length);
@@ -251,6 +256,7 @@ weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t l
 
 weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to, int64_t length)
 {
+    API_SCOPE(dg);
     if (!dg || !s)
         return api_lacks(dg, "weft_fork", "a session");
     return session_fork(dg, s->run, from, to, length);

@@ -6,6 +6,7 @@
 #include "runtime/base/arena.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -46,13 +47,14 @@ struct arena {
     block *first;      /* what arena_reset keeps */
     size_t bytes_next; /* size of the next block */
     size_t bytes_out;  /* handed out so far */
+    mem_life life;     /* the scope that it was created in, which its blocks belong to */
 };
 
-static block *block_create(size_t cap)
+static block *block_create(mem_life life, size_t cap)
 {
     if (cap > SIZE_MAX - sizeof(block))
         mem_exhausted(cap);
-    block *b = mem_alloc(sizeof *b + cap);
+    block *b = mem_alloc_for(life, sizeof *b + cap);
     *b = (block){.cap = cap};
     ARENA_POISON(b->data, cap);
     return b;
@@ -67,8 +69,8 @@ static void block_destroy(block *b)
 arena *arena_create(void)
 {
     arena *a = mem_alloc(sizeof *a);
-    *a = (arena){.bytes_next = ARENA_BLOCK_MIN * 2};
-    a->top = a->first = block_create(ARENA_BLOCK_MIN - sizeof(block));
+    *a = (arena){.bytes_next = ARENA_BLOCK_MIN * 2, .life = mem_life_now()};
+    a->top = a->first = block_create(a->life, ARENA_BLOCK_MIN - sizeof(block));
     return a;
 }
 
@@ -94,19 +96,19 @@ void arena_reset(arena *a)
     first->next = NULL;
     first->used = 0;
     ARENA_POISON(first->data, first->cap);
-    *a = (arena){.top = first, .first = first, .bytes_next = ARENA_BLOCK_MIN * 2};
+    *a = (arena){.top = first, .first = first, .bytes_next = ARENA_BLOCK_MIN * 2, .life = a->life};
 }
 
 /* A block with room for need bytes. */
 static block *arena_add_block(arena *a, size_t need)
 {
     if (need > a->bytes_next / 4) {
-        block *own = block_create(need);
+        block *own = block_create(a->life, need);
         own->next = a->top->next;
         a->top->next = own;
         return own;
     }
-    block *b = block_create(a->bytes_next - sizeof(block));
+    block *b = block_create(a->life, a->bytes_next - sizeof(block));
     b->next = a->top;
     a->top = b;
     if (a->bytes_next < ARENA_BLOCK_MAX)

@@ -1,6 +1,7 @@
 /* cgroup.c - from /proc/self/cgroup to the folders that hold the limits. */
 #include "runtime/base/cgroup.h"
 
+#include "runtime/base/file.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ bool cgroup_read(const char *dir, const char *name, strbuf *out)
     strbuf_free(&path);
     if (fd < 0)
         return false;
+    file_hold(fd);
     strbuf_reset(out);
     while (out->n < TEXT_MAX) {
         k = read(fd, chunk, sizeof chunk);
@@ -25,7 +27,7 @@ bool cgroup_read(const char *dir, const char *name, strbuf *out)
         else if (k == 0 || errno != EINTR)
             break;
     }
-    close(fd);
+    file_close(fd);
     strbuf_put(out, STR("")); /* ends in NUL even when empty */
     return k >= 0;
 }

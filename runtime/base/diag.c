@@ -26,7 +26,9 @@ const diag_row *diag_row_of(weft_code code)
 weft_diag *diag_create(void)
 {
     weft_diag *dg = mem_alloc(sizeof *dg);
-    *dg = (weft_diag){.home = arena_create()};
+    *dg = (weft_diag){.life = mem_life_now()};
+    dg->home = arena_create();
+    strbuf_start(&dg->scratch);
     return dg;
 }
 
@@ -49,6 +51,7 @@ void diag_reset(weft_diag *dg)
     if (dg->seen)
         memset(dg->seen, 0, dg->seen_cap * sizeof *dg->seen);
     dg->seen_n = 0;
+    dg->short_text[0] = 0;
 }
 
 /* A name of a megabyte in a hostile file must not become a message of a megabyte. */
@@ -94,7 +97,7 @@ static uint64_t *seen_slot(uint64_t *seen, size_t cap, uint64_t key)
 static void seen_grow(weft_diag *dg)
 {
     size_t cap = dg->seen_cap ? dg->seen_cap * 2 : SEEN_FIRST;
-    uint64_t *seen = mem_alloc(cap * sizeof *seen);
+    uint64_t *seen = mem_alloc_for(dg->life, cap * sizeof *seen);
     memset(seen, 0, cap * sizeof *seen);
     for (size_t i = 0; i < dg->seen_cap; i++)
         if (dg->seen[i] != 0)
@@ -160,6 +163,27 @@ void weft_warn(weft_diag *dg, weft_code code, weft_loc loc, const char *fmt, ...
     va_end(ap);
 }
 
+weft_status diag_fail_memory(weft_diag *dg, size_t bytes)
+{
+    const diag_row *row = diag_row_of(W1110);
+    diag_item *item = &dg->short_of;
+    dg->n_failed++;
+    dg->newest = NULL;
+    bool first = dg->short_text[0] == 0;
+    if (bytes < PTRDIFF_MAX)
+        snprintf(dg->short_text, sizeof dg->short_text,
+                 "not enough memory: %zu bytes are not available", bytes);
+    else
+        snprintf(dg->short_text, sizeof dg->short_text,
+                 "not enough memory: more bytes than a process can have");
+    *item = (diag_item){.entry = {W1110, row->severity, WEFT_NOWHERE, str_of(dg->short_text)}};
+    if (first) {
+        dg->items[dg->n_item++] = item;
+        dg->n_error++;
+    }
+    return row->status;
+}
+
 static void add_note(weft_diag *dg, weft_loc loc, const char *fmt, va_list ap)
 {
     diag_item *item = dg->newest;
@@ -200,6 +224,8 @@ void diag_keep_first(weft_diag *dg, size_t n)
         dg->n_error -= error;
         dg->n_failed -= error;
         dg->n_warning -= !error;
+        if (dg->items[dg->n_item] == &dg->short_of)
+            dg->short_text[0] = 0;
     }
     dg->newest = NULL;
 }

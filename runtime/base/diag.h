@@ -44,6 +44,8 @@ weft_status weft_fail(weft_diag *dg, weft_code code, weft_loc loc, const char *f
     WEFT_PRINTF(4, 5);
 /* Record as a warning what elsewhere is a failure. */
 void weft_warn(weft_diag *dg, weft_code code, weft_loc loc, const char *fmt, ...) WEFT_PRINTF(4, 5);
+/* W1110: that many bytes could not be had. Takes no memory; only the newest of these is kept. */
+weft_status diag_fail_memory(weft_diag *dg, size_t bytes);
 /* Add a line of context to the newest diagnostic; with a place, that line is quoted too. */
 void weft_note(weft_diag *dg, const char *fmt, ...) WEFT_PRINTF(2, 3);
 void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...) WEFT_PRINTF(3, 4);

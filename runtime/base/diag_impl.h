@@ -3,6 +3,7 @@
 #define WEFT_RUNTIME_BASE_DIAG_IMPL_H
 
 #include "runtime/base/diag.h"
+#include "runtime/base/mem_scope.h"
 
 /* What is shown of a place. It is worked out when the diagnostic is recorded, since the source may be gone when it is printed. */
 typedef struct {
@@ -28,10 +29,12 @@ typedef struct {
     int n_note;
 } diag_item;
 
-enum { DIAG_KEPT_MAX = 2 * DIAG_ERRORS_MAX }; /* errors, and as many warnings */
+/* All that is kept, and the one about memory. */
+enum { DIAG_KEPT_MAX = 2 * DIAG_ERRORS_MAX + 1 };
 
 struct weft_diag {
     arena *home; /* items, notes, messages and what they quote */
+    mem_life life;
     diag_item *items[DIAG_KEPT_MAX];
     size_t n_item;
     diag_item *newest; /* where notes go; NULL when the newest was not kept */
@@ -41,6 +44,9 @@ struct weft_diag {
     uint64_t *seen;
     size_t seen_n, seen_cap;
     strbuf scratch; /* messages before they are kept, and what diag_text gives */
+    /* What diag_fail_memory fills, which can take no memory. */
+    diag_item short_of;
+    char short_text[96];
 };
 
 /* diag_quote.c: what is shown of loc. It lives in a; scratch is overwritten. */

@@ -1,6 +1,7 @@
 /* file.c - regular files only, opened so that nothing can block. */
 #include "runtime/base/file.h"
 
+#include "runtime/base/mem_scope.h"
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,6 +49,46 @@ weft_status file_check(weft_diag *dg, int fd, const char *name, uint64_t *out_by
     return WEFT_OK;
 }
 
+static void close_undone(void *fd)
+{
+    close((int)(intptr_t)fd);
+}
+
+void file_hold(int fd)
+{
+    if (fd >= 0)
+        mem_scope_on_fail(close_undone, (void *)(intptr_t)fd);
+}
+
+void file_close(int fd)
+{
+    if (fd < 0)
+        return;
+    mem_scope_forget(close_undone, (void *)(intptr_t)fd);
+    close(fd);
+}
+
+static void close_dir_undone(void *dir)
+{
+    closedir(dir);
+}
+
+DIR *file_open_dir(const char *path)
+{
+    DIR *dir = opendir(path);
+    if (dir)
+        mem_scope_on_fail(close_dir_undone, dir);
+    return dir;
+}
+
+void file_close_dir(DIR *dir)
+{
+    if (!dir)
+        return;
+    mem_scope_forget(close_dir_undone, dir);
+    closedir(dir);
+}
+
 weft_status file_open(weft_diag *dg, const char *path, int *out_fd, uint64_t *out_bytes)
 {
     int fd;
@@ -63,11 +104,12 @@ weft_status file_open(weft_diag *dg, const char *path, int *out_fd, uint64_t *ou
         return weft_fail(dg, W1001, WEFT_NOWHERE, "cannot open %s: %s", path,
                          file_reason_of(error).text);
     }
+    file_hold(fd);
     weft_status status = file_check(dg, fd, path, out_bytes);
     if (status == WEFT_OK)
         *out_fd = fd;
     else
-        close(fd);
+        file_close(fd);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/intmath.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,26 +17,40 @@ struct fmap {
     fmap_mode mode;
 };
 
-static weft_status copy_file(weft_diag *dg, int fd, const char *name, size_t bytes,
-                             unsigned char **out_data)
+static void close_undone(void *m)
 {
-    void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    fmap_close(m);
+}
+
+static weft_status copy_file(weft_diag *dg, int fd, const char *name, fmap *m)
+{
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return weft_fail(dg, W1003, WEFT_NOWHERE, "cannot read %s: %s", name,
+                         file_reason_of(errno).text);
+    void *data = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         return weft_fail(dg, W1003, WEFT_NOWHERE, "cannot read %s: no memory for its %zu bytes",
-                         name, bytes);
-    mem_want_large(data, bytes);
+                         name, m->bytes);
+    m->data = data;
+    mem_want_large(data, m->bytes);
     size_t got = 0;
-    weft_status status = file_read(dg, fd, name, data, bytes, &got);
-    if (status == WEFT_OK && got < bytes)
-        status = weft_fail(dg, W1003, WEFT_NOWHERE,
-                           "cannot read %s: it ended after %zu of %zu bytes", name, got, bytes);
-    if (status != WEFT_OK) {
-        munmap(data, bytes);
-        return status;
-    }
+    WEFT_TRY(file_read(dg, fd, name, data, m->bytes, &got));
+    if (got < m->bytes)
+        return weft_fail(dg, W1003, WEFT_NOWHERE, "cannot read %s: it ended after %zu of %zu bytes",
+                         name, got, m->bytes);
     /* A write would be a bug; better it traps here as it does in a mapped file. */
-    mprotect(data, bytes, PROT_READ);
-    *out_data = data;
+    mprotect(data, m->bytes, PROT_READ);
+    return WEFT_OK;
+}
+
+static weft_status map_file(weft_diag *dg, int fd, const char *name, fmap *m)
+{
+    void *p = mmap(NULL, m->bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return weft_fail(dg, W1003, WEFT_NOWHERE, "cannot map %s: %s", name,
+                         file_reason_of(errno).text);
+    m->data = p;
+    mem_want_large(p, m->bytes);
     return WEFT_OK;
 }
 
@@ -43,29 +58,22 @@ weft_status fmap_open_fd(weft_diag *dg, int fd, const char *name, fmap_mode mode
 {
     uint64_t size;
     size_t bytes;
-    unsigned char *data = NULL;
     WEFT_TRY(file_check(dg, fd, name, &size));
     if (!size_from_u64(size, &bytes))
         return weft_fail(dg, W1003, WEFT_NOWHERE,
                          "cannot map %s: its %" PRIu64 " bytes do not fit this machine's addresses",
                          name, size);
-    if (bytes > 0 && mode == FMAP_COPIED) {
-        if (lseek(fd, 0, SEEK_SET) < 0)
-            return weft_fail(dg, W1003, WEFT_NOWHERE, "cannot read %s: %s", name,
-                             file_reason_of(errno).text);
-        WEFT_TRY(copy_file(dg, fd, name, bytes, &data));
-    } else if (bytes > 0) {
-        void *p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-        if (p == MAP_FAILED)
-            return weft_fail(dg, W1003, WEFT_NOWHERE, "cannot map %s: %s", name,
-                             file_reason_of(errno).text);
-        mem_want_large(p, bytes);
-        data = p;
-    }
     fmap *m = mem_alloc(sizeof *m);
-    *m = (fmap){data, bytes, mode};
-    *out_map = m;
-    return WEFT_OK;
+    *m = (fmap){.bytes = bytes, .mode = mode};
+    mem_scope_on_fail(close_undone, m);
+    weft_status status = WEFT_OK;
+    if (bytes > 0)
+        status = (mode == FMAP_COPIED ? copy_file : map_file)(dg, fd, name, m);
+    if (status == WEFT_OK)
+        *out_map = m;
+    else
+        fmap_close(m);
+    return status;
 }
 
 weft_status fmap_open(weft_diag *dg, const char *path, fmap_mode mode, fmap **out_map)
@@ -74,7 +82,7 @@ weft_status fmap_open(weft_diag *dg, const char *path, fmap_mode mode, fmap **ou
     uint64_t size;
     WEFT_TRY(file_open(dg, path, &fd, &size));
     weft_status status = fmap_open_fd(dg, fd, path, mode, out_map);
-    close(fd); /* a mapping outlives its descriptor */
+    file_close(fd); /* a mapping outlives its descriptor */
     return status;
 }
 
@@ -82,6 +90,7 @@ void fmap_close(fmap *m)
 {
     if (!m)
         return;
+    mem_scope_forget(close_undone, m);
     if (m->data)
         munmap(m->data, m->bytes);
     mem_free(m);

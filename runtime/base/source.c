@@ -90,7 +90,7 @@ weft_status source_open(weft_diag *dg, arena *a, const char *path, size_t bytes_
                       path, bytes, bytes_max);
     else
         status = read_all(dg, a, fd, path, (size_t)bytes, bytes_max, out_src);
-    close(fd);
+    file_close(fd);
     return status;
 }
 

@@ -172,6 +172,11 @@ void strbuf_fill(strbuf *b, char c, size_t n)
     b->p[b->n] = 0;
 }
 
+void strbuf_start(strbuf *b)
+{
+    strbuf_fill(b, ' ', 0);
+}
+
 str strbuf_view(const strbuf *b)
 {
     return (str){b->p ? b->p : "", b->n};

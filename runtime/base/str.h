@@ -1,7 +1,7 @@
 /* str.h - string views and a growable text buffer.
  *
  * A str borrows its bytes, which need not end in NUL; whoever made it says what must outlive it.
- * A strbuf owns its bytes; running out of memory stops the process (STYLE.md section 5). */
+ * A strbuf owns its bytes; running out of memory does not return (mem.h). */
 #ifndef WEFT_RUNTIME_BASE_STR_H
 #define WEFT_RUNTIME_BASE_STR_H
 
@@ -61,5 +61,7 @@ void strbuf_fill(strbuf *b, char c, size_t n); /* n times c */
 str strbuf_view(const strbuf *b);              /* valid until the next change */
 void strbuf_reset(strbuf *b);                  /* empties, keeps the memory */
 void strbuf_free(strbuf *b);
+/* Takes the first block, for a buffer of an object that outlives the call it grows in (mem_scope.h). */
+void strbuf_start(strbuf *b);
 
 #endif

@@ -1,6 +1,6 @@
 /* vec.h - growable arrays: VEC(T) v = {0}; VEC_PUSH(&v, x); v.at[i], v.n; VEC_FREE(&v).
  *
- * Running out of memory stops the process. */
+ * Running out of memory does not return (mem.h). */
 #ifndef WEFT_RUNTIME_BASE_VEC_H
 #define WEFT_RUNTIME_BASE_VEC_H
 
@@ -18,6 +18,9 @@
         (v)->at[(v)->n] = (x); /* x may look at n */                                               \
         (v)->n++;                                                                                  \
     } while (0)
+/* The first block, for a vector of an object that outlives the call it grows in (mem_scope.h). */
+#define VEC_START(v)                                                                               \
+    ((v)->at ? (void)0 : (void)((v)->at = vec_grow(NULL, &(v)->cap, sizeof *(v)->at)))
 #define VEC_FREE(v) (vec_release((v)->at), (v)->at = NULL, (v)->n = (v)->cap = 0)
 
 void *vec_grow(void *at, size_t *cap, size_t item_bytes); /* at least doubles *cap */

@@ -21,6 +21,12 @@ static void fill_standard_streams(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+static void on_memory_short(size_t bytes)
+{
+    fprintf(stderr, "weft: out of memory: %zu bytes are not available\n", bytes);
+    _Exit(1);
+}
+
 static bool want_colour(int mode)
 {
     return mode == COLOR_ALWAYS || (mode == COLOR_AUTO && term_colour(stderr));
@@ -161,6 +167,7 @@ static int verb_start(cli *c)
 int main(int argc, char **argv)
 {
     mem_keep_freed();
+    mem_on_exhausted(on_memory_short);
     fill_standard_streams();
     interrupt_init();
     arena *a = arena_create();

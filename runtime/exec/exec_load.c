@@ -13,9 +13,9 @@
 /* On large pages: steps on many rows walk down columns, where each row is on another page. */
 weft_status exec_alloc(weft_diag *dg, size_t bytes, void **out_p)
 {
-    void *p = NULL;
     size_t align = bytes >= MEM_PAGE_LARGE ? MEM_PAGE_LARGE : PLAN_ALIGN;
-    if (bytes && posix_memalign(&p, align, bytes) != 0) {
+    void *p = bytes ? mem_try_aligned(align, bytes) : NULL;
+    if (bytes && !p) {
         memory_room room = memory_available("");
         return weft_fail(dg, W0902, WEFT_NOWHERE,
                          "%zu bytes of memory cannot be allocated: %" PRIu64 " are available %s",

@@ -1,9 +1,9 @@
 /* pack_list.c - the folder of interleaved weights: what is in it, and what has to go. */
 #include "runtime/exec/pack_store.h"
 
+#include "runtime/base/file.h"
 #include "runtime/base/vec.h"
 #include "runtime/exec/pack_file.h"
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
@@ -65,14 +65,13 @@ static int by_use(const void *x, const void *y)
 size_t pack_list(arena *a, const char *folder, pack_file **out_files)
 {
     VEC(pack_file) files = {0};
-    DIR *dir = opendir(folder);
+    DIR *dir = file_open_dir(folder);
     for (struct dirent *e; dir && (e = readdir(dir));) {
         pack_file f;
         if (read_file(a, folder, e->d_name, &f))
             VEC_PUSH(&files, f);
     }
-    if (dir)
-        closedir(dir);
+    file_close_dir(dir);
     if (files.n)
         qsort(files.at, files.n, sizeof *files.at, by_use);
     size_t n = files.n;
@@ -91,14 +90,13 @@ static uint64_t remove_leftovers(const char *folder)
     uint64_t gone = 0;
     struct stat st;
     time_t now = time(NULL);
-    DIR *dir = opendir(folder);
+    DIR *dir = file_open_dir(folder);
     for (struct dirent *e; dir && (e = readdir(dir));)
         if (str_starts(str_of(e->d_name), STR(PACK_TEMP_PREFIX)) &&
             fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
             now - st.st_mtime > LEFT_ALONE_SECONDS && unlinkat(dirfd(dir), e->d_name, 0) == 0)
             gone += (uint64_t)st.st_size;
-    if (dir)
-        closedir(dir);
+    file_close_dir(dir);
     return gone;
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/exec/pack_store.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/prefault.h"
 #include "runtime/exec/pack_file.h"
@@ -175,11 +176,17 @@ static uint64_t or_default(uint64_t x, uint64_t standard)
     return x ? x : standard;
 }
 
+static void close_undone(void *s)
+{
+    pack_store_close(s);
+}
+
 weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf,
                             const pack_options *opt, pack_store **out_s, bool *out_filled)
 {
     pack_store *s = mem_alloc(sizeof *s);
     *s = (pack_store){.fd = -1};
+    mem_scope_on_fail(close_undone, s);
     pack_head_init(&s->head, p->packed_bytes, mf);
     *out_s = s;
     *out_filled = false;
@@ -196,11 +203,11 @@ weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf,
             return WEFT_OK;
         forget_file(s);
     }
-    void *data = NULL;
     size_t align = p->packed_bytes >= MEM_PAGE_LARGE ? MEM_PAGE_LARGE : PLAN_ALIGN;
-    if (posix_memalign(&data, align, p->packed_bytes ? p->packed_bytes : 1) != 0) {
+    void *data = mem_try_aligned(align, p->packed_bytes);
+    if (!data) {
         memory_room room = memory_available("");
-        mem_free(s);
+        pack_store_close(s);
         *out_s = NULL;
         return weft_fail(dg, W0902, WEFT_NOWHERE,
                          "no memory for %zu bytes of interleaved weights: %" PRIu64
@@ -276,6 +283,7 @@ void pack_store_close(pack_store *s)
 {
     if (!s)
         return;
+    mem_scope_forget(close_undone, s);
     if (s->temp && s->fd < 0)
         unlink(s->temp);
     if (s->fresh)

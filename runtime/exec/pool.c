@@ -5,6 +5,7 @@
 #include "runtime/exec/pool.h"
 
 #include "runtime/base/file.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/base/threads.h"
 #include "runtime/exec/barrier.h"
 #include <signal.h>
@@ -155,12 +156,22 @@ static void stop_workers(void)
     }
 }
 
+static void release_undone(void *none)
+{
+    (void)none;
+    pool_release();
+}
+
 weft_status pool_acquire(weft_diag *dg, int threads, bool pin)
 {
     WEFT_ASSERT(threads >= 1 && threads <= POOL_THREADS_MAX);
     pthread_mutex_lock(&pool.life);
-    if (pool.users == 0)
-        atomic_store(&pool.cores, threads_default());
+    bool first = pool.users == 0;
+    pthread_mutex_unlock(&pool.life);
+    int cores = first ? threads_default() : 0; /* without the lock: it takes memory */
+    pthread_mutex_lock(&pool.life);
+    if (cores)
+        atomic_store(&pool.cores, cores);
     int error = add_workers(threads - 1);
     if (error == 0)
         pool.users++;
@@ -172,11 +183,13 @@ weft_status pool_acquire(weft_diag *dg, int threads, bool pin)
     if (error)
         return weft_fail(dg, W1601, WEFT_NOWHERE, "%d threads cannot be started: %s", threads,
                          file_reason_of(error).text);
+    mem_scope_on_fail(release_undone, NULL);
     return WEFT_OK;
 }
 
 void pool_release(void)
 {
+    mem_scope_forget(release_undone, NULL);
     pthread_mutex_lock(&pool.life);
     WEFT_ASSERT(pool.users > 0);
     if (--pool.users == 0)

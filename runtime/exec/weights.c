@@ -270,8 +270,8 @@ static weft_status load_all(weft_diag *dg, weights *w, const model_file *mf,
 /* NULL for nothing. */
 static bool alloc_block(size_t bytes, void **out_p)
 {
-    *out_p = NULL;
-    return bytes == 0 || posix_memalign(out_p, PLAN_ALIGN, bytes) == 0;
+    *out_p = bytes ? mem_try_aligned(PLAN_ALIGN, bytes) : NULL;
+    return bytes == 0 || *out_p;
 }
 
 static size_t own_bytes(const plan *p)

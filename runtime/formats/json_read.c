@@ -6,6 +6,7 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/base/utf8.h"
 #include "runtime/base/vec.h"
 #include <cjson/cJSON.h>
@@ -197,6 +198,11 @@ static weft_status convert(reader *r, const cJSON *j, value *out_v)
     return WEFT_OK;
 }
 
+static void delete_undone(void *root)
+{
+    cJSON_Delete(root);
+}
+
 static weft_status parse(reader *r, value *out_v)
 {
     WEFT_TRY(scan(r));
@@ -209,8 +215,10 @@ static weft_status parse(reader *r, value *out_v)
     while (at < r->n && memchr(" \t\r\n", r->text[at], 4))
         at++;
     value v = {0};
+    mem_scope_on_fail(delete_undone, root);
     weft_status status =
         at < r->n ? fail_at(r, at, "something follows the value") : convert(r, root, &v);
+    mem_scope_forget(delete_undone, root);
     cJSON_Delete(root);
     if (status == WEFT_OK)
         *out_v = v;
@@ -261,7 +269,7 @@ weft_status json_read_file(weft_diag *dg, arena *a, const char *path, json_limit
         text = mem_alloc((size_t)bytes + 1);
         status = file_read(dg, fd, path, text, (size_t)bytes, &n);
     }
-    close(fd);
+    file_close(fd);
     if (status != WEFT_OK) {
         mem_free(text);
         return status;

@@ -288,7 +288,7 @@ void kl_reader_close(kl_reader *r)
 {
     if (!r)
         return;
-    close(r->fd);
+    file_close(r->fd);
     mem_free(r->path);
     mem_free(r->ids);
     mem_free(r->row);

@@ -1,6 +1,7 @@
 /* map_guard.c - a fixed table of ranges, which the SIGBUS handler can read without a lock. */
 #include "runtime/formats/map_guard.h"
 
+#include "runtime/base/mem_scope.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -80,6 +81,11 @@ static void install(void)
     installed = sigaction(SIGBUS, &action, &before) == 0;
 }
 
+static void remove_undone(void *slot)
+{
+    map_guard_remove((int)(intptr_t)slot);
+}
+
 int map_guard_add(const void *data, size_t bytes)
 {
     int slot = -1;
@@ -95,6 +101,8 @@ int map_guard_add(const void *data, size_t bytes)
         atomic_store(&ranges[slot].begin, (uintptr_t)data);
     }
     pthread_mutex_unlock(&ranges_lock);
+    if (slot >= 0)
+        mem_scope_on_fail(remove_undone, (void *)(intptr_t)slot);
     return slot;
 }
 
@@ -102,6 +110,7 @@ void map_guard_remove(int slot)
 {
     if (slot < 0)
         return;
+    mem_scope_forget(remove_undone, (void *)(intptr_t)slot);
     pthread_mutex_lock(&ranges_lock);
     atomic_store(&ranges[slot].begin, 0);
     pthread_mutex_unlock(&ranges_lock);

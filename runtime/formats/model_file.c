@@ -34,8 +34,7 @@ void model_drop_parts(model_file *mf)
         model_part_impl *p = &mf->parts.at[i];
         map_guard_remove(p->guard);
         fmap_close(p->map);
-        if (p->fd >= 0)
-            close(p->fd);
+        file_close(p->fd);
     }
     mf->parts.n = 0;
     mf->tensors.n = 0;
@@ -64,7 +63,7 @@ static weft_status add_fd(weft_diag *dg, model_file *mf, int fd, const char *pat
     p.data = fmap_data(p.map);
     p.bytes = fmap_bytes(p.map);
     if (keep_fd)
-        p.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        file_hold(p.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (mf->options.guard && !mf->options.no_mmap && p.bytes > 0)
         p.guard = map_guard_add(p.data, p.bytes);
     bool guarded = p.guard >= 0;
@@ -85,7 +84,7 @@ weft_status model_add_part(weft_diag *dg, model_file *mf, const char *path)
     uint64_t bytes;
     WEFT_TRY(file_open(dg, path, &fd, &bytes));
     weft_status status = add_fd(dg, mf, fd, path, false);
-    close(fd);
+    file_close(fd);
     return status;
 }
 
@@ -223,7 +222,7 @@ static weft_status open_path(weft_diag *dg, model_file *mf)
     size_t n = 0;
     WEFT_TRY(file_open(dg, mf->path, &fd, &bytes));
     weft_status status = file_read(dg, fd, mf->path, head, sizeof head, &n);
-    close(fd);
+    file_close(fd);
     WEFT_TRY(status);
 
     str path = str_of(mf->path), begin = {head, n};

@@ -25,7 +25,7 @@ static weft_status read_text(weft_diag *dg, arena *a, const char *path, str *out
         p = arena_alloc(a, (size_t)bytes + 1);
         st = file_read(dg, fd, path, p, (size_t)bytes, &n);
     }
-    close(fd);
+    file_close(fd);
     *out_text = (str){p, n};
     return st;
 }

@@ -1,5 +1,6 @@
 /* tok.c - opening, and the way of a text through the stages. */
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/text/tok_impl.h"
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -7,7 +8,7 @@
 static tok *create(void)
 {
     tok *t = mem_alloc(sizeof *t);
-    *t = (tok){.home = arena_create()};
+    *t = (tok){.home = arena_create(), .cache.life = mem_life_now()};
     bpe_init(&t->bpe);
     t->unigram.unk = t->wordpiece.unk = VOCAB_NONE;
     for (int i = 0; i < TOK_NAMED_COUNT; i++)
@@ -110,6 +111,19 @@ static void learn_cuts(tok *t)
         cut_add(&t->cut, t->vocab.tokens.at[i].text);
 }
 
+/* What later calls grow is there from the beginning (runtime/base/mem_scope.h). */
+static void start_scratch(tok *t)
+{
+    if (t->model == TOK_BPE)
+        bpe_scratch_start(&t->bpe_scratch);
+    if (t->model == TOK_UNIGRAM)
+        unigram_scratch_start(&t->unigram_scratch);
+    strbuf_start(&t->norm_text);
+    strbuf_start(&t->norm_spare);
+    for (size_t i = 0; i < t->pres.n; i++)
+        strbuf_start(&t->pres.at[i].text);
+}
+
 weft_status tok_finish(weft_diag *dg, tok *t)
 {
     if (!t->vocab.map.n)
@@ -121,6 +135,7 @@ weft_status tok_finish(weft_diag *dg, tok *t)
     }
     learn_cuts(t);
     tok_ends_from_names(t);
+    start_scratch(t);
     return WEFT_OK;
 }
 
@@ -225,9 +240,9 @@ weft_status tok_encode(weft_diag *dg, tok *t, str text, tok_encode_flags flags, 
                          (unsigned char)text.p[bad], bad);
     if (flags.add_special)
         put_all(ids, &t->before);
-    pthread_mutex_lock(&t->lock);
+    mem_lock(&t->lock);
     weft_status status = encode_text(&r, text);
-    pthread_mutex_unlock(&t->lock);
+    mem_unlock(&t->lock);
     if (status != WEFT_OK)
         ids->n = n;
     else if (flags.add_special)
@@ -247,9 +262,9 @@ weft_status tok_decode(weft_diag *dg, tok *t, const int32_t *ids, size_t n, bool
             strbuf_putc(&texts.text, ' ');
         dec_texts_put(&texts, token->shown);
     }
-    pthread_mutex_lock(&t->lock);
+    mem_lock(&t->lock);
     weft_status status = dec_run(dg, &t->decs, &texts);
-    pthread_mutex_unlock(&t->lock);
+    mem_unlock(&t->lock);
     if (status == WEFT_OK)
         strbuf_put(out, strbuf_view(&texts.text));
     dec_texts_free(&texts);

@@ -9,7 +9,10 @@
 #include "runtime/text/tok_unicode.h"
 #include <stdlib.h>
 
-enum { SHORT_WORD = 24 }; /* symbols; measured on English and Russian text */
+enum {
+    SHORT_WORD = 24, /* symbols; measured on English and Russian text */
+    SCRATCH_FIRST = 256,
+};
 
 #define NOWHERE UINT32_MAX
 
@@ -112,14 +115,29 @@ int32_t bpe_whole(const bpe *b, const tok_vocab *v, str piece)
     return vocab_map_find(b->bytes ? &b->raw : &v->map, piece);
 }
 
+static void grow_heap(bpe_scratch *s)
+{
+    size_t cap = s->heap_cap ? s->heap_cap * 2 : SCRATCH_FIRST;
+    s->heap = mem_realloc(s->heap, mem_product(cap, sizeof *s->heap));
+    s->heap_cap = cap;
+}
+
 static void reserve(bpe_scratch *s, size_t n)
 {
     if (n <= s->cap)
         return;
-    s->cap = n < 256 ? 256 : n + n / 4;
-    s->ids = mem_realloc(s->ids, mem_product(s->cap, sizeof *s->ids));
-    s->prev = mem_realloc(s->prev, mem_product(s->cap, sizeof *s->prev));
-    s->next = mem_realloc(s->next, mem_product(s->cap, sizeof *s->next));
+    size_t cap = n < SCRATCH_FIRST ? SCRATCH_FIRST : n + n / 4;
+    s->ids = mem_realloc(s->ids, mem_product(cap, sizeof *s->ids));
+    s->prev = mem_realloc(s->prev, mem_product(cap, sizeof *s->prev));
+    s->next = mem_realloc(s->next, mem_product(cap, sizeof *s->next));
+    s->cap = cap;
+}
+
+void bpe_scratch_start(bpe_scratch *s)
+{
+    reserve(s, SCRATCH_FIRST);
+    grow_heap(s);
+    strbuf_start(&s->text);
 }
 
 /* Symbols as they come, with what has no token. */
@@ -249,10 +267,8 @@ static void heap_down(uint64_t *heap, size_t n, size_t at)
 
 static void heap_push(bpe_scratch *s, size_t *n, uint64_t item)
 {
-    if (*n == s->heap_cap) {
-        s->heap_cap = s->heap_cap ? s->heap_cap * 2 : 256;
-        s->heap = mem_realloc(s->heap, mem_product(s->heap_cap, sizeof *s->heap));
-    }
+    if (*n == s->heap_cap)
+        grow_heap(s);
     size_t at = (*n)++;
     for (; at > 0 && s->heap[(at - 1) / 4] > item; at = (at - 1) / 4)
         s->heap[at] = s->heap[(at - 1) / 4];

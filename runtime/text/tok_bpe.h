@@ -44,6 +44,7 @@ typedef struct {
 
 void bpe_init(bpe *b);
 void bpe_deinit(bpe *b);
+void bpe_scratch_start(bpe_scratch *s); /* its first blocks (runtime/base/mem_scope.h) */
 void bpe_scratch_free(bpe_scratch *s);
 
 /* A pair that stands twice keeps its first rank. */

@@ -15,7 +15,7 @@ void cache_free(tok_cache *c)
 cache_word *cache_find(tok_cache *c, str word, bool *out_hit)
 {
     if (!c->words) {
-        c->words = mem_alloc(CACHE_WORDS * sizeof *c->words);
+        c->words = mem_alloc_for(c->life, CACHE_WORDS * sizeof *c->words);
         memset(c->words, 0, CACHE_WORDS * sizeof *c->words);
     }
     uint64_t hash = vocab_hash(word.p, word.n);

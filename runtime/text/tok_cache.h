@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_TEXT_TOK_CACHE_H
 #define WEFT_RUNTIME_TEXT_TOK_CACHE_H
 
+#include "runtime/base/mem_scope.h"
 #include "runtime/text/tok_vocab.h"
 
 enum { CACHE_WORDS = 1 << 15, CACHE_KEY_MAX = 26, CACHE_IDS_MAX = 8 };
@@ -17,6 +18,7 @@ typedef struct {
 
 typedef struct {
     cache_word *words; /* CACHE_WORDS of them, or NULL */
+    mem_life life;     /* of the tokenizer */
 } tok_cache;
 
 void cache_free(tok_cache *c);

@@ -4,6 +4,8 @@
  * what it makes of a text is asked, not read from its parts. Whether the family then gives the same ids, the caller
  * can find out by loading the keys (runtime/quant/job_hf_text.c). */
 #include "runtime/text/tok_gguf.h"
+
+#include "runtime/base/mem_scope.h"
 #include <stdlib.h>
 
 typedef struct {
@@ -84,10 +86,10 @@ static bool becomes(maker *m, str text, const char *start)
     weft_diag *dg = diag_create();
     strbuf out = {0};
     pre_run r = {dg, &t->pres, put_piece, &out};
-    pthread_mutex_lock(&t->lock);
+    mem_lock(&t->lock);
     bool fine = norm_run(dg, &t->norms, text, &t->norm_text, &t->norm_spare, &text) == WEFT_OK &&
                 pre_split(&r, text, true) == WEFT_OK;
-    pthread_mutex_unlock(&t->lock);
+    mem_unlock(&t->lock);
     fine = fine && str_starts(strbuf_view(&out), str_of(start));
     strbuf_free(&out);
     diag_destroy(dg);

@@ -1,6 +1,7 @@
 /* tok_gguf_pre.c - the table of tok_gguf_pre.def, and which of its rows a tokenizer is like. */
 #include "runtime/text/tok_gguf.h"
 
+#include "runtime/base/mem_scope.h"
 #include "runtime/text/tok_probe.h"
 #include "runtime/text/tok_unicode.h"
 
@@ -113,13 +114,13 @@ const gguf_pre *gguf_pre_of(tok *t)
     guess g = {.dg = diag_create(), .t = t, .other.map = !t->bpe.bytes};
     const gguf_pre *best = NULL;
     bool verdict[ROWS];
-    pthread_mutex_lock(&t->lock);
+    mem_lock(&t->lock);
     for (size_t k = 0; k < ROWS; k++) {
         verdict[k] = row_alike(&g, k, verdict);
         if (verdict[k] && (!best || cost(t, &rows[k]) < cost(t, best)))
             best = &rows[k];
     }
-    pthread_mutex_unlock(&t->lock);
+    mem_unlock(&t->lock);
     strbuf_free(&g.own.text);
     strbuf_free(&g.other.text);
     strbuf_free(&g.text);

@@ -153,26 +153,26 @@ static weft_status apply_bert(weft_diag *dg, const norm_step *s, str in, strbuf 
 {
     static char_fn *const fns[] = {put_clean, put_han, put_unless_nonspacing, uni_add_lower};
     const bool wanted[] = {s->clean, s->han, s->strip_accents, s->lowercase};
-    strbuf spare = {0};
+    strbuf spare[2] = {{0}}, *from = &spare[0], *to = &spare[1];
     (void)dg;
-    strbuf_put(out, in);
     for (size_t k = 0; k < sizeof fns / sizeof *fns; k++) {
         if (!wanted[k])
             continue;
-        strbuf from = *out;
-        *out = spare;
-        strbuf_reset(out);
+        strbuf_reset(to);
         if (fns[k] == put_unless_nonspacing) {
-            uni_normalize(out, strbuf_view(&from), UNI_NFD);
-            strbuf nfd = *out;
-            *out = from;
-            strbuf_reset(out);
-            from = nfd;
+            uni_normalize(to, in, UNI_NFD);
+            in = strbuf_view(to);
+            to = from;
+            strbuf_reset(to);
         }
-        each_char(strbuf_view(&from), out, fns[k]);
-        spare = from;
+        each_char(in, to, fns[k]);
+        in = strbuf_view(to);
+        from = to;
+        to = from == &spare[0] ? &spare[1] : &spare[0];
     }
-    strbuf_free(&spare);
+    strbuf_put(out, in);
+    strbuf_free(&spare[0]);
+    strbuf_free(&spare[1]);
     return WEFT_OK;
 }
 

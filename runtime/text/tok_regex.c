@@ -3,6 +3,7 @@
 #include "runtime/text/tok_regex.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/text/tok_unicode.h"
 #include <pcre2.h>
 #include <stdlib.h>
@@ -34,10 +35,16 @@ static str copy(str s)
     return (str){p, s.n};
 }
 
+static void destroy_undone(void *re)
+{
+    tok_regex_destroy(re);
+}
+
 tok_regex *tok_regex_literal(str text)
 {
     tok_regex *re = mem_alloc(sizeof *re);
     *re = (tok_regex){.pattern = copy(text)};
+    mem_scope_on_fail(destroy_undone, re);
     return re;
 }
 
@@ -45,6 +52,7 @@ void tok_regex_destroy(tok_regex *re)
 {
     if (!re)
         return;
+    mem_scope_forget(destroy_undone, re);
     pcre2_jit_stack_free(re->stack);
     pcre2_match_context_free(re->limits);
     pcre2_match_data_free(re->found);
@@ -53,11 +61,34 @@ void tok_regex_destroy(tok_regex *re)
     mem_free(re);
 }
 
+/* PCRE2's objects outlive the scopes they are made or grow in, and are released by tok_regex_destroy. */
+static void *take(size_t bytes, void *none)
+{
+    (void)none;
+    return mem_try_kept(bytes);
+}
+
+static void give_back(void *p, void *none)
+{
+    (void)none;
+    free(p);
+}
+
+static pcre2_general_context *memory(void)
+{
+    pcre2_general_context *mem = pcre2_general_context_create(take, give_back, NULL);
+    if (!mem)
+        mem_exhausted(1);
+    return mem;
+}
+
 static weft_status compile(weft_diag *dg, tok_regex *re, str translated)
 {
     int error;
     PCRE2_SIZE at;
-    pcre2_compile_context *ctx = pcre2_compile_context_create(NULL);
+    pcre2_general_context *mem = memory();
+    pcre2_compile_context *ctx = pcre2_compile_context_create(mem);
+    pcre2_general_context_free(mem);
     if (!ctx)
         mem_exhausted(1);
     pcre2_set_newline(ctx, PCRE2_NEWLINE_LF);
@@ -68,6 +99,8 @@ static weft_status compile(weft_diag *dg, tok_regex *re, str translated)
     pcre2_compile_context_free(ctx);
     if (re->code)
         return WEFT_OK;
+    if (error == PCRE2_ERROR_HEAP_FAILED)
+        mem_exhausted(translated.n);
     char reason[256];
     pcre2_get_error_message(error, (PCRE2_UCHAR *)reason, sizeof reason);
     return weft_fail(dg, W1204, WEFT_NOWHERE, "pattern '" STR_FMT "' cannot be used: %s",
@@ -90,8 +123,10 @@ weft_status tok_regex_create(weft_diag *dg, str pattern, tok_regex **out_re)
         return status;
     }
     re->jit = pcre2_jit_compile(re->code, PCRE2_JIT_COMPLETE) == 0;
-    re->found = pcre2_match_data_create(1, NULL);
-    re->limits = pcre2_match_context_create(NULL);
+    pcre2_general_context *mem = memory();
+    re->found = pcre2_match_data_create(1, mem);
+    re->limits = pcre2_match_context_create(mem);
+    pcre2_general_context_free(mem);
     if (!re->found || !re->limits)
         mem_exhausted(1);
     pcre2_set_heap_limit(re->limits, MATCH_HEAP_KIB_MAX);
@@ -119,6 +154,8 @@ static weft_status search(weft_diag *dg, const tok_matches *m, bool *out_found)
         n = pcre2_match(re->code, text, m->text.n, m->from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
                         re->found, re->limits);
     *out_found = n >= 0;
+    if (n == PCRE2_ERROR_NOMEMORY)
+        mem_exhausted(m->text.n);
     if (n >= 0 || n == PCRE2_ERROR_NOMATCH)
         return WEFT_OK;
     char reason[256];

@@ -4,6 +4,7 @@
  * see the text as it grows, of which only the beginning and the end matter: a Strip cuts at the
  * very first characters and holds back what it may have to cut at the very end. */
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/text/tok_impl.h"
 #include <stdlib.h>
 
@@ -23,6 +24,10 @@ tok_stream *tok_stream_create(tok *t, bool skip_special)
 {
     tok_stream *s = mem_alloc(sizeof *s);
     *s = (tok_stream){.t = t, .skip_special = skip_special, .dg = diag_create()};
+    strbuf_start(&s->pending);
+    strbuf_start(&s->held);
+    strbuf_start(&s->a);
+    strbuf_start(&s->b);
     return s;
 }
 
@@ -93,13 +98,13 @@ static void put_bytes(tok_stream *s, str bytes, strbuf *out)
 /* A text that the pattern cannot deal with within its limits stays as it is. */
 static void replace(tok_stream *s, const dec_step *d, str text)
 {
-    pthread_mutex_lock(&s->t->lock);
+    mem_lock(&s->t->lock);
     if (tok_regex_replace(s->dg, d->re, text, d->text, &s->b) != WEFT_OK) {
         diag_reset(s->dg);
         strbuf_reset(&s->b);
         strbuf_put(&s->b, text);
     }
-    pthread_mutex_unlock(&s->t->lock);
+    mem_unlock(&s->t->lock);
 }
 
 /* One step on the text of one token, which is s->a. */

@@ -2,6 +2,7 @@
 #include "runtime/text/tok_unicode.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/base/utf8.h"
 #include <stdlib.h>
 #include <utf8proc.h>
@@ -193,8 +194,12 @@ void uni_normalize(strbuf *out, str s, uni_form form)
         utf8proc_uint8_t *mapped = NULL;
         utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)run.p, (utf8proc_ssize_t)run.n,
                                           &mapped, UTF8PROC_STABLE | options[form]);
+        if (n == UTF8PROC_ERROR_NOMEM)
+            mem_exhausted(run.n);
+        mem_scope_on_fail(free, mapped);
         strbuf_put(out, n < 0 ? run : (str){(const char *)mapped, (size_t)n});
-        mem_free(mapped);
+        mem_scope_forget(free, mapped);
+        free(mapped);
     }
     strbuf_put(out, (str){s.p + done, s.n - done});
 }

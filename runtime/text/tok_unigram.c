@@ -149,13 +149,25 @@ static void put_unknown(const unigram *u, const tok_vocab *v, str text, tok_ids 
         VEC_PUSH(out, u->fallback[(unsigned char)text.p[i]]);
 }
 
+static void grow_steps(unigram_scratch *s, size_t n)
+{
+    size_t cap = n + n / 4 + 256;
+    s->steps = mem_realloc(s->steps, mem_product(cap, sizeof *s->steps));
+    s->cap = cap;
+}
+
+void unigram_scratch_start(unigram_scratch *s)
+{
+    grow_steps(s, 0);
+    VEC_START(&s->ids);
+    VEC_START(&s->ends);
+}
+
 weft_status unigram_encode(weft_diag *dg, const unigram *u, const tok_vocab *v, unigram_scratch *s,
                            str piece, tok_ids *out)
 {
-    if (piece.n + 1 > s->cap) {
-        s->cap = piece.n + piece.n / 4 + 256;
-        s->steps = mem_realloc(s->steps, mem_product(s->cap, sizeof *s->steps));
-    }
+    if (piece.n + 1 > s->cap)
+        grow_steps(s, piece.n);
     for (size_t i = 0; i <= piece.n; i++)
         s->steps[i].id = VOCAB_NONE;
     WEFT_TRY(find_path(dg, u, piece, s->steps));

@@ -35,6 +35,7 @@ typedef struct {
 } unigram_scratch;
 
 void unigram_deinit(unigram *u);
+void unigram_scratch_start(unigram_scratch *s); /* its first blocks (runtime/base/mem_scope.h) */
 void unigram_scratch_free(unigram_scratch *s);
 
 /* Builds the tree over the tokens that have none of the flags in skip; scores and unk are set. */

@@ -1,4 +1,5 @@
 /* test_diag.c - the suite of runtime/base/diag.c. */
+#include "runtime/base/mem.h"
 #include "tests/base/suite.h"
 #include <ctype.h>
 
@@ -199,6 +200,32 @@ START_TEST(a_quote_has_a_limit)
 }
 END_TEST
 
+START_TEST(short_memory_is_reported_without_memory)
+{
+    weft_diag *dg = diag_create();
+    for (int i = 0; i < 60; i++) {
+        weft_fail(dg, W1001, WEFT_NOWHERE, "cannot open %d", i);
+        weft_fail(dg, W0410, WEFT_NOWHERE, "beware of %d", i);
+    }
+    mem_fail_after(1, true);
+    ck_assert_int_eq(diag_fail_memory(dg, 100), WEFT_ERR_LIMIT);
+    ck_assert_int_eq(diag_fail_memory(dg, 7), WEFT_ERR_LIMIT);
+    weft_note(dg, "dropped");
+    ck_assert(!mem_fail_came());
+    mem_fail_after(0, false);
+    ck_assert_uint_eq(diag_count(dg), 2 * DIAG_ERRORS_MAX + 1);
+    ck_assert_uint_eq(diag_errors(dg), 61);
+    ck_assert_ptr_nonnull(strstr(
+        diag_shown(dg), "weft: error[W1110]: not enough memory: 7 bytes are not available\n"));
+    diag_reset(dg);
+    ck_assert_uint_eq(diag_count(dg), 0);
+    diag_fail_memory(dg, SIZE_MAX);
+    ck_assert_str_eq(diag_shown(dg), "weft: error[W1110]: not enough memory: more bytes than a "
+                                     "process can have\n");
+    diag_destroy(dg);
+}
+END_TEST
+
 START_TEST(past_the_limit_only_the_count_goes_on)
 {
     weft_diag *dg = diag_create();
@@ -272,5 +299,6 @@ SUITE_MAIN("diag", codes_are_sorted_unique_and_well_formed, meanings_and_hints_f
            codes_of_a_group_share_their_status, collects_and_returns_the_status,
            the_same_is_told_once, an_error_may_be_recorded_as_a_warning,
            what_is_shown_outlives_its_source, a_quote_has_a_limit,
-           past_the_limit_only_the_count_goes_on, a_flood_stays_small,
-           long_messages_lose_their_middle, notes_are_bounded_and_need_a_diagnostic)
+           short_memory_is_reported_without_memory, past_the_limit_only_the_count_goes_on,
+           a_flood_stays_small, long_messages_lose_their_middle,
+           notes_are_bounded_and_need_a_diagnostic)
