@@ -184,6 +184,8 @@ val const_unary(sema *s, const ast *e, val a);
 val const_call(sema *s, const ast *e, const builtin_row *row, const val *arg, int n);
 bool val_is_number(val v);
 bool const_number(val v, double *out); /* a number that is known */
+void sema_inexact(sema *s,
+                  const ast *e); /* W0407, of a division that cannot be meant as one of sizes */
 /* sizes: the reason of a NULL poly as a diagnostic */
 val sema_size(sema *s, const ast *e, const poly *p);
 

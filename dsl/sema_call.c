@@ -155,6 +155,14 @@ static bool attr_fits(op_call *c, const attr_row *row, const ast *value, val *ou
     case ATTR_WORD:
         break;
     }
+    /* 8 / head_dim where a fraction is wanted: exact for few models, and then by chance */
+    int64_t known;
+    if (row->type == ATTR_FLOAT && v.kind == VAL_INT && !s->host && value->kind == AST_BINARY &&
+        str_eqz(value->name, "/") && value->kid[BINARY_LEFT]->kind == AST_INT &&
+        !poly_value(v.size, &known)) {
+        sema_inexact(s, value);
+        return false;
+    }
     static const char *const wanted[] = {"an integer", "a number", "true or false", "a vector",
                                          "a word"};
     if (!fits)

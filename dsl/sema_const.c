@@ -94,6 +94,16 @@ val sema_size(sema *s, const ast *e, const poly *p)
     return val_unknown();
 }
 
+void sema_inexact(sema *s, const ast *e)
+{
+    str spelt = ast_spelt(e), by = ast_spelt(e->kid[BINARY_RIGHT]);
+    weft_fail(s->dg, W0407, e->loc, STR_FMT " divides integers and leaves a remainder",
+              STR_ARG(spelt.n > SPELT_MAX ? STR("this") : spelt));
+    if (e->kid[BINARY_LEFT]->kind == AST_INT && by.n <= SPELT_MAX)
+        weft_note(s->dg, "for a fraction write " STR_FMT ".0 / " STR_FMT,
+                  STR_ARG(ast_spelt(e->kid[BINARY_LEFT])), STR_ARG(by));
+}
+
 /* ---- element by element ---- */
 
 typedef double (*fn2)(double, double);
@@ -178,6 +188,16 @@ static val compare_sizes(sema *s, str op, const poly *a, const poly *b)
     return bool_val(op.p[0] == '!' ? cond_not(s->cp, c) : c);
 }
 
+/* 1 / n, of integers, is whole for n = 1 alone: nobody means that, so it is told without a checkpoint. */
+static bool const_over_symbol(sema *s, const ast *e, const poly *a, const poly *b)
+{
+    int64_t of, by;
+    if (s->host || !poly_value(a, &of) || (of != 1 && of != -1) || poly_value(b, &by))
+        return false;
+    sema_inexact(s, e);
+    return true;
+}
+
 static val size_arithmetic(sema *s, const ast *e, const poly *a, const poly *b)
 {
     const poly *both[2] = {a, b};
@@ -189,6 +209,8 @@ static val size_arithmetic(sema *s, const ast *e, const poly *a, const poly *b)
     case '*':
         return sema_size(s, e, poly_mul(s->pp, a, b));
     case '/':
+        if (const_over_symbol(s, e, a, b))
+            return val_unknown();
         if (s->stating)
             sema_state_exact(s, a, b);
         return sema_size(s, e, poly_div(s->pp, a, b));
