@@ -85,14 +85,17 @@ static void note_rule(parse_state *ps, const char *found, parse_range at, int n,
     const char *text = ps->src->text.p;
     str word = parse_text(ps, ps->begun);
     uint32_t next = at.end;
-    bool name = false, version = n == 1 && strcmp(expected[0], "weft") == 0;
+    bool name = false, assigns = false, version = n == 1 && strcmp(expected[0], "weft") == 0;
     for (int i = 0; i < n; i++)
-        name |= strcmp(expected[i], "a name") == 0;
+        name |= strcmp(expected[i], "a name") == 0, assigns |= strcmp(expected[i], "'='") == 0;
     while (next < ps->src->text.n && text[next] == ' ')
         next++;
     bool binds = next < ps->src->text.n && (text[next] == '=' || text[next] == ',');
+    const char *advice = version ? NULL : habit_advice(ps, found, at, assigns);
     if (version)
         weft_note(ps->dg, "a model file begins with the line `weft 1`");
+    else if (advice)
+        weft_note(ps->dg, "%s", advice);
     else if (found[0] >= 'a' && !strchr(found, ' ') && name && (!ps->prev.first || binds))
         weft_note(ps->dg, "`%s` is a word of the language; it cannot be a name", found);
     else if (ps->before_token == ELSE && strcmp(found, "if") == 0)

@@ -71,5 +71,8 @@ ast *ast_path(parse_state *ps, parse_range at, const ast *head, parse_range last
 void parse_report(parse_state *ps, const char *found, parse_range at, int n_expected,
                   const char *const *expected);
 brace_fault brace_find(const parse_state *ps);
+/* What the language has instead of what another would write here; NULL: nothing comes to mind. binds: a `=`
+ * would have been right. */
+const char *habit_advice(const parse_state *ps, const char *found, parse_range at, bool binds);
 
 #endif

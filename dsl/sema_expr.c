@@ -124,6 +124,19 @@ static const sym *holder(sema *s, const scope *sc, str name)
     return NULL;
 }
 
+/* What other languages call the words none, true and false. */
+static const char *foreign_word(str name)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } words[] = {{"None", "none"}, {"null", "none"}, {"nil", "none"},    {"NULL", "none"},
+                 {"True", "true"}, {"TRUE", "true"}, {"False", "false"}, {"FALSE", "false"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (str_eqz(name, words[i].theirs))
+            return words[i].ours;
+    return NULL;
+}
+
 /* Report an unknown name with the nearest one that is known. */
 void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
 {
@@ -174,6 +187,8 @@ void sema_unknown(sema *s, const ast *name, weft_code code, const char *what)
                   STR_ARG(name->name));
     else if (once && !once->live)
         weft_note_at(s->dg, once->loc, "it is bound only inside a loop or one arm of an if");
+    else if (foreign_word(name->name))
+        weft_note(s->dg, "it is written `%s`", foreign_word(name->name));
     else if (code == W0201 && op_find(name->name))
         weft_note(s->dg, STR_FMT " is an operator: call it", STR_ARG(name->name));
     else if ((code == W0203 || strcmp(what, "fragment") == 0) && module_offering(s, name->name))
