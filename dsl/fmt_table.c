@@ -180,6 +180,7 @@ typedef struct {
     bool lost;             /* beyond the page: what follows finds its place when it is printed */
     int slack[COLUMN_MAX]; /* how far each column moved it, on this line */
     int moved;             /* the sum of them */
+    int spilt;             /* the column that took an earlier line of it beyond the page, or 0 */
 } progress;
 
 typedef struct {
@@ -231,6 +232,19 @@ static void set_below(const table *t, progress *p, int place)
         p->below = place;
 }
 
+/* The column to let a row off that is `over` columns too long: the last that is enough, or else the
+ * one that moved it most. */
+static int worst_column(const progress *p, int over)
+{
+    int worst = 0;
+    for (int i = COLUMN_MAX - 1; i > 0; i--) {
+        if (p->slack[i] >= over)
+            return i;
+        worst = p->slack[i] > p->slack[worst] ? i : worst;
+    }
+    return worst;
+}
+
 /* Say where the cell could begin, and whether it takes part in the column. */
 static bool cell_joins(const placing *pl, size_t i, fmt_cell *c, int column)
 {
@@ -249,6 +263,8 @@ static bool cell_joins(const placing *pl, size_t i, fmt_cell *c, int column)
                 items_width(pl->f, begin, c->end) > t->columns - c->place;
     if (c->n_comment > 0 || fold || over) {
         c->place = FMT_DOWN;
+        if (p->at > t->columns && p->moved > 0 && p->spilt == 0)
+            p->spilt = worst_column(p, p->at - t->columns);
         p->at = p->below;
         memset(p->slack, 0, sizeof p->slack);
         p->moved = 0;
@@ -318,19 +334,6 @@ static void place_column(placing *pl, int column)
     }
 }
 
-/* The column to let a row off that is `over` columns too long: the last that is enough, or else the
- * one that moved it most. */
-static int worst_column(const progress *p, int over)
-{
-    int worst = 0;
-    for (int i = COLUMN_MAX - 1; i > 0; i--) {
-        if (p->slack[i] >= over)
-            return i;
-        worst = p->slack[i] > p->slack[worst] ? i : worst;
-    }
-    return worst;
-}
-
 /* Give every cell its place; false if a row had to be let off a column. */
 static bool place_rows(placing *pl)
 {
@@ -346,9 +349,12 @@ static bool place_rows(placing *pl)
         place_column(pl, column);
     for (size_t i = 0; i < pl->n_row && !t->firm; i++) {
         const progress *p = &pl->p[i];
-        if (p->lost || p->at <= t->columns || p->moved == 0)
+        int off = p->spilt;
+        if (!p->lost && p->at > t->columns && p->moved > 0)
+            off = worst_column(p, p->at - t->columns);
+        if (off == 0)
             continue;
-        pl->rows[i].loose |= 1u << worst_column(p, p->at - t->columns);
+        pl->rows[i].loose |= 1u << off;
         settled = false;
     }
     return settled;
