@@ -1,27 +1,25 @@
-/* weft.h - the public interface of Weft: open a model, open a session, evaluate rows of tokens.
+/* weft.h - the public interface of Weft: language models as a library.
  *
  *     weft_diag *dg = weft_diag_create();
- *     weft_model *m;
- *     weft_session *s;
- *     if (weft_model_open(dg, "model.gguf", NULL, &m) != WEFT_OK ||
- *         weft_session_create(dg, m, &(weft_session_options){.size = sizeof(weft_session_options),
- *                                                             .context = 128}, &s) != WEFT_OK) {
- *         fputs(weft_diag_text(dg), stderr);
- *         ...
- *     }
- *     weft_row row = {.token = 1, .pos = 0, .seq = 0, .want = true};
- *     weft_eval(dg, s, &row, 1);
- *     weft_view logits;
- *     weft_output(dg, s, "logits", -1, &logits);
+ *     weft_model_open(dg, "model.gguf", NULL, &model);
+ *     weft_tokenizer_of_model(dg, model, &tokenizer);
+ *     weft_session_create(dg, model, NULL, &session);
+ *     weft_generation_create(dg, session, tokenizer, NULL, &text);
+ *     weft_encode(dg, tokenizer, "Once upon a time", 16, WEFT_ADD_SPECIAL, &ids, &n);
+ *     weft_generation_prompt(dg, text, ids, n);
+ *     weft_generate(dg, text, show_piece, NULL, &end);
  *
- * Every call that can fail returns a weft_status and says why in the weft_diag; its out_ arguments are
- * untouched then. Objects belong to whoever created them and are destroyed in the opposite order. There
- * is no global state but a pool of worker threads: two users in one process do not meet. One object is
- * used by one thread at a time; a model may serve sessions on several threads. Files may be anybody's:
- * what is wrong with them is an error, never a crash.
+ * One level below stand weft_eval and weft_output: rows of tokens in, logits out. runtime/api has whole programs in C, C++
+ * and Python.
  *
- * A struct of options begins with its size, sizeof of itself, so that a program compiled with an older weft.h
- * works with a newer library: what its struct lacks is 0, and 0 always means the usual. NULL: all of it. */
+ * Every call that can fail returns a weft_status and says why in the weft_diag; its out_ arguments are untouched then.
+ * A struct of options begins with its size, sizeof of itself, so that a program compiled with an older weft.h works with a
+ * newer library: what its struct lacks is 0. 0 means the usual, and so does NULL for the whole struct.
+ *
+ * Objects belong to whoever created them and are destroyed in the opposite order. There is no global state but a pool of
+ * worker threads: two users in one process do not meet. One object is used by one thread at a time; a model and a tokenizer
+ * may serve several threads. Files may be anybody's: what is wrong with them is an error, never a crash. The library
+ * prints nothing and never ends the process. */
 #ifndef WEFT_H
 #define WEFT_H
 
