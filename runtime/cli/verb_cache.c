@@ -1,5 +1,6 @@
 /* verb_cache.c - `weft cache`: what is kept on disk between runs, weights woven for this machine's kernels. */
 #include "runtime/base/json_write.h"
+#include "runtime/base/threads.h"
 #include "runtime/base/utf8.h"
 #include "runtime/cli/cli.h"
 #include "runtime/exec/pack_store.h"
@@ -21,6 +22,7 @@ static const flag cache_flags[] = {
 
 static const char *const examples[] = {
     "weft cache list",                  "what is kept, for which model, and when it was used last",
+    "weft cache check",                 "read all of it and compare checksums; what is damaged is removed",
     "weft cache prune",                 "remove all of it",
     "weft cache prune --max-size 8192", "keep 8 GiB of what was used last",
     NULL,
@@ -33,7 +35,11 @@ const verb_page cache_verb_page = {
     "$XDG_CACHE_HOME/weft/packed, or $HOME/.cache/weft/packed: at most 64 GiB, and no file that "
     "would "
     "leave less than 1 GiB or a twentieth of the disk free; --no-pack-cache of other verbs does "
-    "without. Removing any of it is safe at any time.",
+    "without. Removing any of it is safe at any time. "
+    "A file is checked when it is first used after it has changed or the system was started, a few "
+    "parts of it any other "
+    "time, all of it by check and by `weft verify`. A damaged file is removed and made again; "
+    "check leaves with status 1 if it found one.",
     examples,
 };
 
@@ -81,7 +87,7 @@ static void list_text(strbuf *out, const char *folder, const pack_file *files, s
                folder);
 }
 
-static void list(cli *c, const char *folder)
+static weft_status list(cli *c, const char *folder)
 {
     arena *a = arena_create();
     pack_file *files;
@@ -91,9 +97,76 @@ static void list(cli *c, const char *folder)
     cli_print(c, (str){out.p, out.n});
     strbuf_free(&out);
     arena_destroy(a);
+    return WEFT_OK;
 }
 
-static void prune(cli *c, const char *folder)
+/* ---- checking ---- */
+
+static void put_checked_json(json_writer *w, const pack_file *f, const char *fault)
+{
+    json_open(w, '{');
+    json_key_text(w, "file", f->name);
+    json_key_int(w, "bytes", (int64_t)f->bytes);
+    json_key_text(w, "fault", fault);
+    json_close(w, '}');
+}
+
+static void put_checked_text(strbuf *out, const pack_file *f, const char *fault)
+{
+    strbuf_add(out, "%9.1f MiB  ", (double)f->bytes / (1 << 20));
+    utf8_put_safe(out, str_of(f->name));
+    if (fault)
+        strbuf_add(out, "  removed: %s\n", fault);
+    else
+        strbuf_add(out, "  good\n");
+}
+
+/* Exit status 1 if anything was damaged. */
+static weft_status check(cli *c, const char *folder)
+{
+    arena *a = arena_create();
+    pack_file *files;
+    strbuf out = {0};
+    json_writer w = {.out = &out};
+    size_t n = pack_list(a, folder, &files), bad = 0;
+    weft_status st = WEFT_OK;
+    if (c->common.json) {
+        json_open(&w, '{');
+        json_key_text(&w, "folder", folder);
+        json_key(&w, "files");
+        json_open(&w, '[');
+    }
+    for (size_t i = 0; i < n && st == WEFT_OK; i++) {
+        const char *path = arena_printf(a, "%s/%s", folder, files[i].name).p, *fault;
+        st = pack_check(c->dg, path, threads_default(), &fault);
+        if (st == WEFT_OK && fault) {
+            pack_remove(path);
+            bad++;
+        }
+        if (st == WEFT_OK && c->common.json)
+            put_checked_json(&w, &files[i], fault);
+        else if (st == WEFT_OK)
+            put_checked_text(&out, &files[i], fault);
+    }
+    if (c->common.json) {
+        json_close(&w, ']');
+        json_key_int(&w, "removed", (int64_t)bad);
+        json_close(&w, '}');
+        strbuf_add(&out, "\n");
+    } else {
+        strbuf_add(&out, "%zu file%s checked in %s, %zu removed\n", n, n == 1 ? "" : "s", folder,
+                   bad);
+    }
+    if (st == WEFT_OK)
+        cli_print(c, (str){out.p, out.n});
+    strbuf_free(&out);
+    arena_destroy(a);
+    return st == WEFT_OK && bad ? WEFT_ERR_FORMAT : st;
+}
+
+/* ---- removing ---- */
+
+static weft_status prune(cli *c, const char *folder)
 {
     const cache_options *o = c->options;
     uint64_t gone = pack_prune(folder, (uint64_t)o->max_mib << 20);
@@ -109,14 +182,15 @@ static void prune(cli *c, const char *folder)
     }
     cli_print(c, (str){out.p, out.n});
     strbuf_free(&out);
+    return WEFT_OK;
 }
 
 int verb_cache(cli *c)
 {
     static const struct {
         const char *name;
-        void (*run)(cli *c, const char *folder);
-    } actions[] = {{"list", list}, {"prune", prune}};
+        weft_status (*run)(cli *c, const char *folder);
+    } actions[] = {{"list", list}, {"check", check}, {"prune", prune}};
     strbuf folder = {0};
     weft_status st = WEFT_OK;
     if (!pack_folder(((const cache_options *)c->options)->dir, &folder))
@@ -125,11 +199,11 @@ int verb_cache(cli *c)
     bool done = false;
     for (size_t i = 0; st == WEFT_OK && i < sizeof actions / sizeof actions[0]; i++)
         if (strcmp(c->operand[0], actions[i].name) == 0) {
-            actions[i].run(c, folder.p);
+            st = actions[i].run(c, folder.p);
             done = true;
         }
     if (st == WEFT_OK && !done)
-        st = weft_fail(c->dg, W1904, WEFT_NOWHERE, "cache takes list or prune, not '%s'",
+        st = weft_fail(c->dg, W1904, WEFT_NOWHERE, "cache takes list, check or prune, not '%s'",
                        c->operand[0]);
     strbuf_free(&folder);
     return cli_exit_of(st);

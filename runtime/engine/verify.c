@@ -349,6 +349,7 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
 {
     const verify_options *o = v->opt;
     session_options run = o->run;
+    run.check_packed = true; /* no kernel is blamed for a damaged file */
     WEFT_TRY(session_create(dg, o->ref, o->mf, &run, &v->ref));
     if (verify_rounds(o->p)) {
         WEFT_TRY(session_create(dg, o->twin, o->mf, &run, &v->twin_run));
@@ -360,6 +361,7 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
                            .keep_packed = run.keep_packed,
                            .cache_dir = run.cache_dir,
                            .cache_bytes_max = run.cache_bytes_max,
+                           .check_packed = run.check_packed,
                            .progress = run.progress};
     WEFT_TRY(weights_create(dg, o->p, o->mf, &how, &v->w));
     run.w = v->w;

@@ -1,10 +1,17 @@
 /* pack_file.c - headers: made, and compared. */
 #include "runtime/exec/pack_file.h"
 
+#include "runtime/base/checksum.h"
 #include "runtime/base/intmath.h"
+#include "runtime/exec/pack_sums.h"
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
+
+_Static_assert(sizeof(pack_head) == offsetof(pack_head, head_sum) + sizeof(uint64_t) &&
+                   sizeof(pack_head) <= PACK_HEAD_BYTES,
+               "a header has no gaps");
 
 static const char magic[8] = "WEFTPACK";
 
@@ -35,22 +42,43 @@ bool pack_head_known(const pack_head *h)
     return memcmp(h->magic, magic, sizeof magic) == 0;
 }
 
-static bool survived(const pack_head *h, const pack_head *want)
+uint64_t pack_head_sum(const pack_head *h)
+{
+    return checksum(h, offsetof(pack_head, synced));
+}
+
+const char *pack_head_fault(const pack_head *h, const pack_head *want, uint64_t file_bytes)
+{
+    if (!pack_head_known(h))
+        return "it has no header";
+    if (h->version != PACK_VERSION)
+        return "it is of another version";
+    if (h->head_bytes != PACK_HEAD_BYTES || h->head_sum != pack_head_sum(h) || h->synced > 1)
+        return "its header has changed";
+    if (want && (h->lo != want->lo || h->hi != want->hi || h->packed_bytes != want->packed_bytes))
+        return "it holds other weights";
+    if (file_bytes == UINT64_MAX || file_bytes != pack_file_bytes(h->packed_bytes))
+        return "its length is wrong";
+    return NULL;
+}
+
+bool pack_head_survived(const pack_head *h, const pack_head *want)
 {
     return h->synced == 1 || (want->boot[0] && memcmp(h->boot, want->boot, sizeof h->boot) == 0);
 }
 
-bool pack_head_fits(const pack_head *h, const pack_head *want)
+uint64_t pack_file_table(uint64_t packed_bytes)
 {
-    return pack_head_known(h) && h->version == PACK_VERSION && h->head_bytes == PACK_HEAD_BYTES &&
-           h->lo == want->lo && h->hi == want->hi && h->packed_bytes == want->packed_bytes &&
-           survived(h, want);
+    uint64_t at;
+    if (!u64_add(packed_bytes, PACK_HEAD_BYTES, &at) || !u64_align_up(at, sizeof(uint64_t), &at))
+        return UINT64_MAX;
+    return at;
 }
 
 uint64_t pack_file_bytes(uint64_t packed_bytes)
 {
-    uint64_t all;
-    return u64_add(packed_bytes, PACK_HEAD_BYTES, &all) ? all : UINT64_MAX;
+    uint64_t all, table = pack_sums_count(packed_bytes) * sizeof(uint64_t);
+    return u64_add(pack_file_table(packed_bytes), table, &all) ? all : UINT64_MAX;
 }
 
 int pack_file_open(const char *path)

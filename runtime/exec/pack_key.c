@@ -47,6 +47,7 @@ bool pack_key(const plan *p, const model_file *mf, pack_sample_fn *sample, model
     if (!model_file_stamp(mf, &h))
         return false;
     mix(&h, PACK_VERSION);
+    mix(&h, (uint64_t)p->packed_bytes);
     for (int32_t i = 0; i < p->n_weight; i++) {
         const plan_weight *w = &p->weight[i];
         if (w->mode != WEIGHT_PACKED)

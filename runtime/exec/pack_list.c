@@ -4,6 +4,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/vec.h"
 #include "runtime/exec/pack_file.h"
+#include "runtime/exec/pack_seen.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
@@ -39,18 +40,20 @@ static bool read_file(arena *a, const char *folder, const char *name, pack_file 
         return false;
     struct stat st;
     pack_head head;
-    int fd = pack_file_open(arena_printf(a, "%s/%s", folder, name).p);
+    const char *path = arena_printf(a, "%s/%s", folder, name).p;
+    int fd = pack_file_open(path);
     if (fd < 0)
         return false;
     bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool known =
         fine && pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head && pack_head_known(&head);
     close(fd);
+    int64_t used = fine ? pack_seen_used(path) : 0;
     if (fine)
         *out = (pack_file){
             .name = arena_printf(a, "%s", name).p,
             .bytes = (uint64_t)st.st_size,
-            .used = (int64_t)st.st_mtime,
+            .used = used > (int64_t)st.st_mtime ? used : (int64_t)st.st_mtime,
             .model = known ? arena_printf(a, "%.*s", PACK_MODEL_MAX - 1, head.model).p : "damaged"};
     return fine;
 }
@@ -90,14 +93,30 @@ static uint64_t remove_leftovers(const char *folder)
     uint64_t gone = 0;
     struct stat st;
     time_t now = time(NULL);
+    arena *a = arena_create();
+    const char *of;
     DIR *dir = file_open_dir(folder);
     for (struct dirent *e; dir && (e = readdir(dir));)
-        if (str_starts(str_of(e->d_name), STR(PACK_TEMP_PREFIX)) &&
-            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-            now - st.st_mtime > LEFT_ALONE_SECONDS && unlinkat(dirfd(dir), e->d_name, 0) == 0)
+        if (pack_seen_is(a, folder, e->d_name, &of)) {
+            if (access(of, F_OK) != 0)
+                unlinkat(dirfd(dir), e->d_name, 0);
+        } else if (str_starts(str_of(e->d_name), STR(PACK_TEMP_PREFIX)) &&
+                   fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                   S_ISREG(st.st_mode) && now - st.st_mtime > LEFT_ALONE_SECONDS &&
+                   unlinkat(dirfd(dir), e->d_name, 0) == 0) {
             gone += (uint64_t)st.st_size;
+        }
     file_close_dir(dir);
+    arena_destroy(a);
     return gone;
+}
+
+bool pack_remove(const char *path)
+{
+    if (unlink(path) != 0)
+        return false;
+    pack_seen_drop(path);
+    return true;
 }
 
 uint64_t pack_prune(const char *folder, uint64_t bytes_max)
@@ -111,7 +130,8 @@ uint64_t pack_prune(const char *folder, uint64_t bytes_max)
             kept += files[i].bytes;
             continue;
         }
-        if (unlink(arena_printf(a, "%s/%s", folder, files[i].name).p) == 0)
+        const char *path = arena_printf(a, "%s/%s", folder, files[i].name).p;
+        if (pack_remove(path))
             gone += files[i].bytes;
     }
     arena_destroy(a);

@@ -1,13 +1,19 @@
 /* pack_store.c - finding the file of an earlier process, else making one, else memory. */
 #include "runtime/exec/pack_store.h"
 
+#include "runtime/base/checksum.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/file.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/prefault.h"
 #include "runtime/exec/pack_file.h"
 #include "runtime/exec/pack_key.h"
+#include "runtime/exec/pack_seen.h"
+#include "runtime/exec/pack_sums.h"
 #include "runtime/exec/weights_impl.h"
+#include "runtime/formats/map_guard.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,14 +22,18 @@
 #include <unistd.h>
 
 struct pack_store {
-    char *map; /* the header and the data, or the data alone */
+    char *map; /* the file, or NULL: the data is memory */
     size_t map_bytes;
     char *data;
     pack_head head;
-    char *temp, *path, *folder; /* NULL: nothing is to be kept */
-    uint64_t bytes_max;         /* of all files in the folder */
-    int fd;                     /* of a file that has no name yet, or -1: it is called temp */
-    bool fresh;                 /* made and published by us, so that it is for us to sync */
+    char *folder, *path; /* of the file; NULL: there is none */
+    char *temp;          /* what it is called until it is published; NULL: it is, or is not to be */
+    bool nameless;       /* it has no name at all yet */
+    int fd;              /* of the file that we make or have made; else -1 */
+    uint64_t bytes_max;  /* of all files in the folder */
+    bool guarded;        /* survive a file that becomes shorter: map_guard.h */
+    int guard;           /* -1: none */
+    pack_work work;
 };
 
 /* ---- names ---- */
@@ -60,28 +70,115 @@ static void *map_file(int fd, size_t bytes, int access)
     return map;
 }
 
-/* Map what an earlier process left. */
-static bool find_file(pack_store *s)
+/* Survive what happens to a file that nobody writes any more; false: too many are guarded. */
+static bool guard_map(pack_store *s)
+{
+    if (s->guarded)
+        s->guard = map_guard_add(s->map, s->map_bytes);
+    return !s->guarded || s->guard >= 0;
+}
+
+static void drop_map(pack_store *s)
+{
+    map_guard_remove(s->guard);
+    s->guard = -1;
+    if (s->map)
+        munmap(s->map, s->map_bytes);
+    s->map = s->data = NULL;
+}
+
+static uint64_t *table_of(const pack_store *s)
+{
+    return (uint64_t *)(void *)(s->map + pack_file_table(s->head.packed_bytes));
+}
+
+/* The offset of weights that are not those that were written, or PACK_NOTHING_BAD. All of them are looked at once after
+ * the file has changed or the system was started, which reads no more than the first token will; unless the file is
+ * larger than memory, where that could take many times as long. Else a few of them. */
+static weft_status check_data(weft_diag *dg, const pack_store *s, const pack_head *h, bool all,
+                              uint64_t *out_bad)
+{
+    const uint64_t *table = table_of(s);
+    uint64_t bytes = s->head.packed_bytes;
+    *out_bad = 0;
+    if (checksum(table, pack_sums_count(bytes) * sizeof *table) != h->table_sum)
+        return WEFT_OK;
+    if (all)
+        return pack_sums_check(dg, s->data, bytes, s->work, table, out_bad);
+    *out_bad = pack_sums_sample(s->data, bytes, table, clock_ns() ^ (uint64_t)getpid());
+    return WEFT_OK;
+}
+
+static void report_damage(weft_diag *dg, const pack_store *s, const char *why)
+{
+    weft_fail(dg, W1508, WEFT_NOWHERE, "%s: interleaved weights on disk are damaged: %s", s->path,
+              why);
+    pack_remove(s->path);
+}
+
+/* Map the file and look at its weights. */
+static weft_status use_file(weft_diag *dg, pack_store *s, int fd, const struct stat *st,
+                            const pack_head *h, bool check_all, bool *out_found)
+{
+    char why[128] = "";
+    bool settled;
+    uint64_t bad;
+    size_t lost;
+    s->map_bytes = (size_t)st->st_size;
+    void *map = map_file(fd, s->map_bytes, PROT_READ);
+    if (map == MAP_FAILED)
+        return WEFT_OK;
+    s->map = map;
+    s->data = s->map + PACK_HEAD_BYTES;
+    if (!guard_map(s)) {
+        drop_map(s);
+        return WEFT_OK;
+    }
+    prefault(s->map, s->map_bytes, s->work.threads);
+    pack_stamp stamp = pack_stamp_of(st, h, s->head.boot, &settled);
+    bool seen = pack_seen(s->path, &stamp);
+    bool all = check_all || (!seen && s->map_bytes <= memory_available("").bytes);
+    weft_status status = check_data(dg, s, h, all, &bad);
+    if (map_guard_tripped(s->guard, &lost))
+        snprintf(why, sizeof why, "it became shorter while it was read");
+    else if (status == WEFT_OK && bad != PACK_NOTHING_BAD)
+        snprintf(why, sizeof why,
+                 "the checksum of the bytes from %" PRIu64 " on is not that of the weights",
+                 bad + PACK_HEAD_BYTES);
+    if (status != WEFT_OK || why[0]) {
+        drop_map(s);
+        if (status == WEFT_OK)
+            report_damage(dg, s, why);
+        return status;
+    }
+    if (!seen && !(all && settled && pack_seen_note(s->path, &stamp)))
+        futimens(fd, NULL); /* used now */
+    *out_found = true;
+    return WEFT_OK;
+}
+
+/* Look for what an earlier process left. A file that somebody else could have written is none, and neither is one that
+ * may not have come to the disk whole. */
+static weft_status find_file(weft_diag *dg, pack_store *s, bool check_all, bool *out_found)
 {
     struct stat st;
     pack_head head;
+    weft_status status = WEFT_OK;
     int fd = pack_file_open(s->path);
     if (fd < 0)
-        return false;
-    size_t bytes = (size_t)pack_file_bytes(s->head.packed_bytes);
-    void *map = MAP_FAILED;
-    if (fstat(fd, &st) == 0 && pack_file_is_ours(&st) && (uint64_t)st.st_size == bytes &&
-        pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head && pack_head_fits(&head, &s->head))
-        map = map_file(fd, bytes, PROT_READ);
-    if (map != MAP_FAILED)
-        futimens(fd, NULL); /* used now */
-    close(fd);
-    if (map == MAP_FAILED)
-        return false;
-    s->map = map;
-    s->map_bytes = bytes;
-    s->data = s->map + PACK_HEAD_BYTES;
-    return true;
+        return WEFT_OK;
+    file_hold(fd);
+    if (fstat(fd, &st) == 0 && pack_file_is_ours(&st)) {
+        memset(&head, 0, sizeof head);
+        bool whole = pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head;
+        const char *fault = pack_head_fault(&head, &s->head, (uint64_t)st.st_size);
+        if (!whole || fault)
+            report_damage(dg, s, whole ? fault : "it has no header");
+        else if (pack_head_survived(&head, &s->head))
+            status = use_file(dg, s, fd, &st, &head, check_all, out_found);
+    }
+    file_close(fd);
+    return status;
 }
 
 /* Where the system can, a file without a name: nothing is left of it if we are ended. */
@@ -114,39 +211,38 @@ static bool name_nameless(pack_store *s)
     return linkat(AT_FDCWD, fd_path, AT_FDCWD, s->temp, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* A file of the whole size; its blocks are taken now, since a full disk cannot be told of later. */
+/* A file of the whole size; its blocks are taken now, since a full disk cannot be reported later. */
 static bool make_file(pack_store *s)
 {
     size_t bytes = (size_t)pack_file_bytes(s->head.packed_bytes);
     s->fd = open_nameless(s);
-    int fd = s->fd >= 0 ? s->fd : mkstemp(s->temp);
-    if (fd < 0)
+    s->nameless = s->fd >= 0;
+    if (s->fd < 0)
+        s->fd = mkstemp(s->temp);
+    if (s->fd < 0)
         return false;
     void *map = MAP_FAILED;
-    if (posix_fallocate(fd, 0, (off_t)bytes) == 0)
-        map = map_file(fd, bytes, PROT_READ | PROT_WRITE);
-    if (fd != s->fd)
-        close(fd);
-    if (map == MAP_FAILED) {
-        if (fd != s->fd)
-            unlink(s->temp);
+    fcntl(s->fd, F_SETFD, FD_CLOEXEC);
+    if (posix_fallocate(s->fd, 0, (off_t)bytes) == 0)
+        map = map_file(s->fd, bytes, PROT_READ | PROT_WRITE);
+    if (map == MAP_FAILED)
         return false;
-    }
     s->map = map;
     s->map_bytes = bytes;
     s->data = s->map + PACK_HEAD_BYTES;
     return true;
 }
 
+/* The file is not to be kept. */
 static void forget_file(pack_store *s)
 {
+    if (s->fd >= 0 && s->temp && !s->nameless)
+        unlink(s->temp);
     if (s->fd >= 0)
         close(s->fd);
     s->fd = -1;
     mem_free(s->temp);
-    mem_free(s->path);
-    mem_free(s->folder);
-    s->temp = s->path = s->folder = NULL;
+    s->temp = NULL;
 }
 
 /* Names for the file, in its folder; false: there can be none. */
@@ -176,45 +272,30 @@ static uint64_t or_default(uint64_t x, uint64_t standard)
     return x ? x : standard;
 }
 
-static void close_undone(void *s)
+/* A file that is there or that can be made; out_filled is left alone if there is none. */
+static weft_status open_file(weft_diag *dg, pack_store *s, const pack_options *opt,
+                             bool *out_filled)
 {
-    pack_store_close(s);
+    WEFT_TRY(find_file(dg, s, opt->check_all, out_filled));
+    uint64_t bytes = pack_file_bytes(s->head.packed_bytes);
+    s->bytes_max = or_default(opt->bytes_max, PACK_BYTES_MAX);
+    if (*out_filled || !pack_make_room(s->folder, bytes, s->bytes_max) || !make_file(s))
+        forget_file(s);
+    return WEFT_OK;
 }
 
-weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf,
-                            const pack_options *opt, pack_store **out_s, bool *out_filled)
+static weft_status open_memory(weft_diag *dg, pack_store *s, size_t bytes)
 {
-    pack_store *s = mem_alloc(sizeof *s);
-    *s = (pack_store){.fd = -1};
-    mem_scope_on_fail(close_undone, s);
-    pack_head_init(&s->head, p->packed_bytes, mf);
-    *out_s = s;
-    *out_filled = false;
-    if (opt->keep && p->packed_bytes >= or_default(opt->bytes_min, PACK_BYTES_MIN) &&
-        name_file(s, p, mf, opt)) {
-        if (find_file(s)) {
-            *out_filled = true;
-            forget_file(s);
-            return WEFT_OK;
-        }
-        s->bytes_max = or_default(opt->bytes_max, PACK_BYTES_MAX);
-        if (pack_make_room(s->folder, pack_file_bytes(p->packed_bytes), s->bytes_max) &&
-            make_file(s))
-            return WEFT_OK;
-        forget_file(s);
-    }
-    size_t align = p->packed_bytes >= MEM_PAGE_LARGE ? MEM_PAGE_LARGE : PLAN_ALIGN;
-    void *data = mem_try_aligned(align, p->packed_bytes);
+    size_t align = bytes >= MEM_PAGE_LARGE ? MEM_PAGE_LARGE : PLAN_ALIGN;
+    void *data = mem_try_aligned(align, bytes);
     if (!data) {
         memory_room room = memory_available("");
-        pack_store_close(s);
-        *out_s = NULL;
         return weft_fail(dg, W0902, WEFT_NOWHERE,
                          "no memory for %zu bytes of interleaved weights: %" PRIu64
                          " are available %s",
-                         p->packed_bytes, room.bytes, room.within);
+                         bytes, room.bytes, room.within);
     }
-    mem_want_large(data, p->packed_bytes);
+    mem_want_large(data, bytes);
     s->data = data;
     return WEFT_OK;
 }
@@ -240,10 +321,35 @@ bool pack_store_would_keep(const plan *p, const model_file *mf, const pack_optio
     return keeps;
 }
 
-void pack_store_prefault(const pack_store *s, int threads)
+static void close_undone(void *s)
 {
-    if (s->map)
-        prefault(s->map, s->map_bytes, threads);
+    pack_store_close(s);
+}
+
+weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf,
+                            const pack_options *opt, pack_store **out_s, bool *out_filled)
+{
+    pack_store *s = mem_alloc(sizeof *s);
+    *s = (pack_store){.fd = -1,
+                      .guard = -1,
+                      .guarded = model_file_guarded(mf),
+                      .work = {.threads = opt->threads, .cancel = opt->cancel}};
+    mem_scope_on_fail(close_undone, s);
+    pack_head_init(&s->head, p->packed_bytes, mf);
+    bool filled = false;
+    weft_status status = WEFT_OK;
+    if (opt->keep && p->packed_bytes >= or_default(opt->bytes_min, PACK_BYTES_MIN) &&
+        name_file(s, p, mf, opt))
+        status = open_file(dg, s, opt, &filled);
+    if (status == WEFT_OK && !s->data)
+        status = open_memory(dg, s, p->packed_bytes);
+    if (status != WEFT_OK) {
+        pack_store_close(s);
+        return status;
+    }
+    *out_s = s;
+    *out_filled = filled;
+    return WEFT_OK;
 }
 
 char *pack_store_data(const pack_store *s)
@@ -251,32 +357,56 @@ char *pack_store_data(const pack_store *s)
     return s->data;
 }
 
-void pack_store_publish(pack_store *s)
+/* Checksums and header: all that a reader needs. */
+static weft_status seal(weft_diag *dg, pack_store *s)
 {
-    if (!s->temp)
-        return;
+    uint64_t *table = table_of(s), bytes = s->head.packed_bytes;
+    WEFT_TRY(pack_sums_make(dg, s->data, bytes, s->work, table));
+    s->head.table_sum = checksum(table, pack_sums_count(bytes) * sizeof *table);
+    s->head.head_sum = pack_head_sum(&s->head);
     memcpy(s->map, &s->head, sizeof s->head);
-    bool named = s->fd < 0 || name_nameless(s);
-    s->fresh =
-        named && mprotect(s->map, s->map_bytes, PROT_READ) == 0 && rename(s->temp, s->path) == 0;
-    if (s->fresh) {
-        msync(s->map, s->map_bytes, MS_ASYNC);
-        pack_prune(s->folder, s->bytes_max); /* others may have made files at the same time */
-    } else if (named) {
-        unlink(s->temp);
-    }
-    forget_file(s);
+    return WEFT_OK;
 }
 
-/* Once the data is on the disk, say so. By now most of it is, so this takes little time. */
+weft_status pack_store_publish(weft_diag *dg, pack_store *s)
+{
+    if (!s->temp)
+        return WEFT_OK;
+    WEFT_TRY(seal(dg, s));
+    if (s->nameless && name_nameless(s))
+        s->nameless = false;
+    if (s->nameless || mprotect(s->map, s->map_bytes, PROT_READ) != 0 ||
+        rename(s->temp, s->path) != 0) {
+        forget_file(s);
+        return WEFT_OK;
+    }
+    mem_free(s->temp);
+    s->temp = NULL;
+    guard_map(s); /* it has a name, so others can get at it */
+    msync(s->map, s->map_bytes, MS_ASYNC);
+    pack_prune(s->folder, s->bytes_max); /* others may have made files at the same time */
+    return WEFT_OK;
+}
+
+weft_status pack_store_check(weft_diag *dg, const pack_store *s)
+{
+    size_t at;
+    if (!map_guard_tripped(s->guard, &at))
+        return WEFT_OK;
+    return weft_fail(dg, W1012, WEFT_NOWHERE,
+                     "%s: byte %zu could not be read any more; the file had %zu bytes", s->path, at,
+                     s->map_bytes);
+}
+
+/* Once the data is on the disk, say so. By now most of it is, so this takes little time. Written, not stored into the
+ * map: the file may have become shorter. */
 static void sync_file(pack_store *s)
 {
-    pack_head *head = (pack_head *)(void *)s->map;
-    if (msync(s->map, s->map_bytes, MS_SYNC) != 0 ||
-        mprotect(s->map, s->map_bytes, PROT_READ | PROT_WRITE) != 0)
+    if (msync(s->map, s->map_bytes, MS_SYNC) != 0)
         return;
-    head->synced = 1;
-    msync(s->map, PACK_HEAD_BYTES, MS_ASYNC);
+    s->head.synced = 1;
+    if (pwrite(s->fd, &s->head, sizeof s->head, 0) != (ssize_t)sizeof s->head)
+        unlink(s->path);
 }
 
 void pack_store_close(pack_store *s)
@@ -284,14 +414,14 @@ void pack_store_close(pack_store *s)
     if (!s)
         return;
     mem_scope_forget(close_undone, s);
-    if (s->temp && s->fd < 0)
-        unlink(s->temp);
-    if (s->fresh)
+    if (s->fd >= 0 && !s->temp) /* published */
         sync_file(s);
     if (s->map)
-        munmap(s->map, s->map_bytes);
+        drop_map(s);
     else
         mem_free(s->data);
     forget_file(s);
+    mem_free(s->folder);
+    mem_free(s->path);
     mem_free(s);
 }

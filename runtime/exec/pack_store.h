@@ -8,11 +8,18 @@
  * The folder is the one that the caller names, else $XDG_CACHE_HOME/weft/packed, else $HOME/.cache/weft/packed; both
  * variables count only where they begin with '/'. All its files together take no more than a bound, and a part of the
  * disk stays free: 1 GiB, or a twentieth of it where that is more. Files that were used longest ago make room for a new
- * one. A file that cannot fit is not made, and removes no other. */
+ * one. A file that cannot fit is not made, and removes no other.
+ *
+ * Every file has checksums. All of a file is checked when it is first opened after it has changed or the system was
+ * started, at about 10 GB/s for each thread; files larger than the memory available are not. Any other time 64
+ * chunks of 64 KiB are, others each time, or all with check_all. A file that is damaged is removed and made again:
+ * W1508, a warning. One that becomes shorter while it is mapped raises SIGBUS, unless the checkpoint was opened with
+ * `guard`: then what is missing reads as zeros, and pack_store_check says so. */
 #ifndef WEFT_RUNTIME_EXEC_PACK_STORE_H
 #define WEFT_RUNTIME_EXEC_PACK_STORE_H
 
 #include "compiler/plan.h"
+#include "runtime/base/cancel.h"
 #include "runtime/base/diag.h"
 #include "runtime/base/str.h"
 #include "runtime/formats/model_file.h"
@@ -28,10 +35,13 @@ typedef struct {
     const char *dir;    /* the folder, made if it is not there; NULL or empty: the environment's */
     uint64_t bytes_max; /* of all files; 0: PACK_BYTES_MAX */
     uint64_t bytes_min; /* weights of fewer are not kept; 0: PACK_BYTES_MIN */
+    int threads;        /* that make and compare checksums; 0: one */
+    bool check_all;     /* compare all of them, whenever that was done last */
+    const cancel_flag *cancel; /* stops that; NULL: nothing does */
 } pack_options;
 
 /* p->packed_bytes of memory, in a file that is kept if opt says so. out_filled: another time's weights are there
- * already. W0902 if there is no memory. */
+ * already. W0902 if there is no memory, W1412. */
 weft_status pack_store_open(weft_diag *dg, const plan *p, const model_file *mf,
                             const pack_options *opt, pack_store **out_s,
                             bool *out_filled) WEFT_MUST_USE;
@@ -40,10 +50,10 @@ bool pack_store_is_file(const pack_store *s); /* mapped, or in memory of its own
  * disk. */
 bool pack_store_would_keep(const plan *p, const model_file *mf, const pack_options *opt);
 char *pack_store_data(const pack_store *s);
-/* Have it mapped before it is read, as far as the system holds it. */
-void pack_store_prefault(const pack_store *s, int threads);
-/* The weights are repacked: let the next process find them. */
-void pack_store_publish(pack_store *s);
+/* The weights are repacked: let the next process find them. W1412 and W1601, with nothing left behind. */
+weft_status pack_store_publish(weft_diag *dg, pack_store *s) WEFT_MUST_USE;
+/* W1012 if the file became shorter, so that weights read since then may be zeros. May be called from any thread. */
+weft_status pack_store_check(weft_diag *dg, const pack_store *s) WEFT_MUST_USE;
 void pack_store_close(pack_store *s); /* NULL is fine */
 
 /* ---- what is kept: pack_list.c ---- */
@@ -62,6 +72,13 @@ size_t pack_list(arena *a, const char *folder, pack_file **out_files);
 /* Remove those used longest ago until at most bytes_max are left, and what a process that was ended left
  * behind; returns how many bytes went. */
 uint64_t pack_prune(const char *folder, uint64_t bytes_max);
+
+/* Compare all checksums of a file. out_fault: what is wrong with it, NULL if nothing is. Guards the map while it is
+ * read, so it is for whoever owns the process (map_guard.h). W1601. pack_check.c */
+weft_status pack_check(weft_diag *dg, const char *path, int threads,
+                       const char **out_fault) WEFT_MUST_USE;
+/* Remove one file and what is written of it; false if it cannot be. */
+bool pack_remove(const char *path);
 
 typedef struct {
     uint64_t free, all; /* bytes; all is 0 where the system does not say */

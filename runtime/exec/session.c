@@ -51,6 +51,7 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
                                .cache_dir = opt->cache_dir,
                                .cache_bytes_max = opt->cache_bytes_max,
                                .packed_max = packed_max,
+                               .check_packed = opt->check_packed,
                                .cancel = opt->cancel,
                                .progress = opt->progress};
         WEFT_TRY(weights_create(dg, s->p, mf, &how, &s->own));
@@ -238,6 +239,8 @@ weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64
     const kbatch *b = batch_view(s->b);
     WEFT_TRY(state_reserve_each(dg, s->st, batch_seqs(s->b), batch_seq_counts(s->b), b->n_seq));
     weft_status status = s->dev->run(dg, s->e, b);
+    if (status == WEFT_OK)
+        status = weights_check(dg, s->w);
     for (int64_t i = 0; i < b->n_seq; i++) {
         int64_t seq = batch_seq(s->b, i);
         if (status == WEFT_OK)

@@ -27,11 +27,11 @@ typedef struct {
                           all but mapped weights */
     const device *dev; /* NULL: the CPU */
     bool keep_packed;  /* use interleaved weights that are on disk, and leave them for next time */
-    const char
-        *cache_dir; /* in this folder, made if absent; NULL or empty: $XDG_CACHE_HOME/weft/packed,
-                                 else $HOME/.cache/weft/packed. Looked at by session_create only */
-    uint64_t cache_bytes_max; /* files there take no more than this together; 0: 64 GiB */
-    const weights *w;         /* of the same plan and checkpoint; NULL: the session loads its own */
+    const char *cache_dir;    /* in this folder; NULL or empty: $XDG_CACHE_HOME/weft/packed, else
+                                 $HOME/.cache/weft/packed */
+    uint64_t cache_bytes_max; /* its files take no more than this together; 0: 64 GiB */
+    bool check_packed; /* compare all checksums of what is there, not only if it has changed */
+    const weights *w;  /* of the same plan and checkpoint; NULL: the session loads its own */
     weights_progress progress;
     const cancel_flag *cancel; /* stops session_create and session_eval; NULL: nothing does */
 } session_options;
@@ -56,7 +56,8 @@ session_limits session_most(const session *s);
 /* Run the rows; their sequences are longer by them afterwards. On failure (batch_fill and
  * state_reserve say how) nothing has changed, and the outputs are still those of the call before. W1412 if
  * opt->cancel was set before the call was through: no sequence has changed then either, but the call has
- * written over the outputs, so there are none until the next success. Some 10 ms go by until it returns. */
+ * written over the outputs, so there are none until the next success. Some 10 ms go by until it returns. The same with
+ * W1012 if a file of interleaved weights became shorter (weights_check). */
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n) WEFT_MUST_USE;
 
 /* An output of the last successful call, f32 [n_row, width], valid until the next; index -1 for one

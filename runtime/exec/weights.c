@@ -291,8 +291,12 @@ static weft_status load_packed(weft_diag *dg, weights *w, const model_file *mf,
     bool filled;
     pack_options how = {.keep = false};
     if (opt)
-        how = (pack_options){
-            .keep = opt->keep_packed, .dir = opt->cache_dir, .bytes_max = opt->cache_bytes_max};
+        how = (pack_options){.keep = opt->keep_packed,
+                             .dir = opt->cache_dir,
+                             .bytes_max = opt->cache_bytes_max,
+                             .threads = weights_threads(opt),
+                             .check_all = opt->check_packed,
+                             .cancel = opt->cancel};
     WEFT_TRY(pack_store_open(dg, w->p, mf, &how, &w->packed, &filled));
     if (opt && opt->packed_max && !pack_store_is_file(w->packed) &&
         w->p->packed_bytes > opt->packed_max) {
@@ -304,13 +308,10 @@ static weft_status load_packed(weft_diag *dg, weights *w, const model_file *mf,
         weft_note(dg, "with no_repack weights are used as the model file has them");
         return status;
     }
-    if (filled) {
-        pack_store_prefault(w->packed, weights_threads(opt));
+    if (filled)
         return WEFT_OK;
-    }
     WEFT_TRY(weights_pack(dg, w->p, mf, opt, pack_store_data(w->packed)));
-    pack_store_publish(w->packed);
-    return WEFT_OK;
+    return pack_store_publish(dg, w->packed);
 }
 
 weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
@@ -352,6 +353,11 @@ void weights_destroy(weights *w)
     pack_store_close(w->packed);
     mem_free(w->table);
     mem_free(w);
+}
+
+weft_status weights_check(weft_diag *dg, const weights *w)
+{
+    return w->packed ? pack_store_check(dg, w->packed) : WEFT_OK;
 }
 
 const void *weights_at(const weights *w, int32_t i)

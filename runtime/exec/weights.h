@@ -23,6 +23,7 @@ typedef struct {
     bool keep_packed; /* keep interleaved weights on disk, and use what was kept (pack_store.h) */
     const char *cache_dir;    /* in this folder; NULL or empty: the environment's */
     uint64_t cache_bytes_max; /* all files in it take no more; 0: PACK_BYTES_MAX */
+    bool check_packed; /* compare all checksums of what was kept, not only if it has changed */
     weights_progress progress;
     /* Woven weights that no file can hold may take this much memory; 0: any. */
     size_t packed_max;
@@ -34,6 +35,10 @@ typedef struct {
 weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
                            const weights_options *opt, weights **out_w) WEFT_MUST_USE;
 void weights_destroy(weights *w); /* NULL is fine */
+
+/* W1012 if a file of interleaved weights became shorter, so that what was read since then may be zeros; see
+ * pack_store.h. What becomes of the checkpoint model_file_check knows. */
+weft_status weights_check(weft_diag *dg, const weights *w) WEFT_MUST_USE;
 
 /* What an operand with weight i of the plan is given: the address of its first row, or a table of
  * addresses where the plan says so. */

@@ -291,6 +291,11 @@ weft_status model_file_check(weft_diag *dg, const model_file *mf)
     return WEFT_OK;
 }
 
+bool model_file_guarded(const model_file *mf)
+{
+    return mf->options.guard;
+}
+
 void model_file_let_go(const model_file *mf)
 {
 #ifdef MADV_DONTNEED

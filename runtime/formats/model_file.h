@@ -58,6 +58,9 @@ void model_file_close(model_file *mf); /* NULL is fine */
  * zeros. A command asks once its work is done, before it calls the result good. */
 weft_status model_file_check(weft_diag *dg, const model_file *mf) WEFT_MUST_USE;
 
+/* Was it opened with options.guard? Then its user wants other maps to survive too. */
+bool model_file_guarded(const model_file *mf);
+
 /* Most of it has been read for the last time: pages of mapped files leave this process's memory, and come
  * back when somebody reads them. */
 void model_file_let_go(const model_file *mf);

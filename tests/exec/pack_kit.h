@@ -14,6 +14,10 @@
 enum { ROWS = 4096, COLS = 4096, ROW_BYTES = COLS / 32 * 34, HEAD = 4096 };
 static const size_t woven_bytes = (size_t)ROWS * ROW_BYTES;
 
+/* Of the file: a header, the rows, and a checksum of each 64 KiB. */
+enum { CHUNK = 64 << 10, CHUNKS = ((size_t)ROWS * ROW_BYTES + CHUNK - 1) / CHUNK };
+static const size_t file_bytes = HEAD + (size_t)ROWS * ROW_BYTES + CHUNKS * 8;
+
 typedef struct {
     temp_dir dir;
     temp_path path, cache, packed; /* the model; the folder of caches; and in it that of ours */

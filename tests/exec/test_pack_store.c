@@ -1,4 +1,5 @@
 /* test_pack_store.c - the suite of runtime/exec/pack_store.c: woven weights that are kept on disk. */
+#include "runtime/exec/pack_seen.h"
 #include "tests/exec/pack_kit.h"
 
 START_TEST(made_once_and_found_again)
@@ -7,7 +8,7 @@ START_TEST(made_once_and_found_again)
     ck_assert(loads(k, true));
     temp_path file = only_file(k);
     struct stat first = stat_of(file.path);
-    ck_assert_int_eq(first.st_size, (off_t)woven_bytes + HEAD);
+    ck_assert_int_eq(first.st_size, (off_t)file_bytes);
     ck_assert_int_eq(first.st_mode & 077, 0);
     ck_assert(is_kept(k, &k->p, k->mf));
 
@@ -23,7 +24,7 @@ START_TEST(made_once_and_found_again)
     change_byte(file.path, HEAD + 77, 0xff);
     ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
     /* Removing it while it is used does no harm. */
-    ck_assert_uint_eq(pack_prune(k->packed.path, 0), woven_bytes + HEAD);
+    ck_assert_uint_eq(pack_prune(k->packed.path, 0), file_bytes);
     ck_assert_int_eq(entries(k, NULL), 0);
     ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
     weights_destroy(w);
@@ -68,7 +69,7 @@ START_TEST(the_list_names_the_model)
     ck_assert(loads(k, true));
     ck_assert_uint_eq(pack_list(a, k->packed.path, &files), 1);
     ck_assert_str_eq(files[0].model, k->path.path);
-    ck_assert_uint_eq(files[0].bytes, woven_bytes + HEAD);
+    ck_assert_uint_eq(files[0].bytes, file_bytes);
     change_byte(only_file(k).path, 0, 1);
     ck_assert_uint_eq(pack_list(a, k->packed.path, &files), 1);
     ck_assert_str_eq(files[0].model, "damaged");
@@ -197,14 +198,17 @@ START_TEST(a_model_in_memory_keeps_nothing)
 }
 END_TEST
 
-/* Something is wrong with the file: it is not used, and a good one takes its place. */
-static void expect_replaced(kit *k, temp_path file, ino_t was, const char *what)
+/* Something is wrong with the file: it is not used, a warning names it, and a good one takes its place. */
+static void expect_replaced(kit *k, temp_path file, const char *what)
 {
-    ck_assert_msg(!is_kept(k, &k->p, k->mf), "%s: used", what);
+    diag_reset(k->dg);
     ck_assert_msg(loads(k, true), "%s: wrong weights", what);
-    ck_assert_msg(stat_of(only_file(k).path).st_ino != was, "%s: not replaced", what);
-    ck_assert_msg(is_kept(k, &k->p, k->mf), "%s: not kept again", what);
+    ck_assert_msg(diag_count(k->dg) == 1, "%s: %zu warnings", what, diag_count(k->dg));
+    ck_assert_uint_eq(diag_errors(k->dg), 0);
+    expect_one(k->dg, W1508, file.path);
     ck_assert_str_eq(only_file(k).path, file.path);
+    ck_assert_msg(is_kept(k, &k->p, k->mf), "%s: not kept again", what);
+    ck_assert_uint_eq(diag_count(k->dg), 1);
 }
 
 START_TEST(a_damaged_file_is_replaced)
@@ -215,18 +219,195 @@ START_TEST(a_damaged_file_is_replaced)
     static const struct {
         off_t at;
         const char *what;
-    } spots[] = {{0, "magic"}, {8, "version"},           {12, "size of the header"}, {16, "low"},
-                 {31, "high"}, {32, "bytes of weights"}, {39, "too many bytes"}};
+    } spots[] = {{0, "magic"},
+                 {8, "version"},
+                 {12, "size of the header"},
+                 {16, "low"},
+                 {31, "high"},
+                 {32, "bytes of weights"},
+                 {39, "too many bytes"},
+                 {40, "sum of the table"},
+                 {50, "boot"},
+                 {100, "model"},
+                 {602, "synced"},
+                 {608, "sum of the header"}};
     for (size_t i = 0; i < COUNT_OF(spots); i++) {
-        change_byte(file.path, spots[i].at, 1);
-        expect_replaced(k, file, stat_of(file.path).st_ino, spots[i].what);
+        change_byte(file.path, spots[i].at, 2);
+        expect_replaced(k, file, spots[i].what);
     }
-    const off_t lengths[] = {0, 100, HEAD, (off_t)woven_bytes + HEAD - 1,
-                             (off_t)woven_bytes + HEAD + 1};
+    const off_t lengths[] = {0, 100, HEAD, (off_t)file_bytes - 1, (off_t)file_bytes + 1};
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         ck_assert_int_eq(truncate(file.path, lengths[i]), 0);
-        expect_replaced(k, file, stat_of(file.path).st_ino, "another length");
+        expect_replaced(k, file, "another length");
     }
+    kit_close(k);
+}
+END_TEST
+
+/* What a user sees. */
+START_TEST(the_warning_names_file_and_place)
+{
+    kit *k = kit_open();
+    char want[1024];
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k);
+    change_byte(file.path, HEAD + 3 * CHUNK + 77, 1);
+    ck_assert(loads(k, true));
+    snprintf(
+        want, sizeof want,
+        "weft: warning[W1508]: %s: interleaved weights on disk are damaged: the checksum of the "
+        "bytes from 200704 on is not that of the weights\n"
+        "      = note: the file is removed, and made again from the checkpoint\n",
+        file.path);
+    char *text = printed(k->dg, false);
+    ck_assert_str_eq(text, want);
+    free(text);
+    kit_close(k);
+}
+END_TEST
+
+/* One bit, wherever it is. */
+START_TEST(changed_weights_are_found)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k);
+    const off_t spots[] = {HEAD,
+                           HEAD + 1,
+                           HEAD + CHUNK - 1,
+                           HEAD + CHUNK,
+                           HEAD + (off_t)woven_bytes / 2 + 12345,
+                           HEAD + (off_t)woven_bytes - 1,
+                           HEAD + (off_t)woven_bytes, /* the first checksum */
+                           (off_t)file_bytes - 1};
+    for (size_t i = 0; i < COUNT_OF(spots); i++) {
+        change_byte(file.path, spots[i], 1 << i);
+        expect_replaced(k, file, "a bit");
+    }
+    kit_close(k);
+}
+END_TEST
+
+START_TEST(a_file_is_checked_alone)
+{
+    kit *k = kit_open();
+    const char *fault = "";
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k);
+    static const struct {
+        off_t at;
+        const char *fault;
+    } spots[] = {{8, "it is of another version"},
+                 {100, "its header has changed"},
+                 {HEAD + 5000000, "its weights have changed"},
+                 {HEAD + ROWS * ROW_BYTES + 9, "its checksums have changed"}};
+    for (size_t i = 0; i < COUNT_OF(spots); i++)
+        for (int damaged = 1; damaged >= 0; damaged--) { /* and mended again */
+            change_byte(file.path, spots[i].at, 1);
+            ck_assert_int_eq(pack_check(k->dg, file.path, 2, &fault), WEFT_OK);
+            if (damaged)
+                ck_assert_str_eq(fault, spots[i].fault);
+            else
+                ck_assert_ptr_null(fault);
+        }
+    ck_assert_int_eq(truncate(file.path, 4711), 0);
+    ck_assert_int_eq(pack_check(k->dg, file.path, 2, &fault), WEFT_OK);
+    ck_assert_str_eq(fault, "its length is wrong");
+    ck_assert_int_eq(truncate(file.path, 0), 0);
+    ck_assert_int_eq(pack_check(k->dg, file.path, 2, &fault), WEFT_OK);
+    ck_assert_str_eq(fault, "it has no header");
+    ck_assert_int_eq(chmod(file.path, 0622), 0);
+    ck_assert_int_eq(pack_check(k->dg, file.path, 2, &fault), WEFT_OK);
+    ck_assert_str_eq(fault, "others can write it");
+    ck_assert(pack_remove(file.path) && !pack_remove(file.path));
+    ck_assert_int_eq(pack_check(k->dg, file.path, 2, &fault), WEFT_OK);
+    ck_assert_str_eq(fault, "it cannot be read");
+    kit_close(k);
+}
+END_TEST
+
+static void wait_ms(int ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
+
+/* What was checked is not checked again, until it changes. */
+START_TEST(what_was_checked_is_written_down)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k), seen;
+    const char *name = strrchr(file.path, '/') + 1;
+    snprintf(seen.path, sizeof seen.path, "%.200s/.%.32s.seen", k->packed.path, name);
+    ck_assert_int_ne(access(seen.path, F_OK), 0); /* nobody has read it back yet */
+    wait_ms(150);
+    ck_assert(is_kept(k, &k->p, k->mf));
+    ck_assert_int_eq(access(seen.path, F_OK), 0);
+    /* Its time is when the weights were used. */
+    arena *a = arena_create();
+    pack_file *files;
+    struct stat before = stat_of(file.path);
+    set_age(seen.path, 5000);
+    ck_assert(is_kept(k, &k->p, k->mf));
+    ck_assert_int_lt(time(NULL) - stat_of(seen.path).st_mtime, 500);
+    ck_assert_uint_eq(pack_list(a, k->packed.path, &files), 1);
+    ck_assert_int_lt(time(NULL) - files[0].used, 500);
+    struct stat after = stat_of(file.path);
+    ck_assert_int_eq(before.st_ctim.tv_sec, after.st_ctim.tv_sec); /* nobody touched the file */
+    ck_assert_int_eq(before.st_ctim.tv_nsec, after.st_ctim.tv_nsec);
+    /* A change is found all the same, even if the file's other time is set back. */
+    const struct timespec back[2] = {before.st_atim, before.st_mtim};
+    change_byte(file.path, HEAD + 4711, 4);
+    ck_assert_int_eq(utimensat(AT_FDCWD, file.path, back, 0), 0);
+    expect_replaced(k, file, "a bit in a file that was checked");
+    /* It goes with its file. */
+    wait_ms(150);
+    ck_assert(is_kept(k, &k->p, k->mf));
+    ck_assert_int_eq(access(seen.path, F_OK), 0);
+    ck_assert_uint_eq(pack_prune(k->packed.path, 0), file_bytes);
+    ck_assert_int_ne(access(seen.path, F_OK), 0);
+    arena_destroy(a);
+    kit_close(k);
+}
+END_TEST
+
+/* Claim that the file, as it is, was checked. */
+static void claim_seen(kit *k, temp_path file)
+{
+    pack_head own, head;
+    bool settled;
+    struct stat st = stat_of(file.path);
+    int fd = open(file.path, O_RDONLY);
+    ck_assert_int_eq(pread(fd, &head, sizeof head, 0), (ssize_t)sizeof head);
+    close(fd);
+    pack_head_init(&own, woven_bytes, k->mf);
+    pack_stamp stamp = pack_stamp_of(&st, &head, own.boot, &settled);
+    ck_assert(pack_seen_note(file.path, &stamp));
+    ck_assert(pack_seen(file.path, &stamp));
+}
+
+/* The disk or memory itself went bad: no time tells. A sample shows much damage, a whole check any. */
+START_TEST(a_file_that_was_checked_is_sampled)
+{
+    kit *k = kit_open();
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k);
+    claim_seen(k, file);
+    ck_assert(is_kept(k, &k->p, k->mf));
+    for (off_t i = 0; i < CHUNKS; i++)
+        change_byte(file.path, HEAD + i * CHUNK + 77, 1);
+    claim_seen(k, file);
+    expect_replaced(k, file, "all chunks");
+
+    change_byte(file.path, HEAD + 100 * CHUNK + 77, 1);
+    claim_seen(k, file);
+    weights *w;
+    diag_reset(k->dg);
+    weights_options how = {.threads = 2, .keep_packed = true, .check_packed = true};
+    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_OK);
+    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, woven_bytes), 0);
+    weights_destroy(w);
+    expect_one(k->dg, W1508, "from 6557696 on"); /* 100 chunks and the header */
     kit_close(k);
 }
 END_TEST
@@ -296,7 +477,7 @@ END_TEST
 START_TEST(no_file_passes_the_bound)
 {
     kit *k = kit_open();
-    const uint64_t bytes = woven_bytes + HEAD;
+    const uint64_t bytes = file_bytes;
     ck_assert(loads(k, true));
     temp_path first = only_file(k);
     write_model(k->dg, k->path.path, 1); /* another file, so another name */
@@ -474,9 +655,46 @@ START_TEST(woven_weights_in_a_file_need_no_memory)
 }
 END_TEST
 
+/* The file is cut between two calls: the call that reads zeros says so. */
+START_TEST(a_session_reports_a_file_that_was_cut)
+{
+    kit *k = kit_open();
+    toy *t = calloc(1, sizeof *t);
+    float *embd = calloc(SMALL * COLS, sizeof *embd);
+    t->a = arena_create();
+    t->dg = k->dg;
+    const plan *p = plan_matrix(k, t, embd);
+    model_file_close(k->mf);
+    ck_assert_int_eq(
+        model_file_open(k->dg, k->path.path, &(model_file_options){.guard = true}, &k->mf),
+        WEFT_OK);
+    session *s;
+    session_options how = {.n_ctx = 4, .n_seq = 1, .keep_packed = true};
+    batch_row row = {.id = 5, .out = true};
+    if (p->packed_bytes) { /* these kernels want it */
+        ck_assert_int_eq(session_create(k->dg, p, k->mf, &how, &s), WEFT_OK);
+        ck_assert_int_eq(session_eval(k->dg, s, &row, 1), WEFT_OK);
+        ck_assert_int_eq(truncate(only_file(k).path, HEAD), 0);
+        row.pos = 1;
+        ck_assert_int_eq(session_eval(k->dg, s, &row, 1), WEFT_ERR_FILE);
+        expect_one(k->dg, W1012, only_file(k).path);
+        ck_assert_int_eq(session_length(s, 0), 1);
+        session_destroy(s);
+    }
+    free(embd);
+    graph_destroy(t->g);
+    arena_destroy(t->a);
+    free(t);
+    kit_close(k);
+}
+END_TEST
+
 SUITE_MAIN("pack_store", woven_weights_in_a_file_need_no_memory, made_once_and_found_again,
            weaving_says_how_far_it_is, the_list_names_the_model, another_plan_has_another_file,
            another_checkpoint_has_another_file, what_others_can_write_is_not_believed,
            a_model_in_memory_keeps_nothing, a_damaged_file_is_replaced,
+           the_warning_names_file_and_place, changed_weights_are_found, a_file_is_checked_alone,
+           what_was_checked_is_written_down, a_file_that_was_checked_is_sampled,
            a_folder_in_its_place_does_no_harm, little_is_not_kept, the_caller_names_the_folder,
-           no_file_passes_the_bound, a_session_counts_them_once)
+           no_file_passes_the_bound, a_session_counts_them_once,
+           a_session_reports_a_file_that_was_cut)

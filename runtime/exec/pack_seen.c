@@ -1,0 +1,107 @@
+/* pack_seen.c - stamps, each written beside its file in one piece. */
+#include "runtime/exec/pack_seen.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Systems count the times of files in steps of up to 10 ms. */
+enum { SETTLED_MS = 100, PATH_BYTES = 4096 };
+
+static const char suffix[] = ".seen";
+
+pack_stamp pack_stamp_of(const struct stat *st, const pack_head *h, const char *boot,
+                         bool *out_settled)
+{
+    pack_stamp s;
+    struct timespec now;
+    memset(&s, 0, sizeof s);
+    memcpy(s.magic, "WEFTSEEN", sizeof s.magic);
+    s.device = (uint64_t)st->st_dev;
+    s.inode = (uint64_t)st->st_ino;
+    s.bytes = (uint64_t)st->st_size;
+    s.changed_s = (int64_t)st->st_ctim.tv_sec;
+    s.changed_ns = (int64_t)st->st_ctim.tv_nsec;
+    s.head_sum = h->head_sum;
+    memcpy(s.boot, boot, sizeof s.boot);
+    clock_gettime(CLOCK_REALTIME, &now);
+    double age_ms = (double)(now.tv_sec - st->st_ctim.tv_sec) * 1e3 +
+                    (double)(now.tv_nsec - st->st_ctim.tv_nsec) / 1e6;
+    *out_settled = age_ms >= SETTLED_MS;
+    return s;
+}
+
+/* FOLDER/NAME.pack to FOLDER/.NAME.seen; false if it is too long. */
+static bool stamp_path(const char *path, char *to)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash || !str_ends(str_of(path), STR(PACK_SUFFIX)))
+        return false;
+    size_t name = strlen(slash + 1) - strlen(PACK_SUFFIX);
+    int n = snprintf(to, PATH_BYTES, "%.*s/.%.*s%s", (int)(slash - path), path, (int)name,
+                     slash + 1, suffix);
+    return n > 0 && n < PATH_BYTES;
+}
+
+bool pack_seen(const char *path, const pack_stamp *now)
+{
+    char at[PATH_BYTES];
+    struct stat st;
+    pack_stamp was;
+    int fd = stamp_path(path, at) ? pack_file_open(at) : -1;
+    if (fd < 0)
+        return false;
+    bool same = fstat(fd, &st) == 0 && pack_file_is_ours(&st) && st.st_size == (off_t)sizeof was &&
+                pread(fd, &was, sizeof was, 0) == (ssize_t)sizeof was &&
+                memcmp(&was, now, sizeof was) == 0;
+    if (same)
+        futimens(fd, NULL);
+    close(fd);
+    return same;
+}
+
+bool pack_seen_note(const char *path, const pack_stamp *now)
+{
+    char at[PATH_BYTES], temp[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    if (!stamp_path(path, at))
+        return false;
+    int n =
+        snprintf(temp, sizeof temp, "%.*s/" PACK_TEMP_PREFIX "XXXXXX", (int)(slash - path), path);
+    int fd = n > 0 && n < PATH_BYTES ? mkstemp(temp) : -1;
+    if (fd < 0)
+        return false;
+    bool fine = write(fd, now, sizeof *now) == (ssize_t)sizeof *now;
+    fine = close(fd) == 0 && fine && rename(temp, at) == 0;
+    if (!fine)
+        unlink(temp);
+    return fine;
+}
+
+int64_t pack_seen_used(const char *path)
+{
+    char at[PATH_BYTES];
+    struct stat st;
+    return stamp_path(path, at) && lstat(at, &st) == 0 && pack_file_is_ours(&st)
+               ? (int64_t)st.st_mtime
+               : 0;
+}
+
+void pack_seen_drop(const char *path)
+{
+    char at[PATH_BYTES];
+    if (stamp_path(path, at))
+        unlink(at);
+}
+
+bool pack_seen_is(arena *a, const char *folder, const char *name, const char **out_path)
+{
+    str s = str_of(name);
+    if (s.n <= sizeof suffix || s.p[0] != '.' || !str_ends(s, STR(".seen")))
+        return false;
+    *out_path =
+        arena_printf(a, "%s/%.*s" PACK_SUFFIX, folder, (int)(s.n - sizeof suffix), name + 1).p;
+    return true;
+}
