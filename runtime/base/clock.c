@@ -9,3 +9,10 @@ uint64_t clock_ns(void)
     clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail for this clock */
     return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
 }
+
+uint64_t clock_cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
+}

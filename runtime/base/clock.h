@@ -7,6 +7,7 @@
 #define CLOCK_NS_PER_S UINT64_C(1000000000)
 
 uint64_t clock_ns(void);
+uint64_t clock_cpu_ns(void); /* that the calling thread has had a CPU for */
 
 static inline double clock_seconds(uint64_t ns)
 {

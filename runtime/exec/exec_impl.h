@@ -7,6 +7,7 @@
 
 #include "runtime/exec/barrier.h"
 #include "runtime/exec/device.h"
+#include "runtime/exec/gang_size.h"
 
 typedef struct {
     const plan_step *plan;
@@ -24,6 +25,7 @@ typedef struct {
     /* The call that steps and units were last made ready for; NULL: none. */
     const kbatch *batch;
     kbatch was;
+    gang_size size; /* how many threads its calls have */
 } cpu_bucket;
 
 /* Where the next range of a thread's share of an item begins. Every thread may take it. */

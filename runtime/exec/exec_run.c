@@ -311,7 +311,8 @@ weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
     work w = {e, c};
     pool_gang g;
     prepare(c, b);
-    pool_gather(&g, e->threads);
+    uint64_t began = clock_ns(), cpu = clock_cpu_ns();
+    pool_gather(&g, gang_size_next(&c->size, e->threads));
     barrier_set(&e->gate, g.count, g.spin_ns);
     span first = live_phase(c, 0);
     for (int i = 0; i < g.count; i++)
@@ -324,6 +325,7 @@ weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
     if (has_stopped(e, 0) || has_stopped(e, 1))
         return weft_fail(dg, W1412, WEFT_NOWHERE, "evaluating %" PRId64 " rows was cancelled",
                          b->n_tok);
+    gang_size_learn(&c->size, e->threads, b->n_tok, clock_ns() - began, clock_cpu_ns() - cpu);
     if (e->prof && e->prof->on)
         exec_profile_add(e, c, b);
     e->last = c;
