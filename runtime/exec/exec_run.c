@@ -312,7 +312,10 @@ weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
     pool_gang g;
     prepare(c, b);
     uint64_t began = clock_ns(), cpu = clock_cpu_ns();
-    pool_gather(&g, gang_size_next(&c->size, e->threads));
+    gang_choice size = gang_size_next(&c->size, e->threads);
+    pool_gather(&g, size.threads);
+    if (!size.awake)
+        g.spin_ns = 0;
     barrier_set(&e->gate, g.count, g.spin_ns);
     span first = live_phase(c, 0);
     for (int i = 0; i < g.count; i++)

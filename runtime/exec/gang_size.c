@@ -1,4 +1,4 @@
-/* gang_size.c - tries with fewer and with more threads, bounded in the time that they take. */
+/* gang_size.c - tries of the levels above and below, bounded in the time that they take. */
 #include "runtime/exec/gang_size.h"
 
 enum {
@@ -13,21 +13,24 @@ static const double waits_much = 0.4, gain = 0.9, hopeless = 3;
 
 static int threads_at(int threads, int level)
 {
-    return threads >> level > 1 ? threads >> level : 1;
+    int n = level > 1 ? threads >> (level - 1) : threads;
+    return n > 1 ? n : 1;
 }
 
-int gang_size_next(gang_size *g, int threads)
+gang_choice gang_size_next(gang_size *g, int threads)
 {
     bool can_less = threads_at(threads, g->level) > 1, can_more = g->level > 0;
     bool less = can_less && g->waiting > waits_much && (g->more || !can_more); /* by turns */
     if (!g->tries && g->rest_ns <= 0 && g->known >= KNOWN_MIN && (less || can_more)) {
         g->tries = true;
         g->more = !less;
-        g->tried = g->level + (less ? 1 : -1);
+        g->tried = less ? g->level + 1 : g->far ? 0 : g->level - 1;
+        g->far = less ? g->far : !g->far;
         g->n = 0;
         g->try_ns = g->try_rows = 0;
     }
-    return threads_at(threads, g->tries ? g->tried : g->level);
+    int level = g->tries ? g->tried : g->level;
+    return (gang_choice){threads_at(threads, level), level == 0};
 }
 
 static void end_try(gang_size *g)

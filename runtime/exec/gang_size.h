@@ -1,9 +1,10 @@
-/* gang_size.h - how many threads the next call should have, from what the last ones took.
+/* gang_size.h - how many threads the next call should have, and how they should wait, from what the last ones took.
  *
- * Threads wait for each other between phases. Where other programs have the CPUs, one that is waited for may not be running,
- * and a call by two threads can take twenty times as long as the same call by one. So a session that waits much tries
- * half as many threads for a few calls, keeps what is faster, and tries more again now and then: tries take one part in
- * TRY_SHARE of the time. Results do not depend on the number of threads. Not thread-safe: the caller's thread only. */
+ * Threads wait for each other between phases, awake for a short while, because waking one takes longer than most waits. Where
+ * other programs have the CPUs that is wrong twice: who is waited for may not be running, and who waits awake or yields
+ * uses up the time that the system would give it. So a session that waits much tries for a few calls to sleep at once, then half
+ * as many threads and so on, keeps what is faster, and tries the other way now and then: tries take one part in 16 of the time.
+ * Results do not depend on it. Not thread-safe: the caller's thread only. */
 #ifndef WEFT_RUNTIME_EXEC_GANG_SIZE_H
 #define WEFT_RUNTIME_EXEC_GANG_SIZE_H
 
@@ -12,20 +13,26 @@
 
 /* Of one bucket; zeros: nothing is known. */
 typedef struct {
-    int level;      /* threads are halved so often */
-    bool tries;     /* a try runs: at `tried` */
-    int tried, n;   /* calls of it so far */
-    bool more;      /* the last try was with more threads */
-    int known;      /* calls that the next two are of, so far as it matters */
-    double ns;      /* of a row at `level`, smoothed */
+    int level;    /* 0: all threads, awake; 1: all, asleep; then half of them, .. */
+    bool tries;   /* a try runs: at `tried` */
+    int tried, n; /* calls of it so far */
+    bool more;    /* the last try was of a level below */
+    bool far;     /* the next such is of level 0, which may be better where all between are worse */
+    int known;    /* calls that the next two are of, so far as it matters */
+    double ns;    /* of a row at `level`, smoothed */
     double waiting; /* part of that time in which the caller had no CPU, smoothed */
     double try_ns, try_rows;
     double rest_ns; /* until the next try */
 } gang_size;
 
-/* Threads for the next call, of at most `threads`; gang_size_learn must follow, with what the call took: by the clock, and
- * of the caller's CPU. */
-int gang_size_next(gang_size *g, int threads);
+typedef struct {
+    int threads;
+    bool awake; /* while they wait for each other */
+} gang_choice;
+
+/* For the next call, of at most `threads`; gang_size_learn must follow, with what the call took: by the clock, and of the
+ * caller's CPU. */
+gang_choice gang_size_next(gang_size *g, int threads);
 void gang_size_learn(gang_size *g, int threads, int64_t rows, uint64_t wall_ns, uint64_t cpu_ns);
 
 #endif

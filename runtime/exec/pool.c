@@ -18,6 +18,7 @@ typedef struct {
     pool_fn *fn;
     void *ctx;
     int count;
+    bool awake;      /* its workers stay so for a while afterwards */
     atomic_int busy; /* workers that have not left yet */
 } run;
 
@@ -49,11 +50,13 @@ static uint64_t idle_spin_ns(void)
 static void *worker_main(void *arg)
 {
     pool_worker *w = arg;
+    bool awake = true;
     for (unsigned heard = 0;; heard++) {
-        bell_wait(&w->work, heard, idle_spin_ns());
+        bell_wait(&w->work, heard, awake ? idle_spin_ns() : 0);
         run *r = w->r;
         if (!r)
             return NULL;
+        awake = r->awake;
         r->fn(r->ctx, w->index, r->count);
         atomic_store_explicit(&w->taken, false, memory_order_release);
         if (atomic_fetch_sub(&r->busy, 1) == 1) /* r is gone once the last has left */
@@ -90,7 +93,8 @@ void pool_gather(pool_gang *g, int threads)
 
 void pool_go(pool_gang *g, pool_fn *fn, void *ctx)
 {
-    run r = {.fn = fn, .ctx = ctx, .count = g->count, .busy = g->count - 1};
+    run r = {
+        .fn = fn, .ctx = ctx, .count = g->count, .awake = g->spin_ns > 0, .busy = g->count - 1};
     for (pool_worker *w = g->first, *next; w; w = next) {
         next = w->next; /* from the ring on it is not ours */
         w->r = &r;

@@ -27,7 +27,7 @@ typedef struct pool_worker pool_worker;
 
 typedef struct {
     int count;        /* threads of this run, at least 1 */
-    uint64_t spin_ns; /* how long its threads should wait for each other awake */
+    uint64_t spin_ns; /* how long its threads should wait for each other awake; may be set to 0 */
     pool_worker *first;
 } pool_gang;
 
