@@ -556,6 +556,26 @@ static val b_periodic(builtin_call *c)
     return bool_val(cond_less(s->cp, m.size, poly_sub(s->pp, v.size, poly_int(s->pp, 1))));
 }
 
+/* A text that only a checkpoint can tell. */
+static val open_text(sema *s)
+{
+    return (val){.kind = VAL_STR, .who = arena_alloc(s->a, 1)};
+}
+
+static val b_kind_of(builtin_call *c)
+{
+    static const char *const name[] = {
+        [VAL_NONE] = "none", [VAL_BOOL] = "bool", [VAL_INT] = "int",    [VAL_FLOAT] = "float",
+        [VAL_STR] = "str",   [VAL_LIST] = "list", [VAL_VEC] = "vector",
+    };
+    val v = c->arg[0];
+    if (v.kind == VAL_UNKNOWN || v.maybe)
+        return open_text(c->s);
+    if ((size_t)v.kind >= sizeof name / sizeof *name || !name[v.kind])
+        return wrong(c, 0, "a constant");
+    return (val){.kind = VAL_STR, .known = true, .text = str_of(name[v.kind]), .who = c->e};
+}
+
 static val b_key(builtin_call *c)
 {
     if (c->arg[0].kind != VAL_STR)

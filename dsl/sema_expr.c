@@ -1,6 +1,8 @@
 /* sema_expr.c - expressions: names, literals, choices, operators. */
 #include "dsl/sema.h"
 
+#include "runtime/base/utf8.h"
+
 /* ---- names ---- */
 
 void sema_report_conflict(sema *s, sym *y)
@@ -533,6 +535,26 @@ static val subscript_cell(sema *s, const ast *e, val v, const poly *index)
     return newest(s, v);
 }
 
+/* One character of a text, as a text. */
+static val subscript_text(sema *s, const ast *e, val v, const poly *index)
+{
+    int64_t i, n = 0;
+    if (!v.known || !poly_value(index, &i))
+        return (val){.kind = VAL_STR, .who = arena_alloc(s->a, 1)};
+    if (!sema_step(s, e->loc, (int64_t)v.text.n / 16))
+        return val_unknown();
+    for (size_t at = 0, len; at < v.text.n; at += len, n++) {
+        uint32_t point;
+        len = utf8_decode((str){v.text.p + at, v.text.n - at}, &point);
+        len = len ? len : 1;
+        if (n == i)
+            return (val){.kind = VAL_STR, .known = true, .text = {v.text.p + at, len}, .who = e};
+    }
+    weft_fail(s->dg, W0412, e->loc, "index %lld is outside a text of %lld characters", (long long)i,
+              (long long)n);
+    return val_unknown();
+}
+
 static val eval_subscript(sema *s, const ast *e)
 {
     val v = sema_eval(s, e->kid[SUBSCRIPT_BASE]);
@@ -570,6 +592,8 @@ static val eval_subscript(sema *s, const ast *e)
     }
     if (v.kind == VAL_LIST)
         return val_unknown();
+    if (v.kind == VAL_STR)
+        return subscript_text(s, e, v, index);
     if (v.kind == VAL_VEC) {
         int64_t n;
         if (!known || !v.data || v.truths || !poly_value(v.size, &n))
