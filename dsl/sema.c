@@ -186,7 +186,7 @@ static void check_fragment(sema *s, const ast *n, scope *file)
         const ast *formal = formals->kid[i], *type = formal->kid[FORMAL_TYPE];
         val v = type ? sema_typed(s, type, formal, formal->name) : val_unknown();
         if (formal->kid[FORMAL_DEFAULT])
-            sema_eval(s, formal->kid[FORMAL_DEFAULT]);
+            sema_argument(s, type, formal->kid[FORMAL_DEFAULT]);
         sema_declare(s, s->names, formal->name, SYM_FORMAL, v, formal->name_loc);
     }
     s->in_fragment = true;

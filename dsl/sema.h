@@ -116,6 +116,8 @@ sym *sema_declare(sema *s, scope *sc, str name, sym_class class, val v, weft_loc
 /* A value of the declared type, as far as the type goes. who names it for tests and symbols. */
 val sema_typed(sema *s, const ast *type, const void *who, str name);
 bool sema_fits(sema *s, const ast *type, val *v); /* also turns an int into a float */
+/* What e gives an argument of this type (NULL: of any); a word is no name that is looked up. */
+val sema_argument(sema *s, const ast *type, const ast *e);
 /* W0401, W0501: a format the model matches for which n has nothing. */
 /* W0412 if index is below 0, or as large as the limit, whatever the sizes are. */
 bool sema_in_range(sema *s, const ast *decl, const poly *index, const poly *limit, weft_loc loc);
@@ -143,6 +145,7 @@ void sema_block_alone(sema *s, const ast *n, scope *home);
 val sema_eval(sema *s, const ast *e);
 const poly *sema_int(sema *s, const ast *e, const char *what);   /* NULL: unknown or told */
 const cond *sema_truth(sema *s, const ast *e, const char *what); /* never NULL */
+/* One of these words, an argument that is one, or a choice between them; false: told. */
 bool sema_word(sema *s, const ast *e, const char *words, str *out_word);
 void sema_string(sema *s, const ast *n, val *out); /* checks {names}; out may be NULL */
 val sema_constant(sema *s, val v);             /* a stored vector, outside a graph, as a constant */
@@ -204,6 +207,7 @@ void bind_set_aside(
 void bind_alias(sema *s, weight *w, const weight *other);
 val bind_constant(sema *s, const weight *w);               /* a stored vector as a constant */
 bool weight_names_index(const ast *key, const ast *index); /* a tensor for each index */
+int bind_pairs(sema *s, const ast *transform); /* the order of pairs(order, ..), as a pair_order */
 str bind_text(sema *s, const ast *n); /* a string with its {names} filled in; empty if not known */
 const ast *bind_lines(const sema *s,
                       const ast *list); /* what is bound for the checkpoint's format */

@@ -26,7 +26,7 @@ static const struct {
 } type_names[] = {
     {"int", VAL_INT, false},   {"float", VAL_FLOAT, true}, {"bool", VAL_BOOL, false},
     {"str", VAL_STR, false},   {"list", VAL_LIST, false},  {"f", VAL_TENSOR, true},
-    {"i32", VAL_TENSOR, true},
+    {"i32", VAL_TENSOR, true}, {"word", VAL_WORD, true},
 };
 
 /* The kind a type names; VAL_UNKNOWN, and a report, if there is none. */
@@ -48,7 +48,9 @@ static val_kind type_kind(sema *s, const ast *type)
     if (best.name.n)
         weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     else
-        weft_note(s->dg, "the types are int, float, bool, str, list, float[n], f[..] and i32[..]");
+        weft_note(s->dg,
+                  "the types are int, float, bool, str, list, float[n], f[..], i32[..] and, of an "
+                  "argument, word[a, b]");
     return VAL_UNKNOWN;
 }
 
@@ -65,6 +67,42 @@ static val typed_tensor(sema *s, const ast *type)
         if (!(t->dim[t->rank++] = sema_int(s, dims->kid[i], "a dimension")))
             return val_unknown();
     return (val){.kind = VAL_TENSOR, .tensor = t};
+}
+
+/* The words of a type word[half, interleaved]; NULL: told. */
+static const char *type_words(sema *s, const ast *type)
+{
+    const ast *dims = type->kid[TYPE_DIMS];
+    strbuf b = {0};
+    for (uint32_t i = 0; dims && i < dims->n_kid; i++) {
+        if (dims->kid[i]->kind != AST_NAME) {
+            dims = NULL;
+            break;
+        }
+        strbuf_add(&b, "%s" STR_FMT, i ? " " : "", STR_ARG(dims->kid[i]->name));
+    }
+    const char *words = dims ? arena_str(s->a, strbuf_view(&b)).p : NULL;
+    strbuf_free(&b);
+    if (!words || type->flag) {
+        weft_fail(s->dg, W0207, type->loc,
+                  words ? "a word is never none" : "a word's type lists what it may be");
+        weft_note(s->dg, "such as word[half, interleaved]");
+        return NULL;
+    }
+    return words;
+}
+
+static bool is_word_type(const ast *type)
+{
+    return type && str_eqz(type->name, "word");
+}
+
+val sema_argument(sema *s, const ast *type, const ast *e)
+{
+    if (!is_word_type(type))
+        return sema_eval(s, e);
+    val v = {.kind = VAL_WORD, .known = true, .words = type_words(s, type)};
+    return v.words && sema_word(s, e, v.words, &v.text) ? v : val_unknown();
 }
 
 val sema_typed(sema *s, const ast *type, const void *who, str name)
@@ -88,6 +126,9 @@ val sema_typed(sema *s, const ast *type, const void *who, str name)
         return v.size ? v : val_unknown();
     case VAL_TENSOR:
         return typed_tensor(s, type);
+    case VAL_WORD:
+        v.words = type_words(s, type);
+        return v.words ? v : val_unknown();
     default:
         break;
     }
@@ -254,9 +295,10 @@ static void declare_param(sema *s, const ast *n)
     }
     v = sema_typed(s, n->kid[PARAM_TYPE], s->in_fragment ? arena_alloc(s->a, 1) : (const void *)n,
                    n->name);
-    if (v.kind == VAL_TENSOR) {
+    if (v.kind == VAL_TENSOR || v.kind == VAL_WORD) {
         weft_fail(s->dg, W0402, n->kid[PARAM_TYPE]->loc,
-                  "a parameter is a constant; its type cannot be a tensor");
+                  v.kind == VAL_TENSOR ? "a parameter is a constant; its type cannot be a tensor"
+                                       : "no file holds a word; only an argument can be one");
         v = val_unknown();
     }
     bool has[ORIGIN_COUNT] = {false};
@@ -410,7 +452,7 @@ static void bind_formals(sema *s, const ast *n, const ast *fragment, scope *inne
         } else if (expr) {
             scope *outer = s->names;
             s->names = given ? outer : inner;
-            v = sema_eval(s, expr);
+            v = sema_argument(s, formal->kid[FORMAL_TYPE], expr);
             s->names = inner;
             if (formal->kid[FORMAL_TYPE] && !sema_fits(s, formal->kid[FORMAL_TYPE], &v)) {
                 weft_fail(s->dg, W0307, expr->loc,

@@ -688,6 +688,25 @@ const cond *sema_truth(sema *s, const ast *e, const char *what)
     return cond_atom(s->cp, arena_alloc(s->a, 1), NULL, STR(""));
 }
 
+/* An argument v that is a word: is it, or is each that it may be, among those that fit here? A block that
+ * nobody called goes on with the first. */
+static bool word_fits(sema *s, const ast *e, val v, const char *words, str *out_word)
+{
+    for (const char *p = v.words; *p; p += strspn(p, " ")) {
+        str word = v.known ? v.text : (str){p, strcspn(p, " ")};
+        if (!word_in(words, word)) {
+            weft_fail(s->dg, W0207, e->loc,
+                      STR_FMT " %s " STR_FMT ", which is none of the words that fit here: %s",
+                      STR_ARG(e->name), v.known ? "is" : "may be", STR_ARG(word),
+                      words_text(s, words));
+            return false;
+        }
+        p += strcspn(p, " ");
+    }
+    *out_word = v.known ? v.text : (str){v.words, strcspn(v.words, " ")};
+    return true;
+}
+
 bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
 {
     if (e->kind == AST_CHOICE) {
@@ -701,6 +720,13 @@ bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
         *out_word = e->name;
         return true;
     }
+    val v;
+    bool found = e->kind == AST_NAME && sema_lookup(s, e->name, &v);
+    if (found && v.kind == VAL_WORD)
+        return word_fits(s, e, v, words, out_word);
+    if (found && v.kind == VAL_UNKNOWN && s->top &&
+        (!s->top->alone || diag_errors(s->dg) > s->top->errors))
+        return false; /* what an error left was told where it happened */
     str_guess best = {0};
     for (const char *p = words; *p && e->kind == AST_NAME; p += strspn(p, " ")) {
         size_t n = strcspn(p, " ");
@@ -709,7 +735,11 @@ bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
     }
     weft_fail(s->dg, W0207, e->loc, "`" STR_FMT "` is none of the words that fit here: %s",
               STR_ARG(ast_spelt(e)), words_text(s, words));
-    if (best.name.n)
+    if (found && v.kind == VAL_UNKNOWN && s->top)
+        weft_note(s->dg,
+                  "an argument that is to be a word has that as its type: " STR_FMT ": word[%s]",
+                  STR_ARG(e->name), words_text(s, words));
+    else if (best.name.n)
         weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
     return false;
 }

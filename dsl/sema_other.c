@@ -5,6 +5,8 @@
  * (`"block_count" => it - mtp`), the value to store is the one that comes out right. */
 #include "dsl/sema.h"
 
+#include "runtime/base/intmath.h"
+
 #include <math.h>
 
 static const ast *other_binding(const sema *s, const ast *list)
@@ -175,10 +177,11 @@ static void tell_weight(sema *s, const dsl_weight *stored, const ast *key, str p
         }
         if (code == TRANSFORM_rows) {
             out.first = int_of(s, args, 0, 0);
-            out.rows = int_of(s, args, 1, 0) - out.first;
+            if (!i64_sub(int_of(s, args, 1, 0), out.first, &out.rows))
+                out.rows = 0;
             continue;
         }
-        out.pairs = str_eq(args->kid[0]->kid[ARG_VALUE]->name, STR("half")) ? 1 : 2;
+        out.pairs = bind_pairs(s, key->kid[i]);
         out.run = int_of(s, args, 1, 0);
         out.turned = int_of(s, args, 2, out.run);
     }

@@ -96,7 +96,8 @@ static bool may_bind(sema *s, str name, weft_loc loc, bool let)
 static void bind_target(sema *s, const ast *target, val v, use *u)
 {
     const ast *type = target->kid[TARGET_TYPE];
-    if (v.kind == VAL_GROUP || v.kind == VAL_SCOPE || v.kind == VAL_SERIES || v.kind == VAL_BLOCK) {
+    if (v.kind == VAL_GROUP || v.kind == VAL_SCOPE || v.kind == VAL_SERIES || v.kind == VAL_BLOCK ||
+        v.kind == VAL_WORD) {
         weft_fail(s->dg, W0207, target->loc, "%s cannot be bound to a name", val_text(s, v));
         v = val_unknown();
     }
@@ -570,7 +571,8 @@ static bool match_arguments(sema *s, const ast *block, const ast *site, const as
                 continue;
         else
             n_positional++;
-        val v = sema_eval(s, arg->kid[ARG_VALUE]);
+        const ast *type = f < formals->n_kid ? formals->kid[f]->kid[FORMAL_TYPE] : NULL;
+        val v = sema_argument(s, type, arg->kid[ARG_VALUE]);
         if (f < formals->n_kid && !out[f].at) {
             out[f] = (argument){v, arg->kid[ARG_VALUE]};
             continue;
@@ -632,7 +634,7 @@ bool sema_inline(sema *s, val block, const ast *site, const ast *args, results *
     frame_enter(s, &f, n, block.home);
     for (uint32_t i = 0; i < formals->n_kid; i++) {
         const ast *formal = formals->kid[i], *type = formal->kid[FORMAL_TYPE];
-        val v = given[i].at ? given[i].v : sema_eval(s, formal->kid[FORMAL_DEFAULT]);
+        val v = given[i].at ? given[i].v : sema_argument(s, type, formal->kid[FORMAL_DEFAULT]);
         if (type && !sema_fits(s, type, &v)) {
             str spelt = {type->loc.src->text.p + type->loc.begin, type->loc.end - type->loc.begin};
             weft_fail(s->dg, W0307, given[i].at ? given[i].at->loc : formal->loc,
@@ -666,7 +668,7 @@ void sema_block_alone(sema *s, const ast *n, scope *home)
         const ast *formal = formals->kid[i], *type = formal->kid[FORMAL_TYPE];
         val v = type ? sema_typed(s, type, formal, formal->name) : val_unknown();
         if (formal->kid[FORMAL_DEFAULT])
-            sema_eval(s, formal->kid[FORMAL_DEFAULT]);
+            sema_argument(s, type, formal->kid[FORMAL_DEFAULT]);
         sym *y = scope_find_here(f.names, formal->name);
         if (y)
             weft_fail(s->dg, W0202, formal->name_loc, "the argument `" STR_FMT "` stands twice",

@@ -80,6 +80,7 @@ const char *val_text(sema *s, val v)
         [VAL_TENSOR] = "a tensor",      [VAL_WEIGHT] = "a weight",
         [VAL_GROUP] = "a group",        [VAL_CELL] = "a state cell",
         [VAL_SCOPE] = "a set of names", [VAL_BLOCK] = "a block",
+        [VAL_WORD] = "a word",
     };
     if (v.kind == VAL_TENSOR)
         return arena_printf(s->a, "a tensor %s", type_text(s, v.tensor)).p;

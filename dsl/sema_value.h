@@ -41,6 +41,7 @@ typedef enum {
     VAL_INT,
     VAL_FLOAT,
     VAL_STR,
+    VAL_WORD, /* an argument that is handed on to an attribute: half, tanh */
     VAL_LIST,
     VAL_VEC,    /* of floats, or of truths */
     VAL_TABLE,  /* rope_table */
@@ -64,7 +65,7 @@ struct val {
         const cond *truth;         /* BOOL */
         const poly *size;          /* INT: the value; VEC, TABLE: the length */
         double number;             /* FLOAT */
-        str text;                  /* STR */
+        str text;                  /* STR, WORD */
         const val *item;           /* LIST: n of them */
         const series *series;      /* SERIES */
         const tensor_type *tensor; /* TENSOR */
@@ -77,6 +78,7 @@ struct val {
     union {
         uint32_t n;                /* LIST, when known */
         uint32_t version;          /* CELL */
+        const char *words;         /* WORD: those it may be, a space between them */
         bool truths;               /* VEC: of truths */
         const struct weight *from; /* TENSOR: the weight whose call gave it, for notes */
         struct scope *home;        /* BLOCK: the names it sees */

@@ -326,13 +326,21 @@ static void view_map(view *x, const ast *n)
 }
 
 /* The rows stay; what is known of their order goes with the weight. */
+int bind_pairs(sema *s, const ast *transform)
+{
+    str word = STR("half");
+    const ast *order = transform->kid[TRANSFORM_ARGUMENTS]->kid[0]->kid[ARG_VALUE];
+    sema_word(s, order, "half interleaved", &word); /* which was checked without a checkpoint */
+    return str_eqz(word, "half") ? PAIRS_HALF : PAIRS_INTERLEAVED;
+}
+
 static void view_pairs(view *x, const ast *n)
 {
     const ast *args = n->kid[TRANSFORM_ARGUMENTS];
     tensor_type *t = &x->w->stored;
     int o = x->s->host->gguf ? ORIGIN_GGUF : ORIGIN_HF;
     uint32_t last = args->n_kid > 2 ? 2 : 1;
-    x->v.pairs = str_eq(args->kid[0]->kid[ARG_VALUE]->name, STR("half")) ? 1 : 2;
+    x->v.pairs = bind_pairs(x->s, n);
     t->pairs[o] = (pair_order)x->v.pairs;
     t->run[o] = sema_int(x->s, args->kid[1]->kid[ARG_VALUE], "an argument");
     t->turned[o] = sema_int(x->s, args->kid[last]->kid[ARG_VALUE], "an argument");

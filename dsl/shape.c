@@ -69,6 +69,8 @@ static bool last_is(op_call *c, int i, const poly *n)
             weft_note(c->s->dg, "it has one row per head; from_heads joins them");
     } else if (c->arg[i].from && c->arg[i].from != c->w) {
         note_weight(c, c->arg[i].from);
+    } else if (c->arg[i].from) {
+        sema_note_name(c->s, c->at[i], c->site->loc);
     } else if (c->arg[i].held) {
         note_cell(c, c->arg[i].held);
     }

@@ -23,7 +23,7 @@ syntax keyword weftConditional  if else when
 syntax keyword weftBoolean      true false
 syntax keyword weftConstant     none
 syntax keyword weftBuiltin      pi source session it T R S
-syntax match   weftType         "\%(:\s*\)\@<=\%(int\|float\|bool\|str\|list\|f\|i32\)\>"
+syntax match   weftType         "\%(:\s*\)\@<=\%(int\|float\|bool\|str\|list\|f\|i32\|word\)\>"
 
 " The kind that opens a weight line: a name followed by another name.
 syntax match   weftKind         "^\s*\zs\h\w*\ze\s\+\h\w*?\=\s*[[(]" contains=weftStructure,weftSource,weftStatement,weftRepeat,weftConditional
