@@ -118,12 +118,10 @@ static weft_status choose_from(weft_diag *dg, arena *a, const model_file *mf, co
     if (!best) {
         st = weft_fail(dg, W0801, WEFT_NOWHERE, "no model in the library matches %s, which says %s",
                        model_file_path(mf), archs.p);
-        weft_note(dg,
-                  "write a model file for it (models/README.md) and name it with --arch FILE.weft");
+        weft_note(dg, "write a model file for it: models/README.md shows how");
     } else if (rival) {
         st = weft_fail(dg, W0802, WEFT_NOWHERE, "%s and %s both match %s", best->src->name,
                        rival->src->name, archs.p);
-        weft_note(dg, "choose one with --arch FILE.weft");
     } else {
         out->src = best->src;
         out->checked = best->builtin;

@@ -184,6 +184,10 @@ typedef struct {
     /* The session is refused if it takes more than this, mapped weights included; 0: more than the machine has, without
      * mapped weights. */
     uint64_t max_bytes;
+    /* Where rearranged weights are kept between runs, made if absent; NULL: $XDG_CACHE_HOME/weft/packed, else
+     * $HOME/.cache/weft/packed. And how many bytes all its files may take together; 0: 64 GiB. */
+    const char *cache_dir;
+    uint64_t cache_bytes;
 } weft_session_options;
 
 /* The model must outlive it. */

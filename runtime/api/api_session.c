@@ -30,6 +30,8 @@ static session_options run_options(const weft_session_options *o, int64_t contex
                              .n_page = o->pages,
                              .threads = (int)o->threads,
                              .bytes_max = (size_t)o->max_bytes,
+                             .cache_dir = o->cache_dir,
+                             .cache_bytes_max = o->cache_bytes,
                              .keep_packed = !o->no_pack_cache,
                              .cancel = o->cancel ? &o->cancel->flag : NULL,
                              .progress = {o->progress, o->progress_ctx}};

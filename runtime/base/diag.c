@@ -217,6 +217,17 @@ void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...)
     va_end(ap);
 }
 
+void diag_note_code(weft_diag *dg, weft_code code, const char *text)
+{
+    diag_item *newest = dg->newest;
+    for (size_t i = 0; i < dg->n_item; i++)
+        if (dg->items[i]->entry.code == code) {
+            dg->newest = dg->items[i];
+            weft_note(dg, "%s", text);
+        }
+    dg->newest = newest;
+}
+
 void diag_keep_first(weft_diag *dg, size_t n)
 {
     while (dg->n_item > n) {

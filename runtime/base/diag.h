@@ -50,6 +50,8 @@ weft_status diag_fail_memory(weft_diag *dg, size_t bytes);
 void weft_note(weft_diag *dg, const char *fmt, ...) WEFT_PRINTF(2, 3);
 void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
+/* Add a note without a place to every diagnostic of this code that was kept; then its row's hint is not printed. */
+void diag_note_code(weft_diag *dg, weft_code code, const char *text);
 /* Forget what was recorded after the first n that were kept: it turned out to be no fault. */
 void diag_keep_first(weft_diag *dg, size_t n);
 

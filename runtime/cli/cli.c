@@ -80,6 +80,9 @@ void cli_say_verbose(cli *c, const char *fmt, ...)
 
 void cli_report(cli *c, weft_diag *dg)
 {
+#define HINT(code, text) diag_note_code(dg, code, text);
+#include "runtime/cli/hints.def"
+#undef HINT
     if (!c->common.json)
         diag_print(dg, stderr, c->colour);
     if (c->log)

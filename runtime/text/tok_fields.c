@@ -80,7 +80,6 @@ weft_status field_unknown(weft_diag *dg, const char *kind, str name)
     weft_status status = weft_fail(dg, W1202, WEFT_NOWHERE, "%s '" STR_FMT "' is not known to Weft",
                                    kind, STR_ARG(((str){name.p, name.n < 100 ? name.n : 100})));
     if (str_eq(name, STR("no_vocab")))
-        weft_note(dg, "the file has no vocabulary; bench, plan, profile and verify need none, "
-                      "nor does eval --ids");
+        weft_note(dg, "the file has no vocabulary: it can be evaluated with token ids alone");
     return status;
 }

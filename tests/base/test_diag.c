@@ -295,10 +295,26 @@ START_TEST(notes_are_bounded_and_need_a_diagnostic)
 }
 END_TEST
 
-SUITE_MAIN("diag", codes_are_sorted_unique_and_well_formed, meanings_and_hints_follow_the_style,
-           codes_of_a_group_share_their_status, collects_and_returns_the_status,
-           the_same_is_told_once, an_error_may_be_recorded_as_a_warning,
-           what_is_shown_outlives_its_source, a_quote_has_a_limit,
-           short_memory_is_reported_without_memory, past_the_limit_only_the_count_goes_on,
-           a_flood_stays_small, long_messages_lose_their_middle,
-           notes_are_bounded_and_need_a_diagnostic)
+/* Messages are the library's too: a flag appears only within a command between backquotes. */
+START_TEST(hints_speak_of_no_flags)
+{
+    for (int code = 0; code < DIAG_CODE_COUNT; code++) {
+        const diag_row *row = diag_row_of((weft_code)code);
+        bool command = false;
+        for (const char *p = row->hint; p && *p; p++) {
+            command ^= *p == '`';
+            bool begins = p == row->hint || strchr(" (", p[-1]);
+            ck_assert_msg(command || !begins || *p != '-' || p[1] == ' ', "%s: %s", row->name,
+                          row->hint);
+        }
+    }
+}
+END_TEST
+
+SUITE_MAIN("diag", hints_speak_of_no_flags, codes_are_sorted_unique_and_well_formed,
+           meanings_and_hints_follow_the_style, codes_of_a_group_share_their_status,
+           collects_and_returns_the_status, the_same_is_told_once,
+           an_error_may_be_recorded_as_a_warning, what_is_shown_outlives_its_source,
+           a_quote_has_a_limit, short_memory_is_reported_without_memory,
+           past_the_limit_only_the_count_goes_on, a_flood_stays_small,
+           long_messages_lose_their_middle, notes_are_bounded_and_need_a_diagnostic)
