@@ -6,13 +6,8 @@
 #include "runtime/exec/barrier.h"
 
 #include "runtime/base/clock.h"
-#include <sched.h>
 
 enum { LOOKS_PER_CLOCK = 32 }; /* reading the clock costs as much as some tens of looks */
-/* Who is waited for may not be running, because other programs have the CPUs or because it was put on
- * this one. After this long the CPU is offered to whoever wants it: on two cores with twice as much to
- * do, a call of 13 short phases takes 33 us instead of 700. */
-enum { ALONE_NS = 4000 };
 
 void bell_init(bell *b)
 {
@@ -53,6 +48,8 @@ static inline void relax(void)
 #endif
 }
 
+/* Who waits awake does not yield: where other programs want the CPU that gives up the turn, and the thread comes back only
+ * after all of them. One that sleeps runs soon after it is woken (bench/results/busy.md). */
 static bool hear_awake(bell *b, unsigned heard, uint64_t spin_ns)
 {
     if (bell_rung(b) != heard)
@@ -66,11 +63,8 @@ static bool hear_awake(bell *b, unsigned heard, uint64_t spin_ns)
                 return true;
             relax();
         }
-        uint64_t waited = clock_ns() - start;
-        if (waited >= spin_ns)
+        if (clock_ns() - start >= spin_ns)
             return false;
-        if (waited >= ALONE_NS)
-            sched_yield();
     }
 }
 
