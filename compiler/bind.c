@@ -201,7 +201,7 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
     if (st == WEFT_OK) {
         bm->text.checked = true;
         find_windows(bm->graph);
-        checkpoint_warn_unread(&cp, bm->text.src->name);
+        checkpoint_warn_unread(&cp, bm->text.src->name, bm->graph);
         *out_bm = bm;
     }
     checkpoint_deinit(&cp);

@@ -1,4 +1,4 @@
-/* checkpoint.c - keys and tensors of a model_file for the elaborator, and the keys nobody read. */
+/* checkpoint.c - keys and tensors of a model_file for the elaborator. */
 #include "compiler/checkpoint.h"
 
 #include "kernels/ref/dequant.h"
@@ -7,7 +7,7 @@
 
 /* ---- keys ---- */
 
-static key_value key_of(const value *v)
+key_value checkpoint_value(const value *v)
 {
     key_value kv = {.kind = v ? KEY_OTHER : KEY_ABSENT};
     if (!v)
@@ -45,7 +45,7 @@ static key_value host_key(void *ctx, str name)
     const value *v = model_file_key(cp->file, name);
     if (v)
         VEC_PUSH(&cp->read, arena_str(cp->a, name));
-    return key_of(v);
+    return checkpoint_value(v);
 }
 
 static key_value host_item(void *ctx, const key_value *list, size_t i)
@@ -53,10 +53,10 @@ static key_value host_item(void *ctx, const key_value *list, size_t i)
     checkpoint *cp = ctx;
     value v = value_at(list->list, i);
     if (v.type != VT_ARRAY)
-        return key_of(&v);
+        return checkpoint_value(&v);
     value *inner = ARENA_NEW(cp->a, value); /* the key points to it */
     *inner = v;
-    return key_of(inner);
+    return checkpoint_value(inner);
 }
 
 typedef void take_name(void *to, str name);
@@ -134,56 +134,6 @@ static bool host_read(void *ctx, int id, double *out, int64_t n)
         out[i] = row[i];
     mem_free(row);
     return true;
-}
-
-/* ---- unread keys ---- */
-
-static const struct {
-    const char *name;
-    model_format format;
-    const char *neutral, *does;
-} meanings[] = {
-#define MEANING(name, format, neutral, does) {name, MODEL_##format, neutral, does},
-#include "compiler/meaning.def"
-#undef MEANING
-};
-
-static bool is_neutral(key_value kv, const char *neutral)
-{
-    switch (kv.kind) {
-    case KEY_ABSENT:
-    case KEY_NULL:
-    case KEY_LIST:
-    case KEY_OTHER:
-        return true;
-    case KEY_BOOL:
-        return !kv.truth == (strcmp(neutral, "true") != 0);
-    case KEY_STR:
-        return str_eqz(kv.text, neutral) || str_eqz(kv.text, "none") || str_eqz(kv.text, "default");
-    case KEY_INT:
-        return *neutral && (double)kv.integer == strtod(neutral, NULL);
-    case KEY_FLOAT:
-        return *neutral && kv.number == strtod(neutral, NULL);
-    }
-    return true;
-}
-
-void checkpoint_warn_unread(checkpoint *cp, const char *model)
-{
-    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
-        str name = str_of(meanings[i].name);
-        if (meanings[i].format != model_file_format(cp->file))
-            continue;
-        if (is_neutral(key_of(model_file_key(cp->file, name)), meanings[i].neutral))
-            continue;
-        bool read = false;
-        for (size_t k = 0; k < cp->read.n && !read; k++)
-            read = str_eq(cp->read.at[k], name);
-        if (!read)
-            weft_fail(cp->dg, W0410, WEFT_NOWHERE,
-                      "%s has " STR_FMT STR_FMT ", which %s; %s never reads it", cp->host.file,
-                      STR_ARG(cp->host.prefix), STR_ARG(name), meanings[i].does, model);
-    }
 }
 
 void checkpoint_init(checkpoint *cp, weft_diag *dg, arena *a, const model_file *mf, int64_t context)

@@ -112,7 +112,7 @@ weft_status dsl_elaborate(weft_diag *dg, const source *src, const elaborate_opti
 {
     size_t errors = diag_errors(dg), failed = diag_failed(dg);
     if (!opt->checked)
-        WEFT_TRY(dsl_check_as(dg, src, opt->std_only));
+        WEFT_TRY(sema_check(dg, src, opt->std_only, true));
     arena *a = arena_create();
     ast *file;
     weft_status st = dsl_parse(dg, a, src, &file);

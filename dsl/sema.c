@@ -203,10 +203,15 @@ static void check_fragment(sema *s, const ast *n, scope *file)
 
 weft_status dsl_check(weft_diag *dg, const source *src)
 {
-    return dsl_check_as(dg, src, false);
+    return sema_check(dg, src, false, false);
 }
 
 weft_status dsl_check_as(weft_diag *dg, const source *src, bool std_only)
+{
+    return sema_check(dg, src, std_only, false);
+}
+
+weft_status sema_check(weft_diag *dg, const source *src, bool std_only, bool binds)
 {
     arena *a = arena_create();
     size_t errors = diag_errors(dg), failed = diag_failed(dg);
@@ -216,6 +221,7 @@ weft_status dsl_check_as(weft_diag *dg, const source *src, bool std_only)
     if (st == WEFT_OK) {
         sema_init(&s, dg, a);
         s.std_only = std_only;
+        s.binds = binds;
         scope *names = module_scope(&s, file, src);
         scope *models = scope_create(a, NULL);
         for (uint32_t i = FILE_ITEMS; i < file->n_kid && !s.stopped; i++) {

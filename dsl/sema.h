@@ -81,6 +81,7 @@ typedef struct sema {
     int n_unknown;            /* names that were not found */
     bool import_failed;       /* a name that is not found may be in what was not read */
     bool std_only;            /* imports other than std are refused */
+    bool binds;               /* the file is bound to a checkpoint next, which knows more keys */
     size_t n_failed;          /* diagnostics before this file */
     const dsl_host *host;     /* the checkpoint; NULL: parameters are symbols */
     const dsl_sink *sink;     /* where nodes go; NULL: nowhere */
@@ -105,6 +106,7 @@ typedef struct {
 /* sema.c */
 void sema_init(sema *s, weft_diag *dg, arena *a);
 void sema_deinit(sema *s);
+weft_status sema_check(weft_diag *dg, const source *src, bool std_only, bool binds) WEFT_MUST_USE;
 void sema_model(sema *s, const ast *model, scope *file);
 bool sema_step(sema *s, weft_loc at, int64_t cost); /* false once a limit is passed */
 
@@ -219,6 +221,11 @@ void bind_coverage(sema *s, const ast *model);
 /* sema_suggest.c: a note with the nearest name that the checkpoint has, if any is near. What was
  * wanted comes with all names that were tried; a tensor that a line of the table names is not offered. */
 void suggest_key(sema *s, const str *want, size_t n_want);
+
+/* sema_keys.c: W0415 for a key that nobody writes; of a call of key(), which the checkpoint has or not, and of a
+ * parameter that has a default */
+void keys_check_call(sema *s, weft_loc loc, str name, bool present);
+void keys_check_param(sema *s, const ast *key);
 void suggest_tensor(sema *s, const str *want, size_t n_want);
 
 /* sema_other.c: names in the other format, for a sink that asks */

@@ -168,6 +168,15 @@ static bool try_key(sema *s, const ast *n, const ast *key, int64_t layer, names_
     return true;
 }
 
+/* An alternative that was not needed: asked for all the same, so that the host knows that the file names it. */
+static void name_key(sema *s, const ast *key)
+{
+    val name;
+    sema_string(s, key, &name);
+    if (name.known)
+        s->host->key(s->host->ctx, name.text);
+}
+
 val bind_param(sema *s, const ast *n, int64_t layer)
 {
     const ast *bindings = n->kid[PARAM_BINDINGS];
@@ -178,9 +187,17 @@ val bind_param(sema *s, const ast *n, int64_t layer)
         const ast *b = bindings->kid[i];
         if (str_eq(b->name, STR("gguf")) != s->host->gguf)
             continue;
-        for (uint32_t k = 0; k < b->n_kid && !found; k++)
-            found = try_key(s, n, b->kid[k], layer, &tried, &v);
+        for (uint32_t k = 0; k < b->n_kid; k++)
+            if (found)
+                name_key(s, b->kid[k]);
+            else
+                found = try_key(s, n, b->kid[k], layer, &tried, &v);
     }
+    for (uint32_t i = 0; i < bindings->n_kid && !found; i++)
+        for (uint32_t k = 0; k < bindings->kid[i]->n_kid; k++)
+            if (str_eq(bindings->kid[i]->name, STR("gguf")) == s->host->gguf &&
+                (n->kid[PARAM_DEFAULT] || n->kid[PARAM_TYPE]->flag))
+                keys_check_param(s, bindings->kid[i]->kid[k]);
     if (!found && n->kid[PARAM_DEFAULT]) {
         v = sema_eval(s, n->kid[PARAM_DEFAULT]);
         found = true;

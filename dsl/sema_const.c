@@ -580,8 +580,12 @@ static val b_key(builtin_call *c)
 {
     if (c->arg[0].kind != VAL_STR)
         return wrong(c, 0, "a string");
+    const ast *at = c->e->kid[CALL_ARGUMENTS]->kid[0];
+    if (c->arg[0].known && !c->s->host)
+        keys_check_call(c->s, at->loc, c->arg[0].text, false);
     if (c->s->host && c->arg[0].known) {
         key_value kv = c->s->host->key(c->s->host->ctx, c->arg[0].text);
+        keys_check_call(c->s, at->loc, c->arg[0].text, kv.kind != KEY_ABSENT);
         if (kv.kind != KEY_ABSENT)
             return bind_key(c->s, kv);
         return c->n < 2 ? (val){.kind = VAL_NONE, .known = true} : c->arg[1];

@@ -303,6 +303,10 @@ static void declare_param(sema *s, const ast *n)
     }
     bool has[ORIGIN_COUNT] = {false};
     check_param_keys(s, n, has);
+    for (uint32_t i = 0; i < n->kid[PARAM_BINDINGS]->n_kid; i++)
+        for (uint32_t k = 0; k < n->kid[PARAM_BINDINGS]->kid[i]->n_kid; k++)
+            if (n->kid[PARAM_DEFAULT] || n->kid[PARAM_TYPE]->flag)
+                keys_check_param(s, n->kid[PARAM_BINDINGS]->kid[i]->kid[k]);
     if (n->kid[PARAM_DEFAULT])
         check_fits(s, n->kid[PARAM_TYPE], sema_eval(s, n->kid[PARAM_DEFAULT]),
                    n->kid[PARAM_DEFAULT], n->name);

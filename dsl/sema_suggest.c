@@ -74,7 +74,7 @@ static void try_key_name(void *ctx, str name)
 void suggest_key(sema *s, const str *want, size_t n_want)
 {
     key_search k = {.a = s->a};
-    for (size_t i = 0; i < n_want; i++) {
+    for (size_t i = 0; i < n_want && s->host; i++) {
         k.want = want[i];
         s->host->each_key(s->host->ctx, try_key_name, &k);
     }

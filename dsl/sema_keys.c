@@ -1,0 +1,87 @@
+/* sema_keys.c - keys that no checkpoint has: a misspelt one is absent like any other, so that its default counts and what
+ * was to be tested is not (W0415).
+ *
+ * The tables know the keys of many families, not of all. So a strange key is reported where a known one is spelt nearly
+ * alike; and where a checkpoint is at hand, which lacks it, key() is reported in any case. */
+#include "dsl/sema.h"
+
+static const char *const known[] = {
+#define KEY(name) name,
+#define MEANING(name, ...) name,
+#include "compiler/meaning.def"
+#include "dsl/keys.def"
+#undef MEANING
+#undef KEY
+};
+
+enum { N_KNOWN = sizeof known / sizeof *known, LEN_MIN = 5, DISTANCE_MAX = 2 };
+
+static bool is_listed(str name)
+{
+    for (size_t i = 0; i < N_KNOWN; i++)
+        if (str_eqz(name, known[i]))
+            return true;
+    return false;
+}
+
+/* Itself, or what it ends in: text_config.hidden_act. Tokenizers' keys and general ones are not in the tables. */
+static bool is_known(str name)
+{
+    if (str_starts(name, STR("/")))
+        return true;
+    for (size_t i = 0; i < name.n; i++)
+        if (name.p[i] == '.' && is_listed((str){name.p + i + 1, name.n - i - 1}))
+            return true;
+    return is_listed(name);
+}
+
+/* The known key that was meant, most likely; NULL: none is near. */
+static const char *near_key(str name)
+{
+    const char *best = NULL;
+    int least = DISTANCE_MAX + 1;
+    for (size_t i = 0; i < N_KNOWN && name.n >= LEN_MIN; i++) {
+        int d = str_distance(name, str_of(known[i]), least);
+        if (d < least) {
+            least = d;
+            best = known[i];
+        }
+    }
+    return best;
+}
+
+static void warn(sema *s, weft_loc loc, str name, const char *near)
+{
+    if (s->host)
+        weft_fail(s->dg, W0415, loc,
+                  "neither a family that is known nor %s has a key `" STR_FMT "`, so the default "
+                  "counts",
+                  s->host->file, STR_ARG(name));
+    else
+        weft_fail(s->dg, W0415, loc, "no family that is known has a key `" STR_FMT "`",
+                  STR_ARG(name));
+    if (near)
+        weft_note(s->dg, "did you mean `%s`?", near);
+    else
+        suggest_key(s, &name, 1);
+}
+
+void keys_check_call(sema *s, weft_loc loc, str name, bool present)
+{
+    if (present || s->binds || is_known(name))
+        return;
+    const char *near = near_key(name);
+    if (near || s->host)
+        warn(s, loc, name, near);
+}
+
+void keys_check_param(sema *s, const ast *key)
+{
+    val name;
+    sema_string(s, key, &name);
+    if (s->binds || !name.known || is_known(name.text))
+        return;
+    const char *near = near_key(name.text);
+    if (near)
+        warn(s, key->loc, name.text, near);
+}
