@@ -157,7 +157,7 @@ START_TEST(only_what_is_wanted_is_planned)
     const char *unknown[] = {"hidden", "resid.2"};
     const target bad = {.n_tok_max = 4, .outputs = unknown, .n_output = 2};
     ck_assert_int_eq(plan_make(t->dg, t->g, &bad, NULL, t->a, &p), WEFT_ERR_NAME);
-    expect_one(t->dg, W0201, "no output 'resid.2'; it has resid, hidden, logits");
+    expect_one(t->dg, W0201, "no output 'resid.2'; it has resid.0 .. resid.1, hidden, logits");
     toy_close(t);
 }
 END_TEST
