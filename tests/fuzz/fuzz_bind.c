@@ -2,39 +2,14 @@
  *
  * Bytes that begin with GGUF are a checkpoint: it is bound with bind.weft, and with the
  * one it carries, if it does. Any other bytes are the text of a model file, which then travels inside
- * a small checkpoint made here. What binds must be a legal graph, and prints. */
-#include "compiler/compiler.h"
+ * a small checkpoint made here. What binds must be a legal graph, prints, and is planned. */
+#include "tests/fuzz/fuzz_bound.h"
 #include "tests/fuzz/fuzz_toy.h"
-
-#include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Every way of finding a weight, in few lines. */
 static const char model_path[] = WEFT_SOURCE_DIR "/tests/fuzz/bind.weft";
-
-static void bind_it(const model_file *mf, const char *arch, int64_t context)
-{
-    weft_diag *dg = diag_create();
-    bound_model *bm = NULL;
-    bind_options how = {.arch = arch, .context = context};
-    weft_status st = model_bind(dg, mf, &how, &bm);
-    if ((st == WEFT_OK) != (diag_errors(dg) == 0))
-        abort(); /* a failure without a message, or a message without a failure */
-    strbuf out = {0};
-    diag_json(dg, &out);
-    if (st == WEFT_OK) {
-        strbuf_reset(&out);
-        if (!graph_verify(bm->graph, &out)) {
-            fprintf(stderr, "%s\n", out.p);
-            abort();
-        }
-        graph_print(bm->graph, true, &out);
-    }
-    bound_model_destroy(bm);
-    strbuf_free(&out);
-    diag_destroy(dg);
-}
 
 /* ---- a checkpoint ---- */
 
