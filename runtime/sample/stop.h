@@ -7,13 +7,17 @@
 
 #include "runtime/base/str.h"
 
+typedef struct stop_string stop_string;
+
 typedef struct {
-    const char *const *strings; /* empty ones do not count */
+    stop_string *strings;
     size_t n;
-    strbuf held; /* could still begin a stop string */
-    int found;   /* -1, or which one was met */
+    strbuf held;  /* from `begin` on: could still begin a stop string */
+    size_t begin; /* what lies before came out */
+    int found;    /* -1, or which one was met */
 } stop_watch;
 
+/* strings are borrowed; empty ones do not count. */
 void stop_init(stop_watch *w, const char *const *strings, size_t n);
 void stop_deinit(stop_watch *w);
 void stop_reset(stop_watch *w); /* for another text */

@@ -267,7 +267,67 @@ START_TEST(stop_strings_straddle_tokens)
 }
 END_TEST
 
+/* What has to come out of text, fed in parts of at most three bytes. */
+START_TEST(stop_strings_that_repeat_themselves)
+{
+    static const char *const stops[] = {"aabaa", "abab", "bbb"};
+    uint64_t state = 1;
+    for (int round = 0; round < 3000; round++) {
+        char text[41] = {0};
+        size_t n = 1 + (size_t)round % (sizeof text - 1);
+        for (size_t i = 0; i < n; i++) {
+            state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            text[i] = (char)('a' + (state >> 40 & 1));
+        }
+        stop_watch w;
+        strbuf out = {0};
+        stop_init(&w, stops, 3);
+        size_t fed = 0;
+        bool met = false;
+        while (fed < n && !met) {
+            size_t part = 1 + (fed + (size_t)round) % 3;
+            part = part < n - fed ? part : n - fed;
+            met = stop_put(&w, (str){text + fed, part}, &out);
+            fed += part;
+        }
+        stop_flush(&w, &out);
+        str all = {text, fed};
+        size_t first = fed;
+        for (int i = 0; i < 3; i++) {
+            const char *hit = memmem(all.p, all.n, stops[i], strlen(stops[i]));
+            if (hit && (size_t)(hit - text) < first)
+                first = (size_t)(hit - text);
+        }
+        ck_assert_int_eq(met, first < fed);
+        ck_assert_uint_eq(out.n, first);
+        ck_assert(memcmp(out.n ? out.p : "", text, first) == 0);
+        strbuf_free(&out);
+        stop_deinit(&w);
+    }
+}
+END_TEST
+
+START_TEST(a_long_stop_string_costs_no_more_than_a_short_one)
+{
+    enum { N = 1 << 20 };
+    strbuf stop = {0}, out = {0};
+    strbuf_fill(&stop, 'a', N);
+    strbuf_putc(&stop, 'b');
+    stop_watch w;
+    stop_init(&w, (const char *const[]){stop.p}, 1);
+    for (size_t i = 0; i < 3 * N; i++) /* hours, where each byte looks at all that is held */
+        ck_assert(!stop_put(&w, STR("a"), &out));
+    ck_assert_uint_eq(out.n, 2 * N);
+    ck_assert(stop_put(&w, STR("b"), &out));
+    ck_assert_uint_eq(out.n, 2 * N);
+    stop_deinit(&w);
+    strbuf_free(&stop);
+    strbuf_free(&out);
+}
+END_TEST
+
 SUITE_MAIN("sample", greedy_takes_the_likeliest, each_step_keeps_what_it_says,
            frequencies_follow_the_softmax, penalties_reach_back_as_far_as_told,
            dry_breaks_a_repeated_run, bias_and_impossible_logits, same_seed_same_tokens,
-           wrong_options_are_named, the_best_of_many, stop_strings_straddle_tokens)
+           wrong_options_are_named, the_best_of_many, stop_strings_straddle_tokens,
+           stop_strings_that_repeat_themselves, a_long_stop_string_costs_no_more_than_a_short_one)
