@@ -32,19 +32,19 @@ void line_edit_end(void)
         write_history(kept);
 }
 
-bool line_edit_read(const char *prompt, strbuf *out)
+line_status line_edit_read(const char *prompt, strbuf *out)
 {
     if (!person)
         return line_plain_read(prompt, out);
     char *line = readline(prompt);
     if (!line)
-        return false;
+        return LINE_END;
     str text = str_of(line);
-    text.n = text.n < LINE_BYTES_MAX ? text.n : LINE_BYTES_MAX;
+    bool whole = text.n <= LINE_BYTES_MAX;
     strbuf_reset(out);
-    strbuf_put(out, text);
-    if (text.n)
+    strbuf_put(out, whole ? text : (str){text.p + text.n - 1, 1});
+    if (text.n && whole)
         add_history(line);
     free(line);
-    return true;
+    return whole ? LINE_READ : LINE_LONG;
 }

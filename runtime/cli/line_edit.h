@@ -8,8 +8,15 @@
 void line_edit_begin(const char *history);
 void line_edit_end(void);
 
-/* The next line, without its end, into out; false at the end of the input. The prompt shows only where a
- * person sits. Lines over a megabyte are cut there. */
-bool line_edit_read(const char *prompt, strbuf *out);
+enum { LINE_BYTES_MAX = 16 << 20 };
+
+typedef enum {
+    LINE_END,  /* of the input */
+    LINE_READ, /* out has the line */
+    LINE_LONG, /* the line was read, but has more than LINE_BYTES_MAX; out has its last byte last, and is of no other use */
+} line_status;
+
+/* The next line, without its end, into out. The prompt shows only where a person sits. */
+line_status line_edit_read(const char *prompt, strbuf *out);
 
 #endif

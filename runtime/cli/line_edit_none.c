@@ -12,7 +12,7 @@ void line_edit_end(void)
 {
 }
 
-bool line_edit_read(const char *prompt, strbuf *out)
+line_status line_edit_read(const char *prompt, strbuf *out)
 {
     return line_plain_read(prompt, out);
 }

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-bool line_plain_read(const char *prompt, strbuf *out)
+line_status line_plain_read(const char *prompt, strbuf *out)
 {
     int ch;
-    bool any = false;
+    bool any = false, whole = true;
     if (isatty(STDIN_FILENO)) {
         fputs(prompt, stderr);
         fflush(stderr);
@@ -15,8 +15,13 @@ bool line_plain_read(const char *prompt, strbuf *out)
     strbuf_reset(out);
     while ((ch = getchar()) != EOF && ch != '\n') {
         any = true;
-        if (out->n < LINE_BYTES_MAX)
+        whole = out->n < LINE_BYTES_MAX;
+        if (whole)
             strbuf_putc(out, (char)ch);
+        else
+            out->p[out->n - 1] = (char)ch;
     }
-    return any || ch == '\n';
+    if (!any && ch != '\n')
+        return LINE_END;
+    return whole ? LINE_READ : LINE_LONG;
 }

@@ -4,11 +4,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/progress.h"
+#include "runtime/cli/id_list.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/weaving.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -67,14 +66,7 @@ static weft_status read_bias(talk *t, const talk_flags *f, weft_bias **out)
     const flag_list *l = &f->bias;
     weft_bias *bias = ARENA_ARRAY(t->a, weft_bias, l->n + 1);
     for (size_t i = 0; i < l->n; i++) {
-        char *end;
-        errno = 0;
-        long id = strtol(l->at[i], &end, 10);
-        double x = *end == '=' ? strtod(end + 1, &end) : NAN;
-        if (errno || isnan(x) || *end || id < 0 || id > INT32_MAX)
-            return weft_fail(t->c->dg, W1903, WEFT_NOWHERE, "--logit-bias: `%s` is not ID=NUMBER",
-                             l->at[i]);
-        bias[i] = (weft_bias){(int32_t)id, (float)x};
+        WEFT_TRY(id_bias_read(t->c->dg, "--logit-bias", l->at[i], &bias[i].token, &bias[i].bias));
     }
     *out = bias;
     return WEFT_OK;

@@ -3,6 +3,9 @@
 
 #include "runtime/base/json_write.h"
 #include "runtime/formats/json_read.h"
+#include "runtime/text/chat.h"
+
+#include <stdio.h>
 
 weft_status talk_template(talk *t)
 {
@@ -18,8 +21,18 @@ weft_status talk_template(talk *t)
     return WEFT_OK;
 }
 
+/* JSON has no way to write what is not UTF-8, so it is named before. */
+static weft_status check_text(talk *t, size_t i, str content)
+{
+    char what[40];
+    snprintf(what, sizeof what, "message %zu", i);
+    return chat_check_text(t->c->dg, what, content);
+}
+
 weft_status talk_render(talk *t, const talk_message *messages, size_t n, talk_answer *r)
 {
+    for (size_t i = 0; i < n; i++)
+        WEFT_TRY(check_text(t, i, messages[i].content));
     strbuf json = {0};
     json_writer w = {.out = &json};
     json_open(&w, '[');

@@ -7,6 +7,7 @@
 #include "runtime/cli/talk.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/out_file.h"
+#include "runtime/text/chat.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -127,6 +128,10 @@ static void command_help(chat *ch, const char *argument)
 static void command_system(chat *ch, const char *argument)
 {
     bool has = ch->messages.n > 0 && str_eqz(ch->messages.at[0].role, "system");
+    if (chat_check_text(ch->t.c->dg, "/system", str_of(argument)) != WEFT_OK) {
+        report(ch);
+        return;
+    }
     if (*argument && has) {
         ch->messages.at[0].content = arena_str(ch->t.a, str_of(argument));
     } else if (*argument) {
@@ -331,20 +336,23 @@ static void command(chat *ch, const char *line)
 /* ---- the loop ---- */
 
 /* A message: one line, or several where each but the last ends in a backslash. */
-static bool read_message(strbuf *line, strbuf *message)
+static line_status read_message(strbuf *line, strbuf *message)
 {
     strbuf_reset(message);
-    bool any = false, more = true;
+    bool any = false, more = true, whole = true;
     while (more) {
-        if (!line_edit_read(any ? ". " : "> ", line))
-            return any;
+        line_status st = line_edit_read(any ? ". " : "> ", line);
+        if (st == LINE_END)
+            break;
         any = true;
         more = line->n > 0 && line->p[line->n - 1] == '\\';
-        strbuf_put(message, (str){line->p, line->n - more});
-        if (more)
+        whole = whole && st == LINE_READ && line->n < LINE_BYTES_MAX - message->n;
+        if (whole)
+            strbuf_put(message, (str){line->p, line->n - more});
+        if (whole && more)
             strbuf_putc(message, '\n');
     }
-    return true;
+    return !any ? LINE_END : whole ? LINE_READ : LINE_LONG;
 }
 
 static void converse(chat *ch)
@@ -355,7 +363,14 @@ static void converse(chat *ch)
     line_edit_begin(home ? arena_printf(ch->t.a, "%s/.weft_history", home).p : NULL);
     if (isatty(STDIN_FILENO))
         cli_say(c, "%s; /help lists the commands", weft_model_name(ch->t.m));
-    while (!ch->leaving && c->out_error == 0 && read_message(&line, &message)) {
+    for (line_status st;
+         !ch->leaving && c->out_error == 0 && (st = read_message(&line, &message)) != LINE_END;) {
+        if (st == LINE_LONG) {
+            (void)weft_fail(c->dg, W1307, WEFT_NOWHERE,
+                            "the message has more than %d bytes and was not taken", LINE_BYTES_MAX);
+            report(ch);
+            continue;
+        }
         if (message.n == 0)
             continue;
         if (message.p[0] == '/') {
@@ -377,6 +392,10 @@ int verb_chat(cli *c)
     weft_status st = talk_open(c, &ch.flags, &ch.t);
     if (st == WEFT_OK)
         st = talk_template(&ch.t);
+    if (st == WEFT_OK) {
+        if (o->t.system)
+            st = chat_check_text(c->dg, "--system", str_of(o->t.system));
+    }
     if (st == WEFT_OK) {
         if (o->t.system)
             add_message(&ch, "system", str_of(o->t.system));

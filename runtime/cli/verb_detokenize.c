@@ -1,6 +1,7 @@
 /* verb_detokenize.c - `weft detokenize`: token ids in, text out. */
 #include "runtime/base/json_write.h"
 #include "runtime/base/term.h"
+#include "runtime/cli/id_list.h"
 #include "runtime/cli/tok_input.h"
 #include "runtime/text/tok_lines.h"
 
@@ -27,8 +28,9 @@ static const char *const examples[] = {
 
 const verb_page detokenize_verb_page = {
     detokenize_flags,
-    "Ids are separated by blanks or commas; without any it reads them from standard input. Prints "
-    "the text and nothing else; on a terminal a line end follows.",
+    "Ids are separated by blanks or commas; without any it reads them from standard input. An id "
+    "that "
+    "no token has is an error. Prints the text and nothing else; on a terminal a line end follows.",
     examples,
 };
 
@@ -40,6 +42,17 @@ typedef struct {
     strbuf text;
     tok_ids ids;
 } run;
+
+/* Ids that no token has are named, not dropped. */
+static weft_status check_ids(run *r)
+{
+    for (size_t i = 0; i < r->ids.n; i++)
+        if (!tok_has(r->t, r->ids.at[i]))
+            return weft_fail(r->c->dg, W1213, WEFT_NOWHERE,
+                             "no token has the id %d, which is number %zu of %zu; ids go up to %d",
+                             (int)r->ids.at[i], i + 1, r->ids.n, (int)tok_vocab_size(r->t) - 1);
+    return WEFT_OK;
+}
 
 static weft_status put_pieces(run *r, json_writer *w)
 {
@@ -72,6 +85,7 @@ static weft_status one_line(void *ctx, str line, strbuf *out)
     size_t n = out->n;
     r->ids.n = 0;
     WEFT_TRY(tok_line_ids(r->c->dg, line, "ids", &r->ids));
+    WEFT_TRY(check_ids(r));
     json_open(&w, '{');
     weft_status status = r->stream ? put_pieces(r, &w) : put_text(r, &w);
     json_close(&w, '}');
@@ -79,26 +93,6 @@ static weft_status one_line(void *ctx, str line, strbuf *out)
     if (status != WEFT_OK)
         out->n = n;
     return status;
-}
-
-static weft_status read_ids(run *r, str text)
-{
-    for (size_t i = 0; i < text.n;) {
-        int64_t id = 0;
-        size_t begin = i;
-        while (i < text.n && text.p[i] >= '0' && text.p[i] <= '9' && id <= INT32_MAX)
-            id = id * 10 + (text.p[i++] - '0');
-        bool number = i > begin && id <= INT32_MAX;
-        if (number)
-            VEC_PUSH(&r->ids, (int32_t)id);
-        if (i < text.n && (number || i == begin) && memchr(" ,\t\r\n", text.p[i], 5))
-            i++;
-        else if (i < text.n || !number)
-            return weft_fail(
-                r->c->dg, W1904, WEFT_NOWHERE, "detokenize: '" STR_FMT "' is not a token id",
-                STR_ARG(((str){text.p + begin, text.n - begin < 20 ? text.n - begin : 20})));
-    }
-    return WEFT_OK;
 }
 
 static weft_status print(run *r)
@@ -137,11 +131,12 @@ static weft_status work(run *r, const detokenize_options *o)
     if (o->in.jsonl)
         return tok_input_lines(c, one_line, r);
     for (int i = 0; i < c->operand_n; i++)
-        WEFT_TRY(read_ids(r, str_of(c->operand[i])));
+        WEFT_TRY(id_list_read(c->dg, "detokenize", str_of(c->operand[i]), &r->ids));
     if (!c->operand_n) {
         WEFT_TRY(tok_input_all(c, &r->text));
-        WEFT_TRY(read_ids(r, strbuf_view(&r->text)));
+        WEFT_TRY(id_list_read(c->dg, "<stdin>", strbuf_view(&r->text), &r->ids));
     }
+    WEFT_TRY(check_ids(r));
     return print(r);
 }
 

@@ -5,19 +5,19 @@
 #include "runtime/base/vec.h"
 #include "runtime/base/threads.h"
 #include "runtime/cli/cli.h"
+#include "runtime/cli/id_list.h"
 #include "runtime/cli/weaving.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/safetensors_write.h"
 #include "runtime/weft.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 enum { ROWS_ALL, ROWS_LAST };
-enum { IDS_MAX = 1 << 22, IDS_BYTES_MAX = 64 << 20, OUTPUTS_MAX = 64 };
+enum { IDS_BYTES_MAX = 64 << 20, OUTPUTS_MAX = 64 };
 
 typedef struct {
     const char *model, *arch, *ids, *outputs, *batch, *out, *plan;
@@ -105,27 +105,15 @@ static weft_status usage(eval_run *r, const char *what)
 
 static weft_status parse_ids(eval_run *r, str text, const char *from)
 {
-    const char *p = text.p, *end = p + text.n;
-    while (p < end) {
-        if (strchr(", \t\r\n", *p)) {
-            p++;
-            continue;
-        }
-        char *stop;
-        errno = 0;
-        long id = strtol(p, &stop, 10);
-        bool ends = stop >= end || strchr(", \t\r\n", *stop);
-        if (stop == p || !ends || errno || id < 0 || id > INT32_MAX)
-            return weft_fail(r->c->dg, W1903, WEFT_NOWHERE, "%s: `%.*s` is not a token id", from,
-                             (int)strcspn(p, ", \t\r\n"), p);
-        if (r->rows.n == IDS_MAX)
-            return weft_fail(r->c->dg, W1103, WEFT_NOWHERE, "%s: more than %d ids", from, IDS_MAX);
-        VEC_PUSH(&r->rows,
-                 ((weft_row){.token = (int32_t)id, .pos = (int32_t)r->rows.n, .want = true}));
-        p = stop;
-    }
+    tok_ids ids = {0};
+    weft_status st = id_list_read(r->c->dg, from, text, &ids);
+    for (size_t i = 0; st == WEFT_OK && i < ids.n; i++)
+        VEC_PUSH(&r->rows, ((weft_row){.token = ids.at[i], .pos = (int32_t)i, .want = true}));
+    VEC_FREE(&ids);
     r->n_seq = 1;
-    return r->rows.n ? WEFT_OK : usage(r, "there is no token id to evaluate");
+    if (st == WEFT_OK && !r->rows.n)
+        st = usage(r, "there is no token id to evaluate");
+    return st;
 }
 
 static weft_status read_ids(eval_run *r, arena *a)

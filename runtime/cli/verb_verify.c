@@ -1,11 +1,11 @@
 /* verb_verify.c - `weft verify`: does the plan compute what the reference computes, on this model? */
 #include "runtime/base/json_write.h"
 #include "runtime/cli/cli.h"
+#include "runtime/cli/id_list.h"
 #include "runtime/cli/planned.h"
 #include "runtime/cli/report_verify.h"
 #include "runtime/text/tok.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -64,22 +64,6 @@ typedef struct {
 
 /* ---- what to run ---- */
 
-static weft_status parse_ids(verify_job *j)
-{
-    const char *p = j->o->ids;
-    while (*p) {
-        char *end;
-        errno = 0;
-        long id = strtol(p, &end, 10);
-        if (end == p || errno || id < 0 || id > INT32_MAX || (*end && *end != ','))
-            return weft_fail(j->c->dg, W1903, WEFT_NOWHERE, "--ids: `%.*s` is not a token id",
-                             (int)strcspn(p, ","), p);
-        VEC_PUSH(&j->ids, (int32_t)id);
-        p = end + (*end == ',');
-    }
-    return WEFT_OK;
-}
-
 /* Any ids will do where there is no tokenizer and nobody gave some. */
 static void make_ids_up(verify_job *j)
 {
@@ -112,7 +96,7 @@ static weft_status encode(verify_job *j)
 static weft_status choose_ids(verify_job *j)
 {
     j->source = "of --ids";
-    WEFT_TRY(j->o->ids ? parse_ids(j) : encode(j));
+    WEFT_TRY(j->o->ids ? id_list_read(j->c->dg, "--ids", str_of(j->o->ids), &j->ids) : encode(j));
     if (j->ids.n < 1)
         return weft_fail(j->c->dg, W1903, WEFT_NOWHERE, "there is no token to run");
     int64_t n = j->o->n < j->pl.run.n_ctx ? j->o->n : j->pl.run.n_ctx;

@@ -4,6 +4,7 @@
 #include "runtime/base/vec.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/text/chat_builtin.h"
+#include "runtime/text/tok_unicode.h"
 
 enum { SPECIALS_MAX = 8 };
 
@@ -249,14 +250,52 @@ static void push_all(var_list *vars, const value *object)
         push(vars, object->as.object.members[i].name, &object->as.object.members[i].v);
 }
 
+weft_status chat_check_text(weft_diag *dg, const char *what, str text)
+{
+    size_t bad;
+    if (uni_check(text, &bad))
+        return WEFT_OK;
+    return weft_fail(dg, W1207, WEFT_NOWHERE, "%s is not UTF-8: byte 0x%02x at %zu", what,
+                     (unsigned char)text.p[bad], bad);
+}
+
+/* All texts inside v; `what` names it. A value from JSON nests as deep as its reader allows. */
+static weft_status check_texts(weft_diag *dg, const char *what, const value *v)
+{
+    str text;
+    if (value_str(v, &text))
+        return chat_check_text(dg, what, text);
+    for (size_t i = 0; value_kind_of(v) == VALUE_ARRAY && i < value_count(v); i++) {
+        value item = value_at(v, i);
+        WEFT_TRY(check_texts(dg, what, &item));
+    }
+    for (size_t i = 0; value_kind_of(v) == VALUE_OBJECT && i < v->as.object.n; i++)
+        WEFT_TRY(check_texts(dg, what, &v->as.object.members[i].v));
+    return WEFT_OK;
+}
+
+static weft_status check_message(weft_diag *dg, size_t i, const value *m)
+{
+    if (value_kind_of(m) != VALUE_OBJECT)
+        return weft_fail(dg, W1306, WEFT_NOWHERE, "message %zu is not an object", i);
+    for (size_t k = 0; k < m->as.object.n; k++) {
+        strbuf what = {0};
+        strbuf_add(&what, "`" STR_FMT "` of message %zu", STR_ARG(m->as.object.members[k].name), i);
+        weft_status st = check_texts(dg, what.p, &m->as.object.members[k].v);
+        strbuf_free(&what);
+        if (st != WEFT_OK)
+            return st;
+    }
+    return WEFT_OK;
+}
+
 static weft_status check_messages(weft_diag *dg, const value *messages)
 {
     if (value_kind_of(messages) != VALUE_ARRAY)
         return weft_fail(dg, W1306, WEFT_NOWHERE, "messages are a list");
     for (size_t i = 0; i < value_count(messages); i++) {
         value m = value_at(messages, i);
-        if (value_kind_of(&m) != VALUE_OBJECT)
-            return weft_fail(dg, W1306, WEFT_NOWHERE, "message %zu is not an object", i);
+        WEFT_TRY(check_message(dg, i, &m));
     }
     return WEFT_OK;
 }

@@ -46,7 +46,10 @@ typedef struct {
     const struct tm *now;   /* what strftime_now tells; NULL: the local time */
 } chat_request;
 
-/* Add the rendered text to out. A template that wants tools treated apart (tool_use) gets its way. */
+/* W1207 where text, which `what` names in the message, is not UTF-8; the byte and its place are in it. */
+weft_status chat_check_text(weft_diag *dg, const char *what, str text) WEFT_MUST_USE;
+
+/* Add the rendered text to out. Messages with a text that is not UTF-8 are W1207. A template that wants tools treated apart (tool_use) gets its way. */
 weft_status chat_render(weft_diag *dg, const chat_template *ct, const chat_request *rq,
                         strbuf *out) WEFT_MUST_USE;
 

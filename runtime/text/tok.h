@@ -59,6 +59,7 @@ void tok_stream_put(tok_stream *s, int32_t id, strbuf *out);
 void tok_stream_flush(tok_stream *s, strbuf *out); /* what is left; the stream can begin anew */
 
 int32_t tok_vocab_size(const tok *t);   /* one past the largest id */
+bool tok_has(const tok *t, int32_t id); /* whether a token has this id: there are holes */
 str tok_text(const tok *t, int32_t id); /* as the vocabulary writes it; empty: a hole */
 bool tok_is_special(const tok *t, int32_t id);
 int32_t tok_find(const tok *t, str text); /* the token written like this, or TOK_NONE */

@@ -187,9 +187,10 @@ weft_status tok_line_ids(weft_diag *dg, str line, const char *name, tok_ids *out
         if (good)
             VEC_PUSH(out, (int32_t)x);
         i = skip_blank(raw, i);
-        if (i < raw.n && raw.p[i] == ',')
-            i++;
-        else
+        if (i < raw.n && raw.p[i] == ',') {
+            i = skip_blank(raw, i + 1);
+            good &= i < raw.n && raw.p[i] != ']';
+        } else
             good &= i < raw.n && raw.p[i] == ']';
     }
     if (!good)

@@ -92,6 +92,12 @@ int32_t tok_vocab_size(const tok *t)
     return (int32_t)t->vocab.tokens.n;
 }
 
+bool tok_has(const tok *t, int32_t id)
+{
+    const vocab_token *token = vocab_at(&t->vocab, id);
+    return token && token->text.p;
+}
+
 str tok_text(const tok *t, int32_t id)
 {
     const vocab_token *token = vocab_at(&t->vocab, id);
