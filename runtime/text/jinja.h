@@ -19,10 +19,11 @@ enum { JINJA_SOURCE_MAX = 1 << 20 }; /* bytes of template text */
 typedef struct jinja jinja;
 
 typedef struct {
-    uint64_t steps_max; /* nodes evaluated, and bytes of strings looked at by sixteens */
-    size_t memory_max;  /* bytes of values made while rendering */
-    size_t output_max;  /* bytes of text */
-    int depth_max;      /* statements, expressions and macro calls inside each other */
+    uint64_t
+        steps_max;     /* nodes evaluated, and bytes and items that builtins look at, by sixteens */
+    size_t memory_max; /* bytes of values made while rendering */
+    size_t output_max; /* bytes of text */
+    int depth_max;     /* statements, expressions and macro calls inside each other */
 } jinja_limits;
 
 #define JINJA_LIMITS                                                                               \

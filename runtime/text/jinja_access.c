@@ -174,7 +174,7 @@ weft_status access_path(jinja_run *r, const jval *v, const jval *path, jval *out
             number = number * 10 + (part.p[i] - '0');
         }
         jval key = digits ? jv_int(number) : jv_str(part), next;
-        WEFT_TRY(run_step(r, 1));
+        WEFT_TRY(run_step(r, 1 + part.n / STEP_BYTES));
         WEFT_TRY(access_item(r, &at, &key, &next));
         at = next;
         if (!dot)

@@ -69,6 +69,11 @@ weft_status call_row(jinja_run *r, const jrow *row, const char *what, const jval
         WEFT_TRY(bind(r, row, what, arg, n, kw_name, kw, n_kw, bound, &c.n));
         c.arg = bound;
     }
+    WEFT_TRY(run_touch(r, &c.self));
+    for (size_t i = 0; i < n; i++)
+        WEFT_TRY(run_touch(r, &arg[i]));
+    for (size_t i = 0; i < n_kw; i++)
+        WEFT_TRY(run_touch(r, &kw[i]));
     return row->fn(r, &c, out);
 }
 
@@ -81,6 +86,7 @@ static weft_status macro_keywords(jinja_run *r, const jmacro_def *m, const str *
     jval caller = {.kind = JV_ABSENT};
     for (size_t k = 0; k < n_kw; k++) {
         size_t i = 0;
+        WEFT_TRY(run_step(r, 1 + m->n_param / STEP_ITEMS));
         while (i < m->n_param && !str_eq(m->param_name[i], kw_name[k]))
             i++;
         if (i < m->n_param && bound[i].kind != JV_ABSENT)

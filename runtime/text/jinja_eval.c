@@ -11,10 +11,14 @@ static void mark(jinja_run *r, const jexpr *e)
 
 static jval name_value(jinja_run *r, const jexpr *e)
 {
+    size_t n = 0; /* names looked at; a scope with many is paid for */
     for (const jscope *s = r->scope; s; s = s->up)
-        for (const jbinding *b = s->first; b; b = b->next)
+        for (const jbinding *b = s->first; b; b = b->next) {
             if (b->name == e->name)
                 return b->v;
+            if (++n % STEP_ITEMS == 0)
+                run_spend(r, 1);
+        }
     if (r->globals[e->name].kind != JV_ABSENT)
         return r->globals[e->name];
     return jv_undefined(JWHY_NAME, e->text);
@@ -114,13 +118,25 @@ static weft_status eval_item(jinja_run *r, const jexpr *e, jval *out)
 typedef struct {
     VEC(jval) pos, kw;
     VEC(str) name;
+    size_t bytes; /* of what * and ** made, which counts as memory of the rendering */
 } arg_values;
 
-static void args_free(arg_values *a)
+static void args_free(jinja_run *r, arg_values *a)
 {
+    r->args_bytes -= a->bytes;
     VEC_FREE(&a->pos);
     VEC_FREE(&a->kw);
     VEC_FREE(&a->name);
+}
+
+/* Room for n arguments more. A vector may have twice the room that it needs. */
+static weft_status args_room(jinja_run *r, arg_values *a, size_t n, size_t each)
+{
+    WEFT_TRY(run_list_room(r, n));
+    WEFT_TRY(run_room(r, 2 * n * each));
+    a->bytes += 2 * n * each;
+    r->args_bytes += 2 * n * each;
+    return WEFT_OK;
 }
 
 static weft_status eval_star(jinja_run *r, const jarg *arg, const jval *v, arg_values *a)
@@ -128,14 +144,14 @@ static weft_status eval_star(jinja_run *r, const jarg *arg, const jval *v, arg_v
     if (arg->kind == JARG_STAR) {
         const jlist *items;
         WEFT_TRY(access_items(r, v, &items));
-        WEFT_TRY(run_list_room(r, items->n));
+        WEFT_TRY(args_room(r, a, items->n, sizeof(jval)));
         for (size_t i = 0; i < items->n; i++)
             VEC_PUSH(&a->pos, items->at[i]);
         return WEFT_OK;
     }
     if (v->kind != JV_DICT)
         return run_fail(r, "`**` takes a dict, not %s", jv_type(v));
-    WEFT_TRY(run_list_room(r, v->as.dict->n));
+    WEFT_TRY(args_room(r, a, v->as.dict->n, sizeof(jval) + sizeof(str)));
     for (size_t i = 0; i < v->as.dict->n; i++) {
         if (v->as.dict->at[i].key.kind != JV_STR)
             return run_fail(r, "a keyword is a string, not %s", jv_type(&v->as.dict->at[i].key));
@@ -183,7 +199,7 @@ static weft_status eval_applied(jinja_run *r, const jexpr *e, jval *out)
     else if (st == WEFT_OK)
         st = call_row(r, e->row, e->op == JE_FILTER ? "filter" : "test", &v, a.pos.at, a.pos.n,
                       a.name.at, a.kw.at, a.kw.n, out);
-    args_free(&a);
+    args_free(r, &a);
     return st;
 }
 

@@ -14,8 +14,9 @@ void scope_set(jinja_run *r, jscope *s, uint32_t name, jval v)
         return;
     }
     jbinding *b = s->first;
-    while (b && b->name != name)
-        b = b->next;
+    for (size_t n = 1; b && b->name != name; b = b->next)
+        if (n++ % STEP_ITEMS == 0)
+            run_spend(r, 1);
     if (!b) {
         b = s->spare ? s->spare : ARENA_NEW(r->a, jbinding);
         s->spare = s->spare ? s->spare->next : NULL;

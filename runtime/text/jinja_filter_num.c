@@ -85,6 +85,8 @@ weft_status filter_int(jinja_run *r, const jcall *c, jval *out)
     if (base < 2 || base > 36)
         return run_fail(r, "int: the base is from 2 to 36");
     if (c->self.kind == JV_STR)
+        WEFT_TRY(run_step(r, FLOAT_STEPS));
+    if (c->self.kind == JV_STR)
         ok = read_int(c->self.as.s, (int)base, &x) ||
              (read_float(c->self.as.s, &f) && float_to_int(f, &x));
     else if (c->self.kind == JV_FLOAT)
@@ -105,8 +107,10 @@ weft_status filter_float(jinja_run *r, const jcall *c, jval *out)
         return run_undefined(r, &c->self);
     if (ok)
         f = jv_number(&c->self);
-    else if (c->self.kind == JV_STR)
+    else if (c->self.kind == JV_STR) {
+        WEFT_TRY(run_step(r, FLOAT_STEPS));
         ok = read_float(c->self.as.s, &f);
+    }
     *out = ok ? jv_float(f) : c->arg[0].kind == JV_ABSENT ? jv_float(0) : c->arg[0];
     return WEFT_OK;
 }
@@ -133,6 +137,7 @@ weft_status filter_round(jinja_run *r, const jcall *c, jval *out)
 {
     int64_t digits = 0;
     str method = STR("common");
+    WEFT_TRY(run_step(r, FLOAT_STEPS));
     WEFT_TRY(arg_int(r, c, 0, &digits));
     WEFT_TRY(arg_str(r, c, 1, &method));
     if (c->self.kind == JV_UNDEFINED)

@@ -70,6 +70,7 @@ weft_status filter_title(jinja_run *r, const jcall *c, jval *out)
     jtext t = {.r = r};
     bool inside = false;
     WEFT_TRY(value_to_str(r, &c->self, &s));
+    WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     for (size_t i = 0; i < s.n;) {
         uint32_t cp;
         char to[8];
@@ -87,6 +88,7 @@ weft_status filter_escape(jinja_run *r, const jcall *c, jval *out)
     str s;
     jtext t = {.r = r};
     WEFT_TRY(value_to_str(r, &c->self, &s));
+    WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     for (size_t i = 0; i < s.n; i++) {
         const char *letter = s.p[i] ? strchr(letters, s.p[i]) : NULL;
         if (letter)
@@ -105,6 +107,7 @@ weft_status filter_urlencode(jinja_run *r, const jcall *c, jval *out)
     for (size_t i = 0; i < s.n; i++) {
         unsigned char b = (unsigned char)s.p[i];
         char code[4];
+        WEFT_TRY(run_step(r, 1));
         bool plain = (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
                      (b && strchr("_.-~/", b));
         snprintf(code, sizeof code, "%%%02X", b);
@@ -120,6 +123,7 @@ weft_status filter_striptags(jinja_run *r, const jcall *c, jval *out)
     jtext t = {.r = r};
     bool gap = false;
     WEFT_TRY(value_to_str(r, &c->self, &s));
+    WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     for (size_t i = 0; i < s.n;) {
         size_t end = s.p[i] == '<' ? str_find(s, STR(">"), i) : s.n + 1;
         if (str_starts((str){s.p + i, s.n - i}, STR("<!--")))
@@ -150,7 +154,7 @@ weft_status filter_wordcount(jinja_run *r, const jcall *c, jval *out)
     int64_t n = 0;
     bool inside = false;
     WEFT_TRY(value_to_str(r, &c->self, &s));
-    WEFT_TRY(run_step(r, s.n / 4));
+    WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     for (size_t i = 0; i < s.n;) {
         uint32_t cp;
         i += char_at(s, i, &cp);

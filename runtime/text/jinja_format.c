@@ -272,6 +272,7 @@ static weft_status put_percent(percent *p, jtext *t)
     }
     if (v.kind == JV_ABSENT)
         WEFT_TRY(next_arg(p, &v));
+    WEFT_TRY(run_touch(p->r, &v));
     if (type == 's' || type == 'r' || type == 'a') {
         jtext text = {.r = p->r};
         str printed;
@@ -350,6 +351,7 @@ static weft_status field_value(braces *b, str name, jval *out)
         *out = b->c->arg[i];
     } else {
         size_t k = 0;
+        WEFT_TRY(run_step(b->r, 1 + b->c->n_kw / STEP_ITEMS));
         while (k < b->c->n_kw && !str_eq(b->c->kw_name[k], first))
             k++;
         if (k == b->c->n_kw)

@@ -29,6 +29,7 @@ weft_status function_strftime_now(jinja_run *r, const jcall *c, jval *out)
             continue;
         }
         size_t n = 1;
+        WEFT_TRY(run_step(r, FLOAT_STEPS)); /* the C library's work is as long as for a float */
         if (fmt.p[i + 1] == '-' && i + 2 < fmt.n) {
             one[n++] = '-';
             i++;

@@ -21,6 +21,7 @@ static void dump_string(dumper *d, str s)
 {
     static const char letters[] = "\"\\\n\r\t\f\b", codes[] = "\"\\nrtfb";
     size_t plain = 0; /* what begins here needs no escape */
+    run_spend(d->t.r, s.n / STEP_CHARS);
     text_putc(&d->t, '"');
     for (size_t i = 0, n; i < s.n; i += n) {
         uint32_t cp;
@@ -28,7 +29,7 @@ static void dump_string(dumper *d, str s)
         n = char_at(s, i, &cp);
         const char *letter = cp < 0x80 && cp ? strchr(letters, (int)cp) : NULL;
         if (letter)
-            snprintf(code, sizeof code, "\\%c", codes[letter - letters]);
+            memcpy(code, (char[]){'\\', codes[letter - letters], 0}, 3);
         else if (cp < 0x20 || (d->ascii && cp > 0x7e && cp < 0x10000))
             snprintf(code, sizeof code, "\\u%04x", cp);
         else if (d->ascii && cp > 0xffff)
@@ -36,6 +37,7 @@ static void dump_string(dumper *d, str s)
                      0xdc00 + (cp & 0x3ff));
         else
             continue;
+        run_spend(d->t.r, !letter);
         text_put(&d->t, (str){s.p + plain, i - plain});
         text_putz(&d->t, code);
         plain = i + n;

@@ -78,7 +78,7 @@ static weft_status split(jinja_run *r, const jcall *c, bool from_end, jval *out)
         WEFT_TRY(arg_str(r, c, 0, &sep));
     WEFT_TRY(arg_int(r, c, 1, &most));
     most = most < 0 ? -1 : most;
-    WEFT_TRY(run_step(r, s.n / 8));
+    WEFT_TRY(run_search(r, s, sep.n));
     if (jv_is_given(&c->arg[0]) && sep.n == 0)
         return run_fail(r, "the separator is empty");
     if (jv_is_given(&c->arg[0]))
@@ -113,7 +113,7 @@ weft_status method_splitlines(jinja_run *r, const jcall *c, jval *out)
     str s = c->self.as.s;
     bool keep = arg_truth(c, 0);
     size_t begin = 0;
-    WEFT_TRY(run_step(r, s.n / 8));
+    WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     for (size_t i = 0; i < s.n;) {
         uint32_t cp;
         size_t end = i;
@@ -134,14 +134,11 @@ weft_status method_splitlines(jinja_run *r, const jcall *c, jval *out)
 static weft_status partition(jinja_run *r, const jcall *c, bool last, jval *out)
 {
     str s = c->self.as.s, sep = {0};
-    size_t at = s.n + 1;
     WEFT_TRY(arg_str(r, c, 0, &sep));
     if (sep.n == 0)
         return run_fail(r, "the separator is empty");
-    for (size_t i = str_find(s, sep, 0); i <= s.n; i = last ? str_find(s, sep, i + 1) : s.n + 1) {
-        at = i;
-        WEFT_TRY(run_step(r, 1));
-    }
+    WEFT_TRY(run_search(r, s, sep.n));
+    size_t at = last ? str_find_last(r, s, sep) : str_find(s, sep, 0);
     bool found = at <= s.n;
     jlist *l = jlist_new(r, JSEQ_TUPLE, 3);
     if (!found && last) {
@@ -190,7 +187,7 @@ weft_status str_replace(jinja_run *r, str s, str old, str with, int64_t most, jv
 {
     jtext t = {.r = r};
     size_t at = 0;
-    WEFT_TRY(run_step(r, s.n / 16));
+    WEFT_TRY(run_search(r, s, old.n));
     if (old.n == 0) { /* between all characters, and at both ends */
         for (; most != 0 && !t.full; most--) {
             text_put(&t, with);
@@ -281,6 +278,7 @@ weft_status method_expandtabs(jinja_run *r, const jcall *c, jval *out)
     int64_t tab = 8, column = 0;
     jtext t = {.r = r};
     WEFT_TRY(arg_int(r, c, 0, &tab));
+    WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     for (size_t i = 0; i < s.n;) {
         str one = utf8_char_at(s, &i);
         if (one.p[0] == '\t') {

@@ -31,6 +31,7 @@ typedef enum { TO_LOWER, TO_UPPER, TO_TITLE, TO_CAPITAL, TO_SWAPPED } case_rule;
 static weft_status change_case(jinja_run *r, str s, case_rule rule, jval *out)
 {
     jtext t = {.r = r};
+    WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     bool inside = false; /* the character before is a letter with case */
     for (size_t i = 0, n; i < s.n; i += n) {
         uint32_t cp;
@@ -83,7 +84,7 @@ weft_status method_swapcase(jinja_run *r, const jcall *c, jval *out)
 static weft_status all_are(jinja_run *r, str s, unsigned classes, jval *out)
 {
     bool all = s.n > 0;
-    WEFT_TRY(run_step(r, s.n / 4));
+    WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     for (size_t i = 0; all && i < s.n;) {
         uint32_t cp;
         i += char_at(s, i, &cp);
@@ -122,13 +123,13 @@ bool str_is_all_case(str s, bool upper)
 weft_status method_isupper(jinja_run *r, const jcall *c, jval *out)
 {
     *out = jv_bool(str_is_all_case(c->self.as.s, true));
-    return run_step(r, c->self.as.s.n / 4);
+    return run_step(r, c->self.as.s.n / STEP_CHARS);
 }
 
 weft_status method_islower(jinja_run *r, const jcall *c, jval *out)
 {
     *out = jv_bool(str_is_all_case(c->self.as.s, false));
-    return run_step(r, c->self.as.s.n / 4);
+    return run_step(r, c->self.as.s.n / STEP_CHARS);
 }
 
 weft_status method_istitle(jinja_run *r, const jcall *c, jval *out)
@@ -151,7 +152,7 @@ weft_status method_isascii(jinja_run *r, const jcall *c, jval *out)
     for (size_t i = 0; i < c->self.as.s.n && ascii; i++)
         ascii = (unsigned char)c->self.as.s.p[i] < 0x80;
     *out = jv_bool(ascii);
-    return run_step(r, c->self.as.s.n / 16);
+    return run_step(r, c->self.as.s.n / STEP_BYTES);
 }
 
 /* ---- stripping ---- */
@@ -170,20 +171,20 @@ weft_status str_stripped(jinja_run *r, str s, const jval *chars, bool left, bool
         end = right ? char_trim_space(s, s.n) : s.n;
         end = end < begin ? begin : end;
         *out = jv_str((str){s.p + begin, end - begin});
-        return WEFT_OK;
+        return run_step(r, (begin + s.n - end) / STEP_CHARS);
     }
     if (chars->kind != JV_STR)
         return run_fail(r, "the characters to strip are a string, not %s", jv_type(chars));
     while (left && begin < end) {
         size_t next = begin;
-        WEFT_TRY(run_step(r, chars->as.s.n / 16));
+        WEFT_TRY(run_step(r, 1 + chars->as.s.n / STEP_BYTES));
         if (!in_set(chars->as.s, utf8_char_at(s, &next)))
             break;
         begin = next;
     }
     while (right && end > begin) {
         size_t at = char_before(s, end);
-        WEFT_TRY(run_step(r, chars->as.s.n / 16));
+        WEFT_TRY(run_step(r, 1 + chars->as.s.n / STEP_BYTES));
         if (!in_set(chars->as.s, (str){s.p + at, end - at}))
             break;
         end = at;
@@ -231,7 +232,7 @@ static weft_status window(jinja_run *r, const jcall *c, str *out_s, int64_t *out
     jval part[3] = {c->arg[1], c->arg[2], jv_none()}, cut;
     *out_s = c->self.as.s;
     *out_before = 0;
-    WEFT_TRY(run_step(r, out_s->n / 16));
+    WEFT_TRY(run_step(r, out_s->n / STEP_BYTES));
     if (!jv_is_given(&part[0]) && !jv_is_given(&part[1]))
         return WEFT_OK;
     for (int i = 0; i < 2; i++)
@@ -252,7 +253,7 @@ static weft_status find(jinja_run *r, const jcall *c, bool last, bool must, jval
     int64_t before;
     WEFT_TRY(arg_str(r, c, 0, &part));
     WEFT_TRY(window(r, c, &s, &before));
-    WEFT_TRY(run_step(r, s.n / 8));
+    WEFT_TRY(run_search(r, s, part.n));
     size_t at = last ? str_find_last(r, s, part) : str_find(s, part, 0);
     if (at > s.n && must)
         return run_fail(r, "the substring is not there");
@@ -286,6 +287,7 @@ weft_status method_count(jinja_run *r, const jcall *c, jval *out)
     int64_t before, n = 0;
     WEFT_TRY(arg_str(r, c, 0, &part));
     WEFT_TRY(window(r, c, &s, &before));
+    WEFT_TRY(run_search(r, s, part.n));
     if (part.n == 0)
         n = (int64_t)utf8_count(s) + 1;
     else
@@ -314,10 +316,11 @@ static weft_status affix(jinja_run *r, const jcall *c, bool end, jval *out)
         if (one[i].kind != JV_STR)
             return run_fail(r, "argument 1 is a string or a tuple of strings, not %s",
                             jv_type(&one[i]));
+        WEFT_TRY(run_step(r, 1 + (one[i].as.s.n < s.n ? one[i].as.s.n : s.n) / STEP_BYTES));
         holds = holds || (end ? str_ends(s, one[i].as.s) : str_starts(s, one[i].as.s));
     }
     *out = jv_bool(holds);
-    return run_step(r, n);
+    return WEFT_OK;
 }
 
 weft_status method_startswith(jinja_run *r, const jcall *c, jval *out)

@@ -185,8 +185,10 @@ weft_status op_binary(jinja_run *r, jexpr_op op, const jval *a, const jval *b, j
         return repeat(r, a, jv_integer(b), out);
     if (op == JE_MUL && is_repeatable(b) && jv_is_integer(a))
         return repeat(r, b, jv_integer(a), out);
-    if (op == JE_MOD && a->kind == JV_STR)
+    if (op == JE_MOD && a->kind == JV_STR) {
+        WEFT_TRY(run_touch(r, a));
         return format_percent(r, a->as.s, b, out);
+    }
     return wrong_types(r, op, a, b);
 }
 
@@ -213,7 +215,7 @@ static weft_status contains(jinja_run *r, const jval *all, const jval *one, bool
         if (one->kind != JV_STR)
             return one->kind == JV_UNDEFINED ? run_undefined(r, one)
                                              : wrong_types(r, JE_IN, one, all);
-        WEFT_TRY(run_step(r, all->as.s.n / 16));
+        WEFT_TRY(run_search(r, all->as.s, one->as.s.n));
         *out =
             one->as.s.n == 0 || memmem(all->as.s.p, all->as.s.n, one->as.s.p, one->as.s.n) != NULL;
         return WEFT_OK;

@@ -13,6 +13,7 @@ void print_float(jtext *t, double x)
 {
     char digits[40], *e;
     int exponent, precision = 0;
+    run_spend(t->r, FLOAT_STEPS);
     if (isnan(x) || isinf(x)) {
         text_putz(t, isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
         return;
@@ -38,16 +39,16 @@ void print_float(jtext *t, double x)
 static void print_quoted(jtext *t, str s)
 {
     char quote = memchr(s.p, '\'', s.n) && !memchr(s.p, '"', s.n) ? '"' : '\'';
+    run_spend(t->r, s.n / STEP_CHARS);
     text_putc(t, quote);
     for (size_t i = 0, n; i < s.n; i += n) {
         uint32_t cp;
         char code[16] = {0};
         n = char_at(s, i, &cp);
-        if (cp == (uint32_t)quote || cp == '\\')
-            snprintf(code, sizeof code, "\\%c", (char)cp);
-        else if (cp == '\n' || cp == '\r' || cp == '\t')
-            snprintf(code, sizeof code, "\\%c", cp == '\n' ? 'n' : cp == '\r' ? 'r' : 't');
-        else if (!char_is(cp, CHAR_PRINTABLE))
+        if (cp == (uint32_t)quote || cp == '\\' || cp == '\n' || cp == '\r' || cp == '\t') {
+            code[0] = '\\';
+            code[1] = cp == '\n' ? 'n' : cp == '\r' ? 'r' : cp == '\t' ? 't' : (char)cp;
+        } else if (!char_is(cp, CHAR_PRINTABLE) && run_spend(t->r, 1))
             snprintf(code, sizeof code,
                      cp < 0x100     ? "\\x%02x"
                      : cp < 0x10000 ? "\\u%04x"

@@ -46,9 +46,30 @@ weft_status run_step(jinja_run *r, uint64_t n)
     return st;
 }
 
+weft_status run_touch(jinja_run *r, const jval *v)
+{
+    switch (v->kind) {
+    case JV_STR:
+        return run_step(r, v->as.s.n / STEP_BYTES);
+    case JV_LIST:
+        return run_step(r, v->as.list->n / STEP_ITEMS);
+    case JV_DICT:
+        return run_step(r, v->as.dict->n / STEP_ITEMS);
+    default:
+        return WEFT_OK;
+    }
+}
+
+weft_status run_search(jinja_run *r, str s, size_t n)
+{
+    enum { COMPARED_MAX = 256, COMPARED_PER_STEP = 1024 };
+    size_t compared = n < COMPARED_MAX ? n : COMPARED_MAX;
+    return run_step(r, s.n / STEP_BYTES + s.n / COMPARED_PER_STEP * compared);
+}
+
 weft_status run_room(jinja_run *r, size_t bytes)
 {
-    size_t used = arena_bytes(r->a);
+    size_t used = arena_bytes(r->a) + r->args_bytes;
     if (used <= r->limits.memory_max && bytes <= r->limits.memory_max - used)
         return WEFT_OK;
     weft_status st = run_limit(r, "the template makes values that are too large");
@@ -98,7 +119,7 @@ static bool text_room(jtext *t, size_t n)
         memcpy(p, t->p, t->n);
     t->p = p;
     t->cap = cap;
-    run_spend(t->r, t->n / 16);
+    run_spend(t->r, t->n / STEP_BYTES);
     return true;
 }
 
@@ -107,8 +128,8 @@ void text_put(jtext *t, str s)
     if (s.n == 0 || !text_room(t, s.n))
         return;
     memcpy(t->p + t->n, s.p, s.n);
+    run_spend(t->r, (t->n + s.n) / STEP_BYTES - t->n / STEP_BYTES); /* single bytes add up */
     t->n += s.n;
-    run_spend(t->r, s.n / 16);
 }
 
 void text_putz(jtext *t, const char *z)
@@ -173,7 +194,7 @@ weft_status run_put(jinja_run *r, str s)
         return st;
     }
     strbuf_put(r->out, s);
-    return run_step(r, s.n / 16);
+    return run_step(r, s.n / STEP_BYTES);
 }
 
 static void set_globals(jinja_run *r, const jinja_var *vars, size_t n_var)

@@ -41,6 +41,7 @@ struct jinja_run {
     jflow flow;
     struct tm now;
     bool failed_limit; /* told once */
+    size_t args_bytes; /* of arguments that * and ** made, which live outside the arena */
 };
 
 struct jmacro {
@@ -103,6 +104,19 @@ static inline bool run_spend(jinja_run *r, uint64_t n)
     return enough;
 }
 weft_status run_step(jinja_run *r, uint64_t n) WEFT_MUST_USE;
+/* What work costs, so that a second is the same number of steps or more whatever a template does: every builtin
+ * pays run_touch for its value and each argument before it is called (call_row), and so do operators. What takes
+ * longer than a look at them pays for the rest itself. */
+enum {
+    STEP_BYTES = 16,  /* bytes copied, compared or counted for one step */
+    STEP_ITEMS = 16,  /* items of a list or dict looked at */
+    STEP_CHARS = 4,   /* characters decoded and classified */
+    FLOAT_STEPS = 64, /* to print or read one float: up to 17 trials */
+};
+weft_status run_touch(jinja_run *r,
+                      const jval *v) WEFT_MUST_USE; /* v itself, not what its items hold */
+/* One search through s for a part of n bytes: memmem may compare up to 256 of them at each place. */
+weft_status run_search(jinja_run *r, str s, size_t n) WEFT_MUST_USE;
 /* Before bytes more are allocated: fails where the memory of the rendering would pass its limit. */
 weft_status run_room(jinja_run *r, size_t bytes) WEFT_MUST_USE;
 weft_status run_list_room(jinja_run *r, size_t n) WEFT_MUST_USE; /* n values */

@@ -41,6 +41,7 @@ static weft_status in_case(jinja_run *r, const jval *v, bool upper, jval *out)
 {
     str s;
     WEFT_TRY(value_to_str(r, v, &s));
+    WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     return answer(str_is_all_case(s, upper), out);
 }
 

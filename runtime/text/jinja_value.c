@@ -52,10 +52,12 @@ bool jv_hashable(jinja_run *r, const jval *v)
 }
 
 /* Equal keys hash alike: 1, 1.0 and true are one key. */
-static uint64_t hash(const jval *v)
+static uint64_t hash(jinja_run *r, const jval *v)
 {
-    if (v->kind == JV_STR)
+    if (v->kind == JV_STR) {
+        run_spend(r, v->as.s.n / STEP_CHARS);
         return str_hash(v->as.s);
+    }
     if (jv_is_number(v)) {
         double x = jv_number(v) + 0.0; /* -0.0 and 0.0 are one key */
         return str_hash((str){(const char *)&x, sizeof x});
@@ -65,7 +67,7 @@ static uint64_t hash(const jval *v)
 
 static size_t find_slot(jinja_run *r, const jdict *d, const jval *key)
 {
-    size_t i = (size_t)hash(key) & (d->n_slot - 1);
+    size_t i = (size_t)hash(r, key) & (d->n_slot - 1);
     while (d->slot[i] && !jv_equal(r, &d->at[d->slot[i] - 1].key, key))
         i = (i + 1) & (d->n_slot - 1);
     return i;
@@ -193,16 +195,19 @@ static bool equal_dicts(jinja_run *r, const jdict *a, const jdict *b, int depth)
 
 static bool equal(jinja_run *r, const jval *a, const jval *b, int depth)
 {
+    if (!run_spend(r, 1))
+        return false;
     if (jv_is_number(a) && jv_is_number(b)) {
         if (a->kind != JV_FLOAT && b->kind != JV_FLOAT)
             return jv_integer(a) == jv_integer(b);
         return jv_number(a) == jv_number(b);
     }
-    if (a->kind != b->kind || depth == 0 || !run_spend(r, 1))
+    if (a->kind != b->kind || depth == 0)
         return false;
     switch (a->kind) {
     case JV_STR:
-        return a->as.s.n == b->as.s.n && run_spend(r, a->as.s.n / 16) && str_eq(a->as.s, b->as.s);
+        return a->as.s.n == b->as.s.n && run_spend(r, a->as.s.n / STEP_BYTES) &&
+               str_eq(a->as.s, b->as.s);
     case JV_LIST:
         return equal_lists(r, a->as.list, b->as.list, depth - 1);
     case JV_DICT:
