@@ -28,6 +28,7 @@ void tok_close(tok *t)
     pre_free(&t->pres);
     bpe_deinit(&t->bpe);
     unigram_deinit(&t->unigram);
+    wordpiece_deinit(&t->wordpiece);
     cut_deinit(&t->cut);
     VEC_FREE(&t->before);
     VEC_FREE(&t->after);
@@ -133,6 +134,8 @@ weft_status tok_finish(weft_diag *dg, tok *t)
         bpe_use_bytes(&t->bpe, t->home, &t->vocab);
         pre_keep_bytes(&t->pres);
     }
+    if (t->model == TOK_WORDPIECE)
+        wordpiece_finish(&t->wordpiece, &t->vocab);
     learn_cuts(t);
     tok_ends_from_names(t);
     start_scratch(t);
@@ -149,7 +152,7 @@ static weft_status run_model(tok_run *r, str part)
     case TOK_UNIGRAM:
         return unigram_encode(r->dg, &t->unigram, &t->vocab, &t->unigram_scratch, part, r->ids);
     case TOK_WORDPIECE:
-        return wordpiece_encode(r->dg, &t->wordpiece, &t->vocab, part, r->ids);
+        return wordpiece_encode(r->dg, &t->wordpiece, part, r->ids);
     }
     return WEFT_OK;
 }
@@ -195,18 +198,21 @@ static weft_status encode_piece(void *to, str piece)
 static weft_status encode_raw(tok_run *r, str raw, bool at_start)
 {
     tok *t = r->t;
-    pre_run pre = {r->dg, &t->pres, encode_piece, r};
+    pre_run pre = {r->dg, &t->pres, encode_piece, r, r->pre_room};
     str text;
     size_t done = 0, begin, end;
     int32_t id;
-    WEFT_TRY(norm_run(r->dg, &t->norms, raw, &t->norm_text, &t->norm_spare, &text));
+    WEFT_TRY(norm_run(r->dg, &t->norms, raw, r->norm_room, &t->norm_text, &t->norm_spare, &text));
+    r->norm_room -= text.n;
     added_scan scan = {.a = &t->added_norm, .text = text, .parse_special = r->flags.parse_special};
     while (added_next(&scan, &begin, &end, &id)) {
         WEFT_TRY(pre_split(&pre, (str){text.p + done, begin - done}, at_start && !done));
         VEC_PUSH(r->ids, id);
         done = end;
     }
-    return pre_split(&pre, (str){text.p + done, text.n - done}, at_start && !done);
+    WEFT_TRY(pre_split(&pre, (str){text.p + done, text.n - done}, at_start && !done));
+    r->pre_room = pre.room;
+    return WEFT_OK;
 }
 
 static weft_status encode_text(tok_run *r, str text)
@@ -233,8 +239,11 @@ static void put_all(tok_ids *to, const tok_ids *from)
 
 weft_status tok_encode(weft_diag *dg, tok *t, str text, tok_encode_flags flags, tok_ids *ids)
 {
-    tok_run r = {dg, t, flags, ids};
     size_t n = ids->n, bad;
+    if (text.n > TOK_TEXT_MAX)
+        return weft_fail(dg, W1209, WEFT_NOWHERE, "the text has %zu bytes, at most %d are allowed",
+                         text.n, TOK_TEXT_MAX);
+    tok_run r = {dg, t, flags, ids, tok_bound_of(text.n), tok_bound_of(text.n) * (t->pres.n + 1)};
     if (!uni_check(text, &bad))
         return weft_fail(dg, W1207, WEFT_NOWHERE, "the text is not UTF-8: byte 0x%02x at %zu",
                          (unsigned char)text.p[bad], bad);

@@ -31,6 +31,16 @@ weft_status tok_open_model(weft_diag *dg, const model_file *mf, tok **out_tok) W
 weft_status tok_open_text(weft_diag *dg, const char *name, str json, tok **out_tok) WEFT_MUST_USE;
 void tok_close(tok *t); /* NULL is fine */
 
+/* What a tokenizer can make of a text is bounded, whatever its file says. In one call of tok_encode the normalizers
+ * make at most TOK_GROWTH_MAX times the bytes of the text, plus TOK_GROWTH_ROOM, and so does each pre_tokenizer;
+ * W1214 names the step that would pass it. (U+FDFA, the worst of real texts, becomes eleven times as long.) Decoders
+ * that could make a text more than TOK_GROWTH_MAX times as long are refused when the tokenizer is opened. */
+enum {
+    TOK_GROWTH_MAX = 64,
+    TOK_GROWTH_ROOM = 1 << 20,
+    TOK_TEXT_MAX = 1 << 30, /* bytes of a text to encode */
+};
+
 typedef struct {
     bool add_special;   /* put the template's tokens around the text: BOS and the like */
     bool parse_special; /* find special tokens written in the text */
@@ -38,7 +48,7 @@ typedef struct {
 
 #define TOK_ENCODE_DEFAULT ((tok_encode_flags){.add_special = true, .parse_special = true})
 
-/* Adds the ids of text to ids. W1207 where the text is not UTF-8, W1205 where a pattern of the
+/* Adds the ids of text to ids. W1209 where it has more than TOK_TEXT_MAX bytes, W1207 where the text is not UTF-8, W1205 where a pattern of the
  * tokenizer backtracks without end, W1208 where a character has no token and there is none for
  * unknown ones. On failure ids holds what it held before. */
 weft_status tok_encode(weft_diag *dg, tok *t, str text, tok_encode_flags flags,

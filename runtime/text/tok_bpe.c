@@ -122,11 +122,13 @@ static void grow_heap(bpe_scratch *s)
     s->heap_cap = cap;
 }
 
+/* Room for n symbols. How many a piece has is known only once it is split: a character may be the bytes of its prefix
+ * and suffix too. */
 static void reserve(bpe_scratch *s, size_t n)
 {
     if (n <= s->cap)
         return;
-    size_t cap = n < SCRATCH_FIRST ? SCRATCH_FIRST : n + n / 4;
+    size_t cap = n < SCRATCH_FIRST ? SCRATCH_FIRST : n + n / 2;
     s->ids = mem_realloc(s->ids, mem_product(cap, sizeof *s->ids));
     s->prev = mem_realloc(s->prev, mem_product(cap, sizeof *s->prev));
     s->next = mem_realloc(s->next, mem_product(cap, sizeof *s->next));
@@ -143,22 +145,29 @@ void bpe_scratch_start(bpe_scratch *s)
 /* Symbols as they come, with what has no token. */
 typedef struct {
     const bpe *b;
-    int32_t *ids;
+    bpe_scratch *s;
     size_t n;
     bool unknown; /* an unknown token waits to be written */
 } symbols;
 
+static void symbols_add(symbols *s, int32_t id)
+{
+    if (s->n == s->s->cap)
+        reserve(s->s, s->n + 1);
+    s->s->ids[s->n++] = id;
+}
+
 static void symbols_settle(symbols *s)
 {
     if (s->unknown)
-        s->ids[s->n++] = s->b->unk;
+        symbols_add(s, s->b->unk);
     s->unknown = false;
 }
 
 static void symbols_put(symbols *s, int32_t id)
 {
     symbols_settle(s);
-    s->ids[s->n++] = id;
+    symbols_add(s, id);
 }
 
 /* bytes are those of a character that has no token. */
@@ -169,7 +178,7 @@ static void symbols_put_unknown(symbols *s, str bytes)
         all = s->b->fallback[(unsigned char)bytes.p[i]] != VOCAB_NONE;
     if (all) { /* an unknown token that waits goes on waiting */
         for (size_t i = 0; i < bytes.n; i++)
-            s->ids[s->n++] = s->b->fallback[(unsigned char)bytes.p[i]];
+            symbols_add(s, s->b->fallback[(unsigned char)bytes.p[i]]);
         return;
     }
     if (s->b->unk == VOCAB_NONE)
@@ -181,7 +190,7 @@ static void symbols_put_unknown(symbols *s, str bytes)
 
 static size_t split_bytes(const bpe *b, bpe_scratch *s, str piece)
 {
-    symbols to = {.b = b, .ids = s->ids};
+    symbols to = {.b = b, .s = s};
     for (size_t i = 0; i < piece.n; i++) {
         int32_t id = b->of_byte[(unsigned char)piece.p[i]];
         if (id != VOCAB_NONE)
@@ -201,7 +210,7 @@ static int32_t find_char(const bpe *b, const tok_vocab *v, str text)
 
 static size_t split_chars(const bpe *b, const tok_vocab *v, bpe_scratch *s, str piece)
 {
-    symbols to = {.b = b, .ids = s->ids};
+    symbols to = {.b = b, .s = s};
     for (size_t i = 0, n; i < piece.n; i += n) {
         n = uni_len(piece.p[i]);
         str text = {piece.p + i, n};
@@ -333,7 +342,7 @@ static void put_extra(const bpe *b, str text, tok_ids *out)
 
 void bpe_encode(const bpe *b, const tok_vocab *v, bpe_scratch *s, str piece, tok_ids *out)
 {
-    reserve(s, piece.n + b->prefix.n * piece.n + b->suffix.n + 1);
+    reserve(s, piece.n + 1);
     size_t n = b->bytes ? split_bytes(b, s, piece) : split_chars(b, v, s, piece);
     n = n <= SHORT_WORD ? merge_short(b, s->ids, n) : merge_long(b, s, n);
     for (size_t i = 0; i < n; i++) {

@@ -4,6 +4,10 @@
  * which bit 9 multiplies by 256. A value unit has bit 31 set and the value in the others. */
 #include "runtime/text/tok_charsmap.h"
 
+/* Real keys have some ten bytes. A damaged tree may have circles, which without a limit are followed through all of
+ * the text from each of its places. */
+enum { KEY_BYTES_MAX = 128 };
+
 static uint32_t unit_at(const charsmap *m, size_t i)
 {
     if (i >= m->n_unit)
@@ -71,7 +75,7 @@ size_t charsmap_find(const charsmap *m, str s, str *out_text)
     if (!m->n_unit)
         return 0;
     at ^= offset_of(unit);
-    for (size_t i = 0; i < s.n && s.p[i]; i++) {
+    for (size_t i = 0; i < s.n && i < KEY_BYTES_MAX && s.p[i]; i++) {
         at ^= (unsigned char)s.p[i];
         unit = unit_at(m, at);
         if ((unit & (1u << 31 | 0xff)) != (unsigned char)s.p[i])

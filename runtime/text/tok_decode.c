@@ -1,6 +1,7 @@
 /* tok_decode.c - the decoders on whole lists of texts, and the table that finds them by name. */
 #include "runtime/text/tok_decode.h"
 
+#include "runtime/text/tok.h"
 #include "runtime/text/tok_unicode.h"
 #include "runtime/text/tok_vocab.h"
 
@@ -85,11 +86,15 @@ static weft_status run_fuse(weft_diag *dg, const dec_step *s, const dec_texts *i
     return WEFT_OK;
 }
 
+/* dec_load has looked at how much a list of decoders can make of a text. */
+static const tok_bound unbounded = {"decoder Replace", SIZE_MAX};
+
 static weft_status run_replace(weft_diag *dg, const dec_step *s, const dec_texts *in,
                                dec_texts *out)
 {
     for (size_t i = 0; i < in->ends.n; i++) {
-        WEFT_TRY(tok_regex_replace(dg, s->re, dec_texts_at(in, i), s->text, &out->text));
+        WEFT_TRY(
+            tok_regex_replace(dg, s->re, dec_texts_at(in, i), s->text, &unbounded, &out->text));
         end_piece(out);
     }
     return WEFT_OK;
@@ -143,7 +148,7 @@ typedef weft_status load_fn(weft_diag *dg, arena *a, const value *v, dec_step *s
 static weft_status load_replace(weft_diag *dg, arena *a, const value *v, dec_step *s)
 {
     str text;
-    WEFT_TRY(field_str(dg, "Replace", v, "content", &text));
+    WEFT_TRY(field_text(dg, "Replace", v, "content", FIELDS_TEXT_MAX, &text));
     s->text = arena_str(a, text);
     return field_pattern(dg, "Replace", v, &s->re);
 }
@@ -182,7 +187,7 @@ static weft_status load_metaspace(weft_diag *dg, arena *a, const value *v, dec_s
 static weft_status load_wordpiece(weft_diag *dg, arena *a, const value *v, dec_step *s)
 {
     str text;
-    WEFT_TRY(field_str(dg, "WordPiece", v, "prefix", &text));
+    WEFT_TRY(field_text(dg, "WordPiece", v, "prefix", FIELDS_AFFIX_MAX, &text));
     s->text = arena_str(a, text);
     s->cleanup = true;
     return field_bool(dg, "WordPiece", v, "cleanup", &s->cleanup);
@@ -191,7 +196,7 @@ static weft_status load_wordpiece(weft_diag *dg, arena *a, const value *v, dec_s
 static weft_status load_bpe(weft_diag *dg, arena *a, const value *v, dec_step *s)
 {
     str text;
-    WEFT_TRY(field_str(dg, "BPEDecoder", v, "suffix", &text));
+    WEFT_TRY(field_text(dg, "BPEDecoder", v, "suffix", FIELDS_AFFIX_MAX, &text));
     s->text = arena_str(a, text);
     return WEFT_OK;
 }
@@ -247,13 +252,42 @@ static weft_status load(weft_diag *dg, arena *a, const value *v, int depth, dec_
     return WEFT_OK;
 }
 
+/* The most that a step can multiply the bytes of a text by. ByteLevel turns a character of two bytes into one byte that
+ * may be U+FFFD, WordPiece puts a space before each token; the others but Replace take away. */
+static double growth_of(const dec_step *s)
+{
+    switch (s->kind) {
+    case DEC_REPLACE:
+        return tok_regex_growth(s->re, s->text.n);
+    case DEC_BYTE_LEVEL:
+    case DEC_WORDPIECE:
+        return 2;
+    default:
+        return 1;
+    }
+}
+
+static weft_status check_growth(weft_diag *dg, const dec_list *l)
+{
+    double growth = 1;
+    for (size_t i = 0; i < l->n; i++) {
+        growth *= growth_of(&l->at[i]);
+        if (growth > TOK_GROWTH_MAX)
+            return weft_fail(dg, W1214, WEFT_NOWHERE,
+                             "decoder %s can make a text %.0f times as long, at most %d times is "
+                             "allowed",
+                             rows[l->at[i].kind].name, growth, TOK_GROWTH_MAX);
+    }
+    return WEFT_OK;
+}
+
 weft_status dec_load(weft_diag *dg, arena *a, const value *v, dec_list *to)
 {
     WEFT_TRY(load(dg, a, v, 0, to));
     if (to->n > FIELDS_STEPS_MAX)
         return weft_fail(dg, W1209, WEFT_NOWHERE, "%zu decoders, at most %d are allowed", to->n,
                          FIELDS_STEPS_MAX);
-    return WEFT_OK;
+    return check_growth(dg, to);
 }
 
 void dec_free(dec_list *l)

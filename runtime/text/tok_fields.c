@@ -47,6 +47,29 @@ weft_status field_str_or_none(weft_diag *dg, const char *what, const value *v, c
     return WEFT_OK;
 }
 
+static weft_status check_length(weft_diag *dg, const char *what, const char *name, size_t n_max,
+                                str s)
+{
+    if (s.n <= n_max)
+        return WEFT_OK;
+    return weft_fail(dg, W1209, WEFT_NOWHERE, "%s: '%s' has %zu bytes, at most %zu are allowed",
+                     what, name, s.n, n_max);
+}
+
+weft_status field_text(weft_diag *dg, const char *what, const value *v, const char *name,
+                       size_t n_max, str *out_s)
+{
+    WEFT_TRY(field_str(dg, what, v, name, out_s));
+    return check_length(dg, what, name, n_max, *out_s);
+}
+
+weft_status field_text_or_none(weft_diag *dg, const char *what, const value *v, const char *name,
+                               size_t n_max, str *out_s)
+{
+    WEFT_TRY(field_str_or_none(dg, what, v, name, out_s));
+    return check_length(dg, what, name, n_max, *out_s);
+}
+
 weft_status field_list(weft_diag *dg, const char *what, const value *v, const char *name,
                        const value **out_list)
 {

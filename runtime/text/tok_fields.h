@@ -9,8 +9,10 @@
 #include "runtime/text/tok_regex.h"
 
 enum {
-    FIELDS_DEPTH_MAX = 16, /* of Sequence in Sequence */
-    FIELDS_STEPS_MAX = 64, /* of one kind */
+    FIELDS_DEPTH_MAX = 16,  /* of Sequence in Sequence */
+    FIELDS_STEPS_MAX = 64,  /* of one kind */
+    FIELDS_TEXT_MAX = 4096, /* bytes that a step can put in at once: of Replace, Prepend, .. */
+    FIELDS_AFFIX_MAX = 64,  /* bytes before or behind each symbol of a word: ##, </w> */
 };
 
 /* Absent or null: the default stays. */
@@ -24,6 +26,11 @@ weft_status field_str(weft_diag *dg, const char *what, const value *v, const cha
 /* A string or null or absent, which is empty. */
 weft_status field_str_or_none(weft_diag *dg, const char *what, const value *v, const char *name,
                               str *out_s) WEFT_MUST_USE;
+/* Either of them with more than n_max bytes is W1209. */
+weft_status field_text(weft_diag *dg, const char *what, const value *v, const char *name,
+                       size_t n_max, str *out_s) WEFT_MUST_USE;
+weft_status field_text_or_none(weft_diag *dg, const char *what, const value *v, const char *name,
+                               size_t n_max, str *out_s) WEFT_MUST_USE;
 weft_status field_list(weft_diag *dg, const char *what, const value *v, const char *name,
                        const value **out_list) WEFT_MUST_USE;
 /* "pattern": {"String": ..} or {"Regex": ..}. The caller destroys it. */

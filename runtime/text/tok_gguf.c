@@ -80,6 +80,10 @@ static weft_status load_tokens(loader *l)
                              "token %zu has %zu bytes, which makes more than %d in all tokens", i,
                              texts[i].n, VOCAB_TEXTS_MAX);
         left -= texts[i].n;
+        if (texts[i].n > VOCAB_TEXT_MAX)
+            return weft_fail(l->dg, W1209, WEFT_NOWHERE,
+                             "token %zu has %zu bytes, at most %d are allowed", i, texts[i].n,
+                             VOCAB_TEXT_MAX);
         l->pair_cost += (uint64_t)texts[i].n * texts[i].n;
         value type = {0}, score = {0};
         int64_t kind = TYPE_NORMAL;
@@ -118,7 +122,7 @@ static bool takes_space(str token)
     return !str_eqz(token, "<unk>") && !str_eqz(token, "<s>") && !str_eqz(token, "<|endoftext|>");
 }
 
-static void put_added(loader *l)
+static weft_status put_added(loader *l)
 {
     bool phi3 = is_phi3(l);
     for (size_t i = 0; i < l->t->vocab.tokens.n; i++) {
@@ -126,12 +130,17 @@ static void put_added(loader *l)
         if (!(token->flags & TOKEN_ADDED))
             continue;
         added_token added = {.id = (int32_t)i};
+        if (token->text.n > VOCAB_SOUGHT_MAX)
+            return weft_fail(l->dg, W1209, WEFT_NOWHERE,
+                             "added token %zu has %zu bytes, at most %d are allowed", i,
+                             token->text.n, VOCAB_SOUGHT_MAX);
         if (token->flags & TOKEN_SPECIAL)
             added.flags |= ADDED_SPECIAL;
         if (phi3 && takes_space(token->text))
             added.flags |= ADDED_RSTRIP;
         added_put(&l->t->added, token->text, added);
     }
+    return WEFT_OK;
 }
 
 static weft_status load_pre(loader *l)
@@ -234,9 +243,14 @@ static weft_status load_t5(loader *l)
         VEC_PUSH(&t->norms, norm_step_charsmap(map));
     }
     VEC_PUSH(&t->norms, norm_step_spaces(prefix, false, merge, true));
-    for (size_t i = 0; i < t->vocab.tokens.n; i++)
+    for (size_t i = 0; i < t->vocab.tokens.n; i++) {
+        if (t->vocab.tokens.at[i].text.n > VOCAB_SOUGHT_MAX)
+            return weft_fail(l->dg, W1209, WEFT_NOWHERE,
+                             "token %zu of a Unigram has %zu bytes, at most %d are allowed", i,
+                             t->vocab.tokens.at[i].text.n, VOCAB_SOUGHT_MAX);
         VEC_PUSH(&t->unigram.scores,
                  t->vocab.tokens.at[i].flags & TOKEN_ADDED ? 0 : (double)l->scores[i]);
+    }
     t->unigram.unk = id_of(l, "ggml.unknown_token_id", 2);
     unigram_finish(&t->unigram, &t->vocab, TOKEN_SPECIAL | TOKEN_BYTE);
     VEC_PUSH(&t->decs,
@@ -347,7 +361,7 @@ weft_status tok_load_gguf(weft_diag *dg, tok *t, const model_file *mf)
             continue;
         WEFT_TRY(load_tokens(&l));
         WEFT_TRY(models[k].load(&l));
-        put_added(&l);
+        WEFT_TRY(put_added(&l));
         set_names(&l);
         set_around(&l);
         return WEFT_OK;

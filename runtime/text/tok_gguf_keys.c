@@ -85,9 +85,10 @@ static bool becomes(maker *m, str text, const char *start)
     tok *t = m->t;
     weft_diag *dg = diag_create();
     strbuf out = {0};
-    pre_run r = {dg, &t->pres, put_piece, &out};
+    pre_run r = {dg, &t->pres, put_piece, &out, tok_bound_of(text.n) * (t->pres.n + 1)};
     mem_lock(&t->lock);
-    bool fine = norm_run(dg, &t->norms, text, &t->norm_text, &t->norm_spare, &text) == WEFT_OK &&
+    bool fine = norm_run(dg, &t->norms, text, tok_bound_of(text.n), &t->norm_text, &t->norm_spare,
+                         &text) == WEFT_OK &&
                 pre_split(&r, text, true) == WEFT_OK;
     mem_unlock(&t->lock);
     fine = fine && str_starts(strbuf_view(&out), str_of(start));

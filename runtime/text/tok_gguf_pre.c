@@ -51,7 +51,7 @@ static weft_status put_piece(void *to, str piece)
 
 static bool split(weft_diag *dg, pre_list *steps, str text, pieces *to)
 {
-    pre_run r = {dg, steps, put_piece, to};
+    pre_run r = {dg, steps, put_piece, to, tok_bound_of(text.n) * (steps->n + 1)};
     strbuf_reset(&to->text);
     return pre_split(&r, text, true) == WEFT_OK;
 }

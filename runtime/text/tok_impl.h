@@ -58,7 +58,15 @@ typedef struct {
     tok *t;
     tok_encode_flags flags;
     tok_ids *ids;
+    size_t norm_room; /* bytes that normalizers may still make of the text */
+    size_t pre_room;  /* and pre_tokenizers, all steps together */
 } tok_run;
+
+/* The most that a step may make of n bytes. */
+static inline size_t tok_bound_of(size_t n)
+{
+    return n * TOK_GROWTH_MAX + TOK_GROWTH_ROOM;
+}
 
 /* Loaders: fill an empty tokenizer. On failure the caller closes it. */
 weft_status tok_load_json(weft_diag *dg, tok *t, const char *name, str text) WEFT_MUST_USE;

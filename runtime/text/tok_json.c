@@ -7,6 +7,14 @@
 /* Gemma 3 has 262 000 tokens and 515 000 merges, each of three values. */
 #define LIMITS ((json_limits){.bytes_max = 256 << 20, .values_max = 6 << 20, .depth_max = 64})
 
+static weft_status check_length(weft_diag *dg, const char *what, str token, size_t n_max)
+{
+    if (token.n <= n_max)
+        return WEFT_OK;
+    return weft_fail(dg, W1209, WEFT_NOWHERE, "%s: a token has %zu bytes, at most %zu are allowed",
+                     what, token.n, n_max);
+}
+
 static weft_status load_vocab_object(weft_diag *dg, tok *t, const char *what, const value *vocab)
 {
     if (value_kind_of(vocab) != VALUE_OBJECT)
@@ -18,6 +26,7 @@ static weft_status load_vocab_object(weft_diag *dg, tok *t, const char *what, co
             return weft_fail(dg, W1203, WEFT_NOWHERE,
                              "%s: the id of token '" STR_FMT "' is not a number from 0 to %d", what,
                              STR_ARG(m->name), VOCAB_ID_MAX);
+        WEFT_TRY(check_length(dg, what, m->name, VOCAB_TEXT_MAX));
         if (vocab_at(&t->vocab, (int32_t)id) && t->vocab.tokens.at[id].text.p)
             return weft_fail(dg, W1203, WEFT_NOWHERE,
                              "%s: tokens '" STR_FMT "' and '" STR_FMT "' have the same id %d", what,
@@ -106,8 +115,9 @@ static weft_status load_bpe(weft_diag *dg, tok *t, const value *v)
                          "training only",
                          dropout);
     WEFT_TRY(load_vocab_object(dg, t, "BPE", value_get(v, STR("vocab"))));
-    WEFT_TRY(field_str_or_none(dg, "BPE", v, "continuing_subword_prefix", &prefix));
-    WEFT_TRY(field_str_or_none(dg, "BPE", v, "end_of_word_suffix", &suffix));
+    WEFT_TRY(
+        field_text_or_none(dg, "BPE", v, "continuing_subword_prefix", FIELDS_AFFIX_MAX, &prefix));
+    WEFT_TRY(field_text_or_none(dg, "BPE", v, "end_of_word_suffix", FIELDS_AFFIX_MAX, &suffix));
     b->prefix = arena_str(t->home, prefix);
     b->suffix = arena_str(t->home, suffix);
     WEFT_TRY(field_bool(dg, "BPE", v, "fuse_unk", &b->fuse_unk));
@@ -136,6 +146,7 @@ static weft_status load_unigram(weft_diag *dg, tok *t, const value *v)
         if (i > VOCAB_ID_MAX || !value_str(&text, &s) || !value_float(&score, &x) || x != x)
             return weft_fail(dg, W1203, WEFT_NOWHERE,
                              "Unigram: token %zu is not a text and a score", i);
+        WEFT_TRY(check_length(dg, "Unigram", s, VOCAB_SOUGHT_MAX));
         vocab_put(&t->vocab, t->home, (int32_t)i, s, 0);
         VEC_PUSH(&t->unigram.scores, x);
     }
@@ -154,7 +165,8 @@ static weft_status load_wordpiece(weft_diag *dg, tok *t, const value *v)
     t->model = TOK_WORDPIECE;
     WEFT_TRY(load_vocab_object(dg, t, "WordPiece", value_get(v, STR("vocab"))));
     if (value_get(v, STR("continuing_subword_prefix")))
-        WEFT_TRY(field_str(dg, "WordPiece", v, "continuing_subword_prefix", &prefix));
+        WEFT_TRY(
+            field_text(dg, "WordPiece", v, "continuing_subword_prefix", FIELDS_AFFIX_MAX, &prefix));
     WEFT_TRY(field_int(dg, "WordPiece", v, "max_input_chars_per_word", 0, WORD_CHARS_MAX, &chars));
     WEFT_TRY(find_named(dg, t, "WordPiece", v, "unk_token", &t->wordpiece.unk));
     t->wordpiece.prefix = arena_str(t->home, prefix);
@@ -206,7 +218,8 @@ static weft_status place_added(weft_diag *dg, tok *t, str text, int64_t wanted, 
     return WEFT_OK;
 }
 
-static weft_status load_added_token(weft_diag *dg, tok *t, const value *v)
+/* *io_room: bytes that the normal forms of these tokens may still have. */
+static weft_status load_added_token(weft_diag *dg, tok *t, const value *v, size_t *io_room)
 {
     static const char what[] = "added_tokens";
     static const struct {
@@ -219,7 +232,7 @@ static weft_status load_added_token(weft_diag *dg, tok *t, const value *v)
     str text;
     int64_t wanted = -1;
     added_token token = {0};
-    WEFT_TRY(field_str(dg, what, v, "content", &text));
+    WEFT_TRY(field_text(dg, what, v, "content", VOCAB_SOUGHT_MAX, &text));
     WEFT_TRY(field_int(dg, what, v, "id", 0, VOCAB_ID_MAX, &wanted));
     for (size_t k = 0; k < sizeof flags / sizeof *flags; k++) {
         bool on = false;
@@ -238,7 +251,9 @@ static weft_status load_added_token(weft_diag *dg, tok *t, const value *v)
         added_put(&t->added, text, token);
         return WEFT_OK;
     }
-    WEFT_TRY(norm_run(dg, &t->norms, text, &t->norm_text, &t->norm_spare, &text));
+    size_t n_max = *io_room < VOCAB_SOUGHT_MAX ? *io_room : VOCAB_SOUGHT_MAX;
+    WEFT_TRY(norm_run(dg, &t->norms, text, n_max, &t->norm_text, &t->norm_spare, &text));
+    *io_room -= text.n < n_max ? text.n : n_max;
     t->vocab.tokens.at[token.id].shown = arena_str(t->home, text);
     added_put(&t->added_norm, text, token);
     return WEFT_OK;
@@ -264,9 +279,10 @@ static weft_status load_root(weft_diag *dg, tok *t, const value *root)
     WEFT_TRY(dec_load(dg, t->home, value_get(root, STR("decoder")), &t->decs));
     if (value_kind_of(added) != VALUE_NULL && value_kind_of(added) != VALUE_ARRAY)
         return weft_fail(dg, W1203, WEFT_NOWHERE, "'added_tokens' is not a list");
+    size_t room = VOCAB_TEXTS_MAX;
     for (size_t i = 0; i < value_count(added); i++) {
         value v = value_at(added, i);
-        WEFT_TRY(load_added_token(dg, t, &v));
+        WEFT_TRY(load_added_token(dg, t, &v, &room));
     }
     spread_special(t);
     return post_load(dg, t, value_get(root, STR("post_processor")));

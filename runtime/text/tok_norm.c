@@ -1,9 +1,10 @@
 /* tok_norm.c - the normalisers, one function each, and the table that finds them by name. */
 #include "runtime/text/tok_norm.h"
 
-static weft_status apply_form(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_form(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                              strbuf *out)
 {
-    (void)dg;
+    (void)dg, (void)b;
     if (uni_is_ascii(in))
         strbuf_put(out, in);
     else
@@ -23,9 +24,10 @@ static void each_char(str in, strbuf *out, char_fn *fn)
     }
 }
 
-static weft_status apply_lowercase(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_lowercase(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                                   strbuf *out)
 {
-    (void)dg, (void)s;
+    (void)dg, (void)s, (void)b;
     each_char(in, out, uni_add_lower);
     return WEFT_OK;
 }
@@ -36,9 +38,10 @@ static void put_unless_mark(strbuf *out, uint32_t cp)
         uni_add(out, cp);
 }
 
-static weft_status apply_strip_accents(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_strip_accents(weft_diag *dg, const norm_step *s, str in,
+                                       const tok_bound *b, strbuf *out)
 {
-    (void)dg, (void)s;
+    (void)dg, (void)s, (void)b;
     each_char(in, out, put_unless_mark);
     return WEFT_OK;
 }
@@ -55,9 +58,10 @@ static void put_nmt(strbuf *out, uint32_t cp)
     uni_add(out, space ? ' ' : cp);
 }
 
-static weft_status apply_nmt(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_nmt(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                             strbuf *out)
 {
-    (void)dg, (void)s;
+    (void)dg, (void)s, (void)b;
     each_char(in, out, put_nmt);
     return WEFT_OK;
 }
@@ -67,32 +71,36 @@ static void put_byte_level(strbuf *out, unsigned char byte)
     uni_add(out, uni_of_byte(byte));
 }
 
-static weft_status apply_byte_level(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_byte_level(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                                    strbuf *out)
 {
-    (void)dg, (void)s;
+    (void)dg, (void)s, (void)b;
     for (size_t i = 0; i < in.n; i++)
         put_byte_level(out, (unsigned char)in.p[i]);
     return WEFT_OK;
 }
 
-static weft_status apply_replace(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_replace(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                                 strbuf *out)
 {
-    return tok_regex_replace(dg, s->re, in, s->text, out);
+    return tok_regex_replace(dg, s->re, in, s->text, b, out);
 }
 
-static weft_status apply_prepend(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_prepend(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                                 strbuf *out)
 {
-    (void)dg;
+    (void)dg, (void)b;
     if (in.n)
         strbuf_put(out, s->text);
     strbuf_put(out, in);
     return WEFT_OK;
 }
 
-static weft_status apply_strip(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_strip(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                               strbuf *out)
 {
     uint32_t cp;
-    (void)dg;
+    (void)dg, (void)b;
     while (s->left && in.n) {
         size_t n = uni_next(in.p, &cp);
         if (!uni_is_space(cp))
@@ -110,10 +118,10 @@ static weft_status apply_strip(weft_diag *dg, const norm_step *s, str in, strbuf
     return WEFT_OK;
 }
 
-static weft_status apply_charsmap(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_charsmap(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                                  strbuf *out)
 {
     str text = {0};
-    (void)dg;
     for (size_t i = 0; i < in.n;) {
         size_t n = charsmap_find(&s->map, (str){in.p + i, in.n - i}, &text);
         if (!n) {
@@ -121,6 +129,7 @@ static weft_status apply_charsmap(weft_diag *dg, const norm_step *s, str in, str
             text = (str){in.p + i, n};
         }
         strbuf_put(out, text);
+        WEFT_TRY(tok_bound_check(dg, b, out->n));
         i += n;
     }
     return WEFT_OK;
@@ -149,12 +158,13 @@ static void put_unless_nonspacing(strbuf *out, uint32_t cp)
         uni_add(out, cp);
 }
 
-static weft_status apply_bert(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_bert(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                              strbuf *out)
 {
     static char_fn *const fns[] = {put_clean, put_han, put_unless_nonspacing, uni_add_lower};
     const bool wanted[] = {s->clean, s->han, s->strip_accents, s->lowercase};
     strbuf spare[2] = {{0}}, *from = &spare[0], *to = &spare[1];
-    (void)dg;
+    (void)dg, (void)b;
     for (size_t k = 0; k < sizeof fns / sizeof *fns; k++) {
         if (!wanted[k])
             continue;
@@ -176,11 +186,12 @@ static weft_status apply_bert(weft_diag *dg, const norm_step *s, str in, strbuf 
     return WEFT_OK;
 }
 
-static weft_status apply_spaces(weft_diag *dg, const norm_step *s, str in, strbuf *out)
+static weft_status apply_spaces(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                                strbuf *out)
 {
     str space = s->space_mark ? STR("\xe2\x96\x81") : STR(" ");
     bool in_word = false, prefixed = false;
-    (void)dg;
+    (void)dg, (void)b;
     for (size_t i = 0; i < in.n; i++) {
         if (in.p[i] == ' ') {
             in_word = false;
@@ -200,27 +211,31 @@ static weft_status apply_spaces(weft_diag *dg, const norm_step *s, str in, strbu
 
 norm_step norm_step_form(uni_form form)
 {
-    return (norm_step){.apply = apply_form, .form = form};
+    return (norm_step){.apply = apply_form, .what = "a normal form", .form = form};
 }
 
 norm_step norm_step_prepend(str text)
 {
-    return (norm_step){.apply = apply_prepend, .text = text};
+    return (norm_step){.apply = apply_prepend, .what = "the space in front", .text = text};
 }
 
 norm_step norm_step_replace(str from, str to)
 {
-    return (norm_step){.apply = apply_replace, .re = tok_regex_literal(from), .text = to};
+    return (norm_step){.apply = apply_replace,
+                       .what = "the mark of spaces",
+                       .re = tok_regex_literal(from),
+                       .text = to};
 }
 
 norm_step norm_step_charsmap(charsmap map)
 {
-    return (norm_step){.apply = apply_charsmap, .map = map};
+    return (norm_step){.apply = apply_charsmap, .what = "precompiled_charsmap", .map = map};
 }
 
 norm_step norm_step_bert(bool strip_accents, bool lowercase)
 {
     return (norm_step){.apply = apply_bert,
+                       .what = "the normalizer of BERT",
                        .clean = true,
                        .han = true,
                        .strip_accents = strip_accents,
@@ -230,6 +245,7 @@ norm_step norm_step_bert(bool strip_accents, bool lowercase)
 norm_step norm_step_spaces(bool prefix, bool suffix, bool merge, bool mark)
 {
     return (norm_step){.apply = apply_spaces,
+                       .what = "the marks of spaces",
                        .space_prefix = prefix,
                        .space_suffix = suffix,
                        .space_merge = merge,
@@ -242,7 +258,7 @@ typedef weft_status load_fn(weft_diag *dg, arena *a, const value *v, norm_step *
 static weft_status load_replace(weft_diag *dg, arena *a, const value *v, norm_step *s)
 {
     str text;
-    WEFT_TRY(field_str(dg, "Replace", v, "content", &text));
+    WEFT_TRY(field_text(dg, "Replace", v, "content", FIELDS_TEXT_MAX, &text));
     s->text = arena_str(a, text);
     return field_pattern(dg, "Replace", v, &s->re);
 }
@@ -250,7 +266,7 @@ static weft_status load_replace(weft_diag *dg, arena *a, const value *v, norm_st
 static weft_status load_prepend(weft_diag *dg, arena *a, const value *v, norm_step *s)
 {
     str text;
-    WEFT_TRY(field_str(dg, "Prepend", v, "prepend", &text));
+    WEFT_TRY(field_text(dg, "Prepend", v, "prepend", FIELDS_TEXT_MAX, &text));
     s->text = arena_str(a, text);
     return WEFT_OK;
 }
@@ -312,6 +328,7 @@ static weft_status load_step(weft_diag *dg, arena *a, const value *v, str type, 
         if (!str_eqz(type, rows[k].name))
             continue;
         norm_step s = {.apply = rows[k].apply, .form = rows[k].form};
+        s.what = arena_printf(a, "normalizer %s", rows[k].name).p;
         if (rows[k].load)
             WEFT_TRY(rows[k].load(dg, a, v, &s));
         VEC_PUSH(to, s);
@@ -356,15 +373,17 @@ void norm_free(norm_list *l)
     VEC_FREE(l);
 }
 
-weft_status norm_run(weft_diag *dg, const norm_list *l, str in, strbuf *text, strbuf *spare,
-                     str *out_text)
+weft_status norm_run(weft_diag *dg, const norm_list *l, str in, size_t n_max, strbuf *text,
+                     strbuf *spare, str *out_text)
 {
     for (size_t i = 0; i < l->n; i++) {
         strbuf swap = *spare;
         *spare = *text;
         *text = swap;
         strbuf_reset(text);
-        WEFT_TRY(l->at[i].apply(dg, &l->at[i], in, text));
+        tok_bound b = {l->at[i].what, n_max};
+        WEFT_TRY(l->at[i].apply(dg, &l->at[i], in, &b, text));
+        WEFT_TRY(tok_bound_check(dg, &b, text->n));
         in = text->n ? strbuf_view(text) : STR("");
     }
     *out_text = in.n ? in : STR("");

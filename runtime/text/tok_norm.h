@@ -8,11 +8,14 @@
 #include "runtime/text/tok_unicode.h"
 
 typedef struct norm_step norm_step;
-typedef weft_status norm_fn(weft_diag *dg, const norm_step *s, str in, strbuf *out);
+/* A step that can multiply a text looks at the bound as it goes; norm_run does after each step. */
+typedef weft_status norm_fn(weft_diag *dg, const norm_step *s, str in, const tok_bound *b,
+                            strbuf *out);
 
 struct norm_step {
     norm_fn *apply;
-    tok_regex *re; /* owned */
+    const char *what; /* for messages */
+    tok_regex *re;    /* owned */
     str text;
     uni_form form;
     charsmap map;
@@ -27,9 +30,10 @@ typedef VEC(norm_step) norm_list;
 weft_status norm_load(weft_diag *dg, arena *a, const value *v, norm_list *to) WEFT_MUST_USE;
 void norm_free(norm_list *l);
 
-/* The text after all steps: in itself, or what stands in *text. *spare is scratch. */
-weft_status norm_run(weft_diag *dg, const norm_list *l, str in, strbuf *text, strbuf *spare,
-                     str *out_text) WEFT_MUST_USE;
+/* The text after all steps: in itself, or what stands in *text. *spare is scratch. W1214 where a
+ * step makes it longer than n_max bytes. */
+weft_status norm_run(weft_diag *dg, const norm_list *l, str in, size_t n_max, strbuf *text,
+                     strbuf *spare, str *out_text) WEFT_MUST_USE;
 
 /* Steps for loaders that have no JSON. */
 norm_step norm_step_form(uni_form form);

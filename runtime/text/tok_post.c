@@ -19,15 +19,19 @@ static weft_status put_id(weft_diag *dg, tok *t, tok_ids *to, const value *v)
 }
 
 /* Puts `more` in front of to. */
-static void put_before(tok_ids *to, const tok_ids *more)
+static weft_status put_before(weft_diag *dg, tok_ids *to, const tok_ids *more)
 {
     tok_ids both = {0};
+    if (to->n + more->n > TEMPLATE_IDS_MAX)
+        return weft_fail(dg, W1209, WEFT_NOWHERE, "post_processor: more than %d tokens",
+                         TEMPLATE_IDS_MAX);
     for (size_t i = 0; i < more->n; i++)
         VEC_PUSH(&both, more->at[i]);
     for (size_t i = 0; i < to->n; i++)
         VEC_PUSH(&both, to->at[i]);
     VEC_FREE(to);
     *to = both;
+    return WEFT_OK;
 }
 
 static weft_status put_special(weft_diag *dg, tok *t, const value *v, const value *specials,
@@ -75,7 +79,7 @@ static weft_status load_template(weft_diag *dg, tok *t, const value *v)
     tok_ids before = {0};
     weft_status status = read_template(dg, t, v, &before);
     if (status == WEFT_OK)
-        put_before(&t->before, &before);
+        status = put_before(dg, &t->before, &before);
     VEC_FREE(&before);
     return status;
 }
@@ -94,7 +98,7 @@ static weft_status load_pair(weft_diag *dg, tok *t, const value *v)
     if (status == WEFT_OK)
         status = put_id(dg, t, &t->after, &sep_id);
     if (status == WEFT_OK)
-        put_before(&t->before, &before);
+        status = put_before(dg, &t->before, &before);
     VEC_FREE(&before);
     return status;
 }

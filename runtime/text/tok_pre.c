@@ -7,6 +7,11 @@ static weft_status pass(pre_run *r, size_t step, str piece, bool at_start)
 {
     if (!piece.n)
         return WEFT_OK;
+    if (piece.n > r->room)
+        return weft_fail(r->dg, W1214, WEFT_NOWHERE,
+                         "pre_tokenizer %zu of %zu makes more of the text than is allowed", step,
+                         r->steps->n);
+    r->room -= piece.n;
     if (step == r->steps->n)
         return r->piece(r->to, piece);
     return r->steps->at[step].apply(r, step, piece, at_start);

@@ -58,6 +58,7 @@ struct pre_run {
     pre_list *steps;
     weft_status (*piece)(void *to, str piece); /* called for every piece that is not empty */
     void *to;
+    size_t room; /* bytes that may still be handed from step to step, see tok_bound_of */
 };
 
 /* at_start: the text begins where the whole text does. */

@@ -213,7 +213,26 @@ weft_status tok_matches_next(weft_diag *dg, tok_matches *m, size_t *out_begin, s
     return WEFT_OK;
 }
 
-weft_status tok_regex_replace(weft_diag *dg, tok_regex *re, str text, str with, strbuf *out)
+weft_status tok_bound_check(weft_diag *dg, const tok_bound *b, size_t n)
+{
+    if (n <= b->n_max)
+        return WEFT_OK;
+    return weft_fail(dg, W1214, WEFT_NOWHERE, "%s makes the text longer than the %zu bytes allowed",
+                     b->what, b->n_max);
+}
+
+double tok_regex_growth(const tok_regex *re, size_t n)
+{
+    uint32_t least = 0; /* characters that a match is behind the last one's end */
+    if (!re->code)      /* the text itself goes */
+        return re->pattern.n && n > re->pattern.n ? (double)n / (double)re->pattern.n : 1;
+    if (pcre2_pattern_info(re->code, PCRE2_INFO_MINLENGTH, &least) != 0 || least == 0)
+        least = 1; /* an empty match at every byte */
+    return 1 + (double)n / least;
+}
+
+weft_status tok_regex_replace(weft_diag *dg, tok_regex *re, str text, str with, const tok_bound *b,
+                              strbuf *out)
 {
     tok_matches m = tok_matches_of(re, text);
     size_t done = 0, begin, end;
@@ -225,8 +244,9 @@ weft_status tok_regex_replace(weft_diag *dg, tok_regex *re, str text, str with, 
             continue;
         strbuf_put(out, (str){text.p + done, begin - done});
         strbuf_put(out, with);
+        WEFT_TRY(tok_bound_check(dg, b, out->n));
         done = end;
     }
     strbuf_put(out, (str){text.p + done, text.n - done});
-    return WEFT_OK;
+    return tok_bound_check(dg, b, out->n);
 }

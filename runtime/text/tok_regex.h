@@ -33,9 +33,20 @@ static inline tok_matches tok_matches_of(tok_regex *re, str text)
 weft_status tok_matches_next(weft_diag *dg, tok_matches *m, size_t *out_begin,
                              size_t *out_end) WEFT_MUST_USE;
 
-/* `text` with every match replaced, at the end of out. */
-weft_status tok_regex_replace(weft_diag *dg, tok_regex *re, str text, str with,
+/* How long a text may become, and the step that makes it so for the message. */
+typedef struct {
+    const char *what; /* "normalizer Replace" */
+    size_t n_max;
+} tok_bound;
+
+/* W1214 where n bytes are more than b allows. */
+weft_status tok_bound_check(weft_diag *dg, const tok_bound *b, size_t n) WEFT_MUST_USE;
+
+/* `text` with every match replaced, at the end of out, which b bounds. */
+weft_status tok_regex_replace(weft_diag *dg, tok_regex *re, str text, str with, const tok_bound *b,
                               strbuf *out) WEFT_MUST_USE;
+/* The most that replacing all matches by n bytes can multiply a text by. */
+double tok_regex_growth(const tok_regex *re, size_t n);
 
 /* out gets the PCRE2 pattern. */
 weft_status tok_onig_translate(weft_diag *dg, str pattern, strbuf *out) WEFT_MUST_USE;

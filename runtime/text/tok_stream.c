@@ -98,8 +98,9 @@ static void put_bytes(tok_stream *s, str bytes, strbuf *out)
 /* A text that the pattern cannot deal with within its limits stays as it is. */
 static void replace(tok_stream *s, const dec_step *d, str text)
 {
+    const tok_bound unbounded = {"decoder Replace", SIZE_MAX}; /* dec_load has looked at it */
     mem_lock(&s->t->lock);
-    if (tok_regex_replace(s->dg, d->re, text, d->text, &s->b) != WEFT_OK) {
+    if (tok_regex_replace(s->dg, d->re, text, d->text, &unbounded, &s->b) != WEFT_OK) {
         diag_reset(s->dg);
         strbuf_reset(&s->b);
         strbuf_put(&s->b, text);

@@ -13,7 +13,7 @@ static const double unknown_penalty = 10; /* sentencepiece's kUnkPenalty */
 
 void unigram_deinit(unigram *u)
 {
-    VEC_FREE(&u->nodes);
+    tree_free(&u->tree);
     VEC_FREE(&u->scores);
 }
 
@@ -25,51 +25,9 @@ void unigram_scratch_free(unigram_scratch *s)
     *s = (unigram_scratch){0};
 }
 
-typedef struct {
-    str text;
-    int32_t id;
-} entry;
-
-static int by_text(const void *a, const void *b)
-{
-    return str_cmp(((const entry *)a)->text, ((const entry *)b)->text);
-}
-
-/* The nodes are laid out level by level: the children of one node are made together. */
-typedef struct {
-    size_t begin, end; /* of the sorted entries that go through the node */
-} part;
-
-static void build_tree(unigram *u, const entry *at, size_t n)
-{
-    VEC(part) parts = {0}; /* of each node */
-    VEC_PUSH(&u->nodes, ((unigram_node){.id = VOCAB_NONE}));
-    VEC_PUSH(&parts, ((part){0, n}));
-    size_t level_end = 1, depth = 0;
-    for (size_t node = 0; node < u->nodes.n; node++) {
-        if (node == level_end) {
-            level_end = u->nodes.n;
-            depth++;
-        }
-        part p = parts.at[node];
-        if (p.begin < p.end && at[p.begin].text.n == depth)
-            u->nodes.at[node].id = at[p.begin++].id;
-        u->nodes.at[node].child = (uint32_t)u->nodes.n;
-        for (size_t i = p.begin, j; i < p.end; i = j) {
-            unsigned char byte = (unsigned char)at[i].text.p[depth];
-            for (j = i; j < p.end && (unsigned char)at[j].text.p[depth] == byte;)
-                j++;
-            VEC_PUSH(&u->nodes, ((unigram_node){.byte = byte, .id = VOCAB_NONE}));
-            VEC_PUSH(&parts, ((part){i, j}));
-            u->nodes.at[node].n_child++;
-        }
-    }
-    VEC_FREE(&parts);
-}
-
 void unigram_finish(unigram *u, const tok_vocab *v, uint32_t skip)
 {
-    VEC(entry) all = {0};
+    VEC(tree_entry) all = {0};
     double least = INFINITY;
     for (size_t id = 0; id < v->tokens.n; id++) {
         str text = v->tokens.at[id].text;
@@ -78,28 +36,12 @@ void unigram_finish(unigram *u, const tok_vocab *v, uint32_t skip)
         if (u->scores.at[id] < least)
             least = u->scores.at[id];
         if (vocab_find(v, text) == (int32_t)id)
-            VEC_PUSH(&all, ((entry){text, (int32_t)id}));
+            VEC_PUSH(&all, ((tree_entry){text, (int32_t)id}));
     }
-    if (all.n)
-        qsort(all.at, all.n, sizeof *all.at, by_text);
-    build_tree(u, all.at, all.n);
+    tree_make(&u->tree, all.at, all.n);
     VEC_FREE(&all);
     u->unk_score = (isfinite(least) ? least : 0) - unknown_penalty;
     vocab_bytes(v, u->fallback);
-}
-
-static uint32_t child_of(const unigram *u, uint32_t node, unsigned char byte)
-{
-    uint32_t low = u->nodes.at[node].child, high = low + u->nodes.at[node].n_child;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (u->nodes.at[mid].byte < byte)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    uint32_t end = u->nodes.at[node].child + u->nodes.at[node].n_child;
-    return low < end && u->nodes.at[low].byte == byte ? low : 0;
 }
 
 static void offer(unigram_step *step, double score, size_t from, int32_t id)
@@ -116,10 +58,10 @@ static weft_status find_path(weft_diag *dg, const unigram *u, str piece, unigram
         bool single = false;
         uint32_t node = 0;
         for (size_t i = at; i < piece.n; i++) {
-            node = child_of(u, node, (unsigned char)piece.p[i]);
+            node = tree_child(&u->tree, node, (unsigned char)piece.p[i]);
             if (!node)
                 break;
-            int32_t id = u->nodes.at[node].id;
+            int32_t id = u->tree.nodes.at[node].id;
             if (id == VOCAB_NONE)
                 continue;
             offer(&steps[i + 1], here + u->scores.at[id], at, id);

@@ -3,19 +3,12 @@
 #define WEFT_RUNTIME_TEXT_TOK_UNIGRAM_H
 
 #include "runtime/text/tok.h"
+#include "runtime/text/tok_tree.h"
 #include "runtime/text/tok_vocab.h"
 
-/* A tree of bytes. A node's children follow each other in nodes; their bytes are in order. */
 typedef struct {
-    uint32_t child; /* the first one */
-    uint16_t n_child;
-    unsigned char byte;
-    int32_t id; /* VOCAB_NONE: no token ends here */
-} unigram_node;
-
-typedef struct {
-    VEC(unigram_node) nodes; /* the root first */
-    VEC(double) scores;      /* by id */
+    tok_tree tree;
+    VEC(double) scores; /* by id */
     double unk_score;
     int32_t unk; /* VOCAB_NONE: text without tokens is an error */
     bool byte_fallback;

@@ -11,6 +11,9 @@ enum { VOCAB_ID_MAX = (1 << 22) - 1, VOCAB_NONE = -1 };
  * known have three million. */
 enum { VOCAB_TEXTS_MAX = 32 << 20 };
 
+/* Bytes of one token: of an added one, or of Unigram, which are looked for at every place of a text; of any other. */
+enum { VOCAB_SOUGHT_MAX = 4096, VOCAB_TEXT_MAX = 1 << 16 };
+
 /* A hash of bytes that no file can make collide at will: it is seeded once for each process. */
 uint64_t vocab_hash(const char *p, size_t n);
 

@@ -1,46 +1,60 @@
-/* tok_wordpiece.c - greedy longest match. */
+/* tok_wordpiece.c - greedy longest match, in one tree of the tokens and one of those that continue. */
 #include "runtime/text/tok_wordpiece.h"
 
 #include "runtime/base/utf8.h"
-#include "runtime/text/tok_unicode.h"
 
-/* The longest token that word has at `at`; its end, or 0. */
-static size_t longest(const wordpiece *w, const tok_vocab *v, str word, size_t at, strbuf *text,
-                      int32_t *out_id)
+void wordpiece_finish(wordpiece *w, const tok_vocab *v)
 {
-    size_t prefix = at ? w->prefix.n : 0, end = word.n;
-    if (end - at > v->text_max) {
-        end = at + v->text_max;
-        while (end > at && ((unsigned char)word.p[end] & 0xc0) == 0x80)
-            end--;
+    VEC(tree_entry) starts = {0}, continues = {0};
+    for (size_t id = 0; id < v->tokens.n; id++) {
+        str text = v->tokens.at[id].text;
+        if (!text.n || vocab_find(v, text) != (int32_t)id)
+            continue;
+        VEC_PUSH(&starts, ((tree_entry){text, (int32_t)id}));
+        if (text.n > w->prefix.n && str_starts(text, w->prefix))
+            VEC_PUSH(&continues,
+                     ((tree_entry){{text.p + w->prefix.n, text.n - w->prefix.n}, (int32_t)id}));
     }
-    strbuf_reset(text);
-    strbuf_put(text, (str){w->prefix.p, prefix});
-    strbuf_put(text, (str){word.p + at, end - at});
-    for (; end > at; end = uni_back(word.p, end)) {
-        *out_id = vocab_find(v, (str){text->p, prefix + end - at});
-        if (*out_id != VOCAB_NONE)
-            return end;
-    }
-    return 0;
+    tree_make(&w->starts, starts.at, starts.n);
+    tree_make(&w->continues, continues.at, continues.n);
+    VEC_FREE(&starts);
+    VEC_FREE(&continues);
 }
 
-weft_status wordpiece_encode(weft_diag *dg, const wordpiece *w, const tok_vocab *v, str word,
-                             tok_ids *out)
+void wordpiece_deinit(wordpiece *w)
 {
-    strbuf text = {0};
+    tree_free(&w->starts);
+    tree_free(&w->continues);
+}
+
+/* The longest token that word has at `at`; its end, or 0. */
+static size_t longest(const wordpiece *w, str word, size_t at, int32_t *out_id)
+{
+    const tok_tree *t = at ? &w->continues : &w->starts;
+    size_t end = 0;
+    uint32_t node = 0;
+    for (size_t i = at; i < word.n && (node = tree_child(t, node, (unsigned char)word.p[i])); i++) {
+        if (t->nodes.at[node].id == VOCAB_NONE)
+            continue;
+        *out_id = t->nodes.at[node].id;
+        end = i + 1;
+    }
+    return end;
+}
+
+weft_status wordpiece_encode(weft_diag *dg, const wordpiece *w, str word, tok_ids *out)
+{
     size_t n_before = out->n, at = 0;
     bool known = utf8_count(word) <= w->chars_max;
     while (known && at < word.n) {
         int32_t id;
-        size_t end = longest(w, v, word, at, &text, &id);
+        size_t end = longest(w, word, at, &id);
         known = end > 0;
         if (!known)
             break;
         VEC_PUSH(out, id);
         at = end;
     }
-    strbuf_free(&text);
     if (known)
         return WEFT_OK;
     out->n = n_before;
