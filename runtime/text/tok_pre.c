@@ -114,6 +114,35 @@ static weft_status apply_regex(pre_run *r, size_t step, str text, bool at_start)
     return finish(&s);
 }
 
+/* Digits by threes, counted from the end of each run, which the step's pattern finds. Patterns say it by looking ahead to
+ * the end of the run from each group, which takes time that grows with the square of its length. */
+static weft_status apply_digit_groups(pre_run *r, size_t step, str text, bool at_start)
+{
+    const pre_step *p = &r->steps->at[step];
+    splitter s = splitter_of(r, step, text, at_start);
+    tok_matches m = tok_matches_of(p->re, text);
+    size_t done = 0, begin, end;
+    for (;;) {
+        WEFT_TRY(tok_matches_next(r->dg, &m, &begin, &end));
+        if (begin == SIZE_MAX)
+            break;
+        size_t n = 0;
+        for (size_t at = begin; at < end; at += uni_len(text.p[at]))
+            n++;
+        for (size_t at = begin; at < end; at += uni_len(text.p[at]), n--) {
+            if (n % 3 != 0 && (p->cuts || at > begin))
+                continue;
+            WEFT_TRY(emit(&s, done, at));
+            done = at;
+        }
+        if (!p->cuts) {
+            WEFT_TRY(emit(&s, done, end));
+            done = end;
+        }
+    }
+    return emit(&s, done, text.n);
+}
+
 static weft_status apply_chars(pre_run *r, size_t step, str text, bool at_start)
 {
     splitter s = splitter_of(r, step, text, at_start);
@@ -204,10 +233,31 @@ static weft_status apply_prefix_space(pre_run *r, size_t step, str text, bool at
 static const char byte_level_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
+/* Patterns of real tokenizers that do the same as apply_digit_groups, and the runs it does it with. */
+static const struct {
+    const char *pattern, *runs;
+    bool cuts; /* the groups are cut from each other, but the last one not from what follows */
+} digit_groups[] = {
+    {"\\d{1,3}(?=(?:\\d{3})*\\b)", "(?<!\\d)\\d++\\b", false}, /* Cohere, Aya */
+    {"(?=(\\d{3})+(?!\\d))", "(?<!\\d)\\d++", true},           /* SuperBPE */
+};
+
+static weft_status create_isolating(weft_diag *dg, str pattern, pre_step *s)
+{
+    for (size_t k = 0; k < sizeof digit_groups / sizeof *digit_groups; k++)
+        if (str_eqz(pattern, digit_groups[k].pattern)) {
+            s->apply = apply_digit_groups;
+            s->cuts = digit_groups[k].cuts;
+            pattern = str_of(digit_groups[k].runs);
+            break;
+        }
+    return tok_regex_create(dg, pattern, &s->re);
+}
+
 weft_status pre_add_regex(weft_diag *dg, const char *pattern, pre_list *to)
 {
     pre_step s = {.apply = apply_regex, .behavior = SPLIT_ISOLATED};
-    WEFT_TRY(tok_regex_create(dg, str_of(pattern), &s.re));
+    WEFT_TRY(create_isolating(dg, str_of(pattern), &s));
     VEC_PUSH(to, s);
     return WEFT_OK;
 }
@@ -277,7 +327,12 @@ static weft_status load_split(weft_diag *dg, arena *a, const value *v, pre_list 
     (void)a;
     WEFT_TRY(read_behavior(dg, "Split", v, &s.behavior));
     WEFT_TRY(field_bool(dg, "Split", v, "invert", &s.invert));
-    WEFT_TRY(field_pattern(dg, "Split", v, &s.re));
+    str regex;
+    if (s.behavior == SPLIT_ISOLATED && !s.invert &&
+        value_str(value_get(value_get(v, STR("pattern")), STR("Regex")), &regex))
+        WEFT_TRY(create_isolating(dg, regex, &s));
+    else
+        WEFT_TRY(field_pattern(dg, "Split", v, &s.re));
     VEC_PUSH(to, s);
     return WEFT_OK;
 }

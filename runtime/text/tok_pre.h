@@ -29,6 +29,7 @@ struct pre_step {
     bool (*is_match)(uint32_t cp);
     split_behavior behavior;
     bool invert;
+    bool cuts;       /* digits by threes: see digit_groups in tok_pre.c */
     bool maps_bytes; /* ByteLevel: the pieces it leaves are byte-level text */
     prepend_scheme prepend;
     bool split;

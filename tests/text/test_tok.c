@@ -293,6 +293,61 @@ START_TEST(word_pieces)
 }
 END_TEST
 
+/* Two patterns are not run as patterns: what they give is that of the same in brackets, which is. */
+START_TEST(digits_by_threes)
+{
+    static const char *const patterns[] = {"\\\\d{1,3}(?=(?:\\\\d{3})*\\\\b)",
+                                           "(?=(\\\\d{3})+(?!\\\\d))"};
+    static const char *const parts[] = {"1", "23",     "456",    "a", " ",
+                                        "_", "\u0663", "\u00bd", ".", "\u00e9"};
+    weft_diag *dg = diag_create();
+    for (size_t k = 0; k < COUNT_OF(patterns); k++) {
+        tok *t[2];
+        for (int i = 0; i < 2; i++) {
+            strbuf json = {0};
+            /* every piece is one unknown token, so that the ids tell where the cuts are */
+            strbuf_add(
+                &json,
+                "{\"model\": {\"type\": \"WordPiece\", \"unk_token\": \"u\", "
+                "\"continuing_subword_prefix\": \"#\", \"vocab\": {\"u\": 0, \"1\": 1, "
+                "\"#1\": 2, \"2\": 3, \"#2\": 4, \"3\": 5, \"#3\": 6, \"#a\": 7, \"a\": 8}}, "
+                "\"pre_tokenizer\": {\"type\": \"Split\", \"behavior\": \"Isolated\", "
+                "\"pattern\": {\"Regex\": \"%s%s%s\"}}}",
+                i ? "(?:" : "", patterns[k], i ? ")" : "");
+            t[i] = open_text(json.p);
+            strbuf_free(&json);
+        }
+        for (int round = 0; round < 3000; round++) {
+            strbuf text = {0};
+            tok_ids ids[2] = {{0}};
+            for (uint32_t n = random_below(12); n > 0; n--)
+                strbuf_put(&text, str_of(parts[random_below((uint32_t)COUNT_OF(parts))]));
+            for (int i = 0; i < 2; i++)
+                ck_assert_int_eq(
+                    tok_encode(dg, t[i], strbuf_view(&text), TOK_ENCODE_DEFAULT, &ids[i]), WEFT_OK);
+            ck_assert_msg(
+                ids[0].n == ids[1].n &&
+                    (!ids[0].n || memcmp(ids[0].at, ids[1].at, ids[0].n * sizeof *ids[0].at) == 0),
+                "%s: %.*s", patterns[k], STR_ARG(text));
+            VEC_FREE(&ids[0]);
+            VEC_FREE(&ids[1]);
+            strbuf_free(&text);
+        }
+        strbuf text = {0};
+        strbuf_fill(&text, '1', 1 << 20); /* an hour, as a pattern */
+        strbuf_putc(&text, 'a');
+        tok_ids ids = {0};
+        ck_assert_int_eq(tok_encode(dg, t[0], strbuf_view(&text), TOK_ENCODE_DEFAULT, &ids),
+                         WEFT_OK);
+        VEC_FREE(&ids);
+        strbuf_free(&text);
+        tok_close(t[0]);
+        tok_close(t[1]);
+    }
+    diag_destroy(dg);
+}
+END_TEST
+
 START_TEST(beside_the_tokenizer)
 {
     temp_dir d = temp_dir_create();
@@ -324,4 +379,4 @@ END_TEST
 
 SUITE_MAIN("tok", random_texts_come_back, text_that_is_not_utf8, special_tokens,
            holes_in_the_vocabulary, what_is_unknown_is_named, damaged_files, text_without_tokens,
-           endless_backtracking, long_words, word_pieces, beside_the_tokenizer)
+           endless_backtracking, long_words, word_pieces, beside_the_tokenizer, digits_by_threes)

@@ -4,7 +4,7 @@
  * The time of a text is held against that of a quarter of it: work that is quadratic takes sixteen
  * times as long, work of n log n little more than four times. Processor time, the least of a few. */
 #include "runtime/base/utf8.h"
-#include "runtime/text/tok.h"
+#include "runtime/text/tok_gguf.h"
 #include "tests/base/suite.h"
 
 #include <time.h>
@@ -143,6 +143,56 @@ START_TEST(every_family_takes_long_texts)
 }
 END_TEST
 
+static weft_status ignore_piece(void *to, str piece)
+{
+    (void)to, (void)piece;
+    return WEFT_OK;
+}
+
+static double split_s(pre_list *steps, str text)
+{
+    weft_diag *dg = diag_create();
+    pre_run r = {dg, steps, ignore_piece, NULL, SIZE_MAX};
+    double begin = now_s();
+    ck_assert_int_eq(pre_split(&r, text, true), WEFT_OK);
+    double seconds = now_s() - begin;
+    diag_destroy(dg);
+    return seconds;
+}
+
+/* The patterns of every row of tok_gguf_pre.def, without a vocabulary. */
+START_TEST(every_pattern_splits_long_texts)
+{
+    static const char *const names[] = {
+#define PRE(name, flags, ...) name,
+#include "runtime/text/tok_gguf_pre.def"
+#undef PRE
+    };
+    for (size_t k = 0; k < COUNT_OF(names); k++) {
+        pre_list steps = {0};
+        weft_diag *dg = diag_create();
+        ck_assert_int_eq(gguf_pre_add(dg, gguf_pre_named(str_of(names[k])), &steps), WEFT_OK);
+        for (size_t i = 0; i < COUNT_OF(shapes); i++) {
+            strbuf small = {0}, large = {0};
+            fill(&small, &shapes[i], SMALL / 4);
+            fill(&large, &shapes[i], SMALL);
+            double a = split_s(&steps, strbuf_view(&small)),
+                   b = split_s(&steps, strbuf_view(&large));
+            for (int n = 1; n < TRIES && b > floor_s / 2 && b > a * growth_max; n++) {
+                double again = split_s(&steps, strbuf_view(&large));
+                b = again < b ? again : b;
+            }
+            ck_assert_msg(b < floor_s / 2 || b < a * growth_max, "%s: %s: %.3f s, then %.3f s",
+                          names[k], shapes[i].name, a, b);
+            strbuf_free(&small);
+            strbuf_free(&large);
+        }
+        pre_free(&steps);
+        diag_destroy(dg);
+    }
+}
+END_TEST
+
 /* The prompt that a stock Qwen2 took minutes for, in all four forms. */
 START_TEST(megabytes_of_marks)
 {
@@ -170,6 +220,7 @@ int main(void)
     TCase *tc = tcase_create("tok_long");
     tcase_set_timeout(tc, 600);
     tcase_add_loop_test(tc, every_family_takes_long_texts, 0, COUNT_OF(families));
+    tcase_add_test(tc, every_pattern_splits_long_texts);
     tcase_add_loop_test(tc, megabytes_of_marks, 0, 4);
     return suite_run("tok_long", tc, SUITE_FORK);
 }
