@@ -146,6 +146,13 @@ static void take_context(void *ctx)
     ((bound_model *)ctx)->context_asked = true;
 }
 
+static void take_trained(void *ctx, int64_t context)
+{
+    bound_model *bm = ctx;
+    if (bm->context == 0 && context > 0)
+        bm->context = context;
+}
+
 static void free_lists(bound_model *bm)
 {
     VEC_FREE(&bm->params);
@@ -193,6 +200,7 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
                          .node = take_node,
                          .output = take_output,
                          .context = take_context,
+                         .trained = take_trained,
                          .other_arch = opt->others ? take_other_arch : NULL,
                          .other_key = opt->others ? take_other_key : NULL,
                          .other_weight = opt->others ? take_other_weight : NULL};
@@ -217,6 +225,51 @@ void bound_model_destroy(bound_model *bm)
     graph_destroy(bm->graph);
     free_lists(bm);
     arena_destroy(bm->a);
+}
+
+bool bound_model_context(const bound_model *bm, int64_t *out)
+{
+    if (bm->context > 0)
+        *out = bm->context;
+    return bm->context > 0;
+}
+
+/* The first of these keys that is a number above 0; else `otherwise`. */
+static double first_key(const model_file *mf, const char *const *keys, double otherwise)
+{
+    for (; *keys; keys++) {
+        double number;
+        int64_t whole;
+        const value *v = model_file_key(mf, str_of(*keys));
+        if (v && value_float(v, &number) && number > 0)
+            return number;
+        if (v && value_int(v, &whole) && whole > 0)
+            return (double)whole;
+    }
+    return otherwise;
+}
+
+void bound_model_check_context(weft_diag *dg, const bound_model *bm, int64_t context)
+{
+    static const char *const factors[] = {"rope.scaling.factor",
+                                          "rope.scale_linear",
+                                          "rope_scaling.factor",
+                                          "rope_parameters.factor",
+                                          "rope_parameters.full_attention.factor",
+                                          NULL};
+    static const char *const originals[] = {
+        "rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings",
+        "original_max_position_embeddings", "rope_parameters.original_max_position_embeddings",
+        NULL};
+    double trained = (double)bm->context;
+    double reached = first_key(bm->file, factors, 1) * first_key(bm->file, originals, trained);
+    if (bm->context == 0 || bm->context_asked || (double)context <= trained ||
+        (double)context <= reached)
+        return;
+    weft_fail(dg, W1413, WEFT_NOWHERE,
+              "a context of %lld tokens, but " STR_FMT " was trained for %lld: beyond them its "
+              "output may make no sense",
+              (long long)context, STR_ARG(bm->graph->model), (long long)bm->context);
 }
 
 bool bound_model_int(const bound_model *bm, const char *name, int64_t *out)

@@ -40,6 +40,7 @@ struct bound_model {
     const model_file *file;
     arch_text text;
     graph *graph;
+    int64_t context;    /* that it was trained for; 0: the model file does not say */
     bool context_asked; /* with another context the graph may be another */
     VEC(bound_param) params;
     /* With `others`: what all this is called in the other format. */
@@ -53,7 +54,12 @@ struct bound_model {
 weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *opt,
                        bound_model **out_bm) WEFT_MUST_USE;
 void bound_model_destroy(bound_model *bm); /* NULL is fine */
-/* An integer parameter such as vocab or ctx; false if the model has none of that name. */
+/* The context that the model was trained for; false if its model file reads none. */
+bool bound_model_context(const bound_model *bm, int64_t *out);
+/* Warn (W1413) of a context that is longer than that, unless the checkpoint's rope scaling reaches as far or the
+ * model is bound anew for every context. */
+void bound_model_check_context(weft_diag *dg, const bound_model *bm, int64_t context);
+/* An integer parameter by its name in the model file, to show it; false if there is none of that name. */
 bool bound_model_int(const bound_model *bm, const char *name, int64_t *out);
 
 /* The text that fits a checkpoint, without binding it: --arch, weft.graph or the library. */

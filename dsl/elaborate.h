@@ -204,6 +204,9 @@ typedef struct {
     void (*output)(void *ctx, const dsl_output *o);
     void (*context)(
         void *ctx); /* session.context was asked for: with another one all this may differ */
+    void (*trained)(
+        void *ctx,
+        int64_t context); /* the context that the model was trained for; NULL: not asked for */
     /* Names in the other format; NULL: not asked for. */
     void (*other_arch)(void *ctx, str arch);
     void (*other_key)(void *ctx, const dsl_other_key *k);

@@ -92,7 +92,8 @@ static void find_origins(sema *s, const ast *model)
         s->has_origin[o] = mentions(model, AST_BINDING, str_of(name[o]));
 }
 
-/* Parameters and lets that nothing asks for; `ctx` is for whoever opens the model. */
+/* Parameters and lets that nothing asks for; the trained context is for whoever opens the model, but among errors its
+ * name may be what was misspelt. */
 static void check_unused_names(sema *s, const ast *list, const scope *names)
 {
     for (uint32_t i = 0; i < list->n_kid; i++) {
@@ -103,7 +104,8 @@ static void check_unused_names(sema *s, const ast *list, const scope *names)
             n->kind == AST_PARAM || n->kind == AST_LET ? scope_find_here(names, n->name) : NULL;
         if (y && n->kind == AST_LET && s->in_fragment)
             continue; /* it is for who includes the fragment */
-        if (y && !y->used && y->loc.begin == n->name_loc.begin && !str_eqz(n->name, "ctx"))
+        if (y && !y->used && y->loc.begin == n->name_loc.begin &&
+            (!param_is_context(n) || diag_errors(s->dg) > 0))
             weft_fail(s->dg, W0211, n->name_loc, "the %s " STR_FMT " is never used",
                       n->kind == AST_LET ? "let" : "parameter", STR_ARG(n->name));
     }

@@ -198,6 +198,7 @@ val sema_size(sema *s, const ast *e, const poly *p);
 const char *val_shown(sema *s, val v); /* the value itself, where it is short enough */
 val bind_param(sema *s, const ast *n, int64_t layer); /* layer -1: not a list */
 val bind_key(sema *s, key_value kv);
+bool param_is_context(const ast *n); /* does it read the context that the model was trained for? */
 void bind_declared(sema *s, const ast *n, val v); /* tells the sink */
 key_value bind_value(sema *s, val v);             /* OTHER for what is no plain value */
 scope *group_names(const group *g, const poly *index);

@@ -239,6 +239,32 @@ static void tell(sema *s, str name, int64_t layer, val v)
         s->sink->param(s->sink->ctx, name, layer, &kv);
 }
 
+/* What the context that a model was trained for is called in files of either format, with anything before a dot. */
+static bool key_is_context(str key)
+{
+    static const char *const names[] = {
+        "context_length", "max_position_embeddings", "n_positions", "n_ctx",
+        "max_seq_len",    "max_sequence_length",     "seq_length",
+    };
+    size_t at = key.n;
+    while (at > 0 && key.p[at - 1] != '.' && key.p[at - 1] != '/')
+        at--;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (str_eqz((str){key.p + at, key.n - at}, names[i]))
+            return true;
+    return false;
+}
+
+bool param_is_context(const ast *n)
+{
+    const ast *bindings = n->kind == AST_PARAM ? n->kid[PARAM_BINDINGS] : NULL;
+    for (uint32_t i = 0; bindings && i < bindings->n_kid; i++)
+        for (uint32_t k = 0; k < bindings->kid[i]->n_kid; k++)
+            if (key_is_context(bindings->kid[i]->kid[k]->name))
+                return true;
+    return false;
+}
+
 void bind_declared(sema *s, const ast *n, val v)
 {
     if (!s->sink || s->in_fragment)
@@ -247,8 +273,12 @@ void bind_declared(sema *s, const ast *n, val v)
         tell(s, n->name, -1, v);
     for (int64_t i = 0; v.kind == VAL_SERIES && i < v.series->n; i++)
         tell(s, n->name, i, v.series->at[i]);
+    int64_t trained;
+    if (!param_is_context(n) || v.kind != VAL_INT || !poly_value(v.size, &trained))
+        return;
+    if (s->sink->trained)
+        s->sink->trained(s->sink->ctx, trained);
     /* a session that does not say its context has the trained one */
-    if (str_eq(n->name, STR("ctx")) && v.kind == VAL_INT && s->host->context == 0 &&
-        s->session_context)
+    if (s->host->context == 0 && s->session_context)
         s->session_context->v = v;
 }
