@@ -1,6 +1,7 @@
 /* lower_operand.c - what a kernel's arguments are made of: types, attributes, operands, and the checks that a
  * graph says of them what the kernel will take them for. */
 #include "compiler/lower_impl.h"
+#include "compiler/plan_cells.h"
 
 #include <inttypes.h>
 
@@ -235,27 +236,14 @@ weft_status lower_use_cell(lower *lo, const gnode *n, plan_step *s, int i)
     int id = n->in[i].kind == REF_CELL ? n->in[i].id : lower_type_of(lo, n, i)->cell;
     const gcell *c = &lo->g->cells.at[id];
     if (lo->cell_of[id] < 0) {
-        plan_cell pc = {.name = arena_str(lo->a, c->name).p,
-                        .window = c->window,
-                        .form = c->form == CELL_RING         ? PLAN_RING
-                                : c->form == CELL_CONTIGUOUS ? PLAN_CONTIGUOUS
-                                                             : PLAN_PAGED,
-                        .keep = c->keep};
-        if (c->kind == CELL_kv_cache) {
-            pc.heads = c->arg[0];
-            pc.k = c->arg[1];
-            pc.v = c->arg[2];
-        } else if (c->kind == CELL_latent_cache) {
-            pc.latent = true;
-            pc.heads = 1;
-            pc.k = c->arg[0];
-            pc.v = c->arg[1];
-        } else {
+        if (!cell_grows(c)) {
             int count;
             return weft_fail(lo->dg, W0901, c->loc,
                              "no executor has cells of kind %s (" STR_FMT ")",
                              cell_rows(&count)[c->kind].name, STR_ARG(c->name));
         }
+        plan_cell pc = plan_cell_of(c);
+        pc.name = arena_str(lo->a, c->name).p;
         if (pc.heads < 1 || pc.heads > DIM_MAX || pc.k < 1 || pc.k > DIM_MAX || pc.v < 1 ||
             pc.v > DIM_MAX || (pc.latent && pc.v > pc.k))
             return weft_fail(lo->dg, W0902, c->loc, "cell " STR_FMT " cannot have these sizes",

@@ -18,6 +18,10 @@
 weft_status plan_make(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
                       arena *a, plan **out_plan) WEFT_MUST_USE;
 
+/* The cells that a plan of g for t has, in a; returns how many. For what state takes, before there is a plan:
+ * a session's are those of them that its outputs need. */
+int32_t plan_cells(const graph *g, const target *t, arena *a, plan_cell **out_cells);
+
 /* The graph as the passes leave it for t: a copy, to be destroyed. */
 weft_status plan_graph(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
                        graph **out_g) WEFT_MUST_USE;

@@ -25,6 +25,10 @@ typedef struct {
     int n_skip;
 } target;
 
+enum { TARGET_ROWS_MAX = 1 << 20 }; /* of one call */
+/* Rows of a call that can be used, of those asked for: no more than all sequences hold, nor TARGET_ROWS_MAX. */
+int64_t target_rows(int64_t asked, int64_t n_ctx, int64_t n_seq);
+
 /* The best kernels of this machine, or those that WEFT_CPU names. W1602 if it names none that run here. */
 weft_status target_best(weft_diag *dg, kvariant *out_best) WEFT_MUST_USE;
 /* The best kernels that round activations for BF16 weights to bf16, which no others do. W1603 if there are none on this

@@ -142,8 +142,10 @@ WEFT_API const char *weft_model_name(const weft_model *m); /* of the .weft model
  * kind. For showing to people: sizes that code depends on are in weft_session_info. */
 WEFT_API bool weft_model_int(const weft_model *m, const char *name, int64_t *out_value);
 WEFT_API bool weft_model_float(const weft_model *m, const char *name, double *out_value);
-WEFT_API uint64_t weft_model_bytes(const weft_model *m);       /* of its tensors */
-WEFT_API uint64_t weft_model_token_bytes(const weft_model *m); /* state that one token takes */
+WEFT_API uint64_t weft_model_bytes(const weft_model *m);  /* of its tensors */
+WEFT_API int64_t weft_model_context(const weft_model *m); /* it was trained for; 0: not known */
+/* State that one token more takes, far into a text and stored as f16: layers with a window take no more there. */
+WEFT_API uint64_t weft_model_token_bytes(const weft_model *m);
 
 /* ---- sessions ---- */
 
@@ -155,10 +157,11 @@ typedef enum { WEFT_EXEC_PLAN, WEFT_EXEC_REF } weft_exec;
 typedef enum { WEFT_KV_AUTO, WEFT_KV_F32, WEFT_KV_F16, WEFT_KV_BF16 } weft_kv;
 
 typedef struct {
-    size_t size;                /* sizeof(weft_session_options) */
-    int64_t context;            /* tokens a sequence may hold; 0: what the model was trained for */
-    int64_t sequences;          /* that can be kept at once; 0: 1 */
-    int64_t batch;              /* rows in one call at most; 0: the smaller of context and 512 */
+    size_t size;       /* sizeof(weft_session_options) */
+    int64_t context;   /* tokens a sequence may hold; 0: what the model was trained for */
+    int64_t sequences; /* that can be kept at once, at most 2^20; 0: 1 */
+    /* Rows in one call at most; 0: 512. What is more than all sequences hold, or than 2^20, is not used. */
+    int64_t batch;
     int64_t threads;            /* 0: 1; -1: as many as this process may use */
     const char *const *outputs; /* names: "logits", "hidden", "resid" for all, "resid.3" for one */
     int n_output;               /* 0: logits */
@@ -195,6 +198,9 @@ WEFT_API weft_status weft_session_create(weft_diag *dg, const weft_model *m,
                                          const weft_session_options *options,
                                          weft_session **out_session);
 WEFT_API void weft_session_destroy(weft_session *s); /* NULL is fine */
+
+/* Memory for keys and values of a session with these options, before there is one. UINT64_MAX: there can be none. */
+WEFT_API uint64_t weft_state_bytes(const weft_model *m, const weft_session_options *options);
 
 typedef struct {
     size_t size; /* sizeof(weft_session_info), set by the caller */

@@ -50,6 +50,8 @@ struct weft_generation {
 };
 
 const model_file *api_model_file(const weft_model *m);
+/* What the state of a session with these options, all of them set, takes; UINT64_MAX where there can be none such. */
+uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o);
 session *api_session(const weft_session *s);
 /* As weft_session_create, but for session_watch: every linear reads from the session's arena, all rows of a call, and a whole tensor. Not
  * with a plan of a file, which is as it is. */

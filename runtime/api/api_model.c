@@ -115,15 +115,15 @@ uint64_t weft_model_bytes(const weft_model *m)
 
 uint64_t weft_model_token_bytes(const weft_model *m)
 {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < m->bound->graph->cells.n; i++) {
-        const gcell *c = &m->bound->graph->cells.at[i];
-        if (c->kind == CELL_kv_cache)
-            bytes += (uint64_t)c->arg[0] * (uint64_t)(c->arg[1] + c->arg[2]) * sizeof(float);
-        else if (c->kind == CELL_latent_cache)
-            bytes += (uint64_t)c->arg[0] * sizeof(float);
-    }
-    return bytes;
+    enum { FEW = 1 << 20, MORE = FEW + 64 }; /* beyond any window but those that hide nothing */
+    weft_session_options few = {.context = FEW}, more = {.context = MORE};
+    return (api_state_bytes(m, &more) - api_state_bytes(m, &few)) / (MORE - FEW);
+}
+
+int64_t weft_model_context(const weft_model *m)
+{
+    int64_t context = 0;
+    return bound_model_context(m->bound, &context) ? context : 0;
 }
 
 const model_file *api_model_file(const weft_model *m)

@@ -22,6 +22,20 @@ static dtype kv_type(const weft_session_options *o)
     return types[o->kv];
 }
 
+static bool in_range(const weft_session_options *o)
+{
+    return o->context >= 1 && o->context <= INT32_MAX && o->batch >= 0 && o->batch <= INT32_MAX &&
+           o->sequences >= 0 && o->wants >= 0 && o->threads >= -1 && o->threads <= 4096 &&
+           o->page_tokens >= 0 && o->pages >= 0 && (unsigned)o->exec <= WEFT_EXEC_REF &&
+           (unsigned)o->kv <= WEFT_KV_BF16;
+}
+
+static int64_t rows_of_call(const weft_session_options *o, int64_t context)
+{
+    return target_rows(o->batch ? o->batch : BATCH_DEFAULT, context,
+                       o->sequences ? o->sequences : 1);
+}
+
 static session_options run_options(const weft_session_options *o, int64_t context)
 {
     return (session_options){.n_ctx = context,
@@ -37,6 +51,46 @@ static session_options run_options(const weft_session_options *o, int64_t contex
                              .progress = {o->progress, o->progress_ctx}};
 }
 
+uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o)
+{
+    session_options run = run_options(o, o->context);
+    arena *a = arena_create();
+    weft_diag *quiet = diag_create();
+    target t = {.best = o->exec == WEFT_EXEC_REF ? VARIANT_ref : VARIANT_c,
+                .n_ctx = o->context,
+                .n_seq = run.n_seq,
+                .n_tok_max = rows_of_call(o, o->context),
+                .may_fork = run.n_seq > 1};
+    plan_cell *cells;
+    state *st;
+    plan p = {.n_cell = plan_cells(m->bound->graph, &t, a, &cells), .n_tok_max = t.n_tok_max};
+    p.cell = cells;
+    state_options how = {.n_seq = run.n_seq,
+                         .n_ctx = run.n_ctx,
+                         .page_tok = run.page_tok,
+                         .n_page = run.n_page,
+                         .type = kv_type(o)};
+    uint64_t bytes = UINT64_MAX;
+    if (state_create(quiet, &p, &how, &st) == WEFT_OK) {
+        bytes = state_bytes(st);
+        state_destroy(st);
+    }
+    diag_destroy(quiet);
+    arena_destroy(a);
+    return bytes;
+}
+
+uint64_t weft_state_bytes(const weft_model *m, const weft_session_options *options)
+{
+    weft_session_options o;
+    weft_diag *quiet = diag_create();
+    bool fine = m && api_take(quiet, "weft_state_bytes", options, &o, sizeof o) == WEFT_OK;
+    diag_destroy(quiet);
+    if (fine && o.context == 0)
+        o.context = weft_model_context(m);
+    return fine && in_range(&o) ? api_state_bytes(m, &o) : UINT64_MAX;
+}
+
 static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_session_options *o,
                                 int64_t context, bool watched, weft_session *s)
 {
@@ -44,7 +98,7 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
     /* Matrices that are split afterwards, and rows that nobody asked for. */
     static const char *const cutting[] = {"simplify", "take_rows"};
     int64_t n_seq = o->sequences ? o->sequences : 1;
-    int64_t n_tok = o->batch ? o->batch : context < BATCH_DEFAULT ? context : BATCH_DEFAULT;
+    int64_t n_tok = rows_of_call(o, context);
     target t = {.n_ctx = context,
                 .n_seq = n_seq,
                 .n_tok_max = n_tok,
@@ -102,7 +156,7 @@ static weft_status session_plan_file(weft_diag *dg, const weft_model *m,
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "the plan %s is for sequences of %lld tokens, %lld were asked for",
                          o->plan, (long long)p->n_ctx, (long long)context);
-    if (o->batch > p->n_tok_max)
+    if (o->batch && rows_of_call(o, context) > p->n_tok_max)
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "the plan %s takes %lld rows in a call, %lld were asked for", o->plan,
                          (long long)p->n_tok_max, (long long)o->batch);
@@ -126,17 +180,15 @@ static weft_status create_session(weft_diag *dg, const weft_model *m,
                          (int)options->exec, (int)options->kv);
     if (taken.threads == -1)
         taken.threads = threads_default();
-    int64_t context = options->context, trained;
-    if (context == 0 && bound_model_int(m->bound, "ctx", &trained))
-        context = trained;
-    if (context < 1 || context > INT32_MAX || options->batch < 0 || options->sequences < 0 ||
-        options->wants < 0 || options->threads < 0 || options->threads > 4096 ||
-        options->page_tokens < 0 || options->pages < 0)
+    int64_t context = taken.context ? taken.context : weft_model_context(m);
+    taken.context = context;
+    if (!in_range(options))
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "a session of %lld tokens, %lld sequences, %lld rows a call and %lld "
                          "threads is out of range",
                          (long long)context, (long long)options->sequences,
                          (long long)options->batch, (long long)options->threads);
+    bound_model_check_context(dg, m->bound, context);
     weft_session *s = mem_alloc(sizeof *s);
     *s = (weft_session){.a = arena_create(), .threads = options->threads ? options->threads : 1};
     weft_status st = options->plan ? session_plan_file(dg, m, options, context, s)

@@ -24,11 +24,12 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
     WEFT_TRY(open_model(dg, f, pl));
     bind_options how = {.arch = f->arch, .entry = f->entry, .context = f->context};
     WEFT_TRY(model_bind(dg, pl->mf, &how, &pl->bm));
-    if (context == 0 && !bound_model_int(pl->bm, "ctx", &context))
+    if (context == 0 && !bound_model_context(pl->bm, &context))
         return weft_fail(dg, W1904, WEFT_NOWHERE, "the model names no context: -c N");
     if (f->n_ctx && f->n_ctx < context)
         context = f->n_ctx;
-    int64_t n_tok = f->n_tok < context * n_seq ? f->n_tok : context * n_seq;
+    bound_model_check_context(dg, pl->bm, context);
+    int64_t n_tok = target_rows(f->n_tok, context, n_seq);
     pl->t = (target){.n_ctx = context,
                      .n_seq = n_seq,
                      .n_tok_max = n_tok,

@@ -38,20 +38,21 @@ static const char *find_demo(arena *a)
 
 /* ---- how long a context ---- */
 
-static int64_t choose_context(talk *t)
+/* For a session that is to be opened like this. */
+static int64_t choose_context(talk *t, weft_session_options like)
 {
-    int64_t trained = CONTEXT_DEFAULT;
-    weft_model_int(t->m, "ctx", &trained);
+    int64_t known = weft_model_context(t->m), trained = known ? known : CONTEXT_DEFAULT;
     if (t->f->context >= 0)
         return t->f->context > 0 ? t->f->context : trained;
-    int64_t context = trained < CONTEXT_DEFAULT ? trained : CONTEXT_DEFAULT, wanted = context;
-    uint64_t room = memory_available("").bytes / 2, per_token = weft_model_token_bytes(t->m);
-    while (room > 0 && context > 256 && (uint64_t)context * per_token > room)
-        context /= 2;
-    if (context < wanted)
+    int64_t wanted = trained < CONTEXT_DEFAULT ? trained : CONTEXT_DEFAULT;
+    uint64_t room = memory_available("").bytes / 2;
+    like.context = wanted;
+    while (like.context > 256 && weft_state_bytes(t->m, &like) > room)
+        like.context /= 2;
+    if (like.context < wanted)
         cli_say(t->c, "memory is short: a context of %lld tokens instead of %lld (-c sets it)",
-                (long long)context, (long long)wanted);
-    return context;
+                (long long)like.context, (long long)wanted);
+    return like.context;
 }
 
 /* ---- how tokens are chosen ---- */
@@ -146,11 +147,9 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                                .guard = true};
     WEFT_TRY(weft_model_open(c->dg, path, &open, &t->m));
     WEFT_TRY(weft_tokenizer_of_model(c->dg, t->m, &t->text));
-    int64_t context = choose_context(t);
     progress bar = {0};
     weft_session_options how = {.size = sizeof how,
-                                .context = context,
-                                .batch = f->batch < context ? f->batch : context,
+                                .batch = f->batch,
                                 .threads = f->threads ? f->threads : -1,
                                 .wants = 1,
                                 .exec = (weft_exec)f->exec,
@@ -162,6 +161,7 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                                 .cancel = t->cancel,
                                 .progress = weaving_tell,
                                 .progress_ctx = &bar};
+    how.context = choose_context(t, how);
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
     WEFT_TRY(weft_session_about(c->dg, t->s, &t->about));
     WEFT_TRY(talk_change(t, f));

@@ -156,7 +156,7 @@ static weft_status show_fused(cli *c, const graph_options *o, const bound_model 
     static const char *const logits[] = {"logits"};
     target t = {.n_tok_max = o->n_tok, .n_seq = o->n_seq, .kv = DT_F16, .may_fork = o->n_seq > 1};
     t.n_ctx = o->context;
-    if (t.n_ctx == 0 && !bound_model_int(bm, "ctx", &t.n_ctx))
+    if (t.n_ctx == 0 && !bound_model_context(bm, &t.n_ctx))
         t.n_ctx = o->n_tok;
     for (size_t i = 0; i < bm->graph->outputs.n; i++)
         if (str_eqz(bm->graph->outputs.at[i].name, logits[0]))

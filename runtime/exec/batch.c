@@ -54,6 +54,13 @@ void batch_destroy(batch *b)
         arena_destroy(b->home); /* b itself with it */
 }
 
+static weft_status rows_out_of_range(weft_diag *dg, const batch *b, int64_t n)
+{
+    return weft_fail(dg, W1406, WEFT_NOWHERE,
+                     "a call has %" PRId64 " rows; 1 to %" PRId64 " are possible", n,
+                     b->p->n_tok_max);
+}
+
 /* The number in this call of the row's sequence, which is new when it was not met yet. */
 static weft_status number_seq(weft_diag *dg, batch *b, const batch_row *r, int64_t row,
                               int32_t *out_i)
@@ -76,9 +83,10 @@ static weft_status number_seq(weft_diag *dg, batch *b, const batch_row *r, int64
     return WEFT_OK;
 }
 
-static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t row)
+/* Everything about a row but whether the call has room for it; out_i is the number of its sequence in the call. */
+static weft_status check_row(weft_diag *dg, batch *b, const batch_row *r, int64_t row,
+                             int32_t *out_i)
 {
-    kbatch *v = &b->view;
     const plan *p = b->p;
     int32_t i = 0;
     if (r->id < 0 || (p->n_vocab && r->id >= p->n_vocab))
@@ -114,6 +122,18 @@ static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t
         weft_note(dg, "a session with a longer context does not change that");
         return st;
     }
+    *out_i = i;
+    return WEFT_OK;
+}
+
+static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t row, int64_t n)
+{
+    kbatch *v = &b->view;
+    const plan *p = b->p;
+    int32_t i = 0;
+    WEFT_TRY(check_row(dg, b, r, row, &i));
+    if (row == p->n_tok_max)
+        return rows_out_of_range(dg, b, n);
     if (r->out) {
         if (v->n_out == p->n_out_max)
             return weft_fail(dg, W1406, WEFT_NOWHERE,
@@ -143,13 +163,13 @@ weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n
 {
     kbatch *v = &b->view;
     v->n_tok = v->n_out = v->n_seq = 0;
-    if (n < 1 || n > b->p->n_tok_max)
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "a call has %" PRId64 " rows; 1 to %" PRId64 " are possible", n,
-                         b->p->n_tok_max);
+    /* Where a call may have all that sequences hold, one row more has no position: take_row names it. */
+    bool all = b->p->n_tok_max == b->n_seq_state * state_context(b->st);
+    if (n < 1 || (n > b->p->n_tok_max && !all))
+        return rows_out_of_range(dg, b, n);
     weft_status status = WEFT_OK;
     for (int64_t row = 0; row < n && status == WEFT_OK; row++)
-        status = take_row(dg, b, &rows[row], row);
+        status = take_row(dg, b, &rows[row], row, n);
     for (int64_t i = 0; i < v->n_seq; i++)
         b->call_of[b->seq_of[i]] = -1;
     if (status == WEFT_OK) {

@@ -130,6 +130,71 @@ START_TEST(errors_say_why_and_change_nothing)
 END_TEST
 
 /* Nothing where something has to be is an error, not a crash. */
+/* A call never has more rows than all sequences hold, whatever is asked for. */
+START_TEST(rows_that_cannot_be_used_take_no_memory)
+{
+    weft_diag *dg = weft_diag_create();
+    weft_model *m = opened(dg, DATA "/llama-mha");
+    static const int64_t batch[] = {64, 65, 1 << 21, INT32_MAX};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < COUNT_OF(batch); i++) {
+        weft_session *s = NULL;
+        weft_session_options how = {.size = sizeof how,
+                                    .context = 32,
+                                    .sequences = 2,
+                                    .batch = batch[i],
+                                    .wants = batch[i]};
+        ck_assert_int_eq(weft_session_create(dg, m, &how, &s), WEFT_OK);
+        weft_session_info about = {.size = sizeof about};
+        ck_assert_int_eq(weft_session_about(dg, s, &about), WEFT_OK);
+        ck_assert_int_eq(about.batch, 64);
+        bytes = bytes ? bytes : weft_session_bytes(s);
+        ck_assert_uint_eq(weft_session_bytes(s), bytes);
+        weft_session_destroy(s);
+    }
+    weft_session *s = NULL;
+    weft_session_options many = {.size = sizeof many, .context = 32, .sequences = INT64_MAX};
+    ck_assert_int_eq(weft_session_create(dg, m, &many, &s), WEFT_ERR_LIMIT);
+    many.sequences = INT32_MAX;
+    ck_assert_int_eq(weft_session_create(dg, m, &many, &s), WEFT_ERR_LIMIT);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+}
+END_TEST
+
+/* What state takes is known before there is a session, windows and storage included. */
+START_TEST(state_is_told_before)
+{
+    static const char *const models[] = {DATA "/llama-mha", DATA "/gemma2", DATA "/gpt_oss"};
+    weft_diag *dg = weft_diag_create();
+    for (size_t i = 0; i < COUNT_OF(models); i++) {
+        weft_model *m = opened(dg, models[i]);
+        for (int k = 0; k < 8; k++) {
+            weft_session *s = NULL;
+            weft_session_options how = {.size = sizeof how,
+                                        .context = k & 1 ? 200 : 256,
+                                        .sequences = k & 2 ? 3 : 0,
+                                        .batch = 8,
+                                        .kv = k & 4 ? WEFT_KV_F32 : WEFT_KV_AUTO};
+            ck_assert_int_eq(weft_session_create(dg, m, &how, &s), WEFT_OK);
+            weft_session_info about = {.size = sizeof about};
+            ck_assert_int_eq(weft_session_about(dg, s, &about), WEFT_OK);
+            ck_assert_uint_eq(weft_state_bytes(m, &how), about.state);
+            weft_session_destroy(s);
+        }
+        weft_session_options huge = {.size = sizeof huge, .context = INT64_MAX};
+        ck_assert_uint_eq(weft_state_bytes(m, &huge), UINT64_MAX);
+        weft_model_close(m);
+    }
+    weft_model *m = opened(dg, DATA "/llama-mha");
+    ck_assert_int_eq(weft_model_context(m), 256);
+    weft_session_options short_one = {.size = sizeof short_one, .context = 64};
+    ck_assert_uint_eq(weft_model_token_bytes(m), weft_state_bytes(m, &short_one) / 64);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+}
+END_TEST
+
 START_TEST(calls_without_arguments)
 {
     weft_diag *dg = weft_diag_create();
@@ -310,6 +375,7 @@ START_TEST(options_of_other_versions)
 }
 END_TEST
 
-SUITE_MAIN("api", options_of_other_versions, three_ways_to_open, what_a_model_tells,
+SUITE_MAIN("api", rows_that_cannot_be_used_take_no_memory, state_is_told_before,
+           options_of_other_versions, three_ways_to_open, what_a_model_tells,
            calls_without_arguments, errors_say_why_and_change_nothing, a_fork_goes_its_own_way,
            statuses_are_alike)
