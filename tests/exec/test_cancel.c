@@ -1,5 +1,8 @@
 /* test_cancel.c - stopping a call from outside, at every place: it changes nothing, and what is evaluated
  * afterwards is as if it had never begun. */
+#include "compiler/compiler.h"
+#include "runtime/base/clock.h"
+#include "runtime/formats/random_model.h"
 #include "tests/exec/pack_kit.h"
 #include <pthread.h>
 #include <sched.h>
@@ -194,6 +197,76 @@ START_TEST(stopped_at_any_time_by_another_thread)
 }
 END_TEST
 
+/* ---- a long call ---- */
+
+enum { LONG = 2048 };
+
+typedef struct {
+    cancel_flag *stop;
+    uint64_t asked_ns;
+} timer;
+
+static void *stop_in_a_moment(void *arg)
+{
+    timer *tm = arg;
+    nanosleep(&(struct timespec){0, 30000000}, NULL);
+    tm->asked_ns = clock_ns();
+    cancel_ask(tm->stop, true);
+    return NULL;
+}
+
+/* A prompt that takes seconds, on a model whose matrices are real: it stops when ranges of units end. */
+START_TEST(a_long_call_stops_soon)
+{
+    static const char *const outputs[] = {"logits"};
+    weft_diag *dg = diag_create();
+    arena *a = arena_create();
+    random_model *rm;
+    model_file *mf;
+    bound_model *bm;
+    plan *p;
+    session *s;
+    cancel_flag stop = {0};
+    ck_assert_int_eq(random_model_create(dg, "smollm2-135m:Q8_0", 0, &rm), WEFT_OK);
+    ck_assert_int_eq(
+        model_file_open_memory(dg, random_model_data(rm), random_model_bytes(rm), "made", &mf),
+        WEFT_OK);
+    ck_assert_int_eq(model_bind(dg, mf, NULL, &bm), WEFT_OK);
+    target t = {.n_ctx = LONG,
+                .n_seq = 1,
+                .n_tok_max = LONG,
+                .n_out_max = 1,
+                .kv = DT_F16,
+                .outputs = outputs,
+                .n_output = 1};
+    ck_assert_int_eq(target_best(dg, &t.best), WEFT_OK);
+    ck_assert_int_eq(plan_make(dg, bm->graph, &t, NULL, a, &p), WEFT_OK);
+    session_options how = {.n_ctx = LONG, .threads = 2, .cancel = &stop};
+    ck_assert_int_eq(session_create(dg, p, mf, &how, &s), WEFT_OK);
+    batch_row *rows = calloc(LONG, sizeof *rows);
+    for (int i = 0; i < LONG; i++)
+        rows[i] = (batch_row){.id = i, .pos = i, .out = i == LONG - 1};
+    timer tm = {.stop = &stop};
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, stop_in_a_moment, &tm), 0);
+    weft_status status = session_eval(dg, s, rows, LONG);
+    uint64_t ended = clock_ns();
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(status, WEFT_ERR_CANCELLED);
+    ck_assert_int_eq(session_length(s, 0), 0);
+    /* Some 10 ms where nothing else runs. The bound is for machines that are busy or check every access; the whole
+     * call takes several times as long on any. */
+    ck_assert_uint_lt(ended - tm.asked_ns, UINT64_C(1000000000));
+    free(rows);
+    session_destroy(s);
+    bound_model_destroy(bm);
+    model_file_close(mf);
+    random_model_destroy(rm);
+    arena_destroy(a);
+    diag_destroy(dg);
+}
+END_TEST
+
 /* ---- loading ---- */
 
 static void stop_soon(void *ctx, uint64_t done, uint64_t total)
@@ -226,5 +299,6 @@ START_TEST(loading_stops_and_leaves_no_file)
 }
 END_TEST
 
-SUITE_MAIN("cancel", set_before_nothing_runs, stopped_after_any_phase_nothing_has_changed,
-           stopped_at_any_time_by_another_thread, loading_stops_and_leaves_no_file)
+SUITE_MAIN("cancel", a_long_call_stops_soon, set_before_nothing_runs,
+           stopped_after_any_phase_nothing_has_changed, stopped_at_any_time_by_another_thread,
+           loading_stops_and_leaves_no_file)
