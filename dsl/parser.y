@@ -18,6 +18,10 @@ int parse_lex(PARSE_STYPE *value, parse_range *at, parse_state *ps); /* lex_line
 }
 
 %code {
+#include "runtime/base/mem.h"
+#define YYMALLOC mem_alloc
+#define YYFREE mem_free
+
 static void parse_error(parse_range *at, parse_state *ps, const char *message);
 #define YYLLOC_DEFAULT(cur, rhs, n)                                                                \
     do {                                                                                           \

@@ -113,6 +113,13 @@ void *mem_alloc_for(mem_life life, size_t bytes)
     return p;
 }
 
+void *mem_adopt(void *p)
+{
+    if (p && !owned(p))
+        mem_exhausted(1);
+    return p;
+}
+
 void *mem_realloc(void *old, size_t bytes)
 {
     if (!old)

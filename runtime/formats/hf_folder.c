@@ -61,7 +61,7 @@ static bool is_allowed(arena *a, str path, str folder)
 
 static weft_status resolve(weft_diag *dg, arena *a, const char *path, str *out_real)
 {
-    char *real = realpath(path, NULL);
+    char *real = mem_adopt(realpath(path, NULL));
     if (!real)
         return weft_fail(dg, W1001, WEFT_NOWHERE, "cannot open %s: %s", path,
                          file_reason_of(errno).text);

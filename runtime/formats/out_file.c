@@ -36,7 +36,7 @@ static weft_status find_target(weft_diag *dg, arena *a, const char *path, const 
     if (!S_ISREG(st.st_mode))
         return weft_fail(dg, W1002, WEFT_NOWHERE, "cannot write %s: it is not a regular file",
                          path);
-    char *real = realpath(path, NULL);
+    char *real = mem_adopt(realpath(path, NULL));
     if (!real)
         return fail(dg, path);
     *out_target = arena_str(a, str_of(real)).p;
