@@ -45,6 +45,7 @@ typedef struct {
 struct exec {
     const plan *p;
     int threads;
+    unsigned forks; /* pool_forks when its threads were acquired */
     device_memory bytes;
     char *arena;
     char *

@@ -201,8 +201,10 @@ void exec_unload(exec *e)
     mem_free(e->arena);
     mem_free(e->blocks);
     barrier_deinit(&e->gate);
-    mem_free(e); /* its tables with it */
-    pool_release();
+    bool ours = e->forks == pool_forks(); /* else the pool knows nothing of it */
+    mem_free(e);                          /* its tables with it */
+    if (ours)
+        pool_release();
 }
 
 static weft_status alloc_parts(weft_diag *dg, exec *e)
@@ -230,6 +232,7 @@ weft_status exec_load(weft_diag *dg, const device_load *what, exec **out_e)
     exec *e = tables;
     carving c = {.base = tables};
     *e = sized;
+    e->forks = pool_forks();
     e->cancel = what->cancel;
     carve(&c, 1, sizeof *e);
     carve_tables(&c, e);

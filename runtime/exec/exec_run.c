@@ -307,6 +307,9 @@ static void run_phases(void *ctx, int index, int count)
 
 weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
 {
+    if (e->forks != pool_forks())
+        return weft_fail(dg, W1604, WEFT_NOWHERE,
+                         "the session was created before fork(2), in another process");
     cpu_bucket *c = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
     work w = {e, c};
     pool_gang g;

@@ -37,6 +37,7 @@ static struct {
     int users;
     atomic_int n_worker; /* changed with life held */
     atomic_int cores;    /* that this process may use; as above */
+    atomic_uint forks;   /* of this process and those it comes from, while the pool was there */
     atomic_int active;   /* threads in runs, callers included */
     bell left;           /* rings when the last worker left a run */
     pool_worker worker[POOL_THREADS_MAX];
@@ -160,6 +161,38 @@ static void stop_workers(void)
     }
 }
 
+/* Threads do not survive fork(2): the child begins with an empty pool. What it finds locked or half done was the business
+ * of threads that it does not have. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&pool.life);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&pool.life);
+}
+
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&pool.life, NULL);
+    bell_init(&pool.left);
+    pool.users = 0;
+    atomic_store(&pool.n_worker, 0);
+    atomic_store(&pool.active, 0);
+    atomic_fetch_add(&pool.forks, 1);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+unsigned pool_forks(void)
+{
+    return atomic_load_explicit(&pool.forks, memory_order_relaxed);
+}
+
 static void release_undone(void *none)
 {
     (void)none;
@@ -168,7 +201,9 @@ static void release_undone(void *none)
 
 weft_status pool_acquire(weft_diag *dg, int threads, bool pin)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     WEFT_ASSERT(threads >= 1 && threads <= POOL_THREADS_MAX);
+    pthread_once(&once, watch_forks);
     pthread_mutex_lock(&pool.life);
     bool first = pool.users == 0;
     pthread_mutex_unlock(&pool.life);

@@ -7,8 +7,9 @@
  * The caller always works too and waits for no worker that is busy, so several threads may run work at
  * the same time: they share the workers. Workers live from the first pool_acquire to the last
  * pool_release; an idle one stays awake for a moment, so that runs which follow each other closely need
- * not wake it. All functions may be called from any thread, but not by work that runs in the pool, and
- * not in a child that was forked while the pool was held. */
+ * not wake it. All functions may be called from any thread, but not by work that runs in the pool. A
+ * child of fork(2) begins with an empty pool: what was acquired before the fork must not be used or released there, which
+ * pool_forks tells. */
 #ifndef WEFT_RUNTIME_EXEC_POOL_H
 #define WEFT_RUNTIME_EXEC_POOL_H
 
@@ -36,6 +37,7 @@ void pool_gather(pool_gang *g, int threads);
 typedef void pool_fn(void *ctx, int index, int count);
 void pool_go(pool_gang *g, pool_fn *fn, void *ctx);
 
-int pool_workers(void); /* threads there are now, callers not counted */
+unsigned pool_forks(void); /* differs from what it was iff this is a child of that process */
+int pool_workers(void);    /* threads there are now, callers not counted */
 
 #endif

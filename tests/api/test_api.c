@@ -5,6 +5,17 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZER true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZER true
+#endif
+#endif
+#if !defined(THREAD_SANITIZER)
+#define THREAD_SANITIZER false
+#endif
+
 #define DATA WEFT_SOURCE_DIR "/tests/golden/data"
 
 static weft_model *opened(weft_diag *dg, const char *path)
@@ -22,8 +33,10 @@ static float first_logit(weft_diag *dg, weft_model *m)
     weft_row row = {.token = 5, .want = true};
     weft_view v;
     ck_assert_int_eq(
-        weft_session_create(
-            dg, m, &(weft_session_options){.size = sizeof(weft_session_options), .context = 4}, &s),
+        weft_session_create(dg, m,
+                            &(weft_session_options){
+                                .size = sizeof(weft_session_options), .context = 4, .threads = 3},
+                            &s),
         WEFT_OK);
     ck_assert_int_eq(weft_eval(dg, s, &row, 1), WEFT_OK);
     ck_assert_int_eq(weft_output(dg, s, "logits", -1, &v), WEFT_OK);
@@ -61,6 +74,56 @@ START_TEST(three_ways_to_open)
                         &(weft_model_options){.size = sizeof(weft_model_options), .no_mmap = true},
                         &m),
         WEFT_OK);
+    ck_assert_float_eq(first_logit(dg, m), want);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+}
+END_TEST
+
+/* In the child of a fork: what of the parent's objects it may do. Its exit status says where it stopped. */
+static int in_child(weft_model *m, weft_session *s, float want)
+{
+    weft_diag *dg = weft_diag_create();
+    weft_row row = {.token = 5, .pos = (int32_t)weft_length(s, 0), .want = true};
+    alarm(60); /* a thread that is not there may be waited for */
+    if (weft_eval(dg, s, &row, 1) != WEFT_ERR_DEVICE || !strstr(weft_diag_text(dg), "W1604"))
+        return 1;
+    if (weft_length(s, 0) != row.pos)
+        return 2;
+    weft_session_destroy(s);
+    for (int i = 0; i < 2; i++)
+        if (first_logit(dg, m) != want)
+            return 3;
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+    return 0;
+}
+
+START_TEST(a_child_has_sessions_of_its_own)
+{
+    if (THREAD_SANITIZER) /* which does not support threads in a child */
+        return;
+    weft_diag *dg = weft_diag_create();
+    weft_model *m = opened(dg, DATA "/gemma2");
+    weft_session *s = NULL;
+    weft_row row = {.token = 5, .want = true};
+    float want = first_logit(dg, m);
+    weft_session_options how = {.size = sizeof how, .context = 8, .threads = 3};
+    ck_assert_int_eq(weft_session_create(dg, m, &how, &s), WEFT_OK);
+    ck_assert_int_eq(weft_eval(dg, s, &row, 1), WEFT_OK);
+    for (int i = 0; i < 3; i++) {
+        int status = -1;
+        pid_t pid = fork();
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0)
+            _exit(in_child(m, s, want));
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends with %d",
+                      status);
+        row.pos++; /* the parent's session goes on */
+        ck_assert_int_eq(weft_eval(dg, s, &row, 1), WEFT_OK);
+    }
+    weft_session_destroy(s);
     ck_assert_float_eq(first_logit(dg, m), want);
     weft_model_close(m);
     weft_diag_destroy(dg);
@@ -377,5 +440,5 @@ END_TEST
 
 SUITE_MAIN("api", rows_that_cannot_be_used_take_no_memory, state_is_told_before,
            options_of_other_versions, three_ways_to_open, what_a_model_tells,
-           calls_without_arguments, errors_say_why_and_change_nothing, a_fork_goes_its_own_way,
-           statuses_are_alike)
+           a_child_has_sessions_of_its_own, calls_without_arguments,
+           errors_say_why_and_change_nothing, a_fork_goes_its_own_way, statuses_are_alike)
