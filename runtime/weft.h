@@ -18,8 +18,13 @@
  *
  * Objects belong to whoever created them and are destroyed in the opposite order. There is no global state but a pool of
  * worker threads: two users in one process do not meet. One object is used by one thread at a time; a model and a tokenizer
- * may serve several threads. Files may be anybody's: what is wrong with them is an error, never a crash. The library
- * prints nothing and never ends the process. */
+ * may serve several threads. Files may be anybody's: what is wrong with them is an error, never a crash.
+ *
+ * The library prints nothing and never ends the process. Where memory is short a call returns WEFT_ERR_LIMIT (W1110; those that
+ * return a pointer: NULL) and releases what it took; what was there before can be used on. Callbacks must return: no
+ * longjmp and no exception may leave them. After fork(2) the child has no worker threads. It may use models, tokenizers,
+ * templates and samplers of the parent, create sessions of its own and destroy anything; evaluating in a session that is
+ * older than the fork fails (W1604). Fork while no other thread is inside a call of Weft. */
 #ifndef WEFT_H
 #define WEFT_H
 
@@ -80,7 +85,7 @@ WEFT_API void weft_free(void *p);
 
 /* ---- messages ---- */
 
-WEFT_API weft_diag *weft_diag_create(void);
+WEFT_API weft_diag *weft_diag_create(void);     /* NULL: no memory */
 WEFT_API void weft_diag_destroy(weft_diag *dg); /* NULL is fine */
 /* Everything recorded so far, for people: place, code, message, quoted line, notes. Valid until dg is used again. */
 WEFT_API const char *weft_diag_text(weft_diag *dg);
@@ -395,7 +400,7 @@ typedef enum {
     WEFT_END_CONTEXT,   /* the context is full */
     WEFT_END_CALLER,    /* the callback said so */
     WEFT_END_CANCELLED, /* the session's cancel was set */
-    WEFT_END_FAILED,    /* its logits are no numbers (W1410) */
+    WEFT_END_FAILED,    /* its logits are no numbers (W1410), or memory was short (W1110) */
 } weft_end;
 
 /* What one step added; valid until the generation is used again. */
@@ -433,7 +438,8 @@ WEFT_API weft_status weft_generation_fork(weft_diag *dg, const weft_generation *
                                           weft_generation *to);
 /* One call of the session for all of these generations, each once in the list: the next part of a prompt, or the next token
  * of each. Those that have ended are passed over; those for which the call has no more room come first in the next. On failure
- * nothing has changed, but for W1410: then those whose logits are no numbers have ended, and the others went on. */
+ * nothing has changed, but for W1410 and W1110: then those whose logits are no numbers, or for whose text memory was short,
+ * have ended, and the others went on. */
 WEFT_API weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *list,
                                size_t n);
 /* What the last weft_step brought it. */

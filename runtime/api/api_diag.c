@@ -73,6 +73,9 @@ const char *weft_diag_text(weft_diag *dg)
 
 const char *weft_diag_json(weft_diag *dg)
 {
+    API_SCOPE_OR(
+        "[{\"code\":\"W1110\",\"severity\":\"error\",\"message\":\"not enough memory to print "
+        "the messages\"}]");
     return diag_shown_json(dg);
 }
 
@@ -100,6 +103,7 @@ void weft_diag_clear(weft_diag *dg)
 
 weft_cancel *weft_cancel_create(void)
 {
+    API_SCOPE_OR(NULL);
     weft_cancel *c = mem_alloc(sizeof *c);
     atomic_init(&c->flag.set, 0);
     return c;

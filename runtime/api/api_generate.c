@@ -78,6 +78,7 @@ static weft_status sampler_take(weft_diag *dg, const char *call, const weft_samp
 weft_status weft_sampler_create(weft_diag *dg, const weft_sampler_options *options, int64_t vocab,
                                 int64_t past, weft_tokenizer *t, weft_sampler **out_sampler)
 {
+    API_SCOPE(dg);
     sampler_options o;
     int32_t breakers[DRY_BREAKERS];
     sampler *pick;
@@ -110,6 +111,7 @@ void weft_sampler_destroy(weft_sampler *s)
 weft_status weft_sampler_choose(weft_diag *dg, weft_sampler *s, const float *logits,
                                 int32_t *out_token)
 {
+    API_SCOPE(dg);
     if (!dg || !s || !logits || !out_token)
         return api_lacks(dg, "weft_sampler_choose", "a sampler or logits");
     if (!sampler_can_choose(s->pick, logits))
@@ -134,6 +136,7 @@ _Static_assert(sizeof(weft_logprob) == sizeof(token_logprob) &&
 
 int64_t weft_logprobs(const float *logits, int64_t vocab, weft_logprob *out, int64_t n)
 {
+    API_SCOPE_OR(0);
     if (!logits || !out || vocab < 1 || n < 1)
         return 0;
     return logprobs_top(logits, vocab, (token_logprob *)out, n);
@@ -157,6 +160,7 @@ static weft_status session_engine(weft_diag *dg, weft_session *s)
 {
     if (s->text.run)
         return WEFT_OK;
+    API_SCOPE(dg); /* of its own: the engine stays, whatever becomes of the generation */
     engine e;
     WEFT_TRY(engine_init(dg, &e, s->run));
     s->text = e;
@@ -190,6 +194,7 @@ weft_status weft_generation_create(weft_diag *dg, weft_session *s, weft_tokenize
                                    const weft_generation_options *options,
                                    weft_generation **out_generation)
 {
+    API_SCOPE(dg);
     generation_options how;
     generation *g;
     if (!dg || !s || !t || !out_generation)
@@ -213,6 +218,7 @@ void weft_generation_destroy(weft_generation *g)
 
 weft_status weft_generation_prompt(weft_diag *dg, weft_generation *g, const int32_t *ids, size_t n)
 {
+    API_SCOPE(dg);
     if (!dg || !g || (!ids && n))
         return api_lacks(dg, "weft_generation_prompt", "a generation or ids");
     return generation_prompt(dg, g->g, ids, n);
@@ -221,6 +227,7 @@ weft_status weft_generation_prompt(weft_diag *dg, weft_generation *g, const int3
 weft_status weft_generation_change(weft_diag *dg, weft_generation *g,
                                    const weft_generation_options *options)
 {
+    API_SCOPE(dg);
     generation_options how;
     if (!dg || !g)
         return api_lacks(dg, "weft_generation_change", "a generation");
@@ -230,6 +237,7 @@ weft_status weft_generation_change(weft_diag *dg, weft_generation *g,
 
 weft_status weft_generation_fork(weft_diag *dg, const weft_generation *from, weft_generation *to)
 {
+    API_SCOPE(dg);
     if (!dg || !from || !to)
         return api_lacks(dg, "weft_generation_fork", "a generation");
     return generation_fork(dg, from->g, to->g);
@@ -237,6 +245,7 @@ weft_status weft_generation_fork(weft_diag *dg, const weft_generation *from, wef
 
 weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *list, size_t n)
 {
+    API_SCOPE(dg);
     enum { FEW = 64 };
     generation *few[FEW], **all = few;
     if (!dg || !s || (!list && n))
@@ -275,6 +284,13 @@ const int32_t *weft_generation_ids(const weft_generation *g, size_t *out_n)
     return generation_ids(g->g, out_n);
 }
 
+static weft_status stop(weft_diag *dg, weft_generation *g, gen_end end)
+{
+    API_SCOPE(dg);
+    generation_stop(g->g, end);
+    return WEFT_OK;
+}
+
 weft_status weft_generate(weft_diag *dg, weft_generation *g,
                           bool (*on_piece)(void *ctx, const weft_piece *piece), void *ctx,
                           weft_end *out_end)
@@ -287,14 +303,14 @@ weft_status weft_generate(weft_diag *dg, weft_generation *g,
         weft_status st = weft_step(dg, g->s, &g, 1);
         if (st == WEFT_ERR_CANCELLED) {
             diag_keep_first(dg, told); /* an end like any other */
-            generation_stop(g->g, GEN_CANCELLED);
+            WEFT_TRY(stop(dg, g, GEN_CANCELLED));
         } else {
             WEFT_TRY(st);
         }
         weft_piece piece = weft_generation_piece(g);
         end = piece.end;
         if (on_piece && !on_piece(ctx, &piece) && end == WEFT_END_NONE) {
-            generation_stop(g->g, GEN_CALLER);
+            WEFT_TRY(stop(dg, g, GEN_CALLER));
             end = WEFT_END_CALLER;
         }
     }

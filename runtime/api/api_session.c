@@ -228,6 +228,7 @@ void weft_session_destroy(weft_session *s)
 
 weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_session_info *info)
 {
+    API_SCOPE(dg);
     if (!dg || !s || !info)
         return api_lacks(dg, "weft_session_about", "a session");
     session_limits most = session_most(s->run);

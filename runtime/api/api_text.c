@@ -18,6 +18,7 @@ static weft_status tokenizer_finish(weft_status st, tok *text, weft_tokenizer **
 
 weft_status weft_tokenizer_open(weft_diag *dg, const char *path, weft_tokenizer **out_tokenizer)
 {
+    API_SCOPE(dg);
     if (!dg || !path || !out_tokenizer)
         return api_lacks(dg, "weft_tokenizer_open", "a path");
     tok *text = NULL;
@@ -28,6 +29,7 @@ weft_status weft_tokenizer_open(weft_diag *dg, const char *path, weft_tokenizer 
 weft_status weft_tokenizer_of_model(weft_diag *dg, const weft_model *m,
                                     weft_tokenizer **out_tokenizer)
 {
+    API_SCOPE(dg);
     if (!dg || !m || !out_tokenizer)
         return api_lacks(dg, "weft_tokenizer_of_model", "a model");
     tok *text = NULL;
@@ -46,20 +48,22 @@ void weft_tokenizer_close(weft_tokenizer *t)
 /* Buffers that go to the caller, who releases them with weft_free. */
 static void give_ids(tok_ids *ids, int32_t **out_ids, size_t *out_n)
 {
+    VEC_START(ids); /* not NULL, even if there are none */
     *out_n = ids->n;
-    *out_ids = ids->at ? ids->at : mem_alloc(sizeof **out_ids);
+    *out_ids = ids->at;
 }
 
 static void give_text(strbuf *text, char **out_text, size_t *out_bytes)
 {
+    strbuf_start(text); /* not NULL, even if it is empty */
     *out_bytes = text->n;
-    strbuf_putc(text, 0);
     *out_text = text->p;
 }
 
 weft_status weft_encode(weft_diag *dg, weft_tokenizer *t, const char *text, size_t bytes,
                         unsigned flags, int32_t **out_ids, size_t *out_n)
 {
+    API_SCOPE(dg);
     if (!dg || !t || (!text && bytes) || !out_ids || !out_n)
         return api_lacks(dg, "weft_encode", "a tokenizer or a text");
     tok_ids ids = {0};
@@ -76,6 +80,7 @@ weft_status weft_encode(weft_diag *dg, weft_tokenizer *t, const char *text, size
 weft_status weft_decode(weft_diag *dg, weft_tokenizer *t, const int32_t *ids, size_t n,
                         bool skip_special, char **out_text, size_t *out_bytes)
 {
+    API_SCOPE(dg);
     if (!dg || !t || (!ids && n) || !out_text || !out_bytes)
         return api_lacks(dg, "weft_decode", "a tokenizer or ids");
     strbuf text = {0};
@@ -129,10 +134,12 @@ const char *weft_token_text(const weft_tokenizer *t, int32_t id, size_t *out_byt
 weft_status weft_decoder_create(weft_diag *dg, weft_tokenizer *t, bool skip_special,
                                 weft_decoder **out_decoder)
 {
+    API_SCOPE(dg);
     if (!dg || !t || !out_decoder)
         return api_lacks(dg, "weft_decoder_create", "a tokenizer");
     weft_decoder *d = mem_alloc(sizeof *d);
     *d = (weft_decoder){.stream = tok_stream_create(t->text, skip_special), .text = t->text};
+    strbuf_start(&d->out);
     *out_decoder = d;
     return WEFT_OK;
 }
@@ -162,6 +169,7 @@ static weft_status decoder_take(weft_decoder *d, int32_t id, const char **out_te
 weft_status weft_decoder_put(weft_diag *dg, weft_decoder *d, int32_t id, const char **out_text,
                              size_t *out_bytes)
 {
+    API_SCOPE(dg);
     if (!dg || !d || !out_text || !out_bytes)
         return api_lacks(dg, "weft_decoder_put", "a decoder");
     if (id < 0 || id >= tok_vocab_size(d->text))
@@ -172,6 +180,7 @@ weft_status weft_decoder_put(weft_diag *dg, weft_decoder *d, int32_t id, const c
 weft_status weft_decoder_end(weft_diag *dg, weft_decoder *d, const char **out_text,
                              size_t *out_bytes)
 {
+    API_SCOPE(dg);
     if (!dg || !d || !out_text || !out_bytes)
         return api_lacks(dg, "weft_decoder_end", "a decoder");
     return decoder_take(d, TOK_NONE, out_text, out_bytes);
@@ -182,6 +191,7 @@ weft_status weft_decoder_end(weft_diag *dg, weft_decoder *d, const char **out_te
 weft_status weft_template_open(weft_diag *dg, const weft_model *m, const char *choice,
                                weft_template **out_template)
 {
+    API_SCOPE(dg);
     if (!dg || !m || !out_template)
         return api_lacks(dg, "weft_template_open", "a model");
     chat_template *chat = NULL;
@@ -240,6 +250,7 @@ static weft_status render(weft_diag *dg, const weft_template *t, const weft_chat
 weft_status weft_template_render(weft_diag *dg, const weft_template *t, const weft_chat *chat,
                                  char **out_text, size_t *out_bytes)
 {
+    API_SCOPE(dg);
     weft_chat c;
     strbuf text = {0};
     if (!dg || !t || !chat || !out_text || !out_bytes)
@@ -258,6 +269,7 @@ weft_status weft_template_render(weft_diag *dg, const weft_template *t, const we
 weft_status weft_template_encode(weft_diag *dg, const weft_template *t, weft_tokenizer *tokenizer,
                                  const weft_chat *chat, int32_t **out_ids, size_t *out_n)
 {
+    API_SCOPE(dg);
     char *text;
     size_t bytes;
     if (!dg || !tokenizer || !out_ids || !out_n)

@@ -172,6 +172,12 @@ void strbuf_fill(strbuf *b, char c, size_t n)
     b->p[b->n] = 0;
 }
 
+void strbuf_reserve(strbuf *b, size_t n)
+{
+    strbuf_room(b, n);
+    b->p[b->n] = 0;
+}
+
 void strbuf_start(strbuf *b)
 {
     strbuf_fill(b, ' ', 0);

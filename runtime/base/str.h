@@ -63,5 +63,6 @@ void strbuf_reset(strbuf *b);                  /* empties, keeps the memory */
 void strbuf_free(strbuf *b);
 /* Takes the first block, for a buffer of an object that outlives the call it grows in (mem_scope.h). */
 void strbuf_start(strbuf *b);
+void strbuf_reserve(strbuf *b, size_t n); /* adding n bytes will take no memory */
 
 #endif

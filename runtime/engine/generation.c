@@ -2,6 +2,7 @@
 #include "runtime/engine/generation_impl.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include <string.h>
 
 const char *gen_end_name(gen_end end)
@@ -65,7 +66,9 @@ weft_status generation_change(weft_diag *dg, generation *g, const generation_opt
     token_logprob *top =
         o->n_top > 0 ? mem_alloc(mem_product((size_t)o->n_top, sizeof *top)) : NULL;
     tok_stream *stream = tok_stream_create(g->text, !o->show_special);
-    drop_options(g);
+    stop_watch watch;
+    stop_init(&watch, stops, o->n_stop);
+    drop_options(g); /* all memory is taken */
     int64_t seq = g->o.seq;
     g->o = *o;
     g->o.seq = seq;
@@ -73,7 +76,7 @@ weft_status generation_change(weft_diag *dg, generation *g, const generation_opt
     g->a = a;
     g->top = top;
     g->stream = stream;
-    stop_init(&g->stops, stops, o->n_stop);
+    g->stops = watch;
     g->ended = GEN_CALLER;
     generation_wait(g);
     return WEFT_OK;
@@ -88,6 +91,8 @@ weft_status generation_create(weft_diag *dg, const engine *e, tok *text,
     generation *g = mem_alloc(sizeof *g);
     *g = (generation){.e = e, .text = text, .o.seq = o->seq};
     g->ids = mem_alloc(mem_product((size_t)e->most.context + 1, sizeof *g->ids));
+    strbuf_start(&g->decoded);
+    strbuf_start(&g->shown);
     weft_status st = generation_change(dg, g, o);
     if (st == WEFT_OK)
         *out_g = g;
@@ -112,8 +117,7 @@ void generation_destroy(generation *g)
 /* Nothing of an answer is left: decoder, stop texts, piece. */
 static void begin_answer(generation *g)
 {
-    strbuf_reset(&g->decoded);
-    tok_stream_flush(g->stream, &g->decoded);
+    tok_stream_reset(g->stream);
     stop_reset(&g->stops);
     strbuf_reset(&g->shown);
     g->ended = g->o.max_tokens == 0 ? GEN_LENGTH : GEN_NONE;
@@ -149,6 +153,28 @@ weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids, 
     return WEFT_OK;
 }
 
+/* Memory was short when the sequence had gone on: the text cannot follow it. */
+static weft_status fail_memory(weft_diag *dg, generation *g, const mem_scope *scope)
+{
+    g->ended = GEN_FAILED;
+    generation_wait(g);
+    return diag_fail_memory(dg, scope->bytes);
+}
+
+/* What was decoded of the answer so far. */
+static weft_status decode_again(weft_diag *dg, generation *g)
+{
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0)
+        return fail_memory(dg, g, &scope);
+    for (size_t i = g->n_prompt; i < g->n_id; i++) {
+        strbuf_reset(&g->decoded);
+        tok_stream_put(g->stream, g->ids[i], &g->decoded);
+        stop_put(&g->stops, strbuf_view(&g->decoded), &g->shown);
+    }
+    return WEFT_OK;
+}
+
 weft_status generation_fork(weft_diag *dg, const generation *from, generation *to)
 {
     if (from == to || from->e->run != to->e->run)
@@ -164,11 +190,7 @@ weft_status generation_fork(weft_diag *dg, const generation *from, generation *t
     for (size_t i = 0; i < to->n_id; i++)
         sampler_accept(to->pick, to->ids[i]);
     begin_answer(to);
-    for (size_t i = to->n_prompt; i < to->n_id; i++) { /* what was decoded of the answer so far */
-        strbuf_reset(&to->decoded);
-        tok_stream_put(to->stream, to->ids[i], &to->decoded);
-        stop_put(&to->stops, strbuf_view(&to->decoded), &to->shown);
-    }
+    WEFT_TRY(decode_again(dg, to));
     if (from->ended)
         to->ended = from->ended;
     generation_wait(to);
@@ -205,6 +227,9 @@ static gen_end end_of(generation *g, int32_t id)
 
 weft_status generation_take(weft_diag *dg, generation *g, const float *logits)
 {
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0)
+        return fail_memory(dg, g, &scope);
     int64_t vocab = g->e->vocab;
     if (!sampler_can_choose(g->pick, logits)) {
         g->ended = g->piece.end = GEN_FAILED;

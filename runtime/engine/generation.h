@@ -97,7 +97,7 @@ int64_t generation_held(const generation *g); /* tokens its sequence holds */
 
 /* One call of the session for those of the list that have not ended, or nothing if there are none: first a token for each
  * that is past its prompt, then parts of prompts, as far as the call has room; who got none comes first the next time.
- * W1410 if logits of some are no numbers: those have ended, the others went on. Any other failure is session_eval's, and
+ * W1410 if logits of some are no numbers, or W1110 if memory for their text was short: those have ended, the others went on. Any other failure is session_eval's, and
  * nothing has changed. */
 weft_status engine_step(weft_diag *dg, engine *e, generation *const *list, size_t n) WEFT_MUST_USE;
 

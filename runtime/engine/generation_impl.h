@@ -27,7 +27,8 @@ struct generation {
 
 /* Nothing new in this step, unless generation_take follows. */
 void generation_wait(generation *g);
-/* Choose the next token from logits [vocab], and make the piece of it. W1410 where none can be chosen: it has ended. */
+/* Choose the next token from logits [vocab], and make the piece of it. W1410 where none can be chosen, W1110 where memory is
+ * short: it has ended. */
 weft_status generation_take(weft_diag *dg, generation *g, const float *logits) WEFT_MUST_USE;
 
 #endif

@@ -66,6 +66,7 @@ typedef struct tok_stream tok_stream;
 tok_stream *tok_stream_create(tok *t, bool skip_special); /* t must outlive it */
 void tok_stream_destroy(tok_stream *s);                   /* NULL is fine */
 void tok_stream_put(tok_stream *s, int32_t id, strbuf *out);
+void tok_stream_reset(tok_stream *s); /* begin another text; what was not given yet is dropped */
 void tok_stream_flush(tok_stream *s, strbuf *out); /* what is left; the stream can begin anew */
 
 int32_t tok_vocab_size(const tok *t);   /* one past the largest id */

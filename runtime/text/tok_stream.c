@@ -86,6 +86,17 @@ static void put_settled(tok_stream *s, str text, strbuf *out)
     drop(&s->held, sure.n);
 }
 
+/* Memory for all that n more bytes can lead to: from here on nothing fails, so a token is put whole or not at all. */
+static void reserve(tok_stream *s, size_t n, strbuf *out)
+{
+    enum { PER_BYTE = 3 }; /* each may become U+FFFD */
+    size_t most = (s->pending.n + n) * PER_BYTE;
+    strbuf_reserve(&s->pending, n);
+    strbuf_reserve(&s->b, most);
+    strbuf_reserve(&s->held, most);
+    strbuf_reserve(out, s->held.n + most);
+}
+
 static void put_bytes(tok_stream *s, str bytes, strbuf *out)
 {
     strbuf_put(&s->pending, bytes);
@@ -165,18 +176,25 @@ void tok_stream_put(tok_stream *s, int32_t id, strbuf *out)
             step_token(s, d, !s->begun);
         fused |= d->kind == DEC_FUSE || d->kind == DEC_BYTE_LEVEL;
     }
+    strbuf_reset(&s->b);
+    reserve(s, s->a.n, out);
     s->begun = true;
     put_bytes(s, strbuf_view(&s->a), out);
+}
+
+void tok_stream_reset(tok_stream *s)
+{
+    strbuf_reset(&s->pending);
+    strbuf_reset(&s->held);
+    s->begun = s->cut_done = false;
+    s->cut = 0;
 }
 
 void tok_stream_flush(tok_stream *s, strbuf *out)
 {
     if (s->pending.n) {
-        strbuf_reset(&s->pending);
+        reserve(s, 1, out);
         put_settled(s, STR("\xef\xbf\xbd"), out);
     }
-    /* What is held are the characters that a Strip cuts at the end. */
-    strbuf_reset(&s->held);
-    s->begun = s->cut_done = false;
-    s->cut = 0;
+    tok_stream_reset(s); /* what is held are the characters that a Strip cuts at the end */
 }
