@@ -200,7 +200,6 @@ int verb_run(cli *c)
         st = run(&t, o, &r);
     bool interrupted = st == WEFT_OK && *interrupt_flag();
     c->common.json = false;
-    cli_report(c, c->dg); /* while the texts it quotes are there */
     talk_answer_free(&r.answer);
     strbuf_free(&r.logprobs);
     talk_close(&t);

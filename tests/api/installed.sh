@@ -82,6 +82,9 @@ if [ -e "$libdir/libweft.so" ]; then
     nm -D --defined-only --with-symbol-versions "$libdir/libweft.so" | awk '$2 != "A" {print $3}' | sort >"$work/exported"
     grep -v '@@WEFT_[0-9]' "$work/exported" && die "a symbol has no version"
     diff <(printf '%s\n' "$names") <(sed 's/@@.*//' "$work/exported" | sort) || die "libweft.so exports other names than weft.h"
+    # The library ends nobody's process and prints nothing: what is left is fprintf and abort, for bugs.
+    nm -D --undefined-only "$libdir/libweft.so" | grep -E ' (exit|_exit|_Exit|quick_exit|printf|vprintf|puts|fputs|putchar|perror|system|signal)(@|$)' &&
+        die "libweft.so can end or print for its host"
     readelf -d "$libdir/libweft.so" | grep -q 'soname: \[libweft\.so\.[0-9]*\]' || die "libweft.so has no soname with a number"
 fi
 

@@ -6,12 +6,23 @@
 #include "tests/base/suite.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/weft.h"
+#include <cjson/cJSON.h>
 #include <dirent.h>
+#include <errno.h>
+#include <sys/resource.h>
 
 #define DATA WEFT_SOURCE_DIR "/tests/golden/data"
 #define TEXTS WEFT_SOURCE_DIR "/tests/text/data"
 #define DEMO WEFT_SOURCE_DIR "/models/stories-7m"
+
+/* Sanitizers take terabytes of addresses. */
+#if defined(SUITE_ASAN) || defined(__SANITIZE_THREAD__)
+#define LIMIT_OF_NO_USE true
+#else
+#define LIMIT_OF_NO_USE false
+#endif
 
 typedef weft_status call_fn(weft_diag *dg, void *ctx);
 
@@ -61,6 +72,15 @@ static void exhaust(const char *what, call_fn *call, void *ctx, weft_status want
         ck_assert_int_eq(call(dg, ctx), want);
         weft_diag_destroy(dg);
     }
+}
+
+/* cJSON takes its memory from malloc, which sets errno. */
+static void *take_for_json(size_t bytes)
+{
+    void *p = mem_try_kept(bytes);
+    if (!p)
+        errno = ENOMEM;
+    return p;
 }
 
 /* ---- models ---- */
@@ -537,13 +557,64 @@ START_TEST(messages)
 }
 END_TEST
 
+/* ---- the system's own limit ---- */
+
+static size_t address_space(void)
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (f && fscanf(f, "%lu", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t room;
+
+/* Ends with 0 where every status is one that a machine with little memory may give. */
+static void work_in_little_room(void)
+{
+    struct rlimit most = {address_space() + room, address_space() + room};
+    kit k = {.how = {.size = sizeof k.how, .context = 64, .sequences = 3, .threads = 4}};
+    weft_status st = WEFT_OK;
+    if (setrlimit(RLIMIT_AS, &most) != 0 || !(k.dg = weft_diag_create()))
+        _exit(0);
+    st = weft_model_open(k.dg, DATA "/gemma2", NULL, &k.m);
+    if (st == WEFT_OK)
+        st = weft_tokenizer_open(k.dg, TEXTS "/llama3/tokenizer.json", &k.t);
+    if (st == WEFT_OK)
+        st = weft_session_create(k.dg, k.m, &k.how, &k.s);
+    if (st == WEFT_OK)
+        st = evaluate(k.dg, &k);
+    bool fine = st == WEFT_OK || st == WEFT_ERR_LIMIT || st == WEFT_ERR_TARGET ||
+                st == WEFT_ERR_FILE /* W1003: no map */ || st == WEFT_ERR_DEVICE /* W1601 */;
+    fine = fine && (st == WEFT_OK || weft_diag_text(k.dg)[0]);
+    kit_close(&k);
+    _exit(fine ? 0 : 100 + (int)st);
+}
+
+START_TEST(little_room)
+{
+    if (LIMIT_OF_NO_USE)
+        return;
+    for (room = 0; room < 64 << 20; room += room < 1 << 20 ? 40 << 10 : room / 3) {
+        int status = child_status(work_in_little_room);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+                      "with %zu KiB of room: wait status 0x%x", room >> 10, (unsigned)status);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {opening,           opening_what_is_damaged,
                                   creating_sessions, evaluating,
                                   tokenizing,        decoding_token_by_token,
                                   rendering,         generating,
-                                  sampling,          messages};
+                                  sampling,          messages,
+                                  little_room};
+    cJSON_InitHooks(&(cJSON_Hooks){take_for_json, free});
     TCase *tc = tcase_create("oom");
     tcase_set_timeout(tc, 600);
     for (size_t i = 0; i < COUNT_OF(tests); i++)
