@@ -13,6 +13,7 @@ uint64_t clock_ns(void)
 uint64_t clock_cpu_ns(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0)
+        return clock_ns();
     return (uint64_t)t.tv_sec * CLOCK_NS_PER_S + (uint64_t)t.tv_nsec;
 }

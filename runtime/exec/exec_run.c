@@ -331,7 +331,8 @@ weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
     if (has_stopped(e, 0) || has_stopped(e, 1))
         return weft_fail(dg, W1412, WEFT_NOWHERE, "evaluating %" PRId64 " rows was cancelled",
                          b->n_tok);
-    gang_size_learn(&c->size, e->threads, b->n_tok, clock_ns() - began, clock_cpu_ns() - cpu);
+    if (g.count == size.threads) /* else another session has some of them */
+        gang_size_learn(&c->size, e->threads, b->n_tok, began, clock_ns(), clock_cpu_ns() - cpu);
     if (e->prof && e->prof->on)
         exec_profile_add(e, c, b);
     e->last = c;

@@ -38,16 +38,21 @@ static void end_try(gang_size *g)
     double each = g->try_ns / g->try_rows;
     g->tries = false;
     g->rest_ns = g->try_ns * TRY_SHARE;
-    if (each >= g->ns * gain)
+    /* More threads need not be much faster: they are what was asked for. */
+    if (each >= g->ns * (g->more ? 1 : gain))
         return;
     g->level = g->tried;
     g->ns = each;
     g->more = !g->more; /* this way may lead further */
 }
 
-void gang_size_learn(gang_size *g, int threads, int64_t rows, uint64_t wall_ns, uint64_t cpu_ns)
+void gang_size_learn(gang_size *g, int threads, int64_t rows, uint64_t began_ns, uint64_t ended_ns,
+                     uint64_t cpu_ns)
 {
+    uint64_t wall_ns = ended_ns - began_ns;
     double wall = (double)wall_ns, each = wall / (double)(rows > 0 ? rows : 1);
+    double passed = (double)(ended_ns - (g->ended_ns ? g->ended_ns : began_ns));
+    g->ended_ns = ended_ns;
     if (threads == 1)
         return;
     if (g->tries) {
@@ -62,5 +67,5 @@ void gang_size_learn(gang_size *g, int threads, int64_t rows, uint64_t wall_ns, 
     g->known += g->known < SMOOTH;
     g->ns += (each - g->ns) / g->known;
     g->waiting += (waited - g->waiting) / g->known;
-    g->rest_ns -= wall;
+    g->rest_ns -= passed; /* what was known long ago may be true no more */
 }

@@ -16,13 +16,14 @@ typedef struct {
     int level;    /* 0: all threads, awake; 1: all, asleep; then half of them, .. */
     bool tries;   /* a try runs: at `tried` */
     int tried, n; /* calls of it so far */
-    bool more;    /* the last try was of a level below */
+    bool more;    /* the last try was of more threads */
     bool far;     /* the next such is of level 0, which may be better where all between are worse */
-    int known;    /* calls that the next two are of, so far as it matters */
+    int known;    /* calls that the next two numbers are the mean of, 8 at most */
     double ns;    /* of a row at `level`, smoothed */
     double waiting; /* part of that time in which the caller had no CPU, smoothed */
     double try_ns, try_rows;
-    double rest_ns; /* until the next try */
+    double rest_ns;    /* until the next try */
+    uint64_t ended_ns; /* the last call, by the clock; 0: there was none */
 } gang_size;
 
 typedef struct {
@@ -30,9 +31,11 @@ typedef struct {
     bool awake; /* while they wait for each other */
 } gang_choice;
 
-/* For the next call, of at most `threads`; gang_size_learn must follow, with what the call took: by the clock, and of the
- * caller's CPU. */
+/* For the next call, of at most `threads`. */
 gang_choice gang_size_next(gang_size *g, int threads);
-void gang_size_learn(gang_size *g, int threads, int64_t rows, uint64_t wall_ns, uint64_t cpu_ns);
+/* What that call took: from when to when by the clock, and of the caller's CPU. Not for a call that got other threads than
+ * were chosen. */
+void gang_size_learn(gang_size *g, int threads, int64_t rows, uint64_t began_ns, uint64_t ended_ns,
+                     uint64_t cpu_ns);
 
 #endif

@@ -16,6 +16,8 @@ typedef struct {
     int last;
 } tally;
 
+static uint64_t clock_now = 1;
+
 static tally run(gang_size *g, int threads, const speed *by, int calls)
 {
     tally t = {0};
@@ -28,7 +30,9 @@ static tally run(gang_size *g, int threads, const speed *by, int calls)
             s++;
         }
         double ns = now.awake ? s->ns : s->asleep_ns;
-        gang_size_learn(g, threads, 1, (uint64_t)ns, (uint64_t)s->cpu_ns);
+        uint64_t began = clock_now;
+        clock_now += (uint64_t)ns;
+        gang_size_learn(g, threads, 1, began, clock_now, (uint64_t)s->cpu_ns);
         t.all_ns += ns;
         t.calls_at[n]++;
         t.awake += now.awake;
@@ -66,6 +70,20 @@ START_TEST(on_a_busy_one_fewer_threads_are_faster)
     ck_assert_int_eq(t.last, 1);
     ck_assert_int_gt(t.calls_at[1], 9500);
     ck_assert_msg(t.all_ns < 1.1 * 10000 * 20e6, "%g of the best", t.all_ns / (10000 * 20e6));
+}
+END_TEST
+
+/* Where others leave, all threads are used again though they gain little, and at once after a pause. */
+START_TEST(a_machine_that_is_quiet_again)
+{
+    static const speed flat[] = {
+        {4, 95e4, 95e4, 1e6}, {2, 1e6, 1e6, 1e6}, {1, 1e6, 1e6, 1e6}, {0, 0, 0, 0}};
+    gang_size g = {0};
+    run(&g, 4, busy, 1000);
+    clock_now += UINT64_C(3600) * 1000000000;
+    tally t = run(&g, 4, flat, 200);
+    ck_assert_int_eq(t.last, 4);
+    ck_assert_int_gt(t.awake, 100);
 }
 END_TEST
 
@@ -108,6 +126,7 @@ START_TEST(one_thread_stays_one)
 }
 END_TEST
 
-SUITE_MAIN("gang_size", a_machine_of_its_own_is_used_whole, on_a_busy_one_fewer_threads_are_faster,
-           or_all_of_them_that_sleep, all_come_back_when_the_others_have_gone,
-           waiting_alone_is_no_reason, one_thread_stays_one)
+SUITE_MAIN("gang_size", a_machine_that_is_quiet_again, a_machine_of_its_own_is_used_whole,
+           on_a_busy_one_fewer_threads_are_faster, or_all_of_them_that_sleep,
+           all_come_back_when_the_others_have_gone, waiting_alone_is_no_reason,
+           one_thread_stays_one)
