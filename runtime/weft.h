@@ -14,14 +14,17 @@
  *
  * Every call that can fail returns a weft_status and says why in the weft_diag; its out_ arguments are untouched then.
  * A struct of options begins with its size, sizeof of itself, so that a program compiled with an older weft.h works with a
- * newer library: what its struct lacks is 0. 0 means the usual, and so does NULL for the whole struct.
+ * newer library: what its struct lacks is 0. 0 means the usual (not in weft_sampler_options), and so does NULL for the whole
+ * struct.
  *
  * Objects belong to whoever created them and are destroyed in the opposite order. There is no global state but a pool of
- * worker threads: two users in one process do not meet. One object is used by one thread at a time; a model and a tokenizer
- * may serve several threads. Files may be anybody's: what is wrong with them is an error, never a crash.
+ * worker threads, and the SIGBUS handler of a model opened with guard: two users in one process do not affect each other. One
+ * object is used by one thread at a time, a session and its generations counting as one; a model and a tokenizer may serve
+ * several threads. Files may be anybody's: what is wrong with them is an error, never a crash.
  *
- * The library prints nothing and never ends the process. Where memory is short a call returns WEFT_ERR_LIMIT (W1110; those that
- * return a pointer: NULL) and releases what it took; what was there before can be used on. Callbacks must return: no
+ * The library prints nothing and never ends the process. Where memory is short a call returns WEFT_ERR_LIMIT (W1110), or
+ * WEFT_ERR_TARGET (W0902) if a session is too large for the machine; one that returns a pointer returns NULL. It releases what
+ * it took; what was there before can still be used. Callbacks must return: no
  * longjmp and no exception may leave them. After fork(2) the child has no worker threads. It may use models, tokenizers,
  * templates and samplers of the parent, create sessions of its own and destroy anything; evaluating in a session that is
  * older than the fork fails (W1604). Fork while no other thread is inside a call of Weft. */
@@ -87,7 +90,8 @@ WEFT_API void weft_free(void *p);
 
 WEFT_API weft_diag *weft_diag_create(void);     /* NULL: no memory */
 WEFT_API void weft_diag_destroy(weft_diag *dg); /* NULL is fine */
-/* Everything recorded so far, for people: place, code, message, quoted line, notes. Valid until dg is used again. */
+/* Everything recorded so far, for people: place, code, message, quoted line, notes. Valid until dg is used again. What is
+ * recorded twice is kept once, and of more than 50 errors the first 50: clear it before work whose messages matter. */
 WEFT_API const char *weft_diag_text(weft_diag *dg);
 /* The same as a JSON array of objects: code, severity, message, file, line, column, hint, notes. */
 WEFT_API const char *weft_diag_json(weft_diag *dg);
@@ -108,7 +112,7 @@ WEFT_API bool weft_diag_at(const weft_diag *dg, size_t i, weft_message *out_mess
 
 /* A switch that stops work soon, wherever the work is: weft_session_create while it prepares weights, weft_eval, weft_step
  * and weft_generate of the sessions whose options name it. They return WEFT_ERR_CANCELLED (weft_generate: WEFT_END_CANCELLED)
- * and have changed nothing that a failed call would not have. It stays set until it is cleared. Setting and
+ * and leave everything as after any failed call: weft_step can be called again, weft_generate needs a new prompt. It stays set until it is cleared. Setting and
  * clearing may be done by any thread, and by a signal handler. It must outlive the sessions. */
 WEFT_API weft_cancel *weft_cancel_create(void);
 WEFT_API void weft_cancel_destroy(weft_cancel *c); /* NULL is fine */
@@ -165,12 +169,12 @@ typedef struct {
     size_t size;       /* sizeof(weft_session_options) */
     int64_t context;   /* tokens a sequence may hold; 0: what the model was trained for */
     int64_t sequences; /* that can be kept at once, at most 2^20; 0: 1 */
-    /* Rows in one call at most; 0: 512. What is more than all sequences hold, or than 2^20, is not used. */
+    /* Rows in one call at most; 0: 512. Limited to context times sequences, and to 2^20. */
     int64_t batch;
     int64_t threads;            /* 0: 1; -1: as many as this process may use */
     const char *const *outputs; /* names: "logits", "hidden", "resid" for all, "resid.3" for one */
     int n_output;               /* 0: logits */
-    int64_t wants;              /* rows of a call at most that outputs [R] are wanted of; 0: all */
+    int64_t wants;              /* rows of one call with `want` set at most; 0: all */
     weft_exec exec;
     weft_kv kv;
     bool deterministic; /* the same bits however rows are put together into calls */
@@ -342,7 +346,7 @@ typedef struct {
     double top_p, min_p, typical;       /* 1, 0, 1: all */
     int64_t last_n;                     /* tokens the penalties look back over; -1: all */
     double repeat, presence, frequency; /* 1, 0, 0: none */
-    double dry_multiplier, dry_base;    /* against repeated runs; 0: off */
+    double dry_multiplier, dry_base;    /* DRY, a penalty for repeating runs of tokens; 0: off */
     int64_t dry_allowed,
         dry_last_n; /* runs up to this long cost nothing; look back this far, -1: all */
     double xtc_probability, xtc_threshold; /* exclude top choices; 0: off */
@@ -357,7 +361,7 @@ typedef struct {
  * set by the caller. */
 WEFT_API void weft_sampler_defaults(weft_sampler_options *options);
 /* For logits of this width, remembering this many tokens for the penalties. Strings and lists of the options are copied.
- * The tokenizer tells which tokens end a run for dry; NULL: none do. */
+ * For DRY the tokenizer says which tokens end a run; NULL: none do. */
 WEFT_API weft_status weft_sampler_create(weft_diag *dg, const weft_sampler_options *options,
                                          int64_t vocab, int64_t past, weft_tokenizer *t,
                                          weft_sampler **out_sampler);
@@ -398,7 +402,7 @@ typedef enum {
     WEFT_END_STOP,      /* a stop text came */
     WEFT_END_LENGTH,    /* max_tokens were generated */
     WEFT_END_CONTEXT,   /* the context is full */
-    WEFT_END_CALLER,    /* the callback said so */
+    WEFT_END_CALLER,    /* the callback returned false, or the options were changed */
     WEFT_END_CANCELLED, /* the session's cancel was set */
     WEFT_END_FAILED,    /* its logits are no numbers (W1410), or memory was short (W1110) */
 } weft_end;
@@ -417,7 +421,7 @@ typedef struct {
     weft_end end;
 } weft_piece;
 
-/* A text that goes on in a sequence of the session, which must have the output logits. It keeps its text between
+/* Generates text in one sequence of the session, which must have the output logits. It keeps its text between
  * prompts, so that a prompt that begins like the last text costs only what is new. Session and tokenizer must outlive it;
  * strings and lists of the options are copied. */
 WEFT_API weft_status weft_generation_create(weft_diag *dg, weft_session *s, weft_tokenizer *t,
@@ -425,21 +429,23 @@ WEFT_API weft_status weft_generation_create(weft_diag *dg, weft_session *s, weft
                                             weft_generation **out_generation);
 WEFT_API void
 weft_generation_destroy(weft_generation *g); /* NULL is fine; its sequence keeps its tokens */
-/* Begin anew with this prompt. WEFT_ERR_LIMIT if it and one more token do not fit the context; then nothing has changed. */
+/* Begin anew with this prompt. Fails, and changes nothing, if it is empty, if a token is not the model's (W1405), or if it and
+ * one more token do not fit the context (W1404, WEFT_ERR_FULL). */
 WEFT_API weft_status weft_generation_prompt(weft_diag *dg, weft_generation *g, const int32_t *ids,
                                             size_t n);
 /* Other options from the next prompt on, but for seq; an answer that was going on has ended. On failure nothing has
  * changed. */
 WEFT_API weft_status weft_generation_change(weft_diag *dg, weft_generation *g,
                                             const weft_generation_options *options);
-/* Let `to` go on where `from` is, with its own settings; they share memory until they differ. Answers to one prompt are made
- * this way. Fails as weft_fork does. */
+/* Give `to` the text of `from`, with its own settings: all of it, or the prompt alone, to which it then gives an answer of its
+ * own (with a seed of its own: that is how to get several answers to one prompt). They share memory until they differ. Fails
+ * as weft_fork does. */
 WEFT_API weft_status weft_generation_fork(weft_diag *dg, const weft_generation *from,
-                                          weft_generation *to);
+                                          weft_generation *to, bool prompt_only);
 /* One call of the session for all of these generations, each once in the list: the next part of a prompt, or the next token
- * of each. Those that have ended are passed over; those for which the call has no more room come first in the next. On failure
+ * of each. Those that have ended are passed over; those for which the call has no more room come sooner in the next. On failure
  * nothing has changed, but for W1410 and W1110: then those whose logits are no numbers, or for whose text memory was short,
- * have ended, and the others went on. */
+ * have ended (their piece says so), and the others went on. */
 WEFT_API weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *list,
                                size_t n);
 /* What the last weft_step brought it. */
@@ -451,7 +457,7 @@ WEFT_API const int32_t *weft_generation_ids(const weft_generation *g, size_t *ou
 WEFT_API weft_status weft_generate(weft_diag *dg, weft_generation *g,
                                    bool (*on_piece)(void *ctx, const weft_piece *piece), void *ctx,
                                    weft_end *out_end);
-WEFT_API const char *weft_end_name(weft_end end); /* "model", "stop", "length", ... */
+WEFT_API const char *weft_end_name(weft_end end); /* "end", "stop", "length", "context", ... */
 
 #ifdef __cplusplus
 }

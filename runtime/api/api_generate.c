@@ -114,9 +114,10 @@ weft_status weft_sampler_choose(weft_diag *dg, weft_sampler *s, const float *log
     API_SCOPE(dg);
     if (!dg || !s || !logits || !out_token)
         return api_lacks(dg, "weft_sampler_choose", "a sampler or logits");
-    if (!sampler_can_choose(s->pick, logits))
+    int32_t token = sampler_choose(s->pick, logits);
+    if (token < 0)
         return weft_fail(dg, W1410, WEFT_NOWHERE, "no logit is a number that can be chosen");
-    *out_token = sampler_choose(s->pick, logits);
+    *out_token = token;
     return WEFT_OK;
 }
 
@@ -235,12 +236,13 @@ weft_status weft_generation_change(weft_diag *dg, weft_generation *g,
     return generation_change(dg, g->g, &how);
 }
 
-weft_status weft_generation_fork(weft_diag *dg, const weft_generation *from, weft_generation *to)
+weft_status weft_generation_fork(weft_diag *dg, const weft_generation *from, weft_generation *to,
+                                 bool prompt_only)
 {
     API_SCOPE(dg);
     if (!dg || !from || !to)
         return api_lacks(dg, "weft_generation_fork", "a generation");
-    return generation_fork(dg, from->g, to->g);
+    return generation_fork(dg, from->g, to->g, prompt_only);
 }
 
 weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *list, size_t n)
@@ -295,8 +297,10 @@ weft_status weft_generate(weft_diag *dg, weft_generation *g,
                           bool (*on_piece)(void *ctx, const weft_piece *piece), void *ctx,
                           weft_end *out_end)
 {
-    if (!dg || !g || !out_end)
+    if (!dg || !g || !out_end) {
+        API_SCOPE(dg);
         return api_lacks(dg, "weft_generate", "a generation");
+    }
     weft_end end = WEFT_END_NONE;
     while (end == WEFT_END_NONE) {
         size_t told = diag_count(dg);
@@ -311,7 +315,7 @@ weft_status weft_generate(weft_diag *dg, weft_generation *g,
         end = piece.end;
         if (on_piece && !on_piece(ctx, &piece) && end == WEFT_END_NONE) {
             WEFT_TRY(stop(dg, g, GEN_CALLER));
-            end = WEFT_END_CALLER;
+            end = weft_generation_piece(g).end; /* the text held back may have a stop text in it */
         }
     }
     *out_end = end;

@@ -116,8 +116,10 @@ uint64_t weft_model_bytes(const weft_model *m)
 uint64_t weft_model_token_bytes(const weft_model *m)
 {
     enum { FEW = 1 << 20, MORE = FEW + 64 }; /* beyond any window but those that hide nothing */
+    API_SCOPE_OR(0);
     weft_session_options few = {.context = FEW}, more = {.context = MORE};
-    return (api_state_bytes(m, &more) - api_state_bytes(m, &few)) / (MORE - FEW);
+    uint64_t few_bytes = api_state_bytes(m, &few), more_bytes = api_state_bytes(m, &more);
+    return more_bytes == UINT64_MAX ? 0 : (more_bytes - few_bytes) / (MORE - FEW);
 }
 
 int64_t weft_model_context(const weft_model *m)

@@ -82,6 +82,7 @@ uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o)
 
 uint64_t weft_state_bytes(const weft_model *m, const weft_session_options *options)
 {
+    API_SCOPE_OR(UINT64_MAX);
     weft_session_options o;
     weft_diag *quiet = diag_create();
     bool fine = m && api_take(quiet, "weft_state_bytes", options, &o, sizeof o) == WEFT_OK;

@@ -84,11 +84,9 @@ static void run(const char *path, const std::string &prompt, int n)
             going |= piece.end == WEFT_END_NONE;
         }
         if (!forked && weft_generation_piece(answers[0]).token >= 0) {
-            // The first token is there: the others begin as this one did and go their own way.
-            for (int i = 1; i < n; i++) {
-                check(weft_generation_fork(dg, answers[0], answers[i]));
-                text[i] = text[0];
-            }
+            // The prompt is evaluated: the others share it, and give answers of their own.
+            for (int i = 1; i < n; i++)
+                check(weft_generation_fork(dg, answers[0], answers[i], true));
             forked = true;
             going = true;
         }
@@ -99,7 +97,7 @@ static void run(const char *path, const std::string &prompt, int n)
 
 int main(int argc, char **argv)
 {
-    if (argc != 4) {
+    if (argc != 4 || std::atoi(argv[3]) < 1) {
         std::cerr << "usage: " << argv[0] << " MODEL TEXT COUNT\n";
         return 2;
     }

@@ -239,6 +239,9 @@ void diag_keep_first(weft_diag *dg, size_t n)
             dg->short_text[0] = 0;
     }
     dg->newest = NULL;
+    if (dg->seen) /* what was dropped may be recorded again */
+        memset(dg->seen, 0, dg->seen_cap * sizeof *dg->seen);
+    dg->seen_n = 0;
 }
 
 size_t diag_errors(const weft_diag *dg)

@@ -136,6 +136,8 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                 .cancel = weft_cancel_create(),
                 .n_top = -1,
                 .about.size = sizeof t->about};
+    if (!t->cancel)
+        return weft_fail(c->dg, W1110, WEFT_NOWHERE, "not enough memory");
     const char *path = f->model ? f->model : find_demo(t->a);
     if (!path)
         return weft_fail(c->dg, W1904, WEFT_NOWHERE,

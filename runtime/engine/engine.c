@@ -12,7 +12,7 @@ weft_status engine_init(weft_diag *dg, engine *e, session *run)
         if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0 &&
             p->output[i].rows == ROWS_R)
             e->vocab = p->output[i].width;
-    if (e->vocab < 1 || e->vocab > INT32_MAX)
+    if (e->vocab < 1 || e->vocab > INT32_MAX || e->most.wants < 1)
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "the session has no output logits to choose tokens from");
     e->rows = mem_alloc(mem_product((size_t)e->most.batch, sizeof *e->rows));
@@ -66,12 +66,22 @@ static generation *longest_waiting(const engine *e, generation *const *list, siz
     return found;
 }
 
+/* Has the call room for one more generation, and `spare` others after it? */
+static bool has_room(const engine *e, const call *c, int64_t spare)
+{
+    return c->n_row + spare < e->most.batch && c->n_want + spare < e->most.wants &&
+           (int64_t)c->n_gen + spare < e->most.call_sequences;
+}
+
+/* Next tokens first, then parts of prompts; but a prompt that has waited longer than all others has a place kept for it. */
 static void gather(engine *e, call *c, generation *const *list, size_t n)
 {
     e->turn++;
+    generation *next = longest_waiting(e, list, n, true),
+               *begun = longest_waiting(e, list, n, false);
+    bool kept = begun && next && begun->turn < next->turn;
     for (int single = 1; single >= 0; single--)
-        while (c->n_row < e->most.batch && c->n_want < e->most.wants &&
-               (int64_t)c->n_gen < e->most.call_sequences) {
+        while (has_room(e, c, single && kept)) {
             generation *g = longest_waiting(e, list, n, single);
             if (!g)
                 break;

@@ -131,10 +131,16 @@ weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids, 
     if (n == 0)
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "there is nothing to continue: the text has no tokens");
-    if ((int64_t)n >= g->e->most.context)
+    if (n >= (size_t)g->e->most.context)
         return weft_fail(dg, W1404, WEFT_NOWHERE,
                          "the text has %zu tokens, the context holds %lld and one more is to come",
                          n, (long long)g->e->most.context);
+    int64_t n_vocab = session_plan_of(run)->n_vocab;
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (n_vocab > 0 && ids[i] >= n_vocab))
+            return weft_fail(dg, W1405, WEFT_NOWHERE,
+                             "token %zu of the text is %d; the model has tokens 0 to %lld", i,
+                             (int)ids[i], (long long)n_vocab - 1);
     /* Somebody else may have cut or filled the sequence; then what it holds is not known. */
     if (session_length(run, g->o.seq) == (int64_t)g->n_held)
         while (same < g->n_held && same + 1 < n && g->ids[same] == ids[same])
@@ -148,7 +154,7 @@ weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids, 
     g->n_id = g->n_prompt = n;
     sampler_reset(g->pick);
     for (size_t i = 0; i < n; i++)
-        sampler_accept(g->pick, ids[i]);
+        sampler_accept(g->pick, g->ids[i]);
     begin_answer(g);
     return WEFT_OK;
 }
@@ -175,24 +181,37 @@ static weft_status decode_again(weft_diag *dg, generation *g)
     return WEFT_OK;
 }
 
-weft_status generation_fork(weft_diag *dg, const generation *from, generation *to)
+/* Where a text that was taken over stands, by its own options. */
+static gen_end end_so_far(const generation *g, gen_end of_other)
+{
+    bool length = g->o.max_tokens >= 0 && (int64_t)(g->n_id - g->n_prompt) >= g->o.max_tokens;
+    if (of_other == GEN_MODEL || of_other == GEN_CONTEXT || of_other == GEN_FAILED)
+        return of_other;
+    return g->stops.found >= 0 ? GEN_STOP : length ? GEN_LENGTH : GEN_NONE;
+}
+
+weft_status generation_fork(weft_diag *dg, const generation *from, generation *to, bool prompt_only)
 {
     if (from == to || from->e->run != to->e->run)
         return weft_fail(dg, W1403, WEFT_NOWHERE,
                          "a generation is forked into another one of the same session");
-    WEFT_TRY(session_fork(dg, from->e->run, from->o.seq, to->o.seq, (int64_t)from->n_held));
-    memcpy(to->ids, from->ids, from->n_id * sizeof *to->ids);
-    to->n_held = from->n_held;
-    to->n_kept = from->n_kept;
-    to->n_id = from->n_id;
+    if (from->n_id == 0)
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "a generation without a prompt was forked");
+    size_t held = from->n_held; /* the last token of a prompt is evaluated again, for its logits */
+    if (prompt_only && held > from->n_prompt - 1)
+        held = from->n_prompt - 1;
+    WEFT_TRY(session_fork(dg, from->e->run, from->o.seq, to->o.seq, (int64_t)held));
+    to->n_id = prompt_only ? from->n_prompt : from->n_id;
+    memcpy(to->ids, from->ids, to->n_id * sizeof *to->ids);
+    to->n_held = held;
+    to->n_kept = prompt_only ? held : from->n_kept;
     to->n_prompt = from->n_prompt;
     sampler_reset(to->pick);
     for (size_t i = 0; i < to->n_id; i++)
         sampler_accept(to->pick, to->ids[i]);
     begin_answer(to);
     WEFT_TRY(decode_again(dg, to));
-    if (from->ended)
-        to->ended = from->ended;
+    to->ended = end_so_far(to, prompt_only ? GEN_NONE : from->ended);
     generation_wait(to);
     return WEFT_OK;
 }
@@ -231,12 +250,12 @@ weft_status generation_take(weft_diag *dg, generation *g, const float *logits)
     if (sigsetjmp(scope.env, 0) != 0)
         return fail_memory(dg, g, &scope);
     int64_t vocab = g->e->vocab;
-    if (!sampler_can_choose(g->pick, logits)) {
+    int32_t id = sampler_choose(g->pick, logits);
+    if (id < 0) {
         g->ended = g->piece.end = GEN_FAILED;
         return weft_fail(dg, W1410, WEFT_NOWHERE,
                          "no logit behind token %zu is a number that can be chosen", g->n_id);
     }
-    int32_t id = sampler_choose(g->pick, logits);
     gen_piece p = {.id = id};
     sampler_accept(g->pick, id);
     g->ids[g->n_id++] = id;

@@ -81,9 +81,10 @@ weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids,
  * is kept. On failure nothing has changed. */
 weft_status generation_change(weft_diag *dg, generation *g,
                               const generation_options *o) WEFT_MUST_USE;
-/* Let `to` go on where `from` is, with its own options; they share memory until they differ. Fails as session_fork does,
- * with nothing changed. */
-weft_status generation_fork(weft_diag *dg, const generation *from, generation *to) WEFT_MUST_USE;
+/* Let `to` have the text of `from`, with its own options: all of it, or the prompt alone, to which it then gives an answer of
+ * its own. They share memory until they differ. Fails as session_fork does, with nothing changed; W1110: `to` has ended. */
+weft_status generation_fork(weft_diag *dg, const generation *from, generation *to,
+                            bool prompt_only) WEFT_MUST_USE;
 
 /* End it from outside; what was held back of its text is the last piece. */
 void generation_stop(generation *g, gen_end end);
@@ -96,9 +97,10 @@ void generation_progress(const generation *g, int64_t *out_done, int64_t *out_to
 int64_t generation_held(const generation *g); /* tokens its sequence holds */
 
 /* One call of the session for those of the list that have not ended, or nothing if there are none: first a token for each
- * that is past its prompt, then parts of prompts, as far as the call has room; who got none comes first the next time.
- * W1410 if logits of some are no numbers, or W1110 if memory for their text was short: those have ended, the others went on. Any other failure is session_eval's, and
- * nothing has changed. */
+ * that is past its prompt, then parts of prompts, as far as the call has room. Who got none comes first among its like the next
+ * time, and a prompt that has waited longer than all others has a place. W1410 if logits of some are no numbers, or W1110 if
+ * memory for their text was short: those have ended, the others went on. Any other failure is session_eval's, and nothing
+ * has changed. */
 weft_status engine_step(weft_diag *dg, engine *e, generation *const *list, size_t n) WEFT_MUST_USE;
 
 #endif

@@ -122,12 +122,25 @@ static weft_status check_options(weft_diag *dg, const sampler_options *o, int64_
         if (!(range[i].value >= range[i].lo && range[i].value <= range[i].hi))
             return weft_fail(dg, W1903, WEFT_NOWHERE, "%s must be from %g to %g, not %g",
                              range[i].name, range[i].lo, range[i].hi, range[i].value);
+    const struct {
+        const char *name;
+        int64_t value, lo;
+    } count[] = {{"top_k", o->top_k, 0},
+                 {"last_n", o->last_n, -1},
+                 {"dry_allowed", o->dry_allowed, 0},
+                 {"dry_last_n", o->dry_last_n, -1}};
+    for (size_t i = 0; i < sizeof count / sizeof *count; i++)
+        if (count[i].value < count[i].lo || count[i].value > INT32_MAX)
+            return weft_fail(dg, W1903, WEFT_NOWHERE, "%s must be from %lld to %d, not %lld",
+                             count[i].name, (long long)count[i].lo, INT32_MAX,
+                             (long long)count[i].value);
     if (o->mirostat != 0 && o->mirostat != 2)
         return weft_fail(dg, W1903, WEFT_NOWHERE, "mirostat is 0 or 2, not %d", o->mirostat);
     for (size_t i = 0; i < o->n_bias; i++)
-        if (o->bias[i].id < 0 || o->bias[i].id >= n_vocab || isnan(o->bias[i].bias))
-            return weft_fail(dg, W1903, WEFT_NOWHERE, "logit bias: there is no token %d",
-                             (int)o->bias[i].id);
+        if (o->bias[i].id < 0 || o->bias[i].id >= n_vocab || !(o->bias[i].bias < INFINITY))
+            return weft_fail(dg, W1903, WEFT_NOWHERE,
+                             "logit bias: token %d of %lld by %g is out of range",
+                             (int)o->bias[i].id, (long long)n_vocab, (double)o->bias[i].bias);
     return WEFT_OK;
 }
 
@@ -196,14 +209,6 @@ void sampler_accept(sampler *s, int32_t id)
 
 /* ---- choosing ---- */
 
-bool sampler_can_choose(const sampler *s, const float *logits)
-{
-    int64_t i = 0;
-    while (i < s->n_vocab && !(logits[i] > -INFINITY))
-        i++; /* as a rule the first can be chosen */
-    return i < s->n_vocab;
-}
-
 int32_t sampler_choose(sampler *s, const float *logits)
 {
     s->dense = logits;
@@ -220,7 +225,7 @@ int32_t sampler_choose(sampler *s, const float *logits)
         s->n = select_top(s->dense, s->n_vocab, s->list, 1);
     sampler_need_list(s);
     if (s->n <= 1)
-        return s->n == 1 ? s->list[0].id : 0;
+        return s->n == 1 ? s->list[0].id : -1;
     candidates_softmax(s->list, s->n);
     double u = sampler_random(s);
     int64_t i = 0;

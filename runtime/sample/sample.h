@@ -51,10 +51,7 @@ weft_status sampler_create(weft_diag *dg, const sampler_options *o, int64_t n_vo
                            sampler **out_s) WEFT_MUST_USE;
 void sampler_destroy(sampler *s); /* NULL is fine */
 
-/* Is one of the logits[n_vocab] a number, and not -inf? */
-bool sampler_can_choose(const sampler *s, const float *logits);
-/* Choose from logits[n_vocab], which are not changed. NaN counts as impossible; if nothing is possible the
- * token is 0. */
+/* Choose from logits[n_vocab], which are not changed. NaN counts as impossible; -1: nothing is possible. */
 int32_t sampler_choose(sampler *s, const float *logits);
 /* The token became part of the text (a prompt's tokens too). */
 void sampler_accept(sampler *s, int32_t id);

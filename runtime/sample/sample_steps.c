@@ -176,7 +176,7 @@ int32_t mirostat_choose(sampler *s)
     step_temperature(s);
     sampler_need_list(s);
     if (s->n == 0)
-        return 0;
+        return -1;
     candidates_softmax(s->list, s->n);
     int64_t kept = 1;
     while (kept < s->n && -log2(s->list[kept].p) <= s->mu)

@@ -84,7 +84,8 @@ static heard told(kit *k, weft_generation *g, weft_end want)
     heard h = {.n = 0};
     weft_end end;
     ok(k, weft_generate(k->dg, g, hear, &h, &end));
-    ck_assert_str_eq(weft_end_name(end), weft_end_name(want));
+    ck_assert_msg(end == want, "it ended by %s, not by %s", weft_end_name(end),
+                  weft_end_name(want));
     return h;
 }
 
@@ -233,7 +234,7 @@ START_TEST(a_fork_tells_the_same)
     prompt(&k, g[0], STORY);
     for (int i = 0; i < 6; i++)
         ok(&k, weft_step(k.dg, k.s, g, 1));
-    ok(&k, weft_generation_fork(k.dg, g[0], g[1]));
+    ok(&k, weft_generation_fork(k.dg, g[0], g[1], false));
     while (weft_generation_piece(g[0]).end == WEFT_END_NONE)
         ok(&k, weft_step(k.dg, k.s, g, 2));
     ck_assert_int_eq(weft_generation_piece(g[1]).end, WEFT_END_LENGTH);
@@ -241,7 +242,36 @@ START_TEST(a_fork_tells_the_same)
     const int32_t *ids = weft_generation_ids(g[0], &n),
                   *forked = weft_generation_ids(g[1], &n_fork);
     ck_assert(n == 20 && n_fork == 20 && memcmp(ids, forked, n * sizeof *ids) == 0);
-    ck_assert_int_eq(weft_generation_fork(k.dg, g[0], g[0]), WEFT_ERR_STATE);
+    ck_assert_int_eq(weft_generation_fork(k.dg, g[0], g[0], false), WEFT_ERR_STATE);
+    /* An answer of its own to the same prompt, which is not evaluated again but for its last token. */
+    ok(&k, weft_generation_fork(k.dg, g[0], g[1], true));
+    ck_assert_int_eq(weft_generation_piece(g[1]).end, WEFT_END_NONE);
+    ck_assert_int_eq(weft_generation_piece(g[1]).prompt_total, 1);
+    weft_end end;
+    ok(&k, weft_generate(k.dg, g[1], NULL, NULL, &end));
+    forked = weft_generation_ids(g[1], &n_fork);
+    ck_assert(n_fork == 20 && memcmp(ids, forked, n * sizeof *ids) == 0); /* greedy: the same */
+    weft_generation_destroy(g[0]);
+    weft_generation_destroy(g[1]);
+    close_kit(&k);
+}
+END_TEST
+
+/* A prompt gets its turn though as many generations as a call takes are past theirs. */
+START_TEST(prompts_do_not_starve)
+{
+    kit k = open_kit((weft_session_options){.context = 64, .sequences = 2, .wants = 1});
+    weft_generation_options a = {.seq = 0, .ignore_end = true}, b = {.seq = 1, .max_tokens = 3};
+    weft_generation *g[2] = {begun(&k, a, 0, 0), begun(&k, b, 0, 0)};
+    prompt(&k, g[0], STORY);
+    ok(&k, weft_step(k.dg, k.s, g, 1));
+    prompt(&k, g[1], STORY);
+    for (int i = 0; i < 12 && !weft_generation_piece(g[1]).end; i++)
+        ok(&k, weft_step(k.dg, k.s, g, 2));
+    ck_assert_int_eq(weft_generation_piece(g[1]).end, WEFT_END_LENGTH);
+    size_t n;
+    weft_generation_ids(g[0], &n);
+    ck_assert_uint_ge(n, 3); /* they take turns */
     weft_generation_destroy(g[0]);
     weft_generation_destroy(g[1]);
     close_kit(&k);
@@ -313,6 +343,14 @@ START_TEST(a_loop_of_ones_own)
     ok(&k, weft_sampler_create(k.dg, NULL, 8, 1, NULL, &small));
     ck_assert_int_ne(weft_sampler_choose(k.dg, small, nothing, &token), WEFT_OK);
     weft_sampler_destroy(small);
+    weft_bias never = {3, -INFINITY}; /* the only one that is a number */
+    nothing[3] = 1;
+    pick.bias = &never;
+    pick.n_bias = 1;
+    ok(&k, weft_sampler_create(k.dg, &pick, 8, 1, NULL, &small));
+    ck_assert_int_ne(weft_sampler_choose(k.dg, small, nothing, &token), WEFT_OK);
+    weft_sampler_destroy(small);
+    ck_assert_str_eq(weft_end_name(WEFT_END_MODEL), "end");
     weft_free(ids);
     weft_decoder_destroy(decoder);
     weft_sampler_destroy(sampler);
@@ -334,7 +372,7 @@ START_TEST(messages_in_a_template)
     ck_assert_ptr_nonnull(strstr(text, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"));
     ck_assert_uint_eq(bytes, strlen(text));
     ok(&k, weft_template_encode(k.dg, t, k.t, &chat, &ids, &n));
-    ck_assert_uint_gt(n, 3);
+    ck_assert_uint_ge(n, 3); /* they take turns */
     weft_free(text);
     weft_free(ids);
     static const char *const wrong[] = {"", "{}", "[", "[1]", "\"x\"", "[{\"role\":1}]"};
@@ -396,9 +434,8 @@ START_TEST(calls_that_make_no_sense)
     weft_generation *both[] = {g, twin};
     ck_assert_int_ne(weft_step(k.dg, k.s, both, 2), WEFT_OK);
     ck_assert_int_ne(weft_step(k.dg, other.s, &g, 1), WEFT_OK);
-    id = INT32_MAX; /* no such token: the step says so, and the next prompt is fine */
-    ok(&k, weft_generation_prompt(k.dg, g, &id, 1));
-    ck_assert_int_ne(weft_step(k.dg, k.s, &g, 1), WEFT_OK);
+    id = INT32_MAX; /* no such token */
+    ck_assert_int_ne(weft_generation_prompt(k.dg, g, &id, 1), WEFT_OK);
     id = 5;
     ok(&k, weft_generation_prompt(k.dg, g, &id, 1));
     ok(&k, weft_step(k.dg, k.s, &g, 1));
@@ -412,8 +449,11 @@ START_TEST(calls_that_make_no_sense)
         ck_assert_int_ne(weft_generation_create(k.dg, k.s, k.t, &wrong[i], &none), WEFT_OK);
     weft_sampler_options hot = {.size = sizeof hot};
     weft_sampler_defaults(&hot);
-    hot.temp = -1;
+    hot.dry_allowed = INT64_MIN;
     how.sampler = &hot;
+    ck_assert_int_ne(weft_generation_create(k.dg, k.s, k.t, &how, &none), WEFT_OK);
+    hot.dry_allowed = 0;
+    hot.temp = -1;
     weft_diag_clear(k.dg);
     ck_assert_int_ne(weft_generation_create(k.dg, k.s, k.t, &how, &none), WEFT_OK);
     ck_assert_ptr_nonnull(strstr(weft_diag_text(k.dg), "temp must be from"));
@@ -433,5 +473,5 @@ START_TEST(calls_that_make_no_sense)
 END_TEST
 
 SUITE_MAIN("generate", a_story, what_ends_it, several_at_once, more_than_a_call_takes,
-           a_fork_tells_the_same, log_probabilities, a_loop_of_ones_own, messages_in_a_template,
-           a_pool_of_pages, calls_that_make_no_sense)
+           a_fork_tells_the_same, prompts_do_not_starve, log_probabilities, a_loop_of_ones_own,
+           messages_in_a_template, a_pool_of_pages, calls_that_make_no_sense)

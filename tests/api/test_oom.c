@@ -467,7 +467,7 @@ static weft_status generate(weft_diag *dg, kit *k, answer *out)
         st = weft_generate(dg, k->g, add_piece, out, &end);
     if (st == WEFT_OK) {
         ck_assert_int_eq(end, WEFT_END_LENGTH);
-        st = weft_generation_fork(dg, k->g, k->h);
+        st = weft_generation_fork(dg, k->g, k->h, false);
     }
     weft_free(ids);
     return st;

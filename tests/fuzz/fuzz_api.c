@@ -135,7 +135,7 @@ static void call_prompt(input *in)
 static void call_split(input *in)
 {
     weft_generation *from = in->g[take(in) % TEXTS], *to = in->g[take(in) % TEXTS];
-    (void)weft_generation_fork(kit.dg, from, to);
+    (void)weft_generation_fork(kit.dg, from, to, take(in) & 1);
 }
 
 static void call_step(input *in)
