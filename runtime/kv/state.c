@@ -279,9 +279,24 @@ static weft_status check_seq(weft_diag *dg, const state *st, int64_t seq)
                      st->n_seq - 1);
 }
 
+/* Why there are no pages. Kept until all that was taken is given back: its message may itself find no memory, and then
+ * nothing after it is run. */
+typedef struct {
+    const cell_table *t;
+    int64_t seq, need, n_free;
+} shortage;
+
+static weft_status fail_short(weft_diag *dg, const shortage *why)
+{
+    return weft_fail(dg, W1401, WEFT_NOWHERE,
+                     "sequence %" PRId64 " needs %" PRId64 " more pages of %" PRId64
+                     " tokens; %" PRId64 " of %" PRId64 " are free",
+                     why->seq, why->need, why->t->page_tok, why->n_free, why->t->pool.n_page);
+}
+
 /* Pages of one table for n_new more tokens, and one that is nobody else's to write the first to. */
-static weft_status reserve_pages(weft_diag *dg, const state *st, cell_table *t, int64_t seq,
-                                 int64_t n_new)
+static bool reserve_pages(const state *st, cell_table *t, int64_t seq, int64_t n_new,
+                          shortage *out_why)
 {
     page_pool *p = &t->pool;
     page_table *tab = &p->tables[seq];
@@ -289,15 +304,14 @@ static weft_status reserve_pages(weft_diag *dg, const state *st, cell_table *t, 
     bool shared = n_new > 0 && length % t->page_tok != 0 && pages_shared(p, tab, last);
     int64_t more = i64_ceil_div(length + n_new, t->page_tok) - tab->n;
     int64_t need = (more > 0 ? more : 0) + shared;
-    if (need > p->n_free)
-        return weft_fail(dg, W1401, WEFT_NOWHERE,
-                         "sequence %" PRId64 " needs %" PRId64 " more pages of %" PRId64
-                         " tokens; %" PRId64 " of %" PRId64 " are free",
-                         seq, need, t->page_tok, p->n_free, p->n_page);
+    if (need > p->n_free) {
+        *out_why = (shortage){.t = t, .seq = seq, .need = need, .n_free = p->n_free};
+        return false;
+    }
     t->marks[seq] = (mark){.n = tab->n, .shared = shared ? pages_own(p, tab, last) : -1};
     for (; more > 0; more--)
         pages_take(p, tab);
-    return WEFT_OK;
+    return true;
 }
 
 static void undo_pages(const state *st, cell_table *t, int64_t seq)
@@ -308,7 +322,7 @@ static void undo_pages(const state *st, cell_table *t, int64_t seq)
         pages_disown(&t->pool, tab, st->length[seq] / t->page_tok, t->marks[seq].shared);
 }
 
-static weft_status reserve_one(weft_diag *dg, state *st, int64_t seq, int64_t n_new)
+static weft_status check_new(weft_diag *dg, const state *st, int64_t seq, int64_t n_new)
 {
     WEFT_TRY(check_seq(dg, st, seq));
     WEFT_ASSERT(n_new >= 0);
@@ -317,15 +331,20 @@ static weft_status reserve_one(weft_diag *dg, state *st, int64_t seq, int64_t n_
                          "sequence %" PRId64 " holds %" PRId64 " tokens; %" PRId64
                          " more pass its context of %" PRId64,
                          seq, st->length[seq], n_new, st->n_ctx);
+    return WEFT_OK;
+}
+
+/* In all tables, or in none. */
+static bool reserve_one(state *st, int64_t seq, int64_t n_new, shortage *out_why)
+{
     for (int32_t i = 0; i < st->n_table; i++) {
-        weft_status status = reserve_pages(dg, st, &st->tables[i], seq, n_new);
-        if (status == WEFT_OK)
+        if (reserve_pages(st, &st->tables[i], seq, n_new, out_why))
             continue;
         while (i-- > 0)
             undo_pages(st, &st->tables[i], seq);
-        return status;
+        return false;
     }
-    return WEFT_OK;
+    return true;
 }
 
 /* The first n rows of a page; each head's are together. */
@@ -357,14 +376,16 @@ static void copy_shared(const state *st, int64_t seq)
 weft_status state_reserve_each(weft_diag *dg, state *st, const int32_t *seq, const int32_t *n_new,
                                int64_t n)
 {
+    shortage why;
+    for (int64_t i = 0; i < n; i++)
+        WEFT_TRY(check_new(dg, st, seq[i], n_new[i]));
     for (int64_t i = 0; i < n; i++) {
-        weft_status status = reserve_one(dg, st, seq[i], n_new[i]);
-        if (status == WEFT_OK)
+        if (reserve_one(st, seq[i], n_new[i], &why))
             continue;
         while (i-- > 0)
             for (int32_t t = st->n_table; t-- > 0;)
                 undo_pages(st, &st->tables[t], seq[i]);
-        return status;
+        return fail_short(dg, &why);
     }
     for (int64_t i = 0; i < n; i++)
         copy_shared(st, seq[i]);
@@ -373,7 +394,10 @@ weft_status state_reserve_each(weft_diag *dg, state *st, const int32_t *seq, con
 
 weft_status state_reserve(weft_diag *dg, state *st, int64_t seq, int64_t n_new)
 {
-    WEFT_TRY(reserve_one(dg, st, seq, n_new));
+    shortage why;
+    WEFT_TRY(check_new(dg, st, seq, n_new));
+    if (!reserve_one(st, seq, n_new, &why))
+        return fail_short(dg, &why);
     copy_shared(st, seq);
     return WEFT_OK;
 }
