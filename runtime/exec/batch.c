@@ -14,7 +14,7 @@ struct batch {
     int32_t *first, *last;            /* [n_seq_max] */
     int32_t *seq_of;                  /* [n_seq_max]: number in the state */
     int32_t *n_row;                   /* [n_seq_max]: rows in this call */
-    int32_t *call_of;                 /* [n_seq_state]: number in this call, or -1 */
+    int32_t *call_of;                 /* [n_seq_state]: number in the newest call, or -1 */
     arena *home;
 };
 
@@ -74,8 +74,8 @@ static weft_status number_seq(weft_diag *dg, batch *b, const batch_row *r, int64
                              " a call may have",
                              row, b->p->n_seq_max);
         i = (int32_t)v->n_seq++;
-        b->call_of[r->seq] = i;
         b->seq_of[i] = r->seq;
+        b->call_of[r->seq] = i;
         b->n_row[i] = 0;
         b->first[i] = (int32_t)row;
     }
@@ -159,9 +159,18 @@ static void fill_pages(batch *b)
             b->pages[t * n_seq + i] = state_pages(b->st, t, b->seq_of[i]);
 }
 
+/* The numbers that the call before gave to its sequences. Done here and not at that call's end, which it does not reach
+ * where memory for a message is short. */
+static void forget_seqs(batch *b)
+{
+    for (int64_t i = 0; i < b->view.n_seq; i++)
+        b->call_of[b->seq_of[i]] = -1;
+}
+
 weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n)
 {
     kbatch *v = &b->view;
+    forget_seqs(b);
     v->n_tok = v->n_out = v->n_seq = 0;
     /* Where a call may have all that sequences hold, one row more has no position: take_row names it. */
     bool all = b->p->n_tok_max == b->n_seq_state * state_context(b->st);
@@ -170,8 +179,6 @@ weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n
     weft_status status = WEFT_OK;
     for (int64_t row = 0; row < n && status == WEFT_OK; row++)
         status = take_row(dg, b, &rows[row], row, n);
-    for (int64_t i = 0; i < v->n_seq; i++)
-        b->call_of[b->seq_of[i]] = -1;
     if (status == WEFT_OK) {
         v->n_tok = n;
         fill_pages(b);

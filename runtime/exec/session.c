@@ -2,6 +2,7 @@
 #include "runtime/exec/session.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/exec/pack_store.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -233,14 +234,22 @@ session_limits session_most(const session *s)
 
 /* ---- calls ---- */
 
+/* In a scope of its own: where memory for a message is short, the pages must be released all the same. */
+static weft_status run_rows(weft_diag *dg, session *s, const kbatch *b)
+{
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0)
+        return diag_fail_memory(dg, scope.bytes);
+    WEFT_TRY(s->dev->run(dg, s->e, b));
+    return weights_check(dg, s->w);
+}
+
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n)
 {
     WEFT_TRY(batch_fill(dg, s->b, rows, n));
     const kbatch *b = batch_view(s->b);
     WEFT_TRY(state_reserve_each(dg, s->st, batch_seqs(s->b), batch_seq_counts(s->b), b->n_seq));
-    weft_status status = s->dev->run(dg, s->e, b);
-    if (status == WEFT_OK)
-        status = weights_check(dg, s->w);
+    weft_status status = run_rows(dg, s, b);
     for (int64_t i = 0; i < b->n_seq; i++) {
         int64_t seq = batch_seq(s->b, i);
         if (status == WEFT_OK)

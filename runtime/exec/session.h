@@ -57,7 +57,8 @@ session_limits session_most(const session *s);
  * state_reserve say how) nothing has changed, and the outputs are still those of the call before. W1412 if
  * opt->cancel was set before the call was through: no sequence has changed then either, but the call has
  * written over the outputs, so there are none until the next success. Some 10 ms go by until it returns. The same with
- * W1012 if a file of interleaved weights became shorter (weights_check). */
+ * W1012 if a file of interleaved weights became shorter (weights_check), and with W1110 if memory for either message is
+ * short. */
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n) WEFT_MUST_USE;
 
 /* An output of the last successful call, f32 [n_row, width], valid until the next; index -1 for one
