@@ -264,6 +264,113 @@ START_TEST(evaluating)
 }
 END_TEST
 
+static int64_t free_pages(kit *k)
+{
+    weft_session_info info = {.size = sizeof info};
+    ok(k, weft_session_about(k->dg, k->s, &info));
+    return info.pages_free;
+}
+
+/* A call that must fail, each time with new messages: those that were used before have memory left for one more. */
+static void exhaust_refused(kit *k, const char *what, const weft_row *rows, int64_t n,
+                            weft_status want)
+{
+    int64_t pages = free_pages(k);
+    for (int all = 0; all < 2; all++) {
+        bool came = true;
+        int64_t i = 0;
+        while (came) {
+            weft_diag *dg = weft_diag_create();
+            mem_fail_after(++i, all);
+            weft_status st = weft_eval(dg, k->s, rows, n);
+            came = mem_fail_came();
+            mem_fail_after(0, false);
+            ck_assert_msg(st == want || (came && st == WEFT_ERR_LIMIT),
+                          "%s, allocation %lld: status %d: %s", what, (long long)i, (int)st,
+                          weft_diag_text(dg));
+            weft_diag_destroy(dg);
+            ck_assert_msg(free_pages(k) == pages, "%s, allocation %lld: %lld pages are free", what,
+                          (long long)i, (long long)free_pages(k));
+        }
+        ck_assert_int_gt(i, 1); /* there was an allocation */
+    }
+}
+
+enum { BEGUN = 6, PAGE_TOK = 4, PAGES = 3 }; /* so that the last page in use is half full */
+
+/* Sequence 0 has BEGUN tokens, and so have 1 and 2 if they are its forks. */
+static void begin_sequences(kit *k, bool forks)
+{
+    weft_row rows[BEGUN];
+    for (int i = 0; i < BEGUN; i++)
+        rows[i] = (weft_row){.token = 1 + i, .pos = i, .want = i == BEGUN - 1};
+    for (int seq = 0; seq < 3; seq++)
+        ok(k, weft_truncate(k->dg, k->s, seq, 0));
+    ok(k, weft_eval(k->dg, k->s, rows, BEGUN));
+    for (int seq = 1; seq < 3 && forks; seq++)
+        ok(k, weft_fork(k->dg, k->s, 0, seq, BEGUN));
+}
+
+/* What sequence 0 goes on with depends on all that it holds. */
+static double next_sum(kit *k)
+{
+    const weft_row next = {.token = 9, .pos = BEGUN, .want = true};
+    weft_view v;
+    double sum = 0;
+    ok(k, weft_eval(k->dg, k->s, &next, 1));
+    ok(k, weft_output(k->dg, k->s, "logits", -1, &v));
+    for (int64_t i = 0; i < v.rows * v.width; i++)
+        sum += v.data[i] * (double)(i % 7 + 1);
+    return sum;
+}
+
+START_TEST(evaluating_what_is_refused)
+{
+    const weft_row bad_token[] = {{.token = 9, .pos = BEGUN}, {.token = 1 << 30, .pos = BEGUN + 1}},
+                   bad_pos[] = {{.token = 9, .pos = BEGUN + 1}},
+                   more[] = {{.token = 9, .pos = BEGUN},
+                             {.token = 9, .pos = BEGUN + 1},
+                             {.token = 9, .pos = BEGUN + 2, .want = true}},
+                   too_many[] = {{.token = 9, .pos = BEGUN, .seq = 0},
+                                 {.token = 9, .pos = BEGUN, .seq = 1},
+                                 {.token = 9, .pos = BEGUN, .seq = 2}};
+    const struct {
+        const char *what;
+        const weft_row *rows;
+        int64_t n;
+        bool forks, cancel;
+        weft_status want;
+    } calls[] = {
+        {"a bad token after a good one", bad_token, 2, false, false, WEFT_ERR_STATE},
+        {"a bad position", bad_pos, 1, false, false, WEFT_ERR_STATE},
+        {"a bad position in a fork", bad_pos, 1, true, false, WEFT_ERR_STATE},
+        {"a call that is cancelled", more, 3, false, true, WEFT_ERR_CANCELLED},
+        {"forks without pages", too_many, 3, true, false, WEFT_ERR_FULL},
+    };
+    kit k = kit_of(DATA "/gemma2");
+    weft_cancel *stop = weft_cancel_create();
+    weft_view v;
+    k.how.page_tokens = PAGE_TOK;
+    k.how.pages = PAGES;
+    k.how.cancel = stop;
+    ok(&k, weft_session_create(k.dg, k.m, &k.how, &k.s));
+    begin_sequences(&k, false);
+    double want = next_sum(&k);
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        begin_sequences(&k, calls[i].forks);
+        if (calls[i].cancel)
+            weft_cancel_set(stop);
+        exhaust_refused(&k, calls[i].what, calls[i].rows, calls[i].n, calls[i].want);
+        weft_cancel_clear(stop);
+        /* A run that was stopped has overwritten the outputs of the one before. */
+        ck_assert_int_eq(weft_output(k.dg, k.s, "logits", -1, &v) == WEFT_OK, !calls[i].cancel);
+        ck_assert_double_eq(next_sum(&k), want);
+    }
+    kit_close(&k);
+    weft_cancel_destroy(stop);
+}
+END_TEST
+
 /* ---- text ---- */
 
 static const char text[] =
@@ -608,11 +715,17 @@ END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {opening,           opening_what_is_damaged,
-                                  creating_sessions, evaluating,
-                                  tokenizing,        decoding_token_by_token,
-                                  rendering,         generating,
-                                  sampling,          messages,
+    const TTest *const tests[] = {opening,
+                                  opening_what_is_damaged,
+                                  creating_sessions,
+                                  evaluating,
+                                  evaluating_what_is_refused,
+                                  tokenizing,
+                                  decoding_token_by_token,
+                                  rendering,
+                                  generating,
+                                  sampling,
+                                  messages,
                                   little_room};
     cJSON_InitHooks(&(cJSON_Hooks){take_for_json, free});
     TCase *tc = tcase_create("oom");
