@@ -107,42 +107,42 @@ static void seen_grow(weft_diag *dg)
     dg->seen_cap = cap;
 }
 
-/* True the second time the same key comes. 64 bits make a false "second time" improbable enough. */
-static bool seen_before(weft_diag *dg, uint64_t key)
+/* The place of a key, with room for it; one that has come before is there. 64 bits make a false "before" improbable enough. */
+static uint64_t *seen_place(weft_diag *dg, uint64_t key)
 {
     if (dg->seen_n * 2 >= dg->seen_cap && dg->seen_n < SEEN_MAX)
         seen_grow(dg);
-    uint64_t *slot = seen_slot(dg->seen, dg->seen_cap, key);
-    if (*slot == key)
-        return true;
-    if (dg->seen_n < SEEN_MAX) {
-        *slot = key;
-        dg->seen_n++;
-    }
-    return false;
+    return seen_slot(dg->seen, dg->seen_cap, key);
 }
 
+/* Takes all its memory before anything changes: a message for which there is none can be recorded later. */
 static void record(weft_diag *dg, weft_code code, diag_severity severity, weft_loc loc,
                    const char *fmt, va_list ap)
 {
+    size_t *count = severity == DIAG_ERROR ? &dg->n_error : &dg->n_warning;
+    diag_item *item = NULL;
+    dg->newest = NULL;
     strbuf_reset(&dg->scratch);
     strbuf_vadd(&dg->scratch, fmt, ap);
     str message = strbuf_view(&dg->scratch);
-
-    dg->newest = NULL;
+    uint64_t key = key_of(code, severity, loc, message), *place = seen_place(dg, key);
+    bool before = *place == key;
+    if (!before && *count < DIAG_ERRORS_MAX) {
+        item = ARENA_NEW(dg->home, diag_item);
+        item->entry = (diag_entry){code, severity, loc, keep_message(dg, message)};
+        item->place = diag_place_of(dg->home, &dg->scratch, loc);
+        item->notes_end = &item->notes;
+    }
     dg->n_failed += severity == DIAG_ERROR;
-    if (seen_before(dg, key_of(code, severity, loc, message)))
-        return;
-    size_t *count = severity == DIAG_ERROR ? &dg->n_error : &dg->n_warning;
-    if (++*count > DIAG_ERRORS_MAX)
-        return;
-
-    diag_item *item = ARENA_NEW(dg->home, diag_item);
-    item->entry = (diag_entry){code, severity, loc, keep_message(dg, message)};
-    item->place = diag_place_of(dg->home, &dg->scratch, loc);
-    item->notes_end = &item->notes;
-    dg->items[dg->n_item++] = item;
-    dg->newest = item;
+    *count += !before;
+    if (!before && dg->seen_n < SEEN_MAX) {
+        *place = key;
+        dg->seen_n++;
+    }
+    if (item) {
+        dg->items[dg->n_item++] = item;
+        dg->newest = item;
+    }
 }
 
 weft_status weft_fail(weft_diag *dg, weft_code code, weft_loc loc, const char *fmt, ...)
