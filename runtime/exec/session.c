@@ -115,7 +115,7 @@ static weft_status need_of(weft_diag *dg, const session *s, const model_file *mf
     WEFT_TRY(s->dev->need(dg, s->p, thread_count(opt), &m));
     pack_options cache = {
         .keep = opt->keep_packed, .dir = opt->cache_dir, .bytes_max = opt->cache_bytes_max};
-    bool cached = mf && pack_store_would_keep(s->p, mf, &cache);
+    bool cached = mf && !opt->w && pack_store_would_keep(s->p, mf, &cache);
     *out_m = sum_up(s, &m, opt->w ? WOVEN_ELSEWHERE : cached ? WOVEN_CACHED : WOVEN_HERE);
     return WEFT_OK;
 }
