@@ -1,4 +1,4 @@
-/* pack_file.c - headers: made, and compared. */
+/* pack_file.c - names, and headers: made, and compared. */
 #include "runtime/exec/pack_file.h"
 
 #include "runtime/base/checksum.h"
@@ -14,6 +14,26 @@ _Static_assert(sizeof(pack_head) == offsetof(pack_head, head_sum) + sizeof(uint6
                "a header has no gaps");
 
 static const char magic[8] = "WEFTPACK";
+
+static bool all_of(const char *text, size_t n, const char *allowed)
+{
+    return strnlen(text, n) == n && strspn(text, allowed) >= n;
+}
+
+pack_name pack_name_of(const char *name)
+{
+    static const char digits[] = "0123456789abcdef",
+                      letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const size_t prefix = strlen(PACK_TEMP_PREFIX), tail = strlen(PACK_TEMP_NAME) - prefix;
+    bool hidden = name[0] == '.';
+    if (all_of(name + hidden, PACK_NAME_DIGITS, digits) &&
+        strcmp(name + hidden + PACK_NAME_DIGITS, hidden ? PACK_SEEN_SUFFIX : PACK_SUFFIX) == 0)
+        return hidden ? PACK_NAME_SEEN : PACK_NAME_FILE;
+    if (str_starts(str_of(name), STR(PACK_TEMP_PREFIX)) && all_of(name + prefix, tail, letters) &&
+        name[prefix + tail] == 0)
+        return PACK_NAME_TEMP;
+    return PACK_NAME_OTHER;
+}
 
 /* Where the system has no such name, it is empty and only what was synced is used. */
 static void name_boot(char *to)

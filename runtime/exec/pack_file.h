@@ -12,9 +12,18 @@
 
 enum { PACK_HEAD_BYTES = 4096, PACK_VERSION = 3, PACK_BOOT_MAX = 40, PACK_MODEL_MAX = 512 };
 
-/* What a file is called before it is complete begins with this. */
-#define PACK_TEMP_PREFIX "new-"
+/* Names: DIGITS.pack, of 32 hexadecimal digits, holds weights; .DIGITS.seen is what was noted of it (pack_seen.h); a file
+ * that is not complete yet is called by mkstemp's template. */
 #define PACK_SUFFIX ".pack"
+#define PACK_SEEN_SUFFIX ".seen"
+#define PACK_TEMP_PREFIX "weft-new-"
+#define PACK_TEMP_NAME PACK_TEMP_PREFIX "XXXXXX"
+enum { PACK_NAME_DIGITS = 32 };
+
+typedef enum { PACK_NAME_OTHER, PACK_NAME_FILE, PACK_NAME_SEEN, PACK_NAME_TEMP } pack_name;
+
+/* Which of these names is it? Files with any other are not ours: the folder may hold what others keep there. */
+pack_name pack_name_of(const char *name);
 
 typedef struct {
     char magic[8];

@@ -36,7 +36,7 @@ bool pack_folder(const char *dir, strbuf *out)
 
 static bool read_file(arena *a, const char *folder, const char *name, pack_file *out)
 {
-    if (!str_ends(str_of(name), STR(PACK_SUFFIX)))
+    if (pack_name_of(name) != PACK_NAME_FILE)
         return false;
     struct stat st;
     pack_head head;
@@ -100,7 +100,7 @@ static uint64_t remove_leftovers(const char *folder)
         if (pack_seen_is(a, folder, e->d_name, &of)) {
             if (access(of, F_OK) != 0)
                 unlinkat(dirfd(dir), e->d_name, 0);
-        } else if (str_starts(str_of(e->d_name), STR(PACK_TEMP_PREFIX)) &&
+        } else if (pack_name_of(e->d_name) == PACK_NAME_TEMP &&
                    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                    S_ISREG(st.st_mode) && now - st.st_mtime > LEFT_ALONE_SECONDS &&
                    unlinkat(dirfd(dir), e->d_name, 0) == 0) {
@@ -189,8 +189,10 @@ bool pack_has_room(const char *folder, uint64_t need, uint64_t bytes_max)
     strbuf there = {0}; /* the folder, or the nearest above it that there is */
     uint64_t keep;
     strbuf_add(&there, "%s%s", folder[0] == '/' ? "" : "./", folder);
-    for (char *end; access(there.p, F_OK) != 0 && (end = strrchr(there.p, '/')) != there.p;)
-        *end = 0; /* "." and "/" are there */
+    while (access(there.p, F_OK) != 0 && there.p[1]) { /* "." and "/" are the last */
+        char *end = strrchr(there.p, '/');
+        end[end == there.p] = 0;
+    }
     bool room = access(there.p, W_OK | X_OK) == 0 &&
                 pack_room(need, kept_bytes(folder), bytes_max, disk_of(there.p), &keep);
     strbuf_free(&there);

@@ -10,8 +10,6 @@
 /* Systems count the times of files in steps of up to 10 ms. */
 enum { SETTLED_MS = 100, PATH_BYTES = 4096 };
 
-static const char suffix[] = ".seen";
-
 pack_stamp pack_stamp_of(const struct stat *st, const pack_head *h, const char *boot,
                          bool *out_settled)
 {
@@ -40,8 +38,8 @@ static bool stamp_path(const char *path, char *to)
     if (!slash || !str_ends(str_of(path), STR(PACK_SUFFIX)))
         return false;
     size_t name = strlen(slash + 1) - strlen(PACK_SUFFIX);
-    int n = snprintf(to, PATH_BYTES, "%.*s/.%.*s%s", (int)(slash - path), path, (int)name,
-                     slash + 1, suffix);
+    int n = snprintf(to, PATH_BYTES, "%.*s/.%.*s" PACK_SEEN_SUFFIX, (int)(slash - path), path,
+                     (int)name, slash + 1);
     return n > 0 && n < PATH_BYTES;
 }
 
@@ -68,8 +66,7 @@ bool pack_seen_note(const char *path, const pack_stamp *now)
     const char *slash = strrchr(path, '/');
     if (!stamp_path(path, at))
         return false;
-    int n =
-        snprintf(temp, sizeof temp, "%.*s/" PACK_TEMP_PREFIX "XXXXXX", (int)(slash - path), path);
+    int n = snprintf(temp, sizeof temp, "%.*s/" PACK_TEMP_NAME, (int)(slash - path), path);
     int fd = n > 0 && n < PATH_BYTES ? mkstemp(temp) : -1;
     if (fd < 0)
         return false;
@@ -98,10 +95,8 @@ void pack_seen_drop(const char *path)
 
 bool pack_seen_is(arena *a, const char *folder, const char *name, const char **out_path)
 {
-    str s = str_of(name);
-    if (s.n <= sizeof suffix || s.p[0] != '.' || !str_ends(s, STR(".seen")))
+    if (pack_name_of(name) != PACK_NAME_SEEN)
         return false;
-    *out_path =
-        arena_printf(a, "%s/%.*s" PACK_SUFFIX, folder, (int)(s.n - sizeof suffix), name + 1).p;
+    *out_path = arena_printf(a, "%s/%.*s" PACK_SUFFIX, folder, PACK_NAME_DIGITS, name + 1).p;
     return true;
 }

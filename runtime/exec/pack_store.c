@@ -260,7 +260,7 @@ static bool name_file(pack_store *s, const plan *p, const model_file *mf, const 
         strbuf_add(&path, "/%016" PRIx64 "%016" PRIx64 PACK_SUFFIX, h.hi, h.lo);
         s->path = copy_text(path.p);
         path.n = n;
-        strbuf_add(&path, "/" PACK_TEMP_PREFIX "XXXXXX");
+        strbuf_add(&path, "/" PACK_TEMP_NAME);
         s->temp = copy_text(path.p);
     }
     strbuf_free(&path);

@@ -10,6 +10,8 @@
  * disk stays free: 1 GiB, or a twentieth of it where that is more. Files that were used longest ago make room for a new
  * one. A file that cannot fit is not made, and removes no other.
  *
+ * Only files with names of ours are listed, counted or removed (pack_file.h): the folder may hold others.
+ *
  * Every file has checksums. All of a file is checked when it is first opened after it has changed or the system was
  * started, at about 10 GB/s for each thread; files larger than the memory available are not. Any other time 64
  * chunks of 64 KiB are, others each time, or all with check_all. A file that is damaged is removed and made again:

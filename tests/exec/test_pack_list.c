@@ -5,6 +5,10 @@
 #include <fcntl.h>
 #include <time.h>
 
+#define DIGITS "0123456789abcdef0123456789abcde"
+static const char old_pack[] = DIGITS "1.pack", mid_pack[] = DIGITS "2.pack",
+                  new_pack[] = DIGITS "3.pack";
+
 static void put_file(const temp_dir *folder, const char *name, off_t bytes, int64_t age)
 {
     temp_path p = temp_file(folder, name, STR("no header"));
@@ -58,26 +62,71 @@ START_TEST(pruning_keeps_what_was_used_last)
     pack_file *files;
     ck_assert_uint_eq(pack_prune(folder.path, 0), 0); /* there is nothing */
     ck_assert_uint_eq(pack_prune("/nowhere/at/all", 0), 0);
-    put_file(&folder, "old.pack", 5000, 300);
-    put_file(&folder, "new.pack", 1000, 100);
-    put_file(&folder, "mid.pack", 2000, 200);
-    put_file(&folder, "notes.txt", 3000, 99999); /* not ours */
-    put_file(&folder, "new-abcdef", 4000, 60);   /* being made */
-    put_file(&folder, "new-ghijkl", 700, 99999); /* nobody makes it any more */
+    put_file(&folder, old_pack, 5000, 300);
+    put_file(&folder, new_pack, 1000, 100);
+    put_file(&folder, mid_pack, 2000, 200);
+    put_file(&folder, "notes.txt", 3000, 99999);      /* not ours */
+    put_file(&folder, "weft-new-abCD01", 4000, 60);   /* being made */
+    put_file(&folder, "weft-new-ghijkl", 700, 99999); /* nobody makes it any more */
     ck_assert_uint_eq(pack_list(a, folder.path, &files), 3);
-    ck_assert_str_eq(files[0].name, "new.pack");
-    ck_assert_str_eq(files[1].name, "mid.pack");
-    ck_assert_str_eq(files[2].name, "old.pack");
+    ck_assert_str_eq(files[0].name, new_pack);
+    ck_assert_str_eq(files[1].name, mid_pack);
+    ck_assert_str_eq(files[2].name, old_pack);
     ck_assert_uint_eq(pack_prune(folder.path, UINT64_MAX), 700);
-    ck_assert(!has_file(&folder, "new-ghijkl") && has_file(&folder, "new-abcdef"));
+    ck_assert(!has_file(&folder, "weft-new-ghijkl") && has_file(&folder, "weft-new-abCD01"));
     ck_assert_uint_eq(pack_prune(folder.path, 8000), 0);
     ck_assert_uint_eq(pack_prune(folder.path, 7999), 5000);
-    ck_assert(has_file(&folder, "new.pack") && has_file(&folder, "mid.pack"));
+    ck_assert(has_file(&folder, new_pack) && has_file(&folder, mid_pack));
     ck_assert_uint_eq(pack_prune(folder.path, 2999), 2000);
-    ck_assert(has_file(&folder, "new.pack"));
+    ck_assert(has_file(&folder, new_pack));
     ck_assert_uint_eq(pack_prune(folder.path, 0), 1000);
     ck_assert_uint_eq(pack_list(a, folder.path, &files), 0);
     ck_assert(has_file(&folder, "notes.txt"));
+    arena_destroy(a);
+    remove_folder(&folder);
+}
+END_TEST
+
+/* Any folder can be named, so files that others keep there have to survive whatever is done. */
+START_TEST(files_with_other_names_are_left_alone)
+{
+    static const char *const names[] = {
+        "foo.pack",
+        "pack-" DIGITS "0.pack",
+        DIGITS ".pack",
+        DIGITS "00.pack",
+        DIGITS "A.pack",
+        DIGITS "g.pack",
+        DIGITS "0.pack.old",
+        DIGITS "0.seen",
+        DIGITS "0",
+        "." DIGITS "0.pack",
+        ".x.seen",
+        "." DIGITS ".seen",
+        "." DIGITS "00.seen",
+        "." DIGITS "0.seen~",
+        ".seen",
+        ".pack",
+        "new-notes",
+        "new-abcdef",
+        "weft-new-",
+        "weft-new-notes.txt",
+        "weft-new-abcde",
+        "weft-new-abcdefg",
+        "weft-new-ab.txt",
+    };
+    temp_dir folder = temp_dir_create();
+    arena *a = arena_create();
+    pack_file *files;
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        put_file(&folder, names[i], 1000, 99999);
+    put_file(&folder, "." DIGITS "0.seen", 100, 99999); /* ours, of a file that is gone */
+    ck_assert_uint_eq(pack_list(a, folder.path, &files), 0);
+    ck_assert(pack_make_room(folder.path, 10, 10));
+    ck_assert_uint_eq(pack_prune(folder.path, 0), 0);
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        ck_assert_msg(has_file(&folder, names[i]), "%s", names[i]);
+    ck_assert(!has_file(&folder, "." DIGITS "0.seen"));
     arena_destroy(a);
     remove_folder(&folder);
 }
@@ -122,21 +171,34 @@ END_TEST
 START_TEST(what_cannot_fit_removes_nothing)
 {
     temp_dir folder = temp_dir_create();
-    put_file(&folder, "old.pack", 5000, 300);
-    put_file(&folder, "new.pack", 1000, 100);
+    put_file(&folder, old_pack, 5000, 300);
+    put_file(&folder, new_pack, 1000, 100);
     ck_assert(!pack_make_room(folder.path, 7001, 7000));
     ck_assert(!pack_make_room(folder.path, UINT64_MAX / 2, UINT64_MAX)); /* no disk is so large */
-    ck_assert(has_file(&folder, "old.pack") && has_file(&folder, "new.pack"));
+    ck_assert(has_file(&folder, old_pack) && has_file(&folder, new_pack));
     ck_assert(pack_make_room(folder.path, 1000, 7000));
-    ck_assert(has_file(&folder, "old.pack") && has_file(&folder, "new.pack"));
+    ck_assert(has_file(&folder, old_pack) && has_file(&folder, new_pack));
     ck_assert(pack_make_room(folder.path, 1001, 7000));
-    ck_assert(!has_file(&folder, "old.pack") && has_file(&folder, "new.pack"));
+    ck_assert(!has_file(&folder, old_pack) && has_file(&folder, new_pack));
     ck_assert(pack_make_room(folder.path, 7000, 7000));
-    ck_assert(!has_file(&folder, "new.pack"));
+    ck_assert(!has_file(&folder, new_pack));
+    remove_folder(&folder);
+}
+END_TEST
+
+START_TEST(a_folder_that_is_not_there_has_the_room_of_the_one_above)
+{
+    temp_dir folder = temp_dir_create();
+    ck_assert_int_eq(pack_has_room(temp_join(&folder, "not/there").path, 1, 1000),
+                     pack_has_room(folder.path, 1, 1000));
+    ck_assert_int_eq(pack_has_room("/weft-is-not-there", 1, 1000), pack_has_room("/", 1, 1000));
+    ck_assert_int_eq(pack_has_room("/weft-is-not/there", 1, 1000), pack_has_room("/", 1, 1000));
+    ck_assert_int_eq(pack_has_room("weft-is-not-there", 1, 1000), pack_has_room(".", 1, 1000));
     remove_folder(&folder);
 }
 END_TEST
 
 SUITE_MAIN("pack_list", the_folder_is_the_callers_or_the_environments,
-           pruning_keeps_what_was_used_last, a_part_of_the_disk_stays_free,
+           pruning_keeps_what_was_used_last, files_with_other_names_are_left_alone,
+           a_folder_that_is_not_there_has_the_room_of_the_one_above, a_part_of_the_disk_stays_free,
            what_cannot_fit_removes_nothing)
