@@ -36,10 +36,11 @@ const verb_page cache_verb_page = {
     "would "
     "leave less than 1 GiB or a twentieth of the disk free; --no-pack-cache of other verbs does "
     "without. Removing any of it is safe at any time. "
-    "A file is checked when it is first used after it has changed or the system was started, a few "
-    "parts of it any other "
-    "time, all of it by check and by `weft verify`. A damaged file is removed and made again; "
-    "check leaves with status 1 if it found one.",
+    "A file is checked when it is first used after it has changed or the system was started; a few "
+    "parts of it any other time; all of it by check and by "
+    "`weft verify`. A damaged file is removed and made again; check leaves with status 1 if it "
+    "found one, and leaves files of another version alone. Files with names that weft does not "
+    "give are never touched.",
     examples,
 };
 
@@ -102,33 +103,53 @@ static weft_status list(cli *c, const char *folder)
 
 /* ---- checking ---- */
 
-static void put_checked_json(json_writer *w, const pack_file *f, const char *fault)
+/* What was found, and done. */
+typedef struct {
+    const char *fault; /* NULL: none */
+    bool removed;
+} checked;
+
+static void put_checked_json(json_writer *w, const pack_file *f, checked how)
 {
     json_open(w, '{');
     json_key_text(w, "file", f->name);
     json_key_int(w, "bytes", (int64_t)f->bytes);
-    json_key_text(w, "fault", fault);
+    json_key_text(w, "fault", how.fault);
+    json_key_bool(w, "removed", how.removed);
     json_close(w, '}');
 }
 
-static void put_checked_text(strbuf *out, const pack_file *f, const char *fault)
+static void put_checked_text(strbuf *out, const pack_file *f, checked how)
 {
     strbuf_add(out, "%9.1f MiB  ", (double)f->bytes / (1 << 20));
     utf8_put_safe(out, str_of(f->name));
-    if (fault)
-        strbuf_add(out, "  removed: %s\n", fault);
+    if (how.fault)
+        strbuf_add(out, "  %s: %s\n", how.removed ? "removed" : "not removed", how.fault);
     else
         strbuf_add(out, "  good\n");
 }
 
-/* Exit status 1 if anything was damaged. */
+/* A file of another version cannot be checked here, and is no damage. */
+static weft_status check_file(cli *c, const char *path, const pack_file *f, checked *out)
+{
+    *out = (checked){0};
+    if (f->other_version) {
+        out->fault = "it is of another version";
+        return WEFT_OK;
+    }
+    WEFT_TRY(pack_check(c->dg, path, threads_default(), &out->fault));
+    out->removed = out->fault && pack_remove(path);
+    return WEFT_OK;
+}
+
+/* Exit status 1 if anything was damaged. What was done before an error is printed all the same. */
 static weft_status check(cli *c, const char *folder)
 {
     arena *a = arena_create();
     pack_file *files;
     strbuf out = {0};
     json_writer w = {.out = &out};
-    size_t n = pack_list(a, folder, &files), bad = 0;
+    size_t n = pack_list(a, folder, &files), bad = 0, gone = 0, seen = 0;
     weft_status st = WEFT_OK;
     if (c->common.json) {
         json_open(&w, '{');
@@ -136,29 +157,29 @@ static weft_status check(cli *c, const char *folder)
         json_key(&w, "files");
         json_open(&w, '[');
     }
-    for (size_t i = 0; i < n && st == WEFT_OK; i++) {
-        const char *path = arena_printf(a, "%s/%s", folder, files[i].name).p, *fault;
-        st = pack_check(c->dg, path, threads_default(), &fault);
-        if (st == WEFT_OK && fault) {
-            pack_remove(path);
-            bad++;
-        }
-        if (st == WEFT_OK && c->common.json)
-            put_checked_json(&w, &files[i], fault);
-        else if (st == WEFT_OK)
-            put_checked_text(&out, &files[i], fault);
+    for (size_t i = 0; i < n; i++) {
+        checked how;
+        st = check_file(c, arena_printf(a, "%s/%s", folder, files[i].name).p, &files[i], &how);
+        if (st != WEFT_OK)
+            break;
+        seen += !files[i].other_version;
+        bad += how.fault && !files[i].other_version;
+        gone += how.removed;
+        if (c->common.json)
+            put_checked_json(&w, &files[i], how);
+        else
+            put_checked_text(&out, &files[i], how);
     }
     if (c->common.json) {
         json_close(&w, ']');
-        json_key_int(&w, "removed", (int64_t)bad);
+        json_key_int(&w, "removed", (int64_t)gone);
         json_close(&w, '}');
         strbuf_add(&out, "\n");
     } else {
-        strbuf_add(&out, "%zu file%s checked in %s, %zu removed\n", n, n == 1 ? "" : "s", folder,
-                   bad);
+        strbuf_add(&out, "%zu file%s checked in %s, %zu removed\n", seen, seen == 1 ? "" : "s",
+                   folder, gone);
     }
-    if (st == WEFT_OK)
-        cli_print(c, (str){out.p, out.n});
+    cli_print(c, (str){out.p, out.n});
     strbuf_free(&out);
     arena_destroy(a);
     return st == WEFT_OK && bad ? WEFT_ERR_FORMAT : st;

@@ -47,14 +47,18 @@ static bool read_file(arena *a, const char *folder, const char *name, pack_file 
     bool fine = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
     bool known =
         fine && pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head && pack_head_known(&head);
+    bool other = known && head.version != PACK_VERSION;
     close(fd);
     int64_t used = fine ? pack_seen_used(path) : 0;
     if (fine)
-        *out = (pack_file){
-            .name = arena_printf(a, "%s", name).p,
-            .bytes = (uint64_t)st.st_size,
-            .used = used > (int64_t)st.st_mtime ? used : (int64_t)st.st_mtime,
-            .model = known ? arena_printf(a, "%.*s", PACK_MODEL_MAX - 1, head.model).p : "damaged"};
+        *out = (pack_file){.name = arena_printf(a, "%s", name).p,
+                           .bytes = (uint64_t)st.st_size,
+                           .used = used > (int64_t)st.st_mtime ? used : (int64_t)st.st_mtime,
+                           .other_version = other,
+                           .model =
+                               !known  ? "damaged"
+                               : other ? "of another version"
+                                       : arena_printf(a, "%.*s", PACK_MODEL_MAX - 1, head.model).p};
     return fine;
 }
 

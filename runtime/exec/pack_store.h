@@ -63,8 +63,9 @@ void pack_store_close(pack_store *s); /* NULL is fine */
 typedef struct {
     const char *name; /* of the file */
     uint64_t bytes;
-    int64_t used;      /* seconds since 1970 */
-    const char *model; /* what it was made of */
+    int64_t used;       /* seconds since 1970 */
+    const char *model;  /* what it was made of */
+    bool other_version; /* another release made it, and may still use it */
 } pack_file;
 
 /* The folder: dir, or where that is NULL or empty the environment's; false if that names none. */

@@ -257,7 +257,7 @@ START_TEST(the_warning_names_file_and_place)
         want, sizeof want,
         "weft: warning[W1508]: %s: interleaved weights on disk are damaged: the checksum of the "
         "bytes from 200704 on is not that of the weights\n"
-        "      = note: the file is removed, and made again from the checkpoint\n",
+        "      = note: the weights are repacked from the checkpoint\n",
         file.path);
     char *text = printed(k->dg, false);
     ck_assert_str_eq(text, want);
