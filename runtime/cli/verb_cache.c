@@ -37,7 +37,7 @@ const verb_page cache_verb_page = {
     "leave less than 1 GiB or a twentieth of the disk free; --no-pack-cache of other verbs does "
     "without. Removing any of it is safe at any time. "
     "A file is checked when it is first used after it has changed or the system was started; a few "
-    "parts of it any other time; all of it by check and by "
+    "parts of it any other time, and where it has more than 4 GiB; all of it by check and by "
     "`weft verify`. A damaged file is removed and made again; check leaves with status 1 if it "
     "found one, and leaves files of another version alone. Files with names that weft does not "
     "give are never touched.",

@@ -36,6 +36,11 @@ struct pack_store {
     pack_work work;
 };
 
+static uint64_t or_default(uint64_t x, uint64_t standard)
+{
+    return x ? x : standard;
+}
+
 /* ---- names ---- */
 
 /* The folder and those above it. */
@@ -93,8 +98,7 @@ static uint64_t *table_of(const pack_store *s)
 }
 
 /* The offset of weights that are not those that were written, or PACK_NOTHING_BAD. All of them are looked at once after
- * the file has changed or the system was started, which reads no more than the first token will; unless the file is
- * larger than memory, where that could take many times as long. Else a few of them. */
+ * the file has changed or the system was started, unless that could take long: see all_at_once. Else a few of them. */
 static weft_status check_data(weft_diag *dg, const pack_store *s, const pack_head *h, bool all,
                               uint64_t *out_bad)
 {
@@ -109,6 +113,13 @@ static weft_status check_data(weft_diag *dg, const pack_store *s, const pack_hea
     return WEFT_OK;
 }
 
+/* Reading all of a file at the start is time that a model with experts, of which a token reads few, would not spend; and
+ * one that does not fit into memory would be read twice. */
+static bool all_at_once(uint64_t bytes, uint64_t check_bytes_max)
+{
+    return bytes <= check_bytes_max && bytes <= memory_available("").bytes;
+}
+
 static void report_damage(weft_diag *dg, const pack_store *s, const char *why)
 {
     weft_fail(dg, W1508, WEFT_NOWHERE, "%s: interleaved weights on disk are damaged: %s", s->path,
@@ -118,7 +129,7 @@ static void report_damage(weft_diag *dg, const pack_store *s, const char *why)
 
 /* Map the file and look at its weights. */
 static weft_status use_file(weft_diag *dg, pack_store *s, int fd, const struct stat *st,
-                            const pack_head *h, bool check_all, bool *out_found)
+                            const pack_head *h, const pack_options *opt, bool *out_found)
 {
     char why[128] = "";
     bool settled;
@@ -137,7 +148,8 @@ static weft_status use_file(weft_diag *dg, pack_store *s, int fd, const struct s
     prefault(s->map, s->map_bytes, s->work.threads);
     pack_stamp stamp = pack_stamp_of(st, h, s->head.boot, &settled);
     bool seen = pack_seen(s->path, &stamp);
-    bool all = check_all || (!seen && s->map_bytes <= memory_available("").bytes);
+    uint64_t most = or_default(opt->check_bytes_max, PACK_CHECK_BYTES_MAX);
+    bool all = opt->check_all || (!seen && all_at_once(s->map_bytes, most));
     weft_status status = check_data(dg, s, h, all, &bad);
     if (map_guard_tripped(s->guard, &lost))
         snprintf(why, sizeof why, "it became shorter while it was read");
@@ -159,7 +171,7 @@ static weft_status use_file(weft_diag *dg, pack_store *s, int fd, const struct s
 
 /* Look for what an earlier process left. A file that somebody else could have written is none, and neither is one that
  * may not have come to the disk whole. */
-static weft_status find_file(weft_diag *dg, pack_store *s, bool check_all, bool *out_found)
+static weft_status find_file(weft_diag *dg, pack_store *s, const pack_options *opt, bool *out_found)
 {
     struct stat st;
     pack_head head;
@@ -175,7 +187,7 @@ static weft_status find_file(weft_diag *dg, pack_store *s, bool check_all, bool 
         if (!whole || fault)
             report_damage(dg, s, whole ? fault : "it has no header");
         else if (pack_head_survived(&head, &s->head))
-            status = use_file(dg, s, fd, &st, &head, check_all, out_found);
+            status = use_file(dg, s, fd, &st, &head, opt, out_found);
     }
     file_close(fd);
     return status;
@@ -267,16 +279,11 @@ static bool name_file(pack_store *s, const plan *p, const model_file *mf, const 
     return fine;
 }
 
-static uint64_t or_default(uint64_t x, uint64_t standard)
-{
-    return x ? x : standard;
-}
-
 /* A file that is there or that can be made; out_filled is left alone if there is none. */
 static weft_status open_file(weft_diag *dg, pack_store *s, const pack_options *opt,
                              bool *out_filled)
 {
-    WEFT_TRY(find_file(dg, s, opt->check_all, out_filled));
+    WEFT_TRY(find_file(dg, s, opt, out_filled));
     uint64_t bytes = pack_file_bytes(s->head.packed_bytes);
     s->bytes_max = or_default(opt->bytes_max, PACK_BYTES_MAX);
     if (*out_filled || !pack_make_room(s->folder, bytes, s->bytes_max) || !make_file(s))

@@ -13,10 +13,10 @@
  * Only files with names of ours are listed, counted or removed (pack_file.h): the folder may hold others.
  *
  * Every file has checksums. All of a file is checked when it is first opened after it has changed or the system was
- * started, at about 10 GB/s for each thread; files larger than the memory available are not. Any other time 64
- * chunks of 64 KiB are, others each time, or all with check_all. A file that is damaged is removed and made again:
- * W1508, a warning. One that becomes shorter while it is mapped raises SIGBUS, unless the checkpoint was opened with
- * `guard`: then what is missing reads as zeros, and pack_store_check says so. */
+ * started, at about 10 GB/s for each thread; files of more than 4 GiB, or more than the memory available, are not. Any
+ * other time 64 chunks of 64 KiB are, others each time, or all with check_all. A file that is damaged is removed and
+ * made again: W1508, a warning. One that becomes shorter while it is mapped raises SIGBUS, unless the checkpoint was
+ * opened with `guard`: then what is missing reads as zeros, and pack_store_check says so. */
 #ifndef WEFT_RUNTIME_EXEC_PACK_STORE_H
 #define WEFT_RUNTIME_EXEC_PACK_STORE_H
 
@@ -31,6 +31,9 @@ typedef struct pack_store pack_store;
 /* Bytes: what all files may take where nobody says more; and what is repacked faster than a file is made. */
 #define PACK_BYTES_MAX (UINT64_C(64) << 30)
 #define PACK_BYTES_MIN (UINT64_C(16) << 20)
+/* A larger file is not checked all through when it is opened. So many bytes take one thread under half a second once
+ * they are in memory. */
+#define PACK_CHECK_BYTES_MAX (UINT64_C(4) << 30)
 
 typedef struct {
     bool keep;          /* use a file, and leave one for the next time; else memory */
@@ -39,6 +42,7 @@ typedef struct {
     uint64_t bytes_min; /* weights of fewer are not kept; 0: PACK_BYTES_MIN */
     int threads;        /* that make and compare checksums; 0: one */
     bool check_all;     /* compare all of them, whenever that was done last */
+    uint64_t check_bytes_max;  /* larger files are only sampled; 0: PACK_CHECK_BYTES_MAX */
     const cancel_flag *cancel; /* stops that; NULL: nothing does */
 } pack_options;
 

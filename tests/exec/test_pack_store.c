@@ -371,6 +371,38 @@ START_TEST(what_was_checked_is_written_down)
 }
 END_TEST
 
+/* A file over the bound is sampled, which is not written down as a check, unless the caller wants all of it. */
+START_TEST(a_large_file_is_only_sampled)
+{
+    const struct {
+        uint64_t check_bytes_max;
+        bool check_all, want;
+    } cases[] = {{file_bytes - 1, false, false},
+                 {file_bytes - 1, true, true},
+                 {file_bytes, false, true},
+                 {0, false, true}};
+    kit *k = kit_open();
+    ck_assert(loads(k, true));
+    temp_path file = only_file(k), seen;
+    snprintf(seen.path, sizeof seen.path, "%.200s/.%.32s.seen", k->packed.path,
+             strrchr(file.path, '/') + 1);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        pack_options how = {.keep = true,
+                            .check_bytes_max = cases[i].check_bytes_max,
+                            .check_all = cases[i].check_all};
+        pack_store *s;
+        bool filled;
+        unlink(seen.path);
+        wait_ms(150);
+        ck_assert_int_eq(pack_store_open(k->dg, &k->p, k->mf, &how, &s, &filled), WEFT_OK);
+        ck_assert(filled);
+        ck_assert_int_eq(access(seen.path, F_OK) == 0, cases[i].want);
+        pack_store_close(s);
+    }
+    kit_close(k);
+}
+END_TEST
+
 /* Claim that the file, as it is, was checked. */
 static void claim_seen(kit *k, temp_path file)
 {
@@ -695,6 +727,6 @@ SUITE_MAIN("pack_store", woven_weights_in_a_file_need_no_memory, made_once_and_f
            a_model_in_memory_keeps_nothing, a_damaged_file_is_replaced,
            the_warning_names_file_and_place, changed_weights_are_found, a_file_is_checked_alone,
            what_was_checked_is_written_down, a_file_that_was_checked_is_sampled,
-           a_folder_in_its_place_does_no_harm, little_is_not_kept, the_caller_names_the_folder,
-           no_file_passes_the_bound, a_session_counts_them_once,
+           a_large_file_is_only_sampled, a_folder_in_its_place_does_no_harm, little_is_not_kept,
+           the_caller_names_the_folder, no_file_passes_the_bound, a_session_counts_them_once,
            a_session_reports_a_file_that_was_cut)
