@@ -66,7 +66,7 @@ X86_INLINE void dot_floats(const void *const *w, const void *const *ahead, int r
         add_lanes(w, rows, bytes, read, x, n_x, i + LANES, all, t);
     }
     for (; i < n; i += LANES) {
-        __mmask16 there = n - i >= LANES ? all : (__mmask16)((1u << (n - i)) - 1);
+        __mmask16 there = (__mmask16)(n - i >= LANES ? all : (1u << (n - i)) - 1);
         add_lanes(w, rows, bytes, read, x, n_x, i, there, s);
     }
 #pragma GCC unroll 4
