@@ -98,6 +98,7 @@ WEFT_API const char *weft_diag_json(weft_diag *dg);
 WEFT_API void weft_diag_clear(weft_diag *dg);
 
 typedef struct {
+    size_t size;         /* sizeof(weft_message), set by the caller */
     const char *code;    /* "W1001"; what a code means never changes */
     weft_status status;  /* what the call that recorded it returned, if it failed because of it */
     bool error;          /* false: a warning */
@@ -449,7 +450,7 @@ WEFT_API weft_status weft_generation_fork(weft_diag *dg, const weft_generation *
 WEFT_API weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *list,
                                size_t n);
 /* What the last weft_step brought it. */
-WEFT_API weft_piece weft_generation_piece(const weft_generation *g);
+WEFT_API const weft_piece *weft_generation_piece(weft_generation *g);
 /* The tokens generated since the prompt, the one that ended it included; valid until the generation is used again. */
 WEFT_API const int32_t *weft_generation_ids(const weft_generation *g, size_t *out_n);
 

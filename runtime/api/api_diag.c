@@ -24,6 +24,14 @@ weft_status api_lacks(weft_diag *dg, const char *call, const char *what)
               : WEFT_ERR_USAGE;
 }
 
+void api_give(void *to, const void *from, size_t from_size)
+{
+    size_t size;
+    memcpy(&size, to, sizeof size);
+    memset(to, 0, size);
+    memcpy(to, from, size < from_size ? size : from_size);
+}
+
 /* Options of a caller who was compiled with another weft.h: what it has not is 0, and what it has beyond ours must be. */
 weft_status api_take(weft_diag *dg, const char *call, const void *from, void *to, size_t to_size)
 {
@@ -86,11 +94,14 @@ size_t weft_diag_count(const weft_diag *dg)
 
 bool weft_diag_at(const weft_diag *dg, size_t i, weft_message *out_message)
 {
-    if (i >= diag_count(dg))
+    if (i >= diag_count(dg) || out_message->size < sizeof out_message->size)
         return false;
     diag_entry e = diag_at(dg, i);
     const diag_row *row = diag_row_of(e.code);
-    *out_message = (weft_message){row->name, row->status, row->severity == DIAG_ERROR, e.message.p};
+    api_give(out_message,
+             &(weft_message){out_message->size, row->name, row->status, e.severity == DIAG_ERROR,
+                             e.message.p},
+             sizeof(weft_message));
     return true;
 }
 

@@ -31,9 +31,8 @@ void weft_sampler_defaults(weft_sampler_options *options)
     size_t size = options ? options->size : 0;
     if (size < sizeof size)
         return;
-    memset(options, 0, size);
-    memcpy(options, &all, size < sizeof all ? size : sizeof all);
-    options->size = size;
+    all.size = size;
+    api_give(options, &all, sizeof all);
 }
 
 /* The options as the sampler has them; it copies what they point to. NULL: the usual ones. */
@@ -267,18 +266,18 @@ weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *li
     return st;
 }
 
-weft_piece weft_generation_piece(const weft_generation *g)
+const weft_piece *weft_generation_piece(weft_generation *g)
 {
     const gen_piece *p = generation_piece(g->g);
-    weft_piece out = {.token = p->id,
-                      .text = p->text.n ? p->text.p : "",
-                      .bytes = p->text.n,
-                      .logprob = p->logprob,
-                      .top = (const weft_logprob *)p->top,
-                      .n_top = p->n_top,
-                      .end = (weft_end)p->end};
-    generation_progress(g->g, &out.prompt_done, &out.prompt_total);
-    return out;
+    g->piece = (weft_piece){.token = p->id,
+                            .text = p->text.n ? p->text.p : "",
+                            .bytes = p->text.n,
+                            .logprob = p->logprob,
+                            .top = (const weft_logprob *)p->top,
+                            .n_top = p->n_top,
+                            .end = (weft_end)p->end};
+    generation_progress(g->g, &g->piece.prompt_done, &g->piece.prompt_total);
+    return &g->piece;
 }
 
 const int32_t *weft_generation_ids(const weft_generation *g, size_t *out_n)
@@ -311,11 +310,11 @@ weft_status weft_generate(weft_diag *dg, weft_generation *g,
         } else {
             WEFT_TRY(st);
         }
-        weft_piece piece = weft_generation_piece(g);
-        end = piece.end;
-        if (on_piece && !on_piece(ctx, &piece) && end == WEFT_END_NONE) {
+        const weft_piece *piece = weft_generation_piece(g);
+        end = piece->end;
+        if (on_piece && !on_piece(ctx, piece) && end == WEFT_END_NONE) {
             WEFT_TRY(stop(dg, g, GEN_CALLER));
-            end = weft_generation_piece(g).end; /* the text held back may have a stop text in it */
+            end = weft_generation_piece(g)->end; /* the text held back may have a stop text in it */
         }
     }
     *out_end = end;

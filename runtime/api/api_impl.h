@@ -47,6 +47,7 @@ struct weft_sampler {
 struct weft_generation {
     generation *g;
     weft_session *s;
+    weft_piece piece; /* what weft_generation_piece gave */
 };
 
 const model_file *api_model_file(const weft_model *m);
@@ -73,6 +74,8 @@ weft_status api_session_create_watched(weft_diag *dg, const weft_model *m,
     return (value)
 weft_status api_no_memory(weft_diag *dg, const mem_scope *scope);
 
+/* Fill a struct of the caller, which begins with its size: as much of `from` as it has, which has the same size in front. */
+void api_give(void *to, const void *from, size_t from_size);
 /* A call without something it cannot do without: W1904. dg may be what is missing. */
 weft_status api_lacks(weft_diag *dg, const char *call, const char *what);
 /* The options at `from`, which begin with their size, as the struct of to_size bytes that this library knows. What the caller's

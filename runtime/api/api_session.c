@@ -258,8 +258,7 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
     if (info->size < sizeof info->size)
         return weft_fail(dg, W1904, WEFT_NOWHERE,
                          "weft_session_about: the size is %zu; set it to the sizeof", info->size);
-    memset(info, 0, info->size);
-    memcpy(info, &all, all.size < sizeof all ? all.size : sizeof all);
+    api_give(info, &all, sizeof all);
     return WEFT_OK;
 }
 

@@ -79,11 +79,11 @@ static void run(const char *path, const std::string &prompt, int n)
         check(weft_step(dg, s.get(), answers.data(), forked ? answers.size() : 1));
         going = false;
         for (int i = 0; i < (forked ? n : 1); i++) {
-            weft_piece piece = weft_generation_piece(answers[i]);
-            text[i].append(piece.text, piece.bytes);
-            going |= piece.end == WEFT_END_NONE;
+            const weft_piece *piece = weft_generation_piece(answers[i]);
+            text[i].append(piece->text, piece->bytes);
+            going |= piece->end == WEFT_END_NONE;
         }
-        if (!forked && weft_generation_piece(answers[0]).token >= 0) {
+        if (!forked && weft_generation_piece(answers[0])->token >= 0) {
             // The prompt is evaluated: the others share it, and give answers of their own.
             for (int i = 1; i < n; i++)
                 check(weft_generation_fork(dg, answers[0], answers[i], true));

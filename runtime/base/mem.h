@@ -17,7 +17,8 @@ void mem_free(void *p);                     /* NULL is fine, and so is what mall
 size_t mem_product(size_t n,
                    size_t item_bytes); /* n * item_bytes; fails as mem_alloc on overflow */
 
-void *mem_adopt(void *p); /* p, which malloc gave to another library, as if mem_alloc had; NULL stays NULL */
+void *mem_adopt(
+    void *p); /* p, which malloc gave to another library, as if mem_alloc had; NULL stays NULL */
 
 /* The same, but NULL where memory is short. align is a power of two of at least sizeof(void *). */
 void *mem_try_alloc(size_t bytes);

@@ -107,7 +107,7 @@ START_TEST(a_story)
     /* A prompt that begins like the text so far costs what is new. */
     prompt(&k, g, STORY ", there was a little dog");
     ok(&k, weft_step(k.dg, k.s, &g, 1));
-    weft_piece p = weft_generation_piece(g);
+    weft_piece p = *weft_generation_piece(g);
     ck_assert_int_eq(p.prompt_total, 1);
     ck_assert_int_eq(p.prompt_done, 1);
     ck_assert_int_ge(p.token, 0);
@@ -201,7 +201,7 @@ static void together(weft_session_options how)
         ck_assert_int_lt(++steps, 400);
         going = 0;
         for (int i = 0; i < N; i++)
-            going += weft_generation_piece(g[i]).end == WEFT_END_NONE;
+            going += weft_generation_piece(g[i])->end == WEFT_END_NONE;
     }
     for (int i = 0; i < N; i++) {
         size_t n;
@@ -235,9 +235,9 @@ START_TEST(a_fork_tells_the_same)
     for (int i = 0; i < 6; i++)
         ok(&k, weft_step(k.dg, k.s, g, 1));
     ok(&k, weft_generation_fork(k.dg, g[0], g[1], false));
-    while (weft_generation_piece(g[0]).end == WEFT_END_NONE)
+    while (weft_generation_piece(g[0])->end == WEFT_END_NONE)
         ok(&k, weft_step(k.dg, k.s, g, 2));
-    ck_assert_int_eq(weft_generation_piece(g[1]).end, WEFT_END_LENGTH);
+    ck_assert_int_eq(weft_generation_piece(g[1])->end, WEFT_END_LENGTH);
     size_t n, n_fork;
     const int32_t *ids = weft_generation_ids(g[0], &n),
                   *forked = weft_generation_ids(g[1], &n_fork);
@@ -245,8 +245,8 @@ START_TEST(a_fork_tells_the_same)
     ck_assert_int_eq(weft_generation_fork(k.dg, g[0], g[0], false), WEFT_ERR_STATE);
     /* An answer of its own to the same prompt, which is not evaluated again but for its last token. */
     ok(&k, weft_generation_fork(k.dg, g[0], g[1], true));
-    ck_assert_int_eq(weft_generation_piece(g[1]).end, WEFT_END_NONE);
-    ck_assert_int_eq(weft_generation_piece(g[1]).prompt_total, 1);
+    ck_assert_int_eq(weft_generation_piece(g[1])->end, WEFT_END_NONE);
+    ck_assert_int_eq(weft_generation_piece(g[1])->prompt_total, 1);
     weft_end end;
     ok(&k, weft_generate(k.dg, g[1], NULL, NULL, &end));
     forked = weft_generation_ids(g[1], &n_fork);
@@ -266,9 +266,9 @@ START_TEST(prompts_do_not_starve)
     prompt(&k, g[0], STORY);
     ok(&k, weft_step(k.dg, k.s, g, 1));
     prompt(&k, g[1], STORY);
-    for (int i = 0; i < 12 && !weft_generation_piece(g[1]).end; i++)
+    for (int i = 0; i < 12 && !weft_generation_piece(g[1])->end; i++)
         ok(&k, weft_step(k.dg, k.s, g, 2));
-    ck_assert_int_eq(weft_generation_piece(g[1]).end, WEFT_END_LENGTH);
+    ck_assert_int_eq(weft_generation_piece(g[1])->end, WEFT_END_LENGTH);
     size_t n;
     weft_generation_ids(g[0], &n);
     ck_assert_uint_ge(n, 3); /* they take turns */
@@ -286,7 +286,7 @@ START_TEST(log_probabilities)
     prompt(&k, g, STORY);
     for (int i = 0; i < 4; i++) {
         ok(&k, weft_step(k.dg, k.s, &g, 1));
-        weft_piece p = weft_generation_piece(g);
+        weft_piece p = *weft_generation_piece(g);
         weft_view v;
         weft_logprob top[3];
         ck_assert_int_eq(p.n_top, 3);
@@ -405,7 +405,7 @@ START_TEST(a_pool_of_pages)
     ok(&k, weft_eval(k.dg, k.s, rows, 32));
     ok(&k, weft_session_about(k.dg, k.s, &info));
     ck_assert_int_eq(info.pages_free, 1);
-    weft_message message;
+    weft_message message = {.size = sizeof message};
     ck_assert_uint_eq(weft_diag_count(k.dg), 1);
     ck_assert(weft_diag_at(k.dg, 0, &message) && !weft_diag_at(k.dg, 1, &message));
     ck_assert_str_eq(message.code, "W1401");

@@ -152,7 +152,7 @@ static void call_generate(input *in)
     weft_generation *g = in->g[take(in) % TEXTS];
     weft_end end;
     if (weft_generate(kit.dg, g, NULL, NULL, &end) == WEFT_OK)
-        need(end != WEFT_END_NONE && weft_generation_piece(g).end == end, "a generation ends");
+        need(end != WEFT_END_NONE && weft_generation_piece(g)->end == end, "a generation ends");
 }
 
 static void call_text(input *in)
