@@ -54,6 +54,8 @@ void batch_destroy(batch *b)
         arena_destroy(b->home); /* b itself with it */
 }
 
+enum { CALL_ROWS_MAX = 1 << 20 }; /* more than any plan takes in one call */
+
 static weft_status rows_out_of_range(weft_diag *dg, const batch *b, int64_t n)
 {
     return weft_fail(dg, W1406, WEFT_NOWHERE,
@@ -174,8 +176,8 @@ weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n
     v->n_tok = v->n_out = v->n_seq = 0;
     /* Where a call may have all that sequences hold, one row more has no position: take_row names it. */
     bool all = b->p->n_tok_max == b->n_seq_state * state_context(b->st);
-    if (n < 1 || (n > b->p->n_tok_max && !all))
-        return rows_out_of_range(dg, b, n);
+    if (n < 1 || n > CALL_ROWS_MAX || (n > b->p->n_tok_max && !all))
+        return rows_out_of_range(dg, b, n); /* without a look at rows that can hardly be there */
     weft_status status = WEFT_OK;
     for (int64_t row = 0; row < n && status == WEFT_OK; row++)
         status = take_row(dg, b, &rows[row], row, n);
