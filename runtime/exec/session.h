@@ -56,8 +56,8 @@ session_limits session_most(const session *s);
 /* Run the rows; their sequences are longer by them afterwards. On failure (batch_fill and
  * state_reserve say how) nothing has changed, and the outputs are still those of the call before. W1412 if
  * opt->cancel was set before the call was through: no sequence has changed then either, but the call has
- * written over the outputs, so there are none until the next success. Some 10 ms go by until it returns. The same with
- * W1012 if a file of interleaved weights became shorter (weights_check), and with W1110 if memory for either message is
+ * written over the outputs, so there are none until the next success; it returns once the ranges that threads are in
+ * have ended. The same with W1012 if a file of interleaved weights became shorter (weights_check), and with W1110 if memory for either message is
  * short. */
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n) WEFT_MUST_USE;
 

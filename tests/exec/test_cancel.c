@@ -254,7 +254,7 @@ START_TEST(a_long_call_stops_soon)
     pthread_join(thread, NULL);
     ck_assert_int_eq(status, WEFT_ERR_CANCELLED);
     ck_assert_int_eq(session_length(s, 0), 0);
-    /* Some 10 ms where nothing else runs. The bound is for machines that are busy or check every access; the whole
+    /* The bound is for machines that are busy or check every access; the whole
      * call takes several times as long on any. */
     ck_assert_uint_lt(ended - tm.asked_ns, UINT64_C(1000000000));
     free(rows);
