@@ -120,7 +120,7 @@ typedef struct {
     peak_rates peaks;
 } limits;
 
-static void tell_peak(const peak_row *row, double rate)
+static void print_peak(const peak_row *row, double rate)
 {
     if (rate > 0)
         printf("%-20s %8.1f G%s/s, %s\n", row->name, rate / 1e9,
@@ -136,7 +136,7 @@ static limits measure_limits(int threads)
            threads == 1 ? "" : "s");
     peaks_measure(threads, &l.peaks);
     for (int i = 0; i < l.peaks.n; i++)
-        tell_peak(l.peaks.row[i], l.peaks.rate[i]);
+        print_peak(l.peaks.row[i], l.peaks.rate[i]);
     printf("\n");
     return l;
 }

@@ -107,7 +107,7 @@ static void fill_rows(const kernel_row *row, dtype t, int64_t m, int64_t n, char
         const void *at[LAYOUT_GROUP];
         for (int64_t i = 0; i < LAYOUT_GROUP; i++)
             at[i] = rows + (g * LAYOUT_GROUP + i) * bytes;
-        layout_pack(row->layout, t, at, n, to + g * LAYOUT_GROUP * bytes);
+        layout_interleave(row->layout, t, at, n, to + g * LAYOUT_GROUP * bytes);
     }
     free(rows);
     for (int64_t i = some; i < m; i += some)
@@ -124,7 +124,7 @@ static int64_t cut_cols(const request *r, int64_t m, double bytes_each, double f
 }
 
 /* What takes input 0 as its kernel wants it: vectors of n numbers. */
-static void give_packed(kernel_case *c, kact act, int64_t vectors, int64_t n)
+static void give_quantized(kernel_case *c, kact act, int64_t vectors, int64_t n)
 {
     int64_t group = act_group(act), n_group = (vectors + group - 1) / group;
     input(c, vectors, n);
@@ -136,7 +136,8 @@ static void give_packed(kernel_case *c, kact act, int64_t vectors, int64_t n)
     k.n[0] = vectors;
     k.n[1] = n;
     k.word[0] = (int32_t)act;
-    kernel_find(group == 1 ? "pack" : "pack4", "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);
+    kernel_find(group == 1 ? "quantize" : "quantize4", "ref")
+        ->fn(&k, &(kthread){.count = 1}, 0, n_group);
     c->k.in[0] = to;
     c->k.pitch[0] = act_row_bytes(act, n);
 }
@@ -174,7 +175,7 @@ static bool make_linear(const request *r, kernel_case *c)
             memcpy(all + (size_t)i * bytes, all, bytes);
         c->copy[i] = all + (size_t)i * bytes;
     }
-    give_packed(c, r->row->act, r->rows, n);
+    give_quantized(c, r->row->act, r->rows, n);
     c->k.in[1] = all;
     c->k.type[1] = t;
     c->k.pitch[1] = each * group_of(r->row);
@@ -226,7 +227,7 @@ static bool make_experts(const request *r, kernel_case *c)
     m = cut_cols(r, m, (double)(row_bytes(t, n) * experts), 2.0 * (double)(slots * n));
     snprintf(c->shape, sizeof c->shape, "%lldx%lld %lld of %lld", (long long)m, (long long)n,
              (long long)top, (long long)experts);
-    give_packed(c, r->row->act, vectors, n);
+    give_quantized(c, r->row->act, vectors, n);
     give_table(c, r, t, experts, m, n);
     int32_t *id = ids(c, slots, experts);
     for (int64_t i = 0; i < slots; i++) /* those of a row differ */
@@ -249,7 +250,7 @@ static bool make_head_linear(const request *r, kernel_case *c)
         return false;
     snprintf(c->shape, sizeof c->shape, "%lld heads %lldx%lld", (long long)heads, (long long)m,
              (long long)n);
-    give_packed(c, r->row->act, r->rows * heads, n);
+    give_quantized(c, r->row->act, r->rows * heads, n);
     give_table(c, r, t, heads, m, n);
     SIZES(c, r->rows, heads, m, n);
     result(c, 0, r->rows * heads, m);
@@ -258,10 +259,10 @@ static bool make_head_linear(const request *r, kernel_case *c)
     return true;
 }
 
-/* pack is asked for the first form of activations that it makes, pack4 for that of four rows. */
-static bool make_pack(const request *r, kernel_case *c)
+/* quantize is asked for the first form of activations that it makes, quantize4 for that of four rows. */
+static bool make_quantize(const request *r, kernel_case *c)
 {
-    bool four = strcmp(r->row->op, "pack4") == 0;
+    bool four = strcmp(r->row->op, "quantize4") == 0;
     kact act = four ? ACT_Q8X4 : ACT_Q8;
     int64_t n = r->size[0], group = act_group(act), padded = (r->rows + group - 1) / group * group;
     snprintf(c->shape, sizeof c->shape, "%lld", (long long)n);
@@ -544,8 +545,8 @@ static const struct {
     {"append",      2, 2, make_append},      /* heads of the cell, width */
     {"attend",      4, 5, make_attend},      /* heads, heads of the cell, width, context, window */
     {"map",         1, 1, make_map},         /* elements of a row */
-    {"pack",        1, 1, make_pack},
-    {"pack4",       1, 1, make_pack},
+    {"quantize",        1, 1, make_quantize},
+    {"quantize4",       1, 1, make_quantize},
     {"split",       4, 4, make_split},       /* vectors, width, first, width of the part */
     {"concat",      3, 3, make_concat},      /* vectors, width, width of the other */
     {"softmax",     2, 2, make_softmax},     /* vectors, width */

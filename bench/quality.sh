@@ -43,7 +43,7 @@ quantize() { # FILE TYPE
     esac
 }
 ours() {
-    "$weft" perplexity -m "$1" -f "$text" -c 512 --chunks "$chunks" -t "$threads" --kv f32 --no-pack-cache --json "${@:2}"
+    "$weft" perplexity -m "$1" -f "$text" -c 512 --chunks "$chunks" -t "$threads" --kv f32 --no-weight-cache --json "${@:2}"
 }
 theirs() {
     "$LLAMA_PERPLEXITY" -m "$1" -f "$text" -c 512 --chunks "$chunks" -t "$threads" -ctk f32 -ctv f32 "${@:2}" 2>&1

@@ -6,7 +6,7 @@
 #
 # WEFT names the program (build/weft), BENCH_START the one that measures (build/bench/bench_start), THREADS the threads of
 # all (2), ROUNDS how often each takes its turn (9). A run of ours is `weft eval --ids 1`, from the start of the process until it
-# has printed the likeliest token: binding, planning, mapping the woven weights, one token. The pages are those of the woven
+# has printed the likeliest token: binding, planning, mapping the interleaved weights, one token. The pages are those of the interleaved
 # weights on disk, else of the model. A run of the peer's makes one token too, without warming up. Without LLAMA_BENCH it is
 # left out.
 set -euo pipefail
@@ -15,7 +15,7 @@ weft=${WEFT:-$here/build/weft} bench=${BENCH_START:-$here/build/bench/bench_star
 threads=${THREADS:-2} rounds=${ROUNDS:-9}
 [ $# -ge 1 ] || { sed -n '2,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//' >&2; exit 2; }
 
-# The newest woven file of a model, or the model itself.
+# The newest interleaved file of a model, or the model itself.
 pages_of() {
     list=$("$weft" cache list --json)
     folder=$(sed -n 's/.*"folder":"\([^"]*\)".*/\1/p' <<<"$list")

@@ -7,7 +7,7 @@
 
 #include "compiler/lower_impl.h"
 
-/* A value of the graph, or what a pack step made of one. */
+/* A value of the graph, or what a quantize step made of one. */
 typedef struct {
     int step;          /* that makes it; -1: none in this bucket */
     int64_t rows;      /* of pitch, at most */
@@ -22,13 +22,13 @@ typedef struct {
 typedef struct {
     plan_step s;
     int32_t item;
-    int32_t chain; /* 0: none */
-    bool before;   /* may be computed by each thread */
-    bool inplace;  /* of a map: its result may lie where its first operand of the same shape is */
+    int32_t chain;  /* 0: none */
+    bool recompute; /* may be computed by each thread */
+    bool inplace;   /* of a map: its result may lie where its first operand of the same shape is */
 } bstep;
 
 typedef struct {
-    bool each;
+    bool per_thread;
     int32_t phase;
     int32_t n_step, step[16]; /* in order */
     int64_t cols, tile, grain;
@@ -64,10 +64,10 @@ typedef struct {
     int32_t *map;        /* [graph nodes]: the number of its map; 0: a step of its own */
     int32_t *node_order; /* [n_order]: nodes that become steps; of a map, its last */
     int32_t n_order;
-    int32_t *root;              /* [graph values]: the value that a view shows */
-    int32_t *chain_at;          /* [chains]: the item, or -1 */
-    int32_t *packed[ACT_COUNT]; /* [graph values]: the packed value, or -1 */
-    int32_t *order;             /* items by phase, once scheduled */
+    int32_t *root;                 /* [graph values]: the value that a view shows */
+    int32_t *chain_at;             /* [chains]: the item, or -1 */
+    int32_t *quantized[ACT_COUNT]; /* [graph values]: the quantised value, or -1 */
+    int32_t *order;                /* items by phase, once scheduled */
     int32_t n_phase;
 } bucket;
 

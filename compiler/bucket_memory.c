@@ -51,7 +51,7 @@ static void choose_spaces(bucket *b)
         const bstep *st = &b->steps.at[v->step];
         const bitem *it = &b->items.at[st->item];
         v->pitch = v->row_bytes;
-        v->space = it->each ? SPACE_LOCAL : SPACE_ARENA;
+        v->space = it->per_thread ? SPACE_LOCAL : SPACE_ARENA;
         if (it->cols > 0 && !elsewhere[i] && !v->output && can_be_tile(&st->s))
             v->space = SPACE_TILE;
     }
@@ -322,7 +322,7 @@ weft_status bucket_place(bucket *b, plan_bucket *out)
         items[i] = (plan_item){.first = out->n_step,
                                .n_step = it->n_step,
                                .phase = it->phase,
-                               .each = it->each,
+                               .per_thread = it->per_thread,
                                .grain = it->grain};
         for (int k = 0; k < it->n_step; k++) {
             plan_step *s = &steps[out->n_step++];

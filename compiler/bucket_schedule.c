@@ -6,7 +6,7 @@
 #include "compiler/bucket_impl.h"
 
 /* Elements that a thread computes again rather than wait for others: a barrier costs a few microseconds,
- * an element of a norm or of packing less than a nanosecond. */
+ * an element of a norm or of quantising less than a nanosecond. */
 enum { EACH_ELEMS_MAX = 32768 };
 
 static int64_t step_elems(const plan_step *s)
@@ -20,9 +20,9 @@ static int64_t step_elems(const plan_step *s)
     return most / 4 * s->n[0];
 }
 
-static bool may_be_each(const bucket *b, const bstep *st)
+static bool may_be_per_thread(const bucket *b, const bstep *st)
 {
-    if (!st->before ||
+    if (!st->recompute ||
         (!bucket_merges(&st->s) && (st->s.cell >= 0 || step_elems(&st->s) > EACH_ELEMS_MAX)))
         return false;
     for (int i = 0; i < st->s.n_out; i++)
@@ -56,7 +56,7 @@ static void assign_phases(bucket *b)
     while (head < tail) {
         int32_t i = ready[head++];
         const bitem *it = &b->items.at[i];
-        int32_t after = it->phase + !it->each;
+        int32_t after = it->phase + !it->per_thread;
         if (it->phase >= b->n_phase)
             b->n_phase = it->phase + 1;
         for (int32_t k = first[i]; k < first[i + 1]; k++) {
@@ -90,13 +90,13 @@ static void sort_items(bucket *b)
     int32_t *start = ARENA_ARRAY(b->a, int32_t, n_key + 1),
             *fill = ARENA_ARRAY(b->a, int32_t, n_key);
     for (size_t i = 0; i < n; i++)
-        start[2 * b->items.at[i].phase + !b->items.at[i].each + 1]++;
+        start[2 * b->items.at[i].phase + !b->items.at[i].per_thread + 1]++;
     for (size_t i = 0; i < n_key; i++)
         start[i + 1] += start[i];
     for (size_t k = 0; k < n; k++) {
         const bitem *it = &b->items.at[b->order[k]];
-        int32_t key = 2 * it->phase + !it->each, at = start[key] + fill[key]++;
-        if (!it->each)
+        int32_t key = 2 * it->phase + !it->per_thread, at = start[key] + fill[key]++;
+        if (!it->per_thread)
             for (; at > start[key] && b->items.at[sorted[at - 1]].cost < it->cost; at--)
                 sorted[at] = sorted[at - 1];
         sorted[at] = b->order[k];
@@ -108,7 +108,8 @@ void bucket_schedule(bucket *b)
 {
     for (size_t i = 0; i < b->items.n; i++) {
         bitem *it = &b->items.at[i];
-        it->each = !b->lo->t->open && it->cols == 0 && may_be_each(b, &b->steps.at[it->step[0]]);
+        it->per_thread =
+            !b->lo->t->open && it->cols == 0 && may_be_per_thread(b, &b->steps.at[it->step[0]]);
         it->cost = item_cost(b, it);
     }
     assign_phases(b);

@@ -1,5 +1,5 @@
 /* bucket_steps.c - the nodes of a graph as steps: kernels selected for the rows of the bucket, element-wise
- * nodes joined, activations packed where a kernel wants them so, appends cut into keys and values.
+ * nodes joined, activations quantised where a kernel wants them so, appends cut into keys and values.
  *
  * Each step says which chain it belongs to. A step that cannot be computed by the tiles of its chain
  * leaves it, and so does every later one of that chain: that is only slower. */
@@ -126,7 +126,7 @@ static void join_item(bucket *b, int i)
 {
     bstep *st = &b->steps.at[i];
     int64_t cols, whole;
-    if (st->chain > 0 && !st->before) {
+    if (st->chain > 0 && !st->recompute) {
         int32_t *at = &b->chain_at[st->chain];
         if (*at < 0 && step_columns(&st->s, b->lo->cells.at, &cols, &whole) &&
             can_tile(whole, whole, cols))
@@ -148,11 +148,11 @@ static void join_item(bucket *b, int i)
 
 /* ---- steps ---- */
 
-static weft_status add_step(bucket *b, plan_step s, int chain, bool before)
+static weft_status add_step(bucket *b, plan_step s, int chain, bool recompute)
 {
     int i = (int)b->steps.n;
     WEFT_TRY(add_results(b, &s));
-    bstep st = {.s = s, .chain = chain, .before = before};
+    bstep st = {.s = s, .chain = chain, .recompute = recompute};
     VEC_PUSH(&b->steps, st);
     bucket_find_waits(b, &s);
     join_item(b, i);
@@ -172,8 +172,8 @@ static plan_step step_for(const bucket *b, const gnode *n)
                        .loc = n->loc};
 }
 
-/* Have operand 0 of a contraction packed, once for all that read it so. */
-static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact act)
+/* Have operand 0 of a contraction quantised, once for all that read it so. */
+static weft_status quantize_operand(bucket *b, const gnode *n, plan_step *s, kact act)
 {
     lower *lo = b->lo;
     int64_t width = s->pitch[0] / 4, rows = s->n[0];
@@ -185,26 +185,26 @@ static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact ac
         rows *= s->n[1];
         per_row *= s->n[1];
     }
-    int32_t alone = -1; /* what is no value of the graph is packed for each that reads it */
-    int32_t *packed = s->in[0].space == SPACE_ARENA ? &b->packed[act][s->in[0].id] : &alone;
-    if (*packed >= 0 && b->steps.at[b->values.at[*packed].step].s.n[1] != width)
-        *packed = -1; /* other rows of the same bytes */
-    if (*packed < 0) {
-        const kernel_row *row =
-            kernel_select(act_group(act) > 1 ? "pack4" : "pack", DT_F32, lo->n_tok, lo->t->best);
+    int32_t alone = -1; /* what is no value of the graph is quantised for each that reads it */
+    int32_t *quantized = s->in[0].space == SPACE_ARENA ? &b->quantized[act][s->in[0].id] : &alone;
+    if (*quantized >= 0 && b->steps.at[b->values.at[*quantized].step].s.n[1] != width)
+        *quantized = -1; /* other rows of the same bytes */
+    if (*quantized < 0) {
+        const kernel_row *row = kernel_select(act_group(act) > 1 ? "quantize4" : "quantize", DT_F32,
+                                              lo->n_tok, lo->t->best);
         if (!row || width % act_block(act) != 0)
             return weft_fail(lo->dg, W0901, n->loc,
-                             "%s: rows of %" PRId64 " elements cannot be packed for its kernel",
+                             "%s: rows of %" PRId64 " elements cannot be quantised for its kernel",
                              op_row_of(n->op)->name, width);
         bvalue v = {.step = -1};
-        *packed = (int32_t)b->values.n;
+        *quantized = (int32_t)b->values.n;
         VEC_PUSH(&b->values, v);
         plan_step p = step_for(b, n);
         p.kernel = kernel_index(row);
         p.n_in = p.n_out = 1;
         p.in[0] = s->in[0];
         p.pitch[0] = s->pitch[0];
-        p.out[0] = (plan_operand){.space = SPACE_ARENA, .type = DT_F32, .id = *packed};
+        p.out[0] = (plan_operand){.space = SPACE_ARENA, .type = DT_F32, .id = *quantized};
         p.out_pitch[0] = act_row_bytes(act, width);
         p.rows = s->rows;
         p.per_row = per_row;
@@ -214,10 +214,10 @@ static weft_status pack_operand(bucket *b, const gnode *n, plan_step *s, kact ac
         p.cost.row_bytes = per_row * (width * 4 + p.out_pitch[0]);
         p.cost.row_flops = per_row * width * 3;
         WEFT_TRY(add_step(b, p, n->chain, true));
-        bvalue *made = &b->values.at[*packed];
+        bvalue *made = &b->values.at[*quantized];
         made->rows = i64_ceil_div(made->rows, act_group(act)) * act_group(act);
     }
-    s->in[0] = (plan_operand){.space = SPACE_ARENA, .type = DT_F32, .id = *packed};
+    s->in[0] = (plan_operand){.space = SPACE_ARENA, .type = DT_F32, .id = *quantized};
     s->pitch[0] = act_row_bytes(act, width);
     return WEFT_OK;
 }
@@ -276,13 +276,13 @@ static weft_status add_node_step(bucket *b, const gnode *n, int part, int n_out)
     WEFT_TRY(lower_step(lo, n, &s));
     kact act = bucket_kernel(&s)->act;
     if (act != ACT_F32)
-        WEFT_TRY(pack_operand(b, n, &s, act));
+        WEFT_TRY(quantize_operand(b, n, &s, act));
     if (attend_splits(b, &s))
         WEFT_TRY(split_attend(b, &s));
     /* One row's states are a fraction of the keys and values they came from: every thread merges them for itself,
      * which saves a barrier. */
     bool merge = bucket_merges(&s) && lo->n_tok == 1;
-    return add_step(b, s, n->chain, n->before || merge);
+    return add_step(b, s, n->chain, n->recompute || merge);
 }
 
 /* Keys and values apart, each with what makes it. */
@@ -300,7 +300,7 @@ static weft_status add_append(bucket *b, const gnode *n)
         one.in[1 - half] = none;
         one.cost.row_bytes = s.pitch[half] * 2;
         int maker = b->values.at[s.in[half].id].step;
-        int chain = maker >= 0 && !b->steps.at[maker].before ? b->steps.at[maker].chain : 0;
+        int chain = maker >= 0 && !b->steps.at[maker].recompute ? b->steps.at[maker].chain : 0;
         WEFT_TRY(add_step(b, one, chain, false));
     }
     return WEFT_OK;
@@ -320,7 +320,7 @@ static weft_status add_map(bucket *b, const map_group *m)
     lower *lo = b->lo;
     const gnode *last = m->nodes[m->n - 1];
     weft_status status = WEFT_OK;
-    if (last->chain > 0 && !last->before && b->chain_at[last->chain] >= 0) {
+    if (last->chain > 0 && !last->recompute && b->chain_at[last->chain] >= 0) {
         const bitem *it = &b->items.at[b->chain_at[last->chain]];
         plan_step s = step_for(b, last);
         if (!it->closed && lower_map(lo, m->nodes, m->n, m->is_read, it->cols, &s, &status))
@@ -330,7 +330,7 @@ static weft_status add_map(bucket *b, const map_group *m)
     }
     plan_step s = step_for(b, last);
     if (lower_map(lo, m->nodes, m->n, m->is_read, 0, &s, &status))
-        return add_step(b, s, last->before ? last->chain : 0, last->before);
+        return add_step(b, s, last->recompute ? last->chain : 0, last->recompute);
     WEFT_TRY(status);
     if (m->n == 1)
         return weft_fail(lo->dg, W0901, last->loc, "%s: there is no kernel for these operands",
@@ -481,9 +481,9 @@ weft_status bucket_steps(bucket *b)
     for (int i = 0; i < n_chain; i++)
         b->chain_at[i] = -1;
     for (int act = 0; act < ACT_COUNT; act++) {
-        b->packed[act] = ARENA_ARRAY(b->a, int32_t, g->values.n);
+        b->quantized[act] = ARENA_ARRAY(b->a, int32_t, g->values.n);
         for (size_t v = 0; v < g->values.n; v++)
-            b->packed[act][v] = -1;
+            b->quantized[act][v] = -1;
     }
     WEFT_TRY(number_values(b));
     bucket_order(b);

@@ -67,7 +67,7 @@ bool graph_attr_equal(const gattr *a, const gattr *b)
 static bool same_node(const gnode *a, const gnode *b)
 {
     if (a->op != b->op || a->layer != b->layer || a->first != b->first || a->n_out != b->n_out ||
-        a->map != b->map || a->chain != b->chain || a->before != b->before ||
+        a->map != b->map || a->chain != b->chain || a->recompute != b->recompute ||
         !graph_loc_equal(a->loc, b->loc))
         return false;
     const gref none = {.kind = REF_NONE};
@@ -120,7 +120,7 @@ static bool same_const(const gconst *a, const gconst *b)
 static bool same_cell(const gcell *a, const gcell *b)
 {
     return str_eq(a->name, b->name) && a->kind == b->kind && same_dims(3, a->arg, b->arg) &&
-           a->window == b->window && a->form == b->form && a->keep == b->keep &&
+           a->window == b->window && a->layout == b->layout && a->keep == b->keep &&
            graph_loc_equal(a->loc, b->loc);
 }
 

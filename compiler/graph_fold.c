@@ -50,8 +50,8 @@ static bool pair_values(folder *f, int a, int b)
 static bool cells_alike(folder *f, int a, int b)
 {
     const gcell *x = &f->g->cells.at[a], *y = &f->g->cells.at[b];
-    if (x->kind != y->kind || x->window != y->window || x->form != y->form || x->keep != y->keep ||
-        memcmp(x->arg, y->arg, sizeof x->arg) != 0)
+    if (x->kind != y->kind || x->window != y->window || x->layout != y->layout ||
+        x->keep != y->keep || memcmp(x->arg, y->arg, sizeof x->arg) != 0)
         return false;
     bool is_new, good = pair_up(f->cell_twin, f->cell_back, a, b, &is_new);
     if (is_new) {
@@ -158,8 +158,8 @@ static bool marks_alike(folder *f, int a, int b, int base)
 
 static bool nodes_alike(folder *f, const gnode *a, const gnode *b)
 {
-    if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out || a->before != b->before ||
-        !graph_loc_equal(a->loc, b->loc))
+    if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out ||
+        a->recompute != b->recompute || !graph_loc_equal(a->loc, b->loc))
         return false;
     if (!marks_alike(f, a->map - 1, b->map - 1, 0) ||
         !marks_alike(f, a->chain - 1, b->chain - 1, f->marks))

@@ -56,11 +56,11 @@ void gtext_type(strbuf *out, const graph *g, const gtype *t);
 void gtext_ref(strbuf *out, const graph *g, gref r);
 /* name = value, for an attribute that is present. */
 void gtext_attr(strbuf *out, const graph *g, const attr_row *row, const gattr *a);
-/* What passes decided of a node: " map 2 chain 4", " before 4"; nothing until then. */
+/* What passes decided of a node: " map 2 chain 4", " recompute 4"; nothing until then. */
 void gtext_marks(strbuf *out, const gnode *n);
 extern const char *const gtext_symbols[3]; /* "T", "R", "S": the sizes -1, -2, -3 */
 extern const char *const gtext_pairs[3];   /* "", "half", "interleaved" */
-extern const char *const gtext_forms[4];   /* "", "paged", "contiguous", "ring" */
+extern const char *const gtext_layouts[4]; /* "", "paged", "contiguous", "ring" */
 
 int64_t graph_weight_count(const gweight *w); /* numbers in it; -1 when they cannot be counted */
 /* Strides of a weight that lies densely; false where its type has no such form for these sizes. */

@@ -2,7 +2,7 @@
  *
  * A type is {"type": "f" or "i32", "dims": [..], "pairs"} or {"cell": name}; an operand is
  * {"value": 7}, {"weight": name}, {"const": 0}, {"cell": name}, {"input": name}, {"number": x} or
- * null. A place is {"file", "line", "column"} or null. What passes decide (map, chain or before of a
+ * null. A place is {"file", "line", "column"} or null. What passes decide (map, chain or recompute of a
  * node; form and keep of a cell) is there only once they did. */
 #include "compiler/graph_impl.h"
 
@@ -169,9 +169,9 @@ static void put_cell(json_writer *w, const gcell *c)
         json_int(w, c->window);
     else
         json_null(w);
-    if (c->form != CELL_UNDECIDED)
-        json_key_str(w, "form", str_of(gtext_forms[c->form]));
-    if (c->form == CELL_RING)
+    if (c->layout != CELL_UNDECIDED)
+        json_key_str(w, "layout", str_of(gtext_layouts[c->layout]));
+    if (c->layout == CELL_RING)
         json_key_int(w, "keep", c->keep);
     put_loc(w, c->loc);
     json_close(w, '}');
@@ -235,7 +235,7 @@ static void put_node(json_writer *w, const graph *g, const gnode *n)
     if (n->map > 0)
         json_key_int(w, "map", n->map);
     if (n->chain > 0)
-        json_key_int(w, n->before ? "before" : "chain", n->chain);
+        json_key_int(w, n->recompute ? "recompute" : "chain", n->chain);
     put_layer(w, n->layer);
     put_loc(w, n->loc);
     json_close(w, '}');

@@ -1,4 +1,4 @@
-/* graph_marks.c - do the marks of passes (map, chain, before) make sense?
+/* graph_marks.c - do the marks of passes (map, chain, recompute) make sense?
  *
  * A map is one expression: element-wise nodes of one shape, all in the same chain or in none. A chain
  * has a contraction. Each map outside chains, each chain and every other node is a unit that is computed
@@ -23,8 +23,8 @@ static const char *numbers_fault(const marks *m, int *out_node)
         *out_node = (int)i;
         if (n->map < 0 || n->chain < 0 || n->map > GRAPH_ROWS_MAX || n->chain > GRAPH_ROWS_MAX)
             return "the number of its map or chain is out of range";
-        if (n->before && n->chain == 0)
-            return "it stands before no chain";
+        if (n->recompute && n->chain == 0)
+            return "it is recomputed for no chain";
     }
     *out_node = -1;
     return NULL;
@@ -49,7 +49,7 @@ static const char *maps_fault(marks *m, int *out_node)
         const gtype *ft = &m->g->values.at[f->first].type;
         if (!graph_dims_equal(ft, t))
             return "it has another shape than the rest of its map";
-        if (f->chain != n->chain || f->before != n->before)
+        if (f->chain != n->chain || f->recompute != n->recompute)
             return "it is in another chain than the rest of its map";
     }
     return NULL;
@@ -60,7 +60,7 @@ static const char *chains_fault(marks *m, int *out_node)
     bool *good = ARENA_ARRAY(m->a, bool, (size_t)m->chains + 1);
     for (size_t i = 0; i < m->g->nodes.n; i++) {
         const gnode *n = &m->g->nodes.at[i];
-        if (n->chain > 0 && !n->before && op_row_of(n->op)->fuses == FUSE_CONTRACTION)
+        if (n->chain > 0 && !n->recompute && op_row_of(n->op)->fuses == FUSE_CONTRACTION)
             good[n->chain] = true;
     }
     for (size_t i = 0; i < m->g->nodes.n; i++) {
@@ -85,9 +85,9 @@ static void find_units(marks *m)
         m->head[u] = -1;
     for (size_t i = n; i-- > 0;) {
         const gnode *node = &m->g->nodes.at[i];
-        int u = node->chain > 0 && !node->before ? node->chain - 1
-                : node->map > 0                  ? m->chains + node->map - 1
-                                                 : m->chains + m->maps + (int)i;
+        int u = node->chain > 0 && !node->recompute ? node->chain - 1
+                : node->map > 0                     ? m->chains + node->map - 1
+                                                    : m->chains + m->maps + (int)i;
         m->unit[i] = u;
         m->next[i] = m->head[u];
         m->head[u] = (int)i;

@@ -224,9 +224,9 @@ static void put_cell(printer *p, const gcell *c)
     strbuf_putc(p->out, ')');
     if (c->window)
         strbuf_add(p->out, " window %" PRId64, c->window);
-    if (c->form != CELL_UNDECIDED)
-        strbuf_add(p->out, " %s", gtext_forms[c->form]);
-    if (c->form == CELL_RING)
+    if (c->layout != CELL_UNDECIDED)
+        strbuf_add(p->out, " %s", gtext_layouts[c->layout]);
+    if (c->layout == CELL_RING)
         strbuf_add(p->out, " %" PRId64, c->keep);
     put_loc(p, c->loc);
     strbuf_putc(p->out, '\n');
@@ -310,7 +310,7 @@ static void put_output(printer *p, const goutput *o)
 static void put_nodes(printer *p)
 {
     int n_layer = p->layers ? p->layers->n : 0;
-    bool *told = ARENA_ARRAY(p->a, bool, (size_t)n_layer);
+    bool *seen = ARENA_ARRAY(p->a, bool, (size_t)n_layer);
     for (size_t i = 0; i < p->g->nodes.n; i++) {
         const gnode *n = &p->g->nodes.at[i];
         if (!p->layers || !graph_folded(p->layers, n->layer)) {
@@ -318,9 +318,9 @@ static void put_nodes(printer *p)
             continue;
         }
         int like = p->layers->like[n->layer];
-        if (told[like])
+        if (seen[like])
             continue;
-        told[like] = true;
+        seen[like] = true;
         graph_fold_list(p->layers, like, 0, n_layer, p->out);
         strbuf_putc(p->out, '\n');
     }

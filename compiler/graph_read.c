@@ -259,10 +259,10 @@ static weft_status read_cell(reader *r)
     WEFT_TRY(scan_expect(s, ')'));
     if (scan_accept_word(s, "window"))
         WEFT_TRY(scan_int(s, 0, INT64_MAX, &c.window));
-    for (int form = CELL_PAGED; form <= CELL_RING && c.form == CELL_UNDECIDED; form++)
-        if (scan_accept_word(s, gtext_forms[form]))
-            c.form = (dsl_cell_form)form;
-    if (c.form == CELL_RING)
+    for (int layout = CELL_PAGED; layout <= CELL_RING && c.layout == CELL_UNDECIDED; layout++)
+        if (scan_accept_word(s, gtext_layouts[layout]))
+            c.layout = (dsl_cell_layout)layout;
+    if (c.layout == CELL_RING)
         WEFT_TRY(scan_int(s, 0, INT64_MAX, &c.keep));
     WEFT_TRY(read_loc(r, &c.loc));
     VEC_PUSH(&r->g->cells, c);

@@ -156,8 +156,8 @@ static weft_status read_marks(reader *r, gnode *n)
     int64_t map = 0, chain = 0;
     if (scan_accept_word(s, "map"))
         WEFT_TRY(scan_int(s, 1, GRAPH_ROWS_MAX, &map));
-    n->before = scan_accept_word(s, "before");
-    if (n->before || scan_accept_word(s, "chain"))
+    n->recompute = scan_accept_word(s, "recompute");
+    if (n->recompute || scan_accept_word(s, "chain"))
         WEFT_TRY(scan_int(s, 1, GRAPH_ROWS_MAX, &chain));
     n->map = (int)map;
     n->chain = (int)chain;

@@ -9,7 +9,7 @@
 
 const char *const gtext_symbols[3] = {"T", "R", "S"};
 const char *const gtext_pairs[3] = {"", "half", "interleaved"};
-const char *const gtext_forms[4] = {"", "paged", "contiguous", "ring"};
+const char *const gtext_layouts[4] = {"", "paged", "contiguous", "ring"};
 
 /* ---- names, strings, numbers ---- */
 
@@ -194,5 +194,5 @@ void gtext_marks(strbuf *out, const gnode *n)
     if (n->map > 0)
         strbuf_add(out, " map %d", n->map);
     if (n->chain > 0)
-        strbuf_add(out, " %s %d", n->before ? "before" : "chain", n->chain);
+        strbuf_add(out, " %s %d", n->recompute ? "recompute" : "chain", n->chain);
 }

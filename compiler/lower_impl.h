@@ -9,13 +9,13 @@
 
 /* How an operator reads a weight. */
 typedef enum {
-    FORM_ROWS,   /* rows in their stored type, `pitch` bytes apart */
-    FORM_TABLE,  /* the address of such rows for each index of axis 0 */
-    FORM_F32,    /* f32 without gaps */
-    FORM_ROWS8,  /* rows woven by eight (kernels/layout.h) */
-    FORM_TABLE8, /* the address of such rows for each index of axis 0 */
-    FORM_COUNT
-} weight_form;
+    READ_ROWS,   /* rows in their stored type, `pitch` bytes apart */
+    READ_TABLE,  /* the address of such rows for each index of axis 0 */
+    READ_F32,    /* f32 without gaps */
+    READ_ROWS8,  /* rows interleaved by eight (kernels/layout.h) */
+    READ_TABLE8, /* the address of such rows for each index of axis 0 */
+    READ_COUNT
+} weight_read;
 
 typedef struct {
     weft_diag *dg;
@@ -29,7 +29,7 @@ typedef struct {
     plan_operand *value; /* [values]: where each is; SPACE_NONE: nothing made it yet */
     int64_t *const_at;   /* [consts]: offset in the plan's constants, or -1 */
     int32_t *cell_of;    /* [cells]: number in the plan, or -1 */
-    int32_t *weight_of;  /* [weights][FORM_COUNT]: number in the plan, or -1 */
+    int32_t *weight_of;  /* [weights][READ_COUNT]: number in the plan, or -1 */
     klayout layout;      /* of the weight of the contraction at hand */
     VEC(plan_step) steps;
     VEC(plan_weight) weights;
@@ -66,7 +66,7 @@ weft_status plan_make_ref(lower *lo) WEFT_MUST_USE;
 /* ---- lower_weight.c ---- */
 
 /* The weight in this form, added to the plan when it is not there yet. */
-weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form,
+weft_status lower_weight(lower *lo, const gnode *n, int id, weight_read read,
                          int32_t *out_weight) WEFT_MUST_USE;
 
 /* ---- lower_step.c ---- */
@@ -92,9 +92,9 @@ int64_t lower_attr_int(const gnode *n, const char *name, int64_t otherwise);
 double lower_attr_float(const gnode *n, const char *name, double otherwise);
 int lower_attr_word(const gnode *n, const char *name, int otherwise);
 int64_t lower_weight_bytes(const lower *lo, int32_t id);
-weft_status lower_use(lower *lo, const gnode *n, plan_step *s, int i, gref r, weight_form form);
+weft_status lower_use(lower *lo, const gnode *n, plan_step *s, int i, gref r, weight_read read);
 weft_status lower_use_in(lower *lo, const gnode *n, plan_step *s, int i, int operand,
-                         weight_form form);
+                         weight_read read);
 weft_status lower_use_attr(lower *lo, const gnode *n, plan_step *s, int i, const char *name);
 weft_status lower_use_cell(lower *lo, const gnode *n, plan_step *s, int i);
 void lower_count_rows(const lower *lo, plan_step *s, const gtype *t, int64_t per_row);
@@ -109,6 +109,6 @@ weft_status lower_expect_weight(lower *lo, const gnode *n, int i, int64_t elems)
 weft_status lower_expect_vector(lower *lo, const gnode *n, const char *attr, int64_t elems);
 
 /* In which form kernels take norms, biases and the like. */
-weight_form lower_vector_form(const lower *lo);
+weight_read lower_vector_read(const lower *lo);
 
 #endif

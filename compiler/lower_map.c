@@ -215,7 +215,7 @@ bool lower_map(lower *lo, const gnode *const *nodes, int n, const bool *is_read,
         operand *o = &m.op[i];
         if (o->input < 0)
             continue;
-        *out_status = lower_use(lo, nodes[0], s, o->input, o->ref, FORM_F32);
+        *out_status = lower_use(lo, nodes[0], s, o->input, o->ref, READ_F32);
         if (*out_status != WEFT_OK || !set_strides(&m, o))
             return false;
         s->pitch[o->input] = s->stride[o->input][0] * 4;

@@ -170,28 +170,28 @@ int64_t lower_weight_bytes(const lower *lo, int32_t id)
 /* A value, const or number where a kernel expects rows of a weight is dense; it must be the same for
  * all rows of a call, and there is no table of addresses to it. */
 static weft_status check_stand_in(lower *lo, const gnode *n, const plan_operand *o, const gtype *t,
-                                  weight_form form)
+                                  weight_read read)
 {
     bool fixed = o->space == SPACE_CONST || lower_rows_of(t) == ROWS_FIXED;
-    if (form == FORM_F32 || o->type == DT_I32 || (form == FORM_ROWS && fixed))
+    if (read == READ_F32 || o->type == DT_I32 || (read == READ_ROWS && fixed))
         return WEFT_OK;
     return weft_fail(lo->dg, W0901, n->loc, "%s: the reference kernel takes a stored weight here",
                      op_row_of(n->op)->name);
 }
 
 /* Operand i of the step: r, where a weight comes in this form. Counts what reading it whole costs,
- * but for a weight of FORM_TABLE, of which the op knows what it reads. */
-weft_status lower_use(lower *lo, const gnode *n, plan_step *s, int i, gref r, weight_form form)
+ * but for a weight of READ_TABLE, of which the op knows what it reads. */
+weft_status lower_use(lower *lo, const gnode *n, plan_step *s, int i, gref r, weight_read read)
 {
     plan_operand o = {SPACE_NONE, DT_F32, 0, 0};
     if (r.kind == REF_NUMBER) {
         s->f[i] = r.number;
     } else if (r.kind == REF_WEIGHT) {
         int32_t w;
-        WEFT_TRY(lower_weight(lo, n, r.id, form, &w));
+        WEFT_TRY(lower_weight(lo, n, r.id, read, &w));
         o = (plan_operand){SPACE_WEIGHT, lo->weights.at[w].type, w, 0};
         s->pitch[i] = lo->weights.at[w].pitch;
-        if (form != FORM_TABLE)
+        if (read != READ_TABLE)
             s->cost.call_bytes += lower_weight_bytes(lo, w);
     } else if (r.kind == REF_VALUE || r.kind == REF_INPUT || r.kind == REF_CONST) {
         const gtype *t = graph_type(lo->g, r);
@@ -202,7 +202,7 @@ weft_status lower_use(lower *lo, const gnode *n, plan_step *s, int i, gref r, we
         else
             WEFT_TRY(place_input(lo, n, r.id, &o));
         WEFT_ASSERT(o.space != SPACE_NONE);
-        WEFT_TRY(check_stand_in(lo, n, &o, t, form));
+        WEFT_TRY(check_stand_in(lo, n, &o, t, read));
         s->pitch[i] = (r.kind == REF_INPUT ? 1 : lower_last_dim(t)) * 4; /* lower_step knows rows */
         if (lower_rows_of(t) == ROWS_FIXED)
             s->cost.call_bytes += lower_row_elems(t) * 4 * lower_rows_max(lo, t);
@@ -214,10 +214,10 @@ weft_status lower_use(lower *lo, const gnode *n, plan_step *s, int i, gref r, we
 }
 
 weft_status lower_use_in(lower *lo, const gnode *n, plan_step *s, int i, int operand,
-                         weight_form form)
+                         weight_read read)
 {
     if (lower_is_given(n, operand))
-        return lower_use(lo, n, s, i, n->in[operand], form);
+        return lower_use(lo, n, s, i, n->in[operand], read);
     use_step(s, i, (plan_operand){SPACE_NONE, DT_F32, 0, 0});
     return WEFT_OK;
 }
@@ -227,7 +227,7 @@ weft_status lower_use_attr(lower *lo, const gnode *n, plan_step *s, int i, const
 {
     const gattr *a = attr_of(n, name, NULL);
     return lower_use(lo, n, s, i, a->kind == GATTR_REF ? a->ref : (gref){.kind = REF_NONE},
-                     FORM_F32);
+                     READ_F32);
 }
 
 /* The cell that operand i stands for. */
@@ -342,7 +342,7 @@ weft_status lower_expect_vector(lower *lo, const gnode *n, const char *attr, int
     return lower_expect(lo, n, attr, lower_span(t, 0, t->rank), elems);
 }
 
-weight_form lower_vector_form(const lower *lo)
+weight_read lower_vector_read(const lower *lo)
 {
-    return lo->t->best == VARIANT_ref ? FORM_ROWS : FORM_F32;
+    return lo->t->best == VARIANT_ref ? READ_ROWS : READ_F32;
 }

@@ -246,12 +246,12 @@ void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena
                   .value = ARENA_ARRAY(scratch, plan_operand, g->values.n),
                   .const_at = ARENA_ARRAY(scratch, int64_t, g->consts.n),
                   .cell_of = ARENA_ARRAY(scratch, int32_t, g->cells.n),
-                  .weight_of = ARENA_ARRAY(scratch, int32_t, g->weights.n * FORM_COUNT)};
+                  .weight_of = ARENA_ARRAY(scratch, int32_t, g->weights.n * READ_COUNT)};
     for (size_t i = 0; i < g->consts.n; i++)
         lo->const_at[i] = -1;
     for (size_t i = 0; i < g->cells.n; i++)
         lo->cell_of[i] = -1;
-    for (size_t i = 0; i < g->weights.n * FORM_COUNT; i++)
+    for (size_t i = 0; i < g->weights.n * READ_COUNT; i++)
         lo->weight_of[i] = -1;
 }
 

@@ -13,8 +13,8 @@ static weft_status lower_embed(lower *lo, const gnode *n, plan_step *s)
     const gtype *table = lower_type_of(lo, n, 0), *ids = lower_type_of(lo, n, 1);
     int64_t d = table->dim[1];
     WEFT_TRY(lower_expect_rank(lo, n, 0, 2));
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_ROWS));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_ROWS));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     WEFT_TRY(lower_check_ids(lo, n, 1, table->dim[0]));
     lower_count_rows(lo, s, ids, lower_row_elems(ids));
     s->n[1] = d;
@@ -27,9 +27,9 @@ static weft_status lower_embed(lower *lo, const gnode *n, plan_step *s)
 static weft_status lower_linear(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0), *w = lower_type_of(lo, n, 1);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, lo->layout == LAYOUT_ROWS8 ? FORM_ROWS8 : FORM_ROWS));
-    WEFT_TRY(lower_use_in(lo, n, s, 2, 2, lower_vector_form(lo)));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, lo->layout == LAYOUT_ROWS8 ? READ_ROWS8 : READ_ROWS));
+    WEFT_TRY(lower_use_in(lo, n, s, 2, 2, lower_vector_read(lo)));
     lower_count_rows(lo, s, x, lower_row_vectors(x));
     s->n[1] = w->dim[0];
     s->n[2] = w->dim[1];
@@ -46,9 +46,9 @@ static weft_status lower_norm(lower *lo, const gnode *n, plan_step *s)
     const gtype *x = lower_type_of(lo, n, 0);
     bool layer = n->op == OP_layer_norm;
     int64_t w_rows = 1;
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     for (int i = 1; i < (layer ? 3 : 2); i++) {
-        WEFT_TRY(lower_use_in(lo, n, s, i, i, lower_vector_form(lo)));
+        WEFT_TRY(lower_use_in(lo, n, s, i, i, lower_vector_read(lo)));
         if (lower_is_given(n, i) && lower_type_of(lo, n, i)->rank == 2)
             w_rows = lower_type_of(lo, n, i)->dim[0];
     }
@@ -69,9 +69,9 @@ static weft_status lower_rope(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0);
     const gconst *table = &lo->g->consts.at[n->in[2].id];
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 2, 2, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 2, 2, READ_F32));
     lower_count_rows(lo, s, x, 1);
     s->n[1] = lower_row_vectors(x);
     s->n[2] = lower_last_dim(x);
@@ -96,7 +96,7 @@ static weft_status lower_split(lower *lo, const gnode *n, plan_step *s)
     int64_t first = 0;
     for (int i = 0; i < lo->part; i++)
         first += lower_last_dim(lower_result_type(lo, n, i));
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     lower_count_rows(lo, s, x, 1);
     s->n[1] = lower_row_vectors(x);
     s->n[2] = lower_last_dim(x);
@@ -113,8 +113,8 @@ static weft_status lower_split(lower *lo, const gnode *n, plan_step *s)
 static weft_status lower_concat(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0), *y = lower_type_of(lo, n, 1);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     lower_count_rows(lo, s, x, 1);
     s->n[1] = lower_row_vectors(x);
     s->n[2] = lower_last_dim(x);
@@ -125,8 +125,8 @@ static weft_status lower_concat(lower *lo, const gnode *n, plan_step *s)
 
 static weft_status lower_append(lower *lo, const gnode *n, plan_step *s)
 {
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 1, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 2, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 1, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 2, READ_F32));
     WEFT_TRY(lower_use_cell(lo, n, s, 0));
     const plan_cell *c = &lo->cells.at[s->cell];
     s->rows = ROWS_T;
@@ -144,7 +144,7 @@ static weft_status lower_append(lower *lo, const gnode *n, plan_step *s)
 static weft_status lower_attend(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *q = lower_type_of(lo, n, 0);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     WEFT_TRY(lower_use_attr(lo, n, s, 2, "sinks"));
     WEFT_TRY(lower_use_attr(lo, n, s, 3, "slopes"));
     WEFT_TRY(lower_use_cell(lo, n, s, 1));
@@ -197,7 +197,7 @@ static weft_status lower_elementwise(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *r = lower_result_type(lo, n, 0);
     for (int i = 0; i < n->n_in; i++) {
-        WEFT_TRY(lower_use_in(lo, n, s, i, i, FORM_F32));
+        WEFT_TRY(lower_use_in(lo, n, s, i, i, READ_F32));
         if (n->in[i].kind != REF_NUMBER && !lower_strides(s->stride[i], lower_type_of(lo, n, i), r))
             return weft_fail(lo->dg, W0301, n->loc, "%s: operand %d does not fit its result",
                              op_row_of(n->op)->name, i + 1);
@@ -213,7 +213,7 @@ static weft_status lower_elementwise(lower *lo, const gnode *n, plan_step *s)
 static weft_status lower_unary(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     lower_count_rows(lo, s, x, 1);
     s->n[1] = lower_row_elems(x);
     s->cost.row_flops = lower_row_elems(x);
@@ -239,7 +239,7 @@ static weft_status lower_clamp(lower *lo, const gnode *n, plan_step *s)
 static weft_status lower_softmax(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     lower_count_rows(lo, s, x, 1);
     s->n[1] = lower_row_vectors(x);
     s->n[2] = lower_last_dim(x);
@@ -250,7 +250,7 @@ static weft_status lower_softmax(lower *lo, const gnode *n, plan_step *s)
 static weft_status lower_take_rows(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     if (lower_rows_of(x) != ROWS_T || lower_rows_of(lower_result_type(lo, n, 0)) != ROWS_R)
         return weft_fail(lo->dg, W0301, n->loc, "take_rows: turns [T, ..] into [R, ..] only");
     lower_count_rows(lo, s, lower_result_type(lo, n, 0), 1);
@@ -263,7 +263,7 @@ static weft_status lower_route(lower *lo, const gnode *n, plan_step *s)
     const gtype *x = lower_type_of(lo, n, 0);
     int64_t experts = lower_last_dim(x), k = lower_last_dim(lower_result_type(lo, n, 0));
     int64_t groups = lower_attr_int(n, "groups", 1), top = lower_attr_int(n, "top_groups", groups);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     WEFT_TRY(lower_use_attr(lo, n, s, 1, "select_bias"));
     if (groups < 1 || experts % groups != 0)
         return weft_fail(lo->dg, W0305, n->loc,
@@ -302,10 +302,10 @@ static weft_status lower_experts(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0), *w = lower_type_of(lo, n, 1),
                 *ids = lower_type_of(lo, n, 2);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, lo->layout == LAYOUT_ROWS8 ? FORM_TABLE8 : FORM_TABLE));
-    WEFT_TRY(lower_use_in(lo, n, s, 2, 2, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 3, 3, lower_vector_form(lo)));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, lo->layout == LAYOUT_ROWS8 ? READ_TABLE8 : READ_TABLE));
+    WEFT_TRY(lower_use_in(lo, n, s, 2, 2, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 3, 3, lower_vector_read(lo)));
     WEFT_TRY(lower_check_ids(lo, n, 2, w->dim[0]));
     lower_count_rows(lo, s, x, 1);
     s->n[1] = lower_last_dim(ids);
@@ -326,8 +326,8 @@ static weft_status lower_experts(lower *lo, const gnode *n, plan_step *s)
 static weft_status lower_combine(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *y = lower_type_of(lo, n, 0);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     lower_count_rows(lo, s, y, 1);
     s->n[1] = y->dim[1];
     s->n[2] = y->dim[2];
@@ -340,9 +340,9 @@ static weft_status lower_combine(lower *lo, const gnode *n, plan_step *s)
 static weft_status lower_head_linear(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0), *w = lower_type_of(lo, n, 1);
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, FORM_TABLE));
-    WEFT_TRY(lower_use_in(lo, n, s, 2, 2, lower_vector_form(lo)));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_TABLE));
+    WEFT_TRY(lower_use_in(lo, n, s, 2, 2, lower_vector_read(lo)));
     lower_count_rows(lo, s, x, 1);
     s->n[1] = w->dim[0];
     s->n[2] = w->dim[1];
@@ -357,8 +357,8 @@ static weft_status lower_head_linear(lower *lo, const gnode *n, plan_step *s)
 
 static weft_status lower_at_pos(lower *lo, const gnode *n, plan_step *s)
 {
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, FORM_F32));
-    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, FORM_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
+    WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     lower_count_rows(lo, s, lower_type_of(lo, n, 1), 1);
     s->n[1] =
         lower_row_elems(lower_type_of(lo, n, 0)) * lower_rows_max(lo, lower_type_of(lo, n, 0));
@@ -446,7 +446,7 @@ static bool asks_f32(const gnode *n)
 /* The layout that the kernels for this node want its weight in. */
 static klayout weight_layout(const lower *lo, const gnode *n, dtype type)
 {
-    if (lo->t->no_pack || (n->op != OP_linear && n->op != OP_experts) ||
+    if (lo->t->as_stored || (n->op != OP_linear && n->op != OP_experts) ||
         n->in[1].kind != REF_WEIGHT)
         return LAYOUT_STORED;
     const gweight *w = &lo->g->weights.at[n->in[1].id];

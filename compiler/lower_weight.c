@@ -32,19 +32,19 @@ static bool rows_are_even(const gweight *w, int from, int64_t row_bytes, int64_t
     return true;
 }
 
-static bool can_map(const gweight *w, weight_form form, int64_t row_bytes, int64_t *out_pitch)
+static bool can_map(const gweight *w, weight_read read, int64_t row_bytes, int64_t *out_pitch)
 {
-    if (form == FORM_F32 || w->computed || w->type == DT_MXFP4_HF || !last_axis_is_contiguous(w))
+    if (read == READ_F32 || w->computed || w->type == DT_MXFP4_HF || !last_axis_is_contiguous(w))
         return false;
-    if (form == FORM_TABLE)
+    if (read == READ_TABLE)
         return rows_are_even(w, 1, row_bytes, out_pitch);
     return w->n_piece == 1 && rows_are_even(w, 0, row_bytes, out_pitch);
 }
 
 /* The type it has once loaded. */
-static dtype loaded_type(const gweight *w, weight_form form)
+static dtype loaded_type(const gweight *w, weight_read read)
 {
-    if (form == FORM_F32 || w->computed)
+    if (read == READ_F32 || w->computed)
         return DT_F32;
     return w->type == DT_MXFP4_HF ? DT_MXFP4 : w->type;
 }
@@ -86,10 +86,10 @@ static weft_status check_weight(lower *lo, const gnode *n, const gweight *w)
 }
 
 /* Sizes, mode and pitch; false if they do not fit. */
-static bool size_weight(const gweight *w, weight_form form, plan_weight *pw)
+static bool size_weight(const gweight *w, weight_read read, plan_weight *pw)
 {
     size_t row_bytes;
-    bool woven = form == FORM_ROWS8 || form == FORM_TABLE8;
+    bool interleaved = read == READ_ROWS8 || read == READ_TABLE8;
     for (int i = 0; i < w->rank; i++) {
         pw->dim[i] = w->dim[i];
         pw->stride[i] = w->stride[i];
@@ -102,10 +102,10 @@ static bool size_weight(const gweight *w, weight_form form, plan_weight *pw)
         row_bytes > INT64_MAX / LAYOUT_GROUP ||
         !size_mul((size_t)pw->rows, row_bytes, &pw->bytes) || pw->bytes > INT64_MAX)
         return false;
-    pw->pitch = (int64_t)row_bytes * (woven ? LAYOUT_GROUP : 1);
-    pw->layout = woven ? LAYOUT_ROWS8 : LAYOUT_STORED;
-    pw->mode = woven                                              ? WEIGHT_PACKED
-               : can_map(w, form, (int64_t)row_bytes, &pw->pitch) ? WEIGHT_MAPPED
+    pw->pitch = (int64_t)row_bytes * (interleaved ? LAYOUT_GROUP : 1);
+    pw->layout = interleaved ? LAYOUT_ROWS8 : LAYOUT_STORED;
+    pw->mode = interleaved                                        ? WEIGHT_INTERLEAVED
+               : can_map(w, read, (int64_t)row_bytes, &pw->pitch) ? WEIGHT_MAPPED
                                                                   : WEIGHT_COPIED;
     return true;
 }
@@ -119,7 +119,7 @@ static bool count_weight(lower *lo, const plan_weight *pw)
         !add_block(&p->table_bytes, tables))
         return false;
     if (pw->mode != WEIGHT_MAPPED)
-        return add_block(pw->mode == WEIGHT_PACKED ? &p->packed_bytes : &p->copied_bytes,
+        return add_block(pw->mode == WEIGHT_INTERLEAVED ? &p->interleaved_bytes : &p->copied_bytes,
                          pw->bytes);
     return is_counted(lo, pw) || size_add(p->mapped_bytes, pw->bytes, &p->mapped_bytes);
 }
@@ -138,19 +138,19 @@ static void copy_source(lower *lo, const gweight *w, plan_weight *pw)
         pw->scales = copy_pieces(lo->a, w->scales, w->n_piece);
 }
 
-weft_status lower_weight(lower *lo, const gnode *n, int id, weight_form form, int32_t *out_weight)
+weft_status lower_weight(lower *lo, const gnode *n, int id, weight_read read, int32_t *out_weight)
 {
-    int32_t *slot = &lo->weight_of[(size_t)id * FORM_COUNT + form];
+    int32_t *slot = &lo->weight_of[(size_t)id * READ_COUNT + read];
     const gweight *w = &lo->g->weights.at[id];
     if (*slot < 0) {
         WEFT_TRY(check_weight(lo, n, w));
         plan_weight pw = {.name = arena_str(lo->a, w->name).p,
                           .stored = w->type,
-                          .type = loaded_type(w, form),
+                          .type = loaded_type(w, read),
                           .rank = w->rank,
                           .rows = 1,
-                          .n_table = form == FORM_TABLE || form == FORM_TABLE8 ? w->dim[0] : 0};
-        bool fits = size_weight(w, form, &pw);
+                          .n_table = read == READ_TABLE || read == READ_TABLE8 ? w->dim[0] : 0};
+        bool fits = size_weight(w, read, &pw);
         if (fits)
             copy_source(lo, w, &pw);
         if (!fits || !count_weight(lo, &pw))

@@ -106,7 +106,7 @@ bool chains_earlier(const chains *c, gref r, int chain)
 void chains_join(chains *c, int i, int chain)
 {
     c->p.g->nodes.at[i].chain = chain;
-    c->p.g->nodes.at[i].before = false;
+    c->p.g->nodes.at[i].recompute = false;
     c->level[i] = c->chain[chain].level;
     c->p.changed = true;
 }

@@ -68,7 +68,7 @@ bool pass_contracts(const gnode *n)
 
 bool pass_in_chain(const gnode *n)
 {
-    return n->chain > 0 && !n->before;
+    return n->chain > 0 && !n->recompute;
 }
 
 /* ---- numbers ---- */

@@ -1,6 +1,6 @@
 /* pass_fuse_norm.c - let every thread prepare what a chain reads, instead of waiting for it.
  *   before:  %1 = add(%x, %o) map 1           %2 = rms_norm(%1, @w)           %3 = linear(%2, @m) chain 4
- *   after:   %1 = add(%x, %o) map 1 before 4  %2 = rms_norm(%1, @w) before 4  %3 = linear(%2, @m) chain 4
+ *   after:   %1 = add(%x, %o) map 1 recompute 4  %2 = rms_norm(%1, @w) recompute 4  %3 = linear(%2, @m) chain 4
  * For row-wise work outside chains that leads to a chain: norms, maps, softmax, route, gathered rows. With
  * few rows it takes less time than a barrier, so each thread does it for itself; the plan decides by
  * the number of rows. The chain named is the first that reads the value, directly or through others of
@@ -105,7 +105,7 @@ bool pass_fuse_norm(graph *g, const target *t)
         if (r.chain_of[i] == 0 || is_view(n))
             continue;
         n->chain = r.chain_of[i];
-        n->before = true;
+        n->recompute = true;
         r.p.changed = true;
     }
     return pass_end(&r.p);

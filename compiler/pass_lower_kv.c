@@ -12,7 +12,7 @@ bool pass_lower_kv(graph *g, const target *t)
     bool changed = false;
     for (size_t i = 0; i < g->cells.n; i++) {
         gcell *c = &g->cells.at[i];
-        if (c->form != CELL_UNDECIDED || !cell_grows(c))
+        if (c->layout != CELL_UNDECIDED || !cell_grows(c))
             continue;
         cell_decide(c, t);
         changed = true;

@@ -4,7 +4,7 @@
  * A chain's tile is the same columns of all its members. So contractions share one only if they read
  * the same value (experts: with the same ids), give the same number of columns, and meet in an element-wise
  * node, which can then take both results while they are in the cache. The projections q, k and v do
- * not: their columns differ in number. They still share a phase and their packed input, by scheduling. */
+ * not: their columns differ in number. They still share a phase and their quantised input, by scheduling. */
 #include "compiler/pass_impl.h"
 
 static bool same_value(gref a, gref b)

@@ -65,13 +65,14 @@ typedef struct {
     int64_t n[K_SIZES_MAX];
     double f[K_SCALARS_MAX];
     int32_t word[K_WORDS_MAX];
-    int64_t cols, tile;       /* tile 0: units are those of the kernel's row */
-    int32_t code, n_code;     /* of a map: instructions of the plan */
-    int32_t cell;             /* -1, or the cell it reads or writes */
-    int32_t layer;            /* -1 outside layers */
-    int32_t node;             /* of the graph: the last one it computes */
-    int32_t value[K_OUT_MAX]; /* the graph's value that each result is; -1: none, as of a pack */
-    bool prec_f32;            /* the model file asks that nothing round its activations */
+    int64_t cols, tile;   /* tile 0: units are those of the kernel's row */
+    int32_t code, n_code; /* of a map: instructions of the plan */
+    int32_t cell;         /* -1, or the cell it reads or writes */
+    int32_t layer;        /* -1 outside layers */
+    int32_t node;         /* of the graph: the last one it computes */
+    int32_t value
+        [K_OUT_MAX]; /* the graph's value that each result is; -1: none, as of a quantize step */
+    bool prec_f32;   /* the model file asks that nothing round its activations */
     weft_loc loc;
     plan_cost cost;
 } plan_step;
@@ -79,7 +80,7 @@ typedef struct {
 typedef struct {
     int32_t first, n_step; /* of the bucket's steps */
     int32_t phase;
-    bool each;     /* every thread computes all of it for itself; else units are shared out */
+    bool per_thread; /* every thread computes all of it for itself; else units are shared out */
     int64_t grain; /* units that may be claimed at once, where tiles of a thread bound it; 0: any */
 } plan_item;
 
@@ -97,9 +98,9 @@ typedef struct {
 
 /* How a weight comes into memory. */
 typedef enum {
-    WEIGHT_MAPPED, /* in place in the checkpoint; its rows are contiguous and evenly pitched */
-    WEIGHT_COPIED, /* moved, converted or computed once when loaded: rows without gaps */
-    WEIGHT_PACKED, /* woven into another layout once, which may be kept for the next time */
+    WEIGHT_MAPPED,      /* in place in the checkpoint; its rows are contiguous and evenly pitched */
+    WEIGHT_COPIED,      /* moved, converted or computed once when loaded: rows without gaps */
+    WEIGHT_INTERLEAVED, /* interleaved into another layout once, which may be kept for the next time */
 } plan_weight_mode;
 
 typedef struct {
@@ -118,7 +119,7 @@ typedef struct {
     int32_t rank;
     int64_t dim[K_AXES_MAX], stride[K_AXES_MAX];
     int64_t rows, pitch; /* once loaded: the axes before the last as one, and bytes between rows;
-                            packed, between groups of rows */
+                            interleaved, between groups of rows */
     int64_t n_table;     /* 0: operands get the first row's address; else a table of this many
                             addresses, one for each index of axis 0 */
     int32_t n_piece;
@@ -129,14 +130,14 @@ typedef struct {
 
 /* How a cell's rows lie in memory: in pages, all of a sequence in one page, or in pages of which those
  * behind the window are given back. */
-typedef enum { PLAN_PAGED, PLAN_CONTIGUOUS, PLAN_RING } plan_form;
+typedef enum { PLAN_PAGED, PLAN_CONTIGUOUS, PLAN_RING } plan_cell_layout;
 
 typedef struct {
     const char *name;
     bool latent;         /* one row of k for each token, whose first v serve as value; heads is 1 */
     int64_t heads, k, v; /* for each token: keys [heads, k], values [heads, v] */
     int64_t window;      /* the widest of all that read it; 0: some see everything */
-    plan_form form;
+    plan_cell_layout layout;
     int64_t keep; /* PLAN_RING: rows behind a sequence's end that stay */
 } plan_cell;
 
@@ -167,10 +168,10 @@ typedef struct plan {
     const void *consts;
     size_t const_bytes;
     size_t arena_bytes, local_bytes, scratch_bytes; /* the most of any bucket */
-    size_t copied_bytes; /* of all COPIED weights, each begun at PLAN_ALIGN */
-    size_t table_bytes;  /* of all tables of addresses, each begun at PLAN_ALIGN */
-    size_t packed_bytes; /* of all PACKED weights, each begun at PLAN_ALIGN */
-    size_t mapped_bytes; /* of all MAPPED weights, those in the same place counted once */
+    size_t copied_bytes;      /* of all COPIED weights, each begun at PLAN_ALIGN */
+    size_t table_bytes;       /* of all tables of addresses, each begun at PLAN_ALIGN */
+    size_t interleaved_bytes; /* of all INTERLEAVED weights, each begun at PLAN_ALIGN */
+    size_t mapped_bytes;      /* of all MAPPED weights, those in the same place counted once */
 } plan;
 
 /* The bucket for a call of n_tok rows, at most n_tok_max of them. */

@@ -93,22 +93,22 @@ bool acc_put(plan_accesses *l, const plan_operand *o, plan_access a, int64_t ali
 {
     const char *side = a.write ? "result" : "operand";
     int64_t end, have = room(l, o), span;
-    bool each = l->item->each;
+    bool per_thread = l->item->per_thread;
     a.space = (int)o->space;
     a.id = o->space == SPACE_WEIGHT ? o->id : 0;
     a.offset = o->offset;
     if (o->space == SPACE_TILE) {
         /* An executor moves all tiles of a step by the columns that the step counts. */
-        if (each || l->s->tile == 0 || a.share != SHARE_COL || a.unit != l->s->tile * 4)
+        if (per_thread || l->s->tile == 0 || a.share != SHARE_COL || a.unit != l->s->tile * 4)
             return acc_refuse(l, "%s %d cannot be a tile", side, a.operand);
         int64_t most = l->item->grain;
         if (most > 0 && i64_mul(most, a.unit, &most) && most < a.width)
             a.width = most;
     }
-    if (a.write && (o->space == SPACE_LOCAL) != each)
+    if (a.write && (o->space == SPACE_LOCAL) != per_thread)
         return acc_refuse(l, "result %d of a step that %s is in %s", a.operand,
-                          each ? "each thread computes" : "threads share",
-                          each ? "shared memory" : "each thread's memory");
+                          per_thread ? "every thread computes" : "threads share",
+                          per_thread ? "shared memory" : "a thread's own memory");
     if (a.pitch < 0 || (a.write && a.rows > 1 && a.pitch < a.width))
         return acc_refuse(l, "%s %d has rows %" PRId64 " bytes apart, of %" PRId64, side, a.operand,
                           a.pitch, a.width);
@@ -208,13 +208,13 @@ bool acc_multiplied_in(plan_accesses *l, int64_t rows, int64_t n, acc_sharing ho
     if (act == ACT_F32)
         return acc_rows_in(l, 0, rows, n, how);
     if (n % act_block(act) != 0)
-        return acc_refuse(l, "rows of %" PRId64 " elements cannot be packed", n);
+        return acc_refuse(l, "rows of %" PRId64 " elements cannot be quantised", n);
     if (o->space != SPACE_ARENA && o->space != SPACE_LOCAL)
-        return acc_refuse(l, "operand 0 is not packed");
+        return acc_refuse(l, "operand 0 is not quantised");
     int64_t group = act_group(act), width = act_row_bytes(act, n);
     if (group > 1) { /* none can be read without the others of its group */
         if (l->s->pitch[0] != width)
-            return acc_refuse(l, "groups of packed rows have no gaps between them");
+            return acc_refuse(l, "groups of quantised rows have no gaps between them");
         rows = acc_times(l, i64_ceil_div(rows, group), group);
         how = acc_shared_by_all;
     }
@@ -224,7 +224,7 @@ bool acc_multiplied_in(plan_accesses *l, int64_t rows, int64_t n, acc_sharing ho
                                  .pitch = l->s->pitch[0],
                                  .share = how.share,
                                  .unit = how.unit,
-                                 .packed = true},
+                                 .quantized = true},
                    ACT_ALIGN);
 }
 

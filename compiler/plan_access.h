@@ -25,7 +25,7 @@ typedef struct {
     int8_t operand; /* number among the inputs or the outputs */
     plan_share share;
     int64_t offset, rows, pitch, width, unit;
-    bool packed;      /* activations of 8 bits, in the form of the kernel's row */
+    bool quantized;   /* activations of 8 bits, in the form of the kernel's row */
     int64_t id_limit; /* of ids that look something up: they must be below; 0: no ids */
 } plan_access;
 

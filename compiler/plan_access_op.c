@@ -70,7 +70,7 @@ static bool access_attend(plan_accesses *l)
     if (n[2] < 0 || n[3] < 0)
         return acc_refuse(l, "a window cannot be %" PRId64, n[2] < 0 ? n[2] : n[3]);
     bool near = (n[2] > 0 && n[2] - 1 <= c->keep) || (n[3] > 0 && n[3] - 1 <= c->keep);
-    if (c->form == PLAN_RING && !near)
+    if (c->layout == PLAN_RING && !near)
         return acc_refuse(l, "it looks further back than the %" PRId64 " rows that cell %s keeps",
                           c->keep, c->name);
     acc_sharing part = {SHARE_ROW, 0}; /* of a row, a unit has some heads */
@@ -308,22 +308,22 @@ static bool access_at_pos(plan_accesses *l)
            acc_rows_out(l, l->n_row, 1, acc_by_row(l, 1));
 }
 
-/* pack, and pack4 for forms that weave rows: its units are groups of them. */
-static bool access_pack(plan_accesses *l)
+/* quantize, and quantize4 for forms that interleave rows: its units are groups of them. */
+static bool access_quantize(plan_accesses *l)
 {
     int act = l->s->word[0];
-    int64_t n = l->s->n[1], group = strcmp(l->k->op, "pack4") == 0 ? 4 : 1;
+    int64_t n = l->s->n[1], group = strcmp(l->k->op, "quantize4") == 0 ? 4 : 1;
     if (!acc_sizes(l, 1) || act <= ACT_F32 || act >= ACT_COUNT || act_group((kact)act) != group ||
         n % act_block((kact)act) != 0)
-        return acc_refuse(l, "rows of %" PRId64 " elements cannot be packed in form %d", n, act);
+        return acc_refuse(l, "rows of %" PRId64 " elements cannot be quantised in form %d", n, act);
     const plan_operand *o = &l->s->out[0];
     int64_t width = act_row_bytes((kact)act, n);
     if (!acc_tiles(l, n, 256) || !acc_rows_in(l, 0, l->n_row, n, acc_by_unit(l, group)))
         return false;
     if (o->space != SPACE_ARENA && o->space != SPACE_LOCAL)
-        return acc_refuse(l, "packed rows are not cut into tiles");
+        return acc_refuse(l, "quantised rows are not cut into tiles");
     if (group > 1 && l->s->out_pitch[0] != width)
-        return acc_refuse(l, "groups of packed rows have no gaps between them");
+        return acc_refuse(l, "groups of quantised rows have no gaps between them");
     acc_sharing how =
         acc_by_row(l, group); /* by columns, a unit has a part of each array of a row */
     return acc_put(l, o,
@@ -333,7 +333,7 @@ static bool access_pack(plan_accesses *l)
                                  .pitch = l->s->out_pitch[0],
                                  .share = how.share,
                                  .unit = how.unit,
-                                 .packed = true},
+                                 .quantized = true},
                    ACT_ALIGN);
 }
 
@@ -458,8 +458,8 @@ static const access_row access_rows[] = {
     {"head_linear", access_head_linear, 3,  1,  true,  false},
     {"at_pos",      access_at_pos,      2,  1,  false, false},
     {"map",         access_map,  K_IN_MAX, -1,  true,  true},
-    {"pack",        access_pack,        1,  1,  true,  false},
-    {"pack4",       access_pack,        1,  1,  false, false},
+    {"quantize",        access_quantize,        1,  1,  true,  false},
+    {"quantize4",       access_quantize,        1,  1,  false, false},
 };
 /* clang-format on */
 

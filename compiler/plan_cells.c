@@ -12,10 +12,10 @@ void cell_decide(gcell *c, const target *t)
 {
     int64_t chunk = t->n_tok_max > 1 ? t->n_tok_max : 1, rows;
     if (c->window > 0 && i64_add(c->window, chunk, &rows) && rows < t->n_ctx) {
-        c->form = CELL_RING;
+        c->layout = CELL_RING;
         c->keep = c->window - 1;
     } else {
-        c->form = t->n_seq == 1 && !t->may_fork ? CELL_CONTIGUOUS : CELL_PAGED;
+        c->layout = t->n_seq == 1 && !t->may_fork ? CELL_CONTIGUOUS : CELL_PAGED;
     }
 }
 
@@ -27,9 +27,9 @@ plan_cell plan_cell_of(const gcell *c)
                        .k = c->arg[latent ? 0 : 1],
                        .v = c->arg[latent ? 1 : 2],
                        .window = c->window,
-                       .form = c->form == CELL_RING         ? PLAN_RING
-                               : c->form == CELL_CONTIGUOUS ? PLAN_CONTIGUOUS
-                                                            : PLAN_PAGED,
+                       .layout = c->layout == CELL_RING         ? PLAN_RING
+                                 : c->layout == CELL_CONTIGUOUS ? PLAN_CONTIGUOUS
+                                                                : PLAN_PAGED,
                        .keep = c->keep};
 }
 
@@ -41,7 +41,7 @@ int32_t plan_cells(const graph *g, const target *t, arena *a, plan_cell **out_ce
         gcell c = g->cells.at[i];
         if (!cell_grows(&c))
             continue;
-        if (t->best != VARIANT_ref && c.form == CELL_UNDECIDED)
+        if (t->best != VARIANT_ref && c.layout == CELL_UNDECIDED)
             cell_decide(&c, t);
         (*out_cells)[n] = plan_cell_of(&c);
         (*out_cells)[n++].name = arena_str(a, c.name).p;

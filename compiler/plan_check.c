@@ -69,14 +69,15 @@ static weft_status check_items(checker *c)
         split = opens ? false : split;
         if (it->first != next || it->n_step < 1 || it->n_step > b->n_step - next || it->grain < 0 ||
             (!opens && (it->phase != phase || phase < 0)) ||
-            (it->each && (split || it->n_step != 1)) || (in_phase += it->n_step) > PHASE_STEPS_MAX)
+            (it->per_thread && (split || it->n_step != 1)) ||
+            (in_phase += it->n_step) > PHASE_STEPS_MAX)
             return weft_fail(c->dg, W1503, WEFT_NOWHERE,
                              "plan: bucket %d: item %d, steps %d and %d more in phase %d, is out "
                              "of order",
                              (int)c->index, (int)i, (int)it->first, (int)it->n_step - 1,
                              (int)it->phase);
         phase = it->phase;
-        split = !it->each;
+        split = !it->per_thread;
         next += it->n_step;
         for (int32_t k = 0; k < it->n_step; k++)
             VEC_PUSH(&c->item, i);

@@ -89,12 +89,12 @@ static bool ids_are_bound(const plan_trace *t, const plan_step *s, const plan_ac
            from->n[1] <= a->id_limit;
 }
 
-static bool pack_fits(const plan_trace *t, const plan_step *s, const plan_access *a,
-                      const plan_step *from, const plan_access *w)
+static bool quantized_fits(const plan_trace *t, const plan_step *s, const plan_access *a,
+                           const plan_step *from, const plan_access *w)
 {
     const char *op = t->row[from->kernel].op;
-    bool packs = strcmp(op, "pack") == 0 || strcmp(op, "pack4") == 0;
-    return packs && w->offset == a->offset && w->rows == a->rows && w->width == a->width &&
+    bool quantizes = strcmp(op, "quantize") == 0 || strcmp(op, "quantize4") == 0;
+    return quantizes && w->offset == a->offset && w->rows == a->rows && w->width == a->width &&
            (w->pitch == a->pitch || a->rows == 1) &&
            from->word[0] == (int32_t)t->row[s->kernel].act;
 }
@@ -116,8 +116,9 @@ static weft_status check_read(weft_diag *dg, const plan_trace *t, int32_t step,
     if (a->id_limit > 0 && !ids_are_bound(t, s, a, &t->b->step[from], w))
         return fail_at(dg, t, step, "ids that look rows up come from tokens, pos or a route only",
                        from);
-    if (a->packed != w->packed || (a->packed && !pack_fits(t, s, a, &t->b->step[from], w)))
-        return fail_at(dg, t, step, "the activations it reads are packed in another form", from);
+    if (a->quantized != w->quantized ||
+        (a->quantized && !quantized_fits(t, s, a, &t->b->step[from], w)))
+        return fail_at(dg, t, step, "the activations it reads are quantised in another form", from);
     return WEFT_OK;
 }
 

@@ -56,14 +56,14 @@ static const char *copied_fault(const plan_weight *w, int64_t row_bytes)
     return NULL;
 }
 
-static const char *packed_fault(const plan_weight *w, int64_t row_bytes)
+static const char *interleaved_fault(const plan_weight *w, int64_t row_bytes)
 {
     bool same = w->type == w->stored && w->stored != DT_MXFP4_HF;
     bool repacked = w->stored == DT_MXFP4_HF && w->type == DT_MXFP4;
     if (w->computed || (!same && !repacked) || !layout_has(w->layout, w->type))
-        return "cannot be packed";
+        return "cannot be interleaved";
     if (w->rank < 2 || w->dim[w->rank - 2] % LAYOUT_GROUP != 0)
-        return "is packed and has no whole groups of rows";
+        return "is interleaved and has no whole groups of rows";
     return w->pitch == row_bytes * LAYOUT_GROUP ? NULL : "has another distance between its groups";
 }
 
@@ -90,7 +90,7 @@ static const char *weight_fault(const plan_weight *w)
     int64_t rows = 1;
     size_t row_bytes, bytes, reach;
     if ((unsigned)w->stored >= DT_COUNT || (unsigned)w->type >= DT_COUNT ||
-        (unsigned)w->mode > WEIGHT_PACKED || (unsigned)w->layout >= LAYOUT_COUNT ||
+        (unsigned)w->mode > WEIGHT_INTERLEAVED || (unsigned)w->layout >= LAYOUT_COUNT ||
         !dtype_row_of(w->type)->is_weight || (!w->computed && !dtype_row_of(w->stored)->is_weight))
         return "is of no type that kernels read";
     if (w->rank < 1 || w->rank > K_AXES_MAX)
@@ -108,11 +108,11 @@ static const char *weight_fault(const plan_weight *w)
         return "has another number of bytes";
     if (w->pitch < 0 || !size_mul((size_t)rows, (size_t)w->pitch, &reach) || reach > INT64_MAX / 4)
         return "is too large";
-    if ((w->mode == WEIGHT_PACKED) != (w->layout != LAYOUT_STORED))
+    if ((w->mode == WEIGHT_INTERLEAVED) != (w->layout != LAYOUT_STORED))
         return "lies in memory as it is not loaded";
-    const char *fault = w->mode == WEIGHT_MAPPED   ? mapped_fault(w, (int64_t)row_bytes)
-                        : w->mode == WEIGHT_PACKED ? packed_fault(w, (int64_t)row_bytes)
-                                                   : copied_fault(w, (int64_t)row_bytes);
+    const char *fault = w->mode == WEIGHT_MAPPED        ? mapped_fault(w, (int64_t)row_bytes)
+                        : w->mode == WEIGHT_INTERLEAVED ? interleaved_fault(w, (int64_t)row_bytes)
+                                                        : copied_fault(w, (int64_t)row_bytes);
     return fault ? fault : pieces_fault(w);
 }
 
@@ -124,11 +124,12 @@ static bool add_block(size_t *total, size_t n)
 }
 
 /* Add weight i to the total of its mode; one in the place of another counts once. */
-static bool add_weight(const plan *p, int32_t i, size_t *copied, size_t *packed, size_t *mapped)
+static bool add_weight(const plan *p, int32_t i, size_t *copied, size_t *interleaved,
+                       size_t *mapped)
 {
     const plan_weight *w = &p->weight[i];
     if (w->mode != WEIGHT_MAPPED)
-        return add_block(w->mode == WEIGHT_PACKED ? packed : copied, w->bytes);
+        return add_block(w->mode == WEIGHT_INTERLEAVED ? interleaved : copied, w->bytes);
     for (int32_t k = 0; k < i; k++)
         if (plan_weights_share(&p->weight[k], w))
             return true;
@@ -137,21 +138,21 @@ static bool add_weight(const plan *p, int32_t i, size_t *copied, size_t *packed,
 
 static weft_status check_weights(weft_diag *dg, const plan *p)
 {
-    size_t copied = 0, packed = 0, tables = 0, mapped = 0;
+    size_t copied = 0, interleaved = 0, tables = 0, mapped = 0;
     for (int32_t i = 0; i < p->n_weight; i++) {
         const plan_weight *w = &p->weight[i];
         const char *fault = weight_fault(w);
         if (fault)
             return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: weight %d, %s, %s", (int)i, w->name,
                              fault);
-        if (!add_weight(p, i, &copied, &packed, &mapped) ||
+        if (!add_weight(p, i, &copied, &interleaved, &mapped) ||
             !add_block(&tables, (size_t)w->n_table * sizeof(void *)))
             return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: its weights are too large");
     }
-    if (packed != p->packed_bytes)
+    if (interleaved != p->interleaved_bytes)
         return weft_fail(dg, W1503, WEFT_NOWHERE,
-                         "plan: its weights take %zu bytes packed; it says %zu", packed,
-                         p->packed_bytes);
+                         "plan: its weights take %zu bytes interleaved; it says %zu", interleaved,
+                         p->interleaved_bytes);
     if (copied != p->copied_bytes || tables != p->table_bytes || mapped != p->mapped_bytes)
         return weft_fail(dg, W1503, WEFT_NOWHERE,
                          "plan: its weights take %zu bytes of copies, %zu of tables and %zu in "
@@ -178,7 +179,7 @@ static weft_status check_cells(weft_diag *dg, const plan *p)
         if (!is_size(c->heads) || !is_size(c->k) || !is_size(c->v) ||
             (c->latent && (c->heads != 1 || c->v > c->k)) || !i64_mul(c->heads, c->k + c->v, &n) ||
             n > PLAN_SIZE_MAX || c->window < 0 || c->window > PLAN_SIZE_MAX ||
-            (unsigned)c->form > PLAN_RING || c->keep < 0 || c->keep > PLAN_SIZE_MAX)
+            (unsigned)c->layout > PLAN_RING || c->keep < 0 || c->keep > PLAN_SIZE_MAX)
             return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: cell %d, %s, cannot have these sizes",
                              (int)i, c->name);
     }

@@ -9,7 +9,7 @@
 
 /* The words of an enum in a file; NULL ends the list. */
 extern const char *const plan_space_names[],
-    *const plan_io_names[], *const plan_rows_names[], *const plan_form_names[],
+    *const plan_io_names[], *const plan_rows_names[], *const plan_layout_names[],
                                                           *const plan_mode_names[];
 const char *plan_arch(void); /* "x86_64" */
 /* The features that a variant needs and this processor lacks, with commas between them. */

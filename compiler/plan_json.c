@@ -5,7 +5,7 @@
  *      "files": [name], "places": [[file, line, column]], "kernels": [symbol],
  *      "weights": [..], "cells": [..], "outputs": [..], "code": [[op, to, at, at, at, f, f]],
  *      "consts": hexadecimal bytes,
- *      "buckets": [{.., "items": [[first, steps, phase, each, grain]], "outputs": [operand],
+ *      "buckets": [{.., "items": [[first, steps, phase, per thread, grain]], "outputs": [operand],
  *                   "steps": [{"kernel": number of the symbol, "in": [operand], "out": [operand], ..}]}]}
  *
  * An operand is [space, id, offset, type], or null. Numbers that are 0, lists that are empty and the zeros
@@ -162,7 +162,7 @@ static void put_cell(writer *w, const plan_cell *c)
     key_int(w, "k", c->k);
     key_int(w, "v", c->v);
     opt_int(w, "window", c->window, 0);
-    key_str(w, "form", plan_form_names[c->form]);
+    key_str(w, "layout", plan_layout_names[c->layout]);
     opt_int(w, "keep", c->keep, 0);
     json_close(&w->j, '}');
 }
@@ -304,7 +304,8 @@ static void put_bucket(writer *w, const plan_bucket *b)
     json_open(&w->j, '[');
     for (int32_t i = 0; i < b->n_item; i++) {
         const plan_item *it = &b->item[i];
-        put_ints(w, (const int64_t[]){it->first, it->n_step, it->phase, it->each, it->grain}, 5);
+        put_ints(w, (const int64_t[]){it->first, it->n_step, it->phase, it->per_thread, it->grain},
+                 5);
     }
     json_close(&w->j, ']');
     json_key(&w->j, "steps");
@@ -342,7 +343,7 @@ static void put_limits(writer *w, model_hash model)
     opt_int(w, "scratch_bytes", (int64_t)p->scratch_bytes, 0);
     opt_int(w, "copied_bytes", (int64_t)p->copied_bytes, 0);
     opt_int(w, "table_bytes", (int64_t)p->table_bytes, 0);
-    opt_int(w, "packed_bytes", (int64_t)p->packed_bytes, 0);
+    opt_int(w, "interleaved_bytes", (int64_t)p->interleaved_bytes, 0);
     opt_int(w, "mapped_bytes", (int64_t)p->mapped_bytes, 0);
     line_end(w);
 }

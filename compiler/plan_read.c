@@ -140,7 +140,7 @@ static weft_status read_limits(plan_reader *r, const value *v)
     WEFT_TRY(plan_get_size(r, v, "scratch_bytes", &p->scratch_bytes));
     WEFT_TRY(plan_get_size(r, v, "copied_bytes", &p->copied_bytes));
     WEFT_TRY(plan_get_size(r, v, "table_bytes", &p->table_bytes));
-    WEFT_TRY(plan_get_size(r, v, "packed_bytes", &p->packed_bytes));
+    WEFT_TRY(plan_get_size(r, v, "interleaved_bytes", &p->interleaved_bytes));
     WEFT_TRY(plan_get_size(r, v, "mapped_bytes", &p->mapped_bytes));
     return plan_get_hex(r, v, "consts", &p->consts, &p->const_bytes);
 }
@@ -227,15 +227,15 @@ static weft_status read_weight(plan_reader *r, const value *v, plan_weight *w)
 
 static weft_status read_cell(plan_reader *r, const value *v, plan_cell *c)
 {
-    int form;
+    int layout;
     WEFT_TRY(plan_get_str(r, v, "name", &c->name));
     WEFT_TRY(plan_get_bool(r, v, "latent", &c->latent));
     WEFT_TRY(plan_get_int(r, v, "heads", 1, INT32_MAX, &c->heads));
     WEFT_TRY(plan_get_int(r, v, "k", 1, INT32_MAX, &c->k));
     WEFT_TRY(plan_get_int(r, v, "v", 1, INT32_MAX, &c->v));
     WEFT_TRY(plan_get_int_or(r, v, "window", 0, INT32_MAX, 0, &c->window));
-    WEFT_TRY(plan_get_word(r, v, "form", plan_form_names, &form));
-    c->form = (plan_form)form;
+    WEFT_TRY(plan_get_word(r, v, "layout", plan_layout_names, &layout));
+    c->layout = (plan_cell_layout)layout;
     return plan_get_int_or(r, v, "keep", 0, INT32_MAX, 0, &c->keep);
 }
 

@@ -22,11 +22,11 @@ typedef struct {
     const plan_bucket *b;
     strbuf text, like;
     VEC(phase_text) phases;
-} teller;
+} printer;
 
 /* The same to both; or a name that differs from layer to layer, with its numbers as stars. */
-static void say(teller *t, const char *fmt, ...) WEFT_PRINTF(2, 3);
-static void say(teller *t, const char *fmt, ...)
+static void say(printer *t, const char *fmt, ...) WEFT_PRINTF(2, 3);
+static void say(printer *t, const char *fmt, ...)
 {
     va_list ap;
     size_t at = t->text.n;
@@ -36,7 +36,7 @@ static void say(teller *t, const char *fmt, ...)
     strbuf_put(&t->like, (str){t->text.p + at, t->text.n - at});
 }
 
-static void say_name(teller *t, const char *name)
+static void say_name(printer *t, const char *name)
 {
     strbuf_put(&t->text, str_of(name));
     for (const char *c = name; *c; c++)
@@ -44,13 +44,13 @@ static void say_name(teller *t, const char *name)
 }
 
 /* Blanks up to a column of the line that began at `from`. */
-static void pad(teller *t, size_t from, size_t column)
+static void pad(printer *t, size_t from, size_t column)
 {
     size_t n = t->text.n - from;
     strbuf_fill(&t->text, ' ', n < column ? column - n : 1);
 }
 
-static void say_operand(teller *t, const plan_operand *o)
+static void say_operand(printer *t, const plan_operand *o)
 {
     switch (o->space) {
     case SPACE_NONE:
@@ -74,7 +74,7 @@ static void say_operand(teller *t, const plan_operand *o)
         say(t, "+%" PRId64, o->offset);
 }
 
-static void say_rows(teller *t, const plan_step *s)
+static void say_rows(printer *t, const plan_step *s)
 {
     if (s->rows == ROWS_FIXED)
         say(t, "%" PRId64, s->n[0]);
@@ -89,9 +89,9 @@ static void say_rows(teller *t, const plan_step *s)
         say(t, "%s%" PRId64, i == 1 ? " x " : ", ", s->n[i]);
 }
 
-static void say_units(teller *t, const plan_item *it, const plan_step *s, const char *unit)
+static void say_units(printer *t, const plan_item *it, const plan_step *s, const char *unit)
 {
-    if (it->each)
+    if (it->per_thread)
         return;
     if (s->tile == 0) {
         say(t, "by %s", unit);
@@ -102,7 +102,7 @@ static void say_units(teller *t, const plan_item *it, const plan_step *s, const 
         say(t, ", %" PRId64 " at once", it->grain);
 }
 
-static void say_cost(teller *t, const plan_cost *c)
+static void say_cost(printer *t, const plan_cost *c)
 {
     if (c->call_bytes)
         say(t, "  %" PRId64 " bytes", c->call_bytes);
@@ -111,13 +111,13 @@ static void say_cost(teller *t, const plan_cost *c)
         say(t, "  %" PRId64 " bytes, %" PRId64 " flops a row and key", c->key_bytes, c->key_flops);
 }
 
-static void say_step(teller *t, const plan_item *it, int32_t i)
+static void say_step(printer *t, const plan_item *it, int32_t i)
 {
     const plan_step *s = &t->b->step[i];
     int n;
     const kernel_row *k = &kernel_rows(&n)[s->kernel];
     size_t from = t->text.n;
-    say(t, "  %-5s %s", it->each ? "each" : i == it->first ? "split" : "then", k->symbol);
+    say(t, "  %-5s %s", it->per_thread ? "every" : i == it->first ? "split" : "then", k->symbol);
     pad(t, from, 34);
     say_rows(t, s);
     pad(t, from, 56);
@@ -148,7 +148,7 @@ static void say_step(teller *t, const plan_item *it, int32_t i)
     say(t, "\n");
 }
 
-static void say_phases(teller *t)
+static void say_phases(printer *t)
 {
     const plan_bucket *b = t->b;
     for (int32_t i = 0; i < b->n_item;) {
@@ -172,7 +172,7 @@ static void say_phases(teller *t)
 }
 
 /* How often the `period` phases at i stand there, one after the other. */
-static size_t times_at(const teller *t, size_t i, size_t period)
+static size_t times_at(const printer *t, size_t i, size_t period)
 {
     size_t n = i + period;
     while (n < t->phases.n && t->phases.at[n].like == t->phases.at[n - period].like)
@@ -181,7 +181,7 @@ static size_t times_at(const teller *t, size_t i, size_t period)
 }
 
 /* The period at i whose repetitions cover most. */
-static size_t best_period(const teller *t, size_t i, size_t *out_times)
+static size_t best_period(const printer *t, size_t i, size_t *out_times)
 {
     size_t best = 1, most = 1;
     *out_times = 1;
@@ -196,7 +196,7 @@ static size_t best_period(const teller *t, size_t i, size_t *out_times)
     return best;
 }
 
-static void print_folded(const teller *t, bool all, strbuf *out)
+static void print_folded(const printer *t, bool all, strbuf *out)
 {
     for (size_t i = 0; i < t->phases.n;) {
         size_t times = 1, period = all ? 1 : best_period(t, i, &times);
@@ -213,7 +213,7 @@ static void print_folded(const teller *t, bool all, strbuf *out)
 
 void plan_text(const plan *p, int64_t n_tok, bool all, strbuf *out)
 {
-    teller t = {.p = p, .b = plan_bucket_for(p, n_tok < p->n_tok_max ? n_tok : p->n_tok_max)};
+    printer t = {.p = p, .b = plan_bucket_for(p, n_tok < p->n_tok_max ? n_tok : p->n_tok_max)};
     const plan_bucket *b = t.b;
     strbuf_add(out,
                "plan %s, entry %s: %s kernels, state in %s%s, calls of up to %" PRId64

@@ -19,8 +19,8 @@ typedef struct {
     bool may_fork;      /* sequences may share their beginnings */
     bool deterministic; /* the same bits however rows come together in calls */
     bool round_bf16;    /* round activations for BF16 weights to bf16; best is of that kind */
-    bool open;    /* no thread keeps values of whole rows to itself, so that all can be watched */
-    bool no_pack; /* use weights as stored, also where kernels want them woven */
+    bool open;      /* no thread keeps values of whole rows to itself, so that all can be watched */
+    bool as_stored; /* use weights as stored, also where kernels want them interleaved */
     const char *const *skip; /* passes to leave out, by name */
     int n_skip;
 } target;

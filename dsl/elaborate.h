@@ -114,9 +114,9 @@ typedef struct {
     dsl_attr attr[OP_ATTRS_MAX]; /* in the order of attrs.def */
     int first, n_out;            /* its values are first .. first + n_out - 1 */
     /* What passes decide; 0 and false until then. */
-    int map;     /* nodes of the same number are one element-wise expression */
-    int chain;   /* nodes of the same number are computed in one go, tile by tile */
-    bool before; /* of a chain: prepares what it reads, and may be done again by every thread */
+    int map;        /* nodes of the same number are one element-wise expression */
+    int chain;      /* nodes of the same number are computed in one go, tile by tile */
+    bool recompute; /* of a chain: prepares what it reads, and may be done again by every thread */
 } dsl_node;
 
 typedef struct {
@@ -155,7 +155,7 @@ typedef struct {
 
 /* How a cell's rows lie in memory: in pages of a fixed number of tokens, all of a sequence in one page, or
  * in pages of which those behind the window are given back. A pass decides. */
-typedef enum { CELL_UNDECIDED, CELL_PAGED, CELL_CONTIGUOUS, CELL_RING } dsl_cell_form;
+typedef enum { CELL_UNDECIDED, CELL_PAGED, CELL_CONTIGUOUS, CELL_RING } dsl_cell_layout;
 
 typedef struct {
     str name; /* kv[3] */
@@ -163,7 +163,7 @@ typedef struct {
     int64_t arg[3]; /* in the order of kinds.def: heads k v; dim v; ... */
     int64_t window; /* the widest of all attends that read it; 0: some see everything */
     weft_loc loc;
-    dsl_cell_form form;
+    dsl_cell_layout layout;
     int64_t keep; /* CELL_RING: rows behind a sequence's end that stay */
 } dsl_cell;
 

@@ -232,7 +232,7 @@ key_value bind_value(sema *s, val v)
     return kv;
 }
 
-static void tell(sema *s, str name, int64_t layer, val v)
+static void report(sema *s, str name, int64_t layer, val v)
 {
     key_value kv = bind_value(s, v);
     if (kv.kind != KEY_OTHER && s->sink->param)
@@ -270,9 +270,9 @@ void bind_declared(sema *s, const ast *n, val v)
     if (!s->sink || s->in_fragment)
         return;
     if (v.kind != VAL_SERIES)
-        tell(s, n->name, -1, v);
+        report(s, n->name, -1, v);
     for (int64_t i = 0; v.kind == VAL_SERIES && i < v.series->n; i++)
-        tell(s, n->name, i, v.series->at[i]);
+        report(s, n->name, i, v.series->at[i]);
     int64_t trained;
     if (!param_is_context(n) || v.kind != VAL_INT || !poly_value(v.size, &trained))
         return;

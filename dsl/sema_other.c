@@ -25,7 +25,7 @@ static str text_of(sema *s, const ast *n)
 }
 
 /* `if key("expert_gating_func", 0) == 2`: the key that tells this model from others of the same name. */
-static void tell_condition(sema *s, const ast *e)
+static void report_condition(sema *s, const ast *e)
 {
     const ast *call =
         e && e->kind == AST_BINARY && str_eq(e->name, STR("==")) ? e->kid[BINARY_LEFT] : NULL;
@@ -48,7 +48,7 @@ void other_arch(sema *s, const ast *body)
         if (n->kind == AST_MATCH && str_eq(n->name, STR("gguf")) != s->host->gguf &&
             n->kid[MATCH_NAMES]->n_kid > 0) {
             s->sink->other_arch(s->sink->ctx, n->kid[MATCH_NAMES]->kid[0]->name);
-            tell_condition(s, n->kid[MATCH_CONDITION]);
+            report_condition(s, n->kid[MATCH_CONDITION]);
             return;
         }
     }
@@ -164,7 +164,7 @@ static int64_t int_of(sema *s, const ast *args, uint32_t i, int64_t absent)
     return p && poly_value(p, &n) ? n : absent;
 }
 
-static void tell_weight(sema *s, const dsl_weight *stored, const ast *key, str prefix, bool bias)
+static void report_weight(sema *s, const dsl_weight *stored, const ast *key, str prefix, bool bias)
 {
     dsl_other_weight out = {.weight = stored};
     const char *tail = bias ? ".bias" : ".weight";
@@ -201,7 +201,7 @@ void other_weight(sema *s, const weight *w)
     for (int part = 0; part < 2; part++)
         for (uint32_t k = 0; b && k < b->n_kid && !key; k++)
             key = is_plain(w, b->kid[k], part) ? b->kid[k] : NULL;
-    tell_weight(s, &w->bound->stored, key, prefix, false);
+    report_weight(s, &w->bound->stored, key, prefix, false);
     if (w->bound->bias.rank > 0)
-        tell_weight(s, &w->bound->bias, key, prefix, true);
+        report_weight(s, &w->bound->bias, key, prefix, true);
 }

@@ -1,6 +1,6 @@
 /* act.h - the forms in which a kernel may want the activations it multiplies with weights.
  *
- * f32 as they are, or rounded to 8 bits: a row of n elements, n a multiple of 32, is packed as
+ * f32 as they are, or rounded to 8 bits: a row of n elements, n a multiple of 32, is quantised as
  *
  *     int8_t q[n]        padded to ACT_ALIGN bytes
  *     float  d[n / b]    one scale for each b elements: x is about d * q; padded alike
@@ -13,7 +13,7 @@
  * ACT_Q8D and ACT_Q8KD are the same with every 8 q there twice, for kernels that multiply two weight rows at once:
  * int8_t q[n / 8][2][8].
  *
- * ACT_Q8X4 and ACT_Q8KX4 weave four such rows, for kernels that multiply them at once, two by two. The parts
+ * ACT_Q8X4 and ACT_Q8KX4 interleave four such rows, for kernels that multiply them at once, two by two. The parts
  * of four rows, each padded to 4 * ACT_ALIGN bytes, are
  *
  *     int8_t q[n / 8][4][8]    8 of each row in turn
@@ -30,7 +30,7 @@
  * next 4; n may be any number, and is filled up with zeros to a multiple of 8. ACT_BF3T has 32 of each, for tiles, filled
  * up to a multiple of 32.
  *
- * ACT_BF1X4 and ACT_BF3X4 weave four rows of one or three bf16 for products of small matrices, of two rows by four
+ * ACT_BF1X4 and ACT_BF3X4 interleave four rows of one or three bf16 for products of small matrices, of two rows by four
  * columns each, [n / 4][part][4 rows][4], filled up with zeros to a multiple of 8 columns and with
  * rows of zeros.
  *
@@ -109,7 +109,7 @@ static inline int64_t act_block(kact a)
     return a == ACT_Q8K || a == ACT_Q8KX4 || a == ACT_Q8KD ? 256 : 32;
 }
 
-/* Rows that are packed together, so that none can be read without the others. */
+/* Rows that are quantised together, so that none can be read without the others. */
 static inline int64_t act_group(kact a)
 {
     return a == ACT_Q8X4 || a == ACT_Q8KX4 || a == ACT_BF1X4 || a == ACT_BF3X4 ? 4 : 1;
@@ -135,13 +135,13 @@ static inline bool act_is_double(kact a)
     return a == ACT_Q8D || a == ACT_Q8KD;
 }
 
-/* Bytes of q of a row that is packed alone, with its padding. */
+/* Bytes of q of a row that is quantised alone, with its padding. */
 static inline int64_t act_q_bytes(kact a, int64_t n)
 {
     return act_pad(act_is_double(a) ? 2 * n : n);
 }
 
-/* Bytes of a packed row, or of one row's part of a group; f32 rows are not padded. */
+/* Bytes of a quantised row, or of one row's part of a group; f32 rows are not padded. */
 static inline int64_t act_row_bytes(kact a, int64_t n)
 {
     if (a == ACT_F32)
@@ -160,7 +160,7 @@ static inline const int8_t *act_q(const void *row)
     return row;
 }
 
-/* The scales of a row whose q are there once; act_d_of: of any that is packed alone. */
+/* The scales of a row whose q are there once; act_d_of: of any that is quantised alone. */
 static inline const float *act_d(const void *row, int64_t n)
 {
     return (const float *)((const char *)row + act_pad(n));

@@ -19,8 +19,8 @@ enum {
     REGS = -4,
     ANGLES = -5,
     ATTEND = -6,
-    WOVEN = -16,
-    WOVEN_EXPERTS = -17,
+    ROWS8 = -16,
+    ROWS8_EXPERTS = -17,
     COPY = -7,
     ATTEND_TILES = -8,
     TILES = -20,
@@ -285,10 +285,10 @@ size_t kernel_scratch(const kernel_row *row, const kargs *k)
         return attend_panels_bytes(k);
     case COPY:
         return PANEL_BYTES;
-    case WOVEN:
-        return WOVEN_PANEL_BYTES;
-    case WOVEN_EXPERTS:
-        return WOVEN_EXPERTS_BYTES;
+    case ROWS8:
+        return ROWS8_PANEL_BYTES;
+    case ROWS8_EXPERTS:
+        return ROWS8_EXPERTS_BYTES;
     case TILES:
         return TILES_BYTES;
     case TILES_EXPERTS:

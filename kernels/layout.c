@@ -124,8 +124,8 @@ static int scale_IQ4_XS(const uint8_t *block, int group)
     return (block[4 + group / 2] >> group % 2 * 4 & 15) | (high >> 2 * group & 3) << 4;
 }
 
-/* 32 columns from `first` of eight blocks, each way of weaving. */
-static inline uint8_t *weave_nibbles(codes_of codes, int first, int flip, uint8_t *to)
+/* 32 columns from `first` of eight blocks, each way of interleaving. */
+static inline uint8_t *interleave_nibbles(codes_of codes, int first, int flip, uint8_t *to)
 {
     for (int step = 0; step < 2; step++)
         for (int r = 0; r < G; r++, to += 8) {
@@ -136,17 +136,17 @@ static inline uint8_t *weave_nibbles(codes_of codes, int first, int flip, uint8_
     return to;
 }
 
-static uint8_t *weave_fours(codes_of codes, int first, uint8_t *to)
+static uint8_t *interleave_fours(codes_of codes, int first, uint8_t *to)
 {
-    return weave_nibbles(codes, first, 0, to);
+    return interleave_nibbles(codes, first, 0, to);
 }
 
-static uint8_t *weave_fours_signed(codes_of codes, int first, uint8_t *to) /* less 8 */
+static uint8_t *interleave_fours_signed(codes_of codes, int first, uint8_t *to) /* less 8 */
 {
-    return weave_nibbles(codes, first, 0x88, to);
+    return interleave_nibbles(codes, first, 0x88, to);
 }
 
-static uint8_t *weave_fives(codes_of codes, int first, uint8_t *to)
+static uint8_t *interleave_fives(codes_of codes, int first, uint8_t *to)
 {
     for (int half = 0; half < 2; half++, to += 5 * 16)
         for (int r = 0; r < 2; r++) {
@@ -176,7 +176,7 @@ static void put_sixes(int v0, int v1, int v2, int v3, uint8_t *to)
     to[32] = (uint8_t)(v2 << 2 | (v3 & 3));
 }
 
-static uint8_t *weave_sixes(codes_of codes, int first, uint8_t *to)
+static uint8_t *interleave_sixes(codes_of codes, int first, uint8_t *to)
 {
     for (int pair = 0; pair < G / 2; pair++, to += 3 * 16)
         for (int r = 0; r < 2; r++) {
@@ -187,7 +187,7 @@ static uint8_t *weave_sixes(codes_of codes, int first, uint8_t *to)
     return to;
 }
 
-static uint8_t *weave_threes(codes_of codes, int first, uint8_t *to)
+static uint8_t *interleave_threes(codes_of codes, int first, uint8_t *to)
 {
     for (int half = 0; half < 2; half++, to += 3 * 16)
         for (int r = 0; r < 2; r++) {
@@ -207,7 +207,7 @@ static uint8_t *weave_threes(codes_of codes, int first, uint8_t *to)
     return to;
 }
 
-static uint8_t *weave_twos(codes_of codes, int first, uint8_t *to)
+static uint8_t *interleave_twos(codes_of codes, int first, uint8_t *to)
 {
     for (int r = 0; r < G; r++, to += 8) {
         const uint8_t *c = codes[r] + first;
@@ -222,8 +222,8 @@ typedef struct {
     int at, bytes, count;
 } field;
 
-static inline __attribute__((always_inline)) uint8_t *weave_fields(const uint8_t *const block[G],
-                                                                   field x, uint8_t *to)
+static inline __attribute__((always_inline)) uint8_t *
+interleave_fields(const uint8_t *const block[G], field x, uint8_t *to)
 {
     for (int f = 0; f < x.count; f++)
         for (int r = 0; r < G; r++, to += x.bytes)
@@ -232,7 +232,8 @@ static inline __attribute__((always_inline)) uint8_t *weave_fields(const uint8_t
 }
 
 /* The scales of eight groups of all rows, from `first` on, as sixes. */
-static uint8_t *weave_scales(const uint8_t *const block[G], scale_fn *fn, int first, uint8_t *to)
+static uint8_t *interleave_scales(const uint8_t *const block[G], scale_fn *fn, int first,
+                                  uint8_t *to)
 {
     for (int lane = 0; lane < 16; lane++) {
         int v[4];
@@ -243,7 +244,7 @@ static uint8_t *weave_scales(const uint8_t *const block[G], scale_fn *fn, int fi
     return to + 3 * 16;
 }
 
-typedef uint8_t *weave_fn(codes_of codes, int first, uint8_t *to);
+typedef uint8_t *interleave_fn(codes_of codes, int first, uint8_t *to);
 
 /* What becomes of a block: fields, then scales as sixes, then codes, each where it has any. */
 typedef struct {
@@ -253,52 +254,52 @@ typedef struct {
     scale_fn *scale;
     int codes_at;
     codes_fn *codes;
-    weave_fn *weave;
+    interleave_fn *interleave;
 } rows8;
 
 /* Inlined for each type: what is known of it makes this up to six times faster. */
 static inline __attribute__((always_inline)) uint8_t *
-weave_block(rows8 w, const uint8_t *const block[G], uint8_t *to)
+interleave_block(rows8 w, const uint8_t *const block[G], uint8_t *to)
 {
     codes_of codes;
-    to = weave_fields(block, w.fields[1], weave_fields(block, w.fields[0], to));
+    to = interleave_fields(block, w.fields[1], interleave_fields(block, w.fields[0], to));
     for (int group = 0; group < w.groups; group += 8)
-        to = weave_scales(block, w.scale, group, to);
+        to = interleave_scales(block, w.scale, group, to);
     for (int r = 0; r < G && w.codes; r++)
         w.codes(block[r] + w.codes_at, codes[r]);
     for (int first = 0; first < w.elems && w.codes; first += 32)
-        to = w.weave(codes, first, to);
+        to = w.interleave(codes, first, to);
     return to;
 }
 
 /* clang-format off */
 #define ROWS8_TYPES \
-    /*  type  elems  fields: at, bytes, count  groups, scale    codes: at, read by, woven by   */ \
+    /*  type  elems  fields: at, bytes, count  groups, scale    codes: at, read by, interleaved by   */ \
     ROW(Q8_0,    32, 0, 2, 1,    2, 8, 4,     0, NULL,          0, NULL, NULL)                   \
-    ROW(Q4_0,    32, 0, 2, 1,    0, 0, 0,     0, NULL,          2, codes_Q4, weave_fours_signed) \
-    ROW(Q4_1,    32, 0, 2, 2,    0, 0, 0,     0, NULL,          4, codes_Q4, weave_fours)        \
-    ROW(Q5_0,    32, 0, 2, 1,    0, 0, 0,     0, NULL,          2, codes_Q5, weave_fives)        \
-    ROW(Q5_1,    32, 0, 2, 2,    0, 0, 0,     0, NULL,          4, codes_Q5, weave_fives)        \
-    ROW(IQ4_NL,  32, 0, 2, 1,    0, 0, 0,     0, NULL,          2, codes_Q4, weave_fours)        \
-    ROW(MXFP4,   32, 0, 1, 1,    0, 0, 0,     0, NULL,          1, codes_Q4, weave_fours)        \
-    ROW(Q2_K,   256, 80, 2, 2,   0, 1, 16,    0, NULL,          16, codes_Q2_K, weave_twos)      \
-    ROW(Q3_K,   256, 108, 2, 1,  0, 0, 0,     16, scale_Q3_K,   0, codes_Q3_K, weave_threes)     \
-    ROW(Q4_K,   256, 0, 2, 2,    4, 1, 12,    0, NULL,          0, codes_Q4_K, weave_fours)      \
-    ROW(Q5_K,   256, 0, 2, 2,    4, 1, 12,    0, NULL,          0, codes_Q5_K, weave_fives)      \
-    ROW(Q6_K,   256, 208, 2, 1,  192, 1, 16,  0, NULL,          0, codes_Q6_K, weave_sixes)      \
-    ROW(IQ4_XS, 256, 0, 2, 1,    0, 0, 0,     8, scale_IQ4_XS,  0, codes_IQ4_XS, weave_fours)
+    ROW(Q4_0,    32, 0, 2, 1,    0, 0, 0,     0, NULL,          2, codes_Q4, interleave_fours_signed) \
+    ROW(Q4_1,    32, 0, 2, 2,    0, 0, 0,     0, NULL,          4, codes_Q4, interleave_fours)        \
+    ROW(Q5_0,    32, 0, 2, 1,    0, 0, 0,     0, NULL,          2, codes_Q5, interleave_fives)        \
+    ROW(Q5_1,    32, 0, 2, 2,    0, 0, 0,     0, NULL,          4, codes_Q5, interleave_fives)        \
+    ROW(IQ4_NL,  32, 0, 2, 1,    0, 0, 0,     0, NULL,          2, codes_Q4, interleave_fours)        \
+    ROW(MXFP4,   32, 0, 1, 1,    0, 0, 0,     0, NULL,          1, codes_Q4, interleave_fours)        \
+    ROW(Q2_K,   256, 80, 2, 2,   0, 1, 16,    0, NULL,          16, codes_Q2_K, interleave_twos)      \
+    ROW(Q3_K,   256, 108, 2, 1,  0, 0, 0,     16, scale_Q3_K,   0, codes_Q3_K, interleave_threes)     \
+    ROW(Q4_K,   256, 0, 2, 2,    4, 1, 12,    0, NULL,          0, codes_Q4_K, interleave_fours)      \
+    ROW(Q5_K,   256, 0, 2, 2,    4, 1, 12,    0, NULL,          0, codes_Q5_K, interleave_fives)      \
+    ROW(Q6_K,   256, 208, 2, 1,  192, 1, 16,  0, NULL,          0, codes_Q6_K, interleave_sixes)      \
+    ROW(IQ4_XS, 256, 0, 2, 1,    0, 0, 0,     8, scale_IQ4_XS,  0, codes_IQ4_XS, interleave_fours)
 
 #define ROW(type, elems, at0, bytes0, count0, at1, bytes1, count1, ...) \
-    static uint8_t *weave_##type(const uint8_t *const block[G], uint8_t *to) \
+    static uint8_t *interleave_##type(const uint8_t *const block[G], uint8_t *to) \
     { \
-        return weave_block((rows8){elems, {{at0, bytes0, count0}, {at1, bytes1, count1}}, __VA_ARGS__}, \
+        return interleave_block((rows8){elems, {{at0, bytes0, count0}, {at1, bytes1, count1}}, __VA_ARGS__}, \
                            block, to); \
     }
 ROWS8_TYPES
 #undef ROW
 
 static uint8_t *(*const rows8_of[DT_COUNT])(const uint8_t *const block[G], uint8_t *to) = {
-#define ROW(type, ...) [DT_##type] = weave_##type,
+#define ROW(type, ...) [DT_##type] = interleave_##type,
 ROWS8_TYPES
 #undef ROW
 };
@@ -316,7 +317,7 @@ const char *layout_name(klayout l)
 }
 
 /* Numbers of two bytes, four columns at a time. */
-static void weave_halves(const void *const rows[G], int64_t n, uint8_t *to)
+static void interleave_halves(const void *const rows[G], int64_t n, uint8_t *to)
 {
     enum { COLS = 4, BYTES = 2 };
     int64_t i = 0;
@@ -327,11 +328,11 @@ static void weave_halves(const void *const rows[G], int64_t n, uint8_t *to)
         memcpy(to, (const uint8_t *)rows[r] + i * BYTES, (size_t)(n - i) * BYTES);
 }
 
-void layout_pack(klayout l, dtype t, const void *const rows[G], int64_t n, void *to)
+void layout_interleave(klayout l, dtype t, const void *const rows[G], int64_t n, void *to)
 {
     WEFT_ASSERT(l != LAYOUT_STORED && layout_has(l, t));
     if (t == DT_BF16) {
-        weave_halves(rows, n, to);
+        interleave_halves(rows, n, to);
         return;
     }
     const dtype_row *d = dtype_row_of(t);

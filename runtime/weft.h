@@ -181,12 +181,12 @@ typedef struct {
     bool deterministic; /* the same bits however rows are put together into calls */
     bool round_bf16;    /* round activations for BF16 weights to bf16: faster, less exact */
     bool
-        no_pack_cache; /* do not keep weights that were rearranged for this machine's kernels on disk */
+        no_weight_cache; /* do not keep weights that were interleaved for this machine's kernels on disk */
     bool no_repack; /* use weights as stored: slower, but there is no copy laid out for kernels */
     /* A plan file (`weft graph --stage plan --format json`) to run instead of making a plan: then exec, kv,
      * deterministic, round_bf16 and no_repack are the file's, and context, batch and outputs must be within it. */
     const char *plan;
-    /* Called now and then, by the thread that creates the session, while weights are rearranged for this machine's
+    /* Called now and then, by the thread that creates the session, while weights are interleaved for this machine's
      * kernels: that takes long where they are not on disk from the last time. Bytes done, and in all. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *progress_ctx;
@@ -197,8 +197,8 @@ typedef struct {
     /* The session is refused if it takes more than this, mapped weights included; 0: more than the machine has, without
      * mapped weights. */
     uint64_t max_bytes;
-    /* Where rearranged weights are kept between runs, made if absent; NULL: $XDG_CACHE_HOME/weft/packed, else
-     * $HOME/.cache/weft/packed. And how many bytes all its files may take together; 0: 64 GiB. */
+    /* Where interleaved weights are kept between runs, made if absent; NULL: $XDG_CACHE_HOME/weft/weights, else
+     * $HOME/.cache/weft/weights. And how many bytes all its files may take together; 0: 64 GiB. */
     const char *cache_dir;
     uint64_t cache_bytes;
 } weft_session_options;
@@ -218,7 +218,7 @@ typedef struct {
     int64_t vocab;                          /* width of the output logits; 0: it has none */
     int64_t page_tokens, pages, pages_free; /* of state, now */
     /* Bytes. Mapped and cached weights are pages of files, not memory of the session. */
-    uint64_t weights_mapped, weights_cached, weights_copied, weights_packed;
+    uint64_t weights_mapped, weights_cached, weights_copied, weights_interleaved;
     uint64_t activations, state, scratch, tables;
 } weft_session_info;
 

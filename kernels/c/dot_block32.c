@@ -3,7 +3,7 @@
  *
  * The sum over a block is exact, in four lanes of integers; each is scaled by d of the block times d
  * of the activations and added to one of four sums. Where a block has a minimum m as well, it adds
- * m * d * (the sum of q), which the packed row brings along.
+ * m * d * (the sum of q), which the quantised row brings along.
  *
  * Vector instructions bound it: a block of Q8_0 takes 12, four of them products, and Neoverse V1 starts
  * two a cycle where operands come from others. That is 14 GB/s a core at 2.6 GHz; scales converted 64 at

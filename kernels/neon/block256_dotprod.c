@@ -1,4 +1,4 @@
-/* block256_dotprod.c - woven weights with a scale for each 256 columns, times 8-bit activations.
+/* block256_dotprod.c - interleaved weights with a scale for each 256 columns, times 8-bit activations.
  *
  * Like block32_dotprod.c, but sums are multiplied by the scales of their groups and added up as whole numbers, so that
  * floats come in once in 256 columns. Minima meet the sums of the activations in the same way.
@@ -8,7 +8,7 @@
  * two threads, of the 79 GB/s that the same program read: Q4_K 53 %, Q5_K 48 %, Q6_K 59 %. */
 #include "kernels/kernel_decls.h"
 
-#include "kernels/c/woven.h"
+#include "kernels/c/rows8.h"
 #include "kernels/neon/codes.h"
 
 enum { BLOCK = 256, X_MAX = 4 };
@@ -50,7 +50,7 @@ NEON_INLINE void add_minima(const uint8_t *min, const int16_t *sums16, int group
 
 /* 32 columns: sums times scales into u[i]. */
 NEON_INLINE void sub_block(const uint8_t *codes, const uint8_t *scales, const int8_t *const *q,
-                           int n_x, int32x4_t (*u)[2], const woven256 *t)
+                           int n_x, int32x4_t (*u)[2], const rows8_block256 *t)
 {
     int32x4_t scale[2][2]; /* of columns 0 to 15, of 16 to 31 where they have their own */
     widen(scales, !t->has_min, scale[0]);
@@ -83,7 +83,7 @@ NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
 }
 
 NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
-                       float (*sum)[LAYOUT_GROUP], const woven256 *t)
+                       float (*sum)[LAYOUT_GROUP], const rows8_block256 *t)
 {
     float32x4_t acc[X_MAX][2]; /* here, so that they need not be kept in memory */
     for (int i = 0; i < n_x; i++)
@@ -130,9 +130,9 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
             vst1q_f32(sum[i] + 4 * h, acc[i][h]);
 }
 
-WOVEN_KERNELS_TO_4(Q2_K, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(Q3_K, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(Q4_K, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(Q5_K, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(Q6_K, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(IQ4_XS, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q2_K, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q3_K, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q4_K, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q5_K, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q6_K, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(IQ4_XS, dotprod, group, NULL)

@@ -1,4 +1,4 @@
-/* block256_i8mm.c - woven weights with a scale for each 256 columns, for many rows.
+/* block256_i8mm.c - interleaved weights with a scale for each 256 columns, for many rows.
  *
  * The sums of 256 columns are whole numbers. Minima multiply the sums of the activations over 32 columns, eight
  * of them to a row: what smmla takes, once with the low bits of the sums and once with the high.
@@ -41,14 +41,14 @@ NEON_INLINE void turn(const uint8_t from[64], int8_t to[64])
 }
 
 /* As stored, so that minima are the type's own; else times 1 << shift. */
-NEON_INLINE int8x16_t whole_code(int8x16_t v, const woven256 *t)
+NEON_INLINE int8x16_t whole_code(int8x16_t v, const rows8_block256 *t)
 {
     return t->zero ? vaddq_s8(vshrq_n_s8(v, 3), vdupq_n_s8((int8_t)t->zero)) : v;
 }
 
 /* All but the scales of groups, which are left as bytes (code_scales). */
 NEON_INLINE const uint8_t *unpack_rows(const uint8_t *w, uint8_t own[128], panel256_block *p,
-                                       const woven256 *t)
+                                       const rows8_block256 *t)
 {
     uint8_t min6[128];
     const uint8_t *scales = code_scales(w, own, min6, t);
@@ -65,7 +65,7 @@ NEON_INLINE const uint8_t *unpack_rows(const uint8_t *w, uint8_t own[128], panel
     return scales;
 }
 
-NEON_INLINE void unpack_scales(const uint8_t *w, panel256_block *p, const woven256 *t)
+NEON_INLINE void unpack_scales(const uint8_t *w, panel256_block *p, const rows8_block256 *t)
 {
     uint8_t own[128];
     const uint8_t *scales = unpack_rows(w, own, p, t);
@@ -78,7 +78,7 @@ NEON_INLINE void unpack_scales(const uint8_t *w, panel256_block *p, const woven2
 }
 
 /* The same with bytes in place of the scales of groups. */
-NEON_INLINE void unpack_bytes(const uint8_t *w, panel256_block *p, const woven256 *t)
+NEON_INLINE void unpack_bytes(const uint8_t *w, panel256_block *p, const rows8_block256 *t)
 {
     uint8_t *own = (uint8_t *)p->scale;
     const uint8_t *scales = unpack_rows(w, own, p, t);
@@ -86,7 +86,8 @@ NEON_INLINE void unpack_bytes(const uint8_t *w, panel256_block *p, const woven25
         memcpy(own, scales, (size_t)t->groups * 8);
 }
 
-NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, const woven256 *t)
+NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p,
+                              const rows8_block256 *t)
 {
     unpack_scales(w, p, t);
     const uint8_t *codes = w + t->codes_at;
@@ -101,7 +102,7 @@ NEON_INLINE void unpack_block(const uint8_t *w, int8_t *q, panel256_block *p, co
     }
 }
 
-NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven256 *t)
+NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const rows8_block256 *t)
 {
     panel256 *p = panel;
     for (int64_t b = 0; b < cols / BLOCK; b++, w += t->bytes) {
@@ -110,7 +111,8 @@ NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven
     }
 }
 
-NEON_INLINE void tile(const void *panel, const panel_acts *x, float t[TILE], const woven256 *type)
+NEON_INLINE void tile(const void *panel, const panel_acts *x, float t[TILE],
+                      const rows8_block256 *type)
 {
     const panel256 *p = panel;
     int64_t b = x->first / BLOCK, n_block = x->cols / BLOCK;
@@ -127,7 +129,7 @@ NEON_INLINE void tile(const void *panel, const panel_acts *x, float t[TILE], con
 
 /* 32 columns: sums times scales into u[pair * 2 + half of the rows of activations]. */
 NEON_INLINE void few_sub(const uint8_t *codes, const uint8_t *scales, const int8_t *q, int pairs,
-                         int32x4_t u[8], const woven256 *t)
+                         int32x4_t u[8], const rows8_block256 *t)
 {
     int32x4_t scale[2][4];
     panel_spread_scales(scales, !t->has_min, scale[0]);
@@ -162,7 +164,7 @@ NEON_INLINE int32x4_t minima(const int8_t *min, const int8_t *sums)
 }
 
 NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE],
-                     const woven256 *type)
+                     const rows8_block256 *type)
 {
     const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
     const int8_t *sums = (const int8_t *)act_sum4(ACT_Q8KX4, x->x, x->n) + x->first / BLOCK * 64;
@@ -211,7 +213,7 @@ NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold
 
 /* As many blocks at once as are multiplied in turn by all rows (panel_i8mm.c), or fewer. */
 NEON_INLINE void direct(const uint8_t *w, const panel_acts *x, int64_t group, bool cold, float *t,
-                        const woven256 *type, direct256_fn *multiply)
+                        const rows8_block256 *type, direct256_fn *multiply)
 {
     enum { MOST = 4 };
     panel256_block block[MOST];
@@ -236,7 +238,7 @@ NEON_INLINE void direct(const uint8_t *w, const panel_acts *x, int64_t group, bo
                              bool cold, float *t)                                                  \
     {                                                                                              \
         direct256_fn *multiply = rows > 6 ? direct8_##type : direct6_##type;                       \
-        direct(w, x, group, cold, t, &woven_##type, multiply);                                     \
+        direct(w, x, group, cold, t, &rows8_##type, multiply);                                     \
     }
 DIRECT(Q4_K)
 DIRECT(Q6_K)
@@ -244,19 +246,19 @@ DIRECT(Q6_K)
 #define KERNELS(type, size, few_max, eight)                                                        \
     static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
     {                                                                                              \
-        unpack(w, cols, panel, &woven_##type);                                                     \
+        unpack(w, cols, panel, &rows8_##type);                                                     \
     }                                                                                              \
     static void tile_##type(const void *panel, const panel_acts *x, float t[TILE])                 \
     {                                                                                              \
-        tile(panel, x, t, &woven_##type);                                                          \
+        tile(panel, x, t, &rows8_##type);                                                          \
     }                                                                                              \
     static void few_##type(const uint8_t *w, const panel_acts *x, int pairs, bool cold,            \
                            float t[TILE])                                                          \
     {                                                                                              \
         if (pairs == 1)                                                                            \
-            few(w, x, 1, cold, t, &woven_##type);                                                  \
+            few(w, x, 1, cold, t, &rows8_##type);                                                  \
         else                                                                                       \
-            few(w, x, 2, cold, t, &woven_##type);                                                  \
+            few(w, x, 2, cold, t, &rows8_##type);                                                  \
     }                                                                                              \
     static const panel_core core_##type = {BLOCK,      size,    unpack_##type, tile_##type,        \
                                            few_##type, few_max, eight};                            \

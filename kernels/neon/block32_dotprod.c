@@ -1,4 +1,4 @@
-/* block32_dotprod.c - woven weights with a scale for each 32 columns, times 8-bit activations.
+/* block32_dotprod.c - interleaved weights with a scale for each 32 columns, times 8-bit activations.
  *
  * A vector of the weights holds eight columns of two rows, so that sdot leaves two half sums for each of them,
  * and one addp joins those of four rows: no sum across a register is ever needed. Reads are hinted far ahead
@@ -9,7 +9,7 @@
  * 65536 x 2048 with two threads, of the 79 GB/s that the same program read: Q8_0 92 %, Q4_0 and Q4_1 54 to 59 %. */
 #include "kernels/kernel_decls.h"
 
-#include "kernels/c/woven.h"
+#include "kernels/c/rows8.h"
 #include "kernels/neon/codes.h"
 #include "kernels/neon/one_row.h"
 
@@ -24,7 +24,7 @@ NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
 }
 
 NEON_INLINE void blocks(const uint8_t *w, const void *const *x, int n_x, int64_t n,
-                        float (*sum)[LAYOUT_GROUP], const woven32 *t)
+                        float (*sum)[LAYOUT_GROUP], const rows8_block32 *t)
 {
     const int8_t *q[X_MAX];
     const float *d[X_MAX];
@@ -71,7 +71,7 @@ NEON_INLINE void blocks(const uint8_t *w, const void *const *x, int n_x, int64_t
 }
 
 NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
-                       float (*sum)[LAYOUT_GROUP], const woven32 *t)
+                       float (*sum)[LAYOUT_GROUP], const rows8_block32 *t)
 {
     if (n_x == 1 && t->in_asm) {
         one_row_Q4_0(w, act_q(x[0]), act_d_of(ACT_Q8D, x[0], n), n / BLOCK, sum[0]);
@@ -80,10 +80,10 @@ NEON_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t 
     blocks(w, x, n_x, n, sum, t);
 }
 
-WOVEN_KERNELS_TO_4(Q8_0, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(Q4_0, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(Q4_1, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(Q5_0, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(Q5_1, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(IQ4_NL, dotprod, group, NULL)
-WOVEN_KERNELS_TO_4(MXFP4, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q8_0, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q4_0, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q4_1, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q5_0, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(Q5_1, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(IQ4_NL, dotprod, group, NULL)
+ROWS8_KERNELS_TO_4(MXFP4, dotprod, group, NULL)

@@ -1,4 +1,4 @@
-/* block32_i8mm.c - woven weights with a scale for each 32 columns, for several rows.
+/* block32_i8mm.c - interleaved weights with a scale for each 32 columns, for several rows.
  *
  * Unpacking 32 columns of 8 rows takes 14 cycles of a Neoverse V1 core, a tile 18 to 19 (panel_tile_i8mm.c). Few rows are
  * multiplied as they are unpacked, two or four at a time: Q8_0 14.5 cycles for two, 21.4 for four, Q4_0 17.8 and
@@ -10,7 +10,7 @@
 
 enum { BLOCK = 32 };
 
-NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const woven32 *t)
+NEON_INLINE void unpack(const uint8_t *w, int64_t cols, void *panel, const rows8_block32 *t)
 {
     panel32 *p = panel;
     for (int64_t b = 0; b < cols / BLOCK; b++, w += t->bytes) {
@@ -90,7 +90,7 @@ NEON_INLINE float32x4_t float_of(int32x4_t s, int shift)
 }
 
 NEON_INLINE void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE],
-                     const woven32 *type, direct_fn *direct)
+                     const rows8_block32 *type, direct_fn *direct)
 {
     const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
     const float *d = act_d4(x->x, x->n) + x->first / BLOCK * 8;
@@ -172,15 +172,15 @@ static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
 #define KERNELS(type, size, tile_of, direct, few_max, eight)                                       \
     static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
     {                                                                                              \
-        unpack(w, cols, panel, &woven_##type);                                                     \
+        unpack(w, cols, panel, &rows8_##type);                                                     \
     }                                                                                              \
     static void few_##type(const uint8_t *w, const panel_acts *x, int pairs, bool cold,            \
                            float t[TILE])                                                          \
     {                                                                                              \
         if (pairs == 1)                                                                            \
-            few(w, x, 1, cold, t, &woven_##type, direct);                                          \
+            few(w, x, 1, cold, t, &rows8_##type, direct);                                          \
         else                                                                                       \
-            few(w, x, 2, cold, t, &woven_##type, direct);                                          \
+            few(w, x, 2, cold, t, &rows8_##type, direct);                                          \
     }                                                                                              \
     static const panel_core core_##type = {BLOCK,      size,    unpack_##type, tile_of,            \
                                            few_##type, few_max, eight};                            \

@@ -1,4 +1,4 @@
-/* codes.h - woven weights (layout.c tells how they lie) as signed bytes.
+/* codes.h - interleaved weights (layout.c tells how they lie) as signed bytes.
  *
  * Of 32 columns of eight rows, half 0 or 1 is two pairs of rows: v[pair * 4 + step] holds eight columns of the two
  * rows of a pair. Codes come times `times`, a power of two that costs nothing to undo later. */
@@ -142,16 +142,16 @@ typedef struct {
     bool has_min; /* of each row, after the scales */
     float zero;   /* codes come less this, where there are minima to make up for it */
     bool in_asm;  /* one_row.h has it */
-} woven32;
+} rows8_block32;
 
 /* clang-format off */
-static const woven32 woven_Q8_0   = {272, 16, neon_halves, half_bytes,       0, false, 0,  false};
-static const woven32 woven_Q4_0   = {144, 16, neon_halves, half_fours,       4, false, 0,  true};
-static const woven32 woven_Q4_1   = {160, 32, neon_halves, half_plain_fours, 0, true,  0,  false};
-static const woven32 woven_Q5_0   = {176, 16, neon_halves, half_fives,       3, false, 0,  false};
-static const woven32 woven_Q5_1   = {192, 32, neon_halves, half_fives,       3, true,  16, false};
-static const woven32 woven_IQ4_NL = {144, 16, neon_halves, half_iq4,         0, false, 0,  false};
-static const woven32 woven_MXFP4  = {136, 8,  code_e8m0,   half_mxfp4,       0, false, 0,  false};
+static const rows8_block32 rows8_Q8_0   = {272, 16, neon_halves, half_bytes,       0, false, 0,  false};
+static const rows8_block32 rows8_Q4_0   = {144, 16, neon_halves, half_fours,       4, false, 0,  true};
+static const rows8_block32 rows8_Q4_1   = {160, 32, neon_halves, half_plain_fours, 0, true,  0,  false};
+static const rows8_block32 rows8_Q5_0   = {176, 16, neon_halves, half_fives,       3, false, 0,  false};
+static const rows8_block32 rows8_Q5_1   = {192, 32, neon_halves, half_fives,       3, true,  16, false};
+static const rows8_block32 rows8_IQ4_NL = {144, 16, neon_halves, half_iq4,         0, false, 0,  false};
+static const rows8_block32 rows8_MXFP4  = {136, 8,  code_e8m0,   half_mxfp4,       0, false, 0,  false};
 /* clang-format on */
 
 /* How whole numbers that multiply the scale of 256 columns lie: signed bytes; signed sixes; 6 bits, with minima; 4 bits,
@@ -167,15 +167,15 @@ typedef struct {
     int scales;
     bool has_min; /* and scales without a sign */
     int zero;
-} woven256;
+} rows8_block256;
 
 /* clang-format off */
-static const woven256 woven_Q2_K   = {672,  160, 64,  half_twos,        0, 16, SCALES_4,     true,  0};
-static const woven256 woven_Q3_K   = {880,  112, 96,  half_threes,      5, 16, SCALES_SIXES, false, 0};
-static const woven256 woven_Q4_K   = {1152, 128, 128, half_plain_fours, 0, 8,  SCALES_6,     true,  0};
-static const woven256 woven_Q5_K   = {1408, 128, 160, half_fives,       3, 8,  SCALES_6,     true,  16};
-static const woven256 woven_Q6_K   = {1680, 144, 192, half_sixes,       2, 16, SCALES_BYTES, false, 0};
-static const woven256 woven_IQ4_XS = {1088, 64,  128, half_iq4,         0, 8,  SCALES_SIXES, false, 0};
+static const rows8_block256 rows8_Q2_K   = {672,  160, 64,  half_twos,        0, 16, SCALES_4,     true,  0};
+static const rows8_block256 rows8_Q3_K   = {880,  112, 96,  half_threes,      5, 16, SCALES_SIXES, false, 0};
+static const rows8_block256 rows8_Q4_K   = {1152, 128, 128, half_plain_fours, 0, 8,  SCALES_6,     true,  0};
+static const rows8_block256 rows8_Q5_K   = {1408, 128, 160, half_fives,       3, 8,  SCALES_6,     true,  16};
+static const rows8_block256 rows8_Q6_K   = {1680, 144, 192, half_sixes,       2, 16, SCALES_BYTES, false, 0};
+static const rows8_block256 rows8_IQ4_XS = {1088, 64,  128, half_iq4,         0, 8,  SCALES_SIXES, false, 0};
 /* clang-format on */
 
 /* The 6-bit scales and minima of eight rows: [8 groups][8 rows], from 12 bytes of each. */
@@ -217,7 +217,7 @@ NEON_INLINE void code_scales4(const uint8_t *w, uint8_t scale[128], uint8_t min[
 
 /* The scales of a block's groups, as bytes: [groups][8 rows]; `own` and `min` are memory for them. */
 NEON_INLINE const uint8_t *code_scales(const uint8_t *w, uint8_t own[128], uint8_t min[128],
-                                       const woven256 *t)
+                                       const rows8_block256 *t)
 {
     if (t->scales == SCALES_BYTES)
         return w + 16;

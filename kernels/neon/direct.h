@@ -1,4 +1,4 @@
-/* direct.h - woven weights times four rows of activations, unpacked on the way: the loops in assembly.
+/* direct.h - interleaved weights times four rows of activations, unpacked on the way: the loops in assembly.
  *
  * t as a tile of panel.h; sums begin with those at `from`, which may be t, or NULL: zeros. w at any byte. Weights are asked
  * for `ahead` bytes before their use; 0: they are in a cache. */

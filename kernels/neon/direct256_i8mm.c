@@ -1,4 +1,4 @@
-/* direct256_i8mm.c - four woven rows of Q4_K or Q6_K times six or eight rows of activations, in assembly.
+/* direct256_i8mm.c - four interleaved rows of Q4_K or Q6_K times six or eight rows of activations, in assembly.
  *
  * As direct8_i8mm.c, with the loops of panel_tile_i8mm.c for whole numbers as scales, which come as bytes. What belongs to
  * 256 columns is done between the products of the next. */

@@ -1,4 +1,4 @@
-/* direct8_i8mm.c - four woven rows of Q8_0 or Q4_0 times six or eight rows of activations, without a panel, in assembly.
+/* direct8_i8mm.c - four interleaved rows of Q8_0 or Q4_0 times six or eight rows of activations, without a panel, in assembly.
  *
  * The loops of direct_i8mm.c with the sides exchanged: half of a group's rows, which are unpacked once for twice the
  * activations, and whose other half comes in a second pass from the first cache. A pass asks for every second line of what

@@ -1,4 +1,4 @@
-/* direct_i8mm.c - eight woven rows of Q8_0 or Q4_0 times four rows of activations, without a panel, in assembly.
+/* direct_i8mm.c - eight interleaved rows of Q8_0 or Q4_0 times four rows of activations, without a panel, in assembly.
  *
  * The loops of panel_tile_i8mm.c, with codes and scales as they lie: what a panel would hold is made on the way. For few
  * rows that is less work than unpacking, and what comes from memory is waited for while products are made. 32

@@ -1,4 +1,4 @@
-/* one_row.h - eight woven weight rows times one row of activations, in assembly: what decoding spends its time on. */
+/* one_row.h - eight interleaved weight rows times one row of activations, in assembly: what decoding spends its time on. */
 #ifndef WEFT_KERNELS_NEON_ONE_ROW_H
 #define WEFT_KERNELS_NEON_ONE_ROW_H
 

@@ -1,4 +1,4 @@
-/* one_row_dotprod.c - eight woven rows of Q4_0 times one row of activations, in assembly.
+/* one_row_dotprod.c - eight interleaved rows of Q4_0 times one row of activations, in assembly.
  *
  * Two sets of accumulators take turns: while sdot fills one, the sums of the other are joined and scaled in between.
  * Activations are loaded as they are multiplied, each 8 twice: sdot runs at 4 a cycle only if an operand comes

@@ -1,4 +1,4 @@
-/* panel.h - eight rows of weights unpacked to bytes, and their products with four woven rows of activations.
+/* panel.h - eight rows of weights unpacked to bytes, and their products with four interleaved rows of activations.
  *
  * A tile is 8 weight rows by 4 rows of activations; its 32 sums are t[pair * 2 + half][4]: of rows 2 pair and
  * 2 pair + 1 of the weights, each with rows 2 half and 2 half + 1 of the activations. Scales of the weights are
@@ -13,9 +13,9 @@ enum { TILE = 32, TILE_X = 4 };
 
 /* Types with a scale for each 32 columns. */
 typedef struct {
-    int8_t q[8 * WOVEN_COLS];          /* [columns / 8][8 rows][8] */
-    float scale[WOVEN_COLS / 32 * 16]; /* [blocks][4 pairs][4] */
-    float min[WOVEN_COLS / 32 * 8];    /* [blocks][8 rows], where the type has some */
+    int8_t q[8 * ROWS8_COLS];          /* [columns / 8][8 rows][8] */
+    float scale[ROWS8_COLS / 32 * 16]; /* [blocks][4 pairs][4] */
+    float min[ROWS8_COLS / 32 * 8];    /* [blocks][8 rows], where the type has some */
 } panel32;
 
 /* Types with one for each 256; panel_tile_i8mm.c knows where the fields lie. */
@@ -26,8 +26,8 @@ typedef struct {
 } panel256_block;
 
 typedef struct {
-    int8_t q[8 * WOVEN_COLS];
-    panel256_block block[WOVEN_COLS / 256];
+    int8_t q[8 * ROWS8_COLS];
+    panel256_block block[ROWS8_COLS / 256];
 } panel256;
 
 /* Columns [first, first + cols) of a group of four rows of n. The group that is multiplied next lies `next` bytes on: it
@@ -51,13 +51,13 @@ typedef struct {
                   float *t);
 } panel_core;
 
-/* linear on rows packed by four: for many rows, and for few. */
+/* linear on rows quantised by four: for many rows, and for few. */
 void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                   const panel_core *core);
 void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                       const panel_core *core);
 
-/* experts on rows packed one by one, which are woven here as they choose the same expert. */
+/* experts on rows quantised one by one, which are interleaved here as they choose the same expert. */
 void panel_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                    const panel_core *core);
 

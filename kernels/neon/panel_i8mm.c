@@ -1,6 +1,6 @@
 /* panel_i8mm.c - linear for many rows: eight rows of weights are unpacked once for up to 256 rows of activations.
  *
- * Columns go in runs of WOVEN_COLS, the outermost loop, so that what all rows have of a run stays in the second-level
+ * Columns go in runs of ROWS8_COLS, the outermost loop, so that what all rows have of a run stays in the second-level
  * cache while the weights pass; results are added up from run to run. out overlaps no input. */
 #include "kernels/neon/panel.h"
 
@@ -138,7 +138,7 @@ void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t e
             continue;
         }
         for (r.first = 0; r.first < n; r.first += r.cols) {
-            r.cols = n - r.first < WOVEN_COLS ? n - r.first : WOVEN_COLS;
+            r.cols = n - r.first < ROWS8_COLS ? n - r.first : ROWS8_COLS;
             few_from_panel(&r, w + r.first / core->block * core->bytes, col, t->scratch);
         }
     }
@@ -151,7 +151,7 @@ void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
     int64_t n = k->n[2];
     run r = {.k = k, .core = core, .row = part.row, .row_end = part.row_end};
     for (r.first = 0; r.first < n; r.first += r.cols) {
-        r.cols = n - r.first < WOVEN_COLS ? n - r.first : WOVEN_COLS;
+        r.cols = n - r.first < ROWS8_COLS ? n - r.first : ROWS8_COLS;
         for (int64_t row = part.row / TILE_X * TILE_X; row < part.row_end; row += ROWS_MAX)
             rows_run(&r, row, row + ROWS_MAX < part.row_end ? row + ROWS_MAX : part.row_end,
                      part.col, part.col_end, t->scratch);

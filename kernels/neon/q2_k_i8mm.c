@@ -18,11 +18,11 @@ typedef struct {
 } minima;
 
 typedef struct {
-    int8_t q[8 * WOVEN_COLS];
-    minima block[WOVEN_COLS / BLOCK];
+    int8_t q[8 * ROWS8_COLS];
+    minima block[ROWS8_COLS / BLOCK];
 } panel_q2_k;
 
-static_assert(sizeof(panel_q2_k) <= WOVEN_PANEL_BYTES, "the panel fits its scratch");
+static_assert(sizeof(panel_q2_k) <= ROWS8_PANEL_BYTES, "the panel fits its scratch");
 
 /* A number of each row of a pair, for eight columns of it. */
 NEON_INLINE int8x16_t of_pair(const uint8_t *rows, int pair)
@@ -32,7 +32,7 @@ NEON_INLINE int8x16_t of_pair(const uint8_t *rows, int pair)
 
 static void unpack_block(const uint8_t *w, int8_t *q, minima *m)
 {
-    const woven256 *t = &woven_Q2_K;
+    const rows8_block256 *t = &rows8_Q2_K;
     uint8_t own[128], min[128];
     float32x4_t d[2];
     code_scales(w, own, min, t);
@@ -83,8 +83,8 @@ NEON_INLINE void add_block(const int8_t *w, const minima *m, const int8_t *q, co
 static void unpack(const uint8_t *w, int64_t cols, void *panel)
 {
     panel_q2_k *p = panel;
-    for (int64_t b = 0; b < cols / BLOCK; b++, w += woven_Q2_K.bytes) {
-        neon_hint(w, woven_Q2_K.bytes);
+    for (int64_t b = 0; b < cols / BLOCK; b++, w += rows8_Q2_K.bytes) {
+        neon_hint(w, rows8_Q2_K.bytes);
         unpack_block(w, p->q + b * BLOCK * LAYOUT_GROUP, &p->block[b]);
     }
 }
@@ -110,11 +110,11 @@ static void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, flo
     float32x4_t acc[8];
     (void)pairs;
     panel_begin(panel_before(x, t), acc);
-    for (int64_t b = 0; b < x->cols / BLOCK; b++, w += woven_Q2_K.bytes, d += 8) {
+    for (int64_t b = 0; b < x->cols / BLOCK; b++, w += rows8_Q2_K.bytes, d += 8) {
         int8_t codes[BLOCK * LAYOUT_GROUP];
         minima m;
         if (cold)
-            neon_hint(w, woven_Q2_K.bytes);
+            neon_hint(w, rows8_Q2_K.bytes);
         unpack_block(w, codes, &m);
         add_block(codes, &m, q + b * BLOCK * TILE_X, d, acc);
     }

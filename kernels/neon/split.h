@@ -1,6 +1,6 @@
-/* split.h - activations as one or three bf16 each, in rows or woven by four, for pack and pack4; act.h tells the layouts.
+/* split.h - activations as one or three bf16 each, in rows or interleaved by four, for quantize and quantize4; act.h tells the layouts.
  *
- * The same bits as the reference. Four rows are woven two by two: a vector takes four columns of both. Rounding is one
+ * The same bits as the reference. Four rows are interleaved two by two: a vector takes four columns of both. Rounding is one
  * instruction where a file is built for bf16. */
 #ifndef WEFT_KERNELS_NEON_SPLIT_H
 #define WEFT_KERNELS_NEON_SPLIT_H
@@ -82,7 +82,7 @@ NEON_INLINE void split_row(const float *x, int64_t col, int64_t end, int parts, 
     }
 }
 
-/* Units of pack; false, and nothing done, for forms that only kernels of other processors take. */
+/* Units of quantize; false, and nothing done, for forms that only kernels of other processors take. */
 static inline bool split_rows(const kargs *k, int64_t begin, int64_t end)
 {
     kact act = (kact)k->word[0];
@@ -123,7 +123,7 @@ NEON_INLINE void split_pair(const float *x0, const float *x1, int64_t n, int par
     }
 }
 
-/* Units of pack4. */
+/* Units of quantize4. */
 static inline void split_quads(const kargs *k, int64_t begin, int64_t end)
 {
     kact act = (kact)k->word[0];

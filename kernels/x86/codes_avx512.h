@@ -1,4 +1,4 @@
-/* codes_avx512.h - woven weights (kernels/layout.c tells how they lie) as unsigned bytes, which is what vpdpbusd takes.
+/* codes_avx512.h - interleaved weights (kernels/layout.c tells how they lie) as unsigned bytes, which is what vpdpbusd takes.
  *
  * Of 32 columns of eight rows v[step] holds eight columns, row r in bytes 8 r to 8 r + 7. Codes come with an offset
  * added, and times a power of two: the tables below tell which. */
@@ -209,16 +209,16 @@ typedef struct {
     int offset;   /* of codes as they come */
     float unit;   /* of codes as they come */
     bool has_min; /* of each row, after the scales */
-} woven32;
+} rows8_block32;
 
 /* clang-format off */
-static const woven32 woven_Q8_0   = {272, 16, codes_f16,  codes_bytes,        128, 1,       false};
-static const woven32 woven_Q4_0   = {144, 16, codes_f16,  codes_signed_fours, 8,   1,       false};
-static const woven32 woven_Q4_1   = {160, 32, codes_f16,  codes_fours,        0,   1,       true};
-static const woven32 woven_Q5_0   = {176, 16, codes_f16,  codes_fives,        128, 1 / 8.f, false};
-static const woven32 woven_Q5_1   = {192, 32, codes_f16,  codes_fives,        0,   1 / 8.f, true};
-static const woven32 woven_IQ4_NL = {144, 16, codes_f16,  codes_iq4,          128, 1,       false};
-static const woven32 woven_MXFP4  = {136, 8,  codes_e8m0, codes_mxfp4,        12,  1,       false};
+static const rows8_block32 rows8_Q8_0   = {272, 16, codes_f16,  codes_bytes,        128, 1,       false};
+static const rows8_block32 rows8_Q4_0   = {144, 16, codes_f16,  codes_signed_fours, 8,   1,       false};
+static const rows8_block32 rows8_Q4_1   = {160, 32, codes_f16,  codes_fours,        0,   1,       true};
+static const rows8_block32 rows8_Q5_0   = {176, 16, codes_f16,  codes_fives,        128, 1 / 8.f, false};
+static const rows8_block32 rows8_Q5_1   = {192, 32, codes_f16,  codes_fives,        0,   1 / 8.f, true};
+static const rows8_block32 rows8_IQ4_NL = {144, 16, codes_f16,  codes_iq4,          128, 1,       false};
+static const rows8_block32 rows8_MXFP4  = {136, 8,  codes_e8m0, codes_mxfp4,        12,  1,       false};
 /* clang-format on */
 
 /* The scales of groups of columns, as bytes: [groups][8 rows], and the minima; `w` is the block. */
@@ -302,15 +302,15 @@ typedef struct {
     int groups; /* in 256 columns: 8 or 16 */
     groups_fn *scales;
     bool has_min;
-} woven256;
+} rows8_block256;
 
 /* clang-format off */
-static const woven256 woven_Q2_K   = {672,  160, 64,  codes_twos,   0,   1,        16, groups_four,    true};
-static const woven256 woven_Q3_K   = {880,  112, 96,  codes_threes, 128, 1 / 32.f, 16, groups_sixes16, false};
-static const woven256 woven_Q4_K   = {1152, 128, 128, codes_fours,  0,   1,        8,  groups_six,     true};
-static const woven256 woven_Q5_K   = {1408, 128, 160, codes_fives,  0,   1 / 8.f,  8,  groups_six,     true};
-static const woven256 woven_Q6_K   = {1680, 144, 192, codes_sixes,  128, 1 / 4.f,  16, groups_bytes,   false};
-static const woven256 woven_IQ4_XS = {1088, 64,  128, codes_iq4,    128, 1,        8,  groups_sixes8,  false};
+static const rows8_block256 rows8_Q2_K   = {672,  160, 64,  codes_twos,   0,   1,        16, groups_four,    true};
+static const rows8_block256 rows8_Q3_K   = {880,  112, 96,  codes_threes, 128, 1 / 32.f, 16, groups_sixes16, false};
+static const rows8_block256 rows8_Q4_K   = {1152, 128, 128, codes_fours,  0,   1,        8,  groups_six,     true};
+static const rows8_block256 rows8_Q5_K   = {1408, 128, 160, codes_fives,  0,   1 / 8.f,  8,  groups_six,     true};
+static const rows8_block256 rows8_Q6_K   = {1680, 144, 192, codes_sixes,  128, 1 / 4.f,  16, groups_bytes,   false};
+static const rows8_block256 rows8_IQ4_XS = {1088, 64,  128, codes_iq4,    128, 1,        8,  groups_sixes8,  false};
 /* clang-format on */
 
 #endif

@@ -3,7 +3,7 @@
  *
  * Codes stay unsigned where they can: vpmaddubsw joins two products in 16 bits, vpmaddwd multiplies them with
  * the scale of their group and joins two again. What is too much, and the minima, are factors of the sums of
- * activations that the packed row brings along: one vpmaddwd a block. All of it is exact. */
+ * activations that the quantised row brings along: one vpmaddwd a block. All of it is exact. */
 #include "kernels/x86/dot_x86.h"
 #include "kernels/x86/unpack.h"
 

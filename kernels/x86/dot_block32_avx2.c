@@ -13,15 +13,15 @@ typedef struct {
     const int8_t *q;
     const float *d;
     const int16_t *sum;
-} packed;
+} quantized;
 
-X86_INLINE packed packed_of(const void *x, int64_t n)
+X86_INLINE quantized quantized_of(const void *x, int64_t n)
 {
-    return (packed){act_q(x), act_d(x, n), act_sum(ACT_Q8, x, n)};
+    return (quantized){act_q(x), act_d(x, n), act_sum(ACT_Q8, x, n)};
 }
 
 /* Eight integers, together the products of block i. */
-X86_INLINE __m256i block_lanes(__m256i magnitude, __m256i q, const packed *x, int64_t i,
+X86_INLINE __m256i block_lanes(__m256i magnitude, __m256i q, const quantized *x, int64_t i,
                                bool has_min)
 {
     __m256i v = x86_load(x->q + i * BLOCK);
@@ -30,8 +30,8 @@ X86_INLINE __m256i block_lanes(__m256i magnitude, __m256i q, const packed *x, in
 }
 
 /* Block i, added to sums s[r], and what its minimum adds to mins[r]. */
-X86_INLINE void add_block(const x86_block32 *b, const packed *x, int64_t i, bool has_min, __m256 *s,
-                          float *mins, int rows)
+X86_INLINE void add_block(const x86_block32 *b, const quantized *x, int64_t i, bool has_min,
+                          __m256 *s, float *mins, int rows)
 {
     __m256i magnitude = has_min ? b->q : _mm256_abs_epi8(b->q);
     for (int r = 0; r < rows; r++) {
@@ -48,11 +48,11 @@ X86_INLINE void dot_blocks(const uint8_t *w, int64_t bytes, x86_unpack32 *unpack
 {
     __m256 even[4], odd[4];
     float mins[4] = {0};
-    packed p[4];
+    quantized p[4];
     int64_t i = 0, blocks = n / BLOCK;
     for (int r = 0; r < rows; r++) {
         even[r] = odd[r] = _mm256_setzero_ps();
-        p[r] = packed_of(x[r], n);
+        p[r] = quantized_of(x[r], n);
     }
     for (; i + 2 <= blocks; i += 2, w += 2 * bytes) {
         x86_hint(w, 1);

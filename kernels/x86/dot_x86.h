@@ -6,7 +6,7 @@
 #include "kernels/c/dot_c.h"
 
 /* Stored type, and its name in functions. Whole numbers take f32 and have cores of each variant; blocks take ACT_Q8, the
- * last of them ACT_Q8K, and have AVX2's: AVX-512 wants them woven. */
+ * last of them ACT_Q8K, and have AVX2's: AVX-512 wants them interleaved. */
 #define X86_FLOATS(X)                                                                              \
     X(F32, f32)                                                                                    \
     X(F16, f16)                                                                                    \

@@ -1,4 +1,4 @@
-/* few_amx.c - woven weights times up to 16 rows of 8-bit activations, in tiles of whole numbers.
+/* few_amx.c - interleaved weights times up to 16 rows of 8-bit activations, in tiles of whole numbers.
  *
  * The rows of activations, where they lie, are one tile; two groups of eight weight rows are unpacked to the other,
  * as many columns at a time as share a scale. Sums leave their tile for memory and are scaled there, three
@@ -92,7 +92,7 @@ X86_INLINE __m512 sums_of(const few_work *j, int64_t part, int row)
 
 /* ---- a scale for each 32 columns ---- */
 
-X86_INLINE void scale32(few_work *j, const woven32 *t, int rows)
+X86_INLINE void scale32(few_work *j, const rows8_block32 *t, int rows)
 {
     __m512 acc[AMX_ROWS];
 #pragma GCC unroll 16
@@ -121,7 +121,7 @@ X86_INLINE void scale32(few_work *j, const woven32 *t, int rows)
         _mm512_storeu_ps(j->acc[i], acc[i]);
 }
 
-X86_INLINE void chunk32(few_work *j, const woven32 *t)
+X86_INLINE void chunk32(few_work *j, const rows8_block32 *t)
 {
     int64_t blocks = j->cols / BLOCK;
     for (int64_t b = 0; b < blocks; b++) {
@@ -176,7 +176,7 @@ X86_INLINE __m512 times_minima(const __m512i m[8], const int16_t *sum)
     return _mm512_cvtepi32_ps(all);
 }
 
-X86_INLINE void scale256(few_work *j, const heads256 *h, const woven256 *t, int rows)
+X86_INLINE void scale256(few_work *j, const heads256 *h, const rows8_block256 *t, int rows)
 {
     const int64_t at = j->first / CHUNK;
     const __m512 d =
@@ -200,7 +200,7 @@ X86_INLINE void scale256(few_work *j, const heads256 *h, const woven256 *t, int 
     }
 }
 
-X86_INLINE void less_minima(few_work *j, const heads256 *h, const woven256 *t)
+X86_INLINE void less_minima(few_work *j, const heads256 *h, const rows8_block256 *t)
 {
     const int64_t at = j->first / CHUNK;
     const __m512 d = both_ps(codes_f16(j->w[0] + 16), codes_f16(j->w[1] + 16));
@@ -214,7 +214,7 @@ X86_INLINE void less_minima(few_work *j, const heads256 *h, const woven256 *t)
     }
 }
 
-X86_INLINE void chunk256(few_work *j, const woven256 *t)
+X86_INLINE void chunk256(few_work *j, const rows8_block256 *t)
 {
     heads256 h;
     for (int i = 0; i < 2; i++) {
@@ -292,7 +292,7 @@ static void few_linear(const kargs *k, int64_t begin, int64_t end, int bytes, ch
 #define FEW_KERNEL(type, rows, size, bytes)                                                        \
     static void chunk_##type(few_work *j)                                                          \
     {                                                                                              \
-        chunk##size(j, &woven_##type);                                                             \
+        chunk##size(j, &rows8_##type);                                                             \
     }                                                                                              \
     void k_linear_##type##_##rows##_amx(const kargs *k, const kthread *t, int64_t begin,           \
                                         int64_t end)                                               \

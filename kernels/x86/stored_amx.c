@@ -1,6 +1,6 @@
 /* stored_amx.c - weights as they are stored, as bf16 tiles, and their kernels for many rows: BF16 with activations
  * rounded to bf16 (ACT_BF1, amx_bf16) or in three parts, which is exact (ACT_BF3T, amx), and the quantised
- * types where they are not woven (ACT_BF1).
+ * types where they are not interleaved (ACT_BF1).
  *
  * 32 numbers of a row fill a register as bf16; sixteen rows of them, turned, are a tile. */
 #include "kernels/kernel_decls.h"

@@ -46,7 +46,7 @@ static session_options run_options(const weft_session_options *o, int64_t contex
                              .bytes_max = (size_t)o->max_bytes,
                              .cache_dir = o->cache_dir,
                              .cache_bytes_max = o->cache_bytes,
-                             .keep_packed = !o->no_pack_cache,
+                             .use_cache = !o->no_weight_cache,
                              .cancel = o->cancel ? &o->cancel->flag : NULL,
                              .progress = {o->progress, o->progress_ctx}};
 }
@@ -110,7 +110,7 @@ static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_s
                 .may_fork = n_seq > 1,
                 .deterministic = o->deterministic,
                 .round_bf16 = o->round_bf16,
-                .no_pack = o->no_repack,
+                .as_stored = o->no_repack,
                 .open = watched,
                 .skip = cutting,
                 .n_skip = watched ? 2 : 0};
@@ -247,7 +247,7 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
                              .weights_mapped = b.weights_mapped,
                              .weights_cached = b.weights_cached,
                              .weights_copied = b.weights_copied,
-                             .weights_packed = b.weights_packed,
+                             .weights_interleaved = b.weights_interleaved,
                              .activations = b.arena,
                              .state = b.state,
                              .scratch = b.scratch,

@@ -2,7 +2,7 @@
 #include "runtime/cli/planned.h"
 
 #include "runtime/base/threads.h"
-#include "runtime/cli/weaving.h"
+#include "runtime/cli/interleaving.h"
 
 static weft_status open_model(weft_diag *dg, const planned_flags *f, planned *pl)
 {
@@ -40,7 +40,7 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
                      .may_fork = n_seq > 1,
                      .deterministic = f->deterministic,
                      .round_bf16 = f->round_bf16,
-                     .no_pack = f->no_repack,
+                     .as_stored = f->no_repack,
                      .skip = f->skip,
                      .n_skip = f->n_skip};
     if (f->round_bf16 && f->exec == PLANNED_EXEC_REF)
@@ -53,8 +53,8 @@ static weft_status make_plan(weft_diag *dg, const planned_flags *f, const char *
     pl->run = (session_options){.n_ctx = context,
                                 .n_seq = n_seq,
                                 .threads = f->threads ? (int)f->threads : threads_default(),
-                                .keep_packed = !f->no_pack_cache,
-                                .progress = {weaving_tell, &pl->weaving}};
+                                .use_cache = !f->no_weight_cache,
+                                .progress = {interleaving_report, &pl->interleaving}};
     return WEFT_OK;
 }
 

@@ -15,7 +15,7 @@ enum { PLANNED_EXEC_PLAN, PLANNED_EXEC_REF };
 typedef struct {
     const char *model, *random, *arch;
     int64_t context, n_tok, threads;
-    bool no_pack_cache, no_repack, round_bf16, deterministic;
+    bool no_weight_cache, no_repack, round_bf16, deterministic;
     /* No flags of all verbs: */
     bool fill;     /* numbers into what `random` makes up, for verbs that run it */
     int64_t n_seq; /* 0: one */
@@ -40,7 +40,7 @@ typedef struct {
     FLAG_ROW_CHOICE(T, plan.exec,    "exec",     NULL, "plan|ref", "plan", "fused for this processor, or step by step as the reference"), \
     FLAG_ROW_BOOL  (T, plan.deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"), \
     FLAG_ROW_BOOL  (T, plan.round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),                                             \
-    FLAG_ROW_BOOL  (T, plan.no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),                                      \
+    FLAG_ROW_BOOL  (T, plan.no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),                                      \
     FLAG_ROW_BOOL  (T, plan.no_repack, "no-repack", NULL, NO_REPACK_HELP)
 /* clang-format on */
 
@@ -50,9 +50,9 @@ typedef struct {
     bound_model *bm;
     arena *a; /* the plan's */
     plan *p;
-    target t;            /* what the plan was made for */
-    session_options run; /* and how to open a session on it */
-    progress weaving;    /* its bar: the struct must stay where it is */
+    target t;              /* what the plan was made for */
+    session_options run;   /* and how to open a session on it */
+    progress interleaving; /* its bar: the struct must stay where it is */
 } planned;
 
 /* Open the checkpoint, bind its model file and plan it for all calls up to f->n_tok rows; outputs NULL:

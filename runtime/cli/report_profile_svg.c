@@ -20,7 +20,7 @@ static const struct { const char *op, *fill, *name; } look[] = {
     {"rms_norm",    "#76b7b2", "norms"},
     {"layer_norm",  "#76b7b2", NULL},
     {"map",         "#59a14f", "maps"},
-    {"pack",        "#b07aa1", "packing"},
+    {"quantize",        "#b07aa1", "quantising"},
 };
 /* clang-format on */
 enum { LOOKS = sizeof look / sizeof *look };

@@ -222,7 +222,7 @@ static void note_steps(weft_diag *dg, const verify_subject *of, const verify_val
     strbuf list = {0};
     for (int32_t i = 0; i <= home; i++) {
         const plan_item *it = &b->item[i];
-        if (it->phase != b->item[home].phase || (i < home && !it->each))
+        if (it->phase != b->item[home].phase || (i < home && !it->per_thread))
             continue;
         for (int32_t k = it->first; k < it->first + it->n_step && k < x->step; k++) {
             const plan_step *s = &b->step[k];
@@ -267,7 +267,7 @@ static void note_cause(weft_diag *dg, const verify_subject *of, const verify_val
     weft_note(dg, "WEFT_CPU=ref runs without it; WEFT_CPU=c without kernels of this processor");
 }
 
-static weft_status tell_value(weft_diag *dg, const verify_subject *of, const verify_value *x)
+static weft_status print_value(weft_diag *dg, const verify_subject *of, const verify_value *x)
 {
     const plan_step *s = step_of(of, x);
     char where[32] = "";
@@ -284,10 +284,10 @@ static weft_status tell_value(weft_diag *dg, const verify_subject *of, const ver
     return st;
 }
 
-weft_status verify_tell(weft_diag *dg, const verify_subject *of, const verify_report *r)
+weft_status verify_report_fault(weft_diag *dg, const verify_subject *of, const verify_report *r)
 {
     if (r->first_bad >= 0)
-        return tell_value(dg, of, &r->value[r->first_bad]);
+        return print_value(dg, of, &r->value[r->first_bad]);
     for (int32_t i = 0; i < r->n_output; i++) {
         const verify_output *o = &r->output[i];
         if (!(o->passes <= o->passes_bound))

@@ -17,7 +17,7 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
 
 /* A failure for the first value, or else output, that is over its bound: W1510, with the line of the
  * model file, the values and what may have caused it. WEFT_OK if there is none. */
-weft_status verify_tell(weft_diag *dg, const verify_subject *of,
-                        const verify_report *r) WEFT_MUST_USE;
+weft_status verify_report_fault(weft_diag *dg, const verify_subject *of,
+                                const verify_report *r) WEFT_MUST_USE;
 
 #endif

@@ -6,7 +6,7 @@
 #include "runtime/base/progress.h"
 #include "runtime/cli/id_list.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/weaving.h"
+#include "runtime/cli/interleaving.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -158,10 +158,10 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                                 .kv = (weft_kv)f->kv,
                                 .deterministic = f->deterministic,
                                 .round_bf16 = f->round_bf16,
-                                .no_pack_cache = f->no_pack_cache,
+                                .no_weight_cache = f->no_weight_cache,
                                 .no_repack = f->no_repack,
                                 .cancel = t->cancel,
-                                .progress = weaving_tell,
+                                .progress = interleaving_report,
                                 .progress_ctx = &bar};
     how.context = choose_context(t, how);
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));

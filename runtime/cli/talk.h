@@ -11,7 +11,7 @@ typedef struct {
     double temp, top_p, min_p, typical, repeat, presence, frequency;
     double dry_multiplier, dry_base, xtc_probability, xtc_threshold, tau, eta;
     flag_list bias, stop;
-    bool ignore_end, no_mmap, mlock, deterministic, round_bf16, no_pack_cache, no_repack;
+    bool ignore_end, no_mmap, mlock, deterministic, round_bf16, no_weight_cache, no_repack;
     int exec, kv;
 } talk_flags;
 
@@ -54,7 +54,7 @@ typedef struct {
     FLAG_ROW_CHOICE(T, t.kv,       "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"), \
     FLAG_ROW_BOOL  (T, t.deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),   \
     FLAG_ROW_BOOL  (T, t.round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),                                                  \
-    FLAG_ROW_BOOL  (T, t.no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),                            \
+    FLAG_ROW_BOOL  (T, t.no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),                            \
     FLAG_ROW_BOOL  (T, t.no_repack,  "no-repack",  NULL, NO_REPACK_HELP),                                                    \
     FLAG_ROW_BOOL  (T, t.no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),             \
     FLAG_ROW_BOOL  (T, t.mlock,    "mlock",    NULL, "keep the checkpoint in memory")

@@ -9,7 +9,7 @@
 #include "runtime/cli/bench_table.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/weaving.h"
+#include "runtime/cli/interleaving.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/random_model.h"
 
@@ -23,7 +23,7 @@ typedef struct {
     const char *model, *random, *arch, *prompt, *gen, *seqs, *depth;
     int64_t threads, batch, repeat;
     int exec, kv;
-    bool markdown, no_mmap, no_pack_cache, no_repack, deterministic, round_bf16;
+    bool markdown, no_mmap, no_weight_cache, no_repack, deterministic, round_bf16;
 } bench_options;
 
 /* clang-format off */
@@ -46,7 +46,7 @@ static const flag bench_flags[] = {
     FLAG_ROW_CHOICE(bench_options, kv,       "kv",       NULL, KVS, "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (bench_options, markdown, "md",       NULL, "print the table in Markdown"),
     FLAG_ROW_BOOL  (bench_options, no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
-    FLAG_ROW_BOOL  (bench_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
+    FLAG_ROW_BOOL  (bench_options, no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),
     FLAG_ROW_BOOL  (bench_options, no_repack, "no-repack", NULL, NO_REPACK_HELP),
     FLAG_ROW_END   (bench_options),
 };
@@ -205,9 +205,9 @@ static weft_status open_session(bench_run *r)
                                 .kv = (weft_kv)o->kv,
                                 .deterministic = o->deterministic,
                                 .round_bf16 = o->round_bf16,
-                                .no_pack_cache = o->no_pack_cache,
+                                .no_weight_cache = o->no_weight_cache,
                                 .no_repack = o->no_repack,
-                                .progress = weaving_tell,
+                                .progress = interleaving_report,
                                 .progress_ctx = &bar};
     r->kv_bytes = o->kv ? kv_bytes[o->kv] : o->exec == WEFT_EXEC_REF ? 4 : 2;
     r->about.exec = o->exec == WEFT_EXEC_REF ? "ref" : "plan";
@@ -331,7 +331,7 @@ static weft_status check_logits(bench_run *r)
 
 /* ---- all of them ---- */
 
-static void tell_row(bench_run *r, const bench_row *t)
+static void print_row(bench_run *r, const bench_row *t)
 {
     strbuf out = {0};
     if (r->results.n == 0)
@@ -351,7 +351,7 @@ static weft_status run_test(bench_run *r, bench_row t)
     if (st == WEFT_OK)
         st = check_logits(r);
     if (st == WEFT_OK && !r->stopped && !r->c->common.json)
-        tell_row(r, &t);
+        print_row(r, &t);
     VEC_PUSH(&r->results, t); /* also when it failed: it owns memory */
     return st;
 }
@@ -390,7 +390,7 @@ static weft_status run(bench_run *r)
     return weft_model_check(r->c->dg, r->m);
 }
 
-static void tell_end(bench_run *r)
+static void print_end(bench_run *r)
 {
     strbuf out = {0};
     if (r->c->common.json)
@@ -406,7 +406,7 @@ int verb_bench(cli *c)
     bench_run r = {.c = c, .o = c->options, .random = 1};
     weft_status st = run(&r);
     if (st == WEFT_OK && !r.stopped)
-        tell_end(&r);
+        print_end(&r);
     c->common.json = false;
     for (size_t i = 0; i < r.results.n; i++)
         VEC_FREE(&r.results.at[i].rates);

@@ -1,9 +1,9 @@
-/* verb_cache.c - `weft cache`: what is kept on disk between runs, weights woven for this machine's kernels. */
+/* verb_cache.c - `weft cache`: what is kept on disk between runs, weights interleaved for this machine's kernels. */
 #include "runtime/base/json_write.h"
 #include "runtime/base/threads.h"
 #include "runtime/base/utf8.h"
 #include "runtime/cli/cli.h"
-#include "runtime/exec/pack_store.h"
+#include "runtime/exec/weight_cache.h"
 
 #include <inttypes.h>
 #include <time.h>
@@ -11,13 +11,13 @@
 typedef struct {
     const char *dir;
     int64_t max_mib;
-} cache_options;
+} cache_verb_options;
 
 /* clang-format off */
 static const flag cache_flags[] = {
-    FLAG_ROW_STR(cache_options, dir, "dir", NULL, "DIR", NULL, "this folder, where a program keeps its files elsewhere"),
-    FLAG_ROW_INT(cache_options, max_mib, "max-size", NULL, "MIB", "0", 0, 1 << 30, "of prune: keep this many MiB, what was used last first"),
-    FLAG_ROW_END(cache_options),
+    FLAG_ROW_STR(cache_verb_options, dir, "dir", NULL, "DIR", NULL, "this folder, where a program keeps its files elsewhere"),
+    FLAG_ROW_INT(cache_verb_options, max_mib, "max-size", NULL, "MIB", "0", 0, 1 << 30, "of prune: keep this many MiB, what was used last first"),
+    FLAG_ROW_END(cache_verb_options),
 };
 
 static const char *const examples[] = {
@@ -32,9 +32,9 @@ static const char *const examples[] = {
 const verb_page cache_verb_page = {
     cache_flags,
     "Kernels want the weights of some types interleaved. That is done once and kept under "
-    "$XDG_CACHE_HOME/weft/packed, or $HOME/.cache/weft/packed: at most 64 GiB, and no file that "
+    "$XDG_CACHE_HOME/weft/weights, or $HOME/.cache/weft/weights: at most 64 GiB, and no file that "
     "would "
-    "leave less than 1 GiB or a twentieth of the disk free; --no-pack-cache of other verbs does "
+    "leave less than 1 GiB or a twentieth of the disk free; --no-weight-cache of other verbs does "
     "without. Removing any of it is safe at any time. "
     "A file is checked when it is first used after it has changed or the system was started; a few "
     "parts of it any other time, and where it has more than 4 GiB; all of it by check and by "
@@ -44,7 +44,7 @@ const verb_page cache_verb_page = {
     examples,
 };
 
-static void put_file_json(json_writer *w, const pack_file *f)
+static void put_file_json(json_writer *w, const cache_file *f)
 {
     json_open(w, '{');
     json_key_text(w, "file", f->name);
@@ -54,7 +54,7 @@ static void put_file_json(json_writer *w, const pack_file *f)
     json_close(w, '}');
 }
 
-static void list_json(strbuf *out, const char *folder, const pack_file *files, size_t n)
+static void list_json(strbuf *out, const char *folder, const cache_file *files, size_t n)
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
@@ -68,7 +68,7 @@ static void list_json(strbuf *out, const char *folder, const pack_file *files, s
     strbuf_add(out, "\n");
 }
 
-static void list_text(strbuf *out, const char *folder, const pack_file *files, size_t n)
+static void list_text(strbuf *out, const char *folder, const cache_file *files, size_t n)
 {
     uint64_t all = 0;
     for (size_t i = 0; i < n; i++) {
@@ -91,9 +91,9 @@ static void list_text(strbuf *out, const char *folder, const pack_file *files, s
 static weft_status list(cli *c, const char *folder)
 {
     arena *a = arena_create();
-    pack_file *files;
+    cache_file *files;
     strbuf out = {0};
-    size_t n = pack_list(a, folder, &files);
+    size_t n = cache_list(a, folder, &files);
     (c->common.json ? list_json : list_text)(&out, folder, files, n);
     cli_print(c, (str){out.p, out.n});
     strbuf_free(&out);
@@ -109,7 +109,7 @@ typedef struct {
     bool removed;
 } checked;
 
-static void put_checked_json(json_writer *w, const pack_file *f, checked how)
+static void put_checked_json(json_writer *w, const cache_file *f, checked how)
 {
     json_open(w, '{');
     json_key_text(w, "file", f->name);
@@ -119,7 +119,7 @@ static void put_checked_json(json_writer *w, const pack_file *f, checked how)
     json_close(w, '}');
 }
 
-static void put_checked_text(strbuf *out, const pack_file *f, checked how)
+static void put_checked_text(strbuf *out, const cache_file *f, checked how)
 {
     strbuf_add(out, "%9.1f MiB  ", (double)f->bytes / (1 << 20));
     utf8_put_safe(out, str_of(f->name));
@@ -130,15 +130,15 @@ static void put_checked_text(strbuf *out, const pack_file *f, checked how)
 }
 
 /* A file of another version cannot be checked here, and is no damage. */
-static weft_status check_file(cli *c, const char *path, const pack_file *f, checked *out)
+static weft_status check_file(cli *c, const char *path, const cache_file *f, checked *out)
 {
     *out = (checked){0};
     if (f->other_version) {
         out->fault = "it is of another version";
         return WEFT_OK;
     }
-    WEFT_TRY(pack_check(c->dg, path, threads_default(), &out->fault));
-    out->removed = out->fault && pack_remove(path);
+    WEFT_TRY(cache_check(c->dg, path, threads_default(), &out->fault));
+    out->removed = out->fault && cache_remove(path);
     return WEFT_OK;
 }
 
@@ -146,10 +146,10 @@ static weft_status check_file(cli *c, const char *path, const pack_file *f, chec
 static weft_status check(cli *c, const char *folder)
 {
     arena *a = arena_create();
-    pack_file *files;
+    cache_file *files;
     strbuf out = {0};
     json_writer w = {.out = &out};
-    size_t n = pack_list(a, folder, &files), bad = 0, gone = 0, seen = 0;
+    size_t n = cache_list(a, folder, &files), bad = 0, gone = 0, seen = 0;
     weft_status st = WEFT_OK;
     if (c->common.json) {
         json_open(&w, '{');
@@ -189,8 +189,8 @@ static weft_status check(cli *c, const char *folder)
 
 static weft_status prune(cli *c, const char *folder)
 {
-    const cache_options *o = c->options;
-    uint64_t gone = pack_prune(folder, (uint64_t)o->max_mib << 20);
+    const cache_verb_options *o = c->options;
+    uint64_t gone = cache_prune(folder, (uint64_t)o->max_mib << 20);
     strbuf out = {0};
     if (c->common.json) {
         json_writer w = {.out = &out};
@@ -214,7 +214,7 @@ int verb_cache(cli *c)
     } actions[] = {{"list", list}, {"check", check}, {"prune", prune}};
     strbuf folder = {0};
     weft_status st = WEFT_OK;
-    if (!pack_folder(((const cache_options *)c->options)->dir, &folder))
+    if (!cache_folder(((const cache_verb_options *)c->options)->dir, &folder))
         st = weft_fail(c->dg, W1001, WEFT_NOWHERE,
                        "there is no cache: neither XDG_CACHE_HOME nor HOME names a folder");
     bool done = false;

@@ -6,7 +6,7 @@
 #include "runtime/base/threads.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/id_list.h"
-#include "runtime/cli/weaving.h"
+#include "runtime/cli/interleaving.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/safetensors_write.h"
@@ -23,7 +23,7 @@ typedef struct {
     const char *model, *arch, *ids, *outputs, *batch, *out, *plan;
     int64_t context, chunk, greedy, threads;
     int rows, exec, kv;
-    bool deterministic, round_bf16, no_pack_cache, no_repack;
+    bool deterministic, round_bf16, no_weight_cache, no_repack;
     bool no_mmap, mlock;
 } eval_options;
 
@@ -42,7 +42,7 @@ static const flag eval_flags[] = {
     FLAG_ROW_CHOICE(eval_options, exec,    "exec",    NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
     FLAG_ROW_CHOICE(eval_options, kv,      "kv",      NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (eval_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
-    FLAG_ROW_BOOL  (eval_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
+    FLAG_ROW_BOOL  (eval_options, no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),
     FLAG_ROW_BOOL  (eval_options, no_repack, "no-repack", NULL, NO_REPACK_HELP),
     FLAG_ROW_BOOL  (eval_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
     FLAG_ROW_INT   (eval_options, threads, "threads", "t",  "N", "1", 0, 1024, "threads; 0: as many as this process may use"),
@@ -327,10 +327,10 @@ static weft_status run(eval_run *r, arena *a)
                                 .kv = (weft_kv)o->kv,
                                 .deterministic = o->deterministic,
                                 .round_bf16 = o->round_bf16,
-                                .no_pack_cache = o->no_pack_cache,
+                                .no_weight_cache = o->no_weight_cache,
                                 .no_repack = o->no_repack,
                                 .plan = o->plan,
-                                .progress = weaving_tell,
+                                .progress = interleaving_report,
                                 .progress_ctx = &bar};
     WEFT_TRY(weft_model_open(r->c->dg, o->model, &open, &r->m));
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
@@ -375,7 +375,7 @@ static weft_status write_tensors(eval_run *r)
 
 /* ---- telling ---- */
 
-static void tell(eval_run *r)
+static void print_result(eval_run *r)
 {
     strbuf out = {0};
     json_writer w = {.out = &out};
@@ -437,7 +437,7 @@ int verb_eval(cli *c)
     if (st == WEFT_OK && r.o->out)
         st = write_tensors(&r);
     if (st == WEFT_OK && (!r.o->out || c->common.json))
-        tell(&r);
+        print_result(&r);
     c->common.json = false; /* the document is written: messages go to stderr */
     weft_session_destroy(r.s);
     weft_model_close(r.m);

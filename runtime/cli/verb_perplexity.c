@@ -6,7 +6,7 @@
 #include "runtime/base/threads.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/weaving.h"
+#include "runtime/cli/interleaving.h"
 #include "runtime/engine/perplexity.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/kl_file.h"
@@ -23,7 +23,7 @@ typedef struct {
     const char *model, *arch, *file, *kl_save, *kl_base, *imatrix_out;
     int64_t context, stride, chunks, threads, batch;
     int exec, kv;
-    bool no_mmap, deterministic, round_bf16, no_pack_cache, no_repack;
+    bool no_mmap, deterministic, round_bf16, no_weight_cache, no_repack;
 } perplexity_options;
 
 /* clang-format off */
@@ -44,7 +44,7 @@ static const flag perplexity_flags[] = {
     FLAG_ROW_BOOL  (perplexity_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any -ub"),
     FLAG_ROW_BOOL  (perplexity_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
     FLAG_ROW_BOOL  (perplexity_options, no_mmap, "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
-    FLAG_ROW_BOOL  (perplexity_options, no_pack_cache, "no-pack-cache", NULL, "keep no woven weights on disk"),
+    FLAG_ROW_BOOL  (perplexity_options, no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),
     FLAG_ROW_BOOL  (perplexity_options, no_repack, "no-repack", NULL, NO_REPACK_HELP),
     FLAG_ROW_END   (perplexity_options),
 };
@@ -212,9 +212,9 @@ static weft_status open_session(perplexity_run *r)
         .kv = (weft_kv)r->o->kv,
         .deterministic = r->o->deterministic,
         .round_bf16 = r->o->round_bf16,
-        .no_pack_cache = r->o->no_pack_cache,
+        .no_weight_cache = r->o->no_weight_cache,
         .no_repack = r->o->no_repack,
-        .progress = weaving_tell,
+        .progress = interleaving_report,
         .progress_ctx = &bar,
     };
     r->rows = calloc((size_t)r->how.batch, sizeof *r->rows);
@@ -392,7 +392,7 @@ static void as_json(perplexity_run *r, strbuf *out)
     strbuf_putc(out, '\n');
 }
 
-static void tell(perplexity_run *r)
+static void print_result(perplexity_run *r)
 {
     strbuf out = {0};
     kl_stats_sort(&r->kl);
@@ -464,7 +464,7 @@ int verb_perplexity(cli *c)
     if (st == WEFT_OK)
         st = run(&r, a);
     if (st == WEFT_OK && !r.result.stopped)
-        tell(&r);
+        print_result(&r);
     c->common.json = false;
     imatrix_collect_end(r.collect);
     imatrix_destroy(r.importance);

@@ -71,14 +71,14 @@ static void memory_rows(const account *ac, memory_row *row)
     const session_memory *m = &ac->mem;
     /* clang-format off */
     const memory_row rows[MEMORY_ROWS] = {
-        {"weights_mapped", "weights, mapped", "read in place in the file",           m->weights_mapped},
-        {"weights_copied", "weights, copied", "converted when loaded",               m->weights_copied},
-        {"packed_mapped",  "weights, cached", "repacked, in a file of the weight cache", m->weights_cached},
-        {"packed",         "weights, packed", "repacked for kernels, in memory",     m->weights_packed},
-        {"state",          "state",           "what sequences keep between calls",   m->state},
-        {"arena",          "arena",           "activations of a call",               m->arena},
-        {"private",        "threads",         "values and scratch of each thread",   m->scratch},
-        {"tables",         "tables",          "steps, pages, batch, addresses",      m->tables},
+        {"weights_mapped",      "weights, mapped",      "read in place in the file",                  m->weights_mapped},
+        {"weights_copied",      "weights, copied",      "converted when loaded",                      m->weights_copied},
+        {"weights_cached",      "weights, cached",      "interleaved, in a file of the weight cache", m->weights_cached},
+        {"weights_interleaved", "weights, interleaved", "interleaved for kernels, in memory",         m->weights_interleaved},
+        {"state",               "state",                "what sequences keep between calls",          m->state},
+        {"arena",               "arena",                "activations of a call",                      m->arena},
+        {"private",             "threads",              "values and scratch of each thread",          m->scratch},
+        {"tables",              "tables",               "steps, pages, batch, addresses",             m->tables},
     };
     /* clang-format on */
     memcpy(row, rows, sizeof rows);
@@ -108,12 +108,12 @@ static int activation_rows(const account *ac, activation_row *rows)
 {
     int n_kernel, n = 0;
     const kernel_row *kernel = kernel_rows(&n_kernel);
-    bool told[DT_COUNT] = {false};
+    bool seen[DT_COUNT] = {false};
     for (int32_t i = 0; i < ac->n_use; i++) {
         const kernel_row *k = &kernel[ac->use[i].kernel];
-        if (k->type == DT_COUNT || told[k->type])
+        if (k->type == DT_COUNT || seen[k->type])
             continue;
-        told[k->type] = true;
+        seen[k->type] = true;
         rows[n++] = activation_of(k->type, k->act);
     }
     return n;
@@ -162,9 +162,9 @@ static void text_memory(const account *ac, strbuf *out)
     memory_rows(ac, row);
     strbuf_add(out, "memory\n");
     for (int i = 0; i < MEMORY_ROWS; i++)
-        strbuf_add(out, "  %-16s %14zu  %10.1f MiB  %s\n", row[i].name, row[i].bytes,
+        strbuf_add(out, "  %-20s %14zu  %10.1f MiB  %s\n", row[i].name, row[i].bytes,
                    (double)row[i].bytes / MIB, row[i].what);
-    strbuf_add(out, "  %-16s %14zu  %10.1f MiB\n", "total", ac->total, (double)ac->total / MIB);
+    strbuf_add(out, "  %-20s %14zu  %10.1f MiB\n", "total", ac->total, (double)ac->total / MIB);
     if (ac->available.bytes == UINT64_MAX)
         strbuf_add(out, "how much memory this machine has is not known\n");
     else if (fits(ac))

@@ -173,7 +173,7 @@ static void count(quantize_run *r, share *by_type)
     }
 }
 
-static void tell_json(quantize_run *r, const share *by_type, strbuf *out)
+static void print_json(quantize_run *r, const share *by_type, strbuf *out)
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
@@ -208,13 +208,13 @@ static void tell_json(quantize_run *r, const share *by_type, strbuf *out)
     strbuf_putc(out, '\n');
 }
 
-static void tell(quantize_run *r)
+static void print_result(quantize_run *r)
 {
     share by_type[DT_COUNT] = {{0}};
     strbuf out = {0};
     count(r, by_type);
     if (r->c->common.json) {
-        tell_json(r, by_type, &out);
+        print_json(r, by_type, &out);
     } else {
         for (size_t i = 0; r->c->common.verbose && i < quant_job_count(r->job); i++) {
             const quant_tensor *t = quant_job_tensor(r->job, i);
@@ -241,7 +241,7 @@ int verb_quantize(cli *c)
     quantize_run r = {.c = c, .o = c->options};
     weft_status st = run(&r);
     if (st == WEFT_OK && !c->common.quiet)
-        tell(&r);
+        print_result(&r);
     c->common.json = false; /* the document is written: messages go to stderr */
     quant_job_destroy(r.job);
     imatrix_destroy(r.im);

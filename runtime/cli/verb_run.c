@@ -109,7 +109,7 @@ static void put_ids(json_writer *w, const char *name, const int32_t *ids, size_t
     json_close(w, ']');
 }
 
-static void tell_json(talk *t, const run_record *r)
+static void print_json(talk *t, const run_record *r)
 {
     const talk_answer *a = &r->answer;
     strbuf out = {0};
@@ -177,7 +177,7 @@ static weft_status run(talk *t, const run_options *o, run_record *r)
     if (logprobs)
         json_close(&r->w, ']');
     if (c->common.json)
-        tell_json(t, r);
+        print_json(t, r);
     else
         cli_print(c, STR("\n"));
     if (a->end == WEFT_END_CONTEXT)

@@ -106,7 +106,7 @@ static weft_status read_request(cli *c, arena *a, const template_options *o, cha
     return WEFT_OK;
 }
 
-static void tell(cli *c, str text)
+static void print_result(cli *c, str text)
 {
     if (!c->common.json) {
         cli_print(c, text);
@@ -140,7 +140,7 @@ static weft_status render(cli *c, arena *a, const template_options *o, const mod
     cli_say_verbose(c, "template: %s", chat_origin(*ct));
     weft_status st = chat_render(c->dg, *ct, &rq, &text);
     if (st == WEFT_OK)
-        tell(c, strbuf_view(&text));
+        print_result(c, strbuf_view(&text));
     strbuf_free(&text);
     return st;
 }

@@ -49,7 +49,7 @@ const verb_page verify_verb_page = {
 };
 
 static const char sentence[] =
-    "The weaver counts the threads of the warp, sets the shuttle in motion, and row by row a "
+    "The interleaver counts the threads of the warp, sets the shuttle in motion, and row by row a "
     "pattern appears that nobody had drawn before.";
 
 typedef struct {
@@ -167,7 +167,7 @@ int verb_verify(cli *c)
         (c->common.json ? verify_as_json : verify_as_text)(&of, &r, &out);
         cli_print(c, strbuf_view(&out));
         strbuf_free(&out);
-        st = verify_tell(c->dg, &of, &r);
+        st = verify_report_fault(c->dg, &of, &r);
     }
     c->common.json = false; /* the document is the comparison: messages go to stderr */
     cli_report(c, c->dg);   /* while the text it quotes is there */

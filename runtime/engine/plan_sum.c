@@ -73,7 +73,7 @@ static int32_t layer_of_items(const plan_bucket *b, int32_t *at)
         const plan_item *it = &b->item[*at];
         if (!shared)
             layer = b->step[it->first + it->n_step - 1].layer;
-        shared = shared || !it->each;
+        shared = shared || !it->per_thread;
     }
     return layer;
 }

@@ -20,7 +20,7 @@ typedef struct {
     verify_report *r;
     session *ref, *forced, *free_run, *original;
     session *twin_run; /* NULL: nothing is rounded, the reference is its own twin */
-    verify_twin *twin;
+    verify_rounded *twin;
     weights *w;       /* of p, for both of its sessions */
     ref_place *place; /* [n_value_max] */
     int32_t n_place;
@@ -349,7 +349,7 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
 {
     const verify_options *o = v->opt;
     session_options run = o->run;
-    run.check_packed = true; /* no kernel is blamed for a damaged file */
+    run.check_cache = true; /* no kernel is blamed for a damaged file */
     WEFT_TRY(session_create(dg, o->ref, o->mf, &run, &v->ref));
     if (verify_rounds(o->p)) {
         WEFT_TRY(session_create(dg, o->twin, o->mf, &run, &v->twin_run));
@@ -358,10 +358,10 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     if (o->original)
         WEFT_TRY(session_create(dg, o->original, o->mf, &run, &v->original));
     weights_options how = {.threads = run.threads,
-                           .keep_packed = run.keep_packed,
+                           .use_cache = run.use_cache,
                            .cache_dir = run.cache_dir,
                            .cache_bytes_max = run.cache_bytes_max,
-                           .check_packed = run.check_packed,
+                           .check_cache = run.check_cache,
                            .progress = run.progress};
     WEFT_TRY(weights_create(dg, o->p, o->mf, &how, &v->w));
     run.w = v->w;

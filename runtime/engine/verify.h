@@ -85,15 +85,15 @@ double verify_output_bound(const plan *p);
 /* What a step rounds beyond f32; NULL: nothing. */
 const char *verify_reason(const plan *p, const plan_step *s);
 
-/* ---- verify_twin.c ---- */
+/* ---- verify_rounded.c ---- */
 
-typedef struct verify_twin verify_twin;
+typedef struct verify_rounded verify_rounded;
 
 bool verify_rounds(const plan *p); /* does it round anything? */
 /* On a session of the plan `ref`; lives in a. */
-verify_twin *verify_twin_create(const plan *p, const plan *ref, session *s, arena *a);
-void verify_twin_destroy(verify_twin *t); /* what is not in the arena; NULL is fine */
-weft_status verify_twin_eval(weft_diag *dg, verify_twin *t, const batch_row *rows,
+verify_rounded *verify_twin_create(const plan *p, const plan *ref, session *s, arena *a);
+void verify_twin_destroy(verify_rounded *t); /* what is not in the arena; NULL is fine */
+weft_status verify_twin_eval(weft_diag *dg, verify_rounded *t, const batch_row *rows,
                              int64_t n) WEFT_MUST_USE;
 
 #endif

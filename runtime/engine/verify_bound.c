@@ -20,7 +20,7 @@
 
 /* What a step adds by itself; and what all of them come to in an output. */
 /* clang-format off */
-static const double step_f32 = 2e-5, step_bf16 = 4e-3, step_packed = 0.08; /* of a row of one number */
+static const double step_f32 = 2e-5, step_bf16 = 4e-3, step_quantized = 0.08; /* of a row of one number */
 static const double output_f32 = 1e-3, output_bf16 = 0.05, output_packed_32 = 0.15, output_packed_256 = 0.25;
 
 static const struct { dtype type; double row, output; } kv_bound[] = {
@@ -116,13 +116,13 @@ static double rounding_error(const plan_step *s)
     if (act_rounds_bf16(act))
         return step_bf16;
     bool linear = strcmp(row_of(s)->op, "linear") == 0;
-    return step_packed / sqrt(fmax((double)(linear ? s->n[2] : s->n[3]), 1));
+    return step_quantized / sqrt(fmax((double)(linear ? s->n[2] : s->n[3]), 1));
 }
 
 static double step_error(flow *f, const plan_step *s)
 {
     const kernel_row *row = row_of(s);
-    bool append = strcmp(row->op, "append") == 0, pack = strcmp(row->op, "pack") == 0;
+    bool append = strcmp(row->op, "append") == 0, quantize = strcmp(row->op, "quantize") == 0;
     double in = 0;
     for (int i = 0; i < s->n_in; i++)
         if (is_memory(s->in[i].space))
@@ -137,7 +137,7 @@ static double step_error(flow *f, const plan_step *s)
         in += f->cell[s->cell];
     if (strcmp(row->op, "route") == 0) /* a near tie may go the other way */
         in = in < 1e-3 ? in * 10 : 1;
-    double own = pack ? step_f32 : rounding_error(s);
+    double own = quantize ? step_f32 : rounding_error(s);
     double out = growth(row->op) * in + own;
     return out < 1 ? out : 1;
 }

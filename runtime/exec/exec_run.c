@@ -242,7 +242,7 @@ static void run_item(const member *m, int32_t i, int32_t slot, unsigned set)
     if (units == 0 || leave_out(m, set))
         return;
     take_item(m, it);
-    if (it->each) {
+    if (it->per_thread) {
         run_range(m, it, 0, units);
         return;
     }

@@ -3,7 +3,7 @@
 
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
-#include "runtime/exec/pack_store.h"
+#include "runtime/exec/weight_cache.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -42,17 +42,17 @@ static weft_status open_tables(weft_diag *dg, const plan *p, const session_optio
 }
 
 static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
-                              const session_options *opt, size_t packed_max)
+                              const session_options *opt, size_t interleaved_max)
 {
     WEFT_TRY(s->dev->alloc(dg, state_bytes(s->st), &s->cells));
     state_bind(s->st, s->cells, s->dev->copy);
     if (!s->w) {
         weights_options how = {.threads = thread_count(opt),
-                               .keep_packed = opt->keep_packed,
+                               .use_cache = opt->use_cache,
                                .cache_dir = opt->cache_dir,
                                .cache_bytes_max = opt->cache_bytes_max,
-                               .packed_max = packed_max,
-                               .check_packed = opt->check_packed,
+                               .interleaved_max = interleaved_max,
+                               .check_cache = opt->check_cache,
                                .cancel = opt->cancel,
                                .progress = opt->progress};
         WEFT_TRY(weights_create(dg, s->p, mf, &how, &s->own));
@@ -78,21 +78,22 @@ static void close_parts(session *s)
 
 /* ---- memory ---- */
 
-/* Where woven weights are. */
-typedef enum { WOVEN_ELSEWHERE, WOVEN_CACHED, WOVEN_HERE } woven;
+/* Where interleaved weights are. */
+typedef enum { ROWS8_ELSEWHERE, ROWS8_CACHED, ROWS8_HERE } interleaved;
 
-/* Of a session whose tables are open, on a device that takes m. WOVEN_ELSEWHERE: all weights are the caller's. */
-static session_memory sum_up(const session *s, const device_memory *m, woven where)
+/* Of a session whose tables are open, on a device that takes m. ROWS8_ELSEWHERE: all weights are the caller's. */
+static session_memory sum_up(const session *s, const device_memory *m, interleaved where)
 {
     session_memory all = {.arena = m->arena,
                           .state = state_bytes(s->st),
                           .scratch = m->scratch,
                           .tables =
                               m->tables + state_table_bytes(s->st) + batch_bytes(s->b) + sizeof *s};
-    if (where != WOVEN_ELSEWHERE) {
+    if (where != ROWS8_ELSEWHERE) {
         all.weights_mapped = s->p->mapped_bytes;
         all.weights_copied = s->p->copied_bytes;
-        *(where == WOVEN_CACHED ? &all.weights_cached : &all.weights_packed) = s->p->packed_bytes;
+        *(where == ROWS8_CACHED ? &all.weights_cached : &all.weights_interleaved) =
+            s->p->interleaved_bytes;
         all.tables += weights_table_bytes(s->p);
     }
     return all;
@@ -103,9 +104,9 @@ session_memory session_bytes(const session *s)
     device_memory m;
     s->dev->bytes(s->e, &m);
     return sum_up(s, &m,
-                  !s->own                         ? WOVEN_ELSEWHERE
-                  : weights_packed_mapped(s->own) ? WOVEN_CACHED
-                                                  : WOVEN_HERE);
+                  !s->own                        ? ROWS8_ELSEWHERE
+                  : weights_cache_mapped(s->own) ? ROWS8_CACHED
+                                                 : ROWS8_HERE);
 }
 
 static weft_status need_of(weft_diag *dg, const session *s, const model_file *mf,
@@ -113,10 +114,10 @@ static weft_status need_of(weft_diag *dg, const session *s, const model_file *mf
 {
     device_memory m;
     WEFT_TRY(s->dev->need(dg, s->p, thread_count(opt), &m));
-    pack_options cache = {
-        .keep = opt->keep_packed, .dir = opt->cache_dir, .bytes_max = opt->cache_bytes_max};
-    bool cached = mf && !opt->w && pack_store_would_keep(s->p, mf, &cache);
-    *out_m = sum_up(s, &m, opt->w ? WOVEN_ELSEWHERE : cached ? WOVEN_CACHED : WOVEN_HERE);
+    cache_options cache = {
+        .keep = opt->use_cache, .dir = opt->cache_dir, .bytes_max = opt->cache_bytes_max};
+    bool cached = mf && !opt->w && weight_cache_would_keep(s->p, mf, &cache);
+    *out_m = sum_up(s, &m, opt->w ? ROWS8_ELSEWHERE : cached ? ROWS8_CACHED : ROWS8_HERE);
     return WEFT_OK;
 }
 
@@ -137,7 +138,8 @@ size_t session_memory_sum(const session_memory *m)
 
 size_t session_memory_own(const session_memory *m)
 {
-    return m->weights_copied + m->weights_packed + m->arena + m->state + m->scratch + m->tables;
+    return m->weights_copied + m->weights_interleaved + m->arena + m->state + m->scratch +
+           m->tables;
 }
 
 /* It takes `all` bytes and `most` are there. */
@@ -150,36 +152,36 @@ static weft_status refuse(weft_diag *dg, const session_memory *m, uint64_t all, 
                   " available %s: it does not fit by %.1f MiB",
                   all, all - most, most, within, (double)(all - most) / (1 << 20));
     weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
-              m->weights_mapped + m->weights_cached + m->weights_copied + m->weights_packed,
+              m->weights_mapped + m->weights_cached + m->weights_copied + m->weights_interleaved,
               m->state, m->arena, m->scratch, m->tables);
-    if (m->weights_packed > 0)
+    if (m->weights_interleaved > 0)
         weft_note(dg,
                   "%zu bytes of weights are repacked in memory, since no file of the weight cache "
                   "holds them; with no_repack they are used as the model file has them",
-                  m->weights_packed);
+                  m->weights_interleaved);
     weft_note(dg, "%s", diag_row_of(W0902)->hint);
     return status;
 }
 
 /* The system hands out more than there is and ends the process when it is used; so what cannot fit is
  * refused here. What is mapped from files may be larger than memory: it is read again when it is needed.
- * Should the woven weights come to lie in memory after all, out_packed_max is the room for them. */
+ * Should the interleaved weights come to lie in memory after all, out_interleaved_max is the room for them. */
 static weft_status check_need(weft_diag *dg, const session *s, const model_file *mf,
-                              const session_options *opt, size_t *out_packed_max)
+                              const session_options *opt, size_t *out_interleaved_max)
 {
     session_memory m;
     memory_room room;
     WEFT_TRY(need_of(dg, s, mf, opt, &m));
     uint64_t all = session_memory_sum(&m), own = session_memory_own(&m);
-    *out_packed_max = 0;
+    *out_interleaved_max = 0;
     if (opt->bytes_max)
         return all <= opt->bytes_max ? WEFT_OK
                                      : refuse(dg, &m, all, opt->bytes_max, "by its options");
     WEFT_TRY(s->dev->probe(dg, &room));
     if (own > room.bytes)
         return refuse(dg, &m, own, room.bytes, room.within);
-    uint64_t left = room.bytes - own + m.weights_packed;
-    *out_packed_max = left < SIZE_MAX ? (size_t)left : SIZE_MAX;
+    uint64_t left = room.bytes - own + m.weights_interleaved;
+    *out_interleaved_max = left < SIZE_MAX ? (size_t)left : SIZE_MAX;
     room = memory_mappable("");
     if (own + m.weights_cached > room.bytes)
         return refuse(dg, &m, own + m.weights_cached, room.bytes, room.within);
@@ -197,10 +199,10 @@ weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
         mem_free(s);
         return status;
     }
-    size_t packed_max;
-    status = check_need(dg, s, mf, opt, &packed_max);
+    size_t interleaved_max;
+    status = check_need(dg, s, mf, opt, &interleaved_max);
     if (status == WEFT_OK)
-        status = open_parts(dg, s, mf, opt, packed_max);
+        status = open_parts(dg, s, mf, opt, interleaved_max);
     if (status == WEFT_OK)
         *out_s = s;
     else

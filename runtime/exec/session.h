@@ -26,12 +26,12 @@ typedef struct {
         bytes_max; /* no more memory than this, mapped weights included; 0: what is available, for
                           all but mapped weights */
     const device *dev; /* NULL: the CPU */
-    bool keep_packed;  /* use interleaved weights that are on disk, and leave them for next time */
-    const char *cache_dir;    /* in this folder; NULL or empty: $XDG_CACHE_HOME/weft/packed, else
-                                 $HOME/.cache/weft/packed */
+    bool use_cache;    /* use interleaved weights that are on disk, and leave them for next time */
+    const char *cache_dir;    /* in this folder; NULL or empty: $XDG_CACHE_HOME/weft/weights, else
+                                 $HOME/.cache/weft/weights */
     uint64_t cache_bytes_max; /* its files take no more than this together; 0: 64 GiB */
-    bool check_packed; /* compare all checksums of what is there, not only if it has changed */
-    const weights *w;  /* of the same plan and checkpoint; NULL: the session loads its own */
+    bool check_cache; /* compare all checksums of what is there, not only if it has changed */
+    const weights *w; /* of the same plan and checkpoint; NULL: the session loads its own */
     weights_progress progress;
     const cancel_flag *cancel; /* stops session_create and session_eval; NULL: nothing does */
 } session_options;
@@ -103,12 +103,12 @@ const plan *session_plan_of(const session *s); /* the one it was created with */
 typedef struct {
     size_t weights_mapped; /* read in place: the file's pages, not memory of ours */
     size_t weights_copied;
-    size_t weights_cached; /* woven copies in a mapped file of the weight cache: the same */
-    size_t weights_packed; /* woven copies in memory of ours */
-    size_t arena;          /* activations */
-    size_t state;          /* cells */
-    size_t scratch;        /* of all threads: values of their own, and what kernels need */
-    size_t tables;         /* steps, page tables, batch, tables of addresses */
+    size_t weights_cached; /* interleaved copies in a mapped file of the weight cache: the same */
+    size_t weights_interleaved; /* interleaved copies in memory of ours */
+    size_t arena;               /* activations */
+    size_t state;               /* cells */
+    size_t scratch;             /* of all threads: values of their own, and what kernels need */
+    size_t tables;              /* steps, page tables, batch, tables of addresses */
 } session_memory;
 
 session_memory session_bytes(const session *s);

@@ -1,4 +1,4 @@
-/* weights.c - views on the checkpoint's tensors, the copies, and rows woven for kernels that want them so.
+/* weights.c - views on the checkpoint's tensors, the copies, and rows interleaved for kernels that want them so.
  *
  * A copy is made row by row in the order of the loaded form: gathered where the stored rows are
  * scattered, converted where kernels want f32, regrouped for MXFP4 in Hugging Face's two tensors. */
@@ -8,16 +8,16 @@
 #include "runtime/base/intmath.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/memory.h"
-#include "runtime/exec/pack_store.h"
+#include "runtime/exec/weight_cache.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
 struct weights {
     const plan *p;
-    char *copies;       /* p->copied_bytes */
-    pack_store *packed; /* NULL: none */
-    const void **table; /* p->table_bytes */
-    const void *at[];   /* [n_weight] */
+    char *copies;              /* p->copied_bytes */
+    weight_cache *interleaved; /* NULL: none */
+    const void **table;        /* p->table_bytes */
+    const void *at[];          /* [n_weight] */
 };
 
 /* ---- finding and checking ---- */
@@ -114,7 +114,7 @@ weft_status weights_check_rows(weft_diag *dg, const plan_weight *w)
 
 /* GGUF has number j of a block in the low half of byte j and number j + 16 in its high half; Hugging
  * Face has numbers 2j and 2j + 1 there. The codes and the scale mean the same. */
-static void repack_mxfp4(const uint8_t *blocks, const uint8_t *scales, uint8_t *dst, int64_t n)
+static void join_mxfp4(const uint8_t *blocks, const uint8_t *scales, uint8_t *dst, int64_t n)
 {
     for (int64_t b = 0; b < n / HF_BLOCK_ELEMS; b++, blocks += HF_BLOCK_BYTES) {
         *dst++ = scales[b];
@@ -136,7 +136,7 @@ void weights_copy_row(const plan_weight *w, const char *src, const char *scales,
         if (w->type == DT_F32)
             dequant_row_mxfp4_hf(src, scales, (float *)(void *)dst, n);
         else
-            repack_mxfp4((const uint8_t *)src, (const uint8_t *)scales, (uint8_t *)dst, n);
+            join_mxfp4((const uint8_t *)src, (const uint8_t *)scales, (uint8_t *)dst, n);
     } else if (stored->elems > 1 || step == (int64_t)stored->bytes) {
         if (w->type == w->stored && dtype_bytes(w->stored, n, &bytes))
             memcpy(dst, src, bytes);
@@ -231,24 +231,24 @@ weft_status weights_cancelled(weft_diag *dg)
 static weft_status load_all(weft_diag *dg, weights *w, const model_file *mf,
                             const cancel_flag *cancel)
 {
-    size_t copied = 0, tabled = 0, packed = 0;
+    size_t copied = 0, tabled = 0, interleaved = 0;
     for (int32_t i = 0; i < w->p->n_weight; i++) {
         if (cancel_asked(cancel))
             return weights_cancelled(dg);
         const plan_weight *pw = &w->p->weight[i];
         const void **table = pw->n_table ? w->table + tabled / sizeof *w->table : NULL;
         char *dst = NULL;
-        if (pw->mode == WEIGHT_PACKED)
-            dst = pack_store_data(w->packed) + packed;
+        if (pw->mode == WEIGHT_INTERLEAVED)
+            dst = weight_cache_data(w->interleaved) + interleaved;
         else if (pw->mode == WEIGHT_COPIED)
             dst = w->copies + copied;
         tabled = weights_block_end(tabled, (size_t)pw->n_table * sizeof *w->table);
         if (pw->mode == WEIGHT_COPIED)
             copied = weights_block_end(copied, pw->bytes);
-        if (pw->mode == WEIGHT_PACKED)
-            packed = weights_block_end(packed, pw->bytes);
+        if (pw->mode == WEIGHT_INTERLEAVED)
+            interleaved = weights_block_end(interleaved, pw->bytes);
         WEFT_ASSERT(tabled <= w->p->table_bytes && copied <= w->p->copied_bytes &&
-                    packed <= w->p->packed_bytes);
+                    interleaved <= w->p->interleaved_bytes);
 
         if (pw->mode != WEIGHT_MAPPED) {
             if (pw->mode == WEIGHT_COPIED)
@@ -284,34 +284,34 @@ int weights_threads(const weights_options *opt)
     return opt && opt->threads > 0 ? opt->threads : 1;
 }
 
-/* Woven weights, from the last time or made now. */
-static weft_status load_packed(weft_diag *dg, weights *w, const model_file *mf,
-                               const weights_options *opt)
+/* Interleaved weights, from the last time or made now. */
+static weft_status load_interleaved(weft_diag *dg, weights *w, const model_file *mf,
+                                    const weights_options *opt)
 {
     bool filled;
-    pack_options how = {.keep = false};
+    cache_options how = {.keep = false};
     if (opt)
-        how = (pack_options){.keep = opt->keep_packed,
-                             .dir = opt->cache_dir,
-                             .bytes_max = opt->cache_bytes_max,
-                             .threads = weights_threads(opt),
-                             .check_all = opt->check_packed,
-                             .cancel = opt->cancel};
-    WEFT_TRY(pack_store_open(dg, w->p, mf, &how, &w->packed, &filled));
-    if (opt && opt->packed_max && !pack_store_is_file(w->packed) &&
-        w->p->packed_bytes > opt->packed_max) {
+        how = (cache_options){.keep = opt->use_cache,
+                              .dir = opt->cache_dir,
+                              .bytes_max = opt->cache_bytes_max,
+                              .threads = weights_threads(opt),
+                              .check_all = opt->check_cache,
+                              .cancel = opt->cancel};
+    WEFT_TRY(weight_cache_open(dg, w->p, mf, &how, &w->interleaved, &filled));
+    if (opt && opt->interleaved_max && !weight_cache_is_file(w->interleaved) &&
+        w->p->interleaved_bytes > opt->interleaved_max) {
         weft_status status =
             weft_fail(dg, W0902, WEFT_NOWHERE,
                       "repacked weights take %zu bytes of memory, since no file of the weight "
                       "cache holds them; there is room for %zu",
-                      w->p->packed_bytes, opt->packed_max);
+                      w->p->interleaved_bytes, opt->interleaved_max);
         weft_note(dg, "with no_repack weights are used as the model file has them");
         return status;
     }
     if (filled)
         return WEFT_OK;
-    WEFT_TRY(weights_pack(dg, w->p, mf, opt, pack_store_data(w->packed)));
-    return pack_store_publish(dg, w->packed);
+    WEFT_TRY(weights_interleave(dg, w->p, mf, opt, weight_cache_data(w->interleaved)));
+    return weight_cache_publish(dg, w->interleaved);
 }
 
 weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
@@ -322,7 +322,7 @@ weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
     bool fits = alloc_block(p->copied_bytes, &copies) && alloc_block(p->table_bytes, &table);
     w->p = p;
     w->copies = copies;
-    w->packed = NULL;
+    w->interleaved = NULL;
     w->table = table;
     weft_status status = WEFT_OK;
     if (!fits) {
@@ -332,12 +332,12 @@ weft_status weights_create(weft_diag *dg, const plan *p, const model_file *mf,
                            " are available %s",
                            p->copied_bytes + p->table_bytes, room.bytes, room.within);
     }
-    if (status == WEFT_OK && p->packed_bytes)
-        status = load_packed(dg, w, mf, opt);
+    if (status == WEFT_OK && p->interleaved_bytes)
+        status = load_interleaved(dg, w, mf, opt);
     if (status == WEFT_OK)
         status = load_all(dg, w, mf, opt ? opt->cancel : NULL);
-    if (status == WEFT_OK && p->packed_bytes)
-        model_file_let_go(mf); /* what was woven is not read in place any more */
+    if (status == WEFT_OK && p->interleaved_bytes)
+        model_file_let_go(mf); /* what was interleaved is not read in place any more */
     if (status == WEFT_OK)
         *out_w = w;
     else
@@ -350,14 +350,14 @@ void weights_destroy(weights *w)
     if (!w)
         return;
     mem_free(w->copies);
-    pack_store_close(w->packed);
+    weight_cache_close(w->interleaved);
     mem_free(w->table);
     mem_free(w);
 }
 
 weft_status weights_check(weft_diag *dg, const weights *w)
 {
-    return w->packed ? pack_store_check(dg, w->packed) : WEFT_OK;
+    return w->interleaved ? weight_cache_check(dg, w->interleaved) : WEFT_OK;
 }
 
 const void *weights_at(const weights *w, int32_t i)
@@ -366,9 +366,9 @@ const void *weights_at(const weights *w, int32_t i)
     return w->at[i];
 }
 
-bool weights_packed_mapped(const weights *w)
+bool weights_cache_mapped(const weights *w)
 {
-    return w->packed && pack_store_is_file(w->packed);
+    return w->interleaved && weight_cache_is_file(w->interleaved);
 }
 
 size_t weights_table_bytes(const plan *p)

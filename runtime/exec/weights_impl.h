@@ -1,4 +1,4 @@
-/* weights_impl.h - what weights.c and weights_pack.c share. */
+/* weights_impl.h - what weights.c and weights_interleave.c share. */
 #ifndef WEFT_RUNTIME_EXEC_WEIGHTS_IMPL_H
 #define WEFT_RUNTIME_EXEC_WEIGHTS_IMPL_H
 
@@ -26,11 +26,11 @@ void weights_copy_row(const plan_weight *w, const char *src, const char *scales,
                       int64_t n);
 size_t weights_block_end(size_t at, size_t bytes); /* of a block begun at PLAN_ALIGN */
 
-/* Weave all PACKED weights of p into `packed`, with as many threads as opt says; it may be NULL. weights_pack.c */
-weft_status weights_pack(weft_diag *dg, const plan *p, const model_file *mf,
-                         const weights_options *opt, char *packed) WEFT_MUST_USE;
-/* The checksum of a sample of fixed numbers, packed as weights_pack would; 0 for what it never packs. weights_pack.c */
-uint64_t weights_pack_sample(klayout l, dtype type, dtype stored);
+/* Interleave all INTERLEAVED weights of p into `interleaved`, with as many threads as opt says; it may be NULL. weights_interleave.c */
+weft_status weights_interleave(weft_diag *dg, const plan *p, const model_file *mf,
+                               const weights_options *opt, char *interleaved) WEFT_MUST_USE;
+/* The checksum of a sample of fixed numbers, interleaved as weights_interleave would; 0 for what it never interleaves. weights_interleave.c */
+uint64_t weights_interleave_sample(klayout l, dtype type, dtype stored);
 int weights_threads(const weights_options *opt);
 
 #endif

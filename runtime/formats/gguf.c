@@ -128,7 +128,7 @@ static weft_status take_type(cursor *c, value_type *to)
 }
 
 /* n numbers or bools that follow each other. A bool is 0 or 1. */
-static weft_status take_packed(cursor *c, value_type t, uint64_t n, const unsigned char **to)
+static weft_status take_quantized(cursor *c, value_type t, uint64_t n, const unsigned char **to)
 {
     size_t bytes = value_type_row_of(t)->bytes;
     WEFT_TRY(want_many(c, n, bytes, "items"));
@@ -182,7 +182,7 @@ static weft_status take_array(cursor *c, int depth, value *to)
         *to = value_of_array(item, items, (size_t)n);
     } else {
         const unsigned char *items;
-        WEFT_TRY(take_packed(c, item, n, &items));
+        WEFT_TRY(take_quantized(c, item, n, &items));
         *to = value_of_array(item, items, (size_t)n);
     }
     return WEFT_OK;
@@ -202,7 +202,7 @@ static weft_status take_value(cursor *c, value *to)
     }
     WEFT_TRY(want(c, value_type_row_of(t)->bytes, "the value"));
     const unsigned char *one;
-    WEFT_TRY(take_packed(c, t, 1, &one));
+    WEFT_TRY(take_quantized(c, t, 1, &one));
     value list = value_of_array(t, one, 1);
     *to = value_at(&list, 0);
     return WEFT_OK;

@@ -264,9 +264,9 @@ static weft_status put_all(weft_diag *dg, out_file *f, const gguf_writer *w)
     return status == WEFT_OK ? out_file_finish(dg, f) : status;
 }
 
-void gguf_writer_on_part(gguf_writer *w, void (*tell)(const char *path))
+void gguf_writer_on_part(gguf_writer *w, void (*report)(const char *path))
 {
-    w->part = tell;
+    w->part = report;
 }
 
 weft_status gguf_writer_write(weft_diag *dg, gguf_writer *w, const char *path)

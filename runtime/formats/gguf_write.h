@@ -43,7 +43,7 @@ uint64_t gguf_writer_head(const gguf_writer *w, strbuf *out);
 
 /* For a program that may be ended in the middle: called with the name of the file that is written until it is
  * complete, which is to be removed then, and with NULL once it is gone. */
-void gguf_writer_on_part(gguf_writer *w, void (*tell)(const char *path));
+void gguf_writer_on_part(gguf_writer *w, void (*report)(const char *path));
 
 /* W1004, W1002, or what a fill returned. */
 weft_status gguf_writer_write(weft_diag *dg, gguf_writer *w, const char *path) WEFT_MUST_USE;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Values and the packed items of arrays are used as they stand in the file. */
+/* Values and the interleaved items of arrays are used as they stand in the file. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "Weft runs on little-endian machines");
 
 enum { MEMBERS_FEW = 8 }; /* up to this many are looked through one by one */

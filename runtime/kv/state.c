@@ -17,7 +17,7 @@ typedef struct {
 
 /* The pages of all cells that keep the same rows. */
 typedef struct {
-    plan_form form;
+    plan_cell_layout layout;
     int64_t keep; /* rows behind a sequence's end that stay; n_ctx: all */
     int64_t seen; /* of those, how many the next token may see */
     int64_t page_tok;
@@ -69,16 +69,17 @@ static weft_status check_options(weft_diag *dg, const state_options *opt, int64_
 /* The table of cells like c, which is new when there was none. */
 static int32_t find_table(state *st, const plan_cell *c, int64_t page_tok)
 {
-    cell_table t = {.form = c->form, .keep = st->n_ctx, .seen = st->n_ctx, .page_tok = page_tok};
+    cell_table t = {
+        .layout = c->layout, .keep = st->n_ctx, .seen = st->n_ctx, .page_tok = page_tok};
     /* Attention reads blocks of STATE_PAGE_TOK tokens in place where no page ends within one. */
-    if (c->form == PLAN_CONTIGUOUS)
+    if (c->layout == PLAN_CONTIGUOUS)
         t.page_tok = i64_ceil_div(st->n_ctx, STATE_PAGE_TOK) * STATE_PAGE_TOK;
-    if (c->form == PLAN_RING && c->keep < t.keep) {
+    if (c->layout == PLAN_RING && c->keep < t.keep) {
         t.keep = c->keep > 0 ? c->keep : 0;
         t.seen = c->window > 0 && c->window - 1 < t.keep ? c->window - 1 : t.keep;
     }
     int32_t i = 0;
-    while (i < st->n_table && (st->tables[i].form != t.form || st->tables[i].keep != t.keep))
+    while (i < st->n_table && (st->tables[i].layout != t.layout || st->tables[i].keep != t.keep))
         i++;
     if (i == st->n_table)
         st->tables[st->n_table++] = t;
@@ -99,9 +100,9 @@ static int64_t ring_pages(const cell_table *t, int64_t n_seq, int64_t n_tok)
 static void make_pages(state *st, cell_table *t, const plan *p, const state_options *opt)
 {
     int64_t entries = i64_ceil_div(st->n_ctx, t->page_tok), n_page = entries * st->n_seq;
-    if (t->form == PLAN_PAGED && opt->n_page)
+    if (t->layout == PLAN_PAGED && opt->n_page)
         n_page = opt->n_page;
-    if (t->form == PLAN_RING && ring_pages(t, st->n_seq, p->n_tok_max) < n_page)
+    if (t->layout == PLAN_RING && ring_pages(t, st->n_seq, p->n_tok_max) < n_page)
         n_page = ring_pages(t, st->n_seq, p->n_tok_max);
     page_pool_init(&t->pool, st->home, st->n_seq, entries, n_page);
     t->marks = ARENA_ARRAY(st->home, mark, (size_t)st->n_seq);
@@ -252,7 +253,7 @@ int64_t state_pages_free(const state *st, int32_t table)
 int32_t state_paged_table(const state *st)
 {
     for (int32_t i = 0; i < st->n_table; i++)
-        if (st->tables[i].form == PLAN_PAGED)
+        if (st->tables[i].layout == PLAN_PAGED)
             return i;
     return -1;
 }

@@ -14,7 +14,7 @@ struct imatrix_collect {
     const plan *p;
     const model_file *mf;
     int64_t n_tok, n_out;
-    VEC(float) row; /* a packed one, unpacked */
+    VEC(float) row; /* a quantised one, unpacked */
 };
 
 static const kernel_row *kernel_of(const plan_step *step)
@@ -56,14 +56,14 @@ static float split_at(kact act, const char *row, int r, int64_t k)
 
 void imatrix_unpack(kact act, const void *rows, int r, int64_t n, float *out)
 {
-    bool woven = act_group(act) > 1;
+    bool interleaved = act_group(act) > 1;
     const int8_t *q = rows;
     for (int64_t k = 0; k < n; k++)
         if (act == ACT_F32)
             memcpy(&out[k], (const char *)rows + k * (int64_t)sizeof *out, sizeof *out);
         else if (act_is_split(act))
             out[k] = split_at(act, rows, r, k);
-        else if (woven)
+        else if (interleaved)
             out[k] = act_d4(rows, n)[k / act_block(act) * 8 + r / 2 * 4 + r % 2] *
                      q[k / 8 * 32 + r * 8 + k % 8];
         else

@@ -6,7 +6,7 @@
  *     imatrix_collect_end(c);
  *
  * In the session's plan every linear reads from the session's memory, and a whole tensor: one for the reference kernels, or one
- * that api_session_create_watched makes. What it reads may be packed (kernels/act.h), and rounded by that. The checkpoint
+ * that api_session_create_watched makes. What it reads may be quantised (kernels/act.h), and rounded by that. The checkpoint
  * is a GGUF file, whose names an importance file uses. im, session and checkpoint must outlive the collector. Called by the session's thread alone. */
 #ifndef WEFT_RUNTIME_QUANT_IMATRIX_COLLECT_H
 #define WEFT_RUNTIME_QUANT_IMATRIX_COLLECT_H
@@ -24,7 +24,7 @@ weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const 
 void imatrix_collect_rows(imatrix_collect *c, int64_t n_tok, int64_t n_out);
 void imatrix_collect_end(imatrix_collect *c); /* NULL is fine */
 
-/* Row r of a group of packed rows (kernels/act.h), n numbers, as f32. */
+/* Row r of a group of quantised rows (kernels/act.h), n numbers, as f32. */
 void imatrix_unpack(kact act, const void *rows, int r, int64_t n, float *out);
 
 #endif

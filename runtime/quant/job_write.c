@@ -126,7 +126,7 @@ static weft_status fail_fault(weft_diag *dg, const quant_job *j, const quant_ten
                               : "minus infinite");
 }
 
-static void tell(job_writing *w, uint64_t bytes)
+static void report(job_writing *w, uint64_t bytes)
 {
     w->done += bytes;
     if (w->how->progress)
@@ -167,7 +167,7 @@ static weft_status convert(weft_diag *dg, gguf_sink *to, job_writing *w, const q
         } else {
             st = gguf_sink_put(dg, to, b.out, (size_t)b.rows * row_bytes);
         }
-        tell(w, (uint64_t)b.rows * from_bytes);
+        report(w, (uint64_t)b.rows * from_bytes);
     }
     mem_free(b.out);
     mem_free(b.scratch);
@@ -236,7 +236,7 @@ static weft_status copy(weft_diag *dg, gguf_sink *to, job_writing *w, const quan
         size_t bytes = (size_t)(n / type->elems) * type->bytes;
         WEFT_TRY(check_stored(dg, w, t, at, at + n));
         WEFT_TRY(gguf_sink_put(dg, to, (const char *)from->data + begin, bytes));
-        tell(w, bytes);
+        report(w, bytes);
     }
     return WEFT_OK;
 }

@@ -217,7 +217,7 @@ static bool logits_of(maker *m, const char *variant, bool no_mmap, int step, flo
                                 .context = 32,
                                 .threads = 2,
                                 .kv = WEFT_KV_F32,
-                                .no_pack_cache = true,
+                                .no_weight_cache = true,
                                 .exec = ref ? WEFT_EXEC_REF : WEFT_EXEC_PLAN};
     ck_assert_msg(weft_model_open(
                       m->dg, m->path.path,

@@ -221,7 +221,7 @@ static void tell_params(FILE *to, const bound_model *bm)
         fprintf(to, "\n");
 }
 
-static void tell_weight(FILE *to, const bound_model *bm, const gweight *w)
+static void report_weight(FILE *to, const bound_model *bm, const gweight *w)
 {
     static const char *const order[] = {"", ", half", ", interleaved"};
     int64_t dense = w->type == DT_MXFP4_HF ? 16 : (int64_t)dtype_row_of(w->type)->bytes;
@@ -301,7 +301,7 @@ static char *run(const golden_case *g)
         if (bm->context_asked)
             fprintf(to, "of this context only\n");
         for (size_t i = 0; i < bm->graph->weights.n; i++)
-            tell_weight(to, bm, &bm->graph->weights.at[i]);
+            report_weight(to, bm, &bm->graph->weights.at[i]);
         if (!graph_verify(bm->graph, &why))
             fprintf(to, "the graph is wrong: %s\n", why.p);
         strbuf_free(&why);

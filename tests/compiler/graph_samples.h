@@ -222,7 +222,7 @@ static inline void random_marks(graph *g, dice *d)
     int x = OP_ADD(g, layer_norm, -1, row, REF(VALUE, 0));
     g->nodes.at[x].attr[0] = (gattr){.kind = GATTR_FLOAT, .number = 1};
     g->nodes.at[x].chain = 1 + (int)roll(d, 9);
-    g->nodes.at[x].before = true;
+    g->nodes.at[x].recompute = true;
     int y = OP_ADD(g, linear, -1, out, REF(VALUE, x), REF(WEIGHT, w));
     g->nodes.at[y].chain = g->nodes.at[x].chain;
     for (int i = 0; i < (int)g->nodes.n; i++)
@@ -308,8 +308,8 @@ static inline graph *sample_random(uint64_t seed)
         cell.arg[0] = (int64_t)roll(&d, 9);
         cell.arg[1] = (int64_t)roll(&d, 9);
         cell.window = (int64_t)roll(&d, 2) * 77;
-        cell.form = (dsl_cell_form)roll(&d, CELL_RING + 1);
-        cell.keep = cell.form == CELL_RING ? (int64_t)roll(&d, 5000) : 0;
+        cell.layout = (dsl_cell_layout)roll(&d, CELL_RING + 1);
+        cell.keep = cell.layout == CELL_RING ? (int64_t)roll(&d, 5000) : 0;
         VEC_PUSH(&g->cells, cell);
     }
     OP_ADD(g, neg, -1, F(GRAPH_T, 32), REF(INPUT, 0));

@@ -76,7 +76,7 @@ START_TEST(equal_sees_every_field)
     SEEN(nodes.at[3].layer, 1);
     SEEN(nodes.at[3].map, 1);
     SEEN(nodes.at[3].chain, 1);
-    SEEN(nodes.at[3].before, true);
+    SEEN(nodes.at[3].recompute, true);
     SEEN(nodes.at[3].in[0].id, 0);
     SEEN(nodes.at[3].in[1].kind, REF_NONE);
     SEEN(nodes.at[3].in[1].number, 3.0);
@@ -99,7 +99,7 @@ START_TEST(equal_sees_every_field)
     SEEN(consts.at[0].table, false);
     SEEN(cells.at[1].window, 5);
     SEEN(cells.at[1].arg[2], 5);
-    SEEN(cells.at[1].form, CELL_PAGED);
+    SEEN(cells.at[1].layout, CELL_PAGED);
     SEEN(cells.at[1].keep, 5);
     SEEN(inputs.at[1].type.ids, false);
     SEEN(outputs.at[0].value, 3);

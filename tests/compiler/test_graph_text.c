@@ -31,7 +31,7 @@ static const char golden[] =
     "%5: f[T, 2, 4] = layer_norm(%4, _, @scale, eps = 1e-05) layer 0\n"
     "%6: $lat = append($lat, %1) layer 0\n"
     "%7: f[T, 8] = add(%1, -0.125) map 1 chain 1\n"
-    "%8: f[T, 8] = rms_norm(%7, eps = 1) before 2\n"
+    "%8: f[T, 8] = rms_norm(%7, eps = 1) recompute 2\n"
     "%9: f[T, 8] = linear(%8, @blk[0].q) chain 2\n"
     "\n"
     "output resid[0] = %7  loc(tiny.weft:6:1)\n"
@@ -188,7 +188,7 @@ START_TEST(marked_layers_fold)
             g->nodes.at[i].chain = 1 + l * NODES + place;
         if (place == NODES - 1) { /* the next layer's first linear */
             g->nodes.at[i].chain = l < 7 ? 1 + (l + 1) * NODES + 1 : 1 + 8 * NODES;
-            g->nodes.at[i].before = true;
+            g->nodes.at[i].recompute = true;
         }
     }
     g->nodes.at[1 + 8 * NODES].chain = 1 + 8 * NODES;
@@ -203,7 +203,7 @@ START_TEST(marked_layers_fold)
     g->nodes.at[silu].chain = g->nodes.at[silu - 1].chain;
     EXPECT_FOLDS(g, "layers 1..2, 4..7 as layer 0");
     g->nodes.at[silu].chain = 0;
-    g->cells.at[3].form = CELL_PAGED;
+    g->cells.at[3].layout = CELL_PAGED;
     EXPECT_FOLDS(g, "layers 1..2, 4..7 as layer 0");
     graph_destroy(g);
 }

@@ -54,12 +54,12 @@ START_TEST(faults_of_tables_and_nodes)
     FAULT(cells.at[0].arg[1], -1, "cell kv[0] has a bad kind");
     FAULT(cells.at[0].kind, CELL_KIND_COUNT, "cell kv[0] has a bad kind");
     FAULT(cells.at[0].keep, 4, "cell kv[0] has a bad kind");
-    FAULT(cells.at[0].form, CELL_RING + 1, "cell kv[0] has a bad kind");
+    FAULT(cells.at[0].layout, CELL_RING + 1, "cell kv[0] has a bad kind");
     FAULT(nodes.at[1].op, OP_COUNT, "node 1 (no such op): no such op");
     FAULT(nodes.at[1].layer, -2, "bad layer");
     FAULT(nodes.at[1].map, -1, "map or chain is out of range");
     FAULT(nodes.at[1].chain, INT32_MAX, "map or chain is out of range");
-    FAULT(nodes.at[1].before, true, "it stands before no chain");
+    FAULT(nodes.at[1].recompute, true, "it is recomputed for no chain");
     FAULT(nodes.at[1].n_in, OP_OPERANDS_MAX + 1, "bad number of operands");
     FAULT(nodes.at[1].n_in, 3, "node 1 (rms_norm): 3 operands, but it takes 2");
     FAULT(nodes.at[2].n_in, 1, "node 2 (linear): 1 operands, but operand 1 is required");
@@ -146,11 +146,11 @@ static const struct {
     {"%0: f[T, 8] = softmax(x) map 1", "not element-wise"},
     {"%0: f[T, 8] = neg(x) map 1 %1: f[T, 5] = neg(y) map 1", "another shape"},
     {"%0: f[T, 8] = neg(x) chain 1", "its chain has no contraction"},
-    {"%0: f[T, 8] = neg(x) before 1", "its chain has no contraction"},
+    {"%0: f[T, 8] = neg(x) recompute 1", "its chain has no contraction"},
     {"%0: f[T, 4] = linear(x, @m) chain 1 %1: f[T, 4] = neg(%0) map 1 chain 1\n"
      "%2: f[T, 4] = neg(%1) map 1",
      "in another chain than the rest"},
-    {"%0: f[T, 4] = linear(x, @m) chain 1 %1: f[T, 8] = neg(x) map 1 before 1\n"
+    {"%0: f[T, 4] = linear(x, @m) chain 1 %1: f[T, 8] = neg(x) map 1 recompute 1\n"
      "%2: f[T, 8] = neg(x) map 1 chain 1",
      "in another chain than the rest"},
     {"%0: f[T, 8] = neg(x) map 1 %1: f[T, 8] = softmax(%0) %2: f[T, 8] = neg(%1) map 1",
@@ -226,7 +226,7 @@ START_TEST(every_rule_has_a_legal_form)
         "%0: f[T] = at_pos(@v, ids) %1: f[T, 2, 4] = mul(h, %0)",
         "%0: f[T, 2, 4] = attend_all(h, h, h, scale = 1, spread = causal)",
         "%0: f[S, 8] = pool(x, kind = last)",
-        "%0: f[T, 8] = neg(x) map 7 before 2 %1: f[T, 4] = linear(%0, @m) chain 2 "
+        "%0: f[T, 8] = neg(x) map 7 recompute 2 %1: f[T, 4] = linear(%0, @m) chain 2 "
         "%2: f[T, 4] = exp(%1) map 1 chain 2",
         "%0: f[T, 8] = conv1d(x, @c, _, $conv)",
         "%0: f[T, 2, 4] = ssm_scan(h, x2, @v, h, h, $mat)",

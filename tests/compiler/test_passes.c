@@ -74,7 +74,7 @@ START_TEST(passes_are_skipped_by_name)
     ck_assert_int_eq(s.after, n - 2);
     for (size_t i = 0; i < g->nodes.n; i++)
         ck_assert_int_eq(g->nodes.at[i].map, 0);
-    ck_assert_int_eq(g->cells.at[0].form, CELL_UNDECIDED);
+    ck_assert_int_eq(g->cells.at[0].layout, CELL_UNDECIDED);
     skip[1] = "fuse_maps";
     s = (seen){0};
     ck_assert_int_ne(passes_run(dg, g, &t, &w), WEFT_OK);

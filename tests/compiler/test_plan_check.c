@@ -171,7 +171,7 @@ START_TEST(operands_of_the_wrong_kind_are_found)
     expect_fault(&o, "of no kind");
     *s = kept;
     s->out[0].space = SPACE_LOCAL;
-    expect_fault(&o, "each thread's memory");
+    expect_fault(&o, "a thread's own memory");
     *s = kept;
     s->kernel = -1;
     expect_fault(&o, "no kernel -1");
@@ -259,7 +259,7 @@ START_TEST(items_out_of_order_are_found)
     o.b.n_item--;
     expect_fault(&o, "phases");
     o = open_toy(t);
-    o.item[0].each = true; /* and yet it writes to the arena */
+    o.item[0].per_thread = true; /* and yet it writes to the arena */
     expect_fault(&o, "shared memory");
     o = open_toy(t);
     o.b.n_tok_max++;
@@ -311,7 +311,7 @@ START_TEST(weights_that_lie_are_found)
     o.cell[1].k = INT32_MAX;
     expect_fault(&o, "cell 1");
     o = open_toy(t);
-    o.cell[0].form = PLAN_RING;
+    o.cell[0].layout = PLAN_RING;
     o.cell[0].keep = 4;
     expect_fault(&o, "further back");
     o = open_toy(t);
@@ -415,7 +415,7 @@ static void tiled_init(tiled *x)
     x->code[2] = (kinstr){.op = MAP_add, .to = 0, .at = {0, 1}};
     x->code[3] = (kinstr){.op = MAP_store, .to = 0, .at = {0}};
     x->item[0] = (plan_item){.first = 0, .n_step = 1, .phase = 0};
-    x->item[1] = (plan_item){.first = 1, .n_step = 1, .phase = 1, .each = true};
+    x->item[1] = (plan_item){.first = 1, .n_step = 1, .phase = 1, .per_thread = true};
     x->item[2] = (plan_item){.first = 2, .n_step = 2, .phase = 2, .grain = GRAIN};
     x->output[0].space = SPACE_ARENA;
     x->out = (plan_output){.name = "x", .index = -1, .rows = ROWS_T, .width = WIDTH};
@@ -493,12 +493,12 @@ START_TEST(chains_of_tiles_are_proven)
     tiled_is(&x, "other threads write in another step of its chain");
     x.step[2].kernel = kernel_of("k_linear_Q8_0_c");
     tiled_is(&x, "the kernel reads Q8_0");
-    x.step[2].kernel = kernel_of("k_linear_Q8_0_c"); /* which wants x packed */
+    x.step[2].kernel = kernel_of("k_linear_Q8_0_c"); /* which wants x quantised */
     x.step[2].in[1].type = x.weight[1].type = x.weight[1].stored = DT_Q8_0;
     x.step[2].pitch[1] = x.weight[1].pitch = x.weight[1].stride[0] = WIDTH / 32 * 34;
     x.p.mapped_bytes -= x.weight[1].bytes - WIDTH * WIDTH / 32 * 34;
     x.weight[1].bytes = WIDTH * WIDTH / 32 * 34;
-    tiled_is(&x, "packed in another form");
+    tiled_is(&x, "quantised in another form");
     x.step[2].kernel = kernel_of("k_linear_F16_c");
     tiled_is(&x, "the kernel reads F16");
     x.p.best = VARIANT_ref;

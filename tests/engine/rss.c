@@ -71,7 +71,7 @@ static int measure(const char *path)
                        .n_tok = ROWS,
                        .kv = 1,
                        .exec = PLANNED_EXEC_PLAN,
-                       .no_pack_cache = true};
+                       .no_weight_cache = true};
     weft_status st = planned_open(dg, &f, NULL, 0, &pl);
     if (st == WEFT_OK)
         st = session_need(dg, pl.p, pl.mf, &pl.run, &need);
@@ -85,9 +85,10 @@ static int measure(const char *path)
     }
     unsigned sum = touch(pl.p, pl.mf);
     double told = (double)session_memory_sum(&need), grew = (double)(memory_resident() - start);
-    printf("mapped %zu, copied %zu, packed %zu, state %zu, arena %zu, threads %zu, tables %zu\n",
-           need.weights_mapped, need.weights_copied, need.weights_packed, need.state, need.arena,
-           need.scratch, need.tables);
+    printf(
+        "mapped %zu, copied %zu, interleaved %zu, state %zu, arena %zu, threads %zu, tables %zu\n",
+        need.weights_mapped, need.weights_copied, need.weights_interleaved, need.state, need.arena,
+        need.scratch, need.tables);
     printf("%s: the plan tells %.1f MB, the process grew by %.1f MB: %+.2f %% (%u)\n", spec,
            told / 1e6, grew / 1e6, 100 * (grew / told - 1), sum & 1);
     session_destroy(s);

@@ -106,7 +106,7 @@ static void same(const session_memory *a, const session_memory *b)
     ck_assert_uint_eq(a->weights_mapped, b->weights_mapped);
     ck_assert_uint_eq(a->weights_copied, b->weights_copied);
     ck_assert_uint_eq(a->weights_cached, b->weights_cached);
-    ck_assert_uint_eq(a->weights_packed, b->weights_packed);
+    ck_assert_uint_eq(a->weights_interleaved, b->weights_interleaved);
     ck_assert_uint_eq(a->arena, b->arena);
     ck_assert_uint_eq(a->state, b->state);
     ck_assert_uint_eq(a->scratch, b->scratch);

@@ -114,7 +114,7 @@ static void expect_pass(const char *model, dtype kv, int threads)
     } else {
         ck_assert(f.r.output[0].error > 1e-5); /* and what rounding costs is told */
     }
-    ck_assert(verify_tell(f.dg, &(verify_subject){.p = f.p}, &f.r) == WEFT_OK);
+    ck_assert(verify_report_fault(f.dg, &(verify_subject){.p = f.p}, &f.r) == WEFT_OK);
     fixture_close(&f);
 }
 
@@ -134,7 +134,7 @@ static char *told(fixture *f)
     size_t n = 0;
     FILE *to = open_memstream(&text, &n);
     verify_subject of = {.p = f->p, .n_token = TOKENS, .tokens = "", .threads = 1};
-    ck_assert_int_eq(verify_tell(f->dg, &of, &f->r), WEFT_ERR_PLAN);
+    ck_assert_int_eq(verify_report_fault(f->dg, &of, &f->r), WEFT_ERR_PLAN);
     diag_print(f->dg, to, false);
     fclose(to);
     return text;
@@ -250,17 +250,17 @@ START_TEST(a_pass_that_changes_the_model_is_found)
 }
 END_TEST
 
-/* The toy model has weights of many types, among them Q8_0, for which activations are packed. */
+/* The toy model has weights of many types, among them Q8_0, for which activations are quantised. */
 typedef struct {
     toy *t;
     graph *fused;
     plan *p, *ref, *twin;
     verify_report r;
-} packed;
+} quantized;
 
-static void packed_open(packed *x)
+static void quantized_open(quantized *x)
 {
-    *x = (packed){.t = toy_open()};
+    *x = (quantized){.t = toy_open()};
     target t = {.best = VARIANT_c,
                 .n_ctx = TOY_TOKENS,
                 .n_seq = 1,
@@ -278,7 +278,7 @@ static void packed_open(packed *x)
     ck_assert_int_eq(plan_make(dg, x->fused, &ref, NULL, x->t->a, &x->twin), WEFT_OK);
 }
 
-static void packed_run(packed *x)
+static void quantized_run(quantized *x)
 {
     int32_t ids[TOY_TOKENS];
     for (int i = 0; i < TOY_TOKENS; i++)
@@ -293,42 +293,42 @@ static void packed_run(packed *x)
     ck_assert_int_eq(verify_run(x->t->dg, &how, x->t->a, &x->r), WEFT_OK);
 }
 
-static void packed_close(packed *x)
+static void quantized_close(quantized *x)
 {
     graph_destroy(x->fused);
     toy_close(x->t);
 }
 
-/* The first linear of a bucket that takes packed activations. */
-static plan_step *packed_step(packed *x, int32_t bucket)
+/* The first linear of a bucket that takes quantised activations. */
+static plan_step *quantized_step(quantized *x, int32_t bucket)
 {
     const plan_bucket *b = &x->p->bucket[bucket];
     for (int32_t i = 0; i < b->n_step; i++)
         if (row_of(&b->step[i])->act != ACT_F32 && strcmp(row_of(&b->step[i])->op, "linear") == 0)
             return (plan_step *)(uintptr_t)&b->step[i];
-    ck_abort_msg("no linear takes packed activations");
+    ck_abort_msg("no linear takes quantised activations");
 }
 
 START_TEST(rounding_is_told_from_faults)
 {
-    packed x;
-    packed_open(&x);
+    quantized x;
+    quantized_open(&x);
     ck_assert(verify_rounds(x.p));
-    packed_run(&x);
+    quantized_run(&x);
     ck_assert_int_eq(x.r.first_bad, -1);
     double drift = 0;
     for (int32_t i = 0; i < x.r.n_value; i++)
         drift = fmax(drift, x.r.value[i].drift);
     ck_assert(drift > 1e-3); /* it does cost something */
-    packed_close(&x);
+    quantized_close(&x);
 
-    packed_open(&x);
-    ck_assert_ptr_nonnull(strstr(row_of(packed_step(&x, 0))->symbol, "Q8_0"));
-    packed_step(&x, 0)->pitch[1] = 0; /* the first row of the weight in place of all */
-    packed_run(&x);
+    quantized_open(&x);
+    ck_assert_ptr_nonnull(strstr(row_of(quantized_step(&x, 0))->symbol, "Q8_0"));
+    quantized_step(&x, 0)->pitch[1] = 0; /* the first row of the weight in place of all */
+    quantized_run(&x);
     ck_assert_int_ge(x.r.first_bad, 0);
     ck_assert_int_eq(x.r.value[x.r.first_bad].bucket, 0);
-    packed_close(&x);
+    quantized_close(&x);
 }
 END_TEST
 

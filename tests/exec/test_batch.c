@@ -6,7 +6,7 @@
 
 static const plan_cell cells[] = {
     {.name = "kv[0]", .heads = 1, .k = 2, .v = 2},
-    {.name = "kv[1]", .heads = 1, .k = 2, .v = 2, .window = 4, .form = PLAN_RING, .keep = 3},
+    {.name = "kv[1]", .heads = 1, .k = 2, .v = 2, .window = 4, .layout = PLAN_RING, .keep = 3},
 };
 
 typedef struct {

@@ -3,7 +3,7 @@
 #include "compiler/compiler.h"
 #include "runtime/base/clock.h"
 #include "runtime/formats/random_model.h"
-#include "tests/exec/pack_kit.h"
+#include "tests/exec/cache_kit.h"
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -278,14 +278,14 @@ START_TEST(loading_stops_and_leaves_no_file)
 {
     kit *k = kit_open();
     cancel_flag stop = {0};
-    weights_options how = {.threads = 1, .keep_packed = true, .cancel = &stop};
+    weights_options how = {.threads = 1, .use_cache = true, .cancel = &stop};
     weights *w = NULL;
     cancel_ask(&stop, true);
     ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_ERR_CANCELLED);
     expect_one(k->dg, W1412, "cancelled");
     diag_reset(k->dg);
     cancel_ask(&stop, false);
-    how.progress = (weights_progress){.tell = stop_soon, .ctx = &stop};
+    how.progress = (weights_progress){.report = stop_soon, .ctx = &stop};
     ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_ERR_CANCELLED);
     expect_one(k->dg, W1412, "cancelled");
     ck_assert_ptr_null(w);
@@ -293,7 +293,7 @@ START_TEST(loading_stops_and_leaves_no_file)
     cancel_ask(&stop, false);
     how.progress = (weights_progress){0};
     ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_OK);
-    ck_assert_mem_eq(weights_at(w, 0), k->want, woven_bytes);
+    ck_assert_mem_eq(weights_at(w, 0), k->want, rows8_bytes);
     weights_destroy(w);
     kit_close(k);
 }

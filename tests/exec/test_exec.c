@@ -90,7 +90,7 @@ static void add_item(maker *m, int32_t first, int32_t phase, bool each)
     m->item[m->b->n_item++] = (plan_item){.first = first,
                                           .n_step = m->b->n_step - first,
                                           .phase = phase,
-                                          .each = each,
+                                          .per_thread = each,
                                           .grain = each ? 0 : GRAIN};
     m->b->n_phase = phase + 1;
 }

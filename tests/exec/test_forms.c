@@ -15,15 +15,16 @@ typedef struct {
     plan_cell cell[2];
 } formed;
 
-static formed *form_plan(const toy *t, plan_form first, plan_form second, int64_t keep, dtype kv)
+static formed *form_plan(const toy *t, plan_cell_layout first, plan_cell_layout second,
+                         int64_t keep, dtype kv)
 {
     formed *f = malloc(sizeof *f);
     f->p = *t->p;
     ck_assert_int_eq(f->p.n_cell, 2);
     memcpy(f->cell, t->p->cell, sizeof f->cell);
     ck_assert_int_eq(f->cell[0].window, 0);
-    f->cell[0].form = first;
-    f->cell[1].form = second;
+    f->cell[0].layout = first;
+    f->cell[1].layout = second;
     f->cell[1].keep = keep;
     f->cell[1].window = WINDOW; /* as bind tells it; the toy's graph is made by hand */
     f->p.cell = f->cell;
@@ -68,7 +69,7 @@ static void expect_same(const record *want, const record *got, int from, int to)
 }
 
 static const struct {
-    plan_form first, second;
+    plan_cell_layout first, second;
     int64_t keep;
 } forms[] = {
     {PLAN_PAGED, PLAN_PAGED, 0},

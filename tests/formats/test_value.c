@@ -40,7 +40,7 @@ START_TEST(only_a_bool_is_a_bool)
 }
 END_TEST
 
-/* Each packed type from an odd address. */
+/* Each interleaved type from an odd address. */
 START_TEST(packed_items_are_read_at_any_address)
 {
     static const struct {

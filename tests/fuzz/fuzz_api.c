@@ -200,7 +200,7 @@ static void open_kit(void)
                                 .pages = 7,
                                 .page_tokens = 4,
                                 .cancel = kit.cancel,
-                                .no_pack_cache = true};
+                                .no_weight_cache = true};
     need(weft_model_open(kit.dg, WEFT_SOURCE_DIR "/models/stories-7m", NULL, &kit.m) == WEFT_OK &&
              weft_tokenizer_of_model(kit.dg, kit.m, &kit.t) == WEFT_OK &&
              weft_session_create(kit.dg, kit.m, &how, &kit.s) == WEFT_OK,

@@ -21,7 +21,7 @@ static void run_passes(const graph *from)
     graph *g = graph_copy(from);
     for (size_t i = 0; i < g->nodes.n; i++) {
         g->nodes.at[i].map = g->nodes.at[i].chain = 0;
-        g->nodes.at[i].before = false;
+        g->nodes.at[i].recompute = false;
     }
     int n;
     const pass_row *rows = pass_rows(&n);

@@ -41,7 +41,7 @@ static void run_it(weft_diag *dg, const weft_model *m, weft_exec exec)
                                 .n_output = 1,
                                 .exec = exec,
                                 .max_bytes = BYTES_MAX,
-                                .no_pack_cache = true};
+                                .no_weight_cache = true};
     if (weft_session_create(dg, m, &how, &s) != WEFT_OK)
         return;
     weft_row rows[BATCH];

@@ -56,14 +56,14 @@ static const char *skip = ""; /* cases to leave out, with commas between them */
 static bool round_bf16;
 
 static const error_bound exact = {1e-4, 1e-4}, kv_f16 = {1e-2, 1e-3}, kv_bf16 = {8e-2, 8e-3},
-                         packed = {0.4, 0.03}, rounded = {0.2, 0.01};
+                         quantized = {0.4, 0.03}, rounded = {0.2, 0.01};
 
 static error_bound bound_for(const char *path)
 {
     const char *type = strrchr(path, '/') ? strrchr(path, '/') : path;
     bool is_float = !strstr(type, ".gguf") || strstr(type, "f32") || strstr(type, "f16");
     if (exec == WEFT_EXEC_PLAN && !is_float)
-        return packed;
+        return quantized;
     if (round_bf16)
         return rounded;
     return kv == WEFT_KV_BF16 ? kv_bf16 : kv == WEFT_KV_F16 ? kv_f16 : exact;

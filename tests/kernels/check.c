@@ -614,8 +614,8 @@ void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pit
     return w;
 }
 
-static const void *pack_rows(check *c, const char *op, kact act, const float *x, int64_t rows,
-                             int64_t n)
+static const void *quantize_rows(check *c, const char *op, kact act, const float *x, int64_t rows,
+                                 int64_t n)
 {
     int64_t group = act_group(act), n_group = (rows + group - 1) / group;
     size_t bytes = (size_t)(n_group * group * act_row_bytes(act, n));
@@ -635,20 +635,20 @@ static const void *pack_rows(check *c, const char *op, kact act, const float *x,
 static const void *check_split(check *c, kact act, float *x, int64_t rows, int64_t n)
 {
     int64_t group = act_group(act), parts = act_parts(act);
-    const char *packed = pack_rows(c, group > 1 ? "pack4" : "pack", act, x, rows, n);
+    const char *quantized = quantize_rows(c, group > 1 ? "quantize4" : "quantize", act, x, rows, n);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t i = 0; i < n; i++) {
             const uint16_t *at =
-                (const uint16_t *)(packed + row / group * group * act_row_bytes(act, n));
+                (const uint16_t *)(quantized + row / group * group * act_row_bytes(act, n));
             float part[3] = {0};
             for (int64_t p = 0; p < parts; p++)
                 part[p] = bf16_to_f32(at[act_split_at(act, i, p, row % group)]);
             x[row * n + i] = part[0] + (part[1] + part[2]);
         }
-    return packed;
+    return quantized;
 }
 
-const void *check_packed(check *c, kact act, float *x, int64_t rows, int64_t n, int64_t *out_pitch)
+const void *check_cache(check *c, kact act, float *x, int64_t rows, int64_t n, int64_t *out_pitch)
 {
     *out_pitch = act_row_bytes(act, n);
     if (act == ACT_F32)
@@ -656,13 +656,13 @@ const void *check_packed(check *c, kact act, float *x, int64_t rows, int64_t n, 
     if (act_is_split(act))
         return check_split(c, act, x, rows, n);
     kact single = act_block(act) == 32 ? ACT_Q8 : ACT_Q8K;
-    const char *packed = pack_rows(c, "pack", single, x, rows, n);
-    const void *own = packed; /* of the same x */
+    const char *quantized = quantize_rows(c, "quantize", single, x, rows, n);
+    const void *own = quantized; /* of the same x */
     if (act != single)
-        own = pack_rows(c, act_group(act) == 1 ? "pack" : "pack4", act, x, rows, n);
-    for (int64_t row = 0; row < rows; row++, packed += act_row_bytes(single, n))
+        own = quantize_rows(c, act_group(act) == 1 ? "quantize" : "quantize4", act, x, rows, n);
+    for (int64_t row = 0; row < rows; row++, quantized += act_row_bytes(single, n))
         for (int64_t i = 0; i < n; i++)
-            x[row * n + i] = act_d(packed, n)[i / act_block(act)] * (float)act_q(packed)[i];
+            x[row * n + i] = act_d(quantized, n)[i / act_block(act)] * (float)act_q(quantized)[i];
     return own;
 }
 

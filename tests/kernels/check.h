@@ -75,7 +75,7 @@ void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pit
 /* Makes the block of a weight that begins at p stand for a NaN or infinities, if its type can. */
 void check_spoil_block(check *c, dtype t, void *p);
 
-/* Rows of x packed as `act` asks, with x replaced by what the packed rows stand for; ACT_F32: x. */
-const void *check_packed(check *c, kact act, float *x, int64_t rows, int64_t n, int64_t *out_pitch);
+/* Rows of x quantised as `act` asks, with x replaced by what the quantised rows stand for; ACT_F32: x. */
+const void *check_cache(check *c, kact act, float *x, int64_t rows, int64_t n, int64_t *out_pitch);
 
 #endif

@@ -1,11 +1,11 @@
-/* check_contract.c - cases for linear, experts, head_linear, pack and pack4.
+/* check_contract.c - cases for linear, experts, head_linear, quantize and quantize4.
  *
  * Bound of a contraction. u = 2^-24 is the error of one rounding. A kernel adds its products in lanes:
  * at most n / 16 additions follow each other in a lane, and a few more join lanes, scales and bias, so
  * that the sum is off by at most (n / 16 + 16) u times the sum of magnitudes. Stored numbers of the form
  * d * code - m round on the way, relative to the largest of their block rather than to themselves; twice
  * that largest stands for d * code and m, which random codes come near. Kernels that take activations as bf16 round
- * such numbers to it, each by up to 2^-8 of itself. Packed activations are not an error here: the reference is given the
+ * such numbers to it, each by up to 2^-8 of itself. Quantised activations are not an error here: the reference is given the
  * numbers they stand for. */
 #include "tests/kernels/check.h"
 
@@ -111,8 +111,8 @@ static void spoil_weight(check *c, dtype t, void *w, int64_t pitch, shape s, int
 }
 
 /* Rows as the kernel's layout wants them; the reference has them as stored. */
-static const void *woven(check *c, const kernel_row *row, dtype t, const char *w, int64_t pitch,
-                         int64_t m, int64_t n, int64_t *out_pitch)
+static const void *interleaved(check *c, const kernel_row *row, dtype t, const char *w,
+                               int64_t pitch, int64_t m, int64_t n, int64_t *out_pitch)
 {
     *out_pitch = pitch;
     if (row->layout == LAYOUT_STORED)
@@ -123,7 +123,7 @@ static const void *woven(check *c, const kernel_row *row, dtype t, const char *w
         const void *rows[LAYOUT_GROUP];
         for (int r = 0; r < LAYOUT_GROUP; r++)
             rows[r] = w + (g * LAYOUT_GROUP + r) * pitch;
-        layout_pack(row->layout, t, rows, n, to + g * *out_pitch);
+        layout_interleave(row->layout, t, rows, n, to + g * *out_pitch);
     }
     return to;
 }
@@ -142,10 +142,10 @@ static int64_t grain_of(const kernel_row *row)
 static void finish(check *c, const kernel_row *row, check_case *out, float *x, int64_t vectors,
                    int64_t n)
 {
-    const void *packed = check_packed(c, row->act, x, vectors, n, &out->k.pitch[0]);
+    const void *quantized = check_cache(c, row->act, x, vectors, n, &out->k.pitch[0]);
     int64_t pitch = out->k.pitch[0];
     out->k = out->ref;
-    out->k.in[0] = packed;
+    out->k.in[0] = quantized;
     out->k.pitch[0] = pitch;
     out->ref.in[0] = x;
     out->ref.pitch[0] = n * 4;
@@ -170,7 +170,7 @@ static void linear_setup(check *c, const kernel_row *row, dtype t, shape s, bool
     k->n[1] = s.m;
     k->n[2] = s.n;
     finish(c, row, out, x, s.rows, s.n);
-    out->k.in[1] = woven(c, row, t, w, k->pitch[1], s.m, s.n, &out->k.pitch[1]);
+    out->k.in[1] = interleaved(c, row, t, w, k->pitch[1], s.m, s.n, &out->k.pitch[1]);
     out->out[0] = (check_out){.type = DT_F32, .rows = s.rows, .width = s.m};
     out->cols = s.m;
     out->grain = grain_of(row);
@@ -219,7 +219,7 @@ static const void *table_make(check *c, const kernel_row *row, dtype t, int64_t 
     const void **own = check_alloc(c, (size_t)count * sizeof *own, 0);
     for (int64_t e = 0; e < count; e++) {
         stored[e] = check_weights(c, t, m, n, &out->ref.pitch[1]);
-        own[e] = woven(c, row, t, stored[e], out->ref.pitch[1], m, n, &out->k.pitch[1]);
+        own[e] = interleaved(c, row, t, stored[e], out->ref.pitch[1], m, n, &out->k.pitch[1]);
     }
     out->ref.in[1] = stored;
     return own;
@@ -364,7 +364,7 @@ static bool head_linear_bench(check *c, const kernel_row *row, int i, check_case
 }
 
 /* Blocks of all sorts: large and tiny numbers, none but zeros, halves that tie, none that is finite. */
-static void pack_numbers(check *c, float *x, int64_t n)
+static void quantize_numbers(check *c, float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i += 32) {
         int kind = (int)check_below(c, 8);
@@ -379,10 +379,10 @@ static void pack_numbers(check *c, float *x, int64_t n)
     }
 }
 
-static void pack_setup(check *c, kact act, int64_t rows, int64_t n, check_case *out)
+static void quantize_setup(check *c, kact act, int64_t rows, int64_t n, check_case *out)
 {
     kargs *k = &out->ref;
-    int64_t whole = (rows * n + 31) / 32 * 32; /* what pack_numbers writes */
+    int64_t whole = (rows * n + 31) / 32 * 32; /* what quantize_numbers writes */
     float *x = check_numbers(c, whole);
     int64_t group = act_group(act), groups = (rows + group - 1) / group;
     snprintf(out->shape, sizeof out->shape, "%s %lld, %lld rows",
@@ -390,7 +390,7 @@ static void pack_setup(check *c, kact act, int64_t rows, int64_t n, check_case *
              : act_block(act) == 32 ? "Q8"
                                     : "Q8K",
              (long long)n, (long long)rows);
-    pack_numbers(c, x, whole);
+    quantize_numbers(c, x, whole);
     k->in[0] = x;
     k->pitch[0] = n * 4;
     k->n[0] = rows;
@@ -399,11 +399,11 @@ static void pack_setup(check *c, kact act, int64_t rows, int64_t n, check_case *
     out->k = *k;
     out->out[0] = (check_out){
         .type = DT_U8, .rows = groups * group, .width = act_row_bytes(act, n), .fixed_pitch = true};
-    out->cols = group == 1 ? n : 0; /* woven rows are packed by groups of them alone */
+    out->cols = group == 1 ? n : 0; /* interleaved rows are quantised by groups of them alone */
     out->grain = 256;
 }
 
-static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
+static bool quantize_make(check *c, const kernel_row *row, int i, check_case *out)
 {
     static const struct {
         kact act;
@@ -419,24 +419,24 @@ static bool pack_make(check *c, const kernel_row *row, int i, check_case *out)
         {ACT_Q8X4, 5, 288},   {ACT_Q8X4, 1, 8192}, {ACT_Q8KX4, 1, 256},  {ACT_Q8KX4, 3, 512},
         {ACT_Q8KX4, 7, 2048}, {ACT_BF1X4, 4, 19},  {ACT_BF1X4, 3, 2048}, {ACT_BF1X4, 5, 300},
     };
-    bool woven4 = strcmp(row->op, "pack4") == 0;
+    bool rows84 = strcmp(row->op, "quantize4") == 0;
     int n = (int)(sizeof all / sizeof all[0]), at = 0;
     for (; at < n; at++)
-        if ((act_group(all[at].act) > 1) == woven4 && i-- == 0)
+        if ((act_group(all[at].act) > 1) == rows84 && i-- == 0)
             break;
     if (at < n)
-        pack_setup(c, all[at].act, all[at].rows, all[at].n, out);
+        quantize_setup(c, all[at].act, all[at].rows, all[at].n, out);
     return at < n;
 }
 
-static bool pack_bench(check *c, const kernel_row *row, int i, check_case *out)
+static bool quantize_bench(check *c, const kernel_row *row, int i, check_case *out)
 {
-    bool woven4 = strcmp(row->op, "pack4") == 0;
+    bool rows84 = strcmp(row->op, "quantize4") == 0;
     static const kact acts[2][5] = {{ACT_Q8, ACT_Q8K, ACT_Q8D, ACT_BF1, ACT_BF3},
                                     {ACT_Q8X4, ACT_Q8KX4, ACT_BF1X4, ACT_BF3X4, ACT_F32}};
-    if (i > 4 || acts[woven4][i] == ACT_F32)
+    if (i > 4 || acts[rows84][i] == ACT_F32)
         return false;
-    pack_setup(c, acts[woven4][i], 16, 8192, out);
+    quantize_setup(c, acts[rows84][i], 16, 8192, out);
     for (int64_t j = 0; j < 16 * 8192; j++)
         ((float *)out->ref.in[0])[j] = check_number(c);
     out->bytes = 16.0 * 8192 * 4;
@@ -447,7 +447,7 @@ const check_op check_ops_contract[] = {
     {"linear", linear_make, linear_bench},
     {"experts", experts_make, experts_bench},
     {"head_linear", head_linear_make, head_linear_bench},
-    {"pack", pack_make, pack_bench},
-    {"pack4", pack_make, pack_bench},
+    {"quantize", quantize_make, quantize_bench},
+    {"quantize4", quantize_make, quantize_bench},
     {NULL, NULL, NULL},
 };

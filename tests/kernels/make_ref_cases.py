@@ -331,7 +331,7 @@ def unary_cases():
         unary("not a number", op, lambda v: NAN, [[NAN]], f=[-1, 1], word=[3 if op == "clamp" else 0])
 
 
-# ---- what plans make of nodes: map, pack ----
+# ---- what plans make of nodes: map, quantize ----
 
 def map_fns(lo=-INF, hi=INF):
     return {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b,
@@ -392,7 +392,7 @@ def map_cases():
               ("mul", 2, [2, 0], []), ("store", 0, [2], [])])
 
 
-def packed_block(x):
+def quantized_block(x):
     """The codes of a block, and its scale."""
     largest = max(abs(v) for v in x)
     if any(v != v or abs(v) == INF for v in x):
@@ -403,38 +403,38 @@ def packed_block(x):
     return [round(f32(v * inverse)) for v in x], f32(largest / 127)
 
 
-def packed_form(kind, values, pad):
+def quantized_form(kind, values, pad):
     data = list(struct.pack("<%d%s" % (len(values), kind), *values))
     return data + [None] * (-len(data) % pad)
 
 
-def packed(x, b, twice=False):
-    """The bytes of a packed row, None where nothing is written; every 8 codes perhaps twice."""
-    blocks = [packed_block(x[at:at + b]) for at in range(0, len(x), b)]
+def quantized(x, b, twice=False):
+    """The bytes of a quantized row, None where nothing is written; every 8 codes perhaps twice."""
+    blocks = [quantized_block(x[at:at + b]) for at in range(0, len(x), b)]
     q = [code for block in blocks for code in block[0]]
     sums = [sum(q[i:i + 16]) for i in range(0, len(q), 16)]
     codes = [v for i in range(0, len(q), 8) for v in q[i:i + 8] * 2] if twice else q
-    return packed_form("b", codes, 64) + packed_form("f", [d for _, d in blocks], 64) + packed_form("h", sums, 64)
+    return quantized_form("b", codes, 64) + quantized_form("f", [d for _, d in blocks], 64) + quantized_form("h", sums, 64)
 
 
-def packed4(rows, b):
-    """The same of four rows woven; each row's part is padded to 64 bytes."""
+def quantized4(rows, b):
+    """The same of four rows interleaved; each row's part is padded to 64 bytes."""
     n = len(rows[0])
-    blocks = [[packed_block(row[at:at + b]) for at in range(0, n, b)] for row in rows]
+    blocks = [[quantized_block(row[at:at + b]) for at in range(0, n, b)] for row in rows]
     q = [[code for block in row for code in block[0]] for row in blocks]
     codes = [v for at in range(0, n, 8) for row in q for v in row[at:at + 8]]
     scales = [blocks[r][i][1] for i in range(n // b) for r in (0, 1, 0, 1, 2, 3, 2, 3)]
     sums = [[sum(row[at:at + 32]) for at in range(0, n, 32)] for row in q]
     if b == 32:
-        last = packed_form("f", [f32(f32(sums[r][i]) * blocks[r][i][1]) for i in range(n // 32) for r in range(4)], 256)
+        last = quantized_form("f", [f32(f32(sums[r][i]) * blocks[r][i][1]) for i in range(n // 32) for r in range(4)], 256)
     else:
-        last = packed_form("b", [part(sums[r][i + j]) for i in range(0, n // 32, 8)
+        last = quantized_form("b", [part(sums[r][i + j]) for i in range(0, n // 32, 8)
                                  for part in (lambda s: s % 128, lambda s: s // 128)
                                  for r in range(4) for j in range(8)], 256)
-    return packed_form("b", codes, 256) + packed_form("f", scales, 256) + last
+    return quantized_form("b", codes, 256) + quantized_form("f", scales, 256) + last
 
 
-def pack_cases():
+def quantize_cases():
     def spread(n):
         return [f32(rng.uniform(-1, 1) * 4.0 ** rng.randint(-4, 4)) for _ in range(n)]
 
@@ -444,16 +444,16 @@ def pack_cases():
                                ("q8 strange", "Q8", 32, [strange]), ("q8k", "Q8K", 256, [spread(512), halves * 8 + [0.0] * 256]),
                                ("q8 small", "Q8", 32, [[f32(v * 1e-40) for v in range(32)]]),
                                ("q8 twice", "Q8D", 32, [spread(96), spread(96)]), ("q8k twice", "Q8KD", 256, [spread(256)])]:
-        out = [packed(row, b, act.endswith("D")) for row in rows]
-        case(name, "pack", [len(rows), len(rows[0])], word=[ACT[act]], inputs=[("f32", rows)],
+        out = [quantized(row, b, act.endswith("D")) for row in rows]
+        case(name, "quantize", [len(rows), len(rows[0])], word=[ACT[act]], inputs=[("f32", rows)],
              outs=[("bytes", [[-1 if v is None else v for v in row] for row in out])],
              pitch=[4 * len(rows[0]), len(out[0])])
     for name, act, b, rows in [("q8", "Q8X4", 32, [spread(96) for _ in range(5)]), ("q8 strange", "Q8X4", 32, [strange]),
                                ("q8k", "Q8KX4", 256, [spread(512) for _ in range(3)])]:
         n = len(rows[0])
         filled = rows + [[0.0] * n] * (-len(rows) % 4)
-        out = [packed4(filled[at:at + 4], b) for at in range(0, len(filled), 4)]
-        case(name, "pack4", [len(rows), n], word=[ACT[act]], inputs=[("f32", rows)],
+        out = [quantized4(filled[at:at + 4], b) for at in range(0, len(filled), 4)]
+        case(name, "quantize4", [len(rows), n], word=[ACT[act]], inputs=[("f32", rows)],
              outs=[("bytes", [[-1 if v is None else v for v in group] for group in out])],
              pitch=[4 * n, len(out[0]) // 4])
 
@@ -589,4 +589,4 @@ unary_cases()
 route_cases()
 attend_cases()
 map_cases()
-pack_cases()
+quantize_cases()

@@ -59,9 +59,9 @@ END_TEST
 /* Ops of tiers 1 and 2 that no kernel computes, each for its reason. */
 /* Kernels of plans, which no node of a graph asks for by name. */
 static const char *const planned[] = {
-    "map",   /* a group of element-wise nodes */
-    "pack",  /* activations rounded for integer dot products */
-    "pack4", /* the same, four rows woven */
+    "map",       /* a group of element-wise nodes */
+    "quantize",  /* activations rounded for integer dot products */
+    "quantize4", /* the same, four rows interleaved */
 };
 
 static const struct {

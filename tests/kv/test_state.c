@@ -165,13 +165,13 @@ END_TEST
 enum { TOK = 4 };
 
 static const plan_cell mixed_cells[] = {
-    {.name = "ring[0]", .heads = 2, .k = 3, .v = 2, .window = 4, .form = PLAN_RING, .keep = 9},
+    {.name = "ring[0]", .heads = 2, .k = 3, .v = 2, .window = 4, .layout = PLAN_RING, .keep = 9},
     {.name = "kv[1]", .heads = 2, .k = 3, .v = 1},
-    {.name = "whole[2]", .heads = 3, .k = 2, .v = 2, .form = PLAN_CONTIGUOUS},
-    {.name = "ring[3]", .heads = 1, .k = 2, .v = 2, .window = 4, .form = PLAN_RING, .keep = 13},
+    {.name = "whole[2]", .heads = 3, .k = 2, .v = 2, .layout = PLAN_CONTIGUOUS},
+    {.name = "ring[3]", .heads = 1, .k = 2, .v = 2, .window = 4, .layout = PLAN_RING, .keep = 13},
     {.name = "latent[4]", .latent = true, .heads = 1, .k = 3, .v = 2},
-    {.name = "ring[5]", .heads = 1, .k = 1, .v = 1, .window = 10, .form = PLAN_RING, .keep = 9},
-    {.name = "whole[6]", .latent = true, .heads = 1, .k = 5, .v = 2, .form = PLAN_CONTIGUOUS},
+    {.name = "ring[5]", .heads = 1, .k = 1, .v = 1, .window = 10, .layout = PLAN_RING, .keep = 9},
+    {.name = "whole[6]", .latent = true, .heads = 1, .k = 5, .v = 2, .layout = PLAN_CONTIGUOUS},
 };
 
 enum { CELLS = 7, TABLES = 4, SEQS = 5, CTX = 61, CALL = 11 };
@@ -243,7 +243,7 @@ START_TEST(a_ring_has_exactly_the_pages_it_needs)
         for (int tok = 1; tok <= 5; tok++)
             for (int call = 1; call <= 12; call++)
                 for (int n_seq = 1; n_seq <= MOST; n_seq++) {
-                    plan_cell c = {.heads = 1, .k = 1, .v = 1, .form = PLAN_RING, .keep = keep};
+                    plan_cell c = {.heads = 1, .k = 1, .v = 1, .layout = PLAN_RING, .keep = keep};
                     plan p = {.n_cell = 1, .cell = &c, .n_tok_max = call};
                     state_options opt = {.n_seq = n_seq, .n_ctx = 1000, .page_tok = tok};
                     state *st;
@@ -376,7 +376,7 @@ START_TEST(a_ring_does_not_go_back_too_far)
     weft_diag *dg = diag_create();
     const plan_cell cells[] = {
         {.name = "kv[0]", .heads = 1, .k = 1, .v = 1},
-        {.name = "kv[1]", .heads = 1, .k = 1, .v = 1, .window = 5, .form = PLAN_RING, .keep = 8},
+        {.name = "kv[1]", .heads = 1, .k = 1, .v = 1, .window = 5, .layout = PLAN_RING, .keep = 8},
     };
     const plan p = {.n_cell = 2, .cell = cells, .n_tok_max = 8};
     state_options opt = {.n_seq = 2, .n_ctx = 100, .page_tok = 4};

@@ -181,7 +181,7 @@ START_TEST(fast)
 }
 END_TEST
 
-/* Every form of activations that there is, as the reference packs it. */
+/* Every form of activations that there is, as the reference quantises it. */
 START_TEST(unpacks)
 {
     enum { ROWS = 6, WIDTH = 512 };
@@ -189,16 +189,16 @@ START_TEST(unpacks)
     int n_kernel;
     const kernel_row *rows = kernel_rows(&n_kernel);
     kact act = (kact)_i;
-    const char *op = act_group(act) > 1 ? "pack4" : "pack";
+    const char *op = act_group(act) > 1 ? "quantize4" : "quantize";
     int64_t pitch = act_row_bytes(act, WIDTH);
-    _Alignas(64) static char packed[8 * 8 * WIDTH];
+    _Alignas(64) static char quantized[8 * 8 * WIDTH];
     uint32_t seed = 7;
     for (int i = 0; i < ROWS * WIDTH; i++)
         x[i / WIDTH][i % WIDTH] =
             (float)((seed = seed * 1664525 + 1013904223) >> 8) / (1 << 23) - 1;
-    ck_assert((int64_t)sizeof packed >= 8 * pitch);
+    ck_assert((int64_t)sizeof quantized >= 8 * pitch);
     kargs k = {.in = {x},
-               .out = {packed},
+               .out = {quantized},
                .pitch = {sizeof *x},
                .out_pitch = {pitch},
                .n = {ROWS, WIDTH},
@@ -209,7 +209,7 @@ START_TEST(unpacks)
             rows[i].fn(&k, &t, 0, act_group(act) > 1 ? (ROWS + 3) / 4 : ROWS);
     for (int r = 0; r < ROWS; r++) {
         int group = (int)act_group(act);
-        imatrix_unpack(act, packed + r / group * group * pitch, r % group, WIDTH, back);
+        imatrix_unpack(act, quantized + r / group * group * pitch, r % group, WIDTH, back);
         for (int i = 0; i < WIDTH; i++)
             ck_assert_float_eq_tol(back[i], x[r][i], act_rounds(act) ? 0.5f / 127 : 1e-6f);
     }

@@ -1,0 +1,152 @@
+/* verify_rounded.c - a reference that rounds where the plan does.
+ *
+ * It runs the reference's plan, in which every step is a phase. Before a product for which the plan quantises
+ * activations, its operand is rounded the same way (kernels/act.h says how), and put back afterwards,
+ * because others may read it. So a kernel for quantised activations can be held against plain sums of the
+ * very numbers it was given. */
+#include "runtime/engine/verify.h"
+
+#include "kernels/ref/dequant.h"
+#include "runtime/base/vec.h"
+#include <math.h>
+
+struct verify_rounded {
+    const plan *p, *ref;
+    session *s;
+    kact **act;     /* [n_bucket of p][n_step of ref]: how the plan takes a step's activations */
+    int32_t bucket; /* of p, for the call at hand */
+    int64_t n_tok, n_out;
+    float *held; /* the operand that is rounded at the moment; NULL: none */
+    VEC(float) kept;
+};
+
+static const kernel_row *row_of(const plan_step *s)
+{
+    int n;
+    return &kernel_rows(&n)[s->kernel];
+}
+
+static bool is_packed(const plan_step *s)
+{
+    kact act = row_of(s)->act;
+    return act_rounds(act) && s->value[0] >= 0;
+}
+
+bool verify_rounds(const plan *p)
+{
+    for (int32_t b = 0; b < p->n_bucket; b++)
+        for (int32_t i = 0; i < p->bucket[b].n_step; i++)
+            if (is_packed(&p->bucket[b].step[i]))
+                return true;
+    return p->n_cell > 0 && p->kv != DT_F32;
+}
+
+/* ---- rounding ---- */
+
+/* A row of a multiple of a block's numbers; a rest, which no kernel has, stays. */
+static void round_row(float *x, int64_t n, kact act)
+{
+    int64_t block = act_block(act);
+    for (int64_t i = 0; i < n && act_rounds_bf16(act); i++)
+        x[i] = bf16_to_f32(f32_to_bf16(x[i]));
+    if (act_rounds_bf16(act))
+        return;
+    for (int64_t i = 0; i + block <= n; i += block) {
+        float most = 0;
+        for (int64_t k = i; k < i + block; k++)
+            most = fmaxf(most, fabsf(x[k]));
+        float d = most / 127;
+        for (int64_t k = i; k < i + block && d > 0; k++)
+            x[k] = d * rintf(x[k] / d);
+    }
+}
+
+/* The operand of a product: so many vectors of so many numbers, without gaps. */
+static void operand_size(const verify_rounded *t, const plan_step *s, int64_t *out_n,
+                         int64_t *out_len)
+{
+    const char *op = row_of(s)->op;
+    int64_t rows = (s->rows == ROWS_R ? t->n_out : t->n_tok) * s->per_row;
+    bool experts = strcmp(op, "experts") == 0, heads = strcmp(op, "head_linear") == 0;
+    *out_len = experts || heads ? s->n[3] : s->n[2];
+    *out_n = rows * (heads || (experts && s->n[4]) ? s->n[1] : 1);
+}
+
+static void put_back(verify_rounded *t)
+{
+    if (t->held)
+        memcpy(t->held, t->kept.at, t->kept.n * sizeof(float));
+    t->held = NULL;
+}
+
+static void round_operand(verify_rounded *t, const plan_step *s, kact act)
+{
+    int64_t n, len;
+    if (s->in[0].space != SPACE_ARENA)
+        return;
+    operand_size(t, s, &n, &len);
+    t->held = (float *)(void *)((char *)session_arena(t->s) + s->in[0].offset);
+    t->kept.n = 0;
+    for (int64_t i = 0; i < n * len; i++)
+        VEC_PUSH(&t->kept, t->held[i]);
+    for (int64_t i = 0; i < n; i++)
+        round_row(t->held + i * len, len, act);
+}
+
+static void between_steps(void *ctx, int32_t bucket, int32_t phase)
+{
+    verify_rounded *t = ctx;
+    const plan_bucket *b = &t->ref->bucket[bucket];
+    put_back(t);
+    if (phase + 1 < b->n_step && t->act[t->bucket][phase + 1] != ACT_F32)
+        round_operand(t, &b->step[phase + 1], t->act[t->bucket][phase + 1]);
+}
+
+/* ---- the door ---- */
+
+/* The step of the reference that makes a value; -1: none does. */
+static int32_t step_of_value(const plan_bucket *b, int32_t id)
+{
+    for (int32_t i = 0; i < b->n_step; i++)
+        if (b->step[i].n_out > 0 && b->step[i].value[0] == id)
+            return i;
+    return -1;
+}
+
+verify_rounded *verify_twin_create(const plan *p, const plan *ref, session *s, arena *a)
+{
+    verify_rounded *t = ARENA_NEW(a, verify_rounded);
+    *t = (verify_rounded){.p = p, .ref = ref, .s = s};
+    t->act = ARENA_ARRAY(a, kact *, (size_t)p->n_bucket);
+    for (int32_t b = 0; b < p->n_bucket; b++) {
+        t->act[b] = ARENA_ARRAY(a, kact, (size_t)ref->bucket->n_step + 1);
+        for (int32_t i = 0; i < ref->bucket->n_step; i++)
+            t->act[b][i] = ACT_F32;
+        for (int32_t i = 0; i < p->bucket[b].n_step; i++) {
+            const plan_step *step = &p->bucket[b].step[i];
+            int32_t at = is_packed(step) ? step_of_value(ref->bucket, step->value[0]) : -1;
+            if (at >= 0)
+                t->act[b][at] = row_of(step)->act;
+        }
+    }
+    session_watch(s, between_steps, t);
+    return t;
+}
+
+void verify_twin_destroy(verify_rounded *t)
+{
+    if (t)
+        VEC_FREE(&t->kept);
+}
+
+weft_status verify_twin_eval(weft_diag *dg, verify_rounded *t, const batch_row *rows, int64_t n)
+{
+    t->bucket = (int32_t)(plan_bucket_for(t->p, n) - t->p->bucket);
+    t->n_tok = n;
+    t->n_out = 0;
+    for (int64_t i = 0; i < n; i++)
+        t->n_out += rows[i].out;
+    weft_status st = session_eval(dg, t->s, rows, n);
+    put_back(t);
+    return st;
+}
