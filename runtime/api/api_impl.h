@@ -2,24 +2,17 @@
 #ifndef WEFT_RUNTIME_API_API_IMPL_H
 #define WEFT_RUNTIME_API_API_IMPL_H
 
-#include "compiler/compiler.h"
+#include "runtime/api/api_open.h"
 #include "runtime/base/cancel.h"
 #include "runtime/base/mem_scope.h"
 #include "runtime/engine/generation.h"
 #include "runtime/text/chat.h"
 #include "runtime/weft.h"
 
-struct weft_model {
-    model_file *file;
-    bound_model *bound; /* with the trained context: what the model is */
-};
-
 struct weft_session {
-    bound_model *bound; /* with its own context, where the model's graph depends on it; else NULL */
-    arena *a;           /* the plan's */
+    api_plan plan;
     session *run;
     engine text; /* what its generations share; run is NULL before the first */
-    int64_t threads;
 };
 
 struct weft_cancel {
@@ -50,12 +43,9 @@ struct weft_generation {
     weft_piece piece; /* what weft_generation_piece gave */
 };
 
-const model_file *api_model_file(const weft_model *m);
 /* What the state of a session with these options, all of them set, takes; UINT64_MAX where there can be none such. */
 uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o);
-session *api_session(const weft_session *s);
-/* As weft_session_create, but for session_watch: every linear reads from the session's arena, all rows of a call, and a whole tensor. Not
- * with a plan of a file, which is as it is. */
+/* weft_session_create for a session that is watched: see api_wanted. */
 weft_status api_session_create_watched(weft_diag *dg, const weft_model *m,
                                        const weft_session_options *options,
                                        weft_session **out_session) WEFT_MUST_USE;

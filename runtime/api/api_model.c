@@ -1,28 +1,14 @@
 /* api_model.c - the public interface: models. */
 #include "runtime/api/api_impl.h"
 
-#include "runtime/base/mem.h"
-
-static weft_status model_finish(weft_diag *dg, weft_status st, model_file *file,
-                                const weft_model_options *options, weft_model **out_model)
+static weft_status model_open(weft_diag *dg, const char *call, const weft_model_options *options,
+                              api_source from, weft_model **out_model)
 {
-    if (st != WEFT_OK)
-        return st;
-    weft_model *m = mem_alloc(sizeof *m);
-    *m = (weft_model){.file = file};
-    bind_options how = {.arch = options->arch};
-    st = model_bind(dg, file, &how, &m->bound);
-    if (st != WEFT_OK) {
-        weft_model_close(m);
-        return st;
-    }
-    *out_model = m;
-    return WEFT_OK;
-}
-
-static model_file_options file_options(const weft_model_options *o)
-{
-    return (model_file_options){.no_mmap = o->no_mmap, .mlock = o->mlock, .guard = o->guard};
+    weft_model_options o;
+    WEFT_TRY(api_take(dg, call, options, &o, sizeof o));
+    from.file = (model_file_options){.no_mmap = o.no_mmap, .mlock = o.mlock, .guard = o.guard};
+    from.bind.arch = o.arch;
+    return api_model_open(dg, &from, out_model);
 }
 
 weft_status weft_model_open(weft_diag *dg, const char *path, const weft_model_options *options,
@@ -31,12 +17,7 @@ weft_status weft_model_open(weft_diag *dg, const char *path, const weft_model_op
     API_SCOPE(dg);
     if (!dg || !path || !out_model)
         return api_lacks(dg, "weft_model_open", "a path");
-    weft_model_options o;
-    WEFT_TRY(api_take(dg, "weft_model_open", options, &o, sizeof o));
-    model_file_options how = file_options(&o);
-    model_file *file = NULL;
-    weft_status st = model_file_open(dg, path, &how, &file);
-    return model_finish(dg, st, file, &o, out_model);
+    return model_open(dg, "weft_model_open", options, (api_source){.path = path}, out_model);
 }
 
 weft_status weft_model_open_fd(weft_diag *dg, int fd, const char *name,
@@ -45,12 +26,8 @@ weft_status weft_model_open_fd(weft_diag *dg, int fd, const char *name,
     API_SCOPE(dg);
     if (!dg || !name || !out_model)
         return api_lacks(dg, "weft_model_open_fd", "a name");
-    weft_model_options o;
-    WEFT_TRY(api_take(dg, "weft_model_open_fd", options, &o, sizeof o));
-    model_file_options how = file_options(&o);
-    model_file *file = NULL;
-    weft_status st = model_file_open_fd(dg, fd, name, &how, &file);
-    return model_finish(dg, st, file, &o, out_model);
+    return model_open(dg, "weft_model_open_fd", options, (api_source){.fd = fd, .name = name},
+                      out_model);
 }
 
 weft_status weft_model_open_memory(weft_diag *dg, const void *data, size_t bytes, const char *name,
@@ -59,20 +36,8 @@ weft_status weft_model_open_memory(weft_diag *dg, const void *data, size_t bytes
     API_SCOPE(dg);
     if (!dg || !data || !name || !out_model)
         return api_lacks(dg, "weft_model_open_memory", "data or a name");
-    weft_model_options o;
-    WEFT_TRY(api_take(dg, "weft_model_open_memory", options, &o, sizeof o));
-    model_file *file = NULL;
-    weft_status st = model_file_open_memory(dg, data, bytes, name, &file);
-    return model_finish(dg, st, file, &o, out_model);
-}
-
-void weft_model_close(weft_model *m)
-{
-    if (!m)
-        return;
-    bound_model_destroy(m->bound);
-    model_file_close(m->file);
-    mem_free(m);
+    return model_open(dg, "weft_model_open_memory", options,
+                      (api_source){.data = data, .bytes = bytes, .name = name}, out_model);
 }
 
 weft_status weft_model_check(weft_diag *dg, const weft_model *m)
@@ -126,9 +91,4 @@ int64_t weft_model_context(const weft_model *m)
 {
     int64_t context = 0;
     return bound_model_context(m->bound, &context) ? context : 0;
-}
-
-const model_file *api_model_file(const weft_model *m)
-{
-    return m->file;
 }

@@ -1,79 +1,30 @@
 /* api_session.c - the public interface: sessions, and rows of tokens evaluated in them. */
 #include "runtime/api/api_impl.h"
 
-#include "compiler/plan_file.h"
-#include "compiler/plan_make.h"
 #include "runtime/base/mem.h"
-#include "runtime/base/threads.h"
-
-enum { BATCH_DEFAULT = 512 };
-
-session *api_session(const weft_session *s)
-{
-    return s->run;
-}
-
-static dtype kv_type(const weft_session_options *o)
-{
-    static const dtype types[] = {
-        [WEFT_KV_F32] = DT_F32, [WEFT_KV_F16] = DT_F16, [WEFT_KV_BF16] = DT_BF16};
-    if (o->kv == WEFT_KV_AUTO)
-        return o->exec == WEFT_EXEC_REF ? DT_F32 : DT_F16;
-    return types[o->kv];
-}
-
-static bool in_range(const weft_session_options *o)
-{
-    return o->context >= 1 && o->context <= INT32_MAX && o->batch >= 0 && o->batch <= INT32_MAX &&
-           o->sequences >= 0 && o->wants >= 0 && o->threads >= -1 && o->threads <= 4096 &&
-           o->page_tokens >= 0 && o->pages >= 0 && (unsigned)o->exec <= WEFT_EXEC_REF &&
-           (unsigned)o->kv <= WEFT_KV_BF16;
-}
-
-static int64_t rows_of_call(const weft_session_options *o, int64_t context)
-{
-    return target_rows(o->batch ? o->batch : BATCH_DEFAULT, context,
-                       o->sequences ? o->sequences : 1);
-}
-
-static session_options run_options(const weft_session_options *o, int64_t context)
-{
-    return (session_options){.n_ctx = context,
-                             .n_seq = o->sequences ? o->sequences : 1,
-                             .page_tok = o->page_tokens,
-                             .n_page = o->pages,
-                             .threads = (int)o->threads,
-                             .bytes_max = (size_t)o->max_bytes,
-                             .cache_dir = o->cache_dir,
-                             .cache_bytes_max = o->cache_bytes,
-                             .use_cache = !o->no_weight_cache,
-                             .cancel = o->cancel ? &o->cancel->flag : NULL,
-                             .progress = {o->progress, o->progress_ctx}};
-}
 
 uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o)
 {
-    session_options run = run_options(o, o->context);
+    api_wanted w = {.how = *o};
+    session_options run = api_run_options(&w);
     arena *a = arena_create();
     weft_diag *quiet = diag_create();
-    target t = {.best = o->exec == WEFT_EXEC_REF ? VARIANT_ref : VARIANT_c,
-                .n_ctx = o->context,
-                .n_seq = run.n_seq,
-                .n_tok_max = rows_of_call(o, o->context),
-                .may_fork = run.n_seq > 1};
-    plan_cell *cells;
-    state *st;
-    plan p = {.n_cell = plan_cells(m->bound->graph, &t, a, &cells), .n_tok_max = t.n_tok_max};
-    p.cell = cells;
-    state_options how = {.n_seq = run.n_seq,
-                         .n_ctx = run.n_ctx,
-                         .page_tok = run.page_tok,
-                         .n_page = run.n_page,
-                         .type = kv_type(o)};
     uint64_t bytes = UINT64_MAX;
-    if (state_create(quiet, &p, &how, &st) == WEFT_OK) {
-        bytes = state_bytes(st);
-        state_destroy(st);
+    target t;
+    if (api_target(quiet, &w, &t) == WEFT_OK) {
+        plan_cell *cells;
+        state *st;
+        plan p = {.n_cell = plan_cells(m->bound->graph, &t, a, &cells), .n_tok_max = t.n_tok_max};
+        p.cell = cells;
+        state_options how = {.n_seq = run.n_seq,
+                             .n_ctx = run.n_ctx,
+                             .page_tok = run.page_tok,
+                             .n_page = run.n_page,
+                             .type = t.kv};
+        if (state_create(quiet, &p, &how, &st) == WEFT_OK) {
+            bytes = state_bytes(st);
+            state_destroy(st);
+        }
     }
     diag_destroy(quiet);
     arena_destroy(a);
@@ -89,80 +40,7 @@ uint64_t weft_state_bytes(const weft_model *m, const weft_session_options *optio
     diag_destroy(quiet);
     if (fine && o.context == 0)
         o.context = weft_model_context(m);
-    return fine && in_range(&o) ? api_state_bytes(m, &o) : UINT64_MAX;
-}
-
-static weft_status session_plan(weft_diag *dg, const weft_model *m, const weft_session_options *o,
-                                int64_t context, bool watched, weft_session *s)
-{
-    static const char *const logits[] = {"logits"};
-    /* Matrices that are split afterwards, and rows that nobody asked for. */
-    static const char *const cutting[] = {"simplify", "take_rows"};
-    int64_t n_seq = o->sequences ? o->sequences : 1;
-    int64_t n_tok = rows_of_call(o, context);
-    target t = {.n_ctx = context,
-                .n_seq = n_seq,
-                .n_tok_max = n_tok,
-                .n_out_max = o->wants < n_tok ? o->wants : n_tok,
-                .kv = kv_type(o),
-                .outputs = o->n_output > 0 ? o->outputs : logits,
-                .n_output = o->n_output > 0 ? o->n_output : 1,
-                .may_fork = n_seq > 1,
-                .deterministic = o->deterministic,
-                .round_bf16 = o->round_bf16,
-                .as_stored = o->no_repack,
-                .open = watched,
-                .skip = cutting,
-                .n_skip = watched ? 2 : 0};
-    plan *p;
-    if (o->round_bf16 && o->exec == WEFT_EXEC_REF)
-        return weft_fail(dg, W1603, WEFT_NOWHERE, "the reference rounds nothing");
-    if (o->exec == WEFT_EXEC_PLAN)
-        WEFT_TRY((o->round_bf16 ? target_best_rounding : target_best)(dg, &t.best));
-    const graph *g = m->bound->graph;
-    if (m->bound->context_asked) {
-        bind_options how = {.context = context, .like = m->bound};
-        WEFT_TRY(model_bind(dg, m->file, &how, &s->bound));
-        g = s->bound->graph;
-    }
-    WEFT_TRY(plan_make(dg, g, &t, NULL, s->a, &p));
-    session_options run = run_options(o, context);
-    return session_create(dg, p, m->file, &run, &s->run);
-}
-
-/* "logits", "resid" for any index of it, "resid.3" for one. */
-static bool plan_has_output(const plan *p, const char *want)
-{
-    char name[96];
-    for (int32_t i = 0; i < p->n_output; i++) {
-        const plan_output *o = &p->output[i];
-        snprintf(name, sizeof name, "%s.%d", o->name, (int)o->index);
-        if (strcmp(o->name, want) == 0 || (o->index >= 0 && strcmp(name, want) == 0))
-            return true;
-    }
-    return false;
-}
-
-static weft_status session_plan_file(weft_diag *dg, const weft_model *m,
-                                     const weft_session_options *o, int64_t context,
-                                     weft_session *s)
-{
-    plan *p;
-    WEFT_TRY(plan_read_file(dg, o->plan, model_file_hash(m->file), s->a, &p));
-    for (int i = 0; i < o->n_output; i++)
-        if (!plan_has_output(p, o->outputs[i]))
-            return weft_fail(dg, W0201, WEFT_NOWHERE, "the plan %s has no output '%s'", o->plan,
-                             o->outputs[i]);
-    if (p->n_ctx > 0 && context > p->n_ctx)
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "the plan %s is for sequences of %lld tokens, %lld were asked for",
-                         o->plan, (long long)p->n_ctx, (long long)context);
-    if (o->batch && rows_of_call(o, context) > p->n_tok_max)
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "the plan %s takes %lld rows in a call, %lld were asked for", o->plan,
-                         (long long)p->n_tok_max, (long long)o->batch);
-    session_options run = run_options(o, context);
-    return session_create(dg, p, m->file, &run, &s->run);
+    return fine && api_in_range(&o) ? api_state_bytes(m, &o) : UINT64_MAX;
 }
 
 static weft_status create_session(weft_diag *dg, const weft_model *m,
@@ -171,29 +49,16 @@ static weft_status create_session(weft_diag *dg, const weft_model *m,
 {
     if (!dg || !m || !out_session)
         return api_lacks(dg, "weft_session_create", "a model");
-    weft_session_options taken, *options = &taken;
-    WEFT_TRY(api_take(dg, "weft_session_create", given, &taken, sizeof taken));
-    for (int i = 0; i < options->n_output; i++)
-        if (!options->outputs || !options->outputs[i])
+    api_wanted w = {.watched = watched};
+    WEFT_TRY(api_take(dg, "weft_session_create", given, &w.how, sizeof w.how));
+    for (int i = 0; i < w.how.n_output; i++)
+        if (!w.how.outputs || !w.how.outputs[i])
             return api_lacks(dg, "weft_session_create", "the names of its outputs");
-    if ((unsigned)options->exec > WEFT_EXEC_REF || (unsigned)options->kv > WEFT_KV_BF16)
-        return weft_fail(dg, W1406, WEFT_NOWHERE, "no executor %d, or no storage %d for state",
-                         (int)options->exec, (int)options->kv);
-    if (taken.threads == -1)
-        taken.threads = threads_default();
-    int64_t context = taken.context ? taken.context : weft_model_context(m);
-    taken.context = context;
-    if (!in_range(options))
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "a session of %lld tokens, %lld sequences, %lld rows a call and %lld "
-                         "threads is out of range",
-                         (long long)context, (long long)options->sequences,
-                         (long long)options->batch, (long long)options->threads);
-    bound_model_check_context(dg, m->bound, context);
     weft_session *s = mem_alloc(sizeof *s);
-    *s = (weft_session){.a = arena_create(), .threads = options->threads ? options->threads : 1};
-    weft_status st = options->plan ? session_plan_file(dg, m, options, context, s)
-                                   : session_plan(dg, m, options, context, watched, s);
+    *s = (weft_session){0};
+    weft_status st = api_plan_open(dg, m, &w, &s->plan);
+    if (st == WEFT_OK)
+        st = session_create(dg, s->plan.p, m->file, &s->plan.run, &s->run);
     if (st == WEFT_OK)
         *out_session = s;
     else
@@ -222,8 +87,7 @@ void weft_session_destroy(weft_session *s)
         return;
     engine_deinit(&s->text);
     session_destroy(s->run);
-    bound_model_destroy(s->bound);
-    arena_destroy(s->a);
+    api_plan_close(&s->plan);
     mem_free(s);
 }
 
@@ -234,13 +98,13 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
         return api_lacks(dg, "weft_session_about", "a session");
     session_limits most = session_most(s->run);
     session_memory b = session_bytes(s->run);
-    const plan *p = session_plan_of(s->run);
+    const plan *p = s->plan.p;
     weft_session_info all = {.size = info->size,
                              .context = most.context,
                              .sequences = most.sequences,
                              .batch = most.batch,
                              .wants = most.wants,
-                             .threads = s->threads,
+                             .threads = s->plan.run.threads,
                              .page_tokens = most.page_tok,
                              .pages = most.pages,
                              .pages_free = most.pages_free,

@@ -20,11 +20,6 @@ typedef struct {
 
 extern const flag cli_common_flags[];
 
-/* Of the flag that several verbs have. */
-#define NO_REPACK_HELP "read weights as stored: slower, but no repacked copy takes memory or disk"
-#define ROUND_BF16_HELP                                                                            \
-    "round activations for BF16 weights to bf16: faster, logits off by some tenths of a percent"
-
 typedef struct cli cli;
 
 typedef struct {

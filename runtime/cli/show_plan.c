@@ -22,19 +22,20 @@ static weft_status list_outputs(weft_diag *dg, const char *names, arena *a, cons
     return n ? WEFT_OK : weft_fail(dg, W1903, WEFT_NOWHERE, "--outputs names none");
 }
 
-weft_status show_plan(cli *c, const planned_flags *f, const show_plan_options *o, strbuf *out)
+weft_status show_plan(cli *c, const model_flags *f, planned_options want,
+                      const show_plan_options *o, strbuf *out)
 {
     const char *outputs[OUTPUTS_MAX];
     arena *a = arena_create();
     planned pl = {0};
-    int n = 0;
-    weft_status st = list_outputs(c->dg, o->outputs, a, outputs, &n);
+    want.outputs = outputs;
+    weft_status st = list_outputs(c->dg, o->outputs, a, outputs, &want.n_output);
     if (st == WEFT_OK)
-        st = planned_open(c->dg, f, outputs, n, &pl);
+        st = planned_open(c->dg, f, &want, &pl);
     if (st == WEFT_OK && o->json)
-        plan_json(pl.p, model_file_hash(pl.mf), out);
+        plan_json(pl.made.p, model_file_hash(pl.m->file), out);
     else if (st == WEFT_OK)
-        plan_text(pl.p, o->bucket, o->all, out);
+        plan_text(pl.made.p, o->bucket, o->all, out);
     planned_close(&pl);
     arena_destroy(a);
     return st;

@@ -11,8 +11,8 @@ typedef struct {
     bool json;           /* else text */
 } show_plan_options;
 
-/* Add the plan that f asks for to out, and tell what dg holds. */
-weft_status show_plan(cli *c, const planned_flags *f, const show_plan_options *o,
-                      strbuf *out) WEFT_MUST_USE;
+/* Add the plan that f and want ask for to out, with o->outputs. */
+weft_status show_plan(cli *c, const model_flags *f, planned_options want,
+                      const show_plan_options *o, strbuf *out) WEFT_MUST_USE;
 
 #endif

@@ -1,12 +1,10 @@
-/* talk.c - what `run` and `chat` do with the public interface: open a model, generate text. */
+/* talk.c - what `run` and `chat` share: open a model, generate text. */
 #include "runtime/cli/talk.h"
 
 #include "runtime/base/clock.h"
 #include "runtime/base/memory.h"
-#include "runtime/base/progress.h"
 #include "runtime/cli/id_list.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/interleaving.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -42,8 +40,8 @@ static const char *find_demo(arena *a)
 static int64_t choose_context(talk *t, weft_session_options like)
 {
     int64_t known = weft_model_context(t->m), trained = known ? known : CONTEXT_DEFAULT;
-    if (t->f->context >= 0)
-        return t->f->context > 0 ? t->f->context : trained;
+    if (t->f->open.context >= 0)
+        return t->f->open.context > 0 ? t->f->open.context : trained;
     int64_t wanted = trained < CONTEXT_DEFAULT ? trained : CONTEXT_DEFAULT;
     uint64_t room = memory_available("").bytes / 2;
     like.context = wanted;
@@ -138,31 +136,16 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                 .about.size = sizeof t->about};
     if (!t->cancel)
         return weft_fail(c->dg, W1110, WEFT_NOWHERE, "not enough memory");
-    const char *path = f->model ? f->model : find_demo(t->a);
-    if (!path)
+    api_source from = model_flags_source(&f->open);
+    if (!from.path && !(from.path = find_demo(t->a)))
         return weft_fail(c->dg, W1904, WEFT_NOWHERE,
                          "the demo model is not there; name a checkpoint with -m MODEL");
-    weft_model_options open = {.size = sizeof open,
-                               .arch = f->arch,
-                               .no_mmap = f->no_mmap,
-                               .mlock = f->mlock,
-                               .guard = true};
-    WEFT_TRY(weft_model_open(c->dg, path, &open, &t->m));
+    WEFT_TRY(api_model_open(c->dg, &from, &t->m));
     WEFT_TRY(weft_tokenizer_of_model(c->dg, t->m, &t->text));
     progress bar = {0};
-    weft_session_options how = {.size = sizeof how,
-                                .batch = f->batch,
-                                .threads = f->threads ? f->threads : -1,
-                                .wants = 1,
-                                .exec = (weft_exec)f->exec,
-                                .kv = (weft_kv)f->kv,
-                                .deterministic = f->deterministic,
-                                .round_bf16 = f->round_bf16,
-                                .no_weight_cache = f->no_weight_cache,
-                                .no_repack = f->no_repack,
-                                .cancel = t->cancel,
-                                .progress = interleaving_report,
-                                .progress_ctx = &bar};
+    weft_session_options how = model_flags_session(&f->open, &bar);
+    how.wants = 1;
+    how.cancel = t->cancel;
     how.context = choose_context(t, how);
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
     WEFT_TRY(weft_session_about(c->dg, t->s, &t->about));
@@ -170,7 +153,7 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
     interrupt_cancels(t->cancel);
     t->load_ns = clock_ns() - start;
     cli_say_verbose(c, "%s (%s): context %lld, %lld threads, seed %llu, %.1f MiB for the session",
-                    path, weft_model_name(t->m), (long long)t->about.context,
+                    from.path, weft_model_name(t->m), (long long)t->about.context,
                     (long long)t->about.threads, (unsigned long long)t->seed,
                     (double)weft_session_bytes(t->s) / (1 << 20));
     return WEFT_OK;

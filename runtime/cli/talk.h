@@ -2,28 +2,25 @@
 #ifndef WEFT_RUNTIME_CLI_TALK_H
 #define WEFT_RUNTIME_CLI_TALK_H
 
-#include "runtime/cli/cli.h"
-#include "runtime/weft.h"
+#include "runtime/cli/model_flags.h"
 
 typedef struct {
-    const char *model, *arch, *samplers, *chat_template, *template_kwargs, *system;
-    int64_t context, n, threads, batch, seed, top_k, last_n, dry_allowed, dry_last_n, mirostat;
+    model_flags open;
+    const char *samplers, *chat_template, *template_kwargs, *system;
+    int64_t n, seed, top_k, last_n, dry_allowed, dry_last_n, mirostat;
     double temp, top_p, min_p, typical, repeat, presence, frequency;
     double dry_multiplier, dry_base, xtc_probability, xtc_threshold, tau, eta;
     flag_list bias, stop;
-    bool ignore_end, no_mmap, mlock, deterministic, round_bf16, no_weight_cache, no_repack;
-    int exec, kv;
+    bool ignore_end;
 } talk_flags;
 
 /* The rows of these flags, for a verb whose options struct T has a talk_flags `t`. */
 /* clang-format off */
 #define TALK_FLAG_ROWS(T, n_default)                                                                                     \
-    FLAG_ROW_STR   (T, t.model,    "model",    "m",  "MODEL", NULL, "the checkpoint; without it the demo model"),         \
-    FLAG_ROW_STR   (T, t.arch,     "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),                      \
-    FLAG_ROW_INT   (T, t.context,  "ctx-size", "c",  "N", "-1", -1, 1 << 30, "context; 0: the trained one; -1: that, 8192 at most"), \
+    MODEL_FLAG_ROW (T, t.open, "the checkpoint; without it the demo model"),                                                     \
+    FLAG_ROW_INT   (T, t.open.context,  "ctx-size", "c",  "N", "-1", -1, 1 << 30, "context; 0: the trained one; -1: that, 8192 at most"), \
     FLAG_ROW_INT   (T, t.n,        "predict",  "n",  "N", n_default, -1, 1 << 30, "tokens to generate; -1: until the model ends"), \
-    FLAG_ROW_INT   (T, t.threads,  "threads",  "t",  "N", "0", 0, 1024, "threads; 0: as many as this process may use"),   \
-    FLAG_ROW_INT   (T, t.batch,    "ubatch-size", "ub", "N", "512", 1, 1 << 20, "prompt tokens evaluated in one call"),   \
+    BATCH_FLAG_ROW (T, t.open, "512"),                                                                                           \
     FLAG_ROW_STR   (T, t.system,   "system",   "sys", "TEXT", NULL, "the system message"),                                \
     FLAG_ROW_STR   (T, t.chat_template, "chat-template", NULL, "NAME", NULL, "a built-in template or a file, in place of the model's"), \
     FLAG_ROW_STR   (T, t.template_kwargs, "template-kwargs", NULL, "JSON", NULL, "further variables for the template"),    \
@@ -50,14 +47,8 @@ typedef struct {
     FLAG_ROW_INT   (T, t.seed,     "seed",     "s",  "N", "-1", -1, 9007199254740992.0, "the same seed gives the same text; -1: a new one"), \
     FLAG_ROW_LIST  (T, t.stop,     "reverse-prompt", "r", "TEXT", "stop where this text would come"),                      \
     FLAG_ROW_BOOL  (T, t.ignore_end, "ignore-eos", NULL, "go on after the model's end token"),                              \
-    FLAG_ROW_CHOICE(T, t.exec,     "exec",     NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),      \
-    FLAG_ROW_CHOICE(T, t.kv,       "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"), \
-    FLAG_ROW_BOOL  (T, t.deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),   \
-    FLAG_ROW_BOOL  (T, t.round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),                                                  \
-    FLAG_ROW_BOOL  (T, t.no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),                            \
-    FLAG_ROW_BOOL  (T, t.no_repack,  "no-repack",  NULL, NO_REPACK_HELP),                                                    \
-    FLAG_ROW_BOOL  (T, t.no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),             \
-    FLAG_ROW_BOOL  (T, t.mlock,    "mlock",    NULL, "keep the checkpoint in memory")
+    SESSION_FLAG_ROWS(T, t.open, "0"),                                                                                           \
+    FILE_FLAG_ROWS (T, t.open)
 /* clang-format on */
 
 typedef struct {

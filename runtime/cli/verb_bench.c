@@ -1,17 +1,13 @@
 /* verb_bench.c - `weft bench`: how fast prompts are read and tokens come, and what share that is of what
  * the memory allows. */
-#include "runtime/api/api_impl.h"
 #include "runtime/base/bandwidth.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/progress.h"
 #include "runtime/base/threads.h"
 #include "runtime/cli/bench_reads.h"
 #include "runtime/cli/bench_table.h"
-#include "runtime/cli/cli.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/interleaving.h"
+#include "runtime/cli/model_flags.h"
 #include "runtime/engine/score.h"
-#include "runtime/formats/random_model.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,34 +16,25 @@
 enum { LIST_MAX = 32, WARM_UP_CALLS = 2 };
 
 typedef struct {
-    const char *model, *random, *arch, *prompt, *gen, *seqs, *depth;
-    int64_t threads, batch, repeat;
-    int exec, kv;
-    bool markdown, no_mmap, no_weight_cache, no_repack, deterministic, round_bf16;
+    model_flags open;
+    const char *prompt, *gen, *seqs, *depth;
+    int64_t repeat;
+    bool markdown;
 } bench_options;
 
 /* clang-format off */
-#define EXECS "plan|ref"
-#define KVS   "auto|f32|f16|bf16"
 static const flag bench_flags[] = {
-    FLAG_ROW_STR   (bench_options, model,    "model",    "m",  "MODEL", NULL, "the checkpoint"),
-    FLAG_ROW_STR   (bench_options, random,   "random",   NULL, "SHAPE:TYPE", NULL, "or one made up in memory, such as llama-1b:Q4_K_M"),
-    FLAG_ROW_STR   (bench_options, arch,     "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),
+    MODEL_FLAG_ROW (bench_options, open, "the checkpoint"),
+    RANDOM_FLAG_ROW(bench_options, open),
     FLAG_ROW_STR   (bench_options, prompt,   "n-prompt", "p",  "N,..", "512", "tokens of a prompt; 0: no such test"),
     FLAG_ROW_STR   (bench_options, gen,      "n-gen",    "n",  "N,..", "128", "tokens to generate; 0: no such test"),
     FLAG_ROW_STR   (bench_options, seqs,     "parallel", "np", "N,..", "1", "sequences that generate in one call"),
     FLAG_ROW_STR   (bench_options, depth,    "n-depth",  "d",  "N,..", "0", "tokens that are there before"),
-    FLAG_ROW_INT   (bench_options, threads,  "threads",  "t",  "N", "0", 0, 1024, "threads; 0: as many as this process may use"),
     FLAG_ROW_INT   (bench_options, repeat,   "repetitions", "r", "N", "5", 1, 1000, "how often each test is measured"),
-    FLAG_ROW_INT   (bench_options, batch,    "ubatch-size", "ub", "N", "512", 1, 1 << 20, "prompt tokens evaluated in one call"),
-    FLAG_ROW_CHOICE(bench_options, exec,     "exec",     NULL, EXECS, "plan", "the compiled plan, or the slow reference"),
-    FLAG_ROW_BOOL  (bench_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
-    FLAG_ROW_BOOL  (bench_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
-    FLAG_ROW_CHOICE(bench_options, kv,       "kv",       NULL, KVS, "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
     FLAG_ROW_BOOL  (bench_options, markdown, "md",       NULL, "print the table in Markdown"),
-    FLAG_ROW_BOOL  (bench_options, no_mmap,  "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
-    FLAG_ROW_BOOL  (bench_options, no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),
-    FLAG_ROW_BOOL  (bench_options, no_repack, "no-repack", NULL, NO_REPACK_HELP),
+    BATCH_FLAG_ROW (bench_options, open, "512"),
+    SESSION_FLAG_ROWS(bench_options, open, "0"),
+    FILE_FLAG_ROWS (bench_options, open),
     FLAG_ROW_END   (bench_options),
 };
 
@@ -83,9 +70,7 @@ typedef struct {
     cli *c;
     const bench_options *o;
     int_list prompt, gen, seqs, depth;
-    random_model *made; /* NULL: a file */
     weft_model *m;
-    bound_model *bound; /* for counting what is read */
     weft_session *s;
     weft_row *rows; /* of one call */
     int64_t batch, kv_bytes;
@@ -132,9 +117,7 @@ static weft_status read_flags(bench_run *r)
 {
     const bench_options *o = r->o;
     weft_diag *dg = r->c->dg;
-    if (!o->model == !o->random)
-        return weft_fail(dg, W1904, WEFT_NOWHERE,
-                         "bench takes either -m MODEL or --random SHAPE:TYPE");
+    WEFT_TRY(model_flags_check(dg, &o->open));
     WEFT_TRY(read_list(dg, "-p", o->prompt, 0, &r->prompt));
     WEFT_TRY(read_list(dg, "-n", o->gen, 0, &r->gen));
     WEFT_TRY(read_list(dg, "-np", o->seqs, 1, &r->seqs));
@@ -147,8 +130,9 @@ static weft_status read_flags(bench_run *r)
 /* ---- opening ---- */
 
 /* "llama Q8_0": the model, and how most of it is stored. */
-static void name_model(bench_run *r, const model_file *mf)
+static void name_model(bench_run *r)
 {
+    const model_file *mf = r->m->file;
     uint64_t by_type[DT_COUNT] = {0};
     int most = 0;
     for (size_t i = 0; i < model_file_tensor_count(mf); i++) {
@@ -158,65 +142,35 @@ static void name_model(bench_run *r, const model_file *mf)
         r->about.n_param += t->elems;
         most = by_type[t->type] > by_type[most] ? (int)t->type : most;
     }
-    if (r->o->random)
-        snprintf(r->name, sizeof r->name, "%s", r->o->random);
+    if (r->o->open.random)
+        snprintf(r->name, sizeof r->name, "%s", r->o->open.random);
     else
         snprintf(r->name, sizeof r->name, "%s %s", weft_model_name(r->m),
                  dtype_row_of((dtype)most)->name);
     r->about.model = r->name;
 }
 
-static weft_status open_model(bench_run *r)
-{
-    const bench_options *o = r->o;
-    weft_diag *dg = r->c->dg;
-    weft_model_options how = {
-        .size = sizeof how, .arch = o->arch, .no_mmap = o->no_mmap, .guard = true};
-    bind_options bind = {.arch = o->arch};
-    if (o->random) {
-        WEFT_TRY(random_model_create(dg, o->random, (int)r->about.threads, &r->made));
-        WEFT_TRY(weft_model_open_memory(dg, random_model_data(r->made), random_model_bytes(r->made),
-                                        o->random, &how, &r->m));
-    } else {
-        WEFT_TRY(weft_model_open(dg, o->model, &how, &r->m));
-    }
-    WEFT_TRY(model_bind(dg, api_model_file(r->m), &bind, &r->bound));
-    name_model(r, api_model_file(r->m));
-    return WEFT_OK;
-}
-
 static weft_status open_session(bench_run *r)
 {
-    static const int64_t kv_bytes[] = {0, 4, 2, 2}; /* in the order of KVS */
     const bench_options *o = r->o;
     int64_t n_seq = largest(&r->seqs), most = largest(&r->prompt), deep = largest(&r->depth);
     int64_t at_once = most > deep ? most : deep; /* tokens that could come in one call */
-    r->batch = at_once < o->batch ? at_once : o->batch;
+    r->batch = at_once < o->open.batch ? at_once : o->open.batch;
     r->batch = r->batch < n_seq ? n_seq : r->batch;
     most = most > largest(&r->gen) ? most : largest(&r->gen);
     progress bar = {0};
-    weft_session_options how = {.size = sizeof how,
-                                .context = deep + most,
-                                .sequences = n_seq,
-                                .batch = r->batch,
-                                .threads = r->about.threads,
-                                .wants = n_seq,
-                                .exec = (weft_exec)o->exec,
-                                .kv = (weft_kv)o->kv,
-                                .deterministic = o->deterministic,
-                                .round_bf16 = o->round_bf16,
-                                .no_weight_cache = o->no_weight_cache,
-                                .no_repack = o->no_repack,
-                                .progress = interleaving_report,
-                                .progress_ctx = &bar};
-    r->kv_bytes = o->kv ? kv_bytes[o->kv] : o->exec == WEFT_EXEC_REF ? 4 : 2;
-    r->about.exec = o->exec == WEFT_EXEC_REF ? "ref" : "plan";
+    weft_session_options how = model_flags_session(&o->open, &bar);
+    how.context = deep + most;
+    how.sequences = how.wants = n_seq;
+    how.batch = r->batch;
+    r->about.exec = o->open.exec == WEFT_EXEC_REF ? "ref" : "plan";
     r->rows = calloc((size_t)r->batch, sizeof *r->rows);
     if (!r->rows)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",
                          r->batch);
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
-    r->vocab = session_plan_of(api_session(r->s))->n_vocab;
+    r->vocab = r->s->plan.p->n_vocab;
+    r->kv_bytes = r->s->plan.t.kv == DT_F32 ? 4 : 2;
     return WEFT_OK;
 }
 
@@ -346,7 +300,7 @@ static weft_status run_test(bench_run *r, bench_row t)
     if (r->stopped || (t.n_prompt == 0 && t.n_gen == 0))
         return WEFT_OK;
     if (t.n_gen) /* half of them are there on average */
-        t.call_bytes = bench_reads(r->bound, t.n_seq, t.depth + (t.n_gen + 1) / 2, r->kv_bytes);
+        t.call_bytes = bench_reads(r->m->bound, t.n_seq, t.depth + (t.n_gen + 1) / 2, r->kv_bytes);
     weft_status st = measure(r, &t);
     if (st == WEFT_OK)
         st = check_logits(r);
@@ -375,12 +329,14 @@ static weft_status run(bench_run *r)
 {
     const bench_options *o = r->o;
     WEFT_TRY(read_flags(r));
-    r->about.threads = o->threads ? o->threads : threads_default();
+    r->about.threads = o->open.threads ? o->open.threads : threads_default();
     r->about.backend = "CPU";
     if (largest(&r->gen)) /* while the memory is free */
         r->about.bandwidth = bandwidth_read((int)r->about.threads);
     uint64_t start = clock_ns();
-    WEFT_TRY(open_model(r));
+    api_source from = model_flags_source(&o->open);
+    WEFT_TRY(api_model_open(r->c->dg, &from, &r->m));
+    name_model(r);
     WEFT_TRY(open_session(r));
     cli_say_verbose(r->c, "%s: opened in %.2f s, %.1f MiB for the session", r->name,
                     clock_seconds(clock_ns() - start),
@@ -413,8 +369,6 @@ int verb_bench(cli *c)
     VEC_FREE(&r.results);
     free(r.rows);
     weft_session_destroy(r.s);
-    bound_model_destroy(r.bound);
     weft_model_close(r.m);
-    random_model_destroy(r.made);
     return st == WEFT_OK && r.stopped ? CLI_INTERRUPTED : cli_exit_of(st);
 }

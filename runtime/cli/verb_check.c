@@ -1,6 +1,6 @@
 /* verb_check.c - `weft check`: is a model file right, for every size a model may have, or for one
  * checkpoint in particular? */
-#include "compiler/compiler.h"
+#include "runtime/api/api_open.h"
 #include "runtime/cli/inputs.h"
 #include "runtime/cli/report.h"
 
@@ -109,24 +109,22 @@ static void json_values(json_writer *w, const graph *g)
 static int check_bound(cli *c, const check_options *o)
 {
     report r = {0};
-    model_file *mf = NULL;
-    bound_model *bm = NULL;
-    bind_options how = {.arch = c->operand_n ? c->operand[0] : NULL, .context = o->context};
-    weft_status st = model_file_open(c->dg, o->model, NULL, &mf);
-    if (st == WEFT_OK)
-        st = model_bind(c->dg, mf, &how, &bm);
-    const char *name = how.arch ? how.arch : st == WEFT_OK ? bm->text.src->name : o->model;
+    weft_model *m = NULL;
+    const char *arch = c->operand_n ? c->operand[0] : NULL;
+    api_source from = {.path = o->model, .bind = {.arch = arch, .context = o->context}};
+    weft_status st = api_model_open(c->dg, &from, &m);
+    const char *name = arch ? arch : st == WEFT_OK ? m->bound->text.src->name : o->model;
     json_writer w = report_file(&r, c, name, st == WEFT_OK);
     if (st == WEFT_OK) {
         json_key_text(&w, "model", o->model);
-        json_weights(&w, bm);
-        json_values(&w, bm->graph);
+        const graph *g = m->bound->graph;
+        json_weights(&w, m->bound);
+        json_values(&w, g);
         cli_say_verbose(c, "%s: binds %s: %zu tensors, %zu weights, %zu nodes", name, o->model,
-                        model_file_tensor_count(mf), bm->graph->weights.n, bm->graph->nodes.n);
+                        model_file_tensor_count(m->file), g->weights.n, g->nodes.n);
     }
     report_file_end(&w);
-    bound_model_destroy(bm);
-    model_file_close(mf);
+    weft_model_close(m);
     return report_finish(&r, c);
 }
 

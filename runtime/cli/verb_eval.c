@@ -1,16 +1,11 @@
 /* verb_eval.c - `weft eval`: token ids in, tensors out. The tool of every comparison with a reference. */
-#include "runtime/api/api_impl.h"
 #include "runtime/base/mem.h"
-#include "runtime/base/progress.h"
 #include "runtime/base/vec.h"
-#include "runtime/base/threads.h"
-#include "runtime/cli/cli.h"
 #include "runtime/cli/id_list.h"
-#include "runtime/cli/interleaving.h"
+#include "runtime/cli/model_flags.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/safetensors_write.h"
-#include "runtime/weft.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,35 +15,26 @@ enum { ROWS_ALL, ROWS_LAST };
 enum { IDS_BYTES_MAX = 64 << 20, OUTPUTS_MAX = 64 };
 
 typedef struct {
-    const char *model, *arch, *ids, *outputs, *batch, *out, *plan;
-    int64_t context, chunk, greedy, threads;
-    int rows, exec, kv;
-    bool deterministic, round_bf16, no_weight_cache, no_repack;
-    bool no_mmap, mlock;
+    model_flags open;
+    const char *ids, *outputs, *batch, *out, *plan;
+    int64_t chunk, greedy;
+    int rows;
 } eval_options;
 
 /* clang-format off */
 static const flag eval_flags[] = {
-    FLAG_ROW_STR   (eval_options, model,   "model",   "m",  "MODEL", NULL, "the checkpoint"),
-    FLAG_ROW_STR   (eval_options, arch,    "arch",    NULL, "FILE",  NULL, "read it with this .weft file"),
+    MODEL_FLAG_ROW (eval_options, open, "the checkpoint"),
     FLAG_ROW_STR   (eval_options, ids,     "ids",     NULL, "IDS",   NULL, "token ids: 1,2,3 or @FILE"),
     FLAG_ROW_STR   (eval_options, batch,   "batch",   NULL, "FILE",  NULL, "rows of several sequences: a JSON list of {id, pos, seq, lora, out}"),
-    FLAG_ROW_INT   (eval_options, context, "ctx-size", "c",  "N", "0", 0, 1 << 30, "the session's context; 0: as many as there are ids"),
+    FLAG_ROW_INT   (eval_options, open.context, "ctx-size", "c",  "N", "0", 0, 1 << 30, "the session's context; 0: as many as there are ids"),
     FLAG_ROW_STR   (eval_options, outputs, "outputs", NULL, "NAMES", "logits", "which: logits,hidden,resid or resid.3"),
     FLAG_ROW_CHOICE(eval_options, rows,    "rows",    NULL, "all|last", "all", "the rows to keep"),
     FLAG_ROW_INT   (eval_options, chunk,   "chunk",   NULL, "N", "0", 0, 1 << 20, "rows in one call; 0: all of them"),
     FLAG_ROW_INT   (eval_options, greedy,  "greedy",  NULL, "N", "0", 0, 1 << 20, "then continue with the N likeliest tokens"),
     FLAG_ROW_STR   (eval_options, plan,    "plan",    NULL, "FILE", NULL, "run this plan, which `weft graph --stage plan --format json` wrote"),
-    FLAG_ROW_CHOICE(eval_options, exec,    "exec",    NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
-    FLAG_ROW_CHOICE(eval_options, kv,      "kv",      NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
-    FLAG_ROW_BOOL  (eval_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
-    FLAG_ROW_BOOL  (eval_options, no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),
-    FLAG_ROW_BOOL  (eval_options, no_repack, "no-repack", NULL, NO_REPACK_HELP),
-    FLAG_ROW_BOOL  (eval_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"),
-    FLAG_ROW_INT   (eval_options, threads, "threads", "t",  "N", "1", 0, 1024, "threads; 0: as many as this process may use"),
-    FLAG_ROW_BOOL  (eval_options, no_mmap, "no-mmap", NULL, "read the checkpoint into memory instead of mapping it"),
-    FLAG_ROW_BOOL  (eval_options, mlock,   "mlock",   NULL, "keep the checkpoint in memory"),
     FLAG_ROW_STR   (eval_options, out,     "out",     "o",  "FILE", NULL, "write the tensors there, as .safetensors"),
+    SESSION_FLAG_ROWS(eval_options, open, "1"),
+    FILE_FLAG_ROWS (eval_options, open),
     FLAG_ROW_END   (eval_options),
 };
 
@@ -190,7 +176,7 @@ static bool is_wanted(const plan_output *o, const char *want)
 /* What was asked for, in that order, each once; within a name by index, as the plan has them. */
 static void list_outputs(eval_run *r, arena *a)
 {
-    const plan *p = session_plan_of(api_session(r->s));
+    const plan *p = r->s->plan.p;
     bool *taken = ARENA_ARRAY(a, bool, (size_t)p->n_output + 1);
     r->got = ARENA_ARRAY(a, gathered, (size_t)p->n_output + 1);
     for (int i = 0; i < r->n_output; i++)
@@ -310,29 +296,17 @@ static weft_status run(eval_run *r, arena *a)
         longest = length > longest ? length : longest;
     }
     longest = longest < n ? longest : n; /* more only where positions leave a gap, which is told */
-    weft_model_options open = {.size = sizeof open,
-                               .arch = o->arch,
-                               .no_mmap = o->no_mmap,
-                               .mlock = o->mlock,
-                               .guard = true};
     progress bar = {0};
-    weft_session_options how = {.size = sizeof how,
-                                .context = o->context ? o->context : longest + o->greedy,
-                                .sequences = r->n_seq,
-                                .batch = chunk,
-                                .threads = o->threads ? o->threads : threads_default(),
-                                .outputs = r->outputs,
-                                .n_output = r->n_output,
-                                .exec = (weft_exec)o->exec,
-                                .kv = (weft_kv)o->kv,
-                                .deterministic = o->deterministic,
-                                .round_bf16 = o->round_bf16,
-                                .no_weight_cache = o->no_weight_cache,
-                                .no_repack = o->no_repack,
-                                .plan = o->plan,
-                                .progress = interleaving_report,
-                                .progress_ctx = &bar};
-    WEFT_TRY(weft_model_open(r->c->dg, o->model, &open, &r->m));
+    api_source from = model_flags_source(&o->open);
+    weft_session_options how = model_flags_session(&o->open, &bar);
+    if (!how.context)
+        how.context = longest + o->greedy;
+    how.sequences = r->n_seq;
+    how.batch = chunk;
+    how.outputs = r->outputs;
+    how.n_output = r->n_output;
+    how.plan = o->plan;
+    WEFT_TRY(api_model_open(r->c->dg, &from, &r->m));
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
     list_outputs(r, a);
     cli_say_verbose(r->c, "%s: %" PRIu64 " bytes of tensors, %" PRIu64 " bytes for the session",
@@ -418,17 +392,16 @@ int verb_eval(cli *c)
 {
     eval_run r = {.c = c, .o = c->options};
     arena *a = arena_create();
-    weft_status st;
-    if (!r.o->model)
-        st = usage(&r, "eval needs a checkpoint: -m MODEL");
-    else if (!r.o->ids == !r.o->batch)
+    const model_flags *f = &r.o->open;
+    weft_status st = model_flags_check(c->dg, f);
+    if (st == WEFT_OK && !r.o->ids == !r.o->batch)
         st = usage(&r, "eval takes either --ids or --batch");
-    else if (r.o->plan && (r.o->exec || r.o->kv || r.o->deterministic || r.o->round_bf16))
+    if (st == WEFT_OK && r.o->plan && (f->exec || f->kv || f->deterministic || f->round_bf16))
         st = usage(&r, "--plan brings its own executor: leave out --exec, --kv, --deterministic, "
                        "--round-bf16");
-    else if (r.o->greedy && r.o->batch)
+    if (st == WEFT_OK && r.o->greedy && r.o->batch)
         st = usage(&r, "--greedy goes with --ids");
-    else
+    if (st == WEFT_OK)
         st = r.o->ids ? read_ids(&r, a) : read_batch(&r, a);
     if (st == WEFT_OK)
         st = read_outputs(&r, a);

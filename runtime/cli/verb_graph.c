@@ -1,6 +1,4 @@
 /* verb_graph.c - `weft graph`: a model file at one stage of its way to tokens. */
-#include "compiler/compiler.h"
-#include "compiler/plan_make.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/inputs.h"
 #include "runtime/cli/show_plan.h"
@@ -11,32 +9,31 @@ enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT, FORMAT_SVG };
 
 typedef struct {
     int stage, format;
-    const char *model, *entry, *out;
-    int64_t context, n_tok, n_seq;
+    model_flags open;
+    const char *entry, *out;
+    int64_t sequences;
     bool full;
     flag_list skip;
     const char *dump_before, *dump_after;
     const char *outputs;
     int64_t bucket;
-    int kv;
-    bool round_bf16;
 } graph_options;
 
 /* clang-format off */
 static const flag graph_flags[] = {
-    FLAG_ROW_STR   (graph_options, model,   "model",   "m", "MODEL", NULL, "the checkpoint; needed from stage graph on"),
+    MODEL_FLAG_ROW (graph_options, open, "the checkpoint; needed from stage graph on"),
     FLAG_ROW_CHOICE(graph_options, stage,   "stage",   NULL, "auto|ast|graph|fused|plan", "auto", "ast is the syntax tree, graph the bound graph, fused what the passes make of it for this processor, plan its steps; auto: graph with -m"),
     FLAG_ROW_CHOICE(graph_options, format,  "format",  NULL, "text|json|dot|svg", "text", "how to show it; --json is --format json"),
     FLAG_ROW_STR   (graph_options, entry,   "entry",   NULL, "NAME", "decode", "the entry to show"),
-    FLAG_ROW_INT   (graph_options, context, "ctx-size", "c", "N", "0", 0, 1 << 30, "the session's context; 0: the trained one"),
-    FLAG_ROW_INT   (graph_options, n_tok,   "ubatch-size", "ub", "N", "512", 1, 1 << 20, "fused, plan: rows of the largest call"),
-    FLAG_ROW_INT   (graph_options, n_seq,   "parallel", "np", "N", "1", 1, 4096, "fused, plan: sequences"),
+    FLAG_ROW_INT   (graph_options, open.context, "ctx-size", "c", "N", "0", 0, 1 << 30, "the session's context; 0: the trained one"),
+    BATCH_FLAG_ROW (graph_options, open, "512"),
+    FLAG_ROW_INT   (graph_options, sequences, "parallel", "np", "N", "1", 1, 4096, "fused, plan: sequences"),
     FLAG_ROW_LIST  (graph_options, skip,    "skip-pass", NULL, "NAME", "fused: leave this pass out; several with commas between them"),
     FLAG_ROW_STR   (graph_options, dump_before, "dump-before", NULL, "NAME", NULL, "fused: show the graph as this pass finds it"),
     FLAG_ROW_STR   (graph_options, dump_after, "dump-after", NULL, "NAME", NULL, "fused: show the graph as this pass leaves it"),
     FLAG_ROW_BOOL  (graph_options, full,    "full",    NULL, "text: every layer, so that it can be read back"),
-    FLAG_ROW_CHOICE(graph_options, kv,      "kv",      NULL, "f32|f16|bf16", "f16", "plan: how the state is stored"),
-    FLAG_ROW_BOOL  (graph_options, round_bf16, "round-bf16", NULL, "plan: " ROUND_BF16_HELP),
+    KV_FLAG_ROW    (graph_options, open),
+    ROUND_FLAG_ROW (graph_options, open),
     FLAG_ROW_STR   (graph_options, outputs, "outputs", NULL, "NAMES", "logits", "plan: which: logits,hidden,resid or resid.3"),
     FLAG_ROW_INT   (graph_options, bucket,  "bucket",  NULL, "N", "1", 1, 1 << 20, "plan, text: the steps for calls of N rows"),
     FLAG_ROW_STR   (graph_options, out,     "output",  "o", "FILE", NULL, "write there instead of to stdout"),
@@ -150,19 +147,26 @@ static weft_status check_dump(weft_diag *dg, const char *which, const char *name
     return WEFT_OK;
 }
 
-static weft_status show_fused(cli *c, const graph_options *o, const bound_model *bm, arena *a,
+static bool has_logits(const graph *g)
+{
+    for (size_t i = 0; i < g->outputs.n; i++)
+        if (str_eqz(g->outputs.at[i].name, "logits"))
+            return true;
+    return false;
+}
+
+static weft_status show_fused(cli *c, const graph_options *o, const weft_model *m, arena *a,
                               int format, strbuf *out)
 {
-    static const char *const logits[] = {"logits"};
-    target t = {.n_tok_max = o->n_tok, .n_seq = o->n_seq, .kv = DT_F16, .may_fork = o->n_seq > 1};
-    t.n_ctx = o->context;
-    if (t.n_ctx == 0 && !bound_model_context(bm, &t.n_ctx))
-        t.n_ctx = o->n_tok;
-    for (size_t i = 0; i < bm->graph->outputs.n; i++)
-        if (str_eqz(bm->graph->outputs.at[i].name, logits[0]))
-            t.outputs = logits, t.n_output = 1; /* what a session asks for; else all there are */
-    t.skip = skip_names(a, &o->skip, &t.n_skip);
-    WEFT_TRY(target_best(c->dg, &t.best));
+    const graph *before = m->bound->graph;
+    api_wanted w = {.how = model_flags_session(&o->open, NULL)};
+    target t;
+    w.how.sequences = o->sequences;
+    w.how.context = m->context ? m->context : o->open.batch;
+    w.skip = skip_names(a, &o->skip, &w.n_skip);
+    WEFT_TRY(api_target(c->dg, &w, &t));
+    if (!has_logits(before)) /* what a session asks for; else all there are */
+        t.outputs = NULL, t.n_output = 0;
     if (t.best == VARIANT_ref && (o->dump_before || o->dump_after))
         return weft_fail(c->dg, W1903, WEFT_NOWHERE, "WEFT_CPU=ref: no pass runs");
     WEFT_TRY(check_dump(c->dg, "--dump-before", o->dump_before, &t));
@@ -170,7 +174,7 @@ static weft_status show_fused(cli *c, const graph_options *o, const bound_model 
     pass_show s = {c, o, out};
     pass_watch watch = {show_before, show_after, &s};
     graph *g;
-    WEFT_TRY(plan_graph(c->dg, bm->graph, &t, &watch, &g));
+    WEFT_TRY(plan_graph(c->dg, before, &t, &watch, &g));
     if (!o->dump_before && !o->dump_after)
         show(g, o, format, out);
     graph_destroy(g);
@@ -179,42 +183,34 @@ static weft_status show_fused(cli *c, const graph_options *o, const bound_model 
 
 static weft_status show_graph(cli *c, const graph_options *o, int stage, int format, strbuf *out)
 {
-    bind_options how = {
-        .arch = c->operand_n ? c->operand[0] : NULL, .entry = o->entry, .context = o->context};
-    model_file *mf = NULL;
-    bound_model *bm = NULL;
+    api_source from = {.path = o->open.model,
+                       .bind = {.arch = c->operand_n ? c->operand[0] : NULL,
+                                .entry = o->entry,
+                                .context = o->open.context}};
+    weft_model *m = NULL;
     arena *a = arena_create();
-    weft_status st = model_file_open(c->dg, o->model, NULL, &mf);
-    if (st == WEFT_OK)
-        st = model_bind(c->dg, mf, &how, &bm);
+    weft_status st = api_model_open(c->dg, &from, &m);
     if (st == WEFT_OK && stage == STAGE_FUSED)
-        st = show_fused(c, o, bm, a, format, out);
+        st = show_fused(c, o, m, a, format, out);
     else if (st == WEFT_OK)
-        show(bm->graph, o, format, out);
+        show(m->bound->graph, o, format, out);
     cli_report(c, c->dg);
     arena_destroy(a);
-    bound_model_destroy(bm);
-    model_file_close(mf);
+    weft_model_close(m);
     return st;
 }
 
 /* eval keeps every row, so a plan gives outputs of all. */
 static weft_status show_steps(cli *c, const graph_options *o, int format, strbuf *out)
 {
-    planned_flags f = {.model = o->model,
-                       .arch = c->operand_n ? c->operand[0] : NULL,
-                       .entry = o->entry,
-                       .context = o->context,
-                       .n_tok = o->n_tok,
-                       .n_seq = o->n_seq,
-                       .n_out = o->n_tok,
-                       .round_bf16 = o->round_bf16,
-                       .kv = o->kv};
+    model_flags f = o->open;
+    planned_options want = {.entry = o->entry, .sequences = o->sequences, .wants = o->open.batch};
     show_plan_options how = {
         .outputs = o->outputs, .bucket = o->bucket, .all = o->full, .json = format == FORMAT_JSON};
     arena *a = arena_create();
-    f.skip = skip_names(a, &o->skip, &f.n_skip);
-    weft_status st = show_plan(c, &f, &how, out);
+    f.arch = c->operand_n ? c->operand[0] : NULL;
+    want.skip = skip_names(a, &o->skip, &want.n_skip);
+    weft_status st = show_plan(c, &f, want, &how, out);
     arena_destroy(a);
     return st;
 }
@@ -236,7 +232,7 @@ int verb_graph(cli *c)
     bool dumps = o->dump_before || o->dump_after, passes = dumps || o->skip.n > 0;
     int stage = o->stage != STAGE_AUTO ? o->stage
                 : passes               ? STAGE_FUSED
-                : o->model             ? STAGE_GRAPH
+                : o->open.model        ? STAGE_GRAPH
                                        : STAGE_AST;
     int format = c->common.json ? FORMAT_JSON : o->format;
     strbuf out = {0};
@@ -246,7 +242,7 @@ int verb_graph(cli *c)
         st = weft_fail(c->dg, W1904, WEFT_NOWHERE, "graph takes a model file, or -m MODEL");
     else if (stage == STAGE_AST && format >= FORMAT_DOT)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "a syntax tree is shown as text or json");
-    else if (stage != STAGE_AST && !o->model)
+    else if (stage != STAGE_AST && !o->open.model)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "stage %s needs a checkpoint: -m MODEL",
                        stage == STAGE_GRAPH  ? "graph"
                        : stage == STAGE_PLAN ? "plan"

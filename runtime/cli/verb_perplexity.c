@@ -1,12 +1,8 @@
 /* verb_perplexity.c - `weft perplexity`: how well a model foretells a text, and how far it is from another. */
-#include "runtime/api/api_impl.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json_write.h"
-#include "runtime/base/progress.h"
-#include "runtime/base/threads.h"
-#include "runtime/cli/cli.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/interleaving.h"
+#include "runtime/cli/model_flags.h"
 #include "runtime/engine/perplexity.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/kl_file.h"
@@ -20,32 +16,24 @@
 enum { TEXT_BYTES_MAX = 1 << 30 };
 
 typedef struct {
-    const char *model, *arch, *file, *kl_save, *kl_base, *imatrix_out;
-    int64_t context, stride, chunks, threads, batch;
-    int exec, kv;
-    bool no_mmap, deterministic, round_bf16, no_weight_cache, no_repack;
+    model_flags open;
+    const char *file, *kl_save, *kl_base, *imatrix_out;
+    int64_t stride, chunks;
 } perplexity_options;
 
 /* clang-format off */
 static const flag perplexity_flags[] = {
-    FLAG_ROW_STR   (perplexity_options, model,   "model",    "m",  "MODEL", NULL, "the checkpoint"),
-    FLAG_ROW_STR   (perplexity_options, arch,    "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),
+    MODEL_FLAG_ROW (perplexity_options, open, "the checkpoint"),
     FLAG_ROW_STR   (perplexity_options, file,    "file",     "f",  "FILE",  NULL, "the text"),
-    FLAG_ROW_INT   (perplexity_options, context, "ctx-size", "c",  "N", "512", 4, 1 << 30, "tokens of a chunk"),
+    FLAG_ROW_INT   (perplexity_options, open.context, "ctx-size", "c",  "N", "512", 4, 1 << 30, "tokens of a chunk"),
     FLAG_ROW_INT   (perplexity_options, stride,  "stride",   NULL, "N", "0", 0, 1 << 30, "chunks begin N tokens apart and their last N are scored; 0: the second half of each"),
     FLAG_ROW_INT   (perplexity_options, chunks,  "chunks",   NULL, "N", "0", 0, 1 << 30, "stop after N chunks; 0: all of them"),
-    FLAG_ROW_INT   (perplexity_options, threads, "threads",  "t",  "N", "0", 0, 1024, "threads; 0: as many as this process may use"),
-    FLAG_ROW_INT   (perplexity_options, batch,   "ubatch-size", "ub", "N", "512", 1, 1 << 20, "tokens evaluated in one call"),
+    BATCH_FLAG_ROW (perplexity_options, open, "512"),
     FLAG_ROW_STR   (perplexity_options, kl_save, "kl-save",  NULL, "FILE",  NULL, "write the distribution at every scored token there"),
     FLAG_ROW_STR   (perplexity_options, kl_base, "kl-base",  NULL, "FILE",  NULL, "compare with those that --kl-save wrote"),
     FLAG_ROW_STR   (perplexity_options, imatrix_out, "imatrix-out", NULL, "FILE", NULL, "write what each column of each matrix is worth, for quantize --imatrix"),
-    FLAG_ROW_CHOICE(perplexity_options, exec,    "exec",     NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),
-    FLAG_ROW_CHOICE(perplexity_options, kv,      "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32"),
-    FLAG_ROW_BOOL  (perplexity_options, deterministic, "deterministic", NULL, "the same bits for any number of threads and any -ub"),
-    FLAG_ROW_BOOL  (perplexity_options, round_bf16, "round-bf16", NULL, ROUND_BF16_HELP),
-    FLAG_ROW_BOOL  (perplexity_options, no_mmap, "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),
-    FLAG_ROW_BOOL  (perplexity_options, no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),
-    FLAG_ROW_BOOL  (perplexity_options, no_repack, "no-repack", NULL, NO_REPACK_HELP),
+    SESSION_FLAG_ROWS(perplexity_options, open, "0"),
+    FILE_FLAG_ROWS (perplexity_options, open),
     FLAG_ROW_END   (perplexity_options),
 };
 
@@ -142,7 +130,7 @@ static weft_status on_row(void *ctx, weft_diag *dg, const float *logits, int32_t
     if (!row_sum_of(logits, r->vocab, &s))
         return weft_fail(dg, W1410, WEFT_NOWHERE,
                          "%s: scored token %" PRId64 " has a logit that is not a finite number",
-                         r->o->model, r->n_scored);
+                         r->o->open.model, r->n_scored);
     double logprob = row_logprob(logits, &s, token);
     mean_add(&r->nll, -logprob);
     if (r->base)
@@ -191,48 +179,34 @@ static weft_status read_text(perplexity_run *r, arena *a)
 
 static weft_status open_model(perplexity_run *r)
 {
-    const perplexity_options *o = r->o;
-    weft_model_options how = {
-        .size = sizeof how, .arch = o->arch, .no_mmap = o->no_mmap, .guard = true};
-    WEFT_TRY(weft_model_open(r->c->dg, o->model, &how, &r->m));
-    return tok_open_model(r->c->dg, api_model_file(r->m), &r->text);
+    api_source from = model_flags_source(&r->o->open);
+    WEFT_TRY(api_model_open(r->c->dg, &from, &r->m));
+    return tok_open_model(r->c->dg, r->m->file, &r->text);
 }
 
 static weft_status open_session(perplexity_run *r)
 {
     int64_t scored = ppl_chunk_rows(&r->how); /* of a chunk, and so of a call at most */
     progress bar = {0};
-    weft_session_options how = {
-        .size = sizeof how,
-        .context = r->how.context,
-        .batch = r->how.batch,
-        .threads = r->o->threads ? r->o->threads : threads_default(),
-        .wants = scored < r->how.batch ? scored : r->how.batch,
-        .exec = (weft_exec)r->o->exec,
-        .kv = (weft_kv)r->o->kv,
-        .deterministic = r->o->deterministic,
-        .round_bf16 = r->o->round_bf16,
-        .no_weight_cache = r->o->no_weight_cache,
-        .no_repack = r->o->no_repack,
-        .progress = interleaving_report,
-        .progress_ctx = &bar,
-    };
+    weft_session_options how = model_flags_session(&r->o->open, &bar);
+    how.context = r->how.context;
+    how.batch = r->how.batch;
+    how.wants = scored < r->how.batch ? scored : r->how.batch;
     r->rows = calloc((size_t)r->how.batch, sizeof *r->rows);
     if (!r->rows)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",
                          r->how.batch);
     WEFT_TRY((r->o->imatrix_out ? api_session_create_watched : weft_session_create)(r->c->dg, r->m,
                                                                                     &how, &r->s));
-    const plan_output *logits = plan_output_find(session_plan_of(api_session(r->s)), "logits", -1);
+    const plan_output *logits = plan_output_find(r->s->plan.p, "logits", -1);
     if (!logits)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "%s: its logits have an index",
-                         r->o->model);
+                         r->o->open.model);
     r->vocab = logits->width;
     if (!r->o->imatrix_out)
         return WEFT_OK;
     r->importance = imatrix_create();
-    return imatrix_collect_begin(r->c->dg, r->importance, api_session(r->s), api_model_file(r->m),
-                                 &r->collect);
+    return imatrix_collect_begin(r->c->dg, r->importance, r->s->run, r->m->file, &r->collect);
 }
 
 /* ---- files of distributions ---- */
@@ -245,7 +219,7 @@ static weft_status open_save(perplexity_run *r)
                  .chunks = r->chunks,
                  .n_token = r->n_span,
                  .n_row = r->chunks * ppl_chunk_rows(&r->how),
-                 .model = model_file_hash(api_model_file(r->m)),
+                 .model = model_file_hash(r->m->file),
                  .bos = r->how.bos};
     WEFT_TRY(kl_writer_create(r->c->dg, r->o->kl_save, &h, r->ids.at, &r->save));
     interrupt_removes(kl_writer_part(r->save));
@@ -346,7 +320,7 @@ static void json_mean(json_writer *w, const char *name, const mean_of *m)
 static void json_kl(json_writer *w, const perplexity_run *r)
 {
     const kl_stats *k = &r->kl;
-    model_hash here = model_file_hash(api_model_file(r->m)), there = kl_reader_head(r->base)->model;
+    model_hash here = model_file_hash(r->m->file), there = kl_reader_head(r->base)->model;
     double base = exp(mean_value(&k->nll_base)), ratio = exp(mean_value(&k->nll_change));
     json_key(w, "kl");
     json_open(w, '{');
@@ -377,7 +351,7 @@ static void as_json(perplexity_run *r, strbuf *out)
                   {"chunks", r->result.chunks},     {"tokens", (int64_t)r->ids.n},
                   {"evaluated", r->result.n_token}, {"scored", r->n_scored}};
     json_open(&w, '{');
-    json_key_text(&w, "model", r->o->model);
+    json_key_text(&w, "model", r->o->open.model);
     json_key_text(&w, "file", r->o->file);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_key_int(&w, counts[i].name, counts[i].n);
@@ -403,21 +377,15 @@ static void print_result(perplexity_run *r)
 
 /* ---- the verb ---- */
 
-static weft_status usage(cli *c, const char *what)
-{
-    return weft_fail(c->dg, W1904, WEFT_NOWHERE, "%s", what);
-}
-
 static weft_status check_flags(cli *c, const perplexity_options *o)
 {
-    if (!o->model)
-        return usage(c, "perplexity needs a checkpoint: -m MODEL");
+    WEFT_TRY(model_flags_check(c->dg, &o->open));
     if (!o->file)
-        return usage(c, "perplexity needs a text: -f FILE");
-    if (o->stride >= o->context)
+        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "perplexity needs a text: -f FILE");
+    if (o->stride >= o->open.context)
         return weft_fail(c->dg, W1903, WEFT_NOWHERE,
                          "--stride takes a number under that of -c, %" PRId64 ", not %" PRId64,
-                         o->context, o->stride);
+                         o->open.context, o->stride);
     return WEFT_OK;
 }
 
@@ -426,11 +394,12 @@ static weft_status run(perplexity_run *r, arena *a)
     weft_diag *dg = r->c->dg;
     const perplexity_options *o = r->o;
     ppl_calls calls = {.eval = on_eval, .row = on_row, .progress = on_progress, .ctx = r};
-    r->how = (ppl_options){.context = o->context,
-                           .stride = o->stride,
-                           .chunks_max = o->chunks,
-                           .batch = o->batch < o->context ? o->batch : o->context,
-                           .bos = TOK_NONE};
+    r->how =
+        (ppl_options){.context = o->open.context,
+                      .stride = o->stride,
+                      .chunks_max = o->chunks,
+                      .batch = o->open.batch < o->open.context ? o->open.batch : o->open.context,
+                      .bos = TOK_NONE};
     WEFT_TRY(open_model(r));
     WEFT_TRY(read_text(r, a));
     WEFT_TRY(open_session(r));
@@ -439,10 +408,12 @@ static weft_status run(perplexity_run *r, arena *a)
     if (o->kl_save)
         WEFT_TRY(open_save(r));
     cli_say_verbose(r->c, "%zu tokens, %" PRId64 " chunks of %" PRId64 ", %.1f MiB for the session",
-                    r->ids.n, r->chunks, o->context, (double)weft_session_bytes(r->s) / (1 << 20));
+                    r->ids.n, r->chunks, o->open.context,
+                    (double)weft_session_bytes(r->s) / (1 << 20));
     calls.vocab = r->vocab;
     interrupt_hold(true);
-    progress_start(&r->bar, "perplexity", (uint64_t)(r->chunks * (o->context - 1)), PROGRESS_COUNT);
+    progress_start(&r->bar, "perplexity", (uint64_t)(r->chunks * (o->open.context - 1)),
+                   PROGRESS_COUNT);
     uint64_t start = clock_ns();
     weft_status st = ppl_run(dg, &r->how, r->ids.at, (int64_t)r->ids.n, &calls, &r->result);
     r->ns = clock_ns() - start;
@@ -452,7 +423,7 @@ static weft_status run(perplexity_run *r, arena *a)
     WEFT_TRY(weft_model_check(dg, r->m));
     if (r->importance)
         WEFT_TRY(imatrix_write(dg, r->importance, o->imatrix_out, o->file, r->result.chunks,
-                               o->context));
+                               o->open.context));
     return r->save ? kl_writer_finish(dg, r->save) : WEFT_OK;
 }
 

@@ -9,15 +9,15 @@
 #include <inttypes.h>
 
 typedef struct {
-    planned_flags plan;
-    int64_t memory;
+    model_flags open;
+    int64_t sequences, memory;
     double bandwidth;
 } plan_options;
 
 /* clang-format off */
 static const flag plan_flags[] = {
-    PLANNED_FLAG_ROWS(plan_options, "0", "512"),
-    FLAG_ROW_INT   (plan_options, plan.n_seq, "parallel",  "np", "N", "1", 1, 65536, "sequences"),
+    PLANNED_FLAG_ROWS(plan_options, "512"),
+    FLAG_ROW_INT   (plan_options, sequences,  "parallel",  "np", "N", "1", 1, 65536, "sequences"),
     FLAG_ROW_SIZE  (plan_options, memory,     "memory",    NULL, "SIZE", "0", 0, 9007199254740992.0, "of the machine it is planned for; 0: what is available on this one"),
     FLAG_ROW_FLOAT (plan_options, bandwidth,  "bandwidth", NULL, "GB/S", "0", 0, 1e6, "of that machine's memory; 0: measure this one's"),
     FLAG_ROW_END   (plan_options),
@@ -128,18 +128,18 @@ static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *p
                           account *ac)
 {
     ac->pl = pl;
-    WEFT_TRY(session_need(dg, pl->p, pl->mf, &pl->run, &ac->mem));
+    WEFT_TRY(session_need(dg, pl->made.p, pl->m->file, &pl->made.run, &ac->mem));
     ac->total = session_memory_sum(&ac->mem);
     ac->own = session_memory_own(&ac->mem);
     ac->available =
         o->memory ? (memory_room){(uint64_t)o->memory, "on that machine"} : memory_available("");
-    ac->bandwidth = o->bandwidth > 0 ? o->bandwidth * 1e9 : bandwidth_read(pl->run.threads);
-    ac->phases = plan_phases_of(plan_bucket_for(pl->p, 1));
+    ac->bandwidth = o->bandwidth > 0 ? o->bandwidth * 1e9 : bandwidth_read(pl->made.run.threads);
+    ac->phases = plan_phases_of(plan_bucket_for(pl->made.p, 1));
     ac->at[0] = (plan_call){.pos = 0, .n_tok = 1, .n_out = 1};
-    ac->at[1] = (plan_call){.pos = pl->run.n_ctx - 1, .n_tok = 1, .n_out = 1};
+    ac->at[1] = (plan_call){.pos = pl->made.run.n_ctx - 1, .n_tok = 1, .n_out = 1};
     for (int i = 0; i < 2; i++)
-        ac->work[i] = plan_work_of_call(pl->p, &ac->at[i]);
-    ac->n_use = plan_uses_of_call(pl->p, &ac->at[0], a, &ac->use);
+        ac->work[i] = plan_work_of_call(pl->made.p, &ac->at[i]);
+    ac->n_use = plan_uses_of_call(pl->made.p, &ac->at[0], a, &ac->use);
     return WEFT_OK;
 }
 
@@ -196,7 +196,7 @@ static bool can_round_bf16(const account *ac)
 {
     int n_row;
     const kernel_row *rows = kernel_rows(&n_row);
-    if (kvariant_rounding() == VARIANT_COUNT || ac->pl->p->best != kvariant_best())
+    if (kvariant_rounding() == VARIANT_COUNT || ac->pl->made.p->best != kvariant_best())
         return false;
     for (int32_t i = 0; i < ac->n_use; i++)
         if (rows[ac->use[i].kernel].type == DT_BF16)
@@ -241,8 +241,8 @@ static void text_speed(const account *ac, strbuf *out)
 
 static void as_text(const account *ac, const plan_options *o, strbuf *out)
 {
-    const plan *p = ac->pl->p;
-    const session_options *run = &ac->pl->run;
+    const plan *p = ac->pl->made.p;
+    const session_options *run = &ac->pl->made.run;
     strbuf_add(out,
                "%s: context %" PRId64 ", %" PRId64 " sequence%s, calls of at most %" PRId64
                " rows, %d thread%s, state in %s, kernels up to %s\n",
@@ -328,14 +328,14 @@ static void json_decode(json_writer *w, const account *ac)
 
 static void as_json(const account *ac, const plan_options *o, strbuf *out)
 {
-    const plan *p = ac->pl->p;
+    const plan *p = ac->pl->made.p;
     json_writer w = {.out = out};
     json_open(&w, '{');
     json_key_text(&w, "model", p->model);
-    json_key_int(&w, "context", ac->pl->run.n_ctx);
-    json_key_int(&w, "sequences", ac->pl->run.n_seq);
+    json_key_int(&w, "context", ac->pl->made.run.n_ctx);
+    json_key_int(&w, "sequences", ac->pl->made.run.n_seq);
     json_key_int(&w, "rows", p->n_tok_max);
-    json_key_int(&w, "threads", ac->pl->run.threads);
+    json_key_int(&w, "threads", ac->pl->made.run.threads);
     json_key_text(&w, "kv", dtype_row_of(p->kv)->name);
     json_key_text(&w, "variant", kvariant_name(p->best));
     json_memory(&w, ac);
@@ -367,7 +367,8 @@ int verb_plan(cli *c)
     planned pl;
     account ac = {0};
     arena *a = arena_create();
-    weft_status st = planned_open(c->dg, &o->plan, NULL, 0, &pl);
+    weft_status st =
+        planned_open(c->dg, &o->open, &(planned_options){.sequences = o->sequences}, &pl);
     if (st == WEFT_OK)
         st = sum_up(c->dg, o, &pl, a, &ac);
     if (st == WEFT_OK) {
@@ -379,7 +380,7 @@ int verb_plan(cli *c)
             st = weft_fail(c->dg, W0902, WEFT_NOWHERE,
                            "%s needs %zu bytes and %" PRIu64 " are available %s: it does not fit "
                            "by %.1f MiB",
-                           o->plan.random ? o->plan.random : o->plan.model, ac.own,
+                           o->open.random ? o->open.random : o->open.model, ac.own,
                            ac.available.bytes, ac.available.within,
                            (double)(ac.own - ac.available.bytes) / MIB);
     }

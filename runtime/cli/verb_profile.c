@@ -9,14 +9,14 @@
 enum { PROMPT_USUAL = 512, DECODE_USUAL = 64 };
 
 typedef struct {
-    planned_flags plan;
+    model_flags open;
     int64_t n_prompt, n_decode;
     const char *svg;
 } profile_flags_options;
 
 /* clang-format off */
 static const flag profile_flags[] = {
-    PLANNED_FLAG_ROWS(profile_flags_options, "0", "512"),
+    PLANNED_FLAG_ROWS(profile_flags_options, "512"),
     FLAG_ROW_INT   (profile_flags_options, n_prompt, "n-prompt", "p",  "N", "-1", -1, 1 << 20, "tokens of a prompt; -1: 512, or what the context leaves; 0: no prompt"),
     FLAG_ROW_INT   (profile_flags_options, n_decode, "n-gen",    "n",  "N", "-1", -1, 1 << 20, "tokens one by one after it; -1: 64, or what the context leaves; 0: none"),
     FLAG_ROW_STR   (profile_flags_options, svg,      "svg",      NULL, "FILE", NULL, "draw a picture into this file"),
@@ -86,33 +86,31 @@ static weft_status run(cli *c, lengths l, planned *pl, arena *a, profile *out)
     session *s;
     profile_options how = {.n_prompt = l.n_prompt,
                            .n_decode = l.n_decode,
-                           .bandwidth = bandwidth_read(pl->run.threads),
+                           .bandwidth = bandwidth_read(pl->made.run.threads),
                            .interrupt = interrupt_flag()};
-    peaks_measure(pl->run.threads, &how.peaks);
-    WEFT_TRY(session_create(c->dg, pl->p, pl->mf, &pl->run, &s));
+    peaks_measure(pl->made.run.threads, &how.peaks);
+    WEFT_TRY(session_create(c->dg, pl->made.p, pl->m->file, &pl->made.run, &s));
     interrupt_hold(true);
-    weft_status st = profile_make(c->dg, s, pl->p, pl->run.threads, &how, a, out);
+    weft_status st = profile_make(c->dg, s, pl->made.p, pl->made.run.threads, &how, a, out);
     interrupt_hold(false);
     session_destroy(s);
     WEFT_TRY(st);
-    return model_file_check(c->dg, pl->mf);
+    return model_file_check(c->dg, pl->m->file);
 }
 
 static weft_status open_plan(cli *c, const profile_flags_options *o, planned *pl, lengths *out)
 {
-    planned_flags f = o->plan;
     lengths l = fit(o, INT64_MAX); /* of a context that holds anything */
     *pl = (planned){0};
     if (l.n_prompt + l.n_decode == 0)
         return weft_fail(c->dg, W1903, WEFT_NOWHERE, "-p and -n are both 0: nothing would run");
-    f.n_ctx = l.n_prompt + l.n_decode;
-    f.fill = true;
-    WEFT_TRY(planned_open(c->dg, &f, NULL, 0, pl));
-    l = fit(o, pl->run.n_ctx);
-    if (l.n_prompt + l.n_decode > pl->run.n_ctx)
+    planned_options want = {.fill = true, .held = l.n_prompt + l.n_decode};
+    WEFT_TRY(planned_open(c->dg, &o->open, &want, pl));
+    l = fit(o, pl->made.run.n_ctx);
+    if (l.n_prompt + l.n_decode > pl->made.run.n_ctx)
         return weft_fail(c->dg, W1404, WEFT_NOWHERE,
                          "%lld tokens are to be run, the context is %lld",
-                         (long long)(l.n_prompt + l.n_decode), (long long)pl->run.n_ctx);
+                         (long long)(l.n_prompt + l.n_decode), (long long)pl->made.run.n_ctx);
     *out = l;
     return WEFT_OK;
 }

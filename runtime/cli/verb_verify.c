@@ -12,14 +12,14 @@
 enum { N_MAX = 4096, CTX_ENOUGH = 4096 }; /* no more state than that is set aside */
 
 typedef struct {
-    planned_flags plan;
+    model_flags open;
     const char *text, *ids;
     int64_t n;
 } verify_flags_options;
 
 /* clang-format off */
 static const flag verify_flags[] = {
-    PLANNED_FLAG_ROWS(verify_flags_options, "0", "32"),
+    PLANNED_FLAG_ROWS(verify_flags_options, "32"),
     FLAG_ROW_STR   (verify_flags_options, text, "prompt", "p",  "TEXT", NULL, "the text to run; without it a sentence of ours"),
     FLAG_ROW_STR   (verify_flags_options, ids,  "ids",    NULL, "LIST", NULL, "token ids instead, such as 1,403,261"),
     FLAG_ROW_INT   (verify_flags_options, n,    "n",      "n",  "N", "24", 2, N_MAX, "tokens to take of it at most"),
@@ -67,7 +67,7 @@ typedef struct {
 /* Any ids will do where there is no tokenizer and nobody gave some. */
 static void make_ids_up(verify_job *j)
 {
-    int64_t vocab = j->pl.p->n_vocab ? j->pl.p->n_vocab : 1;
+    int64_t vocab = j->pl.made.p->n_vocab ? j->pl.made.p->n_vocab : 1;
     for (int64_t i = 0; i < j->o->n; i++)
         VEC_PUSH(&j->ids, (int32_t)((1 + i * 7919) % vocab));
     j->source = "made up, for want of a tokenizer";
@@ -78,7 +78,7 @@ static weft_status encode(verify_job *j)
     weft_diag *quiet = diag_create();
     tok *t;
     bool given = j->o->text != NULL;
-    weft_status st = tok_open_model(given ? j->c->dg : quiet, j->pl.mf, &t);
+    weft_status st = tok_open_model(given ? j->c->dg : quiet, j->pl.m->file, &t);
     if (st == WEFT_OK) {
         str text = str_of(given ? j->o->text : sentence);
         st = tok_encode(given ? j->c->dg : quiet, t, text, TOK_ENCODE_DEFAULT, &j->ids);
@@ -99,7 +99,7 @@ static weft_status choose_ids(verify_job *j)
     WEFT_TRY(j->o->ids ? id_list_read(j->c->dg, "--ids", str_of(j->o->ids), &j->ids) : encode(j));
     if (j->ids.n < 1)
         return weft_fail(j->c->dg, W1903, WEFT_NOWHERE, "there is no token to run");
-    int64_t n = j->o->n < j->pl.run.n_ctx ? j->o->n : j->pl.run.n_ctx;
+    int64_t n = j->o->n < j->pl.made.run.n_ctx ? j->o->n : j->pl.made.run.n_ctx;
     j->ids.n = (int64_t)j->ids.n > n ? (size_t)n : j->ids.n;
     return WEFT_OK;
 }
@@ -109,23 +109,22 @@ static weft_status choose_ids(verify_job *j)
 static weft_status make_plans(verify_job *j)
 {
     weft_diag *dg = j->c->dg;
-    planned_flags f = j->o->plan;
-    f.n_out = f.n_tok;
-    f.fill = true;
-    f.n_ctx = j->o->n > CTX_ENOUGH ? j->o->n : CTX_ENOUGH;
-    WEFT_TRY(planned_open(dg, &f, NULL, 0, &j->pl));
-    target ref = j->pl.t;
+    planned_options want = {.fill = true,
+                            .wants = j->o->open.batch,
+                            .held = j->o->n > CTX_ENOUGH ? j->o->n : CTX_ENOUGH};
+    WEFT_TRY(planned_open(dg, &j->o->open, &want, &j->pl));
+    target ref = j->pl.made.t;
     ref.best = VARIANT_ref;
     ref.kv = DT_F32;
-    const graph *before = j->pl.bm->graph, *after = before;
-    if (j->pl.t.best != VARIANT_ref) {
-        WEFT_TRY(plan_graph(dg, before, &j->pl.t, NULL, &j->rewritten));
-        WEFT_TRY(plan_make(dg, before, &ref, NULL, j->pl.a, &j->original));
+    const graph *before = j->pl.m->bound->graph, *after = before;
+    if (j->pl.made.t.best != VARIANT_ref) {
+        WEFT_TRY(plan_graph(dg, before, &j->pl.made.t, NULL, &j->rewritten));
+        WEFT_TRY(plan_make(dg, before, &ref, NULL, j->pl.made.a, &j->original));
         after = j->rewritten;
     }
-    WEFT_TRY(plan_make(dg, after, &ref, NULL, j->pl.a, &j->ref));
-    ref.kv = j->pl.t.kv;
-    return plan_make(dg, after, &ref, NULL, j->pl.a, &j->twin);
+    WEFT_TRY(plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->ref));
+    ref.kv = j->pl.made.t.kv;
+    return plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->twin);
 }
 
 /* ---- the verb ---- */
@@ -135,13 +134,13 @@ static weft_status compare(verify_job *j, arena *a, verify_report *out)
     verify_options how = {.ref = j->ref,
                           .twin = j->twin,
                           .original = j->original,
-                          .p = j->pl.p,
-                          .mf = j->pl.mf,
-                          .run = j->pl.run,
+                          .p = j->pl.made.p,
+                          .mf = j->pl.m->file,
+                          .run = j->pl.made.run,
                           .ids = j->ids.at,
                           .n_id = (int64_t)j->ids.n};
     WEFT_TRY(verify_run(j->c->dg, &how, a, out));
-    return model_file_check(j->c->dg, j->pl.mf);
+    return model_file_check(j->c->dg, j->pl.m->file);
 }
 
 int verb_verify(cli *c)
@@ -160,10 +159,10 @@ int verb_verify(cli *c)
         st = compare(&j, a, &r);
     if (st == WEFT_OK) {
         strbuf out = {0};
-        verify_subject of = {.p = j.pl.p,
+        verify_subject of = {.p = j.pl.made.p,
                              .n_token = (int64_t)j.ids.n,
                              .tokens = j.source,
-                             .threads = j.pl.run.threads};
+                             .threads = j.pl.made.run.threads};
         (c->common.json ? verify_as_json : verify_as_text)(&of, &r, &out);
         cli_print(c, strbuf_view(&out));
         strbuf_free(&out);

@@ -45,7 +45,7 @@ expect nonsense '' :
 expect check --mo : --model
 expect check --log : --log-file
 expect cache --max : --max-size
-expect perplexity --no-p : --no-weight-cache
+expect perplexity --no-w : --no-weight-cache
 has eval -- : --threads
 has eval - : -t
 expect fmt --color '' : auto always never

@@ -33,7 +33,7 @@ static bool count(const char *folder, int64_t per_layer, int64_t context)
         fine = weft_eval(dg, s, &row, 1) == WEFT_OK;
     }
     if (fine) {
-        int64_t n = (int64_t)session_barriers(api_session(s));
+        int64_t n = (int64_t)session_barriers(s->run);
         fine = n <= per_layer * layers + AROUND && n > layers;
         printf("%s %s, context %" PRId64 ": %" PRId64 " barriers for %" PRId64
                " layers, allowed %" PRId64 "\n",

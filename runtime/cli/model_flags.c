@@ -1,0 +1,48 @@
+#include "runtime/cli/model_flags.h"
+
+#include "runtime/base/threads.h"
+
+weft_status model_flags_check(weft_diag *dg, const model_flags *f)
+{
+    if (!f->model && !f->random)
+        return weft_fail(dg, W1904, WEFT_NOWHERE, "a checkpoint is needed: -m MODEL");
+    if (f->model && f->random)
+        return weft_fail(dg, W1904, WEFT_NOWHERE, "either -m MODEL or --random SHAPE:TYPE");
+    return WEFT_OK;
+}
+
+api_source model_flags_source(const model_flags *f)
+{
+    return (api_source){.path = f->model,
+                        .random = f->random,
+                        .fillers = f->threads ? (int)f->threads : threads_default(),
+                        .file = {.no_mmap = f->no_mmap, .mlock = f->mlock, .guard = true},
+                        .bind = {.arch = f->arch}};
+}
+
+/* Starts the bar with the first call: only then is it known that there is anything to interleave. */
+static void interleaving_report(void *ctx, uint64_t done, uint64_t total)
+{
+    progress *bar = ctx;
+    if (!bar->label)
+        progress_start(bar, "interleaving weights", total, PROGRESS_BYTES);
+    progress_update(bar, done);
+    if (done == total)
+        progress_end(bar);
+}
+
+weft_session_options model_flags_session(const model_flags *f, progress *bar)
+{
+    return (weft_session_options){.size = sizeof(weft_session_options),
+                                  .context = f->context,
+                                  .batch = f->batch,
+                                  .threads = f->threads ? f->threads : -1,
+                                  .exec = (weft_exec)f->exec,
+                                  .kv = (weft_kv)f->kv,
+                                  .deterministic = f->deterministic,
+                                  .round_bf16 = f->round_bf16,
+                                  .no_weight_cache = f->no_weight_cache,
+                                  .no_repack = f->no_repack,
+                                  .progress = interleaving_report,
+                                  .progress_ctx = bar};
+}

@@ -1,0 +1,49 @@
+/* model_flags.h - the flags of every verb that opens a model, and what they ask of runtime/api. */
+#ifndef WEFT_RUNTIME_CLI_MODEL_FLAGS_H
+#define WEFT_RUNTIME_CLI_MODEL_FLAGS_H
+
+#include "runtime/api/api_impl.h"
+#include "runtime/base/progress.h"
+#include "runtime/cli/cli.h"
+
+typedef struct {
+    const char *model, *random, *arch;
+    int64_t context, batch, threads;
+    int exec, kv; /* weft_exec, weft_kv */
+    bool deterministic, round_bf16, no_weight_cache, no_repack, no_mmap, mlock;
+} model_flags;
+
+/* Rows for a verb whose options struct T has a model_flags `at`. Each verb says itself what -c means to it. */
+/* clang-format off */
+#define MODEL_FLAG_ROW(T, at, help)                                                                                           \
+    FLAG_ROW_STR   (T, at.model,   "model",    "m",  "MODEL", NULL, help)
+#define RANDOM_FLAG_ROW(T, at)                                                                                                \
+    FLAG_ROW_STR   (T, at.random,  "random",   NULL, "SHAPE:TYPE", NULL, "or one made up in memory, such as llama-1b:Q4_K_M")
+#define BATCH_FLAG_ROW(T, at, normal)                                                                                         \
+    FLAG_ROW_INT   (T, at.batch,   "ubatch-size", "ub", "N", normal, 1, 1 << 20, "tokens evaluated in one call, at most")
+#define KV_FLAG_ROW(T, at)                                                                                                    \
+    FLAG_ROW_CHOICE(T, at.kv,      "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32")
+#define ROUND_FLAG_ROW(T, at)                                                                                                 \
+    FLAG_ROW_BOOL  (T, at.round_bf16, "round-bf16", NULL, "round activations for BF16 weights to bf16: faster, logits off by some tenths of a percent")
+#define SESSION_FLAG_ROWS(T, at, threads_normal)                                                                              \
+    FLAG_ROW_STR   (T, at.arch,    "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),                    \
+    FLAG_ROW_INT   (T, at.threads, "threads",  "t",  "N", threads_normal, 0, 1024, "threads; 0: as many as this process may use"), \
+    FLAG_ROW_CHOICE(T, at.exec,    "exec",     NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),   \
+    KV_FLAG_ROW    (T, at),                                                                                                   \
+    FLAG_ROW_BOOL  (T, at.deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"), \
+    ROUND_FLAG_ROW (T, at),                                                                                                   \
+    FLAG_ROW_BOOL  (T, at.no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),             \
+    FLAG_ROW_BOOL  (T, at.no_repack, "no-repack", NULL, "read weights as stored: slower, but no repacked copy takes memory or disk")
+#define FILE_FLAG_ROWS(T, at)                                                                                                 \
+    FLAG_ROW_BOOL  (T, at.no_mmap, "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),          \
+    FLAG_ROW_BOOL  (T, at.mlock,   "mlock",    NULL, "keep the checkpoint in memory")
+/* clang-format on */
+
+/* W1904 without a checkpoint, or with two. */
+weft_status model_flags_check(weft_diag *dg, const model_flags *f) WEFT_MUST_USE;
+/* The model, bound for the trained context. */
+api_source model_flags_source(const model_flags *f);
+/* A session; `bar`, all zeros, shows how far interleaving is when a model is used for the first time. */
+weft_session_options model_flags_session(const model_flags *f, progress *bar);
+
+#endif
