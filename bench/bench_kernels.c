@@ -149,7 +149,7 @@ static void print_case(const limits *l, const kernel_row *row, const shape_entry
     double memory = l->bandwidth > 0 ? c->bytes / l->bandwidth : 0;
     double sums = c->flops / l->peaks.rate[peak], seconds = t.median_ns * 1e-9;
     bool bound_by_sums = sums > memory;
-    snprintf(name, sizeof name, "%s%s%s", row->op, row->type == DT_COUNT ? "" : " ",
+    snprintf(name, sizeof name, "%s%s%s", kop_name(row->op), row->type == DT_COUNT ? "" : " ",
              row->type == DT_COUNT ? "" : dtype_row_of(row->type)->name);
     snprintf(variant, sizeof variant, "%s%s%s", kvariant_name(row->variant),
              row->layout == LAYOUT_STORED ? "" : " ",
@@ -249,9 +249,9 @@ static int bench_rows(const options *o, const shape_list *shapes)
             continue;
         if (o->list) {
             printf("%-28s %s\n", rows[i].symbol,
-                   !has_shapes(shapes, rows[i].op)   ? "no shapes"
-                   : !kvariant_runs(rows[i].variant) ? "not on this processor"
-                                                     : "");
+                   !has_shapes(shapes, kop_name(rows[i].op)) ? "no shapes"
+                   : !kvariant_runs(rows[i].variant)         ? "not on this processor"
+                                                             : "");
             measured++;
         } else if (!kvariant_runs(rows[i].variant)) {
             absent++;

@@ -136,7 +136,7 @@ static void give_quantized(kernel_case *c, kact act, int64_t vectors, int64_t n)
     k.n[0] = vectors;
     k.n[1] = n;
     k.word[0] = (int32_t)act;
-    kernel_find(group == 1 ? "quantize" : "quantize4", "ref")
+    kernel_find(group == 1 ? KOP_quantize : KOP_quantize4, "ref")
         ->fn(&k, &(kthread){.count = 1}, 0, n_group);
     c->k.in[0] = to;
     c->k.pitch[0] = act_row_bytes(act, n);
@@ -233,7 +233,7 @@ static bool make_experts(const request *r, kernel_case *c)
     for (int64_t i = 0; i < slots; i++) /* those of a row differ */
         id[i] = (int32_t)((id[i / top * top] + i % top) % experts);
     c->k.in[2] = id;
-    SIZES(c, r->rows, top, m, n, r->size[4] != 0, experts);
+    SIZES(c, r->rows, top, m, n, r->size[4] ? top : 1, experts);
     result(c, 0, slots, m);
     set_tiles(c, r, m, group_of(r->row));
     c->bytes = (double)(count_used(id, slots, experts) * m * row_bytes(t, n)) +
@@ -262,7 +262,7 @@ static bool make_head_linear(const request *r, kernel_case *c)
 /* quantize is asked for the first form of activations that it makes, quantize4 for that of four rows. */
 static bool make_quantize(const request *r, kernel_case *c)
 {
-    bool four = strcmp(r->row->op, "quantize4") == 0;
+    bool four = r->row->op == KOP_quantize4;
     kact act = four ? ACT_Q8X4 : ACT_Q8;
     int64_t n = r->size[0], group = act_group(act), padded = (r->rows + group - 1) / group * group;
     snprintf(c->shape, sizeof c->shape, "%lld", (long long)n);
@@ -577,7 +577,7 @@ bool kernel_case_make(const kernel_row *row, const shape_entry *s, int64_t rows,
 {
     const request r = {.row = row, .size = s->size, .rows = rows, .limits = limits};
     int maker = maker_of(s);
-    if (maker < 0 || strcmp(row->op, s->op) != 0 || !kclass_takes(row->rows, rows))
+    if (maker < 0 || strcmp(kop_name(row->op), s->op) != 0 || !kclass_takes(row->rows, rows))
         return false;
     memset(out, 0, sizeof *out);
     bool made = makers[maker].make(&r, out);

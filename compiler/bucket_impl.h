@@ -99,9 +99,9 @@ static inline const kernel_row *bucket_kernel(const plan_step *s)
     return &kernel_rows(&n)[s->kernel];
 }
 
-static inline bool bucket_step_is(const plan_step *s, const char *op)
+static inline bool bucket_step_is(const plan_step *s, kop op)
 {
-    return strcmp(bucket_kernel(s)->op, op) == 0;
+    return bucket_kernel(s)->op == op;
 }
 
 /* Attention in two steps, word[0] of attend: what the stretches of positions have, and their merging. */
@@ -109,7 +109,7 @@ enum { ATTEND_STEP_STATES = 1, ATTEND_STEP_MERGE = 2 };
 
 static inline bool bucket_merges(const plan_step *s)
 {
-    return bucket_step_is(s, "attend") && s->word[0] == ATTEND_STEP_MERGE;
+    return bucket_step_is(s, KOP_attend) && s->word[0] == ATTEND_STEP_MERGE;
 }
 
 #endif

@@ -37,7 +37,7 @@ static void find_readers(const bucket *b, bool *elsewhere)
 /* The kernel gives a row of heads apart, which a tile has not. */
 static bool can_be_tile(const plan_step *s)
 {
-    return !bucket_step_is(s, "head_linear");
+    return !bucket_step_is(s, KOP_head_linear);
 }
 
 static void choose_spaces(bucket *b)
@@ -168,7 +168,7 @@ static void share_places(bucket *b, int32_t *same)
         same[i] = (int32_t)i;
     for (size_t i = 0; i < b->steps.n; i++) {
         const plan_step *s = &b->steps.at[i].s;
-        if (!bucket_step_is(s, "map") || s->n_out != 1)
+        if (!bucket_step_is(s, KOP_map) || s->n_out != 1)
             continue;
         for (int k = 0; k < s->n_in; k++) {
             if (s->in[k].space != SPACE_ARENA || !ends_here(b, (int)i, k, n_reader))
@@ -284,7 +284,7 @@ static void resolve(const bucket *b, const int32_t *same, plan_operand *o, int64
 
 static plan_step finish_step(const bucket *b, const int32_t *same, plan_step s)
 {
-    bool is_map = bucket_step_is(&s, "map");
+    bool is_map = bucket_step_is(&s, KOP_map);
     for (int i = 0; i < s.n_in; i++) {
         resolve(b, same, &s.in[i], &s.pitch[i]);
         if (is_map && s.in[i].space == SPACE_TILE)

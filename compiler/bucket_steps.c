@@ -28,12 +28,13 @@ static weft_status add_value(bucket *b, int id, weft_loc loc, const char *op, in
 static weft_status add_results(bucket *b, const plan_step *s)
 {
     int64_t rows = s->n[0];
-    if (bucket_step_is(s, "experts"))
+    if (bucket_step_is(s, KOP_experts))
         rows *= s->n[1];
-    else if (bucket_step_is(s, "head_linear"))
+    else if (bucket_step_is(s, KOP_head_linear))
         rows *= s->n[1];
     for (int i = 0; i < s->n_out; i++)
-        WEFT_TRY(add_value(b, s->out[i].id, s->loc, bucket_kernel(s)->op, rows, s->out_pitch[i]));
+        WEFT_TRY(add_value(b, s->out[i].id, s->loc, kop_name(bucket_kernel(s)->op), rows,
+                           s->out_pitch[i]));
     return WEFT_OK;
 }
 
@@ -43,22 +44,21 @@ static weft_status add_results(bucket *b, const plan_step *s)
  * units of columns. */
 static bool step_columns(const plan_step *s, const plan_cell *cells, int64_t *cols, int64_t *whole)
 {
-    const char *op = bucket_kernel(s)->op;
+    kop op = bucket_kernel(s)->op;
     *whole = 1;
     if (bucket_kernel(s)->layout != LAYOUT_STORED)
         *whole = LAYOUT_GROUP;
-    if (strcmp(op, "linear") == 0 || strcmp(op, "map") == 0) {
+    if (op == KOP_linear || op == KOP_map) {
         *cols = s->n[1];
-    } else if (strcmp(op, "experts") == 0 || strcmp(op, "combine") == 0) {
+    } else if (op == KOP_experts || op == KOP_combine) {
         *cols = s->n[2];
-    } else if (strcmp(op, "head_linear") == 0) {
+    } else if (op == KOP_head_linear) {
         *cols = s->n[1] * s->n[2];
         *whole = s->n[2];
-    } else if (strcmp(op, "rms_norm") == 0 || strcmp(op, "layer_norm") == 0 ||
-               strcmp(op, "rope") == 0) {
+    } else if (op == KOP_rms_norm || op == KOP_layer_norm || op == KOP_rope) {
         *cols = s->n[1] * s->n[2];
         *whole = s->n[2];
-    } else if (strcmp(op, "append") == 0) {
+    } else if (op == KOP_append) {
         const plan_cell *c = &cells[s->cell];
         *whole = s->in[0].space != SPACE_NONE ? c->k : c->v;
         *cols = c->heads * *whole;
@@ -70,8 +70,8 @@ static bool step_columns(const plan_step *s, const plan_cell *cells, int64_t *co
 
 static bool is_contraction(const plan_step *s)
 {
-    return bucket_step_is(s, "linear") || bucket_step_is(s, "experts") ||
-           bucket_step_is(s, "head_linear");
+    return bucket_step_is(s, KOP_linear) || bucket_step_is(s, KOP_experts) ||
+           bucket_step_is(s, KOP_head_linear);
 }
 
 /* Does s read a value that item makes? */
@@ -178,10 +178,10 @@ static weft_status quantize_operand(bucket *b, const gnode *n, plan_step *s, kac
     lower *lo = b->lo;
     int64_t width = s->pitch[0] / 4, rows = s->n[0];
     int64_t per_row = s->per_row;
-    if (bucket_step_is(s, "experts") && s->n[4]) {
-        rows *= s->n[1];
-        per_row *= s->n[1];
-    } else if (bucket_step_is(s, "head_linear")) {
+    if (bucket_step_is(s, KOP_experts)) {
+        rows *= s->n[4];
+        per_row *= s->n[4];
+    } else if (bucket_step_is(s, KOP_head_linear)) {
         rows *= s->n[1];
         per_row *= s->n[1];
     }
@@ -190,8 +190,8 @@ static weft_status quantize_operand(bucket *b, const gnode *n, plan_step *s, kac
     if (*quantized >= 0 && b->steps.at[b->values.at[*quantized].step].s.n[1] != width)
         *quantized = -1; /* other rows of the same bytes */
     if (*quantized < 0) {
-        const kernel_row *row = kernel_select(act_group(act) > 1 ? "quantize4" : "quantize", DT_F32,
-                                              lo->n_tok, lo->t->best);
+        const kernel_row *row = kernel_select(act_group(act) > 1 ? KOP_quantize4 : KOP_quantize,
+                                              DT_F32, lo->n_tok, lo->t->best);
         if (!row || width % act_block(act) != 0)
             return weft_fail(lo->dg, W0901, n->loc,
                              "%s: rows of %" PRId64 " elements cannot be quantised for its kernel",
@@ -227,7 +227,7 @@ static bool attend_splits(const bucket *b, const plan_step *s)
 {
     enum { UNITS_FEW = 16, POSITIONS_MANY = 4096 };
     const lower *lo = b->lo;
-    if (!bucket_step_is(s, "attend") || !kernel_splits(bucket_kernel(s)) ||
+    if (!bucket_step_is(s, KOP_attend) || !kernel_splits(bucket_kernel(s)) ||
         lo->n_tok > CLASS_FEW_MAX || lo->t->n_ctx < POSITIONS_MANY ||
         (s->n[2] > 0 && s->n[2] < POSITIONS_MANY) || (s->n[3] > 0 && s->n[3] < POSITIONS_MANY))
         return false;

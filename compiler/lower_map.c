@@ -205,7 +205,7 @@ bool lower_map(lower *lo, const gnode *const *nodes, int n, const bool *is_read,
 {
     mapper m = {.lo = lo, .s = s, .first = lo->code.n};
     int n_in = 0, n_out = 0;
-    const kernel_row *row = kernel_select("map", DT_F32, lo->n_tok, lo->t->best);
+    const kernel_row *row = kernel_select(KOP_map, DT_F32, lo->n_tok, lo->t->best);
     *out_status = WEFT_OK;
     m.r = lower_result_type(lo, nodes[n - 1], 0);
     if (!row || !collect(&m, nodes, n, &n_in) || !set_shape(&m, cols))

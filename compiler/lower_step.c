@@ -1,4 +1,4 @@
-/* lower_step.c - each operator's arguments, in the layout that kernels/kernels.def gives.
+/* lower_step.c - each operator's arguments, in the order that kernels/kernel_ops.def gives.
  *
  * One function per family of operators, found in a table at the end. */
 #include "compiler/bucket_impl.h"
@@ -311,13 +311,13 @@ static weft_status lower_experts(lower *lo, const gnode *n, plan_step *s)
     s->n[1] = lower_last_dim(ids);
     s->n[2] = w->dim[1];
     s->n[3] = w->dim[2];
-    s->n[4] = x->rank == 3;
+    s->n[4] = x->rank == 3 ? s->n[1] : 1;
     s->n[5] = w->dim[0];
     s->cost.call_bytes = 0;
     s->cost.row_bytes += stack_bytes(lo, s, 1, s->n[1]) + stack_bytes(lo, s, 3, s->n[1]);
     s->cost.row_flops = s->n[1] * s->n[2] * (2 * s->n[3] + lower_is_given(n, 3));
     WEFT_TRY(lower_expect_rank(lo, n, 1, 3));
-    WEFT_TRY(lower_expect_row(lo, n, s, x, (s->n[4] ? s->n[1] : 1) * s->n[3]));
+    WEFT_TRY(lower_expect_row(lo, n, s, x, s->n[4] * s->n[3]));
     WEFT_TRY(lower_expect_row(lo, n, s, ids, s->n[1]));
     WEFT_TRY(lower_expect_weight(lo, n, 3, w->dim[0] * w->dim[1]));
     return lower_expect_result(lo, n, s, 0, s->n[1] * s->n[2]);
@@ -452,7 +452,7 @@ static klayout weight_layout(const lower *lo, const gnode *n, dtype type)
     const gweight *w = &lo->g->weights.at[n->in[1].id];
     if (w->computed || !has_groups(w))
         return LAYOUT_STORED;
-    const char *op = op_row_of(n->op)->name;
+    kop op = kop_find(op_row_of(n->op)->name);
     return asks_f32(n) ? kernel_layout_exact(op, type, lo->t->best)
                        : kernel_layout(op, type, lo->t->best);
 }
@@ -475,9 +475,9 @@ weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
     lo->layout = weight_layout(lo, n, type);
     s->prec_f32 = asks_f32(n);
     int64_t rows = rows_for_kernel(lo, n);
-    const kernel_row *row = s->prec_f32
-                                ? kernel_select_exact(op, type, lo->layout, rows, lo->t->best)
-                                : kernel_select_as(op, type, lo->layout, rows, lo->t->best);
+    const kernel_row *row =
+        s->prec_f32 ? kernel_select_exact(kop_find(op), type, lo->layout, rows, lo->t->best)
+                    : kernel_select_as(kop_find(op), type, lo->layout, rows, lo->t->best);
     if (!row)
         return weft_fail(lo->dg, W0901, n->loc, "%s: there is no kernel for it with weights of %s",
                          op, dtype_row_of(type)->name);

@@ -30,8 +30,8 @@ static bool has(pass *p, int op, const char *name, dtype type)
     signed char *known = &p->kernel[op][type];
     if (*known == 0) {
         int64_t many = p->t->n_tok_max > 1 ? p->t->n_tok_max : 1;
-        bool good =
-            kernel_select(name, type, 1, p->t->best) && kernel_select(name, type, many, p->t->best);
+        bool good = kernel_select(kop_find(name), type, 1, p->t->best) &&
+                    kernel_select(kop_find(name), type, many, p->t->best);
         *known = good ? 1 : -1;
     }
     return *known > 0;

@@ -51,7 +51,7 @@ bool plan_access_step(const plan *p, const plan_bucket *b, const plan_item *item
 /* The most rows that a call of this bucket can have. */
 int64_t plan_rows_max(const plan *p, const plan_bucket *b, plan_rows rows);
 /* May a result of this op take the place of operand 0? */
-bool plan_op_in_place(const char *op);
+bool plan_op_in_place(kop op);
 /* Bytes from the first to the last that it touches. */
 int64_t plan_access_span(const plan_access *a);
 /* Do two touch a byte in common? */

@@ -1,4 +1,4 @@
-/* plan_access_op.c - what each op touches, in the layout that kernels/kernels.def gives.
+/* plan_access_op.c - what each op touches, in the order that kernels/kernel_ops.def gives.
  *
  * One function per family of ops, found in a table at the end: it describes what a kernel reads and writes
  * when a call has as many rows as the bucket allows. */
@@ -113,7 +113,7 @@ static bool access_norm(plan_accesses *l)
     if (!acc_sizes(l, 3))
         return false;
     int64_t width = acc_times(l, n[1], n[2]);
-    bool layer = strcmp(l->k->op, "layer_norm") == 0;
+    bool layer = l->k->op == KOP_layer_norm;
     return acc_tiles(l, width, n[2]) && acc_rows_in(l, 0, l->n_row, width, acc_by_unit(l, 1)) &&
            acc_vectors_in(l, 1, n[3], n[2]) && (!layer || acc_vectors_in(l, 2, n[3], n[2])) &&
            acc_rows_out(l, l->n_row, width, acc_by_unit(l, 1));
@@ -196,7 +196,7 @@ static bool strided_in(plan_accesses *l, int i, int axes, int first, int64_t ele
 /* add and the like: axes n[0] to n[word[0] - 1]. */
 static bool access_binary(plan_accesses *l)
 {
-    int rank = l->s->word[0], n_in = strcmp(l->k->op, "select") == 0 ? 3 : 2;
+    int rank = l->s->word[0], n_in = l->k->op == KOP_select ? 3 : 2;
     int64_t elems = 1;
     if (rank < 1 || rank > K_AXES_MAX)
         return acc_refuse(l, "it has %d axes", rank);
@@ -258,9 +258,11 @@ static bool access_experts(plan_accesses *l)
     const int64_t *n = l->s->n;
     if (!acc_sizes(l, 3) || n[5] < 1 || n[5] > PLAN_SIZE_MAX)
         return acc_refuse(l, "size 5 is %" PRId64, n[5]);
-    int64_t slots = acc_times(l, l->n_row, n[1]), x_rows = n[4] ? slots : l->n_row;
+    if (n[4] != 1 && n[4] != n[1])
+        return acc_refuse(l, "%" PRId64 " vectors for %" PRId64 " slots", n[4], n[1]);
+    int64_t slots = acc_times(l, l->n_row, n[1]), x_rows = acc_times(l, l->n_row, n[4]);
     return acc_tiles(l, n[2], acc_whole_rows(l)) &&
-           acc_multiplied_in(l, x_rows, n[3], acc_by_row(l, n[4] ? n[1] : 1)) &&
+           acc_multiplied_in(l, x_rows, n[3], acc_by_row(l, n[4])) &&
            acc_table_in(l, n[5], n[2], n[3]) &&
            acc_ids_in(l, 2, slots, n[5], acc_by_row(l, n[1])) && acc_vectors_in(l, 3, n[5], n[2]) &&
            acc_rows_out(l, slots, n[2], acc_by_unit(l, n[1]));
@@ -312,7 +314,7 @@ static bool access_at_pos(plan_accesses *l)
 static bool access_quantize(plan_accesses *l)
 {
     int act = l->s->word[0];
-    int64_t n = l->s->n[1], group = strcmp(l->k->op, "quantize4") == 0 ? 4 : 1;
+    int64_t n = l->s->n[1], group = l->k->op == KOP_quantize4 ? 4 : 1;
     if (!acc_sizes(l, 1) || act <= ACT_F32 || act >= ACT_COUNT || act_group((kact)act) != group ||
         n % act_block((kact)act) != 0)
         return acc_refuse(l, "rows of %" PRId64 " elements cannot be quantised in form %d", n, act);
@@ -414,7 +416,7 @@ static bool access_map(plan_accesses *l)
 /* ---- the table ---- */
 
 typedef struct {
-    const char *op;
+    kop op;
     bool (*find)(plan_accesses *l);
     int8_t n_in, n_out; /* at most; -1 results: as many as there are */
     bool tiled;         /* takes columns as units */
@@ -424,54 +426,54 @@ typedef struct {
 /* clang-format off */
 static const access_row access_rows[] = {
     /* op          what it touches     in  out  tiled  in place */
-    {"embed",       access_embed,       2,  1,  false, false},
-    {"linear",      access_linear,      3,  1,  true,  false},
-    {"rms_norm",    access_norm,        2,  1,  true,  true},
-    {"layer_norm",  access_norm,        3,  1,  true,  true},
-    {"rope",        access_rope,        3,  1,  true,  true},
-    {"split",       access_split,       1,  1,  false, false},
-    {"concat",      access_concat,      2,  1,  false, false},
-    {"append",      access_append,      2,  0,  true,  false},
-    {"attend",      access_attend,      4,  1,  false, false},
-    {"add",         access_binary,      2,  1,  false, true},
-    {"sub",         access_binary,      2,  1,  false, true},
-    {"mul",         access_binary,      2,  1,  false, true},
-    {"div",         access_binary,      2,  1,  false, true},
-    {"max",         access_binary,      2,  1,  false, true},
-    {"min",         access_binary,      2,  1,  false, true},
-    {"select",      access_binary,      3,  1,  false, true},
-    {"neg",         access_unary,       1,  1,  false, true},
-    {"silu",        access_unary,       1,  1,  false, true},
-    {"gelu",        access_unary,       1,  1,  false, true},
-    {"tanh",        access_unary,       1,  1,  false, true},
-    {"sigmoid",     access_unary,       1,  1,  false, true},
-    {"relu",        access_unary,       1,  1,  false, true},
-    {"softplus",    access_unary,       1,  1,  false, true},
-    {"exp",         access_unary,       1,  1,  false, true},
-    {"sqrt",        access_unary,       1,  1,  false, true},
-    {"clamp",       access_unary,       1,  1,  false, true},
-    {"softmax",     access_softmax,     1,  1,  false, true},
-    {"take_rows",   access_take_rows,   2,  1,  false, false},
-    {"route",       access_route,       2,  2,  false, false},
-    {"experts",     access_experts,     4,  1,  true,  false},
-    {"combine",     access_combine,     2,  1,  true,  false},
-    {"head_linear", access_head_linear, 3,  1,  true,  false},
-    {"at_pos",      access_at_pos,      2,  1,  false, false},
-    {"map",         access_map,  K_IN_MAX, -1,  true,  true},
-    {"quantize",        access_quantize,        1,  1,  true,  false},
-    {"quantize4",       access_quantize,        1,  1,  false, false},
+    {KOP_embed,       access_embed,       2,  1,  false, false},
+    {KOP_linear,      access_linear,      3,  1,  true,  false},
+    {KOP_rms_norm,    access_norm,        2,  1,  true,  true},
+    {KOP_layer_norm,  access_norm,        3,  1,  true,  true},
+    {KOP_rope,        access_rope,        3,  1,  true,  true},
+    {KOP_split,       access_split,       1,  1,  false, false},
+    {KOP_concat,      access_concat,      2,  1,  false, false},
+    {KOP_append,      access_append,      2,  0,  true,  false},
+    {KOP_attend,      access_attend,      4,  1,  false, false},
+    {KOP_add,         access_binary,      2,  1,  false, true},
+    {KOP_sub,         access_binary,      2,  1,  false, true},
+    {KOP_mul,         access_binary,      2,  1,  false, true},
+    {KOP_div,         access_binary,      2,  1,  false, true},
+    {KOP_max,         access_binary,      2,  1,  false, true},
+    {KOP_min,         access_binary,      2,  1,  false, true},
+    {KOP_select,      access_binary,      3,  1,  false, true},
+    {KOP_neg,         access_unary,       1,  1,  false, true},
+    {KOP_silu,        access_unary,       1,  1,  false, true},
+    {KOP_gelu,        access_unary,       1,  1,  false, true},
+    {KOP_tanh,        access_unary,       1,  1,  false, true},
+    {KOP_sigmoid,     access_unary,       1,  1,  false, true},
+    {KOP_relu,        access_unary,       1,  1,  false, true},
+    {KOP_softplus,    access_unary,       1,  1,  false, true},
+    {KOP_exp,         access_unary,       1,  1,  false, true},
+    {KOP_sqrt,        access_unary,       1,  1,  false, true},
+    {KOP_clamp,       access_unary,       1,  1,  false, true},
+    {KOP_softmax,     access_softmax,     1,  1,  false, true},
+    {KOP_take_rows,   access_take_rows,   2,  1,  false, false},
+    {KOP_route,       access_route,       2,  2,  false, false},
+    {KOP_experts,     access_experts,     4,  1,  true,  false},
+    {KOP_combine,     access_combine,     2,  1,  true,  false},
+    {KOP_head_linear, access_head_linear, 3,  1,  true,  false},
+    {KOP_at_pos,      access_at_pos,      2,  1,  false, false},
+    {KOP_map,         access_map,  K_IN_MAX, -1,  true,  true},
+    {KOP_quantize,        access_quantize,        1,  1,  true,  false},
+    {KOP_quantize4,       access_quantize,        1,  1,  false, false},
 };
 /* clang-format on */
 
-static const access_row *row_of(const char *op)
+static const access_row *row_of(kop op)
 {
     for (size_t i = 0; i < sizeof access_rows / sizeof access_rows[0]; i++)
-        if (strcmp(access_rows[i].op, op) == 0)
+        if (access_rows[i].op == op)
             return &access_rows[i];
     return NULL;
 }
 
-bool plan_op_in_place(const char *op)
+bool plan_op_in_place(kop op)
 {
     const access_row *r = row_of(op);
     return r && r->in_place;
@@ -526,7 +528,7 @@ bool plan_access_step(const plan *p, const plan_bucket *b, const plan_item *item
     l->k = &rows[s->kernel];
     const access_row *r = row_of(l->k->op);
     if (!r)
-        return acc_refuse(l, "nothing is known of the memory that %s touches", l->k->op);
+        return acc_refuse(l, "nothing is known of the memory that %s touches", kop_name(l->k->op));
     if (s->tile < 0 || (s->tile > 0 && (!r->tiled || l->k->variant == VARIANT_ref)))
         return acc_refuse(l, "it does not take columns as units");
     if (s->cell < -1 || s->cell >= p->n_cell)

@@ -83,17 +83,16 @@ static const plan_access *writer_of(const plan_trace *t, int32_t step, const pla
 static bool ids_are_bound(const plan_trace *t, const plan_step *s, const plan_access *a,
                           const plan_step *from, const plan_access *w)
 {
-    return strcmp(t->row[from->kernel].op, "route") == 0 && w->operand == 0 &&
-           w->offset == a->offset && (w->pitch == w->width || w->rows == 1) &&
-           from->rows == s->rows && plan_access_span(w) >= plan_access_span(a) &&
-           from->n[1] <= a->id_limit;
+    return t->row[from->kernel].op == KOP_route && w->operand == 0 && w->offset == a->offset &&
+           (w->pitch == w->width || w->rows == 1) && from->rows == s->rows &&
+           plan_access_span(w) >= plan_access_span(a) && from->n[1] <= a->id_limit;
 }
 
 static bool quantized_fits(const plan_trace *t, const plan_step *s, const plan_access *a,
                            const plan_step *from, const plan_access *w)
 {
-    const char *op = t->row[from->kernel].op;
-    bool quantizes = strcmp(op, "quantize") == 0 || strcmp(op, "quantize4") == 0;
+    kop op = t->row[from->kernel].op;
+    bool quantizes = op == KOP_quantize || op == KOP_quantize4;
     return quantizes && w->offset == a->offset && w->rows == a->rows && w->width == a->width &&
            (w->pitch == a->pitch || a->rows == 1) &&
            from->word[0] == (int32_t)t->row[s->kernel].act;

@@ -2,6 +2,7 @@
  * which of them a machine gets. */
 #include "kernels/kernel_decls.h"
 
+#include <stddef.h>
 #include <string.h>
 #include "kernels/c/attend_size.h"
 #include "kernels/c/attend_panels_size.h"
@@ -48,7 +49,7 @@ static const kernel_ask asks[] = {
 #define UNIT_QUERIES "block of queries"
 #define DT_ANY DT_COUNT
 #define KERNEL(op, variant, unit, scratch)                                                         \
-    {#op,                                                                                          \
+    {KOP_##op,                                                                                     \
      DT_ANY,                                                                                       \
      LAYOUT_STORED,                                                                                \
      ACT_F32,                                                                                      \
@@ -58,7 +59,7 @@ static const kernel_ask asks[] = {
      k_##op##_##variant,                                                                           \
      UNIT_##unit},
 #define KERNEL_OF(op, type, act, rows, variant, unit, scratch)                                     \
-    {#op,                                                                                          \
+    {KOP_##op,                                                                                     \
      DT_##type,                                                                                    \
      LAYOUT_STORED,                                                                                \
      ACT_##act,                                                                                    \
@@ -68,7 +69,7 @@ static const kernel_ask asks[] = {
      k_##op##_##type##_##variant,                                                                  \
      UNIT_##unit},
 #define KERNEL_AT(op, type, layout, act, rows, variant, unit, scratch)                             \
-    {#op,                                                                                          \
+    {KOP_##op,                                                                                     \
      DT_##type,                                                                                    \
      LAYOUT_##layout,                                                                              \
      ACT_##act,                                                                                    \
@@ -103,6 +104,61 @@ const char *kclass_name(kclass c)
 bool kclass_takes(kclass c, int64_t n_row)
 {
     return n_row >= classes[c].least && n_row <= classes[c].most;
+}
+
+/* The sizes of an op with the words that are no size before them, so that offsets are their indices. */
+#define KOP(...)
+typedef union {
+#define KARGS(args, sizes, choices, scalars)                                                       \
+    struct {                                                                                       \
+        int64_t none, one;                                                                         \
+        struct {                                                                                   \
+            int64_t KARGS_LIST sizes;                                                              \
+        };                                                                                         \
+    } args;
+#include "kernels/kernel_ops.def"
+#undef KARGS
+#undef KOP
+} size_words;
+#define AT(args, size)                                                                             \
+    (int8_t)((int)(offsetof(size_words, args.size) / sizeof(int64_t)) + KSIZE_NONE)
+
+static const kop_row ops[KOP_COUNT] = {
+#define KARGS(...)
+#define KOP(op, args, in, out, weight, x_vectors, x_width, y_vectors, vectors, width, cut,         \
+            in_place, operands)                                                                    \
+    {#op,                                                                                          \
+     in,                                                                                           \
+     out,                                                                                          \
+     weight,                                                                                       \
+     AT(args, x_vectors),                                                                          \
+     AT(args, x_width),                                                                            \
+     AT(args, y_vectors),                                                                          \
+     AT(args, vectors),                                                                            \
+     AT(args, width),                                                                              \
+     KCUT_##cut,                                                                                   \
+     in_place},
+#include "kernels/kernel_ops.def"
+#undef KARGS
+#undef KOP
+};
+
+const kop_row *kop_row_of(kop op)
+{
+    return &ops[op];
+}
+
+const char *kop_name(kop op)
+{
+    return ops[op].name;
+}
+
+kop kop_find(const char *name)
+{
+    kop op = 0;
+    while (op < KOP_COUNT && strcmp(ops[op].name, name) != 0)
+        op++;
+    return op;
 }
 
 enum { EXACT, ROUNDS };
@@ -162,39 +218,38 @@ const kernel_row *kernel_rows(int *out_n)
     return rows;
 }
 
-static const kernel_row *last_row(const char *op, dtype type, klayout layout, int64_t n_row,
-                                  kvariant best, bool exact)
+static const kernel_row *last_row(kop op, dtype type, klayout layout, int64_t n_row, kvariant best,
+                                  bool exact)
 {
     for (int i = N_ROW - 1; i >= 0; i--) {
         const kernel_row *r = &rows[i];
         if ((r->variant == VARIANT_ref) == (best == VARIANT_ref) && r->variant <= best &&
             r->layout == layout && (r->type == DT_COUNT || r->type == type) &&
-            !(exact && act_rounds(r->act)) && kclass_takes(r->rows, n_row) &&
-            strcmp(r->op, op) == 0 && kvariant_runs(r->variant))
+            !(exact && act_rounds(r->act)) && kclass_takes(r->rows, n_row) && r->op == op &&
+            kvariant_runs(r->variant))
             return r;
     }
     return NULL;
 }
 
-const kernel_row *kernel_select_as(const char *op, dtype type, klayout layout, int64_t n_row,
-                                   kvariant best)
+const kernel_row *kernel_select_as(kop op, dtype type, klayout layout, int64_t n_row, kvariant best)
 {
     return last_row(op, type, layout, n_row, best, false);
 }
 
-const kernel_row *kernel_select_exact(const char *op, dtype type, klayout layout, int64_t n_row,
+const kernel_row *kernel_select_exact(kop op, dtype type, klayout layout, int64_t n_row,
                                       kvariant best)
 {
     return last_row(op, type, layout, n_row, best, true);
 }
 
-const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvariant best)
+const kernel_row *kernel_select(kop op, dtype type, int64_t n_row, kvariant best)
 {
     return kernel_select_as(op, type, LAYOUT_STORED, n_row, best);
 }
 
 /* Kernels are others only from where a class begins. */
-static klayout best_layout(const char *op, dtype type, kvariant best, bool exact)
+static klayout best_layout(kop op, dtype type, kvariant best, bool exact)
 {
     for (klayout l = LAYOUT_COUNT - 1; l > LAYOUT_STORED; l--) {
         bool any = layout_has(l, type);
@@ -206,20 +261,20 @@ static klayout best_layout(const char *op, dtype type, kvariant best, bool exact
     return LAYOUT_STORED;
 }
 
-klayout kernel_layout(const char *op, dtype type, kvariant best)
+klayout kernel_layout(kop op, dtype type, kvariant best)
 {
     return best_layout(op, type, best, false);
 }
 
-klayout kernel_layout_exact(const char *op, dtype type, kvariant best)
+klayout kernel_layout_exact(kop op, dtype type, kvariant best)
 {
     return best_layout(op, type, best, true);
 }
 
-const kernel_row *kernel_find(const char *op, const char *variant)
+const kernel_row *kernel_find(kop op, const char *variant)
 {
     for (int i = 0; i < N_ROW; i++)
-        if (strcmp(rows[i].op, op) == 0 && strcmp(kvariant_name(rows[i].variant), variant) == 0)
+        if (rows[i].op == op && strcmp(kvariant_name(rows[i].variant), variant) == 0)
             return &rows[i];
     return NULL;
 }

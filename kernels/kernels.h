@@ -11,17 +11,9 @@
 #define WEFT_KERNELS_KERNELS_H
 
 #include "kernels/act.h"
+#include "kernels/kernel_ops.h"
 #include "kernels/layout.h"
 #include "runtime/base/dtype.h"
-
-enum {
-    K_IN_MAX = 8,
-    K_OUT_MAX = 2,
-    K_SIZES_MAX = 10,
-    K_SCALARS_MAX = 4,
-    K_WORDS_MAX = 4,
-    K_AXES_MAX = 6
-};
 
 /* The rows of one call: any mix of prefill and decode rows of several sequences. Only data; a plan
  * never depends on it. Rows of one sequence stand in ascending position. */
@@ -72,7 +64,7 @@ typedef enum {
 
 enum { MAP_REGS_MAX = 16, MAP_REG_ELEMS = 256 }; /* of a register, at a time */
 
-/* One argument block for all kernels. Which fields an op reads is told in kernels.def. */
+/* One argument block for all kernels. Which fields an op reads stands in kernel_ops.def. */
 typedef struct {
     const void *in[K_IN_MAX];
     void *out[K_OUT_MAX];
@@ -81,9 +73,18 @@ typedef struct {
     int64_t out_pitch[K_OUT_MAX];
     int64_t stride[K_IN_MAX]
                   [K_AXES_MAX]; /* element-wise ops: elements along each axis, 0 to stretch */
-    int64_t n[K_SIZES_MAX];
-    double f[K_SCALARS_MAX];
-    int32_t word[K_WORDS_MAX];
+    union {
+        int64_t n[K_SIZES_MAX];
+        ksizes size;
+    };
+    union {
+        double f[K_SCALARS_MAX];
+        kscalars scalar;
+    };
+    union {
+        int32_t word[K_WORDS_MAX];
+        kchoices choice;
+    };
     /* tile > 0: a unit is `tile` of the `cols` columns of every row, the last one perhaps fewer. An
      * operand whose columns are those of the result is addressed by the same column numbers. */
     int64_t cols, tile;
@@ -141,7 +142,7 @@ typedef enum {
 } kclass;
 
 typedef struct {
-    const char *op; /* as in dsl/ops.def */
+    kop op;
     dtype type;     /* of the weight it reads; DT_COUNT: any */
     klayout layout; /* and how its rows lie */
     kact act;       /* how it wants its first operand */
@@ -168,20 +169,19 @@ bool kvariant_runs(kvariant v); /* on this processor */
 
 /* The last row of an op for weights of this type and layout and n_row rows whose variant is at most `best`
  * and runs here; `ref` rows only where best is VARIANT_ref. NULL: there is none. */
-const kernel_row *kernel_select_as(const char *op, dtype type, klayout layout, int64_t n_row,
+const kernel_row *kernel_select_as(kop op, dtype type, klayout layout, int64_t n_row,
                                    kvariant best);
 /* The same for weights as they are stored. */
-const kernel_row *kernel_select(const char *op, dtype type, int64_t n_row, kvariant best);
+const kernel_row *kernel_select(kop op, dtype type, int64_t n_row, kvariant best);
 /* The layout that the best kernels of an op want, where they take any number of rows; else as stored. */
-klayout kernel_layout(const char *op, dtype type, kvariant best);
+klayout kernel_layout(kop op, dtype type, kvariant best);
 /* Both again among kernels that do not round activations (act_rounds). Every op that multiplies with weights has one
  * for any type as stored. */
-const kernel_row *kernel_select_exact(const char *op, dtype type, klayout layout, int64_t n_row,
+const kernel_row *kernel_select_exact(kop op, dtype type, klayout layout, int64_t n_row,
                                       kvariant best);
-klayout kernel_layout_exact(const char *op, dtype type, kvariant best);
-const kernel_row *kernel_find(const char *op,
-                              const char *variant);     /* the first such row, or NULL */
-const kernel_row *kernel_by_symbol(const char *symbol); /* or NULL */
+klayout kernel_layout_exact(kop op, dtype type, kvariant best);
+const kernel_row *kernel_find(kop op, const char *variant); /* the first such row, or NULL */
+const kernel_row *kernel_by_symbol(const char *symbol);     /* or NULL */
 int kernel_index(const kernel_row *row);
 
 /* May attend with this kernel be two steps, the second of which merges what the first has of stretches of positions

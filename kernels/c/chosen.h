@@ -20,7 +20,7 @@ static inline int64_t chosen_next(const kargs *k, chosen_slots *s, int64_t e, in
                                   const void **x, float **out)
 {
     const int32_t *ids = k->in[2]; /* [rows, K] */
-    bool x_each = k->n[4] != 0;    /* every choice has an x of its own */
+    bool x_each = k->n[4] > 1;     /* every choice has an x of its own */
     int64_t n = 0;
     for (; s->at < s->end && n < most; s->at++) {
         if (ids[s->at] != e)

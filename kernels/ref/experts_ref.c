@@ -15,7 +15,7 @@ void k_experts_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     float *out = k->out[0];          /* [rows, K, m] */
     float *w_row = t->scratch;       /* [n] */
     int64_t top = k->n[1], m = k->n[2], n = k->n[3], n_expert = k->n[5];
-    bool x_each = k->n[4] != 0; /* every choice has an x of its own */
+    bool x_each = k->n[4] > 1; /* every choice has an x of its own */
     for (int64_t slot = begin * top; slot < end * top; slot++) {
         int64_t e = ids[slot];
         WEFT_ASSERT(e >= 0 && e < n_expert);

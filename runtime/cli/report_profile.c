@@ -226,7 +226,7 @@ static void json_steps(json_writer *w, const profile *f, const profile_run *r)
         json_key_int(w, "step", r->step[i].step);
         json_key_int(w, "node", s->node);
         json_key_int(w, "layer", s->layer);
-        json_key_text(w, "op", profile_kernel(s)->op);
+        json_key_text(w, "op", kop_name(profile_kernel(s)->op));
         json_key_text(w, "kernel", profile_kernel(s)->symbol);
         json_place(w, s->loc.src, s->loc.src ? source_find(s->loc.src, s->loc.begin).line : 0);
         json_sum(w, &r->step[i].sum);

@@ -136,7 +136,7 @@ static void json_value(json_writer *w, const verify_subject *of, const verify_va
 {
     const plan_step *s = step_of(of, x);
     json_open(w, '{');
-    json_key_text(w, "op", row_of(s)->op);
+    json_key_text(w, "op", kop_name(row_of(s)->op));
     json_key_text(w, "kernel", row_of(s)->symbol);
     json_key_text(w, "weight", weight_type(of->p, s));
     json_key_text(w, "prec", s->prec_f32 ? "f32" : "auto");
@@ -276,8 +276,8 @@ static weft_status print_value(weft_diag *dg, const verify_subject *of, const ve
     weft_status st = weft_fail(dg, W1510, s->loc,
                                "%s%s: relative error %.2e, over the bound of %.1e; row %" PRId64
                                ", column %" PRId64 " is %.7g, expected %.7g",
-                               row_of(s)->op, where, x->error, x->bound, x->worst.row, x->worst.col,
-                               x->worst.got, x->worst.want);
+                               kop_name(row_of(s)->op), where, x->error, x->bound, x->worst.row,
+                               x->worst.col, x->worst.got, x->worst.want);
     note_pattern(dg, x);
     note_steps(dg, of, x);
     note_cause(dg, of, x);

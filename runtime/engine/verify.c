@@ -40,8 +40,8 @@ static const kernel_row *row_of(const plan_step *s)
 /* How many of the rows that out_pitch counts make up a row of the call. */
 static int64_t pitch_rows(const plan_step *s)
 {
-    const char *op = row_of(s)->op;
-    bool vectors = strcmp(op, "experts") == 0 || strcmp(op, "head_linear") == 0;
+    kop op = row_of(s)->op;
+    bool vectors = op == KOP_experts || op == KOP_head_linear;
     return s->per_row * (vectors ? s->n[1] : 1);
 }
 

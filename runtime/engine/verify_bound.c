@@ -29,8 +29,8 @@ static const struct { dtype type; double row, output; } kv_bound[] = {
 };
 
 /* How much larger an error of the operands may come out. */
-static const struct { const char *op; double times; } grows[] = {
-    {"attend", 5}, {"softmax", 5}, {"exp", 5}, {"rms_norm", 2}, {"layer_norm", 2}, {"div", 2},
+static const struct { kop op; double times; } grows[] = {
+    {KOP_attend, 5}, {KOP_softmax, 5}, {KOP_exp, 5}, {KOP_rms_norm, 2}, {KOP_layer_norm, 2}, {KOP_div, 2},
 };
 /* clang-format on */
 
@@ -50,10 +50,10 @@ static double kv_row_bound(dtype t)
     return 0;
 }
 
-static double growth(const char *op)
+static double growth(kop op)
 {
     for (int i = 0; i < GROWS; i++)
-        if (strcmp(grows[i].op, op) == 0)
+        if (grows[i].op == op)
             return grows[i].times;
     return 1;
 }
@@ -115,14 +115,14 @@ static double rounding_error(const plan_step *s)
         return step_f32;
     if (act_rounds_bf16(act))
         return step_bf16;
-    bool linear = strcmp(row_of(s)->op, "linear") == 0;
+    bool linear = row_of(s)->op == KOP_linear;
     return step_quantized / sqrt(fmax((double)(linear ? s->n[2] : s->n[3]), 1));
 }
 
 static double step_error(flow *f, const plan_step *s)
 {
     const kernel_row *row = row_of(s);
-    bool append = strcmp(row->op, "append") == 0, quantize = strcmp(row->op, "quantize") == 0;
+    bool append = row->op == KOP_append, quantize = row->op == KOP_quantize;
     double in = 0;
     for (int i = 0; i < s->n_in; i++)
         if (is_memory(s->in[i].space))
@@ -135,7 +135,7 @@ static double step_error(flow *f, const plan_step *s)
     }
     if (s->cell >= 0)
         in += f->cell[s->cell];
-    if (strcmp(row->op, "route") == 0) /* a near tie may go the other way */
+    if (row->op == KOP_route) /* a near tie may go the other way */
         in = in < 1e-3 ? in * 10 : 1;
     double own = quantize ? step_f32 : rounding_error(s);
     double out = growth(row->op) * in + own;

@@ -65,11 +65,11 @@ static void round_row(float *x, int64_t n, kact act)
 static void operand_size(const verify_rounded *t, const plan_step *s, int64_t *out_n,
                          int64_t *out_len)
 {
-    const char *op = row_of(s)->op;
+    kop op = row_of(s)->op;
     int64_t rows = (s->rows == ROWS_R ? t->n_out : t->n_tok) * s->per_row;
-    bool experts = strcmp(op, "experts") == 0, heads = strcmp(op, "head_linear") == 0;
+    bool experts = op == KOP_experts, heads = op == KOP_head_linear;
     *out_len = experts || heads ? s->n[3] : s->n[2];
-    *out_n = rows * (heads || (experts && s->n[4]) ? s->n[1] : 1);
+    *out_n = rows * (heads ? s->n[1] : experts ? s->n[4] : 1);
 }
 
 static void put_back(verify_rounded *t)

@@ -104,26 +104,25 @@ static void add_experts(imatrix_collect *c, const plan_step *step)
             memcpy(&id, row_at(c, step, 2, i) + k * (int64_t)sizeof id, sizeof id);
             if (id < 0 || id >= experts)
                 continue;
-            const float *x = input_row(c, step, step->n[4] ? i * k_max + k : i, n);
+            const float *x = input_row(c, step, step->n[4] > 1 ? i * k_max + k : i, n);
             imatrix_add(c->im, tensor_name(c, w, apart ? id : 0), apart ? 1 : experts,
                         apart ? 0 : id, x, 1, n);
         }
 }
 
-static bool multiplies(const plan_step *step, const char *op)
+static bool multiplies(const plan_step *step, kop op)
 {
-    return step->n_in >= 2 && step->in[1].space == SPACE_WEIGHT &&
-           strcmp(kernel_of(step)->op, op) == 0;
+    return step->n_in >= 2 && step->in[1].space == SPACE_WEIGHT && kernel_of(step)->op == op;
 }
 
 static bool is_linear(const plan_step *step)
 {
-    return multiplies(step, "linear");
+    return multiplies(step, KOP_linear);
 }
 
 static bool is_experts(const plan_step *step)
 {
-    return multiplies(step, "experts");
+    return multiplies(step, KOP_experts);
 }
 
 /* Does every product read from the session's memory, where it can be seen? */

@@ -56,7 +56,7 @@ static plan_step *find(open_plan *o, const char *op, int nth)
 {
     int n;
     for (int i = 0; i < o->b.n_step; i++)
-        if (strcmp(kernel_rows(&n)[o->step[i].kernel].op, op) == 0 && nth-- == 0)
+        if (kernel_rows(&n)[o->step[i].kernel].op == kop_find(op) && nth-- == 0)
             return &o->step[i];
     ck_abort_msg("no %s", op);
     return NULL;
@@ -513,7 +513,7 @@ START_TEST(blocks_of_queries_are_no_chain)
     const kvariant best[] = {VARIANT_c, kvariant_best()};
     plan_cell cell = {.name = "kv", .heads = 1, .k = WIDTH, .v = WIDTH};
     for (size_t i = 0; i < COUNT_OF(best); i++) {
-        const kernel_row *attend = kernel_select("attend", DT_F32, ROWS, best[i]);
+        const kernel_row *attend = kernel_select(KOP_attend, DT_F32, ROWS, best[i]);
         tiled x;
         tiled_init(&x);
         x.step[1].out[0] = (plan_operand){.space = SPACE_ARENA, .offset = BLOCK};

@@ -112,7 +112,7 @@ START_TEST(nothing_is_rounded)
         const kernel_row *rows = kernel_rows(&n);
         bool multiplied = false;
         for (int i = 0; i < n; i++)
-            multiplied |= rows[i].type == type && strcmp(rows[i].op, "linear") == 0;
+            multiplied |= rows[i].type == type && rows[i].op == KOP_linear;
         if (!multiplied)
             continue;
         arena *a = arena_create();

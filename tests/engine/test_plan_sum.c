@@ -5,7 +5,7 @@
 static plan_step step_of(const char *op, int32_t layer, plan_rows rows, plan_cost cost)
 {
     plan_step s = {.layer = layer, .rows = rows, .per_row = 1, .cost = cost};
-    s.kernel = kernel_index(kernel_find(op, "ref"));
+    s.kernel = kernel_index(kernel_find(kop_find(op), "ref"));
     return s;
 }
 

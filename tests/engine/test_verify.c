@@ -81,7 +81,7 @@ static plan_step *find_step(fixture *f, int32_t bucket, const char *op, int32_t 
 {
     const plan_bucket *b = &f->p->bucket[bucket];
     for (int32_t i = 0; i < b->n_step; i++)
-        if (b->step[i].layer == layer && strcmp(row_of(&b->step[i])->op, op) == 0)
+        if (b->step[i].layer == layer && row_of(&b->step[i])->op == kop_find(op))
             return (plan_step *)(uintptr_t)&b->step[i]; /* the arena's memory can be written */
     ck_abort_msg("there is no %s in layer %d", op, (int)layer);
 }
@@ -148,7 +148,7 @@ START_TEST(a_wrong_scale_is_found_and_its_line_is_quoted)
         find_step(&f, b, "attend", 1)->f[0] *= 1.1;
     run(&f, 2);
     ck_assert(!verify_passed(&f.r));
-    ck_assert_str_eq(row_of(first_bad(&f))->op, "attend");
+    ck_assert_int_eq(row_of(first_bad(&f))->op, KOP_attend);
     ck_assert_int_eq(first_bad(&f)->layer, 1);
     /* It is put right, so that what follows is not blamed. */
     for (int32_t i = 0; i < f.r.n_value; i++)
@@ -209,7 +209,7 @@ START_TEST(an_instruction_of_a_map_is_found)
         }
     ck_assert_int_gt(changed, 0);
     run(&f, 1);
-    ck_assert_str_eq(row_of(first_bad(&f))->op, "map");
+    ck_assert_int_eq(row_of(first_bad(&f))->op, KOP_map);
     fixture_close(&f);
 }
 END_TEST
@@ -238,7 +238,7 @@ START_TEST(a_pass_that_changes_the_model_is_found)
     fixture_open(&f, "llama-mha", DT_F32);
     const plan_bucket *b = f.original->bucket;
     for (int32_t i = 0; i < b->n_step; i++) /* as if a pass had changed it in the other two */
-        if (strcmp(row_of(&b->step[i])->op, "attend") == 0)
+        if (row_of(&b->step[i])->op == KOP_attend)
             ((plan_step *)(uintptr_t)&b->step[i])->f[0] *= 1.01;
     run(&f, 1);
     ck_assert_int_eq(f.r.first_bad, -1);
@@ -304,7 +304,7 @@ static plan_step *quantized_step(quantized *x, int32_t bucket)
 {
     const plan_bucket *b = &x->p->bucket[bucket];
     for (int32_t i = 0; i < b->n_step; i++)
-        if (row_of(&b->step[i])->act != ACT_F32 && strcmp(row_of(&b->step[i])->op, "linear") == 0)
+        if (row_of(&b->step[i])->act != ACT_F32 && row_of(&b->step[i])->op == KOP_linear)
             return (plan_step *)(uintptr_t)&b->step[i];
     ck_abort_msg("no linear takes quantised activations");
 }

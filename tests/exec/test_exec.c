@@ -70,7 +70,7 @@ static plan_operand at(plan_space space, int64_t floats)
 static plan_step *add_step(maker *m, const char *op, plan_rows rows, int64_t cols)
 {
     plan_step *s = &m->step[m->b->n_step++];
-    const kernel_row *row = kernel_select(op, DT_F32, m->b->n_tok_max, VARIANT_c);
+    const kernel_row *row = kernel_select(kop_find(op), DT_F32, m->b->n_tok_max, VARIANT_c);
     ck_assert(row && m->b->n_step <= STEPS);
     *s = (plan_step){.kernel = kernel_index(row),
                      .rows = rows,

@@ -21,7 +21,7 @@ static const plan_step *find_step(const plan *p, op_code op, int nth)
 {
     int n_row;
     for (int i = 0; i < p->bucket->n_step; i++)
-        if (strcmp(kernel_rows(&n_row)[p->bucket->step[i].kernel].op, op_row_of(op)->name) == 0 &&
+        if (kernel_rows(&n_row)[p->bucket->step[i].kernel].op == kop_find(op_row_of(op)->name) &&
             nth-- == 0)
             return &p->bucket->step[i];
     return NULL;

@@ -394,7 +394,7 @@ END_TEST
 START_TEST(attention_in_two_steps_gives_the_same_bits)
 {
     toy *t = toy_open();
-    const kernel_row *row = kernel_select("attend", DT_F32, 1, kvariant_best());
+    const kernel_row *row = kernel_select(KOP_attend, DT_F32, 1, kvariant_best());
     const int64_t room[] = {N, 8192};
     const int threads[] = {1, 2, 7};
     int32_t n_step[COUNT_OF(room)];

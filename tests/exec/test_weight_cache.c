@@ -597,7 +597,7 @@ START_TEST(a_session_counts_them_once)
     t->seed = 3;
     toy_fill(t, DT_F32, embd, SMALL * COLS, 1);
     const plan *p = plan_matrix(k, t, embd);
-    const bool interleaved = kernel_layout("linear", DT_Q8_0, kvariant_best()) != LAYOUT_STORED;
+    const bool interleaved = kernel_layout(KOP_linear, DT_Q8_0, kvariant_best()) != LAYOUT_STORED;
     const size_t embd_bytes = SMALL * COLS * sizeof(float);
     ck_assert_uint_eq(p->interleaved_bytes, interleaved ? rows8_bytes : 0);
     ck_assert_uint_eq(p->interleaved_bytes + p->mapped_bytes, rows8_bytes + embd_bytes);

@@ -10,8 +10,8 @@ static inline bool rounds_any_rows(void)
     kvariant v = kvariant_rounding();
     if (v == VARIANT_COUNT)
         return false;
-    klayout l = kernel_layout("linear", DT_BF16, v);
-    const kernel_row *one = kernel_select_as("linear", DT_BF16, l, 1, v);
+    klayout l = kernel_layout(KOP_linear, DT_BF16, v);
+    const kernel_row *one = kernel_select_as(KOP_linear, DT_BF16, l, 1, v);
     return one && act_rounds_bf16(one->act);
 }
 

@@ -211,7 +211,7 @@ static size_t elem_bytes(dtype t)
 static void fail(check *c, const char *what)
 {
     c->n_fail++;
-    printf("FAIL %s (%s, %s) shape %s seed %u: %s\n", c->row->symbol, c->row->op,
+    printf("FAIL %s (%s, %s) shape %s seed %u: %s\n", c->row->symbol, kop_name(c->row->op),
            kvariant_name(c->row->variant), c->now->shape, c->seed, what);
 }
 
@@ -624,9 +624,9 @@ static const void *quantize_rows(check *c, const char *op, kact act, const float
     k.n[0] = rows;
     k.n[1] = n;
     k.word[0] = (int32_t)act;
-    kernel_find(op, "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);
+    kernel_find(kop_find(op), "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);
     k.out[0] = again;
-    kernel_find(op, "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);
+    kernel_find(kop_find(op), "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);
     check_unused_unwritten(c, to, again, bytes);
     return to;
 }
@@ -714,7 +714,7 @@ int main(int argc, char **argv)
             n_skip++;
             continue;
         }
-        const check_op *op = op_find(rows[i].op);
+        const check_op *op = op_find(kop_name(rows[i].op));
         c.row = &rows[i];
         int n = 0;
         if (op && o.bench)

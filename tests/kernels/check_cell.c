@@ -204,7 +204,7 @@ static kcell *cell_fill(check *c, const cell_shape *s, dtype type, int64_t page_
     char *base = cell->base, *again = check_complement(c, base, bytes);
     for (int i = 0; i < 2; i++) {
         cell->base = i ? base : again;
-        kernel_find("append", "ref")->fn(&k, &(kthread){.count = 1}, 0, all->n_tok);
+        kernel_find(KOP_append, "ref")->fn(&k, &(kthread){.count = 1}, 0, all->n_tok);
     }
     check_unused_unwritten(c, base, again, bytes);
     return cell;

@@ -248,7 +248,7 @@ static void experts_setup(check *c, const kernel_row *row, dtype t, const expert
         k->in[3] = check_numbers(c, s->experts * s->m);
         k->pitch[3] = s->m * 4;
     }
-    const int64_t sizes[] = {s->rows, s->top, s->m, s->n, s->each, s->experts};
+    const int64_t sizes[] = {s->rows, s->top, s->m, s->n, s->each ? s->top : 1, s->experts};
     memcpy(k->n, sizes, sizeof sizes);
     finish(c, row, out, x, vectors, s->n);
     out->k.in[1] = table;
@@ -419,7 +419,7 @@ static bool quantize_make(check *c, const kernel_row *row, int i, check_case *ou
         {ACT_Q8X4, 5, 288},   {ACT_Q8X4, 1, 8192}, {ACT_Q8KX4, 1, 256},  {ACT_Q8KX4, 3, 512},
         {ACT_Q8KX4, 7, 2048}, {ACT_BF1X4, 4, 19},  {ACT_BF1X4, 3, 2048}, {ACT_BF1X4, 5, 300},
     };
-    bool rows84 = strcmp(row->op, "quantize4") == 0;
+    bool rows84 = row->op == KOP_quantize4;
     int n = (int)(sizeof all / sizeof all[0]), at = 0;
     for (; at < n; at++)
         if ((act_group(all[at].act) > 1) == rows84 && i-- == 0)
@@ -431,7 +431,7 @@ static bool quantize_make(check *c, const kernel_row *row, int i, check_case *ou
 
 static bool quantize_bench(check *c, const kernel_row *row, int i, check_case *out)
 {
-    bool rows84 = strcmp(row->op, "quantize4") == 0;
+    bool rows84 = row->op == KOP_quantize4;
     static const kact acts[2][5] = {{ACT_Q8, ACT_Q8K, ACT_Q8D, ACT_BF1, ACT_BF3},
                                     {ACT_Q8X4, ACT_Q8KX4, ACT_BF1X4, ACT_BF3X4, ACT_F32}};
     if (i > 4 || acts[rows84][i] == ACT_F32)

@@ -136,7 +136,7 @@ static bool norm_bench(check *c, const kernel_row *row, int i, check_case *out)
     static const norm_shape real[] = {{1, 4096, 1, true, true, 0}, {32, 128, 1, true, true, 0}};
     if (i > 1)
         return false;
-    norm_setup(c, 16, &real[i], strcmp(row->op, "layer_norm") == 0, false, out);
+    norm_setup(c, 16, &real[i], row->op == KOP_layer_norm, false, out);
     out->bytes = 16.0 * 4096 * 4 * 2;
     out->cols = 0;
     return true;

@@ -38,7 +38,7 @@ static const kernel_row *variant; /* of attend */
 static void attend(dtype type, int64_t page_tok, int64_t window, int64_t n_call, float *out)
 {
     const int32_t *tables[] = {pages};
-    const kernel_row *append = kernel_find("append", "c"), *row = variant;
+    const kernel_row *append = kernel_find(KOP_append, "c"), *row = variant;
     kcell cell = cell_create(type, page_tok);
     kbatch b = {.n_tok = LEN, .n_seq = 1, .seq = seq, .pos = pos, .pages = tables};
     kargs k = {.in = {keys, values},
@@ -101,7 +101,7 @@ START_TEST(same_bits)
     const kernel_row *rows = kernel_rows(&n);
     for (int i = 0; i < n; i++) {
         variant = &rows[i];
-        if (strcmp(variant->op, "attend") == 0 && variant->variant != VARIANT_ref &&
+        if (variant->op == KOP_attend && variant->variant != VARIANT_ref &&
             kvariant_runs(variant->variant))
             for (size_t c = 0; c < COUNT_OF(cells); c++)
                 for (v_width = V; v_width >= V - 4; v_width -= 4) {
@@ -205,7 +205,7 @@ START_TEST(two_steps_give_the_same_bits)
     const kernel_row *rows = kernel_rows(&n);
     for (int i = 0; i < n; i++) {
         variant = &rows[i];
-        if (strcmp(variant->op, "attend") != 0 || !kernel_splits(variant) ||
+        if (variant->op != KOP_attend || !kernel_splits(variant) ||
             !kvariant_runs(variant->variant))
             continue;
         for (int heads = 1; heads <= HEADS; heads += heads == 1 ? 1 : 2) {

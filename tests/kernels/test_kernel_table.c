@@ -12,12 +12,12 @@ START_TEST(rows_and_names)
     for (int i = 0; i < n; i++) {
         char symbol[96];
         const char *type = rows[i].type == DT_COUNT ? NULL : dtype_row_of(rows[i].type)->name;
-        snprintf(symbol, sizeof symbol, "k_%s_%s%s%s_%s", rows[i].op, type ? type : "",
+        snprintf(symbol, sizeof symbol, "k_%s_%s%s%s_%s", kop_name(rows[i].op), type ? type : "",
                  type ? "_" : "", kclass_name(rows[i].rows), kvariant_name(rows[i].variant));
         if (strcmp(rows[i].symbol, symbol) !=
             0) { /* then no other row of its variant is for more */
             ck_assert(rows[i].layout == LAYOUT_STORED);
-            snprintf(symbol, sizeof symbol, "k_%s_%s%s%s", rows[i].op, type ? type : "",
+            snprintf(symbol, sizeof symbol, "k_%s_%s%s%s", kop_name(rows[i].op), type ? type : "",
                      type ? "_" : "", kvariant_name(rows[i].variant));
         }
         ck_assert_str_eq(rows[i].symbol, symbol);
@@ -25,8 +25,8 @@ START_TEST(rows_and_names)
         ck_assert_int_eq(kernel_index(&rows[i]), i);
         ck_assert_ptr_eq(kernel_by_symbol(symbol), &rows[i]); /* no row twice */
     }
-    ck_assert_ptr_null(kernel_find("linear", "abacus"));
-    ck_assert_ptr_null(kernel_find("knit", "ref"));
+    ck_assert_ptr_null(kernel_find(KOP_linear, "abacus"));
+    ck_assert_ptr_null(kernel_find(kop_find("knit"), "ref"));
 }
 END_TEST
 
@@ -47,7 +47,7 @@ START_TEST(units_and_scratch)
         {"route", "row", 5, (3 + 3 + 11) * 8},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const kernel_row *row = kernel_find(cases[i].op, "ref");
+        const kernel_row *row = kernel_find(kop_find(cases[i].op), "ref");
         ck_assert_ptr_nonnull(row);
         ck_assert_str_eq(row->unit, cases[i].unit);
         ck_assert_int_eq(kernel_units(row, &k), cases[i].units);
@@ -86,7 +86,7 @@ START_TEST(every_op_has_a_reference_or_says_so)
 {
     int n_view = 0;
     for (size_t i = 0; i < COUNT_OF(ops); i++) {
-        bool found = kernel_find(ops[i].op, "ref") != NULL;
+        bool found = kernel_find(kop_find(ops[i].op), "ref") != NULL;
         ck_assert_msg(found == has_kernel(i), "%s: ops.def says %s, and there is %s kernel",
                       ops[i].op, ops[i].runs, found ? "a" : "no");
         n_view += strcmp(ops[i].runs, "VIEW") == 0;
@@ -97,10 +97,10 @@ START_TEST(every_op_has_a_reference_or_says_so)
     for (int r = 0; r < n; r++) {
         bool known = false;
         for (size_t i = 0; i < COUNT_OF(ops); i++)
-            known = known || strcmp(ops[i].op, rows[r].op) == 0;
+            known = known || strcmp(ops[i].op, kop_name(rows[r].op)) == 0;
         for (size_t i = 0; i < COUNT_OF(planned); i++)
-            known = known || strcmp(planned[i], rows[r].op) == 0;
-        ck_assert_msg(known, "%s is no op of dsl/ops.def", rows[r].op);
+            known = known || strcmp(planned[i], kop_name(rows[r].op)) == 0;
+        ck_assert_msg(known, "%s is no op of dsl/ops.def", kop_name(rows[r].op));
     }
 }
 END_TEST
@@ -109,7 +109,7 @@ END_TEST
 START_TEST(every_op_has_a_portable_kernel)
 {
     for (size_t i = 0; i < COUNT_OF(ops); i++) {
-        bool found = kernel_find(ops[i].op, "c") != NULL;
+        bool found = kernel_find(kop_find(ops[i].op), "c") != NULL;
         if (strcmp(ops[i].fuses, "ELEMENTWISE") == 0)
             ck_assert_msg(!found, "%s is run as a map, and has a kernel of its own", ops[i].op);
         else
@@ -117,7 +117,7 @@ START_TEST(every_op_has_a_portable_kernel)
                           ops[i].op, ops[i].runs, found ? "a portable" : "no portable");
     }
     for (size_t i = 0; i < COUNT_OF(planned); i++)
-        ck_assert_msg(kernel_find(planned[i], "c") != NULL, "%s lacks one", planned[i]);
+        ck_assert_msg(kernel_find(kop_find(planned[i]), "c") != NULL, "%s lacks one", planned[i]);
 }
 END_TEST
 
@@ -140,7 +140,7 @@ START_TEST(portable_scratch)
         {"attend", false, DT_F32, 10, 4 * 64 + 4 * (4 + 2)},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const kernel_row *row = kernel_find(cases[i].op, "c");
+        const kernel_row *row = kernel_find(kop_find(cases[i].op), "c");
         ck_assert_ptr_nonnull(row);
         cell.latent = cases[i].latent;
         cell.type = cases[i].type;
@@ -149,7 +149,7 @@ START_TEST(portable_scratch)
     }
     k.cols = 100;
     k.tile = 32;
-    ck_assert_int_eq(kernel_units(kernel_find("map", "c"), &k), 4);
+    ck_assert_int_eq(kernel_units(kernel_find(KOP_map, "c"), &k), 4);
 }
 END_TEST
 
@@ -157,14 +157,14 @@ END_TEST
 START_TEST(classes_of_rows)
 {
     static const int64_t counts[] = {1, 2, 3, 4, 5, 8, 9, 11, 12, 16, 17, 32, 512, 4096};
-    static const char *const contractions[] = {"linear", "experts"};
+    static const kop contractions[] = {KOP_linear, KOP_experts};
     ck_assert(kclass_takes(CLASS_ONE, 1) && !kclass_takes(CLASS_ONE, 2));
     ck_assert(kclass_takes(CLASS_FEW, 2) && !kclass_takes(CLASS_FEW, 1));
     ck_assert(!kclass_takes(CLASS_9TO16, 8) && kclass_takes(CLASS_9TO16, CLASS_FEW_MAX));
     ck_assert(kclass_takes(CLASS_MANY, 17) && !kclass_takes(CLASS_MANY, CLASS_FEW_MAX));
     for (kvariant v = VARIANT_c; v < VARIANT_COUNT; v++)
         for (int i = 0; kvariant_runs(v) && i < (int)(COUNT_OF(contractions) * DT_COUNT); i++) {
-            const char *op = contractions[i / DT_COUNT];
+            kop op = contractions[i / DT_COUNT];
             dtype type = i % DT_COUNT;
             klayout l = kernel_layout(op, type, v);
             for (size_t k = 0; k < COUNT_OF(counts); k++) {
@@ -183,15 +183,16 @@ START_TEST(rounding_is_asked_for)
     kvariant rounds = kvariant_rounding();
     ck_assert(kvariant_best() != rounds);
     for (size_t i = 0; i < COUNT_OF(counts); i++) {
-        klayout l = kernel_layout("linear", DT_BF16, kvariant_best());
-        const kernel_row *row = kernel_select_as("linear", DT_BF16, l, counts[i], kvariant_best());
+        klayout l = kernel_layout(KOP_linear, DT_BF16, kvariant_best());
+        const kernel_row *row =
+            kernel_select_as(KOP_linear, DT_BF16, l, counts[i], kvariant_best());
         ck_assert(!act_rounds_bf16(row->act));
     }
     if (rounds == VARIANT_COUNT)
         return;
     ck_assert(kvariant_runs(rounds));
-    klayout l = kernel_layout("linear", DT_BF16, rounds);
-    ck_assert(act_rounds_bf16(kernel_select_as("linear", DT_BF16, l, 512, rounds)->act));
+    klayout l = kernel_layout(KOP_linear, DT_BF16, rounds);
+    ck_assert(act_rounds_bf16(kernel_select_as(KOP_linear, DT_BF16, l, 512, rounds)->act));
 }
 END_TEST
 

@@ -61,7 +61,7 @@ static void gather(const kbatch *b, const float *const *from, int64_t width, flo
 static void append(const attend_case *c, store *s, kbatch *b, bool one_by_one)
 {
     static float keys[4096], values[4096];
-    const kernel_row *row = kernel_find("append", "ref");
+    const kernel_row *row = kernel_find(KOP_append, "ref");
     kthread t = {0, 1, NULL, 0};
     store_batch(s, b);
     gather(b, c->keys, c->cell_heads * c->k, keys);
@@ -115,7 +115,7 @@ static void check_attend(const attend_case *c, dtype type, int64_t page_tok)
                .f = {c->scale, c->softcap},
                .batch = &b,
                .cell = &s.cell};
-    run_checked(what, kernel_find("attend", "ref"), &k, &c->out, 1, false);
+    run_checked(what, kernel_find(KOP_attend, "ref"), &k, &c->out, 1, false);
     free(s.cell.base);
 }
 

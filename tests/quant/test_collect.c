@@ -205,7 +205,7 @@ START_TEST(unpacks)
                .word = {act}};
     kthread t = {0};
     for (int i = 0; i < n_kernel; i++)
-        if (strcmp(rows[i].op, op) == 0 && rows[i].variant == VARIANT_ref)
+        if (rows[i].op == kop_find(op) && rows[i].variant == VARIANT_ref)
             rows[i].fn(&k, &t, 0, act_group(act) > 1 ? (ROWS + 3) / 4 : ROWS);
     for (int r = 0; r < ROWS; r++) {
         int group = (int)act_group(act);
