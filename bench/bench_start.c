@@ -4,7 +4,7 @@
  *     bench_start [-t THREADS] [-r ROUNDS] FILE COMMAND...      each command is one word: sh splits it
  *
  * The reader is a process of its own, which maps the file in pages as large as the system gives, all at once, and touches
- * every line of it with as many threads, with hints far ahead. It and the commands take turns. bench/start.sh tells what to
+ * every line of it with as many threads, with hints far ahead. It and the commands take turns. bench/start.sh says what to
  * compare. */
 #include "bench/bench.h"
 #include "runtime/base/clock.h"

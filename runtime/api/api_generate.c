@@ -302,10 +302,10 @@ weft_status weft_generate(weft_diag *dg, weft_generation *g,
     }
     weft_end end = WEFT_END_NONE;
     while (end == WEFT_END_NONE) {
-        size_t told = diag_count(dg);
+        size_t n_before = diag_count(dg);
         weft_status st = weft_step(dg, g->s, &g, 1);
         if (st == WEFT_ERR_CANCELLED) {
-            diag_keep_first(dg, told); /* an end like any other */
+            diag_keep_first(dg, n_before); /* an end like any other */
             WEFT_TRY(stop(dg, g, GEN_CANCELLED));
         } else {
             WEFT_TRY(st);

@@ -7,7 +7,7 @@
 
 #include "runtime/base/str.h"
 
-/* A folder with the files of one group; v2 or not tells which files those are. */
+/* A folder with the files of one group; v2 says which files those are. */
 typedef void cgroup_visit(void *ctx, const char *dir, bool v2);
 
 /* Visit the groups of this process that a controller ("cpu", "memory") may limit, each from its own

@@ -217,7 +217,7 @@ void cpu_name(strbuf *out)
 uint32_t cpu_features(void)
 {
     static atomic_uint_least32_t known;
-    _Static_assert(CPU_FEATURE_COUNT < 32, "a bit is left to tell that the others are known");
+    _Static_assert(CPU_FEATURE_COUNT < 32, "one bit is left to say that the others are known");
     const uint32_t asked = UINT32_C(1) << 31;
     uint32_t found = atomic_load_explicit(&known, memory_order_relaxed);
     if (!(found & asked)) {

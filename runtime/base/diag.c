@@ -1,4 +1,4 @@
-/* diag.c - collects diagnostics: each told once, a bounded number kept. */
+/* diag.c - collects diagnostics: each reported once, a bounded number kept. */
 #include "runtime/base/diag_impl.h"
 
 #include "runtime/base/mem.h"

@@ -1,7 +1,7 @@
 /* diag.h - diagnostics: what went wrong, where, and what to do about it.
  *
  * Every code a user can see is a row of diag.def. A weft_diag collects; only main files print. The
- * same code at the same place (or, without a place, the same code and message) is told once; past
+ * same code at the same place (or, without a place, the same code and message) is reported once; past
  * DIAG_ERRORS_MAX errors, or as many warnings, only the count goes on. Notes on a diagnostic that
  * was not kept are dropped with it. Very long messages lose their middle.
  * Not thread-safe: one collector per thread of work.
@@ -56,11 +56,11 @@ void diag_note_code(weft_diag *dg, weft_code code, const char *text);
 void diag_keep_first(weft_diag *dg, size_t n);
 
 size_t diag_errors(const weft_diag *dg); /* counted past the limit too */
-/* Errors recorded, those told before too: has this piece of work failed? */
+/* Errors recorded, repeated ones too: has this piece of work failed? */
 size_t diag_failed(const weft_diag *dg);
 size_t diag_warnings(const weft_diag *dg);
 
-/* The status of the first error told after the first `from` ones; WEFT_ERR_LIMIT if it was not kept. */
+/* The status of the first error reported after the first `from` ones; WEFT_ERR_LIMIT if it was not kept. */
 weft_status diag_status(const weft_diag *dg, size_t from);
 
 typedef struct {

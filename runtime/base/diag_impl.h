@@ -39,8 +39,8 @@ struct weft_diag {
     size_t n_item;
     diag_item *newest; /* where notes go; NULL when the newest was not kept */
     size_t n_error, n_warning;
-    size_t n_failed; /* errors recorded, told before or not */
-    /* Keys of what was told, an open-addressing table; 0 is an empty slot. */
+    size_t n_failed; /* errors recorded, repeated ones too */
+    /* Keys of what was reported, an open-addressing table; 0 is an empty slot. */
     uint64_t *seen;
     size_t seen_n, seen_cap;
     strbuf scratch; /* messages before they are kept, and what diag_text gives */

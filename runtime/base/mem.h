@@ -36,7 +36,7 @@ void mem_keep_freed(void);
 
 /* Ask for large pages under a block that is worth it; p begins a page. In a shared mapping of a file the system's
  * own copy comes in large pages too, as far as it is not there yet. Weights on them are read up to a seventh
- * faster, and mapped in a hundredth of the time. Only advice: nothing is told where it is not followed. */
+ * faster, and mapped in a hundredth of the time. Only advice: it is no error where the system ignores it. */
 enum { MEM_PAGE_LARGE = 2 << 20 };
 void mem_want_large(void *p, size_t bytes);
 

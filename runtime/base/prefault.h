@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* Of a mapped file, with up to `threads` threads; p begins a page. Nothing is told where it does not work. */
+/* Of a mapped file, with up to `threads` threads; p begins a page. It is no error where it does not work. */
 void prefault(void *p, size_t bytes, int threads);
 
 #endif

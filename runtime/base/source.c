@@ -47,7 +47,7 @@ static weft_status read_all(weft_diag *dg, arena *a, int fd, const char *name, s
     char *text = NULL;
     size_t n = 0, cap = guess ? guess : READ_FIRST, got;
     do {
-        /* One byte more than expected tells the end of the file from the end of the buffer. */
+        /* One byte more than expected, so that the end of the file is not taken for the end of the buffer. */
         cap = cap > bytes_max ? bytes_max : cap;
         text = mem_realloc(text, cap + 1);
         status = file_read(dg, fd, name, text + n, cap + 1 - n, &got);

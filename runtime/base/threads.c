@@ -47,10 +47,10 @@ int threads_quota(const char *root, int n)
 }
 
 #if defined(__linux__)
-/* The calling thread's mask and its bytes, for CPU_FREE; NULL if it is not to be had. */
+/* The calling thread's mask and its bytes, for CPU_FREE; NULL if it cannot be read. */
 static cpu_set_t *read_mask(size_t *out_bytes)
 {
-    /* The mask must be as wide as the kernel's, which is not told; EINVAL means wider. */
+    /* The mask must be as wide as the kernel's, which cannot be asked for; EINVAL means wider. */
     for (int cpus = 1024; cpus <= 1 << 20; cpus *= 2) {
         cpu_set_t *set = CPU_ALLOC((size_t)cpus);
         if (!set)

@@ -67,7 +67,7 @@ static bool name_matches(str name, const char *now)
     return str_eqz(name, now);
 }
 
-/* Whether w names this row; *out_no tells that it did so as --no-name. */
+/* Whether w names this row; *out_no: it does so as --no-name. */
 static bool row_matches(const flag *r, word w, bool *out_no)
 {
     *out_no = false;

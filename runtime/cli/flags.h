@@ -19,7 +19,7 @@ typedef struct {
 
 void flag_list_free(flag_list *l);
 
-/* The kind tells how a value is written; the comment is the type of the field it fills. */
+/* The kind says how a value is written; the comment is the type of the field it fills. */
 typedef enum {
     FLAG_BOOL,   /* bool: --name; --no-name too where the row can be negated */
     FLAG_INT,    /* int64_t: decimal, from lo to hi */

@@ -132,8 +132,8 @@ static weft_status verb_prepare(cli *c, arena *a, int argc, char **argv)
     return log_open(c, argc, argv);
 }
 
-/* A result that did not arrive is a failure, whatever the verb thought. A reader that has left
- * (`weft ops | head`) knows, and is told nothing. */
+/* A result that did not arrive is a failure, whatever the verb returned. A closed pipe
+ * (`weft ops | head`) is not an error. */
 static int streams_finish(cli *c, int exit_status)
 {
     cli_print(c, STR(""));

@@ -1,4 +1,4 @@
-/* pages.h - what else the tables of verbs and flags tell: completion for shells, and man pages.
+/* pages.h - what else is made from the tables of verbs and flags: completion for shells, and man pages.
  *
  * The build writes them once into its tree, with `weft help --completion` and `weft help --man`. */
 #ifndef WEFT_RUNTIME_CLI_PAGES_H

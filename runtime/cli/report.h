@@ -1,4 +1,4 @@
-/* report.h - what came of a verb that takes its files one by one, and its JSON document:
+/* report.h - the outcome of a verb that takes its files one by one, and its JSON document:
  *
  *     {"files":[{"file":..,"ok":..}],"diagnostics":[..],"errors":n,"warnings":n} */
 #ifndef WEFT_RUNTIME_CLI_REPORT_H

@@ -63,7 +63,7 @@ typedef struct {
     weft_generation *g;
     weft_template *chat; /* NULL before talk_template */
     int64_t n_top;       /* log-probabilities that on_token wants of each token; -1: none */
-    void (*on_token)(void *ctx, const weft_piece *piece); /* NULL: nobody wants to know */
+    void (*on_token)(void *ctx, const weft_piece *piece); /* may be NULL */
     void *on_token_ctx;
     uint64_t seed, load_ns;
 } talk;

@@ -29,7 +29,7 @@ static const flag bench_flags[] = {
     FLAG_ROW_STR   (bench_options, prompt,   "n-prompt", "p",  "N,..", "512", "tokens of a prompt; 0: no such test"),
     FLAG_ROW_STR   (bench_options, gen,      "n-gen",    "n",  "N,..", "128", "tokens to generate; 0: no such test"),
     FLAG_ROW_STR   (bench_options, seqs,     "parallel", "np", "N,..", "1", "sequences that generate in one call"),
-    FLAG_ROW_STR   (bench_options, depth,    "n-depth",  "d",  "N,..", "0", "tokens that are there before"),
+    FLAG_ROW_STR   (bench_options, depth,    "n-depth",  "d",  "N,..", "0", "tokens already in the context"),
     FLAG_ROW_INT   (bench_options, repeat,   "repetitions", "r", "N", "5", 1, 1000, "how often each test is measured"),
     FLAG_ROW_BOOL  (bench_options, markdown, "md",       NULL, "print the table in Markdown"),
     BATCH_FLAG_ROW (bench_options, open, "512"),
@@ -49,7 +49,7 @@ static const char *const examples[] = {
 const verb_page bench_verb_page = {
     bench_flags,
     "Rows are those of llama-bench: pp512 reads a prompt of 512 tokens, tg128 generates 128, x8 in "
-    "eight sequences at once (rates are of all together), @ d4096 behind 4096 others. After a "
+    "eight sequences at once (rates are of all together), @ d4096 after 4096 others. After a "
     "warm-up "
     "each is measured -r times: mean and deviation, median, least. For tg the bytes of weights and "
     "state that a token needs, and what share that is, at the median, of the read bandwidth "

@@ -29,7 +29,8 @@ static const char *const examples[] = {
 const verb_page check_verb_page = {
     check_flags,
     "Checks names, types and shapes without any model: parameters stay symbols, so a file that "
-    "passes is right for every size. All errors of a file are told, up to 50. `-` reads standard "
+    "passes is right for every size. All errors of a file are reported, up to 50. `-` reads "
+    "standard "
     "input. With -m the file is bound to a checkpoint: parameters become numbers, every tensor "
     "must "
     "be claimed and fit; no weights are read.",

@@ -50,7 +50,7 @@ const verb_page eval_verb_page = {
     eval_flags,
     "Writes F32 tensors: `logits` [rows, vocab], `hidden`, `resid.0` and on, and with --greedy the "
     "I32 "
-    "tensor `greedy_ids`. Without --out it tells the likeliest next tokens.",
+    "tensor `greedy_ids`. Without --out it prints the likeliest next tokens.",
     examples,
 };
 
@@ -295,7 +295,8 @@ static weft_status run(eval_run *r, arena *a)
         int64_t length = (int64_t)r->rows.at[i].pos + 1;
         longest = length > longest ? length : longest;
     }
-    longest = longest < n ? longest : n; /* more only where positions leave a gap, which is told */
+    longest =
+        longest < n ? longest : n; /* more only where positions leave a gap, which is an error */
     progress bar = {0};
     api_source from = model_flags_source(&o->open);
     weft_session_options how = model_flags_session(&o->open, &bar);
@@ -347,7 +348,7 @@ static weft_status write_tensors(eval_run *r)
     return st;
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 static void print_result(eval_run *r)
 {

@@ -58,9 +58,8 @@ const verb_page graph_verb_page = {
     "checkpoint makes of the file: loops unrolled, sizes known; FILE may then be left out where "
     "the library has one that fits. Passes then mark what is computed together: nodes of one map "
     "are "
-    "one expression, nodes of one chain are computed tile by tile, and those before a chain "
-    "prepare "
-    "what it reads."
+    "one expression, nodes of one chain are computed tile by tile, and nodes marked "
+    "recompute are computed by every thread that needs them."
     " The plan is what this machine would run. As JSON it is a file that `weft eval --plan` runs, "
     "with the same checkpoint, kind of machine and version of Weft.",
     examples,

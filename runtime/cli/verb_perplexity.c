@@ -1,4 +1,4 @@
-/* verb_perplexity.c - `weft perplexity`: how well a model foretells a text, and how far it is from another. */
+/* verb_perplexity.c - `weft perplexity`: how well a model predicts a text, and how far it is from another. */
 #include "runtime/base/clock.h"
 #include "runtime/base/json_write.h"
 #include "runtime/cli/interrupt.h"
@@ -39,7 +39,7 @@ static const flag perplexity_flags[] = {
 
 static const char *const examples[] = {
     "weft perplexity -m model.gguf -f wiki.test.raw",                     "the second half of each 512 tokens",
-    "weft perplexity -m model-f16.gguf -f text.txt --kl-save base.kl",    "and what it thought likely, for later",
+    "weft perplexity -m model-f16.gguf -f text.txt --kl-save base.kl",    "and keep its distributions",
     "weft perplexity -m model-q4.gguf -f text.txt --kl-base base.kl",     "what quantisation changed",
     NULL,
 };
@@ -262,7 +262,7 @@ static weft_status open_base(perplexity_run *r)
     return WEFT_OK;
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 static const struct {
     const char *name, *key;
@@ -292,7 +292,7 @@ static void text_kl(perplexity_run *r, strbuf *out)
                    kl_stats_percentile(k, percentiles[i].share));
     strbuf_add(out, "same top     %.3f +- %.3f %%\n", 100 * mean_value(&k->same_top),
                100 * mean_error(&k->same_top));
-    strbuf_add(out, "probability  %+.3f +- %.3f %% of what came, root mean square %.3f %%\n",
+    strbuf_add(out, "probability  %+.3f +- %.3f %% of the true token, root mean square %.3f %%\n",
                100 * mean_value(&k->p_change), 100 * mean_error(&k->p_change),
                100 * rms(&k->p_change2));
 }

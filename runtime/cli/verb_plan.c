@@ -26,8 +26,8 @@ static const flag plan_flags[] = {
 static const char *const examples[] = {
     "weft plan -m model.gguf -c 8192",                        "does it fit, and how fast could it be?",
     "weft plan -m model.gguf -c 32768 -np 8 --kv bf16",       "eight conversations at once",
-    "weft plan -m model.gguf --memory 16G --bandwidth 100",   "on a machine that is not at hand",
-    "weft plan --random llama-8b:Q4_K_M -c 8192 --memory 8G", "of a model that is not at hand either",
+    "weft plan -m model.gguf --memory 16G --bandwidth 100",   "for another machine",
+    "weft plan --random llama-8b:Q4_K_M -c 8192 --memory 8G", "of a model that is not on disk, too",
     "weft plan -m model.gguf --json | jq .memory.total",      "for programs",
     NULL,
 };
@@ -35,7 +35,8 @@ static const char *const examples[] = {
 
 const verb_page plan_verb_page = {
     plan_flags,
-    "Headers are read, tensors are not. A run takes exactly the bytes told here: mapped and cached "
+    "Headers are read, tensors are not. A run takes exactly the bytes printed here: mapped and "
+    "cached "
     "weights are pages of files, which may be more than memory holds, all else is memory of its "
     "own. The time is what reading a token's bytes "
     "takes at the bandwidth measured with as many threads, so no run is faster. Exit status 1, and "
@@ -58,7 +59,7 @@ typedef struct {
     const plan_use *use;
 } account;
 
-/* Where the bytes go, in the order of telling. */
+/* Where the bytes go, in the order of printing. */
 typedef struct {
     const char *key, *name, *what;
     size_t bytes;
@@ -257,7 +258,7 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
     for (int32_t i = 0; i < p->n_bucket; i++)
         strbuf_add(out, " %" PRId64, p->bucket[i].n_tok_max);
     strbuf_add(out, "\nmemory is read at %.2f GB/s (%s)\n", ac->bandwidth / 1e9,
-               o->bandwidth > 0 ? "as told" : "measured");
+               o->bandwidth > 0 ? "as given" : "measured");
     text_speed(ac, out);
 }
 

@@ -34,12 +34,11 @@ static const char *const examples[] = {
 
 const verb_page profile_verb_page = {
     profile_flags,
-    "Each line of the model file is shown with the time its steps take, of all threads in the "
-    "mean; "
-    "what was fused is counted where it ends. The roof is the least time that a step's bytes and "
-    "flops allow: at the bandwidth measured here, and at the rate measured here of the instruction "
-    "that its kernel multiplies with at best. What stays in a cache may pass the first. Every run "
-    "is made once as it is and once timed, and both times are told.",
+    "Shows the model file with the time of each line's steps, averaged over threads; a fused step "
+    "counts for the line where it ends. The roof is the least time that a step's bytes and flops "
+    "allow, at the memory bandwidth and the rate of the kernel's instructions measured here; data "
+    "that stays in a cache may be faster. Every run is made twice, once untimed and once with each "
+    "step timed, and both times are shown.",
     examples,
 };
 

@@ -22,7 +22,7 @@ static const flag quantize_flags[] = {
     FLAG_ROW_STR   (quantize_options, arch,    "arch",    NULL, "FILE", NULL, "read a Hugging Face folder with this .weft file"),
     FLAG_ROW_INT   (quantize_options, threads, "threads", "t",  "N", "0", 0, 1024, "threads; 0: as many as this process may use"),
     FLAG_ROW_BOOL  (quantize_options, allow_nan, "allow-nan", NULL, "write numbers that are NaN or infinite, too, or become so"),
-    FLAG_ROW_BOOL  (quantize_options, dry_run, "dry-run", "n",  "tell what would be written, and write nothing"),
+    FLAG_ROW_BOOL  (quantize_options, dry_run, "dry-run", "n",  "print what would be written, and write nothing"),
     FLAG_ROW_END   (quantize_options),
 };
 
@@ -108,7 +108,7 @@ static void say_fallbacks(quantize_run *r)
         size_t first = t->to == t->wanted ? i + 1 : 0, more = 0;
         while (first < i && !falls_back_alike(t, quant_job_tensor(r->job, first)))
             first++;
-        if (first != i) /* it is what was wanted, or has been told of */
+        if (first != i) /* it is what was wanted, or has been reported */
             continue;
         for (size_t k = i + 1; k < n; k++)
             more += falls_back_alike(t, quant_job_tensor(r->job, k));
@@ -153,7 +153,7 @@ static weft_status run(quantize_run *r)
     return r->o->dry_run ? WEFT_OK : write_out(r);
 }
 
-/* ---- telling ---- */
+/* ---- printing ---- */
 
 typedef struct {
     int64_t tensors;

@@ -34,8 +34,8 @@ static const char *const examples[] = {
 
 const verb_page run_verb_page = {
     run_flags,
-    "The text goes to stdout as it comes, everything else to stderr. Ctrl-C stops with what was "
-    "said.",
+    "The text goes to stdout as it comes, everything else to stderr. Ctrl-C stops; what was "
+    "generated so far stays.",
     examples,
 };
 

@@ -18,7 +18,7 @@ static const flag template_flags[] = {
     FLAG_ROW_STR   (template_options, messages, "messages", NULL, "FILE",  NULL, "the messages, as JSON; - is standard input"),
     FLAG_ROW_SWITCH(template_options, generate, "generation-prompt", NULL, "on", "end where the model begins to speak"),
     FLAG_ROW_STR   (template_options, kwargs,   "template-kwargs", NULL, "JSON", NULL, "further variables, such as {\"enable_thinking\": false}"),
-    FLAG_ROW_STR   (template_options, now,      "now",      NULL, "TIME",  NULL, "what strftime_now tells: \"2024-07-26 12:30:00\""),
+    FLAG_ROW_STR   (template_options, now,      "now",      NULL, "TIME",  NULL, "what strftime_now gives: \"2024-07-26 12:30:00\""),
     FLAG_ROW_END   (template_options),
 };
 

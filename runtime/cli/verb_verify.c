@@ -20,7 +20,7 @@ typedef struct {
 /* clang-format off */
 static const flag verify_flags[] = {
     PLANNED_FLAG_ROWS(verify_flags_options, "32"),
-    FLAG_ROW_STR   (verify_flags_options, text, "prompt", "p",  "TEXT", NULL, "the text to run; without it a sentence of ours"),
+    FLAG_ROW_STR   (verify_flags_options, text, "prompt", "p",  "TEXT", NULL, "the text to run; without it a built-in sentence"),
     FLAG_ROW_STR   (verify_flags_options, ids,  "ids",    NULL, "LIST", NULL, "token ids instead, such as 1,403,261"),
     FLAG_ROW_INT   (verify_flags_options, n,    "n",      "n",  "N", "24", 2, N_MAX, "tokens to take of it at most"),
     FLAG_ROW_END   (verify_flags_options),
@@ -40,10 +40,10 @@ const verb_page verify_verb_page = {
     "The reference executor computes one node at a time in double precision; the plan is fused, "
     "threaded and may round. All run the same tokens: few rows, many, and one at a time. Every "
     "value "
-    "that the plan keeps in memory is held against a reference that rounds activations and state "
+    "that the plan keeps in memory is compared with a reference that rounds activations and state "
     "as "
-    "the plan does, and then replaced by it, so that each error is a step's own. How far the plan "
-    "drifts undisturbed from a reference that rounds nothing is told by layer. Exit status 1, and "
+    "the plan does, and then replaced by it, so that each error is a step's own. By layer, it also "
+    "shows how far the plan drifts from a reference that rounds nothing. Exit status 1, and "
     "W1510 with the line of the model file, if a value is over its bound.",
     examples,
 };
@@ -57,20 +57,20 @@ typedef struct {
     const verify_flags_options *o;
     planned pl;
     graph *rewritten; /* NULL: the plan is the reference's own */
-    plan *ref, *twin, *original;
+    plan *ref, *rounded, *original;
     tok_ids ids;
     const char *source; /* of the ids */
 } verify_job;
 
 /* ---- what to run ---- */
 
-/* Any ids will do where there is no tokenizer and nobody gave some. */
+/* Without a tokenizer and without --ids any ids will do. */
 static void make_ids_up(verify_job *j)
 {
     int64_t vocab = j->pl.made.p->n_vocab ? j->pl.made.p->n_vocab : 1;
     for (int64_t i = 0; i < j->o->n; i++)
         VEC_PUSH(&j->ids, (int32_t)((1 + i * 7919) % vocab));
-    j->source = "made up, for want of a tokenizer";
+    j->source = "made up without a tokenizer";
 }
 
 static weft_status encode(verify_job *j)
@@ -124,7 +124,7 @@ static weft_status make_plans(verify_job *j)
     }
     WEFT_TRY(plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->ref));
     ref.kv = j->pl.made.t.kv;
-    return plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->twin);
+    return plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->rounded);
 }
 
 /* ---- the verb ---- */
@@ -132,7 +132,7 @@ static weft_status make_plans(verify_job *j)
 static weft_status compare(verify_job *j, arena *a, verify_report *out)
 {
     verify_options how = {.ref = j->ref,
-                          .twin = j->twin,
+                          .twin = j->rounded,
                           .original = j->original,
                           .p = j->pl.made.p,
                           .mf = j->pl.m->file,

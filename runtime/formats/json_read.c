@@ -209,7 +209,7 @@ static weft_status parse(reader *r, value *out_v)
     const char *end = r->text;
     errno = 0;
     cJSON *root = cJSON_ParseWithLengthOpts(r->text, r->n + 1, &end, 0);
-    if (!root && errno == ENOMEM) /* which it does not tell from a text that is wrong */
+    if (!root && errno == ENOMEM) /* which it reports as a text that is wrong */
         mem_exhausted(r->n);
     size_t at = (size_t)(end - r->text);
     if (!root)

@@ -198,7 +198,8 @@ static weft_status check_counts(weft_diag *dg, const kl_reader *r, const disk_he
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].n < counts[i].least || counts[i].n > counts[i].most)
             return weft_fail(dg, W1006, WEFT_NOWHERE,
-                             "%s: tells of %" PRIu64 " %s, expected %" PRIu64 " to %" PRIu64,
+                             "%s: the header names %" PRIu64 " %s, expected %" PRIu64
+                             " to %" PRIu64,
                              r->path, counts[i].n, counts[i].name, counts[i].least, counts[i].most);
     if (d->bos < -1 || (d->bos >= 0 && (uint64_t)d->bos >= d->vocab) || d->zero != 0)
         return weft_fail(dg, W1006, WEFT_NOWHERE,

@@ -37,8 +37,7 @@ typedef struct {
     const imatrix_entry *importance; /* NULL: none */
 } quant_tensor;
 
-/* arch: a .weft file for a Hugging Face folder; NULL: the library. There is a job to destroy in any case, once what dg
- * holds has been told: it may quote the model file. */
+/* arch: a .weft file for a Hugging Face folder; NULL: the library. There is a job to destroy in any case. */
 weft_status quant_job_create(weft_diag *dg, const model_file *mf, const char *arch,
                              quant_job **out_j) WEFT_MUST_USE;
 void quant_job_destroy(quant_job *j); /* NULL is fine */
@@ -56,7 +55,7 @@ typedef struct {
     int threads;
     bool
         allow_nan; /* write numbers that are NaN or infinite, or become so, instead of failing with W1018 */
-    /* Tells how many of quant_job_bytes were read; may be NULL. */
+    /* Called with how many of quant_job_bytes were read; may be NULL. */
     void (*progress)(void *ctx, uint64_t done);
     void *ctx;
     /* Called with the name of the file that is written until it is complete, with NULL once it is gone. */

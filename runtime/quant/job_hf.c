@@ -74,7 +74,7 @@ static const gconst *first_table(const quant_job *j)
     return NULL;
 }
 
-/* Latent attention is told as if all heads shared one key, which holds the value. */
+/* Latent attention is described as if all heads shared one key, which holds the value. */
 static void put_latent_sizes(quant_job *j, const gcell *c)
 {
     job_put_key(j, full_name(j, STR("attention.head_count_kv")), value_of_int(VT_U32, 1));

@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* A token this far below the best, in units of the temperature, has under e^-25 of its probability: all such
- * tokens of a large vocabulary together have less than 1e-5, which no step can tell from nothing. */
+ * tokens of a large vocabulary together have less than 1e-5, which makes no difference to any step. */
 static const float TAIL = 25.0f;
 
 void sampler_need_list(sampler *s)

@@ -20,7 +20,7 @@ typedef struct chat_template chat_template;
 
 /* What `choice` says (--chat-template): a built-in name, or else the path of a file. With NULL it is
  * the model's own: tokenizer.chat_template of a GGUF; chat_template.jinja, tokenizer_config.json or
- * chat_template.json of a folder. mf may be NULL if there is a choice; it also tells what bos_token,
+ * chat_template.json of a folder. mf may be NULL if there is a choice; it also says what bos_token,
  * eos_token and so on are. W1305 if there is no template, W1301 if it is not well formed. */
 weft_status chat_open(weft_diag *dg, const model_file *mf, const char *choice,
                       chat_template **out_ct) WEFT_MUST_USE;
@@ -43,7 +43,7 @@ typedef struct {
         *variables; /* an object of further ones, such as enable_thinking, or NULL; it wins */
     const value *overrides; /* the same, and wins over variables: --template-kwargs */
     bool generate;          /* add_generation_prompt: end where the model begins to speak */
-    const struct tm *now;   /* what strftime_now tells; NULL: the local time */
+    const struct tm *now;   /* what strftime_now gives; NULL: the local time */
 } chat_request;
 
 /* W1207 where text, which `what` names in the message, is not UTF-8; the byte and its place are in it. */

@@ -43,7 +43,7 @@ typedef struct {
 } jinja_var;
 
 /* Render with these variables, the last of a name counting, and add the text to out, which a failure
- * leaves as it was. now is what strftime_now tells, a local time with its weekday. raise_exception is
+ * leaves as it was. now is what strftime_now gives, a local time with its weekday. raise_exception is
  * W1302 with the template's own message. limits may be NULL for the usual ones. */
 weft_status jinja_render(weft_diag *dg, const jinja *t, const jinja_var *vars, size_t n_var,
                          const struct tm *now, const jinja_limits *limits,

@@ -1,4 +1,4 @@
-/* jinja_run.h - one rendering: its memory, fuel, scopes and output, and how faults are told.
+/* jinja_run.h - one rendering: its memory, fuel, scopes and output, and how faults are reported.
  *
  * Everything here is private to the engine. A rendering belongs to one thread. */
 #ifndef WEFT_RUNTIME_TEXT_JINJA_RUN_H
@@ -40,7 +40,7 @@ struct jinja_run {
     jval *globals; /* by name number */
     jflow flow;
     struct tm now;
-    bool failed_limit; /* told once */
+    bool failed_limit; /* reported once */
     size_t args_bytes; /* of arguments that * and ** made, which live outside the arena */
 };
 

@@ -23,7 +23,7 @@ typedef struct {
 
 void cache_free(tok_cache *c);
 
-/* The place of a word of 1 to CACHE_KEY_MAX bytes; *out_hit tells whether it is the word's own. If
+/* The place of a word of 1 to CACHE_KEY_MAX bytes; *out_hit: it is the word's own. If
  * not, the caller encodes the word and calls cache_keep. */
 cache_word *cache_find(tok_cache *c, str word, bool *out_hit);
 void cache_keep(cache_word *place, str word, const int32_t *ids, size_t n);

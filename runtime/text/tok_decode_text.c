@@ -97,7 +97,7 @@ str dec_strip_stop(const dec_step *s, str text, size_t n)
 }
 
 /* How many bytes of s, which does not begin with a well-formed sequence, are the beginning of one;
- * at least 1. *out_open: s ends before it could be told. (Unicode 3.9, table 3-7.) */
+ * at least 1. *out_open: s ends before it is known. (Unicode 3.9, table 3-7.) */
 static size_t maximal_part(str s, bool *out_open)
 {
     unsigned char b = (unsigned char)s.p[0];

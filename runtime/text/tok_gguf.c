@@ -336,7 +336,7 @@ static void set_around(loader *l)
         VEC_PUSH(&t->after, l->eos);
 }
 
-/* A file that was made from a Hugging Face folder holds its tokenizer.json whole: that tells more than the other keys,
+/* A file that was made from a Hugging Face folder holds its tokenizer.json whole: it says more than the other keys,
  * which stand there for other programs. */
 static weft_status load_json(loader *l, str json)
 {

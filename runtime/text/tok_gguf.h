@@ -23,7 +23,7 @@ weft_status gguf_pre_add(weft_diag *dg, const gguf_pre *p, pre_list *to) WEFT_MU
 
 /* The row that splits texts as t does, and of several the one with the most flags in common; NULL: none does.
  * Patterns can say one thing in many ways, so it is found by splitting texts, not by reading patterns: some that
- * mix what rows tell apart (tok_probe.h), and one with every character of the basic plane. */
+ * mix what rows treat differently (tok_probe.h), and one with every character of the basic plane. */
 const gguf_pre *gguf_pre_of(tok *t);
 
 #endif

@@ -50,7 +50,7 @@ void pre_add_bytes(pre_list *to);  /* ByteLevel without its pattern */
 void pre_add_bert(pre_list *to);
 
 /* Whether the last step is a ByteLevel and the only one: then the model can work on bytes, and the
- * step is told to leave the text as it is. */
+ * step is set to leave the text as it is. */
 bool pre_ends_in_bytes(const pre_list *l);
 void pre_keep_bytes(pre_list *l);
 

@@ -1,4 +1,4 @@
-/* tok_probe.c - texts made of the pieces that patterns of tokenizers tell apart. */
+/* tok_probe.c - texts made of the pieces that patterns of tokenizers treat differently. */
 #include "runtime/text/tok_probe.h"
 
 #include "runtime/text/tok_unicode.h"

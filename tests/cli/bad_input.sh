@@ -25,7 +25,7 @@ wrapped() { printf 'weft 1\nmodel m "M" {\n  let x = '; cat; printf '\n}\n'; }
 
 entry() { printf 'weft 1\nmodel m "M" {\n  entry decode(tokens: i32[T], pos: i32[T]) {\n%s' "$1"; }
 
-# The files. Names tell what is wrong with them.
+# The files. Names say what is wrong with them.
 printf 'weft 1\nmodel m "M\0M" {\n}\n' >nul.weft
 repeat '\0' 4096 >nuls.weft
 printf 'weft 1\nmodel m "\xff\xfe\xc0\x80" {\n}\n' >not_utf8.weft

@@ -75,7 +75,7 @@ code_of() {
         END             { flush() }' "$1"
 }
 
-# Those that are commands of this program. What a machine is told before them is left out.
+# Those that are commands of this program. What sets a machine up before them is left out.
 commands_of() {
     code_of "$1" | sed -E 's/^([A-Z_]+=[^ ]+ |chrt -f [0-9]+ |taskset -c [0-9,]+ )*//' |
         grep -E "^((build/)?weft ($verbs) |build/(bench|tests)/|ctest )" || true
