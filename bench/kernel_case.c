@@ -367,16 +367,25 @@ static bool make_softmax(const request *r, kernel_case *c)
     return true;
 }
 
+/* A batch with these counts and nothing else. */
+static kbatch *batch_room(kernel_case *c, const kbatch *counts)
+{
+    size_t bytes = kbatch_bytes(counts);
+    kbatch *b = room(c, bytes);
+    memset(b, 0, bytes);
+    *b = *counts;
+    c->k.batch = b;
+    return b;
+}
+
 static bool make_take_rows(const request *r, kernel_case *c)
 {
     int64_t d = r->size[0];
-    int32_t *all = ids(c, r->rows, 1);
+    kbatch *b = batch_room(c, &(kbatch){.n_tok = r->rows, .n_out = r->rows});
     for (int64_t i = 0; i < r->rows; i++)
-        all[i] = (int32_t)i;
+        kbatch_room(b, KBATCH_OUT)[i] = (int32_t)i;
     snprintf(c->shape, sizeof c->shape, "%lld", (long long)d);
     input(c, r->rows, d);
-    c->batch = (kbatch){.n_tok = r->rows, .n_out = r->rows, .out = all};
-    c->k.batch = &c->batch;
     SIZES(c, r->rows, d);
     result(c, 0, r->rows, d);
     moves(c, 2 * r->rows * d);
@@ -453,9 +462,8 @@ static bool make_map(const request *r, kernel_case *c)
 static void give_cells(kernel_case *c, const request *r, int64_t heads, int64_t dim, int64_t len)
 {
     int64_t n_page = (len + STATE_PAGE_TOK - 1) / STATE_PAGE_TOK;
-    int32_t *pages = ids(c, n_page, 1), *pos = ids(c, r->rows, 1), *zeros = ids(c, r->rows, 1);
-    const int32_t **tables = room(c, sizeof *tables);
-    int32_t *ends = room(c, 2 * sizeof *ends);
+    kbatch *b =
+        batch_room(c, &(kbatch){.n_tok = r->rows, .n_seq = 1, .n_table = 1, .n_page = n_page});
     kcell cell = {.page_bytes = STATE_PAGE_TOK * heads * 2 * dim * 2,
                   .page_tok = STATE_PAGE_TOK,
                   .heads = heads,
@@ -475,20 +483,10 @@ static void give_cells(kernel_case *c, const request *r, int64_t heads, int64_t 
             random_blocks(DT_F16, 0.3, 3, (unsigned char *)all, bytes);
     }
     for (int64_t i = 0; i < n_page; i++)
-        pages[i] = (int32_t)i;
+        kbatch_room(b, KBATCH_PARTS)[i] = (int32_t)i;
     for (int64_t i = 0; i < r->rows; i++)
-        pos[i] = (int32_t)(len - r->rows + i);
-    tables[0] = pages;
-    ends[0] = 0;
-    ends[1] = (int32_t)(r->rows - 1);
-    c->batch = (kbatch){.n_tok = r->rows,
-                        .n_seq = 1,
-                        .pos = pos,
-                        .seq = zeros,
-                        .pages = tables,
-                        .first = ends,
-                        .last = ends + 1};
-    c->k.batch = &c->batch;
+        kbatch_room(b, KBATCH_POS)[i] = (int32_t)(len - r->rows + i);
+    kbatch_room(b, KBATCH_LAST)[0] = (int32_t)(r->rows - 1);
     c->k.cell = &c->cell[0];
 }
 

@@ -23,8 +23,7 @@ typedef struct {
     int n_copy;                        /* 0: none take turns */
     const void *copy[CASE_COPIES_MAX]; /* of in[1] */
     kcell cell[CASE_COPIES_MAX];       /* or of the cell, where it has one */
-    kbatch batch;
-    void *block[CASE_BLOCKS_MAX]; /* what was allocated */
+    void *block[CASE_BLOCKS_MAX];      /* what was allocated */
     int n_block;
 } kernel_case;
 

@@ -16,22 +16,54 @@
 #include "runtime/base/dtype.h"
 
 /* The rows of one call: any mix of prefill and decode rows of several sequences. Only data; a plan
- * never depends on it. Rows of one sequence stand in ascending position. */
+ * never depends on it. Rows of one sequence stand in ascending position.
+ *
+ * One block without pointers, so that a device takes it with one copy of kbatch_bytes: after the counts
+ * the arrays of kbatch_part, n_tok numbers of room each, then the page tables [n_table][n_seq][n_page],
+ * whose entry i is the page of positions i * page_tok and on. Cells that keep different windows have
+ * different tables. */
 typedef struct {
-    int64_t n_tok;        /* T */
-    int64_t n_out;        /* R */
-    int64_t n_seq;        /* S: sequences that occur in this call */
-    const int32_t *token; /* [n_tok] */
-    const int32_t *pos;   /* [n_tok] */
-    const int32_t *seq;   /* [n_tok]: an index into tables below */
-    const int32_t *out;   /* [n_out]: the rows asked for, ascending */
-    const int32_t *slot;  /* [n_tok]: adapter slot, or NULL where no session has any */
-    /* [n_table][n_seq]: the page numbers of a sequence, position / page_tok as index. Cells that keep
-     * different windows have different tables. */
-    const int32_t *const *pages;
-    const int32_t *first; /* [n_seq]: the first row of each sequence in this call */
-    const int32_t *last;  /* [n_seq]: its last row */
+    int64_t n_tok; /* T */
+    int64_t n_out; /* R */
+    int64_t n_seq; /* S: sequences that occur in this call */
+    int64_t n_table, n_page;
+    int32_t data[];
 } kbatch;
+
+typedef enum {
+    KBATCH_TOKEN, /* [n_tok] */
+    KBATCH_POS,   /* [n_tok] */
+    KBATCH_SEQ,   /* [n_tok]: the sequence's number in this call */
+    KBATCH_SLOT,  /* [n_tok]: adapter slot; 0: none */
+    KBATCH_OUT,   /* [n_out]: the rows asked for, ascending */
+    KBATCH_FIRST, /* [n_seq]: the first row of each sequence in this call */
+    KBATCH_LAST,  /* [n_seq]: its last row */
+    KBATCH_PARTS
+} kbatch_part;
+
+static inline const int32_t *kbatch_at(const kbatch *b, kbatch_part part)
+{
+    return b->data + part * b->n_tok;
+}
+
+/* The same to be filled; KBATCH_PARTS: all page tables. */
+static inline int32_t *kbatch_room(kbatch *b, kbatch_part part)
+{
+    return b->data + part * b->n_tok;
+}
+
+/* The page table of sequence `seq` of the call. */
+static inline const int32_t *kbatch_pages(const kbatch *b, int64_t table, int64_t seq)
+{
+    return b->data + KBATCH_PARTS * b->n_tok + (table * b->n_seq + seq) * b->n_page;
+}
+
+/* All of a batch with these counts, in bytes. */
+static inline size_t kbatch_bytes(const kbatch *b)
+{
+    int64_t n = KBATCH_PARTS * b->n_tok + b->n_table * b->n_seq * b->n_page;
+    return sizeof *b + (size_t)n * sizeof *b->data;
+}
 
 /* A state cell as a kernel sees it. Page p begins at base + p * page_bytes and holds keys [heads,
  * page_tok, k], then values [heads, page_tok, v]; of a latent cell rows [page_tok, k] alone. Position i
@@ -111,7 +143,7 @@ static inline kpart kpart_of(const kargs *k, int64_t width, int64_t begin, int64
 /* The page table of row `row` for a cell. */
 static inline const int32_t *kcell_pages(const kcell *c, const kbatch *b, int64_t row)
 {
-    return b->pages[c->table * b->n_seq + b->seq[row]];
+    return kbatch_pages(b, c->table, kbatch_at(b, KBATCH_SEQ)[row]);
 }
 
 /* What a thread brings: its number among `count`, and memory of its own, `scratch_bytes` of it or more

@@ -33,9 +33,9 @@ static void append_row(const kargs *k, int input, int64_t row, int64_t width, in
 {
     const float *x = row_in(k, input, row);
     const int32_t *pages = kcell_pages(k->cell, k->batch, row);
+    int64_t pos = kbatch_at(k->batch, KBATCH_POS)[row];
     for (; col < col_end; col += width)
-        store(k->cell->type, x + col, place(k->cell, pages, k->batch->pos[row], col / width),
-              width);
+        store(k->cell->type, x + col, place(k->cell, pages, pos, col / width), width);
 }
 
 void k_append_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)

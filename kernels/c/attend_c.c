@@ -161,7 +161,7 @@ void k_attend_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
         int64_t row = i / c->heads;
         u.head = i % c->heads;
         u.pages = kcell_pages(c, k->batch, row);
-        u.pos = k->batch->pos[row];
+        u.pos = kbatch_at(k->batch, KBATCH_POS)[row];
         u.q = row_in(k, 0, row) + u.head * u.group * c->k;
         unit_begin(&u);
         for (int64_t at = attend_first(k, u.pos); at <= u.pos;) {

@@ -389,7 +389,7 @@ static void rows_begin(attend_work *w, int64_t row, int64_t n)
     w->queries = n * w->heads;
     w->lanes = panel_lanes(w);
     w->panels = (w->queries + w->lanes - 1) / w->lanes;
-    w->pos = k->batch->pos + row;
+    w->pos = kbatch_at(k->batch, KBATCH_POS) + row;
     w->pages = kcell_pages(c, k->batch, row);
     bool scattered = c->page_tok % KEYS != 0; /* a block lies in several pages */
     w->copied = ragged || scattered || (c->type != DT_F32 && !panel_direct(w));
@@ -415,7 +415,7 @@ static void stretch_run(attend_work *w, int64_t i)
 /* Rows [row, row + n), of one sequence and with stretches of one length. */
 static void rows_run(attend_work *w, int64_t row, int64_t n, int64_t stretch)
 {
-    const int32_t *pos = w->k->batch->pos + row;
+    const int32_t *pos = kbatch_at(w->k->batch, KBATCH_POS) + row;
     int64_t len = attend_stretch(pos[0]);
     int64_t first = attend_first(w->k, pos[0]) / len, last = pos[n - 1] / len;
     bool states = w->k->word[0] == ATTEND_STATES;
@@ -474,9 +474,10 @@ static void work_divide(attend_work *w, float *mem)
 /* Rows of a unit from `row` on that go together. */
 static int64_t rows_alike(const kbatch *b, int64_t row, int64_t end)
 {
+    const int32_t *seq = kbatch_at(b, KBATCH_SEQ), *pos = kbatch_at(b, KBATCH_POS);
     int64_t same = row + 1;
-    while (same < end && b->seq[same] == b->seq[row] &&
-           attend_stretch(b->pos[same]) == attend_stretch(b->pos[row]))
+    while (same < end && seq[same] == seq[row] &&
+           attend_stretch(pos[same]) == attend_stretch(pos[row]))
         same++;
     return same;
 }

@@ -35,7 +35,7 @@ void k_concat_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 
 void k_take_rows_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    const int32_t *rows = k->batch->out; /* [n_out] */
+    const int32_t *rows = kbatch_at(k->batch, KBATCH_OUT); /* [n_out] */
     (void)t;
     for (int64_t row = begin; row < end; row++)
         memcpy(row_out(k, 0, row), row_in(k, 0, rows[row]), (size_t)k->n[1] * sizeof(float));

@@ -29,15 +29,16 @@ void k_append_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     const kbatch *b = k->batch;
     const float *keys = k->in[0];   /* [rows, heads, k], or NULL */
     const float *values = k->in[1]; /* [rows, heads, v], or NULL, as for a latent cell */
+    const int32_t *pos = kbatch_at(b, KBATCH_POS);
     (void)t;
     for (int64_t row = begin; row < end; row++) {
         const int32_t *pages = kcell_pages(c, b, row);
         for (int64_t h = 0; h < c->heads; h++) {
             int64_t i = row * c->heads + h;
             if (keys)
-                store(c->type, keys + i * c->k, cell_key(c, pages, b->pos[row], h), c->k);
+                store(c->type, keys + i * c->k, cell_key(c, pages, pos[row], h), c->k);
             if (values)
-                store(c->type, values + i * c->v, cell_value(c, pages, b->pos[row], h), c->v);
+                store(c->type, values + i * c->v, cell_value(c, pages, pos[row], h), c->v);
         }
     }
 }

@@ -82,7 +82,7 @@ void k_attend_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
         query one = {.k = k,
                      .pages = kcell_pages(c, b, row),
                      .q = q + unit * c->k,
-                     .pos = b->pos[row],
+                     .pos = kbatch_at(b, KBATCH_POS)[row],
                      .head = head,
                      .cell_head = head / group,
                      .key = key};

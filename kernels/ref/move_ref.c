@@ -35,9 +35,9 @@ void k_concat_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 
 void k_take_rows_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    const float *x = k->in[0];           /* [n_tok, width] */
-    const int32_t *rows = k->batch->out; /* [n_out] */
-    float *out = k->out[0];              /* [n_out, width] */
+    const float *x = k->in[0];                             /* [n_tok, width] */
+    const int32_t *rows = kbatch_at(k->batch, KBATCH_OUT); /* [n_out] */
+    float *out = k->out[0];                                /* [n_out, width] */
     int64_t width = k->n[1];
     (void)t;
     for (int64_t row = begin; row < end; row++) {

@@ -1,50 +1,54 @@
 /* batch.c - one pass over the rows: check each, number the sequences as they come. */
 #include "runtime/exec/batch.h"
 
+#include "runtime/base/intmath.h"
 #include <inttypes.h>
+
+enum { PAGES_STEP = 64 }; /* entries of page tables are as many of these as the longest one needs */
+
+/* Which page table was copied. */
+typedef struct {
+    int64_t seq;
+    uint64_t version;
+} taken;
 
 struct batch {
     const plan *p;
     const state *st;
     int64_t n_seq_state;
-    kbatch view;
-    /* Where view's arrays are. */
-    int32_t *token, *pos, *seq, *out; /* [n_tok_max], out [n_out_max] */
-    const int32_t **pages;            /* [n_table * n_seq_max] */
-    int32_t *first, *last;            /* [n_seq_max] */
-    int32_t *seq_of;                  /* [n_seq_max]: number in the state */
-    int32_t *n_row;                   /* [n_seq_max]: rows in this call */
-    int32_t *call_of;                 /* [n_seq_state]: number in the newest call, or -1 */
+    kbatch *view;
+    taken *taken;     /* [n_table * n_seq]: what the page tables of the view are */
+    int64_t laid[3];  /* while it has these counts of rows, sequences and entries; 0: never */
+    int32_t *seq_of;  /* [n_seq_max]: number in the state */
+    int32_t *n_row;   /* [n_seq_max]: rows in this call */
+    int32_t *call_of; /* [n_seq_state]: number in the newest call, or -1 */
     arena *home;
 };
+
+static int64_t pages_room(int64_t entries)
+{
+    return i64_ceil_div(entries, PAGES_STEP) * PAGES_STEP;
+}
 
 batch *batch_create(const plan *p, const state *st)
 {
     arena *a = arena_create();
     batch *b = ARENA_NEW(a, batch);
-    size_t n_tok = (size_t)p->n_tok_max, n_out = (size_t)p->n_out_max;
-    int64_t n_state = state_count(st);
-    size_t n_seq = (size_t)(p->n_seq_max < n_state ? p->n_seq_max : n_state);
+    int64_t n_state = state_count(st), n_seq = p->n_seq_max < n_state ? p->n_seq_max : n_state;
     *b = (batch){.p = p, .st = st, .n_seq_state = n_state, .home = a};
-    b->token = ARENA_ARRAY(a, int32_t, n_tok);
-    b->pos = ARENA_ARRAY(a, int32_t, n_tok);
-    b->seq = ARENA_ARRAY(a, int32_t, n_tok);
-    b->out = ARENA_ARRAY(a, int32_t, n_out);
-    b->pages = ARENA_ARRAY(a, const int32_t *, n_seq *(size_t)state_tables(st));
-    b->first = ARENA_ARRAY(a, int32_t, n_seq);
-    b->last = ARENA_ARRAY(a, int32_t, n_seq);
-    b->seq_of = ARENA_ARRAY(a, int32_t, n_seq);
-    b->n_row = ARENA_ARRAY(a, int32_t, n_seq);
+    kbatch most = {.n_tok = p->n_tok_max, .n_seq = n_seq, .n_table = state_tables(st)};
+    for (int32_t t = 0; t < state_tables(st); t++) {
+        int64_t n = pages_room(state_page_entries(st, t));
+        most.n_page = n > most.n_page ? n : most.n_page;
+    }
+    b->view = arena_alloc(a, kbatch_bytes(&most));
+    *b->view = (kbatch){.n_table = most.n_table};
+    b->taken = ARENA_ARRAY(a, taken, (size_t)(n_seq * most.n_table));
+    b->seq_of = ARENA_ARRAY(a, int32_t, (size_t)n_seq);
+    b->n_row = ARENA_ARRAY(a, int32_t, (size_t)n_seq);
     b->call_of = ARENA_ARRAY(a, int32_t, (size_t)n_state);
     for (int64_t i = 0; i < n_state; i++)
         b->call_of[i] = -1;
-    b->view = (kbatch){.token = b->token,
-                       .pos = b->pos,
-                       .seq = b->seq,
-                       .out = b->out,
-                       .pages = b->pages,
-                       .first = b->first,
-                       .last = b->last};
     return b;
 }
 
@@ -67,7 +71,7 @@ static weft_status rows_out_of_range(weft_diag *dg, const batch *b, int64_t n)
 static weft_status number_seq(weft_diag *dg, batch *b, const batch_row *r, int64_t row,
                               int32_t *out_i)
 {
-    kbatch *v = &b->view;
+    kbatch *v = b->view;
     int32_t i = b->call_of[r->seq];
     if (i < 0) {
         if (v->n_seq == b->p->n_seq_max)
@@ -79,7 +83,7 @@ static weft_status number_seq(weft_diag *dg, batch *b, const batch_row *r, int64
         b->seq_of[i] = r->seq;
         b->call_of[r->seq] = i;
         b->n_row[i] = 0;
-        b->first[i] = (int32_t)row;
+        kbatch_room(v, KBATCH_FIRST)[i] = (int32_t)row;
     }
     *out_i = i;
     return WEFT_OK;
@@ -130,7 +134,7 @@ static weft_status check_row(weft_diag *dg, batch *b, const batch_row *r, int64_
 
 static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t row, int64_t n)
 {
-    kbatch *v = &b->view;
+    kbatch *v = b->view;
     const plan *p = b->p;
     int32_t i = 0;
     WEFT_TRY(check_row(dg, b, r, row, &i));
@@ -142,66 +146,81 @@ static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t
                              "row %" PRId64 " is one output more than the %" PRId64
                              " a call may have",
                              row, p->n_out_max);
-        b->out[v->n_out++] = (int32_t)row;
+        kbatch_room(v, KBATCH_OUT)[v->n_out++] = (int32_t)row;
     }
-    b->token[row] = r->id;
-    b->pos[row] = r->pos;
-    b->seq[row] = i;
-    b->last[i] = (int32_t)row;
+    kbatch_room(v, KBATCH_TOKEN)[row] = r->id;
+    kbatch_room(v, KBATCH_POS)[row] = r->pos;
+    kbatch_room(v, KBATCH_SEQ)[row] = i;
+    kbatch_room(v, KBATCH_SLOT)[row] = r->slot;
+    kbatch_room(v, KBATCH_LAST)[i] = (int32_t)row;
     b->n_row[i]++;
     return WEFT_OK;
 }
 
-/* [n_table][n_seq]: known only when all sequences are. */
-static void fill_pages(batch *b)
+/* Those that are as they were when they were copied stay: decoding copies one now and then. */
+void batch_take_pages(batch *b)
 {
-    int64_t n_seq = b->view.n_seq;
-    for (int32_t t = 0; t < state_tables(b->st); t++)
-        for (int64_t i = 0; i < n_seq; i++)
-            b->pages[t * n_seq + i] = state_pages(b->st, t, b->seq_of[i]);
+    kbatch *v = b->view;
+    v->n_page = 0;
+    for (int32_t t = 0; t < v->n_table; t++)
+        for (int64_t i = 0; i < v->n_seq; i++) {
+            int64_t n = pages_room(state_pages(b->st, t, b->seq_of[i]).n);
+            v->n_page = n > v->n_page ? n : v->n_page;
+        }
+    const int64_t laid[3] = {v->n_tok, v->n_seq, v->n_page};
+    bool same = memcmp(b->laid, laid, sizeof laid) == 0;
+    memcpy(b->laid, laid, sizeof laid);
+    int32_t *to = kbatch_room(v, KBATCH_PARTS);
+    taken *had = b->taken;
+    for (int32_t t = 0; t < v->n_table; t++)
+        for (int64_t i = 0; i < v->n_seq; i++, to += v->n_page, had++) {
+            state_page_table from = state_pages(b->st, t, b->seq_of[i]);
+            if (same && had->seq == b->seq_of[i] && had->version == from.version)
+                continue;
+            memcpy(to, from.page, (size_t)from.n * sizeof *to);
+            *had = (taken){b->seq_of[i], from.version};
+        }
 }
 
 /* The numbers that the call before gave to its sequences. Done here and not at that call's end, which it does not reach
  * where memory for a message is short. */
 static void forget_seqs(batch *b)
 {
-    for (int64_t i = 0; i < b->view.n_seq; i++)
+    for (int64_t i = 0; i < b->view->n_seq; i++)
         b->call_of[b->seq_of[i]] = -1;
 }
 
 weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n)
 {
-    kbatch *v = &b->view;
+    kbatch *v = b->view;
     forget_seqs(b);
-    v->n_tok = v->n_out = v->n_seq = 0;
+    v->n_out = v->n_seq = 0;
     /* Where a call may have all that sequences hold, one row more has no position: take_row names it. */
     bool all = b->p->n_tok_max == b->n_seq_state * state_context(b->st);
     if (n < 1 || n > CALL_ROWS_MAX || (n > b->p->n_tok_max && !all))
         return rows_out_of_range(dg, b, n); /* without a look at rows that can hardly be there */
-    weft_status status = WEFT_OK;
-    for (int64_t row = 0; row < n && status == WEFT_OK; row++)
-        status = take_row(dg, b, &rows[row], row, n);
-    if (status == WEFT_OK) {
-        v->n_tok = n;
-        fill_pages(b);
-    }
-    return status;
+    v->n_tok = n < b->p->n_tok_max ? n : b->p->n_tok_max;
+    if (v->n_tok != b->laid[0])
+        b->laid[0] = 0; /* rows may come to lie over the tables */
+    for (int64_t row = 0; row < n; row++)
+        WEFT_TRY(take_row(dg, b, &rows[row], row, n));
+    return WEFT_OK;
 }
 
 const kbatch *batch_view(const batch *b)
 {
-    return &b->view;
+    return b->view;
 }
 
 int64_t batch_seq(const batch *b, int64_t i)
 {
-    WEFT_ASSERT(i >= 0 && i < b->view.n_seq);
+    WEFT_ASSERT(i >= 0 && i < b->view->n_seq);
     return b->seq_of[i];
 }
 
 int64_t batch_seq_rows(const batch *b, int64_t i)
 {
-    WEFT_ASSERT(i >= 0 && i < b->view.n_seq);
+    WEFT_ASSERT(i >= 0 && i < b->view->n_seq);
     return b->n_row[i];
 }
 

@@ -27,7 +27,10 @@ void batch_destroy(batch *b); /* NULL is fine */
  * context, W1405 its token, W1406 one too many, W1407 its adapter slot. Changes no state. */
 weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n) WEFT_MUST_USE;
 
-/* What the last successful batch_fill made; valid until the next. */
+/* Take the page tables of its sequences, whose pages are reserved by now. */
+void batch_take_pages(batch *b);
+
+/* What the last successful batch_fill made; at the same address for good, valid until the next. */
 const kbatch *batch_view(const batch *b);
 /* Sequence i of that call: its number in the state, and how many rows it has. */
 int64_t batch_seq(const batch *b, int64_t i);

@@ -24,8 +24,8 @@ typedef struct {
     int64_t *most;   /* [n_item]: units of a range at most, for the time it takes */
     /* The call that steps and units were last made ready for; NULL: none. */
     const kbatch *batch;
-    kbatch was;
-    gang_size size; /* how many threads its calls have */
+    int64_t rows[ROWS_FIXED]; /* its rows, by plan_rows */
+    gang_size size;           /* how many threads its calls have */
 } cpu_bucket;
 
 /* Where the next range of a thread's share of an item begins. Every thread may take it. */
@@ -84,6 +84,6 @@ void exec_profile_set(exec *e, bool on);
 const step_time *exec_profile_steps(const exec *e, int32_t bucket);
 /* Before and after a run that is measured. */
 void exec_profile_start(exec *e);
-void exec_profile_add(exec *e, const cpu_bucket *b, const kbatch *batch);
+void exec_profile_add(exec *e, const cpu_bucket *b);
 
 #endif

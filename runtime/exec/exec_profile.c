@@ -73,10 +73,8 @@ void exec_profile_start(exec *e)
     }
 }
 
-void exec_profile_add(exec *e, const cpu_bucket *b, const kbatch *batch)
+void exec_profile_add(exec *e, const cpu_bucket *b)
 {
-    const int64_t rows[] = {
-        [ROWS_T] = batch->n_tok, [ROWS_R] = batch->n_out, [ROWS_S] = batch->n_seq};
     exec_profile *f = e->prof;
     step_time *times = f->steps[b->plan - e->p->bucket];
     for (int32_t i = 0; i < b->plan->n_step; i++) {
@@ -91,7 +89,7 @@ void exec_profile_add(exec *e, const cpu_bucket *b, const kbatch *batch)
         }
         times[i].ns += most;
         times[i].calls++;
-        times[i].rows += (uint64_t)(s->rows == ROWS_FIXED ? s->n[0] : rows[s->rows]);
+        times[i].rows += (uint64_t)(s->rows == ROWS_FIXED ? s->n[0] : b->rows[s->rows]);
     }
     for (int t = 0; t < e->threads; t++)
         f->all_wait_ns += f->wait_ns[t];

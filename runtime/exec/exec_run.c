@@ -47,29 +47,26 @@ typedef struct {
 
 /* ---- before the threads start ---- */
 
-static const void *io_at(const kbatch *b, plan_io io)
+static void prepare_step(cpu_step *s, const kbatch *b, const int64_t *rows)
 {
-    return io == IO_TOKENS ? b->token : io == IO_POS ? b->pos : b->out;
-}
-
-static void prepare_step(cpu_step *s, const kbatch *b)
-{
-    const int64_t rows[] = {[ROWS_T] = b->n_tok, [ROWS_R] = b->n_out, [ROWS_S] = b->n_seq};
+    static const kbatch_part parts[] = {
+        [IO_TOKENS] = KBATCH_TOKEN, [IO_POS] = KBATCH_POS, [IO_ROWS] = KBATCH_OUT};
     s->args.batch = b;
     if (s->plan->rows != ROWS_FIXED)
         s->args.n[0] = rows[s->plan->rows] * s->plan->per_row;
     for (int i = 0; i < K_IN_MAX; i++)
         if (s->io[i] >= 0)
-            s->args.in[i] = io_at(b, (plan_io)s->io[i]);
+            s->args.in[i] = kbatch_at(b, parts[s->io[i]]);
 }
 
 /* What a row sees at most in this call. */
 static double keys_seen(const plan_step *s, const kbatch *b)
 {
+    const int32_t *pos = kbatch_at(b, KBATCH_POS), *last = kbatch_at(b, KBATCH_LAST);
     int64_t keys = 0, window = s->n[2], chunk = s->n[3];
     for (int64_t i = 0; i < b->n_seq; i++)
-        if (b->pos[b->last[i]] >= keys)
-            keys = b->pos[b->last[i]] + 1;
+        if (pos[last[i]] >= keys)
+            keys = pos[last[i]] + 1;
     if (chunk > 0 && keys > chunk)
         keys = chunk;
     return (double)(window > 0 && keys > window ? window : keys);
@@ -97,10 +94,8 @@ static void bound_ranges(const cpu_bucket *c, const kbatch *b)
 
 static void prepare_all(cpu_bucket *c, const kbatch *b)
 {
-    c->batch = b;
-    c->was = *b;
     for (int32_t i = 0; i < c->plan->n_step; i++)
-        prepare_step(&c->steps[i], b);
+        prepare_step(&c->steps[i], b, c->rows);
     for (int32_t i = 0; i < c->plan->n_item; i++) {
         const plan_item *it = &c->plan->item[i];
         const cpu_step *s = &c->steps[it->first];
@@ -110,13 +105,17 @@ static void prepare_all(cpu_bucket *c, const kbatch *b)
     }
 }
 
-/* Nothing in the steps changes between calls with as many rows, and on few rows nothing else either: decoding
- * prepares once. */
+/* Steps depend on how many rows there are, which says where the arrays of a batch are too, and on few rows nothing
+ * else changes either: decoding prepares once. */
 static void prepare(cpu_bucket *c, const kbatch *b)
 {
-    bool same = c->batch == b && memcmp(&c->was, b, sizeof *b) == 0;
-    if (!same)
+    const int64_t rows[] = {[ROWS_T] = b->n_tok, [ROWS_R] = b->n_out, [ROWS_S] = b->n_seq};
+    bool same = c->batch == b && memcmp(c->rows, rows, sizeof rows) == 0;
+    if (!same) {
+        c->batch = b;
+        memcpy(c->rows, rows, sizeof rows);
         prepare_all(c, b);
+    }
     if (!same || b->n_tok > CLASS_FEW_MAX)
         bound_ranges(c, b);
 }
@@ -334,7 +333,7 @@ weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
     if (g.count == size.threads) /* else another session has some of them */
         gang_size_learn(&c->size, e->threads, b->n_tok, began, clock_ns(), clock_cpu_ns() - cpu);
     if (e->prof && e->prof->on)
-        exec_profile_add(e, c, b);
+        exec_profile_add(e, c);
     e->last = c;
     return WEFT_OK;
 }

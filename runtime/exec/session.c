@@ -251,6 +251,7 @@ weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64
     WEFT_TRY(batch_fill(dg, s->b, rows, n));
     const kbatch *b = batch_view(s->b);
     WEFT_TRY(state_reserve_each(dg, s->st, batch_seqs(s->b), batch_seq_counts(s->b), b->n_seq));
+    batch_take_pages(s->b);
     weft_status status = run_rows(dg, s, b);
     for (int64_t i = 0; i < b->n_seq; i++) {
         int64_t seq = batch_seq(s->b, i);

@@ -35,6 +35,7 @@ static void page_put(page_pool *p, int32_t page)
 void pages_take(page_pool *p, page_table *t)
 {
     t->page[t->n++] = page_pop(p);
+    t->version++;
 }
 
 void pages_cut(page_pool *p, page_table *t, int64_t n)
@@ -57,6 +58,7 @@ void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n
     WEFT_ASSERT(to->n == to->first && n <= from->n && n >= from->first);
     to->first = from->first;
     to->n = n;
+    to->version++;
     for (int64_t i = to->first; i < n; i++) {
         to->page[i] = from->page[i];
         p->refs[to->page[i]]++;
@@ -74,6 +76,7 @@ int32_t pages_own(page_pool *p, page_table *t, int64_t i)
     WEFT_ASSERT(pages_shared(p, t, i));
     int32_t shared = t->page[i];
     t->page[i] = page_pop(p);
+    t->version++;
     p->refs[shared]--;
     return shared;
 }
@@ -83,5 +86,6 @@ void pages_disown(page_pool *p, page_table *t, int64_t i, int32_t shared)
     WEFT_ASSERT(p->refs[shared] > 0);
     page_put(p, t->page[i]);
     t->page[i] = shared;
+    t->version++;
     p->refs[shared]++;
 }

@@ -12,6 +12,7 @@
 typedef struct {
     int32_t *page; /* [entries of the pool] */
     int64_t first, n;
+    uint64_t version; /* another one whenever an entry is another page */
 } page_table;
 
 typedef struct {

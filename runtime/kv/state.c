@@ -263,10 +263,16 @@ int64_t state_page_tokens(const state *st, int32_t table)
     return st->tables[table].page_tok;
 }
 
-const int32_t *state_pages(const state *st, int32_t table, int64_t seq)
+int64_t state_page_entries(const state *st, int32_t table)
+{
+    return i64_ceil_div(st->n_ctx, state_page_tokens(st, table));
+}
+
+state_page_table state_pages(const state *st, int32_t table, int64_t seq)
 {
     WEFT_ASSERT(state_has(st, seq));
-    return pool_at(st, table)->tables[seq].page;
+    const page_table *t = &pool_at(st, table)->tables[seq];
+    return (state_page_table){.page = t->page, .n = t->n, .version = t->version};
 }
 
 /* ---- growing ---- */

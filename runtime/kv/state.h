@@ -68,9 +68,16 @@ int64_t state_pages_free(const state *st, int32_t table);
 /* The table of the paged cells; -1: there are none, as where each sequence has its cells in one piece. */
 int32_t state_paged_table(const state *st);
 int64_t state_page_tokens(const state *st, int32_t table);
-/* That of a sequence: entry i is the page of positions i * page_tok and on. It stays at this address;
- * entries beyond what was reserved, or behind what a ring keeps, mean nothing. */
-const int32_t *state_pages(const state *st, int32_t table, int64_t seq);
+int64_t state_page_entries(const state *st,
+                           int32_t table); /* of a sequence that fills the context */
+/* That of a sequence: entry i is the page of positions i * page_tok and on. Entries from n on, and those
+ * behind what a ring keeps, mean nothing; the others are the same as long as the version is. */
+typedef struct {
+    const int32_t *page;
+    int64_t n;
+    uint64_t version;
+} state_page_table;
+state_page_table state_pages(const state *st, int32_t table, int64_t seq);
 
 /* Make room for n_new tokens after those it holds. W1403: no such sequence; W1404: more than n_ctx;
  * W1401: not enough free pages. On failure nothing has changed. */

@@ -282,24 +282,28 @@ static void plain(const model *m, int token, double out[V])
 /* Tokens 0, 1, .. in calls of n rows, of which every `step`th asks for its output, if any. */
 static void run_calls(exec *e, float out[V][V], int n, int step)
 {
-    int32_t token[ROWS], pos[ROWS], seq[ROWS] = {0}, rows[ROWS];
-    kbatch b = {.n_seq = 1, .token = token, .pos = pos, .seq = seq, .out = rows};
+    kbatch *b = calloc(1, kbatch_bytes(&(kbatch){.n_tok = ROWS}));
+    b->n_seq = 1;
     for (int first = 0; first < V; first += n) {
-        b.n_tok = V - first < n ? V - first : n;
-        b.n_out = 0;
-        for (int i = 0; i < b.n_tok; i++) {
-            token[i] = pos[i] = first + i;
+        b->n_tok = V - first < n ? V - first : n;
+        b->n_out = 0;
+        int32_t *rows = kbatch_room(b, KBATCH_OUT);
+        for (int i = 0; i < b->n_tok; i++) {
+            kbatch_room(b, KBATCH_TOKEN)[i] = kbatch_room(b, KBATCH_POS)[i] = first + i;
+            kbatch_room(b, KBATCH_SEQ)[i] = 0;
             if (step && i % step == 0)
-                rows[b.n_out++] = i;
+                rows[b->n_out++] = i;
         }
-        ck_assert_int_eq(device_cpu.run(NULL, e, &b), WEFT_OK);
+        kbatch_room(b, KBATCH_LAST)[0] = (int32_t)b->n_tok - 1;
+        ck_assert_int_eq(device_cpu.run(NULL, e, b), WEFT_OK);
         const float *got = device_cpu.output(e, 0);
-        for (int i = 0; i < b.n_out; i++)
+        for (int i = 0; i < b->n_out; i++)
             memcpy(out[first + rows[i]], got + i * V, V * sizeof(float));
         /* Without an output its two phases have nothing to do. */
-        uint64_t phases = b.n_tok == 1 ? 5 : 6;
-        ck_assert_uint_eq(device_cpu.stats(e).barriers, b.n_out ? phases : phases - 2);
+        uint64_t phases = b->n_tok == 1 ? 5 : 6;
+        ck_assert_uint_eq(device_cpu.stats(e).barriers, b->n_out ? phases : phases - 2);
     }
+    free(b);
 }
 
 static const int thread_counts[] = {1, 2, 3, 7, 16, 40};

@@ -201,6 +201,15 @@ int32_t *check_ids(check *c, int64_t n, int64_t below)
     return x;
 }
 
+kbatch *check_batch(check *c, const kbatch *counts)
+{
+    size_t bytes = kbatch_bytes(counts);
+    kbatch *b = check_alloc(c, bytes, 0);
+    memset(b, 0, bytes);
+    *b = *counts;
+    return b;
+}
+
 /* ---- running a case ---- */
 
 static size_t elem_bytes(dtype t)

@@ -68,6 +68,7 @@ int64_t check_below(check *c, int64_t n);  /* 0 .. n - 1 */
 float check_number(check *c);              /* -1 .. 1 */
 float *check_numbers(check *c, int64_t n); /* so many of those */
 int32_t *check_ids(check *c, int64_t n, int64_t below);
+kbatch *check_batch(check *c, const kbatch *counts); /* with these counts, all else 0 */
 
 /* Rows of random weights at an odd address, with a few bytes between rows. */
 void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pitch);

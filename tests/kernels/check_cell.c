@@ -93,11 +93,16 @@ static kcell cell_make(const cell_shape *s, dtype type, int64_t page_tok, size_t
     return c;
 }
 
+static int64_t pages_of(const cell_shape *s, int64_t page_tok)
+{
+    return positions(s) / page_tok + SEQ_MAX;
+}
+
 /* Page numbers for every sequence in table 1, mixed up; table 0 is another cell's. */
 static void pages_make(check *c, const cell_shape *s, int64_t page_tok, kbatch *b)
 {
-    int64_t n_page = positions(s) / page_tok + SEQ_MAX, next = 0;
-    const int32_t **tables = check_alloc(c, (size_t)(2 * b->n_seq) * sizeof *tables, 0);
+    int64_t n_page = pages_of(s, page_tok), next = 0;
+    int32_t *table = kbatch_room(b, KBATCH_PARTS) + b->n_seq * b->n_page;
     int32_t *order = check_ids(c, n_page, 1);
     for (int64_t i = 0; i < n_page; i++)
         order[i] = (int32_t)i;
@@ -108,19 +113,30 @@ static void pages_make(check *c, const cell_shape *s, int64_t page_tok, kbatch *
         order[j] = swap;
     }
     for (int64_t q = 0; q < b->n_seq; q++) {
-        tables[q] = NULL;
-        tables[b->n_seq + q] = order + next;
-        next += (s->len[q] + page_tok - 1) / page_tok;
+        int64_t n = (s->len[q] + page_tok - 1) / page_tok;
+        memcpy(table + q * b->n_page, order + next, (size_t)n * sizeof *order);
+        next += n;
     }
-    b->pages = tables;
+}
+
+/* The same pages in another call. */
+static void pages_share(const kbatch *from, kbatch *to)
+{
+    memcpy(kbatch_room(to, KBATCH_PARTS), kbatch_pages(from, 0, 0),
+           (size_t)(to->n_table * to->n_seq * to->n_page) * sizeof *to->data);
 }
 
 /* A call with the last `rows` positions of every sequence, turn by turn. */
 static kbatch *batch_make(check *c, const cell_shape *s, int64_t rows, int64_t page_tok)
 {
-    kbatch *b = check_alloc(c, sizeof *b, 0);
-    int32_t *seq = check_ids(c, positions(s), 1), *pos = check_ids(c, positions(s), 1);
     int64_t n = 0;
+    for (int64_t q = 0; q < SEQ_MAX; q++)
+        n += s->len[q] < rows ? s->len[q] : rows;
+    kbatch *b = check_batch(
+        c, &(kbatch){
+               .n_tok = n, .n_seq = sequences(s), .n_table = 2, .n_page = pages_of(s, page_tok)});
+    int32_t *seq = kbatch_room(b, KBATCH_SEQ), *pos = kbatch_room(b, KBATCH_POS);
+    n = 0;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t q = 0; q < SEQ_MAX; q++) {
             int64_t had = s->len[q] > rows ? s->len[q] - rows : 0;
@@ -129,7 +145,6 @@ static kbatch *batch_make(check *c, const cell_shape *s, int64_t rows, int64_t p
             seq[n] = (int32_t)q;
             pos[n++] = (int32_t)(had + i);
         }
-    *b = (kbatch){.n_tok = n, .n_seq = sequences(s), .seq = seq, .pos = pos};
     pages_make(c, s, page_tok, b);
     return b;
 }
@@ -215,18 +230,19 @@ static void cell_unseen(check *c, const cell_shape *s, const kcell *cell, const 
                         const kbatch *all)
 {
     size_t each = dtype_row_of(cell->type)->bytes;
+    const int32_t *seq = kbatch_at(all, KBATCH_SEQ), *at = kbatch_at(all, KBATCH_POS);
     for (int64_t t = 0; t < all->n_tok; t++) {
         bool seen = false;
         for (int64_t i = 0; i < k->batch->n_tok && !seen; i++) {
-            int64_t pos = k->batch->pos[i];
-            seen = k->batch->seq[i] == all->seq[t] && all->pos[t] <= pos &&
-                   all->pos[t] >= attend_first(k, pos);
+            int64_t pos = kbatch_at(k->batch, KBATCH_POS)[i];
+            seen = kbatch_at(k->batch, KBATCH_SEQ)[i] == seq[t] && at[t] <= pos &&
+                   at[t] >= attend_first(k, pos);
         }
         const int32_t *pages = kcell_pages(cell, all, t);
         for (int64_t h = 0; h < s->cell_heads && !seen; h++) {
-            check_unused(c, cell_key(cell, pages, all->pos[t], h), (size_t)s->k * each);
+            check_unused(c, cell_key(cell, pages, at[t], h), (size_t)s->k * each);
             if (!s->latent)
-                check_unused(c, cell_value(cell, pages, all->pos[t], h), (size_t)s->v * each);
+                check_unused(c, cell_value(cell, pages, at[t], h), (size_t)s->v * each);
         }
     }
 }
@@ -239,7 +255,7 @@ static float bound_of(const cell_shape *s, const kbatch *all, const float *keys,
     double most = 0;
     for (int64_t t = 0; t < all->n_tok; t++) {
         double sum = 0;
-        if (all->seq[t] != seq || all->pos[t] > pos)
+        if (kbatch_at(all, KBATCH_SEQ)[t] != seq || kbatch_at(all, KBATCH_POS)[t] > pos)
             continue;
         for (int64_t i = 0; i < s->k; i++)
             sum += fabs((double)q[i] * (double)keys[(t * s->cell_heads + cell_head) * s->k + i]);
@@ -257,12 +273,10 @@ static bool attend_setup(check *c, const cell_shape *s, dtype type, check_case *
     float *keys = check_numbers(c, all->n_tok * s->cell_heads * s->k);
     float *values = check_numbers(c, all->n_tok * s->cell_heads * s->v);
     kbatch *b = batch_make(c, s, s->rows, s->page_tok);
-    b->pages = all->pages;
-    kbatch *b_ref = check_alloc(c, sizeof *b_ref, 0), *all_ref = check_alloc(c, sizeof *b_ref, 0);
-    *b_ref = *b;
-    *all_ref = *all;
-    pages_make(c, s, page_ref, b_ref);
-    all_ref->pages = b_ref->pages;
+    pages_share(all, b);
+    kbatch *b_ref = batch_make(c, s, s->rows, page_ref);
+    kbatch *all_ref = batch_make(c, s, longest(s), page_ref);
+    pages_share(all_ref, b_ref);
     kargs *k = &out->ref;
     if (s->sinks)
         k->in[2] = check_numbers(c, s->heads);
@@ -283,7 +297,8 @@ static bool attend_setup(check *c, const cell_shape *s, dtype type, check_case *
     for (int64_t i = 0; i < b->n_tok * s->heads; i++) {
         double slope = s->slopes ? fabs((double)((const float *)k->in[3])[i % s->heads]) : 0;
         float most = bound_of(s, all, keys, (const float *)out->ref.in[0] + i * s->k,
-                              b->seq[i / s->heads], b->pos[i / s->heads], i % s->heads, slope);
+                              kbatch_at(b, KBATCH_SEQ)[i / s->heads],
+                              kbatch_at(b, KBATCH_POS)[i / s->heads], i % s->heads, slope);
         for (int64_t j = 0; j < s->v; j++)
             bound[i * s->v + j] = most;
     }

@@ -359,11 +359,10 @@ static bool take_rows_make(check *c, const kernel_row *row, int i, check_case *o
     if (i >= 16)
         return false;
     int64_t n_out = row_counts[i / 4], n_tok = n_out * 2 + 1, width = widths[i % 4];
-    kbatch *b = check_alloc(c, sizeof *b, 0);
-    int32_t *rows = check_ids(c, n_out, 2);
+    kbatch *b = check_batch(c, &(kbatch){.n_tok = n_tok, .n_out = n_out});
+    const int32_t *odd = check_ids(c, n_out, 2);
     for (int64_t j = 0; j < n_out; j++)
-        rows[j] += (int32_t)(2 * j); /* ascending */
-    *b = (kbatch){.n_tok = n_tok, .n_out = n_out, .out = rows};
+        kbatch_room(b, KBATCH_OUT)[j] = odd[j] + (int32_t)(2 * j); /* ascending */
     input_rows(c, out, 0, check_numbers(c, n_tok * width), n_tok, width, i % 2);
     out->ref.batch = out->k.batch = b;
     sizes(out, (const int64_t[]){n_out, width}, 2);

@@ -151,13 +151,14 @@ static void read_table(line *l, arena *a, kargs *k)
 
 static void read_rows(line *l, arena *a, ref_case *c)
 {
-    c->batch.n_tok = line_int(l);
-    c->batch.n_out = line_int(l);
-    const double *x = line_numbers(l, a, c->batch.n_out);
-    int32_t *rows = ARENA_ARRAY(a, int32_t, (size_t)c->batch.n_out);
-    for (int64_t i = 0; i < c->batch.n_out; i++)
-        rows[i] = (int32_t)x[i];
-    c->batch.out = rows;
+    kbatch counts = {.n_tok = line_int(l)};
+    counts.n_out = line_int(l);
+    const double *x = line_numbers(l, a, counts.n_out);
+    kbatch *b = arena_alloc(a, kbatch_bytes(&counts));
+    *b = counts;
+    for (int64_t i = 0; i < b->n_out; i++)
+        kbatch_room(b, KBATCH_OUT)[i] = (int32_t)x[i];
+    c->k.batch = b;
 }
 
 /* A count, then as many whole numbers. */

@@ -39,8 +39,7 @@ typedef struct {
 
 typedef struct {
     char op[32], name[64];
-    kargs k; /* all but the results' addresses */
-    kbatch batch;
+    kargs k;         /* all but the results' addresses */
     kinstr code[16]; /* k.code of a map */
     bool inplace;
     int n_out;

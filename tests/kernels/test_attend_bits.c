@@ -9,7 +9,7 @@ enum { LEN = 300, HEADS = 6, K = 24, V = 20, ROWS = 40 };
 /* Of the cell: heads, so that one or more query heads share one, and the width of values, with and without a rest. */
 static int cell_heads, v_width;
 static float keys[LEN * HEADS * K], values[LEN * HEADS * V], q[ROWS * HEADS * K];
-static int32_t pos[LEN], seq[LEN], pages[LEN + 1];
+static int32_t pos[LEN], pages[LEN + 1];
 
 static void numbers(float *x, size_t n, unsigned *seed)
 {
@@ -34,35 +34,46 @@ static kcell cell_create(dtype type, int64_t page_tok)
 
 static const kernel_row *variant; /* of attend */
 
+/* Rows at positions `at` of one sequence. */
+static void batch_set(kbatch *b, int64_t n, const int32_t *at, const int32_t *table, int64_t n_page)
+{
+    *b = (kbatch){.n_tok = n, .n_seq = 1, .n_table = 1, .n_page = n_page};
+    memset(kbatch_room(b, KBATCH_SEQ), 0, (size_t)n * sizeof *at);
+    memcpy(kbatch_room(b, KBATCH_POS), at, (size_t)n * sizeof *at);
+    memcpy(kbatch_room(b, KBATCH_PARTS), table, (size_t)n_page * sizeof *table);
+}
+
 /* The last ROWS rows, `n_call` of them in a call; all rows are in the cell before. */
 static void attend(dtype type, int64_t page_tok, int64_t window, int64_t n_call, float *out)
 {
-    const int32_t *tables[] = {pages};
     const kernel_row *append = kernel_find(KOP_append, "c"), *row = variant;
     kcell cell = cell_create(type, page_tok);
-    kbatch b = {.n_tok = LEN, .n_seq = 1, .seq = seq, .pos = pos, .pages = tables};
+    kbatch *b =
+        malloc(kbatch_bytes(&(kbatch){.n_tok = LEN, .n_seq = 1, .n_table = 1, .n_page = LEN + 1}));
+    batch_set(b, LEN, pos, pages, LEN + 1);
     kargs k = {.in = {keys, values},
                .pitch = {cell_heads * K * 4, cell_heads * v_width * 4},
                .n = {LEN},
-               .batch = &b,
+               .batch = b,
                .cell = &cell};
     append->fn(&k, &(kthread){.count = 1}, 0, LEN);
     for (int64_t at = 0; at < ROWS; at += n_call) {
-        b.pos = pos + LEN - ROWS + at;
-        b.n_tok = ROWS - at < n_call ? ROWS - at : n_call;
+        int64_t n = ROWS - at < n_call ? ROWS - at : n_call;
+        batch_set(b, n, pos + LEN - ROWS + at, pages, LEN + 1);
         k = (kargs){.in = {q + at * HEADS * K},
                     .out = {out + at * HEADS * v_width},
                     .pitch = {HEADS * K * 4},
                     .out_pitch = {HEADS * v_width * 4},
-                    .n = {b.n_tok, HEADS, window},
+                    .n = {n, HEADS, window},
                     .f = {0.25},
-                    .batch = &b,
+                    .batch = b,
                     .cell = &cell};
         kthread t = {.count = 1, .scratch_bytes = kernel_scratch(row, &k)};
         t.scratch = malloc(t.scratch_bytes);
         row->fn(&k, &t, 0, kernel_units(row, &k));
         free(t.scratch);
     }
+    free(b);
     free(cell.base);
 }
 
@@ -120,9 +131,8 @@ enum { LONG = 16400, LONG_PAGE = 64, SPLIT_ROWS = 3 };
 typedef struct {
     kcell cell;
     kargs k;
-    kbatch b;
-    int32_t pages[LONG / LONG_PAGE + 1], pos[SPLIT_ROWS];
-    const int32_t *tables[1];
+    kbatch *b;
+    int32_t pages[LONG / LONG_PAGE + 1];
     float q[SPLIT_ROWS * HEADS * K], sinks[HEADS], out[SPLIT_ROWS * HEADS * V];
 } long_case;
 
@@ -138,7 +148,6 @@ static long_case *long_create(int heads, int heads_kept)
     numbers(c->sinks, COUNT_OF(c->sinks), &seed);
     for (int32_t i = 0; i <= LONG / LONG_PAGE; i++)
         c->pages[i] = LONG / LONG_PAGE - i;
-    c->tables[0] = c->pages;
     c->cell = (kcell){.base = (char *)half,
                       .page_bytes = LONG_PAGE * heads_kept * (K + V) * 2,
                       .page_tok = LONG_PAGE,
@@ -146,14 +155,15 @@ static long_case *long_create(int heads, int heads_kept)
                       .k = K,
                       .v = V,
                       .type = DT_F16};
-    c->b = (kbatch){.n_tok = 1, .n_seq = 1, .seq = seq, .pos = c->pos, .pages = c->tables};
+    c->b = malloc(kbatch_bytes(&(kbatch){
+        .n_tok = SPLIT_ROWS, .n_seq = 1, .n_table = 1, .n_page = (int64_t)COUNT_OF(c->pages)}));
     c->k = (kargs){.in = {c->q, NULL, c->sinks},
                    .out = {c->out},
                    .pitch = {heads * K * 4},
                    .out_pitch = {heads * V * 4},
                    .n = {1, heads},
                    .f = {0.25},
-                   .batch = &c->b,
+                   .batch = c->b,
                    .cell = &c->cell};
     return c;
 }
@@ -174,9 +184,9 @@ static void split_holds(long_case *c, int32_t at, int64_t window)
 {
     int64_t heads = c->k.n[1], each = kernel_state_elems(V) * heads;
     static float want[COUNT_OF(c->out)];
-    for (int i = 0; i < SPLIT_ROWS; i++)
-        c->pos[i] = at + i;
-    c->b.n_tok = c->k.n[0] = SPLIT_ROWS;
+    const int32_t rows[SPLIT_ROWS] = {at, at + 1, at + 2};
+    batch_set(c->b, SPLIT_ROWS, rows, c->pages, (int64_t)COUNT_OF(c->pages));
+    c->k.n[0] = SPLIT_ROWS;
     c->k.n[2] = window;
     units_run(&c->k, 100);
     memcpy(want, c->out, sizeof want);
@@ -215,6 +225,7 @@ START_TEST(two_steps_give_the_same_bits)
                 split_holds(c, at[p], 1500);
             }
             free(c->cell.base);
+            free(c->b);
             free(c);
         }
     }

@@ -13,7 +13,6 @@ typedef struct {
     kcell cell;
     size_t bytes;
     int32_t table[ATTEND_SEQ_MAX][N_PAGE];
-    const int32_t *pages[ATTEND_SEQ_MAX];
 } store;
 
 static int64_t type_bytes(dtype t)
@@ -44,26 +43,33 @@ static store store_create(const attend_case *c, dtype type, int64_t page_tok)
     return s;
 }
 
-static void store_batch(store *s, kbatch *b)
+/* Rows of any of the case's sequences. */
+static kbatch *batch_create(const attend_case *c, const store *s, int64_t n, const int32_t *seq,
+                            const int32_t *pos)
 {
-    for (int i = 0; i < ATTEND_SEQ_MAX; i++)
-        s->pages[i] = s->table[i];
-    b->pages = s->pages;
+    kbatch counts = {.n_tok = n, .n_seq = c->n_seq, .n_table = 1, .n_page = N_PAGE};
+    kbatch *b = calloc(1, kbatch_bytes(&counts));
+    *b = counts;
+    memcpy(kbatch_room(b, KBATCH_SEQ), seq, (size_t)n * sizeof *seq);
+    memcpy(kbatch_room(b, KBATCH_POS), pos, (size_t)n * sizeof *pos);
+    memcpy(kbatch_room(b, KBATCH_PARTS), s->table, (size_t)c->n_seq * sizeof *s->table);
+    return b;
 }
 
 /* Row t of the call, of an array [len, width] per sequence. */
 static void gather(const kbatch *b, const float *const *from, int64_t width, float *to)
 {
     for (int64_t t = 0; t < b->n_tok; t++)
-        memcpy(to + t * width, from[b->seq[t]] + b->pos[t] * width, (size_t)width * sizeof *to);
+        memcpy(to + t * width,
+               from[kbatch_at(b, KBATCH_SEQ)[t]] + kbatch_at(b, KBATCH_POS)[t] * width,
+               (size_t)width * sizeof *to);
 }
 
-static void append(const attend_case *c, store *s, kbatch *b, bool one_by_one)
+static void append(const attend_case *c, store *s, const kbatch *b, bool one_by_one)
 {
     static float keys[4096], values[4096];
     const kernel_row *row = kernel_find(KOP_append, "ref");
     kthread t = {0, 1, NULL, 0};
-    store_batch(s, b);
     gather(b, c->keys, c->cell_heads * c->k, keys);
     if (!c->latent)
         gather(b, c->values, c->cell_heads * c->v, values);
@@ -90,15 +96,12 @@ static void append_history(const attend_case *c, store *s)
     for (int64_t p = 0; p < longest; p++)
         for (int64_t q = 0; q < c->n_seq; q++) {
             int32_t seq = (int32_t)q, pos = (int32_t)p;
-            kbatch b = {.n_tok = 1, .n_seq = c->n_seq, .seq = &seq, .pos = &pos};
-            if (p < had[q])
-                append(c, s, &b, false);
+            if (p >= had[q])
+                continue;
+            kbatch *b = batch_create(c, s, 1, &seq, &pos);
+            append(c, s, b, false);
+            free(b);
         }
-}
-
-static kbatch call_batch(const attend_case *c)
-{
-    return (kbatch){.n_tok = c->n_row, .n_seq = c->n_seq, .seq = c->seq, .pos = c->pos};
 }
 
 static void check_attend(const attend_case *c, dtype type, int64_t page_tok)
@@ -107,15 +110,16 @@ static void check_attend(const attend_case *c, dtype type, int64_t page_tok)
     snprintf(what, sizeof what, "attend, %s (%s, pages of %d)", c->name, dtype_row_of(type)->name,
              (int)page_tok);
     store s = store_create(c, type, page_tok);
-    kbatch b = call_batch(c);
+    kbatch *b = batch_create(c, &s, c->n_row, c->seq, c->pos);
     append_history(c, &s);
-    append(c, &s, &b, false);
+    append(c, &s, b, false);
     kargs k = {.in = {c->q, NULL, c->sinks, c->slopes},
                .n = {c->n_row, c->heads, c->window, c->chunk},
                .f = {c->scale, c->softcap},
-               .batch = &b,
+               .batch = b,
                .cell = &s.cell};
     run_checked(what, kernel_find(KOP_attend, "ref"), &k, &c->out, 1, false);
+    free(b);
     free(s.cell.base);
 }
 
@@ -152,15 +156,16 @@ static void put(dtype type, float x, char *to)
 static void expect_rows(const attend_case *c, const store *s, const kbatch *b, char *image)
 {
     int64_t each = type_bytes(s->cell.type);
+    const int32_t *seq = kbatch_at(b, KBATCH_SEQ), *pos = kbatch_at(b, KBATCH_POS);
     for (int64_t t = 0; t < b->n_tok; t++) {
-        int64_t page_tok = s->cell.page_tok, slot = b->pos[t] % page_tok;
-        char *page = image + s->table[b->seq[t]][b->pos[t] / page_tok] * s->cell.page_bytes;
+        int64_t page_tok = s->cell.page_tok, slot = pos[t] % page_tok;
+        char *page = image + s->table[seq[t]][pos[t] / page_tok] * s->cell.page_bytes;
         for (int64_t h = 0; h < c->cell_heads; h++) {
             for (int64_t i = 0; i < c->k; i++)
-                put(s->cell.type, c->keys[b->seq[t]][(b->pos[t] * c->cell_heads + h) * c->k + i],
+                put(s->cell.type, c->keys[seq[t]][(pos[t] * c->cell_heads + h) * c->k + i],
                     page + ((h * s->cell.page_tok + slot) * c->k + i) * each);
             for (int64_t i = 0; i < c->v && !c->latent; i++)
-                put(s->cell.type, c->values[b->seq[t]][(b->pos[t] * c->cell_heads + h) * c->v + i],
+                put(s->cell.type, c->values[seq[t]][(pos[t] * c->cell_heads + h) * c->v + i],
                     page + s->cell.page_tok * c->cell_heads * c->k * each +
                         ((h * s->cell.page_tok + slot) * c->v + i) * each);
         }
@@ -172,9 +177,10 @@ static void check_append(const attend_case *c, dtype type, int64_t page_tok, boo
     store s = store_create(c, type, page_tok);
     char *image = malloc(s.bytes);
     memset(image, 0xff, s.bytes);
-    kbatch b = call_batch(c);
-    append(c, &s, &b, one_by_one);
-    expect_rows(c, &s, &b, image);
+    kbatch *b = batch_create(c, &s, c->n_row, c->seq, c->pos);
+    append(c, &s, b, one_by_one);
+    expect_rows(c, &s, b, image);
+    free(b);
     ck_assert_mem_eq(s.cell.base, image, s.bytes);
     free(image);
     free(s.cell.base);

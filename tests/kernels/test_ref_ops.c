@@ -22,7 +22,6 @@ START_TEST(recorded)
     for (; ref_case_next(f, a, &c); n++) {
         char what[128];
         snprintf(what, sizeof what, "%s, %s", c.op, c.name);
-        c.k.batch = &c.batch;
         run_checked(what, ref_row(c.op), &c.k, c.out, c.n_out, c.inplace);
     }
     ck_assert_int_gt(n, 100);

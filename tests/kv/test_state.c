@@ -51,7 +51,7 @@ START_TEST(pages_come_and_go)
 {
     weft_diag *dg = diag_create();
     state *st = open_state(dg, 2, 10, 4, 4);
-    const int32_t *pages = state_pages(st, 0, 0);
+    const int32_t *pages = state_pages(st, 0, 0).page;
     ck_assert_int_eq(state_reserve(dg, st, 0, 5), WEFT_OK);
     ck_assert_int_eq(state_pages_free(st, 0), 2);
     ck_assert_int_eq(state_length(st, 0), 0); /* not there before they are committed */
@@ -67,7 +67,7 @@ START_TEST(pages_come_and_go)
     state_release(st, 0);
     ck_assert_int_eq(state_pages_free(st, 0), 2);
     ck_assert_int_eq(state_length(st, 0), 8);
-    ck_assert_ptr_eq(state_pages(st, 0, 0), pages);
+    ck_assert_ptr_eq(state_pages(st, 0, 0).page, pages);
 
     ck_assert_int_eq(state_truncate(dg, st, 0, 5), WEFT_OK);
     ck_assert_int_eq(state_pages_free(st, 0), 2);
@@ -77,7 +77,7 @@ START_TEST(pages_come_and_go)
     state_commit(st, 1, 10);
     ck_assert_int_eq(state_pages_free(st, 0), 0);
     /* No page is in two tables. */
-    const int32_t *other = state_pages(st, 0, 1);
+    const int32_t *other = state_pages(st, 0, 1).page;
     for (int i = 0; i < 3; i++)
         ck_assert_int_ne(other[i], pages[0]);
     ck_assert_int_eq(state_truncate(dg, st, 1, 0), WEFT_OK);
@@ -285,7 +285,7 @@ START_TEST(a_fork_shares_until_someone_writes)
     char *base = calloc(1, state_bytes(st));
     state_bind(st, base, counting_copy);
     const kcell *c = state_cells(st);
-    const int32_t *a = state_pages(st, 0, 0), *b = state_pages(st, 0, 1);
+    const int32_t *a = state_pages(st, 0, 0).page, *b = state_pages(st, 0, 1).page;
     append_plain(dg, st, 0, 7);
     for (int i = 0; i < 2; i++)
         memset(c[i].base + a[1] * c[i].page_bytes, 'x', (size_t)c[i].page_bytes);
@@ -318,7 +318,7 @@ START_TEST(a_fork_shares_until_someone_writes)
     state_release(st, 2);
     ck_assert_int_eq(state_truncate(dg, st, 2, 2), WEFT_OK);
     ck_assert_int_eq(state_reserve(dg, st, 2, 1), WEFT_OK);
-    ck_assert_int_ne(state_pages(st, 0, 2)[0], a[0]);
+    ck_assert_int_ne(state_pages(st, 0, 2).page[0], a[0]);
     ck_assert_int_eq(state_pages_free(st, 0), 1);
     state_commit(st, 2, 1);
 
@@ -347,7 +347,7 @@ START_TEST(a_call_that_does_not_fit_takes_no_page)
     ck_assert_int_eq(state_fork(dg, st, 0, 1, 7), WEFT_OK);
     int32_t before[2][2];
     for (int i = 0; i < 2; i++)
-        memcpy(before[i], state_pages(st, 0, i), sizeof before[i]);
+        memcpy(before[i], state_pages(st, 0, i).page, sizeof before[i]);
     n_copied = 0;
     const int32_t all[] = {0, 2, 1}, n_new[] = {2, 1, 2}, none[] = {2, 7, 1};
     ck_assert_int_eq(state_reserve_each(dg, st, all, n_new, 3), WEFT_ERR_FULL);
@@ -358,7 +358,7 @@ START_TEST(a_call_that_does_not_fit_takes_no_page)
     ck_assert_uint_eq(n_copied, 0);
     ck_assert_int_eq(state_pages_free(st, 0), 3);
     for (int i = 0; i < 2; i++) {
-        ck_assert_mem_eq(before[i], state_pages(st, 0, i), sizeof before[i]);
+        ck_assert_mem_eq(before[i], state_pages(st, 0, i).page, sizeof before[i]);
         ck_assert_int_eq(state_length(st, i), 7);
     }
     /* With one row less for each it does; it is a copy, and a page for the third. */
@@ -460,7 +460,8 @@ static void each_element(model *m, int64_t seq, int64_t pos, uint32_t stamp, boo
     for (int i = 0; i < CELLS; i++) {
         const kcell *c = &state_cells(m->st)[i];
         int64_t bytes = c->type == DT_F32 ? 4 : 2, tok = pos % c->page_tok;
-        char *page = c->base + state_pages(m->st, c->table, seq)[pos / c->page_tok] * c->page_bytes;
+        char *page =
+            c->base + state_pages(m->st, c->table, seq).page[pos / c->page_tok] * c->page_bytes;
         if (pos < m->seq[seq].kept[c->table])
             continue;
         for (int part = 0; part < (c->latent ? 1 : 2); part++) {
@@ -494,7 +495,7 @@ static int64_t count_refs(const model *m, int t, int *refs)
     memset(refs, 0, (size_t)state_pages_count(m->st, t) * sizeof *refs);
     for (int s = 0; s < SEQS; s++)
         for (int64_t i = m->seq[s].kept[t] / toks[t]; i < pages_of(m->seq[s].length, t); i++) {
-            int32_t page = state_pages(m->st, t, s)[i];
+            int32_t page = state_pages(m->st, t, s).page[i];
             if (page < 0 || page >= state_pages_count(m->st, t))
                 ck_abort_msg("there is no page %d", (int)page);
             used += refs[page]++ == 0;
@@ -529,7 +530,7 @@ static bool call_fits(const model *m, const int32_t *seqs, const int32_t *rows, 
             left -= pages_of(s->length + rows[i], t) - pages_of(s->length, t);
             if (rows[i] == 0 || s->length % toks[t] == 0)
                 continue;
-            int *r = &refs[state_pages(m->st, t, seqs[i])[s->length / toks[t]]];
+            int *r = &refs[state_pages(m->st, t, seqs[i]).page[s->length / toks[t]]];
             if (*r > 1) {
                 left--;
                 (*r)--;
