@@ -26,7 +26,7 @@ static uint64_t check_once(const char *name, str text)
     weft_diag *dg = diag_create();
     source *src = source_from_text(a, name, text);
     uint64_t begin = cpu_ns();
-    weft_status st = dsl_check_as(dg, src, true);
+    weft_status st = dsl_check(dg, src, true);
     uint64_t ns = cpu_ns() - begin;
     if (st != WEFT_OK || diag_count(dg) > 0) {
         diag_print(dg, stderr, false);

@@ -3,7 +3,6 @@
  * The one named on the command line; else the text that travels inside the checkpoint under weft.graph;
  * else the one file of the library whose match lines fit: the folders of WEFT_PATH, the installed library
  * and the copy compiled in, where an earlier file hides a later one of the same name. */
-#include "compiler/checkpoint.h"
 #include "compiler/compiler.h"
 #include "dsl/builtin_library.h"
 #include "runtime/base/file.h"
@@ -83,46 +82,55 @@ static void put_archs(const model_file *mf, strbuf *out)
 }
 
 /* A match line spells the architecture out, so most files compiled in need no parsing. Others are parsed in any
- * case: their mistakes are told. */
+ * case: their mistakes are reported. */
 static bool may_match(arena *a, const candidate *c, str arch)
 {
     str quoted = arena_printf(a, "\"" STR_FMT "\"", STR_ARG(arch));
     return !c->builtin || memmem(c->src->text.p, c->src->text.n, quoted.p, quoted.n);
 }
 
-static weft_status choose_from(weft_diag *dg, arena *a, const model_file *mf, const dsl_host *host,
-                               const candidates *list, arch_text *out)
+static weft_status choose_from(weft_diag *dg, arena *a, const model_file *mf, checkpoint *cp,
+                               const candidates *list, arch_text *out, dsl_file **out_f)
 {
     const candidate *best = NULL, *rival = NULL;
     int best_rank = 0;
-    for (size_t i = 0; i < list->n; i++) {
+    weft_status st = WEFT_OK;
+    for (size_t i = 0; i < list->n && st == WEFT_OK; i++) {
+        const candidate *it = &list->at[i];
+        dsl_file *f = NULL;
         for (size_t k = 0; k < model_file_arch_count(mf); k++) {
-            int rank = 0;
             str model = {0};
-            if (!may_match(a, &list->at[i], model_file_arch(mf, k)))
+            if (!may_match(a, it, model_file_arch(mf, k)))
                 continue;
-            WEFT_TRY(dsl_match(dg, list->at[i].src, host, model_file_arch(mf, k), &rank, &model));
+            if (!f && (st = dsl_open(dg, it->src, false, a, &f)) != WEFT_OK)
+                break;
+            int rank = dsl_match(dg, f, cp, model_file_arch(mf, k), &model);
             if (rank > 0 && rank == best_rank)
-                rival = &list->at[i];
+                rival = it;
             if (rank <= best_rank)
                 continue;
             best_rank = rank;
-            best = &list->at[i];
+            best = it;
             rival = NULL;
             out->model = model;
         }
+        if (best == it) {
+            dsl_close(*out_f);
+            *out_f = f;
+        } else {
+            dsl_close(f);
+        }
     }
     strbuf archs = {0};
-    weft_status st = WEFT_OK;
     put_archs(mf, &archs);
-    if (!best) {
+    if (st == WEFT_OK && !best) {
         st = weft_fail(dg, W0801, WEFT_NOWHERE, "no model in the library matches %s, which says %s",
                        model_file_path(mf), archs.p);
         weft_note(dg, "write a model file for it: models/README.md shows how");
-    } else if (rival) {
+    } else if (st == WEFT_OK && rival) {
         st = weft_fail(dg, W0802, WEFT_NOWHERE, "%s and %s both match %s", best->src->name,
                        rival->src->name, archs.p);
-    } else {
+    } else if (st == WEFT_OK) {
         out->src = best->src;
         out->checked = best->builtin;
     }
@@ -130,41 +138,50 @@ static weft_status choose_from(weft_diag *dg, arena *a, const model_file *mf, co
     return st;
 }
 
-weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, arena *a,
-                        arch_text *out)
+/* --arch FILE: of several models in it, the one that fits. */
+static weft_status choose_named(weft_diag *dg, arena *a, const model_file *mf, checkpoint *cp,
+                                const char *path, arch_text *out, dsl_file **out_f)
 {
     source *src;
+    WEFT_TRY(source_open(dg, a, path, DSL_SOURCE_MAX, &src));
+    WEFT_TRY(dsl_open(dg, src, false, a, out_f));
+    out->src = src;
+    if (model_file_arch_count(mf) == 0)
+        return WEFT_OK;
+    str says = model_file_arch(mf, 0);
+    if (dsl_match(dg, *out_f, cp, says, &out->model) == 0)
+        weft_fail(dg, W0805, (weft_loc){src, 0, 0},
+                  "no match line of this file fits %s, which says `" STR_FMT "`",
+                  model_file_path(mf), STR_ARG(says));
+    return WEFT_OK;
+}
+
+weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, arena *a,
+                        arch_text *out, dsl_file **out_f)
+{
     str text;
     checkpoint cp;
-    *out = (arch_text){0};
-    if (!arch && value_str(model_file_key(mf, STR("/weft.graph")), &text)) {
-        const char *name = arena_printf(a, "%s(weft.graph)", model_file_path(mf)).p;
-        out->std_only = true;
-        out->src = source_from_text(a, name, text);
-        return WEFT_OK;
-    }
-    checkpoint_init(&cp, dg, a, mf, 0);
+    candidates list = {0};
     weft_status st;
+    *out = (arch_text){0};
+    *out_f = NULL;
+    checkpoint_init(&cp, a, mf);
     if (arch) {
-        int rank = 0;
-        st = source_open(dg, a, arch, DSL_SOURCE_MAX, &src);
-        if (st == WEFT_OK &&
-            model_file_arch_count(mf) > 0) /* of several models in the file, the one that fits */
-            st = dsl_match(dg, src, &cp.host, model_file_arch(mf, 0), &rank, &out->model);
-        if (st == WEFT_OK && rank == 0 && model_file_arch_count(mf) > 0) {
-            str says = model_file_arch(mf, 0);
-            weft_fail(dg, W0805, (weft_loc){src, 0, 0},
-                      "no match line of this file fits %s, which says `" STR_FMT "`",
-                      model_file_path(mf), STR_ARG(says));
-        }
-        if (st == WEFT_OK)
-            out->src = src;
+        st = choose_named(dg, a, mf, &cp, arch, out, out_f);
+    } else if (value_str(model_file_key(mf, STR("/weft.graph")), &text)) {
+        out->std_only = true;
+        out->src =
+            source_from_text(a, arena_printf(a, "%s(weft.graph)", model_file_path(mf)).p, text);
+        st = dsl_open(dg, out->src, true, a, out_f);
     } else {
-        candidates list = {0};
         add_library(dg, a, &list);
-        st = choose_from(dg, a, mf, &cp.host, &list, out);
+        st = choose_from(dg, a, mf, &cp, &list, out, out_f);
         VEC_FREE(&list);
     }
     checkpoint_deinit(&cp);
+    if (st != WEFT_OK) {
+        dsl_close(*out_f);
+        *out_f = NULL;
+    }
     return st;
 }

@@ -1,122 +1,6 @@
-/* bind.c - a checkpoint and its model file into a graph: the sink of the elaborator. */
-#include "compiler/checkpoint.h"
+/* bind.c - a checkpoint and its model file into a graph. */
 #include "compiler/compiler.h"
-
-static void *copy(arena *a, const void *from, size_t bytes)
-{
-    if (!from)
-        return NULL;
-    void *to = arena_alloc(a, bytes);
-    memcpy(to, from, bytes);
-    return to;
-}
-
-static void take_model(void *ctx, str name, str entry)
-{
-    graph *g = ((bound_model *)ctx)->graph;
-    g->model = arena_str(g->a, name);
-    g->entry = arena_str(g->a, entry);
-}
-
-static void take_param(void *ctx, str name, int64_t layer, const key_value *v)
-{
-    bound_model *bm = ctx;
-    bound_param p = {.name = arena_str(bm->a, name), .layer = layer, .value = *v};
-    p.value.text = arena_str(bm->a, v->text);
-    VEC_PUSH(&bm->params, p);
-}
-
-static gweight copy_weight(arena *a, const dsl_weight *w)
-{
-    gweight out = *w;
-    size_t n = 1;
-    for (int i = 0; i < w->rank; i++)
-        n *= (size_t)w->dim[i];
-    out.name = arena_str(a, w->name);
-    out.line = arena_str(a, w->line);
-    out.piece = copy(a, w->piece, (size_t)w->n_piece * sizeof *w->piece);
-    out.scales = copy(a, w->scales, (size_t)w->n_piece * sizeof *w->piece);
-    out.computed = copy(a, w->computed, n * sizeof *w->computed);
-    return out;
-}
-
-static int take_weight(void *ctx, const dsl_weight *w)
-{
-    graph *g = ((bound_model *)ctx)->graph;
-    gweight out = copy_weight(g->a, w);
-    VEC_PUSH(&g->weights, out);
-    return (int)g->weights.n - 1;
-}
-
-static int take_constant(void *ctx, const dsl_const *c)
-{
-    graph *g = ((bound_model *)ctx)->graph;
-    gconst out = *c;
-    out.data = copy(g->a, c->data, (size_t)c->n * sizeof *c->data);
-    VEC_PUSH(&g->consts, out);
-    return (int)g->consts.n - 1;
-}
-
-static int take_cell(void *ctx, const dsl_cell *c)
-{
-    graph *g = ((bound_model *)ctx)->graph;
-    gcell out = *c;
-    out.name = arena_str(g->a, c->name);
-    VEC_PUSH(&g->cells, out);
-    return (int)g->cells.n - 1;
-}
-
-static int take_input(void *ctx, str name, const dsl_type *type)
-{
-    graph *g = ((bound_model *)ctx)->graph;
-    ginput in = {arena_str(g->a, name), *type};
-    VEC_PUSH(&g->inputs, in);
-    return (int)g->inputs.n - 1;
-}
-
-static int take_node(void *ctx, const dsl_node *n, const dsl_type *types)
-{
-    graph *g = ((bound_model *)ctx)->graph;
-    gnode out = *n;
-    for (int i = 0; i < OP_ATTRS_MAX; i++)
-        out.attr[i].word =
-            n->attr[i].kind == GATTR_WORD ? arena_str(g->a, n->attr[i].word) : (str){0};
-    return graph_add(g, &out, types, n->n_out);
-}
-
-static void take_output(void *ctx, const dsl_output *o)
-{
-    graph *g = ((bound_model *)ctx)->graph;
-    goutput out = *o;
-    out.name = arena_str(g->a, o->name);
-    VEC_PUSH(&g->outputs, out);
-}
-
-static void take_other_arch(void *ctx, str arch)
-{
-    bound_model *bm = ctx;
-    bm->other_arch = arena_str(bm->a, arch);
-}
-
-static void take_other_key(void *ctx, const dsl_other_key *k)
-{
-    bound_model *bm = ctx;
-    dsl_other_key out = *k;
-    out.key = arena_str(bm->a, k->key);
-    out.value.text = arena_str(bm->a, k->value.text);
-    VEC_PUSH(&bm->other_keys, out);
-}
-
-static void take_other_weight(void *ctx, const dsl_other_weight *w)
-{
-    bound_model *bm = ctx;
-    dsl_other_weight out = *w;
-    gweight *stored = ARENA_NEW(bm->a, gweight);
-    *stored = copy_weight(bm->a, w->weight);
-    out.weight = stored;
-    out.name = arena_str(bm->a, w->name);
-    VEC_PUSH(&bm->other_weights, out);
-}
+#include "compiler/unread.h"
 
 /* Retention follows use: a cell keeps the widest window of all that read it, or everything. */
 static void find_windows(graph *g)
@@ -141,35 +25,17 @@ static void find_windows(graph *g)
     }
 }
 
-static void take_context(void *ctx)
-{
-    ((bound_model *)ctx)->context_asked = true;
-}
-
-static void take_trained(void *ctx, int64_t context)
-{
-    bound_model *bm = ctx;
-    if (bm->context == 0 && context > 0)
-        bm->context = context;
-}
-
-static void free_lists(bound_model *bm)
-{
-    VEC_FREE(&bm->params);
-    VEC_FREE(&bm->other_keys);
-    VEC_FREE(&bm->other_weights);
-}
-
-static weft_status choose_text(weft_diag *dg, const bind_options *opt, bound_model *bm)
+static weft_status choose_text(weft_diag *dg, const bind_options *opt, bound_model *bm,
+                               dsl_file **out_f)
 {
     if (!opt->like)
-        return arch_choose(dg, bm->file, opt->arch, bm->a, &bm->text);
-    const source *src = opt->like->text.src; /* messages may outlive it */
+        return arch_choose(dg, bm->file, opt->arch, bm->a, &bm->text, out_f);
+    const source *src = opt->like->text.src; /* places in the graph may outlive it */
     const char *name = arena_str(bm->a, str_of(src->name)).p;
     bm->text = opt->like->text;
     bm->text.src = source_from_text(bm->a, name, arena_str(bm->a, src->text));
     bm->text.model = arena_str(bm->a, opt->like->text.model);
-    return WEFT_OK;
+    return dsl_open(dg, bm->text.src, bm->text.std_only, bm->a, out_f);
 }
 
 weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *opt,
@@ -178,40 +44,28 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
     static const bind_options plain = {0};
     arena *a = arena_create();
     bound_model *bm = ARENA_NEW(a, bound_model);
-    elaborate_options how = {.home = a};
     checkpoint cp;
+    dsl_file *f = NULL;
     opt = opt ? opt : &plain;
-    *bm = (bound_model){.a = a, .file = mf};
-    checkpoint_init(&cp, dg, a, mf, opt->context);
-    weft_status st = choose_text(dg, opt, bm);
+    *bm = (bound_model){.a = a, .file = mf, .graph = graph_create()};
+    checkpoint_init(&cp, a, mf);
+    weft_status st = choose_text(dg, opt, bm, &f);
     if (st == WEFT_OK) {
-        how.model = bm->text.model;
-        how.std_only = bm->text.std_only;
-        how.checked = bm->text.checked;
-        bm->graph = graph_create();
-        how.entry = opt->entry ? str_of(opt->entry) : STR("");
-        dsl_sink sink = {.ctx = bm,
-                         .model = take_model,
-                         .param = take_param,
-                         .weight = take_weight,
-                         .constant = take_constant,
-                         .cell = take_cell,
-                         .input = take_input,
-                         .node = take_node,
-                         .output = take_output,
-                         .context = take_context,
-                         .trained = take_trained,
-                         .other_arch = opt->others ? take_other_arch : NULL,
-                         .other_key = opt->others ? take_other_key : NULL,
-                         .other_weight = opt->others ? take_other_weight : NULL};
-        st = dsl_elaborate(dg, bm->text.src, &how, &cp.host, &sink);
+        elaborate_options how = {.model = bm->text.model,
+                                 .entry = opt->entry ? str_of(opt->entry) : STR(""),
+                                 .context = opt->context,
+                                 .checked = bm->text.checked,
+                                 .home = a,
+                                 .others = opt->others ? &bm->others : NULL};
+        st = dsl_elaborate(dg, f, &how, &cp, bm->graph, &bm->settings);
     }
     if (st == WEFT_OK) {
         bm->text.checked = true;
         find_windows(bm->graph);
-        checkpoint_warn_unread(&cp, bm->text.src->name, bm->graph);
+        warn_unread(dg, &cp, bm->text.src->name, bm->graph);
         *out_bm = bm;
     }
+    dsl_close(f);
     checkpoint_deinit(&cp);
     if (st != WEFT_OK)
         bound_model_destroy(bm);
@@ -223,15 +77,17 @@ void bound_model_destroy(bound_model *bm)
     if (!bm)
         return;
     graph_destroy(bm->graph);
-    free_lists(bm);
+    VEC_FREE(&bm->settings.params);
+    VEC_FREE(&bm->others.keys);
+    VEC_FREE(&bm->others.weights);
     arena_destroy(bm->a);
 }
 
 bool bound_model_context(const bound_model *bm, int64_t *out)
 {
-    if (bm->context > 0)
-        *out = bm->context;
-    return bm->context > 0;
+    if (bm->settings.context > 0)
+        *out = bm->settings.context;
+    return bm->settings.context > 0;
 }
 
 /* The first of these keys that is a number above 0; else `otherwise`. */
@@ -261,25 +117,29 @@ void bound_model_check_context(weft_diag *dg, const bound_model *bm, int64_t con
         "rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings",
         "original_max_position_embeddings", "rope_parameters.original_max_position_embeddings",
         NULL};
-    double trained = (double)bm->context;
+    double trained = (double)bm->settings.context;
     double reached = first_key(bm->file, factors, 1) * first_key(bm->file, originals, trained);
-    if (bm->context == 0 || bm->context_asked || (double)context <= trained ||
+    if (bm->settings.context == 0 || bm->settings.context_asked || (double)context <= trained ||
         (double)context <= reached)
         return;
     weft_fail(dg, W1413, WEFT_NOWHERE,
               "a context of %lld tokens, but " STR_FMT " was trained for %lld: beyond them its "
               "output may make no sense",
-              (long long)context, STR_ARG(bm->graph->model), (long long)bm->context);
+              (long long)context, STR_ARG(bm->graph->model), (long long)bm->settings.context);
 }
 
 bool bound_model_int(const bound_model *bm, const char *name, int64_t *out)
 {
-    for (size_t i = 0; i < bm->params.n; i++) {
-        const bound_param *p = &bm->params.at[i];
-        if (str_eqz(p->name, name) && p->layer < 0 && p->value.kind == KEY_INT) {
-            *out = p->value.integer;
-            return true;
-        }
+    const value *v = bound_model_param(bm, name);
+    return value_kind_of(v) == VALUE_INT && value_int(v, out);
+}
+
+const value *bound_model_param(const bound_model *bm, const char *name)
+{
+    for (size_t i = 0; i < bm->settings.params.n; i++) {
+        const model_param *p = &bm->settings.params.at[i];
+        if (str_eqz(p->name, name) && p->layer < 0)
+            return &p->v;
     }
-    return false;
+    return NULL;
 }

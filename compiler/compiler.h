@@ -1,4 +1,4 @@
-/* compiler.h - the door of compiler/: a checkpoint and a model file into a graph.
+/* compiler.h - the public header of compiler/: a checkpoint and a model file into a graph.
  *
  * A bound_model owns its graph, the text of its model file and what the parameters turned out to be; it
  * borrows the model_file, which must outlive it. Nothing here reads tensor data, but for small constants
@@ -6,8 +6,7 @@
 #ifndef WEFT_COMPILER_COMPILER_H
 #define WEFT_COMPILER_COMPILER_H
 
-#include "compiler/graph.h"
-#include "runtime/formats/model_file.h"
+#include "dsl/elaborate.h"
 
 typedef struct bound_model bound_model;
 
@@ -29,28 +28,17 @@ typedef struct {
     bool checked;  /* for every size, now or when Weft was built */
 } arch_text;
 
-typedef struct {
-    str name;
-    int64_t layer; /* -1: not a list */
-    key_value value;
-} bound_param;
-
 struct bound_model {
     arena *a;
     const model_file *file;
     arch_text text;
     graph *graph;
-    int64_t context;    /* that it was trained for; 0: the model file does not say */
-    bool context_asked; /* with another context the graph may be another */
-    VEC(bound_param) params;
-    /* With `others`: what all this is called in the other format. */
-    str other_arch;
-    VEC(dsl_other_key) other_keys;
-    VEC(dsl_other_weight) other_weights;
+    model_settings settings;
+    other_names others; /* with `others`: what all this is called in the other format */
 };
 
 /* Choose the model file, bind it, build its graph. W0801: no model matches; W0802: two match equally; all
- * that LANGUAGE.md tells of binding. opt may be NULL. */
+ * that LANGUAGE.md says of binding. opt may be NULL. */
 weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *opt,
                        bound_model **out_bm) WEFT_MUST_USE;
 void bound_model_destroy(bound_model *bm); /* NULL is fine */
@@ -59,11 +47,12 @@ bool bound_model_context(const bound_model *bm, int64_t *out);
 /* Warn (W1413) of a context that is longer than that, unless the checkpoint's rope scaling reaches as far or the
  * model is bound anew for every context. */
 void bound_model_check_context(weft_diag *dg, const bound_model *bm, int64_t context);
-/* An integer parameter by its name in the model file, to show it; false if there is none of that name. */
+/* A parameter by its name in the model file; NULL, or false, if there is none of that name (and an integer). */
+const value *bound_model_param(const bound_model *bm, const char *name);
 bool bound_model_int(const bound_model *bm, const char *name, int64_t *out);
 
-/* The text that fits a checkpoint, without binding it: --arch, weft.graph or the library. */
+/* The text that fits a checkpoint, without binding it: --arch, weft.graph or the library. out_f: the same, parsed. */
 weft_status arch_choose(weft_diag *dg, const model_file *mf, const char *arch, arena *a,
-                        arch_text *out) WEFT_MUST_USE;
+                        arch_text *out, dsl_file **out_f) WEFT_MUST_USE;
 
 #endif

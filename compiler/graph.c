@@ -1,4 +1,4 @@
-/* graph.c - making a graph and asking for the type of an operand. */
+/* graph.c - the plain data structure: making a graph, adding to it, the type of an operand. */
 #include "compiler/graph.h"
 
 #include "compiler/graph_impl.h"
@@ -40,6 +40,63 @@ int graph_add(graph *g, const gnode *n, const gtype *types, int n_out)
     }
     VEC_PUSH(&g->nodes, node);
     return node.first;
+}
+
+static void *kept(arena *a, const void *x, size_t n, size_t item_bytes)
+{
+    if (!x)
+        return NULL;
+    void *to = arena_alloc_array(a, n, item_bytes);
+    if (n > 0)
+        memcpy(to, x, n * item_bytes);
+    return to;
+}
+
+gweight gweight_copy(arena *a, const gweight *from)
+{
+    gweight w = *from;
+    w.name = arena_str(a, w.name);
+    w.line = arena_str(a, w.line);
+    w.piece = kept(a, w.piece, (size_t)w.n_piece, sizeof *w.piece);
+    w.scales = kept(a, w.scales, (size_t)w.n_piece, sizeof *w.scales);
+    if (w.computed)
+        w.computed = kept(a, w.computed, (size_t)graph_weight_count(&w), sizeof *w.computed);
+    return w;
+}
+
+int graph_add_weight(graph *g, const gweight *w)
+{
+    VEC_PUSH(&g->weights, gweight_copy(g->a, w));
+    return (int)g->weights.n - 1;
+}
+
+int graph_add_const(graph *g, const gconst *from)
+{
+    gconst c = *from;
+    c.data = kept(g->a, c.data, (size_t)c.n, sizeof *c.data);
+    VEC_PUSH(&g->consts, c);
+    return (int)g->consts.n - 1;
+}
+
+int graph_add_cell(graph *g, const gcell *from)
+{
+    gcell c = *from;
+    c.name = arena_str(g->a, c.name);
+    VEC_PUSH(&g->cells, c);
+    return (int)g->cells.n - 1;
+}
+
+int graph_add_input(graph *g, str name, const gtype *type)
+{
+    VEC_PUSH(&g->inputs, ((ginput){arena_str(g->a, name), *type}));
+    return (int)g->inputs.n - 1;
+}
+
+void graph_add_output(graph *g, const goutput *from)
+{
+    goutput o = *from;
+    o.name = arena_str(g->a, o.name);
+    VEC_PUSH(&g->outputs, o);
 }
 
 size_t graph_ref_count(const graph *g, gref_kind kind)

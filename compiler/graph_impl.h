@@ -11,6 +11,7 @@ enum {
     GRAPH_ROWS_MAX = 1 << 18,  /* nodes, and rows of any table but that of values */
     GRAPH_VALUES_MAX = 1 << 20,
     GRAPH_LAYERS_MAX = 1 << 16,
+    GRAPH_FILES_MAX = 65, /* a model file and its imports (DSL_IMPORTS_MAX) */
 };
 
 /* Entries in the table that refs of this kind point into. */

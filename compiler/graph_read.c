@@ -261,7 +261,7 @@ static weft_status read_cell(reader *r)
         WEFT_TRY(scan_int(s, 0, INT64_MAX, &c.window));
     for (int layout = CELL_PAGED; layout <= CELL_RING && c.layout == CELL_UNDECIDED; layout++)
         if (scan_accept_word(s, gtext_layouts[layout]))
-            c.layout = (dsl_cell_layout)layout;
+            c.layout = (cell_layout)layout;
     if (c.layout == CELL_RING)
         WEFT_TRY(scan_int(s, 0, INT64_MAX, &c.keep));
     WEFT_TRY(read_loc(r, &c.loc));

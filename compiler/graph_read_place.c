@@ -67,8 +67,8 @@ weft_status read_file(reader *r)
     for (size_t i = 0; i < r->files.n; i++)
         if (str_eq(r->files.at[i].shown, shown))
             return SCAN_FAIL(&r->s, "two files are called " STR_FMT, STR_ARG(shown));
-    if (r->files.n > DSL_IMPORTS_MAX)
-        return SCAN_FAIL(&r->s, "more than %d files", DSL_IMPORTS_MAX + 1);
+    if (r->files.n >= GRAPH_FILES_MAX)
+        return SCAN_FAIL(&r->s, "more than %d files", GRAPH_FILES_MAX);
     WEFT_TRY(scan_string(&r->s, &name));
     if (memchr(name.p, 0, name.n))
         return SCAN_FAIL(&r->s, "the name of a file holds a NUL");

@@ -1,7 +1,7 @@
 /* passes.h - the passes: each rewrites a legal graph into an equal legal graph, and cannot fail.
  *
  * passes.def lists them in the order they run. Fusing passes move nothing: they put numbers on nodes that
- * belong together (map, chain, before; dsl/elaborate.h), so that every node survives with its place. */
+ * belong together (map, chain, recompute; graph.h), so that every node survives with its place. */
 #ifndef WEFT_COMPILER_PASSES_H
 #define WEFT_COMPILER_PASSES_H
 

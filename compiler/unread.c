@@ -1,5 +1,5 @@
 /* unread.c - keys that change what a model computes, and that its model file never names (meaning.def). */
-#include "compiler/checkpoint.h"
+#include "compiler/unread.h"
 
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ enum {
 };
 
 typedef struct {
-    checkpoint *cp;
+    const checkpoint *cp;
     const graph *g;
 } unread;
 
@@ -61,27 +61,22 @@ static bool graph_computes(const graph *g, op_code op, const char *form)
     return false;
 }
 
-static bool activation_computed(const unread *u, const key_value *kv)
+static bool activation_computed(const unread *u, const value *v)
 {
-    for (int i = 0; i < N_ACTIVATION && kv->kind == KEY_STR; i++)
-        if (str_eqz(kv->text, activations[i].name) &&
+    for (int i = 0; i < N_ACTIVATION && v->type == VT_STR; i++)
+        if (str_eqz(v->as.s, activations[i].name) &&
             graph_computes(u->g, activations[i].op, activations[i].form))
             return true;
     return false;
 }
 
-static bool number_of(const key_value *kv, double *out)
-{
-    *out = kv->kind == KEY_INT ? (double)kv->integer : kv->number;
-    return kv->kind == KEY_INT || kv->kind == KEY_FLOAT;
-}
-
-static bool values_equal(const key_value *a, const key_value *b)
+static bool values_equal(const value *a, const value *b)
 {
     double x, y;
-    if (number_of(a, &x))
-        return number_of(b, &y) && x == y;
-    return a->kind == KEY_STR && b->kind == KEY_STR && str_eq(a->text, b->text);
+    str s, t;
+    if (value_float(a, &x))
+        return value_float(b, &y) && x == y;
+    return value_str(a, &s) && value_str(b, &t) && str_eq(s, t);
 }
 
 static bool has_tensor(const unread *u, str pattern)
@@ -92,27 +87,20 @@ static bool has_tensor(const unread *u, str pattern)
     return false;
 }
 
-static key_value key_named(const unread *u, str name)
-{
-    return checkpoint_value(model_file_key(u->cp->file, name));
-}
-
 /* Does this word of the column make the value harmless? */
-static bool word_allows(const unread *u, str word, const key_value *kv)
+static bool word_allows(const unread *u, str word, const value *v)
 {
-    str rest = {word.p + 1, word.n - 1};
-    char number[32];
+    str rest = {word.p + 1, word.n - 1}, text;
+    char number[32], *end;
     double x;
-    key_value other;
+    bool truth;
     switch (word.p[0]) {
     case '@':
-        return activation_computed(u, kv);
+        return activation_computed(u, v);
     case '=':
-        other = key_named(u, rest);
-        return values_equal(kv, &other);
+        return values_equal(v, model_file_key(u->cp->file, rest));
     case '!':
-        other = key_named(u, rest);
-        return other.kind == KEY_BOOL && !other.truth;
+        return value_bool(model_file_key(u->cp->file, rest), &truth) && !truth;
     case '+':
         return has_tensor(u, rest);
     case '~':
@@ -120,33 +108,35 @@ static bool word_allows(const unread *u, str word, const key_value *kv)
     default:
         break;
     }
-    if (kv->kind == KEY_BOOL)
-        return str_eqz(word, kv->truth ? "true" : "false");
-    if (!number_of(kv, &x))
-        return kv->kind == KEY_STR && str_eq(kv->text, word);
+    if (value_bool(v, &truth))
+        return str_eqz(word, truth ? "true" : "false");
+    if (!value_float(v, &x))
+        return value_str(v, &text) && str_eq(text, word);
     snprintf(number, sizeof number, STR_FMT, STR_ARG(word));
-    char *end;
     return strtod(number, &end) == x && *end == 0;
 }
 
-static bool is_harmless(const unread *u, const key_value *kv, const char *words)
+static bool is_harmless(const unread *u, const value *v, const char *words)
 {
-    if (kv->kind == KEY_ABSENT || kv->kind == KEY_NULL || kv->kind == KEY_OTHER)
+    value_kind kind = value_kind_of(v);
+    int64_t whole;
+    if (kind == VALUE_NULL || kind == VALUE_OBJECT || (kind == VALUE_INT && !value_int(v, &whole)))
         return true;
-    if (kv->kind == KEY_STR && (str_eqz(kv->text, "none") || str_eqz(kv->text, "default")))
+    if (kind == VALUE_STR && (str_eqz(v->as.s, "none") || str_eqz(v->as.s, "default")))
         return true;
-    if (kv->kind == KEY_BOOL && !kv->truth && !word_in(words, STR("true")))
+    if (kind == VALUE_BOOL && !v->as.b && !word_in(words, STR("true")))
         return true;
     for (const char *p = words; *p;) {
         size_t n = strcspn(p, " ");
-        if (word_allows(u, (str){p, n}, kv))
+        if (word_allows(u, (str){p, n}, v))
             return true;
         p += n + strspn(p + n, " ");
     }
-    bool harmless = kv->kind == KEY_LIST && kv->n <= LIST_ITEMS_MAX; /* every element of it */
-    for (size_t i = 0; harmless && i < kv->n; i++) {
-        key_value item = u->cp->host.item(u->cp, kv, i);
-        harmless = item.kind != KEY_LIST && is_harmless(u, &item, words);
+    size_t n = value_count(v); /* every element of a list */
+    bool harmless = kind == VALUE_ARRAY && n <= LIST_ITEMS_MAX;
+    for (size_t i = 0; harmless && i < n; i++) {
+        value item = value_at(v, i);
+        harmless = value_kind_of(&item) != VALUE_ARRAY && is_harmless(u, &item, words);
     }
     return harmless;
 }
@@ -159,17 +149,16 @@ static bool is_read(const checkpoint *cp, str name)
     return false;
 }
 
-void checkpoint_warn_unread(checkpoint *cp, const char *model, const graph *g)
+void warn_unread(weft_diag *dg, const checkpoint *cp, const char *model, const graph *g)
 {
     unread u = {cp, g};
     for (size_t i = 0; i < N_MEANING; i++) {
         str name = str_of(meanings[i].name);
         if (meanings[i].format != model_file_format(cp->file) || is_read(cp, name))
             continue;
-        key_value kv = key_named(&u, name);
-        if (!is_harmless(&u, &kv, meanings[i].harmless))
-            weft_fail(cp->dg, W0410, WEFT_NOWHERE,
-                      "%s has " STR_FMT STR_FMT ", which %s; %s never reads it", cp->host.file,
-                      STR_ARG(cp->host.prefix), STR_ARG(name), meanings[i].does, model);
+        if (!is_harmless(&u, model_file_key(cp->file, name), meanings[i].harmless))
+            weft_fail(dg, W0410, WEFT_NOWHERE,
+                      "%s has " STR_FMT STR_FMT ", which %s; %s never reads it", cp->path,
+                      STR_ARG(cp->prefix), STR_ARG(name), meanings[i].does, model);
     }
 }

@@ -1,4 +1,4 @@
-/* dsl.h - the door of dsl/: .weft text into a checked tree.
+/* dsl.h - the public header of dsl/: .weft text into a checked tree; elaborate.h goes on to the graph.
  *
  * Text is a stranger's: any bytes give diagnostics, bounded in time and memory by the limits below,
  * never a crash. The tables of operators, weight kinds and transforms are open to all as .def files;
@@ -26,10 +26,18 @@ enum {
 /* Text to tree. Every syntax error is reported; the tree is given only when there was none. */
 weft_status dsl_parse(weft_diag *dg, arena *a, const source *src, ast **out_file) WEFT_MUST_USE;
 
-/* Parse and check a file without any model: names, types, shapes for every size a model may have. */
-weft_status dsl_check(weft_diag *dg, const source *src) WEFT_MUST_USE;
-/* The same; a stranger's text (std_only) may import std, from the compiled-in library, and nothing else. */
-weft_status dsl_check_as(weft_diag *dg, const source *src, bool std_only) WEFT_MUST_USE;
+/* A file, parsed once, to be matched, checked and bound; what it imports is parsed when first needed, and once.
+ * A stranger's text (std_only) may import std, from the compiled-in library, and nothing else. The texts of
+ * imports live in home, for the places of nodes to point into; NULL: until the file is closed. */
+typedef struct dsl_file dsl_file;
+weft_status dsl_open(weft_diag *dg, const source *src, bool std_only, arena *home,
+                     dsl_file **out_f) WEFT_MUST_USE;
+void dsl_close(dsl_file *f); /* NULL is fine; its source is the caller's */
+const source *dsl_file_source(const dsl_file *f);
+
+/* Check a file without any model: names, types, shapes for every size a model may have. */
+weft_status dsl_check_file(weft_diag *dg, dsl_file *f) WEFT_MUST_USE;
+weft_status dsl_check(weft_diag *dg, const source *src, bool std_only) WEFT_MUST_USE;
 
 /* The one canonical layout. Comments stay; the tree does not change. */
 weft_status dsl_fmt(weft_diag *dg, const source *src, strbuf *out) WEFT_MUST_USE;

@@ -1,20 +1,32 @@
 /* elaborate.c - the checker run again with a checkpoint: matching, binding, the graph. */
-#include "dsl/sema.h"
+#include "dsl/bind.h"
 
-static void set_host(sema *s, const dsl_host *host, const dsl_sink *sink)
+static void set_known(sym *y, val v)
 {
-    s->host = host;
-    s->sink = sink;
-    s->claimed = ARENA_ARRAY(s->a, unsigned char, (size_t)host->n_tensor + 1);
-    sym *y = scope_find_here(s->base, STR("source"));
-    y->v = (val){.kind = VAL_STR, .known = true, .text = host->gguf ? STR("gguf") : STR("hf")};
-    y = scope_find_here(s->base, STR("session"));
-    s->session_context = scope_find_here(y->v.scope, STR("context"));
-    if (host->context > 0)
-        s->session_context->v =
-            (val){.kind = VAL_INT, .known = true, .size = poly_int(s->pp, host->context)};
-    s->has_origin[ORIGIN_GGUF] = host->gguf;
-    s->has_origin[ORIGIN_HF] = !host->gguf;
+    v.known = true;
+    y->v = v;
+}
+
+void bind_init(binding *b, sema *s, checkpoint *cp)
+{
+    *b = (binding){.s = s,
+                   .cp = cp,
+                   .from = cp->gguf ? ORIGIN_GGUF : ORIGIN_HF,
+                   .claimed =
+                       ARENA_ARRAY(s->a, unsigned char, model_file_tensor_count(cp->file) + 1),
+                   .rows_input = -1};
+    set_known(scope_find_here(s->base, STR("source")),
+              (val){.kind = VAL_STR, .text = cp->gguf ? STR("gguf") : STR("hf")});
+    scope *session = scope_find_here(s->base, STR("session"))->v.scope;
+    b->session_context = scope_find_here(session, STR("context"));
+    s->has_origin[b->from] = true;
+    s->bind = b;
+}
+
+void bind_deinit(binding *b)
+{
+    VEC_FREE(&b->ignores);
+    VEC_FREE(&b->constants);
 }
 
 /* ---- matching ---- */
@@ -25,7 +37,7 @@ static int match_rank(sema *s, const ast *model, str arch)
     int best = 0;
     for (uint32_t i = 0; i < body->n_kid; i++) {
         const ast *n = body->kid[i];
-        if (n->kind != AST_MATCH || str_eq(n->name, STR("gguf")) != s->host->gguf)
+        if (n->kind != AST_MATCH || origin_of(n->name) != s->bind->from)
             continue;
         bool named = false;
         for (uint32_t k = 0; k < n->kid[MATCH_NAMES]->n_kid; k++)
@@ -41,28 +53,23 @@ static int match_rank(sema *s, const ast *model, str arch)
     return best;
 }
 
-weft_status dsl_match(weft_diag *dg, const source *src, const dsl_host *host, str arch,
-                      int *out_rank, str *out_model)
+int dsl_match(weft_diag *dg, dsl_file *f, checkpoint *cp, str arch, str *out_model)
 {
-    arena *a = arena_create();
-    ast *file;
-    weft_status st = dsl_parse(dg, a, src, &file);
-    if (st == WEFT_OK) {
-        sema s;
-        sema_init(&s, dg, a);
-        set_host(&s, host, NULL);
-        int best = 0;
-        for (uint32_t i = FILE_ITEMS; i < file->n_kid; i++) {
-            int rank = file->kid[i]->kind == AST_MODEL ? match_rank(&s, file->kid[i], arch) : 0;
-            if (rank > best)
-                *out_model = file->kid[i]->name;
-            best = rank > best ? rank : best;
-        }
-        *out_rank = best;
-        sema_deinit(&s);
+    sema s;
+    binding b;
+    sema_init(&s, dg, f);
+    bind_init(&b, &s, cp);
+    int best = 0;
+    for (uint32_t i = FILE_ITEMS; i < f->tree->n_kid; i++) {
+        const ast *n = f->tree->kid[i];
+        int rank = n->kind == AST_MODEL ? match_rank(&s, n, arch) : 0;
+        if (rank > best)
+            *out_model = n->name;
+        best = rank > best ? rank : best;
     }
-    arena_destroy(a);
-    return st;
+    bind_deinit(&b);
+    sema_deinit(&s);
+    return best;
 }
 
 /* ---- elaborating ---- */
@@ -91,46 +98,48 @@ static const ast *find_named(weft_diag *dg, const ast *list, uint32_t first, ast
     return name.n || n != 1 ? NULL : only;
 }
 
-static void elaborate_model(sema *s, const ast *model, scope *names, str entry_name)
+static void elaborate_model(binding *b, const ast *model, scope *names, str entry_name)
 {
+    sema *s = b->s;
     const ast *body = model->kid[MODEL_BODY];
-    s->names = s->model_names = scope_create(s->a, names);
-    s->sink->model(s->sink->ctx, model->name, entry_name);
-    other_arch(s, body);
+    s->names = b->model_names = scope_create(s->a, names);
+    b->g->model = arena_str(b->g->a, model->name);
+    b->g->entry = arena_str(b->g->a, entry_name);
+    other_arch(b, body);
     sema_sections(s, body, false);
     const ast *entry = find_named(s->dg, body, 0, AST_ENTRY, entry_name);
-    if (diag_failed(s->dg) == s->n_failed && !s->stopped)
-        bind_coverage(s, model);
-    if (!entry || diag_failed(s->dg) > s->n_failed || s->stopped)
+    if (!bind_spoilt(b) && !s->stopped)
+        bind_coverage(b, model);
+    if (!entry || bind_spoilt(b) || s->stopped)
         return;
-    s->names = s->model_names;
+    s->names = b->model_names;
     sema_entry(s, entry);
 }
 
-weft_status dsl_elaborate(weft_diag *dg, const source *src, const elaborate_options *opt,
-                          const dsl_host *host, const dsl_sink *sink)
+weft_status dsl_elaborate(weft_diag *dg, dsl_file *f, const elaborate_options *opt, checkpoint *cp,
+                          graph *g, model_settings *out_settings)
 {
     size_t errors = diag_errors(dg), failed = diag_failed(dg);
     if (!opt->checked)
-        WEFT_TRY(sema_check(dg, src, opt->std_only, true));
-    arena *a = arena_create();
-    ast *file;
-    weft_status st = dsl_parse(dg, a, src, &file);
-    const ast *model =
-        st == WEFT_OK ? find_named(dg, file, FILE_ITEMS, AST_MODEL, opt->model) : NULL;
+        WEFT_TRY(sema_check(dg, f, true));
+    const ast *model = find_named(dg, f->tree, FILE_ITEMS, AST_MODEL, opt->model);
     if (model) {
         sema s;
-        sema_init(&s, dg, a);
-        s.std_only = opt->std_only;
-        s.n_failed = failed;
-        s.sources = opt->home;
-        scope *names = module_scope(&s, file, src);
-        set_host(&s, host, sink);
-        elaborate_model(&s, model, names, opt->entry.n ? opt->entry : STR("decode"));
+        binding b;
+        sema_init(&s, dg, f);
+        scope *names = module_scope(&s, f->tree, f->src);
+        bind_init(&b, &s, cp);
+        b.g = g;
+        b.settings = out_settings;
+        b.others = opt->others;
+        b.home = opt->home;
+        b.n_failed = failed;
+        b.context = opt->context;
+        if (b.context > 0)
+            set_known(b.session_context, (val){.kind = VAL_INT, .size = poly_int(s.pp, b.context)});
+        elaborate_model(&b, model, names, opt->entry.n ? opt->entry : STR("decode"));
+        bind_deinit(&b);
         sema_deinit(&s);
     }
-    arena_destroy(a);
-    if (st == WEFT_OK && diag_failed(dg) > failed)
-        st = diag_status(dg, errors);
-    return st;
+    return diag_failed(dg) > failed ? diag_status(dg, errors) : WEFT_OK;
 }

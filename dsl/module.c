@@ -1,4 +1,4 @@
-/* module.c - imports: where a file is found, and what it brings.
+/* module.c - a file and its imports: where they are found, each parsed once, and what they bring.
  *
  * `import std.rope` looks for std/rope.weft next to the importing file, in the folders of WEFT_PATH,
  * in the installed library, and last in the copy compiled into the program. std.prelude comes to
@@ -9,20 +9,43 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+/* Of one check of a file: the names that an import brings. */
 typedef struct module {
-    const char *name; /* its path, or "<std>/rope.weft" for the compiled-in copy */
+    const char *name; /* its path, or "std/rope.weft" for the compiled-in copy */
     scope *names;     /* NULL while it is being read: an import of it is a cycle */
     struct module *next;
 } module;
 
-struct modules {
-    module *first;
-    int n;
-};
+/* Of the file, for as many checks as there are. */
+typedef struct import {
+    const char *name; /* as that of a module */
+    const source *src;
+    const ast *tree; /* NULL: it does not parse */
+    struct import *next;
+} import;
 
-struct modules *modules_create(arena *a)
+weft_status dsl_open(weft_diag *dg, const source *src, bool std_only, arena *home, dsl_file **out_f)
 {
-    return ARENA_NEW(a, struct modules);
+    arena *a = arena_create();
+    dsl_file *f = ARENA_NEW(a, dsl_file);
+    *f = (dsl_file){.a = a, .src = src, .std_only = std_only, .home = home ? home : a};
+    weft_status st = dsl_parse(dg, a, src, &f->tree);
+    if (st == WEFT_OK)
+        *out_f = f;
+    else
+        dsl_close(f);
+    return st;
+}
+
+void dsl_close(dsl_file *f)
+{
+    if (f)
+        arena_destroy(f->a);
+}
+
+const source *dsl_file_source(const dsl_file *f)
+{
+    return f->src;
 }
 
 static bool is_file(const char *path)
@@ -57,21 +80,39 @@ static const char *find_file(sema *s, const source *from, const char *tail)
     return NULL;
 }
 
-static source *open_module(sema *s, const char *path, const char *tail, weft_loc loc)
+static source *open_import(sema *s, const char *path, const char *tail, weft_loc loc)
 {
+    arena *home = s->file->home;
     source *src = NULL;
     if (path)
-        return source_open(s->dg, s->sources, path, DSL_SOURCE_MAX, &src) == WEFT_OK ? src : NULL;
+        return source_open(s->dg, home, path, DSL_SOURCE_MAX, &src) == WEFT_OK ? src : NULL;
     for (size_t i = 0; i < builtin_file_n; i++)
         if (strcmp(builtin_files[i].name, tail) == 0)
-            return source_from_text(s->sources, arena_printf(s->a, "<weft>/%s", tail).p,
+            return source_from_text(home, arena_printf(home, "<weft>/%s", tail).p,
                                     (str){builtin_files[i].text, builtin_files[i].size});
     weft_fail(s->dg, W0803, loc, "there is no %s", tail);
-    weft_note(s->dg, s->std_only
+    weft_note(s->dg, s->file->std_only
                          ? "looked in the library that is compiled in"
                          : "looked next to the file, in WEFT_PATH, in the installed library "
                            "and in the one compiled in");
     return NULL;
+}
+
+static const import *import_find(sema *s, const char *path, const char *tail, weft_loc loc)
+{
+    dsl_file *f = s->file;
+    const char *name = path ? path : tail;
+    for (const import *it = f->imports; it; it = it->next)
+        if (strcmp(it->name, name) == 0)
+            return it;
+    ast *tree = NULL;
+    const source *src = open_import(s, path, tail, loc);
+    if (src && dsl_parse(s->dg, f->a, src, &tree) != WEFT_OK)
+        tree = NULL;
+    import *made = ARENA_NEW(f->a, import);
+    *made = (import){arena_str(f->a, str_of(name)).p, src, tree, f->imports};
+    f->imports = made;
+    return made;
 }
 
 /* A line `block NAME(` or `fragment NAME(` of the file. */
@@ -165,34 +206,33 @@ scope *module_import(sema *s, const source *from, str path, weft_loc loc)
     strbuf_add(&b, ".weft");
     const char *tail = arena_str(s->a, strbuf_view(&b)).p;
     strbuf_free(&b);
-    if (s->std_only && !str_starts(path, STR("std."))) {
+    if (s->file->std_only && !str_starts(path, STR("std."))) {
         weft_fail(s->dg, W0803, loc, "a model file inside a checkpoint may import std only, not %s",
                   tail);
         return NULL;
     }
-    const char *found = s->std_only ? NULL : find_file(s, from, tail);
+    const char *found = s->file->std_only ? NULL : find_file(s, from, tail);
     const char *name = found ? found : tail;
-    for (const module *m = s->modules->first; m; m = m->next) {
+    for (const module *m = s->modules; m; m = m->next) {
         if (strcmp(m->name, name) != 0)
             continue;
         if (!m->names)
             weft_fail(s->dg, W0803, loc, "%s imports itself, directly or through others", tail);
         return m->names;
     }
-    if (s->modules->n == DSL_IMPORTS_MAX) {
+    if (s->n_module == DSL_IMPORTS_MAX) {
         weft_fail(s->dg, W1103, loc, "more than %d files are imported", DSL_IMPORTS_MAX);
         return NULL;
     }
     size_t errors = diag_errors(s->dg);
     module *m = ARENA_NEW(s->a, module);
-    *m = (module){name, NULL, s->modules->first};
-    s->modules->first = m;
-    s->modules->n++;
-    ast *file;
-    source *src = open_module(s, found, tail, loc);
-    if (src && dsl_parse(s->dg, s->a, src, &file) == WEFT_OK)
-        m->names = module_scope(s, file, src);
-    if (diag_errors(s->dg) > errors && src && loc.src)
+    *m = (module){name, NULL, s->modules};
+    s->modules = m;
+    s->n_module++;
+    const import *it = import_find(s, found, tail, loc);
+    if (it->tree)
+        m->names = module_scope(s, it->tree, it->src);
+    if (diag_errors(s->dg) > errors && it->src && loc.src)
         weft_note_at(s->dg, loc, "imported here");
     if (!m->names)
         m->names = scope_create(s->a, s->base);

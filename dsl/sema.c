@@ -13,7 +13,7 @@ bool sema_step(sema *s, weft_loc at, int64_t cost)
                   "checking takes more than %d steps; blocks, fragments or sizes expand too far",
                   DSL_EXPAND_MAX);
         s->stopped = true;
-    } else if (arena_bytes(s->a) > DSL_BYTES_MAX) {
+    } else if (arena_bytes(s->a) + arena_bytes(s->file->a) > DSL_BYTES_MAX) {
         weft_fail(s->dg, W1103, at,
                   "checking takes more than %d MiB; blocks, fragments or sizes expand too far",
                   DSL_BYTES_MAX >> 20);
@@ -33,14 +33,14 @@ static const poly *base_size(sema *s, const char *name)
     return p;
 }
 
-void sema_init(sema *s, weft_diag *dg, arena *a)
+void sema_init(sema *s, weft_diag *dg, dsl_file *f)
 {
-    *s = (sema){.dg = dg, .a = a, .layer = -1, .rows_input = -1, .sources = a};
+    arena *a = arena_create();
+    *s = (sema){.dg = dg, .a = a, .file = f, .layer = -1};
     s->pp = poly_pool_create(a);
     s->cp = cond_pool_create(a, s->pp);
     s->base = s->names = scope_create(a, NULL);
     s->guard = cond_bool(s->cp, true);
-    s->modules = modules_create(a);
     s->T = base_size(s, "T");
     s->R = base_size(s, "R");
     s->S = base_size(s, "S");
@@ -65,8 +65,7 @@ void sema_deinit(sema *s)
     VEC_FREE(&s->trail);
     VEC_FREE(&s->weights);
     VEC_FREE(&s->cells);
-    VEC_FREE(&s->ignores);
-    VEC_FREE(&s->constants);
+    arena_destroy(s->a);
 }
 
 /* The formats a model reads: those its match lines name, or else those its lines are bound to. */
@@ -203,43 +202,41 @@ static void check_fragment(sema *s, const ast *n, scope *file)
     s->in_fragment = false;
 }
 
-weft_status dsl_check(weft_diag *dg, const source *src)
+weft_status sema_check(weft_diag *dg, dsl_file *f, bool binds)
 {
-    return sema_check(dg, src, false, false);
-}
-
-weft_status dsl_check_as(weft_diag *dg, const source *src, bool std_only)
-{
-    return sema_check(dg, src, std_only, false);
-}
-
-weft_status sema_check(weft_diag *dg, const source *src, bool std_only, bool binds)
-{
-    arena *a = arena_create();
     size_t errors = diag_errors(dg), failed = diag_failed(dg);
-    ast *file;
+    const ast *file = f->tree;
     sema s;
-    weft_status st = dsl_parse(dg, a, src, &file);
-    if (st == WEFT_OK) {
-        sema_init(&s, dg, a);
-        s.std_only = std_only;
-        s.binds = binds;
-        scope *names = module_scope(&s, file, src);
-        scope *models = scope_create(a, NULL);
-        for (uint32_t i = FILE_ITEMS; i < file->n_kid && !s.stopped; i++) {
-            const ast *n = file->kid[i];
-            s.names = names;
-            if (n->kind == AST_MODEL) {
-                sema_declare(&s, models, n->name, SYM_MODEL, val_unknown(), n->name_loc);
-                sema_model(&s, n, names);
-            } else if (n->kind == AST_FRAGMENT) {
-                check_fragment(&s, n, names);
-            } else if (n->kind == AST_BLOCK) {
-                sema_block_alone(&s, n, names);
-            }
+    sema_init(&s, dg, f);
+    s.binds = binds;
+    scope *names = module_scope(&s, file, f->src);
+    scope *models = scope_create(s.a, NULL);
+    for (uint32_t i = FILE_ITEMS; i < file->n_kid && !s.stopped; i++) {
+        const ast *n = file->kid[i];
+        s.names = names;
+        if (n->kind == AST_MODEL) {
+            sema_declare(&s, models, n->name, SYM_MODEL, val_unknown(), n->name_loc);
+            sema_model(&s, n, names);
+        } else if (n->kind == AST_FRAGMENT) {
+            check_fragment(&s, n, names);
+        } else if (n->kind == AST_BLOCK) {
+            sema_block_alone(&s, n, names);
         }
-        sema_deinit(&s);
     }
-    arena_destroy(a);
-    return st == WEFT_OK && diag_failed(dg) > failed ? diag_status(dg, errors) : st;
+    sema_deinit(&s);
+    return diag_failed(dg) > failed ? diag_status(dg, errors) : WEFT_OK;
+}
+
+weft_status dsl_check_file(weft_diag *dg, dsl_file *f)
+{
+    return sema_check(dg, f, false);
+}
+
+weft_status dsl_check(weft_diag *dg, const source *src, bool std_only)
+{
+    dsl_file *f;
+    WEFT_TRY(dsl_open(dg, src, std_only, NULL, &f));
+    weft_status st = sema_check(dg, f, false);
+    dsl_close(f);
+    return st;
 }

@@ -2,18 +2,22 @@
  *
  *   sema.c          a file: imports, blocks, fragments, models
  *   sema_decl.c     params, let, require, include, state
- *   sema_weight.c   weights, groups, transforms
+ *   sema_weight.c   weights, groups; transform.c has the transforms
  *   sema_stmt.c     entries and blocks: statements, loops, branches
  *   sema_expr.c     expressions
+ *   sema_name.c     names: looking them up, guessing what was meant
  *   sema_known.c    what is known where
  *   sema_text.c     values and types in messages
  *   sema_const.c    arithmetic and built-ins on constants
  *   sema_call.c     calls of ops, weights and blocks; attributes
- *   shape.c         the shape rule of every op */
+ *   sema_cell.c     cells: which one is meant, its sizes, its newest version
+ *   shape.c         the shape rule of every op
+ *
+ * With a checkpoint at hand `bind` is set, and what needs it is called through bind.h. */
 #ifndef WEFT_DSL_SEMA_H
 #define WEFT_DSL_SEMA_H
 
-#include "dsl/dsl.h"
+#include "dsl/elaborate.h"
 #include "dsl/scope.h"
 #include "runtime/base/vec.h"
 
@@ -47,6 +51,9 @@ typedef struct {
     sym was;
 } trail_step;
 
+typedef struct binding binding;
+typedef struct op_call op_call;
+
 typedef struct sema {
     weft_diag *dg;
     arena *a;
@@ -76,23 +83,14 @@ typedef struct sema {
     uint32_t stamp;
     scope *outputs; /* of the entry at hand */
     int n_output;
-    struct modules *modules;
-    arena *sources;           /* where imported texts live */
-    int n_unknown;            /* names that were not found */
-    bool import_failed;       /* a name that is not found may be in what was not read */
-    bool std_only;            /* imports other than std are refused */
-    bool binds;               /* the file is bound to a checkpoint next, which knows more keys */
-    size_t n_failed;          /* diagnostics before this file */
-    const dsl_host *host;     /* the checkpoint; NULL: parameters are symbols */
-    const dsl_sink *sink;     /* where nodes go; NULL: nowhere */
-    unsigned char *claimed;   /* with a checkpoint: a byte for each tensor */
-    const ast *table;         /* the section of weights being bound */
-    VEC(str) ignores;         /* patterns of this model's `ignore` lines, for coverage */
-    VEC(dsl_const) constants; /* handed to the sink */
-    scope *model_names;
-    sym *session_context;
-    int layer;      /* of the group loop at hand, -1 outside */
-    int rows_input; /* the sink's number of `rows`, -1 before its first use */
+    dsl_file *file;
+    struct module *modules; /* the file's imports, and theirs */
+    int n_module;
+    int n_unknown;      /* names that were not found */
+    bool import_failed; /* a name that is not found may be in what was not read */
+    bool binds;         /* the file is bound to a checkpoint next, which knows more keys */
+    binding *bind;      /* to a checkpoint; NULL: parameters are symbols */
+    int layer;          /* with a checkpoint: of the group loop at hand, -1 outside */
 } sema;
 
 /* Results of one call; expressions within expressions, where a call counts as SEMA_DEPTH_CALL. */
@@ -104,9 +102,9 @@ typedef struct {
 } results;
 
 /* sema.c */
-void sema_init(sema *s, weft_diag *dg, arena *a);
+void sema_init(sema *s, weft_diag *dg, dsl_file *f);
 void sema_deinit(sema *s);
-weft_status sema_check(weft_diag *dg, const source *src, bool std_only, bool binds) WEFT_MUST_USE;
+weft_status sema_check(weft_diag *dg, dsl_file *f, bool binds) WEFT_MUST_USE;
 void sema_model(sema *s, const ast *model, scope *file);
 bool sema_step(sema *s, weft_loc at, int64_t cost); /* false once a limit is passed */
 
@@ -150,14 +148,18 @@ const cond *sema_truth(sema *s, const ast *e, const char *what); /* never NULL *
 /* One of these words, an argument that is one, or a choice between them; false: told. */
 bool sema_word(sema *s, const ast *e, const char *words, str *out_word);
 void sema_string(sema *s, const ast *n, val *out); /* checks {names}; out may be NULL */
-val sema_constant(sema *s, val v);             /* a stored vector, outside a graph, as a constant */
-sym *sema_lookup(sema *s, str name, val *out); /* NULL if there is none */
-sym *sema_find(sema *s, str name, val *out);   /* the same, without counting as a use */
-void sema_role(sema *s, const ast *e, sym_role role); /* in a block on its own: e is used as that */
-void sema_unknown(sema *s, const ast *name, weft_code code, const char *what);
+val sema_constant(sema *s, val v); /* a stored vector, outside a graph, as a constant */
 val sema_join(sema *s, const cond *c, val a, val b, weft_loc loc);
 const char *sema_disagree(sema *s, val a, val b); /* how two arms' values differ; NULL: they fit */
-void sema_report_conflict(sema *s, sym *y);       /* if the arms of an if left one at this name */
+
+/* sema_name.c */
+sym *sema_lookup(sema *s, str name, val *out); /* NULL if there is none */
+sym *sema_find(sema *s, str name, val *out);   /* the same, without counting as a use */
+scope *group_names(const group *g, const poly *index);
+void sema_role(sema *s, const ast *e, sym_role role); /* in a block on its own: e is used as that */
+void sema_unknown(sema *s, const ast *name, weft_code code, const char *what);
+void sema_unknown_member(sema *s, const ast *e, const scope *sc); /* e names what sc lacks */
+void sema_report_conflict(sema *s, sym *y); /* if the arms of an if left one at this name */
 
 /* sema_known.c */
 int sema_known(sema *s, const cond *c);                 /* 1, 0, or -1 */
@@ -172,6 +174,7 @@ bool dims_equal(sema *s, const poly *a, const poly *b);
 bool types_equal(sema *s, const tensor_type *a, const tensor_type *b);
 
 /* sema_text.c */
+const char *val_shown(sema *s, val v); /* the value itself, where it is short enough */
 const char *val_text(sema *s, val v);
 const char *number_text(sema *s, double x);
 const char *poly_text(sema *s, const poly *p);
@@ -194,55 +197,16 @@ void sema_inexact(sema *s,
 /* sizes: the reason of a NULL poly as a diagnostic */
 val sema_size(sema *s, const ast *e, const poly *p);
 
-/* sema_bind.c: with a checkpoint at hand */
-const char *val_shown(sema *s, val v); /* the value itself, where it is short enough */
-val bind_param(sema *s, const ast *n, int64_t layer); /* layer -1: not a list */
-val bind_key(sema *s, key_value kv);
-bool param_is_context(const ast *n); /* does it read the context that the model was trained for? */
-void bind_declared(sema *s, const ast *n, val v); /* tells the sink */
-key_value bind_value(sema *s, val v);             /* OTHER for what is no plain value */
-scope *group_names(const group *g, const poly *index);
-
-/* sema_view.c: a weight line finds its tensors; 1 bound, 0 absent, -1 told */
-int bind_weight(sema *s, weight *w, bool has_bias);
-void bind_set_aside(
-    sema *s, const weight *w); /* a false `when` with a fallback: its tensors count as claimed */
-void bind_alias(sema *s, weight *w, const weight *other);
-val bind_constant(sema *s, const weight *w);               /* a stored vector as a constant */
-bool weight_names_index(const ast *key, const ast *index); /* a tensor for each index */
-int bind_pairs(sema *s, const ast *transform); /* the order of pairs(order, ..), as a pair_order */
-str bind_text(sema *s, const ast *n); /* a string with its {names} filled in; empty if not known */
-const ast *bind_lines(const sema *s,
-                      const ast *list); /* what is bound for the checkpoint's format */
-
-/* sema_cover.c: what no weight claims */
-void bind_ignore(sema *s, const ast *line); /* keeps its patterns for bind_coverage */
-void bind_coverage(sema *s, const ast *model);
-
-/* sema_suggest.c: a note with the nearest name that the checkpoint has, if any is near. What was
- * wanted comes with all names that were tried; a tensor that a line of the table names is not offered. */
-void suggest_key(sema *s, const str *want, size_t n_want);
-
 /* sema_keys.c: W0415 for a key that nobody writes; of a call of key(), which the checkpoint has or not, and of a
  * parameter that has a default */
 void keys_check_call(sema *s, weft_loc loc, str name, bool present);
 void keys_check_param(sema *s, const ast *key);
-void suggest_tensor(sema *s, const str *want, size_t n_want);
+bool param_is_context(const ast *n); /* does it read the context that the model was trained for? */
 
-/* sema_other.c: names in the other format, for a sink that asks */
-void other_arch(sema *s, const ast *body);
-void other_param(sema *s, const ast *n, int64_t layer, val v);
-void other_weight(sema *s, const weight *w);
-
-/* sema_emit.c: nodes for the sink; nothing happens without one */
-/* With a checkpoint: there was an error, and what is found now may rest on what it left behind. */
-bool sema_spoilt(const sema *s);
-typedef struct op_call op_call;
-void emit_op(op_call *c);
-void emit_output(sema *s, const ast *n, val v, const poly *rows, int index);
-dsl_ref emit_weight(sema *s, const weight *w, bool bias);
-dsl_ref emit_constant(sema *s, val v);
-dsl_ref emit_input(sema *s, str name, const tensor_type *t);
+/* sema_cell.c */
+cell *cell_operand(op_call *c, int i, cell_code a, cell_code b); /* NULL: reported */
+const poly *cell_size(op_call *c, val v, int i);
+void sema_note_cell(sema *s, const cell *cl);
 cell_slot *cell_slot_of(sema *s, cell *cl, const poly *index);
 void cell_forget(cell *cl); /* every slot: another entry begins */
 
@@ -282,9 +246,17 @@ bool pairs_agree(op_call *c, const tensor_type *q, const pair_order *order,
                  const poly *const *turned);
 
 /* module.c */
-struct modules *modules_create(arena *a);
+/* A file and what it imports, each parsed once. */
+struct dsl_file {
+    arena *a; /* of the trees */
+    const source *src;
+    ast *tree;
+    bool std_only; /* imports other than std are refused */
+    arena *home;   /* of the texts of imports */
+    struct import *imports;
+};
 scope *module_scope(sema *s, const ast *file, const source *src);          /* a file's own names */
-scope *module_import(sema *s, const source *from, str path, weft_loc loc); /* NULL: told */
+scope *module_import(sema *s, const source *from, str path, weft_loc loc); /* NULL: reported */
 const char *module_offering(sema *s,
                             str name); /* "std.rope", whose block or fragment it is, or NULL */
 

@@ -1,5 +1,5 @@
 /* sema_call.c - calls: which op, weight or block is meant, its operands and attributes. */
-#include "dsl/sema.h"
+#include "dsl/bind.h"
 
 #include <math.h>
 
@@ -16,13 +16,13 @@ bool val_as_tensor(sema *s, val *v)
         t = ARENA_NEW(s->a, tensor_type);
         *t = weight_stored(s, w, v->index);
         *w->used = true;
-        *v = (val){.kind = VAL_TENSOR, .tensor = t, .ref = emit_weight(s, w, false)};
+        *v = (val){.kind = VAL_TENSOR, .tensor = t, .ref = emit_weight(s->bind, w, false)};
         return true;
     }
     case VAL_VEC:
         t = ARENA_NEW(s->a, tensor_type);
         *t = (tensor_type){.rank = 1, .dim = {v->size}};
-        *v = (val){.kind = VAL_TENSOR, .tensor = t, .ref = emit_constant(s, *v)};
+        *v = (val){.kind = VAL_TENSOR, .tensor = t, .ref = emit_constant(s->bind, *v)};
         return true;
     default:
         return false;
@@ -38,7 +38,7 @@ static int64_t first_infinite(const double *data, int64_t n)
     return i;
 }
 
-/* A constant that enters a graph is finite. A vector that the sink has already was looked at before. */
+/* A constant that enters a graph is finite. A vector that the graph has already was looked at before. */
 static bool operand_finite(op_call *c, val v, weft_loc at)
 {
     sema *s = c->s;
@@ -51,9 +51,8 @@ static bool operand_finite(op_call *c, val v, weft_loc at)
     }
     if (v.kind != VAL_VEC || !v.data || v.truths || !poly_value(v.size, &n))
         return true;
-    for (size_t k = 0; k < s->constants.n; k++)
-        if (s->constants.at[k].data == v.data)
-            return true;
+    if (emitted_constant(s->bind, v.data))
+        return true;
     if (sema_step(s, at, n / 16))
         i = first_infinite(v.data, n);
     if (i < n)
@@ -127,17 +126,17 @@ static bool fit_operand(op_call *c, int i)
 
 /* ---- attributes ---- */
 
-static bool attr_fits(op_call *c, const attr_row *row, const ast *value, val *out)
+static bool attr_fits(op_call *c, const attr_row *row, const ast *e, val *out)
 {
     sema *s = c->s;
     if (row->type == ATTR_WORD) {
         str word;
-        if (!sema_word(s, value, row->words, &word))
+        if (!sema_word(s, e, row->words, &word))
             return false;
         *out = (val){.kind = VAL_STR, .known = true, .text = word};
         return true;
     }
-    val v = sema_eval(s, value);
+    val v = sema_eval(s, e);
     bool fits = v.kind == VAL_UNKNOWN || (v.kind == VAL_NONE && row->otherwise);
     switch (row->type) {
     case ATTR_INT:
@@ -157,16 +156,16 @@ static bool attr_fits(op_call *c, const attr_row *row, const ast *value, val *ou
     }
     /* 8 / head_dim where a fraction is wanted: exact for few models, and then by chance */
     int64_t known;
-    if (row->type == ATTR_FLOAT && v.kind == VAL_INT && !s->host && value->kind == AST_BINARY &&
-        str_eqz(value->name, "/") && value->kid[BINARY_LEFT]->kind == AST_INT &&
+    if (row->type == ATTR_FLOAT && v.kind == VAL_INT && !s->bind && e->kind == AST_BINARY &&
+        str_eqz(e->name, "/") && e->kid[BINARY_LEFT]->kind == AST_INT &&
         !poly_value(v.size, &known)) {
-        sema_inexact(s, value);
+        sema_inexact(s, e);
         return false;
     }
     static const char *const wanted[] = {"an integer", "a number", "true or false", "a vector",
                                          "a word"};
     if (!fits)
-        weft_fail(s->dg, v.kind == VAL_TENSOR ? W0204 : W0207, value->loc,
+        weft_fail(s->dg, v.kind == VAL_TENSOR ? W0204 : W0207, e->loc,
                   "%s of %s must be %s, not %s", row->name, c->what, wanted[row->type],
                   val_text(s, v));
     *out = v;
@@ -251,7 +250,7 @@ static bool apply(op_call *c)
 {
     int n_attr, n_kind = (int)strlen(c->op->kinds);
     bool fine = true, known = true;
-    if (c->op->runs == RUNS_NONE && !c->s->host) /* with a checkpoint a plan finds out */
+    if (c->op->runs == RUNS_NONE && !c->s->bind) /* with a checkpoint a plan finds out */
         weft_warn(c->s->dg, W0901, c->site->loc,
                   "%s: there is no kernel for it yet, so what needs it cannot be run", c->op->name);
     for (int i = 0; i < n_kind; i++) {
@@ -280,7 +279,7 @@ static bool apply(op_call *c)
             c->out->v[i] = val_unknown();
     }
     if (fine && known && shape_apply(c))
-        emit_op(c);
+        emit_op(c->s->bind, c);
     return true;
 }
 
@@ -412,7 +411,8 @@ static bool call_weight(sema *s, const ast *e, val callee, const operands *o, re
         tensor_type *t = ARENA_NEW(s->a, tensor_type);
         if (f == 'w' || (f == 'b' && w->bias.rank > 0)) {
             *t = f == 'w' ? weight_stored(s, w, callee.index) : weight_bias(s, w, callee.index);
-            c.arg[i] = (val){.kind = VAL_TENSOR, .tensor = t, .ref = emit_weight(s, w, f == 'b')};
+            c.arg[i] =
+                (val){.kind = VAL_TENSOR, .tensor = t, .ref = emit_weight(s->bind, w, f == 'b')};
         } else if (f != 'b') {
             c.arg[i] = o->v[f - '0'];
             c.at[i] = o->at[f - '0'];

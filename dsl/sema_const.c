@@ -2,7 +2,7 @@
  *
  * Integers are sizes (poly.h) and stay exact; floats and vectors are computed in double where their
  * values are known, and are only typed where they are not. */
-#include "dsl/sema.h"
+#include "dsl/bind.h"
 
 #include <math.h>
 
@@ -59,7 +59,7 @@ static val open_int(sema *s, const char *name)
 static const char *operands_text(sema *s, const ast *e)
 {
     int64_t a, b;
-    if (!s->host || e->kind != AST_BINARY)
+    if (!s->bind || e->kind != AST_BINARY)
         return "";
     val left = sema_eval(s, e->kid[BINARY_LEFT]), right = sema_eval(s, e->kid[BINARY_RIGHT]);
     if (left.kind != VAL_INT || right.kind != VAL_INT || !poly_value(left.size, &a) ||
@@ -192,7 +192,7 @@ static val compare_sizes(sema *s, str op, const poly *a, const poly *b)
 static bool const_over_symbol(sema *s, const ast *e, const poly *a, const poly *b)
 {
     int64_t of, by;
-    if (s->host || !poly_value(a, &of) || (of != 1 && of != -1) || poly_value(b, &by))
+    if (s->bind || !poly_value(a, &of) || (of != 1 && of != -1) || poly_value(b, &by))
         return false;
     sema_inexact(s, e);
     return true;
@@ -378,7 +378,7 @@ static val rounded(builtin_call *c, fn2 fn)
     x = fn(x, 0);
     if (x >= -9.2e18 && x <= 9.2e18)
         return (val){.kind = VAL_INT, .known = true, .size = poly_int(c->s->pp, (int64_t)x)};
-    if (!sema_spoilt(c->s))
+    if (!bind_spoilt(c->s->bind))
         weft_fail(c->s->dg, W0408, c->e->loc, "%s does not fit an integer", number_text(c->s, x));
     return val_unknown();
 }
@@ -581,13 +581,14 @@ static val b_key(builtin_call *c)
     if (c->arg[0].kind != VAL_STR)
         return wrong(c, 0, "a string");
     const ast *at = c->e->kid[CALL_ARGUMENTS]->kid[0];
-    if (c->arg[0].known && !c->s->host)
+    if (c->arg[0].known && !c->s->bind)
         keys_check_call(c->s, at->loc, c->arg[0].text, false);
-    if (c->s->host && c->arg[0].known) {
-        key_value kv = c->s->host->key(c->s->host->ctx, c->arg[0].text);
-        keys_check_call(c->s, at->loc, c->arg[0].text, kv.kind != KEY_ABSENT);
-        if (kv.kind != KEY_ABSENT)
-            return bind_key(c->s, kv);
+    if (c->s->bind && c->arg[0].known) {
+        val found;
+        bool present = bind_key(c->s->bind, c->arg[0].text, &found);
+        keys_check_call(c->s, at->loc, c->arg[0].text, present);
+        if (present)
+            return found;
         return c->n < 2 ? (val){.kind = VAL_NONE, .known = true} : c->arg[1];
     }
     if (c->n < 2)
@@ -609,7 +610,7 @@ static bool rope_table_fits(builtin_call *c, const val *t, bool factor)
     sema *s = c->s;
     const ast *args = c->e->kid[CALL_ARGUMENTS];
     int64_t n = 0, i = 0;
-    if (sema_spoilt(s))
+    if (bind_spoilt(s->bind))
         return true;
     const char *wanted = factor ? range_refuses(RANGE_ABOVE_0, t->factor) : NULL;
     if (wanted)

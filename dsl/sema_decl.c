@@ -1,5 +1,5 @@
 /* sema_decl.c - declarations: params, let, require, include, state. */
-#include "dsl/sema.h"
+#include "dsl/bind.h"
 
 sym *sema_declare(sema *s, scope *sc, str name, sym_class class, val v, weft_loc loc)
 {
@@ -247,7 +247,7 @@ static val declare_bound(sema *s, const ast *n, const ast *index, const poly *li
 {
     int64_t count;
     if (!index)
-        return bind_param(s, n, -1);
+        return bind_param(s->bind, n, -1);
     if (!limit || !at || !poly_value(limit, &count) || !sema_count(s, index, count, n->name) ||
         !sema_step(s, n->loc, count))
         return val_unknown();
@@ -255,7 +255,7 @@ static val declare_bound(sema *s, const ast *n, const ast *index, const poly *li
     val *values = ARENA_ARRAY(s->a, val, (size_t)count);
     for (int64_t i = 0; i < count; i++) {
         at->v.size = poly_int(s->pp, i);
-        values[i] = bind_param(s, n, i);
+        values[i] = bind_param(s->bind, n, i);
     }
     *ser = (series){.decl = n, .limit = limit, .kind = VAL_UNKNOWN, .at = values, .n = count};
     return (val){.kind = VAL_SERIES, .series = ser};
@@ -286,11 +286,11 @@ static void declare_param(sema *s, const ast *n)
         val i = {.kind = VAL_INT, .known = true, .size = poly_symbol(s->pp, index, index->name)};
         at = sema_declare(s, s->names, index->name, SYM_INDEX, i, index->name_loc);
     }
-    if (s->host) {
+    if (s->bind) {
         v = declare_bound(s, n, index, limit, at);
         s->names = outer;
         sema_declare(s, outer, n->name, SYM_PARAM, v, n->name_loc);
-        bind_declared(s, n, v);
+        bind_declared(s->bind, n, v);
         return;
     }
     v = sema_typed(s, n->kid[PARAM_TYPE], s->in_fragment ? arena_alloc(s->a, 1) : (const void *)n,
@@ -382,11 +382,11 @@ void sema_require(sema *s, const ast *n)
         weft_fail(s->dg, W0411, n->kid[REQUIRE_CONDITION]->loc, STR_FMT, STR_ARG(text.text));
     else
         weft_fail(s->dg, W0411, n->kid[REQUIRE_CONDITION]->loc,
-                  s->host ? "this requirement does not hold for %s"
+                  s->bind ? "this requirement does not hold for %s"
                           : "this requirement can never hold%s",
-                  s->host ? s->host->file : "");
+                  s->bind ? s->bind->cp->path : "");
     str seen[VALUES_MAX];
-    if (s->host)
+    if (s->bind)
         note_values(s, n->kid[REQUIRE_CONDITION], seen, 0);
 }
 
@@ -615,9 +615,11 @@ static void section_tokenizer(sema *s, const ast *n)
 
 static void section_weights(sema *s, const ast *n)
 {
-    s->table = n;
+    if (s->bind)
+        s->bind->table = n;
     sema_weights(s, n);
-    s->table = NULL;
+    if (s->bind)
+        s->bind->table = NULL;
 }
 
 static void section_pass(sema *s, const ast *n)

@@ -3,7 +3,7 @@
  *
  * The tables know the keys of many families, not of all. So a strange key is reported where a known one is spelt nearly
  * alike; and where a checkpoint is at hand, which lacks it, key() is reported in any case. */
-#include "dsl/sema.h"
+#include "dsl/bind.h"
 
 static const char *const known[] = {
 #define KEY(name) name,
@@ -52,18 +52,18 @@ static const char *near_key(str name)
 
 static void warn(sema *s, weft_loc loc, str name, const char *near)
 {
-    if (s->host)
+    if (s->bind)
         weft_fail(s->dg, W0415, loc,
                   "neither a family that is known nor %s has a key `" STR_FMT "`, so the default "
                   "counts",
-                  s->host->file, STR_ARG(name));
+                  s->bind->cp->path, STR_ARG(name));
     else
         weft_fail(s->dg, W0415, loc, "no family that is known has a key `" STR_FMT "`",
                   STR_ARG(name));
     if (near)
         weft_note(s->dg, "did you mean `%s`?", near);
-    else
-        suggest_key(s, &name, 1);
+    else if (s->bind)
+        suggest_key(s->bind, &name, 1);
 }
 
 void keys_check_call(sema *s, weft_loc loc, str name, bool present)
@@ -71,7 +71,7 @@ void keys_check_call(sema *s, weft_loc loc, str name, bool present)
     if (present || s->binds || is_known(name))
         return;
     const char *near = near_key(name);
-    if (near || s->host)
+    if (near || s->bind)
         warn(s, loc, name, near);
 }
 
@@ -84,4 +84,30 @@ void keys_check_param(sema *s, const ast *key)
     const char *near = near_key(name.text);
     if (near)
         warn(s, key->loc, name.text, near);
+}
+
+/* What the context that a model was trained for is called in files of either format, with anything before a dot. */
+static bool key_is_context(str key)
+{
+    static const char *const names[] = {
+        "context_length", "max_position_embeddings", "n_positions", "n_ctx",
+        "max_seq_len",    "max_sequence_length",     "seq_length",
+    };
+    size_t at = key.n;
+    while (at > 0 && key.p[at - 1] != '.' && key.p[at - 1] != '/')
+        at--;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (str_eqz((str){key.p + at, key.n - at}, names[i]))
+            return true;
+    return false;
+}
+
+bool param_is_context(const ast *n)
+{
+    const ast *bindings = n->kind == AST_PARAM ? n->kid[PARAM_BINDINGS] : NULL;
+    for (uint32_t i = 0; bindings && i < bindings->n_kid; i++)
+        for (uint32_t k = 0; k < bindings->kid[i]->n_kid; k++)
+            if (key_is_context(bindings->kid[i]->kid[k]->name))
+                return true;
+    return false;
 }

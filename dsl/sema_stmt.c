@@ -2,7 +2,7 @@
  *
  * Values re-bind, so a name's history is kept on a trail: a branch is evaluated, undone, and joined
  * with the other one; a loop body is evaluated once and must leave the shapes it found. */
-#include "dsl/sema.h"
+#include "dsl/bind.h"
 
 #include "runtime/base/intmath.h"
 
@@ -62,7 +62,7 @@ static use *use_create(sema *s, str name, weft_loc loc)
 /* A value that nothing reads is a slip of the pen more often than not. */
 static void check_uses(sema *s, const frame *f, size_t errors)
 {
-    if (diag_errors(s->dg) > errors || s->host)
+    if (diag_errors(s->dg) > errors || s->bind)
         return;        /* an error may well be the reason */
     use *first = NULL; /* in the order of the text */
     for (use *u = f->uses, *next; u; u = next) {
@@ -115,20 +115,20 @@ static void bind_target(sema *s, const ast *target, val v, use *u)
 
 static void stmt_assign(sema *s, const ast *n)
 {
-    const ast *targets = n->kid[ASSIGN_TARGETS], *value = n->kid[ASSIGN_VALUE];
+    const ast *targets = n->kid[ASSIGN_TARGETS], *e = n->kid[ASSIGN_VALUE];
     results out = {.n = 1};
     bool known = true;
-    if (value->kind == AST_CALL)
-        known = sema_step(s, value->loc, 1) && sema_call(s, value, &out);
+    if (e->kind == AST_CALL)
+        known = sema_step(s, e->loc, 1) && sema_call(s, e, &out);
     else
-        out.v[0] = sema_eval(s, value);
+        out.v[0] = sema_eval(s, e);
     bool all_unknown = true;
     for (int i = 0; i < out.n; i++)
         all_unknown &= out.v[i].kind == VAL_UNKNOWN;
     bool fits = known && out.n == (int)targets->n_kid;
     if (known && !fits && !(all_unknown && out.n == 1)) {
-        weft_fail(s->dg, W0306, value->loc, "this gives %d result%s, but there %s %u target%s",
-                  out.n, out.n == 1 ? "" : "s", targets->n_kid == 1 ? "is" : "are",
+        weft_fail(s->dg, W0306, e->loc, "this gives %d result%s, but there %s %u target%s", out.n,
+                  out.n == 1 ? "" : "s", targets->n_kid == 1 ? "is" : "are",
                   (unsigned)targets->n_kid, targets->n_kid == 1 ? "" : "s");
     }
     use *u = use_create(s, targets->kid[0]->name, n->loc);
@@ -253,7 +253,7 @@ static void stmt_if(sema *s, const ast *n)
             sema_stmts(s, arm);
         return;
     }
-    if (s->host) {
+    if (s->bind) {
         weft_fail(s->dg, W0207, n->kid[IF_CONDITION]->loc,
                   "this condition cannot be decided from this checkpoint");
         return;
@@ -377,7 +377,7 @@ static void stmt_repeat(sema *s, const ast *n)
         weft_fail(s->dg, W1102, n->loc, "loops over groups nest deeper than %d", FRAME_LAYERS_MAX);
         return;
     }
-    if (!s->host) {
+    if (!s->bind) {
         bool lost = !lp.limit && n->kid[REPEAT_OVER]->kind != AST_RANGE;
         s->top->n_lost += lost;
         turn(s, n, &lp);
@@ -433,7 +433,7 @@ static void stmt_output(sema *s, const ast *n)
     }
     s->n_output++;
     sym *y = scope_find_here(s->outputs, n->name);
-    if (s->host) {
+    if (s->bind) {
         /* proven without numbers already */
     } else if (y && y->live) {
         weft_fail(s->dg, W0202, n->name_loc, "the output `" STR_FMT "` stands twice",
@@ -461,7 +461,7 @@ static void stmt_output(sema *s, const ast *n)
                   "this output needs %s rows, but the value is %s", poly_text(s, wanted),
                   type_text(s, v.tensor));
     else
-        emit_output(s, n, v, rows, (int)index);
+        emit_output(s->bind, n, v, rows, (int)index);
 }
 
 /* ---- bodies ---- */
@@ -515,7 +515,7 @@ void sema_entry(sema *s, const ast *n)
                       "an entry's argument needs a type, such as i32[T]");
         val v = type ? sema_typed(s, type, formal, formal->name) : val_unknown();
         if (v.kind == VAL_TENSOR)
-            v.ref = emit_input(s, formal->name, v.tensor);
+            v.ref = emit_input(s->bind, formal->name, v.tensor);
         if (may_bind(s, formal->name, formal->name_loc, false))
             put(s, f.names, formal->name, SYM_FORMAL, v, formal->name_loc);
     }

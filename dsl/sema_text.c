@@ -88,3 +88,23 @@ const char *val_text(sema *s, val v)
         return arena_printf(s->a, "a vector of %s", poly_text(s, v.size)).p;
     return name[v.kind];
 }
+
+/* The value itself, where it is short enough to show. */
+const char *val_shown(sema *s, val v)
+{
+    enum { TEXT_MAX = 40 };
+    int64_t i;
+    if (v.kind == VAL_UNKNOWN)
+        return "something else";
+    if (v.kind == VAL_INT && poly_value(v.size, &i))
+        return arena_printf(s->a, "%lld", (long long)i).p;
+    if (v.kind == VAL_FLOAT && v.known)
+        return arena_printf(s->a, "%.9g", v.number).p;
+    if (v.kind == VAL_BOOL && sema_known(s, v.truth) >= 0)
+        return sema_known(s, v.truth) ? "true" : "false";
+    if (v.kind == VAL_STR && v.known && v.text.n <= TEXT_MAX)
+        return arena_printf(s->a, "\"" STR_FMT "\"", STR_ARG(v.text)).p;
+    if (v.kind == VAL_LIST && v.known)
+        return arena_printf(s->a, "a list of %u", (unsigned)v.n).p;
+    return val_text(s, v);
+}

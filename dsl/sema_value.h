@@ -8,11 +8,15 @@
 
 #include "dsl/ast.h"
 #include "dsl/cond.h"
-#include "dsl/elaborate.h"
+#include "compiler/graph.h"
 #include "dsl/ops.h"
 #include "dsl/poly.h"
 
 typedef enum { ORIGIN_GGUF, ORIGIN_HF, ORIGIN_COUNT } origin;
+static inline origin origin_of(str name)
+{
+    return str_eqz(name, "gguf") ? ORIGIN_GGUF : ORIGIN_HF;
+}
 typedef enum { PAIRS_NONE, PAIRS_HALF, PAIRS_INTERLEAVED } pair_order;
 
 enum { TENSOR_RANK_MAX = 6 };
@@ -83,7 +87,7 @@ struct val {
         const struct weight *from; /* TENSOR: the weight whose call gave it, for notes */
         struct scope *home;        /* BLOCK: the names it sees */
     };
-    dsl_ref ref;             /* TENSOR, CELL: its name in the graph, with a checkpoint at hand */
+    gref ref;                /* TENSOR, CELL: its name in the graph, with a checkpoint at hand */
     const struct cell *held; /* TENSOR: the cell attend read it from, for notes */
     const double *data;      /* VEC, TABLE: the elements, when known */
     double factor;           /* TABLE: on cos and sin, when known */
@@ -132,10 +136,10 @@ struct weight {
     struct weight_bound *bound; /* with a checkpoint: where it is stored */
 };
 
-/* A weight's tensors after their transforms, and their numbers in the sink once they were used. */
+/* A weight's tensors after their transforms, and their numbers in the graph once they were used. */
 typedef struct weight_bound {
-    dsl_weight stored, bias; /* bias.rank is 0 without one */
-    int id, bias_id;         /* -1: not handed over yet */
+    gweight stored, bias; /* bias.rank is 0 without one */
+    int id, bias_id;      /* -1: not added yet */
 } weight_bound;
 
 enum { CELL_ARGS_MAX = 3 };
@@ -145,8 +149,8 @@ typedef struct cell_slot {
     uint32_t version;
     weft_loc at;                    /* of the newest append */
     const poly *arg[CELL_ARGS_MAX]; /* with a checkpoint: its sizes */
-    dsl_ref ref;                    /* with a checkpoint: the newest version in the graph */
-    int id;                         /* with a checkpoint: the sink's number of the cell */
+    gref ref;                       /* with a checkpoint: the newest version in the graph */
+    int id;                         /* with a checkpoint: its number in the graph */
     struct cell_slot *next;         /* of the cell */
     struct cell_slot *chain;        /* in its bucket */
 } cell_slot;

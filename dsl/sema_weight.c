@@ -1,5 +1,5 @@
 /* sema_weight.c - weight lines: kinds, shapes, modifiers, names in the files, transforms. */
-#include "dsl/sema.h"
+#include "dsl/transform.h"
 
 /* ---- a weight of another layer ---- */
 
@@ -176,236 +176,7 @@ static void read_modifier(sema *s, weight *w, const ast *n, bool *has_bias)
     }
 }
 
-/* ---- names and transforms ---- */
-
-/* What is known of a stored shape on its way through the transforms: all of it after a reshape,
- * otherwise at most the last two axes. */
-typedef struct {
-    const poly *dim[TENSOR_RANK_MAX];
-    int rank;             /* 0: not known */
-    const poly *out, *in; /* the last two axes; NULL where not known */
-} shape_trace;
-
-static bool transform_arity(sema *s, const ast *n, const transform_row *row, const val **out_arg,
-                            int *out_n)
-{
-    const ast *args = n->kid[TRANSFORM_ARGUMENTS];
-    int n_arg = args ? (int)args->n_kid : 0, n_min = 0, n_max = 0;
-    bool first_word = row->code == TRANSFORM_pairs;
-    for (const char *p = row->arguments; *p;) {
-        size_t len = strcspn(p, " ");
-        n_max++;
-        n_min += p[len - 1] != '?';
-        if (len > 3 && strncmp(p + len - 3, "...", 3) == 0)
-            n_max = TENSOR_RANK_MAX + 1;
-        p += len;
-        p += *p == ' ';
-    }
-    if (n_arg < n_min || n_arg > n_max) {
-        weft_fail(s->dg, W0206, n->loc, "%s takes (%s), not %d argument%s", row->name,
-                  words_text(s, row->arguments), n_arg, n_arg == 1 ? "" : "s");
-        return false;
-    }
-    val *arg = ARENA_ARRAY(s->a, val, (size_t)n_arg + 1);
-    for (int i = 0; i < n_arg; i++) {
-        const ast *a = args->kid[i];
-        val_kind wanted = row->code == TRANSFORM_join ? VAL_STR : VAL_INT;
-        if (a->name.n) {
-            weft_fail(s->dg, W0205, a->name_loc, "%s takes its arguments in order, without names",
-                      row->name);
-            return false;
-        }
-        if (i == 0 && first_word) {
-            str word;
-            if (!sema_word(s, a->kid[ARG_VALUE], "half interleaved", &word))
-                return false;
-            arg[0] = (val){.kind = VAL_STR, .known = true, .text = word};
-            continue;
-        }
-        arg[i] = sema_eval(s, a->kid[ARG_VALUE]);
-        if (arg[i].kind == VAL_UNKNOWN)
-            return false;
-        if (arg[i].kind != wanted) {
-            weft_fail(s->dg, W0207, a->loc, "%s takes %s here, not %s", row->name,
-                      wanted == VAL_STR ? "strings" : "integers", val_text(s, arg[i]));
-            return false;
-        }
-    }
-    *out_arg = arg;
-    *out_n = n_arg;
-    return true;
-}
-
-/* How many of a, a + step, .. lie below b. */
-static const poly *slice_count(sema *s, const val *a, int n)
-{
-    enum { STEP_MAX = 64 }; /* beyond it the rest is not looked for */
-    const poly *span = poly_sub(s->pp, a[1].size, a[0].size);
-    int64_t step;
-    if (n < 3 || poly_is(a[2].size, 1))
-        return span;
-    if (!poly_value(a[2].size, &step) || step < 1)
-        return poly_quotient(s->pp, span, a[2].size);
-    for (int64_t rest = 0; rest < step && rest < STEP_MAX; rest++) {
-        const poly *up = poly_add(s->pp, span, poly_int(s->pp, rest));
-        const poly *count = up ? poly_quotient(s->pp, up, a[2].size) : NULL;
-        if (count)
-            return count;
-    }
-    const poly *both[2] = {poly_add(s->pp, span, poly_int(s->pp, step - 1)), a[2].size};
-    return both[0] ? poly_call(s->pp, "idiv", both, 2) : NULL;
-}
-
-static bool step_fits(sema *s, const ast *n, const transform_row *row, const poly *step)
-{
-    int64_t v;
-    if (!poly_value(step, &v) || v > 0)
-        return true;
-    weft_fail(s->dg, W0504, n->loc, "%s: the step is %lld; it must be at least 1", row->name,
-              (long long)v);
-    return false;
-}
-
-/* The elements of a shape, NULL if they cannot be counted. */
-static const poly *product(sema *s, const poly *const *dim, int rank)
-{
-    const poly *n = poly_int(s->pp, 1);
-    for (int i = 0; i < rank; i++)
-        n = n && dim[i] ? poly_mul(s->pp, n, dim[i]) : NULL;
-    return n;
-}
-
-static void trace_sync(shape_trace *t)
-{
-    if (t->rank >= 2) {
-        t->out = t->dim[t->rank - 2];
-        t->in = t->dim[t->rank - 1];
-    }
-}
-
-/* ---- what each transform makes of the shape ---- */
-
-typedef struct {
-    sema *s;
-    const ast *n;
-    const transform_row *row;
-    const val *arg;
-    int n_arg;
-    tensor_type *stored;
-    origin o;
-} transform_call;
-
-typedef void trace_fn(const transform_call *c, shape_trace *t);
-
-static const shape_trace shape_unknown = {.rank = 0};
-
-static void trace_pairs(const transform_call *c, shape_trace *t)
-{
-    (void)t;
-    c->stored->pairs[c->o] = str_eq(c->arg[0].text, STR("half")) ? PAIRS_HALF : PAIRS_INTERLEAVED;
-    c->stored->run[c->o] = c->arg[1].size;
-    c->stored->turned[c->o] = c->arg[c->n_arg > 2 ? 2 : 1].size;
-    const poly *rest = poly_sub(c->s->pp, c->arg[1].size, c->stored->turned[c->o]);
-    if (rest && poly_is_negative(sema_narrowed(c->s, rest)))
-        weft_fail(c->s->dg, W0504, c->n->loc, "pairs: of %s rows the first %s cannot be in order",
-                  poly_text(c->s, c->arg[1].size), poly_text(c->s, c->stored->turned[c->o]));
-}
-
-static void trace_rows(const transform_call *c, shape_trace *t)
-{
-    if (c->n_arg == 3 && !step_fits(c->s, c->n, c->row, c->arg[2].size)) {
-        *t = shape_unknown;
-        return;
-    }
-    t->out = slice_count(c->s, c->arg, c->n_arg);
-    if (t->rank >= 2)
-        t->dim[t->rank - 2] = t->out;
-    t->rank = t->out ? t->rank : 0;
-}
-
-static void trace_take(const transform_call *c, shape_trace *t)
-{
-    const poly *at = c->arg[0].size, *count = NULL;
-    int64_t axis;
-    if (!poly_value(at, &axis) || (t->rank && (axis < 0 || axis >= t->rank)))
-        weft_fail(c->s->dg, W0504, c->n->loc, "take: there is no axis %s", poly_text(c->s, at));
-    else if (c->n_arg < 4 || step_fits(c->s, c->n, c->row, c->arg[3].size))
-        count = slice_count(c->s, c->arg + 1, c->n_arg - 1);
-    if (!count || t->rank == 0) {
-        *t = shape_unknown;
-        return;
-    }
-    t->dim[axis] = count;
-    trace_sync(t);
-}
-
-static void trace_reshape(const transform_call *c, shape_trace *t)
-{
-    const poly *had = t->rank > 0 ? product(c->s, t->dim, t->rank) : NULL;
-    t->rank = c->n_arg < TENSOR_RANK_MAX ? c->n_arg : TENSOR_RANK_MAX;
-    for (int i = 0; i < t->rank; i++)
-        t->dim[i] = c->arg[i].size;
-    const poly *has = product(c->s, t->dim, t->rank);
-    if (had && has && !dims_equal(c->s, had, has))
-        weft_fail(c->s->dg, W0504, c->n->loc, "reshape: there are %s elements, not %s",
-                  poly_text(c->s, had), poly_text(c->s, has));
-    trace_sync(t);
-}
-
-static void trace_transpose(const transform_call *c, shape_trace *t)
-{
-    (void)c;
-    const poly *in = t->in;
-    t->in = t->out;
-    t->out = in;
-    if (t->rank >= 2) {
-        t->dim[t->rank - 2] = t->out;
-        t->dim[t->rank - 1] = t->in;
-    }
-}
-
-static void trace_join(const transform_call *c, shape_trace *t)
-{
-    (void)c;
-    *t = (shape_trace){.in = t->in};
-}
-
-/* NULL: it leaves the shape alone. */
-static trace_fn *const traces[TRANSFORM_COUNT] = {
-    [TRANSFORM_pairs] = trace_pairs,         [TRANSFORM_rows] = trace_rows,
-    [TRANSFORM_take] = trace_take,           [TRANSFORM_reshape] = trace_reshape,
-    [TRANSFORM_transpose] = trace_transpose, [TRANSFORM_join] = trace_join,
-};
-
-static void unknown_transform(sema *s, const ast *n)
-{
-    int n_row;
-    str_guess best = {0};
-    const transform_row *rows = transform_rows(&n_row);
-    for (int i = 0; i < n_row; i++)
-        str_guess_try(&best, n->name, str_of(rows[i].name));
-    weft_fail(s->dg, W0203, n->name_loc, "unknown transform `" STR_FMT "`", STR_ARG(n->name));
-    if (best.name.n)
-        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
-}
-
-/* False: the transform is wrong in itself, and was told. */
-static bool apply_transform(sema *s, weight *w, const ast *n, origin o, shape_trace *t)
-{
-    transform_call c = {
-        .s = s, .n = n, .row = transform_find(n->name), .stored = &w->stored, .o = o};
-    if (!c.row) {
-        unknown_transform(s, n);
-        return false;
-    }
-    if (!transform_arity(s, n, c.row, &c.arg, &c.n_arg)) {
-        *t = shape_unknown;
-        return false;
-    }
-    if (traces[c.row->code])
-        traces[c.row->code](&c, t);
-    return true;
-}
+/* ---- names in the files ---- */
 
 /* After its transforms, what the file holds must have the declared shape. */
 static void check_trace(sema *s, const weight *w, const ast *key, const shape_trace *t)
@@ -443,7 +214,7 @@ static bool read_key(sema *s, weight *w, const ast *key, origin o)
     for (uint32_t i = 0; i < key->n_kid; i++) {
         const ast *n = key->kid[i];
         if (n->kind == AST_TRANSFORM) {
-            fine &= apply_transform(s, w, n, o, &t);
+            fine &= transform_trace(s, w, n, o, &t);
             continue;
         }
         val it = {.kind = VAL_VEC,
@@ -603,9 +374,9 @@ static val settle_weight(sema *s, weight *w, const cond *when, bool has_bias)
     bool wanted = !when || sema_known(s, when) != 0;
     if (wanted && !w->optional && !has_elements(s, w))
         return val_unknown();
-    int got = wanted ? bind_weight(s, w, has_bias) : 0;
+    int got = wanted ? bind_weight(s->bind, w, has_bias) : 0;
     if (!wanted && fallback)
-        bind_set_aside(s, w);
+        bind_set_aside(s->bind, w);
     if (got < 0 || (got > 0 && w->optional && !has_elements(s, w)))
         return val_unknown();
     if (got == 0 && fallback) {
@@ -613,7 +384,7 @@ static val settle_weight(sema *s, weight *w, const cond *when, bool has_bias)
         if (other.kind != VAL_WEIGHT)
             return other;
         *other.weight->used = true;
-        bind_alias(s, w, other.weight);
+        bind_alias(s->bind, w, other.weight);
         got = 1;
     }
     if (got == 0)
@@ -666,7 +437,7 @@ static void line_weight(sema *s, const ast *n)
     const cond *when =
         n->kid[WEIGHT_WHEN] ? sema_truth(s, n->kid[WEIGHT_WHEN], "the condition of when") : NULL;
     val v = {.kind = VAL_WEIGHT, .weight = w, .maybe = w->optional, .who = w};
-    if (s->host) {
+    if (s->bind) {
         v = known ? settle_weight(s, w, when, has_bias) : val_unknown();
         s->names = outer;
     } else {
@@ -702,7 +473,7 @@ static void bind_layers(sema *s, const ast *n, group *g, scope *outer)
         scope_add(s->names, index->name, SYM_INDEX, at, index->name_loc);
         s->layer = (int)i;
         sema_weights(s, n->kid[GROUP_BODY]);
-        if (diag_failed(s->dg) > s->n_failed) /* the layers after it would say the same */
+        if (bind_spoilt(s->bind)) /* the layers after it would say the same */
             g->n_layer = i + 1;
     }
     s->layer = -1;
@@ -732,7 +503,7 @@ static void line_group(sema *s, const ast *n)
     if (!g->limit)
         g->limit = s->T;
     s->in_group = g;
-    if (s->host)
+    if (s->bind)
         bind_layers(s, n, g, outer);
     else
         sema_weights(s, n->kid[GROUP_BODY]);
@@ -759,9 +530,9 @@ static void line_if(sema *s, const ast *n)
 
 static void line_ignore(sema *s, const ast *n)
 {
-    if (s->host)
-        bind_ignore(s, n);
-    for (uint32_t i = 0; i < n->n_kid && !s->host; i++)
+    if (s->bind)
+        bind_ignore(s->bind, n);
+    for (uint32_t i = 0; i < n->n_kid && !s->bind; i++)
         sema_string(s, n->kid[i], NULL);
 }
 

@@ -31,12 +31,6 @@ static void note_weight(const op_call *c, const weight *w)
     sema_note_weight(c->s, w);
 }
 
-static void note_cell(const op_call *c, const cell *cl)
-{
-    source_place at = source_find(cl->decl->loc.src, cl->decl->name_loc.begin);
-    weft_note(c->s->dg, STR_FMT " is declared at line %u", STR_ARG(cl->name), (unsigned)at.line);
-}
-
 static bool rank_is(op_call *c, int i, int rank, const char *shape)
 {
     if (type_of(c, i)->rank == rank)
@@ -72,7 +66,7 @@ static bool last_is(op_call *c, int i, const poly *n)
     } else if (c->arg[i].from) {
         sema_note_name(c->s, c->at[i], c->site->loc);
     } else if (c->arg[i].held) {
-        note_cell(c, c->arg[i].held);
+        sema_note_cell(c->s, c->arg[i].held);
     }
     if (c->w)
         note_weight(c, c->w);
@@ -385,49 +379,6 @@ static bool shape_concat(op_call *c)
 
 /* ---- state ---- */
 
-/* The cell operand, indexed if it has to be, of one of these kinds, and its newest version. */
-static cell *cell_at(op_call *c, int i, cell_code a, cell_code b)
-{
-    val v = c->arg[i];
-    weft_loc at = c->at[i] ? c->at[i]->loc : c->site->loc;
-    if (v.cell->symbol && !v.index) {
-        weft_fail(c->s->dg, W0207, at, STR_FMT " has one cell per layer; choose one with an index",
-                  STR_ARG(v.cell->name));
-        return NULL;
-    }
-    if (v.cell->kind->code != a && v.cell->kind->code != b) {
-        weft_fail(c->s->dg, W0207, at, "%s takes a %s, but " STR_FMT " is a %s", c->what,
-                  cell_rows(&(int){0})[a].name, STR_ARG(v.cell->name), v.cell->kind->name);
-        return NULL;
-    }
-    const cond *guard = v.cell->guard;
-    if (v.cell->symbol && v.index)
-        guard = cond_replace(c->s->cp, guard, v.cell->symbol, v.index);
-    if (sema_known(c->s, guard) == 0) {
-        weft_fail(c->s->dg, W0201, at, STR_FMT " does not exist here", STR_ARG(v.cell->name));
-        weft_note_at(c->s->dg, v.cell->decl->name_loc,
-                     "it is declared under a condition that is false here");
-        return NULL;
-    }
-    const cell_slot *slot = cell_slot_of(c->s, v.cell, v.index);
-    if (v.version < slot->version) {
-        weft_fail(c->s->dg, W0601, at, "this handle of " STR_FMT " is older than a later append",
-                  STR_ARG(v.cell->name));
-        weft_note_at(c->s->dg, slot->at, "the later append; its result is the newest handle");
-        return NULL;
-    }
-    return v.cell;
-}
-
-/* Size i of the cell, for the layer that the handle v names. */
-static const poly *cell_size(op_call *c, val v, int i)
-{
-    const poly *p = v.cell->arg[i];
-    if (c->s->host)
-        return cell_slot_of(c->s, v.cell, v.index)->arg[i];
-    return p && v.cell->symbol && v.index ? poly_replace(c->s->pp, p, v.cell->symbol, v.index) : p;
-}
-
 static bool rows_fit(op_call *c, int i, const char *which, int rank, const poly *heads,
                      const poly *width)
 {
@@ -443,13 +394,13 @@ static bool rows_fit(op_call *c, int i, const char *which, int rank, const poly 
               "append: %s is %s, but the cell " STR_FMT " takes [T, %s]", which, type_text(c->s, t),
               STR_ARG(c->arg[0].cell->name), wanted);
     note_weight(c, c->arg[i].from);
-    note_cell(c, c->arg[0].cell);
+    sema_note_cell(c->s, c->arg[0].cell);
     return false;
 }
 
 static bool shape_append(op_call *c)
 {
-    cell *cl = cell_at(c, 0, CELL_kv_cache, CELL_latent_cache);
+    cell *cl = cell_operand(c, 0, CELL_kv_cache, CELL_latent_cache);
     if (!cl)
         return false;
     bool latent = cl->kind->code == CELL_latent_cache;
@@ -513,7 +464,7 @@ static bool shape_attend(op_call *c)
     const tensor_type *q = type_of(c, 0);
     if (!rank_is(c, 0, 3, "queries [T, H, Dk]"))
         return false;
-    cell *cl = cell_at(c, 1, CELL_kv_cache, CELL_latent_cache);
+    cell *cl = cell_operand(c, 1, CELL_kv_cache, CELL_latent_cache);
     if (!cl)
         return false;
     bool latent = cl->kind->code == CELL_latent_cache;
@@ -527,7 +478,7 @@ static bool shape_attend(op_call *c)
                   "%s: queries are %s wide, the keys in " STR_FMT " are %s", c->what,
                   text(c, q->dim[2]), STR_ARG(cl->name), text(c, k));
         note_weight(c, c->arg[0].from);
-        note_cell(c, cl);
+        sema_note_cell(c->s, cl);
         return false;
     }
     if (!heads_fit(c, q->dim[1], heads))
@@ -670,7 +621,7 @@ static bool shape_pool(op_call *c)
 /* The cell of a recurrent op; its size i must be n (NULL: anything). */
 static bool state_cell(op_call *c, int at, cell_code kind, int i, const poly *n)
 {
-    cell *cl = cell_at(c, at, kind, kind);
+    cell *cl = cell_operand(c, at, kind, kind);
     if (!cl)
         return false;
     cl->written = cl->read = true;
@@ -682,7 +633,7 @@ static bool state_cell(op_call *c, int at, cell_code kind, int i, const poly *n)
         name += strcspn(name, " ") + 1;
     weft_fail(c->s->dg, W0602, c->site->loc, "%s: the cell " STR_FMT " has %.*s = %s, not %s",
               c->what, STR_ARG(cl->name), (int)strcspn(name, " "), name, text(c, size), text(c, n));
-    note_cell(c, cl);
+    sema_note_cell(c->s, cl);
     return false;
 }
 

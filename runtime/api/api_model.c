@@ -60,14 +60,8 @@ bool weft_model_int(const weft_model *m, const char *name, int64_t *out_value)
 
 bool weft_model_float(const weft_model *m, const char *name, double *out_value)
 {
-    for (size_t i = 0; i < m->bound->params.n; i++) {
-        const bound_param *p = &m->bound->params.at[i];
-        if (str_eqz(p->name, name) && p->layer < 0 && p->value.kind == KEY_FLOAT) {
-            *out_value = p->value.number;
-            return true;
-        }
-    }
-    return false;
+    const value *v = bound_model_param(m->bound, name);
+    return value_kind_of(v) == VALUE_FLOAT && value_float(v, out_value);
 }
 
 uint64_t weft_model_bytes(const weft_model *m)

@@ -144,7 +144,7 @@ static weft_status make_plan(weft_diag *dg, const weft_model *m, const api_wante
 {
     const graph *g = m->bound->graph;
     WEFT_TRY(api_target(dg, w, &out->t));
-    if (m->bound->context_asked && w->how.context != m->context) {
+    if (m->bound->settings.context_asked && w->how.context != m->context) {
         bind_options how = {.entry = g->entry.p, .context = w->how.context, .like = m->bound};
         WEFT_TRY(model_bind(dg, m->file, &how, &out->bound));
         g = out->bound->graph;

@@ -111,6 +111,12 @@ void str_guess_try(str_guess *best, str want, str candidate)
         *best = (str_guess){candidate, d};
 }
 
+void str_guess_rows(str_guess *best, str want, const char *const *name, size_t n, size_t stride)
+{
+    for (size_t i = 0; i < n; i++)
+        str_guess_try(best, want, str_of(*(const char *const *)((const char *)name + i * stride)));
+}
+
 /* Makes room for n more bytes and the NUL. */
 static void strbuf_room(strbuf *b, size_t n)
 {

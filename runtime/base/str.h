@@ -47,6 +47,10 @@ typedef struct {
     int distance;
 } str_guess;
 void str_guess_try(str_guess *best, str want, str candidate);
+/* The same with the names of n rows of a table, the first at *name and the next `stride` bytes on. */
+void str_guess_rows(str_guess *best, str want, const char *const *name, size_t n, size_t stride);
+#define GUESS_ROWS(best, want, rows, n)                                                            \
+    str_guess_rows(best, want, &(rows)->name, (size_t)(n), sizeof *(rows))
 
 typedef struct {
     char *p; /* always NUL-terminated once something was added */

@@ -43,7 +43,7 @@ static void check_file(cli *c, report *r, const char *operand)
     source *src;
     weft_status st = input_open(c->dg, a, operand, &src);
     if (st == WEFT_OK)
-        st = dsl_check(c->dg, src);
+        st = dsl_check(c->dg, src, false);
     const char *name = input_name(operand);
     json_writer w = report_file(r, c, name, st == WEFT_OK); /* while the text it quotes is there */
     report_file_end(&w);

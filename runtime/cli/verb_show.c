@@ -90,20 +90,20 @@ static void put_count(strbuf *out, double n)
     strbuf_add(out, u ? "%.2f%s" : "%.0f%s", n, unit[u]);
 }
 
-static void put_param(strbuf *out, const bound_param *p)
+static void put_param(strbuf *out, const value *v)
 {
-    switch (p->value.kind) {
-    case KEY_INT:
-        strbuf_add(out, "%lld", (long long)p->value.integer);
+    switch (value_kind_of(v)) {
+    case VALUE_INT:
+        strbuf_add(out, "%lld", (long long)v->as.i);
         break;
-    case KEY_FLOAT:
-        strbuf_add(out, "%g", p->value.number);
+    case VALUE_FLOAT:
+        strbuf_add(out, "%g", v->as.f);
         break;
-    case KEY_BOOL:
-        strbuf_add(out, p->value.truth ? "true" : "false");
+    case VALUE_BOOL:
+        strbuf_add(out, v->as.b ? "true" : "false");
         break;
-    case KEY_STR:
-        utf8_put_safe(out, p->value.text);
+    case VALUE_STR:
+        utf8_put_safe(out, v->as.s);
         break;
     default:
         strbuf_add(out, "none");
@@ -112,12 +112,12 @@ static void put_param(strbuf *out, const bound_param *p)
 
 static void text_params(const summary *s, strbuf *out)
 {
-    for (size_t i = 0; s->bm && i < s->bm->params.n; i++) {
-        const bound_param *p = &s->bm->params.at[i];
+    for (size_t i = 0; s->bm && i < s->bm->settings.params.n; i++) {
+        const model_param *p = &s->bm->settings.params.at[i];
         if (p->layer > 0)
             continue; /* of a list the first stands for all */
         strbuf_add(out, "  %-14.*s ", STR_ARG(p->name));
-        put_param(out, p);
+        put_param(out, &p->v);
         strbuf_add(out, p->layer == 0 ? ", .. for each layer\n" : "\n");
     }
 }
@@ -182,32 +182,12 @@ static void as_text(const summary *s, const show_options *o, strbuf *out)
     text_lists(s, o, out);
 }
 
-static void json_param(json_writer *w, const bound_param *p)
-{
-    switch (p->value.kind) {
-    case KEY_INT:
-        json_int(w, p->value.integer);
-        break;
-    case KEY_FLOAT:
-        json_double(w, p->value.number);
-        break;
-    case KEY_BOOL:
-        json_bool(w, p->value.truth);
-        break;
-    case KEY_STR:
-        json_str(w, p->value.text);
-        break;
-    default:
-        json_null(w);
-    }
-}
-
 static void json_params(json_writer *w, const bound_model *bm)
 {
     json_key(w, "params");
     json_open(w, '{');
-    for (size_t i = 0; bm && i < bm->params.n; i++) {
-        const bound_param *p = &bm->params.at[i];
+    for (size_t i = 0; bm && i < bm->settings.params.n; i++) {
+        const model_param *p = &bm->settings.params.at[i];
         char name[128];
         if (p->layer <= 0) {
             snprintf(name, sizeof name, STR_FMT, STR_ARG(p->name));
@@ -215,8 +195,8 @@ static void json_params(json_writer *w, const bound_model *bm)
         }
         if (p->layer == 0)
             json_open(w, '[');
-        json_param(w, p);
-        bool more = i + 1 < bm->params.n && bm->params.at[i + 1].layer > 0;
+        value_json(w, &p->v, 0);
+        bool more = i + 1 < bm->settings.params.n && bm->settings.params.at[i + 1].layer > 0;
         if (p->layer >= 0 && !more)
             json_close(w, ']');
     }
@@ -296,15 +276,17 @@ int verb_show(cli *c)
     if (st == WEFT_OK) {
         arena *a = arena_create();
         weft_diag *quiet = diag_create(); /* a file that no model fits can still be shown */
-        arch_text text;
+        arch_text text = {0};
+        dsl_file *f;
         summary s = {.mf = mf, .tokenizer = tokenizer_kind(mf, a)};
         strbuf out = {0};
-        if (arch_choose(quiet, mf, NULL, a, &text) == WEFT_OK) {
-            s.arch = text.src;
-            s.model = text.model;
-        }
-        if (s.arch && model_bind(quiet, mf, NULL, &bm) == WEFT_OK)
-            s.bm = bm;
+        if (model_bind(quiet, mf, NULL, &bm) == WEFT_OK)
+            text = bm->text;
+        else if (arch_choose(quiet, mf, NULL, a, &text, &f) == WEFT_OK)
+            dsl_close(f);
+        s.bm = bm;
+        s.arch = text.src;
+        s.model = text.model;
         sum_up(&s);
         (c->common.json ? as_json : as_text)(&s, o, &out);
         cli_print(c, strbuf_view(&out));

@@ -16,51 +16,43 @@ static str full_name(quant_job *j, str key)
 {
     if (key.n > 0 && key.p[0] == '/')
         return (str){key.p + 1, key.n - 1};
-    return arena_printf(j->a, STR_FMT "." STR_FMT, STR_ARG(j->bm->other_arch), STR_ARG(key));
+    return arena_printf(j->a, STR_FMT "." STR_FMT, STR_ARG(j->bm->others.arch), STR_ARG(key));
 }
 
-static value value_of_key(const key_value *kv)
+/* As GGUF files write it. */
+static value gguf_value(value v)
 {
-    switch (kv->kind) {
-    case KEY_BOOL:
-        return value_of_bool(kv->truth);
-    case KEY_INT:
-        if (kv->integer >= 0 && kv->integer <= UINT32_MAX)
-            return value_of_int(VT_U32, kv->integer);
-        return value_of_int(VT_I64, kv->integer);
-    case KEY_FLOAT:
-        return value_of_float(VT_F32, kv->number);
-    default:
-        return value_of_str(kv->text);
-    }
+    if (v.type == VT_I64)
+        return value_of_int(v.as.i >= 0 && v.as.i <= UINT32_MAX ? VT_U32 : VT_I64, v.as.i);
+    return v.type == VT_F64 ? value_of_float(VT_F32, v.as.f) : v;
 }
 
 /* A setting of every layer: one value where all are equal numbers, else a list. Returns how many it took. */
 static size_t put_list(quant_job *j, size_t first)
 {
-    const dsl_other_key *k = &j->bm->other_keys.at[first];
-    size_t n = 1, left = j->bm->other_keys.n - first;
-    bool equal = k->value.kind == KEY_INT;
+    const other_key *k = &j->bm->others.keys.at[first];
+    size_t n = 1, left = j->bm->others.keys.n - first;
+    bool equal = k->v.type == VT_I64;
     while (n < left && k[n].layer == (int64_t)n && str_eq(k[n].key, k->key)) {
-        equal = equal && k[n].value.kind == KEY_INT && k[n].value.integer == k->value.integer;
+        equal = equal && k[n].v.type == VT_I64 && k[n].v.as.i == k->v.as.i;
         n++;
     }
     value *items = ARENA_ARRAY(j->a, value, n);
     for (size_t i = 0; i < n; i++)
-        items[i] = value_of_key(&k[i].value);
+        items[i] = gguf_value(k[i].v);
     job_put_key(j, full_name(j, k->key), equal ? items[0] : value_of_array(VT_NULL, items, n));
     return n;
 }
 
 static void put_settings(quant_job *j)
 {
-    for (size_t i = 0; i < j->bm->other_keys.n;) {
-        const dsl_other_key *k = &j->bm->other_keys.at[i];
+    for (size_t i = 0; i < j->bm->others.keys.n;) {
+        const other_key *k = &j->bm->others.keys.at[i];
         if (k->layer == 0) {
             i += put_list(j, i);
             continue;
         }
-        job_put_key(j, full_name(j, k->key), value_of_key(&k->value));
+        job_put_key(j, full_name(j, k->key), gguf_value(k->v));
         i++;
     }
 }
@@ -189,31 +181,31 @@ static weft_status put_positions(weft_diag *dg, quant_job *j)
 /* ---- weights ---- */
 
 /* The weight whose rows begin at this one of the tensor; NULL: none. */
-static const dsl_other_weight *part_at(const quant_job *j, str name, int64_t first)
+static const other_weight *part_at(const quant_job *j, str name, int64_t first)
 {
-    for (size_t i = 0; i < j->bm->other_weights.n; i++) {
-        const dsl_other_weight *o = &j->bm->other_weights.at[i];
+    for (size_t i = 0; i < j->bm->others.weights.n; i++) {
+        const other_weight *o = &j->bm->others.weights.at[i];
         if (o->rows > 0 && o->first == first && str_eq(o->name, name))
             return o;
     }
     return NULL;
 }
 
-static bool fits(const dsl_other_weight *p, const dsl_other_weight *first)
+static bool fits(const other_weight *p, const other_weight *first)
 {
-    const dsl_weight *w = p->weight, *f = first->weight;
+    const gweight *w = p->weight, *f = first->weight;
     return !w->computed && w->rank == f->rank && w->dim[0] == p->rows &&
            (w->rank < 2 || w->dim[1] == f->dim[1]);
 }
 
 /* Weights that GGUF keeps in one tensor, one behind the other: q, k and v, most often. */
-static weft_status put_parts(weft_diag *dg, quant_job *j, const dsl_other_weight *o)
+static weft_status put_parts(weft_diag *dg, quant_job *j, const other_weight *o)
 {
     quant_source head = {.bound = o}, *last = &head;
-    int64_t shape[DSL_RANK_MAX] = {0};
+    int64_t shape[GRAPH_RANK_MAX] = {0};
     for (int k = 1; k < o->weight->rank; k++)
         shape[k] = o->weight->dim[k];
-    for (const dsl_other_weight *p = o; p; p = part_at(j, o->name, shape[0])) {
+    for (const other_weight *p = o; p; p = part_at(j, o->name, shape[0])) {
         shape[0] += p->rows;
         if (!fits(p, o))
             return cannot(dg, j, p->weight->name, "does not fit the GGUF tensor it is a part of");
@@ -229,9 +221,9 @@ static weft_status put_parts(weft_diag *dg, quant_job *j, const dsl_other_weight
 
 static weft_status put_weights(weft_diag *dg, quant_job *j)
 {
-    for (size_t i = 0; i < j->bm->other_weights.n; i++) {
-        const dsl_other_weight *o = &j->bm->other_weights.at[i];
-        const dsl_weight *w = o->weight;
+    for (size_t i = 0; i < j->bm->others.weights.n; i++) {
+        const other_weight *o = &j->bm->others.weights.at[i];
+        const gweight *w = o->weight;
         if (o->rows > 0 && o->first > 0) /* with the first part; a gap is found by job_check_same */
             continue;
         if (o->rows > 0) {
@@ -284,10 +276,10 @@ weft_status job_from_hf(weft_diag *dg, quant_job *j, const char *arch)
 {
     bind_options how = {.arch = arch, .others = true};
     WEFT_TRY(model_bind(dg, j->mf, &how, &j->bm));
-    if (j->bm->other_arch.n == 0)
+    if (j->bm->others.arch.n == 0)
         return cannot(dg, j, j->bm->graph->model, "has no name among GGUF's architectures");
     str name = folder_name(j);
-    job_put_key(j, STR("general.architecture"), value_of_str(j->bm->other_arch));
+    job_put_key(j, STR("general.architecture"), value_of_str(j->bm->others.arch));
     job_put_key(j, STR("general.type"), value_of_str(STR("model")));
     if (name.n > 0 && !str_eqz(name, "."))
         job_put_key(j, STR("general.name"), value_of_str(arena_str(j->a, name)));

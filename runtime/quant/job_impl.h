@@ -10,10 +10,9 @@
 /* One of these three. */
 struct quant_source {
     const model_tensor *stored; /* a tensor of a GGUF file, as it is */
-    const dsl_other_weight
-        *bound;               /* a weight of a Hugging Face checkpoint, and how GGUF wants it */
-    const quant_source *next; /* the weight whose rows follow in this tensor; NULL: none */
-    const float *values;      /* made here */
+    const other_weight *bound;  /* a weight of a Hugging Face checkpoint, and how GGUF wants it */
+    const quant_source *next;   /* the weight whose rows follow in this tensor; NULL: none */
+    const float *values;        /* made here */
 };
 
 struct quant_job {

@@ -7,7 +7,7 @@ enum { HF_BLOCK_BYTES = 16 }; /* of MXFP4_HF, whose scales are apart */
 
 /* Where row i of the other format lies in this one. Order `half` has all first elements of the pairs before all
  * second ones, `interleaved` has pair after pair. */
-static int64_t turned_row(const dsl_other_weight *o, int64_t i)
+static int64_t turned_row(const other_weight *o, int64_t i)
 {
     enum { HALF = 1, INTERLEAVED = 2 };
     int here = o->weight->pairs, there = o->pairs;
@@ -27,7 +27,7 @@ typedef struct {
     int64_t rest; /* the index within the piece */
 } piece_place;
 
-static piece_place find_piece(const model_file *mf, const dsl_weight *w, int64_t i)
+static piece_place find_piece(const model_file *mf, const gweight *w, int64_t i)
 {
     int p = 0;
     while (p + 1 < w->n_piece && i >= w->piece[p].rows)
@@ -54,9 +54,9 @@ static void read_run(dtype t, const unsigned char *p, const unsigned char *scale
             dequant_row(t, p + k * stride, dst + k, 1);
 }
 
-static void read_vector(const model_file *mf, const dsl_other_weight *o, float *dst, float *scratch)
+static void read_vector(const model_file *mf, const other_weight *o, float *dst, float *scratch)
 {
-    const dsl_weight *w = o->weight;
+    const gweight *w = o->weight;
     int64_t n = w->dim[0];
     for (int64_t i = 0, take; i < n; i += take) {
         piece_place at = find_piece(mf, w, i);
@@ -76,10 +76,10 @@ static void read_vectors(const model_file *mf, const quant_source *s, float *dst
         read_vector(mf, s->bound, dst, scratch);
 }
 
-static void read_matrix_row(const model_file *mf, const dsl_other_weight *o, int64_t i, float *dst)
+static void read_matrix_row(const model_file *mf, const other_weight *o, int64_t i, float *dst)
 {
-    const dsl_weight *w = o->weight;
-    int64_t index[DSL_RANK_MAX];
+    const gweight *w = o->weight;
+    int64_t index[GRAPH_RANK_MAX];
     for (int k = w->rank - 2; k >= 0; k--) {
         index[k] = i % w->dim[k];
         i /= w->dim[k];

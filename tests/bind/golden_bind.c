@@ -194,30 +194,30 @@ static const char *write_checkpoint(const golden_case *g)
 
 static void tell_params(FILE *to, const bound_model *bm)
 {
-    for (size_t i = 0; i < bm->params.n; i++) {
-        const bound_param *p = &bm->params.at[i];
+    for (size_t i = 0; i < bm->settings.params.n; i++) {
+        const model_param *p = &bm->settings.params.at[i];
         if (p->layer > 0)
             fprintf(to, ", ");
         else
             fprintf(to, "%s" STR_FMT " = ", i ? "\n" : "", STR_ARG(p->name));
-        switch (p->value.kind) {
-        case KEY_INT:
-            fprintf(to, "%lld", (long long)p->value.integer);
+        switch (value_kind_of(&p->v)) {
+        case VALUE_INT:
+            fprintf(to, "%lld", (long long)p->v.as.i);
             break;
-        case KEY_FLOAT:
-            fprintf(to, "%g", p->value.number);
+        case VALUE_FLOAT:
+            fprintf(to, "%g", p->v.as.f);
             break;
-        case KEY_BOOL:
-            fprintf(to, p->value.truth ? "true" : "false");
+        case VALUE_BOOL:
+            fprintf(to, p->v.as.b ? "true" : "false");
             break;
-        case KEY_STR:
-            fprintf(to, "\"" STR_FMT "\"", STR_ARG(p->value.text));
+        case VALUE_STR:
+            fprintf(to, "\"" STR_FMT "\"", STR_ARG(p->v.as.s));
             break;
         default:
             fprintf(to, "none");
         }
     }
-    if (bm->params.n)
+    if (bm->settings.params.n)
         fprintf(to, "\n");
 }
 
@@ -298,7 +298,7 @@ static char *run(const golden_case *g)
         strbuf why = {0};
         fprintf(to, "model " STR_FMT "\n", STR_ARG(bm->graph->model));
         tell_params(to, bm);
-        if (bm->context_asked)
+        if (bm->settings.context_asked)
             fprintf(to, "of this context only\n");
         for (size_t i = 0; i < bm->graph->weights.n; i++)
             report_weight(to, bm, &bm->graph->weights.at[i]);

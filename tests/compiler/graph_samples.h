@@ -308,7 +308,7 @@ static inline graph *sample_random(uint64_t seed)
         cell.arg[0] = (int64_t)roll(&d, 9);
         cell.arg[1] = (int64_t)roll(&d, 9);
         cell.window = (int64_t)roll(&d, 2) * 77;
-        cell.layout = (dsl_cell_layout)roll(&d, CELL_RING + 1);
+        cell.layout = (cell_layout)roll(&d, CELL_RING + 1);
         cell.keep = cell.layout == CELL_RING ? (int64_t)roll(&d, 5000) : 0;
         VEC_PUSH(&g->cells, cell);
     }

@@ -122,7 +122,7 @@ static char *run(const golden_case *g)
     put_files(g, dir);
     expand(g->input, &input);
     source *src = source_from_text(a, "case.weft", strbuf_view(&input));
-    weft_status st = dsl_check_as(dg, src, g->parts.n == 0);
+    weft_status st = dsl_check(dg, src, g->parts.n == 0);
     diag_print(dg, to, false);
     if ((st == WEFT_OK) != (diag_errors(dg) == 0))
         fprintf(to, "status %s with %zu errors\n", weft_status_text(st), diag_errors(dg));

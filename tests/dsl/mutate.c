@@ -570,7 +570,7 @@ static verdict judge(const char *file, const original *o, const damage *d, bool 
     weft_diag *dg = diag_create();
     source *src = source_from_text(a, file, strbuf_view(&d->text));
     verdict v = FAR;
-    weft_status st = dsl_check_as(dg, src, true);
+    weft_status st = dsl_check(dg, src, true);
     for (size_t i = 0; i < diag_count(dg); i++) {
         diag_entry e = diag_at(dg, i);
         if (e.loc.src != src)

@@ -23,7 +23,7 @@ static void check_file(const char *path, bool library)
     weft_diag *dg = diag_create();
     source *src;
     ck_assert_int_eq(source_open(dg, a, path, DSL_SOURCE_MAX, &src), WEFT_OK);
-    weft_status st = dsl_check(dg, src);
+    weft_status st = dsl_check(dg, src, false);
     char *said = printed(dg, false);
     ck_assert_msg(st == WEFT_OK && (library ? *said == 0 : only_unready(dg)), "%s\n%s", path, said);
     n_unready += *said != 0;

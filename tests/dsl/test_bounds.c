@@ -134,7 +134,7 @@ static void check(const strbuf *text)
     weft_diag *dg = diag_create();
     FILE *nowhere = fopen("/dev/null", "w");
     source *src = source_from_text(a, "t.weft", strbuf_view(text));
-    weft_status st = dsl_check_as(dg, src, true);
+    weft_status st = dsl_check(dg, src, true);
     if (nowhere)
         diag_print(dg, nowhere, true);
     _exit(st == WEFT_OK ? 0 : diag_errors(dg) > 0 ? 1 : 2);

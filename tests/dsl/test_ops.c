@@ -91,7 +91,7 @@ START_TEST(every_op_has_a_rule)
             strbuf_add(&text, k ? ", u" : "u");
         strbuf_add(&text, ") }\n");
         source *src = source_from_text(a, "t.weft", strbuf_view(&text));
-        ck_assert_msg(dsl_check(dg, src) != WEFT_OK, "%s", op->name);
+        ck_assert_msg(dsl_check(dg, src, false) != WEFT_OK, "%s", op->name);
         strbuf_free(&text);
         diag_destroy(dg);
         arena_destroy(a);

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena *a = arena_create();
     weft_diag *dg = diag_create();
     source *src = source_from_text(a, "fuzz.weft", (str){(const char *)data, size});
-    weft_status st = dsl_check_as(dg, src, true);
+    weft_status st = dsl_check(dg, src, true);
     if ((st == WEFT_OK) != (diag_errors(dg) == 0))
         abort(); /* a failure without a message, or a message without a failure */
     strbuf out = {0};

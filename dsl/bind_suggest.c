@@ -1,9 +1,9 @@
-/* sema_suggest.c - what was meant by a name that the checkpoint lacks: the nearest that it has.
+/* bind_suggest.c - what was meant by a name that the checkpoint lacks: the nearest that it has.
  *
  * Names are dotted paths, of which long parts are the same for all, so only the parts that differ are
  * compared: of blk.0.attn_qq.weight and blk.0.attn_q.weight that is attn_qq and attn_q. Where nothing is
  * near, a name that ends in the same part serves: rope_scaling.factor for rope_parameters.factor. */
-#include "dsl/sema.h"
+#include "dsl/bind.h"
 
 typedef struct {
     str_guess near; /* of the parts compared */
@@ -49,36 +49,54 @@ static bool suggestion_try(suggestion *best, str want, str name)
     return nearer || ends;
 }
 
-static void suggestion_note(sema *s, const suggestion *best)
+static void suggestion_note(binding *b, const suggestion *best)
 {
     if (best->name.n)
-        weft_note(s->dg, "did you mean `" STR_FMT "`, which %s has?", STR_ARG(best->name),
-                  s->host->file);
+        weft_note(b->s->dg, "did you mean `" STR_FMT "`, which %s has?", STR_ARG(best->name),
+                  b->cp->path);
 }
 
 /* ---- keys ---- */
 
-typedef struct {
-    arena *a;
-    suggestion best;
-    str want;
-} key_search;
+enum { CONFIG_DEPTH_MAX = 4 }; /* of the objects in a config.json whose members are offered */
 
-static void try_key_name(void *ctx, str name)
+static void try_members(arena *a, suggestion *best, str want, const value *object, str path,
+                        int depth)
 {
-    key_search *k = ctx;
-    if (suggestion_try(&k->best, k->want, name))
-        k->best.name = arena_str(k->a, name);
+    if (value_kind_of(object) != VALUE_OBJECT || depth == CONFIG_DEPTH_MAX)
+        return;
+    for (size_t i = 0; i < object->as.object.n; i++) {
+        const value_member *m = &object->as.object.members[i];
+        strbuf name = {0};
+        strbuf_add(&name, STR_FMT "%s" STR_FMT, STR_ARG(path), path.n ? "." : "", STR_ARG(m->name));
+        if (suggestion_try(best, want, strbuf_view(&name)))
+            best->name = arena_str(a, strbuf_view(&name));
+        try_members(a, best, want, &m->v, strbuf_view(&name), depth + 1);
+        strbuf_free(&name);
+    }
 }
 
-void suggest_key(sema *s, const str *want, size_t n_want)
+void suggest_key(binding *b, const str *want, size_t n_want)
 {
-    key_search k = {.a = s->a};
-    for (size_t i = 0; i < n_want && s->host; i++) {
-        k.want = want[i];
-        s->host->each_key(s->host->ctx, try_key_name, &k);
+    suggestion best = {.name = {0}};
+    const value *keys = model_file_keys(b->cp->file);
+    str prefix = b->cp->prefix;
+    for (size_t i = 0; i < n_want; i++) {
+        if (!b->cp->gguf) {
+            const value *inner = value_get(keys, STR("text_config"));
+            try_members(b->s->a, &best, want[i], inner, STR(""), 0);
+            try_members(b->s->a, &best, want[i], keys, STR(""), 0);
+        }
+        for (size_t k = 0; b->cp->gguf && prefix.n && k < keys->as.object.n; k++) {
+            str name = keys->as.object.members[k].name;
+            if (!str_starts(name, prefix))
+                continue;
+            name = (str){name.p + prefix.n, name.n - prefix.n};
+            if (suggestion_try(&best, want[i], name))
+                best.name = name;
+        }
     }
-    suggestion_note(s, &k.best);
+    suggestion_note(b, &best);
 }
 
 /* ---- tensors ---- */
@@ -95,30 +113,30 @@ static void put_pattern(strbuf *b, const ast *text)
 }
 
 /* Does a line of the table, here of the group `open` or of none, name this tensor? Then it is that line's, bound already or still to be. */
-static bool lines_name(sema *s, const ast *list, const ast *open, str tensor)
+static bool lines_name(const binding *b, const ast *list, const ast *open, str tensor)
 {
     static const char *const tail[] = {"", ".weight", ".bias"};
     bool named = false;
     for (uint32_t i = 0; i < list->n_kid && !named; i++) {
         const ast *n = list->kid[i];
         if (n->kind == AST_GROUP) {
-            named = lines_name(s, n->kid[GROUP_BODY], n, tensor);
+            named = lines_name(b, n->kid[GROUP_BODY], n, tensor);
         } else if (n->kind == AST_IF) {
-            named = lines_name(s, n->kid[IF_THEN], open, tensor) ||
-                    (n->kid[IF_ELSE] && lines_name(s, n->kid[IF_ELSE], open, tensor));
+            named = lines_name(b, n->kid[IF_THEN], open, tensor) ||
+                    (n->kid[IF_ELSE] && lines_name(b, n->kid[IF_ELSE], open, tensor));
         } else if (n->kind == AST_WEIGHT) {
-            const ast *keys = bind_lines(s, n->kid[WEIGHT_BINDINGS]);
-            const ast *prefixes = open ? bind_lines(s, open->kid[GROUP_PREFIXES]) : NULL;
+            const ast *keys = bind_lines(n->kid[WEIGHT_BINDINGS], b->from);
+            const ast *prefixes = open ? bind_lines(open->kid[GROUP_PREFIXES], b->from) : NULL;
             for (uint32_t k = 0; keys && k < keys->n_kid && !named; k++) {
                 for (uint32_t p = 0; p < (prefixes ? prefixes->n_kid : 1); p++) {
                     for (size_t e = 0; e < sizeof tail / sizeof *tail && !named; e++) {
-                        strbuf b = {0};
+                        strbuf name = {0};
                         if (prefixes)
-                            put_pattern(&b, prefixes->kid[p]);
-                        put_pattern(&b, keys->kid[k]);
-                        strbuf_add(&b, "%s", tail[e]);
-                        named = str_glob(strbuf_view(&b), tensor);
-                        strbuf_free(&b);
+                            put_pattern(&name, prefixes->kid[p]);
+                        put_pattern(&name, keys->kid[k]);
+                        strbuf_add(&name, "%s", tail[e]);
+                        named = str_glob(strbuf_view(&name), tensor);
+                        strbuf_free(&name);
                     }
                 }
             }
@@ -137,19 +155,19 @@ static str without_tail(str name)
     return name;
 }
 
-void suggest_tensor(sema *s, const str *want, size_t n_want)
+void suggest_tensor(binding *b, const str *want, size_t n_want)
 {
     suggestion best = {.name = {0}};
     for (size_t i = 0; i < n_want; i++) {
-        for (int id = 0; id < s->host->n_tensor; id++) {
-            str name = s->host->tensor_at(s->host->ctx, id).name, stem = without_tail(name);
+        for (size_t id = 0; id < model_file_tensor_count(b->cp->file); id++) {
+            str name = model_file_tensor_at(b->cp->file, id)->name, stem = without_tail(name);
             suggestion before = best;
-            if (s->claimed[id] || !suggestion_try(&best, want[i], stem))
+            if (b->claimed[id] || !suggestion_try(&best, want[i], stem))
                 continue;
             best.name = name;
-            if (s->table && lines_name(s, s->table, NULL, name))
+            if (b->table && lines_name(b, b->table, NULL, name))
                 best = before;
         }
     }
-    suggestion_note(s, &best);
+    suggestion_note(b, &best);
 }
