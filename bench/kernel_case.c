@@ -151,7 +151,7 @@ static bool whole_blocks(const kernel_row *row, int64_t m, int64_t n)
 
 static void set_tiles(kernel_case *c, const request *r, int64_t cols, int64_t grain)
 {
-    int64_t least = r->rows > CLASS_FEW_MAX ? TILE_MANY : TILE_FEW;
+    int64_t least = r->rows > K_ROWS_FEW ? TILE_MANY : TILE_FEW;
     c->k.cols = cols;
     c->k.tile = grain >= least ? grain : (least + grain - 1) / grain * grain;
 }
@@ -575,7 +575,7 @@ bool kernel_case_make(const kernel_row *row, const shape_entry *s, int64_t rows,
 {
     const request r = {.row = row, .size = s->size, .rows = rows, .limits = limits};
     int maker = maker_of(s);
-    if (maker < 0 || strcmp(kop_name(row->op), s->op) != 0 || !kclass_takes(row->rows, rows))
+    if (maker < 0 || strcmp(kop_name(row->op), s->op) != 0 || !kernel_takes(row, rows))
         return false;
     memset(out, 0, sizeof *out);
     bool made = makers[maker].make(&r, out);

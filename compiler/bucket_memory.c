@@ -71,7 +71,7 @@ static void size_tiles(bucket *b)
                 if (b->values.at[s->out[o].id].space == SPACE_TILE)
                     rows += b->values.at[s->out[o].id].rows;
         }
-        least = b->lo->n_tok > CLASS_FEW_MAX ? TILE_COLS_MANY : TILE_COLS_FEW;
+        least = b->lo->n_tok > K_ROWS_FEW ? TILE_COLS_MANY : TILE_COLS_FEW;
         while (it->tile < least && it->tile + whole <= it->cols)
             it->tile += whole;
         it->grain = 0;

@@ -228,7 +228,7 @@ static bool attend_splits(const bucket *b, const plan_step *s)
     enum { UNITS_FEW = 16, POSITIONS_MANY = 4096 };
     const lower *lo = b->lo;
     if (!bucket_step_is(s, KOP_attend) || !kernel_splits(bucket_kernel(s)) ||
-        lo->n_tok > CLASS_FEW_MAX || lo->t->n_ctx < POSITIONS_MANY ||
+        lo->n_tok > K_ROWS_FEW || lo->t->n_ctx < POSITIONS_MANY ||
         (s->n[2] > 0 && s->n[2] < POSITIONS_MANY) || (s->n[3] > 0 && s->n[3] < POSITIONS_MANY))
         return false;
     const plan_cell *c = &lo->cells.at[s->cell];

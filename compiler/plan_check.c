@@ -119,12 +119,12 @@ static unit_count units_of(const plan *p, const plan_step *s, const kernel_row *
 {
     if (s->tile > 0)
         return (unit_count){ROWS_FIXED, (s->cols + s->tile - 1) / s->tile, 1, s->rows == ROWS_R};
-    int64_t each = strcmp(k->unit, "head") == 0    ? s->n[1]
-                   : strcmp(k->unit, "group") == 0 ? p->cell[s->cell].heads
-                                                   : 1;
+    int64_t each = k->unit == KUNIT_HEAD    ? s->n[1]
+                   : k->unit == KUNIT_GROUP ? p->cell[s->cell].heads
+                                            : 1;
     return (unit_count){.rows = s->rows,
                         .n = (s->rows == ROWS_FIXED ? s->n[0] : s->per_row) * each,
-                        .joined = strcmp(k->unit, "4 rows") == 0 ? 4 : 1};
+                        .joined = k->unit == KUNIT_QUAD ? 4 : 1};
 }
 
 /* Steps of a chain are handed the same range of units. Blocks of queries follow from more than is compared here, so what

@@ -136,7 +136,7 @@ static void say_step(printer *t, const plan_item *it, int32_t i)
     say(t, "  ");
     pad(t, from, 110);
     if (i == it->first)
-        say_units(t, it, s, k->unit);
+        say_units(t, it, s, kunit_name(k->unit));
     say(t, "%s", s->prec_f32 ? "  prec f32" : "");
     say_cost(t, &s->cost);
     if (s->loc.src) {

@@ -4,13 +4,7 @@
 
 #include "kernels/kernels.h"
 
-#define KERNEL(op, variant, ...) kernel_fn k_##op##_##variant;
-#define KERNEL_OF(op, type, act, rows, variant, ...) kernel_fn k_##op##_##type##_##variant;
-#define KERNEL_AT(op, type, layout, act, rows, variant, ...)                                       \
-    kernel_fn k_##op##_##type##_##rows##_##variant;
+#define KERNEL_ROW(op, type, layout, act, least, most, symbol, ...) kernel_fn symbol;
 #include "kernels/kernels.def"
-#undef KERNEL
-#undef KERNEL_OF
-#undef KERNEL_AT
 
 #endif

@@ -1,110 +1,86 @@
-/* kernel_table.c - kernels.def, classes.def and variants.def as data: the rows, what each asks of its caller, and
- * which of them a machine gets. */
+/* kernel_table.c - kernel_ops.def, kernels.def and variants.def as data, and which kernels a machine gets. */
 #include "kernels/kernel_decls.h"
 
 #include <stddef.h>
 #include <string.h>
 #include "kernels/c/attend_size.h"
 #include "kernels/c/attend_panels_size.h"
-#include "kernels/neon/linear_float_panel.h"
 #include "kernels/neon/panel_size.h"
-#include "kernels/x86/panel_size.h"
+#include "kernels/x86/tiles_size.h"
 #include "runtime/base/cpu.h"
 
-/* The words of the unit and scratch columns. A scratch of 0 and up is an index into the sizes. */
-enum { ROW, HEAD, GROUP, QUAD, QUERIES };
-enum {
-    NONE = -1,
-    CELL = -2,
-    SCORES = -3,
-    REGS = -4,
-    ANGLES = -5,
-    ATTEND = -6,
-    ROWS8 = -16,
-    ROWS8_EXPERTS = -17,
-    COPY = -7,
-    ATTEND_TILES = -8,
-    TILES = -20,
-    TILES_EXPERTS = -21
-};
+/* ---- the words of kernels.def ---- */
 
-typedef struct {
-    int unit, scratch;
-} kernel_ask;
+static int64_t units_row(const kargs *k)
+{
+    return k->n[0];
+}
 
-#define KERNEL(op, variant, unit, scratch) {unit, scratch},
-#define KERNEL_OF(op, type, act, rows, variant, unit, scratch) {unit, scratch},
-#define KERNEL_AT(op, type, layout, act, rows, variant, unit, scratch) {unit, scratch},
-static const kernel_ask asks[] = {
-#include "kernels/kernels.def"
-};
-#undef KERNEL
-#undef KERNEL_OF
-#undef KERNEL_AT
+static int64_t units_head(const kargs *k)
+{
+    return k->n[0] * k->n[1]; /* attend and head_linear */
+}
 
-#define UNIT_ROW "row"
-#define UNIT_HEAD "head"
-#define UNIT_GROUP "group"
-#define UNIT_QUAD "4 rows"
-#define UNIT_QUERIES "block of queries"
-#define DT_ANY DT_COUNT
-#define KERNEL(op, variant, unit, scratch)                                                         \
-    {KOP_##op,                                                                                     \
-     DT_ANY,                                                                                       \
-     LAYOUT_STORED,                                                                                \
-     ACT_F32,                                                                                      \
-     CLASS_ANY,                                                                                    \
-     VARIANT_##variant,                                                                            \
-     "k_" #op "_" #variant,                                                                        \
-     k_##op##_##variant,                                                                           \
-     UNIT_##unit},
-#define KERNEL_OF(op, type, act, rows, variant, unit, scratch)                                     \
-    {KOP_##op,                                                                                     \
-     DT_##type,                                                                                    \
-     LAYOUT_STORED,                                                                                \
-     ACT_##act,                                                                                    \
-     CLASS_##rows,                                                                                 \
-     VARIANT_##variant,                                                                            \
-     "k_" #op "_" #type "_" #variant,                                                              \
-     k_##op##_##type##_##variant,                                                                  \
-     UNIT_##unit},
-#define KERNEL_AT(op, type, layout, act, rows, variant, unit, scratch)                             \
-    {KOP_##op,                                                                                     \
-     DT_##type,                                                                                    \
-     LAYOUT_##layout,                                                                              \
-     ACT_##act,                                                                                    \
-     CLASS_##rows,                                                                                 \
-     VARIANT_##variant,                                                                            \
-     "k_" #op "_" #type "_" #rows "_" #variant,                                                    \
-     k_##op##_##type##_##rows##_##variant,                                                         \
-     UNIT_##unit},
-static const kernel_row rows[] = {
-#include "kernels/kernels.def"
-};
-#undef KERNEL
-#undef KERNEL_OF
-#undef KERNEL_AT
+static int64_t units_group(const kargs *k)
+{
+    return k->n[0] * k->cell->heads;
+}
 
-enum { N_ROW = (int)(sizeof rows / sizeof rows[0]) };
+static int64_t units_quad(const kargs *k)
+{
+    return (k->n[0] + 3) / 4;
+}
 
 static const struct {
     const char *name;
-    int64_t least, most;
-} classes[CLASS_COUNT] = {
-#define CLASS(name, least, most) {#name, least, most},
-#include "kernels/classes.def"
-#undef CLASS
+    int64_t (*count)(const kargs *k);
+} units[] = {
+    [KUNIT_ROW] = {"row", units_row},
+    [KUNIT_HEAD] = {"head", units_head},
+    [KUNIT_GROUP] = {"group", units_group},
+    [KUNIT_QUAD] = {"4 rows", units_quad},
+    [KUNIT_QUERIES] = {"block of queries", attend_panels_units},
 };
 
-const char *kclass_name(kclass c)
-{
-    return classes[c].name;
-}
+#define SCRATCH(word, bytes)                                                                       \
+    static size_t scratch_##word(const kargs *k)                                                   \
+    {                                                                                              \
+        (void)k;                                                                                   \
+        return (size_t)(bytes);                                                                    \
+    }
+SCRATCH(NONE, 0)
+SCRATCH(LINEAR_IN, k->size.linear.in *(int64_t)sizeof(float)) /* a row of weights as f32 */
+SCRATCH(EXPERT_IN, k->size.experts.in *(int64_t)sizeof(float))
+SCRATCH(HEAD_IN, k->size.head_linear.in *(int64_t)sizeof(float))
+SCRATCH(NORM_WIDTH, k->size.norm.width *(int64_t)sizeof(float))
+SCRATCH(ANGLES, 2 * k->size.rope.pairs * (int64_t)sizeof(float))
+SCRATCH(REGS, MAP_REGS_MAX *MAP_REG_ELEMS *(int64_t)sizeof(float))
+SCRATCH(SCORES, (2 * k->size.route.experts + k->size.route.groups) * (int64_t)sizeof(double))
+SCRATCH(CELL,
+        k->cell->v *(int64_t)sizeof(double) + (k->cell->k + k->cell->v) * (int64_t)sizeof(float))
+SCRATCH(ATTEND, attend_bytes(k))
+SCRATCH(ATTEND_PANELS, attend_panels_bytes(k))
+#if defined(__aarch64__)
+SCRATCH(COPY, FLOAT_PANEL_BYTES)
+SCRATCH(PANEL, ROWS8_PANEL_BYTES)
+SCRATCH(PANEL_EXPERTS, ROWS8_EXPERTS_BYTES)
+#endif
+#if defined(__x86_64__)
+SCRATCH(TILES, TILES_BYTES)
+SCRATCH(TILES_EXPERTS, TILES_EXPERTS_BYTES)
+#endif
 
-bool kclass_takes(kclass c, int64_t n_row)
-{
-    return n_row >= classes[c].least && n_row <= classes[c].most;
-}
+/* ---- the tables ---- */
+
+#define DT_ANY DT_COUNT
+#define KERNEL_ROW(op, type, layout, act, least, most, symbol, variant, unit, scratch)             \
+    {KOP_##op, DT_##type, LAYOUT_##layout, ACT_##act,        least, most, VARIANT_##variant,       \
+     #symbol,  symbol,    KUNIT_##unit,    scratch_##scratch},
+static const kernel_row rows[] = {
+#include "kernels/kernels.def"
+};
+
+enum { N_ROW = (int)(sizeof rows / sizeof rows[0]) };
 
 /* The sizes of an op with the words that are no size before them, so that offsets are their indices. */
 #define KOP(...)
@@ -218,6 +194,16 @@ const kernel_row *kernel_rows(int *out_n)
     return rows;
 }
 
+bool kernel_takes(const kernel_row *row, int64_t n_row)
+{
+    return n_row >= row->least && n_row <= row->most;
+}
+
+const char *kunit_name(kunit u)
+{
+    return units[u].name;
+}
+
 static const kernel_row *last_row(kop op, dtype type, klayout layout, int64_t n_row, kvariant best,
                                   bool exact)
 {
@@ -225,7 +211,7 @@ static const kernel_row *last_row(kop op, dtype type, klayout layout, int64_t n_
         const kernel_row *r = &rows[i];
         if ((r->variant == VARIANT_ref) == (best == VARIANT_ref) && r->variant <= best &&
             r->layout == layout && (r->type == DT_COUNT || r->type == type) &&
-            !(exact && act_rounds(r->act)) && kclass_takes(r->rows, n_row) && r->op == op &&
+            !(exact && act_rounds(r->act)) && kernel_takes(r, n_row) && r->op == op &&
             kvariant_runs(r->variant))
             return r;
     }
@@ -248,17 +234,23 @@ const kernel_row *kernel_select(kop op, dtype type, int64_t n_row, kvariant best
     return kernel_select_as(op, type, LAYOUT_STORED, n_row, best);
 }
 
-/* Kernels are others only from where a class begins. */
+/* Is there a kernel for every number of rows? What one number lacks begins at 1 or behind the most of some row. */
+static bool has_all(kop op, dtype type, klayout l, kvariant best, bool exact)
+{
+    bool all = last_row(op, type, l, 1, best, exact) != NULL;
+    for (int i = 0; i < N_ROW && all; i++)
+        if (rows[i].op == op && rows[i].layout == l && rows[i].type == type &&
+            rows[i].most < INT64_MAX)
+            all = last_row(op, type, l, rows[i].most + 1, best, exact) != NULL;
+    return all;
+}
+
 static klayout best_layout(kop op, dtype type, kvariant best, bool exact)
 {
-    for (klayout l = LAYOUT_COUNT - 1; l > LAYOUT_STORED; l--) {
-        bool any = layout_has(l, type);
-        for (kclass c = 0; c < CLASS_COUNT && any; c++)
-            any = last_row(op, type, l, classes[c].least, best, exact) != NULL;
-        if (any)
-            return l;
-    }
-    return LAYOUT_STORED;
+    klayout l = LAYOUT_COUNT - 1;
+    while (l > LAYOUT_STORED && !(layout_has(l, type) && has_all(op, type, l, best, exact)))
+        l--;
+    return l;
 }
 
 klayout kernel_layout(kop op, dtype type, kvariant best)
@@ -295,7 +287,7 @@ int kernel_index(const kernel_row *row)
 
 bool kernel_splits(const kernel_row *row)
 {
-    return asks[kernel_index(row)].unit == QUERIES;
+    return row->unit == KUNIT_QUERIES;
 }
 
 int64_t kernel_state_elems(int64_t v)
@@ -307,50 +299,10 @@ int64_t kernel_units(const kernel_row *row, const kargs *k)
 {
     if (k->tile > 0)
         return k->n[0] > 0 ? (k->cols + k->tile - 1) / k->tile : 0;
-    switch (asks[kernel_index(row)].unit) {
-    case HEAD:
-        return k->n[0] * k->n[1];
-    case GROUP:
-        return k->n[0] * k->cell->heads;
-    case QUERIES:
-        return attend_panels_units(k);
-    case QUAD:
-        return (k->n[0] + 3) / 4;
-    default:
-        return k->n[0];
-    }
+    return units[row->unit].count(k);
 }
 
 size_t kernel_scratch(const kernel_row *row, const kargs *k)
 {
-    int scratch = asks[kernel_index(row)].scratch;
-    switch (scratch) {
-    case NONE:
-        return 0;
-    case CELL:
-        return (size_t)k->cell->v * sizeof(double) +
-               (size_t)(k->cell->k + k->cell->v) * sizeof(float);
-    case SCORES:
-        return (size_t)(2 * k->n[1] + k->n[3]) * sizeof(double);
-    case REGS:
-        return MAP_REGS_MAX * MAP_REG_ELEMS * sizeof(float);
-    case ANGLES:
-        return (size_t)(2 * k->n[3]) * sizeof(float);
-    case ATTEND_TILES:
-        return attend_panels_bytes(k);
-    case COPY:
-        return PANEL_BYTES;
-    case ROWS8:
-        return ROWS8_PANEL_BYTES;
-    case ROWS8_EXPERTS:
-        return ROWS8_EXPERTS_BYTES;
-    case TILES:
-        return TILES_BYTES;
-    case TILES_EXPERTS:
-        return TILES_EXPERTS_BYTES;
-    case ATTEND:
-        return attend_bytes(k);
-    default:
-        return (size_t)k->n[scratch] * sizeof(float);
-    }
+    return row->scratch(k);
 }

@@ -164,31 +164,29 @@ typedef enum {
     VARIANT_COUNT
 } kvariant;
 
-/* How many rows a kernel is good for. */
-enum { CLASS_FEW_MAX = 16 };
-typedef enum {
-#define CLASS(name, ...) CLASS_##name,
-#include "kernels/classes.def"
-#undef CLASS
-    CLASS_COUNT
-} kclass;
+/* What one unit of a kernel is, where it has no tiles. */
+typedef enum { KUNIT_ROW, KUNIT_HEAD, KUNIT_GROUP, KUNIT_QUAD, KUNIT_QUERIES } kunit;
+
+/* Calls of more rows than these are computed by other kernels, and cut into other tiles, than those of few. */
+enum { K_ROWS_FEW = 16 };
 
 typedef struct {
     kop op;
-    dtype type;     /* of the weight it reads; DT_COUNT: any */
-    klayout layout; /* and how its rows lie */
-    kact act;       /* how it wants its first operand */
-    kclass rows;
+    dtype type;          /* of the weight it reads; DT_COUNT: any */
+    klayout layout;      /* and how its rows lie */
+    kact act;            /* how it wants its first operand */
+    int64_t least, most; /* rows of the calls it is chosen for */
     kvariant variant;
     const char *symbol; /* k_linear_Q8_0_c */
     kernel_fn *fn;
-    const char *unit; /* what one unit is, for people */
+    kunit unit;
+    size_t (*scratch)(const kargs *k); /* bytes that a thread needs */
 } kernel_row;
 
 /* The table, in the order of kernels.def: from plain to fast. */
 const kernel_row *kernel_rows(int *out_n);
-const char *kclass_name(kclass c); /* "9TO16" */
-bool kclass_takes(kclass c, int64_t n_row);
+bool kernel_takes(const kernel_row *row, int64_t n_row);
+const char *kunit_name(kunit u); /* for people */
 const char *kvariant_name(kvariant v);
 uint32_t kvariant_needs(kvariant v); /* CPU_ features */
 /* The best variant that this processor can run and that does not round; and by its name, VARIANT_COUNT if there is none such

@@ -10,14 +10,14 @@
 #include "kernels/kernel_decls.h"
 
 #include <string.h>
-#include "kernels/neon/linear_float_panel.h"
+#include "kernels/neon/panel_size.h"
 #include "kernels/neon/linear_float_stream.h"
 #include "kernels/neon/neon.h"
 
 enum {
-    GROUP = 8,                      /* rows of weights in a panel */
-    COLS = PANEL_BYTES / 4 / GROUP, /* columns */
-    TILE_ROWS = 8,                  /* rows of activations in a tile */
+    GROUP = 8,                            /* rows of weights in a panel */
+    COLS = FLOAT_PANEL_BYTES / 4 / GROUP, /* columns */
+    TILE_ROWS = 8,                        /* rows of activations in a tile */
 };
 
 NEON_INLINE int64_t bytes_of(dtype t)

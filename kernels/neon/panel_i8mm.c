@@ -98,7 +98,7 @@ static void few_run(run *r, const uint8_t *w, int64_t col)
 {
     const kargs *k = r->k;
     const panel_core *core = r->core;
-    float t[CLASS_FEW_MAX / TILE_X * TILE] __attribute__((aligned(16)));
+    float t[K_ROWS_FEW / TILE_X * TILE] __attribute__((aligned(16)));
     int64_t n = k->n[2], most = CHUNK_BYTES / core->bytes * core->block;
     for (r->first = 0; r->first < n; r->first += r->cols) {
         r->cols = n - r->first < most ? n - r->first : most;

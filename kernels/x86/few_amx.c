@@ -289,27 +289,26 @@ static void few_linear(const kargs *k, int64_t begin, int64_t end, int bytes, ch
         few_rows(k, &part, row, bytes, chunk);
 }
 
-#define FEW_KERNEL(type, rows, size, bytes)                                                        \
+#define FEW_KERNEL(type, size, bytes)                                                              \
     static void chunk_##type(few_work *j)                                                          \
     {                                                                                              \
         chunk##size(j, &rows8_##type);                                                             \
     }                                                                                              \
-    void k_linear_##type##_##rows##_amx(const kargs *k, const kthread *t, int64_t begin,           \
-                                        int64_t end)                                               \
+    void k_linear_##type##_FEW_amx(const kargs *k, const kthread *t, int64_t begin, int64_t end)   \
     {                                                                                              \
         (void)t;                                                                                   \
         few_linear(k, begin, end, bytes, chunk_##type);                                            \
     }
-FEW_KERNEL(Q8_0, 9TO16, 32, 32)
-FEW_KERNEL(Q4_0, 5TO16, 32, 32)
-FEW_KERNEL(Q4_1, 5TO16, 32, 32)
-FEW_KERNEL(Q5_0, 5TO16, 32, 32)
-FEW_KERNEL(Q5_1, 5TO16, 32, 32)
-FEW_KERNEL(IQ4_NL, 5TO16, 32, 32)
-FEW_KERNEL(MXFP4, 5TO16, 32, 32)
-FEW_KERNEL(Q2_K, 5TO16, 256, 16)
-FEW_KERNEL(Q3_K, 5TO16, 256, 16)
-FEW_KERNEL(Q4_K, 5TO16, 256, 32)
-FEW_KERNEL(Q5_K, 5TO16, 256, 32)
-FEW_KERNEL(Q6_K, 9TO16, 256, 16)
-FEW_KERNEL(IQ4_XS, 5TO16, 256, 32)
+FEW_KERNEL(Q8_0, 32, 32)
+FEW_KERNEL(Q4_0, 32, 32)
+FEW_KERNEL(Q4_1, 32, 32)
+FEW_KERNEL(Q5_0, 32, 32)
+FEW_KERNEL(Q5_1, 32, 32)
+FEW_KERNEL(IQ4_NL, 32, 32)
+FEW_KERNEL(MXFP4, 32, 32)
+FEW_KERNEL(Q2_K, 256, 16)
+FEW_KERNEL(Q3_K, 256, 16)
+FEW_KERNEL(Q4_K, 256, 32)
+FEW_KERNEL(Q5_K, 256, 32)
+FEW_KERNEL(Q6_K, 256, 16)
+FEW_KERNEL(IQ4_XS, 256, 32)

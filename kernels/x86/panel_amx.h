@@ -7,7 +7,7 @@
 #define WEFT_KERNELS_X86_PANEL_AMX_H
 
 #include "kernels/kernels.h"
-#include "kernels/x86/panel_size.h"
+#include "kernels/x86/tiles_size.h"
 
 enum { TILE_ROWS = 16, TILE_COLS = 32, TILE_BYTES = 1024 }; /* of weights */
 

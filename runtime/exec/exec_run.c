@@ -79,7 +79,7 @@ static void bound_ranges(const cpu_bucket *c, const kbatch *b)
     for (int32_t i = 0; i < c->plan->n_item; i++) {
         const plan_item *it = &c->plan->item[i];
         double flops = 0;
-        for (int32_t k = 0; k < it->n_step && b->n_tok > CLASS_FEW_MAX; k++) {
+        for (int32_t k = 0; k < it->n_step && b->n_tok > K_ROWS_FEW; k++) {
             const plan_step *s = &c->plan->step[it->first + k];
             flops += rows[s->rows] * (double)s->cost.row_flops;
             if (s->cost.key_flops)
@@ -116,7 +116,7 @@ static void prepare(cpu_bucket *c, const kbatch *b)
         memcpy(c->rows, rows, sizeof rows);
         prepare_all(c, b);
     }
-    if (!same || b->n_tok > CLASS_FEW_MAX)
+    if (!same || b->n_tok > K_ROWS_FEW)
         bound_ranges(c, b);
 }
 

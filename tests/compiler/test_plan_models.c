@@ -56,7 +56,7 @@ static weft_status check_classes(weft_diag *dg, const plan *p)
             int64_t most = p->bucket[i].n_tok_max;
             if (s->rows == ROWS_R && p->n_out_max < most)
                 most = p->n_out_max;
-            if (!kclass_takes(rows[s->kernel].rows, most))
+            if (!kernel_takes(&rows[s->kernel], most))
                 return weft_fail(dg, W1507, s->loc, "%s is not meant for %lld rows",
                                  rows[s->kernel].symbol, (long long)most);
         }

@@ -4,26 +4,39 @@
 #include "runtime/base/cpu.h"
 #include "tests/base/suite.h"
 
+/* What the words in symbols say of the rows that a kernel is for. */
+static const struct {
+    const char *word;
+    int64_t least, most; /* 0: any */
+} words[] = {
+    {"", 0, 0}, {"_ANY", 1, INT64_MAX}, {"_ONE", 1, 1}, {"_FEW", 0, 16}, {"_MANY", 17, INT64_MAX},
+};
+
 START_TEST(rows_and_names)
 {
     int n;
     const kernel_row *rows = kernel_rows(&n);
     ck_assert_int_gt(n, 0);
     for (int i = 0; i < n; i++) {
-        char symbol[96];
-        const char *type = rows[i].type == DT_COUNT ? NULL : dtype_row_of(rows[i].type)->name;
-        snprintf(symbol, sizeof symbol, "k_%s_%s%s%s_%s", kop_name(rows[i].op), type ? type : "",
-                 type ? "_" : "", kclass_name(rows[i].rows), kvariant_name(rows[i].variant));
-        if (strcmp(rows[i].symbol, symbol) !=
-            0) { /* then no other row of its variant is for more */
-            ck_assert(rows[i].layout == LAYOUT_STORED);
-            snprintf(symbol, sizeof symbol, "k_%s_%s%s%s", kop_name(rows[i].op), type ? type : "",
-                     type ? "_" : "", kvariant_name(rows[i].variant));
+        const kernel_row *r = &rows[i];
+        bool named = false;
+        for (size_t w = 0; w < COUNT_OF(words) && !named; w++) {
+            char symbol[96];
+            snprintf(symbol, sizeof symbol, "k_%s%s%s%s_%s", kop_name(r->op),
+                     r->type == DT_COUNT ? "" : "_",
+                     r->type == DT_COUNT ? "" : dtype_row_of(r->type)->name, words[w].word,
+                     kvariant_name(r->variant));
+            named = strcmp(r->symbol, symbol) == 0;
+            if (named && words[w].most > 0) {
+                ck_assert_int_eq(r->most, words[w].most);
+                ck_assert(words[w].least == 0 || words[w].least == r->least);
+            }
         }
-        ck_assert_str_eq(rows[i].symbol, symbol);
-        ck_assert_ptr_nonnull(rows[i].fn);
-        ck_assert_int_eq(kernel_index(&rows[i]), i);
-        ck_assert_ptr_eq(kernel_by_symbol(symbol), &rows[i]); /* no row twice */
+        ck_assert_msg(named, "%s", r->symbol);
+        ck_assert(r->least >= 1 && r->least <= r->most);
+        ck_assert_ptr_nonnull(r->fn);
+        ck_assert_int_eq(kernel_index(r), i);
+        ck_assert_ptr_eq(kernel_by_symbol(r->symbol), r); /* no row twice */
     }
     ck_assert_ptr_null(kernel_find(KOP_linear, "abacus"));
     ck_assert_ptr_null(kernel_find(kop_find("knit"), "ref"));
@@ -49,7 +62,7 @@ START_TEST(units_and_scratch)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const kernel_row *row = kernel_find(kop_find(cases[i].op), "ref");
         ck_assert_ptr_nonnull(row);
-        ck_assert_str_eq(row->unit, cases[i].unit);
+        ck_assert_str_eq(kunit_name(row->unit), cases[i].unit);
         ck_assert_int_eq(kernel_units(row, &k), cases[i].units);
         ck_assert_uint_eq(kernel_scratch(row, &k), cases[i].scratch);
     }
@@ -153,15 +166,14 @@ START_TEST(portable_scratch)
 }
 END_TEST
 
-/* The sizes of buckets, and others: there is a kernel of its own class for every number of rows and any kind of weights. */
-START_TEST(classes_of_rows)
+/* The sizes of buckets, and others: there is a kernel that is for every number of rows and any kind of weights. */
+START_TEST(numbers_of_rows)
 {
     static const int64_t counts[] = {1, 2, 3, 4, 5, 8, 9, 11, 12, 16, 17, 32, 512, 4096};
     static const kop contractions[] = {KOP_linear, KOP_experts};
-    ck_assert(kclass_takes(CLASS_ONE, 1) && !kclass_takes(CLASS_ONE, 2));
-    ck_assert(kclass_takes(CLASS_FEW, 2) && !kclass_takes(CLASS_FEW, 1));
-    ck_assert(!kclass_takes(CLASS_9TO16, 8) && kclass_takes(CLASS_9TO16, CLASS_FEW_MAX));
-    ck_assert(kclass_takes(CLASS_MANY, 17) && !kclass_takes(CLASS_MANY, CLASS_FEW_MAX));
+    const kernel_row some = {.least = 2, .most = 16};
+    ck_assert(!kernel_takes(&some, 1) && kernel_takes(&some, 2));
+    ck_assert(kernel_takes(&some, 16) && !kernel_takes(&some, 17));
     for (kvariant v = VARIANT_c; v < VARIANT_COUNT; v++)
         for (int i = 0; kvariant_runs(v) && i < (int)(COUNT_OF(contractions) * DT_COUNT); i++) {
             kop op = contractions[i / DT_COUNT];
@@ -170,7 +182,7 @@ START_TEST(classes_of_rows)
             for (size_t k = 0; k < COUNT_OF(counts); k++) {
                 const kernel_row *row = kernel_select_as(op, type, l, counts[k], v);
                 ck_assert_ptr_nonnull(row);
-                ck_assert(kclass_takes(row->rows, counts[k]) && row->layout == l);
+                ck_assert(kernel_takes(row, counts[k]) && row->layout == l);
             }
         }
 }
@@ -179,7 +191,7 @@ END_TEST
 /* What rounds activations to bf16 is never chosen by itself, and serves many rows with BF16 weights. */
 START_TEST(rounding_is_asked_for)
 {
-    static const int64_t counts[] = {1, 2, CLASS_FEW_MAX, CLASS_FEW_MAX + 1, 512};
+    static const int64_t counts[] = {1, 2, K_ROWS_FEW, K_ROWS_FEW + 1, 512};
     kvariant rounds = kvariant_rounding();
     ck_assert(kvariant_best() != rounds);
     for (size_t i = 0; i < COUNT_OF(counts); i++) {
@@ -197,4 +209,4 @@ START_TEST(rounding_is_asked_for)
 END_TEST
 
 SUITE_MAIN("kernel_table", rows_and_names, units_and_scratch, every_op_has_a_reference_or_says_so,
-           every_op_has_a_portable_kernel, portable_scratch, classes_of_rows, rounding_is_asked_for)
+           every_op_has_a_portable_kernel, portable_scratch, numbers_of_rows, rounding_is_asked_for)

@@ -1,6 +1,6 @@
-/* panel_size.h - the scratch of kernels that unpack rows of weights for AMX, for them and for the table. */
-#ifndef WEFT_KERNELS_X86_PANEL_SIZE_H
-#define WEFT_KERNELS_X86_PANEL_SIZE_H
+/* tiles_size.h - the scratch of kernels that unpack rows of weights for AMX, for them and for the table. */
+#ifndef WEFT_KERNELS_X86_TILES_SIZE_H
+#define WEFT_KERNELS_X86_TILES_SIZE_H
 
 /* So many rows and columns of weights are unpacked at once, as bf16: a panel, which stays in the first-level cache
  * while all rows of activations pass; columns are a multiple of 256. */
