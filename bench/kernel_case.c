@@ -64,12 +64,11 @@ static void input(kernel_case *c, int64_t rows, int64_t width)
     c->k.pitch[0] = width * (int64_t)sizeof(float);
 }
 
-static void sizes(kernel_case *c, int n, const int64_t *from)
-{
-    memcpy(c->k.n, from, (size_t)n * sizeof *from);
-}
-#define SIZES(c, ...)                                                                              \
-    sizes(c, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+#define SIZES(c, args, ...)                                                                        \
+    (c)->k.size = (ksizes)                                                                         \
+    {                                                                                              \
+        .args = { __VA_ARGS__ }                                                                    \
+    }
 
 /* Bytes that are read and written where nothing is computed to speak of. */
 static void moves(kernel_case *c, int64_t numbers_moved)
@@ -133,9 +132,9 @@ static void give_quantized(kernel_case *c, kact act, int64_t vectors, int64_t n)
     char *to = room(c, (size_t)(n_group * group * act_row_bytes(act, n)));
     kargs k = {.in = {c->k.in[0]}, .out = {to}, .pitch = {n * 4}};
     k.out_pitch[0] = act_row_bytes(act, n);
-    k.n[0] = vectors;
-    k.n[1] = n;
-    k.word[0] = (int32_t)act;
+    k.size.quantize.rows = vectors;
+    k.size.quantize.width = n;
+    k.choice.quantize.act = (int32_t)act;
     kernel_find(group == 1 ? KOP_quantize : KOP_quantize4, "ref")
         ->fn(&k, &(kthread){.count = 1}, 0, n_group);
     c->k.in[0] = to;
@@ -179,7 +178,7 @@ static bool make_linear(const request *r, kernel_case *c)
     c->k.in[1] = all;
     c->k.type[1] = t;
     c->k.pitch[1] = each * group_of(r->row);
-    SIZES(c, r->rows, m, n);
+    SIZES(c, linear, r->rows, m, n);
     result(c, 0, r->rows, m);
     set_tiles(c, r, m, group_of(r->row));
     c->bytes = (double)bytes + (double)(r->rows * (c->k.pitch[0] + m * 4));
@@ -233,7 +232,7 @@ static bool make_experts(const request *r, kernel_case *c)
     for (int64_t i = 0; i < slots; i++) /* those of a row differ */
         id[i] = (int32_t)((id[i / top * top] + i % top) % experts);
     c->k.in[2] = id;
-    SIZES(c, r->rows, top, m, n, r->size[4] ? top : 1, experts);
+    SIZES(c, experts, r->rows, top, m, n, r->size[4] ? top : 1, experts);
     result(c, 0, slots, m);
     set_tiles(c, r, m, group_of(r->row));
     c->bytes = (double)(count_used(id, slots, experts) * m * row_bytes(t, n)) +
@@ -252,7 +251,7 @@ static bool make_head_linear(const request *r, kernel_case *c)
              (long long)n);
     give_quantized(c, r->row->act, r->rows * heads, n);
     give_table(c, r, t, heads, m, n);
-    SIZES(c, r->rows, heads, m, n);
+    SIZES(c, head_linear, r->rows, heads, m, n);
     result(c, 0, r->rows * heads, m);
     c->bytes = (double)(heads * m * row_bytes(t, n)) + 4.0 * (double)(r->rows * heads * (m + n));
     c->flops = 2.0 * (double)(r->rows * heads * m) * (double)n;
@@ -267,10 +266,10 @@ static bool make_quantize(const request *r, kernel_case *c)
     int64_t n = r->size[0], group = act_group(act), padded = (r->rows + group - 1) / group * group;
     snprintf(c->shape, sizeof c->shape, "%lld", (long long)n);
     input(c, r->rows, n);
-    c->k.word[0] = (int32_t)act;
+    c->k.choice.quantize.act = (int32_t)act;
     c->k.out_pitch[0] = act_row_bytes(act, n);
     c->k.out[0] = room(c, (size_t)(padded * c->k.out_pitch[0]));
-    SIZES(c, r->rows, n);
+    SIZES(c, quantize, r->rows, n);
     c->bytes = (double)(r->rows * (n * 4 + c->k.out_pitch[0]));
     return n % 32 == 0;
 }
@@ -285,8 +284,8 @@ static bool make_norm(const request *r, kernel_case *c)
     c->k.in[1] = numbers(c, width);
     c->k.type[1] = DT_F32;
     c->k.pitch[1] = width * 4;
-    SIZES(c, r->rows, vectors, width, 1);
-    c->k.f[0] = 1e-5;
+    SIZES(c, norm, r->rows, vectors, width, 1);
+    c->k.scalar.norm.eps = 1e-5;
     result(c, 0, r->rows, vectors * width);
     moves(c, 2 * r->rows * vectors * width);
     return true;
@@ -302,9 +301,9 @@ static bool make_rope(const request *r, kernel_case *c)
     input(c, r->rows, heads * dim);
     c->k.in[1] = ids(c, r->rows, 4096);
     c->k.in[2] = freqs;
-    SIZES(c, r->rows, heads, dim, dim / 2);
-    c->k.f[0] = 1;
-    c->k.word[0] = 1;
+    SIZES(c, rope, r->rows, heads, dim, dim / 2);
+    c->k.scalar.rope.factor = 1;
+    c->k.choice.rope.order = 1;
     result(c, 0, r->rows, heads * dim);
     moves(c, 2 * r->rows * heads * dim);
     return true;
@@ -322,7 +321,7 @@ static bool make_embed(const request *r, kernel_case *c)
     c->k.type[0] = t;
     c->k.pitch[0] = row_bytes(t, d);
     c->k.in[1] = ids(c, r->rows, vocab);
-    SIZES(c, r->rows, d, vocab);
+    SIZES(c, embed, r->rows, d, vocab);
     result(c, 0, r->rows, d);
     c->bytes = (double)(r->rows * (row_bytes(t, d) + d * 4));
     return true;
@@ -336,7 +335,7 @@ static bool make_split(const request *r, kernel_case *c)
     if (s[2] + s[3] > s[1])
         return false;
     input(c, r->rows, s[0] * s[1]);
-    SIZES(c, r->rows, s[0], s[1], s[2], s[3]);
+    SIZES(c, split, r->rows, s[0], s[1], s[2], s[3]);
     result(c, 0, r->rows, s[0] * s[3]);
     moves(c, 2 * r->rows * s[0] * s[3]);
     return true;
@@ -350,7 +349,7 @@ static bool make_concat(const request *r, kernel_case *c)
     input(c, r->rows, s[0] * s[1]);
     c->k.in[1] = numbers(c, r->rows * s[0] * s[2]);
     c->k.pitch[1] = s[0] * s[2] * 4;
-    SIZES(c, r->rows, s[0], s[1], s[2]);
+    SIZES(c, concat, r->rows, s[0], s[1], s[2]);
     result(c, 0, r->rows, s[0] * (s[1] + s[2]));
     moves(c, 2 * r->rows * s[0] * (s[1] + s[2]));
     return true;
@@ -361,7 +360,7 @@ static bool make_softmax(const request *r, kernel_case *c)
     int64_t vectors = r->size[0], width = r->size[1];
     snprintf(c->shape, sizeof c->shape, "%lldx%lld", (long long)vectors, (long long)width);
     input(c, r->rows, vectors * width);
-    SIZES(c, r->rows, vectors, width);
+    SIZES(c, softmax, r->rows, vectors, width);
     result(c, 0, r->rows, vectors * width);
     moves(c, 2 * r->rows * vectors * width);
     return true;
@@ -386,7 +385,7 @@ static bool make_take_rows(const request *r, kernel_case *c)
         kbatch_room(b, KBATCH_OUT)[i] = (int32_t)i;
     snprintf(c->shape, sizeof c->shape, "%lld", (long long)d);
     input(c, r->rows, d);
-    SIZES(c, r->rows, d);
+    SIZES(c, take_rows, r->rows, d);
     result(c, 0, r->rows, d);
     moves(c, 2 * r->rows * d);
     return true;
@@ -398,7 +397,7 @@ static bool make_at_pos(const request *r, kernel_case *c)
     snprintf(c->shape, sizeof c->shape, "%lld", (long long)n);
     c->k.in[0] = numbers(c, n);
     c->k.in[1] = ids(c, r->rows, n);
-    SIZES(c, r->rows, n);
+    SIZES(c, at_pos, r->rows, n);
     result(c, 0, r->rows, 1);
     moves(c, 3 * r->rows);
     return true;
@@ -409,8 +408,8 @@ static bool make_route(const request *r, kernel_case *c)
     int64_t experts = r->size[0], top = r->size[1];
     snprintf(c->shape, sizeof c->shape, "%lld of %lld", (long long)top, (long long)experts);
     input(c, r->rows, experts);
-    SIZES(c, r->rows, experts, top, 1, 1);
-    c->k.f[0] = 1;
+    SIZES(c, route, r->rows, experts, top, 1, 1);
+    c->k.scalar.route.scale = 1;
     result(c, 0, r->rows, top);
     result(c, 1, r->rows, top);
     moves(c, r->rows * (experts + 2 * top));
@@ -424,7 +423,7 @@ static bool make_combine(const request *r, kernel_case *c)
     input(c, r->rows * top, d);
     c->k.in[1] = numbers(c, r->rows * top);
     c->k.pitch[1] = top * 4;
-    SIZES(c, r->rows, top, d);
+    SIZES(c, combine, r->rows, top, d);
     result(c, 0, r->rows, d);
     moves(c, r->rows * d * (top + 1));
     return true;
@@ -449,8 +448,8 @@ static bool make_map(const request *r, kernel_case *c)
     }
     c->k.code = code;
     c->k.n_code = (int64_t)(sizeof code / sizeof *code);
-    c->k.word[0] = 1;
-    SIZES(c, r->rows, n, n);
+    c->k.choice.map.axes = 1;
+    SIZES(c, map, r->rows, n, {n});
     result(c, 0, r->rows, n);
     moves(c, 3 * r->rows * n);
     return true;
@@ -501,8 +500,8 @@ static bool make_attend(const request *r, kernel_case *c)
              (long long)dim, (long long)len, window ? " w" : "");
     give_cells(c, r, kv, dim, len);
     input(c, r->rows, heads * dim);
-    SIZES(c, r->rows, heads, window, 0);
-    c->k.f[0] = 1 / sqrt((double)dim);
+    SIZES(c, attend, r->rows, heads, window, 0);
+    c->k.scalar.attend.scale = 1 / sqrt((double)dim);
     result(c, 0, r->rows, heads * dim);
     for (int64_t i = len - r->rows; i < len; i++)
         seen += (double)(window && i + 1 > window ? window : i + 1);
@@ -520,7 +519,7 @@ static bool make_append(const request *r, kernel_case *c)
     input(c, r->rows, heads * dim);
     c->k.in[1] = numbers(c, r->rows * heads * dim);
     c->k.pitch[1] = heads * dim * 4;
-    SIZES(c, r->rows);
+    SIZES(c, append, r->rows);
     c->bytes = 12.0 * (double)(r->rows * heads * dim);
     return true;
 }

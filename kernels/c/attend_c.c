@@ -71,7 +71,7 @@ static void logits(const unit *u, int64_t g, int64_t begin, int64_t n, float *s)
 {
     const kargs *k = u->k;
     const float *slopes = k->in[3]; /* [H] or NULL */
-    float softcap = (float)k->f[1];
+    float softcap = (float)k->scalar.attend.softcap;
     if (softcap != 0)
         for (int64_t i = 0; i < BLOCK; i++)
             s[i] = softcap * vec_tanh(s[i] / softcap);
@@ -120,7 +120,7 @@ static void weigh(unit *u, int64_t g, int64_t begin, int64_t n)
 static void block_merge(unit *u, int64_t begin, int64_t n)
 {
     const kcell *c = u->k->cell;
-    attend_dot(u->q, u->group, u->key, n, c->k, (float)u->k->f[0], u->p);
+    attend_dot(u->q, u->group, u->key, n, c->k, (float)u->k->scalar.attend.scale, u->p);
     for (int64_t g = 0; g < u->group; g++)
         weigh(u, g, begin, n);
     attend_add(u->p, u->group, u->value, n, c->v, u->sum);

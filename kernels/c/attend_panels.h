@@ -169,7 +169,7 @@ static void panel_logits(const attend_work *w, int64_t panel, int64_t at, int64_
                          int64_t end)
 {
     const float *slopes = w->k->in[3]; /* [H] or NULL */
-    float softcap = (float)w->k->f[1], *s = w->p + panel * KEYS * w->lanes;
+    float softcap = (float)w->k->scalar.attend.softcap, *s = w->p + panel * KEYS * w->lanes;
     if (softcap != 0)
         for (int64_t i = begin * w->lanes; i < end * w->lanes; i++)
             s[i] = softcap * vec_tanh(s[i] / softcap);
@@ -292,7 +292,7 @@ static void block_merge(attend_work *w, int64_t at, int64_t from, int64_t to)
     bool whole = spans_fill(w, at, from, to, first, last);
     panel_dots(w, begin, end, first, last);
     for (int64_t i = first; i < last; i++) {
-        if (w->k->f[1] != 0 || w->k->in[3])
+        if (w->k->scalar.attend.softcap != 0 || w->k->in[3])
             panel_logits(w, i, at, begin, end);
         panel_weigh(w, i, !whole);
     }
@@ -309,8 +309,8 @@ static void block_merge(attend_work *w, int64_t at, int64_t from, int64_t to)
 static void work_begin(attend_work *w, int64_t row)
 {
     const float *sinks = w->k->in[2]; /* [H] or NULL */
-    bool plain = w->k->f[1] == 0 && !w->k->in[3];
-    float scale = (float)w->k->f[0] * (plain ? LOG2_E : 1);
+    bool plain = w->k->scalar.attend.softcap == 0 && !w->k->in[3];
+    float scale = (float)w->k->scalar.attend.scale * (plain ? LOG2_E : 1);
     memset(w->q, 0, (size_t)(attend_pad(w->queries) * w->k_width) * sizeof *w->q);
     for (int64_t i = 0; i < w->queries; i++) {
         int64_t head = w->first_head + i % w->heads, width = w->k->cell->k;
@@ -418,7 +418,7 @@ static void rows_run(attend_work *w, int64_t row, int64_t n, int64_t stretch)
     const int32_t *pos = kbatch_at(w->k->batch, KBATCH_POS) + row;
     int64_t len = attend_stretch(pos[0]);
     int64_t first = attend_first(w->k, pos[0]) / len, last = pos[n - 1] / len;
-    bool states = w->k->word[0] == ATTEND_STATES;
+    bool states = w->k->choice.attend.part == ATTEND_STATES;
     if (states && (stretch < first || stretch > last)) {
         states_put_none(w, row, n, stretch);
         return;
@@ -439,7 +439,7 @@ static void rows_run(attend_work *w, int64_t row, int64_t n, int64_t stretch)
 static void states_merge(const kargs *k, float *sum, int64_t begin, int64_t end)
 {
     const float *sinks = k->in[2];
-    int64_t heads = k->n[1], v = k->cell->v, each = attend_state_floats(v);
+    int64_t heads = k->size.attend.heads, v = k->cell->v, each = attend_state_floats(v);
     for (int64_t i = begin; i < end; i++) {
         const float *state = row_in(k, 0, i / heads) + i % heads * ATTEND_STRETCHES * each;
         float *out = row_out(k, 0, i / heads) + i % heads * v, max, total;
@@ -491,7 +491,7 @@ static void unit_run(attend_work *w, int64_t i, int64_t stretch, bool more)
     w->first_head = w->head * w->size.group + first;
     w->heads = left < w->size.heads ? left : w->size.heads;
     int64_t row = block * w->size.rows, end = row + w->size.rows;
-    end = end < k->n[0] ? end : k->n[0];
+    end = end < k->size.attend.rows ? end : k->size.attend.rows;
     bool next = more && w->size.parts == 1 && w->head + 1 < k->cell->heads;
     while (row < end && w->heads > 0) {
         int64_t same = rows_alike(k->batch, row, end);
@@ -505,8 +505,8 @@ static inline void attend_units(attend_traits want, const kargs *k, const kthrea
                                 int64_t end)
 {
     attend_work w = {.k = k, .size = attend_panels_size_of(k), .want = want};
-    bool states = k->word[0] == ATTEND_STATES;
-    if (k->word[0] == ATTEND_MERGE) {
+    bool states = k->choice.attend.part == ATTEND_STATES;
+    if (k->choice.attend.part == ATTEND_MERGE) {
         states_merge(k, t->scratch, begin, end);
         return;
     }

@@ -32,7 +32,7 @@ static inline int64_t attend_pad(int64_t n)
 
 static inline attend_panels_size attend_panels_size_of(const kargs *k)
 {
-    attend_panels_size s = {.group = k->n[1] / k->cell->heads};
+    attend_panels_size s = {.group = k->size.attend.heads / k->cell->heads};
     s.parts = (s.group + ATTEND_HEADS - 1) / ATTEND_HEADS;
     s.heads = (s.group + s.parts - 1) / s.parts;
     s.rows = s.heads < ATTEND_QUERIES ? ATTEND_QUERIES / s.heads : 1;
@@ -48,10 +48,10 @@ typedef enum { ATTEND_WHOLE, ATTEND_STATES, ATTEND_MERGE } attend_mode;
 static inline int64_t attend_panels_units(const kargs *k)
 {
     attend_panels_size s = attend_panels_size_of(k);
-    int64_t units = (k->n[0] + s.rows - 1) / s.rows * k->cell->heads * s.parts;
-    return k->word[0] == ATTEND_MERGE    ? k->n[0] * k->n[1]
-           : k->word[0] == ATTEND_STATES ? units * ATTEND_STRETCHES
-                                         : units;
+    int64_t units = (k->size.attend.rows + s.rows - 1) / s.rows * k->cell->heads * s.parts;
+    return k->choice.attend.part == ATTEND_MERGE    ? k->size.attend.rows * k->size.attend.heads
+           : k->choice.attend.part == ATTEND_STATES ? units * ATTEND_STRETCHES
+                                                    : units;
 }
 
 /* The stretches of a row are so long that there are no more than ATTEND_STRETCHES. */

@@ -17,7 +17,7 @@ typedef struct {
 static inline attend_size attend_size_of(const kargs *k)
 {
     const kcell *c = k->cell;
-    int64_t group = k->n[1] / c->heads;
+    int64_t group = k->size.attend.heads / c->heads;
     bool copied = c->type != DT_F32;
     return (attend_size){.group = group,
                          .p = group * ATTEND_BLOCK,

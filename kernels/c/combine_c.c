@@ -5,8 +5,8 @@
 
 void k_combine_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    int64_t top = k->n[1];
-    kpart p = kpart_of(k, k->n[2], begin, end);
+    int64_t top = k->size.combine.slots;
+    kpart p = kpart_of(k, k->size.combine.width, begin, end);
     (void)t;
     for (int64_t row = p.row; row < p.row_end; row++) {
         const float *w = row_in(k, 1, row); /* [K] */

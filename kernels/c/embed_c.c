@@ -11,5 +11,5 @@ void k_embed_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     (void)t;
     for (int64_t row = begin; row < end; row++)
         dequant_row(k->type[0], weight_row(k->in[0], k->pitch[0], ids[row]), row_out(k, 0, row),
-                    k->n[1]);
+                    k->size.embed.width);
 }

@@ -10,11 +10,11 @@
 void dot_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end, const dot_core *core)
 {
     const char *const *w = k->in[1]; /* [E] addresses of [m, n] */
-    kpart part = kpart_of(k, k->n[2], begin, end);
-    dot_work j = dot_work_of(k, t, core, k->n[3]);
+    kpart part = kpart_of(k, k->size.experts.out, begin, end);
+    dot_work j = dot_work_of(k, t, core, k->size.experts.in);
     j.row = part.col;
     j.row_end = part.col_end;
-    for (int64_t e = 0; e < k->n[5]; e++) {
+    for (int64_t e = 0; e < k->size.experts.experts; e++) {
         chosen_slots slots = chosen_of(k, &part);
         j.w = w[e];
         j.bias = chosen_bias(k, e);

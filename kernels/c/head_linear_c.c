@@ -9,7 +9,7 @@
 static void head_rows(const kargs *k, dot_work *j, int64_t head, int64_t row, int64_t row_end)
 {
     const char *const *w = k->in[1]; /* [heads] addresses of [m, n] */
-    int64_t heads = k->n[1];
+    int64_t heads = k->size.head_linear.heads;
     j->w = w[head];
     j->bias = k->in[2] ? (const float *)((const char *)k->in[2] + head * k->pitch[2]) : NULL;
     for (; row < row_end; row += j->n_x) {
@@ -25,8 +25,8 @@ static void head_rows(const kargs *k, dot_work *j, int64_t head, int64_t row, in
 
 void k_head_linear_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    int64_t heads = k->n[1], m = k->n[2];
-    dot_work j = dot_work_of(k, t, NULL, k->n[3]);
+    int64_t heads = k->size.head_linear.heads, m = k->size.head_linear.out;
+    dot_work j = dot_work_of(k, t, NULL, k->size.head_linear.in);
     j.row = 0;
     j.row_end = m;
     if (k->tile == 0) {

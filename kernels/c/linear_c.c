@@ -8,8 +8,8 @@
 
 void dot_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end, const dot_core *core)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
-    dot_work j = dot_work_of(k, t, core, k->n[2]);
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    dot_work j = dot_work_of(k, t, core, k->size.linear.in);
     j.w = k->in[1];    /* [m, n] */
     j.bias = k->in[2]; /* [m] or NULL */
     j.row = part.col;

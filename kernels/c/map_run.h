@@ -34,8 +34,8 @@ typedef struct {
 static layout layout_of(const kargs *k, int input)
 {
     layout l = {0};
-    for (int axis = 1; axis <= k->word[0]; axis++) {
-        int64_t n = k->n[axis + 1], stride = k->stride[input][axis];
+    for (int axis = 1; axis <= k->choice.map.axes; axis++) {
+        int64_t n = k->size.map.dim[axis - 1], stride = k->stride[input][axis];
         int last = l.n_axis - 1;
         if (n == 1)
             continue;
@@ -161,7 +161,7 @@ static inline void map_run(const kargs *k, const kthread *t, int64_t begin, int6
     m.fns = fns;
     m.mem = t->scratch;
     m.direct = reads_before_stores(k);
-    kpart p = kpart_of(k, k->n[1], begin, end);
+    kpart p = kpart_of(k, k->size.map.elems, begin, end);
     for (int i = 0; i < MAP_REGS_MAX; i++)
         m.reg[i] = m.mem; /* operands that an instruction does not have are not read */
     for (int i = 0; i < K_IN_MAX; i++)

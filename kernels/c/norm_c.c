@@ -59,7 +59,8 @@ static void norm_apply(const float *x, double mean, float inverse, const float *
 /* The vectors of a part; centred: less their mean first, as layer_norm does. */
 static void norm_part(const kargs *k, int64_t begin, int64_t end, bool centred)
 {
-    int64_t vectors = k->n[1], width = k->n[2], w_rows = k->n[3];
+    int64_t vectors = k->size.norm.vectors, width = k->size.norm.width,
+            w_rows = k->size.norm.weight_rows;
     kpart p = kpart_of(k, vectors * width, begin, end);
     for (int64_t row = p.row; row < p.row_end; row++)
         for (int64_t col = p.col; col < p.col_end; col += width) {
@@ -67,7 +68,7 @@ static void norm_part(const kargs *k, int64_t begin, int64_t end, bool centred)
             const float *x = row_in(k, 0, row) + col;
             double mean = centred ? sum(x, width) / (double)width : 0;
             double variance = sum_squares(x, mean, width) / (double)width;
-            float inverse = (float)(1 / sqrt(variance + k->f[0]));
+            float inverse = (float)(1 / sqrt(variance + k->scalar.norm.eps));
             norm_apply(x, mean, inverse, k->in[1] ? row_in(k, 1, w_row) : NULL,
                        centred && k->in[2] ? row_in(k, 2, w_row) : NULL, width,
                        row_out(k, 0, row) + col);

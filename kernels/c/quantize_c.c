@@ -107,8 +107,8 @@ static void double_block(const int8_t *codes, int64_t b, int8_t *to)
 /* By columns, a tile is a multiple of 256: it cuts no block. */
 void k_quantize_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    kact act = (kact)k->word[0];
-    int64_t n = k->n[1], b = act_block(act);
+    kact act = (kact)k->choice.quantize.act;
+    int64_t n = k->size.quantize.width, b = act_block(act);
     kpart part = kpart_of(k, n, begin, end);
     (void)t;
     for (int64_t row = part.row; row < part.row_end; row++) {
@@ -156,8 +156,8 @@ static void interleave_block(kact act, const int8_t *q, float d, int64_t col, in
 
 void k_quantize4_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    kact act = (kact)k->word[0];
-    int64_t n = k->n[1], b = act_block(act);
+    kact act = (kact)k->choice.quantize.act;
+    int64_t n = k->size.quantize.width, b = act_block(act);
     (void)t;
     for (int64_t quad = begin; quad < end; quad++)
         for (int64_t r = 0; r < 4; r++) {
@@ -166,11 +166,11 @@ void k_quantize4_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
             char *to = (char *)k->out[0] + quad * 4 * k->out_pitch[0];
             int8_t q[BLOCK_MAX] = {0};
             if (act_is_split(act)) {
-                split_rows8(act, row < k->n[0] ? x : NULL, n, r, (uint16_t *)to);
+                split_rows8(act, row < k->size.quantize.rows ? x : NULL, n, r, (uint16_t *)to);
                 continue;
             }
             for (int64_t i = 0; i < n; i += b) {
-                float d = row < k->n[0] ? quantize_block(x + i, q, b) : 0;
+                float d = row < k->size.quantize.rows ? quantize_block(x + i, q, b) : 0;
                 interleave_block(act, q, d, i, r, n, to);
             }
         }

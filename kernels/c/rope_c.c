@@ -33,15 +33,15 @@ void k_rope_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
     const int32_t *pos = k->in[1]; /* [rows] */
     const float *freqs = k->in[2]; /* [pairs] */
-    int64_t heads = k->n[1], width = k->n[2], pairs = k->n[3];
+    int64_t heads = k->size.rope.heads, width = k->size.rope.width, pairs = k->size.rope.pairs;
     float *cosine = t->scratch, *sine = cosine + pairs;
     kpart p = kpart_of(k, heads * width, begin, end);
     for (int64_t row = p.row; row < p.row_end && p.col < p.col_end; row++) {
-        rope_angles(freqs, pos[row], (float)k->f[0], pairs, cosine, sine);
+        rope_angles(freqs, pos[row], (float)k->scalar.rope.factor, pairs, cosine, sine);
         for (int64_t col = p.col; col < p.col_end; col += width) {
             const float *x = row_in(k, 0, row) + col;
             float *out = row_out(k, 0, row) + col;
-            if (k->word[0] == PAIRS_INTERLEAVED)
+            if (k->choice.rope.order == PAIRS_INTERLEAVED)
                 turn_interleaved(x, cosine, sine, pairs, out);
             else
                 turn_half(x, cosine, sine, pairs, out);

@@ -59,8 +59,12 @@ static void run(const work *j)
 
 void rows8_linear(const kargs *k, int64_t begin, int64_t end, const rows8_core *core)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
-    work j = {.core = core, .w = k->in[1], .pitch = k->pitch[1], .n = k->n[2], .bias = k->in[2]};
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    work j = {.core = core,
+              .w = k->in[1],
+              .pitch = k->pitch[1],
+              .n = k->size.linear.in,
+              .bias = k->in[2]};
     j.col = part.col;
     j.col_end = part.col_end;
     for (int64_t row = part.row; row < part.row_end; row += j.n_x) {
@@ -76,11 +80,11 @@ void rows8_linear(const kargs *k, int64_t begin, int64_t end, const rows8_core *
 void rows8_experts(const kargs *k, int64_t begin, int64_t end, const rows8_core *core)
 {
     const uint8_t *const *w = k->in[1]; /* [E] addresses of [m, n] */
-    kpart part = kpart_of(k, k->n[2], begin, end);
-    work j = {.core = core, .pitch = k->pitch[1], .n = k->n[3]};
+    kpart part = kpart_of(k, k->size.experts.out, begin, end);
+    work j = {.core = core, .pitch = k->pitch[1], .n = k->size.experts.in};
     j.col = part.col;
     j.col_end = part.col_end;
-    for (int64_t e = 0; e < k->n[5]; e++) {
+    for (int64_t e = 0; e < k->size.experts.experts; e++) {
         chosen_slots slots = chosen_of(k, &part);
         j.w = w[e];
         j.bias = chosen_bias(k, e);

@@ -39,7 +39,7 @@ static double total(const float *x, int64_t n)
 
 void k_softmax_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    int64_t vectors = k->n[1], width = k->n[2];
+    int64_t vectors = k->size.softmax.vectors, width = k->size.softmax.width;
     (void)t;
     for (int64_t row = begin; row < end; row++)
         for (int64_t v = 0; v < vectors; v++) {

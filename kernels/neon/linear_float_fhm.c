@@ -116,17 +116,17 @@ static void dots_streams(const uint8_t *const *w, const uint8_t *const *ahead, c
 
 void k_linear_F16_ONE_fhm(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
     for (int64_t row = part.row; row < part.row_end; row++) {
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]); /* [n] */
-        split_x split = {t->scratch, x, split_row(x, k->n[2], t->scratch)};
+        split_x split = {t->scratch, x, split_row(x, k->size.linear.in, t->scratch)};
         kargs one = *k; /* this row alone, which is read from its parts */
         one.in[0] = &split;
         one.pitch[0] = 0;
         one.out[0] = (char *)k->out[0] + row * k->out_pitch[0];
         one.n[0] = 1;
-        one.tile = k->tile ? k->tile : k->n[1];
-        one.cols = k->n[1];
+        one.tile = k->tile ? k->tile : k->size.linear.out;
+        one.cols = k->size.linear.out;
         neon_linear_streams(&one, k->tile ? begin : 0, k->tile ? end : 1, dots_one, dots_streams);
     }
 }

@@ -171,7 +171,8 @@ TILE(8)
 static void tile_run(const kargs *k, const float *panel, int64_t row, int n_x, int64_t col,
                      int64_t cols, int64_t at, int64_t n)
 {
-    const float *x[TILE_ROWS], *bias = at + n == k->n[2] ? k->in[2] : NULL; /* [m] or NULL */
+    const float *x[TILE_ROWS],
+        *bias = at + n == k->size.linear.in ? k->in[2] : NULL; /* [m] or NULL */
     float sum[TILE_ROWS][GROUP];
     for (int r = 0; r < n_x; r++)
         x[r] = (const float *)((const char *)k->in[0] + (row + r) * k->pitch[0]) + at;
@@ -187,14 +188,14 @@ static void tile_run(const kargs *k, const float *panel, int64_t row, int n_x, i
 
 NEON_INLINE void by_panel(const kargs *k, int64_t begin, int64_t end, float *mem, dtype type)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
     for (int64_t col = part.col; col < part.col_end; col += GROUP) {
         int64_t cols = part.col_end - col < GROUP ? part.col_end - col : GROUP;
         const uint8_t *w[GROUP]; /* what a last group lacks is its last row again */
         for (int64_t i = 0; i < GROUP; i++)
             w[i] = (const uint8_t *)k->in[1] + (col + (i < cols ? i : cols - 1)) * k->pitch[1];
-        for (int64_t at = 0; at < k->n[2]; at += COLS) {
-            int64_t n = k->n[2] - at < COLS ? k->n[2] - at : COLS;
+        for (int64_t at = 0; at < k->size.linear.in; at += COLS) {
+            int64_t n = k->size.linear.in - at < COLS ? k->size.linear.in - at : COLS;
             panel_fill(w, at, n, mem, type);
             for (int64_t row = part.row; row < part.row_end;) {
                 int64_t left = part.row_end - row;

@@ -30,7 +30,7 @@ static inline void neon_linear_put(const kargs *k, int64_t row, int64_t col, flo
 static inline void neon_linear_streams(const kargs *k, int64_t begin, int64_t end, neon_dots *one,
                                        neon_dots *streams)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
     int64_t pitch = k->pitch[1], len = (part.col_end - part.col) / NEON_STREAMS;
     int64_t far = NEON_AHEAD / (pitch > 0 ? pitch : 1) + 1; /* rows ahead */
     const uint8_t *base = k->in[1];
@@ -46,14 +46,14 @@ static inline void neon_linear_streams(const kargs *k, int64_t begin, int64_t en
                 w[j] = base + (part.col + j * len + i) * pitch;
                 ahead[j] = base + then * pitch;
             }
-            streams(w, ahead, x, k->n[2], sum);
+            streams(w, ahead, x, k->size.linear.in, sum);
             for (int64_t j = 0; j < NEON_STREAMS; j++)
                 neon_linear_put(k, row, part.col + j * len + i, sum[j]);
         }
         for (int64_t col = part.col + NEON_STREAMS * len; col < part.col_end; col++) {
             w[0] = base + col * pitch;
             ahead[0] = w[0] + NEON_AHEAD;
-            one(w, ahead, x, k->n[2], sum);
+            one(w, ahead, x, k->size.linear.in, sum);
             neon_linear_put(k, row, col, sum[0]);
         }
     }

@@ -74,11 +74,12 @@ void panel_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                    const panel_core *core)
 {
     const uint8_t *const *w = k->in[1]; /* [E] addresses of [m, n] */
-    kpart part = kpart_of(k, k->n[2], begin, end);
-    work j = {.k = k, .core = core, .n = k->n[3], .col = part.col, .col_end = part.col_end};
+    kpart part = kpart_of(k, k->size.experts.out, begin, end);
+    work j = {
+        .k = k, .core = core, .n = k->size.experts.in, .col = part.col, .col_end = part.col_end};
     j.panel = t->scratch;
     j.rows8 = (char *)t->scratch + ROWS8_PANEL_BYTES;
-    for (int64_t e = 0; e < k->n[5]; e++) {
+    for (int64_t e = 0; e < k->size.experts.experts; e++) {
         chosen_slots slots = chosen_of(k, &part);
         j.w = w[e];
         j.bias = chosen_bias(k, e);

@@ -54,8 +54,8 @@ static void rows_run(const run *r, int64_t row, int64_t row_end, int64_t col, in
         for (int64_t x = row; x < row_end; x += TILE_X) {
             float t[TILE] __attribute__((aligned(16)));
             int64_t next = x + TILE_X < row_end ? x + TILE_X : row;
-            panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->n[2], r->first, r->cols,
-                               (next - x) * k->pitch[0]};
+            panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->size.linear.in,
+                               r->first, r->cols, (next - x) * k->pitch[0]};
             r->core->tile(panel, &acts, t);
             put(r, x, col, t);
         }
@@ -69,11 +69,12 @@ static void few_from_panel(const run *r, const uint8_t *w, int64_t col, void *pa
     const kargs *k = r->k;
     uintptr_t after = (uintptr_t)w + (uintptr_t)(r->cols / r->core->block * r->core->bytes);
     r->core->unpack(w, r->cols, panel);
-    for (int64_t x = 0; x < k->n[0]; x += TILE_X, after += (uintptr_t)r->cols * TILE_X) {
+    for (int64_t x = 0; x < k->size.linear.rows;
+         x += TILE_X, after += (uintptr_t)r->cols * TILE_X) {
         float t[TILE] __attribute__((aligned(16)));
         const char *from = (const char *)k->in[0] + x * k->pitch[0];
         int64_t next = (int64_t)(after - (uintptr_t)(from + r->first * TILE_X));
-        panel_acts acts = {from, k->n[2], r->first, r->cols, next};
+        panel_acts acts = {from, k->size.linear.in, r->first, r->cols, next};
         r->core->tile(panel, &acts, t);
         put(r, x, col, t);
     }
@@ -84,8 +85,10 @@ static void few_directly(const run *r, const uint8_t *w, float *t)
 {
     const kargs *k = r->k;
     const panel_core *core = r->core;
-    for (int64_t x = 0, left, step; (left = k->n[0] - x) > 0; x += step, t += step * 8) {
-        panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->n[2], r->first, r->cols, 0};
+    for (int64_t x = 0, left, step; (left = k->size.linear.rows - x) > 0;
+         x += step, t += step * 8) {
+        panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->size.linear.in, r->first,
+                           r->cols, 0};
         step = core->eight && left > TILE_X ? 2 * TILE_X : TILE_X;
         if (step > TILE_X)
             core->eight(w, &acts, TILE_X * k->pitch[0], left, x == 0, t);
@@ -99,13 +102,13 @@ static void few_run(run *r, const uint8_t *w, int64_t col)
     const kargs *k = r->k;
     const panel_core *core = r->core;
     float t[K_ROWS_FEW / TILE_X * TILE] __attribute__((aligned(16)));
-    int64_t n = k->n[2], most = CHUNK_BYTES / core->bytes * core->block;
+    int64_t n = k->size.linear.in, most = CHUNK_BYTES / core->bytes * core->block;
     for (r->first = 0; r->first < n; r->first += r->cols) {
         r->cols = n - r->first < most ? n - r->first : most;
         few_directly(r, w + r->first / core->block * core->bytes, t);
     }
     r->first = 0;
-    for (int64_t x = 0; x < k->n[0]; x += TILE_X)
+    for (int64_t x = 0; x < k->size.linear.rows; x += TILE_X)
         put(r, x, col, t + x * 8);
 }
 
@@ -114,8 +117,8 @@ static void four_run(const run *r, const uint8_t *w, int64_t col)
 {
     const kargs *k = r->k;
     float t[TILE] __attribute__((aligned(16)));
-    panel_acts acts = {k->in[0], k->n[2], 0, k->n[2], 0};
-    r->core->few(w, &acts, k->n[0] > 2 ? 2 : 1, true, t);
+    panel_acts acts = {k->in[0], k->size.linear.in, 0, k->size.linear.in, 0};
+    r->core->few(w, &acts, k->size.linear.rows > 2 ? 2 : 1, true, t);
     put(r, 0, col, t);
 }
 
@@ -124,16 +127,16 @@ static void four_run(const run *r, const uint8_t *w, int64_t col)
 void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                       const panel_core *core)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
-    int64_t n = k->n[2];
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    int64_t n = k->size.linear.in;
     run r = {.k = k, .core = core, .row = part.row, .row_end = part.row_end};
     for (int64_t col = part.col; col < part.col_end; col += LAYOUT_GROUP) {
         const uint8_t *w = (const uint8_t *)k->in[1] + col / LAYOUT_GROUP * k->pitch[1];
-        if (k->n[0] <= TILE_X) {
+        if (k->size.linear.rows <= TILE_X) {
             four_run(&r, w, col);
             continue;
         }
-        if (k->n[0] <= core->few_max) {
+        if (k->size.linear.rows <= core->few_max) {
             few_run(&r, w, col);
             continue;
         }
@@ -147,8 +150,8 @@ void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t e
 void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                   const panel_core *core)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
-    int64_t n = k->n[2];
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    int64_t n = k->size.linear.in;
     run r = {.k = k, .core = core, .row = part.row, .row_end = part.row_end};
     for (r.first = 0; r.first < n; r.first += r.cols) {
         r.cols = n - r.first < ROWS8_COLS ? n - r.first : ROWS8_COLS;

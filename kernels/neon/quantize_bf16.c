@@ -6,13 +6,13 @@
 
 void k_quantize_bf16(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    if (!act_is_split((kact)k->word[0]) || !split_rows(k, begin, end))
+    if (!act_is_split((kact)k->choice.quantize.act) || !split_rows(k, begin, end))
         k_quantize_neon(k, t, begin, end);
 }
 
 void k_quantize4_bf16(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    if (act_is_split((kact)k->word[0]))
+    if (act_is_split((kact)k->choice.quantize.act))
         split_quads(k, begin, end);
     else
         k_quantize4_neon(k, t, begin, end);

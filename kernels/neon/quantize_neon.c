@@ -129,8 +129,8 @@ NEON_INLINE void quantize_part(const float *x, int64_t n, int64_t col, int64_t c
 /* By columns, a tile is a multiple of 256: it cuts no block. */
 void k_quantize_neon(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    kact act = (kact)k->word[0];
-    kpart part = kpart_of(k, k->n[1], begin, end);
+    kact act = (kact)k->choice.quantize.act;
+    kpart part = kpart_of(k, k->size.quantize.width, begin, end);
     if (act_is_split(act)) {
         if (!split_rows(k, begin, end))
             k_quantize_c(k, t, begin, end);
@@ -140,9 +140,9 @@ void k_quantize_neon(const kargs *k, const kthread *t, int64_t begin, int64_t en
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]); /* [n] */
         char *to = (char *)k->out[0] + row * k->out_pitch[0];
         if (act_block(act) == 32)
-            quantize_part(x, k->n[1], part.col, part.col_end, act, 32, to);
+            quantize_part(x, k->size.quantize.width, part.col, part.col_end, act, 32, to);
         else
-            quantize_part(x, k->n[1], part.col, part.col_end, act, 256, to);
+            quantize_part(x, k->size.quantize.width, part.col, part.col_end, act, 256, to);
     }
 }
 
@@ -185,8 +185,8 @@ NEON_INLINE void interleave_row(const float *x, int64_t n, int64_t r, kact act, 
 
 void k_quantize4_neon(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    kact act = (kact)k->word[0];
-    int64_t n = k->n[1];
+    kact act = (kact)k->choice.quantize.act;
+    int64_t n = k->size.quantize.width;
     (void)t;
     if (act_is_split(act)) {
         split_quads(k, begin, end);
@@ -195,7 +195,7 @@ void k_quantize4_neon(const kargs *k, const kthread *t, int64_t begin, int64_t e
     for (int64_t row = begin * 4; row < end * 4; row++) {
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]);
         char *to = (char *)k->out[0] + row / 4 * 4 * k->out_pitch[0];
-        if (row >= k->n[0])
+        if (row >= k->size.quantize.rows)
             x = NULL;
         if (act == ACT_Q8X4)
             interleave_row(x, n, row % 4, ACT_Q8X4, 32, to);

@@ -154,12 +154,13 @@ static void tile(const kargs *k, const kpart *part, const form *f, int64_t row, 
                  bool near)
 {
     const uint8_t *x[TILE_ROWS / 4];
-    int64_t rows = k->n[0] - row < TILE_ROWS ? k->n[0] - row : TILE_ROWS;
+    int64_t rows = k->size.linear.rows - row < TILE_ROWS ? k->size.linear.rows - row : TILE_ROWS;
     int pairs = (int)(rows + 1) / 2; /* whatever the part, for the same bits */
     tile_sums s;
     for (int64_t i = 0; i < rows; i += 4)
         x[i / 4] = (const uint8_t *)k->in[0] + (row + i) * k->pitch[0];
-    tile_run((const uint8_t *)k->in[1] + col / GROUP * k->pitch[1], x, k->n[2], f, pairs, near, s);
+    tile_run((const uint8_t *)k->in[1] + col / GROUP * k->pitch[1], x, k->size.linear.in, f, pairs,
+             near, s);
     for (int q = 0; q < pairs; q++) {
         put_row(k, part, row + 2 * q, col, vuzp1q_f32(s[q][0], s[q][1]),
                 vuzp1q_f32(s[q][2], s[q][3]));
@@ -172,9 +173,9 @@ static void tile(const kargs *k, const kpart *part, const form *f, int64_t row, 
  * first eight of them. */
 static void tiles(const kargs *k, int64_t begin, int64_t end, const form *f)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
     int64_t first = part.row / TILE_ROWS * TILE_ROWS;
-    int64_t fit = BLOCK_BYTES / (k->n[2] * 2 * f->parts) / TILE_ROWS * TILE_ROWS;
+    int64_t fit = BLOCK_BYTES / (k->size.linear.in * 2 * f->parts) / TILE_ROWS * TILE_ROWS;
     int64_t block = fit > 2 * TILE_ROWS ? fit : 2 * TILE_ROWS;
     for (int64_t row = first; row < part.row_end; row += block) {
         int64_t row_end = row + block < part.row_end ? row + block : part.row_end;

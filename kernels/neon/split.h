@@ -85,8 +85,8 @@ NEON_INLINE void split_row(const float *x, int64_t col, int64_t end, int parts, 
 /* Units of quantize; false, and nothing done, for forms that only kernels of other processors take. */
 static inline bool split_rows(const kargs *k, int64_t begin, int64_t end)
 {
-    kact act = (kact)k->word[0];
-    kpart part = kpart_of(k, k->n[1], begin, end);
+    kact act = (kact)k->choice.quantize.act;
+    kpart part = kpart_of(k, k->size.quantize.width, begin, end);
     if (act != ACT_BF1 && act != ACT_BF3)
         return false;
     for (int64_t row = part.row; row < part.row_end; row++) {
@@ -126,13 +126,13 @@ NEON_INLINE void split_pair(const float *x0, const float *x1, int64_t n, int par
 /* Units of quantize4. */
 static inline void split_quads(const kargs *k, int64_t begin, int64_t end)
 {
-    kact act = (kact)k->word[0];
-    int64_t n = k->n[1], parts = act_parts(act);
+    kact act = (kact)k->choice.quantize.act;
+    int64_t n = k->size.quantize.width, parts = act_parts(act);
     for (int64_t row = begin * 4; row < end * 4; row += 2) {
         char *to = (char *)k->out[0] + row / 4 * 4 * k->out_pitch[0] + row % 4 / 2 * 16;
         const float *x[2];
         for (int64_t i = 0; i < 2; i++)
-            x[i] = row + i < k->n[0]
+            x[i] = row + i < k->size.quantize.rows
                        ? (const float *)((const char *)k->in[0] + (row + i) * k->pitch[0])
                        : NULL;
         if (parts == 1)

@@ -29,7 +29,7 @@ static double logit(const query *q, int64_t j)
 {
     const kcell *c = q->k->cell;
     const float *slopes = q->k->in[3]; /* [H] or NULL */
-    double scale = q->k->f[0], softcap = q->k->f[1];
+    double scale = q->k->scalar.attend.scale, softcap = q->k->scalar.attend.softcap;
     dequant_row(c->type, cell_key(c, q->pages, j, q->cell_head), q->key, c->k);
     double s = scale * dot(q->q, q->key, c->k);
     if (softcap != 0)
@@ -75,7 +75,7 @@ void k_attend_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     double *sum = t->scratch;           /* [v] */
     float *key = (float *)(sum + c->v); /* [k] */
     float *value = key + c->k;          /* [v] */
-    int64_t heads = k->n[1];
+    int64_t heads = k->size.attend.heads;
     int64_t group = heads / c->heads; /* query heads that share a head of the cell */
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t row = unit / heads, head = unit % heads;

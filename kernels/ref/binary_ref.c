@@ -10,8 +10,8 @@
 static int64_t row_elements(const kargs *k)
 {
     int64_t n = 1;
-    for (int axis = 1; axis < k->word[0]; axis++)
-        n *= k->n[axis];
+    for (int axis = 1; axis < k->choice.binary.rank; axis++)
+        n *= k->size.binary.dim[axis - 1];
     return n;
 }
 
@@ -19,11 +19,11 @@ static int64_t row_elements(const kargs *k)
 static double input_at(const kargs *k, int i, int64_t row, int64_t flat)
 {
     if (!k->in[i])
-        return k->f[i];
+        return k->scalar.binary.number[i];
     int64_t at = row * k->stride[i][0];
-    for (int axis = k->word[0] - 1; axis > 0; axis--) {
-        at += flat % k->n[axis] * k->stride[i][axis];
-        flat /= k->n[axis];
+    for (int axis = k->choice.binary.rank - 1; axis > 0; axis--) {
+        at += flat % k->size.binary.dim[axis - 1] * k->stride[i][axis];
+        flat /= k->size.binary.dim[axis - 1];
     }
     return weight_at(k->type[i], k->in[i], at);
 }

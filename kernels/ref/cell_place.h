@@ -36,7 +36,7 @@ static inline char *cell_value(const kcell *c, const int32_t *pages, int64_t pos
 /* The first position that a query of attend at `pos` sees. */
 static inline int64_t attend_first(const kargs *k, int64_t pos)
 {
-    int64_t window = k->n[2], chunk = k->n[3], first = 0;
+    int64_t window = k->size.attend.window, chunk = k->size.attend.chunk, first = 0;
     if (window > 0 && pos - window + 1 > first)
         first = pos - window + 1;
     if (chunk > 0 && pos / chunk * chunk > first)

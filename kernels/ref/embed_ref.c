@@ -11,7 +11,7 @@ void k_embed_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     const void *table = k->in[0];  /* [vocab, d] */
     const int32_t *ids = k->in[1]; /* [rows] */
     float *out = k->out[0];        /* [rows, d] */
-    int64_t d = k->n[1], vocab = k->n[2];
+    int64_t d = k->size.embed.width, vocab = k->size.embed.vocab;
     (void)t;
     for (int64_t row = begin; row < end; row++) {
         WEFT_ASSERT(ids[row] >= 0 && ids[row] < vocab);

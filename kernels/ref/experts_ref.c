@@ -14,8 +14,9 @@ void k_experts_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     const void *bias = k->in[3];     /* [E, m] or NULL */
     float *out = k->out[0];          /* [rows, K, m] */
     float *w_row = t->scratch;       /* [n] */
-    int64_t top = k->n[1], m = k->n[2], n = k->n[3], n_expert = k->n[5];
-    bool x_each = k->n[4] > 1; /* every choice has an x of its own */
+    int64_t top = k->size.experts.slots, m = k->size.experts.out, n = k->size.experts.in,
+            n_expert = k->size.experts.experts;
+    bool x_each = k->size.experts.x_vectors > 1; /* every choice has an x of its own */
     for (int64_t slot = begin * top; slot < end * top; slot++) {
         int64_t e = ids[slot];
         WEFT_ASSERT(e >= 0 && e < n_expert);
@@ -35,7 +36,7 @@ void k_combine_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     const float *y = k->in[0]; /* [rows, K, d] */
     const float *w = k->in[1]; /* [rows, K] */
     float *out = k->out[0];    /* [rows, d] */
-    int64_t top = k->n[1], d = k->n[2];
+    int64_t top = k->size.combine.slots, d = k->size.combine.width;
     (void)t;
     for (int64_t row = begin; row < end; row++)
         for (int64_t i = 0; i < d; i++) {

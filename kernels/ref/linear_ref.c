@@ -14,7 +14,7 @@ void k_linear_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     const void *bias = k->in[2]; /* [m] or NULL */
     float *out = k->out[0];      /* [rows, m] */
     float *w_row = t->scratch;   /* [n] */
-    int64_t m = k->n[1], n = k->n[2];
+    int64_t m = k->size.linear.out, n = k->size.linear.in;
     for (int64_t i = 0; i < m; i++) {
         dequant_row(k->type[1], weight_row(w, k->pitch[1], i), w_row, n);
         double b = bias ? (double)weight_at(k->type[2], bias, i) : 0;
@@ -30,7 +30,8 @@ void k_head_linear_ref(const kargs *k, const kthread *t, int64_t begin, int64_t 
     const void *bias = k->in[2];     /* [heads, m] or NULL */
     float *out = k->out[0];          /* [rows, heads, m] */
     float *w_row = t->scratch;       /* [n] */
-    int64_t heads = k->n[1], m = k->n[2], n = k->n[3];
+    int64_t heads = k->size.head_linear.heads, m = k->size.head_linear.out,
+            n = k->size.head_linear.in;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t head = unit % heads;
         for (int64_t i = 0; i < m; i++) {

@@ -9,9 +9,9 @@
 static int64_t place(const kargs *k, int i, int64_t row, int64_t e)
 {
     int64_t at = row * k->stride[i][0];
-    for (int axis = k->word[0]; axis > 0; axis--) {
-        at += e % k->n[axis + 1] * k->stride[i][axis];
-        e /= k->n[axis + 1];
+    for (int axis = k->choice.map.axes; axis > 0; axis--) {
+        at += e % k->size.map.dim[axis - 1] * k->stride[i][axis];
+        e /= k->size.map.dim[axis - 1];
     }
     return at;
 }
@@ -71,7 +71,7 @@ static double compute(const kinstr *c, double x, double y, double z)
 
 void k_map_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    int64_t width = k->n[1];
+    int64_t width = k->size.map.elems;
     (void)t;
     for (int64_t row = begin; row < end; row++)
         for (int64_t e = 0; e < width; e++) {

@@ -14,7 +14,8 @@ void k_split_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
     const float *x = k->in[0]; /* [rows, vectors, x_width] */
     float *out = k->out[0];    /* [rows, vectors, out_width] */
-    int64_t vectors = k->n[1], x_width = k->n[2], first = k->n[3], out_width = k->n[4];
+    int64_t vectors = k->size.split.vectors, x_width = k->size.split.width,
+            first = k->size.split.first, out_width = k->size.split.part;
     (void)t;
     for (int64_t v = begin * vectors; v < end * vectors; v++)
         copy_floats(out + v * out_width, x + v * x_width + first, out_width);
@@ -25,7 +26,8 @@ void k_concat_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     const float *x = k->in[0]; /* [rows, vectors, x_width] */
     const float *y = k->in[1]; /* [rows, vectors, y_width] */
     float *out = k->out[0];    /* [rows, vectors, x_width + y_width] */
-    int64_t vectors = k->n[1], x_width = k->n[2], y_width = k->n[3];
+    int64_t vectors = k->size.concat.vectors, x_width = k->size.concat.x_width,
+            y_width = k->size.concat.y_width;
     (void)t;
     for (int64_t v = begin * vectors; v < end * vectors; v++) {
         copy_floats(out + v * (x_width + y_width), x + v * x_width, x_width);
@@ -38,7 +40,7 @@ void k_take_rows_ref(const kargs *k, const kthread *t, int64_t begin, int64_t en
     const float *x = k->in[0];                             /* [n_tok, width] */
     const int32_t *rows = kbatch_at(k->batch, KBATCH_OUT); /* [n_out] */
     float *out = k->out[0];                                /* [n_out, width] */
-    int64_t width = k->n[1];
+    int64_t width = k->size.take_rows.width;
     (void)t;
     for (int64_t row = begin; row < end; row++) {
         WEFT_ASSERT(rows[row] >= 0 && rows[row] < k->batch->n_tok);
@@ -52,7 +54,7 @@ void k_at_pos_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     const float *v = k->in[0];     /* [n] */
     const int32_t *pos = k->in[1]; /* [rows] */
     float *out = k->out[0];        /* [rows] */
-    int64_t n = k->n[1];
+    int64_t n = k->size.at_pos.positions;
     (void)t;
     for (int64_t row = begin; row < end; row++) {
         WEFT_ASSERT(pos[row] >= 0 && n > 0);

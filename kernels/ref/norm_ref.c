@@ -13,7 +13,7 @@
 static void norm_apply(const kargs *k, const kthread *t, int64_t v, const float *x, double mean,
                        double inverse, const void *bias, float *out)
 {
-    int64_t width = k->n[2], w_rows = k->n[3];
+    int64_t width = k->size.norm.width, w_rows = k->size.norm.weight_rows;
     float *w = t->scratch; /* [width] */
     if (k->in[1])
         dequant_row(k->type[1], weight_row(k->in[1], k->pitch[1], v % w_rows), w, width);
@@ -33,8 +33,8 @@ void k_rms_norm_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end
 {
     const float *x = k->in[0]; /* [rows, vectors, width] */
     float *out = k->out[0];    /* like x */
-    int64_t vectors = k->n[1], width = k->n[2];
-    double eps = k->f[0];
+    int64_t vectors = k->size.norm.vectors, width = k->size.norm.width;
+    double eps = k->scalar.norm.eps;
     for (int64_t v = begin * vectors; v < end * vectors; v++) {
         const float *xv = x + v * width;
         double mean_square = dot(xv, xv, width) / (double)width;
@@ -47,8 +47,8 @@ void k_layer_norm_ref(const kargs *k, const kthread *t, int64_t begin, int64_t e
 {
     const float *x = k->in[0]; /* [rows, vectors, width] */
     float *out = k->out[0];    /* like x */
-    int64_t vectors = k->n[1], width = k->n[2];
-    double eps = k->f[0];
+    int64_t vectors = k->size.norm.vectors, width = k->size.norm.width;
+    double eps = k->scalar.norm.eps;
     for (int64_t v = begin * vectors; v < end * vectors; v++) {
         const float *xv = x + v * width;
         double mean = 0, variance = 0;

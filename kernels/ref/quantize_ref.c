@@ -59,8 +59,8 @@ static void put_code(kact act, int8_t code, int64_t i, int8_t *to)
 
 void k_quantize_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    kact act = (kact)k->word[0];
-    int64_t n = k->n[1], b = act_block(act);
+    kact act = (kact)k->choice.quantize.act;
+    int64_t n = k->size.quantize.width, b = act_block(act);
     (void)t;
     for (int64_t row = begin; row < end; row++) {
         const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]); /* [n] */
@@ -114,7 +114,7 @@ static void interleave_row(kact act, const float *x, int64_t n, int64_t r, char 
 
 void k_quantize4_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    kact act = (kact)k->word[0];
+    kact act = (kact)k->choice.quantize.act;
     (void)t;
     for (int64_t quad = begin; quad < end; quad++)
         for (int64_t r = 0; r < 4; r++) {
@@ -122,8 +122,10 @@ void k_quantize4_ref(const kargs *k, const kthread *t, int64_t begin, int64_t en
             const float *x = (const float *)((const char *)k->in[0] + row * k->pitch[0]);
             char *to = (char *)k->out[0] + quad * 4 * k->out_pitch[0];
             if (act_is_split(act))
-                split_row(act, row < k->n[0] ? x : NULL, k->n[1], r, (uint16_t *)to);
+                split_row(act, row < k->size.quantize.rows ? x : NULL, k->size.quantize.width, r,
+                          (uint16_t *)to);
             else
-                interleave_row(act, row < k->n[0] ? x : NULL, k->n[1], r, to);
+                interleave_row(act, row < k->size.quantize.rows ? x : NULL, k->size.quantize.width,
+                               r, to);
         }
 }

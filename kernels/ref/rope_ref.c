@@ -16,9 +16,9 @@ void k_rope_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     const int32_t *pos = k->in[1]; /* [rows] */
     const float *freqs = k->in[2]; /* [pairs] */
     float *out = k->out[0];        /* like x */
-    int64_t heads = k->n[1], width = k->n[2], pairs = k->n[3];
-    double factor = k->f[0];
-    bool interleaved = k->word[0] == PAIRS_INTERLEAVED;
+    int64_t heads = k->size.rope.heads, width = k->size.rope.width, pairs = k->size.rope.pairs;
+    double factor = k->scalar.rope.factor;
+    bool interleaved = k->choice.rope.order == PAIRS_INTERLEAVED;
     (void)t;
     for (int64_t row = begin; row < end; row++) {
         for (int64_t i = 0; i < pairs; i++) {

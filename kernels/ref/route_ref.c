@@ -30,15 +30,15 @@ static void softmax_in_place(double *x, int64_t n)
 
 static void score_all(const kargs *k, const float *logits, double *score)
 {
-    int64_t n_expert = k->n[1];
+    int64_t n_expert = k->size.route.experts;
     for (int64_t e = 0; e < n_expert; e++) {
         score[e] = logits[e];
-        if (k->word[0] == SCORE_SIGMOID)
+        if (k->choice.route.score == SCORE_SIGMOID)
             score[e] = sigmoid(score[e]);
-        if (k->word[0] == SCORE_SQRT_SOFTPLUS)
+        if (k->choice.route.score == SCORE_SQRT_SOFTPLUS)
             score[e] = sqrt(softplus(score[e]));
     }
-    if (k->word[0] == SCORE_SOFTMAX)
+    if (k->choice.route.score == SCORE_SOFTMAX)
         softmax_in_place(score, n_expert);
 }
 
@@ -59,10 +59,11 @@ static double group_worth(const double *merit, int64_t n, int how)
 /* Take all merit from the experts outside the best groups. */
 static void keep_best_groups(const kargs *k, double *merit, double *worth)
 {
-    int64_t n_expert = k->n[1], groups = k->n[3], top_groups = k->n[4];
+    int64_t n_expert = k->size.route.experts, groups = k->size.route.groups,
+            top_groups = k->size.route.top_groups;
     int64_t size = n_expert / groups;
     for (int64_t g = 0; g < groups; g++)
-        worth[g] = group_worth(merit + g * size, size, k->word[2]);
+        worth[g] = group_worth(merit + g * size, size, k->choice.route.group_score);
     for (int64_t g = 0; g < groups; g++) {
         int64_t ahead = 0;
         for (int64_t other = 0; other < groups; other++)
@@ -91,7 +92,8 @@ static void route_row(const kargs *k, const float *logits, double *score, double
                       int32_t *ids, float *weights)
 {
     const float *bias = k->in[1]; /* [E] or NULL */
-    int64_t n_expert = k->n[1], top = k->n[2], groups = k->n[3];
+    int64_t n_expert = k->size.route.experts, top = k->size.route.slots,
+            groups = k->size.route.groups;
     double *worth = merit + n_expert; /* [groups] */
     score_all(k, logits, score);
     for (int64_t e = 0; e < n_expert; e++) {
@@ -107,14 +109,14 @@ static void route_row(const kargs *k, const float *logits, double *score, double
     double *chosen = merit; /* [K]: the merits have served */
     for (int64_t i = 0; i < top; i++)
         chosen[i] = score[ids[i]];
-    if (k->word[0] == SCORE_SOFTMAX_TOPK)
+    if (k->choice.route.score == SCORE_SOFTMAX_TOPK)
         softmax_in_place(chosen, top);
     double sum = 0;
     for (int64_t i = 0; i < top; i++)
         sum += chosen[i];
-    bool renorm = k->word[1] != 0 && sum != 0; /* weights that are all 0 stay so */
+    bool renorm = k->choice.route.renorm != 0 && sum != 0; /* weights that are all 0 stay so */
     for (int64_t i = 0; i < top; i++)
-        weights[i] = (float)((renorm ? chosen[i] / sum : chosen[i]) * k->f[0]);
+        weights[i] = (float)((renorm ? chosen[i] / sum : chosen[i]) * k->scalar.route.scale);
 }
 
 void k_route_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
@@ -123,7 +125,7 @@ void k_route_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     int32_t *ids = k->out[0];       /* [rows, K] */
     float *weights = k->out[1];     /* [rows, K] */
     double *score = t->scratch;     /* [E] */
-    int64_t n_expert = k->n[1], top = k->n[2];
+    int64_t n_expert = k->size.route.experts, top = k->size.route.slots;
     double *merit = score + n_expert; /* [E], with the groups' worth [groups] behind it */
     for (int64_t row = begin; row < end; row++)
         route_row(k, logits + row * n_expert, score, merit, ids + row * top, weights + row * top);

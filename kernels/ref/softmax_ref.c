@@ -7,7 +7,7 @@ void k_softmax_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
     const float *x = k->in[0]; /* [rows, vectors, width] */
     float *out = k->out[0];    /* like x */
-    int64_t vectors = k->n[1], width = k->n[2];
+    int64_t vectors = k->size.softmax.vectors, width = k->size.softmax.width;
     (void)t;
     for (int64_t v = begin * vectors; v < end * vectors; v++) {
         const float *xv = x + v * width;

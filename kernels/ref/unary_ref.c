@@ -15,10 +15,10 @@ static double gelu(double x, int form)
 
 static double clamp(const kargs *k, double x)
 {
-    if (k->word[0] & CLAMP_LO && x < k->f[0])
-        x = k->f[0];
-    if (k->word[0] & CLAMP_HI && x > k->f[1])
-        x = k->f[1];
+    if (k->choice.clamp.bounds & CLAMP_LO && x < k->scalar.clamp.lo)
+        x = k->scalar.clamp.lo;
+    if (k->choice.clamp.bounds & CLAMP_HI && x > k->scalar.clamp.hi)
+        x = k->scalar.clamp.hi;
     return x;
 }
 
@@ -28,7 +28,7 @@ static double clamp(const kargs *k, double x)
     {                                                                                    \
         const float *in = k->in[0]; /* [rows, n] */                                      \
         float *out = k->out[0];     /* like x */                                         \
-        int64_t n = k->n[1];                                                             \
+        int64_t n = k->size.unary.elems;                                                 \
         (void)t;                                                                         \
         for (int64_t i = begin * n; i < end * n; i++) {                                  \
             double x = in[i];                                                            \
@@ -38,7 +38,7 @@ static double clamp(const kargs *k, double x)
 
 UNARY(neg,      -x)
 UNARY(silu,     x * sigmoid(x))
-UNARY(gelu,     gelu(x, k->word[0]))
+UNARY(gelu,     gelu(x, k->choice.gelu.form))
 UNARY(tanh,     tanh(x))
 UNARY(sigmoid,  sigmoid(x))
 UNARY(relu,     x <= 0 ? 0 : x)

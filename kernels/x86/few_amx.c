@@ -255,7 +255,7 @@ static void few_rows(const kargs *k, const kpart *part, int64_t row, int bytes, 
     const float *bias = k->in[2];
     int64_t groups = (part->col_end - part->col) / LAYOUT_GROUP, half = (groups + 1) / 2;
     j.pitch = k->pitch[0];
-    j.n = k->n[2];
+    j.n = k->size.linear.in;
     j.rows = (int)(part->row_end - row < AMX_ROWS ? part->row_end - row : AMX_ROWS);
     for (int i = 0; i < AMX_ROWS; i++)
         j.x[i] = (const char *)k->in[0] + (row + (i < j.rows ? i : j.rows - 1)) * k->pitch[0];
@@ -284,7 +284,7 @@ static void few_rows(const kargs *k, const kpart *part, int64_t row, int bytes, 
 
 static void few_linear(const kargs *k, int64_t begin, int64_t end, int bytes, chunk_fn *chunk)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
     for (int64_t row = part.row; row < part.row_end; row += AMX_ROWS)
         few_rows(k, &part, row, bytes, chunk);
 }

@@ -287,8 +287,8 @@ static tiles_work work_of(const kthread *t, const tiles_core *core, int64_t n)
 void tiles_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                   const tiles_core *core)
 {
-    kpart part = kpart_of(k, k->n[1], begin, end);
-    tiles_work j = work_of(t, core, k->n[2]);
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    tiles_work j = work_of(t, core, k->size.linear.in);
     j.w = k->in[1];
     j.w_pitch = k->pitch[1];
     j.x_pitch = k->pitch[0];
@@ -352,13 +352,13 @@ void tiles_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                    const tiles_core *core)
 {
     const uint8_t *const *w = k->in[1]; /* [E] addresses of [m, n] */
-    kpart part = kpart_of(k, k->n[2], begin, end);
-    tiles_work j = work_of(t, core, k->n[3]);
+    kpart part = kpart_of(k, k->size.experts.out, begin, end);
+    tiles_work j = work_of(t, core, k->size.experts.in);
     chosen c;
     c.gathered = (char *)t->scratch + TILES_BYTES;
     j.w_pitch = k->pitch[1];
     j.run = core->parts == 1 ? TILES_RUN : TILES_RUN / 4;
-    for (int64_t e = 0; e < k->n[5]; e++) {
+    for (int64_t e = 0; e < k->size.experts.experts; e++) {
         chosen_slots slots = chosen_of(k, &part);
         j.w = w[e];
         j.bias = chosen_bias(k, e);

@@ -630,9 +630,9 @@ static const void *quantize_rows(check *c, const char *op, kact act, const float
     size_t bytes = (size_t)(n_group * group * act_row_bytes(act, n));
     char *to = check_alloc(c, bytes, 0), *again = check_complement(c, to, bytes);
     kargs k = {.in = {x}, .out = {to}, .pitch = {n * 4}, .out_pitch = {act_row_bytes(act, n)}};
-    k.n[0] = rows;
-    k.n[1] = n;
-    k.word[0] = (int32_t)act;
+    k.size.quantize.rows = rows;
+    k.size.quantize.width = n;
+    k.choice.quantize.act = (int32_t)act;
     kernel_find(kop_find(op), "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);
     k.out[0] = again;
     kernel_find(kop_find(op), "ref")->fn(&k, &(kthread){.count = 1}, 0, n_group);

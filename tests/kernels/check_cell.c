@@ -195,7 +195,7 @@ static bool append_make(check *c, const kernel_row *row, int i, check_case *out)
     }
     out->ref.cell = out->k.cell = cell;
     out->ref.batch = out->k.batch = b;
-    out->ref.n[0] = out->k.n[0] = b->n_tok;
+    out->ref.size.append.rows = out->k.size.append.rows = b->n_tok;
     out->grain = what & 1 ? s->k : s->v;
     out->cols = s->cell_heads * out->grain;
     snprintf(out->shape, sizeof out->shape, "%s, %d rows of %dx(%d, %d), pages of %d, inputs %d",
@@ -215,7 +215,7 @@ static kcell *cell_fill(check *c, const cell_shape *s, dtype type, int64_t page_
     *cell = cell_make(s, type, page_tok, &bytes);
     cell->base = check_alloc(c, bytes, 0);
     kargs k = {.in = {keys, s->latent ? NULL : values}, .cell = cell, .batch = all};
-    k.n[0] = all->n_tok;
+    k.size.append.rows = all->n_tok;
     char *base = cell->base, *again = check_complement(c, base, bytes);
     for (int i = 0; i < 2; i++) {
         cell->base = i ? base : again;
@@ -282,10 +282,8 @@ static bool attend_setup(check *c, const cell_shape *s, dtype type, check_case *
         k->in[2] = check_numbers(c, s->heads);
     if (s->slopes)
         k->in[3] = check_numbers(c, s->heads);
-    const int64_t n[] = {b->n_tok, s->heads, s->window, s->chunk};
-    memcpy(k->n, n, sizeof n);
-    k->f[0] = s->scale;
-    k->f[1] = s->softcap;
+    k->size = (ksizes){.attend = {b->n_tok, s->heads, s->window, s->chunk}};
+    k->scalar = (kscalars){.attend = {s->scale, s->softcap}};
     out->k = *k;
     rows_give(c, out, 0, check_numbers(c, b->n_tok * width), b->n_tok, width);
     out->ref.cell = cell_fill(c, s, type, page_ref, keys, values, all_ref);

@@ -166,9 +166,7 @@ static void linear_setup(check *c, const kernel_row *row, dtype t, shape s, bool
     k->type[1] = t;
     if (bias)
         k->in[2] = check_numbers(c, s.m);
-    k->n[0] = s.rows;
-    k->n[1] = s.m;
-    k->n[2] = s.n;
+    k->size = (ksizes){.linear = {s.rows, s.m, s.n}};
     finish(c, row, out, x, s.rows, s.n);
     out->k.in[1] = interleaved(c, row, t, w, k->pitch[1], s.m, s.n, &out->k.pitch[1]);
     out->out[0] = (check_out){.type = DT_F32, .rows = s.rows, .width = s.m};
@@ -184,7 +182,7 @@ static bool linear_make(check *c, const kernel_row *row, int i, check_case *out)
     shape s = shape_of(t, i);
     linear_setup(c, row, t, s, i % 2, i, out);
     const kargs *k = &out->ref;
-    s.m = k->n[1];
+    s.m = k->size.linear.out;
     limits w = limits_make(c, row, t, s.n);
     float *bound = check_numbers(c, s.rows * s.m);
     for (int64_t j = 0; j < s.m; j++) {
@@ -248,8 +246,7 @@ static void experts_setup(check *c, const kernel_row *row, dtype t, const expert
         k->in[3] = check_numbers(c, s->experts * s->m);
         k->pitch[3] = s->m * 4;
     }
-    const int64_t sizes[] = {s->rows, s->top, s->m, s->n, s->each ? s->top : 1, s->experts};
-    memcpy(k->n, sizes, sizeof sizes);
+    k->size = (ksizes){.experts = {s->rows, s->top, s->m, s->n, s->each ? s->top : 1, s->experts}};
     finish(c, row, out, x, vectors, s->n);
     out->k.in[1] = table;
     out->k.pitch[1] = pitch;
@@ -318,8 +315,7 @@ static void head_setup(check *c, const kernel_row *row, dtype t, int64_t rows, i
         k->in[2] = check_numbers(c, heads * m);
         k->pitch[2] = m * 4;
     }
-    const int64_t sizes[] = {rows, heads, m, n};
-    memcpy(k->n, sizes, sizeof sizes);
+    k->size = (ksizes){.head_linear = {rows, heads, m, n}};
     finish(c, row, out, x, rows * heads, n);
     out->k.in[1] = table;
     out->k.pitch[1] = pitch;
@@ -393,9 +389,8 @@ static void quantize_setup(check *c, kact act, int64_t rows, int64_t n, check_ca
     quantize_numbers(c, x, whole);
     k->in[0] = x;
     k->pitch[0] = n * 4;
-    k->n[0] = rows;
-    k->n[1] = n;
-    k->word[0] = (int32_t)act;
+    k->size = (ksizes){.quantize = {rows, n}};
+    k->choice.quantize.act = (int32_t)act;
     out->k = *k;
     out->out[0] = (check_out){
         .type = DT_U8, .rows = groups * group, .width = act_row_bytes(act, n), .fixed_pitch = true};

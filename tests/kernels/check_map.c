@@ -168,9 +168,9 @@ static fuzzy instr_value(const kinstr *c, const fuzzy *reg)
 static int64_t place(const kargs *k, int i, int64_t row, int64_t e)
 {
     int64_t at = row * k->stride[i][0];
-    for (int axis = k->word[0]; axis > 0; axis--) {
-        at += e % k->n[axis + 1] * k->stride[i][axis];
-        e /= k->n[axis + 1];
+    for (int axis = k->choice.map.axes; axis > 0; axis--) {
+        at += e % k->size.map.dim[axis - 1] * k->stride[i][axis];
+        e /= k->size.map.dim[axis - 1];
     }
     return at;
 }
@@ -180,10 +180,10 @@ static void bounds_make(check *c, check_case *out)
 {
     const kargs *k = &out->ref;
     float *bound[K_OUT_MAX];
-    int64_t width = k->n[1];
+    int64_t width = k->size.map.elems;
     for (int i = 0; i < K_OUT_MAX; i++)
-        out->out[i].bound = bound[i] = check_numbers(c, k->n[0] * width);
-    for (int64_t e = 0; e < k->n[0] * width; e++) {
+        out->out[i].bound = bound[i] = check_numbers(c, k->size.map.rows * width);
+    for (int64_t e = 0; e < k->size.map.rows * width; e++) {
         fuzzy reg[MAP_REGS_MAX] = {{0, 0}};
         for (const kinstr *p = k->code; p < k->code + k->n_code; p++) {
             if (p->op == MAP_load)
@@ -210,12 +210,12 @@ enum { N_AXES = sizeof axes / sizeof axes[0] };
 
 static void shape_make(kargs *k, int64_t rows, const int64_t *n)
 {
-    k->n[0] = rows;
-    k->n[1] = 1;
+    k->size.map.rows = rows;
+    k->size.map.elems = 1;
     for (int i = 0; i < 4 && n[i]; i++) {
-        k->n[2 + i] = n[i];
-        k->n[1] *= n[i];
-        k->word[0]++;
+        k->size.map.dim[i] = n[i];
+        k->size.map.elems *= n[i];
+        k->choice.map.axes++;
     }
 }
 
@@ -223,8 +223,8 @@ static void shape_make(kargs *k, int64_t rows, const int64_t *n)
 static void input_make(check *c, kargs *k, int i, int how)
 {
     int64_t step = 1;
-    for (int axis = k->word[0]; axis >= 0; axis--) {
-        int64_t n = k->n[axis == 0 ? 0 : axis + 1];
+    for (int axis = k->choice.map.axes; axis >= 0; axis--) {
+        int64_t n = axis == 0 ? k->size.map.rows : k->size.map.dim[axis - 1];
         bool flat = how == 1 && check_below(c, 2) == 0;
         k->stride[i][axis] = flat ? 0 : step;
         if (!flat)
@@ -238,9 +238,11 @@ static void input_make(check *c, kargs *k, int i, int how)
 static void finish(check *c, check_case *out, int n_out)
 {
     for (int i = 0; i < n_out; i++)
-        out->out[i] = (check_out){
-            .type = DT_F32, .rows = out->ref.n[0], .width = out->ref.n[1], .strict = true};
-    out->cols = out->ref.n[1];
+        out->out[i] = (check_out){.type = DT_F32,
+                                  .rows = out->ref.size.map.rows,
+                                  .width = out->ref.size.map.elems,
+                                  .strict = true};
+    out->cols = out->ref.size.map.elems;
     out->grain = 1 + check_below(c, 40);
     bounds_make(c, out);
     for (int i = n_out; i < K_OUT_MAX; i++)
@@ -347,8 +349,8 @@ static void random_make(check *c, int i, check_case *out)
     k->code = p->code;
     k->n_code = p->n;
     out->inplace = i % 4 != 0 && !early;
-    snprintf(out->shape, sizeof out->shape, "program %d, %d rows of %d", i, (int)k->n[0],
-             (int)k->n[1]);
+    snprintf(out->shape, sizeof out->shape, "program %d, %d rows of %d", i, (int)k->size.map.rows,
+             (int)k->size.map.elems);
     finish(c, out, n_out);
 }
 

@@ -35,19 +35,21 @@ static void input_rows(check *c, check_case *out, int i, const void *x, int64_t 
     out->k.pitch[i] = pitch;
 }
 
-static void sizes(check_case *out, const int64_t *n, int count)
-{
-    memcpy(out->ref.n, n, (size_t)count * sizeof *n);
-    memcpy(out->k.n, n, (size_t)count * sizeof *n);
-}
-
-static void numbers(check_case *out, double f0, int32_t word0, int32_t word1, int32_t word2)
-{
-    out->ref.f[0] = out->k.f[0] = f0;
-    const int32_t words[] = {word0, word1, word2};
-    memcpy(out->ref.word, words, sizeof words);
-    memcpy(out->k.word, words, sizeof words);
-}
+#define SIZES(out, args, ...)                                                                      \
+    (out)->ref.size = (out)->k.size = (ksizes)                                                     \
+    {                                                                                              \
+        .args = { __VA_ARGS__ }                                                                    \
+    }
+#define CHOICES(out, args, ...)                                                                    \
+    (out)->ref.choice = (out)->k.choice = (kchoices)                                               \
+    {                                                                                              \
+        .args = { __VA_ARGS__ }                                                                    \
+    }
+#define SCALARS(out, args, ...)                                                                    \
+    (out)->ref.scalar = (out)->k.scalar = (kscalars)                                               \
+    {                                                                                              \
+        .args = { __VA_ARGS__ }                                                                    \
+    }
 
 static float *result(check *c, check_case *out, int64_t rows, int64_t width)
 {
@@ -100,8 +102,8 @@ static bool norm_setup(check *c, int64_t rows, const norm_shape *s, bool centred
         input_rows(c, out, 1, check_numbers(c, s->w_rows * s->width), s->w_rows, s->width, gaps);
     if (s->bias && centred)
         input_rows(c, out, 2, check_numbers(c, s->w_rows * s->width), s->w_rows, s->width, gaps);
-    sizes(out, (const int64_t[]){rows, s->vectors, s->width, s->w_rows}, 4);
-    numbers(out, 1e-5, 0, 0, 0);
+    SIZES(out, norm, rows, s->vectors, s->width, s->w_rows);
+    SCALARS(out, norm, 1e-5);
     float *bound = result(c, out, rows, width);
     const float *w = out->ref.in[1], *bias = out->ref.in[2];
     for (int64_t v = 0; v < rows * s->vectors; v++) {
@@ -156,8 +158,9 @@ static bool rope_setup(check *c, int64_t rows, int64_t heads, int64_t width, int
     input_rows(c, out, 0, x, rows, heads * width, gaps);
     out->ref.in[1] = out->k.in[1] = pos;
     out->ref.in[2] = out->k.in[2] = freqs;
-    sizes(out, (const int64_t[]){rows, heads, width, pairs}, 4);
-    numbers(out, factor, order, 0, 0);
+    SIZES(out, rope, rows, heads, width, pairs);
+    SCALARS(out, rope, factor);
+    CHOICES(out, rope, order);
     float *bound = result(c, out, rows, heads * width);
     for (int64_t v = 0; v < rows * heads; v++)
         for (int64_t i = 0; i < pairs; i++) {
@@ -227,7 +230,7 @@ static bool softmax_make(check *c, const kernel_row *row, int i, check_case *out
             xv[check_below(c, width)] = NAN;
     }
     input_rows(c, out, 0, x, rows, n * width, i % 2 == 0);
-    sizes(out, (const int64_t[]){rows, n, width}, 3);
+    SIZES(out, softmax, rows, n, width);
     out->out[0].strict = true;
     out->inplace = i % 2 != 0;
     snprintf(out->shape, sizeof out->shape, "%d rows of %dx%d", (int)rows, (int)n, (int)width);
@@ -246,7 +249,7 @@ static bool combine_make(check *c, const kernel_row *row, int i, check_case *out
     float *y = check_numbers(c, rows * top * d), *w = check_numbers(c, rows * top);
     input_rows(c, out, 0, y, rows * top, d, i % 2 == 0);
     input_rows(c, out, 1, w, rows, top, i % 3 == 0);
-    sizes(out, (const int64_t[]){rows, top, d}, 3);
+    SIZES(out, combine, rows, top, d);
     float *bound = result(c, out, rows, d);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t e = 0; e < d; e++) {
@@ -281,8 +284,9 @@ static bool route_make(check *c, const kernel_row *row, int i, check_case *out)
     input_rows(c, out, 0, x, rows, s[0], i % 2 == 0);
     if (i % 4 > 1)
         out->ref.in[1] = out->k.in[1] = check_numbers(c, s[0]);
-    sizes(out, (const int64_t[]){rows, s[0], s[1], s[2], s[3]}, 5);
-    numbers(out, 2.5, i / 8 % 4, i % 2, i / 4 % 2);
+    SIZES(out, route, rows, s[0], s[1], s[2], s[3]);
+    SCALARS(out, route, 2.5);
+    CHOICES(out, route, i / 8 % 4, i % 2, i / 4 % 2);
     out->out[0] = (check_out){.type = DT_I32, .rows = rows, .width = s[1]};
     out->out[1] = (check_out){.type = DT_F32, .rows = rows, .width = s[1]};
     snprintf(out->shape, sizeof out->shape, "%d rows, %d of %d, score %d", (int)rows, (int)s[1],
@@ -307,7 +311,7 @@ static bool embed_make(check *c, const kernel_row *row, int i, check_case *out)
     k->type[0] = t;
     k->in[1] = check_ids(c, rows, vocab);
     out->k = *k;
-    sizes(out, (const int64_t[]){rows, d, vocab}, 3);
+    SIZES(out, embed, rows, d, vocab);
     out->out[0] = (check_out){.type = DT_F32, .rows = rows, .width = d};
     snprintf(out->shape, sizeof out->shape, "%s, %d rows of %d", dtype_row_of(t)->name, (int)rows,
              (int)d);
@@ -328,7 +332,7 @@ static bool split_make(check *c, const kernel_row *row, int i, check_case *out)
     const int64_t *s = all[i % 5];
     int64_t rows = row_counts[i / 5];
     input_rows(c, out, 0, check_numbers(c, rows * s[0] * s[1]), rows, s[0] * s[1], i % 2);
-    sizes(out, (const int64_t[]){rows, s[0], s[1], s[2], s[3]}, 5);
+    SIZES(out, split, rows, s[0], s[1], s[2], s[3]);
     out->out[0] = (check_out){.type = DT_F32, .rows = rows, .width = s[0] * s[3]};
     snprintf(out->shape, sizeof out->shape, "%d rows, [%d..] of %dx%d", (int)rows, (int)s[2],
              (int)s[0], (int)s[1]);
@@ -345,7 +349,7 @@ static bool concat_make(check *c, const kernel_row *row, int i, check_case *out)
     int64_t rows = row_counts[i / 4];
     input_rows(c, out, 0, check_numbers(c, rows * s[0] * s[1]), rows, s[0] * s[1], i % 2);
     input_rows(c, out, 1, check_numbers(c, rows * s[0] * s[2]), rows, s[0] * s[2], i % 3 == 0);
-    sizes(out, (const int64_t[]){rows, s[0], s[1], s[2]}, 4);
+    SIZES(out, concat, rows, s[0], s[1], s[2]);
     out->out[0] = (check_out){.type = DT_F32, .rows = rows, .width = s[0] * (s[1] + s[2])};
     snprintf(out->shape, sizeof out->shape, "%d rows of %dx(%d + %d)", (int)rows, (int)s[0],
              (int)s[1], (int)s[2]);
@@ -365,7 +369,7 @@ static bool take_rows_make(check *c, const kernel_row *row, int i, check_case *o
         kbatch_room(b, KBATCH_OUT)[j] = odd[j] + (int32_t)(2 * j); /* ascending */
     input_rows(c, out, 0, check_numbers(c, n_tok * width), n_tok, width, i % 2);
     out->ref.batch = out->k.batch = b;
-    sizes(out, (const int64_t[]){n_out, width}, 2);
+    SIZES(out, take_rows, n_out, width);
     out->out[0] = (check_out){.type = DT_F32, .rows = n_out, .width = width};
     snprintf(out->shape, sizeof out->shape, "%d of %d rows of %d", (int)n_out, (int)n_tok,
              (int)width);
@@ -383,7 +387,7 @@ static bool at_pos_make(check *c, const kernel_row *row, int i, check_case *out)
     k->in[0] = check_numbers(c, n);
     k->in[1] = check_ids(c, rows, 2 * n);
     out->k = *k;
-    sizes(out, (const int64_t[]){rows, n}, 2);
+    SIZES(out, at_pos, rows, n);
     out->out[0] = (check_out){.type = DT_F32, .rows = rows, .width = 1};
     snprintf(out->shape, sizeof out->shape, "%d rows, %d numbers", (int)rows, (int)n);
     return true;

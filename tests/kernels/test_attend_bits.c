@@ -53,7 +53,7 @@ static void attend(dtype type, int64_t page_tok, int64_t window, int64_t n_call,
     batch_set(b, LEN, pos, pages, LEN + 1);
     kargs k = {.in = {keys, values},
                .pitch = {cell_heads * K * 4, cell_heads * v_width * 4},
-               .n = {LEN},
+               .size.append = {LEN},
                .batch = b,
                .cell = &cell};
     append->fn(&k, &(kthread){.count = 1}, 0, LEN);
@@ -64,8 +64,8 @@ static void attend(dtype type, int64_t page_tok, int64_t window, int64_t n_call,
                     .out = {out + at * HEADS * v_width},
                     .pitch = {HEADS * K * 4},
                     .out_pitch = {HEADS * v_width * 4},
-                    .n = {n, HEADS, window},
-                    .f = {0.25},
+                    .size.attend = {n, HEADS, window},
+                    .scalar.attend = {0.25},
                     .batch = b,
                     .cell = &cell};
         kthread t = {.count = 1, .scratch_bytes = kernel_scratch(row, &k)};
@@ -161,8 +161,8 @@ static long_case *long_create(int heads, int heads_kept)
                    .out = {c->out},
                    .pitch = {heads * K * 4},
                    .out_pitch = {heads * V * 4},
-                   .n = {1, heads},
-                   .f = {0.25},
+                   .size.attend = {1, heads},
+                   .scalar.attend = {0.25},
                    .batch = c->b,
                    .cell = &c->cell};
     return c;
@@ -182,23 +182,23 @@ static void units_run(const kargs *k, int64_t step)
 /* States of every stretch, in pieces, then merged: as the whole at once. */
 static void split_holds(long_case *c, int32_t at, int64_t window)
 {
-    int64_t heads = c->k.n[1], each = kernel_state_elems(V) * heads;
+    int64_t heads = c->k.size.attend.heads, each = kernel_state_elems(V) * heads;
     static float want[COUNT_OF(c->out)];
     const int32_t rows[SPLIT_ROWS] = {at, at + 1, at + 2};
     batch_set(c->b, SPLIT_ROWS, rows, c->pages, (int64_t)COUNT_OF(c->pages));
-    c->k.n[0] = SPLIT_ROWS;
-    c->k.n[2] = window;
+    c->k.size.attend.rows = SPLIT_ROWS;
+    c->k.size.attend.window = window;
     units_run(&c->k, 100);
     memcpy(want, c->out, sizeof want);
     memset(c->out, 0, sizeof c->out);
     float *states = malloc((size_t)(SPLIT_ROWS * each) * sizeof *states);
     memset(states, 0xff, (size_t)(SPLIT_ROWS * each) * sizeof *states);
     kargs first = c->k, then = c->k;
-    first.word[0] = 1;
+    first.choice.attend.part = 1;
     first.out[0] = states;
     first.out_pitch[0] = each * 4;
     units_run(&first, 3);
-    then.word[0] = 2;
+    then.choice.attend.part = 2;
     then.in[0] = states;
     then.pitch[0] = each * 4;
     units_run(&then, 2);

@@ -73,8 +73,10 @@ static void append(const attend_case *c, store *s, const kbatch *b, bool one_by_
     gather(b, c->keys, c->cell_heads * c->k, keys);
     if (!c->latent)
         gather(b, c->values, c->cell_heads * c->v, values);
-    kargs k = {
-        .in = {keys, c->latent ? NULL : values}, .n = {b->n_tok}, .batch = b, .cell = &s->cell};
+    kargs k = {.in = {keys, c->latent ? NULL : values},
+               .size.append = {b->n_tok},
+               .batch = b,
+               .cell = &s->cell};
     if (!one_by_one) {
         row->fn(&k, &t, 0, b->n_tok);
         return;
@@ -114,8 +116,8 @@ static void check_attend(const attend_case *c, dtype type, int64_t page_tok)
     append_history(c, &s);
     append(c, &s, b, false);
     kargs k = {.in = {c->q, NULL, c->sinks, c->slopes},
-               .n = {c->n_row, c->heads, c->window, c->chunk},
-               .f = {c->scale, c->softcap},
+               .size.attend = {c->n_row, c->heads, c->window, c->chunk},
+               .scalar.attend = {c->scale, c->softcap},
                .batch = b,
                .cell = &s.cell};
     run_checked(what, kernel_find(KOP_attend, "ref"), &k, &c->out, 1, false);

@@ -139,18 +139,21 @@ START_TEST(stored_types)
         int bias;
         int64_t n_out;
     } cases[] = {
-        {"embed", {.in = {NULL, ids}, .n = {4, W_WIDTH, W_ROWS}}, 0, 4 * W_WIDTH},
-        {"linear", {.in = {x}, .n = {2, W_ROWS, W_WIDTH}}, 2, 2 * W_ROWS},
+        {"embed", {.in = {NULL, ids}, .size.embed = {4, W_WIDTH, W_ROWS}}, 0, 4 * W_WIDTH},
+        {"linear", {.in = {x}, .size.linear = {2, W_ROWS, W_WIDTH}}, 2, 2 * W_ROWS},
         {"rms_norm",
-         {.in = {x}, .n = {2, W_ROWS, W_WIDTH, W_ROWS}, .f = {1e-5}},
+         {.in = {x}, .size.norm = {2, W_ROWS, W_WIDTH, W_ROWS}, .scalar.norm = {1e-5}},
          0,
          2 * W_ROWS * W_WIDTH},
         {"layer_norm",
-         {.in = {x}, .n = {2, W_ROWS, W_WIDTH, W_ROWS}, .f = {1e-5}},
+         {.in = {x}, .size.norm = {2, W_ROWS, W_WIDTH, W_ROWS}, .scalar.norm = {1e-5}},
          2,
          2 * W_ROWS * W_WIDTH},
-        {"experts", {.in = {x, NULL, chosen}, .n = {2, 2, 3, W_WIDTH, 1, 2}}, 3, 2 * 2 * 3},
-        {"head_linear", {.in = {x}, .n = {2, 2, 3, W_WIDTH}}, 2, 2 * 2 * 3},
+        {"experts",
+         {.in = {x, NULL, chosen}, .size.experts = {2, 2, 3, W_WIDTH, 1, 2}},
+         3,
+         2 * 2 * 3},
+        {"head_linear", {.in = {x}, .size.head_linear = {2, 2, 3, W_WIDTH}}, 2, 2 * 2 * 3},
     };
     arena *a = arena_create();
     int n_type = 0;
@@ -187,9 +190,9 @@ static void expect_ids(const float *logits, const float *bias, int score, int64_
     double scratch[2 * E + E];
     kargs k = {.in = {logits, bias},
                .out = {ids, weights},
-               .n = {1, E, top, groups, top_groups},
-               .f = {1},
-               .word = {score, 1, 0}};
+               .size.route = {1, E, top, groups, top_groups},
+               .scalar.route = {1},
+               .choice.route = {score, 1, 0}};
     const kernel_row *row = ref_row("route");
     ck_assert_uint_le(kernel_scratch(row, &k), sizeof scratch);
     kthread t = {0, 1, scratch, sizeof scratch};
@@ -227,8 +230,11 @@ START_TEST(route_nan_is_least)
     float logits[] = {NAN, 1, NAN, -5}, weights[2];
     int32_t ids[2];
     double scratch[12];
-    kargs k = {
-        .in = {logits}, .out = {ids, weights}, .n = {1, 4, 2, 1, 1}, .f = {1}, .word = {1, 0, 0}};
+    kargs k = {.in = {logits},
+               .out = {ids, weights},
+               .size.route = {1, 4, 2, 1, 1},
+               .scalar.route = {1},
+               .choice.route = {1, 0, 0}};
     kthread t = {0, 1, scratch, sizeof scratch};
     ref_row("route")->fn(&k, &t, 0, 1);
     ck_assert_int_eq(ids[0], 1);
