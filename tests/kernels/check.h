@@ -41,12 +41,12 @@ typedef struct {
 typedef bool check_maker(check *c, const kernel_row *row, int i, check_case *out);
 
 typedef struct {
-    const char *op;
+    kop op;
     check_maker *make;
     check_maker *bench; /* real shapes, to be timed; NULL: none */
 } check_op;
 
-/* The ops of each file, ended by an op NULL; check.c lists them. */
+/* The ops of each file, ended by one without make; check.c lists them. */
 extern const check_op check_ops_contract[];
 extern const check_op check_ops_map[];
 extern const check_op check_ops_rows[];
@@ -77,6 +77,7 @@ void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pit
 void check_spoil_block(check *c, dtype t, void *p);
 
 /* Rows of x quantised as `act` asks, with x replaced by what the quantised rows stand for; ACT_F32: x. */
-const void *check_cache(check *c, kact act, float *x, int64_t rows, int64_t n, int64_t *out_pitch);
+const void *check_quantized(check *c, kact act, float *x, int64_t rows, int64_t n,
+                            int64_t *out_pitch);
 
 #endif

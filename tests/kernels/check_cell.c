@@ -336,7 +336,7 @@ static bool attend_bench(check *c, const kernel_row *row, int i, check_case *out
 }
 
 const check_op check_ops_cell[] = {
-    {"append", append_make, NULL},
-    {"attend", attend_make, attend_bench},
-    {NULL, NULL, NULL},
+    {KOP_append, append_make, NULL},
+    {KOP_attend, attend_make, attend_bench},
+    {0},
 };

@@ -142,7 +142,7 @@ static int64_t grain_of(const kernel_row *row)
 static void finish(check *c, const kernel_row *row, check_case *out, float *x, int64_t vectors,
                    int64_t n)
 {
-    const void *quantized = check_cache(c, row->act, x, vectors, n, &out->k.pitch[0]);
+    const void *quantized = check_quantized(c, row->act, x, vectors, n, &out->k.pitch[0]);
     int64_t pitch = out->k.pitch[0];
     out->k = out->ref;
     out->k.in[0] = quantized;
@@ -439,10 +439,10 @@ static bool quantize_bench(check *c, const kernel_row *row, int i, check_case *o
 }
 
 const check_op check_ops_contract[] = {
-    {"linear", linear_make, linear_bench},
-    {"experts", experts_make, experts_bench},
-    {"head_linear", head_linear_make, head_linear_bench},
-    {"quantize", quantize_make, quantize_bench},
-    {"quantize4", quantize_make, quantize_bench},
-    {NULL, NULL, NULL},
+    {KOP_linear, linear_make, linear_bench},
+    {KOP_experts, experts_make, experts_bench},
+    {KOP_head_linear, head_linear_make, head_linear_bench},
+    {KOP_quantize, quantize_make, quantize_bench},
+    {KOP_quantize4, quantize_make, quantize_bench},
+    {0},
 };

@@ -414,6 +414,6 @@ static bool map_bench(check *c, const kernel_row *row, int i, check_case *out)
 }
 
 const check_op check_ops_map[] = {
-    {"map", map_make, map_bench},
-    {NULL, NULL, NULL},
+    {KOP_map, map_make, map_bench},
+    {0},
 };

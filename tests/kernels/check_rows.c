@@ -394,16 +394,16 @@ static bool at_pos_make(check *c, const kernel_row *row, int i, check_case *out)
 }
 
 const check_op check_ops_rows[] = {
-    {"rms_norm", rms_norm_make, norm_bench},
-    {"layer_norm", layer_norm_make, norm_bench},
-    {"rope", rope_make, rope_bench},
-    {"softmax", softmax_make, NULL},
-    {"combine", combine_make, NULL},
-    {"route", route_make, NULL},
-    {"embed", embed_make, NULL},
-    {"split", split_make, NULL},
-    {"concat", concat_make, NULL},
-    {"take_rows", take_rows_make, NULL},
-    {"at_pos", at_pos_make, NULL},
-    {NULL, NULL, NULL},
+    {KOP_rms_norm, rms_norm_make, norm_bench},
+    {KOP_layer_norm, layer_norm_make, norm_bench},
+    {KOP_rope, rope_make, rope_bench},
+    {KOP_softmax, softmax_make, NULL},
+    {KOP_combine, combine_make, NULL},
+    {KOP_route, route_make, NULL},
+    {KOP_embed, embed_make, NULL},
+    {KOP_split, split_make, NULL},
+    {KOP_concat, concat_make, NULL},
+    {KOP_take_rows, take_rows_make, NULL},
+    {KOP_at_pos, at_pos_make, NULL},
+    {0},
 };
