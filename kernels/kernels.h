@@ -1,10 +1,10 @@
-/* kernels.h - the door of kernels/: one signature for every CPU kernel, and the table of them.
+/* kernels.h - the public header of kernels/: one signature for every CPU kernel, and the table of them.
  *
  * A kernel is stateless: no allocation, no threads, no writable globals, and it cannot fail. It computes
  * units [begin, end) of a step; what a unit is stands in kernels.def. Any split of the units over
  * threads gives the same bits. `k` is not written; `t` is the calling thread's own.
  *
- * Activations are row-major f32 (ids: i32), or quantised for integer dot products as act.h tells. A weight
+ * Activations are row-major f32 (ids: i32), or quantised for integer dot products as act.h says. A weight
  * operand keeps its stored type. Rows of either are `pitch` bytes apart and each row is contiguous;
  * reference kernels are given activations whose rows have no gaps. */
 #ifndef WEFT_KERNELS_KERNELS_H

@@ -2,7 +2,7 @@
  *
  * LAYOUT_ROWS8: eight rows are one group, block by block: for each block of 32 (or 256) columns first the
  * scales of the eight rows, then their quants interleaved so that a vector holds eight columns of two rows. The
- * bytes are as many as stored (BF16 has no scales, and four columns to a vector); layout.c tells their order for each
+ * bytes are as many as stored (BF16 has no scales, and four columns to a vector); layout.c has their order for each
  * type. The number of rows is a multiple of 8, and a group begins every 8 * row bytes. A quantised row is not addressable
  * by itself. */
 #ifndef WEFT_KERNELS_LAYOUT_H

@@ -5,7 +5,7 @@
  * and the first position seen, and are merged one after the other: with the largest logit so far m, the
  * sum of exp(logit - m) and that of the values so weighted are scaled whenever m grows. A row's bits
  * so depend on nothing but its position and what it sees. Rows stored in 16 bits become floats in
- * scratch once per block. Which positions are seen, and what is done to a logit, is told in
+ * scratch once per block. Which positions are seen, and what is done to a logit, is in
  * ref/attend_ref.c. The rows of this call are in the cell already. out overlaps no input. */
 #include "kernels/kernel_decls.h"
 

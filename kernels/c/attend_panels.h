@@ -9,7 +9,7 @@
  *     adds    sum [lane][col] += weight [key][lane] * value [key][col], in the order of positions
  *
  * Positions are walked in blocks of 64 that begin at multiples of 64, merged one after the other as
- * attend_c.c tells. Blocks belong to stretches of positions, each computed by itself and then merged in order: either
+ * attend_c.c says. Blocks belong to stretches of positions, each computed by itself and then merged in order: either
  * here, or, where heads are too few for all threads, in two steps, of which the first shares out stretches. Both
  * give the same bits. What a row's bits depend on is
  * its position and what it sees, not the pages, nor which rows come with it, nor the width of panels. Values are never

@@ -1,4 +1,4 @@
-/* chosen.h - the rows that chose an expert (experts, kernels.def), so many at a time: kernels read the weights of each
+/* chosen.h - the rows that chose an expert (experts, kernel_ops.def), so many at a time: kernels read the weights of each
  * expert once for all of them. */
 #ifndef WEFT_KERNELS_C_CHOSEN_H
 #define WEFT_KERNELS_C_CHOSEN_H

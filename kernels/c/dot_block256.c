@@ -1,5 +1,5 @@
 /* dot_block256.c - cores for the types with 256 numbers to a block, on activations with a scale for each
- * 256 (ACT_Q8K). dequant_block256.c tells the layouts.
+ * 256 (ACT_Q8K). dequant_block256.c has the layouts.
  *
  * Sums of products, times the scales of their groups, are exact in four lanes of integers, so that a
  * block costs one conversion and one product with d. Minima meet the sums of q that the row brings

@@ -1,5 +1,5 @@
 /* dot_block32.c - cores for the types with 32 numbers to a block, on activations with a scale for
- * each 32 (ACT_Q8). dequant_block32.c tells the layouts.
+ * each 32 (ACT_Q8). dequant_block32.c has the layouts.
  *
  * The sum over a block is exact, in four lanes of integers; each is scaled by d of the block times d
  * of the activations and added to one of four sums. Where a block has a minimum m as well, it adds

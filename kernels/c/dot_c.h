@@ -48,7 +48,7 @@ void dot_block(const dot_work *j);
  * unpacked where there is no core for them. Rows, weights and bias are left to the caller. */
 dot_work dot_work_of(const kargs *k, const kthread *t, const dot_core *core, int64_t n);
 
-/* linear and experts (kernels.def) with a core for the type of their weights; NULL: as above. */
+/* linear and experts (kernel_ops.def) with a core for the type of their weights; NULL: as above. */
 void dot_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end, const dot_core *core);
 void dot_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                  const dot_core *core);

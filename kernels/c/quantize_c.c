@@ -1,5 +1,5 @@
 /* quantize_c.c - activations rounded to 8 bits, block by block, and four rows of them interleaved; or split into a
- * few bf16 each. act.h tells the layouts. */
+ * few bf16 each. act.h has the layouts. */
 #include "kernels/kernel_decls.h"
 
 #include "kernels/c/half.h"

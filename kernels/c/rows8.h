@@ -20,7 +20,7 @@ typedef struct {
     rows8_fn *of[ROWS8_X_MAX + 1];
 } rows8_core;
 
-/* As kernels.def tells; out overlaps no input. */
+/* Arguments as in kernel_ops.def; out overlaps no input. */
 void rows8_linear(const kargs *k, int64_t begin, int64_t end, const rows8_core *core);
 void rows8_experts(const kargs *k, int64_t begin, int64_t end, const rows8_core *core);
 

@@ -2,7 +2,7 @@
  *
  * A panel has four queries; where there are one or two (decode with at most two query heads to a head of the cell),
  * each is a panel of its own and the lanes of a vector are columns. Built once more as attend_fhm, with faster
- * conversion of f16. What bounds it, and how near it gets, is told in README.md. */
+ * conversion of f16. What bounds it, and how near it gets, is in README.md. */
 #include "kernels/kernel_decls.h"
 
 #include "kernels/c/attend_panels.h"

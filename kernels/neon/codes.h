@@ -1,4 +1,4 @@
-/* codes.h - interleaved weights (layout.c tells how they lie) as signed bytes.
+/* codes.h - interleaved weights (layout.c says how they lie) as signed bytes.
  *
  * Of 32 columns of eight rows, half 0 or 1 is two pairs of rows: v[pair * 4 + step] holds eight columns of the two
  * rows of a pair. Codes come times `times`, a power of two that costs nothing to undo later. */

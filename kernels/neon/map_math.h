@@ -1,5 +1,5 @@
 /* map_math.h - exp, tanh, sigmoid and their kin of four floats: the functions of c/vec_math.h, fused, and within
- * the errors told there.
+ * the errors given there.
  *
  * What bounds a loop over one of these is how many elements are under way at once, so chains are short:
  * polynomials are summed in pairs, and nothing waits for what is not needed. A NaN goes through fmax, fmin and

@@ -1,4 +1,4 @@
-/* split.h - activations as one or three bf16 each, in rows or interleaved by four, for quantize and quantize4; act.h tells the layouts.
+/* split.h - activations as one or three bf16 each, in rows or interleaved by four, for quantize and quantize4; act.h has the layouts.
  *
  * The same bits as the reference. Four rows are interleaved two by two: a vector takes four columns of both. Rounding is one
  * instruction where a file is built for bf16. */

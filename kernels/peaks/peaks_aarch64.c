@@ -25,7 +25,7 @@ enum { VECTOR_BYTES = 16 };
 #define STEP(i, x, y) s##i = MULTIPLY(s##i, v##x, v##y);
 #define ADD(i, x, y) s0 = PLUS(s0, s##i);
 
-/* The compiler is told that the operands may have changed, or it would load them once; bytes of 0x3c are small
+/* The asm says that the operands may have changed, or it would load them once; bytes of 0x3c are small
  * positive numbers in every type. The body of a function, with the names above defined for its type. */
 #define RUN(lane, loads)                                                                           \
     int one = peak_one();                                                                          \

@@ -4,7 +4,7 @@
  * weights, turned: row j of it has columns 2j and 2j + 1 of each (Intel SDM, TDPBF16PS), of bytes 4j to 4j + 3. The result is rows of
  * activations by rows of weights, and is added to what is there.
  *
- * Instructions are written out, with memory as a clobber: GCC 12's intrinsics do not tell the compiler that
+ * Instructions are written out, with memory as a clobber: GCC 12's intrinsics do not say that
  * they read and write memory. The system must have let the process use tiles, which cpu_features asks for. */
 #ifndef WEFT_KERNELS_X86_AMX_H
 #define WEFT_KERNELS_X86_AMX_H

@@ -1,7 +1,7 @@
-/* codes_avx512.h - interleaved weights (kernels/layout.c tells how they lie) as unsigned bytes, which is what vpdpbusd takes.
+/* codes_avx512.h - interleaved weights (kernels/layout.c says how they lie) as unsigned bytes, which is what vpdpbusd takes.
  *
  * Of 32 columns of eight rows v[step] holds eight columns, row r in bytes 8 r to 8 r + 7. Codes come with an offset
- * added, and times a power of two: the tables below tell which. */
+ * added, and times a power of two: the tables below say which. */
 #ifndef WEFT_KERNELS_X86_CODES_AVX512_H
 #define WEFT_KERNELS_X86_CODES_AVX512_H
 

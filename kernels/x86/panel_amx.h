@@ -24,7 +24,7 @@ typedef struct {
     int parts;     /* bf16 of an activation: 1 or 3 */
 } tiles_core;
 
-/* As kernels.def tells; out overlaps no input. */
+/* Arguments as in kernel_ops.def; out overlaps no input. */
 void tiles_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
                   const tiles_core *core);
 void tiles_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,

@@ -1,6 +1,6 @@
 /* unpack.h - stored blocks as bytes in AVX2 registers, 32 numbers to each, for all x86 kernels.
  *
- * kernels/ref/dequant_block32.c and dequant_block256.c tell the layouts. Every file that includes this is built
+ * kernels/ref/dequant_block32.c and dequant_block256.c have the layouts. Every file that includes this is built
  * with AVX2, FMA and F16C. Functions are inlined with constants, which leaves no branch on them. */
 #ifndef WEFT_KERNELS_X86_UNPACK_H
 #define WEFT_KERNELS_X86_UNPACK_H
