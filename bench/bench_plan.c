@@ -29,10 +29,10 @@ static void must(weft_diag *dg, weft_status st)
     exit(EXIT_FAILURE);
 }
 
-static uint64_t make_once(weft_diag *dg, const graph *g, kvariant best, int32_t *out_n_step)
+static uint64_t make_once(weft_diag *dg, const graph *g, const backend *be, int32_t *out_n_step)
 {
     static const char *const logits[] = {"logits"};
-    target t = {.best = best,
+    target t = {.be = be,
                 .n_ctx = CONTEXT,
                 .n_seq = 1,
                 .n_tok_max = ROWS,
@@ -52,7 +52,7 @@ static uint64_t make_once(weft_diag *dg, const graph *g, kvariant best, int32_t 
     return ns;
 }
 
-static void make(weft_diag *dg, const char *spec, kvariant best)
+static void make(weft_diag *dg, const char *spec, const backend *be)
 {
     random_model *rm;
     model_file *mf;
@@ -64,9 +64,9 @@ static void make(weft_diag *dg, const char *spec, kvariant best)
     int32_t n_step = 0;
     char shape[32];
     for (int i = 0; i < WARM_UP; i++)
-        make_once(dg, bm->graph, best, &n_step);
+        make_once(dg, bm->graph, be, &n_step);
     for (int i = 0; i < RUNS; i++)
-        ns[i] = make_once(dg, bm->graph, best, &n_step);
+        ns[i] = make_once(dg, bm->graph, be, &n_step);
     snprintf(shape, sizeof shape, "%d steps", (int)n_step);
     bench_print("plan", spec, shape, bench_sum_up(ns, RUNS), target_ns);
     bound_model_destroy(bm);
@@ -79,11 +79,11 @@ int main(void)
     static const char *const specs[] = {"llama-1b:Q8_0", "llama-8b:Q4_K_M", "gemma2-2b:Q4_K_M",
                                         "mixtral:Q4_K_M"};
     weft_diag *dg = diag_create();
-    kvariant best;
-    must(dg, target_best(dg, &best));
+    const backend *be;
+    must(dg, backend_cpu(dg, false, &be));
     bench_print_heading();
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
-        make(dg, specs[i], best);
+        make(dg, specs[i], be);
     diag_destroy(dg);
     return 0;
 }

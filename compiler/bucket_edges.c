@@ -38,7 +38,7 @@ void bucket_find_waits(bucket *b, const plan_step *s)
     if (s->cell < 0)
         return;
     const bcell *c = cell_at(b, s->cell);
-    bool writes = bucket_step_is(s, KOP_append);
+    bool writes = (bucket_op(b, s) == KOP_append);
     for (int half = 0; half < 2; half++)
         if (!writes || s->in[half].space != SPACE_NONE)
             add_wait(b, c->write[half]);
@@ -104,9 +104,9 @@ void bucket_add_waits(bucket *b, const plan_step *s, int32_t item)
     if (s->cell < 0)
         return;
     bcell *c = cell_at(b, s->cell);
-    if (!bucket_step_is(s, KOP_append))
+    if (!(bucket_op(b, s) == KOP_append))
         c->read = item;
     for (int half = 0; half < 2; half++)
-        if (bucket_step_is(s, KOP_append) && s->in[half].space != SPACE_NONE)
+        if ((bucket_op(b, s) == KOP_append) && s->in[half].space != SPACE_NONE)
             c->write[half] = item;
 }

@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     bool per_thread;
     int32_t phase;
-    int32_t n_step, step[16]; /* in order */
+    int32_t n_step, step[CHAIN_STEPS_MAX]; /* in order */
     int64_t cols, tile, grain;
     int64_t cost;  /* for the order within a phase */
     bool closed;   /* of a chain: a step could not join, so no later one may */
@@ -93,23 +93,17 @@ bool lower_map(lower *lo, const gnode *const *nodes, int n, const bool *is_read,
 /* How far operand t moves along each axis of the result r; false if it does not fit. lower_step.c */
 bool lower_strides(int64_t *stride, const gtype *t, const gtype *r);
 
-static inline const kernel_row *bucket_kernel(const plan_step *s)
+static inline kop bucket_op(const bucket *b, const plan_step *s)
 {
-    int n;
-    return &kernel_rows(&n)[s->kernel];
-}
-
-static inline bool bucket_step_is(const plan_step *s, kop op)
-{
-    return bucket_kernel(s)->op == op;
+    return lower_kernel_of(b->lo, s)->op;
 }
 
 /* Attention in two steps, word[0] of attend: what the stretches of positions have, and their merging. */
 enum { ATTEND_STEP_STATES = 1, ATTEND_STEP_MERGE = 2 };
 
-static inline bool bucket_merges(const plan_step *s)
+static inline bool bucket_merges(const bucket *b, const plan_step *s)
 {
-    return bucket_step_is(s, KOP_attend) && s->word[0] == ATTEND_STEP_MERGE;
+    return bucket_op(b, s) == KOP_attend && s->choice.attend.part == ATTEND_STEP_MERGE;
 }
 
 #endif

@@ -34,10 +34,10 @@ static void find_readers(const bucket *b, bool *elsewhere)
     }
 }
 
-/* The kernel gives a row of heads apart, which a tile has not. */
-static bool can_be_tile(const plan_step *s)
+/* A kernel that gives the heads of a row apart finds no such rows in a tile. */
+static bool can_be_tile(const bucket *b, const plan_step *s)
 {
-    return !bucket_step_is(s, KOP_head_linear);
+    return bucket_op(b, s) != KOP_head_linear;
 }
 
 static void choose_spaces(bucket *b)
@@ -52,7 +52,7 @@ static void choose_spaces(bucket *b)
         const bitem *it = &b->items.at[st->item];
         v->pitch = v->row_bytes;
         v->space = it->per_thread ? SPACE_LOCAL : SPACE_ARENA;
-        if (it->cols > 0 && !elsewhere[i] && !v->output && can_be_tile(&st->s))
+        if (it->cols > 0 && !elsewhere[i] && !v->output && can_be_tile(b, &st->s))
             v->space = SPACE_TILE;
     }
 }
@@ -143,10 +143,10 @@ static bool ends_here(const bucket *b, int step, int k, const int32_t *n_reader)
     const bstep *st = &b->steps.at[step];
     const bvalue *in = &b->values.at[st->s.in[k].id], *out = &b->values.at[st->s.out[0].id];
     int64_t stride = 1;
-    for (int axis = st->s.word[0]; axis > 0; axis--) {
-        if (st->s.stride[k][axis] != stride && st->s.n[axis + 1] != 1)
+    for (int axis = st->s.choice.map.axes; axis > 0; axis--) {
+        if (st->s.stride[k][axis] != stride && st->s.size.map.dim[axis - 1] != 1)
             return false;
-        stride *= st->s.n[axis + 1];
+        stride *= st->s.size.map.dim[axis - 1];
     }
     return in->space == SPACE_ARENA && out->space == SPACE_ARENA && in->step >= 0 && !in->output &&
            in->rows == out->rows && in->row_bytes == out->row_bytes &&
@@ -168,7 +168,7 @@ static void share_places(bucket *b, int32_t *same)
         same[i] = (int32_t)i;
     for (size_t i = 0; i < b->steps.n; i++) {
         const plan_step *s = &b->steps.at[i].s;
-        if (!bucket_step_is(s, KOP_map) || s->n_out != 1)
+        if (bucket_op(b, s) != KOP_map || s->n_out != 1)
             continue;
         for (int k = 0; k < s->n_in; k++) {
             if (s->in[k].space != SPACE_ARENA || !ends_here(b, (int)i, k, n_reader))
@@ -284,7 +284,7 @@ static void resolve(const bucket *b, const int32_t *same, plan_operand *o, int64
 
 static plan_step finish_step(const bucket *b, const int32_t *same, plan_step s)
 {
-    bool is_map = bucket_step_is(&s, KOP_map);
+    bool is_map = bucket_op(b, &s) == KOP_map;
     for (int i = 0; i < s.n_in; i++) {
         resolve(b, same, &s.in[i], &s.pitch[i]);
         if (is_map && s.in[i].space == SPACE_TILE)
@@ -293,6 +293,19 @@ static plan_step finish_step(const bucket *b, const int32_t *same, plan_step s)
     for (int i = 0; i < s.n_out; i++)
         resolve(b, same, &s.out[i], &s.out_pitch[i]);
     return s;
+}
+
+/* The edges between items, by their places in the plan. */
+static void place_edges(const bucket *b, plan_bucket *out)
+{
+    int32_t *at = ARENA_ARRAY(b->a, int32_t, b->items.n);
+    plan_edge *edges = ARENA_ARRAY(b->lo->a, plan_edge, b->edges.n);
+    for (size_t i = 0; i < b->items.n; i++)
+        at[b->order[i]] = (int32_t)i;
+    for (size_t i = 0; i < b->edges.n; i++)
+        edges[i] = (plan_edge){at[b->edges.at[i].from], at[b->edges.at[i].to]};
+    out->edge = edges;
+    out->n_edge = (int32_t)b->edges.n;
 }
 
 weft_status bucket_place(bucket *b, plan_bucket *out)
@@ -330,6 +343,7 @@ weft_status bucket_place(bucket *b, plan_bucket *out)
             out->scratch_bytes = size_max(out->scratch_bytes, lower_scratch(lo, s));
         }
     }
+    place_edges(b, out);
     size_t n = 0;
     plan_operand *places = ARENA_ARRAY(lo->a, plan_operand, lo->outputs.n);
     for (size_t i = 0; i < lo->g->outputs.n; i++) {

@@ -23,7 +23,7 @@ static int64_t step_elems(const plan_step *s)
 static bool may_be_per_thread(const bucket *b, const bstep *st)
 {
     if (!st->recompute ||
-        (!bucket_merges(&st->s) && (st->s.cell >= 0 || step_elems(&st->s) > EACH_ELEMS_MAX)))
+        (!bucket_merges(b, &st->s) && (st->s.cell >= 0 || step_elems(&st->s) > EACH_ELEMS_MAX)))
         return false;
     for (int i = 0; i < st->s.n_out; i++)
         if (b->values.at[st->s.out[i].id].output)

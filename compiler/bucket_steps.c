@@ -27,14 +27,10 @@ static weft_status add_value(bucket *b, int id, weft_loc loc, const char *op, in
 /* What kernels think a row of a step's result is, pitch counts. */
 static weft_status add_results(bucket *b, const plan_step *s)
 {
-    int64_t rows = s->n[0];
-    if (bucket_step_is(s, KOP_experts))
-        rows *= s->n[1];
-    else if (bucket_step_is(s, KOP_head_linear))
-        rows *= s->n[1];
+    const kop_row *op = kop_row_of(bucket_op(b, s));
+    int64_t rows = s->n[0] * kop_size(s->n, op->y_vectors);
     for (int i = 0; i < s->n_out; i++)
-        WEFT_TRY(add_value(b, s->out[i].id, s->loc, kop_name(bucket_kernel(s)->op), rows,
-                           s->out_pitch[i]));
+        WEFT_TRY(add_value(b, s->out[i].id, s->loc, op->name, rows, s->out_pitch[i]));
     return WEFT_OK;
 }
 
@@ -42,36 +38,27 @@ static weft_status add_results(bucket *b, const plan_step *s)
 
 /* Columns of the result of a step, and the number of them that cannot be cut; false for a step that has no
  * units of columns. */
-static bool step_columns(const plan_step *s, const plan_cell *cells, int64_t *cols, int64_t *whole)
+static bool step_columns(const bucket *b, const plan_step *s, int64_t *cols, int64_t *whole)
 {
-    kop op = bucket_kernel(s)->op;
-    *whole = 1;
-    if (bucket_kernel(s)->layout != LAYOUT_STORED)
-        *whole = LAYOUT_GROUP;
-    if (op == KOP_linear || op == KOP_map) {
-        *cols = s->n[1];
-    } else if (op == KOP_experts || op == KOP_combine) {
-        *cols = s->n[2];
-    } else if (op == KOP_head_linear) {
-        *cols = s->n[1] * s->n[2];
-        *whole = s->n[2];
-    } else if (op == KOP_rms_norm || op == KOP_layer_norm || op == KOP_rope) {
-        *cols = s->n[1] * s->n[2];
-        *whole = s->n[2];
-    } else if (op == KOP_append) {
-        const plan_cell *c = &cells[s->cell];
+    const plan_kernel *k = lower_kernel_of(b->lo, s);
+    const kop_row *op = kop_row_of(k->op);
+    if (op->cut != KCUT_ANY && op->cut != KCUT_VECTOR)
+        return false;
+    if (k->op == KOP_append) {
+        const plan_cell *c = &b->lo->cells.at[s->cell];
         *whole = s->in[0].space != SPACE_NONE ? c->k : c->v;
         *cols = c->heads * *whole;
-    } else {
-        return false;
+        return true;
     }
+    int64_t width = kop_size(s->n, op->col_width);
+    *cols = kop_size(s->n, op->col_vectors) * width;
+    *whole = op->cut == KCUT_VECTOR ? width : k->layout != LAYOUT_STORED ? LAYOUT_GROUP : 1;
     return true;
 }
 
-static bool is_contraction(const plan_step *s)
+static bool is_contraction(const bucket *b, const plan_step *s)
 {
-    return bucket_step_is(s, KOP_linear) || bucket_step_is(s, KOP_experts) ||
-           bucket_step_is(s, KOP_head_linear);
+    return kop_row_of(bucket_op(b, s))->weight > 0;
 }
 
 /* Does s read a value that item makes? */
@@ -108,9 +95,9 @@ static bool fits_chain(bucket *b, const bitem *it, int32_t item, const plan_step
 {
     int64_t cols, whole;
     if (it->closed || it->n_step == (int)(sizeof it->step / sizeof it->step[0]) ||
-        !step_columns(s, b->lo->cells.at, &cols, &whole) || cols != it->cols)
+        !step_columns(b, s, &cols, &whole) || cols != it->cols)
         return false;
-    if ((is_contraction(s) && reads_item(b, s, item)) || bucket_makes_circle(b, item))
+    if ((is_contraction(b, s) && reads_item(b, s, item)) || bucket_makes_circle(b, item))
         return false;
     return can_tile(least_multiple(it->tile, whole), whole, cols);
 }
@@ -128,13 +115,12 @@ static void join_item(bucket *b, int i)
     int64_t cols, whole;
     if (st->chain > 0 && !st->recompute) {
         int32_t *at = &b->chain_at[st->chain];
-        if (*at < 0 && step_columns(&st->s, b->lo->cells.at, &cols, &whole) &&
-            can_tile(whole, whole, cols))
+        if (*at < 0 && step_columns(b, &st->s, &cols, &whole) && can_tile(whole, whole, cols))
             *at = new_item(b, (bitem){.cols = cols, .tile = whole});
         if (*at >= 0) {
             bitem *it = &b->items.at[*at];
             if (fits_chain(b, it, *at, &st->s)) {
-                step_columns(&st->s, b->lo->cells.at, &cols, &whole);
+                step_columns(b, &st->s, &cols, &whole);
                 it->tile = least_multiple(it->tile, whole);
                 st->item = *at;
                 it->step[it->n_step++] = i;
@@ -176,23 +162,20 @@ static plan_step step_for(const bucket *b, const gnode *n)
 static weft_status quantize_operand(bucket *b, const gnode *n, plan_step *s, kact act)
 {
     lower *lo = b->lo;
-    int64_t width = s->pitch[0] / 4, rows = s->n[0];
-    int64_t per_row = s->per_row;
-    if (bucket_step_is(s, KOP_experts)) {
-        rows *= s->n[4];
-        per_row *= s->n[4];
-    } else if (bucket_step_is(s, KOP_head_linear)) {
-        rows *= s->n[1];
-        per_row *= s->n[1];
-    }
+    int64_t width = s->pitch[0] / 4;
+    int64_t vectors = kop_size(s->n, kop_row_of(bucket_op(b, s))->x_vectors);
+    int64_t per_row = s->per_row * vectors;
     int32_t alone = -1; /* what is no value of the graph is quantised for each that reads it */
     int32_t *quantized = s->in[0].space == SPACE_ARENA ? &b->quantized[act][s->in[0].id] : &alone;
-    if (*quantized >= 0 && b->steps.at[b->values.at[*quantized].step].s.n[1] != width)
+    if (*quantized >= 0 &&
+        b->steps.at[b->values.at[*quantized].step].s.size.quantize.width != width)
         *quantized = -1; /* other rows of the same bytes */
     if (*quantized < 0) {
-        const kernel_row *row = kernel_select(act_group(act) > 1 ? KOP_quantize4 : KOP_quantize,
-                                              DT_F32, lo->n_tok, lo->t->best);
-        if (!row || width % act_block(act) != 0)
+        plan_kernel k;
+        kernel_want want = {.op = act_group(act) > 1 ? KOP_quantize4 : KOP_quantize,
+                            .type = DT_F32,
+                            .rows = lo->n_tok};
+        if (!lo->t->be->select(lo->t->be, &want, &k) || width % act_block(act) != 0)
             return weft_fail(lo->dg, W0901, n->loc,
                              "%s: rows of %" PRId64 " elements cannot be quantised for its kernel",
                              op_row_of(n->op)->name, width);
@@ -200,7 +183,7 @@ static weft_status quantize_operand(bucket *b, const gnode *n, plan_step *s, kac
         *quantized = (int32_t)b->values.n;
         VEC_PUSH(&b->values, v);
         plan_step p = step_for(b, n);
-        p.kernel = kernel_index(row);
+        p.kernel = lower_kernel(lo, &k);
         p.n_in = p.n_out = 1;
         p.in[0] = s->in[0];
         p.pitch[0] = s->pitch[0];
@@ -208,9 +191,9 @@ static weft_status quantize_operand(bucket *b, const gnode *n, plan_step *s, kac
         p.out_pitch[0] = act_row_bytes(act, width);
         p.rows = s->rows;
         p.per_row = per_row;
-        p.n[0] = rows;
-        p.n[1] = width;
-        p.word[0] = (int32_t)act;
+        p.size.quantize.rows = s->n[0] * vectors;
+        p.size.quantize.width = width;
+        p.choice.quantize.act = (int32_t)act;
         p.cost.row_bytes = per_row * (width * 4 + p.out_pitch[0]);
         p.cost.row_flops = per_row * width * 3;
         WEFT_TRY(add_step(b, p, n->chain, true));
@@ -227,14 +210,17 @@ static bool attend_splits(const bucket *b, const plan_step *s)
 {
     enum { UNITS_FEW = 16, POSITIONS_MANY = 4096 };
     const lower *lo = b->lo;
-    if (!bucket_step_is(s, KOP_attend) || !kernel_splits(bucket_kernel(s)) ||
-        lo->n_tok > K_ROWS_FEW || lo->t->n_ctx < POSITIONS_MANY ||
-        (s->n[2] > 0 && s->n[2] < POSITIONS_MANY) || (s->n[3] > 0 && s->n[3] < POSITIONS_MANY))
+    const plan_kernel *row = lower_kernel_of(lo, s);
+    int64_t window = s->size.attend.window, chunk = s->size.attend.chunk;
+    if (row->op != KOP_attend || !plan_kernel_splits(row) || lo->n_tok > K_ROWS_FEW ||
+        lo->t->n_ctx < POSITIONS_MANY || (window > 0 && window < POSITIONS_MANY) ||
+        (chunk > 0 && chunk < POSITIONS_MANY))
         return false;
     const plan_cell *c = &lo->cells.at[s->cell];
     kcell cell = {.heads = c->heads, .k = c->k, .v = c->v, .latent = c->latent, .type = lo->p->kv};
-    kargs k = {.n = {1, s->n[1]}, .cell = &cell};
-    return kernel_units(bucket_kernel(s), &k) < UNITS_FEW;
+    kargs k = {.n = {1, s->size.attend.heads}, .cell = &cell};
+    int n;
+    return kernel_units(&kernel_rows(&n)[row->row], &k) < UNITS_FEW;
 }
 
 /* A step of its own for what the stretches of positions have, which s then merges. */
@@ -245,19 +231,19 @@ static weft_status split_attend(bucket *b, plan_step *s)
     bvalue v = {.step = -1};
     plan_operand states = {.space = SPACE_ARENA, .type = DT_F32, .id = (int32_t)b->values.n};
     int64_t width;
-    if (!i64_mul(s->n[1], kernel_state_elems(b->lo->cells.at[s->cell].v) * 4, &width))
+    if (!i64_mul(s->size.attend.heads, kernel_state_elems(b->lo->cells.at[s->cell].v) * 4, &width))
         return weft_fail(b->lo->dg, W0902, s->loc, "attend: its states do not fit into memory");
     VEC_PUSH(&b->values, v);
     p.in[2] = none;
     p.out[0] = states;
     p.out_pitch[0] = width;
     p.value[0] = -1;
-    p.word[0] = ATTEND_STEP_STATES;
+    p.choice.attend.part = ATTEND_STEP_STATES;
     WEFT_TRY(add_step(b, p, 0, false));
     s->in[0] = states;
     s->pitch[0] = width;
     s->in[3] = none;
-    s->word[0] = ATTEND_STEP_MERGE;
+    s->choice.attend.part = ATTEND_STEP_MERGE;
     s->cost = (plan_cost){.row_bytes = s->out_pitch[0]};
     return WEFT_OK;
 }
@@ -274,14 +260,14 @@ static weft_status add_node_step(bucket *b, const gnode *n, int part, int n_out)
         s.value[i] = n->first + part + i;
     }
     WEFT_TRY(lower_step(lo, n, &s));
-    kact act = bucket_kernel(&s)->act;
+    kact act = lower_kernel_of(lo, &s)->act;
     if (act != ACT_F32)
         WEFT_TRY(quantize_operand(b, n, &s, act));
     if (attend_splits(b, &s))
         WEFT_TRY(split_attend(b, &s));
     /* One row's states are a fraction of the keys and values they came from: every thread merges them for itself,
      * which saves a barrier. */
-    bool merge = bucket_merges(&s) && lo->n_tok == 1;
+    bool merge = bucket_merges(b, &s) && lo->n_tok == 1;
     return add_step(b, s, n->chain, n->recompute || merge);
 }
 

@@ -17,7 +17,7 @@ typedef enum {
     READ_COUNT
 } weight_read;
 
-typedef struct {
+typedef struct lower {
     weft_diag *dg;
     const graph *g;
     const target *t;
@@ -31,6 +31,7 @@ typedef struct {
     int32_t *cell_of;    /* [cells]: number in the plan, or -1 */
     int32_t *weight_of;  /* [weights][READ_COUNT]: number in the plan, or -1 */
     klayout layout;      /* of the weight of the contraction at hand */
+    VEC(plan_kernel) kernels;
     VEC(plan_step) steps;
     VEC(plan_weight) weights;
     VEC(plan_cell) cells;
@@ -56,7 +57,14 @@ bool lower_node_is_live(const lower *lo, const gnode *n);
 weft_status lower_outputs(lower *lo) WEFT_MUST_USE;
 /* Hand the shared tables to the plan. */
 void lower_finish(lower *lo);
-weft_status plan_make_ref(lower *lo) WEFT_MUST_USE;
+
+/* ---- the stages of back ends ---- */
+
+/* One bucket, a step for each node. lower_ref.c */
+weft_status lower_reference(lower *lo) WEFT_MUST_USE;
+/* The CPU's: a bucket for 1, 2, 4, .. rows, of items in phases. bucket_make.c */
+weft_status lower_buckets(lower *lo) WEFT_MUST_USE;
+enum { CHAIN_STEPS_MAX = 16 }; /* of an item */
 
 /* Copy a vector of lo into the plan's arena. */
 #define LOWER_KEEP(lo, vec)                                                                        \
@@ -70,6 +78,16 @@ weft_status lower_weight(lower *lo, const gnode *n, int id, weight_read read,
                          int32_t *out_weight) WEFT_MUST_USE;
 
 /* ---- lower_step.c ---- */
+
+/* What an operator is to kernels; KOP_COUNT: they have none for it. */
+kop lower_kop(op_code op);
+
+/* The kernel of the plan that this is, added when it is not there yet; and that of a step. */
+int32_t lower_kernel(lower *lo, const plan_kernel *k);
+static inline const plan_kernel *lower_kernel_of(const lower *lo, const plan_step *s)
+{
+    return &lo->kernels.at[s->kernel];
+}
 
 /* Fill in step s for its node: kernel arguments, operands, cost. Its results have their places. */
 weft_status lower_step(lower *lo, const gnode *n, plan_step *s) WEFT_MUST_USE;

@@ -155,24 +155,25 @@ static bool set_strides(mapper *m, const operand *o)
 /* Join axes that every input walks as one. */
 static void merge_axes(plan_step *s)
 {
-    int n = s->word[0];
+    int n = s->choice.map.axes;
+    int64_t *dim = s->size.map.dim;
     for (int axis = n - 1; axis >= 1; axis--) { /* axis and axis + 1, as strides count */
         bool one = true;
         for (int i = 0; i < s->n_in; i++)
-            one = one && s->stride[i][axis] == s->stride[i][axis + 1] * s->n[axis + 2];
+            one = one && s->stride[i][axis] == s->stride[i][axis + 1] * dim[axis];
         if (!one)
             continue;
-        s->n[axis + 1] *= s->n[axis + 2];
+        dim[axis - 1] *= dim[axis];
         for (int i = 0; i < s->n_in; i++)
             s->stride[i][axis] = s->stride[i][axis + 1];
         for (int k = axis + 1; k < n; k++) {
-            s->n[k + 1] = s->n[k + 2];
+            dim[k - 1] = dim[k];
             for (int i = 0; i < s->n_in; i++)
                 s->stride[i][k] = s->stride[i][k + 1];
         }
         n--;
     }
-    s->word[0] = n;
+    s->choice.map.axes = n;
 }
 
 static bool set_shape(mapper *m, int64_t cols)
@@ -189,15 +190,17 @@ static bool set_shape(mapper *m, int64_t cols)
     }
     m->lead = lead;
     lower_count_rows(m->lo, m->s, r, lead > 1 ? lower_span(r, 1, lead) : 1);
-    m->s->n[1] = lower_span(r, lead, r->rank);
-    m->s->word[0] = r->rank - lead;
+    m->s->size.map.elems = lower_span(r, lead, r->rank);
+    m->s->choice.map.axes = r->rank - lead;
+    if (r->rank - lead > K_AXES_MAX - 1)
+        return false;
     for (int i = lead; i < r->rank; i++)
-        m->s->n[2 + i - lead] = r->dim[i];
-    if (m->s->word[0] == 0) { /* a number for each row */
-        m->s->word[0] = 1;
-        m->s->n[2] = 1;
+        m->s->size.map.dim[i - lead] = r->dim[i];
+    if (r->rank == lead) { /* a number for each row */
+        m->s->choice.map.axes = 1;
+        m->s->size.map.dim[0] = 1;
     }
-    return m->s->word[0] <= K_AXES_MAX - 1;
+    return true;
 }
 
 bool lower_map(lower *lo, const gnode *const *nodes, int n, const bool *is_read, int64_t cols,
@@ -205,12 +208,14 @@ bool lower_map(lower *lo, const gnode *const *nodes, int n, const bool *is_read,
 {
     mapper m = {.lo = lo, .s = s, .first = lo->code.n};
     int n_in = 0, n_out = 0;
-    const kernel_row *row = kernel_select(KOP_map, DT_F32, lo->n_tok, lo->t->best);
+    plan_kernel k;
+    kernel_want want = {.op = KOP_map, .type = DT_F32, .rows = lo->n_tok};
     *out_status = WEFT_OK;
     m.r = lower_result_type(lo, nodes[n - 1], 0);
-    if (!row || !collect(&m, nodes, n, &n_in) || !set_shape(&m, cols))
+    if (!lo->t->be->select(lo->t->be, &want, &k) || !collect(&m, nodes, n, &n_in) ||
+        !set_shape(&m, cols))
         return false;
-    s->kernel = kernel_index(row);
+    s->kernel = lower_kernel(lo, &k);
     for (int i = 0; i < m.n_op; i++) {
         operand *o = &m.op[i];
         if (o->input < 0)
@@ -234,7 +239,7 @@ bool lower_map(lower *lo, const gnode *const *nodes, int n, const bool *is_read,
             goto undo;
         s->out[n_out] = lo->value[nodes[i]->first];
         s->value[n_out] = nodes[i]->first;
-        s->out_pitch[n_out] = s->n[1] * 4;
+        s->out_pitch[n_out] = s->size.map.elems * 4;
         emit(&m, (kinstr){.op = MAP_store, .to = (uint8_t)n_out, .at = {(uint8_t)o->reg}});
         n_out++;
         if (--o->n_use == 0)
@@ -243,8 +248,8 @@ bool lower_map(lower *lo, const gnode *const *nodes, int n, const bool *is_read,
     s->n_out = n_out;
     s->code = (int32_t)m.first;
     s->n_code = (int32_t)(lo->code.n - m.first);
-    s->cost.row_flops = s->per_row * s->n[1] * n;
-    s->cost.row_bytes += s->per_row * s->n[1] * 4 * n_out;
+    s->cost.row_flops = s->per_row * s->size.map.elems * n;
+    s->cost.row_bytes += s->per_row * s->size.map.elems * 4 * n_out;
     return true;
 undo:
     lo->code.n = m.first;

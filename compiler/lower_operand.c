@@ -344,5 +344,5 @@ weft_status lower_expect_vector(lower *lo, const gnode *n, const char *attr, int
 
 weight_read lower_vector_read(const lower *lo)
 {
-    return lo->t->best == VARIANT_ref ? READ_ROWS : READ_F32;
+    return lo->t->be->fuses ? READ_F32 : READ_ROWS;
 }

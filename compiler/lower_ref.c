@@ -227,10 +227,11 @@ void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena
     plan *p = ARENA_NEW(a, plan);
     *p = (plan){.model = arena_str(a, g->model).p,
                 .entry = arena_str(a, g->entry).p,
-                .best = t->best,
+                .backend = t->be->name,
+                .level = t->be->level,
                 .kv = t->kv,
                 .deterministic = t->deterministic,
-                .n_ctx = t->best == VARIANT_ref ? 0 : t->n_ctx,
+                .n_ctx = t->be->fuses ? t->n_ctx : 0,
                 .n_tok_max = t->n_tok_max,
                 .n_out_max = t->n_out_max ? t->n_out_max : t->n_tok_max,
                 .n_seq_max = t->n_seq ? t->n_seq : t->n_tok_max};
@@ -257,6 +258,7 @@ void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena
 
 void lower_deinit(lower *lo)
 {
+    VEC_FREE(&lo->kernels);
     VEC_FREE(&lo->steps);
     VEC_FREE(&lo->weights);
     VEC_FREE(&lo->cells);
@@ -274,10 +276,12 @@ void lower_finish(lower *lo)
         p->local_bytes = size_max(p->local_bytes, p->bucket[i].local_bytes);
         p->scratch_bytes = size_max(p->scratch_bytes, p->bucket[i].scratch_bytes);
     }
+    p->n_kernel = (int32_t)lo->kernels.n;
     p->n_weight = (int32_t)lo->weights.n;
     p->n_cell = (int32_t)lo->cells.n;
     p->n_output = (int32_t)lo->outputs.n;
     p->n_code = (int32_t)lo->code.n;
+    p->kernel = LOWER_KEEP(lo, kernels);
     p->weight = LOWER_KEEP(lo, weights);
     p->cell = LOWER_KEEP(lo, cells);
     p->output = LOWER_KEEP(lo, outputs);
@@ -286,8 +290,8 @@ void lower_finish(lower *lo)
     p->const_bytes = lo->consts.n * sizeof(float);
 }
 
-/* One bucket, every step an item and a phase of its own. */
-weft_status plan_make_ref(lower *lo)
+/* One bucket, every step an item and a phase of its own, that waits for the one before. */
+weft_status lower_reference(lower *lo)
 {
     plan *p = lo->p;
     for (size_t i = 0; i < lo->g->nodes.n; i++)
@@ -298,17 +302,22 @@ weft_status plan_make_ref(lower *lo)
             VEC_PUSH(&lo->places, lo->value[lo->g->outputs.at[i].value]);
     plan_bucket *b = ARENA_NEW(lo->a, plan_bucket);
     plan_item *items = ARENA_ARRAY(lo->a, plan_item, lo->steps.n);
+    plan_edge *edges = ARENA_ARRAY(lo->a, plan_edge, lo->steps.n);
     int32_t n = (int32_t)lo->steps.n;
     *b = (plan_bucket){.n_tok_max = p->n_tok_max,
                        .n_step = n,
                        .n_item = n,
                        .n_phase = n,
+                       .n_edge = n > 0 ? n - 1 : 0,
                        .step = LOWER_KEEP(lo, steps),
                        .item = items,
+                       .edge = edges,
                        .output = LOWER_KEEP(lo, places),
                        .arena_bytes = p->arena_bytes};
     for (int32_t i = 0; i < n; i++) {
         items[i] = (plan_item){.first = i, .n_step = 1, .phase = i};
+        if (i > 0)
+            edges[i - 1] = (plan_edge){i - 1, i};
         b->scratch_bytes = size_max(b->scratch_bytes, lower_scratch(lo, &b->step[i]));
     }
     p->bucket = b;

@@ -1,4 +1,4 @@
-/* lower_step.c - each operator's arguments, in the order that kernels/kernel_ops.def gives.
+/* lower_step.c - each operator's arguments, in the layout that kernels/kernels.def gives.
  *
  * One function per family of operators, found in a table at the end. */
 #include "compiler/bucket_impl.h"
@@ -17,8 +17,8 @@ static weft_status lower_embed(lower *lo, const gnode *n, plan_step *s)
     WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     WEFT_TRY(lower_check_ids(lo, n, 1, table->dim[0]));
     lower_count_rows(lo, s, ids, lower_row_elems(ids));
-    s->n[1] = d;
-    s->n[2] = table->dim[0];
+    s->size.embed.width = d;
+    s->size.embed.vocab = table->dim[0];
     s->cost.row_bytes += s->cost.call_bytes / table->dim[0] * s->per_row; /* one row of the table */
     s->cost.call_bytes = 0;
     return lower_expect_result(lo, n, s, 0, s->per_row * d);
@@ -31,8 +31,8 @@ static weft_status lower_linear(lower *lo, const gnode *n, plan_step *s)
     WEFT_TRY(lower_use_in(lo, n, s, 1, 1, lo->layout == LAYOUT_ROWS8 ? READ_ROWS8 : READ_ROWS));
     WEFT_TRY(lower_use_in(lo, n, s, 2, 2, lower_vector_read(lo)));
     lower_count_rows(lo, s, x, lower_row_vectors(x));
-    s->n[1] = w->dim[0];
-    s->n[2] = w->dim[1];
+    s->size.linear.out = w->dim[0];
+    s->size.linear.in = w->dim[1];
     WEFT_TRY(lower_expect_rank(lo, n, 1, 2));
     WEFT_TRY(lower_expect(lo, n, "the last dimension", lower_last_dim(x), w->dim[1]));
     WEFT_TRY(lower_expect_weight(lo, n, 2, w->dim[0]));
@@ -55,10 +55,10 @@ static weft_status lower_norm(lower *lo, const gnode *n, plan_step *s)
     WEFT_TRY(lower_expect_weight(lo, n, 1, w_rows * lower_last_dim(x)));
     WEFT_TRY(lower_expect_weight(lo, n, 2, w_rows * lower_last_dim(x)));
     lower_count_rows(lo, s, x, 1);
-    s->n[1] = lower_row_vectors(x);
-    s->n[2] = lower_last_dim(x);
-    s->n[3] = w_rows;
-    s->f[0] = lower_attr_float(n, "eps", 0);
+    s->size.norm.vectors = lower_row_vectors(x);
+    s->size.norm.width = lower_last_dim(x);
+    s->size.norm.weight_rows = w_rows;
+    s->scalar.norm.eps = lower_attr_float(n, "eps", 0);
     s->cost.row_flops = lower_row_elems(x) * (layer ? 5 : 3) +
                         lower_row_elems(x) * lower_is_given(n, 1) +
                         lower_row_elems(x) * lower_is_given(n, 2);
@@ -73,17 +73,18 @@ static weft_status lower_rope(lower *lo, const gnode *n, plan_step *s)
     WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     WEFT_TRY(lower_use_in(lo, n, s, 2, 2, READ_F32));
     lower_count_rows(lo, s, x, 1);
-    s->n[1] = lower_row_vectors(x);
-    s->n[2] = lower_last_dim(x);
-    s->n[3] = table->n;
-    s->f[0] = table->factor;
-    s->word[0] = lower_attr_is_given(n, "pairs") ? lower_attr_word(n, "pairs", 0) + 1 : x->pairs;
+    s->size.rope.heads = lower_row_vectors(x);
+    s->size.rope.width = lower_last_dim(x);
+    s->size.rope.pairs = table->n;
+    s->scalar.rope.factor = table->factor;
+    s->choice.rope.order =
+        lower_attr_is_given(n, "pairs") ? lower_attr_word(n, "pairs", 0) + 1 : x->pairs;
     s->cost.row_flops = table->n * (3 + 6 * lower_row_vectors(x));
-    if (2 * table->n > s->n[2])
+    if (2 * table->n > s->size.rope.width)
         return weft_fail(lo->dg, W0302, n->loc,
                          "rope: the table has %" PRId64 " pairs, a head %" PRId64 " elements",
-                         table->n, s->n[2]);
-    if (s->word[0] == 0)
+                         table->n, s->size.rope.width);
+    if (s->choice.rope.order == 0)
         return weft_fail(lo->dg, W0311, n->loc, "rope: no pair order is known for its operand");
     WEFT_TRY(lower_expect_row(lo, n, s, lower_type_of(lo, n, 1), 1));
     return lower_expect_result(lo, n, s, 0, lower_row_elems(x));
@@ -98,16 +99,17 @@ static weft_status lower_split(lower *lo, const gnode *n, plan_step *s)
         first += lower_last_dim(lower_result_type(lo, n, i));
     WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     lower_count_rows(lo, s, x, 1);
-    s->n[1] = lower_row_vectors(x);
-    s->n[2] = lower_last_dim(x);
-    s->n[3] = first;
-    s->n[4] = lower_last_dim(lower_result_type(lo, n, lo->part));
-    s->cost.row_bytes = s->n[1] * s->n[4] * 4; /* of x only the part is read */
-    if (first + s->n[4] > s->n[2])
+    s->size.split.vectors = lower_row_vectors(x);
+    s->size.split.width = lower_last_dim(x);
+    s->size.split.first = first;
+    s->size.split.part = lower_last_dim(lower_result_type(lo, n, lo->part));
+    s->cost.row_bytes =
+        s->size.split.vectors * s->size.split.part * 4; /* of x only the part is read */
+    if (first + s->size.split.part > s->size.split.width)
         return weft_fail(lo->dg, W0304, n->loc,
-                         "split: its parts take %" PRId64 " elements of %" PRId64, first + s->n[4],
-                         s->n[2]);
-    return lower_expect_result(lo, n, s, lo->part, s->n[1] * s->n[4]);
+                         "split: its parts take %" PRId64 " elements of %" PRId64,
+                         first + s->size.split.part, s->size.split.width);
+    return lower_expect_result(lo, n, s, lo->part, s->size.split.vectors * s->size.split.part);
 }
 
 static weft_status lower_concat(lower *lo, const gnode *n, plan_step *s)
@@ -116,11 +118,12 @@ static weft_status lower_concat(lower *lo, const gnode *n, plan_step *s)
     WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     lower_count_rows(lo, s, x, 1);
-    s->n[1] = lower_row_vectors(x);
-    s->n[2] = lower_last_dim(x);
-    s->n[3] = lower_last_dim(y);
-    WEFT_TRY(lower_expect_row(lo, n, s, y, s->n[1] * s->n[3]));
-    return lower_expect_result(lo, n, s, 0, s->n[1] * (s->n[2] + s->n[3]));
+    s->size.concat.vectors = lower_row_vectors(x);
+    s->size.concat.x_width = lower_last_dim(x);
+    s->size.concat.y_width = lower_last_dim(y);
+    WEFT_TRY(lower_expect_row(lo, n, s, y, s->size.concat.vectors * s->size.concat.y_width));
+    return lower_expect_result(
+        lo, n, s, 0, s->size.concat.vectors * (s->size.concat.x_width + s->size.concat.y_width));
 }
 
 static weft_status lower_append(lower *lo, const gnode *n, plan_step *s)
@@ -158,11 +161,11 @@ static weft_status lower_attend(lower *lo, const gnode *n, plan_step *s)
     WEFT_TRY(lower_expect_vector(lo, n, "sinks", heads));
     WEFT_TRY(lower_expect_vector(lo, n, "slopes", heads));
     lower_count_rows(lo, s, q, 1);
-    s->n[1] = heads;
-    s->n[2] = window > 0 ? window : 0;
-    s->n[3] = chunk > 0 ? chunk : 0;
-    s->f[0] = lower_attr_float(n, "scale", 1);
-    s->f[1] = lower_attr_float(n, "softcap", 0);
+    s->size.attend.heads = heads;
+    s->size.attend.window = window > 0 ? window : 0;
+    s->size.attend.chunk = chunk > 0 ? chunk : 0;
+    s->scalar.attend.scale = lower_attr_float(n, "scale", 1);
+    s->scalar.attend.softcap = lower_attr_float(n, "softcap", 0);
     s->cost.key_bytes =
         (c->latent ? c->k : c->heads * (c->k + c->v)) * (int64_t)dtype_row_of(lo->p->kv)->bytes;
     s->cost.key_flops = heads * (2 * c->k + 2 * c->v + 3 + 3 * lower_attr_is_given(n, "softcap") +
@@ -204,8 +207,8 @@ static weft_status lower_elementwise(lower *lo, const gnode *n, plan_step *s)
     }
     lower_count_rows(lo, s, r, 1);
     for (int i = 1; i < r->rank; i++)
-        s->n[i] = r->dim[i];
-    s->word[0] = r->rank ? r->rank : 1;
+        s->size.binary.dim[i - 1] = r->dim[i];
+    s->choice.binary.rank = r->rank ? r->rank : 1;
     s->cost.row_flops = lower_row_elems(r);
     return WEFT_OK;
 }
@@ -215,7 +218,7 @@ static weft_status lower_unary(lower *lo, const gnode *n, plan_step *s)
     const gtype *x = lower_type_of(lo, n, 0);
     WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     lower_count_rows(lo, s, x, 1);
-    s->n[1] = lower_row_elems(x);
+    s->size.unary.elems = lower_row_elems(x);
     s->cost.row_flops = lower_row_elems(x);
     return lower_expect_result(lo, n, s, 0, lower_row_elems(x));
 }
@@ -223,16 +226,17 @@ static weft_status lower_unary(lower *lo, const gnode *n, plan_step *s)
 static weft_status lower_gelu(lower *lo, const gnode *n, plan_step *s)
 {
     WEFT_TRY(lower_unary(lo, n, s));
-    s->word[0] = lower_attr_word(n, "form", 0);
+    s->choice.gelu.form = lower_attr_word(n, "form", 0);
     return WEFT_OK;
 }
 
 static weft_status lower_clamp(lower *lo, const gnode *n, plan_step *s)
 {
     WEFT_TRY(lower_unary(lo, n, s));
-    s->f[0] = lower_attr_float(n, "lo", 0);
-    s->f[1] = lower_attr_float(n, "hi", 0);
-    s->word[0] = (lower_attr_is_given(n, "lo") ? 1 : 0) | (lower_attr_is_given(n, "hi") ? 2 : 0);
+    s->scalar.clamp.lo = lower_attr_float(n, "lo", 0);
+    s->scalar.clamp.hi = lower_attr_float(n, "hi", 0);
+    s->choice.clamp.bounds =
+        (lower_attr_is_given(n, "lo") ? 1 : 0) | (lower_attr_is_given(n, "hi") ? 2 : 0);
     return WEFT_OK;
 }
 
@@ -241,8 +245,8 @@ static weft_status lower_softmax(lower *lo, const gnode *n, plan_step *s)
     const gtype *x = lower_type_of(lo, n, 0);
     WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     lower_count_rows(lo, s, x, 1);
-    s->n[1] = lower_row_vectors(x);
-    s->n[2] = lower_last_dim(x);
+    s->size.softmax.vectors = lower_row_vectors(x);
+    s->size.softmax.width = lower_last_dim(x);
     s->cost.row_flops = 5 * lower_row_elems(x);
     return lower_expect_result(lo, n, s, 0, lower_row_elems(x));
 }
@@ -254,7 +258,7 @@ static weft_status lower_take_rows(lower *lo, const gnode *n, plan_step *s)
     if (lower_rows_of(x) != ROWS_T || lower_rows_of(lower_result_type(lo, n, 0)) != ROWS_R)
         return weft_fail(lo->dg, W0301, n->loc, "take_rows: turns [T, ..] into [R, ..] only");
     lower_count_rows(lo, s, lower_result_type(lo, n, 0), 1);
-    s->n[1] = lower_row_elems(x);
+    s->size.take_rows.width = lower_row_elems(x);
     return lower_expect_result(lo, n, s, 0, lower_row_elems(x));
 }
 
@@ -275,14 +279,14 @@ static weft_status lower_route(lower *lo, const gnode *n, plan_step *s)
                          " groups of %" PRId64,
                          k, top, groups, experts / groups);
     lower_count_rows(lo, s, x, 1);
-    s->n[1] = experts;
-    s->n[2] = k;
-    s->n[3] = groups;
-    s->n[4] = top;
-    s->f[0] = lower_attr_float(n, "scale", 1);
-    s->word[0] = lower_attr_word(n, "score", 0);
-    s->word[1] = (int32_t)lower_attr_int(n, "renorm", 0);
-    s->word[2] = lower_attr_word(n, "group_score", 0);
+    s->size.route.experts = experts;
+    s->size.route.slots = k;
+    s->size.route.groups = groups;
+    s->size.route.top_groups = top;
+    s->scalar.route.scale = lower_attr_float(n, "scale", 1);
+    s->choice.route.score = lower_attr_word(n, "score", 0);
+    s->choice.route.renorm = (int32_t)lower_attr_int(n, "renorm", 0);
+    s->choice.route.group_score = lower_attr_word(n, "group_score", 0);
     s->cost.row_flops = experts * (3 + k);
     WEFT_TRY(lower_expect_rank(lo, n, 0, 2));
     WEFT_TRY(lower_expect_vector(lo, n, "select_bias", experts));
@@ -302,25 +306,26 @@ static weft_status lower_experts(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *x = lower_type_of(lo, n, 0), *w = lower_type_of(lo, n, 1),
                 *ids = lower_type_of(lo, n, 2);
+    int64_t slots = lower_last_dim(ids), out = w->dim[1], in = w->dim[2];
     WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     WEFT_TRY(lower_use_in(lo, n, s, 1, 1, lo->layout == LAYOUT_ROWS8 ? READ_TABLE8 : READ_TABLE));
     WEFT_TRY(lower_use_in(lo, n, s, 2, 2, READ_F32));
     WEFT_TRY(lower_use_in(lo, n, s, 3, 3, lower_vector_read(lo)));
     WEFT_TRY(lower_check_ids(lo, n, 2, w->dim[0]));
     lower_count_rows(lo, s, x, 1);
-    s->n[1] = lower_last_dim(ids);
-    s->n[2] = w->dim[1];
-    s->n[3] = w->dim[2];
-    s->n[4] = x->rank == 3 ? s->n[1] : 1;
-    s->n[5] = w->dim[0];
+    s->size.experts.slots = slots;
+    s->size.experts.out = out;
+    s->size.experts.in = in;
+    s->size.experts.x_vectors = x->rank == 3 ? slots : 1;
+    s->size.experts.experts = w->dim[0];
     s->cost.call_bytes = 0;
-    s->cost.row_bytes += stack_bytes(lo, s, 1, s->n[1]) + stack_bytes(lo, s, 3, s->n[1]);
-    s->cost.row_flops = s->n[1] * s->n[2] * (2 * s->n[3] + lower_is_given(n, 3));
+    s->cost.row_bytes += stack_bytes(lo, s, 1, slots) + stack_bytes(lo, s, 3, slots);
+    s->cost.row_flops = slots * out * (2 * in + lower_is_given(n, 3));
     WEFT_TRY(lower_expect_rank(lo, n, 1, 3));
-    WEFT_TRY(lower_expect_row(lo, n, s, x, s->n[4] * s->n[3]));
-    WEFT_TRY(lower_expect_row(lo, n, s, ids, s->n[1]));
-    WEFT_TRY(lower_expect_weight(lo, n, 3, w->dim[0] * w->dim[1]));
-    return lower_expect_result(lo, n, s, 0, s->n[1] * s->n[2]);
+    WEFT_TRY(lower_expect_row(lo, n, s, x, s->size.experts.x_vectors * in));
+    WEFT_TRY(lower_expect_row(lo, n, s, ids, slots));
+    WEFT_TRY(lower_expect_weight(lo, n, 3, w->dim[0] * out));
+    return lower_expect_result(lo, n, s, 0, slots * out);
 }
 
 static weft_status lower_combine(lower *lo, const gnode *n, plan_step *s)
@@ -329,12 +334,12 @@ static weft_status lower_combine(lower *lo, const gnode *n, plan_step *s)
     WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     lower_count_rows(lo, s, y, 1);
-    s->n[1] = y->dim[1];
-    s->n[2] = y->dim[2];
+    s->size.combine.slots = y->dim[1];
+    s->size.combine.width = y->dim[2];
     s->cost.row_flops = 2 * lower_row_elems(y);
     WEFT_TRY(lower_expect_rank(lo, n, 0, 3));
-    WEFT_TRY(lower_expect_row(lo, n, s, lower_type_of(lo, n, 1), s->n[1]));
-    return lower_expect_result(lo, n, s, 0, s->n[2]);
+    WEFT_TRY(lower_expect_row(lo, n, s, lower_type_of(lo, n, 1), s->size.combine.slots));
+    return lower_expect_result(lo, n, s, 0, s->size.combine.width);
 }
 
 static weft_status lower_head_linear(lower *lo, const gnode *n, plan_step *s)
@@ -344,9 +349,9 @@ static weft_status lower_head_linear(lower *lo, const gnode *n, plan_step *s)
     WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_TABLE));
     WEFT_TRY(lower_use_in(lo, n, s, 2, 2, lower_vector_read(lo)));
     lower_count_rows(lo, s, x, 1);
-    s->n[1] = w->dim[0];
-    s->n[2] = w->dim[1];
-    s->n[3] = w->dim[2];
+    s->size.head_linear.heads = w->dim[0];
+    s->size.head_linear.out = w->dim[1];
+    s->size.head_linear.in = w->dim[2];
     s->cost.call_bytes += stack_bytes(lo, s, 1, w->dim[0]);
     s->cost.row_flops = w->dim[0] * w->dim[1] * (2 * w->dim[2] + lower_is_given(n, 2));
     WEFT_TRY(lower_expect_rank(lo, n, 1, 3));
@@ -360,7 +365,7 @@ static weft_status lower_at_pos(lower *lo, const gnode *n, plan_step *s)
     WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_F32));
     WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     lower_count_rows(lo, s, lower_type_of(lo, n, 1), 1);
-    s->n[1] =
+    s->size.at_pos.positions =
         lower_row_elems(lower_type_of(lo, n, 0)) * lower_rows_max(lo, lower_type_of(lo, n, 0));
     s->cost.call_bytes = 0;
     s->cost.row_bytes += 4; /* one element of v */
@@ -369,26 +374,36 @@ static weft_status lower_at_pos(lower *lo, const gnode *n, plan_step *s)
 
 typedef weft_status lower_fn(lower *lo, const gnode *n, plan_step *s);
 
-/* An op that is not here has no reference kernel either. */
-static lower_fn *const lower_of[OP_COUNT] = {
-    [OP_embed] = lower_embed,     [OP_linear] = lower_linear,
-    [OP_rms_norm] = lower_norm,   [OP_layer_norm] = lower_norm,
-    [OP_rope] = lower_rope,       [OP_split] = lower_split,
-    [OP_concat] = lower_concat,   [OP_append] = lower_append,
-    [OP_attend] = lower_attend,   [OP_add] = lower_elementwise,
-    [OP_sub] = lower_elementwise, [OP_mul] = lower_elementwise,
-    [OP_div] = lower_elementwise, [OP_max] = lower_elementwise,
-    [OP_min] = lower_elementwise, [OP_select] = lower_elementwise,
-    [OP_neg] = lower_unary,       [OP_silu] = lower_unary,
-    [OP_gelu] = lower_gelu,       [OP_tanh] = lower_unary,
-    [OP_sigmoid] = lower_unary,   [OP_relu] = lower_unary,
-    [OP_softplus] = lower_unary,  [OP_exp] = lower_unary,
-    [OP_sqrt] = lower_unary,      [OP_clamp] = lower_clamp,
-    [OP_softmax] = lower_softmax, [OP_take_rows] = lower_take_rows,
-    [OP_route] = lower_route,     [OP_experts] = lower_experts,
-    [OP_combine] = lower_combine, [OP_head_linear] = lower_head_linear,
-    [OP_at_pos] = lower_at_pos,
+/* What an operator of the language is to kernels; one that is not here has no reference kernel either. */
+static const struct {
+    lower_fn *fn;
+    kop op;
+} lower_of[OP_COUNT] = {
+#define ROW(op, fn) [OP_##op] = {lower_##fn, KOP_##op}
+    ROW(embed, embed),     ROW(linear, linear),
+    ROW(rms_norm, norm),   ROW(layer_norm, norm),
+    ROW(rope, rope),       ROW(split, split),
+    ROW(concat, concat),   ROW(append, append),
+    ROW(attend, attend),   ROW(add, elementwise),
+    ROW(sub, elementwise), ROW(mul, elementwise),
+    ROW(div, elementwise), ROW(max, elementwise),
+    ROW(min, elementwise), ROW(select, elementwise),
+    ROW(neg, unary),       ROW(silu, unary),
+    ROW(gelu, gelu),       ROW(tanh, unary),
+    ROW(sigmoid, unary),   ROW(relu, unary),
+    ROW(softplus, unary),  ROW(exp, unary),
+    ROW(sqrt, unary),      ROW(clamp, clamp),
+    ROW(softmax, softmax), ROW(take_rows, take_rows),
+    ROW(route, route),     ROW(experts, experts),
+    ROW(combine, combine), ROW(head_linear, head_linear),
+    ROW(at_pos, at_pos),
+#undef ROW
 };
+
+kop lower_kop(op_code op)
+{
+    return lower_of[op].fn ? lower_of[op].op : KOP_COUNT;
+}
 
 /* Of these a row, to which pitch counts, is one vector; of all others it is a row of the call. */
 static bool rows_are_vectors(op_code op)
@@ -415,7 +430,7 @@ static void set_pitches(lower *lo, const gnode *n, plan_step *s)
 
 static bool weighs(const gnode *n)
 {
-    return n->op == OP_linear || n->op == OP_experts || n->op == OP_head_linear;
+    return kop_row_of(lower_of[n->op].op)->weight > 0;
 }
 
 /* The type that a kernel is chosen by. */
@@ -452,9 +467,8 @@ static klayout weight_layout(const lower *lo, const gnode *n, dtype type)
     const gweight *w = &lo->g->weights.at[n->in[1].id];
     if (w->computed || !has_groups(w))
         return LAYOUT_STORED;
-    kop op = kop_find(op_row_of(n->op)->name);
-    return asks_f32(n) ? kernel_layout_exact(op, type, lo->t->best)
-                       : kernel_layout(op, type, lo->t->best);
+    const backend *be = lo->t->be;
+    return be->layout(be, lower_of[n->op].op, type, asks_f32(n));
 }
 
 /* The most rows that a call gives it, by which its kernel is chosen: of a long prompt the last layers see but the
@@ -466,23 +480,35 @@ static int64_t rows_for_kernel(const lower *lo, const gnode *n)
     return lower_rows_of(lower_result_type(lo, n, lo->part)) == ROWS_R ? lo->n_out : lo->n_tok;
 }
 
+int32_t lower_kernel(lower *lo, const plan_kernel *k)
+{
+    size_t i = 0;
+    while (i < lo->kernels.n && strcmp(lo->kernels.at[i].name, k->name) != 0)
+        i++;
+    if (i == lo->kernels.n)
+        VEC_PUSH(&lo->kernels, *k);
+    return (int32_t)i;
+}
+
 weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
 {
-    const char *op = op_row_of(n->op)->name;
+    const char *name = op_row_of(n->op)->name;
+    if (!lower_of[n->op].fn)
+        return weft_fail(lo->dg, W0901, n->loc, "%s: this program has no kernel for it", name);
     dtype type = weight_type(lo, n);
-    if (!lower_of[n->op])
-        return weft_fail(lo->dg, W0901, n->loc, "%s: this program has no kernel for it", op);
     lo->layout = weight_layout(lo, n, type);
     s->prec_f32 = asks_f32(n);
-    int64_t rows = rows_for_kernel(lo, n);
-    const kernel_row *row =
-        s->prec_f32 ? kernel_select_exact(kop_find(op), type, lo->layout, rows, lo->t->best)
-                    : kernel_select_as(kop_find(op), type, lo->layout, rows, lo->t->best);
-    if (!row)
+    plan_kernel k;
+    kernel_want want = {.op = lower_of[n->op].op,
+                        .type = type,
+                        .layout = lo->layout,
+                        .rows = rows_for_kernel(lo, n),
+                        .exact = s->prec_f32};
+    if (!lo->t->be->select(lo->t->be, &want, &k))
         return weft_fail(lo->dg, W0901, n->loc, "%s: there is no kernel for it with weights of %s",
-                         op, dtype_row_of(type)->name);
-    s->kernel = kernel_index(row);
-    WEFT_TRY(lower_of[n->op](lo, n, s));
+                         name, dtype_row_of(type)->name);
+    s->kernel = lower_kernel(lo, &k);
+    WEFT_TRY(lower_of[n->op].fn(lo, n, s));
     set_pitches(lo, n, s);
     for (int i = 0; i < s->n_out; i++)
         s->cost.row_bytes += lower_row_elems(lower_result_type(lo, n, lo->part + i)) * 4;
@@ -491,5 +517,5 @@ weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
 
 size_t lower_scratch(const lower *lo, const plan_step *s)
 {
-    return plan_step_scratch(s, lo->cells.at, lo->p->kv);
+    return plan_step_scratch(lo->t->be, lower_kernel_of(lo, s), s, lo->cells.at, lo->p->kv);
 }

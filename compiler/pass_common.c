@@ -1,6 +1,7 @@
 /* pass_common.c - scratch, kernels and shapes for the passes. */
 #include "compiler/pass_impl.h"
 
+#include "compiler/lower_impl.h"
 #include "runtime/base/intmath.h"
 
 void pass_begin(pass *p, graph *g, const target *t)
@@ -17,37 +18,33 @@ bool pass_end(pass *p)
 
 /* ---- kernels ---- */
 
-/* Which operand's storage chooses the kernel; the others come as f32. */
-static int weight_operand(op_code op)
-{
-    return op == OP_embed                                                ? 0
-           : op == OP_linear || op == OP_experts || op == OP_head_linear ? 1
-                                                                         : -1;
-}
-
-static bool has(pass *p, int op, const char *name, dtype type)
+/* For one row and for as many as there may be. */
+static bool has(pass *p, kop op, dtype type)
 {
     signed char *known = &p->kernel[op][type];
+    const backend *be = p->t->be;
     if (*known == 0) {
-        int64_t many = p->t->n_tok_max > 1 ? p->t->n_tok_max : 1;
-        bool good = kernel_select(kop_find(name), type, 1, p->t->best) &&
-                    kernel_select(kop_find(name), type, many, p->t->best);
-        *known = good ? 1 : -1;
+        plan_kernel k;
+        kernel_want one = {.op = op, .type = type, .rows = 1}, many = one;
+        many.rows = p->t->n_tok_max > 1 ? p->t->n_tok_max : 1;
+        *known = be->select(be, &one, &k) && be->select(be, &many, &k) ? 1 : -1;
     }
     return *known > 0;
 }
 
 bool pass_has_kernel(pass *p, const gnode *n)
 {
-    int w = weight_operand(n->op);
+    kop op = lower_kop(n->op);
+    if (op == KOP_COUNT)
+        return false;
+    int w = kop_row_of(op)->weight;
     bool stored = w >= 0 && w < n->n_in && n->in[w].kind == REF_WEIGHT;
-    dtype type = stored ? p->g->weights.at[n->in[w].id].type : DT_F32;
-    return has(p, (int)n->op, op_row_of(n->op)->name, type);
+    return has(p, op, stored ? p->g->weights.at[n->in[w].id].type : DT_F32);
 }
 
 bool pass_has_map(pass *p)
 {
-    return has(p, OP_COUNT, "map", DT_F32);
+    return has(p, KOP_map, DT_F32);
 }
 
 /* ---- shapes ---- */

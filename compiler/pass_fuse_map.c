@@ -8,7 +8,7 @@
 
 /* NODES_MAX follows from the registers. A map spans few nodes of the graph: what is made far before it is
  * used has left the caches anyway, and the search for circles stays short. */
-enum { OUTPUTS_MAX = 2, NODES_MAX = MAP_REGS_MAX, SPAN_MAX = 512 };
+enum { NODES_MAX = MAP_REGS_MAX, SPAN_MAX = 512 };
 
 typedef struct {
     pass p;
@@ -91,8 +91,10 @@ static bool needs_itself(mapper *m, const node_set *s)
 /* ---- limits ---- */
 
 /* Distinct operands from outside; numbers are registers but not inputs. */
-static bool fits_kernel(const graph *g, const node_set *s)
+static bool fits_kernel(const pass *p, const node_set *s)
 {
+    const graph *g = p->g;
+    const backend *be = p->t->be;
     gref seen[MAP_REGS_MAX];
     int n_seen = 0, n_input = 0;
     for (int i = 0; i < s->n; i++) {
@@ -105,13 +107,13 @@ static bool fits_kernel(const graph *g, const node_set *s)
                 known = graph_ref_equal(seen[j], r);
             if (known)
                 continue;
-            if (n_seen + s->n == MAP_REGS_MAX)
+            if (n_seen + s->n == be->map_registers)
                 return false;
             seen[n_seen++] = r;
             n_input += r.kind != REF_NUMBER;
         }
     }
-    return n_input <= K_IN_MAX && n_seen + s->n <= MAP_REGS_MAX;
+    return n_input <= be->map_inputs && n_seen + s->n <= be->map_registers;
 }
 
 static bool read_outside(const mapper *m, const node_set *s, int value)
@@ -128,7 +130,7 @@ static bool few_results(const mapper *m, const node_set *s)
     int n = 0;
     for (int i = 0; i < s->n; i++)
         n += read_outside(m, s, m->p.g->nodes.at[s->node[i]].first);
-    return n <= OUTPUTS_MAX;
+    return n <= m->p.t->be->map_results;
 }
 
 static bool one_source(const mapper *m, const node_set *s, int *out_source)
@@ -166,7 +168,7 @@ static bool try_join(mapper *m, int i, const int *first, int n_first)
     for (int k = 0; k < n_first; k++)
         if (i - first[k] > SPAN_MAX || !add_map(m, &s, first[k]))
             return false;
-    if (!fits_kernel(m->p.g, &s) || !few_results(m, &s) || !one_source(m, &s, &from) ||
+    if (!fits_kernel(&m->p, &s) || !few_results(m, &s) || !one_source(m, &s, &from) ||
         needs_itself(m, &s))
         return false;
     int head = first[0];

@@ -17,7 +17,7 @@ typedef struct {
     arena *a; /* scratch, gone when the pass ends */
     graph_uses uses;
     bool changed;
-    signed char kernel[OP_COUNT + 1][DT_COUNT + 1]; /* 1: there is one, -1: there is none */
+    signed char kernel[KOP_COUNT][DT_COUNT + 1]; /* 1: there is one, -1: there is none */
 } pass;
 
 void pass_begin(pass *p, graph *g, const target *t);

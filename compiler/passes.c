@@ -66,7 +66,7 @@ static void check(const graph *g)
 weft_status passes_run(weft_diag *dg, graph *g, const target *t, const pass_watch *watch)
 {
     WEFT_TRY(check_names(dg, t));
-    if (t->best == VARIANT_ref) /* a step for each node */
+    if (!t->be->fuses)
         return WEFT_OK;
     for (int i = 0; i < N_PASS; i++) {
         if (skipped(t, rows[i].name))

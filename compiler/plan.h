@@ -52,8 +52,21 @@ typedef struct {
     int64_t key_bytes, key_flops; /* attend: for each row and each position that it sees */
 } plan_cost;
 
+/* A kernel that steps name. Whoever loads the plan finds it by its name, in a table of its own; the rest is what a
+ * reader of the plan needs to know of it. */
 typedef struct {
-    int32_t kernel; /* index into kernel_rows */
+    const char *name; /* k_linear_Q8_0_c: a row of kernels.def */
+    kop op;
+    dtype type;     /* of the weight it reads; DT_COUNT: any */
+    klayout layout; /* and how its rows lie */
+    kact act;       /* how it wants its first operand */
+    kunit unit;     /* of work, where it is not tiles */
+    bool reference; /* it takes rows without gaps, vectors as they are stored, and no tiles */
+    int32_t row;    /* the back end's number for it, which no file has */
+} plan_kernel;
+
+typedef struct {
+    int32_t kernel; /* of the plan */
     plan_operand in[K_IN_MAX], out[K_OUT_MAX];
     int32_t n_in, n_out;
     /* n[0] is set at each call: the rows there are, times per_row; with ROWS_FIXED it stays. */
@@ -62,9 +75,18 @@ typedef struct {
     /* The kernel's other arguments. */
     int64_t pitch[K_IN_MAX], out_pitch[K_OUT_MAX];
     int64_t stride[K_IN_MAX][K_AXES_MAX];
-    int64_t n[K_SIZES_MAX];
-    double f[K_SCALARS_MAX];
-    int32_t word[K_WORDS_MAX];
+    union {
+        int64_t n[K_SIZES_MAX];
+        ksizes size;
+    };
+    union {
+        double f[K_SCALARS_MAX];
+        kscalars scalar;
+    };
+    union {
+        int32_t word[K_WORDS_MAX];
+        kchoices choice;
+    };
     int64_t cols, tile;   /* tile 0: units are those of the kernel's row */
     int32_t code, n_code; /* of a map: instructions of the plan */
     int32_t cell;         /* -1, or the cell it reads or writes */
@@ -84,12 +106,18 @@ typedef struct {
     int64_t grain; /* units that may be claimed at once, where tiles of a thread bound it; 0: any */
 } plan_item;
 
+/* Item `to` reads what item `from` made, or touches the same rows of a cell after it. Phases follow from these. */
+typedef struct {
+    int32_t from, to;
+} plan_edge;
+
 /* The steps for calls of at most n_tok_max rows. */
 typedef struct {
     int64_t n_tok_max;
-    int32_t n_step, n_item, n_phase;
+    int32_t n_step, n_item, n_phase, n_edge;
     const plan_step *step;
-    const plan_item *item;      /* phases ascend; within one, those for each thread come first */
+    const plan_item *item; /* phases ascend; within one, those for each thread come first */
+    const plan_edge *edge;
     const plan_operand *output; /* [n_output]: where each is after a call */
     size_t arena_bytes;         /* of the arena, what this bucket uses */
     size_t local_bytes;         /* of each thread: LOCAL and TILE values */
@@ -151,15 +179,16 @@ typedef struct {
 
 typedef struct plan {
     const char *model, *entry;
-    kvariant best; /* no kernel is of a later variant */
-    dtype kv;      /* what cells store */
+    const char *backend, *level; /* that it was made for: "cpu", "amx" */
+    dtype kv;                    /* what cells store */
     bool deterministic;
     int64_t n_tok_max; /* of the largest bucket */
     int64_t n_out_max, n_seq_max;
     int64_t n_ctx;   /* tokens a sequence may hold; 0: the plan does not depend on it */
     int64_t n_vocab; /* token ids are below this; 0: no step looks one up */
     int64_t n_pos;   /* positions are below this; 0: no step looks one up */
-    int32_t n_bucket, n_weight, n_cell, n_output, n_code;
+    int32_t n_kernel, n_bucket, n_weight, n_cell, n_output, n_code;
+    const plan_kernel *kernel;
     const plan_bucket *bucket; /* by n_tok_max, ascending */
     const plan_weight *weight;
     const plan_cell *cell;
@@ -181,6 +210,17 @@ static inline const plan_bucket *plan_bucket_for(const plan *p, int64_t n_tok)
     while (b->n_tok_max < n_tok)
         b++;
     return b;
+}
+
+/* Attention with this kernel may be two steps, the second of which merges what the first made of stretches of positions. */
+static inline bool plan_kernel_splits(const plan_kernel *k)
+{
+    return k->unit == KUNIT_QUERIES;
+}
+
+static inline const plan_kernel *plan_kernel_of(const plan *p, const plan_step *s)
+{
+    return &p->kernel[s->kernel];
 }
 
 /* The output of this name and index, -1 for one without; NULL if the plan has none such. */

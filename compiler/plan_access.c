@@ -133,7 +133,7 @@ bool acc_given(const plan_accesses *l, int i)
 /* A kernel that is told nothing about pitch takes rows without gaps. */
 static int64_t pitch_of(const plan_accesses *l, int64_t pitch, int64_t width)
 {
-    return l->k->variant == VARIANT_ref ? width : pitch;
+    return l->k->reference ? width : pitch;
 }
 
 /* ---- activations ---- */
@@ -318,12 +318,12 @@ bool acc_weight_in(plan_accesses *l, int i, int64_t rows, int64_t elems, bool ch
                    4);
 }
 
-/* A norm's weight, a bias: in its stored type to ref, else f32. May be absent. */
+/* A norm's weight, a bias: in its stored type to the reference, else f32. May be absent. */
 bool acc_vectors_in(plan_accesses *l, int i, int64_t rows, int64_t elems)
 {
     if (!acc_given(l, i))
         return true;
-    if (l->k->variant == VARIANT_ref)
+    if (l->k->reference)
         return acc_weight_in(l, i, rows, elems, false, true);
     return acc_rows_in(l, i, rows, elems, acc_shared_by_all);
 }

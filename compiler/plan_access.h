@@ -33,7 +33,7 @@ typedef struct {
     const plan *p;
     const plan_bucket *b;
     const plan_step *s;
-    const kernel_row *k;
+    const plan_kernel *k;
     const plan_item *item;
     int64_t n_row; /* n[0] at most */
     plan_access at[ACCESS_MAX];
@@ -50,8 +50,6 @@ bool plan_access_step(const plan *p, const plan_bucket *b, const plan_item *item
 
 /* The most rows that a call of this bucket can have. */
 int64_t plan_rows_max(const plan *p, const plan_bucket *b, plan_rows rows);
-/* May a result of this op take the place of operand 0? */
-bool plan_op_in_place(kop op);
 /* Bytes from the first to the last that it touches. */
 int64_t plan_access_span(const plan_access *a);
 /* Do two touch a byte in common? */

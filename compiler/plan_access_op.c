@@ -1,4 +1,4 @@
-/* plan_access_op.c - what each op touches, in the order that kernels/kernel_ops.def gives.
+/* plan_access_op.c - what each op touches, in the layout that kernels/kernels.def gives.
  *
  * One function per family of ops, found in a table at the end: it describes what a kernel reads and writes
  * when a call has as many rows as the bucket allows. */
@@ -61,97 +61,101 @@ static bool access_append(plan_accesses *l)
 
 static bool access_attend(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
+    int64_t heads = l->s->size.attend.heads, window = l->s->size.attend.window,
+            chunk = l->s->size.attend.chunk;
     if (!cell_rows_are_tokens(l) || !acc_sizes(l, 1))
         return false;
     const plan_cell *c = &l->p->cell[l->s->cell];
-    if (n[1] % c->heads != 0)
-        return acc_refuse(l, "%" PRId64 " heads are no whole groups for %" PRId64, n[1], c->heads);
-    if (n[2] < 0 || n[3] < 0)
-        return acc_refuse(l, "a window cannot be %" PRId64, n[2] < 0 ? n[2] : n[3]);
-    bool near = (n[2] > 0 && n[2] - 1 <= c->keep) || (n[3] > 0 && n[3] - 1 <= c->keep);
+    if (heads % c->heads != 0)
+        return acc_refuse(l, "%" PRId64 " heads are no whole groups for %" PRId64, heads, c->heads);
+    if (window < 0 || chunk < 0)
+        return acc_refuse(l, "a window cannot be %" PRId64, window < 0 ? window : chunk);
+    bool near = (window > 0 && window - 1 <= c->keep) || (chunk > 0 && chunk - 1 <= c->keep);
     if (c->layout == PLAN_RING && !near)
         return acc_refuse(l, "it looks further back than the %" PRId64 " rows that cell %s keeps",
                           c->keep, c->name);
     acc_sharing part = {SHARE_ROW, 0}; /* of a row, a unit has some heads */
-    int mode = l->s->word[0];
-    if (mode < 0 || mode > 2 || (mode > 0 && !kernel_splits(l->k)))
+    int mode = l->s->choice.attend.part;
+    if (mode < 0 || mode > 2 || (mode > 0 && !plan_kernel_splits(l->k)))
         return acc_refuse(l, "its kernel has no part %d", mode);
-    int64_t states = acc_times(l, n[1], kernel_state_elems(c->v));
+    int64_t states = acc_times(l, heads, kernel_state_elems(c->v));
     if (mode == 2)
-        return acc_rows_in(l, 0, l->n_row, states, part) && acc_f32_in(l, 2, n[1]) &&
-               acc_rows_out(l, l->n_row, acc_times(l, n[1], c->v), part);
+        return acc_rows_in(l, 0, l->n_row, states, part) && acc_f32_in(l, 2, heads) &&
+               acc_rows_out(l, l->n_row, acc_times(l, heads, c->v), part);
     touch_cell(l, CELL_KEYS, false, acc_shared_by_all);
     touch_cell(l, CELL_VALUES, false, acc_shared_by_all);
-    return acc_rows_in(l, 0, l->n_row, acc_times(l, n[1], c->k), part) && acc_f32_in(l, 2, n[1]) &&
-           acc_f32_in(l, 3, n[1]) &&
-           acc_rows_out(l, l->n_row, mode == 1 ? states : acc_times(l, n[1], c->v), part);
+    return acc_rows_in(l, 0, l->n_row, acc_times(l, heads, c->k), part) &&
+           acc_f32_in(l, 2, heads) && acc_f32_in(l, 3, heads) &&
+           acc_rows_out(l, l->n_row, mode == 1 ? states : acc_times(l, heads, c->v), part);
 }
 
 /* ---- the other ops ---- */
 
 static bool access_embed(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
-    return acc_sizes(l, 2) && acc_weight_in(l, 0, n[2], n[1], false, false) &&
-           acc_ids_in(l, 1, l->n_row, n[2], acc_by_row(l, 1)) &&
-           acc_rows_out(l, l->n_row, n[1], acc_by_row(l, 1));
+    int64_t width = l->s->size.embed.width, vocab = l->s->size.embed.vocab;
+    return acc_sizes(l, 2) && acc_weight_in(l, 0, vocab, width, false, false) &&
+           acc_ids_in(l, 1, l->n_row, vocab, acc_by_row(l, 1)) &&
+           acc_rows_out(l, l->n_row, width, acc_by_row(l, 1));
 }
 
 static bool access_linear(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
-    return acc_sizes(l, 2) && acc_tiles(l, n[1], acc_whole_rows(l)) &&
-           acc_multiplied_in(l, l->n_row, n[2], acc_by_row(l, 1)) &&
-           acc_weight_in(l, 1, n[1], n[2], true, false) && acc_vectors_in(l, 2, 1, n[1]) &&
-           acc_rows_out(l, l->n_row, n[1], acc_by_unit(l, 1));
+    int64_t out = l->s->size.linear.out, in = l->s->size.linear.in;
+    return acc_sizes(l, 2) && acc_tiles(l, out, acc_whole_rows(l)) &&
+           acc_multiplied_in(l, l->n_row, in, acc_by_row(l, 1)) &&
+           acc_weight_in(l, 1, out, in, true, false) && acc_vectors_in(l, 2, 1, out) &&
+           acc_rows_out(l, l->n_row, out, acc_by_unit(l, 1));
 }
 
 static bool access_norm(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
+    int64_t width = l->s->size.norm.width, rows = l->s->size.norm.weight_rows;
     if (!acc_sizes(l, 3))
         return false;
-    int64_t width = acc_times(l, n[1], n[2]);
+    int64_t cols = acc_times(l, l->s->size.norm.vectors, width);
     bool layer = l->k->op == KOP_layer_norm;
-    return acc_tiles(l, width, n[2]) && acc_rows_in(l, 0, l->n_row, width, acc_by_unit(l, 1)) &&
-           acc_vectors_in(l, 1, n[3], n[2]) && (!layer || acc_vectors_in(l, 2, n[3], n[2])) &&
-           acc_rows_out(l, l->n_row, width, acc_by_unit(l, 1));
+    return acc_tiles(l, cols, width) && acc_rows_in(l, 0, l->n_row, cols, acc_by_unit(l, 1)) &&
+           acc_vectors_in(l, 1, rows, width) && (!layer || acc_vectors_in(l, 2, rows, width)) &&
+           acc_rows_out(l, l->n_row, cols, acc_by_unit(l, 1));
 }
 
 static bool access_rope(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
+    int64_t width = l->s->size.rope.width, pairs = l->s->size.rope.pairs;
+    int order = l->s->choice.rope.order;
     if (!acc_sizes(l, 3))
         return false;
-    if (2 * n[3] > n[2] || (l->s->word[0] != 1 && l->s->word[0] != 2))
-        return acc_refuse(l, "%" PRId64 " pairs in order %d do not fit %" PRId64 " elements", n[3],
-                          (int)l->s->word[0], n[2]);
-    int64_t width = acc_times(l, n[1], n[2]);
+    if (2 * pairs > width || (order != 1 && order != 2))
+        return acc_refuse(l, "%" PRId64 " pairs in order %d do not fit %" PRId64 " elements", pairs,
+                          order, width);
+    int64_t cols = acc_times(l, l->s->size.rope.heads, width);
     if (!acc_given(l, 2))
         return acc_refuse(l, "operand 2 is missing");
-    return acc_tiles(l, width, n[2]) && acc_rows_in(l, 0, l->n_row, width, acc_by_unit(l, 1)) &&
-           acc_ids_in(l, 1, l->n_row, 0, acc_by_row(l, 1)) && acc_f32_in(l, 2, n[3]) &&
-           acc_rows_out(l, l->n_row, width, acc_by_unit(l, 1));
+    return acc_tiles(l, cols, width) && acc_rows_in(l, 0, l->n_row, cols, acc_by_unit(l, 1)) &&
+           acc_ids_in(l, 1, l->n_row, 0, acc_by_row(l, 1)) && acc_f32_in(l, 2, pairs) &&
+           acc_rows_out(l, l->n_row, cols, acc_by_unit(l, 1));
 }
 
 static bool access_split(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
-    if (!acc_sizes(l, 2) || n[3] < 0 || n[3] > n[2] || n[4] < 1 || n[4] > n[2] - n[3])
-        return acc_refuse(l, "it takes %" PRId64 " elements from %" PRId64 " on, of %" PRId64, n[4],
-                          n[3], n[2]);
-    return acc_rows_in(l, 0, l->n_row, acc_times(l, n[1], n[2]), acc_by_row(l, 1)) &&
-           acc_rows_out(l, l->n_row, acc_times(l, n[1], n[4]), acc_by_row(l, 1));
+    int64_t vectors = l->s->size.split.vectors, width = l->s->size.split.width,
+            first = l->s->size.split.first, part = l->s->size.split.part;
+    if (!acc_sizes(l, 2) || first < 0 || first > width || part < 1 || part > width - first)
+        return acc_refuse(l, "it takes %" PRId64 " elements from %" PRId64 " on, of %" PRId64, part,
+                          first, width);
+    return acc_rows_in(l, 0, l->n_row, acc_times(l, vectors, width), acc_by_row(l, 1)) &&
+           acc_rows_out(l, l->n_row, acc_times(l, vectors, part), acc_by_row(l, 1));
 }
 
 static bool access_concat(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
+    int64_t vectors = l->s->size.concat.vectors, x = l->s->size.concat.x_width,
+            y = l->s->size.concat.y_width;
     return acc_sizes(l, 3) &&
-           acc_rows_in(l, 0, l->n_row, acc_times(l, n[1], n[2]), acc_by_row(l, 1)) &&
-           acc_rows_in(l, 1, l->n_row, acc_times(l, n[1], n[3]), acc_by_row(l, 1)) &&
-           acc_rows_out(l, l->n_row, acc_times(l, n[1], n[2] + n[3]), acc_by_row(l, 1));
+           acc_rows_in(l, 0, l->n_row, acc_times(l, vectors, x), acc_by_row(l, 1)) &&
+           acc_rows_in(l, 1, l->n_row, acc_times(l, vectors, y), acc_by_row(l, 1)) &&
+           acc_rows_out(l, l->n_row, acc_times(l, vectors, x + y), acc_by_row(l, 1));
 }
 
 /* Input i, of which stride[i][0] counts elements from row to row and the others along `axes` axes whose
@@ -196,15 +200,15 @@ static bool strided_in(plan_accesses *l, int i, int axes, int first, int64_t ele
 /* add and the like: axes n[0] to n[word[0] - 1]. */
 static bool access_binary(plan_accesses *l)
 {
-    int rank = l->s->word[0], n_in = l->k->op == KOP_select ? 3 : 2;
+    int rank = l->s->choice.binary.rank;
     int64_t elems = 1;
     if (rank < 1 || rank > K_AXES_MAX)
         return acc_refuse(l, "it has %d axes", rank);
     if (!acc_sizes(l, rank - 1))
         return false;
     for (int i = 1; i < rank; i++)
-        elems = acc_times(l, elems, l->s->n[i]);
-    for (int i = 0; i < n_in; i++)
+        elems = acc_times(l, elems, l->s->size.binary.dim[i - 1]);
+    for (int i = 0; i < l->s->n_in; i++)
         if (acc_given(l, i) && !strided_in(l, i, rank - 1, 1, elems))
             return false;
     return acc_rows_out(l, l->n_row, elems, acc_by_row(l, 1));
@@ -212,15 +216,16 @@ static bool access_binary(plan_accesses *l)
 
 static bool access_unary(plan_accesses *l)
 {
-    return acc_sizes(l, 1) && acc_rows_in(l, 0, l->n_row, l->s->n[1], acc_by_row(l, 1)) &&
-           acc_rows_out(l, l->n_row, l->s->n[1], acc_by_row(l, 1));
+    return acc_sizes(l, 1) &&
+           acc_rows_in(l, 0, l->n_row, l->s->size.unary.elems, acc_by_row(l, 1)) &&
+           acc_rows_out(l, l->n_row, l->s->size.unary.elems, acc_by_row(l, 1));
 }
 
 static bool access_softmax(plan_accesses *l)
 {
     if (!acc_sizes(l, 2))
         return false;
-    int64_t width = acc_times(l, l->s->n[1], l->s->n[2]);
+    int64_t width = acc_times(l, l->s->size.softmax.vectors, l->s->size.softmax.width);
     return acc_rows_in(l, 0, l->n_row, width, acc_by_row(l, 1)) &&
            acc_rows_out(l, l->n_row, width, acc_by_row(l, 1));
 }
@@ -235,64 +240,71 @@ static bool access_take_rows(plan_accesses *l)
     for (int i = 1; i < K_IN_MAX; i++)
         if (acc_given(l, i) && l->s->in[i].space != SPACE_IO)
             return acc_refuse(l, "operand %d is not read", i);
-    return acc_rows_in(l, 0, plan_rows_max(l->p, l->b, ROWS_T), l->s->n[1], acc_shared_by_all) &&
-           acc_rows_out(l, l->n_row, l->s->n[1], acc_by_row(l, 1));
+    return acc_rows_in(l, 0, plan_rows_max(l->p, l->b, ROWS_T), l->s->size.take_rows.width,
+                       acc_shared_by_all) &&
+           acc_rows_out(l, l->n_row, l->s->size.take_rows.width, acc_by_row(l, 1));
 }
 
 static bool access_route(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
+    int64_t experts = l->s->size.route.experts, slots = l->s->size.route.slots,
+            groups = l->s->size.route.groups, top = l->s->size.route.top_groups;
     if (!acc_sizes(l, 4))
         return false;
-    if (n[1] % n[3] != 0 || n[4] < 1 || n[4] > n[3] || n[2] > n[1] / n[3] * n[4])
+    if (experts % groups != 0 || top < 1 || top > groups || slots > experts / groups * top)
         return acc_refuse(l,
                           "%" PRId64 " of %" PRId64 " experts in %" PRId64 " of %" PRId64 " groups",
-                          n[2], n[1], n[4], n[3]);
-    return acc_rows_in(l, 0, l->n_row, n[1], acc_by_row(l, 1)) && acc_f32_in(l, 1, n[1]) &&
-           acc_rows_out_of(l, 0, DT_I32, l->n_row, n[2], acc_by_row(l, 1)) &&
-           acc_rows_out_of(l, 1, DT_F32, l->n_row, n[2], acc_by_row(l, 1));
+                          slots, experts, top, groups);
+    return acc_rows_in(l, 0, l->n_row, experts, acc_by_row(l, 1)) && acc_f32_in(l, 1, experts) &&
+           acc_rows_out_of(l, 0, DT_I32, l->n_row, slots, acc_by_row(l, 1)) &&
+           acc_rows_out_of(l, 1, DT_F32, l->n_row, slots, acc_by_row(l, 1));
 }
 
 static bool access_experts(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
-    if (!acc_sizes(l, 3) || n[5] < 1 || n[5] > PLAN_SIZE_MAX)
-        return acc_refuse(l, "size 5 is %" PRId64, n[5]);
-    if (n[4] != 1 && n[4] != n[1])
-        return acc_refuse(l, "%" PRId64 " vectors for %" PRId64 " slots", n[4], n[1]);
-    int64_t slots = acc_times(l, l->n_row, n[1]), x_rows = acc_times(l, l->n_row, n[4]);
-    return acc_tiles(l, n[2], acc_whole_rows(l)) &&
-           acc_multiplied_in(l, x_rows, n[3], acc_by_row(l, n[4])) &&
-           acc_table_in(l, n[5], n[2], n[3]) &&
-           acc_ids_in(l, 2, slots, n[5], acc_by_row(l, n[1])) && acc_vectors_in(l, 3, n[5], n[2]) &&
-           acc_rows_out(l, slots, n[2], acc_by_unit(l, n[1]));
+    int64_t slots = l->s->size.experts.slots, out = l->s->size.experts.out,
+            in = l->s->size.experts.in, x = l->s->size.experts.x_vectors,
+            experts = l->s->size.experts.experts;
+    if (!acc_sizes(l, 5))
+        return false;
+    if (x != 1 && x != slots)
+        return acc_refuse(l, "it has %" PRId64 " rows of operand 0 for %" PRId64 " experts", x,
+                          slots);
+    int64_t chosen = acc_times(l, l->n_row, slots);
+    return acc_tiles(l, out, acc_whole_rows(l)) &&
+           acc_multiplied_in(l, acc_times(l, l->n_row, x), in, acc_by_row(l, x)) &&
+           acc_table_in(l, experts, out, in) &&
+           acc_ids_in(l, 2, chosen, experts, acc_by_row(l, slots)) &&
+           acc_vectors_in(l, 3, experts, out) &&
+           acc_rows_out(l, chosen, out, acc_by_unit(l, slots));
 }
 
 static bool access_combine(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
+    int64_t slots = l->s->size.combine.slots, width = l->s->size.combine.width;
     if (!acc_sizes(l, 2))
         return false;
-    return acc_tiles(l, n[2], 1) &&
-           acc_rows_in(l, 0, acc_times(l, l->n_row, n[1]), n[2], acc_by_unit(l, n[1])) &&
-           acc_rows_in(l, 1, l->n_row, n[1], acc_by_row(l, 1)) &&
-           acc_rows_out(l, l->n_row, n[2], acc_by_unit(l, 1));
+    return acc_tiles(l, width, 1) &&
+           acc_rows_in(l, 0, acc_times(l, l->n_row, slots), width, acc_by_unit(l, slots)) &&
+           acc_rows_in(l, 1, l->n_row, slots, acc_by_row(l, 1)) &&
+           acc_rows_out(l, l->n_row, width, acc_by_unit(l, 1));
 }
 
 /* Units are heads of a row, or columns over all heads: then rows of the call are heads apart. */
 static bool access_head_linear(plan_accesses *l)
 {
-    const int64_t *n = l->s->n;
+    int64_t heads = l->s->size.head_linear.heads, out = l->s->size.head_linear.out,
+            in = l->s->size.head_linear.in;
     if (!acc_sizes(l, 3))
         return false;
-    int64_t vectors = acc_times(l, l->n_row, n[1]), width = acc_times(l, n[1], n[2]);
+    int64_t vectors = acc_times(l, l->n_row, heads), width = acc_times(l, heads, out);
     acc_sharing head = l->s->tile > 0 ? acc_shared_by_all : (acc_sharing){SHARE_ROW, 1};
-    if (!acc_tiles(l, width, n[2]) || !acc_multiplied_in(l, vectors, n[3], head) ||
-        !acc_table_in(l, n[1], n[2], n[3]) || !acc_vectors_in(l, 2, n[1], n[2]))
+    if (!acc_tiles(l, width, out) || !acc_multiplied_in(l, vectors, in, head) ||
+        !acc_table_in(l, heads, out, in) || !acc_vectors_in(l, 2, heads, out))
         return false;
     if (l->s->tile == 0)
-        return acc_rows_out(l, vectors, n[2], head);
-    if (l->s->out_pitch[0] != n[2] * 4)
+        return acc_rows_out(l, vectors, out, head);
+    if (l->s->out_pitch[0] != out * 4)
         return acc_refuse(l, "by columns, its heads have no gaps between them");
     plan_step by_cols = *l->s;
     by_cols.out_pitch[0] = acc_times(l, width, 4);
@@ -305,7 +317,8 @@ static bool access_head_linear(plan_accesses *l)
 
 static bool access_at_pos(plan_accesses *l)
 {
-    return acc_sizes(l, 1) && acc_rows_in(l, 0, 1, l->s->n[1], acc_shared_by_all) &&
+    return acc_sizes(l, 1) &&
+           acc_rows_in(l, 0, 1, l->s->size.at_pos.positions, acc_shared_by_all) &&
            acc_ids_in(l, 1, l->n_row, 0, acc_by_row(l, 1)) &&
            acc_rows_out(l, l->n_row, 1, acc_by_row(l, 1));
 }
@@ -313,8 +326,8 @@ static bool access_at_pos(plan_accesses *l)
 /* quantize, and quantize4 for forms that interleave rows: its units are groups of them. */
 static bool access_quantize(plan_accesses *l)
 {
-    int act = l->s->word[0];
-    int64_t n = l->s->n[1], group = l->k->op == KOP_quantize4 ? 4 : 1;
+    int act = l->s->choice.quantize.act;
+    int64_t n = l->s->size.quantize.width, group = l->k->op == KOP_quantize4 ? 4 : 1;
     if (!acc_sizes(l, 1) || act <= ACT_F32 || act >= ACT_COUNT || act_group((kact)act) != group ||
         n % act_block((kact)act) != 0)
         return acc_refuse(l, "rows of %" PRId64 " elements cannot be quantised in form %d", n, act);
@@ -392,16 +405,17 @@ static bool map_code(plan_accesses *l)
 static bool access_map(plan_accesses *l)
 {
     const plan_step *s = l->s;
-    int axes = s->word[0];
+    int axes = s->choice.map.axes;
     int64_t elems = 1;
     if (axes < 1 || axes > K_AXES_MAX - 1)
         return acc_refuse(l, "it has %d axes", axes);
     if (!acc_sizes(l, 1 + axes))
         return false;
     for (int i = 0; i < axes; i++)
-        elems = acc_times(l, elems, s->n[2 + i]);
-    if (l->overflow || elems != s->n[1])
-        return acc_refuse(l, "its axes make %" PRId64 " elements of %" PRId64, elems, s->n[1]);
+        elems = acc_times(l, elems, s->size.map.dim[i]);
+    if (l->overflow || elems != s->size.map.elems)
+        return acc_refuse(l, "its axes make %" PRId64 " elements of %" PRId64, elems,
+                          s->size.map.elems);
     if (!acc_tiles(l, elems, 1) || !map_code(l))
         return false;
     for (int i = 0; i < s->n_in; i++)
@@ -415,72 +429,29 @@ static bool access_map(plan_accesses *l)
 
 /* ---- the table ---- */
 
-typedef struct {
-    kop op;
-    bool (*find)(plan_accesses *l);
-    int8_t n_in, n_out; /* at most; -1 results: as many as there are */
-    bool tiled;         /* takes columns as units */
-    bool in_place;      /* a result may take the place of an operand */
-} access_row;
-
-/* clang-format off */
-static const access_row access_rows[] = {
-    /* op          what it touches     in  out  tiled  in place */
-    {KOP_embed,       access_embed,       2,  1,  false, false},
-    {KOP_linear,      access_linear,      3,  1,  true,  false},
-    {KOP_rms_norm,    access_norm,        2,  1,  true,  true},
-    {KOP_layer_norm,  access_norm,        3,  1,  true,  true},
-    {KOP_rope,        access_rope,        3,  1,  true,  true},
-    {KOP_split,       access_split,       1,  1,  false, false},
-    {KOP_concat,      access_concat,      2,  1,  false, false},
-    {KOP_append,      access_append,      2,  0,  true,  false},
-    {KOP_attend,      access_attend,      4,  1,  false, false},
-    {KOP_add,         access_binary,      2,  1,  false, true},
-    {KOP_sub,         access_binary,      2,  1,  false, true},
-    {KOP_mul,         access_binary,      2,  1,  false, true},
-    {KOP_div,         access_binary,      2,  1,  false, true},
-    {KOP_max,         access_binary,      2,  1,  false, true},
-    {KOP_min,         access_binary,      2,  1,  false, true},
-    {KOP_select,      access_binary,      3,  1,  false, true},
-    {KOP_neg,         access_unary,       1,  1,  false, true},
-    {KOP_silu,        access_unary,       1,  1,  false, true},
-    {KOP_gelu,        access_unary,       1,  1,  false, true},
-    {KOP_tanh,        access_unary,       1,  1,  false, true},
-    {KOP_sigmoid,     access_unary,       1,  1,  false, true},
-    {KOP_relu,        access_unary,       1,  1,  false, true},
-    {KOP_softplus,    access_unary,       1,  1,  false, true},
-    {KOP_exp,         access_unary,       1,  1,  false, true},
-    {KOP_sqrt,        access_unary,       1,  1,  false, true},
-    {KOP_clamp,       access_unary,       1,  1,  false, true},
-    {KOP_softmax,     access_softmax,     1,  1,  false, true},
-    {KOP_take_rows,   access_take_rows,   2,  1,  false, false},
-    {KOP_route,       access_route,       2,  2,  false, false},
-    {KOP_experts,     access_experts,     4,  1,  true,  false},
-    {KOP_combine,     access_combine,     2,  1,  true,  false},
-    {KOP_head_linear, access_head_linear, 3,  1,  true,  false},
-    {KOP_at_pos,      access_at_pos,      2,  1,  false, false},
-    {KOP_map,         access_map,  K_IN_MAX, -1,  true,  true},
-    {KOP_quantize,        access_quantize,        1,  1,  true,  false},
-    {KOP_quantize4,       access_quantize,        1,  1,  false, false},
+static bool (*const access_of[KOP_COUNT])(plan_accesses *l) = {
+    [KOP_embed] = access_embed,       [KOP_linear] = access_linear,
+    [KOP_rms_norm] = access_norm,     [KOP_layer_norm] = access_norm,
+    [KOP_rope] = access_rope,         [KOP_split] = access_split,
+    [KOP_concat] = access_concat,     [KOP_append] = access_append,
+    [KOP_attend] = access_attend,     [KOP_add] = access_binary,
+    [KOP_sub] = access_binary,        [KOP_mul] = access_binary,
+    [KOP_div] = access_binary,        [KOP_max] = access_binary,
+    [KOP_min] = access_binary,        [KOP_select] = access_binary,
+    [KOP_neg] = access_unary,         [KOP_silu] = access_unary,
+    [KOP_gelu] = access_unary,        [KOP_tanh] = access_unary,
+    [KOP_sigmoid] = access_unary,     [KOP_relu] = access_unary,
+    [KOP_softplus] = access_unary,    [KOP_exp] = access_unary,
+    [KOP_sqrt] = access_unary,        [KOP_clamp] = access_unary,
+    [KOP_softmax] = access_softmax,   [KOP_take_rows] = access_take_rows,
+    [KOP_route] = access_route,       [KOP_experts] = access_experts,
+    [KOP_combine] = access_combine,   [KOP_head_linear] = access_head_linear,
+    [KOP_at_pos] = access_at_pos,     [KOP_map] = access_map,
+    [KOP_quantize] = access_quantize, [KOP_quantize4] = access_quantize,
 };
-/* clang-format on */
-
-static const access_row *row_of(kop op)
-{
-    for (size_t i = 0; i < sizeof access_rows / sizeof access_rows[0]; i++)
-        if (access_rows[i].op == op)
-            return &access_rows[i];
-    return NULL;
-}
-
-bool plan_op_in_place(kop op)
-{
-    const access_row *r = row_of(op);
-    return r && r->in_place;
-}
 
 /* Operands that say what they are: a number of a type, a weight that is there. */
-static bool operands(plan_accesses *l, const access_row *r)
+static bool operands(plan_accesses *l, const kop_row *r)
 {
     const plan_step *s = l->s;
     if (s->n_in < 0 || s->n_in > r->n_in || s->n_out < 0 || s->n_out > K_OUT_MAX ||
@@ -520,20 +491,18 @@ static bool rows_of_call(plan_accesses *l)
 bool plan_access_step(const plan *p, const plan_bucket *b, const plan_item *item,
                       const plan_step *s, plan_accesses *l)
 {
-    int n_kernel;
-    const kernel_row *rows = kernel_rows(&n_kernel);
     *l = (plan_accesses){.p = p, .b = b, .s = s, .item = item};
-    if (s->kernel < 0 || s->kernel >= n_kernel)
+    if (s->kernel < 0 || s->kernel >= p->n_kernel)
         return acc_refuse(l, "there is no kernel %d", (int)s->kernel);
-    l->k = &rows[s->kernel];
-    const access_row *r = row_of(l->k->op);
-    if (!r)
-        return acc_refuse(l, "nothing is known of the memory that %s touches", kop_name(l->k->op));
-    if (s->tile < 0 || (s->tile > 0 && (!r->tiled || l->k->variant == VARIANT_ref)))
+    l->k = plan_kernel_of(p, s);
+    const kop_row *r = kop_row_of(l->k->op);
+    if (!access_of[l->k->op])
+        return acc_refuse(l, "nothing is known of the memory that %s touches", r->name);
+    if (s->tile < 0 || (s->tile > 0 && (r->cut == KCUT_NO || l->k->reference)))
         return acc_refuse(l, "it does not take columns as units");
     if (s->cell < -1 || s->cell >= p->n_cell)
         return acc_refuse(l, "there is no cell %d", (int)s->cell);
-    if (!operands(l, r) || !rows_of_call(l) || !r->find(l))
+    if (!operands(l, r) || !rows_of_call(l) || !access_of[l->k->op](l))
         return false;
     return !l->overflow || acc_refuse(l, "its sizes do not fit");
 }

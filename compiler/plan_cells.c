@@ -41,7 +41,7 @@ int32_t plan_cells(const graph *g, const target *t, arena *a, plan_cell **out_ce
         gcell c = g->cells.at[i];
         if (!cell_grows(&c))
             continue;
-        if (t->best != VARIANT_ref && c.layout == CELL_UNDECIDED)
+        if (t->be->fuses && c.layout == CELL_UNDECIDED)
             cell_decide(&c, t);
         (*out_cells)[n] = plan_cell_of(&c);
         (*out_cells)[n++].name = arena_str(a, c.name).p;

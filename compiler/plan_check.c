@@ -12,10 +12,10 @@ enum { STEPS_MAX = 1 << 16, PHASE_STEPS_MAX = 1 << 10 };
 
 typedef struct {
     weft_diag *dg;
+    const backend *be;
     const plan *p;
     const plan_bucket *b;
     int32_t index; /* of the bucket */
-    const kernel_row *rows;
     VEC(plan_access) at;
     VEC(size_t) first;
     VEC(int32_t) item;
@@ -24,11 +24,9 @@ typedef struct {
 static weft_status fail_step(checker *c, int32_t i, const char *why)
 {
     const plan_step *s = &c->b->step[i];
-    int n;
-    kernel_rows(&n);
+    bool known = s->kernel >= 0 && s->kernel < c->p->n_kernel;
     return weft_fail(c->dg, W1503, s->loc, "plan: bucket %d, step %d (%s): %s", (int)c->index,
-                     (int)i, s->kernel >= 0 && s->kernel < n ? c->rows[s->kernel].symbol : "?",
-                     why);
+                     (int)i, known ? plan_kernel_of(c->p, s)->name : "?", why);
 }
 
 /* ---- buckets and items ---- */
@@ -50,7 +48,7 @@ static weft_status check_sizes(checker *c)
         return weft_fail(c->dg, W1503, WEFT_NOWHERE,
                          "plan: bucket %d takes more memory than the plan", (int)c->index);
     if (b->n_step < 0 || b->n_step > STEPS_MAX || b->n_item < 0 || b->n_item > b->n_step ||
-        b->n_phase < 0 || b->n_phase > b->n_item)
+        b->n_phase < 0 || b->n_phase > b->n_item || b->n_edge < 0)
         return weft_fail(c->dg, W1503, WEFT_NOWHERE,
                          "plan: bucket %d has %d steps in %d items in %d phases", (int)c->index,
                          (int)b->n_step, (int)b->n_item, (int)b->n_phase);
@@ -89,23 +87,22 @@ static weft_status check_items(checker *c)
     return WEFT_OK;
 }
 
-/* ---- steps ---- */
-
-static weft_status check_machine(checker *c, int32_t i, const kernel_row *k)
+/* Items wait for earlier phases only; or for what every thread did for itself, earlier in the same one. */
+static weft_status check_edges(checker *c)
 {
-    if (k->variant > c->p->best)
-        return fail_step(c, i, "its kernel is of a later variant than the plan's");
-    if (kvariant_runs(k->variant))
-        return WEFT_OK;
-    strbuf lacks = {0};
-    plan_variant_lacks(k->variant, &lacks);
-    weft_status st = weft_fail(c->dg, W1602, c->b->step[i].loc,
-                               "plan: bucket %d, step %d: %s cannot run on this processor, which "
-                               "lacks %s",
-                               (int)c->index, (int)i, k->symbol, lacks.n ? lacks.p : "nothing");
-    strbuf_free(&lacks);
-    return st;
+    const plan_bucket *b = c->b;
+    for (int32_t i = 0; i < b->n_edge; i++) {
+        const plan_edge *e = &b->edge[i];
+        if (e->from < 0 || e->from >= e->to || e->to >= b->n_item ||
+            (b->item[e->from].phase == b->item[e->to].phase && !b->item[e->from].per_thread))
+            return weft_fail(c->dg, W1503, WEFT_NOWHERE,
+                             "plan: bucket %d: item %d cannot wait for item %d", (int)c->index,
+                             (int)e->to, (int)e->from);
+    }
+    return WEFT_OK;
 }
+
+/* ---- steps ---- */
 
 /* How many units a step has: so many for each of `rows` of a kind, or a number. */
 typedef struct {
@@ -115,16 +112,15 @@ typedef struct {
     bool asked;     /* by tiles: there are none in a call that asks for no row */
 } unit_count;
 
-static unit_count units_of(const plan *p, const plan_step *s, const kernel_row *k)
+static unit_count units_of(const plan *p, const plan_step *s)
 {
+    kunit unit = plan_kernel_of(p, s)->unit;
     if (s->tile > 0)
         return (unit_count){ROWS_FIXED, (s->cols + s->tile - 1) / s->tile, 1, s->rows == ROWS_R};
-    int64_t each = k->unit == KUNIT_HEAD    ? s->n[1]
-                   : k->unit == KUNIT_GROUP ? p->cell[s->cell].heads
-                                            : 1;
+    int64_t parts = unit == KUNIT_HEAD ? s->n[1] : unit == KUNIT_GROUP ? p->cell[s->cell].heads : 1;
     return (unit_count){.rows = s->rows,
-                        .n = (s->rows == ROWS_FIXED ? s->n[0] : s->per_row) * each,
-                        .joined = k->unit == KUNIT_QUAD ? 4 : 1};
+                        .n = (s->rows == ROWS_FIXED ? s->n[0] : s->per_row) * parts,
+                        .joined = unit == KUNIT_QUAD ? 4 : 1};
 }
 
 /* Steps of a chain are handed the same range of units. Blocks of queries follow from more than is compared here, so what
@@ -132,20 +128,20 @@ static unit_count units_of(const plan *p, const plan_step *s, const kernel_row *
 static weft_status check_units(checker *c, const plan_item *it)
 {
     const plan_step *s = &c->b->step[it->first];
-    unit_count a = units_of(c->p, s, &c->rows[s->kernel]);
+    unit_count a = units_of(c->p, s);
     for (int32_t i = 1; i < it->n_step; i++) {
-        unit_count b = units_of(c->p, s + i, &c->rows[s[i].kernel]);
-        if (kernel_splits(&c->rows[s->kernel]) || kernel_splits(&c->rows[s[i].kernel]) ||
-            a.rows != b.rows || a.n != b.n || a.joined != b.joined || a.asked != b.asked ||
-            (s->tile > 0) != (s[i].tile > 0))
+        unit_count b = units_of(c->p, s + i);
+        if (plan_kernel_splits(plan_kernel_of(c->p, s)) ||
+            plan_kernel_splits(plan_kernel_of(c->p, s + i)) || a.rows != b.rows || a.n != b.n ||
+            a.joined != b.joined || a.asked != b.asked || (s->tile > 0) != (s[i].tile > 0))
             return fail_step(c, it->first + i, "it has other units than the chain it is in");
     }
     return WEFT_OK;
 }
 
-size_t plan_step_scratch(const plan_step *s, const plan_cell *cells, dtype kv)
+size_t plan_step_scratch(const backend *be, const plan_kernel *kernel, const plan_step *s,
+                         const plan_cell *cells, dtype kv)
 {
-    int n_row;
     kcell cell = {0};
     kargs k = {.cols = s->cols, .tile = s->tile, .n_code = s->n_code};
     memcpy(k.n, s->n, sizeof k.n);
@@ -157,7 +153,7 @@ size_t plan_step_scratch(const plan_step *s, const plan_cell *cells, dtype kv)
         cell = (kcell){.heads = c->heads, .k = c->k, .v = c->v, .latent = c->latent, .type = kv};
         k.cell = &cell;
     }
-    return kernel_scratch(&kernel_rows(&n_row)[s->kernel], &k);
+    return be->scratch(be, kernel, &k);
 }
 
 static weft_status check_steps(checker *c)
@@ -168,11 +164,10 @@ static weft_status check_steps(checker *c)
         VEC_PUSH(&c->first, c->at.n);
         if (!plan_access_step(c->p, b, &b->item[c->item.at[i]], &b->step[i], &l))
             return fail_step(c, i, l.why);
-        WEFT_TRY(check_machine(c, i, l.k));
         if (b->step[i].prec_f32 && act_rounds(l.k->act))
             return fail_step(c, i,
                              "the model asks for prec(f32), and its kernel rounds its activations");
-        if (plan_step_scratch(&b->step[i], c->p->cell, c->p->kv) > b->scratch_bytes)
+        if (plan_step_scratch(c->be, l.k, &b->step[i], c->p->cell, c->p->kv) > b->scratch_bytes)
             return fail_step(c, i, "it needs more scratch than the bucket has");
         for (int x = 0; x < l.n; x++)
             VEC_PUSH(&c->at, l.at[x]);
@@ -194,16 +189,15 @@ static weft_status check_bucket(checker *c)
                     .index = c->index,
                     .at = c->at.at,
                     .first = c->first.at,
-                    .item = c->item.at,
-                    .row = c->rows};
-    return plan_check_order(c->dg, &t);
+                    .item = c->item.at};
+    WEFT_TRY(plan_check_order(c->dg, &t));
+    return check_edges(c);
 }
 
-weft_status plan_check(weft_diag *dg, const plan *p)
+weft_status plan_check(weft_diag *dg, const backend *be, const plan *p)
 {
-    int n_row;
-    checker c = {.dg = dg, .p = p, .rows = kernel_rows(&n_row)};
-    weft_status st = plan_check_tables(dg, p);
+    checker c = {.dg = dg, .be = be, .p = p};
+    weft_status st = plan_check_tables(dg, be, p);
     for (; st == WEFT_OK && c.index < p->n_bucket; c.index++) {
         c.b = &p->bucket[c.index];
         st = check_bucket(&c);

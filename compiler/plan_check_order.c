@@ -13,10 +13,10 @@ static weft_status fail_at(weft_diag *dg, const plan_trace *t, int32_t step, con
 {
     const plan_step *s = &t->b->step[step], *o = other >= 0 ? &t->b->step[other] : NULL;
     weft_status st = weft_fail(dg, W1503, s->loc, "plan: bucket %d, step %d (%s): %s",
-                               (int)t->index, (int)step, t->row[s->kernel].symbol, what);
+                               (int)t->index, (int)step, plan_kernel_of(t->p, s)->name, what);
     if (o)
         weft_note_at(dg, o->loc, "the other one is step %d (%s)", (int)other,
-                     t->row[o->kernel].symbol);
+                     plan_kernel_of(t->p, o)->name);
     return st;
 }
 
@@ -37,7 +37,7 @@ static bool is_lost(const plan_access *a, const plan_access *by)
 static weft_status check_pair(weft_diag *dg, const plan_trace *t, int32_t i, int32_t j)
 {
     bool same_item = t->item[i] == t->item[j];
-    bool in_place = i == j && plan_op_in_place(t->row[t->b->step[i].kernel].op);
+    bool in_place = i == j && kop_row_of(plan_kernel_of(t->p, &t->b->step[i])->op)->in_place;
     for (size_t x = t->first[i]; x < t->first[i + 1]; x++)
         for (size_t y = i == j ? x + 1 : t->first[j]; y < t->first[j + 1]; y++) {
             const plan_access *a = &t->at[x], *b = &t->at[y];
@@ -83,19 +83,20 @@ static const plan_access *writer_of(const plan_trace *t, int32_t step, const pla
 static bool ids_are_bound(const plan_trace *t, const plan_step *s, const plan_access *a,
                           const plan_step *from, const plan_access *w)
 {
-    return t->row[from->kernel].op == KOP_route && w->operand == 0 && w->offset == a->offset &&
-           (w->pitch == w->width || w->rows == 1) && from->rows == s->rows &&
-           plan_access_span(w) >= plan_access_span(a) && from->n[1] <= a->id_limit;
+    return plan_kernel_of(t->p, from)->op == KOP_route && w->operand == 0 &&
+           w->offset == a->offset && (w->pitch == w->width || w->rows == 1) &&
+           from->rows == s->rows && plan_access_span(w) >= plan_access_span(a) &&
+           from->size.route.experts <= a->id_limit;
 }
 
 static bool quantized_fits(const plan_trace *t, const plan_step *s, const plan_access *a,
                            const plan_step *from, const plan_access *w)
 {
-    kop op = t->row[from->kernel].op;
+    kop op = plan_kernel_of(t->p, from)->op;
     bool quantizes = op == KOP_quantize || op == KOP_quantize4;
     return quantizes && w->offset == a->offset && w->rows == a->rows && w->width == a->width &&
            (w->pitch == a->pitch || a->rows == 1) &&
-           from->word[0] == (int32_t)t->row[s->kernel].act;
+           from->choice.quantize.act == (int32_t)plan_kernel_of(t->p, s)->act;
 }
 
 static weft_status check_read(weft_diag *dg, const plan_trace *t, int32_t step,

@@ -188,16 +188,15 @@ static weft_status check_cells(weft_diag *dg, const plan *p)
 
 static weft_status check_limits(weft_diag *dg, const plan *p)
 {
-    if ((unsigned)p->best >= VARIANT_COUNT || !is_size(p->n_tok_max) || p->n_out_max < 0 ||
-        p->n_out_max > p->n_tok_max || !is_size(p->n_seq_max) || p->n_ctx < 0 ||
-        p->n_ctx > PLAN_SIZE_MAX || p->n_vocab < 0 || p->n_vocab > PLAN_SIZE_MAX || p->n_pos < 0 ||
-        p->n_pos > PLAN_SIZE_MAX)
+    if (!is_size(p->n_tok_max) || p->n_out_max < 0 || p->n_out_max > p->n_tok_max ||
+        !is_size(p->n_seq_max) || p->n_ctx < 0 || p->n_ctx > PLAN_SIZE_MAX || p->n_vocab < 0 ||
+        p->n_vocab > PLAN_SIZE_MAX || p->n_pos < 0 || p->n_pos > PLAN_SIZE_MAX)
         return weft_fail(dg, W1503, WEFT_NOWHERE,
                          "plan: calls of %" PRId64 " rows, %" PRId64 " as output, of %" PRId64
                          " sequences cannot be",
                          p->n_tok_max, p->n_out_max, p->n_seq_max);
-    if (p->n_bucket < 1 || p->n_weight < 0 || p->n_cell < 0 || p->n_output < 0 || p->n_code < 0 ||
-        p->const_bytes > INT64_MAX / 4)
+    if (p->n_bucket < 1 || p->n_kernel < 0 || p->n_weight < 0 || p->n_cell < 0 || p->n_output < 0 ||
+        p->n_code < 0 || p->const_bytes > INT64_MAX / 4)
         return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: it has %d buckets", (int)p->n_bucket);
     for (int32_t i = 0; i < p->n_output; i++) {
         const plan_output *o = &p->output[i];
@@ -209,9 +208,28 @@ static weft_status check_limits(weft_diag *dg, const plan *p)
     return WEFT_OK;
 }
 
-weft_status plan_check_tables(weft_diag *dg, const plan *p)
+/* Each is one that the back end has, with the facts that it has there. */
+static weft_status check_kernels(weft_diag *dg, const backend *be, const plan *p)
+{
+    for (int32_t i = 0; i < p->n_kernel; i++) {
+        const plan_kernel *k = &p->kernel[i];
+        plan_kernel has;
+        if (!be->find(be, k->name, &has))
+            return weft_fail(dg, W1503, WEFT_NOWHERE,
+                             "plan: kernel %s is not among the %s kernels of this machine", k->name,
+                             be->level);
+        if (k->op != has.op || k->type != has.type || k->layout != has.layout ||
+            k->act != has.act || k->reference != has.reference || k->row != has.row)
+            return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: kernel %s is another one here",
+                             k->name);
+    }
+    return WEFT_OK;
+}
+
+weft_status plan_check_tables(weft_diag *dg, const backend *be, const plan *p)
 {
     WEFT_TRY(check_limits(dg, p));
+    WEFT_TRY(check_kernels(dg, be, p));
     WEFT_TRY(check_cells(dg, p));
     return check_weights(dg, p);
 }

@@ -5,8 +5,8 @@
 #include "compiler/plan_access.h"
 #include "compiler/plan_check.h"
 
-/* Weights, cells, outputs and totals: all but the steps. */
-weft_status plan_check_tables(weft_diag *dg, const plan *p) WEFT_MUST_USE;
+/* Kernels, weights, cells, outputs and totals: all but the steps. */
+weft_status plan_check_tables(weft_diag *dg, const backend *be, const plan *p) WEFT_MUST_USE;
 
 /* What every step of a bucket touches, in order. */
 typedef struct {
@@ -14,9 +14,8 @@ typedef struct {
     const plan_bucket *b;
     int32_t index; /* of the bucket */
     const plan_access *at;
-    const size_t *first;   /* [n_step + 1]: into at */
-    const int32_t *item;   /* [n_step]: the item it is in */
-    const kernel_row *row; /* the table of kernels */
+    const size_t *first; /* [n_step + 1]: into at */
+    const int32_t *item; /* [n_step]: the item it is in */
 } plan_trace;
 
 /* That no step reads what another thread may be writing, and each reads what an earlier step made. */

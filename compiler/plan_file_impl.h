@@ -2,6 +2,7 @@
 #ifndef WEFT_COMPILER_PLAN_FILE_IMPL_H
 #define WEFT_COMPILER_PLAN_FILE_IMPL_H
 
+#include "compiler/backend.h"
 #include "compiler/plan_file.h"
 #include "runtime/formats/value.h"
 
@@ -12,9 +13,6 @@ extern const char *const plan_space_names[],
     *const plan_io_names[], *const plan_rows_names[], *const plan_layout_names[],
                                                           *const plan_mode_names[];
 const char *plan_arch(void); /* "x86_64" */
-/* The features that a variant needs and this processor lacks, with commas between them. */
-void plan_variant_lacks(kvariant v, strbuf *out);
-bool plan_variant_find(const char *name, kvariant *out); /* also one that does not run here */
 
 /* The head of a file: up to the checksum, which covers all that follows it. */
 #define PLAN_FILE_MAGIC "{\"weft_plan\":"
@@ -33,8 +31,7 @@ typedef struct {
     int64_t outer;    /* the bucket it is in; -1: none */
     const weft_loc *place;
     int64_t n_place;
-    const int32_t *kernel; /* of each kernel that the file names */
-    int64_t n_kernel;
+    const backend *be; /* that it was made for */
 } plan_reader;
 
 /* W1507 at the part being read. */

@@ -1,12 +1,12 @@
 /* plan_json.c - a plan as a file.
  *
- *     {"weft_plan": 1, "checksum": "..",
- *      "weft": version, "arch", "variant", "hash": of the checkpoint, "model", "entry", .. limits and sizes,
- *      "files": [name], "places": [[file, line, column]], "kernels": [symbol],
+ *     {"weft_plan": 2, "checksum": "..",
+ *      "weft": version, "arch", "backend", "level", "hash": of the checkpoint, "model", "entry", .. limits and sizes,
+ *      "files": [name], "places": [[file, line, column]], "kernels": [name],
  *      "weights": [..], "cells": [..], "outputs": [..], "code": [[op, to, at, at, at, f, f]],
  *      "consts": hexadecimal bytes,
- *      "buckets": [{.., "items": [[first, steps, phase, per thread, grain]], "outputs": [operand],
- *                   "steps": [{"kernel": number of the symbol, "in": [operand], "out": [operand], ..}]}]}
+ *      "buckets": [{.., "items": [[first, steps, phase, per thread, grain]], "edges": [[from, to]], "outputs": [operand],
+ *                   "steps": [{"kernel": its number, "in": [operand], "out": [operand], ..}]}]}
  *
  * An operand is [space, id, offset, type], or null. Numbers that are 0, lists that are empty and the zeros
  * at the end of lists are left out; so are -1 for cell and layer and 1 for per_row. */
@@ -20,7 +20,6 @@ typedef struct {
     json_writer j;
     const plan *p;
     VEC(weft_loc) places;
-    VEC(int32_t) kernels;
 } writer;
 
 /* ---- fields ---- */
@@ -203,16 +202,6 @@ static size_t place_of(writer *w, weft_loc loc)
     return i;
 }
 
-static size_t kernel_of(writer *w, int32_t kernel)
-{
-    size_t i = 0;
-    while (i < w->kernels.n && w->kernels.at[i] != kernel)
-        i++;
-    if (i == w->kernels.n)
-        VEC_PUSH(&w->kernels, kernel);
-    return i;
-}
-
 static void put_operand(writer *w, const plan_operand *o)
 {
     if (o->space == SPACE_NONE) {
@@ -261,7 +250,7 @@ static void put_step(writer *w, const plan_step *s)
     for (int i = 0; i < K_OUT_MAX; i++)
         made[i] = s->value[i] + 1; /* so that none is left out */
     json_open(&w->j, '{');
-    key_int(w, "kernel", (int64_t)kernel_of(w, s->kernel));
+    key_int(w, "kernel", s->kernel);
     put_operands(w, "in", s->in, s->n_in);
     put_operands(w, "out", s->out, s->n_out);
     key_str(w, "rows", plan_rows_names[s->rows]);
@@ -308,6 +297,11 @@ static void put_bucket(writer *w, const plan_bucket *b)
                  5);
     }
     json_close(&w->j, ']');
+    json_key(&w->j, "edges");
+    json_open(&w->j, '[');
+    for (int32_t i = 0; i < b->n_edge; i++)
+        put_ints(w, (const int64_t[]){b->edge[i].from, b->edge[i].to}, 2);
+    json_close(&w->j, ']');
     json_key(&w->j, "steps");
     json_open(&w->j, '[');
     for (int32_t i = 0; i < b->n_step; i++)
@@ -326,7 +320,8 @@ static void put_limits(writer *w, model_hash model)
     snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, model.hi, model.lo);
     key_str(w, "weft", WEFT_VERSION);
     key_str(w, "arch", plan_arch());
-    key_str(w, "variant", kvariant_name(p->best));
+    key_str(w, "backend", p->backend);
+    key_str(w, "level", p->level);
     key_str(w, "hash", hash);
     key_str(w, "model", p->model);
     key_str(w, "entry", p->entry);
@@ -359,7 +354,7 @@ static void put_limits(writer *w, model_hash model)
         line_end(w);                                                                               \
     } while (0)
 
-/* Files, places and kernels are known when the steps are written, so they stand behind them. */
+/* Files and places are known when the steps are written, so they stand behind them. */
 static void put_names(writer *w)
 {
     VEC(const source *) files = {0};
@@ -390,9 +385,8 @@ static void put_names(writer *w)
     json_close(&w->j, ']');
     json_key(&w->j, "kernels");
     json_open(&w->j, '[');
-    int n;
-    for (size_t i = 0; i < w->kernels.n; i++)
-        json_str(&w->j, str_of(kernel_rows(&n)[w->kernels.at[i]].symbol));
+    for (int32_t i = 0; i < w->p->n_kernel; i++)
+        json_str(&w->j, str_of(w->p->kernel[i].name));
     json_close(&w->j, ']');
     VEC_FREE(&files);
     VEC_FREE(&file_of);
@@ -422,5 +416,4 @@ void plan_json(const plan *p, model_hash model, strbuf *out)
     bool sealed = plan_file_seal(out->p + begin, out->n - begin);
     WEFT_ASSERT(sealed);
     VEC_FREE(&w.places);
-    VEC_FREE(&w.kernels);
 }

@@ -1,9 +1,8 @@
-/* plan_make.h - a graph into a plan; part of the door of compiler/.
+/* plan_make.h - a graph into a plan, for one back end; a public header of compiler/.
  *
- * For VARIANT_ref nothing is fused or reordered and every value has memory of its own, so that a step
- * can be held against the node it came from, and any value can be looked at after a run: the reference
- * executor. For all else the passes run on a copy of the graph, then each bucket is lowered: kernels
- * selected, phases scheduled, memory laid out. */
+ * The passes run on a copy of the graph, then the back end's own stage selects kernels, orders them and lays memory out.
+ * A back end that fuses nothing, such as the reference, gets the graph as it is: a step can be held against the node it
+ * came from, and any value looked at after a run. */
 #ifndef WEFT_COMPILER_PLAN_MAKE_H
 #define WEFT_COMPILER_PLAN_MAKE_H
 

@@ -1,8 +1,6 @@
 /* plan_names.c - the words of plan files, in the order of the enums. */
 #include "compiler/plan_file_impl.h"
 
-#include "runtime/base/cpu.h"
-
 const char *const plan_space_names[] = {"none",  "weight", "const", "arena",
                                         "local", "tile",   "io",    NULL};
 const char *const plan_io_names[] = {"tokens", "pos", "rows", NULL};
@@ -27,27 +25,4 @@ const char *plan_arch(void)
 #else
     return sizeof(void *) == 8 ? "other64" : "other32";
 #endif
-}
-
-void plan_variant_lacks(kvariant v, strbuf *out)
-{
-    static const uint32_t needs[VARIANT_COUNT] = {
-#define VARIANT(name, rounding, features) features,
-#include "kernels/variants.def"
-#undef VARIANT
-    };
-    uint32_t lacks = needs[v] & ~cpu_features();
-    for (int bit = 0; bit < CPU_FEATURE_COUNT; bit++)
-        if (lacks >> bit & 1)
-            strbuf_add(out, "%s%s", out->n ? ", " : "", cpu_feature_name(bit));
-}
-
-bool plan_variant_find(const char *name, kvariant *out)
-{
-    for (kvariant v = 0; v < VARIANT_COUNT; v++)
-        if (strcmp(kvariant_name(v), name) == 0) {
-            *out = v;
-            return true;
-        }
-    return false;
 }

@@ -78,14 +78,42 @@ static weft_status check_head(plan_reader *r, str text)
     return WEFT_OK;
 }
 
+/* The back end that it was made for, if this machine has it and WEFT_CPU allows it. */
+static weft_status find_backend(plan_reader *r)
+{
+    const char *level = r->p->level, *cap = getenv("WEFT_CPU");
+    int rank = backend_cpu_rank(level);
+    if (strcmp(r->p->backend, backend_reference()->name) != 0 || rank < 0)
+        return weft_fail(r->dg, W1506, WEFT_NOWHERE,
+                         "%s was made for %s kernels of a %s, which this Weft does not know",
+                         r->name, level, r->p->backend);
+    const backend *best;
+    WEFT_TRY(backend_cpu(r->dg, false, &best));
+    if (cap && *cap && rank > backend_cpu_rank(best->level))
+        return weft_fail(r->dg, W1506, WEFT_NOWHERE,
+                         "%s was made for %s kernels; WEFT_CPU allows those up to %s", r->name,
+                         level, best->level);
+    r->be = backend_cpu_find(level);
+    if (r->be)
+        return WEFT_OK;
+    strbuf lacks = {0};
+    backend_cpu_lacks(level, &lacks);
+    weft_status st =
+        weft_fail(r->dg, W1506, WEFT_NOWHERE, "%s was made for %s kernels; this processor lacks %s",
+                  r->name, level, lacks.p);
+    strbuf_free(&lacks);
+    return st;
+}
+
 /* Version, machine and model. */
 static weft_status check_fit(plan_reader *r, const value *v, model_hash model)
 {
-    const char *weft, *arch, *variant, *hash;
+    const char *weft, *arch, *hash;
     char want[40];
     WEFT_TRY(plan_get_str(r, v, "weft", &weft));
     WEFT_TRY(plan_get_str(r, v, "arch", &arch));
-    WEFT_TRY(plan_get_str(r, v, "variant", &variant));
+    WEFT_TRY(plan_get_str(r, v, "backend", &r->p->backend));
+    WEFT_TRY(plan_get_str(r, v, "level", &r->p->level));
     WEFT_TRY(plan_get_str(r, v, "hash", &hash));
     WEFT_TRY(plan_get_str(r, v, "model", &r->p->model));
     WEFT_TRY(plan_get_str(r, v, "entry", &r->p->entry));
@@ -100,26 +128,7 @@ static weft_status check_fit(plan_reader *r, const value *v, model_hash model)
     if (strcmp(arch, plan_arch()) != 0)
         return weft_fail(r->dg, W1506, WEFT_NOWHERE, "%s was made for %s, this machine is %s",
                          r->name, arch, plan_arch());
-    if (!plan_variant_find(variant, &r->p->best))
-        return weft_fail(r->dg, W1506, WEFT_NOWHERE,
-                         "%s was made for kernels of variant %s, which this Weft does not know",
-                         r->name, variant);
-    kvariant best;
-    const char *cap = getenv("WEFT_CPU");
-    WEFT_TRY(target_best(r->dg, &best));
-    if (cap && *cap && r->p->best > best)
-        return weft_fail(r->dg, W1506, WEFT_NOWHERE,
-                         "%s was made for kernels of variant %s; WEFT_CPU allows those up to %s",
-                         r->name, variant, kvariant_name(best));
-    strbuf lacks = {0};
-    weft_status st = WEFT_OK;
-    plan_variant_lacks(r->p->best, &lacks);
-    if (lacks.n)
-        st = weft_fail(r->dg, W1506, WEFT_NOWHERE,
-                       "%s was made for kernels of variant %s; this processor lacks %s", r->name,
-                       variant, lacks.p);
-    strbuf_free(&lacks);
-    return st;
+    return find_backend(r);
 }
 
 /* ---- tables ---- */
@@ -152,19 +161,17 @@ static weft_status read_kernels(plan_reader *r, const value *v)
     size_t n = value_count(list);
     if (n > KERNELS_MAX)
         return plan_damaged(r, "it names %zu kernels", n);
-    int32_t *kernel = ARENA_ARRAY(r->a, int32_t, n);
+    plan_kernel *kernel = ARENA_ARRAY(r->a, plan_kernel, n);
     for (size_t i = 0; i < n; i++) {
         value name;
         WEFT_TRY(plan_item_of(r, list, i, VALUE_STR, &name));
-        const kernel_row *row = kernel_by_symbol(arena_str(r->a, name.as.s).p);
-        if (!row)
+        if (!r->be->find(r->be, arena_str(r->a, name.as.s).p, &kernel[i]))
             return weft_fail(r->dg, W1506, WEFT_NOWHERE,
-                             "%s asks for a kernel " STR_FMT ", which this Weft does not have",
-                             r->name, STR_ARG(name.as.s));
-        kernel[i] = (int32_t)kernel_index(row);
+                             "%s asks for a kernel " STR_FMT ", which %s kernels do not have",
+                             r->name, STR_ARG(name.as.s), r->be->level);
     }
-    r->kernel = kernel;
-    r->n_kernel = (int64_t)n;
+    r->p->kernel = kernel;
+    r->p->n_kernel = (int32_t)n;
     return WEFT_OK;
 }
 
@@ -331,7 +338,7 @@ weft_status plan_read(weft_diag *dg, const char *name, str text, model_hash mode
         status = read_plan(&r, &v, model);
     arena_destroy(scratch);
     WEFT_TRY(status);
-    status = plan_check(dg, r.p);
+    status = plan_check(dg, r.be, r.p);
     if (status != WEFT_OK) {
         weft_note(dg, "the plan is that of %s", name);
         return status;

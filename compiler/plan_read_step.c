@@ -3,7 +3,7 @@
 #include "compiler/plan_file_impl.h"
 
 /* What bounds the memory of a file that is read: a step takes hundreds of times the bytes of "{},". */
-enum { BUCKETS_MAX = 64, STEPS_MAX = 1 << 16, STEPS_TOTAL_MAX = 1 << 18 };
+enum { BUCKETS_MAX = 64, STEPS_MAX = 1 << 16, STEPS_TOTAL_MAX = 1 << 18, EDGES_MAX = 1 << 18 };
 
 static weft_status read_operand(plan_reader *r, const value *list, size_t i, plan_operand *out)
 {
@@ -93,8 +93,8 @@ static weft_status read_call(plan_reader *r, const value *v, plan_step *s)
     int64_t kernel, place;
     size_t n_in, n_out;
     int rows;
-    WEFT_TRY(plan_get_int(r, v, "kernel", 0, r->n_kernel - 1, &kernel));
-    s->kernel = r->kernel[kernel];
+    WEFT_TRY(plan_get_int(r, v, "kernel", 0, r->p->n_kernel - 1, &kernel));
+    s->kernel = (int32_t)kernel;
     WEFT_TRY(read_operands(r, v, "in", s->in, K_IN_MAX, &n_in));
     WEFT_TRY(read_operands(r, v, "out", s->out, K_OUT_MAX, &n_out));
     s->n_in = (int32_t)n_in;
@@ -149,6 +149,27 @@ static weft_status read_item(plan_reader *r, const value *list, size_t i, plan_i
     return WEFT_OK;
 }
 
+static weft_status read_edges(plan_reader *r, const value *v, plan_bucket *out)
+{
+    const value *list;
+    WEFT_TRY(plan_get_array(r, v, "edges", &list));
+    size_t n = value_count(list);
+    if (n > EDGES_MAX)
+        return plan_damaged(r, "it has %zu edges", n);
+    plan_edge *edge = ARENA_ARRAY(r->a, plan_edge, n);
+    for (size_t i = 0; i < n; i++) {
+        int64_t x[2] = {0};
+        value item;
+        WEFT_TRY(plan_item_of(r, list, i, VALUE_ARRAY, &item));
+        for (size_t k = 0; k < value_count(&item) && k < 2; k++)
+            WEFT_TRY(plan_item_int(r, &item, k, 0, INT32_MAX, &x[k]));
+        edge[i] = (plan_edge){(int32_t)x[0], (int32_t)x[1]};
+    }
+    out->edge = edge;
+    out->n_edge = (int32_t)n;
+    return WEFT_OK;
+}
+
 static weft_status read_bucket(plan_reader *r, const value *v, size_t *steps_total,
                                plan_bucket *out)
 {
@@ -174,6 +195,7 @@ static weft_status read_bucket(plan_reader *r, const value *v, size_t *steps_tot
         return plan_damaged(r, "it has %zu of %d outputs", n_output, (int)r->p->n_output);
     for (size_t i = 0; i < n_item; i++)
         WEFT_TRY(read_item(r, items, i, &item[i]));
+    WEFT_TRY(read_edges(r, v, out));
     r->outer = r->index;
     r->part = "step";
     for (size_t i = 0; i < n_step; i++) {

@@ -114,10 +114,9 @@ static void say_cost(printer *t, const plan_cost *c)
 static void say_step(printer *t, const plan_item *it, int32_t i)
 {
     const plan_step *s = &t->b->step[i];
-    int n;
-    const kernel_row *k = &kernel_rows(&n)[s->kernel];
+    const plan_kernel *k = plan_kernel_of(t->p, s);
     size_t from = t->text.n;
-    say(t, "  %-5s %s", it->per_thread ? "every" : i == it->first ? "split" : "then", k->symbol);
+    say(t, "  %-5s %s", it->per_thread ? "every" : i == it->first ? "split" : "then", k->name);
     pad(t, from, 34);
     say_rows(t, s);
     pad(t, from, 56);
@@ -218,7 +217,7 @@ void plan_text(const plan *p, int64_t n_tok, bool all, strbuf *out)
     strbuf_add(out,
                "plan %s, entry %s: %s kernels, state in %s%s, calls of up to %" PRId64
                " rows in %d bucket%s\n",
-               p->model, p->entry, kvariant_name(p->best), dtype_row_of(p->kv)->name,
+               p->model, p->entry, p->level, dtype_row_of(p->kv)->name,
                p->deterministic ? ", deterministic" : "", p->n_tok_max, (int)p->n_bucket,
                p->n_bucket == 1 ? "" : "s");
     strbuf_add(out, "weights: %zu bytes in place, %zu copied, %zu of tables, %zu of constants\n",

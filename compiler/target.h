@@ -1,16 +1,15 @@
-/* target.h - what a graph is compiled for: which kernels there are, and how a session will be used.
+/* target.h - what a graph is compiled for: the back end, and how a session will be used.
  *
  * Passes read it to fuse only what a kernel can do; the stages that make a plan read the rest. */
 #ifndef WEFT_COMPILER_TARGET_H
 #define WEFT_COMPILER_TARGET_H
 
-#include "kernels/kernels.h"
-#include "runtime/base/diag.h"
+#include "compiler/backend.h"
 
 typedef struct {
-    kvariant best; /* the fastest kernels that may be used; VARIANT_ref: one step for each node */
-    int64_t n_ctx; /* tokens a sequence may hold */
-    int64_t n_seq; /* sequences */
+    const backend *be;
+    int64_t n_ctx;     /* tokens a sequence may hold */
+    int64_t n_seq;     /* sequences */
     int64_t n_tok_max; /* rows in one call: the largest bucket */
     int64_t n_out_max; /* rows of one call that outputs [R] may be asked for; 0: n_tok_max */
     dtype kv;          /* what state cells store: DT_F32, DT_F16 or DT_BF16 */
@@ -18,7 +17,7 @@ typedef struct {
     int n_output;
     bool may_fork;      /* sequences may share their beginnings */
     bool deterministic; /* the same bits however rows come together in calls */
-    bool round_bf16;    /* round activations for BF16 weights to bf16; best is of that kind */
+    bool round_bf16;    /* round activations for BF16 weights to bf16; be is of that kind */
     bool open;      /* no thread keeps values of whole rows to itself, so that all can be watched */
     bool as_stored; /* use weights as stored, also where kernels want them interleaved */
     const char *const *skip; /* passes to leave out, by name */
@@ -28,11 +27,5 @@ typedef struct {
 enum { TARGET_ROWS_MAX = 1 << 20 }; /* of one call */
 /* Rows of a call that can be used, of those asked for: no more than all sequences hold, nor TARGET_ROWS_MAX. */
 int64_t target_rows(int64_t asked, int64_t n_ctx, int64_t n_seq);
-
-/* The best kernels of this machine, or those that WEFT_CPU names. W1602 if it names none that run here. */
-weft_status target_best(weft_diag *dg, kvariant *out_best) WEFT_MUST_USE;
-/* The best kernels that round activations for BF16 weights to bf16, which no others do. W1603 if there are none on this
- * machine, or WEFT_CPU leaves them out. */
-weft_status target_best_rounding(weft_diag *dg, kvariant *out_best) WEFT_MUST_USE;
 
 #endif

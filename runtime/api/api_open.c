@@ -89,10 +89,10 @@ static int64_t rows_of_call(const api_wanted *w)
 static weft_status choose_kernels(weft_diag *dg, const weft_session_options *o, target *t)
 {
     if (o->exec == WEFT_EXEC_PLAN)
-        return (o->round_bf16 ? target_best_rounding : target_best)(dg, &t->best);
+        return backend_cpu(dg, o->round_bf16, &t->be);
     if (o->round_bf16)
         return weft_fail(dg, W1603, WEFT_NOWHERE, "the reference rounds nothing");
-    t->best = VARIANT_ref;
+    t->be = backend_reference();
     return WEFT_OK;
 }
 

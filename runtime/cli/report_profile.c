@@ -6,10 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-const kernel_row *profile_kernel(const plan_step *s)
+const plan_kernel *profile_kernel(const profile *f, const plan_step *s)
 {
-    int n;
-    return &kernel_rows(&n)[s->kernel];
+    return plan_kernel_of(f->p, s);
 }
 
 static str line_text(const source *src, uint32_t line)
@@ -117,7 +116,7 @@ static void put_total(const profile *f, int part, strbuf *out)
 }
 
 typedef struct {
-    const kernel_row *row;
+    const plan_kernel *row;
     int32_t n_step;
     profile_sum sum;
 } kernel_sum;
@@ -134,7 +133,7 @@ static void put_kernels(const profile *f, int part, strbuf *out)
     VEC(kernel_sum) sums = {0};
     for (int32_t i = 0; i < r->n_step; i++) {
         const profile_step *x = &r->step[i];
-        const kernel_row *row = profile_kernel(&f->p->bucket[x->bucket].step[x->step]);
+        const plan_kernel *row = profile_kernel(f, &f->p->bucket[x->bucket].step[x->step]);
         size_t k = 0;
         while (k < sums.n && sums.at[k].row != row)
             k++;
@@ -149,7 +148,7 @@ static void put_kernels(const profile *f, int part, strbuf *out)
     }
     for (size_t k = 0; k < sums.n; k++) {
         const profile_sum *x = &sums.at[k].sum;
-        strbuf_add(out, "  %-30s %5d %9.4f %4.0f%% %7.2f %7.2f %3.0f%%\n", sums.at[k].row->symbol,
+        strbuf_add(out, "  %-30s %5d %9.4f %4.0f%% %7.2f %7.2f %3.0f%%\n", sums.at[k].row->name,
                    (int)sums.at[k].n_step, x->seconds * 1e3 / (double)r->n_tok,
                    percent(x->seconds, r->timed_seconds), rate(x->bytes, x->seconds),
                    rate(x->flops, x->seconds), percent(x->roof, x->seconds));
@@ -165,8 +164,8 @@ static void put_peaks(const profile *f, strbuf *out)
     for (int part = 0; part < PROFILE_PARTS; part++)
         for (int32_t i = 0; i < f->run[part].n_step; i++) {
             const profile_step *x = &f->run[part].step[i];
-            used[peaks_of(&f->peaks, profile_kernel(&f->p->bucket[x->bucket].step[x->step]))] =
-                true;
+            const plan_step *s = &f->p->bucket[x->bucket].step[x->step];
+            used[peaks_of(&f->peaks, kernel_by_symbol(profile_kernel(f, s)->name))] = true;
         }
     for (int i = 0; i < f->peaks.n; i++)
         if (used[i]) {
@@ -182,7 +181,7 @@ void profile_as_text(const profile *f, strbuf *out)
                "%s: %d thread%s, state in %s, kernels up to %s\n"
                "the roof, measured: %.2f GB/s; GFLOP/s by instruction:",
                f->p->model, f->threads, f->threads == 1 ? "" : "s", dtype_row_of(f->p->kv)->name,
-               kvariant_name(f->p->best), f->bandwidth / 1e9);
+               f->p->level, f->bandwidth / 1e9);
     put_peaks(f, out);
     for (int part = 0; part < PROFILE_PARTS; part++)
         put_total(f, part, out);
@@ -226,8 +225,8 @@ static void json_steps(json_writer *w, const profile *f, const profile_run *r)
         json_key_int(w, "step", r->step[i].step);
         json_key_int(w, "node", s->node);
         json_key_int(w, "layer", s->layer);
-        json_key_text(w, "op", kop_name(profile_kernel(s)->op));
-        json_key_text(w, "kernel", profile_kernel(s)->symbol);
+        json_key_text(w, "op", kop_name(profile_kernel(f, s)->op));
+        json_key_text(w, "kernel", profile_kernel(f, s)->name);
         json_place(w, s->loc.src, s->loc.src ? source_find(s->loc.src, s->loc.begin).line : 0);
         json_sum(w, &r->step[i].sum);
         json_close(w, '}');
@@ -286,7 +285,7 @@ void profile_as_json(const profile *f, strbuf *out)
     json_key_text(&w, "model", f->p->model);
     json_key_int(&w, "threads", f->threads);
     json_key_text(&w, "kv", dtype_row_of(f->p->kv)->name);
-    json_key_text(&w, "variant", kvariant_name(f->p->best));
+    json_key_text(&w, "variant", f->p->level);
     json_key_double(&w, "bandwidth", f->bandwidth);
     json_key(&w, "flop_rates");
     json_open(&w, '{');

@@ -12,6 +12,6 @@ void profile_as_svg(const profile *f, strbuf *out);
 /* The text of a line, without the blanks around it. */
 str profile_line_text(const profile_line *l);
 /* A kernel of a step. */
-const kernel_row *profile_kernel(const plan_step *s);
+const plan_kernel *profile_kernel(const profile *f, const plan_step *s);
 
 #endif

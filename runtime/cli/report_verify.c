@@ -10,10 +10,9 @@ static const plan_step *step_of(const verify_subject *of, const verify_value *x)
     return &of->p->bucket[x->bucket].step[x->step];
 }
 
-static const kernel_row *row_of(const plan_step *s)
+static const plan_kernel *kernel_of(const verify_subject *of, const plan_step *s)
 {
-    int n;
-    return &kernel_rows(&n)[s->kernel];
+    return plan_kernel_of(of->p, s);
 }
 
 /* The type of the weight it reads; NULL: it reads none. */
@@ -52,10 +51,8 @@ static int count_f32(const plan *p)
 /* One line for each kernel: how many values end in it, and the worst of them against its bound. */
 static void text_kernels(const verify_subject *of, const verify_report *r, strbuf *out)
 {
-    int n_row;
-    const kernel_row *rows = kernel_rows(&n_row);
     strbuf_add(out, "values by kernel               number  worst error    its bound\n");
-    for (int k = 0; k < n_row; k++) {
+    for (int32_t k = 0; k < of->p->n_kernel; k++) {
         const verify_value *worst = NULL;
         int n = 0, n_f32 = 0;
         for (int32_t i = 0; i < r->n_value; i++) {
@@ -70,7 +67,7 @@ static void text_kernels(const verify_subject *of, const verify_report *r, strbu
         if (!worst)
             continue;
         const char *why = reason_of(of, worst);
-        strbuf_add(out, "  %-30s %4d %12.2e %12.2e%s%s", rows[k].symbol, n, worst->error,
+        strbuf_add(out, "  %-30s %4d %12.2e %12.2e%s%s", of->p->kernel[k].name, n, worst->error,
                    worst->bound, why ? "  " : "", why ? why : "");
         if (n_f32)
             strbuf_add(out, "  %d with prec(f32)", n_f32);
@@ -118,8 +115,7 @@ void verify_as_text(const verify_subject *of, const verify_report *r, strbuf *ou
                "%s: %" PRId64 " tokens %s, %d thread%s, state in %s, kernels up to %s\n"
                "%d values compared, %d more inside of fused steps\n",
                of->p->model, of->n_token, of->tokens, of->threads, of->threads == 1 ? "" : "s",
-               dtype_row_of(of->p->kv)->name, kvariant_name(of->p->best), (int)r->n_value,
-               (int)r->n_hidden);
+               dtype_row_of(of->p->kv)->name, of->p->level, (int)r->n_value, (int)r->n_hidden);
     text_kernels(of, r, out);
     if (count_f32(of->p))
         strbuf_add(out, "prec(f32): the activations of %d product%s stay f32\n", count_f32(of->p),
@@ -136,8 +132,8 @@ static void json_value(json_writer *w, const verify_subject *of, const verify_va
 {
     const plan_step *s = step_of(of, x);
     json_open(w, '{');
-    json_key_text(w, "op", kop_name(row_of(s)->op));
-    json_key_text(w, "kernel", row_of(s)->symbol);
+    json_key_text(w, "op", kop_name(kernel_of(of, s)->op));
+    json_key_text(w, "kernel", kernel_of(of, s)->name);
     json_key_text(w, "weight", weight_type(of->p, s));
     json_key_text(w, "prec", s->prec_f32 ? "f32" : "auto");
     json_key_int(w, "value", x->value);
@@ -167,7 +163,7 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
     json_key_int(&w, "tokens", of->n_token);
     json_key_int(&w, "threads", of->threads);
     json_key_text(&w, "kv", dtype_row_of(of->p->kv)->name);
-    json_key_text(&w, "variant", kvariant_name(of->p->best));
+    json_key_text(&w, "variant", of->p->level);
     json_key_bool(&w, "passed", verify_passed(r));
     json_key(&w, "first_bad");
     if (r->first_bad >= 0)
@@ -226,7 +222,7 @@ static void note_steps(weft_diag *dg, const verify_subject *of, const verify_val
             continue;
         for (int32_t k = it->first; k < it->first + it->n_step && k < x->step; k++) {
             const plan_step *s = &b->step[k];
-            strbuf_add(&list, "%s%s", list.n ? ", " : "", row_of(s)->symbol);
+            strbuf_add(&list, "%s%s", list.n ? ", " : "", kernel_of(of, s)->name);
             if (s->loc.src)
                 strbuf_add(&list, " (line %u)",
                            (unsigned)source_find(s->loc.src, s->loc.begin).line);
@@ -259,8 +255,8 @@ static void note_cause(weft_diag *dg, const verify_subject *of, const verify_val
     const char *type = weight_type(of->p, s), *why = reason_of(of, x);
     weft_note(dg,
               "computed by kernel %s%s%s%s%s, in the steps for calls of at most %" PRId64 " rows",
-              row_of(s)->symbol, type ? " from weights of " : "", type ? type : "", why ? ", " : "",
-              why ? why : "", of->p->bucket[x->bucket].n_tok_max);
+              kernel_of(of, s)->name, type ? " from weights of " : "", type ? type : "",
+              why ? ", " : "", why ? why : "", of->p->bucket[x->bucket].n_tok_max);
     if (why && x->error < 4 * x->bound)
         weft_note(dg,
                   "not far over: it may be no more than numbers that were rounded the other way");
@@ -276,8 +272,8 @@ static weft_status print_value(weft_diag *dg, const verify_subject *of, const ve
     weft_status st = weft_fail(dg, W1510, s->loc,
                                "%s%s: relative error %.2e, over the bound of %.1e; row %" PRId64
                                ", column %" PRId64 " is %.7g, expected %.7g",
-                               kop_name(row_of(s)->op), where, x->error, x->bound, x->worst.row,
-                               x->worst.col, x->worst.got, x->worst.want);
+                               kop_name(kernel_of(of, s)->op), where, x->error, x->bound,
+                               x->worst.row, x->worst.col, x->worst.got, x->worst.want);
     note_pattern(dg, x);
     note_steps(dg, of, x);
     note_cause(dg, of, x);

@@ -166,7 +166,7 @@ static weft_status show_fused(cli *c, const graph_options *o, const weft_model *
     WEFT_TRY(api_target(c->dg, &w, &t));
     if (!has_logits(before)) /* what a session asks for; else all there are */
         t.outputs = NULL, t.n_output = 0;
-    if (t.best == VARIANT_ref && (o->dump_before || o->dump_after))
+    if (!t.be->fuses && (o->dump_before || o->dump_after))
         return weft_fail(c->dg, W1903, WEFT_NOWHERE, "WEFT_CPU=ref: no pass runs");
     WEFT_TRY(check_dump(c->dg, "--dump-before", o->dump_before, &t));
     WEFT_TRY(check_dump(c->dg, "--dump-after", o->dump_after, &t));

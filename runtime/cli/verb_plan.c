@@ -104,14 +104,18 @@ static activation_row activation_of(dtype type, kact act)
     return (activation_row){name, "q8", "rounded to 8 bits in blocks of 32"};
 }
 
+static const plan_kernel *kernel_of(const account *ac, int32_t use)
+{
+    return &ac->pl->made.p->kernel[ac->use[use].kernel];
+}
+
 /* One for each type, of the kernels that read most of it; rows holds DT_COUNT. */
 static int activation_rows(const account *ac, activation_row *rows)
 {
-    int n_kernel, n = 0;
-    const kernel_row *kernel = kernel_rows(&n_kernel);
+    int n = 0;
     bool seen[DT_COUNT] = {false};
     for (int32_t i = 0; i < ac->n_use; i++) {
-        const kernel_row *k = &kernel[ac->use[i].kernel];
+        const plan_kernel *k = kernel_of(ac, i);
         if (k->type == DT_COUNT || seen[k->type])
             continue;
         seen[k->type] = true;
@@ -184,23 +188,19 @@ static void text_memory(const account *ac, strbuf *out)
 
 static void text_kernels(const account *ac, strbuf *out)
 {
-    int n_row;
-    const kernel_row *rows = kernel_rows(&n_row);
     strbuf_add(out, "kernels at decode                steps    MiB/token  MFLOP/token\n");
     for (int32_t i = 0; i < ac->n_use; i++)
-        strbuf_add(out, "  %-30s %5d %12.3f %12.3f\n", rows[ac->use[i].kernel].symbol,
+        strbuf_add(out, "  %-30s %5d %12.3f %12.3f\n", kernel_of(ac, i)->name,
                    (int)ac->use[i].n_step, ac->use[i].work.bytes / MIB,
                    ac->use[i].work.flops / 1e6);
 }
 
 static bool can_round_bf16(const account *ac)
 {
-    int n_row;
-    const kernel_row *rows = kernel_rows(&n_row);
-    if (kvariant_rounding() == VARIANT_COUNT || ac->pl->made.p->best != kvariant_best())
+    if (kvariant_rounding() == VARIANT_COUNT || ac->pl->made.t.be != backend_cpu_best())
         return false;
     for (int32_t i = 0; i < ac->n_use; i++)
-        if (rows[ac->use[i].kernel].type == DT_BF16)
+        if (kernel_of(ac, i)->type == DT_BF16)
             return true;
     return false;
 }
@@ -248,8 +248,7 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
                "%s: context %" PRId64 ", %" PRId64 " sequence%s, calls of at most %" PRId64
                " rows, %d thread%s, state in %s, kernels up to %s\n",
                p->model, run->n_ctx, run->n_seq, run->n_seq == 1 ? "" : "s", p->n_tok_max,
-               run->threads, run->threads == 1 ? "" : "s", dtype_row_of(p->kv)->name,
-               kvariant_name(p->best));
+               run->threads, run->threads == 1 ? "" : "s", dtype_row_of(p->kv)->name, p->level);
     text_memory(ac, out);
     text_kernels(ac, out);
     text_activations(ac, out);
@@ -285,13 +284,11 @@ static void json_memory(json_writer *w, const account *ac)
 
 static void json_kernels(json_writer *w, const account *ac)
 {
-    int n_row;
-    const kernel_row *rows = kernel_rows(&n_row);
     json_key(w, "kernels");
     json_open(w, '[');
     for (int32_t i = 0; i < ac->n_use; i++) {
         json_open(w, '{');
-        json_key_text(w, "symbol", rows[ac->use[i].kernel].symbol);
+        json_key_text(w, "symbol", kernel_of(ac, i)->name);
         json_key_int(w, "steps", ac->use[i].n_step);
         json_key_double(w, "bytes", ac->use[i].work.bytes);
         json_key_double(w, "flops", ac->use[i].work.flops);
@@ -338,7 +335,7 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
     json_key_int(&w, "rows", p->n_tok_max);
     json_key_int(&w, "threads", ac->pl->made.run.threads);
     json_key_text(&w, "kv", dtype_row_of(p->kv)->name);
-    json_key_text(&w, "variant", kvariant_name(p->best));
+    json_key_text(&w, "variant", p->level);
     json_memory(&w, ac);
     json_kernels(&w, ac);
     json_activations(&w, ac);

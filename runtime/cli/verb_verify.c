@@ -114,10 +114,10 @@ static weft_status make_plans(verify_job *j)
                             .held = j->o->n > CTX_ENOUGH ? j->o->n : CTX_ENOUGH};
     WEFT_TRY(planned_open(dg, &j->o->open, &want, &j->pl));
     target ref = j->pl.made.t;
-    ref.best = VARIANT_ref;
+    ref.be = backend_reference();
     ref.kv = DT_F32;
     const graph *before = j->pl.m->bound->graph, *after = before;
-    if (j->pl.made.t.best != VARIANT_ref) {
+    if (j->pl.made.t.be->fuses) {
         WEFT_TRY(plan_graph(dg, before, &j->pl.made.t, NULL, &j->rewritten));
         WEFT_TRY(plan_make(dg, before, &ref, NULL, j->pl.made.a, &j->original));
         after = j->rewritten;

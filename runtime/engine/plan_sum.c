@@ -120,9 +120,7 @@ static int by_bytes(const void *a, const void *b)
 int32_t plan_uses_of_call(const plan *p, const plan_call *c, arena *a, const plan_use **out_uses)
 {
     const plan_bucket *b = plan_bucket_for(p, c->n_tok);
-    int n_row;
-    kernel_rows(&n_row);
-    plan_use *use = ARENA_ARRAY(a, plan_use, (size_t)n_row);
+    plan_use *use = ARENA_ARRAY(a, plan_use, (size_t)p->n_kernel);
     for (int32_t i = 0; i < b->n_step; i++) {
         plan_use *u = &use[b->step[i].kernel];
         plan_work w = plan_work_of_step(&b->step[i], c);
@@ -131,7 +129,7 @@ int32_t plan_uses_of_call(const plan *p, const plan_call *c, arena *a, const pla
         u->work.flops += w.flops;
     }
     int32_t n = 0;
-    for (int32_t k = 0; k < n_row; k++)
+    for (int32_t k = 0; k < p->n_kernel; k++)
         if (use[k].n_step) {
             use[n] = use[k];
             use[n++].kernel = k;

@@ -30,7 +30,7 @@ plan_phases plan_phases_of(const plan_bucket *b);
 int32_t plan_phase_layer(const plan_bucket *b, int32_t phase);
 
 typedef struct {
-    int32_t kernel; /* index into kernel_rows */
+    int32_t kernel; /* of the plan */
     int32_t n_step;
     plan_work work;
 } plan_use;

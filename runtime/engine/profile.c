@@ -90,10 +90,10 @@ void profile_add(profile_sum *to, const profile_sum *more)
 static profile_sum sum_of(const profiler *r, const plan_step *s, const step_time *t,
                           const plan_work *w)
 {
-    int n_row;
     const peak_rates *peaks = &r->opt->peaks;
     double move = w->bytes / r->opt->bandwidth;
-    double compute = w->flops / peaks->rate[peaks_of(peaks, &kernel_rows(&n_row)[s->kernel])];
+    double compute =
+        w->flops / peaks->rate[peaks_of(peaks, kernel_by_symbol(plan_kernel_of(r->p, s)->name))];
     return (profile_sum){.seconds = clock_seconds(t->ns_busy) / r->threads,
                          .bytes = w->bytes,
                          .flops = w->flops,

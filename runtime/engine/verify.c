@@ -31,18 +31,10 @@ typedef struct {
 
 /* ---- where values are ---- */
 
-static const kernel_row *row_of(const plan_step *s)
-{
-    int n;
-    return &kernel_rows(&n)[s->kernel];
-}
-
 /* How many of the rows that out_pitch counts make up a row of the call. */
-static int64_t pitch_rows(const plan_step *s)
+static int64_t pitch_rows(const plan *p, const plan_step *s)
 {
-    kop op = row_of(s)->op;
-    bool vectors = op == KOP_experts || op == KOP_head_linear;
-    return s->per_row * (vectors ? s->n[1] : 1);
+    return s->per_row * kop_size(s->n, kop_row_of(plan_kernel_of(p, s)->op)->y_vectors);
 }
 
 static void find_places(verifier *v)
@@ -96,7 +88,7 @@ static view view_of(const verifier *v, session *s, const plan_step *step, int ou
 {
     view x = {.at = (char *)session_arena(s) + step->out[out].offset,
               .n_row = rows_of(v, step),
-              .parts = pitch_rows(step),
+              .parts = pitch_rows(session_plan_of(s), step),
               .pitch = step->out_pitch[out],
               .ids = step->out[out].type == DT_I32};
     x.width = x.parts * x.pitch / 4; /* right where rows have no gaps */
@@ -353,7 +345,7 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     WEFT_TRY(session_create(dg, o->ref, o->mf, &run, &v->ref));
     if (verify_rounds(o->p)) {
         WEFT_TRY(session_create(dg, o->twin, o->mf, &run, &v->twin_run));
-        v->twin = verify_twin_create(o->p, o->twin, v->twin_run, v->a);
+        v->twin = verify_rounded_create(o->p, o->twin, v->twin_run, v->a);
     }
     if (o->original)
         WEFT_TRY(session_create(dg, o->original, o->mf, &run, &v->original));
@@ -373,7 +365,7 @@ static void close_sessions(verifier *v)
 {
     session_destroy(v->ref);
     session_destroy(v->twin_run);
-    verify_twin_destroy(v->twin);
+    verify_rounded_destroy(v->twin);
     session_destroy(v->original);
     session_destroy(v->forced);
     session_destroy(v->free_run);
@@ -406,7 +398,7 @@ static weft_status run_call(weft_diag *dg, verifier *v, int64_t pos, int64_t n)
     if (v->original)
         WEFT_TRY(session_eval(dg, v->original, rows, n));
     if (v->twin)
-        WEFT_TRY(verify_twin_eval(dg, v->twin, rows, n));
+        WEFT_TRY(verify_rounded_eval(dg, v->twin, rows, n));
     WEFT_TRY(session_eval(dg, v->forced, rows, n));
     WEFT_TRY(session_eval(dg, v->free_run, rows, n));
     compare_outputs(v);

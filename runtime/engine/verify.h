@@ -91,9 +91,9 @@ typedef struct verify_rounded verify_rounded;
 
 bool verify_rounds(const plan *p); /* does it round anything? */
 /* On a session of the plan `ref`; lives in a. */
-verify_rounded *verify_twin_create(const plan *p, const plan *ref, session *s, arena *a);
-void verify_twin_destroy(verify_rounded *t); /* what is not in the arena; NULL is fine */
-weft_status verify_twin_eval(weft_diag *dg, verify_rounded *t, const batch_row *rows,
-                             int64_t n) WEFT_MUST_USE;
+verify_rounded *verify_rounded_create(const plan *p, const plan *ref, session *s, arena *a);
+void verify_rounded_destroy(verify_rounded *t); /* what is not in the arena; NULL is fine */
+weft_status verify_rounded_eval(weft_diag *dg, verify_rounded *t, const batch_row *rows,
+                                int64_t n) WEFT_MUST_USE;
 
 #endif

@@ -36,12 +36,6 @@ static const struct { kop op; double times; } grows[] = {
 
 enum { KV_TYPES = sizeof kv_bound / sizeof *kv_bound, GROWS = sizeof grows / sizeof *grows };
 
-static const kernel_row *row_of(const plan_step *s)
-{
-    int n;
-    return &kernel_rows(&n)[s->kernel];
-}
-
 static double kv_row_bound(dtype t)
 {
     for (int i = 0; i < KV_TYPES; i++)
@@ -108,20 +102,20 @@ static bool is_memory(plan_space s)
 
 /* Four numbers of a row may go the other way: each is off by a 127th of the largest, which is some 2.5
  * times as large as others are. */
-static double rounding_error(const plan_step *s)
+static double rounding_error(const plan *p, const plan_step *s)
 {
-    kact act = row_of(s)->act;
+    const plan_kernel *k = plan_kernel_of(p, s);
+    kact act = k->act;
     if (!act_rounds(act))
         return step_f32;
     if (act_rounds_bf16(act))
         return step_bf16;
-    bool linear = row_of(s)->op == KOP_linear;
-    return step_quantized / sqrt(fmax((double)(linear ? s->n[2] : s->n[3]), 1));
+    return step_quantized / sqrt(fmax((double)kop_size(s->n, kop_row_of(k->op)->x_width), 1));
 }
 
 static double step_error(flow *f, const plan_step *s)
 {
-    const kernel_row *row = row_of(s);
+    const plan_kernel *row = plan_kernel_of(f->p, s);
     bool append = row->op == KOP_append, quantize = row->op == KOP_quantize;
     double in = 0;
     for (int i = 0; i < s->n_in; i++)
@@ -137,7 +131,7 @@ static double step_error(flow *f, const plan_step *s)
         in += f->cell[s->cell];
     if (row->op == KOP_route) /* a near tie may go the other way */
         in = in < 1e-3 ? in * 10 : 1;
-    double own = quantize ? step_f32 : rounding_error(s);
+    double own = quantize ? step_f32 : rounding_error(f->p, s);
     double out = growth(row->op) * in + own;
     return out < 1 ? out : 1;
 }
@@ -188,12 +182,10 @@ static double output_of(kact act)
 double verify_output_bound(const plan *p)
 {
     double bound = output_f32;
-    for (int32_t i = 0; i < p->n_bucket; i++)
-        for (int32_t k = 0; k < p->bucket[i].n_step; k++) {
-            const kernel_row *row = row_of(&p->bucket[i].step[k]);
-            double own = output_of(row->act);
-            bound = own > bound ? own : bound;
-        }
+    for (int32_t i = 0; i < p->n_kernel; i++) {
+        double own = output_of(p->kernel[i].act);
+        bound = own > bound ? own : bound;
+    }
     for (int i = 0; i < KV_TYPES && p->n_cell; i++)
         bound += kv_bound[i].type == p->kv ? kv_bound[i].output : 0;
     return bound;
@@ -201,7 +193,7 @@ double verify_output_bound(const plan *p)
 
 const char *verify_reason(const plan *p, const plan_step *s)
 {
-    const kernel_row *row = row_of(s);
+    const plan_kernel *row = plan_kernel_of(p, s);
     if (act_rounds_bf16(row->act))
         return "activations rounded to bf16";
     if (act_rounds(row->act))

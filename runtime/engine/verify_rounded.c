@@ -20,23 +20,16 @@ struct verify_rounded {
     VEC(float) kept;
 };
 
-static const kernel_row *row_of(const plan_step *s)
+static bool is_rounded(const plan *p, const plan_step *s)
 {
-    int n;
-    return &kernel_rows(&n)[s->kernel];
-}
-
-static bool is_packed(const plan_step *s)
-{
-    kact act = row_of(s)->act;
-    return act_rounds(act) && s->value[0] >= 0;
+    return act_rounds(plan_kernel_of(p, s)->act) && s->value[0] >= 0;
 }
 
 bool verify_rounds(const plan *p)
 {
     for (int32_t b = 0; b < p->n_bucket; b++)
         for (int32_t i = 0; i < p->bucket[b].n_step; i++)
-            if (is_packed(&p->bucket[b].step[i]))
+            if (is_rounded(p, &p->bucket[b].step[i]))
                 return true;
     return p->n_cell > 0 && p->kv != DT_F32;
 }
@@ -65,11 +58,10 @@ static void round_row(float *x, int64_t n, kact act)
 static void operand_size(const verify_rounded *t, const plan_step *s, int64_t *out_n,
                          int64_t *out_len)
 {
-    kop op = row_of(s)->op;
+    const kop_row *op = kop_row_of(plan_kernel_of(t->ref, s)->op);
     int64_t rows = (s->rows == ROWS_R ? t->n_out : t->n_tok) * s->per_row;
-    bool experts = op == KOP_experts, heads = op == KOP_head_linear;
-    *out_len = experts || heads ? s->n[3] : s->n[2];
-    *out_n = rows * (heads ? s->n[1] : experts ? s->n[4] : 1);
+    *out_len = kop_size(s->n, op->x_width);
+    *out_n = rows * kop_size(s->n, op->x_vectors);
 }
 
 static void put_back(verify_rounded *t)
@@ -113,7 +105,7 @@ static int32_t step_of_value(const plan_bucket *b, int32_t id)
     return -1;
 }
 
-verify_rounded *verify_twin_create(const plan *p, const plan *ref, session *s, arena *a)
+verify_rounded *verify_rounded_create(const plan *p, const plan *ref, session *s, arena *a)
 {
     verify_rounded *t = ARENA_NEW(a, verify_rounded);
     *t = (verify_rounded){.p = p, .ref = ref, .s = s};
@@ -124,22 +116,22 @@ verify_rounded *verify_twin_create(const plan *p, const plan *ref, session *s, a
             t->act[b][i] = ACT_F32;
         for (int32_t i = 0; i < p->bucket[b].n_step; i++) {
             const plan_step *step = &p->bucket[b].step[i];
-            int32_t at = is_packed(step) ? step_of_value(ref->bucket, step->value[0]) : -1;
+            int32_t at = is_rounded(p, step) ? step_of_value(ref->bucket, step->value[0]) : -1;
             if (at >= 0)
-                t->act[b][at] = row_of(step)->act;
+                t->act[b][at] = plan_kernel_of(p, step)->act;
         }
     }
     session_watch(s, between_steps, t);
     return t;
 }
 
-void verify_twin_destroy(verify_rounded *t)
+void verify_rounded_destroy(verify_rounded *t)
 {
     if (t)
         VEC_FREE(&t->kept);
 }
 
-weft_status verify_twin_eval(weft_diag *dg, verify_rounded *t, const batch_row *rows, int64_t n)
+weft_status verify_rounded_eval(weft_diag *dg, verify_rounded *t, const batch_row *rows, int64_t n)
 {
     t->bucket = (int32_t)(plan_bucket_for(t->p, n) - t->p->bucket);
     t->n_tok = n;

@@ -142,12 +142,9 @@ static int64_t rows_max(const plan *p, const plan_bucket *b, const plan_step *s)
 }
 
 static void load_step(const device_load *what, exec *e, const plan_bucket *b, const plan_step *s,
-                      cpu_step *out)
+                      const kernel_row *row, cpu_step *out)
 {
-    int n_row;
-    const kernel_row *rows = kernel_rows(&n_row);
-    WEFT_ASSERT(s->kernel >= 0 && s->kernel < n_row);
-    *out = (cpu_step){.plan = s, .row = &rows[s->kernel]};
+    *out = (cpu_step){.plan = s, .row = row};
     kargs *k = &out->args;
     for (int i = 0; i < K_IN_MAX; i++) {
         k->in[i] = resolve(what, e, &s->in[i]);
@@ -173,14 +170,27 @@ static void load_step(const device_load *what, exec *e, const plan_bucket *b, co
     k->n[0] = rows_max(what->p, b, s); /* for kernel_scratch; each call sets its own */
 }
 
-static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e)
+/* The rows of kernels.def that the plan's kernels are. */
+static weft_status find_kernels(weft_diag *dg, const plan *p, const kernel_row **rows)
+{
+    for (int32_t i = 0; i < p->n_kernel; i++) {
+        rows[i] = kernel_by_symbol(p->kernel[i].name);
+        if (!rows[i])
+            return weft_fail(dg, W1501, WEFT_NOWHERE,
+                             "the plan has a kernel %s, which the CPU has not", p->kernel[i].name);
+    }
+    return WEFT_OK;
+}
+
+static weft_status load_steps_with(weft_diag *dg, const device_load *what,
+                                   const kernel_row *const *rows, exec *e)
 {
     size_t scratch = e->block_bytes - e->local_bytes;
     for (int32_t i = 0; i < what->p->n_bucket; i++) {
         const plan_bucket *b = &what->p->bucket[i];
         for (int32_t k = 0; k < b->n_step; k++) {
             cpu_step *s = &e->buckets[i].steps[k];
-            load_step(what, e, b, &b->step[k], s);
+            load_step(what, e, b, &b->step[k], rows[b->step[k].kernel], s);
             size_t need = kernel_scratch(s->row, &s->args);
             if (need > scratch)
                 return weft_fail(dg, W1501, b->step[k].loc,
@@ -189,6 +199,16 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e)
         }
     }
     return WEFT_OK;
+}
+
+static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e)
+{
+    const kernel_row **rows = mem_alloc(mem_product((size_t)what->p->n_kernel + 1, sizeof *rows));
+    weft_status st = find_kernels(dg, what->p, rows);
+    if (st == WEFT_OK)
+        st = load_steps_with(dg, what, rows, e);
+    mem_free(rows);
+    return st;
 }
 
 /* ---- the whole ---- */

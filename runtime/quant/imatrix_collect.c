@@ -17,12 +17,6 @@ struct imatrix_collect {
     VEC(float) row; /* a quantised one, unpacked */
 };
 
-static const kernel_row *kernel_of(const plan_step *step)
-{
-    int n;
-    return &kernel_rows(&n)[step->kernel];
-}
-
 static int64_t rows_of(const imatrix_collect *c, const plan_step *step)
 {
     int64_t n = step->rows == ROWS_T   ? c->n_tok
@@ -74,7 +68,7 @@ void imatrix_unpack(kact act, const void *rows, int r, int64_t n, float *out)
 /* Row i of what a product reads, n numbers, as f32. */
 static const float *input_row(imatrix_collect *c, const plan_step *step, int64_t i, int64_t n)
 {
-    kact act = kernel_of(step)->act;
+    kact act = plan_kernel_of(c->p, step)->act;
     int64_t group = act_group(act);
     if (act == ACT_F32)
         return (const float *)row_at(c, step, 0, i);
@@ -87,7 +81,7 @@ static const float *input_row(imatrix_collect *c, const plan_step *step, int64_t
 static void add_linear(imatrix_collect *c, const plan_step *step)
 {
     const plan_weight *w = &c->p->weight[step->in[1].id];
-    int64_t n_row = rows_of(c, step), n = step->n[2];
+    int64_t n_row = rows_of(c, step), n = step->size.linear.in;
     for (int64_t i = 0; i < n_row; i++)
         imatrix_add(c->im, tensor_name(c, w, 0), 1, 0, input_row(c, step, i, n), 1, n);
 }
@@ -96,33 +90,26 @@ static void add_linear(imatrix_collect *c, const plan_step *step)
 static void add_experts(imatrix_collect *c, const plan_step *step)
 {
     const plan_weight *w = &c->p->weight[step->in[1].id];
-    int64_t n_row = rows_of(c, step), k_max = step->n[1], n = step->n[3], experts = step->n[5];
+    int64_t n_row = rows_of(c, step), slots = step->size.experts.slots, n = step->size.experts.in,
+            experts = step->size.experts.experts;
     bool apart = w->n_piece == experts && experts > 1;
     for (int64_t i = 0; i < n_row; i++)
-        for (int64_t k = 0; k < k_max; k++) {
+        for (int64_t k = 0; k < slots; k++) {
             int32_t id;
             memcpy(&id, row_at(c, step, 2, i) + k * (int64_t)sizeof id, sizeof id);
             if (id < 0 || id >= experts)
                 continue;
-            const float *x = input_row(c, step, step->n[4] > 1 ? i * k_max + k : i, n);
+            const float *x =
+                input_row(c, step, step->size.experts.x_vectors > 1 ? i * slots + k : i, n);
             imatrix_add(c->im, tensor_name(c, w, apart ? id : 0), apart ? 1 : experts,
                         apart ? 0 : id, x, 1, n);
         }
 }
 
-static bool multiplies(const plan_step *step, kop op)
+static bool multiplies(const plan *p, const plan_step *step, kop op)
 {
-    return step->n_in >= 2 && step->in[1].space == SPACE_WEIGHT && kernel_of(step)->op == op;
-}
-
-static bool is_linear(const plan_step *step)
-{
-    return multiplies(step, KOP_linear);
-}
-
-static bool is_experts(const plan_step *step)
-{
-    return multiplies(step, KOP_experts);
+    return step->n_in >= 2 && step->in[1].space == SPACE_WEIGHT &&
+           plan_kernel_of(p, step)->op == op;
 }
 
 /* Does every product read from the session's memory, where it can be seen? */
@@ -131,7 +118,8 @@ static bool is_open(const plan *p)
     for (int32_t b = 0; b < p->n_bucket; b++)
         for (int32_t i = 0; i < p->bucket[b].n_step; i++) {
             const plan_step *step = &p->bucket[b].step[i];
-            if ((is_linear(step) || is_experts(step)) && step->in[0].space != SPACE_ARENA)
+            if ((multiplies(p, step, KOP_linear) || multiplies(p, step, KOP_experts)) &&
+                step->in[0].space != SPACE_ARENA)
                 return false;
         }
     return true;
@@ -146,9 +134,9 @@ static void after_phase(void *ctx, int32_t bucket, int32_t phase)
             continue;
         for (int32_t k = 0; k < b->item[i].n_step; k++) {
             const plan_step *step = &b->step[b->item[i].first + k];
-            if (is_linear(step))
+            if (multiplies(c->p, step, KOP_linear))
                 add_linear(c, step);
-            else if (is_experts(step))
+            else if (multiplies(c->p, step, KOP_experts))
                 add_experts(c, step);
         }
     }

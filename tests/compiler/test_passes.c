@@ -5,7 +5,7 @@
 
 static target for_c(void)
 {
-    return (target){.best = VARIANT_c,
+    return (target){.be = backend_cpu_find("c"),
                     .n_ctx = 256,
                     .n_seq = 2,
                     .n_tok_max = 8,
@@ -92,7 +92,7 @@ START_TEST(the_reference_is_left_alone)
     weft_diag *dg = diag_create();
     graph *g = sample_llama(2, false), *same = graph_copy(g);
     target t = for_c();
-    t.best = VARIANT_ref;
+    t.be = backend_reference();
     ck_assert_int_eq(passes_run(dg, g, &t, NULL), WEFT_OK);
     ck_assert(graph_equal(g, same));
     graph_destroy(g);

@@ -2,6 +2,7 @@
  * change that would have a kernel leave its memory or threads meet. */
 #include "compiler/plan_check.h"
 #include "runtime/base/intmath.h"
+#include "tests/base/kernel_list.h"
 #include "tests/exec/toy.h"
 
 /* A plan that may be written to: copies of what the tests change. */
@@ -42,7 +43,7 @@ static weft_status check(open_plan *o)
 {
     diag_reset(o->t->dg);
     o->p.bucket = &o->b;
-    return plan_check(o->t->dg, &o->p);
+    return plan_check(o->t->dg, backend_reference(), &o->p);
 }
 
 static void expect_fault(open_plan *o, const char *part)
@@ -54,9 +55,8 @@ static void expect_fault(open_plan *o, const char *part)
 
 static plan_step *find(open_plan *o, const char *op, int nth)
 {
-    int n;
     for (int i = 0; i < o->b.n_step; i++)
-        if (kernel_rows(&n)[o->step[i].kernel].op == kop_find(op) && nth-- == 0)
+        if (plan_kernel_of(&o->p, &o->step[i])->op == kop_find(op) && nth-- == 0)
             return &o->step[i];
     ck_abort_msg("no %s", op);
     return NULL;
@@ -65,7 +65,7 @@ static plan_step *find(open_plan *o, const char *op, int nth)
 START_TEST(the_toy_is_safe)
 {
     toy *t = toy_open();
-    ck_assert_int_eq(plan_check(t->dg, t->p), WEFT_OK);
+    ck_assert_int_eq(plan_check(t->dg, backend_reference(), t->p), WEFT_OK);
     toy_close(t);
 }
 END_TEST
@@ -339,13 +339,14 @@ typedef struct {
     plan_weight weight[2];
     plan_piece piece[2];
     kinstr code[4];
+    const backend *be;
 } tiled;
 
-static int kernel_of(const char *symbol)
+static kernel_list kernels; /* that these plans name */
+
+static int32_t kernel_of(const char *name)
 {
-    const kernel_row *row = kernel_by_symbol(symbol);
-    ck_assert_ptr_nonnull(row);
-    return kernel_index(row);
+    return kernel_list_add(&kernels, name);
 }
 
 static plan_step step_of(const char *symbol, int n_in)
@@ -429,7 +430,8 @@ static void tiled_init(tiled *x)
                          .arena_bytes = BLOCK,
                          .local_bytes = BLOCK + ROWS * TILE_PITCH,
                          .scratch_bytes = MAP_REGS_MAX * MAP_REG_ELEMS * 4};
-    x->p.best = VARIANT_c;
+    x->be = backend_cpu_find("c");
+    x->p.kernel = kernels.at;
     x->p.n_tok_max = x->p.n_out_max = x->p.n_seq_max = ROWS;
     x->p.n_vocab = 10;
     x->p.n_bucket = 1;
@@ -449,7 +451,8 @@ static void tiled_init(tiled *x)
 static void tiled_is(tiled *x, const char *text)
 {
     weft_diag *dg = diag_create();
-    weft_status st = plan_check(dg, &x->p);
+    x->p.n_kernel = kernels.n;
+    weft_status st = plan_check(dg, x->be, &x->p);
     const char *message = diag_count(dg) ? diag_at(dg, 0).message.p : "nothing";
     ck_assert_msg(st == (text ? WEFT_ERR_PLAN : WEFT_OK), "expected %s: %s", text, message);
     ck_assert_msg(!text || strstr(message, text), "expected %s: %s", text, message);
@@ -501,8 +504,8 @@ START_TEST(chains_of_tiles_are_proven)
     tiled_is(&x, "quantised in another form");
     x.step[2].kernel = kernel_of("k_linear_F16_c");
     tiled_is(&x, "the kernel reads F16");
-    x.p.best = VARIANT_ref;
-    tiled_is(&x, "later variant");
+    x.be = backend_reference();
+    tiled_is(&x, "not among the ref kernels");
 }
 END_TEST
 
@@ -510,14 +513,17 @@ END_TEST
 START_TEST(blocks_of_queries_are_no_chain)
 {
     enum { PITCH = WIDTH * 4, BLOCK = ROWS * PITCH };
-    const kvariant best[] = {VARIANT_c, kvariant_best()};
+    const backend *be[] = {backend_cpu_find("c"), backend_cpu_best()};
     plan_cell cell = {.name = "kv", .heads = 1, .k = WIDTH, .v = WIDTH};
-    for (size_t i = 0; i < COUNT_OF(best); i++) {
-        const kernel_row *attend = kernel_select(KOP_attend, DT_F32, ROWS, best[i]);
+    for (size_t i = 0; i < COUNT_OF(be); i++) {
+        plan_kernel attend;
+        kernel_want want = {.op = KOP_attend, .type = DT_F32, .rows = ROWS};
+        ck_assert(be[i]->select(be[i], &want, &attend));
+        kernels.n = 0;
         tiled x;
         tiled_init(&x);
         x.step[1].out[0] = (plan_operand){.space = SPACE_ARENA, .offset = BLOCK};
-        x.step[2] = step_of(attend->symbol, 1);
+        x.step[2] = step_of(attend.name, 1);
         x.step[2].in[0].space = SPACE_ARENA;
         x.step[2].out[0] = (plan_operand){.space = SPACE_ARENA, .offset = 2 * BLOCK};
         x.step[2].pitch[0] = x.step[2].out_pitch[0] = PITCH;
@@ -528,10 +534,10 @@ START_TEST(blocks_of_queries_are_no_chain)
         x.b.n_item = x.b.n_phase = 2;
         x.p.arena_bytes = x.b.arena_bytes = 3 * BLOCK;
         x.p.scratch_bytes = x.b.scratch_bytes = 1 << 24;
-        x.p.best = best[i];
+        x.be = be[i];
         x.p.n_cell = 1;
         x.p.cell = &cell;
-        tiled_is(&x, kernel_splits(attend) ? "other units" : NULL);
+        tiled_is(&x, plan_kernel_splits(&attend) ? "other units" : NULL);
     }
 }
 END_TEST

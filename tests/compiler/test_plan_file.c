@@ -7,10 +7,10 @@
 enum { N = 19 };
 
 /* A plan of the toy for these kernels. */
-static plan *make_plan(toy *t, kvariant best, dtype kv)
+static plan *make_plan(toy *t, const backend *be, dtype kv)
 {
     plan *p;
-    target to = {.best = best, .n_ctx = 32, .n_seq = 2, .n_tok_max = 8, .kv = kv, .may_fork = true};
+    target to = {.be = be, .n_ctx = 32, .n_seq = 2, .n_tok_max = 8, .kv = kv, .may_fork = true};
     ck_assert_int_eq(plan_make(t->dg, t->g, &to, NULL, t->a, &p), WEFT_OK);
     return p;
 }
@@ -53,7 +53,9 @@ START_TEST(a_plan_read_back_is_the_same)
 {
     toy *t = toy_open();
     for (int i = 0; i < 3; i++) {
-        plan *p = make_plan(t, i ? VARIANT_c : VARIANT_ref, i == 2 ? DT_F16 : DT_F32), *back;
+        plan *p = make_plan(t, i ? backend_cpu_find("c") : backend_reference(),
+                            i == 2 ? DT_F16 : DT_F32),
+             *back;
         strbuf text = file_of(t, p);
         ck_assert_int_eq(read_text(t, strbuf_view(&text), &back), WEFT_OK);
         strbuf again = file_of(t, back);
@@ -93,7 +95,7 @@ START_TEST(places_survive)
     source *src = source_from_text(t->a, "models/toy.weft", STR("a\n  bc\n\n    x = y\n"));
     for (size_t i = 0; i < t->g->nodes.n; i++)
         t->g->nodes.at[i].loc = (weft_loc){src, i % 2 ? 4 : 13, 14};
-    plan *p = make_plan(t, VARIANT_c, DT_F32), *back;
+    plan *p = make_plan(t, backend_cpu_find("c"), DT_F32), *back;
     strbuf text = file_of(t, p);
     ck_assert_int_eq(read_text(t, strbuf_view(&text), &back), WEFT_OK);
     for (int i = 0; i < p->bucket[0].n_step; i++) {
@@ -112,7 +114,7 @@ END_TEST
 START_TEST(every_changed_byte_is_found)
 {
     toy *t = toy_open();
-    plan *p = make_plan(t, VARIANT_c, DT_F32), *back = NULL;
+    plan *p = make_plan(t, backend_cpu_find("c"), DT_F32), *back = NULL;
     strbuf text = file_of(t, p);
     for (size_t i = 0; i < text.n; i += i < 200 ? 1 : 97) {
         text.p[i] ^= 1;
@@ -151,13 +153,14 @@ static const struct {
     weft_code code;
     const char *says;
 } edits[] = {
-    {"{\"weft_plan\":1", "{\"weft_plan\":2", W1504, "version 2; this Weft reads version 1"},
-    {"{\"weft_plan\":1", "{\"weft_plan\":x", W1504, "version 0"},
+    {"{\"weft_plan\":2", "{\"weft_plan\":1", W1504, "version 1; this Weft reads version 2"},
+    {"{\"weft_plan\":2", "{\"weft_plan\":x", W1504, "version 0"},
     {"{\"weft_plan\":", "{\"graph\":", W1504, "is not a plan file"},
     {"\"weft\":\"", "\"weft\":\"9", W1504, "was made by Weft 9"},
     {"\"hash\":\"", "\"hash\":\"0", W1505, "for another checkpoint (a toy"},
     {"\"arch\":\"", "\"arch\":\"z", W1506, "this machine is"},
-    {"\"variant\":\"c\"", "\"variant\":\"avx9\"", W1506, "variant avx9"},
+    {"\"level\":\"c\"", "\"level\":\"avx9\"", W1506, "avx9 kernels"},
+    {"\"backend\":\"cpu\"", "\"backend\":\"npu\"", W1506, "of a npu"},
     {"\"k_embed_c\"", "\"k_embed_avx9\"", W1506, "k_embed_avx9"},
     {"\"k_embed_c\"", "\"k_softmax_c\"", W1503, "step 0 (k_softmax_c)"},
     {"\"kv\":\"F32\"", "\"kv\":\"Q4_K\"", W1503, "do not store Q4_K"},
@@ -172,7 +175,7 @@ static const struct {
     {"\"stored\":\"Q8_0\"", "\"stored\":\"Q4_0\"", W1503, "weight 0"},
     {"\"buckets\":[", "\"buckets\":[],\"b\":[", W1507, "0 buckets"},
     {"\"steps\":[", "\"steps\":[null,", W1507, "bucket 0, step 0"},
-    {"\"kernel\":1", "\"kernel\":99999", W1507, "bucket 0, step 1: `kernel`"},
+    {"\"kernel\":1", "\"kernel\":99999", W1507, "bucket 0, step 2: `kernel`"},
     {"\"rows\":\"T\",\"pitch\"", "\"rows\":\"Z\",\"pitch\"", W1507, "`rows`"},
     {"\"consts\":\"", "\"consts\":\"f", W1507, "hexadecimal"},
     {"\"consts\":\"0", "\"consts\":\"g", W1507, "hexadecimal"},
@@ -189,7 +192,7 @@ static const struct {
 START_TEST(what_is_wrong_is_told)
 {
     toy *t = toy_open();
-    plan *p = make_plan(t, VARIANT_c, DT_F32), *back = NULL;
+    plan *p = make_plan(t, backend_cpu_find("c"), DT_F32), *back = NULL;
     strbuf text = file_of(t, p);
     for (size_t i = 0; i < COUNT_OF(edits); i++) {
         str bad = edited(t, strbuf_view(&text), edits[i].from, edits[i].to);
@@ -209,7 +212,7 @@ END_TEST
 START_TEST(files_are_read)
 {
     toy *t = toy_open();
-    plan *p = make_plan(t, VARIANT_c, DT_F32), *back = NULL;
+    plan *p = make_plan(t, backend_cpu_find("c"), DT_F32), *back = NULL;
     strbuf text = file_of(t, p);
     temp_path path = temp_file(&t->dir, "plan.json", strbuf_view(&text));
     model_hash hash = model_file_hash(t->mf);
@@ -228,15 +231,15 @@ END_TEST
 START_TEST(text_tells_every_step)
 {
     toy *t = toy_open();
-    const plan *p = make_plan(t, VARIANT_c, DT_F16);
+    const plan *p = make_plan(t, backend_cpu_find("c"), DT_F16);
     strbuf text = {0};
     plan_text(p, 1, true, &text);
-    int lines = 0, n;
+    int lines = 0;
     for (size_t i = 0; i < text.n; i++)
         lines += text.p[i] == '\n';
     ck_assert_int_eq(lines, 3 + p->bucket[0].n_phase + p->bucket[0].n_step + p->n_output);
     for (int i = 0; i < p->bucket[0].n_step; i++)
-        ck_assert_ptr_nonnull(strstr(text.p, kernel_rows(&n)[p->bucket[0].step[i].kernel].symbol));
+        ck_assert_ptr_nonnull(strstr(text.p, plan_kernel_of(p, &p->bucket[0].step[i])->name));
     ck_assert_ptr_nonnull(strstr(text.p, "bucket of 1 rows"));
     ck_assert_ptr_nonnull(strstr(text.p, "@embd"));
     strbuf_reset(&text);

@@ -48,17 +48,16 @@ static weft_status check_file(weft_diag *dg, const plan *p, bool tell)
 /* Every kernel is meant for as many rows as its step has at most. */
 static weft_status check_classes(weft_diag *dg, const plan *p)
 {
-    int n_row;
-    const kernel_row *rows = kernel_rows(&n_row);
     for (int32_t i = 0; i < p->n_bucket && !p->deterministic; i++)
         for (int32_t k = 0; k < p->bucket[i].n_step; k++) {
             const plan_step *s = &p->bucket[i].step[k];
             int64_t most = p->bucket[i].n_tok_max;
             if (s->rows == ROWS_R && p->n_out_max < most)
                 most = p->n_out_max;
-            if (!kernel_takes(&rows[s->kernel], most))
-                return weft_fail(dg, W1507, s->loc, "%s is not meant for %lld rows",
-                                 rows[s->kernel].symbol, (long long)most);
+            const kernel_row *row = kernel_by_symbol(plan_kernel_of(p, s)->name);
+            if (!kernel_takes(row, most))
+                return weft_fail(dg, W1507, s->loc, "%s is not meant for %lld rows", row->symbol,
+                                 (long long)most);
         }
     return WEFT_OK;
 }
@@ -73,7 +72,7 @@ static void check(const char *path, const graph *g, const target *t, bool file, 
     weft_status st = plan_make(dg, g, t, NULL, a, &p);
     uint64_t made = clock_ns();
     if (st == WEFT_OK)
-        st = plan_check(dg, p);
+        st = plan_check(dg, t->be, p);
     if (st == WEFT_OK)
         st = check_classes(dg, p);
     if (tell)
@@ -82,7 +81,7 @@ static void check(const char *path, const graph *g, const target *t, bool file, 
     if (st == WEFT_OK && file)
         st = check_file(dg, p, tell);
     if (st != WEFT_OK) {
-        printf("FAILED %s: %s kernels, %lld rows, %s%s\n", path, kvariant_name(t->best),
+        printf("FAILED %s: %s kernels, %lld rows, %s%s\n", path, t->be->level,
                (long long)t->n_tok_max, t->outputs ? "logits" : "all outputs",
                t->deterministic ? ", deterministic" : "");
         diag_print(dg, stdout, false);
@@ -97,7 +96,7 @@ static void check_targets(const char *path, const graph *g)
     static const char *const logits[] = {"logits"};
     for (int i = 0; i < 64; i++) {
         bool all = i & 2, few = i & 4, many = i & 8;
-        target t = {.best = i & 1 ? kvariant_best() : VARIANT_ref,
+        target t = {.be = i & 1 ? backend_cpu_best() : backend_reference(),
                     .n_ctx = 64,
                     .n_seq = many ? 3 : 1,
                     .n_tok_max = few ? 5 : 64,
@@ -169,7 +168,7 @@ static void check_shapes(void)
                                             &mf);
             if (st == WEFT_OK)
                 st = model_bind(dg, mf, &(bind_options){.context = 4096}, &bm);
-            target t = {.best = kvariant_best(),
+            target t = {.be = backend_cpu_best(),
                         .n_ctx = 4096,
                         .n_seq = 1,
                         .n_tok_max = 512,

@@ -15,10 +15,11 @@ static void expect_plan(const char *text)
     graph *g = NULL;
     ck_assert_int_eq(graph_parse(dg, source_from_text(a, "g", str_of(text)), &g), WEFT_OK);
     for (int64_t n = 1; n <= 64; n *= 8) {
-        target t = {.best = VARIANT_c, .n_ctx = 64, .n_seq = 1, .n_tok_max = n, .kv = DT_F32};
+        target t = {
+            .be = backend_cpu_find("c"), .n_ctx = 64, .n_seq = 1, .n_tok_max = n, .kv = DT_F32};
         plan *p;
         ck_assert_int_eq(plan_make(dg, g, &t, NULL, a, &p), WEFT_OK);
-        ck_assert_int_eq(plan_check(dg, p), WEFT_OK);
+        ck_assert_int_eq(plan_check(dg, t.be, p), WEFT_OK);
     }
     graph_destroy(g);
     diag_destroy(dg);

@@ -6,12 +6,6 @@
 
 enum { N_TOK = 64 };
 
-static const kernel_row *row_of(const plan_step *s)
-{
-    int n;
-    return &kernel_rows(&n)[s->kernel];
-}
-
 static int attr_of(op_code op, const char *name)
 {
     int n;
@@ -63,27 +57,27 @@ static const char *const text =
     "output out = %%15\noutput heads = %%16\noutput last = %%18\n";
 
 /* How many marked products a bucket has; each is asserted to round nothing. */
-static int count_marked(const graph *g, const plan_bucket *b, int *out_rounding)
+static int count_marked(const graph *g, const plan *p, const plan_bucket *b, int *out_rounding)
 {
     int n = 0;
     for (int32_t i = 0; i < b->n_step; i++) {
         const plan_step *s = &b->step[i];
         bool marked = s->n_out > 0 && s->value[0] >= 0 && is_marked(g, s->value[0]);
-        *out_rounding += act_rounds(row_of(s)->act);
+        *out_rounding += act_rounds(plan_kernel_of(p, s)->act);
         ck_assert_int_eq(s->prec_f32, marked);
         if (!marked)
             continue;
         n++;
-        ck_assert_msg(!act_rounds(row_of(s)->act), "%s rounds what it multiplies",
-                      row_of(s)->symbol);
+        ck_assert_msg(!act_rounds(plan_kernel_of(p, s)->act), "%s rounds what it multiplies",
+                      plan_kernel_of(p, s)->name);
     }
     return n;
 }
 
-static void check_plans(weft_diag *dg, const graph *g, kvariant best, dtype type, arena *a)
+static void check_plans(weft_diag *dg, const graph *g, const backend *be, dtype type, arena *a)
 {
     for (int deterministic = 0; deterministic < 2; deterministic++) {
-        target t = {.best = best,
+        target t = {.be = be,
                     .n_ctx = N_TOK,
                     .n_seq = 1,
                     .n_tok_max = N_TOK,
@@ -94,9 +88,9 @@ static void check_plans(weft_diag *dg, const graph *g, kvariant best, dtype type
         int rounding = 0;
         ck_assert_int_eq(plan_graph(dg, g, &t, NULL, &fused), WEFT_OK);
         ck_assert_int_eq(plan_make(dg, g, &t, NULL, a, &p), WEFT_OK);
-        ck_assert_int_eq(plan_check(dg, p), WEFT_OK);
+        ck_assert_int_eq(plan_check(dg, t.be, p), WEFT_OK);
         for (int32_t b = 0; b < p->n_bucket; b++)
-            ck_assert_int_eq(count_marked(fused, &p->bucket[b], &rounding), 7);
+            ck_assert_int_eq(count_marked(fused, p, &p->bucket[b], &rounding), 7);
         if (type == DT_Q8_0 || type == DT_Q4_K) /* where nobody asks, these are faster */
             ck_assert_int_gt(rounding, 0);
         graph_destroy(fused);
@@ -121,7 +115,7 @@ START_TEST(nothing_is_rounded)
         ck_assert_int_eq(graph_parse(dg, source_from_text(a, "g", of), &g), WEFT_OK);
         for (kvariant v = VARIANT_c; v < VARIANT_COUNT; v++)
             if (kvariant_runs(v))
-                check_plans(dg, g, v, type, a);
+                check_plans(dg, g, backend_cpu_find(kvariant_name(v)), type, a);
         graph_destroy(g);
         arena_destroy(a);
     }
@@ -138,15 +132,15 @@ START_TEST(a_plan_that_rounds_is_refused)
     const char *w = "Q8_0";
     str of = arena_printf(a, text, w, w, w, w, w, w, w, w);
     ck_assert_int_eq(graph_parse(dg, source_from_text(a, "g", of), &g), WEFT_OK);
-    target t = {.best = VARIANT_c, .n_ctx = 8, .n_seq = 1, .n_tok_max = 8, .kv = DT_F32};
+    target t = {.be = backend_cpu_find("c"), .n_ctx = 8, .n_seq = 1, .n_tok_max = 8, .kv = DT_F32};
     plan *p;
     ck_assert_int_eq(plan_make(dg, g, &t, NULL, a, &p), WEFT_OK);
     for (int32_t i = 0; i < p->bucket[0].n_step; i++) {
         plan_step *s = (plan_step *)(uintptr_t)&p->bucket[0].step[i];
-        if (act_rounds(row_of(s)->act))
+        if (act_rounds(plan_kernel_of(p, s)->act))
             s->prec_f32 = true;
     }
-    ck_assert_int_eq(plan_check(dg, p), WEFT_ERR_PLAN);
+    ck_assert_int_eq(plan_check(dg, t.be, p), WEFT_ERR_PLAN);
     ck_assert_ptr_nonnull(strstr(diag_at(dg, 0).message.p, "rounds its activations"));
     graph_destroy(g);
     arena_destroy(a);

@@ -95,7 +95,7 @@ void __wrap_free(void *p)
 
 typedef struct {
     const char *model;
-    kvariant best;
+    const char *level;
     dtype kv;
     int64_t n_ctx, n_seq, n_tok;
     int threads;
@@ -142,7 +142,7 @@ static void expect_exact(const setting *x)
     session_memory need, got;
     char path[512];
     snprintf(path, sizeof path, "%s/%s", WEFT_GOLDEN, x->model);
-    target t = {.best = x->best,
+    target t = {.be = backend_cpu_find(x->level),
                 .n_ctx = x->n_ctx,
                 .n_seq = x->n_seq,
                 .n_tok_max = x->n_tok,
@@ -180,12 +180,12 @@ static void expect_exact(const setting *x)
 START_TEST(a_session_takes_what_its_plan_says)
 {
     static const setting settings[] = {
-        {"llama-mha", VARIANT_ref, DT_F32, 40, 1, 8, 1},
-        {"llama-mha", VARIANT_c, DT_F16, 100, 1, 32, 1},
-        {"llama-mha", VARIANT_c, DT_BF16, 64, 5, 7, 3},
-        {"llama-mha/model-bf16.gguf", VARIANT_c, DT_F16, 33, 2, 64, 2},
-        {"gemma2", VARIANT_c, DT_F16, 64, 3, 16, 2},
-        {"gpt_oss", VARIANT_c, DT_F32, 50, 1, 16, 7},
+        {"llama-mha", "ref", DT_F32, 40, 1, 8, 1},
+        {"llama-mha", "c", DT_F16, 100, 1, 32, 1},
+        {"llama-mha", "c", DT_BF16, 64, 5, 7, 3},
+        {"llama-mha/model-bf16.gguf", "c", DT_F16, 33, 2, 64, 2},
+        {"gemma2", "c", DT_F16, 64, 3, 16, 2},
+        {"gpt_oss", "c", DT_F32, 50, 1, 16, 7},
     };
     for (size_t i = 0; i < COUNT_OF(settings); i++)
         expect_exact(&settings[i]);

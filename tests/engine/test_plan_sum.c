@@ -1,11 +1,13 @@
 /* test_plan_sum.c - the suite of runtime/engine/plan_sum.c, on plans written down by hand. */
 #include "runtime/engine/plan_sum.h"
-#include "tests/base/suite.h"
+#include "tests/base/kernel_list.h"
+
+static kernel_list kernels;
 
 static plan_step step_of(const char *op, int32_t layer, plan_rows rows, plan_cost cost)
 {
     plan_step s = {.layer = layer, .rows = rows, .per_row = 1, .cost = cost};
-    s.kernel = kernel_index(kernel_find(kop_find(op), "ref"));
+    s.kernel = kernel_list_select(&kernels, backend_reference(), kop_find(op), 1);
     return s;
 }
 
@@ -62,7 +64,7 @@ START_TEST(phases_and_kernels)
     for (int32_t i = 0; i < 5; i++)
         ck_assert_int_eq(plan_phase_layer(&b, i), layer[i]);
 
-    const plan p = {.n_bucket = 1, .bucket = &b};
+    const plan p = {.n_kernel = kernels.n, .kernel = kernels.at, .n_bucket = 1, .bucket = &b};
     arena *a = arena_create();
     const plan_use *use;
     ck_assert_int_eq(plan_uses_of_call(&p, &(plan_call){.n_tok = 1}, a, &use), 3);

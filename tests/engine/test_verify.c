@@ -27,7 +27,7 @@ static void fixture_open(fixture *f, const char *model, dtype kv)
     snprintf(path, sizeof path, "%s/%s", WEFT_GOLDEN, model);
     ck_assert_int_eq(model_file_open(f->dg, path, NULL, &f->mf), WEFT_OK);
     ck_assert_int_eq(model_bind(f->dg, f->mf, NULL, &f->bm), WEFT_OK);
-    target t = {.best = VARIANT_c,
+    target t = {.be = backend_cpu_find("c"),
                 .n_ctx = 64,
                 .n_seq = 1,
                 .n_tok_max = 16,
@@ -36,7 +36,7 @@ static void fixture_open(fixture *f, const char *model, dtype kv)
                 .outputs = logits,
                 .n_output = 1};
     target ref = t;
-    ref.best = VARIANT_ref;
+    ref.be = backend_reference();
     ref.kv = DT_F32;
     ck_assert_int_eq(plan_make(f->dg, f->bm->graph, &t, NULL, f->a, &f->p), WEFT_OK);
     ck_assert_int_eq(plan_graph(f->dg, f->bm->graph, &t, NULL, &f->fused), WEFT_OK);
@@ -70,18 +70,12 @@ static void run(fixture *f, int threads)
     ck_assert_int_eq(verify_run(f->dg, &how, f->a, &f->r), WEFT_OK);
 }
 
-static const kernel_row *row_of(const plan_step *s)
-{
-    int n;
-    return &kernel_rows(&n)[s->kernel];
-}
-
 /* The first step of an op in a layer of a bucket, to be tampered with; layer -1: outside. */
 static plan_step *find_step(fixture *f, int32_t bucket, const char *op, int32_t layer)
 {
     const plan_bucket *b = &f->p->bucket[bucket];
     for (int32_t i = 0; i < b->n_step; i++)
-        if (b->step[i].layer == layer && row_of(&b->step[i])->op == kop_find(op))
+        if (b->step[i].layer == layer && plan_kernel_of(f->p, &b->step[i])->op == kop_find(op))
             return (plan_step *)(uintptr_t)&b->step[i]; /* the arena's memory can be written */
     ck_abort_msg("there is no %s in layer %d", op, (int)layer);
 }
@@ -148,7 +142,7 @@ START_TEST(a_wrong_scale_is_found_and_its_line_is_quoted)
         find_step(&f, b, "attend", 1)->f[0] *= 1.1;
     run(&f, 2);
     ck_assert(!verify_passed(&f.r));
-    ck_assert_int_eq(row_of(first_bad(&f))->op, KOP_attend);
+    ck_assert_int_eq(plan_kernel_of(f.p, first_bad(&f))->op, KOP_attend);
     ck_assert_int_eq(first_bad(&f)->layer, 1);
     /* It is put right, so that what follows is not blamed. */
     for (int32_t i = 0; i < f.r.n_value; i++)
@@ -209,7 +203,7 @@ START_TEST(an_instruction_of_a_map_is_found)
         }
     ck_assert_int_gt(changed, 0);
     run(&f, 1);
-    ck_assert_int_eq(row_of(first_bad(&f))->op, KOP_map);
+    ck_assert_int_eq(plan_kernel_of(f.p, first_bad(&f))->op, KOP_map);
     fixture_close(&f);
 }
 END_TEST
@@ -218,12 +212,16 @@ START_TEST(another_kernel_is_found)
 {
     fixture f;
     fixture_open(&f, "llama-mha", DT_F32);
-    const kernel_row *wrong = kernel_by_symbol("k_linear_F16_c"); /* the weights are BF16 */
-    ck_assert_ptr_nonnull(wrong);
+    const backend *be = backend_cpu_find("c");
+    int32_t wrong = f.p->n_kernel++;
+    plan_kernel *kernels = ARENA_ARRAY(f.a, plan_kernel, (size_t)f.p->n_kernel);
+    memcpy(kernels, f.p->kernel, (size_t)wrong * sizeof *kernels);
+    ck_assert(be->find(be, "k_linear_F16_c", &kernels[wrong])); /* the weights are BF16 */
+    f.p->kernel = kernels;
     for (int32_t b = 0; b < f.p->n_bucket; b++)
-        find_step(&f, b, "linear", -1)->kernel = kernel_index(wrong); /* of the logits */
+        find_step(&f, b, "linear", -1)->kernel = wrong; /* of the logits */
     run(&f, 3);
-    ck_assert_ptr_eq(row_of(first_bad(&f)), wrong);
+    ck_assert_int_eq(first_bad(&f)->kernel, wrong);
     char *text = told(&f);
     ck_assert_ptr_nonnull(strstr(text, "computed by kernel k_linear_F16_c from weights of BF16"));
     ck_assert_ptr_nonnull(strstr(text, "output logits[R] = lm_head(h)"));
@@ -238,7 +236,7 @@ START_TEST(a_pass_that_changes_the_model_is_found)
     fixture_open(&f, "llama-mha", DT_F32);
     const plan_bucket *b = f.original->bucket;
     for (int32_t i = 0; i < b->n_step; i++) /* as if a pass had changed it in the other two */
-        if (row_of(&b->step[i])->op == KOP_attend)
+        if (plan_kernel_of(f.original, &b->step[i])->op == KOP_attend)
             ((plan_step *)(uintptr_t)&b->step[i])->f[0] *= 1.01;
     run(&f, 1);
     ck_assert_int_eq(f.r.first_bad, -1);
@@ -261,14 +259,14 @@ typedef struct {
 static void quantized_open(quantized *x)
 {
     *x = (quantized){.t = toy_open()};
-    target t = {.best = VARIANT_c,
+    target t = {.be = backend_cpu_find("c"),
                 .n_ctx = TOY_TOKENS,
                 .n_seq = 1,
                 .n_tok_max = TOY_TOKENS,
                 .n_out_max = TOY_TOKENS,
                 .kv = DT_F16};
     target ref = t;
-    ref.best = VARIANT_ref;
+    ref.be = backend_reference();
     ref.kv = DT_F32;
     weft_diag *dg = x->t->dg;
     ck_assert_int_eq(plan_make(dg, x->t->g, &t, NULL, x->t->a, &x->p), WEFT_OK);
@@ -304,7 +302,8 @@ static plan_step *quantized_step(quantized *x, int32_t bucket)
 {
     const plan_bucket *b = &x->p->bucket[bucket];
     for (int32_t i = 0; i < b->n_step; i++)
-        if (row_of(&b->step[i])->act != ACT_F32 && row_of(&b->step[i])->op == KOP_linear)
+        if (plan_kernel_of(x->p, &b->step[i])->act != ACT_F32 &&
+            plan_kernel_of(x->p, &b->step[i])->op == KOP_linear)
             return (plan_step *)(uintptr_t)&b->step[i];
     ck_abort_msg("no linear takes quantised activations");
 }
@@ -323,7 +322,7 @@ START_TEST(rounding_is_told_from_faults)
     quantized_close(&x);
 
     quantized_open(&x);
-    ck_assert_ptr_nonnull(strstr(row_of(quantized_step(&x, 0))->symbol, "Q8_0"));
+    ck_assert_ptr_nonnull(strstr(plan_kernel_of(x.p, quantized_step(&x, 0))->name, "Q8_0"));
     quantized_step(&x, 0)->pitch[1] = 0; /* the first row of the weight in place of all */
     quantized_run(&x);
     ck_assert_int_ge(x.r.first_bad, 0);

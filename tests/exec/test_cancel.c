@@ -239,7 +239,7 @@ START_TEST(a_long_call_stops_soon)
                 .kv = DT_F16,
                 .outputs = outputs,
                 .n_output = 1};
-    ck_assert_int_eq(target_best(dg, &t.best), WEFT_OK);
+    ck_assert_int_eq(backend_cpu(dg, false, &t.be), WEFT_OK);
     ck_assert_int_eq(plan_make(dg, bm->graph, &t, NULL, a, &p), WEFT_OK);
     session_options how = {.n_ctx = LONG, .threads = 2, .cancel = &stop};
     ck_assert_int_eq(session_create(dg, p, mf, &how, &s), WEFT_OK);

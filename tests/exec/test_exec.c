@@ -9,7 +9,7 @@
  * tiles nor on rows. */
 #include "runtime/exec/device.h"
 #include "runtime/exec/pool.h"
-#include "tests/base/suite.h"
+#include "tests/base/kernel_list.h"
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -50,6 +50,7 @@ typedef struct {
     plan_operand place[2];
     plan_output output;
     plan_bucket bucket[2];
+    kernel_list kernels;
     plan p;
 } model;
 
@@ -58,6 +59,7 @@ typedef struct {
     plan_bucket *b;
     plan_step *step;
     plan_item *item;
+    kernel_list *kernels;
 } maker;
 
 /* ---- the plan ---- */
@@ -70,9 +72,9 @@ static plan_operand at(plan_space space, int64_t floats)
 static plan_step *add_step(maker *m, const char *op, plan_rows rows, int64_t cols)
 {
     plan_step *s = &m->step[m->b->n_step++];
-    const kernel_row *row = kernel_select(kop_find(op), DT_F32, m->b->n_tok_max, VARIANT_c);
-    ck_assert(row && m->b->n_step <= STEPS);
-    *s = (plan_step){.kernel = kernel_index(row),
+    ck_assert(m->b->n_step <= STEPS);
+    *s = (plan_step){.kernel = kernel_list_select(m->kernels, backend_cpu_find("c"), kop_find(op),
+                                                  m->b->n_tok_max),
                      .rows = rows,
                      .per_row = 1,
                      .cols = cols,
@@ -218,13 +220,15 @@ static model *model_create(void)
                                      .step = m->step[i],
                                      .item = m->item[i],
                                      .output = &m->place[i]};
-        make_bucket(&(maker){&m->bucket[i], m->step[i], m->item[i]}, m->place[i]);
+        make_bucket(&(maker){&m->bucket[i], m->step[i], m->item[i], &m->kernels}, m->place[i]);
     }
     m->p = (plan){.model = "hand",
                   .entry = "decode",
                   .n_tok_max = ROWS,
                   .n_out_max = ROWS,
                   .n_seq_max = 1,
+                  .n_kernel = m->kernels.n,
+                  .kernel = m->kernels.at,
                   .n_bucket = 2,
                   .bucket = m->bucket,
                   .n_output = 1,

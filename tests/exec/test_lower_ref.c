@@ -19,9 +19,8 @@ static const plan_weight *find_weight(const plan *p, const char *name)
 
 static const plan_step *find_step(const plan *p, op_code op, int nth)
 {
-    int n_row;
     for (int i = 0; i < p->bucket->n_step; i++)
-        if (kernel_rows(&n_row)[p->bucket->step[i].kernel].op == kop_find(op_row_of(op)->name) &&
+        if (plan_kernel_of(p, &p->bucket->step[i])->op == kop_find(op_row_of(op)->name) &&
             nth-- == 0)
             return &p->bucket->step[i];
     return NULL;
@@ -134,7 +133,8 @@ START_TEST(only_what_is_wanted_is_planned)
 {
     toy *t = toy_open();
     const char *first[] = {"resid.0"};
-    plan *p = make(t, &(target){.n_tok_max = 4, .outputs = first, .n_output = 1});
+    plan *p = make(
+        t, &(target){.be = backend_reference(), .n_tok_max = 4, .outputs = first, .n_output = 1});
     ck_assert_int_eq(p->n_output, 1);
     ck_assert_int_eq(p->output[0].index, 0);
     ck_assert_int_eq(p->output[0].width, D);
@@ -149,13 +149,15 @@ START_TEST(only_what_is_wanted_is_planned)
     ck_assert_int_eq(p->n_seq_max, 4);
 
     const char *some[] = {"resid", "hidden"};
-    p = make(t, &(target){.n_tok_max = 4, .outputs = some, .n_output = 2});
+    p = make(t,
+             &(target){.be = backend_reference(), .n_tok_max = 4, .outputs = some, .n_output = 2});
     ck_assert_int_eq(p->n_output, 3);
-    p = make(t, &(target){.n_tok_max = 4});
+    p = make(t, &(target){.be = backend_reference(), .n_tok_max = 4});
     ck_assert_int_eq(p->n_output, 4);
 
     const char *unknown[] = {"hidden", "resid.2"};
-    const target bad = {.n_tok_max = 4, .outputs = unknown, .n_output = 2};
+    const target bad = {
+        .be = backend_reference(), .n_tok_max = 4, .outputs = unknown, .n_output = 2};
     ck_assert_int_eq(plan_make(t->dg, t->g, &bad, NULL, t->a, &p), WEFT_ERR_NAME);
     expect_one(t->dg, W0201, "no output 'resid.2'; it has resid.0 .. resid.1, hidden, logits");
     toy_close(t);
@@ -166,7 +168,7 @@ START_TEST(what_has_no_kernel_is_named)
 {
     toy *t = toy_open();
     plan *p = NULL;
-    target limits = {.n_tok_max = 4};
+    target limits = {.be = backend_reference(), .n_tok_max = 4};
     gref x = {.kind = REF_VALUE, .id = t->g->outputs.at[0].value};
     gref y = NODE(t, l2_norm, TYPE(GRAPH_T, D), x);
     ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p),
@@ -204,7 +206,7 @@ START_TEST(sizes_that_lie_are_refused)
         {OP_from_heads, 0, GRAPH_R},
     };
     toy *t = toy_open();
-    target limits = {.n_tok_max = 4};
+    target limits = {.be = backend_reference(), .n_tok_max = 4};
     plan *p = NULL;
     for (size_t i = 0; i < COUNT_OF(lies); i++) {
         gvalue *v = NULL;
@@ -229,7 +231,7 @@ START_TEST(ids_stay_inside_their_tables)
 {
     toy *t = toy_open();
     plan *p = NULL;
-    target limits = {.n_tok_max = 4};
+    target limits = {.be = backend_reference(), .n_tok_max = 4};
     /* A learned table of positions limits them. */
     gref pos = {.kind = REF_INPUT, .id = 1};
     gref table = toy_weight(t, "positions", "embd", 0, DT_Q8_0, SHAPE(11, D));
@@ -252,7 +254,7 @@ START_TEST(stand_ins_for_weights)
 {
     toy *t = toy_open();
     plan *p = NULL;
-    target limits = {.n_tok_max = 4};
+    target limits = {.be = backend_reference(), .n_tok_max = 4};
     gref x = {.kind = REF_VALUE, .id = t->g->outputs.at[0].value};
     /* A matrix that is computed once per call will do for linear, one with a row per token not. */
     gref gate = toy_weight(t, "square", "gate_up", 0, DT_F32, SHAPE(D, D));
@@ -282,11 +284,11 @@ START_TEST(limits_are_checked)
 {
     toy *t = toy_open();
     plan *p = NULL;
-    const target bad[] = {{.n_tok_max = 0},
-                          {.n_tok_max = -1},
-                          {.n_tok_max = INT64_MAX},
-                          {.n_tok_max = 4, .n_out_max = 5},
-                          {.n_tok_max = 4, .n_seq = -1}};
+    const target bad[] = {{.be = backend_reference(), .n_tok_max = 0},
+                          {.be = backend_reference(), .n_tok_max = -1},
+                          {.be = backend_reference(), .n_tok_max = INT64_MAX},
+                          {.be = backend_reference(), .n_tok_max = 4, .n_out_max = 5},
+                          {.be = backend_reference(), .n_tok_max = 4, .n_seq = -1}};
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         ck_assert_int_eq(plan_make(t->dg, t->g, &bad[i], NULL, t->a, &p), WEFT_ERR_LIMIT);
         expect_one(t->dg, W1406, "rows");

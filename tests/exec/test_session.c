@@ -369,7 +369,7 @@ START_TEST(fused_plans_agree)
     toy *t = toy_open();
     toy_result *r = malloc(sizeof *r);
     const int chunks[] = {1, 2, 5, N}, threads[] = {1, 2, 7, 16};
-    target limits = {.best = VARIANT_c, .n_ctx = N, .n_seq = 1, .n_tok_max = TOY_TOKENS};
+    target limits = {.be = backend_cpu_find("c"), .n_ctx = N, .n_seq = 1, .n_tok_max = TOY_TOKENS};
     ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &t->p), WEFT_OK);
     toy_forward(&t->w, ids_a, N, r);
     for (size_t c = 0; c < COUNT_OF(chunks); c++) {
@@ -400,7 +400,7 @@ START_TEST(attention_in_two_steps_gives_the_same_bits)
     int32_t n_step[COUNT_OF(room)];
     record first, got;
     for (size_t i = 0; i < COUNT_OF(room); i++) {
-        target limits = {.best = kvariant_best(),
+        target limits = {.be = backend_cpu_best(),
                          .n_ctx = room[i],
                          .n_seq = 1,
                          .n_tok_max = TOY_TOKENS,

@@ -143,7 +143,8 @@ FILE *__wrap_fopen64(const char *path, const char *mode)
 static plan *fused_plan(toy *t)
 {
     plan *p = NULL;
-    target limits = {.best = VARIANT_c, .n_ctx = CTX, .n_seq = 3, .n_tok_max = TOY_TOKENS};
+    target limits = {
+        .be = backend_cpu_find("c"), .n_ctx = CTX, .n_seq = 3, .n_tok_max = TOY_TOKENS};
     limits.may_fork = true;
     ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_OK);
     ck_assert_int_gt(p->n_bucket, 3);

@@ -560,7 +560,7 @@ static plan *plan_matrix(kit *k, toy *t, const float *embd)
     x = NODE(t, take_rows, TYPE(GRAPH_R, COLS), x, rows);
     gref m = toy_weight(t, "w", "w", 0, DT_Q8_0, SHAPE(ROWS, COLS));
     toy_output(t, "logits", -1, NODE(t, linear, TYPE(GRAPH_R, ROWS), x, m));
-    target limits = {.n_ctx = 4, .n_seq = 1, .n_tok_max = 4, .best = kvariant_best()};
+    target limits = {.n_ctx = 4, .n_seq = 1, .n_tok_max = 4, .be = backend_cpu_best()};
     plan *p;
     ck_assert_int_eq(plan_make(k->dg, t->g, &limits, NULL, t->a, &p), WEFT_OK);
     return p;

@@ -466,7 +466,7 @@ static inline toy *toy_open(void)
     toy_write_file(t);
     ck_assert_int_eq(model_file_open(t->dg, t->path.path, NULL, &t->mf), WEFT_OK);
     toy_graph(t);
-    target limits = {.n_tok_max = TOY_TOKENS};
+    target limits = {.be = backend_reference(), .n_tok_max = TOY_TOKENS};
     ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &t->p), WEFT_OK);
     return t;
 }

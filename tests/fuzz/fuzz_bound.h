@@ -8,13 +8,12 @@
 
 #include <stdlib.h>
 
-static inline void plan_it(const graph *g, kvariant best)
+static inline void plan_it(const graph *g, const backend *be)
 {
     weft_diag *dg = diag_create();
     arena *a = arena_create();
     plan *p;
-    target t = {
-        .best = best, .n_ctx = 64, .n_seq = 2, .n_tok_max = 4, .n_out_max = 4, .kv = DT_F32};
+    target t = {.be = be, .n_ctx = 64, .n_seq = 2, .n_tok_max = 4, .n_out_max = 4, .kv = DT_F32};
     weft_status st = plan_make(dg, g, &t, NULL, a, &p);
     if ((st == WEFT_OK) != (diag_errors(dg) == 0))
         abort(); /* a failure without a message, or a message without a failure */
@@ -40,8 +39,8 @@ static inline void bind_it(const model_file *mf, const char *arch, int64_t conte
             abort();
         }
         graph_print(bm->graph, true, &out);
-        plan_it(bm->graph, VARIANT_ref);
-        plan_it(bm->graph, VARIANT_c);
+        plan_it(bm->graph, backend_reference());
+        plan_it(bm->graph, backend_cpu_find("c"));
     }
     bound_model_destroy(bm);
     strbuf_free(&out);

@@ -17,7 +17,7 @@ static graph *read_text(arena *a, str text)
 /* Passes see graphs as binding makes them, without marks. */
 static void run_passes(const graph *from)
 {
-    target t = {.best = VARIANT_c, .n_ctx = 64, .n_seq = 2, .n_tok_max = 8};
+    target t = {.be = backend_cpu_find("c"), .n_ctx = 64, .n_seq = 2, .n_tok_max = 8};
     graph *g = graph_copy(from);
     for (size_t i = 0; i < g->nodes.n; i++) {
         g->nodes.at[i].map = g->nodes.at[i].chain = 0;

@@ -79,7 +79,7 @@ static const stage *stage_get(void)
     must(source_open(dg, a, WEFT_SOURCE_DIR "/tests/fuzz/plan.graph", 1 << 20, &src), dg);
     must(graph_parse(dg, src, &g), dg);
     for (int i = 0; i < PLANS; i++) {
-        target t = {.best = i & 1 ? VARIANT_c : VARIANT_ref,
+        target t = {.be = i & 1 ? backend_cpu_find("c") : backend_reference(),
                     .n_ctx = CONTEXT,
                     .n_seq = i & 2 ? 3 : 1,
                     .n_tok_max = i & 2 ? 5 : 1,

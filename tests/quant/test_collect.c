@@ -21,7 +21,7 @@ typedef struct {
     session *s;
 } running;
 
-static void open_model(running *r, const char *path, kvariant best, bool open)
+static void open_model(running *r, const char *path, const backend *be, bool open)
 {
     static const char *const outputs[] = {"logits", "hidden"};
     *r = (running){.dg = diag_create(), .a = arena_create()};
@@ -35,7 +35,7 @@ static void open_model(running *r, const char *path, kvariant best, bool open)
                 .outputs = outputs,
                 .n_output = 2,
                 .open = open,
-                .best = best};
+                .be = be};
     ck_assert_int_eq(plan_make(r->dg, r->bm->graph, &t, NULL, r->a, &r->p), WEFT_OK);
     session_options how = {.n_ctx = 16, .n_seq = 1, .threads = 2};
     ck_assert_int_eq(session_create(r->dg, r->p, r->mf, &how, &r->s), WEFT_OK);
@@ -59,7 +59,7 @@ START_TEST(head)
     const float *hidden;
     int64_t n, width;
     double sum = 0;
-    open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", VARIANT_ref, false);
+    open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", backend_reference(), false);
     ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_OK);
     for (int i = 0; i < N; i++)
         rows[i] = (batch_row){.id = i * 3 + 1, .pos = i, .out = i >= 2};
@@ -92,13 +92,13 @@ START_TEST(head)
 }
 END_TEST
 
-static imatrix *collected(const char *path, kvariant best)
+static imatrix *collected(const char *path, const backend *be)
 {
     running r;
     imatrix *im = imatrix_create();
     imatrix_collect *c;
     batch_row rows[N];
-    open_model(&r, path, best, true);
+    open_model(&r, path, be, true);
     ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_OK);
     for (int i = 0; i < N; i++)
         rows[i] = (batch_row){.id = i * 3 + 1, .pos = i, .out = true};
@@ -138,11 +138,11 @@ START_TEST(fast)
         {"gpt_oss", "Q8_0", 0.3},
     };
     weft_diag *dg = diag_create();
-    kvariant best;
+    const backend *be;
     char in[2048], path[] = "/tmp/weft-collect-XXXXXX";
     int fd = mkstemp(path);
     ck_assert(fd >= 0 && close(fd) == 0);
-    ck_assert_int_eq(target_best(dg, &best), WEFT_OK);
+    ck_assert_int_eq(backend_cpu(dg, false, &be), WEFT_OK);
     diag_destroy(dg);
     snprintf(in, sizeof in,
              "mkdir %s.in && cp -r %s/%s %s.in/m && if [ -d %s.in/m ]; then sed -i "
@@ -153,7 +153,7 @@ START_TEST(fast)
     quantised(in, cases[_i].preset, path);
     snprintf(in, sizeof in, "rm -r %s.in", path);
     ck_assert_int_eq(system(in), 0);
-    imatrix *want = collected(path, VARIANT_ref), *got = collected(path, best);
+    imatrix *want = collected(path, backend_reference()), *got = collected(path, be);
     ck_assert_uint_eq(imatrix_count(got), imatrix_count(want));
     for (size_t i = 0; i < imatrix_count(want); i++) {
         const imatrix_entry *a = imatrix_at(want, i), *b = imatrix_find(got, a->name);
@@ -221,11 +221,11 @@ START_TEST(refuses)
     running r;
     imatrix *im = imatrix_create();
     imatrix_collect *c;
-    open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", VARIANT_c,
+    open_model(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", backend_cpu_find("c"),
                false); /* each thread has its norms */
     ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_ERR_FORMAT);
     close_model(&r);
-    open_model(&r, WEFT_GOLDEN "/llama-mha", VARIANT_ref, false);
+    open_model(&r, WEFT_GOLDEN "/llama-mha", backend_reference(), false);
     ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_ERR_FORMAT);
     close_model(&r);
     imatrix_destroy(im);

@@ -126,7 +126,8 @@ static void run_case(const char *pass, str title, str input, strbuf *out)
     arena *a = arena_create();
     weft_diag *dg = diag_create();
     graph *g;
-    target t = {.best = VARIANT_c, .n_ctx = 4096, .n_seq = 1, .n_tok_max = 512, .kv = DT_F16};
+    target t = {
+        .be = backend_cpu_find("c"), .n_ctx = 4096, .n_seq = 1, .n_tok_max = 512, .kv = DT_F16};
     char where[300];
     snprintf(where, sizeof where, "%s: " STR_FMT, pass, STR_ARG(title));
     n_case++;
@@ -238,7 +239,8 @@ static void run_model(const char *path)
     for (int k = 0; bm && k < 2 * (n_pass + 1); k++) {
         graph *g = graph_copy(bm->graph);
         const char *skip = k / 2 < n_pass ? rows[k / 2].name : NULL;
-        target t = {.best = VARIANT_c, .n_ctx = 4096, .n_seq = 2, .n_tok_max = 8, .kv = DT_F16};
+        target t = {
+            .be = backend_cpu_find("c"), .n_ctx = 4096, .n_seq = 2, .n_tok_max = 8, .kv = DT_F16};
         t.skip = &skip;
         t.n_skip = skip != NULL;
         if (k % 2)

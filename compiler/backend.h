@@ -1,0 +1,61 @@
+/* backend.h - what the compiler knows of the machine that will run a plan: its kernels, the layouts they want weights
+ * in, the limits that fusing has to keep, and the stage that turns a fused graph into buckets of steps.
+ *
+ * The CPU has one back end for each level of kernels/variants.def, and the reference is the lowest of them. Passes and
+ * lowering ask the back end at hand; none of them knows a variant. */
+#ifndef WEFT_COMPILER_BACKEND_H
+#define WEFT_COMPILER_BACKEND_H
+
+#include "compiler/plan.h"
+#include "runtime/base/diag.h"
+
+typedef struct backend backend;
+
+/* A kernel that is looked for. */
+typedef struct {
+    kop op;
+    dtype type;     /* of the weight it reads; DT_F32 where it reads none */
+    klayout layout; /* of that weight */
+    int64_t rows;   /* that a call may give it at most */
+    bool exact;     /* it may not round what it multiplies */
+} kernel_want;
+
+struct lower;
+
+struct backend {
+    const char *name;  /* of the devices that run its plans: "cpu" */
+    const char *level; /* "amx" */
+    /* Nodes are fused, and values share memory. Else every node is a step and every value has memory of its own, so that
+     * any of them can be looked at after a run: the reference. */
+    bool fuses;
+    /* Of one map: operands, results, and registers; and steps of a chain. */
+    int map_inputs, map_results, map_registers, chain_steps;
+
+    /* The best kernel for this; false: there is none. */
+    bool (*select)(const backend *be, const kernel_want *want, plan_kernel *out);
+    /* The kernel of this name; false: the back end has none, or this machine cannot run it. */
+    bool (*find)(const backend *be, const char *name, plan_kernel *out);
+    /* The layout that the kernels of an op want weights of a type in. */
+    klayout (*layout)(const backend *be, kop op, dtype type, bool exact);
+    /* Scratch that one thread needs for a kernel, one of its own, with these arguments. */
+    size_t (*scratch)(const backend *be, const plan_kernel *k, const kargs *args);
+    /* The buckets of lo's plan from its graph: kernels, order and memory. */
+    weft_status (*lower)(struct lower *lo);
+};
+
+/* The best back end of this machine's processor, or the one that WEFT_CPU names (W1602 if that cannot run here).
+ * round_bf16: the best that rounds activations for BF16 weights to bf16, which no others do (W1603 if there is none, or
+ * WEFT_CPU leaves it out). */
+weft_status backend_cpu(weft_diag *dg, bool round_bf16, const backend **out_be) WEFT_MUST_USE;
+/* The best that rounds nothing, whatever WEFT_CPU says. */
+const backend *backend_cpu_best(void);
+/* By the name of its level; NULL if there is none such, or this processor cannot run it. */
+const backend *backend_cpu_find(const char *level);
+const backend *backend_reference(void);
+
+/* How a level of the CPU's stands to this machine: its number, from plain to fast, -1 if there is none such; and the
+ * features that it needs and the processor lacks, with commas between them. */
+int backend_cpu_rank(const char *level);
+void backend_cpu_lacks(const char *level, strbuf *out);
+
+#endif

@@ -1,0 +1,149 @@
+/* backend_cpu.c - the processor as a back end: kernels/kernels.def, as far as a level may use it. */
+#include "compiler/backend.h"
+
+#include "compiler/lower_impl.h"
+#include "runtime/base/cpu.h"
+#include <stdlib.h>
+
+typedef struct {
+    backend be;
+    kvariant best; /* no kernel is of a later variant; of VARIANT_ref all are */
+} cpu_backend;
+
+static kvariant best_of(const backend *be)
+{
+    return ((const cpu_backend *)be)->best;
+}
+
+/* ---- kernels ---- */
+
+static void describe(const kernel_row *row, plan_kernel *out)
+{
+    *out = (plan_kernel){.name = row->symbol,
+                         .op = row->op,
+                         .type = row->type,
+                         .layout = row->layout,
+                         .act = row->act,
+                         .unit = row->unit,
+                         .reference = row->variant == VARIANT_ref,
+                         .row = kernel_index(row)};
+}
+
+static bool cpu_select(const backend *be, const kernel_want *w, plan_kernel *out)
+{
+    const kernel_row *row = (w->exact ? kernel_select_exact : kernel_select_as)(
+        w->op, w->type, w->layout, w->rows, best_of(be));
+    if (row)
+        describe(row, out);
+    return row != NULL;
+}
+
+static bool cpu_find(const backend *be, const char *name, plan_kernel *out)
+{
+    const kernel_row *row = kernel_by_symbol(name);
+    if (!row || row->variant > best_of(be) || !kvariant_runs(row->variant))
+        return false;
+    describe(row, out);
+    return true;
+}
+
+static klayout cpu_layout(const backend *be, kop op, dtype type, bool exact)
+{
+    return (exact ? kernel_layout_exact : kernel_layout)(op, type, best_of(be));
+}
+
+static size_t cpu_scratch(const backend *be, const plan_kernel *k, const kargs *args)
+{
+    int n;
+    (void)be;
+    return kernel_scratch(&kernel_rows(&n)[k->row], args);
+}
+
+/* ---- levels ---- */
+
+static const cpu_backend levels[VARIANT_COUNT] = {
+#define VARIANT(level_, ...)                                                                       \
+    {{.name = "cpu",                                                                               \
+      .level = #level_,                                                                            \
+      .fuses = VARIANT_##level_ != VARIANT_ref,                                                    \
+      .map_inputs = K_IN_MAX,                                                                      \
+      .map_results = K_OUT_MAX,                                                                    \
+      .map_registers = MAP_REGS_MAX,                                                               \
+      .chain_steps = CHAIN_STEPS_MAX,                                                              \
+      .select = cpu_select,                                                                        \
+      .find = cpu_find,                                                                            \
+      .layout = cpu_layout,                                                                        \
+      .scratch = cpu_scratch,                                                                      \
+      .lower = VARIANT_##level_ == VARIANT_ref ? lower_reference : lower_buckets},                 \
+     VARIANT_##level_},
+#include "kernels/variants.def"
+#undef VARIANT
+};
+
+const backend *backend_reference(void)
+{
+    return &levels[VARIANT_ref].be;
+}
+
+const backend *backend_cpu_best(void)
+{
+    return &levels[kvariant_best()].be;
+}
+
+const backend *backend_cpu_find(const char *level)
+{
+    kvariant v = kvariant_find(level);
+    return v < VARIANT_COUNT ? &levels[v].be : NULL;
+}
+
+int backend_cpu_rank(const char *level)
+{
+    for (int v = 0; v < VARIANT_COUNT; v++)
+        if (strcmp(levels[v].be.level, level) == 0)
+            return v;
+    return -1;
+}
+
+void backend_cpu_lacks(const char *level, strbuf *out)
+{
+    uint32_t lacks = kvariant_needs((kvariant)backend_cpu_rank(level)) & ~cpu_features();
+    for (int bit = 0; bit < CPU_FEATURE_COUNT; bit++)
+        if (lacks >> bit & 1)
+            strbuf_add(out, "%s%s", out->n ? ", " : "", cpu_feature_name(bit));
+}
+
+/* The best one that WEFT_CPU allows. */
+static weft_status best_allowed(weft_diag *dg, const char *cap, const backend **out_be)
+{
+    *out_be = cap && *cap ? backend_cpu_find(cap) : backend_cpu_best();
+    if (*out_be)
+        return WEFT_OK;
+    strbuf names = {0};
+    for (kvariant v = 0; v < VARIANT_COUNT; v++)
+        if (kvariant_runs(v))
+            strbuf_add(&names, "%s%s", names.n ? ", " : "", kvariant_name(v));
+    weft_status st = weft_fail(dg, W1602, WEFT_NOWHERE,
+                               "WEFT_CPU names %s; this processor can run %s", cap, names.p);
+    strbuf_free(&names);
+    return st;
+}
+
+weft_status backend_cpu(weft_diag *dg, bool round_bf16, const backend **out_be)
+{
+    const char *cap = getenv("WEFT_CPU");
+    const backend *be;
+    WEFT_TRY(best_allowed(dg, cap, &be));
+    if (round_bf16) {
+        kvariant rounds = kvariant_rounding();
+        if (rounds == VARIANT_COUNT)
+            return weft_fail(dg, W1603, WEFT_NOWHERE,
+                             "this processor lacks what kernels need that round to bf16");
+        if (cap && *cap && best_of(be) < rounds)
+            return weft_fail(dg, W1603, WEFT_NOWHERE,
+                             "WEFT_CPU allows kernels up to %s; those that round to bf16 are %s",
+                             cap, kvariant_name(rounds));
+        be = &levels[rounds].be;
+    }
+    *out_be = be;
+    return WEFT_OK;
+}
