@@ -8,26 +8,9 @@
 void weft_sampler_defaults(weft_sampler_options *options)
 {
     sampler_options d = sampler_defaults();
-    weft_sampler_options all = {.size = sizeof all,
-                                .seed = d.seed,
-                                .temp = d.temp,
-                                .top_k = d.top_k,
-                                .top_p = d.top_p,
-                                .min_p = d.min_p,
-                                .typical = d.typical,
-                                .last_n = d.last_n,
-                                .repeat = d.repeat,
-                                .presence = d.presence,
-                                .frequency = d.frequency,
-                                .dry_multiplier = d.dry_multiplier,
-                                .dry_base = d.dry_base,
-                                .dry_allowed = d.dry_allowed,
-                                .dry_last_n = d.dry_last_n,
-                                .xtc_probability = d.xtc_probability,
-                                .xtc_threshold = d.xtc_threshold,
-                                .mirostat = d.mirostat,
-                                .mirostat_tau = d.mirostat_tau,
-                                .mirostat_eta = d.mirostat_eta};
+#define NUMBER(name) .name = d.name,
+    weft_sampler_options all = {SAMPLER_NUMBERS(NUMBER)};
+#undef NUMBER
     size_t size = options ? options->size : 0;
     if (size < sizeof size)
         return;
@@ -49,28 +32,10 @@ static weft_status sampler_take(weft_diag *dg, const char *call, const weft_samp
     WEFT_TRY(api_take(dg, call, given, &o, sizeof o));
     if (o.n_bias && !o.bias)
         return api_lacks(dg, call, "the list of biases");
-    *out = (sampler_options){.seed = o.seed,
-                             .temp = o.temp,
-                             .top_k = o.top_k,
-                             .top_p = o.top_p,
-                             .min_p = o.min_p,
-                             .typical = o.typical,
-                             .last_n = o.last_n,
-                             .repeat = o.repeat,
-                             .presence = o.presence,
-                             .frequency = o.frequency,
-                             .dry_multiplier = o.dry_multiplier,
-                             .dry_base = o.dry_base,
-                             .dry_allowed = o.dry_allowed,
-                             .dry_last_n = o.dry_last_n,
-                             .xtc_probability = o.xtc_probability,
-                             .xtc_threshold = o.xtc_threshold,
-                             .mirostat = o.mirostat,
-                             .mirostat_tau = o.mirostat_tau,
-                             .mirostat_eta = o.mirostat_eta,
-                             .bias = (const logit_bias *)o.bias,
-                             .n_bias = o.n_bias,
-                             .samplers = o.samplers};
+#define NUMBER(name) .name = o.name,
+    *out = (sampler_options){SAMPLER_NUMBERS(NUMBER).bias = (const logit_bias *)o.bias,
+                             .n_bias = o.n_bias, .samplers = o.samplers};
+#undef NUMBER
     return WEFT_OK;
 }
 

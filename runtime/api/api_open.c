@@ -152,16 +152,20 @@ static weft_status make_plan(weft_diag *dg, const weft_model *m, const api_wante
     return plan_make(dg, g, &out->t, NULL, out->a, &out->p);
 }
 
-/* "logits", "resid" for any index of it, "resid.3" for one. */
-static bool plan_has_output(const plan *p, const char *want)
+bool api_output_is(const plan_output *o, const char *name)
 {
-    char name[96];
-    for (int32_t i = 0; i < p->n_output; i++) {
-        const plan_output *o = &p->output[i];
-        snprintf(name, sizeof name, "%s.%d", o->name, (int)o->index);
-        if (strcmp(o->name, want) == 0 || (o->index >= 0 && strcmp(name, want) == 0))
+    size_t n = strlen(o->name);
+    char index[16];
+    snprintf(index, sizeof index, ".%d", (int)o->index);
+    return strncmp(name, o->name, n) == 0 &&
+           (!name[n] || (o->index >= 0 && strcmp(name + n, index) == 0));
+}
+
+static bool plan_has_output(const plan *p, const char *name)
+{
+    for (int32_t i = 0; i < p->n_output; i++)
+        if (api_output_is(&p->output[i], name))
             return true;
-    }
     return false;
 }
 

@@ -61,6 +61,8 @@ weft_status api_plan_open(weft_diag *dg, const weft_model *m, const api_wanted *
                           api_plan *out) WEFT_MUST_USE;
 void api_plan_close(api_plan *p);
 
+/* Does `name` mean this output: "logits", "resid" for any index of it, "resid.3" for one? */
+bool api_output_is(const plan_output *o, const char *name);
 bool api_in_range(const weft_session_options *o);
 
 #endif

@@ -1,4 +1,4 @@
-/* cgroup.h - the control groups that this process is in, for whoever looks for a limit there.
+/* cgroup.h - the control groups that this process is in, where limits may be set.
  *
  * The format of the files is described in https://docs.kernel.org/admin-guide/cgroup-v2.html and
  * .../cgroup-v1/. Where there are no control groups nothing is visited. */

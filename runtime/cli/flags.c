@@ -357,3 +357,20 @@ void flags_print(const flag *rows, size_t columns, strbuf *out)
         strbuf_free(&tail);
     }
 }
+
+const char **names_split(arena *a, const char *const *texts, size_t n, int *out_n)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < n; i++)
+        most += strlen(texts[i]);
+    const char **names = ARENA_ARRAY(a, const char *, most + 1);
+    *out_n = 0;
+    for (size_t i = 0; i < n; i++)
+        for (const char *p = texts[i]; *p;) {
+            size_t len = strcspn(p, ",");
+            if (len > 0)
+                names[(*out_n)++] = arena_str(a, (str){p, len}).p;
+            p += len + (p[len] == ',');
+        }
+    return names;
+}

@@ -92,4 +92,7 @@ void flags_print(const flag *rows, size_t columns, strbuf *out);
  * where the text begins on its first line. */
 void flags_wrap(const char *text, size_t column, size_t indent, size_t columns, strbuf *out);
 
+/* The names in n texts, with commas between them; empty ones are left out. In a. */
+const char **names_split(arena *a, const char *const *texts, size_t n, int *out_n);
+
 #endif

@@ -73,31 +73,15 @@ static weft_status read_bias(talk *t, const talk_flags *f, weft_bias **out)
 
 static weft_status sampler_of(talk *t, const talk_flags *f, weft_sampler_options *out)
 {
+    weft_sampler_options o = f->pick;
     weft_bias *bias = NULL;
     WEFT_TRY(read_bias(t, f, &bias));
-    *out = (weft_sampler_options){.size = sizeof *out,
-                                  .seed = f->seed >= 0 ? (uint64_t)f->seed : new_seed(),
-                                  .temp = f->temp,
-                                  .top_k = f->top_k,
-                                  .top_p = f->top_p,
-                                  .min_p = f->min_p,
-                                  .typical = f->typical,
-                                  .last_n = f->last_n,
-                                  .repeat = f->repeat,
-                                  .presence = f->presence,
-                                  .frequency = f->frequency,
-                                  .dry_multiplier = f->dry_multiplier,
-                                  .dry_base = f->dry_base,
-                                  .dry_allowed = f->dry_allowed,
-                                  .dry_last_n = f->dry_last_n,
-                                  .xtc_probability = f->xtc_probability,
-                                  .xtc_threshold = f->xtc_threshold,
-                                  .mirostat = (int)f->mirostat,
-                                  .mirostat_tau = f->tau,
-                                  .mirostat_eta = f->eta,
-                                  .bias = bias,
-                                  .n_bias = f->bias.n,
-                                  .samplers = f->samplers};
+    o.size = sizeof o;
+    o.seed = f->seed >= 0 ? (uint64_t)f->seed : new_seed();
+    o.mirostat = (int)f->mirostat;
+    o.bias = bias;
+    o.n_bias = f->bias.n;
+    *out = o;
     return WEFT_OK;
 }
 

@@ -177,7 +177,6 @@ static void command_save(chat *ch, const char *argument)
 {
     strbuf out = {0};
     json_writer w = {.out = &out};
-    out_file *f = NULL;
     json_open(&w, '{');
     json_key(&w, "messages");
     json_open(&w, '[');
@@ -191,13 +190,8 @@ static void command_save(chat *ch, const char *argument)
     json_close(&w, '}');
     strbuf_putc(&out, '\n');
     weft_diag *dg = ch->t.c->dg;
-    weft_status st = *argument ? out_file_create(dg, argument, &f)
+    weft_status st = *argument ? out_file_write(dg, argument, strbuf_view(&out))
                                : weft_fail(dg, W1904, WEFT_NOWHERE, "/save takes a file");
-    if (st == WEFT_OK)
-        st = out_file_put(dg, f, out.p, out.n);
-    if (st == WEFT_OK)
-        st = out_file_finish(dg, f);
-    out_file_destroy(f);
     strbuf_free(&out);
     if (st == WEFT_OK)
         cli_say(ch->t.c, "%zu messages are in %s", ch->messages.n, argument);
@@ -258,8 +252,12 @@ static void command_set(chat *ch, const char *argument)
         double *number;
         int64_t *integer;
     } knob[] = {
-        {"temp", &next.temp, NULL},   {"top_k", NULL, &next.top_k},   {"top_p", &next.top_p, NULL},
-        {"min_p", &next.min_p, NULL}, {"repeat", &next.repeat, NULL}, {"seed", NULL, &next.seed},
+        {"temp", &next.pick.temp, NULL},
+        {"top_k", NULL, &next.pick.top_k},
+        {"top_p", &next.pick.top_p, NULL},
+        {"min_p", &next.pick.min_p, NULL},
+        {"repeat", &next.pick.repeat, NULL},
+        {"seed", NULL, &next.seed},
         {"n", NULL, &next.n},
     };
     size_t len = strcspn(argument, " =");

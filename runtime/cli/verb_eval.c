@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 enum { ROWS_ALL, ROWS_LAST };
-enum { IDS_BYTES_MAX = 64 << 20, OUTPUTS_MAX = 64 };
+enum { IDS_BYTES_MAX = 64 << 20 };
 
 typedef struct {
     model_flags open;
@@ -71,7 +71,7 @@ typedef struct {
     const eval_options *o;
     weft_model *m;
     weft_session *s;
-    const char *outputs[OUTPUTS_MAX];
+    const char **outputs;
     int n_output;
     gathered *got;
     int n_got;
@@ -146,32 +146,7 @@ static weft_status read_batch(eval_run *r, arena *a)
     return WEFT_OK;
 }
 
-static weft_status read_outputs(eval_run *r, arena *a)
-{
-    for (const char *p = r->o->outputs; *p;) {
-        size_t n = strcspn(p, ",");
-        if (n > 0 && r->n_output == OUTPUTS_MAX)
-            return usage(r, "too many outputs are named");
-        if (n > 0)
-            r->outputs[r->n_output++] = arena_str(a, (str){p, n}).p;
-        p += n;
-        p += *p == ',';
-    }
-    return r->n_output ? WEFT_OK : usage(r, "--outputs names none");
-}
-
 /* ---- outputs ---- */
-
-/* Does `want` name the output: "resid" any index of it, "resid.3" one? */
-static bool is_wanted(const plan_output *o, const char *want)
-{
-    size_t n = strlen(o->name);
-    char index[16];
-    if (strncmp(want, o->name, n) != 0)
-        return false;
-    snprintf(index, sizeof index, ".%d", (int)o->index);
-    return !want[n] || (o->index >= 0 && strcmp(want + n, index) == 0);
-}
 
 /* What was asked for, in that order, each once; within a name by index, as the plan has them. */
 static void list_outputs(eval_run *r, arena *a)
@@ -182,7 +157,7 @@ static void list_outputs(eval_run *r, arena *a)
     for (int i = 0; i < r->n_output; i++)
         for (int32_t k = 0; k < p->n_output; k++) {
             const plan_output *o = &p->output[k];
-            if (taken[k] || !is_wanted(o, r->outputs[i]))
+            if (taken[k] || !api_output_is(o, r->outputs[i]))
                 continue;
             taken[k] = true;
             r->got[r->n_got++] = (gathered){
@@ -404,8 +379,9 @@ int verb_eval(cli *c)
         st = usage(&r, "--greedy goes with --ids");
     if (st == WEFT_OK)
         st = r.o->ids ? read_ids(&r, a) : read_batch(&r, a);
-    if (st == WEFT_OK)
-        st = read_outputs(&r, a);
+    r.outputs = names_split(a, &r.o->outputs, 1, &r.n_output);
+    if (st == WEFT_OK && !r.n_output)
+        st = usage(&r, "--outputs names none");
     if (st == WEFT_OK)
         st = run(&r, a);
     if (st == WEFT_OK && r.o->out)

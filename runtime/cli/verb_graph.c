@@ -1,7 +1,7 @@
 /* verb_graph.c - `weft graph`: a model file at one stage of its way to tokens. */
-#include "runtime/cli/cli.h"
+#include "compiler/plan_file.h"
 #include "runtime/cli/inputs.h"
-#include "runtime/cli/show_plan.h"
+#include "runtime/cli/planned.h"
 #include "runtime/formats/out_file.h"
 
 enum { STAGE_AUTO, STAGE_AST, STAGE_GRAPH, STAGE_FUSED, STAGE_PLAN };
@@ -117,24 +117,6 @@ static void show_after(void *ctx, const pass_row *p, const graph *g, bool change
         show(g, s->o, FORMAT_TEXT, s->out);
 }
 
-/* --skip-pass a,b --skip-pass c: the names, in arena a. */
-static const char **skip_names(arena *a, const flag_list *l, int *out_n)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < l->n; i++)
-        for (const char *p = l->at[i]; p; p = strchr(p + 1, ','))
-            most++;
-    const char **names = ARENA_ARRAY(a, const char *, most + 1);
-    *out_n = 0;
-    for (size_t i = 0; i < l->n; i++)
-        for (const char *p = l->at[i]; p;) {
-            size_t n = strcspn(p, ",");
-            names[(*out_n)++] = arena_str(a, (str){p, n}).p;
-            p = p[n] ? p + n + 1 : NULL;
-        }
-    return names;
-}
-
 /* A pass that is to be shown must run. */
 static weft_status check_dump(weft_diag *dg, const char *which, const char *name, const target *t)
 {
@@ -162,7 +144,7 @@ static weft_status show_fused(cli *c, const graph_options *o, const weft_model *
     target t;
     w.how.sequences = o->sequences;
     w.how.context = m->context ? m->context : o->open.batch;
-    w.skip = skip_names(a, &o->skip, &w.n_skip);
+    w.skip = names_split(a, o->skip.at, o->skip.n, &w.n_skip);
     WEFT_TRY(api_target(c->dg, &w, &t));
     if (!has_logits(before)) /* what a session asks for; else all there are */
         t.outputs = NULL, t.n_output = 0;
@@ -203,25 +185,23 @@ static weft_status show_graph(cli *c, const graph_options *o, int stage, int for
 static weft_status show_steps(cli *c, const graph_options *o, int format, strbuf *out)
 {
     model_flags f = o->open;
-    planned_options want = {.entry = o->entry, .sequences = o->sequences, .wants = o->open.batch};
-    show_plan_options how = {
-        .outputs = o->outputs, .bucket = o->bucket, .all = o->full, .json = format == FORMAT_JSON};
     arena *a = arena_create();
+    planned_options want = {.entry = o->entry, .sequences = o->sequences, .wants = o->open.batch};
+    planned pl = {0};
+    weft_status st = WEFT_OK;
     f.arch = c->operand_n ? c->operand[0] : NULL;
-    want.skip = skip_names(a, &o->skip, &want.n_skip);
-    weft_status st = show_plan(c, &f, want, &how, out);
-    arena_destroy(a);
-    return st;
-}
-
-static weft_status write_out(weft_diag *dg, const char *path, str text)
-{
-    out_file *f;
-    WEFT_TRY(out_file_create(dg, path, &f));
-    weft_status st = out_file_put(dg, f, text.p, text.n);
+    want.skip = names_split(a, o->skip.at, o->skip.n, &want.n_skip);
+    want.outputs = names_split(a, &o->outputs, 1, &want.n_output);
+    if (!want.n_output)
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "--outputs names none");
     if (st == WEFT_OK)
-        st = out_file_finish(dg, f);
-    out_file_destroy(f);
+        st = planned_open(c->dg, &f, &want, &pl);
+    if (st == WEFT_OK && format == FORMAT_JSON)
+        plan_json(pl.made.p, model_file_hash(pl.m->file), out);
+    else if (st == WEFT_OK)
+        plan_text(pl.made.p, o->bucket, o->full, out);
+    planned_close(&pl);
+    arena_destroy(a);
     return st;
 }
 
@@ -261,7 +241,7 @@ int verb_graph(cli *c)
         if (!str_ends(strbuf_view(&out), STR("\n")))
             strbuf_putc(&out, '\n');
         if (o->out)
-            st = write_out(c->dg, o->out, strbuf_view(&out));
+            st = out_file_write(c->dg, o->out, strbuf_view(&out));
         else
             cli_print(c, strbuf_view(&out));
     }

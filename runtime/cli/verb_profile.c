@@ -42,22 +42,6 @@ const verb_page profile_verb_page = {
     examples,
 };
 
-static weft_status write_svg(weft_diag *dg, const char *path, const profile *f)
-{
-    out_file *file;
-    strbuf text = {0};
-    weft_status st = out_file_create(dg, path, &file);
-    if (st != WEFT_OK)
-        return st;
-    profile_as_svg(f, &text);
-    st = out_file_put(dg, file, text.p, text.n);
-    if (st == WEFT_OK)
-        st = out_file_finish(dg, file);
-    out_file_destroy(file);
-    strbuf_free(&text);
-    return st;
-}
-
 typedef struct {
     int64_t n_prompt, n_decode;
 } lengths;
@@ -130,9 +114,12 @@ int verb_profile(cli *c)
         stopped = *interrupt_flag();
         (c->common.json ? profile_as_json : profile_as_text)(&f, &out);
         cli_print(c, strbuf_view(&out));
+        strbuf_reset(&out);
+        if (o->svg) {
+            profile_as_svg(&f, &out);
+            st = out_file_write(c->dg, o->svg, strbuf_view(&out));
+        }
         strbuf_free(&out);
-        if (o->svg)
-            st = write_svg(c->dg, o->svg, &f);
     }
     c->common.json = false; /* the document is the profile: messages go to stderr */
     cli_report(c, c->dg);

@@ -1,7 +1,7 @@
 /* gguf.c - reads the header of a GGUF file: keys, then the tensor directory.
  *
  * A cursor walks the mapped bytes once. Each number is copied out before it is checked, since the
- * file may change under the mapping. Counts are held against the bytes that are left before
+ * file may change under the mapping. Counts are checked against the bytes that are left before
  * anything is allocated for them, and against limits of their own: memory stays within a small
  * multiple of the file. */
 #include "runtime/formats/gguf_format.h"

@@ -148,3 +148,14 @@ weft_status out_file_finish(weft_diag *dg, out_file *f)
     f->fd = -1;
     return WEFT_OK;
 }
+
+weft_status out_file_write(weft_diag *dg, const char *path, str text)
+{
+    out_file *f;
+    WEFT_TRY(out_file_create(dg, path, &f));
+    weft_status st = out_file_put(dg, f, text.p, text.n);
+    if (st == WEFT_OK)
+        st = out_file_finish(dg, f);
+    out_file_destroy(f);
+    return st;
+}

@@ -1,4 +1,4 @@
-/* out_file.h - writes a file that is there whole or not at all. Private to this folder.
+/* out_file.h - writes a file that is there whole or not at all.
  *
  * Bytes go to a file beside the target, which takes its name at the end; whatever fails before that
  * leaves the target as it was (W1004). */
@@ -19,6 +19,9 @@ weft_status out_file_put(weft_diag *dg, out_file *f, const void *data, size_t n)
 weft_status out_file_pad(weft_diag *dg, out_file *f, uint64_t align) WEFT_MUST_USE;
 uint64_t out_file_at(const out_file *f);      /* bytes so far */
 const char *out_file_part(const out_file *f); /* where they are until it is finished */
+
+/* A whole file at once. */
+weft_status out_file_write(weft_diag *dg, const char *path, str text) WEFT_MUST_USE;
 
 /* To disk, then under its name. Destroy it afterwards all the same. */
 weft_status out_file_finish(weft_diag *dg, out_file *f) WEFT_MUST_USE;

@@ -2,7 +2,7 @@
  *
  * GGUF has no key for some settings, and then a model file falls back on what is usual. So before anything is written, the
  * keys and the directory of the new file are made in memory, bound like any file, and the two graphs
- * are held against each other: operators, attributes, tables. */
+ * are compared: operators, attributes, tables. */
 #include "runtime/quant/job_impl.h"
 
 #include "runtime/base/file.h"

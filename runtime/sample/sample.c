@@ -50,6 +50,16 @@ double sampler_random(sampler *s)
     return (double)(sum >> 11) * 0x1p-53;
 }
 
+int64_t sampler_draw(sampler *s)
+{
+    candidates_softmax(s->list, s->n);
+    double u = sampler_random(s);
+    int64_t i = 0;
+    for (double sum = s->list[0].p; i + 1 < s->n && u >= sum; sum += s->list[i].p)
+        i++;
+    return i;
+}
+
 float *sampler_own(sampler *s)
 {
     if (s->dense != s->own)
@@ -226,12 +236,7 @@ int32_t sampler_choose(sampler *s, const float *logits)
     sampler_need_list(s);
     if (s->n <= 1)
         return s->n == 1 ? s->list[0].id : -1;
-    candidates_softmax(s->list, s->n);
-    double u = sampler_random(s);
-    int64_t i = 0;
-    for (double sum = s->list[0].p; i + 1 < s->n && u >= sum; sum += s->list[i].p)
-        i++;
-    return s->list[i].id;
+    return s->list[sampler_draw(s)].id;
 }
 
 /* ---- log-probabilities ---- */

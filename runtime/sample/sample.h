@@ -40,6 +40,14 @@ typedef struct {
     const char *samplers; /* the chain, names with ; between; NULL: samplers.def's order */
 } sampler_options;
 
+/* The numbers among them, which weft_sampler_options has under the same names. */
+/* clang-format off */
+#define SAMPLER_NUMBERS(F)                                                                         \
+    F(seed) F(temp) F(top_k) F(top_p) F(min_p) F(typical) F(last_n) F(repeat) F(presence)          \
+    F(frequency) F(dry_multiplier) F(dry_base) F(dry_allowed) F(dry_last_n) F(xtc_probability)     \
+    F(xtc_threshold) F(mirostat) F(mirostat_tau) F(mirostat_eta)
+/* clang-format on */
+
 /* What people expect without flags: temp 0.8, top-k 40, top-p 0.95, min-p 0.05, no penalties. */
 sampler_options sampler_defaults(void);
 

@@ -32,6 +32,8 @@ struct sampler {
 
 /* A number in [0, 1), the next of the seed's. */
 double sampler_random(sampler *s);
+/* One of the candidates, of which there is at least one, by their probabilities. */
+int64_t sampler_draw(sampler *s);
 /* The dense logits, to be changed. */
 float *sampler_own(sampler *s);
 /* Token i before the newest (0 is the newest). */

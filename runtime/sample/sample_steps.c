@@ -182,11 +182,7 @@ int32_t mirostat_choose(sampler *s)
     while (kept < s->n && -log2(s->list[kept].p) <= s->mu)
         kept++;
     s->n = kept;
-    candidates_softmax(s->list, s->n);
-    double u = sampler_random(s);
-    int64_t i = 0;
-    for (double sum = s->list[0].p; i + 1 < s->n && u >= sum; sum += s->list[i].p)
-        i++;
+    int64_t i = sampler_draw(s);
     s->mu -= s->o.mirostat_eta * (-log2(s->list[i].p) - s->o.mirostat_tau);
     return s->list[i].id;
 }
