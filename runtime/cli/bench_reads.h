@@ -1,4 +1,4 @@
-/* bench_reads.h - how many bytes a model has to read for one call, whoever computes it. */
+/* bench_reads.h - how many bytes a model has to read for one call, by any program. */
 #ifndef WEFT_RUNTIME_CLI_BENCH_READS_H
 #define WEFT_RUNTIME_CLI_BENCH_READS_H
 

@@ -1,6 +1,6 @@
 /* cli.h - what every verb works with: its parsed flags and operands, and the only ways to print.
  *
- * Results go to stdout through cli_print, which notices a full disk or a reader that left; all else
+ * Results go to stdout through cli_print, which notices a full disk or a closed pipe; all else
  * goes to stderr and, with --log-file, to that file without colour. One cli per process. */
 #ifndef WEFT_RUNTIME_CLI_CLI_H
 #define WEFT_RUNTIME_CLI_CLI_H

@@ -11,7 +11,7 @@
 enum { HISTORY_LINES = 1000 };
 
 static const char *kept; /* the history file, or NULL */
-static bool person;      /* sits at both ends */
+static bool person;      /* stdin and stdout are a terminal */
 
 void line_edit_begin(const char *history)
 {

@@ -1,4 +1,4 @@
-/* talk.h - what `run` and `chat` share: their flags, and a model ready to go on with a text. */
+/* talk.h - what `run` and `chat` share: their flags, and a model ready to continue a text. */
 #ifndef WEFT_RUNTIME_CLI_TALK_H
 #define WEFT_RUNTIME_CLI_TALK_H
 

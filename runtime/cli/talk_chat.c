@@ -21,7 +21,7 @@ weft_status talk_template(talk *t)
     return WEFT_OK;
 }
 
-/* JSON has no way to write what is not UTF-8, so it is named before. */
+/* JSON cannot hold what is not UTF-8, so that is reported first. */
 static weft_status check_text(talk *t, size_t i, str content)
 {
     char what[40];

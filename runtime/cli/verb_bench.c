@@ -266,7 +266,7 @@ static weft_status measure(bench_run *r, bench_row *t)
     return st;
 }
 
-/* Times of a model that computes nothing are times of something else: experts are not run, say. */
+/* A model whose logits are NaN may skip work, its experts for instance: its times mean nothing. */
 static weft_status check_logits(bench_run *r)
 {
     weft_view v;

@@ -74,7 +74,7 @@ static bool last_is(const chat *ch, const char *role)
     return ch->messages.n > 0 && str_eqz(ch->messages.at[ch->messages.n - 1].role, role);
 }
 
-/* What went wrong is said, and the conversation goes on. */
+/* Reports the error; the conversation continues. */
 static void report(chat *ch)
 {
     cli_report(ch->t.c, ch->t.c->dg);

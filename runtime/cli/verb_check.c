@@ -45,7 +45,7 @@ static void check_file(cli *c, report *r, const char *operand)
     if (st == WEFT_OK)
         st = dsl_check(c->dg, src, false);
     const char *name = input_name(operand);
-    json_writer w = report_file(r, c, name, st == WEFT_OK); /* while the text it quotes is there */
+    json_writer w = report_file(r, c, name, st == WEFT_OK);
     report_file_end(&w);
     cli_say_verbose(c, "%s: %s", name, st == WEFT_OK ? "ok" : "has errors");
     arena_destroy(a);

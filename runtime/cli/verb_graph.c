@@ -75,7 +75,7 @@ static weft_status show_ast(cli *c, bool json, strbuf *out)
         st = dsl_parse(c->dg, a, src, &root);
     if (st == WEFT_OK)
         (json ? ast_json : ast_print)(root, out);
-    cli_report(c, c->dg); /* while the text it quotes is there */
+    cli_report(c, c->dg);
     arena_destroy(a);
     return st;
 }

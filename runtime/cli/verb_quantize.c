@@ -80,7 +80,7 @@ static weft_status parse(quantize_run *r)
     return WEFT_OK;
 }
 
-/* Replacing a file that is being read would end in neither. */
+/* OUT must not be a file of IN: replacing it while it is read would destroy both. */
 static weft_status check_out(quantize_run *r)
 {
     struct stat out, in;

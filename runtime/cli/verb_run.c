@@ -172,7 +172,7 @@ static weft_status run(talk *t, const run_options *o, run_record *r)
         t->on_token_ctx = r;
         WEFT_TRY(talk_change(t, &o->t));
     }
-    /* A continuation reads on from what it continues. */
+    /* Without --chat the prompt is printed in front, so that the text reads as a whole. */
     WEFT_TRY(talk_go_on(t, !c->common.json, o->chat ? STR("") : text, a));
     if (logprobs)
         json_close(&r->w, ']');

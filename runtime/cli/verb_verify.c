@@ -169,7 +169,7 @@ int verb_verify(cli *c)
         st = verify_report_fault(c->dg, &of, &r);
     }
     c->common.json = false; /* the document is the comparison: messages go to stderr */
-    cli_report(c, c->dg);   /* while the text it quotes is there */
+    cli_report(c, c->dg);
     if (j.rewritten)
         graph_destroy(j.rewritten);
     planned_close(&j.pl);

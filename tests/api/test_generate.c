@@ -79,7 +79,7 @@ static bool hear(void *ctx, const weft_piece *p)
     return ++h->pieces != h->most;
 }
 
-static heard told(kit *k, weft_generation *g, weft_end want)
+static heard generate(kit *k, weft_generation *g, weft_end want)
 {
     heard h = {.n = 0};
     weft_end end;
@@ -94,7 +94,7 @@ START_TEST(a_story)
     kit k = open_kit((weft_session_options){.threads = -1});
     weft_generation *g = begun(&k, (weft_generation_options){.max_tokens = 12}, 0, 0);
     prompt(&k, g, STORY);
-    heard h = told(&k, g, WEFT_END_LENGTH);
+    heard h = generate(&k, g, WEFT_END_LENGTH);
     ck_assert_str_eq(h.text, ", there was a little girl named Lily. She loved to");
     size_t n, bytes;
     char *text;
@@ -122,13 +122,13 @@ START_TEST(what_ends_it)
     const char *const stops[] = {"nothing like it", " girl named"};
     weft_generation *g = begun(&k, (weft_generation_options){.stops = stops, .n_stop = 2}, 0, 0);
     prompt(&k, g, STORY);
-    ck_assert_str_eq(told(&k, g, WEFT_END_STOP).text, ", there was a little");
-    ck_assert_str_eq(told(&k, g, WEFT_END_STOP).text, ""); /* it has ended */
+    ck_assert_str_eq(generate(&k, g, WEFT_END_STOP).text, ", there was a little");
+    ck_assert_str_eq(generate(&k, g, WEFT_END_STOP).text, ""); /* it has ended */
     weft_generation_options bare = {.size = sizeof bare, .ignore_end = true};
     ok(&k, weft_generation_change(k.dg, g, &bare));
-    ck_assert_str_eq(told(&k, g, WEFT_END_CALLER).text, ""); /* no prompt since */
+    ck_assert_str_eq(generate(&k, g, WEFT_END_CALLER).text, ""); /* no prompt since */
     prompt(&k, g, STORY);
-    told(&k, g, WEFT_END_CONTEXT);
+    generate(&k, g, WEFT_END_CONTEXT);
     size_t n;
     weft_generation_ids(g, &n);
     ck_assert_uint_eq(n, 24 - 4 + 1); /* the last is chosen, and not evaluated any more */
@@ -143,7 +143,7 @@ START_TEST(what_ends_it)
 
     prompt(&k, g, STORY);
     weft_cancel_set(k.cancel);
-    told(&k, g, WEFT_END_CANCELLED);
+    generate(&k, g, WEFT_END_CANCELLED);
     ck_assert_uint_eq(weft_diag_count(k.dg), 0);
     ck_assert_int_eq(weft_step(k.dg, k.s, &g, 1), WEFT_OK); /* it has ended: nothing to do */
     prompt(&k, g, STORY);
@@ -152,7 +152,7 @@ START_TEST(what_ends_it)
     weft_generation_options few = {.size = sizeof few, .max_tokens = 2};
     ok(&k, weft_generation_change(k.dg, g, &few));
     prompt(&k, g, STORY);
-    told(&k, g, WEFT_END_LENGTH);
+    generate(&k, g, WEFT_END_LENGTH);
 
     /* The model's own end. */
     weft_bias certain = {0, 1000};
@@ -165,7 +165,7 @@ START_TEST(what_ends_it)
     ok(&k, weft_generation_change(k.dg, g, &ending));
     certain.token = 1; /* it has its own copy */
     prompt(&k, g, STORY);
-    ck_assert_str_eq(told(&k, g, WEFT_END_MODEL).text, "");
+    ck_assert_str_eq(generate(&k, g, WEFT_END_MODEL).text, "");
     weft_generation_destroy(g);
     close_kit(&k);
 }
@@ -420,18 +420,18 @@ START_TEST(calls_that_make_no_sense)
     kit k = open_kit((weft_session_options){.context = 32, .sequences = 2}),
         other = open_kit((weft_session_options){.context = 32});
     weft_generation_options how = {.size = sizeof how};
-    weft_generation *g = NULL, *twin = NULL, *none = NULL;
+    weft_generation *g = NULL, *second = NULL, *none = NULL;
     weft_end end;
     int32_t id = 5, *ids;
     size_t n;
     ok(&k, weft_generation_create(k.dg, k.s, k.t, &how, &g));
-    ok(&k, weft_generation_create(k.dg, k.s, k.t, &how, &twin)); /* on the same sequence */
-    ck_assert_int_ne(weft_step(k.dg, k.s, &g, 1), WEFT_OK);      /* no prompt */
+    ok(&k, weft_generation_create(k.dg, k.s, k.t, &how, &second)); /* on the same sequence */
+    ck_assert_int_ne(weft_step(k.dg, k.s, &g, 1), WEFT_OK);        /* no prompt */
     ck_assert_int_ne(weft_generate(k.dg, g, NULL, NULL, &end), WEFT_OK);
     ck_assert_int_ne(weft_generation_prompt(k.dg, g, &id, 0), WEFT_OK);
     ok(&k, weft_generation_prompt(k.dg, g, &id, 1));
-    ok(&k, weft_generation_prompt(k.dg, twin, &id, 1));
-    weft_generation *both[] = {g, twin};
+    ok(&k, weft_generation_prompt(k.dg, second, &id, 1));
+    weft_generation *both[] = {g, second};
     ck_assert_int_ne(weft_step(k.dg, k.s, both, 2), WEFT_OK);
     ck_assert_int_ne(weft_step(k.dg, other.s, &g, 1), WEFT_OK);
     id = INT32_MAX; /* no such token */
@@ -465,7 +465,7 @@ START_TEST(calls_that_make_no_sense)
     ck_assert_int_eq(weft_step(k.dg, k.s, NULL, 1), WEFT_ERR_USAGE);
     ok(&k, weft_step(k.dg, k.s, NULL, 0));
     weft_generation_destroy(NULL);
-    weft_generation_destroy(twin);
+    weft_generation_destroy(second);
     weft_generation_destroy(g);
     close_kit(&other);
     close_kit(&k);

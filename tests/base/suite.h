@@ -56,7 +56,7 @@ static inline int suite_main(const char *name, const TTest *const *tests, size_t
         return suite_main(name, tests, COUNT_OF(tests));                                           \
     }
 
-/* How a process ends that calls fn, as waitpid tells it; what it says on stderr is dropped. */
+/* How a process ends that calls fn, as waitpid reports it; what it says on stderr is dropped. */
 static inline int child_status(void (*fn)(void))
 {
     int status = 0;

@@ -85,7 +85,7 @@ START_TEST(collects_and_returns_the_status)
     ck_assert_int_eq(diag_at(dg, 1).code, W0410);
     diag_reset(dg);
     ck_assert_uint_eq(diag_count(dg) + diag_errors(dg) + diag_warnings(dg), 0);
-    weft_fail(dg, W0302, (weft_loc){s, 1, 2}, "again"); /* forgotten, so told again */
+    weft_fail(dg, W0302, (weft_loc){s, 1, 2}, "again"); /* forgotten, so reported again */
     ck_assert_uint_eq(diag_count(dg), 1);
     diag_destroy(dg);
     diag_destroy(NULL);
@@ -104,7 +104,7 @@ START_TEST(the_same_is_told_once)
         weft_fail(dg, W0202, (weft_loc){s, 1, 2}, "other code");
         weft_fail(dg, W0201, (weft_loc){s, 1, 3}, "other range");
         weft_fail(dg, W0201, (weft_loc){t, 1, 2}, "other file");
-        weft_fail(dg, W1001, WEFT_NOWHERE, "cannot open a"); /* no place: the message tells */
+        weft_fail(dg, W1001, WEFT_NOWHERE, "cannot open a"); /* no place: the message decides */
         weft_fail(dg, W1001, WEFT_NOWHERE, "cannot open b");
     }
     ck_assert_uint_eq(diag_errors(dg), 6);

@@ -101,7 +101,7 @@ START_TEST(what_is_touched_is_resident)
 {
     uint64_t before = memory_resident();
     if (before == 0)
-        return; /* not told here */
+        return; /* not known here */
     size_t bytes = 64 << 20;
     char *p = malloc(bytes);
     ck_assert_ptr_nonnull(p);

@@ -1,5 +1,5 @@
 /* test_large.c - `weft check -m` on files in the shape of Llama 3 8B: every tensor claimed and every shape
- * told in under a second (of the processor: the machine may be busy) and 50 MB, without touching data. The files are sparse: 5 and 16 GB long,
+ * reported in under a second (of the processor: the machine may be busy) and 50 MB, without touching data. The files are sparse: 5 and 16 GB long,
  * a few blocks on the disk. */
 #include "runtime/base/clock.h"
 #include "runtime/formats/json_read.h"
@@ -256,7 +256,7 @@ START_TEST(safetensors_of_8b)
 }
 END_TEST
 
-/* Ten million numbers where one is wanted are told, not read. */
+/* Ten million numbers where one is wanted are reported, not read. */
 START_TEST(list_of_ten_million)
 {
     fixture fx = fixture_create();

@@ -81,11 +81,11 @@ for block in $(ls -r "$dir"); do
         ;;
     weft-error)
         [ $status -eq 1 ] && [ "$codes" = "error[$code]" ] ||
-            fail "this file should fail with $code alone (exit $status, ${codes:-nothing told})"
+            fail "this file should fail with $code alone (exit $status, ${codes:-nothing reported})"
         ;;
     weft-warning)
         [ $status -eq 0 ] && [ "$codes" = "warning[$code]" ] ||
-            fail "this file should pass with $code alone (exit $status, ${codes:-nothing told})"
+            fail "this file should pass with $code alone (exit $status, ${codes:-nothing reported})"
         ;;
     esac
     if [ -f says ]; then

@@ -305,7 +305,7 @@ START_TEST(digits_by_threes)
         tok *t[2];
         for (int i = 0; i < 2; i++) {
             strbuf json = {0};
-            /* every piece is one unknown token, so that the ids tell where the cuts are */
+            /* every piece is one unknown token, so that the ids show where the cuts are */
             strbuf_add(
                 &json,
                 "{\"model\": {\"type\": \"WordPiece\", \"unk_token\": \"u\", "
