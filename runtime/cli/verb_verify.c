@@ -132,7 +132,7 @@ static weft_status make_plans(verify_job *j)
 static weft_status compare(verify_job *j, arena *a, verify_report *out)
 {
     verify_options how = {.ref = j->ref,
-                          .twin = j->rounded,
+                          .rounded = j->rounded,
                           .original = j->original,
                           .p = j->pl.made.p,
                           .mf = j->pl.m->file,

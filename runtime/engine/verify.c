@@ -19,14 +19,16 @@ typedef struct {
     arena *a;
     verify_report *r;
     session *ref, *forced, *free_run, *original;
-    session *twin_run; /* NULL: nothing is rounded, the reference is its own twin */
-    verify_rounded *twin;
+    session *rounded_run; /* NULL: nothing is rounded, the reference is its own rounded one */
+    verify_rounded *rounded;
     weights *w;       /* of p, for both of its sessions */
     ref_place *place; /* [n_value_max] */
     int32_t n_place;
     int32_t *index;              /* [n_place]: into r->value, or -1 */
     double (**bound)[K_OUT_MAX]; /* [n_bucket] */
     int64_t n_tok, n_out;        /* of the call at hand */
+    char *copy[2];               /* of a value: what is wanted and what came */
+    size_t copy_bytes[2];
 } verifier;
 
 /* ---- where values are ---- */
@@ -77,22 +79,43 @@ static int64_t rows_of(const verifier *v, const plan_step *s)
     return s->n[0] / s->per_row;
 }
 
-/* A result in memory: rows of `width` elements, in parts that are `pitch` bytes apart. */
+/* A result: rows of `width` elements, in parts that are `pitch` bytes apart. */
 typedef struct {
-    char *at;
+    int64_t offset; /* in the arena */
+    char *at;       /* a copy of it */
     int64_t n_row, width, parts, pitch;
     bool ids;
 } view;
 
-static view view_of(const verifier *v, session *s, const plan_step *step, int out)
+static view view_of(const verifier *v, const plan *p, const plan_step *step, int out)
 {
-    view x = {.at = (char *)session_arena(s) + step->out[out].offset,
+    view x = {.offset = step->out[out].offset,
               .n_row = rows_of(v, step),
-              .parts = pitch_rows(session_plan_of(s), step),
+              .parts = pitch_rows(p, step),
               .pitch = step->out_pitch[out],
               .ids = step->out[out].type == DT_I32};
     x.width = x.parts * x.pitch / 4; /* right where rows have no gaps */
     return x;
+}
+
+/* From its first to its last element, with what is between rows. */
+static size_t view_bytes(const view *x)
+{
+    int64_t n = x->n_row * x->parts;
+    return n > 0 ? (size_t)((n - 1) * x->pitch + x->width / x->parts * 4) : 0;
+}
+
+static weft_status view_read(weft_diag *dg, verifier *v, const session *s, int which, view *x)
+{
+    size_t bytes = view_bytes(x);
+    if (bytes > v->copy_bytes[which]) {
+        mem_free(v->copy[which]);
+        v->copy[which] = NULL;
+        v->copy[which] = mem_alloc(bytes);
+        v->copy_bytes[which] = bytes;
+    }
+    x->at = v->copy[which];
+    return session_arena_read(dg, s, x->offset, x->at, bytes);
 }
 
 static void *element(const view *x, int64_t row, int64_t col)
@@ -225,28 +248,32 @@ static void note_error(verifier *v, verify_value *x, int32_t bucket, int32_t ste
         v->r->first_bad = (int32_t)(x - v->r->value);
 }
 
-static void look_at(verifier *v, session *s, int32_t bucket, int32_t i, int out)
+static weft_status look_at(weft_diag *dg, verifier *v, session *s, int32_t bucket, int32_t i,
+                           int out)
 {
     const plan_step *step = &v->opt->p->bucket[bucket].step[i];
     int32_t id = step->value[out];
     if (step->out[out].space != SPACE_ARENA || !has_place(v, id))
-        return;
+        return WEFT_OK;
     const ref_place *at = &v->place[id];
-    session *against = s == v->forced && v->twin_run ? v->twin_run : v->ref;
-    view want = view_of(v, against, &v->opt->ref->bucket->step[at->step], at->out);
-    view got = view_of(v, s, step, out);
+    session *against = s == v->forced && v->rounded_run ? v->rounded_run : v->ref;
+    view want = view_of(v, v->opt->ref, &v->opt->ref->bucket->step[at->step], at->out);
+    view got = view_of(v, v->opt->p, step, out);
     double bound = v->bound[bucket][i][out];
     got.width = want.width; /* rows of the plan may have gaps */
     if (want.n_row != got.n_row || want.width % got.parts != 0)
-        return;
+        return WEFT_OK;
+    WEFT_TRY(view_read(dg, v, against, 0, &want));
+    WEFT_TRY(view_read(dg, v, s, 1, &got));
     verify_value *x = value_for(v, bucket, i, id, bound);
     difference d = compare(&want, &got, bound);
     if (s == v->free_run) {
         x->drift = fmax(x->drift, d.error);
-        return;
+        return WEFT_OK;
     }
     note_error(v, x, bucket, i, bound, &want, &d);
     put_right(&want, &got);
+    return session_arena_write(dg, s, got.offset, got.at, view_bytes(&got));
 }
 
 typedef struct {
@@ -254,7 +281,7 @@ typedef struct {
     session *s;
 } watcher;
 
-static void after_phase(void *ctx, int32_t bucket, int32_t phase)
+static weft_status after_phase(void *ctx, weft_diag *dg, int32_t bucket, int32_t phase)
 {
     const watcher *w = ctx;
     const plan_bucket *b = &w->v->opt->p->bucket[bucket];
@@ -264,8 +291,9 @@ static void after_phase(void *ctx, int32_t bucket, int32_t phase)
             continue;
         for (int32_t k = it->first; k < it->first + it->n_step; k++)
             for (int out = 0; out < b->step[k].n_out; out++)
-                look_at(w->v, w->s, bucket, k, out);
+                WEFT_TRY(look_at(dg, w->v, w->s, bucket, k, out));
     }
+    return WEFT_OK;
 }
 
 /* ---- outputs ---- */
@@ -303,7 +331,7 @@ static void compare_logits(verifier *v, const view *want, const view *got)
         const float *a = element(want, row, 0), *b = element(got, row, 0);
         int64_t top_a, top_b;
         double za = log_sum(a, want->width, &top_a), zb = log_sum(b, want->width, &top_b), kl = 0;
-        if (!isfinite(za)) /* the reference foretells nothing */
+        if (!isfinite(za)) /* the reference predicts nothing */
             continue;
         for (int64_t i = 0; i < want->width; i++)
             kl += exp((double)a[i] - za) * (((double)a[i] - za) - ((double)b[i] - zb));
@@ -344,8 +372,8 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     run.check_cache = true; /* no kernel is blamed for a damaged file */
     WEFT_TRY(session_create(dg, o->ref, o->mf, &run, &v->ref));
     if (verify_rounds(o->p)) {
-        WEFT_TRY(session_create(dg, o->twin, o->mf, &run, &v->twin_run));
-        v->twin = verify_rounded_create(o->p, o->twin, v->twin_run, v->a);
+        WEFT_TRY(session_create(dg, o->rounded, o->mf, &run, &v->rounded_run));
+        v->rounded = verify_rounded_create(o->p, o->rounded, v->rounded_run, v->a);
     }
     if (o->original)
         WEFT_TRY(session_create(dg, o->original, o->mf, &run, &v->original));
@@ -355,7 +383,7 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
                            .cache_bytes_max = run.cache_bytes_max,
                            .check_cache = run.check_cache,
                            .progress = run.progress};
-    WEFT_TRY(weights_create(dg, o->p, o->mf, &how, &v->w));
+    WEFT_TRY(weights_create(dg, run.dev, o->p, o->mf, &how, &v->w));
     run.w = v->w;
     WEFT_TRY(session_create(dg, o->p, o->mf, &run, &v->forced));
     return session_create(dg, o->p, o->mf, &run, &v->free_run);
@@ -364,12 +392,14 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
 static void close_sessions(verifier *v)
 {
     session_destroy(v->ref);
-    session_destroy(v->twin_run);
-    verify_rounded_destroy(v->twin);
+    session_destroy(v->rounded_run);
+    verify_rounded_destroy(v->rounded);
     session_destroy(v->original);
     session_destroy(v->forced);
     session_destroy(v->free_run);
     weights_destroy(v->w);
+    for (int i = 0; i < 2; i++)
+        mem_free(v->copy[i]);
 }
 
 /* How many of n tokens the call at pos takes: a few, then many, then a few again behind them, then one at
@@ -397,8 +427,8 @@ static weft_status run_call(weft_diag *dg, verifier *v, int64_t pos, int64_t n)
     WEFT_TRY(session_eval(dg, v->ref, rows, n));
     if (v->original)
         WEFT_TRY(session_eval(dg, v->original, rows, n));
-    if (v->twin)
-        WEFT_TRY(verify_rounded_eval(dg, v->twin, rows, n));
+    if (v->rounded)
+        WEFT_TRY(verify_rounded_eval(dg, v->rounded, rows, n));
     WEFT_TRY(session_eval(dg, v->forced, rows, n));
     WEFT_TRY(session_eval(dg, v->free_run, rows, n));
     compare_outputs(v);

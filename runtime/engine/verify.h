@@ -1,8 +1,8 @@
 /* verify.h - a plan against the reference, value by value, on a model's own weights.
  *
- * All run the same calls. The reference has a twin that rounds activations and state where the plan
- * does. After each phase of the plan, every value of the graph that stands in the arena is held against
- * the twin's and then replaced by it, so that an error does not travel: what is measured of a value is
+ * All run the same calls. The rounded reference rounds activations and state where the plan does. After
+ * each phase of the plan, every value of the graph that stands in the arena is compared with the rounded
+ * reference's and then replaced by it, so that an error does not travel: what is measured of a value is
  * what the steps since the last such values did, beyond rounding. A second session of the plan runs on
  * undisturbed and is held against the reference itself: how far the plan drifts in real use, which is
  * what rounding costs.
@@ -16,7 +16,7 @@
 
 typedef struct {
     const plan *ref;      /* of the graph that the passes left: values have the numbers of p's */
-    const plan *twin;     /* the same with the state of p; may be ref where that is f32 */
+    const plan *rounded;  /* the same with the state of p; may be ref where that is f32 */
     const plan *original; /* the reference for the graph before the passes; NULL: do not compare */
     const plan *p;
     const model_file *mf;
@@ -36,7 +36,7 @@ typedef struct {
     int32_t value;        /* of the graph */
     int32_t n_call;       /* calls it was looked at in */
     double bound;
-    double error; /* of the worst call, against the twin */
+    double error; /* of the worst call, against the rounded reference */
     double drift; /* of the session that runs on undisturbed, against the reference */
     /* Of the worst call: */
     int64_t n_row, width;
@@ -75,7 +75,7 @@ bool verify_passed(const verify_report *r); /* values, outputs and passes */
 
 /* ---- verify_bound.c ---- */
 
-/* The bound of each result of each step of a bucket: [n_step][K_OUT_MAX]. `seen` tells which values of
+/* The bound of each result of each step of a bucket: [n_step][K_OUT_MAX]. `seen` says which values of
  * the graph are compared, and so replaced, when they stand in the arena. */
 typedef bool verify_seen(const void *ctx, int32_t value);
 double (*verify_bounds(const plan *p, int32_t bucket, verify_seen *seen, const void *ctx,

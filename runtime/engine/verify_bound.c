@@ -1,7 +1,7 @@
 /* verify_bound.c - how far a result may be from the reference, from what it was made of.
  *
  * A step may add an error of its own, and passes on those of its operands that were not put right. The
- * twin rounds as the plan does, so what is left is:
+ * rounded reference rounds as the plan does, so what is left is:
  *
  *   f32 sums: 2^-24 for each of some thousand terms, which cancel; the reference sums in double
  *   rounding to 8 bits of numbers that differ in the last bit: now and then one goes the other way, by

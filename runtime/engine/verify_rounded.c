@@ -16,8 +16,9 @@ struct verify_rounded {
     kact **act;     /* [n_bucket of p][n_step of ref]: how the plan takes a step's activations */
     int32_t bucket; /* of p, for the call at hand */
     int64_t n_tok, n_out;
-    float *held; /* the operand that is rounded at the moment; NULL: none */
-    VEC(float) kept;
+    int64_t held;     /* where the operand is that is rounded at the moment; -1: none is */
+    VEC(float) kept;  /* as it was */
+    VEC(float) round; /* as it is */
 };
 
 static bool is_rounded(const plan *p, const plan_step *s)
@@ -64,37 +65,47 @@ static void operand_size(const verify_rounded *t, const plan_step *s, int64_t *o
     *out_n = rows * kop_size(s->n, op->x_vectors);
 }
 
-static void put_back(verify_rounded *t)
+static weft_status put_back(weft_diag *dg, verify_rounded *t)
 {
-    if (t->held)
-        memcpy(t->held, t->kept.at, t->kept.n * sizeof(float));
-    t->held = NULL;
+    int64_t at = t->held;
+    t->held = -1;
+    return at < 0 ? WEFT_OK
+                  : session_arena_write(dg, t->s, at, t->kept.at, t->kept.n * sizeof(float));
 }
 
-static void round_operand(verify_rounded *t, const plan_step *s, kact act)
+static weft_status round_operand(weft_diag *dg, verify_rounded *t, const plan_step *s, kact act)
 {
     int64_t n, len;
     if (s->in[0].space != SPACE_ARENA)
-        return;
+        return WEFT_OK;
     operand_size(t, s, &n, &len);
-    t->held = (float *)(void *)((char *)session_arena(t->s) + s->in[0].offset);
-    t->kept.n = 0;
-    for (int64_t i = 0; i < n * len; i++)
-        VEC_PUSH(&t->kept, t->held[i]);
+    size_t bytes = (size_t)(n * len) * sizeof(float);
+    t->kept.n = t->round.n = 0;
+    for (int64_t i = 0; i < n * len; i++) {
+        VEC_PUSH(&t->kept, 0);
+        VEC_PUSH(&t->round, 0);
+    }
+    if (bytes == 0)
+        return WEFT_OK;
+    WEFT_TRY(session_arena_read(dg, t->s, s->in[0].offset, t->kept.at, bytes));
+    memcpy(t->round.at, t->kept.at, bytes);
     for (int64_t i = 0; i < n; i++)
-        round_row(t->held + i * len, len, act);
+        round_row(t->round.at + i * len, len, act);
+    t->held = s->in[0].offset;
+    return session_arena_write(dg, t->s, t->held, t->round.at, bytes);
 }
 
-static void between_steps(void *ctx, int32_t bucket, int32_t phase)
+static weft_status between_steps(void *ctx, weft_diag *dg, int32_t bucket, int32_t phase)
 {
     verify_rounded *t = ctx;
     const plan_bucket *b = &t->ref->bucket[bucket];
-    put_back(t);
+    WEFT_TRY(put_back(dg, t));
     if (phase + 1 < b->n_step && t->act[t->bucket][phase + 1] != ACT_F32)
-        round_operand(t, &b->step[phase + 1], t->act[t->bucket][phase + 1]);
+        return round_operand(dg, t, &b->step[phase + 1], t->act[t->bucket][phase + 1]);
+    return WEFT_OK;
 }
 
-/* ---- the door ---- */
+/* ---- the whole ---- */
 
 /* The step of the reference that makes a value; -1: none does. */
 static int32_t step_of_value(const plan_bucket *b, int32_t id)
@@ -108,7 +119,7 @@ static int32_t step_of_value(const plan_bucket *b, int32_t id)
 verify_rounded *verify_rounded_create(const plan *p, const plan *ref, session *s, arena *a)
 {
     verify_rounded *t = ARENA_NEW(a, verify_rounded);
-    *t = (verify_rounded){.p = p, .ref = ref, .s = s};
+    *t = (verify_rounded){.p = p, .ref = ref, .s = s, .held = -1};
     t->act = ARENA_ARRAY(a, kact *, (size_t)p->n_bucket);
     for (int32_t b = 0; b < p->n_bucket; b++) {
         t->act[b] = ARENA_ARRAY(a, kact, (size_t)ref->bucket->n_step + 1);
@@ -127,8 +138,10 @@ verify_rounded *verify_rounded_create(const plan *p, const plan *ref, session *s
 
 void verify_rounded_destroy(verify_rounded *t)
 {
-    if (t)
-        VEC_FREE(&t->kept);
+    if (!t)
+        return;
+    VEC_FREE(&t->kept);
+    VEC_FREE(&t->round);
 }
 
 weft_status verify_rounded_eval(weft_diag *dg, verify_rounded *t, const batch_row *rows, int64_t n)
@@ -138,7 +151,7 @@ weft_status verify_rounded_eval(weft_diag *dg, verify_rounded *t, const batch_ro
     t->n_out = 0;
     for (int64_t i = 0; i < n; i++)
         t->n_out += rows[i].out;
-    weft_status st = session_eval(dg, t->s, rows, n);
-    put_back(t);
-    return st;
+    t->held = -1;
+    WEFT_TRY(session_eval(dg, t->s, rows, n));
+    return put_back(dg, t); /* where the last step had nothing to do */
 }

@@ -6,7 +6,7 @@
 #include "runtime/formats/model_file.h"
 
 /* A number that stands for how rows of `stored` become groups of `type` in layout l: another one if the code that interleaves
- * them gives other bytes. weights_interleave_sample, but in tests. */
+ * them gives other bytes. weight_make_sample, but in tests. */
 typedef uint64_t cache_sample_fn(klayout l, dtype type, dtype stored);
 
 /* The checkpoint as it is on this machine (model_file_stamp), the order, place and layout of all weights of p that are

@@ -1,26 +1,26 @@
-/* device.h - a device is a table of functions; the CPU is the first row.
+/* device.h - where plans run. A device is an instance of a kind; a kind is a table of functions.
  *
- * A device loads a plan into an exec, which holds the plan's activations and everything resolved to
- * addresses, and runs it on one batch after another. Memory that a device gave is used through that
- * device only; on the CPU it is ordinary memory. */
+ * A device has memory, weights in the layout that its kernels read, and loads a plan into an exec: the
+ * plan's activations and everything resolved to addresses. What a device allocated may be memory that the
+ * host cannot read: it is read and written through the device's copies only. Several devices may be open at
+ * once, and several threads may use one; one thread uses an exec at a time. */
 #ifndef WEFT_RUNTIME_EXEC_DEVICE_H
 #define WEFT_RUNTIME_EXEC_DEVICE_H
 
-#include "compiler/plan.h"
 #include "runtime/base/diag.h"
 #include "runtime/base/memory.h"
 #include "runtime/exec/weights.h"
 
-typedef struct exec exec; /* each device's own */
+typedef struct exec exec; /* each kind's own */
 
 /* What a plan is loaded with; all of it must outlive the exec. */
 typedef struct {
     const plan *p;
-    const weights *w;
-    const kcell *cells;        /* [n_cell], in the device's memory */
-    int threads;               /* at least 1; devices of their own take no notice */
+    const weights *w;          /* of this device; NULL: the plan has none */
+    const kcell *cells;        /* [n_cell], in host memory; their bases are the device's */
+    int threads;               /* of the host that may take part, at least 1 */
     bool pin;                  /* the threads to CPUs of their own */
-    const cancel_flag *cancel; /* stops a run; NULL: nothing does */
+    const cancel_flag *cancel; /* stops a call; NULL: nothing does */
 } device_load;
 
 /* What a device takes for a plan, in bytes: the plan's activations, memory private to threads for all of
@@ -36,43 +36,77 @@ typedef struct {
     uint64_t ns_busy;     /* summed over all threads too */
 } step_time;
 
-/* Called after a phase of a bucket, by the thread that runs the call, while all others wait. */
-typedef void device_watch(void *ctx, int32_t bucket, int32_t phase);
+/* Called after a phase of a bucket, by the thread that waits for the call, while nothing runs. The
+ * arena may be read and written. A failure ends the call with its status. */
+typedef weft_status device_watch(void *ctx, weft_diag *dg, int32_t bucket, int32_t phase);
 
 typedef struct {
-    uint64_t barriers; /* in the last run; its end counts as one */
+    uint64_t barriers; /* in the last call; its end counts as one */
     uint64_t wait_ns;  /* at barriers, of all threads together, since profiling began */
 } run_stats;
 
 typedef struct {
     const char *name; /* "cpu" */
-    /* Can it be used here, and how much memory has it to give? */
-    weft_status (*probe)(weft_diag *dg, memory_room *out_room);
+    bool host_memory; /* can the host read and write what it allocates? */
+    weft_status (*open)(weft_diag *dg, device **out_d);
+    void (*close)(device *d);
+    /* How much memory has it to give? */
+    weft_status (*room)(weft_diag *dg, device *d, memory_room *out_room);
+
     /* Not zeroed, aligned to PLAN_ALIGN; W0902 when there is no more. */
-    weft_status (*alloc)(weft_diag *dg, size_t bytes, void **out_p);
-    void (*free)(void *p);                                      /* NULL is fine */
-    void (*copy_in)(void *to, const void *from, size_t bytes);  /* host to device */
-    void (*copy_out)(void *to, const void *from, size_t bytes); /* device to host */
-    void (*copy)(void *to, const void *from, size_t bytes);     /* within the device */
+    weft_status (*alloc)(weft_diag *dg, device *d, size_t bytes, void **out_p);
+    void (*free)(device *d, void *p); /* NULL is fine */
+    /* From host to device, from device to host, within the device; done on return. */
+    weft_status (*copy_in)(weft_diag *dg, device *d, void *to, const void *from, size_t bytes);
+    weft_status (*copy_out)(weft_diag *dg, device *d, void *to, const void *from, size_t bytes);
+    weft_status (*copy)(weft_diag *dg, device *d, void *to, const void *from, size_t bytes);
+
+    /* As the functions of weights.h; dev and opt are there. */
+    weft_status (*weights_load)(weft_diag *dg, device *d, const plan *p, const model_file *mf,
+                                const weights_options *opt, weights **out_w);
+    void (*weights_free)(weights *w);
+    weights_memory (*weights_need)(device *d, const plan *p, const model_file *mf,
+                                   const weights_options *opt);
+    weights_memory (*weights_bytes)(const weights *w);
+    weft_status (*weights_check)(weft_diag *dg, const weights *w);
 
     /* What load will take; and what it took, the same numbers. W1406 for a count of threads that
      * cannot be. */
-    weft_status (*need)(weft_diag *dg, const plan *p, int threads, device_memory *out_m);
-    void (*bytes)(const exec *e, device_memory *out_m);
-    weft_status (*load)(weft_diag *dg, const device_load *what, exec **out_e);
+    weft_status (*need)(weft_diag *dg, device *d, const plan *p, int threads, device_memory *out_m);
+    weft_status (*load)(weft_diag *dg, device *d, const device_load *what, exec **out_e);
     void (*unload)(exec *e); /* NULL is fine */
-    /* The batch is in host memory, as are its page tables. Does not allocate. W1412 when
-     * cancelled: activations are undefined then, and cells behind the ends of their sequences. */
-    weft_status (*run)(weft_diag *dg, exec *e, const kbatch *b);
-    /* Where an output of the plan is after a run, in the device's memory. */
-    const void *(*output)(const exec *e, int32_t i);
+    void (*bytes)(const exec *e, device_memory *out_m);
+
+    /* Begin a call; it may be over on return. The batch is in host memory and stays as it is until wait.
+     * Allocates nothing. */
+    weft_status (*submit)(weft_diag *dg, exec *e, const kbatch *b);
+    /* Until the call is over. W1412, from either, when cancelled: activations are undefined then, and
+     * cells behind the ends of their sequences. */
+    weft_status (*wait)(weft_diag *dg, exec *e);
+
+    /* The plan's arena between calls and in a watch, by the offsets of operands. host: where the host can
+     * read it; only with host_memory. */
+    weft_status (*read)(weft_diag *dg, const exec *e, size_t offset, void *to, size_t bytes);
+    weft_status (*write)(weft_diag *dg, exec *e, size_t offset, const void *from, size_t bytes);
+    const void *(*host)(const exec *e, size_t offset);
+
     run_stats (*stats)(const exec *e);
     void (*profile)(exec *e, bool on); /* on: from zero; off: what was measured stays */
     const step_time *(*profile_steps)(const exec *e, int32_t bucket); /* NULL: never measured */
-    void (*watch)(exec *e, device_watch *hook, void *ctx); /* from the next run on; NULL: no more */
-    void *(*activations)(exec *e); /* the plan's arena, in the device's memory */
-} device;
+    void (*watch)(exec *e, device_watch *hook,
+                  void *ctx); /* from the next call on; NULL: no more */
+} device_kind;
 
-extern const device device_cpu; /* device_cpu.c */
+/* The beginning of what a kind keeps of an open device. */
+struct device {
+    const device_kind *kind;
+};
+
+/* By the name of its kind; W1605 names those that there are. Outlives all that is made with it. */
+weft_status device_open(weft_diag *dg, const char *name, device **out_d) WEFT_MUST_USE;
+void device_close(device *d); /* NULL is fine */
+
+extern const device_kind device_kind_cpu;
+device *device_cpu(void); /* one for the process, always open */
 
 #endif

@@ -51,8 +51,7 @@ struct exec {
     char *
         blocks; /* [threads][block_bytes]: local memory, then scratch; each thread writes its own */
     size_t block_bytes, local_bytes;
-    cpu_bucket *buckets;    /* written between runs only */
-    const cpu_bucket *last; /* that ran; NULL: none */
+    cpu_bucket *buckets; /* written between runs only */
     /* [2][items_max][threads]: two sets take turns from phase to phase. */
     cursor *cursors;
     int32_t items_max; /* of a phase */
@@ -68,16 +67,17 @@ struct exec {
     exec_profile *prof;
     device_watch *watch; /* this and the next written between runs only */
     void *watch_ctx;
+    weft_status watch_status; /* of the last call; written by the caller's thread */
 };
 
 /* exec_load.c */
-weft_status exec_need(weft_diag *dg, const plan *p, int threads, device_memory *out_m);
-weft_status exec_load(weft_diag *dg, const device_load *what, exec **out_e);
+weft_status exec_need(weft_diag *dg, device *d, const plan *p, int threads, device_memory *out_m);
+weft_status exec_load(weft_diag *dg, device *d, const device_load *what, exec **out_e);
 void exec_unload(exec *e);
-weft_status exec_alloc(weft_diag *dg, size_t bytes, void **out_p); /* device.alloc of the CPU */
+weft_status exec_alloc(weft_diag *dg, size_t bytes, void **out_p);
 
 /* exec_run.c */
-weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b);
+weft_status exec_submit(weft_diag *dg, exec *e, const kbatch *b);
 
 /* exec_profile.c */
 void exec_profile_set(exec *e, bool on);

@@ -7,6 +7,7 @@
 #include "runtime/base/intmath.h"
 #include "runtime/base/mem.h"
 #include "runtime/exec/pool.h"
+#include "runtime/exec/weights_cpu.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -96,9 +97,10 @@ static weft_status size_exec(weft_diag *dg, const plan *p, int threads, exec *ou
     return WEFT_OK;
 }
 
-weft_status exec_need(weft_diag *dg, const plan *p, int threads, device_memory *out_m)
+weft_status exec_need(weft_diag *dg, device *d, const plan *p, int threads, device_memory *out_m)
 {
     exec e;
+    (void)d;
     WEFT_TRY(size_exec(dg, p, threads, &e));
     *out_m = e.bytes;
     return WEFT_OK;
@@ -112,7 +114,7 @@ static void *resolve(const device_load *what, const exec *e, const plan_operand 
 {
     switch (o->space) {
     case SPACE_WEIGHT:
-        return (void *)(uintptr_t)weights_at(what->w, o->id);
+        return (void *)(uintptr_t)cpu_weights_at(what->w, o->id);
     case SPACE_CONST:
         return (void *)(uintptr_t)((const char *)what->p->consts + o->offset);
     case SPACE_ARENA:
@@ -237,8 +239,9 @@ static weft_status alloc_parts(weft_diag *dg, exec *e)
     return WEFT_OK;
 }
 
-weft_status exec_load(weft_diag *dg, const device_load *what, exec **out_e)
+weft_status exec_load(weft_diag *dg, device *d, const device_load *what, exec **out_e)
 {
+    (void)d;
     exec sized;
     void *tables;
     WEFT_TRY(size_exec(dg, what->p, what->threads, &sized));

@@ -43,6 +43,7 @@ typedef struct {
 typedef struct {
     exec *e;
     const cpu_bucket *b;
+    weft_diag *dg; /* for the caller's thread */
 } work;
 
 /* ---- before the threads start ---- */
@@ -262,12 +263,16 @@ static void pass_gate(const member *m)
 }
 
 /* Let the caller look at what a phase left, before anyone goes on. */
-static void show_phase(const member *m, int32_t item, unsigned set)
+static void show_phase(const member *m, weft_diag *dg, int32_t item, unsigned set)
 {
-    const exec *e = m->e;
+    exec *e = m->e;
     pass_gate(m);
-    if (m->t.index == 0 && !has_stopped(e, set))
-        e->watch(e->watch_ctx, (int32_t)(m->b->plan - e->p->bucket), m->b->plan->item[item].phase);
+    if (m->t.index == 0 && !has_stopped(e, set)) {
+        e->watch_status = e->watch(e->watch_ctx, dg, (int32_t)(m->b->plan - e->p->bucket),
+                                   m->b->plan->item[item].phase);
+        if (e->watch_status != WEFT_OK)
+            atomic_store_explicit(&e->stopped[set], true, memory_order_relaxed);
+    }
     pass_gate(m);
 }
 
@@ -293,7 +298,7 @@ static void run_phases(void *ctx, int index, int count)
         for (int32_t i = now.first; i < now.end; i++)
             run_item(&m, i, i - now.first, set);
         if (e->watch)
-            show_phase(&m, now.first, set);
+            show_phase(&m, w->dg, now.first, set);
         else if (next.first < next.end) /* the pool sees to the last */
             pass_gate(&m);
         n++;
@@ -304,13 +309,13 @@ static void run_phases(void *ctx, int index, int count)
         e->barriers = n;
 }
 
-weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
+weft_status exec_submit(weft_diag *dg, exec *e, const kbatch *b)
 {
     if (e->forks != pool_forks())
         return weft_fail(dg, W1604, WEFT_NOWHERE,
                          "the session was created before fork(2), in another process");
     cpu_bucket *c = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
-    work w = {e, c};
+    work w = {e, c, dg};
     pool_gang g;
     prepare(c, b);
     uint64_t began = clock_ns(), cpu = clock_cpu_ns();
@@ -326,7 +331,10 @@ weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
         exec_profile_start(e);
     atomic_store_explicit(&e->stopped[0], false, memory_order_relaxed);
     atomic_store_explicit(&e->stopped[1], false, memory_order_relaxed);
+    e->watch_status = WEFT_OK;
     pool_go(&g, run_phases, &w);
+    if (e->watch_status != WEFT_OK)
+        return e->watch_status;
     if (has_stopped(e, 0) || has_stopped(e, 1))
         return weft_fail(dg, W1412, WEFT_NOWHERE, "evaluating %" PRId64 " rows was cancelled",
                          b->n_tok);
@@ -334,6 +342,5 @@ weft_status exec_run(weft_diag *dg, exec *e, const kbatch *b)
         gang_size_learn(&c->size, e->threads, b->n_tok, began, clock_ns(), clock_cpu_ns() - cpu);
     if (e->prof && e->prof->on)
         exec_profile_add(e, c);
-    e->last = c;
     return WEFT_OK;
 }

@@ -9,7 +9,7 @@
  * pool_release; an idle one stays awake for a moment, so that runs which follow each other closely need
  * not wake it. All functions may be called from any thread, but not by work that runs in the pool. A
  * child of fork(2) begins with an empty pool: what was acquired before the fork must not be used or released there, which
- * pool_forks tells. */
+ * pool_forks says. */
 #ifndef WEFT_RUNTIME_EXEC_POOL_H
 #define WEFT_RUNTIME_EXEC_POOL_H
 

@@ -3,19 +3,18 @@
 
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
-#include "runtime/exec/weight_cache.h"
 #include <inttypes.h>
-#include <stdlib.h>
 
 struct session {
     const plan *p;
-    const device *dev;
+    device *dev;
     weights *own; /* NULL when the caller's are used */
     const weights *w;
     state *st;
     void *cells; /* the state's memory, of the device */
     batch *b;
     exec *e;
+    float *outputs; /* copies of them, where the host cannot read the device's memory; else NULL */
     bool has_run;
     int64_t rows[ROWS_FIXED]; /* of the last successful call, by plan_rows */
 };
@@ -29,7 +28,10 @@ static int thread_count(const session_options *opt)
 static weft_status open_tables(weft_diag *dg, const plan *p, const session_options *opt,
                                session *out_s)
 {
-    session s = {.p = p, .dev = opt->dev ? opt->dev : &device_cpu, .w = opt->w};
+    session s = {.p = p, .w = opt->w, .dev = opt->dev};
+    if (!s.dev)
+        s.dev = opt->w ? opt->w->dev : device_cpu();
+    WEFT_ASSERT(!opt->w || opt->w->dev == s.dev);
     state_options st = {.n_seq = opt->n_seq ? opt->n_seq : 1,
                         .n_ctx = opt->n_ctx,
                         .page_tok = opt->page_tok,
@@ -41,21 +43,50 @@ static weft_status open_tables(weft_diag *dg, const plan *p, const session_optio
     return WEFT_OK;
 }
 
+static weights_options weights_how(const session_options *opt)
+{
+    return (weights_options){.threads = thread_count(opt),
+                             .use_cache = opt->use_cache,
+                             .cache_dir = opt->cache_dir,
+                             .cache_bytes_max = opt->cache_bytes_max,
+                             .check_cache = opt->check_cache,
+                             .cancel = opt->cancel,
+                             .progress = opt->progress};
+}
+
+/* Rows that an output has at most. */
+static int64_t rows_max(const plan *p, const plan_output *o)
+{
+    const int64_t most[] = {p->n_tok_max, p->n_out_max, p->n_seq_max, o->n_row};
+    return most[o->rows];
+}
+
+/* What copies of all outputs take. */
+static size_t output_bytes(const session *s)
+{
+    size_t bytes = 0;
+    for (int32_t i = 0; i < s->p->n_output && !s->dev->kind->host_memory; i++)
+        bytes += (size_t)(rows_max(s->p, &s->p->output[i]) * s->p->output[i].width) * sizeof(float);
+    return bytes;
+}
+
+static weft_status copy_cells(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
+{
+    device *d = ctx;
+    return d->kind->copy(dg, d, to, from, bytes);
+}
+
 static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
                               const session_options *opt, size_t interleaved_max)
 {
-    WEFT_TRY(s->dev->alloc(dg, state_bytes(s->st), &s->cells));
-    state_bind(s->st, s->cells, s->dev->copy);
+    WEFT_TRY(s->dev->kind->alloc(dg, s->dev, state_bytes(s->st), &s->cells));
+    state_bind(s->st, s->cells, copy_cells, s->dev);
+    if (output_bytes(s))
+        s->outputs = mem_alloc(output_bytes(s));
     if (!s->w) {
-        weights_options how = {.threads = thread_count(opt),
-                               .use_cache = opt->use_cache,
-                               .cache_dir = opt->cache_dir,
-                               .cache_bytes_max = opt->cache_bytes_max,
-                               .interleaved_max = interleaved_max,
-                               .check_cache = opt->check_cache,
-                               .cancel = opt->cancel,
-                               .progress = opt->progress};
-        WEFT_TRY(weights_create(dg, s->p, mf, &how, &s->own));
+        weights_options how = weights_how(opt);
+        how.interleaved_max = interleaved_max;
+        WEFT_TRY(weights_create(dg, s->dev, s->p, mf, &how, &s->own));
         s->w = s->own;
     }
     device_load what = {.p = s->p,
@@ -64,60 +95,55 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
                         .threads = thread_count(opt),
                         .pin = opt->pin,
                         .cancel = opt->cancel};
-    return s->dev->load(dg, &what, &s->e);
+    return s->dev->kind->load(dg, s->dev, &what, &s->e);
 }
 
 static void close_parts(session *s)
 {
-    s->dev->unload(s->e);
+    s->dev->kind->unload(s->e);
     batch_destroy(s->b);
     state_destroy(s->st);
-    s->dev->free(s->cells);
+    s->dev->kind->free(s->dev, s->cells);
     weights_destroy(s->own);
+    mem_free(s->outputs);
 }
 
 /* ---- memory ---- */
 
-/* Where interleaved weights are. */
-typedef enum { ROWS8_ELSEWHERE, ROWS8_CACHED, ROWS8_HERE } interleaved;
-
-/* Of a session whose tables are open, on a device that takes m. ROWS8_ELSEWHERE: all weights are the caller's. */
-static session_memory sum_up(const session *s, const device_memory *m, interleaved where)
+/* Of a session whose tables are open, on a device that takes m and, where they are its own, for weights w. */
+static session_memory sum_up(const session *s, const device_memory *m, const weights_memory *w)
 {
-    session_memory all = {.arena = m->arena,
-                          .state = state_bytes(s->st),
-                          .scratch = m->scratch,
-                          .tables =
-                              m->tables + state_table_bytes(s->st) + batch_bytes(s->b) + sizeof *s};
-    if (where != ROWS8_ELSEWHERE) {
-        all.weights_mapped = s->p->mapped_bytes;
-        all.weights_copied = s->p->copied_bytes;
-        *(where == ROWS8_CACHED ? &all.weights_cached : &all.weights_interleaved) =
-            s->p->interleaved_bytes;
-        all.tables += weights_table_bytes(s->p);
-    }
-    return all;
+    return (session_memory){.weights_mapped = w->mapped,
+                            .weights_copied = w->copied,
+                            .weights_cached = w->cached,
+                            .weights_interleaved = w->interleaved,
+                            .arena = m->arena,
+                            .state = state_bytes(s->st),
+                            .scratch = m->scratch,
+                            .tables = m->tables + w->tables + state_table_bytes(s->st) +
+                                      batch_bytes(s->b) + output_bytes(s) + sizeof *s};
 }
 
 session_memory session_bytes(const session *s)
 {
     device_memory m;
-    s->dev->bytes(s->e, &m);
-    return sum_up(s, &m,
-                  !s->own                        ? ROWS8_ELSEWHERE
-                  : weights_cache_mapped(s->own) ? ROWS8_CACHED
-                                                 : ROWS8_HERE);
+    weights_memory w = {0};
+    s->dev->kind->bytes(s->e, &m);
+    if (s->own)
+        w = weights_bytes(s->own);
+    return sum_up(s, &m, &w);
 }
 
 static weft_status need_of(weft_diag *dg, const session *s, const model_file *mf,
                            const session_options *opt, session_memory *out_m)
 {
     device_memory m;
-    WEFT_TRY(s->dev->need(dg, s->p, thread_count(opt), &m));
-    cache_options cache = {
-        .keep = opt->use_cache, .dir = opt->cache_dir, .bytes_max = opt->cache_bytes_max};
-    bool cached = mf && !opt->w && weight_cache_would_keep(s->p, mf, &cache);
-    *out_m = sum_up(s, &m, opt->w ? ROWS8_ELSEWHERE : cached ? ROWS8_CACHED : ROWS8_HERE);
+    weights_memory w = {0};
+    weights_options how = weights_how(opt);
+    WEFT_TRY(s->dev->kind->need(dg, s->dev, s->p, thread_count(opt), &m));
+    if (!opt->w)
+        w = weights_need(s->dev, s->p, mf, &how);
+    *out_m = sum_up(s, &m, &w);
     return WEFT_OK;
 }
 
@@ -177,7 +203,7 @@ static weft_status check_need(weft_diag *dg, const session *s, const model_file 
     if (opt->bytes_max)
         return all <= opt->bytes_max ? WEFT_OK
                                      : refuse(dg, &m, all, opt->bytes_max, "by its options");
-    WEFT_TRY(s->dev->probe(dg, &room));
+    WEFT_TRY(s->dev->kind->room(dg, s->dev, &room));
     if (own > room.bytes)
         return refuse(dg, &m, own, room.bytes, room.within);
     uint64_t left = room.bytes - own + m.weights_interleaved;
@@ -236,14 +262,42 @@ session_limits session_most(const session *s)
 
 /* ---- calls ---- */
 
+static int64_t rows_of(const plan_output *o, const kbatch *b)
+{
+    const int64_t rows[] = {b->n_tok, b->n_out, b->n_seq, o->n_row};
+    return rows[o->rows];
+}
+
+/* Where output i is in the arena after a call of n_tok rows. */
+static size_t output_at(const session *s, int32_t i, int64_t n_tok)
+{
+    const plan_operand *o = &plan_bucket_for(s->p, n_tok)->output[i];
+    WEFT_ASSERT(o->space == SPACE_ARENA && o->offset >= 0);
+    return (size_t)o->offset;
+}
+
+static weft_status copy_outputs(weft_diag *dg, const session *s, const kbatch *b)
+{
+    float *to = s->outputs;
+    for (int32_t i = 0; i < s->p->n_output; i++) {
+        const plan_output *o = &s->p->output[i];
+        size_t bytes = (size_t)(rows_of(o, b) * o->width) * sizeof *to;
+        WEFT_TRY(s->dev->kind->read(dg, s->e, output_at(s, i, b->n_tok), to, bytes));
+        to += rows_max(s->p, o) * o->width;
+    }
+    return WEFT_OK;
+}
+
 /* In a scope of its own: where memory for a message is short, the pages must be released all the same. */
 static weft_status run_rows(weft_diag *dg, session *s, const kbatch *b)
 {
     MEM_SCOPE(scope);
     if (sigsetjmp(scope.env, 0) != 0)
         return diag_fail_memory(dg, scope.bytes);
-    WEFT_TRY(s->dev->run(dg, s->e, b));
-    return weights_check(dg, s->w);
+    WEFT_TRY(s->dev->kind->submit(dg, s->e, b));
+    WEFT_TRY(s->dev->kind->wait(dg, s->e));
+    WEFT_TRY(weights_check(dg, s->w));
+    return s->outputs ? copy_outputs(dg, s, b) : WEFT_OK;
 }
 
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n)
@@ -269,20 +323,50 @@ weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64
     return status;
 }
 
+/* The index of an output of numbers; -1: there is none such, or nothing has run. */
+static int32_t output_find(const session *s, const char *name, int index)
+{
+    const plan_operand *at = plan_bucket_for(s->p, s->rows[ROWS_T])->output;
+    for (int32_t i = 0; i < s->p->n_output && s->has_run; i++)
+        if (s->p->output[i].index == index && strcmp(s->p->output[i].name, name) == 0 &&
+            at[i].type == DT_F32)
+            return i;
+    return -1;
+}
+
+static int64_t output_rows(const session *s, int32_t i)
+{
+    const plan_output *o = &s->p->output[i];
+    return o->rows == ROWS_FIXED ? o->n_row : s->rows[o->rows];
+}
+
 bool session_output(const session *s, const char *name, int index, const float **out_data,
                     int64_t *out_n_row, int64_t *out_width)
 {
-    const plan_operand *at = plan_bucket_for(s->p, s->rows[ROWS_T])->output;
-    for (int32_t i = 0; i < s->p->n_output && s->has_run; i++) {
-        const plan_output *o = &s->p->output[i];
-        if (strcmp(o->name, name) != 0 || o->index != index || at[i].type != DT_F32)
-            continue;
-        *out_data = s->dev->output(s->e, i);
-        *out_n_row = o->rows == ROWS_FIXED ? o->n_row : s->rows[o->rows];
-        *out_width = o->width;
-        return true;
-    }
-    return false;
+    int32_t i = output_find(s, name, index);
+    if (i < 0)
+        return false;
+    const float *data = s->outputs;
+    for (int32_t k = 0; k < i && data; k++)
+        data += rows_max(s->p, &s->p->output[k]) * s->p->output[k].width;
+    *out_data = data ? data : s->dev->kind->host(s->e, output_at(s, i, s->rows[ROWS_T]));
+    *out_n_row = output_rows(s, i);
+    *out_width = s->p->output[i].width;
+    return true;
+}
+
+weft_status session_read(weft_diag *dg, const session *s, const char *name, int index, float *to,
+                         int64_t n)
+{
+    int32_t i = output_find(s, name, index);
+    int64_t all = i < 0 ? 0 : output_rows(s, i) * s->p->output[i].width;
+    if (i < 0 || n < 0 || n > all)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "output %s of the last call has %" PRId64 " numbers, %" PRId64
+                         " were asked for",
+                         name, all, n);
+    return s->dev->kind->read(dg, s->e, output_at(s, i, s->rows[ROWS_T]), to,
+                              (size_t)n * sizeof *to);
 }
 
 int64_t session_length(const session *s, int64_t seq)
@@ -307,27 +391,27 @@ int64_t session_keepable(const session *s, int64_t seq, int64_t length)
 
 void session_profile_begin(session *s)
 {
-    s->dev->profile(s->e, true);
+    s->dev->kind->profile(s->e, true);
 }
 
 void session_profile_end(session *s)
 {
-    s->dev->profile(s->e, false);
+    s->dev->kind->profile(s->e, false);
 }
 
 const step_time *session_profile_steps(const session *s, int32_t bucket)
 {
-    return s->dev->profile_steps(s->e, bucket);
+    return s->dev->kind->profile_steps(s->e, bucket);
 }
 
 uint64_t session_wait_ns(const session *s)
 {
-    return s->dev->stats(s->e).wait_ns;
+    return s->dev->kind->stats(s->e).wait_ns;
 }
 
 uint64_t session_barriers(const session *s)
 {
-    return s->dev->stats(s->e).barriers;
+    return s->dev->kind->stats(s->e).barriers;
 }
 
 const plan *session_plan_of(const session *s)
@@ -337,10 +421,17 @@ const plan *session_plan_of(const session *s)
 
 void session_watch(session *s, device_watch *after_phase, void *ctx)
 {
-    s->dev->watch(s->e, after_phase, ctx);
+    s->dev->kind->watch(s->e, after_phase, ctx);
 }
 
-void *session_arena(session *s)
+weft_status session_arena_read(weft_diag *dg, const session *s, int64_t offset, void *to,
+                               size_t bytes)
 {
-    return s->dev->activations(s->e);
+    return s->dev->kind->read(dg, s->e, (size_t)offset, to, bytes);
+}
+
+weft_status session_arena_write(weft_diag *dg, session *s, int64_t offset, const void *from,
+                                size_t bytes)
+{
+    return s->dev->kind->write(dg, s->e, (size_t)offset, from, bytes);
 }

@@ -1,4 +1,4 @@
-/* session.h - a plan, its weights and its state, ready to be given rows: the door of runtime/exec.
+/* session.h - a plan, its weights and its state, ready to be given rows: the public header of runtime/exec.
  *
  *     session_create(dg, p, mf, &(session_options){.n_ctx = 512, .n_seq = 1}, &s);
  *     session_eval(dg, s, rows, n);
@@ -23,15 +23,15 @@ typedef struct {
     int threads;      /* 1 to POOL_THREADS_MAX, the caller among them; 0: one */
     bool pin;         /* keep each thread of the pool on a CPU of its own, where the system can */
     size_t
-        bytes_max; /* no more memory than this, mapped weights included; 0: what is available, for
+        bytes_max;  /* no more memory than this, mapped weights included; 0: what is available, for
                           all but mapped weights */
-    const device *dev; /* NULL: the CPU */
-    bool use_cache;    /* use interleaved weights that are on disk, and leave them for next time */
+    device *dev;    /* NULL: that of w, else the CPU */
+    bool use_cache; /* use interleaved weights that are on disk, and leave them for next time */
     const char *cache_dir;    /* in this folder; NULL or empty: $XDG_CACHE_HOME/weft/weights, else
                                  $HOME/.cache/weft/weights */
     uint64_t cache_bytes_max; /* its files take no more than this together; 0: 64 GiB */
     bool check_cache; /* compare all checksums of what is there, not only if it has changed */
-    const weights *w; /* of the same plan and checkpoint; NULL: the session loads its own */
+    const weights *w; /* of the same plan, checkpoint and device; NULL: the session loads its own */
     weights_progress progress;
     const cancel_flag *cancel; /* stops session_create and session_eval; NULL: nothing does */
 } session_options;
@@ -66,6 +66,9 @@ weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64
  * such output or nothing has run. */
 bool session_output(const session *s, const char *name, int index, const float **out_data,
                     int64_t *out_n_row, int64_t *out_width) WEFT_MUST_USE;
+/* The first n numbers of such an output, copied from the device. W1406 if there are none. */
+weft_status session_read(weft_diag *dg, const session *s, const char *name, int index, float *to,
+                         int64_t n) WEFT_MUST_USE;
 
 int64_t session_length(const session *s,
                        int64_t seq); /* tokens it holds; 0 if there is none such */
@@ -93,10 +96,14 @@ uint64_t session_wait_ns(const session *s);
 uint64_t session_barriers(const session *s);
 
 /* Be called after each phase of the calls from here on, while nothing runs: what the phase left in the
- * arena, at the offsets of its operands, may be looked at and changed. NULL ends it. For finding faults:
- * it costs two more barriers a phase. */
+ * arena, at the offsets of its operands, may be looked at and changed. A failure ends the call as its
+ * own. NULL ends watching. For finding faults: it costs two more barriers a phase. */
 void session_watch(session *s, device_watch *after_phase, void *ctx);
-void *session_arena(session *s);
+/* Bytes of the arena, copied out and in; also between calls. */
+weft_status session_arena_read(weft_diag *dg, const session *s, int64_t offset, void *to,
+                               size_t bytes) WEFT_MUST_USE;
+weft_status session_arena_write(weft_diag *dg, session *s, int64_t offset, const void *from,
+                                size_t bytes) WEFT_MUST_USE;
 const plan *session_plan_of(const session *s); /* the one it was created with */
 
 /* Memory by purpose, in bytes. The weights are counted where they are the session's own. */
@@ -108,7 +115,8 @@ typedef struct {
     size_t arena;               /* activations */
     size_t state;               /* cells */
     size_t scratch;             /* of all threads: values of their own, and what kernels need */
-    size_t tables;              /* steps, page tables, batch, tables of addresses */
+    size_t tables;              /* steps, page tables, batch, tables of addresses, and outputs
+                                   where the host cannot read the device's memory */
 } session_memory;
 
 session_memory session_bytes(const session *s);

@@ -12,7 +12,7 @@
 #include "runtime/exec/cache_key.h"
 #include "runtime/exec/cache_seen.h"
 #include "runtime/exec/cache_sums.h"
-#include "runtime/exec/weights_impl.h"
+#include "runtime/exec/weight_rows.h"
 #include "runtime/formats/map_guard.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -264,7 +264,7 @@ static bool name_file(weight_cache *s, const plan *p, const model_file *mf,
 {
     strbuf path = {0};
     model_hash h;
-    bool fine = cache_key(p, mf, weights_interleave_sample, &h) && cache_folder(opt->dir, &path) &&
+    bool fine = cache_key(p, mf, weight_make_sample, &h) && cache_folder(opt->dir, &path) &&
                 make_folders(path.p);
     if (fine) {
         s->head.lo = h.lo;
@@ -321,7 +321,7 @@ bool weight_cache_would_keep(const plan *p, const model_file *mf, const cache_op
     model_hash h;
     uint64_t bytes = cache_file_bytes(p->interleaved_bytes);
     bool keeps = opt->keep && p->interleaved_bytes >= or_default(opt->bytes_min, CACHE_BYTES_MIN) &&
-                 cache_key(p, mf, weights_interleave_sample, &h) && cache_folder(opt->dir, &path);
+                 cache_key(p, mf, weight_make_sample, &h) && cache_folder(opt->dir, &path);
     if (keeps && !cache_has_room(path.p, bytes, or_default(opt->bytes_max, CACHE_BYTES_MAX))) {
         strbuf_add(&path, "/%016" PRIx64 "%016" PRIx64 CACHE_SUFFIX, h.hi, h.lo);
         keeps = lstat(path.p, &st) == 0 && cache_file_is_ours(&st) && (uint64_t)st.st_size == bytes;

@@ -36,6 +36,7 @@ struct state {
     cell_table *tables; /* [n_table] */
     int64_t *length;    /* [n_seq]: tokens committed */
     state_copy *copy;
+    void *copy_ctx;
     arena *home;
 };
 
@@ -179,14 +180,17 @@ void state_destroy(state *st)
         arena_destroy(st->home); /* st itself with it */
 }
 
-static void copy_plain(void *to, const void *from, size_t bytes)
+static weft_status copy_plain(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
 {
+    (void)ctx, (void)dg;
     memcpy(to, from, bytes);
+    return WEFT_OK;
 }
 
-void state_bind(state *st, void *base, state_copy *copy)
+void state_bind(state *st, void *base, state_copy *copy, void *ctx)
 {
     st->copy = copy ? copy : copy_plain;
+    st->copy_ctx = ctx;
     for (int i = 0; i < st->n_cell; i++)
         st->cells[i].base = (char *)base + st->at[i];
 }
@@ -355,7 +359,8 @@ static bool reserve_one(state *st, int64_t seq, int64_t n_new, shortage *out_why
 }
 
 /* The first n rows of a page; each head's are together. */
-static void copy_rows(const state *st, const kcell *c, int32_t from, int32_t to, int64_t n)
+static weft_status copy_rows(weft_diag *dg, const state *st, const kcell *c, int32_t from,
+                             int32_t to, int64_t n)
 {
     const char *src = c->base + from * c->page_bytes;
     char *dst = c->base + to * c->page_bytes;
@@ -364,20 +369,31 @@ static void copy_rows(const state *st, const kcell *c, int32_t from, int32_t to,
     WEFT_ASSERT(st->copy);
     for (int part = 0; part < 2; part++)
         for (int64_t h = 0; h < c->heads && width[part]; h++, at += c->page_tok * width[part])
-            st->copy(dst + at, src + at, (size_t)(n * width[part]));
+            WEFT_TRY(st->copy(st->copy_ctx, dg, dst + at, src + at, (size_t)(n * width[part])));
+    return WEFT_OK;
 }
 
 /* Where a page was replaced, its rows. Nothing was written since, so the order does not matter. */
-static void copy_shared(const state *st, int64_t seq)
+static weft_status copy_shared(weft_diag *dg, const state *st, int64_t seq)
 {
     for (int i = 0; i < st->n_cell; i++) {
         const kcell *c = &st->cells[i];
         const cell_table *t = &st->tables[c->table];
         int64_t length = st->length[seq];
         if (t->marks[seq].shared >= 0)
-            copy_rows(st, c, t->marks[seq].shared, t->pool.tables[seq].page[length / t->page_tok],
-                      length % t->page_tok);
+            WEFT_TRY(copy_rows(dg, st, c, t->marks[seq].shared,
+                               t->pool.tables[seq].page[length / t->page_tok],
+                               length % t->page_tok));
     }
+    return WEFT_OK;
+}
+
+/* Of the first n sequences, the last first. */
+static void undo_each(state *st, const int32_t *seq, int64_t n)
+{
+    while (n-- > 0)
+        for (int32_t t = st->n_table; t-- > 0;)
+            undo_pages(st, &st->tables[t], seq[n]);
 }
 
 weft_status state_reserve_each(weft_diag *dg, state *st, const int32_t *seq, const int32_t *n_new,
@@ -389,24 +405,22 @@ weft_status state_reserve_each(weft_diag *dg, state *st, const int32_t *seq, con
     for (int64_t i = 0; i < n; i++) {
         if (reserve_one(st, seq[i], n_new[i], &why))
             continue;
-        while (i-- > 0)
-            for (int32_t t = st->n_table; t-- > 0;)
-                undo_pages(st, &st->tables[t], seq[i]);
+        undo_each(st, seq, i);
         return fail_short(dg, &why);
     }
-    for (int64_t i = 0; i < n; i++)
-        copy_shared(st, seq[i]);
-    return WEFT_OK;
+    weft_status status = WEFT_OK;
+    for (int64_t i = 0; i < n && status == WEFT_OK; i++)
+        status = copy_shared(dg, st, seq[i]);
+    if (status != WEFT_OK)
+        undo_each(st, seq, n);
+    return status;
 }
 
 weft_status state_reserve(weft_diag *dg, state *st, int64_t seq, int64_t n_new)
 {
-    shortage why;
+    int32_t one = (int32_t)seq, n = (int32_t)n_new;
     WEFT_TRY(check_new(dg, st, seq, n_new));
-    if (!reserve_one(st, seq, n_new, &why))
-        return fail_short(dg, &why);
-    copy_shared(st, seq);
-    return WEFT_OK;
+    return state_reserve_each(dg, st, &one, &n, 1);
 }
 
 void state_commit(state *st, int64_t seq, int64_t n_new)

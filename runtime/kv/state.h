@@ -1,7 +1,7 @@
 /* state.h - what sequences keep between calls: pages of a fixed number of tokens, and who has which.
  *
  *     state_create(dg, p, &opt, &st);             tables; no memory for the cells yet
- *     state_bind(st, base, copy);                 state_bytes(st) of it, the caller's, on any device
+ *     state_bind(st, base, copy, ctx);            state_bytes(st) of it, the caller's, on any device
  *     state_reserve(dg, st, seq, n);              pages for n more tokens, or nothing changes
  *     ... a run that appends them ...
  *     state_commit(st, seq, n);                   now they count
@@ -48,9 +48,9 @@ size_t state_bytes(const state *st);       /* memory that the cells need, aligne
 size_t state_table_bytes(const state *st); /* memory that the tables take */
 
 /* Copies within the memory; the two parts do not overlap. */
-typedef void state_copy(void *to, const void *from, size_t bytes);
+typedef weft_status state_copy(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes);
 /* The memory, which must outlive the state, and how to copy in it; NULL: it is ordinary memory. */
-void state_bind(state *st, void *base, state_copy *copy);
+void state_bind(state *st, void *base, state_copy *copy, void *ctx);
 
 /* One for each cell of the plan, once bound. */
 const kcell *state_cells(const state *st);
@@ -80,7 +80,8 @@ typedef struct {
 state_page_table state_pages(const state *st, int32_t table, int64_t seq);
 
 /* Make room for n_new tokens after those it holds. W1403: no such sequence; W1404: more than n_ctx;
- * W1401: not enough free pages. On failure nothing has changed. */
+ * W1401: not enough free pages; what copying a page that is shared may fail with. On failure nothing has
+ * changed. */
 weft_status state_reserve(weft_diag *dg, state *st, int64_t seq, int64_t n_new) WEFT_MUST_USE;
 /* For each of n different sequences; all or nothing. */
 weft_status state_reserve_each(weft_diag *dg, state *st, const int32_t *seq, const int32_t *n_new,

@@ -14,7 +14,8 @@ struct imatrix_collect {
     const plan *p;
     const model_file *mf;
     int64_t n_tok, n_out;
-    VEC(float) row; /* a quantised one, unpacked */
+    VEC(float) row;  /* a quantised one, unpacked */
+    VEC(char) in[3]; /* operands of the step at hand, copied */
 };
 
 static int64_t rows_of(const imatrix_collect *c, const plan_step *step)
@@ -26,9 +27,19 @@ static int64_t rows_of(const imatrix_collect *c, const plan_step *step)
     return step->rows == ROWS_FIXED ? n : n * step->per_row;
 }
 
+/* Copy n rows of an operand, `last` bytes of the last one. */
+static weft_status take_rows(weft_diag *dg, imatrix_collect *c, const plan_step *step, int in,
+                             int64_t n, int64_t last)
+{
+    size_t bytes = n > 0 ? (size_t)((n - 1) * step->pitch[in] + last) : 0;
+    while (c->in[in].n < bytes)
+        VEC_PUSH(&c->in[in], 0);
+    return session_arena_read(dg, c->s, step->in[in].offset, c->in[in].at, bytes);
+}
+
 static const char *row_at(const imatrix_collect *c, const plan_step *step, int in, int64_t i)
 {
-    return (const char *)session_arena(c->s) + step->in[in].offset + i * step->pitch[in];
+    return c->in[in].at + i * step->pitch[in];
 }
 
 static str tensor_name(const imatrix_collect *c, const plan_weight *w, int32_t piece)
@@ -65,34 +76,49 @@ void imatrix_unpack(kact act, const void *rows, int r, int64_t n, float *out)
                      q[act_is_double(act) ? k / 8 * 16 + k % 8 : k];
 }
 
-/* Row i of what a product reads, n numbers, as f32. */
+/* Copy n rows that a product reads, of len numbers; quantised ones in whole groups. */
+static weft_status take_inputs(weft_diag *dg, imatrix_collect *c, const plan_step *step, int64_t n,
+                               int64_t len)
+{
+    kact act = plan_kernel_of(c->p, step)->act;
+    int64_t group = act_group(act);
+    if (act == ACT_F32)
+        return take_rows(dg, c, step, 0, n, len * (int64_t)sizeof(float));
+    return take_rows(dg, c, step, 0, (n + group - 1) / group * group, step->pitch[0]);
+}
+
+/* Row i of them, n numbers, as f32. */
 static const float *input_row(imatrix_collect *c, const plan_step *step, int64_t i, int64_t n)
 {
     kact act = plan_kernel_of(c->p, step)->act;
     int64_t group = act_group(act);
     if (act == ACT_F32)
-        return (const float *)row_at(c, step, 0, i);
+        return (const float *)(const void *)row_at(c, step, 0, i);
     while ((int64_t)c->row.n < n)
         VEC_PUSH(&c->row, 0);
     imatrix_unpack(act, row_at(c, step, 0, i - i % group), (int)(i % group), n, c->row.at);
     return c->row.at;
 }
 
-static void add_linear(imatrix_collect *c, const plan_step *step)
+static weft_status add_linear(weft_diag *dg, imatrix_collect *c, const plan_step *step)
 {
     const plan_weight *w = &c->p->weight[step->in[1].id];
     int64_t n_row = rows_of(c, step), n = step->size.linear.in;
+    WEFT_TRY(take_inputs(dg, c, step, n_row, n));
     for (int64_t i = 0; i < n_row; i++)
         imatrix_add(c->im, tensor_name(c, w, 0), 1, 0, input_row(c, step, i, n), 1, n);
+    return WEFT_OK;
 }
 
 /* Experts lie in one tensor or in one each. */
-static void add_experts(imatrix_collect *c, const plan_step *step)
+static weft_status add_experts(weft_diag *dg, imatrix_collect *c, const plan_step *step)
 {
     const plan_weight *w = &c->p->weight[step->in[1].id];
     int64_t n_row = rows_of(c, step), slots = step->size.experts.slots, n = step->size.experts.in,
             experts = step->size.experts.experts;
     bool apart = w->n_piece == experts && experts > 1;
+    WEFT_TRY(take_inputs(dg, c, step, step->size.experts.x_vectors > 1 ? n_row * slots : n_row, n));
+    WEFT_TRY(take_rows(dg, c, step, 2, n_row, slots * (int64_t)sizeof(int32_t)));
     for (int64_t i = 0; i < n_row; i++)
         for (int64_t k = 0; k < slots; k++) {
             int32_t id;
@@ -104,6 +130,7 @@ static void add_experts(imatrix_collect *c, const plan_step *step)
             imatrix_add(c->im, tensor_name(c, w, apart ? id : 0), apart ? 1 : experts,
                         apart ? 0 : id, x, 1, n);
         }
+    return WEFT_OK;
 }
 
 static bool multiplies(const plan *p, const plan_step *step, kop op)
@@ -125,7 +152,7 @@ static bool is_open(const plan *p)
     return true;
 }
 
-static void after_phase(void *ctx, int32_t bucket, int32_t phase)
+static weft_status after_phase(void *ctx, weft_diag *dg, int32_t bucket, int32_t phase)
 {
     imatrix_collect *c = ctx;
     const plan_bucket *b = &c->p->bucket[bucket];
@@ -135,11 +162,12 @@ static void after_phase(void *ctx, int32_t bucket, int32_t phase)
         for (int32_t k = 0; k < b->item[i].n_step; k++) {
             const plan_step *step = &b->step[b->item[i].first + k];
             if (multiplies(c->p, step, KOP_linear))
-                add_linear(c, step);
+                WEFT_TRY(add_linear(dg, c, step));
             else if (multiplies(c->p, step, KOP_experts))
-                add_experts(c, step);
+                WEFT_TRY(add_experts(dg, c, step));
         }
     }
+    return WEFT_OK;
 }
 
 weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const model_file *mf,
@@ -172,5 +200,7 @@ void imatrix_collect_end(imatrix_collect *c)
         return;
     session_watch(c->s, NULL, NULL);
     VEC_FREE(&c->row);
+    for (int i = 0; i < 3; i++)
+        VEC_FREE(&c->in[i]);
     mem_free(c);
 }

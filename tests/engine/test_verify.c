@@ -14,7 +14,7 @@ typedef struct {
     model_file *mf;
     bound_model *bm;
     graph *fused;
-    plan *p, *ref, *twin, *original;
+    plan *p, *ref, *rounded, *original;
     verify_report r;
     int32_t ids[TOKENS];
 } fixture;
@@ -43,7 +43,7 @@ static void fixture_open(fixture *f, const char *model, dtype kv)
     ck_assert_int_eq(plan_make(f->dg, f->fused, &ref, NULL, f->a, &f->ref), WEFT_OK);
     ck_assert_int_eq(plan_make(f->dg, f->bm->graph, &ref, NULL, f->a, &f->original), WEFT_OK);
     ref.kv = kv;
-    ck_assert_int_eq(plan_make(f->dg, f->fused, &ref, NULL, f->a, &f->twin), WEFT_OK);
+    ck_assert_int_eq(plan_make(f->dg, f->fused, &ref, NULL, f->a, &f->rounded), WEFT_OK);
     for (int i = 0; i < TOKENS; i++)
         f->ids[i] = (int32_t)((3 + i * 37) % f->p->n_vocab);
 }
@@ -60,7 +60,7 @@ static void fixture_close(fixture *f)
 static void run(fixture *f, int threads)
 {
     verify_options how = {.ref = f->ref,
-                          .twin = f->twin,
+                          .rounded = f->rounded,
                           .original = f->original,
                           .p = f->p,
                           .mf = f->mf,
@@ -252,7 +252,7 @@ END_TEST
 typedef struct {
     toy *t;
     graph *fused;
-    plan *p, *ref, *twin;
+    plan *p, *ref, *rounded;
     verify_report r;
 } quantized;
 
@@ -273,7 +273,7 @@ static void quantized_open(quantized *x)
     ck_assert_int_eq(plan_graph(dg, x->t->g, &t, NULL, &x->fused), WEFT_OK);
     ck_assert_int_eq(plan_make(dg, x->fused, &ref, NULL, x->t->a, &x->ref), WEFT_OK);
     ref.kv = t.kv;
-    ck_assert_int_eq(plan_make(dg, x->fused, &ref, NULL, x->t->a, &x->twin), WEFT_OK);
+    ck_assert_int_eq(plan_make(dg, x->fused, &ref, NULL, x->t->a, &x->rounded), WEFT_OK);
 }
 
 static void quantized_run(quantized *x)
@@ -282,7 +282,7 @@ static void quantized_run(quantized *x)
     for (int i = 0; i < TOY_TOKENS; i++)
         ids[i] = i * 11 % VOCAB;
     verify_options how = {.ref = x->ref,
-                          .twin = x->twin,
+                          .rounded = x->rounded,
                           .p = x->p,
                           .mf = x->t->mf,
                           .run = {.n_ctx = TOY_TOKENS, .n_seq = 1, .threads = 2},

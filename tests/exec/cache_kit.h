@@ -2,6 +2,7 @@
 #ifndef WEFT_TESTS_EXEC_CACHE_KIT_H
 #define WEFT_TESTS_EXEC_CACHE_KIT_H
 
+#include "runtime/exec/weights_cpu.h"
 #include "runtime/exec/weight_cache.h"
 #include "tests/exec/toy.h"
 #include <dirent.h>
@@ -170,7 +171,8 @@ static inline weights *load(kit *k, bool keep)
 {
     weights *w = NULL;
     ck_assert_int_eq(
-        weights_create(k->dg, &k->p, k->mf, &(weights_options){2, .use_cache = keep}, &w), WEFT_OK);
+        weights_create(k->dg, NULL, &k->p, k->mf, &(weights_options){2, .use_cache = keep}, &w),
+        WEFT_OK);
     return w;
 }
 
@@ -178,7 +180,7 @@ static inline weights *load(kit *k, bool keep)
 static inline bool loads(kit *k, bool keep)
 {
     weights *w = load(k, keep);
-    bool same = memcmp(weights_at(w, 0), k->want, rows8_bytes) == 0;
+    bool same = memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes) == 0;
     weights_destroy(w);
     return same;
 }

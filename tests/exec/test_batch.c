@@ -30,7 +30,7 @@ static void open_batch(fixture *f)
     state_options opt = {.n_seq = 8, .n_ctx = 16, .page_tok = 4, .type = DT_F32};
     ck_assert_int_eq(state_create(f->dg, &f->p, &opt, &f->st), WEFT_OK);
     f->cells = malloc(state_bytes(f->st));
-    state_bind(f->st, f->cells, NULL);
+    state_bind(f->st, f->cells, NULL, NULL);
     f->b = batch_create(&f->p, f->st);
     ck_assert_uint_gt(batch_bytes(f->b), 0);
 }

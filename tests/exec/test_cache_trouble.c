@@ -169,7 +169,7 @@ START_TEST(what_was_not_finished_is_not_found)
     weights *w = NULL;
     k->piece.rows = ROWS - 8;
     weights_options how = {.use_cache = true};
-    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_ERR_PLAN);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_ERR_PLAN);
     ck_assert_ptr_null(w);
     ck_assert_int_eq(entries(k, NULL), 0);
     kit_close(k);
@@ -245,7 +245,7 @@ static bool survives_a_cut(kit *k)
     for (int found = 0; found < 2; found++) {
         diag_reset(k->dg);
         weights *w = load(k, true);
-        const char *data = weights_at(w, 0);
+        const char *data = cpu_weights_at(w, 0);
         if (weights_check(k->dg, w) != WEFT_OK ||
             truncate(only_file(k).path, HEAD + (off_t)rows8_bytes / 2) != 0)
             return false;
@@ -266,7 +266,7 @@ static bool survives_a_cut(kit *k)
 static bool reads_a_cut_file(kit *k)
 {
     weights *w = load(k, true);
-    volatile const char *data = weights_at(w, 0);
+    volatile const char *data = cpu_weights_at(w, 0);
     if (truncate(only_file(k).path, HEAD) != 0)
         return false;
     return data[rows8_bytes - 1] == k->want[rows8_bytes - 1];

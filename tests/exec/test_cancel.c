@@ -91,14 +91,14 @@ typedef struct {
     int phases, seen;
 } stopper;
 
-static void stop_at(void *ctx, int32_t bucket, int32_t phase)
+static weft_status stop_at(void *ctx, weft_diag *dg, int32_t bucket, int32_t phase)
 {
     stopper *st = ctx;
-    (void)bucket;
-    (void)phase;
+    (void)dg, (void)bucket, (void)phase;
     ck_assert_int_lt(st->seen, st->phases); /* none after the one it was set in */
     if (++st->seen == st->phases)
         cancel_ask(&st->stop, true);
+    return WEFT_OK;
 }
 
 /* The pages of a sequence that was forked are copied when it goes on; they hold what they held. */
@@ -281,19 +281,19 @@ START_TEST(loading_stops_and_leaves_no_file)
     weights_options how = {.threads = 1, .use_cache = true, .cancel = &stop};
     weights *w = NULL;
     cancel_ask(&stop, true);
-    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_ERR_CANCELLED);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_ERR_CANCELLED);
     expect_one(k->dg, W1412, "cancelled");
     diag_reset(k->dg);
     cancel_ask(&stop, false);
     how.progress = (weights_progress){.report = stop_soon, .ctx = &stop};
-    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_ERR_CANCELLED);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_ERR_CANCELLED);
     expect_one(k->dg, W1412, "cancelled");
     ck_assert_ptr_null(w);
     ck_assert_int_eq(entries(k, NULL), 0);
     cancel_ask(&stop, false);
     how.progress = (weights_progress){0};
-    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_OK);
-    ck_assert_mem_eq(weights_at(w, 0), k->want, rows8_bytes);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_OK);
+    ck_assert_mem_eq(cpu_weights_at(w, 0), k->want, rows8_bytes);
     weights_destroy(w);
     kit_close(k);
 }

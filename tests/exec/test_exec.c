@@ -243,11 +243,13 @@ static model *model_create(void)
     return m;
 }
 
+static const device_kind *const cpu = &device_kind_cpu;
+
 static exec *load(weft_diag *dg, const model *m, int threads)
 {
     exec *e = NULL;
     device_load what = {.p = &m->p, .threads = threads};
-    ck_assert_int_eq(device_cpu.load(dg, &what, &e), WEFT_OK);
+    ck_assert_int_eq(cpu->load(dg, device_cpu(), &what, &e), WEFT_OK);
     return e;
 }
 
@@ -284,7 +286,7 @@ static void plain(const model *m, int token, double out[V])
 /* ---- tests ---- */
 
 /* Tokens 0, 1, .. in calls of n rows, of which every `step`th asks for its output, if any. */
-static void run_calls(exec *e, float out[V][V], int n, int step)
+static void run_calls(const model *m, exec *e, float out[V][V], int n, int step)
 {
     kbatch *b = calloc(1, kbatch_bytes(&(kbatch){.n_tok = ROWS}));
     b->n_seq = 1;
@@ -299,13 +301,14 @@ static void run_calls(exec *e, float out[V][V], int n, int step)
                 rows[b->n_out++] = i;
         }
         kbatch_room(b, KBATCH_LAST)[0] = (int32_t)b->n_tok - 1;
-        ck_assert_int_eq(device_cpu.run(NULL, e, b), WEFT_OK);
-        const float *got = device_cpu.output(e, 0);
+        ck_assert_int_eq(cpu->submit(NULL, e, b), WEFT_OK);
+        ck_assert_int_eq(cpu->wait(NULL, e), WEFT_OK);
+        const float *got = cpu->host(e, (size_t)m->place[b->n_tok > 1].offset);
         for (int i = 0; i < b->n_out; i++)
             memcpy(out[first + rows[i]], got + i * V, V * sizeof(float));
         /* Without an output its two phases have nothing to do. */
         uint64_t phases = b->n_tok == 1 ? 5 : 6;
-        ck_assert_uint_eq(device_cpu.stats(e).barriers, b->n_out ? phases : phases - 2);
+        ck_assert_uint_eq(cpu->stats(e).barriers, b->n_out ? phases : phases - 2);
     }
     free(b);
 }
@@ -318,8 +321,8 @@ START_TEST(buckets_and_threads_agree)
     model *m = model_create();
     float want[V][V], got[V][V];
     exec *e = load(dg, m, 1);
-    run_calls(e, want, 1, 1);
-    device_cpu.unload(e);
+    run_calls(m, e, want, 1, 1);
+    cpu->unload(e);
     for (int t = 0; t < V; t++) {
         double exact[V];
         plain(m, t, exact);
@@ -331,13 +334,13 @@ START_TEST(buckets_and_threads_agree)
         for (int round = 0; round < 5; round++)
             for (int n = 1; n <= ROWS; n++) {
                 memset(got, 0, sizeof got);
-                run_calls(e, got, n, 1);
+                run_calls(m, e, got, n, 1);
                 ck_assert_mem_eq(got, want, sizeof want);
-                run_calls(e, got, n, 3);
-                run_calls(e, got, n, 0);
+                run_calls(m, e, got, n, 3);
+                run_calls(m, e, got, n, 0);
                 ck_assert_mem_eq(got, want, sizeof want);
             }
-        device_cpu.unload(e);
+        cpu->unload(e);
     }
     ck_assert_int_eq(pool_workers(), 0);
     free(m);
@@ -358,8 +361,8 @@ static void *use_exec(void *arg)
     for (int round = 0; round < 3; round++) {
         exec *e = load(dg, u->m, u->threads);
         for (int n = ROWS; n >= 1; n--)
-            run_calls(e, u->got, n, 1);
-        device_cpu.unload(e);
+            run_calls(u->m, e, u->got, n, 1);
+        cpu->unload(e);
     }
     diag_destroy(dg);
     return NULL;
@@ -391,13 +394,12 @@ START_TEST(measured_by_bucket)
     float got[V][V];
     for (int threads = 1; threads <= 3; threads++) {
         exec *e = load(dg, m, threads);
-        ck_assert_ptr_null(device_cpu.profile_steps(e, 1));
-        device_cpu.profile(e, true);
-        run_calls(e, got, 5, 2); /* six calls of five rows, and one of one */
-        device_cpu.profile(e, false);
-        run_calls(e, got, 5, 2);
-        const step_time *one = device_cpu.profile_steps(e, 0),
-                        *more = device_cpu.profile_steps(e, 1);
+        ck_assert_ptr_null(cpu->profile_steps(e, 1));
+        cpu->profile(e, true);
+        run_calls(m, e, got, 5, 2); /* six calls of five rows, and one of one */
+        cpu->profile(e, false);
+        run_calls(m, e, got, 5, 2);
+        const step_time *one = cpu->profile_steps(e, 0), *more = cpu->profile_steps(e, 1);
         for (int i = 0; i < STEPS; i++) {
             ck_assert_uint_eq(one[i].calls, 1);
             ck_assert_uint_eq(one[i].rows, 1);
@@ -406,7 +408,7 @@ START_TEST(measured_by_bucket)
             ck_assert(more[i].ns <= more[i].ns_busy);
             ck_assert(more[i].ns_busy <= more[i].ns * (uint64_t)threads);
         }
-        device_cpu.unload(e);
+        cpu->unload(e);
     }
     free(m);
     diag_destroy(dg);
@@ -423,26 +425,26 @@ START_TEST(what_is_asked_for_is_checked)
         device_load what = {.p = &m->p, .threads = bad[i]};
         char text[32];
         snprintf(text, sizeof text, "%d threads", bad[i]);
-        ck_assert_int_eq(device_cpu.load(dg, &what, &e), WEFT_ERR_LIMIT);
+        ck_assert_int_eq(cpu->load(dg, device_cpu(), &what, &e), WEFT_ERR_LIMIT);
         expect_one(dg, W1406, text);
         diag_reset(dg);
     }
     /* Memory: each thread has its block, and the tables grow with the threads. */
     device_memory one, two, loaded;
-    ck_assert_int_eq(device_cpu.need(dg, &m->p, 1, &one), WEFT_OK);
-    ck_assert_int_eq(device_cpu.need(dg, &m->p, 2, &two), WEFT_OK);
+    ck_assert_int_eq(cpu->need(dg, device_cpu(), &m->p, 1, &one), WEFT_OK);
+    ck_assert_int_eq(cpu->need(dg, device_cpu(), &m->p, 2, &two), WEFT_OK);
     ck_assert_uint_eq(one.arena, m->p.arena_bytes);
     ck_assert_uint_eq(one.scratch, (LOCAL * 4 + 63) / 64 * 64 + m->p.scratch_bytes);
     ck_assert_uint_eq(two.scratch, 2 * one.scratch);
     ck_assert_uint_gt(two.tables, one.tables);
     exec *e = load(dg, m, 2);
-    device_cpu.bytes(e, &loaded);
+    cpu->bytes(e, &loaded);
     ck_assert_mem_eq(&loaded, &two, sizeof two);
-    device_cpu.unload(e);
+    cpu->unload(e);
     /* A plan that has too little for its kernels does not belong to them. */
     m->p.scratch_bytes = 64;
     device_load what = {.p = &m->p, .threads = 2};
-    ck_assert_int_eq(device_cpu.load(dg, &what, &e), WEFT_ERR_PLAN);
+    ck_assert_int_eq(cpu->load(dg, device_cpu(), &what, &e), WEFT_ERR_PLAN);
     expect_one(dg, W1501, "bytes of scratch");
     ck_assert_int_eq(pool_workers(), 0);
     free(m);
@@ -450,5 +452,21 @@ START_TEST(what_is_asked_for_is_checked)
 }
 END_TEST
 
+START_TEST(devices_have_names)
+{
+    weft_diag *dg = diag_create();
+    device *d = NULL;
+    ck_assert_int_eq(device_open(dg, "cpu", &d), WEFT_OK);
+    ck_assert_ptr_eq(d, device_cpu());
+    device_close(d);
+    device_close(NULL);
+    d = NULL;
+    ck_assert_int_eq(device_open(dg, "cpus", &d), WEFT_ERR_DEVICE);
+    ck_assert_ptr_null(d);
+    expect_one(dg, W1605, "there is no device 'cpus'");
+    diag_destroy(dg);
+}
+END_TEST
+
 SUITE_MAIN("exec", buckets_and_threads_agree, several_run_at_once, measured_by_bucket,
-           what_is_asked_for_is_checked)
+           what_is_asked_for_is_checked, devices_have_names)

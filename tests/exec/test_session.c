@@ -336,7 +336,7 @@ START_TEST(sessions_share_weights_and_are_accounted_for)
     record whole, got;
     weights *w;
     whole_run(t, ids_a, &whole);
-    ck_assert_int_eq(weights_create(t->dg, t->p, t->mf, NULL, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(t->dg, NULL, t->p, t->mf, NULL, &w), WEFT_OK);
     session *own = open_session(t, (session_options){.n_ctx = N, .page_tok = 4});
     session *a = open_session(t, (session_options){.n_ctx = N, .w = w});
     session *b = open_session(t, (session_options){.n_ctx = N, .w = w, .threads = 2});
@@ -461,7 +461,7 @@ START_TEST(sessions_run_at_once)
     weights *w = NULL;
     whole_run(t, ids_a, &a);
     whole_run(t, ids_b, &b);
-    ck_assert_int_eq(weights_create(t->dg, t->p, t->mf, NULL, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(t->dg, NULL, t->p, t->mf, NULL, &w), WEFT_OK);
     user users[] = {
         {t, w, ids_a, &a, 1}, {t, w, ids_b, &b, 2}, {t, NULL, ids_a, &a, 7}, {t, w, ids_b, &b, 3}};
     pthread_t thread[COUNT_OF(users)];

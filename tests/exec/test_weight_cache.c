@@ -14,19 +14,19 @@ START_TEST(made_once_and_found_again)
 
     set_age(file.path, 1000);
     weights *w = load(k, true);
-    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, rows8_bytes), 0);
+    ck_assert_int_eq(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes), 0);
     struct stat again = stat_of(only_file(k).path);
     ck_assert_uint_eq(again.st_ino, first.st_ino);
     ck_assert_int_lt(time(NULL) - again.st_mtime, 500); /* it was used now */
     /* It is the file itself that is in memory, not a copy of it. */
     change_byte(file.path, HEAD + 77, 0xff);
-    ck_assert_int_ne(memcmp(weights_at(w, 0), k->want, rows8_bytes), 0);
+    ck_assert_int_ne(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes), 0);
     change_byte(file.path, HEAD + 77, 0xff);
-    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, rows8_bytes), 0);
+    ck_assert_int_eq(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes), 0);
     /* Removing it while it is used does no harm. */
     ck_assert_uint_eq(cache_prune(k->interleaved.path, 0), file_bytes);
     ck_assert_int_eq(entries(k, NULL), 0);
-    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, rows8_bytes), 0);
+    ck_assert_int_eq(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes), 0);
     weights_destroy(w);
     kit_close(k);
 }
@@ -50,7 +50,7 @@ START_TEST(interleaving_says_how_far_it_is)
         told t = {0};
         weights *w;
         weights_options opt = {.threads = 2, .use_cache = true, .progress = {tell, &t}};
-        ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &opt, &w), WEFT_OK);
+        ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &opt, &w), WEFT_OK);
         weights_destroy(w);
         ck_assert(found ? t.calls == 0 : t.calls >= 1); /* what is there need not be interleaved */
         ck_assert_uint_eq(t.done, found ? 0 : rows8_bytes);
@@ -137,7 +137,7 @@ START_TEST(another_checkpoint_has_another_file)
     reopen(k);
     ck_assert(!is_kept(k, &k->p, k->mf));
     weights *w = load(k, true);
-    ck_assert_int_ne(memcmp(weights_at(w, 0), k->want, rows8_bytes), 0);
+    ck_assert_int_ne(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes), 0);
     weights_destroy(w);
     ck_assert_int_eq(entries(k, NULL), 2);
     /* Changed in place: the time tells. */
@@ -189,8 +189,8 @@ START_TEST(a_model_in_memory_keeps_nothing)
     ck_assert_int_eq(model_file_open_memory(k->dg, part.data, part.bytes, "made up", &mem),
                      WEFT_OK);
     weights_options how = {.use_cache = true};
-    ck_assert_int_eq(weights_create(k->dg, &k->p, mem, &how, &w), WEFT_OK);
-    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, rows8_bytes), 0);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, mem, &how, &w), WEFT_OK);
+    ck_assert_int_eq(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes), 0);
     weights_destroy(w);
     model_file_close(mem);
     ck_assert_int_eq(entries(k, NULL), 0);
@@ -436,8 +436,8 @@ START_TEST(a_file_that_was_checked_is_sampled)
     weights *w;
     diag_reset(k->dg);
     weights_options how = {.threads = 2, .use_cache = true, .check_cache = true};
-    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, &how, &w), WEFT_OK);
-    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, rows8_bytes), 0);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_OK);
+    ck_assert_int_eq(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes), 0);
     weights_destroy(w);
     expect_one(k->dg, W1508, "from 6557696 on"); /* 100 chunks and the header */
     kit_close(k);
@@ -465,7 +465,7 @@ START_TEST(little_is_not_kept)
     k->w.dim[0] = k->w.rows = k->piece.rows = ROWS / 2;
     k->w.bytes = k->p.interleaved_bytes = rows8_bytes / 2;
     weights *w = load(k, true);
-    ck_assert_int_eq(memcmp(weights_at(w, 0), k->want, rows8_bytes / 2), 0);
+    ck_assert_int_eq(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes / 2), 0);
     weights_destroy(w);
     ck_assert_int_ne(access(k->cache.path, F_OK), 0);
     kit_close(k);
@@ -475,8 +475,8 @@ END_TEST
 static bool loads_as(kit *k, const weights_options *how)
 {
     weights *w;
-    ck_assert_int_eq(weights_create(k->dg, &k->p, k->mf, how, &w), WEFT_OK);
-    bool same = memcmp(weights_at(w, 0), k->want, rows8_bytes) == 0;
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, how, &w), WEFT_OK);
+    bool same = memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes) == 0;
     weights_destroy(w);
     return same;
 }
@@ -636,17 +636,18 @@ END_TEST
 
 /* ---- where memory is short ---- */
 
-static weft_status small_probe(weft_diag *dg, memory_room *out_room)
+static weft_status small_room(weft_diag *dg, device *d, memory_room *out_room)
 {
-    (void)dg;
+    (void)dg, (void)d;
     *out_room = (memory_room){rows8_bytes / 2, "in this test"};
     return WEFT_OK;
 }
 
 static weft_status open_small(kit *k, const plan *p, bool keep)
 {
-    device small = device_cpu;
-    small.probe = small_probe;
+    device_kind kind = device_kind_cpu;
+    device small = {&kind};
+    kind.room = small_room;
     session *s = NULL;
     session_options how = {.n_ctx = 4, .threads = 2, .use_cache = keep, .dev = &small};
     weft_status status = session_create(k->dg, p, k->mf, &how, &s);

@@ -1,7 +1,7 @@
 /* test_weights.c - the suite of runtime/exec/weights.c: every way in which a weight is loaded, and
  * plans that do not fit their checkpoint. */
 #include "kernels/ref/dequant.h"
-#include "runtime/exec/weights.h"
+#include "runtime/exec/weights_cpu.h"
 #include "runtime/formats/safetensors_write.h"
 #include "tests/base/suite.h"
 
@@ -70,7 +70,7 @@ static plan plan_of(const plan_weight *w)
 static weights *load(files *f, const plan *p)
 {
     weights *w = NULL;
-    ck_assert_int_eq(weights_create(f->dg, p, f->mf, NULL, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(f->dg, NULL, p, f->mf, NULL, &w), WEFT_OK);
     return w;
 }
 
@@ -105,7 +105,7 @@ START_TEST(mxfp4_of_two_tensors_is_regrouped_bit_for_bit)
         for (int row = 0; row < E * M / step; row++) {
             float got[N], want[N];
             int stored = row * step + first;
-            dequant_row(DT_MXFP4, (const char *)weights_at(w, 0) + row * pw.pitch, got, N);
+            dequant_row(DT_MXFP4, (const char *)cpu_weights_at(w, 0) + row * pw.pitch, got, N);
             dequant_row_mxfp4_hf(f.blocks + stored * BLOCKS * 16, f.scales + stored * BLOCKS, want,
                                  N);
             for (int i = 0; i < N; i++)
@@ -119,7 +119,7 @@ START_TEST(mxfp4_of_two_tensors_is_regrouped_bit_for_bit)
         pw.n_table = E;
         p = plan_of(&pw);
         w = load(&f, &p);
-        const void *const *table = weights_at(w, 0);
+        const void *const *table = cpu_weights_at(w, 0);
         for (int e = 0; e < E; e++)
             for (int m = 0; m < M / step; m++) {
                 float want[N];
@@ -129,7 +129,7 @@ START_TEST(mxfp4_of_two_tensors_is_regrouped_bit_for_bit)
                 ck_assert_mem_eq((const char *)table[e] + m * N * 4, want, sizeof want);
             }
         ck_assert_uint_eq(p.table_bytes, 64);
-        ck_assert_uint_gt(weights_table_bytes(&p), 64);
+        ck_assert_uint_gt(weights_need(NULL, &p, NULL, NULL).tables, 64);
         weights_destroy(w);
     }
     close_files(&f);
@@ -156,12 +156,12 @@ START_TEST(in_place_is_in_place)
     plan p = plan_of(&pw);
     weights *w = load(&f, &p);
     const model_tensor *grid = model_file_tensor(f.mf, STR("grid"));
-    ck_assert_ptr_eq(weights_at(w, 0), (const char *)grid->data + 16);
+    ck_assert_ptr_eq(cpu_weights_at(w, 0), (const char *)grid->data + 16);
     weights_destroy(w);
     pw.n_table = 3;
     p = plan_of(&pw);
     w = load(&f, &p);
-    const void *const *table = weights_at(w, 0);
+    const void *const *table = cpu_weights_at(w, 0);
     for (int i = 0; i < 3; i++)
         ck_assert_ptr_eq(table[i], (const char *)grid->data + 16 + 32 * i);
     weights_destroy(w);
@@ -175,7 +175,7 @@ static void expect_grid(files *f, plan_weight pw, const float *want)
 {
     plan p = plan_of(&pw);
     weights *w = load(f, &p);
-    ck_assert_mem_eq(weights_at(w, 0), want, pw.bytes);
+    ck_assert_mem_eq(cpu_weights_at(w, 0), want, pw.bytes);
     weights_destroy(w);
 }
 
@@ -301,7 +301,7 @@ START_TEST(a_plan_for_another_file_is_refused)
                               .bytes = (size_t)(bad[i].rows * bad[i].cols) * 4};
             plan p = plan_of(&pw);
             weights *w = NULL;
-            ck_assert_int_eq(weights_create(f.dg, &p, f.mf, NULL, &w), WEFT_ERR_PLAN);
+            ck_assert_int_eq(weights_create(f.dg, NULL, &p, f.mf, NULL, &w), WEFT_ERR_PLAN);
             expect_one(f.dg, W1501, bad[i].part);
             expect_one(f.dg, W1501, "blk[0].w");
             ck_assert_ptr_null(w);
@@ -311,11 +311,11 @@ START_TEST(a_plan_for_another_file_is_refused)
     plan_weight pw = hf_weight(&blocks, &scales, 1);
     plan p = plan_of(&pw);
     weights *w = NULL;
-    ck_assert_int_eq(weights_create(f.dg, &p, f.mf, NULL, &w), WEFT_ERR_PLAN);
+    ck_assert_int_eq(weights_create(f.dg, NULL, &p, f.mf, NULL, &w), WEFT_ERR_PLAN);
     expect_one(f.dg, W1501, "past the end");
     diag_reset(f.dg);
     pw.scales = NULL;
-    ck_assert_int_eq(weights_create(f.dg, &p, f.mf, NULL, &w), WEFT_ERR_PLAN);
+    ck_assert_int_eq(weights_create(f.dg, NULL, &p, f.mf, NULL, &w), WEFT_ERR_PLAN);
     expect_one(f.dg, W1501, "scales are missing");
     close_files(&f);
 }

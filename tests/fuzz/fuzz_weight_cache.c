@@ -9,7 +9,7 @@
 #include "runtime/exec/cache_key.h"
 #include "runtime/exec/weight_cache.h"
 #include "runtime/exec/cache_sums.h"
-#include "runtime/exec/weights_impl.h"
+#include "runtime/exec/weight_rows.h"
 #include "runtime/formats/gguf_write.h"
 #include "tests/fuzz/fuzz_model.h"
 
@@ -117,7 +117,7 @@ static void stage_make(void)
     for (size_t i = 0; i < WEIGHTS; i++, seed = seed * 1664525u + 1013904223u)
         the.want[i] = (uint8_t)(seed >> 24);
     make_model(dg);
-    must(cache_key(&the.p, the.mf, weights_interleave_sample, &h), "it has a name");
+    must(cache_key(&the.p, the.mf, weight_make_sample, &h), "it has a name");
     snprintf(the.path, sizeof the.path, "%s/%016" PRIx64 "%016" PRIx64 CACHE_SUFFIX, the.folder,
              h.hi, h.lo);
     weight_cache *s = open_store(dg, &filled);

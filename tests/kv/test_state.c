@@ -30,7 +30,7 @@ START_TEST(cells_lie_apart_and_aligned)
     ck_assert_int_eq(state_count(st), 2);
     ck_assert_uint_gt(state_table_bytes(st), 0);
     char *base = malloc(state_bytes(st));
-    state_bind(st, base, NULL);
+    state_bind(st, base, NULL, NULL);
     const kcell *c = state_cells(st);
     ck_assert_ptr_eq(c[0].base, base);
     ck_assert_ptr_eq(c[1].base, base + 6 * kv);
@@ -272,10 +272,12 @@ END_TEST
 
 static size_t n_copied;
 
-static void counting_copy(void *to, const void *from, size_t bytes)
+static weft_status counting_copy(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
 {
+    (void)ctx, (void)dg;
     n_copied += bytes;
     memcpy(to, from, bytes);
+    return WEFT_OK;
 }
 
 START_TEST(a_fork_shares_until_someone_writes)
@@ -283,7 +285,7 @@ START_TEST(a_fork_shares_until_someone_writes)
     weft_diag *dg = diag_create();
     state *st = open_state(dg, 3, 10, 4, 5);
     char *base = calloc(1, state_bytes(st));
-    state_bind(st, base, counting_copy);
+    state_bind(st, base, counting_copy, NULL);
     const kcell *c = state_cells(st);
     const int32_t *a = state_pages(st, 0, 0).page, *b = state_pages(st, 0, 1).page;
     append_plain(dg, st, 0, 7);
@@ -342,7 +344,7 @@ START_TEST(a_call_that_does_not_fit_takes_no_page)
     weft_diag *dg = diag_create();
     state *st = open_state(dg, 3, 40, 4, 5);
     char *base = calloc(1, state_bytes(st));
-    state_bind(st, base, counting_copy);
+    state_bind(st, base, counting_copy, NULL);
     append_plain(dg, st, 0, 7);
     ck_assert_int_eq(state_fork(dg, st, 0, 1, 7), WEFT_OK);
     int32_t before[2][2];
@@ -635,7 +637,7 @@ START_TEST(whatever_happens_rows_are_there)
                              .type = types[round % 3]};
         ck_assert_int_eq(state_create(m->dg, &mixed_plan, &opt, &m->st), WEFT_OK);
         m->base = malloc(state_bytes(m->st));
-        state_bind(m->st, m->base, NULL);
+        state_bind(m->st, m->base, NULL, NULL);
         for (int step = 0; step < STEPS; step++) {
             int64_t what = draw(m, 16);
             if (what < 12)

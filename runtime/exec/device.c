@@ -1,0 +1,59 @@
+/* device.c - the kinds of device by name, and weights on any of them. */
+#include "runtime/exec/device.h"
+
+#include <string.h>
+
+static const device_kind *const kinds[] = {&device_kind_cpu};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+weft_status device_open(weft_diag *dg, const char *name, device **out_d)
+{
+    for (size_t i = 0; i < KINDS; i++)
+        if (strcmp(kinds[i]->name, name) == 0)
+            return kinds[i]->open(dg, out_d);
+    weft_status status = weft_fail(dg, W1605, WEFT_NOWHERE, "there is no device '%s'", name);
+    for (size_t i = 0; i < KINDS; i++)
+        weft_note(dg, "there is %s", kinds[i]->name);
+    return status;
+}
+
+void device_close(device *d)
+{
+    if (d)
+        d->kind->close(d);
+}
+
+/* ---- weights ---- */
+
+static const weights_options plain = {.threads = 1};
+
+weft_status weights_create(weft_diag *dg, device *dev, const plan *p, const model_file *mf,
+                           const weights_options *opt, weights **out_w)
+{
+    device *d = dev ? dev : device_cpu();
+    return d->kind->weights_load(dg, d, p, mf, opt ? opt : &plain, out_w);
+}
+
+void weights_destroy(weights *w)
+{
+    if (w)
+        w->dev->kind->weights_free(w);
+}
+
+weights_memory weights_need(device *dev, const plan *p, const model_file *mf,
+                            const weights_options *opt)
+{
+    device *d = dev ? dev : device_cpu();
+    return d->kind->weights_need(d, p, mf, opt ? opt : &plain);
+}
+
+weights_memory weights_bytes(const weights *w)
+{
+    return w->dev->kind->weights_bytes(w);
+}
+
+weft_status weights_check(weft_diag *dg, const weights *w)
+{
+    return w->dev->kind->weights_check(dg, w);
+}
