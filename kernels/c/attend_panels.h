@@ -11,9 +11,8 @@
  * Positions are walked in blocks of 64 that begin at multiples of 64, merged one after the other as
  * attend_c.c says. Blocks belong to stretches of positions, each computed by itself and then merged in order: either
  * here, or, where heads are too few for all threads, in two steps, of which the first shares out stretches. Both
- * give the same bits. What a row's bits depend on is
- * its position and what it sees, not the pages, nor which rows come with it, nor the width of panels. Values are never
- * multiplied for a row before their time, so that what is not finite there stays out.
+ * give the same bits. A row's bits depend on its position and what it sees, not on the pages, the other rows of the
+ * call or the width of panels. A value that a row does not see is not multiplied for it, not even by 0: it may be a NaN.
  *
  * The file that includes this defines the functions declared under "what a processor brings". */
 #ifndef WEFT_KERNELS_C_ATTEND_PANELS_H

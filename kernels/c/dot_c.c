@@ -1,11 +1,7 @@
 /* dot_c.c - the table of cores, and the loop around them that every contraction shares.
  *
  * Weight rows are the outer loop: each is read from memory once and multiplied with all rows of
- * activations at hand, which stay in the caches.
- *
- * GB/s of weights at one row, 65536 x 2048, GCC 12, two cores of a Neoverse V1 that read 78 at best:
- * F32 60, F16 32, BF16 26, Q8_0 29, Q4_0 12, Q4_1 13, Q5_0 and Q5_1 9, Q4_K, Q5_K and Q6_K 17, IQ4_XS 15,
- * IQ4_NL and MXFP4 12, Q3_K 8, Q2_K 7; at many rows 40 to 65 GFLOP/s whatever the type. */
+ * activations at hand, which stay in the caches. */
 #include "kernels/c/dot_impl.h"
 #include "kernels/ref/dequant.h"
 

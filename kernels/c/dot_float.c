@@ -1,4 +1,4 @@
-/* dot_float.c - cores for weights of whole numbers: F32, F16, BF16.
+/* dot_float.c - cores for weights stored as floats: F32, F16, BF16.
  *
  * Sixteen lanes, each the sum of every sixteenth product; a rest of fewer than sixteen is filled
  * up with zeros. */

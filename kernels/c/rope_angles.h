@@ -20,7 +20,7 @@ static const double half_pi_high = 0x1.921fb544p0, half_pi_low = 0x1.0b4611a6263
 static inline void rope_angles(const float *freqs, double position, float factor, int64_t pairs,
                                float *cosine, float *sine)
 {
-    const double magic = 0x1.8p52; /* adding it rounds to whole numbers */
+    const double magic = 0x1.8p52; /* adding it rounds to integers */
     for (int64_t i = 0; i < pairs; i++) {
         double angle = position * (double)freqs[i];
         double biased = angle * 0x1.45f306dc9c883p-1 + magic; /* 2 / pi */

@@ -41,7 +41,7 @@ static inline float vec_sign(float x, float s)
  * normal number even where the result is subnormal. The polynomial is Cephes' expf.
  *
  * The argument is held between -104 (e^-104 < 2^-150) and 89 (e^89 > 2^128) by its bits, where floats of
- * one sign are in order as whole numbers: comparing floats, for which a NaN is neither more nor less,
+ * one sign are in order as integers: comparing floats, for which a NaN is neither more nor less,
  * costs GCC twice as many instructions. */
 static inline float vec_exp(float x)
 {

@@ -1,6 +1,6 @@
 /* block256_dotprod.c - interleaved weights with a scale for each 256 columns, times 8-bit activations.
  *
- * Like block32_dotprod.c, but sums are multiplied by the scales of their groups and added up as whole numbers, so that
+ * Like block32_dotprod.c, but sums are multiplied by the scales of their groups and added up as integers, so that
  * floats come in once in 256 columns. Minima meet the sums of the activations in the same way.
  *
  * One row, 32 columns of 8 rows, Neoverse V1, GCC 12: Q4_K 16.4 cycles, Q5_K 23, Q6_K 20.7, all bound by the vector pipes:

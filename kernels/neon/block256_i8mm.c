@@ -1,6 +1,6 @@
 /* block256_i8mm.c - interleaved weights with a scale for each 256 columns, for many rows.
  *
- * The sums of 256 columns are whole numbers. Minima multiply the sums of the activations over 32 columns, eight
+ * The sums of 256 columns are integers. Minima multiply the sums of the activations over 32 columns, eight
  * of them to a row: what smmla takes, once with the low bits of the sums and once with the high.
  *
  * Two Neoverse V1 cores at 256 rows of 2048 columns: Q4_K 0.53 TOP/s, Q6_K 0.51. Few rows are multiplied as they are

@@ -154,11 +154,11 @@ static const rows8_block32 rows8_IQ4_NL = {144, 16, neon_halves, half_iq4,      
 static const rows8_block32 rows8_MXFP4  = {136, 8,  code_e8m0,   half_mxfp4,       0, false, 0,  false};
 /* clang-format on */
 
-/* How whole numbers that multiply the scale of 256 columns lie: signed bytes; signed sixes; 6 bits, with minima; 4 bits,
+/* How integers that multiply the scale of 256 columns lie: signed bytes; signed sixes; 6 bits, with minima; 4 bits,
  * with minima. */
 enum { SCALES_BYTES, SCALES_SIXES, SCALES_6, SCALES_4 };
 
-/* A type with a scale for each 256 columns, and whole numbers that multiply it for each 32 or 16. */
+/* A type with a scale for each 256 columns, and integers that multiply it for each 32 or 16. */
 typedef struct {
     int bytes, codes_at, sub_bytes; /* of 32 columns */
     half_fn *codes;

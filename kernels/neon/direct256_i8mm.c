@@ -1,6 +1,6 @@
 /* direct256_i8mm.c - four interleaved rows of Q4_K or Q6_K times six or eight rows of activations, in assembly.
  *
- * As direct8_i8mm.c, with the loops of panel_tile_i8mm.c for whole numbers as scales, which come as bytes. What belongs to
+ * As direct8_i8mm.c, with the loops of panel_tile_i8mm.c for integers as scales, which come as bytes. What belongs to
  * 256 columns is done between the products of the next. */
 #include "kernels/neon/direct.h"
 #include "kernels/neon/direct_asm.h"

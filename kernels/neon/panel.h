@@ -85,7 +85,7 @@ NEON_INLINE void panel_spread(const float32x4_t w[2], float32x4_t to[4])
         to[i] = i % 2 ? vzip2q_f32(w[i / 2], w[i / 2]) : vzip1q_f32(w[i / 2], w[i / 2]);
 }
 
-/* The same of whole numbers of 8 bits, or of 6. */
+/* The same of integers of 8 bits, or of 6. */
 NEON_INLINE void panel_spread_scales(const uint8_t *scale, bool is_signed, int32x4_t to[4])
 {
     int16x8_t s = is_signed ? vmovl_s8(vld1_s8((const int8_t *)scale))
@@ -99,7 +99,7 @@ NEON_INLINE void panel_spread_scales(const uint8_t *scale, bool is_signed, int32
 void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const float *d,
                   int64_t n_block, int64_t next, float t[TILE]);
 
-/* n_block blocks of 256 columns, whose scales are whole numbers for each 32 or 16 columns. q, d and sums as ACT_Q8KX4 has
+/* n_block blocks of 256 columns, whose scales are integers for each 32 or 16 columns. q, d and sums as ACT_Q8KX4 has
  * them. */
 void panel_tile256_min(const int8_t *w, const panel256_block *block, const int8_t *q,
                        const float *d, const int8_t *sums, int64_t n_block, int64_t next,

@@ -5,8 +5,8 @@
  * instruction here and there between them. Compilers keep the two apart, which costs a fifth.
  *
  * Bound by the four vector pipes of Neoverse V1: a block of 32 columns is 32 smmla and, with float scales, 8 each of
- * movi, scvtf (of which one can start a cycle), fmul and fmla. In the first cache that takes 18.0 cycles; with whole
- * numbers as scales and all that belongs to 256 columns 16.6 for groups of 32 columns, 18.0 for groups of 16; 8 cycles
+ * movi, scvtf (of which one can start a cycle), fmul and fmla. In the first cache that takes 18.0 cycles; with integers
+ * as scales and all that belongs to 256 columns 16.6 for groups of 32 columns, 18.0 for groups of 16; 8 cycles
  * are the smmla alone. With two threads on 2.6 GHz that is 0.59, 0.64 and 0.59 TOP/s. Loads of 128 bits beyond 24 a
  * block cost a third of a cycle each.
  *
@@ -103,7 +103,7 @@ void panel_tile32(const int8_t *w, const float *scale, const int8_t *q, const fl
                      : "memory", "cc", ALL_VECTORS);
 }
 
-/* ---- whole numbers as scales ---- */
+/* ---- integers as scales ---- */
 /* clang-format off */
 #define MLA(to, v, s) "mla v" #to ".4s, v" #v ".4s, v" #s ".4s\n"
 #define SCALES(s, next, at) "ldp q" #s ", q" #next ", [%[s], #" #at "]\n"

@@ -1,6 +1,6 @@
 /* quantize_neon.c - activations rounded to 8 bits, once or twice each, and four rows of them interleaved; act.h has the layouts.
  *
- * The same bits as the reference. Magnitudes are compared as whole numbers, which puts infinities and NaNs above all numbers.
+ * The same bits as the reference. Magnitudes are compared as integers, which puts infinities and NaNs above all numbers.
  * Numbers split into bf16 are left to split.h. On Neoverse V1, 2048 numbers in blocks of 32 take
  * 0.6 us. */
 #include "kernels/kernel_decls.h"

@@ -17,7 +17,7 @@ static const float angle_max = 0x1p20f;
 static void angles(const float *freqs, float position, float factor, int64_t pairs, float *cosine,
                    float *sine)
 {
-    const float32x4_t magic = vdupq_n_f32(0x1.8p23f); /* adding it rounds to whole numbers */
+    const float32x4_t magic = vdupq_n_f32(0x1.8p23f); /* adding it rounds to integers */
     const uint32x4_t sign = vdupq_n_u32(0x80000000u), one = vdupq_n_u32(1);
     for (int64_t i = 0; i < pairs; i += 4) {
         float32x4_t freq = vld1q_f32(freqs + i), angle = vmulq_n_f32(freq, position);

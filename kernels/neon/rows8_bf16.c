@@ -9,11 +9,7 @@
  * Of many rows as many are taken at a time as the second cache holds; a group of weights is in the first one then.
  *
  * Two Neoverse-V1 cores, two threads (bench_kernels, Llama-1B): 256 rows 0.16 TFLOP/s exact, 0.43 rounded, of a peak of
- * 0.666; fused f32 products gave 0.094. 2, 4, 8 and 16 rows take 1.3, 1.6, 2.6 and 5.2 times as long as one.
- *
- * Weights as stored were slower: one row with bfdot in three streams 57 of 71 GB/s, in assembly 67, but 50 where
- * activations pass the first cache; several rows, interleaved in registers, 0.7 of this, since eight rows a power of two apart
- * share the sets of a cache. Many rows in blocks of columns, to keep them in the first cache: 0.145 and 0.40. */
+ * 0.666; fused f32 products gave 0.094. 2, 4, 8 and 16 rows take 1.3, 1.6, 2.6 and 5.2 times as long as one. */
 #include "kernels/kernel_decls.h"
 
 #include <string.h>

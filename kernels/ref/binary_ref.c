@@ -1,7 +1,7 @@
 /* binary_ref.c - add, sub, mul, div, max, min, and select: element-wise with broadcasting.
  *
  * Each input brings its stride along every axis, 0 where it is stretched; an absent input is the
- * number f[i]. Worked out in double, rounded once. max and min of a NaN and a number are NaN. out
+ * number scalar.binary.number[i]. Worked out in double, rounded once. max and min of a NaN and a number are NaN. out
  * is dense; it may be an input that is dense too. */
 #include "kernels/kernel_decls.h"
 

@@ -1,6 +1,6 @@
 /* norm_ref.c - rms_norm and layer_norm over the last axis.
  *
- * Vector v of a row takes row v % w_rows of the weight: with one weight row all vectors share it,
+ * Vector v of a row takes row v % weight_rows of the weight: with one weight row all vectors share it,
  * with as many as there are heads each head has its own. Everything up to the store is in double:
  * the mean (of squares), eps inside the root, the weight, the bias. out may be x. */
 #include "kernels/kernel_decls.h"

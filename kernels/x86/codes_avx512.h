@@ -293,7 +293,7 @@ X86_INLINE const uint8_t *groups_bytes(const uint8_t *w, uint8_t *scale, uint8_t
     return w + 16;
 }
 
-/* A type with a scale for each 256 columns, and whole numbers that multiply it for each 32 or 16. */
+/* A type with a scale for each 256 columns, and integers that multiply it for each 32 or 16. */
 typedef struct {
     int bytes, codes_at, sub_bytes; /* of 32 columns */
     codes_fn *codes;

@@ -1,4 +1,4 @@
-/* dot_float_avx2.c - cores for weights of whole numbers: F32, F16, BF16.
+/* dot_float_avx2.c - cores for weights stored as floats: F32, F16, BF16.
  *
  * Two sums of eight lanes a row, with fused multiply-adds; a rest of fewer than sixteen is filled up with
  * zeros. */

@@ -1,11 +1,8 @@
-/* dot_float_avx512.c - cores for weights of whole numbers: F32, F16, BF16.
+/* dot_float_avx512.c - cores for weights stored as floats: F32, F16, BF16.
  *
  * Two sums of sixteen lanes for each pair of rows, with fused multiply-adds in f32; vdpbf16ps would round the
  * activations. Two weight rows at once, from two long streams, share what is loaded of the activations. A rest is
- * read under a mask.
- *
- * BF16, 2048 columns, one row, two cores of a Sapphire Rapids that read 33 GB/s: two streams with hints 31 GB/s, one
- * 29, four 29; four rows next to each other, with hints for the next four, 24 to 28; without hints 21 to 25. */
+ * read under a mask. */
 #include "kernels/x86/dot_x86.h"
 #include "kernels/x86/unpack.h"
 

@@ -1,10 +1,10 @@
-/* few_amx.c - interleaved weights times up to 16 rows of 8-bit activations, in tiles of whole numbers.
+/* few_amx.c - interleaved weights times up to 16 rows of 8-bit activations, in tiles of integers.
  *
  * The rows of activations, where they lie, are one tile; two groups of eight weight rows are unpacked to the other,
  * as many columns at a time as share a scale. Sums leave their tile for memory and are scaled there, three
- * instructions for sixteen of them: far from what tiles can do, but it makes up to sixteen rows cost little more than
- * one, whose weights still have to come from memory; with fewer AVX-512 is faster, as the rows of kernels.def say. 256 columns are unpacked, multiplied and scaled in turn, so that
- * neither waits for the other. The two groups come from the two halves of a range: two long streams.
+ * instructions for sixteen of them: far from what tiles can do, but up to sixteen rows cost little more than one, whose
+ * weights have to come from memory too. For fewer than 5 rows, or 9, AVX-512 is faster (kernels.def). 256 columns are
+ * unpacked, multiplied and scaled in turn, so that neither waits for the other. The two groups come from the two halves of a range: two long streams.
  *
  * Sixteen rows, 32 columns of 8 weight rows of Q4_0: 9 cycles to unpack, 12 to scale; their bytes take 29 at what two
  * cores of a Sapphire Rapids read. */

@@ -1,7 +1,7 @@
 /* rows8_block256_avx512.c - interleaved weights with a scale for each 256 columns, times 8-bit activations, with VNNI.
  *
  * As rows8_block32_avx512.c, but half sums are multiplied by the scales of their groups, and by those of the block once in 256
- * columns. Minima meet the sums of the activations as whole numbers: a word for each 16 columns, of which two may share
+ * columns. Minima meet the sums of the activations as integers: a word for each 16 columns, of which two may share
  * a minimum.
  *
  * One row, 32 columns of 8 rows: Q4_K 18 instructions for the two vector ports, Q5_K 36, Q6_K 36; at what two cores

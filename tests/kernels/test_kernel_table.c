@@ -43,6 +43,27 @@ START_TEST(rows_and_names)
 }
 END_TEST
 
+/* Facts of ops that follow from each other. */
+START_TEST(facts_of_ops)
+{
+    for (kop op = 0; op < KOP_COUNT; op++) {
+        const kop_row *r = kop_row_of(op);
+        ck_assert_int_eq(kop_find(r->name), op);
+        ck_assert_msg(kernel_find(op, "ref") != NULL, "%s", r->name);
+        ck_assert(r->n_in >= 1 && r->n_in <= K_IN_MAX && r->n_out <= K_OUT_MAX);
+        ck_assert(r->weight < r->n_in);
+        bool product = r->col_vectors != KSIZE_NONE && r->col_width != KSIZE_NONE;
+        ck_assert_msg(product || r->cut == KCUT_NO || op == KOP_append, "%s", r->name);
+    }
+    const int64_t n[] = {5, 3, 7};
+    const kop_row *linear = kop_row_of(KOP_linear);
+    ck_assert_int_eq(kop_size(n, linear->col_width), 3);
+    ck_assert_int_eq(kop_size(n, linear->x_width), 7);
+    ck_assert_int_eq(kop_size(n, linear->x_vectors), 1);
+    ck_assert_int_eq(kop_size(n, KSIZE_NONE), 0);
+}
+END_TEST
+
 START_TEST(units_and_scratch)
 {
     kcell cell = {.heads = 2, .k = 6, .v = 4};
@@ -208,5 +229,6 @@ START_TEST(rounding_is_asked_for)
 }
 END_TEST
 
-SUITE_MAIN("kernel_table", rows_and_names, units_and_scratch, every_op_has_a_reference_or_says_so,
-           every_op_has_a_portable_kernel, portable_scratch, numbers_of_rows, rounding_is_asked_for)
+SUITE_MAIN("kernel_table", rows_and_names, facts_of_ops, units_and_scratch,
+           every_op_has_a_reference_or_says_so, every_op_has_a_portable_kernel, portable_scratch,
+           numbers_of_rows, rounding_is_asked_for)
