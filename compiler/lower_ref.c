@@ -73,8 +73,7 @@ static weft_status check_wanted(weft_diag *dg, const graph *g, const target *t)
         weft_status st =
             weft_fail(dg, W0201, WEFT_NOWHERE, "the model has no output '%s'; it has %s",
                       t->outputs[i], names.n ? names.p : "none");
-        if (best.name.n)
-            weft_note(dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+        weft_suggest(dg, &best);
         strbuf_free(&names);
         return st;
     }

@@ -74,8 +74,7 @@ static void note_meant(parse_state *ps, parse_range at, int n, const char *const
     if (!best.name.n && ps->begun.end > ps->begun.begin)
         for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
             str_guess_try(&best, parse_text(ps, ps->begun), str_of(begin[i]));
-    if (best.name.n)
-        weft_note(ps->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+    weft_suggest(ps->dg, &best);
 }
 
 /* What a reader of the message may not know about the language. */

@@ -209,12 +209,9 @@ static bool give_attr(op_call *c, const ast *arg)
 {
     int n;
     const attr_row *row = op_attrs(c->op->code, &n);
-    str_guess best = {0};
     for (int i = 0; i < n; i++) {
-        if (!str_eqz(arg->name, row[i].name)) {
-            str_guess_try(&best, arg->name, str_of(row[i].name));
+        if (!str_eqz(arg->name, row[i].name))
             continue;
-        }
         if (c->attr_at[i]) {
             weft_fail(c->s->dg, W0205, arg->name_loc, "%s is given twice", row[i].name);
             return false;
@@ -224,9 +221,7 @@ static bool give_attr(op_call *c, const ast *arg)
     }
     weft_fail(c->s->dg, W0205, arg->name_loc, "%s has no attribute `" STR_FMT "`", c->what,
               STR_ARG(arg->name));
-    if (best.name.n)
-        weft_note(c->s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
-    else if (n > 0)
+    if (!SUGGEST_ROW(c->s->dg, arg->name, row, n) && n > 0)
         weft_note(c->s->dg, "`weft ops %s` lists what it takes", c->op->name);
     if (arg->kid[ARG_VALUE]->kind != AST_NAME) /* a name may be a word of the attribute meant */
         sema_eval(c->s, arg->kid[ARG_VALUE]);

@@ -32,9 +32,8 @@ static const struct {
 /* The kind a type names; VAL_UNKNOWN, and a report, if there is none. */
 static val_kind type_kind(sema *s, const ast *type)
 {
-    str_guess best = {0};
-    for (size_t i = 0; i < sizeof type_names / sizeof *type_names; i++) {
-        str_guess_try(&best, type->name, str_of(type_names[i].name));
+    enum { N_TYPE = sizeof type_names / sizeof *type_names };
+    for (size_t i = 0; i < N_TYPE; i++) {
         if (!str_eqz(type->name, type_names[i].name))
             continue;
         const ast *dims = type->kid[TYPE_DIMS];
@@ -45,9 +44,7 @@ static val_kind type_kind(sema *s, const ast *type)
         return type_names[i].kind == VAL_FLOAT && dims ? VAL_VEC : type_names[i].kind;
     }
     weft_fail(s->dg, W0201, type->name_loc, "unknown type `" STR_FMT "`", STR_ARG(type->name));
-    if (best.name.n)
-        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
-    else
+    if (!SUGGEST_ROW(s->dg, type->name, type_names, N_TYPE))
         weft_note(s->dg,
                   "the types are int, float, bool, str, list, float[n], f[..], i32[..] and, of an "
                   "argument, word[a, b]");
@@ -434,8 +431,7 @@ static void bind_formals(sema *s, const ast *n, const ast *fragment, scope *inne
             weft_fail(s->dg, W0804, arg->loc, STR_FMT " takes %u argument%s, not %u",
                       STR_ARG(fragment->name), (unsigned)formals->n_kid,
                       formals->n_kid == 1 ? "" : "s", (unsigned)args->n_kid);
-        if (best.name.n)
-            weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+        weft_suggest(s->dg, &best);
     }
     for (uint32_t f = 0, p = 0; f < formals->n_kid && sema_step(s, n->loc, 1); f++) {
         const ast *formal = formals->kid[f], *given = NULL;
@@ -532,9 +528,7 @@ static bool cell_argument(sema *s, cell *cl, const ast *arg, uint32_t *given)
                       cl->kind->name, STR_ARG(name));
         else
             weft_fail(s->dg, W0205, arg->loc, "a cell's arguments are given by name");
-        if (best.name.n)
-            weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
-        else
+        if (!weft_suggest(s->dg, &best))
             weft_note(s->dg, "it takes %s, coarsest, pin", words_text(s, cl->kind->arguments));
         return false;
     }
@@ -550,14 +544,10 @@ static void declare_cell(sema *s, const ast *n)
         .decl = n, .name = n->name, .kind = cell_find(kind->name), .guard = cond_bool(s->cp, true)};
     if (!cl->kind) {
         int n_row;
-        str_guess best = {0};
         const cell_row *row = cell_rows(&n_row);
-        for (int i = 0; i < n_row; i++)
-            str_guess_try(&best, kind->name, str_of(row[i].name));
         weft_fail(s->dg, W0203, kind->loc, "unknown kind of cell `" STR_FMT "`",
                   STR_ARG(kind->name));
-        if (best.name.n)
-            weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+        SUGGEST_ROW(s->dg, kind->name, row, n_row);
         sema_declare(s, s->names, n->name, SYM_CELL, val_unknown(), n->name_loc);
         return;
     }

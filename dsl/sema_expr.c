@@ -535,7 +535,7 @@ bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
         weft_note(s->dg,
                   "an argument that is to be a word has that as its type: " STR_FMT ": word[%s]",
                   STR_ARG(e->name), words_text(s, words));
-    else if (best.name.n)
-        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+    else
+        weft_suggest(s->dg, &best);
     return false;
 }

@@ -35,22 +35,19 @@ static bool is_known(str name)
     return is_listed(name);
 }
 
-/* The known key that was meant, most likely; NULL: none is near. */
-static const char *near_key(str name)
+/* The known key that was meant, most likely; empty: none is near. */
+static str_guess near_key(str name)
 {
-    const char *best = NULL;
-    int least = DISTANCE_MAX + 1;
+    str_guess best = {{0}, DISTANCE_MAX + 1};
     for (size_t i = 0; i < N_KNOWN && name.n >= LEN_MIN; i++) {
-        int d = str_distance(name, str_of(known[i]), least);
-        if (d < least) {
-            least = d;
-            best = known[i];
-        }
+        int d = str_distance(name, str_of(known[i]), best.distance);
+        if (d < best.distance)
+            best = (str_guess){str_of(known[i]), d};
     }
     return best;
 }
 
-static void warn(sema *s, weft_loc loc, str name, const char *near)
+static void warn(sema *s, weft_loc loc, str name, str_guess near)
 {
     if (s->bind)
         weft_fail(s->dg, W0415, loc,
@@ -60,9 +57,7 @@ static void warn(sema *s, weft_loc loc, str name, const char *near)
     else
         weft_fail(s->dg, W0415, loc, "no family that is known has a key `" STR_FMT "`",
                   STR_ARG(name));
-    if (near)
-        weft_note(s->dg, "did you mean `%s`?", near);
-    else if (s->bind)
+    if (!weft_suggest(s->dg, &near) && s->bind)
         suggest_key(s->bind, &name, 1);
 }
 
@@ -70,8 +65,8 @@ void keys_check_call(sema *s, weft_loc loc, str name, bool present)
 {
     if (present || s->binds || is_known(name))
         return;
-    const char *near = near_key(name);
-    if (near || s->bind)
+    str_guess near = near_key(name);
+    if (near.name.n || s->bind)
         warn(s, loc, name, near);
 }
 
@@ -81,8 +76,8 @@ void keys_check_param(sema *s, const ast *key)
     sema_string(s, key, &name);
     if (s->binds || !name.known || is_known(name.text))
         return;
-    const char *near = near_key(name.text);
-    if (near)
+    str_guess near = near_key(name.text);
+    if (near.name.n)
         warn(s, key->loc, name.text, near);
 }
 

@@ -551,8 +551,7 @@ static void no_argument(sema *s, const ast *block, const ast *arg)
     s->n_scan += formals->n_kid;
     weft_fail(s->dg, W0205, arg->name_loc, STR_FMT " has no argument `" STR_FMT "`",
               STR_ARG(block->name), STR_ARG(arg->name));
-    if (best.name.n)
-        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+    weft_suggest(s->dg, &best);
 }
 
 /* The call's arguments, in the order of the formals; at is NULL where the default serves. */

@@ -139,14 +139,9 @@ static void read_modifier(sema *s, weight *w, const ast *n, bool *has_bias)
     str word;
     if (!row) {
         int n_row;
-        str_guess best = {0};
         const modifier_row *rows = modifier_rows(&n_row);
-        for (int i = 0; i < n_row; i++)
-            str_guess_try(&best, n->name, str_of(rows[i].name));
         weft_fail(s->dg, W0203, n->name_loc, "unknown modifier `" STR_FMT "`", STR_ARG(n->name));
-        if (best.name.n)
-            weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
-        else if (transform_find(n->name))
+        if (!SUGGEST_ROW(s->dg, n->name, rows, n_row) && transform_find(n->name))
             weft_note(s->dg, "a transform follows the name it applies to");
         return;
     }
@@ -301,13 +296,9 @@ static const kind_row *read_kind(sema *s, const ast *n)
     if (row)
         return row;
     int n_row;
-    str_guess best = {0};
     const kind_row *rows = kind_rows(&n_row);
-    for (int i = 0; i < n_row; i++)
-        str_guess_try(&best, kind->name, str_of(rows[i].name));
     weft_fail(s->dg, W0203, kind->loc, "unknown kind of weight `" STR_FMT "`", STR_ARG(kind->name));
-    if (best.name.n)
-        weft_note(s->dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+    SUGGEST_ROW(s->dg, kind->name, rows, n_row);
     return NULL;
 }
 

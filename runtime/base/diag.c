@@ -209,17 +209,18 @@ void weft_note(weft_diag *dg, const char *fmt, ...)
     va_end(ap);
 }
 
-void weft_suggest(weft_diag *dg, const str_guess *best)
+bool weft_suggest(weft_diag *dg, const str_guess *best)
 {
     if (best->name.n)
         weft_note(dg, "did you mean `" STR_FMT "`?", STR_ARG(best->name));
+    return best->name.n > 0;
 }
 
-void weft_suggest_from(weft_diag *dg, str want, const char *const *name, size_t n, size_t stride)
+bool weft_suggest_from(weft_diag *dg, str want, const char *const *name, size_t n, size_t stride)
 {
     str_guess best = {0};
     str_guess_rows(&best, want, name, n, stride);
-    weft_suggest(dg, &best);
+    return weft_suggest(dg, &best);
 }
 
 void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...)

@@ -50,11 +50,11 @@ weft_status diag_fail_memory(weft_diag *dg, size_t bytes);
 void weft_note(weft_diag *dg, const char *fmt, ...) WEFT_PRINTF(2, 3);
 void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...) WEFT_PRINTF(3, 4);
 
-/* A note "did you mean `x`?", if a name was near; the second is the same for the rows of a table. */
-void weft_suggest(weft_diag *dg, const str_guess *best);
+/* A note "did you mean `x`?", and true, if a name was near. SUGGEST_ROW looks for it among the rows of a table. */
+bool weft_suggest(weft_diag *dg, const str_guess *best);
 #define SUGGEST_ROW(dg, want, rows, n)                                                             \
     weft_suggest_from(dg, want, &(rows)->name, (size_t)(n), sizeof *(rows))
-void weft_suggest_from(weft_diag *dg, str want, const char *const *name, size_t n, size_t stride);
+bool weft_suggest_from(weft_diag *dg, str want, const char *const *name, size_t n, size_t stride);
 
 /* Add a note without a place to every diagnostic of this code that was kept; then its row's hint is not printed. */
 void diag_note_code(weft_diag *dg, weft_code code, const char *text);

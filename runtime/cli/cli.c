@@ -33,11 +33,7 @@ const verb *verb_find(str name)
 weft_status verb_unknown(weft_diag *dg, const char *name)
 {
     weft_status st = weft_fail(dg, W1901, WEFT_NOWHERE, "unknown verb '%s'", name);
-    str_guess guess = {0};
-    for (size_t i = 0; i < verb_n; i++)
-        str_guess_try(&guess, str_of(name), str_of(verbs[i].name));
-    if (guess.name.n)
-        weft_note(dg, "did you mean '" STR_FMT "'?", STR_ARG(guess.name));
+    SUGGEST_ROW(dg, str_of(name), verbs, verb_n);
     return st;
 }
 

@@ -110,9 +110,10 @@ static weft_status fail_unknown(weft_diag *dg, const char *verb, const flag_set 
         if (guess.name.p != nearest)
             guess_dashes = "-";
     }
-    if (guess.name.n)
-        weft_note(dg, "did you mean %s" STR_FMT "?", guess_dashes, STR_ARG(guess.name));
-    else
+    char shown[64];
+    snprintf(shown, sizeof shown, "%s" STR_FMT, guess_dashes, STR_ARG(guess.name));
+    guess.name = guess.name.n ? str_of(shown) : guess.name;
+    if (!weft_suggest(dg, &guess))
         weft_note(dg, "`weft help %s` lists its flags", verb);
     return st;
 }
@@ -287,8 +288,7 @@ static weft_status take_flag(weft_diag *dg, const char *verb, const flag_set *se
     expected(r, &want);
     weft_status st = weft_fail(dg, W1903, WEFT_NOWHERE, "%s: %.*s takes %s, not '%s'", verb, shown,
                                arg, want.p, text);
-    if (guess.name.n)
-        weft_note(dg, "did you mean " STR_FMT "?", STR_ARG(guess.name));
+    weft_suggest(dg, &guess);
     strbuf_free(&want);
     return st;
 }

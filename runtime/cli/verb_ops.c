@@ -147,10 +147,8 @@ static weft_status fail_unknown(cli *c, const char *name)
         str_guess_try(&guess, str_of(name), str_of(op_row_of((op_code)i)->name));
     int n;
     const lib_row *libs = lib_rows(&n);
-    for (int i = 0; i < n; i++)
-        str_guess_try(&guess, str_of(name), str_of(libs[i].name));
-    if (guess.name.n)
-        weft_note(c->dg, "did you mean '" STR_FMT "'?", STR_ARG(guess.name));
+    GUESS_ROWS(&guess, str_of(name), libs, n);
+    weft_suggest(c->dg, &guess);
     return st;
 }
 

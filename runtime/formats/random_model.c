@@ -253,8 +253,7 @@ static weft_status fail_name(weft_diag *dg, const char *kind, str name, name_at 
     }
     weft_status st = weft_fail(dg, W1903, WEFT_NOWHERE, "--random knows no %s `" STR_FMT "`", kind,
                                STR_ARG(name));
-    if (guess.name.n)
-        weft_note(dg, "did you mean " STR_FMT "?", STR_ARG(guess.name));
+    weft_suggest(dg, &guess);
     weft_note(dg, "%ss: %s", kind, all.p);
     strbuf_free(&all);
     return st;

@@ -84,12 +84,9 @@ static weft_status read_chain(weft_diag *dg, sampler *s)
     }
     for (const char *p = s->o.samplers; *p;) {
         size_t n = strcspn(p, ";");
-        str_guess best = {0};
         int found = -1;
-        for (int i = 0; i < SAMPLER_COUNT; i++) {
-            str_guess_try(&best, (str){p, n}, str_of(steps[i].name));
+        for (int i = 0; i < SAMPLER_COUNT; i++)
             found = str_eqz((str){p, n}, steps[i].name) ? i : found;
-        }
         for (int i = 0; i < s->n_chain; i++)
             if (found == (int)s->chain[i])
                 return weft_fail(dg, W1903, WEFT_NOWHERE, "samplers: %s stands twice",
@@ -97,8 +94,7 @@ static weft_status read_chain(weft_diag *dg, sampler *s)
         if (found < 0) {
             weft_status st =
                 weft_fail(dg, W1903, WEFT_NOWHERE, "samplers: there is no `%.*s`", (int)n, p);
-            if (best.name.n)
-                weft_note(dg, "did you mean `" STR_FMT "`?", STR_ARG(best.name));
+            SUGGEST_ROW(dg, ((str){p, n}), steps, SAMPLER_COUNT);
             return st;
         }
         s->chain[s->n_chain++] = (sampler_step)found;

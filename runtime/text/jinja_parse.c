@@ -313,7 +313,7 @@ static weft_status tag_refused(parser *p, jstmt *s)
 }
 
 /* clang-format off */
-static const struct { const char *word; tag_parser parse; } tags[] = {
+static const struct { const char *name; tag_parser parse; } tags[] = {
     {"if",         tag_if},
     {"for",        tag_for},
     {"set",        tag_set},
@@ -339,14 +339,10 @@ static weft_status parse_tag(parser *p, jstmt *s)
     s->end = p->tok->end;
     WEFT_TRY(parse_name(p, &word));
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
-        if (str_eqz(word, tags[i].word))
+        if (str_eqz(word, tags[i].name))
             return tags[i].parse(p, s);
-    str_guess guess = {0};
-    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
-        str_guess_try(&guess, word, str_of(tags[i].word));
     weft_status st = parse_fail_at(p, s->begin, s->end, "unknown tag `" STR_FMT "`", STR_ARG(word));
-    if (guess.name.n)
-        weft_note(p->dg, "did you mean `" STR_FMT "`?", STR_ARG(guess.name));
+    SUGGEST_ROW(p->dg, word, tags, sizeof tags / sizeof *tags);
     return st;
 }
 
