@@ -165,7 +165,7 @@ bool graph_verify(const graph *g, strbuf *out);
 /* The same model, tables, values and nodes? Places are equal when file name, line and column are. */
 bool graph_equal(const graph *a, const graph *b);
 
-/* The text form (compiler/README.md). With fold, layers equal up to their number are told once
+/* The text form (compiler/README.md). With fold, layers equal up to their number are printed once
  * ("layers 1..31 as layer 0") and long tables are shortened; without, it parses back to an equal graph. */
 void graph_print(const graph *g, bool fold, strbuf *out);
 weft_status graph_parse(weft_diag *dg, const source *src, graph **out_g) WEFT_MUST_USE;

@@ -97,7 +97,7 @@ typedef struct {
 
 /* Lives in a. Unless storage is set, weights may differ in how they are stored (type, pieces). */
 graph_layers *graph_fold(arena *a, const graph *g, bool storage);
-bool graph_folded(const graph_layers *ls, int layer); /* is it told by an earlier one? */
+bool graph_folded(const graph_layers *ls, int layer); /* is it printed with an earlier one? */
 /* "layers 1..31 as layer 0": those of from .. end - 1 that are like this one, itself left out; false
  * if none is. */
 bool graph_fold_list(const graph_layers *ls, int like, int from, int end, strbuf *out);

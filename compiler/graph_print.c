@@ -114,7 +114,7 @@ static void put_numbers(printer *p, const double *x, const float *f, int64_t n)
 
 static void put_pieces(printer *p, const char *word, const gpiece *piece, int n, int64_t rows)
 {
-    if (p->layers && n > 4) { /* for people: where the first one lies tells enough */
+    if (p->layers && n > 4) { /* for people: where the first one lies says enough */
         strbuf_add(p->out, " %s %d and %d more", word, piece[0].tensor, n - 1);
         return;
     }

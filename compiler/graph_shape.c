@@ -49,7 +49,7 @@ static const char *give_last(shape_call *c, gtype t, int64_t n)
     return give(c, t);
 }
 
-/* A number the text gives beside what the types tell. */
+/* A number the text gives beside what the types say. */
 static bool number_is(const shape_call *c, int i, int64_t x)
 {
     return i >= c->n->n_in || c->n->in[i].kind != REF_NUMBER || c->n->in[i].number == (double)x;

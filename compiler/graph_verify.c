@@ -196,7 +196,7 @@ static bool operand_good(verifier *v, const gnode *n, const op_row *op, int i)
         return wrong(v, "%d operands, but it takes %d", n->n_in, last + 1);
     char letter = op->kinds[k];
     if (r.kind == REF_NONE) {
-        /* What to_heads and split are told stands in their results' types too. */
+        /* What to_heads and split are given stands in their results' types too. */
         if (op_operand_optional(op, k) || letter == 'n' || letter == 's')
             return true;
         return wrong(v, "operand %d is missing", i);

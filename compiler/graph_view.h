@@ -1,7 +1,7 @@
 /* graph_view.h - what a picture of a graph shows, before anything is drawn.
  *
  * One layer of each distinct kind and what stands outside layers become boxes; every stretch of
- * layers that are told by an earlier one becomes a single box. Weights, constants and inputs that
+ * layers that an earlier one stands for becomes a single box. Weights, constants and inputs that
  * many nodes read are words inside the boxes, not boxes. Lives in the arena it was made in. */
 #ifndef WEFT_COMPILER_GRAPH_VIEW_H
 #define WEFT_COMPILER_GRAPH_VIEW_H

@@ -20,7 +20,7 @@ static void keep_key(binding *b, other_key key)
     VEC_PUSH(&b->others->keys, key);
 }
 
-/* `if key("expert_gating_func", 0) == 2`: the key that tells this model from others of the same name. */
+/* `if key("expert_gating_func", 0) == 2`: the key by which this model differs from others of the same name. */
 static void keep_condition(binding *b, const ast *e)
 {
     const ast *call =

@@ -30,8 +30,8 @@ static const attr_row attrs[] = {
 #undef ATTR
 };
 
-#define KIND(name, form, index, fill, stored, meaning)                                             \
-    {KIND_##name, #name, FORM_##form, INDEX_##index, fill, stored, meaning},
+#define KIND(name, shape, index, fill, stored, meaning)                                            \
+    {KIND_##name, #name, SHAPE_##shape, INDEX_##index, fill, stored, meaning},
 #define CELLKIND(...)
 #define MODIFIER(...)
 #define TRANSFORM(...)

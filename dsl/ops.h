@@ -95,13 +95,13 @@ typedef enum {
     KIND_COUNT
 } kind_code;
 
-typedef enum { FORM_ARROW, FORM_SIZES, FORM_NORM } kind_form;
+typedef enum { SHAPE_ARROW, SHAPE_SIZES, SHAPE_NORM } kind_shape;
 typedef enum { INDEX_NO, INDEX_MAY, INDEX_MUST } kind_index;
 
 typedef struct {
     kind_code code;
     const char *name;
-    kind_form form;
+    kind_shape shape;
     kind_index index;
     const char *fill;
     const char *stored, *meaning;

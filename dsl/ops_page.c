@@ -100,7 +100,7 @@ void ops_page(strbuf *out)
     strbuf_add(out, "# The operators of the language\n\n"
                     "Made from dsl/ops.def, dsl/attrs.def and dsl/kinds.def by `weft ops "
                     "--markdown`; a test keeps it\n"
-                    "current. LANGUAGE.md tells how they are used. T is the number of tokens in a "
+                    "current. LANGUAGE.md says how they are used. T is the number of tokens in a "
                     "call, R the rows\n"
                     "asked for, S the sequences; `..` stands for any leading dimensions, `?` for "
                     "what may be left out.\n"

@@ -6,7 +6,7 @@
 #include "parser.tab.h"
 #include "runtime/base/utf8.h"
 
-/* Tokens that begin an expression, and those that may follow one, are told as one word each. */
+/* Tokens that begin an expression, and those that may follow one, are reported as one word. */
 static bool is_one_of(const char *name, const char *const *set)
 {
     for (; *set; set++)

@@ -118,7 +118,7 @@ static bool named(const scope *names, str name)
 }
 
 /* What was declared and never served: the mistake is more often in the graph than in the table. An
- * error may well be the reason, so it is told only without one, or where names were not found: what
+ * error may well be the reason, so it is reported only without one, or where names were not found: what
  * is never used may be what was meant. */
 static void check_unused(sema *s, const ast *model, const scope *names, size_t errors)
 {
@@ -147,7 +147,7 @@ static void check_unused(sema *s, const ast *model, const scope *names, size_t e
     check_unused_names(s, model->kid[MODEL_BODY], names);
 }
 
-void sema_model(sema *s, const ast *model, scope *file)
+static void check_model(sema *s, const ast *model, scope *file)
 {
     const ast *body = model->kid[MODEL_BODY];
     size_t errors = diag_errors(s->dg);
@@ -216,7 +216,7 @@ weft_status sema_check(weft_diag *dg, dsl_file *f, bool binds)
         s.names = names;
         if (n->kind == AST_MODEL) {
             sema_declare(&s, models, n->name, SYM_MODEL, val_unknown(), n->name_loc);
-            sema_model(&s, n, names);
+            check_model(&s, n, names);
         } else if (n->kind == AST_FRAGMENT) {
             check_fragment(&s, n, names);
         } else if (n->kind == AST_BLOCK) {

@@ -43,7 +43,7 @@ typedef struct frame {
     int n_lost;    /* loops around that go over nothing known: which group they open is not known */
     use *uses;     /* every value bound in it */
     bool alone;    /* a block that nobody called: what its arguments are shows in their use */
-    size_t errors; /* told before it was entered */
+    size_t errors; /* reported before it was entered */
 } frame;
 
 typedef struct {
@@ -60,7 +60,7 @@ typedef struct sema {
     poly_pool *pp;
     cond_pool *cp;
     scope *base; /* T, R, S, pi, source, session */
-    const poly *T, *R, *S, *context;
+    const poly *T, *R, *S;
     scope *names; /* where declarations go and names are looked up, outside entries */
     frame *top;   /* NULL outside entries and blocks */
     bool has_origin[ORIGIN_COUNT]; /* formats the model matches */
@@ -71,7 +71,7 @@ typedef struct sema {
     int64_t n_step;    /* expressions evaluated, against DSL_EXPAND_MAX */
     uint64_t n_scan;   /* things walked past: names, assumptions, bytes of messages */
     int depth, n_call;
-    bool stopped;  /* a limit was passed and told */
+    bool stopped;  /* a limit was passed and reported */
     size_t traced; /* errors when calls were last noted on one, and how many were */
     int n_trace;
     VEC(assumption) known;
@@ -105,7 +105,6 @@ typedef struct {
 void sema_init(sema *s, weft_diag *dg, dsl_file *f);
 void sema_deinit(sema *s);
 weft_status sema_check(weft_diag *dg, dsl_file *f, bool binds) WEFT_MUST_USE;
-void sema_model(sema *s, const ast *model, scope *file);
 bool sema_step(sema *s, weft_loc at, int64_t cost); /* false once a limit is passed */
 
 /* sema_decl.c */
@@ -118,9 +117,9 @@ val sema_typed(sema *s, const ast *type, const void *who, str name);
 bool sema_fits(sema *s, const ast *type, val *v); /* also turns an int into a float */
 /* What e gives an argument of this type (NULL: of any); a word is no name that is looked up. */
 val sema_argument(sema *s, const ast *type, const ast *e);
-/* W0401, W0501: a format the model matches for which n has nothing. */
 /* W0412 if index is below 0, or as large as the limit, whatever the sizes are. */
 bool sema_in_range(sema *s, const ast *decl, const poly *index, const poly *limit, weft_loc loc);
+/* W0401, W0501: a format the model matches for which n has nothing. */
 void sema_need_origins(sema *s, weft_code code, const ast *n, const bool *has, const char *what);
 val sema_series_at(sema *s, const series *ser, const poly *index, weft_loc loc);
 
@@ -143,9 +142,9 @@ void sema_block_alone(sema *s, const ast *n, scope *home);
 
 /* sema_expr.c */
 val sema_eval(sema *s, const ast *e);
-const poly *sema_int(sema *s, const ast *e, const char *what);   /* NULL: unknown or told */
+const poly *sema_int(sema *s, const ast *e, const char *what);   /* NULL: unknown or reported */
 const cond *sema_truth(sema *s, const ast *e, const char *what); /* never NULL */
-/* One of these words, an argument that is one, or a choice between them; false: told. */
+/* One of these words, an argument that is one, or a choice between them; false: reported. */
 bool sema_word(sema *s, const ast *e, const char *words, str *out_word);
 void sema_string(sema *s, const ast *n, val *out); /* checks {names}; out may be NULL */
 val sema_constant(sema *s, val v); /* a stored vector, outside a graph, as a constant */
@@ -232,7 +231,7 @@ bool val_as_tensor(sema *s, val *v); /* weights and constants too; false: not a 
 const val *call_attr(const op_call *c, const char *name);
 
 /* shape.c */
-bool shape_apply(op_call *c); /* false: told, and the results are unknown */
+bool shape_apply(op_call *c); /* false: reported, and the results are unknown */
 
 /* pair_order.c: the tags of types, and what each operation makes of them */
 void pairs_drop(tensor_type *t);

@@ -201,7 +201,7 @@ static const ast *attr_text(const op_call *c, int i)
     if (c->attr_at[i])
         return c->attr_at[i]->kid[ARG_VALUE];
     const ast *shape =
-        c->w && c->w->kind->form == FORM_NORM && i == 0 ? c->w->decl->kid[WEIGHT_SHAPE] : NULL;
+        c->w && c->w->kind->shape == SHAPE_NORM && i == 0 ? c->w->decl->kid[WEIGHT_SHAPE] : NULL;
     return shape && shape->n_kid == 2 ? shape->kid[1]->kid[ARG_VALUE] : NULL;
 }
 
@@ -413,7 +413,7 @@ static bool call_weight(sema *s, const ast *e, val callee, const operands *o, re
             c.at[i] = o->at[f - '0'];
         }
     }
-    if (w->kind->form == FORM_NORM)
+    if (w->kind->shape == SHAPE_NORM)
         c.attr[0] = w->eps;
     bool fine = true;
     for (uint32_t i = 0; i < args->n_kid; i++)
@@ -479,7 +479,7 @@ static bool call(sema *s, const ast *e, results *out)
         weft_fail(s->dg, W0207, callee->loc, "%s cannot be called", val_text(s, v));
         sema_note_name(s, callee, callee->loc);
     }
-    for (uint32_t i = 0; i < args->n_kid; i++) /* mistakes in the rest are told too */
+    for (uint32_t i = 0; i < args->n_kid; i++) /* mistakes in the rest are reported too */
         if (args->kid[i]->name.n && v.kind == VAL_UNKNOWN && !y &&
             args->kid[i]->kid[ARG_VALUE]->kind != AST_NAME)
             sema_eval(s, args->kid[i]->kid[ARG_VALUE]);

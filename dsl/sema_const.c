@@ -188,7 +188,7 @@ static val compare_sizes(sema *s, str op, const poly *a, const poly *b)
     return bool_val(op.p[0] == '!' ? cond_not(s->cp, c) : c);
 }
 
-/* 1 / n, of integers, is whole for n = 1 alone: nobody means that, so it is told without a checkpoint. */
+/* 1 / n, of integers, is whole for n = 1 alone: nobody means that, so it is reported without a checkpoint. */
 static bool const_over_symbol(sema *s, const ast *e, const poly *a, const poly *b)
 {
     int64_t of, by;
@@ -241,7 +241,7 @@ static val compare_words(sema *s, const ast *e, val a, val b)
     return bool_val(e->name.p[0] == '!' ? cond_not(s->cp, c) : c);
 }
 
-/* Another condition may well imply that it is there, which only a checkpoint can tell: so this warns. */
+/* Another condition may well imply that it is there, which only a checkpoint decides: so this warns. */
 void sema_warn_none(sema *s, const ast *e, val v)
 {
     if (!v.maybe || (v.kind != VAL_INT && v.kind != VAL_FLOAT))
@@ -556,7 +556,7 @@ static val b_periodic(builtin_call *c)
     return bool_val(cond_less(s->cp, m.size, poly_sub(s->pp, v.size, poly_int(s->pp, 1))));
 }
 
-/* A text that only a checkpoint can tell. */
+/* A text that only a checkpoint decides. */
 static val open_text(sema *s)
 {
     return (val){.kind = VAL_STR, .who = arena_alloc(s->a, 1)};

@@ -66,7 +66,7 @@ static val typed_tensor(sema *s, const ast *type)
     return (val){.kind = VAL_TENSOR, .tensor = t};
 }
 
-/* The words of a type word[half, interleaved]; NULL: told. */
+/* The words of a type word[half, interleaved]; NULL: reported. */
 static const char *type_words(sema *s, const ast *type)
 {
     const ast *dims = type->kid[TYPE_DIMS];
@@ -498,7 +498,7 @@ static void section_include(sema *s, const ast *n)
 
 /* ---- state ---- */
 
-/* False: there is no such argument, and it was told. */
+/* False: there is no such argument, and it was reported. */
 static bool cell_argument(sema *s, cell *cl, const ast *arg, uint32_t *given)
 {
     str name = arg->name;

@@ -522,7 +522,7 @@ bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
         return word_fits(s, e, v, words, out_word);
     if (found && v.kind == VAL_UNKNOWN && s->top &&
         (!s->top->alone || diag_errors(s->dg) > s->top->errors))
-        return false; /* what an error left was told where it happened */
+        return false; /* what an error left was reported where it happened */
     str_guess best = {0};
     for (const char *p = words; *p && e->kind == AST_NAME; p += strspn(p, " ")) {
         size_t n = strcspn(p, " ");

@@ -136,7 +136,7 @@ static void stmt_assign(sema *s, const ast *n)
         bind_target(s, targets->kid[i], fits ? out.v[i] : val_unknown(), u);
 }
 
-/* In a section or a body. A tensor is told, and then is the value that was meant. */
+/* In a section or a body. A tensor is reported, and then is the value that was meant. */
 void sema_let(sema *s, const ast *n)
 {
     s->stating = true;
@@ -328,7 +328,7 @@ static void close_loop(sema *s, size_t mark)
 typedef struct {
     val index;                 /* a symbol, or with a checkpoint one number after the other */
     val layer;                 /* the group to open, or unknown */
-    const poly *first, *limit; /* NULL: told */
+    const poly *first, *limit; /* NULL: reported */
 } loop;
 
 static loop loop_over(sema *s, const ast *n)

@@ -2,7 +2,7 @@
  *
  * The checker is an evaluator whose numbers may be symbols. Without a model a parameter is a symbol,
  * with one it is a number; the code is the same. VAL_UNKNOWN stands for what an error left behind or
- * what only a checkpoint can tell: it fits everywhere and is never reported again. */
+ * what only a checkpoint decides: it fits everywhere and is never reported again. */
 #ifndef WEFT_DSL_SEMA_VALUE_H
 #define WEFT_DSL_SEMA_VALUE_H
 

@@ -60,7 +60,7 @@ static const poly *size_arg(sema *s, const ast *arg)
     return NULL;
 }
 
-/* Push a size in front of (or into) a stored shape; a missing one was told already. */
+/* Push a size in front of (or into) a stored shape; a missing one was reported already. */
 static bool put_dim(tensor_type *t, const poly *p)
 {
     if (p && t->rank < TENSOR_RANK_MAX)
@@ -82,8 +82,8 @@ static bool read_shape(sema *s, weight *w, const poly *count)
     bool fine = true;
     if (count)
         put_dim(&w->stored, count);
-    switch (w->kind->form) {
-    case FORM_ARROW: {
+    switch (w->kind->shape) {
+    case SHAPE_ARROW: {
         if (shape->kind != AST_ARROW)
             return wrong_shape(s, w, "(in -> out)");
         const poly *in = sema_int(s, shape->kid[ARROW_IN], "a weight's size");
@@ -92,7 +92,7 @@ static bool read_shape(sema *s, weight *w, const poly *count)
         w->bias = w->stored;
         return put_dim(&w->stored, in) && fine;
     }
-    case FORM_NORM:
+    case SHAPE_NORM:
         if (shape->kind != AST_LIST || shape->n_kid != 2)
             return wrong_shape(s, w, "(n, eps)");
         fine = put_dim(&w->stored, size_arg(s, shape->kid[0]));
@@ -105,7 +105,7 @@ static bool read_shape(sema *s, weight *w, const poly *count)
             w->eps = val_unknown();
         }
         return fine;
-    case FORM_SIZES:
+    case SHAPE_SIZES:
         if (shape->kind != AST_LIST ||
             (w->kind->code == KIND_embed ? shape->n_kid != 2 : shape->n_kid < 1))
             return wrong_shape(s, w, w->kind->code == KIND_embed ? "(rows, d)" : "(sizes..)");

@@ -26,11 +26,6 @@ static const char *text(const op_call *c, const poly *p)
 
 /* ---- reporting ---- */
 
-static void note_weight(const op_call *c, const weight *w)
-{
-    sema_note_weight(c->s, w);
-}
-
 static bool rank_is(op_call *c, int i, int rank, const char *shape)
 {
     if (type_of(c, i)->rank == rank)
@@ -40,7 +35,7 @@ static bool rank_is(op_call *c, int i, int rank, const char *shape)
     if (type_of(c, i)->rank == rank - 1 && rank == 3 && strchr(shape, 'H'))
         weft_note(c->s->dg, "to_heads(x, heads) cuts a row into heads");
     else
-        note_weight(c, c->arg[i].from);
+        sema_note_weight(c->s, c->arg[i].from);
     return false;
 }
 
@@ -62,14 +57,14 @@ static bool last_is(op_call *c, int i, const poly *n)
         else
             weft_note(c->s->dg, "it has one row per head; from_heads joins them");
     } else if (c->arg[i].from && c->arg[i].from != c->w) {
-        note_weight(c, c->arg[i].from);
+        sema_note_weight(c->s, c->arg[i].from);
     } else if (c->arg[i].from) {
         sema_note_name(c->s, c->at[i], c->site->loc);
     } else if (c->arg[i].held) {
         sema_note_cell(c->s, c->arg[i].held);
     }
     if (c->w)
-        note_weight(c, c->w);
+        sema_note_weight(c->s, c->w);
     return false;
 }
 
@@ -95,9 +90,9 @@ static bool differ(op_call *c, int i, int j)
         return differ(c, j, i); /* in the order of the text */
     weft_fail(c->s->dg, W0301, c->site->loc, "operands of %s differ in shape: %s and %s", c->what,
               type_text(c->s, type_of(c, i)), type_text(c->s, type_of(c, j)));
-    note_weight(c, from(c, i));
+    sema_note_weight(c->s, from(c, i));
     if (from(c, j) != from(c, i))
-        note_weight(c, from(c, j));
+        sema_note_weight(c->s, from(c, j));
     return false;
 }
 
@@ -290,7 +285,7 @@ static bool shape_to_heads(op_call *c)
     if (!width) {
         weft_fail(c->s->dg, W0305, c->site->loc, "to_heads: %s is not a multiple of %s", text(c, n),
                   text(c, heads));
-        note_weight(c, c->arg[0].from);
+        sema_note_weight(c->s, c->arg[0].from);
         const char *whole = text(c, n);
         if (strspn(whole, "abcdefghijklmnopqrstuvwxyz_") == strlen(whole) && !poly_is(heads, 0))
             weft_note(c->s->dg, "if it is in every model, say so: require %s %% %s == 0", whole,
@@ -351,7 +346,7 @@ static bool shape_split(op_call *c)
         weft_fail(c->s->dg, W0304, c->site->loc,
                   "split sizes sum to %s, but the operand's last dimension is %s",
                   sum ? text(c, sum) : "too much", text(c, last(x)));
-        note_weight(c, c->arg[0].from);
+        sema_note_weight(c->s, c->arg[0].from);
         return false;
     }
     for (uint32_t i = 0; i < sizes.n; i++) {
@@ -393,7 +388,7 @@ static bool rows_fit(op_call *c, int i, const char *which, int rank, const poly 
     weft_fail(c->s->dg, W0602, c->site->loc,
               "append: %s is %s, but the cell " STR_FMT " takes [T, %s]", which, type_text(c->s, t),
               STR_ARG(c->arg[0].cell->name), wanted);
-    note_weight(c, c->arg[i].from);
+    sema_note_weight(c->s, c->arg[i].from);
     sema_note_cell(c->s, c->arg[0].cell);
     return false;
 }
@@ -404,7 +399,7 @@ static bool shape_append(op_call *c)
     if (!cl)
         return false;
     bool latent = cl->kind->code == CELL_latent_cache;
-    cl->written = true; /* or meant to be: a mistake here is told here */
+    cl->written = true; /* or meant to be: a mistake here is reported here */
     if (latent == (c->arg[2].kind == VAL_TENSOR)) {
         weft_fail(c->s->dg, W0602, c->site->loc,
                   latent ? "append: a latent_cache takes one row, not keys and values"
@@ -454,8 +449,8 @@ static bool vector_fits(op_call *c, const char *attr, const poly *n)
         return true;
     weft_fail(c->s->dg, W0301, c->site->loc, "%s: %s must be [%s], not %s", c->what, attr,
               text(c, n), type_text(c->s, v.tensor));
-    note_weight(c, w);
-    note_weight(c, from(c, 0));
+    sema_note_weight(c->s, w);
+    sema_note_weight(c->s, from(c, 0));
     return false;
 }
 
@@ -477,7 +472,7 @@ static bool shape_attend(op_call *c)
         weft_fail(c->s->dg, W0303, c->site->loc,
                   "%s: queries are %s wide, the keys in " STR_FMT " are %s", c->what,
                   text(c, q->dim[2]), STR_ARG(cl->name), text(c, k));
-        note_weight(c, c->arg[0].from);
+        sema_note_weight(c->s, c->arg[0].from);
         sema_note_cell(c->s, cl);
         return false;
     }
