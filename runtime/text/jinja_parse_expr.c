@@ -546,27 +546,37 @@ weft_status parse_expr(parser *p, bool with_if, jexpr **out_e)
     return WEFT_OK;
 }
 
-weft_status parse_tuple(parser *p, bool with_if, jexpr **out_e)
+/* One item, or a tuple of all that have commas between them; a comma may be the last. */
+static weft_status parse_items(parser *p, weft_status (*one)(parser *, bool, jexpr **), bool flag,
+                               bool (*follows)(parser *), jexpr **out_e)
 {
     jexpr *e, *tuple = parse_node(p, JE_TUPLE);
     expr_list items = {0};
-    WEFT_TRY(parse_expr(p, with_if, &e));
+    WEFT_TRY(one(p, flag, &e));
     if (!parse_is(p, JTOK_COMMA)) {
         *out_e = e;
         return WEFT_OK;
     }
     weft_status st = WEFT_OK;
     VEC_PUSH(&items, e);
-    while (st == WEFT_OK && parse_skip(p, JTOK_COMMA)) {
-        if (parse_is(p, JTOK_TAG_CLOSE) || parse_is(p, JTOK_VAR_CLOSE))
-            break;
-        st = parse_expr(p, with_if, &e);
+    while (st == WEFT_OK && parse_skip(p, JTOK_COMMA) && follows(p)) {
+        st = one(p, flag, &e);
         if (st == WEFT_OK)
             VEC_PUSH(&items, e);
     }
     take_items(p, tuple, &items);
     *out_e = tuple;
     return st;
+}
+
+static bool expr_follows(parser *p)
+{
+    return !parse_is(p, JTOK_TAG_CLOSE) && !parse_is(p, JTOK_VAR_CLOSE);
+}
+
+weft_status parse_tuple(parser *p, bool with_if, jexpr **out_e)
+{
+    return parse_items(p, parse_expr, with_if, expr_follows, out_e);
 }
 
 /* ---- targets ---- */
@@ -600,27 +610,12 @@ static weft_status parse_one_target(parser *p, bool with_attr, jexpr **out_e)
     return WEFT_OK;
 }
 
+static bool target_follows(parser *p)
+{
+    return (parse_is(p, JTOK_NAME) || parse_is(p, JTOK_LPAREN)) && !parse_is_word(p, "in");
+}
+
 weft_status parse_target(parser *p, bool with_attr, jexpr **out_e)
 {
-    jexpr *e, *tuple = parse_node(p, JE_TUPLE);
-    expr_list items = {0};
-    WEFT_TRY(parse_one_target(p, with_attr, &e));
-    if (!parse_is(p, JTOK_COMMA)) {
-        *out_e = e;
-        return WEFT_OK;
-    }
-    weft_status st = WEFT_OK;
-    VEC_PUSH(&items, e);
-    while (st == WEFT_OK && parse_skip(p, JTOK_COMMA)) {
-        if (!parse_is(p, JTOK_NAME) && !parse_is(p, JTOK_LPAREN))
-            break;
-        if (parse_is_word(p, "in"))
-            break;
-        st = parse_one_target(p, with_attr, &e);
-        if (st == WEFT_OK)
-            VEC_PUSH(&items, e);
-    }
-    take_items(p, tuple, &items);
-    *out_e = tuple;
-    return st;
+    return parse_items(p, parse_one_target, with_attr, target_follows, out_e);
 }
