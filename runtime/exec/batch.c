@@ -17,11 +17,12 @@ struct batch {
     const state *st;
     int64_t n_seq_state;
     kbatch *view;
-    taken *taken;     /* [n_table * n_seq]: what the page tables of the view are */
-    int64_t laid[3];  /* while it has these counts of rows, sequences and entries; 0: never */
-    int32_t *seq_of;  /* [n_seq_max]: number in the state */
-    int32_t *n_row;   /* [n_seq_max]: rows in this call */
-    int32_t *call_of; /* [n_seq_state]: number in the newest call, or -1 */
+    size_t view_bytes; /* room for it */
+    taken *taken;      /* [n_table * n_seq]: what the page tables of the view are */
+    int64_t laid[3];   /* while it has these counts of rows, sequences and entries; 0: never */
+    int32_t *seq_of;   /* [n_seq_max]: number in the state */
+    int32_t *n_row;    /* [n_seq_max]: rows in this call */
+    int32_t *call_of;  /* [n_seq_state]: number in the newest call, or -1 */
     arena *home;
 };
 
@@ -41,7 +42,8 @@ batch *batch_create(const plan *p, const state *st)
         int64_t n = pages_room(state_page_entries(st, t));
         most.n_page = n > most.n_page ? n : most.n_page;
     }
-    b->view = arena_alloc(a, kbatch_bytes(&most));
+    b->view_bytes = kbatch_bytes(&most);
+    b->view = arena_alloc(a, b->view_bytes);
     *b->view = (kbatch){.n_table = most.n_table};
     b->taken = ARENA_ARRAY(a, taken, (size_t)(n_seq * most.n_table));
     b->seq_of = ARENA_ARRAY(a, int32_t, (size_t)n_seq);
@@ -232,6 +234,11 @@ const int32_t *batch_seqs(const batch *b)
 const int32_t *batch_seq_counts(const batch *b)
 {
     return b->n_row;
+}
+
+size_t batch_view_bytes(const batch *b)
+{
+    return b->view_bytes;
 }
 
 size_t batch_bytes(const batch *b)

@@ -38,6 +38,7 @@ int64_t batch_seq_rows(const batch *b, int64_t i);
 const int32_t *batch_seqs(const batch *b); /* of all of them: [n_seq] */
 const int32_t *batch_seq_counts(const batch *b);
 
-size_t batch_bytes(const batch *b); /* memory it holds */
+size_t batch_view_bytes(const batch *b); /* of the view of any call, at most */
+size_t batch_bytes(const batch *b);      /* memory it holds */
 
 #endif

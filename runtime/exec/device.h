@@ -18,6 +18,7 @@ typedef struct {
     const plan *p;
     const weights *w;          /* of this device; NULL: the plan has none */
     const kcell *cells;        /* [n_cell], in host memory; their bases are the device's */
+    size_t batch_bytes;        /* of a call, at most */
     int threads;               /* of the host that may take part, at least 1 */
     bool pin;                  /* the threads to CPUs of their own */
     const cancel_flag *cancel; /* stops a call; NULL: nothing does */
@@ -70,9 +71,9 @@ typedef struct {
     weights_memory (*weights_bytes)(const weights *w);
     weft_status (*weights_check)(weft_diag *dg, const weights *w);
 
-    /* What load will take; and what it took, the same numbers. W1406 for a count of threads that
-     * cannot be. */
-    weft_status (*need)(weft_diag *dg, device *d, const plan *p, int threads, device_memory *out_m);
+    /* What load will take, before there are weights and cells; and what it took, the same numbers. W1406
+     * for a count of threads that cannot be. */
+    weft_status (*need)(weft_diag *dg, device *d, const device_load *what, device_memory *out_m);
     weft_status (*load)(weft_diag *dg, device *d, const device_load *what, exec **out_e);
     void (*unload)(exec *e); /* NULL is fine */
     void (*bytes)(const exec *e, device_memory *out_m);

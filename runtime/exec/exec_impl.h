@@ -71,7 +71,7 @@ struct exec {
 };
 
 /* exec_load.c */
-weft_status exec_need(weft_diag *dg, device *d, const plan *p, int threads, device_memory *out_m);
+weft_status exec_need(weft_diag *dg, device *d, const device_load *what, device_memory *out_m);
 weft_status exec_load(weft_diag *dg, device *d, const device_load *what, exec **out_e);
 void exec_unload(exec *e);
 weft_status exec_alloc(weft_diag *dg, size_t bytes, void **out_p);

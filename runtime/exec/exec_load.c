@@ -97,11 +97,11 @@ static weft_status size_exec(weft_diag *dg, const plan *p, int threads, exec *ou
     return WEFT_OK;
 }
 
-weft_status exec_need(weft_diag *dg, device *d, const plan *p, int threads, device_memory *out_m)
+weft_status exec_need(weft_diag *dg, device *d, const device_load *what, device_memory *out_m)
 {
     exec e;
     (void)d;
-    WEFT_TRY(size_exec(dg, p, threads, &e));
+    WEFT_TRY(size_exec(dg, what->p, what->threads, &e));
     *out_m = e.bytes;
     return WEFT_OK;
 }

@@ -54,6 +54,15 @@ static weights_options weights_how(const session_options *opt)
                              .progress = opt->progress};
 }
 
+static device_load load_how(const session *s, const session_options *opt)
+{
+    return (device_load){.p = s->p,
+                         .batch_bytes = batch_view_bytes(s->b),
+                         .threads = thread_count(opt),
+                         .pin = opt->pin,
+                         .cancel = opt->cancel};
+}
+
 /* Rows that an output has at most. */
 static int64_t rows_max(const plan *p, const plan_output *o)
 {
@@ -89,12 +98,9 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
         WEFT_TRY(weights_create(dg, s->dev, s->p, mf, &how, &s->own));
         s->w = s->own;
     }
-    device_load what = {.p = s->p,
-                        .w = s->w,
-                        .cells = state_cells(s->st),
-                        .threads = thread_count(opt),
-                        .pin = opt->pin,
-                        .cancel = opt->cancel};
+    device_load what = load_how(s, opt);
+    what.w = s->w;
+    what.cells = state_cells(s->st);
     return s->dev->kind->load(dg, s->dev, &what, &s->e);
 }
 
@@ -140,7 +146,8 @@ static weft_status need_of(weft_diag *dg, const session *s, const model_file *mf
     device_memory m;
     weights_memory w = {0};
     weights_options how = weights_how(opt);
-    WEFT_TRY(s->dev->kind->need(dg, s->dev, s->p, thread_count(opt), &m));
+    device_load what = load_how(s, opt);
+    WEFT_TRY(s->dev->kind->need(dg, s->dev, &what, &m));
     if (!opt->w)
         w = weights_need(s->dev, s->p, mf, &how);
     *out_m = sum_up(s, &m, &w);

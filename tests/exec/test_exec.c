@@ -431,8 +431,10 @@ START_TEST(what_is_asked_for_is_checked)
     }
     /* Memory: each thread has its block, and the tables grow with the threads. */
     device_memory one, two, loaded;
-    ck_assert_int_eq(cpu->need(dg, device_cpu(), &m->p, 1, &one), WEFT_OK);
-    ck_assert_int_eq(cpu->need(dg, device_cpu(), &m->p, 2, &two), WEFT_OK);
+    ck_assert_int_eq(cpu->need(dg, device_cpu(), &(device_load){.p = &m->p, .threads = 1}, &one),
+                     WEFT_OK);
+    ck_assert_int_eq(cpu->need(dg, device_cpu(), &(device_load){.p = &m->p, .threads = 2}, &two),
+                     WEFT_OK);
     ck_assert_uint_eq(one.arena, m->p.arena_bytes);
     ck_assert_uint_eq(one.scratch, (LOCAL * 4 + 63) / 64 * 64 + m->p.scratch_bytes);
     ck_assert_uint_eq(two.scratch, 2 * one.scratch);
