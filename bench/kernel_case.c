@@ -303,7 +303,7 @@ static bool make_rope(const request *r, kernel_case *c)
     c->k.in[2] = freqs;
     SIZES(c, rope, r->rows, heads, dim, dim / 2);
     c->k.scalar.rope.factor = 1;
-    c->k.choice.rope.order = 1;
+    c->k.choice.rope.order = ROPE_HALF;
     result(c, 0, r->rows, heads * dim);
     moves(c, 2 * r->rows * heads * dim);
     return true;

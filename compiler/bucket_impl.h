@@ -98,12 +98,9 @@ static inline kop bucket_op(const bucket *b, const plan_step *s)
     return lower_kernel_of(b->lo, s)->op;
 }
 
-/* Attention in two steps, word[0] of attend: what the stretches of positions have, and their merging. */
-enum { ATTEND_STEP_STATES = 1, ATTEND_STEP_MERGE = 2 };
-
 static inline bool bucket_merges(const bucket *b, const plan_step *s)
 {
-    return bucket_op(b, s) == KOP_attend && s->choice.attend.part == ATTEND_STEP_MERGE;
+    return bucket_op(b, s) == KOP_attend && s->choice.attend.part == ATTEND_MERGE;
 }
 
 #endif

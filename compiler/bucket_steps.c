@@ -238,12 +238,12 @@ static weft_status split_attend(bucket *b, plan_step *s)
     p.out[0] = states;
     p.out_pitch[0] = width;
     p.value[0] = -1;
-    p.choice.attend.part = ATTEND_STEP_STATES;
+    p.choice.attend.part = ATTEND_STATES;
     WEFT_TRY(add_step(b, p, 0, false));
     s->in[0] = states;
     s->pitch[0] = width;
     s->in[3] = none;
-    s->choice.attend.part = ATTEND_STEP_MERGE;
+    s->choice.attend.part = ATTEND_MERGE;
     s->cost = (plan_cost){.row_bytes = s->out_pitch[0]};
     return WEFT_OK;
 }

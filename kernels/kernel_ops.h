@@ -58,6 +58,16 @@ _Static_assert(sizeof(ksizes) <= K_SIZES_MAX * sizeof(int64_t), "K_SIZES_MAX");
 _Static_assert(sizeof(kchoices) <= K_WORDS_MAX * sizeof(int32_t), "K_WORDS_MAX");
 _Static_assert(sizeof(kscalars) <= K_SCALARS_MAX * sizeof(double), "K_SCALARS_MAX");
 
+/* The values of choices. */
+enum { ROPE_HALF = 1, ROPE_INTERLEAVED }; /* order: elements i and i + pairs, or 2 i and 2 i + 1 */
+/* part: all of attention; or, of kernels that split it (kernel_splits), the states of up to 16 stretches of positions [rows,
+ * heads, states], and the step that takes those in place of q and merges them. */
+enum { ATTEND_WHOLE, ATTEND_STATES, ATTEND_MERGE };
+enum { GELU_ERF, GELU_TANH, GELU_QUICK };                                       /* form */
+enum { CLAMP_LO = 1, CLAMP_HI = 2 };                                            /* bounds: a sum */
+enum { ROUTE_SOFTMAX, ROUTE_SIGMOID, ROUTE_SQRT_SOFTPLUS, ROUTE_SOFTMAX_TOPK }; /* score */
+enum { ROUTE_TOP2, ROUTE_MAX };                                                 /* group_score */
+
 /* Where a unit of some columns of all rows may end. */
 typedef enum { KCUT_NO, KCUT_ANY, KCUT_VECTOR, KCUT_BLOCK } kcut;
 

@@ -42,9 +42,6 @@ static inline attend_panels_size attend_panels_size_of(const kargs *k)
     return s;
 }
 
-/* What a step does, word[0] of attend: all of it, the stretches of each row, or their merging. */
-typedef enum { ATTEND_WHOLE, ATTEND_STATES, ATTEND_MERGE } attend_mode;
-
 static inline int64_t attend_panels_units(const kargs *k)
 {
     attend_panels_size s = attend_panels_size_of(k);

@@ -9,8 +9,6 @@
 #include <string.h>
 #include "kernels/c/vec_math.h"
 
-enum { PAIRS_HALF = 1, PAIRS_INTERLEAVED = 2 };
-
 /* pi/2 as a number of 33 bits and the rest, so that a whole number up to 2^20 times the first is exact;
  * beyond (positions over 1.6 million) the angle is right to 2^-53 of itself. */
 static const double half_pi_high = 0x1.921fb544p0, half_pi_low = 0x1.0b4611a626331p-34;

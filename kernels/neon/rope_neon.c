@@ -100,7 +100,7 @@ void k_rope_neon(const kargs *k, const kthread *t, int64_t begin, int64_t end)
         for (int64_t col = p.col; col < p.col_end; col += width) {
             const float *x = row_in(k, 0, row) + col;
             float *out = row_out(k, 0, row) + col;
-            if (k->choice.rope.order == PAIRS_INTERLEAVED)
+            if (k->choice.rope.order == ROPE_INTERLEAVED)
                 turn_interleaved(x, cosine, sine, pairs, out);
             else
                 turn_half(x, cosine, sine, pairs, out);

@@ -8,8 +8,6 @@
 
 #include <math.h>
 
-enum { PAIRS_HALF = 1, PAIRS_INTERLEAVED = 2 };
-
 void k_rope_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
     const float *x = k->in[0];     /* [rows, heads, width] */
@@ -18,7 +16,7 @@ void k_rope_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     float *out = k->out[0];        /* like x */
     int64_t heads = k->size.rope.heads, width = k->size.rope.width, pairs = k->size.rope.pairs;
     double factor = k->scalar.rope.factor;
-    bool interleaved = k->choice.rope.order == PAIRS_INTERLEAVED;
+    bool interleaved = k->choice.rope.order == ROPE_INTERLEAVED;
     (void)t;
     for (int64_t row = begin; row < end; row++) {
         for (int64_t i = 0; i < pairs; i++) {

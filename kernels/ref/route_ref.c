@@ -14,9 +14,6 @@
 #include <math.h>
 #include "kernels/ref/scalar_math.h"
 
-enum { SCORE_SOFTMAX, SCORE_SIGMOID, SCORE_SQRT_SOFTPLUS, SCORE_SOFTMAX_TOPK };
-enum { GROUP_TOP2, GROUP_MAX };
-
 static void softmax_in_place(double *x, int64_t n)
 {
     double max = -INFINITY, sum = 0;
@@ -33,12 +30,12 @@ static void score_all(const kargs *k, const float *logits, double *score)
     int64_t n_expert = k->size.route.experts;
     for (int64_t e = 0; e < n_expert; e++) {
         score[e] = logits[e];
-        if (k->choice.route.score == SCORE_SIGMOID)
+        if (k->choice.route.score == ROUTE_SIGMOID)
             score[e] = sigmoid(score[e]);
-        if (k->choice.route.score == SCORE_SQRT_SOFTPLUS)
+        if (k->choice.route.score == ROUTE_SQRT_SOFTPLUS)
             score[e] = sqrt(softplus(score[e]));
     }
-    if (k->choice.route.score == SCORE_SOFTMAX)
+    if (k->choice.route.score == ROUTE_SOFTMAX)
         softmax_in_place(score, n_expert);
 }
 
@@ -53,7 +50,7 @@ static double group_worth(const double *merit, int64_t n, int how)
             second = merit[i];
         }
     }
-    return how == GROUP_MAX || n < 2 ? best : best + second;
+    return how == ROUTE_MAX || n < 2 ? best : best + second;
 }
 
 /* Take all merit from the experts outside the best groups. */
@@ -109,7 +106,7 @@ static void route_row(const kargs *k, const float *logits, double *score, double
     double *chosen = merit; /* [K]: the merits have served */
     for (int64_t i = 0; i < top; i++)
         chosen[i] = score[ids[i]];
-    if (k->choice.route.score == SCORE_SOFTMAX_TOPK)
+    if (k->choice.route.score == ROUTE_SOFTMAX_TOPK)
         softmax_in_place(chosen, top);
     double sum = 0;
     for (int64_t i = 0; i < top; i++)

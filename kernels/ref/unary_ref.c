@@ -5,9 +5,6 @@
 #include <math.h>
 #include "kernels/ref/scalar_math.h"
 
-enum { GELU_ERF, GELU_TANH, GELU_QUICK };
-enum { CLAMP_LO = 1, CLAMP_HI = 2 };
-
 static double gelu(double x, int form)
 {
     return form == GELU_TANH ? gelu_tanh(x) : form == GELU_QUICK ? gelu_quick(x) : gelu_erf(x);

@@ -152,7 +152,7 @@ static bool rope_setup(check *c, int64_t rows, int64_t heads, int64_t width, int
     float *x = check_numbers(c, rows * heads * width), *freqs = check_numbers(c, pairs);
     static const int32_t pos_ends[] = {1000, 1 << 20, 1 << 24}; /* the last: beyond short cuts */
     int32_t *pos = check_ids(c, rows, pos_ends[check_below(c, 3)]);
-    double factor = order == 1 ? 1.0 : 1.25;
+    double factor = order == ROPE_HALF ? 1.0 : 1.25;
     for (int64_t i = 0; i < pairs; i++)
         freqs[i] = (float)pow(10000, -(double)i / (double)pairs);
     input_rows(c, out, 0, x, rows, heads * width, gaps);
@@ -164,8 +164,8 @@ static bool rope_setup(check *c, int64_t rows, int64_t heads, int64_t width, int
     float *bound = result(c, out, rows, heads * width);
     for (int64_t v = 0; v < rows * heads; v++)
         for (int64_t i = 0; i < pairs; i++) {
-            int64_t a = v * width + (order == 2 ? 2 * i : i);
-            int64_t b = v * width + (order == 2 ? 2 * i + 1 : i + pairs);
+            int64_t a = v * width + (order == ROPE_INTERLEAVED ? 2 * i : i);
+            int64_t b = v * width + (order == ROPE_INTERLEAVED ? 2 * i + 1 : i + pairs);
             bound[a] = bound[b] =
                 (float)(8 * U * factor * (fabs((double)x[a]) + fabs((double)x[b])) + 1e-30);
         }

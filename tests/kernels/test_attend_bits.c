@@ -194,11 +194,11 @@ static void split_holds(long_case *c, int32_t at, int64_t window)
     float *states = malloc((size_t)(SPLIT_ROWS * each) * sizeof *states);
     memset(states, 0xff, (size_t)(SPLIT_ROWS * each) * sizeof *states);
     kargs first = c->k, then = c->k;
-    first.choice.attend.part = 1;
+    first.choice.attend.part = ATTEND_STATES;
     first.out[0] = states;
     first.out_pitch[0] = each * 4;
     units_run(&first, 3);
-    then.choice.attend.part = 2;
+    then.choice.attend.part = ATTEND_MERGE;
     then.in[0] = states;
     then.pitch[0] = each * 4;
     units_run(&then, 2);
