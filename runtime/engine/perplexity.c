@@ -14,7 +14,7 @@ int64_t ppl_chunks(const ppl_options *o, int64_t n_token)
     return o->chunks_max > 0 && o->chunks_max < n ? o->chunks_max : n;
 }
 
-/* The first row that is scored: its logits foretell the token after it. */
+/* The first row that is scored: its logits predict the token after it. */
 static int64_t first_row(const ppl_options *o)
 {
     return o->stride > 0 ? o->context - o->stride - 1 : o->context / 2;
@@ -25,7 +25,7 @@ int64_t ppl_chunk_rows(const ppl_options *o)
     return o->context - 1 - first_row(o);
 }
 
-/* One chunk, ids [context]. The last row foretells what is no longer in it, so it asks for nothing. */
+/* One chunk, ids [context]. The last row predicts what is no longer in it, so it asks for nothing. */
 static weft_status run_chunk(weft_diag *dg, const ppl_options *o, const int32_t *ids,
                              const ppl_calls *c, ppl_result *r, int64_t n_total)
 {

@@ -1,7 +1,7 @@
 /* profile.h - where the time of prompts and of single tokens goes, step by step and line by line.
  *
  * A run is made twice, once as it is and once with every step timed: timing costs something, and both
- * totals are told. The time of a step is that of all threads divided by their number, so that steps,
+ * totals are shown. The time of a step is that of all threads divided by their number, so that steps,
  * waiting and the rest add up to the whole. */
 #ifndef WEFT_RUNTIME_ENGINE_PROFILE_H
 #define WEFT_RUNTIME_ENGINE_PROFILE_H
