@@ -156,13 +156,11 @@ static void put_cell(json_writer *w, const gcell *c)
     json_open(w, '{');
     json_key_str(w, "name", c->name);
     json_key_str(w, "kind", str_of(row->name));
-    const char *p = row->arguments;
-    for (int i = 0; *p; i++) {
+    str word;
+    for (int i = 0; (word = word_at(row->arguments, i)).n; i++) {
         char name[32];
-        size_t n = strcspn(p, " ");
-        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        snprintf(name, sizeof name, STR_FMT, STR_ARG(word));
         json_key_int(w, name, c->arg[i]);
-        p += n + (p[n] == ' ');
     }
     json_key(w, "window");
     if (c->window > 0)

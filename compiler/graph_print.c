@@ -215,12 +215,9 @@ static void put_cell(printer *p, const gcell *c)
     strbuf_put(p->out, STR("cell $"));
     gtext_name(p->out, c->name);
     strbuf_add(p->out, ": %s(", row->name);
-    const char *word = row->arguments;
-    for (int i = 0; *word; i++) {
-        size_t len = strcspn(word, " ");
-        strbuf_add(p->out, "%s%.*s = %" PRId64, i ? ", " : "", (int)len, word, c->arg[i]);
-        word += len + (word[len] == ' ');
-    }
+    str word;
+    for (int i = 0; (word = word_at(row->arguments, i)).n; i++)
+        strbuf_add(p->out, "%s" STR_FMT " = %" PRId64, i ? ", " : "", STR_ARG(word), c->arg[i]);
     strbuf_putc(p->out, ')');
     if (c->window)
         strbuf_add(p->out, " window %" PRId64, c->window);

@@ -244,9 +244,8 @@ static weft_status read_cell(reader *r)
         return SCAN_FAIL(s, "there is no cell kind " STR_FMT, STR_ARG(kind));
     c.kind = row->code;
     WEFT_TRY(scan_expect(s, '('));
-    const char *p = row->arguments;
-    for (int i = 0; *p; i++) {
-        str name = {p, strcspn(p, " ")};
+    str name;
+    for (int i = 0; (name = word_at(row->arguments, i)).n; i++) {
         if (i > 0)
             WEFT_TRY(scan_expect(s, ','));
         WEFT_TRY(scan_word(s, &word));
@@ -254,7 +253,6 @@ static weft_status read_cell(reader *r)
             return SCAN_FAIL(s, "expected " STR_FMT " = .. here", STR_ARG(name));
         WEFT_TRY(scan_expect(s, '='));
         WEFT_TRY(scan_int(s, 0, INT64_MAX, &c.arg[i]));
-        p += name.n + (p[name.n] == ' ');
     }
     WEFT_TRY(scan_expect(s, ')'));
     if (scan_accept_word(s, "window"))

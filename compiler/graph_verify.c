@@ -226,7 +226,7 @@ static bool attr_good(verifier *v, const attr_row *row, const gattr *a)
         return row->otherwise ? true : wrong(v, "attribute %s is required", row->name);
     if (a->kind != kind_of[row->type])
         return wrong(v, "attribute %s is of the wrong type", row->name);
-    if (a->kind == GATTR_WORD && !word_in(row->words, a->word))
+    if (a->kind == GATTR_WORD && word_find(row->words, a->word) < 0)
         return wrong(v, "attribute %s cannot be " STR_FMT, row->name, STR_ARG(a->word));
     if (a->kind == GATTR_BOOL && a->integer != 0 && a->integer != 1)
         return wrong(v, "attribute %s is neither true nor false", row->name);

@@ -124,7 +124,7 @@ static bool is_harmless(const unread *u, const value *v, const char *words)
         return true;
     if (kind == VALUE_STR && (str_eqz(v->as.s, "none") || str_eqz(v->as.s, "default")))
         return true;
-    if (kind == VALUE_BOOL && !v->as.b && !word_in(words, STR("true")))
+    if (kind == VALUE_BOOL && !v->as.b && word_find(words, STR("true")) < 0)
         return true;
     for (const char *p = words; *p;) {
         size_t n = strcspn(p, " ");

@@ -13,12 +13,8 @@ static const char *const slot_names[] = {
 /* The name of child i, or an empty view inside a list. */
 static str slot_name(ast_kind kind, uint32_t i)
 {
-    const char *p = slot_names[kind];
-    for (; i > 0 && *p && *p != '*'; i--) {
-        p += strcspn(p, " ");
-        p += *p == ' ';
-    }
-    return *p == '*' ? (str){"", 0} : (str){p, strcspn(p, " ")};
+    str name = word_at(slot_names[kind], (int)i);
+    return str_eqz(name, "*") ? STR("") : name;
 }
 
 static void print(const ast *n, str slot, int depth, strbuf *out)

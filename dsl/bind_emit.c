@@ -121,19 +121,15 @@ void emit_cell(binding *b, cell *cl, cell_slot *slot)
         out.name = arena_printf(s->a, STR_FMT "[%lld]", STR_ARG(cl->name), (long long)layer);
     }
     for (uint32_t i = 0; i < args->n_kid; i++) {
-        const char *p = cl->kind->arguments;
-        for (int k = 0; *p; k++) {
-            size_t n = strcspn(p, " ");
-            if (str_eq(args->kid[i]->name, (str){p, n})) {
-                slot->arg[k] = sema_int(s, args->kid[i]->kid[ARG_VALUE], "a cell's size");
-                if (!slot->arg[k] || !poly_value(slot->arg[k], &out.arg[k]))
-                    not_known(b, args->kid[i]->loc, "this size");
-                else
-                    fine &= sema_positive(s, args->kid[i]->kid[ARG_VALUE], out.arg[k], out.name);
-            }
-            p += n;
-            p += *p == ' ';
-        }
+        const ast *size = args->kid[i]->kid[ARG_VALUE];
+        int k = word_find(cl->kind->arguments, args->kid[i]->name);
+        if (k < 0)
+            continue;
+        slot->arg[k] = sema_int(s, size, "a cell's size");
+        if (!slot->arg[k] || !poly_value(slot->arg[k], &out.arg[k]))
+            not_known(b, args->kid[i]->loc, "this size");
+        else
+            fine &= sema_positive(s, size, out.arg[k], out.name);
     }
     if (fine)
         elems_fit(s, cl->decl->loc, arena_str(s->a, out.name).p, out.arg, CELL_ARGS_MAX);

@@ -171,15 +171,3 @@ const attr_row *op_attrs(op_code code, int *out_n)
     }
     return first;
 }
-
-bool word_in(const char *words, str word)
-{
-    for (const char *p = words; *p;) {
-        size_t n = strcspn(p, " ");
-        if (str_eq((str){p, n}, word))
-            return true;
-        p += n;
-        p += *p == ' ';
-    }
-    return false;
-}

@@ -72,7 +72,6 @@ void op_arity(const op_row *op, int *out_min, int *out_max);
 bool op_operand_optional(const op_row *op, int i);
 /* The op's attributes; they stand together in the table. */
 const attr_row *op_attrs(op_code code, int *out_n);
-bool word_in(const char *words, str word);
 /* NULL if x is in the range; else what it must be, such as "above 0". */
 const char *range_refuses(attr_range range, double x);
 

@@ -501,24 +501,14 @@ static void section_include(sema *s, const ast *n)
 /* False: there is no such argument, and it was reported. */
 static bool cell_argument(sema *s, cell *cl, const ast *arg, uint32_t *given)
 {
-    str name = arg->name;
-    const char *p = cl->kind->arguments;
-    str_guess best = {0};
-    str word;
-    for (int i = 0; *p; i++) {
-        size_t len = strcspn(p, " ");
-        str_guess_try(&best, name, (str){p, len});
-        if (str_eq(name, (str){p, len})) {
-            if (*given & (1u << i))
-                weft_fail(s->dg, W0205, arg->name_loc, STR_FMT " is given twice", STR_ARG(name));
-            *given |= 1u << i;
-            cl->arg[i] = sema_int(s, arg->kid[ARG_VALUE], "a cell's size");
-            return true;
-        }
-        p += len;
-        p += *p == ' ';
-    }
-    if (str_eq(name, STR("coarsest"))) {
+    str name = arg->name, word;
+    int at = word_find(cl->kind->arguments, name);
+    if (at >= 0) {
+        if (*given & (1u << at))
+            weft_fail(s->dg, W0205, arg->name_loc, STR_FMT " is given twice", STR_ARG(name));
+        *given |= 1u << at;
+        cl->arg[at] = sema_int(s, arg->kid[ARG_VALUE], "a cell's size");
+    } else if (str_eq(name, STR("coarsest"))) {
         sema_word(s, arg->kid[ARG_VALUE], "f32 f16 bf16 q8 q4", &word);
     } else if (str_eq(name, STR("pin"))) {
         sema_int(s, arg->kid[ARG_VALUE], "pin");
@@ -528,7 +518,7 @@ static bool cell_argument(sema *s, cell *cl, const ast *arg, uint32_t *given)
                       cl->kind->name, STR_ARG(name));
         else
             weft_fail(s->dg, W0205, arg->loc, "a cell's arguments are given by name");
-        if (!weft_suggest(s->dg, &best))
+        if (!weft_suggest_word(s->dg, name, cl->kind->arguments))
             weft_note(s->dg, "it takes %s, coarsest, pin", words_text(s, cl->kind->arguments));
         return false;
     }
@@ -563,15 +553,11 @@ static void declare_cell(sema *s, const ast *n)
     bool fine = true;
     for (uint32_t i = 0; i < args->n_kid; i++)
         fine &= cell_argument(s, cl, args->kid[i], &given);
-    const char *p = cl->kind->arguments;
-    for (int i = 0; fine && *p; i++) {
-        size_t len = strcspn(p, " ");
+    str word;
+    for (int i = 0; fine && (word = word_at(cl->kind->arguments, i)).n; i++)
         if (!(given & (1u << i)))
-            weft_fail(s->dg, W0208, kind->loc, "%s needs the argument `%.*s`", cl->kind->name,
-                      (int)len, p);
-        p += len;
-        p += *p == ' ';
-    }
+            weft_fail(s->dg, W0208, kind->loc, "%s needs the argument `" STR_FMT "`",
+                      cl->kind->name, STR_ARG(word));
     if (n->kid[CELL_WHEN])
         cl->guard = sema_truth(s, n->kid[CELL_WHEN], "the condition of when");
     s->names = outer;
@@ -597,7 +583,7 @@ static void section_match(sema *s, const ast *n)
 static void section_tokenizer(sema *s, const ast *n)
 {
     static const char *const words = "auto spm bpe wordpiece unigram rwkv";
-    if (word_in(words, n->name))
+    if (word_find(words, n->name) >= 0)
         return;
     weft_fail(s->dg, W0203, n->name_loc, "unknown tokenizer `" STR_FMT "`", STR_ARG(n->name));
     weft_note(s->dg, "the tokenizers are %s", words_text(s, words));

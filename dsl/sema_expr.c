@@ -489,8 +489,8 @@ const cond *sema_truth(sema *s, const ast *e, const char *what)
 static bool word_fits(sema *s, const ast *e, val v, const char *words, str *out_word)
 {
     for (const char *p = v.words; *p; p += strspn(p, " ")) {
-        str word = v.known ? v.text : (str){p, strcspn(p, " ")};
-        if (!word_in(words, word)) {
+        str word = v.known ? v.text : word_at(p, 0);
+        if (word_find(words, word) < 0) {
             weft_fail(s->dg, W0207, e->loc,
                       STR_FMT " %s " STR_FMT ", which is none of the words that fit here: %s",
                       STR_ARG(e->name), v.known ? "is" : "may be", STR_ARG(word),
@@ -499,7 +499,7 @@ static bool word_fits(sema *s, const ast *e, val v, const char *words, str *out_
         }
         p += strcspn(p, " ");
     }
-    *out_word = v.known ? v.text : (str){v.words, strcspn(v.words, " ")};
+    *out_word = v.known ? v.text : word_at(v.words, 0);
     return true;
 }
 
@@ -512,7 +512,7 @@ bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
         bool b = sema_word(s, e->kid[CHOICE_ELSE], words, known == 0 ? out_word : &other);
         return a && b;
     }
-    if (e->kind == AST_NAME && word_in(words, e->name)) {
+    if (e->kind == AST_NAME && word_find(words, e->name) >= 0) {
         *out_word = e->name;
         return true;
     }
@@ -523,19 +523,13 @@ bool sema_word(sema *s, const ast *e, const char *words, str *out_word)
     if (found && v.kind == VAL_UNKNOWN && s->top &&
         (!s->top->alone || diag_errors(s->dg) > s->top->errors))
         return false; /* what an error left was reported where it happened */
-    str_guess best = {0};
-    for (const char *p = words; *p && e->kind == AST_NAME; p += strspn(p, " ")) {
-        size_t n = strcspn(p, " ");
-        str_guess_try(&best, e->name, (str){p, n});
-        p += n;
-    }
     weft_fail(s->dg, W0207, e->loc, "`" STR_FMT "` is none of the words that fit here: %s",
               STR_ARG(ast_spelt(e)), words_text(s, words));
     if (found && v.kind == VAL_UNKNOWN && s->top)
         weft_note(s->dg,
                   "an argument that is to be a word has that as its type: " STR_FMT ": word[%s]",
                   STR_ARG(e->name), words_text(s, words));
-    else
-        weft_suggest(s->dg, &best);
+    else if (e->kind == AST_NAME)
+        weft_suggest_word(s->dg, e->name, words);
     return false;
 }

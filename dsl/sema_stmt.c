@@ -506,7 +506,7 @@ void sema_entry(sema *s, const ast *n)
         cell_forget(s->cells.at[i]);
     for (uint32_t i = 0; i < formals->n_kid; i++) {
         const ast *formal = formals->kid[i], *type = formal->kid[FORMAL_TYPE];
-        if (!word_in(fed, formal->name))
+        if (word_find(fed, formal->name) < 0)
             weft_fail(s->dg, W0201, formal->name_loc,
                       "an entry is fed tokens, pos and h; there is no `" STR_FMT "`",
                       STR_ARG(formal->name));

@@ -623,11 +623,10 @@ static bool state_cell(op_call *c, int at, cell_code kind, int i, const poly *n)
     const poly *size = cell_size(c, c->arg[at], i);
     if (!n || !size || same(c, size, n))
         return true;
-    const char *name = cl->kind->arguments;
-    for (int k = 0; k < i; k++)
-        name += strcspn(name, " ") + 1;
-    weft_fail(c->s->dg, W0602, c->site->loc, "%s: the cell " STR_FMT " has %.*s = %s, not %s",
-              c->what, STR_ARG(cl->name), (int)strcspn(name, " "), name, text(c, size), text(c, n));
+    str name = word_at(cl->kind->arguments, i);
+    weft_fail(c->s->dg, W0602, c->site->loc,
+              "%s: the cell " STR_FMT " has " STR_FMT " = %s, not %s", c->what, STR_ARG(cl->name),
+              STR_ARG(name), text(c, size), text(c, n));
     sema_note_cell(c->s, cl);
     return false;
 }

@@ -26,15 +26,10 @@ static bool transform_arity(sema *s, const ast *n, const transform_row *row, con
     const ast *args = n->kid[TRANSFORM_ARGUMENTS];
     int n_arg = args ? (int)args->n_kid : 0, n_min = 0, n_max = 0;
     bool first_word = row->code == TRANSFORM_pairs;
-    for (const char *p = row->arguments; *p;) {
-        size_t len = strcspn(p, " ");
-        n_max++;
-        n_min += p[len - 1] != '?';
-        if (len > 3 && strncmp(p + len - 3, "...", 3) == 0)
-            n_max = TENSOR_RANK_MAX + 1;
-        p += len;
-        p += *p == ' ';
-    }
+    for (str word; (word = word_at(row->arguments, n_max)).n; n_max++)
+        n_min += !str_ends(word, STR("?"));
+    if (str_ends(str_of(row->arguments), STR("...")))
+        n_max = TENSOR_RANK_MAX + 1;
     if (n_arg < n_min || n_arg > n_max) {
         weft_fail(s->dg, W0206, n->loc, "%s takes (%s), not %d argument%s", row->name,
                   words_text(s, row->arguments), n_arg, n_arg == 1 ? "" : "s");

@@ -216,6 +216,14 @@ bool weft_suggest(weft_diag *dg, const str_guess *best)
     return best->name.n > 0;
 }
 
+bool weft_suggest_word(weft_diag *dg, str want, const char *words)
+{
+    str_guess best = {0};
+    for (const char *p = words; *p; p += strcspn(p, " "), p += *p == ' ')
+        str_guess_try(&best, want, word_at(p, 0));
+    return weft_suggest(dg, &best);
+}
+
 bool weft_suggest_from(weft_diag *dg, str want, const char *const *name, size_t n, size_t stride)
 {
     str_guess best = {0};

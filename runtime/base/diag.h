@@ -54,6 +54,8 @@ void weft_note_at(weft_diag *dg, weft_loc loc, const char *fmt, ...) WEFT_PRINTF
 bool weft_suggest(weft_diag *dg, const str_guess *best);
 #define SUGGEST_ROW(dg, want, rows, n)                                                             \
     weft_suggest_from(dg, want, &(rows)->name, (size_t)(n), sizeof *(rows))
+/* Among words with blanks between them. */
+bool weft_suggest_word(weft_diag *dg, str want, const char *words);
 bool weft_suggest_from(weft_diag *dg, str want, const char *const *name, size_t n, size_t stride);
 
 /* Add a note without a place to every diagnostic of this code that was kept; then its row's hint is not printed. */

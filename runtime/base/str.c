@@ -59,6 +59,27 @@ uint64_t str_hash(str s)
     return h;
 }
 
+str word_at(const char *words, int i)
+{
+    for (; i > 0 && *words; i--) {
+        words += strcspn(words, " ");
+        words += *words == ' ';
+    }
+    return (str){words, strcspn(words, " ")};
+}
+
+int word_find(const char *words, str word)
+{
+    for (int i = 0; *words; i++) {
+        size_t n = strcspn(words, " ");
+        if (str_eq((str){words, n}, word))
+            return i;
+        words += n;
+        words += *words == ' ';
+    }
+    return -1;
+}
+
 static int int_min(int a, int b)
 {
     return a < b ? a : b;

@@ -37,6 +37,10 @@ bool str_glob(str pattern, str name);
 int str_cmp(str a, str b); /* bytewise, like strcmp */
 uint64_t str_hash(str s);  /* FNV-1a */
 
+/* Of a list of words with a blank between them: word i, empty past the end; and which one it is, -1: none. */
+str word_at(const char *words, int i);
+int word_find(const char *words, str word);
+
 /* How many single edits (insert, delete, replace, swap of neighbours) turn a into b, at most cap.
  */
 int str_distance(str a, str b, int cap);

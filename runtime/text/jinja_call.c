@@ -3,24 +3,12 @@
 
 enum { PARAMS_MAX = 8 };
 
-/* The i-th word of a list with blanks between; {0} past its end. */
-static str word_at(const char *words, size_t i)
-{
-    for (;; i--) {
-        size_t n = strcspn(words, " ");
-        if (i == 0 || n == 0)
-            return (str){words, i == 0 ? n : 0};
-        words += n;
-        words += *words == ' ';
-    }
-}
-
 static weft_status bind(jinja_run *r, const jrow *row, const char *what, const jval *arg, size_t n,
                         const str *kw_name, const jval *kw, size_t n_kw, jval bound[PARAMS_MAX],
                         size_t *out_n)
 {
     size_t n_param = 0;
-    while (word_at(row->params, n_param).n)
+    while (word_at(row->params, (int)n_param).n)
         n_param++;
     WEFT_ASSERT(n_param <= PARAMS_MAX);
     if (n > n_param)
@@ -30,7 +18,7 @@ static weft_status bind(jinja_run *r, const jrow *row, const char *what, const j
         bound[i] = arg[i];
     for (size_t k = 0; k < n_kw; k++) {
         size_t i = 0;
-        while (i < n_param && !str_eq(word_at(row->params, i), kw_name[k]))
+        while (i < n_param && !str_eq(word_at(row->params, (int)i), kw_name[k]))
             i++;
         if (i == n_param)
             return run_fail(r, "%s `%s` has no argument `" STR_FMT "`", what, row->name,
@@ -41,7 +29,7 @@ static weft_status bind(jinja_run *r, const jrow *row, const char *what, const j
         bound[i] = kw[k];
     }
     for (size_t i = 0; i < (size_t)row->least; i++) {
-        str name = word_at(row->params, i);
+        str name = word_at(row->params, (int)i);
         if (bound[i].kind == JV_ABSENT)
             return run_fail(r, "%s `%s` needs its argument `" STR_FMT "`", what, row->name,
                             STR_ARG(name));

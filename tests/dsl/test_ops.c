@@ -146,9 +146,9 @@ START_TEST(the_other_tables_are_found_by_name)
     const modifier_row *modifier = modifier_rows(&n);
     for (int i = 0; i < n; i++)
         ck_assert_ptr_eq(modifier_find(str_of(modifier[i].name)), &modifier[i]);
-    ck_assert(word_in("half interleaved", STR("half")));
-    ck_assert(!word_in("half interleaved", STR("hal")));
-    ck_assert(!word_in("half interleaved", STR("")));
+    ck_assert_int_eq(word_find("half interleaved", STR("half")), 0);
+    ck_assert_int_eq(word_find("half interleaved", STR("hal")), -1);
+    ck_assert_int_eq(word_find("half interleaved", STR("")), -1);
 }
 END_TEST
 
