@@ -21,7 +21,6 @@ typedef struct {
     session *ref, *forced, *free_run, *original;
     session *rounded_run; /* NULL: nothing is rounded, the reference is its own rounded one */
     verify_rounded *rounded;
-    weights *w;       /* of p, for both of its sessions */
     ref_place *place; /* [n_value_max] */
     int32_t n_place;
     int32_t *index;              /* [n_place]: into r->value, or -1 */
@@ -377,15 +376,8 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     }
     if (o->original)
         WEFT_TRY(session_create(dg, o->original, o->mf, &run, &v->original));
-    weights_options how = {.threads = run.threads,
-                           .use_cache = run.use_cache,
-                           .cache_dir = run.cache_dir,
-                           .cache_bytes_max = run.cache_bytes_max,
-                           .check_cache = run.check_cache,
-                           .progress = run.progress};
-    WEFT_TRY(weights_create(dg, run.dev, o->p, o->mf, &how, &v->w));
-    run.w = v->w;
     WEFT_TRY(session_create(dg, o->p, o->mf, &run, &v->forced));
+    run.w = session_weights(v->forced);
     return session_create(dg, o->p, o->mf, &run, &v->free_run);
 }
 
@@ -395,9 +387,8 @@ static void close_sessions(verifier *v)
     session_destroy(v->rounded_run);
     verify_rounded_destroy(v->rounded);
     session_destroy(v->original);
-    session_destroy(v->forced);
     session_destroy(v->free_run);
-    weights_destroy(v->w);
+    session_destroy(v->forced);
     for (int i = 0; i < 2; i++)
         mem_free(v->copy[i]);
 }

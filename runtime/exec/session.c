@@ -269,27 +269,27 @@ session_limits session_most(const session *s)
 
 /* ---- calls ---- */
 
-static int64_t rows_of(const plan_output *o, const kbatch *b)
+/* Rows of output i of the last call, and where it is in the arena. */
+static int64_t output_rows(const session *s, int32_t i)
 {
-    const int64_t rows[] = {b->n_tok, b->n_out, b->n_seq, o->n_row};
-    return rows[o->rows];
+    const plan_output *o = &s->p->output[i];
+    return o->rows == ROWS_FIXED ? o->n_row : s->rows[o->rows];
 }
 
-/* Where output i is in the arena after a call of n_tok rows. */
-static size_t output_at(const session *s, int32_t i, int64_t n_tok)
+static size_t output_at(const session *s, int32_t i)
 {
-    const plan_operand *o = &plan_bucket_for(s->p, n_tok)->output[i];
+    const plan_operand *o = &plan_bucket_for(s->p, s->rows[ROWS_T])->output[i];
     WEFT_ASSERT(o->space == SPACE_ARENA && o->offset >= 0);
     return (size_t)o->offset;
 }
 
-static weft_status copy_outputs(weft_diag *dg, const session *s, const kbatch *b)
+static weft_status copy_outputs(weft_diag *dg, const session *s)
 {
     float *to = s->outputs;
     for (int32_t i = 0; i < s->p->n_output; i++) {
         const plan_output *o = &s->p->output[i];
-        size_t bytes = (size_t)(rows_of(o, b) * o->width) * sizeof *to;
-        WEFT_TRY(s->dev->kind->read(dg, s->e, output_at(s, i, b->n_tok), to, bytes));
+        size_t bytes = (size_t)(output_rows(s, i) * o->width) * sizeof *to;
+        WEFT_TRY(s->dev->kind->read(dg, s->e, output_at(s, i), to, bytes));
         to += rows_max(s->p, o) * o->width;
     }
     return WEFT_OK;
@@ -304,7 +304,10 @@ static weft_status run_rows(weft_diag *dg, session *s, const kbatch *b)
     WEFT_TRY(s->dev->kind->submit(dg, s->e, b));
     WEFT_TRY(s->dev->kind->wait(dg, s->e));
     WEFT_TRY(weights_check(dg, s->w));
-    return s->outputs ? copy_outputs(dg, s, b) : WEFT_OK;
+    s->rows[ROWS_T] = b->n_tok;
+    s->rows[ROWS_R] = b->n_out;
+    s->rows[ROWS_S] = b->n_seq;
+    return s->outputs ? copy_outputs(dg, s) : WEFT_OK;
 }
 
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n)
@@ -322,11 +325,6 @@ weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64
             state_release(s->st, seq);
     }
     s->has_run = status == WEFT_OK;
-    if (status == WEFT_OK) {
-        s->rows[ROWS_T] = b->n_tok;
-        s->rows[ROWS_R] = b->n_out;
-        s->rows[ROWS_S] = b->n_seq;
-    }
     return status;
 }
 
@@ -341,12 +339,6 @@ static int32_t output_find(const session *s, const char *name, int index)
     return -1;
 }
 
-static int64_t output_rows(const session *s, int32_t i)
-{
-    const plan_output *o = &s->p->output[i];
-    return o->rows == ROWS_FIXED ? o->n_row : s->rows[o->rows];
-}
-
 bool session_output(const session *s, const char *name, int index, const float **out_data,
                     int64_t *out_n_row, int64_t *out_width)
 {
@@ -356,7 +348,7 @@ bool session_output(const session *s, const char *name, int index, const float *
     const float *data = s->outputs;
     for (int32_t k = 0; k < i && data; k++)
         data += rows_max(s->p, &s->p->output[k]) * s->p->output[k].width;
-    *out_data = data ? data : s->dev->kind->host(s->e, output_at(s, i, s->rows[ROWS_T]));
+    *out_data = data ? data : s->dev->kind->host(s->e, output_at(s, i));
     *out_n_row = output_rows(s, i);
     *out_width = s->p->output[i].width;
     return true;
@@ -372,8 +364,7 @@ weft_status session_read(weft_diag *dg, const session *s, const char *name, int 
                          "output %s of the last call has %" PRId64 " numbers, %" PRId64
                          " were asked for",
                          name, all, n);
-    return s->dev->kind->read(dg, s->e, output_at(s, i, s->rows[ROWS_T]), to,
-                              (size_t)n * sizeof *to);
+    return s->dev->kind->read(dg, s->e, output_at(s, i), to, (size_t)n * sizeof *to);
 }
 
 int64_t session_length(const session *s, int64_t seq)
@@ -424,6 +415,11 @@ uint64_t session_barriers(const session *s)
 const plan *session_plan_of(const session *s)
 {
     return s->p;
+}
+
+const weights *session_weights(const session *s)
+{
+    return s->w;
 }
 
 void session_watch(session *s, device_watch *after_phase, void *ctx)

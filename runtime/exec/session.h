@@ -104,7 +104,8 @@ weft_status session_arena_read(weft_diag *dg, const session *s, int64_t offset, 
                                size_t bytes) WEFT_MUST_USE;
 weft_status session_arena_write(weft_diag *dg, session *s, int64_t offset, const void *from,
                                 size_t bytes) WEFT_MUST_USE;
-const plan *session_plan_of(const session *s); /* the one it was created with */
+const plan *session_plan_of(const session *s);    /* the one it was created with */
+const weights *session_weights(const session *s); /* for others of the plan; they end before it */
 
 /* Memory by purpose, in bytes. The weights are counted where they are the session's own. */
 typedef struct {
