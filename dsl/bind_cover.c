@@ -1,5 +1,5 @@
 /* bind_cover.c - coverage: which tensors of the checkpoint no weight line claims. */
-#include "dsl/bind.h"
+#include "dsl/bind_impl.h"
 
 /* Among the lines of a group a pattern may be whole, or begin after the group's prefix like theirs. */
 void bind_ignore(binding *b, const ast *line)

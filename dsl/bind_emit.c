@@ -1,5 +1,5 @@
 /* bind_emit.c - what the checker has typed becomes nodes, cells and outputs of the graph. */
-#include "dsl/bind.h"
+#include "dsl/bind_impl.h"
 
 #include "runtime/base/intmath.h"
 

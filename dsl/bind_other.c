@@ -5,6 +5,8 @@
  * (`"block_count" => it - mtp`), the value to store is the one that comes out right. */
 #include "dsl/transform.h"
 
+#include "dsl/bind_impl.h"
+
 #include <math.h>
 
 static const ast *other_lines(const binding *b, const ast *list)

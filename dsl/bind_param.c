@@ -1,5 +1,5 @@
 /* bind_param.c - parameters with a checkpoint at hand: keys, adaptors, defaults, lists per layer. */
-#include "dsl/bind.h"
+#include "dsl/bind_impl.h"
 
 enum { LIST_ITEMS_MAX = 4096 }; /* a longer list (a vocabulary) has a length and nothing else */
 

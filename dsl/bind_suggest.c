@@ -3,7 +3,7 @@
  * Names are dotted paths, of which long parts are the same for all, so only the parts that differ are
  * compared: of blk.0.attn_qq.weight and blk.0.attn_q.weight that is attn_qq and attn_q. Where nothing is
  * near, a name that ends in the same part serves: rope_scaling.factor for rope_parameters.factor. */
-#include "dsl/bind.h"
+#include "dsl/bind_impl.h"
 
 typedef struct {
     str_guess near; /* of the parts compared */

@@ -2,6 +2,8 @@
  * after their transforms. No tensor data moves here; a transform only changes offsets and strides. */
 #include "dsl/transform.h"
 
+#include "dsl/bind_impl.h"
+
 enum { MAP_ELEMENTS_MAX = 1 << 20 }; /* an element map is for norms and other small tensors */
 
 /* ---- from a tensor ---- */

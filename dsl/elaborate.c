@@ -1,5 +1,5 @@
 /* elaborate.c - the checker run again with a checkpoint: matching, binding, the graph. */
-#include "dsl/bind.h"
+#include "dsl/bind_impl.h"
 
 static void set_known(sym *y, val v)
 {
@@ -27,6 +27,16 @@ void bind_deinit(binding *b)
 {
     VEC_FREE(&b->ignores);
     VEC_FREE(&b->constants);
+}
+
+const char *bind_path(const binding *b)
+{
+    return b->cp->path;
+}
+
+void bind_table(binding *b, const ast *table)
+{
+    b->table = table;
 }
 
 /* ---- matching ---- */

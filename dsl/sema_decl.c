@@ -381,7 +381,7 @@ void sema_require(sema *s, const ast *n)
         weft_fail(s->dg, W0411, n->kid[REQUIRE_CONDITION]->loc,
                   s->bind ? "this requirement does not hold for %s"
                           : "this requirement can never hold%s",
-                  s->bind ? s->bind->cp->path : "");
+                  s->bind ? bind_path(s->bind) : "");
     str seen[VALUES_MAX];
     if (s->bind)
         note_values(s, n->kid[REQUIRE_CONDITION], seen, 0);
@@ -592,10 +592,10 @@ static void section_tokenizer(sema *s, const ast *n)
 static void section_weights(sema *s, const ast *n)
 {
     if (s->bind)
-        s->bind->table = n;
+        bind_table(s->bind, n);
     sema_weights(s, n);
     if (s->bind)
-        s->bind->table = NULL;
+        bind_table(s->bind, NULL);
 }
 
 static void section_pass(sema *s, const ast *n)

@@ -53,7 +53,7 @@ static void warn(sema *s, weft_loc loc, str name, str_guess near)
         weft_fail(s->dg, W0415, loc,
                   "neither a family that is known nor %s has a key `" STR_FMT "`, so the default "
                   "counts",
-                  s->bind->cp->path, STR_ARG(name));
+                  bind_path(s->bind), STR_ARG(name));
     else
         weft_fail(s->dg, W0415, loc, "no family that is known has a key `" STR_FMT "`",
                   STR_ARG(name));

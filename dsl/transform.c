@@ -1,6 +1,7 @@
 /* transform.c - the transforms of kinds.def; transform.h says where each effect is used. */
 #include "dsl/transform.h"
 
+#include "dsl/bind_impl.h"
 #include "runtime/base/intmath.h"
 
 enum { PIECES_MAX = 1 << 16 }; /* parts that a reshape may make of one tensor */
