@@ -32,17 +32,8 @@ typedef struct {
     int32_t phase;
     int32_t n_step, step[CHAIN_STEPS_MAX]; /* in order */
     int64_t cols, tile, grain;
-    int64_t cost;  /* for the order within a phase */
-    bool closed;   /* of a chain: a step could not join, so no later one may */
-    int32_t edges; /* the last that leads here, counted from 1; 0: none */
-    int32_t depth; /* greater than that of every item it waits for */
-    int32_t seen;  /* by which search */
+    int64_t cost; /* for the order within a phase */
 } bitem;
-
-typedef struct {
-    int32_t from, to; /* items: `to` waits for `from` */
-    int32_t next;     /* another that leads to the same item, counted from 1; 0: none */
-} bedge;
 
 /* The items that touched a cell last, -1: none. */
 typedef struct {
@@ -56,11 +47,9 @@ typedef struct {
     VEC(bstep) steps;
     VEC(bvalue) values;
     VEC(bitem) items;
-    VEC(bedge) edges;
+    VEC(plan_edge) edges;
     VEC(bcell) cells;
-    VEC(int32_t) waits; /* items that the step at hand waits for */
-    VEC(int32_t) open;  /* items that a search has still to look at */
-    int32_t n_search;
+    VEC(int32_t) waits;  /* items that the step at hand waits for */
     int32_t *map;        /* [graph nodes]: the number of its map; 0: a step of its own */
     int32_t *node_order; /* [n_order]: nodes that become steps; of a map, its last */
     int32_t n_order;
@@ -75,10 +64,7 @@ typedef struct {
 void bucket_order(bucket *b);
 /* Steps for all live nodes. bucket_steps.c */
 weft_status bucket_steps(bucket *b) WEFT_MUST_USE;
-/* Who waits for whom, told step by step: the items that s waits for, into b->waits; whether an item that waited
- * for those too would wait for itself; and that s, which waits for them, is part of this item. bucket_edges.c */
-void bucket_find_waits(bucket *b, const plan_step *s);
-bool bucket_makes_circle(bucket *b, int32_t item);
+/* Step s is part of this item, which waits for what it reads. bucket_edges.c */
 void bucket_add_waits(bucket *b, const plan_step *s, int32_t item);
 /* Items, their phases and their order. bucket_schedule.c */
 void bucket_schedule(bucket *b);

@@ -31,7 +31,6 @@ static weft_status make_bucket(lower *lo, int64_t n_tok, plan_bucket *out)
     VEC_FREE(&b.edges);
     VEC_FREE(&b.cells);
     VEC_FREE(&b.waits);
-    VEC_FREE(&b.open);
     arena_destroy(b.a);
     return status;
 }

@@ -2,8 +2,7 @@
  *
  * A map is one step though its nodes need not stand together, and what reads its first node may stand before its
  * last. So the order is found: a map or other node comes when all it waits for came, of those the one that ends
- * first. Nodes that touch a cell keep theirs. Where that makes a map wait for itself, its nodes become steps one by
- * one. */
+ * first. Nodes that touch a cell keep theirs. */
 #include "compiler/bucket_impl.h"
 #include "compiler/graph_impl.h"
 
@@ -18,18 +17,6 @@ typedef struct {
     int32_t *waits;     /* [groups]: for how many */
     bool *ready;        /* [groups] */
 } sorter;
-
-/* The cell that a node reads or writes; -1: none. */
-static int cell_of(const sorter *s, const gnode *n)
-{
-    for (int i = 0; i < n->n_in; i++) {
-        if (n->in[i].kind == REF_CELL)
-            return n->in[i].id;
-        if (n->in[i].kind == REF_VALUE && s->g->values.at[n->in[i].id].type.cell >= 0)
-            return s->g->values.at[n->in[i].id].type.cell;
-    }
-    return -1;
-}
 
 static void find_groups(sorter *s)
 {
@@ -51,7 +38,7 @@ static void find_groups(sorter *s)
         s->group[i] = map > 0 ? last[map] - 1 : i;
         s->next[i] = s->group[i] != i ? s->head[s->group[i]] : -1;
         s->head[s->group[i]] = i;
-        int cell = cell_of(s, n);
+        int cell = graph_cell_of(s->g, n);
         if (cell >= 0) {
             s->cell_next[i] = touched[cell] - 1;
             touched[cell] = i + 1;
@@ -120,14 +107,8 @@ void bucket_order(bucket *b)
     for (size_t i = 0; i < n; i++)
         b->map[i] =
             op_row_of(g->nodes.at[i].op)->fuses == FUSE_ELEMENTWISE ? g->nodes.at[i].map : 0;
-    for (bool again = true; again;) {
-        again = false;
-        find_groups(&s);
-        sort_groups(&s);
-        for (size_t i = 0; i < n; i++)
-            if (s.group[i] >= 0 && s.waits[s.group[i]] > 0 && b->map[i] > 0) {
-                b->map[i] = 0;
-                again = true;
-            }
-    }
+    find_groups(&s);
+    sort_groups(&s);
+    for (size_t i = 0; i < n; i++)
+        WEFT_ASSERT(s.group[i] < 0 || s.waits[s.group[i]] == 0); /* no map waits for itself */
 }

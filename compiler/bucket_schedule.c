@@ -67,7 +67,7 @@ static void assign_phases(bucket *b)
                 ready[tail++] = to[k];
         }
     }
-    WEFT_ASSERT(tail == n); /* bucket_edges.c lets no circle be made */
+    WEFT_ASSERT(tail == n); /* passes let no chain wait for itself */
     b->order = ready;
 }
 

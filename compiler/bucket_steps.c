@@ -1,8 +1,6 @@
 /* bucket_steps.c - the nodes of a graph as steps: kernels selected for the rows of the bucket, element-wise
  * nodes joined, activations quantised where a kernel wants them so, appends cut into keys and values.
- *
- * Each step says which chain it belongs to. A step that cannot be computed by the tiles of its chain
- * leaves it, and so does every later one of that chain: that is only slower. */
+ * Steps of a chain become one item. */
 #include "compiler/bucket_impl.h"
 
 #include "runtime/base/intmath.h"
@@ -56,23 +54,6 @@ static bool step_columns(const bucket *b, const plan_step *s, int64_t *cols, int
     return true;
 }
 
-static bool is_contraction(const bucket *b, const plan_step *s)
-{
-    return kop_row_of(bucket_op(b, s))->weight > 0;
-}
-
-/* Does s read a value that item makes? */
-static bool reads_item(const bucket *b, const plan_step *s, int32_t item)
-{
-    for (int i = 0; i < s->n_in; i++)
-        if (s->in[i].space == SPACE_ARENA) {
-            int maker = b->values.at[s->in[i].id].step;
-            if (maker >= 0 && b->steps.at[maker].item == item)
-                return true;
-        }
-    return false;
-}
-
 static int64_t least_multiple(int64_t a, int64_t b)
 {
     int64_t x = a, y = b;
@@ -84,52 +65,31 @@ static int64_t least_multiple(int64_t a, int64_t b)
     return a / x * b;
 }
 
-/* Is it worth cutting columns into tiles, of which `whole` cannot be cut? */
-static bool can_tile(int64_t tile, int64_t whole, int64_t cols)
-{
-    return tile <= cols && (whole < cols || cols <= 256);
-}
-
-/* May this step become part of the chain's item? */
-static bool fits_chain(bucket *b, const bitem *it, int32_t item, const plan_step *s)
-{
-    int64_t cols, whole;
-    if (it->closed || it->n_step == (int)(sizeof it->step / sizeof it->step[0]) ||
-        !step_columns(b, s, &cols, &whole) || cols != it->cols)
-        return false;
-    if ((is_contraction(b, s) && reads_item(b, s, item)) || bucket_makes_circle(b, item))
-        return false;
-    return can_tile(least_multiple(it->tile, whole), whole, cols);
-}
-
 static int32_t new_item(bucket *b, bitem it)
 {
     VEC_PUSH(&b->items, it);
     return (int32_t)b->items.n - 1;
 }
 
-/* Put step number i into the item of its chain, or into one of its own. */
+/* Put step number i into the item of its chain, or into one of its own. Passes let nothing into a chain that its tiles
+ * cannot compute. */
 static void join_item(bucket *b, int i)
 {
     bstep *st = &b->steps.at[i];
     int64_t cols, whole;
-    if (st->chain > 0 && !st->recompute) {
-        int32_t *at = &b->chain_at[st->chain];
-        if (*at < 0 && step_columns(b, &st->s, &cols, &whole) && can_tile(whole, whole, cols))
-            *at = new_item(b, (bitem){.cols = cols, .tile = whole});
-        if (*at >= 0) {
-            bitem *it = &b->items.at[*at];
-            if (fits_chain(b, it, *at, &st->s)) {
-                step_columns(b, &st->s, &cols, &whole);
-                it->tile = least_multiple(it->tile, whole);
-                st->item = *at;
-                it->step[it->n_step++] = i;
-                return;
-            }
-            it->closed = true;
-        }
+    if (st->chain == 0 || st->recompute) {
+        st->item = new_item(b, (bitem){.n_step = 1, .step = {i}});
+        return;
     }
-    st->item = new_item(b, (bitem){.n_step = 1, .step = {i}});
+    bool tiled = step_columns(b, &st->s, &cols, &whole);
+    WEFT_ASSERT(tiled);
+    if (b->chain_at[st->chain] < 0)
+        b->chain_at[st->chain] = new_item(b, (bitem){.cols = cols, .tile = 1});
+    st->item = b->chain_at[st->chain];
+    bitem *it = &b->items.at[st->item];
+    it->tile = least_multiple(it->tile, whole);
+    WEFT_ASSERT(it->cols == cols && it->tile <= cols && it->n_step < CHAIN_STEPS_MAX);
+    it->step[it->n_step++] = i;
 }
 
 /* ---- steps ---- */
@@ -140,7 +100,6 @@ static weft_status add_step(bucket *b, plan_step s, int chain, bool recompute)
     WEFT_TRY(add_results(b, &s));
     bstep st = {.s = s, .chain = chain, .recompute = recompute};
     VEC_PUSH(&b->steps, st);
-    bucket_find_waits(b, &s);
     join_item(b, i);
     bucket_add_waits(b, &s, b->steps.at[i].item);
     for (int k = 0; k < s.n_out; k++)
@@ -285,9 +244,7 @@ static weft_status add_append(bucket *b, const gnode *n)
         plan_step one = s;
         one.in[1 - half] = none;
         one.cost.row_bytes = s.pitch[half] * 2;
-        int maker = b->values.at[s.in[half].id].step;
-        int chain = maker >= 0 && !b->steps.at[maker].recompute ? b->steps.at[maker].chain : 0;
-        WEFT_TRY(add_step(b, one, chain, false));
+        WEFT_TRY(add_step(b, one, half ? n->values : n->chain, false));
     }
     return WEFT_OK;
 }
@@ -306,13 +263,15 @@ static weft_status add_map(bucket *b, const map_group *m)
     lower *lo = b->lo;
     const gnode *last = m->nodes[m->n - 1];
     weft_status status = WEFT_OK;
+    /* What of a map reads the chain may be needed by nobody: the rest may then come before it, and stands apart. */
     if (last->chain > 0 && !last->recompute && b->chain_at[last->chain] >= 0) {
-        const bitem *it = &b->items.at[b->chain_at[last->chain]];
         plan_step s = step_for(b, last);
-        if (!it->closed && lower_map(lo, m->nodes, m->n, m->is_read, it->cols, &s, &status))
+        int64_t cols = b->items.at[b->chain_at[last->chain]].cols;
+        if (lower_map(lo, m->nodes, m->n, m->is_read, cols, &s, &status))
             return add_step(b, s, last->chain, false);
         WEFT_TRY(status);
-        b->items.at[b->chain_at[last->chain]].closed = true;
+        return weft_fail(lo->dg, W0901, last->loc, "%s: there is no kernel for these operands",
+                         op_row_of(last->op)->name);
     }
     plan_step s = step_for(b, last);
     if (lower_map(lo, m->nodes, m->n, m->is_read, 0, &s, &status))

@@ -172,8 +172,11 @@ int graph_maps(const graph *g)
 int graph_chains(const graph *g)
 {
     int high = 0;
-    for (size_t i = 0; i < g->nodes.n; i++)
-        high = g->nodes.at[i].chain > high ? g->nodes.at[i].chain : high;
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        const gnode *n = &g->nodes.at[i];
+        high = n->chain > high ? n->chain : high;
+        high = n->values > high ? n->values : high;
+    }
     return high;
 }
 

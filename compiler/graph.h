@@ -59,8 +59,9 @@ typedef struct {
     gattr attr[OP_ATTRS_MAX]; /* in the order of attrs.def */
     int first, n_out;         /* its values are first .. first + n_out - 1 */
     /* What passes decide; 0 and false until then. */
-    int map;        /* nodes of the same number are one element-wise expression */
-    int chain;      /* nodes of the same number are computed in one go, tile by tile */
+    int map;    /* nodes of the same number are one element-wise expression */
+    int chain;  /* nodes of the same number are computed in one go, tile by tile */
+    int values; /* of an append, whose chain writes its keys: the chain that writes its values */
     bool recompute; /* of a chain: prepares what it reads, and may be done again by every thread */
 } gnode;
 

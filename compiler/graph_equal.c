@@ -67,8 +67,8 @@ bool graph_attr_equal(const gattr *a, const gattr *b)
 static bool same_node(const gnode *a, const gnode *b)
 {
     if (a->op != b->op || a->layer != b->layer || a->first != b->first || a->n_out != b->n_out ||
-        a->map != b->map || a->chain != b->chain || a->recompute != b->recompute ||
-        !graph_loc_equal(a->loc, b->loc))
+        a->map != b->map || a->chain != b->chain || a->values != b->values ||
+        a->recompute != b->recompute || !graph_loc_equal(a->loc, b->loc))
         return false;
     const gref none = {.kind = REF_NONE};
     for (int i = 0; i < OP_OPERANDS_MAX; i++)

@@ -162,7 +162,8 @@ static bool nodes_alike(folder *f, const gnode *a, const gnode *b)
         a->recompute != b->recompute || !graph_loc_equal(a->loc, b->loc))
         return false;
     if (!marks_alike(f, a->map - 1, b->map - 1, 0) ||
-        !marks_alike(f, a->chain - 1, b->chain - 1, f->marks))
+        !marks_alike(f, a->chain - 1, b->chain - 1, f->marks) ||
+        !marks_alike(f, a->values - 1, b->values - 1, f->marks))
         return false;
     for (int i = 0; i < a->n_in; i++)
         if (!refs_alike(f, a->in[i], b->in[i], a->layer, b->layer))

@@ -75,12 +75,15 @@ typedef struct {
     int *first;   /* [values + 1]: where each value's readers begin in `node` */
     int *node;    /* numbers of nodes, ascending; one that reads a value twice stands once */
     bool *output; /* [values]: it is an output of the graph */
+    int *
+        cell_before; /* [nodes]: the last node before it that touches the same cell, for which it waits; -1: none */
 } graph_uses;
 
 graph_uses graph_uses_of(arena *a, const graph *g);
 /* The values a node reads, as operands and in attributes, into out; returns how many. */
 enum { NODE_READS_MAX = OP_OPERANDS_MAX + OP_ATTRS_MAX };
 int graph_reads(const gnode *n, int *out);
+int graph_cell_of(const graph *g, const gnode *n); /* that it reads or writes; -1: none */
 
 /* ---- folding (graph_fold.c) ---- */
 

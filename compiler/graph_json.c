@@ -2,7 +2,7 @@
  *
  * A type is {"type": "f" or "i32", "dims": [..], "pairs"} or {"cell": name}; an operand is
  * {"value": 7}, {"weight": name}, {"const": 0}, {"cell": name}, {"input": name}, {"number": x} or
- * null. A place is {"file", "line", "column"} or null. What passes decide (map, chain or recompute of a
+ * null. A place is {"file", "line", "column"} or null. What passes decide (map, chain or recompute, values of a
  * node; form and keep of a cell) is there only once they did. */
 #include "compiler/graph_impl.h"
 
@@ -234,6 +234,8 @@ static void put_node(json_writer *w, const graph *g, const gnode *n)
         json_key_int(w, "map", n->map);
     if (n->chain > 0)
         json_key_int(w, n->recompute ? "recompute" : "chain", n->chain);
+    if (n->values > 0)
+        json_key_int(w, "values", n->values);
     put_layer(w, n->layer);
     put_loc(w, n->loc);
     json_close(w, '}');

@@ -12,7 +12,8 @@ typedef struct {
     int *unit;        /* [nodes] */
     int *next;        /* [nodes]: another node of the same unit, -1: none */
     int *head;        /* [units]: its first node, -1: none */
-    int *waits;       /* [units]: reads of values that are not there yet */
+    int *waits;       /* [units]: reads of values that are not there yet, and of cells */
+    int *touches;     /* [nodes]: the next node that touches the same cell, -1: none */
     int n_unit;
 } marks;
 
@@ -21,8 +22,11 @@ static const char *numbers_fault(const marks *m, int *out_node)
     for (size_t i = 0; i < m->g->nodes.n; i++) {
         const gnode *n = &m->g->nodes.at[i];
         *out_node = (int)i;
-        if (n->map < 0 || n->chain < 0 || n->map > GRAPH_ROWS_MAX || n->chain > GRAPH_ROWS_MAX)
+        if (n->map < 0 || n->chain < 0 || n->values < 0 || n->map > GRAPH_ROWS_MAX ||
+            n->chain > GRAPH_ROWS_MAX || n->values > GRAPH_ROWS_MAX)
             return "the number of its map or chain is out of range";
+        if (n->values > 0 && (n->op != OP_append || n->n_in < 3 || n->in[2].kind != REF_VALUE))
+            return "it has no values that a chain could write";
         if (n->recompute && n->chain == 0)
             return "it is recomputed for no chain";
     }
@@ -65,7 +69,8 @@ static const char *chains_fault(marks *m, int *out_node)
     }
     for (size_t i = 0; i < m->g->nodes.n; i++) {
         *out_node = (int)i;
-        if (m->g->nodes.at[i].chain > 0 && !good[m->g->nodes.at[i].chain])
+        const gnode *n = &m->g->nodes.at[i];
+        if ((n->chain > 0 && !good[n->chain]) || (n->values > 0 && !good[n->values]))
             return "its chain has no contraction";
     }
     return NULL;
@@ -94,16 +99,28 @@ static void find_units(marks *m)
     }
 }
 
+/* Does the unit of a node wait for a value that the node reads? A chain waits for the keys of its append alone. */
+static bool waits_for(const marks *m, int node, int value)
+{
+    const gnode *n = &m->g->nodes.at[node];
+    bool apart = n->op == OP_append && (n->chain > 0 || n->values > 0) && n->n_in > 2;
+    return !apart || n->in[2].id != value || n->in[1].id == value;
+}
+
 /* The units that wait for unit u: one fewer thing; those that wait no more go onto the list. */
 static void release(marks *m, const graph_uses *uses, int u, int *ready, int *n_ready)
 {
     for (int i = m->head[u]; i >= 0; i = m->next[i]) {
         const gnode *n = &m->g->nodes.at[i];
-        for (int r = uses->first[n->first]; r < uses->first[n->first + n->n_out]; r++) {
-            int to = m->unit[uses->node[r]];
-            if (to != u && --m->waits[to] == 0)
-                ready[(*n_ready)++] = to;
-        }
+        for (int v = n->first; v < n->first + n->n_out; v++)
+            for (int r = uses->first[v]; r < uses->first[v + 1]; r++) {
+                int to = m->unit[uses->node[r]];
+                if (to != u && waits_for(m, uses->node[r], v) && --m->waits[to] == 0)
+                    ready[(*n_ready)++] = to;
+            }
+        int to = m->touches[i] >= 0 ? m->unit[m->touches[i]] : u;
+        if (to != u && --m->waits[to] == 0)
+            ready[(*n_ready)++] = to;
     }
 }
 
@@ -113,8 +130,18 @@ static const char *order_fault(marks *m, int *out_node)
     find_units(m);
     for (size_t v = 0; v < m->g->values.n; v++)
         for (int r = uses.first[v]; r < uses.first[v + 1]; r++)
-            if (m->unit[uses.node[r]] != m->unit[m->g->values.at[v].node])
+            if (m->unit[uses.node[r]] != m->unit[m->g->values.at[v].node] &&
+                waits_for(m, uses.node[r], (int)v))
                 m->waits[m->unit[uses.node[r]]]++;
+    m->touches = ARENA_ARRAY(m->a, int, m->g->nodes.n + 1);
+    for (size_t i = m->g->nodes.n; i-- > 0;) {
+        int before = uses.cell_before[i];
+        m->touches[i] = m->touches[i] ? m->touches[i] - 1 : -1;
+        if (before < 0)
+            continue;
+        m->touches[before] = (int)i + 1; /* until it is reached */
+        m->waits[m->unit[i]] += m->unit[before] != m->unit[i];
+    }
     int *ready = ARENA_ARRAY(m->a, int, (size_t)m->n_unit + 1), n_ready = 0;
     for (int u = 0; u < m->n_unit; u++)
         if (m->head[u] >= 0 && m->waits[u] == 0)

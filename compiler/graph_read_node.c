@@ -149,18 +149,21 @@ weft_status read_layer(reader *r, int *out_layer)
     return WEFT_OK;
 }
 
-/* What passes decided: map 2, then chain 4 or before 4. */
+/* What passes decided: map 2, then chain 4 or recompute 4, then values 5. */
 static weft_status read_marks(reader *r, gnode *n)
 {
     scan *s = &r->s;
-    int64_t map = 0, chain = 0;
+    int64_t map = 0, chain = 0, values = 0;
     if (scan_accept_word(s, "map"))
         WEFT_TRY(scan_int(s, 1, GRAPH_ROWS_MAX, &map));
     n->recompute = scan_accept_word(s, "recompute");
     if (n->recompute || scan_accept_word(s, "chain"))
         WEFT_TRY(scan_int(s, 1, GRAPH_ROWS_MAX, &chain));
+    if (scan_accept_word(s, "values"))
+        WEFT_TRY(scan_int(s, 1, GRAPH_ROWS_MAX, &values));
     n->map = (int)map;
     n->chain = (int)chain;
+    n->values = (int)values;
     return WEFT_OK;
 }
 

@@ -195,4 +195,6 @@ void gtext_marks(strbuf *out, const gnode *n)
         strbuf_add(out, " map %d", n->map);
     if (n->chain > 0)
         strbuf_add(out, " %s %d", n->recompute ? "recompute" : "chain", n->chain);
+    if (n->values > 0)
+        strbuf_add(out, " values %d", n->values);
 }

@@ -27,11 +27,37 @@ static int reads_once(const gnode *n, int *out)
     return count;
 }
 
+int graph_cell_of(const graph *g, const gnode *n)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i].kind == REF_CELL)
+            return n->in[i].id;
+        if (n->in[i].kind == REF_VALUE && g->values.at[n->in[i].id].type.cell >= 0)
+            return g->values.at[n->in[i].id].type.cell;
+    }
+    return -1;
+}
+
+/* Cells are read and written in the order of the nodes. */
+static int *cells_before(arena *a, const graph *g)
+{
+    int *before = ARENA_ARRAY(a, int, g->nodes.n + 1);
+    int *last = ARENA_ARRAY(a, int, g->cells.n + 1); /* one past a node */
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        int cell = graph_cell_of(g, &g->nodes.at[i]);
+        before[i] = cell < 0 ? -1 : last[cell] - 1;
+        if (cell >= 0)
+            last[cell] = (int)i + 1;
+    }
+    return before;
+}
+
 graph_uses graph_uses_of(arena *a, const graph *g)
 {
     graph_uses u = {
         .first = ARENA_ARRAY(a, int, g->values.n + 2),
         .output = ARENA_ARRAY(a, bool, g->values.n + 1),
+        .cell_before = cells_before(a, g),
     };
     int read[NODE_READS_MAX];
     /* Counted two places up: first[v + 1] is then where v begins, and filling in moves it to the end. */

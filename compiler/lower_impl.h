@@ -81,6 +81,8 @@ weft_status lower_weight(lower *lo, const gnode *n, int id, weight_read read,
 
 /* What an operator is to kernels; KOP_COUNT: they have none for it. */
 kop lower_kop(op_code op);
+/* The layout that the kernels for a node want its weight in. */
+klayout lower_layout(const target *t, const graph *g, const gnode *n);
 
 /* The kernel of the plan that this is, added when it is not there yet; and that of a step. */
 int32_t lower_kernel(lower *lo, const plan_kernel *k);

@@ -183,7 +183,7 @@ static bool set_shape(mapper *m, int64_t cols)
     int lead = r->rank ? 1 : 0;
     if (cols > 0) { /* the last axes that make up the columns of the chain */
         lead = r->rank;
-        while (lead > 1 && width < cols)
+        while (lead > 1 && (width < cols || r->dim[lead - 1] == 1))
             width *= r->dim[--lead];
         if (width != cols || lead < 1)
             return false;

@@ -434,11 +434,11 @@ static bool weighs(const gnode *n)
 }
 
 /* The type that a kernel is chosen by. */
-static dtype weight_type(const lower *lo, const gnode *n)
+static dtype weight_type(const graph *g, const gnode *n)
 {
     if (!weighs(n) || n->in[1].kind != REF_WEIGHT)
         return DT_F32;
-    const gweight *w = &lo->g->weights.at[n->in[1].id];
+    const gweight *w = &g->weights.at[n->in[1].id];
     return w->computed ? DT_F32 : w->type == DT_MXFP4_HF ? DT_MXFP4 : w->type;
 }
 
@@ -458,17 +458,14 @@ static bool asks_f32(const gnode *n)
     return weighs(n) && lower_attr_word(n, "prec", 0) == PREC_F32;
 }
 
-/* The layout that the kernels for this node want its weight in. */
-static klayout weight_layout(const lower *lo, const gnode *n, dtype type)
+klayout lower_layout(const target *t, const graph *g, const gnode *n)
 {
-    if (lo->t->as_stored || (n->op != OP_linear && n->op != OP_experts) ||
-        n->in[1].kind != REF_WEIGHT)
+    if (t->as_stored || (n->op != OP_linear && n->op != OP_experts) || n->in[1].kind != REF_WEIGHT)
         return LAYOUT_STORED;
-    const gweight *w = &lo->g->weights.at[n->in[1].id];
+    const gweight *w = &g->weights.at[n->in[1].id];
     if (w->computed || !has_groups(w))
         return LAYOUT_STORED;
-    const backend *be = lo->t->be;
-    return be->layout(be, lower_of[n->op].op, type, asks_f32(n));
+    return t->be->layout(t->be, lower_of[n->op].op, weight_type(g, n), asks_f32(n));
 }
 
 /* The most rows that a call gives it, by which its kernel is chosen: of a long prompt the last layers see but the
@@ -495,8 +492,8 @@ weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
     const char *name = op_row_of(n->op)->name;
     if (!lower_of[n->op].fn)
         return weft_fail(lo->dg, W0901, n->loc, "%s: this program has no kernel for it", name);
-    dtype type = weight_type(lo, n);
-    lo->layout = weight_layout(lo, n, type);
+    dtype type = weight_type(lo->g, n);
+    lo->layout = lower_layout(lo->t, lo->g, n);
     s->prec_f32 = asks_f32(n);
     plan_kernel k;
     kernel_want want = {.op = lower_of[n->op].op,

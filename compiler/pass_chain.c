@@ -1,4 +1,6 @@
-/* pass_chain.c - who may join a chain: nodes that need of its values only the columns they give. */
+/* pass_chain.c - who may join a chain: nodes that need of its values only the columns they give, and can be computed by
+ * its tiles. */
+#include "compiler/lower_impl.h"
 #include "compiler/pass_impl.h"
 
 /* ---- beginning ---- */
@@ -21,16 +23,90 @@ static int list_maps(chains *c)
     return high;
 }
 
+/* ---- steps ---- */
+
+static int64_t least_multiple(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t r = x % y;
+        x = y;
+        y = r;
+    }
+    return a / x * b;
+}
+
+bool pass_can_tile(int64_t whole, int64_t cols)
+{
+    enum { COLS_FEW = 256 }; /* as one tile they are no loss */
+    return whole < cols || (whole == cols && cols <= COLS_FEW);
+}
+
+bool chains_takes(const chains *c, int chain, int64_t whole)
+{
+    const chain_info *info = &c->chain[chain];
+    return info->n_step < c->p.t->be->chain_steps &&
+           least_multiple(info->whole, whole) <= info->all && pass_can_tile(whole, info->all);
+}
+
+void chains_add_step(chains *c, int chain, int64_t whole)
+{
+    chain_info *info = &c->chain[chain];
+    info->whole = least_multiple(info->whole, whole);
+    info->n_step++;
+}
+
+/* Of a contraction: columns of its result, and what of them cannot be cut. */
+static int64_t contraction_cols(const graph *g, const gnode *n)
+{
+    const gtype *t = pass_type(g, n);
+    return t->dim[t->rank - 1] * (n->op == OP_head_linear ? t->dim[1] : 1);
+}
+
+int64_t pass_whole_of(const graph *g, const target *t, const gnode *n)
+{
+    if (n->op == OP_head_linear)
+        return pass_type(g, n)->dim[2];
+    return lower_layout(t, g, n) != LAYOUT_STORED ? LAYOUT_GROUP : 1;
+}
+
 static void describe_chain(chain_info *info, const graph *g, const gnode *n)
 {
     const gtype *t = pass_type(g, n);
     bool wide = n->op != OP_linear;
-    *info = (chain_info){.row = t->dim[0], .cols = -1, .experts = n->op == OP_experts};
+    *info = (chain_info){.row = t->dim[0], .cols = -1, .experts = n->op == OP_experts, .whole = 1};
     if (t->rank != (wide ? 3 : 2) || t->dim[0] >= 0)
         return;
     info->cols = t->dim[t->rank - 1];
+    info->all = contraction_cols(g, n);
     if (wide)
         info->wide = *t;
+}
+
+/* The last axis: of heads, one of them. */
+static int64_t last_dim(const graph *g, int value)
+{
+    const gtype *t = &g->values.at[value].type;
+    return t->dim[t->rank - 1];
+}
+
+/* The steps that a node of a chain becomes. Keys and values of an append are one each. */
+static void count_steps(chains *c, int i)
+{
+    const graph *g = c->p.g;
+    const gnode *n = &g->nodes.at[i];
+    if (n->values > 0)
+        chains_add_step(c, n->values, last_dim(g, n->in[2].id));
+    if (!pass_in_chain(n))
+        return;
+    if (pass_contracts(n))
+        chains_add_step(c, n->chain, pass_whole_of(g, c->p.t, n));
+    else if (n->op == OP_rms_norm || n->op == OP_layer_norm || n->op == OP_rope)
+        chains_add_step(c, n->chain, last_dim(g, n->first));
+    else if (n->op == OP_append)
+        chains_add_step(c, n->chain, last_dim(g, n->in[1].id));
+    else if (n->op == OP_combine || (n->map > 0 && c->map_last[n->map] == i))
+        chains_add_step(c, n->chain, 1);
 }
 
 /* ---- levels ---- */
@@ -49,6 +125,9 @@ static bool raise_level(chains *c, int i, int *map_level)
         int from = c->level[c->p.g->values.at[read[k - 1]].node];
         level = from > level ? from : level;
     }
+    int before = c->p.uses.cell_before[i];
+    if (before >= 0 && c->level[before] > level)
+        level = c->level[before];
     fuse_class class = op_row_of(n->op)->fuses;
     if (class == FUSE_CONTRACTION || class == FUSE_ATTENTION)
         level++;
@@ -88,6 +167,8 @@ static void begin(chains *c, graph *g, const target *t)
         if (pass_in_chain(&g->nodes.at[i]) && pass_contracts(&g->nodes.at[i]))
             describe_chain(&c->chain[g->nodes.at[i].chain], g, &g->nodes.at[i]);
     find_levels(c, list_maps(c));
+    for (size_t i = 0; i < g->nodes.n; i++)
+        count_steps(c, (int)i);
 }
 
 int chains_of(const chains *c, gref r)
@@ -145,8 +226,9 @@ bool chains_join_combine(chains *c, int i)
     int chain = chains_of(c, n->in[0]);
     const chain_info *info = &c->chain[chain];
     if (chain == 0 || !info->experts || !is_wide(info, &c->p.g->values.at[n->in[0].id].type) ||
-        !chains_earlier(c, n->in[1], chain))
+        !chains_earlier(c, n->in[1], chain) || !chains_takes(c, chain, 1))
         return false;
+    chains_add_step(c, chain, 1);
     chains_join(c, i, chain);
     return true;
 }
@@ -193,7 +275,7 @@ bool chains_join_map(chains *c, int i)
         return false;
     const gtype *shape = pass_type(g, &g->nodes.at[i]);
     int chain = last_chain(c, map, shape);
-    if (chain == 0)
+    if (chain == 0 || !chains_takes(c, chain, 1))
         return false;
     for (int k = c->map_first[map]; k >= 0; k = c->map_next[k]) {
         for (int j = 0; j < g->nodes.at[k].n_in; j++) {
@@ -203,6 +285,7 @@ bool chains_join_map(chains *c, int i)
                 return false;
         }
     }
+    chains_add_step(c, chain, 1);
     for (int k = c->map_first[map]; k >= 0; k = c->map_next[k])
         chains_join(c, k, chain);
     return true;

@@ -58,8 +58,8 @@ static void push(mapper *m, int node, int low, int *n_stack)
     }
 }
 
-/* Does anything the set reads from outside need a node of the set? What is searched are units: with a
- * node all of its map or chain. */
+/* Does anything the set reads from outside need a node of the set, be it by the order of what touches a cell? What is
+ * searched are units: with a node all of its map or chain. */
 static bool needs_itself(mapper *m, const node_set *s)
 {
     const graph *g = m->p.g;
@@ -79,6 +79,7 @@ static bool needs_itself(mapper *m, const node_set *s)
             return true;
         for (int k = graph_reads(&g->nodes.at[node], read); k > 0; k--)
             push(m, g->values.at[read[k - 1]].node, low, &n_stack);
+        push(m, m->p.uses.cell_before[node], low, &n_stack);
         if (m->map[node] > 0)
             for (int i = m->map[node] - 1; i >= 0; i = m->next[i])
                 push(m, i, low, &n_stack);

@@ -83,13 +83,16 @@ typedef struct {
     gtype wide;   /* rank 0: it is plain */
     int64_t row;  /* T or R */
     int64_t cols; /* of a row; -1: nothing may join */
+    /* What it is as steps: their number, the columns of all its vectors, and how many of those cannot be cut. */
+    int n_step;
+    int64_t all, whole;
     bool experts; /* it may be combined */
-    bool gives_v; /* an append of another chain writes its values */
-    bool takes_v; /* its append writes values of another chain */
 } chain_info;
 
-/* The level of a node counts contractions and attentions on the longest way to it; a map is of the level of
- * its highest node, a chain of that of its contractions. Nodes join a chain only if what they read
+/* Which nodes form a chain is decided here, and nowhere later: what joins can be computed by the chain's tiles.
+ *
+ * The level of a node counts contractions and attentions on the longest way to it, be it through a cell; a map is of the
+ * level of its highest node, a chain of that of its contractions. Nodes join a chain only if what they read
  * from elsewhere is of a lower level. So the chain waits for nothing more than before, and never for
  * itself; and no level changes by it. */
 typedef struct {
@@ -111,5 +114,12 @@ int chains_of(const chains *c, gref r);
 /* Is what r means there before chain number `chain` begins? */
 bool chains_earlier(const chains *c, gref r, int chain);
 void chains_join(chains *c, int i, int chain);
+/* May a chain have one step more, whose columns can be cut only between parts of `whole`; and that it has. */
+bool chains_takes(const chains *c, int chain, int64_t whole);
+void chains_add_step(chains *c, int chain, int64_t whole);
+/* Can columns be cut into tiles at all, where so many of them cannot be? */
+bool pass_can_tile(int64_t whole, int64_t cols);
+/* Columns of a contraction that cannot be cut: a vector of its heads, a group of interleaved rows. */
+int64_t pass_whole_of(const graph *g, const target *t, const gnode *n);
 
 #endif

@@ -28,20 +28,29 @@ static bool side_by_side(const graph *g, const gnode *a, const gnode *b)
     return true;
 }
 
+static int count_chain(const graph *g, int chain, int until)
+{
+    int n = 0;
+    for (int i = chain - 1; i <= until; i++) /* a chain is named after its first node */
+        n += g->nodes.at[i].chain == chain;
+    return n;
+}
+
 /* All of chain `from` into chain `to`. Chains are short and merges few. */
 static void rename_chain(graph *g, int from, int to, int until)
 {
     for (int i = until; i >= 0; i--) {
         if (g->nodes.at[i].chain == from)
             g->nodes.at[i].chain = to;
-        if (i == from - 1) /* a chain is named after its first node */
+        if (i == from - 1)
             break;
     }
 }
 
 /* root[i]: the one contraction whose results element-wise node i works on, plus one; 0: none or several. */
-static int root_of(graph *g, const int *root, int i)
+static int root_of(const pass *p, const int *root, int i)
 {
+    graph *g = p->g;
     int found = 0, read[NODE_READS_MAX];
     for (int k = 0, n = graph_reads(&g->nodes.at[i], read); k < n; k++) {
         int other = root[g->values.at[read[k]].node];
@@ -54,12 +63,21 @@ static int root_of(graph *g, const int *root, int i)
         gnode *a = &g->nodes.at[found - 1], *b = &g->nodes.at[other - 1];
         if (a->chain == b->chain)
             continue;
-        if (!side_by_side(g, a, b))
+        if (!side_by_side(g, a, b) ||
+            count_chain(g, a->chain, i) + count_chain(g, b->chain, i) > p->t->be->chain_steps)
             return 0;
         int low = a->chain < b->chain ? a->chain : b->chain;
         rename_chain(g, a->chain + b->chain - low, low, i);
     }
     return found;
+}
+
+/* Heads are columns that a tile has whole. */
+static bool can_begin(const graph *g, const target *t, const gnode *n)
+{
+    const gtype *r = pass_type(g, n);
+    return n->op != OP_head_linear ||
+           (r->rank == 3 && pass_can_tile(pass_whole_of(g, t, n), r->dim[1] * r->dim[2]));
 }
 
 bool pass_merge_linear(graph *g, const target *t)
@@ -71,12 +89,12 @@ bool pass_merge_linear(graph *g, const target *t)
     int *root = ARENA_ARRAY(p.a, int, g->nodes.n + 1);
     for (size_t i = 0; i < g->nodes.n; i++) {
         gnode *n = &g->nodes.at[i];
-        if (pass_contracts(n) && pass_has_kernel(&p, n)) {
+        if (pass_contracts(n) && pass_has_kernel(&p, n) && can_begin(g, t, n)) {
             n->chain = (int)i + 1;
             root[i] = (int)i + 1;
             p.changed = true;
         } else if (op_row_of(n->op)->fuses == FUSE_ELEMENTWISE) {
-            root[i] = root_of(g, root, (int)i);
+            root[i] = root_of(&p, root, (int)i);
         }
     }
     if (p.changed)

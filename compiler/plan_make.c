@@ -14,12 +14,23 @@ static void drop_outputs(graph *g, const target *t)
     g->outputs.n = n;
 }
 
+/* Chains and maps are what the passes make them for t, whatever a graph that was read says. */
+static void drop_marks(graph *g)
+{
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        gnode *n = &g->nodes.at[i];
+        n->map = n->chain = n->values = 0;
+        n->recompute = false;
+    }
+}
+
 weft_status plan_graph(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
                        graph **out_g)
 {
     WEFT_TRY(lower_check(dg, g, t));
     graph *copy = graph_copy(g);
     drop_outputs(copy, t);
+    drop_marks(copy);
     weft_status status = passes_run(dg, copy, t, watch); /* none where nothing fuses */
     if (status == WEFT_OK)
         *out_g = copy;
