@@ -76,17 +76,18 @@ static bool access_attend(plan_accesses *l)
                           c->keep, c->name);
     acc_sharing part = {SHARE_ROW, 0}; /* of a row, a unit has some heads */
     int mode = l->s->choice.attend.part;
-    if (mode < 0 || mode > 2 || (mode > 0 && !plan_kernel_splits(l->k)))
+    if (mode < 0 || mode > ATTEND_MERGE || (mode > 0 && !plan_kernel_splits(l->k)))
         return acc_refuse(l, "its kernel has no part %d", mode);
     int64_t states = acc_times(l, heads, kernel_state_elems(c->v));
-    if (mode == 2)
+    if (mode == ATTEND_MERGE)
         return acc_rows_in(l, 0, l->n_row, states, part) && acc_f32_in(l, 2, heads) &&
                acc_rows_out(l, l->n_row, acc_times(l, heads, c->v), part);
     touch_cell(l, CELL_KEYS, false, acc_shared_by_all);
     touch_cell(l, CELL_VALUES, false, acc_shared_by_all);
     return acc_rows_in(l, 0, l->n_row, acc_times(l, heads, c->k), part) &&
            acc_f32_in(l, 2, heads) && acc_f32_in(l, 3, heads) &&
-           acc_rows_out(l, l->n_row, mode == 1 ? states : acc_times(l, heads, c->v), part);
+           acc_rows_out(l, l->n_row, mode == ATTEND_STATES ? states : acc_times(l, heads, c->v),
+                        part);
 }
 
 /* ---- the other ops ---- */
@@ -197,7 +198,7 @@ static bool strided_in(plan_accesses *l, int i, int axes, int first, int64_t ele
                    4);
 }
 
-/* add and the like: axes n[0] to n[word[0] - 1]. */
+/* add and the like: as many axes as its rank. */
 static bool access_binary(plan_accesses *l)
 {
     int rank = l->s->choice.binary.rank;
