@@ -109,9 +109,9 @@ static bool multiplies(const kernel_row *k, peak_kind kind)
 
 int peaks_of(const peak_rates *r, const kernel_row *row)
 {
-    uint32_t may = kvariant_needs(row->variant);
+    uint32_t may = row ? kvariant_needs(row->variant) : 0;
     int best = 0;
-    for (int i = 1; i < r->n; i++)
+    for (int i = 1; i < r->n && row; i++)
         if (multiplies(row, r->row[i]->kind) && (may & r->row[i]->needs) == r->row[i]->needs &&
             (best == 0 || r->rate[i] > r->rate[best]))
             best = i;

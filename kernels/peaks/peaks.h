@@ -32,7 +32,8 @@ const char *peak_kind_name(peak_kind k); /* "f32" */
 void peaks_measure(int threads, peak_rates *out);
 
 /* Which of them a kernel could reach at best: the fastest for what it multiplies, among the instructions that its variant
- * may use. What rounds or splits f32 by itself counts as bf16. Portable code is compared with the portable row. */
+ * may use. What rounds or splits f32 by itself counts as bf16. Portable code is compared with the portable row, as is
+ * NULL, a kernel that is not the CPU's. */
 int peaks_of(const peak_rates *r, const kernel_row *row);
 
 #endif

@@ -93,8 +93,7 @@ static profile_sum sum_of(const profiler *r, const plan_step *s, const step_time
     const peak_rates *peaks = &r->opt->peaks;
     double move = w->bytes / r->opt->bandwidth;
     const kernel_row *row = kernel_by_symbol(plan_kernel_of(r->p, s)->name);
-    double compute =
-        w->flops / peaks->rate[row ? peaks_of(peaks, row) : 0]; /* none: not the CPU's */
+    double compute = w->flops / peaks->rate[peaks_of(peaks, row)];
     return (profile_sum){.seconds = clock_seconds(t->ns_busy) / r->threads,
                          .bytes = w->bytes,
                          .flops = w->flops,
