@@ -54,17 +54,6 @@ static bool step_columns(const bucket *b, const plan_step *s, int64_t *cols, int
     return true;
 }
 
-static int64_t least_multiple(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b;
-    while (y) {
-        int64_t r = x % y;
-        x = y;
-        y = r;
-    }
-    return a / x * b;
-}
-
 static int32_t new_item(bucket *b, bitem it)
 {
     VEC_PUSH(&b->items, it);
@@ -87,7 +76,7 @@ static void join_item(bucket *b, int i)
         b->chain_at[st->chain] = new_item(b, (bitem){.cols = cols, .tile = 1});
     st->item = b->chain_at[st->chain];
     bitem *it = &b->items.at[st->item];
-    it->tile = least_multiple(it->tile, whole);
+    it->tile = i64_lcm(it->tile, whole);
     WEFT_ASSERT(it->cols == cols && it->tile <= cols && it->n_step < CHAIN_STEPS_MAX);
     it->step[it->n_step++] = i;
 }

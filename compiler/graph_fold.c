@@ -10,9 +10,9 @@ typedef struct {
     const graph *g;
     const graph_layers *ls;
     bool storage;     /* weights must be stored alike too */
-    int *twin, *back; /* [values]: paired with, or -1; from layer a to b, and from b to a */
-    int *cell_twin, *cell_back;         /* [cells] */
-    int *mark_twin, *mark_back;         /* [2 * marks]: maps, then chains */
+    int *pair, *back; /* [values]: paired with, or -1; from layer a to b, and from b to a */
+    int *cell_pair, *cell_back;         /* [cells] */
+    int *mark_pair, *mark_back;         /* [2 * marks]: maps, then chains */
     int marks;                          /* one past the highest number of either */
     VEC(int) met, met_cells, met_marks; /* what was paired in this comparison, to be undone */
 } folder;
@@ -27,19 +27,19 @@ static int size_of(const graph_layers *ls, int layer)
     return ls->first[layer + 1] - ls->first[layer];
 }
 
-static bool pair_up(int *twin, int *back, int a, int b, bool *out_new)
+static bool pair_up(int *pair, int *back, int a, int b, bool *out_new)
 {
-    *out_new = twin[a] < 0 && back[b] < 0;
+    *out_new = pair[a] < 0 && back[b] < 0;
     if (*out_new) {
-        twin[a] = b;
+        pair[a] = b;
         back[b] = a;
     }
-    return twin[a] == b && back[b] == a;
+    return pair[a] == b && back[b] == a;
 }
 
 static bool pair_values(folder *f, int a, int b)
 {
-    bool is_new, good = pair_up(f->twin, f->back, a, b, &is_new);
+    bool is_new, good = pair_up(f->pair, f->back, a, b, &is_new);
     if (is_new) {
         VEC_PUSH(&f->met, a);
         VEC_PUSH(&f->met, b);
@@ -53,7 +53,7 @@ static bool cells_alike(folder *f, int a, int b)
     if (x->kind != y->kind || x->window != y->window || x->layout != y->layout ||
         x->keep != y->keep || memcmp(x->arg, y->arg, sizeof x->arg) != 0)
         return false;
-    bool is_new, good = pair_up(f->cell_twin, f->cell_back, a, b, &is_new);
+    bool is_new, good = pair_up(f->cell_pair, f->cell_back, a, b, &is_new);
     if (is_new) {
         VEC_PUSH(&f->met_cells, a);
         VEC_PUSH(&f->met_cells, b);
@@ -148,7 +148,7 @@ static bool marks_alike(folder *f, int a, int b, int base)
 {
     if (a < 0 || b < 0)
         return a == b;
-    bool is_new, good = pair_up(f->mark_twin, f->mark_back, base + a, base + b, &is_new);
+    bool is_new, good = pair_up(f->mark_pair, f->mark_back, base + a, base + b, &is_new);
     if (is_new) {
         VEC_PUSH(&f->met_marks, base + a);
         VEC_PUSH(&f->met_marks, base + b);
@@ -184,11 +184,11 @@ static bool layers_alike(folder *f, int a, int b)
     for (int i = 0; good && i < n; i++)
         good = nodes_alike(f, node_of(f, a, i), node_of(f, b, i));
     for (size_t i = 0; i < f->met.n; i++)
-        f->twin[f->met.at[i]] = f->back[f->met.at[i]] = -1;
+        f->pair[f->met.at[i]] = f->back[f->met.at[i]] = -1;
     for (size_t i = 0; i < f->met_cells.n; i++)
-        f->cell_twin[f->met_cells.at[i]] = f->cell_back[f->met_cells.at[i]] = -1;
+        f->cell_pair[f->met_cells.at[i]] = f->cell_back[f->met_cells.at[i]] = -1;
     for (size_t i = 0; i < f->met_marks.n; i++)
-        f->mark_twin[f->met_marks.at[i]] = f->mark_back[f->met_marks.at[i]] = -1;
+        f->mark_pair[f->met_marks.at[i]] = f->mark_back[f->met_marks.at[i]] = -1;
     f->met.n = f->met_cells.n = f->met_marks.n = 0;
     return good;
 }
@@ -247,11 +247,11 @@ graph_layers *graph_fold(arena *a, const graph *g, bool storage)
         .g = g,
         .ls = ls,
         .storage = storage,
-        .twin = unpaired(a, g->values.n),
+        .pair = unpaired(a, g->values.n),
         .back = unpaired(a, g->values.n),
-        .cell_twin = unpaired(a, g->cells.n),
+        .cell_pair = unpaired(a, g->cells.n),
         .cell_back = unpaired(a, g->cells.n),
-        .mark_twin = unpaired(a, 2 * (size_t)marks),
+        .mark_pair = unpaired(a, 2 * (size_t)marks),
         .mark_back = unpaired(a, 2 * (size_t)marks),
         .marks = marks,
     };
@@ -312,8 +312,8 @@ bool graph_fold_output(const graph_layers *ls, const graph *g, const goutput *o)
     int node = g->values.at[o->value].node, layer = g->nodes.at[node].layer;
     if (!graph_folded(ls, layer))
         return false;
-    const gnode *twin = &g->nodes.at[ls->node[ls->first[ls->like[layer]] + ls->place[node]]];
-    int value = twin->first + o->value - g->nodes.at[node].first;
+    const gnode *pair = &g->nodes.at[ls->node[ls->first[ls->like[layer]] + ls->place[node]]];
+    int value = pair->first + o->value - g->nodes.at[node].first;
     for (size_t i = 0; i < g->outputs.n; i++)
         if (g->outputs.at[i].value == value && str_eq(g->outputs.at[i].name, o->name))
             return true;

@@ -3,6 +3,8 @@
 #include "compiler/lower_impl.h"
 #include "compiler/pass_impl.h"
 
+#include "runtime/base/intmath.h"
+
 /* ---- beginning ---- */
 
 static int list_maps(chains *c)
@@ -25,17 +27,6 @@ static int list_maps(chains *c)
 
 /* ---- steps ---- */
 
-static int64_t least_multiple(int64_t a, int64_t b)
-{
-    int64_t x = a, y = b;
-    while (y) {
-        int64_t r = x % y;
-        x = y;
-        y = r;
-    }
-    return a / x * b;
-}
-
 bool pass_can_tile(int64_t whole, int64_t cols)
 {
     enum { COLS_FEW = 256 }; /* as one tile they are no loss */
@@ -45,14 +36,14 @@ bool pass_can_tile(int64_t whole, int64_t cols)
 bool chains_takes(const chains *c, int chain, int64_t whole)
 {
     const chain_info *info = &c->chain[chain];
-    return info->n_step < c->p.t->be->chain_steps &&
-           least_multiple(info->whole, whole) <= info->all && pass_can_tile(whole, info->all);
+    return info->n_step < c->p.t->be->chain_steps && i64_lcm(info->whole, whole) <= info->all &&
+           pass_can_tile(whole, info->all);
 }
 
 void chains_add_step(chains *c, int chain, int64_t whole)
 {
     chain_info *info = &c->chain[chain];
-    info->whole = least_multiple(info->whole, whole);
+    info->whole = i64_lcm(info->whole, whole);
     info->n_step++;
 }
 

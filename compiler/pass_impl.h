@@ -47,7 +47,7 @@ void pass_number_chains(graph *g);
 
 /* ---- rewriting (pass_rewrite.c) ---- */
 
-/* Nodes are taken over one by one, in order, into new lists; `now` tells what stands for an old value. Nothing
+/* Nodes are taken over one by one, in order, into new lists; `now` is what stands for an old value. Nothing
  * happens to the graph until rewrite_end, and without `changed` nothing at all. */
 typedef struct {
     pass p;

@@ -130,7 +130,7 @@ bool acc_given(const plan_accesses *l, int i)
     return l->s->in[i].space != SPACE_NONE;
 }
 
-/* A kernel that is told nothing about pitch takes rows without gaps. */
+/* Reference kernels take rows without gaps. */
 static int64_t pitch_of(const plan_accesses *l, int64_t pitch, int64_t width)
 {
     return l->k->reference ? width : pitch;

@@ -237,7 +237,7 @@ static bool access_take_rows(plan_accesses *l)
         return false;
     if (l->s->rows != ROWS_R || l->s->per_row != 1)
         return acc_refuse(l, "its rows are not those asked for");
-    /* Which row a unit reads is told by the batch. */
+    /* The batch says which row a unit reads. */
     for (int i = 1; i < K_IN_MAX; i++)
         if (acc_given(l, i) && l->s->in[i].space != SPACE_IO)
             return acc_refuse(l, "operand %d is not read", i);

@@ -1,4 +1,4 @@
-/* plan_file.h - a plan as text for people, and as a file that can be run again; part of the door of compiler/.
+/* plan_file.h - a plan as text for people, and as a file that can be run again; a public header of compiler/.
  *
  * A plan file is JSON. It belongs to one checkpoint (by model_file_hash), one kind of machine and one version
  * of Weft, and carries a checksum. It may be anybody's: whatever it says, reading it gives an error or a
@@ -12,7 +12,7 @@
 /* Counts up when the layout of the file, of plans or of kernel arguments changes. */
 enum { PLAN_FILE_VERSION = 2, PLAN_FILE_BYTES_MAX = 256 << 20 };
 
-/* The steps for calls of n_tok rows, one a line, by phase; runs of steps that repeat, as layers do, are told
+/* The steps for calls of n_tok rows, one a line, by phase; runs of steps that repeat, as layers do, are printed
  * once unless all. */
 void plan_text(const plan *p, int64_t n_tok, bool all, strbuf *out);
 

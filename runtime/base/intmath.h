@@ -54,6 +54,18 @@ static inline size_t size_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* The least multiple of both, which are above 0; the product must fit. */
+static inline int64_t i64_lcm(int64_t a, int64_t b)
+{
+    int64_t x = a, y = b;
+    while (y) {
+        int64_t r = x % y;
+        x = y;
+        y = r;
+    }
+    return a / x * b;
+}
+
 /* a / b rounded up, for a >= 0 and b > 0; always fits. */
 static inline int64_t i64_ceil_div(int64_t a, int64_t b)
 {
