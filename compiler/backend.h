@@ -49,6 +49,8 @@ struct backend {
 weft_status backend_cpu(weft_diag *dg, bool round_bf16, const backend **out_be) WEFT_MUST_USE;
 /* The best that rounds nothing, whatever WEFT_CPU says. */
 const backend *backend_cpu_best(void);
+/* Those that this processor can run, from plain to fast; NULL after the last. */
+const backend *backend_cpu_at(int i);
 /* By the name of its level; NULL if there is none such, or this processor cannot run it. */
 const backend *backend_cpu_find(const char *level);
 const backend *backend_reference(void);

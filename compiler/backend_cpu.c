@@ -90,6 +90,14 @@ const backend *backend_cpu_best(void)
     return &levels[kvariant_best()].be;
 }
 
+const backend *backend_cpu_at(int i)
+{
+    for (kvariant v = 0; v < VARIANT_COUNT; v++)
+        if (kvariant_runs(v) && i-- == 0)
+            return &levels[v].be;
+    return NULL;
+}
+
 const backend *backend_cpu_find(const char *level)
 {
     kvariant v = kvariant_find(level);
@@ -119,9 +127,8 @@ static weft_status best_allowed(weft_diag *dg, const char *cap, const backend **
     if (*out_be)
         return WEFT_OK;
     strbuf names = {0};
-    for (kvariant v = 0; v < VARIANT_COUNT; v++)
-        if (kvariant_runs(v))
-            strbuf_add(&names, "%s%s", names.n ? ", " : "", kvariant_name(v));
+    for (int i = 0; backend_cpu_at(i); i++)
+        strbuf_add(&names, "%s%s", i ? ", " : "", backend_cpu_at(i)->level);
     weft_status st = weft_fail(dg, W1602, WEFT_NOWHERE,
                                "WEFT_CPU names %s; this processor can run %s", cap, names.p);
     strbuf_free(&names);

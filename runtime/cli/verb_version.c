@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <sys/utsname.h>
 
-#include "kernels/kernels.h"
+#include "compiler/backend.h"
 #include "runtime/base/cpu.h"
 #include "runtime/base/json_write.h"
 #include "runtime/cli/cli.h"
@@ -28,15 +28,6 @@ const verb_page version_verb_page = {version_flags, NULL, examples};
 #define COMPILER "unknown"
 #endif
 
-/* The kernel variants that this processor can run, in the order of variants.def; NULL after the last. */
-static const char *variant_at(int at)
-{
-    for (kvariant v = 0; v < VARIANT_COUNT; v++)
-        if (kvariant_runs(v) && at-- == 0)
-            return kvariant_name(v);
-    return NULL;
-}
-
 static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
 {
     json_writer w = {.out = out};
@@ -59,8 +50,8 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
     json_key_str(&w, "name", STR("cpu"));
     json_key(&w, "kernels");
     json_open(&w, '[');
-    for (int i = 0; variant_at(i); i++)
-        json_str(&w, str_of(variant_at(i)));
+    for (int i = 0; backend_cpu_at(i); i++)
+        json_str(&w, str_of(backend_cpu_at(i)->level));
     json_close(&w, ']');
     json_close(&w, '}');
     json_close(&w, ']');
@@ -84,8 +75,8 @@ static void print_text(strbuf *out, const struct utsname *os, const char *cpu)
             strbuf_add(out, " %s", cpu_feature_name(i));
     strbuf_add(out, "%s\n", out->n == at ? " none" : "");
     strbuf_add(out, "  back end  cpu, kernels:");
-    for (int i = 0; variant_at(i); i++)
-        strbuf_add(out, " %s", variant_at(i));
+    for (int i = 0; backend_cpu_at(i); i++)
+        strbuf_add(out, " %s", backend_cpu_at(i)->level);
     strbuf_putc(out, '\n');
     if (getenv("WEFT_CPU"))
         strbuf_add(out, "  WEFT_CPU  %s, the last of them that plans may use\n",
