@@ -29,7 +29,7 @@ static void *room(kernel_case *c, size_t bytes)
     void *p = NULL;
     WEFT_ASSERT(c->n_block < CASE_BLOCKS_MAX);
     if (posix_memalign(&p, ACT_ALIGN, bytes ? bytes : 1) != 0) {
-        fprintf(stderr, "%zu bytes for %s are not to be had\n", bytes, c->shape);
+        fprintf(stderr, "%zu bytes for %s cannot be allocated\n", bytes, c->shape);
         exit(1);
     }
     return c->block[c->n_block++] = p;

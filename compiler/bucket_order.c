@@ -46,7 +46,7 @@ static void find_groups(sorter *s)
     }
 }
 
-/* Tell fn of each group that waits for node i, as often as it does. */
+/* Call fn for each group that waits for node i, as often as it does. */
 static void each_waiting(sorter *s, int32_t i, void (*fn)(sorter *s, int32_t group))
 {
     const gnode *n = &s->g->nodes.at[i];

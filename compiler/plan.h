@@ -5,7 +5,7 @@
  * addresses once. What changes between calls is data in the batch, never a step.
  *
  * Steps stand in the order in which every thread walks them, in items, items in phases. No thread begins
- * a phase before all have ended the one before; within a phase threads do not wait for each other. An
+ * a phase before all have ended the previous one; within a phase threads do not wait for each other. An
  * item is one step that each thread computes whole, into memory of its own, or a chain of steps over the
  * same units: a thread claims a range of units and takes it through all steps of the chain.
  *

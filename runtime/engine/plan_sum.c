@@ -25,7 +25,7 @@ static double keys_of(const plan_step *s, const plan_call *c)
 {
     double sum = 0;
     for (int64_t i = 0; i < c->n_tok; i++) {
-        int64_t seen = c->pos + i + 1, window = s->n[2], chunk = s->n[3];
+        int64_t seen = c->pos + i + 1, window = s->size.attend.window, chunk = s->size.attend.chunk;
         if (chunk > 0)
             seen = (c->pos + i) % chunk + 1;
         if (window > 0 && seen > window)

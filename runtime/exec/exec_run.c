@@ -64,7 +64,7 @@ static void prepare_step(cpu_step *s, const kbatch *b, const int64_t *rows)
 static double keys_seen(const plan_step *s, const kbatch *b)
 {
     const int32_t *pos = kbatch_at(b, KBATCH_POS), *last = kbatch_at(b, KBATCH_LAST);
-    int64_t keys = 0, window = s->n[2], chunk = s->n[3];
+    int64_t keys = 0, window = s->size.attend.window, chunk = s->size.attend.chunk;
     for (int64_t i = 0; i < b->n_seq; i++)
         if (pos[last[i]] >= keys)
             keys = pos[last[i]] + 1;
