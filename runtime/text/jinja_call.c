@@ -43,7 +43,7 @@ weft_status call_row(jinja_run *r, const jrow *row, const char *what, const jval
                      jval *out)
 {
     jval bound[PARAMS_MAX] = {0};
-    jcall c = {.self = self ? *self : jv_none()};
+    jcall c = {.self = self ? *self : jv_none(), .how = row->how};
     WEFT_TRY(run_step(r, 1));
     if (row->params[0] == '*') {
         c.arg = arg;

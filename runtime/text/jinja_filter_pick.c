@@ -56,8 +56,9 @@ weft_status filter_map(jinja_run *r, const jcall *c, jval *out)
 }
 
 /* With an attribute the test looks at that of each item; without a test, truth counts. */
-static weft_status pick(jinja_run *r, const jcall *c, bool by_attribute, bool keep, jval *out)
+weft_status filter_pick(jinja_run *r, const jcall *c, jval *out)
 {
+    bool by_attribute = c->how & PICK_ATTR, keep = !(c->how & PICK_REJECT);
     const jlist *items;
     jlist *made;
     const jrow *row = NULL;
@@ -84,24 +85,4 @@ static weft_status pick(jinja_run *r, const jcall *c, bool by_attribute, bool ke
     run_leave(r);
     *out = jv_list(made);
     return WEFT_OK;
-}
-
-weft_status filter_select(jinja_run *r, const jcall *c, jval *out)
-{
-    return pick(r, c, false, true, out);
-}
-
-weft_status filter_reject(jinja_run *r, const jcall *c, jval *out)
-{
-    return pick(r, c, false, false, out);
-}
-
-weft_status filter_selectattr(jinja_run *r, const jcall *c, jval *out)
-{
-    return pick(r, c, true, true, out);
-}
-
-weft_status filter_rejectattr(jinja_run *r, const jcall *c, jval *out)
-{
-    return pick(r, c, true, false, out);
 }

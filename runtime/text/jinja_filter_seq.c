@@ -26,23 +26,13 @@ weft_status filter_list(jinja_run *r, const jcall *c, jval *out)
     return copy_items(r, &c->self, JSEQ_LIST, &out->as.list);
 }
 
-static weft_status edge(jinja_run *r, const jcall *c, bool last, jval *out)
+weft_status filter_edge(jinja_run *r, const jcall *c, jval *out)
 {
     const jlist *items;
     WEFT_TRY(access_items(r, &c->self, &items));
-    *out = items->n ? items->at[last ? items->n - 1 : 0]
+    *out = items->n ? items->at[c->how == AT_END ? items->n - 1 : 0]
                     : jv_undefined(JWHY_TEXT, STR("there is no item"));
     return WEFT_OK;
-}
-
-weft_status filter_first(jinja_run *r, const jcall *c, jval *out)
-{
-    return edge(r, c, false, out);
-}
-
-weft_status filter_last(jinja_run *r, const jcall *c, jval *out)
-{
-    return edge(r, c, true, out);
 }
 
 weft_status filter_reverse(jinja_run *r, const jcall *c, jval *out)
@@ -69,7 +59,7 @@ weft_status filter_items(jinja_run *r, const jcall *c, jval *out)
     }
     if (c->self.kind != JV_DICT)
         return run_fail(r, "items takes a dict, not %s", jv_type(&c->self));
-    WEFT_TRY(method_dict_items(r, c, out));
+    WEFT_TRY(dict_view(r, c->self.as.dict, JSEQ_ITEMS, out));
     out->as.list->seq = JSEQ_GENERATOR;
     return WEFT_OK;
 }
@@ -106,7 +96,7 @@ static weft_status fold_case(jinja_run *r, bool fold, jval *v)
     jval lower;
     if (!fold || v->kind != JV_STR)
         return WEFT_OK;
-    WEFT_TRY(str_in_case(r, v->as.s, false, &lower));
+    WEFT_TRY(str_in_case(r, v->as.s, TO_LOWER, &lower));
     *v = lower;
     return WEFT_OK;
 }
@@ -211,7 +201,7 @@ weft_status filter_dictsort(jinja_run *r, const jcall *c, jval *out)
         return run_fail(r, "dictsort: by is key or value");
     if (c->self.kind != JV_DICT)
         return run_fail(r, "dictsort takes a dict, not %s", jv_type(&c->self));
-    WEFT_TRY(method_dict_items(r, c, &pairs));
+    WEFT_TRY(dict_view(r, c->self.as.dict, JSEQ_ITEMS, &pairs));
     jval arg[3] = {c->arg[2], c->arg[0], column};
     jcall sort = {.self = pairs, .arg = arg, .n = 3};
     return filter_sort(r, &sort, out);
@@ -244,9 +234,9 @@ weft_status filter_groupby(jinja_run *r, const jcall *c, jval *out)
     return WEFT_OK;
 }
 
-static weft_status extreme(jinja_run *r, const jcall *c, bool max, jval *out)
+weft_status filter_extreme(jinja_run *r, const jcall *c, jval *out)
 {
-    ordering o = {r, &c->arg[1], !arg_truth(c, 0), max, 1};
+    ordering o = {r, &c->arg[1], !arg_truth(c, 0), c->how == JE_GT, 1};
     const jlist *items;
     WEFT_TRY(access_items(r, &c->self, &items));
     jval best_key = {.kind = JV_ABSENT}, key;
@@ -264,16 +254,6 @@ static weft_status extreme(jinja_run *r, const jcall *c, bool max, jval *out)
         }
     }
     return WEFT_OK;
-}
-
-weft_status filter_min(jinja_run *r, const jcall *c, jval *out)
-{
-    return extreme(r, c, false, out);
-}
-
-weft_status filter_max(jinja_run *r, const jcall *c, jval *out)
-{
-    return extreme(r, c, true, out);
 }
 
 weft_status filter_unique(jinja_run *r, const jcall *c, jval *out)

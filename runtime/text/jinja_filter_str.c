@@ -13,17 +13,12 @@ static weft_status as_text(jinja_run *r, const jcall *c, jcall *out)
     return value_to_str(r, &c->self, &out->self.as.s);
 }
 
-#define FILTER_AS_METHOD(fn)                                                                       \
-    weft_status filter_##fn(jinja_run *r, const jcall *c, jval *out)                               \
-    {                                                                                              \
-        jcall text;                                                                                \
-        WEFT_TRY(as_text(r, c, &text));                                                            \
-        return method_##fn(r, &text, out);                                                         \
-    }
-
-FILTER_AS_METHOD(lower)
-FILTER_AS_METHOD(upper)
-FILTER_AS_METHOD(capitalize)
+weft_status filter_case(jinja_run *r, const jcall *c, jval *out)
+{
+    jcall text;
+    WEFT_TRY(as_text(r, c, &text));
+    return method_case(r, &text, out);
+}
 
 weft_status filter_string(jinja_run *r, const jcall *c, jval *out)
 {
@@ -31,16 +26,12 @@ weft_status filter_string(jinja_run *r, const jcall *c, jval *out)
     return value_to_str(r, &c->self, &out->as.s);
 }
 
-weft_status filter_tojson(jinja_run *r, const jcall *c, jval *out)
-{
-    return json_filter(r, c, out);
-}
-
 weft_status filter_trim(jinja_run *r, const jcall *c, jval *out)
 {
-    str s;
-    WEFT_TRY(value_to_str(r, &c->self, &s));
-    return str_stripped(r, s, &c->arg[0], true, true, out);
+    jcall text;
+    WEFT_TRY(as_text(r, c, &text));
+    text.how = STRIP_LEFT | STRIP_RIGHT;
+    return method_strip(r, &text, out);
 }
 
 weft_status filter_replace(jinja_run *r, const jcall *c, jval *out)
@@ -60,7 +51,8 @@ weft_status filter_center(jinja_run *r, const jcall *c, jval *out)
     jval arg[2] = {c->arg[0].kind == JV_ABSENT ? jv_int(80) : c->arg[0], {.kind = JV_ABSENT}};
     WEFT_TRY(as_text(r, c, &text));
     text.arg = arg;
-    return method_center(r, &text, out);
+    text.how = JUSTIFY_CENTER;
+    return method_justify(r, &text, out);
 }
 
 /* Words begin after white space, a dash or an opening bracket. */

@@ -3,8 +3,8 @@
  * Both come down to a spec and a value. Widths are bounded by the memory of the rendering, precision
  * by PRECISION_MAX. */
 #include "runtime/base/utf8.h"
+#include "runtime/text/jinja_builtins.h"
 #include "runtime/text/jinja_chars.h"
-#include "runtime/text/jinja_run.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -486,7 +486,7 @@ static weft_status expand(braces *b, str fmt, int depth, jtext *t)
     return WEFT_OK;
 }
 
-weft_status format_braces(jinja_run *r, const jcall *c, jval *out)
+weft_status method_format(jinja_run *r, const jcall *c, jval *out)
 {
     braces b = {.r = r, .c = c};
     jtext t = {.r = r};

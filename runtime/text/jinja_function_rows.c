@@ -73,19 +73,11 @@ static weft_status fill_dict(jinja_run *r, const jcall *c, jdict *d)
     return WEFT_OK;
 }
 
-weft_status function_namespace(jinja_run *r, const jcall *c, jval *out)
-{
-    jdict *d = jdict_new(r);
-    WEFT_TRY(fill_dict(r, c, d));
-    *out = (jval){.kind = JV_NAMESPACE, .as.dict = d};
-    return WEFT_OK;
-}
-
 weft_status function_dict(jinja_run *r, const jcall *c, jval *out)
 {
     jdict *d = jdict_new(r);
     WEFT_TRY(fill_dict(r, c, d));
-    *out = jv_dict(d);
+    *out = (jval){.kind = (jkind)c->how, .as.dict = d};
     return WEFT_OK;
 }
 

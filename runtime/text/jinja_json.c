@@ -1,7 +1,7 @@
 /* jinja_json.c - the filter tojson: Python's json.dumps as transformers calls it, with ensure_ascii
  * off unless asked for, and its arguments indent, separators and sort_keys. */
+#include "runtime/text/jinja_builtins.h"
 #include "runtime/text/jinja_chars.h"
-#include "runtime/text/jinja_run.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -220,7 +220,7 @@ static weft_status read_separators(dumper *d, const jval *seps)
     return WEFT_OK;
 }
 
-weft_status json_filter(jinja_run *r, const jcall *c, jval *out)
+weft_status filter_tojson(jinja_run *r, const jcall *c, jval *out)
 {
     dumper d = {.t = {.r = r}, .item_sep = STR(", "), .key_sep = STR(": ")};
     d.ascii = jv_truth(&c->arg[0]);

@@ -3,10 +3,10 @@
 
 #include <math.h>
 
-weft_status method_list_copy(jinja_run *r, const jcall *c, jval *out)
+weft_status method_copy(jinja_run *r, const jcall *c, jval *out)
 {
     (void)r;
-    *out = c->self; /* lists never change, so a copy is the list */
+    *out = c->self; /* lists and dicts never change, so a copy is the value */
     return WEFT_OK;
 }
 
@@ -37,13 +37,6 @@ weft_status method_list_index(jinja_run *r, const jcall *c, jval *out)
     return run_fail(r, "the value is not in the list");
 }
 
-weft_status method_dict_copy(jinja_run *r, const jcall *c, jval *out)
-{
-    (void)r;
-    *out = c->self;
-    return WEFT_OK;
-}
-
 weft_status method_dict_get(jinja_run *r, const jcall *c, jval *out)
 {
     if (!jv_hashable(r, &c->arg[0]))
@@ -53,7 +46,7 @@ weft_status method_dict_get(jinja_run *r, const jcall *c, jval *out)
     return WEFT_OK;
 }
 
-static weft_status view(jinja_run *r, const jdict *d, jseq seq, jval *out)
+weft_status dict_view(jinja_run *r, const jdict *d, jseq seq, jval *out)
 {
     WEFT_TRY(run_list_room(r, d->n * (seq == JSEQ_ITEMS ? 5 : 1)));
     jlist *l = jlist_new(r, seq, d->n);
@@ -71,19 +64,9 @@ static weft_status view(jinja_run *r, const jdict *d, jseq seq, jval *out)
     return WEFT_OK;
 }
 
-weft_status method_dict_items(jinja_run *r, const jcall *c, jval *out)
+weft_status method_dict_view(jinja_run *r, const jcall *c, jval *out)
 {
-    return view(r, c->self.as.dict, JSEQ_ITEMS, out);
-}
-
-weft_status method_dict_keys(jinja_run *r, const jcall *c, jval *out)
-{
-    return view(r, c->self.as.dict, JSEQ_KEYS, out);
-}
-
-weft_status method_dict_values(jinja_run *r, const jcall *c, jval *out)
-{
-    return view(r, c->self.as.dict, JSEQ_VALUES, out);
+    return dict_view(r, c->self.as.dict, (jseq)c->how, out);
 }
 
 weft_status method_bit_length(jinja_run *r, const jcall *c, jval *out)

@@ -69,8 +69,9 @@ static void turn_around(jlist *l)
     }
 }
 
-static weft_status split(jinja_run *r, const jcall *c, bool from_end, jval *out)
+weft_status method_split(jinja_run *r, const jcall *c, jval *out)
 {
+    bool from_end = c->how == AT_END;
     jlist *l = jlist_new(r, JSEQ_LIST, 0);
     str s = c->self.as.s, sep = {0};
     int64_t most = -1;
@@ -89,16 +90,6 @@ static weft_status split(jinja_run *r, const jcall *c, bool from_end, jval *out)
         turn_around(l);
     *out = jv_list(l);
     return WEFT_OK;
-}
-
-weft_status method_split(jinja_run *r, const jcall *c, jval *out)
-{
-    return split(r, c, false, out);
-}
-
-weft_status method_rsplit(jinja_run *r, const jcall *c, jval *out)
-{
-    return split(r, c, true, out);
 }
 
 static bool ends_line(uint32_t cp)
@@ -131,8 +122,9 @@ weft_status method_splitlines(jinja_run *r, const jcall *c, jval *out)
     return WEFT_OK;
 }
 
-static weft_status partition(jinja_run *r, const jcall *c, bool last, jval *out)
+weft_status method_partition(jinja_run *r, const jcall *c, jval *out)
 {
+    bool last = c->how == AT_END;
     str s = c->self.as.s, sep = {0};
     WEFT_TRY(arg_str(r, c, 0, &sep));
     if (sep.n == 0)
@@ -155,16 +147,6 @@ static weft_status partition(jinja_run *r, const jcall *c, bool last, jval *out)
     }
     *out = jv_list(l);
     return WEFT_OK;
-}
-
-weft_status method_partition(jinja_run *r, const jcall *c, jval *out)
-{
-    return partition(r, c, false, out);
-}
-
-weft_status method_rpartition(jinja_run *r, const jcall *c, jval *out)
-{
-    return partition(r, c, true, out);
 }
 
 weft_status method_join(jinja_run *r, const jcall *c, jval *out)
@@ -227,7 +209,7 @@ weft_status method_replace(jinja_run *r, const jcall *c, jval *out)
 
 /* ---- filling up ---- */
 
-static weft_status justify(jinja_run *r, const jcall *c, int where, jval *out)
+weft_status method_justify(jinja_run *r, const jcall *c, jval *out)
 {
     str s = c->self.as.s, fill = STR(" ");
     int64_t width = 0, n = (int64_t)utf8_count(s);
@@ -237,26 +219,13 @@ static weft_status justify(jinja_run *r, const jcall *c, int where, jval *out)
     if (utf8_count(fill) != 1)
         return run_fail(r, "the fill is one character");
     int64_t pad = width > n ? width - n : 0;
-    int64_t left = where < 0 ? 0 : where > 0 ? pad : pad / 2 + (pad & width & 1);
+    int64_t left = c->how == JUSTIFY_LEFT    ? 0
+                   : c->how == JUSTIFY_RIGHT ? pad
+                                             : pad / 2 + (pad & width & 1);
     text_fill(&t, fill, left);
     text_put(&t, s);
     text_fill(&t, fill, pad - left);
     return text_value(&t, out);
-}
-
-weft_status method_ljust(jinja_run *r, const jcall *c, jval *out)
-{
-    return justify(r, c, -1, out);
-}
-
-weft_status method_rjust(jinja_run *r, const jcall *c, jval *out)
-{
-    return justify(r, c, 1, out);
-}
-
-weft_status method_center(jinja_run *r, const jcall *c, jval *out)
-{
-    return justify(r, c, 0, out);
 }
 
 weft_status method_zfill(jinja_run *r, const jcall *c, jval *out)
@@ -291,9 +260,4 @@ weft_status method_expandtabs(jinja_run *r, const jcall *c, jval *out)
         }
     }
     return text_value(&t, out);
-}
-
-weft_status method_format(jinja_run *r, const jcall *c, jval *out)
-{
-    return format_braces(r, c, out);
 }

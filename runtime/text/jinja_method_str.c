@@ -26,9 +26,7 @@ size_t str_find_last(jinja_run *r, str s, str part)
 
 /* ---- case ---- */
 
-typedef enum { TO_LOWER, TO_UPPER, TO_TITLE, TO_CAPITAL, TO_SWAPPED } case_rule;
-
-static weft_status change_case(jinja_run *r, str s, case_rule rule, jval *out)
+weft_status str_in_case(jinja_run *r, str s, int rule, jval *out)
 {
     jtext t = {.r = r};
     WEFT_TRY(run_step(r, s.n / STEP_CHARS));
@@ -49,63 +47,26 @@ static weft_status change_case(jinja_run *r, str s, case_rule rule, jval *out)
     return text_value(&t, out);
 }
 
-weft_status str_in_case(jinja_run *r, str s, bool upper, jval *out)
+weft_status method_case(jinja_run *r, const jcall *c, jval *out)
 {
-    return change_case(r, s, upper ? TO_UPPER : TO_LOWER, out);
-}
-
-weft_status method_lower(jinja_run *r, const jcall *c, jval *out)
-{
-    return change_case(r, c->self.as.s, TO_LOWER, out);
-}
-
-weft_status method_upper(jinja_run *r, const jcall *c, jval *out)
-{
-    return change_case(r, c->self.as.s, TO_UPPER, out);
-}
-
-weft_status method_title(jinja_run *r, const jcall *c, jval *out)
-{
-    return change_case(r, c->self.as.s, TO_TITLE, out);
-}
-
-weft_status method_capitalize(jinja_run *r, const jcall *c, jval *out)
-{
-    return change_case(r, c->self.as.s, TO_CAPITAL, out);
-}
-
-weft_status method_swapcase(jinja_run *r, const jcall *c, jval *out)
-{
-    return change_case(r, c->self.as.s, TO_SWAPPED, out);
+    return str_in_case(r, c->self.as.s, c->how, out);
 }
 
 /* ---- what the characters are ---- */
 
-static weft_status all_are(jinja_run *r, str s, unsigned classes, jval *out)
+weft_status method_all_are(jinja_run *r, const jcall *c, jval *out)
 {
+    str s = c->self.as.s;
     bool all = s.n > 0;
     WEFT_TRY(run_step(r, s.n / STEP_CHARS));
     for (size_t i = 0; all && i < s.n;) {
         uint32_t cp;
         i += char_at(s, i, &cp);
-        all = char_is(cp, classes);
+        all = char_is(cp, (unsigned)c->how);
     }
     *out = jv_bool(all);
     return WEFT_OK;
 }
-
-#define METHOD_IS(fn, classes)                                                                     \
-    weft_status method_##fn(jinja_run *r, const jcall *c, jval *out)                               \
-    {                                                                                              \
-        return all_are(r, c->self.as.s, classes, out);                                             \
-    }
-
-METHOD_IS(isalpha, CHAR_ALPHA)
-METHOD_IS(isalnum, CHAR_ALPHA | CHAR_NUMERIC)
-METHOD_IS(isdecimal, CHAR_DECIMAL)
-METHOD_IS(isdigit, CHAR_DIGIT)
-METHOD_IS(isnumeric, CHAR_NUMERIC)
-METHOD_IS(isspace, CHAR_SPACE)
 
 bool str_is_all_case(str s, bool upper)
 {
@@ -120,15 +81,9 @@ bool str_is_all_case(str s, bool upper)
     return any;
 }
 
-weft_status method_isupper(jinja_run *r, const jcall *c, jval *out)
+weft_status method_all_case(jinja_run *r, const jcall *c, jval *out)
 {
-    *out = jv_bool(str_is_all_case(c->self.as.s, true));
-    return run_step(r, c->self.as.s.n / STEP_CHARS);
-}
-
-weft_status method_islower(jinja_run *r, const jcall *c, jval *out)
-{
-    *out = jv_bool(str_is_all_case(c->self.as.s, false));
+    *out = jv_bool(str_is_all_case(c->self.as.s, c->how == TO_UPPER));
     return run_step(r, c->self.as.s.n / STEP_CHARS);
 }
 
@@ -136,7 +91,7 @@ weft_status method_istitle(jinja_run *r, const jcall *c, jval *out)
 {
     jval title;
     bool any = false;
-    WEFT_TRY(change_case(r, c->self.as.s, TO_TITLE, &title));
+    WEFT_TRY(str_in_case(r, c->self.as.s, TO_TITLE, &title));
     for (size_t i = 0; i < c->self.as.s.n && !any;) {
         uint32_t cp;
         i += char_at(c->self.as.s, i, &cp);
@@ -162,8 +117,11 @@ static bool in_set(str set, str one)
     return memmem(set.p, set.n, one.p, one.n) != NULL;
 }
 
-weft_status str_stripped(jinja_run *r, str s, const jval *chars, bool left, bool right, jval *out)
+weft_status method_strip(jinja_run *r, const jcall *c, jval *out)
 {
+    str s = c->self.as.s;
+    const jval *chars = &c->arg[0];
+    bool left = c->how & STRIP_LEFT, right = c->how & STRIP_RIGHT;
     size_t begin = 0, end = s.n;
     WEFT_TRY(run_step(r, 1));
     if (!jv_is_given(chars)) {
@@ -193,34 +151,14 @@ weft_status str_stripped(jinja_run *r, str s, const jval *chars, bool left, bool
     return WEFT_OK;
 }
 
-weft_status method_strip(jinja_run *r, const jcall *c, jval *out)
-{
-    return str_stripped(r, c->self.as.s, &c->arg[0], true, true, out);
-}
-
-weft_status method_lstrip(jinja_run *r, const jcall *c, jval *out)
-{
-    return str_stripped(r, c->self.as.s, &c->arg[0], true, false, out);
-}
-
-weft_status method_rstrip(jinja_run *r, const jcall *c, jval *out)
-{
-    return str_stripped(r, c->self.as.s, &c->arg[0], false, true, out);
-}
-
-weft_status method_removeprefix(jinja_run *r, const jcall *c, jval *out)
+weft_status method_remove(jinja_run *r, const jcall *c, jval *out)
 {
     str s = c->self.as.s, part = {0};
+    bool end = c->how == AT_END;
     WEFT_TRY(arg_str(r, c, 0, &part));
-    *out = jv_str(str_starts(s, part) ? (str){s.p + part.n, s.n - part.n} : s);
-    return WEFT_OK;
-}
-
-weft_status method_removesuffix(jinja_run *r, const jcall *c, jval *out)
-{
-    str s = c->self.as.s, part = {0};
-    WEFT_TRY(arg_str(r, c, 0, &part));
-    *out = jv_str(str_ends(s, part) ? (str){s.p, s.n - part.n} : s);
+    if (end ? str_ends(s, part) : str_starts(s, part))
+        s = (str){end ? s.p : s.p + part.n, s.n - part.n};
+    *out = jv_str(s);
     return WEFT_OK;
 }
 
@@ -247,38 +185,18 @@ static weft_status window(jinja_run *r, const jcall *c, str *out_s, int64_t *out
     return WEFT_OK;
 }
 
-static weft_status find(jinja_run *r, const jcall *c, bool last, bool must, jval *out)
+weft_status method_find(jinja_run *r, const jcall *c, jval *out)
 {
     str s, part = {0};
     int64_t before;
     WEFT_TRY(arg_str(r, c, 0, &part));
     WEFT_TRY(window(r, c, &s, &before));
     WEFT_TRY(run_search(r, s, part.n));
-    size_t at = last ? str_find_last(r, s, part) : str_find(s, part, 0);
-    if (at > s.n && must)
+    size_t at = c->how & AT_END ? str_find_last(r, s, part) : str_find(s, part, 0);
+    if (at > s.n && (c->how & FIND_MUST))
         return run_fail(r, "the substring is not there");
     *out = jv_int(at > s.n ? -1 : before + (int64_t)utf8_count((str){s.p, at}));
     return WEFT_OK;
-}
-
-weft_status method_find(jinja_run *r, const jcall *c, jval *out)
-{
-    return find(r, c, false, false, out);
-}
-
-weft_status method_rfind(jinja_run *r, const jcall *c, jval *out)
-{
-    return find(r, c, true, false, out);
-}
-
-weft_status method_index(jinja_run *r, const jcall *c, jval *out)
-{
-    return find(r, c, false, true, out);
-}
-
-weft_status method_rindex(jinja_run *r, const jcall *c, jval *out)
-{
-    return find(r, c, true, true, out);
 }
 
 weft_status method_count(jinja_run *r, const jcall *c, jval *out)
@@ -298,7 +216,7 @@ weft_status method_count(jinja_run *r, const jcall *c, jval *out)
 }
 
 /* startswith and endswith take one string or a tuple of them. */
-static weft_status affix(jinja_run *r, const jcall *c, bool end, jval *out)
+weft_status method_affix(jinja_run *r, const jcall *c, jval *out)
 {
     str s;
     int64_t before;
@@ -317,18 +235,8 @@ static weft_status affix(jinja_run *r, const jcall *c, bool end, jval *out)
             return run_fail(r, "argument 1 is a string or a tuple of strings, not %s",
                             jv_type(&one[i]));
         WEFT_TRY(run_step(r, 1 + (one[i].as.s.n < s.n ? one[i].as.s.n : s.n) / STEP_BYTES));
-        holds = holds || (end ? str_ends(s, one[i].as.s) : str_starts(s, one[i].as.s));
+        holds = holds || (c->how == AT_END ? str_ends(s, one[i].as.s) : str_starts(s, one[i].as.s));
     }
     *out = jv_bool(holds);
     return WEFT_OK;
-}
-
-weft_status method_startswith(jinja_run *r, const jcall *c, jval *out)
-{
-    return affix(r, c, false, out);
-}
-
-weft_status method_endswith(jinja_run *r, const jcall *c, jval *out)
-{
-    return affix(r, c, true, out);
 }

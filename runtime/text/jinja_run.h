@@ -68,6 +68,7 @@ struct jcycler {
  * if not given; where it says "*", arg has what was given by position and the rest is in kw. */
 typedef struct {
     jval self; /* what a filter or test is applied to, or a method's object */
+    int how;   /* of the row */
     const jval *arg;
     size_t n;
     const str *kw_name;
@@ -80,8 +81,9 @@ typedef weft_status (*jbuiltin)(jinja_run *r, const jcall *c, jval *out);
 /* A row of jinja_filters.def, jinja_tests.def, jinja_methods.def or jinja_functions.def. */
 struct jrow {
     const char *name;
-    jbuiltin fn;        /* NULL: a method that would change its object */
-    int least;          /* this many arguments must be given */
+    jbuiltin fn; /* NULL: a method that would change its object */
+    int how;     /* for rows that share a function: which of them, as that function reads it */
+    int least;   /* this many arguments must be given */
     const char *params; /* their names with blanks between, or "*" */
 };
 
@@ -148,9 +150,6 @@ weft_status print_repr(jtext *t, const jval *v) WEFT_MUST_USE;
 void print_float(jtext *t, double x);
 weft_status value_to_str(jinja_run *r, const jval *v, str *out) WEFT_MUST_USE;
 
-/* jinja_json.c */
-weft_status json_filter(jinja_run *r, const jcall *c, jval *out) WEFT_MUST_USE;
-
 /* jinja_ops.c: operators, comparing, and looking into values. */
 weft_status op_binary(jinja_run *r, jexpr_op op, const jval *a, const jval *b,
                       jval *out) WEFT_MUST_USE;
@@ -174,7 +173,6 @@ str utf8_char_at(str s, size_t *at); /* the character at byte *at, which moves p
 
 /* jinja_format.c: "..." % args, "...".format(...) */
 weft_status format_percent(jinja_run *r, str fmt, const jval *args, jval *out) WEFT_MUST_USE;
-weft_status format_braces(jinja_run *r, const jcall *c, jval *out) WEFT_MUST_USE;
 
 /* jinja_call.c */
 weft_status call_value(jinja_run *r, const jval *f, const jval *arg, size_t n, const str *kw_name,

@@ -1,18 +1,21 @@
 /* jinja_tables.c - the tables of builtins, and finding a row by name. */
 #include "runtime/text/jinja_builtins.h"
+#include "runtime/text/jinja_chars.h"
 
 static const jrow filters[] = {
-#define FILTER(name, fn, least, params) {name, filter_##fn, least, params},
+#define FILTER(name, fn, how, least, params) {name, filter_##fn, how, least, params},
 #include "runtime/text/jinja_filters.def"
 #undef FILTER
 };
 static const jrow tests[] = {
-#define TEST(name, fn, least, params) {name, test_##fn, least, params},
+#define KIND(k) (1 << JV_##k)
+#define TEST(name, fn, how, least, params) {name, test_##fn, how, least, params},
 #include "runtime/text/jinja_tests.def"
 #undef TEST
+#undef KIND
 };
 static const jrow functions[] = {
-#define FUNCTION(name, fn, least, params) {name, function_##fn, least, params},
+#define FUNCTION(name, fn, how, least, params) {name, function_##fn, how, least, params},
 #include "runtime/text/jinja_functions.def"
 #undef FUNCTION
 };
@@ -20,8 +23,9 @@ static const struct {
     jkind kind;
     jrow row;
 } methods[] = {
-#define METHOD(kind, name, fn, least, params) {JV_##kind, {name, method_##fn, least, params}},
-#define UNSAFE(kind, name) {JV_##kind, {name, NULL, 0, ""}},
+#define METHOD(kind, name, fn, how, least, params)                                                 \
+    {JV_##kind, {name, method_##fn, how, least, params}},
+#define UNSAFE(kind, name) {JV_##kind, {name, NULL, 0, 0, ""}},
 #include "runtime/text/jinja_methods.def"
 #undef METHOD
 #undef UNSAFE

@@ -14,24 +14,24 @@ enum { TEXT = 1 << 18, ITEMS = 5000, PAIRS = 1000, STEPS = 30000 };
 static const double seconds_max = 1.0;
 
 static const char *const filters[] = {
-#define FILTER(name, fn, least, params) name,
+#define FILTER(name, fn, how, least, params) name,
 #include "runtime/text/jinja_filters.def"
 #undef FILTER
 };
 static const char *const tests[] = {
-#define TEST(name, fn, least, params) name,
+#define TEST(name, fn, how, least, params) name,
 #include "runtime/text/jinja_tests.def"
 #undef TEST
 };
 static const char *const methods[] = {
-#define METHOD(kind, name, fn, least, params) name,
+#define METHOD(kind, name, fn, how, least, params) name,
 #define UNSAFE(kind, name) name,
 #include "runtime/text/jinja_methods.def"
 #undef METHOD
 #undef UNSAFE
 };
 static const char *const functions[] = {
-#define FUNCTION(name, fn, least, params) name,
+#define FUNCTION(name, fn, how, least, params) name,
 #include "runtime/text/jinja_functions.def"
 #undef FUNCTION
 };
