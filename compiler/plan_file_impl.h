@@ -1,4 +1,4 @@
-/* plan_file_impl.h - what the writer and the reader of plan files share. */
+/* plan_file_impl.h - the fields of a plan file as tables, which the writer and the reader both walk. */
 #ifndef WEFT_COMPILER_PLAN_FILE_IMPL_H
 #define WEFT_COMPILER_PLAN_FILE_IMPL_H
 
@@ -6,74 +6,124 @@
 #include "compiler/plan_file.h"
 #include "runtime/formats/value.h"
 
-/* ---- plan_names.c ---- */
-
-/* The words of an enum in a file; NULL ends the list. */
-extern const char *const plan_space_names[],
-    *const plan_io_names[], *const plan_rows_names[], *const plan_layout_names[],
-                                                          *const plan_mode_names[];
-const char *plan_arch(void); /* "x86_64" */
-
 /* The head of a file: up to the checksum, which covers all that follows it. */
 #define PLAN_FILE_MAGIC "{\"weft_plan\":"
 #define PLAN_FILE_CHECKSUM ",\"checksum\":\""
-enum { PLAN_FILE_DIGITS = 16 };
+enum {
+    PLAN_FILE_DIGITS = 16,
+    PLAN_FILE_TEXT_MAX = 4 << 20, /* bytes of all sources, as far as places reach */
+};
 
-/* ---- reading ---- */
+/* ---- plan_fields.c ---- */
+
+/* The words of an enum in a file; NULL ends the list. */
+extern const char *const plan_space_names[];
+extern const char *const plan_io_names[];
+extern const char *const plan_rows_names[];
+extern const char *const plan_layout_names[];
+extern const char *const plan_mode_names[];
+const char *plan_arch(void); /* "x86_64" */
+
+typedef enum {
+    FIELD_INT,     /* from min to max; 1, 4 or 8 bytes */
+    FIELD_INDEX,   /* below the count */
+    FIELD_BOOL,    /* true or false */
+    FIELD_FLOAT,   /* float or double */
+    FIELD_TEXT,    /* const char * */
+    FIELD_WORD,    /* an enum, by its words */
+    FIELD_TYPE,    /* dtype */
+    FIELD_PLACE,   /* weft_loc: a number of the list of places */
+    FIELD_HEX,     /* a pointer to as many bytes as the count says, in hexadecimal */
+    FIELD_LIST,    /* a pointer to as many records as the count says */
+    FIELD_RECORDS, /* records inside the struct */
+} plan_field_kind;
+
+typedef struct plan_record plan_record;
+
+typedef struct {
+    const char *key;
+    plan_field_kind kind;
+    size_t at;    /* in its struct */
+    size_t bytes; /* of one item */
+    size_t n;     /* items inside the struct: 1, or the length of an array */
+    bool must;    /* written always, and must be there; else left out where it is the default */
+    bool known;   /* the count was read before: there are as many, or the field is left out */
+    bool of_plan; /* the count is a member of plan, not of its struct */
+    size_t count, count_bytes; /* the member that has the count; no bytes: there is none */
+    int64_t min, max;          /* of an integer, or of how many a list may have */
+    int64_t otherwise;         /* the default of an integer */
+    int64_t less;              /* taken off an integer in the file */
+    const char *const *words;
+    const plan_record *of;
+} plan_field;
+
+typedef enum {
+    FORM_OBJECT, /* {key: value} */
+    FORM_ITEMS,  /* [value]: the defaults at its end are left out */
+    FORM_VALUE,  /* the value of its only field */
+} plan_form;
+
+struct plan_record {
+    const char *name; /* for messages; NULL: they need none */
+    size_t bytes;     /* of the struct */
+    plan_form form;
+    bool line; /* ends a line */
+    bool null; /* one whose first field is 0 is null */
+    const plan_field *field;
+    size_t n_field;
+};
+
+/* Whom a file is for. */
+typedef struct {
+    const char *weft, *arch, *backend, *level, *hash, *model, *entry;
+} plan_file_head;
+
+typedef struct {
+    int32_t file, line, column;
+} plan_file_place;
+
+/* What the numbers in steps stand for. */
+typedef struct {
+    int32_t n_file, n_place, n_kernel;
+    const char *const *file;
+    const plan_file_place *place;
+    const plan_kernel *kernel;
+} plan_file_tail;
+
+/* The three parts of a file, one behind the other in the same object. */
+extern const plan_record plan_head_record, plan_body_record, plan_tail_record;
+
+int64_t plan_field_int(size_t bytes, const void *at);
+void plan_field_set_int(size_t bytes, void *at, int64_t x);
+
+/* More than one value: an array, or what stands apart from the struct. */
+static inline bool plan_field_is_list(const plan_field *f)
+{
+    return f->n > 1 || f->kind >= FIELD_HEX;
+}
+
+/* ---- plan_read_fields.c ---- */
 
 typedef struct {
     weft_diag *dg;
     const char *name; /* of the file */
     arena *a;         /* the plan's */
     plan *p;
-    const char *part; /* of the file that is being read, for messages: "weight" */
-    int64_t index;    /* of it; -1: none */
-    int64_t outer;    /* the bucket it is in; -1: none */
+    const backend *be; /* that it was made for */
     const weft_loc *place;
     int64_t n_place;
-    const backend *be; /* that it was made for */
+    size_t bytes; /* of all lists so far */
+    struct {
+        const char *name;
+        size_t index;
+    } part[4]; /* what is being read, for messages: a bucket, then a step of it */
+    int n_part;
 } plan_reader;
 
 /* W1507 at the part being read. */
 weft_status plan_damaged(plan_reader *r, const char *fmt, ...) WEFT_PRINTF(2, 3);
-
-/* Member `key` of an object. Absent ones have a default where the call has one; a wrong type or range fails. */
-weft_status plan_get_int(plan_reader *r, const value *v, const char *key, int64_t min, int64_t max,
-                         int64_t *out) WEFT_MUST_USE; /* must be there */
-weft_status plan_get_int_or(plan_reader *r, const value *v, const char *key, int64_t min,
-                            int64_t max, int64_t otherwise, int64_t *out) WEFT_MUST_USE;
-weft_status plan_get_size(plan_reader *r, const value *v, const char *key,
-                          size_t *out) WEFT_MUST_USE; /* 0 */
-weft_status plan_get_bool(plan_reader *r, const value *v, const char *key,
-                          bool *out) WEFT_MUST_USE; /* false */
-weft_status plan_get_str(plan_reader *r, const value *v, const char *key,
-                         const char **out) WEFT_MUST_USE;
-weft_status plan_get_type(plan_reader *r, const value *v, const char *key,
-                          dtype *out) WEFT_MUST_USE;
-weft_status plan_get_word(plan_reader *r, const value *v, const char *key, const char *const *words,
-                          int *out) WEFT_MUST_USE;
-/* An array; NULL: absent. */
-weft_status plan_get_array(plan_reader *r, const value *v, const char *key,
-                           const value **out) WEFT_MUST_USE;
-/* At most n integers; the rest stays as it is. */
-weft_status plan_get_ints(plan_reader *r, const value *v, const char *key, int64_t *to,
-                          size_t n) WEFT_MUST_USE;
-/* Item i of an array as an object or array; and as an integer, a word, a type, a number. */
-weft_status plan_item_of(plan_reader *r, const value *list, size_t i, value_kind kind,
-                         value *out) WEFT_MUST_USE;
-weft_status plan_item_int(plan_reader *r, const value *list, size_t i, int64_t min, int64_t max,
-                          int64_t *out) WEFT_MUST_USE;
-weft_status plan_item_word(plan_reader *r, const value *list, size_t i, const char *const *words,
-                           int *out) WEFT_MUST_USE;
-weft_status plan_item_type(plan_reader *r, const value *list, size_t i, dtype *out) WEFT_MUST_USE;
-weft_status plan_item_float(plan_reader *r, const value *list, size_t i, double *out) WEFT_MUST_USE;
-/* Bytes written as hexadecimal digits, in r->a; NULL: absent. */
-weft_status plan_get_hex(plan_reader *r, const value *v, const char *key, const void **out,
-                         size_t *out_bytes) WEFT_MUST_USE;
-
-/* plan_read_step.c: the buckets, with their steps. */
-weft_status plan_read_buckets(plan_reader *r, const value *v) WEFT_MUST_USE;
-/* plan_read_place.c: the files and places of steps. */
-weft_status plan_read_places(plan_reader *r, const value *v) WEFT_MUST_USE;
+/* The fields of a record out of an object. */
+weft_status plan_read_fields(plan_reader *r, const plan_record *rec, const value *v,
+                             void *to) WEFT_MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-/* test_plan_file.c - the suite of plan_json.c and plan_read.c: a plan comes back from its file and runs the
+/* test_plan_file.c - the suite of plan_fields.c, plan_json.c and plan_read.c: a plan comes back from its file and runs the
  * same, and what is wrong with a file is told. */
 #include "compiler/plan_check.h"
 #include "compiler/plan_file.h"
