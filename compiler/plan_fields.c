@@ -1,7 +1,7 @@
 /* plan_fields.c - what a plan file has: a row for each field, in the order of the file.
  *
- * plan_json.c writes what these tables say and plan_read_fields.c reads it, so a new field of plan.h is a new row here. What
- * the numbers mean together is for plan_check; here each has only the range that fits its field. */
+ * plan_json.c writes what these tables say and plan_read_fields.c reads it, so a new field of plan.h is a new row here. A
+ * row has the range that fits its field; whether the numbers agree with each other is for plan_check. */
 #include "compiler/plan_file_impl.h"
 
 #include <stddef.h>

@@ -203,8 +203,12 @@ static void put_tail(writer *w)
             VEC_PUSH(&files, loc.src->name);
         VEC_PUSH(&places, ((plan_file_place){(int32_t)f, (int32_t)at.line, (int32_t)at.column}));
     }
-    plan_file_tail tail = {(int32_t)files.n, (int32_t)places.n, w->p->n_kernel,
-                           files.at,         places.at,         w->p->kernel};
+    plan_file_tail tail = {.n_file = (int32_t)files.n,
+                           .n_place = (int32_t)places.n,
+                           .n_kernel = w->p->n_kernel,
+                           .file = files.at,
+                           .place = places.at,
+                           .kernel = w->p->kernel};
     put_fields(w, &plan_tail_record, &tail);
     VEC_FREE(&files);
     VEC_FREE(&places);
