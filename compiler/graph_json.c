@@ -7,6 +7,7 @@
 #include "compiler/graph_impl.h"
 
 #include "runtime/base/json_write.h"
+#include <math.h>
 
 static void put_loc(json_writer *w, weft_loc loc)
 {
@@ -23,19 +24,9 @@ static void put_loc(json_writer *w, weft_loc loc)
     json_close(w, '}');
 }
 
-static void put_layer(json_writer *w, int layer)
-{
-    json_key(w, "layer");
-    if (layer < 0)
-        json_null(w);
-    else
-        json_int(w, layer);
-}
-
 static void put_dims(json_writer *w, const char *key, int rank, const int64_t *dim)
 {
-    json_key(w, key);
-    json_open(w, '[');
+    json_key_open(w, key, '[');
     for (int i = 0; i < rank; i++) {
         if (dim[i] < 0 && dim[i] >= GRAPH_S)
             json_str(w, str_of(gtext_symbols[GRAPH_T - dim[i]]));
@@ -43,15 +34,6 @@ static void put_dims(json_writer *w, const char *key, int rank, const int64_t *d
             json_int(w, dim[i]);
     }
     json_close(w, ']');
-}
-
-static void put_pairs(json_writer *w, int pairs)
-{
-    json_key(w, "pairs");
-    if (pairs > 0)
-        json_str(w, str_of(gtext_pairs[pairs]));
-    else
-        json_null(w);
 }
 
 /* The fields of a type, into an object that is open. */
@@ -63,7 +45,7 @@ static void put_type(json_writer *w, const graph *g, const gtype *t)
     }
     json_key_str(w, "type", t->ids ? STR("i32") : STR("f"));
     put_dims(w, "dims", t->rank, t->dim);
-    put_pairs(w, t->pairs);
+    json_key_text(w, "pairs", t->pairs > 0 ? gtext_pairs[t->pairs] : NULL);
 }
 
 static void put_ref(json_writer *w, const graph *g, gref r)
@@ -102,8 +84,7 @@ static void put_ref(json_writer *w, const graph *g, gref r)
 
 static void put_pieces(json_writer *w, const char *key, const gpiece *piece, int n)
 {
-    json_key(w, key);
-    json_open(w, '[');
+    json_key_open(w, key, '[');
     for (int i = 0; piece && i < n; i++) {
         json_open(w, '{');
         json_key_int(w, "tensor", piece[i].tensor);
@@ -119,11 +100,11 @@ static void put_weight(json_writer *w, const gweight *x)
     json_open(w, '{');
     json_key_str(w, "name", x->name);
     json_key_str(w, "line", x->line);
-    put_layer(w, x->layer);
-    json_key_str(w, "type", str_of(dtype_row_of(x->type)->name));
+    json_key_index(w, "layer", x->layer);
+    json_key_text(w, "type", dtype_row_of(x->type)->name);
     put_dims(w, "dims", x->rank, x->dim);
     put_dims(w, "strides", x->rank, x->stride);
-    put_pairs(w, x->pairs);
+    json_key_text(w, "pairs", x->pairs > 0 ? gtext_pairs[x->pairs] : NULL);
     put_pieces(w, "pieces", x->piece, x->n_piece);
     if (x->scales)
         put_pieces(w, "scales", x->scales, x->n_piece);
@@ -137,13 +118,8 @@ static void put_const(json_writer *w, const gconst *c)
 {
     json_open(w, '{');
     json_key_str(w, "kind", c->table ? STR("rope_table") : STR("vector"));
-    json_key(w, "factor");
-    if (c->table)
-        json_double(w, c->factor);
-    else
-        json_null(w);
-    json_key(w, "data");
-    json_open(w, '[');
+    json_key_double(w, "factor", c->table ? c->factor : NAN); /* NaN: null */
+    json_key_open(w, "data", '[');
     for (int64_t i = 0; i < c->n; i++)
         json_double(w, c->data[i]);
     json_close(w, ']');
@@ -162,11 +138,7 @@ static void put_cell(json_writer *w, const gcell *c)
         snprintf(name, sizeof name, STR_FMT, STR_ARG(word));
         json_key_int(w, name, c->arg[i]);
     }
-    json_key(w, "window");
-    if (c->window > 0)
-        json_int(w, c->window);
-    else
-        json_null(w);
+    json_key_index(w, "window", c->window > 0 ? c->window : -1);
     if (c->layout != CELL_UNDECIDED)
         json_key_str(w, "layout", str_of(gtext_layouts[c->layout]));
     if (c->layout == CELL_RING)
@@ -205,13 +177,11 @@ static void put_node(json_writer *w, const graph *g, const gnode *n)
 {
     json_open(w, '{');
     json_key_str(w, "op", str_of(op_row_of(n->op)->name));
-    json_key(w, "in");
-    json_open(w, '[');
+    json_key_open(w, "in", '[');
     for (int i = 0; i < n->n_in; i++)
         put_ref(w, g, n->in[i]);
     json_close(w, ']');
-    json_key(w, "attrs");
-    json_open(w, '{');
+    json_key_open(w, "attrs", '{');
     int n_attr;
     const attr_row *rows = op_attrs(n->op, &n_attr);
     for (int i = 0; i < n_attr; i++) {
@@ -221,8 +191,7 @@ static void put_node(json_writer *w, const graph *g, const gnode *n)
         put_attr(w, g, &n->attr[i]);
     }
     json_close(w, '}');
-    json_key(w, "out");
-    json_open(w, '[');
+    json_key_open(w, "out", '[');
     for (int i = 0; i < n->n_out; i++) {
         json_open(w, '{');
         json_key_int(w, "value", n->first + i);
@@ -236,7 +205,7 @@ static void put_node(json_writer *w, const graph *g, const gnode *n)
         json_key_int(w, n->recompute ? "recompute" : "chain", n->chain);
     if (n->values > 0)
         json_key_int(w, "values", n->values);
-    put_layer(w, n->layer);
+    json_key_index(w, "layer", n->layer);
     put_loc(w, n->loc);
     json_close(w, '}');
 }
@@ -245,11 +214,7 @@ static void put_output(json_writer *w, const goutput *o)
 {
     json_open(w, '{');
     json_key_str(w, "name", o->name);
-    json_key(w, "index");
-    if (o->index < 0)
-        json_null(w);
-    else
-        json_int(w, o->index);
+    json_key_index(w, "index", o->index);
     json_key_int(w, "value", o->value);
     put_loc(w, o->loc);
     json_close(w, '}');
@@ -261,8 +226,7 @@ void graph_json(const graph *g, strbuf *out)
     json_open(&w, '{');
     json_key_str(&w, "model", g->model);
     json_key_str(&w, "entry", g->entry);
-    json_key(&w, "inputs");
-    json_open(&w, '[');
+    json_key_open(&w, "inputs", '[');
     for (size_t i = 0; i < g->inputs.n; i++) {
         json_open(&w, '{');
         json_key_str(&w, "name", g->inputs.at[i].name);
@@ -270,28 +234,23 @@ void graph_json(const graph *g, strbuf *out)
         json_close(&w, '}');
     }
     json_close(&w, ']');
-    json_key(&w, "consts");
-    json_open(&w, '[');
+    json_key_open(&w, "consts", '[');
     for (size_t i = 0; i < g->consts.n; i++)
         put_const(&w, &g->consts.at[i]);
     json_close(&w, ']');
-    json_key(&w, "weights");
-    json_open(&w, '[');
+    json_key_open(&w, "weights", '[');
     for (size_t i = 0; i < g->weights.n; i++)
         put_weight(&w, &g->weights.at[i]);
     json_close(&w, ']');
-    json_key(&w, "cells");
-    json_open(&w, '[');
+    json_key_open(&w, "cells", '[');
     for (size_t i = 0; i < g->cells.n; i++)
         put_cell(&w, &g->cells.at[i]);
     json_close(&w, ']');
-    json_key(&w, "nodes");
-    json_open(&w, '[');
+    json_key_open(&w, "nodes", '[');
     for (size_t i = 0; i < g->nodes.n; i++)
         put_node(&w, g, &g->nodes.at[i]);
     json_close(&w, ']');
-    json_key(&w, "outputs");
-    json_open(&w, '[');
+    json_key_open(&w, "outputs", '[');
     for (size_t i = 0; i < g->outputs.n; i++)
         put_output(&w, &g->outputs.at[i]);
     json_close(&w, ']');

@@ -52,25 +52,19 @@ static void json(json_writer *w, const ast *n)
         return;
     }
     json_open(w, '{');
-    json_key(w, "kind");
-    json_str(w, str_of(ast_kind_name(n->kind)));
+    json_key_str(w, "kind", str_of(ast_kind_name(n->kind)));
     if (n->name.n) {
-        json_key(w, "name");
-        json_str(w, n->name);
+        json_key_str(w, "name", n->name);
     }
     if (n->flag || n->kind == AST_BOOL) {
         json_key(w, n->kind == AST_BOOL ? "value" : "optional");
         json_bool(w, n->flag);
     }
     source_place at = source_find(n->loc.src, n->loc.begin);
-    json_key(w, "line");
-    json_int(w, at.line);
-    json_key(w, "column");
-    json_int(w, at.column);
-    json_key(w, "begin");
-    json_int(w, n->loc.begin);
-    json_key(w, "end");
-    json_int(w, n->loc.end);
+    json_key_int(w, "line", at.line);
+    json_key_int(w, "column", at.column);
+    json_key_int(w, "begin", n->loc.begin);
+    json_key_int(w, "end", n->loc.end);
     bool in_list = false;
     for (uint32_t i = 0; i < n->n_kid; i++) {
         str slot = slot_name(n->kind, i);
@@ -80,8 +74,7 @@ static void json(json_writer *w, const ast *n)
             json_key(w, key);
         } else if (!in_list) {
             in_list = true;
-            json_key(w, "items");
-            json_open(w, '[');
+            json_key_open(w, "items", '[');
         }
         json(w, n->kid[i]);
     }

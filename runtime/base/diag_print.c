@@ -191,13 +191,8 @@ void diag_json(const weft_diag *dg, strbuf *out)
         json_key_text(&w, "severity", item->entry.severity == DIAG_ERROR ? "error" : "warning");
         json_key_str(&w, "message", item->entry.message);
         json_place(&w, &item->place);
-        json_key(&w, "hint");
-        if (hint_of(item))
-            json_str(&w, str_of(hint_of(item)));
-        else
-            json_null(&w);
-        json_key(&w, "notes");
-        json_open(&w, '[');
+        json_key_text(&w, "hint", hint_of(item));
+        json_key_open(&w, "notes", '[');
         for (const diag_note *n = item->notes; n; n = n->next) {
             json_open(&w, '{');
             json_key_str(&w, "message", n->message);

@@ -100,6 +100,12 @@ void json_null(json_writer *w)
     strbuf_put(w->out, STR("null"));
 }
 
+void json_key_open(json_writer *w, const char *name, char bracket)
+{
+    json_key(w, name);
+    json_open(w, bracket);
+}
+
 void json_key_str(json_writer *w, const char *name, str s)
 {
     json_key(w, name);
@@ -119,6 +125,15 @@ void json_key_int(json_writer *w, const char *name, int64_t x)
 {
     json_key(w, name);
     json_int(w, x);
+}
+
+void json_key_index(json_writer *w, const char *name, int64_t x)
+{
+    json_key(w, name);
+    if (x >= 0)
+        json_int(w, x);
+    else
+        json_null(w);
 }
 
 void json_key_double(json_writer *w, const char *name, double x)

@@ -2,8 +2,7 @@
  *
  *     json_writer w = {.out = &buf};
  *     json_open(&w, '{');
- *     json_key(&w, "codes");
- *     json_open(&w, '[');
+ *     json_key_open(&w, "codes", '[');
  *     json_int(&w, 302);
  *     json_close(&w, ']');
  *     json_key_bool(&w, "fatal", true);
@@ -33,9 +32,11 @@ void json_bool(json_writer *w, bool x);
 void json_null(json_writer *w);
 
 /* A key and its value. */
+void json_key_open(json_writer *w, const char *name, char bracket);
 void json_key_str(json_writer *w, const char *name, str s);
 void json_key_text(json_writer *w, const char *name, const char *s); /* NULL: null */
 void json_key_int(json_writer *w, const char *name, int64_t x);
+void json_key_index(json_writer *w, const char *name, int64_t x); /* negative: null */
 void json_key_double(json_writer *w, const char *name, double x);
 void json_key_bool(json_writer *w, const char *name, bool x);
 

@@ -148,8 +148,7 @@ static void json_row(json_writer *w, const bench_about *a, const bench_row *r)
     json_key_double(w, "stddev_ts", s.deviation);
     json_key_double(w, "median_ts", s.median);
     json_key_double(w, "min_ts", s.least);
-    json_key(w, "samples_ts");
-    json_open(w, '[');
+    json_key_open(w, "samples_ts", '[');
     for (size_t i = 0; i < r->rates.n; i++)
         json_double(w, r->rates.at[i]);
     json_close(w, ']');
@@ -172,8 +171,7 @@ void bench_json(const bench_about *a, const bench_row *rows, size_t n, strbuf *o
     json_key_text(&w, "exec", a->exec);
     json_key_int(&w, "threads", a->threads);
     json_key_double(&w, "bandwidth", a->bandwidth);
-    json_key(&w, "results");
-    json_open(&w, '[');
+    json_key_open(&w, "results", '[');
     for (size_t i = 0; i < n; i++)
         json_row(&w, a, &rows[i]);
     json_close(&w, ']');

@@ -205,18 +205,13 @@ static void json_sum(json_writer *w, const profile_sum *x)
 
 static void json_place(json_writer *w, const source *src, uint32_t line)
 {
-    json_key(w, "file");
-    if (src)
-        json_str(w, str_of(src->name));
-    else
-        json_null(w);
+    json_key_text(w, "file", src ? src->name : NULL);
     json_key_int(w, "line", line);
 }
 
 static void json_steps(json_writer *w, const profile *f, const profile_run *r)
 {
-    json_key(w, "nodes");
-    json_open(w, '[');
+    json_key_open(w, "nodes", '[');
     for (int32_t i = 0; i < r->n_step; i++) {
         const plan_bucket *b = &f->p->bucket[r->step[i].bucket];
         const plan_step *s = &b->step[r->step[i].step];
@@ -250,8 +245,7 @@ static void json_run(json_writer *w, const profile *f, int part)
     json_key_double(w, "timed_seconds", r->timed_seconds);
     json_key_double(w, "wait_seconds", r->wait_seconds);
     json_key_double(w, "barriers_per_call", r->barriers);
-    json_key(w, "steps");
-    json_open(w, '{');
+    json_key_open(w, "steps", '{');
     json_sum(w, &r->all);
     json_close(w, '}');
     json_steps(w, f, r);
@@ -260,16 +254,14 @@ static void json_run(json_writer *w, const profile *f, int part)
 
 static void json_lines(json_writer *w, const profile *f)
 {
-    json_key(w, "lines");
-    json_open(w, '[');
+    json_key_open(w, "lines", '[');
     for (int32_t i = 0; i < f->n_line; i++) {
         const profile_line *l = &f->line[i];
         json_open(w, '{');
         json_place(w, l->src, l->line);
         json_key_str(w, "text", profile_line_text(l));
         for (int part = 0; part < PROFILE_PARTS; part++) {
-            json_key(w, part_name[part]);
-            json_open(w, '{');
+            json_key_open(w, part_name[part], '{');
             json_sum(w, &l->part[part]);
             json_close(w, '}');
         }
@@ -287,8 +279,7 @@ void profile_as_json(const profile *f, strbuf *out)
     json_key_text(&w, "kv", dtype_row_of(f->p->kv)->name);
     json_key_text(&w, "variant", f->p->level);
     json_key_double(&w, "bandwidth", f->bandwidth);
-    json_key(&w, "flop_rates");
-    json_open(&w, '{');
+    json_key_open(&w, "flop_rates", '{');
     for (int i = 0; i < f->peaks.n; i++)
         if (f->peaks.rate[i] > 0)
             json_key_double(&w, f->peaks.row[i]->name, f->peaks.rate[i]);

@@ -145,8 +145,7 @@ static void json_value(json_writer *w, const verify_subject *of, const verify_va
     json_key_double(w, "error", x->error);
     json_key_double(w, "bound", x->bound);
     json_key_double(w, "drift", x->drift);
-    json_key(w, "worst");
-    json_open(w, '{');
+    json_key_open(w, "worst", '{');
     json_key_int(w, "row", x->worst.row);
     json_key_int(w, "column", x->worst.col);
     json_key_double(w, "expected", x->worst.want);
@@ -165,25 +164,18 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
     json_key_text(&w, "kv", dtype_row_of(of->p->kv)->name);
     json_key_text(&w, "variant", of->p->level);
     json_key_bool(&w, "passed", verify_passed(r));
-    json_key(&w, "first_bad");
-    if (r->first_bad >= 0)
-        json_int(&w, r->first_bad);
-    else
-        json_null(&w);
+    json_key_index(&w, "first_bad", r->first_bad);
     json_key_int(&w, "hidden", r->n_hidden);
     json_key_int(&w, "prec_f32", count_f32(of->p));
-    json_key(&w, "values");
-    json_open(&w, '[');
+    json_key_open(&w, "values", '[');
     for (int32_t i = 0; i < r->n_value; i++)
         json_value(&w, of, &r->value[i]);
     json_close(&w, ']');
-    json_key(&w, "layer_drift");
-    json_open(&w, '[');
+    json_key_open(&w, "layer_drift", '[');
     for (int32_t i = 0; i < r->n_layer; i++)
         json_double(&w, r->layer_drift[i] < 0 ? NAN : r->layer_drift[i]);
     json_close(&w, ']');
-    json_key(&w, "outputs");
-    json_open(&w, '[');
+    json_key_open(&w, "outputs", '[');
     for (int32_t i = 0; i < r->n_output; i++) {
         json_open(&w, '{');
         json_key_text(&w, "name", r->output[i].name);
@@ -194,8 +186,7 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
         json_close(&w, '}');
     }
     json_close(&w, ']');
-    json_key(&w, "logits");
-    json_open(&w, '{');
+    json_key_open(&w, "logits", '{');
     json_key_int(&w, "rows", r->n_row);
     json_key_int(&w, "top_same", r->n_top_same);
     json_key_double(&w, "kl_mean", r->kl_mean);

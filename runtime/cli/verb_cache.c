@@ -59,8 +59,7 @@ static void list_json(strbuf *out, const char *folder, const cache_file *files, 
     json_writer w = {.out = out};
     json_open(&w, '{');
     json_key_text(&w, "folder", folder);
-    json_key(&w, "files");
-    json_open(&w, '[');
+    json_key_open(&w, "files", '[');
     for (size_t i = 0; i < n; i++)
         put_file_json(&w, &files[i]);
     json_close(&w, ']');
@@ -154,8 +153,7 @@ static weft_status check(cli *c, const char *folder)
     if (c->common.json) {
         json_open(&w, '{');
         json_key_text(&w, "folder", folder);
-        json_key(&w, "files");
-        json_open(&w, '[');
+        json_key_open(&w, "files", '[');
     }
     for (size_t i = 0; i < n; i++) {
         checked how;

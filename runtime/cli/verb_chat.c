@@ -178,8 +178,7 @@ static void command_save(chat *ch, const char *argument)
     strbuf out = {0};
     json_writer w = {.out = &out};
     json_open(&w, '{');
-    json_key(&w, "messages");
-    json_open(&w, '[');
+    json_key_open(&w, "messages", '[');
     for (size_t i = 0; i < ch->messages.n; i++) {
         json_open(&w, '{');
         json_key_str(&w, "role", ch->messages.at[i].role);

@@ -56,8 +56,7 @@ static void check_file(cli *c, report *r, const char *operand)
 static void json_shape(json_writer *w, int rank, const int64_t *dim)
 {
     static const char *const symbol[] = {"T", "R", "S"};
-    json_key(w, "shape");
-    json_open(w, '[');
+    json_key_open(w, "shape", '[');
     for (int i = 0; i < rank; i++) {
         if (dim[i] >= 0)
             json_int(w, dim[i]);
@@ -69,16 +68,14 @@ static void json_shape(json_writer *w, int rank, const int64_t *dim)
 
 static void json_weights(json_writer *w, const bound_model *bm)
 {
-    json_key(w, "weights");
-    json_open(w, '[');
+    json_key_open(w, "weights", '[');
     for (size_t i = 0; i < bm->graph->weights.n; i++) {
         const gweight *g = &bm->graph->weights.at[i];
         json_open(w, '{');
         json_key_str(w, "name", g->name);
         json_key_text(w, "type", dtype_row_of(g->type)->name);
         json_shape(w, g->rank, g->dim);
-        json_key(w, "tensors");
-        json_open(w, '[');
+        json_key_open(w, "tensors", '[');
         for (int k = 0; k < g->n_piece; k++)
             json_str(w, model_file_tensor_at(bm->file, (size_t)g->piece[k].tensor)->name);
         json_close(w, ']');
@@ -89,8 +86,7 @@ static void json_weights(json_writer *w, const bound_model *bm)
 
 static void json_values(json_writer *w, const graph *g)
 {
-    json_key(w, "values");
-    json_open(w, '[');
+    json_key_open(w, "values", '[');
     for (size_t i = 0; i < g->nodes.n; i++) {
         const gnode *n = &g->nodes.at[i];
         for (int k = 0; k < n->n_out; k++) {

@@ -56,8 +56,7 @@ static weft_status check_ids(run *r)
 
 static weft_status put_pieces(run *r, json_writer *w)
 {
-    json_key(w, "pieces");
-    json_open(w, '[');
+    json_key_open(w, "pieces", '[');
     for (size_t i = 0; i < r->ids.n; i++) {
         strbuf_reset(&r->text);
         tok_stream_put(r->stream, r->ids.at[i], &r->text);

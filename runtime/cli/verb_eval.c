@@ -332,18 +332,15 @@ static void print_result(eval_run *r)
     bool json = r->c->common.json;
     json_open(&w, '{');
     json_key_int(&w, "rows", (int64_t)r->rows.n);
-    json_key(&w, "tensors");
-    json_open(&w, '{');
+    json_key_open(&w, "tensors", '{');
     for (int i = 0; i < r->n_got; i++) {
-        json_key(&w, r->got[i].label);
-        json_open(&w, '[');
+        json_key_open(&w, r->got[i].label, '[');
         json_int(&w, r->got[i].rows);
         json_int(&w, r->got[i].width);
         json_close(&w, ']');
     }
     json_close(&w, '}');
-    json_key(&w, "greedy_ids");
-    json_open(&w, '[');
+    json_key_open(&w, "greedy_ids", '[');
     for (size_t i = 0; i < r->greedy_ids.n; i++)
         json_int(&w, r->greedy_ids.at[i]);
     json_close(&w, ']');

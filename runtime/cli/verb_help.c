@@ -87,8 +87,7 @@ static void print_verb(strbuf *out, const verb *v)
 static void json_flags(json_writer *w, const flag *rows)
 {
     static const char *const kinds[] = {"bool", "int", "size", "float", "string", "choice", "list"};
-    json_key(w, "flags");
-    json_open(w, '[');
+    json_key_open(w, "flags", '[');
     for (const flag *r = rows; r->name; r++) {
         json_open(w, '{');
         json_key_text(w, "name", r->name);
@@ -107,8 +106,7 @@ static void print_json(strbuf *out, const verb *only)
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
-    json_key(&w, "verbs");
-    json_open(&w, '[');
+    json_key_open(&w, "verbs", '[');
     for (size_t i = 0; i < verb_n; i++) {
         if (only && only != &verbs[i])
             continue;

@@ -77,8 +77,7 @@ static void json_op(json_writer *w, const op_row *op)
     json_key_text(w, "result", op->result);
     json_key_text(w, "meaning", op->meaning);
     json_key_bool(w, "runs", op->runs != RUNS_NONE);
-    json_key(w, "attributes");
-    json_open(w, '[');
+    json_key_open(w, "attributes", '[');
     int n;
     const attr_row *attrs = op_attrs(op->code, &n);
     for (int i = 0; i < n; i++)
@@ -121,8 +120,7 @@ static void print_json(const cli *c, strbuf *out)
 {
     json_writer w = {.out = out};
     json_open(&w, '{');
-    json_key(&w, "ops");
-    json_open(&w, '[');
+    json_key_open(&w, "ops", '[');
     for (int i = 0; i < OP_COUNT; i++)
         if (asked_for(c, op_row_of((op_code)i)->name))
             json_op(&w, op_row_of((op_code)i));

@@ -322,8 +322,7 @@ static void json_kl(json_writer *w, const perplexity_run *r)
     const kl_stats *k = &r->kl;
     model_hash here = model_file_hash(r->m->file), there = kl_reader_head(r->base)->model;
     double base = exp(mean_value(&k->nll_base)), ratio = exp(mean_value(&k->nll_change));
-    json_key(w, "kl");
-    json_open(w, '{');
+    json_key_open(w, "kl", '{');
     json_mean(w, "mean", &k->kl);
     for (int i = 0; i < PERCENTILES; i++)
         json_key_double(w, percentiles[i].key, kl_stats_percentile(k, percentiles[i].share));

@@ -267,8 +267,7 @@ static void json_memory(json_writer *w, const account *ac)
 {
     memory_row row[MEMORY_ROWS];
     memory_rows(ac, row);
-    json_key(w, "memory");
-    json_open(w, '{');
+    json_key_open(w, "memory", '{');
     for (int i = 0; i < MEMORY_ROWS; i++)
         json_key_int(w, row[i].key, (int64_t)row[i].bytes);
     json_key_int(w, "total", (int64_t)ac->total);
@@ -284,8 +283,7 @@ static void json_memory(json_writer *w, const account *ac)
 
 static void json_kernels(json_writer *w, const account *ac)
 {
-    json_key(w, "kernels");
-    json_open(w, '[');
+    json_key_open(w, "kernels", '[');
     for (int32_t i = 0; i < ac->n_use; i++) {
         json_open(w, '{');
         json_key_text(w, "symbol", kernel_of(ac, i)->name);
@@ -301,8 +299,7 @@ static void json_activations(json_writer *w, const account *ac)
 {
     activation_row row[DT_COUNT];
     int n = activation_rows(ac, row);
-    json_key(w, "activations");
-    json_open(w, '{');
+    json_key_open(w, "activations", '{');
     for (int i = 0; i < n; i++)
         json_key_text(w, row[i].type, row[i].form);
     json_close(w, '}');
@@ -310,8 +307,7 @@ static void json_activations(json_writer *w, const account *ac)
 
 static void json_decode(json_writer *w, const account *ac)
 {
-    json_key(w, "decode");
-    json_open(w, '[');
+    json_key_open(w, "decode", '[');
     for (int i = 0; i < 2; i++) {
         json_open(w, '{');
         json_key_int(w, "pos", ac->at[i].pos);
@@ -339,16 +335,14 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
     json_memory(&w, ac);
     json_kernels(&w, ac);
     json_activations(&w, ac);
-    json_key(&w, "phases");
-    json_open(&w, '{');
+    json_key_open(&w, "phases", '{');
     json_key_int(&w, "all", ac->phases.all);
     json_key_int(&w, "layers", ac->phases.layers);
     json_key_int(&w, "per_layer_min", ac->phases.per_layer_min);
     json_key_int(&w, "per_layer_max", ac->phases.per_layer_max);
     json_key_int(&w, "outside", ac->phases.outside);
     json_close(&w, '}');
-    json_key(&w, "buckets");
-    json_open(&w, '[');
+    json_key_open(&w, "buckets", '[');
     for (int32_t i = 0; i < p->n_bucket; i++)
         json_int(&w, p->bucket[i].n_tok_max);
     json_close(&w, ']');

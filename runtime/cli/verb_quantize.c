@@ -180,20 +180,17 @@ static void print_json(quantize_run *r, const share *by_type, strbuf *out)
     json_key_text(&w, "type", r->preset->name);
     json_key_int(&w, "bytes_in", (int64_t)quant_job_bytes(r->job));
     json_key_int(&w, "bytes_out", (int64_t)r->bytes_out);
-    json_key(&w, "types");
-    json_open(&w, '{');
+    json_key_open(&w, "types", '{');
     for (int t = 0; t < DT_COUNT; t++) {
         if (!by_type[t].tensors)
             continue;
-        json_key(&w, dtype_row_of((dtype)t)->name);
-        json_open(&w, '{');
+        json_key_open(&w, dtype_row_of((dtype)t)->name, '{');
         json_key_int(&w, "tensors", by_type[t].tensors);
         json_key_int(&w, "bytes", (int64_t)by_type[t].bytes);
         json_close(&w, '}');
     }
     json_close(&w, '}');
-    json_key(&w, "tensors");
-    json_open(&w, '[');
+    json_key_open(&w, "tensors", '[');
     for (size_t i = 0; i < quant_job_count(r->job); i++) {
         const quant_tensor *t = quant_job_tensor(r->job, i);
         json_open(&w, '{');

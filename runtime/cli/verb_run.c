@@ -84,8 +84,7 @@ static void on_token(void *ctx, const weft_piece *p)
     run_record *r = ctx;
     json_open(&r->w, '{');
     put_logprob(r, p->token, p->logprob);
-    json_key(&r->w, "top");
-    json_open(&r->w, '[');
+    json_key_open(&r->w, "top", '[');
     for (int64_t i = 0; i < p->n_top; i++) {
         json_open(&r->w, '{');
         put_logprob(r, p->top[i].token, p->top[i].logprob);
@@ -102,8 +101,7 @@ static double per_second(size_t n, uint64_t ns)
 
 static void put_ids(json_writer *w, const char *name, const int32_t *ids, size_t n)
 {
-    json_key(w, name);
-    json_open(w, '[');
+    json_key_open(w, name, '[');
     for (size_t i = 0; i < n; i++)
         json_int(w, ids[i]);
     json_close(w, ']');
@@ -127,13 +125,11 @@ static void print_json(talk *t, const run_record *r)
     }
     json_key_text(&w, "stop", weft_end_name(a->end));
     json_key_int(&w, "seed", (int64_t)t->seed);
-    json_key(&w, "counts");
-    json_open(&w, '{');
+    json_key_open(&w, "counts", '{');
     json_key_int(&w, "prompt", (int64_t)a->n_prompt);
     json_key_int(&w, "generated", (int64_t)n);
     json_close(&w, '}');
-    json_key(&w, "seconds");
-    json_open(&w, '{');
+    json_key_open(&w, "seconds", '{');
     json_key_double(&w, "load", clock_seconds(t->load_ns));
     json_key_double(&w, "prompt", clock_seconds(a->prompt_ns));
     json_key_double(&w, "generate", clock_seconds(a->ns));

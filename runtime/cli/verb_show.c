@@ -184,8 +184,7 @@ static void as_text(const summary *s, const show_options *o, strbuf *out)
 
 static void json_params(json_writer *w, const bound_model *bm)
 {
-    json_key(w, "params");
-    json_open(w, '{');
+    json_key_open(w, "params", '{');
     for (size_t i = 0; bm && i < bm->settings.params.n; i++) {
         const model_param *p = &bm->settings.params.at[i];
         char name[128];
@@ -205,15 +204,13 @@ static void json_params(json_writer *w, const bound_model *bm)
 
 static void json_tensors(json_writer *w, const model_file *mf)
 {
-    json_key(w, "tensors");
-    json_open(w, '[');
+    json_key_open(w, "tensors", '[');
     for (size_t i = 0; i < model_file_tensor_count(mf); i++) {
         const model_tensor *t = model_file_tensor_at(mf, i);
         json_open(w, '{');
         json_key_str(w, "name", t->name);
         json_key_text(w, "type", dtype_row_of(t->type)->name);
-        json_key(w, "shape");
-        json_open(w, '[');
+        json_key_open(w, "shape", '[');
         for (int k = 0; k < t->rank; k++)
             json_int(w, t->shape[k]);
         json_close(w, ']');
@@ -231,26 +228,19 @@ static void as_json(const summary *s, const show_options *o, strbuf *out)
     json_open(&w, '{');
     json_key_text(&w, "file", model_file_path(s->mf));
     json_key_str(&w, "format", model_file_format(s->mf) == MODEL_GGUF ? STR("gguf") : STR("hf"));
-    json_key(&w, "architectures");
-    json_open(&w, '[');
+    json_key_open(&w, "architectures", '[');
     for (size_t i = 0; i < model_file_arch_count(s->mf); i++)
         json_str(&w, model_file_arch(s->mf, i));
     json_close(&w, ']');
-    json_key(&w, "model_file");
-    if (s->arch)
-        json_str(&w, str_of(s->arch->name));
-    else
-        json_null(&w);
+    json_key_text(&w, "model_file", s->arch ? s->arch->name : NULL);
     json_key_str(&w, "tokenizer", s->tokenizer);
     json_key_int(&w, "parameters", s->elems);
     json_key_int(&w, "bytes", (int64_t)s->bytes);
-    json_key(&w, "types");
-    json_open(&w, '{');
+    json_key_open(&w, "types", '{');
     for (int t = 0; t < DT_COUNT; t++) {
         if (!s->by_type[t].n)
             continue;
-        json_key(&w, dtype_row_of((dtype)t)->name);
-        json_open(&w, '{');
+        json_key_open(&w, dtype_row_of((dtype)t)->name, '{');
         json_key_int(&w, "tensors", (int64_t)s->by_type[t].n);
         json_key_int(&w, "bytes", (int64_t)s->by_type[t].bytes);
         json_close(&w, '}');

@@ -74,8 +74,7 @@ static void print(run *r)
         json_open(&w, '{');
         json_key(&w, "ids");
         put_ids(&w, &r->ids);
-        json_key(&w, "tokens");
-        json_open(&w, '[');
+        json_key_open(&w, "tokens", '[');
         for (size_t i = 0; i < r->ids.n; i++)
             json_str(&w, tok_text(r->t, r->ids.at[i]));
         json_close(&w, ']');

@@ -38,18 +38,15 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
     json_open(&w, '{');
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         json_key_text(&w, facts[i][0], facts[i][1]);
-    json_key(&w, "cpu_features");
-    json_open(&w, '[');
+    json_key_open(&w, "cpu_features", '[');
     for (int i = 0; i < CPU_FEATURE_COUNT; i++)
         if (cpu_features() >> i & 1)
             json_str(&w, str_of(cpu_feature_name(i)));
     json_close(&w, ']');
-    json_key(&w, "backends");
-    json_open(&w, '[');
+    json_key_open(&w, "backends", '[');
     json_open(&w, '{');
     json_key_str(&w, "name", STR("cpu"));
-    json_key(&w, "kernels");
-    json_open(&w, '[');
+    json_key_open(&w, "kernels", '[');
     for (int i = 0; backend_cpu_at(i); i++)
         json_str(&w, str_of(backend_cpu_at(i)->level));
     json_close(&w, ']');

@@ -18,16 +18,13 @@ static size_t item_bytes(const safetensors_item *t)
 
 static void header_entry(json_writer *w, const safetensors_item *t, uint64_t at)
 {
-    json_key(w, t->name);
-    json_open(w, '{');
+    json_key_open(w, t->name, '{');
     json_key_text(w, "dtype", dtype_row_of(t->type)->hf);
-    json_key(w, "shape");
-    json_open(w, '[');
+    json_key_open(w, "shape", '[');
     for (int i = 0; i < t->rank; i++)
         json_int(w, t->shape[i]);
     json_close(w, ']');
-    json_key(w, "data_offsets");
-    json_open(w, '[');
+    json_key_open(w, "data_offsets", '[');
     json_int(w, (int64_t)at);
     json_int(w, (int64_t)(at + item_bytes(t)));
     json_close(w, ']');
