@@ -147,9 +147,7 @@ typedef weft_status load_fn(weft_diag *dg, arena *a, const value *v, dec_step *s
 
 static weft_status load_replace(weft_diag *dg, arena *a, const value *v, dec_step *s)
 {
-    str text;
-    WEFT_TRY(field_text(dg, "Replace", v, "content", FIELDS_TEXT_MAX, &text));
-    s->text = arena_str(a, text);
+    WEFT_TRY(field_copy(dg, a, "Replace", v, "content", FIELDS_TEXT_MAX, &s->text));
     return field_pattern(dg, "Replace", v, &s->re);
 }
 
@@ -186,19 +184,14 @@ static weft_status load_metaspace(weft_diag *dg, arena *a, const value *v, dec_s
 
 static weft_status load_wordpiece(weft_diag *dg, arena *a, const value *v, dec_step *s)
 {
-    str text;
-    WEFT_TRY(field_text(dg, "WordPiece", v, "prefix", FIELDS_AFFIX_MAX, &text));
-    s->text = arena_str(a, text);
+    WEFT_TRY(field_copy(dg, a, "WordPiece", v, "prefix", FIELDS_AFFIX_MAX, &s->text));
     s->cleanup = true;
     return field_bool(dg, "WordPiece", v, "cleanup", &s->cleanup);
 }
 
 static weft_status load_bpe(weft_diag *dg, arena *a, const value *v, dec_step *s)
 {
-    str text;
-    WEFT_TRY(field_text(dg, "BPEDecoder", v, "suffix", FIELDS_AFFIX_MAX, &text));
-    s->text = arena_str(a, text);
-    return WEFT_OK;
+    return field_copy(dg, a, "BPEDecoder", v, "suffix", FIELDS_AFFIX_MAX, &s->text);
 }
 
 /* clang-format off */
@@ -223,33 +216,19 @@ dec_step dec_step_replace(str from, str to)
     return (dec_step){.kind = DEC_REPLACE, .re = tok_regex_literal(from), .text = to};
 }
 
-static weft_status load(weft_diag *dg, arena *a, const value *v, int depth, dec_list *to)
+static weft_status load_step(weft_diag *dg, arena *a, const value *v, str type, void *to)
 {
-    str type;
-    const value *list;
-    if (value_kind_of(v) == VALUE_NULL)
-        return WEFT_OK;
-    WEFT_TRY(field_type(dg, "decoder", v, &type));
+    dec_list *l = to;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (!str_eqz(type, rows[k].name))
             continue;
         dec_step s = {.kind = (dec_kind)k};
         if (rows[k].load)
             WEFT_TRY(rows[k].load(dg, a, v, &s));
-        VEC_PUSH(to, s);
+        VEC_PUSH(l, s);
         return WEFT_OK;
     }
-    if (!str_eqz(type, "Sequence"))
-        return field_unknown(dg, "decoder", type);
-    if (depth >= FIELDS_DEPTH_MAX)
-        return weft_fail(dg, W1209, WEFT_NOWHERE, "decoders nest more than %d deep",
-                         FIELDS_DEPTH_MAX);
-    WEFT_TRY(field_list(dg, "Sequence", v, "decoders", &list));
-    for (size_t i = 0; i < value_count(list); i++) {
-        value item = value_at(list, i);
-        WEFT_TRY(load(dg, a, &item, depth + 1, to));
-    }
-    return WEFT_OK;
+    return field_unknown(dg, "decoder", type);
 }
 
 /* The most that a step can multiply the bytes of a text by. ByteLevel turns a character of two bytes into one byte that
@@ -283,10 +262,9 @@ static weft_status check_growth(weft_diag *dg, const dec_list *l)
 
 weft_status dec_load(weft_diag *dg, arena *a, const value *v, dec_list *to)
 {
-    WEFT_TRY(load(dg, a, v, 0, to));
-    if (to->n > FIELDS_STEPS_MAX)
-        return weft_fail(dg, W1209, WEFT_NOWHERE, "%zu decoders, at most %d are allowed", to->n,
-                         FIELDS_STEPS_MAX);
+    static const step_kind kind = {"decoder", "decoders", load_step};
+    WEFT_TRY(field_steps(dg, a, &kind, v, to));
+    WEFT_TRY(field_steps_check(dg, &kind, to->n));
     return check_growth(dg, to);
 }
 

@@ -63,6 +63,15 @@ weft_status field_text(weft_diag *dg, const char *what, const value *v, const ch
     return check_length(dg, what, name, n_max, *out_s);
 }
 
+weft_status field_copy(weft_diag *dg, arena *a, const char *what, const value *v, const char *name,
+                       size_t n_max, str *out_s)
+{
+    str text;
+    WEFT_TRY(field_text(dg, what, v, name, n_max, &text));
+    *out_s = arena_str(a, text);
+    return WEFT_OK;
+}
+
 weft_status field_text_or_none(weft_diag *dg, const char *what, const value *v, const char *name,
                                size_t n_max, str *out_s)
 {
@@ -93,11 +102,6 @@ weft_status field_pattern(weft_diag *dg, const char *what, const value *v, tok_r
     return wrong(dg, what, "pattern", "a String or a Regex");
 }
 
-weft_status field_type(weft_diag *dg, const char *what, const value *v, str *out_s)
-{
-    return field_str(dg, what, v, "type", out_s);
-}
-
 weft_status field_unknown(weft_diag *dg, const char *kind, str name)
 {
     weft_status status = weft_fail(dg, W1202, WEFT_NOWHERE, "%s '" STR_FMT "' is not known to Weft",
@@ -105,4 +109,38 @@ weft_status field_unknown(weft_diag *dg, const char *kind, str name)
     if (str_eq(name, STR("no_vocab")))
         weft_note(dg, "the file has no vocabulary: it can be evaluated with token ids alone");
     return status;
+}
+
+static weft_status load_steps(weft_diag *dg, arena *a, const step_kind *k, const value *v,
+                              int depth, void *to)
+{
+    str type;
+    const value *list;
+    if (value_kind_of(v) == VALUE_NULL)
+        return WEFT_OK;
+    WEFT_TRY(field_str(dg, k->name, v, "type", &type));
+    if (!str_eqz(type, "Sequence"))
+        return k->load(dg, a, v, type, to);
+    if (depth >= FIELDS_DEPTH_MAX)
+        return weft_fail(dg, W1209, WEFT_NOWHERE, "%ss nest more than %d deep", k->name,
+                         FIELDS_DEPTH_MAX);
+    WEFT_TRY(field_list(dg, "Sequence", v, k->list, &list));
+    for (size_t i = 0; i < value_count(list); i++) {
+        value item = value_at(list, i);
+        WEFT_TRY(load_steps(dg, a, k, &item, depth + 1, to));
+    }
+    return WEFT_OK;
+}
+
+weft_status field_steps(weft_diag *dg, arena *a, const step_kind *k, const value *v, void *to)
+{
+    return load_steps(dg, a, k, v, 0, to);
+}
+
+weft_status field_steps_check(weft_diag *dg, const step_kind *k, size_t n)
+{
+    if (n <= FIELDS_STEPS_MAX)
+        return WEFT_OK;
+    return weft_fail(dg, W1209, WEFT_NOWHERE, "%zu %ss, at most %d are allowed", n, k->name,
+                     FIELDS_STEPS_MAX);
 }

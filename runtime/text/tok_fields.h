@@ -29,6 +29,8 @@ weft_status field_str_or_none(weft_diag *dg, const char *what, const value *v, c
 /* Either of them with more than n_max bytes is W1209. */
 weft_status field_text(weft_diag *dg, const char *what, const value *v, const char *name,
                        size_t n_max, str *out_s) WEFT_MUST_USE;
+weft_status field_copy(weft_diag *dg, arena *a, const char *what, const value *v, const char *name,
+                       size_t n_max, str *out_s) WEFT_MUST_USE; /* field_text, copied into a */
 weft_status field_text_or_none(weft_diag *dg, const char *what, const value *v, const char *name,
                                size_t n_max, str *out_s) WEFT_MUST_USE;
 weft_status field_list(weft_diag *dg, const char *what, const value *v, const char *name,
@@ -36,8 +38,18 @@ weft_status field_list(weft_diag *dg, const char *what, const value *v, const ch
 /* "pattern": {"String": ..} or {"Regex": ..}. The caller destroys it. */
 weft_status field_pattern(weft_diag *dg, const char *what, const value *v,
                           tok_regex **out_re) WEFT_MUST_USE;
-/* "type" of a component: a string. */
-weft_status field_type(weft_diag *dg, const char *what, const value *v, str *out_s) WEFT_MUST_USE;
+
+/* One kind of steps: normalizers, .. A value is null, an object whose "type" names a step, or a Sequence of values. */
+typedef struct {
+    const char *name; /* for messages: "normalizer" */
+    const char *list; /* the member of a Sequence */
+    /* One step of that type, texts copied into a; field_unknown if there is none such. */
+    weft_status (*load)(weft_diag *dg, arena *a, const value *v, str type, void *to);
+} step_kind;
+weft_status field_steps(weft_diag *dg, arena *a, const step_kind *k, const value *v,
+                        void *to) WEFT_MUST_USE;
+/* W1209 if n steps are too many. */
+weft_status field_steps_check(weft_diag *dg, const step_kind *k, size_t n) WEFT_MUST_USE;
 
 /* W1202: a component of this kind has a name that Weft does not know. */
 weft_status field_unknown(weft_diag *dg, const char *kind, str name);

@@ -195,7 +195,7 @@ static weft_status load_model(weft_diag *dg, tok *t, const value *v)
                : value_kind_of(value_get(v, STR("vocab"))) == VALUE_ARRAY ? STR("Unigram")
                                                                           : STR("WordPiece");
     else
-        WEFT_TRY(field_type(dg, "model", v, &type));
+        WEFT_TRY(field_str(dg, "model", v, "type", &type));
     for (size_t k = 0; k < sizeof models / sizeof *models; k++)
         if (str_eqz(type, models[k].name))
             return models[k].load(dg, t, v);

@@ -257,18 +257,13 @@ typedef weft_status load_fn(weft_diag *dg, arena *a, const value *v, norm_step *
 
 static weft_status load_replace(weft_diag *dg, arena *a, const value *v, norm_step *s)
 {
-    str text;
-    WEFT_TRY(field_text(dg, "Replace", v, "content", FIELDS_TEXT_MAX, &text));
-    s->text = arena_str(a, text);
+    WEFT_TRY(field_copy(dg, a, "Replace", v, "content", FIELDS_TEXT_MAX, &s->text));
     return field_pattern(dg, "Replace", v, &s->re);
 }
 
 static weft_status load_prepend(weft_diag *dg, arena *a, const value *v, norm_step *s)
 {
-    str text;
-    WEFT_TRY(field_text(dg, "Prepend", v, "prepend", FIELDS_TEXT_MAX, &text));
-    s->text = arena_str(a, text);
-    return WEFT_OK;
+    return field_copy(dg, a, "Prepend", v, "prepend", FIELDS_TEXT_MAX, &s->text);
 }
 
 static weft_status load_strip(weft_diag *dg, arena *a, const value *v, norm_step *s)
@@ -322,8 +317,9 @@ static const struct {
 };
 /* clang-format on */
 
-static weft_status load_step(weft_diag *dg, arena *a, const value *v, str type, norm_list *to)
+static weft_status load_step(weft_diag *dg, arena *a, const value *v, str type, void *to)
 {
+    norm_list *l = to;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (!str_eqz(type, rows[k].name))
             continue;
@@ -331,39 +327,17 @@ static weft_status load_step(weft_diag *dg, arena *a, const value *v, str type, 
         s.what = arena_printf(a, "normalizer %s", rows[k].name).p;
         if (rows[k].load)
             WEFT_TRY(rows[k].load(dg, a, v, &s));
-        VEC_PUSH(to, s);
+        VEC_PUSH(l, s);
         return WEFT_OK;
     }
     return field_unknown(dg, "normalizer", type);
 }
 
-static weft_status load(weft_diag *dg, arena *a, const value *v, int depth, norm_list *to)
-{
-    str type;
-    const value *list;
-    if (value_kind_of(v) == VALUE_NULL)
-        return WEFT_OK;
-    WEFT_TRY(field_type(dg, "normalizer", v, &type));
-    if (!str_eqz(type, "Sequence"))
-        return load_step(dg, a, v, type, to);
-    if (depth >= FIELDS_DEPTH_MAX)
-        return weft_fail(dg, W1209, WEFT_NOWHERE, "normalizers nest more than %d deep",
-                         FIELDS_DEPTH_MAX);
-    WEFT_TRY(field_list(dg, "Sequence", v, "normalizers", &list));
-    for (size_t i = 0; i < value_count(list); i++) {
-        value item = value_at(list, i);
-        WEFT_TRY(load(dg, a, &item, depth + 1, to));
-    }
-    return WEFT_OK;
-}
-
 weft_status norm_load(weft_diag *dg, arena *a, const value *v, norm_list *to)
 {
-    WEFT_TRY(load(dg, a, v, 0, to));
-    if (to->n > FIELDS_STEPS_MAX)
-        return weft_fail(dg, W1209, WEFT_NOWHERE, "%zu normalizers, at most %d are allowed", to->n,
-                         FIELDS_STEPS_MAX);
-    return WEFT_OK;
+    static const step_kind kind = {"normalizer", "normalizers", load_step};
+    WEFT_TRY(field_steps(dg, a, &kind, v, to));
+    return field_steps_check(dg, &kind, to->n);
 }
 
 void norm_free(norm_list *l)

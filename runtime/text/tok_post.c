@@ -122,30 +122,17 @@ static const struct {
 };
 /* clang-format on */
 
-static weft_status load(weft_diag *dg, tok *t, const value *v, int depth)
+static weft_status load_step(weft_diag *dg, arena *a, const value *v, str type, void *to)
 {
-    str type;
-    const value *list;
-    if (value_kind_of(v) == VALUE_NULL)
-        return WEFT_OK;
-    WEFT_TRY(field_type(dg, "post_processor", v, &type));
+    (void)a;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         if (str_eqz(type, rows[k].name))
-            return rows[k].load(dg, t, v);
-    if (!str_eqz(type, "Sequence"))
-        return field_unknown(dg, "post_processor", type);
-    if (depth >= FIELDS_DEPTH_MAX)
-        return weft_fail(dg, W1209, WEFT_NOWHERE, "post_processors nest more than %d deep",
-                         FIELDS_DEPTH_MAX);
-    WEFT_TRY(field_list(dg, "Sequence", v, "processors", &list));
-    for (size_t i = 0; i < value_count(list); i++) {
-        value item = value_at(list, i);
-        WEFT_TRY(load(dg, t, &item, depth + 1));
-    }
-    return WEFT_OK;
+            return rows[k].load(dg, to, v);
+    return field_unknown(dg, "post_processor", type);
 }
 
 weft_status post_load(weft_diag *dg, tok *t, const value *v)
 {
-    return load(dg, t, v, 0);
+    static const step_kind kind = {"post_processor", "processors", load_step};
+    return field_steps(dg, t->home, &kind, v, t);
 }

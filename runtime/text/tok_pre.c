@@ -434,36 +434,19 @@ static const struct {
 };
 /* clang-format on */
 
-static weft_status load(weft_diag *dg, arena *a, const value *v, int depth, pre_list *to)
+static weft_status load_step(weft_diag *dg, arena *a, const value *v, str type, void *to)
 {
-    str type;
-    const value *list;
-    if (value_kind_of(v) == VALUE_NULL)
-        return WEFT_OK;
-    WEFT_TRY(field_type(dg, "pre_tokenizer", v, &type));
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         if (str_eqz(type, rows[k].name))
             return rows[k].load(dg, a, v, to);
-    if (!str_eqz(type, "Sequence"))
-        return field_unknown(dg, "pre_tokenizer", type);
-    if (depth >= FIELDS_DEPTH_MAX)
-        return weft_fail(dg, W1209, WEFT_NOWHERE, "pre_tokenizers nest more than %d deep",
-                         FIELDS_DEPTH_MAX);
-    WEFT_TRY(field_list(dg, "Sequence", v, "pretokenizers", &list));
-    for (size_t i = 0; i < value_count(list); i++) {
-        value item = value_at(list, i);
-        WEFT_TRY(load(dg, a, &item, depth + 1, to));
-    }
-    return WEFT_OK;
+    return field_unknown(dg, "pre_tokenizer", type);
 }
 
 weft_status pre_load(weft_diag *dg, arena *a, const value *v, pre_list *to)
 {
-    WEFT_TRY(load(dg, a, v, 0, to));
-    if (to->n > FIELDS_STEPS_MAX)
-        return weft_fail(dg, W1209, WEFT_NOWHERE, "%zu pre_tokenizers, at most %d are allowed",
-                         to->n, FIELDS_STEPS_MAX);
-    return WEFT_OK;
+    static const step_kind kind = {"pre_tokenizer", "pretokenizers", load_step};
+    WEFT_TRY(field_steps(dg, a, &kind, v, to));
+    return field_steps_check(dg, &kind, to->n);
 }
 
 void pre_free(pre_list *l)
