@@ -33,10 +33,8 @@ typedef struct dsl_file dsl_file;
 weft_status dsl_open(weft_diag *dg, const source *src, bool std_only, arena *home,
                      dsl_file **out_f) WEFT_MUST_USE;
 void dsl_close(dsl_file *f); /* NULL is fine; its source is the caller's */
-const source *dsl_file_source(const dsl_file *f);
 
 /* Check a file without any model: names, types, shapes for every size a model may have. */
-weft_status dsl_check_file(weft_diag *dg, dsl_file *f) WEFT_MUST_USE;
 weft_status dsl_check(weft_diag *dg, const source *src, bool std_only) WEFT_MUST_USE;
 
 /* The one canonical layout. Comments stay; the tree does not change. */

@@ -51,7 +51,7 @@ typedef struct {
     str model;           /* empty: the only one in the file */
     str entry;           /* empty: decode */
     int64_t context;     /* session.context; 0: the trained one */
-    bool checked;        /* dsl_check_file has passed this file */
+    bool checked;        /* sema_check has passed this file */
     arena *home;         /* texts of settings and names live here */
     other_names *others; /* filled with the names in the other format; NULL: not wanted */
 } elaborate_options;

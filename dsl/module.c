@@ -43,11 +43,6 @@ void dsl_close(dsl_file *f)
         arena_destroy(f->a);
 }
 
-const source *dsl_file_source(const dsl_file *f)
-{
-    return f->src;
-}
-
 static bool is_file(const char *path)
 {
     struct stat st;

@@ -318,25 +318,3 @@ bool poly_is_negative(const poly *p)
     }
     return p->n > 0;
 }
-
-static bool holds_atom(const poly *p, const poly_atom *want)
-{
-    for (int i = 0; i < p->n; i++) {
-        for (int k = 0; k < p->at[i].mono->n; k++) {
-            const poly_atom *a = p->at[i].mono->at[k].atom;
-            if (a == want)
-                return true;
-            for (int j = 0; j < a->n_arg; j++) {
-                if (holds_atom(a->arg[j], want))
-                    return true;
-            }
-        }
-    }
-    return false;
-}
-
-bool poly_has(const poly *p, const poly *sym)
-{
-    poly_atom *a = p && sym ? poly_atom_of(sym) : NULL;
-    return a && holds_atom(p, a);
-}

@@ -61,8 +61,6 @@ bool poly_value(const poly *p, int64_t *out_v); /* true, and the number, if p is
 bool poly_is(const poly *p, int64_t v);
 /* Is it below 0 whatever positive numbers its symbols stand for? */
 bool poly_is_negative(const poly *p);
-/* Does p hold the symbol, inside other atoms too? */
-bool poly_has(const poly *p, const poly *sym);
 
 /* `2*heads*head_dim + d/2`: terms by descending degree, symbols in the order of their creation. */
 void poly_print(const poly *p, strbuf *out);

@@ -227,11 +227,6 @@ weft_status sema_check(weft_diag *dg, dsl_file *f, bool binds)
     return diag_failed(dg) > failed ? diag_status(dg, errors) : WEFT_OK;
 }
 
-weft_status dsl_check_file(weft_diag *dg, dsl_file *f)
-{
-    return sema_check(dg, f, false);
-}
-
 weft_status dsl_check(weft_diag *dg, const source *src, bool std_only)
 {
     dsl_file *f;

@@ -31,16 +31,6 @@ const char *cpu_feature_name(int bit)
     return names[bit];
 }
 
-bool cpu_feature_find(str name, int *out_bit)
-{
-    for (int i = 0; i < CPU_FEATURE_COUNT; i++)
-        if (str_eqz(name, names[i])) {
-            *out_bit = i;
-            return true;
-        }
-    return false;
-}
-
 #if defined(__x86_64__)
 
 /* Register state the system must save, as bits of XCR0 (Intel SDM vol. 1, section 13.3). */

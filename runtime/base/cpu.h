@@ -28,7 +28,6 @@ enum {
 
 uint32_t cpu_features(void);           /* the set this process may use */
 const char *cpu_feature_name(int bit); /* "avx2" */
-bool cpu_feature_find(str name, int *out_bit);
-void cpu_name(strbuf *out); /* the maker's name for it; adds nothing if unknown */
+void cpu_name(strbuf *out);            /* the maker's name for it; adds nothing if unknown */
 
 #endif

@@ -72,11 +72,6 @@ static inline int64_t i64_ceil_div(int64_t a, int64_t b)
     WEFT_ASSERT(a >= 0 && b > 0);
     return a / b + (a % b != 0);
 }
-static inline uint64_t u64_ceil_div(uint64_t a, uint64_t b)
-{
-    WEFT_ASSERT(b > 0);
-    return a / b + (a % b != 0);
-}
 
 /* x as an index or a size, if it is in range. */
 static inline WEFT_MUST_USE bool i64_from_u64(uint64_t x, int64_t *out)

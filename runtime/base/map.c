@@ -105,19 +105,3 @@ size_t fmap_bytes(const fmap *m)
 {
     return m->bytes;
 }
-
-void fmap_advise(const fmap *m, size_t at, size_t n, fmap_advice advice)
-{
-    static const int values[] = {
-        [FMAP_NORMAL] = MADV_NORMAL, [FMAP_SEQUENTIAL] = MADV_SEQUENTIAL,
-        [FMAP_RANDOM] = MADV_RANDOM, [FMAP_SOON] = MADV_WILLNEED,
-        [FMAP_DONE] = MADV_DONTNEED,
-    };
-    /* In private memory MADV_DONTNEED would not drop a copy, it would erase the data. */
-    if (!m->data || m->mode != FMAP_MAPPED || at >= m->bytes)
-        return;
-    size_t end = n < m->bytes - at ? at + n : m->bytes;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    at -= at % page;
-    madvise(m->data + at, end - at, values[advice]);
-}

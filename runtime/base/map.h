@@ -12,7 +12,6 @@
 typedef struct fmap fmap;
 
 typedef enum { FMAP_MAPPED, FMAP_COPIED } fmap_mode;
-typedef enum { FMAP_NORMAL, FMAP_SEQUENTIAL, FMAP_RANDOM, FMAP_SOON, FMAP_DONE } fmap_advice;
 
 /* Errors: W1001 cannot be opened, W1002 not a regular file, W1003 cannot be mapped or read. */
 weft_status fmap_open(weft_diag *dg, const char *path, fmap_mode mode,
@@ -24,9 +23,5 @@ void fmap_close(fmap *m); /* NULL is fine */
 
 const unsigned char *fmap_data(const fmap *m); /* never NULL, even for an empty file */
 size_t fmap_bytes(const fmap *m);
-
-/* Tell the kernel how [at, at + n) will be used; a part outside the file is left out. FMAP_DONE
- * lets it drop pages of a mapped file. Only ever a matter of speed. */
-void fmap_advise(const fmap *m, size_t at, size_t n, fmap_advice advice);
 
 #endif

@@ -44,7 +44,6 @@ typedef struct {
     const model_file *mf;
     const bound_model *bm; /* NULL: no model file fits, or it does not bind */
     const source *arch;    /* the model file that fits, or NULL */
-    str model;
     str tokenizer;
     int64_t elems;
     size_t bytes;
@@ -276,7 +275,6 @@ int verb_show(cli *c)
             dsl_close(f);
         s.bm = bm;
         s.arch = text.src;
-        s.model = text.model;
         sum_up(&s);
         (c->common.json ? as_json : as_text)(&s, o, &out);
         cli_print(c, strbuf_view(&out));

@@ -384,15 +384,6 @@ const model_tensor *model_file_tensor(const model_file *mf, str name)
     return name_index_find(mf->tensor_index, name, (str){0}, &i) ? &mf->tensors.at[i] : NULL;
 }
 
-weft_status model_tensor_check_type(weft_diag *dg, const model_file *mf, const model_tensor *t)
-{
-    if (dtype_row_of(t->type)->is_weight)
-        return WEFT_OK;
-    return weft_fail(dg, W1008, WEFT_NOWHERE,
-                     "%s: tensor " STR_FMT " is stored as %s, which cannot be computed with",
-                     mf->parts.at[t->part].path, STR_ARG(t->name), dtype_row_of(t->type)->name);
-}
-
 void model_tensor_describe(strbuf *out, const model_tensor *t)
 {
     strbuf_add(out, "%s [", dtype_row_of(t->type)->name);

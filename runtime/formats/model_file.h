@@ -100,9 +100,6 @@ size_t model_file_tensor_count(const model_file *mf);
 const model_tensor *model_file_tensor_at(const model_file *mf, size_t i);
 const model_tensor *model_file_tensor(const model_file *mf, str name); /* NULL: none such */
 
-/* W1008 if Weft cannot compute with the way t is stored; it can be listed all the same. */
-weft_status model_tensor_check_type(weft_diag *dg, const model_file *mf,
-                                    const model_tensor *t) WEFT_MUST_USE;
 /* "BF16 [4096, 1024]", added to out. */
 void model_tensor_describe(strbuf *out, const model_tensor *t);
 

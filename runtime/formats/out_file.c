@@ -129,11 +129,6 @@ weft_status out_file_pad(weft_diag *dg, out_file *f, uint64_t align)
     return WEFT_OK;
 }
 
-uint64_t out_file_at(const out_file *f)
-{
-    return f->at;
-}
-
 const char *out_file_part(const out_file *f)
 {
     return f->part;

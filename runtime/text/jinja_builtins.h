@@ -11,10 +11,8 @@ enum { TO_LOWER, TO_UPPER, TO_TITLE, TO_CAPITAL, TO_SWAPPED };
 enum { JUSTIFY_LEFT, JUSTIFY_RIGHT, JUSTIFY_CENTER };
 enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 enum { PICK_ATTR = 1, PICK_REJECT = 2 };
-enum {
-    AT_END = 1,
-    FIND_MUST = 2
-}; /* the last instead of the first; a failure if it is not there */
+/* The last instead of the first; a failure if it is not there. */
+enum { AT_END = 1, FIND_MUST = 2 };
 
 /* Declared once per row; several rows may share a function. */
 #define FILTER(name, fn, how, least, params)                                                       \

@@ -92,7 +92,8 @@ static void parse_strings(parser *p, jexpr *e)
     strbuf_free(&all);
 }
 
-static void parse_word(parser *p, jexpr *e)
+/* The value that the word always has; JV_ABSENT: none. */
+static jval constant_of(str word)
 {
     /* clang-format off */
     static const struct { const char *word; jkind kind; bool b; } constants[] = {
@@ -101,10 +102,16 @@ static void parse_word(parser *p, jexpr *e)
         {"none",  JV_NONE, false}, {"None",  JV_NONE, false},
     };
     /* clang-format on */
-    e->text = p->tok->as.s;
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
-        if (str_eqz(e->text, constants[i].word))
-            e->value = (jval){.kind = constants[i].kind, .as.b = constants[i].b};
+        if (str_eqz(word, constants[i].word))
+            return (jval){.kind = constants[i].kind, .as.b = constants[i].b};
+    return (jval){.kind = JV_ABSENT};
+}
+
+static void parse_word(parser *p, jexpr *e)
+{
+    e->text = p->tok->as.s;
+    e->value = constant_of(e->text);
     if (e->value.kind == JV_ABSENT) {
         e->op = JE_NAME;
         e->name = parse_number_of(p, e->text);
@@ -359,25 +366,30 @@ static weft_status parse_unary(parser *p, bool with_filter, jexpr **out_e)
 }
 
 typedef struct {
-    jtok_kind token;
+    jtok_kind token;  /* JTOK_END: the row after the last */
+    const char *word; /* of a JTOK_NAME */
     jexpr_op op;
 } op_row;
 
-static const op_row pow_ops[] = {{JTOK_POW, JE_POW}, {JTOK_END, 0}};
-static const op_row mul_ops[] = {{JTOK_MUL, JE_MUL},
-                                 {JTOK_DIV, JE_DIV},
-                                 {JTOK_FLOORDIV, JE_FLOORDIV},
-                                 {JTOK_MOD, JE_MOD},
-                                 {JTOK_END, 0}};
-static const op_row add_ops[] = {{JTOK_ADD, JE_ADD}, {JTOK_SUB, JE_SUB}, {JTOK_END, 0}};
-static const op_row compare_ops[] = {{JTOK_EQ, JE_EQ}, {JTOK_NE, JE_NE}, {JTOK_LT, JE_LT},
-                                     {JTOK_LE, JE_LE}, {JTOK_GT, JE_GT}, {JTOK_GE, JE_GE},
-                                     {JTOK_END, 0}};
+/* clang-format off */
+static const op_row pow_ops[] = {{JTOK_POW, NULL, JE_POW}, {JTOK_END, NULL, 0}};
+static const op_row mul_ops[] = {
+    {JTOK_MUL, NULL, JE_MUL}, {JTOK_DIV, NULL, JE_DIV}, {JTOK_FLOORDIV, NULL, JE_FLOORDIV},
+    {JTOK_MOD, NULL, JE_MOD}, {JTOK_END, NULL, 0},
+};
+static const op_row add_ops[] = {{JTOK_ADD, NULL, JE_ADD}, {JTOK_SUB, NULL, JE_SUB}, {JTOK_END, NULL, 0}};
+static const op_row compare_ops[] = {
+    {JTOK_EQ, NULL, JE_EQ}, {JTOK_NE, NULL, JE_NE}, {JTOK_LT, NULL, JE_LT}, {JTOK_LE, NULL, JE_LE},
+    {JTOK_GT, NULL, JE_GT}, {JTOK_GE, NULL, JE_GE}, {JTOK_NAME, "in", JE_IN}, {JTOK_END, NULL, 0},
+};
+static const op_row and_ops[] = {{JTOK_NAME, "and", JE_AND}, {JTOK_END, NULL, 0}};
+static const op_row or_ops[] = {{JTOK_NAME, "or", JE_OR}, {JTOK_END, NULL, 0}};
+/* clang-format on */
 
 static const op_row *op_here(const parser *p, const op_row *ops)
 {
     for (; ops->token != JTOK_END; ops++)
-        if (parse_is(p, ops->token))
+        if (parse_is(p, ops->token) && (!ops->word || parse_is_word(p, ops->word)))
             return ops;
     return NULL;
 }
@@ -451,10 +463,6 @@ static bool take_comparison(parser *p, jexpr_op *out_op)
         p->tok++;
         return true;
     }
-    if (parse_skip_word(p, "in")) {
-        *out_op = JE_IN;
-        return true;
-    }
     if (parse_is_word(p, "not") && p->tok[1].kind == JTOK_NAME && str_eqz(p->tok[1].as.s, "in")) {
         p->tok += 2;
         *out_op = JE_NOT_IN;
@@ -502,28 +510,14 @@ static weft_status parse_not(parser *p, jexpr **out_e)
     return WEFT_OK;
 }
 
-static weft_status parse_logic(parser *p, const char *word, jexpr_op op, level below, jexpr **out_e)
-{
-    jexpr *e;
-    WEFT_TRY(below(p, &e));
-    for (int n = 0; parse_is_word(p, word); n++) {
-        WEFT_TRY(chain_check(p, n));
-        jexpr *both = node_over(p, op, e, p->tok++);
-        WEFT_TRY(below(p, &both->b));
-        e = both;
-    }
-    *out_e = e;
-    return WEFT_OK;
-}
-
 static weft_status parse_and(parser *p, jexpr **out_e)
 {
-    return parse_logic(p, "and", JE_AND, parse_not, out_e);
+    return parse_binary(p, and_ops, parse_not, out_e);
 }
 
 static weft_status parse_or(parser *p, jexpr **out_e)
 {
-    return parse_logic(p, "or", JE_OR, parse_and, out_e);
+    return parse_binary(p, or_ops, parse_and, out_e);
 }
 
 weft_status parse_expr(parser *p, bool with_if, jexpr **out_e)
@@ -581,12 +575,6 @@ weft_status parse_tuple(parser *p, bool with_if, jexpr **out_e)
 
 /* ---- targets ---- */
 
-static bool is_constant(str name)
-{
-    return str_eqz(name, "true") || str_eqz(name, "false") || str_eqz(name, "none") ||
-           str_eqz(name, "True") || str_eqz(name, "False") || str_eqz(name, "None");
-}
-
 static weft_status parse_one_target(parser *p, bool with_attr, jexpr **out_e)
 {
     if (parse_skip(p, JTOK_LPAREN)) {
@@ -597,7 +585,7 @@ static weft_status parse_one_target(parser *p, bool with_attr, jexpr **out_e)
     }
     jexpr *e = parse_node(p, JE_NAME);
     WEFT_TRY(parse_name(p, &e->text));
-    if (is_constant(e->text))
+    if (constant_of(e->text).kind != JV_ABSENT)
         return parse_fail_at(p, e->begin, e->end, "cannot assign to `" STR_FMT "`",
                              STR_ARG(e->text));
     e->name = parse_number_of(p, e->text);

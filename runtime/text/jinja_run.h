@@ -40,7 +40,6 @@ struct jinja_run {
     jval *globals; /* by name number */
     jflow flow;
     struct tm now;
-    bool failed_limit; /* reported once */
     size_t args_bytes; /* of arguments that * and ** made, which live outside the arena */
 };
 

@@ -267,11 +267,6 @@ static void add_chars(pre_list *to, bool (*is_match)(uint32_t cp), split_behavio
     VEC_PUSH(to, ((pre_step){.apply = apply_chars, .is_match = is_match, .behavior = behavior}));
 }
 
-void pre_add_digits(pre_list *to)
-{
-    add_chars(to, uni_is_numeric, SPLIT_ISOLATED);
-}
-
 void pre_add_bytes(pre_list *to)
 {
     VEC_PUSH(to, ((pre_step){.apply = apply_byte_map, .maps_bytes = true}));

@@ -45,8 +45,7 @@ void pre_free(pre_list *l);
 
 /* Steps for loaders that have no JSON. */
 weft_status pre_add_regex(weft_diag *dg, const char *pattern, pre_list *to) WEFT_MUST_USE;
-void pre_add_digits(pre_list *to); /* each alone */
-void pre_add_bytes(pre_list *to);  /* ByteLevel without its pattern */
+void pre_add_bytes(pre_list *to); /* ByteLevel without its pattern */
 void pre_add_bert(pre_list *to);
 
 /* Whether the last step is a ByteLevel and the only one: then the model can work on bytes, and the

@@ -4,16 +4,11 @@
 
 #include <stdio.h>
 
-START_TEST(names_are_unique_and_found)
+START_TEST(names_are_unique)
 {
-    for (int i = 0; i < CPU_FEATURE_COUNT; i++) {
-        int bit = -1;
-        ck_assert(cpu_feature_find(str_of(cpu_feature_name(i)), &bit));
-        ck_assert_int_eq(bit, i);
-    }
-    int bit = 7;
-    ck_assert(!cpu_feature_find(STR("avx3"), &bit));
-    ck_assert_int_eq(bit, 7);
+    for (int i = 0; i < CPU_FEATURE_COUNT; i++)
+        for (int k = 0; k < i; k++)
+            ck_assert_str_ne(cpu_feature_name(i), cpu_feature_name(k));
 }
 END_TEST
 
@@ -89,5 +84,5 @@ START_TEST(name_is_one_line)
 }
 END_TEST
 
-SUITE_MAIN("cpu", names_are_unique_and_found, features_belong_to_this_architecture,
-           features_are_consistent, features_agree_with_linux, name_is_one_line)
+SUITE_MAIN("cpu", names_are_unique, features_belong_to_this_architecture, features_are_consistent,
+           features_agree_with_linux, name_is_one_line)

@@ -57,8 +57,6 @@ START_TEST(rounding)
     ck_assert_int_eq(i64_ceil_div(7, 7), 1);
     ck_assert_int_eq(i64_ceil_div(8, 7), 2);
     ck_assert_int_eq(i64_ceil_div(INT64_MAX, 2), INT64_MAX / 2 + 1);
-    ck_assert_uint_eq(u64_ceil_div(UINT64_MAX, 1), UINT64_MAX);
-    ck_assert_uint_eq(u64_ceil_div(UINT64_MAX, 2), UINT64_MAX / 2 + 1);
 }
 END_TEST
 

@@ -18,14 +18,7 @@ START_TEST(both_modes_show_the_bytes)
         ck_assert_int_eq(fmap_open(dg, p.path, modes[i], &m), WEFT_OK);
         ck_assert_uint_eq(fmap_bytes(m), text.n);
         ck_assert_uint_eq((uintptr_t)fmap_data(m) % 4096, 0);
-        static const fmap_advice advice[] = {FMAP_NORMAL, FMAP_SEQUENTIAL, FMAP_RANDOM, FMAP_SOON,
-                                             FMAP_DONE};
-        for (size_t k = 0; k < COUNT_OF(advice); k++) {
-            fmap_advise(m, 5000, 10000, advice[k]);
-            fmap_advise(m, 0, SIZE_MAX, advice[k]);
-            fmap_advise(m, SIZE_MAX, SIZE_MAX, advice[k]);
-            ck_assert(memcmp(fmap_data(m), text.p, text.n) == 0); /* whatever was advised */
-        }
+        ck_assert(memcmp(fmap_data(m), text.p, text.n) == 0);
         fmap_close(m);
     }
     strbuf_free(&text);
@@ -45,7 +38,6 @@ START_TEST(an_empty_file_is_fine)
         ck_assert_int_eq(fmap_open(dg, p.path, modes[i], &m), WEFT_OK);
         ck_assert_uint_eq(fmap_bytes(m), 0);
         ck_assert_ptr_nonnull(fmap_data(m));
-        fmap_advise(m, 0, 1, FMAP_SOON);
         fmap_close(m);
     }
     fmap_close(NULL);

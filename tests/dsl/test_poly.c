@@ -97,14 +97,6 @@ START_TEST(test_values)
 }
 END_TEST
 
-START_TEST(test_has_looks_inside_atoms)
-{
-    const poly *x = over(sym[A], add(sym[B], call("idiv", mul(sym[C], sym[D]), num(2))));
-    ck_assert(poly_has(x, sym[A]) && poly_has(x, sym[B]) && poly_has(x, sym[D]));
-    ck_assert(!poly_has(x, sym[L]) && !poly_has(num(3), sym[A]) && !poly_has(NULL, sym[A]));
-}
-END_TEST
-
 START_TEST(test_negative_for_all_sizes)
 {
     const poly *d = sym[D], *kv = sym[KV];
@@ -611,7 +603,6 @@ int main(void)
     const TTest *const tests[] = {
         test_equal_forms_are_one_pointer,
         test_values,
-        test_has_looks_inside_atoms,
         test_negative_for_all_sizes,
         test_division_undoes_itself,
         test_division_cancels_what_is_common,
