@@ -18,66 +18,37 @@ static body body_of_list(const ast *list)
 /* The bodies of a statement: 0, 1, or 2 for an `if` with an `else`. */
 static int bodies_of(const ast *s, body out[2])
 {
-    switch (s->kind) {
-    case AST_FRAGMENT:
-        out[0] = body_of_list(s->kid[FRAGMENT_BODY]);
-        return 1;
-    case AST_BLOCK:
-        out[0] = body_of_list(s->kid[BLOCK_BODY]);
-        out[0].results = s->kid[BLOCK_RESULTS];
-        return 1;
-    case AST_MODEL:
-        out[0] = body_of_list(s->kid[MODEL_BODY]);
-        return 1;
-    case AST_PARAMS:
-    case AST_WEIGHTS:
-    case AST_STATE:
-        out[0] = body_of_list(s);
-        return 1;
-    case AST_GROUP:
-        out[0] = body_of_list(s->kid[GROUP_BODY]);
-        return 1;
-    case AST_ENTRY:
-        out[0] = body_of_list(s->kid[ENTRY_BODY]);
-        return 1;
-    case AST_REPEAT:
-        out[0] = body_of_list(s->kid[REPEAT_BODY]);
-        return 1;
-    case AST_IF:
-        out[0] = body_of_list(s->kid[IF_THEN]);
-        if (!s->kid[IF_ELSE])
-            return 1;
-        out[1] = body_of_list(s->kid[IF_ELSE]);
-        return 2;
-    default:
+    enum { ITSELF = -1 }; /* its kids are what stands between the braces */
+    /* The slot of the body; no body is in slot 0. */
+    static const signed char slot[AST_KIND_COUNT] = {
+        [AST_FRAGMENT] = FRAGMENT_BODY, [AST_BLOCK] = BLOCK_BODY,
+        [AST_MODEL] = MODEL_BODY,       [AST_PARAMS] = ITSELF,
+        [AST_WEIGHTS] = ITSELF,         [AST_STATE] = ITSELF,
+        [AST_GROUP] = GROUP_BODY,       [AST_ENTRY] = ENTRY_BODY,
+        [AST_REPEAT] = REPEAT_BODY,     [AST_IF] = IF_THEN,
+    };
+    int at = slot[s->kind];
+    if (at == 0)
         return 0;
-    }
+    out[0] = body_of_list(at == ITSELF ? s : s->kid[at]);
+    if (s->kind == AST_BLOCK)
+        out[0].results = s->kid[BLOCK_RESULTS];
+    if (s->kind != AST_IF || !s->kid[IF_ELSE])
+        return 1;
+    out[1] = body_of_list(s->kid[IF_ELSE]);
+    return 2;
 }
 
 static fmt_row_kind row_kind(const ast *s)
 {
-    switch (s->kind) {
-    case AST_LET:
-        return ROW_LET;
-    case AST_ASSIGN:
-        return ROW_ASSIGN;
-    case AST_OUTPUT:
-        return ROW_OUTPUT;
-    case AST_MATCH:
-    case AST_TOKENIZER:
-    case AST_CHAT:
-        return ROW_MATCH;
-    case AST_BLOCK:
-        return ROW_BLOCK;
-    case AST_PARAM:
-        return ROW_PARAM;
-    case AST_WEIGHT:
-        return ROW_WEIGHT;
-    case AST_CELL:
-        return ROW_CELL;
-    default:
-        return ROW_PLAIN;
-    }
+    static const fmt_row_kind kinds[AST_KIND_COUNT] = {
+        /* all others: ROW_PLAIN */
+        [AST_LET] = ROW_LET,     [AST_ASSIGN] = ROW_ASSIGN,   [AST_OUTPUT] = ROW_OUTPUT,
+        [AST_MATCH] = ROW_MATCH, [AST_TOKENIZER] = ROW_MATCH, [AST_CHAT] = ROW_MATCH,
+        [AST_BLOCK] = ROW_BLOCK, [AST_PARAM] = ROW_PARAM,     [AST_WEIGHT] = ROW_WEIGHT,
+        [AST_CELL] = ROW_CELL,
+    };
+    return kinds[s->kind];
 }
 
 static bool next_is(const fmt *f, int kind)

@@ -21,14 +21,9 @@ static const poly *op_end(poly_pool *pp, const poly *p)
     return p;
 }
 
-static const poly *int_make(poly_pool *pp, int64_t v)
-{
-    return poly_of_term(pp, (poly_term){{v, 1}, pp->one});
-}
-
 const poly *poly_int(poly_pool *pp, int64_t v)
 {
-    return int_make(pp, v);
+    return poly_of_term(pp, (poly_term){{v, 1}, pp->one});
 }
 
 static const poly *atom_poly(poly_pool *pp, poly_atom *a)
@@ -106,17 +101,17 @@ static const poly *fold_idiv(poly_pool *pp, int64_t a, int64_t b, bool want_rest
     if (b == -1) { /* INT64_MIN / -1 has no value, and traps on some machines */
         int64_t minus_a;
         if (want_rest)
-            return int_make(pp, 0);
+            return poly_int(pp, 0);
         if (__builtin_sub_overflow(0, a, &minus_a))
             return poly_fail(pp, POLY_OVERFLOW);
-        return int_make(pp, minus_a);
+        return poly_int(pp, minus_a);
     }
     int64_t q = a / b, r = a % b;
     if (r != 0 && (r < 0) != (b < 0)) {
         q--;
         r += b;
     }
-    return int_make(pp, want_rest ? r : q);
+    return poly_int(pp, want_rest ? r : q);
 }
 
 /* The call's value if it has one, NULL with *out_done if it fails, NULL if it stays an atom. */
