@@ -136,6 +136,14 @@ void json_key_index(json_writer *w, const char *name, int64_t x)
         json_null(w);
 }
 
+void json_key_ids(json_writer *w, const char *name, const int32_t *at, size_t n)
+{
+    json_key_open(w, name, '[');
+    for (size_t i = 0; i < n; i++)
+        json_int(w, at[i]);
+    json_close(w, ']');
+}
+
 void json_key_double(json_writer *w, const char *name, double x)
 {
     json_key(w, name);

@@ -37,6 +37,7 @@ void json_key_str(json_writer *w, const char *name, str s);
 void json_key_text(json_writer *w, const char *name, const char *s); /* NULL: null */
 void json_key_int(json_writer *w, const char *name, int64_t x);
 void json_key_index(json_writer *w, const char *name, int64_t x); /* negative: null */
+void json_key_ids(json_writer *w, const char *name, const int32_t *at, size_t n);
 void json_key_double(json_writer *w, const char *name, double x);
 void json_key_bool(json_writer *w, const char *name, bool x);
 

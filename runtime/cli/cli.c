@@ -46,6 +46,12 @@ void cli_print(cli *c, str text)
         c->out_error = errno ? errno : EIO;
 }
 
+void cli_print_all(cli *c, strbuf *out)
+{
+    cli_print(c, strbuf_view(out));
+    strbuf_free(out);
+}
+
 static void say(cli *c, bool show, const char *fmt, va_list ap)
 {
     strbuf line = {0};

@@ -55,6 +55,7 @@ const verb *verb_find(str name);                           /* NULL: no such verb
 weft_status verb_unknown(weft_diag *dg, const char *name); /* W1901 with a suggestion */
 
 void cli_print(cli *c, str text);                                     /* the result, to stdout */
+void cli_print_all(cli *c, strbuf *out);                              /* the same, and frees it */
 void cli_say(cli *c, const char *fmt, ...) WEFT_PRINTF(2, 3);         /* a line, unless -q */
 void cli_say_verbose(cli *c, const char *fmt, ...) WEFT_PRINTF(2, 3); /* a line, with -v */
 /* What dg holds, then empties it. With --json the verb has put it into its document, and only the

@@ -47,8 +47,7 @@ static void print_json(report *r, cli *c)
     strbuf_put(&out, STR("],\"diagnostics\":["));
     strbuf_put(&out, strbuf_view(&r->found));
     strbuf_add(&out, "],\"errors\":%zu,\"warnings\":%zu}\n", r->errors, r->warnings);
-    cli_print(c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(c, &out);
 }
 
 int report_finish(report *r, cli *c)

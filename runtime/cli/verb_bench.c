@@ -291,8 +291,7 @@ static void print_row(bench_run *r, const bench_row *t)
     if (r->results.n == 0)
         bench_text_head(&r->about, r->o->markdown, &out);
     bench_text_row(&r->about, t, r->o->markdown, &out);
-    cli_print(r->c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(r->c, &out);
 }
 
 static weft_status run_test(bench_run *r, bench_row t)
@@ -353,8 +352,7 @@ static void print_end(bench_run *r)
         bench_json(&r->about, r->results.at, r->results.n, &out);
     else
         bench_text_foot(&r->about, r->o->markdown, &out);
-    cli_print(r->c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(r->c, &out);
 }
 
 int verb_bench(cli *c)

@@ -94,8 +94,7 @@ static weft_status list(cli *c, const char *folder)
     strbuf out = {0};
     size_t n = cache_list(a, folder, &files);
     (c->common.json ? list_json : list_text)(&out, folder, files, n);
-    cli_print(c, (str){out.p, out.n});
-    strbuf_free(&out);
+    cli_print_all(c, &out);
     arena_destroy(a);
     return WEFT_OK;
 }
@@ -177,8 +176,7 @@ static weft_status check(cli *c, const char *folder)
         strbuf_add(&out, "%zu file%s checked in %s, %zu removed\n", seen, seen == 1 ? "" : "s",
                    folder, gone);
     }
-    cli_print(c, (str){out.p, out.n});
-    strbuf_free(&out);
+    cli_print_all(c, &out);
     arena_destroy(a);
     return st == WEFT_OK && bad ? WEFT_ERR_FORMAT : st;
 }
@@ -199,8 +197,7 @@ static weft_status prune(cli *c, const char *folder)
     } else {
         strbuf_add(&out, "%.1f MiB removed from %s\n", (double)gone / (1 << 20), folder);
     }
-    cli_print(c, (str){out.p, out.n});
-    strbuf_free(&out);
+    cli_print_all(c, &out);
     return WEFT_OK;
 }
 

@@ -116,8 +116,7 @@ static weft_status print(run *r)
         if (term_is_tty(stdout))
             strbuf_putc(&out, '\n');
     }
-    cli_print(r->c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(r->c, &out);
     return WEFT_OK;
 }
 

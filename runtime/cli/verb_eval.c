@@ -340,10 +340,7 @@ static void print_result(eval_run *r)
         json_close(&w, ']');
     }
     json_close(&w, '}');
-    json_key_open(&w, "greedy_ids", '[');
-    for (size_t i = 0; i < r->greedy_ids.n; i++)
-        json_int(&w, r->greedy_ids.at[i]);
-    json_close(&w, ']');
+    json_key_ids(&w, "greedy_ids", r->greedy_ids.at, r->greedy_ids.n);
     json_close(&w, '}');
     strbuf_putc(&out, '\n');
     if (!json) {
@@ -357,8 +354,7 @@ static void print_result(eval_run *r)
         if (r->has_next)
             strbuf_add(&out, "next         %d\n", (int)r->next);
     }
-    cli_print(r->c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(r->c, &out);
 }
 
 int verb_eval(cli *c)

@@ -153,7 +153,6 @@ int verb_help(cli *c)
         print_verb(&out, v);
     else
         print_overview(&out);
-    cli_print(c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(c, &out);
     return CLI_DONE;
 }

@@ -179,7 +179,6 @@ int verb_ops(cli *c)
         print_list(&out);
     }
     if (st == WEFT_OK)
-        cli_print(c, strbuf_view(&out));
-    strbuf_free(&out);
+        cli_print_all(c, &out);
     return cli_exit_of(st);
 }

@@ -370,8 +370,7 @@ static void print_result(perplexity_run *r)
     strbuf out = {0};
     kl_stats_sort(&r->kl);
     (r->c->common.json ? as_json : as_text)(r, &out);
-    cli_print(r->c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(r->c, &out);
 }
 
 /* ---- the verb ---- */

@@ -366,8 +366,7 @@ int verb_plan(cli *c)
     if (st == WEFT_OK) {
         strbuf out = {0};
         (c->common.json ? as_json : as_text)(&ac, o, &out);
-        cli_print(c, strbuf_view(&out));
-        strbuf_free(&out);
+        cli_print_all(c, &out);
         if (!fits(&ac))
             st = weft_fail(c->dg, W0902, WEFT_NOWHERE,
                            "%s needs %zu bytes and %" PRIu64 " are available %s: it does not fit "

@@ -229,8 +229,7 @@ static void print_result(quantize_run *r)
                    quant_job_count(r->job), (double)r->bytes_out / (1 << 20),
                    (double)quant_job_bytes(r->job) / (1 << 20));
     }
-    cli_print(r->c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(r->c, &out);
 }
 
 int verb_quantize(cli *c)

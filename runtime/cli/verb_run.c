@@ -99,14 +99,6 @@ static double per_second(size_t n, uint64_t ns)
     return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
 }
 
-static void put_ids(json_writer *w, const char *name, const int32_t *ids, size_t n)
-{
-    json_key_open(w, name, '[');
-    for (size_t i = 0; i < n; i++)
-        json_int(w, ids[i]);
-    json_close(w, ']');
-}
-
 static void print_json(talk *t, const run_record *r)
 {
     const talk_answer *a = &r->answer;
@@ -116,8 +108,8 @@ static void print_json(talk *t, const run_record *r)
     const int32_t *ids = weft_generation_ids(t->g, &n);
     json_open(&w, '{');
     json_key_str(&w, "text", strbuf_view(&a->said));
-    put_ids(&w, "prompt_ids", a->ids, a->n_prompt);
-    put_ids(&w, "ids", ids, n);
+    json_key_ids(&w, "prompt_ids", a->ids, a->n_prompt);
+    json_key_ids(&w, "ids", ids, n);
     if (r->logprobs.n) {
         json_key(&w, "logprobs");
         strbuf_add(&out, "%s", r->logprobs.p);
@@ -136,8 +128,7 @@ static void print_json(talk *t, const run_record *r)
     json_close(&w, '}');
     json_close(&w, '}');
     strbuf_putc(&out, '\n');
-    cli_print(t->c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(t->c, &out);
 }
 
 /* The prompt's ids: of the text alone, or as a message of the user. */

@@ -118,8 +118,7 @@ static void print_result(cli *c, str text)
     json_key_str(&w, "text", text);
     json_close(&w, '}');
     strbuf_putc(&out, '\n');
-    cli_print(c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(c, &out);
 }
 
 static weft_status render(cli *c, arena *a, const template_options *o, const model_file *mf,

@@ -39,14 +39,6 @@ typedef struct {
     tok_ids ids;
 } run;
 
-static void put_ids(json_writer *w, const tok_ids *ids)
-{
-    json_open(w, '[');
-    for (size_t i = 0; i < ids->n; i++)
-        json_int(w, ids->at[i]);
-    json_close(w, ']');
-}
-
 static weft_status one_line(void *ctx, str line, strbuf *out)
 {
     run *r = ctx;
@@ -56,8 +48,7 @@ static weft_status one_line(void *ctx, str line, strbuf *out)
     WEFT_TRY(tok_line_text(r->c->dg, line, "text", &r->text));
     WEFT_TRY(tok_encode(r->c->dg, r->t, strbuf_view(&r->text), r->flags, &r->ids));
     json_open(&w, '{');
-    json_key(&w, "ids");
-    put_ids(&w, &r->ids);
+    json_key_ids(&w, "ids", r->ids.at, r->ids.n);
     json_close(&w, '}');
     strbuf_putc(out, '\n');
     return WEFT_OK;
@@ -72,8 +63,7 @@ static void print(run *r)
             strbuf_add(&out, i ? " %d" : "%d", (int)r->ids.at[i]);
     } else {
         json_open(&w, '{');
-        json_key(&w, "ids");
-        put_ids(&w, &r->ids);
+        json_key_ids(&w, "ids", r->ids.at, r->ids.n);
         json_key_open(&w, "tokens", '[');
         for (size_t i = 0; i < r->ids.n; i++)
             json_str(&w, tok_text(r->t, r->ids.at[i]));
@@ -81,8 +71,7 @@ static void print(run *r)
         json_close(&w, '}');
     }
     strbuf_putc(&out, '\n');
-    cli_print(r->c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(r->c, &out);
 }
 
 static weft_status one_text(run *r)

@@ -164,8 +164,7 @@ int verb_verify(cli *c)
                              .tokens = j.source,
                              .threads = j.pl.made.run.threads};
         (c->common.json ? verify_as_json : verify_as_text)(&of, &r, &out);
-        cli_print(c, strbuf_view(&out));
-        strbuf_free(&out);
+        cli_print_all(c, &out);
         st = verify_report_fault(c->dg, &of, &r);
     }
     c->common.json = false; /* the document is the comparison: messages go to stderr */

@@ -89,8 +89,7 @@ int verb_version(cli *c)
     strbuf_add(&cpu, "%s", "");
     cpu_name(&cpu);
     (c->common.json ? print_json : print_text)(&out, &os, cpu.p);
-    cli_print(c, strbuf_view(&out));
-    strbuf_free(&out);
+    cli_print_all(c, &out);
     strbuf_free(&cpu);
     return CLI_DONE;
 }
