@@ -52,7 +52,7 @@ static weft_status put_special(weft_diag *dg, tok *t, const value *v, const valu
     return WEFT_OK;
 }
 
-static weft_status read_template(weft_diag *dg, tok *t, const value *v, tok_ids *before)
+static weft_status load_template(weft_diag *dg, tok *t, const value *v, tok_ids *before)
 {
     const value *single, *specials = value_get(v, STR("special_tokens"));
     bool seen = false;
@@ -74,46 +74,31 @@ static weft_status read_template(weft_diag *dg, tok *t, const value *v, tok_ids 
     return WEFT_OK;
 }
 
-static weft_status load_template(weft_diag *dg, tok *t, const value *v)
-{
-    tok_ids before = {0};
-    weft_status status = read_template(dg, t, v, &before);
-    if (status == WEFT_OK)
-        status = put_before(dg, &t->before, &before);
-    VEC_FREE(&before);
-    return status;
-}
-
 /* "sep" and "cls": a text and its id each. */
-static weft_status load_pair(weft_diag *dg, tok *t, const value *v)
+static weft_status load_pair(weft_diag *dg, tok *t, const value *v, tok_ids *before)
 {
     const value *cls = value_get(v, STR("cls")), *sep = value_get(v, STR("sep"));
-    tok_ids before = {0};
     if (value_count(cls) != 2 || value_count(sep) != 2 || value_kind_of(cls) != VALUE_ARRAY ||
         value_kind_of(sep) != VALUE_ARRAY)
         return weft_fail(dg, W1203, WEFT_NOWHERE,
                          "post_processor: 'cls' and 'sep' are not a text and an id each");
     value cls_id = value_at(cls, 1), sep_id = value_at(sep, 1);
-    weft_status status = put_id(dg, t, &before, &cls_id);
-    if (status == WEFT_OK)
-        status = put_id(dg, t, &t->after, &sep_id);
-    if (status == WEFT_OK)
-        status = put_before(dg, &t->before, &before);
-    VEC_FREE(&before);
-    return status;
+    WEFT_TRY(put_id(dg, t, before, &cls_id));
+    return put_id(dg, t, &t->after, &sep_id);
 }
 
 /* It trims offsets, which Weft does not keep. */
-static weft_status load_nothing(weft_diag *dg, tok *t, const value *v)
+static weft_status load_nothing(weft_diag *dg, tok *t, const value *v, tok_ids *before)
 {
-    (void)dg, (void)t, (void)v;
+    (void)dg, (void)t, (void)v, (void)before;
     return WEFT_OK;
 }
 
 /* clang-format off */
 static const struct {
     const char *name;
-    weft_status (*load)(weft_diag *dg, tok *t, const value *v);
+    /* Adds the tokens before the text to `before`, those behind it to t->after. */
+    weft_status (*load)(weft_diag *dg, tok *t, const value *v, tok_ids *before);
 } rows[] = {
     {"TemplateProcessing", load_template},
     {"ByteLevel",          load_nothing},
@@ -124,11 +109,19 @@ static const struct {
 
 static weft_status load_step(weft_diag *dg, arena *a, const value *v, str type, void *to)
 {
+    size_t k = 0, n = sizeof rows / sizeof *rows;
+    tok *t = to;
+    tok_ids before = {0};
     (void)a;
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-        if (str_eqz(type, rows[k].name))
-            return rows[k].load(dg, to, v);
-    return field_unknown(dg, "post_processor", type);
+    while (k < n && !str_eqz(type, rows[k].name))
+        k++;
+    if (k == n)
+        return field_unknown(dg, "post_processor", type);
+    weft_status status = rows[k].load(dg, t, v, &before);
+    if (status == WEFT_OK)
+        status = put_before(dg, &t->before, &before);
+    VEC_FREE(&before);
+    return status;
 }
 
 weft_status post_load(weft_diag *dg, tok *t, const value *v)
