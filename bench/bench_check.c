@@ -6,28 +6,21 @@
 #include "bench/bench.h"
 #include "dsl/builtin_library.h"
 #include "dsl/dsl.h"
+#include "runtime/base/clock.h"
 #include "tests/dsl/big_model.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { WARM_UP = 2, RUNS = 15 };
-
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static uint64_t check_once(const char *name, str text)
 {
     arena *a = arena_create();
     weft_diag *dg = diag_create();
     source *src = source_from_text(a, name, text);
-    uint64_t begin = cpu_ns();
+    uint64_t begin = clock_cpu_ns();
     weft_status st = dsl_check(dg, src, true);
-    uint64_t ns = cpu_ns() - begin;
+    uint64_t ns = clock_cpu_ns() - begin;
     if (st != WEFT_OK || diag_count(dg) > 0) {
         diag_print(dg, stderr, false);
         exit(EXIT_FAILURE); /* the time of a failure would be no time at all */

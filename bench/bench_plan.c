@@ -5,21 +5,14 @@
 #include "bench/bench.h"
 #include "compiler/compiler.h"
 #include "compiler/plan_make.h"
+#include "runtime/base/clock.h"
 #include "runtime/formats/random_model.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 enum { WARM_UP = 2, RUNS = 15, ROWS = 512, CONTEXT = 4096 };
 
 static const double target_ns = 50e6;
-
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void must(weft_diag *dg, weft_status st)
 {
@@ -42,9 +35,9 @@ static uint64_t make_once(weft_diag *dg, const graph *g, const backend *be, int3
                 .n_output = 1};
     arena *a = arena_create();
     plan *p;
-    uint64_t begin = cpu_ns();
+    uint64_t begin = clock_cpu_ns();
     must(dg, plan_make(dg, g, &t, NULL, a, &p));
-    uint64_t ns = cpu_ns() - begin;
+    uint64_t ns = clock_cpu_ns() - begin;
     *out_n_step = 0;
     for (int32_t i = 0; i < p->n_bucket; i++)
         *out_n_step += p->bucket[i].n_step;
