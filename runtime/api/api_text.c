@@ -45,19 +45,17 @@ void weft_tokenizer_close(weft_tokenizer *t)
     mem_free(t);
 }
 
-/* Buffers that go to the caller, who releases them with weft_free. */
-static void give_ids(tok_ids *ids, int32_t **out_ids, size_t *out_n)
+/* The buffer goes to the caller, who releases it with weft_free. */
+static weft_status give_text(weft_status st, strbuf *text, char **out_text, size_t *out_bytes)
 {
-    VEC_START(ids); /* not NULL, even if there are none */
-    *out_n = ids->n;
-    *out_ids = ids->at;
-}
-
-static void give_text(strbuf *text, char **out_text, size_t *out_bytes)
-{
+    if (st != WEFT_OK) {
+        strbuf_free(text);
+        return st;
+    }
     strbuf_start(text); /* not NULL, even if it is empty */
     *out_bytes = text->n;
     *out_text = text->p;
+    return WEFT_OK;
 }
 
 weft_status weft_encode(weft_diag *dg, weft_tokenizer *t, const char *text, size_t bytes,
@@ -70,11 +68,14 @@ weft_status weft_encode(weft_diag *dg, weft_tokenizer *t, const char *text, size
     tok_encode_flags how = {.add_special = flags & WEFT_ADD_SPECIAL,
                             .parse_special = flags & WEFT_PARSE_SPECIAL};
     weft_status st = tok_encode(dg, t->text, (str){text ? text : "", bytes}, how, &ids);
-    if (st == WEFT_OK)
-        give_ids(&ids, out_ids, out_n);
-    else
+    if (st != WEFT_OK) {
         VEC_FREE(&ids);
-    return st;
+        return st;
+    }
+    VEC_START(&ids); /* not NULL, even if there are none; the caller releases it with weft_free */
+    *out_n = ids.n;
+    *out_ids = ids.at;
+    return WEFT_OK;
 }
 
 weft_status weft_decode(weft_diag *dg, weft_tokenizer *t, const int32_t *ids, size_t n,
@@ -85,11 +86,7 @@ weft_status weft_decode(weft_diag *dg, weft_tokenizer *t, const int32_t *ids, si
         return api_lacks(dg, "weft_decode", "a tokenizer or ids");
     strbuf text = {0};
     weft_status st = tok_decode(dg, t->text, ids, n, skip_special, &text);
-    if (st == WEFT_OK)
-        give_text(&text, out_text, out_bytes);
-    else
-        strbuf_free(&text);
-    return st;
+    return give_text(st, &text, out_text, out_bytes);
 }
 
 int32_t weft_tokenizer_size(const weft_tokenizer *t)
@@ -259,11 +256,7 @@ weft_status weft_template_render(weft_diag *dg, const weft_template *t, const we
     if (!c.messages)
         return api_lacks(dg, "weft_template_render", "messages");
     weft_status st = render(dg, t, &c, &text);
-    if (st == WEFT_OK)
-        give_text(&text, out_text, out_bytes);
-    else
-        strbuf_free(&text);
-    return st;
+    return give_text(st, &text, out_text, out_bytes);
 }
 
 weft_status weft_template_encode(weft_diag *dg, const weft_template *t, weft_tokenizer *tokenizer,

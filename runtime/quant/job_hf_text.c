@@ -5,30 +5,7 @@
  * made of it, where they can say the same. */
 #include "runtime/quant/job_impl.h"
 
-#include "runtime/base/file.h"
-#include <unistd.h>
-
 enum { TOKENIZER_BYTES_MAX = 256 << 20 };
-
-static weft_status read_text(weft_diag *dg, arena *a, const char *path, str *out_text)
-{
-    int fd;
-    uint64_t bytes;
-    size_t n = 0;
-    WEFT_TRY(file_open(dg, path, &fd, &bytes));
-    weft_status st = WEFT_OK;
-    char *p = NULL;
-    if (bytes > TOKENIZER_BYTES_MAX) {
-        st = weft_fail(dg, W1101, WEFT_NOWHERE, "%s is larger than %d MiB", path,
-                       TOKENIZER_BYTES_MAX >> 20);
-    } else {
-        p = arena_alloc(a, (size_t)bytes + 1);
-        st = file_read(dg, fd, path, p, (size_t)bytes, &n);
-    }
-    file_close(fd);
-    *out_text = (str){p, n};
-    return st;
-}
 
 static void put_id(quant_job *j, const char *key, int32_t id)
 {
@@ -113,7 +90,7 @@ static weft_status put_all(weft_diag *dg, quant_job *j, tok *t)
 weft_status job_put_tokenizer(weft_diag *dg, quant_job *j)
 {
     const char *path;
-    str text;
+    source *src;
     tok *t;
     if (!model_file_folder(j->mf) || !model_file_has_sibling(j->mf, "tokenizer.json")) {
         weft_fail(dg, W1211, WEFT_NOWHERE,
@@ -122,10 +99,10 @@ weft_status job_put_tokenizer(weft_diag *dg, quant_job *j)
         return WEFT_OK;
     }
     WEFT_TRY(model_file_sibling(dg, j->mf, j->a, "tokenizer.json", &path));
-    WEFT_TRY(read_text(dg, j->a, path, &text));
+    WEFT_TRY(source_open(dg, j->a, path, TOKENIZER_BYTES_MAX, &src));
     WEFT_TRY(tok_open_model(dg, j->mf, &t));
     weft_status st = put_all(dg, j, t);
     tok_close(t);
-    job_put_key(j, STR("tokenizer.huggingface.json"), value_of_str(text));
+    job_put_key(j, STR("tokenizer.huggingface.json"), value_of_str(src->text));
     return st;
 }
