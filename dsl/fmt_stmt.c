@@ -65,6 +65,14 @@ static void put_path(fmt *f)
     }
 }
 
+/* A word or sign, then the expression it introduces; room is the width of the sign and its space. */
+static void put_clause(fmt *f, const ast *n, int room)
+{
+    fmt_put(f);
+    fmt_space(f, 1);
+    fmt_expr(f, n, room);
+}
+
 static void put_formals(fmt *f, const ast *formals)
 {
     fmt_put(f);
@@ -83,9 +91,7 @@ static void put_formals(fmt *f, const ast *formals)
         }
         if (formal->kid[FORMAL_DEFAULT]) {
             fmt_space(f, 1);
-            fmt_put(f);
-            fmt_space(f, 1);
-            fmt_expr(f, formal->kid[FORMAL_DEFAULT], 3);
+            put_clause(f, formal->kid[FORMAL_DEFAULT], 3);
         }
     }
     fmt_put(f);
@@ -137,9 +143,7 @@ static void put_key(fmt *f, const ast *key)
         const ast *tr = key->kid[i];
         if (tr->kind == AST_MAP) {
             fmt_break(f, 1);
-            fmt_put(f); /* => */
-            fmt_space(f, 1);
-            fmt_expr(f, tr->kid[MAP_VALUE], 3);
+            put_clause(f, tr->kid[MAP_VALUE], 3); /* => */
             continue;
         }
         fmt_space(f, 1);
@@ -185,14 +189,6 @@ static void put_bindings(fmt *f, const ast *bindings, int first)
         column = own > column ? own : column;
         put_binding(f, binding);
     }
-}
-
-/* A word or sign, then the expression it introduces; room is the width of the sign and its space. */
-static void put_clause(fmt *f, const ast *n, int room)
-{
-    fmt_put(f);
-    fmt_space(f, 1);
-    fmt_expr(f, n, room);
 }
 
 static void put_param(fmt *f, const ast *s)
