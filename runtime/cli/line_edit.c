@@ -1,8 +1,6 @@
 /* line_edit.c - lines with editing and history, through libedit. */
 #include "runtime/cli/line_edit.h"
 
-#include "runtime/cli/line_plain.h"
-
 #include <editline/readline.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,5 +18,7 @@ typedef enum {
 
 /* The next line, without its end, into out. The prompt shows only where a person sits. */
 line_status line_edit_read(const char *prompt, strbuf *out);
+/* line_plain.c: the same as it comes, for input that nobody edits and builds without libedit. */
+line_status line_plain_read(const char *prompt, strbuf *out);
 
 #endif

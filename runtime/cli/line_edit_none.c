@@ -1,8 +1,6 @@
 /* line_edit_none.c - lines as they come, for a build without libedit. */
 #include "runtime/cli/line_edit.h"
 
-#include "runtime/cli/line_plain.h"
-
 void line_edit_begin(const char *history)
 {
     (void)history;

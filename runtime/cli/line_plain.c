@@ -1,5 +1,5 @@
 /* line_plain.c - a line of standard input, as it comes. */
-#include "runtime/cli/line_plain.h"
+#include "runtime/cli/line_edit.h"
 
 #include <stdio.h>
 #include <unistd.h>

@@ -6,11 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-const plan_kernel *profile_kernel(const profile *f, const plan_step *s)
-{
-    return plan_kernel_of(f->p, s);
-}
-
 static str line_text(const source *src, uint32_t line)
 {
     source_find(src, 0); /* lines are counted by the first search */
@@ -133,7 +128,7 @@ static void put_kernels(const profile *f, int part, strbuf *out)
     VEC(kernel_sum) sums = {0};
     for (int32_t i = 0; i < r->n_step; i++) {
         const profile_step *x = &r->step[i];
-        const plan_kernel *row = profile_kernel(f, &f->p->bucket[x->bucket].step[x->step]);
+        const plan_kernel *row = plan_kernel_of(f->p, &f->p->bucket[x->bucket].step[x->step]);
         size_t k = 0;
         while (k < sums.n && sums.at[k].row != row)
             k++;
@@ -165,7 +160,7 @@ static void put_peaks(const profile *f, strbuf *out)
         for (int32_t i = 0; i < f->run[part].n_step; i++) {
             const profile_step *x = &f->run[part].step[i];
             const plan_step *s = &f->p->bucket[x->bucket].step[x->step];
-            used[peaks_of(&f->peaks, kernel_by_symbol(profile_kernel(f, s)->name))] = true;
+            used[peaks_of(&f->peaks, kernel_by_symbol(plan_kernel_of(f->p, s)->name))] = true;
         }
     for (int i = 0; i < f->peaks.n; i++)
         if (used[i]) {
@@ -220,8 +215,8 @@ static void json_steps(json_writer *w, const profile *f, const profile_run *r)
         json_key_int(w, "step", r->step[i].step);
         json_key_int(w, "node", s->node);
         json_key_int(w, "layer", s->layer);
-        json_key_text(w, "op", kop_name(profile_kernel(f, s)->op));
-        json_key_text(w, "kernel", profile_kernel(f, s)->name);
+        json_key_text(w, "op", kop_name(plan_kernel_of(f->p, s)->op));
+        json_key_text(w, "kernel", plan_kernel_of(f->p, s)->name);
         json_place(w, s->loc.src, s->loc.src ? source_find(s->loc.src, s->loc.begin).line : 0);
         json_sum(w, &r->step[i].sum);
         json_close(w, '}');

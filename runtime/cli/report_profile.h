@@ -11,7 +11,5 @@ void profile_as_svg(const profile *f, strbuf *out);
 
 /* The text of a line, without the blanks around it. */
 str profile_line_text(const profile_line *l);
-/* A kernel of a step. */
-const plan_kernel *profile_kernel(const profile *f, const plan_step *s);
 
 #endif

@@ -137,11 +137,11 @@ static void put_strip(const profile *f, double width, double y, strbuf *out)
         x += last >= 0 && phase != last ? GAP : 0;
         last = phase;
         double w = r->step[i].sum.seconds * scale;
-        snprintf(title, sizeof title, "%s: %.2f us, %.2f GB/s", profile_kernel(f, s)->name,
+        snprintf(title, sizeof title, "%s: %.2f us, %.2f GB/s", plan_kernel_of(f->p, s)->name,
                  r->step[i].sum.seconds * 1e6 / (double)r->n_tok,
                  r->step[i].sum.bytes / r->step[i].sum.seconds / 1e9);
-        put_rect(out, x, y + 8, w, strip_height - 20, fill_of(kop_name(profile_kernel(f, s)->op)),
-                 title);
+        put_rect(out, x, y + 8, w, strip_height - 20,
+                 fill_of(kop_name(plan_kernel_of(f->p, s)->op)), title);
         x += w;
     }
 }
@@ -160,7 +160,7 @@ static const char *main_op(const profile *f, const profile_line *l)
             if (s->loc.src == l->src && x->sum.seconds > most &&
                 source_find(s->loc.src, s->loc.begin).line == l->line) {
                 most = x->sum.seconds;
-                best = kop_name(profile_kernel(f, s)->op);
+                best = kop_name(plan_kernel_of(f->p, s)->op);
             }
         }
     return best;

@@ -10,11 +10,6 @@ static const plan_step *step_of(const verify_subject *of, const verify_value *x)
     return &of->p->bucket[x->bucket].step[x->step];
 }
 
-static const plan_kernel *kernel_of(const verify_subject *of, const plan_step *s)
-{
-    return plan_kernel_of(of->p, s);
-}
-
 /* The type of the weight it reads; NULL: it reads none. */
 static const char *weight_type(const plan *p, const plan_step *s)
 {
@@ -24,13 +19,20 @@ static const char *weight_type(const plan *p, const plan_step *s)
     return NULL;
 }
 
+/* The item that a step is in. */
+static int32_t item_of(const plan_bucket *b, int32_t step)
+{
+    int32_t i = 0;
+    while (i + 1 < b->n_item && b->item[i + 1].first <= step)
+        i++;
+    return i;
+}
+
 /* Why the value may differ: the reason of its own step, or of one before it in its chain. */
 static const char *reason_of(const verify_subject *of, const verify_value *x)
 {
     const plan_bucket *b = &of->p->bucket[x->bucket];
-    int32_t home = 0;
-    while (home + 1 < b->n_item && b->item[home + 1].first <= x->step)
-        home++;
+    int32_t home = item_of(b, x->step);
     const char *why = NULL;
     for (int32_t k = x->step; k >= b->item[home].first && !why; k--)
         why = verify_reason(of->p, &b->step[k]);
@@ -132,8 +134,8 @@ static void json_value(json_writer *w, const verify_subject *of, const verify_va
 {
     const plan_step *s = step_of(of, x);
     json_open(w, '{');
-    json_key_text(w, "op", kop_name(kernel_of(of, s)->op));
-    json_key_text(w, "kernel", kernel_of(of, s)->name);
+    json_key_text(w, "op", kop_name(plan_kernel_of(of->p, s)->op));
+    json_key_text(w, "kernel", plan_kernel_of(of->p, s)->name);
     json_key_text(w, "weight", weight_type(of->p, s));
     json_key_text(w, "prec", s->prec_f32 ? "f32" : "auto");
     json_key_int(w, "value", x->value);
@@ -203,9 +205,7 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
 static void note_steps(weft_diag *dg, const verify_subject *of, const verify_value *x)
 {
     const plan_bucket *b = &of->p->bucket[x->bucket];
-    int32_t home = 0;
-    while (home + 1 < b->n_item && b->item[home + 1].first <= x->step)
-        home++;
+    int32_t home = item_of(b, x->step);
     strbuf list = {0};
     for (int32_t i = 0; i <= home; i++) {
         const plan_item *it = &b->item[i];
@@ -213,7 +213,7 @@ static void note_steps(weft_diag *dg, const verify_subject *of, const verify_val
             continue;
         for (int32_t k = it->first; k < it->first + it->n_step && k < x->step; k++) {
             const plan_step *s = &b->step[k];
-            strbuf_add(&list, "%s%s", list.n ? ", " : "", kernel_of(of, s)->name);
+            strbuf_add(&list, "%s%s", list.n ? ", " : "", plan_kernel_of(of->p, s)->name);
             if (s->loc.src)
                 strbuf_add(&list, " (line %u)",
                            (unsigned)source_find(s->loc.src, s->loc.begin).line);
@@ -246,7 +246,7 @@ static void note_cause(weft_diag *dg, const verify_subject *of, const verify_val
     const char *type = weight_type(of->p, s), *why = reason_of(of, x);
     weft_note(dg,
               "computed by kernel %s%s%s%s%s, in the steps for calls of at most %" PRId64 " rows",
-              kernel_of(of, s)->name, type ? " from weights of " : "", type ? type : "",
+              plan_kernel_of(of->p, s)->name, type ? " from weights of " : "", type ? type : "",
               why ? ", " : "", why ? why : "", of->p->bucket[x->bucket].n_tok_max);
     if (why && x->error < 4 * x->bound)
         weft_note(dg,
@@ -263,7 +263,7 @@ static weft_status print_value(weft_diag *dg, const verify_subject *of, const ve
     weft_status st = weft_fail(dg, W1510, s->loc,
                                "%s%s: relative error %.2e, over the bound of %.1e; row %" PRId64
                                ", column %" PRId64 " is %.7g, expected %.7g",
-                               kop_name(kernel_of(of, s)->op), where, x->error, x->bound,
+                               kop_name(plan_kernel_of(of->p, s)->op), where, x->error, x->bound,
                                x->worst.row, x->worst.col, x->worst.got, x->worst.want);
     note_pattern(dg, x);
     note_steps(dg, of, x);
