@@ -28,7 +28,8 @@ struct backend {
     /* Nodes are fused, and values share memory. Else every node is a step and every value has memory of its own, so that
      * any of them can be looked at after a run: the reference. */
     bool fuses;
-    /* Of one map: operands, results, and registers; and steps of a chain. */
+    /* Of one map: operands, results, and registers, within what a plan can hold (K_IN_MAX, K_OUT_MAX, MAP_REGS_MAX); and
+     * steps of a chain: 1 makes each step an item of its own. */
     int map_inputs, map_results, map_registers, chain_steps;
 
     /* The best kernel for this; false: there is none. */
@@ -47,8 +48,9 @@ struct backend {
  * round_bf16: the best that rounds activations for BF16 weights to bf16, which no others do (W1603 if there is none, or
  * WEFT_CPU leaves it out). */
 weft_status backend_cpu(weft_diag *dg, bool round_bf16, const backend **out_be) WEFT_MUST_USE;
-/* The best that rounds nothing, whatever WEFT_CPU says. */
+/* The best that rounds nothing, and the best that does (NULL: there is none), whatever WEFT_CPU says. */
 const backend *backend_cpu_best(void);
+const backend *backend_cpu_rounding(void);
 /* Those that this processor can run, from plain to fast; NULL after the last. */
 const backend *backend_cpu_at(int i);
 /* By the name of its level; NULL if there is none such, or this processor cannot run it. */

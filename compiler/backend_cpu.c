@@ -90,6 +90,12 @@ const backend *backend_cpu_best(void)
     return &levels[kvariant_best()].be;
 }
 
+const backend *backend_cpu_rounding(void)
+{
+    kvariant v = kvariant_rounding();
+    return v < VARIANT_COUNT ? &levels[v].be : NULL;
+}
+
 const backend *backend_cpu_at(int i)
 {
     for (kvariant v = 0; v < VARIANT_COUNT; v++)
@@ -114,7 +120,8 @@ int backend_cpu_rank(const char *level)
 
 void backend_cpu_lacks(const char *level, strbuf *out)
 {
-    uint32_t lacks = kvariant_needs((kvariant)backend_cpu_rank(level)) & ~cpu_features();
+    int rank = backend_cpu_rank(level);
+    uint32_t lacks = rank < 0 ? 0 : kvariant_needs((kvariant)rank) & ~cpu_features();
     for (int bit = 0; bit < CPU_FEATURE_COUNT; bit++)
         if (lacks >> bit & 1)
             strbuf_add(out, "%s%s", out->n ? ", " : "", cpu_feature_name(bit));
@@ -141,15 +148,15 @@ weft_status backend_cpu(weft_diag *dg, bool round_bf16, const backend **out_be)
     const backend *be;
     WEFT_TRY(best_allowed(dg, cap, &be));
     if (round_bf16) {
-        kvariant rounds = kvariant_rounding();
-        if (rounds == VARIANT_COUNT)
+        const backend *rounds = backend_cpu_rounding();
+        if (!rounds)
             return weft_fail(dg, W1603, WEFT_NOWHERE,
                              "this processor lacks what kernels need that round to bf16");
-        if (cap && *cap && best_of(be) < rounds)
+        if (cap && *cap && best_of(be) < best_of(rounds))
             return weft_fail(dg, W1603, WEFT_NOWHERE,
                              "WEFT_CPU allows kernels up to %s; those that round to bf16 are %s",
-                             cap, kvariant_name(rounds));
-        be = &levels[rounds].be;
+                             cap, rounds->level);
+        be = rounds;
     }
     *out_be = be;
     return WEFT_OK;

@@ -35,25 +35,36 @@ static void find_waits(bucket *b, const plan_step *s)
     if (s->cell < 0)
         return;
     const bcell *c = cell_at(b, s->cell);
-    bool writes = (bucket_op(b, s) == KOP_append);
+    bool writes = bucket_op(b, s) == KOP_append;
     for (int half = 0; half < 2; half++)
         if (!writes || s->in[half].space != SPACE_NONE)
             add_wait(b, c->write[half]);
     add_wait(b, c->read); /* a reader too, so that the last one stands for all */
 }
 
+/* Is it there already? Steps of an item are made close together. */
+static bool has_edge(const bucket *b, int32_t from, int32_t to)
+{
+    enum { EDGES_NEAR = 64 };
+    for (size_t i = b->edges.n; i-- > 0 && b->edges.n - i <= EDGES_NEAR;)
+        if (b->edges.at[i].from == from && b->edges.at[i].to == to)
+            return true;
+    return false;
+}
+
 void bucket_add_waits(bucket *b, const plan_step *s, int32_t item)
 {
     find_waits(b, s);
     for (size_t i = 0; i < b->waits.n; i++)
-        if (b->waits.at[i] != item)
+        if (b->waits.at[i] != item && !has_edge(b, b->waits.at[i], item))
             VEC_PUSH(&b->edges, ((plan_edge){b->waits.at[i], item}));
     if (s->cell < 0)
         return;
     bcell *c = cell_at(b, s->cell);
-    if (!(bucket_op(b, s) == KOP_append))
+    bool writes = bucket_op(b, s) == KOP_append;
+    if (!writes)
         c->read = item;
     for (int half = 0; half < 2; half++)
-        if ((bucket_op(b, s) == KOP_append) && s->in[half].space != SPACE_NONE)
+        if (writes && s->in[half].space != SPACE_NONE)
             c->write[half] = item;
 }

@@ -24,7 +24,6 @@ typedef struct {
     int32_t item;
     int32_t chain;  /* 0: none */
     bool recompute; /* may be computed by each thread */
-    bool inplace;   /* of a map: its result may lie where its first operand of the same shape is */
 } bstep;
 
 typedef struct {

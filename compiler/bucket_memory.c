@@ -19,7 +19,7 @@ enum {
 
 /* ---- tiles ---- */
 
-/* Is v read only by the steps of the item that makes it? */
+/* Which values are read by steps of another item than the one that makes them. */
 static void find_readers(const bucket *b, bool *elsewhere)
 {
     for (size_t i = 0; i < b->steps.n; i++) {

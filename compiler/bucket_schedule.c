@@ -7,7 +7,7 @@
 
 /* Elements that a thread computes again rather than wait for others: a barrier costs a few microseconds,
  * an element of a norm or of quantising less than a nanosecond. */
-enum { EACH_ELEMS_MAX = 32768 };
+enum { RECOMPUTE_ELEMS_MAX = 32768 };
 
 static int64_t step_elems(const plan_step *s)
 {
@@ -22,8 +22,8 @@ static int64_t step_elems(const plan_step *s)
 
 static bool may_be_per_thread(const bucket *b, const bstep *st)
 {
-    if (!st->recompute ||
-        (!bucket_merges(b, &st->s) && (st->s.cell >= 0 || step_elems(&st->s) > EACH_ELEMS_MAX)))
+    if (!st->recompute || (!bucket_merges(b, &st->s) &&
+                           (st->s.cell >= 0 || step_elems(&st->s) > RECOMPUTE_ELEMS_MAX)))
         return false;
     for (int i = 0; i < st->s.n_out; i++)
         if (b->values.at[st->s.out[i].id].output)
@@ -81,7 +81,7 @@ static int64_t item_cost(const bucket *b, const bitem *it)
     return cost;
 }
 
-/* Phases ascend; within one, items for each thread in the order they were found ready, then the shared
+/* Phases ascend; within one, per-thread items in the order they were found ready, then the shared
  * ones, the costly first, so that small ones fill the gaps. */
 static void sort_items(bucket *b)
 {

@@ -104,7 +104,8 @@ static bool waits_for(const marks *m, int node, int value)
 {
     const gnode *n = &m->g->nodes.at[node];
     bool apart = n->op == OP_append && (n->chain > 0 || n->values > 0) && n->n_in > 2;
-    return !apart || n->in[2].id != value || n->in[1].id == value;
+    bool keys = n->in[1].kind == REF_VALUE && n->in[1].id == value;
+    return !apart || keys || n->in[2].kind != REF_VALUE || n->in[2].id != value;
 }
 
 /* The units that wait for unit u: one fewer thing; those that wait no more go onto the list. */

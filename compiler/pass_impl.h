@@ -40,7 +40,7 @@ static inline const gtype *pass_type(const graph *g, const gnode *n)
 int64_t pass_row_elems(const gtype *t); /* in one row of [T, ..]; -1: not known */
 /* linear, experts and head_linear: what a chain begins with. */
 bool pass_contracts(const gnode *n);
-bool pass_in_chain(const gnode *n); /* and not before it */
+bool pass_in_chain(const gnode *n); /* and not recomputed for it */
 /* Numbers from 1 on in the order of the nodes, none left out. */
 void pass_number_maps(graph *g);
 void pass_number_chains(graph *g);

@@ -66,6 +66,8 @@ static void check(const graph *g)
 weft_status passes_run(weft_diag *dg, graph *g, const target *t, const pass_watch *watch)
 {
     WEFT_TRY(check_names(dg, t));
+    WEFT_ASSERT(t->be->map_inputs <= K_IN_MAX && t->be->map_results <= K_OUT_MAX &&
+                t->be->map_registers <= MAP_REGS_MAX);
     if (!t->be->fuses)
         return WEFT_OK;
     for (int i = 0; i < N_PASS; i++) {

@@ -106,7 +106,8 @@ typedef struct {
     int64_t grain; /* units that may be claimed at once, where tiles of a thread bound it; 0: any */
 } plan_item;
 
-/* Item `to` reads what item `from` made, or touches the same rows of a cell after it. Phases follow from these. */
+/* Item `to` reads what item `from` made, or touches a cell after it. Phases follow from these; but memory of values is
+ * shared by phases, so whoever runs items in another order has to place values anew. */
 typedef struct {
     int32_t from, to;
 } plan_edge;
@@ -116,7 +117,7 @@ typedef struct {
     int64_t n_tok_max;
     int32_t n_step, n_item, n_phase, n_edge;
     const plan_step *step;
-    const plan_item *item; /* phases ascend; within one, those for each thread come first */
+    const plan_item *item; /* phases ascend; within one, per-thread ones come first */
     const plan_edge *edge;
     const plan_operand *output; /* [n_output]: where each is after a call */
     size_t arena_bytes;         /* of the arena, what this bucket uses */
@@ -210,6 +211,14 @@ static inline const plan_bucket *plan_bucket_for(const plan *p, int64_t n_tok)
     while (b->n_tok_max < n_tok)
         b++;
     return b;
+}
+
+/* n[0] of a step in a call of so many rows, rows asked for and sequences. */
+static inline int64_t plan_step_rows(const plan_step *s, int64_t n_tok, int64_t n_out,
+                                     int64_t n_seq)
+{
+    const int64_t rows[] = {n_tok, n_out, n_seq};
+    return s->rows == ROWS_FIXED ? s->n[0] : rows[s->rows] * s->per_row;
 }
 
 /* Attention with this kernel may be two steps, the second of which merges what the first made of stretches of positions. */

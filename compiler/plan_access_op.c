@@ -1,4 +1,4 @@
-/* plan_access_op.c - what each op touches, in the layout that kernels/kernels.def gives.
+/* plan_access_op.c - what each op touches, by the names that kernels/kernel_ops.def gives its sizes.
  *
  * One function per family of ops, found in a table at the end: it describes what a kernel reads and writes
  * when a call has as many rows as the bucket allows. */

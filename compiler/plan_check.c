@@ -8,7 +8,7 @@
 #include <inttypes.h>
 
 /* More than any model needs, and few enough that looking at pairs of them takes no time. */
-enum { STEPS_MAX = 1 << 16, PHASE_STEPS_MAX = 1 << 10 };
+enum { STEPS_MAX = 1 << 16, PHASE_STEPS_MAX = 1 << 10, LAYERS_MAX = 1 << 16 };
 
 typedef struct {
     weft_diag *dg;
@@ -164,6 +164,8 @@ static weft_status check_steps(checker *c)
         VEC_PUSH(&c->first, c->at.n);
         if (!plan_access_step(c->p, b, &b->item[c->item.at[i]], &b->step[i], &l))
             return fail_step(c, i, l.why);
+        if (b->step[i].layer < -1 || b->step[i].layer > LAYERS_MAX)
+            return fail_step(c, i, "there is no such layer");
         if (b->step[i].prec_f32 && act_rounds(l.k->act))
             return fail_step(c, i,
                              "the model asks for prec(f32), and its kernel rounds its activations");

@@ -219,7 +219,8 @@ static weft_status check_kernels(weft_diag *dg, const backend *be, const plan *p
                              "plan: kernel %s is not among the %s kernels of this machine", k->name,
                              be->level);
         if (k->op != has.op || k->type != has.type || k->layout != has.layout ||
-            k->act != has.act || k->reference != has.reference || k->row != has.row)
+            k->act != has.act || k->unit != has.unit || k->reference != has.reference ||
+            k->row != has.row)
             return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: kernel %s is another one here",
                              k->name);
     }

@@ -221,7 +221,7 @@ static bool give_attr(op_call *c, const ast *arg)
     }
     weft_fail(c->s->dg, W0205, arg->name_loc, "%s has no attribute `" STR_FMT "`", c->what,
               STR_ARG(arg->name));
-    if (!SUGGEST_ROW(c->s->dg, arg->name, row, n) && n > 0)
+    if (n > 0 && !SUGGEST_ROW(c->s->dg, arg->name, row, n))
         weft_note(c->s->dg, "`weft ops %s` lists what it takes", c->op->name);
     if (arg->kid[ARG_VALUE]->kind != AST_NAME) /* a name may be a word of the attribute meant */
         sema_eval(c->s, arg->kid[ARG_VALUE]);

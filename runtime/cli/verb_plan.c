@@ -197,7 +197,7 @@ static void text_kernels(const account *ac, strbuf *out)
 
 static bool can_round_bf16(const account *ac)
 {
-    if (kvariant_rounding() == VARIANT_COUNT || ac->pl->made.t.be != backend_cpu_best())
+    if (!backend_cpu_rounding() || ac->pl->made.t.be != backend_cpu_best())
         return false;
     for (int32_t i = 0; i < ac->n_use; i++)
         if (kernel_of(ac, i)->type == DT_BF16)

@@ -63,21 +63,6 @@ static bool has_place(const void *ctx, int32_t id)
     return id >= 0 && id < v->n_place && v->place[id].step >= 0;
 }
 
-static int64_t rows_of(const verifier *v, const plan_step *s)
-{
-    switch (s->rows) {
-    case ROWS_T:
-        return v->n_tok;
-    case ROWS_R:
-        return v->n_out;
-    case ROWS_S:
-        return 1;
-    case ROWS_FIXED:
-        break;
-    }
-    return s->n[0] / s->per_row;
-}
-
 /* A result: rows of `width` elements, in parts that are `pitch` bytes apart. */
 typedef struct {
     int64_t offset; /* in the arena */
@@ -89,7 +74,7 @@ typedef struct {
 static view view_of(const verifier *v, const plan *p, const plan_step *step, int out)
 {
     view x = {.offset = step->out[out].offset,
-              .n_row = rows_of(v, step),
+              .n_row = plan_step_rows(step, v->n_tok, v->n_out, 1) / step->per_row,
               .parts = pitch_rows(p, step),
               .pitch = step->out_pitch[out],
               .ids = step->out[out].type == DT_I32};
@@ -108,9 +93,7 @@ static weft_status view_read(weft_diag *dg, verifier *v, const session *s, int w
 {
     size_t bytes = view_bytes(x);
     if (bytes > v->copy_bytes[which]) {
-        mem_free(v->copy[which]);
-        v->copy[which] = NULL;
-        v->copy[which] = mem_alloc(bytes);
+        v->copy[which] = mem_realloc(v->copy[which], bytes);
         v->copy_bytes[which] = bytes;
     }
     x->at = v->copy[which];
@@ -471,6 +454,8 @@ weft_status verify_run(weft_diag *dg, const verify_options *opt, arena *a, verif
 {
     verify_report r = {.first_bad = -1};
     verifier v = {.opt = opt, .a = a, .r = &r};
+    for (int i = 0; i < 2; i++) /* they grow in a watch (device.h) */
+        v.copy[i] = mem_alloc(v.copy_bytes[i] = PLAN_ALIGN);
     begin(&v);
     weft_status st = open_sessions(dg, &v);
     if (st == WEFT_OK) {

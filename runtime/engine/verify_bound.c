@@ -21,7 +21,7 @@
 /* What a step adds by itself; and what all of them come to in an output. */
 /* clang-format off */
 static const double step_f32 = 2e-5, step_bf16 = 4e-3, step_quantized = 0.08; /* of a row of one number */
-static const double output_f32 = 1e-3, output_bf16 = 0.05, output_packed_32 = 0.15, output_packed_256 = 0.25;
+static const double output_f32 = 1e-3, output_bf16 = 0.05, output_q8 = 0.15, output_q8k = 0.25;
 
 static const struct { dtype type; double row, output; } kv_bound[] = {
     {DT_F16,  1e-4, 2e-2},
@@ -176,7 +176,7 @@ static double output_of(kact act)
         return output_f32;
     if (act_rounds_bf16(act))
         return output_bf16;
-    return act_block(act) > 32 ? output_packed_256 : output_packed_32;
+    return act_block(act) > 32 ? output_q8k : output_q8;
 }
 
 double verify_output_bound(const plan *p)

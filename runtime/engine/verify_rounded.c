@@ -60,7 +60,7 @@ static void operand_size(const verify_rounded *t, const plan_step *s, int64_t *o
                          int64_t *out_len)
 {
     const kop_row *op = kop_row_of(plan_kernel_of(t->ref, s)->op);
-    int64_t rows = (s->rows == ROWS_R ? t->n_out : t->n_tok) * s->per_row;
+    int64_t rows = plan_step_rows(s, t->n_tok, t->n_out, 1);
     *out_len = kop_size(s->n, op->x_width);
     *out_n = rows * kop_size(s->n, op->x_vectors);
 }
@@ -120,6 +120,8 @@ verify_rounded *verify_rounded_create(const plan *p, const plan *ref, session *s
 {
     verify_rounded *t = ARENA_NEW(a, verify_rounded);
     *t = (verify_rounded){.p = p, .ref = ref, .s = s, .held = -1};
+    VEC_START(&t->kept);
+    VEC_START(&t->round);
     t->act = ARENA_ARRAY(a, kact *, (size_t)p->n_bucket);
     for (int32_t b = 0; b < p->n_bucket; b++) {
         t->act[b] = ARENA_ARRAY(a, kact, (size_t)ref->bucket->n_step + 1);

@@ -12,7 +12,7 @@
 
 enum { CACHE_HEAD_BYTES = 4096, CACHE_VERSION = 3, CACHE_BOOT_MAX = 40, CACHE_MODEL_MAX = 512 };
 
-/* Names: DIGITS.pack, of 32 hexadecimal digits, holds weights; .DIGITS.seen is what was noted of it (cache_seen.h); a file
+/* Names: DIGITS.weights, of 32 hexadecimal digits, holds weights; .DIGITS.seen is what was noted of it (cache_seen.h); a file
  * that is not complete yet is called by mkstemp's template. */
 #define CACHE_SUFFIX ".weights"
 #define CACHE_SEEN_SUFFIX ".seen"

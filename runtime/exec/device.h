@@ -38,7 +38,8 @@ typedef struct {
 } step_time;
 
 /* Called after a phase of a bucket, by the thread that waits for the call, while nothing runs. The
- * arena may be read and written. A failure ends the call with its status. */
+ * arena may be read and written. A failure ends the call with its status; so does memory that is short, so what the hook
+ * keeps between its calls has its first block before them (mem_scope.h). */
 typedef weft_status device_watch(void *ctx, weft_diag *dg, int32_t bucket, int32_t phase);
 
 typedef struct {

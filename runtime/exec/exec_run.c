@@ -12,6 +12,8 @@
  * had ended when that phase began. */
 #include "runtime/exec/exec_impl.h"
 
+#include "runtime/base/mem_scope.h"
+
 #include "runtime/base/clock.h"
 #include "runtime/exec/pool.h"
 #include <inttypes.h>
@@ -262,14 +264,23 @@ static void pass_gate(const member *m)
         m->e->prof->wait_ns[m->t.index] += clock_ns() - start;
 }
 
+/* In a scope of its own: other threads wait for the end of the call, whatever becomes of the watch. */
+static weft_status call_watch(weft_diag *dg, const exec *e, int32_t bucket, int32_t phase)
+{
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0)
+        return diag_fail_memory(dg, scope.bytes);
+    return e->watch(e->watch_ctx, dg, bucket, phase);
+}
+
 /* Let the caller look at what a phase left, before anyone goes on. */
 static void show_phase(const member *m, weft_diag *dg, int32_t item, unsigned set)
 {
     exec *e = m->e;
     pass_gate(m);
     if (m->t.index == 0 && !has_stopped(e, set)) {
-        e->watch_status = e->watch(e->watch_ctx, dg, (int32_t)(m->b->plan - e->p->bucket),
-                                   m->b->plan->item[item].phase);
+        e->watch_status =
+            call_watch(dg, e, (int32_t)(m->b->plan - e->p->bucket), m->b->plan->item[item].phase);
         if (e->watch_status != WEFT_OK)
             atomic_store_explicit(&e->stopped[set], true, memory_order_relaxed);
     }

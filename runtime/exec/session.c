@@ -66,7 +66,8 @@ static device_load load_how(const session *s, const session_options *opt)
 /* Rows that an output has at most. */
 static int64_t rows_max(const plan *p, const plan_output *o)
 {
-    const int64_t most[] = {p->n_tok_max, p->n_out_max, p->n_seq_max, o->n_row};
+    int64_t n_seq = p->n_seq_max < p->n_tok_max ? p->n_seq_max : p->n_tok_max;
+    const int64_t most[] = {p->n_tok_max, p->n_out_max, n_seq, o->n_row};
     return most[o->rows];
 }
 
@@ -216,7 +217,7 @@ static weft_status check_need(weft_diag *dg, const session *s, const model_file 
     uint64_t left = room.bytes - own + m.weights_interleaved;
     *out_interleaved_max = left < SIZE_MAX ? (size_t)left : SIZE_MAX;
     room = memory_mappable("");
-    if (own + m.weights_cached > room.bytes)
+    if (s->dev->kind->host_memory && own + m.weights_cached > room.bytes)
         return refuse(dg, &m, own + m.weights_cached, room.bytes, room.within);
     return WEFT_OK;
 }

@@ -14,18 +14,9 @@ struct imatrix_collect {
     const plan *p;
     const model_file *mf;
     int64_t n_tok, n_out;
-    VEC(float) row;  /* a quantised one, unpacked */
+    VEC(float) row;  /* a quantised one as f32 */
     VEC(char) in[3]; /* operands of the step at hand, copied */
 };
-
-static int64_t rows_of(const imatrix_collect *c, const plan_step *step)
-{
-    int64_t n = step->rows == ROWS_T   ? c->n_tok
-                : step->rows == ROWS_R ? c->n_out
-                : step->rows == ROWS_S ? 1
-                                       : step->n[0];
-    return step->rows == ROWS_FIXED ? n : n * step->per_row;
-}
 
 /* Copy n rows of an operand, `last` bytes of the last one. */
 static weft_status take_rows(weft_diag *dg, imatrix_collect *c, const plan_step *step, int in,
@@ -103,7 +94,7 @@ static const float *input_row(imatrix_collect *c, const plan_step *step, int64_t
 static weft_status add_linear(weft_diag *dg, imatrix_collect *c, const plan_step *step)
 {
     const plan_weight *w = &c->p->weight[step->in[1].id];
-    int64_t n_row = rows_of(c, step), n = step->size.linear.in;
+    int64_t n_row = plan_step_rows(step, c->n_tok, c->n_out, 1), n = step->size.linear.in;
     WEFT_TRY(take_inputs(dg, c, step, n_row, n));
     for (int64_t i = 0; i < n_row; i++)
         imatrix_add(c->im, tensor_name(c, w, 0), 1, 0, input_row(c, step, i, n), 1, n);
@@ -114,8 +105,8 @@ static weft_status add_linear(weft_diag *dg, imatrix_collect *c, const plan_step
 static weft_status add_experts(weft_diag *dg, imatrix_collect *c, const plan_step *step)
 {
     const plan_weight *w = &c->p->weight[step->in[1].id];
-    int64_t n_row = rows_of(c, step), slots = step->size.experts.slots, n = step->size.experts.in,
-            experts = step->size.experts.experts;
+    int64_t n_row = plan_step_rows(step, c->n_tok, c->n_out, 1), slots = step->size.experts.slots,
+            n = step->size.experts.in, experts = step->size.experts.experts;
     bool apart = w->n_piece == experts && experts > 1;
     WEFT_TRY(take_inputs(dg, c, step, step->size.experts.x_vectors > 1 ? n_row * slots : n_row, n));
     WEFT_TRY(take_rows(dg, c, step, 2, n_row, slots * (int64_t)sizeof(int32_t)));
@@ -133,10 +124,11 @@ static weft_status add_experts(weft_diag *dg, imatrix_collect *c, const plan_ste
     return WEFT_OK;
 }
 
+/* With a tensor of the checkpoint, not with numbers that were computed from one. */
 static bool multiplies(const plan *p, const plan_step *step, kop op)
 {
     return step->n_in >= 2 && step->in[1].space == SPACE_WEIGHT &&
-           plan_kernel_of(p, step)->op == op;
+           p->weight[step->in[1].id].n_piece > 0 && plan_kernel_of(p, step)->op == op;
 }
 
 /* Does every product read from the session's memory, where it can be seen? */
@@ -183,6 +175,9 @@ weft_status imatrix_collect_begin(weft_diag *dg, imatrix *im, session *s, const 
                          "the plan keeps what a product reads where it cannot be seen");
     imatrix_collect *c = mem_alloc(sizeof *c);
     *c = (imatrix_collect){.im = im, .s = s, .p = p, .mf = mf};
+    VEC_START(&c->row);
+    for (int i = 0; i < 3; i++)
+        VEC_START(&c->in[i]);
     session_watch(s, after_phase, c);
     *out_c = c;
     return WEFT_OK;

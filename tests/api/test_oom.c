@@ -3,19 +3,11 @@
  * A call whose n-th allocation fails, alone or with all after it, returns WEFT_ERR_LIMIT or gets along without. It leaves no
  * descriptor open, and nothing that the leak check of the address sanitizer finds; the objects it was given work on, with
  * the same results. Allocations are tried one by one at first, then in growing steps; WEFT_OOM_ALL=1 tries them all. */
-#include "tests/base/suite.h"
+#include "tests/api/oom_kit.h"
 
-#include "runtime/base/mem.h"
-#include "runtime/base/mem_scope.h"
-#include "runtime/weft.h"
 #include <cjson/cJSON.h>
-#include <dirent.h>
 #include <errno.h>
 #include <sys/resource.h>
-
-#define DATA WEFT_SOURCE_DIR "/tests/golden/data"
-#define TEXTS WEFT_SOURCE_DIR "/tests/text/data"
-#define DEMO WEFT_SOURCE_DIR "/models/stories-7m"
 
 /* Sanitizers take terabytes of addresses. */
 #if defined(SUITE_ASAN) || defined(__SANITIZE_THREAD__)
@@ -23,56 +15,6 @@
 #else
 #define LIMIT_OF_NO_USE false
 #endif
-
-typedef weft_status call_fn(weft_diag *dg, void *ctx);
-
-static int open_files(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir))
-        n++;
-    if (dir)
-        closedir(dir);
-    return n;
-}
-
-static int64_t next_of(int64_t n)
-{
-    enum { ONE_BY_ONE = 60 };
-    return n < ONE_BY_ONE || getenv("WEFT_OOM_ALL") ? n + 1 : n + n / 7;
-}
-
-/* Until a call gets to its end, which returns `want`. Big blocks (weights, state) have a status of their own. */
-static void exhaust(const char *what, call_fn *call, void *ctx, weft_status want)
-{
-    for (int all = 0; all < 2; all++) {
-        weft_diag *dg = weft_diag_create();
-        ck_assert_int_eq(call(dg, ctx), want); /* and what is made once for a process is made */
-        int files = open_files();
-        bool came = true;
-        for (int64_t n = 1; came; n = next_of(n)) {
-            weft_diag_clear(dg);
-            mem_fail_after(n, all);
-            weft_status st = call(dg, ctx);
-            came = mem_fail_came();
-            mem_fail_after(0, false);
-            bool fine =
-                came ? st == WEFT_ERR_LIMIT || st == WEFT_ERR_TARGET || st == want : st == want;
-            if (!fine)
-                ck_abort_msg("%s, allocation %lld: status %d: %s", what, (long long)n, (int)st,
-                             weft_diag_text(dg));
-            if (st == WEFT_ERR_LIMIT && st != want)
-                ck_assert_msg(strstr(weft_diag_text(dg), "W1110"), "%s, allocation %lld: %s", what,
-                              (long long)n, weft_diag_text(dg));
-            ck_assert_msg(open_files() == files, "%s, allocation %lld leaves a file open", what,
-                          (long long)n);
-        }
-        weft_diag_clear(dg);
-        ck_assert_int_eq(call(dg, ctx), want);
-        weft_diag_destroy(dg);
-    }
-}
 
 /* cJSON takes its memory from malloc, which sets errno. */
 static void *take_for_json(size_t bytes)
@@ -145,42 +87,6 @@ START_TEST(opening_what_is_damaged)
 END_TEST
 
 /* ---- sessions ---- */
-
-typedef struct {
-    weft_diag *dg;
-    weft_model *m;
-    weft_session *s;
-    weft_tokenizer *t;
-    weft_template *chat;
-    weft_decoder *decoder;
-    weft_generation *g, *h;
-    weft_session_options how;
-} kit;
-
-static void ok(kit *k, weft_status st)
-{
-    ck_assert_msg(st == WEFT_OK, "%s", weft_diag_text(k->dg));
-}
-
-static kit kit_of(const char *path)
-{
-    kit k = {.dg = weft_diag_create(),
-             .how = {.size = sizeof k.how, .context = 32, .sequences = 3, .threads = 2}};
-    ok(&k, weft_model_open(k.dg, path, NULL, &k.m));
-    return k;
-}
-
-static void kit_close(kit *k)
-{
-    weft_generation_destroy(k->g);
-    weft_generation_destroy(k->h);
-    weft_decoder_destroy(k->decoder);
-    weft_template_close(k->chat);
-    weft_tokenizer_close(k->t);
-    weft_session_destroy(k->s);
-    weft_model_close(k->m);
-    weft_diag_destroy(k->dg);
-}
 
 static weft_status create_session(weft_diag *dg, void *ctx)
 {

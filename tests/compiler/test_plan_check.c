@@ -363,6 +363,7 @@ static void tiled_init(tiled *x)
 {
     enum { PITCH = WIDTH * 4, TILE_PITCH = GRAIN * TILE * 4, BLOCK = ROWS * PITCH };
     *x = (tiled){0};
+    kernels.n = 0;
     for (int i = 0; i < 2; i++) {
         x->piece[i] = (plan_piece){.tensor = i, .rows = i ? WIDTH : 10};
         x->weight[i] = (plan_weight){.name = i ? "w" : "embd",
@@ -519,7 +520,6 @@ START_TEST(blocks_of_queries_are_no_chain)
         plan_kernel attend;
         kernel_want want = {.op = KOP_attend, .type = DT_F32, .rows = ROWS};
         ck_assert(be[i]->select(be[i], &want, &attend));
-        kernels.n = 0;
         tiled x;
         tiled_init(&x);
         x.step[1].out[0] = (plan_operand){.space = SPACE_ARENA, .offset = BLOCK};

@@ -20,7 +20,7 @@ static void run_passes(const graph *from)
     target t = {.be = backend_cpu_find("c"), .n_ctx = 64, .n_seq = 2, .n_tok_max = 8};
     graph *g = graph_copy(from);
     for (size_t i = 0; i < g->nodes.n; i++) {
-        g->nodes.at[i].map = g->nodes.at[i].chain = 0;
+        g->nodes.at[i].map = g->nodes.at[i].chain = g->nodes.at[i].values = 0;
         g->nodes.at[i].recompute = false;
     }
     int n;
