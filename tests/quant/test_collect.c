@@ -21,12 +21,13 @@ typedef struct {
     session *s;
 } running;
 
-static void open_model(running *r, const char *path, const backend *be, bool open)
+static void open_model_as(running *r, const char *path, const char *arch, const backend *be,
+                          bool open)
 {
     static const char *const outputs[] = {"logits", "hidden"};
     *r = (running){.dg = diag_create(), .a = arena_create()};
     ck_assert_int_eq(model_file_open(r->dg, path, NULL, &r->mf), WEFT_OK);
-    ck_assert_int_eq(model_bind(r->dg, r->mf, NULL, &r->bm), WEFT_OK);
+    ck_assert_int_eq(model_bind(r->dg, r->mf, &(bind_options){.arch = arch}, &r->bm), WEFT_OK);
     target t = {.n_ctx = 16,
                 .n_seq = 1,
                 .n_tok_max = N,
@@ -41,6 +42,11 @@ static void open_model(running *r, const char *path, const backend *be, bool ope
     ck_assert_int_eq(session_create(r->dg, r->p, r->mf, &how, &r->s), WEFT_OK);
 }
 
+static void open_model(running *r, const char *path, const backend *be, bool open)
+{
+    open_model_as(r, path, NULL, be, open);
+}
+
 static void close_model(running *r)
 {
     session_destroy(r->s);
@@ -49,6 +55,42 @@ static void close_model(running *r)
     arena_destroy(r->a);
     diag_destroy(r->dg);
 }
+
+/* Numbers that were computed from a tensor belong to no tensor. */
+START_TEST(a_mapped_matrix_is_left_out)
+{
+    static const char from[] = "gguf \"ffn_down\"";
+    temp_dir d = temp_dir_create();
+    temp_path mine = temp_join(&d, "mine.weft");
+    arena *a = arena_create();
+    weft_diag *dg = diag_create();
+    source *src;
+    ck_assert_int_eq(source_open(dg, a, WEFT_LLAMA, 1 << 20, &src), WEFT_OK);
+    const char *at = strstr(src->text.p, from);
+    ck_assert_ptr_nonnull(at);
+    FILE *f = fopen(mine.path, "w");
+    fprintf(f, "%.*s%s => it * 2%s", (int)(at - src->text.p), src->text.p, from,
+            at + sizeof from - 1);
+    fclose(f);
+    running r;
+    imatrix *im = imatrix_create();
+    imatrix_collect *c;
+    open_model_as(&r, WEFT_GOLDEN "/llama-mha/model-bf16.gguf", mine.path, backend_reference(),
+                  false);
+    ck_assert_int_eq(imatrix_collect_begin(r.dg, im, r.s, r.mf, &c), WEFT_OK);
+    imatrix_collect_rows(c, 1, 1);
+    ck_assert_int_eq(session_eval(r.dg, r.s, &(batch_row){.id = 1, .out = true}, 1), WEFT_OK);
+    imatrix_collect_end(c);
+    ck_assert_ptr_nonnull(imatrix_find(im, STR("blk.0.ffn_up.weight")));
+    ck_assert_ptr_null(imatrix_find(im, STR("blk.0.ffn_down.weight")));
+    imatrix_destroy(im);
+    close_model(&r);
+    diag_destroy(dg);
+    arena_destroy(a);
+    unlink(mine.path);
+    rmdir(d.path);
+}
+END_TEST
 
 START_TEST(head)
 {
@@ -236,6 +278,7 @@ int main(void)
 {
     TCase *c = tcase_create("all");
     tcase_add_test(c, head);
+    tcase_add_test(c, a_mapped_matrix_is_left_out);
     tcase_add_loop_test(c, fast, 0, 5);
     tcase_add_loop_test(c, unpacks, ACT_F32 + 1, ACT_COUNT);
     tcase_add_test(c, refuses);
