@@ -305,8 +305,3 @@ void generation_progress(const generation *g, int64_t *out_done, int64_t *out_to
     *out_done = (int64_t)(done - g->n_kept);
     *out_total = (int64_t)(g->n_prompt - g->n_kept);
 }
-
-int64_t generation_held(const generation *g)
-{
-    return (int64_t)g->n_held;
-}

@@ -94,7 +94,6 @@ const gen_piece *generation_piece(const generation *g);
 const int32_t *generation_ids(const generation *g, size_t *out_n);
 /* Tokens of the prompt that were evaluated, and all that had to be. */
 void generation_progress(const generation *g, int64_t *out_done, int64_t *out_total);
-int64_t generation_held(const generation *g); /* tokens its sequence holds */
 
 /* One call of the session for those of the list that have not ended, or nothing if there are none: first a token for each
  * that is past its prompt, then parts of prompts, as far as the call has room. Who got none comes first among its like the next
