@@ -2,7 +2,7 @@
  *
  * After binding only T, R and S are symbols. A graph and everything in it lives in one arena; passes
  * rewrite it in place. dsl/ builds it; compiler/ and codegen/ rewrite and lower it; the runtime sees plans only.
- * This header and graph.c are a library of their own (weft_graph), below dsl/. */
+ * This header and graph.c are a library of their own (weft_graph), below dsl/; of dsl/ they take only the table of ops. */
 #ifndef WEFT_COMPILER_GRAPH_H
 #define WEFT_COMPILER_GRAPH_H
 

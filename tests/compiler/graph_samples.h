@@ -225,6 +225,11 @@ static inline void random_marks(graph *g, dice *d)
     g->nodes.at[x].recompute = true;
     int y = OP_ADD(g, linear, -1, out, REF(VALUE, x), REF(WEIGHT, w));
     g->nodes.at[y].chain = g->nodes.at[x].chain;
+    for (size_t i = 0; i < g->nodes.n; i++) {
+        gnode *n = &g->nodes.at[i];
+        if (n->op == OP_append && n->n_in > 2 && n->in[2].kind == REF_VALUE && roll(d, 2))
+            n->values = g->nodes.at[x].chain;
+    }
     for (int i = 0; i < (int)g->nodes.n; i++)
         if (op_row_of(g->nodes.at[i].op)->fuses == FUSE_ELEMENTWISE && roll(d, 2))
             g->nodes.at[i].map = 1 + i * (1 + (int)roll(d, 1000));
