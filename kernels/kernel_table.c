@@ -5,6 +5,7 @@
 #include <string.h>
 #include "kernels/c/attend_size.h"
 #include "kernels/c/attend_panels_size.h"
+#include "kernels/c/panel_size.h"
 #include "kernels/neon/panel_size.h"
 #include "kernels/x86/tiles_size.h"
 #include "runtime/base/cpu.h"
@@ -43,7 +44,7 @@ static const struct {
 };
 
 #define SCRATCH(word, bytes)                                                                       \
-    static size_t scratch_##word(const kargs *k)                                                   \
+    static inline size_t scratch_##word(const kargs *k) /* not every architecture uses each */     \
     {                                                                                              \
         (void)k;                                                                                   \
         return (size_t)(bytes);                                                                    \
@@ -60,10 +61,10 @@ SCRATCH(CELL,
         k->cell->v *(int64_t)sizeof(double) + (k->cell->k + k->cell->v) * (int64_t)sizeof(float))
 SCRATCH(ATTEND, attend_bytes(k))
 SCRATCH(ATTEND_PANELS, attend_panels_bytes(k))
+SCRATCH(PANEL, PANEL_BYTES)
+SCRATCH(PANEL_EXPERTS, PANEL_EXPERTS_BYTES)
 #if defined(__aarch64__)
 SCRATCH(COPY, FLOAT_PANEL_BYTES)
-SCRATCH(PANEL, ROWS8_PANEL_BYTES)
-SCRATCH(PANEL_EXPERTS, ROWS8_EXPERTS_BYTES)
 #endif
 #if defined(__x86_64__)
 SCRATCH(TILES, TILES_BYTES)

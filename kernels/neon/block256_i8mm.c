@@ -244,11 +244,13 @@ DIRECT(Q4_K)
 DIRECT(Q6_K)
 
 #define KERNELS(type, size, few_max, eight)                                                        \
-    static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
+    static void unpack_##type(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \
+                              int64_t cols, void *panel)                                           \
     {                                                                                              \
-        unpack(w, cols, panel, &rows8_##type);                                                     \
+        (void)pitch, (void)rows;                                                                   \
+        unpack(w + first / BLOCK * (size), cols, panel, &rows8_##type);                            \
     }                                                                                              \
-    static void tile_##type(const void *panel, const panel_acts *x, float t[TILE])                 \
+    static void tile_##type(const void *panel, const panel_acts *x, float *t)                      \
     {                                                                                              \
         tile(panel, x, t, &rows8_##type);                                                          \
     }                                                                                              \
@@ -260,21 +262,7 @@ DIRECT(Q6_K)
         else                                                                                       \
             few(w, x, 2, cold, t, &rows8_##type);                                                  \
     }                                                                                              \
-    static const panel_core core_##type = {BLOCK,      size,    unpack_##type, tile_##type,        \
-                                           few_##type, few_max, eight};                            \
-    void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
-    {                                                                                              \
-        panel_linear_few(k, t, begin, end, &core_##type);                                          \
-    }                                                                                              \
-    void k_linear_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
-    {                                                                                              \
-        panel_linear(k, t, begin, end, &core_##type);                                              \
-    }                                                                                              \
-    void k_experts_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin,             \
-                                      int64_t end)                                                 \
-    {                                                                                              \
-        panel_experts(k, t, begin, end, &core_##type);                                             \
-    }
+    FEW_KERNELS(type, ACT_Q8KX4, BLOCK, size, tile_##type, few_max, eight)
 /* clang-format off */
 KERNELS(Q3_K, 880, 6, NULL)
 KERNELS(Q4_K, 1152, 16, eight_Q4_K)

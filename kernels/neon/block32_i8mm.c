@@ -159,20 +159,22 @@ static void eight_Q4_0(const uint8_t *w, const panel_acts *x, int64_t group, int
     eight(w, x, group, cold, t, rows > 6 ? direct8_Q4_0 : direct6_Q4_0);
 }
 
-static void tile_scaled(const void *panel, const panel_acts *x, float t[TILE])
+static void tile_scaled(const void *panel, const panel_acts *x, float *t)
 {
     tile(panel, x, t, false);
 }
 
-static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
+static void tile_with_min(const void *panel, const panel_acts *x, float *t)
 {
     tile(panel, x, t, true);
 }
 
 #define KERNELS(type, size, tile_of, direct, few_max, eight)                                       \
-    static void unpack_##type(const uint8_t *w, int64_t cols, void *panel)                         \
+    static void unpack_##type(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \
+                              int64_t cols, void *panel)                                           \
     {                                                                                              \
-        unpack(w, cols, panel, &rows8_##type);                                                     \
+        (void)pitch, (void)rows;                                                                   \
+        unpack(w + first / BLOCK * (size), cols, panel, &rows8_##type);                            \
     }                                                                                              \
     static void few_##type(const uint8_t *w, const panel_acts *x, int pairs, bool cold,            \
                            float t[TILE])                                                          \
@@ -182,21 +184,7 @@ static void tile_with_min(const void *panel, const panel_acts *x, float t[TILE])
         else                                                                                       \
             few(w, x, 2, cold, t, &rows8_##type, direct);                                          \
     }                                                                                              \
-    static const panel_core core_##type = {BLOCK,      size,    unpack_##type, tile_of,            \
-                                           few_##type, few_max, eight};                            \
-    void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
-    {                                                                                              \
-        panel_linear_few(k, t, begin, end, &core_##type);                                          \
-    }                                                                                              \
-    void k_linear_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
-    {                                                                                              \
-        panel_linear(k, t, begin, end, &core_##type);                                              \
-    }                                                                                              \
-    void k_experts_##type##_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin,             \
-                                      int64_t end)                                                 \
-    {                                                                                              \
-        panel_experts(k, t, begin, end, &core_##type);                                             \
-    }
+    FEW_KERNELS(type, ACT_Q8X4, BLOCK, size, tile_of, few_max, eight)
 /* clang-format off */
 KERNELS(Q8_0, 272, tile_scaled, direct_Q8_0, 16, eight_Q8_0)
 KERNELS(Q4_0, 144, tile_scaled, direct_Q4_0, 16, eight_Q4_0)

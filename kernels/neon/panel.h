@@ -6,6 +6,7 @@
 #ifndef WEFT_KERNELS_NEON_PANEL_H
 #define WEFT_KERNELS_NEON_PANEL_H
 
+#include "kernels/c/panel.h"
 #include "kernels/neon/codes.h"
 #include "kernels/neon/panel_size.h"
 
@@ -30,40 +31,39 @@ typedef struct {
     panel256_block block[ROWS8_COLS / 256];
 } panel256;
 
-/* Columns [first, first + cols) of a group of four rows of n. The group that is multiplied next lies `next` bytes on: it
- * is brought into the first cache on the way. */
+/* A core for panels, and what it does for few rows. */
 typedef struct {
-    const char *x;
-    int64_t n, first, cols, next;
-} panel_acts;
-
-/* How a type is unpacked, and multiplied with a group of four rows of activations. */
-typedef struct {
+    panel_core many;
     int block, bytes; /* columns, and bytes of eight rows of them */
-    void (*unpack)(const uint8_t *w, int64_t cols, void *panel);
-    void (*tile)(const void *panel, const panel_acts *x, float t[TILE]);
-    /* The same with what is unpacked on the way; t is added to, unless the columns are the first. `pairs` of the four rows
-     * are asked for, 1 or 2; cold: the weights come from memory, not for the second time. */
+    /* Eight rows from w on with a tile, unpacked on the way; t is added to, unless the columns are the first. `pairs` of the
+     * four rows are asked for, 1 or 2; cold: the weights come from memory, not for the second time. */
     void (*few)(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE]);
     int few_max; /* up to so many rows, four at least, that is faster than a panel */
     /* The same for `rows` of eight, four and those `group` bytes on: a tile of each. NULL: four by four. */
     void (*eight)(const uint8_t *w, const panel_acts *x, int64_t group, int64_t rows, bool cold,
                   float *t);
-} panel_core;
+} few_core;
 
-/* linear on rows quantised by four: for many rows, and for few. */
-void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
-                  const panel_core *core);
-void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t end,
-                      const panel_core *core);
+/* linear on few rows quantised by four. */
+void few_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end, const few_core *core);
 
-/* experts on rows quantised one by one, which are interleaved here as they choose the same expert. */
-void panel_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
-                   const panel_core *core);
+/* panel_core.put of these tiles. */
+void panel_put(const float *t, float *const *out, const float *bias, bool add);
 
-/* The sums of a tile as eight columns of up to four rows: out[i] NULL: not asked for. They are added to what is there,
- * or begin with a bias, which may be NULL. */
-void panel_put(const float t[TILE], float *const out[TILE_X], const float *bias, bool add);
+/* The core and the kernels of a type, from unpack_TYPE, few_TYPE and what is named. */
+#define FEW_KERNELS(type, act, block, bytes, multiply, few_max, eight)                             \
+    static const few_core core_##type = {                                                          \
+        {act, LAYOUT_GROUP, TILE_X, LAYOUT_GROUP, ROWS8_COLS, unpack_##type, multiply, panel_put}, \
+        block,                                                                                     \
+        bytes,                                                                                     \
+        few_##type,                                                                                \
+        few_max,                                                                                   \
+        eight};                                                                                    \
+    void k_linear_##type##_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
+    {                                                                                              \
+        few_linear(k, t, begin, end, &core_##type);                                                \
+    }                                                                                              \
+    PANEL_KERNELS(type, i8mm, &core_##type.many)
 
 /* What few rows' sums begin with: t; or NULL, zeros, which stored first would be waited for. */
 NEON_INLINE const float *panel_before(const panel_acts *x, const float *t)

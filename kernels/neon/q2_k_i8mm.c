@@ -10,7 +10,7 @@
 #include <assert.h>
 #include "kernels/neon/panel.h"
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256, BYTES = 672 }; /* BYTES: of eight rows */
 
 typedef struct {
     float32x4_t d[4], dmin[4]; /* [pairs] */
@@ -22,7 +22,7 @@ typedef struct {
     minima block[ROWS8_COLS / BLOCK];
 } panel_q2_k;
 
-static_assert(sizeof(panel_q2_k) <= ROWS8_PANEL_BYTES, "the panel fits its scratch");
+static_assert(sizeof(panel_q2_k) <= PANEL_BYTES, "the panel fits its scratch");
 
 /* A number of each row of a pair, for eight columns of it. */
 NEON_INLINE int8x16_t of_pair(const uint8_t *rows, int pair)
@@ -80,16 +80,19 @@ NEON_INLINE void add_block(const int8_t *w, const minima *m, const int8_t *q, co
     }
 }
 
-static void unpack(const uint8_t *w, int64_t cols, void *panel)
+static void unpack_Q2_K(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first, int64_t cols,
+                        void *panel)
 {
     panel_q2_k *p = panel;
-    for (int64_t b = 0; b < cols / BLOCK; b++, w += rows8_Q2_K.bytes) {
-        neon_hint(w, rows8_Q2_K.bytes);
+    (void)pitch, (void)rows;
+    w += first / BLOCK * BYTES;
+    for (int64_t b = 0; b < cols / BLOCK; b++, w += BYTES) {
+        neon_hint(w, BYTES);
         unpack_block(w, p->q + b * BLOCK * LAYOUT_GROUP, &p->block[b]);
     }
 }
 
-static void tile(const void *panel, const panel_acts *x, float t[TILE])
+static void tile(const void *panel, const panel_acts *x, float *t)
 {
     const panel_q2_k *p = panel;
     const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
@@ -103,18 +106,18 @@ static void tile(const void *panel, const panel_acts *x, float t[TILE])
         vst1q_f32(t + i * 4, acc[i]);
 }
 
-static void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE])
+static void few_Q2_K(const uint8_t *w, const panel_acts *x, int pairs, bool cold, float t[TILE])
 {
     const int8_t *q = (const int8_t *)x->x + x->first * TILE_X;
     const float *d = act_d4(x->x, x->n) + x->first / BLOCK * 8;
     float32x4_t acc[8];
     (void)pairs;
     panel_begin(panel_before(x, t), acc);
-    for (int64_t b = 0; b < x->cols / BLOCK; b++, w += rows8_Q2_K.bytes, d += 8) {
+    for (int64_t b = 0; b < x->cols / BLOCK; b++, w += BYTES, d += 8) {
         int8_t codes[BLOCK * LAYOUT_GROUP];
         minima m;
         if (cold)
-            neon_hint(w, rows8_Q2_K.bytes);
+            neon_hint(w, BYTES);
         unpack_block(w, codes, &m);
         add_block(codes, &m, q + b * BLOCK * TILE_X, d, acc);
     }
@@ -122,19 +125,4 @@ static void few(const uint8_t *w, const panel_acts *x, int pairs, bool cold, flo
         vst1q_f32(t + i * 4, acc[i]);
 }
 
-static const panel_core core = {BLOCK, 672, unpack, tile, few, 4, NULL};
-
-void k_linear_Q2_K_FEW_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)
-{
-    panel_linear_few(k, t, begin, end, &core);
-}
-
-void k_linear_Q2_K_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)
-{
-    panel_linear(k, t, begin, end, &core);
-}
-
-void k_experts_Q2_K_MANY_i8mm(const kargs *k, const kthread *t, int64_t begin, int64_t end)
-{
-    panel_experts(k, t, begin, end, &core);
-}
+FEW_KERNELS(Q2_K, ACT_Q8KX4, BLOCK, BYTES, tile, 4, NULL)

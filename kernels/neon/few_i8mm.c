@@ -1,20 +1,20 @@
-/* panel_i8mm.c - linear for many rows: eight rows of weights are unpacked once for up to 256 rows of activations.
+/* few_i8mm.c - linear for few rows: weights are multiplied as they are unpacked, or from a panel where that is faster.
  *
- * Columns go in runs of ROWS8_COLS, the outermost loop, so that what all rows have of a run stays in the second-level
- * cache while the weights pass; results are added up from run to run. out overlaps no input. */
+ * Runs of columns are the inner loop: few rows stay in a cache with all of theirs, and weights come in the order in which
+ * they lie. out overlaps no input. */
 #include "kernels/neon/panel.h"
 
-/* Rows that share a panel; bytes of weights that few rows multiply in turn, from the first cache. */
-enum { ROWS_MAX = 256, CHUNK_BYTES = 4608 };
+/* Of weights that few rows multiply in turn, from the first cache. */
+enum { CHUNK_BYTES = 4608 };
 
 typedef struct {
     const kargs *k;
-    const panel_core *core;
+    const few_core *core;
     int64_t first, cols;  /* of a run */
     int64_t row, row_end; /* rows asked for */
 } run;
 
-void panel_put(const float t[TILE], float *const out[TILE_X], const float *bias, bool add)
+void panel_put(const float *t, float *const *out, const float *bias, bool add)
 {
     for (int x = 0; x < TILE_X; x++) {
         if (!out[x])
@@ -43,23 +43,14 @@ static void put(const run *r, int64_t row, int64_t col, const float t[TILE])
     panel_put(t, out, k->in[2] ? (const float *)k->in[2] + col : NULL, r->first > 0);
 }
 
-/* Some rows of activations with columns [col, col_end) of the result. */
-static void rows_run(const run *r, int64_t row, int64_t row_end, int64_t col, int64_t col_end,
-                     void *panel)
+/* The four rows from x on. */
+static panel_acts acts_of(const run *r, int64_t x, int64_t next)
 {
-    const kargs *k = r->k;
-    for (; col < col_end; col += LAYOUT_GROUP) {
-        const uint8_t *w = (const uint8_t *)k->in[1] + col / LAYOUT_GROUP * k->pitch[1];
-        r->core->unpack(w + r->first / r->core->block * r->core->bytes, r->cols, panel);
-        for (int64_t x = row; x < row_end; x += TILE_X) {
-            float t[TILE] __attribute__((aligned(16)));
-            int64_t next = x + TILE_X < row_end ? x + TILE_X : row;
-            panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->size.linear.in,
-                               r->first, r->cols, (next - x) * k->pitch[0]};
-            r->core->tile(panel, &acts, t);
-            put(r, x, col, t);
-        }
-    }
+    return (panel_acts){.x = (const char *)r->k->in[0] + x * r->k->pitch[0],
+                        .n = r->k->size.linear.in,
+                        .first = r->first,
+                        .cols = r->cols,
+                        .next = next};
 }
 
 /* Eight columns of the result for few rows, from a panel. Tiles bring the weights that come next closer instead of
@@ -67,15 +58,16 @@ static void rows_run(const run *r, int64_t row, int64_t row_end, int64_t col, in
 static void few_from_panel(const run *r, const uint8_t *w, int64_t col, void *panel)
 {
     const kargs *k = r->k;
-    uintptr_t after = (uintptr_t)w + (uintptr_t)(r->cols / r->core->block * r->core->bytes);
-    r->core->unpack(w, r->cols, panel);
+    int64_t end = (r->first + r->cols) / r->core->block * r->core->bytes;
+    uintptr_t after = (uintptr_t)w + (uintptr_t)end;
+    r->core->many.unpack(w, k->pitch[1], LAYOUT_GROUP, r->first, r->cols, panel);
     for (int64_t x = 0; x < k->size.linear.rows;
          x += TILE_X, after += (uintptr_t)r->cols * TILE_X) {
         float t[TILE] __attribute__((aligned(16)));
         const char *from = (const char *)k->in[0] + x * k->pitch[0];
         int64_t next = (int64_t)(after - (uintptr_t)(from + r->first * TILE_X));
-        panel_acts acts = {from, k->size.linear.in, r->first, r->cols, next};
-        r->core->tile(panel, &acts, t);
+        panel_acts acts = acts_of(r, x, next);
+        r->core->many.multiply(panel, &acts, t);
         put(r, x, col, t);
     }
 }
@@ -84,11 +76,10 @@ static void few_from_panel(const run *r, const uint8_t *w, int64_t col, void *pa
 static void few_directly(const run *r, const uint8_t *w, float *t)
 {
     const kargs *k = r->k;
-    const panel_core *core = r->core;
+    const few_core *core = r->core;
     for (int64_t x = 0, left, step; (left = k->size.linear.rows - x) > 0;
          x += step, t += step * 8) {
-        panel_acts acts = {(const char *)k->in[0] + x * k->pitch[0], k->size.linear.in, r->first,
-                           r->cols, 0};
+        panel_acts acts = acts_of(r, x, 0);
         step = core->eight && left > TILE_X ? 2 * TILE_X : TILE_X;
         if (step > TILE_X)
             core->eight(w, &acts, TILE_X * k->pitch[0], left, x == 0, t);
@@ -100,7 +91,7 @@ static void few_directly(const run *r, const uint8_t *w, float *t)
 static void few_run(run *r, const uint8_t *w, int64_t col)
 {
     const kargs *k = r->k;
-    const panel_core *core = r->core;
+    const few_core *core = r->core;
     float t[K_ROWS_FEW / TILE_X * TILE] __attribute__((aligned(16)));
     int64_t n = k->size.linear.in, most = CHUNK_BYTES / core->bytes * core->block;
     for (r->first = 0; r->first < n; r->first += r->cols) {
@@ -113,19 +104,17 @@ static void few_run(run *r, const uint8_t *w, int64_t col)
 }
 
 /* Up to four rows, all columns at once. */
-static void four_run(const run *r, const uint8_t *w, int64_t col)
+static void four_run(run *r, const uint8_t *w, int64_t col)
 {
     const kargs *k = r->k;
     float t[TILE] __attribute__((aligned(16)));
-    panel_acts acts = {k->in[0], k->size.linear.in, 0, k->size.linear.in, 0};
+    r->cols = k->size.linear.in;
+    panel_acts acts = acts_of(r, 0, 0);
     r->core->few(w, &acts, k->size.linear.rows > 2 ? 2 : 1, true, t);
     put(r, 0, col, t);
 }
 
-/* Runs of columns are the inner loop: few rows stay in a cache with all of theirs, and weights come in the order in which
- * they lie. */
-void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t end,
-                      const panel_core *core)
+void few_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end, const few_core *core)
 {
     kpart part = kpart_of(k, k->size.linear.out, begin, end);
     int64_t n = k->size.linear.in;
@@ -142,21 +131,7 @@ void panel_linear_few(const kargs *k, const kthread *t, int64_t begin, int64_t e
         }
         for (r.first = 0; r.first < n; r.first += r.cols) {
             r.cols = n - r.first < ROWS8_COLS ? n - r.first : ROWS8_COLS;
-            few_from_panel(&r, w + r.first / core->block * core->bytes, col, t->scratch);
+            few_from_panel(&r, w, col, t->scratch);
         }
-    }
-}
-
-void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
-                  const panel_core *core)
-{
-    kpart part = kpart_of(k, k->size.linear.out, begin, end);
-    int64_t n = k->size.linear.in;
-    run r = {.k = k, .core = core, .row = part.row, .row_end = part.row_end};
-    for (r.first = 0; r.first < n; r.first += r.cols) {
-        r.cols = n - r.first < ROWS8_COLS ? n - r.first : ROWS8_COLS;
-        for (int64_t row = part.row / TILE_X * TILE_X; row < part.row_end; row += ROWS_MAX)
-            rows_run(&r, row, row + ROWS_MAX < part.row_end ? row + ROWS_MAX : part.row_end,
-                     part.col, part.col_end, t->scratch);
     }
 }
