@@ -14,6 +14,7 @@ typedef struct {
     const void *const
         *rows;     /* each of them, all there: those that were not asked for repeat another */
     const char *x; /* the first; where four are interleaved (act.h), all of them */
+    int count;     /* rows, the first, that are asked for: sums of others may become anything */
     int64_t n, first, cols;
     int64_t next; /* bytes from x to what is multiplied next, to be brought closer */
 } panel_acts;

@@ -7,7 +7,8 @@
 #include <string.h>
 #include "kernels/c/chosen.h"
 
-enum { ROWS_MAX = 256 }; /* rows of activations that share a panel */
+enum { ROWS_MAX = 256 };         /* rows of activations that share a panel */
+enum { FEW_BYTES = 256 * 1024 }; /* of all columns of them, for a second-level cache */
 
 /* Some rows of activations with columns [col, col_end) of the result. */
 typedef struct {
@@ -34,11 +35,11 @@ static void fill_tile(work *j)
 }
 
 /* Columns [col, col + width) of the sums of a tile. */
-static void put(const work *j, const float *t, float *const *out, int64_t col, int64_t width,
-                bool add)
+static void put(const work *j, const float *t, float *const *out, int count, int64_t col,
+                int64_t width, bool add)
 {
     const float *bias = j->bias ? j->bias + col : NULL;
-    for (int i = 0; i < j->core->tile; i++, t += j->core->rows) {
+    for (int i = 0; i < count; i++, t += j->core->rows) {
         if (!out[i])
             continue;
         float *to = out[i] + col;
@@ -47,16 +48,24 @@ static void put(const work *j, const float *t, float *const *out, int64_t col, i
     }
 }
 
-static void put_tile(const work *j, const float *t, int64_t i, int64_t col, int64_t width, bool add)
+static void put_tile(const work *j, const float *t, int64_t i, int count, int64_t col,
+                     int64_t width, bool add)
 {
     if (!j->core->put) {
-        put(j, t, j->out + i, col, width, add);
+        put(j, t, j->out + i, count, col, width, add);
         return;
     }
     float *out[PANEL_TILE_MAX];
     for (int k = 0; k < j->core->tile; k++)
-        out[k] = j->out[i + k] ? j->out[i + k] + col : NULL;
+        out[k] = k < count && j->out[i + k] ? j->out[i + k] + col : NULL;
     j->core->put(t, out, j->bias ? j->bias + col : NULL, add);
+}
+
+/* The rows of the next tile. Tiles are even where they may be: a small one takes longer for a row. */
+static int tile_rows(const panel_core *core, int64_t left)
+{
+    int64_t tiles = (left + core->tile - 1) / core->tile;
+    return act_group(core->act) > 1 ? core->tile : (int)((left + tiles - 1) / tiles);
 }
 
 /* One panel with all rows. */
@@ -67,13 +76,14 @@ static void run_panel(const work *j, const panel_acts *run, const void *const *x
     float t[PANEL_TILE_MAX * PANEL_ROWS_MAX] __attribute__((aligned(64)));
     int64_t width = j->col_end - col < core->rows ? j->col_end - col : core->rows;
     panel_acts acts = *run;
-    for (int64_t i = 0; i < j->n_x; i += core->tile) {
-        const void *next = x[i + core->tile < j->n_x ? i + core->tile : 0];
+    for (int64_t i = 0; i < j->n_x; i += acts.count) {
+        acts.count = tile_rows(core, j->n_x - i);
+        const void *next = x[i + acts.count < j->n_x ? i + acts.count : 0];
         acts.rows = x + i;
         acts.x = x[i];
         acts.next = (int64_t)((uintptr_t)next - (uintptr_t)x[i]);
         core->multiply(j->panel, &acts, t);
-        put_tile(j, t, i, col, width, add);
+        put_tile(j, t, i, acts.count, col, width, add);
     }
 }
 
@@ -118,9 +128,11 @@ static void interleave(const work *j, panel_acts *run, const void **x)
     run->first = 0;
 }
 
-static void run_columns(const work *j, int64_t first, int64_t cols)
+/* Columns [first, ..) of a run against columns [col, col_end) of the result. */
+static void run_columns(const work *j, int64_t first, int64_t col, int64_t col_end)
 {
     const panel_core *core = j->core;
+    int64_t cols = j->n - first < core->cols ? j->n - first : core->cols;
     panel_acts run = {.n = j->n, .first = first, .cols = cols};
     const void *own[PANEL_CHOSEN + PANEL_TILE_MAX];
     const void *const *x = j->x;
@@ -128,20 +140,22 @@ static void run_columns(const work *j, int64_t first, int64_t cols)
         interleave(j, &run, own);
         x = own;
     }
-    for (int64_t col = j->col; col < j->col_end; col += core->rows) {
-        int64_t rows = j->col_end - col < core->rows ? j->col_end - col : core->rows;
+    for (; col < col_end; col += core->rows) {
+        int64_t rows = col_end - col < core->rows ? col_end - col : core->rows;
         core->unpack(j->w + col / core->group * j->pitch, j->pitch, rows, first, cols, j->panel);
         run_panel(j, &run, x, col, first > 0);
     }
 }
 
+/* Of few rows a cache has all columns: weights are then read in the order in which they lie. */
 static void run_rows(work *j)
 {
+    bool few = !j->interleaved && j->n_x * act_row_bytes(j->core->act, j->n) <= FEW_BYTES;
+    int64_t step = few ? j->core->rows : j->col_end - j->col;
     fill_tile(j);
-    for (int64_t first = 0, cols; first < j->n; first += cols) {
-        cols = j->n - first < j->core->cols ? j->n - first : j->core->cols;
-        run_columns(j, first, cols);
-    }
+    for (int64_t col = j->col; col < j->col_end; col += step)
+        for (int64_t first = 0; first < j->n; first += j->core->cols)
+            run_columns(j, first, col, j->col_end - col < step ? j->col_end : col + step);
 }
 
 void panel_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,

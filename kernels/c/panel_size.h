@@ -2,7 +2,7 @@
 #ifndef WEFT_KERNELS_C_PANEL_SIZE_H
 #define WEFT_KERNELS_C_PANEL_SIZE_H
 
-enum { PANEL_ROWS_MAX = 16, PANEL_TILE_MAX = 8, PANEL_COLS_MAX = 2048 };
+enum { PANEL_ROWS_MAX = 32, PANEL_TILE_MAX = 8, PANEL_COLS_MAX = 2048 };
 
 /* What any core has of weights at a time: codes and what scales them. */
 enum { PANEL_BYTES = 48 * 1024 };
