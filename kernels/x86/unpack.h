@@ -131,6 +131,14 @@ X86_INLINE x86_block32 x86_iq4_nl(const uint8_t *w)
 {
     return (x86_block32){x86_lookup(x86_iq4_values, x86_nibbles(w + 2)), x86_half(w), 0};
 }
+/* Half of 2^(e - 127), of eight words: the values in the table are doubled. */
+X86_INLINE __m256 x86_e8m0(__m128i e)
+{
+    __m256i wide = _mm256_cvtepu16_epi32(e), two = _mm256_set1_epi32(2);
+    __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), wide); /* below 2^-126 */
+    __m256i bits = _mm256_slli_epi32(_mm256_sub_epi32(wide, _mm256_set1_epi32(1)), 23);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(bits, small, _mm256_cmpgt_epi32(two, wide)));
+}
 /* Half of 2^(e - 127): the values in the table are doubled. */
 X86_INLINE x86_block32 x86_mxfp4(const uint8_t *w)
 {
@@ -203,16 +211,23 @@ X86_INLINE __m256i x86_run_q2_k(const uint8_t *w, int run)
     return x86_twos(w + 16, run);
 }
 
+/* 12 bytes as dwords; the last is anything. */
+X86_INLINE __m128i x86_load12(const uint8_t *p)
+{
+    int32_t last;
+    memcpy(&last, p + 8, sizeof last);
+    return _mm_insert_epi32(_mm_loadl_epi64((const void *)p), last, 2);
+}
+
 /* Scales are joined four bytes at a time, none of which meets another; so below. */
 X86_INLINE x86_head256 x86_head_q3_k(const uint8_t *w)
 {
-    uint32_t p[3], s[4];
-    memcpy(p, w + 96, sizeof p);
-    s[0] = (p[0] & 0x0f0f0f0f) | (p[2] & 0x03030303) << 4;
-    s[1] = (p[1] & 0x0f0f0f0f) | (p[2] >> 2 & 0x03030303) << 4;
-    s[2] = (p[0] >> 4 & 0x0f0f0f0f) | (p[2] >> 4 & 0x03030303) << 4;
-    s[3] = (p[1] >> 4 & 0x0f0f0f0f) | (p[2] >> 6 & 0x03030303) << 4;
-    __m128i scales = _mm_sub_epi8(x86_load16(s), _mm_set1_epi8(32));
+    __m128i p = x86_load12(w + 96);
+    __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(p, 0x44), _mm_setr_epi32(0, 0, 4, 4));
+    __m128i high = _mm_srlv_epi32(_mm_shuffle_epi32(p, 0xaa), _mm_setr_epi32(0, 2, 4, 6));
+    low = _mm_and_si128(low, _mm_set1_epi8(15));
+    high = _mm_slli_epi16(_mm_and_si128(high, _mm_set1_epi8(3)), 4);
+    __m128i scales = _mm_sub_epi8(_mm_or_si128(low, high), _mm_set1_epi8(32));
     return (x86_head256){x86_scales16(scales), _mm256_slli_epi16(_mm256_cvtepi8_epi16(scales), 2),
                          x86_half(w + 108), 0};
 }
@@ -223,13 +238,12 @@ X86_INLINE __m256i x86_run_q3_k(const uint8_t *w, int run) /* 4 too many */
 
 X86_INLINE x86_head256 x86_head_q4_k(const uint8_t *w)
 {
-    uint32_t p[3], s[4];
-    memcpy(p, w + 4, sizeof p);
-    s[0] = p[0] & 0x3f3f3f3f;
-    s[1] = (p[2] & 0x0f0f0f0f) | (p[0] >> 6 & 0x03030303) << 4;
-    s[2] = p[1] & 0x3f3f3f3f;
-    s[3] = (p[2] >> 4 & 0x0f0f0f0f) | (p[1] >> 6 & 0x03030303) << 4;
-    __m128i both = x86_load16(s); /* eight scales, eight minima */
+    __m128i p = x86_load16(w + 4); /* of which 12 bytes are scales and minima */
+    __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(p, 0x98), _mm_setr_epi32(0, 0, 0, 4));
+    __m128i high = _mm_srli_epi32(_mm_shuffle_epi32(p, 0x50), 2);
+    low = _mm_and_si128(low, _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f));
+    high = _mm_and_si128(high, _mm_setr_epi32(0, 0x30303030, 0, 0x30303030));
+    __m128i both = _mm_or_si128(low, high); /* eight scales, eight minima */
     return (x86_head256){x86_scales8(both), x86_twice8(_mm_unpackhi_epi64(both, both)), x86_half(w),
                          x86_half(w + 2)};
 }
@@ -262,11 +276,22 @@ X86_INLINE __m256i x86_run_q6_k(const uint8_t *w, int run) /* 32 too many */
 
 X86_INLINE x86_head256 x86_head_iq4_xs(const uint8_t *w)
 {
-    int8_t scale[16] = {0};
-    int high = w[2] | w[3] << 8;
-    for (int g = 0; g < 8; g++)
-        scale[g] = (int8_t)(((w[4 + g / 2] >> g % 2 * 4 & 15) | (high >> 2 * g & 3) << 4) - 32);
-    return (x86_head256){x86_scales8(x86_load16(scale)), _mm256_setzero_si256(), x86_half(w), 0};
+    int32_t low4;
+    int16_t high;
+    memcpy(&low4, w + 4, sizeof low4);
+    memcpy(&high, w + 2, sizeof high);
+    __m128i both = _mm_cvtsi32_si128(low4);
+    __m128i low =
+        _mm_and_si128(_mm_unpacklo_epi8(both, _mm_srli_epi16(both, 4)), _mm_set1_epi8(15));
+    /* two bits of each, moved to the top of a word and down */
+    __m128i top =
+        _mm_mullo_epi16(_mm_set1_epi16(high), _mm_setr_epi16(1 << 14, 1 << 12, 1 << 10, 1 << 8,
+                                                             1 << 6, 1 << 4, 1 << 2, 1));
+    __m128i words =
+        _mm_or_si128(_mm_cvtepu8_epi16(low), _mm_slli_epi16(_mm_srli_epi16(top, 14), 4));
+    words = _mm_sub_epi16(words, _mm_set1_epi16(32));
+    return (x86_head256){_mm256_broadcastsi128_si256(words), _mm256_setzero_si256(), x86_half(w),
+                         0};
 }
 X86_INLINE __m256i x86_run_iq4_xs(const uint8_t *w, int run)
 {
