@@ -1,11 +1,17 @@
-/* panel_amx.c - the loops around a panel, and its products.
+/* panel_amx.c - the loops around panels, and their products.
  *
  * Two tiles of activations meet two of weights: four loads for four products, which a core makes in 16 cycles each.
- * Tiles of weights come from the first-level cache; activations, where they lie, from the second. Sums begin with
- * the bias, a row that is loaded sixteen times, wait as tiles from panel to panel, and go to the result once.
+ * Both come from the second-level cache, which gives a tile in 21 cycles: 21 cycles for a product at best. A panel has as
+ * many columns as the activations that stay in that cache, because sums that wait in memory cost 240 cycles for each
+ * four tiles, most of it waiting for the last product. Sums begin with the bias, a row that is loaded sixteen times, wait as tiles
+ * from run to run of columns, and go to the result once.
  *
- * One core of a Sapphire Rapids, 2.9 GHz: products alone 2.9 TFLOP/s; with loads and panels of 512 columns 1.9, of
- * 2048 columns 1.75; 256 rows that lie 4096 bytes apart 1.5. */
+ * Between steps of products, pieces of the next panel are unpacked, 5 cycles for 32 numbers. That is free where products
+ * wait for each other, as those of two threads of a core do; elsewhere the vector instructions delay the loads of tiles
+ * about as much as they take alone.
+ *
+ * One core of a Sapphire Rapids, 2.9 GHz, cycles for each product with 256 rows, weights of Q4_K: products alone 16, from the first
+ * cache 20, from the second 25, with unpacking 34. */
 #include "kernels/x86/panel_amx.h"
 
 #include <string.h>
@@ -19,6 +25,26 @@
 enum { PAIR = 2 * AMX_ROWS }; /* rows, of activations or of weights, that are multiplied at once */
 _Static_assert((int)TILE_ROWS == (int)AMX_ROWS && (int)TILES_WIDTH == (int)PAIR, "tiles of both");
 
+/* A panel: columns of the result from `col` on, columns of the weights from `first` on, and the first column of the
+ * result that has tiles of sums meanwhile. */
+typedef struct {
+    int64_t block, first, col;
+} panel_at;
+
+/* A panel that is unpacked piece by piece. */
+typedef struct {
+    panel_at at;
+    char *to;        /* [2][cols / 32] tiles */
+    int64_t side, c; /* the next piece: which sixteen rows, column of the panel */
+    int64_t width, cols;
+    int64_t left;       /* pieces */
+    int64_t due, steps; /* the share of a piece that is due, of so many steps of products */
+    int64_t pieces;
+    const uint8_t *hint; /* the weights of the panel after it, or NULL */
+    int64_t hint_rows;
+    tiles_head head;
+} panel_feed;
+
 typedef struct {
     const tiles_core *core;
     const uint8_t *w; /* weights */
@@ -30,18 +56,16 @@ typedef struct {
     float *const *out_row; /* [rows] or NULL */
     const float *bias;     /* of all columns, or NULL */
     int64_t n, rows;
-    int64_t run; /* columns of activations that are taken at once */
-    int64_t block,
-        across; /* columns of the result from `block` on have tiles of sums, so many side by side */
-    int64_t col, width;  /* those at hand: up to PAIR */
-    int64_t first, cols; /* columns of the weights */
-    char *panel;         /* [2][cols / 32] tiles */
-    char *sums;          /* [rows / 16][across] tiles */
-    float *begin;        /* [PAIR]: what sums begin with */
-    int shape[2];        /* rows of the two tiles of activations */
-    /* Weights of the next panel: lines of 64 bytes, in so many rows or groups of them. */
-    const uint8_t *next;
-    int64_t next_rows, next_lines;
+    int64_t run;               /* columns of a panel */
+    int64_t begin_col, end;    /* columns of the result */
+    int64_t across;            /* tiles of sums side by side */
+    int64_t block, col, width; /* columns at hand: up to PAIR */
+    int64_t first, cols;       /* columns of the weights */
+    const char *panel;         /* [2][cols / 32] tiles */
+    char *sums;                /* [rows / 16][across] tiles */
+    float *begin;              /* [PAIR]: what sums begin with */
+    int shape[2];              /* rows of the two tiles of activations */
+    panel_feed feed;           /* the next panel */
 } tiles_work;
 
 /* Where a tile of sums is loaded from or stored to. */
@@ -104,8 +128,66 @@ static void put_sums(const tiles_work *j, int64_t row, int side)
                (size_t)width * sizeof(float));
 }
 
+/* ---- unpacking ---- */
+
+/* Lines of a piece of the weights, to come from memory while there is other work. */
+static void hint_piece(const tiles_work *j, const uint8_t *w, int64_t rows)
+{
+    int64_t bytes = j->core->piece * j->core->bytes / 256;
+    for (int64_t row = 0; row < rows; row += j->core->group, w += j->w_pitch)
+        for (int64_t i = 0; i < bytes; i += 64)
+            _mm_prefetch((const char *)w + i, _MM_HINT_T1);
+}
+
+X86_INLINE int64_t half_width(int64_t width, int64_t side)
+{
+    width -= side * AMX_ROWS;
+    return width < AMX_ROWS ? width : AMX_ROWS;
+}
+
+static __attribute__((noinline)) void feed_piece(tiles_work *j)
+{
+    panel_feed *f = &j->feed;
+    const tiles_core *core = j->core;
+    int64_t at = f->side * AMX_ROWS, rest = f->cols - f->c;
+    int64_t steps = (f->cols + TILE_COLS - 1) / TILE_COLS;
+    const uint8_t *w = j->w + (f->at.col + at) / core->group * j->w_pitch;
+    if (f->hint)
+        hint_piece(j, f->hint + at / core->group * j->w_pitch + f->c * core->bytes / 256,
+                   half_width(f->hint_rows, f->side));
+    core->unpack(w, j->w_pitch, half_width(f->width, f->side), f->at.first + f->c,
+                 rest < core->piece ? rest : core->piece,
+                 f->to + f->side * steps * AMX_TILE + f->c * AMX_TILE / TILE_COLS, &f->head);
+    f->left--;
+    f->c += core->piece;
+    if (f->c >= f->cols) {
+        f->c = 0;
+        f->side++;
+    }
+}
+
+/* Between two steps of products: as many pieces as keep up with them. */
+X86_INLINE void feed_some(tiles_work *j)
+{
+    panel_feed *f = &j->feed;
+    f->due += f->pieces;
+    while (f->due >= f->steps) {
+        f->due -= f->steps;
+        feed_piece(j);
+    }
+}
+
+static void feed_rest(tiles_work *j)
+{
+    while (j->feed.left > 0)
+        feed_piece(j);
+    j->feed.pieces = 0;
+}
+
+/* ---- products ---- */
+
 /* Rows [row, row + 32) with the panel; `two` and `wide`: there is a second tile of activations, of weights. */
-X86_INLINE void multiply(const tiles_work *j, int64_t row, bool two, bool wide, int parts)
+X86_INLINE void multiply(tiles_work *j, int64_t row, bool two, bool wide, int parts)
 {
     int64_t pitch = j->x_pitch, steps = (j->cols + TILE_COLS - 1) / TILE_COLS;
     const char *a = j->x + row * pitch + (j->first - j->x_first) * parts * 2;
@@ -141,6 +223,7 @@ X86_INLINE void multiply(const tiles_work *j, int64_t row, bool two, bool wide, 
             if (two && wide)
                 AMX_DOT_BF16(3, 5, 7);
         }
+        feed_some(j);
     }
     AMX_STORE(0, to[0][0].at, to[0][0].pitch);
     if (wide)
@@ -151,7 +234,7 @@ X86_INLINE void multiply(const tiles_work *j, int64_t row, bool two, bool wide, 
         AMX_STORE(3, to[1][1].at, to[1][1].pitch);
 }
 
-X86_INLINE void multiply_parts(const tiles_work *j, int64_t row, int parts)
+X86_INLINE void multiply_parts(tiles_work *j, int64_t row, int parts)
 {
     bool two = j->rows - row > AMX_ROWS, wide = j->width > AMX_ROWS;
     if (two && wide)
@@ -177,39 +260,6 @@ static void shape_rows(tiles_work *j, int64_t row)
     amx_shape(first, second);
 }
 
-/* Ask for part i of n of the weights that come next, while the processor is busy with others. */
-static void hint_next(const tiles_work *j, int64_t i, int64_t n)
-{
-    int64_t all = j->next_rows * j->next_lines;
-    int64_t line = all * i / n, left = all * (i + 1) / n - line;
-    if (left <= 0)
-        return;
-    const uint8_t *row = j->next + line / j->next_lines * j->w_pitch;
-    line %= j->next_lines;
-    for (; left > 0; line = 0, row += j->w_pitch) {
-        int64_t end = j->next_lines - line < left ? j->next_lines : line + left;
-        left -= end - line;
-        for (; line < end; line++)
-            _mm_prefetch((const char *)row + line * 64, _MM_HINT_T1);
-    }
-}
-
-enum { PIECE = 256, PIECES = 2 * ((TILES_COLS + PIECE - 1) / PIECE) }; /* columns between hints */
-
-/* Sixteen rows of the panel. Where few rows of activations follow, there is no better time to ask for what comes next. */
-static void unpack_side(const tiles_work *j, int side, bool hints)
-{
-    int64_t at = j->col + side * AMX_ROWS, width = width_of(j, side);
-    char *to = j->panel + side * ((j->cols + TILE_COLS - 1) / TILE_COLS) * AMX_TILE;
-    const uint8_t *w = j->w + at / j->core->group * j->w_pitch;
-    for (int64_t c = 0; c < j->cols; c += PIECE, to += PIECE / TILE_COLS * AMX_TILE) {
-        if (hints)
-            hint_next(j, side * PIECES / 2 + c / PIECE, PIECES);
-        j->core->unpack(w, j->w_pitch, width, j->first + c,
-                        j->cols - c < PIECE ? j->cols - c : PIECE, to);
-    }
-}
-
 static void begin_side(const tiles_work *j, int side)
 {
     int64_t at = j->col + side * AMX_ROWS, width = width_of(j, side);
@@ -221,15 +271,10 @@ static void begin_side(const tiles_work *j, int side)
 /* The panel at hand with all rows. */
 static void run_panel(tiles_work *j)
 {
-    bool few = j->rows <= PAIR;
-    for (int side = 0; side < 2 && width_of(j, side) > 0; side++) {
-        unpack_side(j, side, few);
+    for (int side = 0; side < 2 && width_of(j, side) > 0; side++)
         begin_side(j, side);
-    }
     for (int64_t row = 0; row < j->rows; row += PAIR) {
         shape_rows(j, row);
-        if (!few)
-            hint_next(j, row / PAIR, (j->rows + PAIR - 1) / PAIR);
         if (j->core->parts == 1)
             multiply_parts(j, row, 1);
         else
@@ -239,49 +284,106 @@ static void run_panel(tiles_work *j)
     }
 }
 
-/* What comes after the panel at hand: further columns of the weights, or of the result. */
-static void find_next(tiles_work *j, int64_t first, int64_t end, int64_t col_end)
+/* ---- the order of panels ---- */
+
+X86_INLINE int64_t at_most(int64_t n, int64_t most)
 {
-    int64_t at = j->first + TILES_COLS, col = j->col, group = j->core->group;
-    if (at >= end) {
-        at = first;
-        col += PAIR;
-    }
-    int64_t cols = end - at < TILES_COLS ? end - at : TILES_COLS;
-    int64_t rows = col_end - col < PAIR ? col_end - col : PAIR;
-    j->next = j->w + col / group * j->w_pitch + at * j->core->bytes / 256;
-    j->next_rows = rows > 0 ? (rows + group - 1) / group : 0;
-    j->next_lines = cols * j->core->bytes / 256 / 64;
+    return n < most ? n : most;
 }
 
-/* Columns [first, end) of the weights for columns of the result from j->block to col_end. */
-static void run_columns(tiles_work *j, int64_t first, int64_t end, int64_t col_end)
+/* The panel that comes next: further columns of the result, as far as there are tiles of sums; else of the weights. */
+static bool panel_next(const tiles_work *j, panel_at *at)
 {
-    for (j->col = j->block; j->col < col_end; j->col += PAIR) {
-        j->width = col_end - j->col < PAIR ? col_end - j->col : PAIR;
-        for (j->first = first; j->first < end; j->first += TILES_COLS) {
-            j->cols = end - j->first < TILES_COLS ? end - j->first : TILES_COLS;
-            find_next(j, first, end, col_end);
-            run_panel(j);
-        }
+    int64_t block = j->across * AMX_ROWS;
+    at->col += PAIR;
+    if (at->col < j->end && at->col < at->block + block)
+        return true;
+    at->col = at->block;
+    at->first += j->run;
+    if (at->first < j->n)
+        return true;
+    at->first = 0;
+    at->col = at->block += block;
+    return at->col < j->end;
+}
+
+/* Begin to unpack a panel while another takes so many steps. */
+static void feed_begin(tiles_work *j, panel_at at, char *to, int64_t steps)
+{
+    panel_feed *f = &j->feed;
+    panel_at after = at;
+    const tiles_core *core = j->core;
+    f->at = at;
+    f->to = to;
+    f->side = f->c = f->due = 0;
+    f->steps = steps;
+    f->width = at_most(j->end - at.col, PAIR);
+    f->cols = at_most(j->n - at.first, j->run);
+    f->pieces = f->left =
+        (f->width > AMX_ROWS ? 2 : 1) * ((f->cols + core->piece - 1) / core->piece);
+    f->hint = NULL;
+    if (panel_next(j, &after)) {
+        f->hint = j->w + after.col / core->group * j->w_pitch + after.first * core->bytes / 256;
+        f->hint_rows = at_most(j->end - after.col, PAIR);
     }
 }
 
-/* As many columns of the result as there are tiles of sums for. */
-static int64_t block_of(const tiles_work *j)
+/* Rows that chose an expert, side by side. */
+typedef struct {
+    const void *x[TILES_EXPERT_ROWS];
+    float *out[TILES_EXPERT_ROWS];
+    char *gathered;
+} chosen;
+
+/* Columns [first, end) of the activations of all rows. */
+static void gather(tiles_work *j, const chosen *c, int64_t first, int64_t end)
 {
-    int64_t down = (j->rows + AMX_ROWS - 1) / AMX_ROWS;
-    return TILES_SUMS / 2 / down * PAIR;
+    int64_t bytes = j->core->parts * 2,
+            cols = (end - first + TILE_COLS - 1) / TILE_COLS * TILE_COLS;
+    for (int64_t i = 0; i < j->rows; i++)
+        memcpy(c->gathered + i * TILES_EXPERT_PITCH, (const char *)c->x[i] + first * bytes,
+               (size_t)(cols * bytes));
+    j->x_first = first;
 }
+
+/* Columns [begin_col, end) of the result; c: rows of activations are gathered first. */
+static void run_all(tiles_work *j, const kthread *t, const chosen *c)
+{
+    char *panel = t->scratch, *other = panel + TILES_PANEL_BYTES;
+    panel_at now = {.block = j->begin_col, .col = j->begin_col};
+    int64_t passes = (j->rows + PAIR - 1) / PAIR, gathered = -1;
+    j->across = TILES_SUMS / 2 / ((j->rows + AMX_ROWS - 1) / AMX_ROWS) * 2;
+    feed_begin(j, now, panel, 1);
+    for (bool more = now.col < j->end; more;) {
+        panel_at next = now;
+        feed_rest(j);
+        j->panel = panel;
+        j->block = now.block;
+        j->col = now.col;
+        j->first = now.first;
+        j->width = at_most(j->end - now.col, PAIR);
+        j->cols = at_most(j->n - now.first, j->run);
+        if (c && gathered != now.first)
+            gather(j, c, now.first, now.first + j->cols);
+        gathered = now.first;
+        more = panel_next(j, &next);
+        if (more)
+            feed_begin(j, next, other, passes * ((j->cols + TILE_COLS - 1) / TILE_COLS));
+        run_panel(j);
+        now = next;
+        char *last = panel;
+        panel = other;
+        other = last;
+    }
+}
+
+/* ---- ops ---- */
 
 static tiles_work work_of(const kthread *t, const tiles_core *core, int64_t n)
 {
-    char *sums = (char *)t->scratch + TILES_PANEL_BYTES;
-    return (tiles_work){.core = core,
-                        .n = n,
-                        .panel = t->scratch,
-                        .sums = sums,
-                        .begin = (float *)(void *)(sums + TILES_SUMS_BYTES)};
+    char *sums = (char *)t->scratch + 2 * TILES_PANEL_BYTES;
+    return (tiles_work){
+        .core = core, .n = n, .sums = sums, .begin = (float *)(void *)(sums + TILES_SUMS_BYTES)};
 }
 
 void tiles_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
@@ -294,6 +396,8 @@ void tiles_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
     j.x_pitch = k->pitch[0];
     j.out_pitch = k->out_pitch[0];
     j.bias = k->in[2];
+    j.begin_col = part.col;
+    j.end = part.col_end;
     for (int64_t row = part.row; row < part.row_end; row += TILES_ROWS) {
         j.rows = part.row_end - row < TILES_ROWS ? part.row_end - row : TILES_ROWS;
         j.x = (const char *)k->in[0] + row * j.x_pitch;
@@ -301,51 +405,10 @@ void tiles_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end,
         j.run = core->parts == 1          ? TILES_RUN
                 : j.rows > TILES_ROWS / 2 ? TILES_RUN / 4
                                           : TILES_RUN / 2;
-        int64_t block = block_of(&j);
-        j.across = block / AMX_ROWS;
-        for (j.block = part.col; j.block < part.col_end; j.block += block) {
-            int64_t col_end = part.col_end - j.block < block ? part.col_end : j.block + block;
-            for (int64_t first = 0; first < j.n; first += j.run)
-                run_columns(&j, first, j.n - first < j.run ? j.n : first + j.run, col_end);
-        }
+        run_all(&j, t, NULL);
     }
     if (part.row < part.row_end)
         amx_end();
-}
-
-/* Rows that chose an expert, side by side. */
-typedef struct {
-    const void *x[TILES_EXPERT_ROWS];
-    float *out[TILES_EXPERT_ROWS];
-    char *gathered;
-} chosen;
-
-/* Columns [first, end) of the activations of all rows. */
-static void gather(const tiles_work *j, const chosen *c, int64_t first, int64_t end)
-{
-    int64_t bytes = j->core->parts * 2,
-            cols = (end - first + TILE_COLS - 1) / TILE_COLS * TILE_COLS;
-    for (int64_t i = 0; i < j->rows; i++)
-        memcpy(c->gathered + i * TILES_EXPERT_PITCH, (const char *)c->x[i] + first * bytes,
-               (size_t)(cols * bytes));
-}
-
-static void run_expert(tiles_work *j, const chosen *c, const kpart *part)
-{
-    int64_t block = block_of(j);
-    j->x = c->gathered;
-    j->x_pitch = TILES_EXPERT_PITCH;
-    j->out_row = c->out;
-    j->across = block / AMX_ROWS;
-    for (j->block = part->col; j->block < part->col_end; j->block += block) {
-        int64_t col_end = part->col_end - j->block < block ? part->col_end : j->block + block;
-        for (int64_t first = 0; first < j->n; first += j->run) {
-            int64_t end = j->n - first < j->run ? j->n : first + j->run;
-            gather(j, c, first, end);
-            j->x_first = first;
-            run_columns(j, first, end, col_end);
-        }
-    }
 }
 
 void tiles_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
@@ -358,12 +421,17 @@ void tiles_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end,
     c.gathered = (char *)t->scratch + TILES_BYTES;
     j.w_pitch = k->pitch[1];
     j.run = core->parts == 1 ? TILES_RUN : TILES_RUN / 4;
+    j.begin_col = part.col;
+    j.end = part.col_end;
+    j.x = c.gathered;
+    j.x_pitch = TILES_EXPERT_PITCH;
+    j.out_row = c.out;
     for (int64_t e = 0; e < k->size.experts.experts; e++) {
         chosen_slots slots = chosen_of(k, &part);
         j.w = w[e];
         j.bias = chosen_bias(k, e);
         while ((j.rows = chosen_next(k, &slots, e, TILES_EXPERT_ROWS, c.x, c.out)) > 0)
-            run_expert(&j, &c, &part);
+            run_all(&j, t, &c);
     }
     if (part.row < part.row_end)
         amx_end();

@@ -45,70 +45,82 @@ X86_INLINE void put_step(__m512i a, __m512i b, const factors *fa, const factors 
     }
 }
 
+/* ---- a scale for each 32 columns ---- */
+
 X86_INLINE factors factors32(const uint8_t *w, const rows8_block32 *t)
 {
     __m256 min = t->has_min ? t->scales(w + 16) : _mm256_setzero_ps();
     return factors_of(t->scales(w), t->offset, t->unit, t->has_min, min);
 }
 
-X86_INLINE void unpack32(const uint8_t *a, const uint8_t *b, int64_t cols, char *to,
-                         const rows8_block32 *t)
+X86_INLINE void unpack32(const uint8_t *a, const uint8_t *b, int64_t first, char *to,
+                         tiles_head *head, const rows8_block32 *t)
 {
-    for (int64_t c = 0; c < cols; c += BLOCK, a += t->bytes, b += t->bytes) {
-        const factors fa = factors32(a, t), fb = factors32(b, t);
-        __m512i va[4], vb[4];
-        t->codes(a + t->codes_at, va);
-        t->codes(b + t->codes_at, vb);
-        for (int step = 0; step < 4; step++, to += STEP_BYTES)
-            put_step(va[step], vb[step], &fa, &fb, to);
-    }
+    const factors fa = factors32(a, t), fb = factors32(b, t);
+    __m512i va[4], vb[4];
+    (void)first, (void)head;
+    t->codes(a + t->codes_at, va);
+    t->codes(b + t->codes_at, vb);
+    for (int step = 0; step < 4; step++)
+        put_step(va[step], vb[step], &fa, &fb, to + step * STEP_BYTES);
 }
 
-/* What a block of eight rows has besides its codes. */
+/* ---- a scale for each 256 columns ---- */
+
+/* What a block of eight rows has besides its codes: scales and minima of all groups of columns. */
+enum { GROUPS_MAX = 16 };
 typedef struct {
-    __m256 d, min;
-    uint8_t own[GROUPS_BYTES], mins[GROUPS_BYTES];
-    const uint8_t *scale; /* [groups][8 rows] */
+    float scale[GROUPS_MAX][8], less[GROUPS_MAX][8];
 } head256;
+_Static_assert(2 * sizeof(head256) <= sizeof(tiles_head), "two groups of rows");
+
+/* Bytes of two groups times the scales of eight rows, which d has twice. */
+X86_INLINE void times_bytes(__m512 d, const uint8_t *bytes, float (*to)[8])
+{
+    __m512i wide = _mm512_cvtepi8_epi32(x86_load16(bytes));
+    _mm512_storeu_ps(to, _mm512_mul_ps(d, _mm512_cvtepi32_ps(wide)));
+}
+
+X86_INLINE __m512 twice(__m256 of)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(of), of, 1);
+}
 
 X86_INLINE void head_of(const uint8_t *w, const rows8_block256 *t, head256 *h)
 {
-    h->d = codes_f16(w);
-    h->min = t->has_min ? _mm256_sub_ps(_mm256_setzero_ps(), codes_f16(w + 16)) : h->d;
-    h->scale = t->scales(w, h->own, h->mins);
-}
-
-X86_INLINE __m256 times_bytes(__m256 d, const uint8_t *scale)
-{
-    __m256i s = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)scale));
-    return _mm256_mul_ps(d, _mm256_cvtepi32_ps(s));
+    uint8_t own[GROUPS_BYTES], mins[GROUPS_BYTES];
+    const uint8_t *scale = t->scales(w, own, mins);
+    const __m512 d = twice(codes_f16(w)), min = twice(codes_f16(w + 16));
+    for (int g = 0; g < t->groups; g += 2) {
+        times_bytes(d, scale + g * 8, h->scale + g);
+        if (t->has_min)
+            times_bytes(_mm512_sub_ps(_mm512_setzero_ps(), min), mins + g * 8, h->less + g);
+    }
 }
 
 X86_INLINE factors factors256(const head256 *h, int group, const rows8_block256 *t)
 {
-    __m256 min = t->has_min ? times_bytes(h->min, h->mins + group * 8) : h->min;
-    return factors_of(times_bytes(h->d, h->scale + group * 8), t->offset, t->unit, t->has_min, min);
+    return factors_of(_mm256_loadu_ps(h->scale[group]), t->offset, t->unit, t->has_min,
+                      _mm256_loadu_ps(h->less[group]));
 }
 
-X86_INLINE void unpack256(const uint8_t *a, const uint8_t *b, int64_t cols, char *to,
-                          const rows8_block256 *t)
+X86_INLINE void unpack256(const uint8_t *a, const uint8_t *b, int64_t first, char *to,
+                          tiles_head *head, const rows8_block256 *t)
 {
-    const int halves = t->groups / 8; /* groups of 32 columns */
-    for (int64_t c = 0; c < cols; c += BLOCK256, a += t->bytes, b += t->bytes) {
-        head256 ha, hb;
-        head_of(a, t, &ha);
-        head_of(b, t, &hb);
-        for (int sub = 0; sub < BLOCK256 / BLOCK; sub++) {
-            __m512i va[4], vb[4];
-            t->codes(a + t->codes_at + sub * t->sub_bytes, va);
-            t->codes(b + t->codes_at + sub * t->sub_bytes, vb);
-            for (int half = 0; half < halves; half++) {
-                const factors fa = factors256(&ha, sub * halves + half, t);
-                const factors fb = factors256(&hb, sub * halves + half, t);
-                for (int step = half * 2; step < (half + 1) * 4 / halves; step++, to += STEP_BYTES)
-                    put_step(va[step], vb[step], &fa, &fb, to);
-            }
-        }
+    head256 *ha = (void *)head->bytes, *hb = ha + 1;
+    const int halves = t->groups / 8, sub = (int)(first % BLOCK256 / BLOCK);
+    if (sub == 0) {
+        head_of(a, t, ha);
+        head_of(b, t, hb);
+    }
+    __m512i va[4], vb[4];
+    t->codes(a + t->codes_at + sub * t->sub_bytes, va);
+    t->codes(b + t->codes_at + sub * t->sub_bytes, vb);
+    for (int half = 0; half < halves; half++) {
+        const factors fa = factors256(ha, sub * halves + half, t);
+        const factors fb = factors256(hb, sub * halves + half, t);
+        for (int step = half * 2; step < (half + 1) * 4 / halves; step++)
+            put_step(va[step], vb[step], &fa, &fb, to + step * STEP_BYTES);
     }
 }
 
@@ -126,8 +138,9 @@ static __m512i rest_of(const uint8_t *w, int64_t cols)
 }
 
 static void unpack_BF16(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first, int64_t cols,
-                        char *to)
+                        char *to, tiles_head *head)
 {
+    (void)head;
     const uint8_t *a = w + first / FOUR * FOUR_BYTES, *b = rows > LAYOUT_GROUP ? a + pitch : a;
     const int64_t end = (cols + TILE_COLS - 1) / TILE_COLS * TILE_COLS;
     int64_t c = 0;
@@ -156,8 +169,8 @@ static void unpack_BF16(const uint8_t *w, int64_t pitch, int64_t rows, int64_t f
     }
 
 #define TILES_BF16(variant, parts)                                                                 \
-    static const tiles_core core_BF16_##variant = {unpack_BF16, LAYOUT_GROUP, LAYOUT_GROUP * 512,  \
-                                                   parts};                                         \
+    static const tiles_core core_BF16_##variant = {unpack_BF16, TILE_COLS, LAYOUT_GROUP,           \
+                                                   LAYOUT_GROUP * 512, parts};                     \
     TILES_KERNELS_OF(BF16, variant, core_BF16_##variant)
 TILES_BF16(amx, 3)
 TILES_BF16(amx_bf16, 1)
@@ -166,12 +179,13 @@ TILES_BF16(amx_bf16, 1)
  * for both. */
 #define TILES_KERNELS(type, size, bytes)                                                           \
     static void unpack_##type(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \
-                              int64_t cols, char *to)                                              \
+                              int64_t cols, char *to, tiles_head *head)                            \
     {                                                                                              \
         const uint8_t *a = w + first / (size)*LAYOUT_GROUP * (bytes);                              \
-        unpack##size(a, rows > LAYOUT_GROUP ? a + pitch : a, cols, to, &rows8_##type);             \
+        (void)cols;                                                                                \
+        unpack##size(a, rows > LAYOUT_GROUP ? a + pitch : a, first, to, head, &rows8_##type);      \
     }                                                                                              \
-    static const tiles_core core_##type = {unpack_##type, LAYOUT_GROUP,                            \
+    static const tiles_core core_##type = {unpack_##type, BLOCK, LAYOUT_GROUP,                     \
                                            LAYOUT_GROUP * 256 / (size) * (bytes), 1};              \
     TILES_KERNELS_OF(type, amx, core_##type)
 TILES_KERNELS(Q8_0, 32, 34)

@@ -45,8 +45,9 @@ X86_INLINE const uint8_t *row_of(const uint8_t *w, int64_t pitch, int64_t rows, 
 }
 
 static void unpack_BF16(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first, int64_t cols,
-                        char *to)
+                        char *to, tiles_head *head)
 {
+    (void)head;
     const uint8_t *row[TILE_ROWS];
     __m512i a[TILE_ROWS];
     int64_t c = 0;
@@ -66,7 +67,7 @@ static void unpack_BF16(const uint8_t *w, int64_t pitch, int64_t rows, int64_t f
     turn(a, to);
 }
 
-enum { bytes_BF16 = 512 }; /* of 256 columns; so below */
+enum { bytes_BF16 = 512, piece_BF16 = RUN }; /* bytes of 256 columns; so below */
 
 /* A block of a row, run by run; runs are a tile apart. */
 typedef void block_fn(const uint8_t *w, char *to);
@@ -126,10 +127,11 @@ X86_INLINE void put256(const uint8_t *w, char *to, x86_head_fn *head, x86_run_fn
 }
 
 #define UNPACK(name, bytes, runs)                                                                  \
-    enum { bytes_##name = 8 / (runs) * (bytes) };                                                  \
+    enum { bytes_##name = 8 / (runs) * (bytes), piece_##name = (runs)*RUN };                       \
     static void unpack_##name(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \
-                              int64_t cols, char *to)                                              \
+                              int64_t cols, char *to, tiles_head *head)                            \
     {                                                                                              \
+        (void)head;                                                                                \
         unpack_blocks(w, pitch, rows, first, cols, to, bytes, runs, block_##name);                 \
     }
 #define UNPACK32(name, bytes, has_min)                                                             \
@@ -150,14 +152,14 @@ X86_BLOCKS_256(UNPACK256)
 #define LINEAR(type, variant, name, parts)                                                         \
     void k_linear_##type##_##variant(const kargs *k, const kthread *t, int64_t begin, int64_t end) \
     {                                                                                              \
-        static const tiles_core core = {unpack_##name, 1, bytes_##name, parts};                    \
+        static const tiles_core core = {unpack_##name, piece_##name, 1, bytes_##name, parts};      \
         tiles_linear(k, t, begin, end, &core);                                                     \
     }
 #define EXPERTS(type, variant, name, parts)                                                        \
     void k_experts_##type##_##variant(const kargs *k, const kthread *t, int64_t begin,             \
                                       int64_t end)                                                 \
     {                                                                                              \
-        static const tiles_core core = {unpack_##name, 1, bytes_##name, parts};                    \
+        static const tiles_core core = {unpack_##name, piece_##name, 1, bytes_##name, parts};      \
         tiles_experts(k, t, begin, end, &core);                                                    \
     }
 LINEAR(BF16, amx, BF16, 3)

@@ -2,25 +2,20 @@
 #ifndef WEFT_KERNELS_X86_TILES_SIZE_H
 #define WEFT_KERNELS_X86_TILES_SIZE_H
 
-/* So many rows and columns of weights are unpacked at once, as bf16: a panel, which stays in the first-level cache
- * while all rows of activations pass; columns are a multiple of 256. */
-#ifndef TILES_COLS /* tuning defines others */
-#define TILES_COLS 512
-#endif
-enum { TILES_WIDTH = 32, TILES_PANEL_BYTES = TILES_WIDTH * TILES_COLS * 2 };
-
-/* Of so many rows, so many columns of activations stay in the second-level cache while panels pass. */
-#ifndef TILES_RUN
+/* So many rows of weights and so many columns of them are unpacked as bf16, a panel, to meet all rows of activations,
+ * whose columns stay in the second-level cache while panels pass. There are two: one is multiplied while the other is
+ * unpacked. Columns are a multiple of 1024. */
+#ifndef TILES_RUN /* tuning defines others */
 #define TILES_RUN 1024
 #endif
-enum { TILES_ROWS = 512 };
+enum { TILES_ROWS = 512, TILES_WIDTH = 32, TILES_PANEL_BYTES = TILES_WIDTH * TILES_RUN * 2 };
 
 /* Tiles of sums wait beside them: in the result, whose rows may be a power of two apart, they would drive each
  * other out of the caches. */
 enum { TILES_SUMS = 512, TILES_SUMS_BYTES = TILES_SUMS * 1024 };
 
 /* Besides: what sums begin with. */
-enum { TILES_BYTES = TILES_PANEL_BYTES + TILES_SUMS_BYTES + TILES_WIDTH * 4 };
+enum { TILES_BYTES = 2 * TILES_PANEL_BYTES + TILES_SUMS_BYTES + TILES_WIDTH * 4 };
 
 /* Rows that chose the same expert, with what separates them (act.h). */
 enum {
