@@ -138,6 +138,7 @@ typedef struct {
     int bytes, codes_at;
     scales_fn *scales;
     half_fn *codes;
+    int most;     /* the largest code as it comes */
     int shift;    /* codes come times 1 << shift */
     bool has_min; /* of each row, after the scales */
     float zero;   /* codes come less this, where there are minima to make up for it */
@@ -145,13 +146,13 @@ typedef struct {
 } rows8_block32;
 
 /* clang-format off */
-static const rows8_block32 rows8_Q8_0   = {272, 16, neon_halves, half_bytes,       0, false, 0,  false};
-static const rows8_block32 rows8_Q4_0   = {144, 16, neon_halves, half_fours,       4, false, 0,  true};
-static const rows8_block32 rows8_Q4_1   = {160, 32, neon_halves, half_plain_fours, 0, true,  0,  false};
-static const rows8_block32 rows8_Q5_0   = {176, 16, neon_halves, half_fives,       3, false, 0,  false};
-static const rows8_block32 rows8_Q5_1   = {192, 32, neon_halves, half_fives,       3, true,  16, false};
-static const rows8_block32 rows8_IQ4_NL = {144, 16, neon_halves, half_iq4,         0, false, 0,  false};
-static const rows8_block32 rows8_MXFP4  = {136, 8,  code_e8m0,   half_mxfp4,       0, false, 0,  false};
+static const rows8_block32 rows8_Q8_0   = {272, 16, neon_halves, half_bytes,       128, 0, false, 0,  false};
+static const rows8_block32 rows8_Q4_0   = {144, 16, neon_halves, half_fours,       128, 4, false, 0,  true};
+static const rows8_block32 rows8_Q4_1   = {160, 32, neon_halves, half_plain_fours, 15,  0, true,  0,  false};
+static const rows8_block32 rows8_Q5_0   = {176, 16, neon_halves, half_fives,       128, 3, false, 0,  false};
+static const rows8_block32 rows8_Q5_1   = {192, 32, neon_halves, half_fives,       128, 3, true,  16, false};
+static const rows8_block32 rows8_IQ4_NL = {144, 16, neon_halves, half_iq4,         127, 0, false, 0,  false};
+static const rows8_block32 rows8_MXFP4  = {136, 8,  code_e8m0,   half_mxfp4,       12,  0, false, 0,  false};
 /* clang-format on */
 
 /* How integers that multiply the scale of 256 columns lie: signed bytes; signed sixes; 6 bits, with minima; 4 bits,
@@ -162,6 +163,7 @@ enum { SCALES_BYTES, SCALES_SIXES, SCALES_6, SCALES_4 };
 typedef struct {
     int bytes, codes_at, sub_bytes; /* of 32 columns */
     half_fn *codes;
+    int most;
     int shift;
     int groups; /* in 256 columns: 8 or 16 */
     int scales;
@@ -170,12 +172,12 @@ typedef struct {
 } rows8_block256;
 
 /* clang-format off */
-static const rows8_block256 rows8_Q2_K   = {672,  160, 64,  half_twos,        0, 16, SCALES_4,     true,  0};
-static const rows8_block256 rows8_Q3_K   = {880,  112, 96,  half_threes,      5, 16, SCALES_SIXES, false, 0};
-static const rows8_block256 rows8_Q4_K   = {1152, 128, 128, half_plain_fours, 0, 8,  SCALES_6,     true,  0};
-static const rows8_block256 rows8_Q5_K   = {1408, 128, 160, half_fives,       3, 8,  SCALES_6,     true,  16};
-static const rows8_block256 rows8_Q6_K   = {1680, 144, 192, half_sixes,       2, 16, SCALES_BYTES, false, 0};
-static const rows8_block256 rows8_IQ4_XS = {1088, 64,  128, half_iq4,         0, 8,  SCALES_SIXES, false, 0};
+static const rows8_block256 rows8_Q2_K   = {672,  160, 64,  half_twos,        3,   0, 16, SCALES_4,     true,  0};
+static const rows8_block256 rows8_Q3_K   = {880,  112, 96,  half_threes,      128, 5, 16, SCALES_SIXES, false, 0};
+static const rows8_block256 rows8_Q4_K   = {1152, 128, 128, half_plain_fours, 15,  0, 8,  SCALES_6,     true,  0};
+static const rows8_block256 rows8_Q5_K   = {1408, 128, 160, half_fives,       128, 3, 8,  SCALES_6,     true,  16};
+static const rows8_block256 rows8_Q6_K   = {1680, 144, 192, half_sixes,       128, 2, 16, SCALES_BYTES, false, 0};
+static const rows8_block256 rows8_IQ4_XS = {1088, 64,  128, half_iq4,         127, 0, 8,  SCALES_SIXES, false, 0};
 /* clang-format on */
 
 /* The 6-bit scales and minima of eight rows: [8 groups][8 rows], from 12 bytes of each. */
