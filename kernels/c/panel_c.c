@@ -65,7 +65,9 @@ static void put_tile(const work *j, const float *t, int64_t i, int count, int64_
 static int tile_rows(const panel_core *core, int64_t left)
 {
     int64_t tiles = (left + core->tile - 1) / core->tile;
-    return act_group(core->act) > 1 ? core->tile : (int)((left + tiles - 1) / tiles);
+    if (act_group(core->act) > 1)
+        return left < core->tile ? (int)left : core->tile;
+    return (int)((left + tiles - 1) / tiles);
 }
 
 /* One panel with all rows. */

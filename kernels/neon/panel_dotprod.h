@@ -36,13 +36,16 @@ typedef struct {
     float min[LAYOUT_GROUP];
 } dot_scale_min;
 
-/* t += sums of w times q, times the scales of both. w is [columns / 4][8 rows][4], scale a dot_scale for each group
+/* Two loops each, for the first two of four rows of activations and for all of them.
+ *
+ * t += sums of w times q, times the scales of both. w is [columns / 4][8 rows][4], scale a dot_scale for each group
  * (dot_tile32_min: a dot_scale_min). q, d and sums are as ACT_Q8X4 has them, of d one for each 1 << d_shift groups, and
  * sums are for dot_tile32_min alone; next as panel_acts has it. */
 typedef void dot_tile_fn(const int8_t *w, const void *scale, const int8_t *q, const float *d,
                          int64_t d_shift, const float *sums, int64_t n_group, int64_t next,
                          float t[DOT_TILE]);
-dot_tile_fn dot_tile16, dot_tile32, dot_tile32_min, dot_tile256;
+extern dot_tile_fn *const dot_tile16[2], *const dot_tile32[2], *const dot_tile32_min[2],
+                                                                   *const dot_tile256[2];
 
 /* Minima of eight groups of 32 columns as integers. */
 typedef struct {
@@ -53,6 +56,6 @@ typedef struct {
 /* t += minima times sums of the activations as ACT_Q8KX4 has them, times the scales of both; w and scale are in the first of
  * n_group dot_minima. High bits of the sums come first: those times 128 and the low bits make up a sum of at most
  * 8 * 63 * 32 * 127 < 2^22, which begins with DOT_BIAS_BITS / 128. */
-dot_tile_fn dot_tile_minima;
+extern dot_tile_fn *const dot_tile_minima[2];
 
 #endif

@@ -14,7 +14,7 @@
  *              64      24      44      73 %         49             44
  *     256      64       2      33      97 %         27             33
  *
- * Minima of 256 columns as integers take 56 slots, 28 cycles, besides.
+ * Minima of 256 columns as integers take 56 slots, 28 cycles, besides. Two rows take half of all that.
  *
  * An integer mla takes two slots of one pipe on these processors, a conversion (scvtf) as well, so that scales as integers
  * gain nothing. The numbers of cycles are the model's, not measured. */
@@ -24,8 +24,9 @@
  * v16-v17 activations, v18-v21 weights, v22-v23 minima, v24-v27 products, v28-v29 scales of the weights, v30-v31 of the activations. */
 /* clang-format off */
 #define DOT(to, w, x, lane) "sdot v" #to ".4s, v" #w ".16b, v" #x ".4b[" #lane "]\n"
-#define LOADS(x, w0, w1) \
-    "ldp q16, q17, [%[q], #" #x "]\n ldp q18, q19, [%[w], #" #w0 "]\n ldp q20, q21, [%[w], #" #w1 "]\n"
+#define WEIGHTS(w0, w1) "ldp q18, q19, [%[w], #" #w0 "]\n ldp q20, q21, [%[w], #" #w1 "]\n"
+#define LOADS4(x, w0, w1) "ldp q16, q17, [%[q], #" #x "]\n" WEIGHTS(w0, w1)
+#define LOADS2(x, w0, w1) "ldr q16, [%[q], #" #x "]\n" WEIGHTS(w0, w1)
 #define AHEAD(p) "prfm pldl1keep, [%[q], %[" #p "]]\n"
 #define NEXT(q, w) "add %[q], %[q], #" #q "\n add %[w], %[w], #" #w "\n"
 #define BEGIN(v, next) "ldp q" #v ", q" #next ", [%[bias]]\n"
@@ -36,17 +37,18 @@
     "lsr %[at], %[i], %[shift]\n add %[at], %[d], %[at], lsl #5\n add %[i], %[i], #1\n" \
     "ldp q28, q29, [%[s]]\n ldp q30, q31, [%[at]]\n"
 
-/* Eight columns. */
-#define STEP(x, w0, w1) LOADS(x, w0, w1) \
-    DOT(0, 18, 16, 0) DOT(1, 19, 16, 0) DOT(2, 18, 16, 2) DOT(3, 19, 16, 2) \
-    DOT(4, 18, 17, 0) DOT(5, 19, 17, 0) DOT(6, 18, 17, 2) DOT(7, 19, 17, 2) \
-    DOT(0, 20, 16, 1) DOT(1, 21, 16, 1) DOT(2, 20, 16, 3) DOT(3, 21, 16, 3) \
-    DOT(4, 20, 17, 1) DOT(5, 21, 17, 1) DOT(6, 20, 17, 3) DOT(7, 21, 17, 3)
+/* Four columns of the first two rows of activations, and of the other two. */
+#define FIRST(w0, w1, a, b) DOT(0, w0, 16, a) DOT(1, w1, 16, a) DOT(2, w0, 16, b) DOT(3, w1, 16, b)
+#define OTHER(w0, w1, a, b) DOT(4, w0, 17, a) DOT(5, w1, 17, a) DOT(6, w0, 17, b) DOT(7, w1, 17, b)
+
+/* Eight columns of four rows, or of two. */
+#define STEP4(x, w0, w1) LOADS4(x, w0, w1) \
+    FIRST(18, 19, 0, 2) OTHER(18, 19, 0, 2) FIRST(20, 21, 1, 3) OTHER(20, 21, 1, 3)
+#define STEP2(x, w0, w1) LOADS2(x, w0, w1) FIRST(18, 19, 0, 2) FIRST(20, 21, 1, 3)
 
 /* The last eight of a group, whose sums are scaled as they become ready; accumulators then begin anew. */
-#define STEP_SCALED(x, w0, w1) LOADS(x, w0, w1) SCALES \
-    DOT(0, 18, 16, 0) DOT(1, 19, 16, 0) DOT(2, 18, 16, 2) DOT(3, 19, 16, 2) UNBIAS(24, 25) \
-    DOT(0, 20, 16, 1) DOT(1, 21, 16, 1) DOT(2, 20, 16, 3) DOT(3, 21, 16, 3) UNBIAS(26, 27) \
+#define STEP_SCALED4(x, w0, w1) LOADS4(x, w0, w1) SCALES \
+    FIRST(18, 19, 0, 2) UNBIAS(24, 25) FIRST(20, 21, 1, 3) UNBIAS(26, 27) \
     DOT(4, 18, 17, 0) TIMES_W(24, 0, 28) DOT(5, 19, 17, 0) TIMES_W(25, 1, 29) BEGIN(0, 1) \
     DOT(6, 18, 17, 2) TIMES_W(26, 2, 28) DOT(7, 19, 17, 2) TIMES_W(27, 3, 29) BEGIN(2, 3) \
     DOT(4, 20, 17, 1) TIMES_D(8, 24, 30, 0) DOT(5, 21, 17, 1) TIMES_D(9, 25, 30, 0) UNBIAS(24, 25) \
@@ -54,26 +56,33 @@
     TIMES_W(24, 4, 28) TIMES_W(25, 5, 29) BEGIN(4, 5) TIMES_W(26, 6, 28) TIMES_W(27, 7, 29) BEGIN(6, 7) \
     TIMES_D(12, 24, 31, 0) TIMES_D(13, 25, 31, 0) TIMES_D(14, 26, 31, 1) TIMES_D(15, 27, 31, 1) \
     "add %[s], %[s], #64\n"
+#define STEP_SCALED2(x, w0, w1) LOADS2(x, w0, w1) SCALES \
+    FIRST(18, 19, 0, 2) UNBIAS(24, 25) FIRST(20, 21, 1, 3) UNBIAS(26, 27) \
+    TIMES_W(24, 0, 28) TIMES_W(25, 1, 29) BEGIN(0, 1) TIMES_W(26, 2, 28) TIMES_W(27, 3, 29) BEGIN(2, 3) \
+    TIMES_D(8, 24, 30, 0) TIMES_D(9, 25, 30, 0) TIMES_D(10, 26, 30, 1) TIMES_D(11, 27, 30, 1) \
+    "add %[s], %[s], #64\n"
 
 /* Minima of the weight rows, which come after the scales, times sums of the activations. */
-#define MINIMA \
-    "ldr q24, [%[sums]], #16\n ldp q22, q23, [%[s]], #32\n" \
-    TIMES_D(8, 22, 24, 0) TIMES_D(9, 23, 24, 0) TIMES_D(10, 22, 24, 1) TIMES_D(11, 23, 24, 1) \
+#define MINIMA2 "ldr q24, [%[sums]], #16\n ldp q22, q23, [%[s]], #32\n" \
+    TIMES_D(8, 22, 24, 0) TIMES_D(9, 23, 24, 0) TIMES_D(10, 22, 24, 1) TIMES_D(11, 23, 24, 1)
+#define MINIMA4 MINIMA2 \
     TIMES_D(12, 22, 24, 2) TIMES_D(13, 23, 24, 2) TIMES_D(14, 22, 24, 3) TIMES_D(15, 23, 24, 3)
 
-#define GROUP16 AHEAD(p) STEP(0, 0, 32) STEP_SCALED(32, 64, 96) NEXT(64, 128)
-#define GROUP32 \
-    AHEAD(p) AHEAD(p64) STEP(0, 0, 32) STEP(32, 64, 96) STEP(64, 128, 160) STEP_SCALED(96, 192, 224) NEXT(128, 256)
-#define GROUP32_min GROUP32 MINIMA
-#define GROUP256 \
-    "mov %[at], #15\n" "2:\n" AHEAD(p) STEP(0, 0, 32) STEP(32, 64, 96) NEXT(64, 128) "subs %[at], %[at], #1\n b.ne 2b\n" \
-    GROUP16
+/* Groups of so many columns, for `rows` of activations. */
+#define GROUP16(rows) AHEAD(p) STEP##rows(0, 0, 32) STEP_SCALED##rows(32, 64, 96) NEXT(64, 128)
+#define GROUP32(rows) AHEAD(p) AHEAD(p64) STEP##rows(0, 0, 32) STEP##rows(32, 64, 96) STEP##rows(64, 128, 160) \
+    STEP_SCALED##rows(96, 192, 224) NEXT(128, 256)
+#define GROUP32_min(rows) GROUP32(rows) MINIMA##rows
+#define GROUP256(rows) \
+    "mov %[at], #15\n 2:\n" AHEAD(p) STEP##rows(0, 0, 32) STEP##rows(32, 64, 96) NEXT(64, 128) \
+    "subs %[at], %[at], #1\n b.ne 2b\n" GROUP16(rows)
 
 /* Minima of eight groups in place of weights, times the high bits of the sums of activations, then the low ones. */
 #define SHIFT(v) "shl v" #v ".4s, v" #v ".4s, #7\n"
-#define GROUP_minima STEP(32, 0, 32) \
-    SHIFT(0) SHIFT(1) SHIFT(2) SHIFT(3) SHIFT(4) SHIFT(5) SHIFT(6) SHIFT(7) STEP_SCALED(0, 0, 32) \
-    NEXT(64, 128) "add %[s], %[s], #64\n"
+#define SHIFT2 SHIFT(0) SHIFT(1) SHIFT(2) SHIFT(3)
+#define SHIFT4 SHIFT2 SHIFT(4) SHIFT(5) SHIFT(6) SHIFT(7)
+#define GROUP_minima(rows) \
+    STEP##rows(32, 0, 32) SHIFT##rows STEP_SCALED##rows(0, 0, 32) NEXT(64, 128) "add %[s], %[s], #64\n"
 
 #define LOOP ".p2align 6\n 1:\n"
 #define UNTIL "cmp %[i], %[n]\n b.lt 1b\n"
@@ -89,23 +98,28 @@
     }
 static const int32_t bias[8] = EIGHT(DOT_BIAS_BITS), bias_minima[8] = EIGHT(DOT_BIAS_BITS >> 7);
 
-#define TILE(group, begin)                                                                         \
-    void dot_tile##group(const int8_t *w, const void *scale, const int8_t *q, const float *d,      \
-                         int64_t d_shift, const float *sums, int64_t n_group, int64_t next,        \
-                         float t[DOT_TILE])                                                        \
+#define TILE(group, begin, rows)                                                                   \
+    static void tile##group##_##rows(const int8_t *w, const void *scale, const int8_t *q,          \
+                                     const float *d, int64_t d_shift, const float *sums,           \
+                                     int64_t n_group, int64_t next, float t[DOT_TILE])             \
     {                                                                                              \
         int64_t i = 0;                                                                             \
         const void *at;                                                                            \
         __asm__ volatile(SUMS("ld") BEGIN(0, 1) BEGIN(2, 3) BEGIN(4, 5) BEGIN(6, 7)                \
-                             LOOP GROUP##group UNTIL SUMS("st")                                    \
+                             LOOP GROUP##group(rows) UNTIL SUMS("st")                              \
                          : [w] "+r"(w), [s] "+r"(scale), [q] "+r"(q), [sums] "+r"(sums),           \
                            [i] "+r"(i), [at] "=&r"(at)                                             \
                          : [t] "r"(t), [d] "r"(d), [shift] "r"(d_shift), [n] "r"(n_group),         \
                            [p] "r"(next), [p64] "r"(next + 64), [bias] "r"(begin)                  \
                          : "memory", "cc", VECTORS);                                               \
     }
-TILE(16, bias)
-TILE(32, bias)
-TILE(32_min, bias)
-TILE(256, bias)
-TILE(_minima, bias_minima)
+#define TILES(group, begin)                                                                        \
+    TILE(group, begin, 2)                                                                          \
+    TILE(group, begin, 4)                                                                          \
+    dot_tile_fn *const dot_tile##group[2] = {tile##group##_2, tile##group##_4};
+
+TILES(16, bias)
+TILES(32, bias)
+TILES(32_min, bias)
+TILES(256, bias)
+TILES(_minima, bias_minima)

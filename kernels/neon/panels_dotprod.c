@@ -45,6 +45,12 @@ NEON_INLINE void put_codes(const int8x16_t v[8], int half, int8_t *q)
     }
 }
 
+/* Which of two loops. */
+NEON_INLINE int four(const panel_acts *x)
+{
+    return x->count > 2;
+}
+
 NEON_INLINE void tile_clear(float t[DOT_TILE])
 {
     for (int i = 0; i < DOT_TILE; i++)
@@ -80,7 +86,7 @@ NEON_INLINE void tile32(const panel *p, const panel_acts *x, float *t, const row
 {
     int64_t b = x->first / 32;
     const float *sums = (const float *)act_sum4(ACT_Q8X4, x->x, x->n) + b * DOT_X;
-    dot_tile_fn *tile = type->has_min ? dot_tile32_min : dot_tile32;
+    dot_tile_fn *tile = (type->has_min ? dot_tile32_min : dot_tile32)[four(x)];
     tile_clear(t);
     tile(p->q, p->scale, act_q(x->x) + x->first * DOT_X, act_d4(x->x, x->n) + b * 8, 0, sums,
          x->cols / 32, x->next, t);
@@ -171,13 +177,13 @@ NEON_INLINE void tile256(const panel *p, const panel_acts *x, float *t, const ro
     const int8_t *q = act_q(x->x) + x->first * DOT_X;
     tile_clear(t);
     if (type->groups == 16)
-        dot_tile16(p->q, p->scale, q, d, 4, NULL, n_block * 16, x->next, t);
+        dot_tile16[four(x)](p->q, p->scale, q, d, 4, NULL, n_block * 16, x->next, t);
     else
-        dot_tile32(p->q, p->scale, q, d, 3, NULL, n_block * 8, x->next, t);
+        dot_tile32[four(x)](p->q, p->scale, q, d, 3, NULL, n_block * 8, x->next, t);
     if (type->has_min)
-        dot_tile_minima((const int8_t *)p->min256->q, &p->min256->scale,
-                        (const int8_t *)act_sum4(ACT_Q8KX4, x->x, x->n) + b * 64, d, 0, NULL,
-                        n_block, x->next, t);
+        dot_tile_minima[four(x)]((const int8_t *)p->min256->q, &p->min256->scale,
+                                 (const int8_t *)act_sum4(ACT_Q8KX4, x->x, x->n) + b * 64, d, 0,
+                                 NULL, n_block, x->next, t);
 }
 
 /* ---- codes times scales ---- */
@@ -242,9 +248,9 @@ NEON_INLINE void tile_products(const panel *p, const panel_acts *x, float *t,
     const float *d = act_d4(x->x, x->n) + b * 8;
     const int8_t *q = act_q(x->x) + x->first * DOT_X;
     tile_clear(t);
-    dot_tile256(p->q, p->scale, q, d, 0, NULL, n_block, x->next, t);
+    dot_tile256[four(x)](p->q, p->scale, q, d, 0, NULL, n_block, x->next, t);
     if (type->has_min)
-        dot_tile256(p->min16.q, p->min16.scale, q, d, 0, NULL, n_block, x->next, t);
+        dot_tile256[four(x)](p->min16.q, p->min16.scale, q, d, 0, NULL, n_block, x->next, t);
 }
 
 /* ---- the kernels ---- */
