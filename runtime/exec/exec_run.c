@@ -15,17 +15,22 @@
 #include "runtime/base/mem_scope.h"
 
 #include "runtime/base/clock.h"
+#include "runtime/base/cpu.h"
 #include "runtime/exec/pool.h"
 #include <inttypes.h>
 
 /* A range is the RANGE_PART-th part of what is left of a share: large ones cost less claiming, small ones at the end
- * let threads of uneven speed end together. Shares that a thread looks at for something left, its own included:
+ * let threads of uneven speed end together. On many rows every range reads all activations again, from a cache that
+ * threads share, so ranges are larger. Shares that a thread looks at for something left, its own included:
  * each look at another's cursor may cost a cache miss, and a thread that is late has as many helpers. */
-enum { RANGE_PART = 4, SHARES_SEEN_MAX = 9, TILE_ELEM_BYTES = 4 };
+enum { RANGE_PART = 4, RANGE_PART_MANY = 2, SHARES_SEEN_MAX = 9, TILE_ELEM_BYTES = 4 };
 
 /* A call that was cancelled ends when each thread has ended its range, so on many rows a range has no more work than
- * this: 5 ms at 100 GFLOP/s, 50 ms at 10. */
-static const double range_flops_max = 5e8;
+ * this: 5 ms at 100 GFLOP/s, 50 ms at 10; with tiles 5 ms at 1 TFLOP/s. */
+static double range_flops_max(const cpu_step *s)
+{
+    return kvariant_needs(s->row->variant) & CPU_AMX_TILE ? 5e9 : 5e8;
+}
 
 /* One thread of a run. */
 typedef struct {
@@ -81,7 +86,7 @@ static void bound_ranges(const cpu_bucket *c, const kbatch *b)
     const double rows[] = {(double)b->n_tok, (double)b->n_out, (double)b->n_seq, 1};
     for (int32_t i = 0; i < c->plan->n_item; i++) {
         const plan_item *it = &c->plan->item[i];
-        double flops = 0;
+        double flops = 0, most = range_flops_max(&c->steps[it->first]);
         for (int32_t k = 0; k < it->n_step && b->n_tok > K_ROWS_FEW; k++) {
             const plan_step *s = &c->plan->step[it->first + k];
             flops += rows[s->rows] * (double)s->cost.row_flops;
@@ -89,8 +94,8 @@ static void bound_ranges(const cpu_bucket *c, const kbatch *b)
                 flops += rows[s->rows] * (double)s->cost.key_flops * keys_seen(s, b);
         }
         c->most[i] = it->grain > 0 ? it->grain : c->units[i];
-        if (flops * (double)c->most[i] > range_flops_max * (double)c->units[i])
-            c->most[i] = (int64_t)(range_flops_max / flops * (double)c->units[i]);
+        if (flops * (double)c->most[i] > most * (double)c->units[i])
+            c->most[i] = (int64_t)(most / flops * (double)c->units[i]);
         c->most[i] = c->most[i] < 1 ? 1 : c->most[i];
     }
 }
@@ -223,11 +228,12 @@ static void run_range(const member *m, const plan_item *it, int64_t begin, int64
 static void run_share(const member *m, int32_t i, cursor *c, int64_t end, unsigned set)
 {
     const plan_item *it = &m->b->plan->item[i];
+    const int64_t part = m->b->rows[ROWS_T] > K_ROWS_FEW ? RANGE_PART_MANY : RANGE_PART;
     for (;;) {
         int64_t left = end - atomic_load_explicit(&c->next, memory_order_relaxed);
         if (left <= 0 || leave_out(m, set))
             return;
-        int64_t range = left < RANGE_PART ? 1 : left / RANGE_PART;
+        int64_t range = left < part ? 1 : left / part;
         if (range > m->b->most[i])
             range = m->b->most[i];
         int64_t begin = atomic_fetch_add_explicit(&c->next, range, memory_order_relaxed);
