@@ -8,6 +8,7 @@
 #include "runtime/base/bandwidth.h"
 
 #include "runtime/base/clock.h"
+#include "runtime/base/memory.h"
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -15,10 +16,15 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-enum { LINE = 64, STEP = 4 * LINE, THREADS_MAX = 1024, PASSES = 8, PAGE_LARGE = 2 << 20 };
+enum { LINE = 64, STEP = 4 * LINE, THREADS_MAX = 1024, PAGE_LARGE = 2 << 20 };
 
-static const size_t block_bytes = (size_t)384 << 20; /* more than any cache in sight */
+/* The block is four times the last cache, which may have 300 MB, and within these. All passes together read so much,
+ * but each distance is tried twice. */
+static const size_t block_least = (size_t)384 << 20, block_most = (size_t)2 << 30;
+static const size_t all_bytes = (size_t)16 << 30;
+enum { CACHES = 4, TRIES = 2 };
 static const size_t ahead[] = {0, 8 << 10, 16 << 10, 24 << 10, 32 << 10, 64 << 10};
 enum { DISTANCES = sizeof ahead / sizeof *ahead };
 
@@ -28,6 +34,7 @@ typedef struct {
     atomic_bool stop;   /* a thread is missing: nobody may wait for it */
     double best;        /* thread 0 alone */
     const unsigned char *block;
+    int passes;
     size_t part;          /* of each thread */
     _Atomic uint64_t sum; /* so that nothing is left out */
 } team;
@@ -71,7 +78,7 @@ static void *work(void *ctx)
     const member *m = ctx;
     team *t = m->t;
     int n = 0;
-    for (int pass = 0; pass < PASSES * DISTANCES; pass++) {
+    for (int pass = 0; pass < t->passes; pass++) {
         if (!meet(t, &n))
             return NULL;
         uint64_t start = clock_ns();
@@ -87,13 +94,16 @@ static void *work(void *ctx)
 }
 
 /* 0 if not all of the threads can be started. */
-static double measure(int threads, const unsigned char *block)
+static double measure(int threads, const unsigned char *block, size_t bytes)
 {
     static const size_t whole = STEP;
     pthread_t thread[THREADS_MAX];
     member m[THREADS_MAX];
-    team t = {
-        .threads = threads, .block = block, .part = block_bytes / (size_t)threads / whole * whole};
+    int tries = (int)(all_bytes / bytes / DISTANCES);
+    team t = {.threads = threads,
+              .block = block,
+              .passes = DISTANCES * (tries < TRIES ? TRIES : tries),
+              .part = bytes / (size_t)threads / whole * whole};
     int n = 1;
     for (int i = 0; i < threads; i++)
         m[i] = (member){&t, i};
@@ -109,9 +119,23 @@ static double measure(int threads, const unsigned char *block)
     return t.best;
 }
 
+/* More than any cache holds, as far as a quarter of the free memory allows. */
+static size_t block_size(void)
+{
+    size_t bytes = block_least;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    uint64_t want = cache > 0 ? CACHES * (uint64_t)cache : 0, room = memory_available("").bytes / 4;
+    want = want < block_most ? want : block_most;
+    want = want < room ? want : room;
+    bytes = want > bytes ? (size_t)want : bytes;
+#endif
+    return bytes / PAGE_LARGE * PAGE_LARGE;
+}
+
 double bandwidth_read(int threads)
 {
-    size_t mapped = block_bytes + PAGE_LARGE;
+    size_t block_bytes = block_size(), mapped = block_bytes + PAGE_LARGE;
     unsigned char *map =
         mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
@@ -122,7 +146,7 @@ double bandwidth_read(int threads)
 #endif
     memset(block, 1, block_bytes); /* pages of their own, not one of zeros */
     threads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
-    double best = measure(threads, block);
+    double best = measure(threads, block, block_bytes);
     munmap(map, mapped);
     return best;
 }

@@ -1,7 +1,8 @@
 /* golden.c - small models of every family against the values that Hugging Face transformers computes
  * with them: logits, hidden states and greedy continuations.
  *
- *     golden [--arch FILE.weft] [--exec plan|ref] [--kv f32|f16|bf16] [-t N] [--skip CASES] [--round bf16] FOLDER
+ *     golden [--arch FILE.weft] [--exec plan|ref] [--kv f32|f16|bf16] [-t N] [--skip CASES] [--round bf16]
+ *            [--level LEVEL] FOLDER
  *
  * FOLDER has cases: <case>/{config.json, model.safetensors, *.gguf, expected*.safetensors}.
  *
@@ -11,8 +12,8 @@
  * order, which moves results by 1e-5; the smallest mistake in an architecture moves them by 0.5. A plan
  * rounds the activations that meet quantised weights to 8 bits, and keys and values to what --kv says:
  * bound_for tells what is allowed then, and where --round bf16 asks for activations rounded to bf16, for which the
- * checkpoints in BF16 alone are taken.
- * Exit status 77, which ctest reads as skipped, if there is no such folder. */
+ * checkpoints in BF16 alone are taken. --level is the best kernels that may be used (WEFT_CPU).
+ * Exit status 77, which ctest reads as skipped, if there is no such folder or the processor cannot run that level. */
 #include "kernels/kernels.h"
 #include "runtime/formats/model_file.h"
 #include "runtime/weft.h"
@@ -54,6 +55,7 @@ static weft_kv kv = WEFT_KV_F32;
 static int64_t threads = 1;
 static const char *skip = ""; /* cases to leave out, with commas between them */
 static bool round_bf16;
+static const char *level;
 
 static const error_bound exact = {1e-4, 1e-4}, kv_f16 = {1e-2, 1e-3}, kv_bf16 = {8e-2, 8e-3},
                          quantized = {0.4, 0.03}, rounded = {0.2, 0.01};
@@ -383,6 +385,8 @@ static bool take_flag(const char *flag, const char *text)
         skip = text;
     else if (strcmp(flag, "--round") == 0)
         round_bf16 = strcmp(text, "bf16") == 0;
+    else if (strcmp(flag, "--level") == 0)
+        level = text;
     else if (strcmp(flag, "-t") == 0)
         threads = atoi(text);
     else if (strcmp(flag, "--exec") == 0)
@@ -407,6 +411,12 @@ int main(int argc, char **argv)
         printf("skipped: this processor has no kernels that round to bf16 at any number of rows\n");
         return EXIT_SKIPPED;
     }
+    if (level && kvariant_find(level) == VARIANT_COUNT) {
+        printf("skipped: this processor cannot run kernels up to %s\n", level);
+        return EXIT_SKIPPED;
+    }
+    if (level)
+        setenv("WEFT_CPU", level, 1);
     int n = folder ? scandir(folder, &list, NULL, alphasort) : -1;
     if (n < 0) {
         printf("skipped: there is no folder %s\n", folder ? folder : "given");
