@@ -30,8 +30,8 @@ typedef struct {
                    void *panel);
     /* The sums of all rows of the panel for each row of activations: t[tile][rows]. */
     void (*multiply)(const void *panel, const panel_acts *x, float *t);
-    /* Where sums lie otherwise, of full panels only: them to out[tile], NULL: not asked for. They are added to what is
-     * there, or begin with a bias, which may be NULL. */
+    /* The sums of a full panel to out[tile], NULL: not asked for. They are added to what is there, or begin with a bias, which
+     * may be NULL. Without it loops in C do so; where sums lie otherwise panels are always full. */
     void (*put)(const float *t, float *const *out, const float *bias, bool add);
 } panel_core;
 

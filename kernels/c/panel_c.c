@@ -8,7 +8,7 @@
 #include "kernels/c/chosen.h"
 
 enum { ROWS_MAX = 256 };         /* rows of activations that share a panel */
-enum { FEW_BYTES = 256 * 1024 }; /* of all columns of them, for a second-level cache */
+enum { FEW_BYTES = 512 * 1024 }; /* of all columns of them, for a second-level cache */
 
 /* Some rows of activations with columns [col, col_end) of the result. */
 typedef struct {
@@ -51,7 +51,7 @@ static void put(const work *j, const float *t, float *const *out, int count, int
 static void put_tile(const work *j, const float *t, int64_t i, int count, int64_t col,
                      int64_t width, bool add)
 {
-    if (!j->core->put) {
+    if (!j->core->put || width < j->core->rows) {
         put(j, t, j->out + i, count, col, width, add);
         return;
     }

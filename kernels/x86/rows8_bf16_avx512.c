@@ -9,28 +9,17 @@
 #include "kernels/kernel_decls.h"
 
 #include "kernels/c/rows8.h"
+#include "kernels/x86/bf16_avx512.h"
 #include "kernels/x86/codes_avx512.h"
-
-enum { STEP = 4, STEP_BYTES = 2 * STEP * LAYOUT_GROUP };
-
-/* Columns 2 half and 2 half + 1 of a step as f32: [8 rows][2]. */
-X86_INLINE __m512 columns(__m512i line, int half)
-{
-    const int a = 0x01008080 + 0x04040000 * half, b = a + 0x02020000; /* bytes 0, 0, then the two */
-    const __m512i at = _mm512_broadcast_i32x4(_mm_setr_epi32(a, b, a + 0x08080000, b + 0x08080000));
-    return _mm512_castsi512_ps(_mm512_shuffle_epi8(line, at));
-}
 
 X86_INLINE __m512 repeat_two(const float *x)
 {
     return _mm512_castsi512_ps(codes_repeat((const int8_t *)(const void *)x));
 }
 
-X86_INLINE void add_step(const uint8_t *w, const float *const *x, int n_x, int64_t c,
-                         __m512 (*acc)[2])
+X86_INLINE void add_step(__m512i line, const float *const *x, int n_x, int64_t c, __m512 (*acc)[2])
 {
-    const __m512i line = _mm512_loadu_si512(w);
-    const __m512 first = columns(line, 0), second = columns(line, 1);
+    const __m512 first = bf16_columns(line, 0), second = bf16_columns(line, 1);
 #pragma GCC unroll 8
     for (int i = 0; i < n_x; i++) {
         acc[i][0] = _mm512_fmadd_ps(first, repeat_two(x[i] + c), acc[i][0]);
@@ -42,16 +31,13 @@ X86_INLINE void add_step(const uint8_t *w, const float *const *x, int n_x, int64
 X86_INLINE void add_rest(const uint8_t *w, const float *const *x, int n_x, int64_t c, int64_t n,
                          __m512 (*acc)[2])
 {
-    uint8_t line[STEP_BYTES] = {0};
-    float last[ROWS8_X_MAX][STEP] = {{0}};
+    float last[ROWS8_X_MAX][BF16_STEP] = {{0}};
     const float *at[ROWS8_X_MAX];
-    for (int r = 0; r < LAYOUT_GROUP; r++)
-        memcpy(line + r * STEP * 2, w + r * (n - c) * 2, (size_t)(n - c) * 2);
     for (int i = 0; i < n_x; i++) {
         memcpy(last[i], x[i] + c, (size_t)(n - c) * sizeof(float));
         at[i] = last[i];
     }
-    add_step(line, at, n_x, 0, acc);
+    add_step(bf16_rest(w, n - c), at, n_x, 0, acc);
 }
 
 X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n,
@@ -64,9 +50,9 @@ X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n
         acc[i][0] = acc[i][1] = _mm512_setzero_ps();
         at[i] = x[i];
     }
-    for (; c + STEP <= n; c += STEP, w += STEP_BYTES) {
-        x86_hint(w, STEP_BYTES);
-        add_step(w, at, n_x, c, acc);
+    for (; c + BF16_STEP <= n; c += BF16_STEP, w += BF16_STEP_BYTES) {
+        x86_hint(w, BF16_STEP_BYTES);
+        add_step(_mm512_loadu_si512(w), at, n_x, c, acc);
     }
     if (c < n)
         add_rest(w, at, n_x, c, n, acc);

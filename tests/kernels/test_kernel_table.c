@@ -9,7 +9,12 @@ static const struct {
     const char *word;
     int64_t least, most; /* 0: any; -1: more than one */
 } words[] = {
-    {"", 0, 0}, {"_ANY", 1, INT64_MAX}, {"_ONE", 1, 1}, {"_FEW", -1, 16}, {"_MANY", -1, INT64_MAX},
+    {"", 0, 0},
+    {"_ANY", 1, INT64_MAX},
+    {"_ONE", 1, 1},
+    {"_FEW", -1, 16},
+    {"_MANY", -1, INT64_MAX},
+    {"_STORED_MANY", -1, INT64_MAX}, /* where there is one for interleaved weights too */
 };
 
 START_TEST(rows_and_names)

@@ -100,6 +100,7 @@ EMULATED(ternarylogic_epi32, (V a, V b, V c, int k), 512, r.u32[i / 32] |= (uint
 EMULATED(srli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] >> n))
 EMULATED(slli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] << n))
 EMULATED(permutexvar_ps,    (V k, V a),              16, r.i32[i] = a.i32[k.i32[i] & 15])
+EMULATED(permutex2var_ps,  (V a, V k, V b),         16, r.i32[i] = (k.i32[i] & 16 ? b : a).i32[k.i32[i] & 15])
 EMULATED(permutex2var_epi64, (V a, V k, V b),        8,  r.i64[i] = (k.i64[i] & 8 ? b : a).i64[k.i64[i] & 7])
 EMULATED(sub_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] - b.f32[i])
 EMULATED(max_ps,            (V a, V b),              2,  r.f[i] = _mm256_max_ps(a.f[i], b.f[i]))
@@ -230,6 +231,7 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #undef _mm512_slli_epi16
 #define _mm512_slli_epi16 emulated_slli_epi16
 #define _mm512_permutexvar_ps emulated_permutexvar_ps
+#define _mm512_permutex2var_ps emulated_permutex2var_ps
 #define _mm512_permutex2var_epi64 emulated_permutex2var_epi64
 #define _mm256_dpwssd_epi32 emulated_dpwssd256
 #define _mm512_sub_ps emulated_sub_ps
