@@ -51,7 +51,7 @@ typedef struct {
     bool next_head;                       /* the unit after this one is the next head of the cell */
     bool hinted;                          /* this unit's first blocks have been asked for */
     dtype type;                           /* of the keys and values as the products read them */
-    float *q;                             /* [panels, k_width, lanes], scaled */
+    float *q;                             /* [queries, k_width], scaled, in an order of its own */
     float *p;                             /* [panels, KEYS, lanes]: logits, then weights */
     float *sum;                           /* [queries, size.v]: of this stretch */
     float *max, *total;                   /* [queries]: of this stretch */
@@ -70,6 +70,8 @@ typedef struct {
 /* How many lanes a panel has for these queries, and whether they read keys and values as stored. */
 static int64_t panel_lanes(const attend_work *w);
 static bool panel_direct(const attend_work *w);
+/* Query i, scaled, into w->q. */
+static void query_put(const attend_work *w, int64_t i, const float *q, float scale);
 /* Logits of keys [begin, end), or a few more, for panels [from, to). */
 static void panel_dots(const attend_work *w, int64_t begin, int64_t end, int64_t from, int64_t to);
 /* The logits of a panel become weights, 0 where `some` and the position is not seen; max, total and keep follow. */
@@ -124,6 +126,18 @@ static void block_copy(attend_work *w, int64_t at, int64_t begin, int64_t end)
     }
 }
 
+/* Where the keys and values of a whole block lie: cell_key and cell_value with one division. */
+static void block_place(const attend_work *w, int64_t at, int64_t head, const char **out_key,
+                        const char **out_value)
+{
+    const kcell *c = w->k->cell;
+    int64_t page = at / c->page_tok, tok = head * c->page_tok + at - page * c->page_tok;
+    int64_t each = stored_bytes(c->type);
+    const char *base = c->base + w->pages[page] * c->page_bytes;
+    *out_key = base + tok * c->k * each;
+    *out_value = c->latent ? *out_key : base + (c->page_tok * c->heads * c->k + tok * c->v) * each;
+}
+
 static void block_read(attend_work *w, int64_t at, int64_t begin, int64_t end)
 {
     const kcell *c = w->k->cell;
@@ -132,8 +146,7 @@ static void block_read(attend_work *w, int64_t at, int64_t begin, int64_t end)
         w->key = (const char *)w->key_mem;
         w->value = (const char *)(c->latent ? w->key_mem : w->value_mem);
     } else {
-        w->key = cell_key(c, w->pages, at, w->head);
-        w->value = c->latent ? w->key : cell_value(c, w->pages, at, w->head);
+        block_place(w, at, w->head, &w->key, &w->value);
     }
 }
 
@@ -150,9 +163,9 @@ static void block_hint(attend_work *w, int64_t block, int64_t first, int64_t las
     w->hint_key = w->hint_value = NULL;
     if (c->page_tok % KEYS != 0 || then > last)
         return;
-    w->hint_key = cell_key(c, w->pages, then * KEYS, head);
-    if (!c->latent)
-        w->hint_value = cell_value(c, w->pages, then * KEYS, head);
+    block_place(w, then * KEYS, head, &w->hint_key, &w->hint_value);
+    if (c->latent)
+        w->hint_value = NULL;
 }
 
 /* ---- softmax ---- */
@@ -312,11 +325,8 @@ static void work_begin(attend_work *w, int64_t row)
     float scale = (float)w->k->scalar.attend.scale * (plain ? LOG2_E : 1);
     memset(w->q, 0, (size_t)(attend_pad(w->queries) * w->k_width) * sizeof *w->q);
     for (int64_t i = 0; i < w->queries; i++) {
-        int64_t head = w->first_head + i % w->heads, width = w->k->cell->k;
-        const float *q = row_in(w->k, 0, row + i / w->heads) + head * width;
-        float *to = w->q + i / w->lanes * w->lanes * w->k_width + i % w->lanes;
-        for (int64_t j = 0; j < width; j++)
-            to[j * w->lanes] = q[j] * scale;
+        int64_t head = w->first_head + i % w->heads;
+        query_put(w, i, row_in(w->k, 0, row + i / w->heads) + head * w->k->cell->k, scale);
         state_begin(sinks ? &sinks[head] : NULL, &w->max_all[i], &w->total_all[i],
                     w->sum_all + i * w->size.v, w->size.v);
     }

@@ -5,12 +5,22 @@
 
 #include "kernels/kernels.h"
 
+/* Where a unit converts the blocks it reads, more of its queries should use them. */
+#if defined(__x86_64__)
+#define ATTEND_COPIES true
+#else
+#define ATTEND_COPIES false
+#endif
+
 enum {
     ATTEND_KEYS = 64, /* positions computed together */
     ATTEND_HEADS =
         8, /* query heads of a unit at most: the rest of a head of the cell is another's */
     ATTEND_QUERIES = 64, /* vectors of a unit, about: so many rows that each brings its heads */
-    ATTEND_PAD = 16,     /* widths and counts of queries are padded to it, or to less */
+    ATTEND_QUERIES_MANY =
+        ATTEND_COPIES ? 128 : 64, /* where rows have so many that enough units are left: */
+    ATTEND_MANY = 32 * 128,
+    ATTEND_PAD = 16, /* widths and counts of queries are padded to it, or to less */
     ATTEND_STRETCH =
         1024, /* positions that are computed by themselves, then merged: so many or 2, 4, .. times that */
     ATTEND_STRETCHES = 16, /* of a row at most */
@@ -35,7 +45,9 @@ static inline attend_panels_size attend_panels_size_of(const kargs *k)
     attend_panels_size s = {.group = k->size.attend.heads / k->cell->heads};
     s.parts = (s.group + ATTEND_HEADS - 1) / ATTEND_HEADS;
     s.heads = (s.group + s.parts - 1) / s.parts;
-    s.rows = s.heads < ATTEND_QUERIES ? ATTEND_QUERIES / s.heads : 1;
+    bool many = k->size.attend.rows * k->size.attend.heads >= ATTEND_MANY;
+    int64_t queries = many ? ATTEND_QUERIES_MANY : ATTEND_QUERIES;
+    s.rows = s.heads < queries ? queries / s.heads : 1;
     s.queries = attend_pad(s.rows * s.heads);
     s.k = attend_pad(k->cell->k);
     s.v = attend_pad(k->cell->v);

@@ -27,6 +27,14 @@ static int64_t panel_lanes(const attend_work *w)
     return few_heads(w) && w->queries < 4 * 4 ? 1 : 4;
 }
 
+/* Panels are [column][lane]. */
+static void query_put(const attend_work *w, int64_t i, const float *q, float scale)
+{
+    float *to = w->q + i / w->lanes * w->lanes * w->k_width + i % w->lanes;
+    for (int64_t j = 0; j < w->k->cell->k; j++)
+        to[j * w->lanes] = q[j] * scale;
+}
+
 static bool panel_direct(const attend_work *w)
 {
     return w->queries <= (few_heads(w) ? 2 : DIRECT_MAX);

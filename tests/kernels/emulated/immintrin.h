@@ -63,6 +63,7 @@ EMULATED(maskz_loadu_ps,    (uint16_t k, const void *p), 16, if (k >> i & 1) mem
 EMULATED(castsi256_si512,   (__m256i a),             1,  (memset(&r, 0x5a, sizeof r), r.y[0] = a))
 EMULATED(inserti64x4,       (V a, __m256i b, int h), 2,  r.y[i] = i == h ? b : a.y[i])
 EMULATED(castsi512_ps,      (V a),                   1,  r = a)
+EMULATED(castps_si512,      (V a),                   1,  r = a)
 EMULATED(mask_blend_ps,     (uint16_t k, V a, V b),  16, r.i32[i] = k >> i & 1 ? b.i32[i] : a.i32[i])
 EMULATED(add_epi32,         (V a, V b),              16, r.u32[i] = a.u32[i] + b.u32[i])
 EMULATED(mullo_epi16,       (V a, V b),              32, r.u16[i] = (uint16_t)(a.u16[i] * (uint32_t)b.u16[i]))
@@ -96,6 +97,7 @@ EMULATED(and_si512,         (V a, V b),              16, r.u32[i] = a.u32[i] & b
 EMULATED(sub_epi8,          (V a, V b),              64, r.u8[i] = (uint8_t)(a.u8[i] - b.u8[i]))
 EMULATED(insertf32x8,       (V a, __m256 b, int h),  2,  r.f[i] = i == h ? b : a.f[i])
 EMULATED(permutex2var_epi32, (V a, V k, V b),        16, r.i32[i] = (k.i32[i] & 16 ? b : a).i32[k.i32[i] & 15])
+EMULATED(broadcast_f32x8,    (__m256 a),              2,  r.f[i] = a)
 EMULATED(xor_si512,         (V a, V b),              16, r.u32[i] = a.u32[i] ^ b.u32[i])
 EMULATED(ternarylogic_epi32, (V a, V b, V c, int k), 512, r.u32[i / 32] |= (uint32_t)(k >> ((a.u32[i / 32] >> i % 32 & 1) * 4 + (b.u32[i / 32] >> i % 32 & 1) * 2 + (c.u32[i / 32] >> i % 32 & 1)) & 1) << i % 32)
 EMULATED(srli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] >> n))
@@ -182,6 +184,7 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #undef _mm512_inserti64x4
 #define _mm512_inserti64x4 emulated_inserti64x4
 #define _mm512_castsi512_ps emulated_castsi512_ps
+#define _mm512_castps_si512 emulated_castps_si512
 #define _mm512_mask_blend_ps emulated_mask_blend_ps
 #define _mm512_add_epi32 emulated_add_epi32
 #define _mm512_mullo_epi16 emulated_mullo_epi16
@@ -223,6 +226,7 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #undef _mm512_insertf32x8
 #define _mm512_insertf32x8 emulated_insertf32x8
 #define _mm512_permutex2var_epi32 emulated_permutex2var_epi32
+#define _mm512_permutex2var_ps emulated_permutex2var_epi32
 #define _mm512_xor_si512 emulated_xor_si512
 #undef _mm512_ternarylogic_epi32
 #define _mm512_ternarylogic_epi32 emulated_ternarylogic_epi32
@@ -248,6 +252,7 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_castps128_ps512 emulated_castps128_ps512
 #define _mm512_castps512_ps128 emulated_quarter_ps
 #define _mm512_broadcast_f32x4 emulated_broadcast_f32x4
+#define _mm512_broadcast_f32x8 emulated_broadcast_f32x8
 #undef _mm512_insertf32x4
 #define _mm512_insertf32x4 emulated_insertf32x4
 #undef _mm512_cmplt_epi32_mask
