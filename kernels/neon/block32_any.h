@@ -39,6 +39,8 @@ NEON_INLINE void blocks(const uint8_t *w, const void *const *x, int n_x, int64_t
     for (int64_t b = 0; b < n / BLOCK; b++, w += t->bytes) {
         float32x4_t scale[2], min[2];
         neon_hint(w, t->bytes);
+        if (n_x == 1 && t->codes == half_bytes)
+            neon_hint_near(w, t->bytes);
         t->scales(w, scale);
         if (t->has_min) {
             neon_halves(w + 16, min);

@@ -21,6 +21,17 @@ NEON_INLINE void neon_hint(const void *p, int bytes)
                          "r"((int64_t)NEON_AHEAD));
 }
 
+/* The same into the first cache, for loops that take less time than memory: one core of a Neoverse N1 reads some 15 GB/s
+ * and waits 0.1 us for a line, so that 1.5 KB are on their way at any time, and a far hint is no more than a wish where there
+ * is no third cache. Not measured there. */
+enum { NEON_NEAR = 4 * 1024 };
+NEON_INLINE void neon_hint_near(const void *p, int bytes)
+{
+    for (int line = 0; line < bytes; line += NEON_LINE)
+        __asm__ volatile("prfm pldl1keep, [%0, %1]" ::"r"((const char *)p + line),
+                         "r"((int64_t)NEON_NEAR));
+}
+
 NEON_INLINE int8x16_t neon_load(const void *p)
 {
     return vld1q_s8(p);
