@@ -202,9 +202,9 @@ X86_INLINE void dot_eight(const float *q, int64_t width, int64_t i, const char *
  *   AVX2     keys: 32 fused products, 8 conversions (ports 0, 1): 20; sums across 11 (port 5, beside)   reached 26
  *            values: 32 and 8: 20                                                                       reached 20
  *            weights 4, the rest 2                                                                      together 53
- *   AVX-512  keys: 16 fused products, 12 to load and convert, 5 sums (ports 0, 5): 17                   reached 16 to 18
- *            values: 16, 8: 12                                                                          reached 12 to 13
- *            weights 3, the rest 2                                                                      together 39
+ *   AVX-512  keys: 16 fused products, 12 to load and convert, 5 sums (ports 0, 5): 17                   reached 20
+ *            values: 16, 8: 12                                                                          reached 14
+ *            weights 3, the rest 2                                                                      together 40
  * Of seven queries 112 products of AVX2 alone are 56 cycles: it is bound by them and not by memory.
  *
  * s[key][g] = q[g] . key for n_q queries, a constant, and two vectors of keys, or FEW_VECTORS. Of up to four queries both
