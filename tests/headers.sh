@@ -12,7 +12,7 @@ for header in $(find runtime dsl compiler codegen kernels -name '*.h' | sort); d
     isa=()
     case $header:$machine in
     kernels/neon/*:aarch64* | kernels/neon/*:arm64*) ;;
-    kernels/x86/*:x86_64*) isa=(-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni) ;;
+    kernels/x86/*:x86_64*) isa=(-mavx2 -mfma -mf16c -mavxvnni -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni) ;;
     kernels/neon/* | kernels/x86/*) continue ;;
     esac
     n=$((n + 1))

@@ -22,6 +22,9 @@ static const peak_row *const tables[] = {
 #if defined(PEAKS_AVX2)
     peaks_avx2,
 #endif
+#if defined(PEAKS_AVXVNNI)
+    peaks_avxvnni,
+#endif
 #if defined(PEAKS_AVX512)
     peaks_avx512,
 #endif

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /* The rows of one file, ended by a name NULL. */
-extern const peak_row peaks_aarch64[], peaks_avx2[], peaks_avx512[], peaks_amx[];
+extern const peak_row peaks_aarch64[], peaks_avx2[], peaks_avxvnni[], peaks_avx512[], peaks_amx[];
 
 enum { PEAK_SUMS = 16 };
 

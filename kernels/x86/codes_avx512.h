@@ -194,11 +194,7 @@ X86_INLINE __m256 codes_f16(const uint8_t *w)
 /* Half of 2^(e - 127), for eight bytes e. */
 X86_INLINE __m256 codes_e8m0(const uint8_t *w)
 {
-    __m256i e = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)w));
-    __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
-    __m256i small = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
-    __m256i is_small = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e);
-    return _mm256_castsi256_ps(_mm256_blendv_epi8(normal, small, is_small));
+    return x86_e8m0(_mm_cvtepu8_epi16(_mm_loadl_epi64((const void *)w)));
 }
 
 /* A type with a scale for each 32 columns; sizes are of eight rows. */

@@ -16,35 +16,15 @@
 
 #include "kernels/x86/panel_stored.h"
 
-enum { TILE = 4, COLS = 1024 };
+enum { TILE = 4 };
 
-/* Products of codes with activations, at most +-127, that a word has room for; a power of two. */
-X86_INLINE int steps_of(int largest, int groups)
-{
-    int steps = largest <= 15 || largest > 63 ? 8 : largest <= 31 ? 4 : 2;
-    return groups == 16 && steps > 4 ? 4 : steps;
-}
-X86_INLINE int planes_of(int largest)
-{
-    return largest > 63 ? 2 : 1;
-}
+#define PLANES_OF(largest) ((largest) > 63 ? 2 : 1)
 
-/* Rows of activations of a tile, from the first column of a run. */
-typedef struct {
-    const int8_t *q[TILE];
-    const float *d[TILE];
-    const int16_t *sum[TILE];
-} tile_acts;
-
-X86_INLINE tile_acts tile_of(kact act, const panel_acts *x, int count)
+/* Steps of 4 columns that words have room for, within a group. */
+X86_INLINE int steps_of(const panel_type *t)
 {
-    tile_acts a;
-    for (int i = 0; i < count; i++) {
-        a.q[i] = act_q(x->rows[i]) + x->first;
-        a.d[i] = act_d(x->rows[i], x->n) + x->first / act_block(act);
-        a.sum[i] = act_sum(act, x->rows[i], x->n) + x->first / 16;
-    }
-    return a;
+    int steps = t->largest <= 15 || t->largest > 63 ? 8 : t->largest <= 31 ? 4 : 2;
+    return t->groups == 16 && steps > 4 ? 4 : steps;
 }
 
 X86_INLINE __m256i repeat(const void *four)
@@ -63,12 +43,13 @@ X86_INLINE __m256i add_now(__m256i sum, __m256i v)
 }
 
 /* Sums of `steps` pairs of products for two registers of weights and each row. */
-X86_INLINE void multiply_steps(const uint8_t *w, const tile_acts *x, int64_t col, int steps,
+X86_INLINE void multiply_steps(const uint8_t *w, const panel_tile *x, int64_t col, int steps,
                                int count, __m256i a[TILE][2])
 {
 #pragma GCC unroll 8
     for (int s = 0; s < steps; s++) {
-        const __m256i w0 = x86_load(w + s * STORED_STEP), w1 = x86_load(w + s * STORED_STEP + 32);
+        const __m256i w0 = x86_load(w + s * PANEL_STEP);
+        const __m256i w1 = x86_load(w + s * PANEL_STEP + PANEL_REG);
 #pragma GCC unroll 4
         for (int i = 0; i < count; i++) {
             const __m256i v = repeat(x->q[i] + col + s * 4);
@@ -81,109 +62,83 @@ X86_INLINE void multiply_steps(const uint8_t *w, const tile_acts *x, int64_t col
 
 /* 32 columns, added to z. Of two planes both go to z[i][0]. scale: words by which registers of sums are multiplied, for
  * each half of the columns. */
-X86_INLINE void multiply_sub(const uint8_t *w, const tile_acts *x, int64_t col, int largest,
-                             int groups, const __m256i scale[2][2], int count, __m256i z[TILE][2])
+X86_INLINE void multiply_sub(const uint8_t *w, const panel_tile *x, int64_t col,
+                             const panel_type *type, const __m256i scale[2][2], int count,
+                             __m256i z[TILE][2])
 {
-    const int steps = steps_of(largest, groups);
+    const int steps = steps_of(type);
 #pragma GCC unroll 4
     for (int s = 0; s < 8; s += steps) {
         __m256i a[TILE][2];
-        multiply_steps(w + s * STORED_STEP, x, col + s * 4, steps, count, a);
+        multiply_steps(w + s * PANEL_STEP, x, col + s * 4, steps, count, a);
 #pragma GCC unroll 4
         for (int i = 0; i < count; i++)
             for (int p = 0; p < 2; p++) {
-                int to = planes_of(largest) == 2 ? 0 : p;
+                int to = PLANES_OF(type->largest) == 2 ? 0 : p;
                 z[i][to] = _mm256_add_epi32(z[i][to], _mm256_madd_epi16(a[i][p], scale[s / 4][p]));
             }
     }
 }
 
-/* t += z * d */
-X86_INLINE void add_scaled(float *t, __m256i z, __m256 d)
+/* sum + z * d * dx */
+X86_INLINE __m256 add_scaled(__m256 sum, __m256i z, const float *d, float dx)
 {
-    _mm256_store_ps(t, _mm256_fmadd_ps(_mm256_cvtepi32_ps(z), d, _mm256_load_ps(t)));
+    const __m256 both = _mm256_mul_ps(_mm256_loadu_ps(d), _mm256_set1_ps(dx));
+    return _mm256_fmadd_ps(_mm256_cvtepi32_ps(z), both, sum);
 }
 
 /* ---- blocks of 32 ---- */
 
-/* What sums of each block begin with, and scales times sums of activations, which minima multiply. */
+/* Of each block what its sums begin with, and what minima multiply. */
 typedef struct {
-    int32_t start[TILE][COLS / 32];
-    float sum[TILE][COLS / 32];
+    int32_t start[TILE][PANEL_COLS / 32];
+    float sum[TILE][PANEL_COLS / 32];
 } begin32;
 
-/* Reads and writes whole registers: past the last block are the padding of a row and room for it. */
-X86_INLINE void begin_tile(begin32 *b, const tile_acts *x, int64_t cols, const stored32 *t,
-                           int count)
+/* The sums z of block k times its scales d, and its minima, which lie behind them, added to t: 8 rows or 16. */
+X86_INLINE void end_block32(float *t, const __m256i z[TILE][2], const panel_tile *x,
+                            const begin32 *begin, int64_t k, const float *d, bool has_min,
+                            int halves, int count)
 {
-    const __m256i less = _mm256_set1_epi16((short)-t->offset), ones = _mm256_set1_epi16(1);
-    for (int i = 0; i < count; i++)
-        for (int64_t k = 0; k < cols / 32; k += 8) {
-            __m256i sum = x86_load(x->sum[i] + 2 * k);
-            if (t->offset)
-                _mm256_storeu_si256((void *)&b->start[i][k], _mm256_madd_epi16(sum, less));
-            if (t->has_min)
-                _mm256_storeu_ps(&b->sum[i][k],
-                                 _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_madd_epi16(sum, ones)),
-                                               _mm256_loadu_ps(x->d[i] + k)));
-        }
-}
-
-/* The sums z of block k times its scales d, and its minima, which lie behind them, added to t. */
-X86_INLINE void end_block(float *t, const __m256i z[TILE][2], const tile_acts *x,
-                          const begin32 *begin, int64_t k, const float *d, bool has_min, int halves,
-                          int count)
-{
-    for (int h = 0; h < halves; h++) {
-        const __m256 scale = _mm256_loadu_ps(d + h * 8);
+    for (int h = 0; h < halves; h++, d += 8, t += 8)
 #pragma GCC unroll 4
         for (int i = 0; i < count; i++) {
-            float *at = t + i * STORED_ROWS + h * 8;
-            __m256 sum = _mm256_load_ps(at);
+            __m256 sum = _mm256_load_ps(t + i * PANEL_ROWS);
             if (has_min)
-                sum = _mm256_fmadd_ps(_mm256_loadu_ps(d + STORED_ROWS + h * 8),
+                sum = _mm256_fmadd_ps(_mm256_loadu_ps(d + PANEL_ROWS),
                                       _mm256_set1_ps(begin->sum[i][k]), sum);
-            sum = _mm256_fmadd_ps(_mm256_cvtepi32_ps(z[i][h]),
-                                  _mm256_mul_ps(scale, _mm256_set1_ps(x->d[i][k])), sum);
-            _mm256_store_ps(at, sum);
+            _mm256_store_ps(t + i * PANEL_ROWS, add_scaled(sum, z[i][h], d, x->d[i][k]));
         }
-    }
 }
 
 X86_INLINE void multiply32(const uint8_t *panel, const panel_acts *acts, float *t,
-                           const stored32 *type, int count)
+                           const panel_type *type, int count)
 {
-    const int planes = planes_of(type->largest);
+    const int planes = PLANES_OF(type->largest);
+    const panel_layout l = panel_layout32(type->has_min, planes);
     const __m256i one = _mm256_set1_epi16(1), first = planes == 2 ? _mm256_set1_epi16(16) : one;
     const __m256i scale[2][2] = {{first, one}, {first, one}};
-    const tile_acts x = tile_of(ACT_Q8, acts, count);
+    const panel_tile x = panel_tile_of(ACT_Q8, acts, count);
     begin32 begin;
-    begin_tile(&begin, &x, acts->cols, type, count);
-    memset(t, 0, (size_t)count * STORED_ROWS * sizeof *t);
+    for (int i = 0; i < count; i++)
+        panel_begin32(&x, i, acts->cols, type->offset, begin.start[i], type->has_min, begin.sum[i]);
+    memset(t, 0, (size_t)count * PANEL_ROWS * sizeof *t);
     for (int strip = 0; strip < planes; strip++) {
         const uint8_t *w = panel;
-        for (int64_t k = 0; k < acts->cols / 32; k++, w += stored32_bytes(type, planes)) {
-            const float *d = (const float *)(const void *)(w + stored32_codes(planes));
+        for (int64_t k = 0; k < acts->cols / 32; k++, w += l.bytes) {
             __m256i z[TILE][2];
             for (int i = 0; i < count; i++)
                 z[i][0] = z[i][1] =
                     type->offset ? _mm256_set1_epi32(begin.start[i][k]) : _mm256_setzero_si256();
-            multiply_sub(w + strip * STORED_SUB, &x, k * 32, type->largest, 8, scale, count, z);
-            end_block(t + strip * 8, z, &x, &begin, k, d + strip * 8, type->has_min, 3 - planes,
-                      count);
+            multiply_sub(w + strip * PANEL_SUB, &x, k * 32, type, scale, count, z);
+            end_block32(t + strip * 8, z, &x, &begin, k,
+                        (const float *)(const void *)(w + l.d) + strip * 8, type->has_min,
+                        3 - planes, count);
         }
     }
 }
 
 /* ---- blocks of 256 ---- */
-
-/* Sums of activations of 32 columns, as words. */
-X86_INLINE void sums_of_32(const int16_t *sum16, int16_t sum[8])
-{
-    __m256i s = _mm256_madd_epi16(x86_load(sum16), _mm256_set1_epi16(1));
-    __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(s), _mm256_extracti128_si256(s, 1));
-    _mm_storeu_si128((void *)sum, words);
-}
 
 /* Words of eight rows times sums of activations, pair by pair. */
 X86_INLINE __m256i less_of(const uint8_t *less, const int16_t *sum, int pairs)
@@ -192,33 +147,28 @@ X86_INLINE __m256i less_of(const uint8_t *less, const int16_t *sum, int pairs)
 #pragma GCC unroll 8
     for (int p = 0; p < pairs; p++)
         z = _mm256_add_epi32(
-            z, _mm256_madd_epi16(x86_load(less + p * STORED_STEP), repeat(sum + 2 * p)));
+            z, _mm256_madd_epi16(x86_load(less + p * PANEL_LINE), repeat(sum + 2 * p)));
     return z;
 }
 
-X86_INLINE void end_block256(float *t, const __m256i z[TILE][2], const tile_acts *x, int64_t k,
-                             const uint8_t *less, const float *d, const stored256 *type, int halves,
-                             int count)
+X86_INLINE void end_block256(float *t, const __m256i z[TILE][2], const panel_tile *x, int64_t k,
+                             const uint8_t *less, const float *d, const panel_type *type,
+                             int halves, int count)
 {
     int16_t sum32[TILE][8];
     for (int i = 0; i < count && type->groups == 8; i++)
-        sums_of_32(x->sum[i] + k * 16, sum32[i]);
-    for (int h = 0; h < halves; h++)
+        panel_sums32(x->sum[i] + k * 16, sum32[i]);
+    for (int h = 0; h < halves; h++, d += 8, t += 8, less += PANEL_STEP)
         for (int i = 0; i < count; i++) {
-            const int16_t *sum = type->groups == 8 ? sum32[i] : x->sum[i] + k * 16;
-            const __m256 dx = _mm256_set1_ps(x->d[i][k]);
-            __m256i taken = less_of(less + h * 32, sum, type->groups / 2);
-            float *at = t + i * STORED_ROWS + h * 8;
+            const int16_t *sums = type->groups == 8 ? sum32[i] : x->sum[i] + k * 16;
+            const float dx = x->d[i][k];
+            __m256i taken = less_of(less, sums, type->groups / 2);
+            __m256 sum = _mm256_load_ps(t + i * PANEL_ROWS);
             if (type->has_min)
-                add_scaled(at, z[i][h], _mm256_mul_ps(_mm256_loadu_ps(d + h * 8), dx)),
-                    _mm256_store_ps(at,
-                                    _mm256_fnmadd_ps(
-                                        _mm256_cvtepi32_ps(taken),
-                                        _mm256_mul_ps(_mm256_loadu_ps(d + STORED_ROWS + h * 8), dx),
-                                        _mm256_load_ps(at)));
+                sum = add_scaled(add_scaled(sum, z[i][h], d, dx), taken, d + PANEL_ROWS, -dx);
             else
-                add_scaled(at, _mm256_sub_epi32(z[i][h], taken),
-                           _mm256_mul_ps(_mm256_loadu_ps(d + h * 8), dx));
+                sum = add_scaled(sum, _mm256_sub_epi32(z[i][h], taken), d, dx);
+            _mm256_store_ps(t + i * PANEL_ROWS, sum);
         }
 }
 
@@ -226,83 +176,44 @@ X86_INLINE void end_block256(float *t, const __m256i z[TILE][2], const tile_acts
 X86_INLINE void scales_of(const uint8_t *at, int groups, int strip, int planes, __m256i to[2][2])
 {
     for (int g = 0; g < 2; g++) {
-        const uint8_t *group = at + (groups == 16 ? g * STORED_STEP : 0);
-        to[g][1] = x86_load(group + (planes == 2 ? strip * 32 : 32));
+        const uint8_t *group = at + (groups == 16 ? g * PANEL_LINE : 0);
+        to[g][1] = x86_load(group + (planes == 2 ? strip : 1) * PANEL_STEP);
         to[g][0] = planes == 2 ? _mm256_slli_epi16(to[g][1], 4) : x86_load(group);
     }
 }
 
 X86_INLINE void multiply256(const uint8_t *panel, const panel_acts *acts, float *t,
-                            const stored256 *type, int count)
+                            const panel_type *type, int count)
 {
-    const int planes = planes_of(type->largest);
-    const tile_acts x = tile_of(ACT_Q8K, acts, count);
-    memset(t, 0, (size_t)count * STORED_ROWS * sizeof *t);
+    const int planes = PLANES_OF(type->largest);
+    const panel_layout l = panel_layout256(type->groups, planes);
+    const panel_tile x = panel_tile_of(ACT_Q8K, acts, count);
+    memset(t, 0, (size_t)count * PANEL_ROWS * sizeof *t);
     for (int strip = 0; strip < planes; strip++) {
         const uint8_t *w = panel;
-        for (int64_t k = 0; k < acts->cols / 256; k++, w += stored256_bytes(type, planes)) {
-            const uint8_t *at = w + stored256_scales(planes);
+        for (int64_t k = 0; k < acts->cols / 256; k++, w += l.bytes) {
+            const uint8_t *scales = w + l.scales;
             __m256i z[TILE][2];
             for (int i = 0; i < count; i++)
                 z[i][0] = z[i][1] = _mm256_setzero_si256();
-            for (int sub = 0; sub < 8; sub++) {
+            for (int sub = 0; sub < 8; sub++, scales += type->groups / 8 * PANEL_LINE) {
                 __m256i scale[2][2];
-                scales_of(at + sub * type->groups / 8 * STORED_STEP, type->groups, strip, planes,
-                          scale);
-                multiply_sub(w + (sub * planes + strip) * STORED_SUB, &x, k * 256 + sub * 32,
-                             type->largest, type->groups, scale, count, z);
+                scales_of(scales, type->groups, strip, planes, scale);
+                multiply_sub(w + (sub * planes + strip) * PANEL_SUB, &x, k * 256 + sub * 32, type,
+                             scale, count, z);
             }
-            const float *d = (const float *)(const void *)(w + stored256_d(type, planes));
-            end_block256(t + strip * 8, z, &x, k, w + stored256_less(type, planes) + strip * 32,
-                         d + strip * 8, type, 3 - planes, count);
+            end_block256(t + strip * 8, z, &x, k, w + l.less + strip * PANEL_STEP,
+                         (const float *)(const void *)(w + l.d) + strip * 8, type, 3 - planes,
+                         count);
         }
     }
 }
 
-/* ---- kernels ---- */
+#define KERNELS_32(type, size, unpack, has_min, offset, largest)                                   \
+    STORED_KERNELS_32(type, size, unpack, has_min, offset, largest, PLANES_OF(largest), avx2)
+STORED_32(KERNELS_32)
 
-/* For each number of rows of a tile its own code, so that the last tile of a call takes no longer than it has to. */
-#define COUNTS(multiply, ...)                                                                      \
-    switch (x->count) {                                                                            \
-    case 1:                                                                                        \
-        multiply(panel, x, t, __VA_ARGS__, 1);                                                     \
-        break;                                                                                     \
-    case 2:                                                                                        \
-        multiply(panel, x, t, __VA_ARGS__, 2);                                                     \
-        break;                                                                                     \
-    case 3:                                                                                        \
-        multiply(panel, x, t, __VA_ARGS__, 3);                                                     \
-        break;                                                                                     \
-    default:                                                                                       \
-        multiply(panel, x, t, __VA_ARGS__, 4);                                                     \
-    }
-
-#define CORE(type, act, largest, unpack_of, multiply_of)                                           \
-    static void unpack_##type(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \
-                              int64_t cols, void *panel)                                           \
-    {                                                                                              \
-        unpack_of;                                                                                 \
-    }                                                                                              \
-    static void multiply_##type(const void *panel, const panel_acts *x, float *t)                  \
-    {                                                                                              \
-        COUNTS(multiply_of, &type_##type)                                                          \
-    }                                                                                              \
-    static const panel_core core_##type = {                                                        \
-        act,           STORED_ROWS,     TILE, 1, (largest) > 63 ? COLS / 2 : COLS,                 \
-        unpack_##type, multiply_##type, NULL};                                                     \
-    PANEL_KERNELS(type, avx2, &core_##type)
-
-#define CORE_32(type, bytes, unpack, has_min, offset, largest)                                     \
-    static const stored32 type_##type = {bytes, unpack, has_min, offset, largest};                 \
-    CORE(type, ACT_Q8, largest,                                                                    \
-         stored32_unpack(w, pitch, rows, first, cols, panel, &type_##type, planes_of(largest)),    \
-         multiply32)
-STORED_32(CORE_32)
-
-#define CORE_256(type, bytes, head, codes, has_min, offset, groups, largest)                       \
-    static const stored256 type_##type = {bytes, head, codes, has_min, offset, groups, largest};   \
-    CORE(type, ACT_Q8K, largest,                                                                   \
-         stored256_unpack(w, pitch, rows, first, cols, panel, &type_##type, planes_of(largest),    \
-                          false),                                                                  \
-         multiply256)
-STORED_256(CORE_256)
+#define KERNELS_256(type, size, head, codes, add, has_min, offset, largest, groups)                \
+    STORED_KERNELS_256(type, size, head, codes, add, has_min, offset, largest, groups, false,      \
+                       PLANES_OF(largest), avx2)
+STORED_256(KERNELS_256)

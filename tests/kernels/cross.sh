@@ -58,9 +58,9 @@ for cpu in $cpus; do
     "$qemu" -L "/usr/$prefix" -cpu "$cpu" "$dir/check" $pattern 2>"$dir/errors" || failed=1
     grep -v "TCG doesn't support requested feature" "$dir/errors" || true
 done
-# AVX-512 and AMX with their intrinsics in plain C: the logic, not the instructions.
+# AVX-VNNI, AVX-512 and AMX with their intrinsics in plain C: the logic, not the instructions.
 if [ -x "$dir/check_emulated" ]; then
-    for variant in avx512 amx; do
+    for variant in avxvnni avx512 amx; do
         case $pattern in '' | *$variant*) ;; *) continue ;; esac
         echo "== $arch, $variant with emulated intrinsics"
         "$qemu" -L "/usr/$prefix" -cpu max "$dir/check_emulated" "${pattern:-$variant}" \

@@ -1,6 +1,6 @@
-/* immintrin.h - the AVX-512 intrinsics that kernels/x86 uses, in plain C and AVX2, as Intel's guide defines them.
+/* immintrin.h - the AVX-512 and AVX-VNNI intrinsics that kernels/x86 uses, in plain C and AVX2, as Intel's guide defines them.
  *
- * Put before the compiler's own header, it lets the logic of the AVX-512 and AMX kernels be checked where no
+ * Put before the compiler's own header, it lets the logic of those and the AMX kernels be checked where no
  * processor or emulator has their instructions. That a processor agrees only a run on one can tell. An intrinsic
  * that is missing here does not compile, for want of -mavx512f. */
 #pragma GCC system_header
@@ -139,6 +139,11 @@ static inline __attribute__((unused)) __m256i emulated_dpwssd256(__m256i z, __m2
 {
     return _mm256_add_epi32(z, _mm256_madd_epi16(a, b));
 }
+static inline __attribute__((unused)) __m256i emulated_dpbusd256(__m256i z, __m256i a, __m256i b)
+{
+    emulated512 x = {.y = {z}}, y = {.y = {a}}, v = {.y = {b}};
+    return emulated_dpbusd_epi32(x, y, v).y[0];
+}
 static inline __attribute__((unused)) __m256i emulated_ternarylogic256(__m256i a, __m256i b,
                                                                        __m256i c, int k)
 {
@@ -240,6 +245,8 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_permutex2var_ps emulated_permutex2var_ps
 #define _mm512_permutex2var_epi64 emulated_permutex2var_epi64
 #define _mm256_dpwssd_epi32 emulated_dpwssd256
+#define _mm256_dpwssd_avx_epi32 emulated_dpwssd256
+#define _mm256_dpbusd_avx_epi32 emulated_dpbusd256
 #define _mm512_sub_ps emulated_sub_ps
 #define _mm512_max_ps emulated_max_ps
 #undef _mm512_roundscale_ps
