@@ -13,7 +13,7 @@ static const struct {
     {"_ANY", 1, INT64_MAX},
     {"_ONE", 1, 1},
     {"_FEW", -1, 16},
-    {"_SUMS", -1, 16}, /* sums of 256 columns, scaled before */
+    {"_SUMS", -1, 32}, /* sums of 256 columns, scaled before */
     {"_MANY", -1, INT64_MAX},
     {"_STORED_MANY", -1, INT64_MAX}, /* where there is one for interleaved weights too */
 };

@@ -67,6 +67,7 @@ EMULATED(castps_si512,      (V a),                   1,  r = a)
 EMULATED(mask_blend_ps,     (uint16_t k, V a, V b),  16, r.i32[i] = k >> i & 1 ? b.i32[i] : a.i32[i])
 EMULATED(add_epi32,         (V a, V b),              16, r.u32[i] = a.u32[i] + b.u32[i])
 EMULATED(mullo_epi16,       (V a, V b),              32, r.u16[i] = (uint16_t)(a.u16[i] * (uint32_t)b.u16[i]))
+EMULATED(sub_epi16,         (V a, V b),              32, r.u16[i] = (uint16_t)(a.u16[i] - b.u16[i]))
 EMULATED(slli_epi32,        (V a, unsigned n),       16, r.u32[i] = a.u32[i] << n)
 EMULATED(add_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] + b.f32[i])
 EMULATED(mul_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] * b.f32[i])
@@ -193,6 +194,7 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_mask_blend_ps emulated_mask_blend_ps
 #define _mm512_add_epi32 emulated_add_epi32
 #define _mm512_mullo_epi16 emulated_mullo_epi16
+#define _mm512_sub_epi16 emulated_sub_epi16
 #undef _mm512_slli_epi32
 #define _mm512_slli_epi32 emulated_slli_epi32
 #define _mm512_add_ps emulated_add_ps
