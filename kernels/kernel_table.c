@@ -6,7 +6,7 @@
 #include "kernels/c/attend_size.h"
 #include "kernels/c/attend_panels_size.h"
 #include "kernels/c/panel_size.h"
-#include "kernels/neon/panel_size.h"
+#include "kernels/neon/rows8_size.h"
 #include "kernels/x86/tiles_size.h"
 #include "runtime/base/cpu.h"
 

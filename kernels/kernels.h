@@ -146,7 +146,7 @@ static inline const int32_t *kcell_pages(const kcell *c, const kbatch *b, int64_
     return kbatch_pages(b, c->table, kbatch_at(b, KBATCH_SEQ)[row]);
 }
 
-/* What a thread brings: its number among `count`, and memory of its own, `scratch_bytes` of it or more
+/* What a thread brings: its number among `count`, and memory of its own, aligned to ACT_ALIGN, `scratch_bytes` of it or more
  * where the kernel's row in kernels.def asks for some. */
 typedef struct {
     int index, count;

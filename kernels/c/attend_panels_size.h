@@ -17,9 +17,9 @@ enum {
     ATTEND_HEADS =
         8, /* query heads of a unit at most: the rest of a head of the cell is another's */
     ATTEND_QUERIES = 64, /* vectors of a unit, about: so many rows that each brings its heads */
-    ATTEND_QUERIES_MANY =
-        ATTEND_COPIES ? 128 : 64, /* where rows have so many that enough units are left: */
+    /* From so many queries in a call on a unit has more of them: enough units are left. */
     ATTEND_MANY = 32 * 128,
+    ATTEND_QUERIES_MANY = ATTEND_COPIES ? 128 : 64,
     ATTEND_PAD = 16, /* widths and counts of queries are padded to it, or to less */
     ATTEND_STRETCH =
         1024, /* positions that are computed by themselves, then merged: so many or 2, 4, .. times that */

@@ -10,7 +10,7 @@
 
 #include <string.h>
 #include "kernels/neon/direct.h"
-#include "kernels/neon/panel.h"
+#include "kernels/neon/panel_i8mm.h"
 
 enum { BLOCK = 256 };
 

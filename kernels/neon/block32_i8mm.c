@@ -6,7 +6,7 @@
 #include "kernels/kernel_decls.h"
 
 #include "kernels/neon/direct.h"
-#include "kernels/neon/panel.h"
+#include "kernels/neon/panel_i8mm.h"
 
 enum { BLOCK = 32 };
 

@@ -5,7 +5,7 @@
 #ifndef WEFT_KERNELS_NEON_DIRECT_H
 #define WEFT_KERNELS_NEON_DIRECT_H
 
-#include "kernels/neon/panel.h"
+#include "kernels/neon/panel_i8mm.h"
 
 typedef void direct_fn(const uint8_t *w, const int8_t *q, const float *d, int64_t n_block,
                        int64_t ahead, const float *from, float *t);

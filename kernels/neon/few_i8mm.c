@@ -2,7 +2,7 @@
  *
  * Runs of columns are the inner loop: few rows stay in a cache with all of theirs, and weights come in the order in which
  * they lie. out overlaps no input. */
-#include "kernels/neon/panel.h"
+#include "kernels/neon/panel_i8mm.h"
 
 /* Of weights that few rows multiply in turn, from the first cache. */
 enum { CHUNK_BYTES = 4608 };

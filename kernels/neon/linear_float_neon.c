@@ -10,7 +10,7 @@
 #include "kernels/kernel_decls.h"
 
 #include <string.h>
-#include "kernels/neon/panel_size.h"
+#include "kernels/neon/rows8_size.h"
 #include "kernels/neon/linear_float_stream.h"
 #include "kernels/neon/neon.h"
 

@@ -8,7 +8,7 @@
 
 #include "kernels/c/panel.h"
 #include "kernels/neon/codes.h"
-#include "kernels/neon/panel_size.h"
+#include "kernels/neon/rows8_size.h"
 
 enum { DOT_X = 4, DOT_TILE = DOT_X * LAYOUT_GROUP }; /* t[4 rows of activations][8 of weights] */
 

@@ -12,7 +12,7 @@
  *
  * The next rows of activations are asked for line by line while these are multiplied: what a prefetcher of the processor
  * brings when it sees them is late, by a tenth of the time where they come from the third cache. */
-#include "kernels/neon/panel.h"
+#include "kernels/neon/panel_i8mm.h"
 
 #include <assert.h>
 #include <stddef.h>

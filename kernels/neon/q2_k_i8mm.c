@@ -8,7 +8,7 @@
 #include "kernels/kernel_decls.h"
 
 #include <assert.h>
-#include "kernels/neon/panel.h"
+#include "kernels/neon/panel_i8mm.h"
 
 enum { BLOCK = 256, BYTES = 672 }; /* BYTES: of eight rows */
 

@@ -101,6 +101,8 @@ X86_INLINE void unpack256(const uint8_t *w, int64_t pitch, int64_t rows, int64_t
 }
 
 enum { COLS = 512 }; /* with which a panel takes 20 KB */
+PANEL_FITS(COLS, 32, PANEL_BYTES_32(true, 1))
+PANEL_FITS(COLS, 256, PANEL_BYTES_256(16, 1))
 
 #define KERNELS(type, act, blocks, groups)                                                         \
     static void unpack_##type(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \

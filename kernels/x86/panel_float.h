@@ -120,10 +120,11 @@ X86_INLINE void float_put(const float *t, float *const *out, const float *bias, 
                           int panel_rows, int tile)
 {
     for (int i = 0; i < tile; i++, t += panel_rows) {
-        const float *and = add ? out[i] : bias;
+        const float *before = add ? out[i] : bias;
         for (int r = 0; r < panel_rows && out[i]; r += 8) {
             __m256 sum = _mm256_load_ps(t + r);
-            _mm256_storeu_ps(out[i] + r, and? _mm256_add_ps(sum, _mm256_loadu_ps(and+r)) : sum);
+            _mm256_storeu_ps(out[i] + r,
+                             before ? _mm256_add_ps(sum, _mm256_loadu_ps(before + r)) : sum);
         }
     }
 }

@@ -68,6 +68,8 @@ static void put(const float *t, float *const *out, const float *bias, bool add)
     float_put(t, out, bias, add, ROWS, TILE);
 }
 
+_Static_assert(COLS *ROWS * sizeof(float) <= PANEL_BYTES, "a panel fits its scratch");
+
 #define FLOAT_PANEL(type, name, bytes)                                                             \
     static void unpack_##name(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \
                               int64_t cols, void *panel)                                           \

@@ -113,6 +113,8 @@ static void put(const float *t, float *const *out, const float *bias, bool add)
 
 /* ---- the kernels ---- */
 
+_Static_assert(COLS *ROWS * sizeof(float) <= PANEL_BYTES, "a panel fits its scratch");
+
 #define STORED_PANEL(type, name, bytes)                                                            \
     static void unpack_##name(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first,        \
                               int64_t cols, void *panel)                                           \

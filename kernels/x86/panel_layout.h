@@ -46,17 +46,21 @@ typedef struct {
     int64_t scales, less, d, bytes; /* where they begin; of a block */
 } panel_layout;
 
+/* Bytes of a block. */
+#define PANEL_BYTES_32(has_min, planes) ((planes)*PANEL_SUB + ((has_min) ? 2 : 1) * PANEL_LINE)
+#define PANEL_BYTES_256(groups, planes)                                                            \
+    (8 * (planes)*PANEL_SUB + ((groups) + (groups) / 2 + 2) * PANEL_LINE)
+
 X86_INLINE panel_layout panel_layout32(bool has_min, int planes)
 {
-    int64_t d = planes * PANEL_SUB;
-    return (panel_layout){0, 0, d, d + (has_min ? 2 : 1) * PANEL_LINE};
+    return (panel_layout){0, 0, planes * PANEL_SUB, PANEL_BYTES_32(has_min, planes)};
 }
 
 X86_INLINE panel_layout panel_layout256(int groups, int planes)
 {
     int64_t scales = 8 * planes * PANEL_SUB, less = scales + groups * PANEL_LINE;
     int64_t d = less + groups / 2 * PANEL_LINE;
-    return (panel_layout){scales, less, d, d + 2 * PANEL_LINE};
+    return (panel_layout){scales, less, d, PANEL_BYTES_256(groups, planes)};
 }
 
 /* ---- activations ---- */
@@ -120,6 +124,10 @@ X86_INLINE void panel_sums32(const int16_t *sum16, int16_t sum[8])
 #define PANEL_SPILL() __asm__ volatile("" ::: "memory")
 
 /* ---- kernels ---- */
+
+/* `cols` columns in blocks of so many bytes. */
+#define PANEL_FITS(cols, block, bytes)                                                             \
+    _Static_assert((cols) / (block) * (bytes) <= PANEL_BYTES, "a panel fits its scratch");
 
 /* For each number of rows of a tile its own code, so that a small tile takes no longer than it has to: multiply is inlined
  * with it and with a panel_type that compilers know. */

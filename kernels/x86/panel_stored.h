@@ -258,12 +258,14 @@ X86_INLINE void stored256_unpack(const uint8_t *w, int64_t pitch, int64_t rows, 
 
 #define STORED_KERNELS_32(type, size, unpack, has_min, offset, largest, planes, variant)           \
     static const stored32 stored_##type = {size, unpack, (size) == 17 ? 1 : 2, has_min, offset};   \
+    PANEL_FITS(PANEL_COLS / (planes), 32, PANEL_BYTES_32(has_min, planes))                         \
     PANEL_COUNTS(multiply32, type, ((panel_type){offset, has_min, largest, 0}))                    \
     STORED_CORE(type, ACT_Q8, stored32, planes, variant)
 
 #define STORED_KERNELS_256(type, size, head, codes, add, has_min, offset, largest, groups, floats, \
                            planes, variant)                                                        \
     static const stored256 stored_##type = {size, head, codes, add, groups, floats};               \
+    PANEL_FITS(PANEL_COLS / (planes), 256, PANEL_BYTES_256(groups, planes))                        \
     PANEL_COUNTS(multiply256, type, ((panel_type){offset, has_min, largest, groups}))              \
     STORED_CORE(type, ACT_Q8K, stored256, planes, variant)
 

@@ -6,6 +6,7 @@
  * for the two vector ports make 32 numbers. */
 #include "kernels/kernel_decls.h"
 
+#include "kernels/x86/bf16_avx512.h"
 #include "kernels/x86/codes_avx512.h"
 #include "kernels/x86/panel_amx.h"
 
@@ -126,32 +127,23 @@ X86_INLINE void unpack256(const uint8_t *a, const uint8_t *b, int64_t first, cha
 
 /* ---- BF16: four columns of eight rows to a register ---- */
 
-enum { FOUR = 4, FOUR_BYTES = 2 * FOUR * LAYOUT_GROUP };
-
-/* A last step of fewer columns, filled up with zeros. */
-static __m512i rest_of(const uint8_t *w, int64_t cols)
-{
-    uint8_t line[FOUR_BYTES] = {0};
-    for (int r = 0; r < LAYOUT_GROUP; r++)
-        memcpy(line + r * FOUR * 2, w + r * cols * 2, (size_t)cols * 2);
-    return _mm512_loadu_si512(line);
-}
-
 static void unpack_BF16(const uint8_t *w, int64_t pitch, int64_t rows, int64_t first, int64_t cols,
                         char *to, tiles_head *head)
 {
     (void)head;
-    const uint8_t *a = w + first / FOUR * FOUR_BYTES, *b = rows > LAYOUT_GROUP ? a + pitch : a;
+    const uint8_t *a = w + first / BF16_STEP * BF16_STEP_BYTES,
+                  *b = rows > LAYOUT_GROUP ? a + pitch : a;
     const int64_t end = (cols + TILE_COLS - 1) / TILE_COLS * TILE_COLS;
     int64_t c = 0;
-    for (; c + FOUR <= cols; c += FOUR, a += FOUR_BYTES, b += FOUR_BYTES, to += 2 * 64)
+    for (; c + BF16_STEP <= cols;
+         c += BF16_STEP, a += BF16_STEP_BYTES, b += BF16_STEP_BYTES, to += 2 * 64)
         codes_pair(_mm512_loadu_si512(a), _mm512_loadu_si512(b), to);
     if (c < cols) {
-        codes_pair(rest_of(a, cols - c), rest_of(b, cols - c), to);
-        c += FOUR;
+        codes_pair(bf16_rest(a, cols - c), bf16_rest(b, cols - c), to);
+        c += BF16_STEP;
         to += 2 * 64;
     }
-    memset(to, 0, (size_t)((end - c) / FOUR * 2 * 64));
+    memset(to, 0, (size_t)((end - c) / BF16_STEP * 2 * 64));
 }
 
 /* ---- kernels ---- */

@@ -13,7 +13,7 @@
 #define X86_INLINE static inline __attribute__((always_inline))
 
 /* How far ahead of its use a line of weights is asked for, and into which cache: past the end of the page at hand, where
- * the processor's own prefetching stops. Past the end of a weight the hint does nothing. README.md has what other
+ * the processor's own prefetching stops. Past the end of a weight the hint does nothing. bench/results/kernels.md has what other
  * distances gave. */
 #ifndef X86_AHEAD /* tuning defines others: 0 for no hints */
 #define X86_AHEAD (8 << 10)
@@ -211,7 +211,7 @@ X86_INLINE __m256i x86_run_q2_k(const uint8_t *w, int run)
     return x86_twos(w + 16, run);
 }
 
-/* 12 bytes as dwords; the last is anything. */
+/* 12 bytes as dwords; the last is 0. */
 X86_INLINE __m128i x86_load12(const uint8_t *p)
 {
     int32_t last;

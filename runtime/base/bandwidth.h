@@ -3,8 +3,8 @@
 #define WEFT_RUNTIME_BASE_BANDWIDTH_H
 
 /* Bytes per second that `threads` threads, 1 to 1024, read together from a block that no cache holds;
- * the best of several times. 0 if there is no memory for it. Takes some tenths of a second, more where caches
- * are large, and is measured anew by each call. */
+ * the best of several times. 0 if there is no memory for it. Takes about a second
+ * and is measured anew by each call. */
 double bandwidth_read(int threads);
 
 #endif

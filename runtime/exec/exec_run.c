@@ -86,16 +86,17 @@ static void bound_ranges(const cpu_bucket *c, const kbatch *b)
     const double rows[] = {(double)b->n_tok, (double)b->n_out, (double)b->n_seq, 1};
     for (int32_t i = 0; i < c->plan->n_item; i++) {
         const plan_item *it = &c->plan->item[i];
-        double flops = 0, most = range_flops_max(&c->steps[it->first]);
+        double ranges = 0; /* that a whole item is at least */
         for (int32_t k = 0; k < it->n_step && b->n_tok > K_ROWS_FEW; k++) {
             const plan_step *s = &c->plan->step[it->first + k];
-            flops += rows[s->rows] * (double)s->cost.row_flops;
+            double flops = rows[s->rows] * (double)s->cost.row_flops;
             if (s->cost.key_flops)
                 flops += rows[s->rows] * (double)s->cost.key_flops * keys_seen(s, b);
+            ranges += flops / range_flops_max(&c->steps[it->first + k]);
         }
         c->most[i] = it->grain > 0 ? it->grain : c->units[i];
-        if (flops * (double)c->most[i] > most * (double)c->units[i])
-            c->most[i] = (int64_t)(most / flops * (double)c->units[i]);
+        if (ranges * (double)c->most[i] > (double)c->units[i])
+            c->most[i] = (int64_t)((double)c->units[i] / ranges);
         c->most[i] = c->most[i] < 1 ? 1 : c->most[i];
     }
 }

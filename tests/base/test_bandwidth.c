@@ -3,7 +3,7 @@
 #include "runtime/base/bandwidth.h"
 #include "tests/base/suite.h"
 
-/* 16 GB in all: a machine at 1 GB/s takes sixteen seconds, one at 100 TB/s has yet to come. */
+/* 16 to 24 GB in all: a machine at 1 GB/s takes half a minute, one at 100 TB/s has yet to come. */
 static void expect_rate(int threads)
 {
     double rate = bandwidth_read(threads);

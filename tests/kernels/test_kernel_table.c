@@ -49,6 +49,23 @@ START_TEST(rows_and_names)
 }
 END_TEST
 
+/* Where a kernel for few rows ends, another one of its variant, or of a plainer one, goes on. */
+START_TEST(no_gaps)
+{
+    int n;
+    const kernel_row *rows = kernel_rows(&n);
+    for (int i = 0; i < n; i++) {
+        const kernel_row *r = &rows[i];
+        bool goes_on = r->most == INT64_MAX;
+        for (int j = 0; j < n && !goes_on; j++)
+            goes_on = rows[j].op == r->op && rows[j].type == r->type &&
+                      rows[j].layout == r->layout && rows[j].variant <= r->variant &&
+                      kernel_takes(&rows[j], r->most + 1);
+        ck_assert_msg(goes_on, "%s ends at %d rows", r->symbol, (int)r->most);
+    }
+}
+END_TEST
+
 /* Facts of ops that follow from each other. */
 START_TEST(facts_of_ops)
 {
@@ -235,6 +252,6 @@ START_TEST(rounding_is_asked_for)
 }
 END_TEST
 
-SUITE_MAIN("kernel_table", rows_and_names, facts_of_ops, units_and_scratch,
+SUITE_MAIN("kernel_table", rows_and_names, no_gaps, facts_of_ops, units_and_scratch,
            every_op_has_a_reference_or_says_so, every_op_has_a_portable_kernel, portable_scratch,
            numbers_of_rows, rounding_is_asked_for)

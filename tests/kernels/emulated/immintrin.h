@@ -233,7 +233,6 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #undef _mm512_insertf32x8
 #define _mm512_insertf32x8 emulated_insertf32x8
 #define _mm512_permutex2var_epi32 emulated_permutex2var_epi32
-#define _mm512_permutex2var_ps emulated_permutex2var_epi32
 #define _mm512_xor_si512 emulated_xor_si512
 #undef _mm512_ternarylogic_epi32
 #define _mm512_ternarylogic_epi32 emulated_ternarylogic_epi32

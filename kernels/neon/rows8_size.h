@@ -1,6 +1,6 @@
-/* panel_size.h - the scratch of kernels that unpack or copy some weights before they multiply them. */
-#ifndef WEFT_KERNELS_NEON_PANEL_SIZE_H
-#define WEFT_KERNELS_NEON_PANEL_SIZE_H
+/* rows8_size.h - the scratch of kernels that unpack or copy some weights before they multiply them. */
+#ifndef WEFT_KERNELS_NEON_ROWS8_SIZE_H
+#define WEFT_KERNELS_NEON_ROWS8_SIZE_H
 
 /* Of eight interleaved rows so many columns are unpacked at once: with the activations of four rows they stay in a first-level cache of 64 KB. */
 enum { ROWS8_COLS = 2048 };

@@ -1,14 +1,14 @@
-/* panel.h - eight rows of weights unpacked to bytes, and their products with four interleaved rows of activations.
+/* panel_i8mm.h - eight rows of weights unpacked to bytes, and their products with four interleaved rows of activations.
  *
  * A tile is 8 weight rows by 4 rows of activations; its 32 sums are t[pair * 2 + half][4]: of rows 2 pair and
  * 2 pair + 1 of the weights, each with rows 2 half and 2 half + 1 of the activations. Scales of the weights are
  * spread to match: [w0, w0, w1, w1] for each pair. */
-#ifndef WEFT_KERNELS_NEON_PANEL_H
-#define WEFT_KERNELS_NEON_PANEL_H
+#ifndef WEFT_KERNELS_NEON_PANEL_I8MM_H
+#define WEFT_KERNELS_NEON_PANEL_I8MM_H
 
 #include "kernels/c/panel.h"
 #include "kernels/neon/codes.h"
-#include "kernels/neon/panel_size.h"
+#include "kernels/neon/rows8_size.h"
 
 enum { TILE = 32, TILE_X = 4 };
 
@@ -30,6 +30,9 @@ typedef struct {
     int8_t q[8 * ROWS8_COLS];
     panel256_block block[ROWS8_COLS / 256];
 } panel256;
+
+_Static_assert(sizeof(panel32) <= PANEL_BYTES && sizeof(panel256) <= PANEL_BYTES,
+               "panels fit their scratch");
 
 /* A core for panels, and what it does for few rows. */
 typedef struct {
