@@ -134,11 +134,24 @@ const char *out_file_part(const out_file *f)
     return f->part;
 }
 
+/* So that the new name survives a crash too. The file is whole either way, and some systems have no such thing. */
+static void sync_folder(out_file *f)
+{
+    const char *slash = strrchr(f->path, '/');
+    str folder = slash ? (str){f->path, (size_t)(slash - f->path) + 1} : STR("./");
+    int fd = open(arena_str(f->home, folder).p, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
 weft_status out_file_finish(weft_diag *dg, out_file *f)
 {
     WEFT_TRY(flush(dg, f));
     if (fsync(f->fd) != 0 || rename(f->part, f->path) != 0)
         return fail(dg, f->path);
+    sync_folder(f);
     close(f->fd); /* after fsync there is nothing left to fail */
     f->fd = -1;
     return WEFT_OK;
