@@ -463,26 +463,29 @@ static void give_cells(kernel_case *c, const request *r, int64_t heads, int64_t 
     int64_t n_page = (len + STATE_PAGE_TOK - 1) / STATE_PAGE_TOK;
     kbatch *b =
         batch_room(c, &(kbatch){.n_tok = r->rows, .n_seq = 1, .n_table = 1, .n_page = n_page});
-    kcell cell = {.page_bytes = STATE_PAGE_TOK * heads * 2 * dim * 2,
+    kcell cell = {.tier = {{.page_bytes = STATE_PAGE_TOK * heads * 2 * dim * 2,
+                            .key = KFORM_F16,
+                            .value = KFORM_F16}},
+                  .n_tier = 1,
                   .page_tok = STATE_PAGE_TOK,
                   .heads = heads,
                   .k = dim,
-                  .v = dim,
-                  .type = DT_F16};
-    size_t bytes = (size_t)(n_page * cell.page_bytes);
+                  .v = dim};
+    size_t bytes = (size_t)(n_page * cell.tier[0].page_bytes);
     c->n_copy = (int)(r->limits->cold_bytes / bytes);
     c->n_copy = c->n_copy < 1 ? 1 : c->n_copy > 256 ? 256 : c->n_copy;
     char *all = room(c, bytes * (size_t)c->n_copy);
     for (int i = 0; i < c->n_copy; i++) {
         c->cell[i] = cell;
-        c->cell[i].base = all + (size_t)i * bytes;
+        c->cell[i].tier[0].base = all + (size_t)i * bytes;
         if (i)
-            memcpy(c->cell[i].base, all, bytes);
+            memcpy(c->cell[i].tier[0].base, all, bytes);
         else
             random_blocks(DT_F16, 0.3, 3, (unsigned char *)all, bytes);
     }
+    kbatch_pages_clear(b);
     for (int64_t i = 0; i < n_page; i++)
-        kbatch_room(b, KBATCH_PARTS)[i] = (int32_t)i;
+        kbatch_pages_room(b, 0, 0)[i] = (int32_t)i;
     for (int64_t i = 0; i < r->rows; i++)
         kbatch_room(b, KBATCH_POS)[i] = (int32_t)(len - r->rows + i);
     kbatch_room(b, KBATCH_LAST)[0] = (int32_t)(r->rows - 1);

@@ -165,7 +165,7 @@ static bool attend_splits(const bucket *b, const plan_step *s)
         (chunk > 0 && chunk < POSITIONS_MANY))
         return false;
     const plan_cell *c = &lo->cells.at[s->cell];
-    kcell cell = {.heads = c->heads, .k = c->k, .v = c->v, .latent = c->latent, .type = lo->p->kv};
+    kcell cell = plan_cell_view(c, lo->p->kv);
     kargs k = {.n = {1, s->size.attend.heads}, .cell = &cell};
     int n;
     return kernel_units(&kernel_rows(&n)[row->row], &k) < UNITS_FEW;

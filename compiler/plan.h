@@ -204,6 +204,18 @@ typedef struct plan {
     size_t mapped_bytes;      /* of all MAPPED weights, those in the same place counted once */
 } plan;
 
+/* A cell as kernels see it, without memory and pages. */
+static inline kcell plan_cell_view(const plan_cell *c, dtype kv)
+{
+    kform f = kform_of_dtype(kv);
+    return (kcell){.tier = {{.key = f, .value = f}},
+                   .n_tier = 1,
+                   .heads = c->heads,
+                   .k = c->k,
+                   .v = c->v,
+                   .latent = c->latent};
+}
+
 /* The bucket for a call of n_tok rows, at most n_tok_max of them. */
 static inline const plan_bucket *plan_bucket_for(const plan *p, int64_t n_tok)
 {

@@ -149,8 +149,7 @@ size_t plan_step_scratch(const backend *be, const plan_kernel *kernel, const pla
     for (int i = 0; i < K_IN_MAX; i++)
         k.type[i] = s->in[i].type;
     if (s->cell >= 0) {
-        const plan_cell *c = &cells[s->cell];
-        cell = (kcell){.heads = c->heads, .k = c->k, .v = c->v, .latent = c->latent, .type = kv};
+        cell = plan_cell_view(&cells[s->cell], kv);
         k.cell = &cell;
     }
     return be->scratch(be, kernel, &k);

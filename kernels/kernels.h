@@ -11,6 +11,7 @@
 #define WEFT_KERNELS_KERNELS_H
 
 #include "kernels/act.h"
+#include "kernels/kcell.h"
 #include "kernels/kernel_ops.h"
 #include "kernels/layout.h"
 #include "runtime/base/dtype.h"
@@ -19,8 +20,10 @@
  * never depends on it. Rows of one sequence stand in ascending position.
  *
  * One block without pointers, so that a device takes it with one copy of kbatch_bytes: after the counts
- * the arrays of kbatch_part, n_tok numbers of room each, then the page tables [n_table][n_seq][n_page],
- * whose entry i is the page of positions i * page_tok and on. Cells that keep different windows have
+ * the arrays of kbatch_part, n_tok numbers of room each; then `last` of each table; then for each table
+ * and sequence [n_table][n_seq] a record: the range of its entries that this call has to make from those
+ * of the table before (op convert), and n_page entries, of which number i is the page of positions
+ * i * page_tok and on, or -1 where the table has none. Cells that keep different windows or tiers have
  * different tables. */
 typedef struct {
     int64_t n_tok; /* T */
@@ -46,37 +49,69 @@ static inline const int32_t *kbatch_at(const kbatch *b, kbatch_part part)
     return b->data + part * b->n_tok;
 }
 
-/* The same to be filled; KBATCH_PARTS: all page tables. */
+/* The same to be filled. */
 static inline int32_t *kbatch_room(kbatch *b, kbatch_part part)
 {
     return b->data + part * b->n_tok;
 }
 
-/* The page table of sequence `seq` of the call. */
+enum { KBATCH_RANGE = 2 }; /* of a record, in front of its entries: convert [begin, end) */
+
+/* Where things stand in data. */
+static inline int64_t kbatch_last_at(const kbatch *b, int64_t table)
+{
+    return KBATCH_PARTS * b->n_tok + table;
+}
+
+static inline int64_t kbatch_pages_at(const kbatch *b, int64_t table, int64_t seq)
+{
+    return KBATCH_PARTS * b->n_tok + b->n_table +
+           (table * b->n_seq + seq) * (KBATCH_RANGE + b->n_page) + KBATCH_RANGE;
+}
+
+/* Of the tier whose table it is: a page whose youngest token is at least so far behind a row is in a coarser one for that
+ * row. INT32_MAX: there is none. */
+static inline int32_t kbatch_last(const kbatch *b, int64_t table)
+{
+    return b->data[kbatch_last_at(b, table)];
+}
+
+/* The page table of sequence `seq` of the call; and the entries [0] to [1] that are to be converted. */
 static inline const int32_t *kbatch_pages(const kbatch *b, int64_t table, int64_t seq)
 {
-    return b->data + KBATCH_PARTS * b->n_tok + (table * b->n_seq + seq) * b->n_page;
+    return b->data + kbatch_pages_at(b, table, seq);
+}
+
+static inline const int32_t *kbatch_convert(const kbatch *b, int64_t table, int64_t seq)
+{
+    return kbatch_pages(b, table, seq) - KBATCH_RANGE;
+}
+
+/* The same to be filled. */
+static inline int32_t *kbatch_pages_room(kbatch *b, int64_t table, int64_t seq)
+{
+    return b->data + kbatch_pages_at(b, table, seq);
 }
 
 /* All of a batch with these counts, in bytes. */
 static inline size_t kbatch_bytes(const kbatch *b)
 {
-    int64_t n = KBATCH_PARTS * b->n_tok + b->n_table * b->n_seq * b->n_page;
-    return sizeof *b + (size_t)n * sizeof *b->data;
+    return sizeof *b + (size_t)(kbatch_pages_at(b, b->n_table, 0) - KBATCH_RANGE) * sizeof *b->data;
 }
 
-/* A state cell as a kernel sees it. Page p begins at base + p * page_bytes and holds keys [heads,
- * page_tok, k], then values [heads, page_tok, v]; of a latent cell rows [page_tok, k] alone. Position i
- * of a sequence is token i % page_tok of its page i / page_tok. */
-typedef struct {
-    char *base;
-    int64_t page_bytes;
-    int64_t page_tok;
-    int64_t heads, k, v; /* a latent row: heads 1, k its width, v the part that serves as value */
-    bool latent;         /* one row per token; no separate values */
-    dtype type;          /* of what is stored: f32, f16 or bf16 */
-    int32_t table;       /* which of the batch's page tables is its own */
-} kcell;
+/* What a table is before anybody fills it: of one tier, nothing to convert, no pages. */
+static inline void kbatch_pages_clear(kbatch *b)
+{
+    for (int64_t t = 0; t < b->n_table; t++) {
+        b->data[kbatch_last_at(b, t)] = INT32_MAX;
+        for (int64_t s = 0; s < b->n_seq; s++) {
+            int32_t *pages = kbatch_pages_room(b, t, s);
+            pages[-2] = pages[-1] = 0;
+            for (int64_t i = 0; i < b->n_page; i++)
+                pages[i] = -1;
+        }
+    }
+}
 
 /* An instruction of a map: registers hold the values of some elements of a row. The ops are the
  * rows of map.def. */
@@ -140,10 +175,10 @@ static inline kpart kpart_of(const kargs *k, int64_t width, int64_t begin, int64
     return (kpart){0, k->n[0], begin * k->tile, col_end < width ? col_end : width};
 }
 
-/* The page table of row `row` for a cell. */
-static inline const int32_t *kcell_pages(const kcell *c, const kbatch *b, int64_t row)
+/* The page table of row `row` for a tier of a cell. */
+static inline const int32_t *kcell_pages(const kcell *c, int tier, const kbatch *b, int64_t row)
 {
-    return kbatch_pages(b, c->table, kbatch_at(b, KBATCH_SEQ)[row]);
+    return kbatch_pages(b, c->table + tier, kbatch_at(b, KBATCH_SEQ)[row]);
 }
 
 /* What a thread brings: its number among `count`, and memory of its own, aligned to ACT_ALIGN, `scratch_bytes` of it or more

@@ -1,4 +1,4 @@
-/* append_c.c - write a call's rows into the pages of a state cell, in its stored type, rounded to
+/* append_c.c - write a call's rows into the pages of a state cell, in the forms of its first tier, rounded to
  * nearest, ties to even.
  *
  * A tile is whole heads. Rows go to different places, in any order. */
@@ -25,17 +25,19 @@ static void store(dtype type, const float *from, char *to, int64_t n)
         memcpy(to, from, (size_t)n * sizeof *from);
 }
 
-typedef char *cell_place(const kcell *c, const int32_t *pages, int64_t pos, int64_t head);
+typedef char *cell_place(const kcell *c, int tier, const int32_t *pages, int64_t pos, int64_t head);
 
 /* The heads of one row that begin in columns [col, col_end), each `width` wide. */
 static void append_row(const kargs *k, int input, int64_t row, int64_t width, int64_t col,
                        int64_t col_end, cell_place *place)
 {
     const float *x = row_in(k, input, row);
-    const int32_t *pages = kcell_pages(k->cell, k->batch, row);
+    const int32_t *pages = kcell_pages(k->cell, 0, k->batch, row);
+    const kcell_tier *t = &k->cell->tier[0];
+    dtype type = kform_dtype(input ? t->value : t->key);
     int64_t pos = kbatch_at(k->batch, KBATCH_POS)[row];
     for (; col < col_end; col += width)
-        store(k->cell->type, x + col, place(k->cell, pages, pos, col / width), width);
+        store(type, x + col, place(k->cell, 0, pages, pos, col / width), width);
 }
 
 void k_append_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)

@@ -55,11 +55,11 @@ static void block_read(unit *u, int64_t begin, int64_t end)
     for (int64_t at = begin; at < end;) {
         int64_t page_end = (at / c->page_tok + 1) * c->page_tok, i = at - begin;
         int64_t n = (page_end < end ? page_end : end) - at;
-        rows_read(c->type, cell_key(c, u->pages, at, u->head), c->k, n, u->key_mem + i * c->k,
-                  u->key + i);
+        rows_read(kform_dtype(c->tier[0].key), cell_key(c, 0, u->pages, at, u->head), c->k, n,
+                  u->key_mem + i * c->k, u->key + i);
         if (!c->latent)
-            rows_read(c->type, cell_value(c, u->pages, at, u->head), c->v, n,
-                      u->value_mem + i * c->v, u->value + i);
+            rows_read(kform_dtype(c->tier[0].value), cell_value(c, 0, u->pages, at, u->head), c->v,
+                      n, u->value_mem + i * c->v, u->value + i);
         at += n;
     }
     for (int64_t i = 0; c->latent && i < end - begin; i++)
@@ -160,7 +160,7 @@ void k_attend_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         int64_t row = i / c->heads;
         u.head = i % c->heads;
-        u.pages = kcell_pages(c, k->batch, row);
+        u.pages = kcell_pages(c, 0, k->batch, row);
         u.pos = kbatch_at(k->batch, KBATCH_POS)[row];
         u.q = row_in(k, 0, row) + u.head * u.group * c->k;
         unit_begin(&u);

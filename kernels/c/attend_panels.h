@@ -90,6 +90,18 @@ static int64_t stored_bytes(dtype type)
     return type == DT_F32 ? 4 : 2;
 }
 
+/* Of the cell's keys and values as they are stored. */
+static dtype key_type(const attend_work *w)
+{
+    return kform_dtype(w->k->cell->tier[0].key);
+}
+
+static dtype value_type(const attend_work *w)
+{
+    const kcell_tier *t = &w->k->cell->tier[0];
+    return kform_dtype(w->k->cell->latent ? t->key : t->value);
+}
+
 static void row_copy(dtype type, const char *from, int64_t n, float *to)
 {
     if (type == DT_F32)
@@ -117,11 +129,11 @@ static void block_copy(attend_work *w, int64_t at, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end;) {
         int64_t page_end = ((at + i) / c->page_tok + 1) * c->page_tok - at;
         int64_t n = (page_end < end ? page_end : end) - i;
-        rows_copy(c->type, cell_key(c, w->pages, at + i, w->head), c->k, w->k_width, n,
+        rows_copy(key_type(w), cell_key(c, 0, w->pages, at + i, w->head), c->k, w->k_width, n,
                   w->key_mem + i * w->k_width);
         if (!c->latent)
-            rows_copy(c->type, cell_value(c, w->pages, at + i, w->head), c->v, w->v_width, n,
-                      w->value_mem + i * w->v_width);
+            rows_copy(value_type(w), cell_value(c, 0, w->pages, at + i, w->head), c->v, w->v_width,
+                      n, w->value_mem + i * w->v_width);
         i += n;
     }
 }
@@ -132,10 +144,11 @@ static void block_place(const attend_work *w, int64_t at, int64_t head, const ch
 {
     const kcell *c = w->k->cell;
     int64_t page = at / c->page_tok, tok = head * c->page_tok + at - page * c->page_tok;
-    int64_t each = stored_bytes(c->type);
-    const char *base = c->base + w->pages[page] * c->page_bytes;
-    *out_key = base + tok * c->k * each;
-    *out_value = c->latent ? *out_key : base + (c->page_tok * c->heads * c->k + tok * c->v) * each;
+    int64_t key = stored_bytes(key_type(w)), value = stored_bytes(value_type(w));
+    const char *base = c->tier[0].base + w->pages[page] * c->tier[0].page_bytes;
+    *out_key = base + tok * c->k * key;
+    *out_value =
+        c->latent ? *out_key : base + c->page_tok * c->heads * c->k * key + tok * c->v * value;
 }
 
 static void block_read(attend_work *w, int64_t at, int64_t begin, int64_t end)
@@ -154,7 +167,8 @@ static void block_read(attend_work *w, int64_t at, int64_t begin, int64_t end)
 static void block_hint(attend_work *w, int64_t block, int64_t first, int64_t last)
 {
     const kcell *c = w->k->cell;
-    int64_t bytes = KEYS * (c->k + (c->latent ? 0 : c->v)) * stored_bytes(c->type);
+    int64_t bytes = KEYS * (c->k * stored_bytes(key_type(w)) +
+                            (c->latent ? 0 : c->v * stored_bytes(value_type(w))));
     int64_t then = block + (w->want.ahead + bytes - 1) / bytes, head = w->head;
     if (then > last && w->next_head) {
         then = first + then - last - 1;
@@ -399,14 +413,15 @@ static void rows_begin(attend_work *w, int64_t row, int64_t n)
     w->lanes = panel_lanes(w);
     w->panels = (w->queries + w->lanes - 1) / w->lanes;
     w->pos = kbatch_at(k->batch, KBATCH_POS) + row;
-    w->pages = kcell_pages(c, k->batch, row);
+    w->pages = kcell_pages(c, 0, k->batch, row);
     bool scattered = c->page_tok % KEYS != 0; /* a block lies in several pages */
-    w->copied = ragged || scattered || (c->type != DT_F32 && !panel_direct(w));
-    w->type = w->copied ? DT_F32 : c->type;
+    bool halves = key_type(w) != DT_F32;
+    w->copied = ragged || scattered || key_type(w) != value_type(w) || (halves && !panel_direct(w));
+    w->type = w->copied ? DT_F32 : key_type(w);
     w->k_width = (c->k + pad - 1) / pad * pad;
     w->v_width = (c->v + pad - 1) / pad * pad;
-    w->hint_key_pitch = c->k * stored_bytes(c->type);
-    w->hint_value_pitch = c->v * stored_bytes(c->type);
+    w->hint_key_pitch = c->k * stored_bytes(key_type(w));
+    w->hint_value_pitch = c->v * stored_bytes(value_type(w));
     w->key_pitch = w->k_width * stored_bytes(w->type);
     w->value_pitch = c->latent ? w->key_pitch : w->v_width * stored_bytes(w->type);
     work_begin(w, row);

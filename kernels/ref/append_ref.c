@@ -1,4 +1,4 @@
-/* append_ref.c - write a call's rows into the pages of a state cell, in its stored type: F32, F16
+/* append_ref.c - write a call's rows into the pages of a state cell, in the forms of its first tier: F32, F16
  * or BF16, rounded to nearest, ties to even.
  *
  * Rows of a call go to different places, so they may be written in any order: no sequence has two
@@ -30,15 +30,16 @@ void k_append_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     const float *keys = k->in[0];   /* [rows, heads, k], or NULL */
     const float *values = k->in[1]; /* [rows, heads, v], or NULL, as for a latent cell */
     const int32_t *pos = kbatch_at(b, KBATCH_POS);
+    dtype key = kform_dtype(c->tier[0].key), value = kform_dtype(c->tier[0].value);
     (void)t;
     for (int64_t row = begin; row < end; row++) {
-        const int32_t *pages = kcell_pages(c, b, row);
+        const int32_t *pages = kcell_pages(c, 0, b, row);
         for (int64_t h = 0; h < c->heads; h++) {
             int64_t i = row * c->heads + h;
             if (keys)
-                store(c->type, keys + i * c->k, cell_key(c, pages, pos[row], h), c->k);
+                store(key, keys + i * c->k, cell_key(c, 0, pages, pos[row], h), c->k);
             if (values)
-                store(c->type, values + i * c->v, cell_value(c, pages, pos[row], h), c->v);
+                store(value, values + i * c->v, cell_value(c, 0, pages, pos[row], h), c->v);
         }
     }
 }

@@ -30,7 +30,8 @@ static double logit(const query *q, int64_t j)
     const kcell *c = q->k->cell;
     const float *slopes = q->k->in[3]; /* [H] or NULL */
     double scale = q->k->scalar.attend.scale, softcap = q->k->scalar.attend.softcap;
-    dequant_row(c->type, cell_key(c, q->pages, j, q->cell_head), q->key, c->k);
+    dequant_row(kform_dtype(c->tier[0].key), cell_key(c, 0, q->pages, j, q->cell_head), q->key,
+                c->k);
     double s = scale * dot(q->q, q->key, c->k);
     if (softcap != 0)
         s = softcap * tanh(s / softcap);
@@ -55,7 +56,8 @@ static void attend_head(const query *q, double *sum, float *value, float *out)
         double p = exp(logit(q, j) - max);
         const float *v = q->key;
         if (!c->latent) {
-            dequant_row(c->type, cell_value(c, q->pages, j, q->cell_head), value, c->v);
+            dequant_row(kform_dtype(c->tier[0].value), cell_value(c, 0, q->pages, j, q->cell_head),
+                        value, c->v);
             v = value;
         }
         total += p;
@@ -80,7 +82,7 @@ void k_attend_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t row = unit / heads, head = unit % heads;
         query one = {.k = k,
-                     .pages = kcell_pages(c, b, row),
+                     .pages = kcell_pages(c, 0, b, row),
                      .q = q + unit * c->k,
                      .pos = kbatch_at(b, KBATCH_POS)[row],
                      .head = head,

@@ -7,30 +7,37 @@
 
 #include "kernels/kernels.h"
 
-/* Bytes of n numbers of the stored type, which has no blocks or whole ones here. */
-static inline int64_t cell_bytes(const kcell *c, int64_t n)
+/* Bytes of n numbers of a form that is floats. */
+static inline int64_t cell_bytes(kform f, int64_t n)
 {
-    const dtype_row *d = dtype_row_of(c->type);
-    return n / d->elems * (int64_t)d->bytes;
+    return n * (int64_t)dtype_row_of(kform_dtype(f))->bytes;
 }
 
-static inline char *cell_page(const kcell *c, const int32_t *pages, int64_t pos)
+/* `pages` is the sequence's table of that tier, here and below. */
+static inline char *cell_page(const kcell *c, int tier, const int32_t *pages, int64_t pos)
 {
-    WEFT_ASSERT(pos >= 0);
-    return c->base + pages[pos / c->page_tok] * c->page_bytes;
+    int32_t page = pages[pos / c->page_tok];
+    WEFT_ASSERT(pos >= 0 && page >= 0);
+    return c->tier[tier].base + page * c->tier[tier].page_bytes;
 }
 
-static inline char *cell_key(const kcell *c, const int32_t *pages, int64_t pos, int64_t head)
+/* Of a tier of floats. */
+static inline char *cell_key(const kcell *c, int tier, const int32_t *pages, int64_t pos,
+                             int64_t head)
 {
     int64_t tok = pos % c->page_tok;
-    return cell_page(c, pages, pos) + cell_bytes(c, (head * c->page_tok + tok) * c->k);
+    return cell_page(c, tier, pages, pos) +
+           cell_bytes(c->tier[tier].key, (head * c->page_tok + tok) * c->k);
 }
 
 /* Not for a latent cell, whose value is the beginning of its key. */
-static inline char *cell_value(const kcell *c, const int32_t *pages, int64_t pos, int64_t head)
+static inline char *cell_value(const kcell *c, int tier, const int32_t *pages, int64_t pos,
+                               int64_t head)
 {
+    const kcell_tier *t = &c->tier[tier];
     int64_t tok = pos % c->page_tok, keys = c->page_tok * c->heads * c->k;
-    return cell_page(c, pages, pos) + cell_bytes(c, keys + (head * c->page_tok + tok) * c->v);
+    return cell_page(c, tier, pages, pos) + cell_bytes(t->key, keys) +
+           cell_bytes(t->value, (head * c->page_tok + tok) * c->v);
 }
 
 /* The first position that a query of attend at `pos` sees. */

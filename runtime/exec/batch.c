@@ -159,6 +159,13 @@ static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t
     return WEFT_OK;
 }
 
+static void pages_copy(const state_page_table *from, int32_t *to, int64_t n)
+{
+    memcpy(to, from->page, (size_t)from->n * sizeof *to);
+    for (int64_t i = from->n; i < n; i++)
+        to[i] = -1;
+}
+
 /* Those that are as they were when they were copied stay: decoding copies one now and then. */
 void batch_take_pages(batch *b)
 {
@@ -172,16 +179,19 @@ void batch_take_pages(batch *b)
     const int64_t laid[3] = {v->n_tok, v->n_seq, v->n_page};
     bool same = memcmp(b->laid, laid, sizeof laid) == 0;
     memcpy(b->laid, laid, sizeof laid);
-    int32_t *to = kbatch_room(v, KBATCH_PARTS);
     taken *had = b->taken;
-    for (int32_t t = 0; t < v->n_table; t++)
-        for (int64_t i = 0; i < v->n_seq; i++, to += v->n_page, had++) {
+    for (int32_t t = 0; t < v->n_table; t++) {
+        v->data[kbatch_last_at(v, t)] = INT32_MAX;
+        for (int64_t i = 0; i < v->n_seq; i++, had++) {
             state_page_table from = state_pages(b->st, t, b->seq_of[i]);
+            int32_t *to = kbatch_pages_room(v, t, i);
+            to[-2] = to[-1] = 0; /* nothing to convert */
             if (same && had->seq == b->seq_of[i] && had->version == from.version)
                 continue;
-            memcpy(to, from.page, (size_t)from.n * sizeof *to);
+            pages_copy(&from, to, v->n_page);
             *had = (taken){b->seq_of[i], from.version};
         }
+    }
 }
 
 /* The numbers that the call before gave to its sequences. Done here and not at that call's end, which it does not reach

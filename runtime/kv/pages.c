@@ -4,6 +4,14 @@
  * leaves no trace. */
 #include "runtime/kv/pages.h"
 
+static int32_t *no_pages(arena *a, int64_t n)
+{
+    int32_t *page = ARENA_ARRAY(a, int32_t, (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        page[i] = -1;
+    return page;
+}
+
 void page_pool_init(page_pool *p, arena *a, int64_t n_seq, int64_t entries, int64_t n_page)
 {
     p->n_page = p->n_free = n_page;
@@ -13,7 +21,7 @@ void page_pool_init(page_pool *p, arena *a, int64_t n_seq, int64_t entries, int6
         p->free[i] = (int32_t)(n_page - 1 - i);
     p->tables = ARENA_ARRAY(a, page_table, (size_t)n_seq);
     for (int64_t i = 0; i < n_seq; i++)
-        p->tables[i].page = ARENA_ARRAY(a, int32_t, (size_t)entries);
+        p->tables[i].page = no_pages(a, entries);
 }
 
 static int32_t page_pop(page_pool *p)
@@ -32,6 +40,14 @@ static void page_put(page_pool *p, int32_t page)
         p->free[p->n_free++] = page;
 }
 
+/* Let a table hold entry i no longer. */
+static void entry_put(page_pool *p, page_table *t, int64_t i)
+{
+    page_put(p, t->page[i]);
+    t->page[i] = -1;
+    t->version++;
+}
+
 void pages_take(page_pool *p, page_table *t)
 {
     t->page[t->n++] = page_pop(p);
@@ -42,7 +58,7 @@ void pages_cut(page_pool *p, page_table *t, int64_t n)
 {
     WEFT_ASSERT(n >= t->first || n == 0);
     while (t->n > n && t->n > t->first)
-        page_put(p, t->page[--t->n]);
+        entry_put(p, t, --t->n);
     if (n == 0)
         t->first = t->n = 0;
 }
@@ -50,7 +66,7 @@ void pages_cut(page_pool *p, page_table *t, int64_t n)
 void pages_drop(page_pool *p, page_table *t, int64_t first)
 {
     for (; t->first < first && t->first < t->n; t->first++)
-        page_put(p, t->page[t->first]);
+        entry_put(p, t, t->first);
 }
 
 void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n)

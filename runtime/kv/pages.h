@@ -10,7 +10,7 @@
 #include "runtime/base/arena.h"
 
 typedef struct {
-    int32_t *page; /* [entries of the pool] */
+    int32_t *page; /* [entries of the pool]; -1 where it holds none */
     int64_t first, n;
     uint64_t version; /* another one whenever an entry is another page */
 } page_table;

@@ -135,13 +135,14 @@ static weft_status lay_out(weft_diag *dg, state *st, const plan *p, dtype type)
         st->at[i] = st->bytes;
         st->bytes = end;
         st->names[i] = c->name;
-        st->cells[i] = (kcell){.page_bytes = (int64_t)page,
+        kform form = kform_of_dtype(type);
+        st->cells[i] = (kcell){.tier = {{.page_bytes = (int64_t)page, .key = form, .value = form}},
+                               .n_tier = 1,
                                .page_tok = t->page_tok,
                                .heads = c->heads,
                                .k = c->k,
                                .v = c->v,
                                .latent = c->latent,
-                               .type = type,
                                .table = st->cells[i].table};
     }
     return WEFT_OK;
@@ -192,7 +193,7 @@ void state_bind(state *st, void *base, state_copy *copy, void *ctx)
     st->copy = copy ? copy : copy_plain;
     st->copy_ctx = ctx;
     for (int i = 0; i < st->n_cell; i++)
-        st->cells[i].base = (char *)base + st->at[i];
+        st->cells[i].tier[0].base = (char *)base + st->at[i];
 }
 
 /* ---- what it is ---- */
@@ -358,14 +359,21 @@ static bool reserve_one(state *st, int64_t seq, int64_t n_new, shortage *out_why
     return true;
 }
 
-/* The first n rows of a page; each head's are together. */
+static int64_t float_bytes(kform f)
+{
+    return (int64_t)dtype_row_of(kform_dtype(f))->bytes;
+}
+
+/* The first n rows of a page of tier 0; each head's are together. */
 static weft_status copy_rows(weft_diag *dg, const state *st, const kcell *c, int32_t from,
                              int32_t to, int64_t n)
 {
-    const char *src = c->base + from * c->page_bytes;
-    char *dst = c->base + to * c->page_bytes;
-    int64_t bytes = (int64_t)dtype_row_of(c->type)->bytes, at = 0;
-    const int64_t width[2] = {c->k * bytes, c->latent ? 0 : c->v * bytes};
+    const kcell_tier *t = &c->tier[0];
+    const char *src = t->base + from * t->page_bytes;
+    char *dst = t->base + to * t->page_bytes;
+    const int64_t width[2] = {c->k * float_bytes(t->key),
+                              c->latent ? 0 : c->v * float_bytes(t->value)};
+    int64_t at = 0;
     WEFT_ASSERT(st->copy);
     for (int part = 0; part < 2; part++)
         for (int64_t h = 0; h < c->heads && width[part]; h++, at += c->page_tok * width[part])

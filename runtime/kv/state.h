@@ -70,8 +70,8 @@ int32_t state_paged_table(const state *st);
 int64_t state_page_tokens(const state *st, int32_t table);
 int64_t state_page_entries(const state *st,
                            int32_t table); /* of a sequence that fills the context */
-/* That of a sequence: entry i is the page of positions i * page_tok and on. Entries from n on, and those
- * behind what a ring keeps, mean nothing; the others are the same as long as the version is. */
+/* That of a sequence: entry i is the page of positions i * page_tok and on, or -1 where it holds none; n of them
+ * at most, which are the same as long as the version is. */
 typedef struct {
     const int32_t *page;
     int64_t n;

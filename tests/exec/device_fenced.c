@@ -554,7 +554,7 @@ static void run_step(exec *e, const plan_bucket *b, int32_t i)
     uint64_t start = clock_ns();
     fence(e->f, true);
     if (k.cell)
-        WEFT_ASSERT(is_inside(e->f, k.cell->base, 1));
+        WEFT_ASSERT(is_inside(e->f, k.cell->tier[0].base, 1));
     int64_t units = kernel_units(row, &k);
     if (units > 0)
         row->fn(&k, &t, 0, units);

@@ -80,16 +80,19 @@ static kcell cell_make(const cell_shape *s, dtype type, int64_t page_tok, size_t
 {
     int64_t each = (int64_t)dtype_row_of(type)->bytes;
     int64_t tok = s->cell_heads * (s->k + (s->latent ? 0 : s->v));
-    kcell c = {.page_bytes = page_tok * tok * each + 8, /* not the rows' alone */
+    kform form = kform_of_dtype(type);
+    kcell c = {.tier = {{.page_bytes = page_tok * tok * each + 8, /* not the rows' alone */
+                         .key = form,
+                         .value = form}},
+               .n_tier = 1,
                .page_tok = page_tok,
                .heads = s->cell_heads,
                .k = s->k,
                .v = s->v,
                .latent = s->latent,
-               .type = type,
                .table = 1};
     int64_t n_page = positions(s) / page_tok + SEQ_MAX;
-    *out_bytes = (size_t)(n_page * c.page_bytes);
+    *out_bytes = (size_t)(n_page * c.tier[0].page_bytes);
     return c;
 }
 
@@ -102,7 +105,6 @@ static int64_t pages_of(const cell_shape *s, int64_t page_tok)
 static void pages_make(check *c, const cell_shape *s, int64_t page_tok, kbatch *b)
 {
     int64_t n_page = pages_of(s, page_tok), next = 0;
-    int32_t *table = kbatch_room(b, KBATCH_PARTS) + b->n_seq * b->n_page;
     int32_t *order = check_ids(c, n_page, 1);
     for (int64_t i = 0; i < n_page; i++)
         order[i] = (int32_t)i;
@@ -112,9 +114,10 @@ static void pages_make(check *c, const cell_shape *s, int64_t page_tok, kbatch *
         order[i] = order[j];
         order[j] = swap;
     }
+    kbatch_pages_clear(b);
     for (int64_t q = 0; q < b->n_seq; q++) {
         int64_t n = (s->len[q] + page_tok - 1) / page_tok;
-        memcpy(table + q * b->n_page, order + next, (size_t)n * sizeof *order);
+        memcpy(kbatch_pages_room(b, 1, q), order + next, (size_t)n * sizeof *order);
         next += n;
     }
 }
@@ -122,8 +125,10 @@ static void pages_make(check *c, const cell_shape *s, int64_t page_tok, kbatch *
 /* The same pages in another call. */
 static void pages_share(const kbatch *from, kbatch *to)
 {
-    memcpy(kbatch_room(to, KBATCH_PARTS), kbatch_pages(from, 0, 0),
-           (size_t)(to->n_table * to->n_seq * to->n_page) * sizeof *to->data);
+    for (int64_t t = 0; t < to->n_table; t++)
+        for (int64_t q = 0; q < to->n_seq; q++)
+            memcpy(kbatch_pages_room(to, t, q), kbatch_pages(from, t, q),
+                   (size_t)to->n_page * sizeof *to->data);
 }
 
 /* A call with the last `rows` positions of every sequence, turn by turn. */
@@ -213,12 +218,12 @@ static kcell *cell_fill(check *c, const cell_shape *s, dtype type, int64_t page_
     size_t bytes;
     kcell *cell = check_alloc(c, sizeof *cell, 0);
     *cell = cell_make(s, type, page_tok, &bytes);
-    cell->base = check_alloc(c, bytes, 0);
+    cell->tier[0].base = check_alloc(c, bytes, 0);
     kargs k = {.in = {keys, s->latent ? NULL : values}, .cell = cell, .batch = all};
     k.size.append.rows = all->n_tok;
-    char *base = cell->base, *again = check_complement(c, base, bytes);
+    char *base = cell->tier[0].base, *again = check_complement(c, base, bytes);
     for (int i = 0; i < 2; i++) {
-        cell->base = i ? base : again;
+        cell->tier[0].base = i ? base : again;
         kernel_find(KOP_append, "ref")->fn(&k, &(kthread){.count = 1}, 0, all->n_tok);
     }
     check_unused_unwritten(c, base, again, bytes);
@@ -229,7 +234,7 @@ static kcell *cell_fill(check *c, const cell_shape *s, dtype type, int64_t page_
 static void cell_unseen(check *c, const cell_shape *s, const kcell *cell, const kargs *k,
                         const kbatch *all)
 {
-    size_t each = dtype_row_of(cell->type)->bytes;
+    size_t each = dtype_row_of(kform_dtype(cell->tier[0].key))->bytes;
     const int32_t *seq = kbatch_at(all, KBATCH_SEQ), *at = kbatch_at(all, KBATCH_POS);
     for (int64_t t = 0; t < all->n_tok; t++) {
         bool seen = false;
@@ -238,11 +243,11 @@ static void cell_unseen(check *c, const cell_shape *s, const kcell *cell, const 
             seen = kbatch_at(k->batch, KBATCH_SEQ)[i] == seq[t] && at[t] <= pos &&
                    at[t] >= attend_first(k, pos);
         }
-        const int32_t *pages = kcell_pages(cell, all, t);
+        const int32_t *pages = kcell_pages(cell, 0, all, t);
         for (int64_t h = 0; h < s->cell_heads && !seen; h++) {
-            check_unused(c, cell_key(cell, pages, at[t], h), (size_t)s->k * each);
+            check_unused(c, cell_key(cell, 0, pages, at[t], h), (size_t)s->k * each);
             if (!s->latent)
-                check_unused(c, cell_value(cell, pages, at[t], h), (size_t)s->v * each);
+                check_unused(c, cell_value(cell, 0, pages, at[t], h), (size_t)s->v * each);
         }
     }
 }

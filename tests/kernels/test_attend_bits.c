@@ -20,13 +20,16 @@ static void numbers(float *x, size_t n, unsigned *seed)
 static kcell cell_create(dtype type, int64_t page_tok)
 {
     int64_t each = (int64_t)dtype_row_of(type)->bytes, n_page = LEN / page_tok + 1;
-    kcell c = {.page_bytes = page_tok * cell_heads * (K + v_width) * each,
+    kform form = kform_of_dtype(type);
+    kcell c = {.tier = {{.page_bytes = page_tok * cell_heads * (K + v_width) * each,
+                         .key = form,
+                         .value = form}},
+               .n_tier = 1,
                .page_tok = page_tok,
                .heads = cell_heads,
                .k = K,
-               .v = v_width,
-               .type = type};
-    c.base = malloc((size_t)(n_page * c.page_bytes));
+               .v = v_width};
+    c.tier[0].base = malloc((size_t)(n_page * c.tier[0].page_bytes));
     for (int64_t i = 0; i < n_page; i++)
         pages[i] = (int32_t)(n_page - 1 - i);
     return c;
@@ -40,7 +43,8 @@ static void batch_set(kbatch *b, int64_t n, const int32_t *at, const int32_t *ta
     *b = (kbatch){.n_tok = n, .n_seq = 1, .n_table = 1, .n_page = n_page};
     memset(kbatch_room(b, KBATCH_SEQ), 0, (size_t)n * sizeof *at);
     memcpy(kbatch_room(b, KBATCH_POS), at, (size_t)n * sizeof *at);
-    memcpy(kbatch_room(b, KBATCH_PARTS), table, (size_t)n_page * sizeof *table);
+    kbatch_pages_clear(b);
+    memcpy(kbatch_pages_room(b, 0, 0), table, (size_t)n_page * sizeof *table);
 }
 
 /* The last ROWS rows, `n_call` of them in a call; all rows are in the cell before. */
@@ -74,7 +78,7 @@ static void attend(dtype type, int64_t page_tok, int64_t window, int64_t n_call,
         free(t.scratch);
     }
     free(b);
-    free(cell.base);
+    free(cell.tier[0].base);
 }
 
 static void bits_hold(void)
@@ -148,13 +152,15 @@ static long_case *long_create(int heads, int heads_kept)
     numbers(c->sinks, COUNT_OF(c->sinks), &seed);
     for (int32_t i = 0; i <= LONG / LONG_PAGE; i++)
         c->pages[i] = LONG / LONG_PAGE - i;
-    c->cell = (kcell){.base = (char *)half,
-                      .page_bytes = LONG_PAGE * heads_kept * (K + V) * 2,
+    c->cell = (kcell){.tier = {{.base = (char *)half,
+                                .page_bytes = LONG_PAGE * heads_kept * (K + V) * 2,
+                                .key = KFORM_F16,
+                                .value = KFORM_F16}},
+                      .n_tier = 1,
                       .page_tok = LONG_PAGE,
                       .heads = heads_kept,
                       .k = K,
-                      .v = V,
-                      .type = DT_F16};
+                      .v = V};
     c->b = malloc(kbatch_bytes(&(kbatch){
         .n_tok = SPLIT_ROWS, .n_seq = 1, .n_table = 1, .n_page = (int64_t)COUNT_OF(c->pages)}));
     c->k = (kargs){.in = {c->q, NULL, c->sinks},
@@ -224,7 +230,7 @@ START_TEST(two_steps_give_the_same_bits)
                 split_holds(c, at[p], 0);
                 split_holds(c, at[p], 1500);
             }
-            free(c->cell.base);
+            free(c->cell.tier[0].base);
             free(c->b);
             free(c);
         }

@@ -180,7 +180,7 @@ END_TEST
 
 START_TEST(portable_scratch)
 {
-    kcell cell = {.heads = 2, .k = 6, .v = 4, .type = DT_F16};
+    kcell cell = {.heads = 2, .k = 6, .v = 4};
     kargs k = {.n = {5, 8, 7, 11}, .cell = &cell};
     const struct {
         const char *op;
@@ -200,7 +200,7 @@ START_TEST(portable_scratch)
         const kernel_row *row = kernel_find(kop_find(cases[i].op), "c");
         ck_assert_ptr_nonnull(row);
         cell.latent = cases[i].latent;
-        cell.type = cases[i].type;
+        cell.tier[0].key = cell.tier[0].value = kform_of_dtype(cases[i].type);
         ck_assert_int_eq(kernel_units(row, &k), cases[i].units);
         ck_assert_uint_eq(kernel_scratch(row, &k), cases[i].floats * sizeof(float));
     }

@@ -26,16 +26,18 @@ static store store_create(const attend_case *c, dtype type, int64_t page_tok)
 {
     store s = {0};
     int64_t tok = c->cell_heads * (c->k + (c->latent ? 0 : c->v));
-    s.cell = (kcell){.page_bytes = page_tok * tok * type_bytes(type) + PAGE_PAD,
+    s.cell = (kcell){.tier = {{.page_bytes = page_tok * tok * type_bytes(type) + PAGE_PAD,
+                               .key = kform_of_dtype(type),
+                               .value = kform_of_dtype(type)}},
+                     .n_tier = 1,
                      .page_tok = page_tok,
                      .heads = c->cell_heads,
                      .k = c->k,
                      .v = c->v,
-                     .latent = c->latent,
-                     .type = type};
-    s.bytes = (size_t)(N_PAGE * s.cell.page_bytes);
-    s.cell.base = malloc(s.bytes);
-    memset(s.cell.base, 0xff, s.bytes);
+                     .latent = c->latent};
+    s.bytes = (size_t)(N_PAGE * s.cell.tier[0].page_bytes);
+    s.cell.tier[0].base = malloc(s.bytes);
+    memset(s.cell.tier[0].base, 0xff, s.bytes);
     int32_t next = N_PAGE;
     for (int64_t p = 0; p < N_PAGE / c->n_seq; p++)
         for (int64_t q = 0; q < c->n_seq; q++)
@@ -52,7 +54,9 @@ static kbatch *batch_create(const attend_case *c, const store *s, int64_t n, con
     *b = counts;
     memcpy(kbatch_room(b, KBATCH_SEQ), seq, (size_t)n * sizeof *seq);
     memcpy(kbatch_room(b, KBATCH_POS), pos, (size_t)n * sizeof *pos);
-    memcpy(kbatch_room(b, KBATCH_PARTS), s->table, (size_t)c->n_seq * sizeof *s->table);
+    kbatch_pages_clear(b);
+    for (int64_t q = 0; q < c->n_seq; q++)
+        memcpy(kbatch_pages_room(b, 0, q), s->table[q], sizeof s->table[q]);
     return b;
 }
 
@@ -122,7 +126,7 @@ static void check_attend(const attend_case *c, dtype type, int64_t page_tok)
                .cell = &s.cell};
     run_checked(what, kernel_find(KOP_attend, "ref"), &k, &c->out, 1, false);
     free(b);
-    free(s.cell.base);
+    free(s.cell.tier[0].base);
 }
 
 START_TEST(attend_recorded)
@@ -157,17 +161,18 @@ static void put(dtype type, float x, char *to)
 /* The memory that a call must leave, worked out element by element. */
 static void expect_rows(const attend_case *c, const store *s, const kbatch *b, char *image)
 {
-    int64_t each = type_bytes(s->cell.type);
+    dtype type = kform_dtype(s->cell.tier[0].key);
+    int64_t each = type_bytes(type);
     const int32_t *seq = kbatch_at(b, KBATCH_SEQ), *pos = kbatch_at(b, KBATCH_POS);
     for (int64_t t = 0; t < b->n_tok; t++) {
         int64_t page_tok = s->cell.page_tok, slot = pos[t] % page_tok;
-        char *page = image + s->table[seq[t]][pos[t] / page_tok] * s->cell.page_bytes;
+        char *page = image + s->table[seq[t]][pos[t] / page_tok] * s->cell.tier[0].page_bytes;
         for (int64_t h = 0; h < c->cell_heads; h++) {
             for (int64_t i = 0; i < c->k; i++)
-                put(s->cell.type, c->keys[seq[t]][(pos[t] * c->cell_heads + h) * c->k + i],
+                put(type, c->keys[seq[t]][(pos[t] * c->cell_heads + h) * c->k + i],
                     page + ((h * s->cell.page_tok + slot) * c->k + i) * each);
             for (int64_t i = 0; i < c->v && !c->latent; i++)
-                put(s->cell.type, c->values[seq[t]][(pos[t] * c->cell_heads + h) * c->v + i],
+                put(type, c->values[seq[t]][(pos[t] * c->cell_heads + h) * c->v + i],
                     page + s->cell.page_tok * c->cell_heads * c->k * each +
                         ((h * s->cell.page_tok + slot) * c->v + i) * each);
         }
@@ -183,9 +188,9 @@ static void check_append(const attend_case *c, dtype type, int64_t page_tok, boo
     append(c, &s, b, one_by_one);
     expect_rows(c, &s, b, image);
     free(b);
-    ck_assert_mem_eq(s.cell.base, image, s.bytes);
+    ck_assert_mem_eq(s.cell.tier[0].base, image, s.bytes);
     free(image);
-    free(s.cell.base);
+    free(s.cell.tier[0].base);
 }
 
 /* Keys and values of all kinds: some need rounding, some are no numbers. */

@@ -32,14 +32,14 @@ START_TEST(cells_lie_apart_and_aligned)
     char *base = malloc(state_bytes(st));
     state_bind(st, base, NULL, NULL);
     const kcell *c = state_cells(st);
-    ck_assert_ptr_eq(c[0].base, base);
-    ck_assert_ptr_eq(c[1].base, base + 6 * kv);
-    ck_assert_int_eq(c[0].page_bytes, (int64_t)kv);
-    ck_assert_int_eq(c[1].page_bytes, (int64_t)latent);
+    ck_assert_ptr_eq(c[0].tier[0].base, base);
+    ck_assert_ptr_eq(c[1].tier[0].base, base + 6 * kv);
+    ck_assert_int_eq(c[0].tier[0].page_bytes, (int64_t)kv);
+    ck_assert_int_eq(c[1].tier[0].page_bytes, (int64_t)latent);
     ck_assert_int_eq(c[0].page_tok, 4);
     ck_assert_int_eq(c[0].heads, 2);
     ck_assert(c[1].latent && !c[0].latent);
-    ck_assert_int_eq(c[1].type, DT_F32);
+    ck_assert_int_eq(c[1].tier[0].key, KFORM_F32);
     free(base);
     state_destroy(st);
     state_destroy(NULL);
@@ -198,11 +198,11 @@ START_TEST(cells_that_keep_the_same_share_a_table)
         size_t all = 0;
         for (int i = 0; i < CELLS; i++) {
             ck_assert_int_eq(c[i].table, table[i]);
-            ck_assert_int_eq(c[i].type, types[ty]);
+            ck_assert_int_eq(c[i].tier[0].key, kform_of_dtype(types[ty]));
             ck_assert_int_eq(c[i].page_tok, table[i] == 2 ? WHOLE : TOK);
             int64_t bytes = c[i].page_tok * elems[i] * (types[ty] == DT_F32 ? 4 : 2);
-            ck_assert_int_eq(c[i].page_bytes, (bytes + 63) / 64 * 64);
-            all += (size_t)(c[i].page_bytes * pages[table[i]]);
+            ck_assert_int_eq(c[i].tier[0].page_bytes, (bytes + 63) / 64 * 64);
+            all += (size_t)(c[i].tier[0].page_bytes * pages[table[i]]);
         }
         for (int t = 0; t < TABLES; t++) {
             ck_assert_int_eq(state_pages_count(st, t), pages[t]);
@@ -290,7 +290,8 @@ START_TEST(a_fork_shares_until_someone_writes)
     const int32_t *a = state_pages(st, 0, 0).page, *b = state_pages(st, 0, 1).page;
     append_plain(dg, st, 0, 7);
     for (int i = 0; i < 2; i++)
-        memset(c[i].base + a[1] * c[i].page_bytes, 'x', (size_t)c[i].page_bytes);
+        memset(c[i].tier[0].base + a[1] * c[i].tier[0].page_bytes, 'x',
+               (size_t)c[i].tier[0].page_bytes);
     ck_assert_int_eq(state_fork(dg, st, 0, 1, 7), WEFT_OK);
     ck_assert_int_eq(state_length(st, 1), 7);
     ck_assert_int_eq(state_pages_free(st, 0), 3);
@@ -306,7 +307,7 @@ START_TEST(a_fork_shares_until_someone_writes)
     ck_assert_int_eq(a[0], b[0]);
     ck_assert_uint_eq(n_copied, 3 * (2 * (6 + 4) + 5) * 4); /* three rows of each cell */
     for (int h = 0; h < 2; h++) {
-        const char *rows = c[0].base + a[1] * c[0].page_bytes + h * 4 * 6 * 4;
+        const char *rows = c[0].tier[0].base + a[1] * c[0].tier[0].page_bytes + h * 4 * 6 * 4;
         for (int i = 0; i < 4 * 6 * 4; i++)
             ck_assert_int_eq(rows[i], i < 3 * 6 * 4 ? 'x' : 0);
     }
@@ -461,9 +462,9 @@ static void each_element(model *m, int64_t seq, int64_t pos, uint32_t stamp, boo
 {
     for (int i = 0; i < CELLS; i++) {
         const kcell *c = &state_cells(m->st)[i];
-        int64_t bytes = c->type == DT_F32 ? 4 : 2, tok = pos % c->page_tok;
-        char *page =
-            c->base + state_pages(m->st, c->table, seq).page[pos / c->page_tok] * c->page_bytes;
+        int64_t bytes = c->tier[0].key == KFORM_F32 ? 4 : 2, tok = pos % c->page_tok;
+        char *page = c->tier[0].base + state_pages(m->st, c->table, seq).page[pos / c->page_tok] *
+                                           c->tier[0].page_bytes;
         if (pos < m->seq[seq].kept[c->table])
             continue;
         for (int part = 0; part < (c->latent ? 1 : 2); part++) {
