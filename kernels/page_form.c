@@ -1,5 +1,5 @@
-/* page_form.c - quantise the part of a page, and read it. Work goes by strips: the 32 columns that a row of codes is
- * padded to, of all tokens of a block; columns beyond the width are 0. */
+/* page_form.c - quantise the part of a page, and read it. Codes are found row by row, as numbers from -119 to 119, and then
+ * put where they belong, a *strip* at a time: 32 columns of some tokens; columns beyond the width are 0. */
 #include "kernels/page_form.h"
 
 #include <math.h>
@@ -8,9 +8,10 @@
 
 enum { STRIP = PAGE_PAD };
 
-static int64_t columns_of(const page_part *p, int64_t col)
+/* Columns from `col` on, `most` at most. */
+static int64_t columns_of(const page_part *p, int64_t col, int64_t most)
 {
-    return p->width - col < STRIP ? p->width - col : STRIP;
+    return p->width - col < most ? p->width - col : most;
 }
 
 /* n numbers of a float form. */
@@ -69,26 +70,39 @@ static scale scale_of(float low, float high, bool centred, bool finite)
     return s;
 }
 
-/* Whole numbers from -119 to 119; what is not finite has `by` 0 and becomes 0. */
-static int8_t code_of(float x, float from, float by)
+/* A whole number from -119 to 119, and PAGE_OFFSET8; what is not finite has `by` 0 and becomes 0. */
+static uint8_t code_of(float x, float from, float by)
 {
     const float magic = 0x1.8p23f; /* numbers near it have units of 1 */
     float whole = (x - from) * by + magic - magic;
-    return (int8_t)(by == 0 ? 0 : (int32_t)whole);
+    return (uint8_t)((by == 0 ? 0 : (int32_t)whole) + PAGE_OFFSET8);
 }
 
-/* A strip of a row of codes. */
-static void codes_store(kform form, const int8_t *code, char *row, int64_t col)
+/* Two bytes of q8 as q4 keeps them: the upper half of the code, rounded, and PAGE_OFFSET4. */
+static uint8_t nibbles_of(uint8_t low, uint8_t high)
 {
-    if (form == KFORM_Q8) {
-        memcpy(row + col, code, STRIP);
-        return;
-    }
-    uint8_t *to = (uint8_t *)row + col / 2;
-    for (int i = 0; i < STRIP / 2; i++) {
-        int low = ((code[i] + 8) >> 4) + 8, high = ((code[i + STRIP / 2] + 8) >> 4) + 8;
-        to[i] = (uint8_t)(low | high << 4);
-    }
+    return (uint8_t)((low + 8) >> 4 | ((high + 8) >> 4) << 4);
+}
+
+/* Two quads of n bytes each become one of nibbles. */
+static void quads_halve(const uint8_t *low, const uint8_t *high, uint8_t *to, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = nibbles_of(low[i], high[i]);
+}
+
+/* n_quad quads of q8, quad [n_quad][bytes], from the i-th of a block on, `at` bytes into each. */
+static void quads_store(const page_part *p, char *block, int64_t i, int64_t n_quad, int64_t at,
+                        int64_t bytes, const uint8_t *quad)
+{
+    uint8_t *to = (uint8_t *)block + p->codes + at;
+    if (p->form == KFORM_Q8)
+        for (int64_t j = 0; j < n_quad; j++)
+            memcpy(to + (i + j) * p->quad_bytes, quad + j * bytes, (size_t)bytes);
+    else
+        for (int64_t j = 0; j < n_quad; j += 2)
+            quads_halve(quad + j * bytes, quad + (j + 1) * bytes, to + (i + j) / 2 * p->quad_bytes,
+                        bytes);
 }
 
 /* The strip at column `col` of a block of keys; x [block_tok][STRIP]. */
@@ -96,6 +110,7 @@ static void keys_store(const page_part *p, char *block, int64_t col, float (*x)[
 {
     float low[STRIP], high[STRIP], by[STRIP], from[STRIP];
     uint32_t most[STRIP] = {0}; /* of the magnitudes' bits */
+    uint8_t quad[STRIP / PAGE_QUAD][PAGE_BLOCK * PAGE_QUAD];
     uint16_t *step = (uint16_t *)(void *)block + col;
     uint16_t *mid = (uint16_t *)(void *)(block + p->mid) + col;
     memcpy(low, x[0], sizeof low);
@@ -114,17 +129,19 @@ static void keys_store(const page_part *p, char *block, int64_t col, float (*x)[
         by[c] = s.by;
         from[c] = s.from;
     }
+    int64_t bytes = p->block_tok * PAGE_QUAD;
     for (int64_t t = 0; t < p->block_tok; t++) {
-        int8_t code[STRIP];
+        uint8_t code[STRIP];
         for (int c = 0; c < STRIP; c++)
             code[c] = code_of(x[t][c], from[c], by[c]);
-        codes_store(p->form, code, block + p->codes + t * p->row_bytes, col);
+        for (int c = 0; c < STRIP; c += PAGE_QUAD)
+            memcpy(&quad[0][0] + c / PAGE_QUAD * bytes + t * PAGE_QUAD, code + c, PAGE_QUAD);
     }
+    quads_store(p, block, col / PAGE_QUAD, STRIP / PAGE_QUAD, 0, bytes, &quad[0][0]);
 }
 
-/* Token t of a block of values: the group at column `col`, n columns of it; x [PAGE_GROUP], 0 beyond them. */
-static void values_store(const page_part *p, char *block, int64_t t, int64_t col, int64_t n,
-                         const float *x)
+/* The step of a token of values and a group of columns x, 0 beyond the width; what codes are multiplied by. */
+static float value_step(const float *x, uint16_t *step)
 {
     uint32_t most = 0;
     for (int64_t c = 0; c < PAGE_GROUP; c++) {
@@ -133,12 +150,26 @@ static void values_store(const page_part *p, char *block, int64_t t, int64_t col
     }
     bool finite = most < 0x7f800000u;
     scale s = scale_of(0, finite ? float_of(most) : 0, false, finite);
-    ((uint16_t *)(void *)block)[t * p->groups + col / PAGE_GROUP] = s.step;
-    for (int64_t i = 0; i < n; i += STRIP) {
-        int8_t code[STRIP];
-        for (int c = 0; c < STRIP; c++)
-            code[c] = code_of(x[i + c], 0, s.by);
-        codes_store(p->form, code, block + p->codes + t * p->row_bytes, col + i);
+    *step = s.step;
+    return s.by;
+}
+
+/* Eight tokens from t on, of which `n` are there, and the group of columns at `col`. */
+static void values_store(const page_part *p, char *block, int64_t t, int64_t n, int64_t col,
+                         float (*x)[PAGE_GROUP])
+{
+    uint16_t *step = (uint16_t *)(void *)block + col / PAGE_GROUP * p->block_tok + t;
+    float by[PAGE_TOK_PAD] = {0};
+    for (int64_t i = 0; i < n; i++)
+        by[i] = value_step(x[i], &step[i]);
+    for (int64_t at = 0; at < PAGE_GROUP && col + at < p->width; at += STRIP) {
+        uint8_t quad[PAGE_TOK_PAD / PAGE_QUAD][STRIP * PAGE_QUAD];
+        for (int i = 0; i < PAGE_TOK_PAD; i++)
+            for (int c = 0; c < STRIP; c++)
+                quad[i / PAGE_QUAD][c * PAGE_QUAD + i % PAGE_QUAD] =
+                    code_of(x[i][at + c], 0, by[i]);
+        quads_store(p, block, t / PAGE_QUAD, PAGE_TOK_PAD / PAGE_QUAD, (col + at) * PAGE_QUAD,
+                    STRIP * PAGE_QUAD, &quad[0][0]);
     }
 }
 
@@ -149,7 +180,7 @@ static void keys_quantise(const page_part *to, char *block, const page_part *fro
         float x[PAGE_BLOCK][STRIP] = {0};
         for (int64_t t = 0; t < to->block_tok; t++)
             floats_load(from->form, rows + t * from->row_bytes + col * bytes, x[t],
-                        columns_of(to, col));
+                        columns_of(to, col, STRIP));
         keys_store(to, block, col, x);
     }
 }
@@ -157,25 +188,36 @@ static void keys_quantise(const page_part *to, char *block, const page_part *fro
 static void values_quantise(const page_part *to, char *block, const page_part *from,
                             const char *rows)
 {
-    int64_t bytes = from->row_bytes / from->width, steps = to->block_tok * to->groups * 2;
-    memset(block + steps, 0, (size_t)(to->codes - steps));
-    for (int64_t t = 0; t < to->block_tok; t++)
+    int64_t bytes = from->row_bytes / from->width;
+    memset(block, 0, (size_t)to->codes);
+    for (int64_t t = 0; t < to->block_tok; t += PAGE_TOK_PAD)
         for (int64_t col = 0; col < to->width; col += PAGE_GROUP) {
-            int64_t left = to->width - col, n = left < PAGE_GROUP ? left : PAGE_GROUP;
-            float x[PAGE_GROUP] = {0};
-            floats_load(from->form, rows + t * from->row_bytes + col * bytes, x, n);
-            values_store(to, block, t, col, n, x);
+            int64_t left = to->block_tok - t, n = left < PAGE_TOK_PAD ? left : PAGE_TOK_PAD;
+            float x[PAGE_TOK_PAD][PAGE_GROUP] = {0};
+            for (int64_t i = 0; i < n; i++)
+                floats_load(from->form, rows + (t + i) * from->row_bytes + col * bytes, x[i],
+                            columns_of(to, col, PAGE_GROUP));
+            values_store(to, block, t, n, col, x);
         }
 }
 
-/* q8 to q4: what is before the codes stays. */
+/* All codes of a block, padded. */
+static int64_t codes_bytes(const page_part *p)
+{
+    int64_t quad = p->form == KFORM_Q8 ? PAGE_QUAD : 2 * PAGE_QUAD;
+    int64_t along = p->kind == PAGE_KEYS ? p->padded : page_pad(p->block_tok, PAGE_TOK_PAD);
+    return along / quad * p->quad_bytes;
+}
+
+/* q8 to q4: what is before the codes stays; two quads of bytes become one of nibbles. */
 static void codes_halve(const page_part *to, char *dst, const page_part *from, const char *src)
 {
+    const uint8_t *code = (const uint8_t *)src + from->codes;
+    uint8_t *pair = (uint8_t *)dst + to->codes;
+    int64_t quad = to->quad_bytes, n = codes_bytes(to) / quad;
     memcpy(dst, src, (size_t)to->codes);
-    for (int64_t t = 0; t < to->block_tok; t++)
-        for (int64_t col = 0; col < from->row_bytes; col += STRIP)
-            codes_store(to->form, (const int8_t *)(src + from->codes + t * from->row_bytes + col),
-                        dst + to->codes + t * to->row_bytes, col);
+    for (int64_t i = 0; i < n; i++)
+        quads_halve(code + 2 * i * quad, code + (2 * i + 1) * quad, pair + i * quad, quad);
 }
 
 static void floats_convert(const page_part *to, char *dst, const page_part *from, const char *src)
@@ -192,14 +234,14 @@ static void floats_convert(const page_part *to, char *dst, const page_part *from
 
 static void block_convert(const page_part *to, char *dst, const page_part *from, const char *src)
 {
+    int64_t used = to->codes + codes_bytes(to);
+    memset(dst + used, 0, (size_t)(to->block_bytes - used));
     if (!kform_is_float(from->form))
         codes_halve(to, dst, from, src);
     else if (to->kind == PAGE_KEYS)
         keys_quantise(to, dst, from, src);
     else
         values_quantise(to, dst, from, src);
-    int64_t used = to->codes + to->block_tok * to->row_bytes;
-    memset(dst + used, 0, (size_t)(to->block_bytes - used));
 }
 
 void page_convert(const page_part *to, void *dst, const page_part *from, const void *src)
@@ -218,20 +260,45 @@ void page_convert(const page_part *to, void *dst, const page_part *from, const v
 
 /* ---- reading ---- */
 
-/* The codes of a strip as floats; q4's are 16 times what it stores. */
-static void codes_load(kform form, const char *row, int64_t col, float *x)
+/* The bytes, or q4's nibbles, of a strip of a token of keys: its channels are four and four. */
+static void codes_of_key(const page_part *p, const uint8_t *codes, int64_t t, int64_t col,
+                         uint8_t *to)
 {
-    if (form == KFORM_Q8) {
-        const int8_t *code = (const int8_t *)row + col;
-        for (int i = 0; i < STRIP; i++)
-            x[i] = code[i];
-        return;
+    int each = p->form == KFORM_Q8 ? PAGE_QUAD : 2 * PAGE_QUAD;
+    for (int c = 0; c < STRIP; c += each) {
+        const uint8_t *from = codes + (col + c) / each * p->quad_bytes + t * PAGE_QUAD;
+        for (int i = 0; i < PAGE_QUAD; i++) {
+            to[c + i] = p->form == KFORM_Q8 ? from[i] : from[i] & 15;
+            if (p->form == KFORM_Q4)
+                to[c + PAGE_QUAD + i] = from[i] >> 4;
+        }
     }
-    const uint8_t *pair = (const uint8_t *)row + col / 2;
-    for (int i = 0; i < STRIP / 2; i++) {
-        x[i] = (float)(((pair[i] & 15) - 8) * 16);
-        x[i + STRIP / 2] = (float)(((pair[i] >> 4) - 8) * 16);
-    }
+}
+
+/* The same of values: those of a token are four bytes apart. */
+static void codes_of_value(const page_part *p, const uint8_t *codes, int64_t t, int64_t col,
+                           uint8_t *to)
+{
+    int each = p->form == KFORM_Q8 ? PAGE_QUAD : 2 * PAGE_QUAD;
+    int shift = t % each >= PAGE_QUAD ? 4 : 0, mask = p->form == KFORM_Q8 ? 255 : 15;
+    const uint8_t *from = codes + t / each * p->quad_bytes + col * PAGE_QUAD + t % PAGE_QUAD;
+    for (int c = 0; c < STRIP; c++)
+        to[c] = (uint8_t)(from[c * PAGE_QUAD] >> shift & mask);
+}
+
+/* The codes of a strip of a token as floats; q4's are 16 times what it stores. */
+static void codes_load(const page_part *p, const char *block, int64_t t, int64_t col, float *x)
+{
+    const uint8_t *codes = (const uint8_t *)block + p->codes;
+    int offset = p->form == KFORM_Q8 ? PAGE_OFFSET8 : PAGE_OFFSET4;
+    int times = p->form == KFORM_Q8 ? 1 : 16;
+    uint8_t code[STRIP];
+    if (p->kind == PAGE_KEYS)
+        codes_of_key(p, codes, t, col, code);
+    else
+        codes_of_value(p, codes, t, col, code);
+    for (int i = 0; i < STRIP; i++)
+        x[i] = (float)((code[i] - offset) * times);
 }
 
 /* Strip `col` of token t of a block, of which columns [begin, end) are wanted. */
@@ -239,7 +306,7 @@ static void strip_read(const page_part *p, const char *block, int64_t t, int64_t
                        const float *step, const float *mid, int64_t begin, int64_t end, float *to)
 {
     float x[STRIP];
-    codes_load(p->form, block + p->codes + t * p->row_bytes, col, x);
+    codes_load(p, block, t, col, x);
     for (int i = 0; i < STRIP; i++)
         x[i] = mid[i] + step[i] * x[i];
     memcpy(to, x + begin, (size_t)(end - begin) * sizeof *to);
@@ -260,7 +327,7 @@ static void block_read(const page_part *p, const char *block, int64_t t, int64_t
         }
         for (int64_t i = 0; i < n_tok; i++) {
             if (p->kind == PAGE_VALUES) {
-                float one = half_from_f16(steps[(t + i) * p->groups + at / PAGE_GROUP]);
+                float one = half_from_f16(steps[at / PAGE_GROUP * p->block_tok + t + i]);
                 for (int c = 0; c < STRIP; c++)
                     step[c] = one;
             }

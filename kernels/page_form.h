@@ -7,20 +7,24 @@
  *
  * q8 and q4: blocks of 64 tokens (of page_tok, where that is less), each for itself:
  *
- *     keys, latent rows    step f16 [width], mid f16 [width]; then codes, a row per token
+ *     keys, latent rows    step f16 [width], mid f16 [width], codes [width / 4][token][4]
  *                          x[token][c] = mid[c] + step[c] * code
- *     values               step f16 [token][groups of 64 columns]; then codes, a row per token
- *                          x[token][c] = step[token][c / 64] * code
+ *     values               step f16 [groups of 64 columns][token], codes [token / 4][width][4]
+ *                          x[token][c] = step[c / 64][token] * code
  *
  * Keys have channels that are large in every token, values do not: so a key's step is that of its channel and a value's
  * that of its token. `mid` is the middle of the channel's range, rounded to f16.
  *
- * A code of q8 is an int8 from -119 to 119. q4 keeps its upper half, h = (code + 8) >> 4, from -7 to 7, as the nibble
- * h + 8; x has 16 * step * h in place of step * code. So q4 made of q8 is q4 made of floats, bit for bit: a page is
- * quantised once however often it moves. Of each 32 columns byte i has column i (low nibble) and column i + 16 (high).
+ * Four numbers that one sum goes over, a key's channels or a column's tokens, are side by side, and then the sums: the
+ * order of instructions that multiply bytes (vpdpbusd, sdot, tiles), which so need no sums across a vector.
  *
- * Rows of codes are padded to 32 columns, and the arrays of step and mid likewise, with code, step and mid 0; the steps
- * of values are padded to 64 bytes, and so is a block. A block so begins at a multiple of 64 bytes from its part.
+ * A code of q8 is a whole number from -119 to 119, stored with 128 added as a byte. q4 keeps its upper half,
+ * h = (code + 8) >> 4, from -7 to 7, with 8 added as a nibble; x has 16 * step * h in place of step * code. So q4 made of
+ * q8 is q4 made of floats, bit for bit: a page is quantised once however often it moves. The low nibbles of four bytes
+ * are the first four of eight channels or tokens, the high ones the other four: [width / 8][token][4] bytes.
+ *
+ * Widths are padded to 32, the tokens of values to 8, the steps of values and a block to 64 bytes, with step, mid and code
+ * 0. A block so begins at a multiple of 64 bytes from its part.
  *
  * Errors, of numbers whose range f16 holds, against what was quantised; r is the largest distance from mid (of values:
  * from 0) in the group:
@@ -36,10 +40,14 @@
 #include "kernels/kform.h"
 
 enum {
-    PAGE_BLOCK = 64,     /* tokens of a block */
-    PAGE_GROUP = 64,     /* columns of a value's step */
-    PAGE_PAD = 32,       /* columns of a row of codes are padded to it */
-    PAGE_ALIGN = 64,     /* bytes */
+    PAGE_BLOCK = 64,    /* tokens of a block */
+    PAGE_GROUP = 64,    /* columns of a value's step */
+    PAGE_PAD = 32,      /* columns are padded to it */
+    PAGE_TOK_PAD = 8,   /* tokens of a column of values */
+    PAGE_ALIGN = 64,    /* bytes */
+    PAGE_QUAD = 4,      /* numbers of a sum that lie side by side */
+    PAGE_OFFSET8 = 128, /* what is added to codes */
+    PAGE_OFFSET4 = 8,
     PAGE_CODE_MAX = 119, /* so that 16 * 7 + 7 is the last code that rounds down to 7 */
 };
 
@@ -52,12 +60,14 @@ typedef struct {
     page_kind kind;
     int64_t page_tok, width;
     int64_t bytes;     /* of the part */
-    int64_t row_bytes; /* of a token's numbers or codes */
+    int64_t row_bytes; /* of a token; floats */
     /* of a quantised form: */
     int64_t block_tok, block_bytes;
-    int64_t codes;  /* from the beginning of a block */
-    int64_t mid;    /* the same; keys */
-    int64_t groups; /* steps of a token; values */
+    int64_t padded; /* width */
+    int64_t mid;    /* from the beginning of a block; keys */
+    int64_t codes;  /* the same */
+    int64_t
+        quad_bytes; /* of all codes with the same four channels (keys) or tokens (values); q4: of twice four */
 } page_part;
 
 /* Can pages of so many tokens be stored so? Quantised ones have whole blocks. */
@@ -80,29 +90,35 @@ static inline page_part page_part_of(kform form, page_kind kind, int64_t page_to
         p.bytes = page_tok * p.row_bytes;
         return p;
     }
-    int64_t padded = page_pad(width, PAGE_PAD);
+    int64_t quad = form == KFORM_Q8 ? PAGE_QUAD : 2 * PAGE_QUAD, quads;
+    p.padded = page_pad(width, PAGE_PAD);
     p.block_tok = page_tok < PAGE_BLOCK ? page_tok : PAGE_BLOCK;
-    p.row_bytes = form == KFORM_Q8 ? padded : padded / 2;
-    p.groups = (width + PAGE_GROUP - 1) / PAGE_GROUP;
-    p.mid = 2 * padded;
-    p.codes = kind == PAGE_KEYS ? 2 * p.mid : page_pad(2 * p.block_tok * p.groups, PAGE_ALIGN);
-    p.block_bytes = page_pad(p.codes + p.block_tok * p.row_bytes, PAGE_ALIGN);
+    if (kind == PAGE_KEYS) {
+        p.mid = 2 * p.padded;
+        p.codes = 2 * p.mid;
+        p.quad_bytes = p.block_tok * PAGE_QUAD;
+        quads = p.padded / quad;
+    } else {
+        int64_t groups = (width + PAGE_GROUP - 1) / PAGE_GROUP;
+        p.codes = page_pad(2 * p.block_tok * groups, PAGE_ALIGN);
+        p.quad_bytes = p.padded * PAGE_QUAD;
+        quads = page_pad(p.block_tok, PAGE_TOK_PAD) / quad;
+    }
+    p.block_bytes = page_pad(p.codes + quads * p.quad_bytes, PAGE_ALIGN);
     p.bytes = page_tok / p.block_tok * p.block_bytes;
     return p;
 }
 
-/* Bytes from the beginning of a part to the block of a token; quantised forms. */
+/* Bytes from the beginning of a part to the numbers of a token; floats. */
+static inline int64_t page_row(const page_part *p, int64_t tok)
+{
+    return tok * p->row_bytes;
+}
+
+/* The same to the block of a token; quantised forms. */
 static inline int64_t page_block(const page_part *p, int64_t tok)
 {
     return tok / p->block_tok * p->block_bytes;
-}
-
-/* The same to the numbers or codes of a token. */
-static inline int64_t page_row(const page_part *p, int64_t tok)
-{
-    if (kform_is_float(p->form))
-        return tok * p->row_bytes;
-    return page_block(p, tok) + p->codes + tok % p->block_tok * p->row_bytes;
 }
 
 /* Columns [col, col + n_col) of tokens [tok, tok + n_tok) of the part at `part` as floats; rows of `to` are `pitch`
