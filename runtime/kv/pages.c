@@ -4,6 +4,8 @@
  * leaves no trace. */
 #include "runtime/kv/pages.h"
 
+#include <string.h>
+
 static int32_t *no_pages(arena *a, int64_t n)
 {
     int32_t *page = ARENA_ARRAY(a, int32_t, (size_t)n);
@@ -12,15 +14,16 @@ static int32_t *no_pages(arena *a, int64_t n)
     return page;
 }
 
-void page_pool_init(page_pool *p, arena *a, int64_t n_seq, int64_t entries, int64_t n_page)
+void page_pool_init(page_pool *p, arena *a, int64_t n_holder, int64_t entries, int64_t n_page)
 {
     p->n_page = p->n_free = n_page;
     p->refs = ARENA_ARRAY(a, int32_t, (size_t)n_page);
     p->free = ARENA_ARRAY(a, int32_t, (size_t)n_page);
     for (int64_t i = 0; i < n_page; i++)
         p->free[i] = (int32_t)(n_page - 1 - i);
-    p->tables = ARENA_ARRAY(a, page_table, (size_t)n_seq);
-    for (int64_t i = 0; i < n_seq; i++)
+    p->seen = ARENA_ARRAY(a, uint8_t, (size_t)n_page);
+    p->tables = ARENA_ARRAY(a, page_table, (size_t)n_holder);
+    for (int64_t i = 0; i < n_holder; i++)
         p->tables[i].page = no_pages(a, entries);
 }
 
@@ -79,6 +82,27 @@ void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n
         to->page[i] = from->page[i];
         p->refs[to->page[i]]++;
     }
+}
+
+int64_t pages_alone(const page_pool *p, const page_table *t)
+{
+    int64_t n = 0;
+    for (int64_t i = t->first; i < t->n; i++)
+        n += p->refs[t->page[i]] == 1;
+    return n;
+}
+
+int64_t pages_held(const page_pool *p, int64_t n)
+{
+    int64_t held = 0;
+    memset(p->seen, 0, (size_t)p->n_page);
+    for (int64_t h = 0; h < n; h++)
+        for (int64_t i = p->tables[h].first; i < p->tables[h].n; i++) {
+            uint8_t *seen = &p->seen[p->tables[h].page[i]];
+            held += !*seen;
+            *seen = 1;
+        }
+    return held;
 }
 
 bool pages_shared(const page_pool *p, const page_table *t, int64_t i)

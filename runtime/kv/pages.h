@@ -1,6 +1,6 @@
-/* pages.h - a pool of numbered pages, and for each sequence a table of those it holds.
+/* pages.h - a pool of numbered pages, and for each holder, a sequence or a prefix, a table of those it holds.
  *
- * A page is held by any number of tables and is free when none holds it. A sequence holds entries
+ * A page is held by any number of tables and is free when none holds it. A holder has entries
  * [first, n) of its table: those before `first` were given back, those from n on were never taken. Only
  * numbers are kept here; what a page holds is state.c's. Nothing allocates after page_pool_init. Private
  * to runtime/kv. */
@@ -19,11 +19,12 @@ typedef struct {
     int64_t n_page, n_free;
     int32_t *refs;      /* [n_page]: tables that hold the page */
     int32_t *free;      /* [n_free]: a stack of those that none holds */
-    page_table *tables; /* [n_seq] */
+    page_table *tables; /* [n_holder] */
+    uint8_t *seen;      /* [n_page]: for pages_held */
 } page_pool;
 
 /* All pages free; page 0 is handed out first. */
-void page_pool_init(page_pool *p, arena *a, int64_t n_seq, int64_t entries, int64_t n_page);
+void page_pool_init(page_pool *p, arena *a, int64_t n_holder, int64_t entries, int64_t n_page);
 
 /* One more page at the end of a table; there must be a free one. */
 void pages_take(page_pool *p, page_table *t);
@@ -33,6 +34,10 @@ void pages_cut(page_pool *p, page_table *t, int64_t n);
 void pages_drop(page_pool *p, page_table *t, int64_t first);
 /* Let `to`, which holds nothing, hold what `from` does, up to entry n. */
 void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n);
+
+/* How many pages of a table no other one holds; and how many different ones the first n tables hold. */
+int64_t pages_alone(const page_pool *p, const page_table *t);
+int64_t pages_held(const page_pool *p, int64_t n);
 
 /* Does another table hold entry i too? */
 bool pages_shared(const page_pool *p, const page_table *t, int64_t i);

@@ -22,11 +22,13 @@ typedef struct {
     int64_t seen; /* of those, how many the next token may see */
     int64_t page_tok;
     page_pool pool;
-    mark *marks; /* [n_seq] */
+    mark *marks;       /* [n_seq] */
+    size_t page_bytes; /* of all its cells */
 } cell_table;
 
+/* Who holds pages is numbered: sequences first, then prefixes. */
 struct state {
-    int64_t n_seq, n_ctx;
+    int64_t n_seq, n_prefix, n_ctx;
     int n_cell;
     int32_t n_table;
     size_t bytes, table_bytes;
@@ -34,7 +36,7 @@ struct state {
     size_t *at;         /* [n_cell]: where each cell's pages begin in the memory */
     const char **names; /* [n_cell] */
     cell_table *tables; /* [n_table] */
-    int64_t *length;    /* [n_seq]: tokens committed */
+    int64_t *length;    /* [n_seq + n_prefix]: tokens committed */
     state_copy *copy;
     void *copy_ctx;
     arena *home;
@@ -57,8 +59,11 @@ static weft_status check_options(weft_diag *dg, const state_options *opt, int64_
     WEFT_TRY(check_count(dg, "the number of sequences", opt->n_seq, SEQ_MAX));
     WEFT_TRY(check_count(dg, "the context", opt->n_ctx, INT32_MAX));
     WEFT_TRY(check_count(dg, "the number of tokens in a page", page_tok, PAGE_TOK_MAX));
-    WEFT_TRY(check_count(dg, "pages of all sequences at full length",
-                         i64_ceil_div(opt->n_ctx, page_tok) * opt->n_seq, PAGES_MAX));
+    if (opt->n_prefix)
+        WEFT_TRY(check_count(dg, "the number of prefixes", opt->n_prefix, SEQ_MAX));
+    WEFT_TRY(check_count(dg, "pages of all sequences and prefixes at full length",
+                         i64_ceil_div(opt->n_ctx, page_tok) * (opt->n_seq + opt->n_prefix),
+                         PAGES_MAX));
     if (opt->n_page)
         WEFT_TRY(check_count(dg, "the number of pages", opt->n_page, PAGES_MAX));
     if (opt->type == DT_F32 || opt->type == DT_F16 || opt->type == DT_BF16)
@@ -70,10 +75,14 @@ static weft_status check_options(weft_diag *dg, const state_options *opt, int64_
 /* The table of cells like c, which is new when there was none. */
 static int32_t find_table(state *st, const plan_cell *c, int64_t page_tok)
 {
-    cell_table t = {
-        .layout = c->layout, .keep = st->n_ctx, .seen = st->n_ctx, .page_tok = page_tok};
+    /* A page of a whole context could hardly be shared. */
+    bool apart = c->layout == PLAN_CONTIGUOUS && st->n_prefix > 0;
+    cell_table t = {.layout = apart ? PLAN_PAGED : c->layout,
+                    .keep = st->n_ctx,
+                    .seen = st->n_ctx,
+                    .page_tok = page_tok};
     /* Attention reads blocks of STATE_PAGE_TOK tokens in place where no page ends within one. */
-    if (c->layout == PLAN_CONTIGUOUS)
+    if (t.layout == PLAN_CONTIGUOUS)
         t.page_tok = i64_ceil_div(st->n_ctx, STATE_PAGE_TOK) * STATE_PAGE_TOK;
     if (c->layout == PLAN_RING && c->keep < t.keep) {
         t.keep = c->keep > 0 ? c->keep : 0;
@@ -103,9 +112,13 @@ static void make_pages(state *st, cell_table *t, const plan *p, const state_opti
     int64_t entries = i64_ceil_div(st->n_ctx, t->page_tok), n_page = entries * st->n_seq;
     if (t->layout == PLAN_PAGED && opt->n_page)
         n_page = opt->n_page;
-    if (t->layout == PLAN_RING && ring_pages(t, st->n_seq, p->n_tok_max) < n_page)
-        n_page = ring_pages(t, st->n_seq, p->n_tok_max);
-    page_pool_init(&t->pool, st->home, st->n_seq, entries, n_page);
+    int64_t held = (t->keep + 2 * t->page_tok - 2) / t->page_tok; /* of a ring, between calls */
+    int64_t ring = ring_pages(t, st->n_seq, p->n_tok_max) + st->n_prefix * held;
+    if (t->layout == PLAN_RING) {
+        n_page = entries * (st->n_seq + st->n_prefix);
+        n_page = ring < n_page ? ring : n_page;
+    }
+    page_pool_init(&t->pool, st->home, st->n_seq + st->n_prefix, entries, n_page);
     t->marks = ARENA_ARRAY(st->home, mark, (size_t)st->n_seq);
 }
 
@@ -123,7 +136,7 @@ static weft_status lay_out(weft_diag *dg, state *st, const plan *p, dtype type)
 {
     for (int i = 0; i < st->n_cell; i++) {
         const plan_cell *c = &p->cell[i];
-        const cell_table *t = &st->tables[st->cells[i].table];
+        cell_table *t = &st->tables[st->cells[i].table];
         size_t page, all, end;
         if (!page_bytes(c, type, t->page_tok, &page) ||
             !size_mul(page, (size_t)t->pool.n_page, &all) || !size_add(st->bytes, all, &end) ||
@@ -132,6 +145,7 @@ static weft_status lay_out(weft_diag *dg, state *st, const plan *p, dtype type)
                              "%" PRId64 " pages of %" PRId64
                              " tokens in each of %d cells do not fit into memory",
                              t->pool.n_page, t->page_tok, st->n_cell);
+        t->page_bytes += page;
         st->at[i] = st->bytes;
         st->bytes = end;
         st->names[i] = c->name;
@@ -155,12 +169,16 @@ weft_status state_create(weft_diag *dg, const plan *p, const state_options *opt,
     arena *home = arena_create();
     state *st = ARENA_NEW(home, state);
     size_t n_cell = (size_t)p->n_cell;
-    *st = (state){.n_seq = opt->n_seq, .n_ctx = opt->n_ctx, .n_cell = p->n_cell, .home = home};
+    *st = (state){.n_seq = opt->n_seq,
+                  .n_prefix = opt->n_prefix,
+                  .n_ctx = opt->n_ctx,
+                  .n_cell = p->n_cell,
+                  .home = home};
     st->cells = ARENA_ARRAY(home, kcell, n_cell);
     st->at = ARENA_ARRAY(home, size_t, n_cell);
     st->names = ARENA_ARRAY(home, const char *, n_cell);
     st->tables = ARENA_ARRAY(home, cell_table, n_cell);
-    st->length = ARENA_ARRAY(home, int64_t, (size_t)st->n_seq);
+    st->length = ARENA_ARRAY(home, int64_t, (size_t)(st->n_seq + st->n_prefix));
     for (int i = 0; i < st->n_cell; i++)
         st->cells[i].table = find_table(st, &p->cell[i], page_tok);
     for (int32_t i = 0; i < st->n_table; i++)
@@ -471,13 +489,19 @@ static bool can_keep(const cell_table *t, int64_t seq, int64_t length)
     return length == 0 || row_seen(t, length) >= row_kept(t, seq);
 }
 
-int64_t state_keepable(const state *st, int64_t seq, int64_t length)
+static int64_t holder_keepable(const state *st, int64_t holder, int64_t length)
 {
-    WEFT_ASSERT(state_has(st, seq) && length >= 0 && length <= st->length[seq]);
+    WEFT_ASSERT(length >= 0 && length <= st->length[holder]);
     for (int32_t i = 0; i < st->n_table; i++)
-        if (!can_keep(&st->tables[i], seq, length))
+        if (!can_keep(&st->tables[i], holder, length))
             return 0;
     return length;
+}
+
+int64_t state_keepable(const state *st, int64_t seq, int64_t length)
+{
+    WEFT_ASSERT(state_has(st, seq));
+    return holder_keepable(st, seq, length);
 }
 
 static weft_status check_rows(weft_diag *dg, const state *st, int64_t seq, int64_t length)
@@ -508,13 +532,9 @@ weft_status state_truncate(weft_diag *dg, state *st, int64_t seq, int64_t length
     return WEFT_OK;
 }
 
-weft_status state_fork(weft_diag *dg, state *st, int64_t from, int64_t to, int64_t length)
+/* Let a holder hold the first `length` tokens of another one, which can be kept, and nothing else. */
+static void share(state *st, int64_t from, int64_t to, int64_t length)
 {
-    WEFT_TRY(check_seq(dg, st, from));
-    WEFT_TRY(check_seq(dg, st, to));
-    if (from == to)
-        return state_truncate(dg, st, from, length);
-    WEFT_TRY(check_rows(dg, st, from, length));
     st->length[to] = length;
     for (int32_t i = 0; i < st->n_table; i++) {
         cell_table *t = &st->tables[i];
@@ -523,5 +543,96 @@ weft_status state_fork(weft_diag *dg, state *st, int64_t from, int64_t to, int64
         if (length > 0)
             pages_share(&t->pool, &tables[from], &tables[to], i64_ceil_div(length, t->page_tok));
     }
+}
+
+weft_status state_fork(weft_diag *dg, state *st, int64_t from, int64_t to, int64_t length)
+{
+    WEFT_TRY(check_seq(dg, st, from));
+    WEFT_TRY(check_seq(dg, st, to));
+    if (from == to)
+        return state_truncate(dg, st, from, length);
+    WEFT_TRY(check_rows(dg, st, from, length));
+    share(st, from, to, length);
     return WEFT_OK;
+}
+
+/* ---- prefixes ---- */
+
+bool state_has_room(state *st, const int32_t *seq, const int32_t *n_new, int64_t n)
+{
+    shortage why;
+    int64_t i = 0;
+    while (i < n && reserve_one(st, seq[i], n_new[i], &why))
+        i++;
+    undo_each(st, seq, i);
+    return i == n;
+}
+
+int64_t state_prefixes(const state *st)
+{
+    return st->n_prefix;
+}
+
+/* Its number among those who hold pages. */
+static int64_t holder_of(const state *st, int64_t prefix)
+{
+    WEFT_ASSERT(prefix >= 0 && prefix < st->n_prefix);
+    return st->n_seq + prefix;
+}
+
+int64_t state_prefix_length(const state *st, int64_t prefix)
+{
+    return st->length[holder_of(st, prefix)];
+}
+
+int64_t state_prefix_keepable(const state *st, int64_t prefix, int64_t length)
+{
+    return holder_keepable(st, holder_of(st, prefix), length);
+}
+
+void state_hold(state *st, int64_t seq, int64_t prefix, int64_t length)
+{
+    WEFT_ASSERT(state_keepable(st, seq, length) == length);
+    share(st, seq, holder_of(st, prefix), length);
+}
+
+void state_take(state *st, int64_t prefix, int64_t seq, int64_t length)
+{
+    WEFT_ASSERT(state_has(st, seq) && state_prefix_keepable(st, prefix, length) == length);
+    share(st, holder_of(st, prefix), seq, length);
+}
+
+void state_drop(state *st, int64_t prefix)
+{
+    int64_t h = holder_of(st, prefix);
+    st->length[h] = 0;
+    for (int32_t i = 0; i < st->n_table; i++)
+        pages_cut(&st->tables[i].pool, &st->tables[i].pool.tables[h], 0);
+}
+
+int64_t state_prefix_alone(const state *st, int64_t prefix, size_t *out_bytes)
+{
+    int64_t n = 0, h = holder_of(st, prefix);
+    size_t bytes = 0;
+    for (int32_t i = 0; i < st->n_table; i++) {
+        const cell_table *t = &st->tables[i];
+        int64_t alone = pages_alone(&t->pool, &t->pool.tables[h]);
+        n += alone;
+        bytes += (size_t)alone * t->page_bytes;
+    }
+    if (out_bytes)
+        *out_bytes = bytes;
+    return n;
+}
+
+void state_prefix_pages(const state *st, int64_t *out_n, size_t *out_bytes)
+{
+    *out_n = 0;
+    *out_bytes = 0;
+    for (int32_t i = 0; i < st->n_table; i++) {
+        const cell_table *t = &st->tables[i];
+        int64_t n = t->pool.n_page - t->pool.n_free - pages_held(&t->pool, st->n_seq);
+        *out_n += n;
+        *out_bytes += (size_t)n * t->page_bytes;
+    }
 }

@@ -34,6 +34,7 @@ typedef struct {
     int64_t page_tok; /* of paged cells and rings; 0: STATE_PAGE_TOK */
     int64_t n_page;   /* of the paged cells; 0: enough for all sequences at full length */
     dtype type;       /* of what cells store: DT_F32, DT_F16 or DT_BF16 */
+    int64_t n_prefix; /* prefixes, numbered from 0 */
 } state_options;
 
 /* Contiguous cells have a page for each sequence. Rings have exactly as many as calls of p->n_tok_max
@@ -101,5 +102,26 @@ weft_status state_fork(weft_diag *dg, state *st, int64_t from, int64_t to,
                        int64_t length) WEFT_MUST_USE;
 /* How many of its first `length` tokens truncate and fork can keep: all, or none because of a ring. */
 int64_t state_keepable(const state *st, int64_t seq, int64_t length);
+
+/* A prefix holds the pages of the beginning of a text without being a sequence: nothing is appended to it. All cells'
+ * pages are held as they are at that length, so whoever takes it goes on exactly as the sequence that it came from
+ * would. Its pages are those of the pools: where prefixes hold many, a reservation of the paged cells may find too few
+ * (W1401), and some prefixes have to be dropped. Rings have pages for all prefixes, and contiguous cells are paged
+ * where there are prefixes. */
+int64_t state_prefixes(const state *st);
+int64_t state_prefix_length(const state *st, int64_t prefix); /* 0: it holds nothing */
+/* As state_keepable, of what state_take can give. */
+int64_t state_prefix_keepable(const state *st, int64_t prefix, int64_t length);
+/* Let a prefix hold the first `length` tokens of a sequence, or a sequence those of a prefix, and nothing else; `length` is
+ * keepable. Takes no page and moves no row. */
+void state_hold(state *st, int64_t seq, int64_t prefix, int64_t length);
+void state_take(state *st, int64_t prefix, int64_t seq, int64_t length);
+void state_drop(state *st, int64_t prefix); /* what it holds, if anything */
+/* Pages that would be free without it; in all tables. Bytes of them too, unless NULL. */
+int64_t state_prefix_alone(const state *st, int64_t prefix, size_t *out_bytes);
+/* Pages that prefixes hold and no sequence does. */
+void state_prefix_pages(const state *st, int64_t *out_n, size_t *out_bytes);
+/* Would state_reserve_each find pages? The sequences and counts are such that it may be called. Leaves all as it was. */
+bool state_has_room(state *st, const int32_t *seq, const int32_t *n_new, int64_t n) WEFT_MUST_USE;
 
 #endif

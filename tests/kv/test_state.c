@@ -12,7 +12,8 @@ static const plan two_cell_plan = {.n_cell = 2, .cell = two_cells};
 static state *open_state(weft_diag *dg, int64_t n_seq, int64_t n_ctx, int64_t page_tok,
                          int64_t n_page)
 {
-    state_options opt = {n_seq, n_ctx, page_tok, n_page, DT_F32};
+    state_options opt = {
+        .n_seq = n_seq, .n_ctx = n_ctx, .page_tok = page_tok, .n_page = n_page, .type = DT_F32};
     state *st = NULL;
     ck_assert_int_eq(state_create(dg, &two_cell_plan, &opt, &st), WEFT_OK);
     return st;
@@ -131,6 +132,9 @@ START_TEST(sizes_out_of_range_are_refused)
         {.n_seq = 1 << 20, .n_ctx = 1 << 20, .page_tok = 1},
         {.n_seq = 1 << 20, .n_ctx = 1 << 20, .page_tok = 1, .n_page = 1},
         {.n_seq = 1, .n_ctx = 1, .n_page = INT64_MAX},
+        {.n_seq = 1, .n_ctx = 1, .n_prefix = -1},
+        {.n_seq = 1, .n_ctx = 1, .n_prefix = INT64_MAX},
+        {.n_seq = 1, .n_ctx = 1 << 20, .page_tok = 1, .n_prefix = 1 << 20},
     };
     weft_diag *dg = diag_create();
     state *st = NULL;
@@ -434,27 +438,45 @@ END_TEST
 
 typedef struct {
     int64_t length;
-    uint32_t stamp[CTX];  /* what each row holds is made from its number */
-    int64_t kept[TABLES]; /* the first row that is still there */
+    uint32_t stamp[CTX];                 /* what each row holds is made from its number */
+    int64_t kept[TABLES];                /* the first row that is still there */
+    int32_t page[TABLES][CTX / TOK + 1]; /* of a prefix */
 } model_seq;
+
+enum { PREFIXES = 3, HOLDERS = SEQS + PREFIXES };
+
+/* Of each table: rows kept, rows seen, tokens in a page. */
+typedef struct {
+    int n;
+    int64_t keep[TABLES], seen[TABLES], tok[TABLES];
+} model_tables;
+
+static const model_tables plain_tables = {
+    TABLES, {9, CTX, CTX, 13}, {9, CTX, CTX, 3}, {TOK, TOK, CTX, TOK}};
+static const model_tables shared_tables = {TABLES - 1, {9, CTX, 13}, {9, CTX, 3}, {TOK, TOK, TOK}};
 
 typedef struct {
     weft_diag *dg;
     state *st;
     char *base;
-    model_seq seq[SEQS];
+    model_seq seq[HOLDERS];
+    const model_tables *t;
+    int n_holder; /* sequences, and prefixes where the round has them */
     uint32_t seed, next_stamp;
-    int n_full, n_gone, n_fork, n_call; /* how often */
+    int n_full, n_gone, n_fork, n_call, n_hold; /* how often */
 } model;
-
-/* Of each table: rows kept, rows seen, tokens in a page. */
-static const int64_t keeps[TABLES] = {9, CTX, CTX, 13}, seens[TABLES] = {9, CTX, CTX, 3},
-                     toks[TABLES] = {TOK, TOK, CTX, TOK};
 
 static int64_t draw(model *m, int64_t n) /* 0 to n - 1 */
 {
     m->seed = m->seed * 1664525u + 1013904223u;
     return (int64_t)(m->seed >> 8) % n;
+}
+
+/* Entry i of what a sequence or prefix holds. */
+static int32_t page_at(const model *m, int64_t holder, int table, int64_t i)
+{
+    return holder < SEQS ? state_pages(m->st, table, holder).page[i]
+                         : m->seq[holder].page[table][i];
 }
 
 /* Write or check a row, element by element, in every cell. */
@@ -463,8 +485,8 @@ static void each_element(model *m, int64_t seq, int64_t pos, uint32_t stamp, boo
     for (int i = 0; i < CELLS; i++) {
         const kcell *c = &state_cells(m->st)[i];
         int64_t bytes = c->tier[0].key == KFORM_F32 ? 4 : 2, tok = pos % c->page_tok;
-        char *page = c->tier[0].base + state_pages(m->st, c->table, seq).page[pos / c->page_tok] *
-                                           c->tier[0].page_bytes;
+        char *page =
+            c->tier[0].base + page_at(m, seq, c->table, pos / c->page_tok) * c->tier[0].page_bytes;
         if (pos < m->seq[seq].kept[c->table])
             continue;
         for (int part = 0; part < (c->latent ? 1 : 2); part++) {
@@ -486,19 +508,20 @@ static void each_element(model *m, int64_t seq, int64_t pos, uint32_t stamp, boo
     }
 }
 
-static int64_t pages_of(int64_t rows, int table)
+static int64_t pages_of(const model *m, int64_t rows, int table)
 {
-    return (rows + toks[table] - 1) / toks[table];
+    return (rows + m->t->tok[table] - 1) / m->t->tok[table];
 }
 
-/* How many tables hold each page; the number of pages in use. */
-static int64_t count_refs(const model *m, int t, int *refs)
+/* How many of the first n holders hold each page; the number of pages in use. */
+static int64_t count_refs(const model *m, int t, int n, int *refs)
 {
     int64_t used = 0;
     memset(refs, 0, (size_t)state_pages_count(m->st, t) * sizeof *refs);
-    for (int s = 0; s < SEQS; s++)
-        for (int64_t i = m->seq[s].kept[t] / toks[t]; i < pages_of(m->seq[s].length, t); i++) {
-            int32_t page = state_pages(m->st, t, s).page[i];
+    for (int s = 0; s < n; s++)
+        for (int64_t i = m->seq[s].kept[t] / m->t->tok[t]; i < pages_of(m, m->seq[s].length, t);
+             i++) {
+            int32_t page = page_at(m, s, t, i);
             if (page < 0 || page >= state_pages_count(m->st, t))
                 ck_abort_msg("there is no page %d", (int)page);
             used += refs[page]++ == 0;
@@ -509,13 +532,20 @@ static int64_t count_refs(const model *m, int t, int *refs)
 static void check_all(model *m)
 {
     int refs[200];
-    for (int t = 0; t < TABLES; t++) {
+    int64_t apart = 0, n;
+    size_t bytes;
+    for (int t = 0; t < m->t->n; t++) {
         ck_assert_int_le(state_pages_count(m->st, t), 200);
-        ck_assert_int_eq(state_pages_free(m->st, t),
-                         state_pages_count(m->st, t) - count_refs(m, t, refs));
+        int64_t used = count_refs(m, t, m->n_holder, refs);
+        ck_assert_int_eq(state_pages_free(m->st, t), state_pages_count(m->st, t) - used);
+        apart += used - count_refs(m, t, SEQS, refs);
     }
-    for (int s = 0; s < SEQS; s++) {
-        ck_assert_int_eq(state_length(m->st, s), m->seq[s].length);
+    state_prefix_pages(m->st, &n, &bytes);
+    ck_assert_int_eq(n, apart);
+    ck_assert_int_eq(n > 0, bytes > 0);
+    for (int s = 0; s < m->n_holder; s++) {
+        ck_assert_int_eq(s < SEQS ? state_length(m->st, s) : state_prefix_length(m->st, s - SEQS),
+                         m->seq[s].length);
         for (int64_t i = 0; i < m->seq[s].length; i++)
             each_element(m, s, i, m->seq[s].stamp[i], false);
     }
@@ -525,15 +555,16 @@ static void check_all(model *m)
 static bool call_fits(const model *m, const int32_t *seqs, const int32_t *rows, int n)
 {
     bool fits = true;
-    for (int t = 0; t < TABLES; t++) {
+    for (int t = 0; t < m->t->n; t++) {
         int refs[200];
-        int64_t left = state_pages_count(m->st, t) - count_refs(m, t, refs);
+        int64_t left = state_pages_count(m->st, t) - count_refs(m, t, m->n_holder, refs);
+        int64_t tok = m->t->tok[t];
         for (int i = 0; i < n; i++) {
             const model_seq *s = &m->seq[seqs[i]];
-            left -= pages_of(s->length + rows[i], t) - pages_of(s->length, t);
-            if (rows[i] == 0 || s->length % toks[t] == 0)
+            left -= pages_of(m, s->length + rows[i], t) - pages_of(m, s->length, t);
+            if (rows[i] == 0 || s->length % tok == 0)
                 continue;
-            int *r = &refs[state_pages(m->st, t, seqs[i]).page[s->length / toks[t]]];
+            int *r = &refs[page_at(m, seqs[i], t, s->length / tok)];
             if (*r > 1) {
                 left--;
                 (*r)--;
@@ -562,6 +593,7 @@ static void model_call(model *m)
         left -= rows[n++];
     }
     bool fits = call_fits(m, seqs, rows, n);
+    ck_assert_int_eq(state_has_room(m->st, seqs, rows, n), fits);
     ck_assert_int_eq(state_reserve_each(m->dg, m->st, seqs, rows, n) == WEFT_OK, fits);
     if (!fits) {
         expect_one(m->dg, W1401, "more pages of 4 tokens");
@@ -585,27 +617,82 @@ static void model_call(model *m)
         state_commit(m->st, seqs[i], taken);
         state_release(m->st, seqs[i]);
         s->length += taken;
-        for (int t = 0; t < TABLES; t++) {
-            int64_t kept = (s->length - keeps[t]) / toks[t] * toks[t];
-            if (s->length > keeps[t] && kept > s->kept[t])
+        for (int t = 0; t < m->t->n; t++) {
+            int64_t tok = m->t->tok[t], kept = (s->length - m->t->keep[t]) / tok * tok;
+            if (s->length > m->t->keep[t] && kept > s->kept[t])
                 s->kept[t] = kept;
         }
+    }
+}
+
+/* Some of the tokens of a holder, mostly nearly all; can they be kept? */
+static bool draw_length(model *m, const model_seq *s, int64_t *out_length)
+{
+    int64_t near = s->length < 7 ? 0 : s->length - 6, length = draw(m, s->length + 1);
+    if (draw(m, 3))
+        length = near + draw(m, s->length - near + 1);
+    bool can = true;
+    for (int t = 0; t < m->t->n; t++) {
+        int64_t seen = length > m->t->seen[t] ? length - m->t->seen[t] : 0;
+        can = can && (length == 0 || seen >= s->kept[t]);
+    }
+    *out_length = length;
+    return can;
+}
+
+static void model_share(model *m, int64_t from, int64_t to, int64_t length)
+{
+    model_seq *s = &m->seq[to];
+    int32_t page[TABLES][CTX / TOK + 1];
+    for (int t = 0; t < m->t->n; t++)
+        for (int64_t i = m->seq[from].kept[t] / m->t->tok[t]; i < pages_of(m, length, t); i++)
+            page[t][i] = page_at(m, from, t, i);
+    *s = m->seq[from];
+    s->length = length;
+    memcpy(s->page, page, sizeof page);
+    if (length == 0)
+        memset(s->kept, 0, sizeof s->kept);
+}
+
+/* A prefix takes, gives or drops. */
+static void model_hold(model *m)
+{
+    int64_t seq = draw(m, SEQS), prefix = draw(m, PREFIXES), length;
+    bool give = draw(m, 2);
+    model_seq *from = &m->seq[give ? SEQS + prefix : seq];
+    if (draw(m, 5) == 0) {
+        int64_t before = 0, after = 0, alone = state_prefix_alone(m->st, prefix, NULL);
+        for (int t = 0; t < m->t->n; t++)
+            before += state_pages_free(m->st, t);
+        state_drop(m->st, prefix);
+        for (int t = 0; t < m->t->n; t++)
+            after += state_pages_free(m->st, t);
+        ck_assert_int_eq(after - before, alone);
+        memset(&m->seq[SEQS + prefix], 0, sizeof m->seq[0]);
+        return;
+    }
+    bool can = draw_length(m, from, &length);
+    ck_assert_int_eq(give ? state_prefix_keepable(m->st, prefix, length)
+                          : state_keepable(m->st, seq, length),
+                     can ? length : 0);
+    if (!can)
+        return;
+    m->n_hold++;
+    if (give) {
+        state_take(m->st, prefix, seq, length);
+        model_share(m, SEQS + prefix, seq, length);
+    } else {
+        model_share(m, seq, SEQS + prefix, length);
+        state_hold(m->st, seq, prefix, length);
     }
 }
 
 /* Cut a sequence, or make another one of its beginning. */
 static void model_cut(model *m, bool fork)
 {
-    int64_t from = draw(m, SEQS), to = fork ? draw(m, SEQS) : from;
+    int64_t from = draw(m, SEQS), to = fork ? draw(m, SEQS) : from, length;
     model_seq *s = &m->seq[from];
-    int64_t near = s->length < 7 ? 0 : s->length - 6, length = draw(m, s->length + 1);
-    if (draw(m, 3))
-        length = near + draw(m, s->length - near + 1);
-    bool can = true;
-    for (int t = 0; t < TABLES; t++) {
-        int64_t seen = length > seens[t] ? length - seens[t] : 0;
-        can = can && (length == 0 || seen >= s->kept[t]);
-    }
+    bool can = draw_length(m, s, &length);
     ck_assert_int_eq(state_keepable(m->st, from, length), can ? length : 0);
     weft_status status = fork ? state_fork(m->dg, m->st, from, to, length)
                               : state_truncate(m->dg, m->st, from, length);
@@ -627,22 +714,28 @@ START_TEST(whatever_happens_rows_are_there)
 {
     static const dtype types[] = {DT_F32, DT_F16, DT_BF16};
     enum { STEPS = 5000 };
-    for (int round = 0; round < 6; round++) {
+    for (int round = 0; round < 9; round++) {
+        bool prefixes = round >= 6;
         model *m = calloc(1, sizeof *m);
         m->dg = diag_create();
         m->seed = (uint32_t)round + 1;
+        m->t = prefixes ? &shared_tables : &plain_tables;
+        m->n_holder = prefixes ? HOLDERS : SEQS;
         state_options opt = {.n_seq = SEQS,
                              .n_ctx = CTX,
                              .page_tok = TOK,
                              .n_page = round < 3 ? 30 : 0,
+                             .n_prefix = prefixes ? PREFIXES : 0,
                              .type = types[round % 3]};
         ck_assert_int_eq(state_create(m->dg, &mixed_plan, &opt, &m->st), WEFT_OK);
         m->base = malloc(state_bytes(m->st));
         state_bind(m->st, m->base, NULL, NULL);
         for (int step = 0; step < STEPS; step++) {
             int64_t what = draw(m, 16);
-            if (what < 12)
+            if (what < 11 + !prefixes)
                 model_call(m);
+            else if (what < 12)
+                model_hold(m);
             else
                 model_cut(m, what < 14);
             check_all(m);
@@ -650,13 +743,16 @@ START_TEST(whatever_happens_rows_are_there)
         ck_assert_int_gt(m->n_call, STEPS / 4);
         ck_assert_int_gt(m->n_fork, STEPS / 100);
         ck_assert_int_gt(m->n_gone, STEPS / 100);
+        ck_assert_int_eq(m->n_hold > STEPS / 100, prefixes);
         if (round < 3)
             ck_assert_int_gt(m->n_full, STEPS / 100);
-        else
+        else if (!prefixes)
             ck_assert_int_eq(m->n_full, 0); /* enough for all, shared or not */
+        for (int p = 0; p < m->n_holder - SEQS; p++)
+            state_drop(m->st, p);
         for (int s = 0; s < SEQS; s++)
             ck_assert_int_eq(state_truncate(m->dg, m->st, s, 0), WEFT_OK);
-        for (int t = 0; t < TABLES; t++)
+        for (int t = 0; t < m->t->n; t++)
             ck_assert_int_eq(state_pages_free(m->st, t), state_pages_count(m->st, t));
         state_destroy(m->st);
         diag_destroy(m->dg);
