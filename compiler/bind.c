@@ -56,7 +56,8 @@ weft_status model_bind(weft_diag *dg, const model_file *mf, const bind_options *
                                  .context = opt->context,
                                  .checked = bm->text.checked,
                                  .home = a,
-                                 .others = opt->others ? &bm->others : NULL};
+                                 .others = opt->others ? &bm->others : NULL,
+                                 .sites = opt->sites ? &bm->sites : NULL};
         st = dsl_elaborate(dg, f, &how, &cp, bm->graph, &bm->settings);
     }
     if (st == WEFT_OK) {
@@ -80,6 +81,7 @@ void bound_model_destroy(bound_model *bm)
     VEC_FREE(&bm->settings.params);
     VEC_FREE(&bm->others.keys);
     VEC_FREE(&bm->others.weights);
+    VEC_FREE(&bm->sites);
     arena_destroy(bm->a);
 }
 

@@ -16,6 +16,7 @@ typedef struct {
     const char *entry; /* NULL: decode */
     int64_t context;   /* of the session; 0: the trained one */
     bool others;       /* gather the names in the other format, too */
+    bool sites;        /* gather the names of adapter sites, too */
     /* The same checkpoint, bound before with the same arch: its text needs no choosing and checking. NULL: none. */
     const bound_model *like;
 } bind_options;
@@ -35,6 +36,7 @@ struct bound_model {
     graph *graph;
     model_settings settings;
     other_names others; /* with `others`: what all this is called in the other format */
+    site_names sites;   /* with `sites`: what adapters may call its weights */
 };
 
 /* Choose the model file, bind it, build its graph. W0801: no model matches; W0802: two match equally; all

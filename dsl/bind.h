@@ -4,6 +4,7 @@
  *   bind_weight.c   weight lines find their tensors
  *   bind_cover.c    tensors that no line claims
  *   bind_other.c    names in the other format
+ *   bind_sites.c    names of adapter sites in both
  *   bind_emit.c     typed calls become nodes, cells and outputs of the graph
  *   bind_suggest.c  the nearest key or tensor for a name that the checkpoint lacks
  *

@@ -11,7 +11,8 @@ struct binding {
     graph *g;                 /* NULL: only match lines are evaluated */
     model_settings *settings; /* with a graph */
     other_names *others;      /* NULL: not wanted */
-    arena *home;              /* of settings and other names */
+    site_names *sites;        /* NULL: not wanted */
+    arena *home;              /* of settings, other names and sites */
     int64_t context;          /* of the session; 0: the trained one */
     sym *session_context;
     scope *model_names;
@@ -41,5 +42,6 @@ void suggest_tensor(binding *b, const str *want, size_t n_want);
 void other_arch(binding *b, const ast *body);
 void other_param(binding *b, const ast *n, int64_t layer, val v);
 void other_weights(binding *b, const weight *w);
+void bind_sites(binding *b, const weight *w);
 
 #endif

@@ -377,6 +377,7 @@ int bind_weight(binding *b, weight *w, bool has_bias)
     if (got == 1) {
         name_weight(s, w, &w->bound->stored, "");
         other_weights(b, w);
+        bind_sites(b, w);
     }
     if (got == 0 && !w->optional && !w->decl->kid[WEIGHT_FALLBACK]) {
         weft_fail(s->dg, W0501, w->decl->name_loc, STR_FMT " is not in the file", STR_ARG(w->name));
@@ -415,6 +416,7 @@ void bind_alias(binding *b, weight *w, const weight *other)
     *w->bound = (weight_bound){.stored = other->bound->stored, .id = -1, .bias_id = -1};
     w->bias.rank = 0; /* a fallback brings no bias */
     name_weight(b->s, w, &w->bound->stored, "");
+    bind_sites(b, w);
 }
 
 val bind_constant(binding *b, const weight *w)

@@ -142,6 +142,7 @@ weft_status dsl_elaborate(weft_diag *dg, dsl_file *f, const elaborate_options *o
         b.g = g;
         b.settings = out_settings;
         b.others = opt->others;
+        b.sites = opt->sites;
         b.home = opt->home;
         b.n_failed = failed;
         b.context = opt->context;

@@ -43,6 +43,30 @@ typedef struct {
     VEC(other_weight) weights;
 } other_names;
 
+/* What an adapter may call a weight: a name that its line has, in either format, and the transforms that make the weight
+ * of the tensors of that name. */
+typedef struct {
+    transform_code code; /* pairs, rows, take, reshape, join, transpose */
+    int n_arg;
+    int64_t arg
+        [GRAPH_RANK_MAX]; /* as written, none of a join; the order of pairs as in gtype; -1: not known */
+} site_step;
+
+typedef struct {
+    str weight;   /* of the graph: blk[3].q_proj */
+    bool gguf;    /* else Hugging Face */
+    bool raw;     /* the name is complete, without .weight */
+    bool mapped;  /* its elements go through a function (=>) */
+    bool stacked; /* a tensor for each index of axis 0; otherwise several are joined */
+    kind_code kind;
+    int n_step;
+    const site_step *step;
+    size_t n_tensor;
+    const str *tensor; /* without .weight */
+} site_name;
+
+typedef VEC(site_name) site_names;
+
 /* How well a file's models fit a checkpoint of this architecture: 0 not at all, 1 by name, 2 by name and
  * a true condition. out_model is the best one's name, a view into the source. */
 int dsl_match(weft_diag *dg, dsl_file *f, checkpoint *cp, str arch, str *out_model);
@@ -54,6 +78,7 @@ typedef struct {
     bool checked;        /* sema_check has passed this file */
     arena *home;         /* texts of settings and names live here */
     other_names *others; /* filled with the names in the other format; NULL: not wanted */
+    site_names *sites;   /* filled with the names of adapter sites in both; NULL: not wanted */
 } elaborate_options;
 
 /* Check the file, bind it to the checkpoint, add the entry to the graph g. Every tensor must be claimed

@@ -431,7 +431,7 @@ static void view_transpose(view *x, const ast *n)
 }
 
 /* The rows stay; what is known of their order goes with the weight. */
-static pair_order order_of(sema *s, const ast *n)
+pair_order transform_order(sema *s, const ast *n)
 {
     str word = STR("half");
     const ast *order = n->kid[TRANSFORM_ARGUMENTS]->kid[0]->kid[ARG_VALUE];
@@ -445,7 +445,7 @@ static void view_pairs(view *x, const ast *n)
     tensor_type *t = &x->w->stored;
     origin o = x->b->from;
     uint32_t last = args->n_kid > 2 ? 2 : 1;
-    t->pairs[o] = order_of(x->b->s, n);
+    t->pairs[o] = transform_order(x->b->s, n);
     x->v.pairs = (int)t->pairs[o];
     t->run[o] = sema_int(x->b->s, args->kid[1]->kid[ARG_VALUE], "an argument");
     t->turned[o] = sema_int(x->b->s, args->kid[last]->kid[ARG_VALUE], "an argument");
@@ -477,7 +477,7 @@ static int64_t int_or(sema *s, const ast *n, uint32_t i, int64_t absent)
 static bool other_pairs(other_view *x, const ast *n)
 {
     x->rows_allowed = false;
-    x->out.pairs = (int)order_of(x->b->s, n);
+    x->out.pairs = (int)transform_order(x->b->s, n);
     x->out.run = int_or(x->b->s, n, 1, 0);
     x->out.turned = int_or(x->b->s, n, 2, x->out.run);
     return true;

@@ -51,6 +51,7 @@ typedef struct {
     other_weight out;
 } other_view;
 
+pair_order transform_order(sema *s, const ast *n); /* of a `pairs` */
 bool transform_other(other_view *x, const ast *n); /* false: the tensor there is something else */
 
 const ast *transform_in(const ast *key,

@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 /* Codes the checker cannot raise before a model, an adapter or a device is there. */
-static const char *const with_a_model[] = {"W0410", "W0413", "W0502", "W0505", "W0506", "W0507",
-                                           "W0605", "W0701", "W0702", "W0703", "W0801", "W0802",
-                                           "W0805", "W0902", "W1105", "W1106", "W1110"};
+static const char *const with_a_model[] = {
+    "W0410", "W0413", "W0502", "W0505", "W0506", "W0507", "W0605", "W0701", "W0702", "W0703",
+    "W0704", "W0705", "W0706", "W0801", "W0802", "W0805", "W0902", "W1105", "W1106", "W1110"};
 
 static bool seen[DIAG_CODE_COUNT];
 
