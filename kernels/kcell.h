@@ -11,9 +11,8 @@
 #ifndef WEFT_KERNELS_KCELL_H
 #define WEFT_KERNELS_KCELL_H
 
-#include "kernels/kform.h"
+#include "kernels/kpolicy.h"
 
-enum { K_TIERS_MAX = 4 };
 
 typedef struct {
     char *base;         /* page p begins at base + p * page_bytes */

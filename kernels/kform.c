@@ -3,8 +3,9 @@
 
 static const struct {
     const char *name, *meaning;
+    int bits;
 } forms[] = {
-#define FORM(name, text, type, bits, meaning) {text, meaning},
+#define FORM(name, text, type, bits, meaning) {text, meaning, bits},
 #include "kernels/kforms.def"
 #undef FORM
 };
@@ -17,6 +18,11 @@ const char *kform_name(kform f)
 const char *kform_meaning(kform f)
 {
     return forms[f].meaning;
+}
+
+int kform_bits(kform f)
+{
+    return forms[f].bits;
 }
 
 kform kform_find(str name)

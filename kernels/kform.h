@@ -14,6 +14,7 @@ typedef enum {
 
 const char *kform_name(kform f);    /* "q8" */
 const char *kform_meaning(kform f); /* for people */
+int kform_bits(kform f);            /* of a number or code: more are finer */
 kform kform_find(str name);         /* KFORM_COUNT: there is none */
 kform kform_of_dtype(dtype t);      /* the form of floats of this type, or KFORM_COUNT */
 
