@@ -130,5 +130,8 @@ model_hash model_file_hash(const model_file *mf);
 /* The same with the system's identity of each file (device, inode, size, time of change), which
  * stands for the weights on this machine; false for a model in memory, which has none. */
 bool model_file_stamp(const model_file *mf, model_hash *out_hash);
+/* The same as model_file_hash with some bytes of every tensor, from its beginning, middle and end: a copy of the files has the
+ * same, a fine-tune another one. Reads those bytes. */
+model_hash model_file_identity(const model_file *mf);
 
 #endif

@@ -167,6 +167,27 @@ model_hash model_file_hash(const model_file *mf)
     return finish(&h);
 }
 
+enum { SAMPLE_BYTES = 512 };
+
+static void put_sample(hasher *h, const model_tensor *t)
+{
+    const unsigned char *p = t->data;
+    size_t n = t->bytes < SAMPLE_BYTES ? t->bytes : SAMPLE_BYTES, last = t->bytes - n;
+    put(h, p, n);
+    put(h, p + last / 2, n);
+    put(h, p + last, n);
+}
+
+model_hash model_file_identity(const model_file *mf)
+{
+    hasher h = {0};
+    put_model(&h, mf);
+    for (size_t i = 0; i < mf->tensors.n; i++)
+        if (mf->tensors.at[i].bytes > 0)
+            put_sample(&h, &mf->tensors.at[i]);
+    return finish(&h);
+}
+
 bool model_file_stamp(const model_file *mf, model_hash *out_hash)
 {
     hasher h = {0};

@@ -44,6 +44,7 @@ START_TEST(every_way_of_opening_gives_the_same)
         ck_assert(*(const float *)t->data == 2.5f);
         ck_assert(value_int(model_file_key(ways[i], STR("ctx")), &ctx) && ctx == 8);
         ck_assert(same(model_file_hash(ways[i]), model_file_hash(ways[0])));
+        ck_assert(same(model_file_identity(ways[i]), model_file_identity(ways[0])));
         ck_assert_uint_eq(model_file_part(ways[i], 0).bytes, whole.bytes);
     }
     ck_assert_str_eq(model_file_path(ways[3]), "fd");
@@ -70,6 +71,9 @@ START_TEST(the_hash_is_stable_and_sees_the_directory)
     ck_assert(model_file_stamp(fa, &sa) && model_file_stamp(fb, &sb));
     ck_assert(!same(sa, sb)); /* but another file */
     ck_assert(!same(sa, ha));
+    model_hash ia = model_file_identity(fa);
+    ck_assert(!same(ia, ha) && !same(ia, model_file_identity(fb)));
+    ck_assert(!same(ia, model_file_identity(fc)));
     ck_assert_uint_eq(ha.lo, UINT64_C(0x974cccc004ab0ba9));
     ck_assert_uint_eq(ha.hi, UINT64_C(0x3a039561cee9daf8));
     model_file_close(fa);
