@@ -201,6 +201,9 @@ typedef struct {
      * $HOME/.cache/weft/weights. And how many bytes all its files may take together; 0: 64 GiB. */
     const char *cache_dir;
     uint64_t cache_bytes;
+    /* Texts whose state is kept for prompts that begin the same, in pages that no sequence needs: the ends of prompts and of
+     * answers. 0: 8 or more where there are several sequences, else none; -1: none. */
+    int64_t prefixes;
 } weft_session_options;
 
 /* The model must outlive it. */
@@ -220,6 +223,12 @@ typedef struct {
     /* Bytes. Mapped and cached weights are pages of files, not memory of the session. */
     uint64_t weights_mapped, weights_cached, weights_copied, weights_interleaved;
     uint64_t activations, state, scratch, tables;
+    /* Texts that are kept for prompts that begin the same: how many there may be, and are, and the pages and bytes that they alone
+     * hold. Since the session was created: prompts, and those of which a part was there; their tokens, and those that were
+     * not evaluated again for that reason; texts that had to go for others. */
+    int64_t prefixes, prefixes_used, prefix_pages;
+    uint64_t prefix_bytes, prefix_lookups, prefix_hits, prefix_tokens, prefix_tokens_saved,
+        prefix_evicted;
 } weft_session_info;
 
 WEFT_API weft_status weft_session_about(weft_diag *dg, const weft_session *s,
@@ -257,6 +266,9 @@ WEFT_API weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, 
  * longer has the rows that the next token would see; 0 is always possible. */
 WEFT_API weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to,
                                int64_t length);
+
+/* Give back the pages of all texts that are kept for prompts that begin the same (weft_session_options.prefixes). */
+WEFT_API void weft_prefixes_drop(weft_session *s);
 
 /* ---- text to tokens and back ---- */
 

@@ -62,17 +62,28 @@ static dtype kv_type(const weft_session_options *o)
     return types[o->kv];
 }
 
+enum { PREFIXES_FEW = 8, PREFIXES_MANY = 64, PREFIXES_MAX = 1 << 16 };
+
 bool api_in_range(const weft_session_options *o)
 {
     return o->context >= 1 && o->context <= INT32_MAX && o->batch >= 0 && o->batch <= INT32_MAX &&
            o->sequences >= 0 && o->wants >= 0 && o->threads >= -1 && o->threads <= 4096 &&
-           o->page_tokens >= 0 && o->pages >= 0 && (unsigned)o->exec <= WEFT_EXEC_REF &&
+           o->page_tokens >= 0 && o->pages >= 0 && o->prefixes >= -1 &&
+           o->prefixes <= PREFIXES_MAX && (unsigned)o->exec <= WEFT_EXEC_REF &&
            (unsigned)o->kv <= WEFT_KV_BF16;
 }
 
 static int64_t sequences(const weft_session_options *o)
 {
     return o->sequences ? o->sequences : 1;
+}
+
+static int64_t prefixes(const weft_session_options *o)
+{
+    int64_t n = sequences(o);
+    if (o->prefixes != 0 || n == 1)
+        return o->prefixes > 0 ? o->prefixes : 0;
+    return n < PREFIXES_FEW ? PREFIXES_FEW : n < PREFIXES_MANY ? n : PREFIXES_MANY;
 }
 
 static int64_t held(const api_wanted *w)
@@ -110,7 +121,7 @@ weft_status api_target(weft_diag *dg, const api_wanted *w, target *out)
                 .kv = kv_type(o),
                 .outputs = o->n_output > 0 ? o->outputs : logits,
                 .n_output = o->n_output > 0 ? o->n_output : 1,
-                .may_fork = sequences(o) > 1,
+                .may_fork = sequences(o) > 1 || prefixes(o) > 0,
                 .deterministic = o->deterministic,
                 .round_bf16 = o->round_bf16,
                 .as_stored = o->no_repack,
@@ -129,6 +140,7 @@ session_options api_run_options(const api_wanted *w)
                              .n_seq = sequences(o),
                              .page_tok = o->page_tokens,
                              .n_page = o->pages,
+                             .n_prefix = prefixes(o),
                              .threads = o->threads ? (int)o->threads : 1,
                              .bytes_max = (size_t)o->max_bytes,
                              .cache_dir = o->cache_dir,

@@ -20,6 +20,7 @@ uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o)
                              .n_ctx = run.n_ctx,
                              .page_tok = run.page_tok,
                              .n_page = run.n_page,
+                             .n_prefix = run.n_prefix,
                              .type = t.kv};
         if (state_create(quiet, &p, &how, &st) == WEFT_OK) {
             bytes = state_bytes(st);
@@ -98,6 +99,7 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
         return api_lacks(dg, "weft_session_about", "a session");
     session_limits most = session_most(s->run);
     session_memory b = session_bytes(s->run);
+    prefix_stats had = session_prefix_stats(s->run);
     const plan *p = s->plan.p;
     weft_session_info all = {.size = info->size,
                              .context = most.context,
@@ -115,7 +117,16 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
                              .activations = b.arena,
                              .state = b.state,
                              .scratch = b.scratch,
-                             .tables = b.tables};
+                             .tables = b.tables,
+                             .prefixes = had.room,
+                             .prefixes_used = had.used,
+                             .prefix_pages = had.pages,
+                             .prefix_bytes = had.bytes,
+                             .prefix_lookups = had.lookups,
+                             .prefix_hits = had.hits,
+                             .prefix_tokens = had.tokens,
+                             .prefix_tokens_saved = had.tokens_saved,
+                             .prefix_evicted = had.evicted};
     for (int32_t i = 0; i < p->n_output; i++)
         if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0)
             all.vocab = p->output[i].width;
@@ -179,4 +190,9 @@ weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to, 
     if (!dg || !s)
         return api_lacks(dg, "weft_fork", "a session");
     return session_fork(dg, s->run, from, to, length);
+}
+
+void weft_prefixes_drop(weft_session *s)
+{
+    session_prefix_clear(s->run);
 }

@@ -15,6 +15,8 @@ weft_status engine_init(weft_diag *dg, engine *e, session *run)
     if (e->vocab < 1 || e->vocab > INT32_MAX || e->most.wants < 1)
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "the session has no output logits to choose tokens from");
+    if (session_prefix_stats(run).room > 0)
+        e->share = (size_t)(e->most.page_tok > 0 ? e->most.page_tok : STATE_PAGE_TOK);
     e->rows = mem_alloc(mem_product((size_t)e->most.batch, sizeof *e->rows));
     e->order = mem_alloc(mem_product((size_t)e->most.batch, sizeof *e->order));
     return WEFT_OK;
@@ -40,6 +42,8 @@ typedef struct {
 /* The next n ids of g; logits of the last if no id is left behind them. */
 static void add_rows(engine *e, call *c, generation *g, size_t n)
 {
+    if (g->n_held < g->part && g->part - g->n_held < n)
+        n = g->part - g->n_held;
     bool last = n == rows_left(g);
     for (size_t i = 0; i < n; i++) {
         size_t at = g->n_held + i;
@@ -53,13 +57,53 @@ static void add_rows(engine *e, call *c, generation *g, size_t n)
     e->order[c->n_gen++] = g;
 }
 
+/* Whole pages of ids at the beginning of both prompts, of which the last of g's is evaluated in any case. */
+static size_t in_common(const engine *e, const generation *f, const generation *g)
+{
+    size_t n = f->n_prompt < g->n_prompt - 1 ? f->n_prompt : g->n_prompt - 1, i = 0;
+    while (i < n && f->ids[i] == g->ids[i])
+        i++;
+    return i - i % e->share;
+}
+
+static bool in_prompt(const generation *g)
+{
+    return !g->ended && g->n_held < g->n_prompt;
+}
+
+static bool has_begun(const generation *g)
+{
+    return g->n_held > g->n_kept;
+}
+
+/* A prompt that has not begun waits for one that is going to reach what the two have in common, and leaves it there. */
+static void find_waiting(const engine *e, generation *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        generation *g = list[i];
+        g->waits = false;
+        if (!in_prompt(g) || has_begun(g))
+            continue;
+        for (size_t k = 0; k < n && !g->waits; k++) {
+            generation *f = list[k];
+            if (k == i || !in_prompt(f) || f->waits || !(has_begun(f) || k < i) ||
+                f->o.key != g->o.key)
+                continue;
+            size_t common = in_common(e, f, g);
+            g->waits = common > f->n_held && common >= g->n_held + e->share;
+            if (g->waits && (f->part <= f->n_held || f->part > common))
+                f->part = common;
+        }
+    }
+}
+
 /* Who of those with one row to go (`single`), or with more, has waited longest and is not in the call. */
 static generation *longest_waiting(const engine *e, generation *const *list, size_t n, bool single)
 {
     generation *found = NULL;
     for (size_t i = 0; i < n; i++) {
         generation *g = list[i];
-        if (!g->ended && g->turn != e->turn && (rows_left(g) == 1) == single &&
+        if (!g->ended && !g->waits && g->turn != e->turn && (rows_left(g) == 1) == single &&
             (!found || g->turn < found->turn))
             found = g;
     }
@@ -77,6 +121,8 @@ static bool has_room(const engine *e, const call *c, int64_t spare)
 static void gather(engine *e, call *c, generation *const *list, size_t n)
 {
     e->turn++;
+    if (e->share)
+        find_waiting(e, list, n);
     generation *next = longest_waiting(e, list, n, true),
                *begun = longest_waiting(e, list, n, false);
     bool kept = begun && next && begun->turn < next->turn;
@@ -85,6 +131,7 @@ static void gather(engine *e, call *c, generation *const *list, size_t n)
             generation *g = longest_waiting(e, list, n, single);
             if (!g)
                 break;
+            generation_look(g);
             size_t room = (size_t)(e->most.batch - c->n_row);
             add_rows(e, c, g, rows_left(g) < room ? rows_left(g) : room);
             g->turn = e->turn;
@@ -138,5 +185,8 @@ weft_status engine_step(weft_diag *dg, engine *e, generation *const *list, size_
         generation_wait(list[i]);
     for (size_t i = 0; i < c.n_gen; i++)
         e->order[i]->n_held += e->order[i]->n_row;
-    return take_logits(dg, e, &c);
+    weft_status st = take_logits(dg, e, &c);
+    for (size_t i = 0; i < c.n_gen; i++)
+        generation_keep(e->order[i]);
+    return st;
 }

@@ -124,6 +124,33 @@ static void begin_answer(generation *g)
     generation_wait(g);
 }
 
+#define NEVER UINT64_MAX /* it was not looked for yet */
+
+void generation_look(generation *g)
+{
+    session *run = g->e->run;
+    uint64_t turn = session_prefix_turn(run);
+    bool again = g->looked != NEVER;
+    if (turn == g->looked || g->n_held != g->n_kept || g->n_prompt < 2)
+        return;
+    g->looked = turn;
+    /* The last token is always evaluated: its logits are wanted. */
+    prefix_taken t = session_prefix_take(run, g->o.seq, g->o.key, g->ids, (int64_t)g->n_prompt - 1,
+                                         (int64_t)g->n_held, again);
+    if (t.length > 0)
+        g->n_held = g->n_kept = (size_t)t.length;
+    g->part = (size_t)t.common;
+}
+
+void generation_keep(generation *g)
+{
+    session *run = g->e->run;
+    if (session_length(run, g->o.seq) != (int64_t)g->n_held)
+        return; /* somebody else has cut or filled it */
+    if (g->n_held > 0 && (g->n_held == g->part || g->n_held == g->n_prompt || g->ended))
+        session_prefix_put(run, g->o.seq, g->o.key, g->ids, (int64_t)g->n_held);
+}
+
 weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids, size_t n)
 {
     session *run = g->e->run;
@@ -152,6 +179,9 @@ weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids, 
     memmove(g->ids, ids, n * sizeof *ids);
     g->n_held = g->n_kept = same;
     g->n_id = g->n_prompt = n;
+    g->looked = NEVER;
+    g->part = 0;
+    generation_look(g);
     sampler_reset(g->pick);
     for (size_t i = 0; i < n; i++)
         sampler_accept(g->pick, g->ids[i]);
@@ -206,6 +236,8 @@ weft_status generation_fork(weft_diag *dg, const generation *from, generation *t
     to->n_held = held;
     to->n_kept = prompt_only ? held : from->n_kept;
     to->n_prompt = from->n_prompt;
+    to->looked = from->looked;
+    to->part = 0;
     sampler_reset(to->pick);
     for (size_t i = 0; i < to->n_id; i++)
         sampler_accept(to->pick, to->ids[i]);
@@ -279,6 +311,7 @@ void generation_stop(generation *g, gen_end end)
     strbuf_reset(&g->shown);
     if (g->ended == GEN_NONE)
         g->ended = add_text(g, TOK_NONE) ? GEN_STOP : end;
+    generation_keep(g);
     generation_wait(g);
     g->piece.text = strbuf_view(&g->shown);
 }

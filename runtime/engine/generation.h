@@ -27,6 +27,7 @@ typedef struct {
     batch_row *rows;    /* [most.batch] */
     generation **order; /* [most.batch]: who has rows in the call being made */
     uint64_t turn;      /* steps so far */
+    size_t share; /* ids that texts have in common where it is worth it to wait; 0: none are kept */
 } engine;
 
 /* The session must outlive it. W1406 if it gives no logits. */
@@ -43,6 +44,7 @@ const char *gen_end_name(gen_end end);
 
 typedef struct {
     int64_t seq;              /* of the session */
+    uint64_t key;             /* of its adapters: texts with different ones share no state */
     int64_t max_tokens;       /* -1: until something else ends it */
     const char *const *stops; /* texts that end it and are not shown; copied */
     size_t n_stop;
@@ -73,7 +75,8 @@ weft_status generation_create(weft_diag *dg, const engine *e, tok *text,
                               const generation_options *o, generation **out_g) WEFT_MUST_USE;
 void generation_destroy(generation *g); /* NULL is fine; its sequence keeps what it holds */
 
-/* Begin with this prompt. What the sequence holds of it already, from a prompt or an answer before, is not evaluated again.
+/* Begin with this prompt. What the sequence holds of it already, from a prompt or an answer before, is not evaluated again, nor
+ * what another text of the session had of it (session_prefix_take): the ends of prompts and of answers are kept for that.
  * W1404 if the prompt and one more token do not fit the context, W1406 if there is none; then nothing has changed. */
 weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids,
                               size_t n) WEFT_MUST_USE;

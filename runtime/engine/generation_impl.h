@@ -22,8 +22,18 @@ struct generation {
     gen_piece piece;
     gen_end ended; /* GEN_NONE: it goes on */
     uint64_t turn; /* the step that last had rows of it */
-    size_t n_row;  /* in the call being made */
+    /* Looked for among the texts of the session when that had seen `looked` of them. Where another text shares more than
+     * could be taken, its end is where the two part, `part`: state is put there, for the next one that comes by. */
+    uint64_t looked;
+    size_t part;
+    bool waits;   /* in this step, for another prompt to reach what the two have in common */
+    size_t n_row; /* in the call being made */
 };
+
+/* Take what a text of the session has of the prompt, if there is a new one and nothing of the prompt was evaluated yet. */
+void generation_look(generation *g);
+/* The sequence has reached `part`, the end of the prompt or that of the answer: its text is there for others. */
+void generation_keep(generation *g);
 
 /* Nothing new in this step, unless generation_take follows. */
 void generation_wait(generation *g);

@@ -11,7 +11,8 @@ struct session {
     weights *own; /* NULL when the caller's are used */
     const weights *w;
     state *st;
-    void *cells; /* the state's memory, of the device */
+    prefix_cache *prefixes; /* NULL: none are kept */
+    void *cells;            /* the state's memory, of the device */
     batch *b;
     exec *e;
     float *outputs; /* copies of them, where the host cannot read the device's memory; else NULL */
@@ -36,9 +37,12 @@ static weft_status open_tables(weft_diag *dg, const plan *p, const session_optio
                         .n_ctx = opt->n_ctx,
                         .page_tok = opt->page_tok,
                         .n_page = opt->n_page,
+                        .n_prefix = opt->n_prefix,
                         .type = p->kv};
     WEFT_TRY(state_create(dg, p, &st, &s.st));
     s.b = batch_create(p, s.st);
+    if (opt->n_prefix > 0)
+        s.prefixes = prefix_cache_create(s.st);
     *out_s = s;
     return WEFT_OK;
 }
@@ -109,6 +113,7 @@ static void close_parts(session *s)
 {
     s->dev->kind->unload(s->e);
     batch_destroy(s->b);
+    prefix_cache_destroy(s->prefixes);
     state_destroy(s->st);
     s->dev->kind->free(s->dev, s->cells);
     weights_destroy(s->own);
@@ -116,6 +121,11 @@ static void close_parts(session *s)
 }
 
 /* ---- memory ---- */
+
+static size_t prefix_bytes(const session *s)
+{
+    return s->prefixes ? prefix_cache_bytes(s->prefixes) : 0;
+}
 
 /* Of a session whose tables are open, on a device that takes m and, where they are its own, for weights w. */
 static session_memory sum_up(const session *s, const device_memory *m, const weights_memory *w)
@@ -128,7 +138,8 @@ static session_memory sum_up(const session *s, const device_memory *m, const wei
                             .state = state_bytes(s->st),
                             .scratch = m->scratch,
                             .tables = m->tables + w->tables + state_table_bytes(s->st) +
-                                      batch_bytes(s->b) + output_bytes(s) + sizeof *s};
+                                      batch_bytes(s->b) + output_bytes(s) + prefix_bytes(s) +
+                                      sizeof *s};
 }
 
 session_memory session_bytes(const session *s)
@@ -315,6 +326,8 @@ weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64
 {
     WEFT_TRY(batch_fill(dg, s->b, rows, n));
     const kbatch *b = batch_view(s->b);
+    if (s->prefixes)
+        prefix_cache_make_room(s->prefixes, batch_seqs(s->b), batch_seq_counts(s->b), b->n_seq);
     WEFT_TRY(state_reserve_each(dg, s->st, batch_seqs(s->b), batch_seq_counts(s->b), b->n_seq));
     batch_take_pages(s->b);
     weft_status status = run_rows(dg, s, b);
@@ -386,6 +399,35 @@ weft_status session_fork(weft_diag *dg, session *s, int64_t from, int64_t to, in
 int64_t session_keepable(const session *s, int64_t seq, int64_t length)
 {
     return state_keepable(s->st, seq, length);
+}
+
+prefix_taken session_prefix_take(session *s, int64_t seq, uint64_t key, const int32_t *ids,
+                                 int64_t n, int64_t least, bool again)
+{
+    return s->prefixes ? prefix_cache_take(s->prefixes, seq, key, ids, n, least, again)
+                       : (prefix_taken){0};
+}
+
+void session_prefix_put(session *s, int64_t seq, uint64_t key, const int32_t *ids, int64_t n)
+{
+    if (s->prefixes)
+        prefix_cache_put(s->prefixes, seq, key, ids, n);
+}
+
+void session_prefix_clear(session *s)
+{
+    if (s->prefixes)
+        prefix_cache_clear(s->prefixes);
+}
+
+uint64_t session_prefix_turn(const session *s)
+{
+    return s->prefixes ? prefix_cache_turn(s->prefixes) : 0;
+}
+
+prefix_stats session_prefix_stats(const session *s)
+{
+    return s->prefixes ? prefix_cache_stats(s->prefixes) : (prefix_stats){0};
 }
 
 void session_profile_begin(session *s)

@@ -12,6 +12,7 @@
 
 #include "runtime/exec/batch.h"
 #include "runtime/exec/device.h"
+#include "runtime/kv/prefix_cache.h"
 
 typedef struct session session;
 
@@ -20,6 +21,7 @@ typedef struct {
     int64_t n_seq;    /* sequences, numbered from 0; 0: one */
     int64_t page_tok; /* tokens in a page of state; 0: STATE_PAGE_TOK */
     int64_t n_page;   /* 0: enough for all sequences at full length */
+    int64_t n_prefix; /* texts whose state is kept for others that begin the same; 0: none */
     int threads;      /* 1 to POOL_THREADS_MAX, the caller among them; 0: one */
     bool pin;         /* keep each thread of the pool on a CPU of its own, where the system can */
     size_t
@@ -82,6 +84,15 @@ weft_status session_fork(weft_diag *dg, session *s, int64_t from, int64_t to,
 /* How many of the first `length` tokens, all of which it holds, a cut or a fork can keep: all, or 0
  * because of a ring. */
 int64_t session_keepable(const session *s, int64_t seq, int64_t length);
+
+/* Texts that were evaluated before (runtime/kv/prefix_cache.h); where opt->n_prefix is 0 there are none, and nothing happens.
+ * session_eval drops those used least recently where pages are short. */
+prefix_taken session_prefix_take(session *s, int64_t seq, uint64_t key, const int32_t *ids,
+                                 int64_t n, int64_t least, bool again);
+void session_prefix_put(session *s, int64_t seq, uint64_t key, const int32_t *ids, int64_t n);
+void session_prefix_clear(session *s);
+uint64_t session_prefix_turn(const session *s);
+prefix_stats session_prefix_stats(const session *s);
 
 /* Measure how long each step takes in the calls from here on, from zero; and stop. Results stay until
  * the next beginning. Not while a call runs. */

@@ -226,6 +226,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weft_diag_clear(kit.dg);
     for (int64_t seq = 0; seq < SEQUENCES; seq++)
         need(weft_truncate(kit.dg, kit.s, seq, 0) == WEFT_OK, "a sequence is emptied");
+    need(weft_session_about(kit.dg, kit.s, &about) == WEFT_OK &&
+             about.pages_free + about.prefix_pages == about.pages,
+         "what is not free is held by texts that were kept");
+    weft_prefixes_drop(kit.s);
     need(weft_session_about(kit.dg, kit.s, &about) == WEFT_OK && about.pages_free == about.pages,
          "all pages are free again");
     return 0;
