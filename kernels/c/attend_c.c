@@ -4,8 +4,8 @@
  * Positions are walked in blocks of BLOCK, which begin at multiples of BLOCK whatever the page size
  * and the first position seen, and are merged one after the other: with the largest logit so far m, the
  * sum of exp(logit - m) and that of the values so weighted are scaled whenever m grows. A row's bits
- * so depend on nothing but its position and what it sees. Rows stored in 16 bits become floats in
- * scratch once per block. Which positions are seen, and what is done to a logit, is in
+ * so depend on nothing but its position and what it sees. Rows that are not stored as floats of 32
+ * bits become such in scratch once per block, from the tier in which the row sees them. Which positions are seen, and what is done to a logit, is in
  * ref/attend_ref.c. The rows of this call are in the cell already. out overlaps no input. */
 #include "kernels/kernel_decls.h"
 
@@ -14,14 +14,14 @@
 #include "kernels/c/half.h"
 #include "kernels/c/vec.h"
 #include "kernels/ref/cell_place.h"
+#include "kernels/ref/cell_tier.h"
 
 enum { BLOCK = ATTEND_BLOCK };
 
 /* The work on one unit. */
 typedef struct {
     const kargs *k;
-    const int32_t *pages;
-    int64_t pos, head;       /* of the row; of the cell */
+    int64_t seq, pos, head;  /* of the row; of the cell */
     int64_t group;           /* query heads that share it */
     const float *q;          /* [group, k] */
     const float *key[BLOCK]; /* the block's rows */
@@ -33,33 +33,43 @@ typedef struct {
     float *value_mem;   /* [BLOCK, v] */
 } unit;
 
-/* n rows of `width` numbers each, one after the other, as floats: where they are, or in mem. */
-static void rows_read(dtype type, const char *from, int64_t width, int64_t n, float *mem,
+/* Tokens [tok, tok + n) of a part as floats: where they are, or in mem. */
+static void rows_read(const page_part *p, const char *part, int64_t tok, int64_t n, float *mem,
                       const float **to)
 {
+    const char *from = part + page_row(p, tok);
     const float *at = mem;
-    if (type == DT_F16)
-        halves_from_f16((const uint16_t *)(const void *)from, mem, n * width);
-    else if (type == DT_BF16)
-        halves_from_bf16((const uint16_t *)(const void *)from, mem, n * width);
-    else
+    int64_t all = n * p->width;
+    if (p->form == KFORM_F32)
         at = (const float *)(const void *)from;
+    else if (p->form == KFORM_F16)
+        halves_from_f16((const uint16_t *)(const void *)from, mem, all);
+    else if (p->form == KFORM_BF16)
+        halves_from_bf16((const uint16_t *)(const void *)from, mem, all);
+    else
+        page_read(p, part, tok, n, 0, p->width, mem, p->width);
     for (int64_t i = 0; i < n; i++)
-        to[i] = at + i * width;
+        to[i] = at + i * p->width;
 }
 
-/* Positions [begin, end), a page at a time: a head's rows in a page follow on each other. */
+/* Positions [begin, end), a page at a time, each from the tier in which the row sees it. */
 static void block_read(unit *u, int64_t begin, int64_t end)
 {
     const kcell *c = u->k->cell;
+    const kbatch *b = u->k->batch;
     for (int64_t at = begin; at < end;) {
-        int64_t page_end = (at / c->page_tok + 1) * c->page_tok, i = at - begin;
-        int64_t n = (page_end < end ? page_end : end) - at;
-        rows_read(kform_dtype(c->tier[0].key), cell_key(c, 0, u->pages, at, u->head), c->k, n,
-                  u->key_mem + i * c->k, u->key + i);
-        if (!c->latent)
-            rows_read(kform_dtype(c->tier[0].value), cell_value(c, 0, u->pages, at, u->head), c->v,
-                      n, u->value_mem + i * c->v, u->value + i);
+        int64_t e = at / c->page_tok, page_end = (e + 1) * c->page_tok, i = at - begin;
+        int64_t n = (page_end < end ? page_end : end) - at, tok = at - e * c->page_tok;
+        int tier = cell_tier(c, b, u->seq, u->pos, e);
+        int32_t page = kbatch_pages(b, c->table + tier, u->seq)[e];
+        page_part key = cell_key_part(c, tier);
+        rows_read(&key, cell_key_at(c, tier, page, u->head), tok, n, u->key_mem + i * c->k,
+                  u->key + i);
+        if (!c->latent) {
+            page_part value = cell_value_part(c, tier);
+            rows_read(&value, cell_value_at(c, tier, page, u->head), tok, n,
+                      u->value_mem + i * c->v, u->value + i);
+        }
         at += n;
     }
     for (int64_t i = 0; c->latent && i < end - begin; i++)
@@ -160,7 +170,7 @@ void k_attend_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         int64_t row = i / c->heads;
         u.head = i % c->heads;
-        u.pages = kcell_pages(c, 0, k->batch, row);
+        u.seq = kbatch_at(k->batch, KBATCH_SEQ)[row];
         u.pos = kbatch_at(k->batch, KBATCH_POS)[row];
         u.q = row_in(k, 0, row) + u.head * u.group * c->k;
         unit_begin(&u);

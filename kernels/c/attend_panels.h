@@ -20,50 +20,12 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
-#include "kernels/c/attend_panels_size.h"
+#include "kernels/c/attend_panels_block.h"
 #include "kernels/c/vec.h"
 #include "kernels/c/vec_math.h"
-#include "kernels/ref/cell_place.h"
 
-enum { KEYS = ATTEND_KEYS };
 static const float LOG2_E = 0x1.715476p0f;
 static const float NOT_SEEN = -FLT_MAX; /* the logit of a position that a query does not see */
-
-/* What the products of a processor want. */
-typedef struct {
-    int64_t pad;   /* widths are multiples of it */
-    int64_t ahead; /* bytes of keys and values after which a block is asked for */
-} attend_traits;
-
-/* Rows of one sequence, and some query heads of one head of the cell. Queries are [rows, heads]; query i is lane
- * i % lanes of panel i / lanes. The last panel may have lanes that are nobody's. */
-typedef struct {
-    const kargs *k;
-    attend_panels_size size;
-    attend_traits want;
-    const int32_t *pages, *pos; /* pos: of each row */
-    int64_t head, first_head;   /* of the cell; of the query heads */
-    int64_t rows, heads, queries;
-    int64_t lanes, panels;
-    int64_t k_width, v_width;             /* as the products see them, multiples of want.pad */
-    bool copied;                          /* keys and values are floats in scratch */
-    bool next_head;                       /* the unit after this one is the next head of the cell */
-    bool hinted;                          /* this unit's first blocks have been asked for */
-    dtype type;                           /* of the keys and values as the products read them */
-    float *q;                             /* [queries, k_width], scaled, in an order of its own */
-    float *p;                             /* [panels, KEYS, lanes]: logits, then weights */
-    float *sum;                           /* [queries, size.v]: of this stretch */
-    float *max, *total;                   /* [queries]: of this stretch */
-    float *keep;                          /* [queries]: what a block leaves of the sums so far */
-    float *sum_all, *max_all, *total_all; /* of the stretches before */
-    int32_t *begin, *end;                 /* [queries]: what each sees of the block */
-    float *key_mem, *value_mem;
-    const char *key, *value;           /* the block's: what no row sees may be anything */
-    int64_t key_pitch, value_pitch;    /* bytes */
-    const char *hint_key, *hint_value; /* of a block that will be read later, as stored; or NULL */
-    int64_t hint_key_pitch, hint_value_pitch;
-} attend_work;
 
 /* ---- what a processor brings ---- */
 
@@ -82,105 +44,6 @@ static void panel_adds(const attend_work *w, int64_t begin, int64_t end, int64_t
 static void query_adds(const attend_work *w, int64_t begin, int64_t end, int64_t i);
 /* n stored numbers, f16 or bf16, as floats. */
 static void floats_read(const char *from, dtype type, int64_t n, float *to);
-
-/* ---- a block of keys and values ---- */
-
-static int64_t stored_bytes(dtype type)
-{
-    return type == DT_F32 ? 4 : 2;
-}
-
-/* Of the cell's keys and values as they are stored. */
-static dtype key_type(const attend_work *w)
-{
-    return kform_dtype(w->k->cell->tier[0].key);
-}
-
-static dtype value_type(const attend_work *w)
-{
-    const kcell_tier *t = &w->k->cell->tier[0];
-    return kform_dtype(w->k->cell->latent ? t->key : t->value);
-}
-
-static void row_copy(dtype type, const char *from, int64_t n, float *to)
-{
-    if (type == DT_F32)
-        memcpy(to, from, (size_t)n * sizeof *to);
-    else
-        floats_read(from, type, n, to);
-}
-
-/* n rows that follow on each other as floats, padded with zeros. */
-static void rows_copy(dtype type, const char *from, int64_t width, int64_t padded, int64_t n,
-                      float *to)
-{
-    if (width == padded)
-        row_copy(type, from, n * width, to);
-    for (int64_t i = 0; width != padded && i < n; i++) {
-        row_copy(type, from + i * width * stored_bytes(type), width, to + i * padded);
-        memset(to + i * padded + width, 0, (size_t)(padded - width) * sizeof *to);
-    }
-}
-
-/* Positions [begin, end) of the block at `at`, a page at a time. */
-static void block_copy(attend_work *w, int64_t at, int64_t begin, int64_t end)
-{
-    const kcell *c = w->k->cell;
-    for (int64_t i = begin; i < end;) {
-        int64_t page_end = ((at + i) / c->page_tok + 1) * c->page_tok - at;
-        int64_t n = (page_end < end ? page_end : end) - i;
-        rows_copy(key_type(w), cell_key(c, 0, w->pages, at + i, w->head), c->k, w->k_width, n,
-                  w->key_mem + i * w->k_width);
-        if (!c->latent)
-            rows_copy(value_type(w), cell_value(c, 0, w->pages, at + i, w->head), c->v, w->v_width,
-                      n, w->value_mem + i * w->v_width);
-        i += n;
-    }
-}
-
-/* Where the keys and values of a whole block lie: cell_key and cell_value with one division. */
-static void block_place(const attend_work *w, int64_t at, int64_t head, const char **out_key,
-                        const char **out_value)
-{
-    const kcell *c = w->k->cell;
-    int64_t page = at / c->page_tok, tok = head * c->page_tok + at - page * c->page_tok;
-    int64_t key = stored_bytes(key_type(w)), value = stored_bytes(value_type(w));
-    const char *base = c->tier[0].base + w->pages[page] * c->tier[0].page_bytes;
-    *out_key = base + tok * c->k * key;
-    *out_value =
-        c->latent ? *out_key : base + c->page_tok * c->heads * c->k * key + tok * c->v * value;
-}
-
-static void block_read(attend_work *w, int64_t at, int64_t begin, int64_t end)
-{
-    const kcell *c = w->k->cell;
-    if (w->copied) {
-        block_copy(w, at, begin, end);
-        w->key = (const char *)w->key_mem;
-        w->value = (const char *)(c->latent ? w->key_mem : w->value_mem);
-    } else {
-        block_place(w, at, w->head, &w->key, &w->value);
-    }
-}
-
-/* While a block is computed, panel_dots and panel_adds ask for the one so many later, be it the next head's. */
-static void block_hint(attend_work *w, int64_t block, int64_t first, int64_t last)
-{
-    const kcell *c = w->k->cell;
-    int64_t bytes = KEYS * (c->k * stored_bytes(key_type(w)) +
-                            (c->latent ? 0 : c->v * stored_bytes(value_type(w))));
-    int64_t then = block + (w->want.ahead + bytes - 1) / bytes, head = w->head;
-    if (then > last && w->next_head) {
-        then = first + then - last - 1;
-        head++;
-    }
-    w->hint_key = w->hint_value = NULL;
-    if (c->page_tok % KEYS != 0 || then > last)
-        return;
-    block_place(w, then * KEYS, head, &w->hint_key, &w->hint_value);
-    if (c->latent)
-        w->hint_value = NULL;
-}
 
 /* ---- softmax ---- */
 
@@ -358,9 +221,15 @@ static void work_run(attend_work *w, int64_t begin, int64_t stop)
             to++;
         if (from == to)
             continue;
-        block_hint(w, at / KEYS, attend_first(w->k, w->pos[0]) / KEYS, last / KEYS);
-        block_read(w, at, seen_of(w, from, at).begin, seen_of(w, to - 1, at).end);
-        block_merge(w, at, from, to);
+        for (int64_t run = from; run < to;) {
+            int64_t stop_run = run_end(w, at, run, to);
+            block_hint(w, stop_run - 1, at / KEYS, attend_first(w->k, w->pos[0]) / KEYS,
+                       last / KEYS);
+            block_read(w, stop_run - 1, at, seen_of(w, run, at).begin,
+                       seen_of(w, stop_run - 1, at).end);
+            block_merge(w, at, run, stop_run);
+            run = stop_run;
+        }
     }
 }
 
@@ -407,23 +276,17 @@ static void rows_begin(attend_work *w, int64_t row, int64_t n)
     const kargs *k = w->k;
     const kcell *c = k->cell;
     int64_t pad = w->want.pad;
-    bool ragged = c->k % pad != 0 || (!c->latent && c->v % pad != 0);
+    w->row = row;
+    w->seq = kbatch_at(k->batch, KBATCH_SEQ)[row];
     w->rows = n;
     w->queries = n * w->heads;
     w->lanes = panel_lanes(w);
     w->panels = (w->queries + w->lanes - 1) / w->lanes;
     w->pos = kbatch_at(k->batch, KBATCH_POS) + row;
-    w->pages = kcell_pages(c, 0, k->batch, row);
-    bool scattered = c->page_tok % KEYS != 0; /* a block lies in several pages */
-    bool halves = key_type(w) != DT_F32;
-    w->copied = ragged || scattered || key_type(w) != value_type(w) || (halves && !panel_direct(w));
-    w->type = w->copied ? DT_F32 : key_type(w);
+    for (int i = 0; i < c->n_tier; i++)
+        w->tier[i].pages = kcell_pages(c, i, k->batch, row);
     w->k_width = (c->k + pad - 1) / pad * pad;
     w->v_width = (c->v + pad - 1) / pad * pad;
-    w->hint_key_pitch = c->k * stored_bytes(key_type(w));
-    w->hint_value_pitch = c->v * stored_bytes(value_type(w));
-    w->key_pitch = w->k_width * stored_bytes(w->type);
-    w->value_pitch = c->latent ? w->key_pitch : w->v_width * stored_bytes(w->type);
     work_begin(w, row);
 }
 
@@ -535,6 +398,7 @@ static inline void attend_units(attend_traits want, const kargs *k, const kthrea
         return;
     }
     work_divide(&w, t->scratch);
+    tiers_begin(&w);
     for (int64_t i = begin; i < end; i++)
         if (states)
             unit_run(&w, i / ATTEND_STRETCHES, i % ATTEND_STRETCHES, false);

@@ -23,7 +23,7 @@ enum {
     ATTEND_PAD = 16, /* widths and counts of queries are padded to it, or to less */
     ATTEND_STRETCH =
         1024, /* positions that are computed by themselves, then merged: so many or 2, 4, .. times that */
-    ATTEND_STRETCHES = 16, /* of a row at most */
+    ATTEND_STRETCHES = 16,  /* of a row at most */
 };
 
 typedef struct {

@@ -9,7 +9,7 @@ enum { ATTEND_BLOCK = 64 }; /* positions computed together */
 typedef struct {
     int64_t group; /* query heads to a head of the cell */
     int64_t p;     /* floats of [group, block] */
-    int64_t key;   /* [block, k], where the cell has no f32 */
+    int64_t key;   /* [block, k], where the cell has other forms than f32 */
     int64_t value; /* [block, v], the same */
     int64_t sum;   /* [group, v] */
 } attend_size;
@@ -18,7 +18,11 @@ static inline attend_size attend_size_of(const kargs *k)
 {
     const kcell *c = k->cell;
     int64_t group = k->size.attend.heads / c->heads;
-    bool keys = c->tier[0].key != KFORM_F32, values = !c->latent && c->tier[0].value != KFORM_F32;
+    bool keys = false, values = false;
+    for (int i = 0; i < c->n_tier; i++) {
+        keys = keys || c->tier[i].key != KFORM_F32;
+        values = values || (!c->latent && c->tier[i].value != KFORM_F32);
+    }
     return (attend_size){.group = group,
                          .p = group * ATTEND_BLOCK,
                          .key = keys ? ATTEND_BLOCK * c->k : 0,

@@ -121,7 +121,8 @@ NEON_INLINE void query_adds_of(const attend_work *w, int64_t begin, int64_t end,
     const float *p = w->p + i / w->lanes * KEYS * w->lanes + i % w->lanes + begin * w->lanes;
     const char *value = w->value + begin * w->value_pitch;
     float *sum = w->sum + i * w->size.v;
-    int64_t col = 0, each = type == DT_F32 ? 4 : 2, stored = stored_bytes(value_type(w));
+    int64_t col = 0, each = type == DT_F32 ? 4 : 2;
+    int64_t stored = w->hint_value_pitch / w->k->cell->v;
 #define ADDS(n)                                                                                    \
     for (; col + (n) <= w->v_width; col += (n)) {                                                  \
         const char *at = value + col * each;                                                       \
@@ -148,7 +149,7 @@ NEON_INLINE void adds_of(const attend_work *w, int64_t begin, int64_t end, int64
     }
     static const float whole[4] = {1, 1, 1, 1};
     int64_t i = panel * 4, n = end - begin, col = 0, each = type == DT_F32 ? 4 : 2;
-    int64_t stored = stored_bytes(value_type(w));
+    int64_t stored = w->hint_value_pitch / w->k->cell->v;
     int64_t even = type == DT_F32 ? n : n / 2 * 2; /* what add16 takes */
     const float *p = w->p + (panel * KEYS + begin) * 4, *keep = w->keep + i;
     const char *value = w->value + begin * w->value_pitch;

@@ -5,24 +5,46 @@
  * that takes probability and gives no value. Row t sees j <= pos_t, with a window pos_t - pos_j <
  * window, with chunks those of its own chunk, pos_j / chunk == pos_t / chunk: always a run of
  * positions that ends with its own. Two passes, the first for the largest logit, so that no list of
- * scores is kept.
+ * scores is kept. Every row sees each page in the tier that cell_tier.h says.
  *
  * The rows of this call are in the cell already. out overlaps no input. */
 #include "kernels/kernel_decls.h"
 
 #include <math.h>
 #include "kernels/ref/cell_place.h"
+#include "kernels/ref/cell_tier.h"
 #include "kernels/ref/scalar_math.h"
 #include "kernels/ref/weight_read.h"
 
 /* One query head of one row. */
 typedef struct {
     const kargs *k;
-    const int32_t *pages; /* of the row's sequence */
-    const float *q;       /* [k] */
-    int64_t pos, head, cell_head;
+    const float *q; /* [k] */
+    int64_t seq, pos, head, cell_head;
     float *key; /* [k], scratch: the key last read */
 } query;
+
+static void key_read(const query *q, int64_t j, float *to)
+{
+    const kcell *c = q->k->cell;
+    int64_t e = j / c->page_tok;
+    int tier = cell_tier(c, q->k->batch, q->seq, q->pos, e);
+    page_part part = cell_key_part(c, tier);
+    int32_t page = kbatch_pages(q->k->batch, c->table + tier, q->seq)[e];
+    page_read(&part, cell_key_at(c, tier, page, q->cell_head), j % c->page_tok, 1, 0, c->k, to,
+              c->k);
+}
+
+static void value_read(const query *q, int64_t j, float *to)
+{
+    const kcell *c = q->k->cell;
+    int64_t e = j / c->page_tok;
+    int tier = cell_tier(c, q->k->batch, q->seq, q->pos, e);
+    page_part part = cell_value_part(c, tier);
+    int32_t page = kbatch_pages(q->k->batch, c->table + tier, q->seq)[e];
+    page_read(&part, cell_value_at(c, tier, page, q->cell_head), j % c->page_tok, 1, 0, c->v, to,
+              c->v);
+}
 
 /* The logit of position j; leaves its key in q->key. */
 static double logit(const query *q, int64_t j)
@@ -30,8 +52,7 @@ static double logit(const query *q, int64_t j)
     const kcell *c = q->k->cell;
     const float *slopes = q->k->in[3]; /* [H] or NULL */
     double scale = q->k->scalar.attend.scale, softcap = q->k->scalar.attend.softcap;
-    dequant_row(kform_dtype(c->tier[0].key), cell_key(c, 0, q->pages, j, q->cell_head), q->key,
-                c->k);
+    key_read(q, j, q->key);
     double s = scale * dot(q->q, q->key, c->k);
     if (softcap != 0)
         s = softcap * tanh(s / softcap);
@@ -56,8 +77,7 @@ static void attend_head(const query *q, double *sum, float *value, float *out)
         double p = exp(logit(q, j) - max);
         const float *v = q->key;
         if (!c->latent) {
-            dequant_row(kform_dtype(c->tier[0].value), cell_value(c, 0, q->pages, j, q->cell_head),
-                        value, c->v);
+            value_read(q, j, value);
             v = value;
         }
         total += p;
@@ -82,8 +102,8 @@ void k_attend_ref(const kargs *k, const kthread *t, int64_t begin, int64_t end)
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t row = unit / heads, head = unit % heads;
         query one = {.k = k,
-                     .pages = kcell_pages(c, 0, b, row),
                      .q = q + unit * c->k,
+                     .seq = kbatch_at(b, KBATCH_SEQ)[row],
                      .pos = kbatch_at(b, KBATCH_POS)[row],
                      .head = head,
                      .cell_head = head / group,

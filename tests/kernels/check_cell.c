@@ -5,13 +5,19 @@
  * by the rounding of the bias and of its difference to the largest, so that a weight is off by a
  * factor of 1 + 2 d + (8 + 2 |bias|) U; the sums of n weights and values add n + 24 roundings. Both
  * apply to the weighted mean of |v|, which is at most the largest |v|. The reference reads the
- * same stored numbers, from pages of another size. */
+ * same stored numbers, from pages of another size.
+ *
+ * Where keys and values are codes, kernels may multiply those. A query times a block's steps is then rounded to whole
+ * numbers up to 16319, which leaves a logit off by half a unit per channel and code, k / 2 * 119 units at most, where
+ * 119 times a step is no more than the largest |k|; weights times steps are rounded likewise in each block of 64 positions,
+ * 64 / 2 units of its largest weight at most. */
 #include "tests/kernels/check.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "kernels/ref/cell_place.h"
+#include "kernels/ref/cell_tier.h"
 
 static const double U = 0x1p-24;
 
@@ -26,6 +32,31 @@ typedef struct {
     double scale, softcap;
     bool latent, sinks, slopes;
 } cell_shape;
+
+/* Tiers of a cell, finest first. */
+typedef struct {
+    int n;
+    kform key[K_TIERS_MAX], value[K_TIERS_MAX];
+    int32_t last[K_TIERS_MAX];
+    int64_t pinned;
+    bool missing; /* of every other page the second tier has none */
+} tier_set;
+
+static const tier_set tier_sets[] = {
+    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {0}, 0, false},
+    {2, {KFORM_F32, KFORM_Q4}, {KFORM_F32, KFORM_Q4}, {0}, 0, false},
+    {3, {KFORM_F16, KFORM_Q8, KFORM_Q4}, {KFORM_F16, KFORM_Q8, KFORM_Q4}, {9, 70}, 0, false},
+    {3, {KFORM_BF16, KFORM_Q8, KFORM_Q8}, {KFORM_BF16, KFORM_Q8, KFORM_Q4}, {0, 64}, 1, false},
+    {2, {KFORM_F16, KFORM_F16}, {KFORM_F16, KFORM_Q8}, {5}, 0, false},
+    {2, {KFORM_F32, KFORM_Q8}, {KFORM_F32, KFORM_F16}, {0}, 0, false},
+    {4,
+     {KFORM_F32, KFORM_F16, KFORM_Q8, KFORM_Q4},
+     {KFORM_F32, KFORM_F16, KFORM_Q8, KFORM_Q4},
+     {1, 40, 90},
+     0,
+     true},
+};
+enum { N_TIERS = sizeof tier_sets / sizeof tier_sets[0] };
 
 static const cell_shape shapes[] = {
     {1, 1, 1, 1, {1}, 1, 16, 0, 0, 1, 0, false, false, false},
@@ -125,6 +156,8 @@ static void pages_make(check *c, const cell_shape *s, int64_t page_tok, kbatch *
 /* The same pages in another call. */
 static void pages_share(const kbatch *from, kbatch *to)
 {
+    memcpy(to->data + kbatch_last_at(to, 0), from->data + kbatch_last_at(from, 0),
+           (size_t)to->n_table * sizeof *to->data);
     for (int64_t t = 0; t < to->n_table; t++)
         for (int64_t q = 0; q < to->n_seq; q++)
             memcpy(kbatch_pages_room(to, t, q), kbatch_pages(from, t, q),
@@ -137,9 +170,10 @@ static kbatch *batch_make(check *c, const cell_shape *s, int64_t rows, int64_t p
     int64_t n = 0;
     for (int64_t q = 0; q < SEQ_MAX; q++)
         n += s->len[q] < rows ? s->len[q] : rows;
-    kbatch *b = check_batch(
-        c, &(kbatch){
-               .n_tok = n, .n_seq = sequences(s), .n_table = 2, .n_page = pages_of(s, page_tok)});
+    kbatch *b = check_batch(c, &(kbatch){.n_tok = n,
+                                         .n_seq = sequences(s),
+                                         .n_table = 1 + K_TIERS_MAX,
+                                         .n_page = pages_of(s, page_tok)});
     int32_t *seq = kbatch_room(b, KBATCH_SEQ), *pos = kbatch_room(b, KBATCH_POS);
     n = 0;
     for (int64_t i = 0; i < rows; i++)
@@ -271,9 +305,67 @@ static float bound_of(const cell_shape *s, const kbatch *all, const float *keys,
     return (float)(2 * d + roundings * U);
 }
 
-static bool attend_setup(check *c, const cell_shape *s, dtype type, check_case *out)
+/* Tables of the other tiers: those of pages that are full. */
+static void tables_add(const cell_shape *s, const tier_set *tiers, kbatch *b)
 {
+    for (int i = 0; i < tiers->n; i++) {
+        if (i + 1 < tiers->n)
+            b->data[kbatch_last_at(b, 1 + i)] = tiers->last[i];
+        for (int64_t q = 0; i > 0 && q < b->n_seq; q++)
+            for (int64_t e = 0; e < s->len[q] / s->page_tok; e++)
+                if (!(tiers->missing && i == 1 && e % 2))
+                    kbatch_pages_room(b, 1 + i, q)[e] = kbatch_pages(b, 1, q)[e];
+    }
+}
+
+static void page_make(const kcell *cell, int tier, int32_t page)
+{
+    for (int64_t h = 0; h < cell->heads; h++) {
+        page_part from = cell_key_part(cell, tier - 1), to = cell_key_part(cell, tier);
+        page_convert(&to, cell_key_at(cell, tier, page, h), &from,
+                     cell_key_at(cell, tier - 1, page, h));
+        if (cell->latent)
+            continue;
+        from = cell_value_part(cell, tier - 1);
+        to = cell_value_part(cell, tier);
+        page_convert(&to, cell_value_at(cell, tier, page, h), &from,
+                     cell_value_at(cell, tier - 1, page, h));
+    }
+}
+
+/* The other tiers of a cell, each page made from the tier before, whether its table has it or not. */
+static void tiers_fill(check *c, const cell_shape *s, const tier_set *tiers, kcell *cell,
+                       const kbatch *all)
+{
+    for (int i = 1; i < tiers->n; i++) {
+        kcell_tier *t = &cell->tier[i];
+        *t = (kcell_tier){.key = tiers->key[i], .value = tiers->value[i]};
+        t->page_bytes = cell_page_bytes(cell, i) + 64;
+        size_t bytes = (size_t)(pages_of(s, s->page_tok) * t->page_bytes);
+        t->base = check_alloc(c, bytes, 0);
+        for (int64_t q = 0; q < all->n_seq; q++)
+            for (int64_t e = 0; e < s->len[q] / s->page_tok; e++)
+                page_make(cell, i, kbatch_pages(all, 1, q)[e]);
+    }
+    cell->n_tier = tiers->n;
+    cell->pinned = tiers->pinned;
+}
+
+/* What rounding to whole numbers adds; numbers are 1 at most. */
+static float codes_bound(const cell_shape *s, const tier_set *tiers)
+{
+    bool codes = false;
+    for (int i = 0; i < tiers->n; i++)
+        codes = codes || (!kform_is_float(tiers->key[i]) && !kform_is_float(tiers->value[i]));
+    double unit = 1.01 / 16319 / 2;
+    return codes ? (float)(2 * (double)s->k * s->scale * unit + 64 * unit) : 0;
+}
+
+static bool attend_setup(check *c, const cell_shape *s, const tier_set *tiers, check_case *out)
+{
+    dtype type = kform_dtype(tiers->key[0]);
     int64_t width = s->heads * s->k, page_ref = s->page_tok == 16 ? 3 : 16;
+    page_ref = tiers->n > 1 ? s->page_tok : page_ref; /* tiers go by pages */
     kbatch *all = batch_make(c, s, longest(s), s->page_tok);
     float *keys = check_numbers(c, all->n_tok * s->cell_heads * s->k);
     float *values = check_numbers(c, all->n_tok * s->cell_heads * s->v);
@@ -292,31 +384,52 @@ static bool attend_setup(check *c, const cell_shape *s, dtype type, check_case *
     out->k = *k;
     rows_give(c, out, 0, check_numbers(c, b->n_tok * width), b->n_tok, width);
     out->ref.cell = cell_fill(c, s, type, page_ref, keys, values, all_ref);
-    out->k.cell = cell_fill(c, s, type, s->page_tok, keys, values, all);
+    kcell *cell = cell_fill(c, s, type, s->page_tok, keys, values, all);
+    out->k.cell = cell;
     out->ref.batch = b_ref;
     out->k.batch = b;
     cell_unseen(c, s, out->k.cell, &out->k, all);
+    if (tiers->n > 1) {
+        tiers_fill(c, s, tiers, cell, all);
+        tables_add(s, tiers, b);
+        out->ref.batch = b;
+        out->ref.cell = cell;
+    }
     float *bound = check_numbers(c, b->n_tok * s->heads * s->v);
     for (int64_t i = 0; i < b->n_tok * s->heads; i++) {
         double slope = s->slopes ? fabs((double)((const float *)k->in[3])[i % s->heads]) : 0;
         float most = bound_of(s, all, keys, (const float *)out->ref.in[0] + i * s->k,
                               kbatch_at(b, KBATCH_SEQ)[i / s->heads],
                               kbatch_at(b, KBATCH_POS)[i / s->heads], i % s->heads, slope);
+        most += codes_bound(s, tiers);
         for (int64_t j = 0; j < s->v; j++)
             bound[i * s->v + j] = most;
     }
     out->out[0] =
         (check_out){.type = DT_F32, .rows = b->n_tok, .width = s->heads * s->v, .bound = bound};
-    snprintf(out->shape, sizeof out->shape, "%s, %d rows, heads %d/%d of %d, pages of %d",
-             dtype_row_of(type)->name, (int)b->n_tok, (int)s->heads, (int)s->cell_heads, (int)s->k,
-             (int)s->page_tok);
+    snprintf(out->shape, sizeof out->shape, "%s%s%s, %d rows, heads %d/%d of %d, pages of %d",
+             kform_name(tiers->key[0]), tiers->n > 1 ? " and " : "",
+             tiers->n > 1 ? kform_name(tiers->key[tiers->n - 1]) : "", (int)b->n_tok, (int)s->heads,
+             (int)s->cell_heads, (int)s->k, (int)s->page_tok);
     return true;
+}
+
+/* One tier of floats. */
+static tier_set tier_of(dtype type)
+{
+    kform form = kform_of_dtype(type);
+    return (tier_set){.n = 1, .key = {form}, .value = {form}};
 }
 
 static bool attend_make(check *c, const kernel_row *row, int i, check_case *out)
 {
     (void)row;
-    return i < N_SHAPE * 3 && attend_setup(c, &shapes[i % N_SHAPE], types[i / N_SHAPE], out);
+    const cell_shape *s = &shapes[i % N_SHAPE];
+    int set = i / N_SHAPE;
+    if (set >= 3 + N_TIERS)
+        return false;
+    tier_set one = tier_of(types[set < 3 ? set : 0]);
+    return attend_setup(c, s, set < 3 ? &one : &tier_sets[set - 3], out);
 }
 
 /* Llama 1B and 8B, decode at a context of 2048. */
@@ -333,7 +446,8 @@ static bool attend_bench(check *c, const kernel_row *row, int i, check_case *out
                     .rows = 1,
                     .page_tok = 64,
                     .scale = 0.1};
-    attend_setup(c, &s, types[i / 2], out);
+    tier_set one = tier_of(types[i / 2]);
+    attend_setup(c, &s, &one, out);
     double each = (double)dtype_row_of(types[i / 2])->bytes;
     out->bytes = 2048.0 * 8 * 2 * (double)s.k * each;
     out->flops = 4.0 * 2048 * 32 * (double)s.k;
