@@ -425,11 +425,13 @@ static bool attend_make(check *c, const kernel_row *row, int i, check_case *out)
 {
     (void)row;
     const cell_shape *s = &shapes[i % N_SHAPE];
-    int set = i / N_SHAPE;
-    if (set >= 3 + N_TIERS)
+    int turn = i / N_SHAPE;
+    if (turn >= 5)
         return false;
-    tier_set one = tier_of(types[set < 3 ? set : 0]);
-    return attend_setup(c, s, set < 3 ? &one : &tier_sets[set - 3], out);
+    if (turn >= 3) /* two sets of tiers for each shape, all of them in turn */
+        return attend_setup(c, s, &tier_sets[(i + turn) % N_TIERS], out);
+    tier_set one = tier_of(types[turn]);
+    return attend_setup(c, s, &one, out);
 }
 
 /* Llama 1B and 8B, decode at a context of 2048. */
