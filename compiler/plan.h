@@ -168,6 +168,9 @@ typedef struct {
     int64_t window;      /* the widest of all that read it; 0: some see everything */
     plan_cell_layout layout;
     int64_t keep; /* PLAN_RING: rows behind a sequence's end that stay */
+    bool bounded; /* its pages are never coarser than `coarsest` */
+    kform coarsest;
+    int64_t pin; /* pages with the first so many tokens stay in tier 0 */
 } plan_cell;
 
 typedef struct {

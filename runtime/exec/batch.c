@@ -181,11 +181,12 @@ void batch_take_pages(batch *b)
     memcpy(b->laid, laid, sizeof laid);
     taken *had = b->taken;
     for (int32_t t = 0; t < v->n_table; t++) {
-        v->data[kbatch_last_at(v, t)] = INT32_MAX;
+        v->data[kbatch_last_at(v, t)] = state_table_tier(b->st, t).last;
         for (int64_t i = 0; i < v->n_seq; i++, had++) {
             state_page_table from = state_pages(b->st, t, b->seq_of[i]);
             int32_t *to = kbatch_pages_room(v, t, i);
-            to[-2] = to[-1] = 0; /* nothing to convert */
+            to[-2] = (int32_t)from.made;
+            to[-1] = (int32_t)from.n;
             if (same && had->seq == b->seq_of[i] && had->version == from.version)
                 continue;
             pages_copy(&from, to, v->n_page);

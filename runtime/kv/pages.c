@@ -59,36 +59,45 @@ void pages_take(page_pool *p, page_table *t)
 
 void pages_cut(page_pool *p, page_table *t, int64_t n)
 {
-    WEFT_ASSERT(n >= t->first || n == 0);
-    while (t->n > n && t->n > t->first)
-        entry_put(p, t, --t->n);
-    if (n == 0)
-        t->first = t->n = 0;
+    while (t->n > n)
+        if (t->page[--t->n] >= 0)
+            entry_put(p, t, t->n);
+    t->first = t->first < t->n ? t->first : t->n;
+    t->stays = t->stays < t->n ? t->stays : t->n;
+}
+
+void pages_skip(page_table *t, int64_t n)
+{
+    WEFT_ASSERT(t->first == t->n && n >= t->n);
+    t->first = t->n = n;
 }
 
 void pages_drop(page_pool *p, page_table *t, int64_t first)
 {
     for (; t->first < first && t->first < t->n; t->first++)
-        entry_put(p, t, t->first);
+        if (t->first >= p->pinned)
+            entry_put(p, t, t->first);
 }
 
 void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n)
 {
-    WEFT_ASSERT(to->n == to->first && n <= from->n && n >= from->first);
-    to->first = from->first;
+    WEFT_ASSERT(to->n == 0 && n <= from->n);
+    to->first = from->first < n ? from->first : n;
+    to->stays = from->stays < n ? from->stays : n;
     to->n = n;
     to->version++;
-    for (int64_t i = to->first; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         to->page[i] = from->page[i];
-        p->refs[to->page[i]]++;
+        if (to->page[i] >= 0)
+            p->refs[to->page[i]]++;
     }
 }
 
 int64_t pages_alone(const page_pool *p, const page_table *t)
 {
     int64_t n = 0;
-    for (int64_t i = t->first; i < t->n; i++)
-        n += p->refs[t->page[i]] == 1;
+    for (int64_t i = 0; i < t->n; i++)
+        n += t->page[i] >= 0 && p->refs[t->page[i]] == 1;
     return n;
 }
 
@@ -97,17 +106,19 @@ int64_t pages_held(const page_pool *p, int64_t n)
     int64_t held = 0;
     memset(p->seen, 0, (size_t)p->n_page);
     for (int64_t h = 0; h < n; h++)
-        for (int64_t i = p->tables[h].first; i < p->tables[h].n; i++) {
-            uint8_t *seen = &p->seen[p->tables[h].page[i]];
-            held += !*seen;
-            *seen = 1;
+        for (int64_t i = 0; i < p->tables[h].n; i++) {
+            int32_t page = p->tables[h].page[i];
+            if (page < 0)
+                continue;
+            held += !p->seen[page];
+            p->seen[page] = 1;
         }
     return held;
 }
 
 bool pages_shared(const page_pool *p, const page_table *t, int64_t i)
 {
-    WEFT_ASSERT(i >= t->first && i < t->n);
+    WEFT_ASSERT(i >= 0 && i < t->n && t->page[i] >= 0);
     return p->refs[t->page[i]] > 1;
 }
 

@@ -1,9 +1,9 @@
 /* pages.h - a pool of numbered pages, and for each holder, a sequence or a prefix, a table of those it holds.
  *
  * A page is held by any number of tables and is free when none holds it. A holder has entries
- * [first, n) of its table: those before `first` were given back, those from n on were never taken. Only
- * numbers are kept here; what a page holds is state.c's. Nothing allocates after page_pool_init. Private
- * to runtime/kv. */
+ * [first, n) of its table, and of those before `first`, which were given back, the first `pinned`. Entries
+ * from n on were never taken. Only numbers are kept here; what a page holds is state.c's. Nothing
+ * allocates after page_pool_init. Private to runtime/kv. */
 #ifndef WEFT_RUNTIME_KV_PAGES_H
 #define WEFT_RUNTIME_KV_PAGES_H
 
@@ -12,11 +12,13 @@
 typedef struct {
     int32_t *page; /* [entries of the pool]; -1 where it holds none */
     int64_t first, n;
+    int64_t stays;    /* entries before it were given back under another policy (state_change) */
     uint64_t version; /* another one whenever an entry is another page */
 } page_table;
 
 typedef struct {
     int64_t n_page, n_free;
+    int64_t pinned;     /* entries that pages_drop leaves */
     int32_t *refs;      /* [n_page]: tables that hold the page */
     int32_t *free;      /* [n_free]: a stack of those that none holds */
     page_table *tables; /* [n_holder] */
@@ -28,9 +30,11 @@ void page_pool_init(page_pool *p, arena *a, int64_t n_holder, int64_t entries, i
 
 /* One more page at the end of a table; there must be a free one. */
 void pages_take(page_pool *p, page_table *t);
+/* Let an empty table go on with entry n. */
+void pages_skip(page_table *t, int64_t n);
 /* Keep entries before n; none is taken where the table has fewer. */
 void pages_cut(page_pool *p, page_table *t, int64_t n);
-/* Give back the entries before `first`, or as many of them as there are. */
+/* Give back the entries before `first` that are not pinned, or as many of them as there are. */
 void pages_drop(page_pool *p, page_table *t, int64_t first);
 /* Let `to`, which holds nothing, hold what `from` does, up to entry n. */
 void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n);

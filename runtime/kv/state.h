@@ -29,15 +29,19 @@ typedef struct state state;
 enum { STATE_PAGE_TOK = 64 }; /* tokens in a page unless the caller says otherwise */
 
 typedef struct {
-    int64_t n_seq;    /* sequences, numbered from 0; at least 1 */
-    int64_t n_ctx;    /* tokens each may hold; at least 1 */
-    int64_t page_tok; /* of paged cells and rings; 0: STATE_PAGE_TOK */
-    int64_t n_page;   /* of the paged cells; 0: enough for all sequences at full length */
-    dtype type;       /* of what cells store: DT_F32, DT_F16 or DT_BF16 */
-    int64_t n_prefix; /* prefixes, numbered from 0 */
+    int64_t n_seq;     /* sequences, numbered from 0; at least 1 */
+    int64_t n_ctx;     /* tokens each may hold; at least 1 */
+    int64_t page_tok;  /* of paged cells and rings; 0: STATE_PAGE_TOK */
+    int64_t n_page;    /* of the paged cells; 0: enough for all sequences at full length */
+    dtype type;        /* of what cells store: DT_F32, DT_F16 or DT_BF16 */
+    int64_t n_prefix;  /* prefixes, numbered from 0 */
+    const kpolicy *kv; /* what cells store by age; NULL: all in `type` */
 } state_options;
 
-/* Contiguous cells have a page for each sequence. Rings have exactly as many as calls of p->n_tok_max
+/* Each tier of a cell has a table and pages of its own. Those of all tiers but the last, and of rings, are exactly as many
+ * as calls of p->n_tok_max rows can need; n_page is the number of the last tier's.
+ *
+ * Contiguous cells have a page for each sequence. Rings have exactly as many as calls of p->n_tok_max
  * rows can need: m rows touch (m + 2 * page_tok - 2) / page_tok pages where they begin at the worst
  * place, and a sequence has `keep` rows and its part of the call's. So neither ever runs out.
  * W1406 for a count or type that is out of range, W0902 for a size that is. */
@@ -53,6 +57,10 @@ typedef weft_status state_copy(void *ctx, weft_diag *dg, void *to, const void *f
 /* The memory, which must outlive the state, and how to copy in it; NULL: it is ordinary memory. */
 void state_bind(state *st, void *base, state_copy *copy, void *ctx);
 
+/* Let pages cross from tier to tier at other ages from the next call on. What is coarser already stays so, until the sequence
+ * is cut to less. W1415: another list of forms, or more pages in a tier than there are; then nothing has changed. */
+weft_status state_change(weft_diag *dg, state *st, const kpolicy *kv) WEFT_MUST_USE;
+
 /* One for each cell of the plan, once bound. */
 const kcell *state_cells(const state *st);
 
@@ -66,7 +74,9 @@ int64_t state_context(const state *st);             /* n_ctx */
 int32_t state_tables(const state *st);
 int64_t state_pages_count(const state *st, int32_t table);
 int64_t state_pages_free(const state *st, int32_t table);
-/* The table of the paged cells; -1: there are none, as where each sequence has its cells in one piece. */
+size_t state_page_bytes(const state *st, int32_t table);       /* of a page, in all its cells */
+kpolicy_tier state_table_tier(const state *st, int32_t table); /* whose pages they are */
+/* The table of the paged cells, that of their last tier; -1: there are none, as where each sequence has its cells in one piece. */
 int32_t state_paged_table(const state *st);
 int64_t state_page_tokens(const state *st, int32_t table);
 int64_t state_page_entries(const state *st,
@@ -77,6 +87,7 @@ typedef struct {
     const int32_t *page;
     int64_t n;
     uint64_t version;
+    int64_t made; /* between reserving and committing: entries from it on are to be converted to */
 } state_page_table;
 state_page_table state_pages(const state *st, int32_t table, int64_t seq);
 
@@ -93,8 +104,8 @@ void state_commit(state *st, int64_t seq, int64_t n_new);
  * written to either. */
 void state_release(state *st, int64_t seq);
 
-/* Keep the first `length` tokens. W1403; W1402 if it does not hold that many; W1408 if a ring no longer
- * has what the next token would see. Cutting to 0 is always possible. On failure nothing has changed. */
+/* Keep the first `length` tokens. W1403; W1402 if it does not hold that many; W1408 if a ring or a tier
+ * no longer has what the next token would see. Cutting to 0 is always possible. On failure nothing has changed. */
 weft_status state_truncate(weft_diag *dg, state *st, int64_t seq, int64_t length) WEFT_MUST_USE;
 /* Let `to` hold the first `length` tokens of `from` and nothing else; what it held is dropped. Takes no
  * page and moves no row. Fails as state_truncate would for `from`. */
