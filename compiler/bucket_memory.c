@@ -109,8 +109,27 @@ static int32_t *number_steps(const bucket *b, int32_t *last_of)
     return at;
 }
 
+/* The phase that a phase's last per-thread step may run beside: where no row of a call uses an adapter, a phase that shares
+ * out their products alone has nothing to share out and runs together with the next one (plan_phase_may_idle). */
+static int32_t *find_last_phases(const bucket *b)
+{
+    int32_t *last = ARENA_ARRAY(b->a, int32_t, (size_t)b->n_phase + 1);
+    bool *down = ARENA_ARRAY(b->a, bool, (size_t)b->n_phase + 1),
+         *other = ARENA_ARRAY(b->a, bool, (size_t)b->n_phase + 1);
+    for (size_t i = 0; i < b->items.n; i++) {
+        const bitem *it = &b->items.at[i];
+        bool is_down = bucket_op(b, &b->steps.at[it->step[0]].s) == KOP_lora_down;
+        down[it->phase] = down[it->phase] || (is_down && !it->per_thread);
+        other[it->phase] = other[it->phase] || (!is_down && !it->per_thread);
+    }
+    for (int32_t p = b->n_phase - 1; p >= 0; p--)
+        last[p] = down[p] && !other[p] && p + 1 < b->n_phase ? last[p + 1] : p;
+    return last;
+}
+
 static void find_lifetimes(bucket *b)
 {
+    const int32_t *last_phase = find_last_phases(b);
     int32_t *last_of = ARENA_ARRAY(b->a, int32_t, b->items.n);
     const int32_t *at = number_steps(b, last_of);
     for (size_t i = 0; i < b->values.n; i++) {
@@ -127,7 +146,9 @@ static void find_lifetimes(bucket *b)
             if (st->s.in[k].space != SPACE_ARENA)
                 continue;
             bvalue *v = &b->values.at[st->s.in[k].id];
-            int32_t when = v->space == SPACE_ARENA   ? b->items.at[st->item].phase
+            const bitem *it = &b->items.at[st->item];
+            int32_t when = v->space == SPACE_ARENA
+                               ? (it->per_thread ? last_phase[it->phase] : it->phase)
                            : v->space == SPACE_LOCAL ? last_of[st->item] /* claims repeat a chain */
                                                      : at[i];
             v->end = when > v->end ? when : v->end;

@@ -57,6 +57,7 @@ gweight gweight_copy(arena *a, const gweight *from)
     gweight w = *from;
     w.name = arena_str(a, w.name);
     w.line = arena_str(a, w.line);
+    w.whole = arena_str(a, w.whole);
     w.piece = kept(a, w.piece, (size_t)w.n_piece, sizeof *w.piece);
     w.scales = kept(a, w.scales, (size_t)w.n_piece, sizeof *w.scales);
     if (w.computed)

@@ -89,6 +89,8 @@ typedef struct {
     const float *computed; /* the values an element map (`=>`) gave, dense; NULL: there was none */
     int pairs;             /* as in gtype */
     bool lora;             /* an adapter may attach here */
+    str whole;             /* of a part with lora: the weight that it was cut from; else empty */
+    int64_t whole_row;     /* and the row of that which is its first */
 } gweight;
 
 typedef struct {

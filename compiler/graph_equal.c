@@ -94,7 +94,8 @@ static bool same_weight(const gweight *a, const gweight *b)
 {
     if (!str_eq(a->name, b->name) || !str_eq(a->line, b->line) || a->layer != b->layer ||
         a->type != b->type || a->rank != b->rank || a->n_piece != b->n_piece ||
-        a->pairs != b->pairs || a->lora != b->lora || !graph_loc_equal(a->loc, b->loc))
+        a->pairs != b->pairs || a->lora != b->lora || !str_eq(a->whole, b->whole) ||
+        a->whole_row != b->whole_row || !graph_loc_equal(a->loc, b->loc))
         return false;
     if (!same_dims(a->rank, a->dim, b->dim) || !same_dims(a->rank, a->stride, b->stride) ||
         !same_pieces(a->piece, b->piece, a->n_piece) ||

@@ -100,7 +100,7 @@ static bool weights_alike(const folder *f, int a, int b, int la, int lb)
     if (a == b)
         return true;
     if (x->layer != la || y->layer != lb || !str_eq(x->line, y->line) || x->rank != y->rank ||
-        x->pairs != y->pairs || x->lora != y->lora ||
+        x->pairs != y->pairs || x->lora != y->lora || x->whole_row != y->whole_row ||
         memcmp(x->dim, y->dim, sizeof *x->dim * (size_t)x->rank) != 0)
         return false;
     return !f->storage || (x->type == y->type && x->n_piece == y->n_piece &&

@@ -64,7 +64,8 @@ static const char *chains_fault(marks *m, int *out_node)
     bool *good = ARENA_ARRAY(m->a, bool, (size_t)m->chains + 1);
     for (size_t i = 0; i < m->g->nodes.n; i++) {
         const gnode *n = &m->g->nodes.at[i];
-        if (n->chain > 0 && !n->recompute && op_row_of(n->op)->fuses == FUSE_CONTRACTION)
+        bool contracts = op_row_of(n->op)->fuses == FUSE_CONTRACTION || n->op == OP_lora_up;
+        if (n->chain > 0 && !n->recompute && contracts)
             good[n->chain] = true;
     }
     for (size_t i = 0; i < m->g->nodes.n; i++) {

@@ -171,6 +171,11 @@ static void put_weight(printer *p, const gweight *w)
     }
     if (w->lora)
         strbuf_put(p->out, STR(" lora"));
+    if (w->whole.n > 0) {
+        strbuf_put(p->out, STR(" of "));
+        gtext_name(p->out, w->whole);
+        strbuf_add(p->out, " from %" PRId64, w->whole_row);
+    }
     if (w->n_piece > 0)
         put_pieces(p, "in", w->piece, w->n_piece, graph_piece_rows(w));
     if (w->scales)

@@ -169,6 +169,16 @@ static void fill_rows(const gweight *w, const gpiece *piece)
             ((gpiece *)piece)[i].rows = graph_piece_rows(w);
 }
 
+/* What a weight is a part of: name and first row. */
+static weft_status read_whole(reader *r, gweight *w)
+{
+    WEFT_TRY(scan_name(&r->s, &w->whole));
+    w->whole = arena_str(r->g->a, w->whole);
+    if (!scan_accept_word(&r->s, "from"))
+        return SCAN_FAIL(&r->s, "a part says from which row on it is");
+    return scan_int(&r->s, 0, INT64_MAX, &w->whole_row);
+}
+
 static weft_status read_storage(reader *r, gweight *w)
 {
     scan *s = &r->s;
@@ -182,6 +192,8 @@ static weft_status read_storage(reader *r, gweight *w)
             return SCAN_FAIL(s, "%d strides for %d dimensions", rank, w->rank);
     }
     w->lora = scan_accept_word(s, "lora");
+    if (w->lora && scan_accept_word(s, "of"))
+        WEFT_TRY(read_whole(r, w));
     if (scan_accept_word(s, "in"))
         WEFT_TRY(read_pieces(r, &w->piece, &n));
     if (scan_accept_word(s, "scales"))

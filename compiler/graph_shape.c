@@ -192,6 +192,31 @@ static const char *rule_delta(shape_call *c)
     return give_last(c, *x, w->dim[0]);
 }
 
+/* What adapters make of x: K_MIX_MAX parts of as many numbers as a slot has rows of A. A row has as many vectors as the
+ * weight's op would give it. */
+static const char *rule_lora_down(shape_call *c)
+{
+    const gtype *y = result(c, 0), *x = &c->in[c->has[2] ? 2 : 0];
+    int64_t ranks = last(y);
+    c->n_want = -1;
+    if (!c->has[0] && !c->has[2])
+        return "it has neither x nor ids";
+    bool each = c->has[0] && !c->has[2]; /* a vector of x for each of the result's */
+    bool good = y->rank == (each ? x->rank : x->rank + 1) && !y->ids && y->cell < 0 &&
+                dims_same(x, y, y->rank - 1) && ranks >= 1;
+    return good ? NULL : "its result is not one row of ranks for each vector";
+}
+
+static const char *rule_lora_up(shape_call *c)
+{
+    const gtype *h = &c->in[0], *y = result(c, 0);
+    c->n_want = -1;
+    return y->rank == h->rank && y->rank >= 1 && !y->ids && y->cell < 0 &&
+                   dims_same(h, y, y->rank - 1) && last(y) >= 1
+               ? NULL
+               : "its result does not have its operand's vectors";
+}
+
 /* ---- rows ---- */
 
 static const char *rule_norm(shape_call *c)

@@ -36,6 +36,7 @@ typedef struct lower {
     VEC(plan_weight) weights;
     VEC(plan_cell) cells;
     VEC(plan_output) outputs;
+    VEC(plan_site) sites;
     VEC(plan_operand) places; /* of the outputs */
     VEC(kinstr) code;
     VEC(float) consts;
@@ -95,6 +96,11 @@ static inline const plan_kernel *lower_kernel_of(const lower *lo, const plan_ste
 weft_status lower_step(lower *lo, const gnode *n, plan_step *s) WEFT_MUST_USE;
 /* Scratch that one thread needs for a step. */
 size_t lower_scratch(const lower *lo, const plan_step *s);
+
+/* ---- lower_lora.c ---- */
+
+weft_status lower_lora_down(lower *lo, const gnode *n, plan_step *s) WEFT_MUST_USE;
+weft_status lower_lora_up(lower *lo, const gnode *n, plan_step *s) WEFT_MUST_USE;
 
 /* ---- lower_operand.c ---- */
 

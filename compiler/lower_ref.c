@@ -88,6 +88,12 @@ weft_status lower_check(weft_diag *dg, const graph *g, const target *t)
                          "a plan takes 1 to %d rows; %" PRId64 " rows, %" PRId64
                          " of them as output, of %" PRId64 " sequences were asked for",
                          INT32_MAX, t->n_tok_max, t->n_out_max, t->n_seq);
+    if (t->lora_slots < 0 || t->lora_slots > LORA_SLOTS_MAX ||
+        (t->lora_slots > 0 && (t->lora_rank < 1 || t->lora_rank > LORA_RANK_MAX)))
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "%" PRId64 " adapters of rank %" PRId64
+                         " were asked for; up to %d of rank 1 to %d are possible",
+                         t->lora_slots, t->lora_rank, LORA_SLOTS_MAX, LORA_RANK_MAX);
     return check_wanted(dg, g, t);
 }
 
@@ -230,6 +236,8 @@ void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena
                 .level = t->be->level,
                 .kv = t->kv,
                 .deterministic = t->deterministic,
+                .lora_slots = t->lora_slots,
+                .lora_rank = t->lora_slots > 0 ? t->lora_rank : 1,
                 .n_ctx = t->be->fuses ? t->n_ctx : 0,
                 .n_tok_max = t->n_tok_max,
                 .n_out_max = t->n_out_max ? t->n_out_max : t->n_tok_max,
@@ -262,6 +270,7 @@ void lower_deinit(lower *lo)
     VEC_FREE(&lo->weights);
     VEC_FREE(&lo->cells);
     VEC_FREE(&lo->outputs);
+    VEC_FREE(&lo->sites);
     VEC_FREE(&lo->places);
     VEC_FREE(&lo->code);
     VEC_FREE(&lo->consts);
@@ -279,11 +288,13 @@ void lower_finish(lower *lo)
     p->n_weight = (int32_t)lo->weights.n;
     p->n_cell = (int32_t)lo->cells.n;
     p->n_output = (int32_t)lo->outputs.n;
+    p->n_site = (int32_t)lo->sites.n;
     p->n_code = (int32_t)lo->code.n;
     p->kernel = LOWER_KEEP(lo, kernels);
     p->weight = LOWER_KEEP(lo, weights);
     p->cell = LOWER_KEEP(lo, cells);
     p->output = LOWER_KEEP(lo, outputs);
+    p->site = LOWER_KEEP(lo, sites);
     p->code = LOWER_KEEP(lo, code);
     p->consts = LOWER_KEEP(lo, consts);
     p->const_bytes = lo->consts.n * sizeof(float);

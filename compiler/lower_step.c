@@ -396,7 +396,8 @@ static const struct {
     ROW(softmax, softmax), ROW(take_rows, take_rows),
     ROW(route, route),     ROW(experts, experts),
     ROW(combine, combine), ROW(head_linear, head_linear),
-    ROW(at_pos, at_pos),
+    ROW(at_pos, at_pos),   ROW(lora_down, lora_down),
+    ROW(lora_up, lora_up),
 #undef ROW
 };
 
@@ -408,7 +409,8 @@ kop lower_kop(op_code op)
 /* Of these a row, to which pitch counts, is one vector; of all others it is a row of the call. */
 static bool rows_are_vectors(op_code op)
 {
-    return op == OP_experts || op == OP_combine || op == OP_head_linear;
+    return op == OP_experts || op == OP_combine || op == OP_head_linear || op == OP_lora_down ||
+           op == OP_lora_up;
 }
 
 static int64_t row_pitch(const gnode *n, const plan_step *s, const gtype *t)

@@ -64,8 +64,9 @@ int64_t pass_whole_of(const graph *g, const target *t, const gnode *n)
 static void describe_chain(chain_info *info, const graph *g, const gnode *n)
 {
     const gtype *t = pass_type(g, n);
-    bool wide = n->op != OP_linear;
-    *info = (chain_info){.row = t->dim[0], .cols = -1, .experts = n->op == OP_experts, .whole = 1};
+    bool experts = n->op == OP_experts || pass_lora_of(n, OP_lora_up, "experts");
+    bool wide = experts || n->op == OP_head_linear;
+    *info = (chain_info){.row = t->dim[0], .cols = -1, .experts = experts, .whole = 1};
     if (t->rank != (wide ? 3 : 2) || t->dim[0] >= 0)
         return;
     info->cols = t->dim[t->rank - 1];
@@ -119,14 +120,14 @@ static bool raise_level(chains *c, int i, int *map_level)
     int before = c->p.uses.cell_before[i];
     if (before >= 0 && c->level[before] > level)
         level = c->level[before];
-    fuse_class class = op_row_of(n->op)->fuses;
-    if (class == FUSE_CONTRACTION || class == FUSE_ATTENTION)
+    bool contracts = op_row_of(n->op)->fuses == FUSE_CONTRACTION || pass_contracts(n);
+    if (contracts || op_row_of(n->op)->fuses == FUSE_ATTENTION)
         level++;
     int *all = pass_in_chain(n) ? &c->chain[n->chain].level
                : n->map > 0     ? &map_level[n->map]
                                 : NULL;
     if (all) { /* of a chain its contractions decide */
-        bool counts = !pass_in_chain(n) || class == FUSE_CONTRACTION;
+        bool counts = !pass_in_chain(n) || contracts;
         *all = counts && level > *all ? level : *all;
         level = *all;
     }

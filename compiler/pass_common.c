@@ -58,9 +58,16 @@ int64_t pass_row_elems(const gtype *t)
     return t->rank > 0 && t->cell < 0 ? n : -1;
 }
 
+bool pass_lora_of(const gnode *n, op_code op, const char *of)
+{
+    return n->op == op && n->attr[0].kind == GATTR_WORD ? str_eqz(n->attr[0].word, of)
+                                                        : n->op == op && strcmp(of, "linear") == 0;
+}
+
 bool pass_contracts(const gnode *n)
 {
-    return n->op == OP_linear || n->op == OP_experts || n->op == OP_head_linear;
+    return n->op == OP_linear || n->op == OP_experts || n->op == OP_head_linear ||
+           pass_lora_of(n, OP_lora_up, "linear") || pass_lora_of(n, OP_lora_up, "experts");
 }
 
 bool pass_in_chain(const gnode *n)

@@ -19,6 +19,13 @@ static bool is_view(const gnode *n)
     return n->op == OP_to_heads || n->op == OP_from_heads;
 }
 
+/* Adapters of an embedding, which are looked up, and what they add to heads, which no chain does. */
+static bool lora_prepares(const gnode *n)
+{
+    return pass_lora_of(n, OP_lora_down, "embed") || pass_lora_of(n, OP_lora_up, "embed") ||
+           pass_lora_of(n, OP_lora_up, "head_linear");
+}
+
 static bool prepares(preparer *r, const gnode *n)
 {
     const op_row *op = op_row_of(n->op);
@@ -32,7 +39,7 @@ static bool prepares(preparer *r, const gnode *n)
         if (r->p.uses.output[n->first + k])
             return false;
     bool rows = op->fuses == FUSE_ROWWISE || op->fuses == FUSE_GATHER || op->fuses == FUSE_VIEW ||
-                op->fuses == FUSE_MOVE || n->op == OP_take_rows;
+                op->fuses == FUSE_MOVE || n->op == OP_take_rows || lora_prepares(n);
     return n->map > 0 || (rows && pass_has_kernel(&r->p, n));
 }
 

@@ -38,7 +38,9 @@ static inline const gtype *pass_type(const graph *g, const gnode *n)
 }
 
 int64_t pass_row_elems(const gtype *t); /* in one row of [T, ..]; -1: not known */
-/* linear, experts and head_linear: what a chain begins with. */
+/* Is it this op, lora_down or lora_up, for a weight of such an op? */
+bool pass_lora_of(const gnode *n, op_code op, const char *of);
+/* linear, experts and head_linear, and lora_up beside the first two: what a chain begins with. */
 bool pass_contracts(const gnode *n);
 bool pass_in_chain(const gnode *n); /* and not recomputed for it */
 /* Numbers from 1 on in the order of the nodes, none left out. */

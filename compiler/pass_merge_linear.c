@@ -4,7 +4,8 @@
  * A chain's tile is the same columns of all its members. So contractions share one only if they read
  * the same value (experts: with the same ids), give the same number of columns, and meet in an element-wise
  * node, which can then take both results while they are in the cache. The projections q, k and v do
- * not: their columns differ in number. They still share a phase and their quantised input, by scheduling. */
+ * not: their columns differ in number. They still share a phase and their quantised input, by scheduling.
+ * So does what adapters add to a contraction: lora_up of the same operand joins it, and the sum of both. */
 #include "compiler/pass_impl.h"
 
 static bool same_value(gref a, gref b)
@@ -12,9 +13,23 @@ static bool same_value(gref a, gref b)
     return a.kind == b.kind && (a.kind == REF_VALUE || a.kind == REF_INPUT) && a.id == b.id;
 }
 
+/* Does `up` add to the columns of a what adapters make of the same x? */
+static bool adds_to(const graph *g, const gnode *a, const gnode *up)
+{
+    if (up->op != OP_lora_up || a->op == OP_lora_up || up->in[0].kind != REF_VALUE)
+        return false;
+    const gnode *down = pass_maker(g, up->in[0].id);
+    bool experts = a->op == OP_experts;
+    return down->op == OP_lora_down && same_value(down->in[0], a->in[0]) &&
+           graph_dims_equal(pass_type(g, a), pass_type(g, up)) &&
+           (!experts || (up->n_in > 2 && same_value(up->in[2], a->in[2])));
+}
+
 /* Would these two, which meet, be of one chain? */
 static bool side_by_side(const graph *g, const gnode *a, const gnode *b)
 {
+    if (adds_to(g, a, b) || adds_to(g, b, a))
+        return true;
     if (a->op != b->op || !same_value(a->in[0], b->in[0]) ||
         !graph_dims_equal(pass_type(g, a), pass_type(g, b)))
         return false;
@@ -68,6 +83,8 @@ static int root_of(const pass *p, const int *root, int i)
             return 0;
         int low = a->chain < b->chain ? a->chain : b->chain;
         rename_chain(g, a->chain + b->chain - low, low, i);
+        if (a->op == OP_lora_up) /* the other one has what further ones are held against */
+            found = other;
     }
     return found;
 }

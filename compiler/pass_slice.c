@@ -72,6 +72,10 @@ int pass_slice_weight(graph *g, int weight, int axis, int64_t begin, int64_t end
         w.piece = kept;
     }
     w.dim[axis] = end - begin;
+    if (w.lora) {
+        w.whole = w.whole.n > 0 ? w.whole : g->weights.at[weight].name;
+        w.whole_row += begin;
+    }
     VEC_PUSH(&g->weights, w);
     return (int)g->weights.n - 1;
 }

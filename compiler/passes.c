@@ -68,10 +68,8 @@ weft_status passes_run(weft_diag *dg, graph *g, const target *t, const pass_watc
     WEFT_TRY(check_names(dg, t));
     WEFT_ASSERT(t->be->map_inputs <= K_IN_MAX && t->be->map_results <= K_OUT_MAX &&
                 t->be->map_registers <= MAP_REGS_MAX);
-    if (!t->be->fuses)
-        return WEFT_OK;
     for (int i = 0; i < N_PASS; i++) {
-        if (skipped(t, rows[i].name))
+        if (skipped(t, rows[i].name) || (!t->be->fuses && rows[i].run != pass_inject_lora))
             continue;
         if (watch && watch->before)
             watch->before(watch->ctx, &rows[i], g);

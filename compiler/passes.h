@@ -25,8 +25,8 @@ typedef struct {
     void *ctx;
 } pass_watch;
 
-/* Run all of them, in order, but for those that t->skip names; none where t->be fuses nothing. W1903 for
- * a name that is no pass. Debug builds verify the graph after each. */
+/* Run all of them, in order, but for those that t->skip names; where t->be fuses nothing, inject_lora alone.
+ * W1903 for a name that is no pass. Debug builds verify the graph after each. */
 weft_status passes_run(weft_diag *dg, graph *g, const target *t,
                        const pass_watch *watch) WEFT_MUST_USE;
 

@@ -23,13 +23,14 @@ enum { PLAN_ALIGN = 64 }; /* of everything the plan lays out, in bytes */
 
 typedef enum {
     SPACE_NONE,
-    SPACE_WEIGHT, /* id: a weight of the plan */
-    SPACE_CONST,  /* offset into the plan's constants */
-    SPACE_ARENA,  /* offset into the session's activations */
-    SPACE_LOCAL,  /* offset into each thread's own memory, where every thread has the value */
-    SPACE_TILE,   /* the same, but it holds only those columns that a range of units covers: the
+    SPACE_WEIGHT,  /* id: a weight of the plan */
+    SPACE_CONST,   /* offset into the plan's constants */
+    SPACE_ARENA,   /* offset into the session's activations */
+    SPACE_LOCAL,   /* offset into each thread's own memory, where every thread has the value */
+    SPACE_TILE,    /* the same, but it holds only those columns that a range of units covers: the
                      first of them at the offset, rows `pitch` apart */
-    SPACE_IO,     /* id: plan_io */
+    SPACE_IO,      /* id: plan_io */
+    SPACE_ADAPTER, /* id: a site of the plan; the memory of its slots */
 } plan_space;
 
 typedef enum { IO_TOKENS, IO_POS, IO_ROWS, IO_COUNT } plan_io;
@@ -173,6 +174,16 @@ typedef struct {
     int64_t pin; /* pages with the first so many tokens stay in tier 0 */
 } plan_cell;
 
+/* A weight that adapters add to. In memory its slots follow each other, in the layout of kernels/lora.h. */
+typedef struct {
+    const char *name; /* of the model's weight */
+    int64_t first;    /* row of that weight, of each part: this one may be a part of it */
+    lora_kind kind;
+    int64_t in, out, parts;
+    size_t offset;     /* in the memory of all slots */
+    size_t slot_bytes; /* of one slot */
+} plan_site;
+
 typedef struct {
     const char *name;
     int32_t index; /* -1 without one */
@@ -191,16 +202,20 @@ typedef struct plan {
     int64_t n_ctx;   /* tokens a sequence may hold; 0: the plan does not depend on it */
     int64_t n_vocab; /* token ids are below this; 0: no step looks one up */
     int64_t n_pos;   /* positions are below this; 0: no step looks one up */
-    int32_t n_kernel, n_bucket, n_weight, n_cell, n_output, n_code;
+    int64_t lora_slots,
+        lora_rank; /* adapters that a session holds, and the rank of each at most; 0: none */
+    int32_t n_kernel, n_bucket, n_weight, n_cell, n_output, n_code, n_site;
     const plan_kernel *kernel;
     const plan_bucket *bucket; /* by n_tok_max, ascending */
     const plan_weight *weight;
     const plan_cell *cell;
     const plan_output *output;
+    const plan_site *site;
     const kinstr *code;
     const void *consts;
     size_t const_bytes;
     size_t arena_bytes, local_bytes, scratch_bytes; /* the most of any bucket */
+    size_t adapter_bytes;     /* of all slots, each site begun at PLAN_ALIGN */
     size_t copied_bytes;      /* of all COPIED weights, each begun at PLAN_ALIGN */
     size_t table_bytes;       /* of all tables of addresses, each begun at PLAN_ALIGN */
     size_t interleaved_bytes; /* of all INTERLEAVED weights, each begun at PLAN_ALIGN */
@@ -234,6 +249,29 @@ static inline int64_t plan_step_rows(const plan_step *s, int64_t n_tok, int64_t 
 {
     const int64_t rows[] = {n_tok, n_out, n_seq};
     return s->rows == ROWS_FIXED ? s->n[0] : rows[s->rows] * s->per_row;
+}
+
+/* How a site's slots lie in memory. */
+static inline lora_shape plan_site_shape(const plan *p, const plan_site *s)
+{
+    return (lora_shape){
+        .kind = s->kind, .in = s->in, .out = s->out, .parts = s->parts, .rank = p->lora_rank};
+}
+
+/* May all shared items of a phase be without units, because no row of a call uses an adapter? What every thread does for
+ * itself there may then run together with the next phase, without a barrier between them. */
+static inline bool plan_phase_may_idle(const plan *p, const plan_bucket *b, int32_t first)
+{
+    int32_t phase = b->item[first].phase;
+    bool down = false;
+    for (int32_t i = first; i < b->n_item && b->item[i].phase == phase; i++) {
+        if (b->item[i].per_thread)
+            continue;
+        if (p->kernel[b->step[b->item[i].first].kernel].op != KOP_lora_down)
+            return false;
+        down = true;
+    }
+    return down;
 }
 
 /* Attention with this kernel may be two steps, the second of which merges what the first made of stretches of positions. */

@@ -78,6 +78,7 @@ static int64_t room(const plan_accesses *l, const plan_operand *o)
         return (int64_t)l->b->local_bytes;
     case SPACE_NONE:
     case SPACE_IO:
+    case SPACE_ADAPTER:
         break;
     }
     return -1;

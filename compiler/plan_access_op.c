@@ -353,6 +353,71 @@ static bool access_quantize(plan_accesses *l)
                    ACT_ALIGN);
 }
 
+/* ---- adapters ---- */
+
+/* The site that a step names is the one whose memory it is given, of the sizes it has. */
+static bool site_fits(plan_accesses *l)
+{
+    const plan_step *s = l->s;
+    static const plan_rows rows_of[] = {
+        [LORA_OF_ALL] = ROWS_T, [LORA_OF_ASKED] = ROWS_R, [LORA_OF_SEQS] = ROWS_S};
+    int32_t id = s->in[1].id;
+    if (s->in[1].space != SPACE_ADAPTER || id < 0 || id >= l->p->n_site || s->in[1].offset != 0 ||
+        s->in[1].type != DT_F32 || s->choice.lora.site != id)
+        return acc_refuse(l, "operand 1 is no site of adapters");
+    const plan_site *site = &l->p->site[id];
+    if (s->choice.lora.kind != (int32_t)site->kind || s->size.lora.in != site->in ||
+        s->size.lora.out != site->out || s->size.lora.parts != site->parts ||
+        s->size.lora.rank != l->p->lora_rank)
+        return acc_refuse(l, "site %s has other sizes", site->name);
+    if (s->choice.lora.rows < 0 || s->choice.lora.rows > LORA_OF_SEQS ||
+        rows_of[s->choice.lora.rows] != s->rows || s->per_row != 1)
+        return acc_refuse(l, "its rows are not those that it takes mixes of");
+    if (site->kind == LORA_HEAD_LINEAR && s->size.lora.vectors != site->parts)
+        return acc_refuse(l, "it has %" PRId64 " vectors for %" PRId64 " heads",
+                          s->size.lora.vectors, site->parts);
+    return true;
+}
+
+/* Ids that say which part of a site a vector takes; of an embedding, which row of its matrix. */
+static bool site_ids_in(plan_accesses *l)
+{
+    const plan_site *site = &l->p->site[l->s->in[1].id];
+    if (site->kind == LORA_EMBED)
+        return acc_ids_in(l, 2, l->n_row, site->in, acc_shared_by_all);
+    if (site->kind == LORA_EXPERTS)
+        return acc_ids_in(l, 2, acc_times(l, l->n_row, l->s->size.lora.vectors), site->parts,
+                          acc_shared_by_all);
+    return !acc_given(l, 2) || acc_refuse(l, "operand 2 is not read");
+}
+
+static bool access_lora_down(plan_accesses *l)
+{
+    int64_t vectors = l->s->size.lora.vectors, x = l->s->size.lora.x_vectors;
+    if (!acc_sizes(l, 6) || !site_fits(l) || !site_ids_in(l))
+        return false;
+    bool embeds = l->s->choice.lora.kind == LORA_EMBED;
+    if ((x != 1 && x != vectors) || embeds == acc_given(l, 0))
+        return acc_refuse(l, "it has %" PRId64 " rows of operand 0 for %" PRId64, x, vectors);
+    int64_t ranks = acc_times(l, K_MIX_MAX, l->s->size.lora.rank);
+    return (embeds ||
+            acc_rows_in(l, 0, acc_times(l, l->n_row, x), l->s->size.lora.in, acc_shared_by_all)) &&
+           acc_rows_out(l, acc_times(l, l->n_row, vectors), ranks, acc_shared_by_all);
+}
+
+static bool access_lora_up(plan_accesses *l)
+{
+    int64_t vectors = l->s->size.lora.vectors, out = l->s->size.lora.out;
+    if (!acc_sizes(l, 6) || !site_fits(l) || !acc_tiles(l, out, 1))
+        return false;
+    int64_t rows = acc_times(l, l->n_row, vectors);
+    if (l->s->choice.lora.kind != LORA_EMBED && !site_ids_in(l))
+        return false;
+    return acc_rows_in(l, 0, rows, acc_times(l, K_MIX_MAX, l->s->size.lora.rank),
+                       acc_by_row(l, vectors)) &&
+           acc_rows_out(l, rows, out, acc_by_unit(l, vectors));
+}
+
 /* ---- maps ---- */
 
 /* How many registers an instruction reads. */
@@ -431,24 +496,25 @@ static bool access_map(plan_accesses *l)
 /* ---- the table ---- */
 
 static bool (*const access_of[KOP_COUNT])(plan_accesses *l) = {
-    [KOP_embed] = access_embed,       [KOP_linear] = access_linear,
-    [KOP_rms_norm] = access_norm,     [KOP_layer_norm] = access_norm,
-    [KOP_rope] = access_rope,         [KOP_split] = access_split,
-    [KOP_concat] = access_concat,     [KOP_append] = access_append,
-    [KOP_attend] = access_attend,     [KOP_add] = access_binary,
-    [KOP_sub] = access_binary,        [KOP_mul] = access_binary,
-    [KOP_div] = access_binary,        [KOP_max] = access_binary,
-    [KOP_min] = access_binary,        [KOP_select] = access_binary,
-    [KOP_neg] = access_unary,         [KOP_silu] = access_unary,
-    [KOP_gelu] = access_unary,        [KOP_tanh] = access_unary,
-    [KOP_sigmoid] = access_unary,     [KOP_relu] = access_unary,
-    [KOP_softplus] = access_unary,    [KOP_exp] = access_unary,
-    [KOP_sqrt] = access_unary,        [KOP_clamp] = access_unary,
-    [KOP_softmax] = access_softmax,   [KOP_take_rows] = access_take_rows,
-    [KOP_route] = access_route,       [KOP_experts] = access_experts,
-    [KOP_combine] = access_combine,   [KOP_head_linear] = access_head_linear,
-    [KOP_at_pos] = access_at_pos,     [KOP_map] = access_map,
-    [KOP_quantize] = access_quantize, [KOP_quantize4] = access_quantize,
+    [KOP_embed] = access_embed,         [KOP_linear] = access_linear,
+    [KOP_rms_norm] = access_norm,       [KOP_layer_norm] = access_norm,
+    [KOP_rope] = access_rope,           [KOP_split] = access_split,
+    [KOP_concat] = access_concat,       [KOP_append] = access_append,
+    [KOP_attend] = access_attend,       [KOP_add] = access_binary,
+    [KOP_sub] = access_binary,          [KOP_mul] = access_binary,
+    [KOP_div] = access_binary,          [KOP_max] = access_binary,
+    [KOP_min] = access_binary,          [KOP_select] = access_binary,
+    [KOP_neg] = access_unary,           [KOP_silu] = access_unary,
+    [KOP_gelu] = access_unary,          [KOP_tanh] = access_unary,
+    [KOP_sigmoid] = access_unary,       [KOP_relu] = access_unary,
+    [KOP_softplus] = access_unary,      [KOP_exp] = access_unary,
+    [KOP_sqrt] = access_unary,          [KOP_clamp] = access_unary,
+    [KOP_softmax] = access_softmax,     [KOP_take_rows] = access_take_rows,
+    [KOP_route] = access_route,         [KOP_experts] = access_experts,
+    [KOP_combine] = access_combine,     [KOP_head_linear] = access_head_linear,
+    [KOP_at_pos] = access_at_pos,       [KOP_map] = access_map,
+    [KOP_lora_down] = access_lora_down, [KOP_lora_up] = access_lora_up,
+    [KOP_quantize] = access_quantize,   [KOP_quantize4] = access_quantize,
 };
 
 /* Operands that say what they are: a number of a type, a weight that is there. */
@@ -460,8 +526,11 @@ static bool operands(plan_accesses *l, const kop_row *r)
         return acc_refuse(l, "it has %d operands and %d results", (int)s->n_in, (int)s->n_out);
     for (int i = 0; i < K_IN_MAX; i++) {
         const plan_operand *o = &s->in[i];
-        if ((unsigned)o->space > SPACE_IO || (unsigned)o->type >= DT_COUNT)
+        if ((unsigned)o->space > SPACE_ADAPTER || (unsigned)o->type >= DT_COUNT)
             return acc_refuse(l, "operand %d is of no kind", i);
+        bool site = l->k->op == KOP_lora_down || l->k->op == KOP_lora_up;
+        if (o->space == SPACE_ADAPTER && (!site || i != 1))
+            return acc_refuse(l, "operand %d cannot be adapters", i);
         if (i >= s->n_in && o->space != SPACE_NONE)
             return acc_refuse(l, "operand %d is not read", i);
         if (o->space == SPACE_WEIGHT && (o->id < 0 || o->id >= l->p->n_weight))
@@ -471,7 +540,7 @@ static bool operands(plan_accesses *l, const kop_row *r)
             return acc_refuse(l, "operand %d is none of what a call brings", i);
     }
     for (int i = 0; i < s->n_out; i++)
-        if ((unsigned)s->out[i].space > SPACE_IO || (unsigned)s->out[i].type >= DT_COUNT)
+        if ((unsigned)s->out[i].space > SPACE_ADAPTER || (unsigned)s->out[i].type >= DT_COUNT)
             return acc_refuse(l, "result %d is of no kind", i);
     return true;
 }

@@ -149,15 +149,29 @@ static weft_status check_outputs(weft_diag *dg, const plan_trace *t)
     return WEFT_OK;
 }
 
+/* Steps [first, end) may run together with those of the phases before them, from step `from` on, of which only those stay
+ * that every thread does for itself. */
+static weft_status check_joined(weft_diag *dg, const plan_trace *t, int32_t from, int32_t first,
+                                int32_t end)
+{
+    for (int32_t i = from; i < first; i++)
+        for (int32_t j = first; j < end && t->b->item[t->item[i]].per_thread; j++)
+            WEFT_TRY(check_pair(dg, t, i, j));
+    return WEFT_OK;
+}
+
 weft_status plan_check_order(weft_diag *dg, const plan_trace *t)
 {
     const plan_bucket *b = t->b;
-    int32_t step = 0;
+    int32_t step = 0, from = 0; /* from: where the phases begin that may run as one */
     for (int32_t i = 0; i < b->n_item;) {
         int32_t first = step, phase = b->item[i].phase;
+        bool may_idle = plan_phase_may_idle(t->p, b, i);
         for (; i < b->n_item && b->item[i].phase == phase; i++)
             step += b->item[i].n_step;
         WEFT_TRY(check_phase(dg, t, first, step));
+        WEFT_TRY(check_joined(dg, t, from, first, step));
+        from = may_idle ? from : step;
     }
     for (int32_t i = 0; i < b->n_step; i++)
         for (size_t x = t->first[i]; x < t->first[i + 1]; x++)

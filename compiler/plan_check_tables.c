@@ -4,6 +4,7 @@
  * steps are held against those, and the loader holds sizes and strides against the checkpoint. */
 #include "compiler/plan_check_tables.h"
 
+#include "compiler/target.h"
 #include "runtime/base/intmath.h"
 #include <inttypes.h>
 
@@ -186,6 +187,37 @@ static weft_status check_cells(weft_diag *dg, const plan *p)
     return WEFT_OK;
 }
 
+/* Sites lie behind each other, each with all its slots. */
+static weft_status check_sites(weft_diag *dg, const plan *p)
+{
+    size_t total = 0;
+    if (p->lora_slots < 0 || p->lora_slots > LORA_SLOTS_MAX || p->lora_rank < (p->n_site > 0) ||
+        p->lora_rank > LORA_RANK_MAX || p->n_site < 0)
+        return weft_fail(dg, W1503, WEFT_NOWHERE,
+                         "plan: %" PRId64 " adapters of rank %" PRId64 " cannot be", p->lora_slots,
+                         p->lora_rank);
+    for (int32_t i = 0; i < p->n_site; i++) {
+        const plan_site *s = &p->site[i];
+        lora_shape shape = plan_site_shape(p, s);
+        size_t bytes;
+        int64_t n;
+        /* Sizes are below 2^31 and ranks below 2^13, so that only the number of parts can be too much. */
+        bool good = (unsigned)s->kind < LORA_KINDS && s->first >= 0 && is_size(s->in) &&
+                    is_size(s->out) && is_size(s->parts);
+        good = good && i64_mul(lora_a_floats(&shape) + lora_b_floats(&shape), s->parts, &n) &&
+               n < INT64_MAX / 64 && s->slot_bytes == (size_t)n * sizeof(float) &&
+               s->offset == total && size_mul(s->slot_bytes, (size_t)p->lora_slots, &bytes) &&
+               bytes < SIZE_MAX / 4 && add_block(&total, bytes) && total < SIZE_MAX / 4;
+        if (!good)
+            return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: site %d, %s, cannot have these sizes",
+                             (int)i, s->name);
+    }
+    if (total != p->adapter_bytes)
+        return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: its adapters take %zu bytes; it says %zu",
+                         total, p->adapter_bytes);
+    return WEFT_OK;
+}
+
 static weft_status check_limits(weft_diag *dg, const plan *p)
 {
     if (!is_size(p->n_tok_max) || p->n_out_max < 0 || p->n_out_max > p->n_tok_max ||
@@ -232,5 +264,6 @@ weft_status plan_check_tables(weft_diag *dg, const backend *be, const plan *p)
     WEFT_TRY(check_limits(dg, p));
     WEFT_TRY(check_kernels(dg, be, p));
     WEFT_TRY(check_cells(dg, p));
+    WEFT_TRY(check_sites(dg, p));
     return check_weights(dg, p);
 }

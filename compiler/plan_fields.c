@@ -6,15 +6,17 @@
 
 #include <stddef.h>
 
-const char *const plan_space_names[] = {"none",  "weight", "const", "arena",
-                                        "local", "tile",   "io",    NULL};
+const char *const plan_space_names[] = {"none", "weight", "const",   "arena", "local",
+                                        "tile", "io",     "adapter", NULL};
 const char *const plan_io_names[] = {"tokens", "pos", "rows", NULL};
 const char *const plan_rows_names[] = {"T", "R", "S", "fixed", NULL};
 const char *const plan_layout_names[] = {"paged", "contiguous", "ring", NULL};
+const char *const plan_lora_names[] = {"linear", "experts", "head_linear", "embed", NULL};
 const char *const plan_mode_names[] = {"mapped", "copied", "interleaved", NULL};
 
 #define NAMES(list, last) _Static_assert(sizeof(list) / sizeof *(list) == (last) + 2, "a name each")
-NAMES(plan_space_names, SPACE_IO);
+NAMES(plan_space_names, SPACE_ADAPTER);
+NAMES(plan_lora_names, LORA_KINDS - 1);
 NAMES(plan_io_names, IO_COUNT - 1);
 NAMES(plan_rows_names, ROWS_FIXED);
 NAMES(plan_layout_names, PLAN_RING);
@@ -197,6 +199,18 @@ static const plan_record output_record = {"outputs", sizeof(S), FIELDS(
     OPT ("n_row", n_row, 0, INT32_MAX, 0))};
 #undef S
 
+#define S plan_site
+static const plan_record site_record = {"sites", sizeof(S), FIELDS(
+    TEXT("name",       name),
+    OPT ("first",      first, 0, INT64_MAX, 0),
+    WORD("kind",       kind, plan_lora_names),
+    INT ("in",         in,    1, INT32_MAX),
+    INT ("out",        out,   1, INT32_MAX),
+    OPT ("parts",      parts, 1, INT32_MAX, 1),
+    SIZE("offset",     offset),
+    SIZE("slot_bytes", slot_bytes))};
+#undef S
+
 #define S kinstr
 static const plan_record code_record = {"code", sizeof(S), FORM_ITEMS, FIELDS(
     INT("op", op, 0, UINT8_MAX),
@@ -231,6 +245,9 @@ const plan_record plan_body_record = {NULL, sizeof(S), FIELDS(
     SIZE("arena_bytes",       arena_bytes),
     SIZE("local_bytes",       local_bytes),
     SIZE("scratch_bytes",     scratch_bytes),
+    OPT ("lora_slots",        lora_slots, 0, INT32_MAX, 0),
+    OPT ("lora_rank",         lora_rank,  1, INT32_MAX, 1),
+    SIZE("adapter_bytes",     adapter_bytes),
     SIZE("copied_bytes",      copied_bytes),
     SIZE("table_bytes",       table_bytes),
     SIZE("interleaved_bytes", interleaved_bytes),
@@ -238,6 +255,7 @@ const plan_record plan_body_record = {NULL, sizeof(S), FIELDS(
     LIST("weights",           weight, n_weight, weight_record, 0, 1 << 14),
     LIST("cells",             cell,   n_cell,   cell_record,   0, 1 << 16),
     LIST("outputs",           output, n_output, output_record, 0, 1 << 16),
+    {"sites", FIELD_LIST, ONE(site), COUNT(S, n_site), .max = 1 << 16, .of = &site_record},
     LIST("code",              code,   n_code,   code_record,   0, 1 << 20),
     {"consts", FIELD_HEX, ONE(consts), COUNT(S, const_bytes)},
     LIST("buckets",           bucket, n_bucket, bucket_record, 1, 64))};

@@ -22,6 +22,7 @@ extern const char *const plan_io_names[];
 extern const char *const plan_rows_names[];
 extern const char *const plan_layout_names[];
 extern const char *const plan_mode_names[];
+extern const char *const plan_lora_names[];
 const char *plan_arch(void); /* "x86_64" */
 
 typedef enum {

@@ -31,7 +31,7 @@ weft_status plan_graph(weft_diag *dg, const graph *g, const target *t, const pas
     graph *copy = graph_copy(g);
     drop_outputs(copy, t);
     drop_marks(copy);
-    weft_status status = passes_run(dg, copy, t, watch); /* none where nothing fuses */
+    weft_status status = passes_run(dg, copy, t, watch); /* inject_lora alone where nothing fuses */
     if (status == WEFT_OK)
         *out_g = copy;
     else
@@ -72,10 +72,19 @@ static weft_status check_rounding(weft_diag *dg, const plan *p)
                      "%s has no BF16 weights whose kernels round activations to bf16", p->model);
 }
 
+/* Adapters are nodes of their own, which the reference computes as well. */
+static bool needs_lora(const graph *g, const target *t)
+{
+    bool by_hand = false;
+    for (size_t i = 0; i < g->nodes.n && !by_hand; i++)
+        by_hand = g->nodes.at[i].op == OP_delta || g->nodes.at[i].op == OP_lora;
+    return by_hand || t->lora_slots > 0;
+}
+
 weft_status plan_make(weft_diag *dg, const graph *g, const target *t, const pass_watch *watch,
                       arena *a, plan **out_plan)
 {
-    if (!t->be->fuses) {
+    if (!t->be->fuses && !needs_lora(g, t)) {
         WEFT_TRY(lower_check(dg, g, t));
         return make_from(dg, g, t, a, out_plan);
     }

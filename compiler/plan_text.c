@@ -63,6 +63,10 @@ static void say_operand(printer *t, const plan_operand *o)
     case SPACE_IO:
         say(t, "%s", plan_io_names[o->id]);
         return;
+    case SPACE_ADAPTER:
+        say(t, "slots of @");
+        say_name(t, t->p->site[o->id].name);
+        return;
     case SPACE_CONST:
     case SPACE_ARENA:
     case SPACE_LOCAL:

@@ -15,6 +15,9 @@ typedef struct {
     dtype kv;          /* what state cells store: DT_F32, DT_F16 or DT_BF16 */
     const char *const *outputs; /* "logits", "resid" (all of them), "resid.3"; NULL: every output */
     int n_output;
+    int64_t
+        lora_slots; /* adapters that a session may hold; 0: none, and plans have no nodes for them */
+    int64_t lora_rank;  /* rows of A that each may have; 0 without slots */
     bool may_fork;      /* sequences may share their beginnings */
     bool deterministic; /* the same bits however rows come together in calls */
     bool round_bf16;    /* round activations for BF16 weights to bf16; be is of that kind */
@@ -24,6 +27,7 @@ typedef struct {
     int n_skip;
 } target;
 
+enum { LORA_SLOTS_MAX = 1024, LORA_RANK_MAX = 4096 };
 enum { TARGET_ROWS_MAX = 1 << 20 }; /* of one call */
 /* Rows of a call that can be used, of those asked for: no more than all sequences hold, nor TARGET_ROWS_MAX. */
 int64_t target_rows(int64_t asked, int64_t n_ctx, int64_t n_seq);

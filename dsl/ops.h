@@ -26,8 +26,8 @@ typedef enum {
     FUSE_INSERTED,
 } fuse_class;
 
-/* What computes it: a kernel, nothing since it is a view, or nothing yet. */
-typedef enum { RUNS_KERNEL, RUNS_VIEW, RUNS_NONE } op_runs;
+/* What computes it: a kernel, nothing since it is a view, others that a pass makes of it, or nothing yet. */
+typedef enum { RUNS_KERNEL, RUNS_VIEW, RUNS_PASS, RUNS_NONE } op_runs;
 
 typedef struct {
     op_code code;

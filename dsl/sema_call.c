@@ -347,8 +347,9 @@ static bool call_op(sema *s, const ast *e, const op_row *op, const operands *o, 
     if (op->fuses == FUSE_INSERTED) {
         weft_fail(s->dg, W0203, e->kid[CALL_CALLEE]->loc,
                   "%s is placed by the compiler; it cannot be called", op->name);
-        weft_note(s->dg, op->code == OP_lora ? "delta(w, x) places a weight's adapters by hand"
-                                             : "`output name[R] = x` takes the rows asked for");
+        weft_note(s->dg, op->code == OP_take_rows
+                             ? "`output name[R] = x` takes the rows asked for"
+                             : "delta(w, x) places a weight's adapters by hand");
         return false;
     }
     if (o->n < n_min || o->n > n_max) {

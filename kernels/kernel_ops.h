@@ -66,7 +66,12 @@ enum { ATTEND_WHOLE, ATTEND_STATES, ATTEND_MERGE };
 enum { GELU_ERF, GELU_TANH, GELU_QUICK };                                       /* form */
 enum { CLAMP_LO = 1, CLAMP_HI = 2 };                                            /* bounds: a sum */
 enum { ROUTE_SOFTMAX, ROUTE_SIGMOID, ROUTE_SQRT_SOFTPLUS, ROUTE_SOFTMAX_TOPK }; /* score */
-enum { ROUTE_TOP2, ROUTE_MAX };                                                 /* group_score */
+enum {
+    LORA_OF_ALL,
+    LORA_OF_ASKED,
+    LORA_OF_SEQS
+};                              /* rows: of the call, those asked for, one for each sequence */
+enum { ROUTE_TOP2, ROUTE_MAX }; /* group_score */
 
 /* Where a unit of some columns of all rows may end. */
 typedef enum { KCUT_NO, KCUT_ANY, KCUT_VECTOR, KCUT_BLOCK } kcut;

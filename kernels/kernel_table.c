@@ -6,6 +6,7 @@
 #include "kernels/c/attend_size.h"
 #include "kernels/c/attend_panels_size.h"
 #include "kernels/c/panel_size.h"
+#include "kernels/lora_rows.h"
 #include "kernels/neon/rows8_size.h"
 #include "kernels/x86/tiles_size.h"
 #include "runtime/base/cpu.h"
@@ -41,6 +42,7 @@ static const struct {
     [KUNIT_GROUP] = {"group", units_group},
     [KUNIT_QUAD] = {"4 rows", units_quad},
     [KUNIT_QUERIES] = {"block of queries", attend_panels_units},
+    [KUNIT_RANKS] = {"4 rows of A", lora_units},
 };
 
 #define SCRATCH(word, bytes)                                                                       \

@@ -14,6 +14,7 @@
 #include "kernels/kcell.h"
 #include "kernels/kernel_ops.h"
 #include "kernels/layout.h"
+#include "kernels/lora.h"
 #include "runtime/base/dtype.h"
 
 /* The rows of one call: any mix of prefill and decode rows of several sequences. Only data; a plan
@@ -37,7 +38,7 @@ typedef enum {
     KBATCH_TOKEN, /* [n_tok] */
     KBATCH_POS,   /* [n_tok] */
     KBATCH_SEQ,   /* [n_tok]: the sequence's number in this call */
-    KBATCH_SLOT,  /* [n_tok]: adapter slot; 0: none */
+    KBATCH_SLOT,  /* [n_tok]: the number of the mix of adapters; 0: none */
     KBATCH_OUT,   /* [n_out]: the rows asked for, ascending */
     KBATCH_FIRST, /* [n_seq]: the first row of each sequence in this call */
     KBATCH_LAST,  /* [n_seq]: its last row */
@@ -159,6 +160,7 @@ typedef struct {
     int64_t n_code;
     const kbatch *batch;
     const kcell *cell;
+    const klora *lora; /* the session's adapters; NULL: it has none */
 } kargs;
 
 /* What units [begin, end) cover of a step with `width` columns: some rows whole, or some columns of
@@ -200,7 +202,7 @@ typedef enum {
 } kvariant;
 
 /* What one unit of a kernel is, where it has no tiles. */
-typedef enum { KUNIT_ROW, KUNIT_HEAD, KUNIT_GROUP, KUNIT_QUAD, KUNIT_QUERIES } kunit;
+typedef enum { KUNIT_ROW, KUNIT_HEAD, KUNIT_GROUP, KUNIT_QUAD, KUNIT_QUERIES, KUNIT_RANKS } kunit;
 
 /* Calls of more rows than these are computed by other kernels, and cut into other tiles, than those of few. */
 enum { K_ROWS_FEW = 16 };

@@ -23,6 +23,7 @@ struct batch {
     int32_t *seq_of;   /* [n_seq_max]: number in the state */
     int32_t *n_row;    /* [n_seq_max]: rows in this call */
     int32_t *call_of;  /* [n_seq_state]: number in the newest call, or -1 */
+    adapters *lora;    /* NULL: there are none */
     arena *home;
 };
 
@@ -52,6 +53,11 @@ batch *batch_create(const plan *p, const state *st)
     for (int64_t i = 0; i < n_state; i++)
         b->call_of[i] = -1;
     return b;
+}
+
+void batch_use(batch *b, adapters *lora)
+{
+    b->lora = lora;
 }
 
 void batch_destroy(batch *b)
@@ -91,6 +97,20 @@ static weft_status number_seq(weft_diag *dg, batch *b, const batch_row *r, int64
     return WEFT_OK;
 }
 
+static weft_status check_slot(weft_diag *dg, const batch *b, const batch_row *r, int64_t row)
+{
+    if (!b->lora)
+        return weft_fail(dg, W1407, WEFT_NOWHERE,
+                         "row %" PRId64 ": adapter slot %" PRId32 ", but no adapter is loaded", row,
+                         r->slot);
+    if (!adapters_has(b->lora, r->slot))
+        return weft_fail(dg, W1407, WEFT_NOWHERE,
+                         "row %" PRId64 ": adapter slot %" PRId32 ", which is none of the %" PRId64
+                         " or holds no adapter",
+                         row, r->slot, b->p->lora_slots);
+    return WEFT_OK;
+}
+
 /* Everything about a row but whether the call has room for it; out_i is the number of its sequence in the call. */
 static weft_status check_row(weft_diag *dg, batch *b, const batch_row *r, int64_t row,
                              int32_t *out_i)
@@ -107,9 +127,7 @@ static weft_status check_row(weft_diag *dg, batch *b, const batch_row *r, int64_
                          "; they are numbered 0 to %" PRId64,
                          row, r->seq, b->n_seq_state - 1);
     if (r->slot != 0)
-        return weft_fail(dg, W1407, WEFT_NOWHERE,
-                         "row %" PRId64 ": adapter slot %" PRId32 ", but no adapter is loaded", row,
-                         r->slot);
+        WEFT_TRY(check_slot(dg, b, r, row));
     WEFT_TRY(number_seq(dg, b, r, row, &i));
     int64_t next = state_length(b->st, r->seq) + b->n_row[i];
     if (r->pos != next)
@@ -153,7 +171,7 @@ static weft_status take_row(weft_diag *dg, batch *b, const batch_row *r, int64_t
     kbatch_room(v, KBATCH_TOKEN)[row] = r->id;
     kbatch_room(v, KBATCH_POS)[row] = r->pos;
     kbatch_room(v, KBATCH_SEQ)[row] = i;
-    kbatch_room(v, KBATCH_SLOT)[row] = r->slot;
+    kbatch_room(v, KBATCH_SLOT)[row] = b->lora ? adapters_mix(b->lora, r->seq, r->slot) : 0;
     kbatch_room(v, KBATCH_LAST)[i] = (int32_t)row;
     b->n_row[i]++;
     return WEFT_OK;
@@ -217,6 +235,8 @@ weft_status batch_fill(weft_diag *dg, batch *b, const batch_row *rows, int64_t n
         b->laid[0] = 0; /* rows may come to lie over the tables */
     for (int64_t row = 0; row < n; row++)
         WEFT_TRY(take_row(dg, b, &rows[row], row, n));
+    if (b->lora)
+        adapters_take_rows(b->lora, v);
     return WEFT_OK;
 }
 

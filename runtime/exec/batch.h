@@ -7,13 +7,14 @@
 #define WEFT_RUNTIME_EXEC_BATCH_H
 
 #include "compiler/plan.h"
+#include "runtime/exec/adapters.h"
 #include "runtime/kv/state.h"
 
 typedef struct {
     int32_t id;   /* token */
     int32_t pos;  /* in its sequence, from 0 */
     int32_t seq;  /* a sequence of the state */
-    int32_t slot; /* adapter slot; 0: none */
+    int32_t slot; /* adapter slot; 0: the mix of its sequence */
     bool out;     /* is its row of the outputs [R] wanted? */
 } batch_row;
 
@@ -22,6 +23,9 @@ typedef struct batch batch;
 /* For calls of p on st, both of which must outlive the batch. */
 batch *batch_create(const plan *p, const state *st);
 void batch_destroy(batch *b); /* NULL is fine */
+
+/* Let rows use the adapters of a session, which must outlive it; without, they have none. */
+void batch_use(batch *b, adapters *lora);
 
 /* Take these rows, or say which one cannot be: W1402 its position, W1403 its sequence, W1404 past the
  * context, W1405 its token, W1406 one too many, W1407 its adapter slot. Changes no state. */

@@ -18,6 +18,8 @@ typedef struct {
     const plan *p;
     const weights *w;          /* of this device; NULL: the plan has none */
     const kcell *cells;        /* [n_cell], in host memory; their bases are the device's */
+    const klora *lora;         /* in host memory, written between calls; NULL: no adapters */
+    const void *slots;         /* of the device: the memory of all sites */
     size_t batch_bytes;        /* of a call, at most */
     int threads;               /* of the host that may take part, at least 1 */
     bool pin;                  /* the threads to CPUs of their own */

@@ -25,6 +25,7 @@ typedef struct {
     /* The call that steps and units were last made ready for; NULL: none. */
     const kbatch *batch;
     int64_t rows[ROWS_FIXED]; /* its rows, by plan_rows */
+    uint64_t lora;            /* and the version of the adapters in use; 0: there are none */
     gang_size size;           /* how many threads its calls have */
 } cpu_bucket;
 
@@ -60,6 +61,7 @@ struct exec {
     kargs *own;
     int32_t chain_max;
     barrier gate;
+    const klora *lora;         /* the session's adapters; NULL: none */
     const cancel_flag *cancel; /* NULL: nothing stops a run */
     /* Units of a phase were left out, by its set of cursors: no thread begins the next one. */
     atomic_bool stopped[2];

@@ -42,11 +42,14 @@ static void *carve(carving *c, size_t n, size_t item_bytes)
     return p;
 }
 
-/* The most items that a phase of the bucket has, and the most steps that an item has. */
-static void count_items(const plan_bucket *b, int32_t *items_max, int32_t *chain_max)
+/* The most items that a phase of the bucket has, or phases that may run as one, and the most steps that an item has. */
+static void count_items(const plan *p, const plan_bucket *b, int32_t *items_max, int32_t *chain_max)
 {
+    bool joins = false; /* the phase before may idle */
     for (int32_t i = 0, n = 0; i < b->n_item; i++) {
-        n = i > 0 && b->item[i].phase == b->item[i - 1].phase ? n + 1 : 1;
+        bool begins = i == 0 || b->item[i].phase != b->item[i - 1].phase;
+        n = begins && !joins ? 1 : n + 1;
+        joins = begins ? plan_phase_may_idle(p, b, i) : joins;
         if (n > *items_max)
             *items_max = n;
         if (b->item[i].n_step > *chain_max)
@@ -60,7 +63,7 @@ static void carve_tables(carving *c, exec *e)
     const plan *p = e->p;
     size_t threads = (size_t)e->threads;
     for (int32_t i = 0; i < p->n_bucket; i++)
-        count_items(&p->bucket[i], &e->items_max, &e->chain_max);
+        count_items(p, &p->bucket[i], &e->items_max, &e->chain_max);
     e->cursors = carve(c, 2 * threads * (size_t)e->items_max, sizeof *e->cursors);
     e->own = carve(c, threads * (size_t)e->chain_max, sizeof *e->own);
     e->buckets = carve(c, (size_t)p->n_bucket, sizeof *e->buckets);
@@ -122,6 +125,8 @@ static void *resolve(const device_load *what, const exec *e, const plan_operand 
     case SPACE_LOCAL:
     case SPACE_TILE:
         return (void *)(uintptr_t)o->offset;
+    case SPACE_ADAPTER:
+        return (void *)((uintptr_t)what->slots + what->p->site[o->id].offset);
     case SPACE_NONE:
     case SPACE_IO:
         break;
@@ -169,6 +174,7 @@ static void load_step(const device_load *what, exec *e, const plan_bucket *b, co
     k->code = s->n_code ? what->p->code + s->code : NULL;
     k->n_code = s->n_code;
     k->cell = s->cell >= 0 ? &what->cells[s->cell] : NULL;
+    k->lora = what->lora;
     k->n[0] = rows_max(what->p, b, s); /* for kernel_scratch; each call sets its own */
 }
 
@@ -257,6 +263,7 @@ weft_status exec_load(weft_diag *dg, device *d, const device_load *what, exec **
     *e = sized;
     e->forks = pool_forks();
     e->cancel = what->cancel;
+    e->lora = what->lora;
     carve(&c, 1, sizeof *e);
     carve_tables(&c, e);
     barrier_init(&e->gate);

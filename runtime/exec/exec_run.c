@@ -115,13 +115,15 @@ static void prepare_all(cpu_bucket *c, const kbatch *b)
 }
 
 /* Steps depend on how many rows there are, which says where the arrays of a batch are too, and on few rows nothing
- * else changes either: decoding prepares once. */
-static void prepare(cpu_bucket *c, const kbatch *b)
+ * else changes either but the adapters in use: decoding prepares once. */
+static void prepare(cpu_bucket *c, const kbatch *b, const klora *lora)
 {
     const int64_t rows[] = {[ROWS_T] = b->n_tok, [ROWS_R] = b->n_out, [ROWS_S] = b->n_seq};
-    bool same = c->batch == b && memcmp(c->rows, rows, sizeof rows) == 0;
+    const uint64_t version = lora ? lora->version : 0;
+    bool same = c->batch == b && memcmp(c->rows, rows, sizeof rows) == 0 && c->lora == version;
     if (!same) {
         c->batch = b;
+        c->lora = version;
         memcpy(c->rows, rows, sizeof rows);
         prepare_all(c, b);
     }
@@ -148,15 +150,42 @@ static bool has_stopped(const exec *e, unsigned set)
 
 /* ---- phases ---- */
 
-/* The first phase from item `from` on that has anything to do; empty if none has. */
-static span live_phase(const cpu_bucket *b, int32_t from)
+/* The end of the phase that item `from` is in. */
+static int32_t phase_end(const cpu_bucket *b, int32_t from)
+{
+    int32_t end = from;
+    while (end < b->plan->n_item && b->plan->item[end].phase == b->plan->item[from].phase)
+        end++;
+    return end;
+}
+
+/* Has it nothing to share out but products of adapters, and nobody uses one? Then it needs no barrier
+ * (plan_phase_may_idle). */
+static bool is_idle(const cpu_bucket *b, span s)
+{
+    bool down = false;
+    for (int32_t i = s.first; i < s.end; i++) {
+        if (b->plan->item[i].per_thread)
+            continue;
+        if (b->units[i] > 0 || b->steps[b->plan->item[i].first].row->op != KOP_lora_down)
+            return false;
+        down = true;
+    }
+    return down;
+}
+
+/* The first phase from item `from` on that has anything to do; empty if none has. One that is idle goes with the next, unless
+ * somebody looks at each of them. */
+static span live_phase(const exec *e, const cpu_bucket *b, int32_t from)
 {
     int32_t n = b->plan->n_item;
     while (from < n && b->units[from] == 0)
         from++;
-    span s = {from, from};
-    while (s.end < n && b->plan->item[s.end].phase == b->plan->item[from].phase)
-        s.end++;
+    span s = {from, from < n ? phase_end(b, from) : from}, last = s;
+    while (s.end < n && !e->watch && is_idle(b, last)) {
+        last = (span){s.end, phase_end(b, s.end)};
+        s.end = last.end;
+    }
     return s;
 }
 
@@ -309,9 +338,9 @@ static void run_phases(void *ctx, int index, int count)
                 .own = e->own + (int64_t)index * e->chain_max,
                 .ns = e->prof && e->prof->on ? e->prof->ns[index] : NULL};
     uint64_t n = 0;
-    span now = live_phase(m.b, 0), next;
+    span now = live_phase(e, m.b, 0), next;
     for (unsigned set = 0; now.first < now.end; set ^= 1, now = next) {
-        next = live_phase(m.b, now.end);
+        next = live_phase(e, m.b, now.end);
         set_cursors(e, m.b, next, set ^ 1, index, count);
         for (int32_t i = now.first; i < now.end; i++)
             run_item(&m, i, i - now.first, set);
@@ -335,14 +364,14 @@ weft_status exec_submit(weft_diag *dg, exec *e, const kbatch *b)
     cpu_bucket *c = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
     work w = {e, c, dg};
     pool_gang g;
-    prepare(c, b);
+    prepare(c, b, e->lora);
     uint64_t began = clock_ns(), cpu = clock_cpu_ns();
     gang_choice size = gang_size_next(&c->size, e->threads);
     pool_gather(&g, size.threads);
     if (!size.awake)
         g.spin_ns = 0;
     barrier_set(&e->gate, g.count, g.spin_ns);
-    span first = live_phase(c, 0);
+    span first = live_phase(e, c, 0);
     for (int i = 0; i < g.count; i++)
         set_cursors(e, c, first, 0, i, g.count);
     if (e->prof && e->prof->on)

@@ -14,6 +14,7 @@ struct session {
     prefix_cache *prefixes; /* NULL: none are kept */
     void *cells;            /* the state's memory, of the device */
     batch *b;
+    adapters *lora; /* NULL: the plan has no slots */
     exec *e;
     float *outputs; /* copies of them, where the host cannot read the device's memory; else NULL */
     bool has_run;
@@ -43,6 +44,10 @@ static weft_status open_tables(weft_diag *dg, const plan *p, const session_optio
     s.b = batch_create(p, s.st);
     if (opt->n_prefix > 0)
         s.prefixes = prefix_cache_create(s.st);
+    if (p->lora_slots > 0) {
+        s.lora = adapters_create(p, s.dev, st.n_seq);
+        batch_use(s.b, s.lora);
+    }
     *out_s = s;
     return WEFT_OK;
 }
@@ -104,6 +109,11 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
         s->w = s->own;
     }
     device_load what = load_how(s, opt);
+    if (s->lora) {
+        WEFT_TRY(adapters_bind(dg, s->lora));
+        what.lora = adapters_view(s->lora);
+        what.slots = adapters_memory(s->lora);
+    }
     what.w = s->w;
     what.cells = state_cells(s->st);
     return s->dev->kind->load(dg, s->dev, &what, &s->e);
@@ -114,6 +124,7 @@ static void close_parts(session *s)
     s->dev->kind->unload(s->e);
     batch_destroy(s->b);
     prefix_cache_destroy(s->prefixes);
+    adapters_destroy(s->lora);
     state_destroy(s->st);
     s->dev->kind->free(s->dev, s->cells);
     weights_destroy(s->own);
@@ -136,10 +147,11 @@ static session_memory sum_up(const session *s, const device_memory *m, const wei
                             .weights_interleaved = w->interleaved,
                             .arena = m->arena,
                             .state = state_bytes(s->st),
+                            .adapters = s->lora ? adapters_bytes(s->lora) : 0,
                             .scratch = m->scratch,
                             .tables = m->tables + w->tables + state_table_bytes(s->st) +
                                       batch_bytes(s->b) + output_bytes(s) + prefix_bytes(s) +
-                                      sizeof *s};
+                                      sizeof *s + (s->lora ? adapters_table_bytes(s->lora) : 0)};
 }
 
 session_memory session_bytes(const session *s)
@@ -183,8 +195,8 @@ size_t session_memory_sum(const session_memory *m)
 
 size_t session_memory_own(const session_memory *m)
 {
-    return m->weights_copied + m->weights_interleaved + m->arena + m->state + m->scratch +
-           m->tables;
+    return m->weights_copied + m->weights_interleaved + m->arena + m->state + m->adapters +
+           m->scratch + m->tables;
 }
 
 /* It takes `all` bytes and `most` are there. */
@@ -199,6 +211,8 @@ static weft_status refuse(weft_diag *dg, const session_memory *m, uint64_t all, 
     weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
               m->weights_mapped + m->weights_cached + m->weights_copied + m->weights_interleaved,
               m->state, m->arena, m->scratch, m->tables);
+    if (m->adapters > 0)
+        weft_note(dg, "slots for adapters %zu", m->adapters);
     if (m->weights_interleaved > 0)
         weft_note(dg,
                   "%zu bytes of weights are repacked in memory, since no file of the weight cache "
@@ -393,7 +407,51 @@ weft_status session_truncate(weft_diag *dg, session *s, int64_t seq, int64_t len
 
 weft_status session_fork(weft_diag *dg, session *s, int64_t from, int64_t to, int64_t length)
 {
-    return state_fork(dg, s->st, from, to, length);
+    WEFT_TRY(state_fork(dg, s->st, from, to, length));
+    if (s->lora)
+        adapters_share(s->lora, from, to);
+    return WEFT_OK;
+}
+
+/* ---- adapters ---- */
+
+static weft_status need_slots(weft_diag *dg, const session *s)
+{
+    if (s->lora)
+        return WEFT_OK;
+    weft_status st = weft_fail(dg, W1407, WEFT_NOWHERE, "the session has no slots for adapters");
+    weft_note(dg, "how many there are, and of which rank, is chosen when it opens");
+    return st;
+}
+
+weft_status session_lora_load(weft_diag *dg, session *s, int32_t slot, const adapter_source *src)
+{
+    WEFT_TRY(need_slots(dg, s));
+    return adapters_load(dg, s->lora, slot, src);
+}
+
+weft_status session_lora_unload(weft_diag *dg, session *s, int32_t slot)
+{
+    WEFT_TRY(need_slots(dg, s));
+    return adapters_unload(dg, s->lora, slot);
+}
+
+weft_status session_lora_attach(weft_diag *dg, session *s, int64_t seq, const adapter_use *use,
+                                size_t n)
+{
+    if (!state_has(s->st, seq))
+        return weft_fail(dg, W1403, WEFT_NOWHERE,
+                         "there is no sequence %" PRId64 "; they are numbered 0 to %" PRId64, seq,
+                         state_count(s->st) - 1);
+    if (n == 0 && !s->lora)
+        return WEFT_OK;
+    WEFT_TRY(need_slots(dg, s));
+    return adapters_attach(dg, s->lora, seq, use, n);
+}
+
+uint64_t session_lora_key(const session *s, int64_t seq)
+{
+    return s->lora && state_has(s->st, seq) ? adapters_key(s->lora, seq) : 0;
 }
 
 int64_t session_keepable(const session *s, int64_t seq, int64_t length)

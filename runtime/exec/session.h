@@ -10,6 +10,7 @@
 #ifndef WEFT_RUNTIME_EXEC_SESSION_H
 #define WEFT_RUNTIME_EXEC_SESSION_H
 
+#include "runtime/exec/adapters.h"
 #include "runtime/exec/batch.h"
 #include "runtime/exec/device.h"
 #include "runtime/kv/prefix_cache.h"
@@ -94,6 +95,17 @@ void session_prefix_clear(session *s);
 uint64_t session_prefix_turn(const session *s);
 prefix_stats session_prefix_stats(const session *s);
 
+/* Adapters, of a session whose plan has slots for them (W1407 if it has none): load one into a slot, empty a slot, let a sequence use a
+ * mix of loaded ones from its next row on. They fail as the functions of adapters.h do, and W1403 for a sequence that is not
+ * there; on failure nothing has changed. A fork takes the mix of the sequence it came from. The key of a sequence's mix:
+ * text computed with another one is not its own. */
+weft_status session_lora_load(weft_diag *dg, session *s, int32_t slot,
+                              const adapter_source *src) WEFT_MUST_USE;
+weft_status session_lora_unload(weft_diag *dg, session *s, int32_t slot) WEFT_MUST_USE;
+weft_status session_lora_attach(weft_diag *dg, session *s, int64_t seq, const adapter_use *use,
+                                size_t n) WEFT_MUST_USE;
+uint64_t session_lora_key(const session *s, int64_t seq);
+
 /* Measure how long each step takes in the calls from here on, from zero; and stop. Results stay until
  * the next beginning. Not while a call runs. */
 void session_profile_begin(session *s);
@@ -126,6 +138,7 @@ typedef struct {
     size_t weights_interleaved; /* interleaved copies in memory of ours */
     size_t arena;               /* activations */
     size_t state;               /* cells */
+    size_t adapters;            /* their slots */
     size_t scratch;             /* of all threads: values of their own, and what kernels need */
     size_t tables;              /* steps, page tables, batch, tables of addresses, and outputs
                                    where the host cannot read the device's memory */

@@ -193,6 +193,10 @@ static inline void random_weight(graph *g, dice *d, int i, source *const *src)
     w.stride[0] = roll(d, 2) ? 34 : 99;
     w.pairs = (int)roll(d, 3);
     w.lora = roll(d, 2);
+    if (w.lora && roll(d, 3) == 0) {
+        w.whole = random_name(g, d, "whole", i);
+        w.whole_row = (int64_t)roll(d, 100);
+    }
     if (roll(d, 4) == 0) {
         float *x = ARENA_ARRAY(g->a, float, 6 * 32);
         for (int k = 0; k < 6 * 32; k++)

@@ -386,6 +386,8 @@ struct exec {
     kinstr *code;
     kcell *cells;
     kbatch *batch;
+    const klora *lora; /* the host's */
+    const void *slots;
     size_t batch_bytes;
     device_memory bytes;
     int64_t rows[ROWS_FIXED]; /* of the call that was begun */
@@ -461,6 +463,8 @@ static weft_status fenced_load(weft_diag *dg, device *d, const device_load *what
     e->p = what->p;
     e->w = (const fenced_weights *)(const void *)what->w;
     e->batch_bytes = what->batch_bytes;
+    e->lora = what->lora;
+    e->slots = what->slots;
     weft_status st = fenced_need(dg, d, what, &e->bytes);
     for (int32_t i = 0; i < e->p->n_kernel && st == WEFT_OK; i++)
         if (!kernel_named(e->p->kernel[i].name))
@@ -501,6 +505,8 @@ static void *resolve(const exec *e, const plan_operand *o)
     case SPACE_TILE:
         WEFT_ASSERT(!"a plan of this back end has no memory of threads");
         break;
+    case SPACE_ADAPTER:
+        return (void *)((uintptr_t)e->slots + e->p->site[o->id].offset);
     case SPACE_NONE:
         break;
     }
@@ -514,6 +520,7 @@ static kargs args_of(const exec *e, const plan_step *s)
                .code = s->n_code ? e->code + s->code : NULL,
                .n_code = s->n_code,
                .batch = e->batch,
+               .lora = e->lora,
                .cell = s->cell >= 0 ? &e->cells[s->cell] : NULL};
     for (int i = 0; i < K_IN_MAX; i++) {
         k.in[i] = resolve(e, &s->in[i]);

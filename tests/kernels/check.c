@@ -12,7 +12,7 @@
 #include "runtime/base/clock.h"
 
 static const check_op *const groups[] = {check_ops_contract, check_ops_map, check_ops_rows,
-                                         check_ops_cell};
+                                         check_ops_cell, check_ops_lora};
 
 enum { GUARD = 256, BLOCKS_MAX = 256, SKEW_MAX = 64 };
 

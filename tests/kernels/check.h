@@ -51,6 +51,7 @@ extern const check_op check_ops_contract[];
 extern const check_op check_ops_map[];
 extern const check_op check_ops_rows[];
 extern const check_op check_ops_cell[];
+extern const check_op check_ops_lora[];
 
 /* Memory for a case, `skew` bytes off an alignment of 64, filled with noise. */
 void *check_alloc(check *c, size_t bytes, size_t skew);

@@ -6,7 +6,7 @@
  * A file holds cases:
  *
  *     ==== title
- *     ; target ctx 4096 seq 2 tok 512 fork     (optional: what to compile for)
+ *     ; target ctx 4096 seq 2 tok 512 slots 2 rank 8 fork     (optional: what to compile for)
  *     the graph
  *     ---- after                                or `---- unchanged`
  *     the graph as the pass leaves it
@@ -112,11 +112,13 @@ static void read_target(str input, target *t)
         {"ctx ", offsetof(target, n_ctx)},
         {"seq ", offsetof(target, n_seq)},
         {"tok ", offsetof(target, n_tok_max)},
+        {"slots ", offsetof(target, lora_slots)},
+        {"rank ", offsetof(target, lora_rank)},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *p = strstr(line, fields[i].word);
         if (p)
-            *(int64_t *)((char *)t + fields[i].at) = strtoll(p + 4, NULL, 10);
+            *(int64_t *)((char *)t + fields[i].at) = strtoll(p + strlen(fields[i].word), NULL, 10);
     }
     t->may_fork = strstr(line, "fork") != NULL;
 }

@@ -1,0 +1,314 @@
+/* adapters.c - slots filled from matrices, mixes as a table, and the slots that a call uses. */
+#include "runtime/exec/adapters.h"
+
+#include "runtime/base/intmath.h"
+#include "runtime/base/mem.h"
+#include <inttypes.h>
+#include <math.h>
+
+struct adapters {
+    const plan *p;
+    device *dev;
+    int64_t n_seq;
+    void *memory;   /* of the device: all slots */
+    klora *lora;    /* mixes: none, one for each slot alone, one for each sequence */
+    uint64_t *hash; /* [n_slot]: of what it holds */
+    bool *has;      /* [n_slot] */
+    bool *seen;     /* [n_slot]: scratch of a call */
+    arena *home;
+};
+
+adapters *adapters_create(const plan *p, device *dev, int64_t n_seq)
+{
+    arena *home = arena_create();
+    adapters *a = ARENA_NEW(home, adapters);
+    int64_t n_slot = p->lora_slots, n_mix = 1 + n_slot + n_seq;
+    *a = (adapters){.p = p, .dev = dev, .n_seq = n_seq, .home = home};
+    size_t bytes = klora_bytes(n_slot, p->n_site, n_mix);
+    a->lora = arena_alloc(home, bytes);
+    memset(a->lora, 0, bytes);
+    *a->lora = (klora){.n_slot = n_slot, .n_site = p->n_site, .n_mix = n_mix, .version = 1};
+    for (int32_t i = 0; i < n_slot; i++)
+        klora_mixes(a->lora)[1 + i] = (kmix){.n = 1, .slot = {i}, .scale = {1}};
+    a->hash = ARENA_ARRAY(home, uint64_t, (size_t)n_slot);
+    a->has = ARENA_ARRAY(home, bool, (size_t)n_slot);
+    a->seen = ARENA_ARRAY(home, bool, (size_t)n_slot);
+    return a;
+}
+
+weft_status adapters_bind(weft_diag *dg, adapters *a)
+{
+    return a->dev->kind->alloc(dg, a->dev, a->p->adapter_bytes, &a->memory);
+}
+
+void adapters_destroy(adapters *a)
+{
+    if (!a)
+        return;
+    a->dev->kind->free(a->dev, a->memory);
+    arena_destroy(a->home); /* a itself with it */
+}
+
+size_t adapters_bytes(const adapters *a)
+{
+    return a->p->adapter_bytes;
+}
+
+size_t adapters_table_bytes(const adapters *a)
+{
+    return arena_held(a->home);
+}
+
+const klora *adapters_view(const adapters *a)
+{
+    return a->lora;
+}
+
+const void *adapters_memory(const adapters *a)
+{
+    return a->memory;
+}
+
+bool adapters_has(const adapters *a, int32_t slot)
+{
+    return slot >= 1 && slot <= a->lora->n_slot && a->has[slot - 1];
+}
+
+static kmix *mix_of_seq(const adapters *a, int64_t seq)
+{
+    WEFT_ASSERT(seq >= 0 && seq < a->n_seq);
+    return &klora_mixes(a->lora)[1 + a->lora->n_slot + seq];
+}
+
+/* ---- loading ---- */
+
+/* That the slot is there and no sequence uses it. */
+static weft_status check_slot(weft_diag *dg, const adapters *a, int32_t slot)
+{
+    if (slot < 1 || slot > a->lora->n_slot)
+        return weft_fail(dg, W1407, WEFT_NOWHERE,
+                         "there is no adapter slot %" PRId32 "; they are numbered 1 to %" PRId64,
+                         slot, a->lora->n_slot);
+    for (int64_t seq = 0; seq < a->n_seq; seq++) {
+        const kmix *m = mix_of_seq(a, seq);
+        for (int i = 0; i < m->n; i++)
+            if (m->slot[i] == slot - 1)
+                return weft_fail(dg, W1417, WEFT_NOWHERE,
+                                 "the adapter in slot %" PRId32 " is in use by sequence %" PRId64,
+                                 slot, seq);
+    }
+    return WEFT_OK;
+}
+
+static void empty_slot(adapters *a, int32_t slot)
+{
+    for (int64_t site = 0; site < a->lora->n_site; site++)
+        klora_ranks(a->lora, site)[slot - 1] = 0;
+    a->has[slot - 1] = false;
+    a->hash[slot - 1] = 0;
+    a->lora->version++;
+}
+
+weft_status adapters_unload(weft_diag *dg, adapters *a, int32_t slot)
+{
+    WEFT_TRY(check_slot(dg, a, slot));
+    empty_slot(a, slot);
+    return WEFT_OK;
+}
+
+/* Does a part of an adapter belong to a site, which may be a part of its weight's rows? */
+static bool part_is_of(const adapter_part *m, const plan_site *s)
+{
+    return strcmp(m->weight, s->name) == 0 && m->in == s->in && s->first <= m->out &&
+           s->out <= m->out - s->first && (m->index < 0 ? s->parts == 1 : m->index < s->parts);
+}
+
+/* What the plan has is another shape than the adapter's, or the plan has it not. */
+static weft_status check_part(weft_diag *dg, const adapters *a, const adapter_source *src,
+                              const adapter_part *m)
+{
+    const plan_site *other = NULL;
+    if (m->rank < 1 || m->rank > a->p->lora_rank)
+        return weft_fail(dg, W0702, WEFT_NOWHERE,
+                         "%s: %s has rank %" PRId64 ", the session's slots have room for %" PRId64,
+                         src->name, m->weight, m->rank, a->p->lora_rank);
+    if (!isfinite(m->scale))
+        return weft_fail(dg, W0702, WEFT_NOWHERE, "%s: the scale of %s is no number", src->name,
+                         m->weight);
+    for (int32_t i = 0; i < a->p->n_site; i++) {
+        if (part_is_of(m, &a->p->site[i]))
+            return WEFT_OK;
+        if (strcmp(m->weight, a->p->site[i].name) == 0)
+            other = &a->p->site[i];
+    }
+    if (!other)
+        return WEFT_OK; /* nothing that was asked for needs it */
+    return weft_fail(dg, W0702, WEFT_NOWHERE,
+                     "%s: %s is for a matrix [%" PRId64 ", %" PRId64 "], the model's is [%" PRId64
+                     ", %" PRId64 "]",
+                     src->name, m->weight, m->out, m->in, other->first + other->out, other->in);
+}
+
+/* A and B of one part of a site as slots have them. */
+static void fill_part(const adapter_part *m, const plan_site *site, const lora_shape *s, float *to)
+{
+    float *b = to + lora_a_floats(s);
+    memset(to, 0, (size_t)(lora_a_floats(s) + lora_b_floats(s)) * sizeof *to);
+    if (!m)
+        return;
+    for (int64_t r = 0; r < m->rank; r++)
+        for (int64_t i = 0; i < s->in; i++)
+            to[lora_a_index(s, r, i)] = m->a[r * s->in + i];
+    for (int64_t c = 0; c < s->out; c++)
+        for (int64_t r = 0; r < m->rank; r++)
+            b[lora_b_index(s, c, r)] = (float)(m->scale * m->b[(site->first + c) * m->rank + r]);
+}
+
+/* All parts of a site, if the adapter has any of them. buffer: for one. */
+static weft_status load_site(weft_diag *dg, adapters *a, int32_t slot, const adapter_source *src,
+                             int32_t id, float *buffer)
+{
+    const plan_site *site = &a->p->site[id];
+    lora_shape s = plan_site_shape(a->p, site);
+    size_t part_bytes = site->slot_bytes / (size_t)site->parts;
+    int64_t rank = 0;
+    for (size_t i = 0; i < src->n_part; i++)
+        if (part_is_of(&src->part[i], site) && src->part[i].rank > rank)
+            rank = src->part[i].rank;
+    for (int64_t part = 0; part < site->parts && rank > 0; part++) {
+        const adapter_part *m = NULL;
+        for (size_t i = 0; i < src->n_part && !m; i++)
+            if (part_is_of(&src->part[i], site) &&
+                (src->part[i].index < 0 ? 0 : src->part[i].index) == part)
+                m = &src->part[i];
+        fill_part(m, site, &s, buffer);
+        char *to = (char *)a->memory + site->offset + (size_t)(slot - 1) * site->slot_bytes +
+                   (size_t)part * part_bytes;
+        WEFT_TRY(a->dev->kind->copy_in(dg, a->dev, to, buffer, part_bytes));
+    }
+    klora_ranks(a->lora, id)[slot - 1] = (int32_t)rank;
+    return WEFT_OK;
+}
+
+weft_status adapters_load(weft_diag *dg, adapters *a, int32_t slot, const adapter_source *src)
+{
+    size_t most = 0;
+    WEFT_TRY(check_slot(dg, a, slot));
+    for (size_t i = 0; i < src->n_part; i++)
+        WEFT_TRY(check_part(dg, a, src, &src->part[i]));
+    for (int32_t i = 0; i < a->p->n_site; i++)
+        most = size_max(most, a->p->site[i].slot_bytes / (size_t)a->p->site[i].parts);
+    float *buffer = most ? mem_try_aligned(PLAN_ALIGN, most) : NULL;
+    if (most && !buffer)
+        return weft_fail(dg, W1110, WEFT_NOWHERE, "no memory to load %s", src->name);
+    empty_slot(a, slot);
+    weft_status status = WEFT_OK;
+    for (int32_t i = 0; i < a->p->n_site && status == WEFT_OK; i++)
+        status = load_site(dg, a, slot, src, i, buffer);
+    mem_free(buffer);
+    if (status != WEFT_OK) {
+        empty_slot(a, slot);
+        return status;
+    }
+    a->has[slot - 1] = true;
+    a->hash[slot - 1] = src->hash;
+    return WEFT_OK;
+}
+
+/* ---- mixes ---- */
+
+/* Add a slot to a mix, in its place; false: there is no room. */
+static bool mix_add(kmix *m, int32_t slot, float scale)
+{
+    int at = 0;
+    while (at < m->n && m->slot[at] < slot)
+        at++;
+    if (at < m->n && m->slot[at] == slot) {
+        m->scale[at] += scale;
+        return true;
+    }
+    if (m->n == K_MIX_MAX)
+        return false;
+    for (int i = m->n++; i > at; i--) {
+        m->slot[i] = m->slot[i - 1];
+        m->scale[i] = m->scale[i - 1];
+    }
+    m->slot[at] = slot;
+    m->scale[at] = scale;
+    return true;
+}
+
+weft_status adapters_attach(weft_diag *dg, adapters *a, int64_t seq, const adapter_use *use,
+                            size_t n)
+{
+    kmix m = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (use[i].slot < 1 || use[i].slot > a->lora->n_slot)
+            return weft_fail(dg, W1407, WEFT_NOWHERE,
+                             "there is no adapter slot %" PRId32
+                             "; they are numbered 1 to %" PRId64,
+                             use[i].slot, a->lora->n_slot);
+        if (!a->has[use[i].slot - 1])
+            return weft_fail(dg, W1407, WEFT_NOWHERE, "adapter slot %" PRId32 " is empty",
+                             use[i].slot);
+        if (!isfinite(use[i].scale))
+            return weft_fail(dg, W1406, WEFT_NOWHERE,
+                             "the scale of adapter slot %" PRId32 " is no number", use[i].slot);
+        if (!mix_add(&m, use[i].slot - 1, use[i].scale))
+            return weft_fail(dg, W1406, WEFT_NOWHERE,
+                             "a mix of more than the %d adapters that are possible", K_MIX_MAX);
+    }
+    *mix_of_seq(a, seq) = m;
+    return WEFT_OK;
+}
+
+void adapters_share(adapters *a, int64_t from, int64_t to)
+{
+    *mix_of_seq(a, to) = *mix_of_seq(a, from);
+}
+
+uint64_t adapters_key(const adapters *a, int64_t seq)
+{
+    const kmix *m = mix_of_seq(a, seq);
+    uint64_t key = 0;
+    for (int i = 0; i < m->n; i++) {
+        uint32_t scale;
+        memcpy(&scale, &m->scale[i], sizeof scale);
+        /* Whatever order slots have: the same adapters may be loaded into others elsewhere. */
+        uint64_t h = (a->hash[m->slot[i]] ^ scale * UINT64_C(0x9E3779B97F4A7C15)) *
+                     UINT64_C(0xD6E8FEB86659FD93);
+        key += (h ^ h >> 32) | 1;
+    }
+    return key;
+}
+
+int32_t adapters_mix(const adapters *a, int64_t seq, int32_t slot)
+{
+    if (slot > 0)
+        return slot;
+    return mix_of_seq(a, seq)->n > 0 ? (int32_t)(1 + a->lora->n_slot + seq) : 0;
+}
+
+void adapters_take_rows(adapters *a, const kbatch *b)
+{
+    klora *l = a->lora;
+    int32_t *used = klora_used(l);
+    int64_t n = 0;
+    bool changed = false;
+    memset(a->seen, 0, (size_t)l->n_slot * sizeof *a->seen);
+    for (int64_t row = 0; row < b->n_tok; row++) {
+        const kmix *m = klora_mix(l, kbatch_at(b, KBATCH_SLOT)[row]);
+        for (int i = 0; i < m->n; i++)
+            a->seen[m->slot[i]] = true;
+    }
+    for (int32_t slot = 0; slot < l->n_slot; slot++) {
+        if (!a->seen[slot])
+            continue;
+        changed = changed || n >= l->n_used || used[n] != slot;
+        used[n++] = slot;
+    }
+    if (changed || n != l->n_used) {
+        l->n_used = n;
+        l->version++;
+    }
+}
