@@ -95,6 +95,41 @@ void quant_job_destroy(quant_job *j)
     arena_destroy(j->a);
 }
 
+static quant_tensor *find_tensor(const quant_job *j, str name)
+{
+    for (size_t i = 0; i < j->tensors.n; i++)
+        if (str_eq(j->tensors.at[i].name, name))
+            return &j->tensors.at[i];
+    return NULL;
+}
+
+weft_status quant_job_change(weft_diag *dg, quant_job *j, str name, quant_change change,
+                             bool *out_there)
+{
+    quant_tensor *t = find_tensor(j, name);
+    *out_there = t != NULL;
+    if (!t)
+        return WEFT_OK;
+    if (!(dequant_has(t->from) || t->from == DT_MXFP4_HF) || !quant_has(t->to))
+        return weft_fail(dg, W1008, WEFT_NOWHERE,
+                         "%s: " STR_FMT " is %s, which cannot be changed and written as %s",
+                         model_file_path(j->mf), STR_ARG(name), dtype_row_of(t->from)->name,
+                         dtype_row_of(t->to)->name);
+    t->change = change;
+    return WEFT_OK;
+}
+
+bool quant_job_repeat(quant_job *j, str name, str as)
+{
+    const quant_tensor *t = find_tensor(j, name);
+    if (!t || find_tensor(j, as))
+        return false;
+    quant_tensor copy = *t;
+    copy.name = arena_str(j->a, as);
+    VEC_PUSH(&j->tensors, copy);
+    return true;
+}
+
 size_t quant_job_count(const quant_job *j)
 {
     return j->tensors.n;

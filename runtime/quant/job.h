@@ -24,6 +24,12 @@ typedef struct quant_job quant_job;
 /* Where a tensor comes from; opaque. */
 typedef struct quant_source quant_source;
 
+/* What is done to the numbers of row i after they are read, by any thread. */
+typedef struct {
+    void (*apply)(const void *ctx, int64_t row, float *x, int64_t n);
+    const void *ctx;
+} quant_change;
+
 typedef struct {
     str name;
     int rank;
@@ -35,6 +41,7 @@ typedef struct {
         wanted; /* by the preset or rule; differs from `to` where rows are no whole blocks of it */
     bool ruled; /* by a rule, not the preset */
     const imatrix_entry *importance; /* NULL: none */
+    quant_change change;             /* apply NULL: none */
 } quant_tensor;
 
 /* arch: a .weft file for a Hugging Face folder; NULL: the library. There is a job to destroy in any case. */
@@ -46,6 +53,13 @@ void quant_job_destroy(quant_job *j); /* NULL is fine */
  * rule fits no tensor. im must outlive the job. */
 weft_status quant_job_choose(weft_diag *dg, quant_job *j, const mix_preset *preset,
                              const mix_rules *rules, const imatrix *im) WEFT_MUST_USE;
+
+/* Rows of this tensor, by its GGUF name, are changed on their way; ctx must outlive the job. False: no such tensor. W1008
+ * if it is stored in a type that cannot be read, or not be written again. */
+weft_status quant_job_change(weft_diag *dg, quant_job *j, str name, quant_change change,
+                             bool *out_there) WEFT_MUST_USE;
+/* One tensor once more under another name; false: there is none to copy, or already one of that name. */
+bool quant_job_repeat(quant_job *j, str name, str as);
 
 size_t quant_job_count(const quant_job *j);
 const quant_tensor *quant_job_tensor(const quant_job *j, size_t i);

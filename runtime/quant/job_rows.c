@@ -1,6 +1,7 @@
 /* job_rows.c - one row of a tensor as f32, wherever it comes from. */
 #include "kernels/ref/dequant.h"
 #include "runtime/quant/job_impl.h"
+#include "runtime/quant/job_rows.h"
 #include <string.h>
 
 enum { HF_BLOCK_BYTES = 16 }; /* of MXFP4_HF, whose scales are apart */
@@ -76,7 +77,7 @@ static void read_vectors(const model_file *mf, const quant_source *s, float *dst
         read_vector(mf, s->bound, dst, scratch);
 }
 
-static void read_matrix_row(const model_file *mf, const other_weight *o, int64_t i, float *dst)
+void job_weight_row(const model_file *mf, const other_weight *o, int64_t i, float *dst)
 {
     const gweight *w = o->weight;
     int64_t index[GRAPH_RANK_MAX];
@@ -93,10 +94,11 @@ static void read_matrix_row(const model_file *mf, const other_weight *o, int64_t
              w->stride[w->rank - 1], dst, w->dim[w->rank - 1]);
 }
 
-void job_read_row(const quant_job *j, const quant_tensor *t, int64_t i, float *dst, float *scratch)
+void job_read_row(const quant_job *j, const quant_tensor *t, int64_t row, float *dst,
+                  float *scratch)
 {
     const quant_source *s = t->source;
-    int64_t n = t->columns;
+    int64_t n = t->columns, i = row;
     if (s->stored) {
         size_t row_bytes = s->stored->bytes / (size_t)t->rows;
         dequant_row(t->from, (const char *)s->stored->data + (size_t)i * row_bytes, dst, n);
@@ -109,6 +111,8 @@ void job_read_row(const quant_job *j, const quant_tensor *t, int64_t i, float *d
     } else {
         for (; s->next && i >= s->bound->weight->dim[0]; s = s->next)
             i -= s->bound->weight->dim[0];
-        read_matrix_row(j->mf, s->bound, i, dst);
+        job_weight_row(j->mf, s->bound, i, dst);
     }
+    if (t->change.apply)
+        t->change.apply(t->change.ctx, row, dst, n);
 }

@@ -245,7 +245,7 @@ static weft_status fill(weft_diag *dg, gguf_sink *to, void *ctx)
 {
     job_writing *w = ctx;
     const quant_tensor *t = &w->j->tensors.at[w->at++]; /* the writer keeps the order */
-    if (t->source->stored && t->to == t->from)
+    if (t->source->stored && t->to == t->from && !t->change.apply)
         WEFT_TRY(copy(dg, to, w, t));
     else if (t->rows > 0 && t->columns > 0)
         WEFT_TRY(convert(dg, to, w, t));

@@ -22,6 +22,7 @@ ln -s "$root/tests" tests
 mkdir models dsl
 cp -R "$root"/models/*.weft "$root/models/std" models/
 ln -s "$root/models/stories-7m" models/stories-7m
+ln -s "$root/models/stories-7m-pirate" models/stories-7m-pirate
 cp "$root/dsl/OPS.md" dsl/
 if ! command -v jq >/dev/null; then # it is asked for valid JSON, no more
     printf '#!/bin/sh\nexec "%s/json_lint"\n' "$helpers" >"$work/bin/jq"

@@ -1,0 +1,194 @@
+/* adapter_merge.c - what is added to each row of a tensor on its way into a file; and blends as factors. */
+#include "runtime/lora/adapter_merge.h"
+#include "runtime/lora/store_map.h"
+#include "runtime/lora/svd.h"
+
+#include "runtime/base/mem.h"
+
+typedef struct {
+    const blend *b;
+    const store_tensor *t;
+} change;
+
+struct adapter_merge {
+    arena *home;
+    store_tensors tensors;
+};
+
+/* Row `row` of the tensor and what the blend adds to it, rounded once. */
+static void add_row(const void *ctx, int64_t row, float *x, int64_t n)
+{
+    const change *c = ctx;
+    store_row at = c->t->row[row];
+    double sum[BLEND_COLUMNS];
+    if (at.site < 0)
+        return;
+    for (int64_t i = 0; i < n; i += BLEND_COLUMNS) {
+        int k = (int)(n - i < BLEND_COLUMNS ? n - i : BLEND_COLUMNS);
+        blend_line(c->b, &c->b->site[at.site], at.at, at.flip, i, k, sum);
+        for (int j = 0; j < k; j++)
+            x[i + j] = (float)(x[i + j] + sum[j]);
+    }
+}
+
+/* Are these two weights the same tensor? */
+static bool is_tied(const bound_model *bm, const gweight **out_table, const gweight **out_head)
+{
+    const graph *g = bm->graph;
+    *out_table = *out_head = NULL;
+    for (size_t i = 0; i < bm->sites.n && !*out_table; i++)
+        for (size_t k = 0; bm->sites.at[i].kind == KIND_embed && k < g->weights.n; k++)
+            if (str_eq(g->weights.at[k].name, bm->sites.at[i].weight))
+                *out_table = &g->weights.at[k];
+    for (size_t k = 0; *out_table && k < g->weights.n; k++) {
+        const gweight *w = &g->weights.at[k];
+        if (w != *out_table && w->lora && w->n_piece == 1 && !w->computed &&
+            (*out_table)->n_piece == 1 && w->piece[0].tensor == (*out_table)->piece[0].tensor)
+            *out_head = w;
+    }
+    return *out_head != NULL;
+}
+
+static str gguf_name(const bound_model *bm, str weight)
+{
+    for (size_t i = 0; i < bm->sites.n; i++)
+        if (bm->sites.at[i].gguf && str_eq(bm->sites.at[i].weight, weight))
+            return bm->sites.at[i].tensor[0];
+    return STR("");
+}
+
+/* A shared table of which one use changes becomes two. */
+static void untie(quant_job *job, const bound_model *bm, const blend *b, arena *a)
+{
+    const gweight *table, *head;
+    bool touched = false;
+    if (!is_tied(bm, &table, &head))
+        return;
+    for (size_t i = 0; i < b->n_site; i++)
+        touched |=
+            str_eq(b->site[i].place.name, table->name) || str_eq(b->site[i].place.name, head->name);
+    if (touched)
+        quant_job_repeat(job,
+                         arena_printf(a, STR_FMT ".weight", STR_ARG(gguf_name(bm, table->name))),
+                         arena_printf(a, STR_FMT ".weight", STR_ARG(gguf_name(bm, head->name))));
+}
+
+static weft_status attach(weft_diag *dg, quant_job *job, adapter_merge *m, const blend *b)
+{
+    for (size_t i = 0; i < m->tensors.n; i++) {
+        const store_tensor *t = &m->tensors.at[i];
+        str name = arena_printf(m->home, STR_FMT "%s", STR_ARG(t->name), t->raw ? "" : ".weight");
+        change *c = ARENA_NEW(m->home, change);
+        bool there = false;
+        *c = (change){b, t};
+        WEFT_TRY(quant_job_change(dg, job, name, (quant_change){add_row, c}, &there));
+        if (!there)
+            return weft_fail(dg, W0705, WEFT_NOWHERE,
+                             STR_FMT " is adapted, but the model has no tensor of that name",
+                             STR_ARG(name));
+        for (size_t k = 0; k < quant_job_count(job); k++) {
+            const quant_tensor *q = quant_job_tensor(job, k);
+            int64_t rows = t->out * (t->stacked ? t->stacked : 1);
+            if (str_eq(q->name, name) && (q->columns != t->in || q->rows != rows))
+                return weft_fail(dg, W0705, WEFT_NOWHERE,
+                                 STR_FMT " has %lld rows of %lld, not %lld of %lld", STR_ARG(name),
+                                 (long long)q->rows, (long long)q->columns, (long long)rows,
+                                 (long long)t->in);
+        }
+    }
+    return WEFT_OK;
+}
+
+weft_status adapter_merge_create(weft_diag *dg, quant_job *job, const bound_model *bm,
+                                 const blend *b, adapter_merge **out)
+{
+    arena *home = arena_create();
+    adapter_merge *m = ARENA_NEW(home, adapter_merge);
+    *m = (adapter_merge){.home = home};
+    adapter_site *site = ARENA_ARRAY(home, adapter_site, b->n_site + 1);
+    for (size_t i = 0; i < b->n_site; i++)
+        site[i] = b->site[i].place;
+    weft_status st = store_map(dg, bm, site, b->n_site, true, home, &m->tensors);
+    if (st == WEFT_OK) {
+        untie(job, bm, b, home);
+        st = attach(dg, job, m, b);
+    }
+    if (st == WEFT_OK)
+        *out = m;
+    else
+        adapter_merge_destroy(m);
+    return st;
+}
+
+void adapter_merge_destroy(adapter_merge *m)
+{
+    if (!m)
+        return;
+    VEC_FREE(&m->tensors);
+    arena_destroy(m->home);
+}
+
+/* ---- one adapter ---- */
+
+/* The parts beside each other: A's stacked, B's times their numbers in a row. */
+static adapter_site concatenated(const blend_site *s, arena *home)
+{
+    adapter_site out = s->place;
+    float *a = ARENA_ARRAY(home, float, (size_t)(out.rank * out.in));
+    float *b = ARENA_ARRAY(home, float, (size_t)(out.rank * out.out));
+    int64_t at = 0;
+    bool alone = s->n_part == 1;
+    for (int p = 0; p < s->n_part; p++) {
+        const adapter_site *x = s->part[p].site;
+        memcpy(a + at * out.in, x->a, (size_t)(x->rank * out.in) * sizeof *a);
+        for (int64_t o = 0; o < out.out; o++)
+            for (int64_t r = 0; r < x->rank; r++)
+                b[o * out.rank + at + r] =
+                    alone ? x->b[o * x->rank + r] : (float)(x->b[o * x->rank + r] * s->part[p].by);
+        at += x->rank;
+    }
+    out.scale = alone ? s->part[0].by : 1; /* of one alone the scale can stay apart */
+    out.a = a;
+    out.b = b;
+    return out;
+}
+
+static adapter_site refactored(const blend *b, const blend_site *s, int64_t rank, arena *home,
+                               double *out_error)
+{
+    adapter_site out = s->place;
+    float *x = mem_alloc(mem_product((size_t)(out.out * out.in), sizeof *x));
+    double line[BLEND_COLUMNS];
+    for (int64_t o = 0; o < out.out; o++)
+        for (int64_t i = 0; i < out.in; i += BLEND_COLUMNS) {
+            int n = (int)(out.in - i < BLEND_COLUMNS ? out.in - i : BLEND_COLUMNS);
+            blend_line(b, s, o, false, i, n, line);
+            for (int k = 0; k < n; k++)
+                x[o * out.in + i + k] = (float)line[k];
+        }
+    svd_factors f = svd_truncated(x, out.out, out.in, rank, home);
+    mem_free(x);
+    out.rank = f.rank;
+    out.a = f.a;
+    out.b = f.b;
+    if (f.norm > 0 && f.error / f.norm > *out_error)
+        *out_error = f.error / f.norm;
+    return out;
+}
+
+adapter_site *blend_factors(const blend *b, int64_t rank, arena *home,
+                            void (*progress)(void *ctx, uint64_t done), void *ctx,
+                            double *out_error)
+{
+    adapter_site *site = ARENA_ARRAY(home, adapter_site, b->n_site + 1);
+    *out_error = 0;
+    for (size_t i = 0; i < b->n_site; i++) {
+        const blend_site *s = &b->site[i];
+        int64_t want = rank > 0 ? rank : s->place.rank;
+        bool exact = blend_is_sum(b) && want >= s->place.rank;
+        site[i] = exact ? concatenated(s, home) : refactored(b, s, want, home, out_error);
+        if (progress)
+            progress(ctx, i + 1);
+    }
+    return site;
+}
