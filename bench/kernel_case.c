@@ -1,6 +1,7 @@
 /* kernel_case.c - a function for each op turns the sizes of a line into arguments. */
 #include "bench/kernel_case.h"
 
+#include "kernels/ref/cell_tier.h"
 #include "runtime/base/mem.h"
 #include "runtime/formats/random_fill.h"
 #include "runtime/kv/state.h"
@@ -457,51 +458,92 @@ static bool make_map(const request *r, kernel_case *c)
 
 /* ---- state ---- */
 
-/* One sequence of `len` positions, the last `rows` of which are in the call; copies of its cell, in f16. */
-static void give_cells(kernel_case *c, const request *r, int64_t heads, int64_t dim, int64_t len)
+/* Pages of a tier, of the numbers that the tier before has. */
+static void tier_make(const kcell *cell, int tier, int64_t n_page)
 {
-    int64_t n_page = (len + STATE_PAGE_TOK - 1) / STATE_PAGE_TOK;
-    kbatch *b =
-        batch_room(c, &(kbatch){.n_tok = r->rows, .n_seq = 1, .n_table = 1, .n_page = n_page});
-    kcell cell = {.tier = {{.page_bytes = STATE_PAGE_TOK * heads * 2 * dim * 2,
-                            .key = KFORM_F16,
-                            .value = KFORM_F16}},
-                  .n_tier = 1,
+    for (int64_t i = 0; i < n_page * cell->heads; i++) {
+        int32_t page = (int32_t)(i / cell->heads);
+        int64_t h = i % cell->heads;
+        page_part from = cell_key_part(cell, tier - 1), to = cell_key_part(cell, tier);
+        page_convert(&to, cell_key_at(cell, tier, page, h), &from,
+                     cell_key_at(cell, tier - 1, page, h));
+        from = cell_value_part(cell, tier - 1);
+        to = cell_value_part(cell, tier);
+        page_convert(&to, cell_value_at(cell, tier, page, h), &from,
+                     cell_value_at(cell, tier - 1, page, h));
+    }
+}
+
+/* A cell of n_page pages: f16, and of full pages `form`. */
+static kcell cell_make(kernel_case *c, kform form, int64_t heads, int64_t dim, int64_t n_page)
+{
+    const kform forms[] = {KFORM_F16, form};
+    kcell cell = {.n_tier = form == KFORM_F16 ? 1 : 2,
                   .page_tok = STATE_PAGE_TOK,
                   .heads = heads,
                   .k = dim,
                   .v = dim};
-    size_t bytes = (size_t)(n_page * cell.tier[0].page_bytes);
+    for (int i = 0; i < cell.n_tier; i++) {
+        kcell_tier *t = &cell.tier[i];
+        t->key = t->value = forms[i];
+        t->page_bytes = cell_page_bytes(&cell, i);
+        size_t bytes = (size_t)(n_page * t->page_bytes);
+        t->base = room(c, bytes);
+        if (i)
+            tier_make(&cell, i, n_page);
+        else
+            random_blocks(DT_F16, 0.3, 3, (unsigned char *)t->base, bytes);
+    }
+    return cell;
+}
+
+/* One sequence of `len` positions, the last `rows` of which are in the call; copies of its cell. */
+static void give_cells(kernel_case *c, const request *r, kform form, int64_t heads, int64_t dim,
+                       int64_t len)
+{
+    int64_t n_page = (len + STATE_PAGE_TOK - 1) / STATE_PAGE_TOK;
+    kbatch *b =
+        batch_room(c, &(kbatch){.n_tok = r->rows, .n_seq = 1, .n_table = 2, .n_page = n_page});
+    kcell cell = cell_make(c, form, heads, dim, n_page);
+    kcell_tier *last = &cell.tier[cell.n_tier - 1];
+    size_t bytes = (size_t)(n_page * last->page_bytes);
     c->n_copy = (int)(r->limits->cold_bytes / bytes);
     c->n_copy = c->n_copy < 1 ? 1 : c->n_copy > 256 ? 256 : c->n_copy;
-    char *all = room(c, bytes * (size_t)c->n_copy);
+    char *first = last->base, *others = room(c, bytes * (size_t)c->n_copy);
     for (int i = 0; i < c->n_copy; i++) {
-        c->cell[i] = cell;
-        c->cell[i].tier[0].base = all + (size_t)i * bytes;
+        last->base = i ? others + (size_t)i * bytes : first;
         if (i)
-            memcpy(c->cell[i].tier[0].base, all, bytes);
-        else
-            random_blocks(DT_F16, 0.3, 3, (unsigned char *)all, bytes);
+            memcpy(last->base, first, bytes);
+        c->cell[i] = cell;
     }
     kbatch_pages_clear(b);
-    for (int64_t i = 0; i < n_page; i++)
-        kbatch_pages_room(b, 0, 0)[i] = (int32_t)i;
+    b->data[kbatch_last_at(b, 0)] = 0;
+    for (int64_t i = 0; i < 2 * n_page; i++)
+        kbatch_pages_room(b, i / n_page, 0)[i % n_page] = (int32_t)(i % n_page);
     for (int64_t i = 0; i < r->rows; i++)
         kbatch_room(b, KBATCH_POS)[i] = (int32_t)(len - r->rows + i);
     kbatch_room(b, KBATCH_LAST)[0] = (int32_t)(r->rows - 1);
     c->k.cell = &c->cell[0];
 }
 
+/* Bits of a number of a state: 16, or 8 or 4 for the forms that quantise. */
+static kform form_of_bits(int64_t bits)
+{
+    return bits == 8 ? KFORM_Q8 : bits == 4 ? KFORM_Q4 : KFORM_F16;
+}
+
 static bool make_attend(const request *r, kernel_case *c)
 {
     int64_t heads = r->size[0], kv = r->size[1], dim = r->size[2], len = r->size[3];
     int64_t window = r->size[4];
+    kform form = form_of_bits(r->size[5]);
     double seen = 0;
     if (kv < 1 || heads % kv != 0 || len < r->rows)
         return false;
-    snprintf(c->shape, sizeof c->shape, "%lld/%lldx%lld at %lld%s", (long long)heads, (long long)kv,
-             (long long)dim, (long long)len, window ? " w" : "");
-    give_cells(c, r, kv, dim, len);
+    snprintf(c->shape, sizeof c->shape, "%lld/%lldx%lld at %lld%s%s%s", (long long)heads,
+             (long long)kv, (long long)dim, (long long)len, window ? " w" : "",
+             form == KFORM_F16 ? "" : " ", form == KFORM_F16 ? "" : kform_name(form));
+    give_cells(c, r, form, kv, dim, len);
     input(c, r->rows, heads * dim);
     SIZES(c, attend, r->rows, heads, window, 0);
     c->k.scalar.attend.scale = 1 / sqrt((double)dim);
@@ -509,7 +551,9 @@ static bool make_attend(const request *r, kernel_case *c)
     for (int64_t i = len - r->rows; i < len; i++)
         seen += (double)(window && i + 1 > window ? window : i + 1);
     int64_t read = window && window + r->rows < len ? window + r->rows : len;
-    c->bytes = (double)(read * kv * 2 * dim) * 2 + 8.0 * (double)(r->rows * heads * dim);
+    const kcell *cell = &c->cell[0];
+    c->bytes = (double)read / STATE_PAGE_TOK * (double)cell->tier[cell->n_tier - 1].page_bytes +
+               8.0 * (double)(r->rows * heads * dim);
     c->flops = 4.0 * seen * (double)(heads * dim);
     return true;
 }
@@ -518,7 +562,7 @@ static bool make_append(const request *r, kernel_case *c)
 {
     int64_t heads = r->size[0], dim = r->size[1];
     snprintf(c->shape, sizeof c->shape, "%lldx%lld", (long long)heads, (long long)dim);
-    give_cells(c, r, heads, dim, 512);
+    give_cells(c, r, KFORM_F16, heads, dim, 512);
     input(c, r->rows, heads * dim);
     c->k.in[1] = numbers(c, r->rows * heads * dim);
     c->k.pitch[1] = heads * dim * 4;
@@ -543,7 +587,7 @@ static const struct {
     {"layer_norm",  2, 2, make_norm},
     {"rope",        2, 2, make_rope},        /* heads, width */
     {"append",      2, 2, make_append},      /* heads of the cell, width */
-    {"attend",      4, 5, make_attend},      /* heads, heads of the cell, width, context, window */
+    {"attend",      4, 6, make_attend},      /* heads, heads of the cell, width, context, window, bits */
     {"map",         1, 1, make_map},         /* elements of a row */
     {"quantize",        1, 1, make_quantize},
     {"quantize4",       1, 1, make_quantize},
