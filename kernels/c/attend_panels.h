@@ -42,6 +42,8 @@ static void panel_weigh(attend_work *w, int64_t panel, bool some);
 static void panel_adds(const attend_work *w, int64_t begin, int64_t end, int64_t panel);
 /* The values of positions [begin, end) to the sums of query i, whose weights are `lanes` apart. */
 static void query_adds(const attend_work *w, int64_t begin, int64_t end, int64_t i);
+/* The block at `at`, of which rows [from, to) see something, in codes; where want.codes (attend_codes.h). */
+static void block_codes(attend_work *w, int64_t at, int64_t from, int64_t to);
 /* n stored numbers, f16 or bf16, as floats. */
 static void floats_read(const char *from, dtype type, int64_t n, float *to);
 
@@ -194,6 +196,15 @@ static void block_merge(attend_work *w, int64_t at, int64_t from, int64_t to)
 
 /* ---- a unit ---- */
 
+/* Query i as attend_codes.h wants it: [quad of columns][query][4] for each four queries, padded with zeros. */
+static void tile_put(const attend_work *w, int64_t i, const float *q, float scale)
+{
+    int64_t each = 4 * w->size.codes;
+    float *to = w->q_tiles + i / 4 * each + i % 4 * 4;
+    for (int64_t c = 0; c < w->size.codes; c++)
+        to[c / 4 * 16 + c % 4] = c < w->k->cell->k ? q[c] * scale : 0;
+}
+
 /* Queries as panels, and nothing seen but the sink. */
 static void work_begin(attend_work *w, int64_t row)
 {
@@ -203,7 +214,10 @@ static void work_begin(attend_work *w, int64_t row)
     memset(w->q, 0, (size_t)(attend_pad(w->queries) * w->k_width) * sizeof *w->q);
     for (int64_t i = 0; i < w->queries; i++) {
         int64_t head = w->first_head + i % w->heads;
-        query_put(w, i, row_in(w->k, 0, row + i / w->heads) + head * w->k->cell->k, scale);
+        const float *q = row_in(w->k, 0, row + i / w->heads) + head * w->k->cell->k;
+        query_put(w, i, q, scale);
+        if (w->q_tiles)
+            tile_put(w, i, q, scale);
         state_begin(sinks ? &sinks[head] : NULL, &w->max_all[i], &w->total_all[i],
                     w->sum_all + i * w->size.v, w->size.v);
     }
@@ -227,7 +241,10 @@ static void work_run(attend_work *w, int64_t begin, int64_t stop)
                        last / KEYS);
             block_read(w, stop_run - 1, at, seen_of(w, run, at).begin,
                        seen_of(w, stop_run - 1, at).end);
-            block_merge(w, at, run, stop_run);
+            if (w->codes)
+                block_codes(w, at, run, stop_run);
+            else
+                block_merge(w, at, run, stop_run);
             run = stop_run;
         }
     }
@@ -344,7 +361,8 @@ static void work_divide(attend_work *w, float *mem)
     const attend_panels_size *s = &w->size;
     int64_t n = s->queries;
     w->q = mem;
-    w->p = w->q + n * s->k;
+    w->q_tiles = w->want.codes && s->codes ? w->q + n * s->k : NULL;
+    w->p = w->q + n * (s->k + s->codes);
     w->sum = w->p + n * KEYS;
     w->sum_all = w->sum + n * s->v;
     w->key_mem = w->sum_all + n * s->v;

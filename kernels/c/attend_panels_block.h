@@ -3,7 +3,7 @@
  *
  * Pages of a tier hold blocks of floats, or of codes (page_form.h). Rows of a call may see one page in different tiers; a
  * block is then computed once for each *run* of rows that see all of it alike. The products read floats where they are
- * stored or in scratch, where blocks of codes become floats too. */
+ * stored or in scratch; blocks of codes become floats there, but for processors that multiply codes (attend_codes.h). */
 #ifndef WEFT_KERNELS_C_ATTEND_PANELS_BLOCK_H
 #define WEFT_KERNELS_C_ATTEND_PANELS_BLOCK_H
 
@@ -18,6 +18,7 @@ enum { KEYS = ATTEND_KEYS };
 typedef struct {
     int64_t pad;   /* widths are multiples of it */
     int64_t ahead; /* bytes of keys and values after which a block is asked for */
+    bool codes;    /* it multiplies codes: block_codes */
 } attend_traits;
 
 /* The pages of a tier. */
@@ -46,6 +47,7 @@ typedef struct {
     bool hinted;                          /* this unit's first blocks have been asked for */
     dtype type;                           /* of the keys and values as the products read them */
     float *q;                             /* [queries, k_width], scaled, in an order of its own */
+    float *q_tiles;                       /* the same as attend_codes.h wants them, or NULL */
     float *p;                             /* [panels, KEYS, lanes]: logits, then weights */
     float *sum;                           /* [queries, size.v]: of this stretch */
     float *max, *total;                   /* [queries]: of this stretch */
@@ -54,6 +56,7 @@ typedef struct {
     int32_t *begin, *end;                 /* [queries]: what each sees of the block */
     float *key_mem, *value_mem;
     const attend_tier *now;            /* the tier that the block is read from */
+    bool codes;                        /* key and value are blocks of codes */
     const char *key, *value;           /* the block's: what no row sees may be anything */
     int64_t key_pitch, value_pitch;    /* bytes */
     const char *hint_key, *hint_value; /* of a block that will be read later, as stored; or NULL */
@@ -195,7 +198,8 @@ static void block_read(attend_work *w, int64_t row, int64_t at, int64_t begin, i
 {
     const attend_tier *t = &w->tier[w->k->cell->n_tier == 1 ? 0 : tier_at(w, row, at)];
     w->now = t;
-    if (block_direct(w, t)) {
+    w->codes = w->want.codes && attend_tier_codes(w->k->cell, (int)(t - w->tier));
+    if (w->codes || block_direct(w, t)) {
         w->copied = false;
         w->type = kform_dtype(t->key.form);
         block_place(w, t, at, w->head, &w->key, &w->value);
@@ -206,7 +210,7 @@ static void block_read(attend_work *w, int64_t row, int64_t at, int64_t begin, i
         w->key = (const char *)w->key_mem;
         w->value = (const char *)(w->k->cell->latent ? w->key_mem : w->value_mem);
     }
-    w->key_pitch = w->k_width * stored_bytes(w->type);
+    w->key_pitch = w->k_width * stored_bytes(w->type); /* of codes it is of no use */
     w->value_pitch = w->k->cell->latent ? w->key_pitch : w->v_width * stored_bytes(w->type);
 }
 

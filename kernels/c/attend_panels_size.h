@@ -4,6 +4,7 @@
 #define WEFT_KERNELS_C_ATTEND_PANELS_SIZE_H
 
 #include "kernels/kernels.h"
+#include "kernels/page_form.h"
 
 /* Where a unit converts the blocks it reads, more of its queries should use them. */
 #if defined(__x86_64__)
@@ -24,6 +25,7 @@ enum {
     ATTEND_STRETCH =
         1024, /* positions that are computed by themselves, then merged: so many or 2, 4, .. times that */
     ATTEND_STRETCHES = 16,  /* of a row at most */
+    ATTEND_CODES_MAX = 512, /* columns of keys and of values whose codes are multiplied */
 };
 
 typedef struct {
@@ -33,11 +35,28 @@ typedef struct {
     int64_t rows;    /* of a unit */
     int64_t queries; /* of a unit, padded */
     int64_t k, v;    /* of a key and a value, padded */
+    int64_t codes;   /* of a key as its codes are padded; 0: none are multiplied */
 } attend_panels_size;
 
 static inline int64_t attend_pad(int64_t n)
 {
     return (n + ATTEND_PAD - 1) / ATTEND_PAD * ATTEND_PAD;
+}
+
+/* Has the cell blocks whose codes may be multiplied (attend_codes.h)? Of one tier: are its pages such? */
+static inline bool attend_tier_codes(const kcell *c, int tier)
+{
+    return !c->latent && c->page_tok % ATTEND_KEYS == 0 && !kform_is_float(c->tier[tier].key) &&
+           !kform_is_float(c->tier[tier].value) && c->k <= ATTEND_CODES_MAX &&
+           c->v <= ATTEND_CODES_MAX;
+}
+
+static inline bool attend_has_codes(const kcell *c)
+{
+    bool has = false;
+    for (int i = 0; i < c->n_tier; i++)
+        has = has || attend_tier_codes(c, i);
+    return has;
 }
 
 static inline attend_panels_size attend_panels_size_of(const kargs *k)
@@ -51,6 +70,7 @@ static inline attend_panels_size attend_panels_size_of(const kargs *k)
     s.queries = attend_pad(s.rows * s.heads);
     s.k = attend_pad(k->cell->k);
     s.v = attend_pad(k->cell->v);
+    s.codes = attend_has_codes(k->cell) ? (k->cell->k + PAGE_PAD - 1) / PAGE_PAD * PAGE_PAD : 0;
     return s;
 }
 
@@ -79,12 +99,13 @@ static inline int64_t attend_state_floats(int64_t v)
     return ATTEND_PAD + attend_pad(v);
 }
 
-/* Floats: of each query the vector, the weights, the sums of a stretch and of all before it, and seven numbers; a
+/* Floats: of each query the vector (twice where codes are multiplied), the weights, the sums of a stretch and of all before it, and seven numbers; a
  * block of keys and values. */
 static inline size_t attend_panels_bytes(const kargs *k)
 {
     attend_panels_size s = attend_panels_size_of(k);
-    int64_t floats = s.queries * (s.k + ATTEND_KEYS + 2 * s.v + 7) + ATTEND_KEYS * (s.k + s.v);
+    int64_t floats =
+        s.queries * (s.k + s.codes + ATTEND_KEYS + 2 * s.v + 7) + ATTEND_KEYS * (s.k + s.v);
     return (size_t)floats * sizeof(float);
 }
 

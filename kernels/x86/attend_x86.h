@@ -19,7 +19,7 @@
 
 enum { CHAINS = 8, SLIM = 4, FEW = 8 };
 /* The next block is asked for while one is computed. */
-static const attend_traits x86_wants = {.pad = WIDE, .ahead = 1};
+static const attend_traits x86_wants = {.pad = WIDE, .ahead = 1, .codes = true};
 
 static bool panel_direct(const attend_work *w)
 {

@@ -174,7 +174,7 @@ static void variant_check(const kernel_row *row, tiers_case *c, const tier_set *
     int64_t n = ROWS * HEADS * c->cell.v;
     attend(row, c, set, window, ROWS, want);
     double off = difference(want, ref, n);
-    if (!(off < 1e-4)) /* 14 bits of a query and of a weight leave 2e-5 */
+    if (!(off < 3e-4)) /* 14 bits of a query and of a weight leave 1e-4, as f16 values would */
         ck_abort_msg("%s: off by %g: %s", row->symbol, off, what);
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         attend(row, c, set, window, calls[i], got);
