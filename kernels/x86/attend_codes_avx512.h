@@ -139,6 +139,7 @@ X86_INLINE void quad_add(const int8_t (*quad)[4][16], const codes_loaded *code,
         for (int v = 0; v < n_v; v++) {
             sums[g][v].high = _mm512_dpbusd_epi32(sums[g][v].high, code[v].code, high);
             sums[g][v].low = _mm512_dpbusd_epi32(sums[g][v].low, code[v].code, low);
+            __asm__("" : "+v"(sums[g][v].high), "+v"(sums[g][v].low)); /* where they are */
         }
     }
 }
