@@ -1,6 +1,8 @@
 /* blend.c - sums, elections and random choices over what adapters add. */
 #include "runtime/lora/blend.h"
 
+#include "runtime/base/mem.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -66,7 +68,6 @@ enum { HALF_BITS = 16, HALF_COUNT = 1 << HALF_BITS };
 typedef struct {
     int64_t *count;
     uint32_t upper;
-    bool second;
 } tally;
 
 static void count_upper(void *ctx, uint32_t bits)
@@ -94,10 +95,9 @@ static uint32_t bucket_at(const int64_t *count, int64_t *place)
  * 16 bits each find it without keeping one of them. */
 static float magnitude_at(const blend_part *p, double density)
 {
-    tally t = {.count = calloc(HALF_COUNT, sizeof *t.count)};
+    tally t = {.count = mem_alloc(HALF_COUNT * sizeof *t.count)};
     float least = 0;
-    if (!t.count)
-        return 0;
+    memset(t.count, 0, HALF_COUNT * sizeof *t.count);
     int64_t place = llround(density * (double)p->site->out * (double)p->site->in);
     place = place < 1 ? 1 : place;
     each_element(p, count_upper, &t);
@@ -106,7 +106,7 @@ static float magnitude_at(const blend_part *p, double density)
     each_element(p, count_lower, &t);
     uint32_t bits = t.upper << HALF_BITS | bucket_at(t.count, &place);
     memcpy(&least, &bits, sizeof least);
-    free(t.count);
+    mem_free(t.count);
     return least;
 }
 
