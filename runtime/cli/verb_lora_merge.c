@@ -34,7 +34,11 @@ static weft_status open_adapters(merging *g)
         const char *path;
         double share;
         WEFT_TRY(lora_spec(r, g->a, r->o->lora.at[i], &path, &share));
-        WEFT_TRY(adapter_open(r->dg, path, g->m.bm, &g->ad[i]));
+        adapter_file *f;
+        WEFT_TRY(adapter_file_open(r->dg, path, true, &f));
+        weft_status st = adapter_bind(r->dg, f, g->m.bm, !r->o->adapter, &g->ad[i]);
+        adapter_file_close(f);
+        WEFT_TRY(st);
         g->in[g->n++] = (blend_input){g->ad[i], share};
     }
     return WEFT_OK;
@@ -97,12 +101,24 @@ static weft_status choose_types(merging *g)
     return quant_job_choose(r->dg, g->job, preset, NULL, NULL);
 }
 
+static void say_merged(merging *g)
+{
+    size_t full = 0;
+    char whole[40] = "";
+    for (size_t i = 0; i < g->n; i++)
+        full += g->ad[i]->n_full;
+    if (full)
+        snprintf(whole, sizeof whole, ", %zu of them whole", full);
+    cli_say(g->r->c, "%s: %zu adapter%s in %zu weights%s", g->r->o->out, g->n, g->n == 1 ? "" : "s",
+            g->b->n_site + full, whole);
+}
+
 static weft_status write_model(merging *g)
 {
     lora_run *r = g->r;
     WEFT_TRY(quant_job_create(r->dg, g->m.mf, r->o->arch, &g->job));
     WEFT_TRY(choose_types(g));
-    WEFT_TRY(adapter_merge_create(r->dg, g->job, g->m.bm, g->b, &g->merge));
+    WEFT_TRY(adapter_merge_create(r->dg, g->job, g->m.bm, g->b, g->in, g->n, &g->merge));
     quant_write_options how = {.threads = r->o->threads ? (int)r->o->threads : threads_default(),
                                .progress = on_progress,
                                .ctx = g,
@@ -111,8 +127,7 @@ static weft_status write_model(merging *g)
     weft_status st = quant_job_write(r->dg, g->job, r->o->out, &how);
     progress_end(&g->bar);
     if (st == WEFT_OK)
-        cli_say(r->c, "%s: %zu adapter%s in %zu weights", r->o->out, g->n, g->n == 1 ? "" : "s",
-                g->b->n_site);
+        say_merged(g);
     return st;
 }
 

@@ -74,7 +74,7 @@ static weft_status gather(showing *s)
     WEFT_TRY(adapter_file_open(r->dg, r->path, true, &s->f));
     if (r->o->model) {
         WEFT_TRY(lora_model_open(r, r->o->model, r->o->arch, &s->m));
-        WEFT_TRY(adapter_bind(r->dg, s->f, s->m.bm, &s->ad));
+        WEFT_TRY(adapter_bind(r->dg, s->f, s->m.bm, true, &s->ad));
     }
     s->row = mem_alloc((s->f->pairs.n + 1) * sizeof *s->row);
     for (; s->n < s->f->pairs.n; s->n++) {

@@ -29,12 +29,23 @@ typedef struct {
     str name;       /* of the weight: blk[3].q_proj */
 } adapter_site;
 
+/* A weight that was trained whole (modules_to_save) and takes the place of the base's: to be merged, not run. */
+typedef struct {
+    int32_t weight, index;
+    int64_t in, out;
+    const float *const
+        *row; /* [out] rows of [in], in the base's order; of an embed those of its table */
+    str name;
+} adapter_full;
+
 typedef struct adapter {
     const char *path;
     uint64_t hash; /* of its bytes and scales: the same for the same numbers on every machine */
     int64_t rank_max;
     size_t n_site;
     const adapter_site *site; /* by weight, then index */
+    size_t n_full;            /* 0 of what adapter_open gives, which refuses them */
+    const adapter_full *full;
     arena *home;
 } adapter;
 

@@ -26,7 +26,9 @@ typedef struct {
     size_t n_weight;
     bool *reached;        /* for each pair */
     const float **a, **b; /* for each pair, once read */
+    bool *full_reached;   /* for each whole weight */
     VEC(adapter_site) sites;
+    VEC(adapter_full) fulls;
 } binder;
 
 static int by_name(const void *a, const void *b)
@@ -292,7 +294,88 @@ static weft_status bind_name(binder *b, const site_name *s)
     return s->kind == KIND_embed ? bind_table(b, s, p, place) : bind_matrix(b, s, p, place);
 }
 
-/* ---- the whole ---- */
+/* ---- whole weights ---- */
+
+static const adapter_whole *find_whole(const binder *b, str name)
+{
+    for (size_t i = 0; i < b->f->wholes.n; i++)
+        if (str_eq(b->f->wholes.at[i].name, name))
+            return &b->f->wholes.at[i];
+    return NULL;
+}
+
+static weft_status whole_misfit(const binder *b, const adapter_whole *x, const gweight *w)
+{
+    return weft_fail(b->dg, W0702, WEFT_NOWHERE,
+                     "%s: " STR_FMT " is " STR_FMT ", but " STR_FMT " of %s is " STR_FMT,
+                     b->f->path, STR_ARG(x->t->name),
+                     STR_ARG(shape_text(b->home, x->t->rank, x->t->shape)), STR_ARG(w->name),
+                     model_file_path(b->bm->file), STR_ARG(shape_text(b->home, w->rank, w->dim)));
+}
+
+/* Its rows are moved as B's are: they are a B whose A changes nothing. */
+static weft_status bind_whole(binder *b, const site_name *s, const adapter_whole *x, size_t k,
+                              weight_place *place)
+{
+    const gweight *w = &b->bm->graph->weights.at[place->id];
+    const model_tensor *t = x->t;
+    bool stacked = s->stacked && w->rank == 3;
+    if (t->rank != 2 || t->elems < 1 || s->mapped || w->computed ||
+        (!stacked && (s->n_tensor != 1 || w->rank != 2)))
+        return whole_misfit(b, x, w);
+    float *data = ARENA_ARRAY(b->home, float, (size_t)t->elems);
+    WEFT_TRY(adapter_numbers(b->dg, b->f, t, data));
+    factors f = {.home = b->home, .rank = 2, .dim = {t->shape[0], t->shape[1]}};
+    factors_add(&f, &(factor_part){t->shape[1], t->shape[1], NULL, 1}, data, t->shape[0]);
+    gweight one = *w;
+    if (stacked) { /* one of the stack */
+        one.rank = 2;
+        memcpy(one.dim, w->dim + 1, 2 * sizeof *one.dim);
+    }
+    bool fits = true;
+    for (int i = 0; i < s->n_step; i++)
+        fits &= s->step[i].code == TRANSFORM_pairs || s->step[i].code == TRANSFORM_rows;
+    fits = fits && replay(s, &one, &f);
+    if (fits) {
+        const float **row = ARENA_ARRAY(b->home, const float *, f.rows.n);
+        for (size_t i = 0; i < f.rows.n; i++)
+            row[i] = f.rows.at[i].b;
+        VEC_PUSH(&b->fulls, ((adapter_full){place->id, stacked ? (int32_t)k : -1, f.dim[1],
+                                            f.dim[0], row, place->name}));
+    }
+    factors_free(&f);
+    return fits ? WEFT_OK : whole_misfit(b, x, w);
+}
+
+static weft_status bind_wholes(binder *b, const site_name *s)
+{
+    for (size_t k = 0; s->gguf == b->f->gguf && k < s->n_tensor; k++) {
+        const adapter_whole *x = find_whole(b, s->tensor[k]);
+        weight_place *place = x ? find_weight(b, s->weight) : NULL;
+        if (!place)
+            continue;
+        if (place->taken)
+            return weft_fail(b->dg, W0706, WEFT_NOWHERE,
+                             "%s: " STR_FMT " has factors and a whole weight, " STR_FMT, b->f->path,
+                             STR_ARG(s->weight), STR_ARG(x->t->name));
+        b->full_reached[x - b->f->wholes.at] = true;
+        WEFT_TRY(bind_whole(b, s, x, k, place));
+    }
+    return WEFT_OK;
+}
+
+static weft_status check_wholes(const binder *b)
+{
+    for (size_t i = 0; i < b->f->wholes.n; i++)
+        if (!b->full_reached[i])
+            return weft_fail(b->dg, W0701, WEFT_NOWHERE,
+                             "%s: " STR_FMT " reaches no weight of %s that can be adapted",
+                             b->f->path, STR_ARG(b->f->wholes.at[i].t->name),
+                             model_file_path(b->bm->file));
+    return WEFT_OK;
+}
+
+/* ---- all of it ---- */
 
 static weft_status check_reached(binder *b, const site_names *names)
 {
@@ -352,7 +435,7 @@ static weft_status refuse_wholes(weft_diag *dg, const adapter_file *f)
     weft_status st = weft_fail(dg, W0705, WEFT_NOWHERE,
                                "%s: " STR_FMT " is a whole weight (modules_to_save), not a factor",
                                f->path, STR_ARG(f->wholes.at[0].t->name));
-    weft_note(dg, "merge it into its base with PEFT (merge_and_unload), and run the result");
+    weft_note(dg, "`weft lora merge` writes a model with it, which can be run");
     return st;
 }
 
@@ -361,15 +444,24 @@ static weft_status bind_all(binder *b, const site_names *names, adapter *out)
     index_weights(b);
     for (size_t i = 0; i < names->n; i++)
         WEFT_TRY(bind_name(b, &names->at[i]));
+    for (size_t i = 0; b->f->wholes.n && i < names->n; i++)
+        WEFT_TRY(bind_wholes(b, &names->at[i]));
     WEFT_TRY(check_reached(b, names));
+    WEFT_TRY(check_wholes(b));
     WEFT_TRY(model_file_check(b->dg, b->f->mf));
-    adapter_site *site = ARENA_ARRAY(b->home, adapter_site, b->sites.n);
-    memcpy(site, b->sites.at, b->sites.n * sizeof *site);
+    adapter_site *site = ARENA_ARRAY(b->home, adapter_site, b->sites.n + 1);
+    if (b->sites.n)
+        memcpy(site, b->sites.at, b->sites.n * sizeof *site);
     qsort(site, b->sites.n, sizeof *site, by_place);
     out->path = arena_str(b->home, str_of(b->f->path)).p;
     out->hash = hash_of(b->f);
     out->n_site = b->sites.n;
     out->site = site;
+    adapter_full *full = ARENA_ARRAY(b->home, adapter_full, b->fulls.n + 1);
+    if (b->fulls.n)
+        memcpy(full, b->fulls.at, b->fulls.n * sizeof *full);
+    out->n_full = b->fulls.n;
+    out->full = full;
     for (size_t i = 0; i < out->n_site; i++)
         out->rank_max = site[i].rank > out->rank_max ? site[i].rank : out->rank_max;
     return WEFT_OK;
@@ -388,20 +480,24 @@ static weft_status with_sites(weft_diag *dg, const bound_model *bm, bound_model 
     return WEFT_OK;
 }
 
-weft_status adapter_bind(weft_diag *dg, const adapter_file *f, const bound_model *bm, adapter **out)
+weft_status adapter_bind(weft_diag *dg, const adapter_file *f, const bound_model *bm, bool full,
+                         adapter **out)
 {
     bound_model *own = NULL;
-    WEFT_TRY(refuse_wholes(dg, f));
+    if (!full)
+        WEFT_TRY(refuse_wholes(dg, f));
     WEFT_TRY(with_sites(dg, bm, &own));
     arena *home = arena_create();
     adapter *ad = ARENA_NEW(home, adapter);
     *ad = (adapter){.home = home};
     binder b = {.dg = dg, .f = f, .bm = bm, .home = home};
     b.reached = ARENA_ARRAY(home, bool, f->pairs.n + 1);
+    b.full_reached = ARENA_ARRAY(home, bool, f->wholes.n + 1);
     b.a = ARENA_ARRAY(home, const float *, f->pairs.n + 1);
     b.b = ARENA_ARRAY(home, const float *, f->pairs.n + 1);
     weft_status st = bind_all(&b, own ? &own->sites : &bm->sites, ad);
     VEC_FREE(&b.sites);
+    VEC_FREE(&b.fulls);
     bound_model_destroy(own);
     if (st == WEFT_OK)
         *out = ad;
@@ -414,7 +510,7 @@ weft_status adapter_open(weft_diag *dg, const char *path, const bound_model *bm,
 {
     adapter_file *f;
     WEFT_TRY(adapter_file_open(dg, path, model_file_guarded(bm->file), &f));
-    weft_status st = adapter_bind(dg, f, bm, out);
+    weft_status st = adapter_bind(dg, f, bm, false, out);
     adapter_file_close(f);
     return st;
 }

@@ -6,7 +6,8 @@
 #include "runtime/lora/adapter.h"
 #include "runtime/lora/adapter_file.h"
 
-weft_status adapter_bind(weft_diag *dg, const adapter_file *f, const bound_model *bm,
+/* full: whole weights are wanted; otherwise they are refused (W0705). */
+weft_status adapter_bind(weft_diag *dg, const adapter_file *f, const bound_model *bm, bool full,
                          adapter **out) WEFT_MUST_USE;
 
 #endif

@@ -5,15 +5,38 @@
 
 #include "runtime/base/mem.h"
 
+#include <stdlib.h>
+
+/* What a weight gets: a blend, or a whole weight in its place. */
 typedef struct {
-    const blend *b;
-    const store_tensor *t;
-} change;
+    adapter_site place;
+    const blend_site *sum; /* one of the two */
+    const adapter_full *full;
+    double share; /* of full */
+} gain;
 
 struct adapter_merge {
     arena *home;
+    const blend *b;
+    gain *from;
+    size_t n;
     store_tensors tensors;
 };
+
+typedef struct {
+    const adapter_merge *m;
+    const store_tensor *t;
+} change;
+
+/* From the row that is there to that of the whole weight, all the way with a share of 1. */
+static void go_to(const gain *s, store_row at, bool table, float *x, int64_t n)
+{
+    bool column = at.flip && !table;
+    for (int64_t i = 0; i < n; i++) {
+        double to = column ? s->full->row[i][at.at] : s->full->row[at.at][i];
+        x[i] = (float)(s->share == 1 ? to : x[i] + s->share * (to - x[i]));
+    }
+}
 
 /* Row `row` of the tensor and what the blend adds to it, rounded once. */
 static void add_row(const void *ctx, int64_t row, float *x, int64_t n)
@@ -23,9 +46,14 @@ static void add_row(const void *ctx, int64_t row, float *x, int64_t n)
     double sum[BLEND_COLUMNS];
     if (at.site < 0)
         return;
+    const gain *s = &c->m->from[at.site];
+    if (s->full) {
+        go_to(s, at, c->t->embedding, x, n);
+        return;
+    }
     for (int64_t i = 0; i < n; i += BLEND_COLUMNS) {
         int k = (int)(n - i < BLEND_COLUMNS ? n - i : BLEND_COLUMNS);
-        blend_line(c->b, &c->b->site[at.site], at.at, at.flip, i, k, sum);
+        blend_line(c->m->b, s->sum, at.at, at.flip, i, k, sum);
         for (int j = 0; j < k; j++)
             x[i + j] = (float)(x[i + j] + sum[j]);
     }
@@ -58,29 +86,29 @@ static str gguf_name(const bound_model *bm, str weight)
 }
 
 /* A shared table of which one use changes becomes two. */
-static void untie(quant_job *job, const bound_model *bm, const blend *b, arena *a)
+static void untie(quant_job *job, const bound_model *bm, const adapter_merge *m)
 {
     const gweight *table, *head;
     bool touched = false;
     if (!is_tied(bm, &table, &head))
         return;
-    for (size_t i = 0; i < b->n_site; i++)
+    for (size_t i = 0; i < m->n; i++)
         touched |=
-            str_eq(b->site[i].place.name, table->name) || str_eq(b->site[i].place.name, head->name);
+            str_eq(m->from[i].place.name, table->name) || str_eq(m->from[i].place.name, head->name);
     if (touched)
-        quant_job_repeat(job,
-                         arena_printf(a, STR_FMT ".weight", STR_ARG(gguf_name(bm, table->name))),
-                         arena_printf(a, STR_FMT ".weight", STR_ARG(gguf_name(bm, head->name))));
+        quant_job_repeat(
+            job, arena_printf(m->home, STR_FMT ".weight", STR_ARG(gguf_name(bm, table->name))),
+            arena_printf(m->home, STR_FMT ".weight", STR_ARG(gguf_name(bm, head->name))));
 }
 
-static weft_status attach(weft_diag *dg, quant_job *job, adapter_merge *m, const blend *b)
+static weft_status attach(weft_diag *dg, quant_job *job, adapter_merge *m)
 {
     for (size_t i = 0; i < m->tensors.n; i++) {
         const store_tensor *t = &m->tensors.at[i];
         str name = arena_printf(m->home, STR_FMT "%s", STR_ARG(t->name), t->raw ? "" : ".weight");
         change *c = ARENA_NEW(m->home, change);
         bool there = false;
-        *c = (change){b, t};
+        *c = (change){m, t};
         WEFT_TRY(quant_job_change(dg, job, name, (quant_change){add_row, c}, &there));
         if (!there)
             return weft_fail(dg, W0705, WEFT_NOWHERE,
@@ -99,19 +127,58 @@ static weft_status attach(weft_diag *dg, quant_job *job, adapter_merge *m, const
     return WEFT_OK;
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const adapter_site *x = &((const gain *)a)->place, *y = &((const gain *)b)->place;
+    if (x->weight != y->weight)
+        return x->weight < y->weight ? -1 : 1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+/* Blends and whole weights, in the order of the weights; one of them for each. */
+static weft_status gather(weft_diag *dg, adapter_merge *m, const blend_input *in, size_t n)
+{
+    size_t most = m->b->n_site;
+    for (size_t i = 0; i < n; i++)
+        most += in[i].from->n_full;
+    m->from = ARENA_ARRAY(m->home, gain, most + 1);
+    for (size_t i = 0; i < m->b->n_site; i++)
+        m->from[m->n++] = (gain){m->b->site[i].place, &m->b->site[i], NULL, 1};
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < in[i].from->n_full; k++) {
+            const adapter_full *x = &in[i].from->full[k];
+            adapter_site place = {.weight = x->weight,
+                                  .index = x->index,
+                                  .in = x->in,
+                                  .out = x->out,
+                                  .name = x->name};
+            m->from[m->n++] = (gain){place, NULL, x, in[i].share};
+        }
+    qsort(m->from, m->n, sizeof *m->from, by_place);
+    for (size_t i = 1; i < m->n; i++)
+        if (by_place(&m->from[i - 1], &m->from[i]) == 0)
+            return weft_fail(dg, W0706, WEFT_NOWHERE,
+                             "two adapters change " STR_FMT ", and one of them holds it whole",
+                             STR_ARG(m->from[i].place.name));
+    return WEFT_OK;
+}
+
 weft_status adapter_merge_create(weft_diag *dg, quant_job *job, const bound_model *bm,
-                                 const blend *b, adapter_merge **out)
+                                 const blend *b, const blend_input *in, size_t n,
+                                 adapter_merge **out)
 {
     arena *home = arena_create();
     adapter_merge *m = ARENA_NEW(home, adapter_merge);
-    *m = (adapter_merge){.home = home};
-    adapter_site *site = ARENA_ARRAY(home, adapter_site, b->n_site + 1);
-    for (size_t i = 0; i < b->n_site; i++)
-        site[i] = b->site[i].place;
-    weft_status st = store_map(dg, bm, site, b->n_site, true, home, &m->tensors);
+    *m = (adapter_merge){.home = home, .b = b};
+    weft_status st = gather(dg, m, in, n);
+    adapter_site *site = ARENA_ARRAY(home, adapter_site, m->n + 1);
+    for (size_t i = 0; i < m->n; i++)
+        site[i] = m->from[i].place;
+    if (st == WEFT_OK)
+        st = store_map(dg, bm, site, m->n, true, home, &m->tensors);
     if (st == WEFT_OK) {
-        untie(job, bm, b, home);
-        st = attach(dg, job, m, b);
+        untie(job, bm, m);
+        st = attach(dg, job, m);
     }
     if (st == WEFT_OK)
         *out = m;

@@ -1,7 +1,8 @@
 /* adapter_merge.h - blends of adapters into weights, or into one adapter.
  *
  * Weights are read, changed and written some rows at a time (runtime/quant/job.h). A model whose head is its embedding
- * gets a head of its own where one of them changes and the other does not. */
+ * gets a head of its own where one of them changes and the other does not. A weight that an adapter holds whole takes
+ * the place of the base's, by as much as the adapter's share says. */
 #ifndef WEFT_RUNTIME_LORA_ADAPTER_MERGE_H
 #define WEFT_RUNTIME_LORA_ADAPTER_MERGE_H
 
@@ -10,10 +11,11 @@
 
 typedef struct adapter_merge adapter_merge;
 
-/* The changes of a blend put into a job for the same model; bm is bound with its site names. job, bm and b must outlive
- * the merge, which must outlive quant_job_write. */
+/* The changes of a blend of in[n] put into a job for the same model; bm is bound with its site names. job, bm, b and the
+ * adapters must outlive the merge, which must outlive quant_job_write. W0706: two of them hold one weight whole. */
 weft_status adapter_merge_create(weft_diag *dg, quant_job *job, const bound_model *bm,
-                                 const blend *b, adapter_merge **out) WEFT_MUST_USE;
+                                 const blend *b, const blend_input *in, size_t n,
+                                 adapter_merge **out) WEFT_MUST_USE;
 void adapter_merge_destroy(adapter_merge *m); /* NULL is fine */
 
 /* The blend as sites of one adapter, in home: exact, of the summed rank, where it is a sum and rank is 0; otherwise the

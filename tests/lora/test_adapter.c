@@ -74,7 +74,7 @@ static const struct {
     {"{" PLAIN ", \"modules_to_save\": [\"lm_head\"]}",
      {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}, {"base_model.model.lm_head.weight", {320, 64}}}, 0,
      "weft: error[W0705]: PATH: base_model.model.lm_head.weight is a whole weight (modules_to_save), not a factor\n"
-     "      = note: merge it into its base with PEFT (merge_and_unload), and run the result\n"},
+     "      = note: `weft lora merge` writes a model with it, which can be run\n"},
     {"{\"r\": \"four\"}", {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}}, 0,
      "weft: error[W0706]: PATH/adapter_config.json: r is not a number\n"},
     {"{" PLAIN ", \"alpha_pattern\": {\"q_(proj\": 2}}", {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}}, 0,
