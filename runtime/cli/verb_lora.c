@@ -10,7 +10,7 @@ static const flag lora_flags[] = {
     FLAG_ROW_STR   (lora_options, model,   "model",   "m",  "MODEL", NULL, "the checkpoint that is adapted; of extract the fine-tuned one"),
     FLAG_ROW_STR   (lora_options, base,    "base",    NULL, "MODEL", NULL, "of extract: the checkpoint that the fine-tuned one was made of"),
     FLAG_ROW_LIST  (lora_options, lora,    "lora",    NULL, "PATH[=SCALE]", "of merge: an adapter and its share, 1 if not given; as often as wanted"),
-    FLAG_ROW_STR   (lora_options, out,     "out",     "o",  "FILE",  NULL, "what to write: an adapter that ends in .gguf is a file, any other a PEFT folder"),
+    FLAG_ROW_STR   (lora_options, out,     "out",     "o",  "FILE",  NULL, "what to write: a name that ends in .gguf is a GGUF file, any other a folder as Hugging Face has it"),
     FLAG_ROW_CHOICE(lora_options, method,  "method",  NULL, "linear|ties|dare|slerp", "linear", "of merge: how several adapters become one"),
     FLAG_ROW_FLOAT (lora_options, density, "density", NULL, "SHARE", "0.5", 1e-6, 1, "of ties and dare: how many of an adapter's elements stay"),
     FLAG_ROW_INT   (lora_options, seed,    "seed",    "s",  "N",     "0", 0, 9007199254740991.0, "of dare: which ones stay"),
@@ -48,7 +48,8 @@ const verb_page lora_verb_page = {
     "An adapter is a PEFT folder or a GGUF file; either fits a checkpoint of either format, "
     "because "
     "rows and names follow the model file. show prints what an adapter holds, and with -m where it "
-    "goes. merge adds adapters to the weights and writes a GGUF file, or with --adapter one "
+    "goes. merge adds adapters to the weights and writes a GGUF file or a folder, or with "
+    "--adapter one "
     "adapter: "
     "linear is the sum; ties keeps the largest elements of each and lets the heavier sign win; "
     "dare "

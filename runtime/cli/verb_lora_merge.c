@@ -118,13 +118,30 @@ static weft_status write_model(merging *g)
     lora_run *r = g->r;
     WEFT_TRY(quant_job_create(r->dg, g->m.mf, r->o->arch, &g->job));
     WEFT_TRY(choose_types(g));
-    WEFT_TRY(adapter_merge_create(r->dg, g->job, g->m.bm, g->b, g->in, g->n, &g->merge));
+    WEFT_TRY(adapter_merge_create(r->dg, g->m.bm, g->b, g->in, g->n, true, &g->merge));
+    WEFT_TRY(adapter_merge_attach(r->dg, g->merge, g->job));
     quant_write_options how = {.threads = r->o->threads ? (int)r->o->threads : threads_default(),
                                .progress = on_progress,
                                .ctx = g,
                                .part = interrupt_removes};
     progress_start(&g->bar, "merge", quant_job_bytes(g->job), PROGRESS_BYTES);
     weft_status st = quant_job_write(r->dg, g->job, r->o->out, &how);
+    progress_end(&g->bar);
+    if (st == WEFT_OK)
+        say_merged(g);
+    return st;
+}
+
+static weft_status write_folder(merging *g)
+{
+    lora_run *r = g->r;
+    if (r->o->type)
+        return weft_fail(r->dg, W1904, WEFT_NOWHERE,
+                         "--type is for GGUF files: a folder keeps the types that it has");
+    WEFT_TRY(adapter_merge_create(r->dg, g->m.bm, g->b, g->in, g->n, false, &g->merge));
+    progress_start(&g->bar, "merge", merge_folder_bytes(g->merge), PROGRESS_BYTES);
+    weft_status st =
+        merge_folder_write(r->dg, g->merge, r->o->out, &(merge_folder_options){on_progress, g});
     progress_end(&g->bar);
     if (st == WEFT_OK)
         say_merged(g);
@@ -142,7 +159,9 @@ static weft_status merge(merging *g)
     WEFT_TRY(open_adapters(g));
     blend_options how = {(blend_method)r->o->method, r->o->density, (uint64_t)r->o->seed};
     WEFT_TRY(blend_create(r->dg, g->in, g->n, &how, &g->b));
-    return r->o->adapter ? write_adapter(g) : write_model(g);
+    return r->o->adapter                     ? write_adapter(g)
+           : adapter_path_is_gguf(r->o->out) ? write_model(g)
+                                             : write_folder(g);
 }
 
 static weft_status finish(merging *g, weft_status st)

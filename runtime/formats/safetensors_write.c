@@ -53,7 +53,8 @@ static void header(strbuf *out, const safetensors_item *items, size_t n, const v
 }
 
 static weft_status put_all(weft_diag *dg, out_file *f, const strbuf *head,
-                           const safetensors_item *items, size_t n)
+                           const safetensors_item *items, size_t n, safetensors_fill *fill,
+                           void *ctx)
 {
     uint64_t head_n = head->n;
     WEFT_TRY(out_file_put(dg, f, &head_n, sizeof head_n));
@@ -61,19 +62,28 @@ static weft_status put_all(weft_diag *dg, out_file *f, const strbuf *head,
     for (size_t width = 8; width > 0; width /= 2)
         for (size_t i = 0; i < n; i++)
             if (dtype_row_of(items[i].type)->bytes == width)
-                WEFT_TRY(out_file_put(dg, f, items[i].data, item_bytes(&items[i])));
+                WEFT_TRY(items[i].data || !fill
+                             ? out_file_put(dg, f, items[i].data, item_bytes(&items[i]))
+                             : fill(dg, f, i, ctx));
     return out_file_finish(dg, f);
 }
 
-weft_status safetensors_write(weft_diag *dg, const char *path, const safetensors_item *items,
-                              size_t n, const value *metadata)
+weft_status safetensors_write_with(weft_diag *dg, const char *path, const safetensors_item *items,
+                                   size_t n, const value *metadata, safetensors_fill *fill,
+                                   void *ctx)
 {
     out_file *f;
     strbuf head = {0};
     WEFT_TRY(out_file_create(dg, path, &f));
     header(&head, items, n, metadata);
-    weft_status status = put_all(dg, f, &head, items, n);
+    weft_status status = put_all(dg, f, &head, items, n, fill, ctx);
     strbuf_free(&head);
     out_file_destroy(f);
     return status;
+}
+
+weft_status safetensors_write(weft_diag *dg, const char *path, const safetensors_item *items,
+                              size_t n, const value *metadata)
+{
+    return safetensors_write_with(dg, path, items, n, metadata, NULL, NULL);
 }

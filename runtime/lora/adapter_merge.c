@@ -1,27 +1,10 @@
 /* adapter_merge.c - what is added to each row of a tensor on its way into a file; and blends as factors. */
-#include "runtime/lora/adapter_merge.h"
-#include "runtime/lora/store_map.h"
+#include "runtime/lora/adapter_merge_impl.h"
 #include "runtime/lora/svd.h"
 
 #include "runtime/base/mem.h"
 
 #include <stdlib.h>
-
-/* What a weight gets: a blend, or a whole weight in its place. */
-typedef struct {
-    adapter_site place;
-    const blend_site *sum; /* one of the two */
-    const adapter_full *full;
-    double share; /* of full */
-} gain;
-
-struct adapter_merge {
-    arena *home;
-    const blend *b;
-    gain *from;
-    size_t n;
-    store_tensors tensors;
-};
 
 typedef struct {
     const adapter_merge *m;
@@ -29,7 +12,7 @@ typedef struct {
 } change;
 
 /* From the row that is there to that of the whole weight, all the way with a share of 1. */
-static void go_to(const gain *s, store_row at, bool table, float *x, int64_t n)
+static void go_to(const merge_gain *s, store_row at, bool table, float *x, int64_t n)
 {
     bool column = at.flip && !table;
     for (int64_t i = 0; i < n; i++) {
@@ -38,25 +21,57 @@ static void go_to(const gain *s, store_row at, bool table, float *x, int64_t n)
     }
 }
 
-/* Row `row` of the tensor and what the blend adds to it, rounded once. */
-static void add_row(const void *ctx, int64_t row, float *x, int64_t n)
+/* Of a tensor that is stored [in, out]: row `row` is a column of its weights, whose rows lie beside each other. */
+static void turned_row(const adapter_merge *m, const store_tensor *t, int64_t row, float *x,
+                       int64_t n)
 {
-    const change *c = ctx;
-    store_row at = c->t->row[row];
     double sum[BLEND_COLUMNS];
-    if (at.site < 0)
-        return;
-    const gain *s = &c->m->from[at.site];
-    if (s->full) {
-        go_to(s, at, c->t->embedding, x, n);
+    for (int64_t i = 0, k; i < n; i += k) {
+        store_row at = t->row[i];
+        const merge_gain *s = at.site >= 0 ? &m->from[at.site] : NULL;
+        for (k = 1; i + k < n && k < BLEND_COLUMNS && t->row[i + k].site == at.site &&
+                    t->row[i + k].at == at.at + k;)
+            k++;
+        if (s && s->full)
+            for (int64_t j = 0; j < k; j++) {
+                double to = s->full->row[at.at + j][row];
+                x[i + j] = (float)(x[i + j] + s->share * (to - x[i + j]));
+            }
+        else if (s) {
+            blend_line(m->b, s->sum, row, !at.flip, at.at, (int)k, sum);
+            for (int64_t j = 0; j < k; j++)
+                x[i + j] = (float)(x[i + j] + sum[j]);
+        }
+    }
+}
+
+void merge_row(const adapter_merge *m, const store_tensor *t, int64_t row, float *x, int64_t n)
+{
+    double sum[BLEND_COLUMNS];
+    if (t->turned) {
+        turned_row(m, t, row, x, n);
         return;
     }
-    for (int64_t i = 0; i < n; i += BLEND_COLUMNS) {
+    store_row at = t->row[row];
+    if (at.site < 0)
+        return;
+    const merge_gain *s = &m->from[at.site];
+    if (s->full) {
+        go_to(s, at, t->embedding, x, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += BLEND_COLUMNS) { /* rounded once */
         int k = (int)(n - i < BLEND_COLUMNS ? n - i : BLEND_COLUMNS);
-        blend_line(c->m->b, s->sum, at.at, at.flip, i, k, sum);
+        blend_line(m->b, s->sum, at.at, at.flip, i, k, sum);
         for (int j = 0; j < k; j++)
             x[i + j] = (float)(x[i + j] + sum[j]);
     }
+}
+
+static void add_row(const void *ctx, int64_t row, float *x, int64_t n)
+{
+    const change *c = ctx;
+    merge_row(c->m, c->t, row, x, n);
 }
 
 /* Are these two weights the same tensor? */
@@ -85,24 +100,30 @@ static str gguf_name(const bound_model *bm, str weight)
     return STR("");
 }
 
-/* A shared table of which one use changes becomes two. */
-static void untie(quant_job *job, const bound_model *bm, const adapter_merge *m)
+bool merge_unties(const adapter_merge *m, const gweight **out_table, const gweight **out_head)
 {
-    const gweight *table, *head;
     bool touched = false;
-    if (!is_tied(bm, &table, &head))
-        return;
+    if (!is_tied(m->bm, out_table, out_head))
+        return false;
     for (size_t i = 0; i < m->n; i++)
-        touched |=
-            str_eq(m->from[i].place.name, table->name) || str_eq(m->from[i].place.name, head->name);
-    if (touched)
-        quant_job_repeat(
-            job, arena_printf(m->home, STR_FMT ".weight", STR_ARG(gguf_name(bm, table->name))),
-            arena_printf(m->home, STR_FMT ".weight", STR_ARG(gguf_name(bm, head->name))));
+        touched |= str_eq(m->from[i].place.name, (*out_table)->name) ||
+                   str_eq(m->from[i].place.name, (*out_head)->name);
+    return touched;
 }
 
-static weft_status attach(weft_diag *dg, quant_job *job, adapter_merge *m)
+/* A shared table of which one use changes becomes two. */
+static void untie(quant_job *job, const adapter_merge *m)
 {
+    const gweight *table, *head;
+    if (merge_unties(m, &table, &head))
+        quant_job_repeat(
+            job, arena_printf(m->home, STR_FMT ".weight", STR_ARG(gguf_name(m->bm, table->name))),
+            arena_printf(m->home, STR_FMT ".weight", STR_ARG(gguf_name(m->bm, head->name))));
+}
+
+weft_status adapter_merge_attach(weft_diag *dg, adapter_merge *m, quant_job *job)
+{
+    untie(job, m);
     for (size_t i = 0; i < m->tensors.n; i++) {
         const store_tensor *t = &m->tensors.at[i];
         str name = arena_printf(m->home, STR_FMT "%s", STR_ARG(t->name), t->raw ? "" : ".weight");
@@ -129,7 +150,7 @@ static weft_status attach(weft_diag *dg, quant_job *job, adapter_merge *m)
 
 static int by_place(const void *a, const void *b)
 {
-    const adapter_site *x = &((const gain *)a)->place, *y = &((const gain *)b)->place;
+    const adapter_site *x = &((const merge_gain *)a)->place, *y = &((const merge_gain *)b)->place;
     if (x->weight != y->weight)
         return x->weight < y->weight ? -1 : 1;
     return (x->index > y->index) - (x->index < y->index);
@@ -141,9 +162,9 @@ static weft_status gather(weft_diag *dg, adapter_merge *m, const blend_input *in
     size_t most = m->b->n_site;
     for (size_t i = 0; i < n; i++)
         most += in[i].from->n_full;
-    m->from = ARENA_ARRAY(m->home, gain, most + 1);
+    m->from = ARENA_ARRAY(m->home, merge_gain, most + 1);
     for (size_t i = 0; i < m->b->n_site; i++)
-        m->from[m->n++] = (gain){m->b->site[i].place, &m->b->site[i], NULL, 1};
+        m->from[m->n++] = (merge_gain){m->b->site[i].place, &m->b->site[i], NULL, 1};
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < in[i].from->n_full; k++) {
             const adapter_full *x = &in[i].from->full[k];
@@ -152,7 +173,7 @@ static weft_status gather(weft_diag *dg, adapter_merge *m, const blend_input *in
                                   .in = x->in,
                                   .out = x->out,
                                   .name = x->name};
-            m->from[m->n++] = (gain){place, NULL, x, in[i].share};
+            m->from[m->n++] = (merge_gain){place, NULL, x, in[i].share};
         }
     qsort(m->from, m->n, sizeof *m->from, by_place);
     for (size_t i = 1; i < m->n; i++)
@@ -163,23 +184,18 @@ static weft_status gather(weft_diag *dg, adapter_merge *m, const blend_input *in
     return WEFT_OK;
 }
 
-weft_status adapter_merge_create(weft_diag *dg, quant_job *job, const bound_model *bm,
-                                 const blend *b, const blend_input *in, size_t n,
-                                 adapter_merge **out)
+weft_status adapter_merge_create(weft_diag *dg, const bound_model *bm, const blend *b,
+                                 const blend_input *in, size_t n, bool gguf, adapter_merge **out)
 {
     arena *home = arena_create();
     adapter_merge *m = ARENA_NEW(home, adapter_merge);
-    *m = (adapter_merge){.home = home, .b = b};
+    *m = (adapter_merge){.home = home, .bm = bm, .b = b};
     weft_status st = gather(dg, m, in, n);
     adapter_site *site = ARENA_ARRAY(home, adapter_site, m->n + 1);
     for (size_t i = 0; i < m->n; i++)
         site[i] = m->from[i].place;
     if (st == WEFT_OK)
-        st = store_map(dg, bm, site, m->n, true, home, &m->tensors);
-    if (st == WEFT_OK) {
-        untie(job, bm, m);
-        st = attach(dg, job, m);
-    }
+        st = store_map(dg, bm, site, m->n, gguf, home, &m->tensors);
     if (st == WEFT_OK)
         *out = m;
     else

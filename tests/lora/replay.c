@@ -3,10 +3,10 @@
  * For each Hugging Face checkpoint a random adapter on all its matrices, and a second checkpoint with s * B A added to
  * each tensor by plain loops. What a bound adapter adds to a weight must be the difference of that weight in the two:
  * bound to the folder, and bound to a GGUF file made of it, where rows have moved, tensors are fused or stacked. The
- * adapter is then written in GGUF and as PEFT, and must be the same. Folders behind -- cannot be written as GGUF; FILE is the
+ * adapter is then written in GGUF and as PEFT, and must be the same; merged into a folder it gives the second checkpoint. Folders behind -- cannot be written as GGUF; FILE is the
  * model file to use. Exit status 77: no folder is there. */
 #include "runtime/formats/safetensors_write.h"
-#include "runtime/lora/adapter.h"
+#include "runtime/lora/adapter_merge.h"
 #include "runtime/lora/adapter_write.h"
 #include "runtime/quant/job.h"
 #include "runtime/quant/job_rows.h"
@@ -162,7 +162,8 @@ static void add_made(const made *m, int64_t columns, float *x)
         }
 }
 
-static void write_merged(const model *m, const char *folder)
+/* The checkpoint in f32, with the adapter added to it or as it is. */
+static void write_f32(const model *m, const char *folder, const char *to_name, bool added)
 {
     items.n = 0;
     for (size_t i = 0; i < model_file_tensor_count(m->mf); i++) {
@@ -174,19 +175,19 @@ static void write_merged(const model *m, const char *folder)
         }
         float *x = ARENA_ARRAY(home, float, (size_t)t->elems + 1);
         dequant_row(t->type, t->data, x, t->elems);
-        for (size_t k = 0; k < mades.n; k++)
+        for (size_t k = 0; added && k < mades.n; k++)
             if (t->name.n == mades.at[k].name.n + 7 && str_starts(t->name, mades.at[k].name) &&
                 str_ends(t->name, STR(".weight")))
                 add_made(&mades.at[k], t->shape[1], x);
         VEC_PUSH(&items, ((safetensors_item){name, DT_F32, t->rank, t->shape, x}));
     }
-    mkdir(in_work("merged"), 0777);
-    if (safetensors_write(dg, in_work("merged/model.safetensors"), items.at, items.n, NULL) !=
-        WEFT_OK)
-        die("merged");
+    mkdir(in_work(to_name), 0777);
+    if (safetensors_write(dg, arena_printf(home, "%s/%s/model.safetensors", work, to_name).p,
+                          items.at, items.n, NULL) != WEFT_OK)
+        die(to_name);
     char line[4096];
     FILE *from = fopen(arena_printf(home, "%s/config.json", folder).p, "r");
-    FILE *to = fopen(in_work("merged/config.json"), "w");
+    FILE *to = fopen(arena_printf(home, "%s/%s/config.json", work, to_name).p, "w");
     while (from && fgets(line, sizeof line, from))
         fputs(line, to);
     if (from)
@@ -293,14 +294,51 @@ static void rewrite(const model *m, const char *from, const char *to)
     adapter_close(ad);
 }
 
+/* A merge written as a folder has the same tensors. */
+static void compare_folder(const char *folder, const model *hf, const char *path)
+{
+    write_f32(hf, folder, "plain", false);
+    model plain = open_model(in_work("plain")), want = open_model(in_work("merged")), got;
+    adapter *ad;
+    blend *b;
+    adapter_merge *m;
+    if (adapter_open(dg, path, plain.bm, &ad) != WEFT_OK)
+        die("folder");
+    blend_input in = {ad, 1};
+    if (blend_create(dg, &in, 1, &(blend_options){BLEND_LINEAR, 1, 0}, &b) != WEFT_OK ||
+        adapter_merge_create(dg, plain.bm, b, &in, 1, false, &m) != WEFT_OK ||
+        merge_folder_write(dg, m, in_work("folder"), &(merge_folder_options){NULL, NULL}) !=
+            WEFT_OK)
+        die("folder");
+    got = open_model(in_work("folder"));
+    for (size_t i = 0; i < model_file_tensor_count(want.mf); i++) {
+        const model_tensor *x = model_file_tensor_at(want.mf, i);
+        const model_tensor *y = model_file_tensor(got.mf, x->name);
+        for (int64_t k = 0; !y || k < x->elems; k++)
+            if (!y || (x->type == DT_F32 &&
+                       !(fabs(((const float *)x->data)[k] - ((const float *)y->data)[k]) < 1e-5))) {
+                printf("%s: merged into a folder, " STR_FMT " is another\n", folder,
+                       STR_ARG(x->name));
+                exit(1);
+            }
+    }
+    adapter_merge_destroy(m);
+    blend_destroy(b);
+    adapter_close(ad);
+    close_model(&plain);
+    close_model(&want);
+    close_model(&got);
+}
+
 static void run(const char *folder, bool both)
 {
     model hf = open_model(folder);
     const char *adapter_path = in_work("adapter");
     make_adapter(&hf);
-    write_merged(&hf, folder);
+    write_f32(&hf, folder, "merged", true);
     model merged = open_model(in_work("merged"));
     size_t n = compare("peft on folder", &hf, &merged, adapter_path);
+    compare_folder(folder, &hf, adapter_path);
     bool other =
         to_gguf(folder, in_work("base.gguf")) && to_gguf(in_work("merged"), in_work("merged.gguf"));
     if (other != both) {

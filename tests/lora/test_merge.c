@@ -55,7 +55,9 @@ static weft_status merge(kit_model *m, const blend_input *in, size_t n, const ch
     if (st == WEFT_OK)
         st = quant_job_choose(m->dg, job, mix_find("F32"), NULL, NULL);
     if (st == WEFT_OK)
-        st = adapter_merge_create(m->dg, job, named, b, in, n, &g);
+        st = adapter_merge_create(m->dg, named, b, in, n, true, &g);
+    if (st == WEFT_OK)
+        st = adapter_merge_attach(m->dg, g, job);
     if (st == WEFT_OK)
         st = quant_job_write(m->dg, job, path, &(quant_write_options){.threads = 2});
     quant_job_destroy(job);
