@@ -13,38 +13,22 @@
  * the same bits. What prepares numbers works on [quad][query][4], CODES_PARTS vectors for a quad, so that sums and maxima
  * of a query are within four lanes. What is not seen has the weight 0, whatever its step.
  *
- * The file that includes this first defines vectors vf of WIDE floats and vi of as many integers, and what stands under
- * "what a processor brings". */
+ * The file that includes this first defines CODES_INLINE, vectors vf of WIDE floats and vi of as many integers, and what
+ * stands under "what a processor brings"; alone it holds nothing. */
 #ifndef WEFT_KERNELS_C_ATTEND_CODES_H
 #define WEFT_KERNELS_C_ATTEND_CODES_H
 
+#include "kernels/c/attend_codes_operand.h"
 #include "kernels/c/attend_panels.h"
 
+#ifdef CODES_INLINE
+
 enum {
-    CODES_TILE = 4,
     CODES_LANES = CODES_TILE * PAGE_QUAD,
     CODES_PARTS = CODES_LANES / WIDE,
     CODES_LARGEST = 16383, /* 128 * 127 + 127: two bytes */
     CODES_STEPS = KEYS / PAGE_QUAD,
 };
-
-/* Whole numbers of a tile as the products of a processor read them: of a quad 16 bytes for each query. */
-typedef struct {
-    int8_t quad[ATTEND_CODES_MAX / PAGE_QUAD][CODES_TILE][16];
-    float sum[CODES_TILE];  /* of the numbers: int32_t, in the bits */
-    float unit[CODES_TILE]; /* what one of them, times a code, stands for */
-} codes_whole;
-
-/* Codes to be multiplied: those of 64 tokens or columns lie side by side, four bytes each. */
-typedef struct {
-    const uint8_t *at;
-    int64_t pitch;    /* bytes from a quad to the next; q4: from two to the next two */
-    int64_t quads;    /* a multiple of 2 */
-    int64_t lanes;    /* 64, or fewer columns: a multiple of 16 */
-    bool half;        /* q4 */
-    const char *hint; /* memory that will be read later, or NULL */
-    int64_t hint_bytes;
-} codes_operand;
 
 /* ---- what a processor brings ---- */
 
@@ -91,13 +75,6 @@ CODES_INLINE void whole_put(codes_whole *to, const float *from, int64_t quads, c
         }
     for (int p = 0; p < CODES_PARTS; p++)
         vf_each_put(to->sum + p * (WIDE / PAGE_QUAD), vf_of_bits(fours_sum_i(sum[p])));
-}
-
-/* What a whole number's sum is less, in every lane: the offset of codes times the numbers. */
-CODES_INLINE int32_t codes_offset(const codes_whole *x, int64_t g, bool half)
-{
-    uint32_t offset = half ? PAGE_OFFSET4 : PAGE_OFFSET8;
-    return (int32_t)(0 - offset * bits_of(x->sum[g]));
 }
 
 /* ---- a tile ---- */
@@ -325,4 +302,5 @@ static void block_codes(attend_work *w, int64_t at, int64_t from, int64_t to)
     }
 }
 
+#endif /* CODES_INLINE */
 #endif

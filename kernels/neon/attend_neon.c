@@ -6,11 +6,12 @@
 #include "kernels/kernel_decls.h"
 
 #include "kernels/c/attend_panels.h"
+#include "kernels/neon/attend_codes_neon.h"
 #include "kernels/neon/attend_neon_tile.h"
 #include "kernels/neon/vec_neon.h"
 
 enum { DIRECT_MAX = 8 }; /* queries that read keys and values as stored */
-static const attend_traits neon_wants = {.pad = 8, .ahead = 64 * 1024};
+static const attend_traits neon_wants = {.pad = 8, .ahead = 64 * 1024, .codes = true};
 
 #ifndef ATTEND_NAME
 #define ATTEND_NAME k_attend_neon

@@ -6,6 +6,10 @@
 #ifndef WEFT_KERNELS_X86_ATTEND_CODES_AVX2_H
 #define WEFT_KERNELS_X86_ATTEND_CODES_AVX2_H
 
+#ifndef ATTEND_AVX2
+#define ATTEND_AVX2 /* for attend_vec.h, where this is included by itself */
+#endif
+#include "kernels/c/attend_codes_operand.h"
 #include "kernels/x86/attend_x86.h"
 
 X86_INLINE vi vi_bits(vf a)
@@ -92,8 +96,9 @@ typedef struct {
     __m256i even, odd, stored;
 } codes_loaded;
 
-X86_INLINE codes_sums sums_begin(int32_t low)
+X86_INLINE codes_sums sums_begin(const codes_whole *x, int64_t g, bool half)
 {
+    int32_t low = codes_offset(x, g, half);
     return (codes_sums){_mm256_set1_epi32(low)};
 }
 
@@ -135,6 +140,7 @@ X86_INLINE void quad_add(const int8_t (*quad)[4][16], const codes_loaded *code,
             __m256i both = _mm256_add_epi32(_mm256_madd_epi16(code[v].even, even),
                                             _mm256_madd_epi16(code[v].odd, odd));
             sums[g][v].sum = _mm256_add_epi32(sums[g][v].sum, both);
+            __asm__("" : "+x"(sums[g][v].sum)); /* where it is */
         }
     }
 }

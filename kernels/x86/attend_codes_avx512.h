@@ -6,6 +6,7 @@
 #ifndef WEFT_KERNELS_X86_ATTEND_CODES_AVX512_H
 #define WEFT_KERNELS_X86_ATTEND_CODES_AVX512_H
 
+#include "kernels/c/attend_codes_operand.h"
 #include "kernels/x86/attend_x86.h"
 
 X86_INLINE vi vi_bits(vf a)
@@ -35,7 +36,7 @@ X86_INLINE vf vf_four(const float *p)
 }
 X86_INLINE vf vf_fours(void)
 {
-    return _mm512_setr_ps(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
+    return _mm512_broadcast_f32x4(_mm_setr_ps(0, 1, 2, 3));
 }
 X86_INLINE vf vf_each(const float *p)
 {
@@ -99,8 +100,9 @@ typedef struct {
     __m512i code, stored;
 } codes_loaded;
 
-X86_INLINE codes_sums sums_begin(int32_t low)
+X86_INLINE codes_sums sums_begin(const codes_whole *x, int64_t g, bool half)
 {
+    int32_t low = codes_offset(x, g, half);
     return (codes_sums){_mm512_setzero_si512(), _mm512_set1_epi32(low)};
 }
 
@@ -139,7 +141,9 @@ X86_INLINE void quad_add(const int8_t (*quad)[4][16], const codes_loaded *code,
         for (int v = 0; v < n_v; v++) {
             sums[g][v].high = _mm512_dpbusd_epi32(sums[g][v].high, code[v].code, high);
             sums[g][v].low = _mm512_dpbusd_epi32(sums[g][v].low, code[v].code, low);
-            __asm__("" : "+v"(sums[g][v].high), "+v"(sums[g][v].low)); /* where they are */
+#ifdef __AVX512F__ /* not emulated: sums stay in their registers */
+            __asm__("" : "+v"(sums[g][v].high), "+v"(sums[g][v].low));
+#endif
         }
     }
 }

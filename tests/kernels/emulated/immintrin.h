@@ -113,6 +113,10 @@ EMULATED(scalef_ps,         (V a, V b),              16, r.f32[i] = b.f32[i] != 
 EMULATED(shuffle_ps,        (V a, V b, int k),       16, r.i32[i] = (i % 4 < 2 ? a : b).i32[i / 4 * 4 + (k >> i % 4 * 2 & 3)])
 EMULATED(castps128_ps512,   (__m128 a),              1,  (memset(&r, 0x5a, sizeof r), memcpy(&r, &a, sizeof a)))
 EMULATED(broadcast_f32x4,   (__m128 a),              4,  memcpy(&r.x[i], &a, sizeof a))
+EMULATED(max_epu32,         (V a, V b),              16, r.u32[i] = a.u32[i] > b.u32[i] ? a.u32[i] : b.u32[i])
+EMULATED(div_ps,            (V a, V b),              16, r.f32[i] = a.f32[i] / b.f32[i])
+EMULATED(cvtps_epi32,       (V a),                   2,  r.y[i] = _mm256_cvtps_epi32(a.f[i]))
+EMULATED(shuffle_epi32,     (V a, int k),            16, r.i32[i] = a.i32[i / 4 * 4 + (k >> i % 4 * 2 & 3)])
 EMULATED(insertf32x4,       (V a, __m128 b, int l),  1,  (r = a, memcpy(&r.x[l], &b, sizeof b)))
 /* clang-format on */
 #undef V
@@ -126,6 +130,13 @@ static inline __attribute__((unused)) uint16_t emulated_cmplt_epi32(emulated512 
 static inline __attribute__((unused)) uint16_t emulated_cmple_epi32(emulated512 a, emulated512 b)
 {
     return (uint16_t)~emulated_cmplt_epi32(b, a);
+}
+static inline __attribute__((unused)) uint16_t emulated_cmp_ps(emulated512 a, emulated512 b, int k)
+{
+    unsigned m = 0;
+    for (int i = 0; i < 16; i++)
+        m |= (unsigned)(k == _CMP_LT_OQ ? a.f32[i] < b.f32[i] : a.f32[i] <= b.f32[i]) << i;
+    return (uint16_t)m;
 }
 static inline __attribute__((unused)) __m128 emulated_quarter_ps(emulated512 a)
 {
@@ -267,6 +278,15 @@ static inline __attribute__((unused)) __m256i emulated_maskz_load16(uint16_t k, 
 #define _mm512_cmplt_epi32_mask emulated_cmplt_epi32
 #undef _mm512_cmple_epi32_mask
 #define _mm512_cmple_epi32_mask emulated_cmple_epi32
+#undef _mm512_cmp_ps_mask /* less, or less or equal */
+#define _mm512_cmp_ps_mask emulated_cmp_ps
+#define _mm512_max_epu32 emulated_max_epu32
+#define _mm512_div_ps emulated_div_ps
+#define _mm512_cvtps_epi32 emulated_cvtps_epi32
+#undef _mm512_shuffle_epi32
+#define _mm512_shuffle_epi32 emulated_shuffle_epi32
+#undef _mm512_permute_ps
+#define _mm512_permute_ps emulated_shuffle_epi32
 #define _mm512_storeu_ps emulated_store
 #define _mm512_storeu_si512 emulated_store
 #define _mm512_mask_storeu_ps emulated_mask_store
