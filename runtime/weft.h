@@ -202,7 +202,8 @@ typedef struct {
     const char *cache_dir;
     uint64_t cache_bytes;
     /* Texts whose state is kept for prompts that begin the same, in pages that no sequence needs: the ends of prompts and of
-     * answers. 0: 8 or more where there are several sequences, else none; -1: none. */
+     * answers. 0: where there are several sequences, as many as those, from 4 to 64, else none; -1: none. Layers with windows
+     * have memory for each. */
     int64_t prefixes;
 } weft_session_options;
 
@@ -267,6 +268,14 @@ WEFT_API weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, 
 WEFT_API weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to,
                                int64_t length);
 
+/* Write what a sequence holds, which are these n tokens, to a file, in place of what the file was: after a crash there is the old
+ * one or the new one. A session of the same model, adapters, kv and page_tokens can go on from there, with any context that is
+ * long enough; another one refuses it, as it does a file that was cut short or changed. The ids of the file are the caller's, to release with
+ * weft_free. A file that is refused leaves the sequence as it was. */
+WEFT_API weft_status weft_sequence_save(weft_diag *dg, weft_session *s, int64_t seq,
+                                        const int32_t *ids, int64_t n, const char *path);
+WEFT_API weft_status weft_sequence_load(weft_diag *dg, weft_session *s, int64_t seq,
+                                        const char *path, int32_t **out_ids, int64_t *out_n);
 /* Give back the pages of all texts that are kept for prompts that begin the same (weft_session_options.prefixes). */
 WEFT_API void weft_prefixes_drop(weft_session *s);
 
@@ -455,6 +464,11 @@ WEFT_API weft_status weft_generation_change(weft_diag *dg, weft_generation *g,
  * as weft_fork does. */
 WEFT_API weft_status weft_generation_fork(weft_diag *dg, const weft_generation *from,
                                           weft_generation *to, bool prompt_only);
+/* Write the text of a generation with its state to a file, and have the text of one: the next prompt goes on from what it shares
+ * with it. As weft_sequence_save and weft_sequence_load. */
+WEFT_API weft_status weft_generation_save(weft_diag *dg, const weft_generation *g,
+                                          const char *path);
+WEFT_API weft_status weft_generation_load(weft_diag *dg, weft_generation *g, const char *path);
 /* One call of the session for all of these generations, each once in the list: the next part of a prompt, or the next token
  * of each. Those that have ended are passed over; those for which the call has no more room come sooner in the next. On failure
  * nothing has changed, but for W1410 and W1110: then those whose logits are no numbers, or for whose text memory was short,
@@ -465,6 +479,8 @@ WEFT_API weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *
 WEFT_API const weft_piece *weft_generation_piece(weft_generation *g);
 /* The tokens generated since the prompt, the one that ended it included; valid until the generation is used again. */
 WEFT_API const int32_t *weft_generation_ids(const weft_generation *g, size_t *out_n);
+/* The whole text: the prompt and the tokens generated since, or what weft_generation_load has. */
+WEFT_API const int32_t *weft_generation_text(const weft_generation *g, size_t *out_n);
 
 /* Steps until the generation ends. on_piece gets each piece, and stops it by returning false; it may be NULL. */
 WEFT_API weft_status weft_generate(weft_diag *dg, weft_generation *g,

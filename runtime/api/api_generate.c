@@ -209,6 +209,22 @@ weft_status weft_generation_fork(weft_diag *dg, const weft_generation *from, wef
     return generation_fork(dg, from->g, to->g, prompt_only);
 }
 
+weft_status weft_generation_save(weft_diag *dg, const weft_generation *g, const char *path)
+{
+    API_SCOPE(dg);
+    if (!dg || !g || !path)
+        return api_lacks(dg, "weft_generation_save", "a generation or a path");
+    return generation_save(dg, g->g, path);
+}
+
+weft_status weft_generation_load(weft_diag *dg, weft_generation *g, const char *path)
+{
+    API_SCOPE(dg);
+    if (!dg || !g || !path)
+        return api_lacks(dg, "weft_generation_load", "a generation or a path");
+    return generation_load(dg, g->g, path);
+}
+
 weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *list, size_t n)
 {
     API_SCOPE(dg);
@@ -248,6 +264,11 @@ const weft_piece *weft_generation_piece(weft_generation *g)
 const int32_t *weft_generation_ids(const weft_generation *g, size_t *out_n)
 {
     return generation_ids(g->g, out_n);
+}
+
+const int32_t *weft_generation_text(const weft_generation *g, size_t *out_n)
+{
+    return generation_text(g->g, out_n);
 }
 
 static weft_status stop(weft_diag *dg, weft_generation *g, gen_end end)

@@ -62,7 +62,7 @@ static dtype kv_type(const weft_session_options *o)
     return types[o->kv];
 }
 
-enum { PREFIXES_FEW = 8, PREFIXES_MANY = 64, PREFIXES_MAX = 1 << 16 };
+enum { PREFIXES_FEW = 4, PREFIXES_MANY = 64, PREFIXES_MAX = 1 << 16 };
 
 bool api_in_range(const weft_session_options *o)
 {

@@ -196,3 +196,21 @@ void weft_prefixes_drop(weft_session *s)
 {
     session_prefix_clear(s->run);
 }
+
+weft_status weft_sequence_save(weft_diag *dg, weft_session *s, int64_t seq, const int32_t *ids,
+                               int64_t n, const char *path)
+{
+    API_SCOPE(dg);
+    if (!dg || !s || (!ids && n > 0) || !path)
+        return api_lacks(dg, "weft_sequence_save", "a session, ids or a path");
+    return session_save(dg, s->run, seq, session_lora_key(s->run, seq), ids, n, path);
+}
+
+weft_status weft_sequence_load(weft_diag *dg, weft_session *s, int64_t seq, const char *path,
+                               int32_t **out_ids, int64_t *out_n)
+{
+    API_SCOPE(dg);
+    if (!dg || !s || !path || !out_ids || !out_n)
+        return api_lacks(dg, "weft_sequence_load", "a session, a path or a place for its ids");
+    return session_load(dg, s->run, seq, session_lora_key(s->run, seq), path, out_ids, out_n);
+}

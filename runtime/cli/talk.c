@@ -129,6 +129,7 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
     progress bar = {0};
     weft_session_options how = model_flags_session(&f->open, &bar);
     how.wants = 1;
+    how.prefixes = f->prefixes;
     how.cancel = t->cancel;
     how.context = choose_context(t, how);
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));

@@ -10,6 +10,7 @@
 #include "runtime/text/chat.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -37,6 +38,9 @@ const verb_page chat_verb_page = {
     "Ctrl-D leaves.",
     examples,
 };
+
+/* Conversations whose state stays while another one is loaded or the system message is changed. */
+enum { PREFIXES = 4 };
 
 typedef struct chat chat;
 
@@ -173,6 +177,12 @@ static void command_undo(chat *ch, const char *argument)
         cli_say(ch->t.c, "there is nothing to undo");
 }
 
+/* Beside the messages. */
+static const char *state_path(chat *ch, const char *path)
+{
+    return arena_printf(ch->t.a, "%s.kv", path).p;
+}
+
 static void command_save(chat *ch, const char *argument)
 {
     strbuf out = {0};
@@ -192,10 +202,31 @@ static void command_save(chat *ch, const char *argument)
     weft_status st = *argument ? out_file_write(dg, argument, strbuf_view(&out))
                                : weft_fail(dg, W1904, WEFT_NOWHERE, "/save takes a file");
     strbuf_free(&out);
-    if (st == WEFT_OK)
-        cli_say(ch->t.c, "%zu messages are in %s", ch->messages.n, argument);
-    else
+    size_t n;
+    weft_generation_text(ch->t.g, &n);
+    if (st == WEFT_OK && n > 0)
+        st = weft_generation_save(dg, ch->t.g, state_path(ch, argument));
+    if (st != WEFT_OK)
         report(ch);
+    else if (n > 0)
+        cli_say(ch->t.c, "%zu messages are in %s, their state in %s", ch->messages.n, argument,
+                state_path(ch, argument));
+    else
+        cli_say(ch->t.c, "%zu messages are in %s", ch->messages.n, argument);
+}
+
+/* The state of a conversation that was loaded, if it is there and fits; else its text is evaluated again. */
+static bool load_state(chat *ch, const char *path)
+{
+    struct stat st;
+    const char *file = state_path(ch, path);
+    if (stat(file, &st) != 0)
+        return false;
+    if (weft_generation_load(ch->t.c->dg, ch->t.g, file) == WEFT_OK)
+        return true;
+    report(ch);
+    cli_say(ch->t.c, "the state is not used; the conversation will be read again");
+    return false;
 }
 
 static weft_status load(chat *ch, const char *path)
@@ -238,7 +269,11 @@ static void command_load(chat *ch, const char *argument)
         report(ch);
         return;
     }
-    cli_say(ch->t.c, "%zu messages", ch->messages.n);
+    if (load_state(ch, argument))
+        cli_say(ch->t.c, "%zu messages and the state of %lld tokens", ch->messages.n,
+                (long long)weft_length(ch->t.s, 0));
+    else
+        cli_say(ch->t.c, "%zu messages", ch->messages.n);
     if (last_is(ch, "user"))
         answer_or_forget(ch);
 }
@@ -305,6 +340,12 @@ static void command_stats(chat *ch, const char *argument)
             (long long)t->about.context);
     cli_say(t->c, "  answers  %zu tokens, %.1f a second", ch->n_answer,
             per_second(ch->n_answer, ch->answer_ns));
+    weft_session_info now = {.size = sizeof now};
+    if (weft_session_about(t->c->dg, t->s, &now) == WEFT_OK)
+        cli_say(t->c, "  kept     %lld texts; %llu of %llu prompts began with one, %llu tokens",
+                (long long)now.prefixes_used, (unsigned long long)now.prefix_hits,
+                (unsigned long long)now.prefix_lookups,
+                (unsigned long long)now.prefix_tokens_saved);
     cli_say(t->c, "  seed     %llu", (unsigned long long)t->seed);
 }
 
@@ -386,6 +427,7 @@ int verb_chat(cli *c)
 {
     const chat_options *o = c->options;
     chat ch = {.flags = o->t};
+    ch.flags.prefixes = PREFIXES;
     weft_status st = talk_open(c, &ch.flags, &ch.t);
     if (st == WEFT_OK)
         st = talk_template(&ch.t);

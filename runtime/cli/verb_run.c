@@ -4,11 +4,13 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/talk.h"
 
+#include <stdlib.h>
+
 enum { PROMPT_BYTES_MAX = 256 << 20 };
 
 typedef struct {
     talk_flags t;
-    const char *prompt, *file;
+    const char *prompt, *file, *kv_save, *kv_load;
     int64_t logprobs;
     bool chat;
 } run_options;
@@ -18,6 +20,8 @@ static const flag run_flags[] = {
     FLAG_ROW_STR (run_options, prompt, "prompt", "p", "TEXT", NULL, "the text to continue"),
     FLAG_ROW_STR (run_options, file,   "file",   "f", "FILE", NULL, "read it from a file; - is standard input"),
     FLAG_ROW_BOOL(run_options, chat,   "chat",   NULL, "put the prompt into the model's chat template"),
+    FLAG_ROW_STR (run_options, kv_save, "kv-save", NULL, "FILE", NULL, "write the state of the text to a file at the end"),
+    FLAG_ROW_STR (run_options, kv_load, "kv-load", NULL, "FILE", NULL, "begin with the state of a file; without a prompt, go on with its text"),
     FLAG_ROW_INT (run_options, logprobs, "logprobs", NULL, "N", "0", 0, 1000, "with --json: each token's log-probability and the N likeliest"),
     TALK_FLAG_ROWS(run_options, "256"),
     FLAG_ROW_END (run_options),
@@ -27,6 +31,7 @@ static const char *const examples[] = {
     "weft run",                                          "the demo model begins a story",
     "weft run -p \"The old robot\" -n 100 -s 7",           "the same text every time",
     "weft run -m model.gguf --chat -p \"Why is the sky blue?\"", "a question for a chat model",
+    "weft run -m model.gguf -f notes.txt --kv-save notes.kv -n 1", "read a long text once; --kv-load goes on from there",
     "weft run -m model.gguf -f notes.txt --temp 0 --json", "a record with text, ids, counts and times",
     NULL,
 };
@@ -131,6 +136,29 @@ static void print_json(talk *t, const run_record *r)
     cli_print_all(t->c, &out);
 }
 
+/* Begin with the state of a file. Without a prompt its text is the prompt. */
+static weft_status take_state(talk *t, const run_options *o, bool prompted, str *text,
+                              talk_answer *a)
+{
+    cli *c = t->c;
+    size_t n, bytes;
+    char *said;
+    WEFT_TRY(weft_generation_load(c->dg, t->g, o->kv_load));
+    const int32_t *ids = weft_generation_text(t->g, &n);
+    cli_say_verbose(c, "%s holds %zu tokens", o->kv_load, n);
+    if (prompted || n == 0)
+        return WEFT_OK;
+    WEFT_TRY(weft_decode(c->dg, t->text, ids, n, true, &said, &bytes));
+    *text = arena_str(t->a, (str){said, bytes});
+    weft_free(said);
+    a->ids = malloc(n * sizeof *ids);
+    if (!a->ids)
+        return weft_fail(c->dg, W1110, WEFT_NOWHERE, "not enough memory");
+    memcpy(a->ids, ids, n * sizeof *ids);
+    a->n_prompt = n;
+    return WEFT_OK;
+}
+
 /* The prompt's ids: of the text alone, or as a message of the user. */
 static weft_status take_prompt(talk *t, const run_options *o, str text, talk_answer *a)
 {
@@ -148,7 +176,10 @@ static weft_status run(talk *t, const run_options *o, run_record *r)
     talk_answer *a = &r->answer;
     str text;
     WEFT_TRY(read_prompt(c, o, t->a, &text));
-    WEFT_TRY(take_prompt(t, o, text, a));
+    if (o->kv_load)
+        WEFT_TRY(take_state(t, o, o->prompt || o->file || c->operand_n, &text, a));
+    if (!a->ids)
+        WEFT_TRY(take_prompt(t, o, text, a));
     bool logprobs = o->logprobs && c->common.json;
     if (logprobs) {
         r->t = t;
@@ -161,6 +192,8 @@ static weft_status run(talk *t, const run_options *o, run_record *r)
     }
     /* Without --chat the prompt is printed in front, so that the text reads as a whole. */
     WEFT_TRY(talk_go_on(t, !c->common.json, o->chat ? STR("") : text, a));
+    if (o->kv_save)
+        WEFT_TRY(weft_generation_save(c->dg, t->g, o->kv_save));
     if (logprobs)
         json_close(&r->w, ']');
     if (c->common.json)

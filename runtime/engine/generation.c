@@ -248,6 +248,33 @@ weft_status generation_fork(weft_diag *dg, const generation *from, generation *t
     return WEFT_OK;
 }
 
+/* ---- files ---- */
+
+static uint64_t adapters_of(const generation *g)
+{
+    return g->o.key ^ session_lora_key(g->e->run, g->o.seq);
+}
+
+weft_status generation_save(weft_diag *dg, const generation *g, const char *path)
+{
+    if (g->n_id == 0)
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "there is no text to save");
+    return session_save(dg, g->e->run, g->o.seq, adapters_of(g), g->ids, (int64_t)g->n_held, path);
+}
+
+weft_status generation_load(weft_diag *dg, generation *g, const char *path)
+{
+    int32_t *ids;
+    int64_t n;
+    WEFT_TRY(session_load(dg, g->e->run, g->o.seq, adapters_of(g), path, &ids, &n));
+    memcpy(g->ids, ids, (size_t)n * sizeof *ids); /* n is at most the context */
+    mem_free(ids);
+    g->n_id = g->n_prompt = g->n_held = g->n_kept = (size_t)n;
+    g->ended = GEN_CALLER;
+    generation_wait(g);
+    return WEFT_OK;
+}
+
 /* ---- tokens ---- */
 
 /* What a token adds to the text, or what is left of it when id is TOK_NONE; true: a stop text came. */
@@ -330,6 +357,12 @@ const int32_t *generation_ids(const generation *g, size_t *out_n)
 {
     *out_n = g->n_id - g->n_prompt;
     return g->ids + g->n_prompt;
+}
+
+const int32_t *generation_text(const generation *g, size_t *out_n)
+{
+    *out_n = g->n_id;
+    return g->ids;
 }
 
 void generation_progress(const generation *g, int64_t *out_done, int64_t *out_total)

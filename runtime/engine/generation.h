@@ -89,12 +89,19 @@ weft_status generation_change(weft_diag *dg, generation *g,
 weft_status generation_fork(weft_diag *dg, const generation *from, generation *to,
                             bool prompt_only) WEFT_MUST_USE;
 
+/* Write the text that its sequence holds, with its state, to a file; and have the text of a file, as if a prompt and an answer of it
+ * had ended: the next prompt goes on from what it shares with it. They fail as session_save and session_load do, W1402 if somebody
+ * else has changed the sequence; W1406 if there is nothing to save. */
+weft_status generation_save(weft_diag *dg, const generation *g, const char *path) WEFT_MUST_USE;
+weft_status generation_load(weft_diag *dg, generation *g, const char *path) WEFT_MUST_USE;
+
 /* End it from outside; what was held back of its text is the last piece. */
 void generation_stop(generation *g, gen_end end);
 
 const gen_piece *generation_piece(const generation *g);
 /* The tokens generated since the prompt, an end token included. */
 const int32_t *generation_ids(const generation *g, size_t *out_n);
+const int32_t *generation_text(const generation *g, size_t *out_n); /* with the prompt */
 /* Tokens of the prompt that were evaluated, and all that had to be. */
 void generation_progress(const generation *g, int64_t *out_done, int64_t *out_total);
 

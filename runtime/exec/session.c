@@ -1,5 +1,6 @@
 /* session.c - what a call goes through: check the rows, reserve pages, run, commit. */
 #include "runtime/exec/session.h"
+#include "runtime/exec/session_parts.h"
 
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
@@ -7,6 +8,7 @@
 
 struct session {
     const plan *p;
+    const model_file *mf; /* NULL: the weights are the caller's */
     device *dev;
     weights *own; /* NULL when the caller's are used */
     const weights *w;
@@ -258,6 +260,7 @@ weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
         mem_free(s);
         return status;
     }
+    s->mf = mf;
     size_t interleaved_max;
     status = check_need(dg, s, mf, opt, &interleaved_max);
     if (status == WEFT_OK)
@@ -275,6 +278,12 @@ void session_destroy(session *s)
         return;
     close_parts(s);
     mem_free(s);
+}
+
+session_parts session_parts_of(session *s)
+{
+    return (session_parts){
+        .p = s->p, .mf = s->mf, .dev = s->dev, .st = s->st, .prefixes = s->prefixes};
 }
 
 session_limits session_most(const session *s)

@@ -86,6 +86,13 @@ weft_status session_fork(weft_diag *dg, session *s, int64_t from, int64_t to,
  * because of a ring. */
 int64_t session_keepable(const session *s, int64_t seq, int64_t length);
 
+/* Write what a sequence holds, which are these n ids, to a file, and let one hold what a file has; out_ids are the caller's, for
+ * mem_free. They fail as state_file_save, _open and _load do (runtime/kv/state_file.h); W1402 if the sequence does not hold n tokens. */
+weft_status session_save(weft_diag *dg, session *s, int64_t seq, uint64_t key, const int32_t *ids,
+                         int64_t n, const char *path) WEFT_MUST_USE;
+weft_status session_load(weft_diag *dg, session *s, int64_t seq, uint64_t key, const char *path,
+                         int32_t **out_ids, int64_t *out_n) WEFT_MUST_USE;
+
 /* Texts that were evaluated before (runtime/kv/prefix_cache.h); where opt->n_prefix is 0 there are none, and nothing happens.
  * session_eval drops those used least recently where pages are short. */
 prefix_taken session_prefix_take(session *s, int64_t seq, uint64_t key, const int32_t *ids,

@@ -86,16 +86,22 @@ static int32_t free_entry(prefix_cache *c)
     return e;
 }
 
-/* Texts that begin this one are not needed where this one can serve for them. */
-static void drop_shorter(prefix_cache *c, int32_t e)
+static int64_t only_whole(const void *ctx, int32_t e, int64_t length)
 {
-    for (int32_t s = prefix_tree_shorter(c->texts, e), next; s >= 0; s = next) {
-        next = prefix_tree_shorter(c->texts, s);
-        int64_t n = prefix_tree_length(c->texts, s);
-        if (state_prefix_keepable(c->st, e, n) == n) {
-            drop(c, s);
-            c->did.evicted--; /* nothing is lost */
-        }
+    const prefix_cache *c = ctx;
+    return prefix_tree_length(c->texts, e) == length ? length : 0;
+}
+
+/* Texts that begin this one are not needed where this one, which seq holds, can serve for them. */
+static void drop_shorter(prefix_cache *c, int64_t seq, uint64_t key, const int32_t *ids, int64_t n)
+{
+    prefix_how how = {only_whole, c};
+    for (;;) {
+        prefix_found f = prefix_tree_find(c->texts, key, ids, n, &how);
+        if (f.entry < 0 || state_keepable(c->st, seq, f.length) != f.length)
+            return;
+        drop(c, f.entry);
+        c->did.evicted--; /* nothing is lost */
     }
 }
 
@@ -106,8 +112,11 @@ void prefix_cache_put(prefix_cache *c, int64_t seq, uint64_t key, const int32_t 
     int64_t whole = n - n % c->page_tok;
     if (state_keepable(c->st, seq, whole) == whole)
         n = whole;
-    if (n < 1 || prefix_tree_same(c->texts, key, ids, n) >= 0)
-        return;
+    prefix_how how = {usable, c};
+    if (n < 1 || prefix_tree_find(c->texts, key, ids, n, &how).length == n ||
+        prefix_tree_same(c->texts, key, ids, n) >= 0)
+        return; /* another text can serve for it */
+    drop_shorter(c, seq, key, ids, n);
     int32_t e = free_entry(c);
     while (!prefix_tree_put(c->texts, key, ids, n, e)) {
         if (prefix_tree_oldest(c->texts) < 0)
@@ -115,7 +124,6 @@ void prefix_cache_put(prefix_cache *c, int64_t seq, uint64_t key, const int32_t 
         drop(c, prefix_tree_oldest(c->texts));
     }
     state_hold(c->st, seq, e, n);
-    drop_shorter(c, e);
     c->did.put++;
     c->turn++;
 }
@@ -124,7 +132,7 @@ void prefix_cache_put(prefix_cache *c, int64_t seq, uint64_t key, const int32_t 
 
 /* Drop the text used least recently of those that hold a page alone; where there is none such, of all: then two hold a page
  * together, or a sequence has to copy one that it shares with a text. */
-static bool evict(prefix_cache *c)
+bool prefix_cache_evict(prefix_cache *c)
 {
     int32_t oldest = prefix_tree_oldest(c->texts), e = oldest;
     while (e >= 0 && state_prefix_alone(c->st, e, NULL) == 0)
@@ -136,7 +144,7 @@ static bool evict(prefix_cache *c)
 
 void prefix_cache_make_room(prefix_cache *c, const int32_t *seq, const int32_t *n_new, int64_t n)
 {
-    while (!state_has_room(c->st, seq, n_new, n) && evict(c))
+    while (!state_has_room(c->st, seq, n_new, n) && prefix_cache_evict(c))
         ;
 }
 

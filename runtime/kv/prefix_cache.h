@@ -35,6 +35,8 @@ prefix_taken prefix_cache_take(prefix_cache *c, int64_t seq, uint64_t key, const
 void prefix_cache_put(prefix_cache *c, int64_t seq, uint64_t key, const int32_t *ids, int64_t n);
 /* Drop texts until a call of n sequences with n_new rows each finds pages, or none is left. */
 void prefix_cache_make_room(prefix_cache *c, const int32_t *seq, const int32_t *n_new, int64_t n);
+/* Drop the one that was used least recently, of those first whose pages nobody else holds; false: there is none left. */
+bool prefix_cache_evict(prefix_cache *c);
 /* Drop all texts: what they were evaluated with is another one now. */
 void prefix_cache_clear(prefix_cache *c);
 

@@ -382,6 +382,11 @@ const kcell *state_cells(const state *st)
     return st->cells;
 }
 
+int state_cell_count(const state *st)
+{
+    return st->n_cell;
+}
+
 bool state_has(const state *st, int64_t seq)
 {
     return seq >= 0 && seq < st->n_seq;

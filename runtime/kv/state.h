@@ -63,6 +63,7 @@ weft_status state_change(weft_diag *dg, state *st, const kpolicy *kv) WEFT_MUST_
 
 /* One for each cell of the plan, once bound. */
 const kcell *state_cells(const state *st);
+int state_cell_count(const state *st);
 
 /* Is there such a sequence? The functions below that take no diag require it. */
 bool state_has(const state *st, int64_t seq);
@@ -134,5 +135,22 @@ int64_t state_prefix_alone(const state *st, int64_t prefix, size_t *out_bytes);
 void state_prefix_pages(const state *st, int64_t *out_n, size_t *out_bytes);
 /* Would state_reserve_each find pages? The sequences and counts are such that it may be called. Leaves all as it was. */
 bool state_has_room(state *st, const int32_t *seq, const int32_t *n_new, int64_t n) WEFT_MUST_USE;
+
+/* What a sequence has in a table: entries [first, n), and those that are pinned; what became coarser under another policy ends at
+ * `stays`. */
+typedef struct {
+    int64_t first, n, stays;
+} state_span;
+/* How many entries before `first` it has too. */
+int64_t state_span_pinned(const state *st, int32_t table, const state_span *s);
+state_span state_span_of(const state *st, int32_t table, int64_t seq);
+/* Could a sequence of `length` tokens have these, one for each table? Is there room for them, if seq gave back its own pages? */
+bool state_spans_fit(state *st, const state_span *spans, int64_t length);
+bool state_spans_room(const state *st, const state_span *spans, int64_t seq);
+/* Let it hold `length` tokens in pages of its own, which are to be filled, and nothing else. The spans fit, and there is room. */
+void state_place(state *st, int64_t seq, const state_span *spans, int64_t length);
+/* A line for each cell: its name, sizes, forms, and what it keeps. State of one session can be put into another if they have the
+ * same text. */
+void state_describe(const state *st, strbuf *out);
 
 #endif

@@ -40,6 +40,7 @@ typedef struct {
     page_pool pool;
     mark *marks;       /* [n_seq] */
     size_t page_bytes; /* of all its cells */
+    int64_t lent;      /* state_spans_fit: what sequence 0 had as `stays` */
 } cell_table;
 
 /* Who holds pages is numbered: sequences first, then prefixes. */

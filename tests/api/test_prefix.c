@@ -123,7 +123,7 @@ START_TEST(what_was_there_changes_nothing)
     for (size_t m = 0; m < COUNT_OF(models); m++)
         for (size_t v = 0; v < COUNT_OF(kvs); v++) {
             kit with = open_kit(models[m], kvs[v], 0, 0), none = open_kit(models[m], kvs[v], -1, 0);
-            ck_assert_int_eq(about(&with).prefixes, 8);
+            ck_assert_int_eq(about(&with).prefixes, 4);
             ck_assert_int_eq(about(&none).prefixes, 0);
             for (int i = 0; i < 6; i++) {
                 int32_t ids[LONG];

@@ -1,0 +1,77 @@
+/* session_files.c - what a sequence holds to a file and back, by the copies of the session's device. */
+#include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
+#include "runtime/exec/session_parts.h"
+#include "runtime/kv/state_file.h"
+#include <inttypes.h>
+
+static weft_status copy_out(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
+{
+    device *d = ctx;
+    return d->kind->copy_out(dg, d, to, from, bytes);
+}
+
+static weft_status copy_in(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
+{
+    device *d = ctx;
+    return d->kind->copy_in(dg, d, to, from, bytes);
+}
+
+static state_owner owner_of(const session_parts *s, uint64_t key)
+{
+    return (state_owner){.model = s->mf ? model_file_identity(s->mf) : (model_hash){0},
+                         .adapters = key,
+                         .n_vocab = s->p->n_vocab};
+}
+
+weft_status session_save(weft_diag *dg, session *of, int64_t seq, uint64_t key, const int32_t *ids,
+                         int64_t n, const char *path)
+{
+    session_parts s = session_parts_of(of);
+    state_owner who = owner_of(&s, key);
+    state_copies copy = {copy_out, copy_in, s.dev};
+    if (state_has(s.st, seq) && state_length(s.st, seq) != n)
+        return weft_fail(dg, W1402, WEFT_NOWHERE,
+                         "sequence %" PRId64 " holds %" PRId64 " tokens; %" PRId64
+                         " ids were given to save with it",
+                         seq, state_length(s.st, seq), n);
+    return state_file_save(dg, path, s.st, seq, ids, &who, &copy);
+}
+
+/* In a scope of its own: where memory for a message is short, the sequence must not be left half filled. */
+static weft_status load_rows(weft_diag *dg, const session_parts *s, int64_t seq, state_file *f)
+{
+    state_copies copy = {copy_out, copy_in, s->dev};
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0) {
+        if (state_has(s->st, seq))
+            WEFT_TRY(state_truncate(dg, s->st, seq, 0));
+        return diag_fail_memory(dg, scope.bytes);
+    }
+    return state_file_load(dg, f, s->st, seq, &copy);
+}
+
+weft_status session_load(weft_diag *dg, session *of, int64_t seq, uint64_t key, const char *path,
+                         int32_t **out_ids, int64_t *out_n)
+{
+    session_parts s = session_parts_of(of);
+    state_owner who = owner_of(&s, key);
+    state_file *f;
+    int64_t n;
+    WEFT_TRY(state_file_open(dg, path, s.st, &who, &f));
+    const int32_t *ids = state_file_ids(f, &n);
+    int32_t *copy = mem_alloc(mem_product((size_t)n + 1, sizeof *copy));
+    if (n > 0)
+        memcpy(copy, ids, (size_t)n * sizeof *copy);
+    while (s.prefixes && !state_file_room(f, s.st, seq) && prefix_cache_evict(s.prefixes))
+        ;
+    weft_status status = load_rows(dg, &s, seq, f);
+    state_file_close(f);
+    if (status == WEFT_OK) {
+        *out_ids = copy;
+        *out_n = n;
+    } else {
+        mem_free(copy);
+    }
+    return status;
+}

@@ -1,0 +1,17 @@
+/* session_parts.h - what a session is made of, for the files that add to it. Private to runtime/exec. */
+#ifndef WEFT_RUNTIME_EXEC_SESSION_PARTS_H
+#define WEFT_RUNTIME_EXEC_SESSION_PARTS_H
+
+#include "runtime/exec/session.h"
+
+typedef struct {
+    const plan *p;
+    const model_file *mf; /* NULL: the weights are the caller's */
+    device *dev;
+    state *st;
+    prefix_cache *prefixes; /* NULL: none are kept */
+} session_parts;
+
+session_parts session_parts_of(session *s);
+
+#endif
