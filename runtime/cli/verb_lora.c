@@ -1,6 +1,8 @@
 /* verb_lora.c - `weft lora`: adapters described, merged, converted, taken out of a fine-tuned model. */
 #include "runtime/cli/verb_lora.h"
 
+#include "runtime/base/threads.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -115,6 +117,11 @@ weft_status lora_spec(lora_run *r, arena *a, const char *text, const char **out_
             "--lora takes PATH or PATH=SCALE, and '%s' has no number behind the =", text);
     *out_path = arena_str(a, (str){text, (size_t)(at - text)}).p;
     return WEFT_OK;
+}
+
+int lora_threads(const lora_run *r)
+{
+    return r->o->threads ? (int)r->o->threads : threads_default();
 }
 
 double lora_norm(const adapter_site *s)

@@ -37,6 +37,7 @@ weft_status lora_check_out(lora_run *r, const lora_model *m) WEFT_MUST_USE;
 /* "PATH" or "PATH=SCALE"; the path in a. */
 weft_status lora_spec(lora_run *r, arena *a, const char *text, const char **out_path,
                       double *out_scale) WEFT_MUST_USE;
+int lora_threads(const lora_run *r);
 /* Of B A, the scale multiplied in: the root of the sum of its squares. */
 double lora_norm(const adapter_site *s);
 

@@ -2,6 +2,7 @@
 #include "runtime/base/mem.h"
 #include "runtime/base/progress.h"
 #include "runtime/cli/verb_lora.h"
+#include "runtime/exec/pool.h"
 #include "runtime/lora/adapter_write.h"
 #include "runtime/lora/svd.h"
 #include "runtime/quant/job_rows.h"
@@ -101,8 +102,8 @@ static weft_status take_matrix(extracting *e, const gweight *t, const gweight *b
             return weft_fail(e->r->dg, W0704, WEFT_NOWHERE,
                              STR_FMT " of %s or %s holds a number that is not finite",
                              STR_ARG(b->name), e->r->o->model, e->r->o->base);
-    svd_factors f =
-        svd_truncated(x, rows, columns, e->r->o->rank ? e->r->o->rank : RANK_USUAL, e->a);
+    svd_factors f = svd_truncated(x, rows, columns, e->r->o->rank ? e->r->o->rank : RANK_USUAL,
+                                  lora_threads(e->r), e->a);
     e->norm2 += f.norm * f.norm;
     e->error2 += f.error * f.error;
     if (f.rank == 0)
@@ -198,12 +199,14 @@ static weft_status extract(extracting *e)
     WEFT_TRY(lora_check_out(r, &e->base));
     const graph *g = e->base.bm->graph;
     weft_status st = WEFT_OK;
+    WEFT_TRY(pool_acquire(r->dg, lora_threads(r), false));
     progress_start(&bar, "extract", g->weights.n, PROGRESS_COUNT);
     for (size_t i = 0; i < g->weights.n && st == WEFT_OK; i++) {
         st = take_weight(e, &g->weights.at[i]);
         progress_update(&bar, i + 1);
     }
     progress_end(&bar);
+    pool_release();
     WEFT_TRY(st);
     WEFT_TRY(model_file_check(r->dg, e->tuned.mf));
     WEFT_TRY(model_file_check(r->dg, e->base.mf));

@@ -1,8 +1,8 @@
 /* verb_lora_merge.c - `weft lora merge` and `weft lora convert`: adapters into weights, or into another adapter. */
 #include "runtime/base/progress.h"
-#include "runtime/base/threads.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/verb_lora.h"
+#include "runtime/exec/pool.h"
 #include "runtime/lora/adapter_merge.h"
 #include "runtime/lora/adapter_write.h"
 
@@ -50,9 +50,12 @@ static weft_status write_adapter(merging *g)
 {
     lora_run *r = g->r;
     double lost;
+    int threads = lora_threads(r);
+    WEFT_TRY(pool_acquire(r->dg, threads, false));
     progress_start(&g->bar, "merge", g->b->n_site, PROGRESS_COUNT);
-    adapter_site *site = blend_factors(g->b, r->o->rank, g->a, on_progress, g, &lost);
+    adapter_site *site = blend_factors(g->b, r->o->rank, threads, g->a, on_progress, g, &lost);
     progress_end(&g->bar);
+    pool_release();
     WEFT_TRY(adapter_write(r->dg, r->o->out, g->m.bm, site, g->b->n_site,
                            lora_base_name(g->a, r->o->model)));
     int64_t rank = 0;
@@ -120,10 +123,8 @@ static weft_status write_model(merging *g)
     WEFT_TRY(choose_types(g));
     WEFT_TRY(adapter_merge_create(r->dg, g->m.bm, g->b, g->in, g->n, true, &g->merge));
     WEFT_TRY(adapter_merge_attach(r->dg, g->merge, g->job));
-    quant_write_options how = {.threads = r->o->threads ? (int)r->o->threads : threads_default(),
-                               .progress = on_progress,
-                               .ctx = g,
-                               .part = interrupt_removes};
+    quant_write_options how = {
+        .threads = lora_threads(r), .progress = on_progress, .ctx = g, .part = interrupt_removes};
     progress_start(&g->bar, "merge", quant_job_bytes(g->job), PROGRESS_BYTES);
     weft_status st = quant_job_write(r->dg, g->job, r->o->out, &how);
     progress_end(&g->bar);

@@ -236,8 +236,8 @@ static adapter_site concatenated(const blend_site *s, arena *home)
     return out;
 }
 
-static adapter_site refactored(const blend *b, const blend_site *s, int64_t rank, arena *home,
-                               double *out_error)
+static adapter_site refactored(const blend *b, const blend_site *s, int64_t rank, int threads,
+                               arena *home, double *out_error)
 {
     adapter_site out = s->place;
     float *x = mem_alloc(mem_product((size_t)(out.out * out.in), sizeof *x));
@@ -249,7 +249,7 @@ static adapter_site refactored(const blend *b, const blend_site *s, int64_t rank
             for (int k = 0; k < n; k++)
                 x[o * out.in + i + k] = (float)line[k];
         }
-    svd_factors f = svd_truncated(x, out.out, out.in, rank, home);
+    svd_factors f = svd_truncated(x, out.out, out.in, rank, threads, home);
     mem_free(x);
     out.rank = f.rank;
     out.a = f.a;
@@ -259,7 +259,7 @@ static adapter_site refactored(const blend *b, const blend_site *s, int64_t rank
     return out;
 }
 
-adapter_site *blend_factors(const blend *b, int64_t rank, arena *home,
+adapter_site *blend_factors(const blend *b, int64_t rank, int threads, arena *home,
                             void (*progress)(void *ctx, uint64_t done), void *ctx,
                             double *out_error)
 {
@@ -269,7 +269,7 @@ adapter_site *blend_factors(const blend *b, int64_t rank, arena *home,
         const blend_site *s = &b->site[i];
         int64_t want = rank > 0 ? rank : s->place.rank;
         bool exact = blend_is_sum(b) && want >= s->place.rank;
-        site[i] = exact ? concatenated(s, home) : refactored(b, s, want, home, out_error);
+        site[i] = exact ? concatenated(s, home) : refactored(b, s, want, threads, home, out_error);
         if (progress)
             progress(ctx, i + 1);
     }

@@ -33,9 +33,9 @@ weft_status merge_folder_write(weft_diag *dg, const adapter_merge *m, const char
 uint64_t merge_folder_bytes(const adapter_merge *m);
 
 /* The blend as sites of one adapter, in home: exact, of the summed rank, where it is a sum and rank is 0; otherwise the
- * nearest of that rank (0: of the summed rank). progress is called with how many of b->n_site are done; may be NULL.
+ * nearest of that rank (0: of the summed rank), by threads of the pool. progress is called with how many of b->n_site are done; may be NULL.
  * out_error: the largest share of a site's norm that is lost. */
-adapter_site *blend_factors(const blend *b, int64_t rank, arena *home,
+adapter_site *blend_factors(const blend *b, int64_t rank, int threads, arena *home,
                             void (*progress)(void *ctx, uint64_t done), void *ctx,
                             double *out_error);
 

@@ -3,13 +3,15 @@
  * one-sided Jacobi rotations. */
 #include "runtime/lora/svd.h"
 
+#include "runtime/exec/pool.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
 enum { MORE = 8, TURNS_MAX = 40, SWEEPS_MAX = 60, BLOCK = 64 };
-#define SETTLED 1e-7
+#define SETTLED 1e-6
 
 /* Directions are the rows of a matrix, one behind the other. */
 
@@ -47,14 +49,23 @@ static void make_orthonormal(double *q, int64_t k, int64_t n)
     }
 }
 
+/* One product with the matrix, shared out among threads: each makes some elements of every direction. */
+typedef struct {
+    const float *x; /* [rows, columns] */
+    int64_t rows, columns, k;
+    const double *q;
+    double *out;
+} product;
+
 /* out[k, rows] = q[k, columns] X^T: each row of X against all directions, while it is at hand. */
-static void times_transposed(const float *x, int64_t rows, int64_t columns, const double *q,
-                             int64_t k, double *out)
+static void times_transposed(void *ctx, int index, int count)
 {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < k; i++) {
-            const float *row = x + r * columns;
-            const double *d = q + i * columns;
+    const product *p = ctx;
+    int64_t columns = p->columns, end = p->rows * (index + 1) / count;
+    for (int64_t r = p->rows * index / count; r < end; r++)
+        for (int64_t i = 0; i < p->k; i++) {
+            const float *row = p->x + r * columns;
+            const double *d = p->q + i * columns;
             double s[4] = {0};
             int64_t c = 0;
             for (; c + 4 <= columns; c += 4)
@@ -62,25 +73,35 @@ static void times_transposed(const float *x, int64_t rows, int64_t columns, cons
                     s[j] += row[c + j] * d[c + j];
             for (; c < columns; c++)
                 s[0] += row[c] * d[c];
-            out[i * rows + r] = (s[0] + s[1]) + (s[2] + s[3]);
+            p->out[i * p->rows + r] = (s[0] + s[1]) + (s[2] + s[3]);
         }
 }
 
-/* out[k, columns] = q[k, rows] X */
-static void times(const float *x, int64_t rows, int64_t columns, const double *q, int64_t k,
-                  double *out)
+/* out[k, columns] = q[k, rows] X, a block of columns at a time, so that all of it stays near. */
+static void times(void *ctx, int index, int count)
 {
-    memset(out, 0, (size_t)(k * columns) * sizeof *out);
-    for (int64_t at = 0; at < columns; at += BLOCK) /* so that all of out's block stays near */
-        for (int64_t r = 0; r < rows; r++) {
-            int64_t n = columns - at < BLOCK ? columns - at : BLOCK;
-            const float *row = x + r * columns + at;
-            for (int64_t i = 0; i < k; i++) {
-                double by = q[i * rows + r], *to = out + i * columns + at;
+    const product *p = ctx;
+    int64_t columns = p->columns, blocks = (columns + BLOCK - 1) / BLOCK;
+    for (int64_t b = blocks * index / count; b < blocks * (index + 1) / count; b++) {
+        int64_t at = b * BLOCK, n = columns - at < BLOCK ? columns - at : BLOCK;
+        for (int64_t i = 0; i < p->k; i++)
+            memset(p->out + i * columns + at, 0, (size_t)n * sizeof *p->out);
+        for (int64_t r = 0; r < p->rows; r++) {
+            const float *row = p->x + r * columns + at;
+            for (int64_t i = 0; i < p->k; i++) {
+                double by = p->q[i * p->rows + r], *to = p->out + i * columns + at;
                 for (int64_t c = 0; c < n; c++)
                     to[c] += by * row[c];
             }
         }
+    }
+}
+
+static void multiply(pool_fn *fn, product p, int threads)
+{
+    pool_gang g;
+    pool_gather(&g, threads);
+    pool_go(&g, fn, &p);
 }
 
 static double squares(const float *x, int64_t n)
@@ -181,7 +202,8 @@ static svd_factors cut(const double *left, const double *right, int64_t rows, in
     return f;
 }
 
-svd_factors svd_truncated(const float *x, int64_t rows, int64_t columns, int64_t rank, arena *home)
+svd_factors svd_truncated(const float *x, int64_t rows, int64_t columns, int64_t rank, int threads,
+                          arena *home)
 {
     int64_t least = rows < columns ? rows : columns;
     int64_t k = rank + MORE < least ? rank + MORE : least;
@@ -191,9 +213,9 @@ svd_factors svd_truncated(const float *x, int64_t rows, int64_t columns, int64_t
     double all = squares(x, rows * columns), before = -1;
     fill(right, k * columns);
     for (int turn = 0; turn < TURNS_MAX; turn++) {
-        times_transposed(x, rows, columns, right, k, left);
+        multiply(times_transposed, (product){x, rows, columns, k, right, left}, threads);
         make_orthonormal(left, k, rows);
-        times(x, rows, columns, left, k, right);
+        multiply(times, (product){x, rows, columns, k, left, right}, threads);
         double held = dot(right, right, k * columns);
         if (held - before <= SETTLED * all)
             break;

@@ -15,8 +15,10 @@ typedef struct {
 } svd_factors;
 
 /* x is [rows, columns]. By subspace iteration from a fixed random start, until what it holds of the matrix stays the
- * same to 1e-7; the error is measured, not estimated. Each factor gets the root of the singular values. Factors live in
+ * same to 1e-6; the error is measured, not estimated. Numbers do not depend on the threads, which are those of the pool
+ * (runtime/exec/pool.h), acquired by the caller. Each factor gets the root of the singular values. Factors live in
  * home; besides them it takes some (rank + 8) * (rows + columns) numbers. */
-svd_factors svd_truncated(const float *x, int64_t rows, int64_t columns, int64_t rank, arena *home);
+svd_factors svd_truncated(const float *x, int64_t rows, int64_t columns, int64_t rank, int threads,
+                          arena *home);
 
 #endif

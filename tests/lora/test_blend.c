@@ -98,7 +98,7 @@ START_TEST(linear_is_the_sum)
     /* as one adapter: exact at the summed rank, and so by singular values */
     arena *home = arena_create();
     for (int64_t rank = 0; rank < 8; rank += 7) {
-        const adapter_site *s = blend_factors(b, rank, home, NULL, NULL, &lost);
+        const adapter_site *s = blend_factors(b, rank, 1, home, NULL, NULL, &lost);
         ck_assert_int_eq(s->rank, 7);
         double made[N] = {0};
         for (int o = 0; o < OUT; o++)

@@ -1,5 +1,6 @@
 /* test_svd.c - the nearest matrix of a rank, where it is known. */
 #include "runtime/lora/svd.h"
+#include "runtime/exec/pool.h"
 #include "tests/base/suite.h"
 
 #include <math.h>
@@ -46,7 +47,7 @@ START_TEST(the_error_is_that_of_the_values_left_out)
             arena *a = arena_create();
             int rows = shapes[s][0], columns = shapes[s][1];
             const float *x = make(a, rows, columns, value, COUNT_OF(value));
-            svd_factors f = svd_truncated(x, rows, columns, rank, a);
+            svd_factors f = svd_truncated(x, rows, columns, rank, 1, a);
             double left = 0, all = 0;
             for (int k = 0; k < (int)COUNT_OF(value); k++) {
                 all += value[k] * value[k];
@@ -66,19 +67,37 @@ START_TEST(a_rank_that_is_not_there_is_not_made_up)
     static const double value[] = {3, 2, 1};
     arena *a = arena_create();
     const float *x = make(a, 30, 20, value, 3);
-    svd_factors f = svd_truncated(x, 30, 20, 10, a);
+    svd_factors f = svd_truncated(x, 30, 20, 10, 1, a);
     ck_assert_int_eq(f.rank, 3);
     ck_assert_double_lt(distance(x, &f, 30, 20), 1e-5);
     float *zero = ARENA_ARRAY(a, float, 30 * 20);
-    f = svd_truncated(zero, 30, 20, 4, a);
+    f = svd_truncated(zero, 30, 20, 4, 1, a);
     ck_assert_int_eq(f.rank, 0);
     ck_assert_double_eq(f.error, 0);
     float one = -2.5f;
-    f = svd_truncated(&one, 1, 1, 4, a);
+    f = svd_truncated(&one, 1, 1, 4, 1, a);
     ck_assert_int_eq(f.rank, 1);
     ck_assert_double_eq_tol((double)f.a[0] * f.b[0], -2.5, 1e-6);
     arena_destroy(a);
 }
 END_TEST
 
-SUITE_MAIN("svd", the_error_is_that_of_the_values_left_out, a_rank_that_is_not_there_is_not_made_up)
+START_TEST(threads_change_nothing)
+{
+    static const double value[] = {9, 7, 5, 4, 3, 2.5, 2, 1.5, 1};
+    weft_diag *dg = diag_create();
+    arena *a = arena_create();
+    const float *x = make(a, 150, 333, value, COUNT_OF(value));
+    svd_factors f = svd_truncated(x, 150, 333, 5, 1, a);
+    ck_assert_int_eq(pool_acquire(dg, 3, false), WEFT_OK);
+    svd_factors g = svd_truncated(x, 150, 333, 5, 3, a);
+    pool_release();
+    ck_assert(memcmp(f.a, g.a, 5 * 333 * sizeof *f.a) == 0);
+    ck_assert(memcmp(f.b, g.b, 150 * 5 * sizeof *f.b) == 0);
+    arena_destroy(a);
+    diag_destroy(dg);
+}
+END_TEST
+
+SUITE_MAIN("svd", threads_change_nothing, the_error_is_that_of_the_values_left_out,
+           a_rank_that_is_not_there_is_not_made_up)
