@@ -165,14 +165,30 @@ static const char *folder_of(arena *a, str path)
     return path.n == 0 ? "." : arena_str(a, (str){path.p, path.n > 1 ? path.n - 1 : 1}).p;
 }
 
+static str file_name(str path)
+{
+    size_t n = path.n;
+    while (n > 0 && path.p[n - 1] != '/')
+        n--;
+    return (str){path.p + n, path.n - n};
+}
+
+/* A folder, or one of the two files that PEFT puts into it. */
 static weft_status read_file(weft_diag *dg, adapter_file *f, const model_file_options *how)
 {
-    str path = str_of(f->path);
+    str path = str_of(f->path), name = file_name(path);
     if (is_folder(f->path))
         return adapter_read_peft(dg, f, f->path, how);
-    if (str_ends(path, STR(".safetensors")) || str_ends(path, STR(".json")) ||
-        str_ends(path, STR(".bin")))
+    if (str_eqz(name, "adapter_config.json") || str_starts(name, STR("adapter_model.")))
         return adapter_read_peft(dg, f, folder_of(f->home, path), how);
+    if (str_ends(name, STR(".safetensors")) || str_ends(name, STR(".json")) ||
+        str_ends(name, STR(".bin"))) {
+        weft_status st =
+            weft_fail(dg, W0706, WEFT_NOWHERE, "%s: is not a file of a PEFT adapter", f->path);
+        weft_note(dg, "a PEFT adapter is a folder with adapter_config.json and "
+                      "adapter_model.safetensors");
+        return st;
+    }
     return adapter_read_gguf(dg, f, how);
 }
 

@@ -165,6 +165,13 @@ START_TEST(a_pickle_and_a_model_are_no_adapters)
                 "weft: error[W0706]: llama-mha: there is no adapter_config.json\n"
                 "      = note: this is a model; an adapter is a PEFT folder or a GGUF file\n");
     diag_reset(m.dg);
+    temp_path other = temp_file(&d, "other.safetensors", STR("x"));
+    ck_assert_int_ne(adapter_open(m.dg, other.path, m.bm, &ad), WEFT_OK);
+    expect_text(m.dg, d.path,
+                "weft: error[W0706]: PATH/other.safetensors: is not a file of a PEFT adapter\n"
+                "      = note: a PEFT adapter is a folder with adapter_config.json and "
+                "adapter_model.safetensors\n");
+    diag_reset(m.dg);
     ck_assert_int_ne(adapter_open(m.dg, BASE "/model-bf16.gguf", m.bm, &ad), WEFT_OK);
     expect_one(m.dg, W0705, "general.type is \"model\", not \"adapter\"");
     kit_close(&m);
