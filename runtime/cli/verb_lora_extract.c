@@ -4,6 +4,7 @@
 #include "runtime/cli/verb_lora.h"
 #include "runtime/exec/pool.h"
 #include "runtime/lora/adapter_write.h"
+#include "runtime/lora/factors.h"
 #include "runtime/lora/svd.h"
 #include "runtime/quant/job_rows.h"
 #include "kernels/ref/dequant.h"
@@ -74,15 +75,6 @@ static void subtract(const extracting *e, const gweight *t, const gweight *b, in
     }
 }
 
-static float *transposed(arena *a, const float *x, int64_t rows, int64_t columns)
-{
-    float *y = ARENA_ARRAY(a, float, (size_t)(rows * columns) + 1);
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < columns; k++)
-            y[k * rows + i] = x[i * columns + k];
-    return y;
-}
-
 static bool is_table(const extracting *x, str name)
 {
     const site_names *names = &x->base.bm->sites;
@@ -120,8 +112,8 @@ static weft_status take_matrix(extracting *e, const gweight *t, const gweight *b
     if (is_table(e, b->name)) {
         s.in = rows;
         s.out = columns;
-        s.a = transposed(e->a, f.b, rows, f.rank);
-        s.b = transposed(e->a, f.a, f.rank, columns);
+        s.a = matrix_transposed(e->a, f.b, rows, f.rank);
+        s.b = matrix_transposed(e->a, f.a, f.rank, columns);
     }
     VEC_PUSH(&e->sites, s);
     return WEFT_OK;

@@ -3,8 +3,10 @@
 #include "runtime/base/mem.h"
 #include "runtime/base/utf8.h"
 #include "runtime/cli/verb_lora.h"
+#include "runtime/lora/factors.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 typedef struct {
     const adapter_pair *pair;
@@ -27,30 +29,25 @@ typedef struct {
 static weft_status measure(showing *s, shown *row)
 {
     const adapter_pair *p = row->pair;
-    float *a = mem_alloc((size_t)p->a->elems * sizeof *a);
-    float *b = mem_alloc((size_t)p->b->elems * sizeof *b);
-    weft_status st = adapter_numbers(s->r->dg, s->f, p->a, a);
+    arena *a = arena_create();
+    float *xa = ARENA_ARRAY(a, float, (size_t)p->a->elems);
+    float *xb = ARENA_ARRAY(a, float, (size_t)p->b->elems);
+    weft_status st = adapter_numbers(s->r->dg, s->f, p->a, xa);
     if (st == WEFT_OK)
-        st = adapter_numbers(s->r->dg, s->f, p->b, b);
+        st = adapter_numbers(s->r->dg, s->f, p->b, xb);
     int64_t n = st != WEFT_OK ? 0 : p->stacked ? p->stacked : 1;
-    float *turned = p->turned ? mem_alloc((size_t)p->a->elems * sizeof *turned) : NULL;
-    for (int64_t i = 0; turned && n && i < p->in; i++)
-        for (int64_t k = 0; k < p->rank; k++)
-            turned[k * p->in + i] = a[i * p->rank + k];
+    const float *first = n && p->turned ? matrix_transposed(a, xa, p->in, p->rank) : xa;
+    bool shared = p->stacked && p->a->shape[0] == 1;
     for (int64_t e = 0; e < n; e++) {
-        bool shared = p->stacked && p->a->shape[0] == 1;
-        double x = lora_norm(
-            &(adapter_site){.rank = p->rank,
+        adapter_site one = {.rank = p->rank,
                             .in = p->in,
                             .out = p->out,
-                            .a = (turned ? turned : a) + (shared ? 0 : e * p->rank * p->in),
-                            .b = b + e * p->out * p->rank,
-                            .scale = p->scale});
-        row->norm = __builtin_sqrt(row->norm * row->norm + x * x);
+                            .a = first + (shared ? 0 : e * p->rank * p->in),
+                            .b = xb + e * p->out * p->rank,
+                            .scale = p->scale};
+        row->norm = hypot(row->norm, lora_norm(&one));
     }
-    mem_free(a);
-    mem_free(b);
-    mem_free(turned);
+    arena_destroy(a);
     return st;
 }
 
@@ -81,7 +78,7 @@ static weft_status gather(showing *s)
         shown *row = &s->row[s->n];
         *row = (shown){.pair = &s->f->pairs.at[s->n]};
         WEFT_TRY(measure(s, row));
-        s->norm = __builtin_sqrt(s->norm * s->norm + row->norm * row->norm);
+        s->norm = hypot(s->norm, row->norm);
         s->rank_max = row->pair->rank > s->rank_max ? row->pair->rank : s->rank_max;
         if (s->ad)
             find_weights(s, row);

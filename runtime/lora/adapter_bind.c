@@ -65,14 +65,7 @@ static weft_status read_pair(binder *b, const adapter_pair *p, const float **out
         float *xb = ARENA_ARRAY(b->home, float, (size_t)p->b->elems);
         WEFT_TRY(adapter_numbers(b->dg, b->f, p->a, xa));
         WEFT_TRY(adapter_numbers(b->dg, b->f, p->b, xb));
-        if (p->turned) {
-            float *t = ARENA_ARRAY(b->home, float, (size_t)p->a->elems);
-            for (int64_t r = 0; r < p->rank; r++)
-                for (int64_t k = 0; k < p->in; k++)
-                    t[r * p->in + k] = xa[k * p->rank + r];
-            xa = t;
-        }
-        b->a[i] = xa;
+        b->a[i] = p->turned ? matrix_transposed(b->home, xa, p->in, p->rank) : xa;
         b->b[i] = xb;
     }
     *out_a = b->a[i];
@@ -298,9 +291,17 @@ static weft_status bind_name(binder *b, const site_name *s)
 
 static const adapter_whole *find_whole(const binder *b, str name)
 {
-    for (size_t i = 0; i < b->f->wholes.n; i++)
-        if (str_eq(b->f->wholes.at[i].name, name))
-            return &b->f->wholes.at[i];
+    size_t low = 0, high = b->f->wholes.n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = str_cmp(b->f->wholes.at[mid].name, name);
+        if (order == 0)
+            return &b->f->wholes.at[mid];
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
     return NULL;
 }
 

@@ -192,12 +192,24 @@ static weft_status read_file(weft_diag *dg, adapter_file *f, const model_file_op
     return adapter_read_gguf(dg, f, how);
 }
 
+/* What multiplies B A has to be a number that f32 holds. */
+static weft_status check_scales(weft_diag *dg, const adapter_file *f)
+{
+    for (size_t i = 0; i < f->pairs.n; i++)
+        if (!isfinite((float)f->pairs.at[i].scale))
+            return weft_fail(dg, W0706, WEFT_NOWHERE, "%s: the scale of " STR_FMT " is %g", f->path,
+                             STR_ARG(f->pairs.at[i].name), f->pairs.at[i].scale);
+    return WEFT_OK;
+}
+
 weft_status adapter_file_open(weft_diag *dg, const char *path, bool guard, adapter_file **out)
 {
     arena *a = arena_create();
     adapter_file *f = ARENA_NEW(a, adapter_file);
     *f = (adapter_file){.home = a, .path = arena_str(a, str_of(path)).p};
     weft_status st = read_file(dg, f, &(model_file_options){.guard = guard});
+    if (st == WEFT_OK)
+        st = check_scales(dg, f);
     if (st == WEFT_OK)
         *out = f;
     else

@@ -44,8 +44,8 @@ typedef struct {
     double alpha;        /* as the file says */
     bool rslora;
     VEC(adapter_entry) entries;
-    VEC(adapter_pair) pairs; /* in the order of their names */
-    VEC(adapter_whole) wholes;
+    VEC(adapter_pair) pairs;   /* in the order of their names */
+    VEC(adapter_whole) wholes; /* likewise */
 } adapter_file;
 
 /* guard: as in model_file_options. */

@@ -1,5 +1,6 @@
 /* adapter_write.c - factors under the names of a format, and the settings beside them. */
 #include "runtime/lora/adapter_write.h"
+#include "runtime/lora/factors.h"
 #include "runtime/lora/store_map.h"
 
 #include "runtime/base/file.h"
@@ -33,15 +34,6 @@ typedef struct {
     stored *pair;
     size_t n;
 } writing;
-
-static const float *transposed(arena *a, const float *x, int64_t rows, int64_t columns)
-{
-    float *y = ARENA_ARRAY(a, float, (size_t)(rows * columns));
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < columns; k++)
-            y[k * rows + i] = x[i * columns + k];
-    return y;
-}
 
 /* All of a stack with one rank and one scale: those of lower rank get zeros, scales that differ go into B. */
 static stored gather(const writing *w, const store_tensor *t)
@@ -94,8 +86,8 @@ static void turn_table(const writing *w, stored *s, bool gguf)
 {
     const float *rows = s->b, *columns = s->a; /* [vocab, rank], [rank, d] */
     int64_t vocab = s->t->out, d = s->t->in;
-    s->a = gguf ? rows : transposed(w->home, rows, vocab, s->rank);
-    s->b = transposed(w->home, columns, s->rank, d);
+    s->a = gguf ? rows : matrix_transposed(w->home, rows, vocab, s->rank);
+    s->b = matrix_transposed(w->home, columns, s->rank, d);
     s->shape_a[!gguf] = vocab;
     s->shape_a[gguf] = s->rank;
     s->shape_b[0] = d;

@@ -157,9 +157,9 @@ factor_pair factors_matrix(factors *f, int64_t index)
     return m;
 }
 
-static float *transposed(arena *a, const float *x, int64_t rows, int64_t columns)
+const float *matrix_transposed(arena *a, const float *x, int64_t rows, int64_t columns)
 {
-    float *y = ARENA_ARRAY(a, float, (size_t)(rows * columns));
+    float *y = ARENA_ARRAY(a, float, (size_t)(rows * columns) + 1);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < columns; k++)
             y[k * rows + i] = x[i * columns + k];
@@ -180,8 +180,8 @@ static bool do_transpose(factors *f, const site_step *s)
     t.dim[t.rank - 1] = out;
     for (int64_t i = 0; i < n_matrix; i++) {
         factor_pair m = factors_matrix(f, i);
-        factor_part part = {m.rank, out, transposed(f->home, m.b, out, m.rank), m.scale};
-        factors_add(&t, &part, m.rank ? transposed(f->home, m.a, m.rank, in) : NULL, in);
+        factor_part part = {m.rank, out, matrix_transposed(f->home, m.b, out, m.rank), m.scale};
+        factors_add(&t, &part, m.rank ? matrix_transposed(f->home, m.a, m.rank, in) : NULL, in);
     }
     factors_free(f);
     *f = t;

@@ -2,7 +2,8 @@
  *
  * A stored tensor is the product of B [out, rank] and A [rank, in]; several that are stacked or joined into one weight
  * keep their own A. Every row of the tensor (all axes but the last, counted as one) is a row of some part's B, so slices,
- * reshapes and re-orderings of the output axes move rows and touch no number; only a transpose makes new factors. */
+ * reshapes and re-orderings of the output axes move rows and touch no number; only a transpose makes new factors.
+ * Private to runtime/lora and the verb `lora`. */
 #ifndef WEFT_RUNTIME_LORA_FACTORS_H
 #define WEFT_RUNTIME_LORA_FACTORS_H
 
@@ -45,5 +46,8 @@ typedef struct {
     double scale;
 } factor_pair;
 factor_pair factors_matrix(factors *f, int64_t index);
+
+/* x [rows, columns] as [columns, rows], in a. */
+const float *matrix_transposed(arena *a, const float *x, int64_t rows, int64_t columns);
 
 #endif

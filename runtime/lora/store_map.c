@@ -352,15 +352,6 @@ static size_t part_of(factors *f, const adapter_site *s, bool flip, const float 
     return f->parts.n - 1;
 }
 
-static const float *transposed(arena *a, const float *x, int64_t rows, int64_t columns)
-{
-    float *y = ARENA_ARRAY(a, float, (size_t)(rows * columns));
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < columns; k++)
-            y[k * rows + i] = x[i * columns + k];
-    return y;
-}
-
 store_pair store_pair_of(const store_tensor *t, int64_t index, const adapter_site *site,
                          arena *home)
 {
@@ -376,8 +367,8 @@ store_pair store_pair_of(const store_tensor *t, int64_t index, const adapter_sit
         }
         const adapter_site *s = &site[row.site];
         if (row.site != last) {
-            const float *turned = row.flip ? transposed(home, s->b, s->out, s->rank) : NULL;
-            b = row.flip ? transposed(home, s->a, s->rank, s->in) : s->b;
+            const float *turned = row.flip ? matrix_transposed(home, s->b, s->out, s->rank) : NULL;
+            b = row.flip ? matrix_transposed(home, s->a, s->rank, s->in) : s->b;
             part = part_of(&f, s, row.flip, &turned);
             last = row.site;
         }

@@ -81,6 +81,8 @@ static const struct {
      "weft: error[W0706]: PATH/adapter_config.json: alpha_pattern: \"q_(proj\" is not a regular expression that Weft reads\n"},
     {"{" PLAIN ", \"alpha_pattern\": {\"q_proj\": \"x\"}}", {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}}, 0,
      "weft: error[W0706]: PATH/adapter_config.json: alpha_pattern: \"q_proj\" has no number\n"},
+    {"{\"r\": 4, \"lora_alpha\": 1e300}", {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}}, 0,
+     "weft: error[W0706]: PATH: the scale of model.layers.0.self_attn.q_proj is 2.5e+299\n"},
     {"[1]", {{Q0 ".lora_A.weight", {4, 64}}}, 0,
      "weft: error[W0706]: PATH/adapter_config.json: is not an object\n"},
     {NULL, {{Q0 ".lora_A.weight", {4, 64}}}, 0,
