@@ -149,6 +149,26 @@ static weft_status write_folder(merging *g)
     return st;
 }
 
+static weft_status make_blend(merging *g)
+{
+    lora_run *r = g->r;
+    uint64_t sites = 0;
+    blend_options how = {.method = (blend_method)r->o->method,
+                         .density = r->o->density,
+                         .seed = (uint64_t)r->o->seed,
+                         .threads = lora_threads(r),
+                         .progress = on_progress,
+                         .ctx = g};
+    for (size_t i = 0; i < g->n; i++)
+        sites += g->ad[i]->n_site;
+    WEFT_TRY(pool_acquire(r->dg, how.threads, false));
+    progress_start(&g->bar, "compare", sites, PROGRESS_COUNT);
+    weft_status st = blend_create(r->dg, g->in, g->n, &how, &g->b);
+    progress_end(&g->bar);
+    pool_release();
+    return st;
+}
+
 static weft_status merge(merging *g)
 {
     lora_run *r = g->r;
@@ -158,8 +178,7 @@ static weft_status merge(merging *g)
     WEFT_TRY(lora_model_open(r, r->o->model, r->o->arch, &g->m));
     WEFT_TRY(lora_check_out(r, &g->m));
     WEFT_TRY(open_adapters(g));
-    blend_options how = {(blend_method)r->o->method, r->o->density, (uint64_t)r->o->seed};
-    WEFT_TRY(blend_create(r->dg, g->in, g->n, &how, &g->b));
+    WEFT_TRY(make_blend(g));
     return r->o->adapter                     ? write_adapter(g)
            : adapter_path_is_gguf(r->o->out) ? write_model(g)
                                              : write_folder(g);

@@ -2,6 +2,7 @@
 #include "runtime/lora/blend.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/exec/pool.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,41 +46,52 @@ static float bare(const blend_part *p, double x)
 
 /* ---- thresholds of ties ---- */
 
-typedef void visit_fn(void *ctx, uint32_t bits);
-
-static void each_element(const blend_part *p, visit_fn *fn, void *ctx)
-{
-    double x[BLEND_COLUMNS];
-    for (int64_t o = 0; o < p->site->out; o++)
-        for (int64_t i = 0; i < p->site->in; i += BLEND_COLUMNS) {
-            int n = (int)(p->site->in - i < BLEND_COLUMNS ? p->site->in - i : BLEND_COLUMNS);
-            product_line(p->site, o, false, i, n, x);
-            for (int k = 0; k < n; k++) {
-                float v = fabsf(bare(p, x[k]));
-                uint32_t bits;
-                memcpy(&bits, &v, sizeof bits);
-                fn(ctx, bits);
-            }
-        }
-}
-
 enum { HALF_BITS = 16, HALF_COUNT = 1 << HALF_BITS };
 
+/* Elements counted by half of their bits; a thread counts some rows in a table of its own. */
 typedef struct {
-    int64_t *count;
+    const blend_part *p;
+    int64_t *count; /* [threads, HALF_COUNT] */
+    bool lower;     /* the lower half, of those with this upper one */
     uint32_t upper;
 } tally;
 
-static void count_upper(void *ctx, uint32_t bits)
+static void count_line(const tally *t, const double *x, int n, int64_t *count)
 {
-    ((tally *)ctx)->count[bits >> HALF_BITS]++;
+    for (int k = 0; k < n; k++) {
+        float v = fabsf(bare(t->p, x[k]));
+        uint32_t bits;
+        memcpy(&bits, &v, sizeof bits);
+        if (!t->lower)
+            count[bits >> HALF_BITS]++;
+        else if (bits >> HALF_BITS == t->upper)
+            count[bits & (HALF_COUNT - 1)]++;
+    }
 }
 
-static void count_lower(void *ctx, uint32_t bits)
+static void count_rows(void *ctx, int index, int n_thread)
 {
-    tally *t = ctx;
-    if (bits >> HALF_BITS == t->upper)
-        t->count[bits & (HALF_COUNT - 1)]++;
+    const tally *t = ctx;
+    const adapter_site *s = t->p->site;
+    double x[BLEND_COLUMNS];
+    for (int64_t o = s->out * index / n_thread; o < s->out * (index + 1) / n_thread; o++)
+        for (int64_t i = 0; i < s->in; i += BLEND_COLUMNS) {
+            int n = (int)(s->in - i < BLEND_COLUMNS ? s->in - i : BLEND_COLUMNS);
+            product_line(s, o, false, i, n, x);
+            count_line(t, x, n, t->count + (int64_t)index * HALF_COUNT);
+        }
+}
+
+/* All counts in the first table. */
+static void count_all(tally *t, int threads)
+{
+    pool_gang g;
+    memset(t->count, 0, (size_t)threads * HALF_COUNT * sizeof *t->count);
+    pool_gather(&g, threads);
+    pool_go(&g, count_rows, t);
+    for (int k = 1; k < threads; k++)
+        for (int64_t i = 0; i < HALF_COUNT; i++)
+            t->count[i] += t->count[(int64_t)k * HALF_COUNT + i];
 }
 
 /* The bucket, from the top, in which the element of this place is; *place is then its place there. */
@@ -93,17 +105,18 @@ static uint32_t bucket_at(const int64_t *count, int64_t *place)
 
 /* The magnitude that a share of all elements reaches: positive floats are in the order of their bits, so two counts of
  * 16 bits each find it without keeping one of them. */
-static float magnitude_at(const blend_part *p, double density)
+static float magnitude_at(const blend_part *p, const blend_options *how)
 {
-    tally t = {.count = mem_alloc(HALF_COUNT * sizeof *t.count)};
-    float least = 0;
-    memset(t.count, 0, HALF_COUNT * sizeof *t.count);
-    int64_t place = llround(density * (double)p->site->out * (double)p->site->in);
+    int threads = how->threads > 0 ? how->threads : 1;
+    tally t = {.p = p};
+    float least;
+    int64_t place = llround(how->density * (double)p->site->out * (double)p->site->in);
     place = place < 1 ? 1 : place;
-    each_element(p, count_upper, &t);
+    t.count = mem_alloc((size_t)threads * HALF_COUNT * sizeof *t.count);
+    count_all(&t, threads);
     t.upper = bucket_at(t.count, &place);
-    memset(t.count, 0, HALF_COUNT * sizeof *t.count);
-    each_element(p, count_lower, &t);
+    t.lower = true;
+    count_all(&t, threads);
     uint32_t bits = t.upper << HALF_BITS | bucket_at(t.count, &place);
     memcpy(&least, &bits, sizeof least);
     mem_free(t.count);
@@ -187,7 +200,7 @@ static blend_site make_site(const blend *b, const blend_input *in, blend_part *p
         s.place.rank += p[i].site->rank;
         p[i].by = in[p[i].key].share * p[i].site->scale;
         if (b->how.method == BLEND_TIES)
-            p[i].least = magnitude_at(&p[i], b->how.density);
+            p[i].least = magnitude_at(&p[i], &b->how);
     }
     if (b->how.method == BLEND_SLERP)
         arc(p, n, in[1].share / both);
@@ -220,6 +233,8 @@ weft_status blend_create(weft_diag *dg, const blend_input *in, size_t n, const b
                         part[k].site->index == part[i].site->index;)
             k++;
         site[b->n_site++] = make_site(b, in, part + i, (int)(k - i));
+        if (how->progress)
+            how->progress(how->ctx, k);
     }
     b->site = site;
     *out = b;

@@ -26,6 +26,11 @@ typedef struct {
     blend_method method;
     double density; /* of ties and dare, above 0 and at most 1 */
     uint64_t seed;  /* of dare */
+    /* What ties needs to be known before, the size that an element must have, takes two looks at all of them. */
+    int threads; /* of the pool (runtime/exec/pool.h), which the caller has acquired; 0 is 1 */
+    void (*progress)(void *ctx,
+                     uint64_t done); /* with how many of all adapters' sites; may be NULL */
+    void *ctx;
 } blend_options;
 
 typedef struct {

@@ -305,7 +305,8 @@ static void compare_folder(const char *folder, const model *hf, const char *path
     if (adapter_open(dg, path, plain.bm, &ad) != WEFT_OK)
         die("folder");
     blend_input in = {ad, 1};
-    if (blend_create(dg, &in, 1, &(blend_options){BLEND_LINEAR, 1, 0}, &b) != WEFT_OK ||
+    if (blend_create(dg, &in, 1, &(blend_options){.method = BLEND_LINEAR, .density = 1, .seed = 0},
+                     &b) != WEFT_OK ||
         adapter_merge_create(dg, plain.bm, b, &in, 1, false, &m) != WEFT_OK ||
         merge_folder_write(dg, m, in_work("folder"), &(merge_folder_options){NULL, NULL}) !=
             WEFT_OK)

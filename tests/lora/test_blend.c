@@ -1,4 +1,5 @@
 /* test_blend.c - blends of adapters against the same worked out on whole matrices. */
+#include "runtime/exec/pool.h"
 #include "runtime/lora/adapter_merge.h"
 #include "tests/base/suite.h"
 
@@ -88,7 +89,8 @@ static void expect_near(const double *got, const double *want, double off)
 START_TEST(linear_is_the_sum)
 {
     fixture x = make(1, 4, 2), y = make(2, 3, 0.5);
-    blend *b = make_blend(&x, &y, 0.7, -0.3, (blend_options){BLEND_LINEAR, 1, 0});
+    blend *b = make_blend(&x, &y, 0.7, -0.3,
+                          (blend_options){.method = BLEND_LINEAR, .density = 1, .seed = 0});
     double got[N], want[N], lost;
     for (int i = 0; i < N; i++)
         want[i] = 0.7 * x.dense[i] - 0.3 * y.dense[i];
@@ -131,7 +133,8 @@ START_TEST(ties_keeps_the_largest_and_lets_signs_win)
 {
     static const double density = 0.3;
     fixture x = make(3, 4, 2), y = make(4, 2, 1);
-    blend *b = make_blend(&x, &y, 1, 0.8, (blend_options){BLEND_TIES, density, 0});
+    blend *b = make_blend(&x, &y, 1, 0.8,
+                          (blend_options){.method = BLEND_TIES, .density = density, .seed = 0});
     double got[N], want[N];
     float px = least_kept(x.dense, density), py = least_kept(y.dense, density);
     int kept = 0;
@@ -144,6 +147,16 @@ START_TEST(ties_keeps_the_largest_and_lets_signs_win)
         want[i] /= with_p && with_q ? 2 : 1;
         kept += want[i] != 0;
     }
+    /* threads change nothing */
+    weft_diag *dg = diag_create();
+    ck_assert_int_eq(pool_acquire(dg, 3, false), WEFT_OK);
+    blend *c = make_blend(&x, &y, 1, 0.8,
+                          (blend_options){.method = BLEND_TIES, .density = density, .threads = 3});
+    pool_release();
+    for (int p = 0; p < 2; p++)
+        ck_assert(b->site[0].part[p].least == c->site[0].part[p].least);
+    blend_destroy(c);
+    diag_destroy(dg);
     ck_assert_int_gt(kept, N / 4);
     ck_assert_int_lt(kept, N * 6 / 10);
     all_lines(b, got);
@@ -159,7 +172,8 @@ START_TEST(dare_keeps_a_share_and_its_seed_decides)
     double got[3][N];
     uint64_t seed[] = {7, 7, 8};
     for (int k = 0; k < 3; k++) {
-        blend *b = make_blend(&x, &y, 1, 0, (blend_options){BLEND_DARE, 0.25, seed[k]});
+        blend *b = make_blend(
+            &x, &y, 1, 0, (blend_options){.method = BLEND_DARE, .density = 0.25, .seed = seed[k]});
         int kept = 0;
         all_lines(b, got[k]);
         check_flipped(b, got[k]);
@@ -180,7 +194,8 @@ END_TEST
 START_TEST(slerp_stays_on_the_arc)
 {
     fixture x = make(9, 4, 1.5), y = make(10, 3, 0.7);
-    blend *b = make_blend(&x, &y, 3, 1, (blend_options){BLEND_SLERP, 1, 0});
+    blend *b =
+        make_blend(&x, &y, 3, 1, (blend_options){.method = BLEND_SLERP, .density = 1, .seed = 0});
     double got[N], want[N], xx = 0, yy = 0, xy = 0;
     for (int i = 0; i < N; i++) {
         xx += x.dense[i] * x.dense[i];
@@ -202,11 +217,17 @@ START_TEST(what_a_method_does_not_take)
     weft_diag *dg = diag_create();
     blend *b = NULL;
     blend_input in[] = {{settled(&x), 1}, {settled(&x), 1}, {settled(&x), 1}};
-    ck_assert_int_ne(blend_create(dg, in, 3, &(blend_options){BLEND_SLERP, 1, 0}, &b), WEFT_OK);
+    ck_assert_int_ne(blend_create(dg, in, 3,
+                                  &(blend_options){.method = BLEND_SLERP, .density = 1, .seed = 0},
+                                  &b),
+                     WEFT_OK);
     expect_one(dg, W0705, "it takes two, not 3");
     diag_reset(dg);
     in[0].share = in[1].share = 0;
-    ck_assert_int_ne(blend_create(dg, in, 2, &(blend_options){BLEND_SLERP, 1, 0}, &b), WEFT_OK);
+    ck_assert_int_ne(blend_create(dg, in, 2,
+                                  &(blend_options){.method = BLEND_SLERP, .density = 1, .seed = 0},
+                                  &b),
+                     WEFT_OK);
     expect_one(dg, W0705, "not both of them 0");
     ck_assert_ptr_null(b);
     diag_destroy(dg);

@@ -49,7 +49,8 @@ static weft_status merge(kit_model *m, const blend_input *in, size_t n, const ch
     adapter_merge *g = NULL;
     bound_model *named;
     ck_assert_int_eq(model_bind(m->dg, m->mf, &(bind_options){.sites = true}, &named), WEFT_OK);
-    weft_status st = blend_create(m->dg, in, n, &(blend_options){BLEND_LINEAR, 1, 0}, &b);
+    weft_status st = blend_create(
+        m->dg, in, n, &(blend_options){.method = BLEND_LINEAR, .density = 1, .seed = 0}, &b);
     if (st == WEFT_OK)
         st = quant_job_create(m->dg, m->mf, NULL, &job);
     if (st == WEFT_OK)
