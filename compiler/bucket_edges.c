@@ -36,7 +36,7 @@ static void find_waits(bucket *b, const plan_step *s)
         return;
     const bcell *c = cell_at(b, s->cell);
     bool writes = bucket_op(b, s) == KOP_append;
-    for (int half = 0; half < 2; half++)
+    for (int half = 0; half < 2; half++) /* convert reads all */
         if (!writes || s->in[half].space != SPACE_NONE)
             add_wait(b, c->write[half]);
     add_wait(b, c->read); /* a reader too, so that the last one stands for all */
@@ -61,10 +61,10 @@ void bucket_add_waits(bucket *b, const plan_step *s, int32_t item)
     if (s->cell < 0)
         return;
     bcell *c = cell_at(b, s->cell);
-    bool writes = bucket_op(b, s) == KOP_append;
-    if (!writes)
+    bool writes = bucket_op(b, s) == KOP_append, converts = bucket_op(b, s) == KOP_convert;
+    if (!writes && !converts)
         c->read = item;
     for (int half = 0; half < 2; half++)
-        if (writes && s->in[half].space != SPACE_NONE)
+        if (converts || (writes && s->in[half].space != SPACE_NONE))
             c->write[half] = item;
 }

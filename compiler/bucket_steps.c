@@ -165,7 +165,7 @@ static bool attend_splits(const bucket *b, const plan_step *s)
         (chunk > 0 && chunk < POSITIONS_MANY))
         return false;
     const plan_cell *c = &lo->cells.at[s->cell];
-    kcell cell = plan_cell_view(c, lo->p->kv);
+    kcell cell = plan_cell_view(c, &lo->tiers);
     kargs k = {.n = {1, s->size.attend.heads}, .cell = &cell};
     int n;
     return kernel_units(&kernel_rows(&n)[row->row], &k) < UNITS_FEW;
@@ -398,6 +398,8 @@ static weft_status add_node(bucket *b, const map_table *t, int i)
         return add_map_of(b, t, i);
     if (n->op == OP_append)
         return add_append(b, n);
+    if (n->op == OP_convert)
+        return add_node_step(b, n, 0, 0);
     if (n->op != OP_split)
         return add_node_step(b, n, 0, n->n_out);
     for (int part = 0; part < n->n_out; part++)

@@ -7,6 +7,7 @@
 #define WEFT_COMPILER_GRAPH_H
 
 #include "dsl/ops.h"
+#include "kernels/kform.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/diag.h"
 #include "runtime/base/dtype.h"
@@ -112,6 +113,9 @@ typedef struct {
     weft_loc loc;
     cell_layout layout;
     int64_t keep; /* CELL_RING: rows behind a sequence's end that stay */
+    bool bounded; /* what it stores is never coarser than `coarsest` */
+    kform coarsest;
+    int64_t pin; /* its first so many tokens stay in the finest tier */
 } gcell;
 
 typedef struct {

@@ -122,6 +122,7 @@ static bool same_cell(const gcell *a, const gcell *b)
 {
     return str_eq(a->name, b->name) && a->kind == b->kind && same_dims(3, a->arg, b->arg) &&
            a->window == b->window && a->layout == b->layout && a->keep == b->keep &&
+           a->bounded == b->bounded && a->coarsest == b->coarsest && a->pin == b->pin &&
            graph_loc_equal(a->loc, b->loc);
 }
 

@@ -51,7 +51,8 @@ static bool cells_alike(folder *f, int a, int b)
 {
     const gcell *x = &f->g->cells.at[a], *y = &f->g->cells.at[b];
     if (x->kind != y->kind || x->window != y->window || x->layout != y->layout ||
-        x->keep != y->keep || memcmp(x->arg, y->arg, sizeof x->arg) != 0)
+        x->keep != y->keep || x->bounded != y->bounded || x->coarsest != y->coarsest ||
+        x->pin != y->pin || memcmp(x->arg, y->arg, sizeof x->arg) != 0)
         return false;
     bool is_new, good = pair_up(f->cell_pair, f->cell_back, a, b, &is_new);
     if (is_new) {

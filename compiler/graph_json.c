@@ -143,6 +143,10 @@ static void put_cell(json_writer *w, const gcell *c)
         json_key_str(w, "layout", str_of(gtext_layouts[c->layout]));
     if (c->layout == CELL_RING)
         json_key_int(w, "keep", c->keep);
+    if (c->bounded)
+        json_key_text(w, "coarsest", kform_name(c->coarsest));
+    if (c->pin)
+        json_key_int(w, "pin", c->pin);
     put_loc(w, c->loc);
     json_close(w, '}');
 }

@@ -230,6 +230,10 @@ static void put_cell(printer *p, const gcell *c)
         strbuf_add(p->out, " %s", gtext_layouts[c->layout]);
     if (c->layout == CELL_RING)
         strbuf_add(p->out, " %" PRId64, c->keep);
+    if (c->bounded)
+        strbuf_add(p->out, " coarsest %s", kform_name(c->coarsest));
+    if (c->pin)
+        strbuf_add(p->out, " pin %" PRId64, c->pin);
     put_loc(p, c->loc);
     strbuf_putc(p->out, '\n');
 }

@@ -274,6 +274,15 @@ static weft_status read_cell(reader *r)
             c.layout = (cell_layout)layout;
     if (c.layout == CELL_RING)
         WEFT_TRY(scan_int(s, 0, INT64_MAX, &c.keep));
+    if (scan_accept_word(s, "coarsest")) {
+        WEFT_TRY(scan_word(s, &word));
+        c.bounded = true;
+        c.coarsest = kform_find(word);
+        if (c.coarsest == KFORM_COUNT)
+            return SCAN_FAIL(s, "nothing is stored as " STR_FMT, STR_ARG(word));
+    }
+    if (scan_accept_word(s, "pin"))
+        WEFT_TRY(scan_int(s, 1, INT64_MAX, &c.pin));
     WEFT_TRY(read_loc(r, &c.loc));
     VEC_PUSH(&r->g->cells, c);
     return WEFT_OK;

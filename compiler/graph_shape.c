@@ -334,6 +334,14 @@ static const char *rule_append(shape_call *c)
     return give(c, c->in[0]);
 }
 
+static const char *rule_convert(shape_call *c)
+{
+    cell_code kind = c->g->cells.at[c->in[0].cell].kind;
+    if (kind != CELL_latent_cache && kind != CELL_kv_cache)
+        return "it cannot convert this kind of cell";
+    return give(c, c->in[0]);
+}
+
 static const char *rule_attend(shape_call *c)
 {
     const gcell *cell = &c->g->cells.at[c->in[1].cell];

@@ -110,7 +110,7 @@ static bool tables_good(verifier *v)
         const gcell *c = &g->cells.at[i];
         bool good = (unsigned)c->kind < CELL_KIND_COUNT && c->window >= 0 &&
                     (unsigned)c->layout <= CELL_RING && (c->layout == CELL_RING || c->keep == 0) &&
-                    c->keep >= 0;
+                    c->keep >= 0 && (unsigned)c->coarsest < KFORM_COUNT && c->pin >= 0;
         for (int k = 0; k < 3; k++)
             good = good && c->arg[k] >= 0;
         if (!good)

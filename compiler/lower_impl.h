@@ -23,6 +23,7 @@ typedef struct lower {
     const target *t;
     arena *a; /* the plan's */
     plan *p;
+    kpolicy tiers;               /* of the target */
     int64_t n_tok, n_out, n_seq; /* rows at most, in the bucket at hand */
     int part;            /* split: which of its results the step at hand makes; 0 elsewhere */
     bool *live;          /* [values]: something reads it */

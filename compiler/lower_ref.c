@@ -3,6 +3,7 @@
  * What no wanted output reads is left out, but every append stays: a later call may read the rows.
  * to_heads and from_heads move nothing, so their results are other names for their operands. */
 #include "compiler/lower_impl.h"
+#include "compiler/plan_cells.h"
 
 #include "runtime/base/intmath.h"
 #include <inttypes.h>
@@ -103,10 +104,18 @@ static void mark_ref(lower *lo, gref r)
         lo->live[r.id] = true;
 }
 
+static int32_t cell_tiers(const lower *lo, const gnode *n)
+{
+    plan_cell c = plan_cell_of(&lo->g->cells.at[graph_type(lo->g, n->in[0])->cell]);
+    return plan_cell_tiers(&c, &lo->tiers).n_tier;
+}
+
 bool lower_node_is_live(const lower *lo, const gnode *n)
 {
     if (n->op == OP_append)
         return true;
+    if (n->op == OP_convert) /* a graph that was made for more tiers than the plan is */
+        return lower_attr_int(n, "tier", 0) < cell_tiers(lo, n);
     for (int i = 0; i < n->n_out; i++)
         if (lo->live[n->first + i])
             return true;
@@ -195,7 +204,7 @@ static weft_status lower_node(lower *lo, const gnode *n)
         lo->value[n->first] = lo->value[n->in[0].id];
         return WEFT_OK;
     }
-    if (n->op == OP_append)
+    if (n->op == OP_append || n->op == OP_convert)
         return add_step(lo, n, 0, 0);
     if (n->op != OP_split)
         return add_step(lo, n, 0, n->n_out);
@@ -235,6 +244,7 @@ void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena
                 .backend = t->be->name,
                 .level = t->be->level,
                 .kv = t->kv,
+                .tiers = t->tiers,
                 .deterministic = t->deterministic,
                 .lora_slots = t->lora_slots,
                 .lora_rank = t->lora_slots > 0 ? t->lora_rank : 1,
@@ -247,6 +257,7 @@ void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena
                   .t = t,
                   .a = a,
                   .p = p,
+                  .tiers = plan_tiers(&t->tiers, t->kv),
                   .n_tok = p->n_tok_max,
                   .n_out = p->n_out_max,
                   .n_seq = p->n_seq_max,

@@ -144,6 +144,27 @@ static weft_status lower_append(lower *lo, const gnode *n, plan_step *s)
     return WEFT_OK;
 }
 
+/* Of a token in the coarsest tier, where most of a long context is. */
+static int64_t lower_token_bytes(const lower *lo, const plan_cell *c)
+{
+    kpolicy own = plan_cell_tiers(c, &lo->tiers);
+    const kpolicy_tier *t = &own.tier[own.n_tier - 1];
+    int64_t bits = c->k * kform_bits(t->key) + (c->latent ? 0 : c->v * kform_bits(t->value));
+    return c->heads * bits / 8;
+}
+
+static weft_status lower_convert(lower *lo, const gnode *n, plan_step *s)
+{
+    WEFT_TRY(lower_use_cell(lo, n, s, 0));
+    int64_t tier = lower_attr_int(n, "tier", 0);
+    kpolicy own = plan_cell_tiers(&lo->cells.at[s->cell], &lo->tiers);
+    if (tier < 1 || tier >= own.n_tier)
+        return weft_fail(lo->dg, W0902, n->loc, "convert: the cell has no tier %" PRId64, tier);
+    s->rows = ROWS_T;
+    s->size.convert.tier = tier;
+    return WEFT_OK;
+}
+
 static weft_status lower_attend(lower *lo, const gnode *n, plan_step *s)
 {
     const gtype *q = lower_type_of(lo, n, 0);
@@ -166,8 +187,7 @@ static weft_status lower_attend(lower *lo, const gnode *n, plan_step *s)
     s->size.attend.chunk = chunk > 0 ? chunk : 0;
     s->scalar.attend.scale = lower_attr_float(n, "scale", 1);
     s->scalar.attend.softcap = lower_attr_float(n, "softcap", 0);
-    s->cost.key_bytes =
-        (c->latent ? c->k : c->heads * (c->k + c->v)) * (int64_t)dtype_row_of(lo->p->kv)->bytes;
+    s->cost.key_bytes = lower_token_bytes(lo, c);
     s->cost.key_flops = heads * (2 * c->k + 2 * c->v + 3 + 3 * lower_attr_is_given(n, "softcap") +
                                  2 * lower_attr_is_given(n, "slopes"));
     return lower_expect_result(lo, n, s, 0, heads * c->v);
@@ -397,7 +417,7 @@ static const struct {
     ROW(route, route),     ROW(experts, experts),
     ROW(combine, combine), ROW(head_linear, head_linear),
     ROW(at_pos, at_pos),   ROW(lora_down, lora_down),
-    ROW(lora_up, lora_up),
+    ROW(lora_up, lora_up), ROW(convert, convert),
 #undef ROW
 };
 
@@ -516,5 +536,5 @@ weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
 
 size_t lower_scratch(const lower *lo, const plan_step *s)
 {
-    return plan_step_scratch(lo->t->be, lower_kernel_of(lo, s), s, lo->cells.at, lo->p->kv);
+    return plan_step_scratch(lo->t->be, lower_kernel_of(lo, s), s, lo->cells.at, &lo->tiers);
 }

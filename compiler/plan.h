@@ -195,7 +195,8 @@ typedef struct {
 typedef struct plan {
     const char *model, *entry;
     const char *backend, *level; /* that it was made for: "cpu", "amx" */
-    dtype kv;                    /* what cells store */
+    dtype kv;                    /* what cells store, in their first tier */
+    kpolicy tiers;               /* by age; n_tier 0: all as kv */
     bool deterministic;
     int64_t n_tok_max; /* of the largest bucket */
     int64_t n_out_max, n_seq_max;
@@ -222,16 +223,32 @@ typedef struct plan {
     size_t mapped_bytes;      /* of all MAPPED weights, those in the same place counted once */
 } plan;
 
-/* A cell as kernels see it, without memory and pages. */
-static inline kcell plan_cell_view(const plan_cell *c, dtype kv)
+/* The tiers of a plan or target, and those of a cell. */
+static inline kpolicy plan_tiers(const kpolicy *tiers, dtype kv)
 {
     kform f = kform_of_dtype(kv);
-    return (kcell){.tier = {{.key = f, .value = f}},
-                   .n_tier = 1,
-                   .heads = c->heads,
-                   .k = c->k,
-                   .v = c->v,
-                   .latent = c->latent};
+    return tiers->n_tier ? *tiers : kpolicy_plain(f, f);
+}
+
+static inline kpolicy plan_cell_tiers(const plan_cell *c, const kpolicy *tiers)
+{
+    return kpolicy_for_cell(tiers, c->bounded ? c->coarsest : KFORM_COUNT, c->latent);
+}
+
+/* What cells store, for people. */
+static inline const char *plan_kv_text(const plan *p, char to[KPOLICY_TEXT_MAX])
+{
+    return p->tiers.n_tier ? kpolicy_text(&p->tiers, to) : dtype_row_of(p->kv)->name;
+}
+
+/* A cell as kernels see it, without memory and pages. */
+static inline kcell plan_cell_view(const plan_cell *c, const kpolicy *tiers)
+{
+    kpolicy own = plan_cell_tiers(c, tiers);
+    kcell to = {.n_tier = own.n_tier, .heads = c->heads, .k = c->k, .v = c->v, .latent = c->latent};
+    for (int32_t i = 0; i < own.n_tier; i++)
+        to.tier[i] = (kcell_tier){.key = own.tier[i].key, .value = own.tier[i].value};
+    return to;
 }
 
 /* The bucket for a call of n_tok rows, at most n_tok_max of them. */

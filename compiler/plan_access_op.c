@@ -59,6 +59,21 @@ static bool access_append(plan_accesses *l)
     return true;
 }
 
+/* Other pages of the cell than those it reads, a head of one in each unit. */
+static bool access_convert(plan_accesses *l)
+{
+    if (!cell_rows_are_tokens(l))
+        return false;
+    kpolicy all = plan_tiers(&l->p->tiers, l->p->kv);
+    kpolicy own = plan_cell_tiers(&l->p->cell[l->s->cell], &all);
+    if (l->s->size.convert.tier < 1 || l->s->size.convert.tier >= own.n_tier)
+        return acc_refuse(l, "cell %s has no tier %" PRId64, l->p->cell[l->s->cell].name,
+                          l->s->size.convert.tier);
+    touch_cell(l, CELL_KEYS, true, acc_by_unit(l, 1));
+    touch_cell(l, CELL_VALUES, true, acc_by_unit(l, 1));
+    return true;
+}
+
 static bool access_attend(plan_accesses *l)
 {
     int64_t heads = l->s->size.attend.heads, window = l->s->size.attend.window,
@@ -514,7 +529,8 @@ static bool (*const access_of[KOP_COUNT])(plan_accesses *l) = {
     [KOP_combine] = access_combine,     [KOP_head_linear] = access_head_linear,
     [KOP_at_pos] = access_at_pos,       [KOP_map] = access_map,
     [KOP_lora_down] = access_lora_down, [KOP_lora_up] = access_lora_up,
-    [KOP_quantize] = access_quantize,   [KOP_quantize4] = access_quantize,
+    [KOP_convert] = access_convert,     [KOP_quantize] = access_quantize,
+    [KOP_quantize4] = access_quantize,
 };
 
 /* Operands that say what they are: a number of a type, a weight that is there. */

@@ -30,7 +30,10 @@ plan_cell plan_cell_of(const gcell *c)
                        .layout = c->layout == CELL_RING         ? PLAN_RING
                                  : c->layout == CELL_CONTIGUOUS ? PLAN_CONTIGUOUS
                                                                 : PLAN_PAGED,
-                       .keep = c->keep};
+                       .keep = c->keep,
+                       .bounded = c->bounded,
+                       .coarsest = c->coarsest,
+                       .pin = c->pin};
 }
 
 int32_t plan_cells(const graph *g, const target *t, arena *a, plan_cell **out_cells)

@@ -140,7 +140,7 @@ static weft_status check_units(checker *c, const plan_item *it)
 }
 
 size_t plan_step_scratch(const backend *be, const plan_kernel *kernel, const plan_step *s,
-                         const plan_cell *cells, dtype kv)
+                         const plan_cell *cells, const kpolicy *tiers)
 {
     kcell cell = {0};
     kargs k = {.cols = s->cols, .tile = s->tile, .n_code = s->n_code};
@@ -149,7 +149,7 @@ size_t plan_step_scratch(const backend *be, const plan_kernel *kernel, const pla
     for (int i = 0; i < K_IN_MAX; i++)
         k.type[i] = s->in[i].type;
     if (s->cell >= 0) {
-        cell = plan_cell_view(&cells[s->cell], kv);
+        cell = plan_cell_view(&cells[s->cell], tiers);
         k.cell = &cell;
     }
     return be->scratch(be, kernel, &k);
@@ -158,6 +158,7 @@ size_t plan_step_scratch(const backend *be, const plan_kernel *kernel, const pla
 static weft_status check_steps(checker *c)
 {
     const plan_bucket *b = c->b;
+    kpolicy tiers = plan_tiers(&c->p->tiers, c->p->kv);
     for (int32_t i = 0; i < b->n_step; i++) {
         plan_accesses l;
         VEC_PUSH(&c->first, c->at.n);
@@ -168,7 +169,7 @@ static weft_status check_steps(checker *c)
         if (b->step[i].prec_f32 && act_rounds(l.k->act))
             return fail_step(c, i,
                              "the model asks for prec(f32), and its kernel rounds its activations");
-        if (plan_step_scratch(c->be, l.k, &b->step[i], c->p->cell, c->p->kv) > b->scratch_bytes)
+        if (plan_step_scratch(c->be, l.k, &b->step[i], c->p->cell, &tiers) > b->scratch_bytes)
             return fail_step(c, i, "it needs more scratch than the bucket has");
         for (int x = 0; x < l.n; x++)
             VEC_PUSH(&c->at, l.at[x]);

@@ -14,6 +14,6 @@ weft_status plan_check(weft_diag *dg, const backend *be, const plan *p) WEFT_MUS
 
 /* Bytes of scratch that a step with this kernel, of a plan with these cells, needs in each thread. */
 size_t plan_step_scratch(const backend *be, const plan_kernel *kernel, const plan_step *s,
-                         const plan_cell *cells, dtype kv);
+                         const plan_cell *cells, const kpolicy *tiers);
 
 #endif

@@ -174,13 +174,17 @@ static weft_status check_cells(weft_diag *dg, const plan *p)
     if (p->kv != DT_F32 && p->kv != DT_F16 && p->kv != DT_BF16)
         return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: cells do not store %s",
                          (unsigned)p->kv < DT_COUNT ? dtype_row_of(p->kv)->name : "that type");
+    const char *why = p->tiers.n_tier ? kpolicy_wrong(&p->tiers) : NULL;
+    if (why)
+        return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: its tiers: %s", why);
     for (int32_t i = 0; i < p->n_cell; i++) {
         const plan_cell *c = &p->cell[i];
         int64_t n;
         if (!is_size(c->heads) || !is_size(c->k) || !is_size(c->v) ||
             (c->latent && (c->heads != 1 || c->v > c->k)) || !i64_mul(c->heads, c->k + c->v, &n) ||
             n > PLAN_SIZE_MAX || c->window < 0 || c->window > PLAN_SIZE_MAX ||
-            (unsigned)c->layout > PLAN_RING || c->keep < 0 || c->keep > PLAN_SIZE_MAX)
+            (unsigned)c->layout > PLAN_RING || c->keep < 0 || c->keep > PLAN_SIZE_MAX ||
+            (unsigned)c->coarsest >= KFORM_COUNT || c->pin < 0)
             return weft_fail(dg, W1503, WEFT_NOWHERE, "plan: cell %d, %s, cannot have these sizes",
                              (int)i, c->name);
     }

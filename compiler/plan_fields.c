@@ -12,6 +12,11 @@ const char *const plan_io_names[] = {"tokens", "pos", "rows", NULL};
 const char *const plan_rows_names[] = {"T", "R", "S", "fixed", NULL};
 const char *const plan_layout_names[] = {"paged", "contiguous", "ring", NULL};
 const char *const plan_lora_names[] = {"linear", "experts", "head_linear", "embed", NULL};
+static const char *const form_names[] = {
+#define FORM(name, text, ...) text,
+#include "kernels/kforms.def"
+#undef FORM
+    NULL};
 const char *const plan_mode_names[] = {"mapped", "copied", "interleaved", NULL};
 
 #define NAMES(list, last) _Static_assert(sizeof(list) / sizeof *(list) == (last) + 2, "a name each")
@@ -187,7 +192,17 @@ static const plan_record cell_record = {"cells", sizeof(S), FIELDS(
     INT ("v",      v,      1, INT32_MAX),
     OPT ("window", window, 0, INT32_MAX, 0),
     WORD("layout", layout, plan_layout_names),
-    OPT ("keep",   keep,   0, INT32_MAX, 0))};
+    OPT ("keep",   keep,   0, INT32_MAX, 0),
+    BOOL("bounded", bounded),
+    OPT ("coarsest", coarsest, 0, KFORM_COUNT - 1, 0),
+    OPT ("pin",    pin,    0, INT64_MAX, 0))};
+#undef S
+
+#define S kpolicy_tier
+static const plan_record tier_record = {NULL, sizeof(S), FORM_ITEMS, FIELDS(
+    WORD("key",   key,   form_names),
+    WORD("value", value, form_names),
+    INT ("last",  last,  0, INT32_MAX))};
 #undef S
 
 #define S plan_output
@@ -235,6 +250,7 @@ const plan_record plan_head_record = {NULL, sizeof(S), FIELDS(
 #define S plan
 const plan_record plan_body_record = {NULL, sizeof(S), FIELDS(
     TYPE("kv",                kv),
+    {"tiers", FIELD_RECORDS, ARRAY(tiers.tier), COUNT(S, tiers.n_tier), .of = &tier_record},
     BOOL("deterministic",     deterministic),
     INT ("n_tok_max",         n_tok_max, 1, INT32_MAX),
     INT ("n_out_max",         n_out_max, 0, INT32_MAX),

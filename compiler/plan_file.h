@@ -10,7 +10,7 @@
 #include "runtime/formats/model_file.h"
 
 /* Counts up when the layout of the file, of plans or of kernel arguments changes. */
-enum { PLAN_FILE_VERSION = 2, PLAN_FILE_BYTES_MAX = 256 << 20 };
+enum { PLAN_FILE_VERSION = 3, PLAN_FILE_BYTES_MAX = 256 << 20 };
 
 /* The steps for calls of n_tok rows, one a line, by phase; runs of steps that repeat, as layers do, are printed
  * once unless all. */

@@ -2,6 +2,7 @@
 #include "compiler/plan_make.h"
 
 #include "compiler/lower_impl.h"
+#include "compiler/plan_cells.h"
 #include "compiler/plan_check.h"
 
 /* Outputs that nobody wants are gone before the passes look. */
@@ -86,7 +87,13 @@ weft_status plan_make(weft_diag *dg, const graph *g, const target *t, const pass
 {
     if (!t->be->fuses && !needs_lora(g, t)) {
         WEFT_TRY(lower_check(dg, g, t));
-        return make_from(dg, g, t, a, out_plan);
+        if (plan_tiers(&t->tiers, t->kv).n_tier < 2)
+            return make_from(dg, g, t, a, out_plan);
+        graph *tiered = graph_copy(g);
+        cells_convert(tiered, t);
+        weft_status made = make_from(dg, tiered, t, a, out_plan);
+        graph_destroy(tiered);
+        return made;
     }
     graph *fused;
     WEFT_TRY(plan_graph(dg, g, t, watch, &fused));

@@ -221,7 +221,7 @@ void plan_text(const plan *p, int64_t n_tok, bool all, strbuf *out)
     strbuf_add(out,
                "plan %s, entry %s: %s kernels, state in %s%s, calls of up to %" PRId64
                " rows in %d bucket%s\n",
-               p->model, p->entry, p->level, dtype_row_of(p->kv)->name,
+               p->model, p->entry, p->level, plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}),
                p->deterministic ? ", deterministic" : "", p->n_tok_max, (int)p->n_bucket,
                p->n_bucket == 1 ? "" : "s");
     strbuf_add(out, "weights: %zu bytes in place, %zu copied, %zu of tables, %zu of constants\n",

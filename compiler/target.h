@@ -13,6 +13,7 @@ typedef struct {
     int64_t n_tok_max; /* rows in one call: the largest bucket */
     int64_t n_out_max; /* rows of one call that outputs [R] may be asked for; 0: n_tok_max */
     dtype kv;          /* what state cells store: DT_F32, DT_F16 or DT_BF16 */
+    kpolicy tiers;     /* by age; n_tier 0: all as kv */
     const char *const *outputs; /* "logits", "resid" (all of them), "resid.3"; NULL: every output */
     int n_output;
     int64_t

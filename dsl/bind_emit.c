@@ -103,6 +103,25 @@ gref emit_input(binding *b, str name, const tensor_type *t)
     return (gref){REF_INPUT, graph_add_input(b->g, name, &type), 0};
 }
 
+/* coarsest and pin, which were looked at when the cell was declared. */
+static bool cell_storage(binding *b, const ast *arg, gcell *out)
+{
+    sema *s = b->s;
+    const ast *given = arg->kid[ARG_VALUE];
+    if (str_eq(arg->name, STR("coarsest"))) {
+        str word;
+        out->bounded = sema_word(s, given, "f32 f16 bf16 q8 q4", &word);
+        out->coarsest = out->bounded ? kform_find(word) : 0;
+        return out->bounded;
+    }
+    const poly *n = sema_int(s, given, "pin");
+    if (!n || !poly_value(n, &out->pin)) {
+        not_known(b, arg->loc, "this number");
+        return false;
+    }
+    return sema_positive(s, given, out->pin, out->name);
+}
+
 /* The sizes of a cell are evaluated for its own layer. */
 void emit_cell(binding *b, cell *cl, cell_slot *slot)
 {
@@ -123,8 +142,10 @@ void emit_cell(binding *b, cell *cl, cell_slot *slot)
     for (uint32_t i = 0; i < args->n_kid; i++) {
         const ast *size = args->kid[i]->kid[ARG_VALUE];
         int k = word_find(cl->kind->arguments, args->kid[i]->name);
-        if (k < 0)
+        if (k < 0) {
+            fine &= cell_storage(b, args->kid[i], &out);
             continue;
+        }
         slot->arg[k] = sema_int(s, size, "a cell's size");
         if (!slot->arg[k] || !poly_value(slot->arg[k], &out.arg[k]))
             not_known(b, args->kid[i]->loc, "this size");

@@ -33,6 +33,22 @@ static int64_t units_quad(const kargs *k)
     return (k->n[0] + 3) / 4;
 }
 
+/* Pages that the call has to make, of all sequences. */
+static int64_t units_page(const kargs *k)
+{
+    int64_t n = 0;
+    for (int64_t s = 0; s < k->batch->n_seq; s++) {
+        const int32_t *range = kbatch_convert(k->batch, k->cell->table + k->size.convert.tier, s);
+        n += range[1] - range[0];
+    }
+    return n * k->cell->heads;
+}
+
+bool kunit_varies(kunit u)
+{
+    return u == KUNIT_PAGE;
+}
+
 static const struct {
     const char *name;
     int64_t (*count)(const kargs *k);
@@ -41,6 +57,7 @@ static const struct {
     [KUNIT_HEAD] = {"head", units_head},
     [KUNIT_GROUP] = {"group", units_group},
     [KUNIT_QUAD] = {"4 rows", units_quad},
+    [KUNIT_PAGE] = {"head of a page", units_page},
     [KUNIT_QUERIES] = {"block of queries", attend_panels_units},
     [KUNIT_RANKS] = {"4 rows of A", lora_units},
 };

@@ -202,7 +202,15 @@ typedef enum {
 } kvariant;
 
 /* What one unit of a kernel is, where it has no tiles. */
-typedef enum { KUNIT_ROW, KUNIT_HEAD, KUNIT_GROUP, KUNIT_QUAD, KUNIT_QUERIES, KUNIT_RANKS } kunit;
+typedef enum {
+    KUNIT_ROW,
+    KUNIT_HEAD,
+    KUNIT_GROUP,
+    KUNIT_QUAD,
+    KUNIT_PAGE,
+    KUNIT_QUERIES,
+    KUNIT_RANKS
+} kunit;
 
 /* Calls of more rows than these are computed by other kernels, and cut into other tiles, than those of few. */
 enum { K_ROWS_FEW = 16 };
@@ -224,6 +232,7 @@ typedef struct {
 const kernel_row *kernel_rows(int *out_n);
 bool kernel_takes(const kernel_row *row, int64_t n_row);
 const char *kunit_name(kunit u); /* for people */
+bool kunit_varies(kunit u);      /* do calls with as many rows have other numbers of them? */
 const char *kvariant_name(kvariant v);
 uint32_t kvariant_needs(kvariant v); /* CPU_ features */
 /* The best variant that this processor can run and that does not round; and by its name, VARIANT_COUNT if there is none such

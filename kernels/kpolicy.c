@@ -2,6 +2,7 @@
 #include "kernels/kpolicy.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static kform float_of(kform f)
 {
@@ -102,4 +103,26 @@ void kpolicy_print(const kpolicy *p, strbuf *out)
         else if (i > 0)
             strbuf_add(out, " rest");
     }
+}
+
+const char *kpolicy_text(const kpolicy *p, char to[KPOLICY_TEXT_MAX])
+{
+    strbuf b = {0};
+    kpolicy_print(p, &b);
+    snprintf(to, KPOLICY_TEXT_MAX, "%s", b.n ? b.p : "");
+    strbuf_free(&b);
+    return to;
+}
+
+double kpolicy_bytes(const kpolicy *p, int64_t length)
+{
+    double bits = 0;
+    int64_t had = 0;
+    for (int32_t i = 0; i < p->n_tier; i++) {
+        int64_t end = p->tier[i].last < length ? p->tier[i].last : length;
+        bits +=
+            (double)(end - had) * (kform_bits(p->tier[i].key) + kform_bits(p->tier[i].value)) / 2;
+        had = end;
+    }
+    return length > 0 ? bits / 8 / (double)length : 0;
 }

@@ -34,5 +34,9 @@ bool kpolicy_same_forms(const kpolicy *a, const kpolicy *b);
 
 /* As people write it: "f16", "f16 last=256, q8/f16 rest". */
 void kpolicy_print(const kpolicy *p, strbuf *out);
+enum { KPOLICY_TEXT_MAX = 160 };
+const char *kpolicy_text(const kpolicy *p, char to[KPOLICY_TEXT_MAX]); /* the same, in `to` */
+/* Bytes of a number, keys and values alike, on the average of the newest `length` tokens; without steps of codes. */
+double kpolicy_bytes(const kpolicy *p, int64_t length);
 
 #endif

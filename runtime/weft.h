@@ -205,6 +205,10 @@ typedef struct {
      * answers. 0: where there are several sequences, as many as those, from 4 to 64, else none; -1: none. Layers with windows
      * have memory for each. */
     int64_t prefixes;
+    /* How keys and values are stored by the age of tokens, instead of kv: tiers, finest first, as in
+     * "f16 last=256, q8 last=4096, q4 rest"; or one of f32, f16, bf16, q8, q4; "q8/f16": keys and values apart. NULL or
+     * "auto": as kv says. A mistake is WEFT_ERR_SYNTAX, with its place. */
+    const char *kv_policy;
 } weft_session_options;
 
 /* The model must outlive it. */

@@ -3,6 +3,7 @@
 
 #include "compiler/plan_file.h"
 #include "runtime/api/api_impl.h"
+#include "runtime/kv/policy.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/threads.h"
 #include "runtime/formats/random_model.h"
@@ -62,6 +63,20 @@ static dtype kv_type(const weft_session_options *o)
     return types[o->kv];
 }
 
+/* What state stores: the text, where there is one. */
+static weft_status kv_tiers(weft_diag *dg, const weft_session_options *o, target *t)
+{
+    t->kv = kv_type(o);
+    if (!o->kv_policy || strcmp(o->kv_policy, "auto") == 0)
+        return WEFT_OK;
+    WEFT_TRY(policy_parse(dg, "KV policy", str_of(o->kv_policy), &t->tiers));
+    const kpolicy_tier *first = &t->tiers.tier[0];
+    t->kv = kform_dtype(first->key);
+    if (t->tiers.n_tier == 1 && first->key == first->value)
+        t->tiers = (kpolicy){0}; /* kv says it all */
+    return WEFT_OK;
+}
+
 enum { PREFIXES_FEW = 4, PREFIXES_MANY = 64, PREFIXES_MAX = 1 << 16 };
 
 bool api_in_range(const weft_session_options *o)
@@ -118,7 +133,6 @@ weft_status api_target(weft_diag *dg, const api_wanted *w, target *out)
                 .n_seq = sequences(o),
                 .n_tok_max = n_tok,
                 .n_out_max = o->wants < n_tok ? o->wants : n_tok,
-                .kv = kv_type(o),
                 .outputs = o->n_output > 0 ? o->outputs : logits,
                 .n_output = o->n_output > 0 ? o->n_output : 1,
                 .may_fork = sequences(o) > 1 || prefixes(o) > 0,
@@ -128,6 +142,7 @@ weft_status api_target(weft_diag *dg, const api_wanted *w, target *out)
                 .open = w->watched,
                 .skip = w->watched ? cutting : w->skip,
                 .n_skip = w->watched ? 2 : w->n_skip};
+    WEFT_TRY(kv_tiers(dg, o, &t));
     WEFT_TRY(choose_kernels(dg, o, &t));
     *out = t;
     return WEFT_OK;

@@ -21,7 +21,8 @@ uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o)
                              .page_tok = run.page_tok,
                              .n_page = run.n_page,
                              .n_prefix = run.n_prefix,
-                             .type = t.kv};
+                             .type = t.kv,
+                             .kv = t.tiers.n_tier ? &t.tiers : NULL};
         if (state_create(quiet, &p, &how, &st) == WEFT_OK) {
             bytes = state_bytes(st);
             state_destroy(st);

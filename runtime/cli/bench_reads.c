@@ -39,17 +39,17 @@ static double node_reads(const graph *g, const gnode *n, int64_t n_row)
     return bytes;
 }
 
-static double cell_reads(const gcell *c, int64_t length, int64_t kv_bytes)
+static double cell_reads(const gcell *c, int64_t length, double kv_bytes)
 {
     int64_t seen = c->window > 0 && c->window < length ? c->window : length, per_token = 0;
     if (c->kind == CELL_kv_cache)
         per_token = c->arg[0] * (c->arg[1] + c->arg[2]);
     else if (c->kind == CELL_latent_cache)
         per_token = c->arg[0];
-    return (double)seen * (double)per_token * (double)kv_bytes;
+    return (double)seen * (double)per_token * kv_bytes;
 }
 
-double bench_reads(const bound_model *bm, int64_t n_seq, int64_t length, int64_t kv_bytes)
+double bench_reads(const bound_model *bm, int64_t n_seq, int64_t length, double kv_bytes)
 {
     const graph *g = bm->graph;
     double bytes = 0;

@@ -8,6 +8,6 @@
  * once, of embeddings and experts the rows and matrices that are chosen (each row other ones, as far as
  * there are), and keys and values of `kv_bytes` bytes a number, as far back as they are looked at.
  * Activations are not counted: they stay in caches. */
-double bench_reads(const bound_model *bm, int64_t n_seq, int64_t length, int64_t kv_bytes);
+double bench_reads(const bound_model *bm, int64_t n_seq, int64_t length, double kv_bytes);
 
 #endif

@@ -1,6 +1,20 @@
 #include "runtime/cli/model_flags.h"
 
 #include "runtime/base/threads.h"
+#include "runtime/kv/policy.h"
+#include <stdio.h>
+#include <string.h>
+
+/* The policy's text. Of forms of keys and values it is in memory that the next call uses again. */
+static const char *policy_text(const model_flags *f)
+{
+    static char both[200];
+    if (!f->kv_keys && !f->kv_values)
+        return f->kv;
+    snprintf(both, sizeof both, "%s/%s", f->kv_keys ? f->kv_keys : "f16",
+             f->kv_values ? f->kv_values : "f16");
+    return both;
+}
 
 weft_status model_flags_check(weft_diag *dg, const model_flags *f)
 {
@@ -8,7 +22,16 @@ weft_status model_flags_check(weft_diag *dg, const model_flags *f)
         return weft_fail(dg, W1904, WEFT_NOWHERE, "a checkpoint is needed: -m MODEL");
     if (f->model && f->random)
         return weft_fail(dg, W1904, WEFT_NOWHERE, "either -m MODEL or --random SHAPE:TYPE");
-    return WEFT_OK;
+    if (strcmp(f->kv, "auto") != 0 && (f->kv_keys || f->kv_values))
+        return weft_fail(dg, W1904, WEFT_NOWHERE, "either --kv or -ctk and -ctv");
+    kpolicy p;
+    const char *text = policy_text(f), *name = f->kv == text ? "--kv" : "-ctk/-ctv";
+    return strcmp(text, "auto") == 0 ? WEFT_OK : policy_parse(dg, name, str_of(text), &p);
+}
+
+bool model_flags_stores(const model_flags *f)
+{
+    return strcmp(f->kv, "auto") != 0 || f->kv_keys || f->kv_values;
 }
 
 api_source model_flags_source(const model_flags *f)
@@ -38,7 +61,7 @@ weft_session_options model_flags_session(const model_flags *f, progress *bar)
                                   .batch = f->batch,
                                   .threads = f->threads ? f->threads : -1,
                                   .exec = (weft_exec)f->exec,
-                                  .kv = (weft_kv)f->kv,
+                                  .kv_policy = policy_text(f),
                                   .deterministic = f->deterministic,
                                   .round_bf16 = f->round_bf16,
                                   .no_weight_cache = f->no_weight_cache,

@@ -9,7 +9,8 @@
 typedef struct {
     const char *model, *random, *arch;
     int64_t context, batch, threads;
-    int exec, kv; /* weft_exec, weft_kv */
+    int exec;                             /* weft_exec */
+    const char *kv, *kv_keys, *kv_values; /* a policy; or the forms of keys and values */
     bool deterministic, round_bf16, no_weight_cache, no_repack, no_mmap, mlock;
 } model_flags;
 
@@ -22,7 +23,9 @@ typedef struct {
 #define BATCH_FLAG_ROW(T, at, normal)                                                                                         \
     FLAG_ROW_INT   (T, at.batch,   "ubatch-size", "ub", "N", normal, 1, 1 << 20, "tokens evaluated in one call, at most")
 #define KV_FLAG_ROW(T, at)                                                                                                    \
-    FLAG_ROW_CHOICE(T, at.kv,      "kv",       NULL, "auto|f32|f16|bf16", "auto", "what keys and values are stored as; auto: f16, of the reference f32")
+    FLAG_ROW_STR   (T, at.kv,      "kv",       NULL, "POLICY", "auto", "what keys and values are stored as: f32, f16, bf16, q8, q4, or by age as \"f16 last=256, q8 last=4096, q4 rest\"; auto: f16, of the reference f32"), \
+    FLAG_ROW_STR   (T, at.kv_keys, "cache-type-k", "ctk", "FORM", NULL, "what keys are stored as, where values differ"),       \
+    FLAG_ROW_STR   (T, at.kv_values, "cache-type-v", "ctv", "FORM", NULL, "what values are stored as")
 #define ROUND_FLAG_ROW(T, at)                                                                                                 \
     FLAG_ROW_BOOL  (T, at.round_bf16, "round-bf16", NULL, "round activations for BF16 weights to bf16: faster, logits off by some tenths of a percent")
 #define SESSION_FLAG_ROWS(T, at, threads_normal)                                                                              \
@@ -39,10 +42,11 @@ typedef struct {
     FLAG_ROW_BOOL  (T, at.mlock,   "mlock",    NULL, "keep the checkpoint in memory")
 /* clang-format on */
 
-/* W1904 without a checkpoint, or with two. */
+/* W1904 without a checkpoint, or with two; with a policy and forms of keys or values. */
 weft_status model_flags_check(weft_diag *dg, const model_flags *f) WEFT_MUST_USE;
 /* The model, bound for the trained context. */
 api_source model_flags_source(const model_flags *f);
+bool model_flags_stores(const model_flags *f); /* do they say what keys and values are stored as? */
 /* A session; `bar`, all zeros, shows how far interleaving is when a model is used for the first time. */
 weft_session_options model_flags_session(const model_flags *f, progress *bar);
 

@@ -175,8 +175,8 @@ void profile_as_text(const profile *f, strbuf *out)
     strbuf_add(out,
                "%s: %d thread%s, state in %s, kernels up to %s\n"
                "the roof, measured: %.2f GB/s; GFLOP/s by instruction:",
-               f->p->model, f->threads, f->threads == 1 ? "" : "s", dtype_row_of(f->p->kv)->name,
-               f->p->level, f->bandwidth / 1e9);
+               f->p->model, f->threads, f->threads == 1 ? "" : "s",
+               plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}), f->p->level, f->bandwidth / 1e9);
     put_peaks(f, out);
     for (int part = 0; part < PROFILE_PARTS; part++)
         put_total(f, part, out);
@@ -271,7 +271,7 @@ void profile_as_json(const profile *f, strbuf *out)
     json_open(&w, '{');
     json_key_text(&w, "model", f->p->model);
     json_key_int(&w, "threads", f->threads);
-    json_key_text(&w, "kv", dtype_row_of(f->p->kv)->name);
+    json_key_text(&w, "kv", plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}));
     json_key_text(&w, "variant", f->p->level);
     json_key_double(&w, "bandwidth", f->bandwidth);
     json_key_open(&w, "flop_rates", '{');

@@ -117,7 +117,8 @@ void verify_as_text(const verify_subject *of, const verify_report *r, strbuf *ou
                "%s: %" PRId64 " tokens %s, %d thread%s, state in %s, kernels up to %s\n"
                "%d values compared, %d more inside of fused steps\n",
                of->p->model, of->n_token, of->tokens, of->threads, of->threads == 1 ? "" : "s",
-               dtype_row_of(of->p->kv)->name, of->p->level, (int)r->n_value, (int)r->n_hidden);
+               plan_kv_text(of->p, (char[KPOLICY_TEXT_MAX]){0}), of->p->level, (int)r->n_value,
+               (int)r->n_hidden);
     text_kernels(of, r, out);
     if (count_f32(of->p))
         strbuf_add(out, "prec(f32): the activations of %d product%s stay f32\n", count_f32(of->p),
@@ -163,7 +164,7 @@ void verify_as_json(const verify_subject *of, const verify_report *r, strbuf *ou
     json_key_text(&w, "model", of->p->model);
     json_key_int(&w, "tokens", of->n_token);
     json_key_int(&w, "threads", of->threads);
-    json_key_text(&w, "kv", dtype_row_of(of->p->kv)->name);
+    json_key_text(&w, "kv", plan_kv_text(of->p, (char[KPOLICY_TEXT_MAX]){0}));
     json_key_text(&w, "variant", of->p->level);
     json_key_bool(&w, "passed", verify_passed(r));
     json_key_index(&w, "first_bad", r->first_bad);

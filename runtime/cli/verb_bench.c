@@ -73,7 +73,8 @@ typedef struct {
     weft_model *m;
     weft_session *s;
     weft_row *rows; /* of one call */
-    int64_t batch, kv_bytes;
+    int64_t batch;
+    kpolicy kv;
     int64_t vocab;   /* tokens are below this; 0: any will do */
     uint64_t random; /* where the tokens come from */
     bench_about about;
@@ -170,7 +171,7 @@ static weft_status open_session(bench_run *r)
                          r->batch);
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
     r->vocab = r->s->plan.p->n_vocab;
-    r->kv_bytes = r->s->plan.t.kv == DT_F32 ? 4 : 2;
+    r->kv = plan_tiers(&r->s->plan.p->tiers, r->s->plan.p->kv);
     return WEFT_OK;
 }
 
@@ -298,8 +299,9 @@ static weft_status run_test(bench_run *r, bench_row t)
 {
     if (r->stopped || (t.n_prompt == 0 && t.n_gen == 0))
         return WEFT_OK;
-    if (t.n_gen) /* half of them are there on average */
-        t.call_bytes = bench_reads(r->m->bound, t.n_seq, t.depth + (t.n_gen + 1) / 2, r->kv_bytes);
+    int64_t length = t.depth + (t.n_gen + 1) / 2; /* half of them are there on average */
+    if (t.n_gen)
+        t.call_bytes = bench_reads(r->m->bound, t.n_seq, length, kpolicy_bytes(&r->kv, length));
     weft_status st = measure(r, &t);
     if (st == WEFT_OK)
         st = check_logits(r);

@@ -365,7 +365,8 @@ int verb_eval(cli *c)
     weft_status st = model_flags_check(c->dg, f);
     if (st == WEFT_OK && !r.o->ids == !r.o->batch)
         st = usage(&r, "eval takes either --ids or --batch");
-    if (st == WEFT_OK && r.o->plan && (f->exec || f->kv || f->deterministic || f->round_bf16))
+    if (st == WEFT_OK && r.o->plan &&
+        (f->exec || model_flags_stores(f) || f->deterministic || f->round_bf16))
         st = usage(&r, "--plan brings its own executor: leave out --exec, --kv, --deterministic, "
                        "--round-bf16");
     if (st == WEFT_OK && r.o->greedy && r.o->batch)

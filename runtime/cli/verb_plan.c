@@ -248,7 +248,8 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
                "%s: context %" PRId64 ", %" PRId64 " sequence%s, calls of at most %" PRId64
                " rows, %d thread%s, state in %s, kernels up to %s\n",
                p->model, run->n_ctx, run->n_seq, run->n_seq == 1 ? "" : "s", p->n_tok_max,
-               run->threads, run->threads == 1 ? "" : "s", dtype_row_of(p->kv)->name, p->level);
+               run->threads, run->threads == 1 ? "" : "s",
+               plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}), p->level);
     text_memory(ac, out);
     text_kernels(ac, out);
     text_activations(ac, out);
@@ -330,7 +331,7 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
     json_key_int(&w, "sequences", ac->pl->made.run.n_seq);
     json_key_int(&w, "rows", p->n_tok_max);
     json_key_int(&w, "threads", ac->pl->made.run.threads);
-    json_key_text(&w, "kv", dtype_row_of(p->kv)->name);
+    json_key_text(&w, "kv", plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}));
     json_key_text(&w, "variant", p->level);
     json_memory(&w, ac);
     json_kernels(&w, ac);

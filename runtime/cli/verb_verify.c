@@ -116,6 +116,7 @@ static weft_status make_plans(verify_job *j)
     target ref = j->pl.made.t;
     ref.be = backend_reference();
     ref.kv = DT_F32;
+    ref.tiers = (kpolicy){0};
     const graph *before = j->pl.m->bound->graph, *after = before;
     if (j->pl.made.t.be->fuses) {
         WEFT_TRY(plan_graph(dg, before, &j->pl.made.t, NULL, &j->rewritten));
@@ -124,6 +125,7 @@ static weft_status make_plans(verify_job *j)
     }
     WEFT_TRY(plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->ref));
     ref.kv = j->pl.made.t.kv;
+    ref.tiers = j->pl.made.t.tiers;
     return plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->rounded);
 }
 

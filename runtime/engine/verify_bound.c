@@ -23,9 +23,11 @@
 static const double step_f32 = 2e-5, step_bf16 = 4e-3, step_quantized = 0.08; /* of a row of one number */
 static const double output_f32 = 1e-3, output_bf16 = 0.05, output_q8 = 0.15, output_q8k = 0.25;
 
-static const struct { dtype type; double row, output; } kv_bound[] = {
-    {DT_F16,  1e-4, 2e-2},
-    {DT_BF16, 5e-4, 0.1},
+static const struct { kform form; double row, output; } kv_bound[] = {
+    {KFORM_F16,  1e-4, 2e-2},
+    {KFORM_BF16, 5e-4, 0.1},
+    {KFORM_Q8,   5e-3, 0.2}, /* a code that goes the other way is 1/119 of its group's largest */
+    {KFORM_Q4,   8e-2, 1},   /* 16/119 */
 };
 
 /* How much larger an error of the operands may come out. */
@@ -36,10 +38,17 @@ static const struct { kop op; double times; } grows[] = {
 
 enum { KV_TYPES = sizeof kv_bound / sizeof *kv_bound, GROWS = sizeof grows / sizeof *grows };
 
-static double kv_row_bound(dtype t)
+/* The coarsest form of a plan's keys. */
+static kform kv_form(const plan *p)
+{
+    kpolicy tiers = plan_tiers(&p->tiers, p->kv);
+    return tiers.tier[tiers.n_tier - 1].key;
+}
+
+static double kv_row_bound(kform f)
 {
     for (int i = 0; i < KV_TYPES; i++)
-        if (kv_bound[i].type == t)
+        if (kv_bound[i].form == f)
             return kv_bound[i].row;
     return 0;
 }
@@ -122,7 +131,7 @@ static double step_error(flow *f, const plan_step *s)
         if (is_memory(s->in[i].space))
             in += error_at(f, &s->in[i]);
     if (append) {
-        in += kv_row_bound(f->p->kv);
+        in += kv_row_bound(kv_form(f->p));
         if (in > f->cell[s->cell])
             f->cell[s->cell] = in;
         return in;
@@ -187,7 +196,7 @@ double verify_output_bound(const plan *p)
         bound = own > bound ? own : bound;
     }
     for (int i = 0; i < KV_TYPES && p->n_cell; i++)
-        bound += kv_bound[i].type == p->kv ? kv_bound[i].output : 0;
+        bound += kv_bound[i].form == kv_form(p) ? kv_bound[i].output : 0;
     return bound;
 }
 
@@ -199,7 +208,10 @@ const char *verify_reason(const plan *p, const plan_step *s)
     if (act_rounds(row->act))
         return act_block(row->act) > 32 ? "activations rounded to 8 bits in blocks of 256"
                                         : "activations rounded to 8 bits in blocks of 32";
-    if (s->cell >= 0 && p->kv != DT_F32)
-        return p->kv == DT_F16 ? "state stored in f16" : "state stored in bf16";
-    return NULL;
+    static const char *const stored[KFORM_COUNT] = {
+#define FORM(name, text, ...) [KFORM_##name] = "state stored in " text,
+#include "kernels/kforms.def"
+#undef FORM
+    };
+    return s->cell >= 0 && kv_form(p) != KFORM_F32 ? stored[kv_form(p)] : NULL;
 }

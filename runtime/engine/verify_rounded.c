@@ -32,7 +32,7 @@ bool verify_rounds(const plan *p)
         for (int32_t i = 0; i < p->bucket[b].n_step; i++)
             if (is_rounded(p, &p->bucket[b].step[i]))
                 return true;
-    return p->n_cell > 0 && p->kv != DT_F32;
+    return p->n_cell > 0 && (p->kv != DT_F32 || p->tiers.n_tier > 1);
 }
 
 /* ---- rounding ---- */

@@ -129,6 +129,11 @@ static void prepare(cpu_bucket *c, const kbatch *b, const klora *lora)
     }
     if (!same || b->n_tok > K_ROWS_FEW)
         bound_ranges(c, b);
+    for (int32_t i = 0; i < c->plan->n_item; i++) {
+        const cpu_step *s = &c->steps[c->plan->item[i].first];
+        if (kunit_varies(s->row->unit))
+            c->most[i] = c->units[i] = kernel_units(s->row, &s->args);
+    }
 }
 
 /* ---- stopping ---- */

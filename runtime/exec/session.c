@@ -41,7 +41,8 @@ static weft_status open_tables(weft_diag *dg, const plan *p, const session_optio
                         .page_tok = opt->page_tok,
                         .n_page = opt->n_page,
                         .n_prefix = opt->n_prefix,
-                        .type = p->kv};
+                        .type = p->kv,
+                        .kv = p->tiers.n_tier ? &p->tiers : NULL};
     WEFT_TRY(state_create(dg, p, &st, &s.st));
     s.b = batch_create(p, s.st);
     if (opt->n_prefix > 0)

@@ -153,8 +153,8 @@ static const struct {
     weft_code code;
     const char *says;
 } edits[] = {
-    {"{\"weft_plan\":2", "{\"weft_plan\":1", W1504, "version 1; this Weft reads version 2"},
-    {"{\"weft_plan\":2", "{\"weft_plan\":x", W1504, "version 0"},
+    {"{\"weft_plan\":3", "{\"weft_plan\":1", W1504, "version 1; this Weft reads version 3"},
+    {"{\"weft_plan\":3", "{\"weft_plan\":x", W1504, "version 0"},
     {"{\"weft_plan\":", "{\"graph\":", W1504, "is not a plan file"},
     {"\"weft\":\"", "\"weft\":\"9", W1504, "was made by Weft 9"},
     {"\"hash\":\"", "\"hash\":\"0", W1505, "for another checkpoint (a toy"},

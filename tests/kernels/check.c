@@ -261,7 +261,7 @@ static void results_make(check *c, const check_case *k, const kargs *args, bool 
     }
     if (k->cell_bytes > 0) {
         r->cell = *args->cell;
-        r->cell.tier[0].base = check_alloc(c, k->cell_bytes, 0);
+        r->cell.tier[k->cell_tier].base = check_alloc(c, k->cell_bytes, 0);
     }
 }
 
@@ -395,8 +395,8 @@ static void compare_runs(check *c, const check_case *k, const results *a, const 
             fail(c, text);
         }
     }
-    if (k->cell_bytes > 0 &&
-        memcmp(a->cell.tier[0].base, b->cell.tier[0].base, k->cell_bytes) != 0) {
+    if (k->cell_bytes > 0 && memcmp(a->cell.tier[k->cell_tier].base,
+                                    b->cell.tier[k->cell_tier].base, k->cell_bytes) != 0) {
         snprintf(text, sizeof text, "%s (unused memory %08x): other bits in the cell", m->name,
                  (unsigned)fills[m->fill]);
         fail(c, text);
@@ -426,7 +426,7 @@ static void run_manner(check *c, const check_case *k, const results *first, cons
     results_make(c, k, &k->k, m->gaps, &r);
     results_fill(k, noise, &r);
     if (k->cell_bytes > 0)
-        memcpy(r.cell.tier[0].base, cell_before, k->cell_bytes);
+        memcpy(r.cell.tier[k->cell_tier].base, cell_before, k->cell_bytes);
     for (int i = 0; i < K_OUT_MAX; i++)
         if (k->out[i].width) {
             size_t bytes = (size_t)(k->out[i].rows * r.pitch[i]);
@@ -455,16 +455,16 @@ static void run_case(check *c, const check_case *k)
     results_fill(k, &noise, &first);
     char *cell_before = k->cell_bytes ? check_alloc(c, k->cell_bytes, 0) : NULL;
     if (cell_before) {
-        memcpy(want.cell.tier[0].base, cell_before, k->cell_bytes);
-        memcpy(first.cell.tier[0].base, cell_before, k->cell_bytes);
+        memcpy(want.cell.tier[k->cell_tier].base, cell_before, k->cell_bytes);
+        memcpy(first.cell.tier[k->cell_tier].base, cell_before, k->cell_bytes);
     }
     run(c, ref, k, &k->ref, &whole, &want);
     run(c, c->row, k, &k->k, &whole, &first);
     for (int i = 0; i < K_OUT_MAX; i++)
         if (k->out[i].width)
             compare_out(c, k, &want, &first, i);
-    if (k->cell_bytes &&
-        memcmp(want.cell.tier[0].base, first.cell.tier[0].base, k->cell_bytes) != 0)
+    if (k->cell_bytes && memcmp(want.cell.tier[k->cell_tier].base,
+                                first.cell.tier[k->cell_tier].base, k->cell_bytes) != 0)
         fail(c, "the cell differs from the reference's");
     if (!guards_hold(c))
         fail(c, "wrote outside its memory");

@@ -32,8 +32,9 @@ typedef struct {
     check_out out[K_OUT_MAX];
     int64_t cols, grain; /* in tile mode: columns, and what a tile is a multiple of; 0: has none */
     bool inplace;        /* the result may overwrite input 0; both are dense */
-    /* append: the result is the cell's memory, so many bytes; k.cell is copied, its base replaced. */
+    /* append, convert: the result is the memory of a tier of the cell, so many bytes; k.cell is copied, that base replaced. */
     size_t cell_bytes;
+    int cell_tier;
     double bytes, flops; /* of a bench: read and computed */
 } check_case;
 

@@ -1,4 +1,4 @@
-/* check_cell.c - cases for append and attend: cells of all stored types and page sizes, sequences whose
+/* check_cell.c - cases for append, convert and attend: cells of all stored types and page sizes, sequences whose
  * rows come turn by turn, windows, chunks, softcap, sinks, slopes, latent rows.
  *
  * Bounds of attend, with U = 2^-24: a logit is off by d = (k + 8) U times scale * sum |q| |k|, and
@@ -456,8 +456,45 @@ static bool attend_bench(check *c, const kernel_row *row, int i, check_case *out
     return true;
 }
 
+/* ---- convert ---- */
+
+/* Some of each sequence's full pages become pages of a tier. */
+static bool convert_make(check *c, const kernel_row *row, int i, check_case *out)
+{
+    (void)row;
+    if (i >= N_SHAPE * 3)
+        return false;
+    const cell_shape *s = &shapes[i % N_SHAPE];
+    tier_set tiers = tier_sets[(i + i / N_SHAPE) % N_TIERS];
+    tiers.missing = false;
+    int tier = 1 + (int)check_below(c, tiers.n - 1);
+    kbatch *all = batch_make(c, s, longest(s), s->page_tok);
+    float *keys = check_numbers(c, all->n_tok * s->cell_heads * s->k);
+    float *values = check_numbers(c, all->n_tok * s->cell_heads * s->v);
+    keys[check_below(c, all->n_tok * s->cell_heads * s->k)] = NAN;
+    kcell *cell = cell_fill(c, s, kform_dtype(tiers.key[0]), s->page_tok, keys, values, all);
+    tiers_fill(c, s, &tiers, cell, all);
+    tables_add(s, &tiers, all);
+    for (int64_t q = 0; q < all->n_seq; q++) {
+        int64_t n = s->len[q] / s->page_tok, begin = check_below(c, n + 1);
+        int32_t *range = kbatch_pages_room(all, 1 + tier, q) - KBATCH_RANGE;
+        range[0] = (int32_t)begin;
+        range[1] = (int32_t)(begin + check_below(c, n - begin + 1));
+    }
+    out->cell_bytes = (size_t)(pages_of(s, s->page_tok) * cell->tier[tier].page_bytes);
+    out->cell_tier = tier;
+    out->ref.cell = out->k.cell = cell;
+    out->ref.batch = out->k.batch = all;
+    out->ref.size = out->k.size = (ksizes){.convert = {all->n_tok, tier}};
+    snprintf(out->shape, sizeof out->shape, "%s to %s, heads %d of %d, pages of %d",
+             kform_name(tiers.key[tier - 1]), kform_name(tiers.key[tier]), (int)s->cell_heads,
+             (int)s->k, (int)s->page_tok);
+    return true;
+}
+
 const check_op check_ops_cell[] = {
     {KOP_append, append_make, NULL},
+    {KOP_convert, convert_make, NULL},
     {KOP_attend, attend_make, attend_bench},
     {0},
 };

@@ -30,7 +30,8 @@ START_TEST(recorded)
 }
 END_TEST
 
-/* Every kernel has a recorded case; those that touch a cell are in test_ref_cell.c, those of adapters are held against
+/* Every kernel has a recorded case; those that touch a cell are in test_ref_cell.c (convert, which
+ * is page_form.c, in test_page_form.c), those of adapters are held against
  * merged matrices in exec/test_lora.c. */
 START_TEST(all_have_cases)
 {
@@ -40,6 +41,7 @@ START_TEST(all_have_cases)
     const kernel_row *rows = kernel_rows(&n_row);
     bool *seen = ARENA_ARRAY(a, bool, (size_t)n_row);
     seen[kernel_index(ref_row("attend"))] = seen[kernel_index(ref_row("append"))] = true;
+    seen[kernel_index(ref_row("convert"))] = true;
     seen[kernel_index(ref_row("lora_down"))] = seen[kernel_index(ref_row("lora_up"))] = true;
     ref_case c;
     while (ref_case_next(f, a, &c))
