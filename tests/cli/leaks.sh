@@ -26,6 +26,8 @@ done <<'END'
 1 perplexity -m ../../../models/stories-7m -f story.txt -c 32 --kl-base story.txt
 0 quantize ../../../models/stories-7m /dev/null Q4_K_M -n --json
 1 quantize ../../golden/data/gemma2 /dev/null F16
+0 lora show ../../../models/stories-7m-pirate -m ../../../models/stories-7m --json
+1 lora merge -m ../../../models/stories-7m --lora ../../golden/data/lora-llama -o none.gguf
 0 tokenize -m ../../../models/stories-7m Once
 0 chat --chat-template chatml -n 3
 1 template --chat-template chatml --messages broken.weft
