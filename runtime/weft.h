@@ -74,6 +74,7 @@ typedef struct weft_diag weft_diag;
 typedef struct weft_cancel weft_cancel;
 typedef struct weft_model weft_model;
 typedef struct weft_session weft_session;
+typedef struct weft_adapter weft_adapter;
 typedef struct weft_tokenizer weft_tokenizer;
 typedef struct weft_decoder weft_decoder;
 typedef struct weft_template weft_template;
@@ -209,6 +210,9 @@ typedef struct {
      * "f16 last=256, q8 last=4096, q4 rest"; or one of f32, f16, bf16, q8, q4; "q8/f16": keys and values apart. NULL or
      * "auto": as kv says. A mistake is WEFT_ERR_SYNTAX, with its place. */
     const char *kv_policy;
+    /* LoRA adapters that the session may hold at once, at most 1024, and the rank that each may have at most, 0: 16. They take
+     * memory for every weight that adapters may attach to. 0: none, and it computes as if there were no such thing. */
+    int64_t lora_slots, lora_rank;
 } weft_session_options;
 
 /* The model must outlive it. */
@@ -234,6 +238,8 @@ typedef struct {
     int64_t prefixes, prefixes_used, prefix_pages;
     uint64_t prefix_bytes, prefix_lookups, prefix_hits, prefix_tokens, prefix_tokens_saved,
         prefix_evicted;
+    int64_t lora_slots, lora_rank; /* for adapters */
+    uint64_t adapters;             /* bytes of their slots */
 } weft_session_info;
 
 WEFT_API weft_status weft_session_about(weft_diag *dg, const weft_session *s,
@@ -246,8 +252,9 @@ WEFT_API uint64_t weft_session_bytes(const weft_session *s);
  * may be mixed in any way. */
 typedef struct {
     int32_t token, pos, seq;
-    int32_t slot; /* of an adapter; 0: none */
-    bool want;    /* whether outputs for the rows asked for, such as logits, include it */
+    int32_t
+        slot; /* of an adapter, for this row alone; 0: the mix of its sequence (weft_lora_attach) */
+    bool want; /* whether outputs for the rows asked for, such as logits, include it */
 } weft_row;
 
 /* Evaluate the rows. On failure nothing has changed: no row was added to any sequence. */
@@ -282,6 +289,31 @@ WEFT_API weft_status weft_sequence_load(weft_diag *dg, weft_session *s, int64_t 
                                         const char *path, int32_t **out_ids, int64_t *out_n);
 /* Give back the pages of all texts that are kept for prompts that begin the same (weft_session_options.prefixes). */
 WEFT_API void weft_prefixes_drop(weft_session *s);
+
+/* ---- adapters ---- */
+
+/* A LoRA adapter: a PEFT folder or a GGUF file, bound to the model, which it needs no longer then. */
+WEFT_API weft_status weft_adapter_open(weft_diag *dg, const weft_model *m, const char *path,
+                                       weft_adapter **out_adapter);
+WEFT_API void weft_adapter_close(weft_adapter *a);         /* NULL is fine; slots have copies */
+WEFT_API int64_t weft_adapter_rank(const weft_adapter *a); /* the largest of its ranks */
+
+/* Copy an adapter into a slot, 1 to lora_slots of the session, in place of what it held. Refused where the slot is in use by a
+ * sequence, its rank is below the adapter's, or the adapter is another model's. */
+WEFT_API weft_status weft_lora_load(weft_diag *dg, weft_session *s, int32_t slot,
+                                    const weft_adapter *a);
+WEFT_API weft_status weft_lora_unload(weft_diag *dg, weft_session *s, int32_t slot);
+
+typedef struct {
+    int32_t slot;
+    float scale; /* by which it counts; 1: as it was trained */
+} weft_lora_use;
+
+/* Let a sequence use the sum of some adapters, at most 8, from its next row on; n 0: none. That takes no time: between two tokens of
+ * an answer it may be another mix. What the sequence holds already stays as it was computed; a generation evaluates such
+ * text anew with its next prompt. Sequences that are forked take the mix with them. On failure nothing has changed. */
+WEFT_API weft_status weft_lora_attach(weft_diag *dg, weft_session *s, int64_t seq,
+                                      const weft_lora_use *mix, size_t n);
 
 /* ---- text to tokens and back ---- */
 

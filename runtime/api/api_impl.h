@@ -6,6 +6,7 @@
 #include "runtime/base/cancel.h"
 #include "runtime/base/mem_scope.h"
 #include "runtime/engine/generation.h"
+#include "runtime/lora/adapter.h"
 #include "runtime/text/chat.h"
 #include "runtime/weft.h"
 
@@ -13,6 +14,12 @@ struct weft_session {
     api_plan plan;
     session *run;
     engine text; /* what its generations share; run is NULL before the first */
+    model_hash model;
+};
+
+struct weft_adapter {
+    adapter *from;
+    model_hash model; /* that it was opened for */
 };
 
 struct weft_cancel {

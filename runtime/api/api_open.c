@@ -8,7 +8,7 @@
 #include "runtime/base/threads.h"
 #include "runtime/formats/random_model.h"
 
-enum { BATCH_DEFAULT = 512 };
+enum { BATCH_DEFAULT = 512, LORA_RANK_DEFAULT = 16 };
 
 /* ---- models ---- */
 
@@ -83,8 +83,8 @@ bool api_in_range(const weft_session_options *o)
 {
     return o->context >= 1 && o->context <= INT32_MAX && o->batch >= 0 && o->batch <= INT32_MAX &&
            o->sequences >= 0 && o->wants >= 0 && o->threads >= -1 && o->threads <= 4096 &&
-           o->page_tokens >= 0 && o->pages >= 0 && o->prefixes >= -1 &&
-           o->prefixes <= PREFIXES_MAX && (unsigned)o->exec <= WEFT_EXEC_REF &&
+           o->page_tokens >= 0 && o->lora_slots >= 0 && o->lora_rank >= 0 && o->pages >= 0 &&
+           o->prefixes >= -1 && o->prefixes <= PREFIXES_MAX && (unsigned)o->exec <= WEFT_EXEC_REF &&
            (unsigned)o->kv <= WEFT_KV_BF16;
 }
 
@@ -136,6 +136,9 @@ weft_status api_target(weft_diag *dg, const api_wanted *w, target *out)
                 .outputs = o->n_output > 0 ? o->outputs : logits,
                 .n_output = o->n_output > 0 ? o->n_output : 1,
                 .may_fork = sequences(o) > 1 || prefixes(o) > 0,
+                .lora_slots = o->lora_slots,
+                .lora_rank =
+                    o->lora_slots > 0 && o->lora_rank == 0 ? LORA_RANK_DEFAULT : o->lora_rank,
                 .deterministic = o->deterministic,
                 .round_bf16 = o->round_bf16,
                 .as_stored = o->no_repack,

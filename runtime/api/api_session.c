@@ -57,7 +57,7 @@ static weft_status create_session(weft_diag *dg, const weft_model *m,
         if (!w.how.outputs || !w.how.outputs[i])
             return api_lacks(dg, "weft_session_create", "the names of its outputs");
     weft_session *s = mem_alloc(sizeof *s);
-    *s = (weft_session){0};
+    *s = (weft_session){.model = model_file_hash(m->file)};
     weft_status st = api_plan_open(dg, m, &w, &s->plan);
     if (st == WEFT_OK)
         st = session_create(dg, s->plan.p, m->file, &s->plan.run, &s->run);
@@ -119,6 +119,9 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
                              .state = b.state,
                              .scratch = b.scratch,
                              .tables = b.tables,
+                             .lora_slots = p->lora_slots,
+                             .lora_rank = p->lora_slots > 0 ? p->lora_rank : 0,
+                             .adapters = b.adapters,
                              .prefixes = had.room,
                              .prefixes_used = had.used,
                              .prefix_pages = had.pages,

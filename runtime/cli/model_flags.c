@@ -66,6 +66,8 @@ weft_session_options model_flags_session(const model_flags *f, progress *bar)
                                   .round_bf16 = f->round_bf16,
                                   .no_weight_cache = f->no_weight_cache,
                                   .no_repack = f->no_repack,
+                                  .lora_slots = f->lora_slots,
+                                  .lora_rank = f->lora_rank,
                                   .progress = interleaving_report,
                                   .progress_ctx = bar};
 }

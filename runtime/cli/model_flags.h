@@ -11,6 +11,8 @@ typedef struct {
     int64_t context, batch, threads;
     int exec;                             /* weft_exec */
     const char *kv, *kv_keys, *kv_values; /* a policy; or the forms of keys and values */
+    flag_list lora; /* PATH or PATH=SCALE, see lora_flags.h */
+    int64_t lora_slots, lora_rank;
     bool deterministic, round_bf16, no_weight_cache, no_repack, no_mmap, mlock;
 } model_flags;
 
@@ -37,6 +39,12 @@ typedef struct {
     ROUND_FLAG_ROW (T, at),                                                                                                   \
     FLAG_ROW_BOOL  (T, at.no_weight_cache, "no-weight-cache", NULL, "keep no interleaved weights on disk"),             \
     FLAG_ROW_BOOL  (T, at.no_repack, "no-repack", NULL, "read weights as stored: slower, but no repacked copy takes memory or disk")
+#define SLOT_FLAG_ROWS(T, at)                                                                                                 \
+    FLAG_ROW_INT   (T, at.lora_slots, "lora-slots", NULL, "N", "0", 0, 1024, "adapters that the session may hold; 0: those of --lora"), \
+    FLAG_ROW_INT   (T, at.lora_rank, "lora-rank", NULL, "N", "0", 0, 4096, "the rank that each may have; 0: that of the largest, or 16")
+#define LORA_FLAG_ROWS(T, at)                                                                                                 \
+    FLAG_ROW_LIST  (T, at.lora,    "lora",     NULL, "PATH[=SCALE]", "add this adapter, a PEFT folder or a GGUF file; several: their sum"), \
+    SLOT_FLAG_ROWS (T, at)
 #define FILE_FLAG_ROWS(T, at)                                                                                                 \
     FLAG_ROW_BOOL  (T, at.no_mmap, "no-mmap",  NULL, "read the checkpoint into memory instead of mapping it"),          \
     FLAG_ROW_BOOL  (T, at.mlock,   "mlock",    NULL, "keep the checkpoint in memory")

@@ -128,11 +128,14 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
     WEFT_TRY(weft_tokenizer_of_model(c->dg, t->m, &t->text));
     progress bar = {0};
     weft_session_options how = model_flags_session(&f->open, &bar);
+    WEFT_TRY(lora_open(c->dg, t->m, &f->open, &t->adapters));
+    lora_want(&t->adapters, &how);
     how.wants = 1;
     how.prefixes = f->prefixes;
     how.cancel = t->cancel;
     how.context = choose_context(t, how);
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
+    WEFT_TRY(lora_load(c->dg, &t->adapters, t->s, LORA_MIX));
     WEFT_TRY(weft_session_about(c->dg, t->s, &t->about));
     WEFT_TRY(talk_change(t, f));
     interrupt_cancels(t->cancel);
@@ -150,6 +153,7 @@ void talk_close(talk *t)
     weft_generation_destroy(t->g);
     weft_template_close(t->chat);
     weft_session_destroy(t->s);
+    lora_close(&t->adapters);
     weft_cancel_destroy(t->cancel);
     weft_tokenizer_close(t->text);
     weft_model_close(t->m);

@@ -2,7 +2,7 @@
 #ifndef WEFT_RUNTIME_CLI_TALK_H
 #define WEFT_RUNTIME_CLI_TALK_H
 
-#include "runtime/cli/model_flags.h"
+#include "runtime/cli/lora_flags.h"
 
 typedef struct {
     model_flags open;
@@ -47,6 +47,7 @@ typedef struct {
     FLAG_ROW_INT   (T, t.seed,     "seed",     "s",  "N", "-1", -1, 9007199254740992.0, "the same seed gives the same text; -1: a new one"), \
     FLAG_ROW_LIST  (T, t.stop,     "reverse-prompt", "r", "TEXT", "stop where this text would come"),                     \
     FLAG_ROW_BOOL  (T, t.ignore_end, "ignore-eos", NULL, "go on after the model's end token"),                            \
+    LORA_FLAG_ROWS (T, t.open),                                                                                           \
     SESSION_FLAG_ROWS(T, t.open, "0"),                                                                                    \
     FILE_FLAG_ROWS (T, t.open)
 /* clang-format on */
@@ -56,6 +57,7 @@ typedef struct {
     const talk_flags *f;
     arena *a;
     weft_model *m;
+    lora adapters;
     weft_cancel *cancel;
     weft_session *s;
     weft_session_info about; /* of the session, when it was opened */

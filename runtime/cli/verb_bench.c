@@ -6,7 +6,7 @@
 #include "runtime/cli/bench_reads.h"
 #include "runtime/cli/bench_table.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/model_flags.h"
+#include "runtime/cli/lora_flags.h"
 #include "runtime/engine/score.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ typedef struct {
     model_flags open;
     const char *prompt, *gen, *seqs, *depth;
     int64_t repeat;
-    bool markdown;
+    bool markdown, lora_each;
 } bench_options;
 
 /* clang-format off */
@@ -33,6 +33,8 @@ static const flag bench_flags[] = {
     FLAG_ROW_INT   (bench_options, repeat,   "repetitions", "r", "N", "5", 1, 1000, "how often each test is measured"),
     FLAG_ROW_BOOL  (bench_options, markdown, "md",       NULL, "print the table in Markdown"),
     BATCH_FLAG_ROW (bench_options, open, "512"),
+    LORA_FLAG_ROWS (bench_options, open),
+    FLAG_ROW_BOOL  (bench_options, lora_each, "lora-each", NULL, "sequence 1 uses the first --lora alone, sequence 2 the second, and so on"),
     SESSION_FLAG_ROWS(bench_options, open, "0"),
     FILE_FLAG_ROWS (bench_options, open),
     FLAG_ROW_END   (bench_options),
@@ -71,6 +73,7 @@ typedef struct {
     const bench_options *o;
     int_list prompt, gen, seqs, depth;
     weft_model *m;
+    lora adapters;
     weft_session *s;
     weft_row *rows; /* of one call */
     int64_t batch;
@@ -151,6 +154,11 @@ static void name_model(bench_run *r)
     r->about.model = r->name;
 }
 
+static lora_who lora_who_of(const bench_options *o)
+{
+    return o->lora_each ? LORA_EACH : LORA_MIX;
+}
+
 static weft_status open_session(bench_run *r)
 {
     const bench_options *o = r->o;
@@ -169,7 +177,10 @@ static weft_status open_session(bench_run *r)
     if (!r->rows)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",
                          r->batch);
+    WEFT_TRY(lora_open(r->c->dg, r->m, &o->open, &r->adapters));
+    lora_want(&r->adapters, &how);
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
+    WEFT_TRY(lora_load(r->c->dg, &r->adapters, r->s, lora_who_of(o)));
     r->vocab = r->s->plan.p->n_vocab;
     r->kv = plan_tiers(&r->s->plan.p->tiers, r->s->plan.p->kv);
     return WEFT_OK;
@@ -301,7 +312,8 @@ static weft_status run_test(bench_run *r, bench_row t)
         return WEFT_OK;
     int64_t length = t.depth + (t.n_gen + 1) / 2; /* half of them are there on average */
     if (t.n_gen)
-        t.call_bytes = bench_reads(r->m->bound, t.n_seq, length, kpolicy_bytes(&r->kv, length));
+        t.call_bytes = bench_reads(r->m->bound, t.n_seq, length, kpolicy_bytes(&r->kv, length)) +
+                       lora_reads(&r->adapters, r->s->plan.p, t.n_seq, lora_who_of(r->o));
     weft_status st = measure(r, &t);
     if (st == WEFT_OK)
         st = check_logits(r);
@@ -369,6 +381,7 @@ int verb_bench(cli *c)
     VEC_FREE(&r.results);
     free(r.rows);
     weft_session_destroy(r.s);
+    lora_close(&r.adapters);
     weft_model_close(r.m);
     return st == WEFT_OK && r.stopped ? CLI_INTERRUPTED : cli_exit_of(st);
 }

@@ -2,7 +2,7 @@
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 #include "runtime/cli/id_list.h"
-#include "runtime/cli/model_flags.h"
+#include "runtime/cli/lora_flags.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/safetensors_write.h"
@@ -25,7 +25,7 @@ typedef struct {
 static const flag eval_flags[] = {
     MODEL_FLAG_ROW (eval_options, open, "the checkpoint"),
     FLAG_ROW_STR   (eval_options, ids,     "ids",     NULL, "IDS",   NULL, "token ids: 1,2,3 or @FILE"),
-    FLAG_ROW_STR   (eval_options, batch,   "batch",   NULL, "FILE",  NULL, "rows of several sequences: a JSON list of {id, pos, seq, lora, out}"),
+    FLAG_ROW_STR   (eval_options, batch,   "batch",   NULL, "FILE",  NULL, "rows of several sequences: a JSON list of {id, pos, seq, lora, out}; lora: the number of a --lora, from 1"),
     FLAG_ROW_INT   (eval_options, open.context, "ctx-size", "c",  "N", "0", 0, 1 << 30, "the session's context; 0: as many as there are ids"),
     FLAG_ROW_STR   (eval_options, outputs, "outputs", NULL, "NAMES", "logits", "which: logits,hidden,resid or resid.3"),
     FLAG_ROW_CHOICE(eval_options, rows,    "rows",    NULL, "all|last", "all", "the rows to keep"),
@@ -33,6 +33,7 @@ static const flag eval_flags[] = {
     FLAG_ROW_INT   (eval_options, greedy,  "greedy",  NULL, "N", "0", 0, 1 << 20, "then continue with the N likeliest tokens"),
     FLAG_ROW_STR   (eval_options, plan,    "plan",    NULL, "FILE", NULL, "run this plan, which `weft graph --stage plan --format json` wrote"),
     FLAG_ROW_STR   (eval_options, out,     "out",     "o",  "FILE", NULL, "write the tensors there, as .safetensors"),
+    LORA_FLAG_ROWS (eval_options, open),
     SESSION_FLAG_ROWS(eval_options, open, "1"),
     FILE_FLAG_ROWS (eval_options, open),
     FLAG_ROW_END   (eval_options),
@@ -70,6 +71,7 @@ typedef struct {
     cli *c;
     const eval_options *o;
     weft_model *m;
+    lora adapters;
     weft_session *s;
     const char **outputs;
     int n_output;
@@ -283,7 +285,10 @@ static weft_status run(eval_run *r, arena *a)
     how.n_output = r->n_output;
     how.plan = o->plan;
     WEFT_TRY(api_model_open(r->c->dg, &from, &r->m));
+    WEFT_TRY(lora_open(r->c->dg, r->m, &o->open, &r->adapters));
+    lora_want(&r->adapters, &how);
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
+    WEFT_TRY(lora_load(r->c->dg, &r->adapters, r->s, o->batch ? LORA_SLOTS : LORA_MIX));
     list_outputs(r, a);
     cli_say_verbose(r->c, "%s: %" PRIu64 " bytes of tensors, %" PRIu64 " bytes for the session",
                     weft_model_name(r->m), weft_model_bytes(r->m), weft_session_bytes(r->s));
@@ -384,6 +389,7 @@ int verb_eval(cli *c)
         print_result(&r);
     c->common.json = false; /* the document is written: messages go to stderr */
     weft_session_destroy(r.s);
+    lora_close(&r.adapters);
     weft_model_close(r.m);
     for (int i = 0; i < r.n_got; i++)
         free(r.got[i].data);

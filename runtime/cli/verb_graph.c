@@ -34,6 +34,7 @@ static const flag graph_flags[] = {
     FLAG_ROW_BOOL  (graph_options, full,    "full",    NULL, "text: every layer, so that it can be read back"),
     KV_FLAG_ROW    (graph_options, open),
     ROUND_FLAG_ROW (graph_options, open),
+    SLOT_FLAG_ROWS (graph_options, open),
     FLAG_ROW_STR   (graph_options, outputs, "outputs", NULL, "NAMES", "logits", "plan: which: logits,hidden,resid or resid.3"),
     FLAG_ROW_INT   (graph_options, bucket,  "bucket",  NULL, "N", "1", 1, 1 << 20, "plan, text: the steps for calls of N rows"),
     FLAG_ROW_STR   (graph_options, out,     "output",  "o", "FILE", NULL, "write there instead of to stdout"),

@@ -1,5 +1,6 @@
 /* verb_lora.c - `weft lora`: adapters described, merged, converted, taken out of a fine-tuned model. */
 #include "runtime/cli/verb_lora.h"
+#include "runtime/cli/lora_flags.h"
 
 #include "runtime/base/threads.h"
 
@@ -104,19 +105,7 @@ weft_status lora_check_out(lora_run *r, const lora_model *m)
 weft_status lora_spec(lora_run *r, arena *a, const char *text, const char **out_path,
                       double *out_scale)
 {
-    const char *at = strrchr(text, '=');
-    char *end = NULL;
-    *out_scale = 1;
-    *out_path = text;
-    if (!at)
-        return WEFT_OK;
-    *out_scale = strtod(at + 1, &end);
-    if (at == text || end == at + 1 || *end || !isfinite(*out_scale))
-        return weft_fail(
-            r->dg, W1903, WEFT_NOWHERE,
-            "--lora takes PATH or PATH=SCALE, and '%s' has no number behind the =", text);
-    *out_path = arena_str(a, (str){text, (size_t)(at - text)}).p;
-    return WEFT_OK;
+    return lora_flag_read(r->dg, a, text, out_path, out_scale);
 }
 
 int lora_threads(const lora_run *r)

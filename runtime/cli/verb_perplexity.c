@@ -2,7 +2,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json_write.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/model_flags.h"
+#include "runtime/cli/lora_flags.h"
 #include "runtime/engine/perplexity.h"
 #include "runtime/engine/score.h"
 #include "runtime/formats/kl_file.h"
@@ -32,6 +32,7 @@ static const flag perplexity_flags[] = {
     FLAG_ROW_STR   (perplexity_options, kl_save, "kl-save",  NULL, "FILE",  NULL, "write the distribution at every scored token there"),
     FLAG_ROW_STR   (perplexity_options, kl_base, "kl-base",  NULL, "FILE",  NULL, "compare with those that --kl-save wrote"),
     FLAG_ROW_STR   (perplexity_options, imatrix_out, "imatrix-out", NULL, "FILE", NULL, "write what each column of each matrix is worth, for quantize --imatrix"),
+    LORA_FLAG_ROWS (perplexity_options, open),
     SESSION_FLAG_ROWS(perplexity_options, open, "0"),
     FILE_FLAG_ROWS (perplexity_options, open),
     FLAG_ROW_END   (perplexity_options),
@@ -58,6 +59,7 @@ typedef struct {
     cli *c;
     const perplexity_options *o;
     weft_model *m;
+    lora adapters;
     weft_session *s;
     tok *text;
     tok_ids ids;
@@ -196,8 +198,11 @@ static weft_status open_session(perplexity_run *r)
     if (!r->rows)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",
                          r->how.batch);
+    WEFT_TRY(lora_open(r->c->dg, r->m, &r->o->open, &r->adapters));
+    lora_want(&r->adapters, &how);
     WEFT_TRY((r->o->imatrix_out ? api_session_create_watched : weft_session_create)(r->c->dg, r->m,
                                                                                     &how, &r->s));
+    WEFT_TRY(lora_load(r->c->dg, &r->adapters, r->s, LORA_MIX));
     const plan_output *logits = plan_output_find(r->s->plan.p, "logits", -1);
     if (!logits)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "%s: its logits have an index",
@@ -445,6 +450,7 @@ int verb_perplexity(cli *c)
     kl_stats_free(&r.kl);
     VEC_FREE(&r.ids);
     weft_session_destroy(r.s);
+    lora_close(&r.adapters);
     tok_close(r.text);
     weft_model_close(r.m);
     arena_destroy(a);

@@ -20,6 +20,7 @@ static const flag plan_flags[] = {
     FLAG_ROW_INT   (plan_options, sequences,  "parallel",  "np", "N", "1", 1, 65536, "sequences"),
     FLAG_ROW_SIZE  (plan_options, memory,     "memory",    NULL, "SIZE", "0", 0, 9007199254740992.0, "of the machine it is planned for; 0: what is available on this one"),
     FLAG_ROW_FLOAT (plan_options, bandwidth,  "bandwidth", NULL, "GB/S", "0", 0, 1e6, "of that machine's memory; 0: measure this one's"),
+    SLOT_FLAG_ROWS (plan_options, open),
     FLAG_ROW_END   (plan_options),
 };
 
@@ -65,9 +66,10 @@ typedef struct {
     size_t bytes;
 } memory_row;
 
-enum { MEMORY_ROWS = 8 };
+enum { MEMORY_ROWS = 9 };
 
-static void memory_rows(const account *ac, memory_row *row)
+/* How many there are: that of adapters is there where a session has slots for them. */
+static int memory_rows(const account *ac, memory_row *row)
 {
     const session_memory *m = &ac->mem;
     /* clang-format off */
@@ -80,9 +82,11 @@ static void memory_rows(const account *ac, memory_row *row)
         {"arena",               "arena",                "activations of a call",                      m->arena},
         {"private",             "threads",              "values and scratch of each thread",          m->scratch},
         {"tables",              "tables",               "steps, pages, batch, addresses",             m->tables},
+        {"adapters",            "adapters",             "slots for adapters",                         m->adapters},
     };
     /* clang-format on */
     memcpy(row, rows, sizeof rows);
+    return m->adapters > 0 ? MEMORY_ROWS : MEMORY_ROWS - 1;
 }
 
 /* In what form activations are multiplied with weights of a type, at decode. */
@@ -164,9 +168,9 @@ static uint64_t read_again(const account *ac)
 static void text_memory(const account *ac, strbuf *out)
 {
     memory_row row[MEMORY_ROWS];
-    memory_rows(ac, row);
+    int n_row = memory_rows(ac, row);
     strbuf_add(out, "memory\n");
-    for (int i = 0; i < MEMORY_ROWS; i++)
+    for (int i = 0; i < n_row; i++)
         strbuf_add(out, "  %-20s %14zu  %10.1f MiB  %s\n", row[i].name, row[i].bytes,
                    (double)row[i].bytes / MIB, row[i].what);
     strbuf_add(out, "  %-20s %14zu  %10.1f MiB\n", "total", ac->total, (double)ac->total / MIB);
@@ -267,9 +271,9 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
 static void json_memory(json_writer *w, const account *ac)
 {
     memory_row row[MEMORY_ROWS];
-    memory_rows(ac, row);
+    int n_row = memory_rows(ac, row);
     json_key_open(w, "memory", '{');
-    for (int i = 0; i < MEMORY_ROWS; i++)
+    for (int i = 0; i < n_row; i++)
         json_key_int(w, row[i].key, (int64_t)row[i].bytes);
     json_key_int(w, "total", (int64_t)ac->total);
     json_key_int(w, "own", (int64_t)ac->own);

@@ -45,6 +45,7 @@ static void add_rows(engine *e, call *c, generation *g, size_t n)
     if (g->n_held < g->part && g->part - g->n_held < n)
         n = g->part - g->n_held;
     bool last = n == rows_left(g);
+    generation_note_mix(g);
     for (size_t i = 0; i < n; i++) {
         size_t at = g->n_held + i;
         e->rows[c->n_row++] = (batch_row){.id = g->ids[at],

@@ -126,6 +126,19 @@ static void begin_answer(generation *g)
 
 #define NEVER UINT64_MAX /* it was not looked for yet */
 
+/* Of all that a text's state depends on besides its tokens. */
+static uint64_t key_of(const generation *g)
+{
+    return g->o.key ^ g->lora;
+}
+
+void generation_note_mix(generation *g)
+{
+    uint64_t key = session_lora_key(g->e->run, g->o.seq);
+    if (g->lora != key)
+        g->lora = g->n_held == 0 ? key : GENERATION_MIXED;
+}
+
 void generation_look(generation *g)
 {
     session *run = g->e->run;
@@ -135,7 +148,7 @@ void generation_look(generation *g)
         return;
     g->looked = turn;
     /* The last token is always evaluated: its logits are wanted. */
-    prefix_taken t = session_prefix_take(run, g->o.seq, g->o.key, g->ids, (int64_t)g->n_prompt - 1,
+    prefix_taken t = session_prefix_take(run, g->o.seq, key_of(g), g->ids, (int64_t)g->n_prompt - 1,
                                          (int64_t)g->n_held, again);
     if (t.length > 0)
         g->n_held = g->n_kept = (size_t)t.length;
@@ -145,10 +158,10 @@ void generation_look(generation *g)
 void generation_keep(generation *g)
 {
     session *run = g->e->run;
-    if (session_length(run, g->o.seq) != (int64_t)g->n_held)
-        return; /* somebody else has cut or filled it */
+    if (session_length(run, g->o.seq) != (int64_t)g->n_held || g->lora == GENERATION_MIXED)
+        return; /* somebody else has cut or filled it, or its adapters were changed on the way */
     if (g->n_held > 0 && (g->n_held == g->part || g->n_held == g->n_prompt || g->ended))
-        session_prefix_put(run, g->o.seq, g->o.key, g->ids, (int64_t)g->n_held);
+        session_prefix_put(run, g->o.seq, key_of(g), g->ids, (int64_t)g->n_held);
 }
 
 weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids, size_t n)
@@ -168,8 +181,10 @@ weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids, 
             return weft_fail(dg, W1405, WEFT_NOWHERE,
                              "token %zu of the text is %d; the model has tokens 0 to %lld", i,
                              (int)ids[i], (long long)n_vocab - 1);
-    /* Somebody else may have cut or filled the sequence; then what it holds is not known. */
-    if (session_length(run, g->o.seq) == (int64_t)g->n_held)
+    /* Somebody else may have cut or filled the sequence; then what it holds is not known. Text that was computed with other
+     * adapters is of no use. */
+    uint64_t lora = session_lora_key(run, g->o.seq);
+    if (session_length(run, g->o.seq) == (int64_t)g->n_held && g->lora == lora)
         while (same < g->n_held && same + 1 < n && g->ids[same] == ids[same])
             same++; /* the last token is always evaluated: its logits are wanted */
     /* A window that the next token would see may be gone; then all is evaluated again. */
@@ -179,6 +194,7 @@ weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids, 
     memmove(g->ids, ids, n * sizeof *ids);
     g->n_held = g->n_kept = same;
     g->n_id = g->n_prompt = n;
+    g->lora = lora;
     g->looked = NEVER;
     g->part = 0;
     generation_look(g);
@@ -237,6 +253,7 @@ weft_status generation_fork(weft_diag *dg, const generation *from, generation *t
     to->n_kept = prompt_only ? held : from->n_kept;
     to->n_prompt = from->n_prompt;
     to->looked = from->looked;
+    to->lora = from->lora;
     to->part = 0;
     sampler_reset(to->pick);
     for (size_t i = 0; i < to->n_id; i++)

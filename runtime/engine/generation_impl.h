@@ -5,6 +5,8 @@
 #include "runtime/engine/generation.h"
 #include "runtime/sample/stop.h"
 
+#define GENERATION_MIXED UINT64_MAX
+
 struct generation {
     const engine *e;
     generation_options o;
@@ -26,6 +28,8 @@ struct generation {
      * could be taken, its end is where the two part, `part`: state is put there, for the next one that comes by. */
     uint64_t looked;
     size_t part;
+    /* The key of the adapters that all of its text was computed with (session_lora_key); GENERATION_MIXED: of several. */
+    uint64_t lora;
     bool waits;   /* in this step, for another prompt to reach what the two have in common */
     size_t n_row; /* in the call being made */
 };
@@ -34,6 +38,9 @@ struct generation {
 void generation_look(generation *g);
 /* The sequence has reached `part`, the end of the prompt or that of the answer: its text is there for others. */
 void generation_keep(generation *g);
+
+/* Before rows of it are evaluated: note the adapters they will be computed with. */
+void generation_note_mix(generation *g);
 
 /* Nothing new in this step, unless generation_take follows. */
 void generation_wait(generation *g);

@@ -1,0 +1,133 @@
+/* bench_lora.c - what do adapters cost a decoded token, and how long does switching between them take?
+ *
+ *     bench_lora [-t N] [-r ROUNDS] [SHAPE:TYPE]         llama-1b:Q8_0 is normal
+ *
+ * Adapters of rank 16 on all weights of the layers, of random numbers. A round takes each case in turn, so that what else
+ * the machine does meets them alike: one sequence and sixteen, without an adapter, with one, each with one of its own. What a token should take at
+ * most is what it takes without, times the bytes that it reads with adapters over those without, over 0.95. */
+#include "bench/bench.h"
+#include "runtime/base/clock.h"
+#include "runtime/cli/lora_flags.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { SEQS = 16, RANK = 16, ROUNDS_MAX = 1000, TOKENS = 4 };
+
+static weft_diag *dg;
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        if ((call) != WEFT_OK) {                                                                   \
+            fputs(weft_diag_text(dg), stderr);                                                     \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+typedef struct {
+    const char *name;
+    int64_t n_seq;
+    int n_use; /* different adapters */
+    uint64_t ns[ROUNDS_MAX];
+} kase;
+
+static void use(weft_session *s, const kase *k)
+{
+    for (int64_t seq = 0; seq < k->n_seq; seq++) {
+        weft_lora_use mix = {k->n_use > 0 ? (int32_t)(seq % k->n_use) + 1 : 1, 1};
+        OK(weft_lora_attach(dg, s, seq, &mix, k->n_use > 0));
+    }
+}
+
+/* TOKENS tokens in each sequence of a case, at the beginning of a text. */
+static uint64_t decode(weft_session *s, const kase *k)
+{
+    use(s, k);
+    uint64_t start = 0;
+    for (int32_t pos = 0; pos <= TOKENS; pos++) {
+        weft_row rows[SEQS];
+        for (int32_t i = 0; i < k->n_seq; i++)
+            rows[i] = (weft_row){.token = 100 + i + pos, .pos = pos, .seq = i, .want = true};
+        OK(weft_eval(dg, s, rows, k->n_seq));
+        if (pos == 0)
+            start = clock_ns(); /* the first one warms up */
+    }
+    uint64_t ns = (clock_ns() - start) / TOKENS;
+    for (int64_t i = 0; i < k->n_seq; i++)
+        OK(weft_truncate(dg, s, i, 0));
+    return ns;
+}
+
+/* Attach another adapter, or none, and back. */
+static void time_switching(weft_session *s)
+{
+    uint64_t ns[ROUNDS_MAX];
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        weft_lora_use mix = {i % SEQS + 1, 1};
+        uint64_t start = clock_ns();
+        OK(weft_lora_attach(dg, s, 0, &mix, 1));
+        ns[i] = clock_ns() - start;
+    }
+    bench_print("lora", "switch", "between two tokens", bench_sum_up(ns, ROUNDS_MAX), 1e6);
+}
+
+int main(int argc, char **argv)
+{
+    const char *shape = "llama-1b:Q8_0";
+    int rounds = 7;
+    model_flags f = {.threads = 1};
+    const char *random[] = {"random:16*16"};
+    dg = weft_diag_create();
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "-t") == 0 && i + 1 < argc)
+            f.threads = atoi(argv[++i]);
+        else if (strcmp(argv[i], "-r") == 0 && i + 1 < argc)
+            rounds = atoi(argv[++i]) % ROUNDS_MAX;
+        else
+            shape = argv[i];
+    f.random = shape;
+    f.lora = (flag_list){.at = random, .n = 1};
+    api_source from = model_flags_source(&f);
+    weft_model *m;
+    weft_session *s;
+    lora l;
+    progress bar = {0};
+    OK(api_model_open(dg, &from, &m));
+    OK(lora_open(dg, m, &f, &l));
+    weft_session_options how = model_flags_session(&f, &bar);
+    how.context = 64;
+    how.sequences = how.wants = how.batch = SEQS;
+    how.no_weight_cache = true;
+    lora_want(&l, &how);
+    OK(weft_session_create(dg, m, &how, &s));
+    OK(lora_load(dg, &l, s, LORA_SLOTS));
+
+    static kase cases[] = {{.name = "1 sequence, none", .n_seq = 1},
+                           {.name = "1 sequence, 1 adapter", .n_seq = 1, .n_use = 1},
+                           {.name = "16 sequences, none", .n_seq = SEQS},
+                           {.name = "16 sequences, 1 adapter", .n_seq = SEQS, .n_use = 1},
+                           {.name = "16 sequences, 16 adapters", .n_seq = SEQS, .n_use = SEQS}};
+    enum { N_CASE = sizeof cases / sizeof *cases };
+    for (int r = 0; r < rounds; r++)
+        for (int i = 0; i < N_CASE; i++)
+            cases[i].ns[r] = decode(s, &cases[i]);
+    double base_bytes = (double)weft_model_bytes(m), without = 0;
+    bench_print_heading();
+    for (int i = 0; i < N_CASE; i++) {
+        bench_times t = bench_sum_up(cases[i].ns, rounds);
+        double bytes = (double)(cases[i].n_use * lora_reads(&l, s->plan.p, 1, LORA_EACH));
+        char rate[96] = "";
+        without = cases[i].n_use == 0 ? t.min_ns : without;
+        double share = base_bytes / (base_bytes + bytes);
+        if (cases[i].n_use > 0)
+            snprintf(rate, sizeof rate, "%.3f of the speed without; %.3f by bytes, ratio %.3f",
+                     without / t.min_ns, share, without / t.min_ns / share);
+        bench_print_rate("lora", cases[i].name, shape, t, rate);
+    }
+    time_switching(s);
+    weft_session_destroy(s);
+    lora_close(&l);
+    weft_model_close(m);
+    weft_diag_destroy(dg);
+    return 0;
+}
