@@ -15,12 +15,13 @@
 
 enum { CODES_LINE = 64 };
 
-/* Lanes from `lane` on, n_v vectors of them. */
+/* Lanes from `lane` on, n_v vectors of them; at each step so many lines from *hint on are asked for, up to the last. */
 CODES_INLINE void products_at(const codes_whole *x, const codes_operand *codes, int64_t lane,
-                              const char *hint, int64_t hint_lines, float (*out)[ATTEND_KEYS],
+                              const char **hint, int64_t lines, float (*out)[ATTEND_KEYS],
                               bool half, int n_q, int n_v)
 {
     const uint8_t *at = codes->at + lane * PAGE_QUAD;
+    const char *last = lines ? codes->hint + codes->hint_bytes : NULL;
     codes_sums sums[CODES_TILE][4];
 #pragma GCC unroll 4
     for (int g = 0; g < n_q; g++)
@@ -29,8 +30,8 @@ CODES_INLINE void products_at(const codes_whole *x, const codes_operand *codes, 
             sums[g][v] = sums_begin(x, g, half);
     for (int64_t i = 0; i < codes->quads; i += half ? 2 : 1) {
         codes_loaded code[4];
-        for (int64_t j = 0; j < hint_lines; j++, hint += CODES_LINE)
-            codes_fetch(hint);
+        for (int64_t j = 0; j < lines && *hint < last; j++, *hint += CODES_LINE)
+            codes_fetch(*hint);
 #pragma GCC unroll 4
         for (int v = 0; v < n_v; v++)
             code[v] = codes_load(at + v * WIDE * PAGE_QUAD, half);
@@ -54,14 +55,14 @@ CODES_INLINE void products_of(const codes_whole *x, const codes_operand *codes,
 {
     const int n_v = CODES_VECTORS(n_q);
     int64_t steps = codes->quads / (half ? 2 : 1), turns = codes->lanes / (n_v * WIDE), lane = 0;
-    int64_t all = steps * turns, lines = 0; /* to be asked for at each step */
-    if (codes->hint && all > 0)
+    int64_t all = steps * turns, lines = 0;
+    const char *hint = codes->hint;
+    if (hint && all > 0)
         lines = (codes->hint_bytes / CODES_LINE + all - 1) / all;
-    for (int64_t i = 0; i < turns; i++, lane += n_v * WIDE)
-        products_at(x, codes, lane, lines ? codes->hint + i * steps * lines * CODES_LINE : NULL,
-                    lines, out, half, n_q, n_v);
+    for (; lane + n_v * WIDE <= codes->lanes; lane += n_v * WIDE)
+        products_at(x, codes, lane, &hint, lines, out, half, n_q, n_v);
     for (; lane < codes->lanes; lane += WIDE)
-        products_at(x, codes, lane, NULL, 0, out, half, n_q, 1);
+        products_at(x, codes, lane, &hint, 0, out, half, n_q, 1);
 }
 
 #define PRODUCTS(half, n)                                                                          \

@@ -2,7 +2,13 @@
  *
  * vpdpbusd multiplies bytes without a sign, the codes, with signed ones: a number is 128 * high + low, so that two
  * instructions take it. Of a quad that is four high bytes and four low ones, each read to all lanes at once; a lane of a
- * vector is a token or a column. */
+ * vector is a token or a column.
+ *
+ * Bounds and what was reached, cycles of a Sapphire Rapids core of 2.7 GHz for one position of four queries, width 64, in the
+ * second cache:
+ *   products   8 vpdpbusd with keys, 8 with values (ports 0, 5): 8; q4 1 more to unpack        reached 9.5
+ *   the rest   11 instructions (numbers of a quad 12, twice; softmax 14; for 64 positions): 5.5  reached 12
+ *   together   13.5                                                                             reached 21 (f16: 35) */
 #ifndef WEFT_KERNELS_X86_ATTEND_CODES_AVX512_H
 #define WEFT_KERNELS_X86_ATTEND_CODES_AVX512_H
 

@@ -18,8 +18,8 @@
 #include "kernels/x86/attend_vec.h"
 
 enum { CHAINS = 8, SLIM = 4, FEW = 8 };
-/* The next block is asked for while one is computed. */
-static const attend_traits x86_wants = {.pad = WIDE, .ahead = 1, .codes = true};
+/* While a block is computed another is asked for: the next one of 16 bits, of codes one a bit later. */
+static const attend_traits x86_wants = {.pad = WIDE, .ahead = 18 * 1024, .codes = true};
 
 static bool panel_direct(const attend_work *w)
 {
