@@ -244,6 +244,23 @@ typedef struct {
 
 WEFT_API weft_status weft_session_about(weft_diag *dg, const weft_session *s,
                                         weft_session_info *info);
+
+/* Pages of state in one form. Layers that keep different rows, as those with a window, have pages of their own. */
+typedef struct {
+    const char *keys, *values;  /* "f16" */
+    int64_t last;               /* tokens younger than that are in it; -1: all older ones too */
+    int64_t page_tokens;        /* of a page */
+    int64_t pages, pages_free;  /* now */
+    uint64_t page_bytes, bytes; /* of a page, in all layers that have it; of all pages */
+} weft_kv_tier;
+
+/* How many kinds of pages a session has; the first n_max of them to `tiers`. */
+WEFT_API int64_t weft_kv_tiers(const weft_session *s, weft_kv_tier *tiers, int64_t n_max);
+
+/* Let pages cross from tier to tier at other ages from the next call on: a policy text with the same forms and other numbers,
+ * as far as the pages that each tier has reach; else WEFT_ERR_STATE, and nothing has changed. Pages that are coarser already
+ * stay so. Prefixes that are kept for others are dropped. */
+WEFT_API weft_status weft_kv_change(weft_diag *dg, weft_session *s, const char *policy);
 /* Memory the session holds: activations, state, converted and repacked weights, tables; not what is mapped from
  * the model file or from a file of the weight cache. */
 WEFT_API uint64_t weft_session_bytes(const weft_session *s);

@@ -2,6 +2,7 @@
 #include "runtime/api/api_impl.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/kv/policy.h"
 
 uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o)
 {
@@ -186,6 +187,35 @@ weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t l
     if (!dg || !s)
         return api_lacks(dg, "weft_truncate", "a session");
     return session_truncate(dg, s->run, seq, length);
+}
+
+int64_t weft_kv_tiers(const weft_session *s, weft_kv_tier *tiers, int64_t n_max)
+{
+    enum { SOME = 64 };
+    session_tier all[SOME];
+    if (!s)
+        return 0;
+    int32_t n = session_tiers(s->run, all, SOME);
+    for (int32_t i = 0; tiers && i < n && i < SOME && i < n_max; i++)
+        tiers[i] = (weft_kv_tier){.keys = kform_name(all[i].tier.key),
+                                  .values = kform_name(all[i].tier.value),
+                                  .last = all[i].tier.last == KPOLICY_REST ? -1 : all[i].tier.last,
+                                  .page_tokens = all[i].page_tok,
+                                  .pages = all[i].pages,
+                                  .pages_free = all[i].pages_free,
+                                  .page_bytes = all[i].page_bytes,
+                                  .bytes = (uint64_t)all[i].pages * all[i].page_bytes};
+    return n;
+}
+
+weft_status weft_kv_change(weft_diag *dg, weft_session *s, const char *policy)
+{
+    API_SCOPE(dg);
+    if (!dg || !s || !policy)
+        return api_lacks(dg, "weft_kv_change", "a session and a policy");
+    kpolicy p;
+    WEFT_TRY(policy_parse(dg, "KV policy", str_of(policy), &p));
+    return session_kv_change(dg, s->run, &p);
 }
 
 weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to, int64_t length)

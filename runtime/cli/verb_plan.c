@@ -235,6 +235,42 @@ static void text_phases(const account *ac, strbuf *out)
         strbuf_putc(out, '\n');
 }
 
+/* State by tier, where there are several. */
+static state *tiers_of(const account *ac)
+{
+    const plan *p = ac->pl->made.p;
+    const session_options *run = &ac->pl->made.run;
+    state_options how = {.n_seq = run->n_seq,
+                         .n_ctx = run->n_ctx,
+                         .page_tok = run->page_tok,
+                         .n_page = run->n_page,
+                         .n_prefix = run->n_prefix,
+                         .type = p->kv,
+                         .kv = p->tiers.n_tier ? &p->tiers : NULL};
+    state *st = NULL;
+    weft_diag *quiet = diag_create();
+    if (state_create(quiet, p, &how, &st) != WEFT_OK)
+        st = NULL;
+    diag_destroy(quiet);
+    return st;
+}
+
+static void text_tiers(const account *ac, strbuf *out)
+{
+    state *st = ac->pl->made.p->tiers.n_tier ? tiers_of(ac) : NULL;
+    for (int32_t i = 0; st && i < state_tables(st); i++) {
+        kpolicy_tier t = state_table_tier(st, i);
+        strbuf_add(out, "state as %s%s%s", kform_name(t.key), t.value != t.key ? "/" : "",
+                   t.value != t.key ? kform_name(t.value) : "");
+        if (t.last != KPOLICY_REST)
+            strbuf_add(out, " last=%" PRId32, t.last);
+        strbuf_add(out, ": %" PRId64 " pages of %" PRId64 " tokens, %.1f MiB\n",
+                   state_pages_count(st, i), state_page_tokens(st, i),
+                   (double)state_pages_count(st, i) * (double)state_page_bytes(st, i) / MIB);
+    }
+    state_destroy(st);
+}
+
 static void text_speed(const account *ac, strbuf *out)
 {
     strbuf_add(out, "decode       MiB/token  MFLOP/token   ms/token      tok/s\n");
@@ -255,6 +291,7 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
                run->threads, run->threads == 1 ? "" : "s",
                plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}), p->level);
     text_memory(ac, out);
+    text_tiers(ac, out);
     text_kernels(ac, out);
     text_activations(ac, out);
     text_phases(ac, out);
@@ -284,6 +321,25 @@ static void json_memory(json_writer *w, const account *ac)
     json_key_int(w, "short", fits(ac) ? 0 : (int64_t)(ac->own - ac->available.bytes));
     json_key_int(w, "read_again", (int64_t)read_again(ac));
     json_close(w, '}');
+}
+
+static void json_tiers(json_writer *w, const account *ac)
+{
+    state *st = tiers_of(ac);
+    json_key_open(w, "tiers", '[');
+    for (int32_t i = 0; st && i < state_tables(st); i++) {
+        kpolicy_tier t = state_table_tier(st, i);
+        json_open(w, '{');
+        json_key_text(w, "keys", kform_name(t.key));
+        json_key_text(w, "values", kform_name(t.value));
+        json_key_index(w, "last", t.last == KPOLICY_REST ? -1 : t.last);
+        json_key_int(w, "page_tokens", state_page_tokens(st, i));
+        json_key_int(w, "pages", state_pages_count(st, i));
+        json_key_int(w, "bytes", state_pages_count(st, i) * (int64_t)state_page_bytes(st, i));
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+    state_destroy(st);
 }
 
 static void json_kernels(json_writer *w, const account *ac)
@@ -338,6 +394,7 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
     json_key_text(&w, "kv", plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}));
     json_key_text(&w, "variant", p->level);
     json_memory(&w, ac);
+    json_tiers(&w, ac);
     json_kernels(&w, ac);
     json_activations(&w, ac);
     json_key_open(&w, "phases", '{');

@@ -303,6 +303,25 @@ session_limits session_most(const session *s)
     return most;
 }
 
+int32_t session_tiers(const session *s, session_tier *out, int32_t n_max)
+{
+    int32_t n = state_tables(s->st);
+    for (int32_t i = 0; i < n && i < n_max; i++)
+        out[i] = (session_tier){.tier = state_table_tier(s->st, i),
+                                .page_tok = state_page_tokens(s->st, i),
+                                .pages = state_pages_count(s->st, i),
+                                .pages_free = state_pages_free(s->st, i),
+                                .page_bytes = state_page_bytes(s->st, i)};
+    return n;
+}
+
+weft_status session_kv_change(weft_diag *dg, session *s, const kpolicy *kv)
+{
+    WEFT_TRY(state_change(dg, s->st, kv));
+    session_prefix_clear(s);
+    return WEFT_OK;
+}
+
 /* ---- calls ---- */
 
 /* Rows of output i of the last call, and where it is in the arena. */

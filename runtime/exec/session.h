@@ -56,6 +56,18 @@ typedef struct {
 } session_limits;
 session_limits session_most(const session *s);
 
+/* Pages of one tier of the cells that keep the same rows (state.h). */
+typedef struct {
+    kpolicy_tier tier;
+    int64_t page_tok, pages, pages_free;
+    size_t page_bytes; /* of all its cells */
+} session_tier;
+
+/* How many there are; the first n_max of them to `out`. */
+int32_t session_tiers(const session *s, session_tier *out, int32_t n_max);
+/* Let pages cross from tier to tier at other ages, as state_change does; texts that were kept for others are dropped. */
+weft_status session_kv_change(weft_diag *dg, session *s, const kpolicy *kv) WEFT_MUST_USE;
+
 /* Run the rows; their sequences are longer by them afterwards. On failure (batch_fill and
  * state_reserve say how) nothing has changed, and the outputs are still those of the call before. W1412 if
  * opt->cancel was set before the call was through: no sequence has changed then either, but the call has
