@@ -312,11 +312,54 @@ static void strip_read(const page_part *p, const char *block, int64_t t, int64_t
     memcpy(to, x + begin, (size_t)(end - begin) * sizeof *to);
 }
 
+/* Four channels of n_tok tokens of keys, from the low or the high nibbles or from bytes. */
+static inline void quad_read(const uint8_t *from, int64_t n_tok, int shift, int mask, float offset,
+                             const float *step, const float *mid, float *to, int64_t pitch)
+{
+    for (int64_t t = 0; t < n_tok; t++)
+        for (int i = 0; i < PAGE_QUAD; i++) {
+            float code = (float)(from[t * PAGE_QUAD + i] >> shift & mask) - offset;
+            to[t * pitch + i] = mid[i] + step[i] * code;
+        }
+}
+
+/* The first channels of a block of keys, a multiple of 8 of them: quad by quad, which is how they lie. */
+static void keys_read(const page_part *p, const char *block, int64_t t, int64_t n_tok,
+                      int64_t n_col, float *to, int64_t pitch)
+{
+    const uint16_t *steps = (const uint16_t *)(const void *)block;
+    const uint16_t *mids = (const uint16_t *)(const void *)(block + p->mid);
+    const uint8_t *codes = (const uint8_t *)block + p->codes + t * PAGE_QUAD;
+    bool half = p->form == KFORM_Q4;
+    for (int64_t c = 0; c < n_col; c += PAGE_QUAD) {
+        float step[PAGE_QUAD], mid[PAGE_QUAD];
+        int64_t quad = c / PAGE_QUAD;
+        for (int i = 0; i < PAGE_QUAD; i++) {
+            step[i] = half_from_f16(steps[c + i]) * (half ? 16.0f : 1.0f);
+            mid[i] = half_from_f16(mids[c + i]);
+        }
+        const uint8_t *from = codes + quad / (half ? 2 : 1) * p->quad_bytes;
+        if (!half) /* constants, so that each becomes vector code */
+            quad_read(from, n_tok, 0, 255, PAGE_OFFSET8, step, mid, to + c, pitch);
+        else if (quad % 2 == 0)
+            quad_read(from, n_tok, 0, 15, PAGE_OFFSET4, step, mid, to + c, pitch);
+        else
+            quad_read(from, n_tok, 4, 15, PAGE_OFFSET4, step, mid, to + c, pitch);
+    }
+}
+
 /* Tokens of one block. */
 static void block_read(const page_part *p, const char *block, int64_t t, int64_t n_tok, int64_t col,
                        int64_t n_col, float *to, int64_t pitch)
 {
     const uint16_t *steps = (const uint16_t *)(const void *)block;
+    if (p->kind == PAGE_KEYS && col == 0) {
+        int64_t whole = n_col / (2 * PAGE_QUAD) * (2 * PAGE_QUAD);
+        keys_read(p, block, t, n_tok, whole, to, pitch);
+        col += whole;
+        n_col -= whole;
+        to += whole;
+    }
     for (int64_t at = col / STRIP * STRIP; at < col + n_col; at += STRIP) {
         float step[STRIP], mid[STRIP] = {0};
         int64_t begin = col > at ? col - at : 0;
