@@ -296,6 +296,15 @@ WEFT_API weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, 
 WEFT_API weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to,
                                int64_t length);
 
+/* Let `to`, which holds `begin` tokens, hold those from `begin` to `end` of `from` too, at the same positions and exactly as they are.
+ * They share memory. It is what evaluating them would give where the tokens before are the same in both. */
+WEFT_API weft_status weft_append_range(weft_diag *dg, weft_session *s, int64_t from, int64_t to,
+                                       int64_t begin, int64_t end);
+/* Take the tokens from `begin` to `end` out of a sequence. Those behind move up: their keys are turned to the new positions, but they were
+ * computed while the others were there. So the result is an approximation, and *out_exact false, unless there are none behind. Models
+ * whose layers have windows, latent rows, quantised state or keys that are not turned refuse it (W1420). */
+WEFT_API weft_status weft_remove_range(weft_diag *dg, weft_session *s, int64_t seq, int64_t begin,
+                                       int64_t end, bool *out_exact);
 /* Write what a sequence holds, which are these n tokens, to a file, in place of what the file was: after a crash there is the old
  * one or the new one. A session of the same model, adapters, kv and page_tokens can go on from there, with any context that is
  * long enough; another one refuses it, as it does a file that was cut short or changed. The ids of the file are the caller's, to release with

@@ -248,3 +248,21 @@ weft_status weft_sequence_load(weft_diag *dg, weft_session *s, int64_t seq, cons
         return api_lacks(dg, "weft_sequence_load", "a session, a path or a place for its ids");
     return session_load(dg, s->run, seq, session_lora_key(s->run, seq), path, out_ids, out_n);
 }
+
+weft_status weft_append_range(weft_diag *dg, weft_session *s, int64_t from, int64_t to,
+                              int64_t begin, int64_t end)
+{
+    API_SCOPE(dg);
+    if (!dg || !s)
+        return api_lacks(dg, "weft_append_range", "a session");
+    return session_append_range(dg, s->run, from, to, begin, end);
+}
+
+weft_status weft_remove_range(weft_diag *dg, weft_session *s, int64_t seq, int64_t begin,
+                              int64_t end, bool *out_exact)
+{
+    API_SCOPE(dg);
+    if (!dg || !s || !out_exact)
+        return api_lacks(dg, "weft_remove_range", "a session or a place for its answer");
+    return session_remove_range(dg, s->run, seq, begin, end, out_exact);
+}

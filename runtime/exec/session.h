@@ -98,6 +98,15 @@ weft_status session_fork(weft_diag *dg, session *s, int64_t from, int64_t to,
  * because of a ring. */
 int64_t session_keepable(const session *s, int64_t seq, int64_t length);
 
+/* Rows [begin, end) of `from` behind the `begin` tokens that `to` holds: as state_append_range; W1418 if the two have other adapters. */
+weft_status session_append_range(weft_diag *dg, session *s, int64_t from, int64_t to, int64_t begin,
+                                 int64_t end) WEFT_MUST_USE;
+/* Take rows [begin, end) out of a sequence; those behind move to other positions, which is no exact thing (state_shift.h): out_exact is
+ * false then, and true where none are. W1420 names a cell whose rows cannot move. If a copy fails, or memory is short, while rows
+ * move, the sequence is cut to `begin`; on any other failure nothing has changed. */
+weft_status session_remove_range(weft_diag *dg, session *s, int64_t seq, int64_t begin, int64_t end,
+                                 bool *out_exact) WEFT_MUST_USE;
+
 /* Write what a sequence holds, which are these n ids, to a file, and let one hold what a file has; out_ids are the caller's, for
  * mem_free. They fail as state_file_save, _open and _load do (runtime/kv/state_file.h); W1402 if the sequence does not hold n tokens. */
 weft_status session_save(weft_diag *dg, session *s, int64_t seq, uint64_t key, const int32_t *ids,

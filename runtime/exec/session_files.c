@@ -2,7 +2,6 @@
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
 #include "runtime/exec/session_parts.h"
-#include "runtime/kv/state_file.h"
 #include <inttypes.h>
 
 static weft_status copy_out(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
@@ -17,6 +16,11 @@ static weft_status copy_in(void *ctx, weft_diag *dg, void *to, const void *from,
     return d->kind->copy_in(dg, d, to, from, bytes);
 }
 
+state_copies session_copies(const session_parts *s)
+{
+    return (state_copies){copy_out, copy_in, s->dev};
+}
+
 static state_owner owner_of(const session_parts *s, uint64_t key)
 {
     return (state_owner){.model = s->mf ? model_file_identity(s->mf) : (model_hash){0},
@@ -29,7 +33,7 @@ weft_status session_save(weft_diag *dg, session *of, int64_t seq, uint64_t key, 
 {
     session_parts s = session_parts_of(of);
     state_owner who = owner_of(&s, key);
-    state_copies copy = {copy_out, copy_in, s.dev};
+    state_copies copy = session_copies(&s);
     if (state_has(s.st, seq) && state_length(s.st, seq) != n)
         return weft_fail(dg, W1402, WEFT_NOWHERE,
                          "sequence %" PRId64 " holds %" PRId64 " tokens; %" PRId64
@@ -41,7 +45,7 @@ weft_status session_save(weft_diag *dg, session *of, int64_t seq, uint64_t key, 
 /* In a scope of its own: where memory for a message is short, the sequence must not be left half filled. */
 static weft_status load_rows(weft_diag *dg, const session_parts *s, int64_t seq, state_file *f)
 {
-    state_copies copy = {copy_out, copy_in, s->dev};
+    state_copies copy = session_copies(s);
     MEM_SCOPE(scope);
     if (sigsetjmp(scope.env, 0) != 0) {
         if (state_has(s->st, seq))

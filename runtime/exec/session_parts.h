@@ -3,6 +3,7 @@
 #define WEFT_RUNTIME_EXEC_SESSION_PARTS_H
 
 #include "runtime/exec/session.h"
+#include "runtime/kv/state_file.h"
 
 typedef struct {
     const plan *p;
@@ -13,5 +14,6 @@ typedef struct {
 } session_parts;
 
 session_parts session_parts_of(session *s);
+state_copies session_copies(const session_parts *s); /* those of its device */
 
 #endif

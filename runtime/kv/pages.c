@@ -93,6 +93,14 @@ void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n
     }
 }
 
+void pages_share_one(page_pool *p, const page_table *from, page_table *to)
+{
+    WEFT_ASSERT(to->n < from->n && from->page[to->n] >= 0);
+    to->page[to->n] = from->page[to->n];
+    p->refs[to->page[to->n++]]++;
+    to->version++;
+}
+
 int64_t pages_alone(const page_pool *p, const page_table *t)
 {
     int64_t n = 0;

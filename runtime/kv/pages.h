@@ -39,6 +39,9 @@ void pages_drop(page_pool *p, page_table *t, int64_t first);
 /* Let `to`, which holds nothing, hold what `from` does, up to entry n. */
 void pages_share(page_pool *p, const page_table *from, page_table *to, int64_t n);
 
+/* Let `to` hold its next entry too, which `from` holds. */
+void pages_share_one(page_pool *p, const page_table *from, page_table *to);
+
 /* How many pages of a table no other one holds; and how many different ones the first n tables hold. */
 int64_t pages_alone(const page_pool *p, const page_table *t);
 int64_t pages_held(const page_pool *p, int64_t n);

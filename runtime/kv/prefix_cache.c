@@ -92,13 +92,14 @@ static int64_t only_whole(const void *ctx, int32_t e, int64_t length)
     return prefix_tree_length(c->texts, e) == length ? length : 0;
 }
 
-/* Texts that begin this one are not needed where this one, which seq holds, can serve for them. */
+/* Texts that begin this one are not needed where this one, which seq holds, can serve for them and for all that they can: where it can
+ * be cut anywhere. A text that can be cut near its end alone serves for others near theirs, which is not the same place. */
 static void drop_shorter(prefix_cache *c, int64_t seq, uint64_t key, const int32_t *ids, int64_t n)
 {
     prefix_how how = {only_whole, c};
     for (;;) {
         prefix_found f = prefix_tree_find(c->texts, key, ids, n, &how);
-        if (f.entry < 0 || state_keepable(c->st, seq, f.length) != f.length)
+        if (f.entry < 0 || state_keepable(c->st, seq, 1) != 1)
             return;
         drop(c, f.entry);
         c->did.evicted--; /* nothing is lost */

@@ -115,6 +115,13 @@ weft_status state_fork(weft_diag *dg, state *st, int64_t from, int64_t to,
 /* How many of its first `length` tokens truncate and fork can keep: all, or none because of a ring. */
 int64_t state_keepable(const state *st, int64_t seq, int64_t length);
 
+/* Let `to`, which holds `begin` tokens, hold rows [begin, end) of `from` behind them, at the same positions and exactly as they are. Whole
+ * pages are shared; rows of the first one are copied where it begins within a page. Whether they mean the same behind other
+ * rows is the caller's to know. W1403, W1402; W1408 where a ring has given back what the next token would see, or rows became coarser;
+ * W1401. On failure nothing has changed. */
+weft_status state_append_range(weft_diag *dg, state *st, int64_t from, int64_t to, int64_t begin,
+                               int64_t end) WEFT_MUST_USE;
+
 /* A prefix holds the pages of the beginning of a text without being a sequence: nothing is appended to it. All cells'
  * pages are held as they are at that length, so whoever takes it goes on exactly as the sequence that it came from
  * would. Its pages are those of the pools: where prefixes hold many, a reservation of the paged cells may find too few

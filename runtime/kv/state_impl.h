@@ -98,6 +98,10 @@ int64_t state_holder_keepable(const state *st, int64_t holder, int64_t length);
 void state_share(state *st, int64_t from, int64_t to, int64_t length);
 /* Give back what is beyond `length` tokens. */
 void state_cut(state *st, int64_t holder, int64_t length);
+/* Let a sequence have entry `entry` of tier 0 for itself, with its first n_row rows; where it is shared there is a free page. On failure
+ * nothing has changed. */
+weft_status state_own_page(weft_diag *dg, state *st, cell_table *t, int64_t seq, int64_t entry,
+                           int64_t n_row) WEFT_MUST_USE;
 /* The most pages of a table that a call can need. */
 int64_t state_pages_most(const state *st, const cell_table *t);
 

@@ -16,8 +16,12 @@ static bool table_fits(const cell_table *t, int64_t holder, int64_t length)
     int64_t end = table_upper(t, holder, length);
     bool fits = tab->first >= 0 && tab->first <= tab->n && tab->n <= end && tab->stays >= 0 &&
                 tab->stays <= tab->first && table_can_keep(t, holder, length, NULL);
-    /* What is missing at the end is made of the tier before. */
-    return fits && (tab->n == end || (t->tier > 0 && t[-1].pool.tables[holder].first <= tab->n));
+    if (!fits || tab->n == end)
+        return fits;
+    /* What is missing at the end is made of the tier before, as far as somebody sees it; a table has no gaps. */
+    int64_t seen = length > t->g->seen ? (length - t->g->seen) / t->g->page_tok : 0;
+    int64_t next = tab->first == tab->n && seen > tab->n ? seen : tab->n;
+    return t->tier > 0 && (next >= end || t[-1].pool.tables[holder].first <= next);
 }
 
 /* Sequence 0 lends its tables: what they say of spans is changed for the questions, and no page of them. */
