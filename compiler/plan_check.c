@@ -180,12 +180,43 @@ static weft_status check_steps(checker *c)
     return WEFT_OK;
 }
 
+/* Whoever reads a cell after rows were appended finds all its tiers made, each after the one that it is made from. */
+static weft_status check_tiers(checker *c)
+{
+    const plan *p = c->p;
+    kpolicy all = plan_tiers(&p->tiers, p->kv);
+    arena *a = arena_create();
+    int32_t *left = ARENA_ARRAY(a, int32_t, (size_t)p->n_cell + 1); /* tiers to be made */
+    weft_status st = WEFT_OK;
+    for (int32_t i = 0; i < c->b->n_step && st == WEFT_OK; i++) {
+        const plan_step *s = &c->b->step[i];
+        kop op = plan_kernel_of(p, s)->op;
+        if (s->cell < 0 || (op == KOP_attend && s->choice.attend.part == ATTEND_MERGE))
+            continue;
+        int32_t n = plan_cell_tiers(&p->cell[s->cell], &all).n_tier, *more = &left[s->cell];
+        if (op == KOP_append)
+            *more = n - 1;
+        else if (op == KOP_convert && s->size.convert.tier == n - *more)
+            --*more;
+        else if (op == KOP_convert || *more > 0)
+            st = fail_step(c, i, "tiers of its cell are not made before it");
+    }
+    for (int32_t i = 0; i < p->n_cell && st == WEFT_OK; i++)
+        if (left[i] > 0)
+            st = weft_fail(c->dg, W1503, WEFT_NOWHERE,
+                           "plan: bucket %d: tiers of cell %s are not made", (int)c->index,
+                           p->cell[i].name);
+    arena_destroy(a);
+    return st;
+}
+
 static weft_status check_bucket(checker *c)
 {
     c->at.n = c->first.n = c->item.n = 0;
     WEFT_TRY(check_sizes(c));
     WEFT_TRY(check_items(c));
     WEFT_TRY(check_steps(c));
+    WEFT_TRY(check_tiers(c));
     plan_trace t = {.p = c->p,
                     .b = c->b,
                     .index = c->index,

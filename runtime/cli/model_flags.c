@@ -16,17 +16,22 @@ static const char *policy_text(const model_flags *f)
     return both;
 }
 
+weft_status model_flags_check_kv(weft_diag *dg, const model_flags *f)
+{
+    if (strcmp(f->kv, "auto") != 0 && (f->kv_keys || f->kv_values))
+        return weft_fail(dg, W1904, WEFT_NOWHERE, "either --kv or -ctk and -ctv");
+    kpolicy p;
+    const char *text = policy_text(f), *name = f->kv == text ? "--kv" : "-ctk/-ctv";
+    return strcmp(text, "auto") == 0 ? WEFT_OK : policy_parse(dg, name, str_of(text), &p);
+}
+
 weft_status model_flags_check(weft_diag *dg, const model_flags *f)
 {
     if (!f->model && !f->random)
         return weft_fail(dg, W1904, WEFT_NOWHERE, "a checkpoint is needed: -m MODEL");
     if (f->model && f->random)
         return weft_fail(dg, W1904, WEFT_NOWHERE, "either -m MODEL or --random SHAPE:TYPE");
-    if (strcmp(f->kv, "auto") != 0 && (f->kv_keys || f->kv_values))
-        return weft_fail(dg, W1904, WEFT_NOWHERE, "either --kv or -ctk and -ctv");
-    kpolicy p;
-    const char *text = policy_text(f), *name = f->kv == text ? "--kv" : "-ctk/-ctv";
-    return strcmp(text, "auto") == 0 ? WEFT_OK : policy_parse(dg, name, str_of(text), &p);
+    return model_flags_check_kv(dg, f);
 }
 
 bool model_flags_stores(const model_flags *f)

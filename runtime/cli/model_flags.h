@@ -11,7 +11,7 @@ typedef struct {
     int64_t context, batch, threads;
     int exec;                             /* weft_exec */
     const char *kv, *kv_keys, *kv_values; /* a policy; or the forms of keys and values */
-    flag_list lora; /* PATH or PATH=SCALE, see lora_flags.h */
+    flag_list lora;                       /* PATH or PATH=SCALE, see lora_flags.h */
     int64_t lora_slots, lora_rank;
     bool deterministic, round_bf16, no_weight_cache, no_repack, no_mmap, mlock;
 } model_flags;
@@ -50,7 +50,9 @@ typedef struct {
     FLAG_ROW_BOOL  (T, at.mlock,   "mlock",    NULL, "keep the checkpoint in memory")
 /* clang-format on */
 
-/* W1904 without a checkpoint, or with two; with a policy and forms of keys or values. */
+/* W1904 with a policy and forms of keys or values, W1414 for a mistake in either. */
+weft_status model_flags_check_kv(weft_diag *dg, const model_flags *f) WEFT_MUST_USE;
+/* That, and W1904 without a checkpoint, or with two. */
 weft_status model_flags_check(weft_diag *dg, const model_flags *f) WEFT_MUST_USE;
 /* The model, bound for the trained context. */
 api_source model_flags_source(const model_flags *f);

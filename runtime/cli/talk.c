@@ -120,6 +120,7 @@ weft_status talk_open(cli *c, const talk_flags *f, talk *t)
                 .about.size = sizeof t->about};
     if (!t->cancel)
         return weft_fail(c->dg, W1110, WEFT_NOWHERE, "not enough memory");
+    WEFT_TRY(model_flags_check_kv(c->dg, &f->open));
     api_source from = model_flags_source(&f->open);
     if (!from.path && !(from.path = find_demo(t->a)))
         return weft_fail(c->dg, W1904, WEFT_NOWHERE,

@@ -571,7 +571,32 @@ START_TEST(code_of_maps_is_proven)
 }
 END_TEST
 
-SUITE_MAIN("plan_check", the_toy_is_safe, numbers_that_reach_too_far_are_found,
-           operands_of_the_wrong_kind_are_found, threads_that_would_meet_are_found,
-           items_out_of_order_are_found, weights_that_lie_are_found, chains_of_tiles_are_proven,
-           blocks_of_queries_are_no_chain, code_of_maps_is_proven)
+START_TEST(tiers_that_nobody_makes_are_found)
+{
+    toy *t = toy_open();
+    open_plan o = open_toy(t);
+    const kpolicy two = {2, {{KFORM_F32, KFORM_F32, 8}, {KFORM_Q8, KFORM_Q8, KPOLICY_REST}}};
+    o.p.tiers = two;
+    expect_fault(&o, "tiers of its cell are not made before it");
+    for (int32_t i = 0; i < o.p.n_cell; i++) { /* cells that must not be coarser have one */
+        o.cell[i].bounded = true;
+        o.cell[i].coarsest = KFORM_F32;
+    }
+    ck_assert_int_eq(check(&o), WEFT_OK);
+    o.p.tiers.tier[0].last = -1;
+    expect_fault(&o, "`last` does not grow");
+    o.p.tiers = two;
+    o.cell[0].coarsest = KFORM_COUNT;
+    expect_fault(&o, "cannot have these sizes");
+    o.cell[0].coarsest = KFORM_F32;
+    o.cell[0].pin = -1;
+    expect_fault(&o, "cannot have these sizes");
+    toy_close(t);
+}
+END_TEST
+
+SUITE_MAIN("plan_check", the_toy_is_safe, tiers_that_nobody_makes_are_found,
+           numbers_that_reach_too_far_are_found, operands_of_the_wrong_kind_are_found,
+           threads_that_would_meet_are_found, items_out_of_order_are_found,
+           weights_that_lie_are_found, chains_of_tiles_are_proven, blocks_of_queries_are_no_chain,
+           code_of_maps_is_proven)
