@@ -276,7 +276,12 @@ weft_status generation_save(weft_diag *dg, const generation *g, const char *path
 {
     if (g->n_id == 0)
         return weft_fail(dg, W1406, WEFT_NOWHERE, "there is no text to save");
-    return session_save(dg, g->e->run, g->o.seq, adapters_of(g), g->ids, (int64_t)g->n_held, path);
+    if (g->lora == GENERATION_MIXED)
+        return weft_fail(dg, W1418, WEFT_NOWHERE,
+                         "parts of the text were computed with different adapters: no sequence "
+                         "could go on from its state");
+    return session_save(dg, g->e->run, g->o.seq, g->o.key ^ g->lora, g->ids, (int64_t)g->n_held,
+                        path);
 }
 
 weft_status generation_load(weft_diag *dg, generation *g, const char *path)
@@ -286,6 +291,7 @@ weft_status generation_load(weft_diag *dg, generation *g, const char *path)
     WEFT_TRY(session_load(dg, g->e->run, g->o.seq, adapters_of(g), path, &ids, &n));
     memcpy(g->ids, ids, (size_t)n * sizeof *ids); /* n is at most the context */
     mem_free(ids);
+    g->lora = session_lora_key(g->e->run, g->o.seq);
     g->n_id = g->n_prompt = g->n_held = g->n_kept = (size_t)n;
     g->ended = GEN_CALLER;
     generation_wait(g);
