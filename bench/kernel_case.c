@@ -498,8 +498,8 @@ static kcell cell_make(kernel_case *c, kform form, int64_t heads, int64_t dim, i
 }
 
 /* One sequence of `len` positions, the last `rows` of which are in the call; copies of its cell. */
-static void give_cells(kernel_case *c, const request *r, kform form, int64_t heads, int64_t dim,
-                       int64_t len)
+static kbatch *give_cells(kernel_case *c, const request *r, kform form, int64_t heads, int64_t dim,
+                          int64_t len)
 {
     int64_t n_page = (len + STATE_PAGE_TOK - 1) / STATE_PAGE_TOK;
     kbatch *b =
@@ -524,6 +524,7 @@ static void give_cells(kernel_case *c, const request *r, kform form, int64_t hea
         kbatch_room(b, KBATCH_POS)[i] = (int32_t)(len - r->rows + i);
     kbatch_room(b, KBATCH_LAST)[0] = (int32_t)(r->rows - 1);
     c->k.cell = &c->cell[0];
+    return b;
 }
 
 /* Bits of a number of a state: 16, or 8 or 4 for the forms that quantise. */
@@ -571,6 +572,24 @@ static bool make_append(const request *r, kernel_case *c)
     return true;
 }
 
+/* The pages that as many rows fill become quantised. */
+static bool make_convert(const request *r, kernel_case *c)
+{
+    int64_t heads = r->size[0], dim = r->size[1];
+    kform form = form_of_bits(r->size[2]);
+    int64_t n_page = (r->rows + STATE_PAGE_TOK - 1) / STATE_PAGE_TOK;
+    if (form == KFORM_F16)
+        return false;
+    snprintf(c->shape, sizeof c->shape, "%lldx%lld %s", (long long)heads, (long long)dim,
+             kform_name(form));
+    kbatch *b = give_cells(c, r, form, heads, dim, n_page * STATE_PAGE_TOK);
+    kbatch_pages_room(b, 1, 0)[-1] = (int32_t)n_page; /* the end of what is to be converted */
+    SIZES(c, convert, r->rows, 1);
+    const kcell *cell = &c->cell[0];
+    c->bytes = (double)n_page * (double)(cell->tier[0].page_bytes + cell->tier[1].page_bytes);
+    return true;
+}
+
 /* ---- the table ---- */
 
 /* clang-format off */
@@ -587,6 +606,7 @@ static const struct {
     {"layer_norm",  2, 2, make_norm},
     {"rope",        2, 2, make_rope},        /* heads, width */
     {"append",      2, 2, make_append},      /* heads of the cell, width */
+    {"convert",     3, 3, make_convert},     /* heads of the cell, width, bits */
     {"attend",      4, 6, make_attend},      /* heads, heads of the cell, width, context, window, bits */
     {"map",         1, 1, make_map},         /* elements of a row */
     {"quantize",        1, 1, make_quantize},

@@ -56,7 +56,7 @@ START_TEST(good_files_check_clean)
     check_folder(WEFT_SOURCE_DIR "/models", true);
     check_folder(WEFT_SOURCE_DIR "/models/std", true);
     ck_assert_int_ge(n_file, 29);
-    ck_assert_int_eq(n_unready, 4); /* bert, draft_shared_kv, gemma3 and hybrid_mamba2 */
+    ck_assert_int_eq(n_unready, 3); /* bert, gemma3 and hybrid_mamba2 */
 }
 END_TEST
 
