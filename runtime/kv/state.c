@@ -110,17 +110,22 @@ static int32_t find_group(state *st, const plan_cell *c, const kpolicy *kv, int6
 }
 
 /* Rows that a table of a sequence spans between calls, as far as they matter to it: n more come to (reach + n) / page_tok
- * pages where they begin at the worst place. A page of slack is kept behind what a tier has to have (state_commit). */
+ * pages where they begin at the worst place. A page of slack is kept behind what a tier has to have (state_commit). Coarser
+ * tiers are sized as if pages came to them at once: so another policy may let them come sooner (state_change). */
 static int64_t table_reach(const cell_table *t)
 {
     const cell_group *g = t->g;
     int64_t last = g->kv.tier[t->tier].last, keep = g->keep;
     if (last != KPOLICY_REST && last + g->page_tok < keep)
         keep = last + g->page_tok;
-    if (t->tier == 0)
-        return keep + 2 * g->page_tok - 2;
-    int64_t reach = keep - g->kv.tier[t->tier - 1].last + g->page_tok - 1;
-    return reach > 0 ? reach : 0;
+    return keep + (t->tier == 0 ? 2 * g->page_tok - 2 : g->page_tok - 1);
+}
+
+/* Pages of a sequence that fills the context. Coarser tiers have whole ones alone. */
+static int64_t table_entries(const state *st, const cell_table *t)
+{
+    int64_t page_tok = t->g->page_tok;
+    return t->tier == 0 ? i64_ceil_div(st->n_ctx, page_tok) : st->n_ctx / page_tok;
 }
 
 /* The most pages that sequences hold whose tables reach so far, while n_tok more rows come to any of them. The first more
@@ -135,10 +140,8 @@ static int64_t pages_reached(int64_t reach, int64_t page_tok, int64_t n_seq, int
 int64_t state_pages_most(const state *st, const cell_table *t)
 {
     const cell_group *g = t->g;
-    int64_t entries = i64_ceil_div(st->n_ctx, g->page_tok), reach = table_reach(t);
+    int64_t entries = table_entries(st, t), reach = table_reach(t);
     int64_t holders = st->n_seq + st->n_prefix, pinned = t->tier == 0 ? g->pinned : 0;
-    if (t->tier > 0) /* the youngest are never here */
-        entries = tier_begin(g, t->tier, st->n_ctx);
     int64_t n = pages_reached(reach, g->page_tok, st->n_seq, st->n_tok_max) +
                 st->n_prefix * (reach / g->page_tok) + holders * pinned;
     return n < entries * holders ? n : entries * holders;
@@ -155,7 +158,7 @@ static void make_pages(state *st, cell_table *t, const state_options *opt)
     const cell_group *g = t->g;
     int64_t entries = i64_ceil_div(st->n_ctx, g->page_tok), n_page = state_pages_most(st, t);
     if (keeps_all(t))
-        n_page = st->n_seq * (t->tier ? tier_begin(g, t->tier, st->n_ctx) : entries);
+        n_page = st->n_seq * table_entries(st, t);
     if (keeps_all(t) && g->layout == PLAN_PAGED && opt->n_page)
         n_page = opt->n_page;
     page_pool_init(&t->pool, st->home, st->n_seq + st->n_prefix, entries, n_page);

@@ -252,7 +252,12 @@ bool table_can_keep(const cell_table *t, int64_t holder, int64_t length, int64_t
         lower = g->pinned;
     if (out_entry)
         *out_entry = lower;
-    return length == 0 || lower >= end || lower >= tab->first;
+    if (length == 0 || lower >= end)
+        return true;
+    /* What it has not yet is made of what the tier before has; that may be less after another policy. */
+    int64_t lacks = lower > tab->n ? lower : tab->n;
+    return lower >= tab->first &&
+           (t->tier == 0 || lacks >= end || lacks >= t[-1].pool.tables[holder].first);
 }
 
 int64_t state_holder_keepable(const state *st, int64_t holder, int64_t length)
