@@ -104,6 +104,28 @@ static double per_second(size_t n, uint64_t ns)
     return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
 }
 
+/* What the state is stored as, and how much of it is in use. */
+static void print_state(json_writer *w, const weft_session *s)
+{
+    enum { TIERS_SHOWN = 16 };
+    weft_kv_tier tier[TIERS_SHOWN];
+    int64_t n = weft_kv_tiers(s, tier, TIERS_SHOWN);
+    json_key_open(w, "state", '[');
+    for (int64_t i = 0; i < n && i < TIERS_SHOWN; i++) {
+        json_open(w, '{');
+        json_key_text(w, "keys", tier[i].keys);
+        json_key_text(w, "values", tier[i].values);
+        if (tier[i].last >= 0)
+            json_key_int(w, "last", tier[i].last);
+        json_key_int(w, "page_tokens", tier[i].page_tokens);
+        json_key_int(w, "pages", tier[i].pages);
+        json_key_int(w, "pages_free", tier[i].pages_free);
+        json_key_int(w, "bytes", (int64_t)tier[i].bytes);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
 static void print_json(talk *t, const run_record *r)
 {
     const talk_answer *a = &r->answer;
@@ -131,6 +153,7 @@ static void print_json(talk *t, const run_record *r)
     json_key_double(&w, "prompt", clock_seconds(a->prompt_ns));
     json_key_double(&w, "generate", clock_seconds(a->ns));
     json_close(&w, '}');
+    print_state(&w, t->s);
     json_close(&w, '}');
     strbuf_putc(&out, '\n');
     cli_print_all(t->c, &out);

@@ -140,12 +140,18 @@ FILE *__wrap_fopen64(const char *path, const char *mode)
 }
 
 /* The toy's plan for the portable kernels, in buckets of 1, 2, 4, .. rows. */
-static plan *fused_plan(toy *t)
+/* tiers: with state in three forms by age. */
+static plan *fused_plan(toy *t, bool tiers)
 {
     plan *p = NULL;
     target limits = {
         .be = backend_cpu_find("c"), .n_ctx = CTX, .n_seq = 3, .n_tok_max = TOY_TOKENS};
     limits.may_fork = true;
+    if (tiers)
+        limits.tiers = (kpolicy){.n_tier = 3,
+                                 .tier = {{KFORM_F16, KFORM_F16, 8},
+                                          {KFORM_Q8, KFORM_Q8, 20},
+                                          {KFORM_Q4, KFORM_Q4, KPOLICY_REST}}};
     ck_assert_int_eq(plan_make(t->dg, t->g, &limits, NULL, t->a, &p), WEFT_OK);
     ck_assert_int_gt(p->n_bucket, 3);
     return p;
@@ -225,8 +231,9 @@ END_TEST
 START_TEST(ten_thousand_mixed_calls_allocate_nothing)
 {
     toy *t = toy_open();
-    plan *p = fused_plan(t);
-    for (int threads = 1; threads <= 2; threads++) {
+    for (int i = 0; i < 4; i++) {
+        int threads = 1 + i % 2;
+        plan *p = fused_plan(t, i >= 2);
         session *s = NULL;
         session_options opt = {.n_ctx = CTX, .n_seq = 3, .page_tok = 4, .threads = threads};
         ck_assert_int_gt(atomic_load(&n_open), 0); /* they are seen */
@@ -248,9 +255,9 @@ END_TEST
 START_TEST(memory_is_what_was_said)
 {
     toy *t = toy_open();
-    plan *plans[] = {t->p, fused_plan(t)};
-    for (int i = 0; i < 8; i++) {
-        plan *p = plans[i % 2];
+    plan *plans[] = {t->p, fused_plan(t, false), fused_plan(t, true)};
+    for (int i = 0; i < 12; i++) {
+        plan *p = plans[i % 3];
         session_options opt = {.n_ctx = i < 4 ? CTX : 1000,
                                .n_seq = 1 + i % 3,
                                .page_tok = i < 6 ? 0 : 5,
