@@ -97,6 +97,7 @@ complete() {
         for flag in '-p 8' '-n 2' '-r 1'; do
             case $c in *" ${flag% *} "*) ;; *) c+=" $flag" ;; esac
         done ;;
+    'build/bench/bench_lora '*) c+=' tiny:Q8_0' ;;
     esac
     printf '%s\n' "$c"
 }
@@ -106,6 +107,7 @@ skipped='
 ctest *                             this is a test of that suite
 build/bench/bench_kernels --quick   takes minutes
 build/bench/bench_kernels -t 2 *    takes minutes
+build/bench/bench_prefix *          takes minutes
 '
 is_skipped() {
     local pattern
