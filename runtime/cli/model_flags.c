@@ -5,12 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char AUTO[] = "auto";
+
+/* What --kv says; a program that sets no flags says nothing. */
+static const char *kv_flag(const model_flags *f)
+{
+    return f->kv ? f->kv : AUTO;
+}
+
 /* The policy's text. Of forms of keys and values it is in memory that the next call uses again. */
 static const char *policy_text(const model_flags *f)
 {
     static char both[200];
     if (!f->kv_keys && !f->kv_values)
-        return f->kv;
+        return kv_flag(f);
     snprintf(both, sizeof both, "%s/%s", f->kv_keys ? f->kv_keys : "f16",
              f->kv_values ? f->kv_values : "f16");
     return both;
@@ -18,11 +26,11 @@ static const char *policy_text(const model_flags *f)
 
 weft_status model_flags_check_kv(weft_diag *dg, const model_flags *f)
 {
-    if (strcmp(f->kv, "auto") != 0 && (f->kv_keys || f->kv_values))
+    if (strcmp(kv_flag(f), AUTO) != 0 && (f->kv_keys || f->kv_values))
         return weft_fail(dg, W1904, WEFT_NOWHERE, "either --kv or -ctk and -ctv");
     kpolicy p;
-    const char *text = policy_text(f), *name = f->kv == text ? "--kv" : "-ctk/-ctv";
-    return strcmp(text, "auto") == 0 ? WEFT_OK : policy_parse(dg, name, str_of(text), &p);
+    const char *text = policy_text(f), *name = kv_flag(f) == text ? "--kv" : "-ctk/-ctv";
+    return strcmp(text, AUTO) == 0 ? WEFT_OK : policy_parse(dg, name, str_of(text), &p);
 }
 
 weft_status model_flags_check(weft_diag *dg, const model_flags *f)
@@ -36,7 +44,7 @@ weft_status model_flags_check(weft_diag *dg, const model_flags *f)
 
 bool model_flags_stores(const model_flags *f)
 {
-    return strcmp(f->kv, "auto") != 0 || f->kv_keys || f->kv_values;
+    return strcmp(kv_flag(f), AUTO) != 0 || f->kv_keys || f->kv_values;
 }
 
 api_source model_flags_source(const model_flags *f)
