@@ -13,7 +13,6 @@
 
 #include "kernels/kpolicy.h"
 
-
 typedef struct {
     char *base;         /* page p begins at base + p * page_bytes */
     int64_t page_bytes; /* its parts, and what they are padded with */

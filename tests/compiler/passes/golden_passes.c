@@ -109,10 +109,8 @@ static void read_target(str input, target *t)
         const char *word;
         size_t at;
     } fields[] = {
-        {"ctx ", offsetof(target, n_ctx)},
-        {"seq ", offsetof(target, n_seq)},
-        {"tok ", offsetof(target, n_tok_max)},
-        {"slots ", offsetof(target, lora_slots)},
+        {"ctx ", offsetof(target, n_ctx)},      {"seq ", offsetof(target, n_seq)},
+        {"tok ", offsetof(target, n_tok_max)},  {"slots ", offsetof(target, lora_slots)},
         {"rank ", offsetof(target, lora_rank)},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
