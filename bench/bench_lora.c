@@ -1,14 +1,17 @@
-/* bench_lora.c - what do adapters cost a decoded token, and how long does switching between them take?
+/* bench_lora.c - what do adapters cost a decoded token, and how long do loading them and switching between them take?
  *
  *     bench_lora [-t N] [-r ROUNDS] [-np 1|16] [SHAPE:TYPE]         llama-1b:Q8_0 is normal
  *
  * Adapters of rank 16 on all weights of the layers, of random numbers. A round takes each case in turn, so that what else
  * the machine does meets them alike: one sequence and sixteen, without an adapter, with one, each with one of its own. The speed
  * is held against the one of the same round without adapters, and the middle of those over all rounds against what the bytes
- * that are read would allow. */
+ * that are read would allow.
+ *
+ *     bench_lora --load        how long an adapter on many experts takes to load */
 #include "bench/bench.h"
 #include "runtime/base/clock.h"
 #include "runtime/cli/lora_flags.h"
+#include "runtime/exec/adapters.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,6 +75,51 @@ static void time_switching(weft_session *s)
     bench_print("lora", "switch", "between two tokens", bench_sum_up(ns, ROUNDS_MAX), 1e6);
 }
 
+/* Write an adapter of rank 1 on 128 experts of 48 layers with 3 weights each, of small matrices: finding the place of each of
+ * its 18432 parts is what takes time here, not their numbers. */
+static void time_loading(void)
+{
+    enum { LAYERS = 48, WEIGHTS = 3, EXPERTS = 128, SIDE = 32, TIMES = 5 };
+    static plan_site site[LAYERS * WEIGHTS];
+    static char name[LAYERS * WEIGHTS][32];
+    static adapter_part part[LAYERS * WEIGHTS * EXPERTS];
+    static const float numbers[SIDE];
+    plan p = {.lora_slots = 1, .lora_rank = 1, .n_site = LAYERS * WEIGHTS, .site = site};
+    for (int i = 0; i < p.n_site; i++) {
+        snprintf(name[i], sizeof name[i], "blk[%d].%d", i / WEIGHTS, i % WEIGHTS);
+        site[i] = (plan_site){.name = name[i],
+                              .kind = LORA_EXPERTS,
+                              .in = SIDE,
+                              .out = SIDE,
+                              .parts = EXPERTS,
+                              .offset = p.adapter_bytes};
+        lora_shape s = plan_site_shape(&p, &site[i]);
+        site[i].slot_bytes = (size_t)lora_slot_floats(&s) * sizeof(float);
+        p.adapter_bytes += site[i].slot_bytes;
+        for (int e = 0; e < EXPERTS; e++)
+            part[i * EXPERTS + e] = (adapter_part){.weight = name[i],
+                                                   .index = e,
+                                                   .rank = 1,
+                                                   .in = SIDE,
+                                                   .out = SIDE,
+                                                   .a = numbers,
+                                                   .b = numbers,
+                                                   .scale = 1};
+    }
+    adapter_source src = {.name = "made up", .n_part = sizeof part / sizeof *part, .part = part};
+    uint64_t ns[TIMES];
+    adapters *a = adapters_create(&p, device_cpu(), 1);
+    OK(adapters_bind(dg, a));
+    for (int i = 0; i < TIMES; i++) {
+        uint64_t start = clock_ns();
+        OK(adapters_load(dg, a, 1, &src));
+        ns[i] = clock_ns() - start;
+    }
+    bench_print_heading();
+    bench_print("lora", "load", "18432 parts of rank 1", bench_sum_up(ns, TIMES), 0);
+    adapters_destroy(a);
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -101,6 +149,7 @@ int main(int argc, char **argv)
 {
     const char *shape = "llama-1b:Q8_0";
     int rounds = 15, np = 0;
+    bool load = false;
     model_flags f = {.threads = 1};
     const char *random[] = {"random:16*16"};
     dg = weft_diag_create();
@@ -111,8 +160,15 @@ int main(int argc, char **argv)
             rounds = atoi(argv[++i]) % ROUNDS_MAX;
         else if (strcmp(argv[i], "-np") == 0 && i + 1 < argc)
             np = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--load") == 0)
+            load = true;
         else
             shape = argv[i];
+    if (load) {
+        time_loading();
+        weft_diag_destroy(dg);
+        return 0;
+    }
     f.random = shape;
     f.lora = (flag_list){.at = random, .n = 1};
     api_source from = model_flags_source(&f);

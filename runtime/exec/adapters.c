@@ -5,18 +5,25 @@
 #include "runtime/base/mem.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 struct adapters {
     const plan *p;
     device *dev;
     int64_t n_seq;
-    void *memory;   /* of the device: all slots */
-    klora *lora;    /* mixes: none, one for each slot alone, one for each sequence */
-    uint64_t *hash; /* [n_slot]: of what it holds */
-    bool *has;      /* [n_slot] */
-    bool *seen;     /* [n_slot]: scratch of a call */
+    void *memory;           /* of the device: all slots */
+    klora *lora;            /* mixes: none, one for each slot alone, one for each sequence */
+    uint64_t *hash;         /* [n_slot]: of what it holds */
+    bool *has;              /* [n_slot] */
+    bool *seen;             /* [n_slot]: scratch of a call */
+    const plan_site **site; /* [n_site]: by name */
     arena *home;
 };
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const plan_site *const *)a)->name, (*(const plan_site *const *)b)->name);
+}
 
 adapters *adapters_create(const plan *p, device *dev, int64_t n_seq)
 {
@@ -33,6 +40,10 @@ adapters *adapters_create(const plan *p, device *dev, int64_t n_seq)
     a->hash = ARENA_ARRAY(home, uint64_t, (size_t)n_slot);
     a->has = ARENA_ARRAY(home, bool, (size_t)n_slot);
     a->seen = ARENA_ARRAY(home, bool, (size_t)n_slot);
+    a->site = ARENA_ARRAY(home, const plan_site *, (size_t)p->n_site + 1);
+    for (int32_t i = 0; i < p->n_site; i++)
+        a->site[i] = &p->site[i];
+    qsort(a->site, (size_t)p->n_site, sizeof *a->site, by_name);
     return a;
 }
 
@@ -123,6 +134,20 @@ static bool part_is_of(const adapter_part *m, const plan_site *s)
            s->out <= m->out - s->first && (m->index < 0 ? s->parts == 1 : m->index < s->parts);
 }
 
+/* The first of the sites of a weight, which follow each other; n_site: it has none. */
+static int32_t first_site(const adapters *a, const char *weight)
+{
+    int32_t low = 0, high = a->p->n_site;
+    while (low < high) {
+        int32_t mid = low + (high - low) / 2;
+        if (strcmp(a->site[mid]->name, weight) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
 /* What the plan has is another shape than the adapter's, or the plan has it not. */
 static weft_status check_part(weft_diag *dg, const adapters *a, const adapter_source *src,
                               const adapter_part *m)
@@ -135,11 +160,11 @@ static weft_status check_part(weft_diag *dg, const adapters *a, const adapter_so
     if (!isfinite(m->scale))
         return weft_fail(dg, W0702, WEFT_NOWHERE, "%s: the scale of %s is no number", src->name,
                          m->weight);
-    for (int32_t i = 0; i < a->p->n_site; i++) {
-        if (part_is_of(m, &a->p->site[i]))
+    for (int32_t i = first_site(a, m->weight);
+         i < a->p->n_site && strcmp(m->weight, a->site[i]->name) == 0; i++) {
+        if (part_is_of(m, a->site[i]))
             return WEFT_OK;
-        if (strcmp(m->weight, a->p->site[i].name) == 0)
-            other = &a->p->site[i];
+        other = a->site[i];
     }
     if (!other)
         return WEFT_OK; /* nothing that was asked for needs it */
@@ -164,55 +189,101 @@ static void fill_part(const adapter_part *m, const plan_site *site, const lora_s
             b[lora_b_index(s, c, r)] = (float)(m->scale * m->b[(site->first + c) * m->rank + r]);
 }
 
-/* All parts of a site, if the adapter has any of them. buffer: for one. */
-static weft_status load_site(weft_diag *dg, adapters *a, int32_t slot, const adapter_source *src,
-                             int32_t id, float *buffer)
+/* An adapter on its way into a slot. Its parts are sorted, because of experts there are many thousands. */
+typedef struct {
+    adapters *a;
+    int32_t slot;
+    const adapter_part *
+        *part; /* [n_part]: by weight, then index; of equal ones the first comes first */
+    size_t n_part;
+    float *buffer; /* for one part of a site */
+} loading;
+
+static int by_place(const void *a, const void *b)
 {
+    const adapter_part *x = *(const adapter_part *const *)a, *y = *(const adapter_part *const *)b;
+    int order = strcmp(x->weight, y->weight);
+    if (order == 0)
+        order = (x->index > y->index) - (x->index < y->index);
+    return order ? order : (x > y) - (x < y);
+}
+
+/* Where the parts of a weight begin. */
+static size_t first_part(const loading *l, const char *weight)
+{
+    size_t low = 0, high = l->n_part;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (strcmp(l->part[mid]->weight, weight) < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* All parts of a site, if the adapter has any of them. */
+static weft_status load_site(weft_diag *dg, const loading *l, int32_t id)
+{
+    adapters *a = l->a;
     const plan_site *site = &a->p->site[id];
     lora_shape s = plan_site_shape(a->p, site);
     size_t part_bytes = site->slot_bytes / (size_t)site->parts;
+    size_t at = first_part(l, site->name), end = at;
     int64_t rank = 0;
-    for (size_t i = 0; i < src->n_part; i++)
-        if (part_is_of(&src->part[i], site) && src->part[i].rank > rank)
-            rank = src->part[i].rank;
+    for (; end < l->n_part && strcmp(l->part[end]->weight, site->name) == 0; end++)
+        if (part_is_of(l->part[end], site) && l->part[end]->rank > rank)
+            rank = l->part[end]->rank;
     for (int64_t part = 0; part < site->parts && rank > 0; part++) {
-        const adapter_part *m = NULL;
-        for (size_t i = 0; i < src->n_part && !m; i++)
-            if (part_is_of(&src->part[i], site) &&
-                (src->part[i].index < 0 ? 0 : src->part[i].index) == part)
-                m = &src->part[i];
-        fill_part(m, site, &s, buffer);
-        char *to = (char *)a->memory + site->offset + (size_t)(slot - 1) * site->slot_bytes +
+        while (at < end &&
+               (!part_is_of(l->part[at], site) || (site->parts > 1 && l->part[at]->index < part)))
+            at++;
+        bool has = at < end && (site->parts == 1 || l->part[at]->index == part);
+        fill_part(has ? l->part[at] : NULL, site, &s, l->buffer);
+        char *to = (char *)a->memory + site->offset + (size_t)(l->slot - 1) * site->slot_bytes +
                    (size_t)part * part_bytes;
-        WEFT_TRY(a->dev->kind->copy_in(dg, a->dev, to, buffer, part_bytes));
+        WEFT_TRY(a->dev->kind->copy_in(dg, a->dev, to, l->buffer, part_bytes));
     }
-    klora_ranks(a->lora, id)[slot - 1] = (int32_t)rank;
+    klora_ranks(a->lora, id)[l->slot - 1] = (int32_t)rank;
+    return WEFT_OK;
+}
+
+static weft_status load_sites(weft_diag *dg, const loading *l, const adapter_source *src)
+{
+    adapters *a = l->a;
+    for (size_t i = 0; i < src->n_part; i++)
+        l->part[i] = &src->part[i];
+    if (src->n_part > 0)
+        qsort(l->part, src->n_part, sizeof *l->part, by_place);
+    empty_slot(a, l->slot);
+    for (int32_t i = 0; i < a->p->n_site; i++)
+        WEFT_TRY(load_site(dg, l, i));
+    a->has[l->slot - 1] = true;
+    a->hash[l->slot - 1] = src->hash;
     return WEFT_OK;
 }
 
 weft_status adapters_load(weft_diag *dg, adapters *a, int32_t slot, const adapter_source *src)
 {
-    size_t most = 0;
+    size_t most = 1;
     WEFT_TRY(check_slot(dg, a, slot));
     for (size_t i = 0; i < src->n_part; i++)
         WEFT_TRY(check_part(dg, a, src, &src->part[i]));
     for (int32_t i = 0; i < a->p->n_site; i++)
         most = size_max(most, a->p->site[i].slot_bytes / (size_t)a->p->site[i].parts);
-    float *buffer = most ? mem_try_aligned(PLAN_ALIGN, most) : NULL;
-    if (most && !buffer)
-        return weft_fail(dg, W1110, WEFT_NOWHERE, "no memory to load %s", src->name);
-    empty_slot(a, slot);
-    weft_status status = WEFT_OK;
-    for (int32_t i = 0; i < a->p->n_site && status == WEFT_OK; i++)
-        status = load_site(dg, a, slot, src, i, buffer);
-    mem_free(buffer);
-    if (status != WEFT_OK) {
+    loading l = {.a = a,
+                 .slot = slot,
+                 .n_part = src->n_part,
+                 .part = mem_try_alloc((src->n_part + 1) * sizeof *l.part),
+                 .buffer = mem_try_aligned(PLAN_ALIGN, most)};
+    weft_status status =
+        l.part && l.buffer ? load_sites(dg, &l, src)
+                           : weft_fail(dg, W1110, WEFT_NOWHERE, "no memory to load %s", src->name);
+    if (status != WEFT_OK && l.part && l.buffer)
         empty_slot(a, slot);
-        return status;
-    }
-    a->has[slot - 1] = true;
-    a->hash[slot - 1] = src->hash;
-    return WEFT_OK;
+    mem_free(l.buffer);
+    mem_free(l.part);
+    return status;
 }
 
 /* ---- mixes ---- */

@@ -33,7 +33,7 @@ static float *numbers(toy *t, int64_t n, double size)
     return x;
 }
 
-/* An adapter of this rank on those sites whose bit is set. */
+/* An adapter of this rank on those sites whose bit is set, its parts in an order that nobody else has. */
 static void kit_make(toy *t, adapter_kit *k, const char *name, int rank, unsigned on, double scale)
 {
     *k = (adapter_kit){.src = {.name = name, .hash = (uint64_t)rank * 77 + on, .part = k->part}};
@@ -54,6 +54,11 @@ static void kit_make(toy *t, adapter_kit *k, const char *name, int rank, unsigne
                                         .b = k->data[2 * n + 1],
                                         .scale = scale};
         }
+    for (size_t i = 0; i < k->src.n_part / 2; i++) {
+        adapter_part *other = &k->part[k->src.n_part - 1 - i], was = *other;
+        *other = k->part[i];
+        k->part[i] = was;
+    }
 }
 
 static void kit_free(adapter_kit *k)
