@@ -9,11 +9,6 @@
 
 enum { FLAGS_MAX = 128, HELP_COLUMN = 33 };
 
-void flag_list_free(flag_list *l)
-{
-    VEC_FREE(l);
-}
-
 /* Where a row came from, so that its field can be reached. */
 typedef struct {
     const flag *row;
@@ -236,6 +231,14 @@ void flags_init(const flag_set *sets, size_t set_n)
         WEFT_ASSERT(good);
     }
     WEFT_ASSERT(n <= FLAGS_MAX);
+}
+
+void flags_deinit(const flag_set *sets, size_t set_n)
+{
+    slot s;
+    for (size_t n = 0; slot_at(sets, set_n, n, &s); n++)
+        if (s.row->kind == FLAG_LIST)
+            VEC_FREE((flag_list *)s.field);
 }
 
 /* The value of a flag: joined with '=', or the next word unless that is a flag itself. */

@@ -6,7 +6,7 @@
  * letters. `--` ends the flags, a lone `-` is an operand, and a value may begin with a dash unless it
  * is itself a flag of the verb. A flag may stand once, a list as often as wanted.
  *
- * Values borrow from argv. Lists are the caller's to free with flag_list_free. */
+ * Values borrow from argv. flags_deinit frees the lists. */
 #ifndef WEFT_RUNTIME_CLI_FLAGS_H
 #define WEFT_RUNTIME_CLI_FLAGS_H
 
@@ -16,8 +16,6 @@ typedef struct {
     const char **at;
     size_t n, cap;
 } flag_list;
-
-void flag_list_free(flag_list *l);
 
 /* The kind says how a value is written; the comment is the type of the field it fills. */
 typedef enum {
@@ -79,6 +77,7 @@ size_t flags_bytes(const flag *rows); /* the size of the options struct, from th
 
 /* Give every field its default. The tables must be right: a bad default is a bug. */
 void flags_init(const flag_set *sets, size_t set_n);
+void flags_deinit(const flag_set *sets, size_t set_n); /* lists are empty afterwards */
 
 /* Parse argv[0..argc). Operands move to the front of argv, in order; their count is *out_operand_n.
  * Stops at the first mistake (W1902 unknown flag, W1903 bad value). verb is for the messages. */

@@ -109,13 +109,14 @@ static weft_status verb_pick(cli *c, const char *first)
     return st;
 }
 
-static weft_status verb_prepare(cli *c, arena *a, int argc, char **argv)
+static weft_status verb_prepare(cli *c, arena *a, flag_set *sets, int argc, char **argv)
 {
     WEFT_TRY(verb_pick(c, argc > 1 ? argv[1] : NULL));
     const flag *rows = c->verb->page->flags;
     void *options = arena_alloc(a, flags_bytes(rows) + 1);
     c->options = options;
-    const flag_set sets[] = {{rows, options}, {cli_common_flags, &c->common}};
+    sets[0] = (flag_set){rows, options};
+    sets[1] = (flag_set){cli_common_flags, &c->common};
     flags_init(sets, 2);
 
     int n = argc > 2 ? argc - 2 : 0;
@@ -174,9 +175,11 @@ int main(int argc, char **argv)
     cli c = {.dg = diag_create()};
     c.colour = want_colour(COLOR_AUTO);
 
-    weft_status st = verb_prepare(&c, a, argc, argv);
+    flag_set sets[2] = {{0}};
+    weft_status st = verb_prepare(&c, a, sets, argc, argv);
     int exit_status = st == WEFT_OK ? verb_start(&c) : cli_exit_of(st);
     exit_status = streams_finish(&c, exit_status);
+    flags_deinit(sets, c.options ? 2 : 0);
     diag_destroy(c.dg);
     arena_destroy(a);
     return exit_status;

@@ -247,6 +247,5 @@ int verb_graph(cli *c)
             cli_print(c, strbuf_view(&out));
     }
     strbuf_free(&out);
-    flag_list_free((flag_list *)&o->skip);
     return cli_exit_of(st);
 }

@@ -152,7 +152,6 @@ int verb_lora(cli *c)
 {
     lora_run r = {.c = c, .dg = c->dg, .o = c->options};
     weft_status st = run(&r);
-    flag_list_free((flag_list *)&r.o->lora);
     c->common.json = false; /* the document is written: messages go to stderr */
     return cli_exit_of(st);
 }

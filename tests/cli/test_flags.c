@@ -40,7 +40,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    flag_list_free(&got.lora);
+    flags_deinit(&(flag_set){rows, &got}, 1);
+    ck_assert_uint_eq(got.lora.n, 0);
     diag_destroy(dg);
 }
 
