@@ -156,6 +156,7 @@ static void json_row(json_writer *w, const bench_about *a, const bench_row *r)
         json_key_double(w, "bytes_per_token", r->call_bytes / (double)r->n_seq);
         json_key_double(w, "bandwidth_share", bench_share_of(a, r));
     }
+    held_tiers_json(w, &r->held);
     json_close(w, '}');
     strbuf_free(&test);
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/base/json_write.h"
 #include "runtime/base/vec.h"
+#include "runtime/cli/session_json.h"
 
 /* What all rows have in common. */
 typedef struct {
@@ -20,6 +21,7 @@ typedef struct {
     int64_t n_seq, depth;
     VEC(double) rates; /* tokens per second, of all sequences together, in the order measured */
     double call_bytes; /* n_gen: what one call reads */
+    held_tiers held;   /* at its end */
 } bench_row;
 
 typedef struct {

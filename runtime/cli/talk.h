@@ -11,7 +11,7 @@ typedef struct {
     int64_t n, seed, mirostat;
     flag_list bias, stop;
     bool ignore_end;
-    int64_t prefixes; /* no flag: texts that the session keeps for others */
+    int64_t prefixes; /* no flag: texts that the session keeps for others; with any its state is in pages */
 } talk_flags;
 
 /* The rows of these flags, for a verb whose options struct T has a talk_flags `t`. */

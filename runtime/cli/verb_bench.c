@@ -56,7 +56,9 @@ const verb_page bench_verb_page = {
     "each is measured -r times: mean and deviation, median, least. For tg the bytes of weights and "
     "state that a token needs, and what share that is, at the median, of the read bandwidth "
     "measured "
-    "in the same process. Tokens are random. Shapes of --random: tiny, smollm2-135m, llama-1b, "
+    "in the same process. --json adds the pages and bytes of state, by tier, that a test ends "
+    "with. "
+    "Tokens are random. Shapes of --random: tiny, smollm2-135m, llama-1b, "
     "llama-3b, llama-8b, qwen-0.5b, qwen-1.5b, qwen-7b, gemma2-2b, phi3-mini, mixtral; types: F32, "
     "F16, "
     "BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, Q4_K_M, Q5_K_M, IQ4_NL, IQ4_XS, MXFP4.",
@@ -315,6 +317,7 @@ static weft_status run_test(bench_run *r, bench_row t)
         t.call_bytes = bench_reads(r->m->bound, t.n_seq, length, kpolicy_bytes(&r->kv, length)) +
                        lora_reads(&r->adapters, r->s->plan.p, t.n_seq, lora_who_of(r->o));
     weft_status st = measure(r, &t);
+    t.held = held_tiers_now(r->s);
     if (st == WEFT_OK)
         st = check_logits(r);
     if (st == WEFT_OK && !r->stopped && !r->c->common.json)

@@ -4,6 +4,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/line_edit.h"
 #include "runtime/base/vec.h"
+#include "runtime/cli/session_json.h"
 #include "runtime/cli/talk.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/formats/out_file.h"
@@ -35,7 +36,10 @@ static const char *const examples[] = {
 const verb_page chat_verb_page = {
     chat_flags,
     "Each line is a message; one that ends in \\ goes on in the next. Ctrl-C stops an answer, "
-    "Ctrl-D leaves.",
+    "Ctrl-D leaves. With --json each answer is a record on a line of its own: text, ids, counts, "
+    "seconds, and what the session holds: pages and bytes of its state by tier, texts kept for "
+    "prompts "
+    "that begin the same. /stats prints such a record without an answer.",
     examples,
 };
 
@@ -63,7 +67,7 @@ struct chat {
     talk t;
     talk_flags flags; /* /set changes them */
     VEC(talk_message) messages;
-    bool leaving;
+    bool leaving, json;
     size_t n_answer;
     uint64_t answer_ns;
 };
@@ -86,18 +90,60 @@ static void report(chat *ch)
 
 /* ---- answering ---- */
 
+static double per_second(size_t n, uint64_t ns)
+{
+    return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
+}
+
+/* An answer, if there is one, and what the session holds now. */
+static void print_json(chat *ch, const talk_answer *a)
+{
+    const talk *t = &ch->t;
+    strbuf out = {0};
+    json_writer w = {.out = &out};
+    json_open(&w, '{');
+    if (a) {
+        size_t n;
+        const int32_t *ids = weft_generation_ids(t->g, &n);
+        json_key_str(&w, "text", strbuf_view(&a->said));
+        json_key_ids(&w, "ids", ids, n);
+        json_key_text(&w, "stop", weft_end_name(a->end));
+    }
+    json_key_int(&w, "seed", (int64_t)t->seed);
+    json_key_open(&w, "counts", '{');
+    json_key_int(&w, "messages", (int64_t)ch->messages.n);
+    if (a)
+        json_key_int(&w, "prompt", (int64_t)a->n_prompt);
+    json_key_int(&w, "generated", (int64_t)(a ? a->n : ch->n_answer));
+    json_key_int(&w, "length", weft_length(t->s, 0));
+    json_key_int(&w, "context", t->about.context);
+    json_close(&w, '}');
+    json_key_open(&w, "seconds", '{');
+    if (a)
+        json_key_double(&w, "prompt", clock_seconds(a->prompt_ns));
+    json_key_double(&w, "generate", clock_seconds(a ? a->ns : ch->answer_ns));
+    json_close(&w, '}');
+    session_json(&w, t->s);
+    json_close(&w, '}');
+    strbuf_putc(&out, '\n');
+    cli_print_all(t->c, &out);
+}
+
 static weft_status answer(chat *ch)
 {
     talk *t = &ch->t;
     talk_answer r = {.end = WEFT_END_NONE};
     weft_status st = talk_render(t, ch->messages.at, ch->messages.n, &r);
     if (st == WEFT_OK)
-        st = talk_go_on(t, true, STR(""), &r);
+        st = talk_go_on(t, !ch->json, STR(""), &r);
     if (st == WEFT_OK) {
-        cli_print(t->c, STR("\n"));
         add_message(ch, "assistant", strbuf_view(&r.said));
         ch->n_answer += r.n;
         ch->answer_ns += r.ns;
+        if (ch->json)
+            print_json(ch, &r);
+        else
+            cli_print(t->c, STR("\n"));
         if (r.end == WEFT_END_CONTEXT)
             cli_say(t->c,
                     "the context of %lld tokens is full: /undo frees some, -c sets a longer one",
@@ -327,15 +373,14 @@ static void command_set(chat *ch, const char *argument)
     }
 }
 
-static double per_second(size_t n, uint64_t ns)
-{
-    return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
-}
-
 static void command_stats(chat *ch, const char *argument)
 {
     (void)argument;
     const talk *t = &ch->t;
+    if (ch->json) {
+        print_json(ch, NULL);
+        return;
+    }
     cli_say(t->c, "  context  %lld of %lld tokens", (long long)weft_length(t->s, 0),
             (long long)t->about.context);
     cli_say(t->c, "  answers  %zu tokens, %.1f a second", ch->n_answer,
@@ -426,7 +471,8 @@ static void converse(chat *ch)
 int verb_chat(cli *c)
 {
     const chat_options *o = c->options;
-    chat ch = {.flags = o->t};
+    chat ch = {.flags = o->t, .json = c->common.json};
+    c->common.json = false; /* a record for each answer, and messages go to stderr as they come */
     ch.flags.prefixes = PREFIXES;
     weft_status st = talk_open(c, &ch.flags, &ch.t);
     if (st == WEFT_OK)

@@ -2,6 +2,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json_write.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/session_json.h"
 #include "runtime/cli/talk.h"
 
 #include <stdlib.h>
@@ -40,7 +41,10 @@ static const char *const examples[] = {
 const verb_page run_verb_page = {
     run_flags,
     "The text goes to stdout as it comes, everything else to stderr. Ctrl-C stops; what was "
-    "generated so far stays.",
+    "generated so far stays. With --json a record: text, ids, counts, seconds, and what the "
+    "session "
+    "holds: pages and bytes of its state by tier, texts kept for prompts that begin the same. "
+    "--kv-load also takes what /save of chat writes beside the messages.",
     examples,
 };
 
@@ -104,28 +108,6 @@ static double per_second(size_t n, uint64_t ns)
     return ns > 0 ? (double)n * 1e9 / (double)ns : 0;
 }
 
-/* What the state is stored as, and how much of it is in use. */
-static void print_state(json_writer *w, const weft_session *s)
-{
-    enum { TIERS_SHOWN = 16 };
-    weft_kv_tier tier[TIERS_SHOWN];
-    int64_t n = weft_kv_tiers(s, tier, TIERS_SHOWN);
-    json_key_open(w, "state", '[');
-    for (int64_t i = 0; i < n && i < TIERS_SHOWN; i++) {
-        json_open(w, '{');
-        json_key_text(w, "keys", tier[i].keys);
-        json_key_text(w, "values", tier[i].values);
-        if (tier[i].last >= 0)
-            json_key_int(w, "last", tier[i].last);
-        json_key_int(w, "page_tokens", tier[i].page_tokens);
-        json_key_int(w, "pages", tier[i].pages);
-        json_key_int(w, "pages_free", tier[i].pages_free);
-        json_key_int(w, "bytes", (int64_t)tier[i].bytes);
-        json_close(w, '}');
-    }
-    json_close(w, ']');
-}
-
 static void print_json(talk *t, const run_record *r)
 {
     const talk_answer *a = &r->answer;
@@ -153,7 +135,7 @@ static void print_json(talk *t, const run_record *r)
     json_key_double(&w, "prompt", clock_seconds(a->prompt_ns));
     json_key_double(&w, "generate", clock_seconds(a->ns));
     json_close(&w, '}');
-    print_state(&w, t->s);
+    session_json(&w, t->s);
     json_close(&w, '}');
     strbuf_putc(&out, '\n');
     cli_print_all(t->c, &out);
@@ -238,7 +220,10 @@ int verb_run(cli *c)
     const run_options *o = c->options;
     run_record r = {.t = NULL};
     talk t;
-    weft_status st = talk_open(c, &o->t, &t);
+    talk_flags flags = o->t;
+    /* State in files is in pages, as that of chat is: so each may load what the other saved. */
+    flags.prefixes = o->kv_save || o->kv_load;
+    weft_status st = talk_open(c, &flags, &t);
     if (st == WEFT_OK)
         st = run(&t, o, &r);
     bool interrupted = st == WEFT_OK && *interrupt_flag();
