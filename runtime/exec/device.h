@@ -9,6 +9,7 @@
 
 #include "runtime/base/diag.h"
 #include "runtime/base/memory.h"
+#include "runtime/exec/plan_code.h"
 #include "runtime/exec/weights.h"
 
 typedef struct exec exec; /* each kind's own */
@@ -24,6 +25,8 @@ typedef struct {
     int threads;               /* of the host that may take part, at least 1 */
     bool pin;                  /* the threads to CPUs of their own */
     const cancel_flag *cancel; /* stops a call; NULL: nothing does */
+    bool for_code;         /* with tables for generated code: need is asked before there is any */
+    const plan_code *code; /* of the plan; NULL: none */
 } device_load;
 
 /* What a device takes for a plan, in bytes: the plan's activations, memory private to threads for all of

@@ -57,11 +57,43 @@ static void count_items(const plan *p, const plan_bucket *b, int32_t *items_max,
     }
 }
 
+/* Steps that have operands of the thread. */
+static int32_t count_own(const plan_bucket *b)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < b->n_step; i++) {
+        const plan_step *s = &b->step[i];
+        bool own = false;
+        for (int k = 0; k < K_IN_MAX + s->n_out; k++) {
+            plan_space space = k < K_IN_MAX ? s->in[k].space : s->out[k - K_IN_MAX].space;
+            own |= space == SPACE_LOCAL || space == SPACE_TILE;
+        }
+        n += own;
+    }
+    return n;
+}
+
+/* What generated code is given: each thread has one set of arguments, for the bucket it ran last. */
+static void carve_code(carving *c, exec *e, size_t step_max, size_t own_max)
+{
+    e->run.thread = carve(c, (size_t)e->threads, sizeof *e->run.thread);
+    for (int i = 0; i < e->threads; i++) {
+        code_place *place = carve(c, 1, sizeof *place);
+        kargs **args = carve(c, step_max, sizeof *args);
+        kargs *own = carve(c, own_max, sizeof *own);
+        if (!c->base)
+            continue;
+        *place = (code_place){.e = e, .own = own};
+        e->run.thread[i] = (code_thread){.args = args, .place = place};
+    }
+}
+
 /* Everything but the exec itself, which is first. */
 static void carve_tables(carving *c, exec *e)
 {
     const plan *p = e->p;
     size_t threads = (size_t)e->threads;
+    int32_t step_max = 0, own_max = 0;
     for (int32_t i = 0; i < p->n_bucket; i++)
         count_items(p, &p->bucket[i], &e->items_max, &e->chain_max);
     e->cursors = carve(c, 2 * threads * (size_t)e->items_max, sizeof *e->cursors);
@@ -73,18 +105,27 @@ static void carve_tables(carving *c, exec *e)
         b.steps = carve(c, (size_t)pb->n_step, sizeof *b.steps);
         b.units = carve(c, (size_t)pb->n_item, sizeof *b.units);
         b.most = carve(c, (size_t)pb->n_item, sizeof *b.most);
+        b.n_own = count_own(pb);
+        if (b.n_own > own_max)
+            own_max = b.n_own;
+        if (pb->n_step > step_max)
+            step_max = pb->n_step;
         if (c->base)
             e->buckets[i] = b;
     }
+    if (e->for_code)
+        carve_code(c, e, (size_t)step_max, (size_t)own_max);
 }
 
 /* What an exec of p will be; its tables are not there. */
-static weft_status size_exec(weft_diag *dg, const plan *p, int threads, exec *out_e)
+static weft_status size_exec(weft_diag *dg, const device_load *what, exec *out_e)
 {
+    const plan *p = what->p;
+    int threads = what->threads;
     if (threads < 1 || threads > POOL_THREADS_MAX)
         return weft_fail(dg, W1406, WEFT_NOWHERE, "%d threads were asked for; 1 to %d are possible",
                          threads, POOL_THREADS_MAX);
-    exec e = {.p = p, .threads = threads};
+    exec e = {.p = p, .threads = threads, .for_code = what->for_code || what->code};
     carving c = {0};
     size_t scratch;
     if (!size_align_up(p->local_bytes, PLAN_ALIGN, &e.local_bytes) ||
@@ -104,7 +145,7 @@ weft_status exec_need(weft_diag *dg, device *d, const device_load *what, device_
 {
     exec e;
     (void)d;
-    WEFT_TRY(size_exec(dg, what->p, what->threads, &e));
+    WEFT_TRY(size_exec(dg, what, &e));
     *out_m = e.bytes;
     return WEFT_OK;
 }
@@ -149,9 +190,9 @@ static int64_t rows_max(const plan *p, const plan_bucket *b, const plan_step *s)
 }
 
 static void load_step(const device_load *what, exec *e, const plan_bucket *b, const plan_step *s,
-                      const kernel_row *row, cpu_step *out)
+                      const kernel_row *row, kernel_fn *fn, cpu_step *out)
 {
-    *out = (cpu_step){.plan = s, .row = row};
+    *out = (cpu_step){.plan = s, .row = row, .fn = fn ? fn : row->fn};
     kargs *k = &out->args;
     for (int i = 0; i < K_IN_MAX; i++) {
         k->in[i] = resolve(what, e, &s->in[i]);
@@ -196,9 +237,12 @@ static weft_status load_steps_with(weft_diag *dg, const device_load *what,
     size_t scratch = e->block_bytes - e->local_bytes;
     for (int32_t i = 0; i < what->p->n_bucket; i++) {
         const plan_bucket *b = &what->p->bucket[i];
+        const code_bucket *code = what->code ? &what->code->bucket[i] : NULL;
+        e->buckets[i].code = code ? code->run : NULL;
         for (int32_t k = 0; k < b->n_step; k++) {
             cpu_step *s = &e->buckets[i].steps[k];
-            load_step(what, e, b, &b->step[k], rows[b->step[k].kernel], s);
+            kernel_fn *fn = code && code->map ? code->map[k] : NULL;
+            load_step(what, e, b, &b->step[k], rows[b->step[k].kernel], fn, s);
             size_t need = kernel_scratch(s->row, &s->args);
             if (need > scratch)
                 return weft_fail(dg, W1501, b->step[k].loc,
@@ -250,7 +294,7 @@ weft_status exec_load(weft_diag *dg, device *d, const device_load *what, exec **
     (void)d;
     exec sized;
     void *tables;
-    WEFT_TRY(size_exec(dg, what->p, what->threads, &sized));
+    WEFT_TRY(size_exec(dg, what, &sized));
     WEFT_TRY(exec_alloc(dg, sized.bytes.tables, &tables));
     weft_status status = pool_acquire(dg, what->threads, what->pin);
     if (status != WEFT_OK) {
@@ -264,12 +308,16 @@ weft_status exec_load(weft_diag *dg, device *d, const device_load *what, exec **
     e->forks = pool_forks();
     e->cancel = what->cancel;
     e->lora = what->lora;
+    WEFT_ASSERT(!what->code || what->code->n_bucket == what->p->n_bucket);
     carve(&c, 1, sizeof *e);
     carve_tables(&c, e);
     barrier_init(&e->gate);
     status = alloc_parts(dg, e);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK) {
+        e->run.arena = e->arena;
+        e->run.consts = what->p->consts;
         status = load_steps(dg, what, e);
+    }
     if (status == WEFT_OK)
         *out_e = e;
     else

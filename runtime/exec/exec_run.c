@@ -1,15 +1,7 @@
 /* exec_run.c - a call: phases one after the other, the items of a phase shared out among threads.
  *
- * Each thread has a share of every item, next to the others' shares, and takes it range by range from
- * the front; one that is through with its own takes ranges of the others. So a thread reads weights in
- * order while nobody is late, and nobody waits while there is something to do. Kernels give the same
- * bits for any split, so the results do not depend on who did what.
- *
- * A call is cancelled between two ranges. Who leaves units out says so before the barrier, so that all
- * threads find it behind and none begins the next phase: its steps would read what is not there.
- *
- * Cursors of a phase are set while the phase before runs, each thread's by itself: whoever used that set
- * had ended when that phase began. */
+ * exec_claim.c says which phases there are and who takes which units. A bucket that has code (plan_code.h) is run by that
+ * instead of by run_phases, unless somebody watches or measures the call. */
 #include "runtime/exec/exec_impl.h"
 
 #include "runtime/base/mem_scope.h"
@@ -19,14 +11,13 @@
 #include "runtime/exec/pool.h"
 #include <inttypes.h>
 
-/* A range is the RANGE_PART-th part of what is left of a share: large ones cost less claiming, small ones at the end
- * let threads of uneven speed end together. On many rows every range reads all activations again, from a cache that
- * threads share, so ranges are larger. Shares that a thread looks at for something left, its own included:
- * each look at another's cursor may cost a cache miss, and a thread that is late has as many helpers. */
-enum { RANGE_PART = 4, RANGE_PART_MANY = 2, SHARES_SEEN_MAX = 9, TILE_ELEM_BYTES = 4 };
+enum { TILE_ELEM_BYTES = 4 };
 
 /* A call that was cancelled ends when each thread has ended its range, so on many rows a range has no more work than
- * this: 5 ms at 100 GFLOP/s, 50 ms at 10; with tiles 5 ms at 1 TFLOP/s. */
+ * this: 5 ms at 100 GFLOP/s, 50 ms at 10; with tiles 5 ms at 1 TFLOP/s. On few rows it reads no more than this: 6 ms at
+ * 10 GB/s. */
+static const double range_bytes_max = 64e6;
+
 static double range_flops_max(const cpu_step *s)
 {
     return kvariant_needs(s->row->variant) & CPU_AMX_TILE ? 5e9 : 5e8;
@@ -41,11 +32,6 @@ typedef struct {
     kargs *own;   /* [chain_max] */
     uint64_t *ns; /* [n_step] where time is measured, else NULL */
 } member;
-
-/* Items [first, end) of one phase. */
-typedef struct {
-    int32_t first, end;
-} span;
 
 typedef struct {
     exec *e;
@@ -80,20 +66,25 @@ static double keys_seen(const plan_step *s, const kbatch *b)
     return (double)(window > 0 && keys > window ? window : keys);
 }
 
-/* On few rows ranges are short enough as they are. */
+/* How many ranges a step has to be cut into at least; a fraction: it is a part of one. */
+static double ranges_least(const cpu_step *c, const kbatch *b)
+{
+    const plan_step *s = c->plan;
+    const double all[] = {(double)b->n_tok, (double)b->n_out, (double)b->n_seq, 1};
+    const double rows = all[s->rows], keys = s->cost.key_flops ? keys_seen(s, b) : 0;
+    if (b->n_tok <= K_ROWS_FEW)
+        return (double)s->cost.call_bytes / range_bytes_max;
+    return rows * ((double)s->cost.row_flops + (double)s->cost.key_flops * keys) /
+           range_flops_max(c);
+}
+
 static void bound_ranges(const cpu_bucket *c, const kbatch *b)
 {
-    const double rows[] = {(double)b->n_tok, (double)b->n_out, (double)b->n_seq, 1};
     for (int32_t i = 0; i < c->plan->n_item; i++) {
         const plan_item *it = &c->plan->item[i];
         double ranges = 0; /* that a whole item is at least */
-        for (int32_t k = 0; k < it->n_step && b->n_tok > K_ROWS_FEW; k++) {
-            const plan_step *s = &c->plan->step[it->first + k];
-            double flops = rows[s->rows] * (double)s->cost.row_flops;
-            if (s->cost.key_flops)
-                flops += rows[s->rows] * (double)s->cost.key_flops * keys_seen(s, b);
-            ranges += flops / range_flops_max(&c->steps[it->first + k]);
-        }
+        for (int32_t k = 0; k < it->n_step; k++)
+            ranges += ranges_least(&c->steps[it->first + k], b);
         c->most[i] = it->grain > 0 ? it->grain : c->units[i];
         if (ranges * (double)c->most[i] > (double)c->units[i])
             c->most[i] = (int64_t)((double)c->units[i] / ranges);
@@ -124,6 +115,7 @@ static void prepare(cpu_bucket *c, const kbatch *b, const klora *lora)
     if (!same) {
         c->batch = b;
         c->lora = version;
+        c->made++;
         memcpy(c->rows, rows, sizeof rows);
         prepare_all(c, b);
     }
@@ -136,96 +128,7 @@ static void prepare(cpu_bucket *c, const kbatch *b, const klora *lora)
     }
 }
 
-/* ---- stopping ---- */
-
-/* Whether to leave out what is left of this phase. */
-static bool leave_out(const member *m, unsigned set)
-{
-    if (!cancel_asked(m->e->cancel))
-        return false;
-    atomic_store_explicit(&m->e->stopped[set], true, memory_order_relaxed);
-    return true;
-}
-
-/* Behind the phase's barrier all threads read the same: the set's next phase begins behind another one. */
-static bool has_stopped(const exec *e, unsigned set)
-{
-    return atomic_load_explicit(&e->stopped[set], memory_order_relaxed);
-}
-
-/* ---- phases ---- */
-
-/* The end of the phase that item `from` is in. */
-static int32_t phase_end(const cpu_bucket *b, int32_t from)
-{
-    int32_t end = from;
-    while (end < b->plan->n_item && b->plan->item[end].phase == b->plan->item[from].phase)
-        end++;
-    return end;
-}
-
-/* Has it nothing to share out but products of adapters, and nobody uses one? Then it needs no barrier
- * (plan_phase_may_idle). */
-static bool is_idle(const cpu_bucket *b, span s)
-{
-    bool down = false;
-    for (int32_t i = s.first; i < s.end; i++) {
-        if (b->plan->item[i].per_thread)
-            continue;
-        if (b->units[i] > 0 || b->steps[b->plan->item[i].first].row->op != KOP_lora_down)
-            return false;
-        down = true;
-    }
-    return down;
-}
-
-/* The first phase from item `from` on that has anything to do; empty if none has. One that is idle goes with the next, unless
- * somebody looks at each of them. */
-static span live_phase(const exec *e, const cpu_bucket *b, int32_t from)
-{
-    int32_t n = b->plan->n_item;
-    while (from < n && b->units[from] == 0)
-        from++;
-    span s = {from, from < n ? phase_end(b, from) : from}, last = s;
-    while (s.end < n && !e->watch && is_idle(b, last)) {
-        last = (span){s.end, phase_end(b, s.end)};
-        s.end = last.end;
-    }
-    return s;
-}
-
-static cursor *cursor_at(const exec *e, unsigned set, int32_t slot, int index)
-{
-    return &e->cursors[((int64_t)set * e->items_max + slot) * e->threads + index];
-}
-
-/* Where the share of thread `index` begins. */
-static int64_t share(int64_t units, int index, int count)
-{
-    return units / count * index + units % count * index / count;
-}
-
-static void set_cursors(const exec *e, const cpu_bucket *b, span s, unsigned set, int index,
-                        int count)
-{
-    for (int32_t i = s.first; i < s.end; i++)
-        atomic_store_explicit(&cursor_at(e, set, i - s.first, index)->next,
-                              share(b->units[i], index, count), memory_order_relaxed);
-}
-
 /* ---- items ---- */
-
-/* Put the addresses of these operands into k, which are at their offsets from base. */
-static void place_own(const cpu_step *s, kargs *k, uint32_t operands, uintptr_t base)
-{
-    for (; operands; operands &= operands - 1) {
-        int i = __builtin_ctz(operands), o = i - K_IN_MAX;
-        if (o < 0)
-            k->in[i] = (const void *)(base + (uintptr_t)s->args.in[i]);
-        else
-            k->out[o] = (void *)(base + (uintptr_t)s->args.out[o]);
-    }
-}
 
 /* So that the column which units from `begin` on start with is the first of a tile's in memory. */
 static uintptr_t tile_base(const member *m, const cpu_step *s, int64_t begin)
@@ -241,7 +144,7 @@ static void take_item(const member *m, const plan_item *it)
         if (!s->local && !s->tile)
             continue;
         m->own[i] = s->args;
-        place_own(s, &m->own[i], s->local, (uintptr_t)m->block);
+        exec_place(s, &m->own[i], s->local, (uintptr_t)m->block);
     }
 }
 
@@ -251,51 +154,29 @@ static void run_range(const member *m, const plan_item *it, int64_t begin, int64
         const cpu_step *s = &m->b->steps[it->first + i];
         const kargs *k = s->local || s->tile ? &m->own[i] : &s->args;
         if (s->tile)
-            place_own(s, &m->own[i], s->tile, tile_base(m, s, begin));
+            exec_place(s, &m->own[i], s->tile, tile_base(m, s, begin));
         uint64_t start = m->ns ? clock_ns() : 0;
-        s->row->fn(k, &m->t, begin, end);
+        s->fn(k, &m->t, begin, end);
         if (m->ns)
             m->ns[it->first + i] += clock_ns() - start;
-    }
-}
-
-/* Take what is left of a share of item i, up to `end`. */
-static void run_share(const member *m, int32_t i, cursor *c, int64_t end, unsigned set)
-{
-    const plan_item *it = &m->b->plan->item[i];
-    const int64_t part = m->b->rows[ROWS_T] > K_ROWS_FEW ? RANGE_PART_MANY : RANGE_PART;
-    for (;;) {
-        int64_t left = end - atomic_load_explicit(&c->next, memory_order_relaxed);
-        if (left <= 0 || leave_out(m, set))
-            return;
-        int64_t range = left < part ? 1 : left / part;
-        if (range > m->b->most[i])
-            range = m->b->most[i];
-        int64_t begin = atomic_fetch_add_explicit(&c->next, range, memory_order_relaxed);
-        if (begin < end)
-            run_range(m, it, begin, end - begin < range ? end : begin + range);
     }
 }
 
 static void run_item(const member *m, int32_t i, int32_t slot, unsigned set)
 {
     const plan_item *it = &m->b->plan->item[i];
-    int64_t units = m->b->units[i];
-    int count = m->t.count;
-    if (units == 0 || leave_out(m, set))
+    code_range r = {0};
+    if (m->b->units[i] == 0 || exec_leaves(m->e, set))
         return;
     take_item(m, it);
-    if (it->per_thread) {
-        run_range(m, it, 0, units);
-        return;
-    }
-    for (int k = 0; k < count && k < SHARES_SEEN_MAX; k++) {
-        int from = (m->t.index + k) % count;
-        run_share(m, i, cursor_at(m->e, set, slot, from), share(units, from + 1, count), set);
-    }
+    if (it->per_thread)
+        run_range(m, it, 0, m->b->units[i]);
+    else
+        while (exec_claim(m->e, m->b, (claim_at){i, slot, set}, &m->t, &r))
+            run_range(m, it, r.begin, r.end);
 }
 
-/* ---- the whole ---- */
+/* ---- phases ---- */
 
 static void pass_gate(const member *m)
 {
@@ -319,7 +200,7 @@ static void show_phase(const member *m, weft_diag *dg, int32_t item, unsigned se
 {
     exec *e = m->e;
     pass_gate(m);
-    if (m->t.index == 0 && !has_stopped(e, set)) {
+    if (m->t.index == 0 && !exec_stopped(e, set)) {
         e->watch_status =
             call_watch(dg, e, (int32_t)(m->b->plan - e->p->bucket), m->b->plan->item[item].phase);
         if (e->watch_status != WEFT_OK)
@@ -328,25 +209,31 @@ static void show_phase(const member *m, weft_diag *dg, int32_t item, unsigned se
     pass_gate(m);
 }
 
+/* ---- the whole ---- */
+
+kthread exec_thread(const exec *e, int index, int count)
+{
+    return (kthread){.index = index,
+                     .count = count,
+                     .scratch = exec_block(e, index) + e->local_bytes,
+                     .scratch_bytes = e->block_bytes - e->local_bytes};
+}
+
 static void run_phases(void *ctx, int index, int count)
 {
     const work *w = ctx;
     exec *e = w->e;
-    char *block = e->blocks + (size_t)index * e->block_bytes;
     member m = {.e = e,
                 .b = w->b,
-                .t = {.index = index,
-                      .count = count,
-                      .scratch = block + e->local_bytes,
-                      .scratch_bytes = e->block_bytes - e->local_bytes},
-                .block = block,
+                .t = exec_thread(e, index, count),
+                .block = exec_block(e, index),
                 .own = e->own + (int64_t)index * e->chain_max,
                 .ns = e->prof && e->prof->on ? e->prof->ns[index] : NULL};
     uint64_t n = 0;
-    span now = live_phase(e, m.b, 0), next;
+    item_span now = exec_phase_from(e, m.b, 0), next;
     for (unsigned set = 0; now.first < now.end; set ^= 1, now = next) {
-        next = live_phase(e, m.b, now.end);
-        set_cursors(e, m.b, next, set ^ 1, index, count);
+        next = exec_phase_from(e, m.b, now.end);
+        exec_cursors_set(e, m.b, next, set ^ 1, index, count);
         for (int32_t i = now.first; i < now.end; i++)
             run_item(&m, i, i - now.first, set);
         if (e->watch)
@@ -354,11 +241,17 @@ static void run_phases(void *ctx, int index, int count)
         else if (next.first < next.end) /* the pool sees to the last */
             pass_gate(&m);
         n++;
-        if (has_stopped(e, set))
+        if (exec_stopped(e, set))
             break;
     }
     if (index == 0)
         e->barriers = n;
+}
+
+static void run_code(void *ctx, int index, int count)
+{
+    const work *w = ctx;
+    exec_code_run(w->e, w->b, index, count);
 }
 
 weft_status exec_submit(weft_diag *dg, exec *e, const kbatch *b)
@@ -376,18 +269,24 @@ weft_status exec_submit(weft_diag *dg, exec *e, const kbatch *b)
     if (!size.awake)
         g.spin_ns = 0;
     barrier_set(&e->gate, g.count, g.spin_ns);
-    span first = live_phase(e, c, 0);
+    item_span first = exec_phase_from(e, c, 0);
     for (int i = 0; i < g.count; i++)
-        set_cursors(e, c, first, 0, i, g.count);
+        exec_cursors_set(e, c, first, 0, i, g.count);
     if (e->prof && e->prof->on)
         exec_profile_start(e);
     atomic_store_explicit(&e->stopped[0], false, memory_order_relaxed);
     atomic_store_explicit(&e->stopped[1], false, memory_order_relaxed);
     e->watch_status = WEFT_OK;
-    pool_go(&g, run_phases, &w);
+    bool coded = c->code && !e->watch && !(e->prof && e->prof->on);
+    if (coded) {
+        e->run.units = c->units;
+        e->run.most = c->most;
+        e->barriers = exec_code_barriers(e, c);
+    }
+    pool_go(&g, coded ? run_code : run_phases, &w);
     if (e->watch_status != WEFT_OK)
         return e->watch_status;
-    if (has_stopped(e, 0) || has_stopped(e, 1))
+    if (exec_stopped(e, 0) || exec_stopped(e, 1))
         return weft_fail(dg, W1412, WEFT_NOWHERE, "evaluating %" PRId64 " rows was cancelled",
                          b->n_tok);
     if (g.count == size.threads) /* else another session has some of them */

@@ -12,6 +12,7 @@
 #include "tests/base/kernel_list.h"
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -313,7 +314,195 @@ static void run_calls(const model *m, exec *e, float out[V][V], int n, int step)
     free(b);
 }
 
+/* ---- code ---- */
+
+/* What generated code does, as plan_code.h has it, of the plan that this names: code has it built in. */
+static const plan *coded;
+static atomic_int map_calls;
+static cancel_flag code_stop;
+static bool map_stops; /* written between calls */
+
+/* In place of the kernel of every map. */
+static void code_map(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    atomic_fetch_add(&map_calls, 1);
+    if (map_stops)
+        cancel_ask(&code_stop, true);
+    kernel_find(KOP_map, "c")->fn(k, t, begin, end);
+}
+
+static void code_tile(const code_thread *th, const plan_operand *o, int64_t columns, void *place)
+{
+    char *at = th->block + o->offset - columns * (int64_t)sizeof(float);
+    if (o->space == SPACE_TILE)
+        memcpy(place, &at, sizeof at);
+}
+
+static void code_chain(const code_thread *th, int bucket, const plan_item *it, int64_t begin,
+                       int64_t end)
+{
+    const plan_bucket *b = &coded->bucket[bucket];
+    for (int32_t i = it->first; i < it->first + it->n_step; i++) {
+        const plan_step *s = &b->step[i];
+        kargs *k = th->args[i];
+        for (int j = 0; j < s->n_in; j++)
+            code_tile(th, &s->in[j], begin * s->tile, &k->in[j]);
+        for (int j = 0; j < s->n_out; j++)
+            code_tile(th, &s->out[j], begin * s->tile, &k->out[j]);
+        const plan_kernel *name = &coded->kernel[s->kernel];
+        kernel_fn *fn = name->op == KOP_map ? code_map : kernel_by_symbol(name->name)->fn;
+        fn(k, &th->t, begin, end);
+    }
+}
+
+static void code_alone(const code_run *r, int bucket)
+{
+    const plan_bucket *b = &coded->bucket[bucket];
+    for (int32_t i = 0; i < b->n_item; i++)
+        for (int64_t begin = 0, end; begin < r->units[i]; begin = end) {
+            int64_t most = b->item[i].per_thread ? r->units[i] : r->most[i];
+            if (code_leaves(&r->thread[0]))
+                return;
+            end = begin + most < r->units[i] ? begin + most : r->units[i];
+            code_chain(&r->thread[0], bucket, &b->item[i], begin, end);
+        }
+}
+
+static void code_item(const code_run *r, code_thread *th, int bucket, int32_t i)
+{
+    const plan_item *it = &coded->bucket[bucket].item[i];
+    code_range range = {0};
+    if (it->per_thread && r->units[i] && !code_leaves(th))
+        code_chain(th, bucket, it, 0, r->units[i]);
+    while (!it->per_thread && code_claim(th, i, &range))
+        code_chain(th, bucket, it, range.begin, range.end);
+}
+
+static void code_both(const code_run *r, int bucket, int index, int count)
+{
+    const plan_bucket *b = &coded->bucket[bucket];
+    if (count == 1) {
+        code_alone(r, bucket);
+        return;
+    }
+    for (int32_t first = 0, end = 0; first < b->n_item; first = end) {
+        while (end < b->n_item && b->item[end].phase == b->item[first].phase)
+            end++;
+        if (code_phase(&r->thread[index], first, end))
+            for (int32_t i = first; i < end; i++)
+                code_item(r, &r->thread[index], bucket, i);
+    }
+}
+
+static void code_one(const code_run *r, int index, int count)
+{
+    code_both(r, 0, index, count);
+}
+
+static void code_many(const code_run *r, int index, int count)
+{
+    code_both(r, 1, index, count);
+}
+
 static const int thread_counts[] = {1, 2, 3, 7, 16, 40};
+
+/* An exec with that code; and with that of the first bucket and of the maps only. */
+static exec *load_code(weft_diag *dg, const model *m, int threads, bool whole)
+{
+    static kernel_fn *maps[STEPS];
+    static code_bucket table[2];
+    static const plan_code both = {2, table};
+    for (int32_t i = 0; i < m->bucket[0].n_step; i++)
+        maps[i] = coded->kernel[m->step[0][i].kernel].op == KOP_map ? code_map : NULL;
+    table[0] = (code_bucket){maps, code_one};
+    table[1] = (code_bucket){NULL, whole ? code_many : NULL};
+    exec *e = NULL;
+    device_memory need, has;
+    device_load what = {.p = &m->p, .threads = threads, .for_code = true, .cancel = &code_stop};
+    ck_assert_int_eq(cpu->need(dg, device_cpu(), &what, &need), WEFT_OK);
+    what.code = &both;
+    ck_assert_int_eq(cpu->load(dg, device_cpu(), &what, &e), WEFT_OK);
+    cpu->bytes(e, &has);
+    ck_assert_mem_eq(&has, &need, sizeof need);
+    return e;
+}
+
+START_TEST(code_agrees_with_the_loop)
+{
+    weft_diag *dg = diag_create();
+    model *m = model_create();
+    float want[V][V], got[V][V];
+    exec *e = load(dg, m, 1);
+    run_calls(m, e, want, 1, 1);
+    cpu->unload(e);
+    coded = &m->p;
+    for (size_t c = 0; c < 2 * COUNT_OF(thread_counts); c++) {
+        e = load_code(dg, m, thread_counts[c / 2], c % 2);
+        for (int round = 0; round < 5; round++)
+            for (int n = 1; n <= ROWS; n++) {
+                memset(got, 0, sizeof got);
+                run_calls(m, e, got, n, 1);
+                ck_assert_mem_eq(got, want, sizeof want);
+                run_calls(m, e, got, n, 3);
+                run_calls(m, e, got, n, 0);
+                ck_assert_mem_eq(got, want, sizeof want);
+            }
+        cpu->unload(e);
+    }
+    free(m);
+    diag_destroy(dg);
+}
+END_TEST
+
+/* Cancelled by a map, in the middle: all threads end, nothing is lost, and the next call is whole. */
+START_TEST(code_is_cancelled)
+{
+    weft_diag *dg = diag_create();
+    model *m = model_create();
+    float want[V][V], got[V][V];
+    kbatch *b = calloc(1, kbatch_bytes(&(kbatch){.n_tok = 1}));
+    b->n_tok = b->n_seq = b->n_out = 1;
+    coded = &m->p;
+    for (size_t c = 0; c < COUNT_OF(thread_counts); c++) {
+        exec *e = load_code(dg, m, thread_counts[c], true);
+        run_calls(m, e, want, 1, 1);
+        map_stops = true;
+        ck_assert_int_eq(cpu->submit(dg, e, b), WEFT_ERR_CANCELLED);
+        expect_one(dg, W1412, "cancelled");
+        diag_reset(dg);
+        map_stops = false;
+        cancel_ask(&code_stop, false);
+        run_calls(m, e, got, 1, 1);
+        ck_assert_mem_eq(got, want, sizeof want);
+        cpu->unload(e);
+    }
+    free(b);
+    free(m);
+    diag_destroy(dg);
+}
+END_TEST
+
+/* What is measured is run by the loop, but with the functions of the steps. */
+START_TEST(code_is_measured_by_step)
+{
+    weft_diag *dg = diag_create();
+    model *m = model_create();
+    float want[V][V], got[V][V];
+    coded = &m->p;
+    exec *e = load_code(dg, m, 2, true);
+    run_calls(m, e, want, 1, 1);
+    atomic_store(&map_calls, 0);
+    cpu->profile(e, true);
+    run_calls(m, e, got, 1, 1);
+    cpu->profile(e, false);
+    ck_assert_int_ge(atomic_load(&map_calls), V);
+    ck_assert_uint_eq(cpu->profile_steps(e, 0)[0].calls, V);
+    ck_assert_mem_eq(got, want, sizeof want);
+    cpu->unload(e);
+    free(m);
+    diag_destroy(dg);
+}
+END_TEST
 
 START_TEST(buckets_and_threads_agree)
 {
@@ -471,4 +660,5 @@ START_TEST(devices_have_names)
 END_TEST
 
 SUITE_MAIN("exec", buckets_and_threads_agree, several_run_at_once, measured_by_bucket,
+           code_agrees_with_the_loop, code_is_measured_by_step, code_is_cancelled,
            what_is_asked_for_is_checked, devices_have_names)
