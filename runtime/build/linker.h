@@ -1,0 +1,48 @@
+/* linker.h - objects into a program or a shared library, for any target: finds LLVM's linker and what it takes, and runs it.
+ *
+ * Programs are static and position-independent, so that they need no file of the machine they run on. Shared libraries take the C
+ * library of their host. */
+#ifndef WEFT_RUNTIME_BUILD_LINKER_H
+#define WEFT_RUNTIME_BUILD_LINKER_H
+
+#include "runtime/base/arena.h"
+#include "runtime/base/diag.h"
+
+typedef struct {
+    const char *name; /* "aarch64-linux-gnu" */
+    const char *machine; /* as uname calls it */
+    const char *emulation, *debian;
+} build_target;
+
+extern const build_target build_targets[];
+extern const int build_target_n;
+/* NULL: the machine at hand. W1704 with near names. */
+weft_status build_target_find(weft_diag *dg, const char *name,
+                              const build_target **out) WEFT_MUST_USE;
+const build_target *build_target_here(void); /* NULL: programs cannot be built for it */
+
+typedef struct {
+    const char *linker;  /* a path; NULL: ld.lld of PATH */
+    const char *sysroot; /* where the target's /usr is; NULL: here */
+    const char *runtime; /* the folder of libweft_core.a; NULL: where Weft was built or installed */
+    bool lib;            /* a shared library */
+} link_options;
+
+enum { LINK_NEEDS_MAX = 32 };
+
+typedef struct {
+    const build_target *to;
+    bool lib;
+    const char *linker, *sysroot;
+    const char *file[LINK_NEEDS_MAX]; /* by rows of link_needs.def */
+} link_tools;
+
+/* Everything that linking takes. W1703 names all that is missing, and what to install. In a. */
+weft_status link_tools_find(weft_diag *dg, arena *a, const build_target *to,
+                            const link_options *opt, link_tools *out) WEFT_MUST_USE;
+
+/* Link to `out`. exports: of a shared library, the file of its version script. W1705 with what the linker said. */
+weft_status link_run(weft_diag *dg, arena *a, const link_tools *tools, const char *const *objects,
+                     int n, bool strip, const char *exports, const char *out) WEFT_MUST_USE;
+
+#endif
