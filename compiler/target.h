@@ -5,8 +5,9 @@
 #define WEFT_COMPILER_TARGET_H
 
 #include "compiler/backend.h"
+#include "runtime/base/intmath.h"
 
-typedef struct {
+typedef struct target {
     const backend *be;
     int64_t n_ctx;     /* tokens a sequence may hold */
     int64_t n_seq;     /* sequences */
@@ -31,6 +32,12 @@ typedef struct {
 enum { LORA_SLOTS_MAX = 1024, LORA_RANK_MAX = 4096 };
 enum { TARGET_ROWS_MAX = 1 << 20 }; /* of one call */
 /* Rows of a call that can be used, of those asked for: no more than all sequences hold, nor TARGET_ROWS_MAX. */
-int64_t target_rows(int64_t asked, int64_t n_ctx, int64_t n_seq);
+static inline int64_t target_rows(int64_t asked, int64_t n_ctx, int64_t n_seq)
+{
+    int64_t all;
+    if (!i64_mul(n_ctx, n_seq, &all) || all > TARGET_ROWS_MAX)
+        all = TARGET_ROWS_MAX;
+    return asked < all ? asked : all;
+}
 
 #endif

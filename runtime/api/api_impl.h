@@ -2,13 +2,10 @@
 #ifndef WEFT_RUNTIME_API_API_IMPL_H
 #define WEFT_RUNTIME_API_API_IMPL_H
 
-#include "runtime/api/api_open.h"
+#include "runtime/api/api_model.h"
 #include "runtime/base/cancel.h"
 #include "runtime/base/mem_scope.h"
 #include "runtime/engine/generation.h"
-#include "runtime/lora/adapter.h"
-#include "runtime/text/chat.h"
-#include "runtime/weft.h"
 
 struct weft_session {
     api_plan plan;
@@ -18,8 +15,11 @@ struct weft_session {
 };
 
 struct weft_adapter {
-    adapter *from;
+    adapter_source from; /* borrows from keep */
+    int64_t rank_max;
     model_hash model; /* that it was opened for */
+    void *keep;
+    void (*keep_close)(void *keep);
 };
 
 struct weft_cancel {
@@ -50,6 +50,10 @@ struct weft_generation {
     weft_piece piece; /* what weft_generation_piece gave */
 };
 
+/* A tokenizer for the caller, if st is WEFT_OK. */
+weft_status api_tokenizer_made(weft_status st, tok *text, weft_tokenizer **out_tokenizer);
+/* The buffer goes to the caller, who releases it with weft_free; or is released if st is not WEFT_OK. */
+weft_status api_give_text(weft_status st, strbuf *text, char **out_text, size_t *out_bytes);
 /* What the state of a session with these options, all of them set, takes; UINT64_MAX where there can be none such. */
 uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o);
 /* weft_session_create for a session that is watched: see api_wanted. */

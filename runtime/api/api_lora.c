@@ -3,31 +3,17 @@
 
 #include "runtime/base/mem.h"
 
-weft_status weft_adapter_open(weft_diag *dg, const weft_model *m, const char *path,
-                              weft_adapter **out_adapter)
-{
-    API_SCOPE(dg);
-    if (!dg || !m || !path || !out_adapter)
-        return api_lacks(dg, "weft_adapter_open", "a model or a path");
-    adapter *from;
-    WEFT_TRY(adapter_open(dg, path, m->bound, &from));
-    weft_adapter *a = mem_alloc(sizeof *a);
-    *a = (weft_adapter){.from = from, .model = model_file_hash(m->file)};
-    *out_adapter = a;
-    return WEFT_OK;
-}
-
 void weft_adapter_close(weft_adapter *a)
 {
     if (!a)
         return;
-    adapter_close(a->from);
+    a->keep_close(a->keep);
     mem_free(a);
 }
 
 int64_t weft_adapter_rank(const weft_adapter *a)
 {
-    return a->from->rank_max;
+    return a->rank_max;
 }
 
 weft_status weft_lora_load(weft_diag *dg, weft_session *s, int32_t slot, const weft_adapter *a)
@@ -35,27 +21,10 @@ weft_status weft_lora_load(weft_diag *dg, weft_session *s, int32_t slot, const w
     API_SCOPE(dg);
     if (!dg || !s || !a)
         return api_lacks(dg, "weft_lora_load", "a session or an adapter");
-    const adapter *from = a->from;
-    if (a->model.hi != s->model.hi || a->model.lo != s->model.lo)
+    if (!model_hash_equal(a->model, s->model))
         return weft_fail(dg, W0702, WEFT_NOWHERE,
-                         "%s was opened for another model than the session's", from->path);
-    adapter_part *part = mem_alloc(mem_product(from->n_site + 1, sizeof *part));
-    for (size_t i = 0; i < from->n_site; i++) {
-        const adapter_site *at = &from->site[i];
-        part[i] = (adapter_part){.weight = at->name.p,
-                                 .index = at->index,
-                                 .rank = at->rank,
-                                 .in = at->in,
-                                 .out = at->out,
-                                 .a = at->a,
-                                 .b = at->b,
-                                 .scale = at->scale};
-    }
-    adapter_source src = {
-        .name = from->path, .hash = from->hash, .n_part = from->n_site, .part = part};
-    weft_status st = session_lora_load(dg, s->run, slot, &src);
-    mem_free(part);
-    return st;
+                         "%s was opened for another model than the session's", a->from.name);
+    return session_lora_load(dg, s->run, slot, &a->from);
 }
 
 weft_status weft_lora_unload(weft_diag *dg, weft_session *s, int32_t slot)

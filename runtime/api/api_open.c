@@ -1,18 +1,17 @@
-/* api_open.c - a file into a model, a model into a plan. */
+/* api_open.c - models from files: a file into a model, a model into a plan; the kind of weft_model that has a compiler. */
 #include "runtime/api/api_open.h"
 
 #include "compiler/plan_file.h"
 #include "runtime/api/api_impl.h"
-#include "runtime/kv/policy.h"
 #include "runtime/base/mem.h"
-#include "runtime/base/threads.h"
 #include "runtime/formats/random_model.h"
+#include "runtime/lora/adapter.h"
 
-enum { BATCH_DEFAULT = 512, LORA_RANK_DEFAULT = 16 };
+enum { LORA_RANK_DEFAULT = 16 };
 
 /* ---- models ---- */
 
-static weft_status open_file(weft_diag *dg, const api_source *from, weft_model *m)
+static weft_status open_file(weft_diag *dg, const api_source *from, api_file *m)
 {
     if (from->path)
         return model_file_open(dg, from->path, &from->file, &m->file);
@@ -24,91 +23,6 @@ static weft_status open_file(weft_diag *dg, const api_source *from, weft_model *
     if (from->data)
         return model_file_open_memory(dg, from->data, from->bytes, from->name, &m->file);
     return model_file_open_fd(dg, from->fd, from->name, &from->file, &m->file);
-}
-
-weft_status api_model_open(weft_diag *dg, const api_source *from, weft_model **out_model)
-{
-    weft_model *m = mem_alloc(sizeof *m);
-    *m = (weft_model){0};
-    weft_status st = open_file(dg, from, m);
-    if (st == WEFT_OK)
-        st = model_bind(dg, m->file, &from->bind, &m->bound);
-    if (st == WEFT_OK) {
-        m->context = from->bind.context ? from->bind.context : weft_model_context(m);
-        *out_model = m;
-    } else {
-        weft_model_close(m);
-    }
-    return st;
-}
-
-void weft_model_close(weft_model *m)
-{
-    if (!m)
-        return;
-    bound_model_destroy(m->bound);
-    model_file_close(m->file);
-    random_model_destroy(m->made);
-    mem_free(m);
-}
-
-/* ---- what a plan is made for ---- */
-
-static dtype kv_type(const weft_session_options *o)
-{
-    static const dtype types[] = {
-        [WEFT_KV_F32] = DT_F32, [WEFT_KV_F16] = DT_F16, [WEFT_KV_BF16] = DT_BF16};
-    if (o->kv == WEFT_KV_AUTO)
-        return o->exec == WEFT_EXEC_REF ? DT_F32 : DT_F16;
-    return types[o->kv];
-}
-
-/* What state stores: the text, where there is one. */
-static weft_status kv_tiers(weft_diag *dg, const weft_session_options *o, target *t)
-{
-    t->kv = kv_type(o);
-    if (!o->kv_policy || strcmp(o->kv_policy, "auto") == 0)
-        return WEFT_OK;
-    WEFT_TRY(policy_parse(dg, "KV policy", str_of(o->kv_policy), &t->tiers));
-    const kpolicy_tier *first = &t->tiers.tier[0];
-    t->kv = kform_dtype(first->key);
-    if (t->tiers.n_tier == 1 && first->key == first->value)
-        t->tiers = (kpolicy){0}; /* kv says it all */
-    return WEFT_OK;
-}
-
-enum { PREFIXES_FEW = 4, PREFIXES_MANY = 64, PREFIXES_MAX = 1 << 16 };
-
-bool api_in_range(const weft_session_options *o)
-{
-    return o->context >= 1 && o->context <= INT32_MAX && o->batch >= 0 && o->batch <= INT32_MAX &&
-           o->sequences >= 0 && o->wants >= 0 && o->threads >= -1 && o->threads <= 4096 &&
-           o->page_tokens >= 0 && o->lora_slots >= 0 && o->lora_rank >= 0 && o->pages >= 0 &&
-           o->prefixes >= -1 && o->prefixes <= PREFIXES_MAX && (unsigned)o->exec <= WEFT_EXEC_REF &&
-           (unsigned)o->kv <= WEFT_KV_BF16;
-}
-
-static int64_t sequences(const weft_session_options *o)
-{
-    return o->sequences ? o->sequences : 1;
-}
-
-static int64_t prefixes(const weft_session_options *o)
-{
-    int64_t n = sequences(o);
-    if (o->prefixes != 0 || n == 1)
-        return o->prefixes > 0 ? o->prefixes : 0;
-    return n < PREFIXES_FEW ? PREFIXES_FEW : n < PREFIXES_MANY ? n : PREFIXES_MANY;
-}
-
-static int64_t held(const api_wanted *w)
-{
-    return w->held && w->held < w->how.context ? w->held : w->how.context;
-}
-
-static int64_t rows_of_call(const api_wanted *w)
-{
-    return target_rows(w->how.batch ? w->how.batch : BATCH_DEFAULT, held(w), sequences(&w->how));
 }
 
 /* The one place that chooses between the plan, the reference and kernels that round. */
@@ -128,14 +42,14 @@ weft_status api_target(weft_diag *dg, const api_wanted *w, target *out)
     /* Matrices that are split afterwards, and rows that nobody asked for. */
     static const char *const cutting[] = {"simplify", "take_rows"};
     const weft_session_options *o = &w->how;
-    int64_t n_tok = rows_of_call(w);
-    target t = {.n_ctx = held(w),
-                .n_seq = sequences(o),
+    int64_t n_tok = api_rows_of_call(w);
+    target t = {.n_ctx = api_held(w),
+                .n_seq = api_sequences(o),
                 .n_tok_max = n_tok,
                 .n_out_max = o->wants < n_tok ? o->wants : n_tok,
                 .outputs = o->n_output > 0 ? o->outputs : logits,
                 .n_output = o->n_output > 0 ? o->n_output : 1,
-                .may_fork = sequences(o) > 1 || prefixes(o) > 0,
+                .may_fork = api_sequences(o) > 1 || api_prefixes(o) > 0,
                 .lora_slots = o->lora_slots,
                 .lora_rank =
                     o->lora_slots > 0 && o->lora_rank == 0 ? LORA_RANK_DEFAULT : o->lora_rank,
@@ -145,109 +59,215 @@ weft_status api_target(weft_diag *dg, const api_wanted *w, target *out)
                 .open = w->watched,
                 .skip = w->watched ? cutting : w->skip,
                 .n_skip = w->watched ? 2 : w->n_skip};
-    WEFT_TRY(kv_tiers(dg, o, &t));
+    WEFT_TRY(api_kv(dg, o, &t.kv, &t.tiers));
     WEFT_TRY(choose_kernels(dg, o, &t));
     *out = t;
     return WEFT_OK;
 }
 
-session_options api_run_options(const api_wanted *w)
-{
-    const weft_session_options *o = &w->how;
-    return (session_options){.n_ctx = held(w),
-                             .n_seq = sequences(o),
-                             .page_tok = o->page_tokens,
-                             .n_page = o->pages,
-                             .n_prefix = prefixes(o),
-                             .threads = o->threads ? (int)o->threads : 1,
-                             .bytes_max = (size_t)o->max_bytes,
-                             .cache_dir = o->cache_dir,
-                             .cache_bytes_max = o->cache_bytes,
-                             .use_cache = !o->no_weight_cache,
-                             .cancel = o->cancel ? &o->cancel->flag : NULL,
-                             .progress = {o->progress, o->progress_ctx}};
-}
-
 /* ---- plans ---- */
 
-static weft_status make_plan(weft_diag *dg, const weft_model *m, const api_wanted *w, api_plan *out)
+static void close_bound(void *bound)
+{
+    bound_model_destroy(bound);
+}
+
+static weft_status make_plan(weft_diag *dg, const api_file *m, const api_wanted *w, target *t,
+                             api_plan *out)
 {
     const graph *g = m->bound->graph;
-    WEFT_TRY(api_target(dg, w, &out->t));
-    if (m->bound->settings.context_asked && w->how.context != m->context) {
+    plan *made;
+    WEFT_TRY(api_target(dg, w, t));
+    if (m->bound->settings.context_asked && w->how.context != m->bound_for) {
         bind_options how = {.entry = g->entry.p, .context = w->how.context, .like = m->bound};
-        WEFT_TRY(model_bind(dg, m->file, &how, &out->bound));
-        g = out->bound->graph;
+        bound_model *again;
+        WEFT_TRY(model_bind(dg, m->file, &how, &again));
+        out->keep = again;
+        out->keep_close = close_bound;
+        g = again->graph;
     }
-    return plan_make(dg, g, &out->t, NULL, out->a, &out->p);
-}
-
-bool api_output_is(const plan_output *o, const char *name)
-{
-    size_t n = strlen(o->name);
-    char index[16];
-    snprintf(index, sizeof index, ".%d", (int)o->index);
-    return strncmp(name, o->name, n) == 0 &&
-           (!name[n] || (o->index >= 0 && strcmp(name + n, index) == 0));
-}
-
-static bool plan_has_output(const plan *p, const char *name)
-{
-    for (int32_t i = 0; i < p->n_output; i++)
-        if (api_output_is(&p->output[i], name))
-            return true;
-    return false;
-}
-
-static weft_status read_plan(weft_diag *dg, const weft_model *m, const api_wanted *w, api_plan *out)
-{
-    const weft_session_options *o = &w->how;
-    WEFT_TRY(plan_read_file(dg, o->plan, model_file_hash(m->file), out->a, &out->p));
-    const plan *p = out->p;
-    for (int i = 0; i < o->n_output; i++)
-        if (!plan_has_output(p, o->outputs[i]))
-            return weft_fail(dg, W0201, WEFT_NOWHERE, "the plan %s has no output '%s'", o->plan,
-                             o->outputs[i]);
-    if (p->n_ctx > 0 && o->context > p->n_ctx)
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "the plan %s is for sequences of %lld tokens, %lld were asked for",
-                         o->plan, (long long)p->n_ctx, (long long)o->context);
-    if (o->batch && rows_of_call(w) > p->n_tok_max)
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "the plan %s takes %lld rows in a call, %lld were asked for", o->plan,
-                         (long long)p->n_tok_max, (long long)o->batch);
+    WEFT_TRY(plan_make(dg, g, t, NULL, out->a, &made));
+    out->p = made;
     return WEFT_OK;
 }
 
-weft_status api_plan_open(weft_diag *dg, const weft_model *m, const api_wanted *wanted,
-                          api_plan *out)
+static weft_status read_plan(weft_diag *dg, const api_file *m, const api_wanted *w, api_plan *out)
 {
-    api_wanted w = *wanted;
-    weft_session_options *o = &w.how;
-    *out = (api_plan){.a = arena_create()};
-    if (o->threads == -1)
-        o->threads = threads_default();
-    if (o->context == 0 && (o->context = weft_model_context(m)) == 0)
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "the model file names no context: a session has to");
-    if ((unsigned)o->exec > WEFT_EXEC_REF || (unsigned)o->kv > WEFT_KV_BF16)
-        return weft_fail(dg, W1406, WEFT_NOWHERE, "no executor %d, or no storage %d for state",
-                         (int)o->exec, (int)o->kv);
-    if (!api_in_range(o))
-        return weft_fail(dg, W1406, WEFT_NOWHERE,
-                         "a session of %lld tokens, %lld sequences, %lld rows a call and %lld "
-                         "threads is out of range",
-                         (long long)o->context, (long long)o->sequences, (long long)o->batch,
-                         (long long)o->threads);
-    bound_model_check_context(dg, m->bound, held(&w));
-    out->run = api_run_options(&w);
-    return (o->plan ? read_plan : make_plan)(dg, m, &w, out);
+    plan *made;
+    WEFT_TRY(plan_read_file(dg, w->how.plan, model_file_hash(m->file), out->a, &made));
+    out->p = made;
+    return api_plan_serves(dg, made, arena_printf(out->a, "the plan %s", w->how.plan).p, w);
 }
 
-void api_plan_close(api_plan *p)
+static weft_status file_plan(weft_diag *dg, const weft_model *m, const api_wanted *w, api_plan *out)
 {
-    bound_model_destroy(p->bound);
-    if (p->a)
-        arena_destroy(p->a);
-    *p = (api_plan){0};
+    const api_file *f = api_file_of(m);
+    target *t = ARENA_NEW(out->a, target);
+    out->t = t;
+    bound_model_check_context(dg, f->bound, api_held(w));
+    return w->how.plan ? read_plan(dg, f, w, out) : make_plan(dg, f, w, t, out);
+}
+
+static weft_status file_cells(weft_diag *dg, const weft_model *m, const api_wanted *w, arena *a,
+                              plan *out)
+{
+    target t;
+    plan_cell *cells;
+    WEFT_TRY(api_target(dg, w, &t));
+    *out = (plan){.n_cell = plan_cells(api_file_of(m)->bound->graph, &t, a, &cells),
+                  .n_tok_max = t.n_tok_max,
+                  .kv = t.kv,
+                  .tiers = t.tiers};
+    out->cell = cells;
+    return WEFT_OK;
+}
+
+/* ---- the kind ---- */
+
+static void file_close(weft_model *m)
+{
+    api_file *f = (api_file *)(void *)m;
+    bound_model_destroy(f->bound);
+    model_file_close(f->file);
+    random_model_destroy(f->made);
+    mem_free(f);
+}
+
+static model_hash file_hash(const weft_model *m)
+{
+    return model_file_hash(api_file_of(m)->file);
+}
+
+static const value *file_param(const weft_model *m, const char *name)
+{
+    return bound_model_param(api_file_of(m)->bound, name);
+}
+
+static weft_status file_tokenizer(weft_diag *dg, const weft_model *m, tok **out)
+{
+    return tok_open_model(dg, api_file_of(m)->file, out);
+}
+
+static weft_status file_chat(weft_diag *dg, const weft_model *m, const char *choice,
+                             chat_template **out)
+{
+    return chat_open(dg, api_file_of(m)->file, choice, out);
+}
+
+static const model_kind kind_file = {.close = file_close,
+                                     .hash = file_hash,
+                                     .param = file_param,
+                                     .plan = file_plan,
+                                     .cells = file_cells,
+                                     .tokenizer = file_tokenizer,
+                                     .chat = file_chat};
+
+weft_status api_model_open(weft_diag *dg, const api_source *from, weft_model **out_model)
+{
+    api_file *m = mem_alloc(sizeof *m);
+    *m = (api_file){.base.kind = &kind_file};
+    weft_status st = open_file(dg, from, m);
+    if (st == WEFT_OK)
+        st = model_bind(dg, m->file, &from->bind, &m->bound);
+    if (st != WEFT_OK) {
+        file_close(&m->base);
+        return st;
+    }
+    m->base.weights = model_file_source(m->file);
+    m->base.name = m->bound->graph->model.p; /* arena_str ends it with a NUL */
+    if (!bound_model_context(m->bound, &m->base.context))
+        m->base.context = 0;
+    m->bound_for = from->bind.context ? from->bind.context : m->base.context;
+    *out_model = &m->base;
+    return WEFT_OK;
+}
+
+/* ---- the public interface: what opens files ---- */
+
+static weft_status model_open(weft_diag *dg, const char *call, const weft_model_options *options,
+                              api_source from, weft_model **out_model)
+{
+    weft_model_options o;
+    WEFT_TRY(api_take(dg, call, options, &o, sizeof o));
+    from.file = (model_file_options){.no_mmap = o.no_mmap, .mlock = o.mlock, .guard = o.guard};
+    from.bind.arch = o.arch;
+    return api_model_open(dg, &from, out_model);
+}
+
+weft_status weft_model_open(weft_diag *dg, const char *path, const weft_model_options *options,
+                            weft_model **out_model)
+{
+    API_SCOPE(dg);
+    if (!dg || !path || !out_model)
+        return api_lacks(dg, "weft_model_open", "a path");
+    return model_open(dg, "weft_model_open", options, (api_source){.path = path}, out_model);
+}
+
+weft_status weft_model_open_fd(weft_diag *dg, int fd, const char *name,
+                               const weft_model_options *options, weft_model **out_model)
+{
+    API_SCOPE(dg);
+    if (!dg || !name || !out_model)
+        return api_lacks(dg, "weft_model_open_fd", "a name");
+    return model_open(dg, "weft_model_open_fd", options, (api_source){.fd = fd, .name = name},
+                      out_model);
+}
+
+weft_status weft_model_open_memory(weft_diag *dg, const void *data, size_t bytes, const char *name,
+                                   const weft_model_options *options, weft_model **out_model)
+{
+    API_SCOPE(dg);
+    if (!dg || !data || !name || !out_model)
+        return api_lacks(dg, "weft_model_open_memory", "data or a name");
+    return model_open(dg, "weft_model_open_memory", options,
+                      (api_source){.data = data, .bytes = bytes, .name = name}, out_model);
+}
+
+weft_status weft_tokenizer_open(weft_diag *dg, const char *path, weft_tokenizer **out_tokenizer)
+{
+    API_SCOPE(dg);
+    if (!dg || !path || !out_tokenizer)
+        return api_lacks(dg, "weft_tokenizer_open", "a path");
+    tok *text = NULL;
+    weft_status st = tok_open(dg, path, &text);
+    return api_tokenizer_made(st, text, out_tokenizer);
+}
+
+static void close_adapter(void *from)
+{
+    adapter_close(from);
+}
+
+weft_status weft_adapter_open(weft_diag *dg, const weft_model *m, const char *path,
+                              weft_adapter **out_adapter)
+{
+    API_SCOPE(dg);
+    if (!dg || !m || !path || !out_adapter)
+        return api_lacks(dg, "weft_adapter_open", "a model or a path");
+    if (m->kind != &kind_file)
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "%s is not of a model file: it takes no adapters",
+                         m->name);
+    adapter *from;
+    WEFT_TRY(adapter_open(dg, path, api_file_of(m)->bound, &from));
+    adapter_part *part = ARENA_ARRAY(from->home, adapter_part, from->n_site);
+    for (size_t i = 0; i < from->n_site; i++) {
+        const adapter_site *at = &from->site[i];
+        part[i] = (adapter_part){.weight = at->name.p,
+                                 .index = at->index,
+                                 .rank = at->rank,
+                                 .in = at->in,
+                                 .out = at->out,
+                                 .a = at->a,
+                                 .b = at->b,
+                                 .scale = at->scale};
+    }
+    weft_adapter *a = mem_alloc(sizeof *a);
+    *a = (weft_adapter){
+        .from = {.name = from->path, .hash = from->hash, .n_part = from->n_site, .part = part},
+        .rank_max = from->rank_max,
+        .model = m->kind->hash(m),
+        .keep = from,
+        .keep_close = close_adapter};
+    *out_adapter = a;
+    return WEFT_OK;
 }

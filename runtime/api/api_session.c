@@ -11,19 +11,16 @@ uint64_t api_state_bytes(const weft_model *m, const weft_session_options *o)
     arena *a = arena_create();
     weft_diag *quiet = diag_create();
     uint64_t bytes = UINT64_MAX;
-    target t;
-    if (api_target(quiet, &w, &t) == WEFT_OK) {
-        plan_cell *cells;
+    plan p;
+    if (m->kind->cells(quiet, m, &w, a, &p) == WEFT_OK) {
         state *st;
-        plan p = {.n_cell = plan_cells(m->bound->graph, &t, a, &cells), .n_tok_max = t.n_tok_max};
-        p.cell = cells;
         state_options how = {.n_seq = run.n_seq,
                              .n_ctx = run.n_ctx,
                              .page_tok = run.page_tok,
                              .n_page = run.n_page,
                              .n_prefix = run.n_prefix,
-                             .type = t.kv,
-                             .kv = t.tiers.n_tier ? &t.tiers : NULL};
+                             .type = p.kv,
+                             .kv = p.tiers.n_tier ? &p.tiers : NULL};
         if (state_create(quiet, &p, &how, &st) == WEFT_OK) {
             bytes = state_bytes(st);
             state_destroy(st);
@@ -42,7 +39,7 @@ uint64_t weft_state_bytes(const weft_model *m, const weft_session_options *optio
     bool fine = m && api_take(quiet, "weft_state_bytes", options, &o, sizeof o) == WEFT_OK;
     diag_destroy(quiet);
     if (fine && o.context == 0)
-        o.context = weft_model_context(m);
+        o.context = m->context;
     return fine && api_in_range(&o) ? api_state_bytes(m, &o) : UINT64_MAX;
 }
 
@@ -58,10 +55,10 @@ static weft_status create_session(weft_diag *dg, const weft_model *m,
         if (!w.how.outputs || !w.how.outputs[i])
             return api_lacks(dg, "weft_session_create", "the names of its outputs");
     weft_session *s = mem_alloc(sizeof *s);
-    *s = (weft_session){.model = model_file_hash(m->file)};
+    *s = (weft_session){.model = m->kind->hash(m)};
     weft_status st = api_plan_open(dg, m, &w, &s->plan);
     if (st == WEFT_OK)
-        st = session_create(dg, s->plan.p, m->file, &s->plan.run, &s->run);
+        st = session_create(dg, s->plan.p, m->weights, &s->plan.run, &s->run);
     if (st == WEFT_OK)
         *out_session = s;
     else

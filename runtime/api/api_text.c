@@ -2,11 +2,10 @@
 #include "runtime/api/api_impl.h"
 
 #include "runtime/base/mem.h"
-#include "runtime/formats/json_read.h"
 
 /* ---- tokenizers ---- */
 
-static weft_status tokenizer_finish(weft_status st, tok *text, weft_tokenizer **out_tokenizer)
+weft_status api_tokenizer_made(weft_status st, tok *text, weft_tokenizer **out_tokenizer)
 {
     if (st != WEFT_OK)
         return st;
@@ -16,16 +15,6 @@ static weft_status tokenizer_finish(weft_status st, tok *text, weft_tokenizer **
     return WEFT_OK;
 }
 
-weft_status weft_tokenizer_open(weft_diag *dg, const char *path, weft_tokenizer **out_tokenizer)
-{
-    API_SCOPE(dg);
-    if (!dg || !path || !out_tokenizer)
-        return api_lacks(dg, "weft_tokenizer_open", "a path");
-    tok *text = NULL;
-    weft_status st = tok_open(dg, path, &text);
-    return tokenizer_finish(st, text, out_tokenizer);
-}
-
 weft_status weft_tokenizer_of_model(weft_diag *dg, const weft_model *m,
                                     weft_tokenizer **out_tokenizer)
 {
@@ -33,8 +22,8 @@ weft_status weft_tokenizer_of_model(weft_diag *dg, const weft_model *m,
     if (!dg || !m || !out_tokenizer)
         return api_lacks(dg, "weft_tokenizer_of_model", "a model");
     tok *text = NULL;
-    weft_status st = tok_open_model(dg, m->file, &text);
-    return tokenizer_finish(st, text, out_tokenizer);
+    weft_status st = m->kind->tokenizer(dg, m, &text);
+    return api_tokenizer_made(st, text, out_tokenizer);
 }
 
 void weft_tokenizer_close(weft_tokenizer *t)
@@ -45,8 +34,7 @@ void weft_tokenizer_close(weft_tokenizer *t)
     mem_free(t);
 }
 
-/* The buffer goes to the caller, who releases it with weft_free. */
-static weft_status give_text(weft_status st, strbuf *text, char **out_text, size_t *out_bytes)
+weft_status api_give_text(weft_status st, strbuf *text, char **out_text, size_t *out_bytes)
 {
     if (st != WEFT_OK) {
         strbuf_free(text);
@@ -86,7 +74,7 @@ weft_status weft_decode(weft_diag *dg, weft_tokenizer *t, const int32_t *ids, si
         return api_lacks(dg, "weft_decode", "a tokenizer or ids");
     strbuf text = {0};
     weft_status st = tok_decode(dg, t->text, ids, n, skip_special, &text);
-    return give_text(st, &text, out_text, out_bytes);
+    return api_give_text(st, &text, out_text, out_bytes);
 }
 
 int32_t weft_tokenizer_size(const weft_tokenizer *t)
@@ -192,7 +180,7 @@ weft_status weft_template_open(weft_diag *dg, const weft_model *m, const char *c
     if (!dg || !m || !out_template)
         return api_lacks(dg, "weft_template_open", "a model");
     chat_template *chat = NULL;
-    WEFT_TRY(chat_open(dg, m->file, choice, &chat));
+    WEFT_TRY(m->kind->chat(dg, m, choice, &chat));
     weft_template *t = mem_alloc(sizeof *t);
     *t = (weft_template){chat};
     *out_template = t;
@@ -210,66 +198,4 @@ void weft_template_close(weft_template *t)
 const char *weft_template_origin(const weft_template *t)
 {
     return chat_origin(t->chat);
-}
-
-/* One part of a chat request, read from JSON; *out stays NULL where there is none. */
-static weft_status chat_part(weft_diag *dg, arena *a, const char *what, const char *json,
-                             value_kind kind, const value **out)
-{
-    if (!json)
-        return WEFT_OK;
-    value *v = ARENA_NEW(a, value);
-    WEFT_TRY(json_read(dg, a, what, str_of(json), JSON_LIMITS_CONFIG, v));
-    if (value_kind_of(v) != kind)
-        return weft_fail(dg, W1306, WEFT_NOWHERE, "%s must be a JSON %s", what,
-                         kind == VALUE_ARRAY ? "array" : "object");
-    *out = v;
-    return WEFT_OK;
-}
-
-static weft_status render(weft_diag *dg, const weft_template *t, const weft_chat *c, strbuf *out)
-{
-    arena *a = arena_create();
-    chat_request rq = {.generate = !c->no_answer};
-    weft_status st = chat_part(dg, a, "messages", c->messages, VALUE_ARRAY, &rq.messages);
-    if (st == WEFT_OK)
-        st = chat_part(dg, a, "tools", c->tools, VALUE_ARRAY, &rq.tools);
-    if (st == WEFT_OK)
-        st = chat_part(dg, a, "documents", c->documents, VALUE_ARRAY, &rq.documents);
-    if (st == WEFT_OK)
-        st = chat_part(dg, a, "variables", c->variables, VALUE_OBJECT, &rq.overrides);
-    if (st == WEFT_OK)
-        st = chat_render(dg, t->chat, &rq, out);
-    arena_destroy(a);
-    return st;
-}
-
-weft_status weft_template_render(weft_diag *dg, const weft_template *t, const weft_chat *chat,
-                                 char **out_text, size_t *out_bytes)
-{
-    API_SCOPE(dg);
-    weft_chat c;
-    strbuf text = {0};
-    if (!dg || !t || !chat || !out_text || !out_bytes)
-        return api_lacks(dg, "weft_template_render", "a template or messages");
-    WEFT_TRY(api_take(dg, "weft_template_render", chat, &c, sizeof c));
-    if (!c.messages)
-        return api_lacks(dg, "weft_template_render", "messages");
-    weft_status st = render(dg, t, &c, &text);
-    return give_text(st, &text, out_text, out_bytes);
-}
-
-weft_status weft_template_encode(weft_diag *dg, const weft_template *t, weft_tokenizer *tokenizer,
-                                 const weft_chat *chat, int32_t **out_ids, size_t *out_n)
-{
-    API_SCOPE(dg);
-    char *text;
-    size_t bytes;
-    if (!dg || !tokenizer || !out_ids || !out_n)
-        return api_lacks(dg, "weft_template_encode", "a tokenizer");
-    WEFT_TRY(weft_template_render(dg, t, chat, &text, &bytes));
-    /* The template writes the special tokens, so they are read and none is added. */
-    weft_status st = weft_encode(dg, tokenizer, text, bytes, WEFT_PARSE_SPECIAL, out_ids, out_n);
-    weft_free(text);
-    return st;
 }

@@ -3,6 +3,7 @@
 #define WEFT_RUNTIME_CLI_MODEL_FLAGS_H
 
 #include "runtime/api/api_impl.h"
+#include "runtime/api/api_open.h"
 #include "runtime/base/progress.h"
 #include "runtime/cli/cli.h"
 

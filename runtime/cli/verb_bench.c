@@ -138,7 +138,7 @@ static weft_status read_flags(bench_run *r)
 /* "llama Q8_0": the model, and how most of it is stored. */
 static void name_model(bench_run *r)
 {
-    const model_file *mf = r->m->file;
+    const model_file *mf = api_file_of(r->m)->file;
     uint64_t by_type[DT_COUNT] = {0};
     int most = 0;
     for (size_t i = 0; i < model_file_tensor_count(mf); i++) {
@@ -314,8 +314,9 @@ static weft_status run_test(bench_run *r, bench_row t)
         return WEFT_OK;
     int64_t length = t.depth + (t.n_gen + 1) / 2; /* half of them are there on average */
     if (t.n_gen)
-        t.call_bytes = bench_reads(r->m->bound, t.n_seq, length, kpolicy_bytes(&r->kv, length)) +
-                       lora_reads(&r->adapters, r->s->plan.p, t.n_seq, lora_who_of(r->o));
+        t.call_bytes =
+            bench_reads(api_file_of(r->m)->bound, t.n_seq, length, kpolicy_bytes(&r->kv, length)) +
+            lora_reads(&r->adapters, r->s->plan.p, t.n_seq, lora_who_of(r->o));
     weft_status st = measure(r, &t);
     t.held = held_tiers_now(r->s);
     if (st == WEFT_OK)

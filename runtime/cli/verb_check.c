@@ -110,15 +110,17 @@ static int check_bound(cli *c, const check_options *o)
     const char *arch = c->operand_n ? c->operand[0] : NULL;
     api_source from = {.path = o->model, .bind = {.arch = arch, .context = o->context}};
     weft_status st = api_model_open(c->dg, &from, &m);
-    const char *name = arch ? arch : st == WEFT_OK ? m->bound->text.src->name : o->model;
+    const char *name = arch            ? arch
+                       : st == WEFT_OK ? api_file_of(m)->bound->text.src->name
+                                       : o->model;
     json_writer w = report_file(&r, c, name, st == WEFT_OK);
     if (st == WEFT_OK) {
         json_key_text(&w, "model", o->model);
-        const graph *g = m->bound->graph;
-        json_weights(&w, m->bound);
+        const graph *g = api_file_of(m)->bound->graph;
+        json_weights(&w, api_file_of(m)->bound);
         json_values(&w, g);
         cli_say_verbose(c, "%s: binds %s: %zu tensors, %zu weights, %zu nodes", name, o->model,
-                        model_file_tensor_count(m->file), g->weights.n, g->nodes.n);
+                        model_file_tensor_count(api_file_of(m)->file), g->weights.n, g->nodes.n);
     }
     report_file_end(&w);
     weft_model_close(m);

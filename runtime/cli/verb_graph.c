@@ -140,7 +140,7 @@ static bool has_logits(const graph *g)
 static weft_status show_fused(cli *c, const graph_options *o, const weft_model *m, arena *a,
                               int format, strbuf *out)
 {
-    const graph *before = m->bound->graph;
+    const graph *before = api_file_of(m)->bound->graph;
     api_wanted w = {.how = model_flags_session(&o->open, NULL)};
     target t;
     w.how.sequences = o->sequences;
@@ -175,7 +175,7 @@ static weft_status show_graph(cli *c, const graph_options *o, int stage, int for
     if (st == WEFT_OK && stage == STAGE_FUSED)
         st = show_fused(c, o, m, a, format, out);
     else if (st == WEFT_OK)
-        show(m->bound->graph, o, format, out);
+        show(api_file_of(m)->bound->graph, o, format, out);
     cli_report(c, c->dg);
     arena_destroy(a);
     weft_model_close(m);
@@ -198,7 +198,7 @@ static weft_status show_steps(cli *c, const graph_options *o, int format, strbuf
     if (st == WEFT_OK)
         st = planned_open(c->dg, &f, &want, &pl);
     if (st == WEFT_OK && format == FORMAT_JSON)
-        plan_json(pl.made.p, model_file_hash(pl.m->file), out);
+        plan_json(pl.made.p, model_file_hash(api_file_of(pl.m)->file), out);
     else if (st == WEFT_OK)
         plan_text(pl.made.p, o->bucket, o->full, out);
     planned_close(&pl);

@@ -183,7 +183,7 @@ static weft_status open_model(perplexity_run *r)
 {
     api_source from = model_flags_source(&r->o->open);
     WEFT_TRY(api_model_open(r->c->dg, &from, &r->m));
-    return tok_open_model(r->c->dg, r->m->file, &r->text);
+    return tok_open_model(r->c->dg, api_file_of(r->m)->file, &r->text);
 }
 
 static weft_status open_session(perplexity_run *r)
@@ -211,7 +211,8 @@ static weft_status open_session(perplexity_run *r)
     if (!r->o->imatrix_out)
         return WEFT_OK;
     r->importance = imatrix_create();
-    return imatrix_collect_begin(r->c->dg, r->importance, r->s->run, r->m->file, &r->collect);
+    return imatrix_collect_begin(r->c->dg, r->importance, r->s->run, api_file_of(r->m)->file,
+                                 &r->collect);
 }
 
 /* ---- files of distributions ---- */
@@ -224,7 +225,7 @@ static weft_status open_save(perplexity_run *r)
                  .chunks = r->chunks,
                  .n_token = r->n_span,
                  .n_row = r->chunks * ppl_chunk_rows(&r->how),
-                 .model = model_file_hash(r->m->file),
+                 .model = model_file_hash(api_file_of(r->m)->file),
                  .bos = r->how.bos};
     WEFT_TRY(kl_writer_create(r->c->dg, r->o->kl_save, &h, r->ids.at, &r->save));
     interrupt_removes(kl_writer_part(r->save));
@@ -325,7 +326,8 @@ static void json_mean(json_writer *w, const char *name, const mean_of *m)
 static void json_kl(json_writer *w, const perplexity_run *r)
 {
     const kl_stats *k = &r->kl;
-    model_hash here = model_file_hash(r->m->file), there = kl_reader_head(r->base)->model;
+    model_hash here = model_file_hash(api_file_of(r->m)->file),
+               there = kl_reader_head(r->base)->model;
     double base = exp(mean_value(&k->nll_base)), ratio = exp(mean_value(&k->nll_change));
     json_key_open(w, "kl", '{');
     json_mean(w, "mean", &k->kl);

@@ -137,7 +137,7 @@ static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *p
                           account *ac)
 {
     ac->pl = pl;
-    WEFT_TRY(session_need(dg, pl->made.p, pl->m->file, &pl->made.run, &ac->mem));
+    WEFT_TRY(session_need(dg, pl->made.p, pl->m->weights, &pl->made.run, &ac->mem));
     ac->total = session_memory_sum(&ac->mem);
     ac->own = session_memory_own(&ac->mem);
     ac->available =
@@ -201,7 +201,7 @@ static void text_kernels(const account *ac, strbuf *out)
 
 static bool can_round_bf16(const account *ac)
 {
-    if (!backend_cpu_rounding() || ac->pl->made.t.be != backend_cpu_best())
+    if (!backend_cpu_rounding() || ac->pl->made.t->be != backend_cpu_best())
         return false;
     for (int32_t i = 0; i < ac->n_use; i++)
         if (kernel_of(ac, i)->type == DT_BF16)

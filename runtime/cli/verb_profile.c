@@ -72,13 +72,13 @@ static weft_status run(cli *c, lengths l, planned *pl, arena *a, profile *out)
                            .bandwidth = bandwidth_read(pl->made.run.threads),
                            .interrupt = interrupt_flag()};
     peaks_measure(pl->made.run.threads, &how.peaks);
-    WEFT_TRY(session_create(c->dg, pl->made.p, pl->m->file, &pl->made.run, &s));
+    WEFT_TRY(session_create(c->dg, pl->made.p, pl->m->weights, &pl->made.run, &s));
     interrupt_hold(true);
     weft_status st = profile_make(c->dg, s, pl->made.p, pl->made.run.threads, &how, a, out);
     interrupt_hold(false);
     session_destroy(s);
     WEFT_TRY(st);
-    return model_file_check(c->dg, pl->m->file);
+    return model_file_check(c->dg, api_file_of(pl->m)->file);
 }
 
 static weft_status open_plan(cli *c, const profile_flags_options *o, planned *pl, lengths *out)

@@ -78,7 +78,7 @@ static weft_status encode(verify_job *j)
     weft_diag *quiet = diag_create();
     tok *t;
     bool given = j->o->text != NULL;
-    weft_status st = tok_open_model(given ? j->c->dg : quiet, j->pl.m->file, &t);
+    weft_status st = tok_open_model(given ? j->c->dg : quiet, api_file_of(j->pl.m)->file, &t);
     if (st == WEFT_OK) {
         str text = str_of(given ? j->o->text : sentence);
         st = tok_encode(given ? j->c->dg : quiet, t, text, TOK_ENCODE_DEFAULT, &j->ids);
@@ -113,19 +113,19 @@ static weft_status make_plans(verify_job *j)
                             .wants = j->o->open.batch,
                             .held = j->o->n > CTX_ENOUGH ? j->o->n : CTX_ENOUGH};
     WEFT_TRY(planned_open(dg, &j->o->open, &want, &j->pl));
-    target ref = j->pl.made.t;
+    target ref = *j->pl.made.t;
     ref.be = backend_reference();
     ref.kv = DT_F32;
     ref.tiers = (kpolicy){0};
-    const graph *before = j->pl.m->bound->graph, *after = before;
-    if (j->pl.made.t.be->fuses) {
-        WEFT_TRY(plan_graph(dg, before, &j->pl.made.t, NULL, &j->rewritten));
+    const graph *before = api_file_of(j->pl.m)->bound->graph, *after = before;
+    if (j->pl.made.t->be->fuses) {
+        WEFT_TRY(plan_graph(dg, before, j->pl.made.t, NULL, &j->rewritten));
         WEFT_TRY(plan_make(dg, before, &ref, NULL, j->pl.made.a, &j->original));
         after = j->rewritten;
     }
     WEFT_TRY(plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->ref));
-    ref.kv = j->pl.made.t.kv;
-    ref.tiers = j->pl.made.t.tiers;
+    ref.kv = j->pl.made.t->kv;
+    ref.tiers = j->pl.made.t->tiers;
     return plan_make(dg, after, &ref, NULL, j->pl.made.a, &j->rounded);
 }
 
@@ -137,12 +137,12 @@ static weft_status compare(verify_job *j, arena *a, verify_report *out)
                           .rounded = j->rounded,
                           .original = j->original,
                           .p = j->pl.made.p,
-                          .mf = j->pl.m->file,
+                          .src = j->pl.m->weights,
                           .run = j->pl.made.run,
                           .ids = j->ids.at,
                           .n_id = (int64_t)j->ids.n};
     WEFT_TRY(verify_run(j->c->dg, &how, a, out));
-    return model_file_check(j->c->dg, j->pl.m->file);
+    return model_file_check(j->c->dg, api_file_of(j->pl.m)->file);
 }
 
 int verb_verify(cli *c)

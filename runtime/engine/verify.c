@@ -352,16 +352,16 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     const verify_options *o = v->opt;
     session_options run = o->run;
     run.check_cache = true; /* no kernel is blamed for a damaged file */
-    WEFT_TRY(session_create(dg, o->ref, o->mf, &run, &v->ref));
+    WEFT_TRY(session_create(dg, o->ref, o->src, &run, &v->ref));
     if (verify_rounds(o->p)) {
-        WEFT_TRY(session_create(dg, o->rounded, o->mf, &run, &v->rounded_run));
+        WEFT_TRY(session_create(dg, o->rounded, o->src, &run, &v->rounded_run));
         v->rounded = verify_rounded_create(o->p, o->rounded, v->rounded_run, v->a);
     }
     if (o->original)
-        WEFT_TRY(session_create(dg, o->original, o->mf, &run, &v->original));
-    WEFT_TRY(session_create(dg, o->p, o->mf, &run, &v->forced));
+        WEFT_TRY(session_create(dg, o->original, o->src, &run, &v->original));
+    WEFT_TRY(session_create(dg, o->p, o->src, &run, &v->forced));
     run.w = session_weights(v->forced);
-    return session_create(dg, o->p, o->mf, &run, &v->free_run);
+    return session_create(dg, o->p, o->src, &run, &v->free_run);
 }
 
 static void close_sessions(verifier *v)

@@ -19,7 +19,7 @@ typedef struct {
     const plan *rounded;  /* the same with the state of p; may be ref where that is f32 */
     const plan *original; /* the reference for the graph before the passes; NULL: do not compare */
     const plan *p;
-    const model_file *mf;
+    const weight_source *src;
     session_options run; /* of all sessions */
     const int32_t *ids;
     int64_t n_id;

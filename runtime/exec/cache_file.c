@@ -45,7 +45,7 @@ static void name_boot(char *to)
         close(fd);
 }
 
-void cache_head_init(cache_head *h, uint64_t interleaved_bytes, const model_file *mf)
+void cache_head_init(cache_head *h, uint64_t interleaved_bytes, const weight_source *src)
 {
     memset(h, 0, sizeof *h);
     memcpy(h->magic, magic, sizeof magic);
@@ -53,8 +53,7 @@ void cache_head_init(cache_head *h, uint64_t interleaved_bytes, const model_file
     h->head_bytes = CACHE_HEAD_BYTES;
     h->interleaved_bytes = interleaved_bytes;
     name_boot(h->boot);
-    snprintf(h->model, sizeof h->model, "%s",
-             model_file_part_count(mf) ? model_file_part(mf, 0).path : "");
+    snprintf(h->model, sizeof h->model, "%s", src->path);
 }
 
 bool cache_head_known(const cache_head *h)

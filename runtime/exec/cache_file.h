@@ -7,7 +7,7 @@
 #define WEFT_RUNTIME_EXEC_CACHE_FILE_H
 
 #include "runtime/base/str.h"
-#include "runtime/formats/model_file.h"
+#include "runtime/base/weight_source.h"
 #include <sys/stat.h>
 
 enum { CACHE_HEAD_BYTES = 4096, CACHE_VERSION = 3, CACHE_BOOT_MAX = 40, CACHE_MODEL_MAX = 512 };
@@ -40,7 +40,7 @@ typedef struct {
 } cache_head;
 
 /* The header of a file of p's weights that is made now; its name (lo, hi) and sums are left 0. */
-void cache_head_init(cache_head *h, uint64_t interleaved_bytes, const model_file *mf);
+void cache_head_init(cache_head *h, uint64_t interleaved_bytes, const weight_source *src);
 uint64_t cache_head_sum(const cache_head *h);
 /* Is it a header of ours at all? */
 bool cache_head_known(const cache_head *h);

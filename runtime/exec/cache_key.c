@@ -40,11 +40,11 @@ static void mix(model_hash *h, uint64_t x)
     h->hi ^= h->hi >> 32;
 }
 
-bool cache_key(const plan *p, const model_file *mf, cache_sample_fn *sample, model_hash *out)
+bool cache_key(const plan *p, const weight_source *src, cache_sample_fn *sample, model_hash *out)
 {
     model_hash h;
     samples known = {.sample = sample};
-    if (!model_file_stamp(mf, &h))
+    if (!src->kind->stamp(src, &h))
         return false;
     mix(&h, CACHE_VERSION);
     mix(&h, (uint64_t)p->interleaved_bytes);

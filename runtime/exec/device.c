@@ -28,11 +28,11 @@ void device_close(device *d)
 
 static const weights_options plain = {.threads = 1};
 
-weft_status weights_create(weft_diag *dg, device *dev, const plan *p, const model_file *mf,
+weft_status weights_create(weft_diag *dg, device *dev, const plan *p, const weight_source *src,
                            const weights_options *opt, weights **out_w)
 {
     device *d = dev ? dev : device_cpu();
-    return d->kind->weights_load(dg, d, p, mf, opt ? opt : &plain, out_w);
+    return d->kind->weights_load(dg, d, p, src, opt ? opt : &plain, out_w);
 }
 
 void weights_destroy(weights *w)
@@ -41,11 +41,11 @@ void weights_destroy(weights *w)
         w->dev->kind->weights_free(w);
 }
 
-weights_memory weights_need(device *dev, const plan *p, const model_file *mf,
+weights_memory weights_need(device *dev, const plan *p, const weight_source *src,
                             const weights_options *opt)
 {
     device *d = dev ? dev : device_cpu();
-    return d->kind->weights_need(d, p, mf, opt ? opt : &plain);
+    return d->kind->weights_need(d, p, src, opt ? opt : &plain);
 }
 
 weights_memory weights_bytes(const weights *w)

@@ -69,10 +69,10 @@ typedef struct {
     weft_status (*copy)(weft_diag *dg, device *d, void *to, const void *from, size_t bytes);
 
     /* As the functions of weights.h; dev and opt are there. */
-    weft_status (*weights_load)(weft_diag *dg, device *d, const plan *p, const model_file *mf,
+    weft_status (*weights_load)(weft_diag *dg, device *d, const plan *p, const weight_source *src,
                                 const weights_options *opt, weights **out_w);
     void (*weights_free)(weights *w);
-    weights_memory (*weights_need)(device *d, const plan *p, const model_file *mf,
+    weights_memory (*weights_need)(device *d, const plan *p, const weight_source *src,
                                    const weights_options *opt);
     weights_memory (*weights_bytes)(const weights *w);
     weft_status (*weights_check)(weft_diag *dg, const weights *w);

@@ -8,7 +8,7 @@
 
 struct session {
     const plan *p;
-    const model_file *mf; /* NULL: the weights are the caller's */
+    const weight_source *src; /* NULL: the weights are the caller's */
     device *dev;
     weights *own; /* NULL when the caller's are used */
     const weights *w;
@@ -98,7 +98,7 @@ static weft_status copy_cells(void *ctx, weft_diag *dg, void *to, const void *fr
     return d->kind->copy(dg, d, to, from, bytes);
 }
 
-static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
+static weft_status open_parts(weft_diag *dg, session *s, const weight_source *src,
                               const session_options *opt, size_t interleaved_max)
 {
     WEFT_TRY(s->dev->kind->alloc(dg, s->dev, state_bytes(s->st), &s->cells));
@@ -108,7 +108,7 @@ static weft_status open_parts(weft_diag *dg, session *s, const model_file *mf,
     if (!s->w) {
         weights_options how = weights_how(opt);
         how.interleaved_max = interleaved_max;
-        WEFT_TRY(weights_create(dg, s->dev, s->p, mf, &how, &s->own));
+        WEFT_TRY(weights_create(dg, s->dev, s->p, src, &how, &s->own));
         s->w = s->own;
     }
     device_load what = load_how(s, opt);
@@ -167,7 +167,7 @@ session_memory session_bytes(const session *s)
     return sum_up(s, &m, &w);
 }
 
-static weft_status need_of(weft_diag *dg, const session *s, const model_file *mf,
+static weft_status need_of(weft_diag *dg, const session *s, const weight_source *src,
                            const session_options *opt, session_memory *out_m)
 {
     device_memory m;
@@ -176,17 +176,17 @@ static weft_status need_of(weft_diag *dg, const session *s, const model_file *mf
     device_load what = load_how(s, opt);
     WEFT_TRY(s->dev->kind->need(dg, s->dev, &what, &m));
     if (!opt->w)
-        w = weights_need(s->dev, s->p, mf, &how);
+        w = weights_need(s->dev, s->p, src, &how);
     *out_m = sum_up(s, &m, &w);
     return WEFT_OK;
 }
 
-weft_status session_need(weft_diag *dg, const plan *p, const model_file *mf,
+weft_status session_need(weft_diag *dg, const plan *p, const weight_source *src,
                          const session_options *opt, session_memory *out_m)
 {
     session s;
     WEFT_TRY(open_tables(dg, p, opt, &s));
-    weft_status status = need_of(dg, &s, mf, opt, out_m);
+    weft_status status = need_of(dg, &s, src, opt, out_m);
     close_parts(&s);
     return status;
 }
@@ -228,12 +228,12 @@ static weft_status refuse(weft_diag *dg, const session_memory *m, uint64_t all, 
 /* The system hands out more than there is and ends the process when it is used; so what cannot fit is
  * refused here. What is mapped from files may be larger than memory: it is read again when it is needed.
  * Should the interleaved weights come to lie in memory after all, out_interleaved_max is the room for them. */
-static weft_status check_need(weft_diag *dg, const session *s, const model_file *mf,
+static weft_status check_need(weft_diag *dg, const session *s, const weight_source *src,
                               const session_options *opt, size_t *out_interleaved_max)
 {
     session_memory m;
     memory_room room;
-    WEFT_TRY(need_of(dg, s, mf, opt, &m));
+    WEFT_TRY(need_of(dg, s, src, opt, &m));
     uint64_t all = session_memory_sum(&m), own = session_memory_own(&m);
     *out_interleaved_max = 0;
     if (opt->bytes_max)
@@ -252,7 +252,7 @@ static weft_status check_need(weft_diag *dg, const session *s, const model_file 
 
 /* ---- opening and closing ---- */
 
-weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
+weft_status session_create(weft_diag *dg, const plan *p, const weight_source *src,
                            const session_options *opt, session **out_s)
 {
     session *s = mem_alloc(sizeof *s);
@@ -261,11 +261,11 @@ weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
         mem_free(s);
         return status;
     }
-    s->mf = mf;
+    s->src = src;
     size_t interleaved_max;
-    status = check_need(dg, s, mf, opt, &interleaved_max);
+    status = check_need(dg, s, src, opt, &interleaved_max);
     if (status == WEFT_OK)
-        status = open_parts(dg, s, mf, opt, interleaved_max);
+        status = open_parts(dg, s, src, opt, interleaved_max);
     if (status == WEFT_OK)
         *out_s = s;
     else
@@ -284,7 +284,7 @@ void session_destroy(session *s)
 session_parts session_parts_of(session *s)
 {
     return (session_parts){
-        .p = s->p, .mf = s->mf, .dev = s->dev, .st = s->st, .prefixes = s->prefixes};
+        .p = s->p, .src = s->src, .dev = s->dev, .st = s->st, .prefixes = s->prefixes};
 }
 
 session_limits session_most(const session *s)

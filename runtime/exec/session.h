@@ -1,6 +1,6 @@
 /* session.h - a plan, its weights and its state, ready to be given rows: the public header of runtime/exec.
  *
- *     session_create(dg, p, mf, &(session_options){.n_ctx = 512, .n_seq = 1}, &s);
+ *     session_create(dg, p, src, &(session_options){.n_ctx = 512, .n_seq = 1}, &s);
  *     session_eval(dg, s, rows, n);
  *     session_output(s, "logits", -1, &logits, &n_row, &width);
  *
@@ -39,9 +39,9 @@ typedef struct {
     const cancel_flag *cancel; /* stops session_create and session_eval; NULL: nothing does */
 } session_options;
 
-/* p, mf and what the options name must outlive the session. W1406 for a count that cannot be, W0902
+/* p, src and what the options name must outlive the session. W1406 for a count that cannot be, W0902
  * before anything is loaded if it takes more than opt->bytes_max, or more than is available; W1412. */
-weft_status session_create(weft_diag *dg, const plan *p, const model_file *mf,
+weft_status session_create(weft_diag *dg, const plan *p, const weight_source *src,
                            const session_options *opt, session **out_s) WEFT_MUST_USE;
 void session_destroy(session *s); /* NULL is fine */
 
@@ -174,9 +174,9 @@ typedef struct {
 
 session_memory session_bytes(const session *s);
 /* What session_bytes will say of a session with these options, to the byte, before anything is loaded;
- * opt->bytes_max is not looked at. mf NULL: no weight is cached. Fails as session_create does for counts
+ * opt->bytes_max is not looked at. src NULL: no weight is cached. Fails as session_create does for counts
  * and sizes. */
-weft_status session_need(weft_diag *dg, const plan *p, const model_file *mf,
+weft_status session_need(weft_diag *dg, const plan *p, const weight_source *src,
                          const session_options *opt, session_memory *out_m) WEFT_MUST_USE;
 size_t session_memory_sum(const session_memory *m);
 /* Without what is mapped from files, which the system reads again where memory is short. */

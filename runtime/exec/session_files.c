@@ -23,7 +23,7 @@ state_copies session_copies(const session_parts *s)
 
 static state_owner owner_of(const session_parts *s, uint64_t key)
 {
-    return (state_owner){.model = s->mf ? model_file_identity(s->mf) : (model_hash){0},
+    return (state_owner){.model = s->src ? s->src->kind->identity(s->src) : (model_hash){0},
                          .adapters = key,
                          .n_vocab = s->p->n_vocab};
 }

@@ -7,7 +7,7 @@
 
 typedef struct {
     const plan *p;
-    const model_file *mf; /* NULL: the weights are the caller's */
+    const weight_source *src; /* NULL: the weights are the caller's */
     device *dev;
     state *st;
     prefix_cache *prefixes; /* NULL: none are kept */

@@ -259,12 +259,12 @@ static void forget_file(weight_cache *s)
 }
 
 /* Names for the file, in its folder; false: there can be none. */
-static bool name_file(weight_cache *s, const plan *p, const model_file *mf,
+static bool name_file(weight_cache *s, const plan *p, const weight_source *src,
                       const cache_options *opt)
 {
     strbuf path = {0};
     model_hash h;
-    bool fine = cache_key(p, mf, weight_make_sample, &h) && cache_folder(opt->dir, &path) &&
+    bool fine = cache_key(p, src, weight_make_sample, &h) && cache_folder(opt->dir, &path) &&
                 make_folders(path.p);
     if (fine) {
         s->head.lo = h.lo;
@@ -314,14 +314,14 @@ bool weight_cache_is_file(const weight_cache *s)
     return s->map != NULL;
 }
 
-bool weight_cache_would_keep(const plan *p, const model_file *mf, const cache_options *opt)
+bool weight_cache_would_keep(const plan *p, const weight_source *src, const cache_options *opt)
 {
     struct stat st;
     strbuf path = {0};
     model_hash h;
     uint64_t bytes = cache_file_bytes(p->interleaved_bytes);
     bool keeps = opt->keep && p->interleaved_bytes >= or_default(opt->bytes_min, CACHE_BYTES_MIN) &&
-                 cache_key(p, mf, weight_make_sample, &h) && cache_folder(opt->dir, &path);
+                 cache_key(p, src, weight_make_sample, &h) && cache_folder(opt->dir, &path);
     if (keeps && !cache_has_room(path.p, bytes, or_default(opt->bytes_max, CACHE_BYTES_MAX))) {
         strbuf_add(&path, "/%016" PRIx64 "%016" PRIx64 CACHE_SUFFIX, h.hi, h.lo);
         keeps = lstat(path.p, &st) == 0 && cache_file_is_ours(&st) && (uint64_t)st.st_size == bytes;
@@ -335,20 +335,20 @@ static void close_undone(void *s)
     weight_cache_close(s);
 }
 
-weft_status weight_cache_open(weft_diag *dg, const plan *p, const model_file *mf,
+weft_status weight_cache_open(weft_diag *dg, const plan *p, const weight_source *src,
                               const cache_options *opt, weight_cache **out_s, bool *out_filled)
 {
     weight_cache *s = mem_alloc(sizeof *s);
     *s = (weight_cache){.fd = -1,
                         .guard = -1,
-                        .guarded = model_file_guarded(mf),
+                        .guarded = src->guarded,
                         .work = {.threads = opt->threads, .cancel = opt->cancel}};
     mem_scope_on_fail(close_undone, s);
-    cache_head_init(&s->head, p->interleaved_bytes, mf);
+    cache_head_init(&s->head, p->interleaved_bytes, src);
     bool filled = false;
     weft_status status = WEFT_OK;
     if (opt->keep && p->interleaved_bytes >= or_default(opt->bytes_min, CACHE_BYTES_MIN) &&
-        name_file(s, p, mf, opt))
+        name_file(s, p, src, opt))
         status = open_file(dg, s, opt, &filled);
     if (status == WEFT_OK && !s->data)
         status = open_memory(dg, s, p->interleaved_bytes);

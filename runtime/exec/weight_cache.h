@@ -24,7 +24,7 @@
 #include "runtime/base/cancel.h"
 #include "runtime/base/diag.h"
 #include "runtime/base/str.h"
-#include "runtime/formats/model_file.h"
+#include "runtime/base/weight_source.h"
 
 typedef struct weight_cache weight_cache;
 
@@ -48,13 +48,13 @@ typedef struct {
 
 /* p->interleaved_bytes of memory, in a file that is kept if opt says so. out_filled: another time's weights are there
  * already. W0902 if there is no memory, W1412. */
-weft_status weight_cache_open(weft_diag *dg, const plan *p, const model_file *mf,
+weft_status weight_cache_open(weft_diag *dg, const plan *p, const weight_source *src,
                               const cache_options *opt, weight_cache **out_s,
                               bool *out_filled) WEFT_MUST_USE;
 bool weight_cache_is_file(const weight_cache *s); /* mapped, or in memory of its own? */
 /* Would a file hold the repacked weights of p: is one there, or is there room to make one? Changes nothing on the
  * disk. */
-bool weight_cache_would_keep(const plan *p, const model_file *mf, const cache_options *opt);
+bool weight_cache_would_keep(const plan *p, const weight_source *src, const cache_options *opt);
 char *weight_cache_data(const weight_cache *s);
 /* The weights are repacked: let the next process find them. W1412 and W1601, with nothing left behind. */
 weft_status weight_cache_publish(weft_diag *dg, weight_cache *s) WEFT_MUST_USE;

@@ -72,26 +72,26 @@ static bool piece_reach(const plan_weight *w, int64_t rows, int unit, size_t *ou
 
 /* The bytes at a piece, after checking that all it reaches is inside its tensor. */
 static weft_status find_bytes(weft_diag *dg, const plan_weight *w, const plan_piece *piece,
-                              const model_file *mf, dtype type, int unit, const char **out_data,
+                              const weight_source *src, dtype type, int unit, const char **out_data,
                               size_t *out_bytes)
 {
-    if (piece->tensor < 0 || (size_t)piece->tensor >= model_file_tensor_count(mf))
+    if (piece->tensor < 0 || (size_t)piece->tensor >= src->kind->count(src))
         return weight_misfit(dg, w, "it has no such tensor");
-    const model_tensor *t = model_file_tensor_at(mf, (size_t)piece->tensor);
+    weight_tensor t = src->kind->tensor(src, (size_t)piece->tensor);
     size_t reach, end;
-    if (t->type != type) {
+    if (t.type != type) {
         weft_status st = weight_misfit(dg, w, "a tensor is stored in another type");
-        weft_note(dg, STR_FMT " is %s, the plan expects %s", STR_ARG(t->name),
-                  dtype_row_of(t->type)->name, dtype_row_of(type)->name);
+        weft_note(dg, STR_FMT " is %s, the plan expects %s", STR_ARG(t.name),
+                  dtype_row_of(t.type)->name, dtype_row_of(type)->name);
         return st;
     }
     if (piece->offset < 0 || piece->rows < 1 || !piece_reach(w, piece->rows, unit, &reach) ||
-        !size_add((size_t)piece->offset, reach, &end) || end > t->bytes) {
+        !size_add((size_t)piece->offset, reach, &end) || end > t.bytes) {
         weft_status st = weight_misfit(dg, w, "it reaches past the end of a tensor");
-        weft_note(dg, STR_FMT " has %zu bytes", STR_ARG(t->name), t->bytes);
+        weft_note(dg, STR_FMT " has %zu bytes", STR_ARG(t.name), t.bytes);
         return st;
     }
-    *out_data = (const char *)t->data + piece->offset;
+    *out_data = (const char *)t.data + piece->offset;
     *out_bytes = reach;
     return WEFT_OK;
 }
@@ -116,18 +116,18 @@ static weft_status size_rows(weft_diag *dg, int64_t axis_0, weight_piece *v)
     return WEFT_OK;
 }
 
-weft_status weight_find(weft_diag *dg, const plan_weight *w, int i, const model_file *mf,
+weft_status weight_find(weft_diag *dg, const plan_weight *w, int i, const weight_source *src,
                         weight_piece *out)
 {
     bool hf = w->stored == DT_MXFP4_HF;
     int64_t rows = w->piece[i].rows;
     weight_piece v = {.w = w};
     size_t scales;
-    WEFT_TRY(find_bytes(dg, w, &w->piece[i], mf, hf ? DT_U8 : w->stored, 1, &v.data, &v.bytes));
+    WEFT_TRY(find_bytes(dg, w, &w->piece[i], src, hf ? DT_U8 : w->stored, 1, &v.data, &v.bytes));
     if (hf) {
         if (!w->scales || w->scales[i].rows != rows)
             return weight_misfit(dg, w, "its scales are missing");
-        WEFT_TRY(find_bytes(dg, w, &w->scales[i], mf, DT_U8, HF_BLOCK_BYTES, &v.scales, &scales));
+        WEFT_TRY(find_bytes(dg, w, &w->scales[i], src, DT_U8, HF_BLOCK_BYTES, &v.scales, &scales));
     }
     WEFT_TRY(size_rows(dg, rows, &v));
     *out = v;

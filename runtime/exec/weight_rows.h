@@ -3,7 +3,7 @@
  *
  *     WEFT_TRY(weight_check(dg, w));
  *     for (int i = 0; i < w->n_piece; i++) {
- *         WEFT_TRY(weight_find(dg, w, i, mf, &piece));
+ *         WEFT_TRY(weight_find(dg, w, i, src, &piece));
  *         weight_make(&piece, 0, piece.rows, to, gather);
  *         to += piece.rows * piece.row_bytes;
  *     }
@@ -12,7 +12,7 @@
 #define WEFT_RUNTIME_EXEC_WEIGHT_ROWS_H
 
 #include "compiler/plan.h"
-#include "runtime/formats/model_file.h"
+#include "runtime/base/weight_source.h"
 
 /* One piece of a weight, found in the checkpoint. Its rows are all axes but the last, counted as one, or
  * groups of LAYOUT_GROUP of them where they are interleaved; a piece of a vector is one row. */
@@ -31,7 +31,7 @@ weft_status weight_cancelled(weft_diag *dg);                                    
 /* Do the pieces make up all of axis 0? */
 weft_status weight_check(weft_diag *dg, const plan_weight *w) WEFT_MUST_USE;
 /* Piece i, all of whose bytes are inside their tensor. */
-weft_status weight_find(weft_diag *dg, const plan_weight *w, int i, const model_file *mf,
+weft_status weight_find(weft_diag *dg, const plan_weight *w, int i, const weight_source *src,
                         weight_piece *out) WEFT_MUST_USE;
 /* Rows [first, first + n) of a piece, one after the other. gather: row_bytes of memory where they are
  * interleaved, else not used. */

@@ -7,7 +7,7 @@
 
 #include "compiler/plan.h"
 #include "runtime/base/cancel.h"
-#include "runtime/formats/model_file.h"
+#include "runtime/base/weight_source.h"
 
 typedef struct device device;
 
@@ -44,20 +44,20 @@ typedef struct {
     size_t tables;      /* addresses */
 } weights_memory;
 
-/* Both p and mf must outlive the weights; dev NULL: the CPU; opt may be NULL. W1501 if p was not made for
- * mf, W0902 if the copies do not fit into memory or into opt->interleaved_max, W1412 if opt->cancel was set
+/* Both p and src must outlive the weights; dev NULL: the CPU; opt may be NULL. W1501 if p was not made for
+ * src, W0902 if the copies do not fit into memory or into opt->interleaved_max, W1412 if opt->cancel was set
  * before all was loaded. */
-weft_status weights_create(weft_diag *dg, device *dev, const plan *p, const model_file *mf,
+weft_status weights_create(weft_diag *dg, device *dev, const plan *p, const weight_source *src,
                            const weights_options *opt, weights **out_w) WEFT_MUST_USE;
 void weights_destroy(weights *w); /* NULL is fine */
 
-/* What weights_bytes will say; changes nothing on the disk. mf NULL: nothing is cached. */
-weights_memory weights_need(device *dev, const plan *p, const model_file *mf,
+/* What weights_bytes will say; changes nothing on the disk. src NULL: nothing is cached. */
+weights_memory weights_need(device *dev, const plan *p, const weight_source *src,
                             const weights_options *opt);
 weights_memory weights_bytes(const weights *w);
 
 /* W1012 if a file of repacked weights became shorter, so that what was read since then may be zeros; see
- * weight_cache.h. What becomes of the checkpoint model_file_check knows. */
+ * weight_cache.h. What becomes of the source it knows itself (weight_source_kind.check). */
 weft_status weights_check(weft_diag *dg, const weights *w) WEFT_MUST_USE;
 
 #endif

@@ -21,7 +21,8 @@ static const cpu_weights *own_of(const weights *w)
 
 /* ---- loading ---- */
 
-static weft_status load_copied(weft_diag *dg, const plan_weight *w, const model_file *mf, char *to)
+static weft_status load_copied(weft_diag *dg, const plan_weight *w, const weight_source *src,
+                               char *to)
 {
     if (w->computed) {
         memcpy(to, w->computed, w->bytes);
@@ -31,7 +32,7 @@ static weft_status load_copied(weft_diag *dg, const plan_weight *w, const model_
     WEFT_TRY(weight_check(dg, w));
     for (int i = 0; i < w->n_piece; i++) {
         weight_piece v;
-        WEFT_TRY(weight_find(dg, w, i, mf, &v));
+        WEFT_TRY(weight_find(dg, w, i, src, &v));
         weight_make(&v, 0, v.rows, to, NULL);
         to += (size_t)v.rows * v.row_bytes;
     }
@@ -40,13 +41,13 @@ static weft_status load_copied(weft_diag *dg, const plan_weight *w, const model_
 }
 
 /* The address of a weight that stays in place; with a table, that of each index of axis 0. */
-static weft_status load_mapped(weft_diag *dg, const plan_weight *w, const model_file *mf,
+static weft_status load_mapped(weft_diag *dg, const plan_weight *w, const weight_source *src,
                                const void **table, const void **out)
 {
     WEFT_TRY(weight_check(dg, w));
     for (int i = 0; i < (table ? w->n_piece : 1); i++) {
         weight_piece v;
-        WEFT_TRY(weight_find(dg, w, i, mf, &v));
+        WEFT_TRY(weight_find(dg, w, i, src, &v));
         for (int64_t e = 0; e < w->piece[i].rows && table; e++)
             *table++ = v.data + e * w->stride[0];
         *out = v.data;
@@ -54,7 +55,7 @@ static weft_status load_mapped(weft_diag *dg, const plan_weight *w, const model_
     return WEFT_OK;
 }
 
-static weft_status load_all(weft_diag *dg, cpu_weights *w, const model_file *mf,
+static weft_status load_all(weft_diag *dg, cpu_weights *w, const weight_source *src,
                             const cancel_flag *cancel)
 {
     const plan *p = w->base.p;
@@ -78,9 +79,9 @@ static weft_status load_all(weft_diag *dg, cpu_weights *w, const model_file *mf,
 
         w->at[i] = to;
         if (pw->mode == WEIGHT_MAPPED)
-            WEFT_TRY(load_mapped(dg, pw, mf, table, &w->at[i]));
+            WEFT_TRY(load_mapped(dg, pw, src, table, &w->at[i]));
         else if (pw->mode == WEIGHT_COPIED)
-            WEFT_TRY(load_copied(dg, pw, mf, to));
+            WEFT_TRY(load_copied(dg, pw, src, to));
         for (int64_t e = 0; e < pw->n_table && to; e++)
             table[e] = to + (size_t)e * (pw->bytes / (size_t)pw->n_table);
         if (table)
@@ -112,13 +113,13 @@ static cache_options cache_of(const weights_options *opt)
 }
 
 /* Interleaved weights, from the last time or made now. */
-static weft_status load_interleaved(weft_diag *dg, cpu_weights *w, const model_file *mf,
+static weft_status load_interleaved(weft_diag *dg, cpu_weights *w, const weight_source *src,
                                     const weights_options *opt)
 {
     bool filled;
     const plan *p = w->base.p;
     cache_options how = cache_of(opt);
-    WEFT_TRY(weight_cache_open(dg, p, mf, &how, &w->interleaved, &filled));
+    WEFT_TRY(weight_cache_open(dg, p, src, &how, &w->interleaved, &filled));
     if (opt->interleaved_max && !weight_cache_is_file(w->interleaved) &&
         p->interleaved_bytes > opt->interleaved_max) {
         weft_status status =
@@ -131,11 +132,11 @@ static weft_status load_interleaved(weft_diag *dg, cpu_weights *w, const model_f
     }
     if (filled)
         return WEFT_OK;
-    WEFT_TRY(cpu_weights_interleave(dg, p, mf, opt, weight_cache_data(w->interleaved)));
+    WEFT_TRY(cpu_weights_interleave(dg, p, src, opt, weight_cache_data(w->interleaved)));
     return weight_cache_publish(dg, w->interleaved);
 }
 
-weft_status cpu_weights_load(weft_diag *dg, device *d, const plan *p, const model_file *mf,
+weft_status cpu_weights_load(weft_diag *dg, device *d, const plan *p, const weight_source *src,
                              const weights_options *opt, weights **out_w)
 {
     cpu_weights *w = mem_alloc(own_bytes(p));
@@ -151,11 +152,11 @@ weft_status cpu_weights_load(weft_diag *dg, device *d, const plan *p, const mode
                            p->copied_bytes + p->table_bytes, room.bytes, room.within);
     }
     if (status == WEFT_OK && p->interleaved_bytes)
-        status = load_interleaved(dg, w, mf, opt);
+        status = load_interleaved(dg, w, src, opt);
     if (status == WEFT_OK)
-        status = load_all(dg, w, mf, opt->cancel);
+        status = load_all(dg, w, src, opt->cancel);
     if (status == WEFT_OK && p->interleaved_bytes)
-        model_file_let_go(mf); /* what was interleaved is not read in place any more */
+        src->kind->let_go(src); /* what was interleaved is not read in place any more */
     if (status == WEFT_OK)
         *out_w = &w->base;
     else
@@ -183,12 +184,12 @@ static weights_memory memory_of(const plan *p, bool cached)
     return m;
 }
 
-weights_memory cpu_weights_need(device *d, const plan *p, const model_file *mf,
+weights_memory cpu_weights_need(device *d, const plan *p, const weight_source *src,
                                 const weights_options *opt)
 {
     cache_options how = cache_of(opt);
     (void)d;
-    return memory_of(p, mf && weight_cache_would_keep(p, mf, &how));
+    return memory_of(p, src && weight_cache_would_keep(p, src, &how));
 }
 
 weights_memory cpu_weights_bytes(const weights *w)

@@ -6,10 +6,10 @@
 #include "runtime/exec/weights.h"
 
 /* The functions of the device's table. */
-weft_status cpu_weights_load(weft_diag *dg, device *d, const plan *p, const model_file *mf,
+weft_status cpu_weights_load(weft_diag *dg, device *d, const plan *p, const weight_source *src,
                              const weights_options *opt, weights **out_w);
 void cpu_weights_free(weights *w);
-weights_memory cpu_weights_need(device *d, const plan *p, const model_file *mf,
+weights_memory cpu_weights_need(device *d, const plan *p, const weight_source *src,
                                 const weights_options *opt);
 weights_memory cpu_weights_bytes(const weights *w);
 weft_status cpu_weights_check(weft_diag *dg, const weights *w);
@@ -19,7 +19,7 @@ weft_status cpu_weights_check(weft_diag *dg, const weights *w);
 const void *cpu_weights_at(const weights *w, int32_t i);
 
 /* Make all INTERLEAVED weights of p with opt->threads, one after the other into `to`. weights_interleave.c */
-weft_status cpu_weights_interleave(weft_diag *dg, const plan *p, const model_file *mf,
+weft_status cpu_weights_interleave(weft_diag *dg, const plan *p, const weight_source *src,
                                    const weights_options *opt, char *to) WEFT_MUST_USE;
 
 #endif

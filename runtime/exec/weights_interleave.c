@@ -47,12 +47,12 @@ static void work(void *ctx, int index, int count)
 }
 
 static weft_status add_weight(weft_diag *dg, interleave_job *job, const plan_weight *w,
-                              const model_file *mf, char *to)
+                              const weight_source *src, char *to)
 {
     WEFT_TRY(weight_check(dg, w));
     for (int i = 0; i < w->n_piece; i++) {
         interleave_run run;
-        WEFT_TRY(weight_find(dg, w, i, mf, &run.v));
+        WEFT_TRY(weight_find(dg, w, i, src, &run.v));
         size_t row = run.v.row_bytes;
         int64_t most = RUN_BYTES / (int64_t)row + 1;
         if (row > job->gather_bytes)
@@ -68,7 +68,7 @@ static weft_status add_weight(weft_diag *dg, interleave_job *job, const plan_wei
     return WEFT_OK;
 }
 
-weft_status cpu_weights_interleave(weft_diag *dg, const plan *p, const model_file *mf,
+weft_status cpu_weights_interleave(weft_diag *dg, const plan *p, const weight_source *src,
                                    const weights_options *opt, char *to)
 {
     interleave_job job = {.progress = opt->progress, .cancel = opt->cancel};
@@ -79,7 +79,7 @@ weft_status cpu_weights_interleave(weft_diag *dg, const plan *p, const model_fil
         const plan_weight *w = &p->weight[i];
         if (w->mode != WEIGHT_INTERLEAVED)
             continue;
-        status = add_weight(dg, &job, w, mf, to + at);
+        status = add_weight(dg, &job, w, src, to + at);
         at = weight_block_end(at, w->bytes);
     }
     if (status == WEFT_OK)

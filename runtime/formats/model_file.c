@@ -179,10 +179,12 @@ static weft_status finish(weft_diag *dg, model_file *mf, weft_status status, mod
         status = model_index_tensors(dg, mf);
     if (status == WEFT_OK)
         status = model_file_check(dg, mf);
-    if (status == WEFT_OK)
+    if (status == WEFT_OK) {
+        model_source_init(mf);
         *out_mf = mf;
-    else
+    } else {
         model_file_close(mf);
+    }
     return status;
 }
 

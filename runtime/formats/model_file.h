@@ -23,6 +23,7 @@
 
 #include "runtime/base/diag.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/weight_source.h"
 #include "runtime/formats/value.h"
 
 enum {
@@ -119,10 +120,6 @@ bool model_file_has_sibling(const model_file *mf, const char *name);
 weft_status model_file_sibling(weft_diag *dg, const model_file *mf, arena *a, const char *name,
                                const char **out_path) WEFT_MUST_USE;
 
-typedef struct {
-    uint64_t lo, hi;
-} model_hash;
-
 /* Of format, keys with their values, and of every tensor's name, type, shape and place. The same on
  * every machine and in every run. Two fine-tunes may share it: it knows nothing of the weights. Not
  * meant to withstand someone who constructs a collision. */
@@ -133,5 +130,8 @@ bool model_file_stamp(const model_file *mf, model_hash *out_hash);
 /* The same as model_file_hash with some bytes of every tensor, from its beginning, middle and end: a copy of the files has the
  * same, a fine-tune another one. Reads those bytes. */
 model_hash model_file_identity(const model_file *mf);
+
+/* Its tensors for the executor, in the same order; borrowed, as all else. */
+const weight_source *model_file_source(const model_file *mf);
 
 #endif

@@ -19,6 +19,7 @@ typedef struct {
 } model_part_impl;
 
 struct model_file {
+    weight_source source; /* first: model_source.c goes from it to the rest */
     arena *home;
     model_format format;
     model_file_options options;
@@ -32,6 +33,9 @@ struct model_file {
     const str *archs;
     size_t arch_n;
 };
+
+/* The path and options are known: fill mf->source. model_source.c */
+void model_source_init(model_file *mf);
 
 /* Map one more file. */
 weft_status model_add_part(weft_diag *dg, model_file *mf, const char *path) WEFT_MUST_USE;

@@ -2,7 +2,7 @@
  *
  * In chunks with checksums (chunk_file.h), magic "WEFTSEQ\n", version 1; numbers are little endian:
  *
- *     u64[2] identity of the model (model_file_identity); u64 its adapters
+ *     u64[2] identity of the model (of its weight_source); u64 its adapters
  *     u64 n; char[n]: what the cells are (state_describe)
  *     u64 length; i32[length]: the ids that the sequence holds
  *     u64 n; { u64 first, n, stays }[n]: the entries it has in each table (state_span)
@@ -14,7 +14,7 @@
 #ifndef WEFT_RUNTIME_KV_STATE_FILE_H
 #define WEFT_RUNTIME_KV_STATE_FILE_H
 
-#include "runtime/formats/model_file.h"
+#include "runtime/base/weight_source.h"
 #include "runtime/kv/state.h"
 
 enum { STATE_FILE_VERSION = 1 };

@@ -32,7 +32,7 @@ static void run(toy *t, const plan *p, float *logits, float *resid)
 {
     session *s = NULL;
     session_options opt = {.n_ctx = 32, .n_seq = 2, .threads = 2};
-    ck_assert_int_eq(session_create(t->dg, p, t->mf, &opt, &s), WEFT_OK);
+    ck_assert_int_eq(session_create(t->dg, p, model_file_source(t->mf), &opt, &s), WEFT_OK);
     for (int i = 0, n; i < N; i += n) {
         batch_row rows[8];
         int64_t n_row, width;

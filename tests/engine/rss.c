@@ -69,16 +69,16 @@ static int measure(const char *path)
     model_flags f = {.model = path, .context = CONTEXT, .batch = ROWS, .no_weight_cache = true};
     weft_status st = planned_open(dg, &f, NULL, &pl);
     if (st == WEFT_OK)
-        st = session_need(dg, pl.made.p, pl.m->file, &pl.made.run, &need);
+        st = session_need(dg, pl.made.p, pl.m->weights, &pl.made.run, &need);
     if (st == WEFT_OK)
-        st = session_create(dg, pl.made.p, pl.m->file, &pl.made.run, &s);
+        st = session_create(dg, pl.made.p, pl.m->weights, &pl.made.run, &s);
     if (st == WEFT_OK)
         st = run(dg, s);
     if (st != WEFT_OK) {
         diag_print(dg, stderr, false);
         return 1;
     }
-    unsigned sum = touch(pl.made.p, pl.m->file);
+    unsigned sum = touch(pl.made.p, api_file_of(pl.m)->file);
     double told = (double)session_memory_sum(&need), grew = (double)(memory_resident() - start);
     printf(
         "mapped %zu, copied %zu, interleaved %zu, state %zu, arena %zu, threads %zu, tables %zu\n",

@@ -154,10 +154,11 @@ static void expect_exact(const setting *x)
     ck_assert_int_eq(model_file_open(dg, path, NULL, &mf), WEFT_OK);
     ck_assert_int_eq(model_bind(dg, mf, NULL, &bm), WEFT_OK);
     ck_assert_int_eq(plan_make(dg, bm->graph, &t, NULL, a, &p), WEFT_OK);
-    ck_assert_int_eq(session_create(dg, p, mf, &opt, &first), WEFT_OK); /* the pool is there now */
-    ck_assert_int_eq(session_need(dg, p, mf, &opt, &need), WEFT_OK);
+    ck_assert_int_eq(session_create(dg, p, model_file_source(mf), &opt, &first),
+                     WEFT_OK); /* the pool is there now */
+    ck_assert_int_eq(session_need(dg, p, model_file_source(mf), &opt, &need), WEFT_OK);
     size_t before = bytes_held;
-    ck_assert_int_eq(session_create(dg, p, mf, &opt, &s), WEFT_OK);
+    ck_assert_int_eq(session_create(dg, p, model_file_source(mf), &opt, &s), WEFT_OK);
     got = session_bytes(s);
     size_t opened = bytes_held;
     bytes_most = bytes_held;

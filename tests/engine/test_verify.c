@@ -63,7 +63,7 @@ static void run(fixture *f, int threads)
                           .rounded = f->rounded,
                           .original = f->original,
                           .p = f->p,
-                          .mf = f->mf,
+                          .src = model_file_source(f->mf),
                           .run = {.n_ctx = 64, .n_seq = 1, .threads = threads},
                           .ids = f->ids,
                           .n_id = TOKENS};
@@ -284,7 +284,7 @@ static void quantized_run(quantized *x)
     verify_options how = {.ref = x->ref,
                           .rounded = x->rounded,
                           .p = x->p,
-                          .mf = x->t->mf,
+                          .src = model_file_source(x->t->mf),
                           .run = {.n_ctx = TOY_TOKENS, .n_seq = 1, .threads = 2},
                           .ids = ids,
                           .n_id = TOY_TOKENS};

@@ -170,9 +170,9 @@ static inline void set_age(const char *path, int64_t seconds)
 static inline weights *load(kit *k, bool keep)
 {
     weights *w = NULL;
-    ck_assert_int_eq(
-        weights_create(k->dg, NULL, &k->p, k->mf, &(weights_options){2, .use_cache = keep}, &w),
-        WEFT_OK);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, model_file_source(k->mf),
+                                    &(weights_options){2, .use_cache = keep}, &w),
+                     WEFT_OK);
     return w;
 }
 
@@ -189,8 +189,9 @@ static inline weight_cache *open_store(kit *k, const plan *p, const model_file *
                                        bool *out_filled)
 {
     weight_cache *s;
-    ck_assert_int_eq(
-        weight_cache_open(k->dg, p, mf, &(cache_options){.keep = true}, &s, out_filled), WEFT_OK);
+    ck_assert_int_eq(weight_cache_open(k->dg, p, model_file_source(mf),
+                                       &(cache_options){.keep = true}, &s, out_filled),
+                     WEFT_OK);
     return s;
 }
 

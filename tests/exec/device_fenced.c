@@ -262,7 +262,7 @@ static void fenced_weights_free(weights *base)
 }
 
 /* What a weight takes, gaps between the rows of one that could stay in place included. */
-static weft_status size_weight(weft_diag *dg, const plan_weight *w, const model_file *mf,
+static weft_status size_weight(weft_diag *dg, const plan_weight *w, const weight_source *src,
                                size_t *out_bytes)
 {
     *out_bytes = w->bytes;
@@ -271,14 +271,14 @@ static weft_status size_weight(weft_diag *dg, const plan_weight *w, const model_
     *out_bytes = 0;
     for (int i = 0; i < w->n_piece; i++) {
         weight_piece v;
-        WEFT_TRY(weight_find(dg, w, i, mf, &v));
+        WEFT_TRY(weight_find(dg, w, i, src, &v));
         *out_bytes += v.bytes;
     }
     return WEFT_OK;
 }
 
 /* The address of each index of axis 0, from those of the pieces or from equal parts of the whole. */
-static void list_addresses(const plan_weight *w, const model_file *mf, char *block, void **to)
+static void list_addresses(const plan_weight *w, const weight_source *src, char *block, void **to)
 {
     weft_diag *dg = diag_create();
     size_t at = 0;
@@ -286,7 +286,7 @@ static void list_addresses(const plan_weight *w, const model_file *mf, char *blo
         *to++ = block + (size_t)e * (w->bytes / (size_t)w->n_table);
     for (int i = 0; i < w->n_piece && w->mode == WEIGHT_MAPPED; i++) {
         weight_piece v;
-        weft_status found = weight_find(dg, w, i, mf, &v);
+        weft_status found = weight_find(dg, w, i, src, &v);
         WEFT_ASSERT(found == WEFT_OK);
         for (int64_t e = 0; e < w->piece[i].rows; e++)
             *to++ = block + at + e * w->stride[0];
@@ -295,11 +295,11 @@ static void list_addresses(const plan_weight *w, const model_file *mf, char *blo
     diag_destroy(dg);
 }
 
-static weft_status load_weight(weft_diag *dg, device *d, const plan_weight *w, const model_file *mf,
-                               void **out_block, void **out_table)
+static weft_status load_weight(weft_diag *dg, device *d, const plan_weight *w,
+                               const weight_source *src, void **out_block, void **out_table)
 {
     size_t bytes, table_bytes = (size_t)w->n_table * sizeof(void *);
-    WEFT_TRY(size_weight(dg, w, mf, &bytes));
+    WEFT_TRY(size_weight(dg, w, src, &bytes));
     WEFT_TRY(fenced_alloc(dg, d, bytes, out_block));
     char *to = *out_block;
     if (w->computed)
@@ -307,7 +307,7 @@ static weft_status load_weight(weft_diag *dg, device *d, const plan_weight *w, c
     WEFT_TRY(weight_check(dg, w));
     for (int i = 0; i < w->n_piece; i++) {
         weight_piece v;
-        WEFT_TRY(weight_find(dg, w, i, mf, &v));
+        WEFT_TRY(weight_find(dg, w, i, src, &v));
         bool whole = w->mode == WEIGHT_MAPPED;
         size_t n = whole ? v.bytes : (size_t)v.rows * v.row_bytes;
         char *made = malloc(n + v.row_bytes);
@@ -321,7 +321,7 @@ static weft_status load_weight(weft_diag *dg, device *d, const plan_weight *w, c
     if (!w->n_table)
         return WEFT_OK;
     void **addresses = malloc(table_bytes);
-    list_addresses(w, mf, *out_block, addresses);
+    list_addresses(w, src, *out_block, addresses);
     weft_status st = fenced_alloc(dg, d, table_bytes, out_table);
     if (st == WEFT_OK)
         st = fenced_copy_in(dg, d, *out_table, addresses, table_bytes);
@@ -330,7 +330,7 @@ static weft_status load_weight(weft_diag *dg, device *d, const plan_weight *w, c
 }
 
 static weft_status fenced_weights_load(weft_diag *dg, device *d, const plan *p,
-                                       const model_file *mf, const weights_options *opt,
+                                       const weight_source *src, const weights_options *opt,
                                        weights **out_w)
 {
     fenced_weights *w = calloc(1, sizeof *w);
@@ -341,7 +341,7 @@ static weft_status fenced_weights_load(weft_diag *dg, device *d, const plan *p,
     w->table = calloc(n, sizeof *w->table);
     weft_status st = WEFT_OK;
     for (int32_t i = 0; i < p->n_weight && st == WEFT_OK; i++)
-        st = load_weight(dg, d, &p->weight[i], mf, &w->block[i], &w->table[i]);
+        st = load_weight(dg, d, &p->weight[i], src, &w->block[i], &w->table[i]);
     w->bytes = own(d)->held - held;
     if (st == WEFT_OK)
         *out_w = &w->base;
@@ -350,7 +350,7 @@ static weft_status fenced_weights_load(weft_diag *dg, device *d, const plan *p,
     return st;
 }
 
-static weights_memory fenced_weights_need(device *d, const plan *p, const model_file *mf,
+static weights_memory fenced_weights_need(device *d, const plan *p, const weight_source *src,
                                           const weights_options *opt)
 {
     weft_diag *dg = diag_create();
@@ -358,7 +358,7 @@ static weights_memory fenced_weights_need(device *d, const plan *p, const model_
     (void)d, (void)opt;
     for (int32_t i = 0; i < p->n_weight; i++) {
         size_t bytes = 0;
-        if (size_weight(dg, &p->weight[i], mf, &bytes) == WEFT_OK)
+        if (size_weight(dg, &p->weight[i], src, &bytes) == WEFT_OK)
             m.copied += bytes + (size_t)p->weight[i].n_table * sizeof(void *);
     }
     diag_destroy(dg);

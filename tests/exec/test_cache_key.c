@@ -18,7 +18,7 @@ static uint64_t changed_q4(klayout l, dtype type, dtype stored)
 static model_hash key_of(const kit *k, const plan *p, cache_sample_fn *sample)
 {
     model_hash h;
-    ck_assert(cache_key(p, k->mf, sample, &h));
+    ck_assert(cache_key(p, model_file_source(k->mf), sample, &h));
     return h;
 }
 

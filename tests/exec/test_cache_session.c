@@ -43,7 +43,7 @@ static float *run_matrix(kit *k, const plan *p, const session_options *how, sess
     batch_row rows[3] = {{.id = 5, .pos = 0, .out = true},
                          {.id = 0, .pos = 1, .out = true},
                          {.id = 7, .pos = 2, .out = true}};
-    ck_assert_int_eq(session_create(k->dg, p, k->mf, how, &s), WEFT_OK);
+    ck_assert_int_eq(session_create(k->dg, p, model_file_source(k->mf), how, &s), WEFT_OK);
     ck_assert_int_eq(session_eval(k->dg, s, rows, 3), WEFT_OK);
     ck_assert(session_output(s, "logits", -1, &data, &n_row, &width));
     ck_assert_int_eq(n_row, 3);
@@ -72,7 +72,7 @@ START_TEST(a_session_counts_them_once)
 
     session_options how = {.n_ctx = 4, .n_seq = 1, .threads = 2};
     session_memory need, alone, made, found;
-    ck_assert_int_eq(session_need(k->dg, p, k->mf, &how, &need), WEFT_OK);
+    ck_assert_int_eq(session_need(k->dg, p, model_file_source(k->mf), &how, &need), WEFT_OK);
     float *a = run_matrix(k, p, &how, &alone);
     ck_assert_int_eq(entries(k, NULL), 0);
     how.use_cache = true;
@@ -85,7 +85,7 @@ START_TEST(a_session_counts_them_once)
     ck_assert_uint_eq(need.weights_interleaved, p->interleaved_bytes);
     ck_assert_uint_eq(need.weights_mapped + need.weights_interleaved, rows8_bytes + embd_bytes);
     ck_assert_mem_eq(&need, &alone, sizeof need);
-    ck_assert_int_eq(session_need(k->dg, p, k->mf, &how, &need), WEFT_OK);
+    ck_assert_int_eq(session_need(k->dg, p, model_file_source(k->mf), &how, &need), WEFT_OK);
     ck_assert_uint_eq(need.weights_cached, p->interleaved_bytes); /* in a file: no memory of ours */
     ck_assert_uint_eq(need.weights_interleaved, 0);
     ck_assert_uint_eq(session_memory_sum(&need), session_memory_sum(&alone));
@@ -118,7 +118,7 @@ static weft_status open_small(kit *k, const plan *p, bool keep)
     kind.room = small_room;
     session *s = NULL;
     session_options how = {.n_ctx = 4, .threads = 2, .use_cache = keep, .dev = &small};
-    weft_status status = session_create(k->dg, p, k->mf, &how, &s);
+    weft_status status = session_create(k->dg, p, model_file_source(k->mf), &how, &s);
     session_destroy(s);
     return status;
 }
@@ -173,7 +173,7 @@ START_TEST(a_session_reports_a_file_that_was_cut)
     session_options how = {.n_ctx = 4, .n_seq = 1, .use_cache = true};
     batch_row row = {.id = 5, .out = true};
     if (p->interleaved_bytes) { /* these kernels want it */
-        ck_assert_int_eq(session_create(k->dg, p, k->mf, &how, &s), WEFT_OK);
+        ck_assert_int_eq(session_create(k->dg, p, model_file_source(k->mf), &how, &s), WEFT_OK);
         ck_assert_int_eq(session_eval(k->dg, s, &row, 1), WEFT_OK);
         ck_assert_int_eq(truncate(only_file(k).path, HEAD), 0);
         row.pos = 1;

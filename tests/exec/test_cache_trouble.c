@@ -169,7 +169,8 @@ START_TEST(what_was_not_finished_is_not_found)
     weights *w = NULL;
     k->piece.rows = ROWS - 8;
     weights_options how = {.use_cache = true};
-    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_ERR_PLAN);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, model_file_source(k->mf), &how, &w),
+                     WEFT_ERR_PLAN);
     ck_assert_ptr_null(w);
     ck_assert_int_eq(entries(k, NULL), 0);
     kit_close(k);
@@ -195,8 +196,8 @@ START_TEST(who_is_ended_leaves_nothing)
     if (pid == 0) {
         weight_cache *s;
         bool filled;
-        if (weight_cache_open(k->dg, &k->p, k->mf, &(cache_options){.keep = true}, &s, &filled) !=
-                WEFT_OK ||
+        if (weight_cache_open(k->dg, &k->p, model_file_source(k->mf),
+                              &(cache_options){.keep = true}, &s, &filled) != WEFT_OK ||
             filled)
             _exit(1);
         memcpy(weight_cache_data(s), k->want, rows8_bytes / 2);

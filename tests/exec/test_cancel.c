@@ -17,7 +17,7 @@ static session *open_session(toy *t, session_options opt)
     session *s = NULL;
     opt.n_ctx = N;
     opt.page_tok = 4;
-    ck_assert_int_eq(session_create(t->dg, t->p, t->mf, &opt, &s), WEFT_OK);
+    ck_assert_int_eq(session_create(t->dg, t->p, model_file_source(t->mf), &opt, &s), WEFT_OK);
     return s;
 }
 
@@ -242,7 +242,7 @@ START_TEST(a_long_call_stops_soon)
     ck_assert_int_eq(backend_cpu(dg, false, &t.be), WEFT_OK);
     ck_assert_int_eq(plan_make(dg, bm->graph, &t, NULL, a, &p), WEFT_OK);
     session_options how = {.n_ctx = LONG, .threads = 2, .cancel = &stop};
-    ck_assert_int_eq(session_create(dg, p, mf, &how, &s), WEFT_OK);
+    ck_assert_int_eq(session_create(dg, p, model_file_source(mf), &how, &s), WEFT_OK);
     batch_row *rows = calloc(LONG, sizeof *rows);
     for (int i = 0; i < LONG; i++)
         rows[i] = (batch_row){.id = i, .pos = i, .out = i == LONG - 1};
@@ -281,18 +281,21 @@ START_TEST(loading_stops_and_leaves_no_file)
     weights_options how = {.threads = 1, .use_cache = true, .cancel = &stop};
     weights *w = NULL;
     cancel_ask(&stop, true);
-    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_ERR_CANCELLED);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, model_file_source(k->mf), &how, &w),
+                     WEFT_ERR_CANCELLED);
     expect_one(k->dg, W1412, "cancelled");
     diag_reset(k->dg);
     cancel_ask(&stop, false);
     how.progress = (weights_progress){.report = stop_soon, .ctx = &stop};
-    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_ERR_CANCELLED);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, model_file_source(k->mf), &how, &w),
+                     WEFT_ERR_CANCELLED);
     expect_one(k->dg, W1412, "cancelled");
     ck_assert_ptr_null(w);
     ck_assert_int_eq(entries(k, NULL), 0);
     cancel_ask(&stop, false);
     how.progress = (weights_progress){0};
-    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, model_file_source(k->mf), &how, &w),
+                     WEFT_OK);
     ck_assert_mem_eq(cpu_weights_at(w, 0), k->want, rows8_bytes);
     weights_destroy(w);
     kit_close(k);

@@ -83,8 +83,8 @@ static session *open_session(fixture *f, const plan *p, device *dev)
     session *s = NULL;
     session_options opt = {.n_ctx = f->n, .n_seq = 2, .page_tok = 4, .threads = 2, .dev = dev};
     session_memory need, got;
-    ck_assert_int_eq(session_need(f->dg, p, f->mf, &opt, &need), WEFT_OK);
-    ck_assert_int_eq(session_create(f->dg, p, f->mf, &opt, &s), WEFT_OK);
+    ck_assert_int_eq(session_need(f->dg, p, model_file_source(f->mf), &opt, &need), WEFT_OK);
+    ck_assert_int_eq(session_create(f->dg, p, model_file_source(f->mf), &opt, &s), WEFT_OK);
     got = session_bytes(s);
     ck_assert_mem_eq(&need, &got, sizeof need);
     return s;
@@ -175,11 +175,12 @@ START_TEST(no_device_takes_the_plan_of_another)
     fixture f = open_model(golden[0], NULL);
     session *s = NULL;
     session_options opt = {.n_ctx = f.n, .n_seq = 2};
-    ck_assert_int_eq(session_create(f.dg, f.p, f.mf, &opt, &s), WEFT_ERR_PLAN);
+    ck_assert_int_eq(session_create(f.dg, f.p, model_file_source(f.mf), &opt, &s), WEFT_ERR_PLAN);
     expect_one(f.dg, W1501, "a kernel fenced_");
     diag_reset(f.dg);
     opt.dev = f.dev;
-    ck_assert_int_eq(session_create(f.dg, f.p_cpu, f.mf, &opt, &s), WEFT_ERR_PLAN);
+    ck_assert_int_eq(session_create(f.dg, f.p_cpu, model_file_source(f.mf), &opt, &s),
+                     WEFT_ERR_PLAN);
     expect_one(f.dg, W1501, "a kernel k_");
     close_model(&f);
 }
@@ -243,7 +244,7 @@ START_TEST(verify_and_profile_run_there)
     verify_options how = {.ref = f.p,
                           .rounded = f.p,
                           .p = f.p,
-                          .mf = f.mf,
+                          .src = model_file_source(f.mf),
                           .run = {.n_ctx = f.n, .dev = f.dev},
                           .ids = f.ids,
                           .n_id = f.n};

@@ -35,7 +35,7 @@ static formed *form_plan(const toy *t, plan_cell_layout first, plan_cell_layout 
 static session *open_formed(toy *t, const formed *f, session_options opt)
 {
     session *s = NULL;
-    ck_assert_int_eq(session_create(t->dg, &f->p, t->mf, &opt, &s), WEFT_OK);
+    ck_assert_int_eq(session_create(t->dg, &f->p, model_file_source(t->mf), &opt, &s), WEFT_OK);
     return s;
 }
 

@@ -169,8 +169,8 @@ static session *open_with(toy *t, const backend *be, int64_t slots, arena *a)
         ck_abort_msg("%s", diag_at(t->dg, 0).message.p);
     session_options opt = {.n_ctx = TOY_TOKENS, .n_seq = SEQS, .page_tok = 4, .threads = 2};
     session_memory need, got;
-    ck_assert_int_eq(session_need(t->dg, p, t->mf, &opt, &need), WEFT_OK);
-    ck_assert_int_eq(session_create(t->dg, p, t->mf, &opt, &s), WEFT_OK);
+    ck_assert_int_eq(session_need(t->dg, p, model_file_source(t->mf), &opt, &need), WEFT_OK);
+    ck_assert_int_eq(session_create(t->dg, p, model_file_source(t->mf), &opt, &s), WEFT_OK);
     got = session_bytes(s);
     ck_assert_uint_eq(need.adapters, p->adapter_bytes);
     ck_assert_uint_eq(session_memory_sum(&need), session_memory_sum(&got));

@@ -3,6 +3,7 @@
 #include "compiler/plan_check.h"
 #include "compiler/plan_make.h"
 #include "runtime/exec/session.h"
+#include "runtime/formats/model_file.h"
 #include "tests/base/suite.h"
 #include "tests/formats/gguf_bytes.h"
 #include <math.h>
@@ -82,7 +83,7 @@ static int64_t run(stage *s, const backend *be, float *to)
         rows[i] = (batch_row){.id = 7 * i, .pos = i, .out = true};
     ck_assert_int_eq(plan_make(s->dg, s->g, &t, NULL, s->a, &p), WEFT_OK);
     ck_assert_int_eq(plan_check(s->dg, be, p), WEFT_OK);
-    ck_assert_int_eq(session_create(s->dg, p, s->mf, &opt, &run), WEFT_OK);
+    ck_assert_int_eq(session_create(s->dg, p, model_file_source(s->mf), &opt, &run), WEFT_OK);
     ck_assert_int_eq(session_eval(s->dg, run, rows, ROWS), WEFT_OK);
     ck_assert(session_output(run, "y", -1, &y, &n_row, &width));
     ck_assert(width <= WIDTH_MAX && n_row == ROWS);

@@ -10,7 +10,7 @@ static const int32_t ids_b[N] = {28, 0, 27, 1, 26, 2, 25, 3, 24, 4, 23, 5, 22, 6
 static session *open_session(toy *t, session_options opt)
 {
     session *s = NULL;
-    ck_assert_int_eq(session_create(t->dg, t->p, t->mf, &opt, &s), WEFT_OK);
+    ck_assert_int_eq(session_create(t->dg, t->p, model_file_source(t->mf), &opt, &s), WEFT_OK);
     return s;
 }
 
@@ -324,7 +324,8 @@ START_TEST(any_number_of_threads_gives_the_same)
     }
     session *s;
     session_options opt = {.n_ctx = N, .threads = 5000};
-    ck_assert_int_eq(session_create(t->dg, t->p, t->mf, &opt, &s), WEFT_ERR_LIMIT);
+    ck_assert_int_eq(session_create(t->dg, t->p, model_file_source(t->mf), &opt, &s),
+                     WEFT_ERR_LIMIT);
     expect_one(t->dg, W1406, "5000 threads");
     toy_close(t);
 }
@@ -336,7 +337,8 @@ START_TEST(sessions_share_weights_and_are_accounted_for)
     record whole, got;
     weights *w;
     whole_run(t, ids_a, &whole);
-    ck_assert_int_eq(weights_create(t->dg, NULL, t->p, t->mf, NULL, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(t->dg, NULL, t->p, model_file_source(t->mf), NULL, &w),
+                     WEFT_OK);
     session *own = open_session(t, (session_options){.n_ctx = N, .page_tok = 4});
     session *a = open_session(t, (session_options){.n_ctx = N, .w = w});
     session *b = open_session(t, (session_options){.n_ctx = N, .w = w, .threads = 2});
@@ -439,7 +441,8 @@ static void *use_session(void *arg)
     for (int round = 0; round < 5; round++) {
         session *s = NULL;
         batch_row rows[4];
-        ck_assert_int_eq(session_create(dg, u->t->p, u->t->mf, &opt, &s), WEFT_OK);
+        ck_assert_int_eq(session_create(dg, u->t->p, model_file_source(u->t->mf), &opt, &s),
+                         WEFT_OK);
         for (int i = 0; i < N; i += 4) {
             int n = N - i < 4 ? N - i : 4;
             for (int k = 0; k < n; k++)
@@ -461,7 +464,8 @@ START_TEST(sessions_run_at_once)
     weights *w = NULL;
     whole_run(t, ids_a, &a);
     whole_run(t, ids_b, &b);
-    ck_assert_int_eq(weights_create(t->dg, NULL, t->p, t->mf, NULL, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(t->dg, NULL, t->p, model_file_source(t->mf), NULL, &w),
+                     WEFT_OK);
     user users[] = {
         {t, w, ids_a, &a, 1}, {t, w, ids_b, &b, 2}, {t, NULL, ids_a, &a, 7}, {t, w, ids_b, &b, 3}};
     pthread_t thread[COUNT_OF(users)];
@@ -480,16 +484,19 @@ START_TEST(what_cannot_fit_is_refused)
     session *s = NULL;
     session_options opt = {.n_ctx = INT32_MAX, .n_seq = 64, .page_tok = 1 << 16};
     session_memory need;
-    ck_assert_int_eq(session_need(t->dg, t->p, t->mf, &opt, &need), WEFT_OK);
+    ck_assert_int_eq(session_need(t->dg, t->p, model_file_source(t->mf), &opt, &need), WEFT_OK);
     ck_assert_uint_gt(need.state, (size_t)1 << 44);
-    ck_assert_int_eq(session_create(t->dg, t->p, t->mf, &opt, &s), WEFT_ERR_TARGET);
+    ck_assert_int_eq(session_create(t->dg, t->p, model_file_source(t->mf), &opt, &s),
+                     WEFT_ERR_TARGET);
     expect_one(t->dg, W0902, " available ");
     diag_reset(t->dg);
     opt = (session_options){.n_ctx = N, .threads = -3};
-    ck_assert_int_eq(session_create(t->dg, t->p, t->mf, &opt, &s), WEFT_ERR_LIMIT);
+    ck_assert_int_eq(session_create(t->dg, t->p, model_file_source(t->mf), &opt, &s),
+                     WEFT_ERR_LIMIT);
     expect_one(t->dg, W1406, "-3 threads");
     diag_reset(t->dg);
-    ck_assert_int_eq(session_need(t->dg, t->p, t->mf, &opt, &need), WEFT_ERR_LIMIT);
+    ck_assert_int_eq(session_need(t->dg, t->p, model_file_source(t->mf), &opt, &need),
+                     WEFT_ERR_LIMIT);
     ck_assert_ptr_null(s);
     toy_close(t);
 }

@@ -201,7 +201,7 @@ START_TEST(evaluating_allocates_nothing)
         session *s = NULL;
         session_options opt = {.n_ctx = 100, .n_seq = 3, .page_tok = 4, .threads = threads};
         ck_assert_int_gt(atomic_load(&n_alloc), 0); /* they are seen */
-        ck_assert_int_eq(session_create(t->dg, t->p, t->mf, &opt, &s), WEFT_OK);
+        ck_assert_int_eq(session_create(t->dg, t->p, model_file_source(t->mf), &opt, &s), WEFT_OK);
         int before = atomic_load(&n_alloc);
         int bad = 0;
         batch_row rows[TOY_TOKENS];
@@ -237,7 +237,7 @@ START_TEST(ten_thousand_mixed_calls_allocate_nothing)
         session *s = NULL;
         session_options opt = {.n_ctx = CTX, .n_seq = 3, .page_tok = 4, .threads = threads};
         ck_assert_int_gt(atomic_load(&n_open), 0); /* they are seen */
-        ck_assert_int_eq(session_create(t->dg, p, t->mf, &opt, &s), WEFT_OK);
+        ck_assert_int_eq(session_create(t->dg, p, model_file_source(t->mf), &opt, &s), WEFT_OK);
         int allocs = atomic_load(&n_alloc), opens = atomic_load(&n_open);
         int bad = run_mixed(t, s, CALLS);
         allocs = atomic_load(&n_alloc) - allocs;
@@ -264,10 +264,10 @@ START_TEST(memory_is_what_was_said)
                                .threads = 1 + i % 4};
         session_memory need, have;
         session *s = NULL;
-        ck_assert_int_eq(session_need(t->dg, p, t->mf, &opt, &need), WEFT_OK);
+        ck_assert_int_eq(session_need(t->dg, p, model_file_source(t->mf), &opt, &need), WEFT_OK);
         live.n = 0;
         live.watching = true;
-        weft_status status = session_create(t->dg, p, t->mf, &opt, &s);
+        weft_status status = session_create(t->dg, p, model_file_source(t->mf), &opt, &s);
         live.watching = false;
         ck_assert_int_eq(status, WEFT_OK);
         have = session_bytes(s);
@@ -281,11 +281,12 @@ START_TEST(memory_is_what_was_said)
         ck_assert_int_eq(live.n, 0);
 
         opt.bytes_max = all;
-        ck_assert_int_eq(session_create(t->dg, p, t->mf, &opt, &s), WEFT_OK);
+        ck_assert_int_eq(session_create(t->dg, p, model_file_source(t->mf), &opt, &s), WEFT_OK);
         session_destroy(s);
         opt.bytes_max = all - 1;
         s = NULL;
-        ck_assert_int_eq(session_create(t->dg, p, t->mf, &opt, &s), WEFT_ERR_TARGET);
+        ck_assert_int_eq(session_create(t->dg, p, model_file_source(t->mf), &opt, &s),
+                         WEFT_ERR_TARGET);
         ck_assert_ptr_null(s);
         expect_one(t->dg, W0902, "1 more than");
         diag_reset(t->dg);

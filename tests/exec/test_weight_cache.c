@@ -50,7 +50,8 @@ START_TEST(interleaving_says_how_far_it_is)
         told t = {0};
         weights *w;
         weights_options opt = {.threads = 2, .use_cache = true, .progress = {tell, &t}};
-        ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &opt, &w), WEFT_OK);
+        ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, model_file_source(k->mf), &opt, &w),
+                         WEFT_OK);
         weights_destroy(w);
         ck_assert(found ? t.calls == 0 : t.calls >= 1); /* what is there need not be interleaved */
         ck_assert_uint_eq(t.done, found ? 0 : rows8_bytes);
@@ -189,7 +190,7 @@ START_TEST(a_model_in_memory_keeps_nothing)
     ck_assert_int_eq(model_file_open_memory(k->dg, part.data, part.bytes, "made up", &mem),
                      WEFT_OK);
     weights_options how = {.use_cache = true};
-    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, mem, &how, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, model_file_source(mem), &how, &w), WEFT_OK);
     ck_assert_int_eq(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes), 0);
     weights_destroy(w);
     model_file_close(mem);
@@ -394,7 +395,8 @@ START_TEST(a_large_file_is_only_sampled)
         bool filled;
         unlink(seen.path);
         wait_ms(150);
-        ck_assert_int_eq(weight_cache_open(k->dg, &k->p, k->mf, &how, &s, &filled), WEFT_OK);
+        ck_assert_int_eq(
+            weight_cache_open(k->dg, &k->p, model_file_source(k->mf), &how, &s, &filled), WEFT_OK);
         ck_assert(filled);
         ck_assert_int_eq(access(seen.path, F_OK) == 0, cases[i].want);
         weight_cache_close(s);
@@ -412,7 +414,7 @@ static void claim_seen(kit *k, temp_path file)
     int fd = open(file.path, O_RDONLY);
     ck_assert_int_eq(pread(fd, &head, sizeof head, 0), (ssize_t)sizeof head);
     close(fd);
-    cache_head_init(&own, rows8_bytes, k->mf);
+    cache_head_init(&own, rows8_bytes, model_file_source(k->mf));
     cache_stamp stamp = cache_stamp_of(&st, &head, own.boot, &settled);
     ck_assert(cache_seen_note(file.path, &stamp));
     ck_assert(cache_seen(file.path, &stamp));
@@ -436,7 +438,8 @@ START_TEST(a_file_that_was_checked_is_sampled)
     weights *w;
     diag_reset(k->dg);
     weights_options how = {.threads = 2, .use_cache = true, .check_cache = true};
-    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, &how, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, model_file_source(k->mf), &how, &w),
+                     WEFT_OK);
     ck_assert_int_eq(memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes), 0);
     weights_destroy(w);
     expect_one(k->dg, W1508, "from 6557696 on"); /* 100 chunks and the header */
@@ -475,7 +478,8 @@ END_TEST
 static bool loads_as(kit *k, const weights_options *how)
 {
     weights *w;
-    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, k->mf, how, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(k->dg, NULL, &k->p, model_file_source(k->mf), how, &w),
+                     WEFT_OK);
     bool same = memcmp(cpu_weights_at(w, 0), k->want, rows8_bytes) == 0;
     weights_destroy(w);
     return same;

@@ -3,6 +3,7 @@
 #include "kernels/ref/dequant.h"
 #include "runtime/exec/weights_cpu.h"
 #include "runtime/formats/safetensors_write.h"
+#include "runtime/formats/model_file.h"
 #include "tests/base/suite.h"
 
 enum { E = 3, M = 4, N = 64, BLOCKS = N / 32 };
@@ -70,7 +71,7 @@ static plan plan_of(const plan_weight *w)
 static weights *load(files *f, const plan *p)
 {
     weights *w = NULL;
-    ck_assert_int_eq(weights_create(f->dg, NULL, p, f->mf, NULL, &w), WEFT_OK);
+    ck_assert_int_eq(weights_create(f->dg, NULL, p, model_file_source(f->mf), NULL, &w), WEFT_OK);
     return w;
 }
 
@@ -301,7 +302,8 @@ START_TEST(a_plan_for_another_file_is_refused)
                               .bytes = (size_t)(bad[i].rows * bad[i].cols) * 4};
             plan p = plan_of(&pw);
             weights *w = NULL;
-            ck_assert_int_eq(weights_create(f.dg, NULL, &p, f.mf, NULL, &w), WEFT_ERR_PLAN);
+            ck_assert_int_eq(weights_create(f.dg, NULL, &p, model_file_source(f.mf), NULL, &w),
+                             WEFT_ERR_PLAN);
             expect_one(f.dg, W1501, bad[i].part);
             expect_one(f.dg, W1501, "blk[0].w");
             ck_assert_ptr_null(w);
@@ -311,11 +313,13 @@ START_TEST(a_plan_for_another_file_is_refused)
     plan_weight pw = hf_weight(&blocks, &scales, 1);
     plan p = plan_of(&pw);
     weights *w = NULL;
-    ck_assert_int_eq(weights_create(f.dg, NULL, &p, f.mf, NULL, &w), WEFT_ERR_PLAN);
+    ck_assert_int_eq(weights_create(f.dg, NULL, &p, model_file_source(f.mf), NULL, &w),
+                     WEFT_ERR_PLAN);
     expect_one(f.dg, W1501, "past the end");
     diag_reset(f.dg);
     pw.scales = NULL;
-    ck_assert_int_eq(weights_create(f.dg, NULL, &p, f.mf, NULL, &w), WEFT_ERR_PLAN);
+    ck_assert_int_eq(weights_create(f.dg, NULL, &p, model_file_source(f.mf), NULL, &w),
+                     WEFT_ERR_PLAN);
     expect_one(f.dg, W1501, "scales are missing");
     close_files(&f);
 }

@@ -11,6 +11,7 @@
 #include "kernels/ref/dequant.h"
 #include "runtime/exec/session.h"
 #include "runtime/formats/gguf_write.h"
+#include "runtime/formats/model_file.h"
 #include "tests/base/suite.h"
 #include <math.h>
 

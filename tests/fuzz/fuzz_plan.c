@@ -213,7 +213,7 @@ static void run(const stage *s, const plan *p)
     session *run = NULL;
     /* What is let through may still ask for more than a test should take. */
     session_options opt = {.n_ctx = CONTEXT, .n_seq = 3, .bytes_max = 64 << 20};
-    if (session_create(dg, p, s->mf, &opt, &run) == WEFT_OK) {
+    if (session_create(dg, p, model_file_source(s->mf), &opt, &run) == WEFT_OK) {
         batch_row rows[ROWS_MAX];
         int32_t pos[3] = {0};
         for (int call = 0; call < 4; call++) {

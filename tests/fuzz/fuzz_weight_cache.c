@@ -61,7 +61,8 @@ static weight_cache *open_store(weft_diag *dg, bool *out_filled)
 {
     weight_cache *s = NULL;
     cache_options opt = {.keep = true, .dir = the.folder, .bytes_min = 1, .check_all = true};
-    must(weight_cache_open(dg, &the.p, the.mf, &opt, &s, out_filled) == WEFT_OK, "it opens");
+    must(weight_cache_open(dg, &the.p, model_file_source(the.mf), &opt, &s, out_filled) == WEFT_OK,
+         "it opens");
     return s;
 }
 
@@ -117,7 +118,7 @@ static void stage_make(void)
     for (size_t i = 0; i < WEIGHTS; i++, seed = seed * 1664525u + 1013904223u)
         the.want[i] = (uint8_t)(seed >> 24);
     make_model(dg);
-    must(cache_key(&the.p, the.mf, weight_make_sample, &h), "it has a name");
+    must(cache_key(&the.p, model_file_source(the.mf), weight_make_sample, &h), "it has a name");
     snprintf(the.path, sizeof the.path, "%s/%016" PRIx64 "%016" PRIx64 CACHE_SUFFIX, the.folder,
              h.hi, h.lo);
     weight_cache *s = open_store(dg, &filled);

@@ -39,7 +39,7 @@ static void open_model_as(running *r, const char *path, const char *arch, const 
                 .be = be};
     ck_assert_int_eq(plan_make(r->dg, r->bm->graph, &t, NULL, r->a, &r->p), WEFT_OK);
     session_options how = {.n_ctx = 16, .n_seq = 1, .threads = 2};
-    ck_assert_int_eq(session_create(r->dg, r->p, r->mf, &how, &r->s), WEFT_OK);
+    ck_assert_int_eq(session_create(r->dg, r->p, model_file_source(r->mf), &how, &r->s), WEFT_OK);
 }
 
 static void open_model(running *r, const char *path, const backend *be, bool open)
