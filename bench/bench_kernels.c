@@ -247,7 +247,8 @@ static int bench_rows(const options *o, const shape_list *shapes)
     for (int i = 0; i < n_row; i++) {
         /* What adapters take depends on who uses which: `weft bench` measures it in whole plans. */
         bool adapters = rows[i].op == KOP_lora_down || rows[i].op == KOP_lora_up;
-        if (rows[i].variant == VARIANT_ref || adapters || !is_wanted(o, rows[i].symbol))
+        bool foreign = !rows[i].fn;
+        if (foreign || rows[i].variant == VARIANT_ref || adapters || !is_wanted(o, rows[i].symbol))
             continue;
         if (o->list) {
             printf("%-28s %s\n", rows[i].symbol,

@@ -24,6 +24,7 @@ struct lower;
 
 struct backend {
     const char *name;  /* of the devices that run its plans: "cpu" */
+    karch arch;        /* of their processors */
     const char *level; /* "amx" */
     /* Nodes are fused, and values share memory. Else every node is a step and every value has memory of its own, so that
      * any of them can be looked at after a run: the reference. */
@@ -55,6 +56,9 @@ const backend *backend_cpu_rounding(void);
 const backend *backend_cpu_at(int i);
 /* By the name of its level; NULL if there is none such, or this processor cannot run it. */
 const backend *backend_cpu_find(const char *level);
+/* To make plans with for any processor of an architecture that has what the level needs, this one or not. NULL: it has no
+ * such level. */
+const backend *backend_cpu_for(karch arch, const char *level);
 const backend *backend_reference(void);
 
 /* How a level of the CPU's stands to this machine: its number, from plain to fast, -1 if there is none such; and the

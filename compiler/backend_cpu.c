@@ -8,11 +8,18 @@
 typedef struct {
     backend be;
     kvariant best; /* no kernel is of a later variant; of VARIANT_ref all are */
+    bool
+        foreign; /* to plan with, for a processor that has what the level needs; else for this one */
 } cpu_backend;
 
 static kvariant best_of(const backend *be)
 {
     return ((const cpu_backend *)be)->best;
+}
+
+static klevel level_of(const backend *be)
+{
+    return ((const cpu_backend *)be)->foreign ? klevel_of(best_of(be)) : klevel_here(best_of(be));
 }
 
 /* ---- kernels ---- */
@@ -31,8 +38,8 @@ static void describe(const kernel_row *row, plan_kernel *out)
 
 static bool cpu_select(const backend *be, const kernel_want *w, plan_kernel *out)
 {
-    const kernel_row *row = (w->exact ? kernel_select_exact : kernel_select_as)(
-        w->op, w->type, w->layout, w->rows, best_of(be));
+    const kernel_row *row =
+        kernel_select_at(level_of(be), w->op, w->type, w->layout, w->rows, w->exact);
     if (row)
         describe(row, out);
     return row != NULL;
@@ -41,7 +48,7 @@ static bool cpu_select(const backend *be, const kernel_want *w, plan_kernel *out
 static bool cpu_find(const backend *be, const char *name, plan_kernel *out)
 {
     const kernel_row *row = kernel_by_symbol(name);
-    if (!row || row->variant > best_of(be) || !kvariant_runs(row->variant))
+    if (!row || row->variant > best_of(be) || !klevel_has(level_of(be), row->variant))
         return false;
     describe(row, out);
     return true;
@@ -49,7 +56,7 @@ static bool cpu_find(const backend *be, const char *name, plan_kernel *out)
 
 static klayout cpu_layout(const backend *be, kop op, dtype type, bool exact)
 {
-    return (exact ? kernel_layout_exact : kernel_layout)(op, type, best_of(be));
+    return kernel_layout_at(level_of(be), op, type, exact);
 }
 
 static size_t cpu_scratch(const backend *be, const plan_kernel *k, const kargs *args)
@@ -61,9 +68,9 @@ static size_t cpu_scratch(const backend *be, const plan_kernel *k, const kargs *
 
 /* ---- levels ---- */
 
-static const cpu_backend levels[VARIANT_COUNT] = {
-#define VARIANT(level_, ...)                                                                       \
+#define LEVEL(level_, arch_, foreign_)                                                             \
     {{.name = "cpu",                                                                               \
+      .arch = arch_,                                                                               \
       .level = #level_,                                                                            \
       .fuses = VARIANT_##level_ != VARIANT_ref,                                                    \
       .map_inputs = K_IN_MAX,                                                                      \
@@ -75,10 +82,35 @@ static const cpu_backend levels[VARIANT_COUNT] = {
       .layout = cpu_layout,                                                                        \
       .scratch = cpu_scratch,                                                                      \
       .lower = VARIANT_##level_ == VARIANT_ref ? lower_reference : lower_buckets},                 \
-     VARIANT_##level_},
+     VARIANT_##level_,                                                                             \
+     foreign_},
+
+/* For this processor, and for any of an architecture. */
+static const cpu_backend levels[VARIANT_COUNT] = {
+#define VARIANT(level, ...) LEVEL(level, KARCH_HERE, false)
 #include "kernels/variants.def"
 #undef VARIANT
 };
+static const cpu_backend foreign[][VARIANT_COUNT] = {
+    {
+#define VARIANT(level, ...) LEVEL(level, KARCH_X86_64, true)
+#include "kernels/variants.def"
+#undef VARIANT
+    },
+    {
+#define VARIANT(level, ...) LEVEL(level, KARCH_AARCH64, true)
+#include "kernels/variants.def"
+#undef VARIANT
+    },
+};
+
+const backend *backend_cpu_for(karch arch, const char *level)
+{
+    int v = backend_cpu_rank(level);
+    bool known =
+        arch < sizeof foreign / sizeof foreign[0] && v >= 0 && kvariant_on((kvariant)v, arch);
+    return known ? &foreign[arch][v].be : NULL;
+}
 
 const backend *backend_reference(void)
 {

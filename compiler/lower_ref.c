@@ -243,6 +243,7 @@ void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena
                 .entry = arena_str(a, g->entry).p,
                 .backend = t->be->name,
                 .level = t->be->level,
+                .arch = t->be->arch,
                 .kv = t->kv,
                 .tiers = t->tiers,
                 .deterministic = t->deterministic,

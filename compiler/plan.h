@@ -195,6 +195,7 @@ typedef struct {
 typedef struct plan {
     const char *model, *entry;
     const char *backend, *level; /* that it was made for: "cpu", "amx" */
+    karch arch;                  /* and of which architecture */
     dtype kv;                    /* what cells store, in their first tier */
     kpolicy tiers;               /* by age; n_tier 0: all as kv */
     bool deterministic;
@@ -294,7 +295,7 @@ static inline bool plan_phase_may_idle(const plan *p, const plan_bucket *b, int3
 /* Attention with this kernel may be two steps, the second of which merges what the first made of stretches of positions. */
 static inline bool plan_kernel_splits(const plan_kernel *k)
 {
-    return k->unit == KUNIT_QUERIES;
+    return kunit_splits(k->unit);
 }
 
 static inline const plan_kernel *plan_kernel_of(const plan *p, const plan_step *s)

@@ -27,17 +27,6 @@ NAMES(plan_rows_names, ROWS_FIXED);
 NAMES(plan_layout_names, PLAN_RING);
 NAMES(plan_mode_names, WEIGHT_INTERLEAVED);
 
-const char *plan_arch(void)
-{
-#if defined(__x86_64__)
-    return "x86_64";
-#elif defined(__aarch64__)
-    return "aarch64";
-#else
-    return sizeof(void *) == 8 ? "other64" : "other32";
-#endif
-}
-
 int64_t plan_field_int(size_t bytes, const void *at)
 {
     return bytes == 1   ? *(const uint8_t *)at

@@ -23,7 +23,6 @@ extern const char *const plan_rows_names[];
 extern const char *const plan_layout_names[];
 extern const char *const plan_mode_names[];
 extern const char *const plan_lora_names[];
-const char *plan_arch(void); /* "x86_64" */
 
 typedef enum {
     FIELD_INT,     /* from min to max; 1, 4 or 8 bytes */

@@ -224,8 +224,8 @@ void plan_json(const plan *p, model_hash model, strbuf *out)
     strbuf_put(out, STR("\",\n"));
     w.j.depth = 1; /* the bracket of the head */
     snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, model.hi, model.lo);
-    plan_file_head head = {WEFT_VERSION, plan_arch(), p->backend, p->level,
-                           hash,         p->model,    p->entry};
+    plan_file_head head = {WEFT_VERSION, karch_name(p->arch), p->backend, p->level, hash, p->model,
+                           p->entry};
     put_fields(&w, &plan_head_record, &head);
     put_fields(&w, &plan_body_record, p);
     strbuf_putc(out, '\n');

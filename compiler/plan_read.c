@@ -108,6 +108,7 @@ static weft_status check_fit(plan_reader *r, const value *v, model_hash model)
     WEFT_TRY(plan_read_fields(r, &plan_head_record, v, &h));
     r->p->backend = h.backend;
     r->p->level = h.level;
+    r->p->arch = KARCH_HERE;
     r->p->model = h.model;
     r->p->entry = h.entry;
     if (strcmp(h.weft, WEFT_VERSION) != 0)
@@ -118,9 +119,9 @@ static weft_status check_fit(plan_reader *r, const value *v, model_hash model)
         return weft_fail(r->dg, W1505, WEFT_NOWHERE,
                          "%s was made for another checkpoint (a %s, %s) than this one (%s)",
                          r->name, h.model, h.hash, want);
-    if (strcmp(h.arch, plan_arch()) != 0)
+    if (strcmp(h.arch, karch_name(KARCH_HERE)) != 0)
         return weft_fail(r->dg, W1506, WEFT_NOWHERE, "%s was made for %s, this machine is %s",
-                         r->name, h.arch, plan_arch());
+                         r->name, h.arch, karch_name(KARCH_HERE));
     return find_backend(r);
 }
 

@@ -193,6 +193,17 @@ typedef struct {
 
 typedef void kernel_fn(const kargs *k, const kthread *t, int64_t begin, int64_t end);
 
+/* What processors are built for. Tables name the kernels of all; those of another one than this have no function here. */
+typedef enum { KARCH_X86_64, KARCH_AARCH64, KARCH_OTHER, KARCH_COUNT } karch;
+
+#if defined(__x86_64__)
+#define KARCH_HERE KARCH_X86_64
+#elif defined(__aarch64__)
+#define KARCH_HERE KARCH_AARCH64
+#else
+#define KARCH_HERE KARCH_OTHER
+#endif
+
 /* Which kernels a machine may use: the variants of variants.def up to one of them. */
 typedef enum {
 #define VARIANT(name, ...) VARIANT_##name,
@@ -209,8 +220,23 @@ typedef enum {
     KUNIT_QUAD,
     KUNIT_PAGE,
     KUNIT_QUERIES,
+    KUNIT_QUERIES_COPIED,
     KUNIT_RANKS
 } kunit;
+
+/* May attention with kernels of this unit be two steps, the second of which merges what the first has of stretches of
+ * positions (kernels.def)? */
+static inline bool kunit_splits(kunit u)
+{
+    return u == KUNIT_QUERIES || u == KUNIT_QUERIES_COPIED;
+}
+
+/* What scratch a thread needs, by the words of scratch.def. */
+typedef enum {
+#define SCRATCH(word, bytes) KSCRATCH_##word,
+#include "kernels/scratch.def"
+#undef SCRATCH
+} kscratch;
 
 /* Calls of more rows than these are computed by other kernels, and cut into other tiles, than those of few. */
 enum { K_ROWS_FEW = 16 };
@@ -221,20 +247,27 @@ typedef struct {
     klayout layout;      /* and how its rows lie */
     kact act;            /* how it wants its first operand */
     int64_t least, most; /* rows of the calls it is chosen for */
+    const char *symbol;  /* k_linear_Q8_0_c */
+    kernel_fn *fn;       /* NULL: of another architecture */
     kvariant variant;
-    const char *symbol; /* k_linear_Q8_0_c */
-    kernel_fn *fn;
     kunit unit;
-    size_t (*scratch)(const kargs *k); /* bytes that a thread needs */
+    kscratch scratch;
 } kernel_row;
 
-/* The table, in the order of kernels.def: from plain to fast. */
+/* The table, in the order of kernels.def: from plain to fast. Of another program it may have fewer rows (kernel_rows.c). */
+extern const kernel_row kernel_row_table[];
+extern const int32_t kernel_row_count;
 const kernel_row *kernel_rows(int *out_n);
+bool kernel_runs(const kernel_row *row); /* on this processor */
 bool kernel_takes(const kernel_row *row, int64_t n_row);
-const char *kunit_name(kunit u); /* for people */
-bool kunit_varies(kunit u);      /* do calls with as many rows have other numbers of them? */
+const char *kunit_name(kunit u);    /* for people */
+bool kunit_varies(kunit u);         /* do calls with as many rows have other numbers of them? */
+const char *karch_name(karch a);    /* "x86_64" */
+karch karch_find(const char *name); /* KARCH_COUNT if there is none such */
 const char *kvariant_name(kvariant v);
-uint32_t kvariant_needs(kvariant v); /* CPU_ features */
+bool kvariant_on(kvariant v, karch a); /* is it one of that architecture's? */
+bool kvariant_rounds(kvariant v);      /* does it round activations for BF16 weights to bf16? */
+uint32_t kvariant_needs(kvariant v);   /* CPU_ features */
 /* The best variant that this processor can run and that does not round; and by its name, VARIANT_COUNT if there is none such
  * or the processor lacks what it needs. */
 kvariant kvariant_best(void);
@@ -243,26 +276,34 @@ kvariant kvariant_rounding(void);
 kvariant kvariant_find(const char *name);
 bool kvariant_runs(kvariant v); /* on this processor */
 
-/* The last row of an op for weights of this type and layout and n_row rows whose variant is at most `best`
- * and runs here; `ref` rows only where best is VARIANT_ref. NULL: there is none. */
+/* What a kernel is chosen for: variants up to `best` whose needs are among `features` (CPU_). */
+typedef struct {
+    kvariant best;
+    uint32_t features;
+} klevel;
+
+klevel klevel_here(kvariant best); /* with the features of this processor */
+klevel klevel_of(kvariant v);      /* with those that the variant needs, wherever it may run */
+bool klevel_has(klevel level, kvariant v);
+
+/* The last row of an op for weights of this type and layout and n_row rows that a level may use; `ref` rows only where its
+ * best is VARIANT_ref. exact: among kernels that do not round activations (act_rounds), of which every op that multiplies
+ * with weights has one for any type as stored. NULL: there is none. */
+const kernel_row *kernel_select_at(klevel level, kop op, dtype type, klayout layout, int64_t n_row,
+                                   bool exact);
+/* The layout that these want, where they take any number of rows; else as stored. */
+klayout kernel_layout_at(klevel level, kop op, dtype type, bool exact);
+/* Both on this processor, where rounding is fine; and for weights as they are stored. */
 const kernel_row *kernel_select_as(kop op, dtype type, klayout layout, int64_t n_row,
                                    kvariant best);
-/* The same for weights as they are stored. */
-const kernel_row *kernel_select(kop op, dtype type, int64_t n_row, kvariant best);
-/* The layout that the best kernels of an op want, where they take any number of rows; else as stored. */
 klayout kernel_layout(kop op, dtype type, kvariant best);
-/* Both again among kernels that do not round activations (act_rounds). Every op that multiplies with weights has one
- * for any type as stored. */
-const kernel_row *kernel_select_exact(kop op, dtype type, klayout layout, int64_t n_row,
-                                      kvariant best);
-klayout kernel_layout_exact(kop op, dtype type, kvariant best);
+const kernel_row *kernel_select(kop op, dtype type, int64_t n_row, kvariant best);
 const kernel_row *kernel_find(kop op, const char *variant); /* the first such row, or NULL */
 const kernel_row *kernel_by_symbol(const char *symbol);     /* or NULL */
 int kernel_index(const kernel_row *row);
 
-/* May attend with this kernel be two steps, the second of which merges what the first has of stretches of positions
- * (kernels.def)? Their states of a row are so many f32 for each query head. */
-bool kernel_splits(const kernel_row *row);
+bool kernel_splits(const kernel_row *row); /* kunit_splits */
+/* The states of stretches of a row are so many f32 for each query head. */
 int64_t kernel_state_elems(int64_t v);
 
 /* Units of a step, from its sizes and batch; and the scratch bytes one thread needs for it. */

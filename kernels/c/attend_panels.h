@@ -409,7 +409,7 @@ static void unit_run(attend_work *w, int64_t i, int64_t stretch, bool more)
 static inline void attend_units(attend_traits want, const kargs *k, const kthread *t, int64_t begin,
                                 int64_t end)
 {
-    attend_work w = {.k = k, .size = attend_panels_size_of(k), .want = want};
+    attend_work w = {.k = k, .size = attend_panels_size_of(k, want.many), .want = want};
     bool states = k->choice.attend.part == ATTEND_STATES;
     if (k->choice.attend.part == ATTEND_MERGE) {
         states_merge(k, t->scratch, begin, end);

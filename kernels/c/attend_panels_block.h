@@ -18,6 +18,7 @@ enum { KEYS = ATTEND_KEYS };
 typedef struct {
     int64_t pad;   /* widths are multiples of it */
     int64_t ahead; /* bytes of keys and values after which a block is asked for */
+    int64_t many;  /* queries of a unit where a call has many: ATTEND_MANY_READ or _COPIED */
     bool codes;    /* it multiplies codes: block_codes */
 } attend_traits;
 

@@ -6,21 +6,16 @@
 #include "kernels/kernels.h"
 #include "kernels/page_form.h"
 
-/* Where a unit converts the blocks it reads, more of its queries should use them. */
-#if defined(__x86_64__)
-#define ATTEND_COPIES true
-#else
-#define ATTEND_COPIES false
-#endif
-
 enum {
     ATTEND_KEYS = 64, /* positions computed together */
     ATTEND_HEADS =
         8, /* query heads of a unit at most: the rest of a head of the cell is another's */
     ATTEND_QUERIES = 64, /* vectors of a unit, about: so many rows that each brings its heads */
-    /* From so many queries in a call on a unit has more of them: enough units are left. */
+    /* From so many queries in a call on a unit may have more of them, as enough units are left; it should where it
+     * converts the blocks it reads. Which of the two a kernel does, it and its row in kernels.def agree. */
     ATTEND_MANY = 32 * 128,
-    ATTEND_QUERIES_MANY = ATTEND_COPIES ? 128 : 64,
+    ATTEND_MANY_READ = 64,
+    ATTEND_MANY_COPIED = 128,
     ATTEND_PAD = 16, /* widths and counts of queries are padded to it, or to less */
     ATTEND_STRETCH =
         1024, /* positions that are computed by themselves, then merged: so many or 2, 4, .. times that */
@@ -59,13 +54,13 @@ static inline bool attend_has_codes(const kcell *c)
     return has;
 }
 
-static inline attend_panels_size attend_panels_size_of(const kargs *k)
+static inline attend_panels_size attend_panels_size_of(const kargs *k, int64_t queries_many)
 {
     attend_panels_size s = {.group = k->size.attend.heads / k->cell->heads};
     s.parts = (s.group + ATTEND_HEADS - 1) / ATTEND_HEADS;
     s.heads = (s.group + s.parts - 1) / s.parts;
     bool many = k->size.attend.rows * k->size.attend.heads >= ATTEND_MANY;
-    int64_t queries = many ? ATTEND_QUERIES_MANY : ATTEND_QUERIES;
+    int64_t queries = many ? queries_many : ATTEND_QUERIES;
     s.rows = s.heads < queries ? queries / s.heads : 1;
     s.queries = attend_pad(s.rows * s.heads);
     s.k = attend_pad(k->cell->k);
@@ -74,9 +69,9 @@ static inline attend_panels_size attend_panels_size_of(const kargs *k)
     return s;
 }
 
-static inline int64_t attend_panels_units(const kargs *k)
+static inline int64_t attend_panels_units(const kargs *k, int64_t queries_many)
 {
-    attend_panels_size s = attend_panels_size_of(k);
+    attend_panels_size s = attend_panels_size_of(k, queries_many);
     int64_t units = (k->size.attend.rows + s.rows - 1) / s.rows * k->cell->heads * s.parts;
     return k->choice.attend.part == ATTEND_MERGE    ? k->size.attend.rows * k->size.attend.heads
            : k->choice.attend.part == ATTEND_STATES ? units * ATTEND_STRETCHES
@@ -101,9 +96,9 @@ static inline int64_t attend_state_floats(int64_t v)
 
 /* Floats: of each query the vector (twice where codes are multiplied), the weights, the sums of a stretch and of all before it, and seven numbers; a
  * block of keys and values. */
-static inline size_t attend_panels_bytes(const kargs *k)
+static inline size_t attend_panels_bytes(const kargs *k, int64_t queries_many)
 {
-    attend_panels_size s = attend_panels_size_of(k);
+    attend_panels_size s = attend_panels_size_of(k, queries_many);
     int64_t floats =
         s.queries * (s.k + s.codes + ATTEND_KEYS + 2 * s.v + 7) + ATTEND_KEYS * (s.k + s.v);
     return (size_t)floats * sizeof(float);

@@ -11,7 +11,8 @@
 #include "kernels/neon/vec_neon.h"
 
 enum { DIRECT_MAX = 8 }; /* queries that read keys and values as stored */
-static const attend_traits neon_wants = {.pad = 8, .ahead = 64 * 1024, .codes = true};
+static const attend_traits neon_wants = {
+    .pad = 8, .ahead = 64 * 1024, .many = ATTEND_MANY_READ, .codes = true};
 
 #ifndef ATTEND_NAME
 #define ATTEND_NAME k_attend_neon

@@ -19,7 +19,8 @@
 
 enum { CHAINS = 8, SLIM = 4, FEW = 8 };
 /* While a block is computed another is asked for: the next one of 16 bits, of codes one a bit later. */
-static const attend_traits x86_wants = {.pad = WIDE, .ahead = 18 * 1024, .codes = true};
+static const attend_traits x86_wants = {
+    .pad = WIDE, .ahead = 18 * 1024, .many = ATTEND_MANY_COPIED, .codes = true};
 
 static bool panel_direct(const attend_work *w)
 {

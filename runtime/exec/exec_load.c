@@ -227,6 +227,10 @@ static weft_status find_kernels(weft_diag *dg, const plan *p, const kernel_row *
         if (!rows[i])
             return weft_fail(dg, W1501, WEFT_NOWHERE,
                              "the plan has a kernel %s, which the CPU has not", p->kernel[i].name);
+        if (!kernel_runs(rows[i]))
+            return weft_fail(dg, W1501, WEFT_NOWHERE,
+                             "the plan has a kernel %s, which this processor cannot run",
+                             p->kernel[i].name);
     }
     return WEFT_OK;
 }

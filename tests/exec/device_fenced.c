@@ -128,6 +128,7 @@ static size_t fenced_scratch(const backend *be, const plan_kernel *k, const karg
 const backend *backend_fenced(void)
 {
     static const backend be = {.name = "fenced",
+                               .arch = KARCH_HERE,
                                .level = "ref",
                                .select = fenced_select,
                                .find = fenced_find,

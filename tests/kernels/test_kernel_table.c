@@ -40,7 +40,8 @@ START_TEST(rows_and_names)
         }
         ck_assert_msg(named, "%s", r->symbol);
         ck_assert(r->least >= 1 && r->least <= r->most);
-        ck_assert_ptr_nonnull(r->fn);
+        ck_assert_msg((r->fn != NULL) == kvariant_on(r->variant, KARCH_HERE), "%s", r->symbol);
+        ck_assert(!kernel_runs(r) || r->fn);
         ck_assert_int_eq(kernel_index(r), i);
         ck_assert_ptr_eq(kernel_by_symbol(r->symbol), r); /* no row twice */
     }
@@ -233,6 +234,42 @@ START_TEST(numbers_of_rows)
 }
 END_TEST
 
+/* Levels of every architecture, for plans that are made elsewhere: what they choose is theirs. */
+START_TEST(levels_of_all_architectures)
+{
+    for (kvariant v = VARIANT_c; v < VARIANT_COUNT; v++) {
+        klevel l = klevel_of(v);
+        ck_assert(klevel_has(l, v) && klevel_has(l, VARIANT_c));
+        for (kvariant w = VARIANT_c + 1; w < VARIANT_COUNT; w++)
+            for (karch a = KARCH_X86_64; a < KARCH_OTHER; a++)
+                ck_assert(kvariant_on(v, a) || v <= VARIANT_c || !kvariant_on(w, a) ||
+                          !klevel_has(l, w));
+        for (int i = 0; i < (int)(KOP_COUNT * DT_COUNT); i++) {
+            kop op = (kop)(i / DT_COUNT);
+            dtype type = (dtype)(i % DT_COUNT);
+            klayout to = kernel_layout_at(l, op, type, false);
+            for (int64_t n = 1; n <= 1024; n *= 2) {
+                const kernel_row *row = kernel_select_at(l, op, type, to, n, false);
+                ck_assert(!row || (row->variant <= v && klevel_has(l, row->variant)));
+                ck_assert(row || !kernel_select_at(klevel_of(VARIANT_c), op, type, to, n, false));
+            }
+        }
+        if (kvariant_runs(v)) /* what it needs is here, so it may do no less than the level alone */
+            ck_assert_int_ge(kernel_layout(KOP_linear, DT_Q8_0, v),
+                             kernel_layout_at(l, KOP_linear, DT_Q8_0, false));
+    }
+    const kernel_row *many =
+        kernel_select_at(klevel_of(VARIANT_i8mm), KOP_linear, DT_Q8_0, LAYOUT_ROWS8, 512, false);
+    ck_assert_str_eq(many->symbol, "k_linear_Q8_0_MANY_i8mm");
+    many =
+        kernel_select_at(klevel_of(VARIANT_avx512), KOP_linear, DT_Q8_0, LAYOUT_ROWS8, 512, false);
+    ck_assert_str_eq(many->symbol, "k_linear_Q8_0_MANY_avx512");
+    for (karch a = 0; a < KARCH_COUNT; a++)
+        ck_assert_int_eq(karch_find(karch_name(a)), a);
+    ck_assert_int_eq(karch_find("abacus"), KARCH_COUNT);
+}
+END_TEST
+
 /* What rounds activations to bf16 is never chosen by itself, and serves many rows with BF16 weights. */
 START_TEST(rounding_is_asked_for)
 {
@@ -255,4 +292,4 @@ END_TEST
 
 SUITE_MAIN("kernel_table", rows_and_names, no_gaps, facts_of_ops, units_and_scratch,
            every_op_has_a_reference_or_says_so, every_op_has_a_portable_kernel, portable_scratch,
-           numbers_of_rows, rounding_is_asked_for)
+           numbers_of_rows, levels_of_all_architectures, rounding_is_asked_for)
