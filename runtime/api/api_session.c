@@ -234,7 +234,8 @@ weft_status weft_sequence_save(weft_diag *dg, weft_session *s, int64_t seq, cons
     API_SCOPE(dg);
     if (!dg || !s || (!ids && n > 0) || !path)
         return api_lacks(dg, "weft_sequence_save", "a session, ids or a path");
-    return session_save(dg, s->run, seq, session_lora_key(s->run, seq), ids, n, path);
+    session_text text = {.ids = (int32_t *)ids, .n = n}; /* which are only read */
+    return session_save(dg, s->run, seq, session_lora_key(s->run, seq), &text, path);
 }
 
 weft_status weft_sequence_load(weft_diag *dg, weft_session *s, int64_t seq, const char *path,
@@ -243,7 +244,11 @@ weft_status weft_sequence_load(weft_diag *dg, weft_session *s, int64_t seq, cons
     API_SCOPE(dg);
     if (!dg || !s || !path || !out_ids || !out_n)
         return api_lacks(dg, "weft_sequence_load", "a session, a path or a place for its ids");
-    return session_load(dg, s->run, seq, session_lora_key(s->run, seq), path, out_ids, out_n);
+    session_text text;
+    WEFT_TRY(session_load(dg, s->run, seq, session_lora_key(s->run, seq), path, &text));
+    *out_ids = text.ids;
+    *out_n = text.n;
+    return WEFT_OK;
 }
 
 weft_status weft_append_range(weft_diag *dg, weft_session *s, int64_t from, int64_t to,

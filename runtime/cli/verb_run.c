@@ -197,14 +197,14 @@ static weft_status run(talk *t, const run_options *o, run_record *r)
     }
     /* Without --chat the prompt is printed in front, so that the text reads as a whole. */
     WEFT_TRY(talk_go_on(t, !c->common.json, o->chat ? STR("") : text, a));
+    if (!c->common.json)
+        cli_print(c, STR("\n"));
     if (o->kv_save)
         WEFT_TRY(weft_generation_save(c->dg, t->g, o->kv_save));
     if (logprobs)
         json_close(&r->w, ']');
     if (c->common.json)
         print_json(t, r);
-    else
-        cli_print(c, STR("\n"));
     if (a->end == WEFT_END_CONTEXT)
         cli_say(c, "the context of %lld tokens is full; -c sets a longer one",
                 (long long)t->about.context);

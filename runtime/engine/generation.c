@@ -280,19 +280,21 @@ weft_status generation_save(weft_diag *dg, const generation *g, const char *path
         return weft_fail(dg, W1418, WEFT_NOWHERE,
                          "parts of the text were computed with different adapters: no sequence "
                          "could go on from its state");
-    return session_save(dg, g->e->run, g->o.seq, g->o.key ^ g->lora, g->ids, (int64_t)g->n_held,
-                        path);
+    /* The token that was chosen last is not evaluated yet; one that ends an answer is no text. */
+    bool next = g->n_id == g->n_held + 1 && g->ended != GEN_MODEL;
+    session_text text = {.ids = g->ids, .n = (int64_t)g->n_held, .next = next};
+    return session_save(dg, g->e->run, g->o.seq, key_of(g), &text, path);
 }
 
 weft_status generation_load(weft_diag *dg, generation *g, const char *path)
 {
-    int32_t *ids;
-    int64_t n;
-    WEFT_TRY(session_load(dg, g->e->run, g->o.seq, adapters_of(g), path, &ids, &n));
-    memcpy(g->ids, ids, (size_t)n * sizeof *ids); /* n is at most the context */
-    mem_free(ids);
+    session_text text;
+    WEFT_TRY(session_load(dg, g->e->run, g->o.seq, adapters_of(g), path, &text));
+    g->n_held = g->n_kept = (size_t)text.n; /* at most the context, and one more may come next */
+    g->n_id = g->n_prompt = g->n_held + (size_t)text.next;
+    memcpy(g->ids, text.ids, g->n_id * sizeof *g->ids);
+    mem_free(text.ids);
     g->lora = session_lora_key(g->e->run, g->o.seq);
-    g->n_id = g->n_prompt = g->n_held = g->n_kept = (size_t)n;
     g->ended = GEN_CALLER;
     generation_wait(g);
     return WEFT_OK;

@@ -89,7 +89,7 @@ weft_status generation_change(weft_diag *dg, generation *g,
 weft_status generation_fork(weft_diag *dg, const generation *from, generation *to,
                             bool prompt_only) WEFT_MUST_USE;
 
-/* Write the text that its sequence holds, with its state, to a file; and have the text of a file, as if a prompt and an answer of it
+/* Write its text, but for a token that ended the answer, with its state to a file; and have the text of a file, as if a prompt and an answer of it
  * had ended: the next prompt goes on from what it shares with it. They fail as session_save and session_load do, W1402 if somebody
  * else has changed the sequence; W1406 if there is nothing to save. */
 weft_status generation_save(weft_diag *dg, const generation *g, const char *path) WEFT_MUST_USE;

@@ -107,12 +107,19 @@ weft_status session_append_range(weft_diag *dg, session *s, int64_t from, int64_
 weft_status session_remove_range(weft_diag *dg, session *s, int64_t seq, int64_t begin, int64_t end,
                                  bool *out_exact) WEFT_MUST_USE;
 
-/* Write what a sequence holds, which are these n ids, to a file, and let one hold what a file has; out_ids are the caller's, for
- * mem_free. They fail as state_file_save, _open and _load do (runtime/kv/state_file.h); W1402 if the sequence does not hold n tokens. */
-weft_status session_save(weft_diag *dg, session *s, int64_t seq, uint64_t key, const int32_t *ids,
-                         int64_t n, const char *path) WEFT_MUST_USE;
+/* The ids of a text: n that a sequence holds, and next (0 or 1) that come behind them. */
+typedef struct {
+    int32_t *ids;
+    int64_t n, next;
+} session_text;
+
+/* Write what a sequence holds, which are the ids of this text, to a file, and let one hold what a file has; the ids of out_text are the
+ * caller's, for mem_free. They fail as state_file_save, _open and _load do (runtime/kv/state_file.h); W1402 if the sequence does not
+ * hold n tokens. */
+weft_status session_save(weft_diag *dg, session *s, int64_t seq, uint64_t key,
+                         const session_text *text, const char *path) WEFT_MUST_USE;
 weft_status session_load(weft_diag *dg, session *s, int64_t seq, uint64_t key, const char *path,
-                         int32_t **out_ids, int64_t *out_n) WEFT_MUST_USE;
+                         session_text *out_text) WEFT_MUST_USE;
 
 /* Texts that were evaluated before (runtime/kv/prefix_cache.h); where opt->n_prefix is 0 there are none, and nothing happens.
  * session_eval drops those used least recently where pages are short. */

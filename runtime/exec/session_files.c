@@ -28,18 +28,18 @@ static state_owner owner_of(const session_parts *s, uint64_t key)
                          .n_vocab = s->p->n_vocab};
 }
 
-weft_status session_save(weft_diag *dg, session *of, int64_t seq, uint64_t key, const int32_t *ids,
-                         int64_t n, const char *path)
+weft_status session_save(weft_diag *dg, session *of, int64_t seq, uint64_t key,
+                         const session_text *text, const char *path)
 {
     session_parts s = session_parts_of(of);
     state_owner who = owner_of(&s, key);
     state_copies copy = session_copies(&s);
-    if (state_has(s.st, seq) && state_length(s.st, seq) != n)
+    if (state_has(s.st, seq) && state_length(s.st, seq) != text->n)
         return weft_fail(dg, W1402, WEFT_NOWHERE,
                          "sequence %" PRId64 " holds %" PRId64 " tokens; %" PRId64
                          " ids were given to save with it",
-                         seq, state_length(s.st, seq), n);
-    return state_file_save(dg, path, s.st, seq, ids, &who, &copy);
+                         seq, state_length(s.st, seq), text->n);
+    return state_file_save(dg, path, s.st, seq, text->ids, text->next, &who, &copy);
 }
 
 /* In a scope of its own: where memory for a message is short, the sequence must not be left half filled. */
@@ -56,26 +56,25 @@ static weft_status load_rows(weft_diag *dg, const session_parts *s, int64_t seq,
 }
 
 weft_status session_load(weft_diag *dg, session *of, int64_t seq, uint64_t key, const char *path,
-                         int32_t **out_ids, int64_t *out_n)
+                         session_text *out_text)
 {
     session_parts s = session_parts_of(of);
     state_owner who = owner_of(&s, key);
     state_file *f;
-    int64_t n;
+    session_text text;
     WEFT_TRY(state_file_open(dg, path, s.st, &who, &f));
-    const int32_t *ids = state_file_ids(f, &n);
-    int32_t *copy = mem_alloc(mem_product((size_t)n + 1, sizeof *copy));
+    const int32_t *ids = state_file_ids(f, &text.n, &text.next);
+    size_t n = (size_t)(text.n + text.next);
+    text.ids = mem_alloc(mem_product(n + 1, sizeof *ids));
     if (n > 0)
-        memcpy(copy, ids, (size_t)n * sizeof *copy);
+        memcpy(text.ids, ids, n * sizeof *ids);
     while (s.prefixes && !state_file_room(f, s.st, seq) && prefix_cache_evict(s.prefixes))
         ;
     weft_status status = load_rows(dg, &s, seq, f);
     state_file_close(f);
-    if (status == WEFT_OK) {
-        *out_ids = copy;
-        *out_n = n;
-    } else {
-        mem_free(copy);
-    }
+    if (status == WEFT_OK)
+        *out_text = text;
+    else
+        mem_free(text.ids);
     return status;
 }

@@ -59,17 +59,19 @@ static weft_status save_part(void *ctx, weft_diag *dg, char *at, size_t bytes)
 
 /* What is to be written but for the rows. */
 typedef struct {
-    int64_t length;
+    int64_t length, n_next; /* tokens that the sequence holds, and those that come next */
     const int32_t *ids;
     strbuf layout;
     state_span *spans; /* [n_table] */
     uint64_t n_table;
 } contents;
 
-static contents contents_of(const state *st, int64_t seq, const int32_t *ids)
+static contents contents_of(const state *st, int64_t seq, const int32_t *ids, int64_t n_next)
 {
-    contents c = {
-        .length = state_length(st, seq), .ids = ids, .n_table = (uint64_t)state_tables(st)};
+    contents c = {.length = state_length(st, seq),
+                  .n_next = n_next,
+                  .ids = ids,
+                  .n_table = (uint64_t)state_tables(st)};
     state_describe(st, &c.layout);
     c.spans = mem_alloc(mem_product(c.n_table + 1, sizeof *c.spans));
     for (uint64_t i = 0; i < c.n_table; i++)
@@ -83,10 +85,14 @@ static void contents_free(contents *c)
     mem_free(c->spans);
 }
 
+static size_t ids_bytes(const contents *c)
+{
+    return (size_t)(c->length + c->n_next) * sizeof *c->ids;
+}
+
 static uint64_t contents_bytes(const contents *c)
 {
-    return 6 * sizeof(uint64_t) + c->layout.n + (uint64_t)c->length * sizeof *c->ids +
-           c->n_table * sizeof *c->spans;
+    return 7 * sizeof(uint64_t) + c->layout.n + ids_bytes(c) + c->n_table * sizeof *c->spans;
 }
 
 static weft_status put_u64(weft_diag *dg, chunk_writer *w, uint64_t x)
@@ -104,7 +110,8 @@ static weft_status put_contents(weft_diag *dg, chunk_writer *w, const contents *
     WEFT_TRY(put_u64(dg, w, c->layout.n));
     WEFT_TRY(chunk_writer_put(dg, w, c->layout.p, c->layout.n));
     WEFT_TRY(put_u64(dg, w, (uint64_t)c->length));
-    WEFT_TRY(chunk_writer_put(dg, w, c->ids, (size_t)c->length * sizeof *c->ids));
+    WEFT_TRY(put_u64(dg, w, (uint64_t)c->n_next));
+    WEFT_TRY(chunk_writer_put(dg, w, c->ids, ids_bytes(c)));
     WEFT_TRY(put_u64(dg, w, c->n_table));
     return chunk_writer_put(dg, w, c->spans, c->n_table * sizeof *c->spans);
 }
@@ -120,14 +127,16 @@ static weft_status save(weft_diag *dg, const char *path, const state *st, int64_
 }
 
 weft_status state_file_save(weft_diag *dg, const char *path, const state *st, int64_t seq,
-                            const int32_t *ids, const state_owner *who, const state_copies *copy)
+                            const int32_t *ids, int64_t n_next, const state_owner *who,
+                            const state_copies *copy)
 {
+    WEFT_ASSERT(n_next >= 0 && n_next <= STATE_FILE_NEXT_MAX);
     WEFT_TRY(check_seq(dg, st, seq));
     saver *s = mem_alloc(sizeof *s);
     s->st = st;
     s->w = NULL;
     s->copy = copy;
-    contents c = contents_of(st, seq, ids);
+    contents c = contents_of(st, seq, ids, n_next);
     weft_status status = save(dg, path, st, seq, &c, who, s);
     chunk_writer_destroy(s->w);
     contents_free(&c);
@@ -223,16 +232,18 @@ static weft_status check_layout(weft_diag *dg, state_file *f, const state *st)
 
 static weft_status get_ids(weft_diag *dg, state_file *f, const state *st, int64_t n_vocab)
 {
-    uint64_t n;
+    uint64_t n, next;
     WEFT_TRY(get_count(dg, f, "tokens", sizeof *f->ids, INT32_MAX, &n));
+    WEFT_TRY(get_count(dg, f, "next tokens", sizeof *f->ids, STATE_FILE_NEXT_MAX, &next));
     if ((int64_t)n > state_context(st))
         return weft_fail(dg, W1404, WEFT_NOWHERE,
                          "%s holds %" PRIu64 " tokens; a sequence of this session holds %" PRId64,
                          chunk_reader_path(f->r), n, state_context(st));
-    f->ids = mem_alloc(mem_product((size_t)n + 1, sizeof *f->ids));
+    f->ids = mem_alloc(mem_product((size_t)n + STATE_FILE_NEXT_MAX, sizeof *f->ids));
     f->c.length = (int64_t)n;
-    WEFT_TRY(chunk_reader_get(dg, f->r, f->ids, (size_t)n * sizeof *f->ids));
-    for (uint64_t i = 0; i < n; i++)
+    f->c.n_next = (int64_t)next;
+    WEFT_TRY(chunk_reader_get(dg, f->r, f->ids, ids_bytes(&f->c)));
+    for (uint64_t i = 0; i < n + next; i++)
         if (f->ids[i] < 0 || (n_vocab > 0 && f->ids[i] >= n_vocab))
             return weft_fail(
                 dg, W1006, WEFT_NOWHERE,
@@ -295,9 +306,10 @@ void state_file_close(state_file *f)
     mem_free(f);
 }
 
-const int32_t *state_file_ids(const state_file *f, int64_t *out_n)
+const int32_t *state_file_ids(const state_file *f, int64_t *out_n, int64_t *out_next)
 {
     *out_n = f->c.length;
+    *out_next = f->c.n_next;
     return f->ids;
 }
 

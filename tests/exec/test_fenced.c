@@ -296,16 +296,16 @@ START_TEST(sequences_are_saved_and_moved)
     fixture f = open_model(golden[0], NULL);
     char path[] = "/tmp/weft-fenced-XXXXXX";
     session *a = open_session(&f, f.p, f.dev), *b = open_session(&f, f.p_cpu, NULL);
-    int64_t half = f.n / 2, n = 0;
-    int32_t *ids = NULL;
+    int64_t half = f.n / 2;
+    session_text text = {.ids = (int32_t *)f.ids, .n = half}, got = {0};
     bool exact = true;
     close(mkstemp(path));
     ck_assert_int_eq(eval(&f, a, 0, 0, half), WEFT_OK);
     ck_assert_int_eq(eval(&f, b, 1, 0, half), WEFT_OK);
-    ck_assert_int_eq(session_save(f.dg, a, 0, 0, f.ids, half, path), WEFT_OK);
-    ck_assert_int_eq(session_load(f.dg, a, 1, 0, path, &ids, &n), WEFT_OK);
-    ck_assert_int_eq(n, half);
-    ck_assert_mem_eq(ids, f.ids, (size_t)n * sizeof *ids);
+    ck_assert_int_eq(session_save(f.dg, a, 0, 0, &text, path), WEFT_OK);
+    ck_assert_int_eq(session_load(f.dg, a, 1, 0, path, &got), WEFT_OK);
+    ck_assert_int_eq(got.n, half);
+    ck_assert_mem_eq(got.ids, f.ids, (size_t)half * sizeof *f.ids);
     ck_assert_int_eq(eval(&f, a, 1, half, f.n - half), WEFT_OK);
     ck_assert_int_eq(eval(&f, b, 1, half, f.n - half), WEFT_OK);
     expect_same(&f, a, b, half, f.n - half);
@@ -314,12 +314,12 @@ START_TEST(sequences_are_saved_and_moved)
     fenced_fail_after(f.dev, 3); /* in the middle: what has moved is not kept */
     ck_assert_int_ne(session_remove_range(f.dg, a, 1, 5, 9, &exact), WEFT_OK);
     ck_assert_int_eq(session_length(a, 1), 5);
-    ck_assert_int_ne(session_load(f.dg, a, 1, 0, path, &ids, &n), WEFT_OK);
+    ck_assert_int_ne(session_load(f.dg, a, 1, 0, path, &got), WEFT_OK);
     ck_assert_int_eq(session_length(a, 1), 0);
     fenced_fail_after(f.dev, -1);
     diag_reset(f.dg);
     unlink(path);
-    free(ids);
+    free(got.ids);
     session_destroy(a);
     session_destroy(b);
     close_model(&f);

@@ -242,20 +242,21 @@ static void save(world *w)
     int32_t ids[CTX];
     for (int i = 0; i < CTX; i++)
         ids[i] = (int32_t)w->seq[seq].of[i];
-    result(w, SAVE, state_file_save(w->dg, w->path, w->st, seq, ids, &owner, &w->copy), false);
+    result(w, SAVE, state_file_save(w->dg, w->path, w->st, seq, ids, 0, &owner, &w->copy), false);
     w->saved = w->seq[seq];
     w->has_file = true;
 }
 
 static void load(world *w)
 {
-    int64_t seq = draw(w, SEQS), n;
+    int64_t seq = draw(w, SEQS), n, next;
     state_file *f;
     if (!w->has_file)
         return;
     ck_assert_int_eq(state_file_open(w->dg, w->path, w->st, &owner, &f), WEFT_OK);
-    const int32_t *ids = state_file_ids(f, &n);
+    const int32_t *ids = state_file_ids(f, &n, &next);
     ck_assert_int_eq(n, w->saved.length);
+    ck_assert_int_eq(next, 0);
     for (int64_t i = 0; i < n; i++)
         ck_assert_int_eq(ids[i], (int32_t)w->saved.of[i]);
     bool room = state_file_room(f, w->st, seq);

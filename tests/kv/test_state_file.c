@@ -25,7 +25,7 @@ typedef struct {
     weft_diag *dg;
     state *st;
     char *base;
-    int32_t ids[CTX];
+    int32_t ids[CTX + 1];
     int64_t n_copy; /* that do not fail; -1: all */
     state_copies copy;
 } world;
@@ -51,7 +51,7 @@ static world *open_world(const plan *p, dtype type, int64_t n_ctx, int64_t n_pag
     ck_assert_int_eq(state_create(w->dg, p, &opt, &w->st), WEFT_OK);
     w->base = calloc(1, state_bytes(w->st));
     state_bind(w->st, w->base, NULL, NULL);
-    for (int i = 0; i < CTX; i++)
+    for (int i = 0; i < CTX + 1; i++)
         w->ids[i] = 7 * i % 1000;
     return w;
 }
@@ -109,9 +109,14 @@ static void grow(world *w, int64_t seq, int64_t n)
     }
 }
 
+static weft_status save_with(world *w, int64_t seq, int64_t n_next)
+{
+    return state_file_save(w->dg, path, w->st, seq, w->ids, n_next, &owner, &w->copy);
+}
+
 static weft_status save(world *w, int64_t seq)
 {
-    return state_file_save(w->dg, path, w->st, seq, w->ids, &owner, &w->copy);
+    return save_with(w, seq, 0);
 }
 
 static weft_status load(world *w, int64_t seq, const state_owner *who)
@@ -148,15 +153,17 @@ START_TEST(what_was_saved_comes_back)
             world *a = open_world(&mixed, types[ty], CTX, 0);
             /* Another context changes nothing, as long as the text fits. */
             world *b = open_world(&mixed, types[ty], CTX + 30 * (int)ty, 0);
-            int64_t n;
+            int64_t n, next, more = (int64_t)ty % 2; /* a token that comes next, or none */
             grow(a, 0, lengths[k]);
             bytes *saved = rows(a, 0, 77);
-            ck_assert_int_eq(save(a, 0), WEFT_OK);
+            ck_assert_int_eq(save_with(a, 0, more), WEFT_OK);
             grow(b, 1, 9); /* which goes */
             state_file *f;
             ck_assert_int_eq(state_file_open(b->dg, path, b->st, &owner, &f), WEFT_OK);
-            ck_assert_mem_eq(state_file_ids(f, &n), a->ids, (size_t)lengths[k] * sizeof *a->ids);
+            ck_assert_mem_eq(state_file_ids(f, &n, &next), a->ids,
+                             (size_t)(lengths[k] + more) * sizeof *a->ids);
             ck_assert_int_eq(n, lengths[k]);
+            ck_assert_int_eq(next, more);
             ck_assert_int_eq(state_file_load(b->dg, f, b->st, 1, &b->copy), WEFT_OK);
             state_file_close(f);
             ck_assert_int_eq(state_length(b->st, 1), lengths[k]);
@@ -262,11 +269,11 @@ START_TEST(what_is_of_others_is_refused_by_name)
     ck_assert_int_eq(load(w, SEQS, &owner), WEFT_ERR_STATE);
     expect_one(w->dg, W1403, "there is no sequence 2");
     diag_reset(w->dg);
-    ck_assert_int_eq(state_file_save(w->dg, path, w->st, -1, w->ids, &owner, &w->copy),
+    ck_assert_int_eq(state_file_save(w->dg, path, w->st, -1, w->ids, 0, &owner, &w->copy),
                      WEFT_ERR_STATE);
     diag_reset(w->dg);
     ck_assert_int_eq(
-        state_file_save(w->dg, "/no/such/folder/f", w->st, 0, w->ids, &owner, &w->copy),
+        state_file_save(w->dg, "/no/such/folder/f", w->st, 0, w->ids, 0, &owner, &w->copy),
         WEFT_ERR_FILE);
     diag_reset(w->dg);
 
@@ -339,7 +346,7 @@ START_TEST(strange_files)
     grow(w, 1, 6);
     uint64_t layout;
     memcpy(&layout, good + 24, 8);
-    size_t at_length = 32 + layout, at_ids = at_length + 8, at_spans = at_ids + 9 * 4;
+    size_t at_length = 32 + layout, at_ids = at_length + 16, at_spans = at_ids + 9 * 4;
     int refused = 0;
     for (size_t at = 0; at < at_spans + 8 + 3 * 24; at++) {
         if (at >= at_ids && at < at_spans)
