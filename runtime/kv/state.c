@@ -364,6 +364,9 @@ weft_status state_change(weft_diag *dg, state *st, const kpolicy *kv)
                 tab->stays = tab->first;
             }
     }
+    /* Where pages cross later than before, a coarser tier may have some that are not due yet. */
+    for (int64_t h = 0; h < st->n_seq + st->n_prefix && status == WEFT_OK; h++)
+        state_cut(st, h, st->length[h]);
     arena_destroy(a);
     return status;
 }

@@ -6,7 +6,7 @@
 #include "tests/base/suite.h"
 #include <math.h>
 
-enum { TOK = 4, CTX = 53, SEQS = 4, PREFIXES = 3, CALL = 9, CELLS = 3, STEPS = 1500 };
+enum { TOK = 4, CTX = 53, SEQS = 4, PREFIXES = 3, CALL = 9, CELLS = 3, STEPS = 2000, OLD = 8 };
 
 static const plan_cell plain_cells[CELLS] = {
     {.name = "kv[0]", .heads = 2, .k = 3, .v = 2},
@@ -33,6 +33,8 @@ static const kind kinds[] = {{&plain_plan, 1, 0},
                              {&mixed_plan, 2, 0},
                              {&mixed_plan, 2, 30}};
 
+enum { APPEND, TRUNCATE, FORK, HOLD, TAKE, DROP, RANGE, SAVE, LOAD, REMOVE, CHANGE, OPS };
+
 typedef struct {
     int64_t length;
     float of[CTX];
@@ -47,7 +49,8 @@ typedef struct {
     text seq[SEQS], prefix[PREFIXES], saved;
     bool has_file;
     state_copies copy;
-    int done[10], refused[10], last;
+    int32_t age, saved_age; /* at which pages become coarser */
+    int done[OPS], refused[OPS], last;
 } world;
 
 static int64_t draw(world *w, int64_t n)
@@ -156,8 +159,6 @@ static bool result(world *w, int op, weft_status st, bool may_fail)
     return st == WEFT_OK;
 }
 
-enum { APPEND, TRUNCATE, FORK, HOLD, TAKE, DROP, RANGE, SAVE, LOAD, REMOVE };
-
 static void append(world *w)
 {
     int64_t seq = draw(w, SEQS), n = 1 + draw(w, CALL);
@@ -244,6 +245,7 @@ static void save(world *w)
         ids[i] = (int32_t)w->seq[seq].of[i];
     result(w, SAVE, state_file_save(w->dg, w->path, w->st, seq, ids, 0, &owner, &w->copy), false);
     w->saved = w->seq[seq];
+    w->saved_age = w->age;
     w->has_file = true;
 }
 
@@ -253,7 +255,13 @@ static void load(world *w)
     state_file *f;
     if (!w->has_file)
         return;
-    ck_assert_int_eq(state_file_open(w->dg, w->path, w->st, &owner, &f), WEFT_OK);
+    weft_status st = state_file_open(w->dg, w->path, w->st, &owner, &f);
+    if (w->k->tiers > 1 && w->age != w->saved_age) { /* of another policy */
+        ck_assert_int_ne(st, WEFT_OK);
+        diag_reset(w->dg);
+        return;
+    }
+    ck_assert_int_eq(st, WEFT_OK);
     const int32_t *ids = state_file_ids(f, &n, &next);
     ck_assert_int_eq(n, w->saved.length);
     ck_assert_int_eq(next, 0);
@@ -280,12 +288,35 @@ static void remove_range(world *w)
     x->length -= end - begin;
 }
 
+static kpolicy policy_of(int32_t age)
+{
+    return (kpolicy){.n_tier = 2,
+                     .tier = {{KFORM_F32, KFORM_F32, age}, {KFORM_F16, KFORM_F16, KPOLICY_REST}}};
+}
+
+/* Pages become coarser sooner or later than before; prefixes go, as whoever keeps them would have it. */
+static void change(world *w)
+{
+    int32_t age = (int32_t)draw(w, 14);
+    kpolicy kv = policy_of(age);
+    if (w->k->tiers < 2) {
+        w->done[CHANGE]++;
+        return;
+    }
+    if (!result(w, CHANGE, state_change(w->dg, w->st, &kv), age > OLD))
+        return;
+    w->age = age;
+    for (int64_t p = 0; p < PREFIXES; p++) {
+        state_drop(w->st, p);
+        w->prefix[p].length = 0;
+    }
+}
+
 START_TEST(whatever_is_done_rows_are_right)
 {
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         world *w = calloc(1, sizeof *w);
-        kpolicy kv = {.n_tier = 2,
-                      .tier = {{KFORM_F32, KFORM_F32, 8}, {KFORM_F16, KFORM_F16, KPOLICY_REST}}};
+        kpolicy kv = policy_of(OLD);
         state_options opt = {.n_seq = SEQS,
                              .n_ctx = CTX,
                              .page_tok = TOK,
@@ -296,6 +327,7 @@ START_TEST(whatever_is_done_rows_are_right)
         w->dg = diag_create();
         w->k = &kinds[k];
         w->seed = (uint32_t)k + 1;
+        w->age = OLD;
         w->copy = (state_copies){copy_plain, copy_plain, NULL};
         snprintf(w->path, sizeof w->path, "/tmp/weft-seqs-XXXXXX");
         close(mkstemp(w->path));
@@ -303,7 +335,7 @@ START_TEST(whatever_is_done_rows_are_right)
         w->base = malloc(state_bytes(w->st));
         state_bind(w->st, w->base, NULL, NULL);
         for (int step = 0; step < STEPS; step++) {
-            int64_t what = draw(w, 24);
+            int64_t what = draw(w, 25);
             if (what < 11)
                 append(w);
             else if (what < 15)
@@ -321,12 +353,14 @@ START_TEST(whatever_is_done_rows_are_right)
                 save(w);
             else if (what == 22)
                 load(w);
-            else
+            else if (what == 23)
                 remove_range(w);
+            else
+                change(w);
             for (int64_t s = 0; s < SEQS; s++)
                 check_seq(w, s);
         }
-        for (int op = 0; op < 10; op++)
+        for (int op = 0; op < OPS; op++)
             ck_assert_msg(w->done[op] > 2, "operation %d was done %d times of kind %zu", op,
                           w->done[op], k);
         for (int64_t s = 0; s < SEQS; s++)
