@@ -108,9 +108,9 @@ static bool is_layers(const plan_site *s)
 
 /* An adapter of random numbers on the weights of layers, small enough that a model stays one. All sites share the numbers,
  * which takes nothing from what is measured: slots have copies. */
-static weft_status load_random(weft_diag *dg, lora *l, weft_session *s, int32_t slot)
+static weft_status load_random(weft_diag *dg, const lora *l, const plan *p, session *run,
+                               int32_t slot)
 {
-    const plan *p = s->plan.p;
     VEC(adapter_part) parts = {0};
     int64_t most = 0;
     for (int32_t i = 0; i < p->n_site; i++) {
@@ -135,7 +135,7 @@ static weft_status load_random(weft_diag *dg, lora *l, weft_session *s, int32_t 
     for (size_t i = 0; i < parts.n; i++)
         parts.at[i].a = parts.at[i].b = numbers;
     adapter_source src = {.name = "random", .hash = x, .n_part = parts.n, .part = parts.at};
-    weft_status st = session_lora_load(dg, s->run, slot, &src);
+    weft_status st = session_lora_load(dg, run, slot, &src);
     mem_free(numbers);
     VEC_FREE(&parts);
     return st;
@@ -143,27 +143,32 @@ static weft_status load_random(weft_diag *dg, lora *l, weft_session *s, int32_t 
 
 /* ---- into a session ---- */
 
-static weft_status attach(weft_diag *dg, const lora *l, weft_session *s, int64_t seq, lora_who who)
+static weft_status attach(weft_diag *dg, const lora *l, session *run, int64_t seq, lora_who who)
 {
-    weft_lora_use mix[LORA_ADAPTERS_MAX];
+    adapter_use mix[LORA_ADAPTERS_MAX];
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++)
         if (who == LORA_MIX || (size_t)seq % l->n == i)
-            mix[n++] = (weft_lora_use){.slot = (int32_t)i + 1, .scale = l->scale[i]};
-    return weft_lora_attach(dg, s, seq, mix, n);
+            mix[n++] = (adapter_use){.slot = (int32_t)i + 1, .scale = l->scale[i]};
+    return session_lora_attach(dg, run, seq, mix, n);
+}
+
+weft_status lora_load_run(weft_diag *dg, const lora *l, const plan *p, session *run, lora_who who)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        int32_t slot = (int32_t)i + 1;
+        WEFT_TRY(l->adapter[i] ? session_lora_load(dg, run, slot, &l->adapter[i]->from)
+                               : load_random(dg, l, p, run, slot));
+    }
+    int64_t n_seq = session_most(run).sequences;
+    for (int64_t seq = 0; seq < n_seq && l->n > 0 && who != LORA_SLOTS; seq++)
+        WEFT_TRY(attach(dg, l, run, seq, who));
+    return WEFT_OK;
 }
 
 weft_status lora_load(weft_diag *dg, lora *l, weft_session *s, lora_who who)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        int32_t slot = (int32_t)i + 1;
-        WEFT_TRY(l->adapter[i] ? weft_lora_load(dg, s, slot, l->adapter[i])
-                               : load_random(dg, l, s, slot));
-    }
-    int64_t n_seq = session_most(s->run).sequences;
-    for (int64_t seq = 0; seq < n_seq && l->n > 0 && who != LORA_SLOTS; seq++)
-        WEFT_TRY(attach(dg, l, s, seq, who));
-    return WEFT_OK;
+    return lora_load_run(dg, l, s->plan.p, s->run, who);
 }
 
 int64_t lora_reads(const lora *l, const plan *p, int64_t n_seq, lora_who who)

@@ -37,6 +37,9 @@ weft_status lora_open(weft_diag *dg, const weft_model *m, const model_flags *f,
 /* Slots and rank that a session needs for them, unless the flags ask for more. */
 void lora_want(const lora *l, weft_session_options *how);
 weft_status lora_load(weft_diag *dg, lora *l, weft_session *s, lora_who who) WEFT_MUST_USE;
+/* The same for those that have a plan of the model and run it themselves. */
+weft_status lora_load_run(weft_diag *dg, const lora *l, const plan *p, session *run,
+                          lora_who who) WEFT_MUST_USE;
 void lora_close(lora *l);
 /* Bytes of A and B that a call reads in which n_seq sequences are used so. */
 int64_t lora_reads(const lora *l, const plan *p, int64_t n_seq, lora_who who);

@@ -21,12 +21,15 @@ weft_status planned_open(weft_diag *dg, const model_flags *f, const planned_opti
     w.how.n_output = o->n_output;
     WEFT_TRY(model_flags_check(dg, f));
     WEFT_TRY(api_model_open(dg, &from, &out->m));
+    WEFT_TRY(lora_open(dg, out->m, f, &out->adapters));
+    lora_want(&out->adapters, &w.how);
     return api_plan_open(dg, out->m, &w, &out->made);
 }
 
 void planned_close(planned *pl)
 {
     api_plan_close(&pl->made);
+    lora_close(&pl->adapters);
     weft_model_close(pl->m);
     *pl = (planned){0};
 }

@@ -2,7 +2,7 @@
 #ifndef WEFT_RUNTIME_CLI_PLANNED_H
 #define WEFT_RUNTIME_CLI_PLANNED_H
 
-#include "runtime/cli/model_flags.h"
+#include "runtime/cli/lora_flags.h"
 
 /* The flags of such a verb, whose options struct T has a model_flags `open`. */
 /* clang-format off */
@@ -27,6 +27,7 @@ typedef struct {
 
 typedef struct {
     weft_model *m;
+    lora adapters; /* of --lora, where the verb has that flag: for each session that it opens */
     api_plan made;
     progress bar; /* of interleaving: the struct must stay where it is */
 } planned;

@@ -19,6 +19,7 @@ static const flag profile_flags[] = {
     PLANNED_FLAG_ROWS(profile_flags_options, "512"),
     FLAG_ROW_INT   (profile_flags_options, n_prompt, "n-prompt", "p",  "N", "-1", -1, 1 << 20, "tokens of a prompt; -1: 512, or what the context leaves; 0: no prompt"),
     FLAG_ROW_INT   (profile_flags_options, n_decode, "n-gen",    "n",  "N", "-1", -1, 1 << 20, "tokens one by one after it; -1: 64, or what the context leaves; 0: none"),
+    LORA_FLAG_ROWS (profile_flags_options, open),
     FLAG_ROW_STR   (profile_flags_options, svg,      "svg",      NULL, "FILE", NULL, "draw a picture into this file"),
     FLAG_ROW_END   (profile_flags_options),
 };
@@ -74,7 +75,9 @@ static weft_status run(cli *c, lengths l, planned *pl, arena *a, profile *out)
     peaks_measure(pl->made.run.threads, &how.peaks);
     WEFT_TRY(session_create(c->dg, pl->made.p, pl->m->weights, &pl->made.run, &s));
     interrupt_hold(true);
-    weft_status st = profile_make(c->dg, s, pl->made.p, pl->made.run.threads, &how, a, out);
+    weft_status st = lora_load_run(c->dg, &pl->adapters, pl->made.p, s, LORA_MIX);
+    if (st == WEFT_OK)
+        st = profile_make(c->dg, s, pl->made.p, pl->made.run.threads, &how, a, out);
     interrupt_hold(false);
     session_destroy(s);
     WEFT_TRY(st);

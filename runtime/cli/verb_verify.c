@@ -23,6 +23,7 @@ static const flag verify_flags[] = {
     FLAG_ROW_STR   (verify_flags_options, text, "prompt", "p",  "TEXT", NULL, "the text to run; without it a built-in sentence"),
     FLAG_ROW_STR   (verify_flags_options, ids,  "ids",    NULL, "LIST", NULL, "token ids instead, such as 1,403,261"),
     FLAG_ROW_INT   (verify_flags_options, n,    "n",      "n",  "N", "24", 2, N_MAX, "tokens to take of it at most"),
+    LORA_FLAG_ROWS (verify_flags_options, open),
     FLAG_ROW_END   (verify_flags_options),
 };
 
@@ -30,6 +31,7 @@ static const char *const examples[] = {
     "weft verify -m model.gguf",                        "every value that the plan keeps, against the reference",
     "weft verify -m model.gguf -p 'int main(void)' -t 4", "on a text of your own",
     "weft verify -m model.gguf --kv bf16",              "what a shorter state costs",
+    "weft verify --lora models/stories-7m-pirate -m models/stories-7m", "with an adapter",
     "weft verify -m model.gguf --json | jq .values[].error", "for programs",
     NULL,
 };
@@ -38,11 +40,12 @@ static const char *const examples[] = {
 const verb_page verify_verb_page = {
     verify_flags,
     "The reference executor computes one node at a time in double precision; the plan is fused, "
-    "threaded and may round. All run the same tokens: few rows, many, and one at a time. Every "
+    "threaded and may round. All run the same tokens with the same adapters: few rows, many, and "
+    "one at a time. Every "
     "value "
     "that the plan keeps in memory is compared with a reference that rounds activations and state "
-    "as "
-    "the plan does, and then replaced by it, so that each error is a step's own. By layer, it also "
+    "as the plan does, and then replaced by it, so that each error is a step's own. By layer, it "
+    "also "
     "shows how far the plan drifts from a reference that rounds nothing. Exit status 1, and "
     "W1510 with the line of the model file, if a value is over its bound.",
     examples,
@@ -131,6 +134,11 @@ static weft_status make_plans(verify_job *j)
 
 /* ---- the verb ---- */
 
+static weft_status load_adapters(void *ctx, weft_diag *dg, const plan *p, session *s)
+{
+    return lora_load_run(dg, ctx, p, s, LORA_MIX);
+}
+
 static weft_status compare(verify_job *j, arena *a, verify_report *out)
 {
     verify_options how = {.ref = j->ref,
@@ -139,6 +147,8 @@ static weft_status compare(verify_job *j, arena *a, verify_report *out)
                           .p = j->pl.made.p,
                           .src = j->pl.m->weights,
                           .run = j->pl.made.run,
+                          .prepare = load_adapters,
+                          .prepare_ctx = &j->pl.adapters,
                           .ids = j->ids.at,
                           .n_id = (int64_t)j->ids.n};
     WEFT_TRY(verify_run(j->c->dg, &how, a, out));

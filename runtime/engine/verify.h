@@ -21,6 +21,9 @@ typedef struct {
     const plan *p;
     const weight_source *src;
     session_options run; /* of all sessions */
+    /* Called with each session and its plan before the first call, to load what all of them use; may be NULL. */
+    weft_status (*prepare)(void *ctx, weft_diag *dg, const plan *p, session *s);
+    void *prepare_ctx;
     const int32_t *ids;
     int64_t n_id;
 } verify_options;

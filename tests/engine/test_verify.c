@@ -6,7 +6,7 @@
 #include "tests/exec/toy.h"
 #include <math.h>
 
-enum { TOKENS = 20 };
+enum { TOKENS = 20, ADAPTER_RANK = 3, ADAPTED = 64 };
 
 typedef struct {
     weft_diag *dg;
@@ -17,9 +17,12 @@ typedef struct {
     plan *p, *ref, *rounded, *original;
     verify_report r;
     int32_t ids[TOKENS];
+    weft_status (*prepare)(void *ctx, weft_diag *dg, const plan *p, session *s);
+    double
+        scale_off; /* what the adapter of the plan is multiplied by, and not that of references */
 } fixture;
 
-static void fixture_open(fixture *f, const char *model, dtype kv)
+static void fixture_open_slots(fixture *f, const char *model, dtype kv, int64_t slots)
 {
     static const char *const logits[] = {"logits"};
     char path[512];
@@ -33,6 +36,8 @@ static void fixture_open(fixture *f, const char *model, dtype kv)
                 .n_tok_max = 16,
                 .n_out_max = 16,
                 .kv = kv,
+                .lora_slots = slots,
+                .lora_rank = slots ? ADAPTER_RANK : 0,
                 .outputs = logits,
                 .n_output = 1};
     target ref = t;
@@ -46,6 +51,11 @@ static void fixture_open(fixture *f, const char *model, dtype kv)
     ck_assert_int_eq(plan_make(f->dg, f->fused, &ref, NULL, f->a, &f->rounded), WEFT_OK);
     for (int i = 0; i < TOKENS; i++)
         f->ids[i] = (int32_t)((3 + i * 37) % f->p->n_vocab);
+}
+
+static void fixture_open(fixture *f, const char *model, dtype kv)
+{
+    fixture_open_slots(f, model, kv, 0);
 }
 
 static void fixture_close(fixture *f)
@@ -65,6 +75,8 @@ static void run(fixture *f, int threads)
                           .p = f->p,
                           .src = model_file_source(f->mf),
                           .run = {.n_ctx = 64, .n_seq = 1, .threads = threads},
+                          .prepare = f->prepare,
+                          .prepare_ctx = f,
                           .ids = f->ids,
                           .n_id = TOKENS};
     ck_assert_int_eq(verify_run(f->dg, &how, f->a, &f->r), WEFT_OK);
@@ -331,6 +343,42 @@ START_TEST(rounding_is_told_from_faults)
 }
 END_TEST
 
+/* An adapter on o_proj of layer 1, which all sessions use. */
+static weft_status load_adapter(void *ctx, weft_diag *dg, const plan *p, session *s)
+{
+    const fixture *f = ctx;
+    static float numbers[ADAPTED * ADAPTER_RANK];
+    for (int i = 0; i < ADAPTED * ADAPTER_RANK; i++)
+        numbers[i] = (float)(i * 37 % 101 - 50) / 500;
+    adapter_part part = {.weight = "blk[1].o_proj",
+                         .index = -1,
+                         .rank = ADAPTER_RANK,
+                         .in = ADAPTED,
+                         .out = ADAPTED,
+                         .a = numbers,
+                         .b = numbers,
+                         .scale = p == f->p ? f->scale_off : 1};
+    adapter_source src = {.name = "made up", .hash = 1, .n_part = 1, .part = &part};
+    WEFT_TRY(session_lora_load(dg, s, 1, &src));
+    return session_lora_attach(dg, s, 0, &(adapter_use){1, 1}, 1);
+}
+
+START_TEST(adapters_are_compared)
+{
+    static const double off[] = {1, 1.1};
+    for (int i = 0; i < 2; i++) {
+        fixture f;
+        fixture_open_slots(&f, "llama-mha", DT_F32, 2);
+        f.prepare = load_adapter;
+        f.scale_off = off[i];
+        run(&f, 2);
+        ck_assert(verify_passed(&f.r) == (i == 0));
+        ck_assert(i == 0 || first_bad(&f)->layer == 1);
+        fixture_close(&f);
+    }
+}
+END_TEST
+
 START_TEST(reports_are_written)
 {
     fixture f;
@@ -353,4 +401,4 @@ SUITE_MAIN("verify", right_plans_pass, a_wrong_scale_is_found_and_its_line_is_qu
            a_fault_in_one_bucket_alone_is_found, a_fault_inside_of_a_chain_is_found_at_its_end,
            an_instruction_of_a_map_is_found, another_kernel_is_found,
            a_pass_that_changes_the_model_is_found, rounding_is_told_from_faults,
-           reports_are_written)
+           adapters_are_compared, reports_are_written)
