@@ -49,7 +49,7 @@ static const char *llvm_name(const char *name)
 
 static uint32_t level_needs(const char *level)
 {
-#define VARIANT(name, rounding, needs)                                                             \
+#define VARIANT(name, arch, rounding, needs)                                                       \
     if (strcmp(level, #name) == 0)                                                                 \
         return (uint32_t)(needs);
 #include "kernels/variants.def"

@@ -580,45 +580,70 @@ static bool options_read(int argc, char **argv, options *o)
     return true;
 }
 
-int main(int argc, char **argv)
+static check the_check = {.fill = FILL_NOISE};
+
+void check_fail(const char *what)
 {
-    static check c = {.fill = FILL_NOISE};
-    options o;
-    if (!options_read(argc, argv, &o)) {
-        fprintf(stderr, "usage: check [--list] [--bench] [--seed N] [PATTERN]\n");
-        return 2;
-    }
-    int n_row, n_done = 0, n_case = 0, n_skip = 0;
-    const kernel_row *rows = kernel_rows(&n_row);
+    fail(&the_check, what);
+}
+
+/* Overridden by programs that have more of them (check_jit.c). */
+__attribute__((weak)) const kernel_row *check_more_rows(int *out_n)
+{
+    *out_n = 0;
+    return NULL;
+}
+
+typedef struct {
+    int done, cases, skipped;
+} totals;
+
+static void check_rows(const options *o, const kernel_row *rows, int n_row, totals *sum)
+{
+    check *c = &the_check;
     for (int i = 0; i < n_row; i++) {
         bool foreign = !rows[i].fn; /* cross.sh checks those */
-        if (foreign || rows[i].variant == VARIANT_ref || !strstr(rows[i].symbol, o.pattern))
+        if (foreign || rows[i].variant == VARIANT_ref || !strstr(rows[i].symbol, o->pattern))
             continue;
-        if (o.list) {
+        if (o->list) {
             printf("%s\n", rows[i].symbol);
             continue;
         }
         if (!kvariant_runs(rows[i].variant)) {
             printf("untested %s: this processor lacks what it needs\n", rows[i].symbol);
-            n_skip++;
+            sum->skipped++;
             continue;
         }
         const check_op *op = op_find(rows[i].op);
-        c.row = &rows[i];
+        c->row = &rows[i];
         int n = 0;
-        if (op && o.bench)
-            bench_row(&c, op);
+        if (op && o->bench)
+            bench_row(c, op);
         else if (op)
-            n = check_row(&c, op, o.seed);
-        if (n == 0 && !o.bench) {
+            n = check_row(c, op, o->seed);
+        if (n == 0 && !o->bench) {
             printf("FAIL %s: no cases\n", rows[i].symbol);
-            c.n_fail++;
+            c->n_fail++;
         }
-        n_done++;
-        n_case += n;
+        sum->done++;
+        sum->cases += n;
     }
+}
+
+int main(int argc, char **argv)
+{
+    options o;
+    if (!options_read(argc, argv, &o)) {
+        fprintf(stderr, "usage: check [--list] [--bench] [--seed N] [PATTERN]\n");
+        return 2;
+    }
+    int n_row, n_more;
+    const kernel_row *rows = kernel_rows(&n_row), *more = check_more_rows(&n_more);
+    totals sum = {0};
+    check_rows(&o, rows, n_row, &sum);
+    check_rows(&o, more, n_more, &sum);
     if (!o.list && !o.bench)
-        printf("%d kernels, %d cases, %d failures, %d kernels untested\n", n_done, n_case, c.n_fail,
-               n_skip);
-    return c.n_fail > 0 || (n_done == 0 && !o.list && n_skip == 0);
+        printf("%d kernels, %d cases, %d failures, %d kernels untested\n", sum.done, sum.cases,
+               the_check.n_fail, sum.skipped);
+    return the_check.n_fail > 0 || (sum.done == 0 && !o.list && sum.skipped == 0);
 }

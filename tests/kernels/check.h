@@ -54,6 +54,11 @@ extern const check_op check_ops_rows[];
 extern const check_op check_ops_cell[];
 extern const check_op check_ops_lora[];
 
+/* More kernels than those of kernels.def: a program that has some defines this. */
+const kernel_row *check_more_rows(int *out_n);
+/* A fault of the kernel that is being run, besides those that check.c finds. */
+void check_fail(const char *what);
+
 /* Memory for a case, `skew` bytes off an alignment of 64, filled with noise. */
 void *check_alloc(check *c, size_t bytes, size_t skew);
 
