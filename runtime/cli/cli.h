@@ -49,6 +49,13 @@ struct cli {
     int out_error; /* errno of the first failed write to stdout */
 };
 
+/* cli_process.c: a process begins; c->verb is set, and the flags behind the first `words` words are read (sets: two, for
+ * flags_deinit); it ends, and what the streams say becomes a part of the exit status. */
+void cli_begin(cli *c);
+weft_status cli_parse(cli *c, arena *a, flag_set *sets, int words, int argc,
+                      char **argv) WEFT_MUST_USE;
+int cli_end(cli *c, int exit_status);
+
 extern const verb verbs[];
 extern const size_t verb_n;
 const verb *verb_find(str name);                           /* NULL: no such verb */

@@ -6,33 +6,9 @@
 #include "runtime/cli/id_list.h"
 #include "runtime/cli/interrupt.h"
 
-#include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { CONTEXT_DEFAULT = 8192 };
-
-/* ---- the demo model ---- */
-
-/* Beside the program where it was installed, where it was to be installed, or in the tree it was built in. */
-static const char *find_demo(arena *a)
-{
-    const char *place[] = {NULL, WEFT_DEMO_INSTALLED, WEFT_DEMO_SOURCE};
-    char self[4096];
-    struct stat st;
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n > 0) {
-        self[n] = 0;
-        place[0] = arena_printf(a, "%.*s/../share/weft/models/stories-7m",
-                                (int)(strrchr(self, '/') - self), self)
-                       .p;
-    }
-    for (size_t i = 0; i < sizeof place / sizeof *place; i++)
-        if (place[i] && stat(place[i], &st) == 0)
-            return place[i];
-    return NULL;
-}
 
 /* ---- how long a context ---- */
 
@@ -109,40 +85,35 @@ weft_status talk_change(talk *t, const talk_flags *f)
 
 /* ---- opening ---- */
 
-weft_status talk_open(cli *c, const talk_flags *f, talk *t)
+weft_status talk_open(cli *c, const talk_flags *f, const talk_kind *kind, talk *t)
 {
     uint64_t start = clock_ns();
     *t = (talk){.c = c,
                 .f = f,
+                .kind = kind,
                 .a = arena_create(),
                 .cancel = weft_cancel_create(),
                 .n_top = -1,
                 .about.size = sizeof t->about};
     if (!t->cancel)
         return weft_fail(c->dg, W1110, WEFT_NOWHERE, "not enough memory");
-    WEFT_TRY(model_flags_check_kv(c->dg, &f->open));
-    api_source from = model_flags_source(&f->open);
-    if (!from.path && !(from.path = find_demo(t->a)))
-        return weft_fail(c->dg, W1904, WEFT_NOWHERE,
-                         "the demo model is not there; name a checkpoint with -m MODEL");
-    WEFT_TRY(api_model_open(c->dg, &from, &t->m));
+    WEFT_TRY(kind->open(t));
     WEFT_TRY(weft_tokenizer_of_model(c->dg, t->m, &t->text));
     progress bar = {0};
-    weft_session_options how = model_flags_session(&f->open, &bar);
-    WEFT_TRY(lora_open(c->dg, t->m, &f->open, &t->adapters));
-    lora_want(&t->adapters, &how);
+    weft_session_options how = kind->session(t, &bar);
     how.wants = 1;
     how.prefixes = f->prefixes;
     how.cancel = t->cancel;
     how.context = choose_context(t, how);
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
-    WEFT_TRY(lora_load(c->dg, &t->adapters, t->s, LORA_MIX));
+    if (kind->ready)
+        WEFT_TRY(kind->ready(t));
     WEFT_TRY(weft_session_about(c->dg, t->s, &t->about));
     WEFT_TRY(talk_change(t, f));
     interrupt_cancels(t->cancel);
     t->load_ns = clock_ns() - start;
     cli_say_verbose(c, "%s (%s): context %lld, %lld threads, seed %llu, %.1f MiB for the session",
-                    from.path, weft_model_name(t->m), (long long)t->about.context,
+                    t->from, weft_model_name(t->m), (long long)t->about.context,
                     (long long)t->about.threads, (unsigned long long)t->seed,
                     (double)weft_session_bytes(t->s) / (1 << 20));
     return WEFT_OK;
@@ -154,7 +125,8 @@ void talk_close(talk *t)
     weft_generation_destroy(t->g);
     weft_template_close(t->chat);
     weft_session_destroy(t->s);
-    lora_close(&t->adapters);
+    if (t->kind->close)
+        t->kind->close(t);
     weft_cancel_destroy(t->cancel);
     weft_tokenizer_close(t->text);
     weft_model_close(t->m);

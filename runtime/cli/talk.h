@@ -1,4 +1,4 @@
-/* talk.h - what `run` and `chat` share: their flags, and a model ready to continue a text. */
+/* talk.h - what `run`, `chat` and built programs share: their flags, and a model ready to continue a text. */
 #ifndef WEFT_RUNTIME_CLI_TALK_H
 #define WEFT_RUNTIME_CLI_TALK_H
 
@@ -11,19 +11,13 @@ typedef struct {
     int64_t n, seed, mirostat;
     flag_list bias, stop;
     bool ignore_end;
-    int64_t prefixes; /* no flag: texts that the session keeps for others; with any its state is in pages */
+    int64_t
+        prefixes; /* no flag: texts that the session keeps for others; with any its state is in pages */
 } talk_flags;
 
 /* The rows of these flags, for a verb whose options struct T has a talk_flags `t`. */
 /* clang-format off */
-#define TALK_FLAG_ROWS(T, n_default)                                                                                      \
-    MODEL_FLAG_ROW (T, t.open, "the checkpoint; without it the demo model"),                                              \
-    FLAG_ROW_INT   (T, t.open.context,  "ctx-size", "c",  "N", "-1", -1, 1 << 30, "context; 0: the trained one; -1: that, 8192 at most"), \
-    FLAG_ROW_INT   (T, t.n,        "predict",  "n",  "N", n_default, -1, 1 << 30, "tokens to generate; -1: until the model ends"), \
-    BATCH_FLAG_ROW (T, t.open, "512"),                                                                                    \
-    FLAG_ROW_STR   (T, t.system,   "system",   "sys", "TEXT", NULL, "the system message"),                                \
-    FLAG_ROW_STR   (T, t.chat_template, "chat-template", NULL, "NAME", NULL, "a built-in template or a file, in place of the model's"), \
-    FLAG_ROW_STR   (T, t.template_kwargs, "template-kwargs", NULL, "JSON", NULL, "further variables for the template"),   \
+#define SAMPLE_FLAG_ROWS(T)                                                                                               \
     FLAG_ROW_FLOAT (T, t.pick.temp,     "temp",     NULL, "X", "0.8", 0, 1e4, "temperature; 0: always the likeliest"),    \
     FLAG_ROW_INT   (T, t.pick.top_k,    "top-k",    NULL, "N", "40", 0, 1 << 30, "keep the N likeliest; 0: all"),         \
     FLAG_ROW_FLOAT (T, t.pick.top_p,    "top-p",    NULL, "X", "0.95", 0, 1, "keep the likeliest up to this probability"), \
@@ -46,18 +40,46 @@ typedef struct {
     FLAG_ROW_LIST  (T, t.bias,     "logit-bias", "l", "ID=X", "add X to the logit of token ID (-inf forbids it)"),        \
     FLAG_ROW_INT   (T, t.seed,     "seed",     "s",  "N", "-1", -1, 9007199254740992.0, "the same seed gives the same text; -1: a new one"), \
     FLAG_ROW_LIST  (T, t.stop,     "reverse-prompt", "r", "TEXT", "stop where this text would come"),                     \
-    FLAG_ROW_BOOL  (T, t.ignore_end, "ignore-eos", NULL, "go on after the model's end token"),                            \
+    FLAG_ROW_BOOL  (T, t.ignore_end, "ignore-eos", NULL, "go on after the model's end token")
+#define TALK_FLAG_ROWS(T, n_default)                                                                                      \
+    MODEL_FLAG_ROW (T, t.open, "the checkpoint; without it the demo model"),                                              \
+    FLAG_ROW_INT   (T, t.open.context,  "ctx-size", "c",  "N", "-1", -1, 1 << 30, "context; 0: the trained one; -1: that, 8192 at most"), \
+    FLAG_ROW_INT   (T, t.n,        "predict",  "n",  "N", n_default, -1, 1 << 30, "tokens to generate; -1: until the model ends"), \
+    BATCH_FLAG_ROW (T, t.open, "512"),                                                                                    \
+    FLAG_ROW_STR   (T, t.system,   "system",   "sys", "TEXT", NULL, "the system message"),                                \
+    FLAG_ROW_STR   (T, t.chat_template, "chat-template", NULL, "NAME", NULL, "a built-in template or a file, in place of the model's"), \
+    FLAG_ROW_STR   (T, t.template_kwargs, "template-kwargs", NULL, "JSON", NULL, "further variables for the template"),   \
+    SAMPLE_FLAG_ROWS(T),                                                                                                  \
     LORA_FLAG_ROWS (T, t.open),                                                                                           \
     SESSION_FLAG_ROWS(T, t.open, "0"),                                                                                    \
     FILE_FLAG_ROWS (T, t.open)
 /* clang-format on */
 
+typedef struct talk talk;
+
+/* How a program comes to its model: weft from files (talk_file.c), a built program from what it carries. */
 typedef struct {
+    weft_status (*open)(talk *t); /* to t->m and t->from; close is called also after a failure */
+    weft_session_options (*session)(talk *t, progress *bar); /* context as the flags have it */
+    weft_status (*ready)(talk *t); /* after the session is there; NULL: nothing to do */
+    void (*close)(talk *t);        /* what open took, but for t->m; NULL: nothing */
+    /* --template-kwargs, to t->variables; NULL: there is no such flag */
+    weft_status (*variables)(talk *t);
+    /* The list of messages in a file; NULL: conversations cannot be loaded. */
+    weft_status (*messages)(talk *t, const char *path, value *out_list);
+} talk_kind;
+
+extern const talk_kind talk_kind_file;
+
+struct talk {
     cli *c;
     const talk_flags *f;
+    const talk_kind *kind;
     arena *a;
     weft_model *m;
+    const char *from; /* the model, for people */
     lora adapters;
+    const value *variables; /* of the template; NULL: none */
     weft_cancel *cancel;
     weft_session *s;
     weft_session_info about; /* of the session, when it was opened */
@@ -68,10 +90,10 @@ typedef struct {
     void (*on_token)(void *ctx, const weft_piece *piece); /* may be NULL */
     void *on_token_ctx;
     uint64_t seed, load_ns;
-} talk;
+};
 
 /* Open everything; says what it decided (context, seed) with -v, and what it had to shrink in any case. */
-weft_status talk_open(cli *c, const talk_flags *f, talk *t) WEFT_MUST_USE;
+weft_status talk_open(cli *c, const talk_flags *f, const talk_kind *kind, talk *t) WEFT_MUST_USE;
 void talk_close(talk *t);
 
 /* Other flags of sampling, stopping and length from here on, and what n_top says; on failure nothing changes. */
@@ -101,5 +123,30 @@ weft_status talk_template(talk *t) WEFT_MUST_USE;
 /* The ids of the messages as the template writes them, with the beginning of an answer. */
 weft_status talk_render(talk *t, const talk_message *messages, size_t n,
                         talk_answer *r) WEFT_MUST_USE;
+
+/* ---- talk_run.c: a prompt in, text out ---- */
+
+typedef struct {
+    talk_flags t;
+    const char *prompt, *file, *kv_save, *kv_load;
+    int64_t logprobs;
+    bool chat;
+} run_options;
+
+/* clang-format off */
+#define RUN_FLAG_ROWS(T, at)                                                                                              \
+    FLAG_ROW_STR (T, at prompt, "prompt", "p", "TEXT", NULL, "the text to continue"),                                     \
+    FLAG_ROW_STR (T, at file,   "file",   "f", "FILE", NULL, "read it from a file; - is standard input"),                 \
+    FLAG_ROW_BOOL(T, at chat,   "chat",   NULL, "put the prompt into the model's chat template"),                         \
+    FLAG_ROW_STR (T, at kv_save, "kv-save", NULL, "FILE", NULL, "write the state of the text to a file at the end"),      \
+    FLAG_ROW_STR (T, at kv_load, "kv-load", NULL, "FILE", NULL, "begin with the state of a file; without a prompt, go on with its text"), \
+    FLAG_ROW_INT (T, at logprobs, "logprobs", NULL, "N", "0", 0, 1000, "with --json: each token's log-probability and the N likeliest")
+/* clang-format on */
+
+int talk_run(cli *c, const run_options *o, const talk_kind *kind); /* an exit status */
+
+/* ---- talk_converse.c: a conversation ---- */
+
+int talk_converse(cli *c, const talk_flags *f, const talk_kind *kind);
 
 #endif

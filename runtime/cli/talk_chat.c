@@ -1,8 +1,6 @@
 /* talk_chat.c - messages into the ids that a chat model continues. */
 #include "runtime/cli/talk.h"
 
-#include "runtime/base/json_write.h"
-#include "runtime/formats/json_read.h"
 #include "runtime/text/chat.h"
 
 #include <stdio.h>
@@ -11,17 +9,9 @@ weft_status talk_template(talk *t)
 {
     WEFT_TRY(weft_template_open(t->c->dg, t->m, t->f->chat_template, &t->chat));
     cli_say_verbose(t->c, "chat template: %s", weft_template_origin(t->chat));
-    if (!t->f->template_kwargs)
-        return WEFT_OK;
-    value v; /* read here only to name the flag where it is wrong */
-    WEFT_TRY(json_read(t->c->dg, t->a, "--template-kwargs", str_of(t->f->template_kwargs),
-                       JSON_LIMITS_CONFIG, &v));
-    if (value_kind_of(&v) != VALUE_OBJECT)
-        return weft_fail(t->c->dg, W1903, WEFT_NOWHERE, "--template-kwargs takes a JSON object");
-    return WEFT_OK;
+    return t->kind->variables ? t->kind->variables(t) : WEFT_OK;
 }
 
-/* JSON cannot hold what is not UTF-8, so that is reported first. */
 static weft_status check_text(talk *t, size_t i, str content)
 {
     char what[40];
@@ -33,18 +23,17 @@ weft_status talk_render(talk *t, const talk_message *messages, size_t n, talk_an
 {
     for (size_t i = 0; i < n; i++)
         WEFT_TRY(check_text(t, i, messages[i].content));
-    strbuf json = {0};
-    json_writer w = {.out = &json};
-    json_open(&w, '[');
-    for (size_t i = 0; i < n; i++) {
-        json_open(&w, '{');
-        json_key_str(&w, "role", messages[i].role);
-        json_key_str(&w, "content", messages[i].content);
-        json_close(&w, '}');
-    }
-    json_close(&w, ']');
-    weft_chat chat = {.size = sizeof chat, .messages = json.p, .variables = t->f->template_kwargs};
-    weft_status st = weft_template_encode(t->c->dg, t->chat, t->text, &chat, &r->ids, &r->n_prompt);
-    strbuf_free(&json);
+    chat_message *list = ARENA_ARRAY(t->a, chat_message, n + 1);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (chat_message){messages[i].role, messages[i].content};
+    value all = chat_messages(t->a, list, n);
+    chat_request rq = {.messages = &all, .overrides = t->variables, .generate = true};
+    strbuf text = {0};
+    weft_status st = chat_render(t->c->dg, t->chat->chat, &rq, &text);
+    /* The template writes the special tokens, so they are read and none is added. */
+    if (st == WEFT_OK)
+        st = weft_encode(t->c->dg, t->text, text.p ? text.p : "", text.n, WEFT_PARSE_SPECIAL,
+                         &r->ids, &r->n_prompt);
+    strbuf_free(&text);
     return st;
 }
