@@ -128,7 +128,8 @@ typedef struct {
 
 /* How a weight comes into memory. */
 typedef enum {
-    WEIGHT_MAPPED,      /* in place in the checkpoint; its rows are contiguous and evenly pitched */
+    WEIGHT_MAPPED, /* in place in the checkpoint; its rows are contiguous and evenly pitched, or groups of them where
+                           the source has them interleaved already */
     WEIGHT_COPIED,      /* moved, converted or computed once when loaded: rows without gaps */
     WEIGHT_INTERLEAVED, /* interleaved into another layout once, which may be kept for the next time */
 } plan_weight_mode;
@@ -150,6 +151,7 @@ typedef struct {
     int64_t dim[K_AXES_MAX], stride[K_AXES_MAX];
     int64_t rows, pitch; /* once loaded: the axes before the last as one, and bytes between rows;
                             interleaved, between groups of rows */
+    int32_t align;       /* MAPPED: its address is a multiple of this; 0: of anything */
     int64_t n_table;     /* 0: operands get the first row's address; else a table of this many
                             addresses, one for each index of axis 0 */
     int32_t n_piece;

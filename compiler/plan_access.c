@@ -64,7 +64,7 @@ static int64_t room(const plan_accesses *l, const plan_operand *o)
     switch (o->space) {
     case SPACE_WEIGHT:
         w = &l->p->weight[o->id];
-        if (w->mode != WEIGHT_MAPPED)
+        if (w->mode != WEIGHT_MAPPED || w->layout != LAYOUT_STORED)
             return (int64_t)w->bytes;
         return dtype_bytes(w->type, w->dim[w->rank - 1], &row)
                    ? (w->rows - 1) * w->pitch + (int64_t)row
@@ -152,6 +152,20 @@ acc_sharing acc_by_unit(const plan_accesses *l, int64_t rows)
                           : (acc_sharing){SHARE_ROW, rows};
 }
 
+/* Input i is no weight, or one whose f32 lie one after the other at addresses of floats: copied, or stored so. */
+bool acc_weight_aligned(plan_accesses *l, int i)
+{
+    const plan_operand *o = &l->s->in[i];
+    if (o->space != SPACE_WEIGHT)
+        return true;
+    const plan_weight *w = &l->p->weight[o->id];
+    bool dense = (size_t)w->rows * (size_t)w->pitch == w->bytes;
+    if (!w->n_table && w->layout == LAYOUT_STORED &&
+        (w->mode == WEIGHT_COPIED || (w->align >= (int32_t)sizeof(float) && dense)))
+        return true;
+    return acc_refuse(l, "operand %d, weight %s, has not been copied", i, w->name);
+}
+
 /* Input i: rows of `elems` f32 each. */
 bool acc_rows_in(plan_accesses *l, int i, int64_t rows, int64_t elems, acc_sharing how)
 {
@@ -161,10 +175,8 @@ bool acc_rows_in(plan_accesses *l, int i, int64_t rows, int64_t elems, acc_shari
         return acc_refuse(l, "operand %d is missing", i);
     if (o->type != DT_F32)
         return acc_refuse(l, "operand %d is %s instead of F32", i, dtype_row_of(o->type)->name);
-    if (o->space == SPACE_WEIGHT &&
-        (l->p->weight[o->id].mode != WEIGHT_COPIED || l->p->weight[o->id].n_table))
-        return acc_refuse(l, "operand %d, weight %s, has not been copied", i,
-                          l->p->weight[o->id].name);
+    if (!acc_weight_aligned(l, i))
+        return false;
     return acc_put(l, o,
                    (plan_access){.operand = (int8_t)i,
                                  .rows = rows,

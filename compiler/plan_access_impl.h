@@ -26,6 +26,8 @@ acc_sharing acc_by_unit(const plan_accesses *l, int64_t rows); /* by tiles: its 
 bool acc_given(const plan_accesses *l, int i); /* is there an operand i? */
 /* Any access to an operand that has been looked at. */
 bool acc_put(plan_accesses *l, const plan_operand *o, plan_access a, int64_t align);
+/* False, and it is said, where operand i is a weight that cannot be read as rows of f32. */
+bool acc_weight_aligned(plan_accesses *l, int i);
 /* Operand i, result 0, result i: rows of `elems` f32 (results: of a type). */
 bool acc_rows_in(plan_accesses *l, int i, int64_t rows, int64_t elems, acc_sharing how);
 bool acc_rows_out(plan_accesses *l, int64_t rows, int64_t elems, acc_sharing how);

@@ -195,10 +195,8 @@ static bool strided_in(plan_accesses *l, int i, int axes, int first, int64_t ele
     int64_t pitch = acc_times(l, s->stride[i][0], 4), width = acc_times(l, acc_plus(l, last, 1), 4);
     if (o.type != DT_F32)
         return acc_refuse(l, "operand %d is %s instead of F32", i, dtype_row_of(o.type)->name);
-    if (o.space == SPACE_WEIGHT &&
-        (l->p->weight[o.id].mode != WEIGHT_COPIED || l->p->weight[o.id].n_table))
-        return acc_refuse(l, "operand %d, weight %s, has not been copied", i,
-                          l->p->weight[o.id].name);
+    if (!acc_weight_aligned(l, i))
+        return false;
     acc_sharing how =
         dense && !l->overflow && width == elems * 4 ? acc_by_unit(l, 1) : acc_by_row(l, 1);
     if (pitch == 0 && how.share == SHARE_ROW)

@@ -28,6 +28,17 @@ static bool rows_are_even(const plan_weight *w, int from, int64_t row_bytes, int
     return true;
 }
 
+static const char *interleaved_fault(const plan_weight *w, int64_t row_bytes)
+{
+    bool same = w->type == w->stored && w->stored != DT_MXFP4_HF;
+    bool repacked = w->stored == DT_MXFP4_HF && w->type == DT_MXFP4;
+    if (w->computed || (!same && !repacked) || !layout_has(w->layout, w->type))
+        return "cannot be interleaved";
+    if (w->rank < 2 || w->dim[w->rank - 2] % LAYOUT_GROUP != 0)
+        return "is interleaved and has no whole groups of rows";
+    return w->pitch == row_bytes * LAYOUT_GROUP ? NULL : "has another distance between its groups";
+}
+
 static const char *mapped_fault(const plan_weight *w, int64_t row_bytes)
 {
     const dtype_row *t = dtype_row_of(w->type);
@@ -39,6 +50,9 @@ static const char *mapped_fault(const plan_weight *w, int64_t row_bytes)
     if ((!w->n_table && w->n_piece != 1) ||
         !rows_are_even(w, w->n_table ? 1 : 0, row_bytes, &pitch))
         return "stays in place and its rows are not even";
+    if (w->layout != LAYOUT_STORED)
+        return pitch == row_bytes ? interleaved_fault(w, row_bytes)
+                                  : "is interleaved in place and has gaps";
     if (w->pitch != pitch || pitch < 0)
         return "has another distance between its rows";
     return NULL;
@@ -55,17 +69,6 @@ static const char *copied_fault(const plan_weight *w, int64_t row_bytes)
     if (!w->computed && !same && !repacked && w->type != DT_F32)
         return "cannot be converted";
     return NULL;
-}
-
-static const char *interleaved_fault(const plan_weight *w, int64_t row_bytes)
-{
-    bool same = w->type == w->stored && w->stored != DT_MXFP4_HF;
-    bool repacked = w->stored == DT_MXFP4_HF && w->type == DT_MXFP4;
-    if (w->computed || (!same && !repacked) || !layout_has(w->layout, w->type))
-        return "cannot be interleaved";
-    if (w->rank < 2 || w->dim[w->rank - 2] % LAYOUT_GROUP != 0)
-        return "is interleaved and has no whole groups of rows";
-    return w->pitch == row_bytes * LAYOUT_GROUP ? NULL : "has another distance between its groups";
 }
 
 static const char *pieces_fault(const plan_weight *w)
@@ -109,8 +112,11 @@ static const char *weight_fault(const plan_weight *w)
         return "has another number of bytes";
     if (w->pitch < 0 || !size_mul((size_t)rows, (size_t)w->pitch, &reach) || reach > INT64_MAX / 4)
         return "is too large";
-    if ((w->mode == WEIGHT_INTERLEAVED) != (w->layout != LAYOUT_STORED))
+    if (w->mode != WEIGHT_MAPPED && (w->mode == WEIGHT_INTERLEAVED) != (w->layout != LAYOUT_STORED))
         return "lies in memory as it is not loaded";
+    if (w->align < 0 || w->align > 4096 || (w->align & (w->align - 1)) != 0 ||
+        (w->align && w->mode != WEIGHT_MAPPED))
+        return "begins where it cannot";
     const char *fault = w->mode == WEIGHT_MAPPED        ? mapped_fault(w, (int64_t)row_bytes)
                         : w->mode == WEIGHT_INTERLEAVED ? interleaved_fault(w, (int64_t)row_bytes)
                                                         : copied_fault(w, (int64_t)row_bytes);

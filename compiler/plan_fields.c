@@ -165,6 +165,7 @@ static const plan_record weight_record = {"weights", sizeof(S), .line = true, FI
     INT ("rows",   rows,    1, INT64_MAX),
     INT ("pitch",  pitch,   0, INT64_MAX),
     OPT ("layout", layout,  0, LAYOUT_COUNT - 1, 0),
+    OPT ("align",  align,   0, 4096, 0),
     OPT ("table",  n_table, 0, INT32_MAX, 0),
     INT ("bytes",  bytes,   0, SIZE_MAX / 4),
     {"pieces",   FIELD_LIST, ONE(piece), COUNT(S, n_piece), .max = INT32_MAX, .of = &piece_record},

@@ -35,11 +35,11 @@ typedef struct {
     /* Of the model and its weights, wherever they are: state files belong to it. */
     model_hash (*identity)(const weight_source *s);
     /* Of the bytes as they lie on this machine: what is made of them and kept on disk is named by it.
-     * False: nothing can be, as for a model in memory. */
+     * False, or no function: nothing can be, as for a model in memory. */
     bool (*stamp)(const weight_source *s, model_hash *out);
     /* W1012 if bytes are gone since it was opened: what was read then may be zeros. */
     weft_status (*check)(weft_diag *dg, const weight_source *s);
-    /* Most of it has been read for the last time: its pages may leave this process's memory. */
+    /* Most of it has been read for the last time: its pages may leave this process's memory. NULL: they stay. */
     void (*let_go)(const weight_source *s);
 } weight_source_kind;
 

@@ -44,7 +44,7 @@ bool cache_key(const plan *p, const weight_source *src, cache_sample_fn *sample,
 {
     model_hash h;
     samples known = {.sample = sample};
-    if (!src->kind->stamp(src, &h))
+    if (!src->kind->stamp || !src->kind->stamp(src, &h))
         return false;
     mix(&h, CACHE_VERSION);
     mix(&h, (uint64_t)p->interleaved_bytes);

@@ -22,6 +22,10 @@
 #include <unistd.h>
 
 struct weight_cache {
+    weight_source source;       /* first: cache_of goes from it to the rest */
+    const plan_weight **weight; /* [n_weight]: of the plan, those that are interleaved */
+    size_t *begin;              /* [n_weight]: where each begins */
+    size_t n_weight;
     char *map; /* the file, or NULL: the data is memory */
     size_t map_bytes;
     char *data;
@@ -330,6 +334,65 @@ bool weight_cache_would_keep(const plan *p, const weight_source *src, const cach
     return keeps;
 }
 
+/* ---- a source of weights ---- */
+
+static const weight_cache *cache_of(const weight_source *s)
+{
+    return (const weight_cache *)(const void *)s;
+}
+
+static size_t source_count(const weight_source *s)
+{
+    return cache_of(s)->n_weight;
+}
+
+static weight_tensor source_tensor(const weight_source *s, size_t i)
+{
+    const weight_cache *c = cache_of(s);
+    const plan_weight *w = c->weight[i];
+    WEFT_ASSERT(c->begin[i] + w->bytes <= c->head.interleaved_bytes); /* plan_check */
+    return (weight_tensor){
+        .name = str_of(w->name), .type = w->type, .bytes = w->bytes, .data = c->data + c->begin[i]};
+}
+
+static model_hash source_identity(const weight_source *s)
+{
+    const cache_head *h = &cache_of(s)->head; /* its name, which stands for the model's bytes too */
+    return (model_hash){h->lo, h->hi};
+}
+
+static weft_status source_check(weft_diag *dg, const weight_source *s)
+{
+    return weight_cache_check(dg, cache_of(s));
+}
+
+static const weight_source_kind source_kind = {.count = source_count,
+                                               .tensor = source_tensor,
+                                               .identity = source_identity,
+                                               .check = source_check};
+
+static void list_weights(weight_cache *s, const plan *p)
+{
+    size_t n = (size_t)p->n_weight + 1, at = 0;
+    s->weight = mem_alloc(mem_product(n, sizeof *s->weight));
+    s->begin = mem_alloc(mem_product(n, sizeof *s->begin));
+    for (int32_t i = 0; i < p->n_weight; i++) {
+        const plan_weight *w = &p->weight[i];
+        if (w->mode != WEIGHT_INTERLEAVED)
+            continue;
+        s->weight[s->n_weight] = w;
+        s->begin[s->n_weight++] = at;
+        at = weight_block_end(at, w->bytes);
+    }
+}
+
+const weight_source *weight_cache_source(const weight_cache *s)
+{
+    return &s->source;
+}
+
+/* ---- opening and closing ---- */
+
 static void close_undone(void *s)
 {
     weight_cache_close(s);
@@ -345,6 +408,7 @@ weft_status weight_cache_open(weft_diag *dg, const plan *p, const weight_source 
                         .work = {.threads = opt->threads, .cancel = opt->cancel}};
     mem_scope_on_fail(close_undone, s);
     cache_head_init(&s->head, p->interleaved_bytes, src);
+    list_weights(s, p);
     bool filled = false;
     weft_status status = WEFT_OK;
     if (opt->keep && p->interleaved_bytes >= or_default(opt->bytes_min, CACHE_BYTES_MIN) &&
@@ -356,6 +420,8 @@ weft_status weight_cache_open(weft_diag *dg, const plan *p, const weight_source 
         weight_cache_close(s);
         return status;
     }
+    s->source = (weight_source){
+        .kind = &source_kind, .path = s->path ? s->path : "", .guarded = s->guarded};
     *out_s = s;
     *out_filled = filled;
     return WEFT_OK;
@@ -432,5 +498,7 @@ void weight_cache_close(weight_cache *s)
     forget_file(s);
     mem_free(s->folder);
     mem_free(s->path);
+    mem_free(s->weight);
+    mem_free(s->begin);
     mem_free(s);
 }

@@ -56,6 +56,8 @@ bool weight_cache_is_file(const weight_cache *s); /* mapped, or in memory of its
  * disk. */
 bool weight_cache_would_keep(const plan *p, const weight_source *src, const cache_options *opt);
 char *weight_cache_data(const weight_cache *s);
+/* Once they are there: the interleaved weights of p, in its order, as tensors. Borrowed; p must outlive it. */
+const weight_source *weight_cache_source(const weight_cache *s);
 /* The weights are repacked: let the next process find them. W1412 and W1601, with nothing left behind. */
 weft_status weight_cache_publish(weft_diag *dg, weight_cache *s) WEFT_MUST_USE;
 /* W1012 if the file became shorter, so that weights read since then may be zeros. May be called from any thread. */

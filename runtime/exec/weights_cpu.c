@@ -48,6 +48,8 @@ static weft_status load_mapped(weft_diag *dg, const plan_weight *w, const weight
     for (int i = 0; i < (table ? w->n_piece : 1); i++) {
         weight_piece v;
         WEFT_TRY(weight_find(dg, w, i, src, &v));
+        if (w->align && (uintptr_t)v.data % (uintptr_t)w->align != 0)
+            return weight_misfit(dg, w, "a tensor does not begin where the plan's kernels read it");
         for (int64_t e = 0; e < w->piece[i].rows && table; e++)
             *table++ = v.data + e * w->stride[0];
         *out = v.data;
@@ -59,31 +61,29 @@ static weft_status load_all(weft_diag *dg, cpu_weights *w, const weight_source *
                             const cancel_flag *cancel)
 {
     const plan *p = w->base.p;
+    const weight_source *kept = w->interleaved ? weight_cache_source(w->interleaved) : NULL;
     size_t copied = 0, tabled = 0, interleaved = 0;
     for (int32_t i = 0; i < p->n_weight; i++) {
         if (cancel_asked(cancel))
             return weight_cancelled(dg);
         const plan_weight *pw = &p->weight[i];
         const void **table = pw->n_table ? w->table + tabled / sizeof *w->table : NULL;
-        char *to = NULL;
+        const char *at = NULL; /* that it was moved to */
         tabled = weight_block_end(tabled, (size_t)pw->n_table * sizeof *w->table);
         if (pw->mode == WEIGHT_COPIED) {
-            to = w->copies + copied;
+            WEFT_TRY(load_copied(dg, pw, src, w->copies + copied));
+            at = w->copies + copied;
             copied = weight_block_end(copied, pw->bytes);
         } else if (pw->mode == WEIGHT_INTERLEAVED) {
-            to = weight_cache_data(w->interleaved) + interleaved;
-            interleaved = weight_block_end(interleaved, pw->bytes);
+            at = kept->kind->tensor(kept, interleaved++).data;
         }
-        WEFT_ASSERT(tabled <= p->table_bytes && copied <= p->copied_bytes &&
-                    interleaved <= p->interleaved_bytes);
+        WEFT_ASSERT(tabled <= p->table_bytes && copied <= p->copied_bytes);
 
-        w->at[i] = to;
+        w->at[i] = at;
         if (pw->mode == WEIGHT_MAPPED)
             WEFT_TRY(load_mapped(dg, pw, src, table, &w->at[i]));
-        else if (pw->mode == WEIGHT_COPIED)
-            WEFT_TRY(load_copied(dg, pw, src, to));
-        for (int64_t e = 0; e < pw->n_table && to; e++)
-            table[e] = to + (size_t)e * (pw->bytes / (size_t)pw->n_table);
+        for (int64_t e = 0; e < pw->n_table && at; e++)
+            table[e] = at + (size_t)e * (pw->bytes / (size_t)pw->n_table);
         if (table)
             w->at[i] = table;
     }
@@ -155,7 +155,7 @@ weft_status cpu_weights_load(weft_diag *dg, device *d, const plan *p, const weig
         status = load_interleaved(dg, w, src, opt);
     if (status == WEFT_OK)
         status = load_all(dg, w, src, opt->cancel);
-    if (status == WEFT_OK && p->interleaved_bytes)
+    if (status == WEFT_OK && p->interleaved_bytes && src->kind->let_go)
         src->kind->let_go(src); /* what was interleaved is not read in place any more */
     if (status == WEFT_OK)
         *out_w = &w->base;
