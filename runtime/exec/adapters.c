@@ -322,13 +322,14 @@ weft_status adapters_attach(weft_diag *dg, adapters *a, int64_t seq, const adapt
         if (!a->has[use[i].slot - 1])
             return weft_fail(dg, W1407, WEFT_NOWHERE, "adapter slot %" PRId32 " is empty",
                              use[i].slot);
-        if (!isfinite(use[i].scale))
-            return weft_fail(dg, W1406, WEFT_NOWHERE,
-                             "the scale of adapter slot %" PRId32 " is no number", use[i].slot);
         if (!mix_add(&m, use[i].slot - 1, use[i].scale))
             return weft_fail(dg, W1406, WEFT_NOWHERE,
                              "a mix of more than the %d adapters that are possible", K_MIX_MAX);
     }
+    for (int i = 0; i < m.n; i++) /* sums of them too */
+        if (!isfinite(m.scale[i]))
+            return weft_fail(dg, W1406, WEFT_NOWHERE,
+                             "the scale of adapter slot %" PRId32 " is no number", m.slot[i] + 1);
     *mix_of_seq(a, seq) = m;
     return WEFT_OK;
 }

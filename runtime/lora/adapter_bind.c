@@ -475,10 +475,24 @@ static weft_status with_sites(weft_diag *dg, const bound_model *bm, bound_model 
     if (bm->sites.n > 0)
         return WEFT_OK;
     size_t said = diag_count(dg);
-    bind_options how = {.like = bm, .sites = true, .entry = bm->graph->entry.p};
+    bind_options how = {.like = bm, .sites = true, .others = true, .entry = bm->graph->entry.p};
     WEFT_TRY(model_bind(dg, bm->file, &how, out_own));
     diag_keep_first(dg, said); /* what it warns of was said when the model was bound */
     return WEFT_OK;
+}
+
+/* A GGUF adapter says for which architecture it is. Another one may have weights of the same names and shapes, and still other
+ * rows in them. named: the model with its name in the other format. */
+static weft_status check_arch(weft_diag *dg, const adapter_file *f, const bound_model *bm,
+                              const bound_model *named)
+{
+    bool gguf = model_file_format(bm->file) == MODEL_GGUF && model_file_arch_count(bm->file) > 0;
+    str is = gguf ? model_file_arch(bm->file, 0) : named->others.arch;
+    if (f->arch.n == 0 || is.n == 0 || str_eq(f->arch, is))
+        return WEFT_OK;
+    return weft_fail(dg, W0702, WEFT_NOWHERE,
+                     "%s is for the architecture \"" STR_FMT "\", but %s is \"" STR_FMT "\"",
+                     f->path, STR_ARG(f->arch), model_file_path(bm->file), STR_ARG(is));
 }
 
 weft_status adapter_bind(weft_diag *dg, const adapter_file *f, const bound_model *bm, bool full,
@@ -496,7 +510,9 @@ weft_status adapter_bind(weft_diag *dg, const adapter_file *f, const bound_model
     b.full_reached = ARENA_ARRAY(home, bool, f->wholes.n + 1);
     b.a = ARENA_ARRAY(home, const float *, f->pairs.n + 1);
     b.b = ARENA_ARRAY(home, const float *, f->pairs.n + 1);
-    weft_status st = bind_all(&b, own ? &own->sites : &bm->sites, ad);
+    weft_status st = check_arch(dg, f, bm, own ? own : bm);
+    if (st == WEFT_OK)
+        st = bind_all(&b, own ? &own->sites : &bm->sites, ad);
     VEC_FREE(&b.sites);
     VEC_FREE(&b.fulls);
     bound_model_destroy(own);

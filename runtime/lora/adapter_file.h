@@ -41,6 +41,7 @@ typedef struct {
     bool gguf;
     bool fan_in_fan_out; /* tensors of such modules are stored [in, out] */
     str base;            /* the model it was trained on, as its file says; may be empty */
+    str arch;            /* of GGUF: the architecture that it is for; may be empty */
     double alpha;        /* as the file says */
     bool rslora;
     VEC(adapter_entry) entries;

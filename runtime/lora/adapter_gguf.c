@@ -23,6 +23,7 @@ static weft_status read_settings(weft_diag *dg, adapter_file *f)
     value_str(model_file_key(f->mf, STR("/general.type")), &type);
     value_str(model_file_key(f->mf, STR("/adapter.type")), &kind);
     value_str(model_file_key(f->mf, STR("/general.base_model.0.name")), &f->base);
+    value_str(model_file_key(f->mf, STR("/general.architecture")), &f->arch);
     if (!str_eqz(type, "adapter")) {
         weft_status st = refuse(dg, f, "general.type", type, "adapter");
         weft_note(dg, "this is a model, or something else; an adapter is a PEFT folder or a GGUF "

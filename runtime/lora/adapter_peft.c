@@ -18,6 +18,9 @@
 static const char merge_hint[] =
     "merge it into its base with PEFT (merge_and_unload), and run the result";
 
+static const char convert_hint[] = "save it from PEFT as a plain LoRA adapter "
+                                   "(path_initial_model_for_weight_conversion)";
+
 /* clang-format off */
 static const struct {
     const char *key, *name; /* refused where it is set: not null, false, zero or empty */
@@ -34,7 +37,16 @@ static const struct {
 };
 
 /* Beginnings of init_lora_weights that take something out of the base before training. */
-static const char *const changes_base[] = {"pissa", "olora", "corda", "lora_ga", "lora-ga"};
+static const struct {
+    const char *init, *hint;
+} changes_base[] = {
+    {"pissa",   convert_hint},
+    {"olora",   convert_hint},
+    {"corda",   convert_hint},
+    {"lora_ga", convert_hint},
+    {"lora-ga", convert_hint},
+    {"loftq",   merge_hint},
+};
 
 static const struct {
     const char *tail;
@@ -99,13 +111,12 @@ static weft_status check_kind(weft_diag *dg, const char *path, const value *root
         if (is_set(value_get(root, str_of(refused[i].key))))
             return refuse(dg, path, refused[i].name, refused[i].hint);
     for (size_t i = 0; i < sizeof changes_base / sizeof *changes_base; i++)
-        if (str_starts(init, str_of(changes_base[i]))) {
+        if (str_starts(init, str_of(changes_base[i].init))) {
             weft_status st =
                 weft_fail(dg, W0705, WEFT_NOWHERE,
                           "%s: init_lora_weights is \"" STR_FMT "\", which changes the base", path,
                           STR_ARG(init));
-            weft_note(dg, "save it from PEFT as a plain LoRA adapter "
-                          "(path_initial_model_for_weight_conversion)");
+            weft_note(dg, "%s", changes_base[i].hint);
             return st;
         }
     return WEFT_OK;
@@ -159,8 +170,13 @@ typedef struct {
 static weft_status scale_pair(weft_diag *dg, const adapter_file *f, const peft_scale *s,
                               adapter_pair *p)
 {
-    double r = peft_patterns_find(s->ranks, p->name, s->r);
-    double alpha = peft_patterns_find(s->alphas, p->name, s->alpha);
+    double r = s->r, alpha = s->alpha;
+    if (!peft_patterns_find(s->ranks, p->name, &r) ||
+        !peft_patterns_find(s->alphas, p->name, &alpha))
+        return weft_fail(dg, W1105, WEFT_NOWHERE,
+                         "%s: a pattern of rank_pattern or alpha_pattern takes too long to compare "
+                         "with " STR_FMT,
+                         f->path, STR_ARG(p->name));
     if (r != (double)p->rank)
         return weft_fail(dg, W0702, WEFT_NOWHERE,
                          "%s: " STR_FMT " has rank %" PRId64 ", but " CONFIG " says %g", f->path,

@@ -112,11 +112,14 @@ void peft_patterns_destroy(peft_patterns *p)
     mem_free(p);
 }
 
-double peft_patterns_find(const peft_patterns *p, str module, double absent)
+bool peft_patterns_find(const peft_patterns *p, str module, double *number)
 {
-    for (size_t i = 0; i < p->rows.n; i++)
-        if (pcre2_match(p->rows.at[i].code, (PCRE2_SPTR)module.p, module.n, 0, 0, p->place,
-                        p->bounds) >= 0)
-            return p->rows.at[i].number;
-    return absent;
+    int found = PCRE2_ERROR_NOMATCH;
+    for (size_t i = 0; i < p->rows.n && found == PCRE2_ERROR_NOMATCH; i++) {
+        found = pcre2_match(p->rows.at[i].code, (PCRE2_SPTR)module.p, module.n, 0, 0, p->place,
+                            p->bounds);
+        if (found >= 0)
+            *number = p->rows.at[i].number;
+    }
+    return found >= 0 || found == PCRE2_ERROR_NOMATCH;
 }

@@ -14,7 +14,7 @@ typedef struct peft_patterns peft_patterns;
 weft_status peft_patterns_create(weft_diag *dg, const char *path, const char *what,
                                  const value *map, peft_patterns **out) WEFT_MUST_USE;
 void peft_patterns_destroy(peft_patterns *p); /* NULL is fine */
-/* The number of the first pattern that fits; otherwise `absent`. */
-double peft_patterns_find(const peft_patterns *p, str module, double absent);
+/* The number of the first pattern that fits; where none does it stays as it is. False: one takes too long to compare. */
+bool peft_patterns_find(const peft_patterns *p, str module, double *number) WEFT_MUST_USE;
 
 #endif

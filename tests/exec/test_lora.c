@@ -387,7 +387,8 @@ START_TEST(refused)
     wrong.part[0].in--;
     session *s = open_with(t, backend_cpu_best(), 2, home),
             *none = open_with(t, backend_cpu_best(), 0, home);
-    const adapter_use use[] = {{1, 1}}, empty[] = {{2, 1}}, far[] = {{3, 1}}, nan[] = {{1, NAN}};
+    const adapter_use use[] = {{1, 1}}, empty[] = {{2, 1}}, far[] = {{3, 1}}, nan[] = {{1, NAN}},
+                      much[] = {{1, 3e38f}, {1, 3e38f}};
     REFUSED(session_lora_load(dg, none, 1, &a.src), W1407, "has no slots");
     REFUSED(session_lora_attach(dg, none, 0, use, 1), W1407, "has no slots");
     REFUSED(session_lora_load(dg, s, 0, &a.src), W1407, "no adapter slot 0");
@@ -405,6 +406,7 @@ START_TEST(refused)
     REFUSED(session_lora_attach(dg, s, 0, empty, 1), W1407, "slot 2 is empty");
     REFUSED(session_lora_attach(dg, s, 0, far, 1), W1407, "no adapter slot 3");
     REFUSED(session_lora_attach(dg, s, 0, nan, 1), W1406, "no number");
+    REFUSED(session_lora_attach(dg, s, 0, much, 2), W1406, "scale of adapter slot 1 is no number");
     REFUSED(session_lora_attach(dg, s, SEQS, use, 1), W1403, "no sequence 4");
     batch_row row = {.id = 1, .pos = 0, .seq = 1, .slot = 2};
     REFUSED(session_eval(dg, s, &row, 1), W1407, "adapter slot 2");

@@ -61,13 +61,13 @@ static inline void kit_peft(const temp_dir *d, const char *config, const kit_ten
     arena_destroy(a);
 }
 
-static inline temp_path kit_gguf(const temp_dir *d, const char *type, const char *kind,
-                                 double alpha, const kit_tensor *t, size_t n)
+static inline temp_path kit_gguf(const temp_dir *d, const char *arch, const char *type,
+                                 const char *kind, double alpha, const kit_tensor *t, size_t n)
 {
     arena *a = arena_create();
     weft_diag *dg = diag_create();
     gguf_writer *w = gguf_writer_create();
-    gguf_writer_key(w, STR("general.architecture"), value_of_str(STR("llama")));
+    gguf_writer_key(w, STR("general.architecture"), value_of_str(str_of(arch)));
     gguf_writer_key(w, STR("general.type"), value_of_str(str_of(type)));
     gguf_writer_key(w, STR("adapter.type"), value_of_str(str_of(kind)));
     gguf_writer_key(w, STR("adapter.lora.alpha"), value_of_float(VT_F32, alpha));

@@ -75,6 +75,11 @@ static const struct {
      {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}, {"base_model.model.lm_head.weight", {320, 64}}}, 0,
      "weft: error[W0705]: PATH: base_model.model.lm_head.weight is a whole weight (modules_to_save), not a factor\n"
      "      = note: `weft lora merge` writes a model with it, which can be run\n"},
+    {"{" PLAIN ", \"init_lora_weights\": \"loftq\"}", {{Q0 ".lora_A.weight", {4, 64}}}, 0,
+     "weft: error[W0705]: PATH/adapter_config.json: init_lora_weights is \"loftq\", which changes the base\n"
+     "      = note: merge it into its base with PEFT (merge_and_unload), and run the result\n"},
+    {"{" PLAIN ", \"alpha_pattern\": {\"(?:([a-z_.0-9]+)+)+[A-Z]\": 2}}", {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}}, 0,
+     "weft: error[W1105]: PATH: a pattern of rank_pattern or alpha_pattern takes too long to compare with model.layers.0.self_attn.q_proj\n"},
     {"{\"r\": \"four\"}", {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}}, 0,
      "weft: error[W0706]: PATH/adapter_config.json: r is not a number\n"},
     {"{" PLAIN ", \"alpha_pattern\": {\"q_(proj\": 2}}", {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}}, 0,
@@ -281,7 +286,7 @@ START_TEST(a_gguf_adapter_reaches_both)
                                    {"token_embd.weight.lora_a", {320, 4}},
                                    {"token_embd.weight.lora_b", {64, 4}}};
     temp_dir d = temp_dir_create();
-    temp_path path = kit_gguf(&d, "adapter", "lora", 12, t, COUNT_OF(t));
+    temp_path path = kit_gguf(&d, "llama", "adapter", "lora", 12, t, COUNT_OF(t));
     kit_model hf = kit_open(BASE, NULL), gguf = kit_open(BASE "/model-bf16.gguf", NULL);
     adapter *x = NULL, *y = NULL;
     ck_assert_int_eq(adapter_open(hf.dg, path.path, hf.bm, &x), WEFT_OK);
@@ -303,9 +308,16 @@ START_TEST(a_gguf_adapter_reaches_both)
     adapter_close(x);
     adapter_close(y);
     adapter *none = NULL;
-    path = kit_gguf(&d, "adapter", "control_vector", 12, t, COUNT_OF(t));
+    path = kit_gguf(&d, "llama", "adapter", "control_vector", 12, t, COUNT_OF(t));
     ck_assert_int_ne(adapter_open(hf.dg, path.path, hf.bm, &none), WEFT_OK);
     expect_one(hf.dg, W0705, "adapter.type is \"control_vector\", not \"lora\"");
+    diag_reset(hf.dg);
+    /* Names and shapes fit, but rows of q would be moved that were never moved. */
+    path = kit_gguf(&d, "qwen2", "adapter", "lora", 12, t, COUNT_OF(t));
+    ck_assert_int_ne(adapter_open(hf.dg, path.path, hf.bm, &none), WEFT_OK);
+    expect_one(hf.dg, W0702, "is for the architecture \"qwen2\", but");
+    ck_assert_int_ne(adapter_open(gguf.dg, path.path, gguf.bm, &none), WEFT_OK);
+    expect_one(gguf.dg, W0702, "model-bf16.gguf is \"llama\"");
     kit_close(&hf);
     kit_close(&gguf);
 }
