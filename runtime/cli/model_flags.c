@@ -24,13 +24,26 @@ static const char *policy_text(const model_flags *f)
     return both;
 }
 
+/* -ctk and -ctv take a form, and no policy; NULL is fine. */
+static weft_status check_form(weft_diag *dg, const char *name, const char *form)
+{
+    kpolicy p;
+    if (form && strpbrk(form, "/, \t"))
+        return weft_fail(dg, W1903, WEFT_NOWHERE,
+                         "%s takes one form, such as q8, not '%s'; a policy is for --kv", name,
+                         form);
+    return form ? policy_parse(dg, name, str_of(form), &p) : WEFT_OK;
+}
+
 weft_status model_flags_check_kv(weft_diag *dg, const model_flags *f)
 {
     if (strcmp(kv_flag(f), AUTO) != 0 && (f->kv_keys || f->kv_values))
         return weft_fail(dg, W1904, WEFT_NOWHERE, "either --kv or -ctk and -ctv");
+    WEFT_TRY(check_form(dg, "-ctk", f->kv_keys));
+    WEFT_TRY(check_form(dg, "-ctv", f->kv_values));
     kpolicy p;
-    const char *text = policy_text(f), *name = kv_flag(f) == text ? "--kv" : "-ctk/-ctv";
-    return strcmp(text, AUTO) == 0 ? WEFT_OK : policy_parse(dg, name, str_of(text), &p);
+    const char *text = kv_flag(f);
+    return strcmp(text, AUTO) == 0 ? WEFT_OK : policy_parse(dg, "--kv", str_of(text), &p);
 }
 
 weft_status model_flags_check(weft_diag *dg, const model_flags *f)

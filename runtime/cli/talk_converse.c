@@ -349,6 +349,26 @@ static void command_set(chat *ch, const char *argument)
     }
 }
 
+/* Which forms pages have stays; when they become coarser can change. */
+static void command_kv(chat *ch, const char *argument)
+{
+    enum { SHOWN = 16 };
+    weft_kv_tier t[SHOWN];
+    if (*argument && weft_kv_change(ch->t.c->dg, ch->t.s, argument) != WEFT_OK) {
+        report(ch);
+        return;
+    }
+    int64_t n = weft_kv_tiers(ch->t.s, t, SHOWN);
+    for (int64_t i = 0; i < n && i < SHOWN; i++) {
+        char last[32] = "rest";
+        if (t[i].last >= 0)
+            snprintf(last, sizeof last, "last=%lld", (long long)t[i].last);
+        cli_say(ch->t.c, "  %s/%s %s: %lld of %lld pages of %lld tokens, %.1f MiB", t[i].keys,
+                t[i].values, last, (long long)(t[i].pages - t[i].pages_free), (long long)t[i].pages,
+                (long long)t[i].page_tokens, (double)t[i].bytes / 1048576);
+    }
+}
+
 static void command_stats(chat *ch, const char *argument)
 {
     (void)argument;

@@ -171,7 +171,9 @@ static weft_status show_graph(cli *c, const graph_options *o, int stage, int for
                                 .context = o->open.context}};
     weft_model *m = NULL;
     arena *a = arena_create();
-    weft_status st = api_model_open(c->dg, &from, &m);
+    weft_status st = model_flags_check_kv(c->dg, &o->open);
+    if (st == WEFT_OK)
+        st = api_model_open(c->dg, &from, &m);
     if (st == WEFT_OK && stage == STAGE_FUSED)
         st = show_fused(c, o, m, a, format, out);
     else if (st == WEFT_OK)
