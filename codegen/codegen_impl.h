@@ -16,6 +16,8 @@ typedef struct {
     int lanes; /* floats in a vector */
 } machine;
 
+typedef struct debug_info debug_info;
+
 /* One module. */
 typedef struct {
     weft_diag *dg;
@@ -26,6 +28,7 @@ typedef struct {
     LLVMBuilderRef b;
     LLVMTypeRef f32, i1, i8, i32, i64, ptr, none;
     LLVMTypeRef kernel_type; /* kernel_fn */
+    debug_info *debug;       /* NULL: without lines */
 } emitter;
 
 /* ---- llvm_fail.c: what LLVM says as a diagnostic ---- */
@@ -42,6 +45,13 @@ weft_status machine_open(weft_diag *dg, const code_job *job, machine *out_to);
 void machine_close(machine *to);
 
 /* ---- module.c ---- */
+
+/* An empty module for e->job; verified and written; gone. */
+weft_status emitter_open(emitter *e);
+weft_status emitter_write(emitter *e, code_form form, strbuf *out);
+void emitter_close(emitter *e);
+/* Data that does not change: with a name for others to see, or NULL. */
+LLVMValueRef module_constant(const emitter *e, LLVMValueRef data, const char *name);
 
 weft_status module_compile(weft_diag *dg, const code_job *job, code_form form, strbuf *out);
 
@@ -61,6 +71,30 @@ LLVMValueRef map_emit(emitter *e, const plan_step *s, const char *name);
 /* x, y and z are floats or vectors of them, those that the instruction has. */
 LLVMValueRef math_emit(emitter *e, bool fused, const kinstr *c, LLVMValueRef x, LLVMValueRef y,
                        LLVMValueRef z);
+
+/* ---- bucket_emit.c: a bucket as a function that runs it ---- */
+
+/* The function of a step, where it is one of this module; NULL: the kernel. */
+typedef LLVMValueRef kernel_code(void *ctx, int32_t bucket, int32_t step);
+/* What buckets have in common; begin with NULL. */
+typedef struct bucket_codes bucket_codes;
+LLVMValueRef bucket_emit(emitter *e, bucket_codes **codes, int32_t bucket, kernel_code *step_fn,
+                         void *ctx);
+void bucket_codes_free(bucket_codes *codes);
+
+/* ---- debug_emit.c: lines of the model file; nothing where the job asks for none ---- */
+
+void debug_begin(emitter *e);
+void debug_end(emitter *e);
+/* A function at this place, into which code is put from here on; what follows comes from another place; it ends. */
+void debug_function(emitter *e, LLVMValueRef fn, weft_loc loc);
+void debug_line(emitter *e, weft_loc loc);
+void debug_function_end(emitter *e);
+
+/* ---- table_emit.c ---- */
+
+weft_status table_compile(weft_diag *dg, const kernel_row *const *rows, size_t n,
+                          const char *triple, strbuf *out);
 
 /* ---- jit.c ---- */
 

@@ -4,7 +4,9 @@
  * that an object from a cache cannot reach for more than the plan's kernels and the runtime's helpers. */
 #include "codegen/codegen_impl.h"
 
+#include <dlfcn.h>
 #include <llvm-c/LLJIT.h>
+#include <llvm-c/LLJITUtils.h>
 #include <llvm-c/Orc.h>
 #include <stdlib.h>
 
@@ -47,6 +49,17 @@ static LLVMErrorRef add_object(LLVMOrcLLJITRef jit, const void *object, size_t n
     return LLVMOrcLLJITAddObjectFile(jit, LLVMOrcLLJITGetMainJITDylib(jit), bytes);
 }
 
+/* With WEFT_DEBUG_CODE in the environment gdb learns of the code. LLVM looks for its part of gdb's interface among the
+ * process's global symbols, which those of a library that was loaded on demand are not: make them. */
+static LLVMErrorRef show_debugger(LLVMOrcLLJITRef jit)
+{
+    Dl_info llvm;
+    if (!getenv("WEFT_DEBUG_CODE") || !dladdr((void *)LLVMOrcCreateLLJIT, &llvm) ||
+        !dlopen(llvm.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD))
+        return NULL;
+    return LLVMOrcLLJITEnableDebugSupport(jit);
+}
+
 weft_status jit_load(weft_diag *dg, const void *object, size_t n, const code_symbol *symbols,
                      size_t n_symbol, code **out_c)
 {
@@ -57,7 +70,9 @@ weft_status jit_load(weft_diag *dg, const void *object, size_t n, const code_sym
         return llvm_fail_error(dg, "code cannot be run", error);
     LLVMOrcExecutionSessionSetErrorReporter(LLVMOrcLLJITGetExecutionSession(jit), keep_silent,
                                             NULL);
-    error = add_object(jit, object, n, symbols, n_symbol);
+    error = show_debugger(jit);
+    if (!error)
+        error = add_object(jit, object, n, symbols, n_symbol);
     code *c = error ? NULL : calloc(1, sizeof *c);
     if (!c) {
         LLVMErrorRef closing = LLVMOrcDisposeLLJIT(jit);

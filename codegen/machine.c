@@ -108,7 +108,7 @@ weft_status machine_open(weft_diag *dg, const code_job *job, machine *out_to)
         return llvm_fail(dg, "no such target", error);
     }
     char own[FEATURES_MAX];
-    level_features(job->p->level, own);
+    level_features(job->p ? job->p->level : "", own);
     const char *features = job->features ? job->features : own;
     const char *plain = strncmp(triple, "x86_64", 6) == 0 ? "x86-64" : "generic";
     LLVMTargetMachineRef tm =

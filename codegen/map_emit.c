@@ -311,6 +311,8 @@ LLVMValueRef map_emit(emitter *e, const plan_step *s, const char *name)
     walk_make(&m);
     m.fn = LLVMAddFunction(e->m, name, e->kernel_type);
     LLVMPositionBuilderAtEnd(e->b, LLVMAppendBasicBlockInContext(e->cx, m.fn, "entry"));
+    debug_function(e, m.fn, s->loc);
     emit_rows(&m);
+    debug_function_end(e);
     return m.fn;
 }

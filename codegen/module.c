@@ -5,11 +5,13 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "runtime/exec/plan_code.h"
 
 enum { NAME_MAX_ = 96 };
 
-static void emitter_init(emitter *e)
+weft_status emitter_open(emitter *e)
 {
+    WEFT_TRY(machine_open(e->dg, e->job, &e->to));
     e->cx = LLVMContextCreate();
     e->m = LLVMModuleCreateWithNameInContext("plan", e->cx);
     e->b = LLVMCreateBuilderInContext(e->cx);
@@ -24,13 +26,15 @@ static void emitter_init(emitter *e)
     e->none = LLVMVoidTypeInContext(e->cx);
     LLVMTypeRef params[] = {e->ptr, e->ptr, e->i64, e->i64};
     e->kernel_type = LLVMFunctionType(e->none, params, 4, 0);
+    return WEFT_OK;
 }
 
-static void emitter_deinit(emitter *e)
+void emitter_close(emitter *e)
 {
     LLVMDisposeBuilder(e->b);
     LLVMDisposeModule(e->m);
     LLVMContextDispose(e->cx);
+    machine_close(&e->to);
 }
 
 /* ---- functions ---- */
@@ -65,15 +69,19 @@ static LLVMValueRef map_of(emitter *e, made_maps *made, int32_t bucket, int32_t 
     return fn;
 }
 
-/* An array of what is not to be changed, local to the object. */
-static LLVMValueRef array_of(const emitter *e, LLVMTypeRef type, LLVMValueRef *items, size_t n)
+LLVMValueRef module_constant(const emitter *e, LLVMValueRef data, const char *name)
 {
-    LLVMValueRef data = LLVMConstArray2(type, items, n);
-    LLVMValueRef g = LLVMAddGlobal(e->m, LLVMTypeOf(data), "");
+    LLVMValueRef g = LLVMAddGlobal(e->m, LLVMTypeOf(data), name ? name : "");
     LLVMSetInitializer(g, data);
     LLVMSetGlobalConstant(g, 1);
-    LLVMSetLinkage(g, LLVMInternalLinkage);
+    if (!name)
+        LLVMSetLinkage(g, LLVMInternalLinkage);
     return g;
+}
+
+static LLVMValueRef array_of(const emitter *e, LLVMTypeRef type, LLVMValueRef *items, size_t n)
+{
+    return module_constant(e, LLVMConstArray2(type, items, n), NULL);
 }
 
 static LLVMValueRef struct_of(const emitter *e, LLVMValueRef *fields, unsigned n)
@@ -81,47 +89,86 @@ static LLVMValueRef struct_of(const emitter *e, LLVMValueRef *fields, unsigned n
     return LLVMConstStructInContext(e->cx, fields, n, 0);
 }
 
-static LLVMValueRef bucket_emit_maps(emitter *e, made_maps *made, int32_t bucket)
+/* [n_step]: the functions of its maps, NULL for other steps. */
+static LLVMValueRef *bucket_maps(emitter *e, made_maps *made, int32_t bucket)
 {
     const plan_bucket *b = &e->job->p->bucket[bucket];
-    size_t n = (size_t)b->n_step;
-    LLVMValueRef *fns = malloc((n + 1) * sizeof *fns);
+    LLVMValueRef *fns = calloc((size_t)b->n_step + 1, sizeof *fns);
     if (!fns)
         abort();
     for (int32_t i = 0; i < b->n_step; i++)
-        fns[i] = map_can_emit(e->job->p, &b->step[i]) ? map_of(e, made, bucket, i)
-                                                      : LLVMConstNull(e->ptr);
-    LLVMValueRef all = array_of(e, e->ptr, fns, n);
-    free(fns);
+        if (map_can_emit(e->job->p, &b->step[i]))
+            fns[i] = map_of(e, made, bucket, i);
+    return fns;
+}
+
+static LLVMValueRef maps_table(const emitter *e, LLVMValueRef *fns, size_t n)
+{
+    LLVMValueRef *items = calloc(n + 1, sizeof *items);
+    if (!items)
+        abort();
+    for (size_t i = 0; i < n; i++)
+        items[i] = fns[i] ? fns[i] : LLVMConstNull(e->ptr);
+    LLVMValueRef all = array_of(e, e->ptr, items, n);
+    free(items);
     return all;
 }
 
 /* ---- the table ---- */
 
-static void emit_table(emitter *e)
+_Static_assert(sizeof(code_bucket) == 2 * sizeof(void *), "code_bucket is written as two pointers");
+_Static_assert(sizeof(plan_code) == 2 * sizeof(void *), "plan_code as a number and a pointer");
+
+static LLVMValueRef step_function(void *ctx, int32_t bucket, int32_t step)
+{
+    LLVMValueRef **maps = ctx;
+    return maps[bucket][step];
+}
+
+static bool wanted(const emitter *e, int32_t bucket)
+{
+    return e->job->bucket < 0 || e->job->bucket == bucket;
+}
+
+/* Maps first: functions of buckets call them. */
+static void emit_buckets(emitter *e, LLVMValueRef **maps, LLVMValueRef *rows)
 {
     const plan *p = e->job->p;
     made_maps made = {0};
-    LLVMValueRef *rows = malloc(((size_t)p->n_bucket + 1) * sizeof *rows);
-    if (!rows)
-        abort();
+    bucket_codes *codes = NULL;
+    for (int32_t i = 0; i < p->n_bucket; i++)
+        if (wanted(e, i))
+            maps[i] = bucket_maps(e, &made, i);
     for (int32_t i = 0; i < p->n_bucket; i++) {
         LLVMValueRef fields[] = {LLVMConstNull(e->ptr), LLVMConstNull(e->ptr)};
-        if (e->job->bucket < 0 || e->job->bucket == i)
-            fields[0] = bucket_emit_maps(e, &made, i);
+        if (wanted(e, i)) {
+            fields[0] = maps_table(e, maps[i], (size_t)p->bucket[i].n_step);
+            fields[1] = bucket_emit(e, &codes, i, step_function, maps);
+        }
         rows[i] = struct_of(e, fields, 2);
     }
+    bucket_codes_free(codes);
+    free(made.at);
+}
+
+static void emit_table(emitter *e)
+{
+    const plan *p = e->job->p;
+    size_t n = (size_t)p->n_bucket;
+    LLVMValueRef *rows = calloc(n + 1, sizeof *rows), **maps = calloc(n + 1, sizeof *maps);
+    if (!rows || !maps)
+        abort();
+    emit_buckets(e, maps, rows);
     LLVMTypeRef types[] = {e->ptr, e->ptr};
     LLVMTypeRef row = LLVMStructTypeInContext(e->cx, types, 2, 0);
-    LLVMValueRef table[] = {ir_i64(e, p->n_bucket), array_of(e, row, rows, (size_t)p->n_bucket)};
-    LLVMValueRef all = struct_of(e, table, 2);
+    LLVMValueRef table[] = {ir_i64(e, p->n_bucket), array_of(e, row, rows, n)};
     char name[NAME_MAX_];
     snprintf(name, sizeof name, "%s%s", e->job->prefix ? e->job->prefix : "", CODE_SYMBOL);
-    LLVMValueRef g = LLVMAddGlobal(e->m, LLVMTypeOf(all), name);
-    LLVMSetInitializer(g, all);
-    LLVMSetGlobalConstant(g, 1);
+    module_constant(e, struct_of(e, table, 2), name);
+    for (size_t i = 0; i < n; i++)
+        free(maps[i]);
+    free(maps);
     free(rows);
-    free(made.at);
 }
 
 /* ---- the whole ---- */
@@ -138,16 +185,20 @@ static weft_status finish(emitter *e)
     return failed ? llvm_fail_error(e->dg, "the generated module", failed) : WEFT_OK;
 }
 
+weft_status emitter_write(emitter *e, code_form form, strbuf *out)
+{
+    WEFT_TRY(finish(e));
+    return module_write(e, form, out);
+}
+
 weft_status module_compile(weft_diag *dg, const code_job *job, code_form form, strbuf *out)
 {
     emitter e = {.dg = dg, .job = job};
-    WEFT_TRY(machine_open(dg, job, &e.to));
-    emitter_init(&e);
+    WEFT_TRY(emitter_open(&e));
+    debug_begin(&e);
     emit_table(&e);
-    weft_status st = finish(&e);
-    if (st == WEFT_OK)
-        st = module_write(&e, form, out);
-    emitter_deinit(&e);
-    machine_close(&e.to);
+    debug_end(&e);
+    weft_status st = emitter_write(&e, form, out);
+    emitter_close(&e);
     return st;
 }

@@ -1,12 +1,8 @@
-/* check_jit.c - maps made by codegen/ as kernels of variant `jit`, of each width of vectors.
- *
- * A case's arguments become a plan of one step, which is compiled, loaded and run. What it computes is compared with the
- * reference like any kernel's, and before that, bit by bit, with the kernel whose arithmetic it has: that is what
- * codegen/ promises. */
+/* check_jit.c - generated maps for check_jit_rows.c: a case's arguments become a plan of one step, which is compiled and
+ * loaded. */
 #include "tests/kernels/check_jit.h"
 
 #include <dlfcn.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +36,7 @@ static void stop_diag(weft_diag *dg)
     exit(2);
 }
 
-static void load_generator(void)
+void jit_open(void)
 {
     static codegen_host host;
     void *lib = dlopen(WEFT_LLVM_LIBRARY, RTLD_NOW | RTLD_LOCAL);
@@ -80,7 +76,7 @@ static kernel_fn *compile(const kargs *k, const jit_level *level, code **out_c)
     return ((const plan_code *)at)->bucket[0].map[0];
 }
 
-static kernel_fn *function_for(const kargs *k, const jit_level *level)
+kernel_fn *jit_function(const kargs *k, const jit_level *level)
 {
     map_key key = map_key_of(k);
     for (int i = 0; i < KEPT && i < n_made; i++)
@@ -92,77 +88,4 @@ static kernel_fn *function_for(const kargs *k, const jit_level *level)
     *m = (made){.key = key, .level = level};
     m->fn = compile(k, level, &m->c);
     return m->fn;
-}
-
-/* ---- running ---- */
-
-static bool same_bits(const float *a, const float *b)
-{
-    return memcmp(a, b, sizeof *a) == 0 || (isnan(*a) && isnan(*b));
-}
-
-/* The kernel that a function has the arithmetic of, into other memory; then the function; then both compared. */
-static void run(const jit_level *level, const kargs *k, const kthread *t, int64_t begin,
-                int64_t end)
-{
-    const kernel_row *like = kernel_by_symbol(level->like);
-    like = like && like->fn ? like : NULL;
-    kernel_fn *fn = function_for(k, level);
-    kargs other = *k;
-    kpart p = kpart_of(k, k->size.map.elems, begin, end);
-    for (int i = 0; like && i < K_OUT_MAX; i++)
-        if (k->out[i])
-            other.out[i] = calloc((size_t)k->size.map.rows, (size_t)k->out_pitch[i]);
-    if (like)
-        like->fn(&other, t, begin, end);
-    fn(k, t, begin, end);
-    for (int i = 0; like && i < K_OUT_MAX; i++) {
-        for (int64_t row = p.row; k->out[i] && row < p.row_end; row++)
-            for (int64_t col = p.col; col < p.col_end; col++) {
-                int64_t at = row * k->out_pitch[i] + col * (int64_t)sizeof(float);
-                if (!same_bits((float *)(void *)((char *)k->out[i] + at),
-                               (float *)(void *)((char *)other.out[i] + at)))
-                    check_fail("its bits are not those of the kernel it is made after");
-            }
-        if (k->out[i])
-            free(other.out[i]);
-    }
-}
-
-#define LEVEL(name, level, like)                                                                   \
-    static void k_map_##name(const kargs *k, const kthread *t, int64_t begin, int64_t end)         \
-    {                                                                                              \
-        static const jit_level own = {level, like};                                                \
-        run(&own, k, t, begin, end);                                                               \
-    }
-#if defined(__x86_64__)
-LEVEL(jit_c, "c", "k_map_c")
-LEVEL(jit_avx512, "avx512", "k_map_avx512")
-LEVEL(jit_fused, "avx2", "k_map_neon") /* its arithmetic; the kernel itself is not here */
-#else
-LEVEL(jit_c, "c", "k_map_c")
-LEVEL(jit_neon, "neon", "k_map_neon")
-#endif
-
-const kernel_row *check_more_rows(int *out_n)
-{
-#define ROW(name, as)                                                                              \
-    {.op = KOP_map,                                                                                \
-     .type = DT_COUNT,                                                                             \
-     .variant = VARIANT_##as,                                                                      \
-     .most = INT64_MAX,                                                                            \
-     .symbol = "k_map_" #name,                                                                     \
-     .fn = k_map_##name,                                                                           \
-     .unit = KUNIT_ROW,                                                                            \
-     .scratch = KSCRATCH_REGS /* of the kernel it is compared with */},
-    static const kernel_row rows[] = {
-#if defined(__x86_64__)
-        ROW(jit_c, c) ROW(jit_avx512, avx512) ROW(jit_fused, avx2)
-#else
-        ROW(jit_c, c) ROW(jit_neon, neon)
-#endif
-    };
-    load_generator();
-    *out_n = (int)(sizeof rows / sizeof rows[0]);
-    return rows;
 }

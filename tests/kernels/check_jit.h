@@ -9,6 +9,10 @@ typedef struct {
     const char *level, *like; /* of the plan; the kernel that the step names */
 } jit_level;
 
+/* Given by each program: get ready; the function for such a map. */
+void jit_open(void);
+kernel_fn *jit_function(const kargs *k, const jit_level *level);
+
 enum { MAP_CODE_MAX = 32 };
 
 typedef struct {
@@ -41,6 +45,17 @@ static inline map_key map_key_of(const kargs *k)
 static inline bool map_key_equal(const map_key *a, const map_key *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* Of a key and the kernel it is made after, for tables of functions (FNV-1a). */
+static inline uint64_t map_key_hash(const map_key *key, const jit_level *level)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < sizeof *key; i++)
+        h = (h ^ ((const unsigned char *)key)[i]) * 0x100000001b3u;
+    for (const char *p = level->like; *p; p++)
+        h = (h ^ (unsigned char)*p) * 0x100000001b3u;
+    return h;
 }
 
 static inline plan_step map_step(const kargs *k)

@@ -1,15 +1,16 @@
 #!/bin/sh
 # cross.sh - the kernel checker, built for the other architecture and run by an emulator.
 #
-#   cross.sh BUILD_DIR [PATTERN]
+#   cross.sh BUILD_DIR [PATTERN [EMIT]]
 #
 # On aarch64 it builds for x86_64, and the other way round, with the distribution's cross compiler, and runs the
 # program under qemu-user: x86_64 with what the emulator has (AVX2, FMA, F16C), aarch64 with all it has, as an armv8.2 with
 # dot products, and as a plain armv8.0. Kernels that it cannot run are named as untested; of x86_64 their logic is then checked with the
-# intrinsics in plain C (emulated/). Exit status 77: the compiler or the emulator is not there.
+# intrinsics in plain C (emulated/). EMIT is check_emit: maps that codegen/ makes here for aarch64 are then run there. Exit status 77: the compiler or the emulator is not there.
 set -eu
 dir=$1
 pattern=${2:-}
+emit=${3:-}
 here=$(cd "$(dirname "$0")" && pwd)
 
 case $(uname -m) in
@@ -40,10 +41,18 @@ for need in "${cc:+there}:$prefix-gcc" "${qemu:+there}:qemu-$arch"; do
 done
 
 mkdir -p "$dir"
+emitted=
+if [ -n "$emit" ] && [ "$arch" = aarch64 ]; then
+    CHECK_OBJECT=$dir/emitted.o CHECK_KEYS=$dir/emitted_keys.h "$emit" map_jit >"$dir/emit.log" || {
+        cat "$dir/emit.log"
+        exit 1
+    }
+    emitted=$dir/emitted.o
+fi
 launcher=$(first_of ccache)
 if ! {
     cmake -S "$here/cross" -B "$dir" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$arch \
-        -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+        -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DEMITTED="$emitted" \
         ${launcher:+-DCMAKE_C_COMPILER_LAUNCHER="$launcher"} && cmake --build "$dir" -j 2
 } >"$dir/log" 2>&1; then
     tail -n 40 "$dir/log"
@@ -58,6 +67,10 @@ for cpu in $cpus; do
     "$qemu" -L "/usr/$prefix" -cpu "$cpu" "$dir/check" $pattern 2>"$dir/errors" || failed=1
     grep -v "TCG doesn't support requested feature" "$dir/errors" || true
 done
+if [ -n "$emitted" ]; then
+    echo "== $arch, generated maps"
+    "$qemu" -L "/usr/$prefix" -cpu cortex-a72 "$dir/check_emitted" map_jit 2>>"$dir/errors" || failed=1
+fi
 # AVX-VNNI, AVX-512 and AMX with their intrinsics in plain C: the logic, not the instructions.
 if [ -x "$dir/check_emulated" ]; then
     for variant in avxvnni avx512 amx; do
