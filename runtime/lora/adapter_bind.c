@@ -436,7 +436,8 @@ static weft_status refuse_wholes(weft_diag *dg, const adapter_file *f)
     weft_status st = weft_fail(dg, W0705, WEFT_NOWHERE,
                                "%s: " STR_FMT " is a whole weight (modules_to_save), not a factor",
                                f->path, STR_ARG(f->wholes.at[0].t->name));
-    weft_note(dg, "`weft lora merge` writes a model with it, which can be run");
+    weft_note(dg, "adapters are mixed and switched, a whole weight cannot be: `weft lora merge` "
+                  "writes a model with it, which can be run");
     return st;
 }
 

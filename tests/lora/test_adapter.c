@@ -74,7 +74,7 @@ static const struct {
     {"{" PLAIN ", \"modules_to_save\": [\"lm_head\"]}",
      {{Q0 ".lora_A.weight", {4, 64}}, {Q0 ".lora_B.weight", {64, 4}}, {"base_model.model.lm_head.weight", {320, 64}}}, 0,
      "weft: error[W0705]: PATH: base_model.model.lm_head.weight is a whole weight (modules_to_save), not a factor\n"
-     "      = note: `weft lora merge` writes a model with it, which can be run\n"},
+     "      = note: adapters are mixed and switched, a whole weight cannot be: `weft lora merge` writes a model with it, which can be run\n"},
     {"{" PLAIN ", \"init_lora_weights\": \"loftq\"}", {{Q0 ".lora_A.weight", {4, 64}}}, 0,
      "weft: error[W0705]: PATH/adapter_config.json: init_lora_weights is \"loftq\", which changes the base\n"
      "      = note: merge it into its base with PEFT (merge_and_unload), and run the result\n"},
