@@ -143,7 +143,8 @@ static void emit_buckets(emitter *e, LLVMValueRef **maps, LLVMValueRef *rows)
         LLVMValueRef fields[] = {LLVMConstNull(e->ptr), LLVMConstNull(e->ptr)};
         if (wanted(e, i)) {
             fields[0] = maps_table(e, maps[i], (size_t)p->bucket[i].n_step);
-            fields[1] = bucket_emit(e, &codes, i, step_function, maps);
+            if (p->bucket[i].n_item > 0)
+                fields[1] = bucket_emit(e, &codes, i, step_function, maps);
         }
         rows[i] = struct_of(e, fields, 2);
     }

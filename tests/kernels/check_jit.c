@@ -54,9 +54,7 @@ static kernel_fn *compile(const kargs *k, const jit_level *level, code **out_c)
     weft_diag *dg = diag_create();
     plan_kernel kernel = {.name = level->like, .op = KOP_map, .type = DT_COUNT};
     plan_step s = map_step(k);
-    plan_item item = {.n_step = 1};
-    plan_bucket b = {
-        .n_tok_max = 1, .n_step = 1, .n_item = 1, .n_phase = 1, .step = &s, .item = &item};
+    plan_bucket b = {.n_tok_max = 1, .n_step = 1, .step = &s}; /* no items: only the map */
     plan p = {.level = level->level,
               .n_kernel = 1,
               .kernel = &kernel,

@@ -336,8 +336,10 @@ static void random_make(check *c, int i, check_case *out)
     for (int j = 0; j < 8; j++) {
         int to = (int)check_below(c, n_reg < MAP_REGS_MAX ? n_reg + 1 : n_reg);
         kmap_op op = mild[check_below(c, (int64_t)(sizeof mild / sizeof mild[0]))];
-        add(p, op, to, (int)check_below(c, n_reg), (int)check_below(c, n_reg),
-            (int)check_below(c, n_reg));
+        int at[3]; /* in order: every compiler makes the same program */
+        for (int r = 0; r < 3; r++)
+            at[r] = (int)check_below(c, n_reg);
+        add(p, op, to, at[0], at[1], at[2]);
         p->code[p->n - 1].f[0] = -0.25f;
         p->code[p->n - 1].f[1] = 0.75f;
         n_reg = to == n_reg ? n_reg + 1 : n_reg;
