@@ -6,8 +6,7 @@
 #ifndef WEFT_CODEGEN_CODEGEN_H
 #define WEFT_CODEGEN_CODEGEN_H
 
-#include "compiler/plan.h"
-#include "runtime/base/diag.h"
+#include "runtime/exec/plan_code.h"
 
 /* The object of a plan defines one symbol, the prefix and this: a plan_code (runtime/exec/plan_code.h), whose tables have
  * NULL for buckets that were not compiled and for steps that are no maps. It may refer to kernels and to helpers of the
@@ -29,11 +28,6 @@ typedef struct {
 
 /* Loaded code. */
 typedef struct code code;
-
-typedef struct {
-    const char *name;
-    const void *address;
-} code_symbol;
 
 /* What the loading process gives: weft_fail and strbuf_put (codegen_host_here). */
 typedef struct {

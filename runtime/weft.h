@@ -161,8 +161,9 @@ WEFT_API uint64_t weft_model_token_bytes(const weft_model *m);
 /* ---- sessions ---- */
 
 /* How a session computes: by a compiled plan with the machine's best kernels (WEFT_CPU names lesser ones),
- * or as the reference does, one operator after the other in plain loops. */
-typedef enum { WEFT_EXEC_PLAN, WEFT_EXEC_REF } weft_exec;
+ * as the reference does, one operator after the other in plain loops, or by the plan as native code: LLVM makes it when the
+ * session opens, or it is on disk from the last time. WEFT_ERR_DEVICE where there is no LLVM. */
+typedef enum { WEFT_EXEC_PLAN, WEFT_EXEC_REF, WEFT_EXEC_JIT } weft_exec;
 
 /* What keys and values are stored as. AUTO: f16 for a plan, f32 for the reference. */
 typedef enum { WEFT_KV_AUTO, WEFT_KV_F32, WEFT_KV_F16, WEFT_KV_BF16 } weft_kv;

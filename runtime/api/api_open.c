@@ -5,6 +5,7 @@
 #include "runtime/api/api_impl.h"
 #include "runtime/base/mem.h"
 #include "runtime/formats/random_model.h"
+#include "runtime/jit/jit.h"
 #include "runtime/lora/adapter.h"
 
 enum { LORA_RANK_DEFAULT = 16 };
@@ -28,7 +29,7 @@ static weft_status open_file(weft_diag *dg, const api_source *from, api_file *m)
 /* The one place that chooses between the plan, the reference and kernels that round. */
 static weft_status choose_kernels(weft_diag *dg, const weft_session_options *o, target *t)
 {
-    if (o->exec == WEFT_EXEC_PLAN)
+    if (o->exec != WEFT_EXEC_REF)
         return backend_cpu(dg, o->round_bf16, &t->be);
     if (o->round_bf16)
         return weft_fail(dg, W1603, WEFT_NOWHERE, "the reference rounds nothing");
@@ -104,6 +105,8 @@ static weft_status file_plan(weft_diag *dg, const weft_model *m, const api_wante
     const api_file *f = api_file_of(m);
     target *t = ARENA_NEW(out->a, target);
     out->t = t;
+    if (w->how.exec == WEFT_EXEC_JIT)
+        out->run.maker = jit_maker();
     bound_model_check_context(dg, f->bound, api_held(w));
     return w->how.plan ? read_plan(dg, f, w, out) : make_plan(dg, f, w, t, out);
 }

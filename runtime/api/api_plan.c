@@ -45,7 +45,7 @@ bool api_in_range(const weft_session_options *o)
     return o->context >= 1 && o->context <= INT32_MAX && o->batch >= 0 && o->batch <= INT32_MAX &&
            o->sequences >= 0 && o->wants >= 0 && o->threads >= -1 && o->threads <= 4096 &&
            o->page_tokens >= 0 && o->lora_slots >= 0 && o->lora_rank >= 0 && o->pages >= 0 &&
-           o->prefixes >= -1 && o->prefixes <= PREFIXES_MAX && (unsigned)o->exec <= WEFT_EXEC_REF &&
+           o->prefixes >= -1 && o->prefixes <= PREFIXES_MAX && (unsigned)o->exec <= WEFT_EXEC_JIT &&
            (unsigned)o->kv <= WEFT_KV_BF16;
 }
 
@@ -190,7 +190,7 @@ weft_status api_plan_open(weft_diag *dg, const weft_model *m, const api_wanted *
     if (o->context == 0 && (o->context = m->context) == 0)
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "the model file names no context: a session has to");
-    if ((unsigned)o->exec > WEFT_EXEC_REF || (unsigned)o->kv > WEFT_KV_BF16)
+    if ((unsigned)o->exec > WEFT_EXEC_JIT || (unsigned)o->kv > WEFT_KV_BF16)
         return weft_fail(dg, W1406, WEFT_NOWHERE, "no executor %d, or no storage %d for state",
                          (int)o->exec, (int)o->kv);
     if (!api_in_range(o))

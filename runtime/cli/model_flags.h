@@ -34,7 +34,7 @@ typedef struct {
 #define SESSION_FLAG_ROWS(T, at, threads_normal)                                                                              \
     FLAG_ROW_STR   (T, at.arch,    "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),                    \
     FLAG_ROW_INT   (T, at.threads, "threads",  "t",  "N", threads_normal, 0, 1024, "threads; 0: as many as this process may use"), \
-    FLAG_ROW_CHOICE(T, at.exec,    "exec",     NULL, "plan|ref", "plan", "the compiled plan, or the slow reference"),   \
+    FLAG_ROW_CHOICE(T, at.exec,    "exec",     NULL, "plan|ref|jit", "plan", "the compiled plan, the slow reference, or the plan as native code, by LLVM"),   \
     KV_FLAG_ROW    (T, at),                                                                                                   \
     FLAG_ROW_BOOL  (T, at.deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"), \
     ROUND_FLAG_ROW (T, at),                                                                                                   \

@@ -174,7 +174,9 @@ static weft_status open_session(bench_run *r)
     how.context = deep + most;
     how.sequences = how.wants = n_seq;
     how.batch = r->batch;
-    r->about.exec = o->open.exec == WEFT_EXEC_REF ? "ref" : "plan";
+    static const char *const execs[] = {
+        [WEFT_EXEC_PLAN] = "plan", [WEFT_EXEC_REF] = "ref", [WEFT_EXEC_JIT] = "jit"};
+    r->about.exec = execs[o->open.exec];
     r->rows = calloc((size_t)r->batch, sizeof *r->rows);
     if (!r->rows)
         return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for calls of %" PRId64 " rows",

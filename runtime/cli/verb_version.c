@@ -7,6 +7,7 @@
 #include "runtime/base/json_write.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/version.h"
+#include "runtime/jit/jit_library.h"
 
 typedef struct {
     char none;
@@ -38,6 +39,10 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
     json_open(&w, '{');
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         json_key_text(&w, facts[i][0], facts[i][1]);
+    strbuf llvm = {0};
+    jit_library_path(&llvm);
+    json_key_text(&w, "code_generator", llvm.n ? llvm.p : NULL);
+    strbuf_free(&llvm);
     json_key_open(&w, "cpu_features", '[');
     for (int i = 0; i < CPU_FEATURE_COUNT; i++)
         if (cpu_features() >> i & 1)
@@ -75,6 +80,11 @@ static void print_text(strbuf *out, const struct utsname *os, const char *cpu)
     for (int i = 0; backend_cpu_at(i); i++)
         strbuf_add(out, " %s", backend_cpu_at(i)->level);
     strbuf_putc(out, '\n');
+    strbuf llvm = {0};
+    jit_library_path(&llvm);
+    strbuf_add(out, "  code      %s\n",
+               llvm.n ? llvm.p : "needs libweft_llvm.so, which is not there");
+    strbuf_free(&llvm);
     if (getenv("WEFT_CPU"))
         strbuf_add(out, "  WEFT_CPU  %s, the last of them that plans may use\n",
                    getenv("WEFT_CPU"));

@@ -366,6 +366,7 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     const verify_options *o = v->opt;
     session_options run = o->run;
     run.check_cache = true; /* no kernel is blamed for a damaged file */
+    run.maker = NULL;       /* code is what is verified */
     WEFT_TRY(open_session(dg, o, o->ref, &run, &v->ref));
     if (verify_rounds(o->p)) {
         WEFT_TRY(open_session(dg, o, o->rounded, &run, &v->rounded_run));
@@ -373,6 +374,7 @@ static weft_status open_sessions(weft_diag *dg, verifier *v)
     }
     if (o->original)
         WEFT_TRY(open_session(dg, o, o->original, &run, &v->original));
+    run.maker = o->run.maker;
     WEFT_TRY(open_session(dg, o, o->p, &run, &v->forced));
     run.w = session_weights(v->forced);
     return open_session(dg, o, o->p, &run, &v->free_run);

@@ -4,6 +4,7 @@
 #include "runtime/base/checksum.h"
 #include "runtime/base/intmath.h"
 #include "runtime/exec/cache_sums.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -26,6 +27,9 @@ cache_name cache_name_of(const char *name)
                       letters[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const size_t prefix = strlen(CACHE_TEMP_PREFIX), tail = strlen(CACHE_TEMP_NAME) - prefix;
     bool hidden = name[0] == '.';
+    if (all_of(name, CACHE_NAME_DIGITS, digits) &&
+        strcmp(name + CACHE_NAME_DIGITS, CACHE_CODE_SUFFIX) == 0)
+        return CACHE_NAME_CODE;
     if (all_of(name + hidden, CACHE_NAME_DIGITS, digits) &&
         strcmp(name + hidden + CACHE_NAME_DIGITS, hidden ? CACHE_SEEN_SUFFIX : CACHE_SUFFIX) == 0)
         return hidden ? CACHE_NAME_SEEN : CACHE_NAME_FILE;
@@ -111,4 +115,18 @@ bool cache_file_is_ours(const struct stat *st)
 {
     return S_ISREG(st->st_mode) && (st->st_uid == geteuid() || st->st_uid == 0) &&
            !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
+bool cache_make_folders(char *path)
+{
+    for (char *at = path + 1;; at++) {
+        char was = *at;
+        if (was != '/' && was != 0)
+            continue;
+        *at = 0;
+        bool fine = mkdir(path, 0700) == 0 || errno == EEXIST;
+        *at = was;
+        if (!fine || was == 0)
+            return fine;
+    }
 }

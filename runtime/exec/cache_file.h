@@ -8,19 +8,27 @@
 
 #include "runtime/base/str.h"
 #include "runtime/base/weight_source.h"
+#include "runtime/exec/weight_cache.h"
 #include <sys/stat.h>
 
 enum { CACHE_HEAD_BYTES = 4096, CACHE_VERSION = 3, CACHE_BOOT_MAX = 40, CACHE_MODEL_MAX = 512 };
 
-/* Names: DIGITS.weights, of 32 hexadecimal digits, holds weights; .DIGITS.seen is what was noted of it (cache_seen.h); a file
+/* Names: DIGITS.weights, of 32 hexadecimal digits, holds weights, DIGITS.code generated code; .DIGITS.seen is what was noted of it (cache_seen.h); a file
  * that is not complete yet is called by mkstemp's template. */
 #define CACHE_SUFFIX ".weights"
+#define CACHE_CODE_SUFFIX ".code"
 #define CACHE_SEEN_SUFFIX ".seen"
 #define CACHE_TEMP_PREFIX "weft-new-"
 #define CACHE_TEMP_NAME CACHE_TEMP_PREFIX "XXXXXX"
 enum { CACHE_NAME_DIGITS = 32 };
 
-typedef enum { CACHE_NAME_OTHER, CACHE_NAME_FILE, CACHE_NAME_SEEN, CACHE_NAME_TEMP } cache_name;
+typedef enum {
+    CACHE_NAME_OTHER,
+    CACHE_NAME_FILE,
+    CACHE_NAME_CODE,
+    CACHE_NAME_SEEN,
+    CACHE_NAME_TEMP
+} cache_name;
 
 /* Which of these names is it? Files with any other are not ours: the folder may hold what others keep there. */
 cache_name cache_name_of(const char *name);
@@ -58,5 +66,15 @@ uint64_t cache_file_table(uint64_t interleaved_bytes);
 int cache_file_open(const char *path);
 /* A regular file that nobody but us or root can write: the folder may be one that others share. */
 bool cache_file_is_ours(const struct stat *st);
+
+/* The folder and those above it, where they are not there; false, with errno, if that cannot be. path is as it was. */
+bool cache_make_folders(char *path);
+
+/* cache_list.c, for files of any kind: the folder of that name among the caches; what a file is, false if it is none of the
+ * kind; and listing and removing those. */
+bool cache_folder_named(const char *dir, const char *name, strbuf *out);
+typedef bool cache_read_fn(arena *a, const char *folder, const char *name, cache_file *out);
+size_t cache_list_by(arena *a, const char *folder, cache_read_fn *read_one, cache_file **out_files);
+uint64_t cache_prune_by(const char *folder, cache_read_fn *read_one, uint64_t bytes_max);
 
 #endif

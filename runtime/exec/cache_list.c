@@ -18,18 +18,23 @@ enum { LEFT_ALONE_SECONDS = 3600 };
 static const uint64_t free_bytes_min = UINT64_C(1) << 30;
 enum { FREE_PART = 20 };
 
-bool cache_folder(const char *dir, strbuf *out)
+bool cache_folder_named(const char *dir, const char *name, strbuf *out)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (dir && dir[0])
         strbuf_add(out, "%s", dir);
     else if (cache && cache[0] == '/')
-        strbuf_add(out, "%s/weft/weights", cache);
+        strbuf_add(out, "%s/weft/%s", cache, name);
     else if (home && home[0] == '/')
-        strbuf_add(out, "%s/.cache/weft/weights", home);
+        strbuf_add(out, "%s/.cache/weft/%s", home, name);
     else
         return false;
     return true;
+}
+
+bool cache_folder(const char *dir, strbuf *out)
+{
+    return cache_folder_named(dir, "weights", out);
 }
 
 /* ---- listing ---- */
@@ -69,13 +74,13 @@ static int by_use(const void *x, const void *y)
                               : strcmp(a->name, b->name);
 }
 
-size_t cache_list(arena *a, const char *folder, cache_file **out_files)
+size_t cache_list_by(arena *a, const char *folder, cache_read_fn *read_one, cache_file **out_files)
 {
     VEC(cache_file) files = {0};
     DIR *dir = file_open_dir(folder);
     for (struct dirent *e; dir && (e = readdir(dir));) {
         cache_file f;
-        if (read_file(a, folder, e->d_name, &f))
+        if (read_one(a, folder, e->d_name, &f))
             VEC_PUSH(&files, f);
     }
     file_close_dir(dir);
@@ -87,6 +92,11 @@ size_t cache_list(arena *a, const char *folder, cache_file **out_files)
         memcpy(*out_files, files.at, n * sizeof *files.at);
     VEC_FREE(&files);
     return n;
+}
+
+size_t cache_list(arena *a, const char *folder, cache_file **out_files)
+{
+    return cache_list_by(a, folder, read_file, out_files);
 }
 
 /* ---- removing ---- */
@@ -123,12 +133,12 @@ bool cache_remove(const char *path)
     return true;
 }
 
-uint64_t cache_prune(const char *folder, uint64_t bytes_max)
+uint64_t cache_prune_by(const char *folder, cache_read_fn *read_one, uint64_t bytes_max)
 {
     arena *a = arena_create();
     cache_file *files;
     uint64_t kept = 0, gone = remove_leftovers(folder);
-    size_t n = cache_list(a, folder, &files);
+    size_t n = cache_list_by(a, folder, read_one, &files);
     for (size_t i = 0; i < n; i++) {
         if (files[i].bytes <= bytes_max && kept <= bytes_max - files[i].bytes) {
             kept += files[i].bytes;
@@ -140,6 +150,11 @@ uint64_t cache_prune(const char *folder, uint64_t bytes_max)
     }
     arena_destroy(a);
     return gone;
+}
+
+uint64_t cache_prune(const char *folder, uint64_t bytes_max)
+{
+    return cache_prune_by(folder, read_file, bytes_max);
 }
 
 /* ---- room ---- */

@@ -89,9 +89,9 @@ bool code_claim(code_thread *th, int32_t i, code_range *range)
     return exec_claim(at->e, at->b, (claim_at){i, i - at->now.first, at->set}, &th->t, range);
 }
 
-const code_helper *code_helpers(int *out_n)
+const code_symbol *code_helpers(int *out_n)
 {
-    static const code_helper rows[] = {
+    static const code_symbol rows[] = {
         {"code_leaves", (const void *)code_leaves},
         {"code_phase", (const void *)code_phase},
         {"code_claim", (const void *)code_claim},

@@ -40,7 +40,8 @@
 #ifndef WEFT_RUNTIME_EXEC_PLAN_CODE_H
 #define WEFT_RUNTIME_EXEC_PLAN_CODE_H
 
-#include "kernels/kernels.h"
+#include "compiler/plan.h"
+#include "runtime/base/diag.h"
 
 /* A thread of a call. Generated code reads the first three fields. */
 typedef struct {
@@ -72,6 +73,18 @@ typedef struct {
     const code_bucket *bucket; /* [n_bucket] */
 } plan_code;
 
+/* Who makes code for a plan when a session opens, and lets go of it when it ends: out_own is what release takes. */
+typedef struct {
+    bool use_cache;        /* use code that is on disk, and leave it for the next time */
+    const char *cache_dir; /* in this folder; NULL or empty: the maker's */
+} code_options;
+
+typedef struct {
+    weft_status (*make)(weft_diag *dg, const plan *p, const code_options *how,
+                        const plan_code **out_code, void **out_own);
+    void (*release)(void *own); /* NULL is fine */
+} code_maker;
+
 /* A range of units; begin with zeros. */
 typedef struct {
     int64_t begin, end;
@@ -85,11 +98,11 @@ bool code_phase(code_thread *th, int32_t first, int32_t end);
 /* The next range of item i of that phase for this thread; false: all are taken. */
 bool code_claim(code_thread *th, int32_t i, code_range *range);
 
-/* What code refers to by name besides kernels: these functions. */
+/* A name that code refers to. Besides kernels it refers to these functions. */
 typedef struct {
     const char *name;
     const void *address;
-} code_helper;
-const code_helper *code_helpers(int *out_n);
+} code_symbol;
+const code_symbol *code_helpers(int *out_n);
 
 #endif

@@ -16,7 +16,10 @@ struct session {
     prefix_cache *prefixes; /* NULL: none are kept */
     void *cells;            /* the state's memory, of the device */
     batch *b;
-    adapters *lora; /* NULL: the plan has no slots */
+    adapters *lora;          /* NULL: the plan has no slots */
+    const code_maker *maker; /* NULL: none */
+    const plan_code *code;
+    void *code_own;
     exec *e;
     float *outputs; /* copies of them, where the host cannot read the device's memory; else NULL */
     bool has_run;
@@ -32,7 +35,7 @@ static int thread_count(const session_options *opt)
 static weft_status open_tables(weft_diag *dg, const plan *p, const session_options *opt,
                                session *out_s)
 {
-    session s = {.p = p, .w = opt->w, .dev = opt->dev};
+    session s = {.p = p, .w = opt->w, .dev = opt->dev, .maker = opt->maker};
     if (!s.dev)
         s.dev = opt->w ? opt->w->dev : device_cpu();
     WEFT_ASSERT(!opt->w || opt->w->dev == s.dev);
@@ -72,7 +75,9 @@ static device_load load_how(const session *s, const session_options *opt)
                          .batch_bytes = batch_view_bytes(s->b),
                          .threads = thread_count(opt),
                          .pin = opt->pin,
-                         .cancel = opt->cancel};
+                         .cancel = opt->cancel,
+                         .for_code = s->maker != NULL,
+                         .code = s->code};
 }
 
 /* Rows that an output has at most. */
@@ -111,6 +116,10 @@ static weft_status open_parts(weft_diag *dg, session *s, const weight_source *sr
         WEFT_TRY(weights_create(dg, s->dev, s->p, src, &how, &s->own));
         s->w = s->own;
     }
+    if (s->maker) {
+        code_options how = {.use_cache = opt->use_cache, .cache_dir = opt->cache_dir};
+        WEFT_TRY(s->maker->make(dg, s->p, &how, &s->code, &s->code_own));
+    }
     device_load what = load_how(s, opt);
     if (s->lora) {
         WEFT_TRY(adapters_bind(dg, s->lora));
@@ -125,6 +134,8 @@ static weft_status open_parts(weft_diag *dg, session *s, const weight_source *sr
 static void close_parts(session *s)
 {
     s->dev->kind->unload(s->e);
+    if (s->maker)
+        s->maker->release(s->code_own);
     batch_destroy(s->b);
     prefix_cache_destroy(s->prefixes);
     adapters_destroy(s->lora);

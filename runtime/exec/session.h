@@ -34,6 +34,7 @@ typedef struct {
                                  $HOME/.cache/weft/weights */
     uint64_t cache_bytes_max; /* its files take no more than this together; 0: 64 GiB */
     bool check_cache; /* compare all checksums of what is there, not only if it has changed */
+    const code_maker *maker; /* of code to run the plan with; NULL: the executor's own loop */
     const weights *w; /* of the same plan, checkpoint and device; NULL: the session loads its own */
     weights_progress progress;
     const cancel_flag *cancel; /* stops session_create and session_eval; NULL: nothing does */

@@ -47,21 +47,6 @@ static uint64_t or_default(uint64_t x, uint64_t standard)
 
 /* ---- names ---- */
 
-/* The folder and those above it. */
-static bool make_folders(char *path)
-{
-    for (char *at = path + 1;; at++) {
-        char was = *at;
-        if (was != '/' && was != 0)
-            continue;
-        *at = 0;
-        bool fine = mkdir(path, 0700) == 0 || errno == EEXIST;
-        *at = was;
-        if (!fine || was == 0)
-            return fine;
-    }
-}
-
 static char *copy_text(const char *text)
 {
     size_t n = strlen(text) + 1;
@@ -269,7 +254,7 @@ static bool name_file(weight_cache *s, const plan *p, const weight_source *src,
     strbuf path = {0};
     model_hash h;
     bool fine = cache_key(p, src, weight_make_sample, &h) && cache_folder(opt->dir, &path) &&
-                make_folders(path.p);
+                cache_make_folders(path.p);
     if (fine) {
         s->head.lo = h.lo;
         s->head.hi = h.hi;

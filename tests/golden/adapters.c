@@ -1,6 +1,6 @@
 /* adapters.c - models with LoRA adapters against what PEFT computes with them.
  *
- *     adapters [--exec plan|ref] [--level NAME] [-t N] BASE ADAPTER..
+ *     adapters [--exec plan|ref|jit] [--level NAME] [-t N] BASE ADAPTER..
  *
  * BASE is a checkpoint, ADAPTER a folder with adapter files and expected.safetensors. All adapters are loaded into one session and
  * evaluated in one batch, a sequence each, rows taking turns, with one more sequence that uses none where the base's folder has
@@ -304,7 +304,7 @@ static void barriers(void)
     printf("barriers of a token: %" PRId64 " without slots, %" PRId64
            " with slots that nobody uses, %" PRId64 " with an adapter\n",
            base, idle, busy);
-    if (how == WEFT_EXEC_PLAN &&
+    if (how != WEFT_EXEC_REF &&
         (idle != base || again != base || busy > base + 4 * layers || busy <= base))
         stop("barriers");
     weft_session_destroy(none);
@@ -318,9 +318,12 @@ int main(int argc, char **argv)
     struct stat st;
     dg = weft_diag_create();
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--exec") == 0)
-            how = strcmp(argv[++i], "ref") == 0 ? WEFT_EXEC_REF : WEFT_EXEC_PLAN;
-        else if (strcmp(argv[i], "--level") == 0) {
+        if (strcmp(argv[i], "--exec") == 0) {
+            const char *word = argv[++i];
+            how = strcmp(word, "ref") == 0   ? WEFT_EXEC_REF
+                  : strcmp(word, "jit") == 0 ? WEFT_EXEC_JIT
+                                             : WEFT_EXEC_PLAN;
+        } else if (strcmp(argv[i], "--level") == 0) {
             if (kvariant_find(argv[++i]) == VARIANT_COUNT)
                 return printf("skipped: no kernels up to %s here\n", argv[i]) > 0 ? EXIT_SKIPPED
                                                                                   : 1;

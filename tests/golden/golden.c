@@ -1,7 +1,7 @@
 /* golden.c - small models of every family against the values that Hugging Face transformers computes
  * with them: logits, hidden states and greedy continuations.
  *
- *     golden [--arch FILE.weft] [--exec plan|ref] [--kv POLICY] [-t N] [--skip CASES] [--round bf16]
+ *     golden [--arch FILE.weft] [--exec plan|ref|jit] [--kv POLICY] [-t N] [--skip CASES] [--round bf16]
  *            [--unlike CASES] [--level LEVEL] FOLDER
  *
  * FOLDER has cases: <case>/{config.json, model.safetensors, *.gguf, expected*.safetensors}.
@@ -91,7 +91,7 @@ static bool is_listed(const char *list, const char *name)
 
 static error_bound bound_for(const char *path)
 {
-    if (exec == WEFT_EXEC_PLAN && !is_float(path) && !strstr(kv, "q4"))
+    if (exec != WEFT_EXEC_REF && !is_float(path) && !strstr(kv, "q4"))
         return quantized;
     if (round_bf16)
         return rounded;
@@ -405,7 +405,7 @@ static bool run_model(const char *path, const char *expected, bool unlike)
         c.first[i] = NAN;
     for (int all = 0; all < 2 && fine; all++)
         fine = run_chunks(&c, c.n_id, all) && run_chunks(&c, 1, all) && run_chunks(&c, CHUNK, all);
-    if (tiered && exec == WEFT_EXEC_PLAN && is_float(path))
+    if (tiered && exec != WEFT_EXEC_REF && is_float(path))
         fine = fine && run_as_reference(&c);
     fine = fine && run_some(&c) && run_interleaved(&c) && run_forked(&c) && run_truncated(&c) &&
            (unlike || run_greedy(&c));
@@ -471,7 +471,9 @@ static bool take_flag(const char *flag, const char *text)
     else if (strcmp(flag, "-t") == 0)
         threads = atoi(text);
     else if (strcmp(flag, "--exec") == 0)
-        exec = strcmp(text, "ref") == 0 ? WEFT_EXEC_REF : WEFT_EXEC_PLAN;
+        exec = strcmp(text, "ref") == 0   ? WEFT_EXEC_REF
+               : strcmp(text, "jit") == 0 ? WEFT_EXEC_JIT
+                                          : WEFT_EXEC_PLAN;
     else if (strcmp(flag, "--kv") == 0)
         kv = text;
     else
