@@ -1,11 +1,10 @@
-/* tok.c - opening, and the way of a text through the stages. */
+/* tok.c - the way of a text through the stages. */
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
 #include "runtime/text/tok_impl.h"
 #include <stdlib.h>
-#include <sys/stat.h>
 
-static tok *create(void)
+tok *tok_create(void)
 {
     tok *t = mem_alloc(sizeof *t);
     *t = (tok){.home = arena_create(), .cache.life = mem_life_now()};
@@ -44,7 +43,7 @@ void tok_close(tok *t)
     mem_free(t);
 }
 
-static weft_status hand_over(weft_diag *dg, weft_status status, tok *t, tok **out_tok)
+weft_status tok_hand_over(weft_diag *dg, weft_status status, tok *t, tok **out_tok)
 {
     if (status == WEFT_OK)
         status = tok_finish(dg, t);
@@ -52,46 +51,6 @@ static weft_status hand_over(weft_diag *dg, weft_status status, tok *t, tok **ou
         *out_tok = t;
     else
         tok_close(t);
-    return status;
-}
-
-weft_status tok_open_text(weft_diag *dg, const char *name, str json, tok **out_tok)
-{
-    tok *t = create();
-    return hand_over(dg, tok_load_json(dg, t, name, json), t, out_tok);
-}
-
-weft_status tok_open_model(weft_diag *dg, const model_file *mf, tok **out_tok)
-{
-    const char *path;
-    tok *t = create();
-    weft_status status;
-    if (model_file_format(mf) == MODEL_GGUF)
-        status = tok_load_gguf(dg, t, mf);
-    else if ((status = model_file_sibling(dg, mf, t->home, "tokenizer.json", &path)) == WEFT_OK)
-        status = tok_load_folder(dg, t, path, mf);
-    return hand_over(dg, status, t, out_tok);
-}
-
-static bool is_folder(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-weft_status tok_open(weft_diag *dg, const char *path, tok **out_tok)
-{
-    bool folder = is_folder(path);
-    if (folder || str_ends(str_of(path), STR(".json"))) {
-        tok *t = create();
-        if (folder)
-            path = arena_printf(t->home, "%s/tokenizer.json", path).p;
-        return hand_over(dg, tok_load_folder(dg, t, path, NULL), t, out_tok);
-    }
-    model_file *mf;
-    WEFT_TRY(model_file_open(dg, path, NULL, &mf));
-    weft_status status = tok_open_model(dg, mf, out_tok);
-    model_file_close(mf);
     return status;
 }
 

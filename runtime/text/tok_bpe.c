@@ -52,9 +52,9 @@ static bpe_pair *pair_slot(const bpe *b, int32_t left, int32_t right)
     return &b->pairs[at];
 }
 
-static void pairs_grow(bpe *b)
+static void pairs_resize(bpe *b, size_t cap)
 {
-    bpe bigger = {.cap = b->cap ? b->cap * 2 : 1024};
+    bpe bigger = {.cap = cap};
     bigger.pairs = mem_alloc(mem_product(bigger.cap, sizeof *bigger.pairs));
     for (size_t i = 0; i < bigger.cap; i++)
         bigger.pairs[i].left = VOCAB_NONE;
@@ -66,10 +66,19 @@ static void pairs_grow(bpe *b)
     b->cap = bigger.cap;
 }
 
+void bpe_pairs_reserve(bpe *b, size_t n)
+{
+    size_t cap = 1024;
+    while (cap <= n * 2)
+        cap *= 2;
+    if (cap > b->cap)
+        pairs_resize(b, cap);
+}
+
 void bpe_add_pair(bpe *b, int32_t left, int32_t right, uint32_t rank, int32_t id)
 {
     if (b->n * 2 >= b->cap)
-        pairs_grow(b);
+        pairs_resize(b, b->cap ? b->cap * 2 : 1024);
     bpe_pair *p = pair_slot(b, left, right);
     if (p->left != VOCAB_NONE)
         return;

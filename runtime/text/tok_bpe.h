@@ -47,6 +47,7 @@ void bpe_deinit(bpe *b);
 void bpe_scratch_start(bpe_scratch *s); /* its first blocks (runtime/base/mem_scope.h) */
 void bpe_scratch_free(bpe_scratch *s);
 
+void bpe_pairs_reserve(bpe *b, size_t n); /* room for n pairs */
 /* A pair that stands twice keeps its first rank. */
 void bpe_add_pair(bpe *b, int32_t left, int32_t right, uint32_t rank, int32_t id);
 /* Turn to bytes; the texts live in a. A token that is no text of bytes can never be made. */

@@ -4,34 +4,39 @@
 #include "runtime/text/tok_unicode.h"
 #include <stdlib.h>
 
-/* The bytes that a byte-level text stands for; false if one of its characters stands for none. */
-static bool to_bytes(str text, strbuf *out)
+/* The bytes that a byte-level text stands for, at `to`; how many, or 0 if one of its characters stands for none. */
+static size_t to_bytes(str text, char *to)
 {
     uint32_t cp;
-    strbuf_reset(out);
+    size_t n = 0;
     for (size_t i = 0; i < text.n;) {
         i += uni_next(text.p + i, &cp);
         int byte = uni_to_byte(cp);
         if (byte < 0)
-            return false;
-        strbuf_putc(out, (char)byte);
+            return 0;
+        to[n++] = (char)byte;
     }
-    return text.n > 0;
+    return n;
 }
 
 void bpe_use_bytes(bpe *b, arena *a, const tok_vocab *v)
 {
-    strbuf bytes = {0};
+    size_t most = 0;
+    for (size_t id = 0; id < v->tokens.n; id++)
+        most += v->tokens.at[id].text.n;
+    char *to = arena_alloc(a, most + 1);
     b->bytes = true;
-    for (size_t id = 0; id < v->tokens.n; id++) {
-        str text = v->tokens.at[id].text;
-        if (!text.p || vocab_find(v, text) != (int32_t)id || !to_bytes(text, &bytes))
+    vocab_map_reserve(&b->raw, v->map.n);
+    for (size_t i = 0; i < v->map.cap; i++) { /* each text once, with the token that it means */
+        const vocab_slot *s = &v->map.slots[i];
+        size_t n = s->p ? to_bytes((str){s->p, s->n}, to) : 0;
+        if (!n)
             continue;
-        vocab_map_add(&b->raw, arena_str(a, strbuf_view(&bytes)), (int32_t)id);
-        if (bytes.n == 1)
-            b->of_byte[(unsigned char)bytes.p[0]] = (int32_t)id;
+        vocab_map_add(&b->raw, (str){to, n}, s->id);
+        if (n == 1)
+            b->of_byte[(unsigned char)to[0]] = s->id;
+        to += n;
     }
-    strbuf_free(&bytes);
 }
 
 typedef struct {

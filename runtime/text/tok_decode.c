@@ -260,12 +260,18 @@ static weft_status check_growth(weft_diag *dg, const dec_list *l)
     return WEFT_OK;
 }
 
+static const step_kind steps = {"decoder", "decoders", load_step};
+
+weft_status dec_check(weft_diag *dg, const dec_list *l)
+{
+    WEFT_TRY(field_steps_check(dg, &steps, l->n));
+    return check_growth(dg, l);
+}
+
 weft_status dec_load(weft_diag *dg, arena *a, const value *v, dec_list *to)
 {
-    static const step_kind kind = {"decoder", "decoders", load_step};
-    WEFT_TRY(field_steps(dg, a, &kind, v, to));
-    WEFT_TRY(field_steps_check(dg, &kind, to->n));
-    return check_growth(dg, to);
+    WEFT_TRY(field_steps(dg, a, &steps, v, to));
+    return dec_check(dg, to);
 }
 
 void dec_free(dec_list *l)

@@ -32,6 +32,8 @@ typedef VEC(dec_step) dec_list;
 
 /* Adds the steps of a "decoder" value, which may be null; texts are copied into a. */
 weft_status dec_load(weft_diag *dg, arena *a, const value *v, dec_list *to) WEFT_MUST_USE;
+/* W1209, W1214 for more steps than are allowed, or steps that could make a text too long. */
+weft_status dec_check(weft_diag *dg, const dec_list *l) WEFT_MUST_USE;
 void dec_free(dec_list *l);
 dec_step dec_step_replace(str from, str to);
 

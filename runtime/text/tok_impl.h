@@ -68,6 +68,10 @@ static inline size_t tok_bound_of(size_t n)
     return n * TOK_GROWTH_MAX + TOK_GROWTH_ROOM;
 }
 
+/* Empty; tok_close closes it. */
+tok *tok_create(void);
+/* The end of every way to open one: tok_finish if st is WEFT_OK; t goes to out_tok, or is closed. */
+weft_status tok_hand_over(weft_diag *dg, weft_status st, tok *t, tok **out_tok) WEFT_MUST_USE;
 /* Loaders: fill an empty tokenizer. On failure the caller closes it. */
 weft_status tok_load_json(weft_diag *dg, tok *t, const char *name, str text) WEFT_MUST_USE;
 /* A tokenizer.json with what stands beside it: tokenizer_config.json and its like. mf is the

@@ -209,6 +209,32 @@ static weft_status apply_spaces(weft_diag *dg, const norm_step *s, str in, const
     return WEFT_OK;
 }
 
+/* Numbers are in images that were written before: the list grows at its end. */
+static norm_fn *const numbered[] = {
+    apply_form,       apply_lowercase, apply_strip_accents, apply_nmt,
+    apply_byte_level, apply_replace,   apply_prepend,       apply_strip,
+    apply_charsmap,   apply_bert,      apply_spaces,
+};
+
+int norm_number(norm_fn *apply)
+{
+    for (int k = 0; k < (int)(sizeof numbered / sizeof *numbered); k++)
+        if (numbered[k] == apply)
+            return k + 1;
+    return 0;
+}
+
+norm_fn *norm_of_number(int number)
+{
+    return number >= 1 && number <= (int)(sizeof numbered / sizeof *numbered) ? numbered[number - 1]
+                                                                              : NULL;
+}
+
+bool norm_needs_regex(norm_fn *apply)
+{
+    return apply == apply_replace;
+}
+
 norm_step norm_step_form(uni_form form)
 {
     return (norm_step){.apply = apply_form, .what = "a normal form", .form = form};

@@ -44,4 +44,9 @@ norm_step norm_step_bert(bool strip_accents, bool lowercase);
 /* How SentencePiece treats spaces: a prefix or suffix of one, runs made one, U+2581 for each. */
 norm_step norm_step_spaces(bool prefix, bool suffix, bool merge, bool mark);
 
+/* Steps by number, from 1 on, for images of tokenizers: 0 and NULL where there is none such. */
+int norm_number(norm_fn *apply);
+norm_fn *norm_of_number(int number);
+bool norm_needs_regex(norm_fn *apply);
+
 #endif

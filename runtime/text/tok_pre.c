@@ -230,6 +230,63 @@ static weft_status apply_prefix_space(pre_run *r, size_t step, str text, bool at
     return pass(r, step + 1, strbuf_view(&p->text), at_start);
 }
 
+/* ---- by number ---- */
+
+enum { NEEDS_REGEX = 1, NEEDS_MATCH = 2, NEEDS_MARK = 4, MAPS_BYTES = 8 };
+
+/* Numbers are in images that were written before: both lists grow at their ends. */
+static const struct {
+    pre_fn *apply;
+    unsigned needs;
+} numbered[] = {
+    {apply_regex, NEEDS_REGEX},
+    {apply_digit_groups, NEEDS_REGEX},
+    {apply_chars, NEEDS_MATCH},
+    {apply_words, 0},
+    {apply_metaspace, NEEDS_REGEX | NEEDS_MARK},
+    {apply_byte_map, MAPS_BYTES},
+    {apply_prefix_space, 0},
+};
+static bool (*const matches[])(uint32_t cp) = {uni_is_space, uni_is_numeric, uni_is_punct};
+
+int pre_number(const pre_step *s)
+{
+    for (int k = 0; k < (int)(sizeof numbered / sizeof *numbered); k++)
+        if (s->maps_bytes ? (numbered[k].needs & MAPS_BYTES) != 0 : numbered[k].apply == s->apply)
+            return k + 1;
+    return 0;
+}
+
+const char *pre_set_number(pre_step *s, int number)
+{
+    if (number < 1 || number > (int)(sizeof numbered / sizeof *numbered))
+        return "has a step of no kind";
+    unsigned needs = numbered[number - 1].needs;
+    s->apply = numbered[number - 1].apply;
+    s->maps_bytes = needs & MAPS_BYTES;
+    if ((needs & NEEDS_REGEX && !s->re) || (needs & NEEDS_MATCH && !s->is_match))
+        return "has a step without its pattern";
+    if (needs & NEEDS_MARK && (!s->mark.n || s->mark.n != uni_len(s->mark.p[0])))
+        return "marks spaces with what is not one character";
+    return NULL;
+}
+
+int pre_match_number(bool (*is_match)(uint32_t cp))
+{
+    for (int k = 0; k < (int)(sizeof matches / sizeof *matches); k++)
+        if (matches[k] == is_match)
+            return k + 1;
+    return 0;
+}
+
+bool (*pre_match_of_number(int number))(uint32_t cp)
+{
+    return number >= 1 && number <= (int)(sizeof matches / sizeof *matches) ? matches[number - 1]
+                                                                            : NULL;
+}
+
+/* ---- loading ---- */
+
 static const char byte_level_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 

@@ -53,6 +53,13 @@ void pre_add_bert(pre_list *to);
 bool pre_ends_in_bytes(const pre_list *l);
 void pre_keep_bytes(pre_list *l);
 
+/* For images of tokenizers, steps by number from 1 on: what s was before pre_keep_bytes. And back: s, whose other fields are
+ * set, becomes such a step; NULL, or what it lacks. The same for is_match, which may be NULL: 0. */
+int pre_number(const pre_step *s);
+const char *pre_set_number(pre_step *s, int number);
+int pre_match_number(bool (*is_match)(uint32_t cp));
+bool (*pre_match_of_number(int number))(uint32_t cp);
+
 struct pre_run {
     weft_diag *dg;
     pre_list *steps;

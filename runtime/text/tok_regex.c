@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 enum {
-    PATTERN_BYTES_MAX = 1 << 16,
     PATTERN_DEPTH_MAX = 100,    /* of brackets */
     MATCH_STEPS_MAX = 20000000, /* and MATCH_STEPS_PER_BYTE: a long run of spaces takes three */
     MATCH_STEPS_PER_BYTE = 8,
@@ -33,6 +32,16 @@ static str copy(str s)
     memcpy(p, s.p, s.n);
     p[s.n] = '\0';
     return (str){p, s.n};
+}
+
+bool tok_regex_is_literal(const tok_regex *re)
+{
+    return !re->code;
+}
+
+str tok_regex_text(const tok_regex *re)
+{
+    return re->pattern;
 }
 
 static void destroy_undone(void *re)
@@ -109,9 +118,9 @@ static weft_status compile(weft_diag *dg, tok_regex *re, str translated)
 
 weft_status tok_regex_create(weft_diag *dg, str pattern, tok_regex **out_re)
 {
-    if (pattern.n > PATTERN_BYTES_MAX)
+    if (pattern.n > TOK_PATTERN_MAX)
         return weft_fail(dg, W1209, WEFT_NOWHERE, "a pattern has %zu bytes, at most %d are allowed",
-                         pattern.n, PATTERN_BYTES_MAX);
+                         pattern.n, TOK_PATTERN_MAX);
     tok_regex *re = tok_regex_literal(pattern);
     strbuf translated = {0};
     weft_status status = tok_onig_translate(dg, pattern, &translated);

@@ -11,9 +11,14 @@
 
 typedef struct tok_regex tok_regex;
 
+enum { TOK_PATTERN_MAX = 1 << 16 }; /* bytes of a pattern */
+
 weft_status tok_regex_create(weft_diag *dg, str pattern, tok_regex **out_re) WEFT_MUST_USE;
 /* Finds the text itself; an empty one is never found. */
 tok_regex *tok_regex_literal(str text);
+/* What it was made of: the text itself, or the pattern as the tokenizer has it. */
+bool tok_regex_is_literal(const tok_regex *re);
+str tok_regex_text(const tok_regex *re);
 void tok_regex_destroy(tok_regex *re); /* NULL is fine */
 
 /* Goes through the matches of a text, which is well-formed UTF-8, from left to right. */

@@ -29,6 +29,7 @@ void unigram_finish(unigram *u, const tok_vocab *v, uint32_t skip)
 {
     VEC(tree_entry) all = {0};
     double least = INFINITY;
+    u->skip = skip;
     for (size_t id = 0; id < v->tokens.n; id++) {
         str text = v->tokens.at[id].text;
         if (!text.n || v->tokens.at[id].flags & skip || id >= u->scores.n)

@@ -12,6 +12,7 @@ typedef struct {
     double unk_score;
     int32_t unk; /* VOCAB_NONE: text without tokens is an error */
     bool byte_fallback;
+    uint32_t skip; /* flags of tokens that take no part */
     int32_t fallback[256];
 } unigram;
 

@@ -42,9 +42,9 @@ static vocab_slot *slot_of(const vocab_map *m, str text)
     return &m->slots[at];
 }
 
-static void grow(vocab_map *m)
+static void resize(vocab_map *m, size_t cap)
 {
-    vocab_map bigger = {.cap = m->cap ? m->cap * 2 : 64, .n = m->n};
+    vocab_map bigger = {.cap = cap, .n = m->n};
     bigger.slots = mem_alloc(mem_product(bigger.cap, sizeof *bigger.slots));
     memset(bigger.slots, 0, bigger.cap * sizeof *bigger.slots);
     for (size_t i = 0; i < m->cap; i++)
@@ -54,11 +54,20 @@ static void grow(vocab_map *m)
     *m = bigger;
 }
 
+void vocab_map_reserve(vocab_map *m, size_t n)
+{
+    size_t cap = 64;
+    while (cap <= n * 2)
+        cap *= 2;
+    if (cap > m->cap)
+        resize(m, cap);
+}
+
 void vocab_map_add(vocab_map *m, str text, int32_t id)
 {
     WEFT_ASSERT(text.p && text.n <= UINT32_MAX);
     if (m->n * 2 >= m->cap)
-        grow(m);
+        resize(m, m->cap ? m->cap * 2 : 64);
     vocab_slot *s = slot_of(m, text);
     m->n += !s->p;
     *s = (vocab_slot){text.p, (uint32_t)text.n, id};

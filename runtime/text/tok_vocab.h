@@ -29,6 +29,7 @@ typedef struct {
     size_t n, cap;
 } vocab_map;
 
+void vocab_map_reserve(vocab_map *m, size_t n); /* room for n texts */
 void vocab_map_add(vocab_map *m, str text, int32_t id);
 int32_t vocab_map_find(const vocab_map *m, str text); /* VOCAB_NONE: not there */
 void vocab_map_free(vocab_map *m);
