@@ -90,6 +90,11 @@ static inline int64_t table_behind(const cell_table *t, int64_t length)
     return t->tier > 0 && t->g->pinned > ring ? t->g->pinned : ring;
 }
 
+/* W1403 unless there is such a sequence. */
+weft_status state_check_seq(weft_diag *dg, const state *st, int64_t seq) WEFT_MUST_USE;
+/* Rows [first, n) of a page of tier 0 to the same place of another page. */
+weft_status state_copy_rows(weft_diag *dg, const state *st, const kcell *c, int32_t from,
+                            int32_t to, int64_t first, int64_t n) WEFT_MUST_USE;
 /* Can a holder be cut to `length` tokens so that the next one sees what it should? Else out_entry, unless NULL, is the first
  * entry that is missing. */
 bool table_can_keep(const cell_table *t, int64_t holder, int64_t length, int64_t *out_entry);

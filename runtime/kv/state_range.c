@@ -5,7 +5,6 @@
  * that had appended them. */
 #include "runtime/kv/state_impl.h"
 
-#include "kernels/page_form.h"
 #include <inttypes.h>
 
 typedef struct {
@@ -14,13 +13,8 @@ typedef struct {
 
 static weft_status check_range(weft_diag *dg, const state *st, const range *r)
 {
-    for (int i = 0; i < 2; i++) {
-        int64_t seq = i ? r->to : r->from;
-        if (!state_has(st, seq))
-            return weft_fail(dg, W1403, WEFT_NOWHERE,
-                             "there is no sequence %" PRId64 "; they are numbered 0 to %" PRId64,
-                             seq, st->n_seq - 1);
-    }
+    WEFT_TRY(state_check_seq(dg, st, r->from));
+    WEFT_TRY(state_check_seq(dg, st, r->to));
     if (r->from == r->to)
         return weft_fail(dg, W1403, WEFT_NOWHERE,
                          "rows of sequence %" PRId64 " cannot follow themselves", r->from);
@@ -95,31 +89,12 @@ static weft_status check_pages(weft_diag *dg, const state *st, const range *r)
     return WEFT_OK;
 }
 
-/* Rows [first, n) of a page of tier 0 to the same place of another. */
-static weft_status copy_rows(weft_diag *dg, const state *st, const kcell *c, int32_t from,
-                             int32_t to, int64_t first, int64_t n)
-{
-    const kcell_tier *t = &c->tier[0];
-    const char *src = t->base + from * t->page_bytes;
-    char *dst = t->base + to * t->page_bytes;
-    const page_part part[] = {page_part_of(t->key, PAGE_KEYS, c->page_tok, c->k),
-                              page_part_of(t->value, PAGE_VALUES, c->page_tok, c->v)};
-    int64_t at = 0;
-    for (int i = 0; i < (c->latent ? 1 : 2); i++)
-        for (int64_t h = 0; h < c->heads; h++, at += part[i].bytes) {
-            int64_t begin = at + page_row(&part[i], first);
-            WEFT_TRY(st->copy(st->copy_ctx, dg, dst + begin, src + begin,
-                              (size_t)((n - first) * part[i].row_bytes)));
-        }
-    return WEFT_OK;
-}
-
 static weft_status copy_cells(weft_diag *dg, const state *st, const cell_table *t, int32_t from,
                               int32_t to, int64_t first, int64_t n)
 {
     for (int i = 0; i < st->n_cell; i++)
         if (&st->tables[st->cells[i].table] == t)
-            WEFT_TRY(copy_rows(dg, st, &st->cells[i], from, to, first, n));
+            WEFT_TRY(state_copy_rows(dg, st, &st->cells[i], from, to, first, n));
     return WEFT_OK;
 }
 

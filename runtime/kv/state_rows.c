@@ -2,8 +2,9 @@
 #include "runtime/kv/state_impl.h"
 
 #include <inttypes.h>
+#include "kernels/page_form.h"
 
-static weft_status check_seq(weft_diag *dg, const state *st, int64_t seq)
+weft_status state_check_seq(weft_diag *dg, const state *st, int64_t seq)
 {
     if (state_has(st, seq))
         return WEFT_OK;
@@ -79,7 +80,7 @@ static void undo_pages(const state *st, cell_table *t, int64_t seq)
 
 static weft_status check_new(weft_diag *dg, const state *st, int64_t seq, int64_t n_new)
 {
-    WEFT_TRY(check_seq(dg, st, seq));
+    WEFT_TRY(state_check_seq(dg, st, seq));
     WEFT_ASSERT(n_new >= 0);
     if (n_new > st->n_ctx - st->length[seq])
         return weft_fail(dg, W1404, WEFT_NOWHERE,
@@ -102,25 +103,22 @@ static bool reserve_one(state *st, int64_t seq, int64_t n_new, shortage *out_why
     return true;
 }
 
-static int64_t float_bytes(kform f)
-{
-    return (int64_t)dtype_row_of(kform_dtype(f))->bytes;
-}
-
-/* The first n rows of a page of tier 0; each head's are together. */
-static weft_status copy_rows(weft_diag *dg, const state *st, const kcell *c, int32_t from,
-                             int32_t to, int64_t n)
+weft_status state_copy_rows(weft_diag *dg, const state *st, const kcell *c, int32_t from,
+                            int32_t to, int64_t first, int64_t n)
 {
     const kcell_tier *t = &c->tier[0];
     const char *src = t->base + from * t->page_bytes;
     char *dst = t->base + to * t->page_bytes;
-    const int64_t width[2] = {c->k * float_bytes(t->key),
-                              c->latent ? 0 : c->v * float_bytes(t->value)};
+    const page_part part[] = {page_part_of(t->key, PAGE_KEYS, c->page_tok, c->k),
+                              page_part_of(t->value, PAGE_VALUES, c->page_tok, c->v)};
     int64_t at = 0;
     WEFT_ASSERT(st->copy);
-    for (int part = 0; part < 2; part++)
-        for (int64_t h = 0; h < c->heads && width[part]; h++, at += c->page_tok * width[part])
-            WEFT_TRY(st->copy(st->copy_ctx, dg, dst + at, src + at, (size_t)(n * width[part])));
+    for (int i = 0; i < (c->latent ? 1 : 2); i++)
+        for (int64_t h = 0; h < c->heads; h++, at += part[i].bytes) {
+            int64_t begin = at + page_row(&part[i], first);
+            WEFT_TRY(st->copy(st->copy_ctx, dg, dst + begin, src + begin,
+                              (size_t)((n - first) * part[i].row_bytes)));
+        }
     return WEFT_OK;
 }
 
@@ -132,9 +130,9 @@ static weft_status copy_shared(weft_diag *dg, const state *st, int64_t seq)
         const cell_table *t = &st->tables[c->table];
         int64_t length = st->length[seq];
         if (t->marks[seq].shared >= 0)
-            WEFT_TRY(copy_rows(dg, st, c, t->marks[seq].shared,
-                               t->pool.tables[seq].page[length / c->page_tok],
-                               length % c->page_tok));
+            WEFT_TRY(state_copy_rows(dg, st, c, t->marks[seq].shared,
+                                     t->pool.tables[seq].page[length / c->page_tok], 0,
+                                     length % c->page_tok));
     }
     return WEFT_OK;
 }
@@ -309,7 +307,7 @@ static weft_status check_rows(weft_diag *dg, const state *st, int64_t seq, int64
 
 weft_status state_truncate(weft_diag *dg, state *st, int64_t seq, int64_t length)
 {
-    WEFT_TRY(check_seq(dg, st, seq));
+    WEFT_TRY(state_check_seq(dg, st, seq));
     WEFT_TRY(check_rows(dg, st, seq, length));
     st->length[seq] = length;
     state_release(st, seq);
@@ -333,8 +331,8 @@ void state_share(state *st, int64_t from, int64_t to, int64_t length)
 
 weft_status state_fork(weft_diag *dg, state *st, int64_t from, int64_t to, int64_t length)
 {
-    WEFT_TRY(check_seq(dg, st, from));
-    WEFT_TRY(check_seq(dg, st, to));
+    WEFT_TRY(state_check_seq(dg, st, from));
+    WEFT_TRY(state_check_seq(dg, st, to));
     if (from == to)
         return state_truncate(dg, st, from, length);
     WEFT_TRY(check_rows(dg, st, from, length));

@@ -161,10 +161,7 @@ static weft_status move_rows(weft_diag *dg, mover *m, const key_turn *turn)
 weft_status state_remove_range(weft_diag *dg, state *st, int64_t seq, int64_t begin, int64_t end,
                                const key_turn *turn, const state_copies *copy)
 {
-    if (!state_has(st, seq))
-        return weft_fail(dg, W1403, WEFT_NOWHERE,
-                         "there is no sequence %" PRId64 "; they are numbered 0 to %" PRId64, seq,
-                         st->n_seq - 1);
+    WEFT_TRY(state_check_seq(dg, st, seq));
     int64_t length = st->length[seq];
     if (begin < 0 || begin > end || end > length)
         return weft_fail(dg, W1402, WEFT_NOWHERE,
