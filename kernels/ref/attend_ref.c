@@ -24,26 +24,18 @@ typedef struct {
     float *key; /* [k], scratch: the key last read */
 } query;
 
-static void key_read(const query *q, int64_t j, float *to)
+/* The key or the value of position j, in the tier that the row sees it in. */
+static void row_read(const query *q, page_kind kind, int64_t j, float *to)
 {
     const kcell *c = q->k->cell;
+    bool key = kind == PAGE_KEYS;
     int64_t e = j / c->page_tok;
     int tier = cell_tier(c, q->k->batch, q->seq, q->pos, e);
-    page_part part = cell_key_part(c, tier);
     int32_t page = kbatch_pages(q->k->batch, c->table + tier, q->seq)[e];
-    page_read(&part, cell_key_at(c, tier, page, q->cell_head), j % c->page_tok, 1, 0, c->k, to,
-              c->k);
-}
-
-static void value_read(const query *q, int64_t j, float *to)
-{
-    const kcell *c = q->k->cell;
-    int64_t e = j / c->page_tok;
-    int tier = cell_tier(c, q->k->batch, q->seq, q->pos, e);
-    page_part part = cell_value_part(c, tier);
-    int32_t page = kbatch_pages(q->k->batch, c->table + tier, q->seq)[e];
-    page_read(&part, cell_value_at(c, tier, page, q->cell_head), j % c->page_tok, 1, 0, c->v, to,
-              c->v);
+    page_part part = key ? cell_key_part(c, tier) : cell_value_part(c, tier);
+    const char *at =
+        key ? cell_key_at(c, tier, page, q->cell_head) : cell_value_at(c, tier, page, q->cell_head);
+    page_read(&part, at, j % c->page_tok, 1, 0, part.width, to, part.width);
 }
 
 /* The logit of position j; leaves its key in q->key. */
@@ -52,7 +44,7 @@ static double logit(const query *q, int64_t j)
     const kcell *c = q->k->cell;
     const float *slopes = q->k->in[3]; /* [H] or NULL */
     double scale = q->k->scalar.attend.scale, softcap = q->k->scalar.attend.softcap;
-    key_read(q, j, q->key);
+    row_read(q, PAGE_KEYS, j, q->key);
     double s = scale * dot(q->q, q->key, c->k);
     if (softcap != 0)
         s = softcap * tanh(s / softcap);
@@ -77,7 +69,7 @@ static void attend_head(const query *q, double *sum, float *value, float *out)
         double p = exp(logit(q, j) - max);
         const float *v = q->key;
         if (!c->latent) {
-            value_read(q, j, value);
+            row_read(q, PAGE_VALUES, j, value);
             v = value;
         }
         total += p;
