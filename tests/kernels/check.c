@@ -559,12 +559,18 @@ static const check_op *op_find(kop name)
 typedef struct {
     bool list, bench;
     uint32_t seed;
-    const char *pattern;
+    const char *pattern, *without; /* in the name of a kernel; at its end */
 } options;
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+    return n_end > 0 && n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
 
 static bool options_read(int argc, char **argv, options *o)
 {
-    *o = (options){.seed = 1, .pattern = ""};
+    *o = (options){.seed = 1, .pattern = "", .without = ""};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--list") == 0)
             o->list = true;
@@ -572,6 +578,8 @@ static bool options_read(int argc, char **argv, options *o)
             o->bench = true;
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             o->seed = (uint32_t)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--without") == 0 && i + 1 < argc)
+            o->without = argv[++i];
         else if (argv[i][0] != '-')
             o->pattern = argv[i];
         else
@@ -603,7 +611,8 @@ static void check_rows(const options *o, const kernel_row *rows, int n_row, tota
     check *c = &the_check;
     for (int i = 0; i < n_row; i++) {
         bool foreign = !rows[i].fn; /* cross.sh checks those */
-        if (foreign || rows[i].variant == VARIANT_ref || !strstr(rows[i].symbol, o->pattern))
+        if (foreign || rows[i].variant == VARIANT_ref || !strstr(rows[i].symbol, o->pattern) ||
+            ends_with(rows[i].symbol, o->without))
             continue;
         if (o->list) {
             printf("%s\n", rows[i].symbol);
@@ -634,7 +643,7 @@ int main(int argc, char **argv)
 {
     options o;
     if (!options_read(argc, argv, &o)) {
-        fprintf(stderr, "usage: check [--list] [--bench] [--seed N] [PATTERN]\n");
+        fprintf(stderr, "usage: check [--list] [--bench] [--seed N] [--without END] [PATTERN]\n");
         return 2;
     }
     int n_row, n_more;
