@@ -1,4 +1,4 @@
-/* page_form.c - quantise the part of a page, and read it. Codes are found row by row, as numbers from -119 to 119, and then
+/* page_form.c - quantise the part of a page, and read it. Codes are found row by row, as numbers from -120 to 120, and then
  * put where they belong, a *strip* at a time: 32 columns of some tokens; columns beyond the width are 0. */
 #include "kernels/page_form.h"
 
@@ -70,18 +70,18 @@ static scale scale_of(float low, float high, bool centred, bool finite)
     return s;
 }
 
-/* A whole number from -119 to 119, and PAGE_OFFSET8; what is not finite has `by` 0 and becomes 0. */
+/* A whole number from -120 to 120, and PAGE_OFFSET; what is not finite has `by` 0 and becomes 0. */
 static uint8_t code_of(float x, float from, float by)
 {
     const float magic = 0x1.8p23f; /* numbers near it have units of 1 */
     float whole = (x - from) * by + magic - magic;
-    return (uint8_t)((by == 0 ? 0 : (int32_t)whole) + PAGE_OFFSET8);
+    return (uint8_t)((by == 0 ? 0 : (int32_t)whole) + PAGE_OFFSET);
 }
 
-/* Two bytes of q8 as q4 keeps them: the upper half of the code, rounded, and PAGE_OFFSET4. */
+/* Two bytes of q8 as q4 keeps them: their upper halves. */
 static uint8_t nibbles_of(uint8_t low, uint8_t high)
 {
-    return (uint8_t)((low + 8) >> 4 | ((high + 8) >> 4) << 4);
+    return (uint8_t)(low >> 4 | (high & 0xf0));
 }
 
 /* Two quads of n bytes each become one of nibbles. */
@@ -260,7 +260,7 @@ void page_convert(const page_part *to, void *dst, const page_part *from, const v
 
 /* ---- reading ---- */
 
-/* The bytes, or q4's nibbles, of a strip of a token of keys: its channels are four and four. */
+/* The bytes of a strip of a token of keys, of q4 their upper halves: its channels are four and four. */
 static void codes_of_key(const page_part *p, const uint8_t *codes, int64_t t, int64_t col,
                          uint8_t *to)
 {
@@ -268,9 +268,9 @@ static void codes_of_key(const page_part *p, const uint8_t *codes, int64_t t, in
     for (int c = 0; c < STRIP; c += each) {
         const uint8_t *from = codes + (col + c) / each * p->quad_bytes + t * PAGE_QUAD;
         for (int i = 0; i < PAGE_QUAD; i++) {
-            to[c + i] = p->form == KFORM_Q8 ? from[i] : from[i] & 15;
+            to[c + i] = p->form == KFORM_Q8 ? from[i] : (uint8_t)(from[i] << 4);
             if (p->form == KFORM_Q4)
-                to[c + PAGE_QUAD + i] = from[i] >> 4;
+                to[c + PAGE_QUAD + i] = from[i] & 0xf0;
         }
     }
 }
@@ -280,25 +280,31 @@ static void codes_of_value(const page_part *p, const uint8_t *codes, int64_t t, 
                            uint8_t *to)
 {
     int each = p->form == KFORM_Q8 ? PAGE_QUAD : 2 * PAGE_QUAD;
-    int shift = t % each >= PAGE_QUAD ? 4 : 0, mask = p->form == KFORM_Q8 ? 255 : 15;
+    int shift = p->form == KFORM_Q4 && t % each < PAGE_QUAD ? 4 : 0;
+    int mask = p->form == KFORM_Q8 ? 0xff : 0xf0;
     const uint8_t *from = codes + t / each * p->quad_bytes + col * PAGE_QUAD + t % PAGE_QUAD;
     for (int c = 0; c < STRIP; c++)
-        to[c] = (uint8_t)(from[c * PAGE_QUAD] >> shift & mask);
+        to[c] = (uint8_t)(from[c * PAGE_QUAD] << shift & mask);
 }
 
-/* The codes of a strip of a token as floats; q4's are 16 times what it stores. */
+/* What is taken from bytes to get codes; q4's bytes are upper halves. */
+static int offset_of(const page_part *p)
+{
+    return p->form == KFORM_Q8 ? PAGE_OFFSET : PAGE_CODE_MAX;
+}
+
+/* The codes of a strip of a token as floats. */
 static void codes_load(const page_part *p, const char *block, int64_t t, int64_t col, float *x)
 {
     const uint8_t *codes = (const uint8_t *)block + p->codes;
-    int offset = p->form == KFORM_Q8 ? PAGE_OFFSET8 : PAGE_OFFSET4;
-    int times = p->form == KFORM_Q8 ? 1 : 16;
+    int offset = offset_of(p);
     uint8_t code[STRIP];
     if (p->kind == PAGE_KEYS)
         codes_of_key(p, codes, t, col, code);
     else
         codes_of_value(p, codes, t, col, code);
     for (int i = 0; i < STRIP; i++)
-        x[i] = (float)((code[i] - offset) * times);
+        x[i] = (float)(code[i] - offset);
 }
 
 /* Strip `col` of token t of a block, of which columns [begin, end) are wanted. */
@@ -313,12 +319,12 @@ static void strip_read(const page_part *p, const char *block, int64_t t, int64_t
 }
 
 /* Four channels of n_tok tokens of keys, from the low or the high nibbles or from bytes. */
-static inline void quad_read(const uint8_t *from, int64_t n_tok, int shift, int mask, float offset,
+static inline void quad_read(const uint8_t *from, int64_t n_tok, int shift, int mask, int offset,
                              const float *step, const float *mid, float *to, int64_t pitch)
 {
     for (int64_t t = 0; t < n_tok; t++)
         for (int i = 0; i < PAGE_QUAD; i++) {
-            float code = (float)(from[t * PAGE_QUAD + i] >> shift & mask) - offset;
+            float code = (float)((from[t * PAGE_QUAD + i] << shift & mask) - offset);
             to[t * pitch + i] = mid[i] + step[i] * code;
         }
 }
@@ -335,16 +341,16 @@ static void keys_read(const page_part *p, const char *block, int64_t t, int64_t 
         float step[PAGE_QUAD], mid[PAGE_QUAD];
         int64_t quad = c / PAGE_QUAD;
         for (int i = 0; i < PAGE_QUAD; i++) {
-            step[i] = half_from_f16(steps[c + i]) * (half ? 16.0f : 1.0f);
+            step[i] = half_from_f16(steps[c + i]);
             mid[i] = half_from_f16(mids[c + i]);
         }
         const uint8_t *from = codes + quad / (half ? 2 : 1) * p->quad_bytes;
         if (!half) /* constants, so that each becomes vector code */
-            quad_read(from, n_tok, 0, 255, PAGE_OFFSET8, step, mid, to + c, pitch);
+            quad_read(from, n_tok, 0, 0xff, PAGE_OFFSET, step, mid, to + c, pitch);
         else if (quad % 2 == 0)
-            quad_read(from, n_tok, 0, 15, PAGE_OFFSET4, step, mid, to + c, pitch);
+            quad_read(from, n_tok, 4, 0xf0, PAGE_CODE_MAX, step, mid, to + c, pitch);
         else
-            quad_read(from, n_tok, 4, 15, PAGE_OFFSET4, step, mid, to + c, pitch);
+            quad_read(from, n_tok, 0, 0xf0, PAGE_CODE_MAX, step, mid, to + c, pitch);
     }
 }
 

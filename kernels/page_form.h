@@ -18,17 +18,19 @@
  * Four numbers that one sum goes over, a key's channels or a column's tokens, are side by side, and then the sums: the
  * order of instructions that multiply bytes (vpdpbusd, sdot, tiles), which so need no sums across a vector.
  *
- * A code of q8 is a whole number from -119 to 119, stored with 128 added as a byte. q4 keeps its upper half,
- * h = (code + 8) >> 4, from -7 to 7, with 8 added as a nibble; x has 16 * step * h in place of step * code. So q4 made of
- * q8 is q4 made of floats, bit for bit: a page is quantised once however often it moves. The low nibbles of four bytes
- * are the first four of eight channels or tokens, the high ones the other four: [width / 8][token][4] bytes.
+ * A code of q8 is a whole number from -120 to 120, stored with 128 added as a byte. q4 keeps the upper half of that byte,
+ * and reads it as the byte in the middle of the sixteen that share it: code 16 * nibble - 120, from -120 to 120 again. So the
+ * number of a group that is furthest from mid (of keys also the other end, but for mid's rounding) is as exact as in q8: the
+ * first token of a text is often the extreme of a channel, and all look at it. q4 has no code 0. Made of q8 it is what it
+ * would be made of floats, bit for bit: a page is quantised once however often it moves. The low nibbles of four bytes are the
+ * first four of eight channels or tokens, the high ones the other four: [width / 8][token][4] bytes.
  *
  * Widths are padded to 32, the tokens of values to 8, the steps of values and a block to 64 bytes, with step, mid and code
- * 0. A block so begins at a multiple of 64 bytes from its part.
+ * 0 (q4: with the nibble of code 0). A block so begins at a multiple of 64 bytes from its part.
  *
  * Errors, of numbers whose range f16 holds, against what was quantised; r is the largest distance from mid (of values:
  * from 0) in the group:
- *     step <= r / 119 (1 + 2^-10) + 2^-24;    q8: step / 2;    q4: 8.5 step.
+ *     step <= r / 120 (1 + 2^-10) + 2^-24;    q8: step / 2;    q4: 8.5 step.
  * A group with a NaN, an infinity or a middle or step beyond f16 has step NaN and codes 0: all of it reads as NaN. One whose
  * numbers are all the middle has step 0.
  *
@@ -40,15 +42,15 @@
 #include "kernels/kform.h"
 
 enum {
-    PAGE_BLOCK = 64,    /* tokens of a block */
-    PAGE_GROUP = 64,    /* columns of a value's step */
-    PAGE_PAD = 32,      /* columns are padded to it */
-    PAGE_TOK_PAD = 8,   /* tokens of a column of values */
-    PAGE_ALIGN = 64,    /* bytes */
-    PAGE_QUAD = 4,      /* numbers of a sum that lie side by side */
-    PAGE_OFFSET8 = 128, /* what is added to codes */
-    PAGE_OFFSET4 = 8,
-    PAGE_CODE_MAX = 119, /* so that 16 * 7 + 7 is the last code that rounds down to 7 */
+    PAGE_BLOCK = 64,   /* tokens of a block */
+    PAGE_GROUP = 64,   /* columns of a value's step */
+    PAGE_PAD = 32,     /* columns are padded to it */
+    PAGE_TOK_PAD = 8,  /* tokens of a column of values */
+    PAGE_ALIGN = 64,   /* bytes */
+    PAGE_QUAD = 4,     /* numbers of a sum that lie side by side */
+    PAGE_OFFSET = 128, /* what is added to codes */
+    PAGE_CODE_MAX =
+        120, /* the bytes are 8 to 248: the middles of the first and of the last sixteen */
 };
 
 /* What a part holds: numbers that are alike by channel, or by token. */

@@ -7,7 +7,8 @@
  * with unit such that the largest n is CODES_LARGEST, 14 bits and a sign. A value is step * code, token by token: with a
  * weight p the sum over tokens is that of p[t] * step[t] times codes, and these are rounded likewise, for each 64 columns.
  * Both are the same sum, over *quads* of four numbers: for 64 tokens, or for 64 columns. It is exact in 32 bits: that of n *
- * code is below 2^31 for ATTEND_CODES_MAX channels, and what the offset of codes adds is taken away modulo 2^32.
+ * code is below 2^31 for ATTEND_CODES_MAX channels, and what the offset of codes adds is taken away modulo 2^32 (that of q4
+ * to half a unit).
  *
  * Four queries are computed together, a *tile*, but each in lanes of its own: few and many queries, and any company, give
  * the same bits. What prepares numbers works on [quad][query][4], CODES_PARTS vectors for a quad, so that sums and maxima

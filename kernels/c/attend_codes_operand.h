@@ -25,11 +25,13 @@ typedef struct {
     int64_t hint_bytes;
 } codes_operand;
 
-/* What sums begin with: they have the offset of codes times the numbers too much. */
+/* What sums begin with: they have the offset of codes times the numbers too much. That of q4 is 120 sixteenths, so that half a
+ * unit may be lost: as much as a number's rounding changes with the code 1. */
 static inline int32_t codes_offset(const codes_whole *x, int64_t g, bool half)
 {
-    uint32_t offset = half ? PAGE_OFFSET4 : PAGE_OFFSET8;
-    return (int32_t)(0 - offset * bits_of(x->sum[g]));
+    uint32_t sum = bits_of(x->sum[g]); /* of NaN anything: no signed products */
+    int32_t q4 = (int32_t)(PAGE_CODE_MAX / 8 * sum) >> 1;
+    return (int32_t)(0 - (half ? (uint32_t)q4 : PAGE_OFFSET * sum));
 }
 
 #endif

@@ -37,7 +37,7 @@ NEON_INLINE float32x4_t sums_end(codes_sums s)
 NEON_INLINE codes_loaded codes_load(const uint8_t *at, bool half)
 {
     uint8x16_t x = vld1q_u8(at);
-    uint8x16_t code = half ? vandq_u8(x, vdupq_n_u8(15)) : veorq_u8(x, vdupq_n_u8(PAGE_OFFSET8));
+    uint8x16_t code = half ? vandq_u8(x, vdupq_n_u8(15)) : veorq_u8(x, vdupq_n_u8(PAGE_OFFSET));
     return (codes_loaded){vreinterpretq_s8_u8(code), x};
 }
 

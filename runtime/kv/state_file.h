@@ -1,6 +1,6 @@
 /* state_file.h - what a sequence holds, in a file, and back.
  *
- * In chunks with checksums (chunk_file.h), magic "WEFTSEQ\n", version 2; numbers are little endian:
+ * In chunks with checksums (chunk_file.h), magic "WEFTSEQ\n", version 3; numbers are little endian:
  *
  *     u64[2] identity of the model (of its weight_source); u64 its adapters
  *     u64 n; char[n]: what the cells are (state_describe)
@@ -18,7 +18,7 @@
 #include "runtime/kv/state.h"
 
 /* A token that was chosen and not evaluated yet belongs to the text, and not to the state. */
-enum { STATE_FILE_VERSION = 2, STATE_FILE_NEXT_MAX = 1 };
+enum { STATE_FILE_VERSION = 3, STATE_FILE_NEXT_MAX = 1 };
 
 /* Between the host and the memory that the state is bound to. */
 typedef struct {

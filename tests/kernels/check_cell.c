@@ -8,9 +8,9 @@
  * same stored numbers, from pages of another size.
  *
  * Where keys and values are codes, kernels may multiply those. A query times a block's steps is then rounded to whole
- * numbers up to 16319, which leaves a logit off by half a unit per channel and code, k / 2 * 119 units at most, where
- * 119 times a step is no more than the largest |k|; weights times steps are rounded likewise in each block of 64 positions,
- * 64 / 2 units of its largest weight at most. */
+ * numbers up to 16319, which leaves a logit off by half a unit per channel and code, k / 2 * 120 units at most, where
+ * 120 times a step is no more than the largest |k|; weights times steps are rounded likewise in each block of 64 positions,
+ * 64 / 2 units of its largest weight at most. What q4's sums begin with is rounded by half of 16 units more. */
 #include "tests/kernels/check.h"
 
 #include <math.h>
@@ -74,20 +74,9 @@ static const cell_shape shapes[] = {
     {2, 1, 256, 256, {70}, 2, 8, 1, 0, 0.06, 0, false, false, false},
     {2, 1, 5, 4, {25, 11}, 25, 4, 5, 0, 0.5, 0, false, false, false}, /* every position */
     {2, 1, 5, 4, {25, 11}, 25, 4, 0, 5, 0.5, 0, false, false, false},
-    {4,
-     1,
-     128,
-     128,
-     {150},
-     70,
-     64,
-     0,
-     0,
-     0.09,
-     0,
-     false,
-     false,
-     false}, /* whole blocks in a page */
+    /* Whole blocks in a page; more rows than a unit has (16 of four heads), of which the first see another number of pages.
+     * The reference reads every key anew for each query: no more rows than that. */
+    {4, 1, 128, 128, {150}, 24, 64, 0, 0, 0.09, 0, false, false, false},
     {8, 1, 64, 64, {130}, 1, 64, 0, 0, 0.125, 0, false, true, false},
     {3, 3, 96, 96, {141, 65}, 1, 64, 0, 0, 0.1, 0, false, false, false},
     {2, 1, 80, 80, {100}, 40, 128, 0, 0, 0.11, 0, false, false, true},
@@ -357,8 +346,8 @@ static float codes_bound(const cell_shape *s, const tier_set *tiers)
     bool codes = false;
     for (int i = 0; i < tiers->n; i++)
         codes = codes || (!kform_is_float(tiers->key[i]) && !kform_is_float(tiers->value[i]));
-    double unit = 1.01 / 16319 / 2;
-    return codes ? (float)(2 * (double)s->k * s->scale * unit + 64 * unit) : 0;
+    double unit = 1.01 / 16319 / 2, begin = 16.0 / 120;
+    return codes ? (float)(2 * ((double)s->k + begin) * s->scale * unit + (64 + begin) * unit) : 0;
 }
 
 static bool attend_setup(check *c, const cell_shape *s, const tier_set *tiers, check_case *out)

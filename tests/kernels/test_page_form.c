@@ -121,7 +121,8 @@ static double reach_of(const part *from, const part *p, int64_t tok, int64_t col
     return most;
 }
 
-/* As page_form.h states them; the last term is the rounding of the sums to f32. */
+/* As page_form.h states them; slack is the rounding of the sums to f32. What is furthest from the middle is kept best,
+ * where the step is not one of the small ones that f16 has few of. */
 static void bounds_check(const part *from, const part *p)
 {
     double steps = p->is.form == KFORM_Q8 ? 0.5 : 8.5;
@@ -130,9 +131,12 @@ static void bounds_check(const part *from, const part *p)
             double x = number_at(from, t, c), y = number_at(p, t, c), step = step_at(p, t, c);
             double slack = 1e-6 * (fabs(x) + fabs(y));
             ck_assert_double_le(fabs(x - y), steps * step + slack);
-            if (t % 5 == 0)
-                ck_assert_double_le(step, reach_of(from, p, t, c) / PAGE_CODE_MAX * (1 + 0x1p-10) +
-                                              0x1p-24);
+            if (t % 5 != 0)
+                continue;
+            double reach = reach_of(from, p, t, c);
+            ck_assert_double_le(step, reach / PAGE_CODE_MAX * (1 + 0x1p-10) + 0x1p-24);
+            if (step >= 0x1p-14 && fabs(x - mid_at(p, t, c)) >= reach)
+                ck_assert_double_le(fabs(x - y), 0.5 * step + slack);
         }
 }
 
@@ -290,8 +294,8 @@ END_TEST
 /* Every machine and compiler makes the same bytes. The numbers are whole, so that nothing here is rounded before. */
 START_TEST(same_everywhere)
 {
-    static const uint64_t want[2][2] = {{0xc9797a6f074e0aee, 0xb53b1c4b81fb2fce},
-                                        {0xf48a4b3a6cc3c0a1, 0xa2576647f49d8d76}};
+    static const uint64_t want[2][2] = {{0x12622e4479373f70, 0x86a6a1fe6aa06080},
+                                        {0x38347945d0cb8397, 0x6b6b6bd35d89e35e}};
     for (size_t k = 0; k < COUNT_OF(kinds); k++)
         for (int q = 0; q < 2; q++) {
             part from = part_new(KFORM_BF16, kinds[k], 128, 100);
