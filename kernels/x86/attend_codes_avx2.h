@@ -56,24 +56,6 @@ X86_INLINE void vf_each_put(float *p, vf x)
     p[1] = _mm_cvtss_f32(_mm256_extractf128_ps(x, 1));
 }
 
-/* Within four lanes: those two apart, and those next to each other. */
-X86_INLINE vf turn_2_vf(vf x)
-{
-    return _mm256_permute_ps(x, 0x4e);
-}
-X86_INLINE vf turn_1_vf(vf x)
-{
-    return _mm256_permute_ps(x, 0xb1);
-}
-X86_INLINE vi turn_2_vi(vi x)
-{
-    return _mm256_shuffle_epi32(x, 0x4e);
-}
-X86_INLINE vi turn_1_vi(vi x)
-{
-    return _mm256_shuffle_epi32(x, 0xb1);
-}
-
 X86_INLINE void tokens_turn(float (*s)[KEYS], int64_t j, vf to[8])
 {
 #pragma GCC unroll 8

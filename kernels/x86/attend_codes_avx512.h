@@ -55,24 +55,6 @@ X86_INLINE void vf_each_put(float *p, vf x)
     _mm_storeu_ps(p, _mm512_castps512_ps128(_mm512_permutexvar_ps(order, x)));
 }
 
-/* Within four lanes: those two apart, and those next to each other. */
-X86_INLINE vf turn_2_vf(vf x)
-{
-    return _mm512_permute_ps(x, 0x4e);
-}
-X86_INLINE vf turn_1_vf(vf x)
-{
-    return _mm512_permute_ps(x, 0xb1);
-}
-X86_INLINE vi turn_2_vi(vi x)
-{
-    return _mm512_shuffle_epi32(x, 0x4e);
-}
-X86_INLINE vi turn_1_vi(vi x)
-{
-    return _mm512_shuffle_epi32(x, 0xb1);
-}
-
 X86_INLINE void tokens_turn(float (*s)[KEYS], int64_t j, vf to[4])
 {
     vf a = vf_load(s[0] + 16 * j), b = vf_load(s[1] + 16 * j);

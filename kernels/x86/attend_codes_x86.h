@@ -32,6 +32,18 @@ X86_INLINE void codes_steps(const uint16_t *from, int64_t n, float *to)
 
 /* ---- within four lanes ---- */
 
+/* Those two apart change places, or those next to each other. */
+#define TURN(name, T, op, order)                                                                   \
+    X86_INLINE T name(T x)                                                                         \
+    {                                                                                              \
+        return WIDE_OP(op)(x, order);                                                              \
+    }
+TURN(turn_2_vf, vf, permute_ps, 0x4e)
+TURN(turn_1_vf, vf, permute_ps, 0xb1)
+TURN(turn_2_vi, vi, shuffle_epi32, 0x4e)
+TURN(turn_1_vi, vi, shuffle_epi32, 0xb1)
+#undef TURN
+
 #define FOURS(name, T, op)                                                                         \
     X86_INLINE T name(T x)                                                                         \
     {                                                                                              \
