@@ -371,16 +371,18 @@ static one_fn *const functions[MAP_COUNT][2] = {
     [MAP_exp] = {plain_exp, fused_exp},
 };
 
-/* max and min: x, or a NaN that it is, unless y is farther out. */
+/* max and min of the portable kernel: x, or a NaN that it is, unless y is farther out. Neon's know that -0 is less than 0. */
 static value outer_of(const math *m, LLVMRealPredicate how, value x, value y)
 {
     value first = LLVMBuildOr(m->e->b, test(m, how, x, y), test(m, LLVMRealUNO, x, x), "");
     return pick(m, first, x, y);
 }
 
-static value clamp(const math *m, const kinstr *c, value x)
+static value clamp(const math *m, bool fused, const kinstr *c, value x)
 {
     value low = num(m, (double)c->f[0]), high = num(m, (double)c->f[1]);
+    if (fused)
+        return smaller(m, larger(m, x, low), high);
     x = pick(m, test(m, LLVMRealOLT, x, low), low, x);
     return pick(m, test(m, LLVMRealOGT, x, high), high, x);
 }
@@ -403,9 +405,9 @@ LLVMValueRef math_emit(emitter *e, bool fused, const kinstr *c, LLVMValueRef x, 
     case MAP_div:
         return quotient(&m, x, y);
     case MAP_max:
-        return outer_of(&m, LLVMRealOGT, x, y);
+        return fused ? larger(&m, x, y) : outer_of(&m, LLVMRealOGT, x, y);
     case MAP_min:
-        return outer_of(&m, LLVMRealOLT, x, y);
+        return fused ? smaller(&m, x, y) : outer_of(&m, LLVMRealOLT, x, y);
     case MAP_select:
         return pick(&m, test(&m, LLVMRealOGT, x, num(&m, 0)), y, z);
     case MAP_neg:
@@ -415,7 +417,7 @@ LLVMValueRef math_emit(emitter *e, bool fused, const kinstr *c, LLVMValueRef x, 
     case MAP_sqrt:
         return call(&m, "llvm.sqrt", &x, 1);
     case MAP_clamp:
-        return clamp(&m, c, x);
+        return clamp(&m, fused, c, x);
     default:
         return NULL; /* map_emit checks ops before */
     }
