@@ -3,8 +3,21 @@
 #include "runtime/cli/inputs.h"
 #include "runtime/cli/planned.h"
 #include "runtime/formats/out_file.h"
+#include "runtime/jit/jit_library.h"
+#include <inttypes.h>
 
-enum { STAGE_AUTO, STAGE_AST, STAGE_GRAPH, STAGE_FUSED, STAGE_PLAN };
+enum {
+    STAGE_AUTO,
+    STAGE_AST,
+    STAGE_GRAPH,
+    STAGE_FUSED,
+    STAGE_PLAN,
+    STAGE_LLVM,
+    STAGE_ASM,
+    STAGE_OBJ
+};
+static const char *const stage_names[] = {"auto", "ast",  "graph", "fused",
+                                          "plan", "llvm", "asm",   "obj"};
 enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT, FORMAT_SVG };
 
 typedef struct {
@@ -22,7 +35,7 @@ typedef struct {
 /* clang-format off */
 static const flag graph_flags[] = {
     MODEL_FLAG_ROW (graph_options, open, "the checkpoint; needed from stage graph on"),
-    FLAG_ROW_CHOICE(graph_options, stage,   "stage",   NULL, "auto|ast|graph|fused|plan", "auto", "ast is the syntax tree, graph the bound graph, fused what the passes make of it for this processor, plan its steps; auto: graph with -m"),
+    FLAG_ROW_CHOICE(graph_options, stage,   "stage",   NULL, "auto|ast|graph|fused|plan|llvm|asm|obj", "auto", "ast is the syntax tree, graph the bound graph, fused what the passes make of it for this processor, plan its steps, llvm, asm and obj the code for them; auto: graph with -m"),
     FLAG_ROW_CHOICE(graph_options, format,  "format",  NULL, "text|json|dot|svg", "text", "how to show it; --json is --format json"),
     FLAG_ROW_STR   (graph_options, entry,   "entry",   NULL, "NAME", "decode", "the entry to show"),
     FLAG_ROW_INT   (graph_options, open.context, "ctx-size", "c", "N", "0", 0, 1 << 30, "the session's context; 0: the trained one"),
@@ -36,7 +49,7 @@ static const flag graph_flags[] = {
     ROUND_FLAG_ROW (graph_options, open),
     SLOT_FLAG_ROWS (graph_options, open),
     FLAG_ROW_STR   (graph_options, outputs, "outputs", NULL, "NAMES", "logits", "plan: which: logits,hidden,resid or resid.3"),
-    FLAG_ROW_INT   (graph_options, bucket,  "bucket",  NULL, "N", "1", 1, 1 << 20, "plan, text: the steps for calls of N rows"),
+    FLAG_ROW_INT   (graph_options, bucket,  "bucket",  NULL, "N", "1", 1, 1 << 20, "plan as text, llvm, asm, obj: the steps for calls of N rows"),
     FLAG_ROW_STR   (graph_options, out,     "output",  "o", "FILE", NULL, "write there instead of to stdout"),
     FLAG_ROW_END   (graph_options),
 };
@@ -49,6 +62,7 @@ static const char *const examples[] = {
     "weft graph -m model.gguf --stage fused -v",        "what is computed together, and how long each pass took",
     "weft graph -m model.gguf --stage plan",            "the steps of one token, phase by phase",
     "weft graph -m model.gguf --stage plan --format json -o p.json", "a file for `weft eval --plan`",
+    "weft graph -m model.gguf --stage asm",             "the code that --exec jit runs for one token",
     NULL,
 };
 /* clang-format on */
@@ -62,7 +76,9 @@ const verb_page graph_verb_page = {
     "one expression, nodes of one chain are computed tile by tile, and nodes marked "
     "recompute are computed by every thread that needs them."
     " The plan is what this machine would run. As JSON it is a file that `weft eval --plan` runs, "
-    "with the same checkpoint, kind of machine and version of Weft.",
+    "with the same checkpoint, kind of machine and version of Weft."
+    " Code is what LLVM makes of the plan: its own text, assembly, or an object file, which needs "
+    "-o.",
     examples,
 };
 
@@ -184,8 +200,25 @@ static weft_status show_graph(cli *c, const graph_options *o, int stage, int for
     return st;
 }
 
+/* The steps for calls of that many rows as code. */
+static weft_status show_code(cli *c, const graph_options *o, int stage, const plan *p, strbuf *out)
+{
+    static const code_form forms[] = {
+        [STAGE_LLVM] = CODE_LLVM, [STAGE_ASM] = CODE_ASM, [STAGE_OBJ] = CODE_OBJECT};
+    const codegen *gen;
+    if (o->bucket > p->n_tok_max)
+        return weft_fail(c->dg, W1903, WEFT_NOWHERE,
+                         "--bucket: the plan is for calls of up to %" PRId64 " rows", p->n_tok_max);
+    code_job job = {.p = p,
+                    .bucket = (int32_t)(plan_bucket_for(p, o->bucket) - p->bucket),
+                    .pic = true,
+                    .debug = true};
+    WEFT_TRY(jit_library(c->dg, &gen));
+    return gen->compile(c->dg, &job, forms[stage], out);
+}
+
 /* eval keeps every row, so a plan gives outputs of all. */
-static weft_status show_steps(cli *c, const graph_options *o, int format, strbuf *out)
+static weft_status show_steps(cli *c, const graph_options *o, int stage, int format, strbuf *out)
 {
     model_flags f = o->open;
     arena *a = arena_create();
@@ -199,7 +232,9 @@ static weft_status show_steps(cli *c, const graph_options *o, int format, strbuf
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "--outputs names none");
     if (st == WEFT_OK)
         st = planned_open(c->dg, &f, &want, &pl);
-    if (st == WEFT_OK && format == FORMAT_JSON)
+    if (st == WEFT_OK && stage >= STAGE_LLVM)
+        st = show_code(c, o, stage, pl.made.p, out);
+    else if (st == WEFT_OK && format == FORMAT_JSON)
         plan_json(pl.made.p, model_file_hash(api_file_of(pl.m)->file), out);
     else if (st == WEFT_OK)
         plan_text(pl.made.p, o->bucket, o->full, out);
@@ -226,22 +261,24 @@ int verb_graph(cli *c)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "a syntax tree is shown as text or json");
     else if (stage != STAGE_AST && !o->open.model)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "stage %s needs a checkpoint: -m MODEL",
-                       stage == STAGE_GRAPH  ? "graph"
-                       : stage == STAGE_PLAN ? "plan"
-                                             : "fused");
+                       stage_names[stage]);
     else if ((dumps && stage != STAGE_FUSED) || (passes && stage < STAGE_FUSED))
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "passes run after stage graph: --stage fused");
     else if (dumps && format != FORMAT_TEXT)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "--dump-before and --dump-after show text");
     else if (stage == STAGE_PLAN && format >= FORMAT_DOT)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "a plan is shown as text or json");
-    else if (stage == STAGE_PLAN)
-        st = show_steps(c, o, format, &out);
+    else if (stage >= STAGE_LLVM && format != FORMAT_TEXT)
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "code is shown as text");
+    else if (stage == STAGE_OBJ && !o->out)
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "an object is no text: it needs -o FILE");
+    else if (stage >= STAGE_PLAN)
+        st = show_steps(c, o, stage, format, &out);
     else
         st = stage == STAGE_AST ? show_ast(c, format == FORMAT_JSON, &out)
                                 : show_graph(c, o, stage, format, &out);
     if (st == WEFT_OK) {
-        if (!str_ends(strbuf_view(&out), STR("\n")))
+        if (stage != STAGE_OBJ && !str_ends(strbuf_view(&out), STR("\n")))
             strbuf_putc(&out, '\n');
         if (o->out)
             st = out_file_write(c->dg, o->out, strbuf_view(&out));

@@ -7,6 +7,7 @@
 #include "runtime/jit/jit_library.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -113,12 +114,13 @@ static weft_status make(weft_diag *dg, const plan *p, const code_options *how,
     size_t n_known;
     code_symbol *known = symbols(&n_known);
     code_name name = name_of(p);
-    const plan_code *table = how->use_cache ? find(dg, p, how, name, known, n_known, c) : NULL;
+    bool cached = how->use_cache && !getenv("WEFT_DEBUG_CODE"); /* gdb is told of new code alone */
+    const plan_code *table = cached ? find(dg, p, how, name, known, n_known, c) : NULL;
     weft_status st = WEFT_OK;
     if (!table) {
         strbuf object = {0};
         st = make_new(dg, p, &object, known, n_known, c, &table);
-        if (st == WEFT_OK && how->use_cache)
+        if (st == WEFT_OK && cached)
             keep(dg, p, how, name, strbuf_view(&object));
         strbuf_free(&object);
     }

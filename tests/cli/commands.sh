@@ -109,6 +109,12 @@ build/bench/bench_kernels --quick   takes minutes
 build/bench/bench_kernels -t 2 *    takes minutes
 build/bench/bench_prefix *          takes minutes
 '
+# Without LLVM nothing shows or runs code.
+[ -e "$build/libweft_llvm.so" ] || skipped="$skipped
+*--stage llvm*  needs LLVM
+*--stage asm*  needs LLVM
+*--stage obj*  needs LLVM"
+
 is_skipped() {
     local pattern
     while IFS= read -r pattern; do
