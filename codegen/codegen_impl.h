@@ -18,6 +18,13 @@ typedef struct {
 
 typedef struct debug_info debug_info;
 
+/* What LLVM found wrong while it was at work. */
+typedef struct {
+    weft_diag *dg;
+    bool failed;
+    weft_status status;
+} llvm_heard;
+
 /* One module. */
 typedef struct {
     weft_diag *dg;
@@ -29,6 +36,7 @@ typedef struct {
     LLVMTypeRef f32, i1, i8, i32, i64, ptr, none;
     LLVMTypeRef kernel_type; /* kernel_fn */
     debug_info *debug;       /* NULL: without lines */
+    llvm_heard heard;
 } emitter;
 
 /* ---- llvm_fail.c: what LLVM says as a diagnostic ---- */
@@ -37,6 +45,9 @@ extern const codegen_host *codegen_host_now; /* set once, by weft_codegen */
 /* W1606 with this text of LLVM's, which is freed by LLVMDisposeMessage. */
 weft_status llvm_fail(weft_diag *dg, const char *what, char *message);
 weft_status llvm_fail_error(weft_diag *dg, const char *what, LLVMErrorRef error);
+
+/* From here on errors of this context's go to h, which outlives it. */
+void llvm_listen(LLVMContextRef cx, llvm_heard *h);
 
 /* ---- machine.c ---- */
 

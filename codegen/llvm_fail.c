@@ -18,3 +18,20 @@ weft_status llvm_fail_error(weft_diag *dg, const char *what, LLVMErrorRef error)
     LLVMDisposeErrorMessage(text);
     return st;
 }
+
+/* Without this LLVM prints what it finds while it generates code and ends the process. */
+static void heard(LLVMDiagnosticInfoRef info, void *ctx)
+{
+    llvm_heard *h = ctx;
+    if (h->failed || LLVMGetDiagInfoSeverity(info) != LLVMDSError)
+        return;
+    char *text = LLVMGetDiagInfoDescription(info);
+    h->failed = true;
+    h->status = codegen_host_now->fail(h->dg, W1606, WEFT_NOWHERE, "LLVM: %s", text);
+    LLVMDisposeMessage(text);
+}
+
+void llvm_listen(LLVMContextRef cx, llvm_heard *h)
+{
+    LLVMContextSetDiagnosticHandler(cx, heard, h);
+}

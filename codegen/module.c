@@ -13,6 +13,8 @@ weft_status emitter_open(emitter *e)
 {
     WEFT_TRY(machine_open(e->dg, e->job, &e->to));
     e->cx = LLVMContextCreate();
+    e->heard.dg = e->dg;
+    llvm_listen(e->cx, &e->heard);
     e->m = LLVMModuleCreateWithNameInContext("plan", e->cx);
     e->b = LLVMCreateBuilderInContext(e->cx);
     LLVMSetTarget(e->m, e->to.triple);

@@ -14,7 +14,8 @@ weft_status module_write(emitter *e, code_form form, strbuf *out)
     LLVMCodeGenFileType type = form == CODE_ASM ? LLVMAssemblyFile : LLVMObjectFile;
     if (LLVMTargetMachineEmitToMemoryBuffer(e->to.tm, e->m, type, &error, &bytes))
         return llvm_fail(e->dg, "no code for this plan", error);
-    codegen_host_now->put(out, (str){LLVMGetBufferStart(bytes), LLVMGetBufferSize(bytes)});
+    if (!e->heard.failed)
+        codegen_host_now->put(out, (str){LLVMGetBufferStart(bytes), LLVMGetBufferSize(bytes)});
     LLVMDisposeMemoryBuffer(bytes);
-    return WEFT_OK;
+    return e->heard.failed ? e->heard.status : WEFT_OK;
 }

@@ -589,6 +589,12 @@ static bool options_read(int argc, char **argv, options *o)
 }
 
 static check the_check = {.fill = FILL_NOISE};
+static bool timing;
+
+bool check_times(void)
+{
+    return timing;
+}
 
 void check_fail(const char *what)
 {
@@ -649,6 +655,7 @@ int main(int argc, char **argv)
     int n_row, n_more;
     const kernel_row *rows = kernel_rows(&n_row), *more = check_more_rows(&n_more);
     totals sum = {0};
+    timing = o.bench;
     check_rows(&o, rows, n_row, &sum);
     check_rows(&o, more, n_more, &sum);
     if (!o.list && !o.bench)

@@ -58,6 +58,7 @@ extern const check_op check_ops_lora[];
 const kernel_row *check_more_rows(int *out_n);
 /* A fault of the kernel that is being run, besides those that check.c finds. */
 void check_fail(const char *what);
+bool check_times(void); /* are kernels timed, not checked? */
 
 /* Memory for a case, `skew` bytes off an alignment of 64, filled with noise. */
 void *check_alloc(check *c, size_t bytes, size_t skew);
