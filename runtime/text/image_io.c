@@ -103,6 +103,28 @@ size_t io_count(image_io *x, size_t n, size_t item_bytes, size_t n_max)
     return x->fault ? 0 : n;
 }
 
+const void *io_table(image_io *x, arena *a, const void *table, size_t n, size_t item_bytes)
+{
+    enum { ALIGN = 16 };
+    static const char zeros[ALIGN];
+    size_t at = x->out ? x->out->n - x->base : x->at, gap = (ALIGN - at % ALIGN) % ALIGN;
+    if (x->out) {
+        strbuf_put(x->out, (str){zeros, gap});
+        strbuf_put(x->out, (str){table, n * item_bytes});
+        return table;
+    }
+    if (x->fault || gap > x->in.n - x->at || n > (x->in.n - x->at - gap) / item_bytes) {
+        io_fault(x, "ends too early");
+        return NULL;
+    }
+    const char *p = x->in.p + x->at + gap;
+    io_check(x, memcmp(p - gap, zeros, gap) == 0, "has something where nothing is");
+    x->at = x->fault ? x->at : x->at + gap + n * item_bytes;
+    if ((uintptr_t)p % sizeof(uint64_t) == 0)
+        return p;
+    return memcpy(arena_alloc(a, n * item_bytes + 1), p, n * item_bytes);
+}
+
 void io_head(image_io *x, const char magic[4], uint32_t version)
 {
     char got[4];

@@ -8,11 +8,13 @@
 #ifndef WEFT_RUNTIME_TEXT_IMAGE_IO_H
 #define WEFT_RUNTIME_TEXT_IMAGE_IO_H
 
+#include "runtime/base/arena.h"
 #include "runtime/base/diag.h"
 #include "runtime/base/str.h"
 
 typedef struct {
     strbuf *out; /* NULL: reading */
+    size_t base; /* writing: where the image begins in out */
     str in;
     size_t at;
     const char *part;  /* that is being read, for messages */
@@ -45,6 +47,9 @@ void io_text(image_io *x, str *s, size_t n_max);
 void io_blob(image_io *x, str *s);
 /* How many items follow, of at least item_bytes each: no more than there are bytes for. */
 size_t io_count(image_io *x, size_t n, size_t item_bytes, size_t n_max);
+/* A table of n items of item_bytes, at a multiple of 16 bytes from the beginning. Reading: a view, or a copy in a where the
+ * bytes lie at an odd address; NULL where something is wrong. */
+const void *io_table(image_io *x, arena *a, const void *table, size_t n, size_t item_bytes);
 /* Four letters and a version. */
 void io_head(image_io *x, const char magic[4], uint32_t version);
 

@@ -86,7 +86,7 @@ static void start_scratch(tok *t)
 
 weft_status tok_finish(weft_diag *dg, tok *t)
 {
-    if (!t->vocab.map.n)
+    if (!t->vocab.map.n && !t->vocab.placed)
         return weft_fail(dg, W1203, WEFT_NOWHERE, "a tokenizer without tokens");
     if (t->model == TOK_BPE && pre_ends_in_bytes(&t->pres) && !t->bpe.prefix.n &&
         !t->bpe.suffix.n) {

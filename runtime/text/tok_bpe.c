@@ -25,7 +25,8 @@ void bpe_init(bpe *b)
 
 void bpe_deinit(bpe *b)
 {
-    mem_free(b->pairs);
+    if (!b->borrowed)
+        mem_free(b->pairs);
     vocab_map_free(&b->raw);
     VEC_FREE(&b->extra);
     vocab_map_free(&b->extra_map);
@@ -52,9 +53,9 @@ static bpe_pair *pair_slot(const bpe *b, int32_t left, int32_t right)
     return &b->pairs[at];
 }
 
-static void pairs_resize(bpe *b, size_t cap)
+static void pairs_grow(bpe *b)
 {
-    bpe bigger = {.cap = cap};
+    bpe bigger = {.cap = b->cap ? b->cap * 2 : 1024};
     bigger.pairs = mem_alloc(mem_product(bigger.cap, sizeof *bigger.pairs));
     for (size_t i = 0; i < bigger.cap; i++)
         bigger.pairs[i].left = VOCAB_NONE;
@@ -66,19 +67,37 @@ static void pairs_resize(bpe *b, size_t cap)
     b->cap = bigger.cap;
 }
 
-void bpe_pairs_reserve(bpe *b, size_t n)
+static int by_rank(const void *a, const void *b)
 {
-    size_t cap = 1024;
-    while (cap <= n * 2)
-        cap *= 2;
-    if (cap > b->cap)
-        pairs_resize(b, cap);
+    const bpe_pair *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->left != y->left)
+        return x->left < y->left ? -1 : 1;
+    return (x->right > y->right) - (x->right < y->right);
+}
+
+void bpe_pairs_place(const bpe *b, bpe_pair *table, size_t cap)
+{
+    bpe_pair *list = mem_alloc(mem_product(b->n + 1, sizeof *list));
+    const bpe placed = {.pairs = table, .cap = cap};
+    size_t n = 0;
+    for (size_t i = 0; i < b->cap; i++)
+        if (b->pairs[i].left != VOCAB_NONE)
+            list[n++] = b->pairs[i];
+    WEFT_ASSERT(n < cap);
+    qsort(list, n, sizeof *list, by_rank);
+    for (size_t i = 0; i < cap; i++)
+        table[i] = (bpe_pair){.left = VOCAB_NONE};
+    for (size_t i = 0; i < n; i++)
+        *pair_slot(&placed, list[i].left, list[i].right) = list[i];
+    mem_free(list);
 }
 
 void bpe_add_pair(bpe *b, int32_t left, int32_t right, uint32_t rank, int32_t id)
 {
     if (b->n * 2 >= b->cap)
-        pairs_resize(b, b->cap ? b->cap * 2 : 1024);
+        pairs_grow(b);
     bpe_pair *p = pair_slot(b, left, right);
     if (p->left != VOCAB_NONE)
         return;
@@ -100,19 +119,38 @@ static uint32_t rank_of(const bpe *b, int32_t left, int32_t right)
     return p ? p->rank : NOWHERE;
 }
 
-static bool stands_for_unknown(const bpe *b, int32_t id)
+/* What stands for a character without token: ids, all of them from lo to hi. */
+typedef struct {
+    const bpe *b;
+    int32_t lo, hi;
+} unknowns;
+
+static unknowns unknowns_of(const bpe *b)
 {
-    bool found = id == b->unk;
-    for (int i = 0; b->byte_fallback && !found && i < 256; i++)
-        found = id == b->fallback[i];
+    unknowns u = {b, b->unk, b->unk};
+    for (int i = 0; b->byte_fallback && i < 256; i++) {
+        u.lo = b->fallback[i] < u.lo ? b->fallback[i] : u.lo;
+        u.hi = b->fallback[i] > u.hi ? b->fallback[i] : u.hi;
+    }
+    return u;
+}
+
+static bool stands_for_unknown(const unknowns *u, int32_t id)
+{
+    if (id < u->lo || id > u->hi)
+        return false;
+    bool found = id == u->b->unk;
+    for (int i = 0; u->b->byte_fallback && !found && i < 256; i++)
+        found = id == u->b->fallback[i];
     return found;
 }
 
 bool bpe_merges_unknown(const bpe *b)
 {
+    unknowns u = unknowns_of(b);
     for (size_t i = 0; i < b->cap; i++)
         if (b->pairs[i].left != VOCAB_NONE &&
-            (stands_for_unknown(b, b->pairs[i].left) || stands_for_unknown(b, b->pairs[i].right)))
+            (stands_for_unknown(&u, b->pairs[i].left) || stands_for_unknown(&u, b->pairs[i].right)))
             return true;
     return false;
 }
@@ -121,7 +159,7 @@ int32_t bpe_whole(const bpe *b, const tok_vocab *v, str piece)
 {
     if (piece.n > v->text_max)
         return VOCAB_NONE;
-    return vocab_map_find(b->bytes ? &b->raw : &v->map, piece);
+    return b->bytes ? vocab_map_find(&b->raw, piece) : vocab_find(v, piece);
 }
 
 static void grow_heap(bpe_scratch *s)

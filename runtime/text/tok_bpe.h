@@ -18,6 +18,7 @@ typedef struct {
 
 typedef struct {
     bpe_pair *pairs; /* cap of them, a power of two */
+    bool borrowed;   /* they are an image's, and stay as they are */
     size_t n, cap;
     bool bytes;         /* texts are bytes, looked up in of_byte and raw */
     bool byte_fallback; /* a character without token becomes <0xNN> tokens */
@@ -27,7 +28,7 @@ typedef struct {
     str prefix, suffix; /* around the characters of a word: ## before all but the first, </w> */
     int32_t of_byte[256];
     int32_t fallback[256];
-    vocab_map raw; /* texts as bytes, where `bytes` */
+    vocab_map raw; /* texts as bytes, where `bytes` and ignore_merges */
     /* Characters inside tokens that have none themselves; their ids go on where the tokens end. */
     VEC(str) extra;
     int32_t extra_first;
@@ -47,7 +48,8 @@ void bpe_deinit(bpe *b);
 void bpe_scratch_start(bpe_scratch *s); /* its first blocks (runtime/base/mem_scope.h) */
 void bpe_scratch_free(bpe_scratch *s);
 
-void bpe_pairs_reserve(bpe *b, size_t n); /* room for n pairs */
+/* The same pairs in a table of another size, so that the same pairs always give the same table; cap is more than b->n. */
+void bpe_pairs_place(const bpe *b, bpe_pair *table, size_t cap);
 /* A pair that stands twice keeps its first rank. */
 void bpe_add_pair(bpe *b, int32_t left, int32_t right, uint32_t rank, int32_t id);
 /* Turn to bytes; the texts live in a. A token that is no text of bytes can never be made. */

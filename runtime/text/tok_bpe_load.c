@@ -19,24 +19,35 @@ static size_t to_bytes(str text, char *to)
     return n;
 }
 
-void bpe_use_bytes(bpe *b, arena *a, const tok_vocab *v)
+/* What pieces are looked up in as a whole. */
+static void make_raw(bpe *b, arena *a, const tok_vocab *v)
 {
     size_t most = 0;
     for (size_t id = 0; id < v->tokens.n; id++)
         most += v->tokens.at[id].text.n;
     char *to = arena_alloc(a, most + 1);
-    b->bytes = true;
-    vocab_map_reserve(&b->raw, v->map.n);
-    for (size_t i = 0; i < v->map.cap; i++) { /* each text once, with the token that it means */
-        const vocab_slot *s = &v->map.slots[i];
-        size_t n = s->p ? to_bytes((str){s->p, s->n}, to) : 0;
-        if (!n)
-            continue;
-        vocab_map_add(&b->raw, (str){to, n}, s->id);
-        if (n == 1)
-            b->of_byte[(unsigned char)to[0]] = s->id;
+    vocab_map_reserve(&b->raw, v->tokens.n);
+    for (size_t id = 0; id < v->tokens.n; id++) {
+        str text = v->tokens.at[id].text;
+        size_t n = text.n && vocab_find(v, text) == (int32_t)id ? to_bytes(text, to) : 0;
+        if (n)
+            vocab_map_add_new(&b->raw, (str){to, n}, (int32_t)id);
         to += n;
     }
+}
+
+void bpe_use_bytes(bpe *b, arena *a, const tok_vocab *v)
+{
+    strbuf text = {0};
+    b->bytes = true;
+    for (int byte = 0; byte < 256; byte++) {
+        strbuf_reset(&text);
+        uni_add(&text, uni_of_byte((unsigned char)byte));
+        b->of_byte[byte] = vocab_find(v, strbuf_view(&text));
+    }
+    strbuf_free(&text);
+    if (b->ignore_merges)
+        make_raw(b, a, v);
 }
 
 typedef struct {

@@ -4,7 +4,6 @@
 #include "runtime/base/mem.h"
 #include "runtime/text/tok_image_impl.h"
 #include "runtime/text/tok_unicode.h"
-#include <stdlib.h>
 
 enum { VERSION = 1 };
 static const char magic[4] = {'W', 'T', 'O', 'K'};
@@ -16,7 +15,6 @@ enum {
     HEAD_LEN_BITS = 17,
     HEAD_FLAGS = HEAD_LEN_BITS, /* 8 bits */
     HEAD_HOLE = 1 << 25,
-    HEAD_FOUND = 1 << 26, /* its text means it, not another token with the same text */
 };
 _Static_assert(VOCAB_TEXT_MAX < 1 << HEAD_LEN_BITS, "a text fits");
 
@@ -25,8 +23,7 @@ static uint32_t head_of(const tok_vocab *v, size_t id)
     const vocab_token *t = &v->tokens.at[id];
     if (!t->text.p)
         return HEAD_HOLE;
-    bool found = t->text.n && vocab_find(v, t->text) == (int32_t)id;
-    return (uint32_t)t->text.n | t->flags << HEAD_FLAGS | (found ? HEAD_FOUND : 0);
+    return (uint32_t)t->text.n | t->flags << HEAD_FLAGS;
 }
 
 static void write_texts(strbuf *out, const tok_vocab *v)
@@ -61,9 +58,8 @@ static void read_token(tok_image *i, tok_vocab *v, size_t id, uint32_t head, str
         io_check(x, head == HEAD_HOLE, "has a token that is none");
         return;
     }
-    bool fine = n <= VOCAB_TEXT_MAX && n <= all.n - *at && head >> 27 == 0 &&
-                flags <= (TOKEN_SPECIAL | TOKEN_ADDED | TOKEN_BYTE | TOKEN_UNUSED) &&
-                (n || !(head & HEAD_FOUND));
+    bool fine = n <= VOCAB_TEXT_MAX && n <= all.n - *at && head >> 25 == 0 &&
+                flags <= (TOKEN_SPECIAL | TOKEN_ADDED | TOKEN_BYTE | TOKEN_UNUSED);
     if (!fine) {
         io_fault(x, "has a token that cannot be");
         return;
@@ -75,8 +71,6 @@ static void read_token(tok_image *i, tok_vocab *v, size_t id, uint32_t head, str
     *token = (vocab_token){text, text, flags};
     if (n > v->text_max)
         v->text_max = n;
-    if (head & HEAD_FOUND)
-        vocab_map_add(&v->map, text, (int32_t)id);
 }
 
 static void read_vocab(tok_image *i, tok_vocab *v)
@@ -90,7 +84,6 @@ static void read_vocab(tok_image *i, tok_vocab *v)
     io_check(x, all.n <= UINT32_MAX && uni_check(all, &bad), "has a text that is not UTF-8");
     if (x->fault)
         return;
-    vocab_map_reserve(&v->map, n);
     v->tokens.at = mem_alloc(mem_product(n + 1, sizeof *v->tokens.at));
     memset(v->tokens.at, 0, (n + 1) * sizeof *v->tokens.at);
     v->tokens.n = n;
@@ -124,6 +117,52 @@ static void shown_io(tok_image *i)
     }
 }
 
+/* Places of a table for n items: at most three quarters are taken, and one is free. */
+static uint8_t table_bits(size_t n)
+{
+    uint8_t bits = 4;
+    while (((size_t)1 << bits) * 3 / 4 <= n)
+        bits++;
+    return bits;
+}
+
+/* And how many may be taken one after the other: what is looked up stops at a free one. Tables of ours have hundreds at most. */
+enum { TABLE_BITS_MAX = 28, RUN_MAX = 4096 };
+
+static bool places_have_gaps(const int32_t *table, size_t n)
+{
+    size_t run = 0;
+    for (size_t k = 0; k < n && run <= RUN_MAX; k++)
+        run = table[k] == VOCAB_NONE ? 0 : run + 1;
+    return run <= RUN_MAX;
+}
+
+/* Texts to ids, ready to be used. */
+static void places_io(tok_image *i)
+{
+    image_io *x = &i->io;
+    tok_vocab *v = &i->t->vocab;
+    uint8_t bits = table_bits(v->tokens.n);
+    int32_t *table = NULL;
+    io_u8(x, &bits);
+    io_check(x, bits <= TABLE_BITS_MAX, "has a table that cannot be");
+    if (x->fault)
+        return;
+    size_t n = (size_t)1 << bits;
+    if (!io_reads(x)) {
+        table = mem_alloc(mem_product(n, sizeof *table));
+        vocab_place(v, table, n);
+    }
+    const int32_t *placed = io_table(x, i->t->home, table, n, sizeof *table);
+    mem_free(table);
+    if (!io_reads(x) || x->fault)
+        return;
+    io_check(x, v->tokens.n > 0, "are none");
+    io_check(x, places_have_gaps(placed, n), "have a table without gaps");
+    v->placed = placed;
+    v->n_place = n;
+}
+
 static void image_vocab(tok_image *i)
 {
     i->io.part = "tokens";
@@ -132,6 +171,7 @@ static void image_vocab(tok_image *i)
     else
         write_vocab(&i->io, &i->t->vocab);
     shown_io(i);
+    places_io(i);
 }
 
 /* ---- added tokens ---- */
@@ -211,47 +251,51 @@ static void id_io(tok_image *i, int32_t *id)
     io_i32(&i->io, id, VOCAB_NONE, (int32_t)i->t->vocab.tokens.n - 1);
 }
 
-static int by_rank(const void *a, const void *b)
+/* Merges as bpe.pairs has them. A half may be a character without a token, see bpe.extra. */
+static const char *pairs_fault(const bpe_pair *table, size_t cap, int64_t tokens, int64_t halves,
+                               size_t *out_n)
 {
-    const bpe_pair *x = a, *y = b;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    if (x->left != y->left)
-        return x->left < y->left ? -1 : 1;
-    return (x->right > y->right) - (x->right < y->right);
+    size_t n = 0, run = 0;
+    for (size_t k = 0; k < cap; k++) {
+        const bpe_pair *p = &table[k];
+        run = p->left == VOCAB_NONE ? 0 : run + 1;
+        if (run > RUN_MAX)
+            return "has a table without gaps";
+        if (run == 0)
+            continue;
+        n++;
+        if (p->left < 0 || p->left >= halves || p->right < 0 || p->right >= halves || p->id < 0 ||
+            p->id >= tokens || p->rank >= INT32_MAX)
+            return "has a merge that cannot be";
+    }
+    *out_n = n;
+    return n < cap ? NULL : "has a table without an end";
 }
 
-/* By rank, so that the same merges give the same bytes. */
-static void write_pairs(image_io *x, const bpe *b)
-{
-    bpe_pair *list = mem_alloc(mem_product(b->n + 1, sizeof *list));
-    size_t n = 0;
-    for (size_t k = 0; k < b->cap; k++)
-        if (b->pairs[k].left != VOCAB_NONE)
-            list[n++] = b->pairs[k];
-    qsort(list, n, sizeof *list, by_rank);
-    (void)io_count(x, n, sizeof *list, UINT32_MAX);
-    io_raw(x, list, n * sizeof *list);
-    mem_free(list);
-}
-
-/* left, right, rank and id of each. A half may be a character without a token, see bpe.extra. */
-static void read_pairs(tok_image *i, bpe *b)
+static void pairs_io(tok_image *i, bpe *b)
 {
     image_io *x = &i->io;
-    size_t n = io_count(x, 0, sizeof(bpe_pair), UINT32_MAX);
-    int64_t tokens = (int64_t)i->t->vocab.tokens.n, halves = tokens + (int64_t)b->extra.n;
-    bpe_pairs_reserve(b, n);
-    for (size_t k = 0; k < n; k++) {
-        bpe_pair p;
-        io_raw(x, &p, sizeof p);
-        if (p.left < 0 || p.left >= halves || p.right < 0 || p.right >= halves || p.id < 0 ||
-            p.id >= tokens || p.rank >= INT32_MAX) {
-            io_fault(x, "has a merge that cannot be");
-            return;
-        }
-        bpe_add_pair(b, p.left, p.right, p.rank, p.id);
+    uint8_t bits = table_bits(b->n);
+    bpe_pair *table = NULL;
+    io_u8(x, &bits);
+    io_check(x, bits <= TABLE_BITS_MAX, "has a table that cannot be");
+    if (x->fault)
+        return;
+    size_t cap = (size_t)1 << bits;
+    if (!io_reads(x)) {
+        table = mem_alloc(mem_product(cap, sizeof *table));
+        bpe_pairs_place(b, table, cap);
     }
+    const bpe_pair *pairs = io_table(x, i->t->home, table, cap, sizeof *table);
+    mem_free(table);
+    if (!io_reads(x) || x->fault)
+        return;
+    int64_t tokens = (int64_t)i->t->vocab.tokens.n;
+    const char *fault = pairs_fault(pairs, cap, tokens, tokens + (int64_t)b->extra.n, &b->n);
+    io_check(x, !fault, fault);
+    b->pairs = (bpe_pair *)(uintptr_t)pairs;
+    b->cap = cap;
+    b->borrowed = true;
 }
 
 static void extra_io(tok_image *i, bpe *b)
@@ -283,10 +327,7 @@ static void bpe_io(tok_image *i)
     for (int k = 0; k < 256; k++)
         id_io(i, &b->fallback[k]);
     extra_io(i, b);
-    if (io_reads(x))
-        read_pairs(i, b);
-    else
-        write_pairs(x, b);
+    pairs_io(i, b);
 }
 
 static void unigram_io(tok_image *i)
@@ -376,7 +417,7 @@ static void image_all(tok_image *i)
 void tok_image_write(const tok *t, strbuf *out)
 {
     tok copy = *t; /* writing changes no more than empty texts in it */
-    tok_image i = {.io = {.out = out}, .t = &copy};
+    tok_image i = {.io = {.out = out, .base = out->n}, .t = &copy};
     image_all(&i);
     WEFT_ASSERT(!i.io.fault);
 }

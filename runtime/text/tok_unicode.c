@@ -53,6 +53,15 @@ bool uni_check(str s, size_t *out_bad)
             i += 8;
             continue;
         }
+        unsigned char c = (unsigned char)s.p[i];
+        if (c < 0x80) {
+            i++;
+            continue;
+        }
+        if (c >= 0xc2 && c < 0xe0 && i + 1 < s.n && ((unsigned char)s.p[i + 1] & 0xc0) == 0x80) {
+            i += 2; /* most of what byte-level vocabularies have beside ASCII */
+            continue;
+        }
         size_t n = utf8_decode((str){s.p + i, s.n - i}, &cp);
         if (!n) {
             *out_bad = i;

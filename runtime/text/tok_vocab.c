@@ -21,10 +21,9 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
     return (uint64_t)x ^ (uint64_t)(x >> 64);
 }
 
-uint64_t vocab_hash(const char *p, size_t n)
+static uint64_t hash_from(uint64_t start, const char *p, size_t n)
 {
-    pthread_once(&seed_once, seed_make);
-    uint64_t h = seed ^ n, word = 0;
+    uint64_t h = start ^ n, word = 0;
     for (; n >= 8; p += 8, n -= 8) {
         memcpy(&word, p, 8);
         h = mix(h ^ word, UINT64_C(0xa0761d6478bd642f));
@@ -32,6 +31,12 @@ uint64_t vocab_hash(const char *p, size_t n)
     word = 0;
     memcpy(&word, p, n);
     return mix(h ^ word, UINT64_C(0xe7037ed1a0b428db));
+}
+
+uint64_t vocab_hash(const char *p, size_t n)
+{
+    pthread_once(&seed_once, seed_make);
+    return hash_from(seed, p, n);
 }
 
 static vocab_slot *slot_of(const vocab_map *m, str text)
@@ -73,6 +78,18 @@ void vocab_map_add(vocab_map *m, str text, int32_t id)
     *s = (vocab_slot){text.p, (uint32_t)text.n, id};
 }
 
+void vocab_map_add_new(vocab_map *m, str text, int32_t id)
+{
+    WEFT_ASSERT(text.p && text.n <= UINT32_MAX);
+    if (m->n * 2 >= m->cap)
+        resize(m, m->cap ? m->cap * 2 : 64);
+    size_t at = vocab_hash(text.p, text.n) & (m->cap - 1);
+    while (m->slots[at].p)
+        at = (at + 1) & (m->cap - 1);
+    m->n++;
+    m->slots[at] = (vocab_slot){text.p, (uint32_t)text.n, id};
+}
+
 int32_t vocab_map_find(const vocab_map *m, str text)
 {
     if (!m->cap)
@@ -99,6 +116,39 @@ void vocab_put(tok_vocab *v, arena *a, int32_t id, str text, uint32_t flags)
         v->text_max = text.n;
     if (text.n)
         vocab_map_add(&v->map, token->text, id);
+}
+
+/* The same in every process: images are written by one and read by another. */
+static size_t place_of(str text, size_t n_place)
+{
+    return hash_from(UINT64_C(0x2545f4914f6cdd1d), text.p, text.n) & (n_place - 1);
+}
+
+void vocab_place(const tok_vocab *v, int32_t *table, size_t n_place)
+{
+    for (size_t i = 0; i < n_place; i++)
+        table[i] = VOCAB_NONE;
+    for (size_t id = 0; id < v->tokens.n; id++) {
+        str text = v->tokens.at[id].text;
+        if (!text.n || vocab_find(v, text) != (int32_t)id)
+            continue;
+        size_t at = place_of(text, n_place);
+        while (table[at] != VOCAB_NONE)
+            at = (at + 1) & (n_place - 1);
+        table[at] = (int32_t)id;
+    }
+}
+
+int32_t vocab_find_placed(const tok_vocab *v, str text)
+{
+    size_t at = place_of(text, v->n_place);
+    for (size_t tries = 0; tries < v->n_place && v->placed[at] != VOCAB_NONE; tries++) {
+        const vocab_token *token = vocab_at(v, v->placed[at]);
+        if (token && token->text.n && str_eq(token->text, text))
+            return v->placed[at];
+        at = (at + 1) & (v->n_place - 1);
+    }
+    return VOCAB_NONE;
 }
 
 void vocab_free(tok_vocab *v)

@@ -31,6 +31,8 @@ typedef struct {
 
 void vocab_map_reserve(vocab_map *m, size_t n); /* room for n texts */
 void vocab_map_add(vocab_map *m, str text, int32_t id);
+/* The same for a text that is not there, in less time: texts that are there are not looked at. */
+void vocab_map_add_new(vocab_map *m, str text, int32_t id);
 int32_t vocab_map_find(const vocab_map *m, str text); /* VOCAB_NONE: not there */
 void vocab_map_free(vocab_map *m);
 
@@ -50,15 +52,22 @@ typedef struct {
 typedef struct {
     VEC(vocab_token) tokens; /* by id */
     vocab_map map;
+    /* Of an image, in place of the map: ids by the hashes of their texts, VOCAB_NONE where a place is empty; n_place is a power
+     * of two. Borrowed, and maybe a stranger's: what stands there is looked at before it counts. */
+    const int32_t *placed;
+    size_t n_place;
     size_t text_max; /* the longest text, in bytes */
 } tok_vocab;
 
 /* Puts a copy of text, made in a, at id <= VOCAB_ID_MAX. */
 void vocab_put(tok_vocab *v, arena *a, int32_t id, str text, uint32_t flags);
 void vocab_free(tok_vocab *v);
+/* Fills such a table with the ids that texts mean, in their order; n of at most three quarters of its places. */
+void vocab_place(const tok_vocab *v, int32_t *table, size_t n_place);
+int32_t vocab_find_placed(const tok_vocab *v, str text);
 static inline int32_t vocab_find(const tok_vocab *v, str text)
 {
-    return vocab_map_find(&v->map, text);
+    return v->placed ? vocab_find_placed(v, text) : vocab_map_find(&v->map, text);
 }
 static inline const vocab_token *vocab_at(const tok_vocab *v, int32_t id)
 {
