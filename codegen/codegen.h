@@ -24,6 +24,8 @@ typedef struct {
     const char *prefix; /* of the symbol; NULL: none */
     bool pic;           /* may be loaded at any address */
     bool debug;         /* lines of the model file */
+    bool
+        few_rows; /* functions of buckets only for calls of few rows, which feel what lies between kernels; maps for all */
 } code_job;
 
 /* Loaded code. */

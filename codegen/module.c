@@ -132,6 +132,11 @@ static bool wanted(const emitter *e, int32_t bucket)
     return e->job->bucket < 0 || e->job->bucket == bucket;
 }
 
+static bool has_function(const emitter *e, const plan_bucket *b)
+{
+    return b->n_item > 0 && (!e->job->few_rows || b->n_tok_max <= K_ROWS_FEW);
+}
+
 /* Maps first: functions of buckets call them. */
 static void emit_buckets(emitter *e, LLVMValueRef **maps, LLVMValueRef *rows)
 {
@@ -145,7 +150,7 @@ static void emit_buckets(emitter *e, LLVMValueRef **maps, LLVMValueRef *rows)
         LLVMValueRef fields[] = {LLVMConstNull(e->ptr), LLVMConstNull(e->ptr)};
         if (wanted(e, i)) {
             fields[0] = maps_table(e, maps[i], (size_t)p->bucket[i].n_step);
-            if (p->bucket[i].n_item > 0)
+            if (has_function(e, &p->bucket[i]))
                 fields[1] = bucket_emit(e, &codes, i, step_function, maps);
         }
         rows[i] = struct_of(e, fields, 2);

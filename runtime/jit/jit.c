@@ -89,7 +89,7 @@ static weft_status make_new(weft_diag *dg, const plan *p, strbuf *object, const 
                             size_t n_known, jit_code *c, const plan_code **out_code)
 {
     void *found;
-    const code_job job = {.p = p, .bucket = -1, .pic = true, .debug = true};
+    const code_job job = {.p = p, .bucket = -1, .pic = true, .debug = true, .few_rows = true};
     WEFT_TRY(jit_library(dg, &c->by));
     WEFT_TRY(c->by->compile(dg, &job, CODE_OBJECT, object));
     WEFT_TRY(c->by->load(dg, object->p, object->n, known, n_known, &c->loaded));

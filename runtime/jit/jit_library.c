@@ -23,7 +23,8 @@ static void own_folder(strbuf *out)
 }
 
 /* Folders behind that one, in the order in which they are looked at. */
-static const char *const places[] = {"", "/weft", "/../lib/weft", "/../" WEFT_LIBDIR "/weft"};
+static const char *const places[] = {"", "/..", "/weft", "/../lib/weft",
+                                     "/../" WEFT_LIBDIR "/weft"};
 
 void jit_library_path(strbuf *out)
 {
