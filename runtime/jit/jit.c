@@ -5,6 +5,7 @@
 #include "runtime/jit/code_key.h"
 #include "runtime/jit/elf_code.h"
 #include "runtime/jit/jit_library.h"
+#include "runtime/jit/perf_map.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,8 @@ static const plan_code *find(weft_diag *dg, const plan *p, const code_options *h
         elf_code_load(dg, "generated code on disk", object.p, object.n, known, n_known,
                       &c->linked) == WEFT_OK)
         table = elf_code_find(c->linked, CODE_SYMBOL);
+    if (fits(p, table))
+        perf_map_add(p, table, strbuf_view(&object));
     strbuf_free(&object);
     if (fits(p, table))
         return table;
@@ -95,6 +98,7 @@ static weft_status make_new(weft_diag *dg, const plan *p, strbuf *object, const 
     WEFT_TRY(c->by->load(dg, object->p, object->n, known, n_known, &c->loaded));
     WEFT_TRY(c->by->find(dg, c->loaded, CODE_SYMBOL, &found));
     WEFT_ASSERT(fits(p, found));
+    perf_map_add(p, found, strbuf_view(object));
     *out_code = found;
     return WEFT_OK;
 }
