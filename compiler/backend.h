@@ -20,6 +20,8 @@ typedef struct {
     bool exact;     /* it may not round what it multiplies */
 } kernel_want;
 
+enum { CHAIN_STEPS_MAX = 16 }; /* of an item */
+
 struct lower;
 
 struct backend {
@@ -41,7 +43,8 @@ struct backend {
     klayout (*layout)(const backend *be, kop op, dtype type, bool exact);
     /* Scratch that one thread needs for a kernel, one of its own, with these arguments. */
     size_t (*scratch)(const backend *be, const plan_kernel *k, const kargs *args);
-    /* The buckets of lo's plan from its graph: kernels, order and memory. */
+    /* The buckets of lo's plan from its graph: kernels, order and memory. NULL: by the compiler's own stages, of which the
+     * programs that only run plans know nothing; lower_buckets if it fuses, else lower_reference. */
     weft_status (*lower)(struct lower *lo);
 };
 

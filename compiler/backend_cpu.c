@@ -1,7 +1,6 @@
 /* backend_cpu.c - the processor as a back end: kernels/kernels.def, as far as a level may use it. */
 #include "compiler/backend.h"
 
-#include "compiler/lower_impl.h"
 #include "runtime/base/cpu.h"
 #include <stdlib.h>
 
@@ -80,8 +79,7 @@ static size_t cpu_scratch(const backend *be, const plan_kernel *k, const kargs *
       .select = cpu_select,                                                                        \
       .find = cpu_find,                                                                            \
       .layout = cpu_layout,                                                                        \
-      .scratch = cpu_scratch,                                                                      \
-      .lower = VARIANT_##level_ == VARIANT_ref ? lower_reference : lower_buckets},                 \
+      .scratch = cpu_scratch},                                                                     \
      VARIANT_##level_,                                                                             \
      foreign_},
 

@@ -66,7 +66,6 @@ void lower_finish(lower *lo);
 weft_status lower_reference(lower *lo) WEFT_MUST_USE;
 /* The CPU's: a bucket for 1, 2, 4, .. rows, of items in phases. bucket_make.c */
 weft_status lower_buckets(lower *lo) WEFT_MUST_USE;
-enum { CHAIN_STEPS_MAX = 16 }; /* of an item */
 
 /* Copy a vector of lo into the plan's arena. */
 #define LOWER_KEEP(lo, vec)                                                                        \

@@ -1,9 +1,11 @@
 /* plan_fields.c - what a plan file has: a row for each field, in the order of the file.
  *
- * plan_json.c writes what these tables say and plan_read_fields.c reads it, so a new field of plan.h is a new row here. A
- * row has the range that fits its field; whether the numbers agree with each other is for plan_check. */
+ * plan_write.c and plan_json.c write what these tables say and plan_read_fields.c reads it, so a new field of plan.h is a new
+ * row here. A row has the range that fits its field; whether the numbers agree with each other is for plan_check. */
 #include "compiler/plan_file_impl.h"
 
+#include "runtime/base/checksum.h"
+#include <inttypes.h>
 #include <stddef.h>
 
 const char *const plan_space_names[] = {"none", "weight", "const",   "arena", "local",
@@ -170,7 +172,7 @@ static const plan_record weight_record = {"weights", sizeof(S), .line = true, FI
     INT ("bytes",  bytes,   0, SIZE_MAX / 4),
     {"pieces",   FIELD_LIST, ONE(piece), COUNT(S, n_piece), .max = INT32_MAX, .of = &piece_record},
     {"scales",   FIELD_LIST, ONE(scales), COUNT(S, n_piece), .known = true, .max = INT32_MAX, .of = &piece_record},
-    {"computed", FIELD_HEX, ONE(computed), COUNT(S, bytes), .known = true})};
+    {"computed", FIELD_BYTES, ONE(computed), COUNT(S, bytes), .known = true})};
 #undef S
 
 #define S plan_cell
@@ -263,7 +265,7 @@ const plan_record plan_body_record = {NULL, sizeof(S), FIELDS(
     LIST("outputs",           output, n_output, output_record, 0, 1 << 16),
     {"sites", FIELD_LIST, ONE(site), COUNT(S, n_site), .max = 1 << 16, .of = &site_record},
     LIST("code",              code,   n_code,   code_record,   0, 1 << 20),
-    {"consts", FIELD_HEX, ONE(consts), COUNT(S, const_bytes)},
+    {"consts", FIELD_BYTES, ONE(consts), COUNT(S, const_bytes)},
     LIST("buckets",           bucket, n_bucket, bucket_record, 1, 64))};
 #undef S
 
@@ -287,3 +289,57 @@ const plan_record plan_tail_record = {NULL, sizeof(S), FIELDS(
     LIST("kernels", kernel, n_kernel, kernel_record, 0, 1 << 12))};
 #undef S
 /* clang-format on */
+
+/* ---- what they are, in short ---- */
+
+static void put_record(strbuf *out, const plan_record *rec)
+{
+    for (const plan_field *f = rec->field; f < rec->field + rec->n_field; f++) {
+        strbuf_add(out, "%s %d %zu %zu %d", f->key, (int)f->kind, f->bytes, f->n, f->known);
+        for (int i = 0; f->words && f->words[i]; i++)
+            strbuf_add(out, " %s", f->words[i]);
+        if (f->of) {
+            strbuf_putc(out, '{');
+            put_record(out, f->of);
+            strbuf_putc(out, '}');
+        }
+    }
+}
+
+static const char *const made_of[] = {
+#define KARGS(args, sizes, choices, scalars) #args #sizes #choices #scalars,
+#define KOP(op, args, ...) #op #args,
+#include "kernels/kernel_ops.def"
+#undef KARGS
+#undef KOP
+#define MAP(name, ...) #name,
+#include "kernels/map.def"
+#undef MAP
+};
+
+uint64_t plan_fields_sum(void)
+{
+    strbuf all = {0};
+    put_record(&all, &plan_head_record);
+    put_record(&all, &plan_tail_record);
+    put_record(&all, &plan_body_record);
+    for (dtype t = 0; t < DT_COUNT; t++)
+        strbuf_add(&all, " %s", dtype_row_of(t)->name);
+    for (size_t i = 0; i < sizeof made_of / sizeof made_of[0]; i++)
+        strbuf_add(&all, " %s", made_of[i]);
+    uint64_t sum = checksum(all.p, all.n);
+    strbuf_free(&all);
+    return sum;
+}
+
+void plan_hash_text(model_hash model, char to[PLAN_HASH_MAX])
+{
+    snprintf(to, PLAN_HASH_MAX, "%016" PRIx64 "%016" PRIx64, model.hi, model.lo);
+}
+
+plan_file_head plan_head_of(const plan *p, model_hash model, char hash[PLAN_HASH_MAX])
+{
+    plan_hash_text(model, hash);
+    return (plan_file_head){WEFT_VERSION, karch_name(p->arch), p->backend, p->level, hash, p->model,
+                            p->entry};
+}

@@ -4,19 +4,23 @@
 
 #include "compiler/backend.h"
 #include "compiler/plan_file.h"
-#include "runtime/formats/value.h"
+#include "runtime/base/vec.h"
 
-/* The head of a file: up to the checksum, which covers all that follows it. */
-#define PLAN_FILE_MAGIC "{\"weft_plan\":"
-#define PLAN_FILE_CHECKSUM ",\"checksum\":\""
+/* The head of a file (plan_file.h). */
+#define PLAN_FILE_MAGIC "weftplan"
 enum {
-    PLAN_FILE_DIGITS = 16,
+    PLAN_FILE_NUMBER = 8, /* where the version is */
+    PLAN_FILE_LENGTH = 16,
+    PLAN_FILE_SUM = 24,
+    PLAN_FILE_FIELDS = 32,
+    PLAN_FILE_BODY = 40,
     PLAN_FILE_TEXT_MAX = 4 << 20, /* bytes of all sources, as far as places reach */
+    PLAN_HASH_MAX = 40,           /* of a hash as text */
 };
 
 /* ---- plan_fields.c ---- */
 
-/* The words of an enum in a file; NULL ends the list. */
+/* The words of an enum, in their order; NULL ends the list. */
 extern const char *const plan_space_names[];
 extern const char *const plan_io_names[];
 extern const char *const plan_rows_names[];
@@ -33,7 +37,7 @@ typedef enum {
     FIELD_WORD,    /* an enum, by its words */
     FIELD_TYPE,    /* dtype */
     FIELD_PLACE,   /* weft_loc: a number of the list of places */
-    FIELD_HEX,     /* a pointer to as many bytes as the count says, in hexadecimal */
+    FIELD_BYTES,   /* a pointer to as many bytes as the count says; in JSON in hexadecimal */
     FIELD_LIST,    /* a pointer to as many records as the count says */
     FIELD_RECORDS, /* records inside the struct */
 } plan_field_kind;
@@ -46,17 +50,18 @@ typedef struct {
     size_t at;    /* in its struct */
     size_t bytes; /* of one item */
     size_t n;     /* items inside the struct: 1, or the length of an array */
-    bool must;    /* written always, and must be there; else left out where it is the default */
+    bool must;    /* always there; else JSON leaves it out where it is the default */
     bool known;   /* the count was read before: there are as many, or the field is left out */
     bool of_plan; /* the count is a member of plan, not of its struct */
     size_t count, count_bytes; /* the member that has the count; no bytes: there is none */
     int64_t min, max;          /* of an integer, or of how many a list may have */
     int64_t otherwise;         /* the default of an integer */
-    int64_t less;              /* taken off an integer in the file */
+    int64_t less;              /* taken off an integer in JSON */
     const char *const *words;
     const plan_record *of;
 } plan_field;
 
+/* How JSON shows it. */
 typedef enum {
     FORM_OBJECT, /* {key: value} */
     FORM_ITEMS,  /* [value]: the defaults at its end are left out */
@@ -90,8 +95,12 @@ typedef struct {
     const plan_kernel *kernel;
 } plan_file_tail;
 
-/* The three parts of a file, one behind the other in the same object. */
+/* The three parts of a file. */
 extern const plan_record plan_head_record, plan_body_record, plan_tail_record;
+/* Changes with the tables, and with what they and the arguments of kernels are made of. */
+uint64_t plan_fields_sum(void);
+void plan_hash_text(model_hash model, char to[PLAN_HASH_MAX]);
+plan_file_head plan_head_of(const plan *p, model_hash model, char hash[PLAN_HASH_MAX]);
 
 int64_t plan_field_int(size_t bytes, const void *at);
 void plan_field_set_int(size_t bytes, void *at, int64_t x);
@@ -99,7 +108,7 @@ void plan_field_set_int(size_t bytes, void *at, int64_t x);
 /* More than one value: an array, or what stands apart from the struct. */
 static inline bool plan_field_is_list(const plan_field *f)
 {
-    return f->n > 1 || f->kind >= FIELD_HEX;
+    return f->n > 1 || f->kind >= FIELD_BYTES;
 }
 
 /* ---- plan_read_fields.c ---- */
@@ -109,10 +118,11 @@ typedef struct {
     const char *name; /* of the file */
     arena *a;         /* the plan's */
     plan *p;
-    const backend *be; /* that it was made for */
+    const backend *be; /* that it was made for; NULL until it is known */
     const weft_loc *place;
     int64_t n_place;
-    size_t bytes; /* of all lists so far */
+    const uint8_t *at, *end; /* what is left of the file */
+    size_t bytes;            /* of all lists so far */
     struct {
         const char *name;
         size_t index;
@@ -122,8 +132,19 @@ typedef struct {
 
 /* W1507 at the part being read. */
 weft_status plan_damaged(plan_reader *r, const char *fmt, ...) WEFT_PRINTF(2, 3);
-/* The fields of a record out of an object. */
-weft_status plan_read_fields(plan_reader *r, const plan_record *rec, const value *v,
-                             void *to) WEFT_MUST_USE;
+uint64_t plan_get_bits(const uint8_t *at, size_t bytes); /* little-endian */
+/* The fields of a record. */
+weft_status plan_read_fields(plan_reader *r, const plan_record *rec, void *to) WEFT_MUST_USE;
+
+/* ---- plan_places.c ---- */
+
+typedef VEC(weft_loc) plan_places;
+
+size_t plan_place_of(plan_places *at, const weft_loc *loc); /* its number, added if need be */
+/* What the numbers stand for; then free it. */
+void plan_tail_make(const plan *p, const plan_places *at, plan_file_tail *out);
+void plan_tail_free(plan_file_tail *tail);
+/* The reader's places, from those of the file. */
+weft_status plan_places_read(plan_reader *r, const plan_file_tail *tail) WEFT_MUST_USE;
 
 #endif

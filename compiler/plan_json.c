@@ -1,6 +1,6 @@
-/* plan_json.c - a plan as a file: the head with the checksum, then what the tables of plan_fields.c say.
+/* plan_json.c - a plan as JSON, to be looked at: what the tables of plan_fields.c say. Plan files are plan_write.c's.
  *
- *     {"weft_plan": 2, "checksum": "..",
+ *     {"weft_plan": version of plan files,
  *      "weft": version, "arch", "backend", "level", "hash": of the checkpoint, "model", "entry", .. limits and sizes,
  *      "weights": [..], "cells": [..], "outputs": [..], "code": [[op, to, at, at, at, f, f]],
  *      "consts": hexadecimal bytes,
@@ -18,25 +18,14 @@
 typedef struct {
     json_writer j;
     const plan *p;
-    VEC(weft_loc) places;
+    plan_places places;
 } writer;
 
 static void put_record(writer *w, const plan_record *rec, const char *base);
 
 /* ---- values ---- */
 
-static size_t place_of(writer *w, const weft_loc *loc)
-{
-    size_t i = 0;
-    while (i < w->places.n &&
-           (w->places.at[i].src != loc->src || w->places.at[i].begin != loc->begin))
-        i++;
-    if (i == w->places.n)
-        VEC_PUSH(&w->places, *loc);
-    return i;
-}
-
-/* What JSON has no number for is a string: a reader must get the same bits. */
+/* What JSON has no number for is a string. */
 static void put_float(writer *w, double x)
 {
     if (isfinite(x) && (x != 0 || !signbit(x)))
@@ -66,7 +55,7 @@ static void put_value(writer *w, const plan_field *f, const void *at)
     else if (f->kind == FIELD_TYPE)
         json_str(&w->j, str_of(dtype_row_of(*(const dtype *)at)->name));
     else if (f->kind == FIELD_PLACE)
-        json_int(&w->j, (int64_t)place_of(w, at));
+        json_int(&w->j, (int64_t)plan_place_of(&w->places, at));
     else
         json_int(&w->j, plan_field_int(f->bytes, at) - f->less);
 }
@@ -138,7 +127,7 @@ static void put_hex(writer *w, const unsigned char *p, size_t n)
 
 static void put_field(writer *w, const plan_field *f, const char *base)
 {
-    bool one = !plan_field_is_list(f), apart = f->kind == FIELD_LIST || f->kind == FIELD_HEX;
+    bool one = !plan_field_is_list(f), apart = f->kind == FIELD_LIST || f->kind == FIELD_BYTES;
     const char *at = base + f->at;
     size_t n = one ? 1 : count_items(w, f, base);
     if (apart)
@@ -150,7 +139,7 @@ static void put_field(writer *w, const plan_field *f, const char *base)
     json_key(&w->j, f->key);
     if (one)
         put_value(w, f, at);
-    else if (f->kind == FIELD_HEX)
+    else if (f->kind == FIELD_BYTES)
         put_hex(w, (const unsigned char *)at, n);
     else if (!f->of)
         put_values(w, f, n, base);
@@ -188,51 +177,22 @@ static void put_record(writer *w, const plan_record *rec, const char *base)
 
 /* ---- the whole ---- */
 
-/* Files and places are known when the steps are written, so they stand behind them. */
-static void put_tail(writer *w)
-{
-    VEC(const char *) files = {0};
-    VEC(plan_file_place) places = {0};
-    for (size_t i = 0; i < w->places.n; i++) {
-        weft_loc loc = w->places.at[i];
-        source_place at = source_find(loc.src, loc.begin);
-        size_t f = 0;
-        while (f < files.n && files.at[f] != loc.src->name)
-            f++;
-        if (f == files.n)
-            VEC_PUSH(&files, loc.src->name);
-        VEC_PUSH(&places, ((plan_file_place){(int32_t)f, (int32_t)at.line, (int32_t)at.column}));
-    }
-    plan_file_tail tail = {.n_file = (int32_t)files.n,
-                           .n_place = (int32_t)places.n,
-                           .n_kernel = w->p->n_kernel,
-                           .file = files.at,
-                           .place = places.at,
-                           .kernel = w->p->kernel};
-    put_fields(w, &plan_tail_record, &tail);
-    VEC_FREE(&files);
-    VEC_FREE(&places);
-}
-
 void plan_json(const plan *p, model_hash model, strbuf *out)
 {
     writer w = {.j = {.out = out}, .p = p};
-    size_t begin = out->n;
-    char hash[40];
-    strbuf_add(out, PLAN_FILE_MAGIC "%d" PLAN_FILE_CHECKSUM, PLAN_FILE_VERSION);
-    strbuf_fill(out, '0', PLAN_FILE_DIGITS);
-    strbuf_put(out, STR("\",\n"));
-    w.j.depth = 1; /* the bracket of the head */
-    snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, model.hi, model.lo);
-    plan_file_head head = {WEFT_VERSION, karch_name(p->arch), p->backend, p->level, hash, p->model,
-                           p->entry};
+    char hash[PLAN_HASH_MAX];
+    plan_file_head head = plan_head_of(p, model, hash);
+    plan_file_tail tail;
+    json_open(&w.j, '{');
+    json_key_int(&w.j, "weft_plan", PLAN_FILE_VERSION);
     put_fields(&w, &plan_head_record, &head);
     put_fields(&w, &plan_body_record, p);
     strbuf_putc(out, '\n');
-    put_tail(&w);
+    /* Files and places are known when the steps are written, so they stand behind them. */
+    plan_tail_make(p, &w.places, &tail);
+    put_fields(&w, &plan_tail_record, &tail);
+    plan_tail_free(&tail);
     json_close(&w.j, '}');
     strbuf_putc(out, '\n');
-    bool sealed = plan_file_seal(out->p + begin, out->n - begin);
-    WEFT_ASSERT(sealed);
     VEC_FREE(&w.places);
 }

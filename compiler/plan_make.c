@@ -40,6 +40,11 @@ weft_status plan_graph(weft_diag *dg, const graph *g, const target *t, const pas
     return status;
 }
 
+static weft_status (*stage_of(const backend *be))(lower *)
+{
+    return be->lower ? be->lower : be->fuses ? lower_buckets : lower_reference;
+}
+
 static weft_status make_from(weft_diag *dg, const graph *g, const target *t, arena *a,
                              plan **out_plan)
 {
@@ -49,7 +54,7 @@ static weft_status make_from(weft_diag *dg, const graph *g, const target *t, are
     lower_mark_live(&lo);
     weft_status status = lower_outputs(&lo);
     if (status == WEFT_OK)
-        status = t->be->lower(&lo);
+        status = stage_of(t->be)(&lo);
     if (status == WEFT_OK) {
         lower_finish(&lo);
 #ifndef NDEBUG

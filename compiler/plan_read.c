@@ -1,75 +1,41 @@
-/* plan_read.c - a plan file into a plan: the head, whom it is for, places and kernels, the rest, then the proof.
- *
- * The head is looked at as text, before the rest is taken for JSON, so that damage is reported as damage. */
+/* plan_read.c - a plan file into a plan: the head, whom it is for, names and places, the rest, then the proof. */
 #include "compiler/plan_file_impl.h"
 
 #include "compiler/plan_check.h"
-#include "compiler/target.h"
+#include "runtime/base/checksum.h"
+#include "runtime/base/file.h"
 #include "runtime/base/mem.h"
-#include "runtime/formats/json_read.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum {
-    VALUES_MAX = 4 << 20,
-    DEPTH_MAX = 16
-}; /* bound the memory, with json_read's 200 bytes a value */
-
 /* ---- the head ---- */
 
-/* Where the digits of the checksum begin, and the version; false: this is no plan file. */
-static bool find_head(str text, long *out_version, size_t *out_digits)
+static weft_status check_head(plan_reader *r, str bytes)
 {
-    str magic = STR(PLAN_FILE_MAGIC), sum = STR(PLAN_FILE_CHECKSUM);
-    size_t at = magic.n;
-    long version = 0;
-    if (!str_starts(text, magic))
-        return false;
-    for (; at < text.n && text.p[at] >= '0' && text.p[at] <= '9' && version < 1000000; at++)
-        version = version * 10 + (text.p[at] - '0');
-    *out_version = version;
-    *out_digits = at + sum.n;
-    return at > magic.n && at <= text.n && str_starts((str){text.p + at, text.n - at}, sum) &&
-           text.n - at - sum.n >= PLAN_FILE_DIGITS;
-}
-
-static void checksum_of(str text, size_t digits, char *out)
-{
-    size_t from = digits + PLAN_FILE_DIGITS;
-    snprintf(out, PLAN_FILE_DIGITS + 1, "%016" PRIx64,
-             str_hash((str){text.p + from, text.n - from}));
-}
-
-bool plan_file_seal(char *text, size_t n)
-{
-    long version;
-    size_t digits;
-    char sum[PLAN_FILE_DIGITS + 1];
-    if (!find_head((str){text, n}, &version, &digits))
-        return false;
-    checksum_of((str){text, n}, digits, sum);
-    memcpy(text + digits, sum, PLAN_FILE_DIGITS);
-    return true;
-}
-
-static weft_status check_head(plan_reader *r, str text)
-{
-    long version = 0;
-    size_t digits;
-    char sum[PLAN_FILE_DIGITS + 1];
-    bool whole = find_head(text, &version, &digits);
-    if (!whole && !str_starts(text, STR(PLAN_FILE_MAGIC)))
+    const uint8_t *at = (const uint8_t *)bytes.p;
+    if (!str_starts(bytes, STR(PLAN_FILE_MAGIC)))
         return weft_fail(r->dg, W1504, WEFT_NOWHERE, "%s is not a plan file", r->name);
+    if (bytes.n < PLAN_FILE_BODY)
+        return plan_damaged(r, "it ends in its head");
+    uint64_t version = plan_get_bits(at + PLAN_FILE_NUMBER, 8);
+    uint64_t length = plan_get_bits(at + PLAN_FILE_LENGTH, 8);
+    uint64_t sum = plan_get_bits(at + PLAN_FILE_SUM, 8);
+    uint64_t is = checksum(at + PLAN_FILE_FIELDS, bytes.n - PLAN_FILE_FIELDS);
     if (version != PLAN_FILE_VERSION)
         return weft_fail(r->dg, W1504, WEFT_NOWHERE,
-                         "%s is a plan file of version %ld; this Weft reads version %d", r->name,
-                         version, PLAN_FILE_VERSION);
-    if (!whole)
-        return plan_damaged(r, "it has no checksum");
-    checksum_of(text, digits, sum);
-    if (memcmp(sum, text.p + digits, PLAN_FILE_DIGITS) != 0)
-        return plan_damaged(r, "its checksum is %.*s, its bytes give %s", PLAN_FILE_DIGITS,
-                            text.p + digits, sum);
+                         "%s is a plan file of version %" PRIu64 "; this Weft reads version %d",
+                         r->name, version, PLAN_FILE_VERSION);
+    if (length != bytes.n)
+        return plan_damaged(r, "it has %zu bytes instead of %" PRIu64, bytes.n, length);
+    if (sum != is)
+        return plan_damaged(r, "its checksum is %016" PRIx64 ", its bytes give %016" PRIx64, sum,
+                            is);
+    if (plan_get_bits(at + PLAN_FILE_FIELDS, 8) != plan_fields_sum())
+        return weft_fail(r->dg, W1504, WEFT_NOWHERE,
+                         "%s was made by another build of Weft, whose plans have other fields",
+                         r->name);
+    r->at = at + PLAN_FILE_BODY;
+    r->end = at + bytes.n;
     return WEFT_OK;
 }
 
@@ -101,83 +67,31 @@ static weft_status find_backend(plan_reader *r)
 }
 
 /* Version, machine and model. */
-static weft_status check_fit(plan_reader *r, const value *v, model_hash model)
+static weft_status check_fit(plan_reader *r, model_hash model)
 {
     plan_file_head h;
-    char want[40];
-    WEFT_TRY(plan_read_fields(r, &plan_head_record, v, &h));
-    r->p->backend = h.backend;
-    r->p->level = h.level;
-    r->p->arch = KARCH_HERE;
-    r->p->model = h.model;
-    r->p->entry = h.entry;
+    char want[PLAN_HASH_MAX];
+    karch arch = r->be ? r->be->arch : KARCH_HERE;
+    WEFT_TRY(plan_read_fields(r, &plan_head_record, &h));
+    *r->p = (plan){
+        .backend = h.backend, .level = h.level, .arch = arch, .model = h.model, .entry = h.entry};
     if (strcmp(h.weft, WEFT_VERSION) != 0)
         return weft_fail(r->dg, W1504, WEFT_NOWHERE, "%s was made by Weft %s, this is %s", r->name,
                          h.weft, WEFT_VERSION);
-    snprintf(want, sizeof want, "%016" PRIx64 "%016" PRIx64, model.hi, model.lo);
+    plan_hash_text(model, want);
     if (strcmp(h.hash, want) != 0)
         return weft_fail(r->dg, W1505, WEFT_NOWHERE,
                          "%s was made for another checkpoint (a %s, %s) than this one (%s)",
                          r->name, h.model, h.hash, want);
-    if (strcmp(h.arch, karch_name(KARCH_HERE)) != 0)
+    if (strcmp(h.arch, karch_name(arch)) != 0)
         return weft_fail(r->dg, W1506, WEFT_NOWHERE, "%s was made for %s, this machine is %s",
-                         r->name, h.arch, karch_name(KARCH_HERE));
-    return find_backend(r);
-}
-
-/* ---- places: file, line and column, without the text of the file ---- */
-
-/* A file becomes a source of blanks, with lines just long enough, in which source_find finds the same line and
- * column again. */
-static weft_status fill_file(plan_reader *r, int32_t file, const plan_file_tail *tail,
-                             weft_loc *locs, size_t *total)
-{
-    const plan_file_place *at = tail->place;
-    int32_t n = tail->n_place, lines = 1;
-    for (int32_t i = 0; i < n; i++)
-        if (at[i].file == file && at[i].line > lines)
-            lines = at[i].line;
-    int32_t *width = mem_alloc(mem_product((size_t)lines, sizeof *width));
-    memset(width, 0, (size_t)lines * sizeof *width);
-    for (int32_t i = 0; i < n; i++)
-        if (at[i].file == file && at[i].column - 1 > width[at[i].line - 1])
-            width[at[i].line - 1] = at[i].column - 1;
-    for (int32_t i = 0; i < lines && *total <= PLAN_FILE_TEXT_MAX; i++)
-        *total += (size_t)width[i] + 1;
-    strbuf text = {0};
-    weft_status status = WEFT_OK;
-    if (*total > PLAN_FILE_TEXT_MAX) {
-        status = plan_damaged(r, "its places reach too far");
-        goto done;
-    }
-    for (int32_t i = 0; i < lines; i++) {
-        strbuf_fill(&text, ' ', (size_t)width[i]);
-        if (i + 1 < lines)
-            strbuf_putc(&text, '\n');
-    }
-    const source *src = source_from_text(r->a, tail->file[file], strbuf_view(&text));
-    for (int32_t i = 0; i < n; i++)
-        if (at[i].file == file) {
-            uint32_t offset = src->line_at[at[i].line - 1] + (uint32_t)(at[i].column - 1);
-            locs[i] = (weft_loc){src, offset, offset};
-        }
-done:
-    strbuf_free(&text);
-    mem_free(width);
-    return status;
-}
-
-static weft_status read_places(plan_reader *r, const plan_file_tail *tail)
-{
-    size_t total = 0;
-    weft_loc *locs = ARENA_ARRAY(r->a, weft_loc, (size_t)tail->n_place);
-    for (int32_t i = 0; i < tail->n_place; i++)
-        if (tail->place[i].file >= tail->n_file)
-            return plan_damaged(r, "item %d of `places` is in none of the files", (int)i);
-    for (int32_t i = 0; i < tail->n_file; i++)
-        WEFT_TRY(fill_file(r, i, tail, locs, &total));
-    r->place = locs;
-    r->n_place = tail->n_place;
+                         r->name, h.arch, karch_name(arch));
+    if (!r->be)
+        return find_backend(r);
+    if (strcmp(h.backend, r->be->name) != 0 || strcmp(h.level, r->be->level) != 0)
+        return weft_fail(r->dg, W1506, WEFT_NOWHERE,
+                         "%s was made for %s kernels of a %s, not %s ones of a %s", r->name,
+                         h.level, h.backend, r->be->level, r->be->name);
     return WEFT_OK;
 }
 
@@ -196,35 +110,20 @@ static weft_status find_kernels(plan_reader *r, const plan_file_tail *tail)
     return WEFT_OK;
 }
 
-static weft_status read_plan(plan_reader *r, const value *v, model_hash model)
+weft_status plan_read_for(weft_diag *dg, const char *name, str bytes, model_hash model,
+                          const backend *be, arena *a, plan **out_p)
 {
+    plan_reader r = {.dg = dg, .name = name, .a = a, .p = ARENA_NEW(a, plan), .be = be};
     plan_file_tail tail = {0};
-    if (value_kind_of(v) != VALUE_OBJECT)
-        return plan_damaged(r, "it is not an object");
-    WEFT_TRY(check_fit(r, v, model));
-    WEFT_TRY(plan_read_fields(r, &plan_tail_record, v, &tail));
-    WEFT_TRY(find_kernels(r, &tail));
-    WEFT_TRY(read_places(r, &tail));
-    return plan_read_fields(r, &plan_body_record, v, r->p);
-}
-
-weft_status plan_read(weft_diag *dg, const char *name, str text, model_hash model, arena *a,
-                      plan **out_p)
-{
-    plan_reader r = {.dg = dg, .name = name, .a = a, .p = ARENA_NEW(a, plan)};
-    json_limits limits = {.bytes_max = PLAN_FILE_BYTES_MAX,
-                          .values_max = VALUES_MAX,
-                          .depth_max = DEPTH_MAX,
-                          .exact = true};
-    value v;
-    WEFT_TRY(check_head(&r, text));
-    arena *scratch = arena_create();
-    weft_status status = json_read(dg, scratch, name, text, limits, &v);
-    if (status == WEFT_OK)
-        status = read_plan(&r, &v, model);
-    arena_destroy(scratch);
-    WEFT_TRY(status);
-    status = plan_check(dg, r.be, r.p);
+    WEFT_TRY(check_head(&r, bytes));
+    WEFT_TRY(check_fit(&r, model));
+    WEFT_TRY(plan_read_fields(&r, &plan_tail_record, &tail));
+    WEFT_TRY(find_kernels(&r, &tail));
+    WEFT_TRY(plan_places_read(&r, &tail));
+    WEFT_TRY(plan_read_fields(&r, &plan_body_record, r.p));
+    if (r.at != r.end)
+        return plan_damaged(&r, "%zu bytes follow its end", (size_t)(r.end - r.at));
+    weft_status status = plan_check(dg, r.be, r.p);
     if (status != WEFT_OK) {
         weft_note(dg, "the plan is that of %s", name);
         return status;
@@ -233,14 +132,34 @@ weft_status plan_read(weft_diag *dg, const char *name, str text, model_hash mode
     return WEFT_OK;
 }
 
+weft_status plan_read(weft_diag *dg, const char *name, str bytes, model_hash model, arena *a,
+                      plan **out_p)
+{
+    return plan_read_for(dg, name, bytes, model, NULL, a, out_p);
+}
+
+static weft_status read_open_file(weft_diag *dg, const char *path, int fd, uint64_t bytes,
+                                  model_hash model, arena *a, plan **out_p)
+{
+    if (bytes > PLAN_FILE_BYTES_MAX)
+        return weft_fail(dg, W1101, WEFT_NOWHERE, "%s has %" PRIu64 " bytes, more than %d", path,
+                         bytes, PLAN_FILE_BYTES_MAX);
+    char *all = mem_alloc((size_t)bytes + 1);
+    size_t n;
+    weft_status st = file_read(dg, fd, path, all, (size_t)bytes, &n);
+    if (st == WEFT_OK)
+        st = plan_read(dg, path, (str){all, n}, model, a, out_p);
+    mem_free(all);
+    return st;
+}
+
 weft_status plan_read_file(weft_diag *dg, const char *path, model_hash model, arena *a,
                            plan **out_p)
 {
-    arena *scratch = arena_create();
-    source *src;
-    weft_status status = source_open(dg, scratch, path, PLAN_FILE_BYTES_MAX, &src);
-    if (status == WEFT_OK)
-        status = plan_read(dg, path, src->text, model, a, out_p);
-    arena_destroy(scratch);
-    return status;
+    int fd;
+    uint64_t bytes;
+    WEFT_TRY(file_open(dg, path, &fd, &bytes));
+    weft_status st = read_open_file(dg, path, fd, bytes, model, a, out_p);
+    file_close(fd);
+    return st;
 }

@@ -1,10 +1,9 @@
-/* plan_read_fields.c - a plan file's JSON into structs, as the tables of plan_fields.c say, or what is wrong with it. */
+/* plan_read_fields.c - the bytes of a plan file into structs, as the tables of plan_fields.c say, or what is wrong with them. */
 #include "compiler/plan_file_impl.h"
 
 #include <inttypes.h>
-#include <math.h>
 
-/* Of all lists together: a step takes hundreds of times the bytes of "{},". */
+/* Of all lists together: a step takes hundreds of times the bytes that it may have in the file. */
 enum { LISTS_BYTES_MAX = 256 << 20 };
 
 weft_status plan_damaged(plan_reader *r, const char *fmt, ...)
@@ -22,95 +21,116 @@ weft_status plan_damaged(plan_reader *r, const char *fmt, ...)
     return weft_fail(r->dg, W1507, WEFT_NOWHERE, "%s: %s%s", r->name, where, what);
 }
 
-static weft_status wrong(plan_reader *r, const plan_field *f, const value *v)
+static weft_status wrong(plan_reader *r, const plan_field *f)
 {
     static const char *const wanted[] = {
-        [FIELD_INT] = "a number in range",
-        [FIELD_INDEX] = "a number in range",
-        [FIELD_BOOL] = "true or false",
-        [FIELD_FLOAT] = "a number",
-        [FIELD_TEXT] = "a text",
-        [FIELD_WORD] = "one of its words",
-        [FIELD_TYPE] = "a storage type",
-        [FIELD_PLACE] = "a number in range",
-        [FIELD_HEX] = "bytes in hexadecimal",
-        [FIELD_LIST] = "a list",
+        [FIELD_INT] = "a number in range", [FIELD_INDEX] = "a number in range",
+        [FIELD_BOOL] = "true or false",    [FIELD_FLOAT] = "a number",
+        [FIELD_TEXT] = "a text",           [FIELD_WORD] = "one of its words",
+        [FIELD_TYPE] = "a storage type",   [FIELD_PLACE] = "a number in range",
+        [FIELD_BYTES] = "a list of bytes", [FIELD_LIST] = "a list",
         [FIELD_RECORDS] = "a list",
     };
-    return plan_damaged(r, v ? "`%s` is not %s" : "`%s`, %s, is missing", f->key, wanted[f->kind]);
+    return plan_damaged(r, "`%s` is not %s", f->key, wanted[f->kind]);
+}
+
+static weft_status ends(plan_reader *r, const plan_field *f)
+{
+    return plan_damaged(r, "it ends in `%s`", f->key);
 }
 
 /* ---- values ---- */
 
-static bool int_in(const value *v, int64_t min, int64_t max, int64_t *out)
+/* Every number has one form, the shortest, so that a plan has one file. */
+static bool get_int(plan_reader *r, int64_t *out)
 {
-    return value_kind_of(v) == VALUE_INT && value_int(v, out) && *out >= min && *out <= max;
-}
-
-static bool word_of(const value *v, const char *const *words, int *out)
-{
-    str s;
-    for (int i = 0; value_str(v, &s) && words[i]; i++)
-        if (str_eqz(s, words[i])) {
-            *out = i;
-            return true;
+    uint64_t x = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+        if (r->at == r->end)
+            return false;
+        uint8_t byte = *r->at++;
+        x |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *out = (int64_t)(x >> 1 ^ (x & 1 ? UINT64_MAX : 0));
+            return (byte > 0 || shift == 0) && (shift < 63 || byte == 1);
         }
+    }
     return false;
 }
 
-static bool read_int(const plan_field *f, const value *v, int64_t min, int64_t max, void *to)
+uint64_t plan_get_bits(const uint8_t *at, size_t bytes)
+{
+    uint64_t x = 0;
+    for (size_t i = 0; i < bytes; i++)
+        x |= (uint64_t)at[i] << 8 * i;
+    return x;
+}
+
+static size_t left(const plan_reader *r)
+{
+    return (size_t)(r->end - r->at);
+}
+
+static bool read_int(plan_reader *r, const plan_field *f, int64_t min, int64_t max, void *to)
 {
     int64_t x;
-    if (!int_in(v, min - f->less, max - f->less, &x))
+    if (!get_int(r, &x) || x < min || x > max)
         return false;
-    plan_field_set_int(f->bytes, to, x + f->less);
+    plan_field_set_int(f->bytes, to, x);
     return true;
 }
 
-/* Numbers that JSON does not have are written as words. */
-static bool read_float(const plan_field *f, const value *v, void *to)
+static bool read_float(plan_reader *r, const plan_field *f, void *to)
 {
-    static const char *const words[] = {"nan", "inf", "-inf", "-0", NULL};
-    static const double means[] = {NAN, INFINITY, -INFINITY, -0.0};
-    double x;
-    int word;
-    if (word_of(v, words, &word))
-        x = means[word];
-    else if (!value_float(v, &x))
+    if (left(r) < f->bytes)
         return false;
-    if (f->bytes == sizeof(float))
-        *(float *)to = (float)x;
-    else
-        *(double *)to = x;
+    uint64_t bits = plan_get_bits(r->at, f->bytes);
+    uint32_t half = (uint32_t)bits;
+    memcpy(to, f->bytes == sizeof half ? (void *)&half : (void *)&bits, f->bytes);
+    r->at += f->bytes;
     return true;
 }
 
-static bool read_value(plan_reader *r, const plan_field *f, const value *v, void *to)
+static bool read_text(plan_reader *r, void *to)
 {
-    str s;
+    int64_t n;
+    if (!get_int(r, &n) || n < 0 || (uint64_t)n > left(r) || memchr(r->at, 0, (size_t)n))
+        return false;
+    *(const char **)to = arena_str(r->a, (str){(const char *)r->at, (size_t)n}).p;
+    r->at += n;
+    return true;
+}
+
+static int64_t words_of(const char *const *words)
+{
+    int64_t n = 0;
+    while (words[n])
+        n++;
+    return n;
+}
+
+static bool read_value(plan_reader *r, const plan_field *f, void *to)
+{
     int64_t place;
     switch (f->kind) {
     case FIELD_INT:
-        return read_int(f, v, f->min, f->max, to);
+        return read_int(r, f, f->min, f->max, to);
     case FIELD_INDEX:
-        return read_int(f, v, 0, plan_field_int(f->count_bytes, (char *)r->p + f->count) - 1, to);
+        return read_int(r, f, 0, plan_field_int(f->count_bytes, (char *)r->p + f->count) - 1, to);
     case FIELD_BOOL:
-        return value_bool(v, to);
+        return read_int(r, f, 0, 1, to);
     case FIELD_FLOAT:
-        return read_float(f, v, to);
+        return read_float(r, f, to);
     case FIELD_TEXT:
-        if (!value_str(v, &s) || memchr(s.p, 0, s.n))
-            return false;
-        *(const char **)to = arena_str(r->a, s).p;
-        return true;
+        return read_text(r, to);
     case FIELD_WORD:
-        return word_of(v, f->words, to);
+        return read_int(r, f, 0, words_of(f->words) - 1, to);
     case FIELD_TYPE:
-        return value_str(v, &s) && dtype_from_name(s, to);
+        return read_int(r, f, 0, DT_COUNT - 1, to);
     case FIELD_PLACE:
-        if (!int_in(v, 0, r->n_place - 1, &place))
+        if (!get_int(r, &place) || place < 0 || place > r->n_place)
             return false;
-        *(weft_loc *)to = r->place[place];
+        *(weft_loc *)to = place ? r->place[place - 1] : WEFT_NOWHERE;
         return true;
     default:
         return false;
@@ -119,58 +139,26 @@ static bool read_value(plan_reader *r, const plan_field *f, const value *v, void
 
 /* ---- lists ---- */
 
-/* The items of a list into these fields, one after the other. */
-static weft_status read_values(plan_reader *r, const plan_field *field, size_t n_field,
-                               const value *list, char *base)
+/* How many items there are, held against how many there may be, and kept. Each takes a byte at least, so that the file bounds
+ * them too. */
+static weft_status read_count(plan_reader *r, const plan_field *f, char *base, size_t *out_n)
 {
-    size_t n = value_count(list), k = 0;
-    for (const plan_field *f = field; f < field + n_field; f++)
-        for (size_t i = 0; i < f->n; i++, k++) {
-            value v = k < n ? value_at(list, k) : (value){.type = VT_NULL};
-            if ((k < n || f->must) && !read_value(r, f, &v, base + f->at + i * f->bytes))
-                return wrong(r, f, k < n ? &v : NULL);
-        }
-    return n > k ? plan_damaged(r, "a list has more than %zu items", k) : WEFT_OK;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* How many items there are, held against how many there may be, and kept. */
-static weft_status read_count(plan_reader *r, const plan_field *f, size_t n, char *base)
-{
+    int64_t n;
+    if (!get_int(r, &n) || n < 0 || (uint64_t)n > left(r))
+        return r->at == r->end ? ends(r, f) : wrong(r, f);
     void *count = (f->of_plan ? (char *)r->p : base) + f->count;
-    size_t known = f->known ? (size_t)plan_field_int(f->count_bytes, count) : n;
-    if (n != known)
-        return plan_damaged(r, "`%s` has %zu items instead of %zu", f->key, n, known);
-    if (f->kind == FIELD_LIST && (n < (size_t)f->min || n > (size_t)f->max))
-        return plan_damaged(r, "it has %zu %s", n, f->key);
-    if (f->kind != FIELD_LIST && f->kind != FIELD_HEX && n > f->n)
+    int64_t known = f->known ? plan_field_int(f->count_bytes, count) : n;
+    bool absent = n == 0 && f->known && !f->must;
+    if (n != known && !absent)
+        return plan_damaged(r, "`%s` has %" PRId64 " items instead of %" PRId64, f->key, n, known);
+    if (f->kind == FIELD_LIST && (n < f->min || n > f->max))
+        return plan_damaged(r, "it has %" PRId64 " %s", n, f->key);
+    if (f->kind != FIELD_LIST && f->kind != FIELD_BYTES && (uint64_t)n > f->n)
         return plan_damaged(r, "`%s` has more than %zu items", f->key, f->n);
     if (f->count_bytes && !f->known)
-        plan_field_set_int(f->count_bytes, count, (int64_t)n);
+        plan_field_set_int(f->count_bytes, count, n);
+    *out_n = (size_t)n;
     return WEFT_OK;
-}
-
-/* ---- records ---- */
-
-/* Item i of a list. */
-static weft_status read_record(plan_reader *r, const plan_record *rec, const value *list, size_t i,
-                               char *to)
-{
-    value v = value_at(list, i);
-    value_kind kind = rec->form == FORM_ITEMS ? VALUE_ARRAY : VALUE_OBJECT;
-    if (rec->form == FORM_VALUE)
-        return read_value(r, rec->field, &v, to + rec->field->at) ? WEFT_OK
-                                                                  : wrong(r, rec->field, &v);
-    if (rec->null && value_kind_of(&v) == VALUE_NULL)
-        return WEFT_OK; /* it is all zeros */
-    if (value_kind_of(&v) != kind)
-        return plan_damaged(r, "item %zu of a list is of another kind", i);
-    return kind == VALUE_ARRAY ? read_values(r, rec->field, rec->n_field, &v, to)
-                               : plan_read_fields(r, rec, &v, to);
 }
 
 /* Memory for n items that stand apart from their struct, whose pointer is at `at`. */
@@ -185,61 +173,52 @@ static weft_status make_room(plan_reader *r, const plan_field *f, size_t n, char
     return WEFT_OK;
 }
 
-static weft_status read_bytes(plan_reader *r, const plan_field *f, const value *v, char *base)
+static weft_status read_records(plan_reader *r, const plan_field *f, size_t n, char *to)
 {
-    str s;
-    char *to;
-    if (!value_str(v, &s) || s.n % 2 != 0)
-        return wrong(r, f, v);
-    WEFT_TRY(read_count(r, f, s.n / 2, base));
-    WEFT_TRY(make_room(r, f, s.n / 2, base + f->at, &to));
-    for (size_t i = 0; i < s.n; i += 2) {
-        int high = hex_digit(s.p[i]), low = hex_digit(s.p[i + 1]);
-        if (high < 0 || low < 0)
-            return wrong(r, f, v);
-        to[i / 2] = (char)(high << 4 | low);
-    }
-    return WEFT_OK;
-}
-
-static weft_status read_list(plan_reader *r, const plan_field *f, const value *v, char *base)
-{
-    size_t n = value_count(v);
-    char *to = base + f->at;
-    if (value_kind_of(v) != VALUE_ARRAY)
-        return plan_damaged(r, "`%s` is not a list", f->key);
-    WEFT_TRY(read_count(r, f, n, base));
-    if (!f->of)
-        return read_values(r, f, 1, v, base);
-    if (f->kind == FIELD_LIST)
-        WEFT_TRY(make_room(r, f, n, to, &to));
     int outer = r->n_part;
     r->n_part += f->of->name != NULL;
     r->part[outer].name = f->of->name;
     for (size_t i = 0; i < n; i++) {
         r->part[outer].index = i;
-        WEFT_TRY(read_record(r, f->of, v, i, to + i * f->of->bytes));
+        WEFT_TRY(plan_read_fields(r, f->of, to + i * f->of->bytes));
     }
     r->n_part = outer;
     return WEFT_OK;
 }
 
-weft_status plan_read_fields(plan_reader *r, const plan_record *rec, const value *v, void *to)
+static weft_status read_list(plan_reader *r, const plan_field *f, char *base)
+{
+    char *to = base + f->at;
+    size_t n = 0;
+    WEFT_TRY(read_count(r, f, base, &n));
+    if (f->kind == FIELD_LIST || f->kind == FIELD_BYTES)
+        WEFT_TRY(make_room(r, f, n, to, &to));
+    if (f->kind == FIELD_BYTES) {
+        if (n)
+            memcpy(to, r->at, n);
+        r->at += n;
+        return WEFT_OK;
+    }
+    if (f->of)
+        return read_records(r, f, n, to);
+    for (size_t i = 0; i < f->n; i++)
+        if (i >= n)
+            plan_field_set_int(f->bytes, to + i * f->bytes, f->otherwise);
+        else if (!read_value(r, f, to + i * f->bytes))
+            return r->at == r->end ? ends(r, f) : wrong(r, f);
+    return WEFT_OK;
+}
+
+weft_status plan_read_fields(plan_reader *r, const plan_record *rec, void *to)
 {
     for (const plan_field *f = rec->field; f < rec->field + rec->n_field; f++) {
-        const value *m = value_get(v, str_of(f->key));
         char *at = (char *)to + f->at;
-        for (size_t i = 0; f->otherwise && i < f->n; i++)
-            plan_field_set_int(f->bytes, at + i * f->bytes, f->otherwise);
-        if (value_kind_of(m) == VALUE_NULL) {
-            if (f->must)
-                return wrong(r, f, NULL);
-        } else if (f->kind == FIELD_HEX)
-            WEFT_TRY(read_bytes(r, f, m, to));
-        else if (plan_field_is_list(f))
-            WEFT_TRY(read_list(r, f, m, to));
-        else if (!read_value(r, f, m, at))
-            return wrong(r, f, m);
+        if (plan_field_is_list(f))
+            WEFT_TRY(read_list(r, f, to));
+        else if (!read_value(r, f, at))
+            return r->at == r->end ? ends(r, f) : wrong(r, f);
+        if (rec->null && f == rec->field && plan_field_int(f->bytes, at) == 0)
+            return WEFT_OK; /* the rest is zeros */
     }
     return WEFT_OK;
 }

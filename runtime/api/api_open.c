@@ -27,8 +27,16 @@ static weft_status open_file(weft_diag *dg, const api_source *from, api_file *m)
 }
 
 /* The one place that chooses between the plan, the reference and kernels that round. */
-static weft_status choose_kernels(weft_diag *dg, const weft_session_options *o, target *t)
+static weft_status choose_kernels(weft_diag *dg, const api_wanted *w, target *t)
 {
+    const weft_session_options *o = &w->how;
+    if (w->be && o->exec != WEFT_EXEC_REF && !o->round_bf16) {
+        t->be = w->be;
+        return WEFT_OK;
+    }
+    if (w->be)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "a level is named: leave out the reference and rounding to bf16");
     if (o->exec != WEFT_EXEC_REF)
         return backend_cpu(dg, o->round_bf16, &t->be);
     if (o->round_bf16)
@@ -61,7 +69,7 @@ weft_status api_target(weft_diag *dg, const api_wanted *w, target *out)
                 .skip = w->watched ? cutting : w->skip,
                 .n_skip = w->watched ? 2 : w->n_skip};
     WEFT_TRY(api_kv(dg, o, &t.kv, &t.tiers));
-    WEFT_TRY(choose_kernels(dg, o, &t));
+    WEFT_TRY(choose_kernels(dg, w, &t));
     *out = t;
     return WEFT_OK;
 }

@@ -13,6 +13,7 @@ weft_status planned_open(weft_diag *dg, const model_flags *f, const planned_opti
         from.fillers = 0;
     api_wanted w = {.how = model_flags_session(f, &out->bar),
                     .held = o->held,
+                    .be = o->be,
                     .skip = o->skip,
                     .n_skip = o->n_skip};
     w.how.sequences = o->sequences ? o->sequences : 1;

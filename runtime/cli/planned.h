@@ -21,6 +21,7 @@ typedef struct {
     int64_t sequences; /* 0: one */
     int64_t wants;     /* rows of one call whose outputs may be asked for; 0: one per sequence */
     int64_t held;      /* tokens of state, where that is less than the context; 0: the context */
+    const struct backend *be; /* to plan for; NULL: this processor */
     const char *const *outputs, *const *skip;
     int n_output, n_skip; /* 0: logits; passes to leave out */
 } planned_options;

@@ -1,6 +1,7 @@
 /* verb_graph.c - `weft graph`: a model file at one stage of its way to tokens. */
 #include "compiler/plan_file.h"
 #include "runtime/cli/inputs.h"
+#include "runtime/cli/level_flags.h"
 #include "runtime/cli/planned.h"
 #include "runtime/formats/out_file.h"
 #include "runtime/jit/jit_library.h"
@@ -18,11 +19,12 @@ enum {
 };
 static const char *const stage_names[] = {"auto", "ast",  "graph", "fused",
                                           "plan", "llvm", "asm",   "obj"};
-enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT, FORMAT_SVG };
+enum { FORMAT_TEXT, FORMAT_JSON, FORMAT_DOT, FORMAT_SVG, FORMAT_BINARY };
 
 typedef struct {
     int stage, format;
     model_flags open;
+    level_flags at;
     const char *entry, *out;
     int64_t sequences;
     bool full;
@@ -36,7 +38,7 @@ typedef struct {
 static const flag graph_flags[] = {
     MODEL_FLAG_ROW (graph_options, open, "the checkpoint; needed from stage graph on"),
     FLAG_ROW_CHOICE(graph_options, stage,   "stage",   NULL, "auto|ast|graph|fused|plan|llvm|asm|obj", "auto", "ast is the syntax tree, graph the bound graph, fused what the passes make of it for this processor, plan its steps, llvm, asm and obj the code for them; auto: graph with -m"),
-    FLAG_ROW_CHOICE(graph_options, format,  "format",  NULL, "text|json|dot|svg", "text", "how to show it; --json is --format json"),
+    FLAG_ROW_CHOICE(graph_options, format,  "format",  NULL, "text|json|dot|svg|binary", "text", "how to show it; --json is --format json; binary: a plan as a file"),
     FLAG_ROW_STR   (graph_options, entry,   "entry",   NULL, "NAME", "decode", "the entry to show"),
     FLAG_ROW_INT   (graph_options, open.context, "ctx-size", "c", "N", "0", 0, 1 << 30, "the session's context; 0: the trained one"),
     BATCH_FLAG_ROW (graph_options, open, "512"),
@@ -47,6 +49,7 @@ static const flag graph_flags[] = {
     FLAG_ROW_BOOL  (graph_options, full,    "full",    NULL, "text: every layer, so that it can be read back"),
     KV_FLAG_ROW    (graph_options, open),
     ROUND_FLAG_ROW (graph_options, open),
+    LEVEL_FLAG_ROWS(graph_options, at),
     SLOT_FLAG_ROWS (graph_options, open),
     FLAG_ROW_STR   (graph_options, outputs, "outputs", NULL, "NAMES", "logits", "plan: which: logits,hidden,resid or resid.3"),
     FLAG_ROW_INT   (graph_options, bucket,  "bucket",  NULL, "N", "1", 1, 1 << 20, "plan as text, llvm, asm, obj: the steps for calls of N rows"),
@@ -61,7 +64,7 @@ static const char *const examples[] = {
     "weft graph my.weft -m model.gguf --format json",   "with a model file of your own",
     "weft graph -m model.gguf --stage fused -v",        "what is computed together, and how long each pass took",
     "weft graph -m model.gguf --stage plan",            "the steps of one token, phase by phase",
-    "weft graph -m model.gguf --stage plan --format json -o p.json", "a file for `weft eval --plan`",
+    "weft graph -m model.gguf --stage plan --format binary -o p.plan", "a file for `weft eval --plan`",
     "weft graph -m model.gguf --stage asm",             "the code that --exec jit runs for one token",
     NULL,
 };
@@ -75,8 +78,9 @@ const verb_page graph_verb_page = {
     "are "
     "one expression, nodes of one chain are computed tile by tile, and nodes marked "
     "recompute are computed by every thread that needs them."
-    " The plan is what this machine would run. As JSON it is a file that `weft eval --plan` runs, "
-    "with the same checkpoint, kind of machine and version of Weft."
+    " The plan is what this machine would run. In binary it is a file that `weft eval --plan` "
+    "runs, "
+    "with the same checkpoint, kind of machine and build of Weft."
     " Code is what LLVM makes of the plan: its own text, assembly, or an object file, which needs "
     "-o.",
     examples,
@@ -162,6 +166,7 @@ static weft_status show_fused(cli *c, const graph_options *o, const weft_model *
     w.how.sequences = o->sequences;
     w.how.context = m->context ? m->context : o->open.batch;
     w.skip = names_split(a, o->skip.at, o->skip.n, &w.n_skip);
+    WEFT_TRY(level_flags_backend(c->dg, &o->at, &w.be));
     WEFT_TRY(api_target(c->dg, &w, &t));
     if (!has_logits(before)) /* what a session asks for; else all there are */
         t.outputs = NULL, t.n_output = 0;
@@ -231,11 +236,15 @@ static weft_status show_steps(cli *c, const graph_options *o, int stage, int for
     if (!want.n_output)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "--outputs names none");
     if (st == WEFT_OK)
+        st = level_flags_backend(c->dg, &o->at, &want.be);
+    if (st == WEFT_OK)
         st = planned_open(c->dg, &f, &want, &pl);
     if (st == WEFT_OK && stage >= STAGE_LLVM)
         st = show_code(c, o, stage, pl.made.p, out);
     else if (st == WEFT_OK && format == FORMAT_JSON)
         plan_json(pl.made.p, model_file_hash(api_file_of(pl.m)->file), out);
+    else if (st == WEFT_OK && format == FORMAT_BINARY)
+        plan_write(pl.made.p, model_file_hash(api_file_of(pl.m)->file), out);
     else if (st == WEFT_OK)
         plan_text(pl.made.p, o->bucket, o->full, out);
     planned_close(&pl);
@@ -266,10 +275,14 @@ int verb_graph(cli *c)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "passes run after stage graph: --stage fused");
     else if (dumps && format != FORMAT_TEXT)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "--dump-before and --dump-after show text");
-    else if (stage == STAGE_PLAN && format >= FORMAT_DOT)
-        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "a plan is shown as text or json");
+    else if (stage == STAGE_PLAN && (format == FORMAT_DOT || format == FORMAT_SVG))
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "a plan is shown as text, json or binary");
+    else if (stage < STAGE_PLAN && format == FORMAT_BINARY)
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "only a plan has a binary form: --stage plan");
     else if (stage >= STAGE_LLVM && format != FORMAT_TEXT)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "code is shown as text");
+    else if (stage >= STAGE_LLVM && (o->at.target || o->at.level))
+        st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "code is shown for this processor");
     else if (stage == STAGE_OBJ && !o->out)
         st = weft_fail(c->dg, W1903, WEFT_NOWHERE, "an object is no text: it needs -o FILE");
     else if (stage >= STAGE_PLAN)
@@ -278,7 +291,8 @@ int verb_graph(cli *c)
         st = stage == STAGE_AST ? show_ast(c, format == FORMAT_JSON, &out)
                                 : show_graph(c, o, stage, format, &out);
     if (st == WEFT_OK) {
-        if (stage != STAGE_OBJ && !str_ends(strbuf_view(&out), STR("\n")))
+        bool text = stage != STAGE_OBJ && format != FORMAT_BINARY;
+        if (text && !str_ends(strbuf_view(&out), STR("\n")))
             strbuf_putc(&out, '\n');
         if (o->out)
             st = out_file_write(c->dg, o->out, strbuf_view(&out));

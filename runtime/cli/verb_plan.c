@@ -3,6 +3,7 @@
 #include "runtime/base/json_write.h"
 #include "runtime/base/memory.h"
 #include "runtime/cli/cli.h"
+#include "runtime/cli/level_flags.h"
 #include "runtime/cli/planned.h"
 #include "runtime/engine/plan_sum.h"
 
@@ -10,6 +11,7 @@
 
 typedef struct {
     model_flags open;
+    level_flags at;
     int64_t sequences, memory;
     double bandwidth;
 } plan_options;
@@ -20,6 +22,7 @@ static const flag plan_flags[] = {
     FLAG_ROW_INT   (plan_options, sequences,  "parallel",  "np", "N", "1", 1, 65536, "sequences"),
     FLAG_ROW_SIZE  (plan_options, memory,     "memory",    NULL, "SIZE", "0", 0, 9007199254740992.0, "of the machine it is planned for; 0: what is available on this one"),
     FLAG_ROW_FLOAT (plan_options, bandwidth,  "bandwidth", NULL, "GB/S", "0", 0, 1e6, "of that machine's memory; 0: measure this one's"),
+    LEVEL_FLAG_ROWS(plan_options, at),
     SLOT_FLAG_ROWS (plan_options, open),
     FLAG_ROW_END   (plan_options),
 };
@@ -28,6 +31,7 @@ static const char *const examples[] = {
     "weft plan -m model.gguf -c 8192",                        "does it fit, and how fast could it be?",
     "weft plan -m model.gguf -c 32768 -np 8 --kv bf16",       "eight conversations at once",
     "weft plan -m model.gguf --memory 16G --bandwidth 100",   "for another machine",
+    "weft plan -m model.gguf --target aarch64-linux-gnu --level dotprod", "with the kernels it would get there",
     "weft plan --random llama-8b:Q4_K_M -c 8192 --memory 8G", "of a model that is not on disk, too",
     "weft plan -m model.gguf --json | jq .memory.total",      "for programs",
     NULL,
@@ -418,11 +422,13 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
 int verb_plan(cli *c)
 {
     const plan_options *o = c->options;
-    planned pl;
+    planned pl = {0};
     account ac = {0};
     arena *a = arena_create();
-    weft_status st =
-        planned_open(c->dg, &o->open, &(planned_options){.sequences = o->sequences}, &pl);
+    planned_options want = {.sequences = o->sequences};
+    weft_status st = level_flags_backend(c->dg, &o->at, &want.be);
+    if (st == WEFT_OK)
+        st = planned_open(c->dg, &o->open, &want, &pl);
     if (st == WEFT_OK)
         st = sum_up(c->dg, o, &pl, a, &ac);
     if (st == WEFT_OK) {

@@ -21,18 +21,19 @@ enum { EXIT_SKIPPED = 77 };
 static int n_plan, n_failed;
 
 /* What is written, read and written again is the same. */
-static weft_status check_file(weft_diag *dg, const plan *p, bool tell)
+static weft_status check_file(weft_diag *dg, const plan *p, const backend *be, bool tell)
 {
     arena *a = arena_create();
     strbuf text = {0}, again = {0};
     plan *back;
     uint64_t start = clock_ns();
-    plan_json(p, (model_hash){1, 2}, &text);
+    plan_write(p, (model_hash){1, 2}, &text);
     uint64_t written = clock_ns();
-    weft_status st = plan_read(dg, "plan", strbuf_view(&text), (model_hash){1, 2}, a, &back);
+    weft_status st =
+        plan_read_for(dg, "plan", strbuf_view(&text), (model_hash){1, 2}, be, a, &back);
     uint64_t read = clock_ns();
     if (st == WEFT_OK) {
-        plan_json(back, (model_hash){1, 2}, &again);
+        plan_write(back, (model_hash){1, 2}, &again);
         if (!str_eq(strbuf_view(&text), strbuf_view(&again)))
             st = weft_fail(dg, W1507, WEFT_NOWHERE, "it comes back as another");
     }
@@ -79,7 +80,7 @@ static void check(const char *path, const graph *g, const target *t, bool file, 
         printf("%s: made in %.1f ms, proven in %.1f ms", path, (double)(made - start) / 1e6,
                (double)(clock_ns() - made) / 1e6);
     if (st == WEFT_OK && file)
-        st = check_file(dg, p, tell);
+        st = check_file(dg, p, t->be, tell);
     if (st != WEFT_OK) {
         printf("FAILED %s: %s kernels, %lld rows, %s%s\n", path, t->be->level,
                (long long)t->n_tok_max, t->outputs ? "logits" : "all outputs",
@@ -110,6 +111,24 @@ static void check_targets(const char *path, const graph *g)
     }
 }
 
+/* Every level of both architectures, whatever this processor can run. */
+static void check_levels(const char *path, const graph *g)
+{
+    static const char *const logits[] = {"logits"};
+    for (karch arch = KARCH_X86_64; arch < KARCH_OTHER; arch++)
+        for (kvariant v = 0; v < VARIANT_COUNT; v++) {
+            target t = {.be = backend_cpu_for(arch, kvariant_name(v)),
+                        .n_ctx = 64,
+                        .n_seq = 2,
+                        .n_tok_max = 64,
+                        .kv = DT_F16,
+                        .outputs = logits,
+                        .n_output = 1};
+            if (t.be)
+                check(path, g, &t, true, false);
+        }
+}
+
 static void check_model(const char *path)
 {
     weft_diag *dg = diag_create();
@@ -120,6 +139,7 @@ static void check_model(const char *path)
         st = model_bind(dg, mf, &(bind_options){.context = 64}, &bm);
     if (st == WEFT_OK) {
         check_targets(path, bm->graph);
+        check_levels(path, bm->graph);
     } else {
         printf("FAILED %s\n", path);
         diag_print(dg, stdout, false);

@@ -1,8 +1,8 @@
 /* fuzz_plan.c - strangers' plan files: read, proven, and run if they are let through.
  *
- * Bytes that begin with { are the text of a plan file. Others are changes to one that is made here from
- * plan.graph: the first byte chooses which, then every four bytes replace a number of its text (which one:
- * two bytes; what by: two bytes). Either way the checksum is made right again, so that what has to hold
+ * Bytes that begin with w are a plan file. Others are changes to one that is made here from
+ * plan.graph: the first byte chooses which, then every four bytes replace a number of it (which one:
+ * two bytes; what by: two bytes). Either way length and checksum are made right again, so that what has to hold
  * is the reading and the proof. A plan that is let through runs on weights of noise. */
 #include "compiler/plan_file.h"
 #include "compiler/plan_make.h"
@@ -10,7 +10,6 @@
 #include "runtime/exec/session.h"
 #include "tests/formats/gguf_bytes.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -87,7 +86,7 @@ static const stage *stage_get(void)
                     .may_fork = i & 2};
         plan *p;
         must(plan_make(dg, g, &t, NULL, a, &p), dg);
-        plan_json(p, model_file_hash(s.mf), &s.plan[i]);
+        plan_write(p, model_file_hash(s.mf), &s.plan[i]);
     }
     graph_destroy(g);
     arena_destroy(a);
@@ -98,38 +97,50 @@ static const stage *stage_get(void)
 /* ---- changes ---- */
 
 typedef struct {
-    size_t begin, end; /* of a number in the text */
+    size_t begin, end; /* of a number in the file */
     uint16_t what;
 } edit;
 
-static bool is_digit(char c)
+enum { HEAD = 40 }; /* of the file, which is made right */
+
+static size_t number_end(str file, size_t at)
 {
-    return c >= '0' && c <= '9';
+    while (at < file.n && file.p[at] & 0x80)
+        at++;
+    return at < file.n ? at + 1 : file.n;
 }
 
-/* Where number `which` of the text is, counted over its end again. */
-static edit find_number(str text, size_t n_number, size_t which, uint16_t what)
+/* Where number `which` is, counted over its end again. Texts and floats look like numbers here. */
+static edit find_number(str file, size_t n_number, size_t which, uint16_t what)
 {
-    size_t left = which % n_number;
-    edit e = {.what = what};
-    for (size_t i = 64; i < text.n; i++) {
-        bool begins = is_digit(text.p[i]) && strchr("[:,", text.p[i - 1]);
-        if (!begins || left-- > 0)
-            continue;
-        e.begin = e.end = i;
-        while (e.end < text.n && is_digit(text.p[e.end]))
-            e.end++;
-        break;
-    }
-    return e;
+    size_t at = HEAD;
+    for (size_t left = which % n_number; left > 0; left--)
+        at = number_end(file, at);
+    return (edit){.begin = at, .end = number_end(file, at), .what = what};
 }
 
-static size_t count_numbers(str text)
+static size_t count_numbers(str file)
 {
     size_t n = 0;
-    for (size_t i = 64; i < text.n; i++)
-        n += is_digit(text.p[i]) && strchr("[:,", text.p[i - 1]) != NULL;
+    for (size_t at = HEAD; at < file.n; at = number_end(file, at))
+        n++;
     return n;
+}
+
+static int64_t number_of(str s)
+{
+    uint64_t x = 0;
+    for (size_t i = 0; i < s.n && i < 9; i++)
+        x |= (uint64_t)(s.p[i] & 0x7f) << 7 * i;
+    return (int64_t)(x >> 1 ^ (x & 1 ? UINT64_MAX : 0));
+}
+
+static void put_number(strbuf *out, int64_t n)
+{
+    uint64_t x = (uint64_t)n << 1 ^ (n < 0 ? UINT64_MAX : 0);
+    for (; x >= 0x80; x >>= 7)
+        strbuf_putc(out, (char)((x & 0x7f) | 0x80));
+    strbuf_putc(out, (char)x);
 }
 
 static void put_changed(strbuf *out, str old, uint16_t what)
@@ -150,7 +161,7 @@ static void put_changed(strbuf *out, str old, uint16_t what)
                                     -1,
                                     INT64_MAX / 4,
                                     (int64_t)1 << 31};
-    int64_t x = strtoll(old.p, NULL, 10), by = what >> 3;
+    int64_t x = number_of(old), by = what >> 3;
     switch (what & 7) {
     case 0:
         x = fixed[by & 15];
@@ -174,10 +185,9 @@ static void put_changed(strbuf *out, str old, uint16_t what)
         x = by * 64;
         break;
     default:
-        strbuf_put(out, STR("null"));
-        return;
+        return; /* it is left out */
     }
-    strbuf_add(out, "%" PRId64, x);
+    put_number(out, x);
 }
 
 static int by_place(const void *a, const void *b)
@@ -240,7 +250,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     strbuf text = {0};
     if (size == 0)
         return 0;
-    if (data[0] == '{')
+    if (data[0] == 'w')
         strbuf_put(&text, (str){(const char *)data, size});
     else
         change(strbuf_view(&s->plan[data[0] % PLANS]), data + 1, size - 1, &text);
@@ -248,7 +258,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     weft_diag *dg = diag_create();
     arena *a = arena_create();
     plan *p = NULL;
-    weft_status st = plan_read(dg, "fuzz.json", strbuf_view(&text), model_file_hash(s->mf), a, &p);
+    weft_status st = plan_read(dg, "fuzz.plan", strbuf_view(&text), model_file_hash(s->mf), a, &p);
     if ((st == WEFT_OK) != (diag_errors(dg) == 0))
         abort(); /* a failure without a message, or a message without a failure */
     if (st == WEFT_OK) {
