@@ -1,5 +1,5 @@
-/* bench_tokenize.c - how long does it take to tokenize 50 MB on one thread, and how long does Hugging
- * Face's package take?
+/* bench_tokenize.c - how long does it take to open a tokenizer, from its file and as a built program does, and to tokenize 50 MB
+ * on one thread; and how long does Hugging Face's package take?
  *
  *     bench_tokenize [TOKENIZER.json [TEXT]]
  *
@@ -9,7 +9,7 @@
 #include "bench/bench.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
-#include "runtime/text/tok.h"
+#include "runtime/text/tok_image.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,6 +122,41 @@ static void print(const char *variant, const char *shape, uint64_t *ns, int n)
     bench_print("tokenize", variant, shape, bench_sum_up(ns, n), 0);
 }
 
+/* Opening: the file at path, or the image of t. */
+static uint64_t open_ns(const char *path, str image)
+{
+    weft_diag *dg = diag_create();
+    tok *t;
+    uint64_t begin = clock_ns();
+    weft_status st = path ? tok_open(dg, path, &t) : tok_image_open(dg, "image", image, &t);
+    uint64_t ns = clock_ns() - begin;
+    if (st != WEFT_OK) {
+        diag_print(dg, stderr, false);
+        exit(1);
+    }
+    tok_close(t);
+    diag_destroy(dg);
+    return ns;
+}
+
+static void bench_open(const char *path, const tok *t)
+{
+    enum { N_OPEN = 9 };
+    strbuf image = {0};
+    uint64_t file[N_OPEN], own[N_OPEN];
+    char shape[64];
+    tok_image_write(t, &image);
+    for (int i = 0; i < N_OPEN; i++) {
+        file[i] = open_ns(path, STR(""));
+        own[i] = open_ns(NULL, strbuf_view(&image));
+    }
+    snprintf(shape, sizeof shape, "%dtokens", (int)tok_vocab_size(t));
+    bench_print("open", "file", shape, bench_sum_up(file, N_OPEN), 0);
+    snprintf(shape, sizeof shape, "%dtokens,%.1fMB", (int)tok_vocab_size(t), (double)image.n / 1e6);
+    bench_print("open", "image", shape, bench_sum_up(own, N_OPEN), 0);
+    strbuf_free(&image);
+}
+
 int main(int argc, char **argv)
 {
     const char *path =
@@ -149,6 +184,7 @@ int main(int argc, char **argv)
         ns[i] = run_weft(t, &d, &n);
     package = run_package(path, &d, &n_package);
     bench_print_heading();
+    bench_open(path, t);
     snprintf(shape, sizeof shape, "%.1fMB,%zuids", (double)text.n / 1e6, n);
     double median = bench_sum_up(ns, N_RUN).median_ns;
     print("weft", shape, ns, N_RUN);
