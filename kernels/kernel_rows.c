@@ -17,20 +17,25 @@
 #define OF_AARCH64(symbol) NULL
 #endif
 
+/* Who includes this file may have other names for the functions (runtime/program/kernel_rows_used.c). */
+#ifndef KERNEL_FN
+#define KERNEL_FN(symbol) symbol
+#endif
+
 /* The function, where this is an architecture of the variant. */
-#define FN_ref(symbol) symbol
-#define FN_c(symbol) symbol
-#define FN_neon(symbol) OF_AARCH64(symbol)
-#define FN_fhm(symbol) OF_AARCH64(symbol)
-#define FN_dotprod(symbol) OF_AARCH64(symbol)
-#define FN_i8mm(symbol) OF_AARCH64(symbol)
-#define FN_bf16(symbol) OF_AARCH64(symbol)
-#define FN_neon_bf16(symbol) OF_AARCH64(symbol)
-#define FN_avx2(symbol) OF_X86_64(symbol)
-#define FN_avxvnni(symbol) OF_X86_64(symbol)
-#define FN_avx512(symbol) OF_X86_64(symbol)
-#define FN_amx(symbol) OF_X86_64(symbol)
-#define FN_amx_bf16(symbol) OF_X86_64(symbol)
+#define FN_ref(symbol) KERNEL_FN(symbol)
+#define FN_c(symbol) KERNEL_FN(symbol)
+#define FN_neon(symbol) OF_AARCH64(KERNEL_FN(symbol))
+#define FN_fhm(symbol) OF_AARCH64(KERNEL_FN(symbol))
+#define FN_dotprod(symbol) OF_AARCH64(KERNEL_FN(symbol))
+#define FN_i8mm(symbol) OF_AARCH64(KERNEL_FN(symbol))
+#define FN_bf16(symbol) OF_AARCH64(KERNEL_FN(symbol))
+#define FN_neon_bf16(symbol) OF_AARCH64(KERNEL_FN(symbol))
+#define FN_avx2(symbol) OF_X86_64(KERNEL_FN(symbol))
+#define FN_avxvnni(symbol) OF_X86_64(KERNEL_FN(symbol))
+#define FN_avx512(symbol) OF_X86_64(KERNEL_FN(symbol))
+#define FN_amx(symbol) OF_X86_64(KERNEL_FN(symbol))
+#define FN_amx_bf16(symbol) OF_X86_64(KERNEL_FN(symbol))
 
 #define DT_ANY DT_COUNT
 #define KERNEL_ROW(op, type, layout, act, least, most, symbol, variant, unit, scratch)             \

@@ -11,7 +11,7 @@
 
 /* clang-format off */
 const build_target build_targets[] = {
-#define TARGET(name, machine, emulation, debian) {name, machine, emulation, debian},
+#define TARGET(name, machine, emulation, debian, levels) {name, machine, emulation, debian, levels},
 #include "runtime/build/targets.def"
 #undef TARGET
 };
@@ -220,8 +220,8 @@ static weft_status tell(weft_diag *dg, const build_target *to, const missing *m)
     if (m->packages.n)
         weft_note(dg, "Debian and Ubuntu have them in:%s", m->packages.p);
     if (m->runtime)
-        weft_note(
-            dg, "libweft_core.a is built with Weft; for another architecture by ./dev setup cross");
+        weft_note(dg, "libweft_core.a and libweft_program.a are built with Weft; for another "
+                      "architecture by ./dev setup cross");
     else if (to != build_target_here())
         weft_note(dg, "./dev setup cross installs them");
     return st;

@@ -2,6 +2,7 @@
 #include "runtime/build/linker.h"
 
 #include "runtime/base/file.h"
+#include "runtime/base/vec.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -10,17 +11,13 @@
 
 extern char **environ;
 
-enum { SAID_MAX = 2000, ARGS_MAX = 128 };
+enum { SAID_MAX = 2000 };
 
-typedef struct {
-    const char *at[ARGS_MAX];
-    int n;
-} arguments;
+typedef VEC(const char *) arguments;
 
 static void add(arguments *args, const char *word)
 {
-    WEFT_ASSERT(args->n < ARGS_MAX - 1);
-    args->at[args->n++] = word;
+    VEC_PUSH(args, word);
 }
 
 static const char *need(const link_tools *t, const char *file)
@@ -44,7 +41,7 @@ static void add_needs(arguments *args, const link_tools *t, const char *const *f
             add(args, need(t, *files));
 }
 
-static void add_kind(arguments *args, const link_tools *t, arena *a, const char *exports)
+static void add_kind(arguments *args, const link_tools *t, arena *a, const link_job *job)
 {
     if (!t->lib) {
         add(args, "-static");
@@ -54,46 +51,49 @@ static void add_kind(arguments *args, const link_tools *t, arena *a, const char 
     }
     add(args, "-shared");
     add(args, "-Bsymbolic");
-    add(args, arena_printf(a, "--version-script=%s", exports).p);
+    add(args, arena_printf(a, "--version-script=%s", job->exports).p);
 }
 
-static void fill(arguments *args, const link_tools *t, arena *a, const char *const *objects, int n,
-                 bool strip, const char *exports, const char *out)
+/* clang-format off */
+static const char *const always[] = {
+    "-z", "text", "-z", "now", "-z", "noexecstack", "--gc-sections", "--build-id=none",
+    "--hash-style=gnu", "--eh-frame-hdr", "--no-undefined", NULL,
+};
+static const char *const first[] = {"rcrt1.o", "crti.o", "crtbeginS.o", NULL};
+/* In this order: a program's own table of kernels comes before that of the runtime. */
+static const char *const archives[] = {
+    "libweft_program.a", "libweft_core.a", "libpcre2-8.a", "libutf8proc.a", "libm.a", "libc.a",
+    "libm.so", "libc.so", "libgcc.a", "libgcc_eh.a", NULL,
+};
+static const char *const last[] = {"crtendS.o", "crtn.o", NULL};
+/* clang-format on */
+
+static void fill(arguments *args, const link_tools *t, arena *a, const link_job *job)
 {
     add(args, t->linker);
     add(args, "-m");
     add(args, t->to->emulation);
     if (t->sysroot)
         add(args, arena_printf(a, "--sysroot=%s", t->sysroot).p);
-    add_kind(args, t, a, exports);
-    static const char *const fixed[] = {"-z",
-                                        "text",
-                                        "-z",
-                                        "now",
-                                        "-z",
-                                        "noexecstack",
-                                        "--gc-sections",
-                                        "--build-id=none",
-                                        "--hash-style=gnu",
-                                        "--eh-frame-hdr",
-                                        "--no-undefined",
-                                        NULL};
-    for (int i = 0; fixed[i]; i++)
-        add(args, fixed[i]);
-    if (strip)
+    add_kind(args, t, a, job);
+    for (int i = 0; always[i]; i++)
+        add(args, always[i]);
+    if (job->strip)
         add(args, "--strip-all");
+    for (int i = 0; i < job->n_alias; i++) {
+        add(args, arena_printf(a, "--undefined=%s", job->alias[2 * i + 1]).p);
+        add(args, arena_printf(a, "--defsym=%s=%s", job->alias[2 * i], job->alias[2 * i + 1]).p);
+    }
     add(args, "-o");
-    add(args, out);
-    add_needs(args, t, (const char *const[]){"rcrt1.o", "crti.o", "crtbeginS.o", NULL});
-    for (int i = 0; i < n; i++)
-        add(args, objects[i]);
+    add(args, job->out);
+    add_needs(args, t, first);
+    for (int i = 0; i < job->n_object; i++)
+        add(args, job->object[i]);
     add(args, "--start-group");
-    add_needs(args, t,
-              (const char *const[]){"libweft_core.a", "libpcre2-8.a", "libutf8proc.a", "libm.a",
-                                    "libc.a", "libm.so", "libc.so", "libgcc.a", "libgcc_eh.a",
-                                    NULL});
+    add_needs(args, t, archives);
     add(args, "--end-group");
-    add_needs(args, t, (const char *const[]){"crtendS.o", "crtn.o", NULL});
+    add_needs(args, t, last);
+    add(args, NULL);
 }
 
 /* What a child says, the first SAID_MAX bytes of it; all of it is read, so that it can end. */
@@ -142,18 +142,18 @@ static weft_status run(weft_diag *dg, char *const *argv, char *said, int *out_st
     return WEFT_OK;
 }
 
-weft_status link_run(weft_diag *dg, arena *a, const link_tools *tools, const char *const *objects,
-                     int n, bool strip, const char *exports, const char *out)
+weft_status link_run(weft_diag *dg, arena *a, const link_tools *tools, const link_job *job)
 {
-    arguments args = {.n = 0};
+    arguments args = {0};
     char said[SAID_MAX + 1] = "";
     int status = 0;
-    fill(&args, tools, a, objects, n, strip, exports, out);
-    WEFT_TRY(run(dg, (char *const *)(const void *)args.at, said, &status));
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return WEFT_OK;
-    weft_status st = weft_fail(dg, W1705, WEFT_NOWHERE, "%s failed with status %d", tools->linker,
-                               WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    fill(&args, tools, a, job);
+    weft_status st = run(dg, (char *const *)(const void *)args.at, said, &status);
+    VEC_FREE(&args);
+    if (st != WEFT_OK || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+        return st;
+    st = weft_fail(dg, W1705, WEFT_NOWHERE, "%s failed with status %d", tools->linker,
+                   WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n"))
         weft_note(dg, "%s", line);
     return st;

@@ -9,9 +9,10 @@
 #include "runtime/base/diag.h"
 
 typedef struct {
-    const char *name; /* "aarch64-linux-gnu" */
+    const char *name;    /* "aarch64-linux-gnu" */
     const char *machine; /* as uname calls it */
     const char *emulation, *debian;
+    const char *levels; /* of programs for any of its processors, with blanks between them */
 } build_target;
 
 extern const build_target build_targets[];
@@ -41,8 +42,22 @@ typedef struct {
 weft_status link_tools_find(weft_diag *dg, arena *a, const build_target *to,
                             const link_options *opt, link_tools *out) WEFT_MUST_USE;
 
-/* Link to `out`. exports: of a shared library, the file of its version script. W1705 with what the linker said. */
-weft_status link_run(weft_diag *dg, arena *a, const link_tools *tools, const char *const *objects,
-                     int n, bool strip, const char *exports, const char *out) WEFT_MUST_USE;
+typedef struct {
+    const char *const *object; /* [n_object] files */
+    int n_object;
+    const char *const
+        *keep; /* [n_keep]: symbols of the archives that are needed though nothing refers to them */
+    int n_keep;
+    const char *const *
+        alias; /* [2 * n_alias]: of a shared library: a name that it exports, the function behind it */
+    int n_alias;
+    const char *exports; /* of a shared library: the file of its version script */
+    bool strip;
+    const char *out;
+} link_job;
+
+/* W1705 with what the linker said. */
+weft_status link_run(weft_diag *dg, arena *a, const link_tools *tools,
+                     const link_job *job) WEFT_MUST_USE;
 
 #endif

@@ -17,30 +17,30 @@ typedef struct {
 
 /* The rows of these flags, for a verb whose options struct T has a talk_flags `t`. */
 /* clang-format off */
-#define SAMPLE_FLAG_ROWS(T)                                                                                               \
-    FLAG_ROW_FLOAT (T, t.pick.temp,     "temp",     NULL, "X", "0.8", 0, 1e4, "temperature; 0: always the likeliest"),    \
-    FLAG_ROW_INT   (T, t.pick.top_k,    "top-k",    NULL, "N", "40", 0, 1 << 30, "keep the N likeliest; 0: all"),         \
-    FLAG_ROW_FLOAT (T, t.pick.top_p,    "top-p",    NULL, "X", "0.95", 0, 1, "keep the likeliest up to this probability"), \
-    FLAG_ROW_FLOAT (T, t.pick.min_p,    "min-p",    NULL, "X", "0.05", 0, 1, "keep tokens this likely against the likeliest"), \
-    FLAG_ROW_FLOAT (T, t.pick.typical,  "typical",  NULL, "X", "1", 0, 1, "locally typical sampling; 1: off"),            \
-    FLAG_ROW_FLOAT (T, t.pick.repeat,   "repeat-penalty", NULL, "X", "1", 0.01, 100, "for tokens that came before; 1: none"), \
-    FLAG_ROW_INT   (T, t.pick.last_n,   "repeat-last-n", NULL, "N", "64", -1, 1 << 30, "how far the penalties look back; -1: all"), \
-    FLAG_ROW_FLOAT (T, t.pick.presence, "presence-penalty", NULL, "X", "0", -100, 100, "once for a token that came before"), \
-    FLAG_ROW_FLOAT (T, t.pick.frequency, "frequency-penalty", NULL, "X", "0", -100, 100, "for each time it came"),        \
-    FLAG_ROW_FLOAT (T, t.pick.dry_multiplier, "dry-multiplier", NULL, "X", "0", 0, 100, "against repeated runs; 0: off"), \
-    FLAG_ROW_FLOAT (T, t.pick.dry_base, "dry-base", NULL, "X", "1.75", 1, 10, "how the price of a run grows"),            \
-    FLAG_ROW_INT   (T, t.pick.dry_allowed, "dry-allowed-length", NULL, "N", "2", 0, 1 << 20, "runs up to this are free"), \
-    FLAG_ROW_INT   (T, t.pick.dry_last_n, "dry-penalty-last-n", NULL, "N", "-1", -1, 1 << 30, "how far it looks back; -1: all"), \
-    FLAG_ROW_FLOAT (T, t.pick.xtc_probability, "xtc-probability", NULL, "X", "0", 0, 1, "exclude top choices this often"), \
-    FLAG_ROW_FLOAT (T, t.pick.xtc_threshold, "xtc-threshold", NULL, "X", "0.1", 0, 1, "what counts as a top choice"),     \
-    FLAG_ROW_INT   (T, t.mirostat, "mirostat", NULL, "N", "0", 0, 2, "2: mirostat 2 in place of the truncations"),        \
-    FLAG_ROW_FLOAT (T, t.pick.mirostat_tau,      "mirostat-ent", NULL, "X", "5", 0, 100, "the surprise it aims at"),      \
-    FLAG_ROW_FLOAT (T, t.pick.mirostat_eta,      "mirostat-lr", NULL, "X", "0.1", 0, 10, "how fast it learns"),           \
-    FLAG_ROW_STR   (T, t.pick.samplers, "samplers", NULL, "LIST", NULL, "the chain, such as top_k;top_p;temperature"),    \
-    FLAG_ROW_LIST  (T, t.bias,     "logit-bias", "l", "ID=X", "add X to the logit of token ID (-inf forbids it)"),        \
-    FLAG_ROW_INT   (T, t.seed,     "seed",     "s",  "N", "-1", -1, 9007199254740992.0, "the same seed gives the same text; -1: a new one"), \
-    FLAG_ROW_LIST  (T, t.stop,     "reverse-prompt", "r", "TEXT", "stop where this text would come"),                     \
-    FLAG_ROW_BOOL  (T, t.ignore_end, "ignore-eos", NULL, "go on after the model's end token")
+#define SAMPLE_FLAG_ROWS(T, at)                                                                                               \
+    FLAG_ROW_FLOAT (T, at pick.temp,     "temp",     NULL, "X", "0.8", 0, 1e4, "temperature; 0: always the likeliest"),    \
+    FLAG_ROW_INT   (T, at pick.top_k,    "top-k",    NULL, "N", "40", 0, 1 << 30, "keep the N likeliest; 0: all"),         \
+    FLAG_ROW_FLOAT (T, at pick.top_p,    "top-p",    NULL, "X", "0.95", 0, 1, "keep the likeliest up to this probability"), \
+    FLAG_ROW_FLOAT (T, at pick.min_p,    "min-p",    NULL, "X", "0.05", 0, 1, "keep tokens this likely against the likeliest"), \
+    FLAG_ROW_FLOAT (T, at pick.typical,  "typical",  NULL, "X", "1", 0, 1, "locally typical sampling; 1: off"),            \
+    FLAG_ROW_FLOAT (T, at pick.repeat,   "repeat-penalty", NULL, "X", "1", 0.01, 100, "for tokens that came before; 1: none"), \
+    FLAG_ROW_INT   (T, at pick.last_n,   "repeat-last-n", NULL, "N", "64", -1, 1 << 30, "how far the penalties look back; -1: all"), \
+    FLAG_ROW_FLOAT (T, at pick.presence, "presence-penalty", NULL, "X", "0", -100, 100, "once for a token that came before"), \
+    FLAG_ROW_FLOAT (T, at pick.frequency, "frequency-penalty", NULL, "X", "0", -100, 100, "for each time it came"),        \
+    FLAG_ROW_FLOAT (T, at pick.dry_multiplier, "dry-multiplier", NULL, "X", "0", 0, 100, "against repeated runs; 0: off"), \
+    FLAG_ROW_FLOAT (T, at pick.dry_base, "dry-base", NULL, "X", "1.75", 1, 10, "how the price of a run grows"),            \
+    FLAG_ROW_INT   (T, at pick.dry_allowed, "dry-allowed-length", NULL, "N", "2", 0, 1 << 20, "runs up to this are free"), \
+    FLAG_ROW_INT   (T, at pick.dry_last_n, "dry-penalty-last-n", NULL, "N", "-1", -1, 1 << 30, "how far it looks back; -1: all"), \
+    FLAG_ROW_FLOAT (T, at pick.xtc_probability, "xtc-probability", NULL, "X", "0", 0, 1, "exclude top choices this often"), \
+    FLAG_ROW_FLOAT (T, at pick.xtc_threshold, "xtc-threshold", NULL, "X", "0.1", 0, 1, "what counts as a top choice"),     \
+    FLAG_ROW_INT   (T, at mirostat, "mirostat", NULL, "N", "0", 0, 2, "2: mirostat 2 in place of the truncations"),        \
+    FLAG_ROW_FLOAT (T, at pick.mirostat_tau,      "mirostat-ent", NULL, "X", "5", 0, 100, "the surprise it aims at"),      \
+    FLAG_ROW_FLOAT (T, at pick.mirostat_eta,      "mirostat-lr", NULL, "X", "0.1", 0, 10, "how fast it learns"),           \
+    FLAG_ROW_STR   (T, at pick.samplers, "samplers", NULL, "LIST", NULL, "the chain, such as top_k;top_p;temperature"),    \
+    FLAG_ROW_LIST  (T, at bias,     "logit-bias", "l", "ID=X", "add X to the logit of token ID (-inf forbids it)"),        \
+    FLAG_ROW_INT   (T, at seed,     "seed",     "s",  "N", "-1", -1, 9007199254740992.0, "the same seed gives the same text; -1: a new one"), \
+    FLAG_ROW_LIST  (T, at stop,     "reverse-prompt", "r", "TEXT", "stop where this text would come"),                     \
+    FLAG_ROW_BOOL  (T, at ignore_end, "ignore-eos", NULL, "go on after the model's end token")
 #define TALK_FLAG_ROWS(T, n_default)                                                                                      \
     MODEL_FLAG_ROW (T, t.open, "the checkpoint; without it the demo model"),                                              \
     FLAG_ROW_INT   (T, t.open.context,  "ctx-size", "c",  "N", "-1", -1, 1 << 30, "context; 0: the trained one; -1: that, 8192 at most"), \
@@ -49,7 +49,7 @@ typedef struct {
     FLAG_ROW_STR   (T, t.system,   "system",   "sys", "TEXT", NULL, "the system message"),                                \
     FLAG_ROW_STR   (T, t.chat_template, "chat-template", NULL, "NAME", NULL, "a built-in template or a file, in place of the model's"), \
     FLAG_ROW_STR   (T, t.template_kwargs, "template-kwargs", NULL, "JSON", NULL, "further variables for the template"),   \
-    SAMPLE_FLAG_ROWS(T),                                                                                                  \
+    SAMPLE_FLAG_ROWS(T, t.),                                                                                                  \
     LORA_FLAG_ROWS (T, t.open),                                                                                           \
     SESSION_FLAG_ROWS(T, t.open, "0"),                                                                                    \
     FILE_FLAG_ROWS (T, t.open)

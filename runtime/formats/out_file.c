@@ -99,7 +99,7 @@ static weft_status write_all(weft_diag *dg, out_file *f, const unsigned char *p,
     return WEFT_OK;
 }
 
-static weft_status flush(weft_diag *dg, out_file *f)
+weft_status out_file_flush(weft_diag *dg, out_file *f)
 {
     size_t n = f->n;
     f->n = 0;
@@ -109,7 +109,7 @@ static weft_status flush(weft_diag *dg, out_file *f)
 weft_status out_file_put(weft_diag *dg, out_file *f, const void *data, size_t n)
 {
     if (n > sizeof f->buffer - f->n)
-        WEFT_TRY(flush(dg, f));
+        WEFT_TRY(out_file_flush(dg, f));
     f->at += n;
     if (n > sizeof f->buffer)
         return write_all(dg, f, data, n);
@@ -148,7 +148,7 @@ static void sync_folder(out_file *f)
 
 weft_status out_file_finish(weft_diag *dg, out_file *f)
 {
-    WEFT_TRY(flush(dg, f));
+    WEFT_TRY(out_file_flush(dg, f));
     if (fsync(f->fd) != 0 || rename(f->part, f->path) != 0)
         return fail(dg, f->path);
     sync_folder(f);

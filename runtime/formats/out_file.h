@@ -17,7 +17,9 @@ void out_file_destroy(out_file *f);
 weft_status out_file_put(weft_diag *dg, out_file *f, const void *data, size_t n) WEFT_MUST_USE;
 /* Zeros up to the next multiple of align. */
 weft_status out_file_pad(weft_diag *dg, out_file *f, uint64_t align) WEFT_MUST_USE;
-const char *out_file_part(const out_file *f); /* where they are until it is finished */
+weft_status out_file_flush(weft_diag *dg,
+                           out_file *f) WEFT_MUST_USE; /* all of it is in the file below */
+const char *out_file_part(const out_file *f);          /* where they are until it is finished */
 
 /* A whole file at once. */
 weft_status out_file_write(weft_diag *dg, const char *path, str text) WEFT_MUST_USE;

@@ -33,6 +33,7 @@ typedef enum {
     IMAGE_TOKENIZER, /* runtime/text/tok_image.h */
     IMAGE_TEMPLATE,  /* of chats; none: the model has none */
     IMAGE_PLAN,      /* for the level that is its name (compiler/plan_file.h) */
+    IMAGE_ADAPTER,   /* adapter_image.h */
     IMAGE_TENSORS,   /* tensors.h */
     IMAGE_WEIGHTS,
     IMAGE_KIND_COUNT

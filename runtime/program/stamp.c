@@ -2,7 +2,8 @@
 #include "runtime/program/stamp.h"
 
 /* Volatile: the compiler must not know its values, which are changed after linking. */
-__attribute__((used, visibility("hidden"))) extern const volatile program_stamp weft_program_stamp;
+extern const volatile program_stamp weft_program_stamp;
+__attribute__((used, visibility("hidden")))
 const volatile program_stamp weft_program_stamp = {.magic = STAMP_MAGIC};
 
 /* A note whose alignment differs from that of others gets a program header of its own. Its contents: how far the stamp is

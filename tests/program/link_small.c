@@ -50,8 +50,11 @@ static weft_status make(weft_diag *dg, arena *a, char **argv, int n_object)
     uint64_t sum;
     WEFT_TRY(build_target_find(dg, argv[1], &to));
     WEFT_TRY(link_tools_find(dg, a, to, &opt, &tools));
-    WEFT_TRY(link_run(dg, a, &tools, (const char *const *)(argv + 6), n_object, false,
-                      lib ? "exports.map" : NULL, argv[4]));
+    link_job job = {.object = (const char *const *)(argv + 6),
+                    .n_object = n_object,
+                    .exports = lib ? "exports.map" : NULL,
+                    .out = argv[4]};
+    WEFT_TRY(link_run(dg, a, &tools, &job));
     make_image((size_t)atol(argv[5]) << 20, &im, &sum);
     WEFT_TRY(read_all(dg, argv[4], &elf));
     WEFT_TRY(elf_stamp(dg, argv[4], &elf, im.n, sum));

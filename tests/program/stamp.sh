@@ -25,7 +25,9 @@ for target in x86_64-linux-gnu aarch64-linux-gnu; do
     mkdir -p "lib/$target"
     $compile $flags -c "$src/runtime/program/stamp.c" -o stamp.o
     rm -f "lib/$target/libweft_core.a"
-    ar rcD "lib/$target/libweft_core.a" stamp.o
+    ar rcD "lib/$target/libweft_core.a"
+    rm -f "lib/$target/libweft_program.a"
+    ar rcD "lib/$target/libweft_program.a" stamp.o
     $compile $flags -DSMALL_MAIN -c "$src/tests/program/small.c" -o main.o
     $compile $flags -c "$src/tests/program/small.c" -o part.o
 

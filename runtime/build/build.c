@@ -1,0 +1,272 @@
+/* build.c - the stages of `weft build`: tools, plans, weights, linking, writing. */
+#include "runtime/build/build.h"
+
+#include "compiler/plan_file.h"
+#include "runtime/base/file.h"
+#include "runtime/build/program_file.h"
+#include "runtime/formats/out_file.h"
+#include "runtime/program/adapter_image.h"
+#include "runtime/program/facts.h"
+#include "runtime/text/chat_image.h"
+#include "runtime/text/tok_image.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUILD_ADAPTERS_MAX = 16 };
+
+typedef struct {
+    weft_diag *dg;
+    const weft_model *m;
+    const build_options *opt;
+    build_result *out;
+    arena *a;
+    link_tools tools;
+    api_plan plan[BUILD_LEVELS_MAX];
+    const plan *carried[BUILD_LEVELS_MAX]; /* with their weights in the image */
+    build_weights weights;
+    VEC(const char *) alias; /* two of each: see link_job */
+    strbuf name;             /* of a library */
+    strbuf part_bytes[IMAGE_PARTS_MAX];
+    image_part part[IMAGE_PARTS_MAX];
+    int n_part;
+    char *folder; /* for files that linking needs; NULL: none yet */
+} building;
+
+/* ---- plans ---- */
+
+/* The table of kernels (runtime/program/kernel_rows_used.c) has those of used_NAME. */
+static void want_kernel(building *b, const char *name)
+{
+    for (size_t i = 1; i < b->alias.n; i += 2)
+        if (strcmp(b->alias.at[i], name) == 0)
+            return;
+    VEC_PUSH(&b->alias, arena_printf(b->a, "used_%s", name).p);
+    VEC_PUSH(&b->alias, name);
+}
+
+static weft_status make_plans(building *b)
+{
+    const build_options *opt = b->opt;
+    for (int i = 0; i < b->out->n_level; i++) {
+        api_wanted w = opt->session;
+        w.be = backend_cpu_for(karch_find(opt->to->machine), b->out->level[i]);
+        WEFT_TRY(api_plan_open(b->dg, b->m, &w, &b->plan[i]));
+        const plan *p = b->plan[i].p;
+        WEFT_TRY(build_weights_add(b->dg, &b->weights, p, &b->carried[i]));
+        for (int32_t k = 0; k < p->n_kernel; k++)
+            want_kernel(b, p->kernel[k].name);
+    }
+    return WEFT_OK;
+}
+
+/* ---- parts of the image ---- */
+
+/* A new part; its bytes go to the buffer that is returned. */
+static strbuf *add_part(building *b, image_kind kind, const char *name)
+{
+    WEFT_ASSERT(b->n_part < IMAGE_PARTS_MAX - 2);
+    image_part *p = &b->part[b->n_part];
+    p->kind = kind;
+    snprintf(p->name, sizeof p->name, "%s", name);
+    return &b->part_bytes[b->n_part++];
+}
+
+static void add_facts(building *b)
+{
+    static const char *const names[] = {"vocab", "layers",   "d",        "ff",
+                                        "heads", "kv_heads", "head_dim", "eps"};
+    facts f = {.weft = weft_version(),
+               .name = weft_model_name(b->m),
+               .context = b->plan[0].run.n_ctx,
+               .param = ARENA_ARRAY(b->a, fact_param, sizeof names / sizeof *names)};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const value *v = b->m->kind->param(b->m, names[i]);
+        if (v)
+            f.param[f.n_param++] = (fact_param){names[i], *v};
+    }
+    facts_write(&f, add_part(b, IMAGE_FACTS, "facts"));
+}
+
+static weft_status add_texts(building *b)
+{
+    tok *t;
+    chat_template *ct;
+    WEFT_TRY(b->m->kind->tokenizer(b->dg, b->m, &t));
+    tok_image_write(t, add_part(b, IMAGE_TOKENIZER, "tokenizer"));
+    tok_close(t);
+    weft_diag *quiet = diag_create(); /* a model without a template is one without a chat */
+    if (b->m->kind->chat(quiet, b->m, NULL, &ct) == WEFT_OK) {
+        chat_image_write(ct, add_part(b, IMAGE_TEMPLATE, "template"));
+        chat_close(ct);
+    }
+    diag_destroy(quiet);
+    return WEFT_OK;
+}
+
+static weft_status make_parts(building *b)
+{
+    const build_options *opt = b->opt;
+    add_facts(b);
+    WEFT_TRY(add_texts(b));
+    if (opt->n_adapter > BUILD_ADAPTERS_MAX)
+        return weft_fail(b->dg, W1406, WEFT_NOWHERE,
+                         "a program carries %d adapters at most, not %zu", BUILD_ADAPTERS_MAX,
+                         opt->n_adapter);
+    for (size_t i = 0; i < opt->n_adapter; i++)
+        adapter_image_write(opt->adapter[i], opt->scale[i],
+                            add_part(b, IMAGE_ADAPTER, arena_printf(b->a, "lora%zu", i + 1).p));
+    for (int i = 0; i < b->out->n_level; i++)
+        plan_write(b->carried[i], b->m->weights->kind->identity(b->m->weights),
+                   add_part(b, IMAGE_PLAN, b->out->level[i]));
+    for (int i = 0; i < b->n_part; i++) {
+        b->part[i].data = (const unsigned char *)b->part_bytes[i].p;
+        b->part[i].bytes = b->part_bytes[i].n;
+    }
+    return WEFT_OK;
+}
+
+/* ---- linking ---- */
+
+static weft_status make_folder(building *b)
+{
+    const char *tmp = getenv("TMPDIR");
+    char *path =
+        (char *)(uintptr_t)arena_printf(b->a, "%s/weft-build-XXXXXX", tmp && *tmp ? tmp : "/tmp").p;
+    if (!mkdtemp(path))
+        return weft_fail(b->dg, W1004, WEFT_NOWHERE, "cannot make a folder %s: %s", path,
+                         file_reason_of(errno).text);
+    b->folder = path;
+    return WEFT_OK;
+}
+
+static void remove_folder(const char *path)
+{
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char file[4096];
+        snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+        if (e->d_name[0] != '.')
+            unlink(file);
+    }
+    if (d)
+        closedir(d);
+    rmdir(path);
+}
+
+/* clang-format off */
+static const char *const lib_functions[] = {"open", "sampling", "prompt", "next", "error", "close"};
+/* clang-format on */
+enum { LIB_FUNCTIONS = sizeof lib_functions / sizeof *lib_functions };
+
+static weft_status lib_exports(building *b, link_job *job)
+{
+    strbuf map = {0};
+    strbuf_add(&map, "{ global:");
+    for (int i = 0; i < LIB_FUNCTIONS; i++) {
+        VEC_PUSH(&b->alias, arena_printf(b->a, "%s_%s", b->name.p, lib_functions[i]).p);
+        VEC_PUSH(&b->alias, arena_printf(b->a, "program_lib_%s", lib_functions[i]).p);
+        strbuf_add(&map, " %s_%s;", b->name.p, lib_functions[i]);
+    }
+    strbuf_add(&map, " local: *; };\n");
+    job->exports = arena_printf(b->a, "%s/exports.map", b->folder).p;
+    weft_status st = out_file_write(b->dg, job->exports, strbuf_view(&map));
+    strbuf_free(&map);
+    return st;
+}
+
+static weft_status read_linked(building *b, const char *path, strbuf *out)
+{
+    int fd;
+    uint64_t bytes;
+    size_t n = 0;
+    WEFT_TRY(file_open(b->dg, path, &fd, &bytes));
+    strbuf_fill(out, 0, (size_t)bytes);
+    weft_status st = file_read(b->dg, fd, path, out->p, (size_t)bytes, &n);
+    file_close(fd);
+    return st;
+}
+
+static weft_status link_all(building *b, strbuf *out_elf)
+{
+    link_job job = {.strip = b->opt->strip};
+    WEFT_TRY(make_folder(b));
+    job.out = arena_printf(b->a, "%s/linked", b->folder).p;
+    if (b->opt->tools.lib)
+        WEFT_TRY(lib_exports(b, &job));
+    job.alias = b->alias.at;
+    job.n_alias = (int)b->alias.n / 2;
+    WEFT_TRY(link_run(b->dg, b->a, &b->tools, &job));
+    return read_linked(b, job.out, out_elf);
+}
+
+/* ---- writing ---- */
+
+static weft_status write_header(building *b)
+{
+    const char *slash = strrchr(b->opt->out, '/');
+    const char *path = arena_printf(b->a, "%.*s%s.h", slash ? (int)(slash + 1 - b->opt->out) : 0,
+                                    b->opt->out, b->name.p)
+                           .p;
+    strbuf text = {0};
+    lib_header(b->name.p, slash ? slash + 1 : b->opt->out, &text);
+    weft_status st = out_file_write(b->dg, path, strbuf_view(&text));
+    strbuf_free(&text);
+    return st;
+}
+
+static weft_status write_all(building *b, strbuf *elf)
+{
+    program_file f = {.path = b->opt->out,
+                      .elf = elf,
+                      .weights = &b->weights,
+                      .identity = b->m->weights->kind->identity(b->m->weights),
+                      .part = b->part,
+                      .n_part = b->n_part,
+                      .external = b->opt->external,
+                      .lib = b->opt->tools.lib,
+                      .report = b->opt->report,
+                      .ctx = b->opt->ctx};
+    WEFT_TRY(program_file_write(b->dg, &f));
+    struct stat st;
+    b->out->bytes = stat(b->opt->out, &st) == 0 ? (uint64_t)st.st_size : 0;
+    b->out->weights = b->weights.bytes;
+    return b->opt->tools.lib ? write_header(b) : WEFT_OK;
+}
+
+static weft_status make(building *b)
+{
+    strbuf elf = {0};
+    lib_name(b->opt->out, &b->name);
+    WEFT_TRY(build_levels(b->dg, b->opt->to, b->opt->cpu, b->out->level, &b->out->n_level));
+    WEFT_TRY(link_tools_find(b->dg, b->a, b->opt->to, &b->opt->tools, &b->tools));
+    WEFT_TRY(make_plans(b));
+    WEFT_TRY(make_parts(b));
+    weft_status st = link_all(b, &elf);
+    if (st == WEFT_OK)
+        st = write_all(b, &elf);
+    strbuf_free(&elf);
+    return st;
+}
+
+weft_status build_program(weft_diag *dg, const weft_model *m, const build_options *opt,
+                          build_result *out)
+{
+    *out = (build_result){0};
+    building b = {.dg = dg, .m = m, .opt = opt, .out = out, .a = arena_create()};
+    b.weights = (build_weights){.src = m->weights, .a = b.a};
+    weft_status st = make(&b);
+    if (b.folder)
+        remove_folder(b.folder);
+    for (int i = 0; i < BUILD_LEVELS_MAX; i++)
+        api_plan_close(&b.plan[i]);
+    for (int i = 0; i < b.n_part; i++)
+        strbuf_free(&b.part_bytes[i]);
+    VEC_FREE(&b.alias);
+    strbuf_free(&b.name);
+    build_weights_free(&b.weights);
+    arena_destroy(b.a);
+    return st;
+}

@@ -1,0 +1,46 @@
+/* build.h - a model into a program: plans for each level, weights in their final bytes, linked and written. For `weft build`. */
+#ifndef WEFT_RUNTIME_BUILD_BUILD_H
+#define WEFT_RUNTIME_BUILD_BUILD_H
+
+#include "runtime/api/api_open.h"
+#include "runtime/build/linker.h"
+
+enum { BUILD_LEVELS_MAX = 16 };
+
+typedef struct {
+    const char *out; /* the file to write */
+    const build_target *to;
+    const char *cpu;    /* baseline, native, or names of levels with commas; NULL: baseline */
+    link_options tools; /* lib: a shared library, and its header beside it */
+    api_wanted session; /* context and state */
+    bool strip, external;
+    const adapter_source *const
+        *adapter; /* [n_adapter], which every text uses; session has slots for them */
+    const float *scale;
+    size_t n_adapter;
+    void (*report)(void *ctx, uint64_t done, uint64_t total); /* bytes of weights; may be NULL */
+    void *ctx;
+} build_options;
+
+/* What was made. */
+typedef struct {
+    uint64_t bytes,
+        weights; /* of the file, and of weights; those in a file of their own do not count for the first */
+    const char *level[BUILD_LEVELS_MAX];
+    int n_level;
+    bool code; /* with generated code */
+} build_result;
+
+/* m: of api_model_open. W1703: something is missing; W1704: no such level; W1705: the linker failed; and what compiling a plan says. */
+weft_status build_program(weft_diag *dg, const weft_model *m, const build_options *opt,
+                          build_result *out) WEFT_MUST_USE;
+
+/* The levels that opt->cpu means, from plain to fast. W1704 with near names; W1904 for `native` of another machine. */
+weft_status build_levels(weft_diag *dg, const build_target *to, const char *cpu,
+                         const char *level[BUILD_LEVELS_MAX], int *out_n) WEFT_MUST_USE;
+
+/* lib_header.c: the name of a library's functions from its file (libstory.so: story), and the header of that name. */
+void lib_name(const char *path, strbuf *out);
+void lib_header(const char *name, const char *file, strbuf *out);
+
+#endif

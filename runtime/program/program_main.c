@@ -1,0 +1,232 @@
+/* program_main.c - a built program: `weft run` and `weft chat` with the model that it carries. */
+#include "runtime/base/clock.h"
+#include "runtime/cli/talk.h"
+#include "runtime/cli/version.h"
+#include "runtime/program/program_model.h"
+
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+enum { HELP_COLUMNS = 90 };
+
+typedef struct {
+    run_options run;
+    bool converse, info, bench, verify, version;
+} program_flags;
+
+/* clang-format off */
+static const flag rows[] = {
+    RUN_FLAG_ROWS   (program_flags, run.),
+    FLAG_ROW_BOOL   (program_flags, converse, "converse", NULL, "hold a conversation; a terminal without -p and -f does, if the model has a template"),
+    FLAG_ROW_INT    (program_flags, run.t.open.context, "ctx-size", "c", "N", "-1", -1, 1 << 30, "context, at most the one it was built for, which is the usual one"),
+    FLAG_ROW_INT    (program_flags, run.t.n, "predict", "n", "N", "256", -1, 1 << 30, "tokens to generate; -1: until the model ends"),
+    FLAG_ROW_INT    (program_flags, run.t.open.threads, "threads", "t", "N", "0", 0, 1024, "threads; 0: as many as this process may use"),
+    FLAG_ROW_STR    (program_flags, run.t.system, "system", "sys", "TEXT", NULL, "the system message"),
+    FLAG_ROW_STR    (program_flags, run.t.chat_template, "chat-template", NULL, "NAME", NULL, "a built-in template or a file, in place of the model's"),
+    SAMPLE_FLAG_ROWS(program_flags, run.t.),
+    FLAG_ROW_BOOL   (program_flags, info,    "info",    NULL, "say what this program holds"),
+    FLAG_ROW_BOOL   (program_flags, bench,   "bench",   NULL, "measure how fast it reads and writes"),
+    FLAG_ROW_BOOL   (program_flags, verify,  "verify",  NULL, "compare all bytes of the weights with their checksums first"),
+    FLAG_ROW_BOOL   (program_flags, version, "version", NULL, "print the version of Weft that built it"),
+    FLAG_ROW_END    (program_flags),
+};
+/* clang-format on */
+
+static const char *const no_examples[] = {NULL};
+static const verb_page page = {
+    rows, "The text goes to stdout as it comes, everything else to stderr. Ctrl-C stops.",
+    no_examples};
+static verb program_verb = {"program", "[-]", 0, 1, "continue a text", &page, NULL};
+
+/* ---- how it comes to its model ---- */
+
+static program_options how; /* set by main, before anything is opened */
+
+/* The file of this process: what the system says, else what it was started as. */
+static const char *own_path(void)
+{
+    static char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    return n > 0 ? path : (const char *)getauxval(AT_EXECFN);
+}
+
+static weft_status carried_open(talk *t)
+{
+    t->from = how.name;
+    return program_model_open(t->c->dg, &how, &t->m);
+}
+
+static weft_session_options carried_session(talk *t, progress *bar)
+{
+    (void)bar;
+    return (weft_session_options){.size = sizeof(weft_session_options),
+                                  .context = t->f->open.context,
+                                  .threads = t->f->open.threads ? t->f->open.threads : -1,
+                                  .no_weight_cache = true};
+}
+
+static weft_status carried_ready(talk *t)
+{
+    return program_model_ready(t->c->dg, t->m, t->s);
+}
+
+static const talk_kind talk_kind_carried = {
+    .open = carried_open, .session = carried_session, .ready = carried_ready};
+
+/* ---- what it says of itself ---- */
+
+static void add_levels(strbuf *out, const program_model *m)
+{
+    for (int i = 0; i < m->im.n_part; i++)
+        if (m->im.part[i].kind == IMAGE_PLAN)
+            strbuf_add(out, " %s%s", m->im.part[i].name,
+                       &m->im.part[i] == m->plan ? " (used here)" : "");
+    strbuf_putc(out, '\n');
+}
+
+static int info(cli *c, const program_flags *o)
+{
+    talk t;
+    weft_status st = talk_open(c, &o->run.t, &talk_kind_carried, &t);
+    if (st == WEFT_OK) {
+        const program_model *m = program_model_of(t.m);
+        const image_part *w = image_find(&m->im, IMAGE_WEIGHTS, NULL);
+        const plan *p = t.s->plan.p;
+        char kv[KPOLICY_TEXT_MAX];
+        strbuf out = {0};
+        strbuf_add(
+            &out,
+            "model      %s\nbuilt by   weft %s\ncontext    %lld tokens, state in %s\nlevels    ",
+            m->about.name, m->about.weft, (long long)m->about.context, plan_kv_text(p, kv));
+        add_levels(&out, m);
+        strbuf_add(&out, "weights    %.1f MiB in %llu tensors%s\n", (double)w->bytes / (1 << 20),
+                   (unsigned long long)m->source.n,
+                   w->external ? ", in a file beside the program" : "");
+        strbuf_add(&out, "template   %s\n",
+                   image_find(&m->im, IMAGE_TEMPLATE, NULL) ? "yes" : "none");
+        strbuf_add(&out, "memory     %.1f MiB besides the weights, with %lld threads\n",
+                   (double)weft_session_bytes(t.s) / (1 << 20), (long long)t.about.threads);
+        cli_print_all(c, &out);
+    }
+    talk_close(&t);
+    return cli_exit_of(st);
+}
+
+/* Tokens a second of one call after the other, `rows` rows in each. */
+static weft_status measure(talk *t, int64_t rows_each, int64_t calls, double *out)
+{
+    weft_row *row = ARENA_ARRAY(t->a, weft_row, (size_t)rows_each);
+    uint64_t start = 0;
+    WEFT_TRY(weft_truncate(t->c->dg, t->s, 0, 0));
+    for (int64_t i = -1; i < calls; i++) { /* the first one warms up */
+        if (i == 0)
+            start = clock_ns();
+        if (i <= 0)
+            WEFT_TRY(weft_truncate(t->c->dg, t->s, 0, 0));
+        int64_t at = weft_length(t->s, 0);
+        for (int64_t k = 0; k < rows_each; k++)
+            row[k] = (weft_row){.token = (int32_t)(1 + (at + k) % 100),
+                                .pos = (int32_t)(at + k),
+                                .want = k == rows_each - 1};
+        WEFT_TRY(weft_eval(t->c->dg, t->s, row, rows_each));
+    }
+    *out = (double)(rows_each * calls) / clock_seconds(clock_ns() - start);
+    return WEFT_OK;
+}
+
+static int bench(cli *c, const program_flags *o)
+{
+    talk t;
+    double read = 0, write = 0;
+    weft_status st = talk_open(c, &o->run.t, &talk_kind_carried, &t);
+    int64_t n = st == WEFT_OK && t.about.context / 2 < 256 ? t.about.context / 2 : 256;
+    int64_t once = st == WEFT_OK && t.about.batch < n ? t.about.batch : n;
+    if (st == WEFT_OK)
+        st = measure(&t, once, 1, &read);
+    if (st == WEFT_OK)
+        st = measure(&t, 1, n / 4 > 0 ? n / 4 : 1, &write);
+    if (st == WEFT_OK) {
+        strbuf out = {0};
+        strbuf_add(&out, "pp%lld %10.1f tokens/s\ntg%lld %10.1f tokens/s\n", (long long)once, read,
+                   (long long)(n / 4), write);
+        cli_print_all(c, &out);
+    }
+    talk_close(&t);
+    return cli_exit_of(st);
+}
+
+static int help(cli *c)
+{
+    strbuf out = {0};
+    strbuf_add(&out,
+               "%s - a language model, built by weft %s\n\nusage: %s [FLAGS] [-]\n\n%s\n\nflags:\n",
+               how.name, build_version, how.name, page.about);
+    flags_print(rows, HELP_COLUMNS, &out);
+    strbuf_add(&out, "\nflags of every program:\n");
+    flags_print(cli_common_flags, HELP_COLUMNS, &out);
+    cli_print_all(c, &out);
+    return CLI_DONE;
+}
+
+/* ---- main ---- */
+
+static bool has_template(void)
+{
+    weft_diag *quiet = diag_create();
+    weft_model *m;
+    bool has = program_model_open(quiet, &how, &m) == WEFT_OK;
+    if (has) {
+        has = image_find(&program_model_of(m)->im, IMAGE_TEMPLATE, NULL) != NULL;
+        weft_model_close(m);
+    }
+    diag_destroy(quiet);
+    return has;
+}
+
+static int start(cli *c, const program_flags *o)
+{
+    if (c->common.help)
+        return help(c);
+    if (o->version) {
+        strbuf out = {0};
+        strbuf_add(&out, "weft %s (%s)\n", build_version, build_commit);
+        cli_print_all(c, &out);
+        return CLI_DONE;
+    }
+    if (o->info)
+        return info(c, o);
+    if (o->bench)
+        return bench(c, o);
+    bool prompted = o->run.prompt || o->run.file || o->run.kv_load || c->operand_n;
+    if (o->converse ||
+        (!prompted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && has_template())) {
+        talk_flags f = o->run.t;
+        f.n = -1;
+        return talk_converse(c, &f, &talk_kind_carried);
+    }
+    return talk_run(c, &o->run, &talk_kind_carried);
+}
+
+int main(int argc, char **argv)
+{
+    cli c;
+    cli_begin(&c);
+    arena *a = arena_create();
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    how.name = slash ? slash + 1 : argc > 0 && *argv[0] ? argv[0] : "program";
+    how.path = own_path();
+    program_verb.name = how.name;
+    c.verb = &program_verb;
+
+    flag_set sets[2] = {{0}};
+    weft_status st = cli_parse(&c, a, sets, 1, argc, argv);
+    const program_flags *o = c.options;
+    how.verify = o->verify;
+    int exit_status = st == WEFT_OK ? start(&c, o) : cli_exit_of(st);
+    exit_status = cli_end(&c, exit_status);
+    flags_deinit(sets, 2);
+    diag_destroy(c.dg);
+    arena_destroy(a);
+    return exit_status;
+}

@@ -1,0 +1,133 @@
+#!/bin/bash
+# build.sh WEFT SOURCE_DIR CC: programs that `weft build` makes of the demo model say what `weft run` says, wherever they are, and nothing when they
+# were damaged.
+set -eu
+weft=$1 src=$2 cc=$3
+model=$src/models/stories-7m
+dir=$(mktemp -d)
+trap 'chmod -R u+w "$dir"; rm -rf "$dir"' EXIT
+cd "$dir"
+fail() { echo "$*" >&2; exit 1; }
+prompt='Once upon a time'
+want=$("$weft" run -m "$model" -p "$prompt" -n 60 --temp 0)
+ids() { sed -n 's/.*"ids":\(\[[^]]*\]\).*/\1/p'; }
+want_ids=$("$weft" run -m "$model" -p "$prompt" -n 60 --temp 0 --json | sed 's/"prompt_ids":[^]]*],//' | ids)
+
+# ---- the same text and tokens ----
+"$weft" build -q -m "$model" -o story
+[ "$(./story -p "$prompt" -n 60 --temp 0)" = "$want" ] || fail "another text than weft run"
+[ "$(./story -p "$prompt" -n 60 --temp 0 --json | sed 's/"prompt_ids":[^]]*],//' | ids)" = "$want_ids" ] || fail "other tokens"
+[ "$(printf %s "$prompt" | ./story - -n 60 --temp 0)" = "$want" ] || fail "another text from standard input"
+for level in c avx2 neon dotprod; do # plainer plans, where this machine has them
+    [ -z "$(./story --info | grep " $level\b")" ] ||
+        [ "$(WEFT_CPU=$level ./story -p "$prompt" -n 60 --temp 0)" = "$want" ] || fail "another text with $level"
+done
+
+# ---- anywhere ----
+mkdir jail ro
+cp story jail/tale
+if [ "$(id -u)" = 0 ] && chroot jail /tale --version >/dev/null 2>&1; then
+    [ "$(chroot jail /tale -p "$prompt" -n 60 --temp 0)" = "$want" ] || fail "another text in an empty folder"
+fi
+[ "$(env -i jail/tale -p "$prompt" -n 60 --temp 0)" = "$want" ] || fail "another text renamed, without an environment"
+cp story ro/story
+chmod a-w ro ro/story
+[ "$(cd ro && ./story -p "$prompt" -n 60 --temp 0)" = "$want" ] || fail "another text from a read-only folder"
+[ "$(ls ro)" = story ] || fail "it left files"
+
+# ---- what it says of itself ----
+./story --help | grep -q -- '--bench' || fail "no help"
+./story --info | grep -q '^weights    14.0 MiB' || fail "no info"
+./story --version | grep -q '^weft ' || fail "no version"
+./story --bench | grep -q '^tg' || fail "no measurement"
+if ./story --temp hot 2>said; then fail "took a wrong value"; fi
+grep -q 'W1903' said
+if ./story -c 100000 -n 1 2>said; then fail "took a context that it was not built for"; fi
+grep -q 'is for sequences of 512 tokens' said
+
+# ---- size, and what it is made of ----
+"$weft" build -q -m "$model" -o small --strip
+[ "$(./small -p "$prompt" -n 60 --temp 0)" = "$want" ] || fail "another text stripped"
+nm story | grep -qE ' (gguf_|json_read|dsl_|graph_|model_bind|LLVM)' && fail "it has readers or the compiler in it"
+# ---- the same bytes ----
+cp story first
+"$weft" build -q -m "$model" -o story
+cmp first story || fail "another build has other bytes"
+
+# ---- damaged ----
+damaged() { # NAME: says so, exit 1, no text
+    local out rc=0
+    out=$(./"$1" -p "$prompt" -n 5 --temp 0 2>said) || rc=$?
+    [ "$rc" = 1 ] && [ -z "$out" ] && grep -q 'error\[W1701\]' said || fail "$1: status $rc, '$out', $(cat said)"
+}
+bytes=$(stat -c %s story)
+cp story broken
+for cut in 1 17 4096 1000000 14000000; do
+    head -c $((bytes - cut)) story >broken
+    damaged broken
+done
+image=$(readelf -SW story | awk '$2 == ".weft" { print $5 } $3 == ".weft" { print $6 }' | head -1)
+image=$((16#$image))
+for at in $image $((image + 30)) $((image + 100)) $((image + 1000)) $((image + 200000)) $((bytes - 5000000)) $((bytes - 20)) $((bytes - 1)); do
+    cp story broken
+    old=$(dd if=story bs=1 skip="$at" count=1 2>/dev/null | od -An -tu1)
+    printf "\\$(printf %o $(((old + 1) % 256)))" | dd of=broken bs=1 seek="$at" conv=notrunc 2>/dev/null
+    damaged broken
+done
+
+# ---- weights beside it ----
+"$weft" build -q -m "$model" -o apart --weights external
+[ "$(stat -c %s apart)" -lt 5000000 ] || fail "weights are inside all the same"
+[ "$(./apart -p "$prompt" -n 60 --temp 0)" = "$want" ] || fail "another text with weights beside it"
+cp apart.weights kept
+head -c -1 kept >apart.weights && damaged apart
+{ head -c 5000000 kept; printf 'xyz'; tail -c +5000004 kept; } >apart.weights && damaged apart
+"$weft" build -q -m "$model" -o other --weights external -c 128 >/dev/null
+{ head -c 24 kept; printf '12345678'; tail -c +33 kept; } >apart.weights && damaged apart
+grep -q 'another program' said
+rm apart.weights
+if ./apart -n 1 2>said; then fail "ran without its weights"; fi
+grep -q 'error\[W1001\].*apart.weights' said
+
+# ---- a library ----
+"$weft" build -q -m "$model" -o libtale.so --lib
+cp "$src/runtime/program/example.c" .
+$cc -Wall -Werror -I. example.c -o example -L. -ltale -Wl,-rpath,"$dir"
+[ "$(./example "$prompt" 60)" = "$want" ] || fail "another text from the library"
+[ "$(nm -D --defined-only libtale.so | grep -vc tale_)" = 0 ] || fail "the library exports more than its own names"
+
+# ---- an adapter ----
+pirate=$src/models/stories-7m-pirate
+"$weft" build -q -m "$model" --lora "$pirate=0.75" -o pirate
+[ "$(./pirate -p "$prompt" -n 40 --temp 0)" = "$("$weft" run -m "$model" --lora "$pirate=0.75" -p "$prompt" -n 40 --temp 0)" ] ||
+    fail "another text with an adapter"
+
+# ---- what cannot be ----
+refused() { # CODE WORDS ARGUMENTS...
+    local code=$1 words=$2
+    shift 2
+    if "$weft" build -q -m "$model" "$@" 2>said; then fail "built with $*"; fi
+    grep -q "error\[$code\]" said && grep -q -- "$words" said || fail "$*: $(cat said)"
+    [ ! -e no ] || fail "$*: left a file"
+}
+refused W1704 'did you mean `x86_64-linux-gnu`' -o no --target x86_64-linux-gn
+refused W1704 'did you mean `avx512`' -o no --target x86_64-linux-gnu --cpu avx2,avx521
+refused W1904 'native is this machine' -o no --cpu native --target "$([ "$(uname -m)" = x86_64 ] && echo aarch64 || echo x86_64)-linux-gnu"
+refused W1703 'ld.lld-none' -o no --linker ld.lld-none
+refused W1703 'libweft_core.a' -o no --runtime "$dir"
+refused W1703 'libc6-dev' -o no --sysroot "$dir"
+refused W1904 '-o PROGRAM'
+refused W1004 'nowhere' -o nowhere/no
+[ -z "$(ls -d "${TMPDIR:-/tmp}"/weft-build-* 2>/dev/null)" ] || echo "note: folders of other builds are in ${TMPDIR:-/tmp}"
+
+# ---- another architecture ----
+other=$([ "$(uname -m)" = x86_64 ] && echo aarch64 || echo x86_64)
+if "$weft" build -q -m "$model" -o foreign --target "$other-linux-gnu" 2>said; then
+    command -v "qemu-$other" >/dev/null || { echo "$other: built, not run: qemu-$other is not there"; exit 0; }
+    [ "$("qemu-$other" ./foreign -p "$prompt" -n 20 --temp 0)" = "$("$weft" run -m "$model" -p "$prompt" -n 20 --temp 0)" ] ||
+        fail "another text on $other"
+    echo "$other: fine"
+else
+    grep -q 'error\[W1703\]' said || fail "$other: $(cat said)"
+    echo "$other: skipped, ./dev setup cross makes what it needs"
+fi
