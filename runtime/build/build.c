@@ -3,8 +3,10 @@
 
 #include "compiler/plan_file.h"
 #include "runtime/base/file.h"
+#include "runtime/build/build_code.h"
 #include "runtime/build/program_file.h"
 #include "runtime/formats/out_file.h"
+#include "runtime/jit/jit_library.h"
 #include "runtime/program/adapter_image.h"
 #include "runtime/program/facts.h"
 #include "runtime/text/chat_image.h"
@@ -128,6 +130,39 @@ static weft_status make_parts(building *b)
     return WEFT_OK;
 }
 
+/* ---- code ---- */
+
+/* Why there is no code, in one line. */
+static void say_without(building *b, weft_diag *quiet)
+{
+    str why = diag_count(quiet) ? diag_at(quiet, 0).message : STR("");
+    snprintf(b->out->without, sizeof b->out->without, STR_FMT, STR_ARG(why));
+}
+
+static weft_status make_code(building *b, link_job *job)
+{
+    const codegen *cg;
+    if (b->opt->code == BUILD_CODE_NONE)
+        return WEFT_OK;
+    weft_diag *quiet = diag_create();
+    weft_status st = jit_library(b->opt->code == BUILD_CODE_AUTO ? quiet : b->dg, &cg);
+    if (st != WEFT_OK && b->opt->code == BUILD_CODE_AUTO) {
+        say_without(b, quiet);
+        diag_destroy(quiet);
+        return WEFT_OK;
+    }
+    diag_destroy(quiet);
+    const char **object = ARENA_ARRAY(b->a, const char *, BUILD_LEVELS_MAX);
+    for (int i = 0; i < b->out->n_level && st == WEFT_OK; i++) {
+        object[i] = arena_printf(b->a, "%s/%s.o", b->folder, b->out->level[i]).p;
+        st = build_code(b->dg, cg, b->carried[i], b->opt->to->name, !b->opt->strip, object[i]);
+    }
+    job->object = object;
+    job->n_object = b->out->n_level;
+    b->out->code = st == WEFT_OK;
+    return st;
+}
+
 /* ---- linking ---- */
 
 static weft_status make_folder(building *b)
@@ -196,6 +231,7 @@ static weft_status link_all(building *b, strbuf *out_elf)
     job.out = arena_printf(b->a, "%s/linked", b->folder).p;
     if (b->opt->tools.lib)
         WEFT_TRY(lib_exports(b, &job));
+    WEFT_TRY(make_code(b, &job));
     job.alias = b->alias.at;
     job.n_alias = (int)b->alias.n / 2;
     WEFT_TRY(link_run(b->dg, b->a, &b->tools, &job));

@@ -7,6 +7,9 @@
 
 enum { BUILD_LEVELS_MAX = 16 };
 
+/* Generated code for decoding: where LLVM is there, always, never. Without it the program interprets its plan. */
+typedef enum { BUILD_CODE_AUTO, BUILD_CODE_LLVM, BUILD_CODE_NONE } build_code_choice;
+
 typedef struct {
     const char *out; /* the file to write */
     const build_target *to;
@@ -14,6 +17,7 @@ typedef struct {
     link_options tools; /* lib: a shared library, and its header beside it */
     api_wanted session; /* context and state */
     bool strip, external;
+    build_code_choice code;
     const adapter_source *const
         *adapter; /* [n_adapter], which every text uses; session has slots for them */
     const float *scale;
@@ -28,10 +32,12 @@ typedef struct {
         weights; /* of the file, and of weights; those in a file of their own do not count for the first */
     const char *level[BUILD_LEVELS_MAX];
     int n_level;
-    bool code; /* with generated code */
+    bool code;         /* with generated code */
+    char without[200]; /* why there is none, where it was to be had if possible */
 } build_result;
 
-/* m: of api_model_open. W1703: something is missing; W1704: no such level; W1705: the linker failed; and what compiling a plan says. */
+/* m: of api_model_open. W1703: something is missing; W1704: no such level; W1705: the linker failed; W1607: there is no LLVM; and what
+ * compiling a plan says. */
 weft_status build_program(weft_diag *dg, const weft_model *m, const build_options *opt,
                           build_result *out) WEFT_MUST_USE;
 

@@ -5,7 +5,7 @@
 typedef struct {
     model_flags open;
     const char *out, *target, *cpu, *linker, *sysroot, *runtime;
-    int weights;
+    int weights, code;
     bool strip, lib;
 } build_flags;
 
@@ -23,6 +23,7 @@ static const flag rows[] = {
     KV_FLAG_ROW    (build_flags, open),
     FLAG_ROW_LIST  (build_flags, open.lora, "lora", NULL, "PATH[=SCALE]", "carry this adapter, which every text uses; several: their sum"),
     FLAG_ROW_CHOICE(build_flags, weights, "weights", NULL, "inside|external", "inside", "in the program, or beside it in PROGRAM.weights"),
+    FLAG_ROW_CHOICE(build_flags, code, "code", NULL, "auto|llvm|none", "auto", "generated code for decoding: where LLVM is there, always, or never, which makes it smaller"),
     FLAG_ROW_BOOL  (build_flags, lib,    "lib",   NULL, "a shared library and its header instead of a program"),
     FLAG_ROW_BOOL  (build_flags, strip,  "strip", NULL, "leave out names of functions"),
     FLAG_ROW_STR   (build_flags, linker, "linker", NULL, "PATH", NULL, "LLVM's linker, 14 or later; without it ld.lld of PATH"),
@@ -84,6 +85,7 @@ static void print_result(cli *c, const build_flags *o, const build_target *to,
         json_key_text(&w, "target", to->name);
         json_key_int(&w, "bytes", (int64_t)r->bytes);
         json_key_int(&w, "weights", (int64_t)r->weights);
+        json_key_bool(&w, "code", r->code);
         json_key_open(&w, "levels", '[');
         for (int i = 0; i < r->n_level; i++)
             json_str(&w, str_of(r->level[i]));
@@ -98,6 +100,8 @@ static void print_result(cli *c, const build_flags *o, const build_target *to,
     cli_say(c, "%s: %.1f MiB for %s (%s), of which weights %.1f MiB%s", o->out,
             (double)r->bytes / (1 << 20), to->name, out.p, (double)r->weights / (1 << 20),
             o->weights == WEIGHTS_EXTERNAL ? " beside it" : "");
+    if (*r->without)
+        cli_say(c, "without generated code: %s", r->without);
     strbuf_free(&out);
 }
 
@@ -143,6 +147,7 @@ static weft_status build(cli *c, const build_flags *o)
         .cpu = o->cpu,
         .tools = {.linker = o->linker, .sysroot = o->sysroot, .runtime = o->runtime, .lib = o->lib},
         .strip = o->strip,
+        .code = (build_code_choice)o->code,
         .external = o->weights == WEIGHTS_EXTERNAL,
         .report = report_weights,
         .ctx = &bar};

@@ -8,6 +8,7 @@
 #include "runtime/formats/map_guard.h"
 #include "runtime/program/adapter_image.h"
 #include "runtime/program/image_bytes.h"
+#include "runtime/program/program_code.h"
 #include "runtime/program/stamp.h"
 #include "runtime/text/chat_image.h"
 #include "runtime/text/tok_image.h"
@@ -234,6 +235,7 @@ static weft_status program_plan(weft_diag *dg, const weft_model *base, const api
     WEFT_TRY(api_plan_serves(dg, p, m->name, w));
     WEFT_TRY(api_plan_serves_kind(dg, p, m->name, w));
     out->p = p;
+    out->run.maker = program_code_maker(p);
     return WEFT_OK;
 }
 
