@@ -13,7 +13,7 @@ void weft_adapter_close(weft_adapter *a)
 
 int64_t weft_adapter_rank(const weft_adapter *a)
 {
-    return a->rank_max;
+    return a ? a->rank_max : 0;
 }
 
 weft_status weft_lora_load(weft_diag *dg, weft_session *s, int32_t slot, const weft_adapter *a)

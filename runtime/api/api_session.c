@@ -141,6 +141,8 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
 
 uint64_t weft_session_bytes(const weft_session *s)
 {
+    if (!s)
+        return 0;
     session_memory m = session_bytes(s->run);
     return session_memory_own(&m);
 }
@@ -175,7 +177,7 @@ weft_status weft_output(weft_diag *dg, const weft_session *s, const char *name, 
 
 int64_t weft_length(const weft_session *s, int64_t seq)
 {
-    return seq >= 0 && seq < session_most(s->run).sequences ? session_length(s->run, seq) : -1;
+    return s && seq >= 0 && seq < session_most(s->run).sequences ? session_length(s->run, seq) : -1;
 }
 
 weft_status weft_truncate(weft_diag *dg, weft_session *s, int64_t seq, int64_t length)
@@ -225,7 +227,8 @@ weft_status weft_fork(weft_diag *dg, weft_session *s, int64_t from, int64_t to, 
 
 void weft_prefixes_drop(weft_session *s)
 {
-    session_prefix_clear(s->run);
+    if (s)
+        session_prefix_clear(s->run);
 }
 
 weft_status weft_sequence_save(weft_diag *dg, weft_session *s, int64_t seq, const int32_t *ids,

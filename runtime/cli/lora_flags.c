@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define RANDOM "random:"
 
@@ -19,7 +20,7 @@ weft_status lora_flag_read(weft_diag *dg, arena *a, const char *text, const char
     char *end = NULL;
     *out_scale = 1;
     *out_path = text;
-    if (!at)
+    if (!at || access(text, F_OK) == 0) /* a path may have a = in it */
         return WEFT_OK;
     *out_scale = strtod(at + 1, &end);
     if (at == text || end == at + 1 || *end || !isfinite(*out_scale))

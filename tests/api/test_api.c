@@ -181,6 +181,10 @@ START_TEST(errors_say_why_and_change_nothing)
     ck_assert_int_ne(weft_output(dg, s, "logits", -1, &v), WEFT_OK); /* nothing has run */
     weft_row bad[] = {{.token = 1, .want = true}, {.token = 99999, .pos = 1}};
     ck_assert_int_ne(weft_eval(dg, s, bad, 2), WEFT_OK);
+    ck_assert_int_eq(weft_length(NULL, 0), -1);
+    ck_assert_uint_eq(weft_session_bytes(NULL), 0);
+    ck_assert_int_eq(weft_adapter_rank(NULL), 0);
+    weft_prefixes_drop(NULL);
     ck_assert_int_eq(weft_length(s, 0), 0);
     ck_assert_int_eq(weft_eval(dg, s, bad, 1), WEFT_OK);
     ck_assert_int_eq(weft_length(s, 0), 1);
