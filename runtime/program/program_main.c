@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-enum { HELP_COLUMNS = 90 };
+enum { HELP_COLUMNS = 90, PREDICT_USUAL = -2, PREDICT_TEXT = 256 };
 
 typedef struct {
     run_options run;
@@ -20,7 +20,7 @@ static const flag rows[] = {
     RUN_FLAG_ROWS   (program_flags, run.),
     FLAG_ROW_BOOL   (program_flags, converse, "converse", NULL, "hold a conversation; a terminal without -p and -f does, if the model has a template"),
     FLAG_ROW_INT    (program_flags, run.t.open.context, "ctx-size", "c", "N", "-1", -1, 1 << 30, "context, at most the one it was built for, which is the usual one"),
-    FLAG_ROW_INT    (program_flags, run.t.n, "predict", "n", "N", "256", -1, 1 << 30, "tokens to generate; -1: until the model ends"),
+    FLAG_ROW_INT    (program_flags, run.t.n, "predict", "n", "N", "-2", -2, 1 << 30, "tokens to generate; -1: until the model ends; -2: that in a conversation, else 256"),
     FLAG_ROW_INT    (program_flags, run.t.open.threads, "threads", "t", "N", "0", 0, 1024, "threads; 0: as many as this process may use"),
     FLAG_ROW_STR    (program_flags, run.t.system, "system", "sys", "TEXT", NULL, "the system message"),
     FLAG_ROW_STR    (program_flags, run.t.chat_template, "chat-template", NULL, "NAME", NULL, "a built-in template or a file, in place of the model's"),
@@ -202,10 +202,12 @@ static int start(cli *c, const program_flags *o)
     if (o->converse ||
         (!prompted && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && has_template())) {
         talk_flags f = o->run.t;
-        f.n = -1;
+        f.n = f.n == PREDICT_USUAL ? -1 : f.n;
         return talk_converse(c, &f, &talk_kind_carried);
     }
-    return talk_run(c, &o->run, &talk_kind_carried);
+    run_options run = o->run;
+    run.t.n = run.t.n == PREDICT_USUAL ? PREDICT_TEXT : run.t.n;
+    return talk_run(c, &run, &talk_kind_carried);
 }
 
 int main(int argc, char **argv)

@@ -135,6 +135,13 @@ static weft_status choose_plan(weft_diag *dg, program_model *m)
     return st;
 }
 
+static weft_status read_plan(weft_diag *dg, const program_model *m, arena *a, plan **out)
+{
+    str bytes = {(const char *)m->plan->data, m->plan->bytes};
+    const backend *be = backend_cpu_find(m->plan->name);
+    return plan_read_for(dg, m->name, bytes, m->source.identity, be, a, out);
+}
+
 static weft_status open_parts(weft_diag *dg, program_model *m, const program_options *opt)
 {
     const image_part *f = image_find(&m->im, IMAGE_FACTS, NULL);
@@ -151,7 +158,8 @@ static weft_status open_parts(weft_diag *dg, program_model *m, const program_opt
         w->bytes, &m->source));
     m->source.guard = m->guard;
     WEFT_TRY(check_all(dg, m, opt->verify));
-    return choose_plan(dg, m);
+    WEFT_TRY(choose_plan(dg, m));
+    return read_plan(dg, m, m->a, &m->p);
 }
 
 static const model_kind kind_program;
@@ -219,19 +227,11 @@ static const value *program_param(const weft_model *base, const char *name)
     return NULL;
 }
 
-static weft_status read_plan(weft_diag *dg, const program_model *m, arena *a, plan **out)
-{
-    str bytes = {(const char *)m->plan->data, m->plan->bytes};
-    const backend *be = backend_cpu_find(m->plan->name);
-    return plan_read_for(dg, m->name, bytes, m->source.identity, be, a, out);
-}
-
 static weft_status program_plan(weft_diag *dg, const weft_model *base, const api_wanted *w,
                                 api_plan *out)
 {
     const program_model *m = program_model_of(base);
-    plan *p;
-    WEFT_TRY(read_plan(dg, m, out->a, &p));
+    const plan *p = m->p;
     WEFT_TRY(api_plan_serves(dg, p, m->name, w));
     WEFT_TRY(api_plan_serves_kind(dg, p, m->name, w));
     out->p = p;
@@ -242,9 +242,8 @@ static weft_status program_plan(weft_diag *dg, const weft_model *base, const api
 static weft_status program_cells(weft_diag *dg, const weft_model *base, const api_wanted *w,
                                  arena *a, plan *out)
 {
-    plan *p;
-    (void)w;
-    WEFT_TRY(read_plan(dg, program_model_of(base), a, &p));
+    const plan *p = program_model_of(base)->p;
+    (void)dg, (void)w, (void)a;
     *out = (plan){.n_cell = p->n_cell,
                   .cell = p->cell,
                   .kv = p->kv,

@@ -25,6 +25,7 @@ typedef struct {
     facts about;
     image_source source;
     const image_part *plan; /* for this processor; its name is the level's */
+    plan *p;                /* the same, read once for all sessions */
     int guard;              /* of map_guard.h */
     void *external;         /* weights of a file of their own; NULL: none */
     size_t external_bytes;
