@@ -102,6 +102,19 @@ pirate=$src/models/stories-7m-pirate
 [ "$(./pirate -p "$prompt" -n 40 --temp 0)" = "$("$weft" run -m "$model" --lora "$pirate=0.75" -p "$prompt" -n 40 --temp 0)" ] ||
     fail "another text with an adapter"
 
+# ---- a chat model, where it is there: for this very processor, with the weights repacked as weft run does ----
+chat=${WEFT_MODELS:-${HOME:-}/.cache/weft/models}/SmolLM2-135M-Instruct.Q4_1.gguf
+if [ -f "$chat" ]; then
+    "$weft" build -q -m "$chat" -o sky --cpu native
+    [ "$(./sky --chat -p 'Why is the sky blue?' -n 20 --temp 0)" = "$("$weft" run -m "$chat" --chat -p 'Why is the sky blue?' -n 20 --temp 0)" ] ||
+        fail "another answer than weft run"
+    [ "$(echo 'Why is the sky blue?' | ./sky --converse -n 20 --temp 0)" = "$(./sky --chat -p 'Why is the sky blue?' -n 20 --temp 0)" ] ||
+        fail "another answer in a conversation"
+    rm sky
+else
+    echo "SmolLM2: skipped, it is not there"
+fi
+
 # ---- what cannot be ----
 refused() { # CODE WORDS ARGUMENTS...
     local code=$1 words=$2
