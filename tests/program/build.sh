@@ -143,6 +143,12 @@ elif "$weft" build -q -m "$model" -o foreign --target "$other-linux-gnu" 2>said;
     command -v "qemu-$other" >/dev/null || { echo "$other: built, not run: qemu-$other is not there"; exit 0; }
     [ "$("qemu-$other" ./foreign -p "$prompt" -n 20 --temp 0)" = "$("$weft" run -m "$model" -p "$prompt" -n 20 --temp 0)" ] ||
         fail "another text on $other"
+    if [ "$other" = aarch64 ]; then # a processor without dotprod and i8mm
+        qemu-aarch64 -cpu cortex-a53 ./foreign --info | grep -q '^levels     neon (used here)' || fail "cortex-a53: another plan"
+        "$weft" build -q -m "$model" -o foreign --target aarch64-linux-gnu --cpu i8mm
+        if qemu-aarch64 -cpu cortex-a53 ./foreign -n 1 2>said; then fail "ran without i8mm"; fi
+        grep -q 'error\[W1602\].*lacks.*i8mm' said || fail "cortex-a53: $(cat said)"
+    fi
     echo "$other: fine"
 else
     grep -q 'error\[W1703\]' said || fail "$other: $(cat said)"
