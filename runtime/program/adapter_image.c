@@ -118,7 +118,7 @@ weft_status adapter_image_read(weft_diag *dg, const char *program, const image_p
                names_bytes <= room - n * ADAPTER_ROW_BYTES &&
                image_all_zero(p->data + HEAD_USED, ADAPTER_HEAD_BYTES - HEAD_USED);
     }
-    const unsigned char *names = p->data + ADAPTER_HEAD_BYTES + n * ADAPTER_ROW_BYTES;
+    const unsigned char *names = fine ? p->data + ADAPTER_HEAD_BYTES + n * ADAPTER_ROW_BYTES : NULL;
     fine = fine && (n == 0 || (names_bytes > 0 && names[names_bytes - 1] == 0));
     adapter_part *part = fine ? ARENA_ARRAY(a, adapter_part, (size_t)n + 1) : NULL;
     for (uint64_t i = 0; fine && i < n; i++)

@@ -84,14 +84,15 @@ static const weight_source_kind kind_image = {.count = source_count,
 static bool row_fine(const image_source *s, uint64_t i, uint64_t names_bytes, uint64_t *at)
 {
     const unsigned char *row = row_of(s, i);
-    image_tensor t = image_source_tensor(s, i);
-    uint64_t name = image_get64(row + ROW_NAME);
-    bool fine = image_get32(row + ROW_TYPE) < DT_COUNT && name <= names_bytes &&
-                t.name.n <= names_bytes - name && t.offset == image_tensor_place(*at) &&
-                t.offset <= s->weights_bytes && t.bytes <= s->weights_bytes - t.offset &&
-                image_all_zero(row + ROW_USED, TENSORS_ROW_BYTES - ROW_USED);
-    *at = t.offset + t.bytes;
-    return fine;
+    uint64_t name = image_get64(row + ROW_NAME), name_bytes = image_get32(row + ROW_NAME_BYTES);
+    uint64_t offset = image_get64(row + ROW_OFFSET), bytes = image_get64(row + ROW_BYTES);
+    if (image_get32(row + ROW_TYPE) >= DT_COUNT || name > names_bytes ||
+        name_bytes > names_bytes - name || offset != image_tensor_place(*at) ||
+        offset > s->weights_bytes || bytes > s->weights_bytes - offset ||
+        !image_all_zero(row + ROW_USED, TENSORS_ROW_BYTES - ROW_USED))
+        return false;
+    *at = offset + bytes;
+    return true;
 }
 
 weft_status image_source_open(weft_diag *dg, const char *name, const image_part *table,
