@@ -160,11 +160,12 @@ static bool has_logits(const graph *g)
 static weft_status show_fused(cli *c, const graph_options *o, const weft_model *m, arena *a,
                               int format, strbuf *out)
 {
-    const graph *before = api_file_of(m)->bound->graph;
+    const api_file *file = api_file_of(m);
+    const graph *before = file->bound->graph;
     api_wanted w = {.how = model_flags_session(&o->open, NULL)};
     target t;
     w.how.sequences = o->sequences;
-    w.how.context = m->context ? m->context : o->open.batch;
+    w.how.context = file->bound_for ? file->bound_for : o->open.batch;
     w.skip = names_split(a, o->skip.at, o->skip.n, &w.n_skip);
     WEFT_TRY(level_flags_backend(c->dg, &o->at, &w.be));
     WEFT_TRY(api_target(c->dg, &w, &t));
