@@ -15,7 +15,7 @@
 #include <sys/sysctl.h>
 #endif
 
-static int lower_limit(int n, long long quota, long long period)
+static int quota_limit(int n, long long quota, long long period)
 {
     if (quota <= 0 || period <= 0 || quota / period >= n)
         return n;
@@ -31,11 +31,11 @@ static void apply_quota(void *ctx, const char *dir, bool v2)
     long long quota, period;
     if (v2) {
         if (cgroup_read(dir, "cpu.max", &text) && sscanf(text.p, "%lld %lld", &quota, &period) == 2)
-            *n = lower_limit(*n, quota, period);
+            *n = quota_limit(*n, quota, period);
     } else if (cgroup_read(dir, "cpu.cfs_quota_us", &text) && sscanf(text.p, "%lld", &quota) == 1 &&
                cgroup_read(dir, "cpu.cfs_period_us", &text) &&
                sscanf(text.p, "%lld", &period) == 1) {
-        *n = lower_limit(*n, quota, period);
+        *n = quota_limit(*n, quota, period);
     }
     strbuf_free(&text);
 }

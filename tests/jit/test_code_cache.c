@@ -139,6 +139,7 @@ START_TEST(damage_is_found)
     ck_assert(!code_cache_get(k.dg, k.folder.path,
                               (code_name){name.lo, name.hi & 0x00ffffffffffffffu}, &out));
     expect_one(k.dg, W1509, "it holds other code");
+    strbuf_free(&out);
     kit_close(&k);
 }
 END_TEST
