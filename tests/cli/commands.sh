@@ -114,7 +114,8 @@ weft build *                        needs a linker; tests/program/build.sh has a
 [ -e "$build/libweft_llvm.so" ] || skipped="$skipped
 *--stage llvm*  needs LLVM
 *--stage asm*  needs LLVM
-*--stage obj*  needs LLVM"
+*--stage obj*  needs LLVM
+*bench_jit*  needs LLVM"
 
 is_skipped() {
     local pattern
