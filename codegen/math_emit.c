@@ -18,9 +18,9 @@ typedef struct {
 
 /* ---- short names ---- */
 
-static value num(const math *m, double x)
+/* The constant c in each lane. */
+static value in_lanes(const math *m, value c)
 {
-    value c = LLVMConstReal(m->e->f32, (double)(float)x);
     if (m->type == m->e->f32)
         return c;
     value lanes[64];
@@ -30,16 +30,14 @@ static value num(const math *m, double x)
     return LLVMConstVector(lanes, n);
 }
 
+static value num(const math *m, double x)
+{
+    return in_lanes(m, LLVMConstReal(m->e->f32, (double)(float)x));
+}
+
 static value whole(const math *m, uint32_t x)
 {
-    value c = LLVMConstInt(m->e->i32, x, 0);
-    if (m->type == m->e->f32)
-        return c;
-    value lanes[64];
-    unsigned n = LLVMGetVectorSize(m->type);
-    for (unsigned i = 0; i < n; i++)
-        lanes[i] = c;
-    return LLVMConstVector(lanes, n);
+    return in_lanes(m, LLVMConstInt(m->e->i32, x, 0));
 }
 
 static value add(const math *m, value a, value b)
