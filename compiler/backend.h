@@ -1,7 +1,7 @@
 /* backend.h - what the compiler knows of the machine that will run a plan: its kernels, the layouts they want weights
  * in, the limits that fusing has to keep, and the stage that turns a fused graph into buckets of steps.
  *
- * The CPU has one back end for each level of kernels/variants.def, and the reference is the lowest of them. Passes and
+ * The CPU has one back end for each level of kernels/variants.def, and the reference is the lowest of them; CUDA cards have one. Passes and
  * lowering ask the back end at hand; none of them knows a variant. */
 #ifndef WEFT_COMPILER_BACKEND_H
 #define WEFT_COMPILER_BACKEND_H
@@ -34,6 +34,13 @@ struct backend {
     /* Of one map: operands, results, and registers, within what a plan can hold (K_IN_MAX, K_OUT_MAX, MAP_REGS_MAX); and
      * steps of a chain: 1 makes each step an item of its own. */
     int map_inputs, map_results, map_registers, chain_steps;
+    /* Calls of more rows than chain_rows have no chains but of contractions, and nothing that every thread computes for
+     * itself. */
+    int64_t chain_rows;
+    /* Columns of a chain's tile, at least, for few rows (K_ROWS_FEW) and for many; and bytes of the tiles that a thread has at
+     * once. */
+    int tile_cols[2];
+    int64_t tile_bytes;
 
     /* The best kernel for this; false: there is none. */
     bool (*select)(const backend *be, const kernel_want *want, plan_kernel *out);
@@ -43,6 +50,8 @@ struct backend {
     klayout (*layout)(const backend *be, kop op, dtype type, bool exact);
     /* Scratch that one thread needs for a kernel, one of its own, with these arguments. */
     size_t (*scratch)(const backend *be, const plan_kernel *k, const kargs *args);
+    /* Units of such a step. */
+    int64_t (*units)(const backend *be, const plan_kernel *k, const kargs *args);
     /* The buckets of lo's plan from its graph: kernels, order and memory. NULL: by the compiler's own stages, of which the
      * programs that only run plans know nothing; lower_buckets if it fuses, else lower_reference. */
     weft_status (*lower)(struct lower *lo);
@@ -63,6 +72,8 @@ const backend *backend_cpu_find(const char *level);
  * such level. */
 const backend *backend_cpu_for(karch arch, const char *level);
 const backend *backend_reference(void);
+/* To make plans with for CUDA cards, whether there is one here or not. */
+const backend *backend_cuda(void);
 
 /* How a level of the CPU's stands to this machine: its number, from plain to fast, -1 if there is none such; and the
  * features that it needs and the processor lacks, with commas between them. */

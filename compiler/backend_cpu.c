@@ -65,6 +65,13 @@ static size_t cpu_scratch(const backend *be, const plan_kernel *k, const kargs *
     return kernel_scratch(&kernel_rows(&n)[k->row], args);
 }
 
+static int64_t cpu_units(const backend *be, const plan_kernel *k, const kargs *args)
+{
+    int n;
+    (void)be;
+    return kernel_units(&kernel_rows(&n)[k->row], args);
+}
+
 /* ---- levels ---- */
 
 #define LEVEL(level_, arch_, foreign_)                                                             \
@@ -76,10 +83,14 @@ static size_t cpu_scratch(const backend *be, const plan_kernel *k, const kargs *
       .map_results = K_OUT_MAX,                                                                    \
       .map_registers = MAP_REGS_MAX,                                                               \
       .chain_steps = CHAIN_STEPS_MAX,                                                              \
+      .chain_rows = INT64_MAX,                                                                     \
+      .tile_cols = {32, 64},                                                                       \
+      .tile_bytes = 128 * 1024, /* of a thread's cache */                                          \
       .select = cpu_select,                                                                        \
       .find = cpu_find,                                                                            \
       .layout = cpu_layout,                                                                        \
-      .scratch = cpu_scratch},                                                                     \
+      .scratch = cpu_scratch,                                                                      \
+      .units = cpu_units},                                                                         \
      VARIANT_##level_,                                                                             \
      foreign_},
 

@@ -11,10 +11,7 @@
 #include <stdlib.h>
 
 enum {
-    TILE_COLS_FEW = 32, /* columns of a tile, at least, for few rows and for many */
-    TILE_COLS_MANY = 64,
-    TILE_BYTES = 128 * 1024, /* of a thread's cache, for the tiles of a chain */
-    GRAIN_MAX = 64,
+    GRAIN_MAX = 64, /* units of a claim */
 };
 
 /* ---- tiles ---- */
@@ -60,6 +57,7 @@ static void choose_spaces(bucket *b)
 /* Columns of a unit, and units that a claim may take. */
 static void size_tiles(bucket *b)
 {
+    const backend *be = b->lo->t->be;
     for (size_t i = 0; i < b->items.n; i++) {
         bitem *it = &b->items.at[i];
         if (it->cols == 0)
@@ -71,12 +69,12 @@ static void size_tiles(bucket *b)
                 if (b->values.at[s->out[o].id].space == SPACE_TILE)
                     rows += b->values.at[s->out[o].id].rows;
         }
-        least = b->lo->n_tok > K_ROWS_FEW ? TILE_COLS_MANY : TILE_COLS_FEW;
+        least = be->tile_cols[b->lo->n_tok > K_ROWS_FEW];
         while (it->tile < least && it->tile + whole <= it->cols)
             it->tile += whole;
         it->grain = 0;
         if (rows > 0) {
-            it->grain = TILE_BYTES / 4 / rows / it->tile;
+            it->grain = be->tile_bytes / 4 / rows / it->tile;
             it->grain = it->grain < 1 ? 1 : it->grain > GRAIN_MAX ? GRAIN_MAX : it->grain;
             int64_t units = i64_ceil_div(it->cols, it->tile);
             it->grain = it->grain > units ? units : it->grain;

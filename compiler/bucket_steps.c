@@ -81,6 +81,12 @@ static void join_item(bucket *b, int i)
     it->step[it->n_step++] = i;
 }
 
+/* May steps of this bucket join chains, and threads compute for themselves what prepares these? */
+static bool has_chains(const bucket *b)
+{
+    return b->lo->n_tok <= b->lo->t->be->chain_rows;
+}
+
 /* ---- steps ---- */
 
 static weft_status add_step(bucket *b, plan_step s, int chain, bool recompute)
@@ -88,6 +94,10 @@ static weft_status add_step(bucket *b, plan_step s, int chain, bool recompute)
     int i = (int)b->steps.n;
     WEFT_TRY(add_results(b, &s));
     bstep st = {.s = s, .chain = chain, .recompute = recompute};
+    if (!has_chains(b)) {
+        st.chain = kop_row_of(bucket_op(b, &s))->weight > 0 ? chain : 0; /* contractions */
+        st.recompute = false;
+    }
     VEC_PUSH(&b->steps, st);
     join_item(b, i);
     bucket_add_waits(b, &s, b->steps.at[i].item);
@@ -167,8 +177,7 @@ static bool attend_splits(const bucket *b, const plan_step *s)
     const plan_cell *c = &lo->cells.at[s->cell];
     kcell cell = plan_cell_view(c, &lo->tiers);
     kargs k = {.n = {1, s->size.attend.heads}, .cell = &cell};
-    int n;
-    return kernel_units(&kernel_rows(&n)[row->row], &k) < UNITS_FEW;
+    return lo->t->be->units(lo->t->be, row, &k) < UNITS_FEW;
 }
 
 /* A step of its own for what the stretches of positions have, which s then merges. */
@@ -253,7 +262,7 @@ static weft_status add_map(bucket *b, const map_group *m)
     const gnode *last = m->nodes[m->n - 1];
     weft_status status = WEFT_OK;
     /* What of a map reads the chain may be needed by nobody: the rest may then come before it, and stands apart. */
-    if (last->chain > 0 && !last->recompute && b->chain_at[last->chain] >= 0) {
+    if (has_chains(b) && last->chain > 0 && !last->recompute && b->chain_at[last->chain] >= 0) {
         plan_step s = step_for(b, last);
         int64_t cols = b->items.at[b->chain_at[last->chain]].cols;
         if (lower_map(lo, m->nodes, m->n, m->is_read, cols, &s, &status))

@@ -39,6 +39,7 @@
 #ifndef WEFT_KERNELS_ACT_H
 #define WEFT_KERNELS_ACT_H
 
+#include "kernels/kfn.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,47 +63,47 @@ typedef enum {
 } kact;
 
 /* Is each number split into bf16? How many of the first stand before their rests, and in how many parts. */
-static inline bool act_is_split(kact a)
+K_FN bool act_is_split(kact a)
 {
     return a == ACT_BF1 || a == ACT_BF3 || a == ACT_BF3T || a == ACT_BF1X4 || a == ACT_BF3X4;
 }
 
-static inline int64_t act_run(kact a)
+K_FN int64_t act_run(kact a)
 {
     return a == ACT_BF1 ? 8 : a == ACT_BF3T ? 32 : 4;
 }
 
-static inline int64_t act_parts(kact a)
+K_FN int64_t act_parts(kact a)
 {
     return a == ACT_BF1 || a == ACT_BF1X4 ? 1 : 3;
 }
 
 /* Are rows read as tiles? */
-static inline bool act_is_tiled(kact a)
+K_FN bool act_is_tiled(kact a)
 {
     return a == ACT_BF1 || a == ACT_BF3T;
 }
 
 /* A row of split numbers is filled up to a multiple of so many. */
-static inline int64_t act_fill(kact a)
+K_FN int64_t act_fill(kact a)
 {
     return act_is_tiled(a) ? 32 : 8;
 }
 
 /* Are numbers rounded by more than f32's own sums are off? */
-static inline bool act_rounds(kact a)
+K_FN bool act_rounds(kact a)
 {
     return a != ACT_F32 && (!act_is_split(a) || act_parts(a) == 1);
 }
 
 /* To one bf16? */
-static inline bool act_rounds_bf16(kact a)
+K_FN bool act_rounds_bf16(kact a)
 {
     return act_is_split(a) && act_parts(a) == 1;
 }
 
 /* Numbers that are rounded together. */
-static inline int64_t act_block(kact a)
+K_FN int64_t act_block(kact a)
 {
     if (act_is_split(a))
         return 1;
@@ -110,13 +111,13 @@ static inline int64_t act_block(kact a)
 }
 
 /* Rows that are quantised together, so that none can be read without the others. */
-static inline int64_t act_group(kact a)
+K_FN int64_t act_group(kact a)
 {
     return a == ACT_Q8X4 || a == ACT_Q8KX4 || a == ACT_BF1X4 || a == ACT_BF3X4 ? 4 : 1;
 }
 
 /* Where part p of number i stands, counted in bf16, in a row or among the four rows of which it is row r. */
-static inline int64_t act_split_at(kact a, int64_t i, int64_t p, int64_t r)
+K_FN int64_t act_split_at(kact a, int64_t i, int64_t p, int64_t r)
 {
     int64_t run = act_run(a), parts = act_parts(a);
     if (act_group(a) > 1)
@@ -124,25 +125,25 @@ static inline int64_t act_split_at(kact a, int64_t i, int64_t p, int64_t r)
     return (i / run * parts + p) * run + i % run;
 }
 
-static inline int64_t act_pad(int64_t bytes)
+K_FN int64_t act_pad(int64_t bytes)
 {
     return (bytes + ACT_ALIGN - 1) / ACT_ALIGN * ACT_ALIGN;
 }
 
 /* Is every q there twice? */
-static inline bool act_is_double(kact a)
+K_FN bool act_is_double(kact a)
 {
     return a == ACT_Q8D || a == ACT_Q8KD;
 }
 
 /* Bytes of q of a row that is quantised alone, with its padding. */
-static inline int64_t act_q_bytes(kact a, int64_t n)
+K_FN int64_t act_q_bytes(kact a, int64_t n)
 {
     return act_pad(act_is_double(a) ? 2 * n : n);
 }
 
 /* Bytes of a quantised row, or of one row's part of a group; f32 rows are not padded. */
-static inline int64_t act_row_bytes(kact a, int64_t n)
+K_FN int64_t act_row_bytes(kact a, int64_t n)
 {
     if (a == ACT_F32)
         return n * 4;
@@ -155,34 +156,34 @@ static inline int64_t act_row_bytes(kact a, int64_t n)
            act_pad(a == ACT_Q8KX4 ? n / 16 : n / 8);
 }
 
-static inline const int8_t *act_q(const void *row)
+K_FN const int8_t *act_q(const void *row)
 {
-    return row;
+    return (const int8_t *)row;
 }
 
 /* The scales of a row whose q are there once; act_d_of: of any that is quantised alone. */
-static inline const float *act_d(const void *row, int64_t n)
+K_FN const float *act_d(const void *row, int64_t n)
 {
     return (const float *)((const char *)row + act_pad(n));
 }
 
-static inline const float *act_d_of(kact a, const void *row, int64_t n)
+K_FN const float *act_d_of(kact a, const void *row, int64_t n)
 {
     return (const float *)((const char *)row + act_q_bytes(a, n));
 }
 
-static inline const int16_t *act_sum(kact a, const void *row, int64_t n)
+K_FN const int16_t *act_sum(kact a, const void *row, int64_t n)
 {
     return (const int16_t *)((const char *)row + act_q_bytes(a, n) + act_pad(n / act_block(a) * 4));
 }
 
 /* Where the scales and sums of a group of four begin; sums are f32 or bytes. */
-static inline const float *act_d4(const void *group, int64_t n)
+K_FN const float *act_d4(const void *group, int64_t n)
 {
     return (const float *)((const char *)group + 4 * act_pad(n));
 }
 
-static inline const void *act_sum4(kact a, const void *group, int64_t n)
+K_FN const void *act_sum4(kact a, const void *group, int64_t n)
 {
     return (const char *)act_d4(group, n) + 4 * act_pad(n / act_block(a) * 8);
 }

@@ -2,6 +2,8 @@
 #ifndef WEFT_KERNELS_KERNEL_OPS_H
 #define WEFT_KERNELS_KERNEL_OPS_H
 
+#include "kernels/kfn.h"
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -54,9 +56,9 @@ typedef union {
 } kscalars;
 #undef KOP
 
-_Static_assert(sizeof(ksizes) <= K_SIZES_MAX * sizeof(int64_t), "K_SIZES_MAX");
-_Static_assert(sizeof(kchoices) <= K_WORDS_MAX * sizeof(int32_t), "K_WORDS_MAX");
-_Static_assert(sizeof(kscalars) <= K_SCALARS_MAX * sizeof(double), "K_SCALARS_MAX");
+static_assert(sizeof(ksizes) <= K_SIZES_MAX * sizeof(int64_t), "K_SIZES_MAX");
+static_assert(sizeof(kchoices) <= K_WORDS_MAX * sizeof(int32_t), "K_WORDS_MAX");
+static_assert(sizeof(kscalars) <= K_SCALARS_MAX * sizeof(double), "K_SCALARS_MAX");
 
 /* The values of choices. */
 enum { ROPE_HALF = 1, ROPE_INTERLEAVED }; /* order: elements i and i + pairs, or 2 i and 2 i + 1 */
@@ -95,7 +97,7 @@ const char *kop_name(kop op);
 kop kop_find(const char *name); /* KOP_COUNT if there is none */
 
 /* A size of a step with sizes n. */
-static inline int64_t kop_size(const int64_t *n, int8_t at)
+K_FN int64_t kop_size(const int64_t *n, int8_t at)
 {
     return at >= 0 ? n[at] : at == KSIZE_ONE ? 1 : 0;
 }

@@ -45,13 +45,13 @@ typedef enum {
     KBATCH_PARTS
 } kbatch_part;
 
-static inline const int32_t *kbatch_at(const kbatch *b, kbatch_part part)
+K_FN const int32_t *kbatch_at(const kbatch *b, kbatch_part part)
 {
     return b->data + part * b->n_tok;
 }
 
 /* The same to be filled. */
-static inline int32_t *kbatch_room(kbatch *b, kbatch_part part)
+K_FN int32_t *kbatch_room(kbatch *b, kbatch_part part)
 {
     return b->data + part * b->n_tok;
 }
@@ -59,12 +59,12 @@ static inline int32_t *kbatch_room(kbatch *b, kbatch_part part)
 enum { KBATCH_RANGE = 2 }; /* of a record, in front of its entries: convert [begin, end) */
 
 /* Where things stand in data. */
-static inline int64_t kbatch_last_at(const kbatch *b, int64_t table)
+K_FN int64_t kbatch_last_at(const kbatch *b, int64_t table)
 {
     return KBATCH_PARTS * b->n_tok + table;
 }
 
-static inline int64_t kbatch_pages_at(const kbatch *b, int64_t table, int64_t seq)
+K_FN int64_t kbatch_pages_at(const kbatch *b, int64_t table, int64_t seq)
 {
     return KBATCH_PARTS * b->n_tok + b->n_table +
            (table * b->n_seq + seq) * (KBATCH_RANGE + b->n_page) + KBATCH_RANGE;
@@ -72,36 +72,36 @@ static inline int64_t kbatch_pages_at(const kbatch *b, int64_t table, int64_t se
 
 /* Of the tier whose table it is: a page whose youngest token is at least so far behind a row is in a coarser one for that
  * row. INT32_MAX: there is none. */
-static inline int32_t kbatch_last(const kbatch *b, int64_t table)
+K_FN int32_t kbatch_last(const kbatch *b, int64_t table)
 {
     return b->data[kbatch_last_at(b, table)];
 }
 
 /* The page table of sequence `seq` of the call; and the entries [0] to [1] that are to be converted. */
-static inline const int32_t *kbatch_pages(const kbatch *b, int64_t table, int64_t seq)
+K_FN const int32_t *kbatch_pages(const kbatch *b, int64_t table, int64_t seq)
 {
     return b->data + kbatch_pages_at(b, table, seq);
 }
 
-static inline const int32_t *kbatch_convert(const kbatch *b, int64_t table, int64_t seq)
+K_FN const int32_t *kbatch_convert(const kbatch *b, int64_t table, int64_t seq)
 {
     return kbatch_pages(b, table, seq) - KBATCH_RANGE;
 }
 
 /* The same to be filled. */
-static inline int32_t *kbatch_pages_room(kbatch *b, int64_t table, int64_t seq)
+K_FN int32_t *kbatch_pages_room(kbatch *b, int64_t table, int64_t seq)
 {
     return b->data + kbatch_pages_at(b, table, seq);
 }
 
 /* All of a batch with these counts, in bytes. */
-static inline size_t kbatch_bytes(const kbatch *b)
+K_FN size_t kbatch_bytes(const kbatch *b)
 {
     return sizeof *b + (size_t)(kbatch_pages_at(b, b->n_table, 0) - KBATCH_RANGE) * sizeof *b->data;
 }
 
 /* What a table is before anybody fills it: of one tier, nothing to convert, no pages. */
-static inline void kbatch_pages_clear(kbatch *b)
+K_FN void kbatch_pages_clear(kbatch *b)
 {
     for (int64_t t = 0; t < b->n_table; t++) {
         b->data[kbatch_last_at(b, t)] = INT32_MAX;
@@ -169,7 +169,7 @@ typedef struct {
     int64_t row, row_end, col, col_end;
 } kpart;
 
-static inline kpart kpart_of(const kargs *k, int64_t width, int64_t begin, int64_t end)
+K_FN kpart kpart_of(const kargs *k, int64_t width, int64_t begin, int64_t end)
 {
     if (k->tile == 0)
         return (kpart){begin, end, 0, width};
@@ -178,7 +178,7 @@ static inline kpart kpart_of(const kargs *k, int64_t width, int64_t begin, int64
 }
 
 /* The page table of row `row` for a tier of a cell. */
-static inline const int32_t *kcell_pages(const kcell *c, int tier, const kbatch *b, int64_t row)
+K_FN const int32_t *kcell_pages(const kcell *c, int tier, const kbatch *b, int64_t row)
 {
     return kbatch_pages(b, c->table + tier, kbatch_at(b, KBATCH_SEQ)[row]);
 }
@@ -194,7 +194,7 @@ typedef struct {
 typedef void kernel_fn(const kargs *k, const kthread *t, int64_t begin, int64_t end);
 
 /* What processors are built for. Tables name the kernels of all; those of another one than this have no function here. */
-typedef enum { KARCH_X86_64, KARCH_AARCH64, KARCH_OTHER, KARCH_COUNT } karch;
+typedef enum { KARCH_X86_64, KARCH_AARCH64, KARCH_OTHER, KARCH_CUDA, KARCH_COUNT } karch;
 
 #if defined(__x86_64__)
 #define KARCH_HERE KARCH_X86_64
@@ -226,7 +226,7 @@ typedef enum {
 
 /* May attention with kernels of this unit be two steps, the second of which merges what the first has of stretches of
  * positions (kernels.def)? */
-static inline bool kunit_splits(kunit u)
+K_FN bool kunit_splits(kunit u)
 {
     return u == KUNIT_QUERIES || u == KUNIT_QUERIES_COPIED;
 }

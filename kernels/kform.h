@@ -2,6 +2,7 @@
 #ifndef WEFT_KERNELS_KFORM_H
 #define WEFT_KERNELS_KFORM_H
 
+#include "kernels/kfn.h"
 #include <stdbool.h>
 #include "runtime/base/dtype.h"
 
@@ -19,7 +20,7 @@ kform kform_find(str name);         /* KFORM_COUNT: there is none */
 kform kform_of_dtype(dtype t);      /* the form of floats of this type, or KFORM_COUNT */
 
 /* Of a form that is floats; DT_COUNT: it is quantised. */
-static inline dtype kform_dtype(kform f)
+K_FN dtype kform_dtype(kform f)
 {
     static const dtype types[] = {
 #define FORM(name, text, type, ...) type,
@@ -29,7 +30,7 @@ static inline dtype kform_dtype(kform f)
     return types[f];
 }
 
-static inline bool kform_is_float(kform f)
+K_FN bool kform_is_float(kform f)
 {
     return kform_dtype(f) != DT_COUNT;
 }

@@ -6,6 +6,7 @@
 #ifndef WEFT_KERNELS_LORA_H
 #define WEFT_KERNELS_LORA_H
 
+#include "kernels/kfn.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,45 +39,45 @@ typedef struct {
  * B: for each LORA_COLS columns of the result `rank` rows of so many numbers, so that a product runs down memory and
  * along columns at once. All counts are of floats. */
 
-static inline int64_t lora_a_pitch(const lora_shape *s)
+K_FN int64_t lora_a_pitch(const lora_shape *s)
 {
     return s->kind == LORA_EMBED ? s->rank : (s->in + LORA_LANES - 1) / LORA_LANES * LORA_LANES;
 }
 
-static inline int64_t lora_a_floats(const lora_shape *s)
+K_FN int64_t lora_a_floats(const lora_shape *s)
 {
     int64_t n = s->kind == LORA_EMBED ? s->in * s->rank : s->rank * lora_a_pitch(s);
     return (n + LORA_LANES - 1) / LORA_LANES * LORA_LANES;
 }
 
-static inline int64_t lora_b_floats(const lora_shape *s)
+K_FN int64_t lora_b_floats(const lora_shape *s)
 {
     return (s->out + LORA_COLS - 1) / LORA_COLS * LORA_COLS * s->rank;
 }
 
-static inline int64_t lora_slot_floats(const lora_shape *s)
+K_FN int64_t lora_slot_floats(const lora_shape *s)
 {
     return s->parts * (lora_a_floats(s) + lora_b_floats(s));
 }
 
 /* A of a part of a slot, and its B; base: of the site. */
-static inline int64_t lora_a_at(const lora_shape *s, int64_t slot, int64_t part)
+K_FN int64_t lora_a_at(const lora_shape *s, int64_t slot, int64_t part)
 {
     return slot * lora_slot_floats(s) + part * (lora_a_floats(s) + lora_b_floats(s));
 }
 
-static inline int64_t lora_b_at(const lora_shape *s, int64_t slot, int64_t part)
+K_FN int64_t lora_b_at(const lora_shape *s, int64_t slot, int64_t part)
 {
     return lora_a_at(s, slot, part) + lora_a_floats(s);
 }
 
 /* Where number [row of A, column of A], [column of the result, row of A] is, from there on. */
-static inline int64_t lora_a_index(const lora_shape *s, int64_t r, int64_t i)
+K_FN int64_t lora_a_index(const lora_shape *s, int64_t r, int64_t i)
 {
     return s->kind == LORA_EMBED ? i * s->rank + r : r * lora_a_pitch(s) + i;
 }
 
-static inline int64_t lora_b_index(const lora_shape *s, int64_t col, int64_t r)
+K_FN int64_t lora_b_index(const lora_shape *s, int64_t col, int64_t r)
 {
     return (col / LORA_COLS * s->rank + r) * LORA_COLS + col % LORA_COLS;
 }
@@ -99,39 +100,39 @@ typedef struct {
     int32_t data[];
 } klora;
 
-static inline int32_t *klora_used(klora *l)
+K_FN int32_t *klora_used(klora *l)
 {
     return l->data;
 }
 
-static inline int32_t *klora_ranks(klora *l, int64_t site)
+K_FN int32_t *klora_ranks(klora *l, int64_t site)
 {
     return l->data + (1 + site) * l->n_slot;
 }
 
-static inline kmix *klora_mixes(klora *l)
+K_FN kmix *klora_mixes(klora *l)
 {
     return (kmix *)(void *)(l->data + (1 + l->n_site) * l->n_slot);
 }
 
 /* The same to be read. */
-static inline const int32_t *klora_used_of(const klora *l)
+K_FN const int32_t *klora_used_of(const klora *l)
 {
     return l->data;
 }
 
-static inline const int32_t *klora_ranks_of(const klora *l, int64_t site)
+K_FN const int32_t *klora_ranks_of(const klora *l, int64_t site)
 {
     return l->data + (1 + site) * l->n_slot;
 }
 
-static inline const kmix *klora_mix(const klora *l, int64_t i)
+K_FN const kmix *klora_mix(const klora *l, int64_t i)
 {
     return (const kmix *)(const void *)(l->data + (1 + l->n_site) * l->n_slot) + i;
 }
 
 /* All of it with these counts, in bytes. */
-static inline size_t klora_bytes(int64_t n_slot, int64_t n_site, int64_t n_mix)
+K_FN size_t klora_bytes(int64_t n_slot, int64_t n_site, int64_t n_mix)
 {
     return sizeof(klora) + (size_t)((1 + n_site) * n_slot) * sizeof(int32_t) +
            (size_t)n_mix * sizeof(kmix);

@@ -9,7 +9,7 @@
 
 enum { LORA_RANKS = 4, LORA_ROWS = 64 }; /* of a unit: rows of A, and of the call */
 
-static inline lora_shape lora_shape_of(const kargs *k)
+K_FN lora_shape lora_shape_of(const kargs *k)
 {
     return (lora_shape){.kind = (lora_kind)k->choice.lora.kind,
                         .in = k->size.lora.in,
@@ -19,7 +19,7 @@ static inline lora_shape lora_shape_of(const kargs *k)
 }
 
 /* The mix of row `row` of a step. */
-static inline const kmix *lora_mix_of(const kargs *k, int64_t row)
+K_FN const kmix *lora_mix_of(const kargs *k, int64_t row)
 {
     static const kmix none = {0};
     if (!k->lora)
@@ -31,7 +31,7 @@ static inline const kmix *lora_mix_of(const kargs *k, int64_t row)
 }
 
 /* The place of a slot in a mix, or -1. */
-static inline int lora_place(const kmix *m, int32_t slot)
+K_FN int lora_place(const kmix *m, int32_t slot)
 {
     for (int i = 0; i < m->n; i++)
         if (m->slot[i] == slot)
@@ -40,7 +40,7 @@ static inline int lora_place(const kmix *m, int32_t slot)
 }
 
 /* The part of the weight that vector v of a row takes. */
-static inline int64_t lora_part(const kargs *k, int64_t row, int64_t v)
+K_FN int64_t lora_part(const kargs *k, int64_t row, int64_t v)
 {
     if (k->choice.lora.kind == LORA_EXPERTS)
         return ((const int32_t *)k->in[2])[row * k->size.lora.vectors + v];
@@ -48,13 +48,13 @@ static inline int64_t lora_part(const kargs *k, int64_t row, int64_t v)
 }
 
 /* The rank that a slot has at the step's site. */
-static inline int64_t lora_rank_of(const kargs *k, int32_t slot)
+K_FN int64_t lora_rank_of(const kargs *k, int32_t slot)
 {
     return klora_ranks_of(k->lora, k->choice.lora.site)[slot];
 }
 
 /* Groups of LORA_RANKS rows of A that the call uses. */
-static inline int64_t lora_groups(const kargs *k)
+K_FN int64_t lora_groups(const kargs *k)
 {
     int64_t n = 0;
     for (int64_t i = 0; k->lora && i < k->lora->n_used; i++)
@@ -62,7 +62,7 @@ static inline int64_t lora_groups(const kargs *k)
     return n;
 }
 
-static inline int64_t lora_units(const kargs *k)
+K_FN int64_t lora_units(const kargs *k)
 {
     return (k->n[0] + LORA_ROWS - 1) / LORA_ROWS * lora_groups(k);
 }

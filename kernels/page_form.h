@@ -73,18 +73,18 @@ typedef struct {
 } page_part;
 
 /* Can pages of so many tokens be stored so? Quantised ones have whole blocks. */
-static inline bool page_form_has(kform form, int64_t page_tok)
+K_FN bool page_form_has(kform form, int64_t page_tok)
 {
     return kform_is_float(form) || page_tok <= PAGE_BLOCK || page_tok % PAGE_BLOCK == 0;
 }
 
-static inline int64_t page_pad(int64_t n, int64_t to)
+K_FN int64_t page_pad(int64_t n, int64_t to)
 {
     return (n + to - 1) / to * to;
 }
 
 /* page_form_has(form, page_tok); both counts are at least 1. */
-static inline page_part page_part_of(kform form, page_kind kind, int64_t page_tok, int64_t width)
+K_FN page_part page_part_of(kform form, page_kind kind, int64_t page_tok, int64_t width)
 {
     page_part p = {.form = form, .kind = kind, .page_tok = page_tok, .width = width};
     if (kform_is_float(form)) {
@@ -112,13 +112,13 @@ static inline page_part page_part_of(kform form, page_kind kind, int64_t page_to
 }
 
 /* Bytes from the beginning of a part to the numbers of a token; floats. */
-static inline int64_t page_row(const page_part *p, int64_t tok)
+K_FN int64_t page_row(const page_part *p, int64_t tok)
 {
     return tok * p->row_bytes;
 }
 
 /* The same to the block of a token; quantised forms. */
-static inline int64_t page_block(const page_part *p, int64_t tok)
+K_FN int64_t page_block(const page_part *p, int64_t tok)
 {
     return tok / p->block_tok * p->block_bytes;
 }

@@ -9,6 +9,7 @@
 #include "compiler/plan_check.h"
 #include "compiler/plan_file.h"
 #include "compiler/plan_make.h"
+#include "kernels/cuda/cuda_rows.h"
 #include "runtime/base/clock.h"
 #include "runtime/formats/random_model.h"
 
@@ -55,7 +56,9 @@ static weft_status check_classes(weft_diag *dg, const plan *p)
             int64_t most = p->bucket[i].n_tok_max;
             if (s->rows == ROWS_R && p->n_out_max < most)
                 most = p->n_out_max;
-            const kernel_row *row = kernel_by_symbol(plan_kernel_of(p, s)->name);
+            const char *name = plan_kernel_of(p, s)->name;
+            const kernel_row *row =
+                p->arch == KARCH_CUDA ? cuda_row_find(name) : kernel_by_symbol(name);
             if (!kernel_takes(row, most))
                 return weft_fail(dg, W1507, s->loc, "%s is not meant for %lld rows", row->symbol,
                                  (long long)most);
@@ -129,6 +132,20 @@ static void check_levels(const char *path, const graph *g)
         }
 }
 
+/* Cards, with calls of few rows and of many. */
+static void check_cards(const char *path, const graph *g)
+{
+    for (int i = 0; i < 4; i++) {
+        target t = {.be = backend_cuda(),
+                    .n_ctx = 64,
+                    .n_seq = 2,
+                    .n_tok_max = i & 1 ? 64 : 5,
+                    .kv = DT_F16,
+                    .deterministic = i & 2};
+        check(path, g, &t, true, false);
+    }
+}
+
 static void check_model(const char *path)
 {
     weft_diag *dg = diag_create();
@@ -140,6 +157,7 @@ static void check_model(const char *path)
     if (st == WEFT_OK) {
         check_targets(path, bm->graph);
         check_levels(path, bm->graph);
+        check_cards(path, bm->graph);
     } else {
         printf("FAILED %s\n", path);
         diag_print(dg, stdout, false);

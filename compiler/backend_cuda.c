@@ -1,0 +1,77 @@
+/* backend_cuda.c - CUDA cards as a back end: the kernels of kernels/cuda/cuda_kernels.def.
+ *
+ * What threads are to the processor, blocks are here: with few rows they run chains and compute for themselves what prepares
+ * these, as threads do. With many rows each step is an item of its own, since a tile of many rows does not fit into a block's
+ * memory. */
+#include "compiler/backend.h"
+
+#include "kernels/cuda/cuda_rows.h"
+
+static void describe(const kernel_row *row, plan_kernel *out)
+{
+    *out = (plan_kernel){.name = row->symbol,
+                         .op = row->op,
+                         .type = row->type,
+                         .layout = row->layout,
+                         .act = row->act,
+                         .unit = row->unit,
+                         .row = (int32_t)(row - cuda_row_table)};
+}
+
+static bool cuda_select(const backend *be, const kernel_want *w, plan_kernel *out)
+{
+    (void)be;
+    const kernel_row *row =
+        w->layout == LAYOUT_STORED ? cuda_row_select(w->op, w->type, w->rows, w->exact) : NULL;
+    if (row)
+        describe(row, out);
+    return row != NULL;
+}
+
+static bool cuda_find(const backend *be, const char *name, plan_kernel *out)
+{
+    (void)be;
+    const kernel_row *row = cuda_row_find(name);
+    if (row)
+        describe(row, out);
+    return row != NULL;
+}
+
+static klayout cuda_layout(const backend *be, kop op, dtype type, bool exact)
+{
+    (void)be, (void)op, (void)type, (void)exact;
+    return LAYOUT_STORED;
+}
+
+static size_t cuda_scratch(const backend *be, const plan_kernel *k, const kargs *args)
+{
+    (void)be;
+    return kernel_scratch(&cuda_row_table[k->row], args);
+}
+
+static int64_t cuda_units(const backend *be, const plan_kernel *k, const kargs *args)
+{
+    (void)be;
+    return kernel_units(&cuda_row_table[k->row], args);
+}
+
+const backend *backend_cuda(void)
+{
+    static const backend be = {.name = "cuda",
+                               .arch = KARCH_CUDA,
+                               .level = "sm_80",
+                               .fuses = true,
+                               .map_inputs = K_IN_MAX,
+                               .map_results = K_OUT_MAX,
+                               .map_registers = MAP_REGS_MAX,
+                               .chain_steps = CHAIN_STEPS_MAX,
+                               .chain_rows = K_ROWS_FEW,
+                               .tile_cols = {8, 64},
+                               .tile_bytes = 32 * 1024,
+                               .select = cuda_select,
+                               .find = cuda_find,
+                               .layout = cuda_layout,
+                               .scratch = cuda_scratch,
+                               .units = cuda_units};
+    return &be;
+}

@@ -1,0 +1,16 @@
+/* cuda_rows.h - cuda_kernels.def as data: what a plan for a card is made of. The functions are on the card (phase.h); here
+ * they are NULL. */
+#ifndef WEFT_KERNELS_CUDA_CUDA_ROWS_H
+#define WEFT_KERNELS_CUDA_CUDA_ROWS_H
+
+#include "kernels/kernels.h"
+
+extern const kernel_row cuda_row_table[];
+extern const int32_t cuda_row_count;
+
+/* The last row of an op for weights of this type, as stored, and n_row rows; exact: one that does not round activations. NULL:
+ * there is none. */
+const kernel_row *cuda_row_select(kop op, dtype type, int64_t n_row, bool exact);
+const kernel_row *cuda_row_find(const char *symbol); /* or NULL */
+
+#endif

@@ -1,0 +1,46 @@
+/* phase.h - what a card is given to run: the steps of a bucket with addresses, its items and phases.
+ *
+ * The kernel weft_phases (phase.cu) does on a card what runtime/exec/exec_run.c does on a processor, with blocks in place of
+ * threads. Of each phase a block first computes the items that every one has to, whole and into memory of its own; the units
+ * of all others stand in one line, of which each block has a share. */
+#ifndef WEFT_KERNELS_CUDA_PHASE_H
+#define WEFT_KERNELS_CUDA_PHASE_H
+
+#include "kernels/kernels.h"
+
+enum { CUDA_BLOCK = 256 }; /* threads of a block; kernels ask blockDim, a multiple of 32 */
+
+typedef struct {
+    kargs k;     /* of the call; LOCAL and TILE operands are offsets into the block's memory */
+    int32_t row; /* of cuda_kernels.def: which function */
+    uint32_t local, tile; /* which operands are such: bit i is in[i], bit K_IN_MAX + i is out[i] */
+} cuda_step;
+
+typedef struct {
+    int32_t first, n_step; /* of the bucket's steps */
+    int32_t every;         /* not 0: each block computes all of it for itself */
+    int64_t units;         /* of the call */
+    int64_t grain;         /* units at once, at most; 0: any number */
+} cuda_item;
+
+typedef struct {
+    int32_t first, n_item; /* those that every block computes come first */
+} cuda_phase;
+
+/* The argument of weft_phases; addresses are the card's. */
+typedef struct {
+    const cuda_step *step;
+    const cuda_item *item;
+    const cuda_phase *phase;
+    int32_t first,
+        end; /* phases of this launch. More than one: all blocks are resident, and wait for each other between them */
+    char *blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory */
+    uint64_t block_bytes, local_bytes; /* values, then scratch */
+    uint32_t *gate;                    /* how many blocks came to it; 0 before the launch */
+    const uint32_t
+        *cancel;  /* not 0: leave out what is left; memory of the host. NULL: nothing does */
+    uint64_t *ns; /* [blocks][n_step]: added to, the time of each step; NULL: not measured */
+    int32_t n_step;
+} cuda_run;
+
+#endif
