@@ -1,0 +1,284 @@
+/* simt.h - the words of CUDA for a C++ compiler, so that kernels/cuda is compiled and run where there is no card.
+ *
+ * A block is a group of fibres (tests/base/fibres.h), a CUDA thread one of them. What is not here does not compile: add it
+ * with CUDA's meaning. Differences that tests have to know:
+ * - A thread runs alone until it waits; atomics are plain. Code that lacks a barrier gives other results in another order
+ *   of threads (simt_order).
+ * - Static __shared__ memory is a static variable, filled with 0xff before a launch and kept apart for each block that has
+ *   begun; GCC leaves out those of templates, which blocks then share.
+ * - Dynamic shared memory is simt_dynamic(), where CUDA has `extern __shared__`.
+ * - A collective of a warp is for all lanes of its mask at one line of code, else an error.
+ * - Products and sums are not contracted, and functions such as __expf are libm's. */
+#ifndef WEFT_TESTS_CUDA_SIMT_H
+#define WEFT_TESTS_CUDA_SIMT_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include "tests/base/fibres.h"
+
+#define __device__
+#define __host__
+#define __global__
+#define __constant__ static
+#define __grid_constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __shared__ static __attribute__((section("simt_shared")))
+
+/* ---- where a thread is ---- */
+
+struct uint3 {
+    unsigned x, y, z;
+};
+typedef uint3 dim3;
+static inline uint3 simt_thread(void)
+{
+    return {(unsigned)fibre_now.lane, 0, 0};
+}
+static inline uint3 simt_block(void)
+{
+    return {(unsigned)fibre_now.group, 0, 0};
+}
+static inline uint3 simt_block_dim(void)
+{
+    return {(unsigned)fibre_now.lanes, 1, 1};
+}
+static inline uint3 simt_grid_dim(void)
+{
+    return {(unsigned)fibre_now.groups, 1, 1};
+}
+#define threadIdx simt_thread()
+#define blockIdx simt_block()
+#define blockDim simt_block_dim()
+#define gridDim simt_grid_dim()
+#define warpSize 32
+
+/* The block's dynamic shared memory (simt_run.h). */
+extern "C" char *simt_dynamic(void);
+
+/* ---- waiting ---- */
+
+#define SIMT_AT(word) (fibre_place{word, __FILE__, __LINE__})
+#define __syncthreads() fibre_sync(SIMT_AT("__syncthreads"), NULL, NULL)
+#define __syncthreads_or(p) simt_vote(SIMT_AT("__syncthreads_or"), (p), simt_join_or)
+#define __syncthreads_and(p) simt_vote(SIMT_AT("__syncthreads_and"), (p), simt_join_and)
+#define __syncthreads_count(p) simt_vote(SIMT_AT("__syncthreads_count"), (p), simt_join_count)
+#define __nanosleep(ns) fibre_pause(SIMT_AT("__nanosleep"))
+#define __threadfence() ((void)0)
+#define __threadfence_block() ((void)0)
+#define __threadfence_system() ((void)0)
+
+struct simt_voter {
+    int mine, result;
+};
+
+static inline int simt_count(void **own, int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += own[i] && ((simt_voter *)own[i])->mine != 0;
+    return sum;
+}
+static inline void simt_tell(void **own, int n, int result)
+{
+    for (int i = 0; i < n; i++)
+        if (own[i])
+            ((simt_voter *)own[i])->result = result;
+}
+static inline void simt_join_count(void **own, int n)
+{
+    simt_tell(own, n, simt_count(own, n));
+}
+static inline void simt_join_or(void **own, int n)
+{
+    simt_tell(own, n, simt_count(own, n) > 0);
+}
+static inline void simt_join_and(void **own, int n)
+{
+    simt_tell(own, n, simt_count(own, n) == n);
+}
+static inline int simt_vote(fibre_place at, int mine, fibre_join *join)
+{
+    simt_voter v = {mine, 0};
+    fibre_sync(at, &v, join);
+    return v.result;
+}
+
+/* ---- lanes of a warp ---- */
+
+#define __syncwarp(...) simt_syncwarp(SIMT_AT("__syncwarp"), ##__VA_ARGS__)
+#define __shfl_sync(mask, ...) simt_shuffle_at(SIMT_AT("__shfl_sync"), mask, __VA_ARGS__)
+#define __shfl_up_sync(mask, ...) simt_shuffle_up(SIMT_AT("__shfl_up_sync"), mask, __VA_ARGS__)
+#define __shfl_down_sync(mask, ...)                                                                \
+    simt_shuffle_down(SIMT_AT("__shfl_down_sync"), mask, __VA_ARGS__)
+#define __shfl_xor_sync(mask, ...) simt_shuffle_xor(SIMT_AT("__shfl_xor_sync"), mask, __VA_ARGS__)
+#define __ballot_sync(mask, p) simt_ballot(SIMT_AT("__ballot_sync"), mask, (p) != 0)
+#define __any_sync(mask, p) (simt_ballot(SIMT_AT("__any_sync"), mask, (p) != 0) != 0)
+#define __all_sync(mask, p) simt_all(SIMT_AT("__all_sync"), mask, (p) != 0)
+#define __reduce_add_sync(mask, v) simt_reduce<simt_add>(SIMT_AT("__reduce_add_sync"), mask, v)
+#define __reduce_min_sync(mask, v) simt_reduce<simt_least>(SIMT_AT("__reduce_min_sync"), mask, v)
+#define __reduce_max_sync(mask, v) simt_reduce<simt_most>(SIMT_AT("__reduce_max_sync"), mask, v)
+#define __reduce_or_sync(mask, v) simt_reduce<simt_or>(SIMT_AT("__reduce_or_sync"), mask, v)
+#define __reduce_and_sync(mask, v) simt_reduce<simt_and>(SIMT_AT("__reduce_and_sync"), mask, v)
+
+static inline void simt_syncwarp(fibre_place at, unsigned mask = 0xffffffffu)
+{
+    fibre_meet(at, mask, NULL, NULL);
+}
+
+/* What a lane brings to a shuffle, whose value it wants, and that. */
+template <typename T> struct simt_shuffler {
+    T mine, result;
+    int from;
+};
+template <typename T> static void simt_join_shuffle(void **own, int n)
+{
+    for (int i = 0; i < n; i++) {
+        simt_shuffler<T> *s = (simt_shuffler<T> *)own[i];
+        if (!s)
+            continue;
+        simt_shuffler<T> *from = (simt_shuffler<T> *)own[s->from];
+        if (from)
+            s->result = from->mine;
+        else /* undefined in CUDA */
+            memset((void *)&s->result, 0xff, sizeof s->result);
+    }
+}
+template <typename T> static T simt_shuffle(fibre_place at, unsigned mask, T v, int from)
+{
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 2, "shuffles take numbers");
+    simt_shuffler<T> s = {v, v, from};
+    fibre_meet(at, mask, &s, simt_join_shuffle<T>);
+    return s.result;
+}
+static inline int simt_lane(void)
+{
+    return fibre_now.lane % FIBRE_WIDTH;
+}
+template <typename T>
+static T simt_shuffle_at(fibre_place at, unsigned mask, T v, int from, int width = 32)
+{
+    return simt_shuffle(at, mask, v, (simt_lane() & -width) | (from & (width - 1)));
+}
+template <typename T>
+static T simt_shuffle_up(fibre_place at, unsigned mask, T v, unsigned by, int width = 32)
+{
+    int from = simt_lane() - (int)by;
+    return simt_shuffle(at, mask, v, from < (simt_lane() & -width) ? simt_lane() : from);
+}
+template <typename T>
+static T simt_shuffle_down(fibre_place at, unsigned mask, T v, unsigned by, int width = 32)
+{
+    int from = simt_lane() + (int)by, end = (simt_lane() & -width) + width;
+    return simt_shuffle(at, mask, v, from >= end ? simt_lane() : from);
+}
+template <typename T>
+static T simt_shuffle_xor(fibre_place at, unsigned mask, T v, int by, int width = 32)
+{
+    int from = simt_lane() ^ by, end = (simt_lane() & -width) + width;
+    return simt_shuffle(at, mask, v, from >= end ? simt_lane() : from);
+}
+
+static inline void simt_join_ballot(void **own, int n)
+{
+    int bits = 0;
+    for (int i = 0; i < n; i++)
+        bits |= (int)((unsigned)(own[i] && ((simt_voter *)own[i])->mine) << i);
+    simt_tell(own, n, bits);
+}
+static inline unsigned simt_ballot(fibre_place at, unsigned mask, bool p)
+{
+    simt_voter v = {p, 0};
+    fibre_meet(at, mask, &v, simt_join_ballot);
+    return (unsigned)v.result;
+}
+static inline bool simt_all(fibre_place at, unsigned mask, bool p)
+{
+    return simt_ballot(at, mask, p) == mask;
+}
+
+struct simt_add {
+    template <typename T> static T of(T a, T b)
+    {
+        return (T)(a + b);
+    }
+};
+struct simt_least {
+    template <typename T> static T of(T a, T b)
+    {
+        return b < a ? b : a;
+    }
+};
+struct simt_most {
+    template <typename T> static T of(T a, T b)
+    {
+        return b > a ? b : a;
+    }
+};
+struct simt_or {
+    template <typename T> static T of(T a, T b)
+    {
+        return a | b;
+    }
+};
+struct simt_and {
+    template <typename T> static T of(T a, T b)
+    {
+        return a & b;
+    }
+};
+template <typename OP, typename T> static void simt_join_reduce(void **own, int n)
+{
+    T *sum = NULL;
+    for (int i = 0; i < n; i++)
+        if (own[i] && !sum)
+            sum = (T *)own[i];
+        else if (own[i])
+            *sum = OP::of(*sum, *(T *)own[i]);
+    for (int i = 0; i < n; i++)
+        if (own[i])
+            *(T *)own[i] = *sum;
+}
+template <typename OP, typename T> static T simt_reduce(fibre_place at, unsigned mask, T v)
+{
+    static_assert(sizeof(T) == 4 && (T)1.5 == (T)1, "__reduce_ takes whole numbers of 32 bits");
+    fibre_meet(at, mask, &v, simt_join_reduce<OP, T>);
+    return v;
+}
+
+/* ---- atomics: a thread runs alone ---- */
+
+template <typename T, typename V> static T simt_swap(T *p, V v)
+{
+    T old = *p;
+    *p = (T)v;
+    return old;
+}
+#define SIMT_ATOMIC(name, expr)                                                                    \
+    template <typename T, typename V> static T name(T *p, V w)                                     \
+    {                                                                                              \
+        T v = (T)w, old = *p;                                                                      \
+        (void)v;                                                                                   \
+        *p = (T)(expr);                                                                            \
+        return old;                                                                                \
+    }
+SIMT_ATOMIC(atomicAdd, old + v)
+SIMT_ATOMIC(atomicSub, old - v)
+SIMT_ATOMIC(atomicMax, old > v ? old : v)
+SIMT_ATOMIC(atomicMin, old < v ? old : v)
+SIMT_ATOMIC(atomicOr, old | v)
+SIMT_ATOMIC(atomicAnd, old &v)
+SIMT_ATOMIC(atomicXor, old ^ v)
+SIMT_ATOMIC(atomicExch, v)
+#undef SIMT_ATOMIC
+template <typename T, typename A, typename B> static T atomicCAS(T *p, A compare, B v)
+{
+    return *p == (T)compare ? simt_swap(p, v) : *p;
+}
+
+#include "tests/cuda/simt_numbers.h"
+
+#endif
