@@ -1,42 +1,24 @@
-/* dot_c.c - the table of cores, and the loop around them that every contraction shares.
+/* dot_c.c - the loop around the cores that every contraction shares.
  *
  * Weight rows are the outer loop: each is read from memory once and multiplied with all rows of
  * activations at hand, which stay in the caches. */
 #include "kernels/c/dot_impl.h"
 #include "kernels/ref/dequant.h"
 
-/* clang-format off */
-static const dot_core *const cores[DT_COUNT] = {
-    [DT_F32]    = &dot_core_F32,
-    [DT_F16]    = &dot_core_F16,
-    [DT_BF16]   = &dot_core_BF16,
-    [DT_Q8_0]   = &dot_core_Q8_0,
-    [DT_Q4_0]   = &dot_core_Q4_0,
-    [DT_Q4_1]   = &dot_core_Q4_1,
-    [DT_Q5_0]   = &dot_core_Q5_0,
-    [DT_Q5_1]   = &dot_core_Q5_1,
-    [DT_IQ4_NL] = &dot_core_IQ4_NL,
-    [DT_MXFP4]  = &dot_core_MXFP4,
-    [DT_Q2_K]   = &dot_core_Q2_K,
-    [DT_Q3_K]   = &dot_core_Q3_K,
-    [DT_Q4_K]   = &dot_core_Q4_K,
-    [DT_Q5_K]   = &dot_core_Q5_K,
-    [DT_Q6_K]   = &dot_core_Q6_K,
-    [DT_IQ4_XS] = &dot_core_IQ4_XS,
+/* Kernels for weights of one type name their core; those for any type multiply floats, so that a program that has few types
+ * does not link the cores of all. */
+static const dot_core *const float_cores[DT_COUNT] = {
+    [DT_F32] = &dot_core_F32,
+    [DT_F16] = &dot_core_F16,
+    [DT_BF16] = &dot_core_BF16,
 };
-/* clang-format on */
-
-const dot_core *dot_core_of(dtype t)
-{
-    return cores[t];
-}
 
 dot_work dot_work_of(const kargs *k, const kthread *t, const dot_core *core, int64_t n)
 {
     dot_work j = {.core = core, .pitch = k->pitch[1], .type = k->type[1], .n = n};
     if (!core) {
-        j.core = cores[j.type];
-        if (!j.core || j.core->act != ACT_F32) {
+        j.core = float_cores[j.type];
+        if (!j.core) {
             j.core = &dot_core_F32;
             j.scratch = t->scratch;
         }

@@ -24,9 +24,6 @@ typedef struct {
     dot_streams_fn *streams; /* or NULL */
 } dot_core;
 
-/* The core of a type; NULL where there is none. */
-const dot_core *dot_core_of(dtype t);
-
 /* Weight rows [row, row_end) times up to DOT_ROWS_MAX rows of activations: out[i][row] and so on. Where
  * scratch, [n], is given, rows are unpacked into it and the core takes f32. */
 enum { DOT_ROWS_MAX = 32 };

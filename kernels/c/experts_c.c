@@ -5,7 +5,7 @@
 #include "kernels/kernel_decls.h"
 
 #include "kernels/c/chosen.h"
-#include "kernels/c/dot_c.h"
+#include "kernels/c/dot_impl.h"
 
 void dot_experts(const kargs *k, const kthread *t, int64_t begin, int64_t end, const dot_core *core)
 {
@@ -31,7 +31,7 @@ void k_experts_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 #define EXPERTS(type)                                                                              \
     void k_experts_##type##_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)        \
     {                                                                                              \
-        dot_experts(k, t, begin, end, dot_core_of(DT_##type));                                     \
+        dot_experts(k, t, begin, end, &dot_core_##type);                                           \
     }
 EXPERTS(Q8_0)
 EXPERTS(Q4_0)

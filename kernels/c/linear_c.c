@@ -4,7 +4,7 @@
  * fit a second-level cache. out overlaps no input. */
 #include "kernels/kernel_decls.h"
 
-#include "kernels/c/dot_c.h"
+#include "kernels/c/dot_impl.h"
 
 void dot_linear(const kargs *k, const kthread *t, int64_t begin, int64_t end, const dot_core *core)
 {
@@ -32,7 +32,7 @@ void k_linear_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 #define LINEAR(type)                                                                               \
     void k_linear_##type##_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)         \
     {                                                                                              \
-        dot_linear(k, t, begin, end, dot_core_of(DT_##type));                                      \
+        dot_linear(k, t, begin, end, &dot_core_##type);                                            \
     }
 LINEAR(F32)
 LINEAR(F16)
