@@ -212,6 +212,12 @@ static weft_status lib_exports(building *b, link_job *job)
     return st;
 }
 
+static weft_status discard_script(building *b, link_job *job)
+{
+    job->discard = arena_printf(b->a, "%s/discard.ld", b->folder).p;
+    return out_file_write(b->dg, job->discard, str_of(link_discard));
+}
+
 static weft_status read_linked(building *b, const char *path, strbuf *out)
 {
     int fd;
@@ -231,6 +237,8 @@ static weft_status link_all(building *b, strbuf *out_elf)
     job.out = arena_printf(b->a, "%s/linked", b->folder).p;
     if (b->opt->tools.lib)
         WEFT_TRY(lib_exports(b, &job));
+    else if (job.strip)
+        WEFT_TRY(discard_script(b, &job));
     WEFT_TRY(make_code(b, &job));
     job.alias = b->alias.at;
     job.n_alias = (int)b->alias.n / 2;

@@ -57,7 +57,7 @@ static void add_kind(arguments *args, const link_tools *t, arena *a, const link_
 /* clang-format off */
 static const char *const always[] = {
     "-z", "text", "-z", "now", "-z", "noexecstack", "--gc-sections", "--build-id=none",
-    "--hash-style=gnu", "--eh-frame-hdr", "--no-undefined", NULL,
+    "--hash-style=gnu", "--no-undefined", NULL,
 };
 static const char *const first[] = {"rcrt1.o", "crti.o", "crtbeginS.o", NULL};
 /* In this order: a program's own table of kernels comes before that of the runtime. */
@@ -67,6 +67,9 @@ static const char *const archives[] = {
 };
 static const char *const last[] = {"crtendS.o", "crtn.o", NULL};
 /* clang-format on */
+
+const char link_discard[] =
+    "SECTIONS { /DISCARD/ : { *(.eh_frame) *(.gcc_except_table*) } } INSERT AFTER .text;\n";
 
 static void fill(arguments *args, const link_tools *t, arena *a, const link_job *job)
 {
@@ -80,6 +83,10 @@ static void fill(arguments *args, const link_tools *t, arena *a, const link_job 
         add(args, always[i]);
     if (job->strip)
         add(args, "--strip-all");
+    if (job->discard)
+        add(args, arena_printf(a, "--script=%s", job->discard).p);
+    else
+        add(args, "--eh-frame-hdr");
     for (int i = 0; i < job->n_alias; i++) {
         add(args, arena_printf(a, "--undefined=%s", job->alias[2 * i + 1]).p);
         add(args, arena_printf(a, "--defsym=%s=%s", job->alias[2 * i], job->alias[2 * i + 1]).p);

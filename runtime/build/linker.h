@@ -52,9 +52,14 @@ typedef struct {
         alias; /* [2 * n_alias]: of a shared library: a name that it exports, the function behind it */
     int n_alias;
     const char *exports; /* of a shared library: the file of its version script */
-    bool strip;
+    bool strip; /* leave out names, and of a program what only debuggers and exceptions need */
+    const char *discard; /* with strip, of a program: the file of link_discard */
     const char *out;
 } link_job;
+
+/* A script for the linker, of the sections that a stripped program does not need. C has no exceptions and no thread is
+ * cancelled, so nothing reads the tables that tell how to leave a function. */
+extern const char link_discard[];
 
 /* W1705 with what the linker said. */
 weft_status link_run(weft_diag *dg, arena *a, const link_tools *tools,
