@@ -13,9 +13,9 @@ set_target_properties(weft_core PROPERTIES LINKER_LANGUAGE C
 install(TARGETS weft_core ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft/${machine}-linux-gnu)
 
 # weft_program: what a program is besides: its main, the command line, the interface of a shared library, and a table of the
-# kernels that were linked into it, which stands in for the one of weft_core.
+# kernels and the parts of runtime/text that were linked into it, which stand in for those of weft_core.
 add_library(weft_program STATIC runtime/program/program_main.c runtime/program/program_lib.c
-  runtime/program/kernel_rows_used.c runtime/cli/line_edit_none.c runtime/cli/line_plain.c
+  runtime/program/kernel_rows_used.c runtime/program/text_parts_used.c runtime/cli/line_edit_none.c runtime/cli/line_plain.c
   $<TARGET_OBJECTS:weft_program_model> $<TARGET_OBJECTS:weft_talk>)
 target_link_libraries(weft_program PRIVATE weft_flags)
 set_target_properties(weft_program PROPERTIES

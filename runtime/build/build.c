@@ -39,8 +39,8 @@ typedef struct {
 
 /* ---- plans ---- */
 
-/* The table of kernels (runtime/program/kernel_rows_used.c) has those of used_NAME. */
-static void want_kernel(building *b, const char *name)
+/* What the program's tables have (runtime/program/kernel_rows_used.c, text_parts_used.c) is there as used_NAME. */
+static void want(building *b, const char *name)
 {
     for (size_t i = 1; i < b->alias.n; i += 2)
         if (strcmp(b->alias.at[i], name) == 0)
@@ -59,7 +59,7 @@ static weft_status make_plans(building *b)
         const plan *p = b->plan[i].p;
         WEFT_TRY(build_weights_add(b->dg, &b->weights, p, &b->carried[i]));
         for (int32_t k = 0; k < p->n_kernel; k++)
-            want_kernel(b, p->kernel[k].name);
+            want(b, p->kernel[k].name);
     }
     return WEFT_OK;
 }
@@ -92,19 +92,30 @@ static void add_facts(building *b)
     facts_write(&f, add_part(b, IMAGE_FACTS, "facts"));
 }
 
-static weft_status add_texts(building *b)
+static weft_status add_tokenizer(building *b)
 {
     tok *t;
-    chat_template *ct;
     WEFT_TRY(b->m->kind->tokenizer(b->dg, b->m, &t));
     tok_image_write(t, add_part(b, IMAGE_TOKENIZER, "tokenizer"));
+    if (tok_needs_tables(t))
+        want(b, "uni_tables_whole");
     tok_close(t);
-    weft_diag *quiet = diag_create(); /* a model without a template is one without a chat */
-    if (b->m->kind->chat(quiet, b->m, NULL, &ct) == WEFT_OK) {
-        chat_image_write(ct, add_part(b, IMAGE_TEMPLATE, "template"));
-        chat_close(ct);
-    }
+    return WEFT_OK;
+}
+
+/* The template that was chosen, else that of the model; a model without one is one without a chat. */
+static weft_status add_template(building *b)
+{
+    chat_template *ct = NULL;
+    weft_diag *quiet = diag_create();
+    const char *choice = b->opt->chat_template;
+    weft_status st = b->m->kind->chat(choice ? b->dg : quiet, b->m, choice, &ct);
     diag_destroy(quiet);
+    if (st != WEFT_OK)
+        return choice ? st : WEFT_OK;
+    chat_image_write(ct, add_part(b, IMAGE_TEMPLATE, "template"));
+    want(b, "jinja_whole"); /* which needs Unicode's tables */
+    chat_close(ct);
     return WEFT_OK;
 }
 
@@ -112,7 +123,8 @@ static weft_status make_parts(building *b)
 {
     const build_options *opt = b->opt;
     add_facts(b);
-    WEFT_TRY(add_texts(b));
+    WEFT_TRY(add_tokenizer(b));
+    WEFT_TRY(add_template(b));
     if (opt->n_adapter > BUILD_ADAPTERS_MAX)
         return weft_fail(b->dg, W1406, WEFT_NOWHERE,
                          "a program carries %d adapters at most, not %zu", BUILD_ADAPTERS_MAX,

@@ -17,6 +17,7 @@ typedef struct {
     link_options tools; /* lib: a shared library, and its header beside it */
     api_wanted session; /* context and state */
     bool strip, external;
+    const char *chat_template; /* a built-in one or a file, in place of the model's; or NULL */
     build_code_choice code;
     const adapter_source *const
         *adapter; /* [n_adapter], which every text uses; session has slots for them */

@@ -4,7 +4,7 @@
 
 typedef struct {
     model_flags open;
-    const char *out, *target, *cpu, *linker, *sysroot, *runtime;
+    const char *out, *target, *cpu, *linker, *sysroot, *runtime, *chat_template;
     int weights, code;
     bool strip, lib;
 } build_flags;
@@ -22,10 +22,11 @@ static const flag rows[] = {
     BATCH_FLAG_ROW (build_flags, open, "512"),
     KV_FLAG_ROW    (build_flags, open),
     FLAG_ROW_LIST  (build_flags, open.lora, "lora", NULL, "PATH[=SCALE]", "carry this adapter, which every text uses; several: their sum"),
+    FLAG_ROW_STR   (build_flags, chat_template, "chat-template", NULL, "NAME", NULL, "carry a built-in template or that of a file, in place of the model's; a program of a model without one has no chats"),
     FLAG_ROW_CHOICE(build_flags, weights, "weights", NULL, "inside|external", "inside", "in the program, or beside it in PROGRAM.weights"),
     FLAG_ROW_CHOICE(build_flags, code, "code", NULL, "auto|llvm|none", "auto", "generated code for decoding: where LLVM is there, always, or never, which makes it smaller"),
     FLAG_ROW_BOOL  (build_flags, lib,    "lib",   NULL, "a shared library and its header instead of a program"),
-    FLAG_ROW_BOOL  (build_flags, strip,  "strip", NULL, "leave out names of functions"),
+    FLAG_ROW_BOOL  (build_flags, strip,  "strip", NULL, "leave out what debuggers need: names of functions, and how to unwind them"),
     FLAG_ROW_STR   (build_flags, linker, "linker", NULL, "PATH", NULL, "LLVM's linker, 14 or later; without it ld.lld of PATH"),
     FLAG_ROW_STR   (build_flags, sysroot, "sysroot", NULL, "FOLDER", NULL, "where the target's /usr is"),
     FLAG_ROW_STR   (build_flags, runtime, "runtime", NULL, "FOLDER", NULL, "where NAME/libweft_core.a of each target is; without it where Weft was built or installed"),
@@ -147,6 +148,7 @@ static weft_status build(cli *c, const build_flags *o)
         .cpu = o->cpu,
         .tools = {.linker = o->linker, .sysroot = o->sysroot, .runtime = o->runtime, .lib = o->lib},
         .strip = o->strip,
+        .chat_template = o->chat_template,
         .code = (build_code_choice)o->code,
         .external = o->weights == WEIGHTS_EXTERNAL,
         .report = report_weights,

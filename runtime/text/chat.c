@@ -4,7 +4,7 @@
 #include "runtime/base/vec.h"
 #include "runtime/text/chat_builtin.h"
 #include "runtime/text/chat_impl.h"
-#include "runtime/text/tok_unicode.h"
+#include "runtime/text/text_parts.h"
 
 /* ---- making one ---- */
 
@@ -26,7 +26,7 @@ void chat_add_special(chat_template *ct, str variable, str text)
 weft_status chat_compile(weft_diag *dg, chat_template *ct, const char *name, str text, bool tools)
 {
     *(tools ? &ct->tools_text : &ct->usual_text) = arena_str(ct->home, text);
-    return jinja_compile(dg, ct->home, name, text, tools ? &ct->with_tools : &ct->usual);
+    return jinja_here()->compile(dg, ct->home, name, text, tools ? &ct->with_tools : &ct->usual);
 }
 
 weft_status chat_compile_file(weft_diag *dg, chat_template *ct, const char *path, bool tools)
@@ -151,8 +151,8 @@ weft_status chat_render(weft_diag *dg, const chat_template *ct, const chat_reque
     push(&vars, STR("add_generation_prompt"), &generate);
     push_all(&vars, rq->overrides);
     bool tools = value_kind_of(rq->tools) == VALUE_ARRAY;
-    weft_status st = jinja_render(dg, tools && ct->with_tools ? ct->with_tools : ct->usual, vars.at,
-                                  vars.n, &now, NULL, out);
+    weft_status st = jinja_here()->render(dg, tools && ct->with_tools ? ct->with_tools : ct->usual,
+                                          vars.at, vars.n, &now, NULL, out);
     VEC_FREE(&vars);
     return st;
 }

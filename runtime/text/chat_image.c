@@ -3,6 +3,7 @@
 
 #include "runtime/text/chat_impl.h"
 #include "runtime/text/image_io.h"
+#include "runtime/text/text_parts.h"
 
 enum { VERSION = 1, NAME_MAX_BYTES = 4096 };
 static const char magic[4] = {'W', 'C', 'H', 'T'};
@@ -70,6 +71,9 @@ weft_status chat_image_open(weft_diag *dg, const char *name, str bytes, const ch
                             chat_template **out_ct)
 {
     chat_parts p;
+    if (!jinja_here())
+        return weft_fail(dg, W1308, WEFT_NOWHERE,
+                         "%s was built of a model without a chat template, and renders none", name);
     WEFT_TRY(read_parts(dg, name, bytes, &p));
     chat_template *ct = chat_create();
     for (size_t i = 0; i < p.n_special; i++)

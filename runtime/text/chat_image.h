@@ -12,7 +12,7 @@
 void chat_image_write(const chat_template *ct, strbuf *out);
 
 /* The template in these bytes, or what `choice` names (see chat_open) with the special tokens in them. Where there are none it
- * has neither: without a choice W1305. The bytes may go afterwards; name is for messages. */
+ * has neither: without a choice W1305. W1308 in a program without templates (text_parts.h). The bytes may go afterwards; name is for messages. */
 weft_status chat_image_open(weft_diag *dg, const char *name, str bytes, const char *choice,
                             chat_template **out_ct) WEFT_MUST_USE;
 

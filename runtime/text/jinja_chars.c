@@ -1,7 +1,7 @@
 #include "runtime/text/jinja_chars.h"
 
 #include "runtime/base/utf8.h"
-#include <utf8proc.h>
+#include "runtime/text/uni_tables.h"
 
 /* str.isspace(): the bidirectional types WS, B and S, and category Zs. */
 static bool is_space(uint32_t cp)
@@ -36,7 +36,7 @@ unsigned char_classes(uint32_t cp)
     if (cp < 0x80)
         return ascii_classes(cp);
     unsigned is = is_space(cp) ? CHAR_SPACE : 0;
-    switch (utf8proc_category((utf8proc_int32_t)cp)) {
+    switch (uni_tables_whole.category(cp)) {
     case UTF8PROC_CATEGORY_LL:
         return is | CHAR_ALPHA | CHAR_LOWER | CHAR_PRINTABLE | CHAR_WORD;
     case UTF8PROC_CATEGORY_LU:
@@ -70,7 +70,7 @@ size_t char_put(char to[4], uint32_t cp)
 {
     if (cp > 0x10ffff || (cp >= 0xd800 && cp < 0xe000))
         cp = 0xfffd;
-    return (size_t)utf8proc_encode_char((utf8proc_int32_t)cp, (utf8proc_uint8_t *)to);
+    return uni_put(to, cp);
 }
 
 size_t char_put_case(char to[8], uint32_t cp, char_case to_case)
@@ -85,11 +85,9 @@ size_t char_put_case(char to[8], uint32_t cp, char_case to_case)
         memcpy(to, to_case == CASE_UPPER ? "SS" : "Ss", 2);
         return 2;
     }
-    utf8proc_int32_t c = (utf8proc_int32_t)cp;
-    c = to_case == CASE_LOWER   ? utf8proc_tolower(c)
-        : to_case == CASE_UPPER ? utf8proc_toupper(c)
-                                : utf8proc_totitle(c);
-    return char_put(to, (uint32_t)c);
+    return char_put(to, to_case == CASE_LOWER   ? uni_tables_whole.lower(cp)
+                        : to_case == CASE_UPPER ? uni_tables_whole.upper(cp)
+                                                : uni_tables_whole.title(cp));
 }
 
 size_t char_at(str s, size_t i, uint32_t *out_cp)

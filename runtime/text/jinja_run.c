@@ -1,6 +1,8 @@
 /* jinja_run.c - one rendering from outside: variables in, limits, faults, text out. */
 #include "runtime/text/jinja_run.h"
 
+#include "runtime/text/text_parts.h"
+
 /* ---- faults ---- */
 
 weft_status run_fail(jinja_run *r, const char *fmt, ...)
@@ -234,3 +236,5 @@ weft_status jinja_render(weft_diag *dg, const jinja *t, const jinja_var *vars, s
     arena_destroy(r.a);
     return st;
 }
+
+const jinja_engine jinja_whole = {jinja_compile, jinja_render};

@@ -2,8 +2,8 @@
 #include "runtime/text/tok_image.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/text/text_parts.h"
 #include "runtime/text/tok_image_impl.h"
-#include "runtime/text/tok_unicode.h"
 
 enum { VERSION = 1 };
 static const char magic[4] = {'W', 'T', 'O', 'K'};
@@ -422,6 +422,24 @@ void tok_image_write(const tok *t, strbuf *out)
     WEFT_ASSERT(!i.io.fault);
 }
 
+static bool added_needs_tables(const tok_added *a)
+{
+    for (size_t i = 0; i < a->tokens.n; i++)
+        if (a->tokens.at[i].flags & ADDED_SINGLE_WORD)
+            return true;
+    return false;
+}
+
+bool tok_needs_tables(const tok *t)
+{
+    bool needs = added_needs_tables(&t->added) || added_needs_tables(&t->added_norm);
+    for (size_t i = 0; i < t->norms.n && !needs; i++)
+        needs = norm_needs_tables(&t->norms.at[i]);
+    for (size_t i = 0; i < t->pres.n && !needs; i++)
+        needs = pre_needs_tables(&t->pres.at[i]);
+    return needs;
+}
+
 weft_status tok_image_open(weft_diag *dg, const char *name, str bytes, tok **out_tok)
 {
     tok *t = tok_create();
@@ -429,5 +447,10 @@ weft_status tok_image_open(weft_diag *dg, const char *name, str bytes, tok **out
     image_all(&i);
     if (i.status == WEFT_OK)
         i.status = io_done(dg, &i.io, W1203, name, "tokenizer");
+    if (i.status == WEFT_OK && tok_needs_tables(t) && !uni_tables_here())
+        i.status = weft_fail(dg, W1203, WEFT_NOWHERE,
+                             "%s: the tokenizer needs Unicode's tables, which this program was "
+                             "linked without",
+                             name);
     return tok_hand_over(dg, i.status, t, out_tok);
 }

@@ -12,6 +12,9 @@
 /* Added to out. The same tokenizer gives the same bytes. */
 void tok_image_write(const tok *t, strbuf *out);
 
+/* Whether it needs Unicode's tables: for normal forms, cases, or classes of characters outside patterns. */
+bool tok_needs_tables(const tok *t);
+
 /* The bytes must outlive the tokenizer, which borrows its texts; name is for messages. */
 weft_status tok_image_open(weft_diag *dg, const char *name, str bytes, tok **out_tok) WEFT_MUST_USE;
 

@@ -235,6 +235,12 @@ bool norm_needs_regex(norm_fn *apply)
     return apply == apply_replace;
 }
 
+bool norm_needs_tables(const norm_step *s)
+{
+    return s->apply == apply_form || s->apply == apply_lowercase ||
+           s->apply == apply_strip_accents || s->apply == apply_bert;
+}
+
 norm_step norm_step_form(uni_form form)
 {
     return (norm_step){.apply = apply_form, .what = "a normal form", .form = form};

@@ -48,5 +48,6 @@ norm_step norm_step_spaces(bool prefix, bool suffix, bool merge, bool mark);
 int norm_number(norm_fn *apply);
 norm_fn *norm_of_number(int number);
 bool norm_needs_regex(norm_fn *apply);
+bool norm_needs_tables(const norm_step *s); /* of Unicode: text_parts.h */
 
 #endif

@@ -285,6 +285,11 @@ bool (*pre_match_of_number(int number))(uint32_t cp)
                                                                             : NULL;
 }
 
+bool pre_needs_tables(const pre_step *s)
+{
+    return s->apply == apply_words || s->is_match == uni_is_numeric || s->is_match == uni_is_punct;
+}
+
 /* ---- loading ---- */
 
 static const char byte_level_pattern[] =

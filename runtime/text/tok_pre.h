@@ -59,6 +59,7 @@ int pre_number(const pre_step *s);
 const char *pre_set_number(pre_step *s, int number);
 int pre_match_number(bool (*is_match)(uint32_t cp));
 bool (*pre_match_of_number(int number))(uint32_t cp);
+bool pre_needs_tables(const pre_step *s); /* of Unicode: text_parts.h */
 
 struct pre_run {
     weft_diag *dg;

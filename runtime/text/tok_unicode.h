@@ -45,20 +45,36 @@ static inline size_t uni_back(const char *p, size_t at)
     return at;
 }
 
+typedef struct {
+    uint32_t first, last;
+} uni_span;
+
+static inline bool uni_in_spans(const uni_span *spans, size_t n, uint32_t cp)
+{
+    for (size_t i = 0; i < n; i++)
+        if (cp >= spans[i].first && cp <= spans[i].last)
+            return true;
+    return false;
+}
+
+#define UNI_IN(spans, cp) uni_in_spans(spans, sizeof(spans) / sizeof *(spans), cp)
+
 size_t uni_put(char to[4], uint32_t cp); /* encodes; the length */
 void uni_add(strbuf *out, uint32_t cp);
 
 bool uni_is_ascii(str s);
 bool uni_check(str s, size_t *out_bad); /* false and the first byte that is not UTF-8 */
 
-bool uni_is_space(uint32_t cp);   /* White_Space */
+bool uni_is_space(uint32_t cp); /* White_Space */
+bool uni_is_han(uint32_t cp);   /* the blocks BERT sets off with spaces */
+
+/* These need Unicode's tables: a tokenizer that uses them is one of which tok_needs_tables is true. */
 bool uni_is_numeric(uint32_t cp); /* Nd, Nl, No */
 bool uni_is_word(uint32_t cp);    /* \w of UTS #18 */
 bool uni_is_punct(uint32_t cp);   /* P*, and what ASCII counts as such */
 bool uni_is_mark(uint32_t cp);    /* M* */
 bool uni_is_nonspacing(uint32_t cp);
 bool uni_is_other(uint32_t cp); /* controls, formats, private use */
-bool uni_is_han(uint32_t cp);   /* the blocks BERT sets off with spaces */
 void uni_add_lower(strbuf *out, uint32_t cp);
 
 typedef enum { UNI_NFC, UNI_NFD, UNI_NFKC, UNI_NFKD } uni_form;

@@ -46,9 +46,22 @@ if ./story -c 100000 -n 1 2>said; then fail "took a context that it was not buil
 grep -q 'is for sequences of 512 tokens' said
 
 # ---- size, and what it is made of ----
-"$weft" build -q -m "$model" -o small --strip
-[ "$(./small -p "$prompt" -n 60 --temp 0)" = "$want" ] || fail "another text stripped"
+for cpu in native baseline; do
+    "$weft" build --json -m "$model" -o small --strip --cpu "$cpu" >made
+    weights=$(sed -n 's/.*"weights":\([0-9]*\).*/\1/p' made)
+    besides=$(($(stat -c %s small) - weights))
+    [ "$weights" -ge 14000000 ] && [ "$besides" -le 3000000 ] || fail "--cpu $cpu: $besides bytes besides $weights of weights"
+    [ "$(./small -p "$prompt" -n 60 --temp 0)" = "$want" ] || fail "another text stripped, with --cpu $cpu"
+done
 nm story | grep -qE ' (gguf_|json_read|dsl_|graph_|model_bind|LLVM)' && fail "it has readers or the compiler in it"
+nm story | grep -qE ' (jinja_(compile|render)|utf8proc_)' && fail "it has templates or tables of Unicode, which its model does not need"
+if ./story --chat-template chatml --chat -p "$prompt" -n 1 2>said; then fail "it has a chat"; fi
+grep -q 'error\[W1308\]' said && grep -q -- '--chat-template NAME' said || fail "no template: $(cat said)"
+"$weft" build -q -m "$model" -o chats --chat-template chatml
+[ "$(./chats --chat -p "$prompt" -n 20 --temp 0)" = "$("$weft" run -m "$model" --chat --chat-template chatml -p "$prompt" -n 20 --temp 0)" ] ||
+    fail "another answer with a template that was chosen"
+rm chats
+
 # ---- the same bytes ----
 cp story first
 "$weft" build -q -m "$model" -o story
@@ -130,6 +143,7 @@ refused W1703 'ld.lld-none' -o no --linker ld.lld-none
 refused W1703 'libweft_core.a' -o no --runtime "$dir"
 refused W1703 'libc6-dev' -o no --sysroot "$dir"
 refused W1904 '-o PROGRAM'
+refused W1001 'nosuch' -o no --chat-template nosuch
 refused W1004 'nowhere' -o nowhere/no
 [ -z "$(ls -d "${TMPDIR:-/tmp}"/weft-build-* 2>/dev/null)" ] || echo "note: folders of other builds are in ${TMPDIR:-/tmp}"
 
