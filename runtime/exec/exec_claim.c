@@ -36,41 +36,9 @@ bool exec_stopped(const exec *e, unsigned set)
 
 /* ---- phases ---- */
 
-/* The end of the phase that item `from` is in. */
-static int32_t phase_end(const cpu_bucket *b, int32_t from)
-{
-    int32_t end = from;
-    while (end < b->plan->n_item && b->plan->item[end].phase == b->plan->item[from].phase)
-        end++;
-    return end;
-}
-
-/* Has it nothing to share out but products of adapters, and nobody uses one? Then it needs no barrier
- * (plan_phase_may_idle). */
-static bool is_idle(const cpu_bucket *b, item_span s)
-{
-    bool down = false;
-    for (int32_t i = s.first; i < s.end; i++) {
-        if (b->plan->item[i].per_thread)
-            continue;
-        if (b->units[i] > 0 || b->steps[b->plan->item[i].first].row->op != KOP_lora_down)
-            return false;
-        down = true;
-    }
-    return down;
-}
-
 item_span exec_phase_from(const exec *e, const cpu_bucket *b, int32_t from)
 {
-    int32_t n = b->plan->n_item;
-    while (from < n && b->units[from] == 0)
-        from++;
-    item_span s = {from, from < n ? phase_end(b, from) : from}, last = s;
-    while (s.end < n && !e->watch && is_idle(b, last)) {
-        last = (item_span){s.end, phase_end(b, s.end)};
-        s.end = last.end;
-    }
-    return s;
+    return exec_span_from(e->p, b->plan, b->units, from, e->watch != NULL);
 }
 
 /* ---- shares ---- */

@@ -6,7 +6,7 @@
 #define WEFT_RUNTIME_EXEC_EXEC_IMPL_H
 
 #include "runtime/exec/barrier.h"
-#include "runtime/exec/device.h"
+#include "runtime/exec/exec_steps.h"
 #include "runtime/exec/gang_size.h"
 #include "runtime/exec/plan_code.h"
 
@@ -38,11 +38,6 @@ typedef struct {
 typedef struct {
     _Alignas(CACHE_LINE) atomic_int_least64_t next;
 } cursor;
-
-/* Items that run without a barrier between them: one phase, and perhaps idle ones before it. */
-typedef struct {
-    int32_t first, end;
-} item_span;
 
 /* Where a thread is in a call that generated code runs; its own to write. */
 typedef struct code_place {
@@ -134,8 +129,7 @@ uint64_t exec_code_barriers(const exec *e, const cpu_bucket *b);
 bool exec_leaves(exec *e, unsigned set);
 /* Behind the phase's barrier all threads read the same: the set's next phase begins behind another one. */
 bool exec_stopped(const exec *e, unsigned set);
-/* The first phase from item `from` on that has anything to do; empty if none has. One that is idle goes with the next, unless
- * somebody looks at each of them. */
+/* exec_span_from of the call; phases stay apart where somebody looks at each of them. */
 item_span exec_phase_from(const exec *e, const cpu_bucket *b, int32_t from);
 /* Of thread `index`, for the items of a phase. */
 void exec_cursors_set(const exec *e, const cpu_bucket *b, item_span s, unsigned set, int index,

@@ -152,71 +152,17 @@ weft_status exec_need(weft_diag *dg, device *d, const device_load *what, device_
 
 /* ---- steps ---- */
 
-/* NULL for what is absent and for the arrays of a batch, which are not there yet; the offset of what each thread has for
- * itself. */
-static void *resolve(const device_load *what, const exec *e, const plan_operand *o)
+static void load_step(const exec_places *at, const exec *e, const plan_bucket *b,
+                      const plan_step *s, const kernel_row *row, kernel_fn *fn, cpu_step *out)
 {
-    switch (o->space) {
-    case SPACE_WEIGHT:
-        return (void *)(uintptr_t)cpu_weights_at(what->w, o->id);
-    case SPACE_CONST:
-        return (void *)(uintptr_t)((const char *)what->p->consts + o->offset);
-    case SPACE_ARENA:
-        return e->arena + o->offset;
-    case SPACE_LOCAL:
-    case SPACE_TILE:
-        return (void *)(uintptr_t)o->offset;
-    case SPACE_ADAPTER:
-        return (void *)((uintptr_t)what->slots + what->p->site[o->id].offset);
-    case SPACE_NONE:
-    case SPACE_IO:
-        break;
-    }
-    return NULL;
-}
-
-static void note_space(cpu_step *s, plan_space space, int bit)
-{
-    s->local |= (uint32_t)(space == SPACE_LOCAL) << bit;
-    s->tile |= (uint32_t)(space == SPACE_TILE) << bit;
-}
-
-static int64_t rows_max(const plan *p, const plan_bucket *b, const plan_step *s)
-{
-    int64_t most[] = {[ROWS_T] = b->n_tok_max, [ROWS_R] = p->n_out_max, [ROWS_S] = p->n_seq_max};
-    if (s->rows == ROWS_FIXED)
-        return s->n[0];
-    return (most[s->rows] < b->n_tok_max ? most[s->rows] : b->n_tok_max) * s->per_row;
-}
-
-static void load_step(const device_load *what, exec *e, const plan_bucket *b, const plan_step *s,
-                      const kernel_row *row, kernel_fn *fn, cpu_step *out)
-{
-    *out = (cpu_step){.plan = s, .row = row, .fn = fn ? fn : row->fn};
-    kargs *k = &out->args;
-    for (int i = 0; i < K_IN_MAX; i++) {
-        k->in[i] = resolve(what, e, &s->in[i]);
-        k->type[i] = s->in[i].type;
-        out->io[i] = s->in[i].space == SPACE_IO ? (int8_t)s->in[i].id : -1;
-        note_space(out, s->in[i].space, i);
-    }
-    for (int i = 0; i < s->n_out; i++) {
-        k->out[i] = resolve(what, e, &s->out[i]);
-        note_space(out, s->out[i].space, K_IN_MAX + i);
-    }
-    memcpy(k->pitch, s->pitch, sizeof k->pitch);
-    memcpy(k->out_pitch, s->out_pitch, sizeof k->out_pitch);
-    memcpy(k->stride, s->stride, sizeof k->stride);
-    memcpy(k->n, s->n, sizeof k->n);
-    memcpy(k->f, s->f, sizeof k->f);
-    memcpy(k->word, s->word, sizeof k->word);
-    k->cols = s->cols;
-    k->tile = s->tile;
-    k->code = s->n_code ? what->p->code + s->code : NULL;
-    k->n_code = s->n_code;
-    k->cell = s->cell >= 0 ? &what->cells[s->cell] : NULL;
-    k->lora = what->lora;
-    k->n[0] = rows_max(what->p, b, s); /* for kernel_scratch; each call sets its own */
+    exec_spaces own = exec_step_spaces(s);
+    *out = (cpu_step){.plan = s,
+                      .row = row,
+                      .fn = fn ? fn : row->fn,
+                      .args = exec_step_args(e->p, b, s, at),
+                      .local = own.local,
+                      .tile = own.tile};
+    memcpy(out->io, own.io, sizeof out->io);
 }
 
 /* The rows of kernels.def that the plan's kernels are. */
@@ -239,6 +185,14 @@ static weft_status load_steps_with(weft_diag *dg, const device_load *what,
                                    const kernel_row *const *rows, exec *e)
 {
     size_t scratch = e->block_bytes - e->local_bytes;
+    exec_places at = {.weight = cpu_weights_at,
+                      .w = what->w,
+                      .arena = e->arena,
+                      .consts = what->p->consts,
+                      .code = what->p->code,
+                      .cells = what->cells,
+                      .lora = what->lora,
+                      .slots = what->slots};
     for (int32_t i = 0; i < what->p->n_bucket; i++) {
         const plan_bucket *b = &what->p->bucket[i];
         const code_bucket *code = what->code ? &what->code->bucket[i] : NULL;
@@ -246,7 +200,7 @@ static weft_status load_steps_with(weft_diag *dg, const device_load *what,
         for (int32_t k = 0; k < b->n_step; k++) {
             cpu_step *s = &e->buckets[i].steps[k];
             kernel_fn *fn = code && code->map ? code->map[k] : NULL;
-            load_step(what, e, b, &b->step[k], rows[b->step[k].kernel], fn, s);
+            load_step(&at, e, b, &b->step[k], rows[b->step[k].kernel], fn, s);
             size_t need = kernel_scratch(s->row, &s->args);
             if (need > scratch)
                 return weft_fail(dg, W1501, b->step[k].loc,

@@ -76,21 +76,8 @@ void exec_profile_start(exec *e)
 void exec_profile_add(exec *e, const cpu_bucket *b)
 {
     exec_profile *f = e->prof;
-    step_time *times = f->steps[b->plan - e->p->bucket];
-    for (int32_t i = 0; i < b->plan->n_step; i++) {
-        const plan_step *s = b->steps[i].plan;
-        uint64_t most = 0;
-        if (b->steps[i].args.n[0] == 0) /* it had nothing to do */
-            continue;
-        for (int t = 0; t < e->threads; t++) {
-            times[i].ns_busy += f->ns[t][i];
-            if (f->ns[t][i] > most)
-                most = f->ns[t][i];
-        }
-        times[i].ns += most;
-        times[i].calls++;
-        times[i].rows += (uint64_t)(s->rows == ROWS_FIXED ? s->n[0] : b->rows[s->rows]);
-    }
+    const size_t pitch = lines((size_t)steps_max(e->p) * sizeof(uint64_t)) / sizeof(uint64_t);
+    exec_times_add(f->steps[b->plan - e->p->bucket], b->plan, b->rows, f->ns[0], pitch, e->threads);
     for (int t = 0; t < e->threads; t++)
         f->all_wait_ns += f->wait_ns[t];
 }

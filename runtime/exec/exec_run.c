@@ -41,18 +41,6 @@ typedef struct {
 
 /* ---- before the threads start ---- */
 
-static void prepare_step(cpu_step *s, const kbatch *b, const int64_t *rows)
-{
-    static const kbatch_part parts[] = {
-        [IO_TOKENS] = KBATCH_TOKEN, [IO_POS] = KBATCH_POS, [IO_ROWS] = KBATCH_OUT};
-    s->args.batch = b;
-    if (s->plan->rows != ROWS_FIXED)
-        s->args.n[0] = rows[s->plan->rows] * s->plan->per_row;
-    for (int i = 0; i < K_IN_MAX; i++)
-        if (s->io[i] >= 0)
-            s->args.in[i] = kbatch_at(b, parts[s->io[i]]);
-}
-
 /* What a row sees at most in this call. */
 static double keys_seen(const plan_step *s, const kbatch *b)
 {
@@ -95,7 +83,7 @@ static void bound_ranges(const cpu_bucket *c, const kbatch *b)
 static void prepare_all(cpu_bucket *c, const kbatch *b)
 {
     for (int32_t i = 0; i < c->plan->n_step; i++)
-        prepare_step(&c->steps[i], b, c->rows);
+        exec_step_call(c->steps[i].plan, c->steps[i].io, b, c->rows, &c->steps[i].args);
     for (int32_t i = 0; i < c->plan->n_item; i++) {
         const plan_item *it = &c->plan->item[i];
         const cpu_step *s = &c->steps[it->first];
