@@ -1,22 +1,5 @@
-/* device.c - the kinds of device by name, and weights on any of them. */
+/* device.c - devices of any kind, and weights on them. */
 #include "runtime/exec/device.h"
-
-#include <string.h>
-
-static const device_kind *const kinds[] = {&device_kind_cpu};
-
-enum { KINDS = sizeof kinds / sizeof *kinds };
-
-weft_status device_open(weft_diag *dg, const char *name, device **out_d)
-{
-    for (size_t i = 0; i < KINDS; i++)
-        if (strcmp(kinds[i]->name, name) == 0)
-            return kinds[i]->open(dg, out_d);
-    weft_status status = weft_fail(dg, W1605, WEFT_NOWHERE, "there is no device '%s'", name);
-    for (size_t i = 0; i < KINDS; i++)
-        weft_note(dg, "there is %s", kinds[i]->name);
-    return status;
-}
 
 void device_close(device *d)
 {

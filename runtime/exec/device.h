@@ -17,9 +17,10 @@ typedef struct exec exec; /* each kind's own */
 /* What a plan is loaded with; all of it must outlive the exec. */
 typedef struct {
     const plan *p;
-    const weights *w;          /* of this device; NULL: the plan has none */
-    const kcell *cells;        /* [n_cell], in host memory; their bases are the device's */
-    const klora *lora;         /* in host memory, written between calls; NULL: no adapters */
+    const weights *w;   /* of this device; NULL: the plan has none */
+    const kcell *cells; /* [n_cell], in host memory; their bases are the device's */
+    const klora
+        *lora; /* in host memory, written between calls; NULL: no adapters. Its counts stay */
     const void *slots;         /* of the device: the memory of all sites */
     size_t batch_bytes;        /* of a call, at most */
     int threads;               /* of the host that may take part, at least 1 */
@@ -30,9 +31,9 @@ typedef struct {
 } device_load;
 
 /* What a device takes for a plan, in bytes: the plan's activations, memory private to threads for all of
- * them, and its own tables. */
+ * them, and its own tables; host: tables of the host's, where the device has memory of its own. */
 typedef struct {
-    size_t arena, scratch, tables;
+    size_t arena, scratch, tables, host;
 } device_memory;
 
 /* What was measured of a step. */
@@ -55,7 +56,8 @@ typedef struct {
 typedef struct {
     const char *name; /* "cpu" */
     bool host_memory; /* can the host read and write what it allocates? */
-    weft_status (*open)(weft_diag *dg, device **out_d);
+    /* which: what the name has behind a colon, such as the number of a card; NULL: nothing. W1605 if there is none such. */
+    weft_status (*open)(weft_diag *dg, const char *which, device **out_d);
     void (*close)(device *d);
     /* How much memory has it to give? */
     weft_status (*room)(weft_diag *dg, device *d, memory_room *out_room);
@@ -77,7 +79,7 @@ typedef struct {
     weights_memory (*weights_bytes)(const weights *w);
     weft_status (*weights_check)(weft_diag *dg, const weights *w);
 
-    /* What load will take, before there are weights and cells; and what it took, the same numbers. W1406
+    /* What load will take, before there are weights, cells and slots; and what it took, the same numbers. W1406
      * for a count of threads that cannot be. */
     weft_status (*need)(weft_diag *dg, device *d, const device_load *what, device_memory *out_m);
     weft_status (*load)(weft_diag *dg, device *d, const device_load *what, exec **out_e);
@@ -109,7 +111,8 @@ struct device {
     const device_kind *kind;
 };
 
-/* By the name of its kind; W1605 names those that there are. Outlives all that is made with it. */
+/* By the name of its kind, and perhaps which of them it is: "cpu", "cuda", "cuda:1"; W1605 names those that there are. Outlives
+ * all that is made with it. devices.c, which knows every kind: built programs have the CPU alone. */
 weft_status device_open(weft_diag *dg, const char *name, device **out_d) WEFT_MUST_USE;
 void device_close(device *d); /* NULL is fine */
 

@@ -11,9 +11,10 @@ device *device_cpu(void)
     return &the_cpu;
 }
 
-static weft_status cpu_open(weft_diag *dg, device **out_d)
+static weft_status cpu_open(weft_diag *dg, const char *which, device **out_d)
 {
-    (void)dg;
+    if (which)
+        return weft_fail(dg, W1605, WEFT_NOWHERE, "there is one cpu: no cpu:%s", which);
     *out_d = &the_cpu;
     return WEFT_OK;
 }

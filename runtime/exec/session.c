@@ -72,6 +72,7 @@ static weights_options weights_how(const session_options *opt)
 static device_load load_how(const session *s, const session_options *opt)
 {
     return (device_load){.p = s->p,
+                         .lora = s->lora ? adapters_view(s->lora) : NULL,
                          .batch_bytes = batch_view_bytes(s->b),
                          .threads = thread_count(opt),
                          .pin = opt->pin,
@@ -123,7 +124,6 @@ static weft_status open_parts(weft_diag *dg, session *s, const weight_source *sr
     device_load what = load_how(s, opt);
     if (s->lora) {
         WEFT_TRY(adapters_bind(dg, s->lora));
-        what.lora = adapters_view(s->lora);
         what.slots = adapters_memory(s->lora);
     }
     what.w = s->w;
@@ -155,6 +155,9 @@ static size_t prefix_bytes(const session *s)
 /* Of a session whose tables are open, on a device that takes m and, where they are its own, for weights w. */
 static session_memory sum_up(const session *s, const device_memory *m, const weights_memory *w)
 {
+    size_t tables = state_table_bytes(s->st) + batch_bytes(s->b) + output_bytes(s) +
+                    prefix_bytes(s) + sizeof *s + (s->lora ? adapters_table_bytes(s->lora) : 0);
+    const bool apart = !s->dev->kind->host_memory;
     return (session_memory){.weights_mapped = w->mapped,
                             .weights_copied = w->copied,
                             .weights_cached = w->cached,
@@ -163,9 +166,8 @@ static session_memory sum_up(const session *s, const device_memory *m, const wei
                             .state = state_bytes(s->st),
                             .adapters = s->lora ? adapters_bytes(s->lora) : 0,
                             .scratch = m->scratch,
-                            .tables = m->tables + w->tables + state_table_bytes(s->st) +
-                                      batch_bytes(s->b) + output_bytes(s) + prefix_bytes(s) +
-                                      sizeof *s + (s->lora ? adapters_table_bytes(s->lora) : 0)};
+                            .tables = m->tables + w->tables + (apart ? 0 : tables),
+                            .host = apart ? m->host + w->host + tables : 0};
 }
 
 session_memory session_bytes(const session *s)
@@ -225,6 +227,8 @@ static weft_status refuse(weft_diag *dg, const session_memory *m, uint64_t all, 
     weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
               m->weights_mapped + m->weights_cached + m->weights_copied + m->weights_interleaved,
               m->state, m->arena, m->scratch, m->tables);
+    if (m->host > 0)
+        weft_note(dg, "these are of the device; beside them %zu bytes of the host", m->host);
     if (m->adapters > 0)
         weft_note(dg, "slots for adapters %zu", m->adapters);
     if (m->weights_interleaved > 0)
@@ -255,6 +259,9 @@ static weft_status check_need(weft_diag *dg, const session *s, const weight_sour
         return refuse(dg, &m, own, room.bytes, room.within);
     uint64_t left = room.bytes - own + m.weights_interleaved;
     *out_interleaved_max = left < SIZE_MAX ? (size_t)left : SIZE_MAX;
+    room = memory_available("");
+    if (m.host > room.bytes)
+        return refuse(dg, &m, m.host, room.bytes, room.within);
     room = memory_mappable("");
     if (s->dev->kind->host_memory && own + m.weights_cached > room.bytes)
         return refuse(dg, &m, own + m.weights_cached, room.bytes, room.within);

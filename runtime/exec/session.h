@@ -176,8 +176,10 @@ typedef struct {
     size_t state;               /* cells */
     size_t adapters;            /* their slots */
     size_t scratch;             /* of all threads: values of their own, and what kernels need */
-    size_t tables;              /* steps, page tables, batch, tables of addresses, and outputs
-                                   where the host cannot read the device's memory */
+    size_t tables;              /* steps, page tables, batch, tables of addresses */
+    /* Where the device has memory of its own, all above is in it; and in the host's are the session's other tables, and copies
+     * of the outputs. Else they are in tables. */
+    size_t host;
 } session_memory;
 
 session_memory session_bytes(const session *s);
@@ -187,7 +189,7 @@ session_memory session_bytes(const session *s);
 weft_status session_need(weft_diag *dg, const plan *p, const weight_source *src,
                          const session_options *opt, session_memory *out_m) WEFT_MUST_USE;
 size_t session_memory_sum(const session_memory *m);
-/* Without what is mapped from files, which the system reads again where memory is short. */
+/* Without what is mapped from files, which the system reads again where memory is short. Both without `host`. */
 size_t session_memory_own(const session_memory *m);
 
 #endif

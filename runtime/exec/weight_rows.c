@@ -70,6 +70,11 @@ static bool piece_reach(const plan_weight *w, int64_t rows, int unit, size_t *ou
     return true;
 }
 
+bool weight_reach(const plan_weight *w, int i, size_t *out_bytes)
+{
+    return piece_reach(w, w->piece[i].rows, 1, out_bytes);
+}
+
 /* The bytes at a piece, after checking that all it reaches is inside its tensor. */
 static weft_status find_bytes(weft_diag *dg, const plan_weight *w, const plan_piece *piece,
                               const weight_source *src, dtype type, int unit, const char **out_data,

@@ -33,6 +33,8 @@ weft_status weight_check(weft_diag *dg, const plan_weight *w) WEFT_MUST_USE;
 /* Piece i, all of whose bytes are inside their tensor. */
 weft_status weight_find(weft_diag *dg, const plan_weight *w, int i, const weight_source *src,
                         weight_piece *out) WEFT_MUST_USE;
+/* How many bytes of its tensor piece i reaches over, which are not looked at; false: that cannot be. */
+bool weight_reach(const plan_weight *w, int i, size_t *out_bytes) WEFT_MUST_USE;
 /* Rows [first, first + n) of a piece, one after the other. gather: row_bytes of memory where they are
  * interleaved, else not used. */
 void weight_make(const weight_piece *v, int64_t first, int64_t n, char *to, char *gather);

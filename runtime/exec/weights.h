@@ -17,7 +17,7 @@ typedef struct {
     const plan *p;
 } weights;
 
-/* How far repacking is, reported now and then by the thread that called. */
+/* How far repacking is, or copying to a device, reported now and then by the thread that called. */
 typedef struct {
     void (*report)(void *ctx, uint64_t done, uint64_t total); /* bytes; NULL: nobody asks */
     void *ctx;
@@ -42,6 +42,8 @@ typedef struct {
     size_t cached;      /* repacked, in a mapped file of the weight cache: the same */
     size_t interleaved; /* repacked, in memory of ours */
     size_t tables;      /* addresses */
+    size_t
+        host; /* tables of the host's, where the device has memory of its own; else they are in tables */
 } weights_memory;
 
 /* Both p and src must outlive the weights; dev NULL: the CPU; opt may be NULL. W1501 if p was not made for

@@ -1,52 +1,13 @@
 #include "runtime/jit/jit_library.h"
 
+#include "runtime/base/library_path.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* ---- where ---- */
-
-/* The folder of the program or library that has this function; empty: the system does not say. */
-static void own_folder(strbuf *out)
-{
-    static const char here;
-    Dl_info info;
-    char *path = NULL;
-    if (dladdr(&here, &info) && info.dli_fname)
-        path = realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", NULL);
-    char *end = path ? strrchr(path, '/') : NULL;
-    if (end)
-        strbuf_put(out, (str){path, (size_t)(end - path)});
-    free(path);
-}
-
-/* Folders behind that one, in the order in which they are looked at. */
-static const char *const places[] = {"", "/..", "/weft", "/../lib/weft",
-                                     "/../" WEFT_LIBDIR "/weft"};
 
 void jit_library_path(strbuf *out)
 {
-    const char *named = getenv("WEFT_LLVM");
-    if (named && named[0]) {
-        strbuf_add(out, "%s", named);
-        return;
-    }
-    strbuf folder = {0}, path = {0};
-    own_folder(&folder);
-    for (size_t i = 0; folder.n && path.n == 0 && i < sizeof places / sizeof *places; i++) {
-        strbuf_put(&path, strbuf_view(&folder));
-        strbuf_add(&path, "%s/" CODEGEN_LIBRARY, places[i]);
-        if (access(path.p, R_OK) != 0)
-            strbuf_reset(&path);
-    }
-    if (path.n == 0)
-        strbuf_add(&path, "%s", WEFT_INSTALLED_LLVM);
-    if (access(path.p, R_OK) == 0)
-        strbuf_put(out, strbuf_view(&path));
-    strbuf_free(&folder);
-    strbuf_free(&path);
+    library_path(CODEGEN_LIBRARY, "WEFT_LLVM", out);
 }
 
 /* ---- loading ---- */

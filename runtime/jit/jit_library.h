@@ -1,7 +1,6 @@
 /* jit_library.h - libweft_llvm, found and loaded when somebody asks for it.
  *
- * It is looked for where $WEFT_LLVM says (a file), beside the program or library that this is part of or one folder up, in lib/weft beside
- * its folder, and where it was installed. One that was made of other sources is refused by name. Once loaded it stays: LLVM
+ * It is looked for where $WEFT_LLVM says (a file), and where library_path.h has it. One that was made of other sources is refused by name. Once loaded it stays: LLVM
  * does not like to be unloaded. May be called from any thread. */
 #ifndef WEFT_RUNTIME_JIT_JIT_LIBRARY_H
 #define WEFT_RUNTIME_JIT_JIT_LIBRARY_H

@@ -140,10 +140,10 @@ const backend *backend_fenced(void)
 
 /* ---- memory ---- */
 
-static weft_status fenced_open(weft_diag *dg, device **out_d)
+static weft_status fenced_open(weft_diag *dg, const char *which, device **out_d)
 {
     fenced *f = calloc(1, sizeof *f);
-    (void)dg;
+    (void)dg, (void)which;
     f->base.kind = &device_kind_fenced;
     f->copies_left = -1;
     f->space =

@@ -7,6 +7,7 @@
  * has h in the arena and a phase of its own for it. x is changed in place, so that a unit which is
  * computed twice, or not at all, shows. Kernels are the portable ones, whose bits depend neither on
  * tiles nor on rows. */
+#include "runtime/exec/cuda_driver.h"
 #include "runtime/exec/device.h"
 #include "runtime/exec/pool.h"
 #include "tests/base/kernel_list.h"
@@ -658,10 +659,41 @@ START_TEST(devices_have_names)
     ck_assert_int_eq(device_open(dg, "cpus", &d), WEFT_ERR_DEVICE);
     ck_assert_ptr_null(d);
     expect_one(dg, W1605, "there is no device 'cpus'");
+    static const struct {
+        const char *name, *message;
+    } wrong[] = {{"cpu:0", "there is one cpu: no cpu:0"},
+                 {"cud", "there is no device 'cud'"},
+                 {"cuda:", "there is no cuda:: cards have numbers, from 0"},
+                 {"cuda:-1", "there is no cuda:-1"},
+                 {"cuda:1x", "there is no cuda:1x"},
+                 {"cuda:99999999999999999999", "cards have numbers"}};
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        diag_reset(dg);
+        ck_assert_int_eq(device_open(dg, wrong[i].name, &d), WEFT_ERR_DEVICE);
+        ck_assert_ptr_null(d);
+        expect_one(dg, W1605, wrong[i].message);
+    }
+    diag_destroy(dg);
+}
+END_TEST
+
+/* Tests that open a card are in tests/cuda; whoever has none is told what is missing. */
+START_TEST(a_card_needs_a_driver)
+{
+    weft_diag *dg = diag_create();
+    device *d = NULL;
+    const cuda_driver *driver = NULL;
+    if (cuda_driver_load(dg, &driver) != WEFT_OK) {
+        expect_one(dg, W1608, "CUDA driver");
+        diag_reset(dg);
+        ck_assert_int_eq(device_open(dg, "cuda", &d), WEFT_ERR_DEVICE);
+        expect_one(dg, W1608, "CUDA driver");
+        ck_assert_ptr_null(driver);
+    }
     diag_destroy(dg);
 }
 END_TEST
 
 SUITE_MAIN("exec", buckets_and_threads_agree, several_run_at_once, measured_by_bucket,
            code_agrees_with_the_loop, code_is_measured_by_step, code_is_cancelled,
-           what_is_asked_for_is_checked, devices_have_names)
+           what_is_asked_for_is_checked, devices_have_names, a_card_needs_a_driver)

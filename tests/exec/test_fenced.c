@@ -61,7 +61,7 @@ static fixture open_model(const char *name, const char *file)
     f.ids = ids->data;
     f.vocab = logits->elems / f.n;
     f.logits = logits->data;
-    ck_assert_int_eq(device_kind_fenced.open(f.dg, &f.dev), WEFT_OK);
+    ck_assert_int_eq(device_kind_fenced.open(f.dg, NULL, &f.dev), WEFT_OK);
     f.p = plan_for(&f, backend_fenced());
     f.p_cpu = plan_for(&f, backend_reference());
     return f;
@@ -200,7 +200,7 @@ START_TEST(whoever_reads_behind_the_fence_ends)
     weft_diag *dg = diag_create();
     device *d = NULL;
     void *p = NULL;
-    ck_assert_int_eq(device_kind_fenced.open(dg, &d), WEFT_OK);
+    ck_assert_int_eq(device_kind_fenced.open(dg, NULL, &d), WEFT_OK);
     ck_assert_int_eq(device_kind_fenced.alloc(dg, d, 64, &p), WEFT_OK);
     behind = p;
     ck_assert(WIFSIGNALED(child_status(read_behind)));

@@ -1,0 +1,311 @@
+/* cuda_device.c - a card opened, and the table of functions that a CUDA device is. */
+#include "runtime/exec/cuda_impl.h"
+
+#include "kernels/cuda/image.h"
+#include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- opening ---- */
+
+/* All that was opened of it, from the last to the first. */
+static void close_all(void *ctx)
+{
+    cuda_device *d = ctx;
+    cu_context was;
+    WEFT_ASSERT(!d->held);
+    if (d->context && d->driver->cuCtxPushCurrent(d->context) == CU_OK) {
+        if (d->copies)
+            d->driver->cuStreamDestroy(d->copies);
+        if (d->module)
+            d->driver->cuModuleUnload(d->module);
+        d->driver->cuCtxPopCurrent(&was);
+    }
+    if (d->context)
+        d->driver->cuDevicePrimaryCtxRelease(d->card);
+    pthread_mutex_destroy(&d->lock);
+    mem_free(d);
+}
+
+static void device_closed(device *base)
+{
+    mem_scope_forget(close_all, cuda_of(base));
+    close_all(cuda_of(base));
+}
+
+/* A number of the card's, 0 where the driver does not know it. */
+static int attribute(const cuda_driver *driver, cu_device card, cu_attribute which)
+{
+    int value = 0;
+    return driver->cuDeviceGetAttribute(&value, which, card) == CU_OK ? value : 0;
+}
+
+static weft_status find_card(weft_diag *dg, cuda_device *d)
+{
+    int n = 0;
+    char name[96] = "a card";
+    cu_result r = d->driver->cuDeviceGetCount(&n);
+    if (r != CU_OK)
+        return cuda_fail(dg, d->driver, "", r, "counting the cards");
+    if (d->index >= n)
+        return weft_fail(dg, W1605, WEFT_NOWHERE, "there is no cuda:%d: this machine has %d card%s",
+                         d->index, n, n == 1 ? "" : "s");
+    snprintf(d->place, sizeof d->place, "on cuda:%d", d->index);
+    r = d->driver->cuDeviceGet(&d->card, d->index);
+    if (r == CU_OK)
+        r = d->driver->cuDeviceGetName(name, (int)sizeof name, d->card);
+    if (r != CU_OK)
+        return cuda_fail(dg, d->driver, d->place, r, "opening the card");
+    snprintf(d->place, sizeof d->place, "on cuda:%d (%s)", d->index, name);
+    d->blocks = attribute(d->driver, d->card, CU_MULTIPROCESSORS);
+    d->together = attribute(d->driver, d->card, CU_COOPERATIVE_LAUNCH) != 0;
+    if (d->blocks < 1)
+        return weft_fail(dg, W1610, WEFT_NOWHERE, "the card %s has no multiprocessors", d->place);
+    r = d->driver->cuDevicePrimaryCtxRetain(&d->context, d->card);
+    if (r == CU_OK)
+        return WEFT_OK;
+    d->context = NULL;
+    return cuda_fail(dg, d->driver, d->place, r, "opening the card");
+}
+
+/* The kernel, with as much shared memory as a block may have. */
+static cu_result load_kernel(cuda_device *d, const void *image)
+{
+    const cuda_driver *c = d->driver;
+    int own = 0;
+    cu_result r = c->cuModuleLoadData(&d->module, image);
+    if (r != CU_OK) {
+        d->module = NULL;
+        return r;
+    }
+    r = c->cuModuleGetFunction(&d->phases, d->module, CUDA_KERNEL);
+    if (r == CU_OK)
+        r = c->cuFuncGetAttribute(&own, CU_FUNC_SHARED_BYTES, d->phases);
+    int most = attribute(c, d->card, CU_SHARED_PER_BLOCK_OPTIN);
+    if (r != CU_OK || most <= own)
+        return r;
+    d->shared_bytes = (size_t)(most - own);
+    return c->cuFuncSetAttribute(d->phases, CU_FUNC_SHARED_DYNAMIC_MAX, most - own);
+}
+
+static weft_status load_module(weft_diag *dg, cuda_device *d, const void *image)
+{
+    WEFT_TRY(cuda_enter(dg, d));
+    cu_result r = load_kernel(d, image);
+    bool other =
+        r == CU_NO_BINARY_FOR_GPU || r == CU_INVALID_IMAGE || r == CU_UNSUPPORTED_PTX_VERSION;
+    int major = attribute(d->driver, d->card, CU_CAPABILITY_MAJOR);
+    int minor = attribute(d->driver, d->card, CU_CAPABILITY_MINOR);
+    WEFT_TRY(cuda_leave(dg, d, other ? CU_OK : r, "loading the kernels"));
+    if (other)
+        return weft_fail(dg, W0901, WEFT_NOWHERE,
+                         "there are no kernels for the card %s: it is sm_%d%d, or its driver is "
+                         "too old for them",
+                         d->place, major, minor);
+    return cuda_stream(dg, d, &d->copies);
+}
+
+weft_status cuda_device_open(weft_diag *dg, const cuda_driver *driver, const void *image, int index,
+                             device **out_d)
+{
+    cuda_device *d = mem_try_kept(sizeof *d);
+    if (!d)
+        mem_exhausted(sizeof *d);
+    *d = (cuda_device){.base.kind = &device_kind_cuda, .driver = driver, .index = index};
+    pthread_mutex_init(&d->lock, NULL);
+    mem_scope_on_fail(close_all, d);
+    weft_status st = find_card(dg, d);
+    if (st == WEFT_OK)
+        st = load_module(dg, d, image);
+    if (st == WEFT_OK)
+        *out_d = &d->base;
+    else
+        device_closed(&d->base);
+    return st;
+}
+
+static weft_status open_named(weft_diag *dg, const char *which, device **out_d)
+{
+    const cuda_driver *driver;
+    const void *image;
+    char *end = NULL;
+    long index = which ? strtol(which, &end, 10) : 0;
+    if (which && (which[0] < '0' || which[0] > '9' || *end || index > 1024))
+        return weft_fail(dg, W1605, WEFT_NOWHERE, "there is no cuda:%s: cards have numbers, from 0",
+                         which);
+    WEFT_TRY(cuda_driver_load(dg, &driver));
+    WEFT_TRY(cuda_library(dg, &image));
+    return cuda_device_open(dg, driver, image, (int)index, out_d);
+}
+
+device *cuda_device_absent(void)
+{
+    static cuda_device d = {.base.kind = &device_kind_cuda,
+                            .blocks = CUDA_MULTIPROCESSORS_USUAL,
+                            .place = "on a card that is not here"};
+    return &d.base;
+}
+
+weft_status cuda_cards(weft_diag *dg, cuda_card *out, int n_max, int *out_n)
+{
+    const cuda_driver *c;
+    int n = 0;
+    WEFT_TRY(cuda_driver_load(dg, &c));
+    cu_result r = c->cuDeviceGetCount(&n);
+    for (int i = 0; i < n && i < n_max && r == CU_OK; i++) {
+        cu_device card;
+        size_t all = 0;
+        out[i] = (cuda_card){0};
+        r = c->cuDeviceGet(&card, i);
+        if (r == CU_OK)
+            r = c->cuDeviceGetName(out[i].name, (int)sizeof out[i].name, card);
+        if (r == CU_OK)
+            r = c->cuDeviceTotalMem(&all, card);
+        if (r != CU_OK)
+            break;
+        out[i].bytes = all;
+        out[i].major = attribute(c, card, CU_CAPABILITY_MAJOR);
+        out[i].minor = attribute(c, card, CU_CAPABILITY_MINOR);
+        out[i].multiprocessors = attribute(c, card, CU_MULTIPROCESSORS);
+    }
+    if (r != CU_OK)
+        return cuda_fail(dg, c, "", r, "asking for the cards");
+    *out_n = n;
+    return WEFT_OK;
+}
+
+/* ---- memory ---- */
+
+static weft_status card_room(weft_diag *dg, device *base, memory_room *out_room)
+{
+    const cuda_device *d = cuda_of(base);
+    size_t free_bytes = 0, all = 0;
+    WEFT_TRY(cuda_enter(dg, d));
+    cu_result r = d->driver->cuMemGetInfo(&free_bytes, &all);
+    WEFT_TRY(cuda_leave(dg, d, r, "asking for free memory"));
+    *out_room = (memory_room){free_bytes, d->place};
+    return WEFT_OK;
+}
+
+static weft_status card_alloc(weft_diag *dg, device *d, size_t bytes, void **out_p)
+{
+    return cuda_take(dg, cuda_of(d), bytes, false, out_p);
+}
+
+static void card_free(device *d, void *p)
+{
+    cuda_give(cuda_of(d), p);
+}
+
+/* Until what was copied is there. */
+static weft_status copied(weft_diag *dg, const cuda_device *d, cu_stream s, cu_result r,
+                          const char *doing)
+{
+    if (r == CU_OK)
+        r = d->driver->cuStreamSynchronize(s);
+    return cuda_leave(dg, d, r, doing);
+}
+
+static weft_status copy_to(weft_diag *dg, const cuda_device *d, cu_stream s, void *to,
+                           const void *from, size_t bytes)
+{
+    if (bytes == 0)
+        return WEFT_OK;
+    WEFT_TRY(cuda_enter(dg, d));
+    cu_result r = d->driver->cuMemcpyHtoDAsync(cuda_at(to), from, bytes, s);
+    return copied(dg, d, s, r, "copying to the card");
+}
+
+static weft_status copy_from(weft_diag *dg, const cuda_device *d, cu_stream s, void *to,
+                             const void *from, size_t bytes)
+{
+    if (bytes == 0)
+        return WEFT_OK;
+    WEFT_TRY(cuda_enter(dg, d));
+    cu_result r = d->driver->cuMemcpyDtoHAsync(to, cuda_at(from), bytes, s);
+    return copied(dg, d, s, r, "copying from the card");
+}
+
+static weft_status card_copy_in(weft_diag *dg, device *d, void *to, const void *from, size_t bytes)
+{
+    return copy_to(dg, cuda_of(d), cuda_of(d)->copies, to, from, bytes);
+}
+
+static weft_status card_copy_out(weft_diag *dg, device *d, void *to, const void *from, size_t bytes)
+{
+    return copy_from(dg, cuda_of(d), cuda_of(d)->copies, to, from, bytes);
+}
+
+static weft_status card_copy(weft_diag *dg, device *base, void *to, const void *from, size_t bytes)
+{
+    const cuda_device *d = cuda_of(base);
+    if (bytes == 0)
+        return WEFT_OK;
+    WEFT_TRY(cuda_enter(dg, d));
+    cu_result r = d->driver->cuMemcpyDtoDAsync(cuda_at(to), cuda_at(from), bytes, d->copies);
+    return copied(dg, d, d->copies, r, "copying on the card");
+}
+
+/* ---- execs ---- */
+
+static char *arena_at(const exec *e, size_t offset, size_t bytes)
+{
+    WEFT_ASSERT(offset <= e->bytes.arena && bytes <= e->bytes.arena - offset);
+    return e->arena + offset;
+}
+
+static weft_status exec_read(weft_diag *dg, const exec *e, size_t offset, void *to, size_t bytes)
+{
+    return copy_from(dg, e->d, e->stream, to, arena_at(e, offset, bytes), bytes);
+}
+
+static weft_status exec_write(weft_diag *dg, exec *e, size_t offset, const void *from, size_t bytes)
+{
+    return copy_to(dg, e->d, e->stream, arena_at(e, offset, bytes), from, bytes);
+}
+
+static void exec_watch(exec *e, device_watch *hook, void *ctx)
+{
+    e->watch = hook;
+    e->watch_ctx = ctx;
+}
+
+static run_stats exec_stats(const exec *e)
+{
+    return (run_stats){.barriers = e->barriers};
+}
+
+static void exec_bytes(const exec *e, device_memory *out_m)
+{
+    *out_m = e->bytes;
+}
+
+const device_kind device_kind_cuda = {
+    .name = "cuda",
+    .open = open_named,
+    .close = device_closed,
+    .room = card_room,
+    .alloc = card_alloc,
+    .free = card_free,
+    .copy_in = card_copy_in,
+    .copy_out = card_copy_out,
+    .copy = card_copy,
+    .weights_load = cuda_weights_load,
+    .weights_free = cuda_weights_free,
+    .weights_need = cuda_weights_need,
+    .weights_bytes = cuda_weights_bytes,
+    .weights_check = cuda_weights_check,
+    .need = cuda_need,
+    .load = cuda_load,
+    .unload = cuda_unload,
+    .bytes = exec_bytes,
+    .submit = cuda_submit,
+    .wait = cuda_wait,
+    .read = exec_read,
+    .write = exec_write,
+    .stats = exec_stats,
+    .profile = cuda_profile_set,
+    .profile_steps = cuda_profile_steps,
+    .watch = exec_watch,
+};

@@ -1,0 +1,164 @@
+/* cuda_impl.h - the inside of a CUDA device; private to the cuda_*.c files. */
+#ifndef WEFT_RUNTIME_EXEC_CUDA_IMPL_H
+#define WEFT_RUNTIME_EXEC_CUDA_IMPL_H
+
+#include "kernels/cuda/phase.h"
+#include "runtime/exec/cuda_device.h"
+#include "runtime/exec/exec_steps.h"
+#include <pthread.h>
+
+enum { CUDA_ALIGN = 256 }; /* of everything on the card, in bytes */
+
+/* Memory that the driver gave: on the card, or of the host where the card can read it. */
+typedef struct cuda_block {
+    struct cuda_device *d;
+    struct cuda_block *next;
+    void *p;
+    bool host;
+} cuda_block;
+
+typedef struct cuda_device {
+    device base;
+    const cuda_driver *driver; /* NULL: the card is not here */
+    int index, blocks;         /* blocks: of a launch */
+    cu_device card;
+    cu_context context;
+    cu_module module;
+    cu_function phases;
+    cu_stream copies;    /* for what is done on return */
+    size_t shared_bytes; /* of a block, at most, beside what the kernel has by itself */
+    bool together;       /* can the blocks of a launch wait for each other? */
+    char place[128];     /* "on cuda:0 (NVIDIA H200)" */
+    pthread_mutex_t lock;
+    cuda_block *held; /* all memory; guarded by lock */
+} cuda_device;
+
+static inline cuda_device *cuda_of(const device *d)
+{
+    return (cuda_device *)(uintptr_t)d;
+}
+
+static inline cu_ptr cuda_at(const void *p)
+{
+    return (cu_ptr)(uintptr_t)p;
+}
+
+/* ---- calls of the driver ----
+ *
+ *     WEFT_TRY(cuda_enter(dg, d));
+ *     cu_result r = d->driver->...;
+ *     return cuda_leave(dg, d, r, "copying to the card");
+ */
+
+/* Make the card's context current; every call of the driver's that needs one is between these two. */
+weft_status cuda_enter(weft_diag *dg, const cuda_device *d) WEFT_MUST_USE;
+/* Not any more; W1610 with what was being done, if r is no success. */
+weft_status cuda_leave(weft_diag *dg, const cuda_device *d, cu_result r,
+                       const char *doing) WEFT_MUST_USE;
+weft_status cuda_fail(weft_diag *dg, const cuda_driver *driver, const char *place, cu_result r,
+                      const char *doing);
+
+/* Memory of the card (W0902), or of the host where the card can read it (W1110); NULL for no bytes. */
+weft_status cuda_take(weft_diag *dg, cuda_device *d, size_t bytes, bool host,
+                      void **out_p) WEFT_MUST_USE;
+void cuda_give(cuda_device *d, void *p); /* NULL is fine */
+/* A stream; streams need not be given back in any order. */
+weft_status cuda_stream(weft_diag *dg, cuda_device *d, cu_stream *out_s) WEFT_MUST_USE;
+void cuda_stream_end(cuda_device *d, cu_stream s); /* NULL is fine */
+
+/* ---- weights: cuda_weights.c ---- */
+
+weft_status cuda_weights_load(weft_diag *dg, device *d, const plan *p, const weight_source *src,
+                              const weights_options *opt, weights **out_w);
+void cuda_weights_free(weights *w);
+weights_memory cuda_weights_need(device *d, const plan *p, const weight_source *src,
+                                 const weights_options *opt);
+weights_memory cuda_weights_bytes(const weights *w);
+weft_status cuda_weights_check(weft_diag *dg, const weights *w);
+/* What an operand with weight i is given, on the card. */
+const void *cuda_weights_at(const weights *w, int32_t i);
+
+/* Bytes from the host to the card through two blocks of bounded size in turns: one is filled while the other is copied. */
+typedef struct cuda_upload cuda_upload;
+/* Room for at least `least` bytes at once. */
+weft_status cuda_upload_open(weft_diag *dg, cuda_device *d, size_t least,
+                             cuda_upload **out_u) WEFT_MUST_USE;
+size_t cuda_upload_room(const cuda_upload *u); /* bytes at once, at most */
+/* Where to put the next bytes; then n of them go to an address of the card. */
+weft_status cuda_upload_begin(weft_diag *dg, cuda_upload *u, char **out_p) WEFT_MUST_USE;
+weft_status cuda_upload_send(weft_diag *dg, cuda_upload *u, char *to, size_t n) WEFT_MUST_USE;
+/* Wait for all of it; and end. */
+weft_status cuda_upload_wait(weft_diag *dg, cuda_upload *u) WEFT_MUST_USE;
+void cuda_upload_close(cuda_upload *u); /* NULL is fine */
+
+/* ---- plans ---- */
+
+typedef struct {
+    const plan_bucket *plan;
+    /* In the host's tables; the card's have the same offsets. */
+    cuda_step *steps;        /* [n_step] */
+    cuda_item *items;        /* [n_item] */
+    cuda_phase *phases;      /* [n_item] of room */
+    int64_t *units;          /* [n_item], of the call */
+    exec_spaces *own;        /* [n_step] */
+    const kernel_row **rows; /* [n_step] */
+    int32_t n_phase;         /* of the call */
+    bool at_once;            /* all phases in one launch */
+    size_t shared; /* bytes of a block that are in shared memory; 0: all are in the card's */
+    /* The call that tables were last made ready for. */
+    bool ready, apart; /* apart: with a barrier after every phase, for a watch */
+    int64_t n_row[ROWS_FIXED];
+    uint64_t lora;
+} cuda_bucket;
+
+struct exec {
+    cuda_device *d;
+    const plan *p;
+    device_memory bytes;
+    /* Of the host, written between calls: they are copied to the card when they have changed. */
+    const kcell *cells;
+    const klora *lora;
+    size_t lora_bytes;
+    const cancel_flag *cancel;
+    char *arena, *blocks; /* of the card */
+    size_t block_bytes, local_bytes;
+    char *card,
+        *host; /* tables: of the card, and of the host, whose first ns bytes are the card's */
+    cu_ptr host_seen; /* where the card sees the host's */
+    struct {          /* offsets in the tables */
+        size_t consts, code, cells, lora, batch, gate, cancel, ns, end;
+    } at;
+    cuda_bucket *buckets;
+    cu_stream stream;
+    bool in_doubt;    /* not all of the tables may have come to the card */
+    cuda_bucket *now; /* of the call that was begun; NULL: there is none */
+    int64_t n_tok;    /* and its rows */
+    uint64_t barriers;
+    /* What is measured; both NULL before the first time. */
+    bool measure;
+    step_time **times; /* [n_bucket][n_step] */
+    uint64_t *ns;      /* [blocks][n_step_max] */
+    device_watch *watch;
+    void *watch_ctx;
+};
+
+/* Of the largest bucket. */
+int32_t cuda_steps_max(const plan *p);
+
+/* cuda_load.c */
+weft_status cuda_need(weft_diag *dg, device *d, const device_load *what, device_memory *out_m);
+weft_status cuda_load(weft_diag *dg, device *d, const device_load *what, exec **out_e);
+void cuda_unload(exec *e);
+
+/* cuda_run.c */
+weft_status cuda_submit(weft_diag *dg, exec *e, const kbatch *b);
+weft_status cuda_wait(weft_diag *dg, exec *e);
+
+/* cuda_profile.c */
+void cuda_profile_set(exec *e, bool on);
+const step_time *cuda_profile_steps(const exec *e, int32_t bucket);
+/* Before and after a call that is measured. */
+cu_result cuda_profile_start(exec *e);
+weft_status cuda_profile_add(weft_diag *dg, exec *e, const cuda_bucket *b);
+
+#endif

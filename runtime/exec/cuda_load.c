@@ -1,0 +1,288 @@
+/* cuda_load.c - a plan onto a card: operands to addresses of the card's, in tables as phase.h has them.
+ *
+ * The host has the same tables, in memory that the card can read: what a call changes is written there and copied. One
+ * function lays them out. It is run without memory to learn the size and with it to fill the pointers, so that what a session
+ * needs is known before it is taken, to the byte. */
+#include "runtime/exec/cuda_impl.h"
+
+#include "kernels/cuda/cuda_rows.h"
+#include "runtime/base/intmath.h"
+#include "runtime/base/mem.h"
+#include <inttypes.h>
+
+/* ---- sizes ---- */
+
+typedef struct {
+    char *base; /* NULL: only count */
+    size_t at;
+} carving;
+
+/* Where the next n * item_bytes begin. */
+static size_t carve_at(carving *c, size_t n, size_t item_bytes)
+{
+    size_t at = c->at, bytes = mem_product(n, item_bytes);
+    c->at += (bytes + CUDA_ALIGN - 1) / CUDA_ALIGN * CUDA_ALIGN;
+    return at;
+}
+
+static void *carve(carving *c, size_t n, size_t item_bytes)
+{
+    size_t at = carve_at(c, n, item_bytes);
+    return c->base ? c->base + at : NULL;
+}
+
+int32_t cuda_steps_max(const plan *p)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < p->n_bucket; i++)
+        n = p->bucket[i].n_step > n ? p->bucket[i].n_step : n;
+    return n;
+}
+
+/* What card and host both have; behind it, on the card alone, the times of steps. */
+static void carve_tables(carving *c, const device_load *what, exec *e)
+{
+    const plan *p = what->p;
+    e->at.consts = carve_at(c, p->const_bytes, 1);
+    e->at.code = carve_at(c, (size_t)p->n_code, sizeof(kinstr));
+    e->at.cells = carve_at(c, (size_t)p->n_cell, sizeof(kcell));
+    e->at.lora = carve_at(c, e->lora_bytes, 1);
+    e->at.batch = carve_at(c, what->batch_bytes, 1);
+    e->at.gate = carve_at(c, 1, sizeof(uint32_t));
+    e->at.cancel = carve_at(c, 1, sizeof(uint32_t));
+    for (int32_t i = 0; i < p->n_bucket; i++) {
+        const plan_bucket *b = &p->bucket[i];
+        cuda_step *steps = carve(c, (size_t)b->n_step, sizeof *steps);
+        cuda_item *items = carve(c, (size_t)b->n_item, sizeof *items);
+        cuda_phase *phases = carve(c, (size_t)b->n_item, sizeof *phases);
+        if (c->base) {
+            e->buckets[i].steps = steps;
+            e->buckets[i].items = items;
+            e->buckets[i].phases = phases;
+        }
+    }
+    e->at.ns = c->at;
+    size_t steps = (size_t)cuda_steps_max(p);
+    carve_at(c, mem_product((size_t)e->d->blocks, steps), sizeof(uint64_t));
+    e->at.end = c->at;
+}
+
+/* What the host alone has; the exec itself is first. */
+static void carve_own(carving *c, exec *e)
+{
+    const plan *p = e->p;
+    e->buckets = carve(c, (size_t)p->n_bucket, sizeof *e->buckets);
+    for (int32_t i = 0; i < p->n_bucket; i++) {
+        const plan_bucket *b = &p->bucket[i];
+        cuda_bucket to = {.plan = b};
+        to.units = carve(c, (size_t)b->n_item, sizeof *to.units);
+        to.own = carve(c, (size_t)b->n_step, sizeof *to.own);
+        to.rows = carve(c, (size_t)b->n_step, sizeof *to.rows);
+        if (c->base)
+            e->buckets[i] = to;
+    }
+}
+
+static size_t lora_size(const klora *l)
+{
+    return l ? klora_bytes(l->n_slot, l->n_site, l->n_mix) : 0;
+}
+
+/* What an exec will be; its memory is not there. out_own: bytes of the host alone. */
+static weft_status size_exec(weft_diag *dg, const cuda_device *d, const device_load *what,
+                             exec *out_e, size_t *out_own)
+{
+    const plan *p = what->p;
+    exec e = {.d = cuda_of(&d->base), .p = p, .lora_bytes = lora_size(what->lora)};
+    carving tables = {0}, own = {0};
+    size_t scratch;
+    if (!size_align_up(p->local_bytes, CUDA_ALIGN, &e.local_bytes) ||
+        !size_align_up(p->scratch_bytes, CUDA_ALIGN, &scratch) ||
+        !size_add(e.local_bytes, scratch, &e.block_bytes) ||
+        !size_mul(e.block_bytes, (size_t)d->blocks, &e.bytes.scratch))
+        return weft_fail(dg, W0902, WEFT_NOWHERE, "memory for %d blocks is too large", d->blocks);
+    carve_tables(&tables, what, &e);
+    carve(&own, 1, sizeof e);
+    carve_own(&own, &e);
+    e.bytes.arena = p->arena_bytes;
+    e.bytes.tables = e.at.end;
+    e.bytes.host = e.at.ns + own.at;
+    *out_e = e;
+    *out_own = own.at;
+    return WEFT_OK;
+}
+
+weft_status cuda_need(weft_diag *dg, device *d, const device_load *what, device_memory *out_m)
+{
+    exec e;
+    size_t own;
+    WEFT_TRY(size_exec(dg, cuda_of(d), what, &e, &own));
+    *out_m = e.bytes;
+    return WEFT_OK;
+}
+
+/* ---- steps ---- */
+
+static weft_status find_kernels(weft_diag *dg, const plan *p, const kernel_row **rows)
+{
+    for (int32_t i = 0; i < p->n_kernel; i++) {
+        rows[i] = cuda_row_find(p->kernel[i].name);
+        if (!rows[i])
+            return weft_fail(dg, W1501, WEFT_NOWHERE,
+                             "the plan has a kernel %s, which CUDA cards have not",
+                             p->kernel[i].name);
+    }
+    return WEFT_OK;
+}
+
+static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at, cuda_bucket *c,
+                             int32_t i)
+{
+    const plan_step *s = &c->plan->step[i];
+    kargs k = exec_step_args(e->p, c->plan, s, at);
+    c->own[i] = exec_step_spaces(s);
+    c->steps[i] = (cuda_step){.k = k,
+                              .row = (int32_t)(c->rows[i] - cuda_row_table),
+                              .local = c->own[i].local,
+                              .tile = c->own[i].tile};
+    k.cell = s->cell >= 0 ? e->cells + s->cell : NULL; /* those that can be looked at here */
+    k.lora = e->lora;
+    size_t need = kernel_scratch(c->rows[i], &k), scratch = e->block_bytes - e->local_bytes;
+    if (need > scratch)
+        return weft_fail(dg, W1501, s->loc, "%s needs %zu bytes of scratch, the plan has %zu",
+                         c->rows[i]->symbol, need, scratch);
+    return WEFT_OK;
+}
+
+static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
+                              const kernel_row *const *rows)
+{
+    exec_places at = {.weight = cuda_weights_at,
+                      .w = what->w,
+                      .arena = e->arena,
+                      .consts = e->card + e->at.consts,
+                      .code = (const kinstr *)(void *)(e->card + e->at.code),
+                      .cells = (const kcell *)(void *)(e->card + e->at.cells),
+                      .lora = e->lora ? (const klora *)(void *)(e->card + e->at.lora) : NULL,
+                      .slots = what->slots};
+    for (int32_t b = 0; b < e->p->n_bucket; b++) {
+        cuda_bucket *c = &e->buckets[b];
+        for (int32_t i = 0; i < c->plan->n_step; i++) {
+            c->rows[i] = rows[c->plan->step[i].kernel];
+            WEFT_TRY(load_step(dg, e, &at, c, i));
+        }
+        for (int32_t i = 0; i < c->plan->n_item; i++) {
+            const plan_item *it = &c->plan->item[i];
+            c->items[i] = (cuda_item){.first = it->first,
+                                      .n_step = it->n_step,
+                                      .every = it->per_thread,
+                                      .grain = it->grain};
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Calls of few rows are over in microseconds, of which launches would be the most: their phases are one launch, and blocks wait
+ * for each other. That needs all of them to be there at once. */
+static weft_status choose_launches(weft_diag *dg, exec *e)
+{
+    const cuda_device *d = e->d;
+    cu_result r = CU_OK;
+    WEFT_TRY(cuda_enter(dg, d));
+    for (int32_t i = 0; i < e->p->n_bucket && r == CU_OK; i++) {
+        cuda_bucket *c = &e->buckets[i];
+        int fits = 0;
+        if (!d->together || c->plan->n_tok_max > K_ROWS_FEW)
+            continue;
+        size_t shared = e->block_bytes <= d->shared_bytes ? e->block_bytes : 0;
+        r = d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, d->phases, CUDA_BLOCK,
+                                                                   shared);
+        c->at_once = r == CU_OK && fits > 0;
+        c->shared = c->at_once ? shared : 0;
+    }
+    return cuda_leave(dg, d, r, "asking how many blocks fit");
+}
+
+/* ---- the whole ---- */
+
+void cuda_unload(exec *e)
+{
+    if (!e)
+        return;
+    cuda_stream_end(e->d, e->stream);
+    void *const parts[] = {e->arena, e->blocks, e->card, e->host};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        cuda_give(e->d, parts[i]);
+    mem_free(e->times);
+    mem_free(e->ns);
+    mem_free(e); /* its tables with it */
+}
+
+static weft_status take_parts(weft_diag *dg, exec *e)
+{
+    struct {
+        size_t bytes;
+        bool host;
+        char **to;
+    } parts[] = {{e->bytes.arena, false, &e->arena},
+                 {e->bytes.scratch, false, &e->blocks},
+                 {e->at.end, false, &e->card},
+                 {e->at.ns, true, &e->host}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        void *p;
+        WEFT_TRY(cuda_take(dg, e->d, parts[i].bytes, parts[i].host, &p));
+        *parts[i].to = p;
+    }
+    WEFT_TRY(cuda_stream(dg, e->d, &e->stream));
+    WEFT_TRY(cuda_enter(dg, e->d));
+    cu_result r = e->d->driver->cuMemHostGetDevicePointer(&e->host_seen, e->host, 0);
+    return cuda_leave(dg, e->d, r, "mapping memory of the host");
+}
+
+static weft_status fill(weft_diag *dg, const device_load *what, exec *e)
+{
+    const plan *p = what->p;
+    carving c = {.base = e->host};
+    memset(e->host, 0, e->at.ns);
+    carve_tables(&c, what, e);
+    if (p->const_bytes)
+        memcpy(e->host + e->at.consts, p->consts, p->const_bytes);
+    if (p->n_code)
+        memcpy(e->host + e->at.code, p->code, (size_t)p->n_code * sizeof *p->code);
+    if (p->n_cell)
+        memcpy(e->host + e->at.cells, e->cells, (size_t)p->n_cell * sizeof *e->cells);
+    if (e->lora)
+        memcpy(e->host + e->at.lora, e->lora, e->lora_bytes);
+    const kernel_row **rows = mem_alloc(mem_product((size_t)p->n_kernel + 1, sizeof *rows));
+    weft_status st = find_kernels(dg, p, rows);
+    if (st == WEFT_OK)
+        st = load_steps(dg, what, e, rows);
+    mem_free(rows);
+    WEFT_TRY(st);
+    WEFT_TRY(choose_launches(dg, e));
+    return e->d->base.kind->copy_in(dg, &e->d->base, e->card, e->host, e->at.ns);
+}
+
+weft_status cuda_load(weft_diag *dg, device *d, const device_load *what, exec **out_e)
+{
+    exec sized;
+    size_t own;
+    WEFT_TRY(size_exec(dg, cuda_of(d), what, &sized, &own));
+    exec *e = mem_alloc(own);
+    carving c = {.base = (char *)e};
+    memset(e, 0, own);
+    *e = sized;
+    e->cells = what->cells;
+    e->lora = what->lora;
+    e->cancel = what->cancel;
+    carve(&c, 1, sizeof *e);
+    carve_own(&c, e);
+    weft_status st = take_parts(dg, e);
+    if (st == WEFT_OK)
+        st = fill(dg, what, e);
+    if (st == WEFT_OK)
+        *out_e = e;
+    else
+        cuda_unload(e);
+    return st;
+}

@@ -1,0 +1,239 @@
+/* cuda_run.c - a call on a card: what changed goes up, phases are launched, and somebody waits.
+ *
+ * All of it is in order on one stream. Calls of few rows are one launch, whose blocks wait for each other between phases; in
+ * others, and where somebody watches, each phase is a launch. */
+#include "runtime/exec/cuda_impl.h"
+
+#include "runtime/base/clock.h"
+#include <inttypes.h>
+#include <time.h>
+
+/* ---- tables ---- */
+
+/* Copy a part of the host's tables to the card's. */
+static cu_result push(const exec *e, const void *part, size_t bytes)
+{
+    size_t at = (size_t)((const char *)part - e->host);
+    WEFT_ASSERT(at + bytes <= e->at.ns);
+    return bytes == 0 ? CU_OK
+                      : e->d->driver->cuMemcpyHtoDAsync(cuda_at(e->card + at), e->host + at, bytes,
+                                                        e->stream);
+}
+
+/* The same for what the host has elsewhere, if it has changed. */
+static cu_result push_changed(const exec *e, size_t at, const void *from, size_t bytes)
+{
+    if (bytes == 0 || memcmp(e->host + at, from, bytes) == 0)
+        return CU_OK;
+    memcpy(e->host + at, from, bytes);
+    return push(e, e->host + at, bytes);
+}
+
+static int64_t units_of(const exec *e, const cuda_bucket *c, int32_t step, const kbatch *b)
+{
+    kargs k = c->steps[step].k;
+    int32_t cell = c->plan->step[step].cell;
+    k.batch = b; /* those that can be looked at here */
+    k.cell = cell >= 0 ? e->cells + cell : NULL;
+    k.lora = e->lora;
+    return kernel_units(c->rows[step], &k);
+}
+
+/* Units of all items, or only of those that have other ones in calls with as many rows; whether any has changed. */
+static bool count_units(const exec *e, cuda_bucket *c, const kbatch *b, bool all)
+{
+    bool changed = false;
+    for (int32_t i = 0; i < c->plan->n_item; i++) {
+        const plan_item *it = &c->plan->item[i];
+        if (!all && !kunit_varies(c->rows[it->first]->unit))
+            continue;
+        int64_t n = units_of(e, c, it->first, b);
+        for (int32_t k = 1; k < it->n_step && all; k++)
+            WEFT_ASSERT(units_of(e, c, it->first + k, b) == n);
+        changed = changed || n != c->units[i];
+        c->items[i].units = c->units[i] = n;
+    }
+    return changed;
+}
+
+static void list_phases(const exec *e, cuda_bucket *c)
+{
+    c->n_phase = 0;
+    for (int32_t from = 0;;) {
+        item_span s = exec_span_from(e->p, c->plan, c->units, from, c->apart);
+        if (s.first >= s.end)
+            return;
+        c->phases[c->n_phase++] = (cuda_phase){.first = s.first, .n_item = s.end - s.first};
+        from = s.end;
+    }
+}
+
+/* Steps depend on how many rows there are, which says where the arrays of a batch are too, and on the adapters in use: decoding
+ * prepares once. */
+static cu_result prepare(exec *e, cuda_bucket *c, const kbatch *b)
+{
+    const int64_t rows[] = {[ROWS_T] = b->n_tok, [ROWS_R] = b->n_out, [ROWS_S] = b->n_seq};
+    const uint64_t version = e->lora ? e->lora->version : 0;
+    const bool apart = e->watch != NULL;
+    bool same = c->ready && memcmp(c->n_row, rows, sizeof rows) == 0 && c->lora == version &&
+                c->apart == apart;
+    const kbatch *card = (const kbatch *)(void *)(e->card + e->at.batch);
+    for (int32_t i = 0; i < c->plan->n_step && !same; i++)
+        exec_step_call(&c->plan->step[i], c->own[i].io, card, rows, &c->steps[i].k);
+    c->ready = true;
+    c->lora = version;
+    c->apart = apart;
+    memcpy(c->n_row, rows, sizeof rows);
+    if (!count_units(e, c, b, !same) && same)
+        return CU_OK;
+    list_phases(e, c);
+    size_t end = (size_t)((char *)(c->phases + c->n_phase) - (char *)c->items);
+    cu_result r = push(e, c->items, end);
+    return r == CU_OK && !same ? push(e, c->steps, (size_t)c->plan->n_step * sizeof *c->steps) : r;
+}
+
+/* ---- launches ---- */
+
+/* The word by which the card hears that a call is cancelled. */
+static uint32_t *cancel_word(const exec *e)
+{
+    return (uint32_t *)(void *)(e->host + e->at.cancel);
+}
+
+static void *card_of(const exec *e, const void *part)
+{
+    return e->card + ((const char *)part - e->host);
+}
+
+/* Phases [first, end) of a call in one launch. */
+static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int32_t end,
+                        size_t shared)
+{
+    const cuda_device *d = e->d;
+    unsigned grid = (unsigned)d->blocks;
+    bool together = end - first > 1;
+    cuda_run run = {.step = card_of(e, c->steps),
+                    .item = card_of(e, c->items),
+                    .phase = card_of(e, c->phases),
+                    .first = first,
+                    .end = end,
+                    .blocks = shared ? NULL : e->blocks,
+                    .block_bytes = e->block_bytes,
+                    .local_bytes = e->local_bytes,
+                    .gate = (uint32_t *)(void *)(e->card + e->at.gate),
+                    .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
+                    .n_step = c->plan->n_step};
+    void *args[] = {&run};
+    if (e->cancel)
+        run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
+    if (!together)
+        return d->driver->cuLaunchKernel(d->phases, grid, 1, 1, CUDA_BLOCK, 1, 1, (unsigned)shared,
+                                         e->stream, args, NULL);
+    cu_result r = d->driver->cuMemsetD8Async(cuda_at(run.gate), 0, sizeof *run.gate, e->stream);
+    return r != CU_OK ? r
+                      : d->driver->cuLaunchCooperativeKernel(d->phases, grid, 1, 1, CUDA_BLOCK, 1,
+                                                             1, (unsigned)shared, e->stream, args);
+}
+
+static cu_result launch_all(const exec *e, const cuda_bucket *c)
+{
+    cu_result r = CU_OK;
+    if (c->at_once && c->n_phase > 0)
+        return launch(e, c, 0, c->n_phase, c->shared);
+    for (int32_t i = 0; i < c->n_phase && r == CU_OK; i++)
+        r = launch(e, c, i, i + 1, 0);
+    return r;
+}
+
+/* ---- calls ---- */
+
+static cu_result begin(exec *e, cuda_bucket *c, const kbatch *b)
+{
+    cu_result r = e->in_doubt ? e->d->driver->cuStreamSynchronize(e->stream) : CU_OK;
+    memcpy(e->host + e->at.batch, b, kbatch_bytes(b));
+    if (r == CU_OK && e->in_doubt)
+        r = push(e, e->host, e->at.ns);
+    if (r == CU_OK)
+        r = push_changed(e, e->at.cells, e->cells, (size_t)e->p->n_cell * sizeof *e->cells);
+    if (r == CU_OK)
+        r = push_changed(e, e->at.lora, e->lora, e->lora_bytes);
+    if (r == CU_OK)
+        r = push(e, e->host + e->at.batch, kbatch_bytes(b));
+    if (r == CU_OK)
+        r = prepare(e, c, b);
+    if (r == CU_OK && e->measure)
+        r = cuda_profile_start(e);
+    return r == CU_OK && !e->watch ? launch_all(e, c) : r;
+}
+
+weft_status cuda_submit(weft_diag *dg, exec *e, const kbatch *b)
+{
+    cuda_bucket *c = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
+    WEFT_ASSERT(!e->now && kbatch_bytes(b) <= e->at.gate - e->at.batch);
+    WEFT_TRY(cuda_enter(dg, e->d));
+    *cancel_word(e) = cancel_asked(e->cancel);
+    cu_result r = begin(e, c, b);
+    e->in_doubt = r != CU_OK;
+    WEFT_TRY(cuda_leave(dg, e->d, r, "beginning a call"));
+    e->now = c;
+    e->n_tok = b->n_tok;
+    e->barriers = (uint64_t)c->n_phase;
+    return WEFT_OK;
+}
+
+/* Awake for the time that a decoded token takes; then asleep for moments. */
+enum { AWAKE_NS = 2000000, SLEEP_NS = 50000 };
+
+/* Until all that was queued is done. Meanwhile it looks whether the call was cancelled, and tells the card. */
+static cu_result wait_stream(const exec *e)
+{
+    const cuda_driver *c = e->d->driver;
+    if (!e->cancel)
+        return c->cuStreamSynchronize(e->stream);
+    uint64_t began = clock_ns();
+    cu_result r;
+    while ((r = c->cuStreamQuery(e->stream)) == CU_NOT_READY) {
+        if (cancel_asked(e->cancel))
+            __atomic_store_n(cancel_word(e), 1, __ATOMIC_RELAXED);
+        if (clock_ns() - began > AWAKE_NS)
+            nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+    }
+    return r;
+}
+
+static weft_status wait_done(weft_diag *dg, exec *e, cu_result r)
+{
+    if (r == CU_OK)
+        r = wait_stream(e);
+    e->in_doubt = r != CU_OK;
+    WEFT_TRY(cuda_leave(dg, e->d, r, "running the plan"));
+    if (*cancel_word(e))
+        return weft_fail(dg, W1412, WEFT_NOWHERE, "evaluating %" PRId64 " rows was cancelled",
+                         e->n_tok);
+    return WEFT_OK;
+}
+
+static weft_status watch_phases(weft_diag *dg, exec *e, const cuda_bucket *c)
+{
+    for (int32_t i = 0; i < c->n_phase; i++) {
+        WEFT_TRY(cuda_enter(dg, e->d));
+        WEFT_TRY(wait_done(dg, e, launch(e, c, i, i + 1, 0)));
+        WEFT_TRY(e->watch(e->watch_ctx, dg, (int32_t)(c->plan - e->p->bucket),
+                          c->plan->item[c->phases[i].first].phase));
+    }
+    return WEFT_OK;
+}
+
+weft_status cuda_wait(weft_diag *dg, exec *e)
+{
+    const cuda_bucket *c = e->now;
+    WEFT_ASSERT(c);
+    e->now = NULL;
+    if (e->watch) {
+        WEFT_TRY(watch_phases(dg, e, c));
+    } else {
+        WEFT_TRY(cuda_enter(dg, e->d));
+        WEFT_TRY(wait_done(dg, e, CU_OK));
+    }
+    return e->measure ? cuda_profile_add(dg, e, c) : WEFT_OK;
+}
