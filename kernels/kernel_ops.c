@@ -6,6 +6,8 @@
 #include "kernels/c/attend_panels_size.h"
 #include "kernels/c/attend_size.h"
 #include "kernels/c/panel_size.h"
+#include "kernels/cuda/attend_cuda_size.h"
+#include "kernels/cuda/dot_size.h"
 #include "kernels/lora_rows.h"
 #include "kernels/neon/rows8_size.h"
 #include "kernels/x86/tiles_size.h"
@@ -110,6 +112,11 @@ static int64_t units_queries_copied(const kargs *k)
     return attend_panels_units(k, ATTEND_MANY_COPIED);
 }
 
+static int64_t units_queries_cuda(const kargs *k)
+{
+    return cuda_attend_units(k);
+}
+
 bool kunit_varies(kunit u)
 {
     return u == KUNIT_PAGE;
@@ -126,6 +133,7 @@ static const struct {
     [KUNIT_PAGE] = {"head of a page", units_page},
     [KUNIT_QUERIES] = {"block of queries", units_queries},
     [KUNIT_QUERIES_COPIED] = {"block of queries", units_queries_copied},
+    [KUNIT_QUERIES_CUDA] = {"block of queries", units_queries_cuda},
     [KUNIT_RANKS] = {"4 rows of A", lora_units},
 };
 

@@ -221,6 +221,7 @@ typedef enum {
     KUNIT_PAGE,
     KUNIT_QUERIES,
     KUNIT_QUERIES_COPIED,
+    KUNIT_QUERIES_CUDA,
     KUNIT_RANKS
 } kunit;
 
@@ -228,7 +229,7 @@ typedef enum {
  * positions (kernels.def)? */
 K_FN bool kunit_splits(kunit u)
 {
-    return u == KUNIT_QUERIES || u == KUNIT_QUERIES_COPIED;
+    return u == KUNIT_QUERIES || u == KUNIT_QUERIES_COPIED || u == KUNIT_QUERIES_CUDA;
 }
 
 /* What scratch a thread needs, by the words of scratch.def. */

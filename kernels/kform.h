@@ -30,6 +30,17 @@ K_FN dtype kform_dtype(kform f)
     return types[f];
 }
 
+/* Of a number of such a form. */
+K_FN int64_t kform_bytes(kform f)
+{
+    static const int8_t bits[] = {
+#define FORM(name, text, type, bits, ...) bits,
+#include "kernels/kforms.def"
+#undef FORM
+    };
+    return bits[f] / 8;
+}
+
 K_FN bool kform_is_float(kform f)
 {
     return kform_dtype(f) != DT_COUNT;

@@ -88,7 +88,7 @@ K_FN page_part page_part_of(kform form, page_kind kind, int64_t page_tok, int64_
 {
     page_part p = {.form = form, .kind = kind, .page_tok = page_tok, .width = width};
     if (kform_is_float(form)) {
-        p.row_bytes = width * (int64_t)dtype_row_of(kform_dtype(form))->bytes;
+        p.row_bytes = width * kform_bytes(form);
         p.bytes = page_tok * p.row_bytes;
         return p;
     }

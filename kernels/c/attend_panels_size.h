@@ -33,7 +33,7 @@ typedef struct {
     int64_t codes;   /* of a key as its codes are padded; 0: none are multiplied */
 } attend_panels_size;
 
-static inline int64_t attend_pad(int64_t n)
+K_FN int64_t attend_pad(int64_t n)
 {
     return (n + ATTEND_PAD - 1) / ATTEND_PAD * ATTEND_PAD;
 }
@@ -89,7 +89,7 @@ static inline int64_t attend_stretch(int64_t pos)
 
 /* Floats of what is kept of a query's stretch: largest logit, sum of weights, and from ATTEND_PAD on the values'
  * sum; a row has these [H, ATTEND_STRETCHES]. */
-static inline int64_t attend_state_floats(int64_t v)
+K_FN int64_t attend_state_floats(int64_t v)
 {
     return ATTEND_PAD + attend_pad(v);
 }

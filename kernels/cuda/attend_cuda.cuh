@@ -1,0 +1,424 @@
+/* attend_cuda.cuh - softmax attention; which positions a row sees, and what is done to a logit, is in ref/attend_ref.c.
+ *
+ * A unit is some query heads that share a head of the cell, of one row or, where a call has many, of several. Positions are
+ * walked in blocks of CUDA_KEYS, which begin at multiples of that: a block's keys and values become floats in scratch, from
+ * the tier in which the row sees them; a warp has a query at a time and its lanes the positions, whose logits become weights;
+ * then threads add up the values' columns. Blocks belong to stretches of positions, each computed by itself and
+ * then merged in order: either here, or in two steps, of which the first shares out stretches, so that one row keeps a
+ * whole card busy. Both give the same bits, and those of a row do not depend on the others of its unit.
+ *
+ * The rows of this call are in the cell already. out overlaps no input. */
+#ifndef WEFT_KERNELS_CUDA_ATTEND_CUDA_CUH
+#define WEFT_KERNELS_CUDA_ATTEND_CUDA_CUH
+
+#include <math.h>
+#include "kernels/cuda/attend_cuda_size.h"
+#include "kernels/cuda/cell_cuda.cuh"
+#include "kernels/cuda/weights_cuda.cuh"
+
+/* Where a position of the block at hand is. */
+struct position_place {
+    const char *key, *value; /* the head's parts of its page */
+    int32_t tok, tier;
+    int32_t pad[2];
+};
+static_assert(sizeof(position_place) == 8 * sizeof(float), "cuda_attend_size.position");
+
+/* The work on rows [row, row + rows) of one sequence, with stretches of one length: queries are [rows, heads]. */
+struct attend_work {
+    const kargs *k;
+    cuda_attend_size size;
+    int64_t head, first_head, heads; /* of the cell; of the query heads, and how many */
+    int64_t row, rows, seq;
+    const int32_t *pos;    /* [rows] */
+    position_place *place; /* [CUDA_KEYS] */
+    float *key, *value;    /* [CUDA_KEYS, size.k], [CUDA_KEYS, size.v]; of a latent cell the same */
+    float *q;              /* [queries, size.k] */
+    float *p;              /* [queries, CUDA_KEYS]: weights */
+    float *sum, *sum_all;  /* [queries, size.v]: of a stretch, of all before it */
+    float *max, *total, *keep, *max_all, *total_all; /* [queries] */
+    int64_t v_pitch;
+};
+
+static __device__ inline int64_t queries_of(const attend_work &w)
+{
+    return w.rows * w.heads;
+}
+
+/* The first position that a query at `pos` sees. */
+static __device__ int64_t first_seen(const kargs *k, int64_t pos)
+{
+    int64_t window = k->size.attend.window, chunk = k->size.attend.chunk, first = 0;
+    if (window > 0 && pos - window + 1 > first)
+        first = pos - window + 1;
+    if (chunk > 0 && pos / chunk * chunk > first)
+        first = pos / chunk * chunk;
+    return first;
+}
+
+/* Scratch: a block's positions, then what each query has. */
+static __device__ void work_divide(attend_work &w, void *scratch)
+{
+    const cuda_attend_size &s = w.size;
+    int64_t n = s.rows * s.heads;
+    bool latent = w.k->cell->latent;
+    w.place = (position_place *)scratch;
+    w.key = (float *)(w.place + CUDA_KEYS);
+    w.value = latent ? w.key : w.key + CUDA_KEYS * s.k;
+    w.v_pitch = latent ? s.k : s.v;
+    w.q = latent ? w.key + CUDA_KEYS * s.k : w.value + CUDA_KEYS * s.v;
+    w.p = w.q + n * s.k;
+    w.sum = w.p + n * CUDA_KEYS;
+    w.sum_all = w.sum + n * s.v;
+    w.max = w.sum_all + n * s.v;
+    w.total = w.max + n;
+    w.keep = w.total + n;
+    w.max_all = w.keep + n;
+    w.total_all = w.max_all + n;
+}
+
+/* ---- a block of positions as floats ---- */
+
+static __device__ void places_find(const attend_work &w, int64_t begin, int64_t n)
+{
+    const kcell *c = w.k->cell;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        int64_t e = (begin + i) / c->page_tok;
+        int tier = tier_of(c, w.k->batch, w.seq, w.pos[0], e);
+        int32_t page = kbatch_pages(w.k->batch, c->table + tier, w.seq)[e];
+        w.place[i].key = key_at(c, tier, page, w.head);
+        w.place[i].value = c->latent ? NULL : value_at(c, tier, page, w.head);
+        w.place[i].tok = (int32_t)(begin + i - e * c->page_tok);
+        w.place[i].tier = tier;
+    }
+}
+
+/* Eight numbers of 16 bits at a time. */
+static __device__ void halves_read(kform form, const char *from, float *to)
+{
+    bytes16 all = *(const bytes16 *)from;
+    for (int i = 0; i < EIGHT; i++) {
+        uint16_t h = (uint16_t)(all.w[i / 2] >> 16 * (i % 2));
+        to[i] = form == KFORM_F16 ? from_f16(h) : from_bf16(h);
+    }
+}
+
+/* The keys or the values of n positions; `pad` columns of each, 0 from the width on. Lanes follow on each other in memory:
+ * along columns, but for keys of codes, along tokens. */
+static __device__ void positions_read(const attend_work &w, page_kind kind, int64_t n, int64_t pad,
+                                      int64_t pitch, float *to)
+{
+    const kcell *c = w.k->cell;
+    bool key = kind == PAGE_KEYS;
+    page_part part = key ? key_part(c, w.place[0].tier) : value_part(c, w.place[0].tier);
+    bool halves = (part.form == KFORM_F16 || part.form == KFORM_BF16) && part.width % EIGHT == 0 &&
+                  c->n_tier == 1 && at_16(c->tier[0].base) && c->tier[0].page_bytes % 16 == 0 &&
+                  key_part(c, 0).bytes % 16 == 0;
+    if (halves) {
+        int64_t eights = part.width / EIGHT;
+        for (int64_t at = threadIdx.x; at < n * eights; at += blockDim.x) {
+            const position_place &p = w.place[at / eights];
+            int64_t col = at % eights * EIGHT;
+            halves_read(part.form, (key ? p.key : p.value) + page_row(&part, p.tok) + 2 * col,
+                        to + at / eights * pitch + col);
+        }
+        return; /* a width of whole eights has no padding */
+    }
+    bool along_tokens = key && !kform_is_float(part.form);
+    for (int64_t at = threadIdx.x; at < n * pad; at += blockDim.x) {
+        int64_t i = along_tokens ? at % n : at / pad, col = along_tokens ? at / n : at % pad;
+        const position_place &p = w.place[i];
+        if (c->n_tier > 1)
+            part = key ? key_part(c, p.tier) : value_part(c, p.tier);
+        to[i * pitch + col] =
+            col < part.width ? page_number(part, key ? p.key : p.value, p.tok, col) : 0;
+    }
+}
+
+/* Positions [begin, begin + n). */
+static __device__ void block_read(const attend_work &w, int64_t begin, int64_t n)
+{
+    const kcell *c = w.k->cell;
+    __syncthreads(); /* the block before has been used */
+    places_find(w, begin, n);
+    __syncthreads();
+    positions_read(w, PAGE_KEYS, n, (c->k + 3) / 4 * 4, w.size.k, w.key);
+    if (!c->latent)
+        positions_read(w, PAGE_VALUES, n, c->v, w.size.v, w.value);
+    __syncthreads();
+}
+
+/* ---- its weights ---- */
+
+static __device__ float logit(const attend_work &w, int64_t query, const float *key, int64_t pos)
+{
+    const kargs *k = w.k;
+    const float *slopes = (const float *)k->in[3]; /* [H] or NULL */
+    const float *q = w.q + query * w.size.k;
+    float softcap = (float)k->scalar.attend.softcap, s = 0;
+    for (int64_t c = 0; c < k->cell->k; c += 4) {
+        bytes16 a = *(const bytes16 *)(q + c), b = *(const bytes16 *)(key + c);
+        for (int i = 0; i < 4; i++)
+            s = fmaf(float_of(a.w[i]), float_of(b.w[i]), s);
+    }
+    s *= (float)k->scalar.attend.scale;
+    if (softcap != 0)
+        s = softcap * tanhf(s / softcap);
+    if (slopes)
+        s += slopes[w.first_head + query % w.heads] * (float)(pos - w.pos[query / w.heads]);
+    return s;
+}
+
+/* Of a query by a warp: what it sees of positions [begin, begin + n), a lane each. */
+static __device__ void weigh(const attend_work &w, int64_t query, int64_t begin, int64_t n)
+{
+    int64_t at = begin + lane_index(), pos = w.pos[query / w.heads];
+    bool seen = lane_index() < n && at <= pos && at >= first_seen(w.k, pos);
+    float s = seen ? logit(w, query, w.key + lane_index() * w.size.k, at) : -INFINITY;
+    float old = w.max[query], most = warp_max(s);
+    bool any = __ballot_sync(ALL_LANES, seen) != 0;
+    most = most > old ? most : old;
+    float weight = seen ? expf(s - most) : 0, all = warp_sum(weight);
+    w.p[query * CUDA_KEYS + lane_index()] = weight;
+    __syncwarp();
+    if (lane_index() == 0 && any) {
+        float keep = most == old ? 1 : expf(old - most);
+        w.keep[query] = keep;
+        w.total[query] = w.total[query] * keep + all;
+        w.max[query] = most;
+    } else if (lane_index() == 0) {
+        w.keep[query] = 1;
+    }
+}
+
+/* ---- its values ---- */
+
+/* Only what a query sees is looked at: what lies elsewhere may be no number. */
+static __device__ void values_add(const attend_work &w, int64_t begin, int64_t n)
+{
+    int64_t v = w.k->cell->v;
+    for (int64_t at = threadIdx.x; at < queries_of(w) * v; at += blockDim.x) {
+        int64_t query = at / v, col = at % v, pos = w.pos[query / w.heads];
+        int64_t from = first_seen(w.k, pos) - begin, to = pos + 1 - begin;
+        const float *p = w.p + query * CUDA_KEYS, *value = w.value + col;
+        float sum = w.sum[query * w.size.v + col] * w.keep[query];
+        for (int64_t i = from > 0 ? from : 0; i < least(to, n); i++)
+            sum = fmaf(p[i], value[i * w.v_pitch], sum);
+        w.sum[query * w.size.v + col] = sum;
+    }
+}
+
+/* ---- stretches ---- */
+
+static __device__ void stretch_run(const attend_work &w, int64_t begin, int64_t end)
+{
+    int64_t n = queries_of(w), last = w.pos[w.rows - 1] + 1;
+    int64_t first = first_seen(w.k, w.pos[0]) / CUDA_KEYS * CUDA_KEYS;
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        w.max[i] = -INFINITY;
+        w.total[i] = 0;
+    }
+    for (int64_t i = threadIdx.x; i < n * w.size.v; i += blockDim.x)
+        w.sum[i] = 0;
+    end = least(end, last);
+    for (int64_t at = begin > first ? begin : first; at < end; at += CUDA_KEYS) {
+        /* The first rows of the block may be nobody's, and not there any more. */
+        int64_t from = first_seen(w.k, w.pos[0]), skip = from > at ? from - at : 0;
+        int64_t some = least(end - at, CUDA_KEYS);
+        block_read(w, at + skip, some - skip);
+        for (int64_t query = warp_index(); query < n; query += warp_count())
+            weigh(w, query, at + skip, some - skip);
+        __syncthreads();
+        values_add(w, at + skip, some - skip);
+    }
+    __syncthreads();
+}
+
+/* What a stretch has, merged into what those before it have: factors for the two sums, by any thread. total 0: it has seen
+ * nothing. */
+struct merge_factors {
+    float old_by, new_by, max, total;
+};
+
+static __device__ merge_factors merge_of(float max_all, float total_all, float max, float total)
+{
+    if (total == 0)
+        return merge_factors{1, 0, max_all, total_all};
+    float most = max_all > max ? max_all : max;
+    float old_by = expf(max_all - most), new_by = expf(max - most);
+    return merge_factors{old_by, new_by, most, fmaf(total_all, old_by, total * new_by)};
+}
+
+static __device__ inline float merge_sum(const merge_factors &f, float all, float one)
+{
+    return f.new_by == 0 && f.old_by == 1 ? all : fmaf(all, f.old_by, one * f.new_by);
+}
+
+/* Before the first position the sink, a logit without a value, has been seen. */
+static __device__ void state_begin(const kargs *k, int64_t head, float *max, float *total)
+{
+    const float *sinks = (const float *)k->in[2]; /* [H] or NULL */
+    *max = sinks ? sinks[head] : -INFINITY;
+    *total = *max == -INFINITY ? 0 : *max - *max + 1; /* NaN for what has no exp */
+}
+
+static __device__ void all_begin(const attend_work &w)
+{
+    for (int64_t i = threadIdx.x; i < queries_of(w); i += blockDim.x)
+        state_begin(w.k, w.first_head + i % w.heads, &w.max_all[i], &w.total_all[i]);
+    for (int64_t i = threadIdx.x; i < queries_of(w) * w.size.v; i += blockDim.x)
+        w.sum_all[i] = 0;
+    __syncthreads();
+}
+
+static __device__ void stretch_merge(const attend_work &w)
+{
+    int64_t v = w.k->cell->v, n = queries_of(w);
+    for (int64_t at = threadIdx.x; at < n * v; at += blockDim.x) {
+        int64_t i = at / v, col = i * w.size.v + at % v;
+        merge_factors f = merge_of(w.max_all[i], w.total_all[i], w.max[i], w.total[i]);
+        w.sum_all[col] = merge_sum(f, w.sum_all[col], w.sum[col]);
+    }
+    __syncthreads();
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        merge_factors f = merge_of(w.max_all[i], w.total_all[i], w.max[i], w.total[i]);
+        w.max_all[i] = f.max;
+        w.total_all[i] = f.total;
+    }
+    __syncthreads();
+}
+
+/* What query i has of a stretch, as the first of two steps leaves it. */
+static __device__ float *state_at(const attend_work &w, int64_t i, int64_t stretch)
+{
+    int64_t head = w.first_head + i % w.heads;
+    return row_out(w.k, 0, w.row + i / w.heads) +
+           (head * ATTEND_STRETCHES + stretch) * attend_state_floats(w.k->cell->v);
+}
+
+static __device__ void states_put(const attend_work &w, int64_t stretch, bool any)
+{
+    int64_t v = w.k->cell->v, n = queries_of(w);
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        float *to = state_at(w, i, stretch);
+        to[0] = any ? w.max[i] : -INFINITY;
+        to[1] = any ? w.total[i] : 0;
+    }
+    for (int64_t at = threadIdx.x; any && at < n * v; at += blockDim.x)
+        state_at(w, at / v, stretch)[ATTEND_PAD + at % v] = w.sum[at / v * w.size.v + at % v];
+}
+
+/* Query heads [begin, end) of the rows: what their stretches have, in order. */
+static __device__ void states_merge(const kargs *k, int64_t begin, int64_t end)
+{
+    int64_t heads = k->size.attend.heads, v = k->cell->v, each = attend_state_floats(v);
+    for (int64_t at = threadIdx.x; at < (end - begin) * v; at += blockDim.x) {
+        int64_t i = begin + at / v, col = at % v;
+        const float *state = row_in(k, 0, i / heads) + i % heads * ATTEND_STRETCHES * each;
+        float max, total, sum = 0;
+        state_begin(k, i % heads, &max, &total);
+        for (int64_t j = 0; j < ATTEND_STRETCHES; j++, state += each) {
+            merge_factors f = merge_of(max, total, state[0], state[1]);
+            if (state[1] != 0)
+                sum = merge_sum(f, sum, state[ATTEND_PAD + col]);
+            max = f.max;
+            total = f.total;
+        }
+        row_out(k, 0, i / heads)[i % heads * v + col] = sum / total;
+    }
+}
+
+/* ---- units ---- */
+
+static __device__ void out_put(const attend_work &w)
+{
+    int64_t v = w.k->cell->v;
+    for (int64_t at = threadIdx.x; at < queries_of(w) * v; at += blockDim.x) {
+        int64_t i = at / v;
+        row_out(w.k, 0, w.row + i / w.heads)[(w.first_head + i % w.heads) * v + at % v] =
+            w.sum_all[i * w.size.v + at % v] / w.total_all[i];
+    }
+}
+
+static __device__ void queries_read(const attend_work &w)
+{
+    int64_t width = w.k->cell->k, pad = (width + 3) / 4 * 4;
+    __syncthreads(); /* what was there has been used */
+    for (int64_t at = threadIdx.x; at < queries_of(w) * pad; at += blockDim.x) {
+        int64_t i = at / pad, col = at % pad;
+        const float *q = row_in(w.k, 0, w.row + i / w.heads) + (w.first_head + i % w.heads) * width;
+        w.q[i * w.size.k + col] = col < width ? q[col] : 0;
+    }
+}
+
+/* Rows that go together. `stretch`: the one that is wanted, where the states are to be left. */
+static __device__ void rows_run(const attend_work &w, int64_t stretch)
+{
+    bool states = w.k->choice.attend.part == ATTEND_STATES;
+    int64_t len = cuda_attend_stretch(w.pos[0]);
+    int64_t first = first_seen(w.k, w.pos[0]) / len, last = w.pos[w.rows - 1] / len;
+    if (states && (stretch < first || stretch > last)) {
+        states_put(w, stretch, false);
+        return;
+    }
+    queries_read(w);
+    if (states) {
+        stretch_run(w, stretch * len, (stretch + 1) * len);
+        states_put(w, stretch, true);
+        return;
+    }
+    all_begin(w);
+    for (int64_t i = first; i <= last; i++) {
+        stretch_run(w, i * len, (i + 1) * len);
+        stretch_merge(w);
+    }
+    out_put(w);
+}
+
+/* Rows from `row` on, before `end`, that go together: of one sequence, with stretches of one length, and each page in the
+ * same tier for all. */
+static __device__ int64_t rows_alike(const kargs *k, int64_t row, int64_t end)
+{
+    const int32_t *seq = kbatch_at(k->batch, KBATCH_SEQ), *pos = kbatch_at(k->batch, KBATCH_POS);
+    int64_t same = row + 1;
+    while (k->cell->n_tier == 1 && same < end && seq[same] == seq[row] &&
+           cuda_attend_stretch(pos[same]) == cuda_attend_stretch(pos[row]))
+        same++;
+    return same - row;
+}
+
+static __device__ void unit_run(attend_work &w, int64_t i, int64_t stretch)
+{
+    const kargs *k = w.k;
+    const cuda_attend_size &s = w.size;
+    int64_t part = i % s.parts, block = i / s.parts / k->cell->heads;
+    int64_t left = s.group - part * s.heads;
+    w.head = i / s.parts % k->cell->heads;
+    w.first_head = w.head * s.group + part * s.heads;
+    w.heads = left < s.heads ? left : s.heads;
+    int64_t end = (block + 1) * s.rows;
+    end = least(end, k->size.attend.rows);
+    for (w.row = block * s.rows; w.row < end && w.heads > 0; w.row += w.rows) {
+        w.rows = rows_alike(k, w.row, end);
+        w.seq = kbatch_at(k->batch, KBATCH_SEQ)[w.row];
+        w.pos = kbatch_at(k->batch, KBATCH_POS) + w.row;
+        rows_run(w, stretch);
+    }
+}
+
+static __device__ void k_attend_cuda(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    if (k->choice.attend.part == ATTEND_MERGE) {
+        states_merge(k, begin, end);
+        return;
+    }
+    attend_work w = {};
+    w.k = k;
+    w.size = cuda_attend_size_of(k);
+    work_divide(w, t->scratch);
+    bool states = k->choice.attend.part == ATTEND_STATES;
+    for (int64_t i = begin; i < end; i++)
+        unit_run(w, states ? i / ATTEND_STRETCHES : i, states ? i % ATTEND_STRETCHES : 0);
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* attend_cuda_size.h - how attend_cuda.cuh cuts its work into units, and its scratch; for the kernel and for the table. */
+#ifndef WEFT_KERNELS_CUDA_ATTEND_CUDA_SIZE_H
+#define WEFT_KERNELS_CUDA_ATTEND_CUDA_SIZE_H
+
+#include "kernels/c/attend_panels_size.h"
+
+enum {
+    CUDA_KEYS = 32,                /* positions computed together: a warp's lanes */
+    CUDA_HEADS = 8,                /* query heads of a unit at most */
+    CUDA_QUERIES = 32,             /* vectors of a unit at most, where a call has many rows */
+    CUDA_STRETCH = 64,             /* positions of a stretch: so many or 2, 4, .. times that */
+    CUDA_ATTEND_BYTES = 96 * 1024, /* of scratch: as many rows to a unit as fit */
+};
+
+typedef struct {
+    int64_t group;    /* query heads to a head of the cell */
+    int64_t heads;    /* of a unit */
+    int64_t parts;    /* units to a head of the cell */
+    int64_t rows;     /* of a unit */
+    int64_t k, v;     /* floats of a key and a value in scratch */
+    int64_t query;    /* floats of a query: vector, weights, two sums and five numbers */
+    int64_t position; /* of a position of a block: key, value and where they come from */
+} cuda_attend_size;
+
+/* Floats of a vector whose quarters are an odd number: so 16 bytes of eight of them lie in different banks. */
+K_FN int64_t cuda_attend_pitch(int64_t n)
+{
+    return ((n + 3) / 4 | 1) * 4;
+}
+
+K_FN cuda_attend_size cuda_attend_size_of(const kargs *k)
+{
+    cuda_attend_size s = {0};
+    s.group = k->size.attend.heads / k->cell->heads;
+    s.parts = (s.group + CUDA_HEADS - 1) / CUDA_HEADS;
+    s.heads = (s.group + s.parts - 1) / s.parts;
+    s.k = cuda_attend_pitch(k->cell->k);
+    s.v = cuda_attend_pitch(k->cell->v);
+    s.query = s.k + CUDA_KEYS + 2 * s.v + 5;
+    s.position = s.k + (k->cell->latent ? 0 : s.v) + 8;
+    int64_t room = CUDA_ATTEND_BYTES / 4 - CUDA_KEYS * s.position;
+    int64_t most = room / (s.query * s.heads), want = CUDA_QUERIES / s.heads;
+    bool few = k->size.attend.rows <= K_ROWS_FEW; /* of which each has units of its own */
+    s.rows = few || most < 1 ? 1 : most < want ? most : want;
+    return s;
+}
+
+K_FN int64_t cuda_attend_units(const kargs *k)
+{
+    cuda_attend_size s = cuda_attend_size_of(k);
+    int64_t units = (k->size.attend.rows + s.rows - 1) / s.rows * k->cell->heads * s.parts;
+    return k->choice.attend.part == ATTEND_MERGE    ? k->size.attend.rows * k->size.attend.heads
+           : k->choice.attend.part == ATTEND_STATES ? units * ATTEND_STRETCHES
+                                                    : units;
+}
+
+K_FN int64_t cuda_attend_bytes(const kargs *k)
+{
+    cuda_attend_size s = cuda_attend_size_of(k);
+    return (CUDA_KEYS * s.position + s.rows * s.heads * s.query) * (int64_t)sizeof(float);
+}
+
+/* The stretches of a row are so long that there are no more than ATTEND_STRETCHES. */
+K_FN int64_t cuda_attend_stretch(int64_t pos)
+{
+    int64_t len = CUDA_STRETCH;
+    while (pos / len >= ATTEND_STRETCHES)
+        len *= 2;
+    return len;
+}
+
+#endif

@@ -1,0 +1,160 @@
+/* block_cuda.cuh - what the kernels of CUDA share: the threads of a block, sums over them, rows of operands.
+ *
+ * A kernel is called by all threads of a block with the same arguments. Blocks have whole warps, any number of them up to
+ * WARPS_MAX. Everything here compiles as C++ too, for machines without a card (tests/cuda): what only a card has stands in
+ * `#ifdef __CUDACC__` with a plain alternative.
+ *
+ * Files are compiled without contraction of products and sums, so that decoding gives the bits of the reference; sums of
+ * products ask for fmaf where they want it. */
+#ifndef WEFT_KERNELS_CUDA_BLOCK_CUDA_CUH
+#define WEFT_KERNELS_CUDA_BLOCK_CUDA_CUH
+
+#include "kernels/kernels.h"
+
+enum { WARP = 32, WARPS_MAX = 32 };
+/* One copy of what is there for many types: code for all of them in each kernel takes minutes to compile. */
+#ifdef __CUDACC__
+#define ONE_COPY __noinline__
+#else
+#define ONE_COPY
+#endif
+
+#define ALL_LANES 0xffffffffu
+
+/* The kernels' own static shared memory, all of it: what lives from one block-wide sum or list to the next. */
+union block_words {
+    double sum[WARPS_MAX];
+    float max[WARPS_MAX];
+    int32_t word[4];
+};
+
+static __device__ inline block_words *block_memory(void)
+{
+    __shared__ block_words words;
+    return &words;
+}
+
+static __device__ inline int lane_index(void)
+{
+    return (int)(threadIdx.x % WARP);
+}
+
+static __device__ inline int warp_index(void)
+{
+    return (int)(threadIdx.x / WARP);
+}
+
+static __device__ inline int warp_count(void)
+{
+    return (int)(blockDim.x / WARP);
+}
+
+static __device__ inline int64_t least(int64_t a, int64_t b)
+{
+    return b < a ? b : a;
+}
+
+/* ---- sums: every thread gets the same one, and its order is fixed ---- */
+
+template <class T> static __device__ inline T warp_sum(T x)
+{
+    for (int step = WARP / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(ALL_LANES, x, step);
+    return x;
+}
+
+/* The largest; a NaN does not count. */
+static __device__ inline float warp_max(float x)
+{
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        float y = __shfl_xor_sync(ALL_LANES, x, step);
+        x = y > x ? y : x;
+    }
+    return x;
+}
+
+static __device__ inline double block_sum(double x)
+{
+    block_words *m = block_memory();
+    x = warp_sum(x);
+    __syncthreads(); /* the words may still be read */
+    if (lane_index() == 0)
+        m->sum[warp_index()] = x;
+    __syncthreads();
+    x = 0;
+    for (int i = 0; i < warp_count(); i++)
+        x += m->sum[i];
+    return x;
+}
+
+static __device__ inline float block_max(float x)
+{
+    block_words *m = block_memory();
+    x = warp_max(x);
+    __syncthreads();
+    if (lane_index() == 0)
+        m->max[warp_index()] = x;
+    __syncthreads();
+    x = m->max[0];
+    for (int i = 1; i < warp_count(); i++)
+        x = m->max[i] > x ? m->max[i] : x;
+    return x;
+}
+
+/* Threads that work on one vector: a warp, or where vectors are long the block. Which of them depends on the vector's
+ * width alone, so that its bits do not depend on how many there are. */
+struct team {
+    bool block;
+    int index, count; /* of the teams */
+    int thread, threads;
+};
+
+enum { TEAM_WIDTH_MAX = 512 }; /* of a vector that a warp does alone */
+
+static __device__ inline team team_of(int64_t width)
+{
+    if (width > TEAM_WIDTH_MAX)
+        return team{true, 0, 1, (int)threadIdx.x, (int)blockDim.x};
+    return team{false, warp_index(), warp_count(), lane_index(), WARP};
+}
+
+static __device__ inline double team_sum(const team &t, double x)
+{
+    return t.block ? block_sum(x) : warp_sum(x);
+}
+
+static __device__ inline float team_max(const team &t, float x)
+{
+    return t.block ? block_max(x) : warp_max(x);
+}
+
+/* All of a team have done what they did so far. */
+static __device__ inline void team_wait(const team &t)
+{
+    if (t.block)
+        __syncthreads();
+    else
+        __syncwarp();
+}
+
+/* ---- operands ---- */
+
+/* Row `row` of an input of f32, of a result. */
+static __device__ inline const float *row_in(const kargs *k, int i, int64_t row)
+{
+    return (const float *)((const char *)k->in[i] + row * k->pitch[i]);
+}
+
+static __device__ inline float *row_out(const kargs *k, int i, int64_t row)
+{
+    return (float *)((char *)k->out[i] + row * k->out_pitch[i]);
+}
+
+/* n floats by all threads of the block. */
+static __device__ inline void copy_floats(float *to, const float *from, int64_t n)
+{
+    for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+        to[i] = from[i];
+}
+
+#endif

@@ -1,0 +1,346 @@
+/* cell_cuda.cuh - a state cell on a card: where its pages are, append, and convert. kcell.h says what a cell is, page_form.h
+ * how a page lies in each form. */
+#ifndef WEFT_KERNELS_CUDA_CELL_CUDA_CUH
+#define WEFT_KERNELS_CUDA_CELL_CUDA_CUH
+
+#include "kernels/cuda/block_cuda.cuh"
+#include "kernels/cuda/numbers_cuda.cuh"
+#include "kernels/page_form.h"
+
+/* The tier in which a row at `pos` of sequence `seq` of the call sees entry `e` of its page tables: that of the entry's age,
+ * or the next coarser one that has it. */
+static __device__ int tier_of(const kcell *c, const kbatch *b, int64_t seq, int64_t pos, int64_t e)
+{
+    int64_t age = pos - ((e + 1) * c->page_tok - 1); /* of its youngest token */
+    int k = 0;
+    while (k + 1 < c->n_tier && e >= c->pinned && age >= kbatch_last(b, c->table + k))
+        k++;
+    while (k + 1 < c->n_tier && kbatch_pages(b, c->table + k, seq)[e] < 0)
+        k++;
+    return k;
+}
+
+/* The parts of a tier's pages; values not of a latent cell. */
+static __device__ inline page_part key_part(const kcell *c, int tier)
+{
+    return page_part_of(c->tier[tier].key, PAGE_KEYS, c->page_tok, c->k);
+}
+
+static __device__ inline page_part value_part(const kcell *c, int tier)
+{
+    return page_part_of(c->tier[tier].value, PAGE_VALUES, c->page_tok, c->v);
+}
+
+/* Where a head's part begins in a page. */
+static __device__ inline char *key_at(const kcell *c, int tier, int32_t page, int64_t head)
+{
+    return c->tier[tier].base + page * c->tier[tier].page_bytes + head * key_part(c, tier).bytes;
+}
+
+static __device__ inline char *value_at(const kcell *c, int tier, int32_t page, int64_t head)
+{
+    return c->tier[tier].base + page * c->tier[tier].page_bytes +
+           c->heads * key_part(c, tier).bytes + head * value_part(c, tier).bytes;
+}
+
+/* ---- numbers of floats ---- */
+
+static __device__ inline void float_store(kform form, char *at, int64_t i, float x)
+{
+    if (form == KFORM_F32)
+        ((float *)at)[i] = x;
+    else
+        ((uint16_t *)at)[i] = form == KFORM_F16 ? to_f16(x) : to_bf16(x);
+}
+
+static __device__ inline float float_load(kform form, const char *at, int64_t i)
+{
+    if (form == KFORM_F32)
+        return ((const float *)at)[i];
+    uint16_t h = ((const uint16_t *)at)[i];
+    return form == KFORM_F16 ? from_f16(h) : from_bf16(h);
+}
+
+/* ---- append: a call's rows into pages of tier 0 ---- */
+
+/* Heads [head, head_end) of a row, whose first head is at x. */
+static __device__ void append_heads(const kargs *k, page_kind kind, int64_t row, int64_t head,
+                                    int64_t head_end)
+{
+    const kcell *c = k->cell;
+    bool key = kind == PAGE_KEYS;
+    const float *x = row_in(k, key ? 0 : 1, row);
+    page_part part = key ? key_part(c, 0) : value_part(c, 0);
+    int64_t pos = kbatch_at(k->batch, KBATCH_POS)[row], width = part.width;
+    int32_t page = kcell_pages(c, 0, k->batch, row)[pos / c->page_tok];
+    for (int64_t i = threadIdx.x; i < (head_end - head) * width; i += blockDim.x) {
+        int64_t h = head + i / width, col = i % width;
+        char *at = key ? key_at(c, 0, page, h) : value_at(c, 0, page, h);
+        float_store(part.form, at + page_row(&part, pos % c->page_tok), col, x[h * width + col]);
+    }
+}
+
+/* A tile is whole heads, of the keys where there are any, else of the values. */
+static __device__ void k_append_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+{
+    const kcell *c = k->cell;
+    int64_t width = k->in[0] ? c->k : c->v;
+    kpart p = kpart_of(k, c->heads * width, begin, end);
+    for (int64_t row = p.row; row < p.row_end; row++) {
+        if (k->in[0])
+            append_heads(k, PAGE_KEYS, row, p.col / width, p.col_end / width);
+        if (k->in[1])
+            append_heads(k, PAGE_VALUES, row, p.col / width, p.col_end / width);
+    }
+}
+
+/* ---- reading numbers of codes ---- */
+
+/* Number `c` of token `t` of a block of codes; the token is one of the block's. */
+static __device__ float code_load(const page_part &p, const char *block, int64_t t, int64_t c)
+{
+    const uint8_t *codes = (const uint8_t *)block + p.codes;
+    const uint16_t *step = (const uint16_t *)block;
+    bool key = p.kind == PAGE_KEYS;
+    int64_t i = key ? c : t, other = key ? t : c; /* along a quad, and across */
+    int code;
+    if (p.form == KFORM_Q8) {
+        code = codes[i / 4 * p.quad_bytes + other * 4 + i % 4] - PAGE_OFFSET;
+    } else {
+        int byte = codes[i / 8 * p.quad_bytes + other * 4 + i % 4];
+        code = (i % 8 < 4 ? (byte & 15) << 4 : byte & 0xf0) - PAGE_CODE_MAX;
+    }
+    if (key)
+        return from_f16(((const uint16_t *)(block + p.mid))[c]) + from_f16(step[c]) * (float)code;
+    return 0.0f + from_f16(step[c / PAGE_GROUP * p.block_tok + t]) * (float)code;
+}
+
+/* Number `c` of token `tok` of the part at `at`, in any form. */
+static __device__ float page_number(const page_part &p, const char *at, int64_t tok, int64_t c)
+{
+    if (kform_is_float(p.form))
+        return float_load(p.form, at + page_row(&p, tok), c);
+    return code_load(p, at + page_block(&p, tok), tok % p.block_tok, c);
+}
+
+/* ---- convert: pages of a tier from those of the tier before ----
+ *
+ * As page_form.c does it, bit for bit. */
+
+/* What a group is stored with: the numbers as f16, and as floats by which codes are found. */
+struct group_scale {
+    uint16_t step, mid;
+    float by, from; /* code = (x - from) * by, rounded */
+};
+
+static __device__ inline bool is_finite(float x)
+{
+    return (bits_of(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+static __device__ group_scale scale_of(float low, float high, bool centred, bool finite)
+{
+    group_scale s = {0, centred ? to_f16(0.5f * low + 0.5f * high) : (uint16_t)0, 0, 0};
+    s.from = from_f16(s.mid);
+    float up = high - s.from, down = s.from - low, r = (up > down ? up : down) / PAGE_CODE_MAX;
+    s.step = to_f16(r);
+    if (from_f16(s.step) < r)
+        s.step++; /* no number is more than PAGE_CODE_MAX steps away */
+    float step = from_f16(s.step);
+    if (!finite || !is_finite(s.from) || !is_finite(step))
+        return group_scale{0x7e00, 0, 0, 0}; /* NaN; codes 0 */
+    s.by = step > 0 ? 1 / step : 0;
+    return s;
+}
+
+/* A whole number from -120 to 120, and PAGE_OFFSET. */
+static __device__ uint8_t code_of(float x, const group_scale &s)
+{
+    const float magic = 0x1.8p23f; /* numbers near it have units of 1 */
+    float whole = (x - s.from) * s.by + magic - magic;
+    return (uint8_t)((s.by == 0 ? 0 : (int32_t)whole) + PAGE_OFFSET);
+}
+
+/* Numbers that are quantised: of a block of a part that is floats, 0 where it has none. */
+struct float_block {
+    const page_part *part;
+    const char *at; /* its first token */
+    int64_t tokens;
+};
+
+static __device__ inline float block_number(const float_block &b, int64_t t, int64_t c)
+{
+    if (t >= b.tokens || c >= b.part->width)
+        return 0;
+    return float_load(b.part->form, b.at + page_row(b.part, t), c);
+}
+
+static __device__ group_scale key_scale(const float_block &b, int64_t c)
+{
+    float low = block_number(b, 0, c), high = low;
+    uint32_t most = 0; /* of the magnitudes' bits */
+    for (int64_t t = 0; t < b.tokens; t++) {
+        float x = block_number(b, t, c);
+        uint32_t magnitude = bits_of(x) & 0x7fffffffu;
+        low = x < low ? x : low;
+        high = x > high ? x : high;
+        most = magnitude > most ? magnitude : most;
+    }
+    return scale_of(low, high, true, most < 0x7f800000u);
+}
+
+/* Of a token and a group of columns. */
+static __device__ group_scale value_scale(const float_block &b, int64_t t, int64_t group)
+{
+    uint32_t most = 0;
+    for (int64_t c = group * PAGE_GROUP; c < (group + 1) * PAGE_GROUP; c++) {
+        uint32_t magnitude = bits_of(block_number(b, t, c)) & 0x7fffffffu;
+        most = magnitude > most ? magnitude : most;
+    }
+    bool finite = most < 0x7f800000u;
+    return scale_of(0, finite ? float_of(most) : 0, false, finite);
+}
+
+/* Where the code of number i of a quad, or of two where nibbles share bytes, is among the codes of a block. */
+static __device__ inline uint8_t *code_place(const page_part &p, char *block, int64_t i,
+                                             int64_t other)
+{
+    int64_t each = p.form == KFORM_Q8 ? 4 : 8;
+    return (uint8_t *)block + p.codes + i / each * p.quad_bytes + other * 4 + i % 4;
+}
+
+/* A thread has a channel, or two whose nibbles share bytes. */
+static __device__ void keys_quantise(const page_part &to, char *block, const float_block &from)
+{
+    bool halves = to.form == KFORM_Q4;
+    for (int64_t at = threadIdx.x; at < (halves ? to.padded / 2 : to.padded); at += blockDim.x) {
+        int64_t c = halves ? at / 4 * 8 + at % 4 : at;
+        group_scale s = key_scale(from, c), s4 = halves ? key_scale(from, c + 4) : s;
+        uint16_t *step = (uint16_t *)block, *mid = (uint16_t *)(block + to.mid);
+        step[c] = s.step;
+        mid[c] = s.mid;
+        if (halves) {
+            step[c + 4] = s4.step;
+            mid[c + 4] = s4.mid;
+        }
+        for (int64_t t = 0; t < to.block_tok; t++) {
+            uint8_t code = code_of(block_number(from, t, c), s);
+            if (halves)
+                code = (uint8_t)(code >> 4 | (code_of(block_number(from, t, c + 4), s4) & 0xf0));
+            *code_place(to, block, c, t) = code;
+        }
+    }
+}
+
+/* Tokens t and, where nibbles share bytes, t + 4, of a group of columns: steps and codes. */
+static __device__ void values_quantise(const page_part &to, char *block, const float_block &from)
+{
+    bool halves = to.form == KFORM_Q4;
+    uint16_t *step = (uint16_t *)block;
+    int64_t groups = (to.width + PAGE_GROUP - 1) / PAGE_GROUP;
+    int64_t padded = page_pad(to.block_tok, PAGE_TOK_PAD), tokens = halves ? padded / 2 : padded;
+    for (int64_t i = threadIdx.x; i < to.codes / 2; i += blockDim.x)
+        step[i] = 0;
+    __syncthreads();
+    for (int64_t at = threadIdx.x; at < tokens * groups; at += blockDim.x) {
+        int64_t i = at / groups, g = at % groups, t = halves ? i / 4 * 8 + i % 4 : i, t4 = t + 4;
+        group_scale s = value_scale(from, t, g), s4 = halves ? value_scale(from, t4, g) : s;
+        if (t < to.block_tok)
+            step[g * to.block_tok + t] = s.step;
+        if (halves && t4 < to.block_tok)
+            step[g * to.block_tok + t4] = s4.step;
+        for (int64_t c = g * PAGE_GROUP; c < (g + 1) * PAGE_GROUP && c < to.padded; c++) {
+            uint8_t code = code_of(block_number(from, t, c), s);
+            if (halves)
+                code = (uint8_t)(code >> 4 | (code_of(block_number(from, t4, c), s4) & 0xf0));
+            *code_place(to, block, t, c) = code;
+        }
+    }
+}
+
+/* q8 to q4: what is before the codes stays; two quads of bytes become one of nibbles. */
+static __device__ void codes_halve(const page_part &to, char *dst, const page_part &from,
+                                   const char *src, int64_t bytes)
+{
+    const uint8_t *code = (const uint8_t *)src + from.codes;
+    uint8_t *pair = (uint8_t *)dst + to.codes;
+    int64_t quad = to.quad_bytes;
+    for (int64_t i = threadIdx.x; i < to.codes; i += blockDim.x)
+        dst[i] = src[i];
+    for (int64_t i = threadIdx.x; i < bytes; i += blockDim.x) {
+        int64_t low = i / quad * 2 * quad + i % quad;
+        pair[i] = (uint8_t)(code[low] >> 4 | (code[low + quad] & 0xf0));
+    }
+}
+
+/* Bytes of all codes of a block. */
+static __device__ int64_t codes_bytes(const page_part &p)
+{
+    int64_t along = p.kind == PAGE_KEYS ? p.padded : page_pad(p.block_tok, PAGE_TOK_PAD);
+    return along / (p.form == KFORM_Q8 ? 4 : 8) * p.quad_bytes;
+}
+
+static __device__ void block_convert(const page_part &to, char *dst, const page_part &from,
+                                     const char *src)
+{
+    int64_t bytes = codes_bytes(to);
+    for (int64_t i = to.codes + bytes + threadIdx.x; i < to.block_bytes; i += blockDim.x)
+        dst[i] = 0;
+    float_block b = {&from, src, to.block_tok};
+    if (!kform_is_float(from.form))
+        codes_halve(to, dst, from, src, bytes);
+    else if (to.kind == PAGE_KEYS)
+        keys_quantise(to, dst, b);
+    else
+        values_quantise(to, dst, b);
+}
+
+static __device__ void part_convert(const page_part &to, char *dst, const page_part &from,
+                                    const char *src)
+{
+    if (to.form == from.form) {
+        for (int64_t i = threadIdx.x; i < to.bytes; i += blockDim.x)
+            dst[i] = src[i];
+    } else if (kform_is_float(to.form)) {
+        for (int64_t i = threadIdx.x; i < to.page_tok * to.width; i += blockDim.x)
+            float_store(to.form, dst, i, float_load(from.form, src, i));
+    } else {
+        for (int64_t tok = 0; tok < to.page_tok; tok += to.block_tok)
+            block_convert(
+                to, dst + page_block(&to, tok), from,
+                src + (kform_is_float(from.form) ? page_row(&from, tok) : page_block(&from, tok)));
+    }
+}
+
+/* A head of a page. */
+static __device__ void head_convert(const kcell *c, int tier, int32_t from, int32_t to,
+                                    int64_t head)
+{
+    part_convert(key_part(c, tier), key_at(c, tier, to, head), key_part(c, tier - 1),
+                 key_at(c, tier - 1, from, head));
+    if (!c->latent)
+        part_convert(value_part(c, tier), value_at(c, tier, to, head), value_part(c, tier - 1),
+                     value_at(c, tier - 1, from, head));
+}
+
+/* Pages of all sequences are counted one after the other. */
+static __device__ void k_convert_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+{
+    const kcell *c = k->cell;
+    int tier = (int)k->size.convert.tier;
+    int64_t table = c->table + tier, first = 0; /* unit of the sequence's first page */
+    for (int64_t s = 0; s < k->batch->n_seq && first < end; s++) {
+        const int32_t *range = kbatch_convert(k->batch, table, s);
+        const int32_t *from = kbatch_pages(k->batch, table - 1, s),
+                      *to = kbatch_pages(k->batch, table, s);
+        int64_t n = (range[1] - range[0]) * c->heads;
+        int64_t u = begin > first ? begin - first : 0, stop = end - first < n ? end - first : n;
+        for (; u < stop; u++) {
+            int64_t e = range[0] + u / c->heads;
+            head_convert(c, tier, from[e], to[e], u % c->heads);
+        }
+        first += n;
+    }
+}
+
+#endif
