@@ -48,6 +48,8 @@ struct backend {
     bool (*find)(const backend *be, const char *name, plan_kernel *out);
     /* The layout that the kernels of an op want weights of a type in. */
     klayout (*layout)(const backend *be, kop op, dtype type, bool exact);
+    /* Has it kernels of an op for weights that lie so, although it might want them otherwise? NULL: only as it wants them. */
+    bool (*reads)(const backend *be, kop op, dtype type, klayout layout, bool exact);
     /* Scratch that one thread needs for a kernel, one of its own, with these arguments. */
     size_t (*scratch)(const backend *be, const plan_kernel *k, const kargs *args);
     /* Units of such a step. */

@@ -58,6 +58,11 @@ static klayout cpu_layout(const backend *be, kop op, dtype type, bool exact)
     return kernel_layout_at(level_of(be), op, type, exact);
 }
 
+static bool cpu_reads(const backend *be, kop op, dtype type, klayout layout, bool exact)
+{
+    return kernel_reads_at(level_of(be), op, type, layout, exact);
+}
+
 static size_t cpu_scratch(const backend *be, const plan_kernel *k, const kargs *args)
 {
     int n;
@@ -89,6 +94,7 @@ static int64_t cpu_units(const backend *be, const plan_kernel *k, const kargs *a
       .select = cpu_select,                                                                        \
       .find = cpu_find,                                                                            \
       .layout = cpu_layout,                                                                        \
+      .reads = cpu_reads,                                                                          \
       .scratch = cpu_scratch,                                                                      \
       .units = cpu_units},                                                                         \
      VARIANT_##level_,                                                                             \

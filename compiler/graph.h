@@ -169,6 +169,8 @@ bool graph_type_get(const graph *g, gref r, gtype *out_type);
  * in out (may be NULL). For debug builds and for graphs read from text. */
 bool graph_verify(const graph *g, strbuf *out);
 
+/* Are they made of the same bytes of a checkpoint, in the same way? */
+bool graph_weights_share(const gweight *a, const gweight *b);
 /* The same model, tables, values and nodes? Places are equal when file name, line and column are. */
 bool graph_equal(const graph *a, const graph *b);
 

@@ -90,12 +90,10 @@ static bool same_pieces(const gpiece *a, const gpiece *b, int n)
     return true;
 }
 
-static bool same_weight(const gweight *a, const gweight *b)
+bool graph_weights_share(const gweight *a, const gweight *b)
 {
-    if (!str_eq(a->name, b->name) || !str_eq(a->line, b->line) || a->layer != b->layer ||
-        a->type != b->type || a->rank != b->rank || a->n_piece != b->n_piece ||
-        a->pairs != b->pairs || a->lora != b->lora || !str_eq(a->whole, b->whole) ||
-        a->whole_row != b->whole_row || !graph_loc_equal(a->loc, b->loc))
+    if (a->type != b->type || a->rank != b->rank || a->n_piece != b->n_piece ||
+        (a->n_piece > 0 && a->piece[0].tensor != b->piece[0].tensor))
         return false;
     if (!same_dims(a->rank, a->dim, b->dim) || !same_dims(a->rank, a->stride, b->stride) ||
         !same_pieces(a->piece, b->piece, a->n_piece) ||
@@ -106,6 +104,14 @@ static bool same_weight(const gweight *a, const gweight *b)
         if (!same_number((double)a->computed[i], (double)b->computed[i]))
             return false;
     return true;
+}
+
+static bool same_weight(const gweight *a, const gweight *b)
+{
+    return str_eq(a->name, b->name) && str_eq(a->line, b->line) && a->layer == b->layer &&
+           a->pairs == b->pairs && a->lora == b->lora && str_eq(a->whole, b->whole) &&
+           a->whole_row == b->whole_row && graph_loc_equal(a->loc, b->loc) &&
+           graph_weights_share(a, b);
 }
 
 static bool same_const(const gconst *a, const gconst *b)

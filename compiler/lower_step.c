@@ -13,7 +13,7 @@ static weft_status lower_embed(lower *lo, const gnode *n, plan_step *s)
     const gtype *table = lower_type_of(lo, n, 0), *ids = lower_type_of(lo, n, 1);
     int64_t d = table->dim[1];
     WEFT_TRY(lower_expect_rank(lo, n, 0, 2));
-    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, READ_ROWS));
+    WEFT_TRY(lower_use_in(lo, n, s, 0, 0, lo->layout == LAYOUT_ROWS8 ? READ_ROWS8 : READ_ROWS));
     WEFT_TRY(lower_use_in(lo, n, s, 1, 1, READ_F32));
     WEFT_TRY(lower_check_ids(lo, n, 1, table->dim[0]));
     lower_count_rows(lo, s, ids, lower_row_elems(ids));
@@ -458,9 +458,10 @@ static bool weighs(const gnode *n)
 /* The type that a kernel is chosen by. */
 static dtype weight_type(const graph *g, const gnode *n)
 {
-    if (!weighs(n) || n->in[1].kind != REF_WEIGHT)
+    int at = kop_row_of(lower_of[n->op].op)->weight;
+    if (at < 0 || n->in[at].kind != REF_WEIGHT)
         return DT_F32;
-    const gweight *w = &g->weights.at[n->in[1].id];
+    const gweight *w = &g->weights.at[n->in[at].id];
     return w->computed ? DT_F32 : w->type == DT_MXFP4_HF ? DT_MXFP4 : w->type;
 }
 
@@ -480,14 +481,49 @@ static bool asks_f32(const gnode *n)
     return weighs(n) && lower_attr_word(n, "prec", 0) == PREC_F32;
 }
 
-klayout lower_layout(const target *t, const graph *g, const gnode *n)
+/* The layout of a weight that is multiplied. */
+static klayout layout_of_product(const target *t, const graph *g, const gnode *n)
 {
-    if (t->as_stored || (n->op != OP_linear && n->op != OP_experts) || n->in[1].kind != REF_WEIGHT)
-        return LAYOUT_STORED;
     const gweight *w = &g->weights.at[n->in[1].id];
+    const backend *by = t->laid_for ? t->laid_for : t->be;
+    kop op = lower_of[n->op].op;
+    dtype type = weight_type(g, n);
     if (w->computed || !has_groups(w))
         return LAYOUT_STORED;
-    return t->be->layout(t->be, lower_of[n->op].op, weight_type(g, n), asks_f32(n));
+    klayout l = by->layout(by, op, type, asks_f32(n));
+    bool reads = by == t->be || (t->be->reads && t->be->reads(t->be, op, type, l, asks_f32(n)));
+    return reads ? l : LAYOUT_STORED;
+}
+
+static bool multiplies_weight(const gnode *n)
+{
+    return (n->op == OP_linear || n->op == OP_experts) && n->in[1].kind == REF_WEIGHT;
+}
+
+/* A table that is multiplied with as well lies as that wants it, where it can be looked up so: it is in memory once. */
+static klayout layout_of_table(const target *t, const graph *g, const gnode *n)
+{
+    klayout l = LAYOUT_STORED;
+    for (size_t i = 0; i < g->nodes.n && l == LAYOUT_STORED && n->in[0].kind == REF_WEIGHT; i++) {
+        const gnode *other = &g->nodes.at[i];
+        if (other->op == OP_linear && multiplies_weight(other) &&
+            graph_weights_share(&g->weights.at[other->in[1].id], &g->weights.at[n->in[0].id]))
+            l = layout_of_product(t, g, other);
+    }
+    if (l == LAYOUT_STORED)
+        return l;
+    const gweight *w = &g->weights.at[n->in[0].id];
+    bool reads = t->be->reads && t->be->reads(t->be, KOP_embed, w->type, l, false);
+    return reads ? l : LAYOUT_STORED;
+}
+
+klayout lower_layout(const target *t, const graph *g, const gnode *n)
+{
+    if (t->as_stored)
+        return LAYOUT_STORED;
+    if (n->op == OP_embed)
+        return layout_of_table(t, g, n);
+    return multiplies_weight(n) ? layout_of_product(t, g, n) : LAYOUT_STORED;
 }
 
 /* The most rows that a call gives it, by which its kernel is chosen: of a long prompt the last layers see but the

@@ -138,9 +138,24 @@ static void copy_source(lower *lo, const gweight *w, plan_weight *pw)
         pw->scales = copy_pieces(lo->a, w->scales, w->n_piece);
 }
 
+/* The number in the plan of another weight that is made of the same bytes and read so, or -1: a table that is looked up and multiplied
+ * with has two names. */
+static int32_t same_bytes(const lower *lo, int id, weight_read read)
+{
+    const gweight *at = lo->g->weights.at;
+    for (size_t i = 0; i < lo->g->weights.n; i++) {
+        int32_t number = lo->weight_of[i * READ_COUNT + read];
+        if (number >= 0 && graph_weights_share(&at[i], &at[id]))
+            return number;
+    }
+    return -1;
+}
+
 weft_status lower_weight(lower *lo, const gnode *n, int id, weight_read read, int32_t *out_weight)
 {
     int32_t *slot = &lo->weight_of[(size_t)id * READ_COUNT + read];
+    if (*slot < 0 && read == READ_ROWS8) /* others are in place, or too small to matter */
+        *slot = same_bytes(lo, id, read);
     const gweight *w = &lo->g->weights.at[id];
     if (*slot < 0) {
         WEFT_TRY(check_weight(lo, n, w));

@@ -110,7 +110,7 @@ static bool access_attend(plan_accesses *l)
 static bool access_embed(plan_accesses *l)
 {
     int64_t width = l->s->size.embed.width, vocab = l->s->size.embed.vocab;
-    return acc_sizes(l, 2) && acc_weight_in(l, 0, vocab, width, false, false) &&
+    return acc_sizes(l, 2) && acc_weight_in(l, 0, vocab, width, true, false) &&
            acc_ids_in(l, 1, l->n_row, vocab, acc_by_row(l, 1)) &&
            acc_rows_out(l, l->n_row, width, acc_by_row(l, 1));
 }

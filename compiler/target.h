@@ -25,6 +25,8 @@ typedef struct target {
     bool round_bf16;    /* round activations for BF16 weights to bf16; be is of that kind */
     bool open;      /* no thread keeps values of whole rows to itself, so that all can be watched */
     bool as_stored; /* use weights as stored, also where kernels want them interleaved */
+    const backend *
+        laid_for; /* weights lie as this one wants them, wherever be has kernels for that; NULL: as be wants them */
     const char *const *skip; /* passes to leave out, by name */
     int n_skip;
 } target;

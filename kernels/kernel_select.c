@@ -137,10 +137,10 @@ const kernel_row *kernel_select(kop op, dtype type, int64_t n_row, kvariant best
     return kernel_select_as(op, type, LAYOUT_STORED, n_row, best);
 }
 
-/* Is there a kernel for every number of rows? What one number lacks begins at 1 or behind the most of some row. */
-static bool has_all(klevel level, kop op, dtype type, klayout l, bool exact)
+/* What one number of rows lacks begins at 1 or behind the most of some row. */
+bool kernel_reads_at(klevel level, kop op, dtype type, klayout l, bool exact)
 {
-    bool all = kernel_select_at(level, op, type, l, 1, exact) != NULL;
+    bool all = layout_has(l, type) && kernel_select_at(level, op, type, l, 1, exact) != NULL;
     for (int i = 0; i < kernel_row_count && all; i++) {
         const kernel_row *r = &kernel_row_table[i];
         if (r->op == op && r->layout == l && r->type == type && r->most < INT64_MAX)
@@ -149,10 +149,19 @@ static bool has_all(klevel level, kop op, dtype type, klayout l, bool exact)
     return all;
 }
 
+/* Do the kernels of a level read this layout faster than weights as stored? Those of `c` and `avx2` are there for programs that were built
+ * for better processors and carry weights so; they win nothing that interleaving is worth. A lookup takes what a product wants. */
+static bool gains(klevel level, kop op, dtype type, klayout l, bool exact)
+{
+    kvariant v = kernel_select_at(level, op, type, l, 1, exact)->variant;
+    return op != KOP_embed && v != VARIANT_c && v != VARIANT_avx2;
+}
+
 klayout kernel_layout_at(klevel level, kop op, dtype type, bool exact)
 {
     klayout l = LAYOUT_COUNT - 1;
-    while (l > LAYOUT_STORED && !(layout_has(l, type) && has_all(level, op, type, l, exact)))
+    while (l > LAYOUT_STORED &&
+           !(kernel_reads_at(level, op, type, l, exact) && gains(level, op, type, l, exact)))
         l--;
     return l;
 }

@@ -292,6 +292,8 @@ bool klevel_has(klevel level, kvariant v);
  * with weights has one for any type as stored. NULL: there is none. */
 const kernel_row *kernel_select_at(klevel level, kop op, dtype type, klayout layout, int64_t n_row,
                                    bool exact);
+/* Are there kernels for weights that lie so, for any number of rows? */
+bool kernel_reads_at(klevel level, kop op, dtype type, klayout layout, bool exact);
 /* The layout that these want, where they take any number of rows; else as stored. */
 klayout kernel_layout_at(klevel level, kop op, dtype type, bool exact);
 /* Both on this processor, where rounding is fine; and for weights as they are stored. */

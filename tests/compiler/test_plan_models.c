@@ -66,6 +66,31 @@ static weft_status check_classes(weft_diag *dg, const plan *p)
     return WEFT_OK;
 }
 
+static bool same_rows(const plan_weight *a, const plan_weight *b)
+{
+    return a->layout == b->layout && a->bytes == b->bytes && a->n_table == b->n_table &&
+           a->n_piece == b->n_piece && a->n_piece == 1 && a->piece->tensor == b->piece->tensor &&
+           a->piece->offset == b->piece->offset;
+}
+
+/* A matrix is interleaved once, also where it is looked up as well; and then no other copy of it is read where it can be looked up so. */
+static weft_status check_once(weft_diag *dg, const plan *p)
+{
+    for (int32_t i = 0; i < p->n_weight; i++)
+        for (int32_t k = 0; k < i && p->weight[i].mode == WEIGHT_INTERLEAVED; k++) {
+            const plan_weight *a = &p->weight[k], *b = &p->weight[i];
+            bool apart = a->mode == WEIGHT_MAPPED && a->type == DT_BF16 && b->type == DT_BF16 &&
+                         plan_weights_share(a, &(plan_weight){.mode = WEIGHT_MAPPED,
+                                                              .bytes = b->bytes,
+                                                              .n_piece = b->n_piece,
+                                                              .piece = b->piece});
+            if (apart || (a->mode == WEIGHT_INTERLEAVED && same_rows(a, b)))
+                return weft_fail(dg, W1507, WEFT_NOWHERE, "%s and %s are two copies", a->name,
+                                 b->name);
+        }
+    return WEFT_OK;
+}
+
 static void check(const char *path, const graph *g, const target *t, bool file, bool tell)
 {
     weft_diag *dg = diag_create();
@@ -79,6 +104,8 @@ static void check(const char *path, const graph *g, const target *t, bool file, 
         st = plan_check(dg, t->be, p);
     if (st == WEFT_OK)
         st = check_classes(dg, p);
+    if (st == WEFT_OK)
+        st = check_once(dg, p);
     if (tell)
         printf("%s: made in %.1f ms, proven in %.1f ms", path, (double)(made - start) / 1e6,
                (double)(clock_ns() - made) / 1e6);
@@ -114,7 +141,7 @@ static void check_targets(const char *path, const graph *g)
     }
 }
 
-/* Every level of both architectures, whatever this processor can run. */
+/* Every level of both architectures, whatever this processor can run; and with weights that lie as the best level wants them. */
 static void check_levels(const char *path, const graph *g)
 {
     static const char *const logits[] = {"logits"};
@@ -127,8 +154,11 @@ static void check_levels(const char *path, const graph *g)
                         .kv = DT_F16,
                         .outputs = logits,
                         .n_output = 1};
-            if (t.be)
-                check(path, g, &t, true, false);
+            if (!t.be)
+                continue;
+            check(path, g, &t, true, false);
+            t.laid_for = backend_cpu_for(arch, arch == KARCH_X86_64 ? "amx" : "bf16");
+            check(path, g, &t, true, false);
         }
 }
 

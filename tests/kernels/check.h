@@ -80,6 +80,9 @@ kbatch *check_batch(check *c, const kbatch *counts); /* with these counts, all e
 
 /* Rows of random weights at an odd address, with a few bytes between rows. */
 void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pitch);
+/* Rows as the kernel's layout wants them; the reference has them as stored. */
+const void *check_interleaved(check *c, const kernel_row *row, dtype t, const void *stored,
+                              int64_t pitch, int64_t m, int64_t n, int64_t *out_pitch);
 
 /* Makes the block of a weight that begins at p stand for a NaN or infinities, if its type can. */
 void check_spoil_block(check *c, dtype t, void *p);

@@ -110,24 +110,6 @@ static void spoil_weight(check *c, dtype t, void *w, int64_t pitch, shape s, int
         check_spoil_block(c, t, (char *)w + row * pitch + block * (int64_t)d->bytes);
 }
 
-/* Rows as the kernel's layout wants them; the reference has them as stored. */
-static const void *interleaved(check *c, const kernel_row *row, dtype t, const char *w,
-                               int64_t pitch, int64_t m, int64_t n, int64_t *out_pitch)
-{
-    *out_pitch = pitch;
-    if (row->layout == LAYOUT_STORED)
-        return w;
-    *out_pitch = LAYOUT_GROUP * n / dtype_row_of(t)->elems * (int64_t)dtype_row_of(t)->bytes;
-    char *to = check_alloc(c, (size_t)(m / LAYOUT_GROUP * *out_pitch), 0);
-    for (int64_t g = 0; g < m / LAYOUT_GROUP; g++) {
-        const void *rows[LAYOUT_GROUP];
-        for (int r = 0; r < LAYOUT_GROUP; r++)
-            rows[r] = w + (g * LAYOUT_GROUP + r) * pitch;
-        layout_interleave(row->layout, t, rows, n, to + g * *out_pitch);
-    }
-    return to;
-}
-
 /* Rows of a matrix, and what a tile of its columns is a multiple of. */
 static int64_t whole_groups(const kernel_row *row, int64_t m)
 {
@@ -168,7 +150,7 @@ static void linear_setup(check *c, const kernel_row *row, dtype t, shape s, bool
         k->in[2] = check_numbers(c, s.m);
     k->size = (ksizes){.linear = {s.rows, s.m, s.n}};
     finish(c, row, out, x, s.rows, s.n);
-    out->k.in[1] = interleaved(c, row, t, w, k->pitch[1], s.m, s.n, &out->k.pitch[1]);
+    out->k.in[1] = check_interleaved(c, row, t, w, k->pitch[1], s.m, s.n, &out->k.pitch[1]);
     out->out[0] = (check_out){.type = DT_F32, .rows = s.rows, .width = s.m};
     out->cols = s.m;
     out->grain = grain_of(row);
@@ -217,7 +199,7 @@ static const void *table_make(check *c, const kernel_row *row, dtype t, int64_t 
     const void **own = check_alloc(c, (size_t)count * sizeof *own, 0);
     for (int64_t e = 0; e < count; e++) {
         stored[e] = check_weights(c, t, m, n, &out->ref.pitch[1]);
-        own[e] = interleaved(c, row, t, stored[e], out->ref.pitch[1], m, n, &out->k.pitch[1]);
+        own[e] = check_interleaved(c, row, t, stored[e], out->ref.pitch[1], m, n, &out->k.pitch[1]);
     }
     out->ref.in[1] = stored;
     return own;

@@ -298,19 +298,20 @@ static bool route_make(check *c, const kernel_row *row, int i, check_case *out)
 
 static bool embed_make(check *c, const kernel_row *row, int i, check_case *out)
 {
-    dtype t = (dtype)(i / 4);
-    (void)row;
+    dtype t = row->type == DT_COUNT ? (dtype)(i / 4) : row->type;
     if (i >= DT_COUNT * 4)
         return false;
     if (!dequant_has(t))
         t = DT_F32;
-    int64_t rows = row_counts[i % 4], elems = dtype_row_of(t)->elems, vocab = 13;
-    int64_t d = elems == 1 ? 67 : elems * 3;
+    int64_t rows = row_counts[i % 4], elems = dtype_row_of(t)->elems;
+    int64_t vocab = row->layout == LAYOUT_STORED ? 13 : 3 * LAYOUT_GROUP;
+    int64_t d = elems == 1 ? 64 + i % 5 : elems * 3;
     kargs *k = &out->ref;
     k->in[0] = check_weights(c, t, vocab, d, &k->pitch[0]);
     k->type[0] = t;
     k->in[1] = check_ids(c, rows, vocab);
     out->k = *k;
+    out->k.in[0] = check_interleaved(c, row, t, k->in[0], k->pitch[0], vocab, d, &out->k.pitch[0]);
     SIZES(out, embed, rows, d, vocab);
     out->out[0] = (check_out){.type = DT_F32, .rows = rows, .width = d};
     snprintf(out->shape, sizeof out->shape, "%s, %d rows of %d", dtype_row_of(t)->name, (int)rows,

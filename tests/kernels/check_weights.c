@@ -75,6 +75,24 @@ void *check_weights(check *c, dtype t, int64_t rows, int64_t n, int64_t *out_pit
     return w;
 }
 
+const void *check_interleaved(check *c, const kernel_row *row, dtype t, const void *stored,
+                              int64_t pitch, int64_t m, int64_t n, int64_t *out_pitch)
+{
+    const char *w = stored;
+    *out_pitch = pitch;
+    if (row->layout == LAYOUT_STORED)
+        return w;
+    *out_pitch = LAYOUT_GROUP * n / dtype_row_of(t)->elems * (int64_t)dtype_row_of(t)->bytes;
+    char *to = check_alloc(c, (size_t)(m / LAYOUT_GROUP * *out_pitch), 0);
+    for (int64_t g = 0; g < m / LAYOUT_GROUP; g++) {
+        const void *rows[LAYOUT_GROUP];
+        for (int r = 0; r < LAYOUT_GROUP; r++)
+            rows[r] = w + (g * LAYOUT_GROUP + r) * pitch;
+        layout_interleave(row->layout, t, rows, n, to + g * *out_pitch);
+    }
+    return to;
+}
+
 /* ---- quantised activations ---- */
 
 static const void *quantize_rows(check *c, kop op, kact act, const float *x, int64_t rows,
