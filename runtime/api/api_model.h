@@ -17,7 +17,9 @@ typedef struct {
     weft_session_options how; /* context 0: the trained one */
     int64_t held; /* tokens of state, where that is less than the context; 0: the context */
     const struct backend *be; /* to compile for (backend_cpu_for); NULL: this processor */
-    const char *const *skip;  /* passes to leave out */
+    const struct backend
+        *laid_for;           /* with be: whose weights it is to read, where it can; NULL: its own */
+    const char *const *skip; /* passes to leave out */
     int n_skip;
     /* For session_watch: every linear reads from the session's arena, all rows of a call, and a whole tensor. Not with a plan
      * of a file, which is as it is, nor with `skip`. */

@@ -65,6 +65,7 @@ weft_status api_target(weft_diag *dg, const api_wanted *w, target *out)
                 .deterministic = o->deterministic,
                 .round_bf16 = o->round_bf16,
                 .as_stored = o->no_repack,
+                .laid_for = w->laid_for,
                 .open = w->watched,
                 .skip = w->watched ? cutting : w->skip,
                 .n_skip = w->watched ? 2 : w->n_skip};

@@ -20,14 +20,21 @@
 enum { BUILD_ADAPTERS_MAX = 16 };
 
 typedef struct {
+    const char *level;
+    api_plan plan;
+    const struct plan *carried; /* the same, with its weights in the image */
+} level_plan;
+
+typedef struct {
     weft_diag *dg;
     const weft_model *m;
     const build_options *opt;
     build_result *out;
     arena *a;
     link_tools tools;
-    api_plan plan[BUILD_LEVELS_MAX];
-    const plan *carried[BUILD_LEVELS_MAX]; /* with their weights in the image */
+    build_choice choice;
+    level_plan plan[BUILD_LEVELS_MAX]; /* from plain to fast */
+    int n_plan;
     build_weights weights;
     VEC(const char *) alias; /* two of each: see link_job */
     strbuf name;             /* of a library */
@@ -49,18 +56,69 @@ static void want(building *b, const char *name)
     VEC_PUSH(&b->alias, name);
 }
 
+static const backend *backend_of(const building *b, const char *level)
+{
+    return backend_cpu_for(karch_find(b->opt->to->machine), level);
+}
+
+/* The plan of a level, with its weights in the image. *out_fits: it adds no more than `most` bytes of weights; else it adds nothing. */
+static weft_status make_plan(building *b, const char *level, uint64_t most, level_plan *out,
+                             bool *out_fits)
+{
+    api_wanted w = b->opt->session;
+    build_weights *all = &b->weights;
+    uint64_t bytes = all->bytes;
+    size_t n = all->list.n;
+    w.be = backend_of(b, level);
+    w.how.no_repack = b->choice.lie == BUILD_STORED;
+    if (b->choice.lie == BUILD_LIKE)
+        w.laid_for = backend_of(b, b->choice.like);
+    *out = (level_plan){.level = level};
+    WEFT_TRY(api_plan_open(b->dg, b->m, &w, &out->plan));
+    weft_status st = build_weights_add(b->dg, all, out->plan.p, &out->carried);
+    *out_fits = st == WEFT_OK && all->bytes - bytes <= most;
+    if (!*out_fits) {
+        build_weights_cut(all, n, bytes);
+        api_plan_close(&out->plan);
+    }
+    return st;
+}
+
+/* Levels stand from plain to fast. */
+static void keep_plan(building *b, const level_plan *p)
+{
+    int at = b->n_plan++;
+    for (; at > 0 && backend_cpu_rank(b->plan[at - 1].level) > backend_cpu_rank(p->level); at--)
+        b->plan[at] = b->plan[at - 1];
+    b->plan[at] = *p;
+    for (int32_t k = 0; k < p->carried->n_kernel; k++)
+        want(b, p->carried->kernel[k].name);
+}
+
+/* The one that the weights lie for comes first, then the others from fast to plain. */
 static weft_status make_plans(building *b)
 {
-    const build_options *opt = b->opt;
-    for (int i = 0; i < b->out->n_level; i++) {
-        api_wanted w = opt->session;
-        w.be = backend_cpu_for(karch_find(opt->to->machine), b->out->level[i]);
-        WEFT_TRY(api_plan_open(b->dg, b->m, &w, &b->plan[i]));
-        const plan *p = b->plan[i].p;
-        WEFT_TRY(build_weights_add(b->dg, &b->weights, p, &b->carried[i]));
-        for (int32_t k = 0; k < p->n_kernel; k++)
-            want(b, p->kernel[k].name);
+    const build_choice *c = &b->choice;
+    const char *first = c->like ? c->like : c->level[c->n_level - 1];
+    uint64_t most = UINT64_MAX;
+    for (int i = c->n_level; i >= 0; i--) {
+        const char *level = i == c->n_level ? first : c->level[i];
+        bool fits;
+        level_plan made;
+        if (i < c->n_level && strcmp(level, first) == 0)
+            continue;
+        uint64_t before = b->weights.bytes;
+        WEFT_TRY(make_plan(b, level, most, &made, &fits));
+        if (fits)
+            keep_plan(b, &made);
+        else
+            b->out->left_out[b->out->n_left_out++] = level;
+        if (c->lie == BUILD_LIKE)
+            most = i == c->n_level ? BUILD_TWICE_MAX : most - (b->weights.bytes - before);
     }
+    for (int i = 0; i < b->n_plan; i++)
+        b->out->level[i] = b->plan[i].level;
+    b->out->n_level = b->n_plan;
     return WEFT_OK;
 }
 
@@ -82,7 +140,7 @@ static void add_facts(building *b)
                                         "heads", "kv_heads", "head_dim", "eps"};
     facts f = {.weft = weft_version(),
                .name = weft_model_name(b->m),
-               .context = b->plan[0].run.n_ctx,
+               .context = b->plan[0].plan.run.n_ctx,
                .param = ARENA_ARRAY(b->a, fact_param, sizeof names / sizeof *names)};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const value *v = b->m->kind->param(b->m, names[i]);
@@ -133,7 +191,7 @@ static weft_status make_parts(building *b)
         adapter_image_write(opt->adapter[i], opt->scale[i],
                             add_part(b, IMAGE_ADAPTER, arena_printf(b->a, "lora%zu", i + 1).p));
     for (int i = 0; i < b->out->n_level; i++)
-        plan_write(b->carried[i], b->m->weights->kind->identity(b->m->weights),
+        plan_write(b->plan[i].carried, b->m->weights->kind->identity(b->m->weights),
                    add_part(b, IMAGE_PLAN, b->out->level[i]));
     for (int i = 0; i < b->n_part; i++) {
         b->part[i].data = (const unsigned char *)b->part_bytes[i].p;
@@ -167,7 +225,7 @@ static weft_status make_code(building *b, link_job *job)
     const char **object = ARENA_ARRAY(b->a, const char *, BUILD_LEVELS_MAX);
     for (int i = 0; i < b->out->n_level && st == WEFT_OK; i++) {
         object[i] = arena_printf(b->a, "%s/%s.o", b->folder, b->out->level[i]).p;
-        st = build_code(b->dg, cg, b->carried[i], b->opt->to->name, !b->opt->strip, object[i]);
+        st = build_code(b->dg, cg, b->plan[i].carried, b->opt->to->name, !b->opt->strip, object[i]);
     }
     job->object = object;
     job->n_object = b->out->n_level;
@@ -296,7 +354,7 @@ static weft_status make(building *b)
 {
     strbuf elf = {0};
     lib_name(b->opt->out, &b->name);
-    WEFT_TRY(build_levels(b->dg, b->opt->to, b->opt->cpu, b->out->level, &b->out->n_level));
+    WEFT_TRY(build_levels(b->dg, b->opt->to, b->opt->cpu, &b->choice));
     WEFT_TRY(link_tools_find(b->dg, b->a, b->opt->to, &b->opt->tools, &b->tools));
     WEFT_TRY(make_plans(b));
     WEFT_TRY(make_parts(b));
@@ -316,8 +374,8 @@ weft_status build_program(weft_diag *dg, const weft_model *m, const build_option
     weft_status st = make(&b);
     if (b.folder)
         remove_folder(b.folder);
-    for (int i = 0; i < BUILD_LEVELS_MAX; i++)
-        api_plan_close(&b.plan[i]);
+    for (int i = 0; i < b.n_plan; i++)
+        api_plan_close(&b.plan[i].plan);
     for (int i = 0; i < b.n_part; i++)
         strbuf_free(&b.part_bytes[i]);
     VEC_FREE(&b.alias);

@@ -7,13 +7,31 @@
 
 enum { BUILD_LEVELS_MAX = 16 };
 
+/* Bytes of weights that a program may hold a second time, in another layout, so that plainer processors can run it as well. */
+#define BUILD_TWICE_MAX ((uint64_t)32 << 20)
+
+/* How the weights of a program lie. */
+typedef enum {
+    BUILD_STORED, /* as the checkpoint has them, once for all levels */
+    BUILD_EACH,   /* as the kernels of each level want them */
+    BUILD_LIKE, /* as one level wants them; others read these, or have BUILD_TWICE_MAX bytes of their own, or are left out */
+} build_lie;
+
+/* What --cpu means. */
+typedef struct {
+    const char *level[BUILD_LEVELS_MAX]; /* from plain to fast */
+    int n_level;
+    build_lie lie;
+    const char *like; /* BUILD_LIKE: one of them */
+} build_choice;
+
 /* Generated code for decoding: where LLVM is there, always, never. Without it the program interprets its plan. */
 typedef enum { BUILD_CODE_AUTO, BUILD_CODE_LLVM, BUILD_CODE_NONE } build_code_choice;
 
 typedef struct {
     const char *out; /* the file to write */
     const build_target *to;
-    const char *cpu;    /* baseline, native, or names of levels with commas; NULL: baseline */
+    const char *cpu;    /* auto, baseline, native, or names of levels with commas; NULL: auto */
     link_options tools; /* lib: a shared library, and its header beside it */
     api_wanted session; /* context and state */
     bool strip, external;
@@ -33,6 +51,8 @@ typedef struct {
         weights; /* of the file, and of weights; those in a file of their own do not count for the first */
     const char *level[BUILD_LEVELS_MAX];
     int n_level;
+    const char *left_out[BUILD_LEVELS_MAX]; /* auto: levels that would need weights of their own */
+    int n_left_out;
     bool code;         /* with generated code */
     char without[200]; /* why there is none, where it was to be had if possible */
 } build_result;
@@ -42,9 +62,9 @@ typedef struct {
 weft_status build_program(weft_diag *dg, const weft_model *m, const build_options *opt,
                           build_result *out) WEFT_MUST_USE;
 
-/* The levels that opt->cpu means, from plain to fast. W1704 with near names; W1904 for `native` of another machine. */
+/* W1704 with near names; W1904 for `native` of another machine; W1602: WEFT_CPU names what cannot run here. */
 weft_status build_levels(weft_diag *dg, const build_target *to, const char *cpu,
-                         const char *level[BUILD_LEVELS_MAX], int *out_n) WEFT_MUST_USE;
+                         build_choice *out) WEFT_MUST_USE;
 
 /* lib_header.c: the name of a library's functions from its file (libstory.so: story), and the header of that name. */
 void lib_name(const char *path, strbuf *out);

@@ -132,6 +132,12 @@ weft_status build_weights_add(weft_diag *dg, build_weights *b, const plan *p, co
     return WEFT_OK;
 }
 
+void build_weights_cut(build_weights *b, size_t n, uint64_t bytes)
+{
+    b->list.n = n;
+    b->bytes = bytes;
+}
+
 /* ---- bytes ---- */
 
 weft_status build_weights_make(weft_diag *dg, const build_weights *b, size_t i, char *to)

@@ -25,6 +25,8 @@ typedef struct {
 /* Add the weights of p; *out_p is p with all of them in place in the image, in b->a. W1501. */
 weft_status build_weights_add(weft_diag *dg, build_weights *b, const plan *p,
                               const plan **out_p) WEFT_MUST_USE;
+/* Leave out all tensors from n on, as it was when there were so many bytes. */
+void build_weights_cut(build_weights *b, size_t n, uint64_t bytes);
 /* The bytes of tensor i, row.bytes of them. */
 weft_status build_weights_make(weft_diag *dg, const build_weights *b, size_t i,
                                char *to) WEFT_MUST_USE;

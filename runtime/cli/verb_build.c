@@ -17,7 +17,7 @@ static const flag rows[] = {
     FLAG_ROW_STR   (build_flags, open.arch, "arch", NULL, "FILE", NULL, "read it with this .weft file"),
     FLAG_ROW_STR   (build_flags, out,    "output", "o", "PROGRAM", NULL, "the file to write"),
     FLAG_ROW_STR   (build_flags, target, "target", NULL, "NAME", NULL, "x86_64-linux-gnu or aarch64-linux-gnu; without it this machine's"),
-    FLAG_ROW_STR   (build_flags, cpu,    "cpu", NULL, "LEVELS", "baseline", "baseline: any processor of the architecture, with faster plans for better ones; native: this one; or names with commas, such as avx2,amx"),
+    FLAG_ROW_STR   (build_flags, cpu,    "cpu", NULL, "LEVELS", "auto", "auto: as weft run does here, and plainer processors that can read the same weights (with --target baseline); baseline: any processor of the architecture; native: this one; or names with commas, such as avx2,amx"),
     FLAG_ROW_INT   (build_flags, open.context, "ctx-size", "c", "N", "-1", -1, 1 << 30, "context, the most that the program can have; 0: the trained one; -1: that, 8192 at most"),
     BATCH_FLAG_ROW (build_flags, open, "512"),
     KV_FLAG_ROW    (build_flags, open),
@@ -36,6 +36,7 @@ static const flag rows[] = {
 static const char *const examples[] = {
     "weft build -m model.gguf -o story",                             "one program, which needs nothing beside it",
     "weft build -m model.gguf -o story --cpu native --strip",        "for this processor alone",
+    "weft build -m model.gguf -o story --cpu baseline",              "for any processor of this architecture",
     "weft build -m model.gguf -o story --target aarch64-linux-gnu",  "for another architecture",
     "weft build -m model.gguf -o libstory.so --lib",                 "a library, with story.h beside it",
     NULL,
@@ -46,10 +47,13 @@ const verb_page build_verb_page = {
     rows,
     "Writes one file that holds the compiled plan, the kernels it uses, tokenizer, chat template "
     "and weights. It is statically linked and opens no "
-    "file, so it runs anywhere: ./story -p \"Once\" -n 100, --info, --bench, --help. With --cpu "
-    "baseline weights stay as the checkpoint stores "
-    "them, once for all levels; for levels that are named they are repacked for the kernels of "
-    "each.",
+    "file, so it runs anywhere: ./story -p \"Once\" -n 100, --info, --bench, --help. By itself it "
+    "holds the plan and the repacked weights that weft run would use on this machine, and plans "
+    "for "
+    "all other levels that can read these, or need at most 32 MiB of weights of their own; where "
+    "none of its plans can run, a program says so. With --cpu baseline weights stay as the "
+    "checkpoint stores them, once for all levels; for levels that are named they are repacked for "
+    "the kernels of each.",
     examples,
 };
 
@@ -91,6 +95,10 @@ static void print_result(cli *c, const build_flags *o, const build_target *to,
         for (int i = 0; i < r->n_level; i++)
             json_str(&w, str_of(r->level[i]));
         json_close(&w, ']');
+        json_key_open(&w, "left_out", '[');
+        for (int i = r->n_left_out - 1; i >= 0; i--)
+            json_str(&w, str_of(r->left_out[i]));
+        json_close(&w, ']');
         json_close(&w, '}');
         strbuf_putc(&out, '\n');
         cli_print_all(c, &out);
@@ -101,6 +109,11 @@ static void print_result(cli *c, const build_flags *o, const build_target *to,
     cli_say(c, "%s: %.1f MiB for %s (%s), of which weights %.1f MiB%s", o->out,
             (double)r->bytes / (1 << 20), to->name, out.p, (double)r->weights / (1 << 20),
             o->weights == WEIGHTS_EXTERNAL ? " beside it" : "");
+    if (r->n_left_out > 0)
+        cli_say(c,
+                "its weights lie as kernels of %s and better want them: other processors are told "
+                "that they lack it; --cpu baseline is for all",
+                r->level[0]);
     if (*r->without)
         cli_say(c, "without generated code: %s", r->without);
     strbuf_free(&out);
@@ -128,7 +141,6 @@ static void want_session(const build_flags *o, const weft_model *m, progress *ba
     w->how.context = context_of(m, o->open.context);
     w->how.wants = 1;
     w->how.prefixes = PREFIXES_OF_CHAT;
-    w->how.no_repack = strcmp(o->cpu, "baseline") == 0;
 }
 
 static weft_status build(cli *c, const build_flags *o)
