@@ -1,6 +1,8 @@
 /* elf_stamp.c - the spare program header becomes the image's segment, the note section its section. */
 #include "runtime/build/elf_stamp.h"
 
+#include "runtime/base/mem.h"
+
 #include "runtime/program/stamp.h"
 #include <elf.h>
 
@@ -58,8 +60,16 @@ static uint64_t round_up(uint64_t x, uint64_t align)
     return (x + align - 1) / align * align;
 }
 
+/* The first address from `end` on that is as far from a large page's beginning as `offset` is: pages of the file can then be mapped by
+ * large ones, and the file needs no gap for it. */
+static uint64_t address_of(uint64_t end, uint64_t offset)
+{
+    uint64_t at = end / MEM_PAGE_LARGE * MEM_PAGE_LARGE + offset % MEM_PAGE_LARGE;
+    return at < end ? at + MEM_PAGE_LARGE : at;
+}
+
 static void move_section(const stamping *s, const Elf64_Ehdr *eh, const Elf64_Phdr *was,
-                         const Elf64_Phdr *to)
+                         const Elf64_Phdr *to, uint64_t page)
 {
     Elf64_Shdr *sh = inside(s, eh->e_shoff, eh->e_shnum, sizeof *sh);
     for (int i = 0; sh && i < eh->e_shnum; i++)
@@ -69,7 +79,7 @@ static void move_section(const stamping *s, const Elf64_Ehdr *eh, const Elf64_Ph
             sh[i].sh_addr = to->p_vaddr;
             sh[i].sh_offset = to->p_offset;
             sh[i].sh_size = to->p_filesz;
-            sh[i].sh_addralign = to->p_align;
+            sh[i].sh_addralign = page;
         }
 }
 
@@ -101,12 +111,11 @@ weft_status elf_stamp(weft_diag *dg, const char *name, strbuf *elf, uint64_t ima
     Elf64_Phdr seg = {.p_type = PT_LOAD,
                       .p_flags = PF_R,
                       .p_offset = round_up(elf->n, page),
-                      .p_vaddr = round_up(end, page),
                       .p_filesz = image_bytes,
                       .p_memsz = image_bytes,
-                      .p_align = page};
-    seg.p_paddr = seg.p_vaddr;
-    move_section(&s, eh, spare, &seg);
+                      .p_align = MEM_PAGE_LARGE};
+    seg.p_paddr = seg.p_vaddr = address_of(round_up(end, page), seg.p_offset);
+    move_section(&s, eh, spare, &seg, page);
     *spare = seg;
     stamp->delta = (int64_t)(seg.p_vaddr - stamp_at);
     stamp->bytes = image_bytes;

@@ -1,4 +1,7 @@
-/* out_file.c - a buffer in front of write(2); fsync and rename at the end. */
+/* out_file.c - a buffer in front of write(2); fsync and rename at the end.
+ *
+ * Large files are written in pieces that begin and end where large pages do: some systems then keep the file in such pages, and whoever
+ * maps it (mem_want_large) reads it faster. */
 #include "runtime/formats/out_file.h"
 
 #include "runtime/base/file.h"
@@ -9,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 1 << 16, TRIES_MAX = 100 };
+enum { BUFFER_BYTES = MEM_PAGE_LARGE, TRIES_MAX = 100 };
 
 struct out_file {
     arena *home;
@@ -108,14 +111,22 @@ weft_status out_file_flush(weft_diag *dg, out_file *f)
 
 weft_status out_file_put(weft_diag *dg, out_file *f, const void *data, size_t n)
 {
-    if (n > sizeof f->buffer - f->n)
-        WEFT_TRY(out_file_flush(dg, f));
-    f->at += n;
-    if (n > sizeof f->buffer)
-        return write_all(dg, f, data, n);
-    if (n > 0)
-        memcpy(f->buffer + f->n, data, n);
-    f->n += n;
+    const unsigned char *from = data;
+    while (n > 0) {
+        size_t room = BUFFER_BYTES - (size_t)(f->at % BUFFER_BYTES), k = n < room ? n : room;
+        if (f->n == 0 && n >= room) {
+            k = room + (n - room) / BUFFER_BYTES * BUFFER_BYTES;
+            WEFT_TRY(write_all(dg, f, from, k));
+        } else {
+            memcpy(f->buffer + f->n, from, k);
+            f->n += k;
+        }
+        f->at += k;
+        from += k;
+        n -= k;
+        if (f->at % BUFFER_BYTES == 0)
+            WEFT_TRY(out_file_flush(dg, f));
+    }
     return WEFT_OK;
 }
 

@@ -96,6 +96,7 @@ static weft_status map_external(weft_diag *dg, program_model *m, const program_o
                          bytes ? file_reason_of(error).text : "it is empty");
     m->external = at;
     m->external_bytes = (size_t)bytes;
+    mem_want_large(at, (size_t)bytes);
     return check_external(dg, m, path, w, table);
 }
 
@@ -180,6 +181,7 @@ weft_status program_model_open_image(weft_diag *dg, const program_options *opt, 
     program_model *m = mem_alloc(sizeof *m);
     *m = (program_model){.base.kind = &kind_program, .a = arena_create()};
     m->name = arena_str(m->a, str_of(opt->name)).p;
+    mem_want_large((void *)(uintptr_t)data, bytes);
     m->guard = map_guard_add(data, bytes);
     weft_status st = image_open(dg, m->name, data, bytes, &m->im);
     m->im.bytes = bytes; /* for the message, if it was cut */
