@@ -47,8 +47,9 @@ weft_status plan_read(weft_diag *dg, const char *name, str bytes, model_hash mod
 /* The same for a back end that need not be this machine's (backend_cpu_for). */
 weft_status plan_read_for(weft_diag *dg, const char *name, str bytes, model_hash model,
                           const backend *be, arena *a, plan **out_p) WEFT_MUST_USE;
-weft_status plan_read_file(weft_diag *dg, const char *path, model_hash model, arena *a,
-                           plan **out_p) WEFT_MUST_USE;
+/* The same of a file; be NULL: this machine's. */
+weft_status plan_read_file(weft_diag *dg, const char *path, model_hash model, const backend *be,
+                           arena *a, plan **out_p) WEFT_MUST_USE;
 
 /* Put the right length and checksum into the head of a plan file: the last step of writing one, and of tests that damage one
  * on purpose. False if it is none. */

@@ -139,7 +139,7 @@ weft_status plan_read(weft_diag *dg, const char *name, str bytes, model_hash mod
 }
 
 static weft_status read_open_file(weft_diag *dg, const char *path, int fd, uint64_t bytes,
-                                  model_hash model, arena *a, plan **out_p)
+                                  model_hash model, const backend *be, arena *a, plan **out_p)
 {
     if (bytes > PLAN_FILE_BYTES_MAX)
         return weft_fail(dg, W1101, WEFT_NOWHERE, "%s has %" PRIu64 " bytes, more than %d", path,
@@ -148,18 +148,18 @@ static weft_status read_open_file(weft_diag *dg, const char *path, int fd, uint6
     size_t n;
     weft_status st = file_read(dg, fd, path, all, (size_t)bytes, &n);
     if (st == WEFT_OK)
-        st = plan_read(dg, path, (str){all, n}, model, a, out_p);
+        st = plan_read_for(dg, path, (str){all, n}, model, be, a, out_p);
     mem_free(all);
     return st;
 }
 
-weft_status plan_read_file(weft_diag *dg, const char *path, model_hash model, arena *a,
-                           plan **out_p)
+weft_status plan_read_file(weft_diag *dg, const char *path, model_hash model, const backend *be,
+                           arena *a, plan **out_p)
 {
     int fd;
     uint64_t bytes;
     WEFT_TRY(file_open(dg, path, &fd, &bytes));
-    weft_status st = read_open_file(dg, path, fd, bytes, model, a, out_p);
+    weft_status st = read_open_file(dg, path, fd, bytes, model, be, a, out_p);
     file_close(fd);
     return st;
 }

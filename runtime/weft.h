@@ -214,6 +214,13 @@ typedef struct {
     /* LoRA adapters that the session may hold at once, at most 1024, and the rank that each may have at most, 0: 16. They take
      * memory for every weight that adapters may attach to. 0: none, and it computes as if there were no such thing. */
     int64_t lora_slots, lora_rank;
+    /* Where it computes: "cpu", which NULL means too; "cuda", or "cuda:1" for one of several cards; "auto": a card where there is
+     * one, else the CPU. All of the session's memory but its tables is the device's then. WEFT_ERR_DEVICE, with what is missing,
+     * where there is no such device; cards run plans, neither the reference nor native code, and do not round to bf16. */
+    const char *device;
+    /* How many of the model's layers are on that device, the others on the CPU. 0, or as many as there are: all; -1: none. Less
+     * than all is WEFT_ERR_DEVICE so far. */
+    int64_t device_layers;
 } weft_session_options;
 
 /* The model must outlive it. */
@@ -241,6 +248,9 @@ typedef struct {
         prefix_evicted;
     int64_t lora_slots, lora_rank; /* for adapters */
     uint64_t adapters;             /* bytes of their slots */
+    /* "cpu", "cuda". Where it has memory of its own all bytes above are in it, and `host` in the machine's; else that is 0. */
+    const char *device;
+    uint64_t host;
 } weft_session_info;
 
 WEFT_API weft_status weft_session_about(weft_diag *dg, const weft_session *s,
@@ -262,7 +272,7 @@ WEFT_API int64_t weft_kv_tiers(const weft_session *s, weft_kv_tier *tiers, int64
  * as far as the pages that each tier has reach; else WEFT_ERR_STATE, and nothing has changed. Pages that are coarser already
  * stay so. Prefixes that are kept for others are dropped. */
 WEFT_API weft_status weft_kv_change(weft_diag *dg, weft_session *s, const char *policy);
-/* Memory the session holds: activations, state, converted and repacked weights, tables; not what is mapped from
+/* Memory the session holds, that of a device included: activations, state, converted and repacked weights, tables; not what is mapped from
  * the model file or from a file of the weight cache. */
 WEFT_API uint64_t weft_session_bytes(const weft_session *s);
 

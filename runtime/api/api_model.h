@@ -12,6 +12,9 @@
 #include "runtime/text/tok.h"
 #include "runtime/weft.h"
 
+/* What a plan is for: to be run, to be looked at, to know what memory it takes. */
+typedef enum { API_RUNS, API_PLANS, API_PLANS_MEMORY } api_purpose;
+
 /* A session as its caller wants it. */
 typedef struct {
     weft_session_options how; /* context 0: the trained one */
@@ -24,6 +27,8 @@ typedef struct {
     /* For session_watch: every linear reads from the session's arena, all rows of a call, and a whole tensor. Not with a plan
      * of a file, which is as it is, nor with `skip`. */
     bool watched;
+    /* Nothing will run: a device that is not here will do, and one that is here is opened only if its memory is asked for. */
+    int purpose; /* api_purpose */
 } api_wanted;
 
 /* A plan, and how a session runs it. */
@@ -33,6 +38,8 @@ typedef struct {
     const struct target
         *t; /* what it was made for, in a; all 0 of a plan file; NULL: made elsewhere */
     session_options run;
+    device *
+        dev; /* that it opened, and the plan's to close; NULL: the CPU, or one that is not here (run.dev) */
     void *keep; /* of the kind; released with the plan by keep_close */
     void (*keep_close)(void *keep);
 } api_plan;

@@ -2,6 +2,7 @@
 #include "runtime/api/api_open.h"
 
 #include "compiler/plan_file.h"
+#include "runtime/api/api_device.h"
 #include "runtime/api/api_impl.h"
 #include "runtime/base/mem.h"
 #include "runtime/formats/random_model.h"
@@ -101,23 +102,37 @@ static weft_status make_plan(weft_diag *dg, const api_file *m, const api_wanted 
     return WEFT_OK;
 }
 
-static weft_status read_plan(weft_diag *dg, const api_file *m, const api_wanted *w, api_plan *out)
+static weft_status read_plan(weft_diag *dg, const api_file *m, const api_wanted *w,
+                             const backend *card, api_plan *out)
 {
     plan *made;
-    WEFT_TRY(plan_read_file(dg, w->how.plan, model_file_hash(m->file), out->a, &made));
+    WEFT_TRY(plan_read_file(dg, w->how.plan, model_file_hash(m->file), card, out->a, &made));
     out->p = made;
     return api_plan_serves(dg, made, arena_printf(out->a, "the plan %s", w->how.plan).p, w);
 }
 
-static weft_status file_plan(weft_diag *dg, const weft_model *m, const api_wanted *w, api_plan *out)
+static int64_t layers_of(const graph *g)
+{
+    int n = 0;
+    for (size_t i = 0; i < g->nodes.n; i++)
+        n = g->nodes.at[i].layer >= n ? g->nodes.at[i].layer + 1 : n;
+    return n;
+}
+
+static weft_status file_plan(weft_diag *dg, const weft_model *m, const api_wanted *wanted,
+                             api_plan *out)
 {
     const api_file *f = api_file_of(m);
     target *t = ARENA_NEW(out->a, target);
+    api_wanted w = *wanted;
+    const backend *card;
+    WEFT_TRY(api_device_choose(dg, &w, layers_of(f->bound->graph), out, &card));
+    w.be = card ? card : w.be;
     out->t = t;
-    if (w->how.exec == WEFT_EXEC_JIT)
+    if (w.how.exec == WEFT_EXEC_JIT)
         out->run.maker = jit_maker();
-    bound_model_check_context(dg, f->bound, api_held(w));
-    return w->how.plan ? read_plan(dg, f, w, out) : make_plan(dg, f, w, t, out);
+    bound_model_check_context(dg, f->bound, api_held(&w));
+    return w.how.plan ? read_plan(dg, f, &w, card, out) : make_plan(dg, f, &w, t, out);
 }
 
 static weft_status file_cells(weft_diag *dg, const weft_model *m, const api_wanted *w, arena *a,

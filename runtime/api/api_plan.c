@@ -45,8 +45,8 @@ bool api_in_range(const weft_session_options *o)
     return o->context >= 1 && o->context <= INT32_MAX && o->batch >= 0 && o->batch <= INT32_MAX &&
            o->sequences >= 0 && o->wants >= 0 && o->threads >= -1 && o->threads <= 4096 &&
            o->page_tokens >= 0 && o->lora_slots >= 0 && o->lora_rank >= 0 && o->pages >= 0 &&
-           o->prefixes >= -1 && o->prefixes <= PREFIXES_MAX && (unsigned)o->exec <= WEFT_EXEC_JIT &&
-           (unsigned)o->kv <= WEFT_KV_BF16;
+           o->prefixes >= -1 && o->device_layers >= -1 && o->prefixes <= PREFIXES_MAX &&
+           (unsigned)o->exec <= WEFT_EXEC_JIT && (unsigned)o->kv <= WEFT_KV_BF16;
 }
 
 int64_t api_sequences(const weft_session_options *o)
@@ -160,6 +160,8 @@ weft_status api_plan_serves_kind(weft_diag *dg, const plan *p, const char *name,
         const char *what;
         bool asked;
     } others[] = {{"a plan file", o->plan != NULL},
+                  {"a device", o->device && strcmp(o->device, "cpu") && strcmp(o->device, "auto")},
+                  {"layers of a device", o->device_layers > 0},
                   {"the reference executor", o->exec == WEFT_EXEC_REF},
                   {"deterministic arithmetic", o->deterministic && !p->deterministic},
                   {"rounding to bf16", o->round_bf16},
@@ -209,5 +211,6 @@ void api_plan_close(api_plan *p)
         p->keep_close(p->keep);
     if (p->a)
         arena_destroy(p->a);
+    device_close(p->dev);
     *p = (api_plan){0};
 }

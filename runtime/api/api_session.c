@@ -128,7 +128,9 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
                              .prefix_hits = had.hits,
                              .prefix_tokens = had.tokens,
                              .prefix_tokens_saved = had.tokens_saved,
-                             .prefix_evicted = had.evicted};
+                             .prefix_evicted = had.evicted,
+                             .device = p->backend,
+                             .host = b.host};
     for (int32_t i = 0; i < p->n_output; i++)
         if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0)
             all.vocab = p->output[i].width;
@@ -144,7 +146,7 @@ uint64_t weft_session_bytes(const weft_session *s)
     if (!s)
         return 0;
     session_memory m = session_bytes(s->run);
-    return session_memory_own(&m);
+    return session_memory_own(&m) + m.host;
 }
 
 weft_status weft_eval(weft_diag *dg, weft_session *s, const weft_row *rows, int64_t n)

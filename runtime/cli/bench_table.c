@@ -126,9 +126,9 @@ void bench_text_row(const bench_about *a, const bench_row *r, bool markdown, str
 void bench_text_foot(const bench_about *a, bool markdown, strbuf *out)
 {
     if (a->bandwidth > 0)
-        strbuf_add(out, "%sread bandwidth %.1f GB/s with %" PRId64 " thread%s\n",
-                   markdown ? "\n" : "", a->bandwidth / 1e9, a->threads,
-                   a->threads == 1 ? "" : "s");
+        strbuf_add(out, "%sread bandwidth %.1f GB/s with %" PRId64 " %s%s\n", markdown ? "\n" : "",
+                   a->bandwidth / 1e9, a->threads,
+                   strcmp(a->backend, "CPU") == 0 ? "thread" : "block", a->threads == 1 ? "" : "s");
 }
 
 /* ---- JSON ---- */

@@ -1,5 +1,6 @@
 #include "runtime/cli/model_flags.h"
 
+#include "runtime/api/api_device.h"
 #include "runtime/base/threads.h"
 #include "runtime/kv/policy.h"
 #include <stdio.h>
@@ -69,19 +70,35 @@ api_source model_flags_source(const model_flags *f)
                         .bind = {.arch = f->arch}};
 }
 
-/* Starts the bar with the first call: only then is it known that there is anything to interleave. */
-static void interleaving_report(void *ctx, uint64_t done, uint64_t total)
+const char *model_flags_device(const model_flags *f)
+{
+    return f->device ? f->device : f->device_layers > 0 ? "cuda" : NULL;
+}
+
+/* Starts the bar with the first call: only then is it known that there is anything to do. */
+static void report(void *ctx, uint64_t done, uint64_t total, const char *what)
 {
     progress *bar = ctx;
     if (!bar->label)
-        progress_start(bar, "interleaving weights", total, PROGRESS_BYTES);
+        progress_start(bar, what, total, PROGRESS_BYTES);
     progress_update(bar, done);
     if (done == total)
         progress_end(bar);
 }
 
+static void interleaving_report(void *ctx, uint64_t done, uint64_t total)
+{
+    report(ctx, done, total, "interleaving weights");
+}
+
+static void upload_report(void *ctx, uint64_t done, uint64_t total)
+{
+    report(ctx, done, total, "weights to the card");
+}
+
 weft_session_options model_flags_session(const model_flags *f, progress *bar)
 {
+    const char *dev = model_flags_device(f);
     return (weft_session_options){.size = sizeof(weft_session_options),
                                   .context = f->context,
                                   .batch = f->batch,
@@ -94,6 +111,11 @@ weft_session_options model_flags_session(const model_flags *f, progress *bar)
                                   .no_repack = f->no_repack,
                                   .lora_slots = f->lora_slots,
                                   .lora_rank = f->lora_rank,
-                                  .progress = interleaving_report,
+                                  .device = dev,
+                                  .device_layers = f->device_layers == 0  ? -1
+                                                   : f->device_layers > 0 ? f->device_layers
+                                                                          : 0,
+                                  .progress =
+                                      api_device_is_card(dev) ? upload_report : interleaving_report,
                                   .progress_ctx = bar};
 }

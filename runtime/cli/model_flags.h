@@ -9,6 +9,8 @@
 
 typedef struct {
     const char *model, *random, *arch;
+    const char *device;    /* NULL: the CPU, or a card where layers of it are asked for */
+    int64_t device_layers; /* -1: as device says */
     int64_t context, batch, threads;
     int exec;                             /* weft_exec */
     const char *kv, *kv_keys, *kv_values; /* a policy; or the forms of keys and values */
@@ -31,10 +33,14 @@ typedef struct {
     FLAG_ROW_STR   (T, at.kv_values, "cache-type-v", "ctv", "FORM", NULL, "what values are stored as")
 #define ROUND_FLAG_ROW(T, at)                                                                                                 \
     FLAG_ROW_BOOL  (T, at.round_bf16, "round-bf16", NULL, "round activations for BF16 weights to bf16: faster, logits off by some tenths of a percent")
+#define DEVICE_FLAG_ROWS(T, at)                                                                                               \
+    FLAG_ROW_STR   (T, at.device,  "device",   "dev", "NAME", NULL, "where to compute: cpu, cuda, cuda:N for one of several cards, or auto: a card where there is one; else the CPU"), \
+    FLAG_ROW_INT   (T, at.device_layers, "n-gpu-layers", "ngl", "N", "-1", -1, 1 << 20, "layers on a card: 0: none; as many as there are, or more: all; -1: as --device says")
 #define SESSION_FLAG_ROWS(T, at, threads_normal)                                                                              \
     FLAG_ROW_STR   (T, at.arch,    "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),                    \
     FLAG_ROW_INT   (T, at.threads, "threads",  "t",  "N", threads_normal, 0, 1024, "threads; 0: as many as this process may use"), \
     FLAG_ROW_CHOICE(T, at.exec,    "exec",     NULL, "plan|ref|jit", "plan", "the compiled plan, the slow reference, or the plan as native code, by LLVM"),   \
+    DEVICE_FLAG_ROWS(T, at),                                                                                                  \
     KV_FLAG_ROW    (T, at),                                                                                                   \
     FLAG_ROW_BOOL  (T, at.deterministic, "deterministic", NULL, "the same bits for any number of threads and any batch"), \
     ROUND_FLAG_ROW (T, at),                                                                                                   \
@@ -58,7 +64,8 @@ weft_status model_flags_check(weft_diag *dg, const model_flags *f) WEFT_MUST_USE
 /* The model, bound for the trained context. */
 api_source model_flags_source(const model_flags *f);
 bool model_flags_stores(const model_flags *f); /* do they say what keys and values are stored as? */
-/* A session; `bar`, all zeros, shows how far interleaving is when a model is used for the first time. */
+const char *model_flags_device(const model_flags *f); /* its name; NULL: the CPU */
+/* A session; `bar`, all zeros, shows how far weights are, interleaved for the first time or on their way to a card. */
 weft_session_options model_flags_session(const model_flags *f, progress *bar);
 
 #endif

@@ -15,7 +15,8 @@ weft_status planned_open(weft_diag *dg, const model_flags *f, const planned_opti
                     .held = o->held,
                     .be = o->be,
                     .skip = o->skip,
-                    .n_skip = o->n_skip};
+                    .n_skip = o->n_skip,
+                    .purpose = o->purpose};
     w.how.sequences = o->sequences ? o->sequences : 1;
     w.how.wants = o->wants ? o->wants : w.how.sequences;
     w.how.outputs = o->outputs;

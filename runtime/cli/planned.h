@@ -23,6 +23,7 @@ typedef struct {
     int64_t held;      /* tokens of state, where that is less than the context; 0: the context */
     const struct backend *be; /* to plan for; NULL: this processor */
     const char *const *outputs, *const *skip;
+    int purpose;          /* api_wanted's */
     int n_output, n_skip; /* 0: logits; passes to leave out */
 } planned_options;
 

@@ -172,12 +172,17 @@ static void put_peaks(const profile *f, strbuf *out)
 
 void profile_as_text(const profile *f, strbuf *out)
 {
-    strbuf_add(out,
-               "%s: %d thread%s, state in %s, kernels up to %s\n"
-               "the roof, measured: %.2f GB/s; GFLOP/s by instruction:",
-               f->p->model, f->threads, f->threads == 1 ? "" : "s",
-               plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}), f->p->level, f->bandwidth / 1e9);
-    put_peaks(f, out);
+    bool card = strcmp(f->p->backend, "cpu") != 0;
+    strbuf_add(out, "%s: %d %s%s, state in %s, kernels up to %s\n", f->p->model, f->threads,
+               card ? "block" : "thread", f->threads == 1 ? "" : "s",
+               plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}), f->p->level);
+    if (card) {
+        strbuf_add(out, "the roof, by what the card is made of: %.2f GB/s\n", f->bandwidth / 1e9);
+    } else {
+        strbuf_add(out,
+                   "the roof, measured: %.2f GB/s; GFLOP/s by instruction:", f->bandwidth / 1e9);
+        put_peaks(f, out);
+    }
     for (int part = 0; part < PROFILE_PARTS; part++)
         put_total(f, part, out);
     put_listing(f, out);

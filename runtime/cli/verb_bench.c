@@ -6,6 +6,7 @@
 #include "runtime/cli/bench_reads.h"
 #include "runtime/cli/bench_table.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/exec/cuda_device.h"
 #include "runtime/cli/lora_flags.h"
 #include "runtime/engine/score.h"
 
@@ -350,13 +351,19 @@ static weft_status run(bench_run *r)
     WEFT_TRY(read_flags(r));
     r->about.threads = o->open.threads ? o->open.threads : threads_default();
     r->about.backend = "CPU";
-    if (largest(&r->gen)) /* while the memory is free */
+    if (largest(&r->gen) && !model_flags_device(&o->open)) /* while the memory is free */
         r->about.bandwidth = bandwidth_read((int)r->about.threads);
     uint64_t start = clock_ns();
     api_source from = model_flags_source(&o->open);
     WEFT_TRY(api_model_open(r->c->dg, &from, &r->m));
     name_model(r);
     WEFT_TRY(open_session(r));
+    if (r->s->plan.dev) {
+        cuda_rates card = cuda_device_rates(r->s->plan.dev);
+        r->about.backend = "CUDA";
+        r->about.threads = card.blocks;
+        r->about.bandwidth = card.bandwidth;
+    }
     cli_say_verbose(r->c, "%s: opened in %.2f s, %.1f MiB for the session", r->name,
                     clock_seconds(clock_ns() - start),
                     (double)weft_session_bytes(r->s) / (1 << 20));

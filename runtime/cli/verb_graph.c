@@ -2,6 +2,7 @@
 #include "compiler/plan_file.h"
 #include "runtime/cli/inputs.h"
 #include "runtime/cli/level_flags.h"
+#include "runtime/api/api_device.h"
 #include "runtime/cli/planned.h"
 #include "runtime/formats/out_file.h"
 #include "runtime/jit/jit_library.h"
@@ -49,6 +50,7 @@ static const flag graph_flags[] = {
     FLAG_ROW_BOOL  (graph_options, full,    "full",    NULL, "text: every layer, so that it can be read back"),
     KV_FLAG_ROW    (graph_options, open),
     ROUND_FLAG_ROW (graph_options, open),
+    DEVICE_FLAG_ROWS(graph_options, open),
     LEVEL_FLAG_ROWS(graph_options, at),
     SLOT_FLAG_ROWS (graph_options, open),
     FLAG_ROW_STR   (graph_options, outputs, "outputs", NULL, "NAMES", "logits", "plan: which: logits,hidden,resid or resid.3"),
@@ -168,6 +170,11 @@ static weft_status show_fused(cli *c, const graph_options *o, const weft_model *
     w.how.context = file->bound_for ? file->bound_for : o->open.batch;
     w.skip = names_split(a, o->skip.at, o->skip.n, &w.n_skip);
     WEFT_TRY(level_flags_backend(c->dg, &o->at, &w.be));
+    if (api_device_is_card(w.how.device) && w.how.device_layers >= 0) {
+        if (w.be)
+            return weft_fail(c->dg, W1904, WEFT_NOWHERE, "either --device or --target and --level");
+        w.be = backend_cuda();
+    }
     WEFT_TRY(api_target(c->dg, &w, &t));
     if (!has_logits(before)) /* what a session asks for; else all there are */
         t.outputs = NULL, t.n_output = 0;
@@ -228,7 +235,8 @@ static weft_status show_steps(cli *c, const graph_options *o, int stage, int for
 {
     model_flags f = o->open;
     arena *a = arena_create();
-    planned_options want = {.entry = o->entry, .sequences = o->sequences, .wants = o->open.batch};
+    planned_options want = {
+        .entry = o->entry, .sequences = o->sequences, .wants = o->open.batch, .purpose = API_PLANS};
     planned pl = {0};
     weft_status st = WEFT_OK;
     f.arch = c->operand_n ? c->operand[0] : NULL;

@@ -6,6 +6,7 @@
 #include "runtime/cli/level_flags.h"
 #include "runtime/cli/planned.h"
 #include "runtime/engine/plan_sum.h"
+#include "runtime/exec/cuda_device.h"
 
 #include <inttypes.h>
 
@@ -33,6 +34,7 @@ static const char *const examples[] = {
     "weft plan -m model.gguf --memory 16G --bandwidth 100",   "for another machine",
     "weft plan -m model.gguf --target aarch64-linux-gnu --level dotprod", "with the kernels it would get there",
     "weft plan --random llama-8b:Q4_K_M -c 8192 --memory 8G", "of a model that is not on disk, too",
+    "weft plan -m model.gguf --device cuda",                  "on a card, which need not be here",
     "weft plan -m model.gguf --json | jq .memory.total",      "for programs",
     NULL,
 };
@@ -70,12 +72,37 @@ typedef struct {
     size_t bytes;
 } memory_row;
 
-enum { MEMORY_ROWS = 9 };
+enum { MEMORY_ROWS = 9, CARD_ROWS = 7 };
+
+static bool on_card(const account *ac)
+{
+    return ac->pl->made.run.dev != NULL;
+}
+
+/* The same of a card, whose memory it all is but for the last row. */
+static int card_rows(const session_memory *m, memory_row *row)
+{
+    /* clang-format off */
+    const memory_row rows[CARD_ROWS] = {
+        {"weights_copied", "weights",  "copied to the card when loaded",                   m->weights_copied},
+        {"state",          "state",    "what sequences keep between calls",                m->state},
+        {"arena",          "arena",    "activations of a call",                            m->arena},
+        {"private",        "blocks",   "values and scratch of each block of threads",      m->scratch},
+        {"tables",         "tables",   "steps, pages, batch, addresses",                   m->tables},
+        {"host",           "(host)",   "of the machine, beside: tables, copies of outputs", m->host},
+        {"adapters",       "adapters", "slots for adapters",                               m->adapters},
+    };
+    /* clang-format on */
+    memcpy(row, rows, sizeof rows);
+    return m->adapters > 0 ? CARD_ROWS : CARD_ROWS - 1;
+}
 
 /* How many there are: that of adapters is there where a session has slots for them. */
 static int memory_rows(const account *ac, memory_row *row)
 {
     const session_memory *m = &ac->mem;
+    if (on_card(ac))
+        return card_rows(m, row);
     /* clang-format off */
     const memory_row rows[MEMORY_ROWS] = {
         {"weights_mapped",      "weights, mapped",      "read in place in the file",                  m->weights_mapped},
@@ -137,6 +164,21 @@ static double seconds_of(const account *ac, int i)
     return ac->work[i].bytes / ac->bandwidth;
 }
 
+/* Of a card that is not here nobody knows. */
+static weft_status find_room(weft_diag *dg, const plan_options *o, const planned *pl,
+                             memory_room *out)
+{
+    device *d = pl->made.dev;
+    if (o->memory)
+        *out = (memory_room){(uint64_t)o->memory, "on that machine"};
+    else if (d)
+        return d->kind->room(dg, d, out);
+    else
+        *out = pl->made.run.dev ? (memory_room){UINT64_MAX, "on a card that is not here"}
+                                : memory_available("");
+    return WEFT_OK;
+}
+
 static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *pl, arena *a,
                           account *ac)
 {
@@ -144,9 +186,10 @@ static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *p
     WEFT_TRY(session_need(dg, pl->made.p, pl->m->weights, &pl->made.run, &ac->mem));
     ac->total = session_memory_sum(&ac->mem);
     ac->own = session_memory_own(&ac->mem);
-    ac->available =
-        o->memory ? (memory_room){(uint64_t)o->memory, "on that machine"} : memory_available("");
-    ac->bandwidth = o->bandwidth > 0 ? o->bandwidth * 1e9 : bandwidth_read(pl->made.run.threads);
+    WEFT_TRY(find_room(dg, o, pl, &ac->available));
+    ac->bandwidth = o->bandwidth > 0 ? o->bandwidth * 1e9
+                    : on_card(ac)    ? cuda_device_rates(pl->made.run.dev).bandwidth
+                                     : bandwidth_read(pl->made.run.threads);
     ac->phases = plan_phases_of(plan_bucket_for(pl->made.p, 1));
     ac->at[0] = (plan_call){.pos = 0, .n_tok = 1, .n_out = 1};
     ac->at[1] = (plan_call){.pos = pl->made.run.n_ctx - 1, .n_tok = 1, .n_out = 1};
@@ -179,7 +222,8 @@ static void text_memory(const account *ac, strbuf *out)
                    (double)row[i].bytes / MIB, row[i].what);
     strbuf_add(out, "  %-20s %14zu  %10.1f MiB\n", "total", ac->total, (double)ac->total / MIB);
     if (ac->available.bytes == UINT64_MAX)
-        strbuf_add(out, "how much memory this machine has is not known\n");
+        strbuf_add(out, "how much memory %s has is not known\n",
+                   on_card(ac) ? "the card" : "this machine");
     else if (fits(ac))
         strbuf_add(out, "fits: %.1f MiB available %s\n", (double)ac->available.bytes / MIB,
                    ac->available.within);
@@ -205,7 +249,7 @@ static void text_kernels(const account *ac, strbuf *out)
 
 static bool can_round_bf16(const account *ac)
 {
-    if (!backend_cpu_rounding() || ac->pl->made.t->be != backend_cpu_best())
+    if (on_card(ac) || !backend_cpu_rounding() || ac->pl->made.t->be != backend_cpu_best())
         return false;
     for (int32_t i = 0; i < ac->n_use; i++)
         if (kernel_of(ac, i)->type == DT_BF16)
@@ -275,8 +319,16 @@ static void text_tiers(const account *ac, strbuf *out)
     state_destroy(st);
 }
 
-static void text_speed(const account *ac, strbuf *out)
+static void text_speed(const account *ac, const plan_options *o, strbuf *out)
 {
+    if (ac->bandwidth <= 0) {
+        strbuf_add(out, "\nhow fast the card reads its memory is not known; --bandwidth says it\n");
+        return;
+    }
+    strbuf_add(out, "\nmemory is read at %.2f GB/s (%s)\n", ac->bandwidth / 1e9,
+               o->bandwidth > 0 ? "as given"
+               : on_card(ac)    ? "by what the card is made of"
+                                : "measured");
     strbuf_add(out, "decode       MiB/token  MFLOP/token   ms/token      tok/s\n");
     for (int i = 0; i < 2; i++)
         strbuf_add(out, "  at %-7" PRId64 " %9.2f %12.2f %10.3f %10.2f\n", ac->at[i].pos,
@@ -288,11 +340,12 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
 {
     const plan *p = ac->pl->made.p;
     const session_options *run = &ac->pl->made.run;
+    int n = on_card(ac) ? cuda_device_rates(run->dev).blocks : run->threads;
     strbuf_add(out,
                "%s: context %" PRId64 ", %" PRId64 " sequence%s, calls of at most %" PRId64
-               " rows, %d thread%s, state in %s, kernels up to %s\n",
-               p->model, run->n_ctx, run->n_seq, run->n_seq == 1 ? "" : "s", p->n_tok_max,
-               run->threads, run->threads == 1 ? "" : "s",
+               " rows, %d %s%s, state in %s, kernels up to %s\n",
+               p->model, run->n_ctx, run->n_seq, run->n_seq == 1 ? "" : "s", p->n_tok_max, n,
+               on_card(ac) ? "block" : "thread", n == 1 ? "" : "s",
                plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}), p->level);
     text_memory(ac, out);
     text_tiers(ac, out);
@@ -302,9 +355,7 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
     strbuf_add(out, "buckets of rows");
     for (int32_t i = 0; i < p->n_bucket; i++)
         strbuf_add(out, " %" PRId64, p->bucket[i].n_tok_max);
-    strbuf_add(out, "\nmemory is read at %.2f GB/s (%s)\n", ac->bandwidth / 1e9,
-               o->bandwidth > 0 ? "as given" : "measured");
-    text_speed(ac, out);
+    text_speed(ac, o, out);
 }
 
 /* ---- for programs ---- */
@@ -378,8 +429,10 @@ static void json_decode(json_writer *w, const account *ac)
         json_key_int(w, "pos", ac->at[i].pos);
         json_key_double(w, "bytes", ac->work[i].bytes);
         json_key_double(w, "flops", ac->work[i].flops);
-        json_key_double(w, "seconds", seconds_of(ac, i));
-        json_key_double(w, "tok_per_s", 1 / seconds_of(ac, i));
+        if (ac->bandwidth > 0) {
+            json_key_double(w, "seconds", seconds_of(ac, i));
+            json_key_double(w, "tok_per_s", 1 / seconds_of(ac, i));
+        }
         json_close(w, '}');
     }
     json_close(w, ']');
@@ -396,6 +449,7 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
     json_key_int(&w, "rows", p->n_tok_max);
     json_key_int(&w, "threads", ac->pl->made.run.threads);
     json_key_text(&w, "kv", plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}));
+    json_key_text(&w, "device", p->backend);
     json_key_text(&w, "variant", p->level);
     json_memory(&w, ac);
     json_tiers(&w, ac);
@@ -413,7 +467,7 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
         json_int(&w, p->bucket[i].n_tok_max);
     json_close(&w, ']');
     json_key_double(&w, "bandwidth", ac->bandwidth);
-    json_key_bool(&w, "bandwidth_measured", o->bandwidth <= 0);
+    json_key_bool(&w, "bandwidth_measured", o->bandwidth <= 0 && !on_card(ac));
     json_decode(&w, ac);
     json_close(&w, '}');
     strbuf_putc(out, '\n');
@@ -425,7 +479,7 @@ int verb_plan(cli *c)
     planned pl = {0};
     account ac = {0};
     arena *a = arena_create();
-    planned_options want = {.sequences = o->sequences};
+    planned_options want = {.sequences = o->sequences, .purpose = API_PLANS_MEMORY};
     weft_status st = level_flags_backend(c->dg, &o->at, &want.be);
     if (st == WEFT_OK)
         st = planned_open(c->dg, &o->open, &want, &pl);

@@ -4,6 +4,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/planned.h"
 #include "runtime/cli/report_profile.h"
+#include "runtime/exec/cuda_device.h"
 #include "runtime/formats/out_file.h"
 
 enum { PROMPT_USUAL = 512, DECODE_USUAL = 64 };
@@ -68,16 +69,22 @@ static lengths fit(const profile_flags_options *o, int64_t context)
 static weft_status run(cli *c, lengths l, planned *pl, arena *a, profile *out)
 {
     session *s;
-    profile_options how = {.n_prompt = l.n_prompt,
-                           .n_decode = l.n_decode,
-                           .bandwidth = bandwidth_read(pl->made.run.threads),
-                           .interrupt = interrupt_flag()};
-    peaks_measure(pl->made.run.threads, &how.peaks);
+    int threads = pl->made.run.threads;
+    profile_options how = {
+        .n_prompt = l.n_prompt, .n_decode = l.n_decode, .interrupt = interrupt_flag()};
+    if (pl->made.dev) {
+        cuda_rates card = cuda_device_rates(pl->made.dev);
+        threads = card.blocks;
+        how.bandwidth = card.bandwidth;
+    } else {
+        how.bandwidth = bandwidth_read(threads);
+        peaks_measure(threads, &how.peaks);
+    }
     WEFT_TRY(session_create(c->dg, pl->made.p, pl->m->weights, &pl->made.run, &s));
     interrupt_hold(true);
     weft_status st = lora_load_run(c->dg, &pl->adapters, pl->made.p, s, LORA_MIX);
     if (st == WEFT_OK)
-        st = profile_make(c->dg, s, pl->made.p, pl->made.run.threads, &how, a, out);
+        st = profile_make(c->dg, s, pl->made.p, threads, &how, a, out);
     interrupt_hold(false);
     session_destroy(s);
     WEFT_TRY(st);

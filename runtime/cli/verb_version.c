@@ -7,6 +7,7 @@
 #include "runtime/base/json_write.h"
 #include "runtime/cli/cli.h"
 #include "runtime/cli/version.h"
+#include "runtime/exec/cuda_device.h"
 #include "runtime/jit/jit_library.h"
 
 typedef struct {
@@ -28,6 +29,71 @@ const verb_page version_verb_page = {version_flags, NULL, examples};
 #else
 #define COMPILER "unknown"
 #endif
+
+enum { CARDS_MAX = 16 };
+
+/* The CUDA cards; or why there are none, as one line. */
+static int find_cards(cuda_card *card, strbuf *why)
+{
+    weft_diag *dg = diag_create();
+    int n = 0;
+    if (cuda_cards(dg, card, CARDS_MAX, &n) != WEFT_OK)
+        strbuf_put(why, diag_at(dg, 0).message);
+    diag_destroy(dg);
+    return n < CARDS_MAX ? n : CARDS_MAX;
+}
+
+static void card_text(const cuda_card *c, strbuf *out)
+{
+    strbuf_add(out, "%s, %.1f GiB, sm_%d%d", c->name, (double)c->bytes / (1 << 30), c->major,
+               c->minor);
+}
+
+static void json_devices(json_writer *w)
+{
+    cuda_card card[CARDS_MAX];
+    strbuf text = {0}, library = {0};
+    int n = find_cards(card, &text);
+    json_key_open(w, "devices", '[');
+    json_str(w, STR("cpu"));
+    for (int i = 0; i < n; i++) {
+        strbuf_reset(&text);
+        strbuf_add(&text, "cuda:%d", i);
+        json_str(w, strbuf_view(&text));
+    }
+    json_close(w, ']');
+    json_key_open(w, "cards", '[');
+    for (int i = 0; i < n; i++) {
+        strbuf_reset(&text);
+        card_text(&card[i], &text);
+        json_str(w, strbuf_view(&text));
+    }
+    json_close(w, ']');
+    cuda_library_path(&library);
+    json_key_text(w, "cuda_kernels", library.n ? library.p : NULL);
+    strbuf_free(&library);
+    strbuf_free(&text);
+}
+
+static void text_devices(strbuf *out)
+{
+    cuda_card card[CARDS_MAX];
+    strbuf why = {0}, library = {0};
+    int n = find_cards(card, &why);
+    strbuf_add(out, "  devices   cpu");
+    for (int i = 0; i < n; i++) {
+        strbuf_add(out, ", cuda:%d (", i);
+        card_text(&card[i], out);
+        strbuf_putc(out, ')');
+    }
+    if (n == 0)
+        strbuf_add(out, "; %s", why.n ? why.p : "there is no CUDA card");
+    cuda_library_path(&library);
+    strbuf_add(out, "\n  cuda      %s\n",
+               library.n ? library.p : "needs libweft_cuda.so, which is not there");
+    strbuf_free(&library);
+    strbuf_free(&why);
+}
 
 static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
 {
@@ -57,6 +123,7 @@ static void print_json(strbuf *out, const struct utsname *os, const char *cpu)
     json_close(&w, ']');
     json_close(&w, '}');
     json_close(&w, ']');
+    json_devices(&w);
     if (getenv("WEFT_CPU"))
         json_key_text(&w, "weft_cpu", getenv("WEFT_CPU"));
     json_close(&w, '}');
@@ -85,6 +152,7 @@ static void print_text(strbuf *out, const struct utsname *os, const char *cpu)
     strbuf_add(out, "  code      %s\n",
                llvm.n ? llvm.p : "needs libweft_llvm.so, which is not there");
     strbuf_free(&llvm);
+    text_devices(out);
     if (getenv("WEFT_CPU"))
         strbuf_add(out, "  WEFT_CPU  %s, the last of them that plans may use\n",
                    getenv("WEFT_CPU"));

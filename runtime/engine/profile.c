@@ -91,9 +91,9 @@ static profile_sum sum_of(const profiler *r, const plan_step *s, const step_time
                           const plan_work *w)
 {
     const peak_rates *peaks = &r->opt->peaks;
-    double move = w->bytes / r->opt->bandwidth;
+    double move = r->opt->bandwidth > 0 ? w->bytes / r->opt->bandwidth : 0;
     const kernel_row *row = kernel_by_symbol(plan_kernel_of(r->p, s)->name);
-    double compute = w->flops / peaks->rate[peaks_of(peaks, row)];
+    double compute = peaks->n > 0 ? w->flops / peaks->rate[peaks_of(peaks, row)] : 0;
     return (profile_sum){.seconds = clock_seconds(t->ns_busy) / r->threads,
                          .bytes = w->bytes,
                          .flops = w->flops,

@@ -15,8 +15,8 @@ typedef enum { PROFILE_DECODE, PROFILE_PREFILL, PROFILE_PARTS } profile_part;
 typedef struct {
     int64_t n_prompt;              /* tokens of the prompt; 0: none */
     int64_t n_decode;              /* tokens one by one after it; 0: none */
-    double bandwidth;              /* bytes per second */
-    peak_rates peaks;              /* operations per second, by instruction */
+    double bandwidth;              /* bytes per second; 0: not known */
+    peak_rates peaks;              /* operations per second, by instruction; n 0: not known */
     const volatile int *interrupt; /* looked at before each call; NULL: never */
 } profile_options;
 

@@ -357,7 +357,10 @@ static void compare_outputs(verifier *v)
 static weft_status open_session(weft_diag *dg, const verify_options *o, const plan *p,
                                 const session_options *run, session **out)
 {
-    WEFT_TRY(session_create(dg, p, o->src, run, out));
+    session_options how = *run;
+    if (how.dev && strcmp(how.dev->kind->name, p->backend) != 0)
+        how.dev = NULL; /* the reference is the CPU's */
+    WEFT_TRY(session_create(dg, p, o->src, &how, out));
     return o->prepare ? o->prepare(o->prepare_ctx, dg, p, *out) : WEFT_OK;
 }
 

@@ -20,7 +20,7 @@ typedef struct {
     const plan *original; /* the reference for the graph before the passes; NULL: do not compare */
     const plan *p;
     const weight_source *src;
-    session_options run; /* of all sessions */
+    session_options run; /* of all sessions; its device runs the plans that were made for it */
     /* Called with each session and its plan before the first call, to load what all of them use; may be NULL. */
     weft_status (*prepare)(void *ctx, weft_diag *dg, const plan *p, session *s);
     void *prepare_ctx;

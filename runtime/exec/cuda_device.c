@@ -175,6 +175,18 @@ weft_status cuda_cards(weft_diag *dg, cuda_card *out, int n_max, int *out_n)
     return WEFT_OK;
 }
 
+cuda_rates cuda_device_rates(const device *base)
+{
+    const cuda_device *d = cuda_of(base);
+    cuda_rates r = {.blocks = d->blocks};
+    if (!d->driver)
+        return r;
+    double clock = 1e3 * attribute(d->driver, d->card, CU_MEMORY_CLOCK_KHZ);
+    double bytes = attribute(d->driver, d->card, CU_MEMORY_BUS_BITS) / 8.0;
+    r.bandwidth = 2 * clock * bytes; /* both edges of the clock count */
+    return r;
+}
+
 /* ---- memory ---- */
 
 static weft_status card_room(weft_diag *dg, device *base, memory_room *out_room)

@@ -35,6 +35,8 @@ typedef enum {
 typedef enum {
     CU_SHARED_PER_BLOCK = 8,
     CU_MULTIPROCESSORS = 16,
+    CU_MEMORY_CLOCK_KHZ = 36,
+    CU_MEMORY_BUS_BITS = 37,
     CU_CAPABILITY_MAJOR = 75,
     CU_CAPABILITY_MINOR = 76,
     CU_COOPERATIVE_LAUNCH = 95, /* can blocks wait for each other? */

@@ -104,6 +104,7 @@ typedef struct {
     const kernel_row **rows; /* [n_step] */
     int32_t n_phase;         /* of the call */
     bool at_once;            /* all phases in one launch */
+    size_t local_bytes;      /* of each block: values; scratch is behind them */
     size_t shared; /* bytes of a block that are in shared memory; 0: all are in the card's */
     /* The call that tables were last made ready for. */
     bool ready, apart; /* apart: with a barrier after every phase, for a watch */

@@ -17,11 +17,16 @@ typedef struct {
     size_t at;
 } carving;
 
+static size_t align_up(size_t n)
+{
+    return (n + CUDA_ALIGN - 1) / CUDA_ALIGN * CUDA_ALIGN;
+}
+
 /* Where the next n * item_bytes begin. */
 static size_t carve_at(carving *c, size_t n, size_t item_bytes)
 {
     size_t at = c->at, bytes = mem_product(n, item_bytes);
-    c->at += (bytes + CUDA_ALIGN - 1) / CUDA_ALIGN * CUDA_ALIGN;
+    c->at += align_up(bytes);
     return at;
 }
 
@@ -74,7 +79,7 @@ static void carve_own(carving *c, exec *e)
     e->buckets = carve(c, (size_t)p->n_bucket, sizeof *e->buckets);
     for (int32_t i = 0; i < p->n_bucket; i++) {
         const plan_bucket *b = &p->bucket[i];
-        cuda_bucket to = {.plan = b};
+        cuda_bucket to = {.plan = b, .local_bytes = align_up(b->local_bytes)};
         to.units = carve(c, (size_t)b->n_item, sizeof *to.units);
         to.own = carve(c, (size_t)b->n_step, sizeof *to.own);
         to.rows = carve(c, (size_t)b->n_step, sizeof *to.rows);
@@ -194,7 +199,8 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         int fits = 0;
         if (!d->together || c->plan->n_tok_max > K_ROWS_FEW)
             continue;
-        size_t shared = e->block_bytes <= d->shared_bytes ? e->block_bytes : 0;
+        size_t own = c->local_bytes + align_up(c->plan->scratch_bytes);
+        size_t shared = own <= d->shared_bytes ? own : 0;
         r = d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, d->phases, CUDA_BLOCK,
                                                                    shared);
         c->at_once = r == CU_OK && fits > 0;

@@ -118,8 +118,8 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
                     .first = first,
                     .end = end,
                     .blocks = shared ? NULL : e->blocks,
-                    .block_bytes = e->block_bytes,
-                    .local_bytes = e->local_bytes,
+                    .block_bytes = shared ? shared : e->block_bytes,
+                    .local_bytes = c->local_bytes,
                     .gate = (uint32_t *)(void *)(e->card + e->at.gate),
                     .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
                     .n_step = c->plan->n_step};

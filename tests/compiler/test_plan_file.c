@@ -431,12 +431,12 @@ START_TEST(files_are_read)
     strbuf text = file_of(t, p);
     temp_path path = temp_file(&t->dir, "p.plan", strbuf_view(&text));
     model_hash hash = model_file_hash(t->mf);
-    ck_assert_int_eq(plan_read_file(t->dg, path.path, hash, t->a, &back), WEFT_OK);
+    ck_assert_int_eq(plan_read_file(t->dg, path.path, hash, NULL, t->a, &back), WEFT_OK);
     ck_assert_int_eq(back->n_bucket, p->n_bucket);
     unlink(path.path);
-    ck_assert_int_eq(plan_read_file(t->dg, path.path, hash, t->a, &back), WEFT_ERR_FILE);
+    ck_assert_int_eq(plan_read_file(t->dg, path.path, hash, NULL, t->a, &back), WEFT_ERR_FILE);
     diag_reset(t->dg);
-    ck_assert_int_eq(plan_read_file(t->dg, t->path.path, hash, t->a, &back), WEFT_ERR_PLAN);
+    ck_assert_int_eq(plan_read_file(t->dg, t->path.path, hash, NULL, t->a, &back), WEFT_ERR_PLAN);
     expect_one(t->dg, W1504, "is not a plan file"); /* it is the checkpoint */
     strbuf_free(&text);
     toy_close(t);

@@ -1,0 +1,81 @@
+#include "runtime/api/api_device.h"
+
+#include "compiler/backend.h"
+#include "runtime/exec/cuda_device.h"
+#include <string.h>
+
+bool api_device_is_card(const char *name)
+{
+    return name && strncmp(name, "cuda", 4) == 0 && (name[4] == 0 || name[4] == ':');
+}
+
+/* Can a card not do what is asked? The words for it; NULL: it can. */
+static const char *beyond_cards(const api_wanted *w)
+{
+    const weft_session_options *o = &w->how;
+    if (w->be)
+        return "instructions of a processor";
+    if (o->exec != WEFT_EXEC_PLAN)
+        return o->exec == WEFT_EXEC_REF ? "the reference" : "native code";
+    return o->round_bf16 ? "rounding to bf16" : NULL;
+}
+
+static weft_status check_layers(weft_diag *dg, const weft_session_options *o, int64_t layers)
+{
+    if (o->device_layers <= 0 || o->device_layers >= layers)
+        return WEFT_OK;
+    return weft_fail(dg, W1611, WEFT_NOWHERE,
+                     "%lld of the model's %lld layers on a card, the others on the CPU, is not "
+                     "possible yet",
+                     (long long)o->device_layers, (long long)layers);
+}
+
+static weft_status open_card(weft_diag *dg, const char *name, const api_wanted *w, api_plan *out)
+{
+    if (w->purpose == API_RUNS) {
+        WEFT_TRY(device_open(dg, name, &out->dev));
+        out->run.dev = out->dev;
+        return WEFT_OK;
+    }
+    weft_diag *quiet = diag_create();
+    if (w->purpose == API_PLANS || device_open(quiet, name, &out->dev) != WEFT_OK)
+        out->dev = NULL;
+    diag_destroy(quiet);
+    out->run.dev = out->dev ? out->dev : cuda_device_absent();
+    return WEFT_OK;
+}
+
+/* A card if there is one that can do it, else the CPU. */
+static void open_any(const api_wanted *w, api_plan *out)
+{
+    weft_diag *quiet = diag_create();
+    if (beyond_cards(w) || w->how.plan || device_open(quiet, "cuda", &out->dev) != WEFT_OK)
+        out->dev = NULL;
+    diag_destroy(quiet);
+    if (out->dev)
+        out->run.dev = out->dev;
+}
+
+weft_status api_device_choose(weft_diag *dg, const api_wanted *w, int64_t layers, api_plan *out,
+                              const struct backend **out_be)
+{
+    const weft_session_options *o = &w->how;
+    const char *name = o->device && o->device[0] ? o->device : "cpu", *beyond = beyond_cards(w);
+    *out_be = NULL;
+    if (strcmp(name, "cpu") == 0 || o->device_layers < 0)
+        return WEFT_OK;
+    WEFT_TRY(check_layers(dg, o, layers));
+    if (strcmp(name, "auto") == 0) {
+        open_any(w, out);
+    } else if (!api_device_is_card(name)) {
+        WEFT_TRY(device_open(dg, name, &out->dev)); /* which says what there is */
+    } else if (beyond) {
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "cards run compiled plans: %s is for the CPU",
+                         beyond);
+    } else {
+        WEFT_TRY(open_card(dg, name, w, out));
+    }
+    if (out->run.dev)
+        *out_be = backend_cuda();
+    return WEFT_OK;
+}
