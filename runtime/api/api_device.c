@@ -14,7 +14,7 @@ static const char *beyond_cards(const api_wanted *w)
 {
     const weft_session_options *o = &w->how;
     if (w->be)
-        return "instructions of a processor";
+        return "a level of instructions";
     if (o->exec != WEFT_EXEC_PLAN)
         return o->exec == WEFT_EXEC_REF ? "the reference" : "native code";
     return o->round_bf16 ? "rounding to bf16" : NULL;
