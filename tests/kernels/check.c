@@ -14,7 +14,7 @@
 static const check_op *const groups[] = {check_ops_contract, check_ops_map, check_ops_rows,
                                          check_ops_cell, check_ops_lora};
 
-enum { GUARD = 256, BLOCKS_MAX = 256, SKEW_MAX = 64 };
+enum { GUARD = 256, BLOCKS_MAX = 256, SKEW_MAX = 64, PATTERN = 4096 };
 
 typedef struct {
     char *raw;
@@ -65,19 +65,63 @@ static void seed(check *c, uint32_t s)
         check_rand(c);
 }
 
-/* Counted from where a block's own bytes begin, so that numbers in it see whole patterns. */
-static char fill_byte(const check *c, size_t i)
+/* ---- what memory holds before anybody writes ---- */
+
+/* Every fill over and over; the one behind them is for guards where other memory is noise. All repeat after PATTERN bytes, so whole pieces of
+ * them are copied and compared: byte by byte this would take most of the time. */
+static char patterns[N_FILL + 1][PATTERN];
+_Static_assert(PATTERN % GUARD == 0, "own bytes begin with a whole pattern");
+
+static void patterns_make(void)
 {
-    return (char)(c->fill == FILL_NOISE ? 0xa5 ^ i * 7 : fills[c->fill] >> 8 * (i % 4));
+    for (size_t i = 0; i < PATTERN; i++) {
+        for (int f = 0; f < N_FILL; f++)
+            patterns[f][i] = (char)(fills[f] >> 8 * (i % 4));
+        patterns[FILL_NOISE][i] = (char)(0xa5 ^ i * 7);
+    }
+}
+
+/* A piece of the pattern for the bytes behind `from`, counted from where a block's guard begins; at most n of them. */
+static size_t pattern_piece(const check *c, size_t from, size_t n, const char **out)
+{
+    size_t at = from % PATTERN;
+    *out = patterns[c->fill] + at;
+    return n < PATTERN - at ? n : PATTERN - at;
+}
+
+static void pattern_fill(const check *c, char *p, size_t from, size_t n)
+{
+    const char *piece;
+    for (size_t k; n > 0; from += k, n -= k) {
+        k = pattern_piece(c, from, n, &piece);
+        memcpy(p + from, piece, k);
+    }
+}
+
+static bool pattern_holds(const check *c, const char *p, size_t from, size_t n)
+{
+    const char *piece;
+    for (size_t k; n > 0; from += k, n -= k) {
+        k = pattern_piece(c, from, n, &piece);
+        if (memcmp(p + from, piece, k) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void noise_fill(check *c, char *p, size_t n) /* n: a multiple of 4 */
+{
+    for (size_t i = 0; i < n; i += 4) {
+        uint32_t word = check_rand(c);
+        memcpy(p + i, &word, 4);
+    }
 }
 
 static void guards_fill(const check *c, const block *b)
 {
     char *p = b->raw + b->skew;
-    for (size_t i = 0; i < GUARD; i++) {
-        p[i] = fill_byte(c, i);
-        p[GUARD + b->bytes + i] = fill_byte(c, b->bytes + i);
-    }
+    pattern_fill(c, p, 0, GUARD);
+    pattern_fill(c, p, GUARD + b->bytes, GUARD);
 }
 
 void *check_alloc(check *c, size_t bytes, size_t skew)
@@ -93,8 +137,12 @@ void *check_alloc(check *c, size_t bytes, size_t skew)
         exit(2);
     }
     c->blocks[c->n_block++] = (block){raw, bytes, skew, NULL};
-    for (size_t i = 0; i < all; i++)
-        raw[i] = c->fill == FILL_NOISE ? (char)check_rand(c) : fill_byte(c, i - skew);
+    if (c->fill == FILL_NOISE)
+        noise_fill(c, raw, all);
+    else {
+        memset(raw, 0, skew);
+        pattern_fill(c, raw + skew, 0, all - skew);
+    }
     guards_fill(c, &c->blocks[c->n_block - 1]);
     return raw + skew + GUARD;
 }
@@ -114,8 +162,7 @@ static void mark_unused(check *c, const void *p, size_t bytes)
             fprintf(stderr, "check: out of memory\n");
             exit(2);
         }
-        for (size_t i = 0; i < bytes; i++)
-            to->unused[at - own + (ptrdiff_t)i] = true;
+        memset(to->unused + (at - own), true, bytes);
         return;
     }
     fprintf(stderr, "check: unused bytes that are in no block\n");
@@ -136,9 +183,12 @@ void check_unused_gaps(check *c, const void *p, int64_t rows, int64_t pitch, int
 void check_unused_unwritten(check *c, const void *p, const void *again, size_t bytes)
 {
     const char *a = p, *b = again;
-    for (size_t i = 0; i < bytes; i++)
-        if (a[i] != b[i])
-            mark_unused(c, a + i, 1);
+    for (size_t i = 0, end; i < bytes; i = end + 1) {
+        for (end = i; end < bytes && a[end] != b[end];)
+            end++;
+        if (end > i)
+            mark_unused(c, a + i, end - i);
+    }
 }
 
 void *check_complement(check *c, const void *p, size_t bytes)
@@ -149,17 +199,25 @@ void *check_complement(check *c, const void *p, size_t bytes)
     return to;
 }
 
+/* Where the bytes that are unused as the i-th is, or used as it is, end. */
+static size_t run_end(const block *b, size_t i)
+{
+    const bool *other = memchr(b->unused + i, !b->unused[i], b->bytes - i);
+    return other ? (size_t)(other - b->unused) : b->bytes;
+}
+
 /* From here on: guards and unused bytes at once, other memory when it is allocated. */
 static void fill_set(check *c, int fill)
 {
     c->fill = fill;
     for (int b = 0; b < c->n_block; b++) {
         block *at = &c->blocks[b];
-        char *own = at->raw + at->skew + GUARD;
         guards_fill(c, at);
-        for (size_t i = 0; at->unused && i < at->bytes; i++)
+        for (size_t i = 0, end; at->unused && i < at->bytes; i = end) {
+            end = run_end(at, i);
             if (at->unused[i])
-                own[i] = fill_byte(c, i);
+                pattern_fill(c, at->raw + at->skew, GUARD + i, end - i);
+        }
     }
 }
 
@@ -167,10 +225,9 @@ static bool guards_hold(const check *c)
 {
     for (int b = 0; b < c->n_block; b++) {
         const char *p = c->blocks[b].raw + c->blocks[b].skew;
-        for (size_t i = 0; i < GUARD; i++)
-            if (p[i] != fill_byte(c, i) ||
-                p[GUARD + c->blocks[b].bytes + i] != fill_byte(c, c->blocks[b].bytes + i))
-                return false;
+        if (!pattern_holds(c, p, 0, GUARD) ||
+            !pattern_holds(c, p, GUARD + c->blocks[b].bytes, GUARD))
+            return false;
     }
     return true;
 }
@@ -655,6 +712,7 @@ int main(int argc, char **argv)
     int n_row, n_more;
     const kernel_row *rows = kernel_rows(&n_row), *more = check_more_rows(&n_more);
     totals sum = {0};
+    patterns_make();
     timing = o.bench;
     check_rows(&o, rows, n_row, &sum);
     check_rows(&o, more, n_more, &sum);
