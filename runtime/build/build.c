@@ -44,6 +44,13 @@ typedef struct {
     char *folder; /* for files that linking needs; NULL: none yet */
 } building;
 
+/* Between stages, and between weights. */
+static weft_status go_on(const building *b)
+{
+    return b->opt->stop && *b->opt->stop ? weft_fail(b->dg, W1412, WEFT_NOWHERE, "cancelled")
+                                         : WEFT_OK;
+}
+
 /* ---- plans ---- */
 
 /* What the program's tables have (runtime/program/kernel_rows_used.c, text_parts_used.c) is there as used_NAME. */
@@ -108,6 +115,7 @@ static weft_status make_plans(building *b)
         if (i < c->n_level && strcmp(level, first) == 0)
             continue;
         uint64_t before = b->weights.bytes;
+        WEFT_TRY(go_on(b));
         WEFT_TRY(make_plan(b, level, most, &made, &fits));
         if (fits)
             keep_plan(b, &made);
@@ -302,7 +310,8 @@ static weft_status read_linked(building *b, const char *path, strbuf *out)
 
 static weft_status link_all(building *b, strbuf *out_elf)
 {
-    link_job job = {.strip = b->opt->strip};
+    const char *slash = strrchr(b->opt->out, '/');
+    link_job job = {.strip = b->opt->strip, .name = slash ? slash + 1 : b->opt->out};
     WEFT_TRY(make_folder(b));
     job.out = arena_printf(b->a, "%s/linked", b->folder).p;
     if (b->opt->tools.lib)
@@ -310,6 +319,7 @@ static weft_status link_all(building *b, strbuf *out_elf)
     else if (job.strip)
         WEFT_TRY(discard_script(b, &job));
     WEFT_TRY(make_code(b, &job));
+    WEFT_TRY(go_on(b));
     job.alias = b->alias.at;
     job.n_alias = (int)b->alias.n / 2;
     WEFT_TRY(link_run(b->dg, b->a, &b->tools, &job));
@@ -318,7 +328,8 @@ static weft_status link_all(building *b, strbuf *out_elf)
 
 /* ---- writing ---- */
 
-static weft_status write_header(building *b)
+/* Begins the header of a library. */
+static weft_status write_header(building *b, out_file **out)
 {
     const char *slash = strrchr(b->opt->out, '/');
     const char *path = arena_printf(b->a, "%.*s%s.h", slash ? (int)(slash + 1 - b->opt->out) : 0,
@@ -326,7 +337,9 @@ static weft_status write_header(building *b)
                            .p;
     strbuf text = {0};
     lib_header(b->name.p, slash ? slash + 1 : b->opt->out, &text);
-    weft_status st = out_file_write(b->dg, path, strbuf_view(&text));
+    weft_status st = out_file_create(b->dg, path, out);
+    if (st == WEFT_OK)
+        st = out_file_put(b->dg, *out, text.p, text.n);
     strbuf_free(&text);
     return st;
 }
@@ -342,12 +355,19 @@ static weft_status write_all(building *b, strbuf *elf)
                       .external = b->opt->external,
                       .lib = b->opt->tools.lib,
                       .report = b->opt->report,
-                      .ctx = b->opt->ctx};
-    WEFT_TRY(program_file_write(b->dg, &f));
+                      .ctx = b->opt->ctx,
+                      .stop = b->opt->stop};
+    out_file *header = NULL; /* both or neither */
+    weft_status status = b->opt->tools.lib ? write_header(b, &header) : WEFT_OK;
+    if (status == WEFT_OK)
+        status = program_file_write(b->dg, &f);
+    if (status == WEFT_OK && header)
+        status = out_file_finish(b->dg, header);
+    out_file_destroy(header);
     struct stat st;
     b->out->bytes = stat(b->opt->out, &st) == 0 ? (uint64_t)st.st_size : 0;
     b->out->weights = b->weights.bytes;
-    return b->opt->tools.lib ? write_header(b) : WEFT_OK;
+    return status;
 }
 
 static weft_status make(building *b)

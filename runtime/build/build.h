@@ -43,6 +43,7 @@ typedef struct {
     size_t n_adapter;
     void (*report)(void *ctx, uint64_t done, uint64_t total); /* bytes of weights; may be NULL */
     void *ctx;
+    const volatile int *stop; /* not 0 some time: nothing is to be made, W1412; may be NULL */
 } build_options;
 
 /* What was made. */
@@ -57,8 +58,8 @@ typedef struct {
     char without[200]; /* why there is none, where it was to be had if possible */
 } build_result;
 
-/* m: of api_model_open. W1703: something is missing; W1704: no such level; W1705: the linker failed; W1607: there is no LLVM; and what
- * compiling a plan says. */
+/* m: of api_model_open. W1412: opt->stop; W1703: something is missing; W1704: no such level; W1705: the linker failed; W1607: there is no
+ * LLVM; and what compiling a plan says. Whatever fails leaves no file. */
 weft_status build_program(weft_diag *dg, const weft_model *m, const build_options *opt,
                           build_result *out) WEFT_MUST_USE;
 

@@ -20,7 +20,10 @@ static weft_status no_level(weft_diag *dg, const build_target *to, str name)
     str_guess_try(&near, name, STR("native"));
     weft_status st = weft_fail(dg, W1704, WEFT_NOWHERE, "%s has no level '" STR_FMT "'; it has %s",
                                to->name, STR_ARG(name), all.p);
-    weft_suggest(dg, &near);
+    if (str_eqz(name, "native") || str_eqz(name, "baseline"))
+        weft_note(dg, STR_FMT " stands alone: --cpu " STR_FMT, STR_ARG(name), STR_ARG(name));
+    else
+        weft_suggest(dg, &near);
     strbuf_free(&all);
     return st;
 }

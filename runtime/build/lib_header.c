@@ -3,6 +3,18 @@
 
 #include <ctype.h>
 
+/* clang-format off */
+/* Words of C and C++ and of the headers that the library's own includes: no type can have one as its name. */
+static const char *const taken[] = {
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "concept", "const", "constexpr",
+    "continue", "decltype", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float",
+    "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator",
+    "or", "private", "protected", "public", "register", "requires", "restrict", "return", "short", "signed", "sizeof", "static",
+    "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using",
+    "virtual", "void", "volatile", "while", "xor", "size_t", "ptrdiff_t", "wchar_t", "uint64_t", "offsetof", "linux", "unix",
+};
+/* clang-format on */
+
 void lib_name(const char *path, strbuf *out)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -14,6 +26,11 @@ void lib_name(const char *path, strbuf *out)
         strbuf_putc(out, '_');
     for (size_t i = 0; i < n; i++)
         strbuf_putc(out, isalnum((unsigned char)name[i]) ? name[i] : '_');
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(out->p, taken[i]) == 0) {
+            strbuf_putc(out, '_');
+            return;
+        }
 }
 
 /* @ stands for the library's name. */

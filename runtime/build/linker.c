@@ -51,6 +51,8 @@ static void add_kind(arguments *args, const link_tools *t, arena *a, const link_
     }
     add(args, "-shared");
     add(args, "-Bsymbolic");
+    if (job->name)
+        add(args, arena_printf(a, "-soname=%s", job->name).p);
     add(args, arena_printf(a, "--version-script=%s", job->exports).p);
 }
 
@@ -157,8 +159,12 @@ weft_status link_run(weft_diag *dg, arena *a, const link_tools *tools, const lin
     fill(&args, tools, a, job);
     weft_status st = run(dg, (char *const *)(const void *)args.at, said, &status);
     VEC_FREE(&args);
-    if (st != WEFT_OK || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+    if (st != WEFT_OK)
         return st;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return access(job->out, R_OK) == 0
+                   ? WEFT_OK
+                   : weft_fail(dg, W1705, WEFT_NOWHERE, "%s wrote nothing", tools->linker);
     st = weft_fail(dg, W1705, WEFT_NOWHERE, "%s failed with status %d", tools->linker,
                    WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     for (char *line = strtok(said, "\n"); line; line = strtok(NULL, "\n"))

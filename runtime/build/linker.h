@@ -52,6 +52,7 @@ typedef struct {
         alias; /* [2 * n_alias]: of a shared library: a name that it exports, the function behind it */
     int n_alias;
     const char *exports; /* of a shared library: the file of its version script */
+    const char *name;    /* of a shared library, by which programs look for it */
     bool strip; /* leave out names, and of a program what only debuggers and exceptions need */
     const char *discard; /* with strip, of a program: the file of link_discard */
     const char *out;

@@ -74,6 +74,8 @@ static weft_status put_weights(weft_diag *dg, const program_file *f, out_file *o
     uint64_t at = 0;
     for (size_t i = 0; i < w->list.n; i++) {
         image_tensor *t = &w->list.at[i].row;
+        if (f->stop && *f->stop)
+            return weft_fail(dg, W1412, WEFT_NOWHERE, "cancelled");
         char *bytes = mem_try_aligned(PLAN_ALIGN, t->bytes ? (size_t)t->bytes : 1);
         if (!bytes)
             return diag_fail_memory(dg, (size_t)t->bytes);

@@ -17,9 +17,10 @@ typedef struct {
     bool lib;                                                 /* not to be executed */
     void (*report)(void *ctx, uint64_t done, uint64_t total); /* bytes of weights; may be NULL */
     void *ctx;
+    const volatile int *stop; /* as in build_options */
 } program_file;
 
-/* There whole or not at all. W1004, W1705. */
+/* There whole or not at all. W1004, W1412, W1705. */
 weft_status program_file_write(weft_diag *dg, program_file *f) WEFT_MUST_USE;
 
 #endif

@@ -4,6 +4,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/session_json.h"
 #include "runtime/cli/talk.h"
+#include "runtime/formats/out_file.h"
 
 #include <stdlib.h>
 
@@ -14,10 +15,12 @@ static weft_status read_prompt(cli *c, const run_options *o, arena *a, str *out)
     source *src;
     const char *file = c->operand_n ? c->operand[0] : o->file;
     if ((o->prompt != NULL) + (o->file != NULL) + c->operand_n > 1)
-        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "run takes one of -p TEXT, -f FILE and -");
+        return weft_fail(c->dg, W1904, WEFT_NOWHERE, "%s takes one of -p TEXT, -f FILE and -",
+                         c->verb->name);
     if (c->operand_n && strcmp(file, "-") != 0) {
-        weft_status st = weft_fail(c->dg, W1904, WEFT_NOWHERE,
-                                   "run takes no operand but -, which is standard input");
+        weft_status st =
+            weft_fail(c->dg, W1904, WEFT_NOWHERE,
+                      "%s takes no operand but -, which is standard input", c->verb->name);
         weft_note(c->dg, "a prompt goes behind -p, a checkpoint behind -m");
         return st;
     }
@@ -183,7 +186,10 @@ int talk_run(cli *c, const run_options *o, const talk_kind *kind)
     talk_flags flags = o->t;
     /* State in files is in pages, as that of chat is: so each may load what the other saved. */
     flags.prefixes = o->kv_save || o->kv_load;
-    weft_status st = talk_open(c, &flags, kind, &t);
+    weft_status st = o->kv_save ? out_file_allowed(c->dg, o->kv_save) : WEFT_OK;
+    if (st != WEFT_OK) /* said before minutes are spent on the text */
+        return cli_exit_of(st);
+    st = talk_open(c, &flags, kind, &t);
     if (st == WEFT_OK)
         st = run(&t, o, &r);
     bool interrupted = st == WEFT_OK && *interrupt_flag();

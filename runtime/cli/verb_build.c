@@ -1,5 +1,6 @@
 /* verb_build.c - `weft build`: a model into one program. */
 #include "runtime/build/build.h"
+#include "runtime/cli/interrupt.h"
 #include "runtime/cli/lora_flags.h"
 
 typedef struct {
@@ -163,13 +164,16 @@ static weft_status build(cli *c, const build_flags *o)
         .chat_template = o->chat_template,
         .code = (build_code_choice)o->code,
         .external = o->weights == WEIGHTS_EXTERNAL,
+        .stop = interrupt_flag(),
         .report = report_weights,
         .ctx = &bar};
     api_source from = model_flags_source(&o->open);
     WEFT_TRY(api_model_open(c->dg, &from, &m));
     want_session(o, m, &bar, &how.session);
     arena *a = arena_create();
-    weft_status st = lora_open(c->dg, m, &o->open, &named);
+    weft_status st = model_file_spare(c->dg, api_file_of(m)->file, o->out);
+    if (st == WEFT_OK)
+        st = lora_open(c->dg, m, &o->open, &named);
     if (st == WEFT_OK)
         st = carry_adapters(c, &named, a, &how);
     if (st == WEFT_OK)
@@ -184,5 +188,12 @@ static weft_status build(cli *c, const build_flags *o)
 
 int verb_build(cli *c)
 {
-    return cli_exit_of(build(c, c->options));
+    interrupt_hold(true); /* so that what was begun is removed */
+    weft_status st = build(c, c->options);
+    bool interrupted = st != WEFT_OK && *interrupt_flag();
+    interrupt_hold(false);
+    if (!interrupted)
+        return cli_exit_of(st);
+    diag_reset(c->dg); /* the linker had the signal too, and died of it */
+    return CLI_INTERRUPTED;
 }

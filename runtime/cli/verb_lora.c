@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 /* clang-format off */
 static const flag lora_flags[] = {
@@ -87,19 +86,6 @@ const char *lora_base_name(arena *a, const char *path)
     while (at > 0 && s.p[at - 1] != '/')
         at--;
     return arena_str(a, (str){s.p + at, s.n - at}).p;
-}
-
-weft_status lora_check_out(lora_run *r, const lora_model *m)
-{
-    struct stat out, in;
-    if (stat(r->o->out, &out) != 0)
-        return WEFT_OK;
-    for (size_t i = 0; i < model_file_part_count(m->mf); i++)
-        if (stat(model_file_part(m->mf, i).path, &in) == 0 && in.st_dev == out.st_dev &&
-            in.st_ino == out.st_ino)
-            return weft_fail(r->dg, W1904, WEFT_NOWHERE, "%s is read and written at once",
-                             r->o->out);
-    return WEFT_OK;
 }
 
 weft_status lora_spec(lora_run *r, arena *a, const char *text, const char **out_path,

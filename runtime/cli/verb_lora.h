@@ -32,8 +32,6 @@ weft_status lora_model_open(lora_run *r, const char *path, const char *arch,
 void lora_model_close(lora_model *m); /* also after a failure, and of one that is all zeros */
 /* The last part of a path: what an adapter is for, in its file. */
 const char *lora_base_name(arena *a, const char *path);
-/* W1904 if OUT is one of the checkpoint's own files. */
-weft_status lora_check_out(lora_run *r, const lora_model *m) WEFT_MUST_USE;
 /* "PATH" or "PATH=SCALE"; the path in a. */
 weft_status lora_spec(lora_run *r, arena *a, const char *text, const char **out_path,
                       double *out_scale) WEFT_MUST_USE;

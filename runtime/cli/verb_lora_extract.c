@@ -187,8 +187,8 @@ static weft_status extract(extracting *e)
                          "extract takes -m TUNED, --base BASE and -o FILE");
     WEFT_TRY(lora_model_open(r, r->o->model, r->o->arch, &e->tuned));
     WEFT_TRY(lora_model_open(r, r->o->base, r->o->arch, &e->base));
-    WEFT_TRY(lora_check_out(r, &e->tuned));
-    WEFT_TRY(lora_check_out(r, &e->base));
+    WEFT_TRY(model_file_spare(r->dg, e->tuned.mf, r->o->out));
+    WEFT_TRY(model_file_spare(r->dg, e->base.mf, r->o->out));
     const graph *g = e->base.bm->graph;
     weft_status st = WEFT_OK;
     WEFT_TRY(pool_acquire(r->dg, lora_threads(r), false));

@@ -176,7 +176,7 @@ static weft_status merge(merging *g)
         return weft_fail(r->dg, W1904, WEFT_NOWHERE,
                          "merge takes -m MODEL, --lora PATH and -o FILE");
     WEFT_TRY(lora_model_open(r, r->o->model, r->o->arch, &g->m));
-    WEFT_TRY(lora_check_out(r, &g->m));
+    WEFT_TRY(model_file_spare(r->dg, g->m.mf, r->o->out));
     WEFT_TRY(open_adapters(g));
     WEFT_TRY(make_blend(g));
     return r->o->adapter                     ? write_adapter(g)
@@ -210,7 +210,7 @@ static weft_status convert(merging *g)
     if (!r->o->model || !r->o->out)
         return weft_fail(r->dg, W1904, WEFT_NOWHERE, "convert takes PATH, -m MODEL and -o FILE");
     WEFT_TRY(lora_model_open(r, r->o->model, r->o->arch, &g->m));
-    WEFT_TRY(lora_check_out(r, &g->m));
+    WEFT_TRY(model_file_spare(r->dg, g->m.mf, r->o->out));
     WEFT_TRY(adapter_open(r->dg, r->path, g->m.bm, &g->ad[0]));
     WEFT_TRY(adapter_write(r->dg, r->o->out, g->m.bm, g->ad[0]->site, g->ad[0]->n_site,
                            lora_base_name(g->a, r->o->model)));

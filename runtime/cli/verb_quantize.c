@@ -6,7 +6,6 @@
 #include "runtime/quant/job.h"
 
 #include <inttypes.h>
-#include <sys/stat.h>
 
 typedef struct {
     const char *arch, *imatrix;
@@ -80,20 +79,6 @@ static weft_status parse(quantize_run *r)
     return WEFT_OK;
 }
 
-/* OUT must not be a file of IN: replacing it while it is read would destroy both. */
-static weft_status check_out(quantize_run *r)
-{
-    struct stat out, in;
-    const char *path = r->c->operand[1];
-    if (stat(path, &out) != 0)
-        return WEFT_OK;
-    for (size_t i = 0; i < model_file_part_count(r->mf); i++)
-        if (stat(model_file_part(r->mf, i).path, &in) == 0 && in.st_dev == out.st_dev &&
-            in.st_ino == out.st_ino)
-            return weft_fail(r->c->dg, W1904, WEFT_NOWHERE, "%s is read and written at once", path);
-    return WEFT_OK;
-}
-
 static bool falls_back_alike(const quant_tensor *a, const quant_tensor *b)
 {
     return a->to == b->to && a->wanted == b->wanted && a->columns == b->columns;
@@ -144,7 +129,7 @@ static weft_status run(quantize_run *r)
     weft_diag *dg = r->c->dg;
     WEFT_TRY(parse(r));
     WEFT_TRY(model_file_open(dg, r->c->operand[0], &(model_file_options){.guard = true}, &r->mf));
-    WEFT_TRY(check_out(r));
+    WEFT_TRY(model_file_spare(dg, r->mf, r->c->operand[1]));
     if (r->o->imatrix)
         WEFT_TRY(imatrix_read(dg, r->o->imatrix, &r->im));
     WEFT_TRY(quant_job_create(dg, r->mf, r->o->arch, &r->job));

@@ -406,6 +406,18 @@ model_part model_file_part(const model_file *mf, size_t i)
     return (model_part){p->path, p->bytes, p->data};
 }
 
+weft_status model_file_spare(weft_diag *dg, const model_file *mf, const char *path)
+{
+    struct stat out, in;
+    if (stat(path, &out) != 0)
+        return WEFT_OK;
+    for (size_t i = 0; i < mf->parts.n; i++)
+        if (stat(mf->parts.at[i].path, &in) == 0 && in.st_dev == out.st_dev &&
+            in.st_ino == out.st_ino)
+            return weft_fail(dg, W1904, WEFT_NOWHERE, "%s is read and written at once", path);
+    return WEFT_OK;
+}
+
 const char *model_file_folder(const model_file *mf)
 {
     return mf->folder;

@@ -113,6 +113,9 @@ typedef struct {
 size_t model_file_part_count(const model_file *mf);
 model_part model_file_part(const model_file *mf, size_t i);
 
+/* W1904 if a file is to be written there and it is one of these: replacing it while it is read would destroy both. */
+weft_status model_file_spare(weft_diag *dg, const model_file *mf, const char *path) WEFT_MUST_USE;
+
 /* The folder of a Hugging Face checkpoint, NULL for others, and the path, in a, of a file in it
  * such as tokenizer.json: W1001 if there is none, W1009 if it is a link that leads elsewhere. */
 const char *model_file_folder(const model_file *mf);

@@ -47,6 +47,24 @@ static weft_status find_target(weft_diag *dg, arena *a, const char *path, const 
     return WEFT_OK;
 }
 
+/* The folder of the file; "./" where its path names none. */
+static const char *folder_of(arena *a, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? arena_str(a, (str){path, (size_t)(slash - path) + 1}).p : "./";
+}
+
+weft_status out_file_allowed(weft_diag *dg, const char *path)
+{
+    const char *target;
+    arena *a = arena_create();
+    weft_status st = find_target(dg, a, path, &target);
+    if (st == WEFT_OK && access(folder_of(a, target), W_OK | X_OK) != 0)
+        st = fail(dg, path);
+    arena_destroy(a);
+    return st;
+}
+
 /* Not mkstemp, which would take the group's and others' rights away. */
 static weft_status open_part(weft_diag *dg, out_file *f)
 {
@@ -148,9 +166,7 @@ const char *out_file_part(const out_file *f)
 /* So that the new name survives a crash too. The file is whole either way, and some systems have no such thing. */
 static void sync_folder(out_file *f)
 {
-    const char *slash = strrchr(f->path, '/');
-    str folder = slash ? (str){f->path, (size_t)(slash - f->path) + 1} : STR("./");
-    int fd = open(arena_str(f->home, folder).p, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = open(folder_of(f->home, f->path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0) {
         fsync(fd);
         close(fd);

@@ -21,6 +21,8 @@ weft_status out_file_flush(weft_diag *dg,
                            out_file *f) WEFT_MUST_USE; /* all of it is in the file below */
 const char *out_file_part(const out_file *f);          /* where they are until it is finished */
 
+/* Whether it could be created, as far as can be known before: W1002, W1004. Nothing is written. */
+weft_status out_file_allowed(weft_diag *dg, const char *path) WEFT_MUST_USE;
 /* A whole file at once. */
 weft_status out_file_write(weft_diag *dg, const char *path, str text) WEFT_MUST_USE;
 

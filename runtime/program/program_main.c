@@ -1,5 +1,6 @@
 /* program_main.c - a built program: `weft run` and `weft chat` with the model that it carries. */
 #include "runtime/base/clock.h"
+#include "runtime/base/json_write.h"
 #include "runtime/cli/talk.h"
 #include "runtime/cli/version.h"
 #include "runtime/program/program_model.h"
@@ -8,7 +9,13 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-enum { HELP_COLUMNS = 90, PREDICT_USUAL = -2, PREDICT_TEXT = 256, BENCH_ROUNDS = 5 };
+enum {
+    HELP_COLUMNS = 90,
+    PREDICT_USUAL = -2,
+    PREDICT_TEXT = 256,
+    BENCH_TOKENS = 256,
+    BENCH_ROUNDS = 5
+};
 
 typedef struct {
     run_options run;
@@ -85,28 +92,57 @@ static void add_levels(strbuf *out, const program_model *m)
     strbuf_putc(out, '\n');
 }
 
+static void info_text(const talk *t, const program_model *m, strbuf *out)
+{
+    const image_part *w = image_find(&m->im, IMAGE_WEIGHTS, NULL);
+    char kv[KPOLICY_TEXT_MAX];
+    strbuf_add(
+        out, "model      %s\nbuilt by   weft %s\ncontext    %lld token%s, state in %s\nlevels    ",
+        m->about.name, m->about.weft, (long long)m->about.context, m->about.context == 1 ? "" : "s",
+        plan_kv_text(t->s->plan.p, kv));
+    add_levels(out, m);
+    strbuf_add(out, "weights    %.1f MiB in %llu tensors%s\n", (double)w->bytes / (1 << 20),
+               (unsigned long long)m->source.n,
+               w->external ? ", in a file beside the program" : "");
+    strbuf_add(out, "template   %s\n", image_find(&m->im, IMAGE_TEMPLATE, NULL) ? "yes" : "none");
+    strbuf_add(out, "memory     %.1f MiB besides the weights, with %lld thread%s\n",
+               (double)weft_session_bytes(t->s) / (1 << 20), (long long)t->about.threads,
+               t->about.threads == 1 ? "" : "s");
+}
+
+static void info_json(const talk *t, const program_model *m, strbuf *out)
+{
+    const image_part *w = image_find(&m->im, IMAGE_WEIGHTS, NULL);
+    char kv[KPOLICY_TEXT_MAX];
+    json_writer j = {.out = out};
+    json_open(&j, '{');
+    json_key_text(&j, "model", m->about.name);
+    json_key_text(&j, "weft", m->about.weft);
+    json_key_int(&j, "context", m->about.context);
+    json_key_text(&j, "kv", plan_kv_text(t->s->plan.p, kv));
+    json_key_open(&j, "levels", '[');
+    for (int i = 0; i < m->im.n_part; i++)
+        if (m->im.part[i].kind == IMAGE_PLAN)
+            json_str(&j, str_of(m->im.part[i].name));
+    json_close(&j, ']');
+    json_key_text(&j, "level", m->plan->name);
+    json_key_int(&j, "weights", (int64_t)w->bytes);
+    json_key_int(&j, "tensors", (int64_t)m->source.n);
+    json_key_bool(&j, "external", w->external);
+    json_key_bool(&j, "template", image_find(&m->im, IMAGE_TEMPLATE, NULL) != NULL);
+    json_key_int(&j, "memory", (int64_t)weft_session_bytes(t->s));
+    json_key_int(&j, "threads", t->about.threads);
+    json_close(&j, '}');
+    strbuf_putc(out, '\n');
+}
+
 static int info(cli *c, const program_flags *o)
 {
     talk t;
     weft_status st = talk_open(c, &o->run.t, &talk_kind_carried, &t);
     if (st == WEFT_OK) {
-        const program_model *m = program_model_of(t.m);
-        const image_part *w = image_find(&m->im, IMAGE_WEIGHTS, NULL);
-        const plan *p = t.s->plan.p;
-        char kv[KPOLICY_TEXT_MAX];
         strbuf out = {0};
-        strbuf_add(
-            &out,
-            "model      %s\nbuilt by   weft %s\ncontext    %lld tokens, state in %s\nlevels    ",
-            m->about.name, m->about.weft, (long long)m->about.context, plan_kv_text(p, kv));
-        add_levels(&out, m);
-        strbuf_add(&out, "weights    %.1f MiB in %llu tensors%s\n", (double)w->bytes / (1 << 20),
-                   (unsigned long long)m->source.n,
-                   w->external ? ", in a file beside the program" : "");
-        strbuf_add(&out, "template   %s\n",
-                   image_find(&m->im, IMAGE_TEMPLATE, NULL) ? "yes" : "none");
-        strbuf_add(&out, "memory     %.1f MiB besides the weights, with %lld threads\n",
-                   (double)weft_session_bytes(t.s) / (1 << 20), (long long)t.about.threads);
+        (c->common.json ? info_json : info_text)(&t, program_model_of(t.m), &out);
         cli_print_all(c, &out);
     }
     talk_close(&t);
@@ -150,21 +186,45 @@ static weft_status measure(talk *t, int64_t rows_each, int64_t calls, double *ou
     return WEFT_OK;
 }
 
+/* A line of a measurement, or its object. */
+static void put_speed(cli *c, json_writer *w, const char *name, int64_t n, double speed)
+{
+    if (!c->common.json) {
+        strbuf_add(w->out, "%s%lld %10.1f tokens/s\n", name, (long long)n, speed);
+        return;
+    }
+    json_open(w, '{');
+    json_key_text(w, "test", name);
+    json_key_int(w, "tokens", n);
+    json_key_double(w, "tokens_per_second", speed);
+    json_close(w, '}');
+}
+
 static int bench(cli *c, const program_flags *o)
 {
     talk t;
     double read = 0, write = 0;
     weft_status st = talk_open(c, &o->run.t, &talk_kind_carried, &t);
-    int64_t n = st == WEFT_OK && t.about.context / 2 < 256 ? t.about.context / 2 : 256;
+    int64_t n = BENCH_TOKENS, written;
+    if (st == WEFT_OK && t.about.context / 2 < n)
+        n = t.about.context > 1 ? t.about.context / 2 : 1;
     int64_t once = st == WEFT_OK && t.about.batch < n ? t.about.batch : n;
+    written = n / 4 > 0 ? n / 4 : 1;
     if (st == WEFT_OK)
         st = measure(&t, once, 1, &read);
     if (st == WEFT_OK)
-        st = measure(&t, 1, n / 4 > 0 ? n / 4 : 1, &write);
+        st = measure(&t, 1, written, &write);
     if (st == WEFT_OK) {
         strbuf out = {0};
-        strbuf_add(&out, "pp%lld %10.1f tokens/s\ntg%lld %10.1f tokens/s\n", (long long)once, read,
-                   (long long)(n / 4), write);
+        json_writer w = {.out = &out};
+        if (c->common.json)
+            json_open(&w, '[');
+        put_speed(c, &w, "pp", once, read);
+        put_speed(c, &w, "tg", written, write);
+        if (c->common.json) {
+            json_close(&w, ']');
+            strbuf_putc(&out, '\n');
+        }
         cli_print_all(c, &out);
     }
     talk_close(&t);

@@ -97,6 +97,7 @@ static weft_status map_external(weft_diag *dg, program_model *m, const program_o
     m->external = at;
     m->external_bytes = (size_t)bytes;
     mem_want_large(at, (size_t)bytes);
+    m->external_guard = map_guard_add(at, m->external_bytes);
     return check_external(dg, m, path, w, table);
 }
 
@@ -128,9 +129,13 @@ static weft_status choose_plan(weft_diag *dg, program_model *m)
         return WEFT_OK;
     strbuf missing = {0};
     backend_cpu_lacks(first->name, &missing);
+    if (!missing.n) /* it could, but is not to */
+        return weft_fail(dg, W1602, WEFT_NOWHERE,
+                         "%s was built for processors with %s and better; WEFT_CPU names %s",
+                         m->name, first->name, most->level);
     weft_status st = weft_fail(dg, W1602, WEFT_NOWHERE,
                                "%s was built for processors with %s and better; this one lacks %s",
-                               m->name, first->name, missing.n ? missing.p : "it");
+                               m->name, first->name, missing.p);
     weft_note(dg, "weft build --cpu baseline makes programs for all processors of an architecture");
     strbuf_free(&missing);
     return st;
@@ -157,7 +162,7 @@ static weft_status open_parts(weft_diag *dg, program_model *m, const program_opt
     WEFT_TRY(image_source_open(
         dg, m->name, t, w->external ? (const unsigned char *)m->external + IMAGE_PAGE : w->data,
         w->bytes, &m->source));
-    m->source.guard = m->guard;
+    m->source.guard = w->external ? m->external_guard : m->guard;
     WEFT_TRY(check_all(dg, m, opt->verify));
     WEFT_TRY(choose_plan(dg, m));
     return read_plan(dg, m, m->a, &m->p);
@@ -169,6 +174,7 @@ static void program_close(weft_model *base)
 {
     program_model *m = (program_model *)(void *)base;
     map_guard_remove(m->guard);
+    map_guard_remove(m->external_guard);
     if (m->external)
         munmap(m->external, m->external_bytes);
     arena_destroy(m->a);
@@ -179,7 +185,7 @@ weft_status program_model_open_image(weft_diag *dg, const program_options *opt, 
                                      size_t bytes, uint64_t sum, weft_model **out_model)
 {
     program_model *m = mem_alloc(sizeof *m);
-    *m = (program_model){.base.kind = &kind_program, .a = arena_create()};
+    *m = (program_model){.base.kind = &kind_program, .a = arena_create(), .external_guard = -1};
     m->name = arena_str(m->a, str_of(opt->name)).p;
     mem_want_large((void *)(uintptr_t)data, bytes);
     m->guard = map_guard_add(data, bytes);

@@ -28,6 +28,7 @@ typedef struct {
     plan *p;                /* the same, read once for all sessions */
     int guard;              /* of map_guard.h */
     void *external;         /* weights of a file of their own; NULL: none */
+    int external_guard;
     size_t external_bytes;
 } program_model;
 

@@ -46,6 +46,25 @@ chmod a-w ro ro/story
 ./story --info | grep -q '^weights    14.0 MiB' || fail "no info"
 ./story --version | grep -q '^weft ' || fail "no version"
 ./story --bench | grep -q '^tg' || fail "no measurement"
+./story --info --json | grep -q '^{"model":"llama",.*"levels":\[.*"weights":14697472,.*}$' || fail "no info as JSON"
+./story --bench --json | grep -q '^\[{"test":"pp","tokens":256,"tokens_per_second":.*{"test":"tg","tokens":64,.*}\]$' || fail "no measurement as JSON"
+if WEFT_CPU=ref ./story -n 1 2>said; then fail "ran with another plan than WEFT_CPU names"; fi
+grep -q 'error\[W1602\].*WEFT_CPU names ref' said || fail "WEFT_CPU=ref: $(cat said)"
+if ./story -n 1 --kv-save nowhere/state >out 2>said; then fail "saved into a folder that is not there"; fi
+[ ! -s out ] && grep -q 'error\[W1004\].*nowhere/state' said || fail "--kv-save: $(cat out said)"
+if ./story -p one - </dev/null 2>said; then fail "took two prompts"; fi
+grep -q 'error\[W1904\]: story takes one of' said || fail "two prompts: $(cat said)"
+
+# ---- Ctrl-C ends the text, not the line ----
+mkfifo spoken
+set -m # else a job behind & ignores the signal
+./story -p "$prompt" -n 400 --temp 0 --ignore-eos >spoken &
+pid=$!
+{ head -c 40 >heard; kill -INT $pid; cat >>heard; } <spoken
+set +m
+rc=0
+wait $pid || rc=$?
+[ "$rc" = 130 ] && [ "$(tail -c 1 heard)" = "" ] || fail "interrupted: status $rc, $(cat heard)"
 if ./story --temp hot 2>said; then fail "took a wrong value"; fi
 grep -q 'W1903' said
 if ./story -c 100000 -n 1 2>said; then fail "took a context that it was not built for"; fi
@@ -108,12 +127,35 @@ rm apart.weights
 if ./apart -n 1 2>said; then fail "ran without its weights"; fi
 grep -q 'error\[W1001\].*apart.weights' said
 
+# cut while it runs: it is mapped by then, but no prompt has come
+cp kept apart.weights
+mkfifo slowly
+./apart - -n 5 --temp 0 <slowly >out 2>said &
+pid=$!
+exec 9>slowly
+until grep -q apart.weights /proc/$pid/maps; do kill -0 $pid || fail "it ended early: $(cat said)"; done
+sleep 0.1
+truncate -s 70000 apart.weights
+printf %s "$prompt" >&9
+exec 9>&-
+rc=0
+wait $pid || rc=$?
+[ "$rc" = 1 ] && grep -qE 'error\[W(1012|1701)\]' said || fail "weights cut while it runs: status $rc, $(cat said)"
+
 # ---- a library ----
 "$weft" build -q -m "$model" -o libtale.so --lib
 cp "$src/runtime/program/example.c" .
 $cc -Wall -Werror -I. example.c -o example -L. -ltale -Wl,-rpath,"$dir"
 [ "$(./example "$prompt" 60)" = "$want" ] || fail "another text from the library"
 [ "$(nm -D --defined-only libtale.so | grep -vc tale_)" = 0 ] || fail "the library exports more than its own names"
+
+readelf -d libtale.so | grep -q 'SONAME.*\[libtale.so\]' || fail "the library has no name of its own"
+"$weft" build -q -m "$model" -o libint.so --lib # a word of the language
+printf '#include "int_.h"\nint main(void) { int__close(0); return 0; }\n' >word.c
+$cc -Wall -Werror -I. word.c -o word -L. -lint -Wl,-rpath,"$dir" && ./word || fail "a library called int"
+rm -f int_.h libint.so && mkdir int_.h
+if "$weft" build -q -m "$model" -o libint.so --lib 2>said; then fail "wrote a header over a folder"; fi
+[ ! -e libint.so ] && grep -q 'error\[W1002\].*int_.h' said || fail "a library without its header: $(cat said)"
 
 # ---- an adapter ----
 pirate=$src/models/stories-7m-pirate
@@ -158,29 +200,28 @@ refused W1904 'native is this machine' -o no --cpu native --target "$([ "$(uname
 refused W1703 'ld.lld-none' -o no --linker ld.lld-none
 refused W1703 'libweft_core.a' -o no --runtime "$dir"
 refused W1703 'libc6-dev' -o no --sysroot "$dir"
+refused W1704 'native stands alone' -o no --cpu native,c
+refused W1705 'wrote nothing' -o no --linker true
 refused W1904 '-o PROGRAM'
 refused W1001 'nosuch' -o no --chat-template nosuch
 refused W1004 'nowhere' -o nowhere/no
-[ -z "$(ls -d "${TMPDIR:-/tmp}"/weft-build-* 2>/dev/null)" ] || echo "note: folders of other builds are in ${TMPDIR:-/tmp}"
+cp -r "$model" own
+if "$weft" build -q -m own -o own/model.safetensors 2>said; then fail "wrote over the model"; fi
+grep -q 'error\[W1904\].*read and written at once' said && cmp own/model.safetensors "$model/model.safetensors" || fail "the model's own file: $(cat said)"
 
-# ---- another architecture ----
-other=$([ "$(uname -m)" = x86_64 ] && echo aarch64 || echo x86_64)
-lib=$(dirname "$weft")/lib/weft
-if [ "$lib/$(uname -m)-linux-gnu/libweft_core.a" -nt "$lib/$other-linux-gnu/libweft_core.a" ] &&
-    [ -e "$lib/$other-linux-gnu/libweft_core.a" ]; then
-    echo "$other: skipped, its archives are older than this Weft: ./dev setup cross makes them again"
-elif "$weft" build -q -m "$model" -o foreign --target "$other-linux-gnu" 2>said; then
-    command -v "qemu-$other" >/dev/null || { echo "$other: built, not run: qemu-$other is not there"; exit 0; }
-    [ "$("qemu-$other" ./foreign -p "$prompt" -n 20 --temp 0)" = "$("$weft" run -m "$model" -p "$prompt" -n 20 --temp 0)" ] ||
-        fail "another text on $other"
-    if [ "$other" = aarch64 ]; then # a processor without dotprod and i8mm
-        qemu-aarch64 -cpu cortex-a53 ./foreign --info | grep -q '^levels     neon (used here)' || fail "cortex-a53: another plan"
-        "$weft" build -q -m "$model" -o foreign --target aarch64-linux-gnu --cpu i8mm
-        if qemu-aarch64 -cpu cortex-a53 ./foreign -n 1 2>said; then fail "ran without i8mm"; fi
-        grep -q 'error\[W1602\].*lacks.*i8mm' said || fail "cortex-a53: $(cat said)"
-    fi
-    echo "$other: fine"
-else
-    grep -q 'error\[W1703\]' said || fail "$other: $(cat said)"
-    echo "$other: skipped, ./dev setup cross makes what it needs"
+# ---- interrupted, it leaves nothing ----
+mkdir work
+printf '#!/bin/sh\nkill -INT $PPID\nexit 1\n' >interrupting
+chmod +x interrupting
+rc=0
+TMPDIR=$dir/work "$weft" build -q -m "$model" -o no --linker ./interrupting 2>said || rc=$?
+[ "$rc" = 130 ] && [ ! -s said ] && [ ! -e no ] && [ -z "$(ls work)" ] || fail "interrupted: status $rc, $(cat said), $(ls work)"
+
+# ---- a processor that lacks what it was built for: said, not SIGILL ----
+if [ "$(uname -m)" = x86_64 ] && command -v qemu-x86_64 >/dev/null; then
+    [ "$(qemu-x86_64 -cpu Nehalem ./story -p "$prompt" -n 4 --temp 0 2>said)" = "$(./story -p "$prompt" -n 4 --temp 0)" ] ||
+        fail "an old processor: $(cat said)"
+    "$weft" build -q -m "$model" -o new --cpu avx2,amx
+    if qemu-x86_64 -cpu Nehalem ./new -n 1 >out 2>said; then fail "ran without avx2"; fi
+    [ ! -s out ] && grep -q 'error\[W1602\].*lacks.*avx2' said || fail "without avx2: $(cat out said)"
 fi
