@@ -238,10 +238,10 @@ static inline kpolicy plan_cell_tiers(const plan_cell *c, const kpolicy *tiers)
     return kpolicy_for_cell(tiers, c->bounded ? c->coarsest : KFORM_COUNT, c->latent);
 }
 
-/* What cells store, for people. */
+/* What cells store, as --kv takes it. */
 static inline const char *plan_kv_text(const plan *p, char to[KPOLICY_TEXT_MAX])
 {
-    return p->tiers.n_tier ? kpolicy_text(&p->tiers, to) : dtype_row_of(p->kv)->name;
+    return p->tiers.n_tier ? kpolicy_text(&p->tiers, to) : kform_name(kform_of_dtype(p->kv));
 }
 
 /* A cell as kernels see it, without memory and pages. */

@@ -31,7 +31,7 @@ static const flag eval_flags[] = {
     FLAG_ROW_CHOICE(eval_options, rows,    "rows",    NULL, "all|last", "all", "the rows to keep"),
     FLAG_ROW_INT   (eval_options, chunk,   "chunk",   NULL, "N", "0", 0, 1 << 20, "rows in one call; 0: all of them"),
     FLAG_ROW_INT   (eval_options, greedy,  "greedy",  NULL, "N", "0", 0, 1 << 20, "then continue with the N likeliest tokens"),
-    FLAG_ROW_STR   (eval_options, plan,    "plan",    NULL, "FILE", NULL, "run this plan, which `weft graph --stage plan --format json` wrote"),
+    FLAG_ROW_STR   (eval_options, plan,    "plan",    NULL, "FILE", NULL, "run this plan, which `weft graph --stage plan --format binary` wrote"),
     FLAG_ROW_STR   (eval_options, out,     "out",     "o",  "FILE", NULL, "write the tensors there, as .safetensors"),
     LORA_FLAG_ROWS (eval_options, open),
     SESSION_FLAG_ROWS(eval_options, open, "1"),

@@ -312,9 +312,10 @@ static void text_tiers(const account *ac, strbuf *out)
                    t.value != t.key ? kform_name(t.value) : "");
         if (t.last != KPOLICY_REST)
             strbuf_add(out, " last=%" PRId32, t.last);
-        strbuf_add(out, ": %" PRId64 " pages of %" PRId64 " tokens, %.1f MiB\n",
-                   state_pages_count(st, i), state_page_tokens(st, i),
-                   (double)state_pages_count(st, i) * (double)state_page_bytes(st, i) / MIB);
+        int64_t pages = state_pages_count(st, i);
+        strbuf_add(out, ": %" PRId64 " page%s of %" PRId64 " tokens, %.1f MiB\n", pages,
+                   pages == 1 ? "" : "s", state_page_tokens(st, i),
+                   (double)pages * (double)state_page_bytes(st, i) / MIB);
     }
     state_destroy(st);
 }

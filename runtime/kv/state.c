@@ -204,10 +204,10 @@ static weft_status lay_out_tier(weft_diag *dg, state *st, int i, int32_t tier)
     size_t page, all, end;
     if (!page_bytes(c, p, t->g->page_tok, &page) || !size_mul(page, (size_t)t->pool.n_page, &all) ||
         !size_add(st->bytes, all, &end) || end > INT64_MAX)
-        return weft_fail(dg, W0902, WEFT_NOWHERE,
-                         "%" PRId64 " pages of %" PRId64
-                         " tokens in each of %d cells do not fit into memory",
-                         t->pool.n_page, t->g->page_tok, st->n_cell);
+        return weft_fail(
+            dg, W0902, WEFT_NOWHERE,
+            "%" PRId64 " page%s of %" PRId64 " tokens in each of %d cells do not fit into memory",
+            t->pool.n_page, t->pool.n_page == 1 ? "" : "s", t->g->page_tok, st->n_cell);
     t->page_bytes += page;
     st->at[i][tier] = st->bytes;
     st->bytes = end;
@@ -324,10 +324,10 @@ static weft_status check_change(weft_diag *dg, const state *st, const cell_group
         int64_t need = pages_needed(st, t, then);
         if (!keeps_all(t) && need > t->pool.n_page)
             return weft_fail(dg, W1415, WEFT_NOWHERE,
-                             "%s would need %" PRId64 " pages of %" PRId64
+                             "%s would need %" PRId64 " page%s of %" PRId64
                              " tokens in tier %d (%s); there are %" PRId64,
-                             name, need, g->page_tok, (int)k, kform_name(g->kv.tier[k].key),
-                             t->pool.n_page);
+                             name, need, need == 1 ? "" : "s", g->page_tok, (int)k,
+                             kform_name(g->kv.tier[k].key), t->pool.n_page);
     }
     return WEFT_OK;
 }

@@ -25,9 +25,10 @@ typedef struct {
 static weft_status fail_short(weft_diag *dg, const shortage *why)
 {
     return weft_fail(dg, W1401, WEFT_NOWHERE,
-                     "sequence %" PRId64 " needs %" PRId64 " more pages of %" PRId64
+                     "sequence %" PRId64 " needs %" PRId64 " more page%s of %" PRId64
                      " tokens; %" PRId64 " of %" PRId64 " are free",
-                     why->seq, why->need, why->t->g->page_tok, why->n_free, why->t->pool.n_page);
+                     why->seq, why->need, why->need == 1 ? "" : "s", why->t->g->page_tok,
+                     why->n_free, why->t->pool.n_page);
 }
 
 /* The first entry that can be made: nobody sees those behind a ring, nor those that the tier before has given back. */

@@ -46,9 +46,10 @@ static weft_status check_pages(weft_diag *dg, const state *st, int64_t seq, int6
             need += pages_shared(&t->pool, &t->pool.tables[seq], e);
         if (need > t->pool.n_free)
             return weft_fail(dg, W1401, WEFT_NOWHERE,
-                             "sequence %" PRId64 " shares %" PRId64 " pages of %" PRId64
+                             "sequence %" PRId64 " shares %" PRId64 " page%s of %" PRId64
                              " tokens that are to change; %" PRId64 " of %" PRId64 " are free",
-                             seq, need, t->g->page_tok, t->pool.n_free, t->pool.n_page);
+                             seq, need, need == 1 ? "" : "s", t->g->page_tok, t->pool.n_free,
+                             t->pool.n_page);
     }
     return WEFT_OK;
 }

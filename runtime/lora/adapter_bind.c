@@ -424,6 +424,7 @@ static uint64_t hash_of(const adapter_file *f)
         memcpy(&bits, &f->pairs.at[i].scale, sizeof bits);
         VEC_PUSH(&words, bits);
     }
+    VEC_PUSH(&words, f->fan_in_fan_out);
     uint64_t sum = checksum(words.at, words.n * sizeof *words.at);
     VEC_FREE(&words);
     return sum;

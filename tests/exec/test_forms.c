@@ -192,7 +192,7 @@ START_TEST(a_fork_without_pages_loses_nothing)
                         {.id = ids_b[N - 1], .pos = N - 1, .seq = 1, .out = true}};
     for (int round = 0; round < 3; round++) {
         ck_assert_int_eq(session_eval(t->dg, s, rows, 2), WEFT_ERR_FULL);
-        expect_one(t->dg, W1401, "sequence 0 needs 1 more pages of 4 tokens; 0 of 6 are free");
+        expect_one(t->dg, W1401, "sequence 0 needs 1 more page of 4 tokens; 0 of 6 are free");
         diag_reset(t->dg);
     }
     ck_assert_int_eq(session_length(s, 0), N - 1);

@@ -97,7 +97,7 @@ START_TEST(what_cannot_be_done_changes_nothing)
     ck_assert_int_eq(state_reserve(dg, st, 0, 9), WEFT_OK);
     state_commit(st, 0, 9);
     ck_assert_int_eq(state_reserve(dg, st, 1, 1), WEFT_ERR_FULL);
-    expect_one(dg, W1401, "sequence 1 needs 1 more pages of 4 tokens; 0 of 3 are free");
+    expect_one(dg, W1401, "sequence 1 needs 1 more page of 4 tokens; 0 of 3 are free");
     diag_reset(dg);
     ck_assert_int_eq(state_reserve(dg, st, 0, 2), WEFT_ERR_FULL);
     expect_one(dg, W1404, "sequence 0 holds 9 tokens; 2 more pass its context of 10");
@@ -154,7 +154,7 @@ START_TEST(sizes_out_of_range_are_refused)
     const plan p = {.n_cell = 1, .cell = &huge};
     state_options opt = {.n_seq = 1, .n_ctx = 64};
     ck_assert_int_eq(state_create(dg, &p, &opt, &st), WEFT_ERR_TARGET);
-    expect_one(dg, W0902, "1 pages of 64 tokens");
+    expect_one(dg, W0902, "1 page of 64 tokens");
     diag_reset(dg);
     const plan_cell worse = {.name = "kv", .heads = INT64_MAX, .k = INT64_MAX, .v = INT64_MAX};
     const plan q = {.n_cell = 1, .cell = &worse};
@@ -358,7 +358,7 @@ START_TEST(a_call_that_does_not_fit_takes_no_page)
     n_copied = 0;
     const int32_t all[] = {0, 2, 1}, n_new[] = {2, 1, 2}, none[] = {2, 7, 1};
     ck_assert_int_eq(state_reserve_each(dg, st, all, n_new, 3), WEFT_ERR_FULL);
-    expect_one(dg, W1401, "sequence 1 needs 1 more pages of 4 tokens; 0 of 5 are free");
+    expect_one(dg, W1401, "sequence 1 needs 1 more page of 4 tokens; 0 of 5 are free");
     diag_reset(dg);
     ck_assert_int_eq(state_reserve_each(dg, st, none, n_new, 3), WEFT_ERR_STATE);
     expect_one(dg, W1403, "there is no sequence 7");
@@ -596,7 +596,7 @@ static void model_call(model *m)
     ck_assert_int_eq(state_has_room(m->st, seqs, rows, n), fits);
     ck_assert_int_eq(state_reserve_each(m->dg, m->st, seqs, rows, n) == WEFT_OK, fits);
     if (!fits) {
-        expect_one(m->dg, W1401, "more pages of 4 tokens");
+        expect_one(m->dg, W1401, " more page");
         diag_reset(m->dg);
         m->n_full++;
         return;

@@ -159,7 +159,7 @@ static void model_call(model *m)
     bool room = state_has_room(m->st, seqs, rows, n);
     ck_assert_int_eq(state_reserve_each(m->dg, m->st, seqs, rows, n) == WEFT_OK, room);
     if (!room) {
-        expect_one(m->dg, W1401, "more pages of 4 tokens");
+        expect_one(m->dg, W1401, " more page");
         diag_reset(m->dg);
         m->n_full++;
         return;

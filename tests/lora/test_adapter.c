@@ -257,7 +257,7 @@ START_TEST(patterns_and_rslora_set_the_scale)
         "\"alpha_pattern\": {\"lm_head\": 6, \"_proj\": 100}, \"target_modules\": \"all-linear\"}";
     kit_model m = kit_open(BASE, NULL);
     temp_dir d = temp_dir_create();
-    adapter *ad = NULL, *again = NULL;
+    adapter *ad = NULL, *again = NULL, *turned = NULL;
     kit_peft(&d, config, t, COUNT_OF(t), 0);
     if (adapter_open(m.dg, d.path, m.bm, &ad) != WEFT_OK)
         ck_abort_msg("%s", diag_shown(m.dg));
@@ -273,8 +273,14 @@ START_TEST(patterns_and_rslora_set_the_scale)
               STR("{\"r\": 4, \"lora_alpha\": 9, \"rank_pattern\": {\"1.self_attn.q_proj\": 2}}"));
     ck_assert_int_eq(adapter_open(m.dg, d.path, m.bm, &again), WEFT_OK);
     ck_assert_uint_ne(ad->hash, again->hash);
+    temp_file(&d, "adapter_config.json",
+              STR("{\"r\": 4, \"lora_alpha\": 9, \"rank_pattern\": {\"1.self_attn.q_proj\": 2}, "
+                  "\"fan_in_fan_out\": true}"));
+    ck_assert_int_eq(adapter_open(m.dg, d.path, m.bm, &turned), WEFT_OK);
+    ck_assert_uint_ne(turned->hash, again->hash);
     adapter_close(ad);
     adapter_close(again);
+    adapter_close(turned);
     kit_close(&m);
 }
 END_TEST
