@@ -41,6 +41,9 @@ struct backend {
      * once. */
     int tile_cols[2];
     int64_t tile_bytes;
+    /* Attention of few rows shares out stretches of positions where a row has fewer units than these, and a context may have
+     * so many positions. */
+    int64_t split_units, split_positions;
 
     /* The best kernel for this; false: there is none. */
     bool (*select)(const backend *be, const kernel_want *want, plan_kernel *out);

@@ -91,6 +91,8 @@ static int64_t cpu_units(const backend *be, const plan_kernel *k, const kargs *a
       .chain_rows = INT64_MAX,                                                                     \
       .tile_cols = {32, 64},                                                                       \
       .tile_bytes = 128 * 1024, /* of a thread's cache */                                          \
+      .split_units = 16,                                                                           \
+      .split_positions = 4096,                                                                     \
       .select = cpu_select,                                                                        \
       .find = cpu_find,                                                                            \
       .layout = cpu_layout,                                                                        \

@@ -68,6 +68,8 @@ const backend *backend_cuda(void)
                                .chain_rows = K_ROWS_FEW,
                                .tile_cols = {8, 64},
                                .tile_bytes = 32 * 1024,
+                               .split_units = 128, /* about as many as cards have blocks */
+                               .split_positions = 128,
                                .select = cuda_select,
                                .find = cuda_find,
                                .layout = cuda_layout,

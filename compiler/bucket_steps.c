@@ -166,18 +166,18 @@ static weft_status quantize_operand(bucket *b, const gnode *n, plan_step *s, kac
 /* Are there too few units in a row of attention for many threads, and positions enough to share out instead? */
 static bool attend_splits(const bucket *b, const plan_step *s)
 {
-    enum { UNITS_FEW = 16, POSITIONS_MANY = 4096 };
+    enum { WINDOW_MANY = 4096 };
     const lower *lo = b->lo;
     const plan_kernel *row = lower_kernel_of(lo, s);
     int64_t window = s->size.attend.window, chunk = s->size.attend.chunk;
     if (row->op != KOP_attend || !plan_kernel_splits(row) || lo->n_tok > K_ROWS_FEW ||
-        lo->t->n_ctx < POSITIONS_MANY || (window > 0 && window < POSITIONS_MANY) ||
-        (chunk > 0 && chunk < POSITIONS_MANY))
+        lo->t->n_ctx < lo->t->be->split_positions || (window > 0 && window < WINDOW_MANY) ||
+        (chunk > 0 && chunk < WINDOW_MANY))
         return false;
     const plan_cell *c = &lo->cells.at[s->cell];
     kcell cell = plan_cell_view(c, &lo->tiers);
     kargs k = {.n = {1, s->size.attend.heads}, .cell = &cell};
-    return lo->t->be->units(lo->t->be, row, &k) < UNITS_FEW;
+    return lo->t->be->units(lo->t->be, row, &k) < lo->t->be->split_units;
 }
 
 /* A step of its own for what the stretches of positions have, which s then merges. */

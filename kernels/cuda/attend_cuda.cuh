@@ -159,7 +159,7 @@ static __device__ float logit(const attend_work &w, int64_t query, const float *
     for (int64_t c = 0; c < k->cell->k; c += 4) {
         bytes16 a = *(const bytes16 *)(q + c), b = *(const bytes16 *)(key + c);
         for (int i = 0; i < 4; i++)
-            s = fmaf(float_of(a.w[i]), float_of(b.w[i]), s);
+            s = mad(float_of(a.w[i]), float_of(b.w[i]), s);
     }
     s *= (float)k->scalar.attend.scale;
     if (softcap != 0)
@@ -203,14 +203,14 @@ static __device__ void values_add(const attend_work &w, int64_t begin, int64_t n
         const float *p = w.p + query * CUDA_KEYS, *value = w.value + col;
         float sum = w.sum[query * w.size.v + col] * w.keep[query];
         for (int64_t i = from > 0 ? from : 0; i < least(to, n); i++)
-            sum = fmaf(p[i], value[i * w.v_pitch], sum);
+            sum = mad(p[i], value[i * w.v_pitch], sum);
         w.sum[query * w.size.v + col] = sum;
     }
 }
 
 /* ---- stretches ---- */
 
-static __device__ void stretch_run(const attend_work &w, int64_t begin, int64_t end)
+static __device__ ONE_COPY void stretch_run(const attend_work &w, int64_t begin, int64_t end)
 {
     int64_t n = queries_of(w), last = w.pos[w.rows - 1] + 1;
     int64_t first = first_seen(w.k, w.pos[0]) / CUDA_KEYS * CUDA_KEYS;
@@ -246,12 +246,12 @@ static __device__ merge_factors merge_of(float max_all, float total_all, float m
         return merge_factors{1, 0, max_all, total_all};
     float most = max_all > max ? max_all : max;
     float old_by = expf(max_all - most), new_by = expf(max - most);
-    return merge_factors{old_by, new_by, most, fmaf(total_all, old_by, total * new_by)};
+    return merge_factors{old_by, new_by, most, mad(total_all, old_by, total * new_by)};
 }
 
 static __device__ inline float merge_sum(const merge_factors &f, float all, float one)
 {
-    return f.new_by == 0 && f.old_by == 1 ? all : fmaf(all, f.old_by, one * f.new_by);
+    return f.new_by == 0 && f.old_by == 1 ? all : mad(all, f.old_by, one * f.new_by);
 }
 
 /* Before the first position the sink, a logit without a value, has been seen. */
@@ -352,7 +352,7 @@ static __device__ void queries_read(const attend_work &w)
 }
 
 /* Rows that go together. `stretch`: the one that is wanted, where the states are to be left. */
-static __device__ void rows_run(const attend_work &w, int64_t stretch)
+static __device__ ONE_COPY void rows_run(const attend_work &w, int64_t stretch)
 {
     bool states = w.k->choice.attend.part == ATTEND_STATES;
     int64_t len = cuda_attend_stretch(w.pos[0]);
@@ -406,7 +406,8 @@ static __device__ void unit_run(attend_work &w, int64_t i, int64_t stretch)
     }
 }
 
-static __device__ void k_attend_cuda(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_attend_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                              int64_t end)
 {
     if (k->choice.attend.part == ATTEND_MERGE) {
         states_merge(k, begin, end);

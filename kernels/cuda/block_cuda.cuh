@@ -5,18 +5,24 @@
  * `#ifdef __CUDACC__` with a plain alternative.
  *
  * Files are compiled without contraction of products and sums, so that decoding gives the bits of the reference; sums of
- * products ask for fmaf where they want it. */
+ * products ask for `mad`, a fused one on cards. */
 #ifndef WEFT_KERNELS_CUDA_BLOCK_CUDA_CUH
 #define WEFT_KERNELS_CUDA_BLOCK_CUDA_CUH
 
 #include "kernels/kernels.h"
 
 enum { WARP = 32, WARPS_MAX = 32 };
-/* One copy of what is there for many types: code for all of them in each kernel takes minutes to compile. */
+/* One copy of a function, in place of one wherever it is called. */
 #ifdef __CUDACC__
 #define ONE_COPY __noinline__
+#define PRAGMA(words) _Pragma(#words)
+#define UNROLLED(n) PRAGMA(unroll(n))
+#define mad fmaf
 #else
 #define ONE_COPY
+#define UNROLLED(n)
+#define mad(a, b, c)                                                                               \
+    ((a) * (b) + (c)) /* a call of a function, where processors have no instruction */
 #endif
 
 #define ALL_LANES 0xffffffffu

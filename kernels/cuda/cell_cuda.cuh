@@ -81,7 +81,8 @@ static __device__ void append_heads(const kargs *k, page_kind kind, int64_t row,
 }
 
 /* A tile is whole heads, of the keys where there are any, else of the values. */
-static __device__ void k_append_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_append_cuda(const kargs *k, const kthread *, int64_t begin,
+                                              int64_t end)
 {
     const kcell *c = k->cell;
     int64_t width = k->in[0] ? c->k : c->v;
@@ -116,7 +117,8 @@ static __device__ float code_load(const page_part &p, const char *block, int64_t
 }
 
 /* Number `c` of token `tok` of the part at `at`, in any form. */
-static __device__ float page_number(const page_part &p, const char *at, int64_t tok, int64_t c)
+static __device__ ONE_COPY float page_number(const page_part &p, const char *at, int64_t tok,
+                                             int64_t c)
 {
     if (kform_is_float(p.form))
         return float_load(p.form, at + page_row(&p, tok), c);
@@ -175,7 +177,7 @@ static __device__ inline float block_number(const float_block &b, int64_t t, int
     return float_load(b.part->form, b.at + page_row(b.part, t), c);
 }
 
-static __device__ group_scale key_scale(const float_block &b, int64_t c)
+static __device__ ONE_COPY group_scale key_scale(const float_block &b, int64_t c)
 {
     float low = block_number(b, 0, c), high = low;
     uint32_t most = 0; /* of the magnitudes' bits */
@@ -190,7 +192,7 @@ static __device__ group_scale key_scale(const float_block &b, int64_t c)
 }
 
 /* Of a token and a group of columns. */
-static __device__ group_scale value_scale(const float_block &b, int64_t t, int64_t group)
+static __device__ ONE_COPY group_scale value_scale(const float_block &b, int64_t t, int64_t group)
 {
     uint32_t most = 0;
     for (int64_t c = group * PAGE_GROUP; c < (group + 1) * PAGE_GROUP; c++) {
@@ -295,8 +297,8 @@ static __device__ void block_convert(const page_part &to, char *dst, const page_
         values_quantise(to, dst, b);
 }
 
-static __device__ void part_convert(const page_part &to, char *dst, const page_part &from,
-                                    const char *src)
+static __device__ ONE_COPY void part_convert(const page_part &to, char *dst, const page_part &from,
+                                             const char *src)
 {
     if (to.form == from.form) {
         for (int64_t i = threadIdx.x; i < to.bytes; i += blockDim.x)
@@ -324,7 +326,8 @@ static __device__ void head_convert(const kcell *c, int tier, int32_t from, int3
 }
 
 /* Pages of all sequences are counted one after the other. */
-static __device__ void k_convert_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_convert_cuda(const kargs *k, const kthread *, int64_t begin,
+                                               int64_t end)
 {
     const kcell *c = k->cell;
     int tier = (int)k->size.convert.tier;

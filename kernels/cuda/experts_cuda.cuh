@@ -11,8 +11,9 @@
 static __device__ inline dot_weights expert_weights(const kargs *k, const kpart &part, int64_t e)
 {
     const uint8_t *const *w = (const uint8_t *const *)k->in[1]; /* [E] addresses of [m, n] */
-    return dot_weights{w[e],     k->pitch[1],  k->in[3] ? row_in(k, 3, e) : NULL,
-                       part.col, part.col_end, k->size.experts.in};
+    return dot_weights{w[e],      k->pitch[1],  k->in[3] ? row_in(k, 3, e) : NULL,
+                       part.col,  part.col_end, k->size.experts.in,
+                       k->type[1]};
 }
 
 /* Choices of a row that have one x. */
@@ -33,7 +34,8 @@ static __device__ inline int64_t choice_next(const int32_t *ids, int64_t at, int
     return end;
 }
 
-static __device__ void k_experts_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_experts_cuda(const kargs *k, const kthread *, int64_t begin,
+                                               int64_t end)
 {
     const int32_t *ids = (const int32_t *)k->in[2]; /* [rows, K] */
     int64_t top = k->size.experts.slots, share = expert_share(k);
@@ -49,7 +51,7 @@ static __device__ void k_experts_cuda(const kargs *k, const kthread *, int64_t b
                 r.x[r.n] = row_in(k, 0, at / share);
                 r.out[r.n++] = row_out(k, 0, at);
             }
-            few_dots_any(k->type[1], expert_weights(k, part, e), r);
+            few_dots_any(expert_weights(k, part, e), r);
         }
     }
 }
@@ -81,8 +83,8 @@ static __device__ void choices_sort(const int32_t *ids, int64_t first, int64_t n
     __syncthreads();
 }
 
-static __device__ void k_experts_many_cuda(const kargs *k, const kthread *t, int64_t begin,
-                                           int64_t end)
+static __device__ ONE_COPY void k_experts_many_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                                    int64_t end)
 {
     const int32_t *ids = (const int32_t *)k->in[2]; /* [rows, K] */
     int64_t top = k->size.experts.slots, experts = k->size.experts.experts;
@@ -98,12 +100,13 @@ static __device__ void k_experts_many_cuda(const kargs *k, const kthread *t, int
                            k->out_pitch[0],        list + start[e],   start[e + 1] - start[e],
                            expert_share(k)};
             if (r.n > 0)
-                many_dots_any(k->type[1], expert_weights(k, part, e), r, tiles);
+                many_dots(expert_weights(k, part, e), r, tiles);
         }
     }
 }
 
-static __device__ void k_combine_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_combine_cuda(const kargs *k, const kthread *, int64_t begin,
+                                               int64_t end)
 {
     int64_t top = k->size.combine.slots;
     kpart p = kpart_of(k, k->size.combine.width, begin, end);
@@ -113,7 +116,7 @@ static __device__ void k_combine_cuda(const kargs *k, const kthread *, int64_t b
         const float *w = row_in(k, 1, row); /* [K] */
         float sum = 0;
         for (int64_t j = 0; j < top; j++)
-            sum = fmaf(w[j], row_in(k, 0, row * top + j)[col], sum);
+            sum = mad(w[j], row_in(k, 0, row * top + j)[col], sum);
         row_out(k, 0, row)[col] = sum;
     }
 }

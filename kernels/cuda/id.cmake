@@ -2,7 +2,8 @@
 # and of the kernels themselves; there whether anything compiles them or not.
 set(cuda_hashed kernels/cuda/image.h kernels/cuda/phase.h kernels/cuda/cuda_kernels.def kernels/act.h kernels/kcell.h
   kernels/kernel_ops.def kernels/kernel_ops.h kernels/kernels.h kernels/kform.h kernels/kforms.def kernels/lora.h kernels/map.def
-  kernels/page_form.h runtime/base/dtype.def runtime/base/dtype.h)
+  kernels/page_form.h kernels/kfn.h kernels/kpolicy.h kernels/layout.h kernels/lora_rows.h
+  kernels/c/attend_panels_size.h kernels/cuda/attend_cuda_size.h kernels/cuda/dot_size.h runtime/base/dtype.def runtime/base/dtype.h)
 file(GLOB cuda_sources RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cu
   ${CMAKE_CURRENT_LIST_DIR}/*.cuh)
 list(APPEND cuda_hashed ${cuda_sources})

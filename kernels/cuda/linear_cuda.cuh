@@ -9,7 +9,7 @@ static __device__ inline dot_weights linear_weights(const kargs *k, const kpart 
 {
     return dot_weights{
         (const uint8_t *)k->in[1], k->pitch[1], (const float *)k->in[2], part.col, part.col_end,
-        k->size.linear.in};
+        k->size.linear.in,         k->type[1]};
 }
 
 /* Rows [row, row_end) of activations, `vectors` of which make a row of the call; of each the one that is `vector`. */
@@ -23,18 +23,19 @@ static __device__ void few_rows_run(const kargs *k, const dot_weights &j, int64_
             r.x[i] = row_in(k, 0, (row + i) * vectors + vector);
             r.out[i] = row_out(k, 0, (row + i) * vectors + vector);
         }
-        few_dots_any(k->type[1], j, r);
+        few_dots_any(j, r);
     }
 }
 
-static __device__ void k_linear_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_linear_cuda(const kargs *k, const kthread *, int64_t begin,
+                                              int64_t end)
 {
     kpart part = kpart_of(k, k->size.linear.out, begin, end);
     few_rows_run(k, linear_weights(k, part), part.row, part.row_end, 1, 0);
 }
 
-static __device__ void k_linear_many_cuda(const kargs *k, const kthread *t, int64_t begin,
-                                          int64_t end)
+static __device__ ONE_COPY void k_linear_many_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                                   int64_t end)
 {
     kpart part = kpart_of(k, k->size.linear.out, begin, end);
     many_rows r = {(const char *)row_in(k, 0, part.row),
@@ -44,12 +45,12 @@ static __device__ void k_linear_many_cuda(const kargs *k, const kthread *t, int6
                    NULL,
                    part.row_end - part.row,
                    1};
-    many_dots_any(k->type[1], linear_weights(k, part), r, (float *)t->scratch);
+    many_dots(linear_weights(k, part), r, (float *)t->scratch);
 }
 
 /* Columns of a tile are whole heads; without tiles a unit is a head of a row. */
-static __device__ void k_head_linear_cuda(const kargs *k, const kthread *, int64_t begin,
-                                          int64_t end)
+static __device__ ONE_COPY void k_head_linear_cuda(const kargs *k, const kthread *, int64_t begin,
+                                                   int64_t end)
 {
     int64_t heads = k->size.head_linear.heads, m = k->size.head_linear.out;
     const uint8_t *const *w = (const uint8_t *const *)k->in[1]; /* [heads] addresses of [m, n] */
@@ -60,7 +61,7 @@ static __device__ void k_head_linear_cuda(const kargs *k, const kthread *, int64
         int64_t row = k->tile ? part.row : (begin + i) / heads;
         int64_t row_end = k->tile ? part.row_end : row + 1;
         const float *bias = k->in[2] ? row_in(k, 2, head) : NULL;
-        dot_weights j = {w[head], k->pitch[1], bias, 0, m, k->size.head_linear.in};
+        dot_weights j = {w[head], k->pitch[1], bias, 0, m, k->size.head_linear.in, k->type[1]};
         few_rows_run(k, j, row, row_end, heads, head);
     }
 }

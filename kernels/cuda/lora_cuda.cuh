@@ -31,7 +31,7 @@ static __device__ float down_dot(const kargs *k, const lora_shape &s, int32_t sl
     const float *x = row_in(k, 0, row * xs + (xs > 1 ? v : 0));
     float sum = 0;
     for (int64_t i = lane_index(); i < s.in; i += WARP)
-        sum = fmaf(a[lora_a_index(&s, r, i)], x[i], sum);
+        sum = mad(a[lora_a_index(&s, r, i)], x[i], sum);
     return warp_sum(sum);
 }
 
@@ -54,7 +54,8 @@ static __device__ void down_unit(const kargs *k, const lora_shape &s, int64_t un
     }
 }
 
-static __device__ void k_lora_down_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_lora_down_cuda(const kargs *k, const kthread *, int64_t begin,
+                                                 int64_t end)
 {
     lora_shape s = lora_shape_of(k);
     int64_t groups = lora_groups(k);
@@ -74,12 +75,13 @@ static __device__ float up_number(const kargs *k, const lora_shape &s, int64_t r
         const float *h = row_in(k, 0, row * k->size.lora.vectors + v) + j * s.rank;
         int64_t rank = lora_rank_of(k, m->slot[j]);
         for (int64_t r = 0; r < rank; r++)
-            sum = fmaf(b[lora_b_index(&s, col, r)], h[r], sum);
+            sum = mad(b[lora_b_index(&s, col, r)], h[r], sum);
     }
     return sum;
 }
 
-static __device__ void k_lora_up_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_lora_up_cuda(const kargs *k, const kthread *, int64_t begin,
+                                               int64_t end)
 {
     lora_shape s = lora_shape_of(k);
     kpart p = kpart_of(k, s.out, begin, end);

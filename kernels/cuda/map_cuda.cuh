@@ -30,7 +30,7 @@ static __device__ inline float gelu_tanh(float x)
     return x * sigmoid(1.5957691216f * (x + 0.044715f * x * x * x)); /* 2 sqrt(2 / pi) (..) */
 }
 
-static __device__ float map_compute(const kinstr *c, float x, float y, float z)
+static __device__ ONE_COPY float map_compute(const kinstr *c, float x, float y, float z)
 {
     switch ((kmap_op)c->op) {
     case MAP_add:
@@ -126,7 +126,8 @@ static __device__ void map_element(const kargs *k, const int64_t *step, int64_t 
     }
 }
 
-static __device__ void k_map_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_map_cuda(const kargs *k, const kthread *, int64_t begin,
+                                           int64_t end)
 {
     kpart p = kpart_of(k, k->size.map.elems, begin, end);
     int64_t width = p.col_end - p.col, step[K_IN_MAX];

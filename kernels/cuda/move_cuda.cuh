@@ -6,32 +6,18 @@
 #include "kernels/cuda/block_cuda.cuh"
 #include "kernels/cuda/weights_cuda.cuh"
 
-template <class W>
-static __device__ ONE_COPY void embed_rows(const kargs *k, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_embed_cuda(const kargs *k, const kthread *, int64_t begin,
+                                             int64_t end)
 {
     const int32_t *ids = (const int32_t *)k->in[1]; /* [rows] */
     int64_t width = k->size.embed.width, eights = (width + EIGHT - 1) / EIGHT;
     for (int64_t at = threadIdx.x; at < (end - begin) * eights; at += blockDim.x) {
         int64_t row = begin + at / eights, c = at % eights * EIGHT;
         const uint8_t *from = (const uint8_t *)k->in[0] + ids[row] * k->pitch[0];
-        float w[EIGHT], *out = row_out(k, 0, row) + c;
-        W::eight(from, c, width, w);
+        eight_floats e = eight_of(k->type[0], from, (uint32_t)c, (uint32_t)width);
+        float *out = row_out(k, 0, row) + c;
         for (int i = 0; i < EIGHT && c + i < width; i++)
-            out[i] = w[i];
-    }
-}
-
-static __device__ void k_embed_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
-{
-    switch (k->type[0]) {
-#define CASE(t)                                                                                    \
-    case DT_##t:                                                                                   \
-        embed_rows<weight_##t>(k, begin, end);                                                     \
-        break;
-        WEIGHT_TYPES(CASE)
-#undef CASE
-    default:
-        break;
+            out[i] = e.w[i];
     }
 }
 
@@ -44,7 +30,8 @@ static __device__ void copy_vectors(float *to, int64_t to_step, const float *fro
 }
 
 /* One part of the last axis; a split into p parts is p steps. */
-static __device__ void k_split_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_split_cuda(const kargs *k, const kthread *, int64_t begin,
+                                             int64_t end)
 {
     int64_t vectors = k->size.split.vectors, width = k->size.split.part;
     for (int64_t row = begin; row < end; row++)
@@ -52,7 +39,8 @@ static __device__ void k_split_cuda(const kargs *k, const kthread *, int64_t beg
                      k->size.split.width, width, vectors);
 }
 
-static __device__ void k_concat_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_concat_cuda(const kargs *k, const kthread *, int64_t begin,
+                                              int64_t end)
 {
     int64_t vectors = k->size.concat.vectors, x_width = k->size.concat.x_width,
             y_width = k->size.concat.y_width, width = x_width + y_width;
@@ -63,7 +51,8 @@ static __device__ void k_concat_cuda(const kargs *k, const kthread *, int64_t be
     }
 }
 
-static __device__ void k_take_rows_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_take_rows_cuda(const kargs *k, const kthread *, int64_t begin,
+                                                 int64_t end)
 {
     const int32_t *rows = kbatch_at(k->batch, KBATCH_OUT); /* [n_out] */
     for (int64_t row = begin; row < end; row++)
@@ -71,7 +60,8 @@ static __device__ void k_take_rows_cuda(const kargs *k, const kthread *, int64_t
 }
 
 /* v at each row's position; beyond the end of v, its last element. */
-static __device__ void k_at_pos_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_at_pos_cuda(const kargs *k, const kthread *, int64_t begin,
+                                              int64_t end)
 {
     const float *v = (const float *)k->in[0];       /* [n] */
     const int32_t *pos = (const int32_t *)k->in[1]; /* [rows] */

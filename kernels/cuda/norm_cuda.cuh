@@ -72,19 +72,21 @@ static __device__ void norm_part(const kargs *k, int64_t begin, int64_t end, boo
     }
 }
 
-static __device__ void k_rms_norm_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_rms_norm_cuda(const kargs *k, const kthread *, int64_t begin,
+                                                int64_t end)
 {
     norm_part(k, begin, end, false);
 }
 
-static __device__ void k_layer_norm_cuda(const kargs *k, const kthread *, int64_t begin,
-                                         int64_t end)
+static __device__ ONE_COPY void k_layer_norm_cuda(const kargs *k, const kthread *, int64_t begin,
+                                                  int64_t end)
 {
     norm_part(k, begin, end, true);
 }
 
 /* A NaN makes a vector NaN. */
-static __device__ void k_softmax_cuda(const kargs *k, const kthread *, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_softmax_cuda(const kargs *k, const kthread *, int64_t begin,
+                                               int64_t end)
 {
     int64_t width = k->size.softmax.width;
     kpart p = {begin, end, 0, k->size.softmax.vectors * width};

@@ -127,7 +127,8 @@ static __device__ void own_fill(const member &m, const cuda_step *s, int64_t beg
     __syncthreads();
 }
 
-static __device__ void range_run(const member &m, const cuda_item &it, int64_t begin, int64_t end)
+static __device__ ONE_COPY void range_run(const member &m, const cuda_item &it, int64_t begin,
+                                          int64_t end)
 {
     for (int32_t i = 0; i < it.n_step; i++) {
         const cuda_step *s = &m.r->step[it.first + i];

@@ -21,7 +21,8 @@ static __device__ void rope_angle(double angle, float factor, float *cosine, flo
     *sine = (quarter >= 2 ? -turned_s : turned_s) * factor;
 }
 
-static __device__ void k_rope_cuda(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_rope_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                            int64_t end)
 {
     const int32_t *pos = (const int32_t *)k->in[1]; /* [rows] */
     const float *freqs = (const float *)k->in[2];   /* [pairs] */

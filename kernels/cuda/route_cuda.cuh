@@ -142,7 +142,8 @@ static __device__ void route_choose(const kargs *k, double *score, double *merit
         weights[i] = (float)((renorm ? chosen[i] / sum : chosen[i]) * k->scalar.route.scale);
 }
 
-static __device__ void k_route_cuda(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+static __device__ ONE_COPY void k_route_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                             int64_t end)
 {
     int64_t n_expert = k->size.route.experts;
     double *score = (double *)t->scratch, *merit = score + n_expert;

@@ -6,10 +6,14 @@
  *
  * Each type is a struct with
  *
- *     eight(row, c, n, w)    w[8]: columns [c, c + 8) of a row of n; those from n on are 0 (floats alone have such) */
+ *     eight(row, c, n, w)    w[8]: columns [c, c + 8) of a row of n; those from n on are 0 (floats alone have such)
+ *
+ * The floats come a second time, for rows that begin at multiples of 16 bytes and have whole eights: without branches, so
+ * that loads of several steps of a loop are under way at once. */
 #ifndef WEFT_KERNELS_CUDA_WEIGHTS_CUDA_CUH
 #define WEFT_KERNELS_CUDA_WEIGHTS_CUDA_CUH
 
+#include "kernels/cuda/block_cuda.cuh"
 #include "kernels/cuda/numbers_cuda.cuh"
 #include "runtime/base/dtype.h"
 
@@ -21,7 +25,7 @@ static __device__ inline bool at_16(const void *p)
 }
 
 struct weight_F32 {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t n, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t n, float *w)
     {
         const uint8_t *p = row + 4 * c;
         if (c + EIGHT <= n && at_16(p)) {
@@ -38,7 +42,7 @@ struct weight_F32 {
 };
 
 /* Eight numbers of 16 bits, as they are. */
-static __device__ inline void eight_halves(const uint8_t *row, int64_t c, int64_t n, uint16_t *h)
+static __device__ inline void eight_halves(const uint8_t *row, uint32_t c, uint32_t n, uint16_t *h)
 {
     const uint8_t *p = row + 2 * c;
     if (c + EIGHT <= n && at_16(p)) {
@@ -51,8 +55,39 @@ static __device__ inline void eight_halves(const uint8_t *row, int64_t c, int64_
         h[i] = c + i < n ? load_u16(p + 2 * i) : 0;
 }
 
+struct weight_F32_EVEN {
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
+    {
+        bytes16 low = load_16(row + 4 * c), high = load_16(row + 4 * c + 16);
+        for (int i = 0; i < 4; i++) {
+            w[i] = float_of(low.w[i]);
+            w[i + 4] = float_of(high.w[i]);
+        }
+    }
+};
+
+struct weight_F16_EVEN {
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
+    {
+        bytes16 all = load_16(row + 2 * c);
+        for (int i = 0; i < EIGHT; i++)
+            w[i] = from_f16((uint16_t)(all.w[i / 2] >> 16 * (i % 2)));
+    }
+};
+
+struct weight_BF16_EVEN {
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
+    {
+        bytes16 all = load_16(row + 2 * c);
+        for (int i = 0; i < EIGHT; i += 2) {
+            w[i] = float_of(all.w[i / 2] << 16);
+            w[i + 1] = float_of(all.w[i / 2] & 0xffff0000u);
+        }
+    }
+};
+
 struct weight_F16 {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t n, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t n, float *w)
     {
         uint16_t h[EIGHT];
         eight_halves(row, c, n, h);
@@ -62,7 +97,7 @@ struct weight_F16 {
 };
 
 struct weight_BF16 {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t n, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t n, float *w)
     {
         uint16_t h[EIGHT];
         eight_halves(row, c, n, h);
@@ -74,7 +109,7 @@ struct weight_BF16 {
 /* ---- blocks of 32: number j of a byte's two is j in the low half, j + 16 in the high one ---- */
 
 struct weight_Q8_0 {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 32 * 34;
         float d = load_f16(p);
@@ -85,18 +120,18 @@ struct weight_Q8_0 {
 };
 
 /* The bytes of columns c and on among the 16 of a block, and which half of them it is. */
-static __device__ inline int half_byte(int64_t c)
+static __device__ inline int half_byte(uint32_t c)
 {
     return (int)(c % 16);
 }
 
-static __device__ inline int half_shift(int64_t c)
+static __device__ inline int half_shift(uint32_t c)
 {
     return (int)(c % 32 / 16 * 4);
 }
 
 struct weight_Q4_0 {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 32 * 18;
         float d = load_f16(p);
@@ -107,7 +142,7 @@ struct weight_Q4_0 {
 };
 
 struct weight_Q4_1 {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 32 * 20;
         float d = load_f16(p), m = load_f16(p + 2);
@@ -118,7 +153,7 @@ struct weight_Q4_1 {
 };
 
 struct weight_Q5_0 {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 32 * 22;
         float d = load_f16(p);
@@ -132,7 +167,7 @@ struct weight_Q5_0 {
 };
 
 struct weight_Q5_1 {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 32 * 24;
         float d = load_f16(p), m = load_f16(p + 2);
@@ -164,7 +199,7 @@ static __device__ inline int fp4_doubled(int code)
 }
 
 struct weight_IQ4_NL {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 32 * 18;
         float d = load_f16(p);
@@ -175,7 +210,7 @@ struct weight_IQ4_NL {
 };
 
 struct weight_MXFP4 {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 32 * 17;
         uint32_t e = load_u8(p);
@@ -189,7 +224,7 @@ struct weight_MXFP4 {
 /* ---- blocks of 256, in groups with scales of their own ---- */
 
 struct weight_Q2_K {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 256 * 84;
         int j = (int)(c % 256), scale = load_u8(p + j / 16);
@@ -202,7 +237,7 @@ struct weight_Q2_K {
 };
 
 struct weight_Q3_K {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 256 * 110;
         int j = (int)(c % 256), g = j / 16;
@@ -228,7 +263,7 @@ static __device__ inline void scale_min_6(const bytes16 &head, int g, int *scale
 }
 
 struct weight_Q4_K {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 256 * 144;
         int j = (int)(c % 256), g = j / 32, scale, min;
@@ -243,7 +278,7 @@ struct weight_Q4_K {
 };
 
 struct weight_Q5_K {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 256 * 176;
         int j = (int)(c % 256), g = j / 32, scale, min;
@@ -260,7 +295,7 @@ struct weight_Q5_K {
 };
 
 struct weight_Q6_K {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 256 * 210;
         int j = (int)(c % 256);
@@ -276,7 +311,7 @@ struct weight_Q6_K {
 };
 
 struct weight_IQ4_XS {
-    static __device__ inline void eight(const uint8_t *row, int64_t c, int64_t, float *w)
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t, float *w)
     {
         const uint8_t *p = row + c / 256 * 136;
         int j = (int)(c % 256), g = j / 32;
@@ -290,10 +325,52 @@ struct weight_IQ4_XS {
     }
 };
 
-/* X(type) for each of them. */
+/* X(type) for each of them; and for blocks that products of few rows have code of their own for. */
 #define WEIGHT_TYPES(X)                                                                            \
     X(F32)                                                                                         \
-    X(F16) X(BF16) X(Q8_0) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(IQ4_NL) X(MXFP4) X(Q2_K) X(Q3_K)      \
-        X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_XS)
+    X(F16)                                                                                         \
+    X(BF16) WEIGHT_BLOCKS_OFTEN(X) X(Q4_1) X(Q5_0) X(Q5_1) X(IQ4_NL) X(Q2_K) X(Q3_K) X(IQ4_XS)
+#define WEIGHT_BLOCKS_OFTEN(X) X(Q8_0) X(Q4_0) X(MXFP4) X(Q4_K) X(Q5_K) X(Q6_K)
+
+struct eight_floats {
+    float w[EIGHT];
+};
+
+/* The same of a type that is known when it runs. One copy: code for every type in each kernel takes minutes to compile. */
+static __device__ ONE_COPY eight_floats eight_of(dtype type, const uint8_t *row, uint32_t c,
+                                                 uint32_t n)
+{
+    eight_floats e = {};
+    switch (type) {
+#define CASE(t)                                                                                    \
+    case DT_##t:                                                                                   \
+        weight_##t::eight(row, c, n, e.w);                                                         \
+        break;
+        WEIGHT_TYPES(CASE)
+#undef CASE
+    default:
+        break;
+    }
+    return e;
+}
+
+/* For templates: any of them. */
+struct weight_any {
+};
+
+template <class W>
+static __device__ inline eight_floats eight_as(dtype, const uint8_t *row, uint32_t c, uint32_t n)
+{
+    eight_floats e;
+    W::eight(row, c, n, e.w);
+    return e;
+}
+
+template <>
+inline __device__ eight_floats eight_as<weight_any>(dtype type, const uint8_t *row, uint32_t c,
+                                                    uint32_t n)
+{
+    return eight_of(type, row, c, n);
+}
 
 #endif
