@@ -176,7 +176,9 @@ void profile_as_text(const profile *f, strbuf *out)
     strbuf_add(out, "%s: %d %s%s, state in %s, kernels up to %s\n", f->p->model, f->threads,
                card ? "block" : "thread", f->threads == 1 ? "" : "s",
                plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}), f->p->level);
-    if (card) {
+    if (card && f->bandwidth <= 0) {
+        strbuf_add(out, "the roof is not known: the card does not say how fast its memory is\n");
+    } else if (card) {
         strbuf_add(out, "the roof, by what the card is made of: %.2f GB/s\n", f->bandwidth / 1e9);
     } else {
         strbuf_add(out,

@@ -210,6 +210,11 @@ static void card_free(device *d, void *p)
     cuda_give(cuda_of(d), p);
 }
 
+static weft_status card_host_alloc(weft_diag *dg, device *d, size_t bytes, void **out_p)
+{
+    return cuda_take(dg, cuda_of(d), bytes, true, out_p);
+}
+
 /* Until what was copied is there. */
 static weft_status copied(weft_diag *dg, const cuda_device *d, cu_stream s, cu_result r,
                           const char *doing)
@@ -300,6 +305,8 @@ const device_kind device_kind_cuda = {
     .room = card_room,
     .alloc = card_alloc,
     .free = card_free,
+    .host_alloc = card_host_alloc,
+    .host_free = card_free,
     .copy_in = card_copy_in,
     .copy_out = card_copy_out,
     .copy = card_copy,

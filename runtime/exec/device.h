@@ -65,6 +65,9 @@ typedef struct {
     /* Not zeroed, aligned to PLAN_ALIGN; W0902 when there is no more. */
     weft_status (*alloc)(weft_diag *dg, device *d, size_t bytes, void **out_p);
     void (*free)(device *d, void *p); /* NULL is fine */
+    /* Memory of the host that the device copies to fast, for outputs; W1110. Both NULL: any memory will do. */
+    weft_status (*host_alloc)(weft_diag *dg, device *d, size_t bytes, void **out_p);
+    void (*host_free)(device *d, void *p); /* NULL is fine */
     /* From host to device, from device to host, within the device; done on return. */
     weft_status (*copy_in)(weft_diag *dg, device *d, void *to, const void *from, size_t bytes);
     weft_status (*copy_out)(weft_diag *dg, device *d, void *to, const void *from, size_t bytes);

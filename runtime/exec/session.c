@@ -104,13 +104,33 @@ static weft_status copy_cells(void *ctx, weft_diag *dg, void *to, const void *fr
     return d->kind->copy(dg, d, to, from, bytes);
 }
 
+static weft_status take_outputs(weft_diag *dg, session *s)
+{
+    const device_kind *kind = s->dev->kind;
+    size_t bytes = output_bytes(s);
+    void *p = NULL;
+    if (bytes && kind->host_alloc)
+        WEFT_TRY(kind->host_alloc(dg, s->dev, bytes, &p));
+    else if (bytes)
+        p = mem_alloc(bytes);
+    s->outputs = p;
+    return WEFT_OK;
+}
+
+static void free_outputs(session *s)
+{
+    if (s->dev->kind->host_free)
+        s->dev->kind->host_free(s->dev, s->outputs);
+    else
+        mem_free(s->outputs);
+}
+
 static weft_status open_parts(weft_diag *dg, session *s, const weight_source *src,
                               const session_options *opt, size_t interleaved_max)
 {
     WEFT_TRY(s->dev->kind->alloc(dg, s->dev, state_bytes(s->st), &s->cells));
     state_bind(s->st, s->cells, copy_cells, s->dev);
-    if (output_bytes(s))
-        s->outputs = mem_alloc(output_bytes(s));
+    WEFT_TRY(take_outputs(dg, s));
     if (!s->w) {
         weights_options how = weights_how(opt);
         how.interleaved_max = interleaved_max;
@@ -142,7 +162,7 @@ static void close_parts(session *s)
     state_destroy(s->st);
     s->dev->kind->free(s->dev, s->cells);
     weights_destroy(s->own);
-    mem_free(s->outputs);
+    free_outputs(s);
 }
 
 /* ---- memory ---- */
