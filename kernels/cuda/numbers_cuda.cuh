@@ -150,9 +150,7 @@ static __device__ inline bytes16 load_16(const void *p)
 #else
 template <class T> static inline T load_any(const void *p)
 {
-    T x;
-    memcpy(&x, p, sizeof x);
-    return x;
+    return simt_load(T, p); /* refuses what a card cannot load */
 }
 
 static inline uint8_t load_u8(const void *p)

@@ -249,6 +249,19 @@ template <typename OP, typename T> static T simt_reduce(fibre_place at, unsigned
     return v;
 }
 
+/* ---- memory ---- */
+
+/* A word at a multiple of its size, as a card loads it. */
+#define simt_load(T, p) simt_load_at<T>(SIMT_AT("a load of " #T), p)
+template <typename T> static T simt_load_at(fibre_place at, const void *p)
+{
+    T v;
+    if ((uintptr_t)p % sizeof v != 0)
+        fibre_fail(at, "has an address that is no multiple of its size");
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
 /* ---- atomics: a thread runs alone ---- */
 
 template <typename T, typename V> static T simt_swap(T *p, V v)

@@ -1,0 +1,65 @@
+/* check_cuda.c - kernels of cuda_kernels.def for the kernel checker, each run by a block of fibres. */
+#include "tests/cuda/emulated.h"
+#include "tests/kernels/check.h"
+
+#include <stdio.h>
+#include "kernels/ref/dequant.h"
+
+#define MANY INT64_MAX
+#define DT_ANY DT_COUNT
+static const kernel_row rows[] = {
+#define CUDA_KERNEL(op_, type_, act_, least_, most_, symbol_, unit_, scratch_)                     \
+    {.op = KOP_##op_,                                                                              \
+     .type = DT_##type_,                                                                           \
+     .layout = LAYOUT_STORED,                                                                      \
+     .act = ACT_##act_,                                                                            \
+     .least = least_,                                                                              \
+     .most = most_,                                                                                \
+     .symbol = #symbol_,                                                                           \
+     .fn = emulated_##symbol_,                                                                     \
+     .variant = VARIANT_c,                                                                         \
+     .unit = KUNIT_##unit_,                                                                        \
+     .scratch = KSCRATCH_##scratch_},
+#include "kernels/cuda/cuda_kernels.def"
+#undef CUDA_KERNEL
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0], ROWS_MAX = 256, SYMBOL_MAX = 48 };
+
+/* Is it a row for weights of any type, whose cases are of its own? */
+static bool is_of_types(const kernel_row *r)
+{
+    return r->type == DT_COUNT && (r->op == KOP_linear || r->op == KOP_head_linear);
+}
+
+/* Those are checked with all types, one after the other. */
+const kernel_row *check_more_rows(int *out_n)
+{
+    static kernel_row all[ROWS_MAX];
+    static char symbols[ROWS_MAX][SYMBOL_MAX];
+    int n = 0;
+    for (int i = 0; i < (int)ROWS; i++)
+        for (dtype t = 0; t < DT_COUNT; t++) {
+            if (is_of_types(&rows[i]) ? !dequant_has(t) : t > 0)
+                continue;
+            all[n] = rows[i];
+            if (is_of_types(&rows[i])) {
+                snprintf(symbols[n], SYMBOL_MAX, "%s(%s)", rows[i].symbol, dtype_row_of(t)->name);
+                all[n].symbol = symbols[n];
+                all[n].type = t;
+            }
+            n++;
+        }
+    *out_n = n;
+    return all;
+}
+
+bool check_packs(void)
+{
+    return true;
+}
+
+void emulated_fail(const char *what)
+{
+    check_fail(what);
+}

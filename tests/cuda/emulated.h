@@ -1,0 +1,27 @@
+/* emulated.h - kernels/cuda as this processor runs it (emulated.cpp). */
+#ifndef WEFT_TESTS_CUDA_EMULATED_H
+#define WEFT_TESTS_CUDA_EMULATED_H
+
+#include "kernels/cuda/phase.h"
+#include "tests/cuda/simt_run.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Kernels of cuda_kernels.def, each by one block; emulated_k_linear_cuda and so on. Code that cannot go on is told to
+ * emulated_fail, which the program defines. */
+enum { EMULATED_THREADS = 64 };
+#define CUDA_KERNEL(op, type, act, least, most, symbol, ...) kernel_fn emulated_##symbol;
+#include "kernels/cuda/cuda_kernels.def"
+#undef CUDA_KERNEL
+void emulated_fail(const char *what);
+
+/* weft_phases with all blocks at once. False: what was wrong, in `error` [FIBRE_ERROR_MAX]. */
+bool emulated_phases(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes, char *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

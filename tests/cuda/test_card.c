@@ -1,0 +1,228 @@
+/* test_card.c - whole models on a CUDA card, through the real host side and the real kernels, on the tests' driver. */
+#include "tests/cuda/card_kit.h"
+
+#include "runtime/engine/profile.h"
+
+static const char *const golden[] = {"llama-mha", "gemma2", "gpt_oss"};
+static const double CLOSE = 1e-4; /* as tests/golden allows */
+
+/* What it takes on the card is what it said before, to the byte. */
+static session *open_session(card_model *m, const plan *p, device *d)
+{
+    session *s = NULL;
+    session_options opt = card_options(m, d);
+    session_memory need, got;
+    size_t before = fake_seen().card_bytes;
+    ck_assert_int_eq(session_need(m->dg, p, model_file_source(m->mf), &opt, &need), WEFT_OK);
+    ck_assert_int_eq(session_create(m->dg, p, model_file_source(m->mf), &opt, &s), WEFT_OK);
+    got = session_bytes(s);
+    ck_assert_mem_eq(&need, &got, sizeof need);
+    ck_assert_uint_eq(fake_seen().card_bytes - before, session_memory_sum(&need));
+    ck_assert_uint_eq(fake_seen().card_peak, fake_seen().card_bytes);
+    return s;
+}
+
+static void expect(card_model *m, session *s, int32_t seq, int64_t first, int64_t n)
+{
+    ck_assert_int_eq(card_eval(m, s, seq, first, n), WEFT_OK);
+    ck_assert_double_le(card_off(m, s, first, n), CLOSE);
+}
+
+/* Whole, forked within a page and row by row, cut and in pieces. */
+static void run_golden(const char *name, const fake_card *card)
+{
+    card_model m = card_model_open(name, NULL);
+    device *d = card_open(m.dg, card);
+    session *s = open_session(&m, m.p, d);
+    int64_t keep = m.n / 2 - 1;
+    expect(&m, s, 0, 0, m.n);
+    ck_assert_int_eq(session_fork(m.dg, s, 0, 1, keep), WEFT_OK);
+    for (int64_t at = keep; at < m.n; at++)
+        expect(&m, s, 1, at, 1);
+    ck_assert_int_eq(session_truncate(m.dg, s, 0, 3), WEFT_OK);
+    for (int64_t at = 3, n; at < m.n; at += n) {
+        n = m.n - at < 5 ? m.n - at : 5;
+        expect(&m, s, 0, at, n);
+    }
+    session_destroy(s);
+    card_close(d);
+    card_model_close(&m);
+}
+
+/* A call of many rows, and some of few. */
+static void run_some(const char *name, const fake_card *card)
+{
+    card_model m = card_model_open(name, NULL);
+    device *d = card_open(m.dg, card);
+    session *s = open_session(&m, m.p, d);
+    expect(&m, s, 0, 0, 18);
+    expect(&m, s, 0, 18, 4);
+    expect(&m, s, 0, 22, 1);
+    session_destroy(s);
+    card_close(d);
+    card_model_close(&m);
+}
+
+START_TEST(goldens_run_on_a_card)
+{
+    for (size_t i = 0; i < COUNT_OF(golden); i++)
+        run_golden(golden[i], &fake_card_usual);
+}
+END_TEST
+
+/* Blocks that cannot wait for each other; with little shared memory; of one and many multiprocessors. */
+START_TEST(cards_of_other_kinds_do)
+{
+    fake_card apart = fake_card_usual, small = fake_card_usual, one = fake_card_usual,
+              many = fake_card_usual;
+    apart.together = false;
+    small.shared_bytes = 2048;
+    one.multiprocessors = 1;
+    one.threads = 32;
+    many.multiprocessors = 17;
+    many.threads = 32;
+    run_some(golden[0], &apart);
+    run_some(golden[1], &small);
+    run_some(golden[2], &one);
+    run_some(golden[0], &many);
+}
+END_TEST
+
+START_TEST(state_of_every_form_is_read)
+{
+    static const struct {
+        dtype kv;
+        double off;
+    } forms[] = {{DT_F16, 1e-2}, {DT_BF16, 8e-2}};
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        card_model m = card_model_open(golden[i], NULL);
+        device *d = card_open(m.dg, &fake_card_usual);
+        session *s = open_session(&m, card_plan(&m, forms[i].kv, m.n), d);
+        ck_assert_int_eq(card_eval(&m, s, 0, 0, m.n - 4), WEFT_OK);
+        ck_assert_double_le(card_off(&m, s, 0, m.n - 4), forms[i].off);
+        ck_assert_int_eq(card_eval(&m, s, 0, m.n - 4, 4), WEFT_OK);
+        ck_assert_double_le(card_off(&m, s, m.n - 4, 4), forms[i].off);
+        session_destroy(s);
+        card_close(d);
+        card_model_close(&m);
+    }
+}
+END_TEST
+
+/* Few rows are one launch, many one a phase; decoding sends the batch and little else, and allocates nothing. */
+START_TEST(calls_are_few_launches)
+{
+    card_model m = card_model_open(golden[0], NULL);
+    device *d = card_open(m.dg, &fake_card_usual);
+    session *s = open_session(&m, m.p, d);
+    fake_counts before = fake_seen();
+    expect(&m, s, 0, 0, 20);
+    ck_assert_int_eq(fake_seen().launches - before.launches, fake_seen().phases - before.phases);
+    ck_assert_int_gt(fake_seen().launches - before.launches, 4);
+    expect(&m, s, 0, 20, 1);
+    int64_t allocated = fake_calls(FAKE_cuMemAlloc) + fake_calls(FAKE_cuMemHostAlloc);
+    for (int64_t at = 21; at < m.n; at++) {
+        before = fake_seen();
+        expect(&m, s, 0, at, 1);
+        fake_counts now = fake_seen();
+        ck_assert_int_eq(now.launches - before.launches, 1);
+        ck_assert_int_gt(now.phases - before.phases, 4);
+        ck_assert_int_le(now.copies_in - before.copies_in, 2);
+        ck_assert_int_le(now.bytes_in - before.bytes_in, 4096);
+    }
+    ck_assert_int_eq(allocated, fake_calls(FAKE_cuMemAlloc) + fake_calls(FAKE_cuMemHostAlloc));
+    session_destroy(s);
+    card_close(d);
+    card_model_close(&m);
+}
+END_TEST
+
+START_TEST(many_steps_take_no_more)
+{
+    card_model m = card_model_open(golden[0], NULL);
+    fake_card small = fake_card_usual;
+    small.threads = 32;
+    small.multiprocessors = 1;
+    device *d = card_open(m.dg, &small);
+    session *s = open_session(&m, m.p, d);
+    expect(&m, s, 0, 0, 5);
+    fake_counts first = fake_seen();
+    for (int i = 0; i < 120; i++) {
+        ck_assert_int_eq(card_eval(&m, s, 0, 5 + i % 3, 1), WEFT_OK);
+        if (i % 3 == 2)
+            ck_assert_int_eq(session_truncate(m.dg, s, 0, 5), WEFT_OK);
+    }
+    fake_counts last = fake_seen();
+    ck_assert_uint_eq(first.card_bytes, last.card_bytes);
+    ck_assert_uint_eq(first.card_peak, last.card_peak);
+    ck_assert_uint_eq(first.host_bytes, last.host_bytes);
+    ck_assert_int_eq(first.streams, last.streams);
+    session_destroy(s);
+    card_close(d);
+    card_model_close(&m);
+}
+END_TEST
+
+START_TEST(two_sessions_share_a_card)
+{
+    card_model m = card_model_open(golden[0], NULL), other = card_model_open(golden[1], NULL);
+    device *d = card_open(m.dg, &fake_card_usual), *again = NULL;
+    ck_assert_int_eq(cuda_device_open(m.dg, fake_driver(), fake_image, 0, &again), WEFT_OK);
+    session *a = open_session(&m, m.p, d), *b = open_session(&other, other.p, again);
+    for (int64_t at = 0; at < 12; at += 3) {
+        expect(&m, a, 0, at, 3);
+        expect(&other, b, 0, at, 3);
+    }
+    session_destroy(a);
+    session_destroy(b);
+    device_close(again);
+    card_close(d);
+    card_model_close(&m);
+    card_model_close(&other);
+}
+END_TEST
+
+START_TEST(steps_are_measured_there)
+{
+    card_model m = card_model_open(golden[0], NULL);
+    device *d = card_open(m.dg, &fake_card_usual);
+    session *s = open_session(&m, m.p, d);
+    profile_options what = {.n_prompt = 8, .n_decode = 4, .bandwidth = 1e9};
+    for (size_t i = 0; i < COUNT_OF(what.peaks.rate); i++)
+        what.peaks.rate[i] = 1e9;
+    profile prof;
+    ck_assert_int_eq(profile_make(m.dg, s, m.p, 1, &what, m.a, &prof), WEFT_OK);
+    ck_assert_int_gt(prof.run[PROFILE_DECODE].n_step, 5);
+    uint64_t ns = 0;
+    for (int32_t i = 0; i < m.p->bucket[0].n_step; i++)
+        ns += session_profile_steps(s, 0)[i].ns;
+    ck_assert_uint_gt(ns, 0);
+    session_destroy(s);
+    card_close(d);
+    card_model_close(&m);
+}
+END_TEST
+
+START_TEST(state_goes_to_a_file_and_back)
+{
+    card_model m = card_model_open(golden[0], NULL);
+    device *d = card_open(m.dg, &fake_card_usual);
+    session *s = open_session(&m, m.p, d);
+    char path[] = "/tmp/weft-card-XXXXXX";
+    session_text text = {.ids = (int32_t *)m.ids, .n = 10}, got = {0};
+    close(mkstemp(path));
+    expect(&m, s, 0, 0, 10);
+    ck_assert_int_eq(session_save(m.dg, s, 0, 0, &text, path), WEFT_OK);
+    ck_assert_int_eq(session_load(m.dg, s, 1, 0, path, &got), WEFT_OK);
+    expect(&m, s, 1, 10, 6);
+    unlink(path);
+    free(got.ids);
+    session_destroy(s);
+    card_close(d);
+    card_model_close(&m);
+}
+END_TEST
+
+SUITE_MAIN("card", goldens_run_on_a_card, cards_of_other_kinds_do, state_of_every_form_is_read,
+           calls_are_few_launches, many_steps_take_no_more, two_sessions_share_a_card,
+           steps_are_measured_there, state_goes_to_a_file_and_back)
