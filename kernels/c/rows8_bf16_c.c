@@ -43,7 +43,7 @@ static void group(const uint8_t *w, const void *const *x, int64_t n, float (*sum
         sum[0][r] = floats_sum(acc[r]);
 }
 
-static const rows8_core core = {{[1] = group}};
+static const rows8_core core = {.of = {[1] = group}};
 
 void k_linear_BF16_ANY_c(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {

@@ -35,9 +35,23 @@ static void put(float *out, const float *bias, const float sum[LAYOUT_GROUP])
         out[r] = bias ? sum[r] + bias[r] : sum[r];
 }
 
+/* x[i], two groups at a time; returns the first column that is left. */
+static int64_t run_pairs(const work *j, int i, int64_t col, int64_t col_end)
+{
+    for (; col + 2 * LAYOUT_GROUP <= col_end; col += 2 * LAYOUT_GROUP) {
+        float sum[2 * LAYOUT_GROUP];
+        j->core->pair(j->w + col / LAYOUT_GROUP * j->pitch, j->pitch, j->x[i], j->n, sum);
+        for (int g = 0; g < 2 * LAYOUT_GROUP; g += LAYOUT_GROUP)
+            put(j->out[i] + col + g, j->bias ? j->bias + col + g : NULL, sum + g);
+    }
+    return col;
+}
+
 /* x[i] .. of `some` rows, columns [col, col_end). */
 static void run_some(const work *j, int i, int some, int64_t col, int64_t col_end)
 {
+    if (some == 1 && j->core->pair)
+        col = run_pairs(j, i, col, col_end);
     for (; col < col_end; col += LAYOUT_GROUP) {
         float sum[ROWS8_X_MAX][LAYOUT_GROUP];
         j->core->of[some](j->w + col / LAYOUT_GROUP * j->pitch, j->x + i, j->n, sum);

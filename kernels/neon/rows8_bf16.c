@@ -89,7 +89,7 @@ NEON_INLINE void one_row(const uint8_t *w, const uint8_t *x, int64_t n, int part
     {                                                                                              \
         one_row(w, x[0], n, parts, sum[0]);                                                        \
     }                                                                                              \
-    static const rows8_core core_##form = {{[1] = form##_one}};
+    static const rows8_core core_##form = {.of = {[1] = form##_one}};
 CORE(exact, 3)
 CORE(rounded, 1)
 

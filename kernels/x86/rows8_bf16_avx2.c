@@ -77,7 +77,7 @@ static void group_2(const uint8_t *w, const void *const *x, int64_t n, float (*s
     group(w, x, 2, n, sum);
 }
 
-static const rows8_core core = {{[1] = group_1, [2] = group_2}};
+static const rows8_core core = {.of = {[1] = group_1, [2] = group_2}};
 
 void k_linear_BF16_ANY_avx2(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {

@@ -60,5 +60,30 @@ X86_INLINE void group(const uint8_t *w, const void *const *x, int n_x, int64_t n
         _mm256_storeu_ps(sum[i], codes_join(_mm512_add_ps(acc[i][0], acc[i][1])));
 }
 
+/* Two groups at once, four sums instead of two: a fused product takes four cycles, so that one group alone is read at 16 bytes a cycle, even from
+ * the second cache. */
+static void group_pair(const uint8_t *w, int64_t pitch, const void *x, int64_t n,
+                       float sum[2 * LAYOUT_GROUP])
+{
+    __m512 acc[2][1][2];
+    const float *at = x;
+    int64_t c = 0;
+    for (int g = 0; g < 2; g++)
+        acc[g][0][0] = acc[g][0][1] = _mm512_setzero_ps();
+    for (; c + BF16_STEP <= n; c += BF16_STEP, w += BF16_STEP_BYTES) {
+        x86_hint(w, BF16_STEP_BYTES);
+        x86_hint(w + pitch, BF16_STEP_BYTES);
+        add_step(_mm512_loadu_si512(w), &at, 1, c, acc[0]);
+        add_step(_mm512_loadu_si512(w + pitch), &at, 1, c, acc[1]);
+    }
+    if (c < n) {
+        add_rest(w, &at, 1, c, n, acc[0]);
+        add_rest(w + pitch, &at, 1, c, n, acc[1]);
+    }
+    for (int g = 0; g < 2; g++)
+        _mm256_storeu_ps(sum + g * LAYOUT_GROUP,
+                         codes_join(_mm512_add_ps(acc[g][0][0], acc[g][0][1])));
+}
+
 #define GROUP(w, x, n_x, n, sum, type) group(w, x, n_x, n, sum)
-ROWS8_KERNELS(BF16, avx512, GROUP)
+ROWS8_KERNELS_PAIR(BF16, avx512, GROUP, group_pair)
