@@ -6,7 +6,6 @@
 static codegen the_table = {
     .llvm = LLVM_VERSION_STRING,
     .compile = module_compile,
-    .kernel_table = table_compile,
     .load = jit_load,
     .find = jit_find,
     .unload = jit_unload,

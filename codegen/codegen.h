@@ -42,9 +42,6 @@ typedef struct codegen {
     const char *llvm;  /* LLVM's version: "19.1.7" */
     /* The same job gives the same bytes. Adds to `out`; CODE_LLVM and CODE_ASM are text. */
     weft_status (*compile)(weft_diag *dg, const code_job *job, code_form form, strbuf *out);
-    /* An object with the table of kernels of a program that uses these and no others (kernels/kernel_rows.c). */
-    weft_status (*kernel_table)(weft_diag *dg, const kernel_row *const *rows, size_t n,
-                                const char *triple, strbuf *out);
     /* Links an object of this machine into memory; `symbols` are all that it may refer to. The bytes are copied. */
     weft_status (*load)(weft_diag *dg, const void *object, size_t n, const code_symbol *symbols,
                         size_t n_symbol, code **out_c);

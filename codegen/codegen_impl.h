@@ -102,11 +102,6 @@ void debug_function(emitter *e, LLVMValueRef fn, weft_loc loc);
 void debug_line(emitter *e, weft_loc loc);
 void debug_function_end(emitter *e);
 
-/* ---- table_emit.c ---- */
-
-weft_status table_compile(weft_diag *dg, const kernel_row *const *rows, size_t n,
-                          const char *triple, strbuf *out);
-
 /* ---- jit.c ---- */
 
 weft_status jit_load(weft_diag *dg, const void *object, size_t n, const code_symbol *symbols,

@@ -91,39 +91,20 @@ START_TEST(targets)
 }
 END_TEST
 
-/* The table of a program, and code that is loaded without the kernels it needs. */
+/* Code that is loaded without the kernels it needs. */
 START_TEST(links)
 {
     open_all();
-    const kernel_row *rows[] = {kernel_by_symbol("k_map_c"), kernel_by_symbol("k_rms_norm_c")};
-    strbuf table = {0}, object = {0};
+    const code_symbol known[] = {{"k_map_c", (const void *)kernel_by_symbol("k_map_c")->fn}};
+    strbuf object = {0};
     code *c = NULL;
     void *at = NULL;
-    ck_assert_int_eq(gen->kernel_table(t->dg, rows, 2, NULL, &table), WEFT_OK);
-    code_symbol known[] = {{"k_map_c", (const void *)rows[0]->fn},
-                           {"k_rms_norm_c", (const void *)rows[1]->fn}};
-    ck_assert_int_eq(gen->load(t->dg, table.p, table.n, known, 2, &c), WEFT_OK);
-    ck_assert_int_eq(gen->find(t->dg, c, "kernel_row_count", &at), WEFT_OK);
-    ck_assert_int_eq(*(int32_t *)at, 2);
-    ck_assert_int_eq(gen->find(t->dg, c, "kernel_row_table", &at), WEFT_OK);
-    const kernel_row *made = at;
-    for (int i = 0; i < 2; i++) {
-        ck_assert_str_eq(made[i].symbol, rows[i]->symbol);
-        ck_assert(made[i].fn == rows[i]->fn && made[i].op == rows[i]->op &&
-                  made[i].type == rows[i]->type && made[i].layout == rows[i]->layout &&
-                  made[i].act == rows[i]->act && made[i].least == rows[i]->least &&
-                  made[i].most == rows[i]->most && made[i].variant == rows[i]->variant &&
-                  made[i].unit == rows[i]->unit && made[i].scratch == rows[i]->scratch);
-    }
-    gen->unload(c);
-    c = NULL;
     code_job job = {.p = plan_for(KARCH_HERE, "c"), .bucket = 0, .pic = true};
     ck_assert_int_eq(gen->compile(t->dg, &job, CODE_OBJECT, &object), WEFT_OK);
-    ck_assert_int_eq(gen->load(t->dg, object.p, object.n, known, 2, &c), WEFT_OK);
+    ck_assert_int_eq(gen->load(t->dg, object.p, object.n, known, 1, &c), WEFT_OK);
     ck_assert_int_ne(gen->find(t->dg, c, CODE_SYMBOL, &at), WEFT_OK);
     ck_assert(diag_errors(t->dg) == 1);
     gen->unload(c);
-    strbuf_free(&table);
     strbuf_free(&object);
     toy_close(t);
 }
