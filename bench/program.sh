@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# program.sh - how fast does a built program decode, beside `weft bench` with the executor's loop and with generated code?
+# program.sh - how fast does a built program decode, beside `weft run` with the executor's loop and with generated code?
 #
 #     bench/program.sh MODEL...
 #
 # A model is a folder or a GGUF file, or SHAPE:TYPE for random weights (llama-1b:Q8_0), which needs a GGUF file with a tokenizer:
-# TOKENIZER. WEFT names the program (build/weft), THREADS the threads (1; several numbers: one after the other), ROUNDS how often
-# each takes its turn (7), CPU what --cpu is (auto). All three decode 64 tokens; a turn is the median of five such texts. Prints the
-# median of all turns and the best, in tokens per second, and both over those of the plan. QUIET is put before every measurement.
+# TOKENIZER. WEFT names the program (build/weft), THREADS the threads (1; several numbers: one after the other), TOKENS how many are
+# decoded (300), ROUNDS how often each takes its turn (7), CPU what --cpu is (auto). Prints the median of all turns and the best, in
+# tokens per second, and both over those of the plan. QUIET is put before every measurement.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 weft=${WEFT:-$here/build/weft}
@@ -15,11 +15,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 rate() { # EXEC THREADS
-    if [ "$1" = program ]; then
-        ${QUIET:-} "$work/program" --bench -t "$2" | awk '/^tg64/ { print $2 }'
-    else
-        ${QUIET:-} "$weft" bench -q --exec "$1" -m "$model" -p 0 -n 64 -r 5 -t "$2" --json | sed 's/.*"median_ts":\([0-9.]*\).*/\1/'
-    fi
+    local run=("$work/program")
+    [ "$1" = program ] || run=("$weft" run --exec "$1" -m "$model")
+    ${QUIET:-} "${run[@]}" -q -p Once -n "${TOKENS:-300}" --temp 0 --ignore-eos -t "$2" --json |
+        sed 's/.*"generated":\([0-9]*\).*"generate":\([0-9.e-]*\).*/\1 \2/' | awk '{ print $1 / $2 }'
 }
 
 for given in "$@"; do
