@@ -404,6 +404,12 @@ static cu_result fake_cuDeviceGetAttribute(int *out_value, cu_attribute which, c
     case CU_MULTIPROCESSORS:
         *out_value = fake.card.multiprocessors;
         return CU_OK;
+    case CU_MEMORY_CLOCK_KHZ:
+        *out_value = 1000000;
+        return CU_OK;
+    case CU_MEMORY_BUS_BITS:
+        *out_value = 64;
+        return CU_OK;
     case CU_CAPABILITY_MAJOR:
         *out_value = 9;
         return CU_OK;

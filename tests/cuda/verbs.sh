@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# verbs.sh WEFT SOURCES FAKES: the program itself on the tests' card, whose driver and kernels are in the folder FAKES. It finds
+# both as it would find real ones.
+set -euo pipefail
+weft=$(realpath "$1") sources=$(realpath "$2") fakes=$(realpath "$3")
+golden=$sources/tests/golden/data models=$sources/models
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache
+cd "$work"
+
+on_card() { LD_LIBRARY_PATH=$fakes WEFT_CUDA=$fakes/libweft_cuda.so "$weft" "$@"; }
+fail() { echo "verbs.sh: $*" >&2; exit 1; }
+
+# The same words as on the CPU, with an adapter and without.
+for more in '' "--lora $models/stories-7m-pirate"; do
+    # shellcheck disable=SC2086 # two words, or none
+    "$weft" run -m "$models/stories-7m" $more -p 'Once upon a time' -n 6 --temp 0 >cpu
+    # shellcheck disable=SC2086
+    on_card run --device cuda -m "$models/stories-7m" $more -p 'Once upon a time' -n 6 --temp 0 >card
+    cmp -s cpu card || fail "the card says '$(cat card)', the CPU '$(cat cpu)'"
+done
+on_card run -ngl 8 -m "$models/stories-7m" -p 'Once upon a time' -n 1 --temp 0 >card
+[ "$(head -c 17 card)" = "$(head -c 17 cpu)" ] || fail "-ngl: $(cat card)"
+
+# Value by value, over several forms of state.
+for model in llama-mha gemma2 gpt_oss; do
+    for kv in f16 'f16 last=4, q8 rest'; do
+        on_card verify --device cuda -m "$golden/$model" -n 8 -ub 4 --kv "$kv" >said ||
+            fail "verify of $model with state in $kv: $(cat said)"
+    done
+done
+
+# The other verbs that run models.
+printf 'Once upon a time there was a little girl who had a red ball and a dog.' >text
+on_card perplexity --device cuda -m "$models/stories-7m" -f text -c 16 >said || fail "perplexity: $(cat said)"
+on_card bench --device auto -m "$golden/llama-mha" -p 4 -n 2 -r 1 >said
+grep -q CUDA said || fail "bench: $(cat said)"
+on_card profile --device cuda -m "$golden/llama-mha" -p 4 -n 2 >said
+grep -q k_attend_cuda said || fail "profile: $(cat said)"
+on_card eval --device cuda:0 -m "$golden/llama-mha" --ids 1,2,3 >said || fail "eval: $(cat said)"
+
+# What it takes, on this card, and on one that has less.
+on_card plan --device cuda -m "$golden/llama-mha" >said
+grep -q 'fits: 256.0 MiB available on cuda:0' said || fail "plan: $(cat said)"
+if on_card eval --device cuda -m "$golden/llama-mha" -c 4000000 --ids 1 2>said; then fail 'no card is that large'; fi
+grep -q W0902 said && grep -q 'available on cuda:0' said || fail "too large: $(cat said)"
+if on_card run --device cuda:1 -m "$models/stories-7m" -p Once 2>said; then fail 'there is one card'; fi
+grep -q 'W1605.*this machine has 1 card' said || fail "cuda:1: $(cat said)"
+
+# Kernels of another build, and none.
+if LD_LIBRARY_PATH=$fakes WEFT_CUDA=$fakes/libcuda.so.1 "$weft" run --device cuda -m "$models/stories-7m" -p Once 2>said; then
+    fail 'a library of anything will do'
+fi
+grep -q 'W1609.*another build' said || fail "another build: $(cat said)"
+if LD_LIBRARY_PATH=$fakes WEFT_CUDA=$work/none.so "$weft" run --device cuda -m "$models/stories-7m" -p Once 2>said; then
+    fail 'no library is needed'
+fi
+grep -q W1609 said || fail "no kernels: $(cat said)"
