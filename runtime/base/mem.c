@@ -158,6 +158,13 @@ void mem_keep_freed(void)
 #endif
 }
 
+void mem_give_back(void)
+{
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+}
+
 void mem_want_large(void *p, size_t bytes)
 {
 #if defined(MADV_HUGEPAGE)

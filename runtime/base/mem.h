@@ -34,6 +34,9 @@ void mem_on_exhausted(mem_handler *fn); /* for `main`, before the first thread; 
  * and opens a session takes and leaves the same few megabytes many times over. For `main`, before the first thread. */
 void mem_keep_freed(void);
 
+/* Hand all of that back now, so that what the process has in memory is what it uses. Slow. */
+void mem_give_back(void);
+
 /* Ask for large pages under a block that is worth it; p begins a page. In a shared mapping of a file the system's
  * own copy comes in large pages too, as far as it is not there yet. Weights on them are read up to a seventh
  * faster, and mapped in a hundredth of the time. Only advice: it is no error where the system ignores it. */

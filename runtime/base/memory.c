@@ -115,3 +115,21 @@ uint64_t memory_resident(void)
     strbuf_free(&text);
     return (uint64_t)resident * (uint64_t)(page > 0 ? page : 0);
 }
+
+uint64_t memory_resident_in(const void *at, size_t bytes)
+{
+    FILE *f = fopen("/proc/self/smaps", "re");
+    char line[512];
+    uint64_t sum = 0;
+    bool counts = false;
+    while (f && fgets(line, sizeof line, f)) {
+        unsigned long long begin, end, kib;
+        if (sscanf(line, "%llx-%llx ", &begin, &end) == 2)
+            counts = begin >= (uintptr_t)at && begin - (uintptr_t)at < bytes;
+        else if (counts && sscanf(line, "Rss: %llu", &kib) == 1)
+            sum += kib * 1024;
+    }
+    if (f)
+        fclose(f);
+    return sum;
+}

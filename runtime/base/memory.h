@@ -2,6 +2,7 @@
 #ifndef WEFT_RUNTIME_BASE_MEMORY_H
 #define WEFT_RUNTIME_BASE_MEMORY_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -21,5 +22,7 @@ memory_room memory_mappable(const char *root);
 
 /* Bytes of this process that are in memory now; 0 where that is not known. */
 uint64_t memory_resident(void);
+/* The same of mappings that begin at one of these bytes, counted page by page by the system: exact, but slow. */
+uint64_t memory_resident_in(const void *at, size_t bytes);
 
 #endif

@@ -2,8 +2,10 @@
 #include "runtime/base/prefault.h"
 
 #if defined(__linux__)
+#include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #endif
@@ -59,11 +61,33 @@ void prefault(void *p, size_t bytes, int threads)
             pthread_join(s[i].thread, NULL);
 }
 
+static int populate_code(struct dl_phdr_info *program, size_t bytes, void *ctx)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    (void)bytes, (void)ctx;
+    for (int i = 0; i < program->dlpi_phnum; i++) {
+        const ElfW(Phdr) *s = &program->dlpi_phdr[i];
+        uintptr_t begin = program->dlpi_addr + s->p_vaddr, first = begin / page * page;
+        if (s->p_type == PT_LOAD && s->p_flags & PF_X)
+            (void)madvise((void *)first, begin - first + s->p_memsz, MADV_POPULATE_READ);
+    }
+    return 1; /* the program comes first, then its libraries */
+}
+
+void prefault_code(void)
+{
+    dl_iterate_phdr(populate_code, NULL);
+}
+
 #else
 
 void prefault(void *p, size_t bytes, int threads)
 {
     (void)p, (void)bytes, (void)threads;
+}
+
+void prefault_code(void)
+{
 }
 
 #endif

@@ -11,4 +11,8 @@
 /* Of a mapped file, with up to `threads` threads; p begins a page. It is no error where it does not work. */
 void prefault(void *p, size_t bytes, int threads);
 
+/* The code of this program, so that no token waits for a page of it; and what the process has in memory is the same for every
+ * run. */
+void prefault_code(void);
+
 #endif

@@ -2,7 +2,9 @@
 #include "runtime/cli/talk.h"
 
 #include "runtime/base/clock.h"
+#include "runtime/base/mem.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/prefault.h"
 #include "runtime/cli/id_list.h"
 #include "runtime/cli/interrupt.h"
 
@@ -97,6 +99,7 @@ weft_status talk_open(cli *c, const talk_flags *f, const talk_kind *kind, talk *
                 .about.size = sizeof t->about};
     if (!t->cancel)
         return weft_fail(c->dg, W1110, WEFT_NOWHERE, "not enough memory");
+    prefault_code();
     WEFT_TRY(kind->open(t));
     WEFT_TRY(weft_tokenizer_of_model(c->dg, t->m, &t->text));
     progress bar = {0};
@@ -111,6 +114,7 @@ weft_status talk_open(cli *c, const talk_flags *f, const talk_kind *kind, talk *
     WEFT_TRY(weft_session_about(c->dg, t->s, &t->about));
     WEFT_TRY(talk_change(t, f));
     interrupt_cancels(t->cancel);
+    mem_give_back(); /* what compiling left */
     t->load_ns = clock_ns() - start;
     cli_say_verbose(c, "%s (%s): context %lld, %lld threads, seed %llu, %.1f MiB for the session",
                     t->from, weft_model_name(t->m), (long long)t->about.context,

@@ -6,6 +6,7 @@
 #include "runtime/cli/level_flags.h"
 #include "runtime/cli/planned.h"
 #include "runtime/engine/plan_sum.h"
+#include "runtime/engine/process_memory.h"
 #include "runtime/exec/cuda_device.h"
 
 #include <inttypes.h>
@@ -42,12 +43,12 @@ static const char *const examples[] = {
 
 const verb_page plan_verb_page = {
     plan_flags,
-    "Headers are read, tensors are not. A run takes exactly the bytes printed here: mapped and "
-    "cached "
-    "weights are pages of files, which may be more than memory holds, all else is memory of its "
-    "own. The time is what reading a token's bytes "
-    "takes at the bandwidth measured with as many threads, so no run is faster. Exit status 1, and "
-    "W0902, if it does not fit.",
+    "Headers are read, tensors are not. A session takes exactly the bytes of `total`: mapped and "
+    "cached weights are pages of files, which may be more than memory holds, all else is memory of "
+    "its own. `resident` is what a process has in memory whose texts fill the context, without "
+    "those weights but with its own code and tables, which are measured. The time is what reading "
+    "a token's bytes takes at the bandwidth measured with as many threads, so no run is faster. "
+    "Exit status 1, and W0902, if it does not fit.",
     examples,
 };
 
@@ -57,6 +58,7 @@ typedef struct {
     const planned *pl;
     session_memory mem;
     size_t total, own; /* own: without what is mapped */
+    uint64_t program;  /* what the process has besides; 0: not known */
     memory_room available;
     double bandwidth; /* bytes per second */
     plan_phases phases;
@@ -179,6 +181,19 @@ static weft_status find_room(weft_diag *dg, const plan_options *o, const planned
     return WEFT_OK;
 }
 
+/* What a process that runs the model has in memory besides: this one has the same. */
+static uint64_t program_bytes(const planned *pl)
+{
+    tok *t = NULL;
+    weft_diag *quiet = diag_create(); /* a model without a tokenizer runs on ids */
+    weft_status st = pl->m->kind->tokenizer(quiet, pl->m, &t);
+    uint64_t bytes = process_memory(pl->made.p, pl->made.run.n_ctx, NULL, 0);
+    if (st == WEFT_OK)
+        tok_close(t);
+    diag_destroy(quiet);
+    return bytes;
+}
+
 static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *pl, arena *a,
                           account *ac)
 {
@@ -186,6 +201,7 @@ static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *p
     WEFT_TRY(session_need(dg, pl->made.p, pl->m->weights, &pl->made.run, &ac->mem));
     ac->total = session_memory_sum(&ac->mem);
     ac->own = session_memory_own(&ac->mem);
+    ac->program = on_card(ac) ? 0 : program_bytes(pl); /* what is on a card is not in the process */
     WEFT_TRY(find_room(dg, o, pl, &ac->available));
     ac->bandwidth = o->bandwidth > 0 ? o->bandwidth * 1e9
                     : on_card(ac)    ? cuda_device_rates(pl->made.run.dev).bandwidth
@@ -221,6 +237,14 @@ static void text_memory(const account *ac, strbuf *out)
         strbuf_add(out, "  %-20s %14zu  %10.1f MiB  %s\n", row[i].name, row[i].bytes,
                    (double)row[i].bytes / MIB, row[i].what);
     strbuf_add(out, "  %-20s %14zu  %10.1f MiB\n", "total", ac->total, (double)ac->total / MIB);
+    if (ac->program)
+        strbuf_add(
+            out,
+            "  %-20s %14" PRIu64
+            "  %10.1f MiB  code, compiled model, tokenizer, sampler: of the process besides\n"
+            "  %-20s %14" PRIu64 "  %10.1f MiB  all of it but mapped and cached weights\n",
+            "program", ac->program, (double)ac->program / MIB, "resident", ac->own + ac->program,
+            (double)(ac->own + ac->program) / MIB);
     if (ac->available.bytes == UINT64_MAX)
         strbuf_add(out, "how much memory %s has is not known\n",
                    on_card(ac) ? "the card" : "this machine");
@@ -370,6 +394,10 @@ static void json_memory(json_writer *w, const account *ac)
         json_key_int(w, row[i].key, (int64_t)row[i].bytes);
     json_key_int(w, "total", (int64_t)ac->total);
     json_key_int(w, "own", (int64_t)ac->own);
+    if (ac->program) {
+        json_key_int(w, "program", (int64_t)ac->program);
+        json_key_int(w, "resident", (int64_t)(ac->own + ac->program));
+    }
     json_key_int(w, "available",
                  ac->available.bytes < INT64_MAX ? (int64_t)ac->available.bytes : 0);
     json_key_text(w, "within", ac->available.within);

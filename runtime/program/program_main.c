@@ -3,6 +3,7 @@
 #include "runtime/base/json_write.h"
 #include "runtime/cli/talk.h"
 #include "runtime/cli/version.h"
+#include "runtime/engine/process_memory.h"
 #include "runtime/program/program_model.h"
 
 #include <stdlib.h>
@@ -83,6 +84,34 @@ static const talk_kind talk_kind_carried = {
 
 /* ---- what it says of itself ---- */
 
+static uint64_t program_bytes; /* of the process, before it opens a session */
+
+/* All but the mapping that the weights are in. */
+static weft_session_options measured_session(talk *t, progress *bar)
+{
+    const program_model *m = program_model_of(t->m);
+    const void *mapped = m->external ? m->external : (const void *)m->im.data;
+    size_t bytes = m->external ? m->external_bytes : (size_t)m->im.bytes;
+    program_bytes = process_memory(m->p, m->about.context, mapped, bytes);
+    return carried_session(t, bar);
+}
+
+static const talk_kind talk_kind_measured = {
+    .open = carried_open, .session = measured_session, .ready = carried_ready};
+
+static void add_memory(strbuf *out, const talk *t)
+{
+    const double mib = 1 << 20;
+    uint64_t opened = weft_session_bytes(t->s);
+    strbuf_add(out, "memory     %.2f MiB besides the weights, with %lld thread%s",
+               (double)(program_bytes + opened) / mib, (long long)t->about.threads,
+               t->about.threads == 1 ? "" : "s");
+    if (program_bytes)
+        strbuf_add(out, ": session %.2f, program %.2f", (double)opened / mib,
+                   (double)program_bytes / mib);
+    strbuf_putc(out, '\n');
+}
+
 static void add_levels(strbuf *out, const program_model *m)
 {
     for (int i = 0; i < m->im.n_part; i++)
@@ -105,9 +134,7 @@ static void info_text(const talk *t, const program_model *m, strbuf *out)
                (unsigned long long)m->source.n,
                w->external ? ", in a file beside the program" : "");
     strbuf_add(out, "template   %s\n", image_find(&m->im, IMAGE_TEMPLATE, NULL) ? "yes" : "none");
-    strbuf_add(out, "memory     %.1f MiB besides the weights, with %lld thread%s\n",
-               (double)weft_session_bytes(t->s) / (1 << 20), (long long)t->about.threads,
-               t->about.threads == 1 ? "" : "s");
+    add_memory(out, t);
 }
 
 static void info_json(const talk *t, const program_model *m, strbuf *out)
@@ -130,7 +157,8 @@ static void info_json(const talk *t, const program_model *m, strbuf *out)
     json_key_int(&j, "tensors", (int64_t)m->source.n);
     json_key_bool(&j, "external", w->external);
     json_key_bool(&j, "template", image_find(&m->im, IMAGE_TEMPLATE, NULL) != NULL);
-    json_key_int(&j, "memory", (int64_t)weft_session_bytes(t->s));
+    json_key_int(&j, "memory", (int64_t)(program_bytes + weft_session_bytes(t->s)));
+    json_key_int(&j, "session", (int64_t)weft_session_bytes(t->s));
     json_key_int(&j, "threads", t->about.threads);
     json_close(&j, '}');
     strbuf_putc(out, '\n');
@@ -139,7 +167,7 @@ static void info_json(const talk *t, const program_model *m, strbuf *out)
 static int info(cli *c, const program_flags *o)
 {
     talk t;
-    weft_status st = talk_open(c, &o->run.t, &talk_kind_carried, &t);
+    weft_status st = talk_open(c, &o->run.t, &talk_kind_measured, &t);
     if (st == WEFT_OK) {
         strbuf out = {0};
         (c->common.json ? info_json : info_text)(&t, program_model_of(t.m), &out);

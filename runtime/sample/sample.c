@@ -181,6 +181,13 @@ weft_status sampler_create(weft_diag *dg, const sampler_options *o, int64_t n_vo
     return st;
 }
 
+size_t sampler_bytes(int64_t n_vocab, int64_t n_past)
+{
+    const sampler *s = NULL; /* for sizes alone */
+    size_t token = sizeof *s->own + sizeof *s->list + sizeof *s->count;
+    return sizeof *s + (size_t)n_vocab * token + (size_t)n_past * sizeof *s->past;
+}
+
 void sampler_destroy(sampler *s)
 {
     if (!s)

@@ -58,6 +58,8 @@ typedef struct sampler sampler;
 weft_status sampler_create(weft_diag *dg, const sampler_options *o, int64_t n_vocab, int64_t n_past,
                            sampler **out_s) WEFT_MUST_USE;
 void sampler_destroy(sampler *s); /* NULL is fine */
+/* What one takes, but for the lists of its options. */
+size_t sampler_bytes(int64_t n_vocab, int64_t n_past);
 
 /* Choose from logits[n_vocab], which are not changed. NaN counts as impossible; -1: nothing is possible. */
 int32_t sampler_choose(sampler *s, const float *logits);

@@ -1,4 +1,4 @@
-/* tok_cache.c - a direct-mapped cache. */
+/* tok_cache.c - a direct-mapped cache that doubles, up to a bound, when more words were missed than it has places. */
 #include "runtime/text/tok_cache.h"
 
 #include "runtime/base/mem.h"
@@ -12,19 +12,38 @@ void cache_free(tok_cache *c)
     c->words = NULL;
 }
 
+static cache_word *place_of(const tok_cache *c, uint64_t hash)
+{
+    return &c->words[hash & (c->n_word - 1)];
+}
+
+static void grow(tok_cache *c)
+{
+    tok_cache old = *c;
+    c->n_word = old.n_word ? 2 * old.n_word : CACHE_WORDS_MIN;
+    c->n_miss = 0;
+    c->words = mem_alloc_for(c->life, c->n_word * sizeof *c->words);
+    memset(c->words, 0, c->n_word * sizeof *c->words);
+    for (size_t i = 0; i < old.n_word; i++) {
+        const cache_word *w = &old.words[i];
+        if (w->n_key)
+            *place_of(c, vocab_hash(w->key, w->n_key)) = *w;
+    }
+    cache_free(&old);
+}
+
 cache_word *cache_find(tok_cache *c, str word, bool *out_hit)
 {
-    if (!c->words) {
-        c->words = mem_alloc_for(c->life, CACHE_WORDS * sizeof *c->words);
-        memset(c->words, 0, CACHE_WORDS * sizeof *c->words);
-    }
+    if (!c->words || (c->n_miss > c->n_word && c->n_word < CACHE_WORDS_MAX))
+        grow(c);
     uint64_t hash = vocab_hash(word.p, word.n);
-    cache_word *w = &c->words[hash & (CACHE_WORDS - 1)];
+    cache_word *w = place_of(c, hash);
     *out_hit = w->n_key == word.n && w->hash == (uint32_t)(hash >> 32) &&
                memcmp(w->key, word.p, word.n) == 0;
     if (!*out_hit) {
         w->hash = (uint32_t)(hash >> 32);
         w->n_key = 0;
+        c->n_miss++;
     }
     return w;
 }

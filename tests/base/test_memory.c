@@ -1,6 +1,7 @@
 /* test_memory.c - the suite of runtime/base/memory.c. */
 #include "runtime/base/memory.h"
 #include "tests/base/planted.h"
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -113,5 +114,22 @@ START_TEST(what_is_touched_is_resident)
 }
 END_TEST
 
+START_TEST(pages_of_a_mapping)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 64;
+    char *p = mmap(NULL, n * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(p, MAP_FAILED);
+    ck_assert_int_eq(mprotect(p, page, PROT_NONE), 0); /* so that it is a mapping of its own */
+    for (size_t i = 1; i <= 10; i++)
+        ((volatile char *)p)[3 * i * page] = 1;
+    uint64_t in = memory_resident_in(p, n * page), all = memory_resident_in(NULL, SIZE_MAX);
+    munmap(p, n * page);
+    if (all > 0) { /* else it is not known here */
+        ck_assert_uint_eq(in, 10 * page);
+        ck_assert_uint_gt(all, in);
+    }
+}
+END_TEST
+
 SUITE_MAIN("memory", the_system_says, v2_limit, v1_limit, rubbish_sets_no_limit,
-           limits_of_the_process, what_is_touched_is_resident)
+           limits_of_the_process, what_is_touched_is_resident, pages_of_a_mapping)
