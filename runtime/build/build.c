@@ -3,6 +3,7 @@
 
 #include "compiler/plan_file.h"
 #include "runtime/base/file.h"
+#include "runtime/base/pack.h"
 #include "runtime/build/build_code.h"
 #include "runtime/build/program_file.h"
 #include "runtime/formats/out_file.h"
@@ -185,6 +186,14 @@ static weft_status add_template(building *b)
     return WEFT_OK;
 }
 
+static void add_plan(building *b, int i)
+{
+    strbuf bytes = {0};
+    plan_write(b->plan[i].carried, b->m->weights->kind->identity(b->m->weights), &bytes);
+    bytes_pack(strbuf_view(&bytes), add_part(b, IMAGE_PLAN, b->out->level[i]));
+    strbuf_free(&bytes);
+}
+
 static weft_status make_parts(building *b)
 {
     const build_options *opt = b->opt;
@@ -199,8 +208,7 @@ static weft_status make_parts(building *b)
         adapter_image_write(opt->adapter[i], opt->scale[i],
                             add_part(b, IMAGE_ADAPTER, arena_printf(b->a, "lora%zu", i + 1).p));
     for (int i = 0; i < b->out->n_level; i++)
-        plan_write(b->plan[i].carried, b->m->weights->kind->identity(b->m->weights),
-                   add_part(b, IMAGE_PLAN, b->out->level[i]));
+        add_plan(b, i);
     for (int i = 0; i < b->n_part; i++) {
         b->part[i].data = (const unsigned char *)b->part_bytes[i].p;
         b->part[i].bytes = b->part_bytes[i].n;

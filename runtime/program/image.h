@@ -18,7 +18,7 @@
 #include "runtime/base/diag.h"
 
 enum {
-    IMAGE_VERSION = 1,
+    IMAGE_VERSION = 2,
     IMAGE_PAGE = 65536, /* the largest page of the systems that programs are built for */
     IMAGE_ALIGN = 64,
     IMAGE_HEAD_BYTES = 64,
@@ -32,9 +32,9 @@ typedef enum {
     IMAGE_FACTS,     /* what the model is (facts.h) */
     IMAGE_TOKENIZER, /* runtime/text/tok_image.h */
     IMAGE_TEMPLATE,  /* of chats; none: the model has none */
-    IMAGE_PLAN,      /* for the level that is its name (compiler/plan_file.h) */
-    IMAGE_ADAPTER,   /* adapter_image.h */
-    IMAGE_TENSORS,   /* tensors.h */
+    IMAGE_PLAN, /* for the level that is its name (compiler/plan_file.h), packed (runtime/base/pack.h) */
+    IMAGE_ADAPTER, /* adapter_image.h */
+    IMAGE_TENSORS, /* tensors.h */
     IMAGE_WEIGHTS,
     IMAGE_KIND_COUNT
 } image_kind;

@@ -5,6 +5,7 @@
 #include "runtime/api/api_impl.h"
 #include "runtime/base/file.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/pack.h"
 #include "runtime/formats/map_guard.h"
 #include "runtime/program/adapter_image.h"
 #include "runtime/program/image_bytes.h"
@@ -143,9 +144,16 @@ static weft_status choose_plan(weft_diag *dg, program_model *m)
 
 static weft_status read_plan(weft_diag *dg, const program_model *m, arena *a, plan **out)
 {
-    str bytes = {(const char *)m->plan->data, m->plan->bytes};
+    strbuf bytes = {0};
+    str packed = {(const char *)m->plan->data, m->plan->bytes};
     const backend *be = backend_cpu_find(m->plan->name);
-    return plan_read_for(dg, m->name, bytes, m->source.identity, be, a, out);
+    weft_status st =
+        bytes_unpack(packed, PLAN_FILE_BYTES_MAX, &bytes)
+            ? plan_read_for(dg, m->name, strbuf_view(&bytes), m->source.identity, be, a, out)
+            : weft_fail(dg, W1701, WEFT_NOWHERE, "%s: the plan for %s is damaged", m->name,
+                        m->plan->name);
+    strbuf_free(&bytes);
+    return st;
 }
 
 static weft_status open_parts(weft_diag *dg, program_model *m, const program_options *opt)

@@ -71,7 +71,7 @@ if ./story -c 100000 -n 1 2>said; then fail "took a context that it was not buil
 grep -q 'is for sequences of 512 tokens' said
 
 # ---- size, and what it is made of ----
-for cpu in native baseline; do
+for cpu in native baseline auto; do
     "$weft" build --json -m "$model" -o small --strip --cpu "$cpu" >made
     weights=$(sed -n 's/.*"weights":\([0-9]*\).*/\1/p' made)
     besides=$(($(stat -c %s small) - weights))

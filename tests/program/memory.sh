@@ -27,12 +27,14 @@ info_says() { # COMMAND...: in bytes
 }
 plan_says() { "$weft" plan -m "$model" --bandwidth 10 --json "$@" | sed -n 's/.*"resident":\([0-9]*\).*/\1/p'; }
 
-for how in '-t 1' '-t 2 -ub 128'; do # calls of one size, which use all of what the threads have
-    # shellcheck disable=SC2086 # flags
-    compare "weft run $how" "$(plan_says $how)" "$weft" run -m "$model" $how
-done
+compare 'weft run -t 1' "$(plan_says -t 1)" "$weft" run -m "$model" -t 1
 "$weft" build -q -m "$model" -o story
 compare 'program -t 1' "$(info_says ./story -t 1)" ./story -t 1
+# Several threads, with kernels and calls that use all of the memory that each has for itself: those of AMX keep room for longer rows than this model
+# has, and calls of 512 rows use less than those of 128.
+WEFT_CPU=$([ "$(uname -m)" = x86_64 ] && echo c || echo neon)
+export WEFT_CPU
+compare 'weft run -t 2 -ub 128' "$(plan_says -t 2 -ub 128)" "$weft" run -m "$model" -t 2 -ub 128
 "$weft" build -q -m "$model" -o story -ub 128
 compare 'program -t 2 of -ub 128' "$(info_says ./story -t 2)" ./story -t 2
 exit $bad
