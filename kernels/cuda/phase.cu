@@ -172,6 +172,7 @@ static __device__ void phase_run(const member &m, const cuda_phase &p)
  * have passed the gate behind that phase, and leave out what follows: no kernel meets values that were not made. */
 
 static const uint32_t GATE_STOP = 1u << 31;
+enum { CANCEL_EVERY = 8 }; /* phases */
 
 /* A word of one thread for all of the block. */
 static __device__ uint32_t block_word(uint32_t of_first)
@@ -182,6 +183,12 @@ static __device__ uint32_t block_word(uint32_t of_first)
         words->word[0] = (int32_t)of_first;
     __syncthreads();
     return (uint32_t)words->word[0];
+}
+
+/* A word of the host takes longer to come than a barrier: where blocks wait for each other, one of them looks now and then. */
+static __device__ bool asks_host(const cuda_run &r, int32_t phase)
+{
+    return r.end - r.first == 1 || (blockIdx.x == 0 && (phase - r.first) % CANCEL_EVERY == 0);
 }
 
 static __device__ bool is_cancelled(const cuda_run &r)
@@ -222,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
                 r.ns ? r.ns + (int64_t)blockIdx.x * r.n_step : NULL,
                 &own};
     for (int32_t i = r.first; i < r.end; i++) {
-        bool stop = is_cancelled(r);
+        bool stop = asks_host(r, i) && is_cancelled(r);
         if (!stop)
             phase_run(m, r.phase[i]);
         if (i + 1 < r.end && !gate_pass(r, (uint32_t)(i + 1 - r.first), stop))
