@@ -18,10 +18,20 @@ const void *fake_image_at(void)
     return fake_image;
 }
 
+/* What a test asks for by a variable, such as WEFT_FAKE_CARDS=0. */
+static int asked(const char *name, int usual)
+{
+    const char *text = getenv(name);
+    return text ? atoi(text) : usual;
+}
+
 __attribute__((constructor)) static void begin_card(void)
 {
     fake_card c = fake_card_usual;
     c.card_bytes = (size_t)256 << 20;
+    c.cards = asked("WEFT_FAKE_CARDS", c.cards);
+    c.version = asked("WEFT_FAKE_VERSION", c.version);
+    c.threads = asked("WEFT_FAKE_THREADS", c.threads);
     fake_reset(&c);
 }
 

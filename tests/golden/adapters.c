@@ -1,6 +1,6 @@
 /* adapters.c - models with LoRA adapters against what PEFT computes with them.
  *
- *     adapters [--exec plan|ref|jit] [--level NAME] [-t N] BASE ADAPTER..
+ *     adapters [--exec plan|ref|jit] [--level NAME] [--device NAME] [-t N] BASE ADAPTER..
  *
  * BASE is a checkpoint, ADAPTER a folder with adapter files and expected.safetensors. All adapters are loaded into one session and
  * evaluated in one batch, a sequence each, rows taking turns, with one more sequence that uses none where the base's folder has
@@ -29,6 +29,7 @@ typedef struct {
 static weft_diag *dg;
 static weft_model *model;
 static weft_exec how;
+static const char *where; /* a device; NULL: the CPU */
 static int64_t threads = 2, n_text, n_adapter;
 static text texts[ADAPTERS_MAX + 1];
 static double worst;
@@ -90,6 +91,7 @@ static weft_session *open_session(int64_t sequences, int64_t slots, bool determi
                               .sequences = sequences,
                               .threads = threads,
                               .exec = how,
+                              .device = where,
                               .kv = WEFT_KV_F32,
                               .deterministic = deterministic,
                               .lora_slots = slots};
@@ -328,7 +330,9 @@ int main(int argc, char **argv)
                 return printf("skipped: no kernels up to %s here\n", argv[i]) > 0 ? EXIT_SKIPPED
                                                                                   : 1;
             setenv("WEFT_CPU", argv[i], 1);
-        } else if (strcmp(argv[i], "-t") == 0)
+        } else if (strcmp(argv[i], "--device") == 0)
+            where = argv[++i];
+        else if (strcmp(argv[i], "-t") == 0)
             threads = atoi(argv[++i]);
         else if (!base) {
             base = argv[i];

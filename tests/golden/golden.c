@@ -2,7 +2,7 @@
  * with them: logits, hidden states and greedy continuations.
  *
  *     golden [--arch FILE.weft] [--exec plan|ref|jit] [--kv POLICY] [-t N] [--skip CASES] [--round bf16]
- *            [--unlike CASES] [--level LEVEL] FOLDER
+ *            [--unlike CASES] [--level LEVEL] [--device NAME] FOLDER
  *
  * FOLDER has cases: <case>/{config.json, model.safetensors, *.gguf, expected*.safetensors}.
  *
@@ -12,7 +12,8 @@
  * order, which moves results by 1e-5; the smallest mistake in an architecture moves them by 0.5. A plan
  * rounds the activations that meet quantised weights to 8 bits, and keys and values to what --kv says:
  * bound_for tells what is allowed then, and where --round bf16 asks for activations rounded to bf16, for which the
- * checkpoints in BF16 alone are taken. --level is the best kernels that may be used (WEFT_CPU).
+ * checkpoints in BF16 alone are taken. --level is the best kernels that may be used (WEFT_CPU). Cards (--device) round no
+ * activations.
  * Where the policy has tiers, pages have four tokens, so that all tiers are used, and every way to cut the text into calls must
  * give the same bits; a plan is held against the reference with the same policy too. --unlike names models that choose
  * experts: where state is coarse they choose others than in the recorded run, so these are held against the reference alone.
@@ -69,6 +70,7 @@ static const char *unlikes =
     ""; /* cases to hold against the reference with the same policy alone */
 static bool round_bf16;
 static const char *level;
+static const char *device; /* NULL: the CPU */
 
 static const error_bound exact = {1e-4, 1e-4}, kv_f16 = {1e-2, 1e-3}, kv_bf16 = {8e-2, 8e-3},
                          kv_q8 = {0.3, 0.02}, kv_q4 = {5, 0.3}, quantized = {0.4, 0.03},
@@ -92,7 +94,7 @@ static bool is_listed(const char *list, const char *name)
 
 static error_bound bound_for(const char *path)
 {
-    if (exec != WEFT_EXEC_REF && !is_float(path) && !strstr(kv, "q4"))
+    if (exec != WEFT_EXEC_REF && !device && !is_float(path) && !strstr(kv, "q4"))
         return quantized;
     if (round_bf16)
         return rounded;
@@ -147,6 +149,7 @@ static weft_session *open_session_as(golden_case *c, weft_exec how_run, int64_t 
                                 .outputs = outputs,
                                 .n_output = all ? 3 : 1,
                                 .exec = how_run,
+                                .device = how_run == WEFT_EXEC_REF ? NULL : device,
                                 .kv_policy = kv,
                                 .page_tokens = tiered ? TIER_PAGE : 0,
                                 .deterministic = tiered,
@@ -349,6 +352,7 @@ static bool run_some(golden_case *c)
                                 .threads = threads,
                                 .wants = n_want,
                                 .exec = exec,
+                                .device = device,
                                 .kv_policy = kv,
                                 .page_tokens = tiered ? TIER_PAGE : 0,
                                 .round_bf16 = round_bf16};
@@ -381,6 +385,7 @@ static bool run_greedy(golden_case *c)
                                 .batch = *prompt,
                                 .threads = threads,
                                 .exec = exec,
+                                .device = device,
                                 .kv_policy = kv,
                                 .page_tokens = tiered ? TIER_PAGE : 0,
                                 .round_bf16 = round_bf16};
@@ -494,6 +499,8 @@ static bool take_flag(const char *flag, const char *text)
         round_bf16 = strcmp(text, "bf16") == 0;
     else if (strcmp(flag, "--level") == 0)
         level = text;
+    else if (strcmp(flag, "--device") == 0)
+        device = text;
     else if (strcmp(flag, "-t") == 0)
         threads = atoi(text);
     else if (strcmp(flag, "--exec") == 0)
