@@ -187,6 +187,9 @@ static uint64_t program_bytes(const planned *pl)
     tok *t = NULL;
     weft_diag *quiet = diag_create(); /* a model without a tokenizer runs on ids */
     weft_status st = pl->m->kind->tokenizer(quiet, pl->m, &t);
+    const weight_source *w = pl->m->weights;
+    if (w->kind->let_go)
+        w->kind->let_go(w); /* pages of its files are mapped weights */
     uint64_t bytes = process_memory(pl->made.p, pl->made.run.n_ctx, NULL, 0);
     if (st == WEFT_OK)
         tok_close(t);

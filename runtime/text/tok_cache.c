@@ -17,13 +17,15 @@ static cache_word *place_of(const tok_cache *c, uint64_t hash)
     return &c->words[hash & (c->n_word - 1)];
 }
 
+/* What there was stays until there is memory for more. */
 static void grow(tok_cache *c)
 {
     tok_cache old = *c;
-    c->n_word = old.n_word ? 2 * old.n_word : CACHE_WORDS_MIN;
+    size_t n = old.n_word ? 2 * old.n_word : CACHE_WORDS_MIN;
+    c->words = mem_alloc_for(c->life, n * sizeof *c->words);
+    c->n_word = n;
     c->n_miss = 0;
-    c->words = mem_alloc_for(c->life, c->n_word * sizeof *c->words);
-    memset(c->words, 0, c->n_word * sizeof *c->words);
+    memset(c->words, 0, n * sizeof *c->words);
     for (size_t i = 0; i < old.n_word; i++) {
         const cache_word *w = &old.words[i];
         if (w->n_key)
