@@ -119,7 +119,9 @@ START_TEST(pages_of_a_mapping)
     size_t page = (size_t)sysconf(_SC_PAGESIZE), n = 64;
     char *p = mmap(NULL, n * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(p, MAP_FAILED);
-    ck_assert_int_eq(mprotect(p, page, PROT_NONE), 0); /* so that it is a mapping of its own */
+    /* So that what is between is a mapping of its own, whatever lies beside it. */
+    ck_assert_int_eq(mprotect(p, page, PROT_NONE), 0);
+    ck_assert_int_eq(mprotect(p + (n - 1) * page, page, PROT_NONE), 0);
     for (size_t i = 1; i <= 10; i++)
         ((volatile char *)p)[3 * i * page] = 1;
     uint64_t in = memory_resident_in(p, n * page), all = memory_resident_in(NULL, SIZE_MAX);
