@@ -10,10 +10,21 @@
 
 enum { CUDA_BLOCK = 256 }; /* threads of a block; kernels ask blockDim, a multiple of 32 */
 
+/* What many steps have in common, those of all layers as a rule: all of kargs but what cuda_step and cuda_run have. */
 typedef struct {
-    kargs k;     /* of the call; LOCAL and TILE operands are offsets into the block's memory */
+    kargs k;
     int32_t row; /* of cuda_kernels.def: which function */
+} cuda_shape;
+
+typedef struct {
+    const void *in[K_IN_MAX]; /* LOCAL and TILE operands are offsets into the block's memory */
+    void *out[K_OUT_MAX];
+    const kinstr *code;
+    const kcell *cell;
+    int64_t rows;         /* kargs.n[0], of the call */
+    int32_t shape;        /* of the bucket's */
     uint32_t local, tile; /* which operands are such: bit i is in[i], bit K_IN_MAX + i is out[i] */
+    uint32_t pad;
 } cuda_step;
 
 typedef struct {
@@ -25,16 +36,36 @@ typedef struct {
 
 typedef struct {
     int32_t first, n_item; /* those that every block computes come first */
+    int32_t step, n_step;  /* all steps of these */
 } cuda_phase;
+
+/* What a block has of some phases in shared memory, in front of its own: tables that come from the card's memory would be
+ * waited for at every step. A phase with more is read from there. */
+enum { PACK_ITEMS = 12, PACK_STEPS = 16 };
+
+typedef struct {
+    cuda_phase at;
+    cuda_item item[PACK_ITEMS];
+    cuda_step step[PACK_STEPS];
+} cuda_pack;
+
+enum {
+    PACKS = 3, /* the phase at hand, the next one, and one that is being copied */
+    PACKS_BYTES = (PACKS * sizeof(cuda_pack) + 1023) / 1024 * 1024
+};
 
 /* The argument of weft_phases; addresses are the card's. */
 typedef struct {
+    const cuda_shape *shape;
     const cuda_step *step;
     const cuda_item *item;
     const cuda_phase *phase;
     int32_t first,
         end; /* phases of this launch. More than one: all blocks are resident, and wait for each other between them */
-    char *blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory */
+    const kbatch *batch;
+    const klora *lora;
+    char *
+        blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory, behind the packs */
     uint64_t block_bytes, local_bytes; /* values, then scratch */
     uint32_t *gate;                    /* how many blocks came to it; 0 before the launch */
     const uint32_t

@@ -83,9 +83,9 @@ static cu_result load_kernel(cuda_device *d, const void *image)
     if (r == CU_OK)
         r = c->cuFuncGetAttribute(&own, CU_FUNC_SHARED_BYTES, d->phases);
     int most = attribute(c, d->card, CU_SHARED_PER_BLOCK_OPTIN);
-    if (r != CU_OK || most <= own)
+    if (r != CU_OK || most <= own + (int)PACKS_BYTES)
         return r;
-    d->shared_bytes = (size_t)(most - own);
+    d->shared_bytes = (size_t)(most - own) - PACKS_BYTES;
     return c->cuFuncSetAttribute(d->phases, CU_FUNC_SHARED_DYNAMIC_MAX, most - own);
 }
 

@@ -96,12 +96,15 @@ void cuda_upload_close(cuda_upload *u); /* NULL is fine */
 typedef struct {
     const plan_bucket *plan;
     /* In the host's tables; the card's have the same offsets. */
+    cuda_shape *shapes;      /* [n_shape]; n_step of room */
     cuda_step *steps;        /* [n_step] */
     cuda_item *items;        /* [n_item] */
     cuda_phase *phases;      /* [n_item] of room */
     int64_t *units;          /* [n_item], of the call */
+    kargs *args;             /* [n_step], of the call, with the card's addresses */
     exec_spaces *own;        /* [n_step] */
     const kernel_row **rows; /* [n_step] */
+    int32_t n_shape;
     int32_t n_phase;         /* of the call */
     bool at_once;            /* all phases in one launch */
     size_t local_bytes;      /* of each block: values; scratch is behind them */

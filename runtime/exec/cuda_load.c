@@ -57,10 +57,12 @@ static void carve_tables(carving *c, const device_load *what, exec *e)
     e->at.cancel = carve_at(c, 1, sizeof(uint32_t));
     for (int32_t i = 0; i < p->n_bucket; i++) {
         const plan_bucket *b = &p->bucket[i];
+        cuda_shape *shapes = carve(c, (size_t)b->n_step, sizeof *shapes);
         cuda_step *steps = carve(c, (size_t)b->n_step, sizeof *steps);
         cuda_item *items = carve(c, (size_t)b->n_item, sizeof *items);
         cuda_phase *phases = carve(c, (size_t)b->n_item, sizeof *phases);
         if (c->base) {
+            e->buckets[i].shapes = shapes;
             e->buckets[i].steps = steps;
             e->buckets[i].items = items;
             e->buckets[i].phases = phases;
@@ -81,6 +83,7 @@ static void carve_own(carving *c, exec *e)
         const plan_bucket *b = &p->bucket[i];
         cuda_bucket to = {.plan = b, .local_bytes = align_up(b->local_bytes)};
         to.units = carve(c, (size_t)b->n_item, sizeof *to.units);
+        to.args = carve(c, (size_t)b->n_step, sizeof *to.args);
         to.own = carve(c, (size_t)b->n_step, sizeof *to.own);
         to.rows = carve(c, (size_t)b->n_step, sizeof *to.rows);
         if (c->base)
@@ -140,16 +143,50 @@ static weft_status find_kernels(weft_diag *dg, const plan *p, const kernel_row *
     return WEFT_OK;
 }
 
+/* What steps of one shape have in common: memcmp compares it. */
+static void shape_of(const kargs *k, int32_t row, cuda_shape *to)
+{
+    memset(to, 0, sizeof *to);
+    memcpy(to->k.type, k->type, sizeof k->type);
+    memcpy(to->k.pitch, k->pitch, sizeof k->pitch);
+    memcpy(to->k.out_pitch, k->out_pitch, sizeof k->out_pitch);
+    memcpy(to->k.stride, k->stride, sizeof k->stride);
+    memcpy(to->k.n + 1, k->n + 1, sizeof k->n - sizeof *k->n);
+    memcpy(to->k.f, k->f, sizeof k->f);
+    memcpy(to->k.word, k->word, sizeof k->word);
+    to->k.cols = k->cols;
+    to->k.tile = k->tile;
+    to->k.n_code = k->n_code;
+    to->row = row;
+}
+
+/* The number of a step's shape, which is added where none is the same. */
+static int32_t add_shape(cuda_bucket *c, const kargs *k, int32_t row)
+{
+    cuda_shape *last = &c->shapes[c->n_shape];
+    int32_t i = 0;
+    shape_of(k, row, last);
+    while (memcmp(&c->shapes[i], last, sizeof *last) != 0)
+        i++;
+    c->n_shape += i == c->n_shape;
+    return i;
+}
+
 static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at, cuda_bucket *c,
                              int32_t i)
 {
     const plan_step *s = &c->plan->step[i];
     kargs k = exec_step_args(e->p, c->plan, s, at);
+    c->args[i] = k;
     c->own[i] = exec_step_spaces(s);
-    c->steps[i] = (cuda_step){.k = k,
-                              .row = (int32_t)(c->rows[i] - cuda_row_table),
+    c->steps[i] = (cuda_step){.code = k.code,
+                              .cell = k.cell,
+                              .rows = k.n[0],
+                              .shape = add_shape(c, &k, (int32_t)(c->rows[i] - cuda_row_table)),
                               .local = c->own[i].local,
                               .tile = c->own[i].tile};
+    memcpy(c->steps[i].in, k.in, sizeof k.in);
+    memcpy(c->steps[i].out, k.out, sizeof k.out);
     k.cell = s->cell >= 0 ? e->cells + s->cell : NULL; /* those that can be looked at here */
     k.lora = e->lora;
     size_t need = kernel_scratch(c->rows[i], &k), scratch = e->block_bytes - e->local_bytes;
@@ -202,7 +239,7 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         size_t own = c->local_bytes + align_up(c->plan->scratch_bytes);
         size_t shared = own <= d->shared_bytes ? own : 0;
         r = d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, d->phases, CUDA_BLOCK,
-                                                                   shared);
+                                                                   PACKS_BYTES + shared);
         c->at_once = r == CU_OK && fits > 0;
         c->shared = c->at_once ? shared : 0;
     }

@@ -31,7 +31,7 @@ static cu_result push_changed(const exec *e, size_t at, const void *from, size_t
 
 static int64_t units_of(const exec *e, const cuda_bucket *c, int32_t step, const kbatch *b)
 {
-    kargs k = c->steps[step].k;
+    kargs k = c->args[step];
     int32_t cell = c->plan->step[step].cell;
     k.batch = b; /* those that can be looked at here */
     k.cell = cell >= 0 ? e->cells + cell : NULL;
@@ -63,7 +63,11 @@ static void list_phases(const exec *e, cuda_bucket *c)
         item_span s = exec_span_from(e->p, c->plan, c->units, from, c->apart);
         if (s.first >= s.end)
             return;
-        c->phases[c->n_phase++] = (cuda_phase){.first = s.first, .n_item = s.end - s.first};
+        const plan_item *first = &c->plan->item[s.first], *last = &c->plan->item[s.end - 1];
+        c->phases[c->n_phase++] = (cuda_phase){.first = s.first,
+                                               .n_item = s.end - s.first,
+                                               .step = first->first,
+                                               .n_step = last->first + last->n_step - first->first};
         from = s.end;
     }
 }
@@ -78,8 +82,12 @@ static cu_result prepare(exec *e, cuda_bucket *c, const kbatch *b)
     bool same = c->ready && memcmp(c->n_row, rows, sizeof rows) == 0 && c->lora == version &&
                 c->apart == apart;
     const kbatch *card = (const kbatch *)(void *)(e->card + e->at.batch);
-    for (int32_t i = 0; i < c->plan->n_step && !same; i++)
-        exec_step_call(&c->plan->step[i], c->own[i].io, card, rows, &c->steps[i].k);
+    for (int32_t i = 0; i < c->plan->n_step && !same; i++) {
+        kargs *k = &c->args[i];
+        exec_step_call(&c->plan->step[i], c->own[i].io, card, rows, k);
+        memcpy(c->steps[i].in, k->in, sizeof k->in);
+        c->steps[i].rows = k->n[0];
+    }
     c->ready = true;
     c->lora = version;
     c->apart = apart;
@@ -112,11 +120,15 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
     const cuda_device *d = e->d;
     unsigned grid = (unsigned)d->blocks;
     bool together = end - first > 1;
-    cuda_run run = {.step = card_of(e, c->steps),
+    unsigned bytes = (unsigned)(PACKS_BYTES + shared);
+    cuda_run run = {.shape = card_of(e, c->shapes),
+                    .step = card_of(e, c->steps),
                     .item = card_of(e, c->items),
                     .phase = card_of(e, c->phases),
                     .first = first,
                     .end = end,
+                    .batch = (const kbatch *)(void *)(e->card + e->at.batch),
+                    .lora = e->lora ? (const klora *)(void *)(e->card + e->at.lora) : NULL,
                     .blocks = shared ? NULL : e->blocks,
                     .block_bytes = shared ? shared : e->block_bytes,
                     .local_bytes = c->local_bytes,
@@ -127,12 +139,12 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
     if (e->cancel)
         run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
     if (!together)
-        return d->driver->cuLaunchKernel(d->phases, grid, 1, 1, CUDA_BLOCK, 1, 1, (unsigned)shared,
-                                         e->stream, args, NULL);
+        return d->driver->cuLaunchKernel(d->phases, grid, 1, 1, CUDA_BLOCK, 1, 1, bytes, e->stream,
+                                         args, NULL);
     cu_result r = d->driver->cuMemsetD8Async(cuda_at(run.gate), 0, sizeof *run.gate, e->stream);
     return r != CU_OK ? r
                       : d->driver->cuLaunchCooperativeKernel(d->phases, grid, 1, 1, CUDA_BLOCK, 1,
-                                                             1, (unsigned)shared, e->stream, args);
+                                                             1, bytes, e->stream, args);
 }
 
 static cu_result launch_all(const exec *e, const cuda_bucket *c)

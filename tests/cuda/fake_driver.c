@@ -200,26 +200,23 @@ static cu_result begin(fake_fn f, int needs)
 static bool step_is_there(const cuda_run *r, int32_t i)
 {
     const cuda_step *s = &r->step[i];
-    const kargs *k = &s->k;
     struct {
         const char *what;
         const void *p;
-    } at[K_IN_MAX + K_OUT_MAX + 4];
+    } at[K_IN_MAX + K_OUT_MAX + 2];
     int n = 0;
     for (int j = 0; j < K_IN_MAX; j++)
         if (!((s->local | s->tile) >> j & 1)) {
             at[n].what = "an operand";
-            at[n++].p = k->in[j];
+            at[n++].p = s->in[j];
         }
     for (int j = 0; j < K_OUT_MAX; j++)
         if (!((s->local | s->tile) >> (K_IN_MAX + j) & 1)) {
             at[n].what = "a result";
-            at[n++].p = k->out[j];
+            at[n++].p = s->out[j];
         }
-    at[n].what = "code", at[n++].p = k->code;
-    at[n].what = "the batch", at[n++].p = k->batch;
-    at[n].what = "a cell", at[n++].p = k->cell;
-    at[n].what = "adapters", at[n++].p = k->lora;
+    at[n].what = "code", at[n++].p = s->code;
+    at[n].what = "a cell", at[n++].p = s->cell;
     for (int j = 0; j < n; j++)
         if (at[j].p && !fake_memory_has(at[j].p)) {
             misuse(CU_LAUNCH_FAILED, "step %d: %s is at %p, which is not the card's", i, at[j].what,
@@ -231,6 +228,10 @@ static bool step_is_there(const cuda_run *r, int32_t i)
 
 static bool run_is_there(const cuda_run *r)
 {
+    if (!fake_memory_has(r->batch) || (r->lora && !fake_memory_has(r->lora))) {
+        misuse(CU_LAUNCH_FAILED, "batch or adapters are not the card's");
+        return false;
+    }
     for (int32_t p = r->first; p < r->end; p++)
         for (int32_t i = 0; i < r->phase[p].n_item; i++) {
             const cuda_item *it = &r->item[r->phase[p].first + i];
