@@ -79,6 +79,7 @@ const backend *backend_cpu_for(karch arch, const char *level);
 const backend *backend_reference(void);
 /* To make plans with for CUDA cards, whether there is one here or not. */
 const backend *backend_cuda(void);
+const backend *backend_cuda_rounding(void); /* activations for BF16 weights, to bf16 */
 
 /* How a level of the CPU's stands to this machine: its number, from plain to fast, -1 if there is none such; and the
  * features that it needs and the processor lacks, with commas between them. */

@@ -18,11 +18,17 @@ static void describe(const kernel_row *row, plan_kernel *out)
                          .row = (int32_t)(row - cuda_row_table)};
 }
 
+/* BF16 weights are multiplied with activations as they are, unless the back end is asked to round these. */
+static bool is_exact(const backend *be, const kernel_want *w)
+{
+    return w->exact || (w->type == DT_BF16 && be != backend_cuda_rounding());
+}
+
 static bool cuda_select(const backend *be, const kernel_want *w, plan_kernel *out)
 {
-    (void)be;
-    const kernel_row *row =
-        w->layout == LAYOUT_STORED ? cuda_row_select(w->op, w->type, w->rows, w->exact) : NULL;
+    const kernel_row *row = w->layout == LAYOUT_STORED
+                                ? cuda_row_select(w->op, w->type, w->rows, is_exact(be, w))
+                                : NULL;
     if (row)
         describe(row, out);
     return row != NULL;
@@ -55,25 +61,36 @@ static int64_t cuda_units(const backend *be, const plan_kernel *k, const kargs *
     return kernel_units(&cuda_row_table[k->row], args);
 }
 
+static const backend levels[] = {
+#define LEVEL(level_)                                                                              \
+    {.name = "cuda",                                                                               \
+     .arch = KARCH_CUDA,                                                                           \
+     .level = level_,                                                                              \
+     .fuses = true,                                                                                \
+     .map_inputs = K_IN_MAX,                                                                       \
+     .map_results = K_OUT_MAX,                                                                     \
+     .map_registers = MAP_REGS_MAX,                                                                \
+     .chain_steps = CHAIN_STEPS_MAX,                                                               \
+     .chain_rows = K_ROWS_FEW,                                                                     \
+     .tile_cols = {8, 64},                                                                         \
+     .tile_bytes = 32 * 1024,                                                                      \
+     .split_units = 128, /* about as many as cards have blocks */                                  \
+     .split_positions = 128,                                                                       \
+     .select = cuda_select,                                                                        \
+     .find = cuda_find,                                                                            \
+     .layout = cuda_layout,                                                                        \
+     .scratch = cuda_scratch,                                                                      \
+     .units = cuda_units},
+    LEVEL("sm_80") LEVEL("sm_80_bf16")
+#undef LEVEL
+};
+
 const backend *backend_cuda(void)
 {
-    static const backend be = {.name = "cuda",
-                               .arch = KARCH_CUDA,
-                               .level = "sm_80",
-                               .fuses = true,
-                               .map_inputs = K_IN_MAX,
-                               .map_results = K_OUT_MAX,
-                               .map_registers = MAP_REGS_MAX,
-                               .chain_steps = CHAIN_STEPS_MAX,
-                               .chain_rows = K_ROWS_FEW,
-                               .tile_cols = {8, 64},
-                               .tile_bytes = 32 * 1024,
-                               .split_units = 128, /* about as many as cards have blocks */
-                               .split_positions = 128,
-                               .select = cuda_select,
-                               .find = cuda_find,
-                               .layout = cuda_layout,
-                               .scratch = cuda_scratch,
-                               .units = cuda_units};
-    return &be;
+    return &levels[0];
+}
+
+const backend *backend_cuda_rounding(void)
+{
+    return &levels[1];
 }

@@ -95,7 +95,9 @@ static weft_status add_step(bucket *b, plan_step s, int chain, bool recompute)
     WEFT_TRY(add_results(b, &s));
     bstep st = {.s = s, .chain = chain, .recompute = recompute};
     if (!has_chains(b)) {
-        st.chain = kop_row_of(bucket_op(b, &s))->weight > 0 ? chain : 0; /* contractions */
+        const plan_kernel *k = lower_kernel_of(b->lo, &s);
+        bool tiles = kop_row_of(k->op)->weight > 0 && k->unit != KUNIT_SQUARE; /* contractions */
+        st.chain = tiles ? chain : 0;
         st.recompute = false;
     }
     VEC_PUSH(&b->steps, st);

@@ -123,17 +123,22 @@ static unit_count units_of(const plan *p, const plan_step *s)
                         .joined = unit == KUNIT_QUAD ? 4 : 1};
 }
 
-/* Steps of a chain are handed the same range of units. Blocks of queries follow from more than is compared here, so what
- * counts them stands alone. */
+/* Blocks of queries and squares follow from more than check_units compares. */
+static bool stands_alone(const plan_kernel *k)
+{
+    return plan_kernel_splits(k) || k->unit == KUNIT_SQUARE;
+}
+
+/* Steps of a chain are handed the same range of units. */
 static weft_status check_units(checker *c, const plan_item *it)
 {
     const plan_step *s = &c->b->step[it->first];
     unit_count a = units_of(c->p, s);
     for (int32_t i = 1; i < it->n_step; i++) {
         unit_count b = units_of(c->p, s + i);
-        if (plan_kernel_splits(plan_kernel_of(c->p, s)) ||
-            plan_kernel_splits(plan_kernel_of(c->p, s + i)) || a.rows != b.rows || a.n != b.n ||
-            a.joined != b.joined || a.asked != b.asked || (s->tile > 0) != (s[i].tile > 0))
+        if (stands_alone(plan_kernel_of(c->p, s)) || stands_alone(plan_kernel_of(c->p, s + i)) ||
+            a.rows != b.rows || a.n != b.n || a.joined != b.joined || a.asked != b.asked ||
+            (s->tile > 0) != (s[i].tile > 0))
             return fail_step(c, it->first + i, "it has other units than the chain it is in");
     }
     return WEFT_OK;

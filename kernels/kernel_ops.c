@@ -8,6 +8,7 @@
 #include "kernels/c/panel_size.h"
 #include "kernels/cuda/attend_cuda_size.h"
 #include "kernels/cuda/dot_size.h"
+#include "kernels/cuda/mma_size.h"
 #include "kernels/lora_rows.h"
 #include "kernels/neon/rows8_size.h"
 #include "kernels/x86/tiles_size.h"
@@ -117,6 +118,12 @@ static int64_t units_queries_cuda(const kargs *k)
     return cuda_attend_units(k);
 }
 
+static int64_t units_square(const kargs *k)
+{
+    return (k->size.linear.rows + MMA_ROWS - 1) / MMA_ROWS *
+           ((k->size.linear.out + MMA_COLS - 1) / MMA_COLS);
+}
+
 bool kunit_varies(kunit u)
 {
     return u == KUNIT_PAGE;
@@ -135,6 +142,7 @@ static const struct {
     [KUNIT_QUERIES_COPIED] = {"block of queries", units_queries_copied},
     [KUNIT_QUERIES_CUDA] = {"block of queries", units_queries_cuda},
     [KUNIT_RANKS] = {"4 rows of A", lora_units},
+    [KUNIT_SQUARE] = {"square of the result", units_square},
 };
 
 const char *kunit_name(kunit u)

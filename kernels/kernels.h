@@ -222,7 +222,8 @@ typedef enum {
     KUNIT_QUERIES,
     KUNIT_QUERIES_COPIED,
     KUNIT_QUERIES_CUDA,
-    KUNIT_RANKS
+    KUNIT_RANKS,
+    KUNIT_SQUARE
 } kunit;
 
 /* May attention with kernels of this unit be two steps, the second of which merges what the first has of stretches of

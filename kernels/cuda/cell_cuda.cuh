@@ -135,11 +135,6 @@ struct group_scale {
     float by, from; /* code = (x - from) * by, rounded */
 };
 
-static __device__ inline bool is_finite(float x)
-{
-    return (bits_of(x) & 0x7f800000u) != 0x7f800000u;
-}
-
 static __device__ group_scale scale_of(float low, float high, bool centred, bool finite)
 {
     group_scale s = {0, centred ? to_f16(0.5f * low + 0.5f * high) : (uint16_t)0, 0, 0};

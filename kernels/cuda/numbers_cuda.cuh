@@ -21,6 +21,11 @@ static __device__ inline float float_of(uint32_t bits)
     return x;
 }
 
+static __device__ inline bool is_finite(float x)
+{
+    return (bits_of(x) & 0x7f800000u) != 0x7f800000u;
+}
+
 static __device__ inline float from_bf16(uint16_t h)
 {
     return float_of((uint32_t)h << 16);

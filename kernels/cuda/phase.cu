@@ -6,10 +6,12 @@
 #include "kernels/cuda/attend_cuda.cuh"
 #include "kernels/cuda/experts_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
+#include "kernels/cuda/linear_mma_cuda.cuh"
 #include "kernels/cuda/lora_cuda.cuh"
 #include "kernels/cuda/map_cuda.cuh"
 #include "kernels/cuda/move_cuda.cuh"
 #include "kernels/cuda/norm_cuda.cuh"
+#include "kernels/cuda/quantize_cuda.cuh"
 #include "kernels/cuda/rope_cuda.cuh"
 #include "kernels/cuda/route_cuda.cuh"
 
@@ -269,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     weft_phases(const __grid_constant__ cuda_run r)
 {
 #ifdef __CUDACC__
-    extern __shared__ __align__(16) char dynamic[];
+    extern __shared__ __align__(1024) char dynamic[];
 #else
     char *dynamic = simt_dynamic();
 #endif

@@ -17,7 +17,7 @@ static const char *beyond_cards(const api_wanted *w)
         return "a level of instructions";
     if (o->exec != WEFT_EXEC_PLAN)
         return o->exec == WEFT_EXEC_REF ? "the reference" : "native code";
-    return o->round_bf16 ? "rounding to bf16" : NULL;
+    return NULL;
 }
 
 static weft_status check_layers(weft_diag *dg, const weft_session_options *o, int64_t layers)
@@ -76,6 +76,6 @@ weft_status api_device_choose(weft_diag *dg, const api_wanted *w, int64_t layers
         WEFT_TRY(open_card(dg, name, w, out));
     }
     if (out->run.dev)
-        *out_be = backend_cuda();
+        *out_be = o->round_bf16 ? backend_cuda_rounding() : backend_cuda();
     return WEFT_OK;
 }

@@ -225,7 +225,8 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
 }
 
 /* Calls of few rows are over in microseconds, of which launches would be the most: their phases are one launch, and blocks wait
- * for each other. That needs all of them to be there at once. */
+ * for each other. That needs all of them to be there at once. What lasts from one launch to the next cannot be in shared
+ * memory. */
 static weft_status choose_launches(weft_diag *dg, exec *e)
 {
     const cuda_device *d = e->d;
@@ -234,14 +235,15 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
     for (int32_t i = 0; i < e->p->n_bucket && r == CU_OK; i++) {
         cuda_bucket *c = &e->buckets[i];
         int fits = 0;
-        if (!d->together || c->plan->n_tok_max > K_ROWS_FEW)
+        bool one = d->together && c->plan->n_tok_max <= K_ROWS_FEW;
+        if (!one && c->local_bytes > 0)
             continue;
         size_t own = c->local_bytes + align_up(c->plan->scratch_bytes);
         size_t shared = own <= d->shared_bytes ? own : 0;
         r = d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, d->phases, CUDA_BLOCK,
                                                                    PACKS_BYTES + shared);
-        c->at_once = r == CU_OK && fits > 0;
-        c->shared = c->at_once ? shared : 0;
+        c->at_once = one && fits > 0;
+        c->shared = fits > 0 && (one || c->local_bytes == 0) ? shared : 0;
     }
     return cuda_leave(dg, d, r, "asking how many blocks fit");
 }

@@ -153,7 +153,7 @@ static cu_result launch_all(const exec *e, const cuda_bucket *c)
     if (c->at_once && c->n_phase > 0)
         return launch(e, c, 0, c->n_phase, c->shared);
     for (int32_t i = 0; i < c->n_phase && r == CU_OK; i++)
-        r = launch(e, c, i, i + 1, 0);
+        r = launch(e, c, i, i + 1, c->local_bytes > 0 ? 0 : c->shared);
     return r;
 }
 

@@ -165,13 +165,14 @@ static void check_levels(const char *path, const graph *g)
 /* Cards, with calls of few rows and of many. */
 static void check_cards(const char *path, const graph *g)
 {
-    for (int i = 0; i < 4; i++) {
-        target t = {.be = backend_cuda(),
+    for (int i = 0; i < 8; i++) {
+        target t = {.be = i & 4 ? backend_cuda_rounding() : backend_cuda(),
                     .n_ctx = 64,
                     .n_seq = 2,
                     .n_tok_max = i & 1 ? 64 : 5,
                     .kv = DT_F16,
-                    .deterministic = i & 2};
+                    .deterministic = i & 2,
+                    .round_bf16 = i & 4};
         check(path, g, &t, true, false);
     }
 }

@@ -1,0 +1,476 @@
+/* linear_mma_cuda.cuh - x times w transposed for many rows, by matrix instructions: both as bf16, sums in f32.
+ *
+ * A unit is a square of the result, MMA_ROWS by MMA_COLS. Its block walks along the columns of x and w, MMA_DEPTH at a time,
+ * through a ring of stages in scratch: while one is multiplied, the next ones are filled. Weights that are not bf16 become so
+ * on the way in.
+ *
+ * A stage has a line of 128 bytes for each row of x, then for each row of w. Piece p (16 bytes) of line l lies at p ^ (l % 8),
+ * so that the eight lines that an instruction reads at once are in different banks; it is the order that instructions of sm_90a
+ * know.
+ *
+ * A card whose blocks have less shared memory than that keeps scratch in its own memory, which these instructions cannot read: there
+ * threads multiply one by one. It is slow, and right.
+ *
+ * Where numbers of x are sums of three bf16 (ACT_BF3T) each stage of w comes three times, with the parts of x in turn.
+ *
+ * A warp has a strip of 16 rows; where a block has fewer warps than strips, it walks as often as it has to. Units that follow
+ * each other share rows of w. */
+#ifndef WEFT_KERNELS_CUDA_LINEAR_MMA_CUDA_CUH
+#define WEFT_KERNELS_CUDA_LINEAR_MMA_CUDA_CUH
+
+#include "kernels/cuda/block_cuda.cuh"
+#include "kernels/cuda/mma_size.h"
+#include "kernels/cuda/weights_cuda.cuh"
+
+/* Each is code of its own; others are multiplied as f32 (linear_cuda.cuh). */
+#define WEIGHT_TYPES_MMA(X) X(BF16) X(Q8_0) X(Q4_0) X(MXFP4) X(Q4_K) X(Q5_K) X(Q6_K)
+
+enum {
+    STRIP_ROWS = 16, /* of a warp */
+    STRIPS = MMA_ROWS / STRIP_ROWS,
+    FRAG_COLS = 8, /* of which a thread has two, in two rows */
+    FRAGS = MMA_COLS / FRAG_COLS,
+    PIECES = MMA_LINE / 16, /* of a line */
+    AHEAD = MMA_STAGES - 3  /* stages that are filled before they are needed */
+};
+
+/* ---- what a card has instructions for ---- */
+
+static __device__ inline char *piece_at(char *lines, int line, int piece)
+{
+    return lines + line * MMA_LINE + ((piece ^ (line % PIECES)) * 16);
+}
+
+#ifdef __CUDACC__
+static __device__ inline uint32_t shared_at(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+/* 16 bytes to shared memory, or zeros; done when the group is. */
+static __device__ inline void copy_piece(char *to, const char *from, bool there)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_at(to)),
+                 "l"(global_at(from)), "r"(there ? 16 : 0)
+                 : "memory");
+}
+
+static __device__ inline void copies_group(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until all groups but the last `left` are done. */
+template <int left> static __device__ inline void copies_wait(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#include "kernels/cuda/wgmma_cuda.cuh"
+
+/* Where lines of 128 bytes in the order above begin, as the instruction wants it. */
+static __device__ inline uint64_t lines_at(const char *lines)
+{
+    return (uint64_t)((shared_at(lines) & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+/* By four warps together, 64 rows; done when products_wait has returned. */
+static __device__ inline void add_products(float (*sum)[4], char *x, char *w, int strip)
+{
+    uint64_t a = lines_at(x + strip / 4 * 64 * MMA_LINE), b = lines_at(w);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < MMA_DEPTH / 16; i++)
+        wgmma_64x256x16(sum, a + 2 * i, b + 2 * i); /* 32 bytes on */
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+template <int left> static __device__ inline void products_wait(void)
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
+}
+
+/* What threads wrote to shared memory is there for these instructions. */
+static __device__ inline void stage_done(void)
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+#else
+/* Four matrices of 8 by 8 bf16, the lines of which lanes 0-7, 8-15, .. point to. */
+static __device__ inline void load_frags(uint32_t *r, const char *line)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared_at(line))
+                 : "memory");
+}
+
+static __device__ inline void multiply(float *sum, const uint32_t *a, const uint32_t *b)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+static __device__ inline void add_products(float (*sum)[4], char *x, char *w, int strip)
+{
+    const int lane = lane_index();
+#pragma unroll
+    for (int p = 0; p < PIECES; p += 2) { /* 16 deep */
+        uint32_t a[4], b[4];
+        load_frags(a, piece_at(x, strip * STRIP_ROWS + lane % 16, p + lane / 16));
+#pragma unroll
+        for (int i = 0; i < FRAGS; i += 2) {
+            load_frags(b, piece_at(w, i * FRAG_COLS + lane % 8 + lane / 16 * 8, p + lane / 8 % 2));
+            multiply(sum[i], a, b);
+            multiply(sum[i + 1], a, b + 2);
+        }
+    }
+}
+
+template <int left> static __device__ inline void products_wait(void)
+{
+}
+
+static __device__ inline void stage_done(void)
+{
+}
+#endif
+#else
+static inline void copy_piece(char *to, const char *from, bool there)
+{
+    memset(to, 0, 16);
+    if (there)
+        memcpy(to, from, 16);
+}
+
+static inline void copies_group(void)
+{
+}
+
+template <int left> static inline void copies_wait(void)
+{
+}
+
+static inline float number_at(char *lines, int line, int i)
+{
+    uint16_t h;
+    memcpy(&h, piece_at(lines, line, i / 8) + i % 8 * 2, sizeof h);
+    return from_bf16(h);
+}
+
+static inline void add_products(float (*sum)[4], char *x, char *w, int strip)
+{
+    const int lane = lane_index();
+    for (int i = 0; i < FRAGS; i++)
+        for (int e = 0; e < 4; e++)
+            for (int c = 0; c < MMA_DEPTH; c++)
+                sum[i][e] += number_at(x, strip * STRIP_ROWS + lane / 4 + e / 2 * 8, c) *
+                             number_at(w, i * FRAG_COLS + lane % 4 * 2 + e % 2, c);
+}
+
+template <int left> static inline void products_wait(void)
+{
+}
+
+static inline void stage_done(void)
+{
+}
+#endif
+
+/* ---- lines of weights ---- */
+
+static __device__ inline uint32_t bf16_pair(float low, float high)
+{
+    return (uint32_t)to_bf16(low) | (uint32_t)to_bf16(high) << 16;
+}
+
+/* Columns [c, c + MMA_DEPTH) of a row of n as bf16, two to a word; zeros from n on. */
+template <class W>
+static __device__ inline void line_of(const uint8_t *row, int64_t c, int64_t n, uint32_t *h)
+{
+    for (int i = 0; i < MMA_DEPTH && c + i < n; i += EIGHT) {
+        float v[EIGHT];
+        W::eight(row, c + i, n, v);
+#pragma unroll
+        for (int e = 0; e < EIGHT; e += 2)
+            h[(i + e) / 2] = bf16_pair(v[e], v[e + 1]);
+    }
+}
+
+#ifdef __CUDACC__
+static __device__ inline uint32_t bf16_twice(float x)
+{
+    uint32_t h;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %1;" : "=r"(h) : "f"(x));
+    return h;
+}
+
+static __device__ inline uint32_t bf16_fma(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t d;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+}
+
+/* 32 bytes are 64 columns, of two groups. Whole numbers below 128 are exact in bf16, and 0x4300 is 128: its lower bits are a code.
+ * Scale and minimum are rounded to bf16 themselves. */
+template <>
+__device__ inline void line_of<weight_Q4_K>(const uint8_t *row, int64_t c, int64_t, uint32_t *h)
+{
+    const uint8_t *p = row + c / 256 * 144;
+    const int g = (int)(c % 256 / 32);
+    bytes16 head = load_16(p), code[2] = {load_16(p + 16 + g * 16), load_16(p + 32 + g * 16)};
+    const float d = from_f16((uint16_t)head.w[0]), m = from_f16((uint16_t)(head.w[0] >> 16));
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int scale, min;
+        scale_min_6(head, g + half, &scale, &min);
+        const uint32_t by = bf16_twice(d * (float)scale), less = bf16_twice(-m * (float)min);
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            uint32_t x = code[i / 4].w[i % 4] >> 4 * half;
+            /* bytes 0, 1 and 2, 3 apart, each in 16 bits */
+            uint32_t low = __byte_perm(x, 0, 0x4140), high = __byte_perm(x, 0, 0x4342);
+            const uint32_t one = 0x3f803f80u, offset = 0xc300c300u; /* 1, -128 */
+            low = bf16_fma((low & 0x000f000fu) | 0x43004300u, one, offset);
+            high = bf16_fma((high & 0x000f000fu) | 0x43004300u, one, offset);
+            h[half * 16 + i * 2] = bf16_fma(low, by, less);
+            h[half * 16 + i * 2 + 1] = bf16_fma(high, by, less);
+        }
+    }
+}
+#endif
+
+/* ---- stages ---- */
+
+struct mma_job {
+    const char *x;
+    const uint8_t *w;
+    int64_t x_pitch, w_pitch;
+    int64_t row, row_end, col, col_end; /* of the square */
+    int64_t n;                          /* columns of x and w */
+    int parts;                          /* of each number of x: ACT_BF1 or ACT_BF3T */
+    bool copies;                        /* weights as they are: bf16, in whole pieces */
+};
+
+/* Which pieces of lines a thread copies: one of every `step` lines, at the same place of the line. `step` is a multiple of
+ * eight, so that the place in memory is the same too. */
+struct copier {
+    const char *from; /* of the first line, column 0 */
+    int64_t pitch;    /* of `step` lines */
+    int first, step;  /* lines */
+    int lines;        /* that there are */
+    int column;       /* of the piece */
+    int to;           /* its place, from the beginning of the lines */
+};
+
+/* Of rows in `parts` parts, 32 columns of each in turn. */
+static __device__ inline copier copier_of(const void *rows, int64_t pitch, int64_t row, int64_t end,
+                                          int parts)
+{
+    const int piece = (int)threadIdx.x % PIECES, line = (int)threadIdx.x / PIECES;
+    copier c;
+    c.from = (const char *)rows + (row + line) * pitch + (piece / 4 * parts * 4 + piece % 4) * 16;
+    c.first = line;
+    c.step = (int)blockDim.x / PIECES;
+    c.pitch = pitch * c.step;
+    c.lines = (int)(end - row);
+    c.column = piece * EIGHT;
+    c.to = line * MMA_LINE + (piece ^ line % PIECES) * 16;
+    return c;
+}
+
+/* Columns [at, at + MMA_DEPTH) of LINES lines, which begin `bytes` from column 0 on; zeros where there are none. */
+template <int LINES>
+static __device__ inline void copy_lines(const copier &c, const void *some, char *to, int64_t bytes,
+                                         int64_t at, int64_t n)
+{
+    const char *from = c.from + bytes;
+    const bool inside = at + c.column < n;
+    to += c.to;
+#pragma unroll 4
+    for (int line = c.first; line < LINES; line += c.step) {
+        bool there = inside && line < c.lines;
+        copy_piece(to, there ? from : (const char *)some, there);
+        from += c.pitch;
+        to += c.step * MMA_LINE;
+    }
+}
+
+/* The same of weights that are not bf16: a thread has whole lines. */
+template <class W> static __device__ void read_lines(const mma_job &j, char *to, int64_t at)
+{
+    for (int line = (int)threadIdx.x; line < MMA_COLS; line += (int)blockDim.x) {
+        uint32_t h[MMA_DEPTH / 2] = {};
+        if (j.col + line < j.col_end)
+            line_of<W>(j.w + (j.col + line) * j.w_pitch, at, j.n, h);
+#pragma unroll
+        for (int piece = 0; piece < PIECES; piece++)
+            *(bytes16 *)piece_at(to, line, piece) =
+                bytes16{{h[piece * 4], h[piece * 4 + 1], h[piece * 4 + 2], h[piece * 4 + 3]}};
+    }
+}
+
+struct mma_copiers {
+    copier x, w;
+};
+
+static __device__ inline char *stage_at(char *scratch, int64_t i)
+{
+    return scratch + i % MMA_STAGES * MMA_STAGE_BYTES;
+}
+
+/* Stage i of the walk. */
+template <class W>
+static __device__ inline void fill_stage(const mma_job &j, const mma_copiers &c, char *scratch,
+                                         int64_t i)
+{
+    char *x = stage_at(scratch, i), *w = x + MMA_ROWS * MMA_LINE;
+    const int64_t at = i / j.parts * MMA_DEPTH;
+    copy_lines<MMA_ROWS>(c.x, j.x, x, at * 2 * j.parts + i % j.parts * 64, at, j.n);
+    if (j.copies)
+        copy_lines<MMA_COLS>(c.w, j.x, w, at * 2, at, j.n);
+    else
+        read_lines<W>(j, w, at);
+}
+
+/* One walk along the columns: the sums of one strip of the square for each warp. */
+template <class W>
+static __device__ void walk(const mma_job &j, char *scratch, int strip, float (*sum)[4])
+{
+    const int64_t stages = (j.n + MMA_DEPTH - 1) / MMA_DEPTH * j.parts;
+    const mma_copiers c = {copier_of(j.x, j.x_pitch, j.row, j.row_end, j.parts),
+                           copier_of(j.w, j.w_pitch, j.col, j.col_end, 1)};
+    __syncthreads(); /* what was there has been read */
+    for (int64_t i = 0; i < AHEAD; i++) {
+        if (i < stages)
+            fill_stage<W>(j, c, scratch, i);
+        copies_group();
+    }
+    for (int64_t i = 0; i < stages; i++) {
+        if (i + AHEAD < stages)
+            fill_stage<W>(j, c, scratch, i + AHEAD);
+        copies_group();
+        copies_wait<AHEAD>();
+        stage_done();
+        __syncthreads(); /* stage i is there; stage i - 2 has been read by all, and is filled next */
+        char *stage = stage_at(scratch, i);
+        if (strip < STRIPS) {
+            add_products(sum, stage, stage + MMA_ROWS * MMA_LINE, strip);
+            products_wait<1>();
+        }
+    }
+    products_wait<0>();
+}
+
+/* ---- a square ---- */
+
+template <class W> static __device__ void square(const kargs *k, const mma_job &j, char *scratch)
+{
+    const int lane = lane_index();
+    const float *bias = (const float *)k->in[2];
+    for (int first = 0; first < STRIPS; first += warp_count()) {
+        const int strip = first + warp_index();
+        float sum[FRAGS][4] = {};
+        walk<W>(j, scratch, strip, sum);
+        int64_t row = j.row + strip * STRIP_ROWS + lane / 4, col = j.col + lane % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < FRAGS; i++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+                int64_t r = row + e / 2 * 8, c = col + i * FRAG_COLS + e % 2;
+                if (strip < STRIPS && r < j.row_end && c < j.col_end)
+                    row_out(k, 0, r)[c] = bias ? sum[i][e] + bias[c] : sum[i][e];
+            }
+    }
+}
+
+/* ---- without shared memory ---- */
+
+/* Number c of a row of x. */
+static __device__ inline float x_number(const mma_job &j, int64_t row, int64_t c)
+{
+    const uint16_t *x = (const uint16_t *)(j.x + row * j.x_pitch);
+    float sum = 0;
+    for (int p = j.parts; p-- > 0;)
+        sum += from_bf16(x[(c / 32 * j.parts + p) * 32 + c % 32]);
+    return sum;
+}
+
+template <class W> static __device__ void square_plain(const kargs *k, const mma_job &j)
+{
+    const float *bias = (const float *)k->in[2];
+    const int64_t cols = j.col_end - j.col;
+    for (int64_t i = threadIdx.x; i < (j.row_end - j.row) * cols; i += blockDim.x) {
+        const int64_t row = j.row + i / cols, col = j.col + i % cols;
+        float sum = 0;
+        for (int64_t c = 0; c < j.n; c += EIGHT) {
+            float w[EIGHT];
+            W::eight(j.w + col * j.w_pitch, c, j.n, w);
+            for (int e = 0; e < EIGHT && c + e < j.n; e++)
+                sum = fmaf(from_bf16(to_bf16(w[e])), x_number(j, row, c + e), sum);
+        }
+        row_out(k, 0, row)[col] = bias ? sum + bias[col] : sum;
+    }
+}
+
+/* ---- the kernels ---- */
+
+#ifdef __CUDACC__
+static __device__ inline bool is_shared(const void *p)
+{
+    return __isShared(p);
+}
+#else
+static inline bool is_shared(const void *)
+{
+    return true;
+}
+#endif
+
+static __device__ inline char *aligned(void *scratch)
+{
+    return (char *)(((uintptr_t)scratch + MMA_ALIGN - 1) / MMA_ALIGN * MMA_ALIGN);
+}
+
+template <class W>
+static __device__ void linear_squares(const kargs *k, const kthread *t, int64_t begin, int64_t end,
+                                      int parts, bool bf16)
+{
+    const int64_t rows = k->size.linear.rows, out = k->size.linear.out;
+    const int64_t down = (rows + MMA_ROWS - 1) / MMA_ROWS;
+    mma_job j = {(const char *)k->in[0], (const uint8_t *)k->in[1], k->pitch[0], k->pitch[1]};
+    j.n = k->size.linear.in;
+    j.parts = parts;
+    j.copies = bf16 && j.n % EIGHT == 0 && j.w_pitch % 16 == 0 && at_16(j.w);
+    for (int64_t u = begin; u < end; u++) {
+        j.row = u % down * MMA_ROWS;
+        j.row_end = j.row + MMA_ROWS < rows ? j.row + MMA_ROWS : rows;
+        j.col = u / down * MMA_COLS;
+        j.col_end = j.col + MMA_COLS < out ? j.col + MMA_COLS : out;
+        if (is_shared(t->scratch))
+            square<W>(k, j, aligned(t->scratch));
+        else
+            square_plain<W>(k, j);
+    }
+}
+
+#define LINEAR_MMA(type)                                                                           \
+    static __device__ void k_linear_##type##_mma_cuda(const kargs *k, const kthread *t,            \
+                                                      int64_t begin, int64_t end)                  \
+    {                                                                                              \
+        linear_squares<weight_##type>(k, t, begin, end, 1, DT_##type == DT_BF16);                  \
+    }
+WEIGHT_TYPES_MMA(LINEAR_MMA)
+#undef LINEAR_MMA
+
+static __device__ void k_linear_BF16_exact_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                                int64_t end)
+{
+    linear_squares<weight_BF16>(k, t, begin, end, 3, true);
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* mma_size.h - the squares of linear_mma_cuda.cuh, and their bytes of scratch; for the kernel and for the table. */
+#ifndef WEFT_KERNELS_CUDA_MMA_SIZE_H
+#define WEFT_KERNELS_CUDA_MMA_SIZE_H
+
+enum {
+    MMA_ROWS = 128, /* of the call, of a square of the result */
+    MMA_COLS = 256, /* of the result */
+    MMA_DEPTH = 64, /* columns of x and w at a time: a line of 128 bytes of bf16 */
+    MMA_LINE = 2 * MMA_DEPTH,
+    MMA_STAGES = 4,
+    MMA_STAGE_BYTES = (MMA_ROWS + MMA_COLS) * MMA_LINE,
+    MMA_ALIGN = 1024,
+    CUDA_MMA_BYTES =
+        MMA_STAGES * MMA_STAGE_BYTES + MMA_ALIGN, /* stages begin at a multiple of it */
+};
+
+#endif
