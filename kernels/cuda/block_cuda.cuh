@@ -17,10 +17,12 @@ enum { WARP = 32, WARPS_MAX = 32 };
 #define ONE_COPY __noinline__
 #define PRAGMA(words) _Pragma(#words)
 #define UNROLLED(n) PRAGMA(unroll(n))
+#define UNROLL PRAGMA(unroll)
 #define mad fmaf
 #else
 #define ONE_COPY
 #define UNROLLED(n)
+#define UNROLL
 #define mad(a, b, c)                                                                               \
     ((a) * (b) + (c)) /* a call of a function, where processors have no instruction */
 #endif

@@ -34,7 +34,9 @@ enum {
     AHEAD = MMA_STAGES - 3  /* stages that are filled before they are needed */
 };
 
-/* ---- what a card has instructions for ---- */
+/* ---- what a card has instructions for ----
+ *
+ * add_products: what a stage adds to the sums of a strip; beyond the rows and columns that there are, to anything. */
 
 static __device__ inline char *piece_at(char *lines, int line, int piece)
 {
@@ -76,11 +78,11 @@ static __device__ inline uint64_t lines_at(const char *lines)
 }
 
 /* By four warps together, 64 rows; done when products_wait has returned. */
-static __device__ inline void add_products(float (*sum)[4], char *x, char *w, int strip)
+static __device__ inline void add_products(float (*sum)[4], char *x, char *w, int strip, int, int)
 {
     uint64_t a = lines_at(x + strip / 4 * 64 * MMA_LINE), b = lines_at(w);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#pragma unroll
+    UNROLL
     for (int i = 0; i < MMA_DEPTH / 16; i++)
         wgmma_64x256x16(sum, a + 2 * i, b + 2 * i); /* 32 bytes on */
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -114,14 +116,14 @@ static __device__ inline void multiply(float *sum, const uint32_t *a, const uint
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-static __device__ inline void add_products(float (*sum)[4], char *x, char *w, int strip)
+static __device__ inline void add_products(float (*sum)[4], char *x, char *w, int strip, int, int)
 {
     const int lane = lane_index();
-#pragma unroll
+    UNROLL
     for (int p = 0; p < PIECES; p += 2) { /* 16 deep */
         uint32_t a[4], b[4];
         load_frags(a, piece_at(x, strip * STRIP_ROWS + lane % 16, p + lane / 16));
-#pragma unroll
+        UNROLL
         for (int i = 0; i < FRAGS; i += 2) {
             load_frags(b, piece_at(w, i * FRAG_COLS + lane % 8 + lane / 16 * 8, p + lane / 8 % 2));
             multiply(sum[i], a, b);
@@ -154,21 +156,40 @@ template <int left> static inline void copies_wait(void)
 {
 }
 
-static inline float number_at(char *lines, int line, int i)
+/* Numbers of a line as floats. */
+static inline void line_floats(char *lines, int line, float *to)
 {
-    uint16_t h;
-    memcpy(&h, piece_at(lines, line, i / 8) + i % 8 * 2, sizeof h);
-    return from_bf16(h);
+    for (int piece = 0; piece < PIECES; piece++) {
+        uint16_t h[EIGHT];
+        memcpy(h, piece_at(lines, line, piece), sizeof h);
+        for (int e = 0; e < EIGHT; e++)
+            to[piece * EIGHT + e] = from_bf16(h[e]);
+    }
 }
 
-static inline void add_products(float (*sum)[4], char *x, char *w, int strip)
+static inline float line_dot(const float *x, const float *w)
 {
-    const int lane = lane_index();
+    float some[EIGHT] = {}, sum = 0;
+    for (int c = 0; c < MMA_DEPTH; c++)
+        some[c % EIGHT] += x[c] * w[c];
+    for (int e = 0; e < EIGHT; e++)
+        sum += some[e];
+    return sum;
+}
+
+static inline void add_products(float (*sum)[4], char *x, char *w, int strip, int rows, int cols)
+{
+    const int row = strip * STRIP_ROWS + lane_index() / 4, col = lane_index() % 4 * 2;
+    float a[2][MMA_DEPTH], b[MMA_DEPTH];
+    for (int e = 0; e < 2 && row + e * 8 < rows; e++)
+        line_floats(x, row + e * 8, a[e]);
     for (int i = 0; i < FRAGS; i++)
-        for (int e = 0; e < 4; e++)
-            for (int c = 0; c < MMA_DEPTH; c++)
-                sum[i][e] += number_at(x, strip * STRIP_ROWS + lane / 4 + e / 2 * 8, c) *
-                             number_at(w, i * FRAG_COLS + lane % 4 * 2 + e % 2, c);
+        for (int e = 0; e < 2 && row < rows && i * FRAG_COLS + col + e < cols; e++) {
+            line_floats(w, i * FRAG_COLS + col + e, b);
+            sum[i][e] += line_dot(a[0], b);
+            if (row + 8 < rows)
+                sum[i][2 + e] += line_dot(a[1], b);
+        }
 }
 
 template <int left> static inline void products_wait(void)
@@ -194,7 +215,7 @@ static __device__ inline void line_of(const uint8_t *row, int64_t c, int64_t n, 
     for (int i = 0; i < MMA_DEPTH && c + i < n; i += EIGHT) {
         float v[EIGHT];
         W::eight(row, c + i, n, v);
-#pragma unroll
+        UNROLL
         for (int e = 0; e < EIGHT; e += 2)
             h[(i + e) / 2] = bf16_pair(v[e], v[e + 1]);
     }
@@ -224,12 +245,12 @@ __device__ inline void line_of<weight_Q4_K>(const uint8_t *row, int64_t c, int64
     const int g = (int)(c % 256 / 32);
     bytes16 head = load_16(p), code[2] = {load_16(p + 16 + g * 16), load_16(p + 32 + g * 16)};
     const float d = from_f16((uint16_t)head.w[0]), m = from_f16((uint16_t)(head.w[0] >> 16));
-#pragma unroll
+    UNROLL
     for (int half = 0; half < 2; half++) {
         int scale, min;
         scale_min_6(head, g + half, &scale, &min);
         const uint32_t by = bf16_twice(d * (float)scale), less = bf16_twice(-m * (float)min);
-#pragma unroll
+        UNROLL
         for (int i = 0; i < 8; i++) {
             uint32_t x = code[i / 4].w[i % 4] >> 4 * half;
             /* bytes 0, 1 and 2, 3 apart, each in 16 bits */
@@ -291,7 +312,7 @@ static __device__ inline void copy_lines(const copier &c, const void *some, char
     const char *from = c.from + bytes;
     const bool inside = at + c.column < n;
     to += c.to;
-#pragma unroll 4
+    UNROLLED(4)
     for (int line = c.first; line < LINES; line += c.step) {
         bool there = inside && line < c.lines;
         copy_piece(to, there ? from : (const char *)some, there);
@@ -307,7 +328,7 @@ template <class W> static __device__ void read_lines(const mma_job &j, char *to,
         uint32_t h[MMA_DEPTH / 2] = {};
         if (j.col + line < j.col_end)
             line_of<W>(j.w + (j.col + line) * j.w_pitch, at, j.n, h);
-#pragma unroll
+        UNROLL
         for (int piece = 0; piece < PIECES; piece++)
             *(bytes16 *)piece_at(to, line, piece) =
                 bytes16{{h[piece * 4], h[piece * 4 + 1], h[piece * 4 + 2], h[piece * 4 + 3]}};
@@ -359,7 +380,8 @@ static __device__ void walk(const mma_job &j, char *scratch, int strip, float (*
         __syncthreads(); /* stage i is there; stage i - 2 has been read by all, and is filled next */
         char *stage = stage_at(scratch, i);
         if (strip < STRIPS) {
-            add_products(sum, stage, stage + MMA_ROWS * MMA_LINE, strip);
+            add_products(sum, stage, stage + MMA_ROWS * MMA_LINE, strip, (int)(j.row_end - j.row),
+                         (int)(j.col_end - j.col));
             products_wait<1>();
         }
     }
@@ -372,19 +394,20 @@ template <class W> static __device__ void square(const kargs *k, const mma_job &
 {
     const int lane = lane_index();
     const float *bias = (const float *)k->in[2];
-    for (int first = 0; first < STRIPS; first += warp_count()) {
+    const int strips = (int)(j.row_end - j.row + STRIP_ROWS - 1) / STRIP_ROWS; /* that there are */
+    for (int first = 0; first < strips; first += warp_count()) {
         const int strip = first + warp_index();
         float sum[FRAGS][4] = {};
         walk<W>(j, scratch, strip, sum);
         int64_t row = j.row + strip * STRIP_ROWS + lane / 4, col = j.col + lane % 4 * 2;
-#pragma unroll
+        UNROLL
         for (int i = 0; i < FRAGS; i++)
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-                int64_t r = row + e / 2 * 8, c = col + i * FRAG_COLS + e % 2;
-                if (strip < STRIPS && r < j.row_end && c < j.col_end)
-                    row_out(k, 0, r)[c] = bias ? sum[i][e] + bias[c] : sum[i][e];
-            }
+            UNROLL
+        for (int e = 0; e < 4; e++) {
+            int64_t r = row + e / 2 * 8, c = col + i * FRAG_COLS + e % 2;
+            if (strip < STRIPS && r < j.row_end && c < j.col_end)
+                row_out(k, 0, r)[c] = bias ? sum[i][e] + bias[c] : sum[i][e];
+        }
     }
 }
 
