@@ -277,15 +277,13 @@ struct mma_job {
     bool copies;                        /* weights as they are: bf16, in whole pieces */
 };
 
-/* Which pieces of lines a thread copies: one of every `step` lines, at the same place of the line. `step` is a multiple of
- * eight, so that the place in memory is the same too. */
+/* Which pieces of lines a thread copies: the same one of every `step` lines. */
 struct copier {
     const char *from; /* of the first line, column 0 */
     int64_t pitch;    /* of `step` lines */
     int first, step;  /* lines */
     int lines;        /* that there are */
-    int column;       /* of the piece */
-    int to;           /* its place, from the beginning of the lines */
+    int piece;
 };
 
 /* Of rows in `parts` parts, 32 columns of each in turn. */
@@ -299,8 +297,7 @@ static __device__ inline copier copier_of(const void *rows, int64_t pitch, int64
     c.step = (int)blockDim.x / PIECES;
     c.pitch = pitch * c.step;
     c.lines = (int)(end - row);
-    c.column = piece * EIGHT;
-    c.to = line * MMA_LINE + (piece ^ line % PIECES) * 16;
+    c.piece = piece;
     return c;
 }
 
@@ -310,14 +307,12 @@ static __device__ inline void copy_lines(const copier &c, const void *some, char
                                          int64_t at, int64_t n)
 {
     const char *from = c.from + bytes;
-    const bool inside = at + c.column < n;
-    to += c.to;
+    const bool inside = at + c.piece * EIGHT < n;
     UNROLLED(4)
     for (int line = c.first; line < LINES; line += c.step) {
         bool there = inside && line < c.lines;
-        copy_piece(to, there ? from : (const char *)some, there);
+        copy_piece(piece_at(to, line, c.piece), there ? from : (const char *)some, there);
         from += c.pitch;
-        to += c.step * MMA_LINE;
     }
 }
 

@@ -171,8 +171,7 @@ static void check_cards(const char *path, const graph *g)
                     .n_seq = 2,
                     .n_tok_max = i & 1 ? 64 : 5,
                     .kv = DT_F16,
-                    .deterministic = i & 2,
-                    .round_bf16 = i & 4};
+                    .deterministic = i & 2};
         check(path, g, &t, true, false);
     }
 }
