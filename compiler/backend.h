@@ -18,6 +18,7 @@ typedef struct {
     klayout layout; /* of that weight */
     int64_t rows;   /* that a call may give it at most */
     bool exact;     /* it may not round what it multiplies */
+    bool any_rows;  /* calls of all sizes use it, so that their bits are the same */
 } kernel_want;
 
 enum { CHAIN_STEPS_MAX = 16 }; /* of an item */

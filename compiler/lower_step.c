@@ -558,6 +558,7 @@ weft_status lower_step(lower *lo, const gnode *n, plan_step *s)
                         .type = type,
                         .layout = lo->layout,
                         .rows = rows_for_kernel(lo, n),
+                        .any_rows = lo->t->deterministic,
                         .exact = s->prec_f32};
     if (!lo->t->be->select(lo->t->be, &want, &k))
         return weft_fail(lo->dg, W0901, n->loc, "%s: there is no kernel for it with weights of %s",

@@ -23,12 +23,12 @@ const kernel_row cuda_row_table[] = {
 
 const int32_t cuda_row_count = (int32_t)(sizeof cuda_row_table / sizeof cuda_row_table[0]);
 
-const kernel_row *cuda_row_select(kop op, dtype type, int64_t n_row, bool exact)
+const kernel_row *cuda_row_select(kop op, dtype type, int64_t n_row, bool exact, bool any_rows)
 {
     for (int32_t i = cuda_row_count - 1; i >= 0; i--) {
         const kernel_row *r = &cuda_row_table[i];
         if (r->op == op && (r->type == DT_COUNT || r->type == type) && kernel_takes(r, n_row) &&
-            !(exact && act_rounds(r->act)))
+            !(exact && act_rounds(r->act)) && !(any_rows && r->most < MANY))
             return r;
     }
     return NULL;

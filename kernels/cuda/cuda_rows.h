@@ -10,7 +10,7 @@ extern const int32_t cuda_row_count;
 
 /* The last row of an op for weights of this type, as stored, and n_row rows; exact: one that does not round activations. NULL:
  * there is none. */
-const kernel_row *cuda_row_select(kop op, dtype type, int64_t n_row, bool exact);
+const kernel_row *cuda_row_select(kop op, dtype type, int64_t n_row, bool exact, bool any_rows);
 const kernel_row *cuda_row_find(const char *symbol); /* or NULL */
 
 #endif

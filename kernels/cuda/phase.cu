@@ -7,6 +7,7 @@
 #include "kernels/cuda/experts_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
 #include "kernels/cuda/linear_mma_cuda.cuh"
+#include "kernels/cuda/linear_stream_cuda.cuh"
 #include "kernels/cuda/lora_cuda.cuh"
 #include "kernels/cuda/map_cuda.cuh"
 #include "kernels/cuda/move_cuda.cuh"
@@ -97,27 +98,95 @@ static __device__ void words_copy(void *to, const void *from, int bytes)
         ((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
-static __device__ void pack_copy(const cuda_run &r, int32_t phase, cuda_pack *packs)
+/* A thread's part of a pack, on its way to shared memory while a phase runs. The block has at least 128 threads where it is a
+ * card's; others copy at once. */
+struct pack_part {
+    enum { WORDS = 4, THREADS = (int)(sizeof(cuda_pack) / 8 + WORDS - 1) / WORDS };
+    uint64_t w[WORDS];
+};
+
+static __device__ inline pack_part pack_load(const cuda_run &r, int32_t phase)
+{
+    pack_part p = {};
+    if (phase >= r.end || blockDim.x < pack_part::THREADS)
+        return p;
+    const uint64_t *from = (const uint64_t *)&r.pack[phase];
+    UNROLL
+    for (int i = 0; i < pack_part::WORDS; i++) {
+        int at = i * (int)blockDim.x + (int)threadIdx.x;
+        if (at < (int)(sizeof(cuda_pack) / 8))
+            p.w[i] = from[at];
+    }
+    return p;
+}
+
+static __device__ inline void pack_store(const cuda_run &r, int32_t phase, const pack_part &p,
+                                         cuda_pack *packs)
 {
     if (phase >= r.end)
         return;
     cuda_pack *to = &packs[phase % PACKS];
-    const cuda_phase p = r.phase[phase];
-    if (threadIdx.x == 0)
-        to->at = p;
-    if (is_packed(p)) {
-        words_copy(to->item, r.item + p.first, p.n_item * (int)sizeof(cuda_item));
-        words_copy(to->step, r.step + p.step, p.n_step * (int)sizeof(cuda_step));
+    if (blockDim.x < pack_part::THREADS)
+        words_copy(to, &r.pack[phase], sizeof *to);
+    UNROLL
+    for (int i = 0; i < pack_part::WORDS && blockDim.x >= pack_part::THREADS; i++) {
+        int at = i * (int)blockDim.x + (int)threadIdx.x;
+        if (at < (int)(sizeof(cuda_pack) / 8))
+            ((uint64_t *)to)[at] = p.w[i];
     }
 }
 
-static __device__ tables tables_of(const cuda_run &r, const cuda_pack *pack)
+static __device__ tables tables_of(const cuda_run &r, const cuda_phase &p, const cuda_pack *pack)
 {
-    const cuda_phase &p = pack->at;
-    if (!is_packed(p))
+    if (!pack || !is_packed(p))
         return tables{r.item, r.step};
     return tables{pack->item - p.first, pack->step - p.step};
 }
+
+/* ---- weights ahead ---- */
+
+/* A block's share of a line. */
+struct line_share {
+    int64_t first, last;
+};
+
+static __device__ inline line_share share_of(const member &m, int64_t units)
+{
+    return line_share{m.t.index * units / m.t.count, (m.t.index + 1) * units / m.t.count};
+}
+
+/* The units of an item that a block has. */
+static __device__ inline line_share share_in(const line_share &s, const cuda_item &it)
+{
+    int64_t begin = s.first > it.at ? s.first - it.at : 0;
+    return line_share{begin, least(s.last - it.at, it.units)};
+}
+
+/* What a phase will multiply, by a warp: a lane for each step. Items that are computed in several goes are left out. */
+static __device__ void segments_list(const member &m, const cuda_pack *pack, int32_t phase)
+{
+    ring_block *r = block_ring();
+    const line_share all = share_of(m, pack->at.units);
+    ring_segment to = {};
+    if (is_packed(pack->at) && lane_index() < pack->at.n_step) {
+        const cuda_step &s = pack->step[lane_index()];
+        const cuda_item &it = pack->item[s.item - pack->at.first];
+        const line_share u = share_in(all, it);
+        const int64_t row = u.first * s.unit_rows, end = least(u.last * s.unit_rows, s.all_rows);
+        if (s.cut.rows && !it.every && end > row && (it.grain == 0 || u.last - u.first <= it.grain))
+            to = ring_segment{(const char *)s.in[1] + row * s.pitch, s.pitch, (int32_t)(end - row), s.cut};
+    }
+    const uint32_t which = __ballot_sync(ALL_LANES, to.rows > 0);
+    const int at = __popc(which & ((1u << lane_index()) - 1));
+    if (to.rows > 0 && at < RING_SEGMENTS)
+        r->list[phase & 1][at] = to;
+    if (lane_index() == 0) {
+        const int n = __popc(which);
+        r->n[phase & 1] = n < RING_SEGMENTS ? n : RING_SEGMENTS;
+        r->last = phase;
+    }
+}
+static_assert((int)PACK_STEPS <= (int)WARP, "a lane for each step");
 
 /* ---- a step ---- */
 
@@ -201,19 +270,13 @@ static __device__ void range_run(const member &m, const tables &t, const cuda_it
  * over all ranges of the block, so that there is one copy of what runs them. */
 static __device__ void phase_run(const member &m, const tables &t, const cuda_phase &p)
 {
-    const cuda_item *item = t.item + p.first;
-    int64_t all = 0, at = 0; /* `at`: where an item begins in the line */
-    for (int32_t i = 0; i < p.n_item; i++)
-        all += item[i].every ? 0 : item[i].units;
-    const int64_t first = m.t.index * all / m.t.count, last = (m.t.index + 1) * all / m.t.count;
-    for (int32_t i = 0; i < p.n_item; i++) {
-        const bool every = item[i].every != 0;
-        int64_t begin = every || first < at ? 0 : first - at;
-        const int64_t end = every ? item[i].units : least(last - at, item[i].units);
-        const int64_t most = every || item[i].grain == 0 ? end - begin : item[i].grain;
-        for (; begin < end; begin += most)
-            range_run(m, t, item[i], begin, least(begin + most, end));
-        at += every ? 0 : item[i].units;
+    const line_share own = share_of(m, p.units);
+    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
+        const cuda_item &it = t.item[i];
+        line_share u = it.every ? line_share{0, it.units} : share_in(own, it);
+        const int64_t most = it.every || it.grain == 0 ? u.last - u.first : it.grain;
+        for (; u.first < u.last; u.first += most)
+            range_run(m, t, it, u.first, least(u.first + most, u.last));
     }
 }
 
@@ -239,7 +302,7 @@ static __device__ uint32_t block_word(uint32_t of_first)
 /* A word of the host takes longer to come than a barrier: where blocks wait for each other, one of them looks now and then. */
 static __device__ bool asks_host(const cuda_run &r, int32_t phase)
 {
-    return r.end - r.first == 1 || (blockIdx.x == 0 && (phase - r.first) % CANCEL_EVERY == 0);
+    return blockIdx.x == 0 && (phase - r.first) % CANCEL_EVERY == 0;
 }
 
 static __device__ bool is_cancelled(const cuda_run &r)
@@ -247,24 +310,59 @@ static __device__ bool is_cancelled(const cuda_run &r)
     return r.cancel && block_word(threadIdx.x == 0 ? host_word(r.cancel) : 0) != 0;
 }
 
-/* Wait until all blocks have come here for the n-th time; what they wrote before can be read after. False: stop. Meanwhile the
- * tables of the phase after the next one come. */
-static __device__ bool gate_pass(const cuda_run &r, uint32_t n, bool stop, cuda_pack *packs)
+/* Wait until all blocks have come here for the n-th time; what they wrote before can be read after. False: stop. Meanwhile
+ * another warp lists the segments of the phase after the next one. */
+static __device__ bool gate_pass(const member &m, uint32_t n, bool stop, const cuda_pack *packs)
 {
-    uint32_t seen = 0;
+    const cuda_run &r = *m.r;
+    const int32_t list = r.first + (int32_t)n + 1;
+    block_words *words = block_memory();
     __syncthreads();
     if (threadIdx.x == 0) {
         if (stop)
             atomicOr(r.gate, GATE_STOP);
         gate_add(r.gate);
     }
-    pack_copy(r, r.first + (int32_t)n + 1, packs);
+    if (warp_index() == warp_count() - 1 && list < r.end)
+        segments_list(m, &packs[list % PACKS], list);
     if (threadIdx.x == 0) {
+        uint32_t seen;
         do
             seen = gate_read(r.gate);
         while ((seen & ~GATE_STOP) < n * gridDim.x);
+        words->word[0] = (int32_t)seen;
     }
-    return (block_word(seen) & GATE_STOP) == 0;
+    __syncthreads();
+    return ((uint32_t)words->word[0] & GATE_STOP) == 0;
+}
+
+/* All phases of a launch, between which blocks wait for each other. While one is computed the tables of the phase after the next
+ * one come, and the weights of the next one. */
+static __device__ void phases_run(const member &m, cuda_pack *packs)
+{
+    const cuda_run &r = *m.r;
+    ring_block *ring = block_ring();
+    for (int32_t i = r.first; i < r.first + 2; i++)
+        pack_store(r, i, pack_load(r, i), packs);
+    __syncthreads();
+    for (int32_t i = r.first; i < r.first + 2 && i < r.end; i++)
+        if (warp_index() == 0)
+            segments_list(m, &packs[i % PACKS], i);
+    __syncthreads();
+    for (int32_t i = r.first; i < r.end; i++) {
+        const cuda_pack *pack = &packs[i % PACKS];
+        const pack_part part = pack_load(r, i + 2);
+        const bool stop = asks_host(r, i) && is_cancelled(r);
+        ring_phase(ring, i);
+        __syncthreads();
+        ring_fill(ring);
+        if (!stop)
+            phase_run(m, tables_of(r, pack->at, pack), pack->at);
+        pack_store(r, i + 2, part, packs);
+        if (i + 1 < r.end && !gate_pass(m, (uint32_t)(i + 1 - r.first), stop, packs))
+            break;
+    }
+    copies_wait<0>();
 }
 
 extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
@@ -276,23 +374,18 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     char *dynamic = simt_dynamic();
 #endif
     __shared__ kargs own;
-    cuda_pack *packs = (cuda_pack *)dynamic;
-    char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : dynamic + PACKS_BYTES;
+    char *ring = dynamic + PACKS_BYTES;
+    char *after = ring + r.ring_x + (r.ring_slots ? cuda_ring_bytes(warp_count(), r.ring_slots) : 0);
+    char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : after;
     member m = {&r,
                 {(int)blockIdx.x, (int)gridDim.x, block + r.local_bytes,
                  (size_t)(r.block_bytes - r.local_bytes)},
                 block,
                 r.ns ? r.ns + (int64_t)blockIdx.x * r.n_step : NULL,
                 &own};
-    pack_copy(r, r.first, packs);
-    pack_copy(r, r.first + 1, packs);
-    __syncthreads();
-    for (int32_t i = r.first; i < r.end; i++) {
-        const cuda_pack *pack = &packs[i % PACKS];
-        bool stop = asks_host(r, i) && is_cancelled(r);
-        if (!stop)
-            phase_run(m, tables_of(r, pack), pack->at);
-        if (i + 1 < r.end && !gate_pass(r, (uint32_t)(i + 1 - r.first), stop, packs))
-            break;
-    }
+    ring_open(block_ring(), ring, r.ring_slots, r.ring_x, r.first);
+    if (r.pack)
+        phases_run(m, (cuda_pack *)dynamic);
+    else if (!is_cancelled(r))
+        phase_run(m, tables_of(r, r.phase[r.first], NULL), r.phase[r.first]);
 }

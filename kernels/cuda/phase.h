@@ -6,7 +6,7 @@
 #ifndef WEFT_KERNELS_CUDA_PHASE_H
 #define WEFT_KERNELS_CUDA_PHASE_H
 
-#include "kernels/kernels.h"
+#include "kernels/cuda/ring_size.h"
 
 enum { CUDA_BLOCK = 256 }; /* threads of a block; kernels ask blockDim, a multiple of 32 */
 
@@ -24,23 +24,31 @@ typedef struct {
     int64_t rows;         /* kargs.n[0], of the call */
     int32_t shape;        /* of the bucket's */
     uint32_t local, tile; /* which operands are such: bit i is in[i], bit K_IN_MAX + i is out[i] */
-    uint32_t pad;
+    int32_t item;         /* of the bucket: which it belongs to */
+    /* Of a linear whose weights come through the ring: how rows are cut (rows 0: they do not), from row to row, rows of a
+     * unit and of all. */
+    cuda_cut cut;
+    int64_t pitch;
+    int32_t unit_rows, all_rows;
 } cuda_step;
 
 typedef struct {
     int32_t first, n_step; /* of the bucket's steps */
     int32_t every;         /* not 0: each block computes all of it for itself */
     int64_t units;         /* of the call */
+    int64_t at;            /* where they begin in the line of its phase */
     int64_t grain;         /* units at once, at most; 0: any number */
 } cuda_item;
 
 typedef struct {
     int32_t first, n_item; /* those that every block computes come first */
     int32_t step, n_step;  /* all steps of these */
+    int64_t units;         /* of its line */
 } cuda_phase;
 
-/* What a block has of some phases in shared memory, in front of its own: tables that come from the card's memory would be
- * waited for at every step. A phase with more is read from there. */
+/* A phase with its items and steps. Where blocks wait for each other they have those of some phases in shared memory, in front of
+ * their own: tables that come from the card's memory would be waited for at every step. A phase with more is read
+ * from there. */
 enum { PACK_ITEMS = 12, PACK_STEPS = 16 };
 
 typedef struct {
@@ -60,6 +68,7 @@ typedef struct {
     const cuda_step *step;
     const cuda_item *item;
     const cuda_phase *phase;
+    const cuda_pack *pack; /* the same, where there are several phases; else NULL */
     int32_t first,
         end; /* phases of this launch. More than one: all blocks are resident, and wait for each other between them */
     const kbatch *batch;
@@ -67,7 +76,10 @@ typedef struct {
     char *
         blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory, behind the packs */
     uint64_t block_bytes, local_bytes; /* values, then scratch */
-    uint32_t *gate;                    /* how many blocks came to it; 0 before the launch */
+    int32_t
+        ring_slots;  /* of each warp; 0: there is no ring. It is in front of the block's memory: */
+    uint32_t ring_x; /* so many bytes for x, then the slots */
+    uint32_t *gate;  /* how many blocks came to it; 0 before the launch */
     const uint32_t
         *cancel;  /* not 0: leave out what is left; memory of the host. NULL: nothing does */
     uint64_t *ns; /* [blocks][n_step]: added to, the time of each step; NULL: not measured */

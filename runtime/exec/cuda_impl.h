@@ -100,15 +100,18 @@ typedef struct {
     cuda_step *steps;        /* [n_step] */
     cuda_item *items;        /* [n_item] */
     cuda_phase *phases;      /* [n_item] of room */
+    cuda_pack *packs;        /* the same; where phases are one launch */
     int64_t *units;          /* [n_item], of the call */
     kargs *args;             /* [n_step], of the call, with the card's addresses */
     exec_spaces *own;        /* [n_step] */
     const kernel_row **rows; /* [n_step] */
     int32_t n_shape;
-    int32_t n_phase;         /* of the call */
-    bool at_once;            /* all phases in one launch */
-    size_t local_bytes;      /* of each block: values; scratch is behind them */
-    size_t shared; /* bytes of a block that are in shared memory; 0: all are in the card's */
+    int32_t n_phase;    /* of the call */
+    bool at_once;       /* all phases in one launch */
+    size_t local_bytes; /* of each block: values; scratch is behind them */
+    size_t shared;      /* bytes of a block that are in shared memory; 0: all are in the card's */
+    int ring_slots;     /* for weights on their way; 0: there is no ring */
+    size_t ring_x, ring_bytes; /* of it for x; in all */
     /* The call that tables were last made ready for. */
     bool ready, apart; /* apart: with a barrier after every phase, for a watch */
     int64_t n_row[ROWS_FIXED];

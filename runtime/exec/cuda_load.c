@@ -61,11 +61,14 @@ static void carve_tables(carving *c, const device_load *what, exec *e)
         cuda_step *steps = carve(c, (size_t)b->n_step, sizeof *steps);
         cuda_item *items = carve(c, (size_t)b->n_item, sizeof *items);
         cuda_phase *phases = carve(c, (size_t)b->n_item, sizeof *phases);
+        cuda_pack *packs =
+            carve(c, b->n_tok_max > K_ROWS_FEW ? 0 : (size_t)b->n_item, sizeof *packs);
         if (c->base) {
             e->buckets[i].shapes = shapes;
             e->buckets[i].steps = steps;
             e->buckets[i].items = items;
             e->buckets[i].phases = phases;
+            e->buckets[i].packs = packs;
         }
     }
     e->at.ns = c->at;
@@ -172,6 +175,22 @@ static int32_t add_shape(cuda_bucket *c, const kargs *k, int32_t row)
     return i;
 }
 
+/* Weights that come through the ring, if they can be cut. */
+static void cut_step(cuda_bucket *c, const kargs *k, const kernel_row *row, cuda_step *s)
+{
+    if (row->op != KOP_linear)
+        return;
+    s->cut = cuda_cut_of(row->type, k->size.linear.in, k->pitch[1]);
+    s->pitch = k->pitch[1];
+    s->unit_rows = (int32_t)(k->tile ? k->tile : k->size.linear.out);
+    s->all_rows = (int32_t)k->size.linear.out;
+    if ((uintptr_t)k->in[1] % 16 != 0)
+        s->cut.rows = 0;
+    size_t x = align_up((size_t)cuda_ring_x_bytes(row->type, k->size.linear.in));
+    if (s->cut.rows)
+        c->ring_x = x > c->ring_x ? x : c->ring_x;
+}
+
 static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at, cuda_bucket *c,
                              int32_t i)
 {
@@ -187,6 +206,8 @@ static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at
                               .tile = c->own[i].tile};
     memcpy(c->steps[i].in, k.in, sizeof k.in);
     memcpy(c->steps[i].out, k.out, sizeof k.out);
+    if (s->per_row == 1 && c->rows[i]->most == 1)
+        cut_step(c, &k, c->rows[i], &c->steps[i]);
     k.cell = s->cell >= 0 ? e->cells + s->cell : NULL; /* those that can be looked at here */
     k.lora = e->lora;
     size_t need = kernel_scratch(c->rows[i], &k), scratch = e->block_bytes - e->local_bytes;
@@ -219,9 +240,32 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
                                       .n_step = it->n_step,
                                       .every = it->per_thread,
                                       .grain = it->grain};
+            for (int32_t k = 0; k < it->n_step; k++)
+                c->steps[it->first + k].item = i;
         }
     }
     return WEFT_OK;
+}
+
+/* How many blocks of so much shared memory fit a multiprocessor. */
+static cu_result blocks_fit(const cuda_device *d, size_t shared, int *out_n)
+{
+    return d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(out_n, d->phases, CUDA_BLOCK,
+                                                                  PACKS_BYTES + shared);
+}
+
+/* As many slots as shared memory has room for, behind the block's own. */
+static void choose_ring(const cuda_device *d, cuda_bucket *c)
+{
+    enum { WARPS = CUDA_BLOCK / 32 };
+    const size_t own = c->shared + c->ring_x;
+    c->ring_slots = RING_SLOTS_MAX;
+    while (c->ring_slots >= RING_SLOTS_LEAST &&
+           own + (size_t)cuda_ring_bytes(WARPS, c->ring_slots) > d->shared_bytes)
+        c->ring_slots--;
+    if (c->ring_x == 0 || !c->shared || c->ring_slots < RING_SLOTS_LEAST)
+        c->ring_slots = 0, c->ring_x = 0;
+    c->ring_bytes = c->ring_x + (size_t)cuda_ring_bytes(WARPS, c->ring_slots);
 }
 
 /* Calls of few rows are over in microseconds, of which launches would be the most: their phases are one launch, and blocks wait
@@ -239,11 +283,13 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         if (!one && c->local_bytes > 0)
             continue;
         size_t own = c->local_bytes + align_up(c->plan->scratch_bytes);
-        size_t shared = own <= d->shared_bytes ? own : 0;
-        r = d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(&fits, d->phases, CUDA_BLOCK,
-                                                                   PACKS_BYTES + shared);
+        c->shared = own <= d->shared_bytes ? own : 0;
+        if (one)
+            choose_ring(d, c);
+        r = blocks_fit(d, c->shared + c->ring_bytes, &fits);
         c->at_once = one && fits > 0;
-        c->shared = fits > 0 && (one || c->local_bytes == 0) ? shared : 0;
+        if (fits == 0)
+            c->shared = c->ring_bytes = 0;
     }
     return cuda_leave(dg, d, r, "asking how many blocks fit");
 }

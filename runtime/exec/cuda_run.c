@@ -56,6 +56,27 @@ static bool count_units(const exec *e, cuda_bucket *c, const kbatch *b, bool all
     return changed;
 }
 
+/* A phase with what is in it; of one that has more than there is room for, only where that is. */
+static void fill_pack(const cuda_bucket *c, const cuda_phase *p, cuda_pack *to)
+{
+    to->at = *p;
+    if (p->n_item > PACK_ITEMS || p->n_step > PACK_STEPS)
+        return;
+    memcpy(to->item, c->items + p->first, (size_t)p->n_item * sizeof *to->item);
+    memcpy(to->step, c->steps + p->step, (size_t)p->n_step * sizeof *to->step);
+}
+
+/* The units of its items in one line. */
+static int64_t line_up(cuda_bucket *c, item_span s)
+{
+    int64_t at = 0;
+    for (int32_t i = s.first; i < s.end; i++) {
+        c->items[i].at = at;
+        at += c->items[i].every ? 0 : c->units[i];
+    }
+    return at;
+}
+
 static void list_phases(const exec *e, cuda_bucket *c)
 {
     c->n_phase = 0;
@@ -64,10 +85,15 @@ static void list_phases(const exec *e, cuda_bucket *c)
         if (s.first >= s.end)
             return;
         const plan_item *first = &c->plan->item[s.first], *last = &c->plan->item[s.end - 1];
-        c->phases[c->n_phase++] = (cuda_phase){.first = s.first,
-                                               .n_item = s.end - s.first,
-                                               .step = first->first,
-                                               .n_step = last->first + last->n_step - first->first};
+        cuda_phase *p = &c->phases[c->n_phase];
+        *p = (cuda_phase){.first = s.first,
+                          .n_item = s.end - s.first,
+                          .step = first->first,
+                          .n_step = last->first + last->n_step - first->first,
+                          .units = line_up(c, s)};
+        if (c->at_once)
+            fill_pack(c, p, &c->packs[c->n_phase]);
+        c->n_phase++;
         from = s.end;
     }
 }
@@ -95,7 +121,8 @@ static cu_result prepare(exec *e, cuda_bucket *c, const kbatch *b)
     if (!count_units(e, c, b, !same) && same)
         return CU_OK;
     list_phases(e, c);
-    size_t end = (size_t)((char *)(c->phases + c->n_phase) - (char *)c->items);
+    char *last = c->at_once ? (char *)(c->packs + c->n_phase) : (char *)(c->phases + c->n_phase);
+    size_t end = (size_t)(last - (char *)c->items);
     cu_result r = push(e, c->items, end);
     return r == CU_OK && !same ? push(e, c->steps, (size_t)c->plan->n_step * sizeof *c->steps) : r;
 }
@@ -119,12 +146,13 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
 {
     const cuda_device *d = e->d;
     unsigned grid = (unsigned)d->blocks;
-    bool together = end - first > 1;
-    unsigned bytes = (unsigned)(PACKS_BYTES + shared);
+    bool together = c->at_once && end - first == c->n_phase;
+    unsigned bytes = (unsigned)(PACKS_BYTES + shared + (together ? c->ring_bytes : 0));
     cuda_run run = {.shape = card_of(e, c->shapes),
                     .step = card_of(e, c->steps),
                     .item = card_of(e, c->items),
                     .phase = card_of(e, c->phases),
+                    .pack = together ? card_of(e, c->packs) : NULL,
                     .first = first,
                     .end = end,
                     .batch = (const kbatch *)(void *)(e->card + e->at.batch),
@@ -132,6 +160,8 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
                     .blocks = shared ? NULL : e->blocks,
                     .block_bytes = shared ? shared : e->block_bytes,
                     .local_bytes = c->local_bytes,
+                    .ring_slots = together ? c->ring_slots : 0,
+                    .ring_x = together ? (uint32_t)c->ring_x : 0,
                     .gate = (uint32_t *)(void *)(e->card + e->at.gate),
                     .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
                     .n_step = c->plan->n_step};

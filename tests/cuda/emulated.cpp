@@ -4,23 +4,50 @@
 
 #include "tests/cuda/emulated.h"
 
+enum { RING_X_MOST = 1 << 17 }; /* of the checker's cases */
+
 struct kernel_call {
+    kop op;
     kernel_fn *fn;
     const kargs *k;
     const kthread *t;
     int64_t begin, end;
 };
 
+/* A ring for it alone, as phases have one. */
+static void ring_for(const kernel_call *c)
+{
+    const kargs *k = c->k;
+    ring_block *r = block_ring();
+    const int64_t n = k->size.linear.in;
+    const cuda_cut cut = cuda_cut_of(k->type[1], n, k->pitch[1]);
+    const bool rings = c->op == KOP_linear && cut.rows > 0 && at_16(k->in[1]) && at_16(k->in[0]);
+    ring_open(r, simt_dynamic(), rings ? 3 : 0, cuda_ring_x_bytes(k->type[1], n), 0);
+    if (!rings)
+        return;
+    const kpart part = kpart_of(k, k->size.linear.out, c->begin, c->end);
+    if (threadIdx.x == 0) {
+        r->list[0][0] = ring_segment{(const char *)k->in[1] + part.col * k->pitch[1], k->pitch[1],
+                                     (int32_t)(part.col_end - part.col), cut};
+        r->n[0] = 1;
+        r->last = 0;
+    }
+    __syncthreads();
+    ring_fill(r);
+}
+
 static void call_kernel(void *args)
 {
     const kernel_call *c = (const kernel_call *)args;
+    ring_for(c);
     c->fn(c->k, c->t, c->begin, c->end);
 }
 
 static void run_kernel(kernel_call call)
 {
     char error[FIBRE_ERROR_MAX];
-    simt_grid g = {1, EMULATED_THREADS, 0, call_kernel, &call};
+    const size_t ring = (size_t)cuda_ring_bytes(EMULATED_THREADS / WARP, 3) + RING_X_MOST;
+    simt_grid g = {1, EMULATED_THREADS, ring, call_kernel, &call};
     if (!simt_launch(&g, error))
         emulated_fail(error);
 }
@@ -28,7 +55,7 @@ static void run_kernel(kernel_call call)
 #define CUDA_KERNEL(op, type, act, least, most, symbol, ...)                                       \
     void emulated_##symbol(const kargs *k, const kthread *t, int64_t begin, int64_t end)           \
     {                                                                                              \
-        run_kernel(kernel_call{symbol, k, t, begin, end});                                         \
+        run_kernel(kernel_call{KOP_##op, symbol, k, t, begin, end});                                         \
     }
 #include "kernels/cuda/cuda_kernels.def"
 #undef CUDA_KERNEL

@@ -1,0 +1,335 @@
+/* linear_stream_cuda.cuh - one row of x times w transposed, with weights that come through the ring (ring_cuda.cuh).
+ *
+ * A chunk is what 32 lanes multiply at a time. Of 16-bit numbers a lane has eight columns of every 256 of two rows; of blocks it
+ * has a run of columns, of one row or of several that lie side by side, and reads it from shared memory by itself.
+ *
+ * x is brought to shared memory first, once for all that a phase multiplies with it: as floats, four of every eight in each of
+ * two halves, or in 8 bits, in blocks that lie in different banks. Rows that cannot be cut, and blocks without a ring,
+ * take the plain way. */
+#ifndef WEFT_KERNELS_CUDA_LINEAR_STREAM_CUDA_CUH
+#define WEFT_KERNELS_CUDA_LINEAR_STREAM_CUDA_CUH
+
+#include "kernels/cuda/linear_cuda.cuh"
+#include "kernels/cuda/ring_cuda.cuh"
+
+static __device__ inline int dot4(uint32_t a, uint32_t b, int sum)
+{
+    return __dp4a((int)a, (int)b, sum);
+}
+
+/* Four bytes from any even place on, of two words. */
+static __device__ inline uint32_t word_at(const uint32_t *w, int byte)
+{
+    return byte % 4 ? w[byte / 4] >> 16 | w[byte / 4 + 1] << 16 : w[byte / 4];
+}
+
+/* ---- types: the product of a lane's run with run i of x ---- */
+
+struct run_Q8_0 {
+    enum { TYPE = DT_Q8_0, COLS = 128, BYTES = 136, ACT = ACT_Q8 };
+    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    {
+        const shared_place block = x + i / 2 * RING_X_BLOCK, codes = block + i % 2 * COLS;
+        const bytes16 scales = shared_16(block + RING_X_COLS + i % 2 * 16);
+        uint32_t v[BYTES / 4];
+        float sum = 0;
+        UNROLL
+        for (int e = 0; e < BYTES / 8; e++) {
+            bytes8 b = shared_8(w + 8 * e);
+            v[2 * e] = b.w[0];
+            v[2 * e + 1] = b.w[1];
+        }
+        UNROLL
+        for (int g = 0; g < 4; g++) {
+            int d = 0;
+            UNROLL
+            for (int h = 0; h < 2; h++) {
+                bytes16 q = shared_16(codes + 32 * g + 16 * h);
+                UNROLL
+                for (int e = 0; e < 4; e++)
+                    d = dot4(word_at(v, 34 * g + 2 + 16 * h + 4 * e), q.w[e], d);
+            }
+            float by = from_f16((uint16_t)(v[34 * g / 4] >> 34 * g % 4 * 8));
+            sum = mad(by * float_of(scales.w[g]), (float)d, sum);
+        }
+        return sum;
+    }
+};
+
+struct run_Q4_K {
+    enum { TYPE = DT_Q4_K, COLS = 256, BYTES = 144, ACT = ACT_Q8K };
+    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    {
+        const uint32_t low = 0x0f0f0f0fu;
+        const shared_place block = x + i * RING_X_BLOCK;
+        const bytes16 head = shared_16(w), sums = shared_16(block + RING_X_SUMS);
+        const float by = float_of(shared_4(block + RING_X_SCALE));
+        int all = 0, mins = 0;
+        UNROLL
+        for (int g = 0; g < 4; g++) {
+            int d0 = 0, d1 = 0, scale[2], min[2];
+            UNROLL
+            for (int h = 0; h < 2; h++) {
+                bytes16 c = shared_16(w + 16 + 32 * g + 16 * h);
+                bytes16 q0 = shared_16(block + 64 * g + 16 * h);
+                bytes16 q1 = shared_16(block + 64 * g + 32 + 16 * h);
+                UNROLL
+                for (int e = 0; e < 4; e++) {
+                    d0 = dot4(c.w[e] & low, q0.w[e], d0);
+                    d1 = dot4(c.w[e] >> 4 & low, q1.w[e], d1);
+                }
+            }
+            scale_min_6(head, 2 * g, &scale[0], &min[0]);
+            scale_min_6(head, 2 * g + 1, &scale[1], &min[1]);
+            all += d0 * scale[0] + d1 * scale[1];
+            mins += (int)(int16_t)sums.w[g] * min[0] + (int)(int16_t)(sums.w[g] >> 16) * min[1];
+        }
+        return by * (from_f16((uint16_t)head.w[0]) * (float)all -
+                     from_f16((uint16_t)(head.w[0] >> 16)) * (float)mins);
+    }
+};
+
+/* Half a block of 210 bytes, which two lanes share; it begins at an even byte. */
+struct run_Q6_K {
+    enum { TYPE = DT_Q6_K, COLS = 128, BYTES = 105, ACT = ACT_Q8K };
+    /* Where a block begins in its word is the same for all that is read of it. */
+    static __device__ inline uint32_t word(shared_place word, bool odd, int byte)
+    {
+        const uint32_t a = shared_4(word + byte);
+        return odd ? a >> 16 | shared_4(word + byte + 4) << 16 : a;
+    }
+    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    {
+        const uint32_t low = 0x0f0f0f0fu, high = 0x30303030u, ones = 0x01010101u;
+        const int half = i % 2;
+        const shared_place at = w - half * BYTES, block = at & ~(shared_place)3;
+        const shared_place codes = x + i / 2 * RING_X_BLOCK;
+        const bool odd = block != at;
+        uint32_t s[2] = {word(block + 8 * half, odd, 192), word(block + 8 * half, odd, 196)};
+        int all = 0;
+        UNROLL
+        for (int j = 0; j < 8; j++) { /* columns 4 j and on of each group of 32 */
+            uint32_t l0 = word(block + 64 * half, odd, 4 * j);
+            uint32_t l1 = word(block + 64 * half, odd, 32 + 4 * j);
+            uint32_t h = word(block + 32 * half, odd, 128 + 4 * j);
+            uint32_t c[4] = {(l0 & low) | (h << 4 & high), (l1 & low) | (h << 2 & high),
+                             (l0 >> 4 & low) | (h & high), (l1 >> 4 & low) | (h >> 2 & high)};
+            UNROLL
+            for (int g = 0; g < 4; g++) {
+                uint32_t q = shared_4(codes + half * COLS + 32 * g + 4 * j);
+                int k = 2 * g + j / 4, scale = (int8_t)(s[k / 4] >> 8 * (k % 4));
+                all += scale * (dot4(c[g], q, 0) - 32 * dot4(ones, q, 0));
+            }
+        }
+        const uint16_t d = (uint16_t)(shared_4(block + 208) >> (odd ? 16 : 0));
+        return float_of(shared_4(codes + RING_X_SCALE)) * (from_f16(d) * (float)all);
+    }
+};
+
+/* ---- rows ---- */
+
+static __device__ inline void row_put(const dot_weights &j, float *out, int64_t row, float sum)
+{
+    if (row < j.row_end)
+        out[row] = j.bias ? sum + j.bias[row] : sum;
+}
+
+/* The warp's rows of its block's next segment. */
+template <class R>
+static __device__ inline void stream_runs(const dot_weights &j, const cuda_cut &cut, ring_block *r,
+                                          float *out)
+{
+    const int lanes = WARP / cut.rows, in_row = lane_index() % lanes,
+              step = warp_count() * cut.rows;
+    const shared_place x = shared_at(r->x);
+    ring_warp w = r->warp[warp_index()];
+    w.taken++;
+    for (int64_t row = j.row + warp_index() * cut.rows; row < j.row_end; row += step) {
+        float sum = 0;
+        for (int i = 0; i < cut.chunks; i++) {
+            const shared_place at = shared_at(ring_chunk(r, w));
+            sum += R::dot(at + lane_index() * R::BYTES, x, i * lanes + in_row);
+            ring_used(r, w);
+        }
+        for (int by = lanes / 2; by > 0; by /= 2)
+            sum += __shfl_xor_sync(ALL_LANES, sum, by);
+        if (in_row == 0)
+            row_put(j, out, row + lane_index() / lanes, sum);
+    }
+    ring_save(r, w);
+}
+
+template <bool F16> static __device__ inline float half_low(uint32_t w)
+{
+    return F16 ? from_f16((uint16_t)w) : float_of(w << 16);
+}
+
+template <bool F16> static __device__ inline float half_high(uint32_t w)
+{
+    return F16 ? from_f16((uint16_t)(w >> 16)) : float_of(w & 0xffff0000u);
+}
+
+template <bool F16>
+static __device__ inline float eight_halves(const bytes16 &w, const bytes16 &low,
+                                            const bytes16 &high, float sum)
+{
+    UNROLL
+    for (int e = 0; e < 4; e++) {
+        const bytes16 &x = e < 2 ? low : high;
+        sum = mad(half_low<F16>(w.w[e]), float_of(x.w[2 * e % 4]), sum);
+        sum = mad(half_high<F16>(w.w[e]), float_of(x.w[2 * e % 4 + 1]), sum);
+    }
+    return sum;
+}
+
+/* Two rows of 16-bit numbers. */
+template <bool F16>
+static __device__ inline void stream_halves(const dot_weights &j, const cuda_cut &cut,
+                                            ring_block *r, float *out)
+{
+    const int lane = lane_index(), bytes = (int)cut.bytes;
+    const shared_place x = shared_at(r->x);
+    const int high = (int)(j.n / 8) * 16; /* from the first half of x to the second */
+    ring_warp w = r->warp[warp_index()];
+    w.taken++;
+    for (int64_t row = j.row + warp_index() * 2; row < j.row_end; row += warp_count() * 2) {
+        float sum[2] = {};
+        for (int i = 0; i < cut.chunks; i++) {
+            const shared_place at = shared_at(ring_chunk(r, w)), xs = x + i * bytes;
+            UNROLLED(4)
+            for (int c = lane * 16; c < bytes; c += WARP * 16) {
+                const bytes16 x0 = shared_16(xs + c), x1 = shared_16(xs + high + c);
+                sum[0] = eight_halves<F16>(shared_16(at + c), x0, x1, sum[0]);
+                sum[1] = eight_halves<F16>(shared_16(at + bytes + c), x0, x1, sum[1]);
+            }
+            ring_used(r, w);
+        }
+        UNROLL
+        for (int i = 0; i < 2; i++) {
+            float all = warp_sum(sum[i]);
+            if (lane == 0)
+                row_put(j, out, row + i, all);
+        }
+    }
+    ring_save(r, w);
+}
+
+/* ---- x ---- */
+
+/* A row of 8 bits (act.h) into blocks: codes, then of ACT_Q8K sums and a scale, of ACT_Q8 eight scales. */
+static __device__ inline void x_to_blocks(const char *row, kact act, int64_t n, char *x)
+{
+    const float *d = act_d(row, n);
+    const int16_t *sum = act_sum(act, row, n);
+    const int blocks = (int)(n / RING_X_COLS);
+    for (int i = (int)threadIdx.x; i < blocks * 16; i += (int)blockDim.x)
+        *(bytes16 *)(x + i / 16 * RING_X_BLOCK + i % 16 * 16) = *(const bytes16 *)(row + i * 16);
+    for (int i = (int)threadIdx.x; i < blocks * 8; i += (int)blockDim.x) {
+        char *block = x + i / 8 * RING_X_BLOCK;
+        if (act == ACT_Q8)
+            ((float *)(block + RING_X_COLS))[i % 8] = d[i];
+        else
+            ((int16_t *)(block + RING_X_SUMS))[i % 8] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
+        if (act == ACT_Q8K && i % 8 == 0)
+            *(float *)(block + RING_X_SCALE) = d[i / 8];
+    }
+}
+
+/* n floats, whole eights: the first four of each, then the second four of each. */
+static __device__ inline void x_to_halves(const char *row, int64_t n, char *x)
+{
+    const int quads = (int)(n / 4);
+    UNROLLED(4)
+    for (int i = (int)threadIdx.x; i < quads; i += (int)blockDim.x)
+        *(bytes16 *)(x + (i % 2 * (quads / 2) + i / 2) * 16) = *(const bytes16 *)(row + i * 16);
+}
+
+/* ---- without a ring ---- */
+
+/* Rows of weights of any kind times a row that is rounded to 8 bits, element by element. */
+static __device__ void plain_blocks(const kargs *k, const dot_weights &j, kact act, int64_t x_row)
+{
+    const char *row = (const char *)row_in(k, 0, x_row);
+    const float *d = act_d(row, j.n);
+    const int8_t *q = act_q(row);
+    const int64_t b = act_block(act);
+    for (int64_t r = j.row + warp_index(); r < j.row_end; r += warp_count()) {
+        float sum = 0;
+        for (int64_t c = lane_index() * EIGHT; c < j.n; c += WARP * EIGHT) {
+            eight_floats w =
+                eight_as<weight_any>(j.type, j.w + r * j.pitch, (uint32_t)c, (uint32_t)j.n);
+            for (int i = 0; i < EIGHT; i++)
+                sum = mad(w.w[i], d[(c + i) / b] * (float)q[c + i], sum);
+        }
+        sum = warp_sum(sum);
+        if (lane_index() == 0)
+            row_put(j, row_out(k, 0, x_row), r, sum);
+    }
+}
+
+static __device__ void plain_rows(const kargs *k, const dot_weights &j, kact act, const kpart &part)
+{
+    for (int64_t row = part.row; row < part.row_end && act != ACT_F32; row++)
+        plain_blocks(k, j, act, row);
+    if (act == ACT_F32)
+        few_rows_run(k, j, part.row, part.row_end, 1, 0);
+}
+
+/* ---- the kernels ---- */
+
+/* Whether the ring brings these rows; then x is there too, for all threads. */
+static __device__ inline bool stream_begin(const kargs *k, const dot_weights &j, kact act)
+{
+    ring_block *r = block_ring();
+    const char *w = (const char *)j.w + j.row * j.pitch, *x = (const char *)row_in(k, 0, 0);
+    if (k->size.linear.rows != 1 || !ring_takes(r, w, (int)(j.row_end - j.row)))
+        return false;
+    if (r->x_of != x) { /* the same for all threads: it is written where all have read it */
+        if (act == ACT_F32)
+            x_to_halves(x, j.n, r->x);
+        else
+            x_to_blocks(x, act, j.n, r->x);
+        __syncthreads();
+        if (threadIdx.x == 0)
+            r->x_of = x;
+    }
+    return true;
+}
+
+template <class R>
+static __device__ inline void linear_runs(const kargs *k, int64_t begin, int64_t end)
+{
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    dot_weights j = linear_weights(k, part);
+    if (stream_begin(k, j, (kact)R::ACT))
+        stream_runs<R>(j, cuda_cut_of((dtype)R::TYPE, j.n, j.pitch), block_ring(),
+                       row_out(k, 0, 0));
+    else
+        plain_rows(k, j, (kact)R::ACT, part);
+}
+
+template <bool F16>
+static __device__ inline void linear_halves(const kargs *k, int64_t begin, int64_t end)
+{
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    dot_weights j = linear_weights(k, part);
+    if (stream_begin(k, j, ACT_F32))
+        stream_halves<F16>(j, cuda_cut_of(DT_BF16, j.n, j.pitch), block_ring(), row_out(k, 0, 0));
+    else
+        plain_rows(k, j, ACT_F32, part);
+}
+
+#define LINEAR_STREAM(type, call)                                                                  \
+    static __device__ ONE_COPY void k_linear_##type##_stream_cuda(const kargs *k, const kthread *, \
+                                                                  int64_t begin, int64_t end)      \
+    {                                                                                              \
+        call(k, begin, end);                                                                       \
+    }
+LINEAR_STREAM(BF16, linear_halves<false>)
+LINEAR_STREAM(F16, linear_halves<true>)
+LINEAR_STREAM(Q8_0, linear_runs<run_Q8_0>)
+LINEAR_STREAM(Q4_K, linear_runs<run_Q4_K>)
+LINEAR_STREAM(Q6_K, linear_runs<run_Q6_K>)
+#undef LINEAR_STREAM
+
+#endif
