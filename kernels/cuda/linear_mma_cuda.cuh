@@ -19,6 +19,7 @@
 #define WEFT_KERNELS_CUDA_LINEAR_MMA_CUDA_CUH
 
 #include "kernels/cuda/block_cuda.cuh"
+#include "kernels/cuda/copy_cuda.cuh"
 #include "kernels/cuda/mma_size.h"
 #include "kernels/cuda/weights_cuda.cuh"
 
@@ -44,30 +45,6 @@ static __device__ inline char *piece_at(char *lines, int line, int piece)
 }
 
 #ifdef __CUDACC__
-static __device__ inline uint32_t shared_at(const void *p)
-{
-    return (uint32_t)__cvta_generic_to_shared(p);
-}
-
-/* 16 bytes to shared memory, or zeros; done when the group is. */
-static __device__ inline void copy_piece(char *to, const char *from, bool there)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_at(to)),
-                 "l"(global_at(from)), "r"(there ? 16 : 0)
-                 : "memory");
-}
-
-static __device__ inline void copies_group(void)
-{
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
-
-/* Until all groups but the last `left` are done. */
-template <int left> static __device__ inline void copies_wait(void)
-{
-    asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
-}
-
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "kernels/cuda/wgmma_cuda.cuh"
 
@@ -141,21 +118,6 @@ static __device__ inline void stage_done(void)
 }
 #endif
 #else
-static inline void copy_piece(char *to, const char *from, bool there)
-{
-    memset(to, 0, 16);
-    if (there)
-        memcpy(to, from, 16);
-}
-
-static inline void copies_group(void)
-{
-}
-
-template <int left> static inline void copies_wait(void)
-{
-}
-
 /* Numbers of a line as floats. */
 static inline void line_floats(char *lines, int line, float *to)
 {
