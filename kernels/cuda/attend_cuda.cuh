@@ -308,24 +308,88 @@ static __device__ void states_put(const attend_work &w, int64_t stretch, bool an
         state_at(w, at / v, stretch)[ATTEND_PAD + at % v] = w.sum[at / v * w.size.v + at % v];
 }
 
-/* Query heads [begin, end) of the rows: what their stretches have, in order. */
-static __device__ void states_merge(const kargs *k, int64_t begin, int64_t end)
+/* How the stretches of a query head merge: factors for what was seen before each and for it, and what all weights add up to. */
+struct merge_plan {
+    float by[ATTEND_STRETCHES][2];
+    float total;
+    int32_t last; /* stretch that has something */
+};
+static_assert(sizeof(merge_plan) <= CUDA_MERGE_BYTES, "CUDA_MERGE_BYTES");
+
+static __device__ void merge_plan_make(const kargs *k, int64_t i, merge_plan *to)
 {
-    int64_t heads = k->size.attend.heads, v = k->cell->v, each = attend_state_floats(v);
-    for (int64_t at = threadIdx.x; at < (end - begin) * v; at += blockDim.x) {
-        int64_t i = begin + at / v, col = at % v;
-        const float *state = row_in(k, 0, i / heads) + i % heads * ATTEND_STRETCHES * each;
-        float max, total, sum = 0;
-        state_begin(k, i % heads, &max, &total);
-        for (int64_t j = 0; j < ATTEND_STRETCHES; j++, state += each) {
-            merge_factors f = merge_of(max, total, state[0], state[1]);
-            if (state[1] != 0)
-                sum = merge_sum(f, sum, state[ATTEND_PAD + col]);
-            max = f.max;
-            total = f.total;
-        }
-        row_out(k, 0, i / heads)[i % heads * v + col] = sum / total;
+    int64_t heads = k->size.attend.heads, each = attend_state_floats(k->cell->v);
+    int64_t pos = kbatch_at(k->batch, KBATCH_POS)[i / heads];
+    const float *state = row_in(k, 0, i / heads) + i % heads * ATTEND_STRETCHES * each;
+    float max, total, seen[ATTEND_STRETCHES][2];
+    to->last = (int32_t)(pos / cuda_attend_stretch(pos)); /* those behind it have nothing */
+    UNROLL
+    for (int j = 0; j < ATTEND_STRETCHES; j++) {
+        seen[j][0] = j <= to->last ? state[j * each] : 0;
+        seen[j][1] = j <= to->last ? state[j * each + 1] : 0;
     }
+    state_begin(k, i % heads, &max, &total);
+    for (int j = 0; j <= to->last; j++) {
+        merge_factors f = merge_of(max, total, seen[j][0], seen[j][1]);
+        to->by[j][0] = f.old_by;
+        to->by[j][1] = seen[j][1] == 0 ? 0 : f.new_by;
+        max = f.max;
+        total = f.total;
+    }
+    to->total = total;
+}
+
+/* Query heads [begin, end) of the rows: what their stretches have, in order. A thread has several columns at a time, whose loads
+ * go on together. */
+static __device__ void heads_merge(const kargs *k, int64_t begin, int n, merge_plan *plan)
+{
+    enum { BATCH = 8 };
+    const int heads = (int)k->size.attend.heads, v = (int)k->cell->v;
+    const int64_t each = attend_state_floats(v);
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+        merge_plan_make(k, begin + i, &plan[i]);
+    __syncthreads();
+    for (int first = (int)threadIdx.x; first < n * v; first += BATCH * (int)blockDim.x) {
+        const float *state[BATCH];
+        float sum[BATCH] = {};
+        int last = 0;
+        UNROLL
+        for (int e = 0; e < BATCH; e++) {
+            int at = first + e * (int)blockDim.x;
+            int64_t i = begin + (at < n * v ? at : first) / v;
+            state[e] = row_in(k, 0, i / heads) + i % heads * ATTEND_STRETCHES * each + ATTEND_PAD +
+                       (at < n * v ? at : first) % v;
+            int own = plan[i - begin].last;
+            last = own > last ? own : last;
+        }
+        for (int j = 0; j <= last; j++) {
+            float x[BATCH];
+            UNROLL
+            for (int e = 0; e < BATCH; e++)
+                x[e] = state[e][j * each];
+            UNROLL
+            for (int e = 0; e < BATCH; e++) {
+                int at = first + e * (int)blockDim.x;
+                const merge_plan &m = plan[(at < n * v ? at : first) / v];
+                if (j <= m.last && m.by[j][1] != 0)
+                    sum[e] = mad(sum[e], m.by[j][0], x[e] * m.by[j][1]);
+            }
+        }
+        UNROLL
+        for (int e = 0; e < BATCH; e++) {
+            int at = first + e * (int)blockDim.x;
+            int64_t i = begin + at / v;
+            if (at < n * v)
+                row_out(k, 0, i / heads)[i % heads * v + at % v] = sum[e] / plan[at / v].total;
+        }
+    }
+}
+
+static __device__ void states_merge(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    for (; begin < end; begin += CUDA_MERGE_HEADS)
+        heads_merge(k, begin, (int)least(end - begin, CUDA_MERGE_HEADS), (merge_plan *)t->scratch);
 }
 
 /* ---- units ---- */
@@ -410,7 +474,7 @@ static __device__ ONE_COPY void k_attend_cuda(const kargs *k, const kthread *t, 
                                               int64_t end)
 {
     if (k->choice.attend.part == ATTEND_MERGE) {
-        states_merge(k, begin, end);
+        states_merge(k, t, begin, end);
         return;
     }
     attend_work w = {};

@@ -10,6 +10,8 @@ enum {
     CUDA_QUERIES = 32,             /* vectors of a unit at most, where a call has many rows */
     CUDA_STRETCH = 64,             /* positions of a stretch: so many or 2, 4, .. times that */
     CUDA_ATTEND_BYTES = 96 * 1024, /* of scratch: as many rows to a unit as fit */
+    CUDA_MERGE_HEADS = 64,         /* query heads whose stretches are merged at a time, */
+    CUDA_MERGE_BYTES = 4 * (2 * ATTEND_STRETCHES + 2), /* and what is kept of each */
 };
 
 typedef struct {
@@ -57,6 +59,8 @@ K_FN int64_t cuda_attend_units(const kargs *k)
 K_FN int64_t cuda_attend_bytes(const kargs *k)
 {
     cuda_attend_size s = cuda_attend_size_of(k);
+    if (k->choice.attend.part == ATTEND_MERGE)
+        return CUDA_MERGE_HEADS * CUDA_MERGE_BYTES;
     return (CUDA_KEYS * s.position + s.rows * s.heads * s.query) * (int64_t)sizeof(float);
 }
 

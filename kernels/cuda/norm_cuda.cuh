@@ -30,12 +30,22 @@ static __device__ double sum_of(const team &t, const float *x, int64_t n)
     return team_sum(t, sum);
 }
 
+/* Numbers that a thread loads before it looks at the first of them: loads one after the other take as long each. */
+enum { NORM_BATCH = 8 };
+
 static __device__ double squares_of(const team &t, const float *x, double mean, int64_t n)
 {
     double sum = 0;
-    for (int64_t i = t.thread; i < n; i += t.threads) {
-        double d = (double)x[i] - mean;
-        sum = fma(d, d, sum);
+    for (int64_t first = t.thread; first < n; first += NORM_BATCH * t.threads) {
+        float v[NORM_BATCH];
+        UNROLL
+        for (int e = 0; e < NORM_BATCH; e++)
+            v[e] = first + e * t.threads < n ? x[first + e * t.threads] : 0;
+        UNROLL
+        for (int e = 0; e < NORM_BATCH; e++) {
+            double d = first + e * t.threads < n ? (double)v[e] - mean : 0;
+            sum = fma(d, d, sum);
+        }
     }
     return team_sum(t, sum);
 }
@@ -45,10 +55,22 @@ static __device__ void norm_apply(const team &t, const float *x, double mean, fl
                                   const float *w, const float *bias, int64_t n, float *out)
 {
     float high = (float)mean, low = (float)(mean - (double)high);
-    for (int64_t i = t.thread; i < n; i += t.threads) {
-        float y = (x[i] - high - low) * inverse;
-        y = w ? y * w[i] : y;
-        out[i] = bias ? y + bias[i] : y;
+    for (int64_t first = t.thread; first < n; first += NORM_BATCH * t.threads) {
+        float v[NORM_BATCH], by[NORM_BATCH];
+        UNROLL
+        for (int e = 0; e < NORM_BATCH; e++) {
+            int64_t i = first + e * t.threads;
+            v[e] = i < n ? x[i] : 0;
+            by[e] = w && i < n ? w[i] : 1;
+        }
+        UNROLL
+        for (int e = 0; e < NORM_BATCH; e++) {
+            int64_t i = first + e * t.threads;
+            float y = (v[e] - high - low) * inverse;
+            y = w ? y * by[e] : y;
+            if (i < n)
+                out[i] = bias ? y + bias[i] : y;
+        }
     }
 }
 
