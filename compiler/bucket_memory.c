@@ -291,16 +291,23 @@ static int64_t place_space(bucket *b, bool shared, const int32_t *same)
 
 /* ---- the finished bucket ---- */
 
-static void resolve(const bucket *b, const int32_t *same, plan_operand *o, int64_t *pitch)
+/* Behind what other parts of the model give. */
+static void resolve_value(const bucket *b, const int32_t *same, plan_operand *o, int64_t *pitch)
 {
-    if (o->space != SPACE_ARENA)
-        return;
     const bvalue *v = &b->values.at[o->id], *place = &b->values.at[same[o->id]];
-    *o = (plan_operand){.space = v->space, .type = o->type, .offset = place->offset};
+    int64_t inputs = v->space == SPACE_ARENA ? (int64_t)b->lo->p->input_bytes : 0;
+    *o = (plan_operand){.space = v->space, .type = o->type, .offset = inputs + place->offset};
     if (v->space == SPACE_TILE)
         *pitch = v->pitch;
 }
 
+static void resolve(const bucket *b, const int32_t *same, plan_operand *o, int64_t *pitch)
+{
+    if (o->space == SPACE_IO && o->id == IO_COUNT) /* given by another part of the model */
+        *o = (plan_operand){.space = SPACE_ARENA, .type = o->type, .offset = o->offset};
+    else if (o->space == SPACE_ARENA)
+        resolve_value(b, same, o, pitch);
+}
 static plan_step finish_step(const bucket *b, const int32_t *same, plan_step s)
 {
     bool is_map = bucket_op(b, &s) == KOP_map;
@@ -347,7 +354,7 @@ weft_status bucket_place(bucket *b, plan_bucket *out)
                          .n_phase = b->n_phase,
                          .step = steps,
                          .item = items,
-                         .arena_bytes = (size_t)shared,
+                         .arena_bytes = lo->p->input_bytes + (size_t)shared,
                          .local_bytes = (size_t)own};
     for (size_t i = 0; i < b->items.n; i++) {
         const bitem *it = &b->items.at[b->order[i]];

@@ -104,6 +104,12 @@ weft_status lower_lora_up(lower *lo, const gnode *n, plan_step *s) WEFT_MUST_USE
 
 /* ---- lower_operand.c ---- */
 
+/* Inputs that another part of the model gives (plan_parts.h): their names begin with this, which those of model files cannot. Where
+ * each is in the arena of a plan, and what all take. */
+#define LOWER_HANDED "%"
+bool lower_input_is_handed(const ginput *in);
+int64_t lower_input_offset(const graph *g, const plan *p, int id);
+
 plan_rows lower_rows_of(const gtype *t);
 int64_t lower_rows_max(const lower *lo, const gtype *t);
 int64_t lower_span(const gtype *t, int from, int to);

@@ -3,6 +3,7 @@
 #include "compiler/lower_impl.h"
 #include "compiler/plan_cells.h"
 
+#include "runtime/base/intmath.h"
 #include <inttypes.h>
 
 /* ---- types and attributes ---- */
@@ -140,6 +141,28 @@ static plan_operand place_const(lower *lo, int id)
     return (plan_operand){.space = SPACE_CONST, .type = DT_F32, .offset = lo->const_at[id]};
 }
 
+bool lower_input_is_handed(const ginput *in)
+{
+    return str_starts(in->name, STR(LOWER_HANDED));
+}
+
+/* With room for the rows of any call. */
+static int64_t input_bytes(const plan *p, const gtype *t)
+{
+    const int64_t rows[] = {p->n_tok_max, p->n_out_max, p->n_seq_max, t->rank ? t->dim[0] : 1};
+    int64_t bytes = rows[lower_rows_of(t)] * lower_row_elems(t) * 4;
+    return i64_ceil_div(bytes, PLAN_ALIGN) * PLAN_ALIGN;
+}
+
+int64_t lower_input_offset(const graph *g, const plan *p, int id)
+{
+    int64_t at = 0;
+    for (int i = 0; i < id; i++)
+        if (lower_input_is_handed(&g->inputs.at[i]))
+            at += input_bytes(p, &g->inputs.at[i].type);
+    return at;
+}
+
 static weft_status place_input(lower *lo, const gnode *n, int id, plan_operand *out)
 {
     static const struct {
@@ -149,6 +172,13 @@ static weft_status place_input(lower *lo, const gnode *n, int id, plan_operand *
                          [IO_POS] = {"pos", GRAPH_T},
                          [IO_ROWS] = {"rows", GRAPH_R}};
     const ginput *in = &lo->g->inputs.at[id];
+    if (lower_input_is_handed(in)) { /* bucket_memory.c makes a place in the arena of it */
+        *out = (plan_operand){.space = SPACE_IO,
+                              .type = DT_F32,
+                              .id = IO_COUNT,
+                              .offset = lower_input_offset(lo->g, lo->p, id)};
+        return WEFT_OK;
+    }
     for (int io = 0; io < IO_COUNT; io++) {
         if (!str_eqz(in->name, known[io].name) || in->type.rank != 1 ||
             in->type.dim[0] != known[io].dim)
@@ -203,7 +233,8 @@ weft_status lower_use(lower *lo, const gnode *n, plan_step *s, int i, gref r, we
             WEFT_TRY(place_input(lo, n, r.id, &o));
         WEFT_ASSERT(o.space != SPACE_NONE);
         WEFT_TRY(check_stand_in(lo, n, &o, t, read));
-        s->pitch[i] = (r.kind == REF_INPUT ? 1 : lower_last_dim(t)) * 4; /* lower_step knows rows */
+        s->pitch[i] =
+            (r.kind == REF_INPUT && t->ids ? 1 : lower_last_dim(t)) * 4; /* lower_step knows rows */
         if (lower_rows_of(t) == ROWS_FIXED)
             s->cost.call_bytes += lower_row_elems(t) * 4 * lower_rows_max(lo, t);
         else

@@ -253,6 +253,7 @@ void lower_init(lower *lo, weft_diag *dg, const graph *g, const target *t, arena
                 .n_tok_max = t->n_tok_max,
                 .n_out_max = t->n_out_max ? t->n_out_max : t->n_tok_max,
                 .n_seq_max = t->n_seq ? t->n_seq : t->n_tok_max};
+    p->input_bytes = (size_t)lower_input_offset(g, p, (int)g->inputs.n);
     *lo = (lower){.dg = dg,
                   .g = g,
                   .t = t,

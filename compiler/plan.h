@@ -219,12 +219,38 @@ typedef struct plan {
     const void *consts;
     size_t const_bytes;
     size_t arena_bytes, local_bytes, scratch_bytes; /* the most of any bucket */
+    size_t input_bytes;       /* of the arena, at its beginning: what another part of a model gives
+                           before each call (plan_part); no file has such a plan */
     size_t adapter_bytes;     /* of all slots, each site begun at PLAN_ALIGN */
     size_t copied_bytes;      /* of all COPIED weights, each begun at PLAN_ALIGN */
     size_t table_bytes;       /* of all tables of addresses, each begun at PLAN_ALIGN */
     size_t interleaved_bytes; /* of all INTERLEAVED weights, each begun at PLAN_ALIGN */
     size_t mapped_bytes;      /* of all MAPPED weights, those in the same place counted once */
 } plan;
+
+/* A model that is run in parts, one after the other in each call, each a plan for a device of its own. An input is what an
+ * earlier part gives as an output, at a place in the arena that is the same in all buckets. */
+typedef struct {
+    int32_t part, output;
+    int64_t offset;
+} plan_input;
+
+typedef struct {
+    const plan *p;
+    bool card; /* else the CPU */
+    int32_t n_in;
+    const plan_input *in;
+} plan_part;
+
+enum { PLAN_PARTS_MAX = 3 };
+
+typedef struct {
+    int32_t n_part;
+    plan_part part[PLAN_PARTS_MAX];
+} plan_parts;
+
+#define PLAN_HANDED                                                                                \
+    "handed on" /* the name of outputs for later parts, which no model file can have */
 
 /* The tiers of a plan or target, and those of a cell. */
 static inline kpolicy plan_tiers(const kpolicy *tiers, dtype kv)

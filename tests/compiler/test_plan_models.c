@@ -9,6 +9,7 @@
 #include "compiler/plan_check.h"
 #include "compiler/plan_file.h"
 #include "compiler/plan_make.h"
+#include "compiler/plan_parts.h"
 #include "kernels/cuda/cuda_rows.h"
 #include "runtime/base/clock.h"
 #include "runtime/formats/random_model.h"
@@ -176,6 +177,65 @@ static void check_cards(const char *path, const graph *g)
     }
 }
 
+/* Every output that is wanted, and every cell, is of one part. */
+static weft_status check_whole(weft_diag *dg, const plan *whole, const plan_parts *parts)
+{
+    int32_t cells = 0, outputs = 0, inputs = 0;
+    for (int32_t i = 0; i < parts->n_part; i++) {
+        const plan *p = parts->part[i].p;
+        cells += p->n_cell;
+        inputs += parts->part[i].n_in;
+        for (int32_t k = 0; k < p->n_output; k++)
+            outputs += strcmp(p->output[k].name, PLAN_HANDED) != 0;
+        for (int32_t k = 0; k < parts->part[i].n_in; k++)
+            if (parts->part[i].in[k].part >= i)
+                return weft_fail(dg, W1507, WEFT_NOWHERE, "a part waits for a later one");
+    }
+    if (cells != whole->n_cell || outputs != whole->n_output || inputs < parts->n_part - 1)
+        return weft_fail(dg, W1507, WEFT_NOWHERE,
+                         "%d cells, %d outputs and %d inputs in %d parts of a whole with %d and %d",
+                         (int)cells, (int)outputs, (int)inputs, (int)parts->n_part,
+                         (int)whole->n_cell, (int)whole->n_output);
+    return WEFT_OK;
+}
+
+/* Cut behind every layer, with all outputs and with one. */
+static void check_parts(const char *path, const graph *g)
+{
+    static const char *const logits[] = {"logits"};
+    for (int64_t n = 1; n <= 2 * graph_layers(g); n++) {
+        weft_diag *dg = diag_create();
+        arena *a = arena_create();
+        plan_parts parts;
+        plan *whole = NULL;
+        bool all = n % 2;
+        target cpu = {.be = backend_cpu_best(),
+                      .n_ctx = 64,
+                      .n_seq = 2,
+                      .n_tok_max = 64,
+                      .kv = DT_F16,
+                      .outputs = all ? NULL : logits,
+                      .n_output = all ? 0 : 1},
+               card = cpu;
+        card.be = backend_cuda();
+        n_plan++;
+        weft_status st = plan_make(dg, g, &cpu, NULL, a, &whole);
+        if (st == WEFT_OK)
+            st = plan_make_parts(dg, g, &cpu, &card, (n + 1) / 2, a, &parts);
+        for (int32_t i = 0; st == WEFT_OK && i < parts.n_part; i++)
+            st = plan_check(dg, (parts.part[i].card ? card : cpu).be, parts.part[i].p);
+        if (st == WEFT_OK)
+            st = check_whole(dg, whole, &parts);
+        if (st != WEFT_OK) {
+            printf("FAILED %s: the last %lld layers on a card\n", path, (long long)(n + 1) / 2);
+            diag_print(dg, stdout, false);
+            n_failed++;
+        }
+        arena_destroy(a);
+        diag_destroy(dg);
+    }
+}
+
 static void check_model(const char *path)
 {
     weft_diag *dg = diag_create();
@@ -188,6 +248,7 @@ static void check_model(const char *path)
         check_targets(path, bm->graph);
         check_levels(path, bm->graph);
         check_cards(path, bm->graph);
+        check_parts(path, bm->graph);
     } else {
         printf("FAILED %s\n", path);
         diag_print(dg, stdout, false);
