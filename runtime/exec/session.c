@@ -1,44 +1,66 @@
 /* session.c - what a call goes through: check the rows, reserve pages, run, commit. */
-#include "runtime/exec/session.h"
+#include "runtime/exec/session_impl.h"
 #include "runtime/exec/session_parts.h"
 
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
 #include <inttypes.h>
 
-struct session {
-    const plan *p;
-    const weight_source *src; /* NULL: the weights are the caller's */
-    device *dev;
-    weights *own; /* NULL when the caller's are used */
-    const weights *w;
-    state *st;
-    prefix_cache *prefixes; /* NULL: none are kept */
-    void *cells;            /* the state's memory, of the device */
-    batch *b;
-    adapters *lora;          /* NULL: the plan has no slots */
-    const code_maker *maker; /* NULL: none */
-    const plan_code *code;
-    void *code_own;
-    exec *e;
-    float *outputs; /* copies of them, where the host cannot read the device's memory; else NULL */
-    bool has_run;
-    int64_t rows[ROWS_FIXED]; /* of the last successful call, by plan_rows */
-};
-
 static int thread_count(const session_options *opt)
 {
     return opt->threads ? opt->threads : 1;
 }
 
-/* A session that has its tables and nothing big yet. */
-static weft_status open_tables(weft_diag *dg, const plan *p, const session_options *opt,
-                               session *out_s)
+/* The parts of a session, without anything big. */
+static void take_parts(session *s, const session_options *opt)
 {
-    session s = {.p = p, .w = opt->w, .dev = opt->dev, .maker = opt->maker};
-    if (!s.dev)
-        s.dev = opt->w ? opt->w->dev : device_cpu();
-    WEFT_ASSERT(!opt->w || opt->w->dev == s.dev);
+    s->dev = opt->dev ? opt->dev : opt->w ? opt->w->dev : device_cpu();
+    s->n_part = opt->parts ? opt->parts->n_part : 1;
+    s->part[0] = (session_part){.p = s->p, .dev = s->dev, .w = opt->w};
+    WEFT_ASSERT(!opt->w || (opt->w->dev == s->dev && !opt->parts));
+    for (int32_t i = 0; opt->parts && i < s->n_part; i++) {
+        const plan_part *from = &opt->parts->part[i];
+        s->part[i] = (session_part){.p = from->p,
+                                    .dev = from->card ? s->dev : device_cpu(),
+                                    .n_in = from->n_in,
+                                    .in = from->in};
+    }
+}
+
+static bool has_cell(const plan *p, const char *name, int32_t *out)
+{
+    for (int32_t i = 0; i < p->n_cell; i++)
+        if (strcmp(p->cell[i].name, name) == 0) {
+            *out = i;
+            return true;
+        }
+    return false;
+}
+
+/* Each cell to the part that uses it. */
+static void divide_cells(session *s)
+{
+    size_t bytes[PLAN_PARTS_MAX] = {state_bytes(s->st)};
+    int32_t *where = mem_alloc(mem_product((size_t)s->p->n_cell + 1, sizeof *where)), unused;
+    for (int32_t i = 0; i < s->p->n_cell; i++) {
+        where[i] = 0;
+        for (int32_t k = 0; k < s->n_part; k++)
+            if (has_cell(s->part[k].p, s->p->cell[i].name, &unused))
+                where[i] = k;
+    }
+    if (s->n_part > 1)
+        state_divide(s->st, where, s->n_part, bytes);
+    for (int32_t k = 0; k < s->n_part; k++)
+        s->part[k].cell_bytes = bytes[k];
+    mem_free(where);
+}
+
+/* A session that has its tables and nothing big yet. */
+weft_status session_open_tables(weft_diag *dg, const plan *p, const session_options *opt,
+                                session *out_s)
+{
+    session s = {.p = p, .maker = opt->maker};
+    take_parts(&s, opt);
     state_options st = {.n_seq = opt->n_seq ? opt->n_seq : 1,
                         .n_ctx = opt->n_ctx,
                         .page_tok = opt->page_tok,
@@ -47,6 +69,7 @@ static weft_status open_tables(weft_diag *dg, const plan *p, const session_optio
                         .type = p->kv,
                         .kv = p->tiers.n_tier ? &p->tiers : NULL};
     WEFT_TRY(state_create(dg, p, &st, &s.st));
+    divide_cells(&s);
     s.b = batch_create(p, s.st);
     if (opt->n_prefix > 0)
         s.prefixes = prefix_cache_create(s.st);
@@ -58,7 +81,7 @@ static weft_status open_tables(weft_diag *dg, const plan *p, const session_optio
     return WEFT_OK;
 }
 
-static weights_options weights_how(const session_options *opt)
+weights_options session_weights_how(const session_options *opt)
 {
     return (weights_options){.threads = thread_count(opt),
                              .use_cache = opt->use_cache,
@@ -69,9 +92,9 @@ static weights_options weights_how(const session_options *opt)
                              .progress = opt->progress};
 }
 
-static device_load load_how(const session *s, const session_options *opt)
+device_load session_load_how(const session *s, const session_part *x, const session_options *opt)
 {
-    return (device_load){.p = s->p,
+    return (device_load){.p = x->p,
                          .lora = s->lora ? adapters_view(s->lora) : NULL,
                          .batch_bytes = batch_view_bytes(s->b),
                          .threads = thread_count(opt),
@@ -89,31 +112,44 @@ static int64_t rows_max(const plan *p, const plan_output *o)
     return most[o->rows];
 }
 
+static size_t most_bytes(const plan *p, const plan_output *o)
+{
+    return (size_t)(rows_max(p, o) * o->width) * sizeof(float);
+}
+
 /* What copies of all outputs take. */
-static size_t output_bytes(const session *s)
+size_t session_output_bytes(const session *s)
 {
     size_t bytes = 0;
     for (int32_t i = 0; i < s->p->n_output && !s->dev->kind->host_memory; i++)
-        bytes += (size_t)(rows_max(s->p, &s->p->output[i]) * s->p->output[i].width) * sizeof(float);
+        bytes += most_bytes(s->p, &s->p->output[i]);
     return bytes;
 }
 
-static weft_status copy_cells(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
+/* And the largest value on its way from part to part. */
+size_t session_handed_bytes(const session *s)
 {
-    device *d = ctx;
-    return d->kind->copy(dg, d, to, from, bytes);
+    size_t bytes = 0;
+    for (int32_t i = 0; i < s->n_part; i++)
+        for (int32_t k = 0; k < s->part[i].n_in; k++) {
+            const plan *from = s->part[s->part[i].in[k].part].p;
+            size_t one = most_bytes(from, &from->output[s->part[i].in[k].output]);
+            bytes = one > bytes ? one : bytes;
+        }
+    return bytes;
 }
 
 static weft_status take_outputs(weft_diag *dg, session *s)
 {
     const device_kind *kind = s->dev->kind;
-    size_t bytes = output_bytes(s);
+    size_t bytes = session_output_bytes(s) + session_handed_bytes(s);
     void *p = NULL;
     if (bytes && kind->host_alloc)
         WEFT_TRY(kind->host_alloc(dg, s->dev, bytes, &p));
     else if (bytes)
         p = mem_alloc(bytes);
     s->outputs = p;
+    s->handed = bytes ? s->outputs + session_output_bytes(s) / sizeof *s->outputs : NULL;
     return WEFT_OK;
 }
 
@@ -125,167 +161,101 @@ static void free_outputs(session *s)
         mem_free(s->outputs);
 }
 
-static weft_status open_parts(weft_diag *dg, session *s, const weight_source *src,
-                              const session_options *opt, size_t interleaved_max)
+/* The part whose cells are at this address. */
+static const session_part *part_at(const session *s, const void *at)
 {
-    WEFT_TRY(s->dev->kind->alloc(dg, s->dev, state_bytes(s->st), &s->cells));
-    state_bind(s->st, s->cells, copy_cells, s->dev);
-    WEFT_TRY(take_outputs(dg, s));
-    if (!s->w) {
-        weights_options how = weights_how(opt);
+    int32_t i = 0;
+    for (; i + 1 < s->n_part; i++) {
+        uintptr_t begin = (uintptr_t)s->part[i].cells;
+        if ((uintptr_t)at >= begin && (uintptr_t)at < begin + s->part[i].cell_bytes)
+            break;
+    }
+    return &s->part[i];
+}
+
+device *session_device_at(const session *s, const void *at)
+{
+    return part_at(s, at)->dev;
+}
+
+static weft_status copy_cells(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
+{
+    device *d = session_device_at(ctx, to);
+    return d->kind->copy(dg, d, to, from, bytes);
+}
+
+static weft_status take_cells(weft_diag *dg, session *s)
+{
+    void *base[PLAN_PARTS_MAX];
+    for (int32_t i = 0; i < s->n_part; i++) {
+        session_part *x = &s->part[i];
+        WEFT_TRY(x->dev->kind->alloc(dg, x->dev, x->cell_bytes, &x->cells));
+        base[i] = x->cells;
+    }
+    state_bind_each(s->st, base, copy_cells, s);
+    for (int32_t i = 0; i < s->n_part && s->n_part > 1; i++) {
+        session_part *x = &s->part[i];
+        x->view = mem_alloc(mem_product((size_t)x->p->n_cell + 1, sizeof *x->view));
+        for (int32_t k = 0; k < s->p->n_cell; k++) {
+            int32_t own;
+            if (has_cell(x->p, s->p->cell[k].name, &own))
+                x->view[own] = state_cells(s->st)[k];
+        }
+    }
+    return WEFT_OK;
+}
+
+static weft_status open_part(weft_diag *dg, session *s, session_part *x, const weight_source *src,
+                             const session_options *opt, size_t interleaved_max)
+{
+    if (!x->w) {
+        weights_options how = session_weights_how(opt);
         how.interleaved_max = interleaved_max;
-        WEFT_TRY(weights_create(dg, s->dev, s->p, src, &how, &s->own));
-        s->w = s->own;
+        WEFT_TRY(weights_create(dg, x->dev, x->p, src, &how, &x->own));
+        x->w = x->own;
     }
     if (s->maker) {
         code_options how = {.use_cache = opt->use_cache, .cache_dir = opt->cache_dir};
+        WEFT_ASSERT(s->n_part == 1);
         WEFT_TRY(s->maker->make(dg, s->p, &how, &s->code, &s->code_own));
     }
-    device_load what = load_how(s, opt);
+    device_load what = session_load_how(s, x, opt);
     if (s->lora) {
+        WEFT_ASSERT(s->n_part == 1);
         WEFT_TRY(adapters_bind(dg, s->lora));
         what.slots = adapters_memory(s->lora);
     }
-    what.w = s->w;
-    what.cells = state_cells(s->st);
-    return s->dev->kind->load(dg, s->dev, &what, &s->e);
+    what.w = x->w;
+    what.cells = x->view ? x->view : state_cells(s->st);
+    return x->dev->kind->load(dg, x->dev, &what, &x->e);
 }
 
-static void close_parts(session *s)
+static weft_status open_parts(weft_diag *dg, session *s, const weight_source *src,
+                              const session_options *opt, const size_t *interleaved_max)
 {
-    s->dev->kind->unload(s->e);
+    WEFT_TRY(take_cells(dg, s));
+    WEFT_TRY(take_outputs(dg, s));
+    for (int32_t i = 0; i < s->n_part; i++)
+        WEFT_TRY(open_part(dg, s, &s->part[i], src, opt, interleaved_max[i]));
+    return WEFT_OK;
+}
+
+void session_close_parts(session *s)
+{
+    for (int32_t i = 0; i < s->n_part; i++)
+        s->part[i].dev->kind->unload(s->part[i].e);
     if (s->maker)
         s->maker->release(s->code_own);
     batch_destroy(s->b);
     prefix_cache_destroy(s->prefixes);
     adapters_destroy(s->lora);
     state_destroy(s->st);
-    s->dev->kind->free(s->dev, s->cells);
-    weights_destroy(s->own);
+    for (int32_t i = 0; i < s->n_part; i++) {
+        s->part[i].dev->kind->free(s->part[i].dev, s->part[i].cells);
+        weights_destroy(s->part[i].own);
+        mem_free(s->part[i].view);
+    }
     free_outputs(s);
-}
-
-/* ---- memory ---- */
-
-static size_t prefix_bytes(const session *s)
-{
-    return s->prefixes ? prefix_cache_bytes(s->prefixes) : 0;
-}
-
-/* Of a session whose tables are open, on a device that takes m and, where they are its own, for weights w. */
-static session_memory sum_up(const session *s, const device_memory *m, const weights_memory *w)
-{
-    size_t tables = state_table_bytes(s->st) + batch_bytes(s->b) + output_bytes(s) +
-                    prefix_bytes(s) + sizeof *s + (s->lora ? adapters_table_bytes(s->lora) : 0);
-    const bool apart = !s->dev->kind->host_memory;
-    return (session_memory){.weights_mapped = w->mapped,
-                            .weights_copied = w->copied,
-                            .weights_cached = w->cached,
-                            .weights_interleaved = w->interleaved,
-                            .arena = m->arena,
-                            .state = state_bytes(s->st),
-                            .adapters = s->lora ? adapters_bytes(s->lora) : 0,
-                            .scratch = m->scratch,
-                            .tables = m->tables + w->tables + (apart ? 0 : tables),
-                            .host = apart ? m->host + w->host + tables : 0};
-}
-
-session_memory session_bytes(const session *s)
-{
-    device_memory m;
-    weights_memory w = {0};
-    s->dev->kind->bytes(s->e, &m);
-    if (s->own)
-        w = weights_bytes(s->own);
-    return sum_up(s, &m, &w);
-}
-
-static weft_status need_of(weft_diag *dg, const session *s, const weight_source *src,
-                           const session_options *opt, session_memory *out_m)
-{
-    device_memory m;
-    weights_memory w = {0};
-    weights_options how = weights_how(opt);
-    device_load what = load_how(s, opt);
-    WEFT_TRY(s->dev->kind->need(dg, s->dev, &what, &m));
-    if (!opt->w)
-        w = weights_need(s->dev, s->p, src, &how);
-    *out_m = sum_up(s, &m, &w);
-    return WEFT_OK;
-}
-
-weft_status session_need(weft_diag *dg, const plan *p, const weight_source *src,
-                         const session_options *opt, session_memory *out_m)
-{
-    session s;
-    WEFT_TRY(open_tables(dg, p, opt, &s));
-    weft_status status = need_of(dg, &s, src, opt, out_m);
-    close_parts(&s);
-    return status;
-}
-
-size_t session_memory_sum(const session_memory *m)
-{
-    return m->weights_mapped + m->weights_cached + session_memory_own(m);
-}
-
-size_t session_memory_own(const session_memory *m)
-{
-    return m->weights_copied + m->weights_interleaved + m->arena + m->state + m->adapters +
-           m->scratch + m->tables;
-}
-
-/* It takes `all` bytes and `most` are there. */
-static weft_status refuse(weft_diag *dg, const session_memory *m, uint64_t all, uint64_t most,
-                          const char *within)
-{
-    weft_status status =
-        weft_fail(dg, W0902, WEFT_NOWHERE,
-                  "the session takes %" PRIu64 " bytes, %" PRIu64 " more than the %" PRIu64
-                  " available %s: it does not fit by %.1f MiB",
-                  all, all - most, most, within, (double)(all - most) / (1 << 20));
-    weft_note(dg, "weights %zu, state %zu, activations %zu, threads %zu, tables %zu",
-              m->weights_mapped + m->weights_cached + m->weights_copied + m->weights_interleaved,
-              m->state, m->arena, m->scratch, m->tables);
-    if (m->host > 0)
-        weft_note(dg, "these are of the device; beside them %zu bytes of the host", m->host);
-    if (m->adapters > 0)
-        weft_note(dg, "slots for adapters %zu", m->adapters);
-    if (m->weights_interleaved > 0)
-        weft_note(dg,
-                  "%zu bytes of weights are repacked in memory, since no file of the weight cache "
-                  "holds them; with no_repack they are used as the model file has them",
-                  m->weights_interleaved);
-    weft_note(dg, "%s", diag_row_of(W0902)->hint);
-    return status;
-}
-
-/* The system hands out more than there is and ends the process when it is used; so what cannot fit is
- * refused here. What is mapped from files may be larger than memory: it is read again when it is needed.
- * Should the interleaved weights come to lie in memory after all, out_interleaved_max is the room for them. */
-static weft_status check_need(weft_diag *dg, const session *s, const weight_source *src,
-                              const session_options *opt, size_t *out_interleaved_max)
-{
-    session_memory m;
-    memory_room room;
-    WEFT_TRY(need_of(dg, s, src, opt, &m));
-    uint64_t all = session_memory_sum(&m), own = session_memory_own(&m);
-    *out_interleaved_max = 0;
-    if (opt->bytes_max)
-        return all <= opt->bytes_max ? WEFT_OK
-                                     : refuse(dg, &m, all, opt->bytes_max, "by its options");
-    WEFT_TRY(s->dev->kind->room(dg, s->dev, &room));
-    if (own > room.bytes)
-        return refuse(dg, &m, own, room.bytes, room.within);
-    uint64_t left = room.bytes - own + m.weights_interleaved;
-    *out_interleaved_max = left < SIZE_MAX ? (size_t)left : SIZE_MAX;
-    room = memory_available("");
-    if (m.host > room.bytes)
-        return refuse(dg, &m, m.host, room.bytes, room.within);
-    room = memory_mappable("");
-    if (s->dev->kind->host_memory && own + m.weights_cached > room.bytes)
-        return refuse(dg, &m, own + m.weights_cached, room.bytes, room.within);
-    return WEFT_OK;
 }
 
 /* ---- opening and closing ---- */
@@ -294,14 +264,14 @@ weft_status session_create(weft_diag *dg, const plan *p, const weight_source *sr
                            const session_options *opt, session **out_s)
 {
     session *s = mem_alloc(sizeof *s);
-    weft_status status = open_tables(dg, p, opt, s);
+    weft_status status = session_open_tables(dg, p, opt, s);
     if (status != WEFT_OK) {
         mem_free(s);
         return status;
     }
     s->src = src;
-    size_t interleaved_max;
-    status = check_need(dg, s, src, opt, &interleaved_max);
+    size_t interleaved_max[PLAN_PARTS_MAX];
+    status = session_check_need(dg, s, src, opt, interleaved_max);
     if (status == WEFT_OK)
         status = open_parts(dg, s, src, opt, interleaved_max);
     if (status == WEFT_OK)
@@ -315,14 +285,13 @@ void session_destroy(session *s)
 {
     if (!s)
         return;
-    close_parts(s);
+    session_close_parts(s);
     mem_free(s);
 }
 
 session_parts session_parts_of(session *s)
 {
-    return (session_parts){
-        .p = s->p, .src = s->src, .dev = s->dev, .st = s->st, .prefixes = s->prefixes};
+    return (session_parts){.p = s->p, .src = s->src, .of = s, .st = s->st, .prefixes = s->prefixes};
 }
 
 session_limits session_most(const session *s)
@@ -369,11 +338,23 @@ static int64_t output_rows(const session *s, int32_t i)
     return o->rows == ROWS_FIXED ? o->n_row : s->rows[o->rows];
 }
 
-static size_t output_at(const session *s, int32_t i)
+/* Which part makes output i, and where it has it. */
+static const session_part *output_part(const session *s, int32_t i, size_t *out_at)
 {
-    const plan_operand *o = &plan_bucket_for(s->p, s->rows[ROWS_T])->output[i];
+    const session_part *x = s->part;
+    int32_t own = i;
+    for (int32_t k = 0; k < s->n_part && s->n_part > 1; k++) {
+        const plan *p = s->part[k].p;
+        const plan_output *o = plan_output_find(p, s->p->output[i].name, s->p->output[i].index);
+        if (o) {
+            x = &s->part[k];
+            own = (int32_t)(o - p->output);
+        }
+    }
+    const plan_operand *o = &plan_bucket_for(x->p, s->rows[ROWS_T])->output[own];
     WEFT_ASSERT(o->space == SPACE_ARENA && o->offset >= 0);
-    return (size_t)o->offset;
+    *out_at = (size_t)o->offset;
+    return x;
 }
 
 static weft_status copy_outputs(weft_diag *dg, const session *s)
@@ -381,11 +362,38 @@ static weft_status copy_outputs(weft_diag *dg, const session *s)
     float *to = s->outputs;
     for (int32_t i = 0; i < s->p->n_output; i++) {
         const plan_output *o = &s->p->output[i];
-        size_t bytes = (size_t)(output_rows(s, i) * o->width) * sizeof *to;
-        WEFT_TRY(s->dev->kind->read(dg, s->e, output_at(s, i), to, bytes));
+        size_t bytes = (size_t)(output_rows(s, i) * o->width) * sizeof *to, at;
+        const session_part *x = output_part(s, i, &at);
+        WEFT_TRY(x->dev->kind->read(dg, x->e, at, to, bytes));
         to += rows_max(s->p, o) * o->width;
     }
     return WEFT_OK;
+}
+
+/* What an earlier part made, to where this one reads it. */
+static weft_status take_over(weft_diag *dg, session *s, const session_part *to,
+                             const plan_input *in, const kbatch *b)
+{
+    const session_part *from = &s->part[in->part];
+    const plan_output *o = &from->p->output[in->output];
+    const int64_t rows[] = {b->n_tok, b->n_out, b->n_seq, o->n_row};
+    size_t bytes = (size_t)(rows[o->rows] * o->width) * sizeof(float);
+    size_t at = (size_t)plan_bucket_for(from->p, b->n_tok)->output[in->output].offset;
+    const void *value = s->handed;
+    if (from->dev->kind->host_memory)
+        value = from->dev->kind->host(from->e, at);
+    else
+        WEFT_TRY(from->dev->kind->read(dg, from->e, at, s->handed, bytes));
+    return to->dev->kind->write(dg, to->e, (size_t)in->offset, value, bytes);
+}
+
+static weft_status run_part(weft_diag *dg, session *s, const session_part *x, const kbatch *b)
+{
+    for (int32_t i = 0; i < x->n_in; i++)
+        WEFT_TRY(take_over(dg, s, x, &x->in[i], b));
+    WEFT_TRY(x->dev->kind->submit(dg, x->e, b));
+    WEFT_TRY(x->dev->kind->wait(dg, x->e));
+    return weights_check(dg, x->w);
 }
 
 /* In a scope of its own: where memory for a message is short, the pages must be released all the same. */
@@ -394,13 +402,12 @@ static weft_status run_rows(weft_diag *dg, session *s, const kbatch *b)
     MEM_SCOPE(scope);
     if (sigsetjmp(scope.env, 0) != 0)
         return diag_fail_memory(dg, scope.bytes);
-    WEFT_TRY(s->dev->kind->submit(dg, s->e, b));
-    WEFT_TRY(s->dev->kind->wait(dg, s->e));
-    WEFT_TRY(weights_check(dg, s->w));
+    for (int32_t i = 0; i < s->n_part; i++)
+        WEFT_TRY(run_part(dg, s, &s->part[i], b));
     s->rows[ROWS_T] = b->n_tok;
     s->rows[ROWS_R] = b->n_out;
     s->rows[ROWS_S] = b->n_seq;
-    return s->outputs ? copy_outputs(dg, s) : WEFT_OK;
+    return session_output_bytes(s) ? copy_outputs(dg, s) : WEFT_OK;
 }
 
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n)
@@ -426,7 +433,7 @@ weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64
 /* The index of an output of numbers; -1: there is none such, or nothing has run. */
 static int32_t output_find(const session *s, const char *name, int index)
 {
-    const plan_operand *at = plan_bucket_for(s->p, s->rows[ROWS_T])->output;
+    const plan_operand *at = plan_bucket_for(s->p, s->rows[ROWS_T])->output; /* types of all */
     for (int32_t i = 0; i < s->p->n_output && s->has_run; i++)
         if (s->p->output[i].index == index && strcmp(s->p->output[i].name, name) == 0 &&
             at[i].type == DT_F32)
@@ -440,10 +447,12 @@ bool session_output(const session *s, const char *name, int index, const float *
     int32_t i = output_find(s, name, index);
     if (i < 0)
         return false;
-    const float *data = s->outputs;
+    size_t at;
+    const session_part *x = output_part(s, i, &at);
+    const float *data = session_output_bytes(s) ? s->outputs : NULL;
     for (int32_t k = 0; k < i && data; k++)
         data += rows_max(s->p, &s->p->output[k]) * s->p->output[k].width;
-    *out_data = data ? data : s->dev->kind->host(s->e, output_at(s, i));
+    *out_data = data ? data : x->dev->kind->host(x->e, at);
     *out_n_row = output_rows(s, i);
     *out_width = s->p->output[i].width;
     return true;
@@ -459,7 +468,9 @@ weft_status session_read(weft_diag *dg, const session *s, const char *name, int 
                          "output %s of the last call has %" PRId64 " numbers, %" PRId64
                          " were asked for",
                          name, all, n);
-    return s->dev->kind->read(dg, s->e, output_at(s, i), to, (size_t)n * sizeof *to);
+    size_t at;
+    const session_part *x = output_part(s, i, &at);
+    return x->dev->kind->read(dg, x->e, at, to, (size_t)n * sizeof *to);
 }
 
 int64_t session_length(const session *s, int64_t seq)
@@ -555,29 +566,41 @@ prefix_stats session_prefix_stats(const session *s)
     return s->prefixes ? prefix_cache_stats(s->prefixes) : (prefix_stats){0};
 }
 
+static void profile(session *s, bool on)
+{
+    for (int32_t i = 0; i < s->n_part; i++)
+        s->part[i].dev->kind->profile(s->part[i].e, on);
+}
+
 void session_profile_begin(session *s)
 {
-    s->dev->kind->profile(s->e, true);
+    profile(s, true);
 }
 
 void session_profile_end(session *s)
 {
-    s->dev->kind->profile(s->e, false);
+    profile(s, false);
 }
 
 const step_time *session_profile_steps(const session *s, int32_t bucket)
 {
-    return s->dev->kind->profile_steps(s->e, bucket);
+    return s->part[0].dev->kind->profile_steps(s->part[0].e, bucket);
 }
 
 uint64_t session_wait_ns(const session *s)
 {
-    return s->dev->kind->stats(s->e).wait_ns;
+    uint64_t ns = 0;
+    for (int32_t i = 0; i < s->n_part; i++)
+        ns += s->part[i].dev->kind->stats(s->part[i].e).wait_ns;
+    return ns;
 }
 
 uint64_t session_barriers(const session *s)
 {
-    return s->dev->kind->stats(s->e).barriers;
+    uint64_t n = 0;
+    for (int32_t i = 0; i < s->n_part; i++)
+        n += s->part[i].dev->kind->stats(s->part[i].e).barriers;
+    return n;
 }
 
 const plan *session_plan_of(const session *s)
@@ -587,22 +610,22 @@ const plan *session_plan_of(const session *s)
 
 const weights *session_weights(const session *s)
 {
-    return s->w;
+    return s->part[0].w;
 }
 
 void session_watch(session *s, device_watch *after_phase, void *ctx)
 {
-    s->dev->kind->watch(s->e, after_phase, ctx);
+    s->part[0].dev->kind->watch(s->part[0].e, after_phase, ctx);
 }
 
 weft_status session_arena_read(weft_diag *dg, const session *s, int64_t offset, void *to,
                                size_t bytes)
 {
-    return s->dev->kind->read(dg, s->e, (size_t)offset, to, bytes);
+    return s->part[0].dev->kind->read(dg, s->part[0].e, (size_t)offset, to, bytes);
 }
 
 weft_status session_arena_write(weft_diag *dg, session *s, int64_t offset, const void *from,
                                 size_t bytes)
 {
-    return s->dev->kind->write(dg, s->e, (size_t)offset, from, bytes);
+    return s->part[0].dev->kind->write(dg, s->part[0].e, (size_t)offset, from, bytes);
 }

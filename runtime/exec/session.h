@@ -26,9 +26,12 @@ typedef struct {
     int threads;      /* 1 to POOL_THREADS_MAX, the caller among them; 0: one */
     bool pin;         /* keep each thread of the pool on a CPU of its own, where the system can */
     size_t
-        bytes_max;  /* no more memory than this, mapped weights included; 0: what is available, for
+        bytes_max; /* no more memory than this, mapped weights included; 0: what is available, for
                           all but mapped weights */
-    device *dev;    /* NULL: that of w, else the CPU */
+    device *dev;   /* NULL: that of w, else the CPU */
+    /* Plans to run in place of p, which then only describes the whole: those of the card on dev, the others on the CPU. With
+     * neither w, code nor adapters. NULL: p alone. */
+    const plan_parts *parts;
     bool use_cache; /* use interleaved weights that are on disk, and leave them for next time */
     const char *cache_dir;    /* in this folder; NULL or empty: $XDG_CACHE_HOME/weft/weights, else
                                  $HOME/.cache/weft/weights */
@@ -142,7 +145,9 @@ weft_status session_lora_attach(weft_diag *dg, session *s, int64_t seq, const ad
                                 size_t n) WEFT_MUST_USE;
 uint64_t session_lora_key(const session *s, int64_t seq);
 
-/* Measure how long each step takes in the calls from here on, from zero; and stop. Results stay until
+/* What follows is of a session of one part.
+ *
+ * Measure how long each step takes in the calls from here on, from zero; and stop. Results stay until
  * the next beginning. Not while a call runs. */
 void session_profile_begin(session *s);
 void session_profile_end(session *s);
@@ -177,17 +182,22 @@ typedef struct {
     size_t adapters;            /* their slots */
     size_t scratch;             /* of all threads: values of their own, and what kernels need */
     size_t tables;              /* steps, page tables, batch, tables of addresses */
-    /* Where the device has memory of its own, all above is in it; and in the host's are the session's other tables, and copies
+    /* Where a device has memory of its own, all above is in it; and in the host's are the session's other tables, and copies
      * of the outputs. Else they are in tables. */
     size_t host;
 } session_memory;
 
 session_memory session_bytes(const session *s);
+/* Of a session in parts, what is on one of its devices. */
+session_memory session_bytes_on(const session *s, const device *dev);
 /* What session_bytes will say of a session with these options, to the byte, before anything is loaded;
  * opt->bytes_max is not looked at. src NULL: no weight is cached. Fails as session_create does for counts
  * and sizes. */
 weft_status session_need(weft_diag *dg, const plan *p, const weight_source *src,
                          const session_options *opt, session_memory *out_m) WEFT_MUST_USE;
+weft_status session_need_on(weft_diag *dg, const plan *p, const weight_source *src,
+                            const session_options *opt, const device *dev,
+                            session_memory *out_m) WEFT_MUST_USE;
 size_t session_memory_sum(const session_memory *m);
 /* Without what is mapped from files, which the system reads again where memory is short. Both without `host`. */
 size_t session_memory_own(const session_memory *m);

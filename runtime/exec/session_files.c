@@ -1,4 +1,4 @@
-/* session_files.c - what a sequence holds to a file and back, by the copies of the session's device. */
+/* session_files.c - what a sequence holds to a file and back, by the copies of the session's devices. */
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
 #include "runtime/exec/session_parts.h"
@@ -6,19 +6,19 @@
 
 static weft_status copy_out(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
 {
-    device *d = ctx;
+    device *d = session_device_at(ctx, from);
     return d->kind->copy_out(dg, d, to, from, bytes);
 }
 
 static weft_status copy_in(void *ctx, weft_diag *dg, void *to, const void *from, size_t bytes)
 {
-    device *d = ctx;
+    device *d = session_device_at(ctx, to);
     return d->kind->copy_in(dg, d, to, from, bytes);
 }
 
 state_copies session_copies(const session_parts *s)
 {
-    return (state_copies){copy_out, copy_in, s->dev};
+    return (state_copies){copy_out, copy_in, (void *)s->of};
 }
 
 static state_owner owner_of(const session_parts *s, uint64_t key)

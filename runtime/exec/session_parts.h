@@ -8,12 +8,13 @@
 typedef struct {
     const plan *p;
     const weight_source *src; /* NULL: the weights are the caller's */
-    device *dev;
+    const session *of;
     state *st;
     prefix_cache *prefixes; /* NULL: none are kept */
 } session_parts;
 
 session_parts session_parts_of(session *s);
-state_copies session_copies(const session_parts *s); /* those of its device */
+state_copies session_copies(const session_parts *s);         /* those of its devices */
+device *session_device_at(const session *s, const void *at); /* whose memory of cells this is in */
 
 #endif

@@ -257,6 +257,7 @@ weft_status state_create(weft_diag *dg, const plan *p, const state_options *opt,
     st->plan_cells = cells;
     st->cells = ARENA_ARRAY(home, kcell, n_cell);
     st->at = arena_alloc(home, n_cell * sizeof *st->at);
+    st->where = ARENA_ARRAY(home, int32_t, n_cell);
     st->names = ARENA_ARRAY(home, const char *, n_cell);
     st->groups = ARENA_ARRAY(home, cell_group, n_cell);
     st->tables = ARENA_ARRAY(home, cell_table, n_cell * K_TIERS_MAX);
@@ -287,13 +288,32 @@ static weft_status copy_plain(void *ctx, weft_diag *dg, void *to, const void *fr
     return WEFT_OK;
 }
 
-void state_bind(state *st, void *base, state_copy *copy, void *ctx)
+void state_divide(state *st, const int32_t *where, int32_t n, size_t *out_bytes)
+{
+    for (int32_t i = 0; i < n; i++)
+        out_bytes[i] = 0;
+    for (int i = 0; i < st->n_cell; i++) {
+        st->where[i] = where[i];
+        for (int32_t k = 0; k < st->cells[i].n_tier; k++) {
+            const page_pool *pool = &st->tables[st->cells[i].table + k].pool;
+            st->at[i][k] = out_bytes[where[i]];
+            out_bytes[where[i]] += (size_t)st->cells[i].tier[k].page_bytes * (size_t)pool->n_page;
+        }
+    }
+}
+
+void state_bind_each(state *st, void *const *base, state_copy *copy, void *ctx)
 {
     st->copy = copy ? copy : copy_plain;
     st->copy_ctx = ctx;
     for (int i = 0; i < st->n_cell; i++)
         for (int32_t k = 0; k < st->cells[i].n_tier; k++)
-            st->cells[i].tier[k].base = (char *)base + st->at[i][k];
+            st->cells[i].tier[k].base = (char *)base[st->where[i]] + st->at[i][k];
+}
+
+void state_bind(state *st, void *base, state_copy *copy, void *ctx)
+{
+    state_bind_each(st, &base, copy, ctx);
 }
 
 /* ---- another policy ---- */

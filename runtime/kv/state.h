@@ -57,6 +57,11 @@ typedef weft_status state_copy(void *ctx, weft_diag *dg, void *to, const void *f
 /* The memory, which must outlive the state, and how to copy in it; NULL: it is ordinary memory. */
 void state_bind(state *st, void *base, state_copy *copy, void *ctx);
 
+/* Cells in n memories, as those of several devices: where[i] is that of cell i. Called before binding; out_bytes is what each takes,
+ * state_bytes together. Then each has a base, and `copy` gets addresses of the same memory. */
+void state_divide(state *st, const int32_t *where, int32_t n, size_t *out_bytes);
+void state_bind_each(state *st, void *const *base, state_copy *copy, void *ctx);
+
 /* Let pages cross from tier to tier at other ages from the next call on. What is coarser already stays so, until the sequence
  * is cut to less. W1415: another list of forms, or more pages in a tier than there are; then nothing has changed. */
 weft_status state_change(weft_diag *dg, state *st, const kpolicy *kv) WEFT_MUST_USE;

@@ -51,6 +51,7 @@ struct state {
     size_t bytes, table_bytes;
     kcell *cells;                /* [n_cell] */
     size_t (*at)[K_TIERS_MAX];   /* [n_cell]: where the pages of each tier begin in the memory */
+    int32_t *where;              /* [n_cell]: in which memory; one: 0 */
     const plan_cell *plan_cells; /* [n_cell] */
     const char **names;          /* [n_cell] */
     cell_group *groups;          /* [n_group] */
