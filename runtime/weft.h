@@ -218,8 +218,9 @@ typedef struct {
      * one, else the CPU. All of the session's memory but its tables is the device's then. WEFT_ERR_DEVICE, with what is missing,
      * where there is no such device; cards run plans, neither the reference nor native code, and do not round to bf16. */
     const char *device;
-    /* How many of the model's layers are on that device, the others on the CPU. 0, or as many as there are: all; -1: none. Less
-     * than all is WEFT_ERR_DEVICE so far. */
+    /* How many of the model's layers are on that device, with their state: the last ones. What stands before the layers, and what
+     * stands behind them, is on the CPU then. 0, or more than there are: all of the model is on the device; -1: nothing is. Part of them is
+     * WEFT_ERR_DEVICE with adapters, a plan file, or where a cell of the state belongs to layers on both sides. */
     int64_t device_layers;
 } weft_session_options;
 

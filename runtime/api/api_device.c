@@ -20,14 +20,25 @@ static const char *beyond_cards(const api_wanted *w)
     return NULL;
 }
 
-static weft_status check_layers(weft_diag *dg, const weft_session_options *o, int64_t layers)
+bool api_device_divides(const weft_session_options *o, int64_t layers)
 {
-    if (o->device_layers <= 0 || o->device_layers >= layers)
+    return o->device_layers > 0 && (o->device_layers <= layers || layers == 0);
+}
+
+/* What a session whose layers are on two devices cannot have. */
+static weft_status check_layers(weft_diag *dg, const api_wanted *w, int64_t layers)
+{
+    const weft_session_options *o = &w->how;
+    const char *with = o->lora_slots > 0 ? "adapters"
+                       : o->plan         ? "a plan file"
+                       : w->watched      ? "looking at its values"
+                                         : NULL;
+    if (!api_device_divides(o, layers) || !with)
         return WEFT_OK;
     return weft_fail(dg, W1611, WEFT_NOWHERE,
-                     "%lld of the model's %lld layers on a card, the others on the CPU, is not "
-                     "possible yet",
-                     (long long)o->device_layers, (long long)layers);
+                     "%lld of the model's %lld layers on a card, the others on the CPU: %s cannot "
+                     "be had with that",
+                     (long long)o->device_layers, (long long)layers, with);
 }
 
 static weft_status open_card(weft_diag *dg, const char *name, const api_wanted *w, api_plan *out)
@@ -64,7 +75,7 @@ weft_status api_device_choose(weft_diag *dg, const api_wanted *w, int64_t layers
     *out_be = NULL;
     if (strcmp(name, "cpu") == 0 || o->device_layers < 0)
         return WEFT_OK;
-    WEFT_TRY(check_layers(dg, o, layers));
+    WEFT_TRY(check_layers(dg, w, layers));
     if (strcmp(name, "auto") == 0) {
         open_any(w, out);
     } else if (!api_device_is_card(name)) {

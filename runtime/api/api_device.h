@@ -9,6 +9,8 @@
  * it is the CPU. W1605, W1608, W1609, W1611; W1406 for options that no card has. */
 weft_status api_device_choose(weft_diag *dg, const api_wanted *w, int64_t layers, api_plan *out,
                               const struct backend **out_be) WEFT_MUST_USE;
+/* Do the options ask for some of the model's layers on a card, and the rest on the CPU? */
+bool api_device_divides(const weft_session_options *o, int64_t layers);
 /* Does the name, which may be NULL, mean a card and nothing else? */
 bool api_device_is_card(const char *name);
 

@@ -84,8 +84,9 @@ static void close_bound(void *bound)
     bound_model_destroy(bound);
 }
 
-static weft_status make_plan(weft_diag *dg, const api_file *m, const api_wanted *w, target *t,
-                             api_plan *out)
+/* card: where layers are divided, t is for those of the CPU, and the plan of the whole only describes it. */
+static weft_status make_plan(weft_diag *dg, const api_file *m, const api_wanted *w,
+                             const backend *card, target *t, api_plan *out)
 {
     const graph *g = m->bound->graph;
     plan *made;
@@ -100,7 +101,13 @@ static weft_status make_plan(weft_diag *dg, const api_file *m, const api_wanted 
     }
     WEFT_TRY(plan_make(dg, g, t, NULL, out->a, &made));
     out->p = made;
-    return WEFT_OK;
+    if (!card || !api_device_divides(&w->how, graph_layers(g)))
+        return WEFT_OK;
+    plan_parts *parts = ARENA_NEW(out->a, plan_parts);
+    target on_card = *t;
+    on_card.be = card;
+    out->run.parts = parts;
+    return plan_make_parts(dg, g, t, &on_card, w->how.device_layers, out->a, parts);
 }
 
 static weft_status read_plan(weft_diag *dg, const api_file *m, const api_wanted *w,
@@ -112,14 +119,6 @@ static weft_status read_plan(weft_diag *dg, const api_file *m, const api_wanted 
     return api_plan_serves(dg, made, arena_printf(out->a, "the plan %s", w->how.plan).p, w);
 }
 
-static int64_t layers_of(const graph *g)
-{
-    int n = 0;
-    for (size_t i = 0; i < g->nodes.n; i++)
-        n = g->nodes.at[i].layer >= n ? g->nodes.at[i].layer + 1 : n;
-    return n;
-}
-
 static weft_status file_plan(weft_diag *dg, const weft_model *m, const api_wanted *wanted,
                              api_plan *out)
 {
@@ -127,13 +126,14 @@ static weft_status file_plan(weft_diag *dg, const weft_model *m, const api_wante
     target *t = ARENA_NEW(out->a, target);
     api_wanted w = *wanted;
     const backend *card;
-    WEFT_TRY(api_device_choose(dg, &w, layers_of(f->bound->graph), out, &card));
-    w.be = card ? card : w.be;
+    int64_t layers = graph_layers(f->bound->graph);
+    WEFT_TRY(api_device_choose(dg, &w, layers, out, &card));
+    w.be = card && !api_device_divides(&w.how, layers) ? card : w.be;
     out->t = t;
     if (w.how.exec == WEFT_EXEC_JIT)
         out->run.maker = jit_maker();
     bound_model_check_context(dg, f->bound, api_held(&w));
-    return w.how.plan ? read_plan(dg, f, &w, card, out) : make_plan(dg, f, &w, t, out);
+    return w.how.plan ? read_plan(dg, f, &w, card, out) : make_plan(dg, f, &w, card, t, out);
 }
 
 static weft_status file_cells(weft_diag *dg, const weft_model *m, const api_wanted *w, arena *a,

@@ -6,6 +6,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/plan_make.h"
+#include "compiler/plan_parts.h"
 #include "runtime/api/api_model.h"
 
 typedef struct random_model random_model;

@@ -129,7 +129,7 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
                              .prefix_tokens = had.tokens,
                              .prefix_tokens_saved = had.tokens_saved,
                              .prefix_evicted = had.evicted,
-                             .device = p->backend,
+                             .device = s->plan.run.parts ? "cpu+cuda" : p->backend,
                              .host = b.host};
     for (int32_t i = 0; i < p->n_output; i++)
         if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0)

@@ -360,9 +360,10 @@ static weft_status run(bench_run *r)
     WEFT_TRY(open_session(r));
     if (r->s->plan.dev) {
         cuda_rates card = cuda_device_rates(r->s->plan.dev);
-        r->about.backend = "CUDA";
-        r->about.threads = card.blocks;
-        r->about.bandwidth = card.bandwidth;
+        bool divided = r->s->plan.run.parts != NULL;
+        r->about.backend = divided ? "CPU+CUDA" : "CUDA";
+        r->about.threads = divided ? r->about.threads : card.blocks;
+        r->about.bandwidth = divided ? 0 : card.bandwidth;
     }
     cli_say_verbose(r->c, "%s: opened in %.2f s, %.1f MiB for the session", r->name,
                     clock_seconds(clock_ns() - start),

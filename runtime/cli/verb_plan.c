@@ -56,6 +56,7 @@ static const double MIB = 1 << 20;
 
 typedef struct {
     const planned *pl;
+    bool card; /* of what is on a card; else of what is on the machine itself */
     session_memory mem;
     size_t total, own; /* own: without what is mapped */
     uint64_t program;  /* what the process has besides; 0: not known */
@@ -78,7 +79,7 @@ enum { MEMORY_ROWS = 9, CARD_ROWS = 7 };
 
 static bool on_card(const account *ac)
 {
-    return ac->pl->made.run.dev != NULL;
+    return ac->card;
 }
 
 /* The same of a card, whose memory it all is but for the last row. */
@@ -166,18 +167,25 @@ static double seconds_of(const account *ac, int i)
     return ac->work[i].bytes / ac->bandwidth;
 }
 
-/* Of a card that is not here nobody knows. */
-static weft_status find_room(weft_diag *dg, const plan_options *o, const planned *pl,
+/* Are some of its layers on a card and the others on the machine itself? */
+static bool divided(const planned *pl)
+{
+    return pl->made.run.parts != NULL;
+}
+
+/* Of a card that is not here nobody knows. --memory is the card's, where there is one. */
+static weft_status find_room(weft_diag *dg, const plan_options *o, const account *ac,
                              memory_room *out)
 {
-    device *d = pl->made.dev;
-    if (o->memory)
+    device *d = ac->pl->made.dev;
+    if (o->memory && ac->card == (ac->pl->made.run.dev != NULL))
         *out = (memory_room){(uint64_t)o->memory, "on that machine"};
+    else if (!ac->card)
+        *out = memory_available("");
     else if (d)
         return d->kind->room(dg, d, out);
     else
-        *out = pl->made.run.dev ? (memory_room){UINT64_MAX, "on a card that is not here"}
-                                : memory_available("");
+        *out = (memory_room){UINT64_MAX, "on a card that is not here"};
     return WEFT_OK;
 }
 
@@ -197,15 +205,23 @@ static uint64_t program_bytes(const planned *pl)
     return bytes;
 }
 
+/* What it takes in memory, on a card or on the machine itself. */
+static weft_status sum_up_memory(weft_diag *dg, const plan_options *o, const planned *pl, bool card,
+                                 account *ac)
+{
+    const device *on = card ? pl->made.run.dev : device_cpu();
+    *ac = (account){.pl = pl, .card = card};
+    WEFT_TRY(session_need_on(dg, pl->made.p, pl->m->weights, &pl->made.run, on, &ac->mem));
+    ac->total = session_memory_sum(&ac->mem);
+    ac->own = session_memory_own(&ac->mem);
+    ac->program = card ? 0 : program_bytes(pl); /* what is on a card is not in the process */
+    return find_room(dg, o, ac, &ac->available);
+}
+
 static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *pl, arena *a,
                           account *ac)
 {
-    ac->pl = pl;
-    WEFT_TRY(session_need(dg, pl->made.p, pl->m->weights, &pl->made.run, &ac->mem));
-    ac->total = session_memory_sum(&ac->mem);
-    ac->own = session_memory_own(&ac->mem);
-    ac->program = on_card(ac) ? 0 : program_bytes(pl); /* what is on a card is not in the process */
-    WEFT_TRY(find_room(dg, o, pl, &ac->available));
+    WEFT_TRY(sum_up_memory(dg, o, pl, pl->made.run.dev != NULL, ac));
     ac->bandwidth = o->bandwidth > 0 ? o->bandwidth * 1e9
                     : on_card(ac)    ? cuda_device_rates(pl->made.run.dev).bandwidth
                                      : bandwidth_read(pl->made.run.threads);
@@ -235,7 +251,10 @@ static void text_memory(const account *ac, strbuf *out)
 {
     memory_row row[MEMORY_ROWS];
     int n_row = memory_rows(ac, row);
-    strbuf_add(out, "memory\n");
+    strbuf_add(out, "memory%s\n",
+               !divided(ac->pl) ? ""
+               : ac->card       ? " of the card"
+                                : " of the machine");
     for (int i = 0; i < n_row; i++)
         strbuf_add(out, "  %-20s %14zu  %10.1f MiB  %s\n", row[i].name, row[i].bytes,
                    (double)row[i].bytes / MIB, row[i].what);
@@ -505,30 +524,104 @@ static void as_json(const account *ac, const plan_options *o, strbuf *out)
     strbuf_putc(out, '\n');
 }
 
+/* ---- layers on a card and on the machine ---- */
+
+static int64_t layers_on_card(const planned *pl)
+{
+    int32_t first = INT32_MAX, last = -1;
+    for (int32_t i = 0; i < pl->made.run.parts->n_part; i++) {
+        const plan_part *x = &pl->made.run.parts->part[i];
+        const plan_bucket *b = x->p->bucket;
+        for (int32_t k = 0; k < b->n_step && x->card; k++) {
+            int32_t layer = b->step[k].layer;
+            first = layer >= 0 && layer < first ? layer : first;
+            last = layer > last ? layer : last;
+        }
+    }
+    return last < 0 ? 0 : last - first + 1;
+}
+
+static void divided_text(const account ac[2], strbuf *out)
+{
+    const plan *p = ac[0].pl->made.p;
+    const session_options *run = &ac[0].pl->made.run;
+    strbuf_add(out,
+               "%s: context %" PRId64 ", %" PRId64 " sequence%s, calls of at most %" PRId64
+               " rows, state in %s, the last %" PRId64
+               " of %d layers on a card, the rest on the CPU\n",
+               p->model, run->n_ctx, run->n_seq, run->n_seq == 1 ? "" : "s", p->n_tok_max,
+               plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}), layers_on_card(ac[0].pl),
+               (int)plan_phases_of(plan_bucket_for(p, 1)).layers);
+    for (int i = 0; i < 2; i++)
+        text_memory(&ac[i], out);
+}
+
+static void divided_json(const account ac[2], strbuf *out)
+{
+    const plan *p = ac[0].pl->made.p;
+    json_writer w = {.out = out};
+    json_open(&w, '{');
+    json_key_text(&w, "model", p->model);
+    json_key_int(&w, "context", ac[0].pl->made.run.n_ctx);
+    json_key_int(&w, "sequences", ac[0].pl->made.run.n_seq);
+    json_key_int(&w, "rows", p->n_tok_max);
+    json_key_text(&w, "kv", plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}));
+    json_key_int(&w, "layers_on_card", layers_on_card(ac[0].pl));
+    json_key_open(&w, "devices", '[');
+    for (int i = 0; i < 2; i++) {
+        json_open(&w, '{');
+        json_key_text(&w, "device", ac[i].card ? "cuda" : "cpu");
+        json_memory(&w, &ac[i]);
+        json_close(&w, '}');
+    }
+    json_close(&w, ']');
+    json_close(&w, '}');
+    strbuf_putc(out, '\n');
+}
+
+/* ---- the verb ---- */
+
+/* W0902, where it does not. */
+static weft_status check_fits(weft_diag *dg, const plan_options *o, const account *ac)
+{
+    if (fits(ac))
+        return WEFT_OK;
+    return weft_fail(dg, W0902, WEFT_NOWHERE,
+                     "%s needs %zu bytes and %" PRIu64 " are available %s: it does not fit "
+                     "by %.1f MiB",
+                     o->open.random ? o->open.random : o->open.model, ac->own, ac->available.bytes,
+                     ac->available.within, (double)(ac->own - ac->available.bytes) / MIB);
+}
+
+static weft_status report(cli *c, const plan_options *o, const planned *pl, arena *a)
+{
+    strbuf out = {0};
+    account ac[2] = {{0}};
+    if (divided(pl)) {
+        WEFT_TRY(sum_up_memory(c->dg, o, pl, true, &ac[0]));
+        WEFT_TRY(sum_up_memory(c->dg, o, pl, false, &ac[1]));
+        (c->common.json ? divided_json : divided_text)(ac, &out);
+    } else {
+        WEFT_TRY(sum_up(c->dg, o, pl, a, &ac[0]));
+        (c->common.json ? as_json : as_text)(&ac[0], o, &out);
+    }
+    cli_print_all(c, &out);
+    WEFT_TRY(check_fits(c->dg, o, &ac[0]));
+    return divided(pl) ? check_fits(c->dg, o, &ac[1]) : WEFT_OK;
+}
+
 int verb_plan(cli *c)
 {
     const plan_options *o = c->options;
     planned pl = {0};
-    account ac = {0};
     arena *a = arena_create();
-    planned_options want = {.sequences = o->sequences, .purpose = API_PLANS_MEMORY};
+    planned_options want = {
+        .sequences = o->sequences, .purpose = API_PLANS_MEMORY, .divided = true};
     weft_status st = level_flags_backend(c->dg, &o->at, &want.be);
     if (st == WEFT_OK)
         st = planned_open(c->dg, &o->open, &want, &pl);
     if (st == WEFT_OK)
-        st = sum_up(c->dg, o, &pl, a, &ac);
-    if (st == WEFT_OK) {
-        strbuf out = {0};
-        (c->common.json ? as_json : as_text)(&ac, o, &out);
-        cli_print_all(c, &out);
-        if (!fits(&ac))
-            st = weft_fail(c->dg, W0902, WEFT_NOWHERE,
-                           "%s needs %zu bytes and %" PRIu64 " are available %s: it does not fit "
-                           "by %.1f MiB",
-                           o->open.random ? o->open.random : o->open.model, ac.own,
-                           ac.available.bytes, ac.available.within,
-                           (double)(ac.own - ac.available.bytes) / MIB);
-    }
+        st = report(c, o, &pl, a);
     c->common.json = false; /* the document is the plan: messages go to stderr */
     cli_report(c, c->dg);
     planned_close(&pl);

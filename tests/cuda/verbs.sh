@@ -20,8 +20,28 @@ for more in '' "--lora $models/stories-7m-pirate"; do
     on_card run --device cuda -m "$models/stories-7m" $more -p 'Once upon a time' -n 6 --temp 0 >card
     cmp -s cpu card || fail "the card says '$(cat card)', the CPU '$(cat cpu)'"
 done
-on_card run -ngl 8 -m "$models/stories-7m" -p 'Once upon a time' -n 1 --temp 0 >card
-[ "$(head -c 17 card)" = "$(head -c 17 cpu)" ] || fail "-ngl: $(cat card)"
+# All of it there, or some layers: of eight the last one, most, all without what stands before and behind them.
+"$weft" run -m "$models/stories-7m" -p 'Once upon a time' -n 6 --temp 0 >cpu
+for layers in 1 5 8 9; do
+    on_card run -ngl $layers -m "$models/stories-7m" -p 'Once upon a time' -n 6 --temp 0 >card
+    cmp -s cpu card || fail "-ngl $layers: '$(cat card)', the CPU '$(cat cpu)'"
+done
+on_card bench -ngl 2 -m "$golden/llama-mha" -p 4 -n 2 -r 1 >said
+grep -q 'CPU+CUDA' said || fail "bench -ngl: $(cat said)"
+on_card eval -ngl 2 --kv 'f16 last=4, q8 rest' -m "$golden/gemma2" --ids 1,2,3,4,5,6 >said || fail "eval -ngl: $(cat said)"
+on_card plan -ngl 2 -m "$golden/llama-mha" >said
+grep -q 'fits: 256.0 MiB available on cuda:0' said || fail "plan -ngl: $(cat said)"
+[ "$(grep -c '^fits' said)" = 2 ] || fail "plan -ngl: $(cat said)"
+if on_card plan -ngl 2 -m "$golden/llama-mha" --memory 100000 >said 2>&1; then fail 'a card of 100 kB is enough'; fi
+grep -q W0902 said || fail "plan -ngl, a small card: $(cat said)"
+for verb in verify profile; do
+    if on_card $verb -ngl 2 -m "$golden/llama-mha" 2>said; then fail "$verb looks at two plans"; fi
+    grep -q W1611 said || fail "$verb -ngl: $(cat said)"
+done
+sed 's/append(kv\[l\]/append(kv[l < 2 ? l : 1]/' "$models/llama.weft" >shared.weft
+if on_card eval -ngl 2 --arch shared.weft -m "$golden/llama-mha" --ids 1 2>said; then fail 'a cell is on two devices'; fi
+grep -q 'W1611.*kv\[1\]' said && grep -q '3 of them can be' said || fail "a shared cell: $(cat said)"
+on_card eval -ngl 3 --arch shared.weft -m "$golden/llama-mha" --ids 1 >said || fail "3 layers: $(cat said)"
 
 # Value by value, over several forms of state.
 for model in llama-mha gemma2 gpt_oss; do
