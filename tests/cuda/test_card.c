@@ -182,6 +182,81 @@ START_TEST(two_sessions_share_a_card)
 }
 END_TEST
 
+/* ---- deterministic plans ---- */
+
+static plan *deterministic_plan(card_model *m, dtype kv)
+{
+    static const char *const logits[] = {"logits"};
+    plan *p = NULL;
+    target t = {.be = backend_cuda(),
+                .n_ctx = 4096, /* so that attention of few rows is split */
+                .n_seq = 2,
+                .n_tok_max = m->n,
+                .kv = kv,
+                .outputs = logits,
+                .n_output = 1,
+                .may_fork = true,
+                .deterministic = true};
+    ck_assert_int_eq(plan_make(m->dg, m->bm->graph, &t, NULL, m->a, &p), WEFT_OK);
+    return p;
+}
+
+/* The first n logits by a card of its own, in calls of `rows`; with company, rows of another sequence between them. */
+static void run_logits(card_model *m, const plan *p, const fake_card *card, int64_t n, int64_t rows,
+                       bool company, float *to)
+{
+    device *d = card_open(m->dg, card);
+    session *s = NULL;
+    session_options opt = card_options(m, d);
+    ck_assert_int_eq(session_create(m->dg, p, model_file_source(m->mf), &opt, &s), WEFT_OK);
+    for (int64_t at = 0; at < n; at += rows) {
+        batch_row row[64];
+        int64_t k = 0, end = at + rows < n ? at + rows : n, n_row, width;
+        const float *got;
+        for (int64_t i = at; i < end; i++) {
+            if (company)
+                row[k++] = (batch_row){.id = m->ids[n - 1 - i], .pos = (int32_t)i, .seq = 1};
+            row[k++] = (batch_row){.id = m->ids[i], .pos = (int32_t)i, .out = true};
+        }
+        ck_assert_int_eq(session_eval(m->dg, s, row, k), WEFT_OK);
+        ck_assert(session_output(s, "logits", -1, &got, &n_row, &width));
+        memcpy(to + at * width, got, (size_t)(n_row * width) * sizeof *got);
+    }
+    session_destroy(s);
+    card_close(d);
+}
+
+/* One call on a card, and the same text in other calls on cards with other numbers of blocks. */
+START_TEST(deterministic_plans_give_the_same_bits)
+{
+    enum { N = 6 };
+    static const struct {
+        int multiprocessors;
+        bool together, company;
+        int64_t rows;
+    } ways[] = {{1, true, false, 1}, {5, true, true, 4}, {3, false, true, 1}};
+    for (size_t i = 0; i < COUNT_OF(golden); i++) {
+        card_model m = card_model_open(golden[i], NULL);
+        plan *p = deterministic_plan(&m, i == 1 ? DT_F16 : DT_F32);
+        size_t bytes = (size_t)(N * m.vocab) * sizeof(float);
+        float *whole = malloc(bytes), *got = malloc(bytes);
+        fake_card card = fake_card_usual;
+        card.threads = 32;
+        run_logits(&m, p, &card, N, N, false, whole);
+        for (size_t k = 0; k < COUNT_OF(ways); k++) {
+            card.multiprocessors = ways[k].multiprocessors;
+            card.together = ways[k].together;
+            run_logits(&m, p, &card, N, ways[k].rows, ways[k].company, got);
+            ck_assert_msg(memcmp(got, whole, bytes) == 0, "%s, way %d: other bits", golden[i],
+                          (int)k);
+        }
+        free(whole);
+        free(got);
+        card_model_close(&m);
+    }
+}
+END_TEST
+
 START_TEST(steps_are_measured_there)
 {
     card_model m = card_model_open(golden[0], NULL);
@@ -225,4 +300,5 @@ END_TEST
 
 SUITE_MAIN("card", goldens_run_on_a_card, cards_of_other_kinds_do, state_of_every_form_is_read,
            calls_are_few_launches, many_steps_take_no_more, two_sessions_share_a_card,
-           steps_are_measured_there, state_goes_to_a_file_and_back)
+           deterministic_plans_give_the_same_bits, steps_are_measured_there,
+           state_goes_to_a_file_and_back)

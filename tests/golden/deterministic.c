@@ -1,7 +1,7 @@
 /* deterministic.c - the same bits for any number of threads, any cut of a text into calls, any company in a
  * call, and a beginning that was shared: --deterministic, on the models of a folder.
  *
- *     deterministic FOLDER|FILE.gguf...
+ *     deterministic [--device NAME] [-ngl N] FOLDER|FILE.gguf...
  *
  * The logits of every position are computed in one call by one thread, and then in all other ways. Exit
  * status 77, which ctest reads as skipped, if there is no such folder. */
@@ -14,6 +14,9 @@
 #include <sys/stat.h>
 
 enum { EXIT_SKIPPED = 77 };
+
+static const char *device; /* NULL: the CPU */
+static int64_t layers;     /* of the model, on the device; 0: all */
 
 typedef struct {
     weft_diag *dg;
@@ -41,6 +44,8 @@ static weft_session *open_session(const subject *c, int64_t threads, int64_t seq
                                 .batch = 2 * c->n_id,
                                 .threads = threads,
                                 .kv = c->kv,
+                                .device = device,
+                                .device_layers = layers,
                                 .round_bf16 = c->round_bf16,
                                 .deterministic = true};
     return told(c, weft_session_create(c->dg, c->m, &how, &s)) ? NULL : s;
@@ -122,7 +127,7 @@ static bool run_all(subject *c)
     bool fine = s && eval(c, s, 0, c->n_id, false);
     weft_session_destroy(s);
     memcpy(c->truth, c->got, (size_t)(c->n_id * c->vocab) * sizeof *c->got);
-    for (int t = 0; t < 3 && fine; t++) {
+    for (int t = 0; t < (device && !layers ? 1 : 3) && fine; t++) {
         for (int k = 0; k < 3 && fine; k++)
             fine = run_chunks(c, threads[t], chunks[k], false) &&
                    run_chunks(c, threads[t], chunks[k], true);
@@ -164,8 +169,16 @@ static bool run_model(arena *a, const char *folder, weft_kv kv, bool round_bf16)
 int main(int argc, char **argv)
 {
     arena *a = arena_create();
-    bool fine = argc > 1, skipped = false;
-    for (int i = 1; i < argc; i++) {
+    int at = 1;
+    for (; at + 1 < argc && argv[at][0] == '-'; at += 2)
+        if (strcmp(argv[at], "--device") == 0)
+            device = argv[at + 1];
+        else if (strcmp(argv[at], "-ngl") == 0)
+            layers = atoi(argv[at + 1]);
+        else
+            return 2;
+    bool fine = argc > at, skipped = false;
+    for (int i = at; i < argc; i++) {
         struct stat st;
         if (stat(argv[i], &st) != 0) {
             printf("skipped: there is no folder %s\n", argv[i]);
@@ -174,7 +187,7 @@ int main(int argc, char **argv)
         }
         fine = run_model(a, argv[i], WEFT_KV_F16, false) && fine;
         fine = run_model(a, argv[i], WEFT_KV_F32, false) && fine;
-        if (rounds_any_rows() && !str_ends(str_of(argv[i]), STR(".gguf")))
+        if (!device && rounds_any_rows() && !str_ends(str_of(argv[i]), STR(".gguf")))
             fine = run_model(a, argv[i], WEFT_KV_F32, true) && fine;
     }
     arena_destroy(a);

@@ -2,7 +2,7 @@
  * with them: logits, hidden states and greedy continuations.
  *
  *     golden [--arch FILE.weft] [--exec plan|ref|jit] [--kv POLICY] [-t N] [--skip CASES] [--round bf16]
- *            [--unlike CASES] [--level LEVEL] [--device NAME] FOLDER
+ *            [--unlike CASES] [--level LEVEL] [--device NAME] [-ngl N] FOLDER
  *
  * FOLDER has cases: <case>/{config.json, model.safetensors, *.gguf, expected*.safetensors}.
  *
@@ -71,6 +71,7 @@ static const char *unlikes =
 static bool round_bf16;
 static const char *level;
 static const char *device; /* NULL: the CPU */
+static int64_t layers;     /* of the model, on the device; 0: all */
 
 static const error_bound exact = {1e-4, 1e-4}, kv_f16 = {1e-2, 1e-3}, kv_bf16 = {8e-2, 8e-3},
                          kv_q8 = {0.3, 0.02}, kv_q4 = {5, 0.3}, quantized = {0.4, 0.03},
@@ -150,6 +151,7 @@ static weft_session *open_session_as(golden_case *c, weft_exec how_run, int64_t 
                                 .n_output = all ? 3 : 1,
                                 .exec = how_run,
                                 .device = how_run == WEFT_EXEC_REF ? NULL : device,
+                                .device_layers = how_run == WEFT_EXEC_REF ? 0 : layers,
                                 .kv_policy = kv,
                                 .page_tokens = tiered ? TIER_PAGE : 0,
                                 .deterministic = tiered,
@@ -353,6 +355,7 @@ static bool run_some(golden_case *c)
                                 .wants = n_want,
                                 .exec = exec,
                                 .device = device,
+                                .device_layers = layers,
                                 .kv_policy = kv,
                                 .page_tokens = tiered ? TIER_PAGE : 0,
                                 .round_bf16 = round_bf16};
@@ -386,6 +389,7 @@ static bool run_greedy(golden_case *c)
                                 .threads = threads,
                                 .exec = exec,
                                 .device = device,
+                                .device_layers = layers,
                                 .kv_policy = kv,
                                 .page_tokens = tiered ? TIER_PAGE : 0,
                                 .round_bf16 = round_bf16};
@@ -501,6 +505,8 @@ static bool take_flag(const char *flag, const char *text)
         level = text;
     else if (strcmp(flag, "--device") == 0)
         device = text;
+    else if (strcmp(flag, "-ngl") == 0)
+        layers = atoi(text);
     else if (strcmp(flag, "-t") == 0)
         threads = atoi(text);
     else if (strcmp(flag, "--exec") == 0)

@@ -1,6 +1,6 @@
 /* walks.c - random walks through the calls of weft.h that change sequences, right ones and wrong ones, on whole models:
  *
- *     walks STEPS FOLDER...
+ *     walks [--device NAME] [-ngl N] STEPS FOLDER...
  *
  * What each sequence holds is written down beside it. After every step that changes one, the logits of its next token must be the
  * bits that a sequence gives into which the same tokens were put in one go; a call that fails must have changed no length; and in the end
@@ -27,6 +27,9 @@ static const struct {
              {"q4/f16", 0},
              {"f16 last=8, q8 last=24, q4 rest", 0},
              {"bf16 last=17, q8/q4 rest", 20}};
+
+static const char *device; /* NULL: the CPU */
+static int64_t layers;     /* of the model, on the device; 0: all */
 
 typedef struct {
     int64_t n, exact; /* tokens, and how many of the first nobody has moved */
@@ -336,6 +339,8 @@ static bool open_sessions(walk *w, const char *policy, int64_t pages)
                                 .pages = pages,
                                 .prefixes = -1,
                                 .kv_policy = policy,
+                                .device = device,
+                                .device_layers = layers,
                                 .deterministic = true};
     weft_session_info about = {.size = sizeof about};
     if (weft_session_create(w->dg, w->m, &how, &w->s) != WEFT_OK)
@@ -374,8 +379,16 @@ static bool run_form(weft_model *m, const char *folder, size_t form, int steps)
 
 int main(int argc, char **argv)
 {
-    bool fine = argc > 2, skipped = false;
-    for (int i = 2; i < argc; i++) {
+    int at = 1;
+    for (; at + 1 < argc && argv[at][0] == '-'; at += 2)
+        if (strcmp(argv[at], "--device") == 0)
+            device = argv[at + 1];
+        else if (strcmp(argv[at], "-ngl") == 0)
+            layers = atoi(argv[at + 1]);
+        else
+            return 2;
+    bool fine = argc > at + 1, skipped = false;
+    for (int i = at + 1; i < argc; i++) {
         struct stat st;
         weft_model *m = NULL;
         weft_diag *dg = weft_diag_create();
@@ -387,7 +400,7 @@ int main(int argc, char **argv)
             fine = false;
         }
         for (size_t k = 0; m && k < sizeof forms / sizeof *forms; k++)
-            fine = run_form(m, argv[i], k, atoi(argv[1])) && fine;
+            fine = run_form(m, argv[i], k, atoi(argv[at])) && fine;
         weft_model_close(m);
         weft_diag_destroy(dg);
     }
