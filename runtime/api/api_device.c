@@ -32,6 +32,7 @@ static weft_status check_layers(weft_diag *dg, const api_wanted *w, int64_t laye
     const char *with = o->lora_slots > 0 ? "adapters"
                        : o->plan         ? "a plan file"
                        : w->watched      ? "looking at its values"
+                       : o->round_bf16   ? "rounding to bf16"
                                          : NULL;
     if (!api_device_divides(o, layers) || !with)
         return WEFT_OK;

@@ -91,7 +91,10 @@ static weft_status make_plan(weft_diag *dg, const api_file *m, const api_wanted 
     const graph *g = m->bound->graph;
     plan *made;
     WEFT_TRY(api_target(dg, w, t));
-    if (m->bound->settings.context_asked && w->how.context != m->bound_for) {
+    if (out->keep) {
+        g = ((const bound_model *)out->keep)
+                ->graph; /* of the plan for a card, which could not be */
+    } else if (m->bound->settings.context_asked && w->how.context != m->bound_for) {
         bind_options how = {.entry = g->entry.p, .context = w->how.context, .like = m->bound};
         bound_model *again;
         WEFT_TRY(model_bind(dg, m->file, &how, &again));
@@ -119,21 +122,66 @@ static weft_status read_plan(weft_diag *dg, const api_file *m, const api_wanted 
     return api_plan_serves(dg, made, arena_printf(out->a, "the plan %s", w->how.plan).p, w);
 }
 
-static weft_status file_plan(weft_diag *dg, const weft_model *m, const api_wanted *wanted,
-                             api_plan *out)
+/* A plan for the card, or for the CPU where it is NULL; read or made. */
+static weft_status plan_for(weft_diag *dg, const api_file *f, api_wanted w, const backend *card,
+                            target *t, api_plan *out)
+{
+    if (card && !api_device_divides(&w.how, graph_layers(f->bound->graph)))
+        w.be = card;
+    return w.how.plan ? read_plan(dg, f, &w, card, out) : make_plan(dg, f, &w, card, t, out);
+}
+
+/* The card has no kernel for something: the CPU, if that is allowed, and a warning. */
+static weft_status leave_card(weft_diag *dg, const api_file *f, const api_wanted *wanted,
+                              weft_diag *why, target *t, api_plan *out)
+{
+    api_wanted w = *wanted;
+    diag_entry e = diag_at(why, diag_count(why) - 1);
+    weft_warn(dg, W1612, e.loc, "all of the model runs on the CPU: on %s, " STR_FMT, w.how.device,
+              STR_ARG(e.message));
+    device_close(out->dev);
+    out->dev = out->run.dev = NULL;
+    out->run.parts = NULL;
+    w.how.device = NULL;
+    w.how.device_layers = 0;
+    return plan_for(dg, f, w, NULL, t, out);
+}
+
+static bool lacks_kernel(const weft_diag *dg)
+{
+    return diag_count(dg) > 0 && diag_at(dg, diag_count(dg) - 1).code == W0901;
+}
+
+static weft_status plan_for_card(weft_diag *dg, const api_file *f, const api_wanted *w,
+                                 const backend *card, target *t, api_plan *out)
+{
+    if (!w->how.allow_cpu) {
+        weft_status st = plan_for(dg, f, *w, card, t, out);
+        if (st != WEFT_OK && lacks_kernel(dg))
+            weft_note(dg, "this is for %s; allow_cpu lets all of the model run on the CPU",
+                      w->how.device);
+        return st;
+    }
+    weft_diag *tried = diag_create();
+    weft_status st = plan_for(tried, f, *w, card, t, out);
+    if (st != WEFT_OK)
+        st = lacks_kernel(tried) ? leave_card(dg, f, w, tried, t, out)
+                                 : plan_for(dg, f, *w, card, t, out); /* again, for its messages */
+    diag_destroy(tried);
+    return st;
+}
+
+static weft_status file_plan(weft_diag *dg, const weft_model *m, const api_wanted *w, api_plan *out)
 {
     const api_file *f = api_file_of(m);
     target *t = ARENA_NEW(out->a, target);
-    api_wanted w = *wanted;
     const backend *card;
-    int64_t layers = graph_layers(f->bound->graph);
-    WEFT_TRY(api_device_choose(dg, &w, layers, out, &card));
-    w.be = card && !api_device_divides(&w.how, layers) ? card : w.be;
+    WEFT_TRY(api_device_choose(dg, w, graph_layers(f->bound->graph), out, &card));
     out->t = t;
-    if (w.how.exec == WEFT_EXEC_JIT)
+    if (w->how.exec == WEFT_EXEC_JIT)
         out->run.maker = jit_maker();
-    bound_model_check_context(dg, f->bound, api_held(&w));
-    return w.how.plan ? read_plan(dg, f, &w, card, out) : make_plan(dg, f, &w, card, t, out);
+    bound_model_check_context(dg, f->bound, api_held(w));
+    return card ? plan_for_card(dg, f, w, card, t, out) : plan_for(dg, f, *w, NULL, t, out);
 }
 
 static weft_status file_cells(weft_diag *dg, const weft_model *m, const api_wanted *w, arena *a,

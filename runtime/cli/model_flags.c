@@ -115,6 +115,7 @@ weft_session_options model_flags_session(const model_flags *f, progress *bar)
                                   .device_layers = f->device_layers == 0  ? -1
                                                    : f->device_layers > 0 ? f->device_layers
                                                                           : 0,
+                                  .allow_cpu = f->allow_cpu,
                                   .progress =
                                       api_device_is_card(dev) ? upload_report : interleaving_report,
                                   .progress_ctx = bar};

@@ -11,6 +11,7 @@ typedef struct {
     const char *model, *random, *arch;
     const char *device;    /* NULL: the CPU, or a card where layers of it are asked for */
     int64_t device_layers; /* -1: as device says */
+    bool allow_cpu;        /* where that has no kernel */
     int64_t context, batch, threads;
     int exec;                             /* weft_exec */
     const char *kv, *kv_keys, *kv_values; /* a policy; or the forms of keys and values */
@@ -35,7 +36,8 @@ typedef struct {
     FLAG_ROW_BOOL  (T, at.round_bf16, "round-bf16", NULL, "round activations for BF16 weights to bf16: faster, logits off by some tenths of a percent")
 #define DEVICE_FLAG_ROWS(T, at)                                                                                               \
     FLAG_ROW_STR   (T, at.device,  "device",   "dev", "NAME", NULL, "where to compute: cpu, cuda, cuda:N for one of several cards, or auto: a card where there is one; else the CPU"), \
-    FLAG_ROW_INT   (T, at.device_layers, "n-gpu-layers", "ngl", "N", "-1", -1, 1 << 20, "the last N layers on a card, with their state, the rest of the model on the CPU; more than there are: all of it on the card; 0: nothing; -1: as --device says")
+    FLAG_ROW_INT   (T, at.device_layers, "n-gpu-layers", "ngl", "N", "-1", -1, 1 << 20, "the last N layers on a card, with their state, the rest of the model on the CPU; more than there are: all of it on the card; 0: nothing; -1: as --device says"), \
+    FLAG_ROW_BOOL  (T, at.allow_cpu, "allow-cpu", NULL, "where a card has no kernel for the model, run all of it on the CPU")
 #define SESSION_FLAG_ROWS(T, at, threads_normal)                                                                              \
     FLAG_ROW_STR   (T, at.arch,    "arch",     NULL, "FILE",  NULL, "read it with this .weft file"),                    \
     FLAG_ROW_INT   (T, at.threads, "threads",  "t",  "N", threads_normal, 0, 1024, "threads; 0: as many as this process may use"), \
