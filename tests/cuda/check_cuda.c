@@ -29,7 +29,8 @@ enum { ROWS = sizeof rows / sizeof rows[0], ROWS_MAX = 256, SYMBOL_MAX = 48 };
 /* Is it a row for weights of any type, whose cases are of its own? */
 static bool is_of_types(const kernel_row *r)
 {
-    return r->type == DT_COUNT && (r->op == KOP_linear || r->op == KOP_head_linear);
+    return r->type == DT_COUNT &&
+           (r->op == KOP_linear || r->op == KOP_head_linear || r->op == KOP_experts);
 }
 
 /* Those are checked with all types, one after the other. */
