@@ -74,6 +74,27 @@ check() {
     fi
 }
 
+# Ten thousand decoded tokens: the card's memory in use, as its driver tells it, stays what it is after the first second.
+check_growth() {
+    command -v nvidia-smi >/dev/null || { echo '- 10000 steps without growth: not measured, there is no nvidia-smi'; return; }
+    local first='' last='' used
+    "$weft" bench --device "$device" -m "$stories" -p 0 -n 500 -r 20 >"$work/said" 2>&1 &
+    local steps=$!
+    sleep 1
+    while kill -0 "$steps" 2>/dev/null; do
+        used=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1)
+        kill -0 "$steps" 2>/dev/null || break
+        last=$used first=${first:-$used}
+        sleep 0.2
+    done
+    if wait "$steps" && [ "${last:-1}" -le "${first:-0}" ]; then
+        echo "- 10000 steps without growth: passed, $last MiB in use"
+    else
+        failed=1
+        echo "- 10000 steps without growth: FAILED, ${first:-?} MiB, then ${last:-?}"
+    fi
+}
+
 checks() {
     check 'the demo model, value by value against the reference' "$weft" verify --device "$device" -m "$stories"
     for folder in "$small" ${GOLDEN:+"$GOLDEN"}; do
@@ -81,6 +102,7 @@ checks() {
             check "recorded models of $(basename "$(dirname "$folder")")/$(basename "$folder")" \
                 "$tests/golden_models" --device "$device" "$folder"
     done
+    check_growth
     local sanitizer
     sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) ||
         { echo '- compute-sanitizer: not found'; return; }
