@@ -31,7 +31,7 @@ typedef struct {
     int64_t n_out; /* R */
     int64_t n_seq; /* S: sequences that occur in this call */
     int64_t n_table, n_page;
-    int32_t data[];
+    int32_t data[K_ANY_LENGTH];
 } kbatch;
 
 typedef enum {
@@ -171,10 +171,14 @@ typedef struct {
 
 K_FN kpart kpart_of(const kargs *k, int64_t width, int64_t begin, int64_t end)
 {
+    kpart p = {begin, end, 0, width};
     if (k->tile == 0)
-        return (kpart){begin, end, 0, width};
-    int64_t col_end = end * k->tile;
-    return (kpart){0, k->n[0], begin * k->tile, col_end < width ? col_end : width};
+        return p;
+    p.row = 0;
+    p.row_end = k->n[0];
+    p.col = begin * k->tile;
+    p.col_end = end * k->tile < width ? end * k->tile : width;
+    return p;
 }
 
 /* The page table of row `row` for a tier of a cell. */

@@ -8,4 +8,14 @@
 #define K_FN static inline
 #endif
 
+/* What C and C++ write differently, and NVRTC knows in C++'s words alone: a value of a structure, K_OF(type){..}; and the length of an
+ * array at the end of a structure that has as much as it was allocated with. */
+#ifdef __cplusplus
+#define K_OF(type) type
+#define K_ANY_LENGTH 1
+#else
+#define K_OF(type) (type)
+#define K_ANY_LENGTH
+#endif
+
 #endif

@@ -97,7 +97,7 @@ typedef struct {
     int64_t n_slot, n_site, n_mix;
     int64_t n_used;
     uint64_t version; /* another one whenever `used` or a rank has changed */
-    int32_t data[];
+    int32_t data[K_ANY_LENGTH];
 } klora;
 
 K_FN int32_t *klora_used(klora *l)

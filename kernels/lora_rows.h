@@ -11,11 +11,13 @@ enum { LORA_RANKS = 4, LORA_ROWS = 64 }; /* of a unit: rows of A, and of the cal
 
 K_FN lora_shape lora_shape_of(const kargs *k)
 {
-    return (lora_shape){.kind = (lora_kind)k->choice.lora.kind,
-                        .in = k->size.lora.in,
-                        .out = k->size.lora.out,
-                        .parts = k->size.lora.parts,
-                        .rank = k->size.lora.rank};
+    lora_shape s;
+    s.kind = (lora_kind)k->choice.lora.kind;
+    s.in = k->size.lora.in;
+    s.out = k->size.lora.out;
+    s.parts = k->size.lora.parts;
+    s.rank = k->size.lora.rank;
+    return s;
 }
 
 /* The mix of row `row` of a step. */

@@ -86,7 +86,7 @@ K_FN int64_t page_pad(int64_t n, int64_t to)
 /* page_form_has(form, page_tok); both counts are at least 1. */
 K_FN page_part page_part_of(kform form, page_kind kind, int64_t page_tok, int64_t width)
 {
-    page_part p = {.form = form, .kind = kind, .page_tok = page_tok, .width = width};
+    page_part p = {form, kind, page_tok, width, 0, 0, 0, 0, 0, 0, 0, 0};
     if (kform_is_float(form)) {
         p.row_bytes = width * kform_bytes(form);
         p.bytes = page_tok * p.row_bytes;

@@ -225,6 +225,9 @@ typedef struct {
     /* Where the device has no kernel for an operator of the model, or for a type of its weights, all of it runs on the CPU, with a
      * warning that says so; else that is WEFT_ERR_TARGET. */
     bool allow_cpu;
+    /* Called now and then, by the thread that creates the session and with progress_ctx, while kernels of a card are compiled for
+     * the plan: seconds, where they are not on disk from the last time. Images done, and in all. */
+    void (*compiling)(void *ctx, uint64_t done, uint64_t total);
 } weft_session_options;
 
 /* The model must outlive it. */
@@ -255,6 +258,8 @@ typedef struct {
     /* "cpu", "cuda". Where it has memory of its own all bytes above are in it, and `host` in the machine's; else that is 0. */
     const char *device;
     uint64_t host;
+    int64_t
+        images; /* of kernels that were made for the plan, on a card; 0: those of all plans run it */
 } weft_session_info;
 
 WEFT_API weft_status weft_session_about(weft_diag *dg, const weft_session *s,

@@ -56,7 +56,8 @@ static inline bool attend_has_codes(const kcell *c)
 
 static inline attend_panels_size attend_panels_size_of(const kargs *k, int64_t queries_many)
 {
-    attend_panels_size s = {.group = k->size.attend.heads / k->cell->heads};
+    attend_panels_size s;
+    s.group = k->size.attend.heads / k->cell->heads;
     s.parts = (s.group + ATTEND_HEADS - 1) / ATTEND_HEADS;
     s.heads = (s.group + s.parts - 1) / s.parts;
     bool many = k->size.attend.rows * k->size.attend.heads >= ATTEND_MANY;

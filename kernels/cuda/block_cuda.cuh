@@ -12,15 +12,22 @@
 #include "kernels/kernels.h"
 
 enum { WARP = 32, WARPS_MAX = 32 };
-/* One copy of a function, in place of one wherever it is called. */
+/* One copy of a function, in place of one wherever it is called; but in an image that is made for a plan each call has a copy,
+ * with that call's sizes in it. */
 #ifdef __CUDACC__
+#ifdef WEFT_SHAPES
+#define ONE_COPY __forceinline__
+#else
 #define ONE_COPY __noinline__
+#endif
+#define SHAPE_FN __forceinline__
 #define PRAGMA(words) _Pragma(#words)
 #define UNROLLED(n) PRAGMA(unroll(n))
 #define UNROLL PRAGMA(unroll)
 #define mad fmaf
 #else
 #define ONE_COPY
+#define SHAPE_FN
 #define UNROLLED(n)
 #define UNROLL
 #define mad(a, b, c)                                                                               \

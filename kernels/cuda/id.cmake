@@ -1,11 +1,13 @@
 # weft_cuda_id: the name of this build's CUDA kernels, which program and libweft_cuda have to share. A hash of what they agree on
 # and of the kernels themselves; there whether anything compiles them or not.
-set(cuda_hashed kernels/cuda/image.h kernels/cuda/phase.h kernels/cuda/cuda_kernels.def kernels/act.h kernels/kcell.h
+set(cuda_hashed kernels/cuda/cuda_kernels.def kernels/act.h kernels/kcell.h
   kernels/kernel_ops.def kernels/kernel_ops.h kernels/kernels.h kernels/kform.h kernels/kforms.def kernels/lora.h kernels/map.def
-  kernels/page_form.h kernels/kfn.h kernels/kpolicy.h kernels/layout.h kernels/lora_rows.h
-  kernels/c/attend_panels_size.h kernels/cuda/attend_cuda_size.h kernels/cuda/dot_size.h runtime/base/dtype.def runtime/base/dtype.h)
+  kernels/page_form.h kernels/kfn.h kernels/scratch.def kernels/variants.def kernels/kpolicy.h kernels/layout.h kernels/lora_rows.h
+  kernels/c/attend_panels_size.h runtime/base/dtype.def runtime/base/dtype.h)
+# What every compiler of them is told.
+set(cuda_flags -std=c++17 -fmad=false)
 file(GLOB cuda_sources RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cu
-  ${CMAKE_CURRENT_LIST_DIR}/*.cuh)
+  ${CMAKE_CURRENT_LIST_DIR}/*.cuh ${CMAKE_CURRENT_LIST_DIR}/*.h)
 list(APPEND cuda_hashed ${cuda_sources})
 list(TRANSFORM cuda_hashed PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE cuda_depends)
 list(JOIN cuda_hashed " " cuda_names)

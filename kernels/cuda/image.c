@@ -13,7 +13,8 @@ weft_cuda_fn weft_cuda;
 
 __attribute__((visibility("default"))) const weft_cuda_image *weft_cuda(void)
 {
-    static weft_cuda_image image = {.image = weft_cuda_bytes, .made_for = WEFT_CUDA_MADE_FOR};
+    static weft_cuda_image image = {
+        .image = weft_cuda_bytes, .made_for = WEFT_CUDA_MADE_FOR, .texts = &cuda_texts_here};
     image.build = cuda_build_id();
     image.image_bytes = (size_t)(weft_cuda_bytes_end - weft_cuda_bytes);
     return &image;

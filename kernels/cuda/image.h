@@ -1,4 +1,5 @@
-/* image.h - the CUDA kernels as libweft_cuda has them: one image that the driver loads.
+/* image.h - the CUDA kernels as libweft_cuda has them: one image that the driver loads, and the texts that it was made of, for
+ * images of single plans.
  *
  * The library is plain C and links nothing of NVIDIA's; it is found at run time beside the program. Its only export is
  * weft_cuda. */
@@ -7,11 +8,26 @@
 
 #include <stddef.h>
 
+/* A file of the kernels by the name that it is included by. */
+typedef struct {
+    const char *name, *text;
+} cuda_text_file;
+
+/* All that phase.cu includes, itself among them: texts.cmake lists them. flags: words with a blank between them that any
+ * compiler of them is given, such as -fmad=false. */
+typedef struct {
+    const cuda_text_file *file;
+    int n_file;
+    const char *flags;
+} cuda_texts;
+extern const cuda_texts cuda_texts_here;
+
 typedef struct {
     const char *build; /* cuda_build_id of the sources that it was made of */
     const void *image; /* a fatbin, for cuModuleLoadData */
     size_t image_bytes;
     const char *made_for; /* "sm_80 sm_90a compute_80": what it has code for */
+    const cuda_texts *texts;
 } weft_cuda_image;
 
 /* The library's only function. */
@@ -20,7 +36,8 @@ typedef struct {
 typedef const weft_cuda_image *weft_cuda_fn(void);
 
 /* The kernel in the image that runs phases of a plan (phase.h). */
-#define CUDA_KERNEL "weft_phases"
+#define CUDA_KERNEL_NAME "weft_phases"
+#define CUDA_KERNEL_FILE "kernels/cuda/phase.cu"
 
 /* Of the sources that this program was made of; the numbers of rows of kernels.def and the structures of phase.h have to be
  * the same on both sides. */

@@ -1,7 +1,10 @@
 /* map_cuda.cuh - an element-wise expression: a thread runs all instructions for one element after the other. The threads of
  * a warp are at the same instruction; the registers of an element lie in the thread's own memory.
  *
- * A result may be an input whose elements are in the same places. */
+ * A result may be an input whose elements are in the same places.
+ *
+ * In an image that is made for a plan a map is straight code instead (runtime/exec/cuda_text.c), of map_compute with the
+ * instruction known: both give the same bits. */
 #ifndef WEFT_KERNELS_CUDA_MAP_CUDA_CUH
 #define WEFT_KERNELS_CUDA_MAP_CUDA_CUH
 
@@ -30,9 +33,11 @@ static __device__ inline float gelu_tanh(float x)
     return x * sigmoid(1.5957691216f * (x + 0.044715f * x * x * x)); /* 2 sqrt(2 / pi) (..) */
 }
 
-static __device__ ONE_COPY float map_compute(const kinstr *c, float x, float y, float z)
+/* lo, hi: f[0] and f[1] of the instruction. */
+static __device__ ONE_COPY float map_compute(kmap_op op, float lo, float hi, float x, float y,
+                                             float z)
 {
-    switch ((kmap_op)c->op) {
+    switch (op) {
     case MAP_add:
         return x + y;
     case MAP_sub:
@@ -70,10 +75,10 @@ static __device__ ONE_COPY float map_compute(const kinstr *c, float x, float y, 
     case MAP_sqrt:
         return sqrtf(x);
     case MAP_clamp:
-        x = x < c->f[0] ? c->f[0] : x;
-        return x > c->f[1] ? c->f[1] : x;
+        x = x < lo ? lo : x;
+        return x > hi ? hi : x;
     case MAP_number:
-        return c->f[0];
+        return lo;
     case MAP_load:
     case MAP_store:
     case MAP_COUNT:
@@ -110,6 +115,28 @@ static __device__ int64_t map_place(const kargs *k, int input, int64_t e)
     return at;
 }
 
+/* Element number `at` of a part. */
+struct map_at {
+    int64_t row, col;
+};
+
+static __device__ inline map_at map_at_of(const kpart &p, int64_t at)
+{
+    const int64_t width = p.col_end - p.col;
+    if (p.row_end - p.row == 1)
+        return map_at{p.row, p.col + at};
+    if ((at | width) >> 32 == 0) { /* a fraction of what dividing 64 bits takes */
+        const uint32_t row = (uint32_t)at / (uint32_t)width;
+        return map_at{p.row + row, p.col + ((uint32_t)at - row * (uint32_t)width)};
+    }
+    return map_at{p.row + at / width, p.col + at % width};
+}
+
+static __device__ inline int64_t map_count(const kpart &p)
+{
+    return (p.row_end - p.row) * (p.col_end - p.col);
+}
+
 static __device__ void map_element(const kargs *k, const int64_t *step, int64_t row, int64_t col)
 {
     float reg[MAP_REGS_MAX];
@@ -121,7 +148,8 @@ static __device__ void map_element(const kargs *k, const int64_t *step, int64_t 
         } else if (c->op == MAP_store) {
             row_out(k, c->to, row)[col] = reg[c->at[0]];
         } else {
-            reg[c->to] = map_compute(c, reg[c->at[0]], reg[c->at[1]], reg[c->at[2]]);
+            reg[c->to] = map_compute((kmap_op)c->op, c->f[0], c->f[1], reg[c->at[0]],
+                                     reg[c->at[1]], reg[c->at[2]]);
         }
     }
 }
@@ -130,11 +158,13 @@ static __device__ ONE_COPY void k_map_cuda(const kargs *k, const kthread *, int6
                                            int64_t end)
 {
     kpart p = kpart_of(k, k->size.map.elems, begin, end);
-    int64_t width = p.col_end - p.col, step[K_IN_MAX];
+    int64_t step[K_IN_MAX];
     for (int i = 0; i < K_IN_MAX; i++)
         step[i] = k->in[i] ? map_step(k, i) : 0;
-    for (int64_t at = threadIdx.x; at < (p.row_end - p.row) * width; at += blockDim.x)
-        map_element(k, step, p.row + at / width, p.col + at % width);
+    for (int64_t at = threadIdx.x; at < map_count(p); at += blockDim.x) {
+        const map_at e = map_at_of(p, at);
+        map_element(k, step, e.row, e.col);
+    }
 }
 
 #endif

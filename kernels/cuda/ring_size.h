@@ -32,13 +32,13 @@ K_FN cuda_lane_run cuda_lane_run_of(dtype type)
 {
     switch (type) {
     case DT_Q8_0:
-        return (cuda_lane_run){128, 136};
+        return K_OF(cuda_lane_run){128, 136};
     case DT_Q4_K:
-        return (cuda_lane_run){256, 144};
+        return K_OF(cuda_lane_run){256, 144};
     case DT_Q6_K:
-        return (cuda_lane_run){128, 105};
+        return K_OF(cuda_lane_run){128, 105};
     default:
-        return (cuda_lane_run){0, 0};
+        return K_OF(cuda_lane_run){0, 0};
     }
 }
 
@@ -49,8 +49,8 @@ K_FN cuda_cut cuda_cut_halves(int64_t n)
     while (chunks <= n / 256 && (n % chunks != 0 || n / chunks % 8 != 0))
         chunks++;
     if (n <= 0 || n % 8 != 0 || chunks > (n > 256 ? n / 256 : 1) || chunks > UINT16_MAX)
-        return (cuda_cut){0, 0, 0};
-    return (cuda_cut){2, (uint16_t)chunks, (uint32_t)(n / chunks * 2)};
+        return K_OF(cuda_cut){0, 0, 0};
+    return K_OF(cuda_cut){2, (uint16_t)chunks, (uint32_t)(n / chunks * 2)};
 }
 
 /* As many lanes to a row as divide its runs. */
@@ -60,9 +60,9 @@ K_FN cuda_cut cuda_cut_runs(cuda_lane_run r, int64_t n)
     while (lanes < 32 && runs % (2 * lanes) == 0)
         lanes *= 2;
     if (n % RING_X_COLS != 0 || n <= 0 || lanes * r.bytes % 16 != 0 || runs / lanes > UINT16_MAX)
-        return (cuda_cut){0, 0, 0};
-    return (cuda_cut){(uint16_t)(32 / lanes), (uint16_t)(runs / lanes),
-                      (uint32_t)(lanes * r.bytes)};
+        return K_OF(cuda_cut){0, 0, 0};
+    return K_OF(cuda_cut){(uint16_t)(32 / lanes), (uint16_t)(runs / lanes),
+                          (uint32_t)(lanes * r.bytes)};
 }
 
 /* Of a linear's rows. Where they begin is another matter: at multiples of 16 bytes, or they cannot be copied. */
@@ -71,7 +71,7 @@ K_FN cuda_cut cuda_cut_of(dtype type, int64_t n, int64_t pitch)
     cuda_lane_run r = cuda_lane_run_of(type);
     bool halves = type == DT_BF16 || type == DT_F16;
     if (pitch % 16 != 0 || (!halves && r.cols == 0))
-        return (cuda_cut){0, 0, 0};
+        return K_OF(cuda_cut){0, 0, 0};
     return halves ? cuda_cut_halves(n) : cuda_cut_runs(r, n);
 }
 

@@ -87,7 +87,8 @@ session_options api_run_options(const api_wanted *w)
                              .cache_bytes_max = o->cache_bytes,
                              .use_cache = !o->no_weight_cache,
                              .cancel = o->cancel ? &o->cancel->flag : NULL,
-                             .progress = {o->progress, o->progress_ctx}};
+                             .progress = {o->progress, o->progress_ctx},
+                             .compiling = o->compiling};
 }
 
 /* ---- plans that are there ---- */

@@ -130,7 +130,8 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
                              .prefix_tokens_saved = had.tokens_saved,
                              .prefix_evicted = had.evicted,
                              .device = s->plan.run.parts ? "cpu+cuda" : p->backend,
-                             .host = b.host};
+                             .host = b.host,
+                             .images = session_images(s->run)};
     for (int32_t i = 0; i < p->n_output; i++)
         if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0)
             all.vocab = p->output[i].width;

@@ -96,6 +96,18 @@ static void upload_report(void *ctx, uint64_t done, uint64_t total)
     report(ctx, done, total, "weights to the card");
 }
 
+/* The bar of weights is over when this one begins. */
+static void compile_report(void *ctx, uint64_t done, uint64_t total)
+{
+    static const char label[] = "compiling kernels for this plan";
+    progress *bar = ctx;
+    if (bar->label != label)
+        progress_start(bar, label, total, PROGRESS_COUNT);
+    progress_update(bar, done);
+    if (done == total)
+        progress_end(bar);
+}
+
 weft_session_options model_flags_session(const model_flags *f, progress *bar)
 {
     const char *dev = model_flags_device(f);
@@ -118,5 +130,6 @@ weft_session_options model_flags_session(const model_flags *f, progress *bar)
                                   .allow_cpu = f->allow_cpu,
                                   .progress =
                                       api_device_is_card(dev) ? upload_report : interleaving_report,
+                                  .compiling = compile_report,
                                   .progress_ctx = bar};
 }

@@ -185,6 +185,8 @@ static weft_status open_session(bench_run *r)
     WEFT_TRY(lora_open(r->c->dg, r->m, &o->open, &r->adapters));
     lora_want(&r->adapters, &how);
     WEFT_TRY(weft_session_create(r->c->dg, r->m, &how, &r->s));
+    if (session_images(r->s->run) > 0)
+        r->about.exec = "made"; /* kernels of a card, for this plan alone */
     WEFT_TRY(lora_load(r->c->dg, &r->adapters, r->s, lora_who_of(o)));
     r->vocab = r->s->plan.p->n_vocab;
     r->kv = plan_tiers(&r->s->plan.p->tiers, r->s->plan.p->kv);

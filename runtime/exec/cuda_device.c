@@ -1,7 +1,6 @@
 /* cuda_device.c - a card opened, and the table of functions that a CUDA device is. */
 #include "runtime/exec/cuda_impl.h"
 
-#include "kernels/cuda/image.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
 #include <inttypes.h>
@@ -18,8 +17,7 @@ static void close_all(void *ctx)
     if (d->context && d->driver->cuCtxPushCurrent(d->context) == CU_OK) {
         if (d->copies)
             d->driver->cuStreamDestroy(d->copies);
-        if (d->module)
-            d->driver->cuModuleUnload(d->module);
+        cuda_kernel_free(d, &d->all);
         d->driver->cuCtxPopCurrent(&was);
     }
     if (d->context)
@@ -69,30 +67,51 @@ static weft_status find_card(weft_diag *dg, cuda_device *d)
     return cuda_fail(dg, d->driver, d->place, r, "opening the card");
 }
 
-/* The kernel, with as much shared memory as a block may have. */
-static cu_result load_kernel(cuda_device *d, const void *image)
+int cuda_attribute(const cuda_device *d, cu_attribute which)
+{
+    return attribute(d->driver, d->card, which);
+}
+
+static cu_result find_function(const cuda_device *d, cuda_kernel *k)
 {
     const cuda_driver *c = d->driver;
     int own = 0;
-    cu_result r = c->cuModuleLoadData(&d->module, image);
-    if (r != CU_OK) {
-        d->module = NULL;
-        return r;
-    }
-    r = c->cuModuleGetFunction(&d->phases, d->module, CUDA_KERNEL);
+    cu_result r = c->cuModuleGetFunction(&k->phases, k->module, CUDA_KERNEL_NAME);
     if (r == CU_OK)
-        r = c->cuFuncGetAttribute(&own, CU_FUNC_SHARED_BYTES, d->phases);
-    int most = attribute(c, d->card, CU_SHARED_PER_BLOCK_OPTIN);
+        r = c->cuFuncGetAttribute(&own, CU_FUNC_SHARED_BYTES, k->phases);
+    int most = cuda_attribute(d, CU_SHARED_PER_BLOCK_OPTIN);
     if (r != CU_OK || most <= own + (int)PACKS_BYTES)
         return r;
-    d->shared_bytes = (size_t)(most - own) - PACKS_BYTES;
-    return c->cuFuncSetAttribute(d->phases, CU_FUNC_SHARED_DYNAMIC_MAX, most - own);
+    k->shared_bytes = (size_t)(most - own) - PACKS_BYTES;
+    return c->cuFuncSetAttribute(k->phases, CU_FUNC_SHARED_DYNAMIC_MAX, most - own);
 }
 
-static weft_status load_module(weft_diag *dg, cuda_device *d, const void *image)
+cu_result cuda_kernel_load(const cuda_device *d, const void *image, cuda_kernel *out_k)
+{
+    cuda_kernel k = {0};
+    cu_result r = d->driver->cuModuleLoadData(&k.module, image);
+    if (r != CU_OK)
+        return r;
+    r = find_function(d, &k);
+    if (r == CU_OK)
+        *out_k = k;
+    else
+        cuda_kernel_free(d, &k);
+    return r;
+}
+
+void cuda_kernel_free(const cuda_device *d, cuda_kernel *k)
+{
+    if (k && k->module)
+        d->driver->cuModuleUnload(k->module);
+    if (k)
+        *k = (cuda_kernel){0};
+}
+
+static weft_status load_module(weft_diag *dg, cuda_device *d)
 {
     WEFT_TRY(cuda_enter(dg, d));
-    cu_result r = load_kernel(d, image);
+    cu_result r = cuda_kernel_load(d, d->image->image, &d->all);
     bool other =
         r == CU_NO_BINARY_FOR_GPU || r == CU_INVALID_IMAGE || r == CU_UNSUPPORTED_PTX_VERSION;
     int major = attribute(d->driver, d->card, CU_CAPABILITY_MAJOR);
@@ -106,18 +125,22 @@ static weft_status load_module(weft_diag *dg, cuda_device *d, const void *image)
     return cuda_stream(dg, d, &d->copies);
 }
 
-weft_status cuda_device_open(weft_diag *dg, const cuda_driver *driver, const void *image, int index,
-                             device **out_d)
+weft_status cuda_device_open(weft_diag *dg, const cuda_driver *driver, const weft_cuda_image *image,
+                             const cuda_maker *maker, int index, device **out_d)
 {
     cuda_device *d = mem_try_kept(sizeof *d);
     if (!d)
         mem_exhausted(sizeof *d);
-    *d = (cuda_device){.base.kind = &device_kind_cuda, .driver = driver, .index = index};
+    *d = (cuda_device){.base.kind = &device_kind_cuda,
+                       .driver = driver,
+                       .image = image,
+                       .maker = maker,
+                       .index = index};
     pthread_mutex_init(&d->lock, NULL);
     mem_scope_on_fail(close_all, d);
     weft_status st = find_card(dg, d);
     if (st == WEFT_OK)
-        st = load_module(dg, d, image);
+        st = load_module(dg, d);
     if (st == WEFT_OK)
         *out_d = &d->base;
     else
@@ -128,7 +151,7 @@ weft_status cuda_device_open(weft_diag *dg, const cuda_driver *driver, const voi
 static weft_status open_named(weft_diag *dg, const char *which, device **out_d)
 {
     const cuda_driver *driver;
-    const void *image;
+    const weft_cuda_image *image;
     char *end = NULL;
     long index = which ? strtol(which, &end, 10) : 0;
     if (which && (which[0] < '0' || which[0] > '9' || *end || index > 1024))
@@ -136,7 +159,8 @@ static weft_status open_named(weft_diag *dg, const char *which, device **out_d)
                          which);
     WEFT_TRY(cuda_driver_load(dg, &driver));
     WEFT_TRY(cuda_library(dg, &image));
-    return cuda_device_open(dg, driver, image, (int)index, out_d);
+    return cuda_device_open(dg, driver, image, cuda_nvrtc_is_off() ? NULL : &cuda_maker_usual,
+                            (int)index, out_d);
 }
 
 device *cuda_device_absent(void)
@@ -290,7 +314,10 @@ static void exec_watch(exec *e, device_watch *hook, void *ctx)
 
 static run_stats exec_stats(const exec *e)
 {
-    return (run_stats){.barriers = e->barriers};
+    run_stats s = {.barriers = e->barriers};
+    for (int32_t i = 0; i < e->p->n_bucket; i++)
+        s.images += e->buckets[i].made.module != NULL;
+    return s;
 }
 
 static void exec_bytes(const exec *e, device_memory *out_m)

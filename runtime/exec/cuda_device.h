@@ -7,13 +7,15 @@
 #define WEFT_RUNTIME_EXEC_CUDA_DEVICE_H
 
 #include "runtime/exec/cuda_driver.h"
+#include "runtime/exec/cuda_nvrtc.h"
 #include "runtime/exec/device.h"
 
 extern const device_kind device_kind_cuda;
 
-/* Card `index` with this driver and this image of kernels, both of which must outlive it. The kind's open finds both itself. */
-weft_status cuda_device_open(weft_diag *dg, const cuda_driver *driver, const void *image, int index,
-                             device **out_d) WEFT_MUST_USE;
+/* Card `index` with this driver, these kernels and this maker of kernels for plans (NULL: none are made), all of which must outlive it. The kind's open
+ * finds them itself. */
+weft_status cuda_device_open(weft_diag *dg, const cuda_driver *driver, const weft_cuda_image *image,
+                             const cuda_maker *maker, int index, device **out_d) WEFT_MUST_USE;
 
 /* A card that is not here: it says what memory plans and weights need on one with so many multiprocessors, and does nothing
  * else. Always open. */
@@ -37,7 +39,7 @@ weft_status cuda_cards(weft_diag *dg, cuda_card *out, int n_max, int *out_n) WEF
 
 /* The file that kernels would be loaded from, without loading it; empty: there is none. cuda_library.c */
 void cuda_library_path(strbuf *out);
-/* Its image; it stays for the life of the process. W1609: it is not there, or of another build. */
-weft_status cuda_library(weft_diag *dg, const void **out_image) WEFT_MUST_USE;
+/* What it has; it stays for the life of the process. W1609: it is not there, or of another build. */
+weft_status cuda_library(weft_diag *dg, const weft_cuda_image **out_image) WEFT_MUST_USE;
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef WEFT_RUNTIME_EXEC_CUDA_IMPL_H
 #define WEFT_RUNTIME_EXEC_CUDA_IMPL_H
 
+#include "kernels/cuda/image.h"
 #include "kernels/cuda/phase.h"
 #include "runtime/exec/cuda_device.h"
 #include "runtime/exec/exec_steps.h"
@@ -17,18 +18,25 @@ typedef struct cuda_block {
     bool host;
 } cuda_block;
 
+/* An image of kernels on the card, and the function that runs plans. */
+typedef struct {
+    cu_module module; /* NULL: there is none */
+    cu_function phases;
+    size_t shared_bytes; /* of a block, at most, beside what the kernel has by itself */
+} cuda_kernel;
+
 typedef struct cuda_device {
     device base;
     const cuda_driver *driver; /* NULL: the card is not here */
     int index, blocks;         /* blocks: of a launch */
     cu_device card;
     cu_context context;
-    cu_module module;
-    cu_function phases;
-    cu_stream copies;    /* for what is done on return */
-    size_t shared_bytes; /* of a block, at most, beside what the kernel has by itself */
-    bool together;       /* can the blocks of a launch wait for each other? */
-    char place[128];     /* "on cuda:0 (NVIDIA H200)" */
+    const weft_cuda_image *image;
+    const cuda_maker *maker; /* of images for plans; NULL: none are made */
+    cuda_kernel all;         /* of the image: any plan */
+    cu_stream copies;        /* for what is done on return */
+    bool together;           /* can the blocks of a launch wait for each other? */
+    char place[128];         /* "on cuda:0 (NVIDIA H200)" */
     pthread_mutex_t lock;
     cuda_block *held; /* all memory; guarded by lock */
 } cuda_device;
@@ -42,6 +50,19 @@ static inline cu_ptr cuda_at(const void *p)
 {
     return (cu_ptr)(uintptr_t)p;
 }
+
+/* ---- images: cuda_device.c, cuda_made.c ---- */
+
+/* Onto the card, with as much shared memory as a block may have; nothing is there if it fails. The context is current. */
+cu_result cuda_kernel_load(const cuda_device *d, const void *image, cuda_kernel *out_k);
+void cuda_kernel_free(const cuda_device *d, cuda_kernel *k); /* NULL is fine, and none */
+/* A number of the card's, 0 where the driver does not know it. */
+int cuda_attribute(const cuda_device *d, cu_attribute which);
+
+/* Images for the buckets of few rows of a plan whose steps are loaded: from disk, or made. Without any the device's own is used, and
+ * W1613, a warning, says why. */
+void cuda_made_load(weft_diag *dg, const device_load *what, exec *e);
+void cuda_made_free(exec *e);
 
 /* ---- calls of the driver ----
  *
@@ -95,6 +116,8 @@ void cuda_upload_close(cuda_upload *u); /* NULL is fine */
 
 typedef struct {
     const plan_bucket *plan;
+    cuda_kernel made;          /* for this bucket alone; may be none */
+    const cuda_kernel *kernel; /* that runs it: this one, or the device's */
     /* In the host's tables; the card's have the same offsets. */
     cuda_shape *shapes;      /* [n_shape]; n_step of room */
     cuda_step *steps;        /* [n_step] */

@@ -12,7 +12,7 @@ void cuda_library_path(strbuf *out)
     library_path(CUDA_LIBRARY, "WEFT_CUDA", out);
 }
 
-static weft_status open_library(weft_diag *dg, const char *path, const void **out_image)
+static weft_status open_library(weft_diag *dg, const char *path, const weft_cuda_image **out_image)
 {
     void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib)
@@ -28,14 +28,14 @@ static weft_status open_library(weft_diag *dg, const char *path, const void **ou
         dlclose(lib);
         return st;
     }
-    *out_image = c->image;
+    *out_image = c;
     return WEFT_OK;
 }
 
-weft_status cuda_library(weft_diag *dg, const void **out_image)
+weft_status cuda_library(weft_diag *dg, const weft_cuda_image **out_image)
 {
-    static _Atomic(const void *) loaded;
-    const void *image = atomic_load(&loaded);
+    static _Atomic(const weft_cuda_image *) loaded;
+    const weft_cuda_image *image = atomic_load(&loaded);
     strbuf path = {0};
     weft_status st = WEFT_OK;
     if (!image) {

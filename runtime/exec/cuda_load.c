@@ -84,7 +84,7 @@ static void carve_own(carving *c, exec *e)
     e->buckets = carve(c, (size_t)p->n_bucket, sizeof *e->buckets);
     for (int32_t i = 0; i < p->n_bucket; i++) {
         const plan_bucket *b = &p->bucket[i];
-        cuda_bucket to = {.plan = b, .local_bytes = align_up(b->local_bytes)};
+        cuda_bucket to = {.plan = b, .kernel = &e->d->all, .local_bytes = align_up(b->local_bytes)};
         to.units = carve(c, (size_t)b->n_item, sizeof *to.units);
         to.args = carve(c, (size_t)b->n_step, sizeof *to.args);
         to.own = carve(c, (size_t)b->n_step, sizeof *to.own);
@@ -248,20 +248,20 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
 }
 
 /* How many blocks of so much shared memory fit a multiprocessor. */
-static cu_result blocks_fit(const cuda_device *d, size_t shared, int *out_n)
+static cu_result blocks_fit(const cuda_device *d, const cuda_kernel *k, size_t shared, int *out_n)
 {
-    return d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(out_n, d->phases, CUDA_BLOCK,
+    return d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(out_n, k->phases, CUDA_BLOCK,
                                                                   PACKS_BYTES + shared);
 }
 
 /* As many slots as shared memory has room for, behind the block's own. */
-static void choose_ring(const cuda_device *d, cuda_bucket *c)
+static void choose_ring(cuda_bucket *c)
 {
     enum { WARPS = CUDA_BLOCK / 32 };
     const size_t own = c->shared + c->ring_x;
     c->ring_slots = RING_SLOTS_MAX;
     while (c->ring_slots >= RING_SLOTS_LEAST &&
-           own + (size_t)cuda_ring_bytes(WARPS, c->ring_slots) > d->shared_bytes)
+           own + (size_t)cuda_ring_bytes(WARPS, c->ring_slots) > c->kernel->shared_bytes)
         c->ring_slots--;
     if (c->ring_x == 0 || !c->shared || c->ring_slots < RING_SLOTS_LEAST)
         c->ring_slots = 0, c->ring_x = 0;
@@ -283,10 +283,10 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         if (!one && c->local_bytes > 0)
             continue;
         size_t own = c->local_bytes + align_up(c->plan->scratch_bytes);
-        c->shared = own <= d->shared_bytes ? own : 0;
+        c->shared = own <= c->kernel->shared_bytes ? own : 0;
         if (one)
-            choose_ring(d, c);
-        r = blocks_fit(d, c->shared + c->ring_bytes, &fits);
+            choose_ring(c);
+        r = blocks_fit(d, c->kernel, c->shared + c->ring_bytes, &fits);
         c->at_once = one && fits > 0;
         if (fits == 0)
             c->shared = c->ring_bytes = 0;
@@ -301,6 +301,7 @@ void cuda_unload(exec *e)
     if (!e)
         return;
     cuda_stream_end(e->d, e->stream);
+    cuda_made_free(e);
     void *const parts[] = {e->arena, e->blocks, e->card, e->host};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         cuda_give(e->d, parts[i]);
@@ -350,6 +351,7 @@ static weft_status fill(weft_diag *dg, const device_load *what, exec *e)
         st = load_steps(dg, what, e, rows);
     mem_free(rows);
     WEFT_TRY(st);
+    cuda_made_load(dg, what, e);
     WEFT_TRY(choose_launches(dg, e));
     return e->d->base.kind->copy_in(dg, &e->d->base, e->card, e->host, e->at.ns);
 }

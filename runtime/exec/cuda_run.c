@@ -169,12 +169,13 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
     if (e->cancel)
         run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
     if (!together)
-        return d->driver->cuLaunchKernel(d->phases, grid, 1, 1, CUDA_BLOCK, 1, 1, bytes, e->stream,
-                                         args, NULL);
+        return d->driver->cuLaunchKernel(c->kernel->phases, grid, 1, 1, CUDA_BLOCK, 1, 1, bytes,
+                                         e->stream, args, NULL);
     cu_result r = d->driver->cuMemsetD8Async(cuda_at(run.gate), 0, sizeof *run.gate, e->stream);
-    return r != CU_OK ? r
-                      : d->driver->cuLaunchCooperativeKernel(d->phases, grid, 1, 1, CUDA_BLOCK, 1,
-                                                             1, bytes, e->stream, args);
+    return r != CU_OK
+               ? r
+               : d->driver->cuLaunchCooperativeKernel(c->kernel->phases, grid, 1, 1, CUDA_BLOCK, 1,
+                                                      1, bytes, e->stream, args);
 }
 
 static cu_result launch_all(const exec *e, const cuda_bucket *c)

@@ -28,6 +28,7 @@ typedef struct {
     const cancel_flag *cancel; /* stops a call; NULL: nothing does */
     bool for_code;         /* with tables for generated code: need is asked before there is any */
     const plan_code *code; /* of the plan; NULL: none */
+    code_options keep;     /* code that the device makes of the plan itself */
 } device_load;
 
 /* What a device takes for a plan, in bytes: the plan's activations, memory private to threads for all of
@@ -51,6 +52,7 @@ typedef weft_status device_watch(void *ctx, weft_diag *dg, int32_t bucket, int32
 typedef struct {
     uint64_t barriers; /* in the last call; its end counts as one */
     uint64_t wait_ns;  /* at barriers, of all threads together, since profiling began */
+    int32_t images;    /* of kernels that the device made for the plan */
 } run_stats;
 
 typedef struct {

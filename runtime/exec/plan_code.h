@@ -77,6 +77,9 @@ typedef struct {
 typedef struct {
     bool use_cache;        /* use code that is on disk, and leave it for the next time */
     const char *cache_dir; /* in this folder; NULL or empty: the maker's */
+    /* Called now and then while a device's kernels are compiled: how many images are done, and in all. NULL: nobody asks. */
+    void (*compiling)(void *ctx, uint64_t done, uint64_t total);
+    void *ctx;
 } code_options;
 
 typedef struct {

@@ -92,6 +92,14 @@ weights_options session_weights_how(const session_options *opt)
                              .progress = opt->progress};
 }
 
+static code_options code_how(const session_options *opt)
+{
+    return (code_options){.use_cache = opt->use_cache,
+                          .cache_dir = opt->cache_dir,
+                          .compiling = opt->compiling,
+                          .ctx = opt->progress.ctx};
+}
+
 device_load session_load_how(const session *s, const session_part *x, const session_options *opt)
 {
     return (device_load){.p = x->p,
@@ -101,7 +109,8 @@ device_load session_load_how(const session *s, const session_part *x, const sess
                          .pin = opt->pin,
                          .cancel = opt->cancel,
                          .for_code = s->maker != NULL,
-                         .code = s->code};
+                         .code = s->code,
+                         .keep = code_how(opt)};
 }
 
 /* Rows that an output has at most. */
@@ -215,7 +224,7 @@ static weft_status open_part(weft_diag *dg, session *s, session_part *x, const w
         x->w = x->own;
     }
     if (s->maker) {
-        code_options how = {.use_cache = opt->use_cache, .cache_dir = opt->cache_dir};
+        code_options how = code_how(opt);
         WEFT_ASSERT(s->n_part == 1);
         WEFT_TRY(s->maker->make(dg, s->p, &how, &s->code, &s->code_own));
     }
@@ -600,6 +609,14 @@ uint64_t session_barriers(const session *s)
     uint64_t n = 0;
     for (int32_t i = 0; i < s->n_part; i++)
         n += s->part[i].dev->kind->stats(s->part[i].e).barriers;
+    return n;
+}
+
+int32_t session_images(const session *s)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < s->n_part; i++)
+        n += s->part[i].dev->kind->stats(s->part[i].e).images;
     return n;
 }
 

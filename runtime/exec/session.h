@@ -40,6 +40,8 @@ typedef struct {
     const code_maker *maker; /* of code to run the plan with; NULL: the executor's own loop */
     const weights *w; /* of the same plan, checkpoint and device; NULL: the session loads its own */
     weights_progress progress;
+    /* As code_options has it, with the ctx of progress. */
+    void (*compiling)(void *ctx, uint64_t done, uint64_t total);
     const cancel_flag *cancel; /* stops session_create and session_eval; NULL: nothing does */
 } session_options;
 
@@ -158,6 +160,8 @@ uint64_t session_wait_ns(const session *s);
 /* How often in the last call all threads waited for each other, the end of the call included; as many
  * with one thread as with several. */
 uint64_t session_barriers(const session *s);
+/* Images of kernels that the device made for the plan; 0: those of all plans run it. */
+int32_t session_images(const session *s);
 
 /* Be called after each phase of the calls from here on, while nothing runs: what the phase left in the
  * arena, at the offsets of its operands, may be looked at and changed. A failure ends the call as its

@@ -76,7 +76,7 @@ static inline device *card_open(weft_diag *dg, const fake_card *c)
     device *d = NULL;
     fake_reset(c);
     ck_assert_int_eq(fake_driver()->cuInit(0), CU_OK);
-    ck_assert_int_eq(cuda_device_open(dg, fake_driver(), fake_image, 0, &d), WEFT_OK);
+    ck_assert_int_eq(cuda_device_open(dg, fake_driver(), &fake_kernels, NULL, 0, &d), WEFT_OK);
     return d;
 }
 

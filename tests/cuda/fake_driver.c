@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tests/cuda/emulated.h"
 #include "tests/cuda/fake_memory.h"
+#include "tests/cuda/fake_module.h"
 
 enum {
     CU_NOT_INITIALIZED = 3,
@@ -29,6 +29,7 @@ typedef struct {
     size_t bytes;
     unsigned char value;
     cuda_run run;
+    cu_function function;
     int blocks;
     size_t shared;
 } op;
@@ -39,7 +40,11 @@ struct CUstream_st {
     int first, n;
 };
 
-const char fake_image[] = "an image of kernels";
+const weft_cuda_image fake_kernels = {.build = "tests",
+                                      .image = fake_image,
+                                      .image_bytes = 1,
+                                      .made_for = "the tests' card",
+                                      .texts = &cuda_texts_here};
 const fake_card fake_card_usual = {.cards = 1,
                                    .version = CUDA_VERSION_LEAST,
                                    .multiprocessors = 3,
@@ -56,7 +61,6 @@ static struct {
     int64_t fail_after, lose_after;
     cu_result fail_with;
     bool initialised, lost, failed;
-    int shared_asked;
     cu_stream streams;
     char misuse[1000];
 } fake;
@@ -97,6 +101,7 @@ void fake_reset(const fake_card *c)
         free_stream(s);
     }
     fake_memory_drop();
+    fake_module_drop();
     memset(&fake, 0, sizeof fake);
     current = 0;
     fake.card = *c;
@@ -249,7 +254,9 @@ static cu_result run_launch(const op *o)
         return CU_LAUNCH_FAILED;
     if (o->run.end - o->run.first > 1 && *o->run.gate != 0)
         return misuse(CU_LAUNCH_FAILED, "the gate is %u before the launch", *o->run.gate);
-    if (!emulated_phases(&o->run, o->blocks, fake.card.threads, o->shared, error))
+    if (!fake_function_is(o->function))
+        return misuse(CU_LAUNCH_FAILED, "a module was unloaded before it was run");
+    if (!o->function->run(&o->run, o->blocks, fake.card.threads, o->shared, error))
         return misuse(CU_LAUNCH_FAILED, "%s", error);
     return CU_OK;
 }
@@ -429,8 +436,6 @@ static cu_result fake_cuDeviceGetAttribute(int *out_value, cu_attribute which, c
 }
 
 static struct CUctx_st *const the_context = (void *)&fake;
-static struct CUmod_st *const the_module = (void *)&fake.card;
-static struct CUfunc_st *const the_function = (void *)&fake.counts;
 
 static cu_result fake_cuDevicePrimaryCtxRetain(cu_context *out_c, cu_device d)
 {
@@ -636,17 +641,18 @@ static cu_result fake_cuStreamQuery(cu_stream s)
 static cu_result fake_cuModuleLoadData(cu_module *out_m, const void *image)
 {
     BEGIN(cuModuleLoadData, CONTEXT);
-    if (image != fake_image)
+    cu_module m = fake_module_open(image);
+    if (!m)
         return CU_INVALID_IMAGE;
     fake.counts.modules++;
-    *out_m = the_module;
+    *out_m = m;
     return CU_OK;
 }
 
 static cu_result fake_cuModuleUnload(cu_module m)
 {
     BEGIN(cuModuleUnload, CONTEXT | WHEN_LOST);
-    if (m != the_module || fake.counts.modules == 0)
+    if (!fake_module_close(m))
         return misuse((cu_result)CU_INVALID_HANDLE, "a module unloaded that is not there");
     fake.counts.modules--;
     return CU_OK;
@@ -655,28 +661,29 @@ static cu_result fake_cuModuleUnload(cu_module m)
 static cu_result fake_cuModuleGetFunction(cu_function *out_f, cu_module m, const char *name)
 {
     BEGIN(cuModuleGetFunction, CONTEXT);
-    if (m != the_module || strcmp(name, "weft_phases") != 0)
+    cu_function f = fake_module_function(m);
+    if (!f || strcmp(name, CUDA_KERNEL_NAME) != 0)
         return (cu_result)CU_NOT_FOUND;
-    *out_f = the_function;
+    *out_f = f;
     return CU_OK;
 }
 
 static cu_result fake_cuFuncSetAttribute(cu_function f, cu_function_attribute which, int value)
 {
     BEGIN(cuFuncSetAttribute, CONTEXT);
-    if (f != the_function || which != CU_FUNC_SHARED_DYNAMIC_MAX || value < 0 ||
+    if (!fake_function_is(f) || which != CU_FUNC_SHARED_DYNAMIC_MAX || value < 0 ||
         (size_t)value > fake.card.shared_bytes)
         return CU_INVALID_VALUE;
-    fake.shared_asked = value;
+    f->shared_asked = value;
     return CU_OK;
 }
 
 static cu_result fake_cuFuncGetAttribute(int *out_value, cu_function_attribute which, cu_function f)
 {
     BEGIN(cuFuncGetAttribute, CONTEXT);
-    if (f != the_function)
+    if (!fake_function_is(f))
         return (cu_result)CU_INVALID_HANDLE;
-    *out_value = which == CU_FUNC_SHARED_BYTES ? 1024 : fake.shared_asked;
+    *out_value = which == CU_FUNC_SHARED_BYTES ? 1024 : f->shared_asked;
     return CU_OK;
 }
 
@@ -684,7 +691,7 @@ static cu_result fake_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_n, cu
                                                                   int threads, size_t shared_bytes)
 {
     BEGIN(cuOccupancyMaxActiveBlocksPerMultiprocessor, CONTEXT);
-    if (f != the_function)
+    if (!fake_function_is(f))
         return (cu_result)CU_INVALID_HANDLE;
     *out_n = threads <= 1024 && shared_bytes <= fake.card.shared_bytes;
     return CU_OK;
@@ -693,15 +700,17 @@ static cu_result fake_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_n, cu
 static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, unsigned shared,
                         cu_stream s, void **args, bool together)
 {
-    size_t allowed = fake.shared_asked > SHARED_USUAL ? (size_t)fake.shared_asked : SHARED_USUAL;
-    if (f != the_function || grid[0] == 0 || grid[1] != 1 || grid[2] != 1 || threads == 0 ||
+    if (!fake_function_is(f))
+        return misuse((cu_result)CU_INVALID_HANDLE, "a launch of a function that is not there");
+    size_t allowed = f->shared_asked > SHARED_USUAL ? (size_t)f->shared_asked : SHARED_USUAL;
+    if (grid[0] == 0 || grid[1] != 1 || grid[2] != 1 || threads == 0 ||
         threads % FIBRE_WIDTH != 0 || threads > 1024)
         return misuse(CU_INVALID_VALUE, "a launch of %u x %u x %u blocks of %u threads", grid[0],
                       grid[1], grid[2], threads);
     if (shared > allowed)
         return misuse(CU_INVALID_VALUE, "a launch with %u bytes of shared memory, %zu are allowed",
                       shared, allowed);
-    op o = {.kind = OP_LAUNCH, .blocks = (int)grid[0], .shared = shared};
+    op o = {.kind = OP_LAUNCH, .function = f, .blocks = (int)grid[0], .shared = shared};
     memcpy(&o.run, args[0], sizeof o.run); /* kernels get a copy of their arguments */
     fake.counts.launches++;
     fake.counts.phases += o.run.end - o.run.first;

@@ -7,6 +7,7 @@
 #ifndef WEFT_TESTS_CUDA_FAKE_DRIVER_H
 #define WEFT_TESTS_CUDA_FAKE_DRIVER_H
 
+#include "kernels/cuda/image.h"
 #include "runtime/exec/cuda_driver.h"
 
 typedef enum {
@@ -25,7 +26,7 @@ typedef struct {
 extern const fake_card fake_card_usual;
 
 const cuda_driver *fake_driver(void);
-extern const char fake_image[]; /* what cuModuleLoadData takes */
+extern const weft_cuda_image fake_kernels; /* what cuModuleLoadData takes is in it */
 
 /* A card of this kind from here on, with nothing on it and nothing counted. */
 void fake_reset(const fake_card *c);

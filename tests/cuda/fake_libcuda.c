@@ -12,10 +12,10 @@
 #undef CUDA_FN
 
 /* For the library of kernels that goes with it. */
-const void *fake_image_at(void) __attribute__((visibility("default")));
-const void *fake_image_at(void)
+const weft_cuda_image *fake_kernels_at(void) __attribute__((visibility("default")));
+const weft_cuda_image *fake_kernels_at(void)
 {
-    return fake_image;
+    return &fake_kernels;
 }
 
 /* What a test asks for by a variable, such as WEFT_FAKE_CARDS=0. */

@@ -167,7 +167,8 @@ START_TEST(two_sessions_share_a_card)
 {
     card_model m = card_model_open(golden[0], NULL), other = card_model_open(golden[1], NULL);
     device *d = card_open(m.dg, &fake_card_usual), *again = NULL;
-    ck_assert_int_eq(cuda_device_open(m.dg, fake_driver(), fake_image, 0, &again), WEFT_OK);
+    ck_assert_int_eq(cuda_device_open(m.dg, fake_driver(), &fake_kernels, NULL, 0, &again),
+                     WEFT_OK);
     session *a = open_session(&m, m.p, d), *b = open_session(&other, other.p, again);
     for (int64_t at = 0; at < 12; at += 3) {
         expect(&m, a, 0, at, 3);

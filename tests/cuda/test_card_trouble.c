@@ -47,7 +47,7 @@ static weft_status use_card(void)
 {
     device *d = NULL;
     session *s = NULL;
-    WEFT_TRY(cuda_device_open(model.dg, fake_driver(), fake_image, 0, &d));
+    WEFT_TRY(cuda_device_open(model.dg, fake_driver(), &fake_kernels, NULL, 0, &d));
     session_options opt = card_options(&model, d);
     weft_status st = session_create(model.dg, model.p, model_file_source(model.mf), &opt, &s);
     if (st == WEFT_OK)
@@ -187,19 +187,21 @@ END_TEST
 
 START_TEST(cards_may_not_be_there)
 {
-    static const char other[] = "an image of others";
+    const weft_cuda_image other = {.image = "an image of others"};
     fake_card none = small_card;
     device *d = NULL;
     model = card_model_open("llama-mha", NULL);
     fresh(&small_card);
-    ck_assert_int_ne(cuda_device_open(model.dg, fake_driver(), fake_image, 1, &d), WEFT_OK);
+    ck_assert_int_ne(cuda_device_open(model.dg, fake_driver(), &fake_kernels, NULL, 1, &d),
+                     WEFT_OK);
     expect_one(model.dg, W1605, "there is no cuda:1: this machine has 1 card");
     diag_reset(model.dg);
-    ck_assert_int_ne(cuda_device_open(model.dg, fake_driver(), other, 0, &d), WEFT_OK);
+    ck_assert_int_ne(cuda_device_open(model.dg, fake_driver(), &other, NULL, 0, &d), WEFT_OK);
     expect_one(model.dg, W0901, "there are no kernels for the card on cuda:0");
     none.multiprocessors = 0;
     fresh(&none);
-    ck_assert_int_ne(cuda_device_open(model.dg, fake_driver(), fake_image, 0, &d), WEFT_OK);
+    ck_assert_int_ne(cuda_device_open(model.dg, fake_driver(), &fake_kernels, NULL, 0, &d),
+                     WEFT_OK);
     expect_one(model.dg, W1610, "has no multiprocessors");
     ck_assert(fake_holds_nothing());
     card_model_close(&model);

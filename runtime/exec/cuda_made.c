@@ -1,0 +1,173 @@
+/* cuda_made.c - images made for the buckets of a plan. One is compiled once and then comes from the cache (code_cache.h), without
+ * NVRTC: its name is made of all that decides it.
+ *
+ * Buckets of few rows have one, whose kernels are over in microseconds: what code takes to come to a multiprocessor counts
+ * there. Of those with more than one row only the ones that sequences of a session can fill by decoding together. */
+#include "runtime/exec/cuda_impl.h"
+
+#include "runtime/base/checksum.h"
+#include "runtime/base/mem.h"
+#include "runtime/exec/code_cache.h"
+#include "runtime/exec/cuda_text.h"
+#include <stdatomic.h>
+
+enum { MADE_MAX = 8 }; /* buckets of up to K_ROWS_FEW rows: 1, 2, 4, .. */
+
+typedef struct {
+    cuda_bucket *bucket;
+    cuda_text text;
+    int32_t *shape; /* [n_step] */
+    code_name name;
+    strbuf code; /* empty: there is none yet */
+} making;
+
+static bool is_wanted(const plan *p, const plan_bucket *b)
+{
+    return b->n_tok_max <= K_ROWS_FEW && b->n_step > 0 &&
+           (b->n_tok_max == 1 || b->n_tok_max < 2 * p->n_seq_max);
+}
+
+/* ---- text ---- */
+
+static void write_text(const exec *e, arena *a, making *m)
+{
+    const cuda_bucket *c = m->bucket;
+    m->text = (cuda_text){.a = a};
+    m->shape = ARENA_ARRAY(a, int32_t, (size_t)c->plan->n_step);
+    for (int32_t i = 0; i < c->plan->n_step; i++) {
+        const plan_step *s = &c->plan->step[i];
+        const cuda_text_step step = {.k = &c->args[i],
+                                     .symbol = c->rows[i]->symbol,
+                                     .of = s,
+                                     .own = &c->own[i],
+                                     .cell = s->cell >= 0 ? e->cells + s->cell : NULL,
+                                     .code = s->n_code ? e->p->code + s->code : NULL,
+                                     .map = c->rows[i]->op == KOP_map,
+                                     .lora = e->lora != NULL,
+                                     .one_row = c->plan->n_tok_max == 1};
+        m->shape[i] = cuda_text_add(&m->text, &step);
+    }
+    cuda_text_end(&m->text);
+}
+
+static code_name name_of(const cuda_device *d, const char *stamp, str text)
+{
+    strbuf all = {0};
+    strbuf_add(&all, "%s\n%s\nsm_%d%d\n%s\n", d->image->build, d->image->texts->flags,
+               cuda_attribute(d, CU_CAPABILITY_MAJOR), cuda_attribute(d, CU_CAPABILITY_MINOR),
+               stamp);
+    strbuf_put(&all, text);
+    code_name name = {checksum(all.p, all.n), str_hash(strbuf_view(&all))};
+    strbuf_free(&all);
+    return name;
+}
+
+/* ---- code ---- */
+
+/* All that is not on disk. */
+static weft_status make_rest(weft_diag *dg, const device_load *what, const exec *e, making *m,
+                             int n)
+{
+    cuda_job job[MADE_MAX] = {{0}};
+    const nvrtc *by;
+    int n_job = 0;
+    const cuda_target target = {.texts = e->d->image->texts,
+                                .major = cuda_attribute(e->d, CU_CAPABILITY_MAJOR),
+                                .minor = cuda_attribute(e->d, CU_CAPABILITY_MINOR)};
+    for (int i = 0; i < n; i++)
+        if (m[i].code.n == 0)
+            job[n_job++].shapes = m[i].text.text.p;
+    if (n_job == 0)
+        return WEFT_OK;
+    weft_status st = e->d->maker->load(dg, &by);
+    if (st == WEFT_OK)
+        st = cuda_nvrtc_compile(dg, by, &target, &what->keep, job, n_job);
+    for (int i = 0, at = 0; i < n; i++) {
+        if (m[i].code.n)
+            continue;
+        m[i].code = job[at++].code;
+        if (m[i].code.n && what->keep.use_cache) {
+            char of[128];
+            snprintf(of, sizeof of, "%s, CUDA kernels for %d rows", e->p->model,
+                     (int)m[i].bucket->plan->n_tok_max);
+            code_cache_put(dg, what->keep.cache_dir, m[i].name, of, strbuf_view(&m[i].code));
+        }
+    }
+    return st;
+}
+
+/* Onto the card. */
+static weft_status use(weft_diag *dg, const exec *e, const making *m)
+{
+    cuda_bucket *c = m->bucket;
+    WEFT_TRY(cuda_enter(dg, e->d));
+    cu_result r = cuda_kernel_load(e->d, m->code.p, &c->made);
+    weft_diag *quiet = diag_create();
+    weft_status st = cuda_leave(quiet, e->d, r, "loading the plan's kernels");
+    if (st != WEFT_OK)
+        weft_warn(dg, W1613, WEFT_NOWHERE, STR_FMT, STR_ARG(diag_at(quiet, 0).message));
+    diag_destroy(quiet);
+    WEFT_TRY(st);
+    c->kernel = &c->made;
+    for (int32_t i = 0; i < c->plan->n_step; i++)
+        c->steps[i].shape = m->shape[i];
+    return WEFT_OK;
+}
+
+/* ---- the whole ---- */
+
+/* Once: who starts many sessions knows it then. */
+static void report_none(weft_diag *dg)
+{
+    static atomic_bool said;
+    if (!atomic_exchange(&said, true))
+        weft_warn(dg, W1613, WEFT_NOWHERE, "libnvrtc.so.13, which compiles them, is not there");
+}
+
+void cuda_made_load(weft_diag *dg, const device_load *what, exec *e)
+{
+    making m[MADE_MAX] = {{0}};
+    strbuf path = {0}, stamp = {0};
+    int n = 0;
+    if (!e->d->maker)
+        return;
+    e->d->maker->find(&path, &stamp);
+    if (path.n == 0) {
+        report_none(dg);
+        return;
+    }
+    arena *a = arena_create();
+    for (int32_t i = 0; i < e->p->n_bucket && n < MADE_MAX; i++) {
+        if (!is_wanted(e->p, &e->p->bucket[i]))
+            continue;
+        m[n].bucket = &e->buckets[i];
+        write_text(e, a, &m[n]);
+        m[n].name = name_of(e->d, stamp.p, strbuf_view(&m[n].text.text));
+        if (what->keep.use_cache)
+            code_cache_get(dg, what->keep.cache_dir, m[n].name, &m[n].code);
+        n++;
+    }
+    (void)make_rest(dg, what, e, m, n); /* it has said what failed */
+    for (int i = 0; i < n; i++) {
+        if (m[i].code.n)
+            (void)use(dg, e, &m[i]);
+        strbuf_free(&m[i].text.text);
+        strbuf_free(&m[i].code);
+    }
+    arena_destroy(a);
+    strbuf_free(&path);
+    strbuf_free(&stamp);
+}
+
+void cuda_made_free(exec *e)
+{
+    cu_context was;
+    bool any = false;
+    for (int32_t i = 0; i < e->p->n_bucket; i++)
+        any = any || e->buckets[i].made.module;
+    if (!any || e->d->driver->cuCtxPushCurrent(e->d->context) != CU_OK)
+        return;
+    for (int32_t i = 0; i < e->p->n_bucket; i++)
+        cuda_kernel_free(e->d, &e->buckets[i].made);
+    e->d->driver->cuCtxPopCurrent(&was);
+}

@@ -1,0 +1,281 @@
+/* cuda_text.c - steps as functions with numbers in them. All names in the text are ours: nothing of a model's file gets there but
+ * numbers. */
+#include "runtime/exec/cuda_text.h"
+
+#include "kernels/cuda/cuda_rows.h"
+#include <inttypes.h>
+
+/* ---- numbers, exactly ---- */
+
+static void put_int(strbuf *b, int64_t x)
+{
+    if (x == INT64_MIN)
+        strbuf_add(b, "(-%" PRId64 "L - 1)", INT64_MAX);
+    else
+        strbuf_add(b, "%" PRId64 "L", x);
+}
+
+static void put_float(strbuf *b, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    strbuf_add(b, "__uint_as_float(0x%08" PRIx32 "u)", bits);
+}
+
+static void put_double(strbuf *b, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    strbuf_add(b, "__longlong_as_double(0x%016" PRIx64 "LL)", bits);
+}
+
+/* A field of the arguments that is not 0. */
+static void put_field(strbuf *b, const char *name, int at, int64_t x)
+{
+    if (x == 0)
+        return;
+    strbuf_add(b, "    k.%s[%d] = ", name, at);
+    put_int(b, x);
+    strbuf_add(b, ";\n");
+}
+
+/* ---- operands ---- */
+
+/* Where a block has its own values is not the same in all layers: a number there would make a copy of everything behind it. */
+static void put_operand(strbuf *b, const cuda_text_step *s, bool in, int i)
+{
+    const int bit = in ? i : K_IN_MAX + i;
+    const char *name = in ? "in" : "out", *type = in ? "const void *" : "void *";
+    const plan_space space = in ? s->of->in[i].space : s->of->out[i].space;
+    if (space == SPACE_NONE)
+        return;
+    strbuf_add(b, "    k.%s[%d] = ", name, i);
+    if (s->own->local >> bit & 1)
+        strbuf_add(b, "m.block + (uintptr_t)s->%s[%d]", name, i);
+    else if (s->own->tile >> bit & 1)
+        strbuf_add(b,
+                   "(%s)((uintptr_t)m.block + (uintptr_t)s->%s[%d] - (uintptr_t)(begin * %" PRId64
+                   "L * TILE_ELEM_BYTES))",
+                   type, name, i, s->k->tile);
+    else
+        strbuf_add(b, "s->%s[%d]", name, i);
+    strbuf_add(b, ";\n");
+}
+
+static void put_operands(strbuf *b, const cuda_text_step *s)
+{
+    for (int i = 0; i < K_IN_MAX; i++) {
+        put_operand(b, s, true, i);
+        if (s->of->in[i].space != SPACE_NONE && s->k->type[i] != 0)
+            strbuf_add(b, "    k.type[%d] = (dtype)%d;\n", i, (int)s->k->type[i]);
+        put_field(b, "pitch", i, s->k->pitch[i]);
+    }
+    for (int i = 0; i < s->of->n_out; i++) {
+        put_operand(b, s, false, i);
+        put_field(b, "out_pitch", i, s->k->out_pitch[i]);
+    }
+}
+
+static void put_cell(strbuf *b, const kcell *c)
+{
+    strbuf_add(b,
+               "    kcell cell = {};\n"
+               "    cell.n_tier = %" PRId32 ";\n    cell.table = %" PRId32 ";\n"
+               "    cell.page_tok = %" PRId64 "L;\n    cell.pinned = %" PRId64 "L;\n"
+               "    cell.heads = %" PRId64 "L;\n    cell.k = %" PRId64 "L;\n"
+               "    cell.v = %" PRId64 "L;\n    cell.latent = %s;\n",
+               c->n_tier, c->table, c->page_tok, c->pinned, c->heads, c->k, c->v,
+               c->latent ? "true" : "false");
+    for (int32_t i = 0; i < c->n_tier; i++)
+        strbuf_add(b,
+                   "    cell.tier[%d].base = s->cell->tier[%d].base;\n"
+                   "    cell.tier[%d].page_bytes = %" PRId64 "L;\n"
+                   "    cell.tier[%d].key = (kform)%d;\n    cell.tier[%d].value = (kform)%d;\n",
+                   (int)i, (int)i, (int)i, c->tier[i].page_bytes, (int)i, (int)c->tier[i].key,
+                   (int)i, (int)c->tier[i].value);
+    strbuf_add(b, "    k.cell = &cell;\n");
+}
+
+/* Sizes, choices, scalars: n[0] is the number of rows. */
+static void put_sizes(strbuf *b, const cuda_text_step *s)
+{
+    const kargs *k = s->k;
+    if (s->one_row || s->of->rows == ROWS_FIXED)
+        put_field(b, "n", 0, k->n[0]);
+    else
+        strbuf_add(b, "    k.n[0] = s->rows;\n");
+    for (int i = 1; i < K_SIZES_MAX; i++)
+        put_field(b, "n", i, k->n[i]);
+    for (int i = 0; i < K_WORDS_MAX; i++)
+        if (k->word[i] != 0)
+            strbuf_add(b, "    k.word[%d] = %" PRId32 ";\n", i, k->word[i]);
+    for (int i = 0; i < K_SCALARS_MAX; i++)
+        if (k->f[i] != 0) {
+            strbuf_add(b, "    k.f[%d] = ", i);
+            put_double(b, k->f[i]);
+            strbuf_add(b, ";\n");
+        }
+    strbuf_add(b, "    k.cols = %" PRId64 "L;\n    k.tile = %" PRId64 "L;\n", k->cols, k->tile);
+}
+
+static void put_strides(strbuf *b, const kargs *k)
+{
+    for (int i = 0; i < K_IN_MAX; i++)
+        for (int axis = 0; axis < K_AXES_MAX; axis++)
+            if (k->stride[i][axis] != 0)
+                strbuf_add(b, "    k.stride[%d][%d] = %" PRId64 "L;\n", i, axis,
+                           k->stride[i][axis]);
+}
+
+/* ---- maps: straight code ---- */
+
+/* e.col / inner % n, without what changes nothing. */
+static void put_part(strbuf *b, int64_t elems, int64_t inner, int64_t n)
+{
+    const char *kind =
+        elems <= UINT32_MAX ? "(uint32_t)" : "(uint64_t)"; /* the short one is fast */
+    strbuf_add(b, inner == 1 && n == elems ? "e.col" : "(int64_t)(%se.col", kind);
+    if (inner == 1 && n == elems)
+        return;
+    if (inner > 1)
+        strbuf_add(b, " / %" PRId64 "u", inner);
+    if (inner * n < elems)
+        strbuf_add(b, " %% %" PRId64 "u", n);
+    strbuf_add(b, ")");
+}
+
+/* The place of element e.col of a row in an input: axes that follow on each other are one. */
+static void put_place(strbuf *b, const kargs *k, int input)
+{
+    const int64_t elems = k->size.map.elems;
+    int64_t inner = 1; /* elements of the axes behind */
+    for (int axis = k->choice.map.axes; axis > 0;) {
+        const int64_t stride = k->stride[input][axis];
+        int64_t n = k->size.map.dim[axis - 1];
+        for (axis--;
+             axis > 0 && (k->stride[input][axis] == stride * n || k->size.map.dim[axis - 1] == 1);
+             axis--)
+            n *= k->size.map.dim[axis - 1];
+        if (stride != 0 && n > 1) {
+            strbuf_add(b, " + ");
+            put_part(b, elems, inner, n);
+            strbuf_add(b, " * %" PRId64 "L", stride);
+        }
+        inner *= n;
+    }
+}
+
+static void put_instr(strbuf *b, const kargs *k, const kinstr *c)
+{
+    static const char *const op_name[] = {
+#define MAP(name, ...) "MAP_" #name,
+#include "kernels/map.def"
+#undef MAP
+    };
+    static const int8_t operands[] = {
+#define MAP(name, n) n,
+#include "kernels/map.def"
+#undef MAP
+    };
+    if (c->op == MAP_load) {
+        strbuf_add(b, "        r%d = ((const float *)k.in[%d])[e.row * %" PRId64 "L", c->to,
+                   c->at[0], k->stride[c->at[0]][0]);
+        put_place(b, k, c->at[0]);
+        strbuf_add(b, "];\n");
+        return;
+    }
+    if (c->op == MAP_store) {
+        strbuf_add(b, "        row_out(&k, %d, e.row)[e.col] = r%d;\n", c->to, c->at[0]);
+        return;
+    }
+    strbuf_add(b, "        r%d = map_compute(%s, ", c->to, op_name[c->op]);
+    put_float(b, c->f[0]);
+    strbuf_add(b, ", ");
+    put_float(b, c->f[1]);
+    for (int i = 0; i < 3; i++)
+        if (i < operands[c->op])
+            strbuf_add(b, ", r%d", c->at[i]);
+        else
+            strbuf_add(b, ", 0.0f");
+    strbuf_add(b, ");\n");
+}
+
+static void put_map(strbuf *b, const cuda_text_step *s)
+{
+    uint32_t used = 0;
+    for (int64_t i = 0; i < s->k->n_code; i++) {
+        const kinstr *c = &s->code[i];
+        used |= c->op == MAP_store ? 1u << c->at[0] : 1u << c->to;
+    }
+    strbuf_add(b, "    const kpart p = kpart_of(&k, k.size.map.elems, begin, end);\n"
+                  "    for (int64_t at = threadIdx.x; at < map_count(p); at += blockDim.x) {\n"
+                  "        const map_at e = map_at_of(p, at);\n");
+    for (int i = 0; i < MAP_REGS_MAX; i++)
+        if (used >> i & 1)
+            strbuf_add(b, "        float r%d = 0;\n", i);
+    for (int64_t i = 0; i < s->k->n_code; i++)
+        put_instr(b, s->k, &s->code[i]);
+    strbuf_add(b, "    }\n");
+}
+
+/* ---- the whole ---- */
+
+static void put_body(strbuf *b, const cuda_text_step *s, bool map)
+{
+    strbuf_add(b, "(const member &m, const cuda_step *s, int64_t begin, int64_t end)\n{\n"
+                  "    kargs k = {};\n");
+    put_operands(b, s);
+    put_sizes(b, s);
+    if (s->cell)
+        put_cell(b, s->cell);
+    strbuf_add(b, "    k.batch = m.r->batch;\n");
+    if (s->lora)
+        strbuf_add(b, "    k.lora = m.r->lora;\n");
+    if (map) {
+        put_map(b, s);
+    } else {
+        put_strides(b, s->k);
+        strbuf_add(b, "    %s(&k, &m.t, begin, end);\n", s->symbol);
+    }
+    strbuf_add(b, "}\n");
+}
+
+static void shape_keep(cuda_text *t, str body)
+{
+    if (t->n_shape == t->room) {
+        const int32_t room = t->room ? 2 * t->room : 64;
+        void *more = arena_alloc(t->a, (size_t)room * sizeof *t->shape);
+        if (t->n_shape)
+            memcpy(more, t->shape, (size_t)t->n_shape * sizeof *t->shape);
+        t->shape = more;
+        t->room = room;
+    }
+    t->shape[t->n_shape++].body = body;
+}
+
+int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
+{
+    strbuf body = {0};
+    int32_t i = 0;
+    put_body(&body, s, s->map);
+    while (i < t->n_shape && !str_eq(t->shape[i].body, strbuf_view(&body)))
+        i++;
+    if (i == t->n_shape) {
+        strbuf_add(&t->text, "static __device__ SHAPE_FN void shape_%d", (int)i);
+        strbuf_put(&t->text, strbuf_view(&body));
+        shape_keep(t, arena_printf(t->a, STR_FMT, STR_ARG(strbuf_view(&body))));
+    }
+    strbuf_free(&body);
+    return i;
+}
+
+void cuda_text_end(cuda_text *t)
+{
+    strbuf_add(&t->text,
+               "static __device__ inline void shape_run(const member &m, const cuda_step *s, "
+               "int64_t begin, int64_t end)\n{\n    switch (s->shape) {\n");
+    for (int i = 0; i < t->n_shape; i++)
+        strbuf_add(&t->text, "    case %d:\n        shape_%d(m, s, begin, end);\n        break;\n",
+                   i, i);
+    strbuf_add(&t->text, "    }\n}\n");
+}

@@ -1,0 +1,39 @@
+/* cuda_text.h - what phase.cu includes to run the steps of one bucket alone: a function for each of its shapes.
+ *
+ * All that is the same in every call is a number in the text: sizes, pitches, types, choices, scalars, tiles, how a cell's
+ * pages lie, which operands there are, where a block's own values are; with at most one row, the number of rows too. The compiler
+ * then leaves out what this plan never does. Addresses come from the step. Steps that have the same text are one shape, as
+ * those of all layers are, as a rule. */
+#ifndef WEFT_RUNTIME_EXEC_CUDA_TEXT_H
+#define WEFT_RUNTIME_EXEC_CUDA_TEXT_H
+
+#include "compiler/plan.h"
+#include "runtime/base/arena.h"
+#include "runtime/exec/exec_steps.h"
+
+/* A step as it was loaded. */
+typedef struct {
+    const kargs *k;     /* of a call with the most rows */
+    const char *symbol; /* its kernel */
+    const plan_step *of;
+    const exec_spaces *own;
+    const kcell *cell;       /* that can be looked at; NULL: it has none */
+    const kinstr *code;      /* the same, [n_code] */
+    bool map, lora, one_row; /* is it a map? are there adapters? has no call more than one row? */
+} cuda_text_step;
+
+typedef struct {
+    strbuf text; /* of the functions */
+    arena *a;    /* the caller's */
+    struct {
+        str body;
+    } * shape;
+    int32_t n_shape, room;
+} cuda_text;
+
+/* Starts with {.a = ..}. The number of the step's shape, which is added where none is the same. */
+int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s);
+/* The whole of the file, in t->text: behind all functions that which chooses among them. */
+void cuda_text_end(cuda_text *t);
+
+#endif

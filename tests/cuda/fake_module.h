@@ -1,0 +1,29 @@
+/* fake_module.h - images on the tests' card: the one that it has always, emulated.cpp, and those that fake_nvrtc.c made, each a
+ * library that is loaded as any other. */
+#ifndef WEFT_TESTS_CUDA_FAKE_MODULE_H
+#define WEFT_TESTS_CUDA_FAKE_MODULE_H
+
+#include "runtime/exec/cuda_driver.h"
+#include "tests/cuda/emulated.h"
+
+/* emulated_phases of a module. */
+typedef bool fake_run_fn(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes,
+                         char *error);
+#define FAKE_MADE_ENTRY "made_phases"
+
+extern const char fake_image[];
+
+struct CUfunc_st {
+    fake_run_fn *run;
+    int shared_asked;
+};
+
+/* NULL: no image that it knows. */
+cu_module fake_module_open(const void *image);
+bool fake_module_close(cu_module m); /* false: it is not there */
+void fake_module_drop(void);         /* all of them */
+/* The function of a module that is there, and whether a function is such; NULL, false: not. */
+cu_function fake_module_function(cu_module m);
+bool fake_function_is(cu_function f);
+
+#endif

@@ -1,0 +1,22 @@
+/* fake_nvrtc.h - an NVRTC for tests: compiles kernels with the system's C++ compiler (simt.h) into libraries that the tests' card
+ * runs (fake_module.h). Nothing of kernels/ is found but what it is given, so a text that libweft_cuda lacks is an error. */
+#ifndef WEFT_TESTS_CUDA_FAKE_NVRTC_H
+#define WEFT_TESTS_CUDA_FAKE_NVRTC_H
+
+#include "runtime/exec/cuda_nvrtc.h"
+
+const nvrtc *fake_nvrtc(void);
+/* Whose find says that there is this library, whose load gives that table. */
+extern const cuda_maker fake_maker;
+
+typedef struct {
+    bool missing;       /* find finds nothing */
+    bool load_fails;    /* load does */
+    const char *breaks; /* a line added to what is compiled; NULL: none */
+    const char *stamp;  /* of the library */
+} fake_nvrtc_how;
+extern fake_nvrtc_how fake_nvrtc_now;
+
+int fake_nvrtc_compiled(void); /* programs so far; from any thread */
+
+#endif

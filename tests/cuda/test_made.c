@@ -1,0 +1,263 @@
+/* test_made.c - images made for plans: recorded models through them on the tests' card, and what happens where none can be made. */
+#include "tests/cuda/card_kit.h"
+#include "tests/cuda/fake_nvrtc.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const fake_card card = {.cards = 1,
+                               .version = CUDA_VERSION_LEAST,
+                               .multiprocessors = 3,
+                               .threads = 64,
+                               .card_bytes = (size_t)64 << 20,
+                               .shared_bytes = 227 << 10,
+                               .together = true};
+static const double CLOSE = 1e-4; /* as tests/golden allows */
+enum { IMAGES = 2 };              /* of a session with two sequences: for one row, and two */
+static char folder[] = "/tmp/weft-test-made-XXXXXX";
+
+static void begin(void)
+{
+    fake_nvrtc_now = (fake_nvrtc_how){.stamp = "1"};
+    strcpy(folder + sizeof folder - 7, "XXXXXX");
+    ck_assert(mkdtemp(folder));
+}
+
+static void end(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "chmod -R u+w %s; rm -rf %s", folder, folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static device *open_card(weft_diag *dg, const cuda_maker *maker)
+{
+    device *d = NULL;
+    fake_reset(&card);
+    ck_assert_int_eq(fake_driver()->cuInit(0), CU_OK);
+    ck_assert_int_eq(cuda_device_open(dg, fake_driver(), &fake_kernels, maker, 0, &d), WEFT_OK);
+    return d;
+}
+
+static session_options options_of(const card_model *m, device *d)
+{
+    session_options o = card_options(m, d);
+    o.use_cache = true;
+    o.cache_dir = folder;
+    return o;
+}
+
+typedef struct {
+    float *logits;
+    double off;
+} results;
+
+/* Tokens two by two, then one after the other: buckets of one row and of two. All logits, and how far the worst is off. */
+static results run_all(card_model *m, const cuda_maker *maker)
+{
+    session *s;
+    device *d = open_card(m->dg, maker);
+    session_options o = options_of(m, d);
+    results r = {.logits = calloc((size_t)(m->n * m->vocab), sizeof(float))};
+    ck_assert_msg(session_create(m->dg, m->p, model_file_source(m->mf), &o, &s) == WEFT_OK, "%s",
+                  diag_shown(m->dg));
+    for (int64_t i = 0, n; i < m->n; i += n) {
+        n = i < 6 ? 2 : 1;
+        const float *got;
+        int64_t n_row, width;
+        ck_assert_msg(card_eval(m, s, 0, i, n) == WEFT_OK, "%s", diag_shown(m->dg));
+        double off = card_off(m, s, i, n);
+        r.off = off > r.off ? off : r.off;
+        ck_assert(session_output(s, "logits", -1, &got, &n_row, &width));
+        memcpy(r.logits + i * width, got, (size_t)(n_row * width) * sizeof *got);
+    }
+    session_destroy(s);
+    card_close(d);
+    return r;
+}
+
+/* The same bits as the kernels of all plans give. */
+static void expect_same(card_model *m, const results *want)
+{
+    results got = run_all(m, &fake_maker);
+    ck_assert_double_le(got.off, CLOSE);
+    ck_assert_mem_eq(got.logits, want->logits, (size_t)(m->n * m->vocab) * sizeof(float));
+    free(got.logits);
+}
+
+static void check_model(const char *name, const char *file)
+{
+    card_model m = card_model_open(name, file);
+    results want = run_all(&m, NULL);
+    const int before = fake_nvrtc_compiled();
+    expect_same(&m, &want);
+    ck_assert_msg(diag_count(m.dg) == 0, "%s", diag_shown(m.dg));
+    ck_assert_int_eq(fake_nvrtc_compiled() - before, IMAGES);
+    expect_same(&m, &want); /* from the cache */
+    ck_assert_int_eq(fake_nvrtc_compiled() - before, IMAGES);
+    free(want.logits);
+    card_model_close(&m);
+}
+
+START_TEST(models_run_with_images_of_their_own)
+{
+    check_model("llama-mha", NULL);
+    check_model("gemma2", NULL);
+    check_model("gpt_oss", NULL);
+}
+END_TEST
+
+/* ---- what is missing, damaged or refused ---- */
+
+static card_model model;
+static results plain;
+
+static void open_model(void)
+{
+    model = card_model_open("llama-mha", NULL);
+    plain = run_all(&model, NULL);
+}
+
+static void close_model(void)
+{
+    free(plain.logits);
+    card_model_close(&model);
+}
+
+static void expect_warning(weft_code code, const char *words)
+{
+    ck_assert_msg(diag_count(model.dg) == 1 && diag_at(model.dg, 0).code == code &&
+                      diag_at(model.dg, 0).severity == DIAG_WARNING &&
+                      strstr(diag_shown(model.dg), words),
+                  "not one warning of %s: %s", words, diag_shown(model.dg));
+    diag_reset(model.dg);
+}
+
+START_TEST(without_a_compiler_all_kernels_run_it)
+{
+    open_model();
+    fake_nvrtc_now.missing = true;
+    expect_same(&model, &plain);
+    expect_warning(W1613, "libnvrtc.so.13, which compiles them, is not there");
+    expect_same(&model, &plain);
+    ck_assert_uint_eq(diag_count(model.dg), 0); /* it is said once */
+    fake_nvrtc_now = (fake_nvrtc_how){.stamp = "1", .load_fails = true};
+    expect_same(&model, &plain);
+    expect_warning(W1613, "the tests' NVRTC cannot be loaded");
+    close_model();
+}
+END_TEST
+
+START_TEST(what_the_compiler_says_is_shown)
+{
+    open_model();
+    fake_nvrtc_now.breaks = "#error this does not compile\n";
+    expect_same(&model, &plain);
+    expect_warning(W1613, "NVRTC_ERROR_COMPILATION: ");
+    expect_same(&model, &plain);
+    ck_assert(strstr(diag_shown(model.dg), "this does not compile"));
+    diag_reset(model.dg);
+    close_model();
+}
+END_TEST
+
+START_TEST(another_compiler_makes_other_images)
+{
+    open_model();
+    const int before = fake_nvrtc_compiled();
+    expect_same(&model, &plain);
+    fake_nvrtc_now.stamp = "2";
+    expect_same(&model, &plain);
+    ck_assert_int_eq(fake_nvrtc_compiled() - before, 2 * IMAGES);
+    ck_assert_uint_eq(diag_count(model.dg), 0);
+    close_model();
+}
+END_TEST
+
+/* One byte of every file in the cache. */
+static void damage(void)
+{
+    char path[512];
+    DIR *dir = opendir(folder);
+    ck_assert(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        FILE *f = fopen(path, "r+");
+        ck_assert(f && fseek(f, 4000, SEEK_SET) == 0);
+        int was = fgetc(f);
+        ck_assert(was != EOF && fseek(f, 4000, SEEK_SET) == 0 && fputc(was ^ 1, f) != EOF);
+        fclose(f);
+    }
+    closedir(dir);
+}
+
+START_TEST(damaged_images_are_made_again)
+{
+    open_model();
+    expect_same(&model, &plain);
+    damage();
+    const int before = fake_nvrtc_compiled();
+    expect_same(&model, &plain);
+    ck_assert_int_eq(fake_nvrtc_compiled() - before, IMAGES);
+    ck_assert_uint_eq(diag_count(model.dg), IMAGES);
+    ck_assert(diag_at(model.dg, 0).code == W1509);
+    diag_reset(model.dg);
+    expect_same(&model, &plain);
+    ck_assert_int_eq(fake_nvrtc_compiled() - before, IMAGES);
+    ck_assert_uint_eq(diag_count(model.dg), 0);
+    close_model();
+}
+END_TEST
+
+START_TEST(images_that_cannot_be_kept_are_used)
+{
+    open_model();
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s && touch %s", folder, folder);
+    ck_assert_int_eq(system(command), 0);
+    expect_same(&model, &plain);
+    expect_warning(W1511, "generated code cannot be kept");
+    close_model();
+}
+END_TEST
+
+/* Of the three modules of a session the first is the device's own. */
+START_TEST(images_that_the_driver_refuses_are_not_used)
+{
+    open_model();
+    for (int64_t i = 1; i <= IMAGES; i++) {
+        device *d = open_card(model.dg, &fake_maker);
+        fake_fail_at(FAKE_cuModuleLoadData, i - 1, CU_INVALID_IMAGE);
+        session_options o = options_of(&model, d);
+        session *s;
+        ck_assert_int_eq(session_create(model.dg, model.p, model_file_source(model.mf), &o, &s),
+                         WEFT_OK);
+        expect_warning(W1613, "loading the plan's kernels");
+        ck_assert_int_eq(card_eval(&model, s, 0, 0, 2), WEFT_OK);
+        ck_assert_double_le(card_off(&model, s, 0, 2), CLOSE);
+        ck_assert_int_eq(card_eval(&model, s, 0, 2, 1), WEFT_OK);
+        ck_assert_double_le(card_off(&model, s, 2, 1), CLOSE);
+        session_destroy(s);
+        card_close(d);
+    }
+    close_model();
+}
+END_TEST
+
+int main(void)
+{
+    TCase *c = tcase_create("made");
+    tcase_set_timeout(c, 400);
+    tcase_add_checked_fixture(c, begin, end);
+    tcase_add_test(c, models_run_with_images_of_their_own);
+    tcase_add_test(c, without_a_compiler_all_kernels_run_it);
+    tcase_add_test(c, what_the_compiler_says_is_shown);
+    tcase_add_test(c, another_compiler_makes_other_images);
+    tcase_add_test(c, damaged_images_are_made_again);
+    tcase_add_test(c, images_that_cannot_be_kept_are_used);
+    tcase_add_test(c, images_that_the_driver_refuses_are_not_used);
+    return suite_run("made", c, SUITE_FORK);
+}
