@@ -173,9 +173,10 @@ static void put_peaks(const profile *f, strbuf *out)
 void profile_as_text(const profile *f, strbuf *out)
 {
     bool card = strcmp(f->p->backend, "cpu") != 0;
-    strbuf_add(out, "%s: %d %s%s, state in %s, kernels up to %s\n", f->p->model, f->threads,
+    strbuf_add(out, "%s: %d %s%s, state in %s, kernels up to %s%s\n", f->p->model, f->threads,
                card ? "block" : "thread", f->threads == 1 ? "" : "s",
-               plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}), f->p->level);
+               plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}), f->p->level,
+               f->images ? ", for few rows made for this plan" : "");
     if (card && f->bandwidth <= 0) {
         strbuf_add(out, "the roof is not known: the card does not say how fast its memory is\n");
     } else if (card) {
@@ -280,6 +281,7 @@ void profile_as_json(const profile *f, strbuf *out)
     json_key_int(&w, "threads", f->threads);
     json_key_text(&w, "kv", plan_kv_text(f->p, (char[KPOLICY_TEXT_MAX]){0}));
     json_key_text(&w, "variant", f->p->level);
+    json_key_int(&w, "images", f->images);
     json_key_double(&w, "bandwidth", f->bandwidth);
     json_key_open(&w, "flop_rates", '{');
     for (int i = 0; i < f->peaks.n; i++)

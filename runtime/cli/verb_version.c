@@ -71,6 +71,9 @@ static void json_devices(json_writer *w)
     json_close(w, ']');
     cuda_library_path(&library);
     json_key_text(w, "cuda_kernels", library.n ? library.p : NULL);
+    strbuf_reset(&library);
+    cuda_nvrtc_path(&library);
+    json_key_text(w, "cuda_compiler", library.n ? library.p : NULL);
     strbuf_free(&library);
     strbuf_free(&text);
 }
@@ -91,6 +94,13 @@ static void text_devices(strbuf *out)
     cuda_library_path(&library);
     strbuf_add(out, "\n  cuda      %s\n",
                library.n ? library.p : "needs libweft_cuda.so, which is not there");
+    strbuf_reset(&library);
+    cuda_nvrtc_path(&library);
+    strbuf_add(out, "  nvrtc     %s\n",
+               library.n             ? library.p
+               : cuda_nvrtc_is_off() ? "off, by WEFT_NVRTC: no kernels are made for plans"
+                                     : "needs libnvrtc.so.13, which is not there: no kernels are "
+                                       "made for plans");
     strbuf_free(&library);
     strbuf_free(&why);
 }

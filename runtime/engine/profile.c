@@ -194,7 +194,11 @@ weft_status profile_make(weft_diag *dg, session *s, const plan *p, int threads,
                          const profile_options *opt, arena *a, profile *out)
 {
     profiler r = {.s = s, .p = p, .threads = threads, .opt = opt, .a = a};
-    profile f = {.p = p, .threads = threads, .bandwidth = opt->bandwidth, .peaks = opt->peaks};
+    profile f = {.p = p,
+                 .threads = threads,
+                 .images = session_images(s),
+                 .bandwidth = opt->bandwidth,
+                 .peaks = opt->peaks};
     r.rows = ARENA_ARRAY(a, batch_row, (size_t)p->n_tok_max);
     r.work = ARENA_ARRAY(a, plan_work *, (size_t)p->n_bucket);
     for (int32_t b = 0; b < p->n_bucket; b++)

@@ -52,6 +52,7 @@ typedef struct {
 typedef struct {
     const plan *p;
     int threads;
+    int32_t images; /* of kernels that the device made for the plan; 0: those of all plans run it */
     double bandwidth;
     peak_rates peaks;
     profile_run run[PROFILE_PARTS];

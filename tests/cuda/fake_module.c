@@ -40,7 +40,9 @@ cu_module fake_module_open(const void *image)
 {
     struct CUmod_st m = {.function.run = emulated_phases};
     if (image != fake_image) {
-        if (memcmp(image, ELFMAG, SELFMAG) != 0 || !(m.library = load_library(image, &m.fd)))
+        if (memcmp(image, ELFMAG, SELFMAG) != 0 ||
+            ((const Elf64_Ehdr *)image)->e_machine == EM_CUDA ||
+            !(m.library = load_library(image, &m.fd)))
             return NULL;
         void *found = dlsym(m.library, FAKE_MADE_ENTRY);
         memcpy(&m.function.run, &found, sizeof found);

@@ -1,0 +1,82 @@
+/* test_nvrtc.c - the real NVRTC, where it is here: kernels for the decoding buckets of recorded models compile to code of a card,
+ * which needs none to be made. Without the library the test is skipped. */
+#include "tests/cuda/card_kit.h"
+
+enum { SKIPPED = 77 };
+
+static struct {
+    nvrtc real, table;
+    int images;
+    size_t bytes;
+} seen;
+
+/* The library itself, and what it gives is looked at. */
+static int see_code(nvrtc_program p, char *to)
+{
+    size_t bytes = 0;
+    int r = seen.real.nvrtcGetCUBINSize(p, &bytes);
+    if (r == 0)
+        r = seen.real.nvrtcGetCUBIN(p, to);
+    seen.images++;
+    seen.bytes = bytes;
+    ck_assert_msg(r == 0 && bytes > 4 &&
+                      memcmp(to,
+                             "\x7f"
+                             "ELF",
+                             4) == 0,
+                  "no code of a card");
+    return r;
+}
+
+static weft_status load(weft_diag *dg, const nvrtc **out_n)
+{
+    const nvrtc *n;
+    WEFT_TRY(cuda_maker_usual.load(dg, &n));
+    seen.real = seen.table = *n;
+    seen.table.nvrtcGetCUBIN = see_code;
+    *out_n = &seen.table;
+    return WEFT_OK;
+}
+
+static void compile_model(const char *name, const char *file)
+{
+    const cuda_maker maker = {cuda_maker_usual.find, load};
+    card_model m = card_model_open(name, file);
+    device *d = NULL;
+    session *s;
+    fake_reset(&fake_card_usual);
+    ck_assert_int_eq(fake_driver()->cuInit(0), CU_OK);
+    ck_assert_int_eq(cuda_device_open(m.dg, fake_driver(), &fake_kernels, &maker, 0, &d), WEFT_OK);
+    session_options o = card_options(&m, d);
+    seen.images = 0;
+    ck_assert_int_eq(session_create(m.dg, m.p, model_file_source(m.mf), &o, &s), WEFT_OK);
+    ck_assert_msg(seen.images == 2, "%s: %d images: %s", name, seen.images, diag_shown(m.dg));
+    for (size_t i = 0; i < diag_count(m.dg); i++) /* the tests' card cannot run them */
+        ck_assert_msg(strstr(diag_at(m.dg, i).message.p, "loading the plan's kernels"), "%s",
+                      diag_shown(m.dg));
+    session_destroy(s);
+    card_close(d);
+    card_model_close(&m);
+}
+
+START_TEST(kernels_of_models_compile)
+{
+    compile_model("llama-mha", "model-bf16.gguf");
+    compile_model("gpt_oss", NULL);
+}
+END_TEST
+
+int main(void)
+{
+    strbuf path = {0};
+    cuda_nvrtc_path(&path);
+    if (path.n == 0) {
+        puts("skipped: libnvrtc.so.13 is not here");
+        return SKIPPED;
+    }
+    strbuf_free(&path);
+    TCase *c = tcase_create("nvrtc");
+    tcase_set_timeout(c, 900);
+    tcase_add_test(c, kernels_of_models_compile);
+    return suite_run("nvrtc", c, SUITE_FORK);
+}
