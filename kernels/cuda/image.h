@@ -38,6 +38,9 @@ typedef const weft_cuda_image *weft_cuda_fn(void);
 /* The kernel in the image that runs phases of a plan (phase.h). */
 #define CUDA_KERNEL_NAME "weft_phases"
 #define CUDA_KERNEL_FILE "kernels/cuda/phase.cu"
+/* Those that choose tokens, and put them into the next call (choose.h). */
+#define CUDA_KERNEL_CHOOSE "weft_choose"
+#define CUDA_KERNEL_TOKENS "weft_tokens"
 
 /* Of the sources that this program was made of; the numbers of rows of kernels.def and the structures of phase.h have to be
  * the same on both sides. */

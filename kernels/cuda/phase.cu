@@ -389,3 +389,8 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     else if (!is_cancelled(r))
         phase_run(m, tables_of(r, r.phase[r.first], NULL), r.phase[r.first]);
 }
+
+/* Images made for one plan have phases alone. */
+#ifndef WEFT_SHAPES
+#include "kernels/cuda/choose_cuda.cuh"
+#endif

@@ -43,20 +43,19 @@ static uint64_t split(uint64_t *x)
 
 double sampler_random(sampler *s)
 {
-    uint64_t a = s->rng[0], b = s->rng[1], sum = a + b;
-    b ^= a;
-    s->rng[0] = ((a << 24) | (a >> 40)) ^ b ^ (b << 16);
-    s->rng[1] = (b << 37) | (b >> 27);
-    return (double)(sum >> 11) * 0x1p-53;
+    return (double)(ksample_random(s->rng) >> 11) * 0x1p-53;
 }
 
 int64_t sampler_draw(sampler *s)
 {
-    candidates_softmax(s->list, s->n);
-    double u = sampler_random(s);
+    uint64_t all = candidates_weigh(s->list, s->n, ksample_bits(s->n_vocab));
+    uint64_t point = ksample_point(ksample_random(s->rng), all), sum = s->list[0].weight;
     int64_t i = 0;
-    for (double sum = s->list[0].p; i + 1 < s->n && u >= sum; sum += s->list[i].p)
-        i++;
+    while (i + 1 < s->n && point >= sum)
+        sum += s->list[++i].weight;
+    if (all == 0) /* infinite logits: the first of them */
+        i = 0;
+    s->list[i].p = all > 0 ? (double)s->list[i].weight / (double)all : 1;
     return i;
 }
 

@@ -1,11 +1,13 @@
 /* sample.h - which token comes next: a chain of steps over the logits, then one draw.
  *
  * The same options, seed and logits give the same tokens on every machine with IEEE arithmetic: sums run in
- * index order or in descending order of logits, ties go to the lower id. Memory is taken when a sampler is
+ * index order or in descending order of logits, ties go to the lower id, and tokens are drawn by weights that are whole
+ * numbers. Memory is taken when a sampler is
  * created; choosing a token allocates nothing. One thread at a time. */
 #ifndef WEFT_RUNTIME_SAMPLE_SAMPLE_H
 #define WEFT_RUNTIME_SAMPLE_SAMPLE_H
 
+#include "kernels/ksample.h"
 #include "runtime/base/diag.h"
 
 typedef enum {
@@ -66,6 +68,12 @@ int32_t sampler_choose(sampler *s, const float *logits);
 /* The token became part of the text (a prompt's tokens too). */
 void sampler_accept(sampler *s, int32_t id);
 void sampler_reset(sampler *s); /* as created: nothing accepted, the seed from its start */
+
+/* For devices that choose by themselves (kernels/ksample.h): what sampler_choose would do next, as the device is told it. NULL: out is
+ * filled. Else what it does not do, by the name of the option or step; that sampler chooses on the host. */
+const char *sampler_for_device(const sampler *s, ksample *out);
+/* The device chose so; what follows is as after sampler_choose. */
+void sampler_chose(sampler *s, const ksampled *chosen);
 
 typedef struct {
     int32_t id;

@@ -7,7 +7,10 @@
 typedef struct {
     float logit;
     int32_t id;
-    double p; /* scratch: probability, or surprise */
+    union {       /* scratch */
+        double p; /* probability, or surprise */
+        uint64_t weight;
+    };
 } candidate;
 
 /* Logits are first kept dense, as they came; the first step that needs to choose among them makes the list
@@ -32,7 +35,9 @@ struct sampler {
 
 /* A number in [0, 1), the next of the seed's. */
 double sampler_random(sampler *s);
-/* One of the candidates, of which there is at least one, by their probabilities. */
+/* How far behind the best a candidate may be. */
+float sampler_reach(const sampler_options *o);
+/* One of the candidates, of which there is at least one, by their probabilities; p is set of that one. */
 int64_t sampler_draw(sampler *s);
 /* The dense logits, to be changed. */
 float *sampler_own(sampler *s);
@@ -48,6 +53,9 @@ void candidates_sort_by(candidate *list, int64_t n, candidate_order *before);
 void candidates_sort(candidate *list, int64_t n); /* best first */
 /* p of each candidate from its logit; list is best first. */
 void candidates_softmax(candidate *list, int64_t n);
+
+/* The same as weights (kernels/ksample.h); returns their sum. */
+uint64_t candidates_weigh(candidate *list, int64_t n, int bits);
 
 /* The steps; each leaves at least one candidate. */
 #define SAMPLER(name, off, meaning) void step_##name(sampler *s);

@@ -7,6 +7,11 @@
  * tokens of a large vocabulary together have less than 1e-5, which makes no difference to any step. */
 static const float TAIL = 25.0f;
 
+float sampler_reach(const sampler_options *o)
+{
+    return TAIL * (o->temp > 1 ? (float)o->temp : 1);
+}
+
 void sampler_need_list(sampler *s)
 {
     if (s->n >= 0)
@@ -14,8 +19,7 @@ void sampler_need_list(sampler *s)
     float best = -INFINITY;
     for (int64_t i = 0; i < s->n_vocab; i++)
         best = s->dense[i] > best ? s->dense[i] : best;
-    float reach = TAIL * (s->o.temp > 1 ? (float)s->o.temp : 1);
-    s->n = select_above(s->dense, s->n_vocab, s->list, best - reach);
+    s->n = select_above(s->dense, s->n_vocab, s->list, best - sampler_reach(&s->o));
 }
 
 /* ---- on the dense logits ---- */
@@ -95,11 +99,11 @@ void step_top_p(sampler *s)
     if (s->o.top_p >= 1)
         return;
     sampler_need_list(s);
-    candidates_softmax(s->list, s->n);
-    double sum = 0;
+    uint64_t all = candidates_weigh(s->list, s->n, ksample_bits(s->n_vocab)), sum = 0;
+    uint64_t need = ksample_share(s->o.top_p, all);
     int64_t kept = 0;
-    while (kept < s->n && sum < s->o.top_p)
-        sum += s->list[kept++].p;
+    while (kept < s->n && sum < need)
+        sum += s->list[kept++].weight;
     s->n = kept > 0 ? kept : s->n > 0;
 }
 
@@ -166,7 +170,7 @@ void step_temperature(sampler *s)
     }
     sampler_need_list(s);
     for (int64_t i = 0; i < s->n; i++)
-        s->list[i].logit = (float)(s->list[i].logit / s->o.temp);
+        s->list[i].logit = ksample_cool(s->list[i].logit, s->o.temp);
 }
 
 /* ---- mirostat 2 (Basu et al. 2020): keep the surprise of the chosen tokens near tau ---- */

@@ -81,11 +81,11 @@ int64_t select_top(const float *dense, int64_t n, candidate *list, int64_t k)
     float least = -INFINITY;
     for (; i < n && kept < k; i++)
         if (dense[i] > -INFINITY) /* what is impossible, or NaN, is never chosen */
-            list[kept++] = (candidate){dense[i], (int32_t)i, 0};
+            list[kept++] = (candidate){.logit = dense[i], .id = (int32_t)i};
     for (; i < n; i++) {
         if (!(dense[i] > least)) /* an equal one has the larger id: it is no better */
             continue;
-        list[kept++] = (candidate){dense[i], (int32_t)i, 0};
+        list[kept++] = (candidate){.logit = dense[i], .id = (int32_t)i};
         if (kept == room && kept > k) {
             partition_best(list, kept, k);
             kept = k;
@@ -107,7 +107,7 @@ int64_t select_above(const float *dense, int64_t n, candidate *list, float least
     int64_t kept = 0;
     for (int64_t i = 0; i < n; i++)
         if (dense[i] >= least && dense[i] > -INFINITY)
-            list[kept++] = (candidate){dense[i], (int32_t)i, 0};
+            list[kept++] = (candidate){.logit = dense[i], .id = (int32_t)i};
     candidates_sort(list, kept);
     return kept;
 }
@@ -121,4 +121,12 @@ void candidates_softmax(candidate *list, int64_t n)
     }
     for (int64_t i = 0; i < n; i++)
         list[i].p /= sum;
+}
+
+uint64_t candidates_weigh(candidate *list, int64_t n, int bits)
+{
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += list[i].weight = ksample_weight((double)list[i].logit - list[0].logit, bits);
+    return sum;
 }

@@ -71,3 +71,28 @@ bool emulated_phases(const cuda_run *r, int blocks, int threads, size_t dynamic_
     simt_grid g = {blocks, threads, dynamic_bytes, call_phases, &copy};
     return simt_launch(&g, error);
 }
+
+static void call_choose(void *args)
+{
+    weft_choose(*(const cuda_choice *)args);
+}
+
+bool emulated_choose(const cuda_choice *a, int rows, int threads, char *error)
+{
+    static_assert(CHOOSE_BYTES <= 48 << 10, "what a block has without being asked");
+    cuda_choice copy = *a;
+    simt_grid g = {rows, threads, CHOOSE_BYTES, call_choose, &copy};
+    return simt_launch(&g, error);
+}
+
+static void call_tokens(void *args)
+{
+    weft_tokens(*(const cuda_tokens *)args);
+}
+
+bool emulated_tokens(const cuda_tokens *a, int threads, char *error)
+{
+    cuda_tokens copy = *a;
+    simt_grid g = {1, threads, 0, call_tokens, &copy};
+    return simt_launch(&g, error);
+}

@@ -2,6 +2,7 @@
 #ifndef WEFT_TESTS_CUDA_EMULATED_H
 #define WEFT_TESTS_CUDA_EMULATED_H
 
+#include "kernels/cuda/choose.h"
 #include "kernels/cuda/phase.h"
 #include "tests/cuda/simt_run.h"
 
@@ -19,6 +20,10 @@ void emulated_fail(const char *what);
 
 /* weft_phases with all blocks at once. False: what was wrong, in `error` [FIBRE_ERROR_MAX]. */
 bool emulated_phases(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes, char *error);
+
+/* weft_choose with a block for each row; weft_tokens. */
+bool emulated_choose(const cuda_choice *a, int rows, int threads, char *error);
+bool emulated_tokens(const cuda_tokens *a, int threads, char *error);
 
 #ifdef __cplusplus
 }

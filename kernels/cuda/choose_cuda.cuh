@@ -1,0 +1,485 @@
+/* choose_cuda.cuh - tokens chosen from logits on the card, the same ones that the host's sampler would choose.
+ *
+ * A candidate is a key of 64 bits: its logit, mapped so that larger ones are larger numbers, and below it the complement of its
+ * id. All keys differ, and in descending order they are the host's order; so what a step keeps is always "the keys from `low`
+ * on", and a step only has to find the new `low`:
+ *
+ *     top_k        the key that has top_k - 1 above it
+ *     top_p        the first key with which those from it on have their share of all weight
+ *     the draw     the first key with which they have more than the point that was drawn: it is the token
+ *
+ * All three are one search: digits of the key from the highest on, for each a histogram of what is added up (weights, or ones),
+ * by integer atomics, whose order does not matter. It passes over the logits as often as it takes digits. So as soon as no more
+ * than LIST_MAX candidates are left they become a list in shared memory, sorted, and the rest is over in a moment. With top_k
+ * that is at once: of the largest keys of each thread the top_k-th is a bound that at least top_k keys reach, and seldom many
+ * more. */
+#ifndef WEFT_KERNELS_CUDA_CHOOSE_CUDA_CUH
+#define WEFT_KERNELS_CUDA_CHOOSE_CUDA_CUH
+
+#include "kernels/cuda/block_cuda.cuh"
+#include "kernels/cuda/choose.h"
+
+typedef unsigned long long word; /* as atomics take it */
+
+enum { LIST_MAX = CHOOSE_LIST, DIGITS = CHOOSE_DIGITS };
+
+/* Of a block. The list and the histogram are not in use at the same time. */
+struct choose_memory {
+    word key[LIST_MAX];
+    word sum[LIST_MAX]; /* of weights, up to each */
+    word histogram[DIGITS];
+    uint32_t count[DIGITS];
+    word found[4];
+    int32_t n;
+};
+static_assert(sizeof(choose_memory) == CHOOSE_BYTES, "choose.h says how much it is");
+
+/* A row at work. */
+struct chooser {
+    choose_memory *m;
+    const float *logits;
+    int64_t width;
+    word mine, best; /* the largest key of this thread's share, and of all */
+    word low;        /* keys from it on are the candidates */
+    bool dense;      /* nothing was cut away yet */
+    int32_t n_list;  /* -1: there is no list */
+    bool cooled;
+    double temp;
+    float top; /* logit of the best, as it is now */
+    int bits;
+};
+
+/* ---- keys ---- */
+
+/* 0: it cannot be chosen. */
+static __device__ inline word key_of(float logit, uint32_t id)
+{
+    if (!(logit > -INFINITY))
+        return 0;
+    union {
+        float f;
+        uint32_t u;
+    } x = {logit == 0 ? 0.0f : logit}; /* both zeros are one number */
+    uint32_t up = x.u >> 31 ? ~x.u : x.u | 0x80000000u;
+    return (word)up << 32 | (uint32_t)~id;
+}
+
+static __device__ inline int32_t key_id(word key)
+{
+    return (int32_t) ~(uint32_t)key;
+}
+
+static __device__ inline float key_logit(word key)
+{
+    uint32_t up = (uint32_t)(key >> 32);
+    union {
+        uint32_t u;
+        float f;
+    } x = {up >> 31 ? up & 0x7fffffffu : ~up};
+    return x.f;
+}
+
+static __device__ inline float logit_now(const chooser &c, word key)
+{
+    float logit = key_logit(key);
+    return c.cooled ? ksample_cool(logit, c.temp) : logit;
+}
+
+static __device__ inline word weight_of(const chooser &c, word key)
+{
+    return ksample_weight((double)logit_now(c, key) - c.top, c.bits);
+}
+
+/* ---- all threads of a block ---- */
+
+static __device__ inline word word_max(word a, word b)
+{
+    return a > b ? a : b;
+}
+
+/* The largest, or the sum, of one word of each thread. */
+static __device__ word block_words_max(chooser &c, word x)
+{
+    __syncthreads();
+    if (threadIdx.x == 0)
+        c.m->found[0] = 0;
+    for (int step = WARP / 2; step > 0; step /= 2)
+        x = word_max(x, __shfl_xor_sync(ALL_LANES, x, step));
+    __syncthreads();
+    if (lane_index() == 0)
+        atomicMax(&c.m->found[0], x);
+    __syncthreads();
+    return c.m->found[0];
+}
+
+static __device__ word block_words_sum(chooser &c, word x)
+{
+    __syncthreads();
+    if (threadIdx.x == 0)
+        c.m->found[0] = 0;
+    x = warp_sum(x);
+    __syncthreads();
+    if (lane_index() == 0)
+        atomicAdd(&c.m->found[0], x);
+    __syncthreads();
+    return c.m->found[0];
+}
+
+/* f(key), where that is a candidate. */
+template <class F>
+static __device__ inline void one_key(const chooser &c, float logit, int64_t id, F &f)
+{
+    const word key = key_of(logit, (uint32_t)id);
+    if (key >= c.low && key > 0)
+        f(key);
+}
+
+/* f(key) of every candidate, each by one thread. Several loads are on their way at a time. */
+template <class F> static __device__ inline void each_key(const chooser &c, F f)
+{
+    enum { AHEAD = 4 };
+    const int64_t wide = (uintptr_t)c.logits % 16 == 0 ? c.width / 4 : 0, size = blockDim.x;
+    const float4 *four = (const float4 *)c.logits;
+    for (int64_t i = threadIdx.x; i < wide; i += AHEAD * size) {
+        float4 x[AHEAD];
+        UNROLLED(AHEAD)
+        for (int k = 0; k < AHEAD; k++)
+            x[k] = four[i + k * size < wide ? i + k * size : i];
+        UNROLLED(AHEAD)
+        for (int k = 0; k < AHEAD; k++) {
+            const int64_t at = i + k * size;
+            if (at >= wide)
+                break;
+            one_key(c, x[k].x, 4 * at, f);
+            one_key(c, x[k].y, 4 * at + 1, f);
+            one_key(c, x[k].z, 4 * at + 2, f);
+            one_key(c, x[k].w, 4 * at + 3, f);
+        }
+    }
+    for (int64_t i = 4 * wide + threadIdx.x; i < c.width; i += size)
+        one_key(c, c.logits[i], i, f);
+}
+
+/* ---- the search ---- */
+
+/* The digit in whose part of the line `left` ends, going down from the highest; left becomes what is left of it there. By the
+ * first warp, for all. */
+static __device__ int digit_find(chooser &c, word *left)
+{
+    enum { PER_LANE = DIGITS / WARP };
+    choose_memory *m = c.m;
+    if (warp_index() == 0) {
+        const int lane = lane_index(), from = DIGITS - 1 - lane * PER_LANE;
+        word own = 0;
+        for (int i = 0; i < PER_LANE; i++)
+            own += m->histogram[from - i];
+        word end = own;
+        for (int step = 1; step < WARP; step *= 2) {
+            word other = __shfl_up_sync(ALL_LANES, end, step);
+            end += lane >= step ? other : 0;
+        }
+        if (end >= *left && end - own < *left) { /* one lane alone */
+            word at = *left - (end - own);
+            int digit = from;
+            while (m->histogram[digit] < at)
+                at -= m->histogram[digit--];
+            m->found[1] = (word)digit;
+            m->found[2] = at;
+        }
+    }
+    __syncthreads();
+    *left = m->found[2];
+    return (int)m->found[1];
+}
+
+/* The first candidate, going down, with which those so far have `target` or more of what is added up: their weights, or their
+ * number. There is one. */
+template <bool WEIGHTS> static __device__ word key_search(chooser &c, word target)
+{
+    static const int shifts[] = {53, 42, 32, 11, 0}; /* of an id, 22 bits count */
+    choose_memory *m = c.m;
+    word known = 0, mask = 0;
+    for (int d = 0; d < 5; d++) {
+        const int shift = shifts[d];
+        __syncthreads();
+        for (int i = (int)threadIdx.x; i < DIGITS; i += (int)blockDim.x) {
+            m->histogram[i] = 0;
+            m->count[i] = 0;
+        }
+        __syncthreads();
+        each_key(c, [&](word key) {
+            if ((key & mask) != known)
+                return;
+            int digit = (int)(key >> shift) & (d == 2 ? DIGITS / 2 - 1 : DIGITS - 1);
+            atomicAdd(&m->histogram[digit], WEIGHTS ? weight_of(c, key) : (word)1);
+            atomicAdd(&m->count[digit], 1u);
+        });
+        __syncthreads();
+        int digit = digit_find(c, &target);
+        known |= (word)digit << shift;
+        mask |= (word)(d == 2 ? DIGITS / 2 - 1 : DIGITS - 1) << shift;
+        if (d == 2) { /* what no id has */
+            mask |= (word)0xffc00000u;
+            known |= (word)0xffc00000u;
+        }
+        if (m->count[digit] == 1)
+            break;
+    }
+    word found = 0;
+    each_key(c, [&](word key) { found = (key & mask) == known ? key : found; });
+    return block_words_max(c, found);
+}
+
+/* ---- the list ---- */
+
+/* Sort the list, the largest first (bitonic; what fills it up to a power of two is 0). */
+static __device__ void list_sort(chooser &c)
+{
+    word *key = c.m->key;
+    int size = 1;
+    while (size < c.n_list)
+        size *= 2;
+    for (int i = c.n_list + (int)threadIdx.x; i < size; i += (int)blockDim.x)
+        key[i] = 0;
+    for (int run = 2; run <= size; run *= 2)
+        for (int step = run / 2; step > 0; step /= 2) {
+            __syncthreads();
+            for (int i = (int)threadIdx.x; i < size; i += (int)blockDim.x) {
+                const int other = i ^ step;
+                const bool down = (i & run) == 0;
+                if (other > i && (key[i] < key[other]) == down) {
+                    word t = key[i];
+                    key[i] = key[other];
+                    key[other] = t;
+                }
+            }
+        }
+    __syncthreads();
+}
+
+/* Candidates to the list, if there are no more than it holds; `low` becomes the last of them. */
+static __device__ bool list_make(chooser &c)
+{
+    choose_memory *m = c.m;
+    __syncthreads();
+    if (threadIdx.x == 0)
+        m->n = 0;
+    __syncthreads();
+    each_key(c, [&](word key) {
+        int at = atomicAdd(&m->n, 1);
+        if (at < LIST_MAX)
+            m->key[at] = key;
+    });
+    __syncthreads();
+    const int n = m->n;
+    __syncthreads();
+    if (n > LIST_MAX)
+        return false;
+    c.n_list = n;
+    list_sort(c);
+    return true;
+}
+
+/* Sums of weights, and the sum of all. By the first warp: a lane has a run of the list. */
+static __device__ word list_weigh(chooser &c)
+{
+    choose_memory *m = c.m;
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < c.n_list; i += (int)blockDim.x)
+        m->sum[i] = weight_of(c, m->key[i]);
+    __syncthreads();
+    if (warp_index() == 0) {
+        const int lane = lane_index(), run = (c.n_list + WARP - 1) / WARP;
+        const int first = lane * run, end = first + run < c.n_list ? first + run : c.n_list;
+        word own = 0;
+        for (int i = first; i < end; i++)
+            own += m->sum[i];
+        word before = own;
+        for (int step = 1; step < WARP; step *= 2) {
+            word other = __shfl_up_sync(ALL_LANES, before, step);
+            before += lane >= step ? other : 0;
+        }
+        before -= own;
+        for (int i = first; i < end; i++)
+            m->sum[i] = before += m->sum[i];
+    }
+    __syncthreads();
+    return m->sum[c.n_list - 1];
+}
+
+/* How many of the list, of its first n, are such. */
+template <class F> static __device__ inline int list_count(chooser &c, int n, F f)
+{
+    int mine = 0;
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+        mine += f(i) ? 1 : 0;
+    return (int)block_words_sum(c, (word)mine);
+}
+
+/* ---- steps ---- */
+
+/* The first step that needs a list leaves out what is far behind the best (sampler_need_list). */
+static __device__ void cut_tail(chooser &c, float reach)
+{
+    if (!c.dense)
+        return;
+    c.dense = false;
+    c.low = word_max(c.low, key_of(key_logit(c.best) - reach, ~0u));
+    list_make(c);
+}
+
+static __device__ void keep_top_k(chooser &c, int32_t k)
+{
+    const bool was_dense = c.dense;
+    c.dense = false;
+    if (c.n_list < 0 && was_dense && k <= LIST_MAX && k <= (int)blockDim.x) {
+        __syncthreads();
+        c.m->key[threadIdx.x] = c.mine;
+        c.n_list = (int32_t)blockDim.x;
+        list_sort(c);
+        c.low = word_max(c.low, c.m->key[k - 1]); /* 0: fewer threads have any */
+        c.n_list = -1;
+        list_make(c);
+    }
+    if (c.n_list < 0) {
+        word one = 0;
+        each_key(c, [&](word) { one++; });
+        if (block_words_sum(c, one) > (word)k) {
+            c.low = key_search<false>(c, (word)k);
+            list_make(c);
+        }
+    }
+    if (c.n_list > k)
+        c.n_list = k;
+}
+
+static __device__ void keep_top_p(chooser &c, double share)
+{
+    if (c.n_list > 0) {
+        word need = ksample_share(share, list_weigh(c));
+        int before = list_count(c, c.n_list, [&](int i) { return c.m->sum[i] < need; });
+        c.n_list = before < c.n_list ? before + 1 : c.n_list;
+        return;
+    }
+    word mine = 0;
+    each_key(c, [&](word key) { mine += weight_of(c, key); });
+    word need = ksample_share(share, block_words_sum(c, mine));
+    c.low = need > 0 ? key_search<true>(c, need) : c.best;
+    list_make(c);
+}
+
+static __device__ void keep_min_p(chooser &c, double log_min_p)
+{
+    const double bound = c.top + log_min_p;
+    if (c.n_list > 0) {
+        int n = list_count(c, c.n_list, [&](int i) {
+            return i == 0 || (double)logit_now(c, c.m->key[i]) >= bound;
+        });
+        c.n_list = n;
+        return;
+    }
+    word most = 0; /* of the complements: the least key that stays */
+    each_key(c, [&](word key) {
+        if (key == c.best || (double)logit_now(c, key) >= bound)
+            most = word_max(most, ~key);
+    });
+    c.low = word_max(c.low, ~block_words_max(c, most));
+    list_make(c);
+}
+
+/* ---- the draw ---- */
+
+static __device__ word draw(chooser &c, uint64_t rng[2])
+{
+    if (c.n_list == 1 || c.low == c.best)
+        return c.best;
+    if (c.n_list > 1) {
+        word all = list_weigh(c), point = ksample_point(ksample_random(rng), all);
+        int at = list_count(c, c.n_list - 1, [&](int i) { return c.m->sum[i] <= point; });
+        return all > 0 ? c.m->key[at] : c.best;
+    }
+    word mine = 0;
+    each_key(c, [&](word key) { mine += weight_of(c, key); });
+    word all = block_words_sum(c, mine), point = ksample_point(ksample_random(rng), all);
+    return all > 0 ? key_search<true>(c, point + 1) : c.best;
+}
+
+/* What a chain leaves, and the token drawn from it. The best candidate is there. */
+static __device__ word chain_run(chooser &c, const ksample &how, uint64_t rng[2])
+{
+    for (int i = 0; i < how.n_step; i++) {
+        const int step = how.step[i];
+        if (step == KSAMPLE_TOP_K) {
+            keep_top_k(c, how.top_k);
+            continue;
+        }
+        cut_tail(c, how.reach);
+        if (step == KSAMPLE_TOP_P)
+            keep_top_p(c, how.top_p);
+        if (step == KSAMPLE_MIN_P)
+            keep_min_p(c, how.log_min_p);
+        if (step == KSAMPLE_TEMPERATURE) {
+            c.cooled = true;
+            c.top = logit_now(c, c.best);
+        }
+    }
+    cut_tail(c, how.reach);
+    return draw(c, rng);
+}
+
+/* A row: the result is every thread's. */
+static __device__ ksampled row_choose(choose_memory *m, const float *logits, int64_t width,
+                                      const ksample &how, const uint64_t rng[2])
+{
+    ksampled out = {{rng[0], rng[1]}, -1, 0};
+    chooser c = {m, logits, width, 0, 0, 0, true, -1, false, how.temp, 0, ksample_bits(width)};
+    each_key(c, [&](word key) { c.mine = word_max(c.mine, key); });
+    c.best = block_words_max(c, c.mine);
+    if (c.best == 0)
+        return out;
+    c.top = key_logit(c.best);
+    out.id = key_id(how.greedy ? c.best : chain_run(c, how, out.rng));
+    return out;
+}
+
+/* ---- entries ---- */
+
+/* Tell the host: its word comes last. */
+static __device__ void tell(ksampled *to, const ksampled &x, uint32_t turn)
+{
+    to->rng[0] = x.rng[0];
+    to->rng[1] = x.rng[1];
+    to->id = x.id;
+    __threadfence_system();
+    *(volatile uint32_t *)&to->turn = turn;
+}
+
+extern "C" __global__ void __launch_bounds__(CHOOSE_BLOCK, 1)
+    weft_choose(const __grid_constant__ cuda_choice a)
+{
+#ifdef __CUDACC__
+    extern __shared__ __align__(16) char dynamic[];
+#else
+    char *dynamic = simt_dynamic();
+#endif
+    const int row = (int)blockIdx.x;
+    const ksample &how = a.how ? a.how[row] : a.how_few[row];
+    const uint64_t *rng = how.from >= 0 ? a.before[how.from].rng : how.rng;
+    ksampled x = row_choose((choose_memory *)dynamic, a.logits + row * a.width, a.width, how, rng);
+    if (threadIdx.x == 0) {
+        a.chosen[row] = x;
+        tell(&a.host[row], x, a.turn);
+    }
+}
+
+/* A row of which none could be chosen has token 0 here; the host will see that, and drop the call. */
+extern "C" __global__ void weft_tokens(const __grid_constant__ cuda_tokens a)
+{
+    for (int i = (int)threadIdx.x; i < a.n; i += (int)blockDim.x) {
+        const int32_t from = a.from ? a.from[i] : a.from_few[i];
+        if (from >= 0)
+            a.token[i] = a.before[from].id > 0 ? a.before[from].id : 0;
+    }
+}
+
+#endif
