@@ -19,6 +19,13 @@ weft_status engine_init(weft_diag *dg, engine *e, session *run)
         e->share = (size_t)(e->most.page_tok > 0 ? e->most.page_tok : STATE_PAGE_TOK);
     e->rows = mem_alloc(mem_product((size_t)e->most.batch, sizeof *e->rows));
     e->order = mem_alloc(mem_product((size_t)e->most.batch, sizeof *e->order));
+    if (session_chooses(run)) {
+        const size_t wants = (size_t)e->most.wants;
+        chooser_init(&e->pick, run);
+        e->samplers = mem_alloc(mem_product(wants, sizeof *e->samplers));
+        e->more = mem_alloc(mem_product(wants, sizeof *e->more));
+        e->ids = mem_alloc(mem_product(wants, sizeof *e->ids));
+    }
     return WEFT_OK;
 }
 
@@ -26,6 +33,10 @@ void engine_deinit(engine *e)
 {
     mem_free(e->rows);
     mem_free(e->order);
+    mem_free(e->samplers);
+    mem_free(e->more);
+    mem_free(e->ids);
+    chooser_deinit(&e->pick);
 }
 
 static size_t rows_left(const generation *g)
@@ -175,18 +186,65 @@ static weft_status take_logits(weft_diag *dg, const engine *e, const call *c)
     return st;
 }
 
+/* Will all of its rows in the call have been evaluated, so that it gets a token? */
+static bool gets_token(const generation *g)
+{
+    return rows_left(g) == g->n_row;
+}
+
+/* Can the device choose all tokens of the call? Then e has what it needs to know. */
+static bool is_on_device(engine *e, const call *c)
+{
+    int64_t n = 0;
+    if (!e->pick.run || c->n_want == 0)
+        return false;
+    for (size_t i = 0; i < c->n_gen; i++) {
+        const generation *g = e->order[i];
+        if (!gets_token(g))
+            continue;
+        if (!generation_on_device(g))
+            return false;
+        e->samplers[n] = g->pick;
+        e->more[n++] = generation_goes_on(g);
+    }
+    return true;
+}
+
+/* The rows evaluated, and in e->ids what the device chose for those who get a token. */
+static weft_status run_call(weft_diag *dg, engine *e, const call *c, bool on_device)
+{
+    if (c->n_gen == 0)
+        return WEFT_OK;
+    return on_device ? chooser_run(dg, &e->pick, e->rows, c->n_row, e->samplers, e->more, e->ids)
+                     : session_eval(dg, e->run, e->rows, c->n_row);
+}
+
+/* Give tokens to those who asked, in the order of their rows. */
+static weft_status take_ids(weft_diag *dg, const engine *e, const call *c)
+{
+    const int32_t *id = e->ids;
+    weft_status st = WEFT_OK;
+    for (size_t i = 0; i < c->n_gen; i++) {
+        if (rows_left(e->order[i]) > 0)
+            continue;
+        weft_status one = generation_take_id(dg, e->order[i], *id++);
+        st = st != WEFT_OK ? st : one;
+    }
+    return st;
+}
+
 weft_status engine_step(weft_diag *dg, engine *e, generation *const *list, size_t n)
 {
     call c = {0};
     WEFT_TRY(check_list(dg, e, list, n));
     gather(e, &c, list, n);
-    if (c.n_gen > 0)
-        WEFT_TRY(session_eval(dg, e->run, e->rows, c.n_row));
+    bool on_device = is_on_device(e, &c);
+    WEFT_TRY(run_call(dg, e, &c, on_device));
     for (size_t i = 0; i < n; i++)
         generation_wait(list[i]);
     for (size_t i = 0; i < c.n_gen; i++)
         e->order[i]->n_held += e->order[i]->n_row;
-    weft_status st = take_logits(dg, e, &c);
+    weft_status st = on_device ? take_ids(dg, e, &c) : take_logits(dg, e, &c);
     for (size_t i = 0; i < c.n_gen; i++)
         generation_keep(e->order[i]);
     return st;

@@ -328,13 +328,13 @@ static gen_end end_of(generation *g, int32_t id)
     return (int64_t)g->n_id > g->e->most.context ? GEN_CONTEXT : GEN_NONE;
 }
 
-weft_status generation_take(weft_diag *dg, generation *g, const float *logits)
+/* The next token, and logits if it was chosen from them here. */
+static weft_status take(weft_diag *dg, generation *g, int32_t id, const float *logits)
 {
     MEM_SCOPE(scope);
     if (sigsetjmp(scope.env, 0) != 0)
         return fail_memory(dg, g, &scope);
     int64_t vocab = g->e->vocab;
-    int32_t id = sampler_choose(g->pick, logits);
     if (id < 0) {
         g->ended = g->piece.end = GEN_FAILED;
         return weft_fail(dg, W1410, WEFT_NOWHERE,
@@ -343,7 +343,7 @@ weft_status generation_take(weft_diag *dg, generation *g, const float *logits)
     gen_piece p = {.id = id};
     sampler_accept(g->pick, id);
     g->ids[g->n_id++] = id;
-    if (g->o.n_top >= 0) {
+    if (g->o.n_top >= 0 && logits) {
         p.logprob = logprob_of(logits, vocab, id);
         p.n_top = g->o.n_top ? logprobs_top(logits, vocab, g->top, g->o.n_top) : 0;
         p.top = g->top;
@@ -356,6 +356,38 @@ weft_status generation_take(weft_diag *dg, generation *g, const float *logits)
     g->ended = p.end;
     g->piece = p;
     return WEFT_OK;
+}
+
+weft_status generation_take(weft_diag *dg, generation *g, const float *logits)
+{
+    return take(dg, g, sampler_choose(g->pick, logits), logits);
+}
+
+weft_status generation_take_id(weft_diag *dg, generation *g, int32_t id)
+{
+    return take(dg, g, id, NULL);
+}
+
+const char *generation_host_why(const generation *g)
+{
+    ksample how;
+    if (!session_chooses(g->e->run))
+        return "its device";
+    return g->o.n_top >= 0 ? "log-probabilities" : sampler_for_device(g->pick, &how);
+}
+
+bool generation_on_device(const generation *g)
+{
+    return !generation_host_why(g);
+}
+
+bool generation_goes_on(const generation *g)
+{
+    size_t ids = g->n_id + 1; /* with the token that is not known yet */
+    bool last = g->o.max_tokens >= 0 && (int64_t)(ids - g->n_prompt) >= g->o.max_tokens;
+    /* What others may take is put where they find it between two calls. */
+    bool put = g->e->share && (g->n_id == g->n_prompt || g->n_id == g->part);
+    return !last && !put && (int64_t)ids <= g->e->most.context;
 }
 
 void generation_stop(generation *g, gen_end end)

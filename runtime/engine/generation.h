@@ -14,8 +14,7 @@
 #ifndef WEFT_RUNTIME_ENGINE_GENERATION_H
 #define WEFT_RUNTIME_ENGINE_GENERATION_H
 
-#include "runtime/exec/session.h"
-#include "runtime/sample/sample.h"
+#include "runtime/engine/choose.h"
 #include "runtime/text/tok.h"
 
 typedef struct generation generation;
@@ -26,6 +25,10 @@ typedef struct {
     int64_t vocab;      /* width of the output logits */
     batch_row *rows;    /* [most.batch] */
     generation **order; /* [most.batch]: who has rows in the call being made */
+    chooser pick;       /* of a device that chooses; pick.run NULL: the host does */
+    sampler **samplers; /* [most.wants]: of the call being made */
+    bool *more;         /* [most.wants] */
+    int32_t *ids;       /* [most.wants] */
     uint64_t turn;      /* steps so far */
     size_t share; /* ids that texts have in common where it is worth it to wait; 0: none are kept */
 } engine;
@@ -97,6 +100,9 @@ weft_status generation_load(weft_diag *dg, generation *g, const char *path) WEFT
 
 /* End it from outside; what was held back of its text is the last piece. */
 void generation_stop(generation *g, gen_end end);
+
+/* Why its tokens are chosen on the host; NULL: the device chooses them. */
+const char *generation_host_why(const generation *g);
 
 const gen_piece *generation_piece(const generation *g);
 /* The tokens generated since the prompt, an end token included. */

@@ -44,6 +44,12 @@ void generation_note_mix(generation *g);
 
 /* Nothing new in this step, unless generation_take follows. */
 void generation_wait(generation *g);
+/* Can the device choose its next token? */
+bool generation_on_device(const generation *g);
+/* A token more is going to be evaluated behind the next one, as far as can be said before that one is known. */
+bool generation_goes_on(const generation *g);
+/* The device chose this token, -1 for none: make the piece of it, as generation_take does. */
+weft_status generation_take_id(weft_diag *dg, generation *g, int32_t id) WEFT_MUST_USE;
 /* Choose the next token from logits [vocab], and make the piece of it. W1410 where none can be chosen, W1110 where memory is
  * short: it has ended. */
 weft_status generation_take(weft_diag *dg, generation *g, const float *logits) WEFT_MUST_USE;

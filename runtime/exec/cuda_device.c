@@ -112,6 +112,10 @@ static weft_status load_module(weft_diag *dg, cuda_device *d)
 {
     WEFT_TRY(cuda_enter(dg, d));
     cu_result r = cuda_kernel_load(d, d->image->image, &d->all);
+    if (r == CU_OK)
+        r = d->driver->cuModuleGetFunction(&d->choose, d->all.module, CUDA_KERNEL_CHOOSE);
+    if (r == CU_OK)
+        r = d->driver->cuModuleGetFunction(&d->tokens, d->all.module, CUDA_KERNEL_TOKENS);
     bool other =
         r == CU_NO_BINARY_FOR_GPU || r == CU_INVALID_IMAGE || r == CU_UNSUPPORTED_PTX_VERSION;
     int major = attribute(d->driver, d->card, CU_CAPABILITY_MAJOR);
@@ -348,6 +352,9 @@ const device_kind device_kind_cuda = {
     .bytes = exec_bytes,
     .submit = cuda_submit,
     .wait = cuda_wait,
+    .choose = cuda_choose,
+    .chosen = cuda_chosen,
+    .drop = cuda_drop,
     .read = exec_read,
     .write = exec_write,
     .stats = exec_stats,

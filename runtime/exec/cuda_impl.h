@@ -2,6 +2,7 @@
 #ifndef WEFT_RUNTIME_EXEC_CUDA_IMPL_H
 #define WEFT_RUNTIME_EXEC_CUDA_IMPL_H
 
+#include "kernels/cuda/choose.h"
 #include "kernels/cuda/image.h"
 #include "kernels/cuda/phase.h"
 #include "runtime/exec/cuda_device.h"
@@ -32,11 +33,12 @@ typedef struct cuda_device {
     cu_device card;
     cu_context context;
     const weft_cuda_image *image;
-    const cuda_maker *maker; /* of images for plans; NULL: none are made */
-    cuda_kernel all;         /* of the image: any plan */
-    cu_stream copies;        /* for what is done on return */
-    bool together;           /* can the blocks of a launch wait for each other? */
-    char place[128];         /* "on cuda:0 (NVIDIA H200)" */
+    const cuda_maker *maker;    /* of images for plans; NULL: none are made */
+    cuda_kernel all;            /* of the image: any plan */
+    cu_function choose, tokens; /* of it too */
+    cu_stream copies;           /* for what is done on return */
+    bool together;              /* can the blocks of a launch wait for each other? */
+    char place[128];            /* "on cuda:0 (NVIDIA H200)" */
     pthread_mutex_t lock;
     cuda_block *held; /* all memory; guarded by lock */
 } cuda_device;
@@ -155,14 +157,19 @@ struct exec {
     char *card,
         *host; /* tables: of the card, and of the host, whose first ns bytes are the card's */
     cu_ptr host_seen; /* where the card sees the host's */
-    struct {          /* offsets in the tables */
-        size_t consts, code, cells, lora, batch, gate, cancel, ns, end;
+    char *
+        sent; /* [DEVICE_CALLS][at.ns]: what is on its way to the card, while the tables change again */
+    struct { /* offsets in the tables */
+        size_t consts, code, cells, lora, batch, gate, cancel, how, from, chosen, ns, end;
     } at;
     cuda_bucket *buckets;
     cu_stream stream;
-    bool in_doubt;    /* not all of the tables may have come to the card */
-    cuda_bucket *now; /* of the call that was begun; NULL: there is none */
-    int64_t n_tok;    /* and its rows */
+    uint32_t turn;              /* calls so far */
+    int calls;                  /* whose tokens the card chooses, that are under way */
+    int64_t rows[DEVICE_CALLS]; /* outputs of each, by its turn */
+    bool in_doubt;              /* not all of the tables may have come to the card */
+    cuda_bucket *now;           /* of the call that was begun; NULL: there is none */
+    int64_t n_tok;              /* and its rows */
     uint64_t barriers;
     /* What is measured; both NULL before the first time. */
     bool measure;
@@ -183,6 +190,22 @@ void cuda_unload(exec *e);
 /* cuda_run.c */
 weft_status cuda_submit(weft_diag *dg, exec *e, const kbatch *b);
 weft_status cuda_wait(weft_diag *dg, exec *e);
+/* Queue a call of a new turn, the tokens that it takes from the one before included; next NULL: none. */
+cu_result cuda_begin(exec *e, const kbatch *b, const cuda_tokens *next);
+/* Copy a part of the host's tables to the card's, as it is now. */
+cu_result cuda_push(const exec *e, const void *part, size_t bytes);
+/* Of the host, for waiting: look whether the call is cancelled, and tell the card; and sleep a little if it takes long. */
+void cuda_look(const exec *e, uint64_t began);
+/* Until all that was queued is done. */
+cu_result cuda_wait_stream(const exec *e);
+/* A call is cancelled, or not any more. */
+bool cuda_is_cancelled(const exec *e);
+void cuda_cancel_begin(exec *e);
+
+/* cuda_choose.c */
+weft_status cuda_choose(weft_diag *dg, exec *e, const device_choice *c);
+weft_status cuda_chosen(weft_diag *dg, exec *e, ksampled *out);
+void cuda_drop(exec *e);
 
 /* cuda_profile.c */
 void cuda_profile_set(exec *e, bool on);

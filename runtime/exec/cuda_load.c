@@ -55,6 +55,9 @@ static void carve_tables(carving *c, const device_load *what, exec *e)
     e->at.batch = carve_at(c, what->batch_bytes, 1);
     e->at.gate = carve_at(c, 1, sizeof(uint32_t));
     e->at.cancel = carve_at(c, 1, sizeof(uint32_t));
+    e->at.how = carve_at(c, (size_t)p->n_out_max, sizeof(ksample));
+    e->at.from = carve_at(c, (size_t)p->n_tok_max, sizeof(int32_t));
+    e->at.chosen = carve_at(c, mem_product(DEVICE_CALLS, (size_t)p->n_out_max), sizeof(ksampled));
     for (int32_t i = 0; i < p->n_bucket; i++) {
         const plan_bucket *b = &p->bucket[i];
         cuda_shape *shapes = carve(c, (size_t)b->n_step, sizeof *shapes);
@@ -117,7 +120,7 @@ static weft_status size_exec(weft_diag *dg, const cuda_device *d, const device_l
     carve_own(&own, &e);
     e.bytes.arena = p->arena_bytes;
     e.bytes.tables = e.at.end;
-    e.bytes.host = e.at.ns + own.at;
+    e.bytes.host = e.at.ns + DEVICE_CALLS * e.at.ns + own.at;
     *out_e = e;
     *out_own = own.at;
     return WEFT_OK;
@@ -302,7 +305,7 @@ void cuda_unload(exec *e)
         return;
     cuda_stream_end(e->d, e->stream);
     cuda_made_free(e);
-    void *const parts[] = {e->arena, e->blocks, e->card, e->host};
+    void *const parts[] = {e->arena, e->blocks, e->card, e->host, e->sent};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         cuda_give(e->d, parts[i]);
     mem_free(e->times);
@@ -319,7 +322,8 @@ static weft_status take_parts(weft_diag *dg, exec *e)
     } parts[] = {{e->bytes.arena, false, &e->arena},
                  {e->bytes.scratch, false, &e->blocks},
                  {e->at.end, false, &e->card},
-                 {e->at.ns, true, &e->host}};
+                 {e->at.ns, true, &e->host},
+                 {DEVICE_CALLS * e->at.ns, true, &e->sent}};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         void *p;
         WEFT_TRY(cuda_take(dg, e->d, parts[i].bytes, parts[i].host, &p));

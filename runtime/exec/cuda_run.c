@@ -10,14 +10,16 @@
 
 /* ---- tables ---- */
 
-/* Copy a part of the host's tables to the card's. */
-static cu_result push(const exec *e, const void *part, size_t bytes)
+/* The card takes it from a copy: the next call may change the tables before it was taken. */
+cu_result cuda_push(const exec *e, const void *part, size_t bytes)
 {
     size_t at = (size_t)((const char *)part - e->host);
+    char *sent = e->sent + e->turn % DEVICE_CALLS * e->at.ns + at;
     WEFT_ASSERT(at + bytes <= e->at.ns);
-    return bytes == 0 ? CU_OK
-                      : e->d->driver->cuMemcpyHtoDAsync(cuda_at(e->card + at), e->host + at, bytes,
-                                                        e->stream);
+    if (bytes == 0)
+        return CU_OK;
+    memcpy(sent, part, bytes);
+    return e->d->driver->cuMemcpyHtoDAsync(cuda_at(e->card + at), sent, bytes, e->stream);
 }
 
 /* The same for what the host has elsewhere, if it has changed. */
@@ -26,7 +28,7 @@ static cu_result push_changed(const exec *e, size_t at, const void *from, size_t
     if (bytes == 0 || memcmp(e->host + at, from, bytes) == 0)
         return CU_OK;
     memcpy(e->host + at, from, bytes);
-    return push(e, e->host + at, bytes);
+    return cuda_push(e, e->host + at, bytes);
 }
 
 static int64_t units_of(const exec *e, const cuda_bucket *c, int32_t step, const kbatch *b)
@@ -123,8 +125,9 @@ static cu_result prepare(exec *e, cuda_bucket *c, const kbatch *b)
     list_phases(e, c);
     char *last = c->at_once ? (char *)(c->packs + c->n_phase) : (char *)(c->phases + c->n_phase);
     size_t end = (size_t)(last - (char *)c->items);
-    cu_result r = push(e, c->items, end);
-    return r == CU_OK && !same ? push(e, c->steps, (size_t)c->plan->n_step * sizeof *c->steps) : r;
+    cu_result r = cuda_push(e, c->items, end);
+    return r == CU_OK && !same ? cuda_push(e, c->steps, (size_t)c->plan->n_step * sizeof *c->steps)
+                               : r;
 }
 
 /* ---- launches ---- */
@@ -190,67 +193,92 @@ static cu_result launch_all(const exec *e, const cuda_bucket *c)
 
 /* ---- calls ---- */
 
-static cu_result begin(exec *e, cuda_bucket *c, const kbatch *b)
+static cu_result send_tables(exec *e, const kbatch *b)
 {
     cu_result r = e->in_doubt ? e->d->driver->cuStreamSynchronize(e->stream) : CU_OK;
     memcpy(e->host + e->at.batch, b, kbatch_bytes(b));
     if (r == CU_OK && e->in_doubt)
-        r = push(e, e->host, e->at.ns);
+        r = cuda_push(e, e->host, e->at.ns);
     if (r == CU_OK)
         r = push_changed(e, e->at.cells, e->cells, (size_t)e->p->n_cell * sizeof *e->cells);
     if (r == CU_OK)
         r = push_changed(e, e->at.lora, e->lora, e->lora_bytes);
-    if (r == CU_OK)
-        r = push(e, e->host + e->at.batch, kbatch_bytes(b));
+    return r == CU_OK ? cuda_push(e, e->host + e->at.batch, kbatch_bytes(b)) : r;
+}
+
+cu_result cuda_begin(exec *e, const kbatch *b, const cuda_tokens *next)
+{
+    cuda_bucket *c = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
+    void *args[] = {(void *)(uintptr_t)next};
+    cu_result r = send_tables(e, b);
+    if (r == CU_OK && next)
+        r = e->d->driver->cuLaunchKernel(e->d->tokens, 1, 1, 1, CUDA_BLOCK, 1, 1, 0, e->stream,
+                                         args, NULL);
     if (r == CU_OK)
         r = prepare(e, c, b);
     if (r == CU_OK && e->measure)
         r = cuda_profile_start(e);
-    return r == CU_OK && !e->watch ? launch_all(e, c) : r;
+    if (r == CU_OK && !e->watch)
+        r = launch_all(e, c);
+    e->in_doubt = r != CU_OK;
+    e->n_tok = b->n_tok;
+    e->barriers = (uint64_t)c->n_phase;
+    return r;
+}
+
+bool cuda_is_cancelled(const exec *e)
+{
+    return *cancel_word(e) != 0;
+}
+
+/* What was asked of calls that are under way stays so. */
+void cuda_cancel_begin(exec *e)
+{
+    if (e->calls == 0 || cancel_asked(e->cancel))
+        __atomic_store_n(cancel_word(e), cancel_asked(e->cancel), __ATOMIC_RELAXED);
 }
 
 weft_status cuda_submit(weft_diag *dg, exec *e, const kbatch *b)
 {
-    cuda_bucket *c = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
-    WEFT_ASSERT(!e->now && kbatch_bytes(b) <= e->at.gate - e->at.batch);
+    WEFT_ASSERT(!e->now && e->calls == 0 && kbatch_bytes(b) <= e->at.gate - e->at.batch);
     WEFT_TRY(cuda_enter(dg, e->d));
-    *cancel_word(e) = cancel_asked(e->cancel);
-    cu_result r = begin(e, c, b);
-    e->in_doubt = r != CU_OK;
-    WEFT_TRY(cuda_leave(dg, e->d, r, "beginning a call"));
-    e->now = c;
-    e->n_tok = b->n_tok;
-    e->barriers = (uint64_t)c->n_phase;
+    cuda_cancel_begin(e);
+    e->turn++;
+    WEFT_TRY(cuda_leave(dg, e->d, cuda_begin(e, b, NULL), "beginning a call"));
+    e->now = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
     return WEFT_OK;
 }
 
 /* Awake for the time that a decoded token takes; then asleep for moments. */
 enum { AWAKE_NS = 2000000, SLEEP_NS = 50000 };
 
-/* Until all that was queued is done. Meanwhile it looks whether the call was cancelled, and tells the card. */
-static cu_result wait_stream(const exec *e)
+void cuda_look(const exec *e, uint64_t began)
+{
+    if (cancel_asked(e->cancel))
+        __atomic_store_n(cancel_word(e), 1, __ATOMIC_RELAXED);
+    if (clock_ns() - began > AWAKE_NS)
+        nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+}
+
+cu_result cuda_wait_stream(const exec *e)
 {
     const cuda_driver *c = e->d->driver;
     if (!e->cancel)
         return c->cuStreamSynchronize(e->stream);
     uint64_t began = clock_ns();
     cu_result r;
-    while ((r = c->cuStreamQuery(e->stream)) == CU_NOT_READY) {
-        if (cancel_asked(e->cancel))
-            __atomic_store_n(cancel_word(e), 1, __ATOMIC_RELAXED);
-        if (clock_ns() - began > AWAKE_NS)
-            nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
-    }
+    while ((r = c->cuStreamQuery(e->stream)) == CU_NOT_READY)
+        cuda_look(e, began);
     return r;
 }
 
 static weft_status wait_done(weft_diag *dg, exec *e, cu_result r)
 {
     if (r == CU_OK)
-        r = wait_stream(e);
+        r = cuda_wait_stream(e);
     e->in_doubt = r != CU_OK;
     WEFT_TRY(cuda_leave(dg, e->d, r, "running the plan"));
-    if (*cancel_word(e))
+    if (cuda_is_cancelled(e))
         return weft_fail(dg, W1412, WEFT_NOWHERE, "evaluating %" PRId64 " rows was cancelled",
                          e->n_tok);
     return WEFT_OK;

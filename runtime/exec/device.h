@@ -7,6 +7,7 @@
 #ifndef WEFT_RUNTIME_EXEC_DEVICE_H
 #define WEFT_RUNTIME_EXEC_DEVICE_H
 
+#include "kernels/ksample.h"
 #include "runtime/base/diag.h"
 #include "runtime/base/memory.h"
 #include "runtime/exec/plan_code.h"
@@ -48,6 +49,19 @@ typedef struct {
  * arena may be read and written. A failure ends the call with its status; so does memory that is short, so what the hook
  * keeps between its calls has its first block before them (mem_scope.h). */
 typedef weft_status device_watch(void *ctx, weft_diag *dg, int32_t bucket, int32_t phase);
+
+/* A call whose tokens the device chooses itself, and which may follow one whose choice nobody has seen yet. */
+typedef struct {
+    const kbatch *b; /* read before `choose` returns */
+    const int32_t *
+        from; /* [n_tok]: the token is what this row of the outputs chose in the call before; -1: b has it. NULL:
+                            b has all */
+    size_t logits; /* in the arena: [n_out, width] */
+    int64_t width;
+    const ksample *how; /* [n_out]; at least one */
+} device_choice;
+
+enum { DEVICE_CALLS = 2 }; /* of them may be under way */
 
 typedef struct {
     uint64_t barriers; /* in the last call; its end counts as one */
@@ -97,6 +111,14 @@ typedef struct {
     /* Until the call is over. W1412, from either, when cancelled: activations are undefined then, and
      * cells behind the ends of their sequences. */
     weft_status (*wait)(weft_diag *dg, exec *e);
+
+    /* As submit, then choose a token for each row of the outputs: the ids that the host's sampler would give. Only calls of this
+     * kind are under way, DEVICE_CALLS at most; nobody measures or watches. */
+    weft_status (*choose)(weft_diag *dg, exec *e, const device_choice *c);
+    /* Until the oldest of them is over: [n_out] of it. On failure none is under way any more. */
+    weft_status (*chosen)(weft_diag *dg, exec *e, ksampled *out);
+    /* Until all of them are over; nobody wants to know. All three NULL: the host chooses. */
+    void (*drop)(exec *e);
 
     /* The plan's arena between calls and in a watch, by the offsets of operands. host: where the host can
      * read it; only with host_memory. */

@@ -77,6 +77,7 @@ weft_status session_open_tables(weft_diag *dg, const plan *p, const session_opti
         s.lora = adapters_create(p, s.dev, st.n_seq);
         batch_use(s.b, s.lora);
     }
+    s.calls = session_calls_create(&s);
     *out_s = s;
     return WEFT_OK;
 }
@@ -251,6 +252,7 @@ static weft_status open_parts(weft_diag *dg, session *s, const weight_source *sr
 
 void session_close_parts(session *s)
 {
+    session_calls_destroy(s->calls);
     for (int32_t i = 0; i < s->n_part; i++)
         s->part[i].dev->kind->unload(s->part[i].e);
     if (s->maker)
@@ -294,12 +296,14 @@ void session_destroy(session *s)
 {
     if (!s)
         return;
+    session_settle(s);
     session_close_parts(s);
     mem_free(s);
 }
 
 session_parts session_parts_of(session *s)
 {
+    session_settle(s);
     return (session_parts){.p = s->p, .src = s->src, .of = s, .st = s->st, .prefixes = s->prefixes};
 }
 
@@ -333,6 +337,7 @@ int32_t session_tiers(const session *s, session_tier *out, int32_t n_max)
 
 weft_status session_kv_change(weft_diag *dg, session *s, const kpolicy *kv)
 {
+    session_settle(s);
     WEFT_TRY(state_change(dg, s->st, kv));
     session_prefix_clear(s);
     return WEFT_OK;
@@ -421,6 +426,7 @@ static weft_status run_rows(weft_diag *dg, session *s, const kbatch *b)
 
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n)
 {
+    session_settle(s);
     WEFT_TRY(batch_fill(dg, s->b, rows, n));
     const kbatch *b = batch_view(s->b);
     if (s->prefixes)
@@ -489,11 +495,13 @@ int64_t session_length(const session *s, int64_t seq)
 
 weft_status session_truncate(weft_diag *dg, session *s, int64_t seq, int64_t length)
 {
+    session_settle(s);
     return state_truncate(dg, s->st, seq, length);
 }
 
 weft_status session_fork(weft_diag *dg, session *s, int64_t from, int64_t to, int64_t length)
 {
+    session_settle(s);
     WEFT_TRY(state_fork(dg, s->st, from, to, length));
     if (s->lora)
         adapters_share(s->lora, from, to);
@@ -513,12 +521,14 @@ static weft_status need_slots(weft_diag *dg, const session *s)
 
 weft_status session_lora_load(weft_diag *dg, session *s, int32_t slot, const adapter_source *src)
 {
+    session_settle(s);
     WEFT_TRY(need_slots(dg, s));
     return adapters_load(dg, s->lora, slot, src);
 }
 
 weft_status session_lora_unload(weft_diag *dg, session *s, int32_t slot)
 {
+    session_settle(s);
     WEFT_TRY(need_slots(dg, s));
     return adapters_unload(dg, s->lora, slot);
 }
@@ -526,6 +536,7 @@ weft_status session_lora_unload(weft_diag *dg, session *s, int32_t slot)
 weft_status session_lora_attach(weft_diag *dg, session *s, int64_t seq, const adapter_use *use,
                                 size_t n)
 {
+    session_settle(s);
     if (!state_has(s->st, seq))
         return weft_fail(dg, W1403, WEFT_NOWHERE,
                          "there is no sequence %" PRId64 "; they are numbered 0 to %" PRId64, seq,
@@ -549,18 +560,21 @@ int64_t session_keepable(const session *s, int64_t seq, int64_t length)
 prefix_taken session_prefix_take(session *s, int64_t seq, uint64_t key, const int32_t *ids,
                                  int64_t n, int64_t least, bool again)
 {
+    session_settle(s);
     return s->prefixes ? prefix_cache_take(s->prefixes, seq, key, ids, n, least, again)
                        : (prefix_taken){0};
 }
 
 void session_prefix_put(session *s, int64_t seq, uint64_t key, const int32_t *ids, int64_t n)
 {
+    session_settle(s);
     if (s->prefixes)
         prefix_cache_put(s->prefixes, seq, key, ids, n);
 }
 
 void session_prefix_clear(session *s)
 {
+    session_settle(s);
     if (s->prefixes)
         prefix_cache_clear(s->prefixes);
 }
@@ -583,6 +597,7 @@ static void profile(session *s, bool on)
 
 void session_profile_begin(session *s)
 {
+    session_settle(s);
     profile(s, true);
 }
 
@@ -632,6 +647,7 @@ const weights *session_weights(const session *s)
 
 void session_watch(session *s, device_watch *after_phase, void *ctx)
 {
+    session_settle(s);
     s->part[0].dev->kind->watch(s->part[0].e, after_phase, ctx);
 }
 
@@ -644,5 +660,6 @@ weft_status session_arena_read(weft_diag *dg, const session *s, int64_t offset, 
 weft_status session_arena_write(weft_diag *dg, session *s, int64_t offset, const void *from,
                                 size_t bytes)
 {
+    session_settle(s);
     return s->part[0].dev->kind->write(dg, s->part[0].e, (size_t)offset, from, bytes);
 }

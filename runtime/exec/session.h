@@ -82,7 +82,7 @@ weft_status session_kv_change(weft_diag *dg, session *s, const kpolicy *kv) WEFT
  * short. */
 weft_status session_eval(weft_diag *dg, session *s, const batch_row *rows, int64_t n) WEFT_MUST_USE;
 
-/* An output of the last successful call, f32 [n_row, width], valid until the next; index -1 for one
+/* An output of the last successful session_eval, f32 [n_row, width], valid until the next; index -1 for one
  * without an index. An output [R] has a row for each row that asked for one. False if the plan has no
  * such output or nothing has run. */
 bool session_output(const session *s, const char *name, int index, const float **out_data,
@@ -90,6 +90,32 @@ bool session_output(const session *s, const char *name, int index, const float *
 /* The first n numbers of such an output, copied from the device. W1406 if there are none. */
 weft_status session_read(weft_diag *dg, const session *s, const char *name, int index, float *to,
                          int64_t n) WEFT_MUST_USE;
+
+/* ---- tokens that the device chooses (kernels/ksample.h) ----
+ *
+ * A call of this kind has no outputs: of each row that asked for one, the token comes back that the host's sampler would have
+ * chosen. Before it does, the next call can be queued behind it, whose rows are those tokens: then the device does not wait for
+ * the host. A call counts when session_chosen has brought its tokens; until then no sequence has changed as far as anybody can
+ * see: all other functions of the session first drop the calls under way, as if they had never been. */
+
+bool session_chooses(const session *s); /* can its device? */
+/* Begin a call; how[i] is for the i-th row that asks, of which there is one at least. Drops what was under way. Fails as
+ * session_eval does, with nothing changed. */
+weft_status session_choose(weft_diag *dg, session *s, const batch_row *rows, int64_t n,
+                           const ksample *how) WEFT_MUST_USE;
+/* Queue the call behind the one under way: the tokens that it will choose, of those rows that have more[i], each at the next
+ * position of its sequence. how[i] is as for that call; rng goes on from there. out_begun: false where that cannot be, because
+ * the context ends, pages are short, or it could not be undone. On failure nothing is under way. */
+weft_status session_choose_next(weft_diag *dg, session *s, const ksample *how, const bool *more,
+                                bool *out_begun) WEFT_MUST_USE;
+/* The tokens of the oldest call under way, which counts now: one for each row that asked. Fails as session_eval does: no
+ * sequence has changed then, and nothing is under way. */
+weft_status session_chosen(weft_diag *dg, session *s, ksampled *out) WEFT_MUST_USE;
+/* The number of the newest call under way; 0: there is none. */
+uint64_t session_under_way(const session *s);
+uint64_t session_chosen_count(const session *s); /* tokens so far */
+/* Drop the calls under way. */
+void session_settle(session *s);
 
 int64_t session_length(const session *s,
                        int64_t seq); /* tokens it holds; 0 if there is none such */

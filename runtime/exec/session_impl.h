@@ -1,4 +1,4 @@
-/* session_impl.h - the inside of a session, for session.c and session_memory.c. */
+/* session_impl.h - the inside of a session, for the files session*.c that need it. */
 #ifndef WEFT_RUNTIME_EXEC_SESSION_IMPL_H
 #define WEFT_RUNTIME_EXEC_SESSION_IMPL_H
 
@@ -18,6 +18,8 @@ typedef struct {
     const plan_input *in;
 } session_part;
 
+typedef struct session_calls session_calls;
+
 struct session {
     const plan *p;
     const weight_source *src; /* NULL: the weights are the caller's */
@@ -33,6 +35,7 @@ struct session {
     void *code_own;
     float *outputs; /* copies of them, where the host cannot read the device's memory; else NULL */
     float *handed;  /* behind them: what is on its way from part to part */
+    session_calls *calls; /* whose tokens the device chooses; NULL: the host does */
     bool has_run;
     int64_t rows[ROWS_FIXED]; /* of the last successful call, by plan_rows */
 };
@@ -56,5 +59,12 @@ size_t session_handed_bytes(const session *s);
  * them: [parts]. */
 weft_status session_check_need(weft_diag *dg, const session *s, const weight_source *src,
                                const session_options *opt, size_t *interleaved_max) WEFT_MUST_USE;
+
+/* ---- session_choose.c ---- */
+
+/* Where its device chooses, and there is something to choose from; else NULL. */
+session_calls *session_calls_create(const session *s);
+void session_calls_destroy(session_calls *c); /* NULL is fine */
+size_t session_calls_bytes(const session_calls *c);
 
 #endif

@@ -12,8 +12,8 @@ static size_t prefix_bytes(const session *s)
 static size_t table_bytes(const session *s)
 {
     size_t bytes = state_table_bytes(s->st) + batch_bytes(s->b) + session_output_bytes(s) +
-                   session_handed_bytes(s) + prefix_bytes(s) + sizeof *s +
-                   (s->lora ? adapters_table_bytes(s->lora) : 0);
+                   session_handed_bytes(s) + prefix_bytes(s) + session_calls_bytes(s->calls) +
+                   sizeof *s + (s->lora ? adapters_table_bytes(s->lora) : 0);
     for (int32_t i = 0; i < s->n_part && s->n_part > 1; i++)
         bytes += ((size_t)s->part[i].p->n_cell + 1) * sizeof(kcell);
     return bytes;

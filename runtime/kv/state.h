@@ -106,6 +106,10 @@ weft_status state_reserve_each(weft_diag *dg, state *st, const int32_t *seq, con
                                int64_t n) WEFT_MUST_USE;
 /* n_new of the reserved tokens are there now. */
 void state_commit(state *st, int64_t seq, int64_t n_new);
+/* Could n_new tokens that were reserved be undone after state_commit, so that all is as it was before? */
+bool state_can_undo(const state *st, int64_t seq, int64_t n_new);
+/* Then do: they were the last that were committed. Gives back what was reserved since, too. */
+void state_undo(state *st, int64_t seq, int64_t n_new);
 /* Give back what was reserved and not committed. A page that was copied stays a copy: the run may have
  * written to either. */
 void state_release(state *st, int64_t seq);

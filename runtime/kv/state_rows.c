@@ -184,6 +184,12 @@ bool state_has_room(state *st, const int32_t *seq, const int32_t *n_new, int64_t
 }
 
 /* Entries of tier k go when tier k + 1 has them; one page more stays, so that a sequence can go back a little. */
+static int64_t first_kept(const cell_table *t, int64_t length)
+{
+    int64_t first = table_behind(t, length), coarser = tier_begin(t->g, t->tier + 1, length) - 1;
+    return coarser > first ? coarser : first;
+}
+
 void state_commit(state *st, int64_t seq, int64_t n_new)
 {
     WEFT_ASSERT(state_has(st, seq) && n_new >= 0);
@@ -194,9 +200,7 @@ void state_commit(state *st, int64_t seq, int64_t n_new)
         WEFT_ASSERT(t->tier > 0 || length <= tab->n * t->g->page_tok);
         if (t->tier > 0) /* what rows made that do not count */
             pages_cut(&t->pool, tab, table_upper(t, seq, length));
-        int64_t first = table_behind(t, length),
-                coarser = tier_begin(t->g, t->tier + 1, length) - 1;
-        pages_drop(&t->pool, tab, coarser > first ? coarser : first);
+        pages_drop(&t->pool, tab, first_kept(t, length));
         t->marks[seq].made = INT64_MAX;
     }
 }
@@ -230,6 +234,13 @@ void state_release(state *st, int64_t seq)
         st->tables[i].marks[seq].made = INT64_MAX;
 }
 
+void state_undo(state *st, int64_t seq, int64_t n_new)
+{
+    WEFT_ASSERT(state_has(st, seq) && n_new >= 0 && n_new <= st->length[seq]);
+    st->length[seq] -= n_new;
+    state_release(st, seq);
+}
+
 /* The first row that a token at `length` may see. */
 static int64_t row_seen(const cell_group *g, int64_t length)
 {
@@ -257,6 +268,21 @@ bool table_can_keep(const cell_table *t, int64_t holder, int64_t length, int64_t
     int64_t lacks = lower > tab->n ? lower : tab->n;
     return lower >= tab->first &&
            (t->tier == 0 || lacks >= end || lacks >= t[-1].pool.tables[holder].first);
+}
+
+bool state_can_undo(const state *st, int64_t seq, int64_t n_new)
+{
+    WEFT_ASSERT(state_has(st, seq));
+    int64_t length = st->length[seq], then = length + n_new;
+    for (int32_t i = 0; i < st->n_table && length > 0; i++) {
+        const cell_table *t = &st->tables[i];
+        int64_t lower = 0, end = table_upper(t, seq, length);
+        if (!table_can_keep(t, seq, length, &lower))
+            return false;
+        if (lower < end && first_kept(t, then) > lower)
+            return false;
+    }
+    return true;
 }
 
 int64_t state_holder_keepable(const state *st, int64_t holder, int64_t length)

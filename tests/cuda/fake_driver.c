@@ -19,7 +19,7 @@ enum {
     OPS_MAX = 4096
 };
 
-typedef enum { OP_IN, OP_OUT, OP_WITHIN, OP_SET, OP_LAUNCH } op_kind;
+typedef enum { OP_IN, OP_OUT, OP_WITHIN, OP_SET, OP_LAUNCH, OP_CHOOSE, OP_TOKENS } op_kind;
 
 typedef struct {
     op_kind kind;
@@ -28,7 +28,11 @@ typedef struct {
     void *snapshot; /* from, where that was memory that may change; freed with the op */
     size_t bytes;
     unsigned char value;
-    cuda_run run;
+    union { /* the argument of a kernel */
+        cuda_run run;
+        cuda_choice choice;
+        cuda_tokens tokens;
+    };
     cu_function function;
     int blocks;
     size_t shared;
@@ -261,6 +265,40 @@ static cu_result run_launch(const op *o)
     return CU_OK;
 }
 
+static bool is_there(const char *what, const void *p)
+{
+    if (fake_memory_has(p))
+        return true;
+    misuse(CU_LAUNCH_FAILED, "%s at %p, which is not the card's", what, p);
+    return false;
+}
+
+static cu_result run_choice(const op *o)
+{
+    char error[FIBRE_ERROR_MAX];
+    const cuda_choice *a = &o->choice;
+    if (!is_there("logits", a->logits + o->blocks * a->width - 1) ||
+        !is_there("tokens", a->chosen + o->blocks - 1) ||
+        !is_there("tokens for the host", a->host + o->blocks - 1) ||
+        (a->how && !is_there("samplers", a->how + o->blocks - 1)))
+        return CU_LAUNCH_FAILED;
+    if (!emulated_choose(a, o->blocks, fake.card.threads, error))
+        return misuse(CU_LAUNCH_FAILED, "%s", error);
+    fake.counts.chosen += o->blocks;
+    return CU_OK;
+}
+
+static cu_result run_tokens(const op *o)
+{
+    char error[FIBRE_ERROR_MAX];
+    const cuda_tokens *a = &o->tokens;
+    if (!is_there("tokens of a batch", a->token + a->n - 1) || !is_there("tokens", a->before))
+        return CU_LAUNCH_FAILED;
+    if (!emulated_tokens(a, fake.card.threads, error))
+        return misuse(CU_LAUNCH_FAILED, "%s", error);
+    return CU_OK;
+}
+
 static cu_result run_op(const op *o)
 {
     switch (o->kind) {
@@ -274,6 +312,10 @@ static cu_result run_op(const op *o)
         return CU_OK;
     case OP_LAUNCH:
         return run_launch(o);
+    case OP_CHOOSE:
+        return run_choice(o);
+    case OP_TOKENS:
+        return run_tokens(o);
     }
     return CU_OK;
 }
@@ -567,6 +609,7 @@ static cu_result fake_cuMemcpyDtoHAsync(void *to, cu_ptr from, size_t bytes, cu_
     if (!on_card(from, bytes))
         return misuse(CU_INVALID_VALUE, "a copy of %zu bytes from where the card has none", bytes);
     fake.counts.copies_out++;
+    fake.counts.bytes_out += (int64_t)bytes;
     cu_result r = enqueue(
         s, (op){.kind = OP_OUT, .to = to, .from = (const char *)(uintptr_t)from, .bytes = bytes});
     /* into pageable memory: done before the call returns */
@@ -661,8 +704,8 @@ static cu_result fake_cuModuleUnload(cu_module m)
 static cu_result fake_cuModuleGetFunction(cu_function *out_f, cu_module m, const char *name)
 {
     BEGIN(cuModuleGetFunction, CONTEXT);
-    cu_function f = fake_module_function(m);
-    if (!f || strcmp(name, CUDA_KERNEL_NAME) != 0)
+    cu_function f = fake_module_function(m, name);
+    if (!f)
         return (cu_result)CU_NOT_FOUND;
     *out_f = f;
     return CU_OK;
@@ -710,8 +753,16 @@ static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, u
     if (shared > allowed)
         return misuse(CU_INVALID_VALUE, "a launch with %u bytes of shared memory, %zu are allowed",
                       shared, allowed);
-    op o = {.kind = OP_LAUNCH, .function = f, .blocks = (int)grid[0], .shared = shared};
-    memcpy(&o.run, args[0], sizeof o.run); /* kernels get a copy of their arguments */
+    static const struct {
+        op_kind kind;
+        size_t bytes; /* of its argument */
+    } kinds[] = {[FAKE_PHASES] = {OP_LAUNCH, sizeof(cuda_run)},
+                 [FAKE_CHOOSE] = {OP_CHOOSE, sizeof(cuda_choice)},
+                 [FAKE_TOKENS] = {OP_TOKENS, sizeof(cuda_tokens)}};
+    op o = {.kind = kinds[f->kind].kind, .function = f, .blocks = (int)grid[0], .shared = shared};
+    memcpy(&o.run, args[0], kinds[f->kind].bytes); /* kernels get a copy of their arguments */
+    if (o.kind != OP_LAUNCH)
+        return enqueue(s, o);
     fake.counts.launches++;
     fake.counts.phases += o.run.end - o.run.first;
     if (!together && o.run.end - o.run.first > 1)

@@ -41,7 +41,8 @@ typedef struct {
     size_t card_bytes, card_peak, host_bytes; /* that are allocated; at most so far */
     int contexts, streams, modules, pushed;   /* that are alive; contexts pushed and not popped */
     int64_t launches, phases, copies_in, copies_out, copies, waits;
-    int64_t bytes_in; /* of copies_in */
+    int64_t bytes_in, bytes_out; /* of copies */
+    int64_t chosen;              /* tokens, by the card */
 } fake_counts;
 fake_counts fake_seen(void);
 int64_t fake_calls(fake_fn f); /* of the function; FAKE_COUNT: of all */

@@ -1,5 +1,6 @@
 #include "tests/cuda/fake_module.h"
 
+#include "kernels/cuda/image.h"
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@ const char fake_image[] = "an image of kernels";
 
 struct CUmod_st {
     struct CUmod_st *next;
-    struct CUfunc_st function;
+    struct CUfunc_st function[FAKE_KERNELS];
     void *library; /* NULL: emulated.cpp */
     int fd;        /* that it was loaded from */
 };
@@ -38,14 +39,16 @@ static void *load_library(const void *image, int *out_fd)
 
 cu_module fake_module_open(const void *image)
 {
-    struct CUmod_st m = {.function.run = emulated_phases};
+    struct CUmod_st m = {.function[FAKE_PHASES].run = emulated_phases};
+    for (int i = 0; i < FAKE_KERNELS; i++)
+        m.function[i].kind = (fake_kernel)i;
     if (image != fake_image) {
         if (memcmp(image, ELFMAG, SELFMAG) != 0 ||
             ((const Elf64_Ehdr *)image)->e_machine == EM_CUDA ||
             !(m.library = load_library(image, &m.fd)))
             return NULL;
         void *found = dlsym(m.library, FAKE_MADE_ENTRY);
-        memcpy(&m.function.run, &found, sizeof found);
+        memcpy(&m.function[FAKE_PHASES].run, &found, sizeof found);
         if (!found) {
             dlclose(m.library);
             return NULL;
@@ -87,18 +90,21 @@ void fake_module_drop(void)
     }
 }
 
-cu_function fake_module_function(cu_module m)
+cu_function fake_module_function(cu_module m, const char *name)
 {
+    static const char *const names[] = {CUDA_KERNEL_NAME, CUDA_KERNEL_CHOOSE, CUDA_KERNEL_TOKENS};
     for (cu_module at = modules; at; at = at->next)
-        if (at == m)
-            return &at->function;
+        for (int i = 0; at == m && i < (at->library ? 1 : FAKE_KERNELS); i++)
+            if (strcmp(name, names[i]) == 0)
+                return &at->function[i];
     return NULL;
 }
 
 bool fake_function_is(cu_function f)
 {
     for (cu_module at = modules; at; at = at->next)
-        if (&at->function == f)
-            return true;
+        for (int i = 0; i < FAKE_KERNELS; i++)
+            if (&at->function[i] == f)
+                return true;
     return false;
 }

@@ -13,8 +13,12 @@ typedef bool fake_run_fn(const cuda_run *r, int blocks, int threads, size_t dyna
 
 extern const char fake_image[];
 
+/* Kernels of an image; those that were made have phases alone. */
+typedef enum { FAKE_PHASES, FAKE_CHOOSE, FAKE_TOKENS, FAKE_KERNELS } fake_kernel;
+
 struct CUfunc_st {
-    fake_run_fn *run;
+    fake_kernel kind;
+    fake_run_fn *run; /* of phases */
     int shared_asked;
 };
 
@@ -22,8 +26,8 @@ struct CUfunc_st {
 cu_module fake_module_open(const void *image);
 bool fake_module_close(cu_module m); /* false: it is not there */
 void fake_module_drop(void);         /* all of them */
-/* The function of a module that is there, and whether a function is such; NULL, false: not. */
-cu_function fake_module_function(cu_module m);
+/* A function of a module that is there, by its name, and whether a function is such; NULL, false: not. */
+cu_function fake_module_function(cu_module m, const char *name);
 bool fake_function_is(cu_function f);
 
 #endif

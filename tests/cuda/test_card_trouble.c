@@ -29,6 +29,25 @@ static weft_status eval(session *s, int32_t seq, int64_t first, int64_t n)
     return st;
 }
 
+/* Tokens that the card chooses, with a call queued ahead; what fails changes nothing. */
+static weft_status choose(session *s, int32_t seq, int64_t first)
+{
+    const ksample how = {.greedy = 1, .from = -1};
+    const bool more = true;
+    bool begun;
+    ksampled got;
+    batch_row row = {.id = 1, .pos = (int32_t)first, .seq = seq, .out = true};
+    weft_status st = session_choose(model.dg, s, &row, 1, &how);
+    if (st == WEFT_OK)
+        st = session_choose_next(model.dg, s, &how, &more, &begun);
+    if (st == WEFT_OK)
+        st = session_chosen(model.dg, s, &got);
+    ck_assert_int_eq(session_length(s, seq), st == WEFT_OK ? first + 1 : first);
+    if (st == WEFT_OK)
+        st = session_chosen(model.dg, s, &got);
+    return st;
+}
+
 /* Some of everything that a session does on a card. */
 static weft_status use_session(session *s)
 {
@@ -37,6 +56,7 @@ static weft_status use_session(session *s)
     WEFT_TRY(session_fork(model.dg, s, 0, 1, 3));
     WEFT_TRY(eval(s, 1, 3, 1)); /* copies a page first */
     WEFT_TRY(session_read(model.dg, s, "hidden", -1, x, 4));
+    WEFT_TRY(choose(s, 1, 4));
     session_profile_begin(s);
     return eval(s, 0, 3, 1);
 }
