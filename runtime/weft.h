@@ -260,6 +260,7 @@ typedef struct {
     uint64_t host;
     int64_t
         images; /* of kernels that were made for the plan, on a card; 0: those of all plans run it */
+    uint64_t tokens_on_device; /* that it chose by itself, since the session was created */
 } weft_session_info;
 
 WEFT_API weft_status weft_session_about(weft_diag *dg, const weft_session *s,
@@ -302,7 +303,7 @@ typedef struct {
     int64_t rows, width;
 } weft_view;
 
-/* An output of the newest weft_eval; index is that of resid[index], -1 for one without. */
+/* An output of the newest weft_eval, if no weft_step and no weft_eval_choose came after it; index is that of resid[index], -1 for one without. */
 WEFT_API weft_status weft_output(weft_diag *dg, const weft_session *s, const char *name, int index,
                                  weft_view *out_view);
 
@@ -473,6 +474,16 @@ WEFT_API void weft_sampler_destroy(weft_sampler *s); /* NULL is fine */
 /* Choose from logits [vocab]. W1410 where none of them is a number. */
 WEFT_API weft_status weft_sampler_choose(weft_diag *dg, weft_sampler *s, const float *logits,
                                          int32_t *out_token);
+/* Evaluate the rows as weft_eval does, and for each that has `want`, one at least, choose a token by a sampler of its own, all of
+ * which differ: samplers[i] and out_tokens[i] are for the i-th of them. Accepting the tokens is left to the caller. A device that
+ * can choose by itself (top-k, top-p, min-p, temperature and the likeliest, not log-probabilities, penalties and the rest) gives
+ * the tokens that the host would, and only they are copied from it: such a call leaves no outputs. more[i] says that the token is
+ * going to be the next row of its sequence, with `want` and the same sampler: then the device may begin with that call at once. If
+ * something else is done after all, what it had begun is dropped; nothing can be seen of it. NULL: none is. On failure nothing
+ * has changed, but for W1410, where no logit of some row is a number: that one's token is -1, and all rows are there. */
+WEFT_API weft_status weft_eval_choose(weft_diag *dg, weft_session *s, const weft_row *rows,
+                                      int64_t n, weft_sampler *const *samplers, const bool *more,
+                                      int32_t *out_tokens);
 /* The token became part of the text; a prompt's tokens too. */
 WEFT_API void weft_sampler_accept(weft_sampler *s, int32_t token);
 WEFT_API void weft_sampler_reset(weft_sampler *s); /* as created */
@@ -557,6 +568,8 @@ WEFT_API weft_status weft_generation_load(weft_diag *dg, weft_generation *g, con
  * have ended (their piece says so), and the others went on. */
 WEFT_API weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *list,
                                size_t n);
+/* Why its tokens are chosen on the host, from logits that are copied there, in a word or two; NULL: its device chooses them. */
+WEFT_API const char *weft_generation_host_why(const weft_generation *g);
 /* What the last weft_step brought it. */
 WEFT_API const weft_piece *weft_generation_piece(weft_generation *g);
 /* The tokens generated since the prompt, the one that ended it included; valid until the generation is used again. */

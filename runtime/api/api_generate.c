@@ -85,6 +85,118 @@ weft_status weft_sampler_choose(weft_diag *dg, weft_sampler *s, const float *log
     return WEFT_OK;
 }
 
+/* Where the host chooses. */
+static weft_status choose_here(weft_diag *dg, session *run, const batch_row *rows, int64_t n,
+                               weft_sampler *const *samplers, int64_t n_want, int32_t *out_tokens)
+{
+    const float *logits;
+    int64_t n_row, width;
+    WEFT_TRY(session_eval(dg, run, rows, n));
+    bool there = session_output(run, "logits", -1, &logits, &n_row, &width);
+    WEFT_ASSERT(there && n_row == n_want); /* check_choice */
+    for (int64_t i = 0; i < n_want; i++)
+        out_tokens[i] = sampler_choose(samplers[i]->pick, logits + i * width);
+    return WEFT_OK;
+}
+
+/* Has every row that asks a sampler for the logits that there will be? */
+static weft_status check_choice(weft_diag *dg, const session *run, const batch_row *rows, int64_t n,
+                                weft_sampler *const *samplers, int64_t *out_n)
+{
+    const plan *p = session_plan_of(run);
+    int32_t logits = -1;
+    int64_t n_want = 0;
+    for (int32_t i = 0; i < p->n_output; i++)
+        if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0 &&
+            p->output[i].rows == ROWS_R)
+            logits = i;
+    if (logits < 0)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "the session has no output logits to choose tokens from");
+    for (int64_t i = 0; i < n; i++)
+        n_want += rows[i].out;
+    if (n_want < 1 || n_want > session_most(run).wants)
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         "%lld rows ask for a token; 1 to %lld are possible", (long long)n_want,
+                         (long long)session_most(run).wants);
+    for (int64_t i = 0; i < n_want; i++) {
+        if (!samplers[i])
+            return api_lacks(dg, "weft_eval_choose", "a sampler");
+        if (sampler_vocab(samplers[i]->pick) != p->output[logits].width)
+            return weft_fail(dg, W1406, WEFT_NOWHERE,
+                             "sampler %lld is for %lld logits; there are %lld", (long long)i,
+                             (long long)sampler_vocab(samplers[i]->pick),
+                             (long long)p->output[logits].width);
+        for (int64_t k = 0; k < i; k++)
+            if (samplers[k] == samplers[i])
+                return weft_fail(dg, W1406, WEFT_NOWHERE, "rows %lld and %lld have one sampler",
+                                 (long long)k, (long long)i);
+    }
+    *out_n = n_want;
+    return WEFT_OK;
+}
+
+/* The chooser of a session is made with its first call. */
+static weft_status session_chooser(weft_diag *dg, weft_session *s)
+{
+    if (s->pick.run)
+        return WEFT_OK;
+    API_SCOPE(dg); /* of its own: it stays, whatever becomes of the call */
+    chooser c;
+    chooser_init(&c, s->run);
+    s->pick = c;
+    return WEFT_OK;
+}
+
+static weft_status choose_there(weft_diag *dg, weft_session *s, const batch_row *rows, int64_t n,
+                                weft_sampler *const *samplers, const bool *more, int64_t n_want,
+                                int32_t *out_tokens)
+{
+    enum { FEW = 64 };
+    sampler *few[FEW], **pick = few;
+    bool none[FEW] = {false}, *go_on = none;
+    WEFT_TRY(session_chooser(dg, s));
+    if (n_want > FEW) {
+        pick = mem_alloc(mem_product((size_t)n_want, sizeof *pick));
+        go_on = mem_alloc(mem_product((size_t)n_want, sizeof *go_on));
+    }
+    for (int64_t i = 0; i < n_want; i++) {
+        pick[i] = samplers[i]->pick;
+        go_on[i] = more && more[i];
+    }
+    weft_status st = chooser_run(dg, &s->pick, rows, n, pick, go_on, out_tokens);
+    if (n_want > FEW) {
+        mem_free(pick);
+        mem_free(go_on);
+    }
+    return st;
+}
+
+weft_status weft_eval_choose(weft_diag *dg, weft_session *s, const weft_row *rows, int64_t n,
+                             weft_sampler *const *samplers, const bool *more, int32_t *out_tokens)
+{
+    API_SCOPE(dg);
+    int64_t n_want = 0;
+    ksample how;
+    if (!dg || !s || (!rows && n > 0) || !samplers || !out_tokens)
+        return api_lacks(dg, "weft_eval_choose", "a session, rows or samplers");
+    const batch_row *all = (const batch_row *)rows; /* weft_eval says why */
+    WEFT_TRY(check_choice(dg, s->run, all, n, samplers, &n_want));
+    bool there = session_chooses(s->run);
+    for (int64_t i = 0; i < n_want; i++)
+        there = there && !sampler_for_device(samplers[i]->pick, &how);
+    if (there)
+        WEFT_TRY(choose_there(dg, s, all, n, samplers, more, n_want, out_tokens));
+    else
+        WEFT_TRY(choose_here(dg, s->run, all, n, samplers, n_want, out_tokens));
+    for (int64_t i = 0; i < n_want; i++)
+        if (out_tokens[i] < 0)
+            return weft_fail(dg, W1410, WEFT_NOWHERE,
+                             "no logit of row %lld that asks is a number that can be chosen",
+                             (long long)i);
+    return WEFT_OK;
+}
+
 void weft_sampler_accept(weft_sampler *s, int32_t token)
 {
     sampler_accept(s->pick, token);
@@ -245,6 +357,11 @@ weft_status weft_step(weft_diag *dg, weft_session *s, weft_generation *const *li
     if (all != few)
         mem_free(all);
     return st;
+}
+
+const char *weft_generation_host_why(const weft_generation *g)
+{
+    return g ? generation_host_why(g->g) : "there is none";
 }
 
 const weft_piece *weft_generation_piece(weft_generation *g)

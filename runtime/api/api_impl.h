@@ -10,7 +10,8 @@
 struct weft_session {
     api_plan plan;
     session *run;
-    engine text; /* what its generations share; run is NULL before the first */
+    engine text;  /* what its generations share; run is NULL before the first */
+    chooser pick; /* of weft_eval_choose; run is NULL before the first */
     model_hash model;
 };
 

@@ -86,6 +86,7 @@ void weft_session_destroy(weft_session *s)
     if (!s)
         return;
     engine_deinit(&s->text);
+    chooser_deinit(&s->pick);
     session_destroy(s->run);
     api_plan_close(&s->plan);
     mem_free(s);
@@ -96,6 +97,7 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
     API_SCOPE(dg);
     if (!dg || !s || !info)
         return api_lacks(dg, "weft_session_about", "a session");
+    session_settle(s->run); /* pages that only a call under way has are free */
     session_limits most = session_most(s->run);
     session_memory b = session_bytes(s->run);
     prefix_stats had = session_prefix_stats(s->run);
@@ -131,7 +133,8 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
                              .prefix_evicted = had.evicted,
                              .device = s->plan.run.parts ? "cpu+cuda" : p->backend,
                              .host = b.host,
-                             .images = session_images(s->run)};
+                             .images = session_images(s->run),
+                             .tokens_on_device = session_chosen_count(s->run)};
     for (int32_t i = 0; i < p->n_output; i++)
         if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0)
             all.vocab = p->output[i].width;
@@ -197,6 +200,7 @@ int64_t weft_kv_tiers(const weft_session *s, weft_kv_tier *tiers, int64_t n_max)
     session_tier all[SOME];
     if (!s)
         return 0;
+    session_settle(s->run);
     int32_t n = session_tiers(s->run, all, SOME);
     for (int32_t i = 0; tiers && i < n && i < SOME && i < n_max; i++)
         tiers[i] = (weft_kv_tier){.keys = kform_name(all[i].tier.key),

@@ -36,6 +36,7 @@ void session_json(json_writer *w, const weft_session *s)
     held_tiers tiers = held_tiers_now(s);
     held_tiers_json(w, &tiers);
     if (weft_session_about(dg, s, &now) == WEFT_OK) {
+        json_key_int(w, "tokens_on_device", (int64_t)now.tokens_on_device);
         json_key_open(w, "prefixes", '{');
         json_key_int(w, "most", now.prefixes);
         json_key_int(w, "kept", now.prefixes_used);

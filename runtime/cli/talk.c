@@ -82,6 +82,12 @@ weft_status talk_change(talk *t, const talk_flags *f)
         WEFT_TRY(weft_generation_create(t->c->dg, t->s, t->text, &o, &t->g));
     t->f = f;
     t->seed = pick.seed;
+    const char *why = weft_generation_host_why(t->g);
+    if (t->about.device && strcmp(t->about.device, "cpu") != 0)
+        cli_say_verbose(t->c,
+                        why ? "tokens are chosen on the host, because of %s"
+                            : "tokens are chosen on the device",
+                        why);
     return WEFT_OK;
 }
 

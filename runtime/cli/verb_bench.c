@@ -59,7 +59,8 @@ const verb_page bench_verb_page = {
     "measured "
     "in the same process. --json adds the pages and bytes of state, by tier, that a test ends "
     "with. "
-    "Tokens are random. Shapes of --random: tiny, smollm2-135m, llama-1b, "
+    "Tokens are random; a device that chooses tokens by itself generates the likeliest. Shapes of "
+    "--random: tiny, smollm2-135m, llama-1b, "
     "llama-3b, llama-8b, qwen-0.5b, qwen-1.5b, qwen-7b, gemma2-2b, phi3-mini, mixtral; types: F32, "
     "F16, "
     "BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, Q4_K_M, Q5_K_M, IQ4_NL, IQ4_XS, MXFP4.",
@@ -85,6 +86,10 @@ typedef struct {
     uint64_t random; /* where the tokens come from */
     bench_about about;
     char name[64];
+    /* Where the device chooses tokens: a sampler for each sequence, its newest token, and true for each. */
+    VEC(weft_sampler *) likeliest;
+    int32_t *tokens;
+    bool *more;
     VEC(bench_row) results;
     bool stopped;
     bool warned; /* of logits that are no numbers */
@@ -162,6 +167,27 @@ static lora_who lora_who_of(const bench_options *o)
     return o->lora_each ? LORA_EACH : LORA_MIX;
 }
 
+static weft_status open_samplers(bench_run *r, int64_t n_seq)
+{
+    weft_session_info about = {.size = sizeof about};
+    weft_sampler_options o = {.size = sizeof o};
+    weft_sampler_defaults(&o);
+    o.temp = 0;
+    WEFT_TRY(weft_session_about(r->c->dg, r->s, &about));
+    r->tokens = calloc((size_t)n_seq, sizeof *r->tokens);
+    r->more = calloc((size_t)n_seq, sizeof *r->more);
+    if (!r->tokens || !r->more)
+        return weft_fail(r->c->dg, W1406, WEFT_NOWHERE, "no memory for %" PRId64 " sequences",
+                         n_seq);
+    for (int64_t i = 0; i < n_seq; i++) {
+        weft_sampler *s;
+        WEFT_TRY(weft_sampler_create(r->c->dg, &o, about.vocab, 1, NULL, &s));
+        VEC_PUSH(&r->likeliest, s);
+        r->more[i] = true;
+    }
+    return WEFT_OK;
+}
+
 static weft_status open_session(bench_run *r)
 {
     const bench_options *o = r->o;
@@ -188,6 +214,8 @@ static weft_status open_session(bench_run *r)
     if (session_images(r->s->run) > 0)
         r->about.exec = "made"; /* kernels of a card, for this plan alone */
     WEFT_TRY(lora_load(r->c->dg, &r->adapters, r->s, lora_who_of(o)));
+    if (session_chooses(r->s->run))
+        WEFT_TRY(open_samplers(r, n_seq));
     r->vocab = r->s->plan.p->n_vocab;
     r->kv = plan_tiers(&r->s->plan.p->tiers, r->s->plan.p->kv);
     return WEFT_OK;
@@ -218,16 +246,23 @@ static weft_status read_prompt(bench_run *r, int64_t seq, int64_t n)
     return WEFT_OK;
 }
 
-/* A token in each of n_seq sequences, n times. */
+/* A token in each of n_seq sequences, n times: random ones, or where the device chooses by itself the likeliest, which it has
+ * before the host does. The last call leaves logits in any case. */
 static weft_status generate(bench_run *r, int64_t n_seq, int64_t n)
 {
+    const bool chooses = r->likeliest.n > 0;
     for (int64_t k = 0; k < n && !*interrupt_flag(); k++) {
         for (int64_t i = 0; i < n_seq; i++)
-            r->rows[i] = (weft_row){.token = random_token(r),
+            r->rows[i] = (weft_row){.token = chooses && k > 0 ? r->tokens[i] : random_token(r),
                                     .pos = (int32_t)weft_length(r->s, i),
                                     .seq = (int32_t)i,
                                     .want = true};
-        WEFT_TRY(weft_eval(r->c->dg, r->s, r->rows, n_seq));
+        const bool *more = k + 2 < n ? r->more : NULL;
+        if (chooses && k + 1 < n)
+            WEFT_TRY(
+                weft_eval_choose(r->c->dg, r->s, r->rows, n_seq, r->likeliest.at, more, r->tokens));
+        else
+            WEFT_TRY(weft_eval(r->c->dg, r->s, r->rows, n_seq));
     }
     return WEFT_OK;
 }
@@ -396,6 +431,11 @@ int verb_bench(cli *c)
         VEC_FREE(&r.results.at[i].rates);
     VEC_FREE(&r.results);
     free(r.rows);
+    free(r.tokens);
+    free(r.more);
+    for (size_t i = 0; i < r.likeliest.n; i++)
+        weft_sampler_destroy(r.likeliest.at[i]);
+    VEC_FREE(&r.likeliest);
     weft_session_destroy(r.s);
     lora_close(&r.adapters);
     weft_model_close(r.m);

@@ -210,6 +210,11 @@ void sampler_reset(sampler *s)
     memset(s->count, 0, (size_t)s->n_vocab * sizeof *s->count);
 }
 
+int64_t sampler_vocab(const sampler *s)
+{
+    return s->n_vocab;
+}
+
 void sampler_accept(sampler *s, int32_t id)
 {
     if (id < 0 || id >= s->n_vocab)

@@ -65,6 +65,7 @@ size_t sampler_bytes(int64_t n_vocab, int64_t n_past);
 
 /* Choose from logits[n_vocab], which are not changed. NaN counts as impossible; -1: nothing is possible. */
 int32_t sampler_choose(sampler *s, const float *logits);
+int64_t sampler_vocab(const sampler *s); /* n_vocab */
 /* The token became part of the text (a prompt's tokens too). */
 void sampler_accept(sampler *s, int32_t id);
 void sampler_reset(sampler *s); /* as created: nothing accepted, the seed from its start */

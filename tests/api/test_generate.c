@@ -27,6 +27,7 @@ static kit open_kit(weft_session_options how)
     kit k = {.dg = weft_diag_create(), .cancel = weft_cancel_create()};
     how.size = sizeof how;
     how.cancel = k.cancel;
+    how.device = getenv("WEFT_TEST_DEVICE"); /* NULL: the CPU */
     ok(&k, weft_model_open(k.dg, DEMO, NULL, &k.m));
     ok(&k, weft_tokenizer_of_model(k.dg, k.m, &k.t));
     ok(&k, weft_session_create(k.dg, k.m, &how, &k.s));
@@ -358,6 +359,73 @@ START_TEST(a_loop_of_ones_own)
 }
 END_TEST
 
+static weft_sampler *sampler_of(kit *k, double temp, uint64_t seed, int64_t vocab)
+{
+    weft_sampler_options pick = {.size = sizeof pick};
+    weft_sampler *s = NULL;
+    weft_sampler_defaults(&pick);
+    pick.temp = temp;
+    pick.seed = seed;
+    ok(k, weft_sampler_create(k->dg, &pick, vocab, 8, NULL, &s));
+    return s;
+}
+
+/* Two sequences, each with a sampler of its own: the tokens are those of weft_eval and weft_sampler_choose. */
+START_TEST(tokens_chosen_with_the_call)
+{
+    enum { N = 6 };
+    static const bool both[2] = {true, true};
+    kit k = open_kit((weft_session_options){.context = 32, .sequences = 2, .wants = 2});
+    weft_session_info info = {.size = sizeof info};
+    ok(&k, weft_session_about(k.dg, k.s, &info));
+    int32_t want[N][2], got[2];
+    for (int way = 0; way < 2; way++) {
+        weft_sampler *s[2] = {sampler_of(&k, 0, 1, info.vocab), sampler_of(&k, 1.5, 7, info.vocab)};
+        weft_row rows[2] = {{.token = 3, .seq = 0, .want = true},
+                            {.token = 5, .seq = 1, .want = true}};
+        for (int i = 0; i < N; i++) {
+            if (way == 0) {
+                weft_view v;
+                ok(&k, weft_eval(k.dg, k.s, rows, 2));
+                ok(&k, weft_output(k.dg, k.s, "logits", -1, &v));
+                for (int r = 0; r < 2; r++)
+                    ok(&k, weft_sampler_choose(k.dg, s[r], v.data + r * v.width, &want[i][r]));
+                memcpy(got, want[i], sizeof got);
+            } else {
+                ok(&k, weft_eval_choose(k.dg, k.s, rows, 2, s, i % 3 ? both : NULL, got));
+                ck_assert_mem_eq(got, want[i], sizeof got);
+            }
+            for (int r = 0; r < 2; r++) {
+                ck_assert_int_eq(weft_length(k.s, r), i + 1);
+                rows[r].token = got[r];
+                rows[r].pos++;
+            }
+        }
+        for (int r = 0; r < 2; r++) {
+            ok(&k, weft_truncate(k.dg, k.s, r, 0));
+            weft_sampler_destroy(s[r]);
+        }
+    }
+    weft_row row = {.token = 3, .want = true};
+    weft_sampler *one = sampler_of(&k, 0, 1, info.vocab), *none = NULL,
+                 *other = sampler_of(&k, 0, 1, info.vocab - 1);
+    weft_sampler *twice[2] = {one, one};
+    weft_row rows[2] = {row, {.token = 3, .seq = 1, .want = true}};
+    ck_assert_int_ne(weft_eval_choose(k.dg, k.s, &row, 1, &none, NULL, got), WEFT_OK);
+    ck_assert_int_ne(weft_eval_choose(k.dg, k.s, &row, 1, &other, NULL, got), WEFT_OK);
+    ck_assert_int_ne(weft_eval_choose(k.dg, k.s, rows, 2, twice, NULL, got), WEFT_OK);
+    ck_assert_int_ne(weft_eval_choose(k.dg, k.s, &row, 1, NULL, NULL, got), WEFT_OK);
+    row.want = false;
+    ck_assert_int_ne(weft_eval_choose(k.dg, k.s, &row, 1, &one, NULL, got), WEFT_OK);
+    row = (weft_row){.token = 3, .pos = 9, .want = true};
+    ck_assert_int_ne(weft_eval_choose(k.dg, k.s, &row, 1, &one, NULL, got), WEFT_OK);
+    ck_assert_int_eq(weft_length(k.s, 0), 0);
+    weft_sampler_destroy(one);
+    weft_sampler_destroy(other);
+    close_kit(&k);
+}
+END_TEST
+
 START_TEST(messages_in_a_template)
 {
     kit k = open_kit((weft_session_options){.context = 32});
@@ -474,4 +542,5 @@ END_TEST
 
 SUITE_MAIN("generate", a_story, what_ends_it, several_at_once, more_than_a_call_takes,
            a_fork_tells_the_same, prompts_do_not_starve, log_probabilities, a_loop_of_ones_own,
-           messages_in_a_template, a_pool_of_pages, calls_that_make_no_sense)
+           tokens_chosen_with_the_call, messages_in_a_template, a_pool_of_pages,
+           calls_that_make_no_sense)

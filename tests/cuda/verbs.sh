@@ -44,6 +44,32 @@ if on_card eval -ngl 2 --arch shared.weft -m "$golden/llama-mha" --ids 1 2>said;
 grep -q 'W1611.*kv\[1\]' said && grep -q '3 of them can be' said || fail "a shared cell: $(cat said)"
 on_card eval -ngl 3 --arch shared.weft -m "$golden/llama-mha" --ids 1 >said || fail "3 layers: $(cat said)"
 
+# Tokens chosen on the card are those that the host would choose, and neither a stop text nor the end of the context finds
+# anything of the call that was queued ahead: the same words, ids, end and state. A bias of nothing keeps the choice on the host.
+number() { grep -o "\"$1\": *[0-9]*" "$2" | grep -o '[0-9]*$'; }
+while read -r seed end more; do
+    # shellcheck disable=SC2086
+    on_card run --device cuda -m "$models/stories-7m" -p 'Once upon a time' --json --seed "$seed" $more --kv-save kv.card >card
+    # shellcheck disable=SC2086
+    on_card run --device cuda -m "$models/stories-7m" -p 'Once upon a time' --json --seed "$seed" $more --kv-save kv.host \
+        --logit-bias 5=0 >host
+    for key in text ids stop; do
+        [ "$(grep -oE "\"$key\": *(\"[^\"]*\"|\[[^]]*\])" card)" = "$(grep -oE "\"$key\": *(\"[^\"]*\"|\[[^]]*\])" host)" ] ||
+            fail "$more: $key of the card: $(cat card) of the host: $(cat host)"
+    done
+    grep -qE "\"stop\": *\"$end\"" card || fail "$more does not end by $end: $(cat card)"
+    cmp -s kv.card kv.host || fail "$more: the states differ"
+    [ "$(number tokens_on_device card)" = "$(number generated card)" ] && [ "$(number tokens_on_device host)" = 0 ] ||
+        fail "$more: the card chose $(number tokens_on_device card) of $(number generated card)"
+done <<'END'
+1 length -n 5 --temp 1.5
+2 length -n 5 --temp 1.2 --top-k 0 --min-p 0
+3 stop -n 20 --temp 0 -r little
+4 context -c 9 --temp 0.8
+END
+on_card run --device cuda -m "$models/stories-7m" -p Once -n 1 --repeat-penalty 1.1 -v >/dev/null 2>said
+grep -q 'chosen on the host, because of penalties' said || fail "-v: $(cat said)"
+
 # Value by value, over several forms of state.
 for model in llama-mha gemma2 gpt_oss; do
     for kv in f16 'f16 last=4, q8 rest'; do
