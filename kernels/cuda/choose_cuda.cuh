@@ -41,6 +41,7 @@ struct chooser {
     int64_t width;
     word mine, best; /* the largest key of this thread's share, and of all */
     word low;        /* keys from it on are the candidates */
+    float least;     /* its logit */
     bool dense;      /* nothing was cut away yet */
     int32_t n_list;  /* -1: there is no list */
     bool cooled;
@@ -90,6 +91,15 @@ static __device__ inline word weight_of(const chooser &c, word key)
     return ksample_weight((double)logit_now(c, key) - c.top, c.bits);
 }
 
+/* Candidates from this key on, no more than there are. */
+static __device__ inline void raise_low(chooser &c, word low)
+{
+    if (low <= c.low)
+        return;
+    c.low = low;
+    c.least = key_logit(low);
+}
+
 /* ---- all threads of a block ---- */
 
 static __device__ inline word word_max(word a, word b)
@@ -127,37 +137,46 @@ static __device__ word block_words_sum(chooser &c, word x)
 
 /* f(key), where that is a candidate. */
 template <class F>
-static __device__ inline void one_key(const chooser &c, float logit, int64_t id, F &f)
+static __device__ inline void one_key(const chooser &c, float logit, int id, F &f)
 {
+    if (!(logit >= c.least)) /* most are none, and NaN */
+        return;
     const word key = key_of(logit, (uint32_t)id);
     if (key >= c.low && key > 0)
         f(key);
 }
 
-/* f(key) of every candidate, each by one thread. Several loads are on their way at a time. */
-template <class F> static __device__ inline void each_key(const chooser &c, F f)
+/* f(logit, id) of all, each by one thread, which has them in ascending order. Several loads are on their way at a time. */
+template <class F> static __device__ inline void each_logit(const chooser &c, F f)
 {
     enum { AHEAD = 4 };
-    const int64_t wide = (uintptr_t)c.logits % 16 == 0 ? c.width / 4 : 0, size = blockDim.x;
+    const int width = (int)c.width, size = (int)blockDim.x; /* KSAMPLE_VOCAB_MAX at most */
+    const int wide = (uintptr_t)c.logits % 16 == 0 ? width / 4 : 0;
     const float4 *four = (const float4 *)c.logits;
-    for (int64_t i = threadIdx.x; i < wide; i += AHEAD * size) {
+    for (int i = (int)threadIdx.x; i < wide; i += AHEAD * size) {
         float4 x[AHEAD];
         UNROLLED(AHEAD)
         for (int k = 0; k < AHEAD; k++)
             x[k] = four[i + k * size < wide ? i + k * size : i];
         UNROLLED(AHEAD)
         for (int k = 0; k < AHEAD; k++) {
-            const int64_t at = i + k * size;
+            const int at = i + k * size;
             if (at >= wide)
                 break;
-            one_key(c, x[k].x, 4 * at, f);
-            one_key(c, x[k].y, 4 * at + 1, f);
-            one_key(c, x[k].z, 4 * at + 2, f);
-            one_key(c, x[k].w, 4 * at + 3, f);
+            f(x[k].x, 4 * at);
+            f(x[k].y, 4 * at + 1);
+            f(x[k].z, 4 * at + 2);
+            f(x[k].w, 4 * at + 3);
         }
     }
-    for (int64_t i = 4 * wide + threadIdx.x; i < c.width; i += size)
-        one_key(c, c.logits[i], i, f);
+    for (int i = 4 * wide + (int)threadIdx.x; i < width; i += size)
+        f(c.logits[i], i);
+}
+
+/* f(key) of every candidate. */
+template <class F> static __device__ inline void each_key(const chooser &c, F f)
+{
+    each_logit(c, [&](float logit, int id) { one_key(c, logit, id, f); });
 }
 
 /* ---- the search ---- */
@@ -324,7 +343,7 @@ static __device__ void cut_tail(chooser &c, float reach)
     if (!c.dense)
         return;
     c.dense = false;
-    c.low = word_max(c.low, key_of(key_logit(c.best) - reach, ~0u));
+    raise_low(c, key_of(key_logit(c.best) - reach, ~0u));
     list_make(c);
 }
 
@@ -337,7 +356,7 @@ static __device__ void keep_top_k(chooser &c, int32_t k)
         c.m->key[threadIdx.x] = c.mine;
         c.n_list = (int32_t)blockDim.x;
         list_sort(c);
-        c.low = word_max(c.low, c.m->key[k - 1]); /* 0: fewer threads have any */
+        raise_low(c, c.m->key[k - 1]); /* 0: fewer threads have any */
         c.n_list = -1;
         list_make(c);
     }
@@ -345,7 +364,7 @@ static __device__ void keep_top_k(chooser &c, int32_t k)
         word one = 0;
         each_key(c, [&](word) { one++; });
         if (block_words_sum(c, one) > (word)k) {
-            c.low = key_search<false>(c, (word)k);
+            raise_low(c, key_search<false>(c, (word)k));
             list_make(c);
         }
     }
@@ -364,7 +383,7 @@ static __device__ void keep_top_p(chooser &c, double share)
     word mine = 0;
     each_key(c, [&](word key) { mine += weight_of(c, key); });
     word need = ksample_share(share, block_words_sum(c, mine));
-    c.low = need > 0 ? key_search<true>(c, need) : c.best;
+    raise_low(c, need > 0 ? key_search<true>(c, need) : c.best);
     list_make(c);
 }
 
@@ -383,7 +402,7 @@ static __device__ void keep_min_p(chooser &c, double log_min_p)
         if (key == c.best || (double)logit_now(c, key) >= bound)
             most = word_max(most, ~key);
     });
-    c.low = word_max(c.low, ~block_words_max(c, most));
+    raise_low(c, ~block_words_max(c, most));
     list_make(c);
 }
 
@@ -432,8 +451,15 @@ static __device__ ksampled row_choose(choose_memory *m, const float *logits, int
                                       const ksample &how, const uint64_t rng[2])
 {
     ksampled out = {{rng[0], rng[1]}, -1, 0};
-    chooser c = {m, logits, width, 0, 0, 0, true, -1, false, how.temp, 0, ksample_bits(width)};
-    each_key(c, [&](word key) { c.mine = word_max(c.mine, key); });
+    chooser c = {
+        m, logits, width, 0, 0, 0, -INFINITY, true, -1, false, how.temp, 0, ksample_bits(width)};
+    float top = -INFINITY;
+    int at = 0;
+    each_logit(c, [&](float logit, int id) {
+        at = logit > top ? id : at; /* of equal ones the first */
+        top = logit > top ? logit : top;
+    });
+    c.mine = key_of(top, (uint32_t)at);
     c.best = block_words_max(c, c.mine);
     if (c.best == 0)
         return out;
