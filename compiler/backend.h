@@ -38,8 +38,11 @@ struct backend {
     /* Calls of more rows than chain_rows have no chains but of contractions, and nothing that every thread computes for
      * itself. */
     int64_t chain_rows;
-    /* Columns of a chain's tile, at least, for few rows (K_ROWS_FEW) and for many; and bytes of the tiles that a thread has at
-     * once. */
+    /* Elements that a thread computes again rather than wait for others, in calls of one row and of more. */
+    int64_t recompute_elems[2];
+    /* Columns of a chain's tile, at least, for calls of up to tile_rows rows and of more; and bytes of the tiles that a thread
+     * has at once. */
+    int64_t tile_rows;
     int tile_cols[2];
     int64_t tile_bytes;
     /* Attention of few rows shares out stretches of positions where a row has fewer units than these, and a context may have

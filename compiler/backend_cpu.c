@@ -79,6 +79,9 @@ static int64_t cpu_units(const backend *be, const plan_kernel *k, const kargs *a
 
 /* ---- levels ---- */
 
+/* A barrier costs a few microseconds, an element of a norm or of quantising less than a nanosecond. */
+enum { RECOMPUTE_ELEMS = 32768 };
+
 #define LEVEL(level_, arch_, foreign_)                                                             \
     {{.name = "cpu",                                                                               \
       .arch = arch_,                                                                               \
@@ -89,6 +92,8 @@ static int64_t cpu_units(const backend *be, const plan_kernel *k, const kargs *a
       .map_registers = MAP_REGS_MAX,                                                               \
       .chain_steps = CHAIN_STEPS_MAX,                                                              \
       .chain_rows = INT64_MAX,                                                                     \
+      .recompute_elems = {RECOMPUTE_ELEMS, RECOMPUTE_ELEMS},                                       \
+      .tile_rows = K_ROWS_FEW,                                                                     \
       .tile_cols = {32, 64},                                                                       \
       .tile_bytes = 128 * 1024, /* of a thread's cache */                                          \
       .split_units = 16,                                                                           \

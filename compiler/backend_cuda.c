@@ -6,6 +6,7 @@
 #include "compiler/backend.h"
 
 #include "kernels/cuda/cuda_rows.h"
+#include "kernels/cuda/few_size.h"
 
 static void describe(const kernel_row *row, plan_kernel *out)
 {
@@ -71,9 +72,11 @@ static const backend levels[] = {
      .map_results = K_OUT_MAX,                                                                     \
      .map_registers = MAP_REGS_MAX,                                                                \
      .chain_steps = CHAIN_STEPS_MAX,                                                               \
-     .chain_rows = K_ROWS_FEW,                                                                     \
+     .chain_rows = FEW_CALL_MAX,                                                                   \
+     .recompute_elems = {32768, 0}, /* blocks have their memory for weights */                     \
+     .tile_rows = FEW_CALL_MAX,                                                                    \
      .tile_cols = {8, 64},                                                                         \
-     .tile_bytes = 32 * 1024,                                                                      \
+     .tile_bytes = 28 * 1024,                                                                      \
      .split_units = 128, /* about as many as cards have blocks */                                  \
      .split_positions = 128,                                                                       \
      .select = cuda_select,                                                                        \

@@ -69,7 +69,7 @@ static void size_tiles(bucket *b)
                 if (b->values.at[s->out[o].id].space == SPACE_TILE)
                     rows += b->values.at[s->out[o].id].rows;
         }
-        least = be->tile_cols[b->lo->n_tok > K_ROWS_FEW];
+        least = be->tile_cols[b->lo->n_tok > be->tile_rows];
         while (it->tile < least && it->tile + whole <= it->cols)
             it->tile += whole;
         it->grain = 0;

@@ -5,10 +5,6 @@
  * reads them. What is left are the true dependencies between threads. */
 #include "compiler/bucket_impl.h"
 
-/* Elements that a thread computes again rather than wait for others: a barrier costs a few microseconds,
- * an element of a norm or of quantising less than a nanosecond. */
-enum { RECOMPUTE_ELEMS_MAX = 32768 };
-
 static int64_t step_elems(const plan_step *s)
 {
     int64_t most = 0;
@@ -22,8 +18,9 @@ static int64_t step_elems(const plan_step *s)
 
 static bool may_be_per_thread(const bucket *b, const bstep *st)
 {
+    int64_t most = b->lo->t->be->recompute_elems[b->lo->n_tok > 1];
     if (!st->recompute || (!bucket_merges(b, &st->s) &&
-                           (st->s.cell >= 0 || step_elems(&st->s) > RECOMPUTE_ELEMS_MAX)))
+                           (st->s.cell >= 0 || step_elems(&st->s) > most)))
         return false;
     for (int i = 0; i < st->s.n_out; i++)
         if (b->values.at[st->s.out[i].id].output)

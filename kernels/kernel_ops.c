@@ -6,8 +6,9 @@
 #include "kernels/c/attend_panels_size.h"
 #include "kernels/c/attend_size.h"
 #include "kernels/c/panel_size.h"
-#include "kernels/cuda/attend_cuda_size.h"
+#include "kernels/cuda/attend_few_size.h"
 #include "kernels/cuda/dot_size.h"
+#include "kernels/cuda/few_size.h"
 #include "kernels/cuda/mma_size.h"
 #include "kernels/lora_rows.h"
 #include "kernels/neon/rows8_size.h"
@@ -118,6 +119,11 @@ static int64_t units_queries_cuda(const kargs *k)
     return cuda_attend_units(k);
 }
 
+static int64_t units_queries_few(const kargs *k)
+{
+    return few_attend_units(k);
+}
+
 static int64_t units_square(const kargs *k)
 {
     return (k->size.linear.rows + MMA_ROWS - 1) / MMA_ROWS *
@@ -141,6 +147,7 @@ static const struct {
     [KUNIT_QUERIES] = {"block of queries", units_queries},
     [KUNIT_QUERIES_COPIED] = {"block of queries", units_queries_copied},
     [KUNIT_QUERIES_CUDA] = {"block of queries", units_queries_cuda},
+    [KUNIT_QUERIES_FEW] = {"block of queries", units_queries_few},
     [KUNIT_RANKS] = {"4 rows of A", lora_units},
     [KUNIT_SQUARE] = {"square of the result", units_square},
 };

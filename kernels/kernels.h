@@ -226,6 +226,7 @@ typedef enum {
     KUNIT_QUERIES,
     KUNIT_QUERIES_COPIED,
     KUNIT_QUERIES_CUDA,
+    KUNIT_QUERIES_FEW,
     KUNIT_RANKS,
     KUNIT_SQUARE
 } kunit;
@@ -234,7 +235,8 @@ typedef enum {
  * positions (kernels.def)? */
 K_FN bool kunit_splits(kunit u)
 {
-    return u == KUNIT_QUERIES || u == KUNIT_QUERIES_COPIED || u == KUNIT_QUERIES_CUDA;
+    return u == KUNIT_QUERIES || u == KUNIT_QUERIES_COPIED || u == KUNIT_QUERIES_CUDA ||
+           u == KUNIT_QUERIES_FEW;
 }
 
 /* What scratch a thread needs, by the words of scratch.def. */

@@ -4,8 +4,10 @@
 #include "kernels/cuda/phase.h"
 
 #include "kernels/cuda/attend_cuda.cuh"
+#include "kernels/cuda/attend_few_cuda.cuh"
 #include "kernels/cuda/experts_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
+#include "kernels/cuda/linear_few_cuda.cuh"
 #include "kernels/cuda/linear_mma_cuda.cuh"
 #include "kernels/cuda/linear_stream_cuda.cuh"
 #include "kernels/cuda/lora_cuda.cuh"

@@ -6,6 +6,7 @@
 #include "runtime/exec/cuda_impl.h"
 
 #include "kernels/cuda/cuda_rows.h"
+#include "kernels/cuda/few_size.h"
 #include "runtime/base/intmath.h"
 #include "runtime/base/mem.h"
 #include <inttypes.h>
@@ -65,7 +66,7 @@ static void carve_tables(carving *c, const device_load *what, exec *e)
         cuda_item *items = carve(c, (size_t)b->n_item, sizeof *items);
         cuda_phase *phases = carve(c, (size_t)b->n_item, sizeof *phases);
         cuda_pack *packs =
-            carve(c, b->n_tok_max > K_ROWS_FEW ? 0 : (size_t)b->n_item, sizeof *packs);
+            carve(c, b->n_tok_max > FEW_CALL_MAX ? 0 : (size_t)b->n_item, sizeof *packs);
         if (c->base) {
             e->buckets[i].shapes = shapes;
             e->buckets[i].steps = steps;
@@ -282,7 +283,7 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
     for (int32_t i = 0; i < e->p->n_bucket && r == CU_OK; i++) {
         cuda_bucket *c = &e->buckets[i];
         int fits = 0;
-        bool one = d->together && c->plan->n_tok_max <= K_ROWS_FEW;
+        bool one = d->together && c->plan->n_tok_max <= FEW_CALL_MAX;
         if (!one && c->local_bytes > 0)
             continue;
         size_t own = c->local_bytes + align_up(c->plan->scratch_bytes);

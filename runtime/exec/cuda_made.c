@@ -5,13 +5,14 @@
  * there. Of those with more than one row only the ones that sequences of a session can fill by decoding together. */
 #include "runtime/exec/cuda_impl.h"
 
+#include "kernels/cuda/few_size.h"
 #include "runtime/base/checksum.h"
 #include "runtime/base/mem.h"
 #include "runtime/exec/code_cache.h"
 #include "runtime/exec/cuda_text.h"
 #include <stdatomic.h>
 
-enum { MADE_MAX = 8 }; /* buckets of up to K_ROWS_FEW rows: 1, 2, 4, .. */
+enum { MADE_MAX = 8 }; /* buckets of up to FEW_CALL_MAX rows: 1, 2, 4, .. */
 
 typedef struct {
     cuda_bucket *bucket;
@@ -23,7 +24,7 @@ typedef struct {
 
 static bool is_wanted(const plan *p, const plan_bucket *b)
 {
-    return b->n_tok_max <= K_ROWS_FEW && b->n_step > 0 &&
+    return b->n_tok_max <= FEW_CALL_MAX && b->n_step > 0 &&
            (b->n_tok_max == 1 || b->n_tok_max < 2 * p->n_seq_max);
 }
 

@@ -1,6 +1,7 @@
 /* test_card.c - whole models on a CUDA card, through the real host side and the real kernels, on the tests' driver. */
 #include "tests/cuda/card_kit.h"
 
+#include "kernels/cuda/few_size.h"
 #include "runtime/engine/profile.h"
 
 static const char *const golden[] = {"llama-mha", "gemma2", "gpt_oss"};
@@ -28,13 +29,36 @@ static void expect(card_model *m, session *s, int32_t seq, int64_t first, int64_
     ck_assert_double_le(card_off(m, s, first, n), CLOSE);
 }
 
-/* Whole, forked within a page and row by row, cut and in pieces. */
+/* The first n tokens in two sequences at once: more rows than any call of few has. */
+static void expect_both(card_model *m, session *s, int64_t n)
+{
+    const float *got = NULL;
+    int64_t n_row = 0, width = 0;
+    batch_row *rows = calloc((size_t)(2 * n), sizeof *rows);
+    ck_assert_int_gt(2 * n, FEW_CALL_MAX);
+    for (int64_t i = 0; i < 2 * n; i++)
+        rows[i] = (batch_row){
+            .id = m->ids[i % n], .pos = (int32_t)(i % n), .seq = (int32_t)(i / n), .out = true};
+    ck_assert_int_eq(session_eval(m->dg, s, rows, 2 * n), WEFT_OK);
+    free(rows);
+    ck_assert(session_output(s, "logits", -1, &got, &n_row, &width));
+    ck_assert(n_row == 2 * n && width == m->vocab);
+    for (int64_t i = 0; i < 2 * n * width; i++) {
+        double want = (double)m->logits[i % (n * width)];
+        ck_assert_double_le(fabs((double)got[i] - want) / (1 + fabs(want)), CLOSE);
+    }
+}
+
+/* In two sequences at once, whole, forked within a page and row by row, cut and in pieces. */
 static void run_golden(const char *name, const fake_card *card)
 {
     card_model m = card_model_open(name, NULL);
     device *d = card_open(m.dg, card);
-    session *s = open_session(&m, m.p, d);
+    session *s = open_session(&m, card_plan(&m, DT_F32, 2 * m.n), d);
     int64_t keep = m.n / 2 - 1;
+    expect_both(&m, s, m.n);
+    for (int64_t seq = 0; seq < 2; seq++)
+        ck_assert_int_eq(session_truncate(m.dg, s, seq, 0), WEFT_OK);
     expect(&m, s, 0, 0, m.n);
     ck_assert_int_eq(session_fork(m.dg, s, 0, 1, keep), WEFT_OK);
     for (int64_t at = keep; at < m.n; at++)
@@ -114,11 +138,15 @@ START_TEST(calls_are_few_launches)
 {
     card_model m = card_model_open(golden[0], NULL);
     device *d = card_open(m.dg, &fake_card_usual);
-    session *s = open_session(&m, m.p, d);
+    session *s = open_session(&m, card_plan(&m, DT_F32, 2 * m.n), d);
     fake_counts before = fake_seen();
-    expect(&m, s, 0, 0, 20);
+    expect_both(&m, s, m.n);
     ck_assert_int_eq(fake_seen().launches - before.launches, fake_seen().phases - before.phases);
     ck_assert_int_gt(fake_seen().launches - before.launches, 4);
+    ck_assert_int_eq(session_truncate(m.dg, s, 0, 0), WEFT_OK);
+    before = fake_seen();
+    expect(&m, s, 0, 0, 20);
+    ck_assert_int_eq(fake_seen().launches - before.launches, 1);
     expect(&m, s, 0, 20, 1);
     int64_t allocated = fake_calls(FAKE_cuMemAlloc) + fake_calls(FAKE_cuMemHostAlloc);
     for (int64_t at = 21; at < m.n; at++) {

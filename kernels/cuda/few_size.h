@@ -1,0 +1,44 @@
+/* few_size.h - the tiles of linear_few_cuda.cuh, and their bytes of scratch; for the kernel and for the table. */
+#ifndef WEFT_KERNELS_CUDA_FEW_SIZE_H
+#define WEFT_KERNELS_CUDA_FEW_SIZE_H
+
+#include "kernels/kernels.h"
+
+enum {
+    FEW_WARPS = 8,
+    FEW_TILE = 16,                    /* rows of weights of a tile */
+    FEW_N = 8,                        /* rows of activations of an instruction */
+    FEW_N_MAX = 4,                    /* of these, at most */
+    FEW_ROWS_MAX = FEW_N * FEW_N_MAX, /* at a time */
+    FEW_CALL_MAX = 64,                /* rows of calls whose phases are one launch, with chains */
+    FEW_SUM_PITCH = FEW_TILE + 4,     /* floats: a warp's sums lie in different banks */
+    FEW_SUM_BYTES = FEW_WARPS * FEW_ROWS_MAX * FEW_SUM_PITCH * 4 /* of 1, 2 or 4 tiles */
+};
+
+/* What a block has: a ring of each warp, and a panel of x. `split` is x as bf16 in three parts, else it is bytes. */
+K_FN int64_t few_ring_bytes(bool split)
+{
+    return (split ? 8 : 11) * 1024;
+}
+
+K_FN int64_t few_panel_bytes(bool split)
+{
+    return (split ? 102 : 78) * 1024;
+}
+
+/* Instructions for so many rows: 1, 2 or 4. */
+K_FN int64_t few_instructions(int64_t rows)
+{
+    return rows <= FEW_N ? 1 : rows <= 2 * FEW_N ? 2 : FEW_N_MAX;
+}
+
+/* A row as floats where it cannot be streamed (few_plain). */
+K_FN int64_t cuda_few_bytes(const kargs *k)
+{
+    bool split = k->type[1] == DT_BF16;
+    int64_t bytes = FEW_WARPS * few_ring_bytes(split) + few_panel_bytes(split) + FEW_SUM_BYTES;
+    int64_t plain = k->size.linear.in * (int64_t)sizeof(float);
+    return bytes > plain ? bytes : plain;
+}
+
+#endif
