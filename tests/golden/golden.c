@@ -95,7 +95,8 @@ static bool is_listed(const char *list, const char *name)
 
 static error_bound bound_for(const char *path)
 {
-    if (exec != WEFT_EXEC_REF && !device && !is_float(path) && !strstr(kv, "q4"))
+    bool rounds = !device || layers > 0; /* the kernels of the CPU do */
+    if (exec != WEFT_EXEC_REF && rounds && !is_float(path) && !strstr(kv, "q4"))
         return quantized;
     if (round_bf16)
         return rounded;
