@@ -88,9 +88,10 @@ static weft_status make_rest(weft_diag *dg, const device_load *what, const exec 
             continue;
         m[i].code = job[at++].code;
         if (m[i].code.n && what->keep.use_cache) {
+            const int rows = (int)m[i].bucket->plan->n_tok_max;
             char of[128];
-            snprintf(of, sizeof of, "%s, CUDA kernels for %d rows", e->p->model,
-                     (int)m[i].bucket->plan->n_tok_max);
+            snprintf(of, sizeof of, "%s, CUDA kernels for %d row%s", e->p->model, rows,
+                     rows == 1 ? "" : "s");
             code_cache_put(dg, what->keep.cache_dir, m[i].name, of, strbuf_view(&m[i].code));
         }
     }
@@ -101,10 +102,11 @@ static weft_status make_rest(weft_diag *dg, const device_load *what, const exec 
 static weft_status use(weft_diag *dg, const exec *e, const making *m)
 {
     cuda_bucket *c = m->bucket;
-    WEFT_TRY(cuda_enter(dg, e->d));
-    cu_result r = cuda_kernel_load(e->d, m->code.p, &c->made);
     weft_diag *quiet = diag_create();
-    weft_status st = cuda_leave(quiet, e->d, r, "loading the plan's kernels");
+    weft_status st = cuda_enter(quiet, e->d);
+    if (st == WEFT_OK)
+        st = cuda_leave(quiet, e->d, cuda_kernel_load(e->d, m->code.p, &c->made),
+                        "loading the plan's kernels");
     if (st != WEFT_OK)
         weft_warn(dg, W1613, WEFT_NOWHERE, STR_FMT, STR_ARG(diag_at(quiet, 0).message));
     diag_destroy(quiet);
