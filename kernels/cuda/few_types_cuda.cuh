@@ -244,12 +244,16 @@ struct few_BF16 {
             for (int i = 0; i < 2 * PARTS; i++)
                 b[i / PARTS][i % PARTS] = shared_16(
                     x + (uint32_t)(i % PARTS * p.plane + t * 8 * p.pitch + i / PARTS * 64));
+            float part[PARTS][4] = {}; /* sums that do not wait for each other */
             UNROLL
             for (int i = 0; i < 2 * PARTS; i++) {
                 const bytes16 &c = b[i / PARTS][i % PARTS], &l = w0[i / PARTS], &h = w8[i / PARTS];
-                few_mma_bf16(sum[t], l.w[0], h.w[0], l.w[1], h.w[1], c.w[0], c.w[1]);
-                few_mma_bf16(sum[t], l.w[2], h.w[2], l.w[3], h.w[3], c.w[2], c.w[3]);
+                few_mma_bf16(part[i % PARTS], l.w[0], h.w[0], l.w[1], h.w[1], c.w[0], c.w[1]);
+                few_mma_bf16(part[i % PARTS], l.w[2], h.w[2], l.w[3], h.w[3], c.w[2], c.w[3]);
             }
+            UNROLL
+            for (int e = 0; e < 4; e++)
+                sum[t][e] += part[0][e] + (part[1][e] + part[2][e]);
         }
     }
 #else

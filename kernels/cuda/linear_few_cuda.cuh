@@ -226,13 +226,17 @@ static __device__ inline void few_products(const char *slot, const few_panel &p,
 /* ---- the walk of a warp: panels, their tiles, of each every so many chunks ---- */
 
 struct few_walk {
+    const char *from; /* a lane's first piece of the next chunk, in the first of its two rows */
+    int64_t down;     /* bytes to the other one */
+    int byte;         /* of the row, where that chunk begins */
+    int left;         /* chunks of the warp in the tile at hand; 0: there are no more at all */
+    int first, tile;  /* the panel and the tile at hand */
     const uint8_t *w; /* row 0 of the tiles */
     int64_t pitch;
     int row_bytes;
     int rows, tiles; /* of weights */
     int n, room;     /* columns of a row, of a panel */
     int warp, warps;
-    int first, tile, chunk; /* where the next copy is; first >= n: nowhere */
 };
 
 /* Chunks of the panel from column `first` on. */
@@ -242,46 +246,59 @@ template <class R> static __device__ inline int few_chunks(int n, int room, int 
     return (cols + R::COLS - 1) / R::COLS;
 }
 
-template <class R> static __device__ inline void few_walk_settle(few_walk &s)
-{
-    while (s.first < s.n && s.chunk >= few_chunks<R>(s.n, s.room, s.first)) {
-        s.chunk = s.warp;
-        if (++s.tile == s.tiles) {
-            s.tile = 0;
-            s.first += s.room;
-        }
-    }
-}
-
 /* Where a chunk begins in a row, in bytes. */
 template <class R> static __device__ inline int few_byte_of(int col)
 {
     return col / R::COLS * R::BYTES;
 }
 
+/* The tile at hand, or the next one in which the warp has chunks. A lane whose rows are not there reads the last one that is:
+ * nobody looks at its sums. */
+template <class R> static __device__ inline void few_walk_tile(few_walk &s)
+{
+    const int row = lane_index() / 4;
+    for (s.left = 0; s.first < s.n; s.tile++) {
+        if (s.tile == s.tiles) {
+            s.tile = -1;
+            s.first += s.room;
+            continue;
+        }
+        const int more = few_chunks<R>(s.n, s.room, s.first) - s.warp;
+        if (more <= 0)
+            continue;
+        const int last = s.rows - s.tile * FEW_TILE - 1;
+        const int up = row < last ? row : last, low = row + 8 < last ? row + 8 : last;
+        s.left = (more + s.warps - 1) / s.warps;
+        s.byte = few_byte_of<R>(s.first + s.warp * R::COLS);
+        s.from =
+            (const char *)s.w + (int64_t)(s.tile * FEW_TILE + up) * s.pitch + lane_index() % 4 * 16;
+        s.down = (low - up) * s.pitch;
+        return;
+    }
+}
+
 /* Copies the next chunk, if there is one; either way a group of copies ends. A lane has pieces of the two rows that it
  * multiplies, lanes of four one after the other. */
 template <class R> static __device__ inline void few_walk_copy(few_walk &s, char *slot)
 {
-    if (s.first < s.n) {
+    enum { WHOLE = R::PARTS == 0 && R::BYTES % 16 == 0 }; /* chunks are, of any row */
+    if (s.left > 0) {
         const int row = lane_index() / 4, j = lane_index() % 4;
-        const int begin = few_byte_of<R>(s.first + s.chunk * R::COLS) / 16 * 16;
-        const int rows = s.rows - s.tile * FEW_TILE - row; /* from this one on */
-        const int bytes = s.row_bytes - begin - j * 16;    /* of a row, from this piece on */
-        const char *from =
-            (const char *)s.w + (int64_t)(s.tile * FEW_TILE + row) * s.pitch + begin + j * 16;
+        const int begin = s.byte / 16 * 16, bytes = s.row_bytes - begin - j * 16;
+        const char *up = s.from + begin, *low = up + s.down;
         UNROLL
-        for (int i = 0; i < 2 * ((R::PIECES + 3) / 4); i++) {
-            const int piece = i / 2 * 4, down = i % 2 * 8;
-            if (piece + j < R::PIECES) {
-                const bool there = down < rows && piece * 16 < bytes;
-                copy_piece(slot + R::place(row + down, piece + j),
-                           there ? from + (down ? 8 * s.pitch : 0) + piece * 16 : (const char *)s.w,
-                           there);
+        for (int piece = 0; piece < R::PIECES; piece += 4) {
+            const bool there = WHOLE || piece * 16 < bytes;
+            if (piece + 4 <= R::PIECES || piece + j < R::PIECES) {
+                copy_piece(slot + R::place(row, piece + j), up + piece * 16, there);
+                copy_piece(slot + R::place(row + 8, piece + j), low + piece * 16, there);
             }
         }
-        s.chunk += s.warps;
-        few_walk_settle<R>(s);
+        s.byte += s.warps * R::BYTES;
+        if (--s.left == 0) {
+            s.tile++;
+            few_walk_tile<R>(s);
+        }
     }
     copies_group();
 }
@@ -355,8 +372,7 @@ template <class R, int NT> static __device__ ONE_COPY void few_tiles(const few_j
     s.warps = warps;
     s.first = warp < warps ? 0 : n;
     s.tile = 0;
-    s.chunk = warp;
-    few_walk_settle<R>(s);
+    few_walk_tile<R>(s);
     few_read_begin<R>(j.k, p, ROWS, 0, n);
     for (int i = 0; i < SLOTS; i++)
         few_walk_copy<R>(s, j.ring + i * SLOT);
