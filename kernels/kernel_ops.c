@@ -9,6 +9,7 @@
 #include "kernels/cuda/attend_few_size.h"
 #include "kernels/cuda/dot_size.h"
 #include "kernels/cuda/few_size.h"
+#include "kernels/cuda/flash_size.h"
 #include "kernels/cuda/mma_size.h"
 #include "kernels/lora_rows.h"
 #include "kernels/neon/rows8_size.h"
@@ -130,6 +131,11 @@ static int64_t units_square(const kargs *k)
            ((k->size.linear.out + MMA_COLS - 1) / MMA_COLS);
 }
 
+static int64_t units_queries_flash(const kargs *k)
+{
+    return flash_units(k);
+}
+
 bool kunit_varies(kunit u)
 {
     return u == KUNIT_PAGE;
@@ -150,6 +156,7 @@ static const struct {
     [KUNIT_QUERIES_FEW] = {"block of queries", units_queries_few},
     [KUNIT_RANKS] = {"4 rows of A", lora_units},
     [KUNIT_SQUARE] = {"square of the result", units_square},
+    [KUNIT_QUERIES_FLASH] = {"block of queries", units_queries_flash},
 };
 
 const char *kunit_name(kunit u)

@@ -228,7 +228,8 @@ typedef enum {
     KUNIT_QUERIES_CUDA,
     KUNIT_QUERIES_FEW,
     KUNIT_RANKS,
-    KUNIT_SQUARE
+    KUNIT_SQUARE,
+    KUNIT_QUERIES_FLASH
 } kunit;
 
 /* May attention with kernels of this unit be two steps, the second of which merges what the first has of stretches of

@@ -63,6 +63,27 @@ static __device__ inline float float_load(kform form, const char *at, int64_t i)
 
 /* ---- append: a call's rows into pages of tier 0 ---- */
 
+/* The same of widths of whole eights to 16 bits, from and to multiples of 16 bytes: eight numbers at a time. */
+static __device__ void append_eights(const page_part &part, const float *x, char *to, int64_t head,
+                                     int64_t head_end, int64_t tok)
+{
+    const int eights = (int)part.width / 8, n = (int)(head_end - head) * eights;
+    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x) {
+        const int h = i / eights, col = (i - h * eights) * 8;
+        const float *from = x + (head + h) * part.width + col;
+        const bytes16 low = *(const bytes16 *)from, high = *(const bytes16 *)(from + 4);
+        uint16_t half[8];
+        bytes16 all;
+        for (int e = 0; e < 8; e++) {
+            const float y = float_of((e < 4 ? low : high).w[e % 4]);
+            half[e] = part.form == KFORM_F16 ? to_f16(y) : to_bf16(y);
+        }
+        for (int e = 0; e < 4; e++)
+            all.w[e] = (uint32_t)half[2 * e] | (uint32_t)half[2 * e + 1] << 16;
+        *(bytes16 *)(to + (head + h) * part.bytes + page_row(&part, tok) + 2 * col) = all;
+    }
+}
+
 /* Heads [head, head_end) of a row, whose first head is at x. */
 static __device__ void append_heads(const kargs *k, page_kind kind, int64_t row, int64_t head,
                                     int64_t head_end)
@@ -73,6 +94,12 @@ static __device__ void append_heads(const kargs *k, page_kind kind, int64_t row,
     page_part part = key ? key_part(c, 0) : value_part(c, 0);
     int64_t pos = kbatch_at(k->batch, KBATCH_POS)[row], width = part.width;
     int32_t page = kcell_pages(c, 0, k->batch, row)[pos / c->page_tok];
+    char *first = key ? key_at(c, 0, page, 0) : value_at(c, 0, page, 0);
+    if ((part.form == KFORM_F16 || part.form == KFORM_BF16) && width % 8 == 0 &&
+        (((uintptr_t)x | (uintptr_t)first) & 15) == 0) {
+        append_eights(part, x, first, head, head_end, pos % c->page_tok);
+        return;
+    }
     for (int64_t i = threadIdx.x; i < (head_end - head) * width; i += blockDim.x) {
         int64_t h = head + i / width, col = i % width;
         char *at = key ? key_at(c, 0, page, h) : value_at(c, 0, page, h);

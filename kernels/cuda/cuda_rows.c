@@ -41,3 +41,16 @@ const kernel_row *cuda_row_find(const char *symbol)
             return &cuda_row_table[i];
     return NULL;
 }
+
+bool cuda_row_is_light(const kernel_row *r)
+{
+    static const char *const light[] = {
+#define CUDA_LIGHT(symbol) #symbol,
+#include "kernels/cuda/cuda_light.def"
+#undef CUDA_LIGHT
+    };
+    for (size_t i = 0; i < sizeof light / sizeof *light; i++)
+        if (strcmp(r->symbol, light[i]) == 0)
+            return true;
+    return false;
+}

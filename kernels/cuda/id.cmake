@@ -1,6 +1,6 @@
 # weft_cuda_id: the name of this build's CUDA kernels, which program and libweft_cuda have to share. A hash of what they agree on
 # and of the kernels themselves; there whether anything compiles them or not.
-set(cuda_hashed kernels/cuda/cuda_kernels.def kernels/act.h kernels/ksample.h kernels/kcell.h
+set(cuda_hashed kernels/cuda/cuda_kernels.def kernels/cuda/cuda_light.def kernels/act.h kernels/ksample.h kernels/kcell.h
   kernels/kernel_ops.def kernels/kernel_ops.h kernels/kernels.h kernels/kform.h kernels/kforms.def kernels/lora.h kernels/map.def
   kernels/page_form.h kernels/kfn.h kernels/scratch.def kernels/variants.def kernels/kpolicy.h kernels/layout.h kernels/lora_rows.h
   kernels/c/attend_panels_size.h runtime/base/dtype.def runtime/base/dtype.h)

@@ -18,8 +18,7 @@
 #ifndef WEFT_KERNELS_CUDA_LINEAR_MMA_CUDA_CUH
 #define WEFT_KERNELS_CUDA_LINEAR_MMA_CUDA_CUH
 
-#include "kernels/cuda/block_cuda.cuh"
-#include "kernels/cuda/copy_cuda.cuh"
+#include "kernels/cuda/mma_cuda.cuh"
 #include "kernels/cuda/mma_size.h"
 #include "kernels/cuda/weights_cuda.cuh"
 
@@ -70,29 +69,22 @@ template <int left> static __device__ inline void products_wait(void)
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
 }
 
+/* After all products: sums are read from here on only, which the compiler could not know. */
+static __device__ inline void sums_done(float (*sum)[4])
+{
+    UNROLL
+    for (int i = 0; i < FRAGS; i++)
+        asm volatile(""
+                     : "+f"(sum[i][0]), "+f"(sum[i][1]), "+f"(sum[i][2]),
+                       "+f"(sum[i][3])::"memory");
+}
+
 /* What threads wrote to shared memory is there for these instructions. */
 static __device__ inline void stage_done(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 #else
-/* Four matrices of 8 by 8 bf16, the lines of which lanes 0-7, 8-15, .. point to. */
-static __device__ inline void load_frags(uint32_t *r, const char *line)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(shared_at(line))
-                 : "memory");
-}
-
-static __device__ inline void multiply(float *sum, const uint32_t *a, const uint32_t *b)
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
 static __device__ inline void add_products(float (*sum)[4], char *x, char *w, int strip, int, int)
 {
     const int lane = lane_index();
@@ -103,13 +95,17 @@ static __device__ inline void add_products(float (*sum)[4], char *x, char *w, in
         UNROLL
         for (int i = 0; i < FRAGS; i += 2) {
             load_frags(b, piece_at(w, i * FRAG_COLS + lane % 8 + lane / 16 * 8, p + lane / 8 % 2));
-            multiply(sum[i], a, b);
-            multiply(sum[i + 1], a, b + 2);
+            multiply_bf16(sum[i], a, b);
+            multiply_bf16(sum[i + 1], a, b + 2);
         }
     }
 }
 
 template <int left> static __device__ inline void products_wait(void)
+{
+}
+
+static __device__ inline void sums_done(float (*)[4])
 {
 }
 
@@ -158,17 +154,16 @@ template <int left> static inline void products_wait(void)
 {
 }
 
+static inline void sums_done(float (*)[4])
+{
+}
+
 static inline void stage_done(void)
 {
 }
 #endif
 
 /* ---- lines of weights ---- */
-
-static __device__ inline uint32_t bf16_pair(float low, float high)
-{
-    return (uint32_t)to_bf16(low) | (uint32_t)to_bf16(high) << 16;
-}
 
 /* Columns [c, c + MMA_DEPTH) of a row of n as bf16, two to a word; zeros from n on. */
 template <class W>
@@ -200,21 +195,29 @@ static __device__ inline uint32_t bf16_fma(uint32_t a, uint32_t b, uint32_t c)
 
 /* 32 bytes are 64 columns, of two groups. Whole numbers below 128 are exact in bf16, and 0x4300 is 128: its lower bits are a code.
  * Scale and minimum are rounded to bf16 themselves. */
-template <>
-__device__ inline void line_of<weight_Q4_K>(const uint8_t *row, int64_t c, int64_t, uint32_t *h)
+struct line_Q4_K {
+    bytes16 head, code[2];
+    int group;
+};
+
+static __device__ inline line_Q4_K load_Q4_K(const uint8_t *row, int64_t c)
 {
     const uint8_t *p = row + c / 256 * 144;
     const int g = (int)(c % 256 / 32);
-    bytes16 head = load_16(p), code[2] = {load_16(p + 16 + g * 16), load_16(p + 32 + g * 16)};
-    const float d = from_f16((uint16_t)head.w[0]), m = from_f16((uint16_t)(head.w[0] >> 16));
+    return line_Q4_K{load_16(p), {load_16(p + 16 + g * 16), load_16(p + 32 + g * 16)}, g};
+}
+
+static __device__ inline void line_of_Q4_K(const line_Q4_K &l, uint32_t *h)
+{
+    const float d = from_f16((uint16_t)l.head.w[0]), m = from_f16((uint16_t)(l.head.w[0] >> 16));
     UNROLL
     for (int half = 0; half < 2; half++) {
         int scale, min;
-        scale_min_6(head, g + half, &scale, &min);
+        scale_min_6(l.head, l.group + half, &scale, &min);
         const uint32_t by = bf16_twice(d * (float)scale), less = bf16_twice(-m * (float)min);
         UNROLL
         for (int i = 0; i < 8; i++) {
-            uint32_t x = code[i / 4].w[i % 4] >> 4 * half;
+            uint32_t x = l.code[i / 4].w[i % 4] >> 4 * half;
             /* bytes 0, 1 and 2, 3 apart, each in 16 bits */
             uint32_t low = __byte_perm(x, 0, 0x4140), high = __byte_perm(x, 0, 0x4342);
             const uint32_t one = 0x3f803f80u, offset = 0xc300c300u; /* 1, -128 */
@@ -224,6 +227,12 @@ __device__ inline void line_of<weight_Q4_K>(const uint8_t *row, int64_t c, int64
             h[half * 16 + i * 2 + 1] = bf16_fma(high, by, less);
         }
     }
+}
+
+template <>
+__device__ inline void line_of<weight_Q4_K>(const uint8_t *row, int64_t c, int64_t, uint32_t *h)
+{
+    line_of_Q4_K(load_Q4_K(row, c), h);
 }
 #endif
 
@@ -248,15 +257,15 @@ struct copier {
     int piece;
 };
 
-/* Of rows in `parts` parts, 32 columns of each in turn. */
+/* Of rows in `parts` parts, 32 columns of each in turn; for one of some threads. */
 static __device__ inline copier copier_of(const void *rows, int64_t pitch, int64_t row, int64_t end,
-                                          int parts)
+                                          int parts, int thread, int threads)
 {
-    const int piece = (int)threadIdx.x % PIECES, line = (int)threadIdx.x / PIECES;
+    const int piece = thread % PIECES, line = thread / PIECES;
     copier c;
     c.from = (const char *)rows + (row + line) * pitch + (piece / 4 * parts * 4 + piece % 4) * 16;
     c.first = line;
-    c.step = (int)blockDim.x / PIECES;
+    c.step = threads / PIECES;
     c.pitch = pitch * c.step;
     c.lines = (int)(end - row);
     c.piece = piece;
@@ -278,6 +287,14 @@ static __device__ inline void copy_lines(const copier &c, const void *some, char
     }
 }
 
+static __device__ inline void put_line(char *to, int line, const uint32_t *h)
+{
+    UNROLL
+    for (int piece = 0; piece < PIECES; piece++)
+        *(bytes16 *)piece_at(to, line, piece) =
+            bytes16{{h[piece * 4], h[piece * 4 + 1], h[piece * 4 + 2], h[piece * 4 + 3]}};
+}
+
 /* The same of weights that are not bf16: a thread has whole lines. */
 template <class W> static __device__ void read_lines(const mma_job &j, char *to, int64_t at)
 {
@@ -285,10 +302,7 @@ template <class W> static __device__ void read_lines(const mma_job &j, char *to,
         uint32_t h[MMA_DEPTH / 2] = {};
         if (j.col + line < j.col_end)
             line_of<W>(j.w + (j.col + line) * j.w_pitch, at, j.n, h);
-        UNROLL
-        for (int piece = 0; piece < PIECES; piece++)
-            *(bytes16 *)piece_at(to, line, piece) =
-                bytes16{{h[piece * 4], h[piece * 4 + 1], h[piece * 4 + 2], h[piece * 4 + 3]}};
+        put_line(to, line, h);
     }
 }
 
@@ -301,18 +315,24 @@ static __device__ inline char *stage_at(char *scratch, int64_t i)
     return scratch + i % MMA_STAGES * MMA_STAGE_BYTES;
 }
 
-/* Stage i of the walk. */
+/* What is only copied of stage i of a walk. */
+static __device__ inline void copy_stage(const mma_job &j, const mma_copiers &c, char *x, char *w,
+                                         int64_t i)
+{
+    const int64_t at = i / j.parts * MMA_DEPTH;
+    copy_lines<MMA_ROWS>(c.x, j.x, x, at * 2 * j.parts + i % j.parts * 64, at, j.n);
+    if (j.copies)
+        copy_lines<MMA_COLS>(c.w, j.x, w, at * 2, at, j.n);
+}
+
 template <class W>
 static __device__ inline void fill_stage(const mma_job &j, const mma_copiers &c, char *scratch,
                                          int64_t i)
 {
     char *x = stage_at(scratch, i), *w = x + MMA_ROWS * MMA_LINE;
-    const int64_t at = i / j.parts * MMA_DEPTH;
-    copy_lines<MMA_ROWS>(c.x, j.x, x, at * 2 * j.parts + i % j.parts * 64, at, j.n);
-    if (j.copies)
-        copy_lines<MMA_COLS>(c.w, j.x, w, at * 2, at, j.n);
-    else
-        read_lines<W>(j, w, at);
+    copy_stage(j, c, x, w, i);
+    if (!j.copies)
+        read_lines<W>(j, w, i / j.parts * MMA_DEPTH);
 }
 
 /* One walk along the columns: the sums of one strip of the square for each warp. */
@@ -320,8 +340,9 @@ template <class W>
 static __device__ void walk(const mma_job &j, char *scratch, int strip, float (*sum)[4])
 {
     const int64_t stages = (j.n + MMA_DEPTH - 1) / MMA_DEPTH * j.parts;
-    const mma_copiers c = {copier_of(j.x, j.x_pitch, j.row, j.row_end, j.parts),
-                           copier_of(j.w, j.w_pitch, j.col, j.col_end, 1)};
+    const int thread = (int)threadIdx.x, threads = (int)blockDim.x;
+    const mma_copiers c = {copier_of(j.x, j.x_pitch, j.row, j.row_end, j.parts, thread, threads),
+                           copier_of(j.w, j.w_pitch, j.col, j.col_end, 1, thread, threads)};
     __syncthreads(); /* what was there has been read */
     for (int64_t i = 0; i < AHEAD; i++) {
         if (i < stages)
@@ -343,6 +364,7 @@ static __device__ void walk(const mma_job &j, char *scratch, int strip, float (*
         }
     }
     products_wait<0>();
+    sums_done(sum);
 }
 
 /* ---- a square ---- */
@@ -398,18 +420,6 @@ template <class W> static __device__ void square_plain(const kargs *k, const mma
 }
 
 /* ---- the kernels ---- */
-
-#ifdef __CUDACC__
-static __device__ inline bool is_shared(const void *p)
-{
-    return __isShared(p);
-}
-#else
-static inline bool is_shared(const void *)
-{
-    return true;
-}
-#endif
 
 static __device__ inline char *aligned(void *scratch)
 {

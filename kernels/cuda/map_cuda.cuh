@@ -1,4 +1,4 @@
-/* map_cuda.cuh - an element-wise expression: a thread runs all instructions for one element after the other. The threads of
+/* map_cuda.cuh - an element-wise expression: a thread runs all instructions for one element, or four, after the other. The threads of
  * a warp are at the same instruction; the registers of an element lie in the thread's own memory.
  *
  * A result may be an input whose elements are in the same places.
@@ -34,8 +34,8 @@ static __device__ inline float gelu_tanh(float x)
 }
 
 /* lo, hi: f[0] and f[1] of the instruction. */
-static __device__ ONE_COPY float map_compute(kmap_op op, float lo, float hi, float x, float y,
-                                             float z)
+static __device__ __forceinline__ float map_compute(kmap_op op, float lo, float hi, float x,
+                                                    float y, float z)
 {
     switch (op) {
     case MAP_add:
@@ -85,6 +85,26 @@ static __device__ ONE_COPY float map_compute(kmap_op op, float lo, float hi, flo
         break;
     }
     return 0;
+}
+
+/* An instruction that is not known before, for N elements. */
+template <int N>
+static __device__ ONE_COPY void map_run(const kinstr *c, const float *x, const float *y,
+                                        const float *z, float *to)
+{
+    const float lo = c->f[0], hi = c->f[1];
+    switch ((kmap_op)c->op) {
+#define MAP(name, ...)                                                                             \
+    case MAP_##name:                                                                               \
+        UNROLL                                                                                     \
+        for (int i = 0; i < N; i++)                                                                \
+            to[i] = map_compute(MAP_##name, lo, hi, x[i], y[i], z[i]);                             \
+        break;
+#include "kernels/map.def"
+#undef MAP
+    case MAP_COUNT:
+        break;
+    }
 }
 
 /* How far from each other the elements of a row are in an input, where that is one number for all of them; -1: it is not. */
@@ -148,8 +168,45 @@ static __device__ void map_element(const kargs *k, const int64_t *step, int64_t 
         } else if (c->op == MAP_store) {
             row_out(k, c->to, row)[col] = reg[c->at[0]];
         } else {
-            reg[c->to] = map_compute((kmap_op)c->op, c->f[0], c->f[1], reg[c->at[0]],
-                                     reg[c->at[1]], reg[c->at[2]]);
+            map_run<1>(c, &reg[c->at[0]], &reg[c->at[1]], &reg[c->at[2]], &reg[c->to]);
+        }
+    }
+}
+
+/* ---- four elements at a time, where they lie side by side ---- */
+
+struct alignas(16) map_four {
+    float x[4];
+};
+
+/* Has every row of it whole fours, which a card can load at once? An input may be one number for all of a row. */
+static __device__ bool map_has_fours(const kargs *k, const kpart &p, const int64_t *step)
+{
+    bool fours = p.col % 4 == 0 && (p.col_end - p.col) % 4 == 0;
+    for (int i = 0; i < K_IN_MAX; i++)
+        if (k->in[i] && step[i] != 0)
+            fours = fours && step[i] == 1 && k->stride[i][0] % 4 == 0 &&
+                    ((uintptr_t)k->in[i] & 15) == 0;
+    for (int i = 0; i < K_OUT_MAX; i++)
+        fours = fours && k->out_pitch[i] % 16 == 0 && ((uintptr_t)k->out[i] & 15) == 0;
+    return fours;
+}
+
+static __device__ inline void map_fours(const kargs *k, const int64_t *step, int64_t row, int col)
+{
+    map_four reg[MAP_REGS_MAX];
+    for (const kinstr *c = k->code, *end = c + k->n_code; c < end; c++) {
+        const int input = c->at[0];
+        if (c->op == MAP_load) {
+            const float *from = (const float *)k->in[input] + row * k->stride[input][0];
+            if (step[input])
+                reg[c->to] = *(const map_four *)(from + col);
+            else
+                reg[c->to] = map_four{{*from, *from, *from, *from}};
+        } else if (c->op == MAP_store) {
+            *(map_four *)(row_out(k, c->to, row) + col) = reg[input];
+        } else {
+            map_run<4>(c, reg[input].x, reg[c->at[1]].x, reg[c->at[2]].x, reg[c->to].x);
         }
     }
 }
@@ -161,6 +218,13 @@ static __device__ ONE_COPY void k_map_cuda(const kargs *k, const kthread *, int6
     int64_t step[K_IN_MAX];
     for (int i = 0; i < K_IN_MAX; i++)
         step[i] = k->in[i] ? map_step(k, i) : 0;
+    if (map_has_fours(k, p, step)) {
+        for (int64_t row = p.row; row < p.row_end; row++)
+            for (int col = (int)(p.col + threadIdx.x * 4); col < p.col_end;
+                 col += (int)blockDim.x * 4)
+                map_fours(k, step, row, col);
+        return;
+    }
     for (int64_t at = threadIdx.x; at < map_count(p); at += blockDim.x) {
         const map_at e = map_at_of(p, at);
         map_element(k, step, e.row, e.col);

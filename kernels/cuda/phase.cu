@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/attend_cuda.cuh"
 #include "kernels/cuda/attend_few_cuda.cuh"
+#include "kernels/cuda/attend_flash_cuda.cuh"
 #include "kernels/cuda/experts_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
 #include "kernels/cuda/linear_few_cuda.cuh"
@@ -176,7 +177,8 @@ static __device__ void segments_list(const member &m, const cuda_pack *pack, int
         const line_share u = share_in(all, it);
         const int64_t row = u.first * s.unit_rows, end = least(u.last * s.unit_rows, s.all_rows);
         if (s.cut.rows && !it.every && end > row && (it.grain == 0 || u.last - u.first <= it.grain))
-            to = ring_segment{(const char *)s.in[1] + row * s.pitch, s.pitch, (int32_t)(end - row), s.cut};
+            to = ring_segment{(const char *)s.in[1] + row * s.pitch, s.pitch, (int32_t)(end - row),
+                              s.cut};
     }
     const uint32_t which = __ballot_sync(ALL_LANES, to.rows > 0);
     const int at = __popc(which & ((1u << lane_index()) - 1));
@@ -204,6 +206,12 @@ static __device__ inline uintptr_t operand_at(const member &m, const cuda_step *
 
 #ifdef WEFT_SHAPES
 #include WEFT_SHAPES /* shape_run, for the steps of one bucket alone (runtime/exec/cuda_text.c) */
+
+template <bool LIGHT>
+static __device__ void step_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
+{
+    shape_run(m, s, begin, end);
+}
 #else
 /* The rows of cuda_kernels.def in their order. */
 enum cuda_row {
@@ -240,7 +248,24 @@ static __device__ void own_addresses(const member &m, const cuda_step *s, int64_
     m.own->lora = m.r->lora;
 }
 
-static __device__ void shape_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
+/* The same for weft_light, which so needs few registers. */
+static __device__ void row_run_light(int32_t row, const kargs *k, const kthread *t, int64_t begin,
+                                     int64_t end)
+{
+    switch ((enum cuda_row)row) {
+#define CUDA_LIGHT(symbol)                                                                         \
+    case ROW_##symbol:                                                                             \
+        symbol(k, t, begin, end);                                                                  \
+        break;
+#include "kernels/cuda/cuda_light.def"
+#undef CUDA_LIGHT
+    default:
+        break;
+    }
+}
+
+template <bool LIGHT>
+static __device__ void step_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
 {
     const cuda_shape *shape = &m.r->shape[s->shape];
     words_copy(m.own, &shape->k, (int)sizeof(kargs));
@@ -248,18 +273,22 @@ static __device__ void shape_run(const member &m, const cuda_step *s, int64_t be
     if (threadIdx.x == 0)
         own_addresses(m, s, begin);
     __syncthreads();
-    row_run(shape->row, m.own, &m.t, begin, end);
+    if (LIGHT)
+        row_run_light(shape->row, m.own, &m.t, begin, end);
+    else
+        row_run(shape->row, m.own, &m.t, begin, end);
 }
 #endif
 
 /* ---- a range of units ---- */
 
+template <bool LIGHT>
 static __device__ void range_run(const member &m, const tables &t, const cuda_item &it,
                                  int64_t begin, int64_t end)
 {
     for (int32_t i = 0; i < it.n_step; i++) {
         uint64_t start = m.ns ? clock_now() : 0;
-        shape_run(m, &t.step[it.first + i], begin, end);
+        step_run<LIGHT>(m, &t.step[it.first + i], begin, end);
         __syncthreads();
         if (m.ns && threadIdx.x == 0)
             m.ns[it.first + i] += clock_now() - start;
@@ -270,6 +299,7 @@ static __device__ void range_run(const member &m, const tables &t, const cuda_it
 
 /* The units of all items that are shared out stand in one line; block b of g has [b * all / g, (b + 1) * all / g). One loop
  * over all ranges of the block, so that there is one copy of what runs them. */
+template <bool LIGHT>
 static __device__ void phase_run(const member &m, const tables &t, const cuda_phase &p)
 {
     const line_share own = share_of(m, p.units);
@@ -278,8 +308,14 @@ static __device__ void phase_run(const member &m, const tables &t, const cuda_ph
         line_share u = it.every ? line_share{0, it.units} : share_in(own, it);
         const int64_t most = it.every || it.grain == 0 ? u.last - u.first : it.grain;
         for (; u.first < u.last; u.first += most)
-            range_run(m, t, it, u.first, least(u.first + most, u.last));
+            range_run<LIGHT>(m, t, it, u.first, least(u.first + most, u.last));
     }
+}
+
+/* Where a block counts the time of its steps, or NULL: of `each` blocks on a multiprocessor the first do. */
+static __device__ uint64_t *times_of(const cuda_run &r, unsigned each)
+{
+    return r.ns && blockIdx.x < gridDim.x / each ? r.ns + (int64_t)blockIdx.x * r.n_step : NULL;
 }
 
 /* ---- between phases ----
@@ -359,7 +395,7 @@ static __device__ void phases_run(const member &m, cuda_pack *packs)
         __syncthreads();
         ring_fill(ring);
         if (!stop)
-            phase_run(m, tables_of(r, pack->at, pack), pack->at);
+            phase_run<false>(m, tables_of(r, pack->at, pack), pack->at);
         pack_store(r, i + 2, part, packs);
         if (i + 1 < r.end && !gate_pass(m, (uint32_t)(i + 1 - r.first), stop, packs))
             break;
@@ -367,32 +403,70 @@ static __device__ void phases_run(const member &m, cuda_pack *packs)
     copies_wait<0>();
 }
 
+/* ---- what a card is launched with (CUDA_GRIDS) ---- */
+
+#ifdef __CUDACC__
+#define DYNAMIC(name) extern __shared__ __align__(1024) char name[]
+#else
+#define DYNAMIC(name) char *name = simt_dynamic()
+#endif
+
 extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     weft_phases(const __grid_constant__ cuda_run r)
 {
-#ifdef __CUDACC__
-    extern __shared__ __align__(1024) char dynamic[];
-#else
-    char *dynamic = simt_dynamic();
-#endif
+    DYNAMIC(dynamic);
     __shared__ kargs own;
     char *ring = dynamic + PACKS_BYTES;
-    char *after = ring + r.ring_x + (r.ring_slots ? cuda_ring_bytes(warp_count(), r.ring_slots) : 0);
+    char *after =
+        ring + r.ring_x + (r.ring_slots ? cuda_ring_bytes(warp_count(), r.ring_slots) : 0);
     char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : after;
     member m = {&r,
                 {(int)blockIdx.x, (int)gridDim.x, block + r.local_bytes,
                  (size_t)(r.block_bytes - r.local_bytes)},
                 block,
-                r.ns ? r.ns + (int64_t)blockIdx.x * r.n_step : NULL,
+                times_of(r, 1),
                 &own};
     ring_open(block_ring(), ring, r.ring_slots, r.ring_x, r.first);
     if (r.pack)
         phases_run(m, (cuda_pack *)dynamic);
     else if (!is_cancelled(r))
-        phase_run(m, tables_of(r, r.phase[r.first], NULL), r.phase[r.first]);
+        phase_run<false>(m, tables_of(r, r.phase[r.first], NULL), r.phase[r.first]);
 }
 
 /* Images made for one plan have phases alone. */
 #ifndef WEFT_SHAPES
 #include "kernels/cuda/choose_cuda.cuh"
+#include "kernels/cuda/squares_cuda.cuh"
+
+/* A phase of steps that do little with much: more blocks, with fewer registers each. */
+extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_LIGHT_BLOCKS)
+    weft_light(const __grid_constant__ cuda_run r)
+{
+    DYNAMIC(dynamic);
+    __shared__ kargs own;
+    member m = {&r,
+                {(int)blockIdx.x, (int)gridDim.x, dynamic, (size_t)r.block_bytes},
+                dynamic,
+                times_of(r, CUDA_LIGHT_BLOCKS),
+                &own};
+    if (!is_cancelled(r))
+        phase_run<true>(m, tables_of(r, r.phase[r.first], NULL), r.phase[r.first]);
+}
+
+/* The weights of a phase of squares as bf16. */
+extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
+    weft_unpack(const __grid_constant__ cuda_run r)
+{
+    if (!is_cancelled(r))
+        unpack_run(r);
+}
+
+/* A phase of squares alone. */
+extern "C" __global__ void __launch_bounds__(CUDA_SQUARES_BLOCK, 1)
+    weft_squares(const __grid_constant__ cuda_run r)
+{
+    DYNAMIC(dynamic);
+    if (!is_cancelled(r))
+        squares_run(r, dynamic);
+}
 #endif

@@ -8,7 +8,30 @@
 
 #include "kernels/cuda/ring_size.h"
 
-enum { CUDA_BLOCK = 256 }; /* threads of a block; kernels ask blockDim, a multiple of 32 */
+enum {
+    CUDA_BLOCK = 256,         /* threads of a block; kernels ask blockDim, a multiple of 32 */
+    CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor */
+    CUDA_SQUARES_BLOCK = 384, /* threads of weft_squares */
+    CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
+    CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays */
+};
+
+/* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
+ * own may do better with another: if its steps are all in cuda_light.def, or all by square. weft_unpack makes bf16 of the weights
+ * of such a phase before, for calls of so many rows that each would be decoded often.
+ *            name     threads             blocks to a multiprocessor */
+#define CUDA_GRIDS(X)                                                                              \
+    X(phases, CUDA_BLOCK, 1)                                                                       \
+    X(light, CUDA_BLOCK, CUDA_LIGHT_BLOCKS)                                                        \
+    X(squares, CUDA_SQUARES_BLOCK, 1)                                                              \
+    X(unpack, CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
+
+typedef enum {
+#define CUDA_GRID(name, threads, blocks) CUDA_GRID_##name,
+    CUDA_GRIDS(CUDA_GRID)
+#undef CUDA_GRID
+        CUDA_GRID_COUNT
+} cuda_grid;
 
 /* What many steps have in common, those of all layers as a rule: all of kargs but what cuda_step and cuda_run have. */
 typedef struct {
@@ -73,6 +96,7 @@ typedef struct {
         end; /* phases of this launch. More than one: all blocks are resident, and wait for each other between them */
     const kbatch *batch;
     const klora *lora;
+    char *unpacked; /* weights as bf16, those of the phase's items in turn; NULL: as stored */
     char *
         blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory, behind the packs */
     uint64_t block_bytes, local_bytes; /* values, then scratch */

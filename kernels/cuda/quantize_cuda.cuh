@@ -3,8 +3,7 @@
 #ifndef WEFT_KERNELS_CUDA_QUANTIZE_CUDA_CUH
 #define WEFT_KERNELS_CUDA_QUANTIZE_CUDA_CUH
 
-#include "kernels/cuda/block_cuda.cuh"
-#include "kernels/cuda/numbers_cuda.cuh"
+#include "kernels/cuda/mma_cuda.cuh"
 
 /* Columns [col, col_end) of a row of n, to which the last part adds what fills the row up. */
 static __device__ void split_columns(kact act, const float *x, uint16_t *to, int64_t col,
@@ -21,6 +20,37 @@ static __device__ void split_columns(kact act, const float *x, uint16_t *to, int
             rest -= from_bf16(part);
         }
     }
+}
+
+/* The same of rows without a rest that are read as tiles: a thread has eight columns. */
+static __device__ void split_eights(kact act, const float *x, uint16_t *to, int col, int col_end)
+{
+    const int parts = (int)act_parts(act);
+    for (int i = col + (int)threadIdx.x * 8; i < col_end; i += (int)blockDim.x * 8) {
+        const bytes16 low = *(const bytes16 *)(x + i), high = *(const bytes16 *)(x + i + 4);
+        float rest[8];
+        for (int e = 0; e < 8; e++)
+            rest[e] = float_of((e < 4 ? low : high).w[e % 4]);
+        for (int p = 0; p < parts; p++) {
+            bytes16 h;
+            UNROLL
+            for (int e = 0; e < 8; e += 2) {
+                float one = p == 0 || is_finite(rest[e]) ? rest[e] : 0;
+                float two = p == 0 || is_finite(rest[e + 1]) ? rest[e + 1] : 0;
+                h.w[e / 2] = bf16_pair(one, two);
+                rest[e] -= from_bf16((uint16_t)h.w[e / 2]);
+                rest[e + 1] -= from_bf16((uint16_t)(h.w[e / 2] >> 16));
+            }
+            *(bytes16 *)(to + act_split_at(act, i, p, 0)) = h;
+        }
+    }
+}
+
+static __device__ bool has_eights(kact act, const kpart &p, int64_t n, const void *x,
+                                  const void *to)
+{
+    return act_is_tiled(act) && n % 32 == 0 && p.col % 8 == 0 && p.col_end % 8 == 0 &&
+           (((uintptr_t)x | (uintptr_t)to) & 15) == 0;
 }
 
 /* Block i of a row of n: EACH numbers of each lane. */
@@ -69,6 +99,10 @@ static __device__ void k_quantize_cuda(const kargs *k, const kthread *, int64_t 
     for (int64_t row = part.row; row < part.row_end; row++) {
         const float *x = row_in(k, 0, row);
         char *to = (char *)row_out(k, 0, row);
+        if (has_eights(act, part, n, x, to)) {
+            split_eights(act, x, (uint16_t *)to, (int)part.col, (int)part.col_end);
+            continue;
+        }
         if (act_is_split(act)) {
             split_columns(act, x, (uint16_t *)to, part.col, part.col_end, n);
             continue;

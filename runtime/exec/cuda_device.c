@@ -1,6 +1,7 @@
 /* cuda_device.c - a card opened, and the table of functions that a CUDA device is. */
 #include "runtime/exec/cuda_impl.h"
 
+#include "kernels/cuda/mma_size.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
 #include <inttypes.h>
@@ -108,10 +109,31 @@ void cuda_kernel_free(const cuda_device *d, cuda_kernel *k)
         *k = (cuda_kernel){0};
 }
 
+/* The other functions of the image of all kernels. */
+static cu_result find_grids(cuda_device *d)
+{
+    static const char *const names[] = {
+#define CUDA_GRID(name, threads, blocks) "weft_" #name,
+        CUDA_GRIDS(CUDA_GRID)
+#undef CUDA_GRID
+    };
+    const cuda_driver *c = d->driver;
+    cu_result r = CU_OK;
+    for (int i = 0; i < CUDA_GRID_COUNT && r == CU_OK; i++)
+        r = c->cuModuleGetFunction(&d->grid[i], d->all.module, names[i]);
+    d->squares = d->all.shared_bytes >= CUDA_MMA_BYTES;
+    if (r == CU_OK && d->squares)
+        r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_squares], CU_FUNC_SHARED_DYNAMIC_MAX,
+                                  CUDA_MMA_BYTES);
+    return r;
+}
+
 static weft_status load_module(weft_diag *dg, cuda_device *d)
 {
     WEFT_TRY(cuda_enter(dg, d));
     cu_result r = cuda_kernel_load(d, d->image->image, &d->all);
+    if (r == CU_OK)
+        r = find_grids(d);
     if (r == CU_OK)
         r = d->driver->cuModuleGetFunction(&d->choose, d->all.module, CUDA_KERNEL_CHOOSE);
     if (r == CU_OK)

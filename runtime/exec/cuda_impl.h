@@ -33,12 +33,14 @@ typedef struct cuda_device {
     cu_device card;
     cu_context context;
     const weft_cuda_image *image;
-    const cuda_maker *maker;    /* of images for plans; NULL: none are made */
-    cuda_kernel all;            /* of the image: any plan */
-    cu_function choose, tokens; /* of it too */
-    cu_stream copies;           /* for what is done on return */
-    bool together;              /* can the blocks of a launch wait for each other? */
-    char place[128];            /* "on cuda:0 (NVIDIA H200)" */
+    const cuda_maker *maker;           /* of images for plans; NULL: none are made */
+    cuda_kernel all;                   /* of the image: any plan */
+    cu_function grid[CUDA_GRID_COUNT]; /* all functions of that image */
+    bool squares;                      /* has a block room for weft_squares? */
+    cu_function choose, tokens;        /* of it too */
+    cu_stream copies;                  /* for what is done on return */
+    bool together;                     /* can the blocks of a launch wait for each other? */
+    char place[128];                   /* "on cuda:0 (NVIDIA H200)" */
     pthread_mutex_t lock;
     cuda_block *held; /* all memory; guarded by lock */
 } cuda_device;
@@ -130,6 +132,9 @@ typedef struct {
     kargs *args;             /* [n_step], of the call, with the card's addresses */
     exec_spaces *own;        /* [n_step] */
     const kernel_row **rows; /* [n_step] */
+    size_t *scratch;         /* [n_step]: bytes that each needs */
+    bool *unpacks;           /* [n_item] of room: are its weights made bf16 first? */
+    uint8_t *grid;           /* [n_item] of room: the cuda_grid of each phase of the call */
     int32_t n_shape;
     int32_t n_phase;    /* of the call */
     bool at_once;       /* all phases in one launch */
@@ -153,7 +158,8 @@ struct exec {
     size_t lora_bytes;
     const cancel_flag *cancel;
     char *arena, *blocks; /* of the card */
-    size_t block_bytes, local_bytes;
+    char *unpacked;       /* behind the blocks: weights of a phase as bf16 */
+    size_t block_bytes, local_bytes, unpacked_bytes;
     char *card,
         *host; /* tables: of the card, and of the host, whose first ns bytes are the card's */
     cu_ptr host_seen; /* where the card sees the host's */
@@ -183,6 +189,7 @@ struct exec {
 int32_t cuda_steps_max(const plan *p);
 
 /* cuda_load.c */
+size_t cuda_unpacked_bytes(const plan *p, const plan_step *s);
 weft_status cuda_need(weft_diag *dg, device *d, const device_load *what, device_memory *out_m);
 weft_status cuda_load(weft_diag *dg, device *d, const device_load *what, exec **out_e);
 void cuda_unload(exec *e);

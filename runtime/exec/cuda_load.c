@@ -11,6 +11,9 @@
 #include "runtime/base/mem.h"
 #include <inttypes.h>
 
+/* Of weights that are made bf16 for a phase; a phase with more multiplies them as stored. */
+static const size_t UNPACKED_MAX = (size_t)512 << 20;
+
 /* ---- sizes ---- */
 
 typedef struct {
@@ -93,6 +96,9 @@ static void carve_own(carving *c, exec *e)
         to.args = carve(c, (size_t)b->n_step, sizeof *to.args);
         to.own = carve(c, (size_t)b->n_step, sizeof *to.own);
         to.rows = carve(c, (size_t)b->n_step, sizeof *to.rows);
+        to.scratch = carve(c, (size_t)b->n_step, sizeof *to.scratch);
+        to.grid = carve(c, (size_t)b->n_item, sizeof *to.grid);
+        to.unpacks = carve(c, (size_t)b->n_item, sizeof *to.unpacks);
         if (c->base)
             e->buckets[i] = to;
     }
@@ -103,6 +109,33 @@ static size_t lora_size(const klora *l)
     return l ? klora_bytes(l->n_slot, l->n_site, l->n_mix) : 0;
 }
 
+/* Bytes of a step's weights as bf16, where squares are multiplied with other ones. */
+size_t cuda_unpacked_bytes(const plan *p, const plan_step *s)
+{
+    bool squares = plan_kernel_of(p, s)->unit == KUNIT_SQUARE;
+    return squares && s->in[1].type != DT_BF16
+               ? mem_product((size_t)s->size.linear.out, (size_t)s->size.linear.in * 2)
+               : 0;
+}
+
+/* The most that a phase of calls with many rows has of them. */
+static size_t unpacked_most(const plan *p)
+{
+    size_t most = 0, phase = 0;
+    for (int32_t b = 0; b < p->n_bucket; b++)
+        for (int32_t i = 0; i < p->bucket[b].n_item; i++) {
+            const plan_item *it = &p->bucket[b].item[i];
+            if (p->bucket[b].n_tok_max < CUDA_UNPACK_ROWS)
+                break;
+            if (i == 0 || it->phase != it[-1].phase)
+                phase = 0;
+            for (int32_t s = 0; s < it->n_step; s++)
+                phase += cuda_unpacked_bytes(p, &p->bucket[b].step[it->first + s]);
+            most = phase > most && phase <= UNPACKED_MAX ? phase : most;
+        }
+    return most;
+}
+
 /* What an exec will be; its memory is not there. out_own: bytes of the host alone. */
 static weft_status size_exec(weft_diag *dg, const cuda_device *d, const device_load *what,
                              exec *out_e, size_t *out_own)
@@ -110,11 +143,13 @@ static weft_status size_exec(weft_diag *dg, const cuda_device *d, const device_l
     const plan *p = what->p;
     exec e = {.d = cuda_of(&d->base), .p = p, .lora_bytes = lora_size(what->lora)};
     carving tables = {0}, own = {0};
-    size_t scratch;
-    if (!size_align_up(p->local_bytes, CUDA_ALIGN, &e.local_bytes) ||
+    size_t scratch, blocks;
+    if (!size_align_up(unpacked_most(p), CUDA_ALIGN, &e.unpacked_bytes) ||
+        !size_align_up(p->local_bytes, CUDA_ALIGN, &e.local_bytes) ||
         !size_align_up(p->scratch_bytes, CUDA_ALIGN, &scratch) ||
         !size_add(e.local_bytes, scratch, &e.block_bytes) ||
-        !size_mul(e.block_bytes, (size_t)d->blocks, &e.bytes.scratch))
+        !size_mul(e.block_bytes, (size_t)d->blocks, &blocks) ||
+        !size_add(blocks, e.unpacked_bytes, &e.bytes.scratch))
         return weft_fail(dg, W0902, WEFT_NOWHERE, "memory for %d blocks is too large", d->blocks);
     carve_tables(&tables, what, &e);
     carve(&own, 1, sizeof e);
@@ -215,6 +250,7 @@ static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at
     k.cell = s->cell >= 0 ? e->cells + s->cell : NULL; /* those that can be looked at here */
     k.lora = e->lora;
     size_t need = kernel_scratch(c->rows[i], &k), scratch = e->block_bytes - e->local_bytes;
+    c->scratch[i] = need;
     if (need > scratch)
         return weft_fail(dg, W1501, s->loc, "%s needs %zu bytes of scratch, the plan has %zu",
                          c->rows[i]->symbol, need, scratch);
@@ -330,6 +366,8 @@ static weft_status take_parts(weft_diag *dg, exec *e)
         WEFT_TRY(cuda_take(dg, e->d, parts[i].bytes, parts[i].host, &p));
         *parts[i].to = p;
     }
+    if (e->unpacked_bytes)
+        e->unpacked = e->blocks + (e->bytes.scratch - e->unpacked_bytes);
     WEFT_TRY(cuda_stream(dg, e->d, &e->stream));
     WEFT_TRY(cuda_enter(dg, e->d));
     cu_result r = e->d->driver->cuMemHostGetDevicePointer(&e->host_seen, e->host, 0);

@@ -4,6 +4,8 @@
  * others, and where somebody watches, each phase is a launch. */
 #include "runtime/exec/cuda_impl.h"
 
+#include "kernels/cuda/cuda_rows.h"
+#include "kernels/cuda/mma_size.h"
 #include "runtime/base/clock.h"
 #include <inttypes.h>
 #include <time.h>
@@ -79,6 +81,32 @@ static int64_t line_up(cuda_bucket *c, item_span s)
     return at;
 }
 
+/* The function that does best with a phase that is a launch of its own. */
+static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *p)
+{
+    bool light = true, squares = e->d->squares;
+    for (int32_t i = p->step; i < p->step + p->n_step; i++) {
+        light = light && cuda_row_is_light(c->rows[i]);
+        squares = squares && c->rows[i]->unit == KUNIT_SQUARE;
+    }
+    return c->local_bytes > 0 ? CUDA_GRID_phases
+           : light            ? CUDA_GRID_light
+           : squares          ? CUDA_GRID_squares
+                              : CUDA_GRID_phases;
+}
+
+/* Are there so many rows, and is there room, that the weights of a phase of squares are made bf16 first? */
+static bool unpacks(const exec *e, const cuda_bucket *c, const cuda_phase *p)
+{
+    size_t bytes = 0;
+    for (int32_t i = p->step; i < p->step + p->n_step; i++) {
+        if (c->steps[i].rows < CUDA_UNPACK_ROWS)
+            return false;
+        bytes += cuda_unpacked_bytes(e->p, &c->plan->step[i]);
+    }
+    return bytes > 0 && bytes <= e->unpacked_bytes;
+}
+
 static void list_phases(const exec *e, cuda_bucket *c)
 {
     c->n_phase = 0;
@@ -95,6 +123,8 @@ static void list_phases(const exec *e, cuda_bucket *c)
                           .units = line_up(c, s)};
         if (c->at_once)
             fill_pack(c, p, &c->packs[c->n_phase]);
+        c->grid[c->n_phase] = (uint8_t)grid_of(e, c, p);
+        c->unpacks[c->n_phase] = c->grid[c->n_phase] == CUDA_GRID_squares && unpacks(e, c, p);
         c->n_phase++;
         from = s.end;
     }
@@ -143,14 +173,23 @@ static void *card_of(const exec *e, const void *part)
     return e->card + ((const char *)part - e->host);
 }
 
-/* Phases [first, end) of a call in one launch. */
+/* Phases [first, end) of a call in one launch. shared: bytes of a block that are in shared memory; 0: all are in the card's. */
 static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int32_t end,
-                        size_t shared)
+                        cuda_grid which, size_t shared)
 {
+    static const struct {
+        unsigned threads, blocks;
+    } grids[] = {
+#define CUDA_GRID(name, threads, blocks) {threads, blocks},
+        CUDA_GRIDS(CUDA_GRID)
+#undef CUDA_GRID
+    };
     const cuda_device *d = e->d;
-    unsigned grid = (unsigned)d->blocks;
-    bool together = c->at_once && end - first == c->n_phase;
-    unsigned bytes = (unsigned)(PACKS_BYTES + shared + (together ? c->ring_bytes : 0));
+    const cu_function f = which == CUDA_GRID_phases ? c->kernel->phases : d->grid[which];
+    unsigned blocks = (unsigned)d->blocks * grids[which].blocks, threads = grids[which].threads;
+    bool together = which == CUDA_GRID_phases && c->at_once && end - first == c->n_phase;
+    unsigned bytes = (unsigned)((which == CUDA_GRID_phases ? PACKS_BYTES : 0) + shared +
+                                (together ? c->ring_bytes : 0));
     cuda_run run = {.shape = card_of(e, c->shapes),
                     .step = card_of(e, c->steps),
                     .item = card_of(e, c->items),
@@ -160,6 +199,7 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
                     .end = end,
                     .batch = (const kbatch *)(void *)(e->card + e->at.batch),
                     .lora = e->lora ? (const klora *)(void *)(e->card + e->at.lora) : NULL,
+                    .unpacked = which != CUDA_GRID_phases && c->unpacks[first] ? e->unpacked : NULL,
                     .blocks = shared ? NULL : e->blocks,
                     .block_bytes = shared ? shared : e->block_bytes,
                     .local_bytes = c->local_bytes,
@@ -172,22 +212,37 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
     if (e->cancel)
         run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
     if (!together)
-        return d->driver->cuLaunchKernel(c->kernel->phases, grid, 1, 1, CUDA_BLOCK, 1, 1, bytes,
-                                         e->stream, args, NULL);
+        return d->driver->cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, bytes, e->stream, args,
+                                         NULL);
     cu_result r = d->driver->cuMemsetD8Async(cuda_at(run.gate), 0, sizeof *run.gate, e->stream);
-    return r != CU_OK
-               ? r
-               : d->driver->cuLaunchCooperativeKernel(c->kernel->phases, grid, 1, 1, CUDA_BLOCK, 1,
-                                                      1, bytes, e->stream, args);
+    return r != CU_OK ? r
+                      : d->driver->cuLaunchCooperativeKernel(f, blocks, 1, 1, threads, 1, 1, bytes,
+                                                             e->stream, args);
+}
+
+/* Phase i by itself. What lasts from one launch to the next cannot be in shared memory. */
+static cu_result launch_one(const exec *e, const cuda_bucket *c, int32_t i)
+{
+    const cuda_phase *p = &c->phases[i];
+    const cuda_grid which = (cuda_grid)c->grid[i];
+    size_t shared = c->local_bytes > 0 ? 0 : c->shared, scratch = sizeof(kargs);
+    for (int32_t s = p->step; s < p->step + p->n_step; s++)
+        scratch = c->scratch[s] > scratch ? c->scratch[s] : scratch;
+    if (which == CUDA_GRID_light)
+        shared = scratch; /* not 0, whatever its steps need */
+    if (which == CUDA_GRID_squares)
+        shared = CUDA_MMA_BYTES;
+    cu_result r = c->unpacks[i] ? launch(e, c, i, i + 1, CUDA_GRID_unpack, 0) : CU_OK;
+    return r == CU_OK ? launch(e, c, i, i + 1, which, shared) : r;
 }
 
 static cu_result launch_all(const exec *e, const cuda_bucket *c)
 {
     cu_result r = CU_OK;
     if (c->at_once && c->n_phase > 0)
-        return launch(e, c, 0, c->n_phase, c->shared);
+        return launch(e, c, 0, c->n_phase, CUDA_GRID_phases, c->shared);
     for (int32_t i = 0; i < c->n_phase && r == CU_OK; i++)
-        r = launch(e, c, i, i + 1, c->local_bytes > 0 ? 0 : c->shared);
+        r = launch_one(e, c, i);
     return r;
 }
 
@@ -288,7 +343,7 @@ static weft_status watch_phases(weft_diag *dg, exec *e, const cuda_bucket *c)
 {
     for (int32_t i = 0; i < c->n_phase; i++) {
         WEFT_TRY(cuda_enter(dg, e->d));
-        WEFT_TRY(wait_done(dg, e, launch(e, c, i, i + 1, 0)));
+        WEFT_TRY(wait_done(dg, e, launch_one(e, c, i)));
         WEFT_TRY(e->watch(e->watch_ctx, dg, (int32_t)(c->plan - e->p->bucket),
                           c->plan->item[c->phases[i].first].phase));
     }

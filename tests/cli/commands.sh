@@ -108,6 +108,8 @@ ctest *                             this is a test of that suite
 build/bench/bench_kernels --quick   takes minutes
 build/bench/bench_kernels -t 2 *    takes minutes
 build/bench/bench_prefix *          takes minutes
+weft bench *--device cuda*          needs a card
+weft profile *--device cuda*        needs a card
 weft build *                        needs a linker; tests/program/build.sh has all of it
 '
 # Without LLVM nothing shows or runs code.

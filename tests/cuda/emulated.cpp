@@ -60,17 +60,21 @@ static void run_kernel(kernel_call call)
 #include "kernels/cuda/cuda_kernels.def"
 #undef CUDA_KERNEL
 
-static void call_phases(void *args)
-{
-    weft_phases(*(const cuda_run *)args);
-}
-
-bool emulated_phases(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes, char *error)
-{
-    cuda_run copy = *r;
-    simt_grid g = {blocks, threads, dynamic_bytes, call_phases, &copy};
-    return simt_launch(&g, error);
-}
+#define CUDA_GRID(name, threads_, blocks_)                                                         \
+    static void call_##name(void *args)                                                            \
+    {                                                                                              \
+        weft_##name(*(const cuda_run *)args);                                                      \
+    }                                                                                              \
+                                                                                                   \
+    bool emulated_##name(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes,         \
+                         char *error)                                                              \
+    {                                                                                              \
+        cuda_run copy = *r;                                                                        \
+        simt_grid g = {blocks, threads, dynamic_bytes, call_##name, &copy};                        \
+        return simt_launch(&g, error);                                                             \
+    }
+CUDA_GRIDS(CUDA_GRID)
+#undef CUDA_GRID
 
 static void call_choose(void *args)
 {

@@ -18,8 +18,13 @@ enum { EMULATED_THREADS = 64 };
 #undef CUDA_KERNEL
 void emulated_fail(const char *what);
 
-/* weft_phases with all blocks at once. False: what was wrong, in `error` [FIBRE_ERROR_MAX]. */
-bool emulated_phases(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes, char *error);
+/* Functions of CUDA_GRIDS with all blocks at once, emulated_phases and so on. False: what was wrong, in `error`
+ * [FIBRE_ERROR_MAX]. */
+#define CUDA_GRID(name, threads_, blocks_)                                                         \
+    bool emulated_##name(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes,         \
+                         char *error);
+CUDA_GRIDS(CUDA_GRID)
+#undef CUDA_GRID
 
 /* weft_choose with a block for each row; weft_tokens. */
 bool emulated_choose(const cuda_choice *a, int rows, int threads, char *error);

@@ -260,7 +260,8 @@ static cu_result run_launch(const op *o)
         return misuse(CU_LAUNCH_FAILED, "the gate is %u before the launch", *o->run.gate);
     if (!fake_function_is(o->function))
         return misuse(CU_LAUNCH_FAILED, "a module was unloaded before it was run");
-    if (!o->function->run(&o->run, o->blocks, fake.card.threads, o->shared, error))
+    const int threads = o->function->threads ? o->function->threads : fake.card.threads;
+    if (!o->function->run(&o->run, o->blocks, threads, o->shared, error))
         return misuse(CU_LAUNCH_FAILED, "%s", error);
     return CU_OK;
 }

@@ -13,12 +13,27 @@ const char fake_image[] = "an image of kernels";
 
 struct CUmod_st {
     struct CUmod_st *next;
-    struct CUfunc_st function[FAKE_KERNELS];
+    struct CUfunc_st function[FAKE_FUNCTIONS];
     void *library; /* NULL: emulated.cpp */
     int fd;        /* that it was loaded from */
 };
 
 static cu_module modules;
+
+/* What an image has. Any number of threads does, but those of weft_squares have parts to play. */
+static const struct {
+    const char *name;
+    fake_kernel kind;
+    fake_run_fn *run;
+    int threads;
+} functions[FAKE_FUNCTIONS] = {
+    {CUDA_KERNEL_NAME, FAKE_PHASES, emulated_phases, 0},
+    {CUDA_KERNEL_CHOOSE, FAKE_CHOOSE, NULL, 0},
+    {CUDA_KERNEL_TOKENS, FAKE_TOKENS, NULL, 0},
+    {"weft_light", FAKE_PHASES, emulated_light, 0},
+    {"weft_squares", FAKE_PHASES, emulated_squares, CUDA_SQUARES_BLOCK},
+    {"weft_unpack", FAKE_PHASES, emulated_unpack, 0},
+};
 
 /* A library in memory, whose length it says itself. Its file stays open: the loader knows libraries by their names. */
 static void *load_library(const void *image, int *out_fd)
@@ -39,9 +54,10 @@ static void *load_library(const void *image, int *out_fd)
 
 cu_module fake_module_open(const void *image)
 {
-    struct CUmod_st m = {.function[FAKE_PHASES].run = emulated_phases};
-    for (int i = 0; i < FAKE_KERNELS; i++)
-        m.function[i].kind = (fake_kernel)i;
+    struct CUmod_st m = {.next = NULL};
+    for (int i = 0; i < FAKE_FUNCTIONS; i++)
+        m.function[i] = (struct CUfunc_st){
+            .kind = functions[i].kind, .run = functions[i].run, .threads = functions[i].threads};
     if (image != fake_image) {
         if (memcmp(image, ELFMAG, SELFMAG) != 0 ||
             ((const Elf64_Ehdr *)image)->e_machine == EM_CUDA ||
@@ -92,10 +108,9 @@ void fake_module_drop(void)
 
 cu_function fake_module_function(cu_module m, const char *name)
 {
-    static const char *const names[] = {CUDA_KERNEL_NAME, CUDA_KERNEL_CHOOSE, CUDA_KERNEL_TOKENS};
     for (cu_module at = modules; at; at = at->next)
-        for (int i = 0; at == m && i < (at->library ? 1 : FAKE_KERNELS); i++)
-            if (strcmp(name, names[i]) == 0)
+        for (int i = 0; at == m && i < (at->library ? 1 : FAKE_FUNCTIONS); i++)
+            if (strcmp(name, functions[i].name) == 0)
                 return &at->function[i];
     return NULL;
 }
@@ -103,7 +118,7 @@ cu_function fake_module_function(cu_module m, const char *name)
 bool fake_function_is(cu_function f)
 {
     for (cu_module at = modules; at; at = at->next)
-        for (int i = 0; i < FAKE_KERNELS; i++)
+        for (int i = 0; i < FAKE_FUNCTIONS; i++)
             if (&at->function[i] == f)
                 return true;
     return false;

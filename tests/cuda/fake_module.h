@@ -14,12 +14,14 @@ typedef bool fake_run_fn(const cuda_run *r, int blocks, int threads, size_t dyna
 extern const char fake_image[];
 
 /* Kernels of an image; those that were made have phases alone. */
-typedef enum { FAKE_PHASES, FAKE_CHOOSE, FAKE_TOKENS, FAKE_KERNELS } fake_kernel;
+typedef enum { FAKE_PHASES, FAKE_CHOOSE, FAKE_TOKENS, FAKE_KERNELS } fake_kernel; /* by argument */
+enum { FAKE_FUNCTIONS = FAKE_KERNELS + CUDA_GRID_COUNT - 1 }; /* weft_phases is in both */
 
 struct CUfunc_st {
     fake_kernel kind;
     fake_run_fn *run; /* of phases */
     int shared_asked;
+    int threads; /* of a block, whatever the card has; 0: the card's */
 };
 
 /* NULL: no image that it knows. */

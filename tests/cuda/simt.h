@@ -249,6 +249,77 @@ template <typename OP, typename T> static T simt_reduce(fibre_place at, unsigned
     return v;
 }
 
+/* ---- matrices of a warp (sm_80) ----
+ *
+ * As PTX has them: ldmatrix .m8n8.x4.b16 and mma .m16n8k16 with f32 sums; `number` reads what 16 bits stand for. */
+
+struct simt_matrix {
+    const char *line;
+    uint32_t *to;
+    bool turned;
+};
+static inline uint16_t simt_element(void **own, int matrix, int line, int i)
+{
+    uint16_t h;
+    memcpy(&h, ((simt_matrix *)own[matrix * 8 + line])->line + 2 * i, sizeof h);
+    return h;
+}
+static inline void simt_join_ldmatrix(void **own, int n)
+{
+    for (int lane = 0; lane < n; lane++)
+        for (int m = 0; m < 4; m++) {
+            simt_matrix *to = (simt_matrix *)own[lane];
+            int a = lane / 4, b = lane % 4 * 2;
+            uint16_t low = to->turned ? simt_element(own, m, b, a) : simt_element(own, m, a, b);
+            uint16_t high =
+                to->turned ? simt_element(own, m, b + 1, a) : simt_element(own, m, a, b + 1);
+            to->to[m] = (uint32_t)low | (uint32_t)high << 16;
+        }
+}
+static inline void simt_ldmatrix(uint32_t *to, const char *line, bool turned)
+{
+    simt_matrix m = {line, to, turned};
+    if ((uintptr_t)line % 16 != 0)
+        fibre_fail(SIMT_AT("ldmatrix"), "has an address that is no multiple of 16");
+    fibre_meet(SIMT_AT("ldmatrix"), 0xffffffffu, &m, simt_join_ldmatrix);
+}
+
+struct simt_product {
+    float *sum;
+    const uint32_t *a, *b;
+    float (*number)(uint16_t);
+};
+static inline float simt_half_of(const simt_product *p, uint32_t word, int which)
+{
+    return p->number((uint16_t)(word >> 16 * which));
+}
+static inline void simt_join_mma(void **own, int n)
+{
+    float a[16][16], b[8][16];
+    for (int lane = 0; lane < n; lane++) {
+        const simt_product *p = (simt_product *)own[lane];
+        for (int i = 0; i < 8; i++)
+            a[lane / 4 + i / 2 % 2 * 8][lane % 4 * 2 + i % 2 + i / 4 * 8] =
+                simt_half_of(p, p->a[i / 2], i % 2);
+        for (int i = 0; i < 4; i++)
+            b[lane / 4][lane % 4 * 2 + i % 2 + i / 2 * 8] = simt_half_of(p, p->b[i / 2], i % 2);
+    }
+    for (int lane = 0; lane < n; lane++)
+        for (int i = 0; i < 4; i++) {
+            const float *x = a[lane / 4 + i / 2 * 8], *y = b[lane % 4 * 2 + i % 2];
+            float sum = 0;
+            for (int k = 0; k < 16; k++)
+                sum += x[k] * y[k];
+            ((simt_product *)own[lane])->sum[i] += sum;
+        }
+}
+static inline void simt_mma(float *sum, const uint32_t *a, const uint32_t *b,
+                            float (*number)(uint16_t))
+{
+    simt_product p = {sum, a, b, number};
+    fibre_meet(SIMT_AT("mma"), 0xffffffffu, &p, simt_join_mma);
+}
+
 /* ---- memory ---- */
 
 /* A word at a multiple of its size, as a card loads it. */

@@ -1,0 +1,432 @@
+/* squares_cuda.cuh - weft_squares: a phase whose steps are all linear by square (linear_mma_cuda.cuh has the squares, the stages
+ * and what fills them).
+ *
+ * A third of a block's warps fills stages, the others multiply them: neither waits for more than the stage it needs. A stage has
+ * two barriers in shared memory: `full` counts those who have filled it, `empty` the warps that have multiplied it. Blocks take
+ * the units of all steps in turn; those who fill are ahead by a ring of stages, of the next unit too. */
+#ifndef WEFT_KERNELS_CUDA_SQUARES_CUDA_CUH
+#define WEFT_KERNELS_CUDA_SQUARES_CUDA_CUH
+
+#include "kernels/cuda/linear_mma_cuda.cuh"
+#include "kernels/cuda/phase.h"
+
+/* ---- barriers ----
+ *
+ * A barrier is passed when as many have arrived as it was made for; then it is one for the next time. It is waited for by the
+ * parity of that time. */
+
+#ifdef __CUDACC__
+static __device__ inline void barrier_make(uint64_t *b, int n)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_at(b)), "r"(n) : "memory");
+}
+
+static __device__ inline void barrier_arrive(uint64_t *b)
+{
+    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared.b64 t, [%0];\n}" ::"r"(shared_at(b))
+                 : "memory");
+}
+
+/* When this thread's copies so far are done. */
+static __device__ inline void barrier_arrive_copied(uint64_t *b)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_at(b)) : "memory");
+}
+
+static __device__ inline bool barrier_passed(uint64_t *b, uint32_t parity)
+{
+    uint32_t passed;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(passed)
+                 : "r"(shared_at(b)), "r"(parity)
+                 : "memory");
+#else
+    asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(passed)
+                 : "r"(shared_at(b)), "r"(parity)
+                 : "memory");
+#endif
+    return passed != 0;
+}
+#else
+/* How many it is for, how many are missing, and the parity of the time that it is waiting in. */
+static inline void barrier_make(uint64_t *b, int n)
+{
+    *b = (uint64_t)n << 32 | (uint64_t)n << 1;
+}
+
+static inline void barrier_arrive(uint64_t *b)
+{
+    uint64_t n = *b >> 32, missing = (*b >> 1 & 0x7fffffff) - 1, parity = *b & 1;
+    *b = missing ? n << 32 | missing << 1 | parity : n << 32 | n << 1 | (parity ^ 1);
+}
+
+static inline void barrier_arrive_copied(uint64_t *b)
+{
+    barrier_arrive(b);
+}
+
+static inline bool barrier_passed(uint64_t *b, uint32_t parity)
+{
+    __nanosleep(0); /* others run */
+    return (*b & 1) != parity;
+}
+#endif
+
+static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
+{
+    while (!barrier_passed(b, parity))
+        ;
+}
+
+/* Registers, from those who fill to those who multiply. */
+#if defined(__CUDACC__) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define REGISTERS_GIVE(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n))
+#define REGISTERS_TAKE(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n))
+#else
+#define REGISTERS_GIVE(n)
+#define REGISTERS_TAKE(n)
+#endif
+
+/* ---- the ring ---- */
+
+enum {
+    FILLERS = CUDA_SQUARES_BLOCK / 3, /* threads, the first ones of a block */
+    MULTIPLIERS = STRIPS,             /* warps */
+};
+
+struct stage_ring {
+    char *stages;
+    uint64_t *full, *empty; /* [MMA_STAGES] */
+    int slot;               /* the stage at hand */
+    uint32_t parity;        /* of how often the ring was gone round */
+};
+
+static __device__ inline void ring_next(stage_ring &r)
+{
+    r.slot = r.slot + 1 < MMA_STAGES ? r.slot + 1 : 0;
+    r.parity ^= r.slot == 0;
+}
+
+/* ---- units ---- */
+
+/* A square of a step. */
+struct square_unit {
+    mma_job j;
+    int32_t step;
+    int type; /* of the weights */
+    char *out;
+    int64_t out_pitch;
+    const float *bias;
+};
+
+/* Bytes of a step's weights in cuda_run.unpacked. */
+static __device__ inline int64_t unpacked_bytes(const cuda_run &r, int32_t step)
+{
+    const kargs &k = r.shape[r.step[step].shape].k;
+    return k.type[1] == DT_BF16 ? 0 : k.size.linear.out * k.size.linear.in * 2;
+}
+
+/* unpacked: where its weights are as bf16, or NULL. */
+static __device__ square_unit square_of(const cuda_run &r, int32_t step, int64_t u,
+                                        const char *unpacked)
+{
+    const cuda_step *s = &r.step[step];
+    const cuda_shape *shape = &r.shape[s->shape];
+    const int64_t rows = s->rows, out = shape->k.size.linear.out;
+    const int64_t down = (rows + MMA_ROWS - 1) / MMA_ROWS;
+    square_unit q;
+    q.step = step;
+    q.type = (int)shape->k.type[1];
+    q.j.x = (const char *)s->in[0];
+    q.j.w = (const uint8_t *)s->in[1];
+    q.j.x_pitch = shape->k.pitch[0];
+    q.j.w_pitch = shape->k.pitch[1];
+    q.j.n = shape->k.size.linear.in;
+    q.j.parts = shape->row == ROW_k_linear_BF16_exact_cuda ? 3 : 1;
+    if (unpacked && q.type != DT_BF16) {
+        q.type = DT_BF16;
+        q.j.w = (const uint8_t *)unpacked;
+        q.j.w_pitch = q.j.n * 2;
+    }
+    q.j.copies = q.type == DT_BF16 && q.j.n % EIGHT == 0 && q.j.w_pitch % 16 == 0 && at_16(q.j.w);
+    q.j.row = u % down * MMA_ROWS;
+    q.j.row_end = least(q.j.row + MMA_ROWS, rows);
+    q.j.col = u / down * MMA_COLS;
+    q.j.col_end = least(q.j.col + MMA_COLS, out);
+    q.out = (char *)s->out[0];
+    q.out_pitch = shape->k.out_pitch[0];
+    q.bias = (const float *)s->in[2];
+    return q;
+}
+
+/* Unit u of the phase; false: there are no so many. */
+static __device__ bool square_find(const cuda_run &r, int64_t u, square_unit *out_q)
+{
+    const cuda_phase p = r.phase[r.first];
+    const char *unpacked = r.unpacked;
+    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
+        const cuda_item &it = r.item[i];
+        if (u < it.units) {
+            *out_q = square_of(r, it.first, u, unpacked);
+            return true;
+        }
+        u -= it.units;
+        unpacked += unpacked ? unpacked_bytes(r, it.first) : 0;
+    }
+    return false;
+}
+
+static __device__ inline int64_t stages_of(const mma_job &j)
+{
+    return (j.n + MMA_DEPTH - 1) / MMA_DEPTH * j.parts;
+}
+
+/* ---- filling ---- */
+
+/* A line of weights on its way: loaded before it is needed, where the type has loads of its own. */
+template <class W> struct coming_line {
+    const uint8_t *row;
+    int64_t c, n;
+
+    __device__ void load(const uint8_t *row_, int64_t c_, int64_t n_)
+    {
+        row = row_;
+        c = c_;
+        n = n_;
+    }
+    __device__ void get(uint32_t *h) const
+    {
+        line_of<W>(row, c, n, h);
+    }
+};
+
+#ifdef __CUDACC__
+template <> struct coming_line<weight_Q4_K> {
+    line_Q4_K raw;
+
+    __device__ void load(const uint8_t *row, int64_t c, int64_t)
+    {
+        raw = load_Q4_K(row, c);
+    }
+    __device__ void get(uint32_t *h) const
+    {
+        line_of_Q4_K(raw, h);
+    }
+};
+#endif
+
+enum { OWN_LINES = MMA_COLS / FILLERS }; /* of a thread that fills, in a stage */
+
+template <class W>
+static __device__ inline void lines_load(const mma_job &j, int64_t at, coming_line<W> *lines)
+{
+    UNROLL
+    for (int i = 0; i < OWN_LINES; i++) {
+        const int64_t col = j.col + threadIdx.x + i * FILLERS;
+        if (col < j.col_end)
+            lines[i].load(j.w + col * j.w_pitch, at, j.n);
+    }
+}
+
+template <class W>
+static __device__ inline void lines_put(const mma_job &j, char *to, const coming_line<W> *lines)
+{
+    UNROLL
+    for (int i = 0; i < OWN_LINES; i++) {
+        const int line = (int)threadIdx.x + i * FILLERS;
+        uint32_t h[MMA_DEPTH / 2] = {};
+        if (j.col + line < j.col_end)
+            lines[i].get(h);
+        put_line(to, line, h);
+    }
+}
+
+/* All stages of a unit. */
+template <class W> static __device__ void unit_fill(const mma_job &j, stage_ring &r)
+{
+    const int stages = (int)stages_of(j);
+    const mma_copiers c = {
+        copier_of(j.x, j.x_pitch, j.row, j.row_end, j.parts, (int)threadIdx.x, FILLERS),
+        copier_of(j.w, j.w_pitch, j.col, j.col_end, 1, (int)threadIdx.x, FILLERS)};
+    coming_line<W> lines[OWN_LINES];
+    if (!j.copies)
+        lines_load<W>(j, 0, lines);
+    for (int i = 0; i < stages; i++, ring_next(r)) {
+        char *x = r.stages + r.slot * MMA_STAGE_BYTES, *w = x + MMA_ROWS * MMA_LINE;
+        barrier_wait(&r.empty[r.slot], r.parity ^ 1);
+        copy_stage(j, c, x, w, i);
+        barrier_arrive_copied(&r.full[r.slot]);
+        if (!j.copies) {
+            lines_put<W>(j, w, lines);
+            if (i + 1 < stages)
+                lines_load<W>(j, (i + 1) / j.parts * MMA_DEPTH, lines);
+            stage_done();
+        }
+        barrier_arrive(&r.full[r.slot]);
+    }
+}
+
+static __device__ void squares_fill(const cuda_run &run, stage_ring r)
+{
+    square_unit q;
+    for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x)
+        switch (q.type) {
+#define UNIT_FILL(type)                                                                            \
+    case DT_##type:                                                                                \
+        unit_fill<weight_##type>(q.j, r);                                                          \
+        break;
+            WEIGHT_TYPES_MMA(UNIT_FILL)
+#undef UNIT_FILL
+        }
+}
+
+/* ---- multiplying ---- */
+
+static __device__ inline void warp_done(uint64_t *empty)
+{
+    __syncwarp();
+    if (lane_index() == 0)
+        barrier_arrive(empty);
+}
+
+/* rows, cols: that there are of the square. */
+static __device__ inline void unit_multiply(int stages, stage_ring &r, int strip, int rows,
+                                            int cols, float (*sum)[4])
+{
+    int before = -1;
+    for (int i = 0; i < stages; i++, ring_next(r)) {
+        char *x = r.stages + r.slot * MMA_STAGE_BYTES;
+        barrier_wait(&r.full[r.slot], r.parity);
+        stage_done();
+        add_products(sum, x, x + MMA_ROWS * MMA_LINE, strip, rows, cols);
+        products_wait<1>();
+        if (before >= 0)
+            warp_done(&r.empty[before]);
+        before = r.slot;
+    }
+    products_wait<0>();
+    sums_done(sum);
+    warp_done(&r.empty[before]);
+}
+
+static __device__ inline void unit_put(const square_unit &q, int strip, float (*sum)[4])
+{
+    const int lane = lane_index();
+    const int rows = (int)(q.j.row_end - q.j.row) - strip * STRIP_ROWS - lane / 4;
+    const int cols = (int)(q.j.col_end - q.j.col) - lane % 4 * 2;
+    const int64_t col = q.j.col + lane % 4 * 2;
+    float *to = (float *)(q.out + (q.j.row + strip * STRIP_ROWS + lane / 4) * q.out_pitch) + col;
+    float *to_8 = (float *)((char *)to + 8 * q.out_pitch);
+    const bool pairs = q.out_pitch % 8 == 0 && (uintptr_t)q.out % 8 == 0;
+    UNROLL
+    for (int i = 0; i < FRAGS; i++) {
+        const int c = i * FRAG_COLS;
+        if (q.bias && c < cols) {
+            const float one = q.bias[col + c], two = c + 1 < cols ? q.bias[col + c + 1] : 0;
+            sum[i][0] += one;
+            sum[i][1] += two;
+            sum[i][2] += one;
+            sum[i][3] += two;
+        }
+        UNROLL
+        for (int e = 0; e < 2; e++) {
+            float *at = (e ? to_8 : to) + c;
+            if (e * 8 >= rows || c >= cols)
+                continue;
+            if (pairs && c + 1 < cols) {
+                *(bytes8 *)at = bytes8{{bits_of(sum[i][e * 2]), bits_of(sum[i][e * 2 + 1])}};
+                continue;
+            }
+            at[0] = sum[i][e * 2];
+            if (c + 1 < cols)
+                at[1] = sum[i][e * 2 + 1];
+        }
+    }
+}
+
+static __device__ void squares_multiply(const cuda_run &run, stage_ring r, int strip)
+{
+    uint64_t *ns = strip == 0 && lane_index() == 0 ? times_of(run, 1) : NULL;
+    square_unit q;
+    for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
+        const uint64_t start = ns ? clock_now() : 0;
+        float sum[FRAGS][4] = {};
+        unit_multiply((int)stages_of(q.j), r, strip, (int)(q.j.row_end - q.j.row),
+                      (int)(q.j.col_end - q.j.col), sum);
+        square_find(run, u, &q); /* once more: registers are for the sums */
+        unit_put(q, strip, sum);
+        if (ns)
+            ns[q.step] += clock_now() - start;
+    }
+}
+
+/* ---- weights as bf16 ---- */
+
+template <class W>
+static __device__ void matrix_unpack(const uint8_t *w, int64_t pitch, uint32_t n, uint32_t rows,
+                                     char *to)
+{
+    const uint32_t eights = n / EIGHT, all = eights * rows;
+    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < all; i += gridDim.x * blockDim.x) {
+        const uint32_t row = i / eights, c = (i - row * eights) * EIGHT;
+        float v[EIGHT];
+        W::eight(w + row * pitch, c, n, v);
+        *(bytes16 *)(to + (int64_t)i * 16) =
+            bytes16{{bf16_pair(v[0], v[1]), bf16_pair(v[2], v[3]), bf16_pair(v[4], v[5]),
+                     bf16_pair(v[6], v[7])}};
+    }
+}
+
+static __device__ void unpack_run(const cuda_run &r)
+{
+    const cuda_phase p = r.phase[r.first];
+    uint64_t *ns = threadIdx.x == 0 ? times_of(r, CUDA_UNPACK_BLOCKS) : NULL;
+    char *to = r.unpacked;
+    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
+        const int32_t step = r.item[i].first;
+        const kargs &k = r.shape[r.step[step].shape].k;
+        const uint8_t *w = (const uint8_t *)r.step[step].in[1];
+        const uint32_t n = (uint32_t)k.size.linear.in, rows = (uint32_t)k.size.linear.out;
+        const uint64_t start = ns ? clock_now() : 0;
+        switch ((int)k.type[1]) {
+#define MATRIX_UNPACK(type)                                                                        \
+    case DT_##type:                                                                                \
+        matrix_unpack<weight_##type>(w, k.pitch[1], n, rows, to);                                  \
+        break;
+            WEIGHT_BLOCKS_OFTEN(MATRIX_UNPACK)
+#undef MATRIX_UNPACK
+        default:
+            break;
+        }
+        to += unpacked_bytes(r, step);
+        if (ns)
+            ns[step] += clock_now() - start;
+    }
+}
+
+/* ---- a block ---- */
+
+static __device__ void squares_run(const cuda_run &run, char *dynamic)
+{
+    __shared__ uint64_t barriers[2 * MMA_STAGES];
+    stage_ring r = {aligned(dynamic), barriers, barriers + MMA_STAGES, 0, 0};
+    if (threadIdx.x == 0)
+        for (int i = 0; i < MMA_STAGES; i++) {
+            barrier_make(&r.full[i], 2 * FILLERS);
+            barrier_make(&r.empty[i], MULTIPLIERS);
+        }
+    __syncthreads();
+    if (threadIdx.x < FILLERS) {
+        REGISTERS_GIVE(104);
+        squares_fill(run, r);
+    } else {
+        REGISTERS_TAKE(200);
+        squares_multiply(run, r, warp_index() - FILLERS / WARP);
+    }
+}
+
+#endif
