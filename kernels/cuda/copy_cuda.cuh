@@ -30,8 +30,14 @@ template <int left> static __device__ inline void copies_wait(void)
     asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
 }
 
-/* Loads from shared memory, which is told from others here, not by each load. */
+/* A place in shared memory, which is told from others once, not by each load. */
 typedef uint32_t shared_place;
+
+static __device__ inline void copy_16(shared_place to, const char *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global_at(from))
+                 : "memory");
+}
 
 static __device__ inline bytes16 shared_16(shared_place p)
 {
@@ -61,6 +67,11 @@ typedef uintptr_t shared_place;
 static inline shared_place shared_at(const void *p)
 {
     return (uintptr_t)p;
+}
+
+static inline void copy_16(shared_place to, const char *from)
+{
+    memcpy((void *)to, from, 16);
 }
 
 static inline bytes16 shared_16(shared_place p)

@@ -141,15 +141,15 @@ static __device__ inline void stream_runs(const dot_weights &j, const cuda_cut &
 {
     const int lanes = WARP / cut.rows, in_row = lane_index() % lanes,
               step = warp_count() * cut.rows;
-    const shared_place x = shared_at(r->x);
+    const shared_place x = shared_at(r->x), slots = ring_slots(r);
     ring_warp w = r->warp[warp_index()];
     w.taken++;
     for (int64_t row = j.row + warp_index() * cut.rows; row < j.row_end; row += step) {
         float sum = 0;
         for (int i = 0; i < cut.chunks; i++) {
-            const shared_place at = shared_at(ring_chunk(r, w));
+            const shared_place at = ring_chunk(w, slots);
             sum += R::dot(at + lane_index() * R::BYTES, x, i * lanes + in_row);
-            ring_used(r, w);
+            ring_used(r, w, slots);
         }
         for (int by = lanes / 2; by > 0; by /= 2)
             sum += __shfl_xor_sync(ALL_LANES, sum, by);
@@ -169,17 +169,17 @@ template <bool F16> static __device__ inline float half_high(uint32_t w)
     return F16 ? from_f16((uint16_t)(w >> 16)) : float_of(w & 0xffff0000u);
 }
 
+/* To two sums, of even and of odd columns: each waits for itself alone. */
 template <bool F16>
-static __device__ inline float eight_halves(const bytes16 &w, const bytes16 &low,
-                                            const bytes16 &high, float sum)
+static __device__ inline void eight_halves(const bytes16 &w, const bytes16 &low,
+                                           const bytes16 &high, float *sum)
 {
     UNROLL
     for (int e = 0; e < 4; e++) {
         const bytes16 &x = e < 2 ? low : high;
-        sum = mad(half_low<F16>(w.w[e]), float_of(x.w[2 * e % 4]), sum);
-        sum = mad(half_high<F16>(w.w[e]), float_of(x.w[2 * e % 4 + 1]), sum);
+        sum[0] = mad(half_low<F16>(w.w[e]), float_of(x.w[2 * e % 4]), sum[0]);
+        sum[1] = mad(half_high<F16>(w.w[e]), float_of(x.w[2 * e % 4 + 1]), sum[1]);
     }
-    return sum;
 }
 
 /* Two rows of 16-bit numbers. */
@@ -188,25 +188,25 @@ static __device__ inline void stream_halves(const dot_weights &j, const cuda_cut
                                             ring_block *r, float *out)
 {
     const int lane = lane_index(), bytes = (int)cut.bytes;
-    const shared_place x = shared_at(r->x);
+    const shared_place x = shared_at(r->x), slots = ring_slots(r);
     const int high = (int)(j.n / 8) * 16; /* from the first half of x to the second */
     ring_warp w = r->warp[warp_index()];
     w.taken++;
     for (int64_t row = j.row + warp_index() * 2; row < j.row_end; row += warp_count() * 2) {
-        float sum[2] = {};
+        float sum[2][2] = {};
         for (int i = 0; i < cut.chunks; i++) {
-            const shared_place at = shared_at(ring_chunk(r, w)), xs = x + i * bytes;
+            const shared_place at = ring_chunk(w, slots), xs = x + i * bytes;
             UNROLLED(4)
             for (int c = lane * 16; c < bytes; c += WARP * 16) {
                 const bytes16 x0 = shared_16(xs + c), x1 = shared_16(xs + high + c);
-                sum[0] = eight_halves<F16>(shared_16(at + c), x0, x1, sum[0]);
-                sum[1] = eight_halves<F16>(shared_16(at + bytes + c), x0, x1, sum[1]);
+                eight_halves<F16>(shared_16(at + c), x0, x1, sum[0]);
+                eight_halves<F16>(shared_16(at + bytes + c), x0, x1, sum[1]);
             }
-            ring_used(r, w);
+            ring_used(r, w, slots);
         }
         UNROLL
         for (int i = 0; i < 2; i++) {
-            float all = warp_sum(sum[i]);
+            float all = warp_sum(sum[i][0] + sum[i][1]);
             if (lane == 0)
                 row_put(j, out, row + i, all);
         }

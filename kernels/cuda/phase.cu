@@ -417,8 +417,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     DYNAMIC(dynamic);
     __shared__ kargs own;
     char *ring = dynamic + PACKS_BYTES;
-    char *after =
-        ring + r.ring_x + (r.ring_slots ? cuda_ring_bytes(warp_count(), r.ring_slots) : 0);
+    char *after = r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count()) : ring;
     char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : after;
     member m = {&r,
                 {(int)blockIdx.x, (int)gridDim.x, block + r.local_bytes,
@@ -426,7 +425,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
                 block,
                 times_of(r, 1),
                 &own};
-    ring_open(block_ring(), ring, r.ring_slots, r.ring_x, r.first);
+    ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.first);
     if (r.pack)
         phases_run(m, (cuda_pack *)dynamic);
     else if (!is_cancelled(r))

@@ -5,10 +5,9 @@
 #include "kernels/kernels.h"
 
 enum {
-    RING_WARPS = 8,     /* of a block, at most */
-    RING_SLOT = 4608,   /* bytes of a chunk, at most */
-    RING_SLOTS_MAX = 6, /* chunks of a warp that are under way, at most; */
-    RING_SLOTS_LEAST = 2,
+    RING_WARPS = 8,    /* of a block, at most */
+    RING_SLOT = 4608,  /* bytes of a chunk, at most */
+    RING_SLOTS = 4,    /* chunks of a warp that are under way */
     RING_SEGMENTS = 8, /* of a phase that a block knows, at most */
     RING_X_COLS = 256, /* 8-bit activations: columns of a block, */
     RING_X_BLOCK =
@@ -82,9 +81,9 @@ K_FN int64_t cuda_ring_x_bytes(dtype type, int64_t n)
                                             : (n + RING_X_COLS - 1) / RING_X_COLS * RING_X_BLOCK;
 }
 
-K_FN int64_t cuda_ring_bytes(int64_t warps, int64_t slots)
+K_FN int64_t cuda_ring_bytes(int64_t warps)
 {
-    return warps * slots * RING_SLOT;
+    return warps * RING_SLOTS * RING_SLOT;
 }
 
 #endif

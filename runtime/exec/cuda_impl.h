@@ -140,8 +140,8 @@ typedef struct {
     bool at_once;       /* all phases in one launch */
     size_t local_bytes; /* of each block: values; scratch is behind them */
     size_t shared;      /* bytes of a block that are in shared memory; 0: all are in the card's */
-    int ring_slots;     /* for weights on their way; 0: there is no ring */
-    size_t ring_x, ring_bytes; /* of it for x; in all */
+    size_t ring_x;      /* of the ring, for weights on their way: what is for x; */
+    size_t ring_bytes;  /* in all; 0: there is none */
     /* The call that tables were last made ready for. */
     bool ready, apart; /* apart: with a barrier after every phase, for a watch */
     int64_t n_row[ROWS_FIXED];

@@ -294,18 +294,12 @@ static cu_result blocks_fit(const cuda_device *d, const cuda_kernel *k, size_t s
                                                                   PACKS_BYTES + shared);
 }
 
-/* As many slots as shared memory has room for, behind the block's own. */
+/* A ring, where shared memory has room for it beside the block's own. */
 static void choose_ring(cuda_bucket *c)
 {
-    enum { WARPS = CUDA_BLOCK / 32 };
-    const size_t own = c->shared + c->ring_x;
-    c->ring_slots = RING_SLOTS_MAX;
-    while (c->ring_slots >= RING_SLOTS_LEAST &&
-           own + (size_t)cuda_ring_bytes(WARPS, c->ring_slots) > c->kernel->shared_bytes)
-        c->ring_slots--;
-    if (c->ring_x == 0 || !c->shared || c->ring_slots < RING_SLOTS_LEAST)
-        c->ring_slots = 0, c->ring_x = 0;
-    c->ring_bytes = c->ring_x + (size_t)cuda_ring_bytes(WARPS, c->ring_slots);
+    const size_t ring = c->ring_x + (size_t)cuda_ring_bytes(CUDA_BLOCK / 32);
+    bool fits = c->ring_x > 0 && c->shared > 0 && c->shared + ring <= c->kernel->shared_bytes;
+    c->ring_bytes = fits ? ring : 0;
 }
 
 /* Calls of few rows are over in microseconds, of which launches would be the most: their phases are one launch, and blocks wait
