@@ -155,6 +155,10 @@ struct line_share {
 
 static __device__ inline line_share share_of(const member &m, int64_t units)
 {
+    if (units < 1 << 20) { /* a division of 64 bits takes four times as long */
+        const uint32_t n = (uint32_t)units, index = (uint32_t)m.t.index, count = (uint32_t)m.t.count;
+        return line_share{index * n / count, (index + 1) * n / count};
+    }
     return line_share{m.t.index * units / m.t.count, (m.t.index + 1) * units / m.t.count};
 }
 
@@ -415,21 +419,27 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     weft_phases(const __grid_constant__ cuda_run r)
 {
     DYNAMIC(dynamic);
+    /* In shared memory: what is read of them after a call would come from the card's, where a function has their address. */
     __shared__ kargs own;
+    __shared__ cuda_run run;
+    __shared__ member m;
     char *ring = dynamic + PACKS_BYTES;
     char *after = r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count()) : ring;
     char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : after;
-    member m = {&r,
-                {(int)blockIdx.x, (int)gridDim.x, block + r.local_bytes,
-                 (size_t)(r.block_bytes - r.local_bytes)},
-                block,
-                times_of(r, 1),
-                &own};
+    if (threadIdx.x == 0) {
+        run = r;
+        m = member{&run,
+                   {(int)blockIdx.x, (int)gridDim.x, block + r.local_bytes,
+                    (size_t)(r.block_bytes - r.local_bytes)},
+                   block,
+                   times_of(r, 1),
+                   &own};
+    }
     ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.first);
     if (r.pack)
         phases_run(m, (cuda_pack *)dynamic);
-    else if (!is_cancelled(r))
-        phase_run<false>(m, tables_of(r, r.phase[r.first], NULL), r.phase[r.first]);
+    else if (!is_cancelled(run))
+        phase_run<false>(m, tables_of(run, run.phase[run.first], NULL), run.phase[run.first]);
 }
 
 /* Images made for one plan have phases alone. */
