@@ -484,7 +484,7 @@ extern "C" __global__ void __launch_bounds__(CHOOSE_BLOCK, 1)
     weft_choose(const __grid_constant__ cuda_choice a)
 {
 #ifdef __CUDACC__
-    extern __shared__ __align__(16) char dynamic[];
+    extern __shared__ __align__(1024) char dynamic[];
 #else
     char *dynamic = simt_dynamic();
 #endif
