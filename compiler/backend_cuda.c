@@ -27,9 +27,10 @@ static bool is_exact(const backend *be, const kernel_want *w)
 
 static bool cuda_select(const backend *be, const kernel_want *w, plan_kernel *out)
 {
-    const kernel_row *row = w->layout == LAYOUT_STORED
-                                ? cuda_row_select(w->op, w->type, w->rows, is_exact(be, w), w->any_rows)
-                                : NULL;
+    const kernel_row *row =
+        w->layout == LAYOUT_STORED
+            ? cuda_row_select(w->op, w->type, w->rows, is_exact(be, w), w->any_rows)
+            : NULL;
     if (row)
         describe(row, out);
     return row != NULL;

@@ -19,8 +19,8 @@ static int64_t step_elems(const plan_step *s)
 static bool may_be_per_thread(const bucket *b, const bstep *st)
 {
     int64_t most = b->lo->t->be->recompute_elems[b->lo->n_tok > 1];
-    if (!st->recompute || (!bucket_merges(b, &st->s) &&
-                           (st->s.cell >= 0 || step_elems(&st->s) > most)))
+    if (!st->recompute ||
+        (!bucket_merges(b, &st->s) && (st->s.cell >= 0 || step_elems(&st->s) > most)))
         return false;
     for (int i = 0; i < st->s.n_out; i++)
         if (b->values.at[st->s.out[i].id].output)

@@ -12,6 +12,6 @@ extern const int32_t cuda_row_count;
  * there is none. */
 const kernel_row *cuda_row_select(kop op, dtype type, int64_t n_row, bool exact, bool any_rows);
 const kernel_row *cuda_row_find(const char *symbol); /* or NULL */
-bool cuda_row_is_light(const kernel_row *r); /* of cuda_light.def */
+bool cuda_row_is_light(const kernel_row *r);         /* of cuda_light.def */
 
 #endif

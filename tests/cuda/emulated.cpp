@@ -55,7 +55,7 @@ static void run_kernel(kernel_call call)
 #define CUDA_KERNEL(op, type, act, least, most, symbol, ...)                                       \
     void emulated_##symbol(const kargs *k, const kthread *t, int64_t begin, int64_t end)           \
     {                                                                                              \
-        run_kernel(kernel_call{KOP_##op, symbol, k, t, begin, end});                                         \
+        run_kernel(kernel_call{KOP_##op, symbol, k, t, begin, end});                               \
     }
 #include "kernels/cuda/cuda_kernels.def"
 #undef CUDA_KERNEL

@@ -93,7 +93,7 @@ on_card perplexity --device cuda -m "$models/stories-7m" -f text -c 16 >said || 
 on_card bench --device auto -m "$golden/llama-mha" -p 4 -n 2 -r 1 >said
 grep -q CUDA said || fail "bench: $(cat said)"
 on_card profile --device cuda -m "$golden/llama-mha" -p 4 -n 2 >said
-grep -q k_attend_cuda said || fail "profile: $(cat said)"
+grep -q k_attend_few_cuda said || fail "profile: $(cat said)"
 on_card eval --device cuda:0 -m "$golden/llama-mha" --ids 1,2,3 >said || fail "eval: $(cat said)"
 
 # What it takes, on this card, and on one that has less.
