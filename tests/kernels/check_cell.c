@@ -101,7 +101,8 @@ static kcell cell_make(const cell_shape *s, dtype type, int64_t page_tok, size_t
     int64_t each = (int64_t)dtype_row_of(type)->bytes;
     int64_t tok = s->cell_heads * (s->k + (s->latent ? 0 : s->v));
     kform form = kform_of_dtype(type);
-    kcell c = {.tier = {{.page_bytes = page_tok * tok * each + (page_tok % 16 ? 8 : 16), /* not the rows' alone */
+    kcell c = {.tier = {{.page_bytes = page_tok * tok * each +
+                                       (page_tok % 16 ? 8 : 16), /* not the rows' alone */
                          .key = form,
                          .value = form}},
                .n_tier = 1,
