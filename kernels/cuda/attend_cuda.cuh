@@ -82,7 +82,7 @@ static __device__ void work_divide(attend_work &w, void *scratch)
 static __device__ void places_find(const attend_work &w, int64_t begin, int64_t n)
 {
     const kcell *c = w.k->cell;
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; i < n; i += block_threads()) {
         int64_t e = (begin + i) / c->page_tok;
         int tier = tier_of(c, w.k->batch, w.seq, w.pos[0], e);
         int32_t page = kbatch_pages(w.k->batch, c->table + tier, w.seq)[e];
@@ -116,7 +116,7 @@ static __device__ void positions_read(const attend_work &w, page_kind kind, int6
                   key_part(c, 0).bytes % 16 == 0;
     if (halves) {
         int64_t eights = part.width / EIGHT;
-        for (int64_t at = threadIdx.x; at < n * eights; at += blockDim.x) {
+        for (int64_t at = threadIdx.x; at < n * eights; at += block_threads()) {
             const position_place &p = w.place[at / eights];
             int64_t col = at % eights * EIGHT;
             halves_read(part.form, (key ? p.key : p.value) + page_row(&part, p.tok) + 2 * col,
@@ -125,7 +125,7 @@ static __device__ void positions_read(const attend_work &w, page_kind kind, int6
         return; /* a width of whole eights has no padding */
     }
     bool along_tokens = key && !kform_is_float(part.form);
-    for (int64_t at = threadIdx.x; at < n * pad; at += blockDim.x) {
+    for (int64_t at = threadIdx.x; at < n * pad; at += block_threads()) {
         int64_t i = along_tokens ? at % n : at / pad, col = along_tokens ? at / n : at % pad;
         const position_place &p = w.place[i];
         if (c->n_tier > 1)
@@ -197,7 +197,7 @@ static __device__ void weigh(const attend_work &w, int64_t query, int64_t begin,
 static __device__ void values_add(const attend_work &w, int64_t begin, int64_t n)
 {
     int64_t v = w.k->cell->v;
-    for (int64_t at = threadIdx.x; at < queries_of(w) * v; at += blockDim.x) {
+    for (int64_t at = threadIdx.x; at < queries_of(w) * v; at += block_threads()) {
         int64_t query = at / v, col = at % v, pos = w.pos[query / w.heads];
         int64_t from = first_seen(w.k, pos) - begin, to = pos + 1 - begin;
         const float *p = w.p + query * CUDA_KEYS, *value = w.value + col;
@@ -214,11 +214,11 @@ static __device__ ONE_COPY void stretch_run(const attend_work &w, int64_t begin,
 {
     int64_t n = queries_of(w), last = w.pos[w.rows - 1] + 1;
     int64_t first = first_seen(w.k, w.pos[0]) / CUDA_KEYS * CUDA_KEYS;
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; i < n; i += block_threads()) {
         w.max[i] = -INFINITY;
         w.total[i] = 0;
     }
-    for (int64_t i = threadIdx.x; i < n * w.size.v; i += blockDim.x)
+    for (int64_t i = threadIdx.x; i < n * w.size.v; i += block_threads())
         w.sum[i] = 0;
     end = least(end, last);
     for (int64_t at = begin > first ? begin : first; at < end; at += CUDA_KEYS) {
@@ -264,9 +264,9 @@ static __device__ void state_begin(const kargs *k, int64_t head, float *max, flo
 
 static __device__ void all_begin(const attend_work &w)
 {
-    for (int64_t i = threadIdx.x; i < queries_of(w); i += blockDim.x)
+    for (int64_t i = threadIdx.x; i < queries_of(w); i += block_threads())
         state_begin(w.k, w.first_head + i % w.heads, &w.max_all[i], &w.total_all[i]);
-    for (int64_t i = threadIdx.x; i < queries_of(w) * w.size.v; i += blockDim.x)
+    for (int64_t i = threadIdx.x; i < queries_of(w) * w.size.v; i += block_threads())
         w.sum_all[i] = 0;
     __syncthreads();
 }
@@ -274,13 +274,13 @@ static __device__ void all_begin(const attend_work &w)
 static __device__ void stretch_merge(const attend_work &w)
 {
     int64_t v = w.k->cell->v, n = queries_of(w);
-    for (int64_t at = threadIdx.x; at < n * v; at += blockDim.x) {
+    for (int64_t at = threadIdx.x; at < n * v; at += block_threads()) {
         int64_t i = at / v, col = i * w.size.v + at % v;
         merge_factors f = merge_of(w.max_all[i], w.total_all[i], w.max[i], w.total[i]);
         w.sum_all[col] = merge_sum(f, w.sum_all[col], w.sum[col]);
     }
     __syncthreads();
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; i < n; i += block_threads()) {
         merge_factors f = merge_of(w.max_all[i], w.total_all[i], w.max[i], w.total[i]);
         w.max_all[i] = f.max;
         w.total_all[i] = f.total;
@@ -299,12 +299,12 @@ static __device__ float *state_at(const attend_work &w, int64_t i, int64_t stret
 static __device__ void states_put(const attend_work &w, int64_t stretch, bool any)
 {
     int64_t v = w.k->cell->v, n = queries_of(w);
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; i < n; i += block_threads()) {
         float *to = state_at(w, i, stretch);
         to[0] = any ? w.max[i] : -INFINITY;
         to[1] = any ? w.total[i] : 0;
     }
-    for (int64_t at = threadIdx.x; any && at < n * v; at += blockDim.x)
+    for (int64_t at = threadIdx.x; any && at < n * v; at += block_threads())
         state_at(w, at / v, stretch)[ATTEND_PAD + at % v] = w.sum[at / v * w.size.v + at % v];
 }
 
@@ -347,16 +347,16 @@ static __device__ void heads_merge(const kargs *k, int64_t begin, int n, merge_p
     const int heads = (int)k->size.attend.heads, v = (int)k->cell->v;
     const int64_t each = attend_state_floats(v);
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+    for (int i = (int)threadIdx.x; i < n; i += block_threads())
         merge_plan_make(k, begin + i, &plan[i]);
     __syncthreads();
-    for (int first = (int)threadIdx.x; first < n * v; first += BATCH * (int)blockDim.x) {
+    for (int first = (int)threadIdx.x; first < n * v; first += BATCH * block_threads()) {
         const float *state[BATCH];
         float sum[BATCH] = {};
         int last = 0;
         UNROLL
         for (int e = 0; e < BATCH; e++) {
-            int at = first + e * (int)blockDim.x;
+            int at = first + e * block_threads();
             int64_t i = begin + (at < n * v ? at : first) / v;
             state[e] = row_in(k, 0, i / heads) + i % heads * ATTEND_STRETCHES * each + ATTEND_PAD +
                        (at < n * v ? at : first) % v;
@@ -370,7 +370,7 @@ static __device__ void heads_merge(const kargs *k, int64_t begin, int n, merge_p
                 x[e] = state[e][j * each];
             UNROLL
             for (int e = 0; e < BATCH; e++) {
-                int at = first + e * (int)blockDim.x;
+                int at = first + e * block_threads();
                 const merge_plan &m = plan[(at < n * v ? at : first) / v];
                 if (j <= m.last && m.by[j][1] != 0)
                     sum[e] = mad(sum[e], m.by[j][0], x[e] * m.by[j][1]);
@@ -378,7 +378,7 @@ static __device__ void heads_merge(const kargs *k, int64_t begin, int n, merge_p
         }
         UNROLL
         for (int e = 0; e < BATCH; e++) {
-            int at = first + e * (int)blockDim.x;
+            int at = first + e * block_threads();
             int64_t i = begin + at / v;
             if (at < n * v)
                 row_out(k, 0, i / heads)[i % heads * v + at % v] = sum[e] / plan[at / v].total;
@@ -397,7 +397,7 @@ static __device__ void states_merge(const kargs *k, const kthread *t, int64_t be
 static __device__ void out_put(const attend_work &w)
 {
     int64_t v = w.k->cell->v;
-    for (int64_t at = threadIdx.x; at < queries_of(w) * v; at += blockDim.x) {
+    for (int64_t at = threadIdx.x; at < queries_of(w) * v; at += block_threads()) {
         int64_t i = at / v;
         row_out(w.k, 0, w.row + i / w.heads)[(w.first_head + i % w.heads) * v + at % v] =
             w.sum_all[i * w.size.v + at % v] / w.total_all[i];
@@ -408,7 +408,7 @@ static __device__ void queries_read(const attend_work &w)
 {
     int64_t width = w.k->cell->k, pad = (width + 3) / 4 * 4;
     __syncthreads(); /* what was there has been used */
-    for (int64_t at = threadIdx.x; at < queries_of(w) * pad; at += blockDim.x) {
+    for (int64_t at = threadIdx.x; at < queries_of(w) * pad; at += block_threads()) {
         int64_t i = at / pad, col = at % pad;
         const float *q = row_in(w.k, 0, w.row + i / w.heads) + (w.first_head + i % w.heads) * width;
         w.q[i * w.size.k + col] = col < width ? q[col] : 0;

@@ -355,7 +355,7 @@ static __device__ void few_unit_run(const few_attend &w, float *tables, float *s
         few_walk_any(w, j * len, (int)least((j + 1) * len, w.pos + 1),
                      tables + warp_index() * FEW_WEIGHTS, states + j * FEW_HEADS * step, step, 4);
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < w.heads * v; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < w.heads * v; i += block_threads()) {
         const int h = i / v, col = i % v;
         float max, total, sum = 0;
         state_begin(w.k, w.first_head + h, &max, &total);

@@ -164,7 +164,7 @@ static __device__ void places_of(const flash_work &w, int tile, flash_place *hel
     const int page_tok = (int)c->page_tok;
     UNROLL
     for (int n = 0; n < KEYS / WARP; n++) {
-        const int i = (int)threadIdx.x + n * (int)blockDim.x, pos = tile * KEYS + i;
+        const int i = (int)threadIdx.x + n * block_threads(), pos = tile * KEYS + i;
         held[n] = flash_place{NULL, NULL};
         if (i >= KEYS || pos < w.first || pos > w.last)
             continue;
@@ -180,7 +180,7 @@ static __device__ void places_put(const flash_work &w, int tile, const flash_pla
 {
     UNROLL
     for (int n = 0; n < KEYS / WARP; n++) {
-        const int i = (int)threadIdx.x + n * (int)blockDim.x;
+        const int i = (int)threadIdx.x + n * block_threads();
         if (i < KEYS)
             w.places[tile % 2 * KEYS + i] = held[n];
     }
@@ -199,7 +199,7 @@ template <int WIDTH, int KEYS> static __device__ void tile_copy(const flash_work
     const int k = (int)w.k->cell->k / 8, v = (int)w.k->cell->v / 8;
     char *key = tile_at<WIDTH, KEYS>(w, tile, false), *value = tile_at<WIDTH, KEYS>(w, tile, true);
     const char *some = w.k->cell->tier[0].base;
-    for (int i = (int)threadIdx.x; i < KEYS * PIECES_OF; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < KEYS * PIECES_OF; i += block_threads()) {
         const int line = i / PIECES_OF, piece = i % PIECES_OF;
         const flash_place at = w.places[tile % 2 * KEYS + line];
         const bool has_key = at.key && piece < k, has_value = at.key && piece < v;

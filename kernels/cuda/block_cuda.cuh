@@ -9,7 +9,7 @@
 #ifndef WEFT_KERNELS_CUDA_BLOCK_CUDA_CUH
 #define WEFT_KERNELS_CUDA_BLOCK_CUDA_CUH
 
-#include "kernels/kernels.h"
+#include "kernels/cuda/phase.h"
 
 enum { WARP = 32, WARPS_MAX = 32 };
 /* One copy of a function, in place of one wherever it is called; but in an image that is made for a plan each call has a copy,
@@ -59,9 +59,19 @@ static __device__ inline int warp_index(void)
     return (int)(threadIdx.x / WARP);
 }
 
+/* Threads of the block. A number that the compiler knows in images made for a plan, whose loops so have known ends. */
+static __device__ inline int block_threads(void)
+{
+#if defined(__CUDACC__) && defined(WEFT_SHAPES)
+    return CUDA_BLOCK;
+#else
+    return (int)blockDim.x;
+#endif
+}
+
 static __device__ inline int warp_count(void)
 {
-    return (int)(blockDim.x / WARP);
+    return block_threads() / WARP;
 }
 
 static __device__ inline int64_t least(int64_t a, int64_t b)
@@ -129,7 +139,7 @@ enum { TEAM_WIDTH_MAX = 512 }; /* of a vector that a warp does alone */
 static __device__ inline team team_of(int64_t width)
 {
     if (width > TEAM_WIDTH_MAX)
-        return team{true, 0, 1, (int)threadIdx.x, (int)blockDim.x};
+        return team{true, 0, 1, (int)threadIdx.x, block_threads()};
     return team{false, warp_index(), warp_count(), lane_index(), WARP};
 }
 
@@ -168,7 +178,7 @@ static __device__ inline float *row_out(const kargs *k, int i, int64_t row)
 /* n floats by all threads of the block. */
 static __device__ inline void copy_floats(float *to, const float *from, int64_t n)
 {
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+    for (int64_t i = threadIdx.x; i < n; i += block_threads())
         to[i] = from[i];
 }
 

@@ -68,7 +68,7 @@ static __device__ void append_eights(const page_part &part, const float *x, char
                                      int64_t head_end, int64_t tok)
 {
     const int eights = (int)part.width / 8, n = (int)(head_end - head) * eights;
-    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < n; i += block_threads()) {
         const int h = i / eights, col = (i - h * eights) * 8;
         const float *from = x + (head + h) * part.width + col;
         const bytes16 low = *(const bytes16 *)from, high = *(const bytes16 *)(from + 4);
@@ -100,7 +100,7 @@ static __device__ void append_heads(const kargs *k, page_kind kind, int64_t row,
         append_eights(part, x, first, head, head_end, pos % c->page_tok);
         return;
     }
-    for (int64_t i = threadIdx.x; i < (head_end - head) * width; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; i < (head_end - head) * width; i += block_threads()) {
         int64_t h = head + i / width, col = i % width;
         char *at = key ? key_at(c, 0, page, h) : value_at(c, 0, page, h);
         float_store(part.form, at + page_row(&part, pos % c->page_tok), col, x[h * width + col]);
@@ -237,7 +237,8 @@ static __device__ inline uint8_t *code_place(const page_part &p, char *block, in
 static __device__ void keys_quantise(const page_part &to, char *block, const float_block &from)
 {
     bool halves = to.form == KFORM_Q4;
-    for (int64_t at = threadIdx.x; at < (halves ? to.padded / 2 : to.padded); at += blockDim.x) {
+    for (int64_t at = threadIdx.x; at < (halves ? to.padded / 2 : to.padded);
+         at += block_threads()) {
         int64_t c = halves ? at / 4 * 8 + at % 4 : at;
         group_scale s = key_scale(from, c), s4 = halves ? key_scale(from, c + 4) : s;
         uint16_t *step = (uint16_t *)block, *mid = (uint16_t *)(block + to.mid);
@@ -263,10 +264,10 @@ static __device__ void values_quantise(const page_part &to, char *block, const f
     uint16_t *step = (uint16_t *)block;
     int64_t groups = (to.width + PAGE_GROUP - 1) / PAGE_GROUP;
     int64_t padded = page_pad(to.block_tok, PAGE_TOK_PAD), tokens = halves ? padded / 2 : padded;
-    for (int64_t i = threadIdx.x; i < to.codes / 2; i += blockDim.x)
+    for (int64_t i = threadIdx.x; i < to.codes / 2; i += block_threads())
         step[i] = 0;
     __syncthreads();
-    for (int64_t at = threadIdx.x; at < tokens * groups; at += blockDim.x) {
+    for (int64_t at = threadIdx.x; at < tokens * groups; at += block_threads()) {
         int64_t i = at / groups, g = at % groups, t = halves ? i / 4 * 8 + i % 4 : i, t4 = t + 4;
         group_scale s = value_scale(from, t, g), s4 = halves ? value_scale(from, t4, g) : s;
         if (t < to.block_tok)
@@ -289,9 +290,9 @@ static __device__ void codes_halve(const page_part &to, char *dst, const page_pa
     const uint8_t *code = (const uint8_t *)src + from.codes;
     uint8_t *pair = (uint8_t *)dst + to.codes;
     int64_t quad = to.quad_bytes;
-    for (int64_t i = threadIdx.x; i < to.codes; i += blockDim.x)
+    for (int64_t i = threadIdx.x; i < to.codes; i += block_threads())
         dst[i] = src[i];
-    for (int64_t i = threadIdx.x; i < bytes; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; i < bytes; i += block_threads()) {
         int64_t low = i / quad * 2 * quad + i % quad;
         pair[i] = (uint8_t)(code[low] >> 4 | (code[low + quad] & 0xf0));
     }
@@ -308,7 +309,7 @@ static __device__ void block_convert(const page_part &to, char *dst, const page_
                                      const char *src)
 {
     int64_t bytes = codes_bytes(to);
-    for (int64_t i = to.codes + bytes + threadIdx.x; i < to.block_bytes; i += blockDim.x)
+    for (int64_t i = to.codes + bytes + threadIdx.x; i < to.block_bytes; i += block_threads())
         dst[i] = 0;
     float_block b = {&from, src, to.block_tok};
     if (!kform_is_float(from.form))
@@ -323,10 +324,10 @@ static __device__ ONE_COPY void part_convert(const page_part &to, char *dst, con
                                              const char *src)
 {
     if (to.form == from.form) {
-        for (int64_t i = threadIdx.x; i < to.bytes; i += blockDim.x)
+        for (int64_t i = threadIdx.x; i < to.bytes; i += block_threads())
             dst[i] = src[i];
     } else if (kform_is_float(to.form)) {
-        for (int64_t i = threadIdx.x; i < to.page_tok * to.width; i += blockDim.x)
+        for (int64_t i = threadIdx.x; i < to.page_tok * to.width; i += block_threads())
             float_store(to.form, dst, i, float_load(from.form, src, i));
     } else {
         for (int64_t tok = 0; tok < to.page_tok; tok += to.block_tok)

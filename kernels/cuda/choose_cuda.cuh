@@ -150,7 +150,7 @@ static __device__ inline void one_key(const chooser &c, float logit, int id, F &
 template <class F> static __device__ inline void each_logit(const chooser &c, F f)
 {
     enum { AHEAD = 4 };
-    const int width = (int)c.width, size = (int)blockDim.x; /* KSAMPLE_VOCAB_MAX at most */
+    const int width = (int)c.width, size = block_threads(); /* KSAMPLE_VOCAB_MAX at most */
     const int wide = (uintptr_t)c.logits % 16 == 0 ? width / 4 : 0;
     const float4 *four = (const float4 *)c.logits;
     for (int i = (int)threadIdx.x; i < wide; i += AHEAD * size) {
@@ -221,7 +221,7 @@ template <bool WEIGHTS> static __device__ word key_search(chooser &c, word targe
     for (int d = 0; d < 5; d++) {
         const int shift = shifts[d];
         __syncthreads();
-        for (int i = (int)threadIdx.x; i < DIGITS; i += (int)blockDim.x) {
+        for (int i = (int)threadIdx.x; i < DIGITS; i += block_threads()) {
             m->histogram[i] = 0;
             m->count[i] = 0;
         }
@@ -258,12 +258,12 @@ static __device__ void list_sort(chooser &c)
     int size = 1;
     while (size < c.n_list)
         size *= 2;
-    for (int i = c.n_list + (int)threadIdx.x; i < size; i += (int)blockDim.x)
+    for (int i = c.n_list + (int)threadIdx.x; i < size; i += block_threads())
         key[i] = 0;
     for (int run = 2; run <= size; run *= 2)
         for (int step = run / 2; step > 0; step /= 2) {
             __syncthreads();
-            for (int i = (int)threadIdx.x; i < size; i += (int)blockDim.x) {
+            for (int i = (int)threadIdx.x; i < size; i += block_threads()) {
                 const int other = i ^ step;
                 const bool down = (i & run) == 0;
                 if (other > i && (key[i] < key[other]) == down) {
@@ -304,7 +304,7 @@ static __device__ word list_weigh(chooser &c)
 {
     choose_memory *m = c.m;
     __syncthreads();
-    for (int i = (int)threadIdx.x; i < c.n_list; i += (int)blockDim.x)
+    for (int i = (int)threadIdx.x; i < c.n_list; i += block_threads())
         m->sum[i] = weight_of(c, m->key[i]);
     __syncthreads();
     if (warp_index() == 0) {
@@ -330,7 +330,7 @@ static __device__ word list_weigh(chooser &c)
 template <class F> static __device__ inline int list_count(chooser &c, int n, F f)
 {
     int mine = 0;
-    for (int i = (int)threadIdx.x; i < n; i += (int)blockDim.x)
+    for (int i = (int)threadIdx.x; i < n; i += block_threads())
         mine += f(i) ? 1 : 0;
     return (int)block_words_sum(c, (word)mine);
 }
@@ -351,10 +351,10 @@ static __device__ void keep_top_k(chooser &c, int32_t k)
 {
     const bool was_dense = c.dense;
     c.dense = false;
-    if (c.n_list < 0 && was_dense && k <= LIST_MAX && k <= (int)blockDim.x) {
+    if (c.n_list < 0 && was_dense && k <= LIST_MAX && k <= block_threads()) {
         __syncthreads();
         c.m->key[threadIdx.x] = c.mine;
-        c.n_list = (int32_t)blockDim.x;
+        c.n_list = (int32_t)block_threads();
         list_sort(c);
         raise_low(c, c.m->key[k - 1]); /* 0: fewer threads have any */
         c.n_list = -1;
@@ -501,7 +501,7 @@ extern "C" __global__ void __launch_bounds__(CHOOSE_BLOCK, 1)
 /* A row of which none could be chosen has token 0 here; the host will see that, and drop the call. */
 extern "C" __global__ void weft_tokens(const __grid_constant__ cuda_tokens a)
 {
-    for (int i = (int)threadIdx.x; i < a.n; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < a.n; i += block_threads()) {
         const int32_t from = a.from ? a.from[i] : a.from_few[i];
         if (from >= 0)
             a.token[i] = a.before[from].id > 0 ? a.before[from].id : 0;

@@ -158,7 +158,7 @@ static __device__ inline const float *many_x(const many_rows &r, int64_t i)
 /* Rows of activations of a tile. */
 static __device__ inline int tile_x(void)
 {
-    return (int)blockDim.x / (TILE_W / TILE_EACH) * TILE_EACH;
+    return block_threads() / (TILE_W / TILE_EACH) * TILE_EACH;
 }
 
 /* TILE_K columns from c on of rows of weights and of activations into scratch, [column][row]; 0 where there are none. */
@@ -167,7 +167,7 @@ static __device__ void tile_load(const dot_weights &j, const many_rows &r, int64
 {
     const int n_x = tile_x();
     UNROLLED(1)
-    for (int at = (int)threadIdx.x; at < TILE_W * (TILE_K / EIGHT); at += (int)blockDim.x) {
+    for (int at = (int)threadIdx.x; at < TILE_W * (TILE_K / EIGHT); at += block_threads()) {
         int i = at % TILE_W, col = at / TILE_W * EIGHT;
         eight_floats w = {};
         if (row + i < j.row_end && c + col < j.n)
@@ -176,7 +176,7 @@ static __device__ void tile_load(const dot_weights &j, const many_rows &r, int64
             ws[(col + e) * TILE_PITCH + i] = w.w[e];
     }
     UNROLLED(1)
-    for (int at = (int)threadIdx.x; at < n_x * (TILE_K / EIGHT); at += (int)blockDim.x) {
+    for (int at = (int)threadIdx.x; at < n_x * (TILE_K / EIGHT); at += block_threads()) {
         int i = at % n_x, col = at / n_x * EIGHT;
         eight_floats x = {};
         if (first + i < r.n && c + col < j.n)

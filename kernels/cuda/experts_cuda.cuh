@@ -62,10 +62,10 @@ static __device__ void choices_sort(const int32_t *ids, int64_t first, int64_t n
                                     int32_t *list, int32_t *start, int32_t *next)
 {
     __syncthreads();
-    for (int64_t e = threadIdx.x; e < experts; e += blockDim.x)
+    for (int64_t e = threadIdx.x; e < experts; e += block_threads())
         next[e] = 0;
     __syncthreads();
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+    for (int64_t i = threadIdx.x; i < n; i += block_threads())
         atomicAdd(&next[ids[first + i]], 1);
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -78,7 +78,7 @@ static __device__ void choices_sort(const int32_t *ids, int64_t first, int64_t n
         start[experts] = sum;
     }
     __syncthreads();
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+    for (int64_t i = threadIdx.x; i < n; i += block_threads())
         list[atomicAdd(&next[ids[first + i]], 1)] = (int32_t)(first + i);
     __syncthreads();
 }
@@ -111,7 +111,7 @@ static __device__ ONE_COPY void k_combine_cuda(const kargs *k, const kthread *, 
     int64_t top = k->size.combine.slots;
     kpart p = kpart_of(k, k->size.combine.width, begin, end);
     int64_t width = p.col_end - p.col;
-    for (int64_t i = threadIdx.x; i < (p.row_end - p.row) * width; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; i < (p.row_end - p.row) * width; i += block_threads()) {
         int64_t row = p.row + i / width, col = p.col + i % width;
         const float *w = row_in(k, 1, row); /* [K] */
         float sum = 0;

@@ -108,7 +108,7 @@ static __device__ inline void few_read_floats(const kargs *k, const few_panel &p
                                               int first, int n)
 {
     enum { BATCH = 8 };
-    const int quads = p.cols / 4, all = rows_all * quads, step = (int)blockDim.x;
+    const int quads = p.cols / 4, all = rows_all * quads, step = block_threads();
     for (int i = (int)threadIdx.x; i < all; i += BATCH * step) {
         bytes16 four[BATCH];
         UNROLL
@@ -131,7 +131,7 @@ static __device__ inline void few_copy_codes(const kargs *k, const few_panel &p,
                                              int first)
 {
     const int pieces = p.cols / 16;
-    for (int i = (int)threadIdx.x; i < rows_all * pieces; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < rows_all * pieces; i += block_threads()) {
         const int row = i / pieces, c = i % pieces * 16;
         const bool there = row < p.rows;
         copy_piece(p.x + row * p.pitch + c,
@@ -146,7 +146,7 @@ static __device__ inline void few_read_scales(const kargs *k, const few_panel &p
     enum { EVERY = R::X_BLOCK / 32 };
     const kact act = (kact)R::ACT;
     const int runs = p.cols / 32;
-    for (int i = (int)threadIdx.x; i < rows_all * runs; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < rows_all * runs; i += block_threads()) {
         const int row = i / runs, b = i % runs;
         const void *from = row_in(k, 0, row < p.rows ? p.row + row : p.row);
         const float d = act_d_of(act, from, n)[(first / 32 + b) / EVERY];
@@ -332,7 +332,7 @@ template <int NT>
 static __device__ inline void few_sums_out(const few_job &j, int warps, int first, int tiles,
                                            bool more, bool last)
 {
-    for (int i = (int)threadIdx.x; i < tiles * j.rows * FEW_TILE; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < tiles * j.rows * FEW_TILE; i += block_threads()) {
         const int tile = i / FEW_TILE % tiles, n = i / FEW_TILE / tiles, row = i % FEW_TILE;
         const int64_t at = j.w.row + (first + tile) * FEW_TILE + row;
         if (at >= j.w.row_end)
@@ -422,7 +422,7 @@ template <class R> static __device__ ONE_COPY void few_plain(const few_job &j, f
     for (int64_t row = act == ACT_F32 ? end : j.row; row < end; row++) {
         const void *from = row_in(j.k, 0, row);
         __syncthreads(); /* the row before has been used */
-        for (int64_t i = threadIdx.x; i < j.w.n; i += blockDim.x)
+        for (int64_t i = threadIdx.x; i < j.w.n; i += block_threads())
             x[i] = act_d_of(act, from, j.w.n)[i / b] * (float)act_q(from)[i];
         __syncthreads();
         few_rows r;

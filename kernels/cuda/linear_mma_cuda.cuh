@@ -298,7 +298,7 @@ static __device__ inline void put_line(char *to, int line, const uint32_t *h)
 /* The same of weights that are not bf16: a thread has whole lines. */
 template <class W> static __device__ void read_lines(const mma_job &j, char *to, int64_t at)
 {
-    for (int line = (int)threadIdx.x; line < MMA_COLS; line += (int)blockDim.x) {
+    for (int line = (int)threadIdx.x; line < MMA_COLS; line += block_threads()) {
         uint32_t h[MMA_DEPTH / 2] = {};
         if (j.col + line < j.col_end)
             line_of<W>(j.w + (j.col + line) * j.w_pitch, at, j.n, h);
@@ -340,7 +340,7 @@ template <class W>
 static __device__ void walk(const mma_job &j, char *scratch, int strip, float (*sum)[4])
 {
     const int64_t stages = (j.n + MMA_DEPTH - 1) / MMA_DEPTH * j.parts;
-    const int thread = (int)threadIdx.x, threads = (int)blockDim.x;
+    const int thread = (int)threadIdx.x, threads = block_threads();
     const mma_copiers c = {copier_of(j.x, j.x_pitch, j.row, j.row_end, j.parts, thread, threads),
                            copier_of(j.w, j.w_pitch, j.col, j.col_end, 1, thread, threads)};
     __syncthreads(); /* what was there has been read */
@@ -406,7 +406,7 @@ template <class W> static __device__ void square_plain(const kargs *k, const mma
 {
     const float *bias = (const float *)k->in[2];
     const int64_t cols = j.col_end - j.col;
-    for (int64_t i = threadIdx.x; i < (j.row_end - j.row) * cols; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; i < (j.row_end - j.row) * cols; i += block_threads()) {
         const int64_t row = j.row + i / cols, col = j.col + i % cols;
         float sum = 0;
         for (int64_t c = 0; c < j.n; c += EIGHT) {

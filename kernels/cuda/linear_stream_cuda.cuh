@@ -222,9 +222,9 @@ static __device__ inline void x_to_blocks(const char *row, kact act, int64_t n, 
     const float *d = act_d(row, n);
     const int16_t *sum = act_sum(act, row, n);
     const int blocks = (int)(n / RING_X_COLS);
-    for (int i = (int)threadIdx.x; i < blocks * 16; i += (int)blockDim.x)
+    for (int i = (int)threadIdx.x; i < blocks * 16; i += block_threads())
         *(bytes16 *)(x + i / 16 * RING_X_BLOCK + i % 16 * 16) = *(const bytes16 *)(row + i * 16);
-    for (int i = (int)threadIdx.x; i < blocks * 8; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; i < blocks * 8; i += block_threads()) {
         char *block = x + i / 8 * RING_X_BLOCK;
         if (act == ACT_Q8)
             ((float *)(block + RING_X_COLS))[i % 8] = d[i];
@@ -240,7 +240,7 @@ static __device__ inline void x_to_halves(const char *row, int64_t n, char *x)
 {
     const int quads = (int)(n / 4);
     UNROLLED(4)
-    for (int i = (int)threadIdx.x; i < quads; i += (int)blockDim.x)
+    for (int i = (int)threadIdx.x; i < quads; i += block_threads())
         *(bytes16 *)(x + (i % 2 * (quads / 2) + i / 2) * 16) = *(const bytes16 *)(row + i * 16);
 }
 

@@ -86,7 +86,7 @@ static __device__ ONE_COPY void k_lora_up_cuda(const kargs *k, const kthread *, 
     lora_shape s = lora_shape_of(k);
     kpart p = kpart_of(k, s.out, begin, end);
     int64_t vectors = k->size.lora.vectors, width = p.col_end - p.col;
-    for (int64_t i = threadIdx.x; i < (p.row_end - p.row) * vectors * width; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; i < (p.row_end - p.row) * vectors * width; i += block_threads()) {
         int64_t at = p.row * vectors + i / width, col = p.col + i % width;
         row_out(k, 0, at)[col] = up_number(k, s, at / vectors, at % vectors, col);
     }

@@ -221,11 +221,11 @@ static __device__ ONE_COPY void k_map_cuda(const kargs *k, const kthread *, int6
     if (map_has_fours(k, p, step)) {
         for (int64_t row = p.row; row < p.row_end; row++)
             for (int col = (int)(p.col + threadIdx.x * 4); col < p.col_end;
-                 col += (int)blockDim.x * 4)
+                 col += block_threads() * 4)
                 map_fours(k, step, row, col);
         return;
     }
-    for (int64_t at = threadIdx.x; at < map_count(p); at += blockDim.x) {
+    for (int64_t at = threadIdx.x; at < map_count(p); at += block_threads()) {
         const map_at e = map_at_of(p, at);
         map_element(k, step, e.row, e.col);
     }

@@ -11,7 +11,7 @@ static __device__ ONE_COPY void k_embed_cuda(const kargs *k, const kthread *, in
 {
     const int32_t *ids = (const int32_t *)k->in[1]; /* [rows] */
     int64_t width = k->size.embed.width, eights = (width + EIGHT - 1) / EIGHT;
-    for (int64_t at = threadIdx.x; at < (end - begin) * eights; at += blockDim.x) {
+    for (int64_t at = threadIdx.x; at < (end - begin) * eights; at += block_threads()) {
         int64_t row = begin + at / eights, c = at % eights * EIGHT;
         const uint8_t *from = (const uint8_t *)k->in[0] + ids[row] * k->pitch[0];
         eight_floats e = eight_of(k->type[0], from, (uint32_t)c, (uint32_t)width);
@@ -25,7 +25,7 @@ static __device__ ONE_COPY void k_embed_cuda(const kargs *k, const kthread *, in
 static __device__ void copy_vectors(float *to, int64_t to_step, const float *from,
                                     int64_t from_step, int64_t width, int64_t n)
 {
-    for (int64_t i = threadIdx.x; i < n * width; i += blockDim.x)
+    for (int64_t i = threadIdx.x; i < n * width; i += block_threads())
         to[i / width * to_step + i % width] = from[i / width * from_step + i % width];
 }
 
@@ -66,7 +66,7 @@ static __device__ ONE_COPY void k_at_pos_cuda(const kargs *k, const kthread *, i
     const float *v = (const float *)k->in[0];       /* [n] */
     const int32_t *pos = (const int32_t *)k->in[1]; /* [rows] */
     int64_t n = k->size.at_pos.positions;
-    for (int64_t row = begin + threadIdx.x; row < end; row += blockDim.x)
+    for (int64_t row = begin + threadIdx.x; row < end; row += block_threads())
         *row_out(k, 0, row) = v[pos[row] < n ? pos[row] : n - 1];
 }
 

@@ -97,7 +97,7 @@ static __device__ bool is_packed(const cuda_phase &p)
 
 static __device__ void words_copy(void *to, const void *from, int bytes)
 {
-    for (int i = (int)threadIdx.x; i < bytes / 8; i += (int)blockDim.x)
+    for (int i = (int)threadIdx.x; i < bytes / 8; i += block_threads())
         ((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
@@ -111,12 +111,12 @@ struct pack_part {
 static __device__ inline pack_part pack_load(const cuda_run &r, int32_t phase)
 {
     pack_part p = {};
-    if (phase >= r.end || blockDim.x < pack_part::THREADS)
+    if (phase >= r.end || block_threads() < pack_part::THREADS)
         return p;
     const uint64_t *from = (const uint64_t *)&r.pack[phase];
     UNROLL
     for (int i = 0; i < pack_part::WORDS; i++) {
-        int at = i * (int)blockDim.x + (int)threadIdx.x;
+        int at = i * block_threads() + (int)threadIdx.x;
         if (at < (int)(sizeof(cuda_pack) / 8))
             p.w[i] = from[at];
     }
@@ -129,11 +129,11 @@ static __device__ inline void pack_store(const cuda_run &r, int32_t phase, const
     if (phase >= r.end)
         return;
     cuda_pack *to = &packs[phase % PACKS];
-    if (blockDim.x < pack_part::THREADS)
+    if (block_threads() < pack_part::THREADS)
         words_copy(to, &r.pack[phase], sizeof *to);
     UNROLL
-    for (int i = 0; i < pack_part::WORDS && blockDim.x >= pack_part::THREADS; i++) {
-        int at = i * (int)blockDim.x + (int)threadIdx.x;
+    for (int i = 0; i < pack_part::WORDS && block_threads() >= pack_part::THREADS; i++) {
+        int at = i * block_threads() + (int)threadIdx.x;
         if (at < (int)(sizeof(cuda_pack) / 8))
             ((uint64_t *)to)[at] = p.w[i];
     }
@@ -156,7 +156,8 @@ struct line_share {
 static __device__ inline line_share share_of(const member &m, int64_t units)
 {
     if (units < 1 << 20) { /* a division of 64 bits takes four times as long */
-        const uint32_t n = (uint32_t)units, index = (uint32_t)m.t.index, count = (uint32_t)m.t.count;
+        const uint32_t n = (uint32_t)units, index = (uint32_t)m.t.index,
+                       count = (uint32_t)m.t.count;
         return line_share{index * n / count, (index + 1) * n / count};
     }
     return line_share{m.t.index * units / m.t.count, (m.t.index + 1) * units / m.t.count};

@@ -9,7 +9,7 @@
 #include "kernels/cuda/ring_size.h"
 
 enum {
-    CUDA_BLOCK = 256,         /* threads of a block; kernels ask blockDim, a multiple of 32 */
+    CUDA_BLOCK = 256,         /* threads of a block; kernels ask block_threads, a multiple of 32 */
     CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor */
     CUDA_SQUARES_BLOCK = 384, /* threads of weft_squares */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */

@@ -12,7 +12,7 @@ static __device__ void split_columns(kact act, const float *x, uint16_t *to, int
     const int64_t fill = act_fill(act);
     if (col_end == n)
         col_end = (n + fill - 1) / fill * fill;
-    for (int64_t i = col + threadIdx.x; i < col_end; i += blockDim.x) {
+    for (int64_t i = col + threadIdx.x; i < col_end; i += block_threads()) {
         float rest = i < n ? x[i] : 0;
         for (int64_t p = 0; p < act_parts(act); p++) {
             uint16_t part = p == 0 || is_finite(rest) ? to_bf16(rest) : 0;
@@ -26,7 +26,7 @@ static __device__ void split_columns(kact act, const float *x, uint16_t *to, int
 static __device__ void split_eights(kact act, const float *x, uint16_t *to, int col, int col_end)
 {
     const int parts = (int)act_parts(act);
-    for (int i = col + (int)threadIdx.x * 8; i < col_end; i += (int)blockDim.x * 8) {
+    for (int i = col + (int)threadIdx.x * 8; i < col_end; i += block_threads() * 8) {
         const bytes16 low = *(const bytes16 *)(x + i), high = *(const bytes16 *)(x + i + 4);
         float rest[8];
         for (int e = 0; e < 8; e++)

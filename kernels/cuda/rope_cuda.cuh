@@ -35,11 +35,11 @@ static __device__ ONE_COPY void k_rope_cuda(const kargs *k, const kthread *t, in
         const float *x = row_in(k, 0, row) + p.col;
         float *out = row_out(k, 0, row) + p.col;
         __syncthreads(); /* the angles of the row before have been read */
-        for (int64_t i = threadIdx.x; i < pairs; i += blockDim.x)
+        for (int64_t i = threadIdx.x; i < pairs; i += block_threads())
             rope_angle((double)pos[row] * (double)freqs[i], (float)k->scalar.rope.factor,
                        &cosine[i], &sine[i]);
         __syncthreads();
-        for (int64_t at = threadIdx.x; at < heads * pairs; at += blockDim.x) {
+        for (int64_t at = threadIdx.x; at < heads * pairs; at += block_threads()) {
             int64_t i = at % pairs, head = at / pairs * width;
             int64_t one = head + (interleaved ? 2 * i : i);
             int64_t two = interleaved ? one + 1 : one + pairs;
@@ -47,7 +47,7 @@ static __device__ ONE_COPY void k_rope_cuda(const kargs *k, const kthread *t, in
             out[one] = a * cosine[i] - b * sine[i];
             out[two] = a * sine[i] + b * cosine[i];
         }
-        for (int64_t at = threadIdx.x; x != out && at < heads * rest; at += blockDim.x) {
+        for (int64_t at = threadIdx.x; x != out && at < heads * rest; at += block_threads()) {
             int64_t i = at / rest * width + 2 * pairs + at % rest;
             out[i] = x[i];
         }

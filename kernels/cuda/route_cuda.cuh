@@ -150,7 +150,7 @@ static __device__ ONE_COPY void k_route_cuda(const kargs *k, const kthread *t, i
     for (int64_t row = begin; row < end; row++) {
         const float *logits = row_in(k, 0, row);
         __syncthreads(); /* the row before has been chosen */
-        for (int64_t e = threadIdx.x; e < n_expert; e += blockDim.x)
+        for (int64_t e = threadIdx.x; e < n_expert; e += block_threads())
             score[e] = route_score(k->choice.route.score, (double)logits[e]);
         __syncthreads();
         if (warp_index() == 0)

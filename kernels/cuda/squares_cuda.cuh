@@ -371,7 +371,8 @@ static __device__ void matrix_unpack(const uint8_t *w, int64_t pitch, uint32_t n
                                      char *to)
 {
     const uint32_t eights = n / EIGHT, all = eights * rows;
-    for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < all; i += gridDim.x * blockDim.x) {
+    for (uint32_t i = blockIdx.x * block_threads() + threadIdx.x; i < all;
+         i += gridDim.x * block_threads()) {
         const uint32_t row = i / eights, c = (i - row * eights) * EIGHT;
         float v[EIGHT];
         W::eight(w + row * pitch, c, n, v);

@@ -208,7 +208,7 @@ static void put_map(strbuf *b, const cuda_text_step *s)
         used |= c->op == MAP_store ? 1u << c->at[0] : 1u << c->to;
     }
     strbuf_add(b, "    const kpart p = kpart_of(&k, k.size.map.elems, begin, end);\n"
-                  "    for (int64_t at = threadIdx.x; at < map_count(p); at += blockDim.x) {\n"
+                  "    for (int64_t at = threadIdx.x; at < map_count(p); at += block_threads()) {\n"
                   "        const map_at e = map_at_of(p, at);\n");
     for (int i = 0; i < MAP_REGS_MAX; i++)
         if (used >> i & 1)
