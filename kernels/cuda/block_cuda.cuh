@@ -21,6 +21,7 @@ enum { WARP = 32, WARPS_MAX = 32 };
 #define ONE_COPY __noinline__
 #endif
 #define SHAPE_FN __forceinline__
+#define APART __noinline__ /* of what is rare: out of the way of what is not */
 #define PRAGMA(words) _Pragma(#words)
 #define UNROLLED(n) PRAGMA(unroll(n))
 #define UNROLL PRAGMA(unroll)
@@ -28,6 +29,7 @@ enum { WARP = 32, WARPS_MAX = 32 };
 #else
 #define ONE_COPY
 #define SHAPE_FN
+#define APART
 #define UNROLLED(n)
 #define UNROLL
 #define mad(a, b, c)                                                                               \

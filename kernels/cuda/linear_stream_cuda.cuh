@@ -92,36 +92,45 @@ struct run_Q4_K {
 /* Half a block of 210 bytes, which two lanes share; it begins at an even byte. */
 struct run_Q6_K {
     enum { TYPE = DT_Q6_K, COLS = 128, BYTES = 105, ACT = ACT_Q8K };
-    /* Where a block begins in its word is the same for all that is read of it. */
-    static __device__ inline uint32_t word(shared_place word, bool odd, int byte)
+    /* Words from `at` on, of which `by` bits belong to what is before. */
+    template <int N> static __device__ inline void words(shared_place at, int by, uint32_t *to)
     {
-        const uint32_t a = shared_4(word + byte);
-        return odd ? a >> 16 | shared_4(word + byte + 4) << 16 : a;
+        uint32_t next = shared_4(at);
+        UNROLL
+        for (int i = 0; i < N; i++) {
+            const uint32_t w = next;
+            next = shared_4(at + 4 * i + 4);
+            to[i] = (uint32_t)(((uint64_t)next << 32 | w) >> by);
+        }
     }
     static __device__ inline float dot(shared_place w, shared_place x, int i)
     {
-        const uint32_t low = 0x0f0f0f0fu, high = 0x30303030u, ones = 0x01010101u;
         const int half = i % 2;
         const shared_place at = w - half * BYTES, block = at & ~(shared_place)3;
         const shared_place codes = x + i / 2 * RING_X_BLOCK;
-        const bool odd = block != at;
-        uint32_t s[2] = {word(block + 8 * half, odd, 192), word(block + 8 * half, odd, 196)};
+        const int by = block != at ? 16 : 0;
+        const bytes16 sums = shared_16(codes + RING_X_HALVES + 16 * half);
+        uint32_t low[16], high[8], scale[2];
+        words<16>(block + 64 * half, by, low);
+        words<8>(block + 128 + 32 * half, by, high);
+        words<2>(block + 192 + 8 * half, by, scale);
         int all = 0;
         UNROLL
-        for (int j = 0; j < 8; j++) { /* columns 4 j and on of each group of 32 */
-            uint32_t l0 = word(block + 64 * half, odd, 4 * j);
-            uint32_t l1 = word(block + 64 * half, odd, 32 + 4 * j);
-            uint32_t h = word(block + 32 * half, odd, 128 + 4 * j);
-            uint32_t c[4] = {(l0 & low) | (h << 4 & high), (l1 & low) | (h << 2 & high),
-                             (l0 >> 4 & low) | (h & high), (l1 >> 4 & low) | (h >> 2 & high)};
+        for (int k = 0; k < 8; k++) { /* columns 16 k and on */
+            const int g = k / 2, first = k % 2 * 4;
+            const bytes16 q = shared_16(codes + half * COLS + 16 * k);
+            int d = 0;
             UNROLL
-            for (int g = 0; g < 4; g++) {
-                uint32_t q = shared_4(codes + half * COLS + 32 * g + 4 * j);
-                int k = 2 * g + j / 4, scale = (int8_t)(s[k / 4] >> 8 * (k % 4));
-                all += scale * (dot4(c[g], q, 0) - 32 * dot4(ones, q, 0));
+            for (int e = 0; e < 4; e++) {
+                const uint32_t l = low[g % 2 * 8 + first + e] >> g / 2 * 4;
+                const uint32_t h =
+                    g < 2 ? high[first + e] << (4 - 2 * g) : high[first + e] >> (2 * g - 4);
+                d = dot4((l & 0x0f0f0f0fu) | (h & 0x30303030u), q.w[e], d);
             }
+            all += (int8_t)(scale[k / 4] >> 8 * (k % 4)) *
+                   (d - 32 * (int16_t)(sums.w[k / 2] >> 16 * (k % 2)));
         }
-        const uint16_t d = (uint16_t)(shared_4(block + 208) >> (odd ? 16 : 0));
+        const uint16_t d = (uint16_t)(shared_4(block + 208) >> by);
         return float_of(shared_4(codes + RING_X_SCALE)) * (from_f16(d) * (float)all);
     }
 };
@@ -139,22 +148,25 @@ template <class R>
 static __device__ inline void stream_runs(const dot_weights &j, const cuda_cut &cut, ring_block *r,
                                           float *out)
 {
-    const int lanes = WARP / cut.rows, in_row = lane_index() % lanes,
-              step = warp_count() * cut.rows;
+    const int row_bits = __ffs(cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
+    const int in_row = lane_index() & (lanes - 1), step = warp_count() << row_bits;
     const shared_place x = shared_at(r->x), slots = ring_slots(r);
     ring_warp w = r->warp[warp_index()];
     w.taken++;
-    for (int64_t row = j.row + warp_index() * cut.rows; row < j.row_end; row += step) {
+    UNROLLED(1)
+    for (int row = (int)j.row + warp_index() * cut.rows; row < (int)j.row_end; row += step) {
         float sum = 0;
+        UNROLLED(1)
         for (int i = 0; i < cut.chunks; i++) {
-            const shared_place at = ring_chunk(w, slots);
+            const shared_place at = ring_chunk(r, w, slots);
             sum += R::dot(at + lane_index() * R::BYTES, x, i * lanes + in_row);
-            ring_used(r, w, slots);
+            ring_used(r, w, slots, sum);
         }
+        UNROLLED(1)
         for (int by = lanes / 2; by > 0; by /= 2)
             sum += __shfl_xor_sync(ALL_LANES, sum, by);
         if (in_row == 0)
-            row_put(j, out, row + lane_index() / lanes, sum);
+            row_put(j, out, row + (lane_index() >> (5 - row_bits)), sum);
     }
     ring_save(r, w);
 }
@@ -192,17 +204,19 @@ static __device__ inline void stream_halves(const dot_weights &j, const cuda_cut
     const int high = (int)(j.n / 8) * 16; /* from the first half of x to the second */
     ring_warp w = r->warp[warp_index()];
     w.taken++;
-    for (int64_t row = j.row + warp_index() * 2; row < j.row_end; row += warp_count() * 2) {
+    UNROLLED(1)
+    for (int row = (int)j.row + warp_index() * 2; row < (int)j.row_end; row += warp_count() * 2) {
         float sum[2][2] = {};
+        UNROLLED(1)
         for (int i = 0; i < cut.chunks; i++) {
-            const shared_place at = ring_chunk(w, slots), xs = x + i * bytes;
+            const shared_place at = ring_chunk(r, w, slots), xs = x + i * bytes;
             UNROLLED(4)
             for (int c = lane * 16; c < bytes; c += WARP * 16) {
                 const bytes16 x0 = shared_16(xs + c), x1 = shared_16(xs + high + c);
                 eight_halves<F16>(shared_16(at + c), x0, x1, sum[0]);
                 eight_halves<F16>(shared_16(at + bytes + c), x0, x1, sum[1]);
             }
-            ring_used(r, w, slots);
+            ring_used(r, w, slots, sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1]);
         }
         UNROLL
         for (int i = 0; i < 2; i++) {
@@ -217,28 +231,32 @@ static __device__ inline void stream_halves(const dot_weights &j, const cuda_cut
 /* ---- x ---- */
 
 /* A row of 8 bits (act.h) into blocks: codes, then of ACT_Q8K sums and a scale, of ACT_Q8 eight scales. */
-static __device__ inline void x_to_blocks(const char *row, kact act, int64_t n, char *x)
+static __device__ inline void x_to_blocks(const char *row, kact act, int n, char *x)
 {
     const float *d = act_d(row, n);
     const int16_t *sum = act_sum(act, row, n);
-    const int blocks = (int)(n / RING_X_COLS);
+    const int blocks = n / RING_X_COLS;
+    UNROLLED(1)
     for (int i = (int)threadIdx.x; i < blocks * 16; i += block_threads())
         *(bytes16 *)(x + i / 16 * RING_X_BLOCK + i % 16 * 16) = *(const bytes16 *)(row + i * 16);
+    UNROLLED(1)
     for (int i = (int)threadIdx.x; i < blocks * 8; i += block_threads()) {
         char *block = x + i / 8 * RING_X_BLOCK;
         if (act == ACT_Q8)
             ((float *)(block + RING_X_COLS))[i % 8] = d[i];
-        else
+        if (act == ACT_Q8K) {
             ((int16_t *)(block + RING_X_SUMS))[i % 8] = (int16_t)(sum[2 * i] + sum[2 * i + 1]);
+            ((uint32_t *)(block + RING_X_HALVES))[i % 8] = ((const uint32_t *)sum)[i];
+        }
         if (act == ACT_Q8K && i % 8 == 0)
             *(float *)(block + RING_X_SCALE) = d[i / 8];
     }
 }
 
 /* n floats, whole eights: the first four of each, then the second four of each. */
-static __device__ inline void x_to_halves(const char *row, int64_t n, char *x)
+static __device__ inline void x_to_halves(const char *row, int n, char *x)
 {
-    const int quads = (int)(n / 4);
+    const int quads = n / 4;
     UNROLLED(4)
     for (int i = (int)threadIdx.x; i < quads; i += block_threads())
         *(bytes16 *)(x + (i % 2 * (quads / 2) + i / 2) * 16) = *(const bytes16 *)(row + i * 16);
@@ -246,13 +264,25 @@ static __device__ inline void x_to_halves(const char *row, int64_t n, char *x)
 
 /* ---- without a ring ---- */
 
+/* What multiplies some rows of x by itself; apart, since it is rare where a ring is. */
+struct plain_job {
+    dot_weights j;
+    const char *x; /* rows of it, x_pitch apart */
+    int64_t x_pitch;
+    char *out;
+    int64_t out_pitch;
+    int64_t rows;
+    kact act;
+};
+
 /* Rows of weights of any kind times a row that is rounded to 8 bits, element by element. */
-static __device__ void plain_blocks(const kargs *k, const dot_weights &j, kact act, int64_t x_row)
+static __device__ void plain_blocks(const plain_job &p, int64_t x_row)
 {
-    const char *row = (const char *)row_in(k, 0, x_row);
+    const dot_weights &j = p.j;
+    const char *row = p.x + x_row * p.x_pitch;
     const float *d = act_d(row, j.n);
     const int8_t *q = act_q(row);
-    const int64_t b = act_block(act);
+    const int64_t b = act_block(p.act);
     for (int64_t r = j.row + warp_index(); r < j.row_end; r += warp_count()) {
         float sum = 0;
         for (int64_t c = lane_index() * EIGHT; c < j.n; c += WARP * EIGHT) {
@@ -263,60 +293,78 @@ static __device__ void plain_blocks(const kargs *k, const dot_weights &j, kact a
         }
         sum = warp_sum(sum);
         if (lane_index() == 0)
-            row_put(j, row_out(k, 0, x_row), r, sum);
+            row_put(j, (float *)(p.out + x_row * p.out_pitch), r, sum);
     }
 }
 
-static __device__ void plain_rows(const kargs *k, const dot_weights &j, kact act, const kpart &part)
+static __device__ APART void plain_rows(plain_job p)
 {
-    for (int64_t row = part.row; row < part.row_end && act != ACT_F32; row++)
-        plain_blocks(k, j, act, row);
-    if (act == ACT_F32)
-        few_rows_run(k, j, part.row, part.row_end, 1, 0);
+    for (int64_t row = 0; row < p.rows && p.act != ACT_F32; row++)
+        plain_blocks(p, row);
+    for (int64_t row = 0; row < p.rows && p.act == ACT_F32; row += FEW_X) {
+        few_rows r;
+        r.n = (int)least(p.rows - row, FEW_X);
+        for (int i = 0; i < r.n; i++) {
+            r.x[i] = (const float *)(p.x + (row + i) * p.x_pitch);
+            r.out[i] = (float *)(p.out + (row + i) * p.out_pitch);
+        }
+        few_dots_any(p.j, r);
+    }
+}
+
+static __device__ inline void plain_part(const kargs *k, const dot_weights &j, kact act,
+                                         const kpart &part)
+{
+    plain_rows(plain_job{j, (const char *)row_in(k, 0, part.row), k->pitch[0],
+                         (char *)row_out(k, 0, part.row), k->out_pitch[0], part.row_end - part.row,
+                         act});
 }
 
 /* ---- the kernels ---- */
 
-/* Whether the ring brings these rows; then x is there too, for all threads. */
-static __device__ inline bool stream_begin(const kargs *k, const dot_weights &j, kact act)
+/* What the ring brings, if it is these rows; then x is there too, for all threads. Else NULL. */
+static __device__ inline const ring_segment *stream_begin(const kargs *k, const dot_weights &j,
+                                                          kact act)
 {
     ring_block *r = block_ring();
     const char *w = (const char *)j.w + j.row * j.pitch, *x = (const char *)row_in(k, 0, 0);
-    if (k->size.linear.rows != 1 || !ring_takes(r, w, (int)(j.row_end - j.row)))
-        return false;
+    const ring_segment *s = ring_takes(r, w, (int)(j.row_end - j.row));
+    if (k->size.linear.rows != 1 || !s)
+        return NULL;
     if (r->x_of != x) { /* the same for all threads: it is written where all have read it */
         if (act == ACT_F32)
-            x_to_halves(x, j.n, r->x);
+            x_to_halves(x, (int)j.n, r->x);
         else
-            x_to_blocks(x, act, j.n, r->x);
+            x_to_blocks(x, act, (int)j.n, r->x);
         __syncthreads();
         if (threadIdx.x == 0)
             r->x_of = x;
     }
-    return true;
+    return s;
 }
 
 template <class R>
 static __device__ inline void linear_runs(const kargs *k, int64_t begin, int64_t end)
 {
-    kpart part = kpart_of(k, k->size.linear.out, begin, end);
-    dot_weights j = linear_weights(k, part);
-    if (stream_begin(k, j, (kact)R::ACT))
-        stream_runs<R>(j, cuda_cut_of((dtype)R::TYPE, j.n, j.pitch), block_ring(),
-                       row_out(k, 0, 0));
+    const kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    const dot_weights j = linear_weights(k, part);
+    const ring_segment *s = stream_begin(k, j, (kact)R::ACT);
+    if (s)
+        stream_runs<R>(j, s->cut, block_ring(), row_out(k, 0, 0));
     else
-        plain_rows(k, j, (kact)R::ACT, part);
+        plain_part(k, j, (kact)R::ACT, part);
 }
 
 template <bool F16>
 static __device__ inline void linear_halves(const kargs *k, int64_t begin, int64_t end)
 {
-    kpart part = kpart_of(k, k->size.linear.out, begin, end);
-    dot_weights j = linear_weights(k, part);
-    if (stream_begin(k, j, ACT_F32))
-        stream_halves<F16>(j, cuda_cut_of(DT_BF16, j.n, j.pitch), block_ring(), row_out(k, 0, 0));
+    const kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    const dot_weights j = linear_weights(k, part);
+    const ring_segment *s = stream_begin(k, j, ACT_F32);
+    if (s)
+        stream_halves<F16>(j, s->cut, block_ring(), row_out(k, 0, 0));
     else
-        plain_rows(k, j, ACT_F32, part);
+        plain_part(k, j, ACT_F32, part);
 }
 
 #define LINEAR_STREAM(type, call)                                                                  \

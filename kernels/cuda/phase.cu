@@ -25,7 +25,8 @@ enum { TILE_ELEM_BYTES = 4 };
 struct member {
     const cuda_run *r;
     kthread t;
-    char *block; /* its memory */
+    uint64_t inverse; /* of the number of blocks, for share_of */
+    char *block;      /* its memory */
     uint64_t *ns;
     kargs *own; /* of the step at hand, for all threads of the block */
 };
@@ -84,12 +85,6 @@ static uint32_t host_word(const uint32_t *p)
 
 /* ---- tables ---- */
 
-/* Items and steps by their numbers in the bucket, wherever those of the phase at hand are. */
-struct tables {
-    const cuda_item *item;
-    const cuda_step *step;
-};
-
 static __device__ bool is_packed(const cuda_phase &p)
 {
     return p.n_item <= PACK_ITEMS && p.n_step <= PACK_STEPS;
@@ -101,66 +96,57 @@ static __device__ void words_copy(void *to, const void *from, int bytes)
         ((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
 }
 
-/* A thread's part of a pack, on its way to shared memory while a phase runs. The block has at least 128 threads where it is a
- * card's; others copy at once. */
-struct pack_part {
-    enum { WORDS = 4, THREADS = (int)(sizeof(cuda_pack) / 8 + WORDS - 1) / WORDS };
-    uint64_t w[WORDS];
+/* Of the launch's packs number n is copied by a warp, and there when waited for. They take turns. */
+struct pack_ring {
+    cuda_pack *at; /* [PACKS] */
+    uint64_t *full;
 };
+static_assert(sizeof(cuda_pack) % 16 == 0, "pieces of 16 bytes");
 
-static __device__ inline pack_part pack_load(const cuda_run &r, int32_t phase)
+static __device__ inline void pack_copy(const cuda_run &r, const pack_ring &p, int32_t n)
 {
-    pack_part p = {};
-    if (phase >= r.end || block_threads() < pack_part::THREADS)
-        return p;
-    const uint64_t *from = (const uint64_t *)&r.pack[phase];
-    UNROLL
-    for (int i = 0; i < pack_part::WORDS; i++) {
-        int at = i * block_threads() + (int)threadIdx.x;
-        if (at < (int)(sizeof(cuda_pack) / 8))
-            p.w[i] = from[at];
-    }
-    return p;
+    uint64_t *full = &p.full[n % PACKS];
+    copy_expect(full, (int)sizeof(cuda_pack));
+    copy_bytes(full, shared_at(&p.at[n % PACKS]), (const char *)&r.pack[r.first + n],
+               (int)sizeof(cuda_pack));
+    copy_end(full);
 }
 
-static __device__ inline void pack_store(const cuda_run &r, int32_t phase, const pack_part &p,
-                                         cuda_pack *packs)
+static __device__ inline const cuda_pack *pack_wait(const pack_ring &p, int32_t n)
 {
-    if (phase >= r.end)
-        return;
-    cuda_pack *to = &packs[phase % PACKS];
-    if (block_threads() < pack_part::THREADS)
-        words_copy(to, &r.pack[phase], sizeof *to);
-    UNROLL
-    for (int i = 0; i < pack_part::WORDS && block_threads() >= pack_part::THREADS; i++) {
-        int at = i * block_threads() + (int)threadIdx.x;
-        if (at < (int)(sizeof(cuda_pack) / 8))
-            ((uint64_t *)to)[at] = p.w[i];
-    }
+    barrier_wait(&p.full[n % PACKS], (uint32_t)(n / PACKS) & 1);
+    return &p.at[n % PACKS];
 }
 
-static __device__ tables tables_of(const cuda_run &r, const cuda_phase &p, const cuda_pack *pack)
-{
-    if (!pack || !is_packed(p))
-        return tables{r.item, r.step};
-    return tables{pack->item - p.first, pack->step - p.step};
-}
-
-/* ---- weights ahead ---- */
+/* ---- what a block has of a phase ---- */
 
 /* A block's share of a line. */
 struct line_share {
     int64_t first, last;
 };
 
+/* A division takes as long as many products: that by the number of blocks is a product with its inverse, right for numbers
+ * below SHARES_MOST and as many blocks as SHARES_MOST >> 16. */
+enum { SHARE_BITS = 36 };
+static const uint32_t SHARES_MOST = 1u << 26;
+
+static __device__ inline uint64_t share_inverse(uint64_t blocks)
+{
+    return ((1ull << SHARE_BITS) + blocks - 1) / blocks;
+}
+
+static __device__ APART line_share share_of_many(int64_t index, int64_t count, int64_t units)
+{
+    return line_share{index * units / count, (index + 1) * units / count};
+}
+
 static __device__ inline line_share share_of(const member &m, int64_t units)
 {
-    if (units < 1 << 20) { /* a division of 64 bits takes four times as long */
-        const uint32_t n = (uint32_t)units, index = (uint32_t)m.t.index,
-                       count = (uint32_t)m.t.count;
-        return line_share{index * n / count, (index + 1) * n / count};
-    }
-    return line_share{m.t.index * units / m.t.count, (m.t.index + 1) * units / m.t.count};
+    const uint64_t at = (uint64_t)m.t.index * (uint64_t)units, end = at + (uint64_t)units;
+    if (end >= SHARES_MOST)
+        return share_of_many(m.t.index, m.t.count, units);
+    return line_share{(int64_t)(at * m.inverse >> SHARE_BITS),
+                      (int64_t)(end * m.inverse >> SHARE_BITS)};
 }
 
 /* The units of an item that a block has. */
@@ -170,8 +156,44 @@ static __device__ inline line_share share_in(const line_share &s, const cuda_ite
     return line_share{begin, least(s.last - it.at, it.units)};
 }
 
+/* The ranges of a packed phase, listed before it begins. */
+struct work {
+    int32_t step, n_step;
+    int64_t begin, end; /* units, */
+    int64_t most;       /* so many at once */
+};
+
+struct work_list {
+    work of[PACK_ITEMS];
+    int32_t n;
+    int32_t stop; /* nothing more is to be computed */
+};
+
+static __device__ inline work work_of(const cuda_item &it, const line_share &own)
+{
+    const line_share u = it.every ? line_share{0, it.units} : share_in(own, it);
+    return work{it.first, it.n_step, u.first, u.last,
+                it.every || it.grain == 0 ? u.last - u.first : it.grain};
+}
+
+/* By a warp: a lane for each item. */
+static __device__ APART void work_make(const member &m, const cuda_pack *pack, work_list *to)
+{
+    work w = {};
+    if (is_packed(pack->at) && lane_index() < pack->at.n_item) {
+        w = work_of(pack->item[lane_index()], share_of(m, pack->at.units));
+        w.step -= pack->at.step;
+    }
+    const uint32_t which = __ballot_sync(ALL_LANES, w.begin < w.end);
+    if (w.begin < w.end)
+        to->of[__popc(which & ((1u << lane_index()) - 1))] = w;
+    if (lane_index() == 0)
+        to->n = __popc(which);
+}
+static_assert((int)PACK_ITEMS <= (int)WARP, "a lane for each item");
+
 /* What a phase will multiply, by a warp: a lane for each step. Items that are computed in several goes are left out. */
-static __device__ void segments_list(const member &m, const cuda_pack *pack, int32_t phase)
+static __device__ APART void segments_list(const member &m, const cuda_pack *pack, int32_t n)
 {
     ring_block *r = block_ring();
     const line_share all = share_of(m, pack->at.units);
@@ -180,7 +202,8 @@ static __device__ void segments_list(const member &m, const cuda_pack *pack, int
         const cuda_step &s = pack->step[lane_index()];
         const cuda_item &it = pack->item[s.item - pack->at.first];
         const line_share u = share_in(all, it);
-        const int64_t row = u.first * s.unit_rows, end = least(u.last * s.unit_rows, s.all_rows);
+        const int64_t each = s.tile_cols ? s.tile_cols : s.linear_out;
+        const int64_t row = u.first * each, end = least(u.last * each, s.linear_out);
         if (s.cut.rows && !it.every && end > row && (it.grain == 0 || u.last - u.first <= it.grain))
             to = ring_segment{(const char *)s.in[1] + row * s.pitch, s.pitch, (int32_t)(end - row),
                               s.cut};
@@ -188,11 +211,11 @@ static __device__ void segments_list(const member &m, const cuda_pack *pack, int
     const uint32_t which = __ballot_sync(ALL_LANES, to.rows > 0);
     const int at = __popc(which & ((1u << lane_index()) - 1));
     if (to.rows > 0 && at < RING_SEGMENTS)
-        r->list[phase & 1][at] = to;
+        r->list[n & 1][at] = to;
     if (lane_index() == 0) {
-        const int n = __popc(which);
-        r->n[phase & 1] = n < RING_SEGMENTS ? n : RING_SEGMENTS;
-        r->last = phase;
+        const int count = __popc(which);
+        r->n[n & 1] = count < RING_SEGMENTS ? count : RING_SEGMENTS;
+        r->last = n;
     }
 }
 static_assert((int)PACK_STEPS <= (int)WARP, "a lane for each step");
@@ -288,32 +311,35 @@ static __device__ void step_run(const member &m, const cuda_step *s, int64_t beg
 /* ---- a range of units ---- */
 
 template <bool LIGHT>
-static __device__ void range_run(const member &m, const tables &t, const cuda_item &it,
+static __device__ void range_run(const member &m, const cuda_step *step, int32_t n_step,
                                  int64_t begin, int64_t end)
 {
-    for (int32_t i = 0; i < it.n_step; i++) {
+    UNROLLED(1)
+    for (int32_t i = 0; i < n_step; i++) {
         uint64_t start = m.ns ? clock_now() : 0;
-        step_run<LIGHT>(m, &t.step[it.first + i], begin, end);
+        step_run<LIGHT>(m, &step[i], begin, end);
         __syncthreads();
         if (m.ns && threadIdx.x == 0)
-            m.ns[it.first + i] += clock_now() - start;
+            m.ns[step[i].number] += clock_now() - start;
     }
 }
 
 /* ---- phases ---- */
 
 /* The units of all items that are shared out stand in one line; block b of g has [b * all / g, (b + 1) * all / g). One loop
- * over all ranges of the block, so that there is one copy of what runs them. */
+ * over all ranges of the block, so that there is one copy of what runs them. pack, list: of a phase that is packed, or NULL. */
 template <bool LIGHT>
-static __device__ void phase_run(const member &m, const tables &t, const cuda_phase &p)
+static __device__ void phase_run(const member &m, const cuda_phase &p, const cuda_pack *pack,
+                                 const work_list *list)
 {
-    const line_share own = share_of(m, p.units);
-    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
-        const cuda_item &it = t.item[i];
-        line_share u = it.every ? line_share{0, it.units} : share_in(own, it);
-        const int64_t most = it.every || it.grain == 0 ? u.last - u.first : it.grain;
-        for (; u.first < u.last; u.first += most)
-            range_run<LIGHT>(m, t, it, u.first, least(u.first + most, u.last));
+    const bool packed = pack && is_packed(p);
+    const cuda_step *steps = packed ? pack->step : m.r->step;
+    UNROLLED(1)
+    for (int32_t i = 0; i < (packed ? list->n : p.n_item); i++) {
+        work w = packed ? list->of[i] : work_of(m.r->item[p.first + i], share_of(m, p.units));
+        for (; w.begin < w.end; w.begin += w.most)
+            range_run<LIGHT>(m, steps + w.step, w.n_step, w.begin,
+                             w.begin + w.most < w.end ? w.begin + w.most : w.end);
     }
 }
 
@@ -329,7 +355,7 @@ static __device__ uint64_t *times_of(const cuda_run &r, unsigned each)
  * have passed the gate behind that phase, and leave out what follows: no kernel meets values that were not made. */
 
 static const uint32_t GATE_STOP = 1u << 31;
-enum { CANCEL_EVERY = 8 }; /* phases */
+enum { CANCEL_EVERY = 16 }; /* phases */
 
 /* A word of one thread for all of the block. */
 static __device__ uint32_t block_word(uint32_t of_first)
@@ -342,37 +368,57 @@ static __device__ uint32_t block_word(uint32_t of_first)
     return (uint32_t)words->word[0];
 }
 
-/* A word of the host takes longer to come than a barrier: where blocks wait for each other, one of them looks now and then. */
-static __device__ bool asks_host(const cuda_run &r, int32_t phase)
-{
-    return blockIdx.x == 0 && (phase - r.first) % CANCEL_EVERY == 0;
-}
-
 static __device__ bool is_cancelled(const cuda_run &r)
 {
     return r.cancel && block_word(threadIdx.x == 0 ? host_word(r.cancel) : 0) != 0;
 }
 
-/* Wait until all blocks have come here for the n-th time; what they wrote before can be read after. False: stop. Meanwhile
- * another warp lists the segments of the phase after the next one. */
-static __device__ bool gate_pass(const member &m, uint32_t n, bool stop, const cuda_pack *packs)
+/* What blocks have at hand that run several phases. */
+struct ahead {
+    pack_ring packs;
+    work_list *work; /* of the phase at hand */
+    ring_block *ring;
+};
+
+/* Before phase n of the launch, by a warp: what the block has of it, and of the one behind it what the ring brings. */
+static __device__ void phase_list(const member &m, const ahead &a, int32_t n)
 {
     const cuda_run &r = *m.r;
-    const int32_t list = r.first + (int32_t)n + 1;
+    work_make(m, &a.packs.at[n % PACKS], a.work);
+    if (r.first + n + 1 < r.end)
+        segments_list(m, pack_wait(a.packs, n + 1), n + 1);
+}
+
+/* A word of the host takes longer to come than a barrier: where blocks wait for each other, one of them looks now and then. */
+static __device__ bool asks_host(const cuda_run &r, int32_t n)
+{
+    return r.cancel && blockIdx.x == 0 && n % CANCEL_EVERY == 0;
+}
+
+/* Wait until all blocks have come here for the n-th time, to run phase n; what they wrote before can be read after. Meanwhile
+ * that phase is listed, and copying goes on. False: stop. */
+static __device__ bool gate_pass(const member &m, const ahead &a, int32_t n)
+{
+    const cuda_run &r = *m.r;
     block_words *words = block_memory();
     __syncthreads();
     if (threadIdx.x == 0) {
-        if (stop)
+        if (a.work->stop)
             atomicOr(r.gate, GATE_STOP);
         gate_add(r.gate);
     }
-    if (warp_index() == warp_count() - 1 && list < r.end)
-        segments_list(m, &packs[list % PACKS], list);
+    ring_phase(a.ring, n);
+    if (warp_index() == warp_count() - 1)
+        phase_list(m, a, n);
+    __syncthreads();
+    ring_fill(a.ring);
     if (threadIdx.x == 0) {
+        if (asks_host(r, n))
+            a.work->stop |= (int32_t)host_word(r.cancel);
         uint32_t seen;
         do
             seen = gate_read(r.gate);
-        while ((seen & ~GATE_STOP) < n * gridDim.x);
+        while ((seen & ~GATE_STOP) < (uint32_t)n * gridDim.x);
         words->word[0] = (int32_t)seen;
     }
     __syncthreads();
@@ -381,31 +427,31 @@ static __device__ bool gate_pass(const member &m, uint32_t n, bool stop, const c
 
 /* All phases of a launch, between which blocks wait for each other. While one is computed the tables of the phase after the next
  * one come, and the weights of the next one. */
-static __device__ void phases_run(const member &m, cuda_pack *packs)
+static __device__ void phases_run(const member &m, const ahead &a)
 {
     const cuda_run &r = *m.r;
-    ring_block *ring = block_ring();
-    for (int32_t i = r.first; i < r.first + 2; i++)
-        pack_store(r, i, pack_load(r, i), packs);
+    const bool lists = warp_index() == warp_count() - 1;
+    const int32_t n_phase = r.end - r.first;
+    const bool stop = is_cancelled(r);
+    if (lists) {
+        for (int32_t n = 0; n < n_phase && n < PACKS - 1; n++)
+            pack_copy(r, a.packs, n);
+        segments_list(m, pack_wait(a.packs, 0), 0);
+        phase_list(m, a, 0);
+        a.work->stop = stop;
+    }
     __syncthreads();
-    for (int32_t i = r.first; i < r.first + 2 && i < r.end; i++)
-        if (warp_index() == 0)
-            segments_list(m, &packs[i % PACKS], i);
-    __syncthreads();
-    for (int32_t i = r.first; i < r.end; i++) {
-        const cuda_pack *pack = &packs[i % PACKS];
-        const pack_part part = pack_load(r, i + 2);
-        const bool stop = asks_host(r, i) && is_cancelled(r);
-        ring_phase(ring, i);
-        __syncthreads();
-        ring_fill(ring);
-        if (!stop)
-            phase_run<false>(m, tables_of(r, pack->at, pack), pack->at);
-        pack_store(r, i + 2, part, packs);
-        if (i + 1 < r.end && !gate_pass(m, (uint32_t)(i + 1 - r.first), stop, packs))
+    ring_fill(a.ring);
+    for (int32_t n = 0; n < n_phase; n++) {
+        const cuda_pack *pack = &a.packs.at[n % PACKS];
+        if (lists && n + 2 < n_phase)
+            pack_copy(r, a.packs, n + 2);
+        if (!a.work->stop)
+            phase_run<false>(m, pack->at, pack, a.work);
+        if (n + 1 < n_phase && !gate_pass(m, a, n + 1))
             break;
     }
-    copies_wait<0>();
+    ring_close(a.ring);
 }
 
 /* ---- what a card is launched with (CUDA_GRIDS) ---- */
@@ -424,23 +470,29 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     __shared__ kargs own;
     __shared__ cuda_run run;
     __shared__ member m;
+    __shared__ uint64_t full[PACKS];
+    __shared__ work_list work;
     char *ring = dynamic + PACKS_BYTES;
-    char *after = r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count()) : ring;
+    char *after = r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count(), r.ring) : ring;
     char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : after;
     if (threadIdx.x == 0) {
         run = r;
         m = member{&run,
                    {(int)blockIdx.x, (int)gridDim.x, block + r.local_bytes,
                     (size_t)(r.block_bytes - r.local_bytes)},
+                   share_inverse(gridDim.x),
                    block,
                    times_of(r, 1),
                    &own};
+        UNROLLED(1)
+        for (int i = 0; i < PACKS; i++)
+            barrier_make(&full[i], COPY_ARRIVALS);
     }
-    ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.first);
+    ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring);
     if (r.pack)
-        phases_run(m, (cuda_pack *)dynamic);
+        phases_run(m, ahead{{(cuda_pack *)dynamic, full}, &work, block_ring()});
     else if (!is_cancelled(run))
-        phase_run<false>(m, tables_of(run, run.phase[run.first], NULL), run.phase[run.first]);
+        phase_run<false>(m, run.phase[run.first], NULL, NULL);
 }
 
 /* Images made for one plan have phases alone. */
@@ -456,11 +508,12 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_LIGHT_BLOCKS)
     __shared__ kargs own;
     member m = {&r,
                 {(int)blockIdx.x, (int)gridDim.x, dynamic, (size_t)r.block_bytes},
+                share_inverse(gridDim.x),
                 dynamic,
                 times_of(r, CUDA_LIGHT_BLOCKS),
                 &own};
     if (!is_cancelled(r))
-        phase_run<true>(m, tables_of(r, r.phase[r.first], NULL), r.phase[r.first]);
+        phase_run<true>(m, r.phase[r.first], NULL, NULL);
 }
 
 /* The weights of a phase of squares as bf16. */

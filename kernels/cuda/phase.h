@@ -47,12 +47,12 @@ typedef struct {
     int64_t rows;         /* kargs.n[0], of the call */
     int32_t shape;        /* of the bucket's */
     uint32_t local, tile; /* which operands are such: bit i is in[i], bit K_IN_MAX + i is out[i] */
-    int32_t item;         /* of the bucket: which it belongs to */
-    /* Of a linear whose weights come through the ring: how rows are cut (rows 0: they do not), from row to row, rows of a
-     * unit and of all. */
+    int32_t item, number; /* of the bucket: which it belongs to, and which it is */
+    /* Of a linear: sizes, which so need not be in the text of a shape; and if its weights come through the ring how rows are
+     * cut (rows 0: they do not). */
+    int32_t linear_out, linear_in, tile_cols;
     cuda_cut cut;
-    int64_t pitch;
-    int32_t unit_rows, all_rows;
+    int64_t x_pitch, pitch, out_pitch; /* of x, of the weights */
 } cuda_step;
 
 typedef struct {
@@ -76,6 +76,7 @@ enum { PACK_ITEMS = 12, PACK_STEPS = 16 };
 
 typedef struct {
     cuda_phase at;
+    int64_t fill; /* to whole 16 bytes, by which it is copied */
     cuda_item item[PACK_ITEMS];
     cuda_step step[PACK_STEPS];
 } cuda_pack;
@@ -100,9 +101,9 @@ typedef struct {
     char *
         blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory, behind the packs */
     uint64_t block_bytes, local_bytes; /* values, then scratch */
-    int32_t ring;                      /* not 0: there is one, in front of the block's memory: */
-    uint32_t ring_x;                   /* so many bytes for x, then the slots */
-    uint32_t *gate;                    /* how many blocks came to it; 0 before the launch */
+    int32_t ring;    /* slots of a warp. Not 0: there is a ring, in front of the block's memory: */
+    uint32_t ring_x; /* so many bytes for x, then the slots */
+    uint32_t *gate;  /* how many blocks came to it; 0 before the launch */
     const uint32_t
         *cancel;  /* not 0: leave out what is left; memory of the host. NULL: nothing does */
     uint64_t *ns; /* [blocks][n_step]: added to, the time of each step; NULL: not measured */

@@ -5,17 +5,15 @@
  * also those of the next phase while it computes, or waits for, what these are multiplied with. Nobody else waits for
  * a warp's copies.
  *
- * What a block will multiply in a phase, in order, are its segments: some rows of a matrix. They are listed when the phase
+ * What a block will multiply in a phase, in order, are its segments: some rows of a matrix. They are listed before the phase
  * before begins (phase.cu). Of a segment a warp has every so many groups of rows; a group is cut into chunks (ring_size.h).
  *
- * Copies are counted in groups: a wait leaves all but so many. A warp ends a group with every slot that comes free, copied into
- * or not, and RING_SLOTS of them when the ring is filled anew, so that the oldest chunk is there when all but RING_SLOTS - 1
- * are. */
+ * A slot has a barrier, which counts what is copied into it. Slots are filled and used in turn, so that one parity says
+ * for which time round the warp waits. */
 #ifndef WEFT_KERNELS_CUDA_RING_CUDA_CUH
 #define WEFT_KERNELS_CUDA_RING_CUDA_CUH
 
-#include "kernels/cuda/block_cuda.cuh"
-#include "kernels/cuda/copy_cuda.cuh"
+#include "kernels/cuda/barrier_cuda.cuh"
 #include "kernels/cuda/ring_size.h"
 
 struct ring_segment {
@@ -34,7 +32,8 @@ struct ring_warp {
     int32_t left, chunk,
         rows_left; /* chunks of it; of the group that were copied; rows from the group on */
     int32_t phase, segment; /* which it is */
-    int32_t put, get;       /* bytes from the warp's first slot */
+    int32_t put, get;       /* slots: where it copies to, and multiplies from */
+    uint32_t parity;        /* of the time that slot `get` is waited for */
     int32_t pending;        /* slots that are copied into */
     int32_t taken;          /* segments of the phase at hand that it has begun to multiply */
 };
@@ -46,6 +45,8 @@ struct ring_block {
     char *memory;        /* the warps' slots; NULL: there is no ring */
     char *x;             /* in front of them: what the phase multiplies with, */
     const void *x_of;    /* and what that was made of */
+    int32_t slots;       /* of a warp */
+    uint64_t full[RING_WARPS][RING_SLOTS];
     ring_warp warp[RING_WARPS];
 };
 
@@ -58,7 +59,7 @@ static __device__ inline ring_block *block_ring(void)
 /* The warp's first slot. */
 static __device__ inline shared_place ring_slots(const ring_block *r)
 {
-    return shared_at(r->memory) + warp_index() * (RING_SLOTS * RING_SLOT);
+    return shared_at(r->memory) + warp_index() * r->slots * RING_SLOT;
 }
 
 /* ---- copying ---- */
@@ -95,53 +96,37 @@ static __device__ inline bool ring_segment_next(const ring_block *r, ring_warp &
     return true;
 }
 
-/* The bytes of a chunk. Most are of one piece, or two rows of 2 KB. */
-static __device__ inline void ring_chunk_copy(const ring_warp &w, shared_place slots)
+/* The bytes of a chunk: of one piece, or of one for each row. */
+static __device__ inline void ring_chunk_copy(ring_block *r, const ring_warp &w, shared_place slots)
 {
-    enum { LINE = WARP * 16, LINES = RING_SLOT / LINE, TWO_ROWS = 2048 };
-    const int lane = lane_index() * 16, rows = w.rows < w.rows_left ? w.rows : w.rows_left;
-    const shared_place to = slots + w.put + lane;
-    const char *from = w.from + lane;
-    if (w.chunks == 1 || w.rows == 1) {
-        const int left = rows * w.bytes - lane;
-        UNROLL
-        for (int i = 0; i < LINES; i++)
-            if (i * LINE < left)
-                copy_16(to + i * LINE, from + i * LINE);
-    } else if (w.bytes == TWO_ROWS && rows == 2) {
-        UNROLL
-        for (int i = 0; i < TWO_ROWS / LINE; i++) {
-            copy_16(to + i * LINE, from + i * LINE);
-            copy_16(to + TWO_ROWS + i * LINE, from + w.pitch + i * LINE);
-        }
-    } else {
-        for (int row = 0; row < rows; row++)
-            for (int i = lane; i < w.bytes; i += LINE)
-                copy_16(to - lane + row * w.bytes + i, from - lane + row * w.pitch + i);
-    }
+    const int rows = w.rows < w.rows_left ? w.rows : w.rows_left;
+    const bool whole = w.chunks == 1;
+    const shared_place to = slots + w.put * RING_SLOT;
+    uint64_t *full = &r->full[warp_index()][w.put];
+    copy_expect(full, rows * w.bytes);
+    UNROLLED(1)
+    for (int row = 0; row < (whole ? 1 : rows); row++)
+        copy_bytes(full, to + row * w.bytes, w.from + row * w.pitch,
+                   whole ? rows * w.bytes : w.bytes);
+    copy_end(full);
 }
 
-static __device__ inline int ring_after(int slot)
+/* The next chunk into the next slot, if there is one. */
+static __device__ inline bool ring_copy(ring_block *r, ring_warp &w, shared_place slots)
 {
-    return slot == (RING_SLOTS - 1) * RING_SLOT ? 0 : slot + RING_SLOT;
-}
-
-/* The next chunk into the next slot, if there is one; either way a group of copies ends. */
-static __device__ inline void ring_copy(const ring_block *r, ring_warp &w, shared_place slots)
-{
-    if (w.left > 0 || ring_segment_next(r, w)) {
-        ring_chunk_copy(w, slots);
-        w.left--;
-        w.from += w.bytes;
-        if (++w.chunk == w.chunks) {
-            w.chunk = 0;
-            w.from += w.on;
-            w.rows_left -= warp_count() * w.rows;
-        }
-        w.put = ring_after(w.put);
-        w.pending++;
+    if (w.left == 0 && !ring_segment_next(r, w))
+        return false;
+    ring_chunk_copy(r, w, slots);
+    w.left--;
+    w.from += w.bytes;
+    if (++w.chunk == w.chunks) {
+        w.chunk = 0;
+        w.from += w.on;
+        w.rows_left -= warp_count() * w.rows;
     }
-    copies_group();
+    w.put = w.put + 1 < r->slots ? w.put + 1 : 0;
+    w.pending++;
+    return true;
 }
 
 static __device__ inline void ring_save(ring_block *r, const ring_warp &w)
@@ -153,75 +138,95 @@ static __device__ inline void ring_save(ring_block *r, const ring_warp &w)
 }
 
 /* All slots that are free, by each warp. */
-static __device__ inline void ring_fill(ring_block *r)
+static __device__ APART void ring_fill(ring_block *r)
 {
     if (!r->memory)
         return;
     ring_warp w = r->warp[warp_index()];
-    const int full = w.pending;
-    if (full < RING_SLOTS) {
-        const shared_place slots = ring_slots(r);
-        UNROLLED(1)
-        for (int i = 0; i < RING_SLOTS - full; i++)
-            ring_copy(r, w, slots);
-        for (int i = 0; i < full; i++)
-            copies_group();
-        ring_save(r, w);
-    }
+    const shared_place slots = ring_slots(r);
+    UNROLLED(1)
+    while (w.pending < r->slots && ring_copy(r, w, slots))
+        ;
+    ring_save(r, w);
 }
 
 /* ---- multiplying ---- */
 
 /* The chunk that is next to be multiplied. */
-static __device__ inline shared_place ring_chunk(const ring_warp &w, shared_place slots)
+static __device__ inline shared_place ring_chunk(ring_block *r, const ring_warp &w,
+                                                 shared_place slots)
 {
-    copies_wait<RING_SLOTS - 1>();
-    __syncwarp();
-    return slots + w.get;
+    barrier_wait(&r->full[warp_index()][w.get], w.parity);
+    return slots + w.get * RING_SLOT;
 }
 
-/* It has been; its slot is free. */
-static __device__ inline void ring_used(const ring_block *r, ring_warp &w, shared_place slots)
+static __device__ inline void ring_step(const ring_block *r, ring_warp &w)
 {
+    w.get = w.get + 1 < r->slots ? w.get + 1 : 0;
+    w.parity ^= w.get == 0;
+}
+
+/* It has been, and made `result`: only then its slot is free. */
+static __device__ inline void ring_used(ring_block *r, ring_warp &w, shared_place slots,
+                                        float result)
+{
+    used_before(result);
     __syncwarp();
-    w.get = ring_after(w.get);
+    ring_step(r, w);
     w.pending--;
     ring_copy(r, w, slots);
 }
 
-/* Are these rows what the block's next segment has? The same for all warps. */
-static __device__ inline bool ring_takes(const ring_block *r, const char *w, int rows)
+/* The block's next segment, if that has these rows; else NULL. The same for all warps. */
+static __device__ inline const ring_segment *ring_takes(const ring_block *r, const char *w,
+                                                        int rows)
 {
     if (!r->memory)
-        return false;
+        return NULL;
     const int i = r->warp[warp_index()].taken;
     const ring_segment *s = &r->list[r->phase & 1][i];
-    return i < r->n[r->phase & 1] && s->w == w && s->rows == rows;
+    return i < r->n[r->phase & 1] && s->w == w && s->rows == rows ? s : NULL;
 }
 
 /* ---- phases ---- */
 
 /* By all threads, before the first list. memory NULL: without a ring. */
-static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_bytes, int phase)
+static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_bytes, int slots)
 {
     if (threadIdx.x == 0) {
+        r->slots = slots;
         r->x = memory;
         r->memory = memory ? memory + x_bytes : NULL;
         r->x_of = NULL;
         r->n[0] = r->n[1] = 0;
-        r->phase = phase;
-        r->last = phase - 1;
+        r->phase = 0;
+        r->last = -1;
     }
     if (lane_index() == 0 && warp_index() < RING_WARPS) {
         ring_warp w = {};
-        w.phase = phase;
         w.segment = -1;
         r->warp[warp_index()] = w;
+        UNROLLED(1)
+        for (int i = 0; i < slots; i++)
+            barrier_make(&r->full[warp_index()][i], COPY_ARRIVALS);
     }
+    barriers_made();
     __syncthreads();
 }
 
-/* A phase begins. */
+/* All that is on its way has come: nothing is written into a block's memory when it is gone. */
+static __device__ inline void ring_close(ring_block *r)
+{
+    if (!r->memory)
+        return;
+    ring_warp w = r->warp[warp_index()];
+    for (; w.pending > 0; w.pending--) {
+        ring_chunk(r, w, 0);
+        ring_step(r, w);
+    }
+}
+
+/* A phase begins, of which it is known what to copy before it is computed. */
 static __device__ inline void ring_phase(ring_block *r, int phase)
 {
     if (threadIdx.x == 0) {

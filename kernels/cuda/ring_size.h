@@ -5,15 +5,18 @@
 #include "kernels/kernels.h"
 
 enum {
-    RING_WARPS = 8,    /* of a block, at most */
-    RING_SLOT = 4608,  /* bytes of a chunk, at most */
-    RING_SLOTS = 4,    /* chunks of a warp that are under way */
+    RING_WARPS = 8,   /* of a block, at most */
+    RING_SLOT = 4608, /* bytes of a chunk, at most */
+    RING_SLOTS = 4,   /* chunks of a warp that are under way, at most; */
+    RING_SLOTS_LEAST = 2,
     RING_SEGMENTS = 8, /* of a phase that a block knows, at most */
     RING_X_COLS = 256, /* 8-bit activations: columns of a block, */
     RING_X_BLOCK =
-        304, /* and its bytes: codes, sums of 32 as i16 [8], a scale; 19 times 16: so blocks lie in different banks */
-    RING_X_SUMS = 256,
-    RING_X_SCALE = 272
+        336, /* and its bytes: codes, sums of 32 and of 16 of them, a scale; 21 times 16: so blocks lie in
+                            different banks */
+    RING_X_SUMS = 256,   /* i16 [8] */
+    RING_X_HALVES = 272, /* i16 [16] */
+    RING_X_SCALE = 304
 };
 
 /* A chunk: `bytes` of each of `rows` rows. `chunks` of them have all columns of these. rows 0: they cannot be cut. */
@@ -81,9 +84,9 @@ K_FN int64_t cuda_ring_x_bytes(dtype type, int64_t n)
                                             : (n + RING_X_COLS - 1) / RING_X_COLS * RING_X_BLOCK;
 }
 
-K_FN int64_t cuda_ring_bytes(int64_t warps)
+K_FN int64_t cuda_ring_bytes(int64_t warps, int64_t slots)
 {
-    return warps * RING_SLOTS * RING_SLOT;
+    return warps * slots * RING_SLOT;
 }
 
 #endif

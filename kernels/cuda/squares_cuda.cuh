@@ -7,80 +7,9 @@
 #ifndef WEFT_KERNELS_CUDA_SQUARES_CUDA_CUH
 #define WEFT_KERNELS_CUDA_SQUARES_CUDA_CUH
 
+#include "kernels/cuda/barrier_cuda.cuh"
 #include "kernels/cuda/linear_mma_cuda.cuh"
 #include "kernels/cuda/phase.h"
-
-/* ---- barriers ----
- *
- * A barrier is passed when as many have arrived as it was made for; then it is one for the next time. It is waited for by the
- * parity of that time. */
-
-#ifdef __CUDACC__
-static __device__ inline void barrier_make(uint64_t *b, int n)
-{
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_at(b)), "r"(n) : "memory");
-}
-
-static __device__ inline void barrier_arrive(uint64_t *b)
-{
-    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared.b64 t, [%0];\n}" ::"r"(shared_at(b))
-                 : "memory");
-}
-
-/* When this thread's copies so far are done. */
-static __device__ inline void barrier_arrive_copied(uint64_t *b)
-{
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_at(b)) : "memory");
-}
-
-static __device__ inline bool barrier_passed(uint64_t *b, uint32_t parity)
-{
-    uint32_t passed;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
-                 "selp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(passed)
-                 : "r"(shared_at(b)), "r"(parity)
-                 : "memory");
-#else
-    asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
-                 "selp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(passed)
-                 : "r"(shared_at(b)), "r"(parity)
-                 : "memory");
-#endif
-    return passed != 0;
-}
-#else
-/* How many it is for, how many are missing, and the parity of the time that it is waiting in. */
-static inline void barrier_make(uint64_t *b, int n)
-{
-    *b = (uint64_t)n << 32 | (uint64_t)n << 1;
-}
-
-static inline void barrier_arrive(uint64_t *b)
-{
-    uint64_t n = *b >> 32, missing = (*b >> 1 & 0x7fffffff) - 1, parity = *b & 1;
-    *b = missing ? n << 32 | missing << 1 | parity : n << 32 | n << 1 | (parity ^ 1);
-}
-
-static inline void barrier_arrive_copied(uint64_t *b)
-{
-    barrier_arrive(b);
-}
-
-static inline bool barrier_passed(uint64_t *b, uint32_t parity)
-{
-    __nanosleep(0); /* others run */
-    return (*b & 1) != parity;
-}
-#endif
-
-static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
-{
-    while (!barrier_passed(b, parity))
-        ;
-}
 
 /* Registers, from those who fill to those who multiply. */
 #if defined(__CUDACC__) && defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -214,15 +214,20 @@ static int32_t add_shape(cuda_bucket *c, const kargs *k, int32_t row)
     return i;
 }
 
+static void size_linear(const kargs *k, cuda_step *s)
+{
+    s->linear_out = (int32_t)k->size.linear.out;
+    s->linear_in = (int32_t)k->size.linear.in;
+    s->tile_cols = (int32_t)k->tile;
+    s->x_pitch = k->pitch[0];
+    s->pitch = k->pitch[1];
+    s->out_pitch = k->out_pitch[0];
+}
+
 /* Weights that come through the ring, if they can be cut. */
 static void cut_step(cuda_bucket *c, const kargs *k, const kernel_row *row, cuda_step *s)
 {
-    if (row->op != KOP_linear)
-        return;
     s->cut = cuda_cut_of(row->type, k->size.linear.in, k->pitch[1]);
-    s->pitch = k->pitch[1];
-    s->unit_rows = (int32_t)(k->tile ? k->tile : k->size.linear.out);
-    s->all_rows = (int32_t)k->size.linear.out;
     if ((uintptr_t)k->in[1] % 16 != 0)
         s->cut.rows = 0;
     size_t x = align_up((size_t)cuda_ring_x_bytes(row->type, k->size.linear.in));
@@ -240,12 +245,15 @@ static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at
     c->steps[i] = (cuda_step){.code = k.code,
                               .cell = k.cell,
                               .rows = k.n[0],
+                              .number = i,
                               .shape = add_shape(c, &k, (int32_t)(c->rows[i] - cuda_row_table)),
                               .local = c->own[i].local,
                               .tile = c->own[i].tile};
     memcpy(c->steps[i].in, k.in, sizeof k.in);
     memcpy(c->steps[i].out, k.out, sizeof k.out);
-    if (s->per_row == 1 && c->rows[i]->most == 1)
+    if (c->rows[i]->op == KOP_linear)
+        size_linear(&k, &c->steps[i]);
+    if (c->rows[i]->op == KOP_linear && s->per_row == 1 && c->rows[i]->most == 1)
         cut_step(c, &k, c->rows[i], &c->steps[i]);
     k.cell = s->cell >= 0 ? e->cells + s->cell : NULL; /* those that can be looked at here */
     k.lora = e->lora;
@@ -294,12 +302,17 @@ static cu_result blocks_fit(const cuda_device *d, const cuda_kernel *k, size_t s
                                                                   PACKS_BYTES + shared);
 }
 
-/* A ring, where shared memory has room for it beside the block's own. */
+/* A ring, where shared memory has room for it beside the block's own: of as many slots as fit. */
 static void choose_ring(cuda_bucket *c)
 {
-    const size_t ring = c->ring_x + (size_t)cuda_ring_bytes(CUDA_BLOCK / 32);
-    bool fits = c->ring_x > 0 && c->shared > 0 && c->shared + ring <= c->kernel->shared_bytes;
-    c->ring_bytes = fits ? ring : 0;
+    c->ring_bytes = 0;
+    for (int slots = RING_SLOTS; slots >= RING_SLOTS_LEAST && c->ring_bytes == 0; slots--) {
+        const size_t ring = c->ring_x + (size_t)cuda_ring_bytes(CUDA_BLOCK / 32, slots);
+        if (c->ring_x > 0 && c->shared > 0 && c->shared + ring <= c->kernel->shared_bytes) {
+            c->ring_bytes = ring;
+            c->ring_slots = slots;
+        }
+    }
 }
 
 /* Calls of few rows are over in microseconds, of which launches would be the most: their phases are one launch, and blocks wait

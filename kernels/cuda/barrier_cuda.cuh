@@ -1,0 +1,147 @@
+/* barrier_cuda.cuh - barriers in shared memory, and copies that they count.
+ *
+ * A barrier is passed when as many have arrived as it was made for; then it is one for the next time. It is waited for by the
+ * parity of that time. */
+#ifndef WEFT_KERNELS_CUDA_BARRIER_CUDA_CUH
+#define WEFT_KERNELS_CUDA_BARRIER_CUDA_CUH
+
+#include "kernels/cuda/block_cuda.cuh"
+#include "kernels/cuda/copy_cuda.cuh"
+
+#ifdef __CUDACC__
+static __device__ inline void barrier_make(uint64_t *b, int n)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_at(b)), "r"(n) : "memory");
+}
+
+static __device__ inline void barrier_arrive(uint64_t *b)
+{
+    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared.b64 t, [%0];\n}" ::"r"(shared_at(b))
+                 : "memory");
+}
+
+/* When this thread's copies so far are done. */
+static __device__ inline void barrier_arrive_copied(uint64_t *b)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_at(b)) : "memory");
+}
+
+static __device__ inline bool barrier_passed(uint64_t *b, uint32_t parity)
+{
+    uint32_t passed;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(passed)
+                 : "r"(shared_at(b)), "r"(parity)
+                 : "memory");
+#else
+    asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, p;\n}"
+                 : "=r"(passed)
+                 : "r"(shared_at(b)), "r"(parity)
+                 : "memory");
+#endif
+    return passed != 0;
+}
+#else
+/* How many it is for, how many are missing, and the parity of the time that it is waiting in. */
+static inline void barrier_make(uint64_t *b, int n)
+{
+    *b = (uint64_t)n << 32 | (uint64_t)n << 1;
+}
+
+static inline void barrier_arrive(uint64_t *b)
+{
+    uint64_t n = *b >> 32, missing = (*b >> 1 & 0x7fffffff) - 1, parity = *b & 1;
+    *b = missing ? n << 32 | missing << 1 | parity : n << 32 | n << 1 | (parity ^ 1);
+}
+
+static inline void barrier_arrive_copied(uint64_t *b)
+{
+    barrier_arrive(b);
+}
+
+static inline bool barrier_passed(uint64_t *b, uint32_t parity)
+{
+    __nanosleep(0); /* others run */
+    return (*b & 1) != parity;
+}
+#endif
+
+static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
+{
+    while (!barrier_passed(b, parity))
+        ;
+}
+
+/* By those who made barriers, before others meet them: copies are to see them too. */
+static __device__ inline void barriers_made(void)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/* Nothing below comes before x is there. */
+static __device__ inline void used_before(float x)
+{
+#ifdef __CUDACC__
+    asm volatile("" ::"f"(x) : "memory");
+#else
+    (void)x;
+#endif
+}
+
+/* ---- copies that a barrier counts ----
+ *
+ * By a warp, to shared memory: all lanes call. Cards from sm_90 on copy all bytes at one lane's word, which also says how many
+ * bytes the barrier has to wait for; on others each lane copies 16 bytes at a time. The barrier is made for COPY_ARRIVALS. */
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
+enum { COPY_ARRIVALS = 1 };
+
+/* So many bytes will come. */
+static __device__ inline void copy_expect(uint64_t *b, int bytes)
+{
+    if (lane_index() == 0)
+        asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.expect_tx.shared.b64 t, [%0], %1;\n}" ::"r"(
+                         shared_at(b)),
+                     "r"(bytes)
+                     : "memory");
+}
+
+/* Some of them, a multiple of 16. */
+static __device__ inline void copy_bytes(uint64_t *b, shared_place to, const char *from, int bytes)
+{
+    if (lane_index() == 0)
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], "
+            "%2, [%3];" ::"r"(to),
+            "l"(global_at(from)), "r"(bytes), "r"(shared_at(b))
+            : "memory");
+}
+
+/* All of them are on their way. */
+static __device__ inline void copy_end(uint64_t *)
+{
+}
+#else
+enum { COPY_ARRIVALS = WARP };
+
+static __device__ inline void copy_expect(uint64_t *, int)
+{
+}
+
+static __device__ inline void copy_bytes(uint64_t *, shared_place to, const char *from, int bytes)
+{
+    for (int i = lane_index() * 16; i < bytes; i += WARP * 16)
+        copy_16(to + i, from + i);
+}
+
+static __device__ inline void copy_end(uint64_t *b)
+{
+    barrier_arrive_copied(b);
+}
+#endif
+
+#endif
