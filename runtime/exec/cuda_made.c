@@ -44,6 +44,7 @@ static void write_text(const exec *e, arena *a, making *m)
                                      .cell = s->cell >= 0 ? e->cells + s->cell : NULL,
                                      .code = s->n_code ? e->p->code + s->code : NULL,
                                      .map = c->rows[i]->op == KOP_map,
+                                     .linear = c->rows[i]->op == KOP_linear,
                                      .lora = e->lora != NULL,
                                      .one_row = c->plan->n_tok_max == 1};
         m->shape[i] = cuda_text_add(&m->text, &step);

@@ -41,39 +41,49 @@ static void put_field(strbuf *b, const char *name, int at, int64_t x)
 
 /* ---- operands ---- */
 
-/* Where a block has its own values is not the same in all layers: a number there would make a copy of everything behind it. */
+enum { LINEAR_IN = 3 };
+
+/* Whether an operand is a value of the block's own is not the same in all layers, nor of all linears: a number there would make a
+ * copy of everything behind it. */
 static void put_operand(strbuf *b, const cuda_text_step *s, bool in, int i)
 {
-    const int bit = in ? i : K_IN_MAX + i;
     const char *name = in ? "in" : "out", *type = in ? "const void *" : "void *";
     const plan_space space = in ? s->of->in[i].space : s->of->out[i].space;
-    if (space == SPACE_NONE)
-        return;
-    strbuf_add(b, "    k.%s[%d] = ", name, i);
-    if (s->own->local >> bit & 1)
-        strbuf_add(b, "m.block + (uintptr_t)s->%s[%d]", name, i);
-    else if (s->own->tile >> bit & 1)
-        strbuf_add(b,
-                   "(%s)((uintptr_t)m.block + (uintptr_t)s->%s[%d] - (uintptr_t)(begin * %" PRId64
-                   "L * TILE_ELEM_BYTES))",
-                   type, name, i, s->k->tile);
-    else
-        strbuf_add(b, "s->%s[%d]", name, i);
-    strbuf_add(b, ";\n");
+    if (space != SPACE_NONE || s->linear)
+        strbuf_add(
+            b, "    k.%s[%d] = (%s)operand_at(m, s, %d, (uintptr_t)s->%s[%d], begin * k.tile);\n",
+            name, i, type, in ? i : K_IN_MAX + i, name, i);
+}
+
+static void put_type(strbuf *b, const cuda_text_step *s, int i)
+{
+    if (s->of->in[i].space != SPACE_NONE && s->k->type[i] != 0)
+        strbuf_add(b, "    k.type[%d] = (dtype)%d;\n", i, (int)s->k->type[i]);
 }
 
 static void put_operands(strbuf *b, const cuda_text_step *s)
 {
     for (int i = 0; i < K_IN_MAX; i++) {
         put_operand(b, s, true, i);
-        if (s->of->in[i].space != SPACE_NONE && s->k->type[i] != 0)
-            strbuf_add(b, "    k.type[%d] = (dtype)%d;\n", i, (int)s->k->type[i]);
+        put_type(b, s, i);
         put_field(b, "pitch", i, s->k->pitch[i]);
     }
     for (int i = 0; i < s->of->n_out; i++) {
         put_operand(b, s, false, i);
         put_field(b, "out_pitch", i, s->k->out_pitch[i]);
     }
+}
+
+/* All linears of a type are one shape: their code is long, and they are many. */
+static void put_linear(strbuf *b, const cuda_text_step *s)
+{
+    strbuf_add(b, "    k.n[1] = s->linear_out;\n    k.n[2] = s->linear_in;\n"
+                  "    k.tile = s->tile_cols;\n    k.pitch[0] = s->x_pitch;\n"
+                  "    k.pitch[1] = s->pitch;\n    k.out_pitch[0] = s->out_pitch;\n");
+    for (int i = 0; i < LINEAR_IN; i++)
+        put_operand(b, s, true, i);
+    put_operand(b, s, false, 0);
+    put_type(b, s, 1);
 }
 
 static void put_cell(strbuf *b, const kcell *c)
@@ -96,14 +106,18 @@ static void put_cell(strbuf *b, const kcell *c)
     strbuf_add(b, "    k.cell = &cell;\n");
 }
 
-/* Sizes, choices, scalars: n[0] is the number of rows. */
+static void put_rows(strbuf *b, const cuda_text_step *s)
+{
+    if (s->one_row || s->of->rows == ROWS_FIXED)
+        put_field(b, "n", 0, s->k->n[0]);
+    else
+        strbuf_add(b, "    k.n[0] = s->rows;\n");
+}
+
+/* Sizes, choices, scalars. */
 static void put_sizes(strbuf *b, const cuda_text_step *s)
 {
     const kargs *k = s->k;
-    if (s->one_row || s->of->rows == ROWS_FIXED)
-        put_field(b, "n", 0, k->n[0]);
-    else
-        strbuf_add(b, "    k.n[0] = s->rows;\n");
     for (int i = 1; i < K_SIZES_MAX; i++)
         put_field(b, "n", i, k->n[i]);
     for (int i = 0; i < K_WORDS_MAX; i++)
@@ -224,8 +238,13 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
 {
     strbuf_add(b, "(const member &m, const cuda_step *s, int64_t begin, int64_t end)\n{\n"
                   "    kargs k = {};\n");
-    put_operands(b, s);
-    put_sizes(b, s);
+    put_rows(b, s);
+    if (s->linear) {
+        put_linear(b, s);
+    } else {
+        put_sizes(b, s);
+        put_operands(b, s);
+    }
     if (s->cell)
         put_cell(b, s->cell);
     strbuf_add(b, "    k.batch = m.r->batch;\n");

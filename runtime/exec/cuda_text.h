@@ -2,8 +2,8 @@
  *
  * All that is the same in every call is a number in the text: sizes, pitches, types, choices, scalars, tiles, how a cell's
  * pages lie, which operands there are, where a block's own values are; with at most one row, the number of rows too. The compiler
- * then leaves out what this plan never does. Addresses come from the step. Steps that have the same text are one shape, as
- * those of all layers are, as a rule. */
+ * then leaves out what this plan never does. Addresses come from the step, and so do the sizes of linears. Steps that have the same
+ * text are one shape, as those of all layers are, as a rule. */
 #ifndef WEFT_RUNTIME_EXEC_CUDA_TEXT_H
 #define WEFT_RUNTIME_EXEC_CUDA_TEXT_H
 
@@ -17,9 +17,10 @@ typedef struct {
     const char *symbol; /* its kernel */
     const plan_step *of;
     const exec_spaces *own;
-    const kcell *cell;       /* that can be looked at; NULL: it has none */
-    const kinstr *code;      /* the same, [n_code] */
-    bool map, lora, one_row; /* is it a map? are there adapters? has no call more than one row? */
+    const kcell *cell;  /* that can be looked at; NULL: it has none */
+    const kinstr *code; /* the same, [n_code] */
+    bool map, linear;   /* is it one? */
+    bool lora, one_row; /* are there adapters? has no call more than one row? */
 } cuda_text_step;
 
 typedef struct {
