@@ -38,6 +38,13 @@ enum { WARP = 32, WARPS_MAX = 32 };
 
 #define ALL_LANES 0xffffffffu
 
+/* A function for what few steps need, out of the way of the code that all of them run: one copy, in any image. */
+#ifdef __CUDACC__
+#define COLD __noinline__
+#else
+#define COLD
+#endif
+
 /* The kernels' own static shared memory, all of it: what lives from one block-wide sum or list to the next. */
 union block_words {
     double sum[WARPS_MAX];
@@ -177,11 +184,22 @@ static __device__ inline float *row_out(const kargs *k, int i, int64_t row)
     return (float *)((char *)k->out[i] + row * k->out_pitch[i]);
 }
 
-/* n floats by all threads of the block. */
-static __device__ inline void copy_floats(float *to, const float *from, int64_t n)
+/* kpart_of, of a range that is not empty. Where a call has one row, which images made for a plan know, so does the part. */
+static __device__ inline kpart part_of(const kargs *k, int64_t width, int64_t begin, int64_t end)
 {
-    for (int64_t i = threadIdx.x; i < n; i += block_threads())
-        to[i] = from[i];
+    if (k->n[0] == 1 && k->tile == 0)
+        return kpart{0, 1, 0, width};
+    return kpart_of(k, width, begin, end);
+}
+
+/* Four floats that are loaded and stored at once, from and to multiples of 16 bytes. */
+struct alignas(16) floats4 {
+    float x[4];
+};
+
+static __device__ inline bool is_aligned(const void *p)
+{
+    return ((uintptr_t)p & 15) == 0;
 }
 
 #endif

@@ -10,14 +10,19 @@ static __device__ ONE_COPY void k_embed_cuda(const kargs *k, const kthread *, in
                                              int64_t end)
 {
     const int32_t *ids = (const int32_t *)k->in[1]; /* [rows] */
-    int64_t width = k->size.embed.width, eights = (width + EIGHT - 1) / EIGHT;
-    for (int64_t at = threadIdx.x; at < (end - begin) * eights; at += block_threads()) {
-        int64_t row = begin + at / eights, c = at % eights * EIGHT;
+    const uint32_t width = (uint32_t)k->size.embed.width, eights = (width + EIGHT - 1) / EIGHT;
+    const kpart p = part_of(k, width, begin, end);
+    UNROLLED(1)
+    for (uint32_t at = threadIdx.x; at < (p.row_end - p.row) * eights; at += block_threads()) {
+        const uint32_t i = at / eights, c = (at - i * eights) * EIGHT;
+        const int64_t row = p.row + i;
         const uint8_t *from = (const uint8_t *)k->in[0] + ids[row] * k->pitch[0];
-        eight_floats e = eight_of(k->type[0], from, (uint32_t)c, (uint32_t)width);
+        const eight_floats e = eight_of(k->type[0], from, c, width);
         float *out = row_out(k, 0, row) + c;
-        for (int i = 0; i < EIGHT && c + i < width; i++)
-            out[i] = e.w[i];
+        UNROLL
+        for (uint32_t j = 0; j < EIGHT; j++)
+            if (c + j < width)
+                out[j] = e.w[j];
     }
 }
 
@@ -51,12 +56,31 @@ static __device__ ONE_COPY void k_concat_cuda(const kargs *k, const kthread *, i
     }
 }
 
+static __device__ COLD void copy_row_any(float *to, const float *from, int n)
+{
+    for (int i = (int)threadIdx.x; i < n; i += block_threads())
+        to[i] = from[i];
+}
+
+/* n floats by all threads of the block. */
+static __device__ inline void copy_row(float *to, const float *from, int n)
+{
+    if (n % 4 != 0 || !is_aligned(to) || !is_aligned(from)) {
+        copy_row_any(to, from, n);
+        return;
+    }
+    UNROLLED(2)
+    for (int i = 4 * (int)threadIdx.x; i < n; i += 4 * block_threads())
+        *(floats4 *)(to + i) = *(const floats4 *)(from + i);
+}
+
 static __device__ ONE_COPY void k_take_rows_cuda(const kargs *k, const kthread *, int64_t begin,
                                                  int64_t end)
 {
     const int32_t *rows = kbatch_at(k->batch, KBATCH_OUT); /* [n_out] */
-    for (int64_t row = begin; row < end; row++)
-        copy_floats(row_out(k, 0, row), row_in(k, 0, rows[row]), k->size.take_rows.width);
+    const kpart p = part_of(k, k->size.take_rows.width, begin, end);
+    for (int64_t row = p.row; row < p.row_end; row++)
+        copy_row(row_out(k, 0, row), row_in(k, 0, rows[row]), (int)k->size.take_rows.width);
 }
 
 /* v at each row's position; beyond the end of v, its last element. */
