@@ -6,91 +6,173 @@
 #include <math.h>
 #include "kernels/cuda/block_cuda.cuh"
 
-/* Vectors of `width` columns that part p of a step has; vector i of them: its row and its first column. */
-static __device__ inline int64_t vectors_of(const kpart &p, int64_t width)
+/* Vectors of `width` columns that part p of a step has; vector i of them: its row and its first column. Both
+ * are counted in 32 bits: to divide 64 takes a hundred instructions. */
+static __device__ inline int64_t vectors_of(const kpart &p, int width)
 {
-    return (p.row_end - p.row) * ((p.col_end - p.col) / width);
+    return (p.row_end - p.row) * ((uint32_t)(p.col_end - p.col) / (uint32_t)width);
 }
 
 struct vector_place {
     int64_t row, col;
 };
 
-static __device__ inline vector_place vector_at(const kpart &p, int64_t width, int64_t i)
+static __device__ inline vector_place vector_at(const kpart &p, int width, int64_t i)
 {
-    int64_t per_row = (p.col_end - p.col) / width;
-    return vector_place{p.row + i / per_row, p.col + i % per_row * width};
+    if (p.row_end - p.row == 1)
+        return vector_place{p.row, p.col + i * width};
+    const uint32_t per_row = (uint32_t)(p.col_end - p.col) / (uint32_t)width;
+    const uint32_t row = (uint32_t)i / per_row;
+    return vector_place{p.row + row, p.col + (int64_t)((uint32_t)i - row * per_row) * width};
 }
 
-static __device__ double sum_of(const team &t, const float *x, int64_t n)
+/* A vector of rms_norm or layer_norm: [width] each, w and bias may be NULL, out may be x.
+ *
+ * It is cut into fours of columns, of which thread t of n has number t, t + n and so on: one order of sums, whichever of the
+ * functions below computes them. */
+struct norm_vector {
+    const float *x, *w, *bias;
+    float *out;
+    int width;
+    double eps;
+};
+
+static __device__ inline double inverse_root(double x)
 {
-    double sum = 0;
-    for (int64_t i = t.thread; i < n; i += t.threads)
-        sum += (double)x[i];
-    return team_sum(t, sum);
+#ifdef __CUDACC__
+    return rsqrt(x); /* right to a unit of a double, without the code of a division */
+#else
+    return 1 / sqrt(x);
+#endif
 }
 
-/* Numbers that a thread loads before it looks at the first of them: loads one after the other take as long each. */
-enum { NORM_BATCH = 8 };
-
-static __device__ double squares_of(const team &t, const float *x, double mean, int64_t n)
+/* By what numbers are multiplied, given the sum of their squares. */
+static __device__ inline float norm_scale(const norm_vector &v, double squares)
 {
-    double sum = 0;
-    for (int64_t first = t.thread; first < n; first += NORM_BATCH * t.threads) {
-        float v[NORM_BATCH];
+    return (float)inverse_root(squares * (1 / (double)v.width) + v.eps);
+}
+
+/* Fours that a thread has in registers; of the image for any plan few, since a row's width is no number there. */
+#ifdef WEFT_SHAPES
+enum { NORM_HELD = 8 };
+#else
+enum { NORM_HELD = 3 };
+#endif
+
+static __device__ inline bool norm_is_held(const team &t, const norm_vector &v)
+{
+    return v.width % 4 == 0 && v.width <= NORM_HELD * 4 * t.threads && is_aligned(v.x) &&
+           is_aligned(v.out) && is_aligned(v.w) && is_aligned(v.bias);
+}
+
+/* Has the thread a four number e? Most of it is known where width and threads are. */
+static __device__ inline bool norm_has(const team &t, const norm_vector &v, int e)
+{
+    const int first = 4 * e * t.threads;
+    return first < v.width && (first + 4 * t.threads <= v.width || first + 4 * t.thread < v.width);
+}
+
+/* Everything is loaded before the first sum waits for it, and once. The mean is subtracted as two floats, since what is left
+ * where it is large may be small. */
+static __device__ inline void norm_held(const team &t, const norm_vector &v, bool centred)
+{
+    floats4 x[NORM_HELD] = {}, w[NORM_HELD] = {}, bias[NORM_HELD] = {};
+    double sum = 0, mean = 0;
+    UNROLL
+    for (int e = 0; e < NORM_HELD; e++) {
+        const int at = 4 * (t.thread + e * t.threads);
+        if (!norm_has(t, v, e))
+            continue;
+        x[e] = *(const floats4 *)(v.x + at);
+        w[e] = v.w ? *(const floats4 *)(v.w + at) : floats4{{1, 1, 1, 1}};
+        if (v.bias)
+            bias[e] = *(const floats4 *)(v.bias + at);
+    }
+    if (centred) {
         UNROLL
-        for (int e = 0; e < NORM_BATCH; e++)
-            v[e] = first + e * t.threads < n ? x[first + e * t.threads] : 0;
-        UNROLL
-        for (int e = 0; e < NORM_BATCH; e++) {
-            double d = first + e * t.threads < n ? (double)v[e] - mean : 0;
+        for (int e = 0; e < 4 * NORM_HELD; e++)
+            if (norm_has(t, v, e / 4))
+                sum += (double)x[e / 4].x[e % 4];
+        mean = team_sum(t, sum) * (1 / (double)v.width);
+        sum = 0;
+    }
+    UNROLL
+    for (int e = 0; e < 4 * NORM_HELD; e++)
+        if (norm_has(t, v, e / 4)) {
+            const double d = (double)x[e / 4].x[e % 4] - mean;
             sum = fma(d, d, sum);
         }
+    const float scale = norm_scale(v, team_sum(t, sum));
+    const float high = (float)mean, low = (float)(mean - (double)high);
+    UNROLL
+    for (int e = 0; e < NORM_HELD; e++) {
+        const int at = 4 * (t.thread + e * t.threads);
+        if (!norm_has(t, v, e))
+            continue;
+        UNROLL
+        for (int c = 0; c < 4; c++) {
+            const float y = (x[e].x[c] - high - low) * scale * w[e].x[c];
+            x[e].x[c] = v.bias ? y + bias[e].x[c] : y;
+        }
+        *(floats4 *)(v.out + at) = x[e];
     }
-    return team_sum(t, sum);
 }
 
-/* The mean comes in two floats, since what is left where it is large may be small. w, bias: [n] or NULL. */
-static __device__ void norm_apply(const team &t, const float *x, double mean, float inverse,
-                                  const float *w, const float *bias, int64_t n, float *out)
+/* Column c of those that a thread has of four number t.thread and so on: where it is, if it is there. */
+static __device__ inline int norm_column(const team &t, int c)
 {
-    float high = (float)mean, low = (float)(mean - (double)high);
-    for (int64_t first = t.thread; first < n; first += NORM_BATCH * t.threads) {
-        float v[NORM_BATCH], by[NORM_BATCH];
-        UNROLL
-        for (int e = 0; e < NORM_BATCH; e++) {
-            int64_t i = first + e * t.threads;
-            v[e] = i < n ? x[i] : 0;
-            by[e] = w && i < n ? w[i] : 1;
-        }
-        UNROLL
-        for (int e = 0; e < NORM_BATCH; e++) {
-            int64_t i = first + e * t.threads;
-            float y = (v[e] - high - low) * inverse;
-            y = w ? y * by[e] : y;
-            if (i < n)
-                out[i] = bias ? y + bias[i] : y;
-        }
+    return 4 * (t.thread + c / 4 * t.threads) + c % 4;
+}
+
+/* The same of any width, at any address. A thread reads what it alone writes. */
+static __device__ COLD void norm_any(norm_vector v, bool centred)
+{
+    const team t = team_of(v.width);
+    const int each = (v.width + 4 * t.threads - 1) / (4 * t.threads) * 4;
+    double sum = 0, mean = 0;
+    for (int c = 0; centred && c < each; c++)
+        sum += norm_column(t, c) < v.width ? (double)v.x[norm_column(t, c)] : 0;
+    if (centred)
+        mean = team_sum(t, sum) * (1 / (double)v.width);
+    sum = 0;
+    for (int c = 0; c < each; c++) {
+        const int at = norm_column(t, c);
+        const double d = at < v.width ? (double)v.x[at] - mean : 0;
+        sum = fma(d, d, sum);
+    }
+    const float scale = norm_scale(v, team_sum(t, sum));
+    const float high = (float)mean, low = (float)(mean - (double)high);
+    for (int c = 0; c < each; c++) {
+        const int at = norm_column(t, c);
+        if (at >= v.width)
+            continue;
+        const float y = (v.x[at] - high - low) * scale * (v.w ? v.w[at] : 1);
+        v.out[at] = v.bias ? y + v.bias[at] : y;
     }
 }
 
 /* centred: less their mean first, as layer_norm does. */
-static __device__ void norm_part(const kargs *k, int64_t begin, int64_t end, bool centred)
+static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t end, bool centred)
 {
-    int64_t width = k->size.norm.width, w_rows = k->size.norm.weight_rows;
-    kpart p = kpart_of(k, k->size.norm.vectors * width, begin, end);
-    team t = team_of(width);
+    const int width = (int)k->size.norm.width;
+    const int64_t w_rows = k->size.norm.weight_rows;
+    const kpart p = part_of(k, k->size.norm.vectors * width, begin, end);
+    const team t = team_of(width);
+    UNROLLED(1)
     for (int64_t i = t.index; i < vectors_of(p, width); i += t.count) {
-        vector_place at = vector_at(p, width, i);
-        int64_t w_row = w_rows > 1 ? at.col / width % w_rows : 0;
-        const float *x = row_in(k, 0, at.row) + at.col;
-        double mean = centred ? sum_of(t, x, width) / (double)width : 0;
-        double variance = squares_of(t, x, mean, width) / (double)width;
-        float inverse = (float)(1 / sqrt(variance + k->scalar.norm.eps));
-        team_wait(t); /* all have read x, in whose place the result may be */
-        norm_apply(t, x, mean, inverse, k->in[1] ? row_in(k, 1, w_row) : NULL,
-                   centred && k->in[2] ? row_in(k, 2, w_row) : NULL, width,
-                   row_out(k, 0, at.row) + at.col);
+        const vector_place at = vector_at(p, width, i);
+        const int64_t w_row =
+            w_rows > 1 ? (uint32_t)at.col / (uint32_t)width % (uint32_t)w_rows : 0;
+        const norm_vector v = {row_in(k, 0, at.row) + at.col,
+                               k->in[1] ? row_in(k, 1, w_row) : NULL,
+                               centred && k->in[2] ? row_in(k, 2, w_row) : NULL,
+                               row_out(k, 0, at.row) + at.col,
+                               width,
+                               k->scalar.norm.eps};
+        if (norm_is_held(t, v))
+            norm_held(t, v, centred);
+        else
+            norm_any(v, centred);
     }
 }
 
@@ -110,7 +192,7 @@ static __device__ ONE_COPY void k_layer_norm_cuda(const kargs *k, const kthread 
 static __device__ ONE_COPY void k_softmax_cuda(const kargs *k, const kthread *, int64_t begin,
                                                int64_t end)
 {
-    int64_t width = k->size.softmax.width;
+    const int width = (int)k->size.softmax.width;
     kpart p = {begin, end, 0, k->size.softmax.vectors * width};
     team t = team_of(width);
     for (int64_t i = t.index; i < vectors_of(p, width); i += t.count) {

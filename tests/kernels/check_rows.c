@@ -71,6 +71,7 @@ static const norm_shape norms[] = {
     {3, 5, 3, true, true, 0},      {4, 16, 1, false, false, 0},   {5, 17, 5, true, false, 0},
     {8, 128, 1, true, true, 0},    {1, 2053, 1, true, true, 0},   {1, 4096, 1, true, true, 100},
     {2, 97, 1, false, true, 1000}, {16, 64, 16, true, true, 0.5}, {6, 33, 2, true, true, 0},
+    {1, 640, 1, true, true, 0},    {2, 768, 2, false, false, 3},  {3, 516, 1, true, false, 0},
 };
 enum { N_NORM = sizeof norms / sizeof norms[0] };
 
@@ -184,7 +185,8 @@ static bool rope_make(check *c, const kernel_row *row, int i, check_case *out)
 {
     static const struct {
         int64_t heads, width, pairs;
-    } all[] = {{1, 2, 1}, {1, 4, 2}, {3, 7, 3}, {8, 64, 32}, {5, 80, 16}, {2, 128, 64}, {1, 33, 9}};
+    } all[] = {{1, 2, 1},   {1, 4, 2},    {3, 7, 3},  {8, 64, 32},
+               {5, 80, 16}, {2, 128, 64}, {1, 33, 9}, {1, 640, 128}};
     enum { N = sizeof all / sizeof all[0] };
     (void)row;
     return i < N * 8 && rope_setup(c, row_counts[i / N % 4], all[i % N].heads, all[i % N].width,

@@ -1,0 +1,76 @@
+/* test_row_bits.c - kernels of rows have a short way for rows at multiples of 16 bytes and a long one for others: both give the
+ * same bits. */
+#include "kernels/act.h"
+#include "tests/base/suite.h"
+#include "tests/cuda/emulated.h"
+
+enum { WIDTH_MAX = 4096, ROOM = WIDTH_MAX + 4 };
+
+static _Alignas(64) float x[ROOM], weight[ROOM], bias[ROOM];
+static _Alignas(64) char result[2][8 * WIDTH_MAX];
+
+void emulated_fail(const char *what)
+{
+    ck_abort_msg("%s", what);
+}
+
+/* Numbers of the same values from `skew` on. */
+static void numbers_fill(float *to, int skew, uint32_t seed)
+{
+    for (int i = 0; i < WIDTH_MAX; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        to[skew + i] = (float)(int32_t)seed * 0x1p-31f;
+    }
+}
+
+static void run(kernel_fn *fn, kargs k, int skew, bool norm)
+{
+    numbers_fill(x, skew, 1);
+    numbers_fill(weight, skew, 2);
+    numbers_fill(bias, skew, 3);
+    k.in[0] = x + skew;
+    if (norm) {
+        k.in[1] = weight + skew;
+        k.in[2] = bias + skew;
+    }
+    k.out[0] = result[skew != 0];
+    fn(&k, &(kthread){.count = 1}, 0, 1);
+}
+
+static const int64_t widths[] = {32, 64, 128, 256, 512, 544, 640, 768, 1024, 1280, 4096};
+enum { N_WIDTH = sizeof widths / sizeof *widths };
+
+static void check_same(kernel_fn *fn, const kargs *k, bool norm)
+{
+    memset(result, 0, sizeof result);
+    run(fn, *k, 0, norm);
+    run(fn, *k, 1, norm);
+    ck_assert_mem_eq(result[0], result[1], sizeof result[0]);
+}
+
+START_TEST(norms_have_the_same_bits_at_any_address)
+{
+    for (int i = 0; i < N_WIDTH; i++) {
+        kargs k = {.size = {.norm = {1, 1, widths[i], 1}}, .scalar = {.norm = {1e-5}}};
+        check_same(emulated_k_rms_norm_cuda, &k, true);
+        check_same(emulated_k_layer_norm_cuda, &k, true);
+    }
+}
+END_TEST
+
+START_TEST(rows_are_quantised_alike_at_any_address)
+{
+    static const kact acts[] = {ACT_Q8, ACT_Q8D, ACT_Q8K, ACT_Q8KD, ACT_BF1, ACT_BF3T};
+    for (int i = 0; i < N_WIDTH; i++)
+        for (size_t a = 0; a < sizeof acts / sizeof *acts; a++) {
+            if (widths[i] % act_block(acts[a]) != 0)
+                continue;
+            kargs k = {.size = {.quantize = {1, widths[i]}}};
+            k.choice.quantize.act = (int32_t)acts[a];
+            check_same(emulated_k_quantize_cuda, &k, false);
+        }
+}
+END_TEST
+
+SUITE_MAIN("row_bits", norms_have_the_same_bits_at_any_address,
+           rows_are_quantised_alike_at_any_address)
