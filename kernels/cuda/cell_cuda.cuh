@@ -63,48 +63,85 @@ static __device__ inline float float_load(kform form, const char *at, int64_t i)
 
 /* ---- append: a call's rows into pages of tier 0 ---- */
 
-/* The same of widths of whole eights to 16 bits, from and to multiples of 16 bytes: eight numbers at a time. */
-static __device__ void append_eights(const page_part &part, const float *x, char *to, int64_t head,
-                                     int64_t head_end, int64_t tok)
+/* The position of a row of the call, and the page it goes to. One row is of the call's only sequence: what is known by that is not
+ * read, since loads that wait for each other are most of the time that appending takes. */
+struct append_place {
+    int32_t pos, page;
+};
+
+static __device__ inline append_place append_place_of(const kargs *k, int64_t row)
 {
-    const int eights = (int)part.width / 8, n = (int)(head_end - head) * eights;
-    for (int i = (int)threadIdx.x; i < n; i += block_threads()) {
-        const int h = i / eights, col = (i - h * eights) * 8;
-        const float *from = x + (head + h) * part.width + col;
-        const bytes16 low = *(const bytes16 *)from, high = *(const bytes16 *)(from + 4);
-        uint16_t half[8];
+    const kbatch *b = k->batch;
+    const bool one = k->n[0] == 1;
+    const int64_t n_tok = one ? 1 : b->n_tok, n_seq = one ? 1 : b->n_seq;
+    const int64_t seq = one ? 0 : b->data[KBATCH_SEQ * n_tok + row];
+    const int32_t pos = b->data[KBATCH_POS * n_tok + row];
+    const int64_t pages = KBATCH_PARTS * n_tok + b->n_table +
+                          (k->cell->table * n_seq + seq) * (KBATCH_RANGE + b->n_page) +
+                          KBATCH_RANGE;
+    return append_place{pos, b->data[pages + (uint32_t)pos / (uint32_t)k->cell->page_tok]};
+}
+
+/* Heads of a row: n of them at x, of `width` numbers; at `to`, head_bytes apart. */
+struct append_heads {
+    kform form;
+    const float *x;
+    char *to;
+    int n, width;
+    int64_t head_bytes;
+};
+
+static __device__ COLD void append_any(append_heads a)
+{
+    for (int i = (int)threadIdx.x; i < a.n * a.width; i += block_threads())
+        float_store(a.form, a.to + i / a.width * a.head_bytes, i % a.width, a.x[i]);
+}
+
+/* Of widths of whole eights to 16 bits, from and to multiples of 16 bytes: eight numbers at a time. */
+static __device__ inline void append_eights(const append_heads &a)
+{
+    const int eights = a.width / 8;
+    UNROLLED(1)
+    for (int i = (int)threadIdx.x; i < a.n * eights; i += block_threads()) {
+        const floats4 v[2] = {*(const floats4 *)(a.x + 8 * i), *(const floats4 *)(a.x + 8 * i + 4)};
+        const int head = (int)((uint32_t)i / (uint32_t)eights);
+        uint32_t half[8];
         bytes16 all;
+        UNROLL
         for (int e = 0; e < 8; e++) {
-            const float y = float_of((e < 4 ? low : high).w[e % 4]);
-            half[e] = part.form == KFORM_F16 ? to_f16(y) : to_bf16(y);
+            const float x = v[e / 4].x[e % 4];
+            half[e] = a.form == KFORM_F16 ? to_f16(x) : to_bf16(x);
         }
+        UNROLL
         for (int e = 0; e < 4; e++)
-            all.w[e] = (uint32_t)half[2 * e] | (uint32_t)half[2 * e + 1] << 16;
-        *(bytes16 *)(to + (head + h) * part.bytes + page_row(&part, tok) + 2 * col) = all;
+            all.w[e] = half[2 * e] | half[2 * e + 1] << 16;
+        *(bytes16 *)(a.to + head * a.head_bytes + (i - head * eights) * 16) = all;
     }
 }
 
-/* Heads [head, head_end) of a row, whose first head is at x. */
-static __device__ void append_heads(const kargs *k, page_kind kind, int64_t row, int64_t head,
-                                    int64_t head_end)
+/* Heads [head, head_end) of a row, from keys or from values. */
+static __device__ inline void append_part(const kargs *k, page_kind kind, int64_t row, int head,
+                                          int head_end)
 {
     const kcell *c = k->cell;
-    bool key = kind == PAGE_KEYS;
-    const float *x = row_in(k, key ? 0 : 1, row);
-    page_part part = key ? key_part(c, 0) : value_part(c, 0);
-    int64_t pos = kbatch_at(k->batch, KBATCH_POS)[row], width = part.width;
-    int32_t page = kcell_pages(c, 0, k->batch, row)[pos / c->page_tok];
-    char *first = key ? key_at(c, 0, page, 0) : value_at(c, 0, page, 0);
-    if ((part.form == KFORM_F16 || part.form == KFORM_BF16) && width % 8 == 0 &&
-        (((uintptr_t)x | (uintptr_t)first) & 15) == 0) {
-        append_eights(part, x, first, head, head_end, pos % c->page_tok);
-        return;
-    }
-    for (int64_t i = threadIdx.x; i < (head_end - head) * width; i += block_threads()) {
-        int64_t h = head + i / width, col = i % width;
-        char *at = key ? key_at(c, 0, page, h) : value_at(c, 0, page, h);
-        float_store(part.form, at + page_row(&part, pos % c->page_tok), col, x[h * width + col]);
-    }
+    const kcell_tier *tier = &c->tier[0];
+    const page_part keys = key_part(c, 0), part = kind == PAGE_KEYS ? keys : value_part(c, 0);
+    const int64_t first = kind == PAGE_KEYS ? 0 : c->heads * keys.bytes; /* of a page */
+    const append_place at = append_place_of(k, row);
+    const int64_t tok = (uint32_t)at.pos % (uint32_t)c->page_tok;
+    const append_heads a = {part.form,
+                            row_in(k, kind == PAGE_KEYS ? 0 : 1, row) + head * part.width,
+                            tier->base + at.page * tier->page_bytes + first + head * part.bytes +
+                                page_row(&part, tok),
+                            head_end - head,
+                            (int)part.width,
+                            part.bytes};
+    if ((part.form == KFORM_F16 || part.form == KFORM_BF16) && part.width % 8 == 0 &&
+        (tier->page_bytes | first | part.bytes) % 16 == 0 && is_aligned(a.x) &&
+        is_aligned(tier->base))
+        append_eights(a);
+    else
+        append_any(a);
 }
 
 /* A tile is whole heads, of the keys where there are any, else of the values. */
@@ -112,13 +149,15 @@ static __device__ ONE_COPY void k_append_cuda(const kargs *k, const kthread *, i
                                               int64_t end)
 {
     const kcell *c = k->cell;
-    int64_t width = k->in[0] ? c->k : c->v;
-    kpart p = kpart_of(k, c->heads * width, begin, end);
+    const int64_t width = k->in[0] ? c->k : c->v;
+    const kpart p = part_of(k, c->heads * width, begin, end);
+    const int head = (int)((uint32_t)p.col / (uint32_t)width);
+    const int head_end = (int)((uint32_t)p.col_end / (uint32_t)width);
     for (int64_t row = p.row; row < p.row_end; row++) {
         if (k->in[0])
-            append_heads(k, PAGE_KEYS, row, p.col / width, p.col_end / width);
+            append_part(k, PAGE_KEYS, row, head, head_end);
         if (k->in[1])
-            append_heads(k, PAGE_VALUES, row, p.col / width, p.col_end / width);
+            append_part(k, PAGE_VALUES, row, head, head_end);
     }
 }
 
