@@ -179,7 +179,24 @@ static void put_place(strbuf *b, const kargs *k, int input)
     }
 }
 
-static void put_instr(strbuf *b, const kargs *k, const kinstr *c)
+/* The element of every input that is loaded, before anything is computed: loads that wait for each other take as long each. */
+static void put_loads(strbuf *b, const cuda_text_step *s)
+{
+    uint32_t done = 0;
+    for (int64_t i = 0; i < s->k->n_code; i++) {
+        const kinstr *c = &s->code[i];
+        const int input = c->at[0];
+        if (c->op != MAP_load || done >> input & 1)
+            continue;
+        done |= 1u << input;
+        strbuf_add(b, "        const float x%d = ((const float *)k.in[%d])[e.row * %" PRId64 "L",
+                   input, input, s->k->stride[input][0]);
+        put_place(b, s->k, input);
+        strbuf_add(b, "];\n");
+    }
+}
+
+static void put_instr(strbuf *b, const kinstr *c)
 {
     static const char *const op_name[] = {
 #define MAP(name, ...) "MAP_" #name,
@@ -192,10 +209,7 @@ static void put_instr(strbuf *b, const kargs *k, const kinstr *c)
 #undef MAP
     };
     if (c->op == MAP_load) {
-        strbuf_add(b, "        r%d = ((const float *)k.in[%d])[e.row * %" PRId64 "L", c->to,
-                   c->at[0], k->stride[c->at[0]][0]);
-        put_place(b, k, c->at[0]);
-        strbuf_add(b, "];\n");
+        strbuf_add(b, "        r%d = x%d;\n", c->to, c->at[0]);
         return;
     }
     if (c->op == MAP_store) {
@@ -214,6 +228,9 @@ static void put_instr(strbuf *b, const kargs *k, const kinstr *c)
     strbuf_add(b, ");\n");
 }
 
+enum { MAP_ROWS_MAX = 4096 }; /* of a call that an image is made for, and more */
+
+/* A thread has an element of a tile of one row, seldom two: there loops are not unrolled. */
 static void put_map(strbuf *b, const cuda_text_step *s)
 {
     uint32_t used = 0;
@@ -221,14 +238,20 @@ static void put_map(strbuf *b, const cuda_text_step *s)
         const kinstr *c = &s->code[i];
         used |= c->op == MAP_store ? 1u << c->at[0] : 1u << c->to;
     }
-    strbuf_add(b, "    const kpart p = kpart_of(&k, k.size.map.elems, begin, end);\n"
-                  "    for (int64_t at = threadIdx.x; at < map_count(p); at += block_threads()) {\n"
-                  "        const map_at e = map_at_of(p, at);\n");
+    const char *count = s->k->size.map.elems <= INT32_MAX / MAP_ROWS_MAX ? "int" : "int64_t";
+    strbuf_add(b,
+               "    const kpart p = part_of(&k, k.size.map.elems, begin, end);\n"
+               "    const %s n = (%s)map_count(p);\n"
+               "    UNROLLED(%d)\n"
+               "    for (%s at = threadIdx.x; at < n; at += block_threads()) {\n"
+               "        const map_at e = map_at_of(p, at);\n",
+               count, count, s->one_row && s->k->tile != 0 ? 1 : 4, count);
+    put_loads(b, s);
     for (int i = 0; i < MAP_REGS_MAX; i++)
         if (used >> i & 1)
             strbuf_add(b, "        float r%d = 0;\n", i);
     for (int64_t i = 0; i < s->k->n_code; i++)
-        put_instr(b, s->k, &s->code[i]);
+        put_instr(b, &s->code[i]);
     strbuf_add(b, "    }\n");
 }
 
