@@ -21,7 +21,8 @@ enum { WARP = 32, WARPS_MAX = 32 };
 #define ONE_COPY __noinline__
 #endif
 #define SHAPE_FN __forceinline__
-#define APART __noinline__ /* of what is rare: out of the way of what is not */
+/* A function for what few steps need, out of the way of what all of them run: one copy, in any image. */
+#define APART __noinline__
 #define PRAGMA(words) _Pragma(#words)
 #define UNROLLED(n) PRAGMA(unroll(n))
 #define UNROLL PRAGMA(unroll)
@@ -37,13 +38,6 @@ enum { WARP = 32, WARPS_MAX = 32 };
 #endif
 
 #define ALL_LANES 0xffffffffu
-
-/* A function for what few steps need, out of the way of the code that all of them run: one copy, in any image. */
-#ifdef __CUDACC__
-#define COLD __noinline__
-#else
-#define COLD
-#endif
 
 /* The kernels' own static shared memory, all of it: what lives from one block-wide sum or list to the next. */
 union block_words {

@@ -91,7 +91,7 @@ struct append_heads {
     int64_t head_bytes;
 };
 
-static __device__ COLD void append_any(append_heads a)
+static __device__ APART void append_any(append_heads a)
 {
     for (int i = (int)threadIdx.x; i < a.n * a.width; i += block_threads())
         float_store(a.form, a.to + i / a.width * a.head_bytes, i % a.width, a.x[i]);

@@ -56,7 +56,7 @@ static __device__ ONE_COPY void k_concat_cuda(const kargs *k, const kthread *, i
     }
 }
 
-static __device__ COLD void copy_row_any(float *to, const float *from, int n)
+static __device__ APART void copy_row_any(float *to, const float *from, int n)
 {
     for (int i = (int)threadIdx.x; i < n; i += block_threads())
         to[i] = from[i];

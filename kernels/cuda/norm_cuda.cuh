@@ -125,7 +125,7 @@ static __device__ inline int norm_column(const team &t, int c)
 }
 
 /* The same of any width, at any address. A thread reads what it alone writes. */
-static __device__ COLD void norm_any(norm_vector v, bool centred)
+static __device__ APART void norm_any(norm_vector v, bool centred)
 {
     const team t = team_of(v.width);
     const int each = (v.width + 4 * t.threads - 1) / (4 * t.threads) * 4;

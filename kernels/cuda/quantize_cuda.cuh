@@ -6,8 +6,8 @@
 #include "kernels/cuda/mma_cuda.cuh"
 
 /* Columns [col, col_end) of a row of n, to which the last part adds what fills the row up. */
-static __device__ COLD void split_columns(kact act, const float *x, uint16_t *to, int col,
-                                          int col_end, int n)
+static __device__ APART void split_columns(kact act, const float *x, uint16_t *to, int col,
+                                           int col_end, int n)
 {
     const int fill = (int)act_fill(act);
     if (col_end == n)
@@ -141,8 +141,8 @@ static __device__ inline void quantize_columns(kact act, const float *x, char *t
 }
 
 /* The same of numbers at any address. */
-static __device__ COLD void quantize_any(kact act, const float *x, char *to, int col, int col_end,
-                                         int n)
+static __device__ APART void quantize_any(kact act, const float *x, char *to, int col, int col_end,
+                                          int n)
 {
     const int step = block_threads() * 8;
     for (int first = col + warp_index() * WARP * 8; first < col_end; first += step) {

@@ -95,7 +95,7 @@ static __device__ inline void rope_own_pairs(const rope_row &r, const int32_t *p
     }
 }
 
-static __device__ COLD void rope_any_pairs(rope_row r, const int32_t *pos, turn *turns)
+static __device__ APART void rope_any_pairs(rope_row r, const int32_t *pos, turn *turns)
 {
     __syncthreads(); /* those of the row before have been read */
     for (int i = (int)threadIdx.x; i < r.pairs; i += block_threads())
@@ -107,7 +107,7 @@ static __device__ COLD void rope_any_pairs(rope_row r, const int32_t *pos, turn 
     }
 }
 
-static __device__ COLD void rope_rest(rope_row r)
+static __device__ APART void rope_rest(rope_row r)
 {
     const int rest = r.width - 2 * r.pairs;
     for (int i = (int)threadIdx.x; i < r.heads * rest; i += block_threads()) {
