@@ -45,8 +45,19 @@ static __device__ inline int64_t queries_of(const attend_work &w)
     return w.rows * w.heads;
 }
 
+/* Of a call of one row it is known where things stand in the batch: no load waits for a count. */
+static __device__ inline bool is_one_row(const kargs *k)
+{
+    return k->size.attend.rows == 1;
+}
+
+static __device__ inline int row_pos(const kargs *k, int row)
+{
+    return is_one_row(k) ? k->batch->data[KBATCH_POS] : kbatch_at(k->batch, KBATCH_POS)[row];
+}
+
 /* The first position that a query at `pos` sees. */
-static __device__ int64_t first_seen(const kargs *k, int64_t pos)
+static __device__ SHAPE_FN int64_t first_seen(const kargs *k, int64_t pos)
 {
     int64_t window = k->size.attend.window, chunk = k->size.attend.chunk, first = 0;
     if (window > 0 && pos - window + 1 > first)
@@ -249,13 +260,14 @@ static __device__ merge_factors merge_of(float max_all, float total_all, float m
     return merge_factors{old_by, new_by, most, mad(total_all, old_by, total * new_by)};
 }
 
-static __device__ inline float merge_sum(const merge_factors &f, float all, float one)
+/* What is multiplied by nothing may be no number. */
+static __device__ inline float merge_sum(float old_by, float new_by, float all, float one)
 {
-    return f.new_by == 0 && f.old_by == 1 ? all : mad(all, f.old_by, one * f.new_by);
+    return new_by == 0 ? all : mad(all, old_by, one * new_by);
 }
 
 /* Before the first position the sink, a logit without a value, has been seen. */
-static __device__ void state_begin(const kargs *k, int64_t head, float *max, float *total)
+static __device__ SHAPE_FN void state_begin(const kargs *k, int64_t head, float *max, float *total)
 {
     const float *sinks = (const float *)k->in[2]; /* [H] or NULL */
     *max = sinks ? sinks[head] : -INFINITY;
@@ -277,7 +289,7 @@ static __device__ void stretch_merge(const attend_work &w)
     for (int64_t at = threadIdx.x; at < n * v; at += block_threads()) {
         int64_t i = at / v, col = i * w.size.v + at % v;
         merge_factors f = merge_of(w.max_all[i], w.total_all[i], w.max[i], w.total[i]);
-        w.sum_all[col] = merge_sum(f, w.sum_all[col], w.sum[col]);
+        w.sum_all[col] = merge_sum(f.old_by, f.new_by, w.sum_all[col], w.sum[col]);
     }
     __syncthreads();
     for (int64_t i = threadIdx.x; i < n; i += block_threads()) {
@@ -296,100 +308,211 @@ static __device__ float *state_at(const attend_work &w, int64_t i, int64_t stret
            (head * ATTEND_STRETCHES + stretch) * attend_state_floats(w.k->cell->v);
 }
 
-static __device__ void states_put(const attend_work &w, int64_t stretch, bool any)
+static __device__ void states_put(const attend_work &w, int64_t stretch)
 {
     int64_t v = w.k->cell->v, n = queries_of(w);
     for (int64_t i = threadIdx.x; i < n; i += block_threads()) {
         float *to = state_at(w, i, stretch);
-        to[0] = any ? w.max[i] : -INFINITY;
-        to[1] = any ? w.total[i] : 0;
+        to[0] = w.max[i];
+        to[1] = w.total[i];
     }
-    for (int64_t at = threadIdx.x; any && at < n * v; at += block_threads())
+    for (int64_t at = threadIdx.x; at < n * v; at += block_threads())
         state_at(w, at / v, stretch)[ATTEND_PAD + at % v] = w.sum[at / v * w.size.v + at % v];
 }
 
-/* How the stretches of a query head merge: factors for what was seen before each and for it, and what all weights add up to. */
-struct merge_plan {
-    float by[ATTEND_STRETCHES][2];
-    float total;
-    int32_t last; /* stretch that has something */
+/* ---- the second of two steps ----
+ *
+ * A row's position says which stretches have something: of others nothing was written. Since each load takes long, all that
+ * can be are under way before the first is waited for: largest logits and sums of weights of all stretches, and the values of
+ * the first ones, whether they are there or not. */
+
+/* How a stretch of a query head is merged: factors for what was seen before it and for it, and what its weights add. */
+struct merge_step {
+    float old_by, new_by, total, pad;
 };
-static_assert(sizeof(merge_plan) <= CUDA_MERGE_BYTES, "CUDA_MERGE_BYTES");
+static_assert(sizeof(merge_step) * ATTEND_STRETCHES == CUDA_MERGE_BYTES, "CUDA_MERGE_BYTES");
 
-static __device__ void merge_plan_make(const kargs *k, int64_t i, merge_plan *to)
+enum {
+    MERGE_PAIRS = 2, /* of query heads and stretches, of a thread */
+    MERGE_LOADS = 4, /* stretches whose values are loaded together, */
+    MERGE_BLIND = 2, /* and those that are before it is known how many there are */
+};
+
+/* The row of query head i, counted over rows. */
+static __device__ SHAPE_FN int merge_row(const kargs *k, int i)
 {
-    int64_t heads = k->size.attend.heads, each = attend_state_floats(k->cell->v);
-    int64_t pos = kbatch_at(k->batch, KBATCH_POS)[i / heads];
-    const float *state = row_in(k, 0, i / heads) + i % heads * ATTEND_STRETCHES * each;
-    float max, total, seen[ATTEND_STRETCHES][2];
-    to->last = (int32_t)(pos / cuda_attend_stretch(pos)); /* those behind it have nothing */
+    return is_one_row(k) ? 0 : i / (int)k->size.attend.heads;
+}
+
+static __device__ SHAPE_FN int merge_head(const kargs *k, int i)
+{
+    return i - merge_row(k, i) * (int)k->size.attend.heads;
+}
+
+/* Its states. */
+static __device__ SHAPE_FN const float *merge_states(const kargs *k, int i)
+{
+    return row_in(k, 0, merge_row(k, i)) +
+           merge_head(k, i) * ATTEND_STRETCHES * (int)attend_state_floats(k->cell->v);
+}
+
+/* The stretches of a row that have something. */
+struct stretch_range {
+    int first, last;
+};
+
+static __device__ SHAPE_FN stretch_range stretches_of(const kargs *k, int row)
+{
+    const int pos = row_pos(k, row), bits = cuda_stretch_bits(k->cell, pos);
+    return stretch_range{(int)first_seen(k, pos) >> bits, pos >> bits};
+}
+
+/* Of a stretch of query head i, by a lane; those of a head are ATTEND_STRETCHES lanes. */
+static __device__ SHAPE_FN merge_step merge_step_of(const kargs *k, int i, stretch_range there,
+                                                    float max, float total)
+{
+    const int j = lane_index() % ATTEND_STRETCHES;
+    float begin_max, begin_total;
+    state_begin(k, merge_head(k, i), &begin_max, &begin_total);
+    total = j < there.first || j > there.last ? 0 : total;
+    float most = total == 0 ? -INFINITY : max;
     UNROLL
-    for (int j = 0; j < ATTEND_STRETCHES; j++) {
-        seen[j][0] = j <= to->last ? state[j * each] : 0;
-        seen[j][1] = j <= to->last ? state[j * each + 1] : 0;
+    for (int step = 1; step < ATTEND_STRETCHES; step *= 2) {
+        const float y = __shfl_up_sync(ALL_LANES, most, step);
+        most = j >= step && y > most ? y : most;
     }
-    state_begin(k, i % heads, &max, &total);
-    for (int j = 0; j <= to->last; j++) {
-        merge_factors f = merge_of(max, total, seen[j][0], seen[j][1]);
-        to->by[j][0] = f.old_by;
-        to->by[j][1] = seen[j][1] == 0 ? 0 : f.new_by;
-        max = f.max;
-        total = f.total;
-    }
-    to->total = total;
+    most = begin_max > most ? begin_max : most;
+    float before = __shfl_up_sync(ALL_LANES, most, 1);
+    before = j == 0 ? begin_max : before;
+    const float old_by = expf(before - most), new_by = expf(max - most);
+    return total == 0 ? merge_step{1, 0, 0, 0} : merge_step{old_by, new_by, total * new_by, 0};
+}
+static_assert(WARP % ATTEND_STRETCHES == 0, "heads of a warp");
+
+/* Eight columns of a query head, of a thread. */
+struct merge_part {
+    int i, col;        /* the head, counted from the first at hand */
+    const float *from; /* of stretch 0 */
+    stretch_range there;
+    float total, sum[EIGHT];
+};
+
+/* Values of stretches from j on. */
+static __device__ SHAPE_FN void merge_load(const merge_part &m, int j, int each, int first, int end,
+                                           bytes16 (*x)[2])
+{
+    UNROLL
+    for (int a = first; a < end; a++)
+        if (j + a < MERGE_BLIND || (j + a >= m.there.first && j + a <= m.there.last)) {
+            x[a][0] = *(const bytes16 *)(m.from + (j + a) * each);
+            x[a][1] = *(const bytes16 *)(m.from + (j + a) * each + 4);
+        }
 }
 
-/* Query heads [begin, end) of the rows: what their stretches have, in order. A thread has several columns at a time, whose loads
- * go on together. */
-static __device__ void heads_merge(const kargs *k, int64_t begin, int n, merge_plan *plan)
+static __device__ SHAPE_FN void merge_add(merge_part &m, int j, const merge_step *steps,
+                                          const bytes16 (*x)[2])
 {
-    enum { BATCH = 8 };
-    const int heads = (int)k->size.attend.heads, v = (int)k->cell->v;
-    const int64_t each = attend_state_floats(v);
-    __syncthreads();
-    for (int i = (int)threadIdx.x; i < n; i += block_threads())
-        merge_plan_make(k, begin + i, &plan[i]);
-    __syncthreads();
-    for (int first = (int)threadIdx.x; first < n * v; first += BATCH * block_threads()) {
-        const float *state[BATCH];
-        float sum[BATCH] = {};
-        int last = 0;
+    UNROLL
+    for (int a = 0; a < MERGE_LOADS; a++) {
+        if (j + a > m.there.last)
+            continue;
+        const bytes16 s = *(const bytes16 *)(steps + m.i * ATTEND_STRETCHES + j + a);
+        const float old_by = float_of(s.w[0]), new_by = float_of(s.w[1]);
+        m.total = new_by == 0 ? m.total : mad(m.total, old_by, float_of(s.w[2]));
         UNROLL
-        for (int e = 0; e < BATCH; e++) {
-            int at = first + e * block_threads();
-            int64_t i = begin + (at < n * v ? at : first) / v;
-            state[e] = row_in(k, 0, i / heads) + i % heads * ATTEND_STRETCHES * each + ATTEND_PAD +
-                       (at < n * v ? at : first) % v;
-            int own = plan[i - begin].last;
-            last = own > last ? own : last;
-        }
-        for (int j = 0; j <= last; j++) {
-            float x[BATCH];
+        for (int i = 0; i < EIGHT; i++)
+            m.sum[i] = merge_sum(old_by, new_by, m.sum[i], float_of(x[a][i / 4].w[i % 4]));
+    }
+}
+
+/* n of the columns, to `to`. */
+static __device__ SHAPE_FN void merge_put(const merge_part &m, float *to, int n)
+{
+    const float by = 1 / m.total;
+    bytes16 all[2];
+    UNROLL
+    for (int i = 0; i < EIGHT; i++)
+        all[i / 4].w[i % 4] = bits_of(m.sum[i] * by);
+    if (n >= EIGHT && at_16(to)) {
+        *(bytes16 *)to = all[0];
+        *(bytes16 *)(to + 4) = all[1];
+        return;
+    }
+    UNROLL
+    for (int i = 0; i < EIGHT; i++)
+        if (i < n)
+            to[i] = float_of(all[i / 4].w[i % 4]);
+}
+
+/* n query heads from `begin` on, counted over rows; states lie at multiples of 16 bytes. */
+static __device__ SHAPE_FN void heads_merge(const kargs *k, int begin, int n, merge_step *steps)
+{
+    const int v = (int)k->cell->v, eights = (v + EIGHT - 1) / EIGHT;
+    const int each = (int)attend_state_floats(v);
+    float max[MERGE_PAIRS], total[MERGE_PAIRS];
+    int pair[MERGE_PAIRS]; /* heads; those that are not there are the first */
+    UNROLL
+    for (int e = 0; e < MERGE_PAIRS; e++) {
+        const int at = (int)threadIdx.x + e * block_threads();
+        pair[e] = begin + (at < n * ATTEND_STRETCHES ? at / ATTEND_STRETCHES : 0);
+        const float *state = merge_states(k, pair[e]) + at % ATTEND_STRETCHES * each;
+        max[e] = state[0];
+        total[e] = state[1];
+    }
+    UNROLLED(1)
+    for (int base = 0; base < n * eights; base += block_threads()) {
+        const int at = base + (int)threadIdx.x;
+        bytes16 x[MERGE_LOADS][2] = {};
+        merge_part m = {};
+        m.i = at < n * eights ? at / eights : 0;
+        m.col = at % eights * EIGHT;
+        m.from = merge_states(k, begin + m.i) + ATTEND_PAD + m.col;
+        merge_load(m, 0, each, 0, MERGE_BLIND, x);
+        m.there = stretches_of(k, merge_row(k, begin + m.i));
+        merge_load(m, 0, each, MERGE_BLIND, MERGE_LOADS, x);
+        if (base == 0) {
             UNROLL
-            for (int e = 0; e < BATCH; e++)
-                x[e] = state[e][j * each];
-            UNROLL
-            for (int e = 0; e < BATCH; e++) {
-                int at = first + e * block_threads();
-                const merge_plan &m = plan[(at < n * v ? at : first) / v];
-                if (j <= m.last && m.by[j][1] != 0)
-                    sum[e] = mad(sum[e], m.by[j][0], x[e] * m.by[j][1]);
+            for (int e = 0; e < MERGE_PAIRS; e++) {
+                const int to = (int)threadIdx.x + e * block_threads();
+                const stretch_range there =
+                    is_one_row(k) ? m.there : stretches_of(k, merge_row(k, pair[e]));
+                const merge_step s = merge_step_of(k, pair[e], there, max[e], total[e]);
+                const bytes16 all = {{bits_of(s.old_by), bits_of(s.new_by), bits_of(s.total), 0u}};
+                if (to < n * ATTEND_STRETCHES)
+                    *(bytes16 *)(steps + to) = all;
             }
+            __syncthreads();
         }
-        UNROLL
-        for (int e = 0; e < BATCH; e++) {
-            int at = first + e * block_threads();
-            int64_t i = begin + at / v;
-            if (at < n * v)
-                row_out(k, 0, i / heads)[i % heads * v + at % v] = sum[e] / plan[at / v].total;
+        float unused;
+        state_begin(k, merge_head(k, begin + m.i), &unused, &m.total);
+        UNROLLED(1)
+        for (int j = 0;;) {
+            merge_add(m, j, steps, x);
+            j += MERGE_LOADS;
+            if (j > m.there.last)
+                break;
+            merge_load(m, j, each, 0, MERGE_LOADS, x);
         }
+        if (at < n * eights)
+            merge_put(m,
+                      row_out(k, 0, merge_row(k, begin + m.i)) + merge_head(k, begin + m.i) * v +
+                          m.col,
+                      v - m.col);
     }
 }
+static_assert(ATTEND_STRETCHES % MERGE_LOADS == 0, "stretches of a round");
 
-static __device__ void states_merge(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+static __device__ SHAPE_FN void states_merge(const kargs *k, const kthread *t, int64_t begin,
+                                             int64_t end)
 {
-    for (; begin < end; begin += CUDA_MERGE_HEADS)
-        heads_merge(k, begin, (int)least(end - begin, CUDA_MERGE_HEADS), (merge_plan *)t->scratch);
+    const int room = block_threads() * MERGE_PAIRS / ATTEND_STRETCHES;
+    const int most = room < CUDA_MERGE_HEADS ? room : CUDA_MERGE_HEADS;
+    UNROLLED(1)
+    for (int i = (int)begin; i < (int)end; i += most) {
+        if (i > (int)begin)
+            __syncthreads(); /* steps of the heads before have been used */
+        heads_merge(k, i, (int)end - i < most ? (int)end - i : most, (merge_step *)t->scratch);
+    }
 }
 
 /* ---- units ---- */
@@ -400,7 +523,7 @@ static __device__ void out_put(const attend_work &w)
     for (int64_t at = threadIdx.x; at < queries_of(w) * v; at += block_threads()) {
         int64_t i = at / v;
         row_out(w.k, 0, w.row + i / w.heads)[(w.first_head + i % w.heads) * v + at % v] =
-            w.sum_all[i * w.size.v + at % v] / w.total_all[i];
+            w.sum_all[i * w.size.v + at % v] * (1 / w.total_all[i]);
     }
 }
 
@@ -419,21 +542,19 @@ static __device__ void queries_read(const attend_work &w)
 static __device__ ONE_COPY void rows_run(const attend_work &w, int64_t stretch)
 {
     bool states = w.k->choice.attend.part == ATTEND_STATES;
-    int64_t len = cuda_attend_stretch(w.pos[0]);
-    int64_t first = first_seen(w.k, w.pos[0]) / len, last = w.pos[w.rows - 1] / len;
-    if (states && (stretch < first || stretch > last)) {
-        states_put(w, stretch, false);
+    int bits = cuda_stretch_bits(w.k->cell, w.pos[0]);
+    int64_t first = first_seen(w.k, w.pos[0]) >> bits, last = w.pos[w.rows - 1] >> bits;
+    if (states && (stretch < first || stretch > last))
         return;
-    }
     queries_read(w);
     if (states) {
-        stretch_run(w, stretch * len, (stretch + 1) * len);
-        states_put(w, stretch, true);
+        stretch_run(w, stretch << bits, (stretch + 1) << bits);
+        states_put(w, stretch);
         return;
     }
     all_begin(w);
     for (int64_t i = first; i <= last; i++) {
-        stretch_run(w, i * len, (i + 1) * len);
+        stretch_run(w, i << bits, (i + 1) << bits);
         stretch_merge(w);
     }
     out_put(w);
@@ -446,7 +567,7 @@ static __device__ int64_t rows_alike(const kargs *k, int64_t row, int64_t end)
     const int32_t *seq = kbatch_at(k->batch, KBATCH_SEQ), *pos = kbatch_at(k->batch, KBATCH_POS);
     int64_t same = row + 1;
     while (k->cell->n_tier == 1 && same < end && seq[same] == seq[row] &&
-           cuda_attend_stretch(pos[same]) == cuda_attend_stretch(pos[row]))
+           cuda_stretch_bits(k->cell, pos[same]) == cuda_stretch_bits(k->cell, pos[row]))
         same++;
     return same - row;
 }

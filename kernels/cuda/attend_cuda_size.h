@@ -5,13 +5,15 @@
 #include "kernels/c/attend_panels_size.h"
 
 enum {
-    CUDA_KEYS = 32,                /* positions computed together: a warp's lanes */
-    CUDA_HEADS = 8,                /* query heads of a unit at most */
-    CUDA_QUERIES = 32,             /* vectors of a unit at most, where a call has many rows */
-    CUDA_STRETCH = 64,             /* positions of a stretch: so many or 2, 4, .. times that */
+    CUDA_KEYS = 32,            /* positions computed together: a warp's lanes */
+    CUDA_HEADS = 8,            /* query heads of a unit at most */
+    CUDA_QUERIES = 32,         /* vectors of a unit at most, where a call has many rows */
+    CUDA_STRETCH_BITS = 6,     /* positions of a stretch: 1 << so many, or 2, 4, .. times that */
+    CUDA_HALVES_BITS = 7,      /* the same where rows are halves (cuda_cell_halves), */
+    CUDA_HALVES_STRETCHES = 4, /* and how many stretches of that length a row has at most */
     CUDA_ATTEND_BYTES = 96 * 1024, /* of scratch: as many rows to a unit as fit */
-    CUDA_MERGE_HEADS = 64,         /* query heads whose stretches are merged at a time, */
-    CUDA_MERGE_BYTES = 4 * (2 * ATTEND_STRETCHES + 2), /* and what is kept of each */
+    CUDA_MERGE_HEADS = 32,         /* query heads whose stretches are merged at a time at most, */
+    CUDA_MERGE_BYTES = 16 * ATTEND_STRETCHES, /* and what is kept of each */
 };
 
 typedef struct {
@@ -64,13 +66,27 @@ K_FN int64_t cuda_attend_bytes(const kargs *k)
     return (CUDA_KEYS * s.position + s.rows * s.heads * s.query) * (int64_t)sizeof(float);
 }
 
-/* The stretches of a row are so long that there are no more than ATTEND_STRETCHES. */
-K_FN int64_t cuda_attend_stretch(int64_t pos)
+/* Are a cell's keys and values rows of 16-bit numbers that a warp could load as they are (attend_few_cuda.cuh)? */
+K_FN bool cuda_cell_halves(const kcell *c)
 {
-    int64_t len = CUDA_STRETCH;
-    while (pos / len >= ATTEND_STRETCHES)
-        len *= 2;
-    return len;
+    const kcell_tier *t = &c->tier[0];
+    return !c->latent && c->n_tier == 1 && c->k == c->v &&
+           (c->k == 64 || c->k == 128 || c->k == 256) && t->key == t->value &&
+           (t->key == KFORM_F16 || t->key == KFORM_BF16);
+}
+
+/* The stretches of a row at `pos` have 1 << so many positions; of them there are no more than ATTEND_STRETCHES. Where a block
+ * is quick at one, stretches and their number grow together: a longer one costs about what one more to merge does. */
+K_FN int cuda_stretch_bits(const kcell *c, int pos)
+{
+    const bool halves = cuda_cell_halves(c);
+    int bits = halves ? CUDA_HALVES_BITS : CUDA_STRETCH_BITS;
+    int most = halves ? (int)CUDA_HALVES_STRETCHES : (int)ATTEND_STRETCHES;
+    while (pos >> bits >= most) {
+        bits++;
+        most = most < ATTEND_STRETCHES ? 2 * most : most;
+    }
+    return bits;
 }
 
 #endif

@@ -1,38 +1,83 @@
 /* attend_few_cuda.cuh - softmax attention of a few rows, many of which are of sequences of their own.
  *
- * A warp walks along positions by itself, so that nobody waits: with several query heads that share a head of the cell, so
- * that a key is read once for all of them. A row of 16-bit numbers is 16 bytes of each of 8, 16 or 32 lanes; a load of the warp
- * is so 4, 2 or 1 positions, and eight loads of keys and as many of values are under way. Lanes then add up each other's
- * parts of the products until each has some logits, which become weights, and values are added up lane by lane.
+ * Positions are cut into stretches (attend_cuda.cuh), each of which is a block's, and a stretch into FEW_PIECES pieces, each of
+ * which is a warp's, so that at any length all warps of a block load at once. Of a piece a warp keeps several query heads that
+ * share a head of the cell, so that a key is read once for all of them. A row of 16-bit numbers is 16 bytes of each of 8, 16 or
+ * 32 lanes; a load of the warp is so 4, 2 or 1 positions, and several loads of keys and as many of values are under way. Lanes
+ * then add up each other's parts of the products until each has a logit or two, which become weights, and values are added up
+ * lane by lane.
  *
- * Positions are cut into stretches (attend_cuda.cuh), each of which is a warp's. Where they are units (ATTEND_STATES) another
- * step merges them, else the block whose warps share out those of a unit: with the same bits. Cells of other forms are attend_cuda.cuh's. The rows of this call are in the cell
- * already. out overlaps no input. */
+ * Pieces are merged in shared memory. Where stretches are units (ATTEND_STATES) another step merges those, else the block that
+ * walks along all of a unit: with the same bits, which depend on a row's position alone. Cells of other forms are
+ * attend_cuda.cuh's. Tiers begin at multiples of 16 bytes. The rows of this call are in the cell already. out overlaps no input. */
 #ifndef WEFT_KERNELS_CUDA_ATTEND_FEW_CUDA_CUH
 #define WEFT_KERNELS_CUDA_ATTEND_FEW_CUDA_CUH
 
 #include "kernels/cuda/attend_cuda.cuh"
 #include "kernels/cuda/attend_few_size.h"
 
-enum { FEW_LOADS = 8, FEW_COLS = 8 }; /* under way; numbers of one of them */
+enum { FEW_COLS = 8 }; /* numbers of a load, of a lane */
 
-/* The work of a unit: positions [begin, end) of a row, seen by query heads [first_head, first_head + heads). */
+/* How a warp has the positions of a piece: LANES lanes to each, HEADS query heads. */
+template <int LANES, int HEADS> struct few_lanes {
+    enum {
+        EACH = WARP / LANES,                        /* positions of a load */
+        LOADS = LANES == 8 ? 4 : 8,                 /* of keys, and of values */
+        POSITIONS = EACH * LOADS,                   /* at a time */
+        LOGITS = LOADS * HEADS,                     /* of a lane, a part of each, */
+        KEPT = LOGITS > LANES ? LOGITS / LANES : 1, /* and whole ones of a lane, */
+        SAME = LOGITS < LANES ? LANES / LOGITS : 1, /* which so many lanes have alike. */
+        HEAD_BITS = SAME * (HEADS / KEPT - 1),      /* of a lane's number: which heads' */
+        SUMS = HEADS * FEW_COLS,
+        SUMS_KEPT = SUMS / EACH,             /* of values, at the end, */
+        PUT = SUMS_KEPT < 4 ? SUMS_KEPT : 4, /* stored together */
+    };
+    static_assert((int)POSITIONS <= (int)FEW_POSITIONS, "FEW_TABLE");
+    static_assert(HEADS % (int)KEPT == 0, "logits of a lane are of different heads");
+
+    /* Of logit i of this lane, among all of POSITIONS. */
+    static __device__ inline int number(int i)
+    {
+        return lane_index() % LANES / SAME * KEPT + i;
+    }
+    static __device__ inline int head(int i)
+    {
+        return number(i) % HEADS;
+    }
+    static __device__ inline int position(int i)
+    {
+        return number(i) / HEADS * EACH + lane_index() / LANES;
+    }
+    /* Is it the one lane of those that have it? */
+    static __device__ inline bool is_first(void)
+    {
+        return lane_index() % SAME == 0;
+    }
+};
+
+/* The work of a unit: a row, seen by query heads [first_head, first_head + heads). */
 struct few_attend {
     const kargs *k;
     const int32_t *pages;
-    int64_t head; /* of the cell */
+    int head; /* of the cell */
     int first_head, heads;
     int row, pos;
-    int seen;                   /* the first position that the row sees */
-    int key_bytes, value_bytes; /* of a token */
-    int64_t value_at;           /* of the head's values, from its page */
-    int64_t key_at;
+    int seen; /* the first position that the row sees */
+    int bits; /* a stretch is 1 << bits positions */
 };
 
-/* What a lane has: of each query head a part of the sums of eight columns. */
-struct few_sums {
-    float max[FEW_HEADS], total[FEW_HEADS];
-    float sum[FEW_HEADS * FEW_COLS];
+/* A block's memory. */
+struct few_memory {
+    float *table;  /* [FEW_PIECES][FEW_TABLE]: weights of each warp */
+    float *pieces; /* [FEW_PIECES][FEW_HEADS][few_piece_floats] */
+    float *all;    /* few_all_floats: stretches so far */
+};
+
+/* What a lane has: of its logits the largest so far and the sum of weights, of each query head a part of the sums of eight
+ * columns. */
+template <int LANES, int HEADS> struct few_sums {
+    float max[few_lanes<LANES, HEADS>::KEPT], total[few_lanes<LANES, HEADS>::KEPT];
+    float sum[few_lanes<LANES, HEADS>::SUMS];
 };
 
 /* ---- 16 bits ---- */
@@ -49,18 +94,21 @@ template <bool BF16> static __device__ inline float high_half(uint32_t w)
 
 /* ---- sums across lanes ---- */
 
-/* N numbers of each of some lanes are added up; each lane keeps a part of the sums. The lanes are those whose numbers differ in
- * the bits from `LEAST` to below 2 * MOST: a lane with the upper bit keeps the upper half, and so on. */
+/* N numbers of each of some lanes are added up; each lane keeps a part of the sums, or the one that there is. The lanes are
+ * those whose numbers differ in the bits from `LEAST` to below 2 * MOST: a lane with the upper bit keeps the upper half, and so
+ * on. */
 template <int N, int MOST, int LEAST> struct scatter {
     static __device__ inline void add(float *v)
     {
         const bool up = (lane_index() & MOST) != 0;
+        if (N == 1)
+            v[0] += __shfl_xor_sync(ALL_LANES, v[0], MOST);
         UNROLL
         for (int i = 0; i < N / 2; i++) {
             float send = up ? v[i] : v[i + N / 2], keep = up ? v[i + N / 2] : v[i];
             v[i] = keep + __shfl_xor_sync(ALL_LANES, send, MOST);
         }
-        scatter<N / 2, MOST / 2, (MOST > LEAST ? LEAST : 0)>::add(v);
+        scatter<(N > 1 ? N / 2 : 1), MOST / 2, (MOST > LEAST ? LEAST : 0)>::add(v);
     }
 };
 
@@ -72,34 +120,95 @@ template <int N, int MOST> struct scatter<N, MOST, 0> {
 
 /* ---- loads ---- */
 
-/* Eight loads of positions from `at` on, LANES lanes to each; zeros where the row sees nothing, or `end` is before. All of them
- * lie in one page. */
-template <int LANES>
-static __device__ inline void few_load(const few_attend &w, const char *page, int at, int end,
-                                       int tok, int bytes, bytes16 *to)
+/* Where the head's keys of the page of position `at` are, from that position on. */
+static __device__ SHAPE_FN const char *few_keys_at(const few_attend &w, int at)
 {
-    enum { EACH = WARP / LANES };
-    const char *from = page + (int64_t)tok * bytes + lane_index() % LANES * 16;
+    const kcell *c = w.k->cell;
+    const int page_tok = (int)c->page_tok, e = at / page_tok, row = (int)c->k * 2;
+    return c->tier[0].base + w.pages[e] * c->tier[0].page_bytes +
+           (w.head * page_tok + at - e * page_tok) * row;
+}
+
+/* Keys of positions from there on, which lie in one page. Those that the row does not see may be anything. */
+template <int LANES, int HEADS>
+static __device__ SHAPE_FN void few_keys(const char *from, bytes16 *to)
+{
+    typedef few_lanes<LANES, HEADS> lanes;
+    from += lane_index() * 16;
     UNROLL
-    for (int u = 0; u < FEW_LOADS; u++) {
-        const int i = u * EACH + lane_index() / LANES;
+    for (int u = 0; u < lanes::LOADS; u++)
+        to[u] = *(const bytes16 *)(from + u * WARP * 16);
+}
+
+/* Values of positions from `at` on; zeros where the row sees nothing, or `end` is before. */
+template <int LANES, int HEADS>
+static __device__ SHAPE_FN void few_values(const few_attend &w, const char *keys, int at, int end,
+                                           bytes16 *to)
+{
+    typedef few_lanes<LANES, HEADS> lanes;
+    const kcell *c = w.k->cell;
+    const char *from = keys + c->heads * c->page_tok * c->k * 2 + lane_index() * 16;
+    at += lane_index() / LANES;
+    UNROLL
+    for (int u = 0; u < lanes::LOADS; u++) {
         to[u] = bytes16{};
-        if (at + i >= w.seen && at + i < end)
-            to[u] = *(const bytes16 *)(from + i * bytes);
+        if (at + u * lanes::EACH >= w.seen && at + u * lanes::EACH < end)
+            to[u] = *(const bytes16 *)(from + u * WARP * 16);
     }
 }
 
-static __device__ inline const char *few_page(const few_attend &w, int at, int *tok)
+/* Eight columns of each query head. Queries at odd places are copied first, to a warp's `room`. */
+template <int LANES, int HEADS>
+static __device__ SHAPE_FN void few_queries(const few_attend &w, float *room, float *q)
 {
-    const kcell *c = w.k->cell;
-    const int page_tok = (int)c->page_tok, e = at / page_tok;
-    *tok = at - e * page_tok;
-    return c->tier[0].base + w.pages[e] * c->tier[0].page_bytes;
+    const float *all = row_in(w.k, 0, w.row) + w.first_head * LANES * FEW_COLS;
+    if (!at_16(all)) {
+        UNROLLED(1)
+        for (int i = lane_index(); i < w.heads * LANES * FEW_COLS; i += WARP)
+            room[i] = all[i];
+        __syncwarp();
+        all = room;
+    }
+    UNROLL
+    for (int h = 0; h < HEADS; h++) {
+        const float *from =
+            all + (h < w.heads ? h : 0) * LANES * FEW_COLS + lane_index() % LANES * FEW_COLS;
+        const bytes16 low = *(const bytes16 *)from, high = *(const bytes16 *)(from + 4);
+        UNROLL
+        for (int i = 0; i < FEW_COLS; i++)
+            q[h * FEW_COLS + i] = float_of((i < 4 ? low : high).w[i % 4]);
+    }
+    __syncwarp(); /* the room is free again */
 }
 
-/* ---- weights ---- */
+/* ---- a warp's walk ---- */
 
-/* Of a position by a lane: what is done to a logit, and -inf for what the row does not see. */
+/* A lane's logits, KEPT of them, first of `s`. */
+template <int LANES, bool BF16, int HEADS>
+static __device__ SHAPE_FN void few_logits(const float *q, const bytes16 *key, float *s)
+{
+    typedef few_lanes<LANES, HEADS> lanes;
+    UNROLL
+    for (int u = 0; u < lanes::LOADS; u++) {
+        float x[FEW_COLS];
+        UNROLL
+        for (int i = 0; i < 4; i++) {
+            x[2 * i] = low_half<BF16>(key[u].w[i]);
+            x[2 * i + 1] = high_half<BF16>(key[u].w[i]);
+        }
+        UNROLL
+        for (int h = 0; h < HEADS; h++) {
+            float sum = 0;
+            UNROLL
+            for (int i = 0; i < FEW_COLS; i++)
+                sum = mad(q[h * FEW_COLS + i], x[i], sum);
+            s[u * HEADS + h] = sum;
+        }
+    }
+    scatter<lanes::LOGITS, LANES / 2, 1>::add(s);
+}
+
+/* What is done to a logit; -inf for what the row does not see. */
 static __device__ inline float few_logit(const few_attend &w, float s, int h, int at, bool seen)
 {
     const float *slopes = (const float *)w.k->in[3]; /* [H] or NULL */
@@ -112,172 +221,191 @@ static __device__ inline float few_logit(const few_attend &w, float s, int h, in
     return seen ? s : -INFINITY;
 }
 
-/* Logits of positions from `at` on, in `table` [position][head], become weights; sums so far are made relative to them. */
-template <int POSITIONS>
-static __device__ inline void few_weigh(const few_attend &w, int at, int end, float *table,
-                                        few_sums &a)
+/* Logits of positions from `at` on become weights, in `table` [position][head]; sums so far, unless these are the `first`,
+ * are made relative to them. */
+template <int LANES, int HEADS>
+static __device__ SHAPE_FN void few_weigh(const few_attend &w, bool first, int at, int end,
+                                          const float *logit, float *table,
+                                          few_sums<LANES, HEADS> &a)
 {
-    const int i = lane_index();
-    const bool seen = i < POSITIONS && at + i >= w.seen && at + i < end;
-    bytes16 four = *(const bytes16 *)(table + i % POSITIONS * FEW_HEADS), weights = {};
-    float keep[FEW_HEADS];
+    typedef few_lanes<LANES, HEADS> lanes;
     bool moved = false;
     UNROLL
-    for (int h = 0; h < FEW_HEADS; h++) {
-        float s = few_logit(w, float_of(four.w[h]), h, at + i, seen), most = warp_max(s);
-        most = most > a.max[h] ? most : a.max[h];
-        float weight = seen ? expf(s - most) : 0;
-        keep[h] = most == a.max[h] ? 1 : expf(a.max[h] - most);
-        a.total[h] = a.total[h] * keep[h] + weight;
-        a.max[h] = most;
-        moved = moved || keep[h] != 1;
-        weights.w[h] = bits_of(weight);
-    }
-    __syncwarp(); /* logits have been read */
-    if (i < POSITIONS)
-        *(bytes16 *)(table + i * FEW_HEADS) = weights;
-    if (moved) { /* for all lanes alike */
+    for (int i = 0; i < lanes::KEPT; i++) {
+        const int h = lanes::head(i), p = lanes::position(i);
+        const bool seen = at + p >= w.seen && at + p < end;
+        const float s = few_logit(w, logit[i], h, at + p, seen);
+        float most = s;
         UNROLL
-        for (int v = 0; v < FEW_HEADS * FEW_COLS; v++)
-            a.sum[v] *= keep[v / FEW_COLS];
+        for (int step = WARP / 2; step > 0; step /= 2)
+            if (!(step & lanes::HEAD_BITS)) {
+                float y = __shfl_xor_sync(ALL_LANES, most, step);
+                most = y > most ? y : most;
+            }
+        most = most > a.max[i] ? most : a.max[i];
+        const float weight = expf(s - most);
+        const float keep = expf(a.max[i] - most);
+        a.total[i] = a.total[i] * keep + weight;
+        a.max[i] = most;
+        moved = moved || keep != 1;
+        if (lanes::is_first())
+            table[p * HEADS + h] = weight;
+        if (p == 0)
+            table[lanes::POSITIONS * HEADS + h] = keep;
     }
+    moved = !first && __any_sync(ALL_LANES, moved);
     __syncwarp();
-}
-
-/* ---- a warp's walk ---- */
-
-template <int LANES, bool BF16>
-static __device__ inline void few_logits(const float *q, const bytes16 *key, float *table)
-{
-    enum { EACH = WARP / LANES, KEPT = FEW_LOADS * FEW_HEADS / LANES };
-    float s[FEW_LOADS * FEW_HEADS];
-    UNROLL
-    for (int u = 0; u < FEW_LOADS; u++) {
-        float x[FEW_COLS];
+    if (moved) {
         UNROLL
-        for (int i = 0; i < 4; i++) {
-            x[2 * i] = low_half<BF16>(key[u].w[i]);
-            x[2 * i + 1] = high_half<BF16>(key[u].w[i]);
-        }
-        UNROLL
-        for (int h = 0; h < FEW_HEADS; h++) {
-            float sum = 0;
+        for (int h = 0; h < HEADS; h++) {
+            const float keep = table[lanes::POSITIONS * HEADS + h];
             UNROLL
             for (int i = 0; i < FEW_COLS; i++)
-                sum = mad(q[h * FEW_COLS + i], x[i], sum);
-            s[u * FEW_HEADS + h] = sum;
+                a.sum[h * FEW_COLS + i] *= keep;
         }
-    }
-    scatter<FEW_LOADS * FEW_HEADS, LANES / 2, 1>::add(s);
-    UNROLL
-    for (int i = 0; i < KEPT; i++) {
-        const int v = lane_index() % LANES * KEPT + i;
-        table[(v / FEW_HEADS * EACH + lane_index() / LANES) * FEW_HEADS + v % FEW_HEADS] = s[i];
     }
 }
 
-template <int LANES, bool BF16>
-static __device__ inline void few_values(const bytes16 *value, const float *table, few_sums &a)
+template <int LANES, bool BF16, int HEADS>
+static __device__ SHAPE_FN void few_add(const bytes16 *value, const float *table,
+                                        few_sums<LANES, HEADS> &a)
 {
-    enum { EACH = WARP / LANES };
+    typedef few_lanes<LANES, HEADS> lanes;
     UNROLL
-    for (int u = 0; u < FEW_LOADS; u++) {
-        bytes16 p = *(const bytes16 *)(table + (u * EACH + lane_index() / LANES) * FEW_HEADS);
+    for (int u = 0; u < lanes::LOADS; u++) {
+        const float *at = table + (u * lanes::EACH + lane_index() / LANES) * HEADS;
+        float p[HEADS];
+        if (HEADS == 4) {
+            const bytes16 four = *(const bytes16 *)at;
+            UNROLL
+            for (int h = 0; h < HEADS; h++)
+                p[h] = float_of(four.w[h % 4]);
+        } else {
+            UNROLL
+            for (int h = 0; h < HEADS; h++)
+                p[h] = at[h];
+        }
         UNROLL
         for (int i = 0; i < FEW_COLS; i++) {
-            uint32_t word = value[u].w[i / 2];
-            float x = i % 2 ? high_half<BF16>(word) : low_half<BF16>(word);
+            const uint32_t word = value[u].w[i / 2];
+            const float x = i % 2 ? high_half<BF16>(word) : low_half<BF16>(word);
             UNROLL
-            for (int h = 0; h < FEW_HEADS; h++)
-                a.sum[h * FEW_COLS + i] = mad(float_of(p.w[h]), x, a.sum[h * FEW_COLS + i]);
+            for (int h = 0; h < HEADS; h++)
+                a.sum[h * FEW_COLS + i] = mad(p[h], x, a.sum[h * FEW_COLS + i]);
         }
     }
 }
 
-/* Eight columns of each query head. */
-template <int LANES> static __device__ inline void few_queries(const few_attend &w, float *q)
+/* N numbers that follow on each other, four or fewer. */
+template <int N> static __device__ inline void few_put(const float *from, float *to)
 {
-    const int width = LANES * FEW_COLS;
+    bytes16 four;
     UNROLL
-    for (int h = 0; h < FEW_HEADS; h++) {
-        const float *from = row_in(w.k, 0, w.row) + (w.first_head + (h < w.heads ? h : 0)) * width +
-                            lane_index() % LANES * FEW_COLS;
-        UNROLL
-        for (int i = 0; i < FEW_COLS; i++)
-            q[h * FEW_COLS + i] = from[i];
-    }
+    for (int i = 0; i < N; i++)
+        four.w[i] = bits_of(from[i]);
+    if (N == 4)
+        *(bytes16 *)to = four;
+    UNROLL
+    for (int i = 0; i < N && N < 4; i++)
+        to[i] = from[i];
 }
 
-/* Positions [begin, end) by a warp; `table` is its own. What it has is put at `to`, `step` floats from head to head: largest
- * logit, sum of weights, and from `values` on the sum of values. */
-template <int LANES, bool BF16>
-static __device__ ONE_COPY void few_walk_positions(const few_attend &w, int begin, int end,
-                                                   float *table, float *to, int64_t step,
-                                                   int values)
+/* What a warp has of a piece, at `to` [FEW_HEADS][few_piece_floats]. */
+template <int LANES, int HEADS>
+static __device__ SHAPE_FN void few_piece_put(few_sums<LANES, HEADS> &a, float *to)
 {
-    enum { POSITIONS = FEW_LOADS * WARP / LANES, KEPT = FEW_HEADS * FEW_COLS / (WARP / LANES) };
-    few_sums a;
-    float q[FEW_HEADS * FEW_COLS];
-    bytes16 key[FEW_LOADS], value[FEW_LOADS];
+    typedef few_lanes<LANES, HEADS> lanes;
+    const int pitch = (int)few_piece_floats(LANES * FEW_COLS);
+    scatter<lanes::SUMS, WARP / 2, (LANES < WARP ? LANES : 0)>::add(a.sum);
     UNROLL
-    for (int h = 0; h < FEW_HEADS; h++) {
-        a.max[h] = -INFINITY;
-        a.total[h] = 0;
+    for (int i = 0; i < lanes::KEPT; i++) {
+        float total = a.total[i];
+        UNROLL
+        for (int step = WARP / 2; step >= lanes::SAME; step /= 2)
+            if (!(step & lanes::HEAD_BITS))
+                total += __shfl_xor_sync(ALL_LANES, total, step);
+        if (lanes::position(i) == 0 && lanes::is_first()) {
+            to[lanes::head(i) * pitch] = a.max[i];
+            to[lanes::head(i) * pitch + 1] = total;
+        }
+    }
+    const int at = lane_index() / LANES * lanes::SUMS_KEPT; /* of SUMS */
+    to += FEW_PAD + lane_index() % LANES * FEW_COLS;
+    UNROLL
+    for (int i = 0; i < lanes::SUMS_KEPT; i += lanes::PUT)
+        few_put<lanes::PUT>(a.sum + i, to + (at + i) / FEW_COLS * pitch + (at + i) % FEW_COLS);
+}
+
+/* Positions [begin, end) by a warp; `table` is its own. Keys and values of the next ones are under way while some are computed:
+ * the first round has none yet. */
+template <int LANES, bool BF16, int HEADS>
+static __device__ ONE_COPY void few_piece_walk(const few_attend &w, int begin, int end,
+                                               float *table, float *to)
+{
+    typedef few_lanes<LANES, HEADS> lanes;
+    few_sums<LANES, HEADS> a;
+    float q[HEADS * FEW_COLS];
+    bytes16 key[lanes::LOADS], value[lanes::LOADS];
+    UNROLL
+    for (int i = 0; i < lanes::KEPT; i++) {
+        a.max[i] = -INFINITY;
+        a.total[i] = 0;
     }
     UNROLL
-    for (int i = 0; i < FEW_HEADS * FEW_COLS; i++)
+    for (int i = 0; i < lanes::SUMS; i++)
         a.sum[i] = 0;
-    int at = (begin > w.seen ? begin : w.seen) / POSITIONS * POSITIONS, tok = 0;
-    if (at < end) {
-        const char *page = few_page(w, at, &tok);
-        few_load<LANES>(w, page + w.key_at, at, end, tok, w.key_bytes, key);
-        few_load<LANES>(w, page + w.value_at, at, end, tok, w.value_bytes, value);
-    }
-    few_queries<LANES>(w, q);
-    for (; at < end; at += POSITIONS) {
-        const int next = at + POSITIONS;
-        const char *page = NULL;
+    UNROLL
+    for (int i = 0; i < lanes::LOADS; i++)
+        key[i] = value[i] = bytes16{};
+    few_queries<LANES, HEADS>(w, to, q);
+    const int first = begin / lanes::POSITIONS * lanes::POSITIONS;
+    UNROLLED(1)
+    for (int next = first; next - lanes::POSITIONS < end; next += lanes::POSITIONS) {
+        const int at = next - lanes::POSITIONS;
+        const char *from = next < end ? few_keys_at(w, next) : NULL;
+        float s[lanes::LOGITS];
+        if (at >= first)
+            few_logits<LANES, BF16, HEADS>(q, key, s);
         if (next < end)
-            page = few_page(w, next, &tok);
-        few_logits<LANES, BF16>(q, key, table);
+            few_keys<LANES, HEADS>(from, key);
+        if (at >= first) {
+            few_weigh<LANES, HEADS>(w, at == first, at, end, s, table, a);
+            few_add<LANES, BF16, HEADS>(value, table, a);
+        }
         if (next < end)
-            few_load<LANES>(w, page + w.key_at, next, end, tok, w.key_bytes, key);
-        __syncwarp();
-        few_weigh<POSITIONS>(w, at, end, table, a);
-        few_values<LANES, BF16>(value, table, a);
-        if (next < end)
-            few_load<LANES>(w, page + w.value_at, next, end, tok, w.value_bytes, value);
+            few_values<LANES, HEADS>(w, from, next, end, value);
         __syncwarp(); /* the table has been read */
     }
-    scatter<FEW_HEADS * FEW_COLS, WARP / 2, (LANES < WARP ? LANES : 0)>::add(a.sum);
-    UNROLL
-    for (int h = 0; h < FEW_HEADS; h++) {
-        float total = warp_sum(a.total[h]);
-        if (lane_index() == 0 && h < w.heads) {
-            to[h * step] = a.max[h];
-            to[h * step + 1] = total;
-        }
-    }
-    UNROLL
-    for (int i = 0; i < KEPT; i++) {
-        const int h = (lane_index() / LANES * KEPT + i) / FEW_COLS;
-        if (h < w.heads)
-            to[h * step + values + lane_index() % LANES * FEW_COLS + i % FEW_COLS] = a.sum[i];
-    }
+    few_piece_put<LANES, HEADS>(a, to);
 }
 
-static __device__ void few_walk_any(const few_attend &w, int begin, int end, float *table,
-                                    float *to, int64_t step, int values)
+/* In images that are made for a plan, with as many heads as there are; else one copy, with the most. */
+template <int LANES, bool BF16>
+static __device__ SHAPE_FN void few_piece_heads(const few_attend &w, int begin, int end,
+                                                float *table, float *to)
+{
+#ifdef WEFT_SHAPES
+    const int64_t heads = few_attend_size_of(w.k).heads;
+    if (heads == 1)
+        return few_piece_walk<LANES, BF16, 1>(w, begin, end, table, to);
+    if (heads == 2)
+        return few_piece_walk<LANES, BF16, 2>(w, begin, end, table, to);
+#endif
+    few_piece_walk<LANES, BF16, FEW_HEADS>(w, begin, end, table, to);
+}
+
+static __device__ SHAPE_FN void few_piece_any(const few_attend &w, int begin, int end, float *table,
+                                              float *to)
 {
     const kcell *c = w.k->cell;
     const bool bf16 = c->tier[0].key == KFORM_BF16;
     switch (c->k * 2 + bf16) {
 #define CASE(lanes)                                                                                \
     case lanes *FEW_COLS * 2:                                                                      \
-        few_walk_positions<lanes, false>(w, begin, end, table, to, step, values);                  \
+        few_piece_heads<lanes, false>(w, begin, end, table, to);                                   \
         break;                                                                                     \
     case lanes *FEW_COLS * 2 + 1:                                                                  \
-        few_walk_positions<lanes, true>(w, begin, end, table, to, step, values);                   \
+        few_piece_heads<lanes, true>(w, begin, end, table, to);                                    \
         break;
         CASE(8)
         CASE(16)
@@ -288,92 +416,165 @@ static __device__ void few_walk_any(const few_attend &w, int begin, int end, flo
     }
 }
 
+/* ---- stretches ---- */
+
+/* Pieces of a stretch that have something. */
+struct few_range {
+    int first, last;
+};
+
+static __device__ SHAPE_FN few_range few_pieces_of(const few_attend &w, int stretch)
+{
+    const int bits = w.bits - FEW_PIECE_BITS, begin = stretch << w.bits;
+    const int first = (w.seen - begin) >> bits, last = (w.pos - begin) >> bits;
+    return few_range{first > 0 ? first : 0, last < FEW_PIECES ? last : FEW_PIECES - 1};
+}
+
+static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, int stretch,
+                                                const few_memory &m)
+{
+    const int v = (int)w.k->cell->v, bits = w.bits - FEW_PIECE_BITS;
+    const few_range there = few_pieces_of(w, stretch);
+    UNROLLED(1)
+    for (int p = there.first + warp_index(); p <= there.last; p += warp_count()) {
+        const int begin = (stretch << w.bits) + (p << bits), end = begin + (1 << bits);
+        few_piece_any(w, begin > w.seen ? begin : w.seen, end <= w.pos ? end : w.pos + 1,
+                      m.table + warp_index() % FEW_PIECES * FEW_TABLE,
+                      m.pieces + p * FEW_HEADS * (int)few_piece_floats(v));
+    }
+    __syncthreads();
+}
+
+/* What a stretch has of a lane's column. */
+struct few_state {
+    float max, total, sum;
+};
+
+/* Columns [i * FEW_COLUMNS, ..) of those of all query heads, by a warp: all of them are one head's. */
+static __device__ SHAPE_FN few_state few_stretch_take(const few_attend &w, few_range there, int i,
+                                                      const few_memory &m)
+{
+    const int v = (int)w.k->cell->v, pitch = FEW_HEADS * (int)few_piece_floats(v);
+    const int h = i * FEW_COLUMNS / v, col = i * FEW_COLUMNS % v + lane_index();
+    const int p = lane_index() % FEW_PIECES;
+    const float *from = m.pieces + h * (int)few_piece_floats(v), *column = from + FEW_PAD + col;
+    const bool used = p >= there.first && p <= there.last;
+    const float max = used ? from[p * pitch] : -INFINITY;
+    few_state s = {max, used ? from[p * pitch + 1] : 0, 0};
+    UNROLL
+    for (int step = FEW_PIECES / 2; step > 0; step /= 2) {
+        float y = __shfl_xor_sync(ALL_LANES, s.max, step);
+        s.max = y > s.max ? y : s.max;
+    }
+    const float by = used ? expf(max - s.max) : 0;
+    s.total *= by;
+    UNROLL
+    for (int step = FEW_PIECES / 2; step > 0; step /= 2)
+        s.total += __shfl_xor_sync(ALL_LANES, s.total, step);
+    UNROLL
+    for (int j = 0; j < FEW_PIECES; j++) {
+        const float x = column[j * pitch], f = __shfl_sync(ALL_LANES, by, j);
+        s.sum = f == 0 ? s.sum : mad(x, f, s.sum); /* what is not there may be no number */
+    }
+    return s;
+}
+
+/* A stretch as it is left for the step that merges. */
+static __device__ SHAPE_FN void few_states_put(const few_attend &w, int stretch,
+                                               const few_memory &m)
+{
+    const int v = (int)w.k->cell->v;
+    const int each = (int)attend_state_floats(v);
+    if (stretch < w.seen >> w.bits || stretch > w.pos >> w.bits)
+        return;
+    few_stretch_run(w, stretch, m);
+    UNROLLED(1)
+    for (int i = warp_index(); i < w.heads * v / FEW_COLUMNS; i += warp_count()) {
+        const few_state s = few_stretch_take(w, few_pieces_of(w, stretch), i, m);
+        const int h = i * FEW_COLUMNS / v, col = i * FEW_COLUMNS % v + lane_index();
+        float *to =
+            row_out(w.k, 0, w.row) + ((w.first_head + h) * ATTEND_STRETCHES + stretch) * each;
+        to[ATTEND_PAD + col] = s.sum;
+        if (col == 0) {
+            to[0] = s.max;
+            to[1] = s.total;
+        }
+    }
+    __syncthreads(); /* pieces have been read */
+}
+
+/* A stretch merged into those before, of which each warp has its columns; after the last one the result. */
+static __device__ SHAPE_FN void few_stretch_merge(const few_attend &w, int stretch,
+                                                  const few_memory &m)
+{
+    const int v = (int)w.k->cell->v;
+    for (int i = warp_index(); i < w.heads * v / FEW_COLUMNS; i += warp_count()) {
+        const int head = w.first_head + i * FEW_COLUMNS / v;
+        const few_state s = few_stretch_take(w, few_pieces_of(w, stretch), i, m);
+        float *all = m.all + i * (FEW_PAD + FEW_COLUMNS), max = all[0], total = all[1];
+        float sum = all[FEW_PAD + lane_index()];
+        if (stretch == w.seen >> w.bits) {
+            state_begin(w.k, head, &max, &total);
+            sum = 0;
+        }
+        const merge_factors f = merge_of(max, total, s.max, s.total);
+        sum = merge_sum(f.old_by, f.new_by, sum, s.sum);
+        __syncwarp(); /* what was there has been read */
+        all[FEW_PAD + lane_index()] = sum;
+        if (lane_index() == 0) {
+            all[0] = f.max;
+            all[1] = f.total;
+        }
+        if (stretch == w.pos >> w.bits)
+            row_out(w.k, 0, w.row)[w.first_head * v + i * FEW_COLUMNS + lane_index()] =
+                sum * (1 / f.total);
+    }
+    __syncthreads(); /* pieces have been read */
+}
+
 /* ---- units ---- */
 
-/* Are the cell's keys and values rows of 16-bit numbers that can be loaded so? */
-static __device__ bool few_attend_reads(const kcell *c)
+/* The page table of a row; that of one row is its call's only one. */
+static __device__ inline const int32_t *few_pages(const kargs *k, int row)
 {
-    const kcell_tier *t = &c->tier[0];
-    return !c->latent && c->n_tier == 1 && c->k == c->v &&
-           (c->k == 64 || c->k == 128 || c->k == 256) && t->key == t->value &&
-           (t->key == KFORM_F16 || t->key == KFORM_BF16) && c->page_tok % WARP == 0 &&
-           at_16(t->base) && t->page_bytes % 16 == 0;
+    const kbatch *b = k->batch;
+    const int table = k->cell->table;
+    if (is_one_row(k))
+        return b->data + KBATCH_PARTS + b->n_table + KBATCH_RANGE +
+               table * (KBATCH_RANGE + b->n_page);
+    return kcell_pages(k->cell, 0, b, row);
 }
 
 /* Unit i, counted without stretches. */
-static __device__ few_attend few_unit(const kargs *k, const cuda_attend_size &s, int64_t i)
+static __device__ SHAPE_FN few_attend few_unit(const kargs *k, int i)
 {
+    const cuda_attend_size s = few_attend_size_of(k);
     const kcell *c = k->cell;
-    const int64_t part = i % s.parts, left = s.group - part * s.heads;
+    const int parts = (int)s.parts, heads = (int)s.heads, group = (int)s.group;
+    const int part = i % parts, left = group - part * heads;
     few_attend w;
     w.k = k;
-    w.head = i / s.parts % c->heads;
-    w.row = (int)(i / s.parts / c->heads);
-    w.first_head = (int)(w.head * s.group + part * s.heads);
-    w.heads = (int)least(left, s.heads);
-    w.pos = kbatch_at(k->batch, KBATCH_POS)[w.row];
+    w.head = i / parts % (int)c->heads;
+    w.row = is_one_row(k) ? 0 : i / parts / (int)c->heads;
+    w.first_head = w.head * group + part * heads;
+    w.heads = left < heads ? left : heads;
+    w.pos = row_pos(k, w.row);
     w.seen = (int)first_seen(k, w.pos);
-    w.pages = kcell_pages(c, 0, k->batch, w.row);
-    w.key_bytes = (int)c->k * 2;
-    w.value_bytes = (int)c->v * 2;
-    w.key_at = w.head * c->page_tok * w.key_bytes;
-    w.value_at = c->heads * c->page_tok * w.key_bytes + w.head * c->page_tok * w.value_bytes;
+    w.bits = cuda_stretch_bits(c, w.pos);
+    w.pages = few_pages(k, w.row);
     return w;
 }
 
 /* Those in use are the first ones, and far from each other in the line of units. */
-static __device__ inline int64_t few_stretch(int64_t i)
+static __device__ inline int few_stretch(int i)
 {
     static_assert(ATTEND_STRETCHES == 16, "four bits, backwards");
     return (i & 1) << 3 | (i & 2) << 1 | (i >> 1 & 2) | (i >> 3 & 1);
 }
 
-/* A stretch by a warp. */
-static __device__ void few_states_put(const few_attend &w, int64_t stretch, float *table)
-{
-    const int64_t v = w.k->cell->v, len = cuda_attend_stretch(w.pos);
-    const int64_t each = attend_state_floats(v), step = ATTEND_STRETCHES * each;
-    float *to = row_out(w.k, 0, w.row) + (w.first_head * ATTEND_STRETCHES + stretch) * each;
-    if (stretch < w.seen / len || stretch > w.pos / len) {
-        for (int h = lane_index(); h < w.heads; h += WARP) {
-            to[h * step] = -INFINITY;
-            to[h * step + 1] = 0;
-        }
-        return;
-    }
-    few_walk_any(w, (int)(stretch * len), (int)least((stretch + 1) * len, w.pos + 1), table, to,
-                 step, ATTEND_PAD);
-}
-
-/* All positions of a unit by a block: each warp has some stretches, which are merged in order. */
-static __device__ void few_unit_run(const few_attend &w, float *tables, float *states)
-{
-    const int v = (int)w.k->cell->v, len = (int)cuda_attend_stretch(w.pos);
-    const int first = w.seen / len, last = w.pos / len;
-    const int64_t step = few_state_floats(v);
-    for (int j = first + warp_index(); j <= last; j += warp_count())
-        few_walk_any(w, j * len, (int)least((j + 1) * len, w.pos + 1),
-                     tables + warp_index() * FEW_WEIGHTS, states + j * FEW_HEADS * step, step, 4);
-    __syncthreads();
-    for (int i = (int)threadIdx.x; i < w.heads * v; i += block_threads()) {
-        const int h = i / v, col = i % v;
-        float max, total, sum = 0;
-        state_begin(w.k, w.first_head + h, &max, &total);
-        for (int j = first; j <= last; j++) {
-            const float *state = states + (j * FEW_HEADS + h) * step;
-            merge_factors f = merge_of(max, total, state[0], state[1]);
-            if (state[1] != 0)
-                sum = merge_sum(f, sum, state[4 + col]);
-            max = f.max;
-            total = f.total;
-        }
-        row_out(w.k, 0, w.row)[(w.first_head + h) * v + col] = sum / total;
-    }
-    __syncthreads(); /* states have been read */
-}
-
-static __device__ void few_attend_other(const kargs *k, const kthread *t, int64_t begin,
-                                        int64_t end)
+/* Units of cells of other forms. */
+static __device__ ONE_COPY void few_attend_other(const kargs *k, const kthread *t, int64_t begin,
+                                                 int64_t end)
 {
     attend_work w = {};
     w.k = k;
@@ -382,26 +583,46 @@ static __device__ void few_attend_other(const kargs *k, const kthread *t, int64_
     const bool states = k->choice.attend.part == ATTEND_STATES;
     for (int64_t i = begin; i < end; i++)
         unit_run(w, states ? i / ATTEND_STRETCHES : i,
-                 states ? few_stretch(i % ATTEND_STRETCHES) : 0);
+                 states ? few_stretch((int)(i % ATTEND_STRETCHES)) : 0);
+}
+
+/* Do its rows lie so that they can be loaded as they are? */
+static __device__ inline bool few_attend_reads(const kcell *c)
+{
+    return cuda_cell_halves(c) && c->page_tok % WARP == 0 && c->tier[0].page_bytes % 16 == 0;
+}
+
+static __device__ ONE_COPY void few_attend_halves(const kargs *k, const kthread *t, int64_t begin,
+                                                  int64_t end)
+{
+    const int v = (int)k->cell->v;
+    few_memory m;
+    m.table = (float *)t->scratch;
+    m.pieces = m.table + FEW_PIECES * FEW_TABLE;
+    m.all = m.pieces + FEW_PIECES * FEW_HEADS * (int)few_piece_floats(v);
+    UNROLLED(1)
+    for (int i = (int)begin; i < (int)end; i++) {
+        if (k->choice.attend.part == ATTEND_STATES) {
+            few_states_put(few_unit(k, i / ATTEND_STRETCHES), few_stretch(i % ATTEND_STRETCHES), m);
+            continue;
+        }
+        const few_attend w = few_unit(k, i);
+        for (int j = w.seen >> w.bits; j <= w.pos >> w.bits; j++) {
+            few_stretch_run(w, j, m);
+            few_stretch_merge(w, j, m);
+        }
+    }
 }
 
 static __device__ ONE_COPY void k_attend_few_cuda(const kargs *k, const kthread *t, int64_t begin,
                                                   int64_t end)
 {
-    float *tables = (float *)t->scratch, *states = tables + FEW_ATTEND_WARPS * FEW_WEIGHTS;
-    const cuda_attend_size s = few_attend_size_of(k);
-    if (k->choice.attend.part == ATTEND_MERGE) {
+    if (k->choice.attend.part == ATTEND_MERGE)
         states_merge(k, t, begin, end);
-    } else if (!few_attend_reads(k->cell)) {
+    else if (!few_attend_reads(k->cell))
         few_attend_other(k, t, begin, end);
-    } else if (k->choice.attend.part == ATTEND_STATES) {
-        for (int64_t i = begin + warp_index(); i < end; i += warp_count())
-            few_states_put(few_unit(k, s, i / ATTEND_STRETCHES), few_stretch(i % ATTEND_STRETCHES),
-                           tables + warp_index() * FEW_WEIGHTS);
-    } else {
-        for (int64_t i = begin; i < end; i++)
-            few_unit_run(few_unit(k, s, i), tables, states);
-    }
+    else
+        few_attend_halves(k, t, begin, end);
 }
 
 #endif
