@@ -82,6 +82,16 @@ static const cell_shape shapes[] = {
     {2, 1, 80, 80, {100}, 40, 128, 0, 0, 0.11, 0, false, false, true},
     {8, 4, 256, 256, {131}, 1, 64, 100, 0, 0.06, 30, false, false, false},
     {12, 1, 96, 64, {129}, 3, 64, 0, 0, 0.1, 0, true, false, false},
+    /* Rows that a warp of a card loads as they are: each number of query heads to one of the cell's, positions where blocks
+     * and stretches begin and end. */
+    {1, 1, 64, 64, {1}, 1, 32, 0, 0, 0.125, 0, false, false, false},
+    {4, 2, 64, 64, {2, 32, 33}, 1, 32, 0, 0, 0.125, 0, false, false, false},
+    {3, 1, 64, 64, {128, 129, 16}, 1, 192, 0, 0, 0.125, 0, false, true, false},
+    {8, 1, 128, 128, {2001}, 1, 192, 0, 0, 0.09, 0, false, false, false},
+    {4, 1, 64, 64, {700, 520}, 2, 192, 300, 0, 0.125, 0, false, false, true},
+    {2, 2, 64, 64, {600}, 1, 64, 0, 0, 0.125, 20, false, true, false},
+    {1, 1, 256, 256, {140}, 1, 32, 0, 0, 0.06, 0, false, false, true},
+    {5, 1, 128, 128, {513, 140}, 3, 32, 0, 100, 0.09, 0, false, true, false},
 };
 enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
 static const dtype types[] = {DT_F32, DT_F16, DT_BF16};
