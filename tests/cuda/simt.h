@@ -320,6 +320,36 @@ static inline void simt_mma(float *sum, const uint32_t *a, const uint32_t *b,
     fibre_meet(SIMT_AT("mma"), 0xffffffffu, &p, simt_join_mma);
 }
 
+/* The same of signed bytes: .m16n8k16 and .m16n8k32, added to whole numbers. */
+struct simt_product_s8 {
+    int *sum;
+    const uint32_t *a, *b;
+    int deep;
+};
+static inline void simt_join_mma_s8(void **own, int n)
+{
+    int8_t a[16][32], b[8][32];
+    const int deep = ((simt_product_s8 *)own[0])->deep;
+    for (int lane = 0; lane < n; lane++) {
+        const simt_product_s8 *p = (simt_product_s8 *)own[lane];
+        for (int i = 0; i < deep / 2; i++)
+            a[lane / 4 + i / 4 % 2 * 8][lane % 4 * 4 + i % 4 + i / 8 * 16] =
+                (int8_t)(p->a[i / 4] >> 8 * (i % 4));
+        for (int i = 0; i < deep / 4; i++)
+            b[lane / 4][lane % 4 * 4 + i % 4 + i / 4 * 16] = (int8_t)(p->b[i / 4] >> 8 * (i % 4));
+    }
+    for (int lane = 0; lane < n; lane++)
+        for (int i = 0; i < 4; i++)
+            for (int k = 0; k < deep; k++)
+                ((simt_product_s8 *)own[lane])->sum[i] +=
+                    a[lane / 4 + i / 2 * 8][k] * b[lane % 4 * 2 + i % 2][k];
+}
+static inline void simt_mma_s8(int *sum, const uint32_t *a, const uint32_t *b, int deep)
+{
+    simt_product_s8 p = {sum, a, b, deep};
+    fibre_meet(SIMT_AT("mma"), 0xffffffffu, &p, simt_join_mma_s8);
+}
+
 /* ---- memory ---- */
 
 /* A word at a multiple of its size, as a card loads it. */
