@@ -12,19 +12,10 @@ enum {
     FEW_ROWS_MAX = FEW_N * FEW_N_MAX, /* at a time */
     FEW_CALL_MAX = 64,                /* rows of calls whose phases are one launch, with chains */
     FEW_SUM_PITCH = FEW_TILE + 4,     /* floats: a warp's sums lie in different banks */
-    FEW_SUM_BYTES = FEW_WARPS * FEW_ROWS_MAX * FEW_SUM_PITCH * 4 /* of 1, 2 or 4 tiles */
+    FEW_SUM_BYTES = FEW_WARPS * FEW_ROWS_MAX * FEW_SUM_PITCH * 4, /* of 1, 2 or 4 tiles */
+    FEW_AHEAD_MAX = 6,     /* chunks of weights of a warp that are under way */
+    FEW_RING_BYTES = 21248 /* of a warp: two chunks of x of 8 rows, and 5 of Q4_K weights, or 6 */
 };
-
-/* What a block has: a ring of each warp, and a panel of x. `split` is x as bf16 in three parts, else it is bytes. */
-K_FN int64_t few_ring_bytes(bool split)
-{
-    return (split ? 8 : 11) * 1024;
-}
-
-K_FN int64_t few_panel_bytes(bool split)
-{
-    return (split ? 102 : 78) * 1024;
-}
 
 /* Instructions for so many rows: 1, 2 or 4. */
 K_FN int64_t few_instructions(int64_t rows)
@@ -35,8 +26,7 @@ K_FN int64_t few_instructions(int64_t rows)
 /* A row as floats where it cannot be streamed (few_plain). */
 K_FN int64_t cuda_few_bytes(const kargs *k)
 {
-    bool split = k->type[1] == DT_BF16;
-    int64_t bytes = FEW_WARPS * few_ring_bytes(split) + few_panel_bytes(split) + FEW_SUM_BYTES;
+    int64_t bytes = FEW_SUM_BYTES + FEW_WARPS * FEW_RING_BYTES;
     int64_t plain = k->size.linear.in * (int64_t)sizeof(float);
     return bytes > plain ? bytes : plain;
 }
