@@ -51,7 +51,7 @@ struct few_room {
  * where it has fewer, is late. `visits`: chunks of x of the whole walk, which may all fit. */
 template <class R, int NT> static __device__ inline few_room few_room_of(int tiles, int visits)
 {
-    enum { X = few_x_size<R, NT>::BYTES, W = FEW_TILE * R::PITCH, X_MAX = 4 };
+    enum { X = few_x_size<R, NT>::BYTES, W = FEW_TILE * R::PITCH, X_MAX = 5 };
     few_room best = {1, (FEW_RING_BYTES - X) / W, visits > 1};
     static_assert(X + 2 * W <= FEW_RING_BYTES, "a chunk is copied while another one is used");
     if (best.w > FEW_AHEAD_MAX)
@@ -60,7 +60,8 @@ template <class R, int NT> static __device__ inline few_room few_room_of(int til
         return best;
     UNROLL
     for (int x = 2; x <= X_MAX; x++) {
-        const int fit = (FEW_RING_BYTES - x * X) / W;
+        const int room = (FEW_RING_BYTES - x * X) / W;
+        const int fit = room < FEW_AHEAD_MAX ? room : (int)FEW_AHEAD_MAX;
         int w = x >= visits ? (int)FEW_AHEAD_MAX : (x - 1) * tiles + 1;
         w = w < fit ? w : fit;
         if (w >= 2 && (best.late || w > best.w))
