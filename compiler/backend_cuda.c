@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/cuda_rows.h"
 #include "kernels/cuda/few_size.h"
+#include "kernels/cuda/phase.h"
 
 static void describe(const kernel_row *row, plan_kernel *out)
 {
@@ -63,6 +64,13 @@ static int64_t cuda_units(const backend *be, const plan_kernel *k, const kargs *
     return kernel_units(&cuda_row_table[k->row], args);
 }
 
+/* Of a block: values of tiles, beside what linears of few rows need and the tables of phases. All of it has to be in shared memory,
+ * 227 KB of it on the cards that this is measured for, of which the kernel itself has some. */
+enum { TILE_BYTES = 26 * 1024, SHARED_BYTES = 227 * 1024, SHARED_OWN = 4 * 1024 };
+_Static_assert(TILE_BYTES + FEW_SUM_BYTES + FEW_WARPS * FEW_RING_BYTES + PACKS_BYTES + SHARED_OWN <=
+                   SHARED_BYTES,
+               "linears of few rows have their weights in shared memory");
+
 static const backend levels[] = {
 #define LEVEL(level_)                                                                              \
     {.name = "cuda",                                                                               \
@@ -77,7 +85,7 @@ static const backend levels[] = {
      .recompute_elems = {32768, 0}, /* blocks have their memory for weights */                     \
      .tile_rows = FEW_CALL_MAX,                                                                    \
      .tile_cols = {8, 64},                                                                         \
-     .tile_bytes = 28 * 1024,                                                                      \
+     .tile_bytes = TILE_BYTES,                                                                     \
      .split_units = 128, /* about as many as cards have blocks */                                  \
      .split_positions = 128,                                                                       \
      .select = cuda_select,                                                                        \

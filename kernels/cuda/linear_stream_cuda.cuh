@@ -56,33 +56,48 @@ struct run_Q8_0 {
     }
 };
 
+/* Two numbers of 16 bits times the lower or upper two bytes of b. */
+template <bool UPPER> static __device__ inline int dot2(uint32_t a, uint32_t b, int sum)
+{
+#ifdef __CUDACC__
+    return UPPER ? __dp2a_hi((int)a, (int)b, sum) : __dp2a_lo((int)a, (int)b, sum);
+#else
+    b >>= UPPER ? 16 : 0;
+    return sum + (int16_t)a * (int8_t)b + (int16_t)(a >> 16) * (int8_t)(b >> 8);
+#endif
+}
+
 struct run_Q4_K {
     enum { TYPE = DT_Q4_K, COLS = 256, BYTES = 144, ACT = ACT_Q8K };
     static __device__ inline float dot(shared_place w, shared_place x, int i)
     {
-        const uint32_t low = 0x0f0f0f0fu;
+        const uint32_t low = 0x0f0f0f0fu, six = 0x3f3f3f3fu, two = 0x30303030u;
         const shared_place block = x + i * RING_X_BLOCK;
         const bytes16 head = shared_16(w), sums = shared_16(block + RING_X_SUMS);
         const float by = float_of(shared_4(block + RING_X_SCALE));
-        int all = 0, mins = 0;
-        UNROLL
+        /* Scales and minima of the groups of 32, a byte each. */
+        const uint32_t scale[2] = {head.w[1] & six, (head.w[3] & low) | (head.w[1] >> 2 & two)};
+        const uint32_t min[2] = {head.w[2] & six, (head.w[3] >> 4 & low) | (head.w[2] >> 2 & two)};
+        int all = 0, mins = dot2<false>(sums.w[0], min[0], 0);
+        mins = dot2<true>(sums.w[1], min[0], mins);
+        mins = dot2<false>(sums.w[2], min[1], mins);
+        mins = dot2<true>(sums.w[3], min[1], mins);
+        UNROLLED(2)
         for (int g = 0; g < 4; g++) {
-            int d0 = 0, d1 = 0, scale[2], min[2];
+            const uint32_t scales = (g < 2 ? scale[0] : scale[1]) >> g % 2 * 16;
+            int d0 = 0, d1 = 0;
             UNROLL
             for (int h = 0; h < 2; h++) {
-                bytes16 c = shared_16(w + 16 + 32 * g + 16 * h);
-                bytes16 q0 = shared_16(block + 64 * g + 16 * h);
-                bytes16 q1 = shared_16(block + 64 * g + 32 + 16 * h);
+                const bytes16 c = shared_16(w + 16 + 32 * g + 16 * h);
+                const bytes16 q0 = shared_16(block + 64 * g + 16 * h);
+                const bytes16 q1 = shared_16(block + 64 * g + 32 + 16 * h);
                 UNROLL
                 for (int e = 0; e < 4; e++) {
                     d0 = dot4(c.w[e] & low, q0.w[e], d0);
                     d1 = dot4(c.w[e] >> 4 & low, q1.w[e], d1);
                 }
             }
-            scale_min_6(head, 2 * g, &scale[0], &min[0]);
-            scale_min_6(head, 2 * g + 1, &scale[1], &min[1]);
-            all += d0 * scale[0] + d1 * scale[1];
-            mins += (int)(int16_t)sums.w[g] * min[0] + (int)(int16_t)(sums.w[g] >> 16) * min[1];
+            all += d0 * (int)(scales & 0xff) + d1 * (int)(scales >> 8 & 0xff);
         }
         return by * (from_f16((uint16_t)head.w[0]) * (float)all -
                      from_f16((uint16_t)(head.w[0] >> 16)) * (float)mins);
@@ -150,7 +165,7 @@ static __device__ inline void stream_runs(const dot_weights &j, const cuda_cut &
 {
     const int row_bits = __ffs(cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
     const int in_row = lane_index() & (lanes - 1), step = warp_count() << row_bits;
-    const shared_place x = shared_at(r->x), slots = ring_slots(r);
+    const shared_place x = shared_at(r->x), slots = ring_slots(r, warp_index());
     ring_warp w = r->warp[warp_index()];
     w.taken++;
     UNROLLED(1)
@@ -168,7 +183,7 @@ static __device__ inline void stream_runs(const dot_weights &j, const cuda_cut &
         if (in_row == 0)
             row_put(j, out, row + (lane_index() >> (5 - row_bits)), sum);
     }
-    ring_save(r, w);
+    ring_save(r, w, warp_index());
 }
 
 template <bool F16> static __device__ inline float half_low(uint32_t w)
@@ -200,7 +215,7 @@ static __device__ inline void stream_halves(const dot_weights &j, const cuda_cut
                                             ring_block *r, float *out)
 {
     const int lane = lane_index(), bytes = (int)cut.bytes;
-    const shared_place x = shared_at(r->x), slots = ring_slots(r);
+    const shared_place x = shared_at(r->x), slots = ring_slots(r, warp_index());
     const int high = (int)(j.n / 8) * 16; /* from the first half of x to the second */
     ring_warp w = r->warp[warp_index()];
     w.taken++;
@@ -225,7 +240,7 @@ static __device__ inline void stream_halves(const dot_weights &j, const cuda_cut
                 row_put(j, out, row + i, all);
         }
     }
-    ring_save(r, w);
+    ring_save(r, w, warp_index());
 }
 
 /* ---- x ---- */

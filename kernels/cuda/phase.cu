@@ -376,7 +376,8 @@ static __device__ bool is_cancelled(const cuda_run &r)
 /* What blocks have at hand that run several phases. */
 struct ahead {
     pack_ring packs;
-    work_list *work; /* of the phase at hand */
+    work_list *work;  /* of the phase at hand */
+    uint64_t *listed; /* a barrier: passed when a phase is listed */
     ring_block *ring;
 };
 
@@ -395,34 +396,50 @@ static __device__ bool asks_host(const cuda_run &r, int32_t n)
     return r.cancel && blockIdx.x == 0 && n % CANCEL_EVERY == 0;
 }
 
-/* Wait until all blocks have come here for the n-th time, to run phase n; what they wrote before can be read after. Meanwhile
- * that phase is listed, and copying goes on. False: stop. */
-static __device__ bool gate_pass(const member &m, const ahead &a, int32_t n)
+/* The block has come to gate n, and waits for all others; by one thread. */
+static __device__ inline void gate_wait(const member &m, const ahead &a, int32_t n)
 {
     const cuda_run &r = *m.r;
-    block_words *words = block_memory();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        if (a.work->stop)
-            atomicOr(r.gate, GATE_STOP);
-        gate_add(r.gate);
-    }
-    ring_phase(a.ring, n);
-    if (warp_index() == warp_count() - 1)
+    uint32_t seen;
+    if (a.work->stop)
+        atomicOr(r.gate, GATE_STOP);
+    gate_add(r.gate);
+    const uint32_t word = asks_host(r, n) ? host_word(r.cancel) : 0;
+    do
+        seen = gate_read(r.gate);
+    while ((seen & ~GATE_STOP) < (uint32_t)n * gridDim.x);
+    block_memory()->word[0] = (int32_t)seen;
+    a.work->stop |= word != 0;
+}
+
+/* What is done meanwhile by all warps but the first: the last one lists phase n, and all go on with their copies; the second
+ * does with those of the first. */
+static __device__ inline void gate_list(const member &m, const ahead &a, int32_t n)
+{
+    const int warp = warp_index();
+    if (warp == warp_count() - 1) {
+        ring_phase(a.ring, n);
         phase_list(m, a, n);
-    __syncthreads();
-    ring_fill(a.ring);
-    if (threadIdx.x == 0) {
-        if (asks_host(r, n))
-            a.work->stop |= (int32_t)host_word(r.cancel);
-        uint32_t seen;
-        do
-            seen = gate_read(r.gate);
-        while ((seen & ~GATE_STOP) < (uint32_t)n * gridDim.x);
-        words->word[0] = (int32_t)seen;
+        __syncwarp();
+        if (lane_index() == 0)
+            barrier_arrive(a.listed);
     }
+    barrier_wait(a.listed, (uint32_t)(n - 1) & 1);
+    ring_fill(a.ring, warp);
+    if (warp <= 1)
+        ring_fill(a.ring, 0);
+}
+
+/* Wait until all blocks have come here for the n-th time, to run phase n; what they wrote before can be read after. False: stop. */
+static __device__ bool gate_pass(const member &m, const ahead &a, int32_t n)
+{
     __syncthreads();
-    return ((uint32_t)words->word[0] & GATE_STOP) == 0;
+    if (warp_index() > 0 || warp_count() == 1)
+        gate_list(m, a, n);
+    if (threadIdx.x == 0)
+        gate_wait(m, a, n);
+    __syncthreads();
+    return ((uint32_t)block_memory()->word[0] & GATE_STOP) == 0;
 }
 
 /* All phases of a launch, between which blocks wait for each other. While one is computed the tables of the phase after the next
@@ -441,7 +458,7 @@ static __device__ void phases_run(const member &m, const ahead &a)
         a.work->stop = stop;
     }
     __syncthreads();
-    ring_fill(a.ring);
+    ring_fill(a.ring, warp_index());
     for (int32_t n = 0; n < n_phase; n++) {
         const cuda_pack *pack = &a.packs.at[n % PACKS];
         if (lists && n + 2 < n_phase)
@@ -470,7 +487,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     __shared__ kargs own;
     __shared__ cuda_run run;
     __shared__ member m;
-    __shared__ uint64_t full[PACKS];
+    __shared__ uint64_t full[PACKS], listed;
     __shared__ work_list work;
     char *ring = dynamic + PACKS_BYTES;
     char *after = r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count(), r.ring) : ring;
@@ -487,10 +504,11 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
         UNROLLED(1)
         for (int i = 0; i < PACKS; i++)
             barrier_make(&full[i], COPY_ARRIVALS);
+        barrier_make(&listed, 1);
     }
     ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring);
     if (r.pack)
-        phases_run(m, ahead{{(cuda_pack *)dynamic, full}, &work, block_ring()});
+        phases_run(m, ahead{{(cuda_pack *)dynamic, full}, &work, &listed, block_ring()});
     else if (!is_cancelled(run))
         phase_run<false>(m, run.phase[run.first], NULL, NULL);
 }

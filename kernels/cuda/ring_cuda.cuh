@@ -56,16 +56,16 @@ static __device__ inline ring_block *block_ring(void)
     return &ring;
 }
 
-/* The warp's first slot. */
-static __device__ inline shared_place ring_slots(const ring_block *r)
+/* A warp's first slot. */
+static __device__ inline shared_place ring_slots(const ring_block *r, int warp)
 {
-    return shared_at(r->memory) + warp_index() * r->slots * RING_SLOT;
+    return shared_at(r->memory) + warp * r->slots * RING_SLOT;
 }
 
 /* ---- copying ---- */
 
-/* The next segment that has rows for this warp, as far as they are listed. */
-static __device__ inline bool ring_segment_next(const ring_block *r, ring_warp &w)
+/* The next segment that has rows for a warp, as far as they are listed. */
+static __device__ inline bool ring_segment_next(const ring_block *r, ring_warp &w, int warp)
 {
     if (w.phase < r->phase) { /* it had nothing to copy for a while */
         w.phase = r->phase;
@@ -82,7 +82,7 @@ static __device__ inline bool ring_segment_next(const ring_block *r, ring_warp &
             continue;
         }
         const ring_segment &s = r->list[w.phase & 1][w.segment];
-        const int first = warp_index() * s.cut.rows, step = warp_count() * s.cut.rows;
+        const int first = warp * s.cut.rows, step = warp_count() * s.cut.rows;
         w.pitch = s.pitch;
         w.bytes = (int32_t)s.cut.bytes;
         w.rows = s.cut.rows;
@@ -97,12 +97,13 @@ static __device__ inline bool ring_segment_next(const ring_block *r, ring_warp &
 }
 
 /* The bytes of a chunk: of one piece, or of one for each row. */
-static __device__ inline void ring_chunk_copy(ring_block *r, const ring_warp &w, shared_place slots)
+static __device__ inline void ring_chunk_copy(ring_block *r, const ring_warp &w, int warp,
+                                              shared_place slots)
 {
     const int rows = w.rows < w.rows_left ? w.rows : w.rows_left;
     const bool whole = w.chunks == 1;
     const shared_place to = slots + w.put * RING_SLOT;
-    uint64_t *full = &r->full[warp_index()][w.put];
+    uint64_t *full = &r->full[warp][w.put];
     copy_expect(full, rows * w.bytes);
     UNROLLED(1)
     for (int row = 0; row < (whole ? 1 : rows); row++)
@@ -112,11 +113,11 @@ static __device__ inline void ring_chunk_copy(ring_block *r, const ring_warp &w,
 }
 
 /* The next chunk into the next slot, if there is one. */
-static __device__ inline bool ring_copy(ring_block *r, ring_warp &w, shared_place slots)
+static __device__ inline bool ring_copy(ring_block *r, ring_warp &w, int warp, shared_place slots)
 {
-    if (w.left == 0 && !ring_segment_next(r, w))
+    if (w.left == 0 && !ring_segment_next(r, w, warp))
         return false;
-    ring_chunk_copy(r, w, slots);
+    ring_chunk_copy(r, w, warp, slots);
     w.left--;
     w.from += w.bytes;
     if (++w.chunk == w.chunks) {
@@ -129,25 +130,25 @@ static __device__ inline bool ring_copy(ring_block *r, ring_warp &w, shared_plac
     return true;
 }
 
-static __device__ inline void ring_save(ring_block *r, const ring_warp &w)
+static __device__ inline void ring_save(ring_block *r, const ring_warp &w, int warp)
 {
     __syncwarp();
     if (lane_index() == 0)
-        r->warp[warp_index()] = w;
+        r->warp[warp] = w;
     __syncwarp();
 }
 
-/* All slots that are free, by each warp. */
-static __device__ APART void ring_fill(ring_block *r)
+/* All slots of warp `warp` that are free, by any warp. */
+static __device__ APART void ring_fill(ring_block *r, int warp)
 {
     if (!r->memory)
         return;
-    ring_warp w = r->warp[warp_index()];
-    const shared_place slots = ring_slots(r);
+    ring_warp w = r->warp[warp];
+    const shared_place slots = ring_slots(r, warp);
     UNROLLED(1)
-    while (w.pending < r->slots && ring_copy(r, w, slots))
+    while (w.pending < r->slots && ring_copy(r, w, warp, slots))
         ;
-    ring_save(r, w);
+    ring_save(r, w, warp);
 }
 
 /* ---- multiplying ---- */
@@ -174,7 +175,7 @@ static __device__ inline void ring_used(ring_block *r, ring_warp &w, shared_plac
     __syncwarp();
     ring_step(r, w);
     w.pending--;
-    ring_copy(r, w, slots);
+    ring_copy(r, w, warp_index(), slots);
 }
 
 /* The block's next segment, if that has these rows; else NULL. The same for all warps. */
@@ -226,15 +227,16 @@ static __device__ inline void ring_close(ring_block *r)
     }
 }
 
-/* A phase begins, of which it is known what to copy before it is computed. */
+/* A phase begins, of which it is known what to copy before it is computed. By all threads, or by those of one warp. */
 static __device__ inline void ring_phase(ring_block *r, int phase)
 {
-    if (threadIdx.x == 0) {
+    const int i = (int)threadIdx.x % WARP;
+    if (i == 0) {
         r->phase = phase;
         r->x_of = NULL;
     }
-    if (lane_index() == 0 && warp_index() < RING_WARPS)
-        r->warp[warp_index()].taken = 0;
+    if (i < RING_WARPS)
+        r->warp[i].taken = 0;
 }
 
 #endif

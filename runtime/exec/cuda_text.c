@@ -314,7 +314,7 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
 void cuda_text_end(cuda_text *t)
 {
     strbuf_add(&t->text,
-               "static __device__ inline void shape_run(const member &m, const cuda_step *s, "
+               "static __device__ APART void shape_run(const member &m, const cuda_step *s, "
                "int64_t begin, int64_t end)\n{\n    switch (s->shape) {\n");
     for (int i = 0; i < t->n_shape; i++)
         strbuf_add(&t->text, "    case %d:\n        shape_%d(m, s, begin, end);\n        break;\n",

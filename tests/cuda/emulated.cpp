@@ -33,7 +33,7 @@ static void ring_for(const kernel_call *c)
         r->last = 0;
     }
     __syncthreads();
-    ring_fill(r);
+    ring_fill(r, warp_index());
 }
 
 static void call_kernel(void *args)
