@@ -1,62 +1,112 @@
 #!/usr/bin/env bash
 # cuda.sh - a CUDA card in a few minutes: is what it computes right, and how fast is it beside llama.cpp on an H200?
 #
-#     bench/cuda.sh [RESULT.md]
+#     bench/cuda.sh [--only GROUPS] [--models PATTERN] [--repeat N] [--build FOLDER] [RESULT.md]
 #
-# Writes a result file: machine, driver, commit, what was checked, and a row for each test with the command that made it. The peer's
-# numbers are llama.cpp's of August 2026 with flash attention, measured on an H200: on another card they are a yardstick only.
+# Prints card, driver, commit and date, what was checked, and a row for each test with the command that made it, and writes the same
+# into RESULT.md, line by line: what was measured is there when a run is cut short. The peer's numbers are llama.cpp's of
+# August 2026 with flash attention, measured on an H200: on another card they are a yardstick only.
 #
-# WEFT names the program (build/weft), TESTS the folder of the test programs (build/tests; none there: they are left out), GOLDEN
-# a folder of further recorded models, DEVICE the card (cuda), REPEAT the measurements of a test (5), ONLY a pattern of the
-# models to measure, such as 'llama-1b:*' (all; none: nothing is measured), ROWS a file of other rows, in the form of those
-# below. compute-sanitizer runs where it is found.
+#     --only GROUPS     some of these, with commas between them; they run in this order whatever theirs is:
+#                         check     the demo model and small recorded models against the reference, memory over 10000 steps
+#                         decode    one sequence, contexts of 16 and 512 tokens
+#                         batch     8 and 32 sequences
+#                         prefill   prompts of 2048 tokens
+#                         long      one sequence, 16384 tokens of context
+#                         golden    further recorded models, where GOLDEN names their folder
+#                         sanitize  compute-sanitizer, where it is found
+#     --models PATTERN  those to measure, such as 'llama-1b:*' (all)
+#     --repeat N        measurements of a test (5)
+#     --build FOLDER    the programs: weft, and golden_models in it or in tests/ (build); without golden_models it is left out
+#
+# DEVICE is the card (cuda), ROWS a file of other rows, in the form of those below.
 #
 # Ends with 1 if there is no card, or a check or a test fails; a slow row is no failure.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-weft=${WEFT:-$here/build/weft} tests=${TESTS:-$here/build/tests} device=${DEVICE:-cuda} repeat=${REPEAT:-5} only=${ONLY:-*}
-result=${1:-}
-[ $# -le 1 ] || { sed -n '2,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//' >&2; exit 2; }
-[[ $repeat =~ ^[1-9][0-9]*$ ]] || { echo "cuda.sh: REPEAT is '$repeat', not a number of measurements" >&2; exit 2; }
-command -v "$weft" >/dev/null || { echo "cuda.sh: $weft cannot be run" >&2; exit 1; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+groups='check decode batch prefill long golden sanitize' only='' models='*' repeat=5 build=$here/build result='' device=${DEVICE:-cuda}
+
+help() { sed -n '2,/^set/p' "${BASH_SOURCE[0]}" | sed '$d; s/^# \{0,1\}//'; }
+die() { echo "cuda.sh: $*" >&2; exit 2; }
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h | --help) help; exit ;;
+    --only | --models | --repeat | --build)
+        [ $# -ge 2 ] || die "$1 needs a value"
+        case $1 in
+        --only) only=$2 ;;
+        --models) models=$2 ;;
+        --repeat) repeat=$2 ;;
+        --build) build=$2 ;;
+        esac
+        shift
+        ;;
+    -*) die "there is no flag $1; --help lists them" ;;
+    *) [ -z "$result" ] || die "one file takes the result, not '$result' and '$1'"; result=$1 ;;
+    esac
+    shift
+done
+[[ $repeat =~ ^[1-9][0-9]*$ ]] || die "--repeat is '$repeat', not a number of measurements"
+for group in ${only//,/ }; do
+    case " $groups " in *" $group "*) ;; *) die "there is no group '$group': $groups" ;; esac
+done
+chosen() { [ -z "$only" ] || [[ ,$only, == *,$1,* ]]; } # GROUP
+
+weft=$build/weft golden=$build/golden_models
+[ -x "$golden" ] || golden=$build/tests/golden_models
+[ -x "$weft" ] || { echo "cuda.sh: $weft cannot be run" >&2; exit 1; }
+work=$(mktemp -d) finished=''
+ended() {
+    rm -rf "$work"
+    [ -z "$finished" ] || return 0
+    say ''
+    say "Cut short after $SECONDS s."
+}
+# A line of the report.
+say() {
+    printf '%s\n' "$*"
+    [ -z "$result" ] || printf '%s\n' "$*" >>"$result"
+}
 stories=$here/models/stories-7m small=$here/tests/golden/data
 
 if ! "$weft" eval --device "$device" -m "$stories" --ids 1 >"$work/said" 2>&1; then
     echo "cuda.sh: nothing can be measured: a model does not run with --device $device" >&2
     cat "$work/said" >&2
+    rm -rf "$work"
     exit 1
 fi
+[ -z "$result" ] || : >"$result"
+trap ended EXIT
+trap 'exit 130' INT TERM HUP
 
-# model|flags|test|peer|at least|goal
+# group|model|flags|test|peer|at least|goal
 rows() {
     [ -z "${ROWS:-}" ] || { cat "$ROWS"; return; }
     cat <<'ROWS'
-llama-1b:BF16|-p 2048 -n 0 -ub 2048|pp2048|91315|91000|130000
-llama-1b:BF16|-p 0 -n 128 -d 16,512,16384|tg128 @ d16|769|1200|1500
-llama-1b:BF16|-p 0 -n 128 -d 16,512,16384|tg128 @ d512|747|971|
-llama-1b:BF16|-p 0 -n 128 -d 16,512,16384|tg128 @ d16384|636|827|
-llama-1b:BF16|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|4005|5207|
-llama-1b:BF16|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|11208|14570|
-llama-1b:Q8_0|-p 0 -n 128 -d 16|tg128 @ d16|820|1600|2500
-llama-1b:Q4_K_M|-p 0 -n 128 -d 16,512,16384|tg128 @ d16|865|1900|3300
-llama-1b:Q4_K_M|-p 0 -n 128 -d 16,512,16384|tg128 @ d512|815|1223|
-llama-1b:Q4_K_M|-p 0 -n 128 -d 16,512,16384|tg128 @ d16384|690|1035|
-llama-1b:Q4_K_M|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|2906|5812|
-llama-1b:Q4_K_M|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|8414|12621|
-llama-8b:BF16|-p 2048 -n 0 -ub 2048|pp2048|25330|25000|35000
-llama-8b:BF16|-p 0 -n 128 -d 16|tg128 @ d16|209|240|275
-llama-8b:Q4_K_M|-p 2048 -n 0 -ub 2048|pp2048|9764|18000|29000
-llama-8b:Q4_K_M|-p 0 -n 128 -d 16,512,16384|tg128 @ d16|262|480|700
-llama-8b:Q4_K_M|-p 0 -n 128 -d 16,512,16384|tg128 @ d512|257|386|
-llama-8b:Q4_K_M|-p 0 -n 128 -d 16,512,16384|tg128 @ d16384|213|320|
-llama-8b:Q4_K_M|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|745|2800|4800
-llama-8b:Q4_K_M|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|3087|4631|
-llama-8b:Q8_0|-p 0 -n 128 -d 512,16384|tg128 @ d512|247|321|
-llama-8b:Q8_0|-p 0 -n 128 -d 512,16384|tg128 @ d16384|205|267|
-llama-8b:Q8_0|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|1051|1682|
-llama-8b:Q8_0|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|3078|4001|
+decode|llama-1b:BF16|-p 0 -n 128 -d 16,512|tg128 @ d16|769|1200|1500
+decode|llama-1b:BF16|-p 0 -n 128 -d 16,512|tg128 @ d512|747|971|
+decode|llama-1b:Q8_0|-p 0 -n 128 -d 16|tg128 @ d16|820|1600|2500
+decode|llama-1b:Q4_K_M|-p 0 -n 128 -d 16,512|tg128 @ d16|865|1900|3300
+decode|llama-1b:Q4_K_M|-p 0 -n 128 -d 16,512|tg128 @ d512|815|1223|
+decode|llama-8b:BF16|-p 0 -n 128 -d 16|tg128 @ d16|209|240|275
+decode|llama-8b:Q4_K_M|-p 0 -n 128 -d 16,512|tg128 @ d16|262|480|700
+decode|llama-8b:Q4_K_M|-p 0 -n 128 -d 16,512|tg128 @ d512|257|386|
+decode|llama-8b:Q8_0|-p 0 -n 128 -d 512|tg128 @ d512|247|321|
+batch|llama-1b:BF16|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|4005|5207|
+batch|llama-1b:BF16|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|11208|14570|
+batch|llama-1b:Q4_K_M|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|2906|5812|
+batch|llama-1b:Q4_K_M|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|8414|12621|
+batch|llama-8b:Q4_K_M|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|745|2800|4800
+batch|llama-8b:Q4_K_M|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|3087|4631|
+batch|llama-8b:Q8_0|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|1051|1682|
+batch|llama-8b:Q8_0|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|3078|4001|
+prefill|llama-1b:BF16|-p 2048 -n 0 -ub 2048|pp2048|91315|91000|130000
+prefill|llama-8b:BF16|-p 2048 -n 0 -ub 2048|pp2048|25330|25000|35000
+prefill|llama-8b:Q4_K_M|-p 2048 -n 0 -ub 2048|pp2048|9764|18000|29000
+long|llama-1b:BF16|-p 0 -n 128 -d 16384|tg128 @ d16384|636|827|
+long|llama-1b:Q4_K_M|-p 0 -n 128 -d 16384|tg128 @ d16384|690|1035|
+long|llama-8b:Q4_K_M|-p 0 -n 128 -d 16384|tg128 @ d16384|213|320|
+long|llama-8b:Q8_0|-p 0 -n 128 -d 16384|tg128 @ d16384|205|267|
 ROWS
 }
 
@@ -66,17 +116,31 @@ check() {
     local name=$1
     shift
     if "$@" >"$work/said" 2>&1; then
-        echo "- $name: passed"
+        say "- $name: passed"
     else
         failed=1
-        echo "- $name: FAILED"
-        tail -n 5 "$work/said" | sed 's/^/      /'
+        say "- $name: FAILED"
+        say "$(tail -n 5 "$work/said" | sed 's/^/      /')"
+    fi
+}
+
+# check_golden FOLDER: recorded models, a line for each as it comes.
+check_golden() {
+    local name line
+    name="recorded models of $(basename "$(dirname "$1")")/$(basename "$1")"
+    [ -x "$golden" ] || { say "- $name: not checked, there is no $golden"; return; }
+    say "- $name:"
+    if "$golden" --device "$device" "$1" 2>&1 | while read -r line; do say "      $line"; done; then
+        say "- $name: passed"
+    else
+        failed=1
+        say "- $name: FAILED"
     fi
 }
 
 # Ten thousand decoded tokens: the card's memory in use, as its driver tells it, stays what it is after the first second.
 check_growth() {
-    command -v nvidia-smi >/dev/null || { echo '- 10000 steps without growth: not measured, there is no nvidia-smi'; return; }
+    command -v nvidia-smi >/dev/null || { say '- 10000 steps without growth: not measured, there is no nvidia-smi'; return; }
     local first='' last='' used
     "$weft" bench --device "$device" -m "$stories" -p 0 -n 500 -r 20 >"$work/said" 2>&1 &
     local steps=$!
@@ -88,24 +152,23 @@ check_growth() {
         sleep 0.2
     done
     if wait "$steps" && [ "${last:-1}" -le "${first:-0}" ]; then
-        echo "- 10000 steps without growth: passed, $last MiB in use"
+        say "- 10000 steps without growth: passed, $last MiB in use"
     else
         failed=1
-        echo "- 10000 steps without growth: FAILED, ${first:-?} MiB, then ${last:-?}"
+        say "- 10000 steps without growth: FAILED, ${first:-?} MiB, then ${last:-?}"
     fi
 }
 
-checks() {
+check_first() {
     check 'the demo model, value by value against the reference' "$weft" verify --device "$device" -m "$stories"
-    for folder in "$small" ${GOLDEN:+"$GOLDEN"}; do
-        [ ! -x "$tests/golden_models" ] ||
-            check "recorded models of $(basename "$(dirname "$folder")")/$(basename "$folder")" \
-                "$tests/golden_models" --device "$device" "$folder"
-    done
+    check_golden "$small"
     check_growth
-    local sanitizer
+}
+
+check_sanitizer() {
+    local sanitizer tool
     sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) ||
-        { echo '- compute-sanitizer: not found'; return; }
+        { say '- compute-sanitizer: not found'; return; }
     for tool in memcheck racecheck synccheck; do
         check "compute-sanitizer $tool" "$sanitizer" --tool "$tool" --error-exitcode 1 \
             "$weft" eval --device "$device" -m "$small/llama-mha" --ids 1,2,3
@@ -117,21 +180,22 @@ median() { # FILE TEST
     tr '{' '\n' <"$1" | grep -F "\"test\":\"$2\"," | sed -n 's/.*"median_ts":\([0-9.e+]*\).*/\1/p'
 }
 
-# Each command once, in the order of the rows: results by the command's number.
-measure() {
-    local model flags rest last='' n=0
-    while IFS='|' read -r model flags rest; do
+# The rows of a group: each command once, then the rows that it measures.
+measure() { # GROUP
+    local group model flags rest last='' out=$work/measured
+    while IFS='|' read -r group model flags rest; do
+        [ "$group" = "$1" ] || continue
         # shellcheck disable=SC2254 # a pattern
-        case $model in $only) ;; *) continue ;; esac
+        case $model in $models) ;; *) continue ;; esac
         if [ "$model $flags" != "$last" ]; then
-            last="$model $flags" n=$((n + 1))
+            last="$model $flags"
             # shellcheck disable=SC2086 # several words
-            if ! "$weft" bench --device "$device" --random "$model" $flags -r "$repeat" --json >"$work/$n.json" 2>"$work/$n.said"; then
+            if ! "$weft" bench --device "$device" --random "$model" $flags -r "$repeat" --json >"$out" 2>"$work/said" </dev/null; then
                 failed=1
-                sed "s/^/cuda.sh: $model: /" "$work/$n.said" >&2
+                sed "s/^/cuda.sh: $model: /" "$work/said" >&2
             fi
         fi
-        put_row "$work/$n.json" "$model" "$flags" "$rest"
+        put_row "$out" "$model" "$flags" "$rest"
     done < <(rows)
 }
 
@@ -140,34 +204,52 @@ put_row() { # FILE MODEL FLAGS TEST|PEER|LEAST|GOAL
     IFS='|' read -r test peer least goal <<<"$4"
     speed=$(median "$1" "$test") || true
     [ -n "$speed" ] || failed=1
-    awk -v m="$2" -v t="$test" -v s="$speed" -v p="$peer" -v l="$least" -v g="$goal" -v f="$3" 'BEGIN {
-        printf "| %s | %s | %s | %s | %s | %s | %s | `%s` |\n", m, t, s == "" ? "failed" : sprintf("%.0f", s), p,
-            s == "" ? "" : sprintf("%.2f", s / p), l (s != "" && s >= l ? " met" : ""), g (g != "" && s != "" && s >= g ? " met" : ""), f }'
+    say "$(awk -v m="$2" -v t="$test" -v s="$speed" -v p="$peer" -v l="$least" -v g="$goal" -v f="$3" 'BEGIN {
+        printf "| %s | %s | %s | %s | %s | %s | %s | `%s` |", m, t, s == "" ? "failed" : sprintf("%.0f", s), p,
+            s == "" ? "" : sprintf("%.2f", s / p), l (s != "" && s >= l ? " met" : ""), g (g != "" && s != "" && s >= g ? " met" : ""), f }')"
 }
 
-report() {
-    echo '# Weft on a CUDA card'
-    echo
+put_head() {
+    say '# Weft on a CUDA card'
+    say ''
     if command -v nvidia-smi >/dev/null; then
-        echo "Card: $(nvidia-smi --query-gpu=name,memory.total --format=csv,noheader | head -n 1); driver" \
+        say "Card: $(nvidia-smi --query-gpu=name,memory.total --format=csv,noheader | head -n 1); driver" \
             "$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)."
     else
-        echo "Card: ${device}, its name is not known: there is no nvidia-smi."
+        say "Card: ${device}, its name is not known: there is no nvidia-smi."
     fi
-    echo "Host: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1) $(uname -m), $(nproc) CPUs. Commit" \
-        "$("$weft" version | sed -n 's/^  commit *//p')."
-    echo "Made by \`bench/cuda.sh\`; weights and tokens are random, numbers are tokens per second, medians of $repeat."
-    echo
-    checks
-    echo
-    echo "| model | test | weft | llama.cpp | ratio | at least | goal | \`weft bench --device $device --random MODEL -r $repeat\` with |"
-    echo '|---|---|---|---|---|---|---|---|'
-    measure
+    say "Host: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1) $(uname -m), $(nproc) CPUs. Commit" \
+        "$("$weft" version | sed -n 's/^  commit *//p'). $(date -u '+%-d %B %Y')."
+    say "Made by \`bench/cuda.sh${only:+ --only $only}\`; weights and tokens are random, numbers are tokens per second, medians of $repeat."
+    say ''
 }
 
-started=$SECONDS
-report >"$work/report"
-echo >>"$work/report"
-echo "All of it took $((SECONDS - started)) s." >>"$work/report"
-if [ -n "$result" ]; then cat "$work/report" >"$result"; else cat "$work/report"; fi
+# The table's head, once, before its first rows; and an empty line behind it.
+table=''
+begin_table() {
+    [ -z "$table" ] || return 0
+    table=open
+    say ''
+    say "| model | test | weft | llama.cpp | ratio | at least | goal | \`weft bench --device $device --random MODEL -r $repeat\` with |"
+    say '|---|---|---|---|---|---|---|---|'
+}
+end_table() {
+    [ "$table" = open ] || return 0
+    table=closed
+    say ''
+}
+
+put_head
+for group in $groups; do
+    chosen "$group" || continue
+    case $group in
+    check) check_first ;;
+    golden) end_table; [ -z "${GOLDEN:-}" ] || check_golden "$GOLDEN" ;;
+    sanitize) end_table; check_sanitizer ;;
+    *) begin_table; measure "$group" ;;
+    esac
+done
+finished=yes
+say ''
+say "All of it took $SECONDS s."
 exit $failed

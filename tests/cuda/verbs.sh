@@ -113,22 +113,3 @@ if LD_LIBRARY_PATH=$fakes WEFT_CUDA=$work/none.so "$weft" run --device cuda -m "
     fail 'no library is needed'
 fi
 grep -q W1609 said || fail "no kernels: $(cat said)"
-
-# The measurements of bench/, with rows that this card has the time for; and without a card.
-cat >rows <<'ROWS'
-tiny:F32|-p 4 -n 0|pp4|10|1|1000000000
-tiny:Q8_0|-p 0 -n 1 -d 1 -np 1,2|tg1 x2 @ d1|10|1|
-ROWS
-WEFT=$weft TESTS=$work REPEAT=1 ROWS=$work/rows LD_LIBRARY_PATH=$fakes WEFT_CUDA=$fakes/libweft_cuda.so WEFT_FAKE_THREADS=32 \
-    "$sources/bench/cuda.sh" "$work/result" || fail "bench/cuda.sh: $(cat result)"
-grep -q '^| tiny:F32 | pp4 | [0-9]* | 10 | .* | 1 met | 1000000000 |' result || fail "bench/cuda.sh: no row: $(cat result)"
-grep -q '^| tiny:Q8_0 | tg1 x2 @ d1 | [0-9]' result || fail "bench/cuda.sh: no row for two sequences: $(cat result)"
-grep -q '^- the demo model.*: passed' result || fail "bench/cuda.sh: not checked: $(cat result)"
-echo 'tiny:F32|-p 4 -n 0|pp5|10|1|' >rows
-if WEFT=$weft TESTS=$work REPEAT=1 ROWS=$work/rows LD_LIBRARY_PATH=$fakes WEFT_CUDA=$fakes/libweft_cuda.so WEFT_FAKE_THREADS=32 \
-    "$sources/bench/cuda.sh" "$work/result"; then fail 'a row without a result is one'; fi
-grep -q '^| tiny:F32 | pp5 | failed' result || fail "bench/cuda.sh: $(cat result)"
-if WEFT=$weft LD_LIBRARY_PATH=$fakes WEFT_CUDA=$fakes/libweft_cuda.so WEFT_FAKE_CARDS=0 "$sources/bench/cuda.sh" "$work/none" 2>said; then
-    fail 'no card is needed'
-fi
-grep -q 'nothing can be measured' said && [ ! -e none ] || fail "bench/cuda.sh without a card: $(cat said)"

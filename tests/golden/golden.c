@@ -525,6 +525,7 @@ int main(int argc, char **argv)
 {
     struct dirent **list;
     int n_ok = 0, n_failed = 0, at = 1;
+    setvbuf(stdout, NULL, _IOLBF, 0); /* a run that is cut short has said what it knew */
     for (; at + 2 < argc; at += 2)
         if (!take_flag(argv[at], argv[at + 1]))
             return 2;
