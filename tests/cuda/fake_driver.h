@@ -48,6 +48,8 @@ fake_counts fake_seen(void);
 int64_t fake_calls(fake_fn f); /* of the function; FAKE_COUNT: of all */
 const char *fake_name(fake_fn f);
 const char *fake_misuse(void); /* the first; NULL: none */
+/* Keeps the text if it is the first; returns r. */
+cu_result fake_misused(cu_result r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool fake_holds_nothing(void); /* neither memory nor contexts, streams or modules */
 
 #endif
