@@ -167,6 +167,44 @@ START_TEST(the_largest_agree)
 }
 END_TEST
 
+/* A draw that points at where one token's share ends and the next one's begins is the next one's; one less, and it is the
+ * first's. All tokens weigh the same, so that random numbers which point there are known. On the card by a list of candidates, and
+ * by the search of vocabularies that no list holds. */
+START_TEST(a_draw_on_a_boundary_is_the_next_token)
+{
+    enum { SHARE = 8 }; /* tokens to a share of all that has such a random number */
+    static const int64_t sizes[] = {SHARE, 16 * SHARE, 1024 * SHARE};
+    const uint64_t unit = UINT64_C(1) << 61, step = UINT64_C(1) << 11; /* 53 bits count */
+    char error[FIBRE_ERROR_MAX];
+    weft_diag *dg = diag_create();
+    for (size_t v = 0; v < COUNT_OF(sizes); v++) {
+        const int64_t vocab = sizes[v];
+        float *logits = calloc((size_t)vocab, sizeof *logits);
+        sampler_options o = sampler_defaults();
+        sampler *host;
+        ksampled got, seen;
+        cuda_choice a = {.logits = logits, .width = vocab, .chosen = &got, .host = &seen};
+        o.samplers = "temperature";
+        o.temp = 1;
+        ck_assert_int_eq(sampler_create(dg, &o, vocab, 1, &host), WEFT_OK);
+        ck_assert_ptr_null(sampler_for_device(host, &a.how_few[0]));
+        for (uint64_t k = 1; k < SHARE; k++)
+            for (int before = 0; before < 2; before++) {
+                const int32_t want = (int32_t)((int64_t)k * vocab / SHARE) - before;
+                const ksampled at = {.rng = {k * unit - (before ? step : 0), 0}};
+                memcpy(a.how_few[0].rng, at.rng, sizeof at.rng);
+                ck_assert_msg(emulated_choose(&a, 1, 64, error), "%s", error);
+                ck_assert_int_eq(seen.id, want);
+                sampler_chose(host, &at);
+                ck_assert_int_eq(sampler_choose(host, logits), want);
+            }
+        sampler_destroy(host);
+        free(logits);
+    }
+    diag_destroy(dg);
+}
+END_TEST
+
 /* What a card does not do says so. */
 START_TEST(other_chains_stay_on_the_host)
 {
@@ -247,4 +285,5 @@ START_TEST(weights_are_exponentials)
 END_TEST
 
 SUITE_MAIN("choose", small_vocabularies_agree, large_vocabularies_agree, the_largest_agree,
-           other_chains_stay_on_the_host, tokens_come_into_the_next_batch, weights_are_exponentials)
+           a_draw_on_a_boundary_is_the_next_token, other_chains_stay_on_the_host,
+           tokens_come_into_the_next_batch, weights_are_exponentials)
