@@ -14,6 +14,12 @@ enum { ERROR_COMPILATION = 6, ERROR_INVALID_PROGRAM = 4, PATH_BYTES = 512, LOG_B
 
 fake_nvrtc_how fake_nvrtc_now = {.stamp = "1"};
 static atomic_int compiled;
+static const char *kept; /* see fake_nvrtc_keep */
+
+void fake_nvrtc_keep(const char *folder)
+{
+    kept = folder;
+}
 
 int fake_nvrtc_compiled(void)
 {
@@ -123,6 +129,32 @@ static int run_command(const char *folder, const char *const *args)
     return status;
 }
 
+/* ---- code that is kept ---- */
+
+/* FNV-1a. */
+static void hash_text(uint64_t *hash, const char *text)
+{
+    for (; *text; text++)
+        *hash = (*hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    *hash = *hash * UINT64_C(0x100000001b3) + 1; /* where it ends */
+}
+
+/* The name of what is compiled, of all that its code depends on. */
+static void kept_name(const struct _nvrtcProgram *p, const char *const *args, char *to,
+                      size_t bytes)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    hash_text(&hash, p->text);
+    hash_text(&hash, fake_nvrtc_now.breaks ? fake_nvrtc_now.breaks : "");
+    for (int i = 0; i < p->n_header; i++) {
+        hash_text(&hash, p->header_names[i]);
+        hash_text(&hash, p->headers[i]);
+    }
+    for (; *args; args++)
+        hash_text(&hash, *args);
+    snprintf(to, bytes, "%016llx.so", (unsigned long long)hash);
+}
+
 /* ---- the functions ---- */
 
 static const char *fake_nvrtcGetErrorString(int r)
@@ -203,9 +235,18 @@ static int fake_nvrtcCompileProgram(nvrtc_program p, int n_option, const char *c
     const char *const last[] = {"made.cpp", FAKE_SIMT, "-Wl,-Bsymbolic", "-lm", "-o", "made.so"};
     for (size_t i = 0; i < sizeof last / sizeof *last; i++)
         args[n++] = last[i];
+    char name[32], from[2 * PATH_BYTES], to[2 * PATH_BYTES];
+    kept_name(p, args, name, sizeof name);
+    if (kept && (p->code = read_file(kept, name, &p->bytes)))
+        return 0;
     bool fine = write_all(p) && run_command(p->folder, args) == 0;
     if (fine)
         p->code = read_file(p->folder, "made.so", &p->bytes);
+    if (p->code && kept) { /* another process may look for it */
+        snprintf(from, sizeof from, "%s/made.so", p->folder);
+        snprintf(to, sizeof to, "%s/%s", kept, name);
+        (void)!rename(from, to);
+    }
     size_t log_bytes = 0;
     char *log = read_file(p->folder, "log", &log_bytes);
     snprintf(p->log, sizeof p->log, "%s", log ? log : "");

@@ -18,5 +18,8 @@ typedef struct {
 extern fake_nvrtc_how fake_nvrtc_now;
 
 int fake_nvrtc_compiled(void); /* programs so far; from any thread */
+/* Code goes into this folder, and comes from there when the same texts are compiled again, which takes no time then. NULL:
+ * all is compiled. The folder must outlive its use. */
+void fake_nvrtc_keep(const char *folder);
 
 #endif

@@ -249,6 +249,11 @@ END_TEST
 
 int main(void)
 {
+    /* Most tests are about one model: its images are compiled once. */
+    char kept[] = "/tmp/weft-test-made-kept-XXXXXX", command[128];
+    if (!mkdtemp(kept))
+        return EXIT_FAILURE;
+    fake_nvrtc_keep(kept);
     TCase *c = tcase_create("made");
     tcase_set_timeout(c, 400);
     tcase_add_checked_fixture(c, begin, end);
@@ -259,5 +264,7 @@ int main(void)
     tcase_add_test(c, damaged_images_are_made_again);
     tcase_add_test(c, images_that_cannot_be_kept_are_used);
     tcase_add_test(c, images_that_the_driver_refuses_are_not_used);
-    return suite_run("made", c, SUITE_FORK);
+    int status = suite_run("made", c, SUITE_FORK);
+    snprintf(command, sizeof command, "rm -rf %s", kept);
+    return system(command) == 0 ? status : EXIT_FAILURE;
 }
