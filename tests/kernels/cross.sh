@@ -53,7 +53,7 @@ fi
 launcher=$(first_of ccache)
 if ! {
     cmake -S "$here/cross" -B "$dir" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$arch \
-        -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DEMITTED="$emitted" \
+        -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=Release -DEMITTED="$emitted" \
         ${launcher:+-DCMAKE_C_COMPILER_LAUNCHER="$launcher"} && cmake --build "$dir" -j 2
 } >"$dir/log" 2>&1; then
     tail -n 40 "$dir/log"
@@ -65,21 +65,21 @@ failed=0 without=
 for cpu in $cpus; do
     echo "== $arch, $qemu -cpu $cpu"
     # What an emulator prints about features of a processor that it lacks is no concern of the test.
-    "$qemu" -L "/usr/$prefix" -cpu "$cpu" "$dir/check" $without $pattern 2>"$dir/errors" || failed=1
+    "$qemu" -cpu "$cpu" "$dir/check" $without $pattern 2>"$dir/errors" || failed=1
     grep -v "TCG doesn't support requested feature" "$dir/errors" || true
     # Portable kernels ask for no feature: on another processor they are the same instructions.
     [ -n "$pattern" ] || without='--without _c'
 done
 if [ -n "$emitted" ]; then
     echo "== $arch, generated maps"
-    "$qemu" -L "/usr/$prefix" -cpu cortex-a72 "$dir/check_emitted" map_jit 2>>"$dir/errors" || failed=1
+    "$qemu" -cpu cortex-a72 "$dir/check_emitted" map_jit 2>>"$dir/errors" || failed=1
 fi
 # AVX-VNNI, AVX-512 and AMX with their intrinsics in plain C: the logic, not the instructions.
 if [ -x "$dir/check_emulated" ]; then
     for variant in avxvnni avx512 amx; do
         case $pattern in '' | *$variant*) ;; *) continue ;; esac
         echo "== $arch, $variant with emulated intrinsics"
-        "$qemu" -L "/usr/$prefix" -cpu max "$dir/check_emulated" "${pattern:-$variant}" \
+        "$qemu" -cpu max "$dir/check_emulated" "${pattern:-$variant}" \
             2>>"$dir/errors" || failed=1
     done
 fi

@@ -50,6 +50,19 @@ static inline __attribute__((unused)) uint16_t emulated_bf16(uint32_t bits)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* Bytes 0 and 2 of four, then 1 and 3, as 16 bits: two products and their sum fit 32. */
+static inline __attribute__((unused)) __m256i emulated_dpbusd256(__m256i z, __m256i a, __m256i b)
+{
+    __m256i even = _mm256_madd_epi16(_mm256_and_si256(a, _mm256_set1_epi16(255)),
+                                     _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
+    __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(a, 8), _mm256_srai_epi16(b, 8));
+    return _mm256_add_epi32(z, _mm256_add_epi32(even, odd));
+}
+static inline __attribute__((unused)) __m256i emulated_dpwssd256(__m256i z, __m256i a, __m256i b)
+{
+    return _mm256_add_epi32(z, _mm256_madd_epi16(a, b));
+}
+
 /* clang-format off */
 EMULATED(cvtne2ps_pbh,      (V a, V b),              32, r.u16[i] = emulated_bf16(i < 16 ? b.u32[i] : a.u32[i - 16]))
 EMULATED(setzero_ps,        (void),                  0,  (void)0)
@@ -79,8 +92,8 @@ EMULATED(cvtepi16_epi32,    (__m256i a),             16, { int16_t word; memcpy(
 EMULATED(cvtepu16_epi32,    (__m256i a),             16, memcpy(&r.u32[i], (const char *)&a + 2 * i, 2))
 EMULATED(cvtph_ps,          (__m256i a),             2,  r.f[i] = _mm256_cvtph_ps(i ? _mm256_extracti128_si256(a, 1) : _mm256_castsi256_si128(a)))
 EMULATED(shuffle_epi8,      (V a, V b),              2,  r.y[i] = _mm256_shuffle_epi8(a.y[i], b.y[i]))
-EMULATED(dpwssd_epi32,      (V z, V a, V b),         16, r.i32[i] = z.i32[i] + a.i16[2 * i] * b.i16[2 * i] + a.i16[2 * i + 1] * b.i16[2 * i + 1])
-EMULATED(dpbusd_epi32,      (V z, V a, V b),         64, r.i32[i / 4] += (i % 4 ? 0 : z.i32[i / 4]) + a.u8[i] * b.i8[i])
+EMULATED(dpwssd_epi32,      (V z, V a, V b),         2,  r.y[i] = emulated_dpwssd256(z.y[i], a.y[i], b.y[i]))
+EMULATED(dpbusd_epi32,      (V z, V a, V b),         2,  r.y[i] = emulated_dpbusd256(z.y[i], a.y[i], b.y[i]))
 EMULATED(unpacklo_epi32,    (V a, V b),              4,  r.x[i] = _mm_unpacklo_epi32(a.x[i], b.x[i]))
 EMULATED(unpackhi_epi32,    (V a, V b),              4,  r.x[i] = _mm_unpackhi_epi32(a.x[i], b.x[i]))
 EMULATED(unpacklo_epi64,    (V a, V b),              4,  r.x[i] = _mm_unpacklo_epi64(a.x[i], b.x[i]))
@@ -100,7 +113,7 @@ EMULATED(insertf32x8,       (V a, __m256 b, int h),  2,  r.f[i] = i == h ? b : a
 EMULATED(permutex2var_epi32, (V a, V k, V b),        16, r.i32[i] = (k.i32[i] & 16 ? b : a).i32[k.i32[i] & 15])
 EMULATED(broadcast_f32x8,    (__m256 a),              2,  r.f[i] = a)
 EMULATED(xor_si512,         (V a, V b),              16, r.u32[i] = a.u32[i] ^ b.u32[i])
-EMULATED(ternarylogic_epi32, (V a, V b, V c, int k), 512, r.u32[i / 32] |= (uint32_t)(k >> ((a.u32[i / 32] >> i % 32 & 1) * 4 + (b.u32[i / 32] >> i % 32 & 1) * 2 + (c.u32[i / 32] >> i % 32 & 1)) & 1) << i % 32)
+EMULATED(ternarylogic_epi32, (V a, V b, V c, int k), 128, if (k >> i % 8 & 1) r.u32[i / 8] |= (i & 4 ? a.u32[i / 8] : ~a.u32[i / 8]) & (i & 2 ? b.u32[i / 8] : ~b.u32[i / 8]) & (i & 1 ? c.u32[i / 8] : ~c.u32[i / 8]))
 EMULATED(srli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] >> n))
 EMULATED(slli_epi16,        (V a, unsigned n),       32, r.u16[i] = (uint16_t)(a.u16[i] << n))
 EMULATED(permutexvar_ps,    (V k, V a),              16, r.i32[i] = a.i32[k.i32[i] & 15])
@@ -146,15 +159,6 @@ static inline __attribute__((unused)) __m128 emulated_quarter_ps(emulated512 a)
 static inline __attribute__((unused)) __m256 emulated_low_ps(emulated512 a)
 {
     return a.f[0];
-}
-static inline __attribute__((unused)) __m256i emulated_dpwssd256(__m256i z, __m256i a, __m256i b)
-{
-    return _mm256_add_epi32(z, _mm256_madd_epi16(a, b));
-}
-static inline __attribute__((unused)) __m256i emulated_dpbusd256(__m256i z, __m256i a, __m256i b)
-{
-    emulated512 x = {.y = {z}}, y = {.y = {a}}, v = {.y = {b}};
-    return emulated_dpbusd_epi32(x, y, v).y[0];
 }
 static inline __attribute__((unused)) __m256i emulated_ternarylogic256(__m256i a, __m256i b,
                                                                        __m256i c, int k)

@@ -1,4 +1,4 @@
-/* amx.h - the tiles of kernels/x86/amx.h in plain C (Intel SDM: TILELOADD, TDPBF16PS, TDPBSSD), with a stop
+/* amx.h - the tiles of kernels/x86/amx.h in C and AVX2 (Intel SDM: TILELOADD, TDPBF16PS, TDPBSSD), with a stop
  * where a processor would fault. In place of that header in the emulated check. */
 #ifndef WEFT_KERNELS_X86_AMX_H
 #define WEFT_KERNELS_X86_AMX_H
@@ -62,25 +62,41 @@ static inline void tile_shapes(int c, int a, int b)
     tile_need(tiles[c].bytes == tiles[b].bytes && tiles[a].bytes / 4 == tiles[b].rows);
 }
 
-static inline float tile_bf16(const uint8_t *p)
+/* Four bytes of a row of a, for all eight columns of half a row of b. */
+static inline __m256i tile_four(int a, int row, int four)
 {
-    uint32_t bits = (uint32_t)p[0] << 16 | (uint32_t)p[1] << 24;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    int32_t bytes;
+    memcpy(&bytes, tiles[a].at[row] + 4 * four, sizeof bytes);
+    return _mm256_set1_epi32(bytes);
+}
+static inline __m256i tile_half(int t, int row, int half)
+{
+    return _mm256_loadu_si256((const void *)(tiles[t].at[row] + half * (AMX_BYTES / 2)));
+}
+
+/* The first and the second of two bf16, as f32. */
+static inline __m256 tile_first(__m256i pairs)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16));
+}
+static inline __m256 tile_second(__m256i pairs)
+{
+    return _mm256_castsi256_ps(_mm256_and_si256(pairs, _mm256_set1_epi32((int)0xffff0000u)));
 }
 static inline void tile_dot_bf16(int c, int a, int b)
 {
     tile_shapes(c, a, b);
     for (int m = 0; m < tiles[c].rows; m++)
-        for (int n = 0; n < AMX_BYTES / 4; n++) {
-            float sum, part[2] = {0, 0};
-            memcpy(&sum, tiles[c].at[m] + 4 * n, sizeof sum);
-            for (int k = 0; k < tiles[a].bytes / 2; k++)
-                part[k % 2] = fmaf(tile_bf16(tiles[a].at[m] + 2 * k),
-                                   tile_bf16(tiles[b].at[k / 2] + 4 * n + k % 2 * 2), part[k % 2]);
-            sum += part[0] + part[1];
-            memcpy(tiles[c].at[m] + 4 * n, &sum, sizeof sum);
+        for (int half = 0; half < 2; half++) {
+            __m256 first = _mm256_setzero_ps(), second = _mm256_setzero_ps();
+            for (int k = 0; k < tiles[a].bytes / 4; k++) {
+                __m256i x = tile_four(a, m, k), w = tile_half(b, k, half);
+                first = _mm256_fmadd_ps(tile_first(x), tile_first(w), first);
+                second = _mm256_fmadd_ps(tile_second(x), tile_second(w), second);
+            }
+            float *sum = (float *)(void *)(tiles[c].at[m] + half * (AMX_BYTES / 2));
+            _mm256_storeu_ps(sum,
+                             _mm256_add_ps(_mm256_loadu_ps(sum), _mm256_add_ps(first, second)));
         }
 }
 
@@ -89,18 +105,25 @@ static inline __attribute__((unused)) void tile_zero(int t)
     tile_need(tiles[t].rows > 0);
     memset(tiles[t].at, 0, sizeof tiles[t].at);
 }
+/* As emulated_dpbusd256, both signed. */
+static inline __m256i tile_dpbssd(__m256i z, __m256i a, __m256i b)
+{
+    __m256i even = _mm256_madd_epi16(_mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8),
+                                     _mm256_srai_epi16(_mm256_slli_epi16(b, 8), 8));
+    __m256i odd = _mm256_madd_epi16(_mm256_srai_epi16(a, 8), _mm256_srai_epi16(b, 8));
+    return _mm256_add_epi32(z, _mm256_add_epi32(even, odd));
+}
 static inline void tile_dot_bytes(int c, int a, int b, bool is_signed)
 {
     tile_shapes(c, a, b);
     for (int m = 0; m < tiles[c].rows; m++)
-        for (int n = 0; n < AMX_BYTES / 4; n++) {
-            int32_t sum;
-            memcpy(&sum, tiles[c].at[m] + 4 * n, sizeof sum);
-            for (int k = 0; k < tiles[a].bytes; k++) {
-                int w = tiles[b].at[k / 4][4 * n + k % 4];
-                sum += (int8_t)tiles[a].at[m][k] * (is_signed ? (int8_t)w : w);
+        for (int half = 0; half < 2; half++) {
+            __m256i sum = tile_half(c, m, half);
+            for (int k = 0; k < tiles[a].bytes / 4; k++) {
+                __m256i x = tile_four(a, m, k), w = tile_half(b, k, half);
+                sum = is_signed ? tile_dpbssd(sum, x, w) : emulated_dpbusd256(sum, w, x);
             }
-            memcpy(tiles[c].at[m] + 4 * n, &sum, sizeof sum);
+            _mm256_storeu_si256((void *)(tiles[c].at[m] + half * (AMX_BYTES / 2)), sum);
         }
 }
 
