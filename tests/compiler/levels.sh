@@ -1,15 +1,15 @@
 #!/bin/sh
 # levels.sh - what is planned here for the other architecture is what Weft plans there.
 #
-#   levels.sh BUILD_DIR WEFT SOURCE_DIR MODEL..
+#   levels.sh BUILD_DIR OTHER_DIR WEFT SOURCE_DIR MODEL..
 #
-# Builds Weft for the other architecture, runs it under qemu-user as several processors, and compares the plans that it makes for
-# those with what `weft graph --target --level` makes here: kernels, sizes, memory, every field. Then what it plans for this
-# architecture with what is planned here. Exit status 77: the compiler, the emulator or a library of the other architecture is
-# not there.
+# OTHER_DIR has Weft for the other architecture (../other_weft.sh). Runs it under qemu-user as several processors, and compares
+# the plans that it makes for those with what `weft graph --target --level` makes here: kernels, sizes, memory, every field. Then
+# what it plans for this architecture with what is planned here. Exit status 77: the compiler, the emulator or a library of the
+# other architecture is not there.
 set -eu
-dir=$1 weft=$2 source=$3
-shift 3
+dir=$1 other=$2 weft=$3 source=$4
+shift 4
 
 # processor:level that WEFT_CPU names, or its best:level that is planned for
 case $(uname -m) in
@@ -22,24 +22,8 @@ x86_64 | amd64) arch=aarch64 here='x86_64-linux-gnu avx2 avxvnni avx512 amx' run
 esac
 target=$arch-linux-gnu
 qemu=$(command -v "qemu-$arch-static" || command -v "qemu-$arch" || true)
-[ -n "$qemu" ] || { echo "plan_levels: skipped: qemu-$arch is not installed"; exit 77; }
-command -v $target-gcc >/dev/null || { echo "plan_levels: skipped: $target-gcc is not installed"; exit 77; }
-export PKG_CONFIG_LIBDIR=/usr/lib/$target/pkgconfig
-for lib in libcjson libpcre2-8 libutf8proc; do
-    pkg-config --exists $lib || { echo "plan_levels: skipped: $lib of $arch is not installed"; exit 77; }
-done
-
+"$source/tests/other_weft.sh" "$other" "$source"
 mkdir -p "$dir"
-launcher=$(command -v ccache || true)
-if ! {
-    cmake -S "$source" -B "$dir/build" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=$arch \
-        -DCMAKE_C_COMPILER=$target-gcc -DWEFT_TESTS=OFF -DWEFT_BENCH=OFF -DWEFT_LLVM=OFF \
-        ${launcher:+-DCMAKE_C_COMPILER_LAUNCHER="$launcher"} && cmake --build "$dir/build" -j 2 --target weft
-} >"$dir/log" 2>&1; then
-    tail -n 40 "$dir/log"
-    echo "plan_levels: $arch: not built"
-    exit 1
-fi
 
 failed=0
 # same WHAT: the plans in own and planned
@@ -54,7 +38,7 @@ same() {
 there() {
     cpu=$1 cap=$2
     shift 2
-    WEFT_CPU=$cap "$qemu" -cpu "$cpu" "$dir/build/weft" "$@" >"$dir/own" 2>"$dir/errors" || {
+    WEFT_CPU=$cap "$qemu" -cpu "$cpu" "$other/weft" "$@" >"$dir/own" 2>"$dir/errors" || {
         grep -v "TCG doesn't support requested feature" "$dir/errors" || true
         failed=1
     }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # cross.sh WEFT SOURCE_DIR BUILD_DIR: programs for the other architecture, in both directions.
 #
-# Weft is built for the other architecture with the distribution's cross compiler. Then this machine's Weft makes a program for that architecture,
+# BUILD_DIR has Weft for the other architecture (../other_weft.sh). This machine's Weft makes a program for that architecture,
 # which runs in an emulator; and that one's Weft, in the emulator, makes a program for this machine: the same bytes as this machine's Weft makes.
 # Exit status 77: a compiler, a library or the emulator is not there.
 set -eu
@@ -12,23 +12,8 @@ other=$([ "$here" = x86_64 ] && echo aarch64 || echo x86_64)
 fail() { echo "$*" >&2; exit 1; }
 skip() { echo "skipped: $*"; exit 77; }
 first_of() { for name; do command -v "$name" && return; done; }
-cc=$(first_of "$other-linux-gnu-gcc" "$other-linux-gnu-gcc-14" "$other-linux-gnu-gcc-13" "$other-linux-gnu-gcc-12") || skip "no $other-linux-gnu-gcc"
-qemu=$(first_of "qemu-$other-static" "qemu-$other") || skip "no qemu-$other"
-export QEMU_LD_PREFIX=/usr/$other-linux-gnu
-
-configure() { # what the other Weft cannot do without: cJSON, PCRE2, utf8proc of its architecture
-    local launcher generator
-    launcher=$(first_of ccache) || true
-    generator=$(first_of ninja >/dev/null && echo Ninja || echo 'Unix Makefiles')
-    PKG_CONFIG_LIBDIR=/usr/lib/$other-linux-gnu/pkgconfig cmake -G "$generator" -S "$src" -B "$build" -DCMAKE_SYSTEM_NAME=Linux \
-        -DCMAKE_SYSTEM_PROCESSOR="$other" -DCMAKE_C_COMPILER="$cc" -DCMAKE_BUILD_TYPE=Release -DWEFT_LLVM=OFF -DWEFT_TESTS=OFF \
-        -DWEFT_BENCH=OFF ${launcher:+-DCMAKE_C_COMPILER_LAUNCHER="$launcher"}
-}
-mkdir -p "$build"
-for library in libpcre2-8 libutf8proc libcjson; do
-    PKG_CONFIG_LIBDIR=/usr/lib/$other-linux-gnu/pkgconfig pkg-config --exists $library || skip "no $library for $other"
-done
-{ configure && cmake --build "$build" -j 2 --target weft weft_core weft_program; } >"$build/log" 2>&1 || { tail -40 "$build/log" >&2; fail "$other: not built"; }
+"$src/tests/other_weft.sh" "$build" "$src"
+qemu=$(first_of "qemu-$other-static" "qemu-$other")
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
