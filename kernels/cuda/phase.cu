@@ -490,7 +490,8 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     __shared__ uint64_t full[PACKS], listed;
     __shared__ work_list work;
     char *ring = dynamic + PACKS_BYTES;
-    char *after = r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count(), r.ring) : ring;
+    char *after =
+        r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count(), r.ring, r.ring_slot) : ring;
     char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : after;
     if (threadIdx.x == 0) {
         run = r;
@@ -506,7 +507,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
             barrier_make(&full[i], COPY_ARRIVALS);
         barrier_make(&listed, 1);
     }
-    ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring);
+    ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
     if (r.pack)
         phases_run(m, ahead{{(cuda_pack *)dynamic, full}, &work, &listed, block_ring()});
     else if (!is_cancelled(run))

@@ -101,9 +101,9 @@ typedef struct {
     char *
         blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory, behind the packs */
     uint64_t block_bytes, local_bytes; /* values, then scratch */
-    int32_t ring;    /* slots of a warp. Not 0: there is a ring, in front of the block's memory: */
-    uint32_t ring_x; /* so many bytes for x, then the slots */
-    uint32_t *gate;  /* how many blocks came to it; 0 before the launch */
+    int32_t ring; /* slots of a warp. Not 0: there is a ring, in front of the block's memory: */
+    uint32_t ring_x, ring_slot; /* so many bytes for x, then the slots, of so many each */
+    uint32_t *gate;             /* how many blocks came to it; 0 before the launch */
     const uint32_t
         *cancel;  /* not 0: leave out what is left; memory of the host. NULL: nothing does */
     uint64_t *ns; /* [blocks][n_step]: added to, the time of each step; NULL: not measured */

@@ -45,7 +45,8 @@ struct ring_block {
     char *memory;        /* the warps' slots; NULL: there is no ring */
     char *x;             /* in front of them: what the phase multiplies with, */
     const void *x_of;    /* and what that was made of */
-    int32_t slots;       /* of a warp */
+    int32_t slots;       /* of a warp, */
+    int32_t slot_bytes;  /* each */
     uint64_t full[RING_WARPS][RING_SLOTS];
     ring_warp warp[RING_WARPS];
 };
@@ -59,7 +60,7 @@ static __device__ inline ring_block *block_ring(void)
 /* A warp's first slot. */
 static __device__ inline shared_place ring_slots(const ring_block *r, int warp)
 {
-    return shared_at(r->memory) + warp * r->slots * RING_SLOT;
+    return shared_at(r->memory) + warp * r->slots * r->slot_bytes;
 }
 
 /* ---- copying ---- */
@@ -102,7 +103,7 @@ static __device__ inline void ring_chunk_copy(ring_block *r, const ring_warp &w,
 {
     const int rows = w.rows < w.rows_left ? w.rows : w.rows_left;
     const bool whole = w.chunks == 1;
-    const shared_place to = slots + w.put * RING_SLOT;
+    const shared_place to = slots + w.put * r->slot_bytes;
     uint64_t *full = &r->full[warp][w.put];
     copy_expect(full, rows * w.bytes);
     UNROLLED(1)
@@ -158,7 +159,7 @@ static __device__ inline shared_place ring_chunk(ring_block *r, const ring_warp 
                                                  shared_place slots)
 {
     barrier_wait(&r->full[warp_index()][w.get], w.parity);
-    return slots + w.get * RING_SLOT;
+    return slots + w.get * r->slot_bytes;
 }
 
 static __device__ inline void ring_step(const ring_block *r, ring_warp &w)
@@ -192,10 +193,12 @@ static __device__ inline const ring_segment *ring_takes(const ring_block *r, con
 /* ---- phases ---- */
 
 /* By all threads, before the first list. memory NULL: without a ring. */
-static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_bytes, int slots)
+static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_bytes, int slots,
+                                        int slot_bytes)
 {
     if (threadIdx.x == 0) {
         r->slots = slots;
+        r->slot_bytes = slot_bytes;
         r->x = memory;
         r->memory = memory ? memory + x_bytes : NULL;
         r->x_of = NULL;

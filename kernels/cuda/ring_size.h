@@ -84,9 +84,9 @@ K_FN int64_t cuda_ring_x_bytes(dtype type, int64_t n)
                                             : (n + RING_X_COLS - 1) / RING_X_COLS * RING_X_BLOCK;
 }
 
-K_FN int64_t cuda_ring_bytes(int64_t warps, int64_t slots)
+K_FN int64_t cuda_ring_bytes(int64_t warps, int64_t slots, int64_t slot_bytes)
 {
-    return warps * slots * RING_SLOT;
+    return warps * slots * slot_bytes;
 }
 
 #endif

@@ -142,7 +142,8 @@ typedef struct {
     size_t shared;      /* bytes of a block that are in shared memory; 0: all are in the card's */
     size_t ring_x;      /* of the ring, for weights on their way: what is for x; */
     size_t ring_bytes;  /* in all; 0: there is none */
-    int ring_slots;     /* of a warp */
+    int ring_slots;     /* of a warp, */
+    size_t ring_slot;   /* and the bytes of each: of the largest chunk */
     /* The call that tables were last made ready for. */
     bool ready, apart; /* apart: with a barrier after every phase, for a watch */
     int64_t n_row[ROWS_FIXED];

@@ -231,8 +231,11 @@ static void cut_step(cuda_bucket *c, const kargs *k, const kernel_row *row, cuda
     if ((uintptr_t)k->in[1] % 16 != 0)
         s->cut.rows = 0;
     size_t x = align_up((size_t)cuda_ring_x_bytes(row->type, k->size.linear.in));
-    if (s->cut.rows)
-        c->ring_x = x > c->ring_x ? x : c->ring_x;
+    if (s->cut.rows == 0)
+        return;
+    const size_t chunk = (size_t)s->cut.rows * s->cut.bytes;
+    c->ring_x = x > c->ring_x ? x : c->ring_x;
+    c->ring_slot = chunk > c->ring_slot ? chunk : c->ring_slot;
 }
 
 static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at, cuda_bucket *c,
@@ -307,7 +310,8 @@ static void choose_ring(cuda_bucket *c)
 {
     c->ring_bytes = 0;
     for (int slots = RING_SLOTS; slots >= RING_SLOTS_LEAST && c->ring_bytes == 0; slots--) {
-        const size_t ring = c->ring_x + (size_t)cuda_ring_bytes(CUDA_BLOCK / 32, slots);
+        const size_t ring =
+            c->ring_x + (size_t)cuda_ring_bytes(CUDA_BLOCK / 32, slots, (int64_t)c->ring_slot);
         if (c->ring_x > 0 && c->shared > 0 && c->shared + ring <= c->kernel->shared_bytes) {
             c->ring_bytes = ring;
             c->ring_slots = slots;

@@ -205,6 +205,7 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
                     .local_bytes = c->local_bytes,
                     .ring = together && c->ring_bytes > 0 ? c->ring_slots : 0,
                     .ring_x = together ? (uint32_t)c->ring_x : 0,
+                    .ring_slot = (uint32_t)c->ring_slot,
                     .gate = (uint32_t *)(void *)(e->card + e->at.gate),
                     .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
                     .n_step = c->plan->n_step};

@@ -22,7 +22,8 @@ static void ring_for(const kernel_call *c)
     const int64_t n = k->size.linear.in;
     const cuda_cut cut = cuda_cut_of(k->type[1], n, k->pitch[1]);
     const bool rings = c->op == KOP_linear && cut.rows > 0 && at_16(k->in[1]) && at_16(k->in[0]);
-    ring_open(r, rings ? simt_dynamic() : NULL, cuda_ring_x_bytes(k->type[1], n), RING_SLOTS);
+    ring_open(r, rings ? simt_dynamic() : NULL, cuda_ring_x_bytes(k->type[1], n), RING_SLOTS,
+              RING_SLOT);
     if (!rings)
         return;
     const kpart part = kpart_of(k, k->size.linear.out, c->begin, c->end);
@@ -46,7 +47,8 @@ static void call_kernel(void *args)
 static void run_kernel(kernel_call call)
 {
     char error[FIBRE_ERROR_MAX];
-    const size_t ring = (size_t)cuda_ring_bytes(EMULATED_THREADS / WARP, RING_SLOTS) + RING_X_MOST;
+    const size_t ring =
+        (size_t)cuda_ring_bytes(EMULATED_THREADS / WARP, RING_SLOTS, RING_SLOT) + RING_X_MOST;
     simt_grid g = {1, EMULATED_THREADS, ring, call_kernel, &call};
     if (!simt_launch(&g, error))
         emulated_fail(error);
