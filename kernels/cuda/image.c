@@ -1,7 +1,9 @@
 /* image.c - libweft_cuda: the image that nvcc made, as bytes. The assembler takes it in, so that no compiler has to read it. */
 #include "kernels/cuda/image.h"
 
+/* Their names are global, and hidden by weft_cuda.map: of a local one aarch64's linkers find the section, not the place in it. */
 __asm__(".section .rodata\n"
+        ".globl weft_cuda_bytes, weft_cuda_bytes_end\n"
         ".balign 64\n"
         "weft_cuda_bytes:\n"
         ".incbin \"" WEFT_CUDA_IMAGE "\"\n"
