@@ -126,9 +126,11 @@ struct line_share {
 };
 
 /* A division takes as long as many products: that by the number of blocks is a product with its inverse, right for numbers
- * below SHARES_MOST and as many blocks as SHARES_MOST >> 16. */
-enum { SHARE_BITS = 36 };
-static const uint32_t SHARES_MOST = 1u << 26;
+ * below SHARES_MOST where there are at most SHARE_BLOCKS. */
+enum { SHARE_BITS = 36, SHARE_BLOCKS = 4096 };
+static const uint32_t SHARES_MOST = 1u << 24;
+static_assert((uint64_t)SHARES_MOST * SHARE_BLOCKS <= 1ull << SHARE_BITS,
+              "no result is one too many");
 
 static __device__ inline uint64_t share_inverse(uint64_t blocks)
 {
@@ -143,7 +145,7 @@ static __device__ APART line_share share_of_many(int64_t index, int64_t count, i
 static __device__ inline line_share share_of(const member &m, int64_t units)
 {
     const uint64_t at = (uint64_t)m.t.index * (uint64_t)units, end = at + (uint64_t)units;
-    if (end >= SHARES_MOST)
+    if (end >= SHARES_MOST || m.t.count > SHARE_BLOCKS)
         return share_of_many(m.t.index, m.t.count, units);
     return line_share{(int64_t)(at * m.inverse >> SHARE_BITS),
                       (int64_t)(end * m.inverse >> SHARE_BITS)};
