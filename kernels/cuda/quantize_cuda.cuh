@@ -4,6 +4,7 @@
 #define WEFT_KERNELS_CUDA_QUANTIZE_CUDA_CUH
 
 #include "kernels/cuda/mma_cuda.cuh"
+#include "kernels/cuda/ring_x_cuda.cuh"
 
 /* Columns [col, col_end) of a row of n, to which the last part adds what fills the row up. */
 static __device__ APART void split_columns(kact act, const float *x, uint16_t *to, int col,
@@ -48,6 +49,68 @@ static __device__ void split_eights(kact act, const float *x, uint16_t *to, int 
 
 /* ---- to 8 bits: a lane has eight numbers, so that four lanes or all 32 have a block ---- */
 
+/* A row of n, and whether it is copied to the ring too (ring_size.h). */
+struct quantize_to {
+    kact act;
+    int n;
+    char *row;
+    bool copied;
+};
+
+/* Eight codes; the sum of sixteen and of 32 of them, in the first lane of those that have them; the scale of their block. */
+struct quantized {
+    uint32_t low, high;
+    int sum_16, sum_32;
+    float scale;
+};
+
+/* Where a lane has eight codes, their sum and their scale, and the block of the ring's copy, if there is one. */
+struct quantized_place {
+    char *codes, *sum, *scale;
+    shared_place block;
+};
+
+static __device__ inline quantized_place quantized_at(const quantize_to &to, uint32_t at)
+{
+    const uint32_t block = (uint32_t)act_block(to.act);
+    const int64_t scales = act_q_bytes(to.act, to.n), sums = scales + act_pad(to.n / block * 4);
+    return quantized_place{to.row + (act_is_double(to.act) ? 2 * at : at), to.row + at / 8 + sums,
+                           to.row + at / (block / 4) + scales,
+                           ring_x() + at / RING_X_COLS * RING_X_BLOCK};
+}
+
+/* A lane's eight, `on` columns after p: a multiple of 256, as is the column of the first lane. */
+static __device__ inline void quantized_put(kact act, const quantized_place &p, int on,
+                                            const quantized &q)
+{
+    const int block = (int)act_block(act), lane = lane_index();
+    if (act_is_double(act))
+        *(bytes16 *)(p.codes + 2 * on) = bytes16{{q.low, q.high, q.low, q.high}};
+    else
+        *(bytes8 *)(p.codes + on) = bytes8{{q.low, q.high}};
+    if (lane % 2 == 0)
+        *(int16_t *)(p.sum + on / 8) = (int16_t)q.sum_16;
+    if (lane % (block / 8) == 0)
+        *(float *)(p.scale + on / (block / 4)) = q.scale;
+}
+
+/* The same into the ring. */
+static __device__ inline void quantized_copy(kact act, const quantized_place &p, int on,
+                                             const quantized &q)
+{
+    const shared_place block = p.block + on / RING_X_COLS * RING_X_BLOCK;
+    const int lane = lane_index();
+    shared_put(block + 8 * lane, bytes8{{q.low, q.high}});
+    if (act == ACT_Q8K && lane % 2 == 0)
+        shared_put(block + lane + RING_X_HALVES, (int16_t)q.sum_16);
+    if (act == ACT_Q8K && lane % 4 == 0)
+        shared_put(block + lane / 2 + RING_X_SUMS, (int16_t)q.sum_32);
+    if (act == ACT_Q8K && lane == 0)
+        shared_put(block + RING_X_SCALE, q.scale);
+    if (act == ACT_Q8 && lane % 4 == 0)
+        shared_put(block + lane + RING_X_COLS, q.scale);
+}
+
 /* Numbers within 2^22 of 0 and this are whole, rounded to nearest, ties to even; their last byte is that of the sum. */
 static __device__ inline uint32_t code_word(const floats4 &v, float inverse)
 {
@@ -59,11 +122,31 @@ static __device__ inline uint32_t code_word(const floats4 &v, float inverse)
     return __byte_perm(__byte_perm(q[0], q[1], 0x0040), __byte_perm(q[2], q[3], 0x0040), 0x5410);
 }
 
-/* The largest magnitude of a block as bits, from that of a lane's numbers. */
-static __device__ inline uint32_t block_most(uint32_t most, int64_t block)
+/* The larger magnitude; NaN if one is. */
+static __device__ inline float magnitude_most(float a, float b)
 {
+#ifdef __CUDACC__
+    float most;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(most) : "f"(fabsf(a)), "f"(fabsf(b)));
+    return most;
+#else
+    const uint32_t x = bits_of(a) & 0x7fffffffu, y = bits_of(b) & 0x7fffffffu;
+    return float_of(x > y ? x : y);
+#endif
+}
+
+/* The largest magnitude of a block as bits, which are those of an infinity or more where it is not finite; from a lane's numbers. */
+static __device__ inline uint32_t block_most(const floats4 *v, int block)
+{
+    float four[2];
+    UNROLL
+    for (int i = 0; i < 2; i++)
+        four[i] = magnitude_most(magnitude_most(v[i].x[0], v[i].x[1]),
+                                 magnitude_most(v[i].x[2], v[i].x[3]));
+    uint32_t most = bits_of(magnitude_most(four[0], four[1]));
     if (block == 256)
         return __reduce_max_sync(ALL_LANES, most);
+    UNROLL
     for (int step = 1; step < 4; step *= 2) {
         const uint32_t other = __shfl_xor_sync(ALL_LANES, most, step);
         most = other > most ? other : most;
@@ -71,101 +154,181 @@ static __device__ inline uint32_t block_most(uint32_t most, int64_t block)
     return most;
 }
 
-/* Those from column `at` on, of a row of n. All lanes come here; those that have none say so. A block that is not finite has
- * codes 1 and a scale that is NaN. */
-static __device__ inline void quantize_eight(kact act, const floats4 *v, char *to, int at, int n,
-                                             bool has)
+/* Codes by the inverse of their scale. */
+static __device__ inline quantized quantized_of(const floats4 *v, float inverse, float scale)
 {
-    const int block = (int)act_block(act);
-    uint32_t most = 0;
-    UNROLL
-    for (int e = 0; e < 8; e++) {
-        const uint32_t magnitude = bits_of(v[e / 4].x[e % 4]) & 0x7fffffffu;
-        most = magnitude > most ? magnitude : most;
-    }
-    most = block_most(most, block);
+    return quantized{code_word(v[0], inverse), code_word(v[1], inverse), 0, 0, scale};
+}
+
+/* Their sums. All lanes come here. */
+static __device__ inline void quantized_sum(quantized &q)
+{
+    const int sum = __dp4a((int)q.low, 0x01010101, __dp4a((int)q.high, 0x01010101, 0));
+    q.sum_16 = sum + __shfl_xor_sync(ALL_LANES, sum, 1);
+    q.sum_32 = q.sum_16 + __shfl_xor_sync(ALL_LANES, q.sum_16, 2);
+}
+
+/* ---- of any numbers, at any address ---- */
+
+/* Eight of a lane, from column `at` on. All lanes come here; those that have none say so. A block that is not finite has
+ * codes 1 and a scale that is NaN. */
+static __device__ APART void quantize_rare(quantize_to to, const float *x, int at, bool has)
+{
+    floats4 v[2];
+    for (int e = 0; e < 8; e++)
+        v[e / 4].x[e % 4] = has ? x[at + e] : 0;
+    const uint32_t most = block_most(v, (int)act_block(to.act));
     const bool finite = most < 0x7f800000u;
     const float max = float_of(most);
     float inverse = 127 / max;
     if (inverse > 3.402823466e38f) /* numbers too small to have an inverse */
         inverse = 3.402823466e38f;
-    const uint32_t low = finite ? code_word(v[0], inverse) : 0x01010101u;
-    const uint32_t high = finite ? code_word(v[1], inverse) : 0x01010101u;
-    int sum = __dp4a((int)low, 0x01010101, __dp4a((int)high, 0x01010101, 0));
-    sum += __shfl_xor_sync(ALL_LANES, sum, 1);
-    if (!has)
-        return;
-    if (act_is_double(act))
-        *(bytes16 *)(to + 2 * at) = bytes16{{low, high, low, high}};
-    else
-        *(bytes8 *)(to + at) = bytes8{{low, high}};
-    if (at % 16 == 0)
-        ((int16_t *)(uintptr_t)act_sum(act, to, n))[at / 16] = (int16_t)sum;
-    if (at % block == 0)
-        ((float *)(uintptr_t)act_d_of(act, to, n))[at / block] =
-            finite ? max / 127 : float_of(0x7fc00000u);
+    for (int e = 0; e < 8 && !finite; e++)
+        v[e / 4].x[e % 4] = 1;
+    quantized q =
+        quantized_of(v, finite ? inverse : 1.0f, finite ? max / 127 : float_of(0x7fc00000u));
+    const quantized_place p = quantized_at(to, (uint32_t)at);
+    quantized_sum(q);
+    if (has)
+        quantized_put(to.act, p, 0, q);
+    if (has && to.copied)
+        quantized_copy(to.act, p, 0, q);
 }
 
-enum { QUANTIZE_HELD = 4 }; /* eights of a lane that are loaded before the first is looked at */
-
-static __device__ inline void quantize_columns(kact act, const float *x, char *to, int col,
-                                               int col_end, int n)
-{
-    const int step = block_threads() * 8;
-    const int held = (int)least(QUANTIZE_HELD, (col_end - col + step - 1) / step);
-    const int lane = lane_index() * 8;
-    const bool whole = (col_end - col) % (held * step) == 0; /* no lane is ever without numbers */
-    UNROLLED(1)
-    for (int first = col + warp_index() * WARP * 8; first < col_end; first += held * step) {
-        floats4 v[QUANTIZE_HELD][2];
-        UNROLL
-        for (int e = 0; e < QUANTIZE_HELD; e++) {
-            const int at = first + e * step + lane;
-            v[e][0] = v[e][1] = floats4{{0, 0, 0, 0}};
-            if (e < held && (whole || at < col_end)) {
-                v[e][0] = *(const floats4 *)(x + at);
-                v[e][1] = *(const floats4 *)(x + at + 4);
-            }
-        }
-        UNROLLED(1)
-        for (int e = 0; e < held && (whole || first + e * step < col_end); e++) {
-            const int at = first + e * step + lane;
-            quantize_eight(act, v[0], to, at, n, whole || at < col_end);
-            UNROLL
-            for (int i = 0; i + 1 < QUANTIZE_HELD; i++) { /* the next one is now the first */
-                v[i][0] = v[i + 1][0];
-                v[i][1] = v[i + 1][1];
-            }
-        }
-    }
-}
-
-/* The same of numbers at any address. */
-static __device__ APART void quantize_any(kact act, const float *x, char *to, int col, int col_end,
-                                          int n)
+static __device__ APART void quantize_any(quantize_to to, const float *x, int col, int col_end)
 {
     const int step = block_threads() * 8;
     for (int first = col + warp_index() * WARP * 8; first < col_end; first += step) {
         const int at = first + lane_index() * 8;
-        floats4 v[2];
-        for (int e = 0; e < 8; e++)
-            v[e / 4].x[e % 4] = at < col_end ? x[at + e] : 0;
-        quantize_eight(act, v, to, at, n, at < col_end);
+        quantize_rare(to, x, at, at < col_end);
     }
 }
 
-static __device__ inline void quantize_row(kact act, const float *x, char *to, int col, int col_end,
-                                           int n)
+/* ---- of usual numbers, at multiples of 16 bytes ----
+ *
+ * Of a largest magnitude that is neither tiny nor huge, quotients are a few products, without a branch to those of others: so several
+ * blocks of a lane are computed side by side. */
+
+static __device__ inline bool is_usual(uint32_t most)
 {
-    if (act_is_tiled(act) && n % 32 == 0 && col % 8 == 0 && col_end % 8 == 0 && is_aligned(x) &&
-        is_aligned(to))
-        split_eights(act, x, (uint16_t *)to, col, col_end);
-    else if (act_is_split(act))
-        split_columns(act, x, (uint16_t *)to, col, col_end, n);
+    const uint32_t least_usual = 0x0d800000u, most_usual = 0x71800000u; /* 2^-100, 2^100 */
+    return most - least_usual < most_usual - least_usual;
+}
+
+/* 127 / max as a division rounds it: this is what compilers make of one, but for its rare cases. */
+static __device__ inline float usual_inverse(float max)
+{
+#ifdef __CUDACC__
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(max));
+    r = fmaf(fmaf(-max, r, 1.0f), r, r);
+    float q = 127 * r;
+    q = fmaf(fmaf(-max, q, 127.0f), r, q);
+    return fmaf(fmaf(-max, q, 127.0f), r, q);
+#else
+    return 127 / max;
+#endif
+}
+
+/* max / 127, likewise; tried with all significands. */
+static __device__ inline float usual_scale(float max)
+{
+#ifdef __CUDACC__
+    const float r = 1.0f / 127, q = max * r;
+    return fmaf(fmaf(-127.0f, q, max), r, q);
+#else
+    return max / 127;
+#endif
+}
+
+/* UNITS eights of each lane of the block, from those at `first` on. Lanes that have no more read others again. */
+template <int UNITS>
+static __device__ inline void quantize_units(const quantize_to &to, const float *x, int first,
+                                             int col_end)
+{
+    const int step = block_threads() * 8, block = (int)act_block(to.act);
+    const int at = first + (int)threadIdx.x * 8;
+    const bool whole = first + UNITS * step <= col_end;
+    const int again = (int)threadIdx.x * 8 % block; /* the same place in a block that there is */
+    floats4 v[UNITS][2];
+    uint32_t most[UNITS];
+    bool usual = true;
+    UNROLL
+    for (int e = 0; e < UNITS; e++) {
+        const float *from = x + (whole || at + e * step < col_end ? at + e * step : again);
+        v[e][0] = *(const floats4 *)from;
+        v[e][1] = *(const floats4 *)(from + 4);
+    }
+    UNROLL
+    for (int e = 0; e < UNITS; e++) {
+        most[e] = block_most(v[e], block);
+        usual &= is_usual(most[e]);
+    }
+    if (!__all_sync(ALL_LANES, usual)) {
+        UNROLLED(1)
+        for (int e = 0; e < UNITS; e++)
+            quantize_rare(to, x, at + e * step, at + e * step < col_end);
+        return;
+    }
+    const quantized_place p = quantized_at(to, (uint32_t)at);
+    quantized q[UNITS];
+    UNROLL
+    for (int e = 0; e < UNITS; e++) {
+        const float max = float_of(most[e]);
+        q[e] = quantized_of(v[e], usual_inverse(max), usual_scale(max));
+    }
+    UNROLL
+    for (int e = 0; e < UNITS; e++)
+        quantized_sum(q[e]);
+    UNROLL
+    for (int e = 0; e < UNITS; e++)
+        if (whole || at + e * step < col_end)
+            quantized_put(to.act, p, e * step, q[e]);
+    if (!to.copied)
+        return;
+    UNROLL
+    for (int e = 0; e < UNITS; e++)
+        if (whole || at + e * step < col_end)
+            quantized_copy(to.act, p, e * step, q[e]);
+}
+
+enum { QUANTIZE_UNITS = 4 }; /* at a time, at most */
+
+static __device__ inline void quantize_columns(const quantize_to &to, const float *x, int col,
+                                               int col_end)
+{
+    const int step = block_threads() * 8, units = (col_end - col + step - 1) / step;
+    UNROLLED(1)
+    for (int done = 0; done < units; done += QUANTIZE_UNITS) {
+        const int first = col + done * step;
+        if (units == 1)
+            quantize_units<1>(to, x, first, col_end);
+        else if (units == 2)
+            quantize_units<2>(to, x, first, col_end);
+        else
+            quantize_units<QUANTIZE_UNITS>(to, x, first, col_end);
+    }
+}
+
+/* Is a row that is the call's only one copied to the ring? */
+static __device__ inline bool quantize_copies(kact act, int n)
+{
+    return (act == ACT_Q8 || act == ACT_Q8K) && n % RING_X_COLS == 0 &&
+           ring_x_fits(n / RING_X_COLS * RING_X_BLOCK);
+}
+
+static __device__ inline void quantize_row(const quantize_to &to, const float *x, int col,
+                                           int col_end)
+{
+    if (act_is_tiled(to.act) && to.n % 32 == 0 && col % 8 == 0 && col_end % 8 == 0 &&
+        is_aligned(x) && is_aligned(to.row))
+        split_eights(to.act, x, (uint16_t *)to.row, col, col_end);
+    else if (act_is_split(to.act))
+        split_columns(to.act, x, (uint16_t *)to.row, col, col_end, to.n);
     else if (is_aligned(x))
-        quantize_columns(act, x, to, col, col_end, n);
+        quantize_columns(to, x, col, col_end);
     else
-        quantize_any(act, x, to, col, col_end, n);
+        quantize_any(to, x, col, col_end);
 }
 
 static __device__ ONE_COPY void k_quantize_cuda(const kargs *k, const kthread *, int64_t begin,
@@ -174,9 +337,13 @@ static __device__ ONE_COPY void k_quantize_cuda(const kargs *k, const kthread *,
     const kact act = (kact)k->choice.quantize.act;
     const int n = (int)k->size.quantize.width;
     const kpart p = part_of(k, n, begin, end);
+    const bool one = k->n[0] == 1 && p.col == 0 && p.col_end == n;
+    const bool copied = one && quantize_copies(act, n);
+    if (one && threadIdx.x == 0)
+        ring_x_made(copied ? row_out(k, 0, 0) : NULL);
     for (int64_t row = p.row; row < p.row_end; row++)
-        quantize_row(act, row_in(k, 0, row), (char *)row_out(k, 0, row), (int)p.col, (int)p.col_end,
-                     n);
+        quantize_row(quantize_to{act, n, (char *)row_out(k, 0, row), copied}, row_in(k, 0, row),
+                     (int)p.col, (int)p.col_end);
 }
 
 #endif

@@ -45,6 +45,7 @@ struct ring_block {
     char *memory;        /* the warps' slots; NULL: there is no ring */
     char *x;             /* in front of them: what the phase multiplies with, */
     const void *x_of;    /* and what that was made of */
+    int32_t x_bytes;     /* its room */
     int32_t slots;       /* of a warp, */
     int32_t slot_bytes;  /* each */
     uint64_t full[RING_WARPS][RING_SLOTS];
@@ -200,6 +201,7 @@ static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_b
         r->slots = slots;
         r->slot_bytes = slot_bytes;
         r->x = memory;
+        r->x_bytes = (int32_t)x_bytes;
         r->memory = memory ? memory + x_bytes : NULL;
         r->x_of = NULL;
         r->n[0] = r->n[1] = 0;

@@ -1,5 +1,6 @@
 /* test_row_bits.c - kernels of rows have a short way for rows at multiples of 16 bytes and a long one for others: both give the
  * same bits. */
+#include <math.h>
 #include "kernels/act.h"
 #include "tests/base/suite.h"
 #include "tests/cuda/emulated.h"
@@ -23,9 +24,19 @@ static void numbers_fill(float *to, int skew, uint32_t seed)
     }
 }
 
+/* Blocks of numbers that few rows have: each eighth one is `what` times as large. */
+static void numbers_strange(float *to, int skew, float what)
+{
+    for (int i = 0; i < WIDTH_MAX; i++)
+        to[skew + i] *= i / 256 % 8 == 3 ? what : 1;
+}
+
+static float strange = 1;
+
 static void run(kernel_fn *fn, kargs k, int skew, bool norm)
 {
     numbers_fill(x, skew, 1);
+    numbers_strange(x, skew, strange);
     numbers_fill(weight, skew, 2);
     numbers_fill(bias, skew, 3);
     k.in[0] = x + skew;
@@ -72,5 +83,20 @@ START_TEST(rows_are_quantised_alike_at_any_address)
 }
 END_TEST
 
+START_TEST(blocks_of_strange_numbers_are_quantised_alike)
+{
+    static const float times[] = {0, 0x1p-99f, 0x1p-110f, 0x1p-140f, 0x1p99f, 0x1p110f, INFINITY};
+    static const kact acts[] = {ACT_Q8, ACT_Q8K};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        for (size_t a = 0; a < sizeof acts / sizeof *acts; a++) {
+            kargs k = {.size = {.quantize = {1, WIDTH_MAX}}};
+            k.choice.quantize.act = (int32_t)acts[a];
+            strange = times[i];
+            check_same(emulated_k_quantize_cuda, &k, false);
+            strange = 1;
+        }
+}
+END_TEST
+
 SUITE_MAIN("row_bits", norms_have_the_same_bits_at_any_address,
-           rows_are_quantised_alike_at_any_address)
+           rows_are_quantised_alike_at_any_address, blocks_of_strange_numbers_are_quantised_alike)
