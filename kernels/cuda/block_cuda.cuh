@@ -39,11 +39,14 @@ enum { WARP = 32, WARPS_MAX = 32 };
 
 #define ALL_LANES 0xffffffffu
 
-/* The kernels' own static shared memory, all of it: what lives from one block-wide sum or list to the next. */
-union block_words {
-    double sum[WARPS_MAX];
-    float max[WARPS_MAX];
-    int32_t word[4];
+/* The kernels' own static shared memory, all of it: what lives from one block-wide sum or list to the next. Sums are written without a
+ * barrier before: nothing else is where they are. */
+struct alignas(16) block_words {
+    double sum[2][WARPS_MAX];
+    union {
+        float max[WARPS_MAX];
+        int32_t word[4];
+    };
 };
 
 static __device__ inline block_words *block_memory(void)
@@ -101,18 +104,30 @@ static __device__ inline float warp_max(float x)
     return x;
 }
 
-static __device__ inline double block_sum(double x)
+/* The sum of the warps' words: four sums of every fourth, since each that waits for the one before takes long. */
+static __device__ inline double words_sum(const double *word)
+{
+    double part[4] = {0, 0, 0, 0};
+    UNROLL
+    for (int i = 0; i < warp_count(); i += 4) {
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            if (i + e < warp_count())
+                part[e] = i == 0 ? word[e] : part[e] + word[i + e];
+    }
+    return (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+/* `set` is 0 and 1 in turns from one sum of a step to the next, and between steps all threads meet: so a word is written only when
+ * all have read it. */
+static __device__ inline double block_sum(double x, int set)
 {
     block_words *m = block_memory();
     x = warp_sum(x);
-    __syncthreads(); /* the words may still be read */
     if (lane_index() == 0)
-        m->sum[warp_index()] = x;
+        m->sum[set][warp_index()] = x;
     __syncthreads();
-    x = 0;
-    for (int i = 0; i < warp_count(); i++)
-        x += m->sum[i];
-    return x;
+    return words_sum(m->sum[set]);
 }
 
 static __device__ inline float block_max(float x)
@@ -146,9 +161,9 @@ static __device__ inline team team_of(int64_t width)
     return team{false, warp_index(), warp_count(), lane_index(), WARP};
 }
 
-static __device__ inline double team_sum(const team &t, double x)
+static __device__ inline double team_sum(const team &t, double x, int set)
 {
-    return t.block ? block_sum(x) : warp_sum(x);
+    return t.block ? block_sum(x, set) : warp_sum(x);
 }
 
 static __device__ inline float team_max(const team &t, float x)

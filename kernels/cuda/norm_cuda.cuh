@@ -35,6 +35,7 @@ struct norm_vector {
     float *out;
     int width;
     double eps;
+    int set; /* of words, for the sum of squares (block_sum); that of a mean is 0 */
 };
 
 static __device__ inline double inverse_root(double x)
@@ -93,7 +94,7 @@ static __device__ inline void norm_held(const team &t, const norm_vector &v, boo
         for (int e = 0; e < 4 * NORM_HELD; e++)
             if (norm_has(t, v, e / 4))
                 sum += (double)x[e / 4].x[e % 4];
-        mean = team_sum(t, sum) * (1 / (double)v.width);
+        mean = team_sum(t, sum, 0) * (1 / (double)v.width);
         sum = 0;
     }
     UNROLL
@@ -102,7 +103,7 @@ static __device__ inline void norm_held(const team &t, const norm_vector &v, boo
             const double d = (double)x[e / 4].x[e % 4] - mean;
             sum = fma(d, d, sum);
         }
-    const float scale = norm_scale(v, team_sum(t, sum));
+    const float scale = norm_scale(v, team_sum(t, sum, v.set));
     const float high = (float)mean, low = (float)(mean - (double)high);
     UNROLL
     for (int e = 0; e < NORM_HELD; e++) {
@@ -133,14 +134,14 @@ static __device__ APART void norm_any(norm_vector v, bool centred)
     for (int c = 0; centred && c < each; c++)
         sum += norm_column(t, c) < v.width ? (double)v.x[norm_column(t, c)] : 0;
     if (centred)
-        mean = team_sum(t, sum) * (1 / (double)v.width);
+        mean = team_sum(t, sum, 0) * (1 / (double)v.width);
     sum = 0;
     for (int c = 0; c < each; c++) {
         const int at = norm_column(t, c);
         const double d = at < v.width ? (double)v.x[at] - mean : 0;
         sum = fma(d, d, sum);
     }
-    const float scale = norm_scale(v, team_sum(t, sum));
+    const float scale = norm_scale(v, team_sum(t, sum, v.set));
     const float high = (float)mean, low = (float)(mean - (double)high);
     for (int c = 0; c < each; c++) {
         const int at = norm_column(t, c);
@@ -168,7 +169,8 @@ static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t e
                                centred && k->in[2] ? row_in(k, 2, w_row) : NULL,
                                row_out(k, 0, at.row) + at.col,
                                width,
-                               k->scalar.norm.eps};
+                               k->scalar.norm.eps,
+                               centred ? 1 : (int)(i & 1)};
         if (norm_is_held(t, v))
             norm_held(t, v, centred);
         else
@@ -208,7 +210,7 @@ static __device__ ONE_COPY void k_softmax_cuda(const kargs *k, const kthread *, 
             out[c] = expf(x[c] - max); /* a thread reads back what it wrote */
             sum += (double)out[c];
         }
-        float all = (float)team_sum(t, sum);
+        float all = (float)team_sum(t, sum, 1);
         for (int64_t c = t.thread; c < width; c += t.threads)
             out[c] /= all;
     }
