@@ -212,3 +212,25 @@ static __device__ inline bool is_aligned(const void *p)
 }
 
 #endif
+/* A number that is loaded here: compilers move other loads behind the branch that leads to their use. */
+#ifdef __CUDACC__
+static __device__ inline int32_t load_now(const int32_t *p)
+{
+    int32_t x;
+    asm volatile("ld.s32 %0, [%1];" : "=r"(x) : "l"(p));
+    return x;
+}
+
+static __device__ inline float load_now(const float *p)
+{
+    float x;
+    asm volatile("ld.f32 %0, [%1];" : "=f"(x) : "l"(p));
+    return x;
+}
+#else
+template <class T> static inline T load_now(const T *p)
+{
+    return *p;
+}
+#endif
+

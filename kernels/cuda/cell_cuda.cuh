@@ -82,22 +82,25 @@ static __device__ inline append_place append_place_of(const kargs *k, int64_t ro
     return append_place{pos, b->data[pages + (uint32_t)pos / (uint32_t)k->cell->page_tok]};
 }
 
-/* Heads of a row: n of them at x, of `width` numbers; at `to`, head_bytes apart. */
+/* Heads of a row: n of them at x, of `width` numbers; at `to` of a page, head_bytes apart. */
 struct append_heads {
     kform form;
     const float *x;
-    char *to;
+    char *to; /* in page 0 */
     int n, width;
-    int64_t head_bytes;
+    int64_t head_bytes, page_bytes;
+    uint32_t page;
 };
 
 static __device__ APART void append_any(append_heads a)
 {
+    char *to = a.to + a.page * a.page_bytes;
     for (int i = (int)threadIdx.x; i < a.n * a.width; i += block_threads())
-        float_store(a.form, a.to + i / a.width * a.head_bytes, i % a.width, a.x[i]);
+        float_store(a.form, to + i / a.width * a.head_bytes, i % a.width, a.x[i]);
 }
 
-/* Of widths of whole eights to 16 bits, from and to multiples of 16 bytes: eight numbers at a time. */
+/* Of widths of whole eights to 16 bits, from and to multiples of 16 bytes: eight numbers at a time, loaded before the page
+ * is known. */
 static __device__ inline void append_eights(const append_heads &a)
 {
     const int eights = a.width / 8;
@@ -115,7 +118,8 @@ static __device__ inline void append_eights(const append_heads &a)
         UNROLL
         for (int e = 0; e < 4; e++)
             all.w[e] = half[2 * e] | half[2 * e + 1] << 16;
-        *(bytes16 *)(a.to + head * a.head_bytes + (i - head * eights) * 16) = all;
+        char *to = a.to + head * a.head_bytes + (i - head * eights) * 16;
+        *(bytes16 *)(to + a.page * a.page_bytes) = all;
     }
 }
 
@@ -131,11 +135,12 @@ static __device__ inline void append_part(const kargs *k, page_kind kind, int64_
     const int64_t tok = (uint32_t)at.pos % (uint32_t)c->page_tok;
     const append_heads a = {part.form,
                             row_in(k, kind == PAGE_KEYS ? 0 : 1, row) + head * part.width,
-                            tier->base + at.page * tier->page_bytes + first + head * part.bytes +
-                                page_row(&part, tok),
+                            tier->base + first + head * part.bytes + page_row(&part, tok),
                             head_end - head,
                             (int)part.width,
-                            part.bytes};
+                            part.bytes,
+                            tier->page_bytes,
+                            (uint32_t)at.page};
     if ((part.form == KFORM_F16 || part.form == KFORM_BF16) && part.width % 8 == 0 &&
         (tier->page_bytes | first | part.bytes) % 16 == 0 && is_aligned(a.x) &&
         is_aligned(tier->base))

@@ -26,7 +26,8 @@ static __device__ inline float sine_of(float r)
     return mad(y * z, r, r);
 }
 
-/* A pair's turn. The angle, in double, less whole quarters is a float within pi/4. */
+/* A pair's turn. The angle, in double, less whole quarters is a float within pi/4. Quarters, fewer than 2^51, are whole in the sum
+ * with `magic`, rounded to nearest; its last bits are theirs. */
 struct turn {
     float cosine, sine;
 };
@@ -35,10 +36,11 @@ static __device__ inline turn turn_of(int32_t pos, float freq, float factor)
 {
     const double half_pi_high = 0x1.921fb544p0, half_pi_low = 0x1.0b4611a626331p-34;
     const double angle = (double)pos * (double)freq;
-    const double whole = rint(angle * 0x1.45f306dc9c883p-1); /* 2 / pi */
+    const double magic = 0x1.8p52, sum = angle * 0x1.45f306dc9c883p-1 /* 2 / pi */ + magic;
+    const double whole = sum - magic;
     const float r = (float)(angle - whole * half_pi_high - whole * half_pi_low);
     const float c = cosine_of(r), s = sine_of(r);
-    const int quarter = (int)((int64_t)whole & 3);
+    const int quarter = (int)(__double_as_longlong(sum) & 3);
     const float turned_c = quarter & 1 ? s : c, turned_s = quarter & 1 ? c : s;
     return turn{(quarter == 1 || quarter == 2 ? -turned_c : turned_c) * factor,
                 (quarter >= 2 ? -turned_s : turned_s) * factor};
@@ -73,16 +75,18 @@ static __device__ inline void pair_turn(const rope_row &r, const pair_place &at,
     r.out[at.two] = a * t.sine + b * t.cosine;
 }
 
-/* Numbers of a pair are loaded before its turn is known. */
-static __device__ inline void rope_own_pairs(const rope_row &r, const int32_t *pos)
+/* Position and frequency come from far: they are loaded first, and the numbers of a pair before its turn is known. */
+static __device__ inline void rope_own_pairs(const rope_row &r, const int32_t *at_row)
 {
     const int all = r.heads * r.pairs;
     int i = (int)threadIdx.x;
+    const int32_t pos = load_now(at_row);
+    const float freq = load_now(r.freqs + (uint32_t)i % (uint32_t)r.pairs);
     if (i >= all)
         return;
     pair_place at = pair_at(r, i);
     float a = r.x[at.one], b = r.x[at.two];
-    const turn t = turn_of(*pos, r.freqs[(uint32_t)i % (uint32_t)r.pairs], r.factor);
+    const turn t = turn_of(pos, freq, r.factor);
     UNROLLED(1)
     for (;;) {
         pair_turn(r, at, t, a, b);
