@@ -27,12 +27,14 @@ enum { WARP = 32, WARPS_MAX = 32 };
 #define UNROLLED(n) PRAGMA(unroll(n))
 #define UNROLL PRAGMA(unroll)
 #define mad fmaf
+#define ASSUME(what) __builtin_assume(what)
 #else
 #define ONE_COPY
 #define SHAPE_FN
 #define APART
 #define UNROLLED(n)
 #define UNROLL
+#define ASSUME(what) ((void)0)
 #define mad(a, b, c)                                                                               \
     ((a) * (b) + (c)) /* a call of a function, where processors have no instruction */
 #endif
@@ -193,12 +195,16 @@ static __device__ inline float *row_out(const kargs *k, int i, int64_t row)
     return (float *)((char *)k->out[i] + row * k->out_pitch[i]);
 }
 
-/* kpart_of, of a range that is not empty. Where a call has one row, which images made for a plan know, so does the part. */
+/* kpart_of, of a range that is not empty. Where a call has one row, which images made for a plan know, so does the part, and its
+ * columns are counted in 32 bits. */
 static __device__ inline kpart part_of(const kargs *k, int64_t width, int64_t begin, int64_t end)
 {
-    if (k->n[0] == 1 && k->tile == 0)
+    if (k->n[0] != 1)
+        return kpart_of(k, width, begin, end);
+    if (k->tile == 0)
         return kpart{0, 1, 0, width};
-    return kpart_of(k, width, begin, end);
+    const int tile = (int)k->tile, last = (int)end * tile;
+    return kpart{0, 1, (int)begin * tile, last < (int)width ? last : (int)width};
 }
 
 /* Four floats that are loaded and stored at once, from and to multiples of 16 bytes. */
@@ -206,12 +212,6 @@ struct alignas(16) floats4 {
     float x[4];
 };
 
-static __device__ inline bool is_aligned(const void *p)
-{
-    return ((uintptr_t)p & 15) == 0;
-}
-
-#endif
 /* A number that is loaded here: compilers move other loads behind the branch that leads to their use. */
 #ifdef __CUDACC__
 static __device__ inline int32_t load_now(const int32_t *p)
@@ -234,3 +234,9 @@ template <class T> static inline T load_now(const T *p)
 }
 #endif
 
+static __device__ inline bool is_aligned(const void *p)
+{
+    return ((uintptr_t)p & 15) == 0;
+}
+
+#endif

@@ -30,14 +30,14 @@ static __device__ void few_rows_run(const kargs *k, const dot_weights &j, int64_
 static __device__ ONE_COPY void k_linear_cuda(const kargs *k, const kthread *, int64_t begin,
                                               int64_t end)
 {
-    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    const kpart part = part_of(k, k->size.linear.out, begin, end);
     few_rows_run(k, linear_weights(k, part), part.row, part.row_end, 1, 0);
 }
 
 static __device__ ONE_COPY void k_linear_many_cuda(const kargs *k, const kthread *t, int64_t begin,
                                                    int64_t end)
 {
-    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    const kpart part = part_of(k, k->size.linear.out, begin, end);
     many_rows r = {(const char *)row_in(k, 0, part.row),
                    (char *)row_out(k, 0, part.row),
                    k->pitch[0],

@@ -43,16 +43,33 @@ static void put_field(strbuf *b, const char *name, int at, int64_t x)
 
 enum { LINEAR_IN = 3 };
 
+/* Is no operand of this space ever a value of the block's own? */
+static bool space_is_fixed(plan_space space)
+{
+    return space != SPACE_ARENA && space != SPACE_LOCAL && space != SPACE_TILE;
+}
+
 /* Whether an operand is a value of the block's own is not the same in all layers, nor of all linears: a number there would make a
- * copy of everything behind it. */
-static void put_operand(strbuf *b, const cuda_text_step *s, bool in, int i)
+ * copy of everything behind it. `first`: the column from which on a tile has them. */
+static void put_operand(strbuf *b, const cuda_text_step *s, bool in, int i, const char *first)
 {
     const char *name = in ? "in" : "out", *type = in ? "const void *" : "void *";
     const plan_space space = in ? s->of->in[i].space : s->of->out[i].space;
-    if (space != SPACE_NONE || s->linear)
-        strbuf_add(
-            b, "    k.%s[%d] = (%s)operand_at(m, s, %d, (uintptr_t)s->%s[%d], begin * k.tile);\n",
-            name, i, type, in ? i : K_IN_MAX + i, name, i);
+    if (space == SPACE_NONE && !s->linear)
+        return;
+    if (space_is_fixed(space))
+        strbuf_add(b, "    k.%s[%d] = s->%s[%d];\n", name, i, name, i);
+    else
+        strbuf_add(b, "    k.%s[%d] = (%s)operand_at(m, s, %d, (uintptr_t)s->%s[%d], %s);\n", name,
+                   i, type, in ? i : K_IN_MAX + i, name, i, first);
+    if (!s->linear)
+        strbuf_add(b, "    ASSUME(k.%s[%d] != NULL);\n", name, i);
+}
+
+/* The first column of a range, in 32 bits where a call has one row: products of 64 take several instructions. */
+static const char *tile_first(const cuda_text_step *s)
+{
+    return s->one_row ? "(int)begin * (int)k.tile" : "begin * k.tile";
 }
 
 static void put_type(strbuf *b, const cuda_text_step *s, int i)
@@ -61,28 +78,31 @@ static void put_type(strbuf *b, const cuda_text_step *s, int i)
         strbuf_add(b, "    k.type[%d] = (dtype)%d;\n", i, (int)s->k->type[i]);
 }
 
-static void put_operands(strbuf *b, const cuda_text_step *s)
+static void put_operands(strbuf *b, const cuda_text_step *s, const char *first)
 {
     for (int i = 0; i < K_IN_MAX; i++) {
-        put_operand(b, s, true, i);
+        put_operand(b, s, true, i, first);
         put_type(b, s, i);
         put_field(b, "pitch", i, s->k->pitch[i]);
     }
     for (int i = 0; i < s->of->n_out; i++) {
-        put_operand(b, s, false, i);
+        put_operand(b, s, false, i, first);
         put_field(b, "out_pitch", i, s->k->out_pitch[i]);
     }
 }
 
-/* All linears of a type are one shape: their code is long, and they are many. */
+/* All linears of a type are one shape: their code is long, and they are many. That numbers have 32 bits is told to the compiler. */
 static void put_linear(strbuf *b, const cuda_text_step *s)
 {
-    strbuf_add(b, "    k.n[1] = s->linear_out;\n    k.n[2] = s->linear_in;\n"
-                  "    k.tile = s->tile_cols;\n    k.pitch[0] = s->x_pitch;\n"
-                  "    k.pitch[1] = s->pitch;\n    k.out_pitch[0] = s->out_pitch;\n");
+    strbuf_add(b,
+               "    k.n[1] = s->linear_out;\n    k.n[2] = s->linear_in;\n"
+               "    k.tile = %s;\n    k.pitch[0] = (int32_t)s->x_pitch;\n"
+               "    k.pitch[1] = (int32_t)s->pitch;\n    k.out_pitch[0] = (int32_t)s->out_pitch;\n"
+               "%s",
+               s->k->tile ? "s->tile_cols" : "0", s->k->tile ? "    ASSUME(k.tile > 0);\n" : "");
     for (int i = 0; i < LINEAR_IN; i++)
-        put_operand(b, s, true, i);
-    put_operand(b, s, false, 0);
+        put_operand(b, s, true, i, tile_first(s));
+    put_operand(b, s, false, 0, tile_first(s));
     put_type(b, s, 1);
 }
 
@@ -143,14 +163,22 @@ static void put_strides(strbuf *b, const kargs *k)
 
 /* ---- maps: straight code ---- */
 
-/* e.col / inner % n, without what changes nothing. */
-static void put_part(strbuf *b, int64_t elems, int64_t inner, int64_t n)
+/* A call of one row has columns `col` of 32 bits; others have elements e, whose columns and places have 64. */
+typedef struct {
+    const char *col, *type, *unit; /* of a place: its type, and what its numbers end with */
+} map_words;
+
+static const map_words words_of_row = {"col", "int", ""}, words_of_rows = {"e.col", "int64_t", "L"};
+
+/* col / inner % n, without what changes nothing. */
+static void put_part(strbuf *b, const map_words *w, int64_t elems, int64_t inner, int64_t n)
 {
-    const char *kind =
-        elems <= UINT32_MAX ? "(uint32_t)" : "(uint64_t)"; /* the short one is fast */
-    strbuf_add(b, inner == 1 && n == elems ? "e.col" : "(int64_t)(%se.col", kind);
-    if (inner == 1 && n == elems)
+    const char *kind = elems <= UINT32_MAX ? "uint32_t" : "uint64_t"; /* the short one is fast */
+    if (inner == 1 && n == elems) {
+        strbuf_add(b, "%s", w->col);
         return;
+    }
+    strbuf_add(b, "(%s)((%s)%s", w->type, kind, w->col);
     if (inner > 1)
         strbuf_add(b, " / %" PRId64 "u", inner);
     if (inner * n < elems)
@@ -158,8 +186,8 @@ static void put_part(strbuf *b, int64_t elems, int64_t inner, int64_t n)
     strbuf_add(b, ")");
 }
 
-/* The place of element e.col of a row in an input: axes that follow on each other are one. */
-static void put_place(strbuf *b, const kargs *k, int input)
+/* The place of an element in an input, from the first of its row on: axes that follow on each other are one. */
+static void put_place(strbuf *b, const map_words *w, const kargs *k, int input)
 {
     const int64_t elems = k->size.map.elems;
     int64_t inner = 1; /* elements of the axes behind */
@@ -172,15 +200,41 @@ static void put_place(strbuf *b, const kargs *k, int input)
             n *= k->size.map.dim[axis - 1];
         if (stride != 0 && n > 1) {
             strbuf_add(b, " + ");
-            put_part(b, elems, inner, n);
-            strbuf_add(b, " * %" PRId64 "L", stride);
+            put_part(b, w, elems, inner, n);
+            strbuf_add(b, " * %" PRId64 "%s", stride, w->unit);
         }
         inner *= n;
     }
 }
 
+/* Has the step one row, of so few elements that places have 32 bits? */
+static bool map_is_row(const cuda_text_step *s)
+{
+    const int64_t most = INT32_MAX / (2 * K_AXES_MAX);
+    const kargs *k = s->k;
+    bool row = s->one_row && k->n[0] == 1 && k->size.map.elems <= most;
+    for (int i = 0; i < K_IN_MAX; i++)
+        for (int axis = 1; axis <= k->choice.map.axes; axis++)
+            row = row && k->stride[i][axis] >= 0 &&
+                  k->stride[i][axis] <= most / k->size.map.dim[axis - 1];
+    return row;
+}
+
+/* Of a call of one row: where column 0 would be of an operand that is a tile, for all of them once. */
+static void put_row_start(strbuf *b, const cuda_text_step *s, int bit)
+{
+    const plan_space space =
+        bit < K_IN_MAX ? s->of->in[bit].space : s->of->out[bit - K_IN_MAX].space;
+    if (space == SPACE_NONE)
+        return;
+    if (s->k->tile == 0 || space_is_fixed(space))
+        strbuf_add(b, "    const int start%d = 0;\n", bit);
+    else
+        strbuf_add(b, "    const int start%d = s->tile >> %d & 1 ? -first : 0;\n", bit, bit);
+}
+
 /* The element of every input that is loaded, before anything is computed: loads that wait for each other take as long each. */
-static void put_loads(strbuf *b, const cuda_text_step *s)
+static void put_loads(strbuf *b, const cuda_text_step *s, bool row)
 {
     uint32_t done = 0;
     for (int64_t i = 0; i < s->k->n_code; i++) {
@@ -189,14 +243,26 @@ static void put_loads(strbuf *b, const cuda_text_step *s)
         if (c->op != MAP_load || done >> input & 1)
             continue;
         done |= 1u << input;
-        strbuf_add(b, "        const float x%d = ((const float *)k.in[%d])[e.row * %" PRId64 "L",
-                   input, input, s->k->stride[input][0]);
-        put_place(b, s->k, input);
+        strbuf_add(b, "        const float x%d = ((const float *)k.in[%d])[", input, input);
+        if (row)
+            strbuf_add(b, "start%d", input);
+        else
+            strbuf_add(b, "e.row * %" PRId64 "L", s->k->stride[input][0]);
+        put_place(b, row ? &words_of_row : &words_of_rows, s->k, input);
         strbuf_add(b, "];\n");
     }
 }
 
-static void put_instr(strbuf *b, const kinstr *c)
+static void put_store(strbuf *b, const kinstr *c, bool row)
+{
+    if (row)
+        strbuf_add(b, "        ((float *)k.out[%d])[start%d + col] = r%d;\n", c->to,
+                   K_IN_MAX + c->to, c->at[0]);
+    else
+        strbuf_add(b, "        row_out(&k, %d, e.row)[e.col] = r%d;\n", c->to, c->at[0]);
+}
+
+static void put_instr(strbuf *b, const kinstr *c, bool row)
 {
     static const char *const op_name[] = {
 #define MAP(name, ...) "MAP_" #name,
@@ -213,7 +279,7 @@ static void put_instr(strbuf *b, const kinstr *c)
         return;
     }
     if (c->op == MAP_store) {
-        strbuf_add(b, "        row_out(&k, %d, e.row)[e.col] = r%d;\n", c->to, c->at[0]);
+        put_store(b, c, row);
         return;
     }
     strbuf_add(b, "        r%d = map_compute(%s, ", c->to, op_name[c->op]);
@@ -230,14 +296,9 @@ static void put_instr(strbuf *b, const kinstr *c)
 
 enum { MAP_ROWS_MAX = 4096 }; /* of a call that an image is made for, and more */
 
-/* A thread has an element of a tile of one row, seldom two: there loops are not unrolled. */
-static void put_map(strbuf *b, const cuda_text_step *s)
+/* The loop over elements. */
+static void put_map_rows(strbuf *b, const cuda_text_step *s)
 {
-    uint32_t used = 0;
-    for (int64_t i = 0; i < s->k->n_code; i++) {
-        const kinstr *c = &s->code[i];
-        used |= c->op == MAP_store ? 1u << c->at[0] : 1u << c->to;
-    }
     const char *count = s->k->size.map.elems <= INT32_MAX / MAP_ROWS_MAX ? "int" : "int64_t";
     strbuf_add(b,
                "    const kpart p = part_of(&k, k.size.map.elems, begin, end);\n"
@@ -246,13 +307,64 @@ static void put_map(strbuf *b, const cuda_text_step *s)
                "    for (%s at = threadIdx.x; at < n; at += block_threads()) {\n"
                "        const map_at e = map_at_of(p, at);\n",
                count, count, s->one_row && s->k->tile != 0 ? 1 : 4, count);
-    put_loads(b, s);
+}
+
+/* The columns of a call of one row. */
+static void put_map_row(strbuf *b, const cuda_text_step *s)
+{
+    const int64_t elems = s->k->size.map.elems, tile = s->k->tile;
+    if (tile != 0)
+        strbuf_add(b,
+                   "    const int first = (int)begin * %" PRId64 ", last = (int)end * %" PRId64
+                   ", n = (last < %" PRId64 " ? last : %" PRId64 ") - first;\n",
+                   tile, tile, elems, elems);
+    else
+        strbuf_add(b, "    const int first = 0, n = %" PRId64 ";\n", elems);
+    for (int i = 0; i < K_IN_MAX; i++)
+        put_row_start(b, s, i);
+    for (int i = 0; i < s->of->n_out; i++)
+        put_row_start(b, s, K_IN_MAX + i);
+    strbuf_add(b, "    const auto element = [&](int col) {\n");
+}
+
+/* A thread has one element of a tile, as a rule: what it does with others is code that is not passed. */
+static void put_map_row_end(strbuf *b, const cuda_text_step *s)
+{
+    if (s->k->tile == 0)
+        strbuf_add(b, "    };\n    UNROLLED(4)\n"
+                      "    for (int at = threadIdx.x; at < n; at += block_threads())\n"
+                      "        element(at);\n");
+    else
+        strbuf_add(b, "    };\n    int at = threadIdx.x;\n"
+                      "    if (at < n)\n"
+                      "        element(first + at);\n"
+                      "    UNROLLED(1)\n"
+                      "    while (n > block_threads() && (at += block_threads()) < n)\n"
+                      "        element(first + at);\n");
+}
+
+static void put_map(strbuf *b, const cuda_text_step *s)
+{
+    const bool row = map_is_row(s);
+    uint32_t used = 0;
+    for (int64_t i = 0; i < s->k->n_code; i++) {
+        const kinstr *c = &s->code[i];
+        used |= c->op == MAP_store ? 1u << c->at[0] : 1u << c->to;
+    }
+    if (row)
+        put_map_row(b, s);
+    else
+        put_map_rows(b, s);
+    put_loads(b, s, row);
     for (int i = 0; i < MAP_REGS_MAX; i++)
         if (used >> i & 1)
             strbuf_add(b, "        float r%d = 0;\n", i);
     for (int64_t i = 0; i < s->k->n_code; i++)
-        put_instr(b, &s->code[i]);
-    strbuf_add(b, "    }\n");
+        put_instr(b, &s->code[i], row);
+    if (row)
+        put_map_row_end(b, s);
+    else
+        strbuf_add(b, "    }\n");
 }
 
 /* ---- the whole ---- */
@@ -261,12 +373,14 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
 {
     strbuf_add(b, "(const member &m, const cuda_step *s, int64_t begin, int64_t end)\n{\n"
                   "    kargs k = {};\n");
+    if (s->one_row) /* units are fewer than a row has columns */
+        strbuf_add(b, "    begin = (int32_t)begin;\n    end = (int32_t)end;\n");
     put_rows(b, s);
     if (s->linear) {
         put_linear(b, s);
     } else {
         put_sizes(b, s);
-        put_operands(b, s);
+        put_operands(b, s, map && map_is_row(s) ? "0" : tile_first(s));
     }
     if (s->cell)
         put_cell(b, s->cell);
@@ -314,7 +428,7 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
 void cuda_text_end(cuda_text *t)
 {
     strbuf_add(&t->text,
-               "static __device__ APART void shape_run(const member &m, const cuda_step *s, "
+               "static __device__ SHAPE_FN void shape_run(const member &m, const cuda_step *s, "
                "int64_t begin, int64_t end)\n{\n    switch (s->shape) {\n");
     for (int i = 0; i < t->n_shape; i++)
         strbuf_add(&t->text, "    case %d:\n        shape_%d(m, s, begin, end);\n        break;\n",
