@@ -14,7 +14,8 @@ all() { WEFT_NVRTC=off "$weft" "$@"; }
 fail() { echo "made.sh: $*" >&2; exit 1; }
 
 "$weft" quantize -q "$models/stories-7m" small.gguf Q4_K_M
-for model in small.gguf "$models/stories-7m --lora $models/stories-7m-pirate"; do
+"$weft" quantize -q "$models/stories-7m" small8.gguf Q8_0
+for model in small.gguf small8.gguf "$models/stories-7m --lora $models/stories-7m-pirate"; do
     # shellcheck disable=SC2086 # several words
     all run --device cuda -m $model -p 'Once upon a time' -n 4 --temp 0 >want
     for time in first cached; do
@@ -25,7 +26,7 @@ for model in small.gguf "$models/stories-7m --lora $models/stories-7m-pirate"; d
     done
 done
 all run --device cuda -m small.gguf -p 'Once upon a time' -n 4 --temp 0 >want.gguf
-[ "$(find cache/weft/code -type f | wc -l)" = 2 ] || fail "kept: $(ls cache/weft/code)"
+[ "$(find cache/weft/code -type f | wc -l)" = 3 ] || fail "kept: $(ls cache/weft/code)"
 
 made bench --device cuda -m small.gguf -p 4 -n 1 -r 1 --json >said
 grep -q '"exec":"made"' said || fail "bench: $(cat said)"
