@@ -243,13 +243,14 @@ static void put_loads(strbuf *b, const cuda_text_step *s, bool row)
         if (c->op != MAP_load || done >> input & 1)
             continue;
         done |= 1u << input;
-        strbuf_add(b, "        const float x%d = ((const float *)k.in[%d])[", input, input);
+        strbuf_add(b, "        const float x%d = load_now((const float *)k.in[%d] + (", input,
+                   input);
         if (row)
             strbuf_add(b, "start%d", input);
         else
             strbuf_add(b, "e.row * %" PRId64 "L", s->k->stride[input][0]);
         put_place(b, row ? &words_of_row : &words_of_rows, s->k, input);
-        strbuf_add(b, "];\n");
+        strbuf_add(b, "));\n");
     }
 }
 
