@@ -341,7 +341,7 @@ enum {
 /* The row of query head i, counted over rows. */
 static __device__ SHAPE_FN int merge_row(const kargs *k, int i)
 {
-    return is_one_row(k) ? 0 : i / (int)k->size.attend.heads;
+    return is_one_row(k) ? 0 : (int)((uint32_t)i / (uint32_t)k->size.attend.heads);
 }
 
 static __device__ SHAPE_FN int merge_head(const kargs *k, int i)
@@ -363,8 +363,9 @@ struct stretch_range {
 
 static __device__ SHAPE_FN stretch_range stretches_of(const kargs *k, int row)
 {
-    const int pos = row_pos(k, row), bits = cuda_stretch_bits(k->cell, pos);
-    return stretch_range{(int)first_seen(k, pos) >> bits, pos >> bits};
+    const int pos = row_pos(k, row), len = cuda_stretch_len(k->cell, pos);
+    return stretch_range{(int)((uint32_t)first_seen(k, pos) / (uint32_t)len),
+                         (int)((uint32_t)pos / (uint32_t)len)};
 }
 
 /* Of a stretch of query head i, by a lane; those of a head are ATTEND_STRETCHES lanes. */
@@ -391,34 +392,33 @@ static_assert(WARP % ATTEND_STRETCHES == 0, "heads of a warp");
 
 /* Eight columns of a query head, of a thread. */
 struct merge_part {
-    int i, col;        /* the head, counted from the first at hand */
     const float *from; /* of stretch 0 */
-    stretch_range there;
     float total, sum[EIGHT];
 };
 
-/* Values of stretches from j on. */
+/* Values of stretches j + first to before j + end, as far as there are `n`. */
 static __device__ SHAPE_FN void merge_load(const merge_part &m, int j, int each, int first, int end,
-                                           bytes16 (*x)[2])
+                                           int n, bytes16 (*x)[2])
 {
     UNROLL
     for (int a = first; a < end; a++)
-        if (j + a < MERGE_BLIND || (j + a >= m.there.first && j + a <= m.there.last)) {
+        if (j + a < n) {
             x[a][0] = *(const bytes16 *)(m.from + (j + a) * each);
             x[a][1] = *(const bytes16 *)(m.from + (j + a) * each + 4);
         }
 }
 
-static __device__ SHAPE_FN void merge_add(merge_part &m, int j, const merge_step *steps,
+/* Stretches that are not there add nothing. */
+static __device__ SHAPE_FN void merge_add(merge_part &m, const merge_step *steps,
                                           const bytes16 (*x)[2])
 {
     UNROLL
     for (int a = 0; a < MERGE_LOADS; a++) {
-        if (j + a > m.there.last)
-            continue;
-        const bytes16 s = *(const bytes16 *)(steps + m.i * ATTEND_STRETCHES + j + a);
+        const bytes16 s = *(const bytes16 *)(steps + a);
         const float old_by = float_of(s.w[0]), new_by = float_of(s.w[1]);
-        m.total = new_by == 0 ? m.total : mad(m.total, old_by, float_of(s.w[2]));
+        if (new_by == 0)
+            continue;
+        m.total = mad(m.total, old_by, float_of(s.w[2]));
         UNROLL
         for (int i = 0; i < EIGHT; i++)
             m.sum[i] = merge_sum(old_by, new_by, m.sum[i], float_of(x[a][i / 4].w[i % 4]));
@@ -444,63 +444,71 @@ static __device__ SHAPE_FN void merge_put(const merge_part &m, float *to, int n)
             to[i] = float_of(all[i / 4].w[i % 4]);
 }
 
+/* The largest logit and the sum of weights of a stretch. */
+struct alignas(8) merge_pair {
+    float max, total;
+};
+
+/* How the stretches of n query heads are merged, from what the threads have of them. */
+static __device__ SHAPE_FN void steps_put(const kargs *k, int begin, int n, stretch_range one,
+                                          const merge_pair *pair, merge_step *steps)
+{
+    UNROLLED(1)
+    for (int e = 0; e < MERGE_PAIRS; e++) {
+        const uint32_t at = threadIdx.x + (uint32_t)(e * block_threads());
+        const bool used = at < (uint32_t)n * ATTEND_STRETCHES;
+        const int i = begin + (used ? (int)(at / ATTEND_STRETCHES) : 0);
+        const stretch_range there = is_one_row(k) ? one : stretches_of(k, merge_row(k, i));
+        const merge_pair p = e == 0 ? pair[0] : pair[1];
+        const merge_step s = merge_step_of(k, i, there, p.max, p.total);
+        const bytes16 all = {{bits_of(s.old_by), bits_of(s.new_by), bits_of(s.total), 0u}};
+        if (used)
+            *(bytes16 *)(steps + at) = all;
+    }
+    __syncthreads();
+}
+
 /* n query heads from `begin` on, counted over rows; states lie at multiples of 16 bytes. */
 static __device__ SHAPE_FN void heads_merge(const kargs *k, int begin, int n, merge_step *steps)
 {
-    const int v = (int)k->cell->v, eights = (v + EIGHT - 1) / EIGHT;
-    const int each = (int)attend_state_floats(v);
-    float max[MERGE_PAIRS], total[MERGE_PAIRS];
-    int pair[MERGE_PAIRS]; /* heads; those that are not there are the first */
+    const int v = (int)k->cell->v, each = (int)attend_state_floats(v);
+    const uint32_t eights = (uint32_t)(v + EIGHT - 1) / EIGHT, all = (uint32_t)n * eights;
+    merge_pair pair[MERGE_PAIRS]; /* of heads that are not there those of the first */
     UNROLL
     for (int e = 0; e < MERGE_PAIRS; e++) {
         const int at = (int)threadIdx.x + e * block_threads();
-        pair[e] = begin + (at < n * ATTEND_STRETCHES ? at / ATTEND_STRETCHES : 0);
-        const float *state = merge_states(k, pair[e]) + at % ATTEND_STRETCHES * each;
-        max[e] = state[0];
-        total[e] = state[1];
+        const int i = at < n * ATTEND_STRETCHES ? at / ATTEND_STRETCHES : 0;
+        pair[e] = *(const merge_pair *)(merge_states(k, begin + i) + at % ATTEND_STRETCHES * each);
     }
     UNROLLED(1)
-    for (int base = 0; base < n * eights; base += block_threads()) {
-        const int at = base + (int)threadIdx.x;
+    for (uint32_t base = 0; base < all; base += (uint32_t)block_threads()) {
+        const uint32_t at = base + threadIdx.x;
+        const int i = at < all ? (int)(at / eights) : 0;
+        const int col = (int)(at % eights) * EIGHT, head = merge_head(k, begin + i);
+        const int row = merge_row(k, begin + i);
         bytes16 x[MERGE_LOADS][2] = {};
         merge_part m = {};
-        m.i = at < n * eights ? at / eights : 0;
-        m.col = at % eights * EIGHT;
-        m.from = merge_states(k, begin + m.i) + ATTEND_PAD + m.col;
-        merge_load(m, 0, each, 0, MERGE_BLIND, x);
-        m.there = stretches_of(k, merge_row(k, begin + m.i));
-        merge_load(m, 0, each, MERGE_BLIND, MERGE_LOADS, x);
-        if (base == 0) {
-            UNROLL
-            for (int e = 0; e < MERGE_PAIRS; e++) {
-                const int to = (int)threadIdx.x + e * block_threads();
-                const stretch_range there =
-                    is_one_row(k) ? m.there : stretches_of(k, merge_row(k, pair[e]));
-                const merge_step s = merge_step_of(k, pair[e], there, max[e], total[e]);
-                const bytes16 all = {{bits_of(s.old_by), bits_of(s.new_by), bits_of(s.total), 0u}};
-                if (to < n * ATTEND_STRETCHES)
-                    *(bytes16 *)(steps + to) = all;
-            }
-            __syncthreads();
-        }
+        m.from = merge_states(k, begin + i) + ATTEND_PAD + col;
+        merge_load(m, 0, each, 0, MERGE_BLIND, ATTEND_STRETCHES, x);
+        const stretch_range there = stretches_of(k, row);
+        merge_load(m, 0, each, MERGE_BLIND, MERGE_LOADS, there.last + 1, x);
+        if (base == 0)
+            steps_put(k, begin, n, there, pair, steps);
         float unused;
-        state_begin(k, merge_head(k, begin + m.i), &unused, &m.total);
+        state_begin(k, head, &unused, &m.total);
         UNROLLED(1)
         for (int j = 0;;) {
-            merge_add(m, j, steps, x);
+            merge_add(m, steps + i * ATTEND_STRETCHES + j, x);
             j += MERGE_LOADS;
-            if (j > m.there.last)
+            if (j > there.last)
                 break;
-            merge_load(m, j, each, 0, MERGE_LOADS, x);
+            merge_load(m, j, each, 0, MERGE_LOADS, there.last + 1, x);
         }
-        if (at < n * eights)
-            merge_put(m,
-                      row_out(k, 0, merge_row(k, begin + m.i)) + merge_head(k, begin + m.i) * v +
-                          m.col,
-                      v - m.col);
+        if (at < all)
+            merge_put(m, row_out(k, 0, row) + head * v + col, v - col);
     }
 }
-static_assert(ATTEND_STRETCHES % MERGE_LOADS == 0, "stretches of a round");
+static_assert(ATTEND_STRETCHES % MERGE_LOADS == 0 && MERGE_PAIRS == 2, "rounds, steps_put");
 
 static __device__ SHAPE_FN void states_merge(const kargs *k, const kthread *t, int64_t begin,
                                              int64_t end)
@@ -542,19 +550,19 @@ static __device__ void queries_read(const attend_work &w)
 static __device__ ONE_COPY void rows_run(const attend_work &w, int64_t stretch)
 {
     bool states = w.k->choice.attend.part == ATTEND_STATES;
-    int bits = cuda_stretch_bits(w.k->cell, w.pos[0]);
-    int64_t first = first_seen(w.k, w.pos[0]) >> bits, last = w.pos[w.rows - 1] >> bits;
+    int len = cuda_stretch_len(w.k->cell, w.pos[0]);
+    int64_t first = first_seen(w.k, w.pos[0]) / len, last = w.pos[w.rows - 1] / len;
     if (states && (stretch < first || stretch > last))
         return;
     queries_read(w);
     if (states) {
-        stretch_run(w, stretch << bits, (stretch + 1) << bits);
+        stretch_run(w, stretch * len, (stretch + 1) * len);
         states_put(w, stretch);
         return;
     }
     all_begin(w);
     for (int64_t i = first; i <= last; i++) {
-        stretch_run(w, i << bits, (i + 1) << bits);
+        stretch_run(w, i * len, (i + 1) * len);
         stretch_merge(w);
     }
     out_put(w);
@@ -567,7 +575,7 @@ static __device__ int64_t rows_alike(const kargs *k, int64_t row, int64_t end)
     const int32_t *seq = kbatch_at(k->batch, KBATCH_SEQ), *pos = kbatch_at(k->batch, KBATCH_POS);
     int64_t same = row + 1;
     while (k->cell->n_tier == 1 && same < end && seq[same] == seq[row] &&
-           cuda_stretch_bits(k->cell, pos[same]) == cuda_stretch_bits(k->cell, pos[row]))
+           cuda_stretch_len(k->cell, pos[same]) == cuda_stretch_len(k->cell, pos[row]))
         same++;
     return same - row;
 }

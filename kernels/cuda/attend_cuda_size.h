@@ -5,12 +5,12 @@
 #include "kernels/c/attend_panels_size.h"
 
 enum {
-    CUDA_KEYS = 32,            /* positions computed together: a warp's lanes */
-    CUDA_HEADS = 8,            /* query heads of a unit at most */
-    CUDA_QUERIES = 32,         /* vectors of a unit at most, where a call has many rows */
-    CUDA_STRETCH_BITS = 6,     /* positions of a stretch: 1 << so many, or 2, 4, .. times that */
-    CUDA_HALVES_BITS = 7,      /* the same where rows are halves (cuda_cell_halves), */
-    CUDA_HALVES_STRETCHES = 4, /* and how many stretches of that length a row has at most */
+    CUDA_KEYS = 32,                /* positions computed together: a warp's lanes */
+    CUDA_HEADS = 8,                /* query heads of a unit at most */
+    CUDA_QUERIES = 32,             /* vectors of a unit at most, where a call has many rows */
+    CUDA_STRETCH = 64,             /* positions of a stretch: so many, or 2, 4, .. times that */
+    CUDA_HALVES_STRETCH = 256,     /* the same where rows are halves (cuda_cell_halves), */
+    CUDA_HALVES_STRETCHES = 4,     /* and how many stretches of that length a row has at most */
     CUDA_ATTEND_BYTES = 96 * 1024, /* of scratch: as many rows to a unit as fit */
     CUDA_MERGE_HEADS = 32,         /* query heads whose stretches are merged at a time at most, */
     CUDA_MERGE_BYTES = 16 * ATTEND_STRETCHES, /* and what is kept of each */
@@ -75,18 +75,21 @@ K_FN bool cuda_cell_halves(const kcell *c)
            (t->key == KFORM_F16 || t->key == KFORM_BF16);
 }
 
-/* The stretches of a row at `pos` have 1 << so many positions; of them there are no more than ATTEND_STRETCHES. Where a block
- * is quick at one, stretches and their number grow together: a longer one costs about what one more to merge does. */
-K_FN int cuda_stretch_bits(const kcell *c, int pos)
+/* Positions of a stretch of a row at `pos`; there are no more than ATTEND_STRETCHES. Where a block is quick at one
+ * (cuda_cell_halves), a longer one costs about what one more to merge does: so stretches and their number grow together, up to a
+ * number that keeps a card busy. */
+K_FN int cuda_stretch_len(const kcell *c, int pos)
 {
-    const bool halves = cuda_cell_halves(c);
-    int bits = halves ? CUDA_HALVES_BITS : CUDA_STRETCH_BITS;
-    int most = halves ? (int)CUDA_HALVES_STRETCHES : (int)ATTEND_STRETCHES;
-    while (pos >> bits >= most) {
-        bits++;
-        most = most < ATTEND_STRETCHES ? 2 * most : most;
+    int len = CUDA_STRETCH;
+    if (!cuda_cell_halves(c)) {
+        while (pos / len >= ATTEND_STRETCHES)
+            len *= 2;
+        return len;
     }
-    return bits;
+    if (pos < CUDA_HALVES_STRETCH * CUDA_HALVES_STRETCHES)
+        return CUDA_HALVES_STRETCH;
+    len = (pos / (ATTEND_STRETCHES * CUDA_KEYS) + 1) * CUDA_KEYS;
+    return len > 2 * CUDA_HALVES_STRETCH ? len : 2 * CUDA_HALVES_STRETCH;
 }
 
 #endif

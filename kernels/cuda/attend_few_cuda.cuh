@@ -1,58 +1,43 @@
 /* attend_few_cuda.cuh - softmax attention of a few rows, many of which are of sequences of their own.
  *
- * Positions are cut into stretches (attend_cuda.cuh), each of which is a block's, and a stretch into FEW_PIECES pieces, each of
- * which is a warp's, so that at any length all warps of a block load at once. Of a piece a warp keeps several query heads that
- * share a head of the cell, so that a key is read once for all of them. A row of 16-bit numbers is 16 bytes of each of 8, 16 or
- * 32 lanes; a load of the warp is so 4, 2 or 1 positions, and several loads of keys and as many of values are under way. Lanes
- * then add up each other's parts of the products until each has a logit or two, which become weights, and values are added up
- * lane by lane.
+ * Positions are cut into stretches (attend_cuda.cuh), each of which is a block's, and a stretch into tiles, which go around among
+ * FEW_PIECES warps, so that at any length all warps of a block load at once. A warp has all keys and values of a tile under way
+ * together, 16 bytes of each lane at a time, and multiplies them by matrix instructions as they come: in these it does not matter
+ * which column of a key, or which column of a value, is which lane's, as long as both operands agree, so that nothing goes through
+ * shared memory or between lanes. Logits are queries [16, columns] times keys [columns, 8 positions]: the rows are eight query heads
+ * that share a head of the cell, and what their numbers lack as 16 bits. They leave the instruction as weights have to go into the
+ * next: values [16 columns, 16 positions] times weights [16 positions, 8 heads].
  *
- * Pieces are merged in shared memory. Where stretches are units (ATTEND_STATES) another step merges those, else the block that
- * walks along all of a unit: with the same bits, which depend on a row's position alone. Cells of other forms are
+ * Keys and values are multiplied as they are stored. A query is scaled by a power of two and split, its f32 the sum of two f16 or
+ * three bf16, and so is a weight: nothing is rounded by more than f32 sums are. Where a key or a value that is seen is not finite
+ * the result is no number.
+ *
+ * What warps have is merged in shared memory. Where stretches are units (ATTEND_STATES) another step merges those, else the block
+ * that walks along all of a unit: with the same bits, which depend on a row's position alone. Cells of other forms are
  * attend_cuda.cuh's. Tiers begin at multiples of 16 bytes. The rows of this call are in the cell already. out overlaps no input. */
 #ifndef WEFT_KERNELS_CUDA_ATTEND_FEW_CUDA_CUH
 #define WEFT_KERNELS_CUDA_ATTEND_FEW_CUDA_CUH
 
 #include "kernels/cuda/attend_cuda.cuh"
 #include "kernels/cuda/attend_few_size.h"
+#include "kernels/cuda/attend_flash_cuda.cuh"
 
-enum { FEW_COLS = 8 }; /* numbers of a load, of a lane */
-
-/* How a warp has the positions of a piece: LANES lanes to each, HEADS query heads. */
-template <int LANES, int HEADS> struct few_lanes {
+/* How a warp has a tile of keys and values of WIDTH columns. Lane 4 * g + t has of keys position g of each eight and a part of the
+ * columns, of values positions 2 * t, 2 * t + 1, and 8 more, of each sixteen, and columns from 8 * g on. */
+template <int WIDTH, bool BF16> struct few_tile {
     enum {
-        EACH = WARP / LANES,                        /* positions of a load */
-        LOADS = LANES == 8 ? 4 : 8,                 /* of keys, and of values */
-        POSITIONS = EACH * LOADS,                   /* at a time */
-        LOGITS = LOADS * HEADS,                     /* of a lane, a part of each, */
-        KEPT = LOGITS > LANES ? LOGITS / LANES : 1, /* and whole ones of a lane, */
-        SAME = LOGITS < LANES ? LANES / LOGITS : 1, /* which so many lanes have alike. */
-        HEAD_BITS = SAME * (HEADS / KEPT - 1),      /* of a lane's number: which heads' */
-        SUMS = HEADS * FEW_COLS,
-        SUMS_KEPT = SUMS / EACH,             /* of values, at the end, */
-        PUT = SUMS_KEPT < 4 ? SUMS_KEPT : 4, /* stored together */
+        BLOCKS = WIDTH / 64,           /* of columns */
+        POSITIONS = 32 / BLOCKS,       /* of a tile */
+        EIGHTS = POSITIONS / 8,        /* of positions */
+        SIXTEENS = (EIGHTS + 1) / 2,   /* of which the second eight may be missing */
+        PAIRS = EIGHTS < 2 ? 1 : 2,    /* of positions, in each sixteen, of a lane */
+        LOADS = 8,                     /* of keys, and of values, of a lane */
+        STEP = POSITIONS * FEW_PIECES, /* from a tile of a warp to its next */
+        PARTS = BF16 ? 3 : 2,          /* of a query or weight */
+        CHUNKS = 2 * BLOCKS,           /* of 8 columns of a query, of a lane */
     };
-    static_assert((int)POSITIONS <= (int)FEW_POSITIONS, "FEW_TABLE");
-    static_assert(HEADS % (int)KEPT == 0, "logits of a lane are of different heads");
-
-    /* Of logit i of this lane, among all of POSITIONS. */
-    static __device__ inline int number(int i)
-    {
-        return lane_index() % LANES / SAME * KEPT + i;
-    }
-    static __device__ inline int head(int i)
-    {
-        return number(i) % HEADS;
-    }
-    static __device__ inline int position(int i)
-    {
-        return number(i) / HEADS * EACH + lane_index() / LANES;
-    }
-    /* Is it the one lane of those that have it? */
-    static __device__ inline bool is_first(void)
-    {
-        return lane_index() % SAME == 0;
-    }
+    static_assert((int)LOADS == (int)EIGHTS * (int)CHUNKS, "keys of a tile");
+    static_assert((int)LOADS == (int)SIXTEENS * (int)PAIRS * 2 * (int)BLOCKS, "values of a tile");
 };
 
 /* The work of a unit: a row, seen by query heads [first_head, first_head + heads). */
@@ -63,384 +48,375 @@ struct few_attend {
     int first_head, heads;
     int row, pos;
     int seen; /* the first position that the row sees */
-    int bits; /* a stretch is 1 << bits positions */
+    int len;  /* of a stretch */
+};
+
+/* A query head of a lane, split; and by what its logits are multiplied. */
+template <int WIDTH, bool BF16> struct few_query {
+    uint32_t part[few_tile<WIDTH, BF16>::PARTS][few_tile<WIDTH, BF16>::CHUNKS * 4];
+    float by, slope;
+};
+
+/* What a lane has of a piece: of query head lane / 4 the largest logit and a part of the sum of weights; of two heads, sums of eight
+ * columns of each block, as they leave the instruction. */
+template <int WIDTH> struct few_sums {
+    float max, total;
+    float sum[WIDTH / 64][4][4];
 };
 
 /* A block's memory. */
 struct few_memory {
-    float *table;  /* [FEW_PIECES][FEW_TABLE]: weights of each warp */
-    float *pieces; /* [FEW_PIECES][FEW_HEADS][few_piece_floats] */
+    float *pieces; /* [FEW_PIECES][heads][few_piece_floats] */
     float *all;    /* few_all_floats: stretches so far */
 };
 
-/* What a lane has: of its logits the largest so far and the sum of weights, of each query head a part of the sums of eight
- * columns. */
-template <int LANES, int HEADS> struct few_sums {
-    float max[few_lanes<LANES, HEADS>::KEPT], total[few_lanes<LANES, HEADS>::KEPT];
-    float sum[few_lanes<LANES, HEADS>::SUMS];
-};
-
-/* ---- 16 bits ---- */
-
-template <bool BF16> static __device__ inline float low_half(uint32_t w)
+/* Of f16, weights are multiplied by so much: what they lack then has its bits too. */
+template <bool BF16> static __device__ inline float few_up(void)
 {
-    return BF16 ? float_of(w << 16) : from_f16((uint16_t)w);
+    return BF16 ? 1.0f : 0x1p15f;
 }
 
-template <bool BF16> static __device__ inline float high_half(uint32_t w)
+/* exp(x), within 2 units in the last place of what x rounds to; 0 for less than floats have. */
+static __device__ inline float few_exp(float x)
 {
-    return BF16 ? float_of(w & 0xffff0000u) : from_f16((uint16_t)(w >> 16));
+    x *= LOG2_E;
+#ifdef __CUDACC__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
 }
 
-/* ---- sums across lanes ---- */
-
-/* N numbers of each of some lanes are added up; each lane keeps a part of the sums, or the one that there is. The lanes are
- * those whose numbers differ in the bits from `LEAST` to below 2 * MOST: a lane with the upper bit keeps the upper half, and so
- * on. */
-template <int N, int MOST, int LEAST> struct scatter {
-    static __device__ inline void add(float *v)
-    {
-        const bool up = (lane_index() & MOST) != 0;
-        if (N == 1)
-            v[0] += __shfl_xor_sync(ALL_LANES, v[0], MOST);
-        UNROLL
-        for (int i = 0; i < N / 2; i++) {
-            float send = up ? v[i] : v[i + N / 2], keep = up ? v[i + N / 2] : v[i];
-            v[i] = keep + __shfl_xor_sync(ALL_LANES, send, MOST);
-        }
-        scatter<(N > 1 ? N / 2 : 1), MOST / 2, (MOST > LEAST ? LEAST : 0)>::add(v);
-    }
-};
-
-template <int N, int MOST> struct scatter<N, MOST, 0> {
-    static __device__ inline void add(float *)
-    {
-    }
-};
-
-/* ---- loads ---- */
-
-/* Where the head's keys of the page of position `at` are, from that position on. */
-static __device__ SHAPE_FN const char *few_keys_at(const few_attend &w, int at)
+/* The lower halves of two words, or the upper ones. */
+static __device__ inline uint32_t few_halves(uint32_t a, uint32_t b, bool upper)
 {
-    const kcell *c = w.k->cell;
-    const int page_tok = (int)c->page_tok, e = at / page_tok, row = (int)c->k * 2;
-    return c->tier[0].base + w.pages[e] * c->tier[0].page_bytes +
-           (w.head * page_tok + at - e * page_tok) * row;
+#ifdef __CUDACC__
+    return __byte_perm(a, b, upper ? 0x7632 : 0x5410);
+#else
+    return upper ? a >> 16 | (b & 0xffff0000u) : (a & 0xffffu) | b << 16;
+#endif
 }
 
-/* Keys of positions from there on, which lie in one page. Those that the row does not see may be anything. */
-template <int LANES, int HEADS>
-static __device__ SHAPE_FN void few_keys(const char *from, bytes16 *to)
+/* A number that all lanes have alike. The compiler so knows it too, and that lanes stay together where it decides. */
+static __device__ inline int few_same(int x)
 {
-    typedef few_lanes<LANES, HEADS> lanes;
-    from += lane_index() * 16;
-    UNROLL
-    for (int u = 0; u < lanes::LOADS; u++)
-        to[u] = *(const bytes16 *)(from + u * WARP * 16);
+    return __shfl_sync(ALL_LANES, x, 0);
 }
 
-/* Values of positions from `at` on; zeros where the row sees nothing, or `end` is before. */
-template <int LANES, int HEADS>
-static __device__ SHAPE_FN void few_values(const few_attend &w, const char *keys, int at, int end,
-                                           bytes16 *to)
+/* A place in a page, in the card's memory: what is loaded from it has addresses that differ by numbers in the instructions. */
+static __device__ inline const char *few_place(const char *at)
 {
-    typedef few_lanes<LANES, HEADS> lanes;
-    const kcell *c = w.k->cell;
-    const char *from = keys + c->heads * c->page_tok * c->k * 2 + lane_index() * 16;
-    at += lane_index() / LANES;
-    UNROLL
-    for (int u = 0; u < lanes::LOADS; u++) {
-        to[u] = bytes16{};
-        if (at + u * lanes::EACH >= w.seen && at + u * lanes::EACH < end)
-            to[u] = *(const bytes16 *)(from + u * WARP * 16);
-    }
+#ifdef __CUDACC__
+    size_t global = global_at(at);
+    asm("" : "+l"(global));
+    at = (const char *)__cvta_global_to_generic(global);
+#endif
+    return at;
 }
 
-/* Eight columns of each query head. Queries at odd places are copied first, to a warp's `room`. */
-template <int LANES, int HEADS>
-static __device__ SHAPE_FN void few_queries(const few_attend &w, float *room, float *q)
+/* Is position p one of those from `seen` to before `end`? */
+static __device__ inline bool few_sees(int p, int seen, int end)
 {
-    const float *all = row_in(w.k, 0, w.row) + w.first_head * LANES * FEW_COLS;
+    return (uint32_t)(p - seen) < (uint32_t)(end - seen);
+}
+
+/* ---- queries ---- */
+
+/* Eight columns of each chunk of a lane's query head; zeros for one that is not there. Queries at odd places are copied first, to
+ * a warp's `room`. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_query_load(const few_attend &w, float *room, bytes16 (*x)[2])
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    const float *all = row_in(w.k, 0, w.row) + w.first_head * WIDTH;
+    const int head = lane_index() / 4;
     if (!at_16(all)) {
         UNROLLED(1)
-        for (int i = lane_index(); i < w.heads * LANES * FEW_COLS; i += WARP)
+        for (int i = lane_index(); i < w.heads * WIDTH; i += WARP)
             room[i] = all[i];
         __syncwarp();
         all = room;
     }
+    all += head * WIDTH + lane_index() % 4 * 8;
     UNROLL
-    for (int h = 0; h < HEADS; h++) {
-        const float *from =
-            all + (h < w.heads ? h : 0) * LANES * FEW_COLS + lane_index() % LANES * FEW_COLS;
-        const bytes16 low = *(const bytes16 *)from, high = *(const bytes16 *)(from + 4);
-        UNROLL
-        for (int i = 0; i < FEW_COLS; i++)
-            q[h * FEW_COLS + i] = float_of((i < 4 ? low : high).w[i % 4]);
+    for (int c = 0; c < tile::CHUNKS; c++) {
+        x[c][0] = x[c][1] = bytes16{};
+        if (head < w.heads) {
+            x[c][0] = *(const bytes16 *)(all + c * 32);
+            x[c][1] = *(const bytes16 *)(all + c * 32 + 4);
+        }
     }
-    __syncwarp(); /* the room is free again */
+}
+
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_query_split(const few_attend &w, const bytes16 (*x)[2],
+                                                few_query<WIDTH, BF16> &q)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    const float *slopes = (const float *)w.k->in[3]; /* [H] or NULL */
+    const int head = lane_index() / 4;
+    float most = 0, inverse;
+    UNROLL
+    for (int i = 0; i < tile::CHUNKS * 8; i++)
+        most = fmaxf(most, fabsf(float_of(x[i / 8][i / 4 % 2].w[i % 4])));
+    UNROLL
+    for (int step = 1; step < 4; step *= 2)
+        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, step));
+    const float up = power_for(most, &inverse);
+    UNROLL
+    for (int i = 0; i < tile::CHUNKS * 4; i++) {
+        float low = float_of(x[i / 4][i / 2 % 2].w[i % 2 * 2]) * up;
+        float high = float_of(x[i / 4][i / 2 % 2].w[i % 2 * 2 + 1]) * up;
+        UNROLL
+        for (int p = 0; p < tile::PARTS; p++)
+            q.part[p][i] = take_part<tile::PARTS>(low, high);
+    }
+    q.by = inverse * (float)w.k->scalar.attend.scale;
+    q.slope = slopes && head < w.heads ? slopes[w.first_head + head] : 0;
 }
 
 /* ---- a warp's walk ---- */
 
-/* A lane's logits, KEPT of them, first of `s`. */
-template <int LANES, bool BF16, int HEADS>
-static __device__ SHAPE_FN void few_logits(const float *q, const bytes16 *key, float *s)
-{
-    typedef few_lanes<LANES, HEADS> lanes;
-    UNROLL
-    for (int u = 0; u < lanes::LOADS; u++) {
-        float x[FEW_COLS];
-        UNROLL
-        for (int i = 0; i < 4; i++) {
-            x[2 * i] = low_half<BF16>(key[u].w[i]);
-            x[2 * i + 1] = high_half<BF16>(key[u].w[i]);
-        }
-        UNROLL
-        for (int h = 0; h < HEADS; h++) {
-            float sum = 0;
-            UNROLL
-            for (int i = 0; i < FEW_COLS; i++)
-                sum = mad(q[h * FEW_COLS + i], x[i], sum);
-            s[u * HEADS + h] = sum;
-        }
-    }
-    scatter<lanes::LOGITS, LANES / 2, 1>::add(s);
-}
-
-/* What is done to a logit; -inf for what the row does not see. */
-static __device__ inline float few_logit(const few_attend &w, float s, int h, int at, bool seen)
-{
-    const float *slopes = (const float *)w.k->in[3]; /* [H] or NULL */
-    const float softcap = (float)w.k->scalar.attend.softcap;
-    s *= (float)w.k->scalar.attend.scale;
-    if (softcap != 0)
-        s = softcap * tanhf(s / softcap);
-    if (slopes && h < w.heads)
-        s += slopes[w.first_head + h] * (float)(at - w.pos);
-    return seen ? s : -INFINITY;
-}
-
-/* Logits of positions from `at` on become weights, in `table` [position][head]; sums so far, unless these are the `first`,
- * are made relative to them. */
-template <int LANES, int HEADS>
-static __device__ SHAPE_FN void few_weigh(const few_attend &w, bool first, int at, int end,
-                                          const float *logit, float *table,
-                                          few_sums<LANES, HEADS> &a)
-{
-    typedef few_lanes<LANES, HEADS> lanes;
-    bool moved = false;
-    UNROLL
-    for (int i = 0; i < lanes::KEPT; i++) {
-        const int h = lanes::head(i), p = lanes::position(i);
-        const bool seen = at + p >= w.seen && at + p < end;
-        const float s = few_logit(w, logit[i], h, at + p, seen);
-        float most = s;
-        UNROLL
-        for (int step = WARP / 2; step > 0; step /= 2)
-            if (!(step & lanes::HEAD_BITS)) {
-                float y = __shfl_xor_sync(ALL_LANES, most, step);
-                most = y > most ? y : most;
-            }
-        most = most > a.max[i] ? most : a.max[i];
-        const float weight = expf(s - most);
-        const float keep = expf(a.max[i] - most);
-        a.total[i] = a.total[i] * keep + weight;
-        a.max[i] = most;
-        moved = moved || keep != 1;
-        if (lanes::is_first())
-            table[p * HEADS + h] = weight;
-        if (p == 0)
-            table[lanes::POSITIONS * HEADS + h] = keep;
-    }
-    moved = !first && __any_sync(ALL_LANES, moved);
-    __syncwarp();
-    if (moved) {
-        UNROLL
-        for (int h = 0; h < HEADS; h++) {
-            const float keep = table[lanes::POSITIONS * HEADS + h];
-            UNROLL
-            for (int i = 0; i < FEW_COLS; i++)
-                a.sum[h * FEW_COLS + i] *= keep;
-        }
-    }
-}
-
-template <int LANES, bool BF16, int HEADS>
-static __device__ SHAPE_FN void few_add(const bytes16 *value, const float *table,
-                                        few_sums<LANES, HEADS> &a)
-{
-    typedef few_lanes<LANES, HEADS> lanes;
-    UNROLL
-    for (int u = 0; u < lanes::LOADS; u++) {
-        const float *at = table + (u * lanes::EACH + lane_index() / LANES) * HEADS;
-        float p[HEADS];
-        if (HEADS == 4) {
-            const bytes16 four = *(const bytes16 *)at;
-            UNROLL
-            for (int h = 0; h < HEADS; h++)
-                p[h] = float_of(four.w[h % 4]);
-        } else {
-            UNROLL
-            for (int h = 0; h < HEADS; h++)
-                p[h] = at[h];
-        }
-        UNROLL
-        for (int i = 0; i < FEW_COLS; i++) {
-            const uint32_t word = value[u].w[i / 2];
-            const float x = i % 2 ? high_half<BF16>(word) : low_half<BF16>(word);
-            UNROLL
-            for (int h = 0; h < HEADS; h++)
-                a.sum[h * FEW_COLS + i] = mad(p[h], x, a.sum[h * FEW_COLS + i]);
-        }
-    }
-}
-
-/* N numbers that follow on each other, four or fewer. */
-template <int N> static __device__ inline void few_put(const float *from, float *to)
-{
-    bytes16 four;
-    UNROLL
-    for (int i = 0; i < N; i++)
-        four.w[i] = bits_of(from[i]);
-    if (N == 4)
-        *(bytes16 *)to = four;
-    UNROLL
-    for (int i = 0; i < N && N < 4; i++)
-        to[i] = from[i];
-}
-
-/* What a warp has of a piece, at `to` [FEW_HEADS][few_piece_floats]. */
-template <int LANES, int HEADS>
-static __device__ SHAPE_FN void few_piece_put(few_sums<LANES, HEADS> &a, float *to)
-{
-    typedef few_lanes<LANES, HEADS> lanes;
-    const int pitch = (int)few_piece_floats(LANES * FEW_COLS);
-    scatter<lanes::SUMS, WARP / 2, (LANES < WARP ? LANES : 0)>::add(a.sum);
-    UNROLL
-    for (int i = 0; i < lanes::KEPT; i++) {
-        float total = a.total[i];
-        UNROLL
-        for (int step = WARP / 2; step >= lanes::SAME; step /= 2)
-            if (!(step & lanes::HEAD_BITS))
-                total += __shfl_xor_sync(ALL_LANES, total, step);
-        if (lanes::position(i) == 0 && lanes::is_first()) {
-            to[lanes::head(i) * pitch] = a.max[i];
-            to[lanes::head(i) * pitch + 1] = total;
-        }
-    }
-    const int at = lane_index() / LANES * lanes::SUMS_KEPT; /* of SUMS */
-    to += FEW_PAD + lane_index() % LANES * FEW_COLS;
-    UNROLL
-    for (int i = 0; i < lanes::SUMS_KEPT; i += lanes::PUT)
-        few_put<lanes::PUT>(a.sum + i, to + (at + i) / FEW_COLS * pitch + (at + i) % FEW_COLS);
-}
-
-/* Positions [begin, end) by a warp; `table` is its own. Keys and values of the next ones are under way while some are computed:
- * the first round has none yet. */
-template <int LANES, bool BF16, int HEADS>
-static __device__ ONE_COPY void few_piece_walk(const few_attend &w, int begin, int end,
-                                               float *table, float *to)
-{
-    typedef few_lanes<LANES, HEADS> lanes;
-    few_sums<LANES, HEADS> a;
-    float q[HEADS * FEW_COLS];
-    bytes16 key[lanes::LOADS], value[lanes::LOADS];
-    UNROLL
-    for (int i = 0; i < lanes::KEPT; i++) {
-        a.max[i] = -INFINITY;
-        a.total[i] = 0;
-    }
-    UNROLL
-    for (int i = 0; i < lanes::SUMS; i++)
-        a.sum[i] = 0;
-    UNROLL
-    for (int i = 0; i < lanes::LOADS; i++)
-        key[i] = value[i] = bytes16{};
-    few_queries<LANES, HEADS>(w, to, q);
-    const int first = begin / lanes::POSITIONS * lanes::POSITIONS;
-    UNROLLED(1)
-    for (int next = first; next - lanes::POSITIONS < end; next += lanes::POSITIONS) {
-        const int at = next - lanes::POSITIONS;
-        const char *from = next < end ? few_keys_at(w, next) : NULL;
-        float s[lanes::LOGITS];
-        if (at >= first)
-            few_logits<LANES, BF16, HEADS>(q, key, s);
-        if (next < end)
-            few_keys<LANES, HEADS>(from, key);
-        if (at >= first) {
-            few_weigh<LANES, HEADS>(w, at == first, at, end, s, table, a);
-            few_add<LANES, BF16, HEADS>(value, table, a);
-        }
-        if (next < end)
-            few_values<LANES, HEADS>(w, from, next, end, value);
-        __syncwarp(); /* the table has been read */
-    }
-    few_piece_put<LANES, HEADS>(a, to);
-}
-
-/* In images that are made for a plan, with as many heads as there are; else one copy, with the most. */
-template <int LANES, bool BF16>
-static __device__ SHAPE_FN void few_piece_heads(const few_attend &w, int begin, int end,
-                                                float *table, float *to)
-{
-#ifdef WEFT_SHAPES
-    const int64_t heads = few_attend_size_of(w.k).heads;
-    if (heads == 1)
-        return few_piece_walk<LANES, BF16, 1>(w, begin, end, table, to);
-    if (heads == 2)
-        return few_piece_walk<LANES, BF16, 2>(w, begin, end, table, to);
-#endif
-    few_piece_walk<LANES, BF16, FEW_HEADS>(w, begin, end, table, to);
-}
-
-static __device__ SHAPE_FN void few_piece_any(const few_attend &w, int begin, int end, float *table,
-                                              float *to)
+/* Where the head's keys of a page are, from position `at` on. */
+static __device__ SHAPE_FN const char *few_keys_at(const few_attend &w, int page, int at)
 {
     const kcell *c = w.k->cell;
-    const bool bf16 = c->tier[0].key == KFORM_BF16;
-    switch (c->k * 2 + bf16) {
-#define CASE(lanes)                                                                                \
-    case lanes *FEW_COLS * 2:                                                                      \
-        few_piece_heads<lanes, false>(w, begin, end, table, to);                                   \
-        break;                                                                                     \
-    case lanes *FEW_COLS * 2 + 1:                                                                  \
-        few_piece_heads<lanes, true>(w, begin, end, table, to);                                    \
-        break;
-        CASE(8)
-        CASE(16)
-        CASE(32)
-#undef CASE
-    default:
-        break;
+    const int page_tok = (int)c->page_tok, row = (int)c->k * 2;
+    return c->tier[0].base + page * c->tier[0].page_bytes +
+           (w.head * page_tok + (int)((uint32_t)at % (uint32_t)page_tok)) * row;
+}
+
+static __device__ SHAPE_FN int few_page(const few_attend &w, int at)
+{
+    return w.pages[(uint32_t)at / (uint32_t)w.k->cell->page_tok];
+}
+
+/* Keys of a tile, which lies in one page. Those that the row does not see may be anything. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_keys(const char *from, bytes16 *to)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    from = few_place(from + lane_index() / 4 * (WIDTH * 2) + lane_index() % 4 * 16);
+    UNROLL
+    for (int i = 0; i < tile::LOADS; i++)
+        to[i] =
+            *(const bytes16 *)(from + i / tile::CHUNKS * (8 * WIDTH * 2) + i % tile::CHUNKS * 64);
+}
+
+/* Values of a tile at `at`; zeros where the row sees nothing. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_values(const few_attend &w, const char *keys, int at, int end,
+                                           bytes16 *to)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    const kcell *c = w.k->cell;
+    const int first = lane_index() % 4 * 2;
+    const char *from =
+        keys + c->heads * c->page_tok * (WIDTH * 2) + first * (WIDTH * 2) + lane_index() / 4 * 16;
+    UNROLL
+    for (int i = 0; i < tile::LOADS; i++) {
+        const int n = i / tile::BLOCKS, p = n / 2 * 8 + n % 2;
+        to[i] = bytes16{};
+        if (few_sees(at + first + p, w.seen, end))
+            to[i] = *(const bytes16 *)(from + p * (WIDTH * 2) + i % tile::BLOCKS * 128);
     }
+}
+
+/* Of the lane's query head: logits of two positions of each eight. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_logits(const few_query<WIDTH, BF16> &q, const bytes16 *key,
+                                           float *s)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    float c[tile::EIGHTS][4] = {};
+    UNROLL
+    for (int i = 0; i < tile::CHUNKS * 2; i++) {
+        const uint32_t a[4] = {q.part[0][2 * i], q.part[1][2 * i], q.part[0][2 * i + 1],
+                               q.part[1][2 * i + 1]};
+        const uint32_t rest[4] = {q.part[tile::PARTS - 1][2 * i], 0,
+                                  q.part[tile::PARTS - 1][2 * i + 1], 0};
+        UNROLL
+        for (int j = 0; j < tile::EIGHTS; j++)
+            flash_multiply<tile::PARTS>(c[j], a, key[j * tile::CHUNKS + i / 2].w + i % 2 * 2);
+        UNROLL
+        for (int j = 0; j < tile::EIGHTS && BF16; j++)
+            flash_multiply<tile::PARTS>(c[j], rest, key[j * tile::CHUNKS + i / 2].w + i % 2 * 2);
+    }
+    UNROLL
+    for (int j = 0; j < tile::EIGHTS; j++) {
+        s[2 * j] = c[j][0] + c[j][2];
+        s[2 * j + 1] = c[j][1] + c[j][3];
+    }
+}
+
+/* Logits of the tile at `at` become weights; sums so far, unless this is the `first`, are made relative to them. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_weigh(const few_attend &w, const few_query<WIDTH, BF16> &q,
+                                          bool first, int at, int end, float *s, few_sums<WIDTH> &a)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    const float softcap = (float)w.k->scalar.attend.softcap;
+    float most = a.max;
+    at += lane_index() % 4 * 2;
+    UNROLL
+    for (int i = 0; i < tile::EIGHTS * 2; i++) {
+        const int p = at + i / 2 * 8 + i % 2;
+        s[i] *= q.by;
+        if (softcap != 0)
+            s[i] = softcap * tanhf(s[i] / softcap);
+        if (w.k->in[3])
+            s[i] += q.slope * (float)(p - w.pos);
+        s[i] = few_sees(p, w.seen, end) ? s[i] : -INFINITY;
+        most = fmaxf(most, s[i]);
+    }
+    UNROLL
+    for (int step = 1; step < 4; step *= 2)
+        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, step));
+    const float keep = few_exp(a.max - most);
+    a.total *= keep;
+    a.max = most;
+    UNROLL
+    for (int i = 0; i < tile::EIGHTS * 2; i++) {
+        s[i] = few_exp(s[i] - most);
+        a.total += s[i];
+    }
+    if (first || !__any_sync(ALL_LANES, keep != 1))
+        return;
+    const float even = __shfl_sync(ALL_LANES, keep, lane_index() % 4 * 8);
+    const float odd = __shfl_sync(ALL_LANES, keep, lane_index() % 4 * 8 + 4);
+    UNROLL
+    for (int i = 0; i < tile::BLOCKS * 16; i++)
+        a.sum[i / 16][i / 4 % 4][i % 4] *= i % 2 ? odd : even;
+}
+
+/* Values times weights are added to the sums. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_add(const bytes16 *value, const float *s, few_sums<WIDTH> &a)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    uint32_t weight[tile::PARTS][tile::SIXTEENS * 2] = {};
+    UNROLL
+    for (int j = 0; j < tile::EIGHTS; j++) {
+        float low = s[2 * j] * few_up<BF16>(), high = s[2 * j + 1] * few_up<BF16>();
+        UNROLL
+        for (int p = 0; p < tile::PARTS; p++)
+            weight[p][j] = take_part<tile::PARTS>(low, high);
+    }
+    UNROLL
+    for (int i = 0; i < tile::SIXTEENS * tile::BLOCKS; i++) {
+        const int n = i / tile::BLOCKS, block = i % tile::BLOCKS;
+        uint32_t turned[4][4] = {}; /* of two columns each */
+        UNROLL
+        for (int e = 0; e < 4 * tile::PAIRS; e++) {
+            const int pair = n * tile::PAIRS + e / 4;
+            const bytes16 &one = value[2 * pair * tile::BLOCKS + block];
+            const bytes16 &two = value[(2 * pair + 1) * tile::BLOCKS + block];
+            turned[e % 4][e / 4 * 2] = few_halves(one.w[e % 4], two.w[e % 4], false);
+            turned[e % 4][e / 4 * 2 + 1] = few_halves(one.w[e % 4], two.w[e % 4], true);
+        }
+        UNROLL
+        for (int e = 0; e < 4 * tile::PARTS; e++)
+            flash_multiply<tile::PARTS>(a.sum[block][e % 4], turned[e % 4], weight[e / 4] + 2 * n);
+    }
+}
+
+/* What a warp has of a piece, at `to` [heads][few_piece_floats]. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_piece_put(const few_attend &w, const few_sums<WIDTH> &a,
+                                              float *to)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    const int pitch = (int)few_piece_floats(WIDTH), g = lane_index() / 4, t = lane_index() % 4;
+    float total = a.total;
+    UNROLL
+    for (int step = 1; step < 4; step *= 2)
+        total += __shfl_xor_sync(ALL_LANES, total, step);
+    if (t == 0 && g < w.heads) {
+        to[g * pitch] = a.max;
+        to[g * pitch + 1] = total;
+    }
+    to += 2 * t * pitch + FEW_PAD + g * 8;
+    UNROLL
+    for (int h = 0; h < 2; h++)
+        if (2 * t + h < w.heads) {
+            UNROLL
+            for (int i = 0; i < tile::BLOCKS * 2; i++) {
+                bytes16 four;
+                UNROLL
+                for (int e = 0; e < 4; e++)
+                    four.w[e] = bits_of(a.sum[i / 2][i % 2 * 2 + e / 2][e % 2 * 2 + h] *
+                                        (1 / few_up<BF16>()));
+                *(bytes16 *)(to + h * pitch + i / 2 * 64 + i % 2 * 4) = four;
+            }
+        }
+}
+
+/* What is not used before it is set, which not every compiler sees. */
+#ifdef __CUDACC__
+#define FEW_NONE
+#else
+#define FEW_NONE = {}
+#endif
+
+/* Tiles of a piece by a warp: those from `at` on, before `end`. Keys and values of the next one are under way while one is
+ * computed: the first round has none yet. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, const few_query<WIDTH, BF16> &q,
+                                               int first, int end, float *to)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    few_sums<WIDTH> a = {};
+    bytes16 key[tile::LOADS] FEW_NONE, value[tile::LOADS] FEW_NONE;
+    float s[tile::EIGHTS * 2] FEW_NONE;
+    a.max = -INFINITY;
+    int page = first < end ? few_page(w, first) : 0;
+    UNROLLED(1)
+    for (int next = first; next - tile::STEP < end; next += tile::STEP) {
+        const int at = next - tile::STEP;
+        const char *from = few_keys_at(w, page, next);
+        if (next + tile::STEP < end)
+            page = few_page(w, next + tile::STEP);
+        if (at >= first)
+            few_logits<WIDTH, BF16>(q, key, s);
+        if (next < end)
+            few_keys<WIDTH, BF16>(from, key);
+        if (at >= first) {
+            few_weigh<WIDTH, BF16>(w, q, at == first, at, end, s, a);
+            few_add<WIDTH, BF16>(value, s, a);
+        }
+        if (next < end)
+            few_values<WIDTH, BF16>(w, from, next, end, value);
+    }
+    few_piece_put<WIDTH, BF16>(w, a, to);
 }
 
 /* ---- stretches ---- */
 
-/* Pieces of a stretch that have something. */
-struct few_range {
-    int first, last;
-};
-
-static __device__ SHAPE_FN few_range few_pieces_of(const few_attend &w, int stretch)
+/* Has the row something in the stretch? */
+static __device__ inline bool few_stretch_is(const few_attend &w, int stretch)
 {
-    const int bits = w.bits - FEW_PIECE_BITS, begin = stretch << w.bits;
-    const int first = (w.seen - begin) >> bits, last = (w.pos - begin) >> bits;
-    return few_range{first > 0 ? first : 0, last < FEW_PIECES ? last : FEW_PIECES - 1};
+    return stretch * w.len <= w.pos && (stretch + 1) * w.len > w.seen;
 }
 
-static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, int stretch,
+/* All pieces of it, those that have nothing too. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_stretch_run(const few_attend &w,
+                                                const few_query<WIDTH, BF16> &q, int stretch,
                                                 const few_memory &m)
 {
-    const int v = (int)w.k->cell->v, bits = w.bits - FEW_PIECE_BITS;
-    const few_range there = few_pieces_of(w, stretch);
+    typedef few_tile<WIDTH, BF16> tile;
+    const int begin = stretch * w.len, stop = begin + w.len;
+    const int end = stop <= w.pos ? stop : w.pos + 1;
     UNROLLED(1)
-    for (int p = there.first + warp_index(); p <= there.last; p += warp_count()) {
-        const int begin = (stretch << w.bits) + (p << bits), end = begin + (1 << bits);
-        few_piece_any(w, begin > w.seen ? begin : w.seen, end <= w.pos ? end : w.pos + 1,
-                      m.table + warp_index() % FEW_PIECES * FEW_TABLE,
-                      m.pieces + p * FEW_HEADS * (int)few_piece_floats(v));
+    for (int p = few_same(warp_index()); p < FEW_PIECES; p += warp_count()) {
+        int first = begin + p * tile::POSITIONS;
+        const int before = w.seen - first - tile::POSITIONS + tile::STEP; /* of what is not seen */
+        if (before >= tile::STEP)
+            first += before / tile::STEP * tile::STEP;
+        few_piece_walk<WIDTH, BF16>(w, q, first, end,
+                                    m.pieces + p * w.heads * (int)few_piece_floats(WIDTH));
     }
     __syncthreads();
 }
@@ -451,85 +427,78 @@ struct few_state {
 };
 
 /* Columns [i * FEW_COLUMNS, ..) of those of all query heads, by a warp: all of them are one head's. */
-static __device__ SHAPE_FN few_state few_stretch_take(const few_attend &w, few_range there, int i,
+static __device__ SHAPE_FN few_state few_stretch_take(const few_attend &w, int i,
                                                       const few_memory &m)
 {
-    const int v = (int)w.k->cell->v, pitch = FEW_HEADS * (int)few_piece_floats(v);
+    const int v = (int)w.k->cell->v, pitch = w.heads * (int)few_piece_floats(v);
     const int h = i * FEW_COLUMNS / v, col = i * FEW_COLUMNS % v + lane_index();
-    const int p = lane_index() % FEW_PIECES;
     const float *from = m.pieces + h * (int)few_piece_floats(v), *column = from + FEW_PAD + col;
-    const bool used = p >= there.first && p <= there.last;
-    const float max = used ? from[p * pitch] : -INFINITY;
-    few_state s = {max, used ? from[p * pitch + 1] : 0, 0};
+    const float max = from[lane_index() % FEW_PIECES * pitch];
+    few_state s = {max, from[lane_index() % FEW_PIECES * pitch + 1], 0};
+    float x[FEW_PIECES];
     UNROLL
-    for (int step = FEW_PIECES / 2; step > 0; step /= 2) {
-        float y = __shfl_xor_sync(ALL_LANES, s.max, step);
-        s.max = y > s.max ? y : s.max;
-    }
-    const float by = used ? expf(max - s.max) : 0;
+    for (int j = 0; j < FEW_PIECES; j++)
+        x[j] = column[j * pitch];
+    UNROLL
+    for (int step = FEW_PIECES / 2; step > 0; step /= 2)
+        s.max = fmaxf(s.max, __shfl_xor_sync(ALL_LANES, s.max, step));
+    const float by = few_exp(max - s.max);
     s.total *= by;
     UNROLL
     for (int step = FEW_PIECES / 2; step > 0; step /= 2)
         s.total += __shfl_xor_sync(ALL_LANES, s.total, step);
     UNROLL
-    for (int j = 0; j < FEW_PIECES; j++) {
-        const float x = column[j * pitch], f = __shfl_sync(ALL_LANES, by, j);
-        s.sum = f == 0 ? s.sum : mad(x, f, s.sum); /* what is not there may be no number */
-    }
+    for (int j = 0; j < FEW_PIECES; j++)
+        s.sum = mad(x[j], __shfl_sync(ALL_LANES, by, j), s.sum);
     return s;
 }
 
 /* A stretch as it is left for the step that merges. */
-static __device__ SHAPE_FN void few_states_put(const few_attend &w, int stretch,
-                                               const few_memory &m)
+static __device__ SHAPE_FN void few_state_put(const few_attend &w, int stretch, int i,
+                                              const few_state &s)
 {
-    const int v = (int)w.k->cell->v;
-    const int each = (int)attend_state_floats(v);
-    if (stretch < w.seen >> w.bits || stretch > w.pos >> w.bits)
-        return;
-    few_stretch_run(w, stretch, m);
-    UNROLLED(1)
-    for (int i = warp_index(); i < w.heads * v / FEW_COLUMNS; i += warp_count()) {
-        const few_state s = few_stretch_take(w, few_pieces_of(w, stretch), i, m);
-        const int h = i * FEW_COLUMNS / v, col = i * FEW_COLUMNS % v + lane_index();
-        float *to =
-            row_out(w.k, 0, w.row) + ((w.first_head + h) * ATTEND_STRETCHES + stretch) * each;
-        to[ATTEND_PAD + col] = s.sum;
-        if (col == 0) {
-            to[0] = s.max;
-            to[1] = s.total;
-        }
+    const int v = (int)w.k->cell->v, h = i * FEW_COLUMNS / v;
+    const int col = i * FEW_COLUMNS % v + lane_index();
+    float *to = row_out(w.k, 0, w.row) +
+                ((w.first_head + h) * ATTEND_STRETCHES + stretch) * (int)attend_state_floats(v);
+    to[ATTEND_PAD + col] = s.sum;
+    if (col == 0) {
+        to[0] = s.max;
+        to[1] = s.total;
     }
-    __syncthreads(); /* pieces have been read */
 }
 
-/* A stretch merged into those before, of which each warp has its columns; after the last one the result. */
-static __device__ SHAPE_FN void few_stretch_merge(const few_attend &w, int stretch,
-                                                  const few_memory &m)
+/* A stretch merged into those before, unless it is the `first`; after the last one the result. */
+static __device__ SHAPE_FN void few_state_merge(const few_attend &w, bool first, bool last, int i,
+                                                const few_state &s, const few_memory &m)
 {
     const int v = (int)w.k->cell->v;
-    for (int i = warp_index(); i < w.heads * v / FEW_COLUMNS; i += warp_count()) {
-        const int head = w.first_head + i * FEW_COLUMNS / v;
-        const few_state s = few_stretch_take(w, few_pieces_of(w, stretch), i, m);
-        float *all = m.all + i * (FEW_PAD + FEW_COLUMNS), max = all[0], total = all[1];
-        float sum = all[FEW_PAD + lane_index()];
-        if (stretch == w.seen >> w.bits) {
-            state_begin(w.k, head, &max, &total);
-            sum = 0;
-        }
-        const merge_factors f = merge_of(max, total, s.max, s.total);
-        sum = merge_sum(f.old_by, f.new_by, sum, s.sum);
-        __syncwarp(); /* what was there has been read */
-        all[FEW_PAD + lane_index()] = sum;
-        if (lane_index() == 0) {
-            all[0] = f.max;
-            all[1] = f.total;
-        }
-        if (stretch == w.pos >> w.bits)
-            row_out(w.k, 0, w.row)[w.first_head * v + i * FEW_COLUMNS + lane_index()] =
-                sum * (1 / f.total);
+    float *all = m.all + i * (FEW_PAD + FEW_COLUMNS), max, total, sum = 0;
+    merge_factors f = {0, 1, s.max, s.total};
+    if (first) {
+        state_begin(w.k, w.first_head + i * FEW_COLUMNS / v, &max, &total);
+    } else {
+        max = all[0];
+        total = all[1];
+        sum = all[FEW_PAD + lane_index()];
     }
-    __syncthreads(); /* pieces have been read */
+    if (first && total == 0) { /* as the rest would have it */
+        sum = s.sum;
+    } else {
+        f = merge_of(max, total, s.max, s.total);
+        sum = merge_sum(f.old_by, f.new_by, sum, s.sum);
+    }
+    if (last) {
+        row_out(w.k, 0, w.row)[w.first_head * v + i * FEW_COLUMNS + lane_index()] =
+            sum * (1 / f.total);
+        return;
+    }
+    __syncwarp(); /* what was there has been read */
+    all[FEW_PAD + lane_index()] = sum;
+    if (lane_index() == 0) {
+        all[0] = f.max;
+        all[1] = f.total;
+    }
 }
 
 /* ---- units ---- */
@@ -552,17 +521,22 @@ static __device__ SHAPE_FN few_attend few_unit(const kargs *k, int i)
     const kcell *c = k->cell;
     const int parts = (int)s.parts, heads = (int)s.heads, group = (int)s.group;
     const int part = i % parts, left = group - part * heads;
-    few_attend w;
+    few_attend w = {};
     w.k = k;
     w.head = i / parts % (int)c->heads;
     w.row = is_one_row(k) ? 0 : i / parts / (int)c->heads;
     w.first_head = w.head * group + part * heads;
     w.heads = left < heads ? left : heads;
-    w.pos = row_pos(k, w.row);
-    w.seen = (int)first_seen(k, w.pos);
-    w.bits = cuda_stretch_bits(c, w.pos);
-    w.pages = few_pages(k, w.row);
     return w;
+}
+
+/* What the batch says of its row. */
+static __device__ SHAPE_FN void few_row_find(few_attend &w)
+{
+    w.pages = few_pages(w.k, w.row);
+    w.pos = few_same(row_pos(w.k, w.row));
+    w.seen = (int)first_seen(w.k, w.pos);
+    w.len = cuda_stretch_len(w.k->cell, w.pos);
 }
 
 /* Those in use are the first ones, and far from each other in the line of units. */
@@ -592,25 +566,75 @@ static __device__ inline bool few_attend_reads(const kcell *c)
     return cuda_cell_halves(c) && c->page_tok % WARP == 0 && c->tier[0].page_bytes % 16 == 0;
 }
 
+/* A row's stretches, [begin, end) of them, by their numbers in the line of units or all in order. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_unit_run(const few_attend &w, const few_query<WIDTH, BF16> &q,
+                                             int begin, int end, const few_memory &m)
+{
+    const bool states = w.k->choice.attend.part == ATTEND_STATES;
+    bool first = true;
+    UNROLLED(1)
+    for (int i = begin; i < end; i++) {
+        const int stretch = states ? few_stretch(i) : i;
+        if (!few_stretch_is(w, stretch))
+            continue;
+        few_stretch_run<WIDTH, BF16>(w, q, stretch, m);
+        UNROLLED(1)
+        for (int j = few_same(warp_index()); j < w.heads * WIDTH / FEW_COLUMNS; j += warp_count()) {
+            const few_state s = few_stretch_take(w, j, m);
+            if (states)
+                few_state_put(w, stretch, j, s);
+            else
+                few_state_merge(w, first, (stretch + 1) * w.len > w.pos, j, s, m);
+        }
+        first = false;
+        __syncthreads(); /* pieces have been read */
+    }
+}
+
+template <int WIDTH, bool BF16>
 static __device__ ONE_COPY void few_attend_halves(const kargs *k, const kthread *t, int64_t begin,
                                                   int64_t end)
 {
-    const int v = (int)k->cell->v;
+    const int each = k->choice.attend.part == ATTEND_STATES ? (int)ATTEND_STRETCHES : 1;
+    const int floats = (int)(few_attend_size_of(k).heads * few_piece_floats(WIDTH));
     few_memory m;
-    m.table = (float *)t->scratch;
-    m.pieces = m.table + FEW_PIECES * FEW_TABLE;
-    m.all = m.pieces + FEW_PIECES * FEW_HEADS * (int)few_piece_floats(v);
+    m.pieces = (float *)t->scratch;
+    m.all = m.pieces + FEW_PIECES * floats;
+    const int stop = few_same((int)end);
     UNROLLED(1)
-    for (int i = (int)begin; i < (int)end; i++) {
-        if (k->choice.attend.part == ATTEND_STATES) {
-            few_states_put(few_unit(k, i / ATTEND_STRETCHES), few_stretch(i % ATTEND_STRETCHES), m);
-            continue;
-        }
-        const few_attend w = few_unit(k, i);
-        for (int j = w.seen >> w.bits; j <= w.pos >> w.bits; j++) {
-            few_stretch_run(w, j, m);
-            few_stretch_merge(w, j, m);
-        }
+    for (int i = few_same((int)begin), next; i < stop; i = next) {
+        const int unit = i / each, from = i - unit * each;
+        bytes16 x[few_tile<WIDTH, BF16>::CHUNKS][2];
+        few_query<WIDTH, BF16> q;
+        few_attend w = few_unit(k, unit);
+        few_query_load<WIDTH, BF16>(w, m.pieces + warp_index() % FEW_PIECES * floats, x);
+        few_row_find(w);
+        few_query_split<WIDTH, BF16>(w, x, q);
+        next = (unit + 1) * each < stop ? (unit + 1) * each : stop;
+        few_unit_run<WIDTH, BF16>(w, q, each > 1 ? from : 0,
+                                  each > 1 ? next - unit * each : (int)ATTEND_STRETCHES, m);
+    }
+}
+
+static __device__ SHAPE_FN void few_attend_widths(const kargs *k, const kthread *t, int64_t begin,
+                                                  int64_t end)
+{
+    const bool bf16 = k->cell->tier[0].key == KFORM_BF16;
+    switch (k->cell->k * 2 + bf16) {
+#define CASE(width)                                                                                \
+    case width * 2:                                                                                \
+        few_attend_halves<width, false>(k, t, begin, end);                                         \
+        break;                                                                                     \
+    case width * 2 + 1:                                                                            \
+        few_attend_halves<width, true>(k, t, begin, end);                                          \
+        break;
+        CASE(64)
+        CASE(128)
+        CASE(256)
+#undef CASE
+    default:
+        break;
     }
 }
 
@@ -622,7 +646,7 @@ static __device__ ONE_COPY void k_attend_few_cuda(const kargs *k, const kthread 
     else if (!few_attend_reads(k->cell))
         few_attend_other(k, t, begin, end);
     else
-        few_attend_halves(k, t, begin, end);
+        few_attend_widths(k, t, begin, end);
 }
 
 #endif

@@ -5,21 +5,20 @@
 #include "kernels/cuda/attend_cuda_size.h"
 
 enum {
-    FEW_HEADS = 4,      /* query heads of a unit at most */
-    FEW_PIECE_BITS = 3, /* a stretch is 1 << so many pieces, of which each is a warp's */
-    FEW_PIECES = 1 << FEW_PIECE_BITS,
-    FEW_POSITIONS = 16, /* that a warp has at a time, at most */
-    FEW_COLUMNS = 32,   /* of a result, by a warp: a lane each */
-    /* Floats: of a warp, weights of those positions and factors; in front of columns, what is kept beside them. */
-    FEW_TABLE = (FEW_POSITIONS + 1) * FEW_HEADS,
-    FEW_PAD = 4,
+    FEW_HEADS = 8,      /* query heads of a unit at most, */
+    FEW_HEADS_WIDE = 4, /* and of one whose values have more than FEW_WIDE columns */
+    FEW_WIDE = 128,
+    FEW_PIECES = 8,   /* of a stretch, of which each is a warp's */
+    FEW_COLUMNS = 32, /* of a result, by a warp: a lane each */
+    FEW_PAD = 4,      /* floats in front of columns, for what is kept beside them */
 };
 
-/* A unit is a row's query heads that share one of the cell's, or FEW_HEADS of them. */
+/* A unit is a row's query heads that share one of the cell's, or some of them. */
 K_FN cuda_attend_size few_attend_size_of(const kargs *k)
 {
     cuda_attend_size s = cuda_attend_size_of(k);
-    s.parts = (s.group + FEW_HEADS - 1) / FEW_HEADS;
+    int64_t most = k->cell->v <= FEW_WIDE ? FEW_HEADS : FEW_HEADS_WIDE;
+    s.parts = (s.group + most - 1) / most;
     s.heads = (s.group + s.parts - 1) / s.parts;
     s.rows = 1;
     return s;
@@ -40,19 +39,19 @@ K_FN int64_t few_piece_floats(int64_t v)
 }
 
 /* Of all stretches so far, by warps that have FEW_COLUMNS columns each. */
-K_FN int64_t few_all_floats(int64_t v)
+K_FN int64_t few_all_floats(int64_t heads, int64_t v)
 {
-    return FEW_HEADS * v / FEW_COLUMNS * (FEW_PAD + FEW_COLUMNS);
+    return heads * v / FEW_COLUMNS * (FEW_PAD + FEW_COLUMNS);
 }
 
-/* A table of each warp, what pieces have, and stretches so far; or what attend_cuda.cuh needs, for cells that are not read here. */
+/* What pieces have, and stretches so far; or what attend_cuda.cuh needs, for cells that are not read here. */
 K_FN int64_t few_attend_bytes(const kargs *k)
 {
     if (k->choice.attend.part == ATTEND_MERGE)
         return CUDA_MERGE_HEADS * CUDA_MERGE_BYTES;
     cuda_attend_size s = few_attend_size_of(k);
-    int64_t own = FEW_PIECES * (FEW_TABLE + FEW_HEADS * few_piece_floats(k->cell->v)) +
-                  few_all_floats(k->cell->v);
+    int64_t own =
+        FEW_PIECES * s.heads * few_piece_floats(k->cell->v) + few_all_floats(s.heads, k->cell->v);
     int64_t other = CUDA_KEYS * s.position + s.heads * s.query;
     return (own > other ? own : other) * (int64_t)sizeof(float);
 }

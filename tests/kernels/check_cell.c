@@ -92,6 +92,9 @@ static const cell_shape shapes[] = {
     {2, 2, 64, 64, {600}, 1, 64, 0, 0, 0.125, 20, false, true, false},
     {1, 1, 256, 256, {140}, 1, 32, 0, 0, 0.06, 0, false, false, true},
     {5, 1, 128, 128, {513, 140}, 3, 32, 0, 100, 0.09, 0, false, true, false},
+    {9, 1, 64, 64, {256, 257, 34}, 1, 64, 0, 0, 0.125, 0, false, true, true},
+    {8, 1, 64, 64, {1025}, 1, 64, 0, 0, 0.125, 0, false, false, false},
+    {8, 2, 256, 256, {300}, 2, 64, 0, 0, 0.06, 0, false, true, false},
 };
 enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
 static const dtype types[] = {DT_F32, DT_F16, DT_BF16};

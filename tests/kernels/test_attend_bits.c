@@ -251,7 +251,7 @@ static void split_holds(long_case *c, int32_t at, int64_t window)
 
 START_TEST(two_steps_give_the_same_bits)
 {
-    static const int32_t at[] = {0, 70, 126, 1022, 2500, 16382, 16390};
+    static const int32_t at[] = {0, 70, 126, 254, 1022, 2500, 8190, 16382, 16390};
     int n;
     const kernel_row *rows = attend_rows(&n);
     for (int i = 0; i < n; i++) {
