@@ -45,15 +45,15 @@ static __device__ inline int64_t queries_of(const attend_work &w)
     return w.rows * w.heads;
 }
 
-/* Of a call of one row it is known where things stand in the batch: no load waits for a count. */
 static __device__ inline bool is_one_row(const kargs *k)
 {
     return k->size.attend.rows == 1;
 }
 
+/* A batch has as many rows as the step, so that no load waits for their count. */
 static __device__ inline int row_pos(const kargs *k, int row)
 {
-    return is_one_row(k) ? k->batch->data[KBATCH_POS] : kbatch_at(k->batch, KBATCH_POS)[row];
+    return k->batch->data[KBATCH_POS * k->size.attend.rows + row];
 }
 
 /* The first position that a query at `pos` sees. */
@@ -245,6 +245,19 @@ static __device__ ONE_COPY void stretch_run(const attend_work &w, int64_t begin,
     __syncthreads();
 }
 
+/* exp(x), for x of 0 or less: a factor; x * log2(e) is rounded. 0 for less than floats have. */
+static __device__ inline float state_exp(float x)
+{
+    x *= 1.44269504f;
+#ifdef __CUDACC__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return exp2f(x);
+#endif
+}
+
 /* What a stretch has, merged into what those before it have: factors for the two sums, by any thread. total 0: it has seen
  * nothing. */
 struct merge_factors {
@@ -256,7 +269,7 @@ static __device__ merge_factors merge_of(float max_all, float total_all, float m
     if (total == 0)
         return merge_factors{1, 0, max_all, total_all};
     float most = max_all > max ? max_all : max;
-    float old_by = expf(max_all - most), new_by = expf(max - most);
+    float old_by = state_exp(max_all - most), new_by = state_exp(max - most);
     return merge_factors{old_by, new_by, most, mad(total_all, old_by, total * new_by)};
 }
 
@@ -385,7 +398,7 @@ static __device__ SHAPE_FN merge_step merge_step_of(const kargs *k, int i, stret
     most = begin_max > most ? begin_max : most;
     float before = __shfl_up_sync(ALL_LANES, most, 1);
     before = j == 0 ? begin_max : before;
-    const float old_by = expf(before - most), new_by = expf(max - most);
+    const float old_by = state_exp(before - most), new_by = state_exp(max - most);
     return total == 0 ? merge_step{1, 0, 0, 0} : merge_step{old_by, new_by, total * new_by, 0};
 }
 static_assert(WARP % ATTEND_STRETCHES == 0, "heads of a warp");
@@ -408,12 +421,14 @@ static __device__ SHAPE_FN void merge_load(const merge_part &m, int j, int each,
         }
 }
 
-/* Stretches that are not there add nothing. */
-static __device__ SHAPE_FN void merge_add(merge_part &m, const merge_step *steps,
+/* The first n of them, or all; before the first that is there some add nothing. */
+static __device__ SHAPE_FN void merge_add(merge_part &m, int n, const merge_step *steps,
                                           const bytes16 (*x)[2])
 {
     UNROLL
     for (int a = 0; a < MERGE_LOADS; a++) {
+        if (a >= n)
+            break;
         const bytes16 s = *(const bytes16 *)(steps + a);
         const float old_by = float_of(s.w[0]), new_by = float_of(s.w[1]);
         if (new_by == 0)
@@ -489,20 +504,27 @@ static __device__ SHAPE_FN void heads_merge(const kargs *k, int begin, int n, me
         bytes16 x[MERGE_LOADS][2] = {};
         merge_part m = {};
         m.from = merge_states(k, begin + i) + ATTEND_PAD + col;
+        m.total = m.from[1 - ATTEND_PAD - col]; /* of the first stretch */
         merge_load(m, 0, each, 0, MERGE_BLIND, ATTEND_STRETCHES, x);
         const stretch_range there = stretches_of(k, row);
-        merge_load(m, 0, each, MERGE_BLIND, MERGE_LOADS, there.last + 1, x);
-        if (base == 0)
-            steps_put(k, begin, n, there, pair, steps);
-        float unused;
-        state_begin(k, head, &unused, &m.total);
-        UNROLLED(1)
-        for (int j = 0;;) {
-            merge_add(m, steps + i * ATTEND_STRETCHES + j, x);
-            j += MERGE_LOADS;
-            if (j > there.last)
-                break;
-            merge_load(m, j, each, 0, MERGE_LOADS, there.last + 1, x);
+        if (is_one_row(k) && there.last == 0 && !k->in[2]) { /* as the rest would have it */
+            UNROLL
+            for (int e = 0; e < EIGHT; e++)
+                m.sum[e] = float_of(x[0][e / 4].w[e % 4]) + 0.0f; /* no -0 */
+        } else {
+            merge_load(m, 0, each, MERGE_BLIND, MERGE_LOADS, there.last + 1, x);
+            if (base == 0)
+                steps_put(k, begin, n, there, pair, steps);
+            float unused;
+            state_begin(k, head, &unused, &m.total);
+            UNROLLED(1)
+            for (int j = 0;;) {
+                merge_add(m, there.last + 1 - j, steps + i * ATTEND_STRETCHES + j, x);
+                j += MERGE_LOADS;
+                if (j > there.last)
+                    break;
+                merge_load(m, j, each, 0, MERGE_LOADS, there.last + 1, x);
+            }
         }
         if (at < all)
             merge_put(m, row_out(k, 0, row) + head * v + col, v - col);

@@ -76,19 +76,6 @@ template <bool BF16> static __device__ inline float few_up(void)
     return BF16 ? 1.0f : 0x1p15f;
 }
 
-/* exp(x), within 2 units in the last place of what x rounds to; 0 for less than floats have. */
-static __device__ inline float few_exp(float x)
-{
-    x *= LOG2_E;
-#ifdef __CUDACC__
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-#else
-    return exp2f(x);
-#endif
-}
-
 /* The lower halves of two words, or the upper ones. */
 static __device__ inline uint32_t few_halves(uint32_t a, uint32_t b, bool upper)
 {
@@ -97,12 +84,6 @@ static __device__ inline uint32_t few_halves(uint32_t a, uint32_t b, bool upper)
 #else
     return upper ? a >> 16 | (b & 0xffff0000u) : (a & 0xffffu) | b << 16;
 #endif
-}
-
-/* A number that all lanes have alike. The compiler so knows it too, and that lanes stay together where it decides. */
-static __device__ inline int few_same(int x)
-{
-    return __shfl_sync(ALL_LANES, x, 0);
 }
 
 /* A place in a page, in the card's memory: what is loaded from it has addresses that differ by numbers in the instructions. */
@@ -274,12 +255,12 @@ static __device__ SHAPE_FN void few_weigh(const few_attend &w, const few_query<W
     UNROLL
     for (int step = 1; step < 4; step *= 2)
         most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, step));
-    const float keep = few_exp(a.max - most);
+    const float keep = state_exp(a.max - most);
     a.total *= keep;
     a.max = most;
     UNROLL
     for (int i = 0; i < tile::EIGHTS * 2; i++) {
-        s[i] = few_exp(s[i] - most);
+        s[i] = state_exp(s[i] - most);
         a.total += s[i];
     }
     if (first || !__any_sync(ALL_LANES, keep != 1))
@@ -363,10 +344,11 @@ static __device__ SHAPE_FN void few_piece_put(const few_attend &w, const few_sum
 /* Tiles of a piece by a warp: those from `at` on, before `end`. Keys and values of the next one are under way while one is
  * computed: the first round has none yet. */
 template <int WIDTH, bool BF16>
-static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, const few_query<WIDTH, BF16> &q,
+static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, const bytes16 (*x)[2],
                                                int first, int end, float *to)
 {
     typedef few_tile<WIDTH, BF16> tile;
+    few_query<WIDTH, BF16> q FEW_NONE;
     few_sums<WIDTH> a = {};
     bytes16 key[tile::LOADS] FEW_NONE, value[tile::LOADS] FEW_NONE;
     float s[tile::EIGHTS * 2] FEW_NONE;
@@ -388,6 +370,8 @@ static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, const few_qu
         }
         if (next < end)
             few_values<WIDTH, BF16>(w, from, next, end, value);
+        if (at < first) /* while the first ones are under way */
+            few_query_split<WIDTH, BF16>(w, x, q);
     }
     few_piece_put<WIDTH, BF16>(w, a, to);
 }
@@ -402,20 +386,19 @@ static __device__ inline bool few_stretch_is(const few_attend &w, int stretch)
 
 /* All pieces of it, those that have nothing too. */
 template <int WIDTH, bool BF16>
-static __device__ SHAPE_FN void few_stretch_run(const few_attend &w,
-                                                const few_query<WIDTH, BF16> &q, int stretch,
-                                                const few_memory &m)
+static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, const bytes16 (*x)[2],
+                                                int stretch, const few_memory &m)
 {
     typedef few_tile<WIDTH, BF16> tile;
     const int begin = stretch * w.len, stop = begin + w.len;
     const int end = stop <= w.pos ? stop : w.pos + 1;
     UNROLLED(1)
-    for (int p = few_same(warp_index()); p < FEW_PIECES; p += warp_count()) {
+    for (int p = warp_index(); p < FEW_PIECES; p += warp_count()) {
         int first = begin + p * tile::POSITIONS;
         const int before = w.seen - first - tile::POSITIONS + tile::STEP; /* of what is not seen */
         if (before >= tile::STEP)
             first += before / tile::STEP * tile::STEP;
-        few_piece_walk<WIDTH, BF16>(w, q, first, end,
+        few_piece_walk<WIDTH, BF16>(w, x, first, end,
                                     m.pieces + p * w.heads * (int)few_piece_floats(WIDTH));
     }
     __syncthreads();
@@ -442,7 +425,7 @@ static __device__ SHAPE_FN few_state few_stretch_take(const few_attend &w, int i
     UNROLL
     for (int step = FEW_PIECES / 2; step > 0; step /= 2)
         s.max = fmaxf(s.max, __shfl_xor_sync(ALL_LANES, s.max, step));
-    const float by = few_exp(max - s.max);
+    const float by = state_exp(max - s.max);
     s.total *= by;
     UNROLL
     for (int step = FEW_PIECES / 2; step > 0; step /= 2)
@@ -483,7 +466,7 @@ static __device__ SHAPE_FN void few_state_merge(const few_attend &w, bool first,
         sum = all[FEW_PAD + lane_index()];
     }
     if (first && total == 0) { /* as the rest would have it */
-        sum = s.sum;
+        sum = s.sum + 0.0f;    /* no -0 */
     } else {
         f = merge_of(max, total, s.max, s.total);
         sum = merge_sum(f.old_by, f.new_by, sum, s.sum);
@@ -503,17 +486,6 @@ static __device__ SHAPE_FN void few_state_merge(const few_attend &w, bool first,
 
 /* ---- units ---- */
 
-/* The page table of a row; that of one row is its call's only one. */
-static __device__ inline const int32_t *few_pages(const kargs *k, int row)
-{
-    const kbatch *b = k->batch;
-    const int table = k->cell->table;
-    if (is_one_row(k))
-        return b->data + KBATCH_PARTS + b->n_table + KBATCH_RANGE +
-               table * (KBATCH_RANGE + b->n_page);
-    return kcell_pages(k->cell, 0, b, row);
-}
-
 /* Unit i, counted without stretches. */
 static __device__ SHAPE_FN few_attend few_unit(const kargs *k, int i)
 {
@@ -530,11 +502,15 @@ static __device__ SHAPE_FN few_attend few_unit(const kargs *k, int i)
     return w;
 }
 
-/* What the batch says of its row. */
+/* What the batch says of its row: loads that do not wait for each other. */
 static __device__ SHAPE_FN void few_row_find(few_attend &w)
 {
-    w.pages = few_pages(w.k, w.row);
-    w.pos = few_same(row_pos(w.k, w.row));
+    const kbatch *b = w.k->batch;
+    const int64_t rows = w.k->size.attend.rows, n_seq = is_one_row(w.k) ? 1 : b->n_seq;
+    const int64_t seq = is_one_row(w.k) ? 0 : b->data[KBATCH_SEQ * rows + w.row];
+    w.pos = row_pos(w.k, w.row);
+    w.pages = b->data + KBATCH_PARTS * rows + b->n_table +
+              (w.k->cell->table * n_seq + seq) * (KBATCH_RANGE + b->n_page) + KBATCH_RANGE;
     w.seen = (int)first_seen(w.k, w.pos);
     w.len = cuda_stretch_len(w.k->cell, w.pos);
 }
@@ -568,8 +544,8 @@ static __device__ inline bool few_attend_reads(const kcell *c)
 
 /* A row's stretches, [begin, end) of them, by their numbers in the line of units or all in order. */
 template <int WIDTH, bool BF16>
-static __device__ SHAPE_FN void few_unit_run(const few_attend &w, const few_query<WIDTH, BF16> &q,
-                                             int begin, int end, const few_memory &m)
+static __device__ SHAPE_FN void few_unit_run(const few_attend &w, const bytes16 (*x)[2], int begin,
+                                             int end, const few_memory &m)
 {
     const bool states = w.k->choice.attend.part == ATTEND_STATES;
     bool first = true;
@@ -578,9 +554,9 @@ static __device__ SHAPE_FN void few_unit_run(const few_attend &w, const few_quer
         const int stretch = states ? few_stretch(i) : i;
         if (!few_stretch_is(w, stretch))
             continue;
-        few_stretch_run<WIDTH, BF16>(w, q, stretch, m);
+        few_stretch_run<WIDTH, BF16>(w, x, stretch, m);
         UNROLLED(1)
-        for (int j = few_same(warp_index()); j < w.heads * WIDTH / FEW_COLUMNS; j += warp_count()) {
+        for (int j = warp_index(); j < w.heads * WIDTH / FEW_COLUMNS; j += warp_count()) {
             const few_state s = few_stretch_take(w, j, m);
             if (states)
                 few_state_put(w, stretch, j, s);
@@ -601,18 +577,15 @@ static __device__ ONE_COPY void few_attend_halves(const kargs *k, const kthread 
     few_memory m;
     m.pieces = (float *)t->scratch;
     m.all = m.pieces + FEW_PIECES * floats;
-    const int stop = few_same((int)end);
     UNROLLED(1)
-    for (int i = few_same((int)begin), next; i < stop; i = next) {
+    for (int i = (int)begin, next; i < (int)end; i = next) {
         const int unit = i / each, from = i - unit * each;
         bytes16 x[few_tile<WIDTH, BF16>::CHUNKS][2];
-        few_query<WIDTH, BF16> q;
         few_attend w = few_unit(k, unit);
         few_query_load<WIDTH, BF16>(w, m.pieces + warp_index() % FEW_PIECES * floats, x);
         few_row_find(w);
-        few_query_split<WIDTH, BF16>(w, x, q);
-        next = (unit + 1) * each < stop ? (unit + 1) * each : stop;
-        few_unit_run<WIDTH, BF16>(w, q, each > 1 ? from : 0,
+        next = (unit + 1) * each < (int)end ? (unit + 1) * each : (int)end;
+        few_unit_run<WIDTH, BF16>(w, x, each > 1 ? from : 0,
                                   each > 1 ? next - unit * each : (int)ATTEND_STRETCHES, m);
     }
 }
