@@ -22,6 +22,13 @@
 #include "kernels/cuda/attend_few_size.h"
 #include "kernels/cuda/attend_flash_cuda.cuh"
 
+/* What is not used before it is set, which not every compiler sees. */
+#ifdef __CUDACC__
+#define FEW_NONE
+#else
+#define FEW_NONE = {}
+#endif
+
 /* How a warp has a tile of keys and values of WIDTH columns. Lane 4 * g + t has of keys position g of each eight and a part of the
  * columns, of values positions 2 * t, 2 * t + 1, and 8 more, of each sixteen, and columns from 8 * g on. */
 template <int WIDTH, bool BF16> struct few_tile {
@@ -106,13 +113,15 @@ static __device__ inline bool few_sees(int p, int seen, int end)
 /* ---- queries ---- */
 
 /* Eight columns of each chunk of a lane's query head; zeros for one that is not there. Queries at odd places are copied first, to
- * a warp's `room`. */
+ * a warp's `room`. Warps that have no pieces need none. */
 template <int WIDTH, bool BF16>
 static __device__ SHAPE_FN void few_query_load(const few_attend &w, float *room, bytes16 (*x)[2])
 {
     typedef few_tile<WIDTH, BF16> tile;
     const float *all = row_in(w.k, 0, w.row) + w.first_head * WIDTH;
     const int head = lane_index() / 4;
+    if (warp_count() > FEW_PIECES && warp_index() >= FEW_PIECES)
+        return;
     if (!at_16(all)) {
         UNROLLED(1)
         for (int i = lane_index(); i < w.heads * WIDTH; i += WARP)
@@ -195,7 +204,7 @@ static __device__ SHAPE_FN void few_values(const few_attend &w, const char *keys
     const kcell *c = w.k->cell;
     const int first = lane_index() % 4 * 2;
     const char *from =
-        keys + c->heads * c->page_tok * (WIDTH * 2) + first * (WIDTH * 2) + lane_index() / 4 * 16;
+        few_place(keys + (c->heads * c->page_tok + first) * (WIDTH * 2) + lane_index() / 4 * 16);
     UNROLL
     for (int i = 0; i < tile::LOADS; i++) {
         const int n = i / tile::BLOCKS, p = n / 2 * 8 + n % 2;
@@ -334,14 +343,7 @@ static __device__ SHAPE_FN void few_piece_put(const few_attend &w, const few_sum
         }
 }
 
-/* What is not used before it is set, which not every compiler sees. */
-#ifdef __CUDACC__
-#define FEW_NONE
-#else
-#define FEW_NONE = {}
-#endif
-
-/* Tiles of a piece by a warp: those from `at` on, before `end`. Keys and values of the next one are under way while one is
+/* Tiles of a piece by a warp: those from `first` on, before `end`. Keys and values of the next one are under way while one is
  * computed: the first round has none yet. */
 template <int WIDTH, bool BF16>
 static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, const bytes16 (*x)[2],
@@ -550,7 +552,7 @@ static __device__ SHAPE_FN void few_unit_run(const few_attend &w, const bytes16 
     const bool states = w.k->choice.attend.part == ATTEND_STATES;
     bool first = true;
     UNROLLED(1)
-    for (int i = begin; i < end; i++) {
+    for (int i = begin; i < end && (states || i * w.len <= w.pos); i++) {
         const int stretch = states ? few_stretch(i) : i;
         if (!few_stretch_is(w, stretch))
             continue;
@@ -580,7 +582,7 @@ static __device__ ONE_COPY void few_attend_halves(const kargs *k, const kthread 
     UNROLLED(1)
     for (int i = (int)begin, next; i < (int)end; i = next) {
         const int unit = i / each, from = i - unit * each;
-        bytes16 x[few_tile<WIDTH, BF16>::CHUNKS][2];
+        bytes16 x[few_tile<WIDTH, BF16>::CHUNKS][2] FEW_NONE;
         few_attend w = few_unit(k, unit);
         few_query_load<WIDTH, BF16>(w, m.pieces + warp_index() % FEW_PIECES * floats, x);
         few_row_find(w);
