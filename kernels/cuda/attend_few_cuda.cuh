@@ -113,15 +113,13 @@ static __device__ inline bool few_sees(int p, int seen, int end)
 /* ---- queries ---- */
 
 /* Eight columns of each chunk of a lane's query head; zeros for one that is not there. Queries at odd places are copied first, to
- * a warp's `room`. Warps that have no pieces need none. */
+ * a warp's `room`. */
 template <int WIDTH, bool BF16>
 static __device__ SHAPE_FN void few_query_load(const few_attend &w, float *room, bytes16 (*x)[2])
 {
     typedef few_tile<WIDTH, BF16> tile;
     const float *all = row_in(w.k, 0, w.row) + w.first_head * WIDTH;
     const int head = lane_index() / 4;
-    if (warp_count() > FEW_PIECES && warp_index() >= FEW_PIECES)
-        return;
     if (!at_16(all)) {
         UNROLLED(1)
         for (int i = lane_index(); i < w.heads * WIDTH; i += WARP)
@@ -346,16 +344,20 @@ static __device__ SHAPE_FN void few_piece_put(const few_attend &w, const few_sum
 /* Tiles of a piece by a warp: those from `first` on, before `end`. Keys and values of the next one are under way while one is
  * computed: the first round has none yet. */
 template <int WIDTH, bool BF16>
-static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, const bytes16 (*x)[2],
-                                               int first, int end, float *to)
+static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, int first, int end, float *to)
 {
     typedef few_tile<WIDTH, BF16> tile;
+    bytes16 x[tile::CHUNKS][2] FEW_NONE;
     few_query<WIDTH, BF16> q FEW_NONE;
     few_sums<WIDTH> a = {};
     bytes16 key[tile::LOADS] FEW_NONE, value[tile::LOADS] FEW_NONE;
     float s[tile::EIGHTS * 2] FEW_NONE;
     a.max = -INFINITY;
-    int page = first < end ? few_page(w, first) : 0;
+    int page = 0;
+    if (first < end) {
+        page = few_page(w, first);
+        few_query_load<WIDTH, BF16>(w, to, x);
+    }
     UNROLLED(1)
     for (int next = first; next - tile::STEP < end; next += tile::STEP) {
         const int at = next - tile::STEP;
@@ -388,8 +390,8 @@ static __device__ inline bool few_stretch_is(const few_attend &w, int stretch)
 
 /* All pieces of it, those that have nothing too. */
 template <int WIDTH, bool BF16>
-static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, const bytes16 (*x)[2],
-                                                int stretch, const few_memory &m)
+static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, int stretch,
+                                                const few_memory &m)
 {
     typedef few_tile<WIDTH, BF16> tile;
     const int begin = stretch * w.len, stop = begin + w.len;
@@ -400,7 +402,7 @@ static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, const bytes
         const int before = w.seen - first - tile::POSITIONS + tile::STEP; /* of what is not seen */
         if (before >= tile::STEP)
             first += before / tile::STEP * tile::STEP;
-        few_piece_walk<WIDTH, BF16>(w, x, first, end,
+        few_piece_walk<WIDTH, BF16>(w, first, end,
                                     m.pieces + p * w.heads * (int)few_piece_floats(WIDTH));
     }
     __syncthreads();
@@ -488,33 +490,28 @@ static __device__ SHAPE_FN void few_state_merge(const few_attend &w, bool first,
 
 /* ---- units ---- */
 
-/* Unit i, counted without stretches. */
+/* Unit i, counted without stretches. What it loads from the batch does not wait for each other. */
 static __device__ SHAPE_FN few_attend few_unit(const kargs *k, int i)
 {
     const cuda_attend_size s = few_attend_size_of(k);
+    const kbatch *b = k->batch;
     const kcell *c = k->cell;
+    const int64_t rows = k->size.attend.rows, n_seq = is_one_row(k) ? 1 : b->n_seq;
     const int parts = (int)s.parts, heads = (int)s.heads, group = (int)s.group;
     const int part = i % parts, left = group - part * heads;
-    few_attend w = {};
+    few_attend w;
     w.k = k;
     w.head = i / parts % (int)c->heads;
     w.row = is_one_row(k) ? 0 : i / parts / (int)c->heads;
     w.first_head = w.head * group + part * heads;
     w.heads = left < heads ? left : heads;
-    return w;
-}
-
-/* What the batch says of its row: loads that do not wait for each other. */
-static __device__ SHAPE_FN void few_row_find(few_attend &w)
-{
-    const kbatch *b = w.k->batch;
-    const int64_t rows = w.k->size.attend.rows, n_seq = is_one_row(w.k) ? 1 : b->n_seq;
-    const int64_t seq = is_one_row(w.k) ? 0 : b->data[KBATCH_SEQ * rows + w.row];
-    w.pos = row_pos(w.k, w.row);
+    const int64_t seq = is_one_row(k) ? 0 : b->data[KBATCH_SEQ * rows + w.row];
+    w.pos = row_pos(k, w.row);
     w.pages = b->data + KBATCH_PARTS * rows + b->n_table +
-              (w.k->cell->table * n_seq + seq) * (KBATCH_RANGE + b->n_page) + KBATCH_RANGE;
-    w.seen = (int)first_seen(w.k, w.pos);
-    w.len = cuda_stretch_len(w.k->cell, w.pos);
+              (c->table * n_seq + seq) * (KBATCH_RANGE + b->n_page) + KBATCH_RANGE;
+    w.seen = (int)first_seen(k, w.pos);
+    w.len = cuda_stretch_len(c, w.pos);
+    return w;
 }
 
 /* Those in use are the first ones, and far from each other in the line of units. */
@@ -546,8 +543,8 @@ static __device__ inline bool few_attend_reads(const kcell *c)
 
 /* A row's stretches, [begin, end) of them, by their numbers in the line of units or all in order. */
 template <int WIDTH, bool BF16>
-static __device__ SHAPE_FN void few_unit_run(const few_attend &w, const bytes16 (*x)[2], int begin,
-                                             int end, const few_memory &m)
+static __device__ SHAPE_FN void few_unit_run(const few_attend &w, int begin, int end,
+                                             const few_memory &m)
 {
     const bool states = w.k->choice.attend.part == ATTEND_STATES;
     bool first = true;
@@ -556,7 +553,7 @@ static __device__ SHAPE_FN void few_unit_run(const few_attend &w, const bytes16 
         const int stretch = states ? few_stretch(i) : i;
         if (!few_stretch_is(w, stretch))
             continue;
-        few_stretch_run<WIDTH, BF16>(w, x, stretch, m);
+        few_stretch_run<WIDTH, BF16>(w, stretch, m);
         UNROLLED(1)
         for (int j = warp_index(); j < w.heads * WIDTH / FEW_COLUMNS; j += warp_count()) {
             const few_state s = few_stretch_take(w, j, m);
@@ -582,12 +579,9 @@ static __device__ ONE_COPY void few_attend_halves(const kargs *k, const kthread 
     UNROLLED(1)
     for (int i = (int)begin, next; i < (int)end; i = next) {
         const int unit = i / each, from = i - unit * each;
-        bytes16 x[few_tile<WIDTH, BF16>::CHUNKS][2] FEW_NONE;
-        few_attend w = few_unit(k, unit);
-        few_query_load<WIDTH, BF16>(w, m.pieces + warp_index() % FEW_PIECES * floats, x);
-        few_row_find(w);
+        const few_attend w = few_unit(k, unit);
         next = (unit + 1) * each < (int)end ? (unit + 1) * each : (int)end;
-        few_unit_run<WIDTH, BF16>(w, x, each > 1 ? from : 0,
+        few_unit_run<WIDTH, BF16>(w, each > 1 ? from : 0,
                                   each > 1 ? next - unit * each : (int)ATTEND_STRETCHES, m);
     }
 }
