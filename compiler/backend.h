@@ -40,11 +40,15 @@ struct backend {
     int64_t chain_rows;
     /* Elements that a thread computes again rather than wait for others, in calls of one row and of more. */
     int64_t recompute_elems[2];
-    /* Columns of a chain's tile, at least, for calls of up to tile_rows rows and of more; and bytes of the tiles that a thread
-     * has at once. */
+    /* Columns of a chain's tile, at least, for calls of up to tile_rows rows and of more; bytes of the tiles that a thread
+     * has at once; and the most that a chain may have of them, though a tile should need more: its other values are
+     * shared. */
     int64_t tile_rows;
     int tile_cols[2];
-    int64_t tile_bytes;
+    int64_t tile_bytes, tile_bytes_max;
+    /* Columns that cannot be cut, such as those of a head, in calls of 2 to whole_rows rows and of more: a step that has more
+     * begins another item of its chain, so that threads share out what comes before it by fewer. */
+    int64_t whole_rows, whole_cols[2];
     /* Attention of few rows shares out stretches of positions where a row has fewer units than these, and a context may have
      * so many positions. */
     int64_t split_units, split_positions;

@@ -64,11 +64,10 @@ static int64_t cuda_units(const backend *be, const plan_kernel *k, const kargs *
     return kernel_units(&cuda_row_table[k->row], args);
 }
 
-/* Of a block: values of tiles, beside what linears of few rows need and the tables of phases. All of it has to be in shared memory,
- * 227 KB of it on the cards that this is measured for, of which the kernel itself has some. */
-enum { TILE_BYTES = 26 * 1024, SHARED_BYTES = 227 * 1024, SHARED_OWN = 4 * 1024 };
-_Static_assert(TILE_BYTES + FEW_SUM_BYTES + FEW_WARPS * FEW_RING_BYTES + PACKS_BYTES + SHARED_OWN <=
-                   SHARED_BYTES,
+/* What a block has and the tables of phases have to be in shared memory, 227 KB of it on the cards that this is measured for, of
+ * which the kernel itself has some. */
+enum { SHARED_BYTES = 227 * 1024, SHARED_OWN = 4 * 1024 };
+_Static_assert(FEW_BLOCK_BYTES + PACKS_BYTES + SHARED_OWN <= SHARED_BYTES,
                "linears of few rows have their weights in shared memory");
 
 static const backend levels[] = {
@@ -85,8 +84,13 @@ static const backend levels[] = {
      .recompute_elems = {32768, 0}, /* blocks have their memory for weights */                     \
      .tile_rows = FEW_CALL_MAX,                                                                    \
      .tile_cols = {8, 64},                                                                         \
-     .tile_bytes = TILE_BYTES,                                                                     \
-     .split_units = 128,     /* about as many as cards have blocks */                              \
+     .tile_bytes = FEW_TILE_BYTES,                                                                 \
+     .tile_bytes_max = FEW_TILE_BYTES,                                                             \
+     .whole_rows = FEW_N,                                                                          \
+     .whole_cols = {64,                                                                            \
+                    32}, /* with heads that are wider, linears are shared out by more blocks   \
+                                than there are heads, and wait at one more gate (README.md) */   \
+     .split_units = 128, /* about as many as cards have blocks */                                  \
      .split_positions = 513, /* up to there a block is as quick as others and merging */           \
      .select = cuda_select,                                                                        \
      .find = cuda_find,                                                                            \

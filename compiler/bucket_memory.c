@@ -54,6 +54,27 @@ static void choose_spaces(bucket *b)
     }
 }
 
+/* Rows of an item's tiles, one below the other. Values for which the back end has no room, the last ones first, are no tiles:
+ * they are shared memory, of which a chain reads what it wrote. */
+static int64_t tile_rows(bucket *b, const bitem *it)
+{
+    const int64_t most = b->lo->t->be->tile_bytes_max / 4 / it->tile;
+    int64_t rows = 0;
+    for (int k = 0; k < it->n_step; k++) {
+        const plan_step *s = &b->steps.at[it->step[k]].s;
+        for (int o = 0; o < s->n_out; o++) {
+            bvalue *v = &b->values.at[s->out[o].id];
+            if (v->space != SPACE_TILE)
+                continue;
+            if (v->rows > most - rows)
+                v->space = SPACE_ARENA;
+            else
+                rows += v->rows;
+        }
+    }
+    return rows;
+}
+
 /* Columns of a unit, and units that a claim may take. */
 static void size_tiles(bucket *b)
 {
@@ -62,16 +83,10 @@ static void size_tiles(bucket *b)
         bitem *it = &b->items.at[i];
         if (it->cols == 0)
             continue;
-        int64_t rows = 0, least, whole = it->tile;
-        for (int k = 0; k < it->n_step; k++) {
-            const plan_step *s = &b->steps.at[it->step[k]].s;
-            for (int o = 0; o < s->n_out; o++)
-                if (b->values.at[s->out[o].id].space == SPACE_TILE)
-                    rows += b->values.at[s->out[o].id].rows;
-        }
-        least = be->tile_cols[b->lo->n_tok > be->tile_rows];
+        int64_t least = be->tile_cols[b->lo->n_tok > be->tile_rows], whole = it->tile;
         while (it->tile < least && it->tile + whole <= it->cols)
             it->tile += whole;
+        const int64_t rows = tile_rows(b, it);
         it->grain = 0;
         if (rows > 0) {
             it->grain = be->tile_bytes / 4 / rows / it->tile;

@@ -60,6 +60,14 @@ static int32_t new_item(bucket *b, bitem it)
     return (int32_t)b->items.n - 1;
 }
 
+/* Has a step more columns that cannot be cut than the item that it would join, and too many? */
+static bool begins_item(const bucket *b, const bitem *it, int64_t whole)
+{
+    const backend *be = b->lo->t->be;
+    return b->lo->n_tok > 1 && i64_lcm(it->tile, whole) > it->tile &&
+           whole > be->whole_cols[b->lo->n_tok > be->whole_rows];
+}
+
 /* Put step number i into the item of its chain, or into one of its own. Passes let nothing into a chain that its tiles
  * cannot compute. */
 static void join_item(bucket *b, int i)
@@ -72,7 +80,7 @@ static void join_item(bucket *b, int i)
     }
     bool tiled = step_columns(b, &st->s, &cols, &whole);
     WEFT_ASSERT(tiled);
-    if (b->chain_at[st->chain] < 0)
+    if (b->chain_at[st->chain] < 0 || begins_item(b, &b->items.at[b->chain_at[st->chain]], whole))
         b->chain_at[st->chain] = new_item(b, (bitem){.cols = cols, .tile = 1});
     st->item = b->chain_at[st->chain];
     bitem *it = &b->items.at[st->item];

@@ -5,6 +5,7 @@
  * numbers of weights, cells, layers and phases. */
 #include "compiler/plan_file_impl.h"
 
+#include "kernels/cuda/few_size.h"
 #include "runtime/base/vec.h"
 #include <inttypes.h>
 
@@ -214,6 +215,13 @@ static void print_folded(const printer *t, bool all, strbuf *out)
     }
 }
 
+/* Have blocks of a card, in calls whose linears keep weights in shared memory, too much else for that? */
+static bool overflows(const plan *p, const plan_bucket *b)
+{
+    return p->arch == KARCH_CUDA && b->n_tok_max > 1 && b->n_tok_max <= FEW_CALL_MAX &&
+           b->local_bytes + b->scratch_bytes > FEW_BLOCK_BYTES;
+}
+
 void plan_text(const plan *p, int64_t n_tok, bool all, strbuf *out)
 {
     printer t = {.p = p, .b = plan_bucket_for(p, n_tok < p->n_tok_max ? n_tok : p->n_tok_max)};
@@ -231,6 +239,11 @@ void plan_text(const plan *p, int64_t n_tok, bool all, strbuf *out)
                "of each thread, %zu of scratch\n",
                b->n_tok_max, (int)b->n_step, (int)b->n_item, (int)b->n_phase, b->arena_bytes,
                b->local_bytes, b->scratch_bytes);
+    if (overflows(p, b))
+        strbuf_add(
+            out,
+            "more than the %d bytes of a block's shared memory: linears of few rows are slow\n",
+            (int)FEW_BLOCK_BYTES);
     say_phases(&t);
     print_folded(&t, all, out);
     for (int32_t i = 0; i < p->n_output; i++) {

@@ -13,8 +13,13 @@ enum {
     FEW_CALL_MAX = 64,                /* rows of calls whose phases are one launch, with chains */
     FEW_SUM_PITCH = FEW_TILE + 4,     /* floats: a warp's sums lie in different banks */
     FEW_SUM_BYTES = FEW_WARPS * FEW_ROWS_MAX * FEW_SUM_PITCH * 4, /* of 1, 2 or 4 tiles */
-    FEW_AHEAD_MAX = 6,     /* chunks of weights of a warp that are under way */
-    FEW_RING_BYTES = 21248 /* of a warp: two chunks of x of 8 rows, and 5 of Q4_K weights, or 6 */
+    FEW_AHEAD_MAX = 6,      /* chunks of weights of a warp that are under way */
+    FEW_RING_BYTES = 21120, /* of a warp: two chunks of x of 8 rows, and 5 of Q4_K weights, or 6 */
+    FEW_BYTES = FEW_SUM_BYTES + FEW_WARPS * FEW_RING_BYTES,
+    FEW_TILE_BYTES =
+        28 * 1024, /* of chains with such linears: two values of 112 columns, of 32 rows */
+    /* What a block has in shared memory, in calls of 2 to FEW_CALL_MAX rows: with more it has none there, and linears are slow. */
+    FEW_BLOCK_BYTES = FEW_TILE_BYTES + FEW_BYTES
 };
 
 /* Instructions for so many rows: 1, 2 or 4. */
@@ -26,9 +31,8 @@ K_FN int64_t few_instructions(int64_t rows)
 /* A row as floats where it cannot be streamed (few_plain). */
 K_FN int64_t cuda_few_bytes(const kargs *k)
 {
-    int64_t bytes = FEW_SUM_BYTES + FEW_WARPS * FEW_RING_BYTES;
     int64_t plain = k->size.linear.in * (int64_t)sizeof(float);
-    return bytes > plain ? bytes : plain;
+    return FEW_BYTES > plain ? FEW_BYTES : plain;
 }
 
 #endif

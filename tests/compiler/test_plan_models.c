@@ -11,6 +11,7 @@
 #include "compiler/plan_make.h"
 #include "compiler/plan_parts.h"
 #include "kernels/cuda/cuda_rows.h"
+#include "kernels/cuda/few_size.h"
 #include "runtime/base/clock.h"
 #include "runtime/formats/random_model.h"
 
@@ -278,6 +279,41 @@ static void check_folder(const char *folder)
         closedir(d);
 }
 
+/* Blocks of a card have all they need in shared memory, in calls of few rows. */
+static void check_blocks(const char *path, const graph *g)
+{
+    static const char *const logits[] = {"logits"};
+    weft_diag *dg = diag_create();
+    arena *a = arena_create();
+    target t = {.be = backend_cuda(),
+                .n_ctx = 4096,
+                .n_seq = FEW_CALL_MAX,
+                .n_tok_max = FEW_CALL_MAX,
+                .kv = DT_F16,
+                .outputs = logits,
+                .n_output = 1};
+    plan *p;
+    n_plan++;
+    weft_status st = plan_make(dg, g, &t, NULL, a, &p);
+    if (st == WEFT_OK)
+        st = plan_check(dg, t.be, p);
+    for (int32_t i = 0; st == WEFT_OK && i < p->n_bucket; i++) {
+        const plan_bucket *b = &p->bucket[i];
+        if (b->local_bytes + b->scratch_bytes > FEW_BLOCK_BYTES)
+            st = weft_fail(dg, W1507, WEFT_NOWHERE,
+                           "%lld rows: %zu bytes of values and %zu of scratch, blocks have %d",
+                           (long long)b->n_tok_max, b->local_bytes, b->scratch_bytes,
+                           (int)FEW_BLOCK_BYTES);
+    }
+    if (st != WEFT_OK) {
+        printf("FAILED %s: on a card\n", path);
+        diag_print(dg, stdout, false);
+        n_failed++;
+    }
+    arena_destroy(a);
+    diag_destroy(dg);
+}
+
 /* Their weights are never looked at. */
 static void check_shapes(void)
 {
@@ -304,10 +340,12 @@ static void check_shapes(void)
                         .kv = DT_F16,
                         .outputs = logits,
                         .n_output = 1};
-            if (st == WEFT_OK)
+            if (st == WEFT_OK) {
                 check(spec, bm->graph, &t, true, true);
-            else
+                check_blocks(spec, bm->graph);
+            } else {
                 printf("%s: skipped, %s\n", spec, diag_at(dg, 0).message.p);
+            }
             bound_model_destroy(bm);
             model_file_close(mf);
             random_model_destroy(rm);
