@@ -87,10 +87,8 @@ static const backend levels[] = {
      .tile_bytes = FEW_TILE_BYTES,                                                                 \
      .tile_bytes_max = FEW_TILE_BYTES,                                                             \
      .whole_rows = FEW_N,                                                                          \
-     .whole_cols = {64,                                                                            \
-                    32}, /* with heads that are wider, linears are shared out by more blocks   \
-                                than there are heads, and wait at one more gate (README.md) */   \
-     .split_units = 128, /* about as many as cards have blocks */                                  \
+     .whole_cols = {64, 32}, /* else linears have fewer units than there are blocks */             \
+     .split_units = 128,     /* about as many as cards have blocks */                              \
      .split_positions = 513, /* up to there a block is as quick as others and merging */           \
      .select = cuda_select,                                                                        \
      .find = cuda_find,                                                                            \

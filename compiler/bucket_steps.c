@@ -34,6 +34,12 @@ static weft_status add_results(bucket *b, const plan_step *s)
 
 /* ---- chains ---- */
 
+/* May steps of this bucket join chains, and threads compute for themselves what prepares these? */
+static bool has_chains(const bucket *b)
+{
+    return b->lo->n_tok <= b->lo->t->be->chain_rows;
+}
+
 /* Columns of the result of a step, and the number of them that cannot be cut; false for a step that has no
  * units of columns. */
 static bool step_columns(const bucket *b, const plan_step *s, int64_t *cols, int64_t *whole)
@@ -68,6 +74,27 @@ static bool begins_item(const bucket *b, const bitem *it, int64_t whole)
            whole > be->whole_cols[b->lo->n_tok > be->whole_rows];
 }
 
+/* The item of the step whose rows a quantize step reads, where units of both are these rows and threads share them out: one
+ * phase less. -1: none such. */
+static int32_t item_of_rows(const bucket *b, const plan_step *s)
+{
+    const backend *be = b->lo->t->be;
+    if (bucket_op(b, s) != KOP_quantize || s->in[0].space != SPACE_ARENA || !has_chains(b) ||
+        be->recompute_elems[b->lo->n_tok > 1] > 0)
+        return -1;
+    int maker = b->values.at[s->in[0].id].step;
+    if (maker < 0)
+        return -1;
+    const bstep *from = &b->steps.at[maker];
+    const bitem *it = &b->items.at[from->item];
+    bool rows = lower_kernel_of(b->lo, s)->unit == KUNIT_ROW &&
+                lower_kernel_of(b->lo, &from->s)->unit == KUNIT_ROW;
+    return rows && it->cols == 0 && it->n_step < be->chain_steps && from->s.rows == s->rows &&
+                   from->s.per_row == s->per_row
+               ? from->item
+               : -1;
+}
+
 /* Put step number i into the item of its chain, or into one of its own. Passes let nothing into a chain that its tiles
  * cannot compute. */
 static void join_item(bucket *b, int i)
@@ -75,7 +102,11 @@ static void join_item(bucket *b, int i)
     bstep *st = &b->steps.at[i];
     int64_t cols, whole;
     if (st->chain == 0 || st->recompute) {
-        st->item = new_item(b, (bitem){.n_step = 1, .step = {i}});
+        st->item = item_of_rows(b, &st->s);
+        if (st->item < 0)
+            st->item = new_item(b, (bitem){0});
+        bitem *own = &b->items.at[st->item];
+        own->step[own->n_step++] = i;
         return;
     }
     bool tiled = step_columns(b, &st->s, &cols, &whole);
@@ -87,12 +118,6 @@ static void join_item(bucket *b, int i)
     it->tile = i64_lcm(it->tile, whole);
     WEFT_ASSERT(it->cols == cols && it->tile <= cols && it->n_step < CHAIN_STEPS_MAX);
     it->step[it->n_step++] = i;
-}
-
-/* May steps of this bucket join chains, and threads compute for themselves what prepares these? */
-static bool has_chains(const bucket *b)
-{
-    return b->lo->n_tok <= b->lo->t->be->chain_rows;
 }
 
 /* ---- steps ---- */
