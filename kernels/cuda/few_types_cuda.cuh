@@ -73,8 +73,32 @@ template <class R, int NT> struct few_x_size {
 
 /* ---- matrix instructions for bytes ---- */
 
-/* 16 by 8, 32 and 16 deep, added to one number. */
+/* 16 by 8, 32 and 16 deep, added to one number; of bf16, added to sums or to nothing. few_frags: what of 16 rows a lane has to give
+ * the latter, from the lines that lanes point to. */
 #ifdef __CUDACC__
+static __device__ inline void few_frags(uint32_t *a, shared_place line)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
+                 : "r"(line));
+}
+
+static __device__ inline void few_mma_bf16(float *to, const uint32_t *a, const uint32_t *b)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(to[0]), "+f"(to[1]), "+f"(to[2]), "+f"(to[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+static __device__ inline void few_mma_bf16_new(float *to, const uint32_t *a, const uint32_t *b)
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+        : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(0.0f));
+}
+
 static __device__ inline void few_mma_32(int *to, const uint32_t *a, const uint32_t *b, int from)
 {
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
@@ -115,6 +139,22 @@ static inline uint16_t shared_2(shared_place p)
 {
     return *(const uint16_t *)p;
 }
+
+static inline void few_frags(uint32_t *a, shared_place line)
+{
+    simt_ldmatrix(a, (const char *)line, false);
+}
+
+static inline void few_mma_bf16(float *to, const uint32_t *a, const uint32_t *b)
+{
+    simt_mma(to, a, b, from_bf16);
+}
+
+static inline void few_mma_bf16_new(float *to, const uint32_t *a, const uint32_t *b)
+{
+    to[0] = to[1] = to[2] = to[3] = 0;
+    simt_mma(to, a, b, from_bf16);
+}
 #endif
 
 /* Whole numbers below 2^22 as bits of a float near 1.5 * 2^23, whose units are 1. */
@@ -140,25 +180,22 @@ static __device__ inline void few_split(float low, float high, uint32_t *part)
 
 /* ---- x in registers: row lane / 4 of each eight, and scales of rows lane % 4 * 2 and 1 more ---- */
 
-/* 64 floats of a row, as three bf16 each: a lane has columns lane % 4 * 8 and on of both halves. */
+/* 64 floats of a row, as three bf16 each: a lane has columns lane % 4 * 2 and 1 more of each 8. */
 template <class R, int NT> struct few_x_floats {
-    uint32_t b[NT][2][R::PARTS][4];
+    uint32_t b[NT][4][R::PARTS][2];
     __device__ inline void load(shared_place at)
     {
-        at += (uint32_t)(lane_index() / 4 * few_x_size<R, NT>::PITCH + lane_index() % 4 * 32);
+        const uint32_t row = (uint32_t)lane_index() / 4, turn = row % 4 * 32;
+        at += row * few_x_size<R, NT>::PITCH + (uint32_t)lane_index() % 4 * 8;
         UNROLL
-        for (int i = 0; i < NT * 4; i++) { /* each has half of a lane's columns */
-            const int t = i / 4, h = i / 2 % 2;
-            const bytes16 x = shared_16(
-                at + (uint32_t)(t * FEW_N * few_x_size<R, NT>::PITCH + h * 128 + i % 2 * 16));
+        for (int i = 0; i < NT * 8; i++) { /* R::x_turn has them so */
+            const bytes8 x = shared_8(at + (uint32_t)(i / 8 * FEW_N * few_x_size<R, NT>::PITCH) +
+                                      ((uint32_t)(i % 8 * 32) ^ turn));
+            uint32_t part[3];
+            few_split(float_of(x.w[0]), float_of(x.w[1]), part);
             UNROLL
-            for (int e = 0; e < 2; e++) {
-                uint32_t part[3];
-                few_split(float_of(x.w[2 * e]), float_of(x.w[2 * e + 1]), part);
-                UNROLL
-                for (int p = 0; p < 3; p++)
-                    b[t][h][p][i % 2 * 2 + e] = part[p];
-            }
+            for (int p = 0; p < 3; p++)
+                b[i / 8][i % 8 / 2][p][i % 2] = part[p];
         }
     }
 };
@@ -333,46 +370,55 @@ static __device__ inline void few_products_k(const few_x_groups<R, NT> &x, const
  *     PITCH, PIECES      bytes from row to row in a slot, and pieces of 16 that are copied: more than BYTES where a chunk begins
  *                        at no multiple of 16 (skew)
  *     PARTS, ACT         of x; X_BLOCK: columns of a scale; X_PAD: bytes between rows, so that lanes read different banks
- *     place              of a piece of a row in a slot
+ *     KEEPS              x is all in registers while products are made; else in its slot
+ *     TILES              of a group with the most instructions
+ *     EACH               products are few instructions: a copy for each tile costs less than moving sums around
+ *     place, x_turn      of a piece of a row in a slot; in one of x, piece p of a row is at p ^ x_turn(row)
  *     x, products        a chunk of x in registers; adds products of a chunk to the sums of a lane */
 
 struct few_BF16 {
     typedef weight_BF16 weight;
     enum { TYPE = DT_BF16, COLS = 64, BYTES = 128, PITCH = 128, PIECES = 8 };
-    enum { PARTS = 3, ACT = ACT_F32, X_BLOCK = 1, X_PAD = 16 };
-    /* Piece p of a row is at p, of odd rows at p ^ 4: eight lanes read two rows at once. */
+    enum { PARTS = 3, ACT = ACT_F32, X_BLOCK = 1, X_PAD = 0, KEEPS = 1, TILES = 4, EACH = 1 };
+    /* Eight rows are read at once, a piece of each. */
     static __device__ inline int place(int row, int piece)
     {
-        return row * PITCH + ((piece ^ ((row & 1) << 2)) << 4);
+        return row * PITCH + ((piece ^ (row & 7)) << 4);
+    }
+    /* Four rows are, two pieces of each. */
+    static __device__ inline int x_turn(int row)
+    {
+        return (row & 3) << 1;
     }
     template <int NT> using x = few_x_floats<few_BF16, NT>;
     template <int NT>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
                                            float (*sum)[4])
     {
-        const int row = lane_index() / 4, j = lane_index() % 4;
-        bytes16 w0[2], w8[2];
+        /* Sums that do not wait for each other: with few rows those of the parts. */
+        enum { SUMS = NT > 2 ? 1 : (int)PARTS };
+        const uint32_t line = (uint32_t)place(lane_index() % 16, lane_index() / 16);
+        uint32_t w[4][4];
+        float part[NT][SUMS][4];
         UNROLL
-        for (int h = 0; h < 2; h++) {
-            w0[h] = shared_16(slot + (uint32_t)place(row, 4 * h + j));
-            w8[h] = shared_16(slot + (uint32_t)place(row, 4 * h + j) + 8 * PITCH);
-        }
+        for (uint32_t k = 0; k < 4; k++)
+            few_frags(w[k], slot + (line ^ k << 5));
         UNROLL
-        for (int t = 0; t < NT; t++) {
-            float part[PARTS][4] = {}; /* sums that do not wait for each other */
+        for (int i = 0; i < 4 * PARTS; i++) {
             UNROLL
-            for (int i = 0; i < 2 * PARTS; i++) {
-                const bytes16 &l = w0[i / PARTS], &h = w8[i / PARTS];
-                const uint32_t *b = x.b[t][i / PARTS][i % PARTS];
-                const uint32_t first[4] = {l.w[0], h.w[0], l.w[1], h.w[1]};
-                const uint32_t other[4] = {l.w[2], h.w[2], l.w[3], h.w[3]};
-                multiply_bf16(part[i % PARTS], first, b);
-                multiply_bf16(part[i % PARTS], other, b + 2);
+            for (int t = 0; t < NT; t++) {
+                if (i < SUMS)
+                    few_mma_bf16_new(part[t][i], w[i / PARTS], x.b[t][i / PARTS][i % PARTS]);
+                else
+                    few_mma_bf16(part[t][i % SUMS], w[i / PARTS], x.b[t][i / PARTS][i % PARTS]);
             }
-            UNROLL
-            for (int e = 0; e < 4; e++)
-                sum[t][e] += part[0][e] + (part[1][e] + part[2][e]);
         }
+        UNROLL
+        for (int t = 0; t < NT; t++)
+            UNROLL
+        for (int e = 0; e < 4; e++)
+            sum[t][e] += SUMS == 1 ? part[t][0][e]
+                                   : part[t][0][e] + (part[t][1 % SUMS][e] + part[t][2 % SUMS][e]);
     }
 };
 
@@ -381,9 +427,14 @@ template <class W, int TYPE_, int BYTES_, int PITCH_, int PIECES_, int ACT_> str
     typedef W weight;
     enum { TYPE = TYPE_, COLS = 256, BYTES = BYTES_, PITCH = PITCH_, PIECES = PIECES_ };
     enum { PARTS = 0, ACT = ACT_, X_BLOCK = ACT_ == ACT_Q8K ? 256 : 32, X_PAD = 16 };
+    enum { KEEPS = 0, TILES = 2, EACH = 0 };
     static __device__ inline int place(int row, int piece)
     {
         return row * PITCH + piece * 16;
+    }
+    static __device__ inline int x_turn(int)
+    {
+        return 0;
     }
 };
 
@@ -429,7 +480,7 @@ struct few_Q4_0 : few_blocks<weight_Q4_0, DT_Q4_0, 144, 144, 9, ACT_Q8> {
 
 /* Rows of a slot are 8 words apart, by 32: eight bytes of each lane are in different banks. */
 struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
-    enum { X_PAD = 32 };
+    enum { X_PAD = 32, KEEPS = 1 };
     template <int NT> using x = few_x_groups<few_Q4_K, NT>;
     template <int NT>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
@@ -455,7 +506,7 @@ struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
 };
 
 struct few_Q5_K : few_blocks<weight_Q5_K, DT_Q5_K, 176, 224, 11, ACT_Q8K> {
-    enum { X_PAD = 32 };
+    enum { X_PAD = 32, KEEPS = 1 };
     template <int NT> using x = few_x_groups<few_Q5_K, NT>;
     template <int NT>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,

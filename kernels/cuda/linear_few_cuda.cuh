@@ -38,34 +38,36 @@ struct few_job {
 
 /* ---- copies of a warp ---- */
 
-/* Chunks that a warp has room for. late: x comes in a group of copies that is not waited for by itself: all are, before each chunk
- * of x but the first. */
+/* Chunks that a warp has room for. */
 struct few_room {
     int x, w;
-    bool late;
 };
 
-/* Each step ends a group of copies, and waits until all but the last w - 1 are done, so that the weights of the next one are there. A
- * chunk of x is copied by the step that used the one x chunks before it for the last time: the group is that of weights which
- * are multiplied w steps later, and x has to be there after (x - 1) * tiles + 1 steps. So w must not be more; the last group of tiles,
- * where it has fewer, is late. `visits`: chunks of x of the whole walk, which may all fit. */
+/* Each step ends a group of copies, into the slot of the weights that it multiplied, and waits until all but the last w - 1 are done:
+ * the weights of the next one are. A chunk of x is copied x chunks ahead, by the first step of a chunk where x is kept in
+ * registers and by the last one elsewhere: so many groups may be under way when it is needed. */
+template <class R> static __device__ inline int few_x_ahead(int x, int tiles)
+{
+    return R::KEEPS ? x * tiles - 1 : (x - 1) * tiles;
+}
+
+/* As many groups under way as can be, where x is waited for. `visits`: chunks of x of the whole walk, which may all fit. */
 template <class R, int NT> static __device__ inline few_room few_room_of(int tiles, int visits)
 {
     enum { X = few_x_size<R, NT>::BYTES, W = FEW_TILE * R::PITCH, X_MAX = 5 };
-    few_room best = {1, (FEW_RING_BYTES - X) / W, visits > 1};
     static_assert(X + 2 * W <= FEW_RING_BYTES, "a chunk is copied while another one is used");
-    if (best.w > FEW_AHEAD_MAX)
-        best.w = FEW_AHEAD_MAX;
-    if (!best.late)
-        return best;
+    few_room best = {1, 0};
+    int most = -1;
     UNROLL
-    for (int x = 2; x <= X_MAX; x++) {
-        const int room = (FEW_RING_BYTES - x * X) / W;
-        const int fit = room < FEW_AHEAD_MAX ? room : (int)FEW_AHEAD_MAX;
-        int w = x >= visits ? (int)FEW_AHEAD_MAX : (x - 1) * tiles + 1;
-        w = w < fit ? w : fit;
-        if (w >= 2 && (best.late || w > best.w))
-            best = few_room{x, w, false};
+    for (int x = 1; x <= X_MAX; x++) {
+        const int fit = (FEW_RING_BYTES - x * X) / W;
+        const int w = fit < FEW_AHEAD_MAX ? fit : (int)FEW_AHEAD_MAX;
+        const int ahead = x >= visits ? (int)FEW_AHEAD_MAX : few_x_ahead<R>(x, tiles);
+        const int under_way = ahead < w - 1 ? ahead : w - 1;
+        if (w >= 2 && under_way > most) {
+            most = under_way;
+            best = few_room{x, w};
+        }
     }
     return best;
 }
@@ -104,27 +106,28 @@ static __device__ inline int few_chunk_after(const few_walk &s, int chunk)
 }
 
 /* The next chunk of weights, if there is one; either way a group of copies ends. A lane has pieces of two rows, lanes of four one
- * after the other. Rows that are not there are the last one again: nobody looks at its sums. */
+ * after the other; rows that are not there are zeros. */
 template <class R>
 static __device__ inline void few_copy_w(const few_job &j, few_walk &s, shared_place slots, int n)
 {
     enum { WHOLE = R::PARTS == 0 && R::BYTES % 16 == 0 }; /* chunks are, of any row */
     if (s.left > 0) {
-        const int row = lane_index() / 4, p = lane_index() % 4, last = j.w_rows - 1;
-        const int at = (s.group + s.tile) * FEW_TILE + row;
+        const int row = lane_index() / 4, p = lane_index() % 4;
+        const int at = (s.group + s.tile) * FEW_TILE, rows = j.w_rows - at;
         const int begin = s.chunk * R::BYTES & ~15;
         const int row_bytes = R::PARTS > 0 ? j.n * 2 : (int)((unsigned)j.n / R::COLS * R::BYTES);
         const int bytes = row_bytes - begin - p * 16;
-        const char *from = j.w + begin + p * 16;
-        const char *up = from + (int64_t)(at < last ? at : last) * j.w_pitch;
-        const char *low = from + (int64_t)(at + 8 < last ? at + 8 : last) * j.w_pitch;
+        const char *up = j.w + (int64_t)(at + row) * j.w_pitch + (begin + p * 16);
+        const char *low = up + 8 * j.w_pitch;
         const shared_place to = slots + (unsigned)(s.put * FEW_TILE * R::PITCH);
         UNROLL
         for (int piece = 0; piece < R::PIECES; piece += 4) {
             const bool there = WHOLE || piece * 16 < bytes;
             if (piece + 4 <= R::PIECES || piece + p < R::PIECES) {
-                few_copy(to + (unsigned)R::place(row, piece + p), up + piece * 16, there);
-                few_copy(to + (unsigned)R::place(row + 8, piece + p), low + piece * 16, there);
+                few_copy(to + (unsigned)R::place(row, piece + p), up + piece * 16,
+                         there && row < rows);
+                few_copy(to + (unsigned)R::place(row + 8, piece + p), low + piece * 16,
+                         there && row + 8 < rows);
             }
         }
         s.left--;
@@ -148,14 +151,15 @@ static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_p
     typedef few_x_size<R, NT> size;
     if (s.x_left <= 0)
         return;
-    const int row = lane_index() / 16, byte = lane_index() % 16 * 16;
-    const int begin = s.x_chunk * FEW_X_BYTES + byte;
+    const int row = lane_index() / 16, piece = lane_index() % 16;
+    const int begin = s.x_chunk * FEW_X_BYTES + piece * 16;
     const shared_place to = slots + (unsigned)(s.x_put * size::BYTES);
     const bool cols = R::PARTS == 0 || begin < j.n * 4;
     const char *from = j.x + (int64_t)row * j.x_pitch + begin;
     UNROLLED(4)
     for (int r = row; r < NT * FEW_N; r += 2, from += 2 * (int64_t)j.x_pitch)
-        few_copy(to + (unsigned)(r * size::PITCH + byte), from, cols && r < j.rows);
+        few_copy(to + (unsigned)(r * size::PITCH + ((piece ^ R::x_turn(r)) << 4)), from,
+                 cols && r < j.rows);
     if (R::PARTS == 0) {
         /* 32 bytes of each row: scales of 32 columns, or sums of 16; then scales of 256. */
         const int d = (int)((unsigned)(j.n + ACT_ALIGN - 1) & ~(ACT_ALIGN - 1u));
@@ -245,56 +249,75 @@ template <int TILES, int NT> static __device__ inline void few_turn(float (*sum)
     }
 }
 
-/* Before the chunks of the first group there is one that is not multiplied, whose steps only copy: so there is one copy of each
- * part. A step waits for what the next one multiplies. */
+/* Products of a chunk, for tile t of a group; its sums are the first ones if there is not a copy for each. */
+template <class R, int NT, int TILES>
+static __device__ inline void few_multiply(shared_place slot, const few_x<R, NT> &x, uint32_t skew,
+                                           int t, float (*sum)[NT][4])
+{
+    if (!R::EACH) {
+        R::template products<NT>(slot, x, skew, sum[0]);
+        few_turn<TILES, NT>(sum);
+        return;
+    }
+    UNROLL
+    for (int i = 0; i < TILES; i++)
+        if (t == i)
+            R::template products<NT>(slot, x, skew, sum[i]);
+}
+
 template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_job j)
 {
     enum {
-        TILES = NT == FEW_N_MAX ? 2 : 4, /* of a group */
-        MEET = FEW_N_MAX / NT,           /* tiles whose sums there is room for */
+        TILES = NT == FEW_N_MAX ? (int)R::TILES : 4, /* of a group */
+        MEET = FEW_N_MAX / NT,                       /* tiles whose sums there is room for */
         X = few_x_size<R, NT>::BYTES,
         W = FEW_TILE * R::PITCH
     };
     few_walk s = few_walk_of<R>(j, TILES);
     const few_room room = few_room_of<R, NT>(s.group_max, s.x_left);
+    const bool all_x = s.x_left <= room.x;
     float *sums = (float *)j.scratch;
     const shared_place x_slots = shared_at(j.scratch) + FEW_SUM_BYTES +
                                  (unsigned)(warp_index() % FEW_WARPS) * FEW_RING_BYTES;
     const shared_place w_slots = x_slots + (unsigned)(room.x * X);
-    int get = 0, x_get = 0, c = -1;
+    int get = 0, x_get = 0;
     UNROLLED(1)
-    for (int group = 0; group < s.tiles; group += TILES, c = 0) {
+    for (int i = 0; i < room.x; i++)
+        few_copy_x<R, NT>(j, s, x_slots, room.x);
+    UNROLLED(1)
+    for (int i = 0; i < room.w; i++)
+        few_copy_w<R>(j, s, w_slots, room.w);
+    few_wait(room.w - 1);
+    __syncwarp();
+    UNROLLED(1)
+    for (int group = 0; group < s.tiles; group += TILES) {
         const int here = s.tiles - group < TILES ? s.tiles - group : (int)TILES;
-        const bool late = room.late || here < s.group_max;
+        const int x_ahead = all_x ? (int)FEW_AHEAD_MAX : few_x_ahead<R>(room.x, here);
+        const int last = x_ahead < room.w - 1 ? x_ahead : room.w - 1;
         float sum[TILES][NT][4] = {};
         UNROLLED(1)
-        for (; c < s.chunks; c++) {
-            const int steps = c < 0 ? room.w : here;
-            int x_free = c < 0 ? room.x : 0;
+        for (int c = 0; c < s.chunks; c++) {
+            const uint32_t skew = (uint32_t)((s.chunk_0 + c * s.step) * R::BYTES & 15);
             few_x<R, NT> x;
             x.load(x_slots + (unsigned)(x_get * X));
+            x_get = x_get + 1 == room.x ? 0 : x_get + 1;
+            if (R::KEEPS) {
+                __syncwarp(); /* all have it */
+                few_copy_x<R, NT>(j, s, x_slots, room.x);
+            }
             UNROLLED(1)
-            for (int t = 0; t < steps; t++) {
-                if (c >= 0) {
-                    R::template products<NT>(w_slots + (unsigned)(get * W), x,
-                                             (uint32_t)((s.chunk_0 + c * s.step) * R::BYTES & 15),
-                                             sum[0]);
-                    __syncwarp();
-                    few_turn<TILES, NT>(sum);
-                    get = get + 1 == room.w ? 0 : get + 1;
-                    x_free = t + 1 == here;
-                    x_get += x_free;
-                }
-                UNROLLED(1)
-                for (; x_free > 0; x_free--)
+            for (int t = 0; t < here; t++) {
+                few_multiply<R, NT, TILES>(w_slots + (unsigned)(get * W), x, skew, t, sum);
+                get = get + 1 == room.w ? 0 : get + 1;
+                __syncwarp();
+                if (!R::KEEPS && t + 1 == here)
                     few_copy_x<R, NT>(j, s, x_slots, room.x);
                 few_copy_w<R>(j, s, w_slots, room.w);
-                few_wait(late && c >= 0 && t + 1 == steps ? 0 : room.w - 1);
+                few_wait(t + 1 == here ? last : room.w - 1);
                 __syncwarp();
             }
-            x_get = x_get == room.x ? 0 : x_get;
             UNROLLED(1)
-            for (int t = c < 0 ? (int)TILES : here; t < TILES; t++)
+            for (int t = R::EACH ? (int)TILES : here; t < TILES; t++)
                 few_turn<TILES, NT>(sum);
         }
         UNROLLED(1)
