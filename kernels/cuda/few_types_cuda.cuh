@@ -107,12 +107,26 @@ static __device__ inline void few_mma_32(int *to, const uint32_t *a, const uint3
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(from));
 }
 
+/* Weights without a sign. */
+static __device__ inline void few_mma_32u(int *to, const uint32_t *a, const uint32_t *b)
+{
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+        : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(0));
+}
+
 static __device__ inline void few_mma_16(int *to, uint32_t a0, uint32_t a1, uint32_t b)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
         "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %7, %7, %7};"
         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
         : "r"(a0), "r"(a1), "r"(b), "r"(0));
+}
+
+static __device__ inline void few_put(shared_place p, float x)
+{
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(p), "f"(x) : "memory");
 }
 
 static __device__ inline uint16_t shared_2(shared_place p)
@@ -128,11 +142,31 @@ static inline void few_mma_32(int *to, const uint32_t *a, const uint32_t *b, int
     simt_mma_s8(to, a, b, 32);
 }
 
+static inline void few_mma_32u(int *to, const uint32_t *a, const uint32_t *b)
+{
+    uint32_t half[4], rest[4]; /* a is 2 half + rest, which have a sign */
+    int one[4] = {0, 0, 0, 0};
+    for (int i = 0; i < 4; i++) {
+        half[i] = a[i] >> 1 & 0x7f7f7f7fu;
+        rest[i] = a[i] & 0x01010101u;
+        to[i] = 0;
+    }
+    simt_mma_s8(to, half, b, 32);
+    simt_mma_s8(one, rest, b, 32);
+    for (int i = 0; i < 4; i++)
+        to[i] = 2 * to[i] + one[i];
+}
+
 static inline void few_mma_16(int *to, uint32_t a0, uint32_t a1, uint32_t b)
 {
     const uint32_t a[2] = {a0, a1};
     to[0] = to[1] = to[2] = to[3] = 0;
     simt_mma_s8(to, a, &b, 16);
+}
+
+static inline void few_put(shared_place p, float x)
+{
+    *(float *)p = x;
 }
 
 static inline uint16_t shared_2(shared_place p)
@@ -229,18 +263,22 @@ template <class R, int NT> struct few_x_groups {
     }
 };
 
-/* The same as Q6_K wants them, 4 bytes of each 16 columns: there are too many to keep. */
+/* The same as Q6_K wants them, 4 bytes of each 16 columns. */
 template <class R, int NT> struct few_x_sixteens {
-    shared_place x;
+    uint32_t b[NT][16];
     bytes8 d[NT];
     __device__ inline void load(shared_place at)
     {
         typedef few_x_size<R, NT> size;
         const int row = lane_index() / 4, j = lane_index() % 4;
-        x = at + (uint32_t)(row * size::PITCH + j * 4);
         UNROLL
-        for (int t = 0; t < NT; t++)
+        for (int t = 0; t < NT; t++) {
+            UNROLL
+            for (int g = 0; g < 16; g++)
+                b[t][g] =
+                    shared_4(at + (uint32_t)((row + t * FEW_N) * size::PITCH + j * 4 + g * 16));
             d[t] = shared_8(at + (uint32_t)(size::D + t * FEW_N * 4 + j * 8));
+        }
     }
 };
 
@@ -316,20 +354,20 @@ struct few_scales {
     float d, m;
 };
 
-static __device__ inline few_scales few_scales_of(const bytes16 &h)
+template <class R> static __device__ inline few_scales few_scales_of(const bytes16 &h)
 {
     few_scales s;
     s.scale[0] = h.w[1] & 0x3f3f3f3fu;
     s.min[0] = h.w[2] & 0x3f3f3f3fu;
     s.scale[1] = (h.w[3] & 0x0f0f0f0fu) | (h.w[1] >> 2 & 0x30303030u);
     s.min[1] = (h.w[3] >> 4 & 0x0f0f0f0fu) | (h.w[2] >> 2 & 0x30303030u);
-    s.d = from_f16((uint16_t)h.w[0]);
+    s.d = from_f16((uint16_t)h.w[0]) * (1.0f / R::ODD);
     s.m = from_f16((uint16_t)(h.w[0] >> 16));
     return s;
 }
 
-/* A block of Q4_K or Q5_K: codes a[8][4] of its groups, 8 bytes of each lane side by side. All are whole numbers until the
- * block ends; the minima times the sums of x are products of matrices too. */
+/* A block of Q4_K or Q5_K: codes a[8][4] of its groups, 8 bytes of each lane side by side, those of odd groups times R::ODD. All
+ * are whole numbers until the block ends; the minima times the sums of x are products of matrices too. */
 template <class R, int NT>
 static __device__ inline void few_products_k(const few_x_groups<R, NT> &x, const uint32_t (*a)[4],
                                              const few_scales &s0, const few_scales &s8,
@@ -341,10 +379,10 @@ static __device__ inline void few_products_k(const few_x_groups<R, NT> &x, const
     const uint32_t min8 = j == 0 ? s8.min[0] : j == 1 ? s8.min[1] : 0;
     UNROLL
     for (int t = 0; t < NT; t++) {
-        int s[8][4], low[4], high[4], all[4] = {0, 0, 0, 0};
+        int s[8][4], low[4], high[4], all[2][4] = {};
         UNROLL
         for (int g = 0; g < 8; g++)
-            few_mma_32(s[g], a[g], x.b[t][g].w, 0);
+            few_mma_32u(s[g], a[g], x.b[t][g].w);
         few_mma_16(low, min0, min8, x.low[t]);
         few_mma_16(high, min0, min8, x.high[t]);
         UNROLL
@@ -352,13 +390,14 @@ static __device__ inline void few_products_k(const few_x_groups<R, NT> &x, const
             UNROLL
         for (int e = 0; e < 4; e++) {
             const few_scales &w = e < 2 ? s0 : s8;
-            all[e] += s[g][e] * (int)(w.scale[g / 4] >> 8 * (g % 4) & 255);
+            all[g % 2][e] += s[g][e] * (int)__byte_perm(w.scale[g / 4], 0, 0x4440 + g % 4);
         }
         UNROLL
         for (int e = 0; e < 4; e++) {
             const few_scales &w = e < 2 ? s0 : s8;
             const float less = w.m * (float)(low[e] + 128 * high[e]);
-            sum[t][e] = mad(w.d * (float)all[e] - less, float_of(x.d[t].w[e % 2]), sum[t][e]);
+            const float more = w.d * (float)(R::ODD * all[0][e] + all[1][e]);
+            sum[t][e] = mad(more - less, float_of(x.d[t].w[e % 2]), sum[t][e]);
         }
     }
 }
@@ -480,7 +519,7 @@ struct few_Q4_0 : few_blocks<weight_Q4_0, DT_Q4_0, 144, 144, 9, ACT_Q8> {
 
 /* Rows of a slot are 8 words apart, by 32: eight bytes of each lane are in different banks. */
 struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
-    enum { X_PAD = 32, KEEPS = 1 };
+    enum { X_PAD = 32, KEEPS = 1, ODD = 16 };
     template <int NT> using x = few_x_groups<few_Q4_K, NT>;
     template <int NT>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
@@ -498,15 +537,16 @@ struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
             UNROLL
             for (int i = 0; i < 4; i++) {
                 a[2 * q][i] = c[i] & 0x0f0f0f0fu;
-                a[2 * q + 1][i] = c[i] >> 4 & 0x0f0f0f0fu;
+                a[2 * q + 1][i] = c[i] & 0xf0f0f0f0u;
             }
         }
-        few_products_k<few_Q4_K, NT>(x, a, few_scales_of(h0), few_scales_of(h8), sum);
+        few_products_k<few_Q4_K, NT>(x, a, few_scales_of<few_Q4_K>(h0), few_scales_of<few_Q4_K>(h8),
+                                     sum);
     }
 };
 
 struct few_Q5_K : few_blocks<weight_Q5_K, DT_Q5_K, 176, 224, 11, ACT_Q8K> {
-    enum { X_PAD = 32, KEEPS = 1 };
+    enum { X_PAD = 32, KEEPS = 1, ODD = 1 };
     template <int NT> using x = few_x_groups<few_Q5_K, NT>;
     template <int NT>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
@@ -530,12 +570,14 @@ struct few_Q5_K : few_blocks<weight_Q5_K, DT_Q5_K, 176, 224, 11, ACT_Q8K> {
                     (c[i] >> 4 & 0x0f0f0f0fu) | (fifth[i] >> (2 * q + 1) << 4 & 0x10101010u);
             }
         }
-        few_products_k<few_Q5_K, NT>(x, a, few_scales_of(h0), few_scales_of(h8), sum);
+        few_products_k<few_Q5_K, NT>(x, a, few_scales_of<few_Q5_K>(h0), few_scales_of<few_Q5_K>(h8),
+                                     sum);
     }
 };
 
 /* Blocks of 210 bytes, which are copied with what is around them. Scales are of 16 columns; four times code - 32 is a byte. */
 struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
+    enum { KEEPS = 1 };
     template <int NT> using x = few_x_sixteens<few_Q6_K, NT>;
     /* A row's block from a multiple of 4 on: it begins so many bits later. */
     struct row {
@@ -570,7 +612,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
         const row begin = row_of(w);
         const uint32_t j = (uint32_t)lane_index() % 4 * 4;
         int all[NT][4] = {};
-        UNROLLED(1)
+        UNROLL
         for (uint32_t half = 0; half < 2; half++) {
             uint32_t c[2][2][4], scale[2][2];
             UNROLL
@@ -586,16 +628,10 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
             }
             UNROLL
             for (int t = 0; t < NT; t++) {
-                uint32_t b[8];
                 int s[8][4];
                 UNROLL
                 for (int g = 0; g < 8; g++)
-                    b[g] =
-                        shared_4(x.x + half * 128 +
-                                 (uint32_t)(t * FEW_N * few_x_size<few_Q6_K, NT>::PITCH + g * 16));
-                UNROLL
-                for (int g = 0; g < 8; g++)
-                    few_mma_16(s[g], c[0][g % 2][g / 2], c[1][g % 2][g / 2], b[g]);
+                    few_mma_16(s[g], c[0][g % 2][g / 2], c[1][g % 2][g / 2], x.b[t][half * 8 + g]);
                 UNROLL
                 for (int g = 0; g < 8; g++)
                     UNROLL

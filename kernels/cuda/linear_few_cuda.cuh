@@ -201,20 +201,20 @@ static_assert((int)FEW_AHEAD_MAX == 6, "one is waited for, five are not");
 
 /* A lane's sums of a tile for all: [tile][warp][x row][weight row]. */
 template <int NT>
-static __device__ inline void few_sums_put(float *sums, int tile, const float (*sum)[4])
+static __device__ inline void few_sums_put(shared_place sums, int tile, const float (*sum)[4])
 {
-    float *to = sums + (tile * FEW_WARPS + warp_index()) * NT * FEW_N * FEW_SUM_PITCH;
-    const int row = lane_index() / 4, n = lane_index() % 4 * 2;
+    const int at = (tile * FEW_WARPS + warp_index()) * NT * FEW_N + lane_index() % 4 * 2;
+    const shared_place to = sums + (unsigned)(at * FEW_SUM_PITCH + lane_index() / 4) * 4;
     UNROLL
     for (int t = 0; t < NT; t++)
         UNROLL
     for (int e = 0; e < 4; e++)
-        to[(t * FEW_N + n + e % 2) * FEW_SUM_PITCH + row + e / 2 * 8] = sum[t][e];
+        few_put(to + (unsigned)((t * FEW_N + e % 2) * FEW_SUM_PITCH + e / 2 * 8) * 4, sum[t][e]);
 }
 
 /* Results of n tiles from the sums of all warps. */
 template <int NT>
-static __device__ inline void few_sums_out(const few_job &j, const float *sums, int first, int n)
+static __device__ inline void few_sums_out(const few_job &j, shared_place sums, int first, int n)
 {
     enum { ROWS = NT * FEW_N };
     const int warps = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
@@ -224,11 +224,12 @@ static __device__ inline void few_sums_out(const few_job &j, const float *sums, 
         const int at = (first + tile) * FEW_TILE + row;
         if (at >= j.w_rows || x >= j.rows)
             continue;
-        const float *from = sums + (tile * FEW_WARPS * ROWS + x) * FEW_SUM_PITCH + row;
+        const shared_place from =
+            sums + (unsigned)((tile * FEW_WARPS * ROWS + x) * FEW_SUM_PITCH + row) * 4;
         float all = 0;
         UNROLLED(8)
         for (int w = 0; w < warps; w++)
-            all += from[w * ROWS * FEW_SUM_PITCH];
+            all += float_of(shared_4(from + (unsigned)(w * ROWS * FEW_SUM_PITCH) * 4));
         *(float *)((char *)(j.out + at) + (int64_t)x * j.out_pitch) =
             j.bias ? all + j.bias[at] : all;
     }
@@ -276,9 +277,9 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_
     few_walk s = few_walk_of<R>(j, TILES);
     const few_room room = few_room_of<R, NT>(s.group_max, s.x_left);
     const bool all_x = s.x_left <= room.x;
-    float *sums = (float *)j.scratch;
-    const shared_place x_slots = shared_at(j.scratch) + FEW_SUM_BYTES +
-                                 (unsigned)(warp_index() % FEW_WARPS) * FEW_RING_BYTES;
+    const shared_place sums = shared_at(j.scratch);
+    const shared_place x_slots =
+        sums + FEW_SUM_BYTES + (unsigned)(warp_index() % FEW_WARPS) * FEW_RING_BYTES;
     const shared_place w_slots = x_slots + (unsigned)(room.x * X);
     int get = 0, x_get = 0;
     UNROLLED(1)
