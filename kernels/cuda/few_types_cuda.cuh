@@ -206,8 +206,8 @@ static __device__ inline void few_split(float low, float high, uint32_t *part)
     part[0] = bf16_pair(low, high);
     low -= float_of(part[0] << 16);
     high -= float_of(part[0] & 0xffff0000u);
-    low = is_finite(low) ? low : 0;
-    high = is_finite(high) ? high : 0;
+    low = fabsf(low) < INFINITY ? low : 0;
+    high = fabsf(high) < INFINITY ? high : 0;
     part[1] = bf16_pair(low, high);
     part[2] = bf16_pair(low - float_of(part[1] << 16), high - float_of(part[1] & 0xffff0000u));
 }
@@ -478,6 +478,7 @@ template <class W, int TYPE_, int BYTES_, int PITCH_, int PIECES_, int ACT_> str
 };
 
 struct few_Q8_0 : few_blocks<weight_Q8_0, DT_Q8_0, 272, 272, 17, ACT_Q8> {
+    enum { TILES = 4 };
     static __device__ inline float unit(void)
     {
         return 1;
@@ -519,7 +520,7 @@ struct few_Q4_0 : few_blocks<weight_Q4_0, DT_Q4_0, 144, 144, 9, ACT_Q8> {
 
 /* Rows of a slot are 8 words apart, by 32: eight bytes of each lane are in different banks. */
 struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
-    enum { X_PAD = 32, KEEPS = 1, ODD = 16 };
+    enum { X_PAD = 32, KEEPS = 1, ODD = 16, TILES = 3 };
     template <int NT> using x = few_x_groups<few_Q4_K, NT>;
     template <int NT>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
@@ -577,7 +578,7 @@ struct few_Q5_K : few_blocks<weight_Q5_K, DT_Q5_K, 176, 224, 11, ACT_Q8K> {
 
 /* Blocks of 210 bytes, which are copied with what is around them. Scales are of 16 columns; four times code - 32 is a byte. */
 struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
-    enum { KEEPS = 1 };
+    enum { KEEPS = 1, TILES = 4 };
     template <int NT> using x = few_x_sixteens<few_Q6_K, NT>;
     /* A row's block from a multiple of 4 on: it begins so many bits later. */
     struct row {
