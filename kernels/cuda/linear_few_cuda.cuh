@@ -323,9 +323,10 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_
         }
         UNROLLED(1)
         for (int t = 0; t < here; t++) {
-            if (warp_index() < FEW_WARPS)
-                few_sums_put<NT>(sums, t % MEET, sum[0]);
-            few_turn<TILES, NT>(sum);
+            UNROLL
+            for (int i = 0; i < TILES; i++)
+                if (t == i && warp_index() < FEW_WARPS)
+                    few_sums_put<NT>(sums, t % MEET, sum[i]);
             if (t % MEET + 1 < MEET && t + 1 < here)
                 continue;
             __syncthreads();
