@@ -43,12 +43,13 @@ struct few_room {
     int x, w;
 };
 
-/* Each step ends a group of copies, into the slot of the weights that it multiplied, and waits until all but the last w - 1 are done:
- * the weights of the next one are. A chunk of x is copied x chunks ahead, by the first step of a chunk where x is kept in
- * registers and by the last one elsewhere: so many groups may be under way when it is needed. */
+/* Each step ends a group of copies, into the slot of the weights that it multiplied. Its next weights are there when all but the
+ * last w - 1 groups of weights are done. A chunk of x is copied x chunks ahead: where it is kept in registers when the chunk
+ * before is in them, as a group of its own, and elsewhere by the last step of a chunk, in the group of that step. So many
+ * groups of weights may be under way when it is needed. */
 template <class R> static __device__ inline int few_x_ahead(int x, int tiles)
 {
-    return R::KEEPS ? x * tiles - 1 : (x - 1) * tiles;
+    return R::KEEPS ? x * tiles : (x - 1) * tiles;
 }
 
 /* As many groups under way as can be, where x is waited for. `visits`: chunks of x of the whole walk, which may all fit. */
@@ -182,7 +183,11 @@ static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_p
 /* Until all groups of copies but the last `left` are done, or more are. */
 static __device__ inline void few_wait(int left)
 {
-    if (left >= 5)
+    if (left >= 7)
+        copies_wait<7>();
+    else if (left == 6)
+        copies_wait<6>();
+    else if (left == 5)
         copies_wait<5>();
     else if (left == 4)
         copies_wait<4>();
@@ -195,7 +200,6 @@ static __device__ inline void few_wait(int left)
     else
         copies_wait<0>();
 }
-static_assert((int)FEW_AHEAD_MAX == 6, "one is waited for, five are not");
 
 /* ---- sums ---- */
 
@@ -286,15 +290,19 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_
     for (int i = 0; i < room.x; i++)
         few_copy_x<R, NT>(j, s, x_slots, room.x);
     UNROLLED(1)
-    for (int i = 0; i < room.w; i++)
+    for (int i = 0, t = 0; i < room.w; i++, t = t + 1 == s.group_max ? 0 : t + 1) {
+        if (R::KEEPS && t == 0)
+            copies_group(); /* as if it were a chunk's first step: of so many groups there is one more */
         few_copy_w<R>(j, s, w_slots, room.w);
-    few_wait(room.w - 1);
+    }
+    const int w_ahead = room.w - 1 + (R::KEEPS ? (room.w - 1) / s.group_max : 0);
+    few_wait(w_ahead);
     __syncwarp();
     UNROLLED(1)
     for (int group = 0; group < s.tiles; group += TILES) {
         const int here = s.tiles - group < TILES ? s.tiles - group : (int)TILES;
-        const int x_ahead = all_x ? (int)FEW_AHEAD_MAX : few_x_ahead<R>(room.x, here);
-        const int last = x_ahead < room.w - 1 ? x_ahead : room.w - 1;
+        const int x_ahead = few_x_ahead<R>(room.x, here) + (R::KEEPS ? room.x - 1 : 0);
+        const int last = all_x || w_ahead < x_ahead ? w_ahead : x_ahead;
         float sum[TILES][NT][4] = {};
         UNROLLED(1)
         for (int c = 0; c < s.chunks; c++) {
@@ -305,6 +313,7 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_
             if (R::KEEPS) {
                 __syncwarp(); /* all have it */
                 few_copy_x<R, NT>(j, s, x_slots, room.x);
+                copies_group();
             }
             UNROLLED(1)
             for (int t = 0; t < here; t++) {
@@ -314,7 +323,7 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_
                 if (!R::KEEPS && t + 1 == here)
                     few_copy_x<R, NT>(j, s, x_slots, room.x);
                 few_copy_w<R>(j, s, w_slots, room.w);
-                few_wait(t + 1 == here ? last : room.w - 1);
+                few_wait(t + 1 == here ? last : w_ahead);
                 __syncwarp();
             }
             UNROLLED(1)
