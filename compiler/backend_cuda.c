@@ -1,8 +1,8 @@
 /* backend_cuda.c - CUDA cards as a back end: the kernels of kernels/cuda/cuda_kernels.def.
  *
- * What threads are to the processor, blocks are here: with few rows they run chains and compute for themselves what prepares
- * these, as threads do. With many rows each step is an item of its own, since a tile of many rows does not fit into a block's
- * memory. */
+ * What threads are to the processor, blocks are here: with few rows they run chains, and with one they compute for themselves
+ * what prepares these, as threads do. With many rows each step is an item of its own, since a tile of many rows does not fit
+ * into a block's memory. */
 #include "compiler/backend.h"
 
 #include "kernels/cuda/cuda_rows.h"

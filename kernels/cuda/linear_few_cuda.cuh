@@ -8,7 +8,8 @@
  *
  * Products of a tile take x from registers, where it is made what instructions want: as BF16 weights keep activations exact,
  * each is three bf16 (act.h, ACT_BF3); other types have it in 8 bits, and blocks of 32, 16 or 256 columns are whole numbers until
- * a scale comes.
+ * a scale comes. What x costs, from L2 and in instructions, is shared by the tiles of a group: so groups are as large as
+ * registers allow.
  *
  * There is one copy of all this for a type and a number of instructions, whatever the sizes: linears of a layer are over in
  * microseconds, and code that is not at hand takes longer than their weights. What these cannot be given is few_plain's. */
