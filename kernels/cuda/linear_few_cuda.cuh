@@ -260,15 +260,12 @@ template <class R, int NT, int TILES>
 static __device__ inline void few_multiply(shared_place slot, const few_x<R, NT> &x, uint32_t skew,
                                            int t, float (*sum)[NT][4])
 {
-    if (!R::EACH) {
-        R::template products<NT>(slot, x, skew, sum[0]);
-        few_turn<TILES, NT>(sum);
-        return;
-    }
     UNROLL
-    for (int i = 0; i < TILES; i++)
-        if (t == i)
+    for (int i = 0; i < (R::EACH ? TILES : 1); i++)
+        if (!R::EACH || t == i)
             R::template products<NT>(slot, x, skew, sum[i]);
+    if (!R::EACH)
+        few_turn<TILES, NT>(sum);
 }
 
 template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_job j)
