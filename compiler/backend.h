@@ -46,9 +46,9 @@ struct backend {
     int64_t tile_rows;
     int tile_cols[2];
     int64_t tile_bytes, tile_bytes_max;
-    /* Columns that cannot be cut, such as those of a head, in calls of 2 to whole_rows rows and of more: a step that has more
-     * begins another item of its chain, so that threads share out what comes before it by fewer. */
-    int64_t whole_rows, whole_cols[2];
+    /* Columns that cannot be cut, such as those of a head, in calls of one row, of 2 to whole_rows and of more: a step that has
+     * more begins another item of its chain, so that threads share out what comes before it by fewer. */
+    int64_t whole_rows, whole_cols[3];
     /* Attention of few rows shares out stretches of positions where a row has fewer units than these, and a context may have
      * so many positions. */
     int64_t split_units, split_positions;

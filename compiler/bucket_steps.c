@@ -70,8 +70,9 @@ static int32_t new_item(bucket *b, bitem it)
 static bool begins_item(const bucket *b, const bitem *it, int64_t whole)
 {
     const backend *be = b->lo->t->be;
-    return b->lo->n_tok > 1 && i64_lcm(it->tile, whole) > it->tile &&
-           whole > be->whole_cols[b->lo->n_tok > be->whole_rows];
+    const int64_t rows = b->lo->n_tok;
+    return i64_lcm(it->tile, whole) > it->tile &&
+           whole > be->whole_cols[rows == 1 ? 0 : rows <= be->whole_rows ? 1 : 2];
 }
 
 /* The item of the step whose rows a quantize step reads, where units of both are these rows and threads share them out: one
