@@ -33,17 +33,16 @@
  * columns, of values positions 2 * t, 2 * t + 1, and 8 more, of each sixteen, and columns from 8 * g on. */
 template <int WIDTH, bool BF16> struct few_tile {
     enum {
-        BLOCKS = WIDTH / 64,           /* of columns */
-        POSITIONS = 32 / BLOCKS,       /* of a tile */
-        EIGHTS = POSITIONS / 8,        /* of positions */
-        SIXTEENS = (EIGHTS + 1) / 2,   /* of which the second eight may be missing */
-        PAIRS = EIGHTS < 2 ? 1 : 2,    /* of positions, in each sixteen, of a lane */
-        LOADS = 8,                     /* of keys, and of values, of a lane */
-        STEP = POSITIONS * FEW_PIECES, /* from a tile of a warp to its next */
-        PARTS = BF16 ? 3 : 2,          /* of a query or weight */
-        CHUNKS = 2 * BLOCKS,           /* of 8 columns of a query, of a lane */
+        BLOCKS = WIDTH / 64,             /* of columns */
+        POSITIONS = BLOCKS < 2 ? 16 : 8, /* of a tile */
+        EIGHTS = POSITIONS / 8,          /* of positions */
+        SIXTEENS = (EIGHTS + 1) / 2,     /* of which the second eight may be missing */
+        PAIRS = EIGHTS < 2 ? 1 : 2,      /* of positions, in each sixteen, of a lane */
+        STEP = POSITIONS * FEW_PIECES,   /* from a tile of a warp to its next */
+        PARTS = BF16 ? 3 : 2,            /* of a query or weight */
+        CHUNKS = 2 * BLOCKS,             /* of 8 columns of a query, of a lane */
+        LOADS = EIGHTS * CHUNKS,         /* of keys, and of values, of a lane */
     };
-    static_assert((int)LOADS == (int)EIGHTS * (int)CHUNKS, "keys of a tile");
     static_assert((int)LOADS == (int)SIXTEENS * (int)PAIRS * 2 * (int)BLOCKS, "values of a tile");
 };
 
