@@ -150,13 +150,13 @@ static __device__ void positions_read(const attend_work &w, page_kind kind, int6
 static __device__ void block_read(const attend_work &w, int64_t begin, int64_t n)
 {
     const kcell *c = w.k->cell;
-    __syncthreads(); /* the block before has been used */
+    block_sync(); /* the block before has been used */
     places_find(w, begin, n);
-    __syncthreads();
+    block_sync();
     positions_read(w, PAGE_KEYS, n, (c->k + 3) / 4 * 4, w.size.k, w.key);
     if (!c->latent)
         positions_read(w, PAGE_VALUES, n, c->v, w.size.v, w.value);
-    __syncthreads();
+    block_sync();
 }
 
 /* ---- its weights ---- */
@@ -239,10 +239,10 @@ static __device__ ONE_COPY void stretch_run(const attend_work &w, int64_t begin,
         block_read(w, at + skip, some - skip);
         for (int64_t query = warp_index(); query < n; query += warp_count())
             weigh(w, query, at + skip, some - skip);
-        __syncthreads();
+        block_sync();
         values_add(w, at + skip, some - skip);
     }
-    __syncthreads();
+    block_sync();
 }
 
 /* exp(x), for x of 0 or less: a factor; x * log2(e) is rounded. 0 for less than floats have. */
@@ -293,7 +293,7 @@ static __device__ void all_begin(const attend_work &w)
         state_begin(w.k, w.first_head + i % w.heads, &w.max_all[i], &w.total_all[i]);
     for (int64_t i = threadIdx.x; i < queries_of(w) * w.size.v; i += block_threads())
         w.sum_all[i] = 0;
-    __syncthreads();
+    block_sync();
 }
 
 static __device__ void stretch_merge(const attend_work &w)
@@ -304,13 +304,13 @@ static __device__ void stretch_merge(const attend_work &w)
         merge_factors f = merge_of(w.max_all[i], w.total_all[i], w.max[i], w.total[i]);
         w.sum_all[col] = merge_sum(f.old_by, f.new_by, w.sum_all[col], w.sum[col]);
     }
-    __syncthreads();
+    block_sync();
     for (int64_t i = threadIdx.x; i < n; i += block_threads()) {
         merge_factors f = merge_of(w.max_all[i], w.total_all[i], w.max[i], w.total[i]);
         w.max_all[i] = f.max;
         w.total_all[i] = f.total;
     }
-    __syncthreads();
+    block_sync();
 }
 
 /* What query i has of a stretch, as the first of two steps leaves it. */
@@ -480,7 +480,7 @@ static __device__ SHAPE_FN void steps_put(const kargs *k, int begin, int n, stre
         if (used)
             *(bytes16 *)(steps + at) = all;
     }
-    __syncthreads();
+    block_sync();
 }
 
 /* n query heads from `begin` on, counted over rows; states lie at multiples of 16 bytes. */
@@ -540,7 +540,7 @@ static __device__ SHAPE_FN void states_merge(const kargs *k, const kthread *t, i
     UNROLLED(1)
     for (int i = (int)begin; i < (int)end; i += most) {
         if (i > (int)begin)
-            __syncthreads(); /* steps of the heads before have been used */
+            block_sync(); /* steps of the heads before have been used */
         heads_merge(k, i, (int)end - i < most ? (int)end - i : most, (merge_step *)t->scratch);
     }
 }
@@ -560,7 +560,7 @@ static __device__ void out_put(const attend_work &w)
 static __device__ void queries_read(const attend_work &w)
 {
     int64_t width = w.k->cell->k, pad = (width + 3) / 4 * 4;
-    __syncthreads(); /* what was there has been used */
+    block_sync(); /* what was there has been used */
     for (int64_t at = threadIdx.x; at < queries_of(w) * pad; at += block_threads()) {
         int64_t i = at / pad, col = at % pad;
         const float *q = row_in(w.k, 0, w.row + i / w.heads) + (w.first_head + i % w.heads) * width;

@@ -404,7 +404,7 @@ static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, int stretch
         few_piece_walk<WIDTH, BF16>(w, first, end,
                                     m.pieces + p * w.heads * (int)few_piece_floats(WIDTH));
     }
-    __syncthreads();
+    block_sync();
 }
 
 /* What a stretch has of a lane's column. */
@@ -562,7 +562,7 @@ static __device__ SHAPE_FN void few_unit_run(const few_attend &w, int begin, int
                 few_state_merge(w, first, (stretch + 1) * w.len > w.pos, j, s, m);
         }
         first = false;
-        __syncthreads(); /* pieces have been read */
+        block_sync(); /* pieces have been read */
     }
 }
 

@@ -366,20 +366,20 @@ template <int WIDTH, int PARTS> static __device__ bool strips_run(const flash_wo
     const bool there = strip * FLASH_STRIP < w.rows * w.heads;
     flash_place held[KEYS / WARP];
     float out[WIDTH / 8][4] = {};
-    __syncthreads(); /* what was there has been read */
+    block_sync(); /* what was there has been read */
     for (int t = begin; t <= begin + 1; t++) {
         places_of<KEYS>(w, t, held);
         places_put<KEYS>(w, t, held);
     }
     if (there)
         strip_read<WIDTH, PARTS>(w, strip);
-    __syncthreads();
+    block_sync();
     flash_strip s = strip_begin(w, strip);
     tile_copy<WIDTH, KEYS>(w, begin);
     copies_group();
     for (int t = begin; t <= end; t++) {
         copies_wait<0>();
-        __syncthreads(); /* tile t is there, tile t - 1 has been read by all */
+        block_sync(); /* tile t is there, tile t - 1 has been read by all */
         if (t < end)
             tile_copy<WIDTH, KEYS>(w, t + 1);
         copies_group();
@@ -402,7 +402,7 @@ template <int WIDTH, int PARTS> static __device__ ONE_COPY bool flash_run(const 
     bool finite = true;
     for (int first = 0; first * FLASH_STRIP < w.rows * w.heads; first += warp_count())
         finite = strips_run<WIDTH, PARTS>(w, first) && finite;
-    return __syncthreads_and(finite);
+    return block_max(finite ? 0.0f : 1.0f) == 0.0f;
 }
 
 /* Scratch: queries, tiles, places, factors. */
@@ -447,7 +447,7 @@ static __device__ void rows_plain(const flash_work &f, void *scratch)
         w.rows = rows_alike(w.k, w.row, least(w.row + w.size.rows, f.row + f.rows));
         w.seq = kbatch_at(w.k->batch, KBATCH_SEQ)[w.row];
         w.pos = kbatch_at(w.k->batch, KBATCH_POS) + w.row;
-        __syncthreads();
+        block_sync();
         rows_run(w, 0);
     }
 }

@@ -26,23 +26,30 @@ static __device__ inline void barrier_arrive_copied(uint64_t *b)
     asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_at(b)) : "memory");
 }
 
+#define BARRIER_ASK(word)                                                                          \
+    asm volatile("{\n.reg .pred p;\nmbarrier." word ".parity.shared.b64 p, [%1], %2;\n"            \
+                 "selp.u32 %0, 1, 0, p;\n}"                                                        \
+                 : "=r"(passed)                                                                    \
+                 : "r"(shared_at(b)), "r"(parity)                                                  \
+                 : "memory")
+
 static __device__ inline bool barrier_passed(uint64_t *b, uint32_t parity)
 {
     uint32_t passed;
-#if __CUDA_ARCH__ >= 900
-    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
-                 "selp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(passed)
-                 : "r"(shared_at(b)), "r"(parity)
-                 : "memory");
-#else
-    asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
-                 "selp.u32 %0, 1, 0, p;\n}"
-                 : "=r"(passed)
-                 : "r"(shared_at(b)), "r"(parity)
-                 : "memory");
-#endif
+    BARRIER_ASK("test_wait");
     return passed != 0;
+}
+
+static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
+{
+    uint32_t passed;
+    do {
+#if __CUDA_ARCH__ >= 900
+        BARRIER_ASK("try_wait");
+#else
+        BARRIER_ASK("test_wait");
+#endif
+    } while (!passed);
 }
 #else
 /* How many it is for, how many are missing, and the parity of the time that it is waiting in. */
@@ -67,16 +74,16 @@ static inline bool barrier_passed(uint64_t *b, uint32_t parity)
     __nanosleep(0); /* others run */
     return (*b & 1) != parity;
 }
-#endif
 
-static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
+static inline void barrier_wait(uint64_t *b, uint32_t parity)
 {
     while (!barrier_passed(b, parity))
         ;
 }
+#endif
 
-/* By those who made barriers, before others meet them: copies are to see them too. */
-static __device__ inline void barriers_made(void)
+/* Copies from here on come after what was stored before, barriers too. */
+static __device__ inline void copies_after_stores(void)
 {
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -95,15 +102,23 @@ static __device__ inline void used_before(float x)
 
 /* ---- copies that a barrier counts ----
  *
- * By a warp, to shared memory: all lanes call. Cards from sm_90 on copy all bytes at one lane's word, which also says how many
- * bytes the barrier has to wait for; on others each lane copies 16 bytes at a time. The barrier is made for COPY_ARRIVALS. */
+ * To shared memory, by some lanes of a warp, all of which call. Cards from sm_90 on copy all bytes at one lane's word, which also
+ * says how many the barrier has to wait for; on others each lane copies 16 bytes at a time. The barrier is made for
+ * copy_arrivals. */
+struct copiers {
+    int index, count;
+};
+
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
-enum { COPY_ARRIVALS = 1 };
+static __device__ inline int copy_arrivals(int)
+{
+    return 1;
+}
 
 /* So many bytes will come. */
-static __device__ inline void copy_expect(uint64_t *b, int bytes)
+static __device__ inline void copy_expect(uint64_t *b, int bytes, copiers by)
 {
-    if (lane_index() == 0)
+    if (by.index == 0)
         asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.expect_tx.shared.b64 t, [%0], %1;\n}" ::"r"(
                          shared_at(b)),
                      "r"(bytes)
@@ -111,9 +126,10 @@ static __device__ inline void copy_expect(uint64_t *b, int bytes)
 }
 
 /* Some of them, a multiple of 16. */
-static __device__ inline void copy_bytes(uint64_t *b, shared_place to, const char *from, int bytes)
+static __device__ inline void copy_bytes(uint64_t *b, shared_place to, const char *from, int bytes,
+                                         copiers by)
 {
-    if (lane_index() == 0)
+    if (by.index == 0)
         asm volatile(
             "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], "
             "%2, [%3];" ::"r"(to),
@@ -126,15 +142,19 @@ static __device__ inline void copy_end(uint64_t *)
 {
 }
 #else
-enum { COPY_ARRIVALS = WARP };
+static __device__ inline int copy_arrivals(int lanes)
+{
+    return lanes;
+}
 
-static __device__ inline void copy_expect(uint64_t *, int)
+static __device__ inline void copy_expect(uint64_t *, int, copiers)
 {
 }
 
-static __device__ inline void copy_bytes(uint64_t *, shared_place to, const char *from, int bytes)
+static __device__ inline void copy_bytes(uint64_t *, shared_place to, const char *from, int bytes,
+                                         copiers by)
 {
-    for (int i = lane_index() * 16; i < bytes; i += WARP * 16)
+    for (int i = by.index * 16; i < bytes; i += by.count * 16)
         copy_16(to + i, from + i);
 }
 

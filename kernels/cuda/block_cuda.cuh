@@ -67,15 +67,21 @@ static __device__ inline int warp_index(void)
     return (int)(threadIdx.x / WARP);
 }
 
-/* Threads of the block. A number that the compiler knows in images made for a plan, whose loops so have known ends. */
+/* Threads of the block that compute: all but the last warp of weft_phases, which copies (phase.cu). A number that the compiler
+ * knows in images made for a plan, whose loops so have known ends. */
 static __device__ inline int block_threads(void)
 {
-#if defined(__CUDACC__) && defined(WEFT_SHAPES)
+#ifndef __CUDACC__
+    return simt_computing();
+#elif defined(WEFT_SHAPES)
     return CUDA_BLOCK;
 #else
-    return (int)blockDim.x;
+    return blockDim.x == CUDA_PHASES_BLOCK ? CUDA_BLOCK : (int)blockDim.x;
 #endif
 }
+
+/* All threads that compute have come here. */
+#define block_sync() __barrier_sync_count(0, (unsigned)block_threads())
 
 static __device__ inline int warp_count(void)
 {
@@ -128,7 +134,7 @@ static __device__ inline double block_sum(double x, int set)
     x = warp_sum(x);
     if (lane_index() == 0)
         m->sum[set][warp_index()] = x;
-    __syncthreads();
+    block_sync();
     return words_sum(m->sum[set]);
 }
 
@@ -136,10 +142,10 @@ static __device__ inline float block_max(float x)
 {
     block_words *m = block_memory();
     x = warp_max(x);
-    __syncthreads();
+    block_sync();
     if (lane_index() == 0)
         m->max[warp_index()] = x;
-    __syncthreads();
+    block_sync();
     x = m->max[0];
     for (int i = 1; i < warp_count(); i++)
         x = m->max[i] > x ? m->max[i] : x;
@@ -177,7 +183,7 @@ static __device__ inline float team_max(const team &t, float x)
 static __device__ inline void team_wait(const team &t)
 {
     if (t.block)
-        __syncthreads();
+        block_sync();
     else
         __syncwarp();
 }

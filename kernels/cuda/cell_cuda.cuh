@@ -310,7 +310,7 @@ static __device__ void values_quantise(const page_part &to, char *block, const f
     int64_t padded = page_pad(to.block_tok, PAGE_TOK_PAD), tokens = halves ? padded / 2 : padded;
     for (int64_t i = threadIdx.x; i < to.codes / 2; i += block_threads())
         step[i] = 0;
-    __syncthreads();
+    block_sync();
     for (int64_t at = threadIdx.x; at < tokens * groups; at += block_threads()) {
         int64_t i = at / groups, g = at % groups, t = halves ? i / 4 * 8 + i % 4 : i, t4 = t + 4;
         group_scale s = value_scale(from, t, g), s4 = halves ? value_scale(from, t4, g) : s;

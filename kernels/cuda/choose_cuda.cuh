@@ -110,28 +110,28 @@ static __device__ inline word word_max(word a, word b)
 /* The largest, or the sum, of one word of each thread. */
 static __device__ word block_words_max(chooser &c, word x)
 {
-    __syncthreads();
+    block_sync();
     if (threadIdx.x == 0)
         c.m->found[0] = 0;
     for (int step = WARP / 2; step > 0; step /= 2)
         x = word_max(x, __shfl_xor_sync(ALL_LANES, x, step));
-    __syncthreads();
+    block_sync();
     if (lane_index() == 0)
         atomicMax(&c.m->found[0], x);
-    __syncthreads();
+    block_sync();
     return c.m->found[0];
 }
 
 static __device__ word block_words_sum(chooser &c, word x)
 {
-    __syncthreads();
+    block_sync();
     if (threadIdx.x == 0)
         c.m->found[0] = 0;
     x = warp_sum(x);
-    __syncthreads();
+    block_sync();
     if (lane_index() == 0)
         atomicAdd(&c.m->found[0], x);
-    __syncthreads();
+    block_sync();
     return c.m->found[0];
 }
 
@@ -206,7 +206,7 @@ static __device__ int digit_find(chooser &c, word *left)
             m->found[2] = at;
         }
     }
-    __syncthreads();
+    block_sync();
     *left = m->found[2];
     return (int)m->found[1];
 }
@@ -220,12 +220,12 @@ template <bool WEIGHTS> static __device__ word key_search(chooser &c, word targe
     word known = 0, mask = 0;
     for (int d = 0; d < 5; d++) {
         const int shift = shifts[d];
-        __syncthreads();
+        block_sync();
         for (int i = (int)threadIdx.x; i < DIGITS; i += block_threads()) {
             m->histogram[i] = 0;
             m->count[i] = 0;
         }
-        __syncthreads();
+        block_sync();
         each_key(c, [&](word key) {
             if ((key & mask) != known)
                 return;
@@ -233,7 +233,7 @@ template <bool WEIGHTS> static __device__ word key_search(chooser &c, word targe
             atomicAdd(&m->histogram[digit], WEIGHTS ? weight_of(c, key) : (word)1);
             atomicAdd(&m->count[digit], 1u);
         });
-        __syncthreads();
+        block_sync();
         int digit = digit_find(c, &target);
         known |= (word)digit << shift;
         mask |= (word)(d == 2 ? DIGITS / 2 - 1 : DIGITS - 1) << shift;
@@ -262,7 +262,7 @@ static __device__ void list_sort(chooser &c)
         key[i] = 0;
     for (int run = 2; run <= size; run *= 2)
         for (int step = run / 2; step > 0; step /= 2) {
-            __syncthreads();
+            block_sync();
             for (int i = (int)threadIdx.x; i < size; i += block_threads()) {
                 const int other = i ^ step;
                 const bool down = (i & run) == 0;
@@ -273,25 +273,25 @@ static __device__ void list_sort(chooser &c)
                 }
             }
         }
-    __syncthreads();
+    block_sync();
 }
 
 /* Candidates to the list, if there are no more than it holds; `low` becomes the last of them. */
 static __device__ bool list_make(chooser &c)
 {
     choose_memory *m = c.m;
-    __syncthreads();
+    block_sync();
     if (threadIdx.x == 0)
         m->n = 0;
-    __syncthreads();
+    block_sync();
     each_key(c, [&](word key) {
         int at = atomicAdd(&m->n, 1);
         if (at < LIST_MAX)
             m->key[at] = key;
     });
-    __syncthreads();
+    block_sync();
     const int n = m->n;
-    __syncthreads();
+    block_sync();
     if (n > LIST_MAX)
         return false;
     c.n_list = n;
@@ -303,10 +303,10 @@ static __device__ bool list_make(chooser &c)
 static __device__ word list_weigh(chooser &c)
 {
     choose_memory *m = c.m;
-    __syncthreads();
+    block_sync();
     for (int i = (int)threadIdx.x; i < c.n_list; i += block_threads())
         m->sum[i] = weight_of(c, m->key[i]);
-    __syncthreads();
+    block_sync();
     if (warp_index() == 0) {
         const int lane = lane_index(), run = (c.n_list + WARP - 1) / WARP;
         const int first = lane * run, end = first + run < c.n_list ? first + run : c.n_list;
@@ -322,7 +322,7 @@ static __device__ word list_weigh(chooser &c)
         for (int i = first; i < end; i++)
             m->sum[i] = before += m->sum[i];
     }
-    __syncthreads();
+    block_sync();
     return m->sum[c.n_list - 1];
 }
 
@@ -352,7 +352,7 @@ static __device__ void keep_top_k(chooser &c, int32_t k)
     const bool was_dense = c.dense;
     c.dense = false;
     if (c.n_list < 0 && was_dense && k <= LIST_MAX && k <= block_threads()) {
-        __syncthreads();
+        block_sync();
         c.m->key[threadIdx.x] = c.mine;
         c.n_list = (int32_t)block_threads();
         list_sort(c);

@@ -195,9 +195,9 @@ static __device__ void tile_dots(const dot_weights &j, const many_rows &r, int64
     const int at_x = (int)threadIdx.x / (TILE_W / TILE_EACH) * TILE_EACH;
     float sum[TILE_EACH][TILE_EACH] = {};
     for (int64_t c = 0; c < j.n; c += TILE_K) {
-        __syncthreads(); /* what was there has been read */
+        block_sync(); /* what was there has been read */
         tile_load(j, r, row, first, c, ws, xs);
-        __syncthreads();
+        block_sync();
         for (int k = 0; k < TILE_K; k++) {
             bytes16 w = *(const bytes16 *)(ws + k * TILE_PITCH + at_w);
             bytes16 x = *(const bytes16 *)(xs + k * TILE_PITCH + at_x);

@@ -61,13 +61,13 @@ static __device__ ONE_COPY void k_experts_cuda(const kargs *k, const kthread *, 
 static __device__ void choices_sort(const int32_t *ids, int64_t first, int64_t n, int64_t experts,
                                     int32_t *list, int32_t *start, int32_t *next)
 {
-    __syncthreads();
+    block_sync();
     for (int64_t e = threadIdx.x; e < experts; e += block_threads())
         next[e] = 0;
-    __syncthreads();
+    block_sync();
     for (int64_t i = threadIdx.x; i < n; i += block_threads())
         atomicAdd(&next[ids[first + i]], 1);
-    __syncthreads();
+    block_sync();
     if (threadIdx.x == 0) {
         int32_t sum = 0;
         for (int64_t e = 0; e < experts; e++) {
@@ -77,10 +77,10 @@ static __device__ void choices_sort(const int32_t *ids, int64_t first, int64_t n
         }
         start[experts] = sum;
     }
-    __syncthreads();
+    block_sync();
     for (int64_t i = threadIdx.x; i < n; i += block_threads())
         list[atomicAdd(&next[ids[first + i]], 1)] = (int32_t)(first + i);
-    __syncthreads();
+    block_sync();
 }
 
 static __device__ ONE_COPY void k_experts_many_cuda(const kargs *k, const kthread *t, int64_t begin,

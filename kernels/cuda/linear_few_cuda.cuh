@@ -336,9 +336,9 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_
                     few_sums_put<NT>(sums, t % MEET, sum[i]);
             if (t % MEET + 1 < MEET && t + 1 < here)
                 continue;
-            __syncthreads();
+            block_sync();
             few_sums_out<NT>(j, sums, group + t / MEET * MEET, t % MEET + 1);
-            __syncthreads(); /* sums have been read */
+            block_sync(); /* sums have been read */
         }
     }
     copies_wait<0>();
@@ -363,10 +363,10 @@ template <class R> static __device__ FEW_COPY void few_plain(const few_job j)
         if (ROWS == 1) {
             const void *from = r.x[0];
             const int64_t b = act_block(act);
-            __syncthreads(); /* the row before has been used */
+            block_sync(); /* the row before has been used */
             for (int64_t i = threadIdx.x; i < j.n; i += block_threads())
                 x[i] = act_d_of(act, from, j.n)[i / b] * (float)act_q(from)[i];
-            __syncthreads();
+            block_sync();
             r.x[0] = x;
         }
         few_dots<typename R::weight, ROWS, ROWS == 1>(w, r);

@@ -343,7 +343,7 @@ static __device__ void walk(const mma_job &j, char *scratch, int strip, float (*
     const int thread = (int)threadIdx.x, threads = block_threads();
     const mma_copiers c = {copier_of(j.x, j.x_pitch, j.row, j.row_end, j.parts, thread, threads),
                            copier_of(j.w, j.w_pitch, j.col, j.col_end, 1, thread, threads)};
-    __syncthreads(); /* what was there has been read */
+    block_sync(); /* what was there has been read */
     for (int64_t i = 0; i < AHEAD; i++) {
         if (i < stages)
             fill_stage<W>(j, c, scratch, i);
@@ -355,7 +355,7 @@ static __device__ void walk(const mma_job &j, char *scratch, int strip, float (*
         copies_group();
         copies_wait<AHEAD>();
         stage_done();
-        __syncthreads(); /* stage i is there; stage i - 2 has been read by all, and is filled next */
+        block_sync(); /* stage i is there; stage i - 2 has been read by all, and is filled next */
         char *stage = stage_at(scratch, i);
         if (strip < STRIPS) {
             add_products(sum, stage, stage + MMA_ROWS * MMA_LINE, strip, (int)(j.row_end - j.row),

@@ -152,38 +152,62 @@ struct run_Q6_K {
 
 /* ---- rows ---- */
 
-static __device__ inline void row_put(const dot_weights &j, float *out, int64_t row, float sum)
+/* What is multiplied with one row of x: rows that follow on each other. */
+struct stream_rows {
+    float *out;
+    const float *bias; /* or NULL */
+    int rows, cols;
+    cuda_cut cut;
+};
+
+static __device__ inline void row_put(const stream_rows &j, int row, float sum)
 {
-    if (row < j.row_end)
-        out[row] = j.bias ? sum + j.bias[row] : sum;
+    if (row < j.rows)
+        j.out[row] = j.bias ? sum + j.bias[row] : sum;
 }
 
-/* The warp's rows of its block's next segment. */
-template <class R>
-static __device__ inline void stream_runs(const dot_weights &j, const cuda_cut &cut, ring_block *r,
-                                          float *out)
+/* The sum over some lanes that follow on each other, a power of two of them. */
+static __device__ inline float lanes_sum(float x, int lanes)
 {
-    const int row_bits = __ffs(cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
+    UNROLL
+    for (int by = WARP / 2; by > 0; by /= 2)
+        if (by < lanes)
+            x += __shfl_xor_sync(ALL_LANES, x, by);
+    return x;
+}
+
+/* The warp's rows of its block's next segment. A warp has two groups of them at a time, whose sums do not wait for each other. */
+template <class R> static __device__ inline void stream_runs(const stream_rows &j, ring_block *r)
+{
+    const int row_bits = __ffs(j.cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
     const int in_row = lane_index() & (lanes - 1), step = warp_count() << row_bits;
     const shared_place x = shared_at(r->x), slots = ring_slots(r, warp_index());
-    ring_warp w = r->warp[warp_index()];
-    w.taken++;
+    ring_place p = r->place[warp_index()];
     UNROLLED(1)
-    for (int row = (int)j.row + warp_index() * cut.rows; row < (int)j.row_end; row += step) {
-        float sum = 0;
+    for (int row = warp_index() << row_bits; row < j.rows; row += 2 * step) {
+        float sum[2] = {};
         UNROLLED(1)
-        for (int i = 0; i < cut.chunks; i++) {
-            const shared_place at = ring_chunk(r, w, slots);
-            sum += R::dot(at + lane_index() * R::BYTES, x, i * lanes + in_row);
-            ring_used(r, w, slots, sum);
+        for (int at = row; at < j.rows && at <= row + step; at += step) {
+            float all = 0;
+            UNROLLED(1)
+            for (int i = 0; i < j.cut.chunks; i++) {
+                const shared_place chunk = ring_chunk(r, p, slots);
+                all += R::dot(chunk + lane_index() * R::BYTES, x, i * lanes + in_row);
+                ring_used(r, p, all);
+            }
+            sum[1] = at == row ? sum[1] : all;
+            sum[0] = at == row ? all : sum[0];
         }
-        UNROLLED(1)
-        for (int by = lanes / 2; by > 0; by /= 2)
-            sum += __shfl_xor_sync(ALL_LANES, sum, by);
-        if (in_row == 0)
-            row_put(j, out, row + (lane_index() >> (5 - row_bits)), sum);
+        UNROLL
+        for (int i = 0; i < 2; i++)
+            sum[i] = lanes_sum(sum[i], lanes);
+        if (in_row == 0) {
+            const int first = row + (lane_index() >> (5 - row_bits));
+            row_put(j, first, sum[0]);
+            row_put(j, first + step, sum[1]);
+        }
     }
-    ring_save(r, w, warp_index());
+    ring_save(r, p);
 }
 
 template <bool F16> static __device__ inline float half_low(uint32_t w)
@@ -209,38 +233,36 @@ static __device__ inline void eight_halves(const bytes16 &w, const bytes16 &low,
     }
 }
 
-/* Two rows of 16-bit numbers. */
-template <bool F16>
-static __device__ inline void stream_halves(const dot_weights &j, const cuda_cut &cut,
-                                            ring_block *r, float *out)
+/* Two rows of 16-bit numbers. Of their sums a lane of the upper half has the second one's. */
+template <bool F16> static __device__ inline void stream_halves(const stream_rows &j, ring_block *r)
 {
-    const int lane = lane_index(), bytes = (int)cut.bytes;
+    const int lane = lane_index(), bytes = (int)j.cut.bytes;
     const shared_place x = shared_at(r->x), slots = ring_slots(r, warp_index());
-    const int high = (int)(j.n / 8) * 16; /* from the first half of x to the second */
-    ring_warp w = r->warp[warp_index()];
-    w.taken++;
+    const int high = j.cols / 8 * 16; /* from the first half of x to the second */
+    ring_place p = r->place[warp_index()];
     UNROLLED(1)
-    for (int row = (int)j.row + warp_index() * 2; row < (int)j.row_end; row += warp_count() * 2) {
+    for (int row = warp_index() * 2; row < j.rows; row += warp_count() * 2) {
         float sum[2][2] = {};
         UNROLLED(1)
-        for (int i = 0; i < cut.chunks; i++) {
-            const shared_place at = ring_chunk(r, w, slots), xs = x + i * bytes;
+        for (int i = 0; i < j.cut.chunks; i++) {
+            const shared_place at = ring_chunk(r, p, slots), xs = x + i * bytes;
             UNROLLED(4)
             for (int c = lane * 16; c < bytes; c += WARP * 16) {
                 const bytes16 x0 = shared_16(xs + c), x1 = shared_16(xs + high + c);
                 eight_halves<F16>(shared_16(at + c), x0, x1, sum[0]);
                 eight_halves<F16>(shared_16(at + bytes + c), x0, x1, sum[1]);
             }
-            ring_used(r, w, slots, sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1]);
+            ring_used(r, p, sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1]);
         }
-        UNROLL
-        for (int i = 0; i < 2; i++) {
-            float all = warp_sum(sum[i][0] + sum[i][1]);
-            if (lane == 0)
-                row_put(j, out, row + i, all);
-        }
+        const float first = sum[0][0] + sum[0][1], second = sum[1][0] + sum[1][1];
+        const bool upper = lane >= WARP / 2;
+        float all = upper ? second : first;
+        all += __shfl_xor_sync(ALL_LANES, upper ? first : second, WARP / 2);
+        all = lanes_sum(all, WARP / 2);
+        if (lane % (WARP / 2) == 0)
+            row_put(j, row + upper, all);
     }
-    ring_save(r, w, warp_index());
+    ring_save(r, p);
 }
 
 /* ---- x ---- */
@@ -290,41 +312,37 @@ struct plain_job {
     kact act;
 };
 
-/* Rows of weights of any kind times a row that is rounded to 8 bits, element by element. */
-static __device__ void plain_blocks(const plain_job &p, int64_t x_row)
+/* Rows of weights of any kind times a row of floats, or one that is rounded to 8 bits, element by element. */
+static __device__ void plain_row(const plain_job &p, const char *x, float *out)
 {
     const dot_weights &j = p.j;
-    const char *row = p.x + x_row * p.x_pitch;
-    const float *d = act_d(row, j.n);
-    const int8_t *q = act_q(row);
+    const float *d = act_d(x, j.n);
+    const int8_t *q = act_q(x);
     const int64_t b = act_block(p.act);
+    UNROLLED(1)
     for (int64_t r = j.row + warp_index(); r < j.row_end; r += warp_count()) {
         float sum = 0;
+        UNROLLED(1)
         for (int64_t c = lane_index() * EIGHT; c < j.n; c += WARP * EIGHT) {
             eight_floats w =
                 eight_as<weight_any>(j.type, j.w + r * j.pitch, (uint32_t)c, (uint32_t)j.n);
-            for (int i = 0; i < EIGHT; i++)
-                sum = mad(w.w[i], d[(c + i) / b] * (float)q[c + i], sum);
+            for (int i = 0; i < EIGHT && c + i < j.n; i++)
+                sum = mad(w.w[i],
+                          p.act == ACT_F32 ? ((const float *)x)[c + i]
+                                           : d[(c + i) / b] * (float)q[c + i],
+                          sum);
         }
         sum = warp_sum(sum);
         if (lane_index() == 0)
-            row_put(j, (float *)(p.out + x_row * p.out_pitch), r, sum);
+            out[r] = j.bias ? sum + j.bias[r] : sum;
     }
 }
 
 static __device__ APART void plain_rows(plain_job p)
 {
-    for (int64_t row = 0; row < p.rows && p.act != ACT_F32; row++)
-        plain_blocks(p, row);
-    for (int64_t row = 0; row < p.rows && p.act == ACT_F32; row += FEW_X) {
-        few_rows r;
-        r.n = (int)least(p.rows - row, FEW_X);
-        for (int i = 0; i < r.n; i++) {
-            r.x[i] = (const float *)(p.x + (row + i) * p.x_pitch);
-            r.out[i] = (float *)(p.out + (row + i) * p.out_pitch);
-        }
-        few_dots_any(p.j, r);
-    }
+    UNROLLED(1)
+    for (int64_t row = 0; row < p.rows; row++)
+        plain_row(p, p.x + row * p.x_pitch, (float *)(p.out + row * p.out_pitch));
 }
 
 static __device__ inline void plain_part(const kargs *k, const dot_weights &j, kact act,
@@ -337,62 +355,109 @@ static __device__ inline void plain_part(const kargs *k, const dot_weights &j, k
 
 /* ---- the kernels ---- */
 
-/* What the ring brings, if it is these rows; then x is there too, for all threads. Else NULL. */
-static __device__ inline const ring_segment *stream_begin(const kargs *k, const dot_weights &j,
-                                                          kact act)
+/* x where warps read it, for all threads. */
+static __device__ inline void stream_x(const char *x, kact act, int n)
 {
     ring_block *r = block_ring();
-    const char *w = (const char *)j.w + j.row * j.pitch, *x = (const char *)row_in(k, 0, 0);
-    const ring_segment *s = ring_takes(r, w, (int)(j.row_end - j.row));
-    if (k->size.linear.rows != 1 || !s)
-        return NULL;
-    if (r->x_of != x) { /* the same for all threads: it is written where all have read it */
-        if (act == ACT_F32)
-            x_to_halves(x, (int)j.n, r->x);
-        else
-            x_to_blocks(x, act, (int)j.n, r->x);
-        __syncthreads();
-        if (threadIdx.x == 0)
-            r->x_of = x;
+    if (r->x_of == x) /* the same for all threads: it is written where all have read it */
+        return;
+    if (act == ACT_F32)
+        x_to_halves(x, n, r->x);
+    else
+        x_to_blocks(x, act, n, r->x);
+    block_sync();
+    if (threadIdx.x == 0)
+        r->x_of = x;
+}
+
+struct linear_of_BF16 {
+    enum { ACT = ACT_F32 };
+    static __device__ inline void run(const stream_rows &j, ring_block *r)
+    {
+        stream_halves<false>(j, r);
     }
-    return s;
+};
+
+struct linear_of_F16 {
+    enum { ACT = ACT_F32 };
+    static __device__ inline void run(const stream_rows &j, ring_block *r)
+    {
+        stream_halves<true>(j, r);
+    }
+};
+
+template <class R> struct linear_of_runs {
+    enum { ACT = R::ACT };
+    static __device__ inline void run(const stream_rows &j, ring_block *r)
+    {
+        stream_runs<R>(j, r);
+    }
+};
+
+/* A segment times x: its first row gives out[segment.row]. */
+template <class L>
+static __device__ inline void stream_segment(const ring_segment &g, const void *x, void *out,
+                                             const void *bias, int n)
+{
+    stream_x((const char *)x, (kact)L::ACT, n);
+    L::run(stream_rows{(float *)out + g.row, bias ? (const float *)bias + g.row : NULL, g.rows, n,
+                       g.cut},
+           block_ring());
 }
 
-template <class R>
-static __device__ inline void linear_runs(const kargs *k, int64_t begin, int64_t end)
+template <class L>
+static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64_t end)
 {
     const kpart part = kpart_of(k, k->size.linear.out, begin, end);
     const dot_weights j = linear_weights(k, part);
-    const ring_segment *s = stream_begin(k, j, (kact)R::ACT);
-    if (s)
-        stream_runs<R>(j, s->cut, block_ring(), row_out(k, 0, 0));
+#ifdef WEFT_SHAPES
+    const ring_segment *g = NULL; /* linear_listed has seen it */
+#else
+    const ring_segment *g =
+        ring_find(block_ring(), (const char *)j.w + j.row * j.pitch, (int)(j.row_end - j.row));
+#endif
+    if (g && k->size.linear.rows == 1)
+        stream_segment<L>(*g, row_in(k, 0, 0), row_out(k, 0, 0), j.bias, (int)j.n);
     else
-        plain_part(k, j, (kact)R::ACT, part);
+        plain_part(k, j, (kact)L::ACT, part);
 }
 
-template <bool F16>
-static __device__ inline void linear_halves(const kargs *k, int64_t begin, int64_t end)
-{
-    const kpart part = kpart_of(k, k->size.linear.out, begin, end);
-    const dot_weights j = linear_weights(k, part);
-    const ring_segment *s = stream_begin(k, j, ACT_F32);
-    if (s)
-        stream_halves<F16>(j, s->cut, block_ring(), row_out(k, 0, 0));
-    else
-        plain_part(k, j, ACT_F32, part);
-}
-
-#define LINEAR_STREAM(type, call)                                                                  \
+#define LINEAR_STREAM(type, of)                                                                    \
     static __device__ ONE_COPY void k_linear_##type##_stream_cuda(const kargs *k, const kthread *, \
                                                                   int64_t begin, int64_t end)      \
     {                                                                                              \
-        call(k, begin, end);                                                                       \
+        linear_stream<of>(k, begin, end);                                                          \
     }
-LINEAR_STREAM(BF16, linear_halves<false>)
-LINEAR_STREAM(F16, linear_halves<true>)
-LINEAR_STREAM(Q8_0, linear_runs<run_Q8_0>)
-LINEAR_STREAM(Q4_K, linear_runs<run_Q4_K>)
-LINEAR_STREAM(Q6_K, linear_runs<run_Q6_K>)
+LINEAR_STREAM(BF16, linear_of_BF16)
+LINEAR_STREAM(F16, linear_of_F16)
+LINEAR_STREAM(Q8_0, linear_of_runs<run_Q8_0>)
+LINEAR_STREAM(Q4_K, linear_of_runs<run_Q4_K>)
+LINEAR_STREAM(Q6_K, linear_of_runs<run_Q6_K>)
 #undef LINEAR_STREAM
+
+#ifdef WEFT_SHAPES
+/* With what phase.cu has listed for a step, where the ring brings its weights: the short way there. Else false. */
+template <class L> static __device__ inline bool linear_listed(const cuda_step *s)
+{
+    const ring_block *r = block_ring();
+    if (s->segment < 0)
+        return false;
+    stream_segment<L>(r->list[r->phase % PACKS].of[s->segment], s->in[0], s->out[0], s->in[2],
+                      s->linear_in);
+    return true;
+}
+
+#define LINEAR_LISTED(type, of)                                                                    \
+    static __device__ SHAPE_FN bool k_linear_##type##_stream_cuda_listed(const cuda_step *s)       \
+    {                                                                                              \
+        return linear_listed<of>(s);                                                               \
+    }
+LINEAR_LISTED(BF16, linear_of_BF16)
+LINEAR_LISTED(F16, linear_of_F16)
+LINEAR_LISTED(Q8_0, linear_of_runs<run_Q8_0>)
+LINEAR_LISTED(Q4_K, linear_of_runs<run_Q4_K>)
+LINEAR_LISTED(Q6_K, linear_of_runs<run_Q6_K>)
+#undef LINEAR_LISTED
+#endif
 
 #endif

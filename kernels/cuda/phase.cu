@@ -21,6 +21,12 @@
 
 enum { TILE_ELEM_BYTES = 4 };
 
+/* What was copied of the batch, and is to be read there. */
+struct batch_copy {
+    uintptr_t from;
+    uint64_t bytes;
+};
+
 /* A block of a launch. */
 struct member {
     const cuda_run *r;
@@ -29,6 +35,7 @@ struct member {
     char *block;      /* its memory */
     uint64_t *ns;
     kargs *own; /* of the step at hand, for all threads of the block */
+    batch_copy batch;
 };
 
 /* ---- what only a card has ---- */
@@ -98,23 +105,32 @@ static __device__ void words_copy(void *to, const void *from, int bytes)
 
 /* Of the launch's packs number n is copied by a warp, and there when waited for. They take turns. */
 struct pack_ring {
-    cuda_pack *at; /* [PACKS] */
-    uint64_t *full;
+    cuda_pack *at;  /* [PACKS] */
+    uint64_t *full; /* barriers: it has come, */
+    uint64_t *used; /* and nobody needs it any more */
 };
 static_assert(sizeof(cuda_pack) % 16 == 0, "pieces of 16 bytes");
 
 static __device__ inline void pack_copy(const cuda_run &r, const pack_ring &p, int32_t n)
 {
     uint64_t *full = &p.full[n % PACKS];
-    copy_expect(full, (int)sizeof(cuda_pack));
+    copies_after_stores(); /* operands were found in it */
+    const copiers by = {lane_index(), WARP};
+    copy_expect(full, (int)sizeof(cuda_pack), by);
     copy_bytes(full, shared_at(&p.at[n % PACKS]), (const char *)&r.pack[r.first + n],
-               (int)sizeof(cuda_pack));
+               (int)sizeof(cuda_pack), by);
     copy_end(full);
 }
 
-static __device__ inline const cuda_pack *pack_wait(const pack_ring &p, int32_t n)
+/* Which time it is that phase n has its place among packs. */
+static __device__ inline uint32_t pack_parity(int32_t n)
 {
-    barrier_wait(&p.full[n % PACKS], (uint32_t)(n / PACKS) & 1);
+    return (uint32_t)(n / PACKS) & 1;
+}
+
+static __device__ inline cuda_pack *pack_wait(const pack_ring &p, int32_t n)
+{
+    barrier_wait(&p.full[n % PACKS], pack_parity(n));
     return &p.at[n % PACKS];
 }
 
@@ -158,81 +174,92 @@ static __device__ inline line_share share_in(const line_share &s, const cuda_ite
     return line_share{begin, least(s.last - it.at, it.units)};
 }
 
-/* The ranges of a packed phase, listed before it begins. */
-struct work {
-    int32_t step, n_step;
-    int64_t begin, end; /* units, */
-    int64_t most;       /* so many at once */
-};
-
-struct work_list {
-    work of[PACK_ITEMS];
-    int32_t n;
-    int32_t stop; /* nothing more is to be computed */
-};
-
-static __device__ inline work work_of(const cuda_item &it, const line_share &own)
+/* The units of an item that a block has. */
+static __device__ inline line_share units_of(const cuda_item &it, const line_share &own)
 {
-    const line_share u = it.every ? line_share{0, it.units} : share_in(own, it);
-    return work{it.first, it.n_step, u.first, u.last,
-                it.every || it.grain == 0 ? u.last - u.first : it.grain};
+    return it.every ? line_share{0, it.units} : share_in(own, it);
 }
 
-/* By a warp: a lane for each item. */
-static __device__ APART void work_make(const member &m, const cuda_pack *pack, work_list *to)
+static __device__ inline bool is_at_once(const cuda_item &it, const line_share &u)
 {
-    work w = {};
-    if (is_packed(pack->at) && lane_index() < pack->at.n_item) {
-        w = work_of(pack->item[lane_index()], share_of(m, pack->at.units));
-        w.step -= pack->at.step;
-    }
-    const uint32_t which = __ballot_sync(ALL_LANES, w.begin < w.end);
-    if (w.begin < w.end)
-        to->of[__popc(which & ((1u << lane_index()) - 1))] = w;
-    if (lane_index() == 0)
-        to->n = __popc(which);
+    return it.every || it.grain == 0 || u.last - u.first <= it.grain;
 }
-static_assert((int)PACK_ITEMS <= (int)WARP, "a lane for each item");
 
-/* What a phase will multiply, by a warp: a lane for each step. Items that are computed in several goes are left out. */
-static __device__ APART void segments_list(const member &m, const cuda_pack *pack, int32_t n)
+/* What a step will multiply; rows 0 if its weights do not come through the ring. */
+static __device__ inline ring_segment segment_of(const cuda_step &s, const cuda_item &it,
+                                                 const line_share &u)
 {
-    ring_block *r = block_ring();
-    const line_share all = share_of(m, pack->at.units);
+    const int64_t each = s.tile_cols ? s.tile_cols : s.linear_out;
+    const int64_t row = u.first * each, end = least(u.last * each, s.linear_out);
+    if (s.cut.rows == 0 || it.every || end <= row)
+        return ring_segment{};
+    return ring_segment{(const char *)s.in[1] + row * s.pitch, s.pitch, (int32_t)(end - row), s.cut,
+                        (int32_t)row};
+}
+
+/* Addresses in place of offsets into the block's memory, and of where the batch is: of a value of the block, and of a tile where its first column would be if
+ * those from unit `begin` on are the first in memory. */
+static __device__ inline void operand_find(const member &m, const cuda_step &s, int bit,
+                                           uintptr_t *at, int64_t begin)
+{
+    if (*at - m.batch.from < m.batch.bytes)
+        *at += (uintptr_t)m.r->batch - m.batch.from;
+    if (s.tile >> bit & 1)
+        *at -= (uintptr_t)(begin * s.tile_cols * TILE_ELEM_BYTES);
+    if ((s.local | s.tile) >> bit & 1)
+        *at += (uintptr_t)m.block;
+}
+
+static __device__ inline void operands_find(const member &m, cuda_step &s, int64_t begin)
+{
+    UNROLLED(1)
+    for (int i = 0; i < K_IN_MAX; i++)
+        operand_find(m, s, i, (uintptr_t *)&s.in[i], begin);
+    UNROLLED(1)
+    for (int i = 0; i < K_OUT_MAX; i++)
+        operand_find(m, s, K_IN_MAX + i, (uintptr_t *)&s.out[i], begin);
+    if (s.cell)
+        s.base = s.cell->tier[0].base;
+}
+
+/* Both lists of a phase, by a warp: a lane for each step, whose operands it finds. Where units are too many for one go, or steps for a pack, there is
+ * neither. */
+static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_works *l,
+                                        ring_list *r)
+{
+    const int lane = lane_index(), before = (1 << lane) - 1;
+    const line_share own = share_of(m, pack->at.units);
+    line_share u = {0, 0};
     ring_segment to = {};
-    if (is_packed(pack->at) && lane_index() < pack->at.n_step) {
-        const cuda_step &s = pack->step[lane_index()];
+    bool fits = is_packed(pack->at);
+    if (fits && lane < pack->at.n_step) {
+        cuda_step &s = pack->step[lane];
         const cuda_item &it = pack->item[s.item - pack->at.first];
-        const line_share u = share_in(all, it);
-        const int64_t each = s.tile_cols ? s.tile_cols : s.linear_out;
-        const int64_t row = u.first * each, end = least(u.last * each, s.linear_out);
-        if (s.cut.rows && !it.every && end > row && (it.grain == 0 || u.last - u.first <= it.grain))
-            to = ring_segment{(const char *)s.in[1] + row * s.pitch, s.pitch, (int32_t)(end - row),
-                              s.cut};
+        u = units_of(it, own);
+        fits = is_at_once(it, u) && u.last <= INT32_MAX;
+        to = segment_of(s, it, u);
+        operands_find(m, s, u.first);
     }
-    const uint32_t which = __ballot_sync(ALL_LANES, to.rows > 0);
-    const int at = __popc(which & ((1u << lane_index()) - 1));
-    if (to.rows > 0 && at < RING_SEGMENTS)
-        r->list[n & 1][at] = to;
-    if (lane_index() == 0) {
-        const int count = __popc(which);
-        r->n[n & 1] = count < RING_SEGMENTS ? count : RING_SEGMENTS;
-        r->last = n;
+    fits = __all_sync(ALL_LANES, fits);
+    const uint32_t works = __ballot_sync(ALL_LANES, fits && u.first < u.last);
+    const uint32_t rings = __ballot_sync(ALL_LANES, fits && to.rows > 0);
+    const int segment = __popc((int)rings & before);
+    if (works >> lane & 1)
+        l->of[__popc((int)works & before)] = cuda_work{lane, (int32_t)u.first, (int32_t)u.last};
+    const bool brings = (rings >> lane & 1) && segment < RING_SEGMENTS;
+    if (brings)
+        r->of[segment] = to;
+    if (lane < PACK_STEPS)
+        pack->step[lane].segment = brings ? segment : -1;
+    if (lane == 0) {
+        l->n = fits ? __popc((int)works) : -1;
+        r->n = (int32_t)least(__popc((int)rings), RING_SEGMENTS);
     }
+    __syncwarp();
 }
-static_assert((int)PACK_STEPS <= (int)WARP, "a lane for each step");
+static_assert((int)PACK_STEPS < (int)WARP, "a lane for each step");
 
 /* ---- a step ---- */
-
-/* The addresses of an operand: the card's, or that of a block's own value; of a tile, where its first column would be if those
- * from unit `begin` on are the first in memory. */
-static __device__ inline uintptr_t operand_at(const member &m, const cuda_step *s, int bit,
-                                              uintptr_t at, int64_t tile_begin)
-{
-    if (s->tile >> bit & 1)
-        at -= (uintptr_t)(tile_begin * TILE_ELEM_BYTES);
-    return (s->local | s->tile) >> bit & 1 ? at + (uintptr_t)m.block : at;
-}
 
 #ifdef WEFT_SHAPES
 #include WEFT_SHAPES /* shape_run, for the steps of one bucket alone (runtime/exec/cuda_text.c) */
@@ -264,13 +291,12 @@ static __device__ void row_run(int32_t row, const kargs *k, const kthread *t, in
 }
 
 /* The step's arguments for all threads of the block, by one of them. */
-static __device__ void own_addresses(const member &m, const cuda_step *s, int64_t begin)
+static __device__ void own_arguments(const member &m, const cuda_step *s)
 {
-    const int64_t first = begin * m.own->tile;
     for (int i = 0; i < K_IN_MAX; i++)
-        m.own->in[i] = (const void *)operand_at(m, s, i, (uintptr_t)s->in[i], first);
+        m.own->in[i] = s->in[i];
     for (int i = 0; i < K_OUT_MAX; i++)
-        m.own->out[i] = (void *)operand_at(m, s, K_IN_MAX + i, (uintptr_t)s->out[i], first);
+        m.own->out[i] = s->out[i];
     m.own->n[0] = s->rows;
     m.own->code = s->code;
     m.own->cell = s->cell;
@@ -299,10 +325,10 @@ static __device__ void step_run(const member &m, const cuda_step *s, int64_t beg
 {
     const cuda_shape *shape = &m.r->shape[s->shape];
     words_copy(m.own, &shape->k, (int)sizeof(kargs));
-    __syncthreads();
+    block_sync();
     if (threadIdx.x == 0)
-        own_addresses(m, s, begin);
-    __syncthreads();
+        own_arguments(m, s);
+    block_sync();
     if (LIGHT)
         row_run_light(shape->row, m.own, &m.t, begin, end);
     else
@@ -310,38 +336,52 @@ static __device__ void step_run(const member &m, const cuda_step *s, int64_t beg
 }
 #endif
 
-/* ---- a range of units ---- */
-
-template <bool LIGHT>
-static __device__ void range_run(const member &m, const cuda_step *step, int32_t n_step,
-                                 int64_t begin, int64_t end)
-{
-    UNROLLED(1)
-    for (int32_t i = 0; i < n_step; i++) {
-        uint64_t start = m.ns ? clock_now() : 0;
-        step_run<LIGHT>(m, &step[i], begin, end);
-        __syncthreads();
-        if (m.ns && threadIdx.x == 0)
-            m.ns[step[i].number] += clock_now() - start;
-    }
-}
-
 /* ---- phases ---- */
 
-/* The units of all items that are shared out stand in one line; block b of g has [b * all / g, (b + 1) * all / g). One loop
- * over all ranges of the block, so that there is one copy of what runs them. pack, list: of a phase that is packed, or NULL. */
-template <bool LIGHT>
-static __device__ void phase_run(const member &m, const cuda_phase &p, const cuda_pack *pack,
-                                 const work_list *list)
+/* Is there a warp that copies? */
+static __device__ inline bool has_copier(void)
 {
-    const bool packed = pack && is_packed(p);
-    const cuda_step *steps = packed ? pack->step : m.r->step;
-    UNROLLED(1)
-    for (int32_t i = 0; i < (packed ? list->n : p.n_item); i++) {
-        work w = packed ? list->of[i] : work_of(m.r->item[p.first + i], share_of(m, p.units));
-        for (; w.begin < w.end; w.begin += w.most)
-            range_run<LIGHT>(m, steps + w.step, w.n_step, w.begin,
-                             w.begin + w.most < w.end ? w.begin + w.most : w.end);
+#if defined(__CUDACC__) && defined(WEFT_SHAPES)
+    return SHAPES_THREADS > CUDA_BLOCK;
+#else
+    return (int)blockDim.x > block_threads();
+#endif
+}
+
+template <bool LIGHT>
+static __device__ inline void step_timed(const member &m, const cuda_step *s, int64_t begin,
+                                         int64_t end)
+{
+    const uint64_t start = m.ns ? clock_now() : 0;
+    step_run<LIGHT>(m, s, begin, end);
+    block_sync();
+    if (m.ns && threadIdx.x == 0)
+        m.ns[s->number] += clock_now() - start;
+}
+
+/* A step of the bucket, with operands for units from `begin` on: a copy of the block's own. */
+static __device__ const cuda_step *step_own(const member &m, int32_t step, int64_t begin)
+{
+    __shared__ cuda_step own;
+    words_copy(&own, &m.r->step[step], (int)sizeof own);
+    block_sync();
+    if (threadIdx.x == 0)
+        operands_find(m, own, begin);
+    block_sync();
+    return &own;
+}
+
+/* The units of all items that are shared out stand in one line; block b of g has [b * all / g, (b + 1) * all / g). */
+template <bool LIGHT> static __device__ APART void phase_run(const member &m, const cuda_phase &p)
+{
+    const line_share own = share_of(m, p.units);
+    for (int32_t i = 0; i < p.n_item; i++) {
+        const cuda_item &it = m.r->item[p.first + i];
+        const line_share u = units_of(it, own);
+        const int64_t most = is_at_once(it, u) ? u.last - u.first : it.grain;
+        for (int64_t at = u.first; at < u.last; at += most)
+            for (int32_t k = 0; k < it.n_step; k++)
+                step_timed<LIGHT>(m, step_own(m, it.first + k, at), at, least(at + most, u.last));
     }
 }
 
@@ -363,10 +403,10 @@ enum { CANCEL_EVERY = 16 }; /* phases */
 static __device__ uint32_t block_word(uint32_t of_first)
 {
     block_words *words = block_memory();
-    __syncthreads();
+    block_sync();
     if (threadIdx.x == 0)
         words->word[0] = (int32_t)of_first;
-    __syncthreads();
+    block_sync();
     return (uint32_t)words->word[0];
 }
 
@@ -375,22 +415,23 @@ static __device__ bool is_cancelled(const cuda_run &r)
     return r.cancel && block_word(threadIdx.x == 0 ? host_word(r.cancel) : 0) != 0;
 }
 
+/* Where a warp is: in which phase, and the next of what is listed. What a thread has in registers while a step runs is lost to
+ * that, or kept in the card's memory, which may be far: so this is in shared memory. */
+struct progress {
+    int32_t phase, next;
+};
+
 /* What blocks have at hand that run several phases. */
 struct ahead {
     pack_ring packs;
-    work_list *work;  /* of the phase at hand */
-    uint64_t *listed; /* a barrier: passed when a phase is listed */
+    cuda_works *work; /* [PACKS], and */
+    uint64_t *listed; /* a barrier for each: passed when a phase is listed */
     ring_block *ring;
+    uint32_t *
+        seen; /* [2]: the count of a gate as it was passed; those of two gates may be read at a time */
+    int32_t *skip; /* not 0: nothing more is to be computed */
+    progress *at;  /* of each warp */
 };
-
-/* Before phase n of the launch, by a warp: what the block has of it, and of the one behind it what the ring brings. */
-static __device__ void phase_list(const member &m, const ahead &a, int32_t n)
-{
-    const cuda_run &r = *m.r;
-    work_make(m, &a.packs.at[n % PACKS], a.work);
-    if (r.first + n + 1 < r.end)
-        segments_list(m, pack_wait(a.packs, n + 1), n + 1);
-}
 
 /* A word of the host takes longer to come than a barrier: where blocks wait for each other, one of them looks now and then. */
 static __device__ bool asks_host(const cuda_run &r, int32_t n)
@@ -403,74 +444,179 @@ static __device__ inline void gate_wait(const member &m, const ahead &a, int32_t
 {
     const cuda_run &r = *m.r;
     uint32_t seen;
-    if (a.work->stop)
+    if (*a.skip)
         atomicOr(r.gate, GATE_STOP);
     gate_add(r.gate);
     const uint32_t word = asks_host(r, n) ? host_word(r.cancel) : 0;
+    ring_phase(a.ring, n);
     do
         seen = gate_read(r.gate);
     while ((seen & ~GATE_STOP) < (uint32_t)n * gridDim.x);
-    block_memory()->word[0] = (int32_t)seen;
-    a.work->stop |= word != 0;
+    a.seen[n & 1] = seen;
+    if (word != 0)
+        *a.skip = 1;
 }
 
-/* What is done meanwhile by all warps but the first: the last one lists phase n, and all go on with their copies; the second
- * does with those of the first. */
+static __device__ inline void phase_listed(const member &m, const ahead &a, int32_t n)
+{
+    phase_list(m, pack_wait(a.packs, n), &a.work[n % PACKS], &a.ring->list[n % PACKS]);
+    if (lane_index() == 0)
+        barrier_arrive(&a.listed[n % PACKS]);
+}
+
+/* Where no warp copies, a warp lists phase n before its gate, and asks for the tables of the next one: all threads have passed the
+ * gate behind the phase in whose place these come. */
 static __device__ inline void gate_list(const member &m, const ahead &a, int32_t n)
 {
-    const int warp = warp_index();
-    if (warp == warp_count() - 1) {
-        ring_phase(a.ring, n);
-        phase_list(m, a, n);
-        __syncwarp();
-        if (lane_index() == 0)
-            barrier_arrive(a.listed);
-    }
-    barrier_wait(a.listed, (uint32_t)(n - 1) & 1);
-    ring_fill(a.ring, warp);
-    if (warp <= 1)
-        ring_fill(a.ring, 0);
+    const int32_t next = n + PACKS - 2;
+    if (n >= 2 && next < m.r->end - m.r->first)
+        pack_copy(*m.r, a.packs, next);
+    phase_listed(m, a, n);
 }
 
-/* Wait until all blocks have come here for the n-th time, to run phase n; what they wrote before can be read after. False: stop. */
+/* Wait until all blocks have come here for the n-th time, to run phase n; what they wrote before can be read after. False: stop.
+ * What the block wrote, its threads did before a barrier that all of them met: each step ends with one. */
 static __device__ bool gate_pass(const member &m, const ahead &a, int32_t n)
 {
-    __syncthreads();
-    if (warp_index() > 0 || warp_count() == 1)
+    if (!has_copier() && warp_index() == warp_count() - 1)
         gate_list(m, a, n);
     if (threadIdx.x == 0)
         gate_wait(m, a, n);
-    __syncthreads();
-    return ((uint32_t)block_memory()->word[0] & GATE_STOP) == 0;
+    block_sync();
+    if (threadIdx.x == 0)
+        barrier_arrive(&a.packs.used[(n - 1) % PACKS]);
+    return (a.seen[n & 1] & GATE_STOP) == 0;
 }
 
-/* All phases of a launch, between which blocks wait for each other. While one is computed the tables of the phase after the next
- * one come, and the weights of the next one. */
+/* A number of the warp's progress, which its lanes have read before one of them writes it. */
+static __device__ inline int32_t progress_read(const volatile int32_t *at)
+{
+    const int32_t x = *at;
+    __syncwarp();
+    return x;
+}
+
+/* What the block has of a phase. */
+static __device__ inline void list_run(const member &m, const ahead &a, volatile progress *at)
+{
+    int32_t place = progress_read(&at->phase) % PACKS;
+    UNROLLED(1)
+    for (int32_t i = 0; i < a.work[place].n; i = progress_read(&at->next)) {
+        const cuda_work w = a.work[place].of[i];
+        at->next = i + 1;
+        step_timed<false>(m, &a.packs.at[place].step[w.step], w.begin, w.end);
+        place = progress_read(&at->phase) % PACKS;
+    }
+    if (a.work[place].n < 0)
+        phase_run<false>(m, a.packs.at[place].at);
+}
+
+static __device__ inline bool lists_itself(void)
+{
+    return !has_copier() && warp_index() == warp_count() - 1;
+}
+
+/* All phases of a launch, between which blocks wait for each other. */
 static __device__ void phases_run(const member &m, const ahead &a)
 {
+    volatile progress *at = &a.at[warp_index()];
+    const bool stop = is_cancelled(*m.r);
+    if (stop && threadIdx.x == 0)
+        *a.skip = 1;
+    block_sync();
+    if (lists_itself()) {
+        for (int32_t n = 0; n < m.r->end - m.r->first && n < PACKS; n++)
+            pack_copy(*m.r, a.packs, n);
+        phase_listed(m, a, 0);
+    }
+    int32_t n = 0;
+    UNROLLED(1)
+    for (;;) {
+        at->phase = n;
+        barrier_wait(&a.listed[n % PACKS], pack_parity(n));
+        if (!*a.skip)
+            list_run(m, a, at);
+        n = progress_read(&at->phase);
+        if (n + 1 == m.r->end - m.r->first || !gate_pass(m, a, n + 1))
+            break;
+        n++;
+    }
+    if (lists_itself() && n + 2 < m.r->end - m.r->first)
+        pack_wait(a.packs, n + 2); /* which is on its way */
+    if (threadIdx.x == 0)
+        *(volatile int32_t *)&a.ring->stop = 1;
+}
+
+/* ---- ahead of the phases: by a warp that computes nothing ---- */
+
+/* A warp that asks without rest keeps others from running. */
+enum { COPIER_REST = 100 }; /* ns */
+
+static __device__ inline bool copier_stops(const ahead &a)
+{
+    return __any_sync(ALL_LANES, *(volatile int32_t *)&a.ring->stop != 0);
+}
+
+/* Asks for packs in whose place nobody is any more; `asked` were, and so many are after. */
+static __device__ inline int32_t packs_ask(const cuda_run &r, const ahead &a, int32_t asked)
+{
+    while (
+        asked < r.end - r.first &&
+        __all_sync(ALL_LANES, barrier_passed(&a.packs.used[asked % PACKS], pack_parity(asked) ^ 1)))
+        pack_copy(r, a.packs, asked++);
+    return asked;
+}
+
+/* Tables of all phases, lists of what the block has of each, and its weights, each as soon as there is room. A phase is listed when
+ * all weights of the one before are on their way. */
+static __device__ APART void copier_run(const member &m, const ahead &a)
+{
     const cuda_run &r = *m.r;
-    const bool lists = warp_index() == warp_count() - 1;
     const int32_t n_phase = r.end - r.first;
-    const bool stop = is_cancelled(r);
-    if (lists) {
-        for (int32_t n = 0; n < n_phase && n < PACKS - 1; n++)
-            pack_copy(r, a.packs, n);
-        segments_list(m, pack_wait(a.packs, 0), 0);
-        phase_list(m, a, 0);
-        a.work->stop = stop;
+    ring_copier c = ring_copier_of(lane_index());
+    int32_t asked = 0, n = 0;
+    bool stop = false;
+    for (; n < n_phase && !stop; n++) {
+        ring_list *segments = &a.ring->list[n % PACKS];
+        while ((asked = packs_ask(r, a, asked)) <= n && !stop) {
+            __nanosleep(COPIER_REST);
+            stop = copier_stops(a);
+        }
+        if (stop)
+            break;
+        phase_listed(m, a, n);
+        c.segment = 0;
+        while (a.ring->memory && !stop) {
+            const ring_copied how = ring_copy(a.ring, c, *segments);
+            if (__all_sync(ALL_LANES, how == RING_NONE))
+                break;
+            if (__any_sync(ALL_LANES, how == RING_COPIED))
+                continue;
+            asked = packs_ask(r, a, asked);
+            __nanosleep(COPIER_REST);
+            stop = copier_stops(a);
+        }
+    }
+    for (; n < asked; n++)
+        pack_wait(a.packs, n);
+    ring_close(a.ring, c);
+}
+
+/* The batch into shared memory, if it is small: positions and pages are asked for in every layer. By all threads. */
+static __device__ inline void batch_take(member *m, cuda_run *run, char *to)
+{
+    const kbatch *from = run->batch;
+    const size_t bytes = kbatch_bytes(from);
+    if (bytes > BATCH_BYTES)
+        return;
+    for (size_t i = threadIdx.x; i < bytes / 4; i += blockDim.x)
+        ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        m->batch = batch_copy{(uintptr_t)from, bytes};
+        run->batch = (const kbatch *)to;
     }
     __syncthreads();
-    ring_fill(a.ring, warp_index());
-    for (int32_t n = 0; n < n_phase; n++) {
-        const cuda_pack *pack = &a.packs.at[n % PACKS];
-        if (lists && n + 2 < n_phase)
-            pack_copy(r, a.packs, n + 2);
-        if (!a.work->stop)
-            phase_run<false>(m, pack->at, pack, a.work);
-        if (n + 1 < n_phase && !gate_pass(m, a, n + 1))
-            break;
-    }
-    ring_close(a.ring);
 }
 
 /* ---- what a card is launched with (CUDA_GRIDS) ---- */
@@ -481,7 +627,11 @@ static __device__ void phases_run(const member &m, const ahead &a)
 #define DYNAMIC(name) char *name = simt_dynamic()
 #endif
 
-extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
+#ifndef WEFT_SHAPES
+enum { SHAPES_THREADS = CUDA_PHASES_BLOCK };
+#endif
+
+extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     weft_phases(const __grid_constant__ cuda_run r)
 {
     DYNAMIC(dynamic);
@@ -489,9 +639,17 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
     __shared__ kargs own;
     __shared__ cuda_run run;
     __shared__ member m;
-    __shared__ uint64_t full[PACKS], listed;
-    __shared__ work_list work;
-    char *ring = dynamic + PACKS_BYTES;
+    __shared__ uint64_t full[PACKS], used[PACKS], listed[PACKS];
+    __shared__ uint32_t seen[2];
+    __shared__ int32_t skip;
+    __shared__ ahead a;
+#ifdef __CUDACC__
+    __shared__ progress at[CUDA_BLOCK / WARP];
+#else
+    __shared__ progress at[WARPS_MAX];
+#endif
+    cuda_pack *packs = (cuda_pack *)dynamic;
+    char *batch = dynamic + PACKS_BYTES, *ring = batch + (r.ring ? BATCH_BYTES : 0);
     char *after =
         r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count(), r.ring, r.ring_slot) : ring;
     char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : after;
@@ -503,17 +661,36 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
                    share_inverse(gridDim.x),
                    block,
                    times_of(r, 1),
-                   &own};
+                   &own,
+                   {0, 0}};
         UNROLLED(1)
-        for (int i = 0; i < PACKS; i++)
-            barrier_make(&full[i], COPY_ARRIVALS);
-        barrier_make(&listed, 1);
+        for (int i = 0; i < PACKS; i++) {
+            barrier_make(&full[i], copy_arrivals(WARP));
+            barrier_make(&used[i], 1);
+            barrier_make(&listed[i], 1);
+        }
+        ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
+        copies_after_stores();
+        skip = 0;
+        a = ahead{{packs, full, used},
+                  (cuda_works *)(packs + PACKS),
+                  listed,
+                  block_ring(),
+                  seen,
+                  &skip,
+                  at};
     }
-    ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
-    if (r.pack)
-        phases_run(m, ahead{{(cuda_pack *)dynamic, full}, &work, &listed, block_ring()});
-    else if (!is_cancelled(run))
-        phase_run<false>(m, run.phase[run.first], NULL, NULL);
+    __syncthreads(); /* all warps */
+    if (r.ring)
+        batch_take(&m, &run, batch);
+    if ((int)threadIdx.x >= block_threads()) {
+        if (r.pack)
+            copier_run(m, a);
+    } else if (r.pack) {
+        phases_run(m, a);
+    } else if (!is_cancelled(run)) {
+        phase_run<false>(m, run.phase[run.first]);
+    }
 }
 
 /* Images made for one plan have phases alone. */
@@ -532,9 +709,10 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_LIGHT_BLOCKS)
                 share_inverse(gridDim.x),
                 dynamic,
                 times_of(r, CUDA_LIGHT_BLOCKS),
-                &own};
+                &own,
+                {0, 0}};
     if (!is_cancelled(r))
-        phase_run<true>(m, r.phase[r.first], NULL, NULL);
+        phase_run<true>(m, r.phase[r.first]);
 }
 
 /* The weights of a phase of squares as bf16. */

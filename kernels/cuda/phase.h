@@ -9,7 +9,9 @@
 #include "kernels/cuda/ring_size.h"
 
 enum {
-    CUDA_BLOCK = 256,         /* threads of a block; kernels ask block_threads, a multiple of 32 */
+    CUDA_BLOCK = 256, /* threads of a block; kernels ask block_threads, a multiple of 32 */
+    /* Of weft_phases where weights come through the ring: a warp more, which copies them. */
+    CUDA_PHASES_BLOCK = CUDA_BLOCK + 32,
     CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor */
     CUDA_SQUARES_BLOCK = 384, /* threads of weft_squares */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
@@ -21,7 +23,7 @@ enum {
  * of such a phase before, for calls of so many rows that each would be decoded often.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
-    X(phases, CUDA_BLOCK, 1)                                                                       \
+    X(phases, CUDA_PHASES_BLOCK, 1)                                                                \
     X(light, CUDA_BLOCK, CUDA_LIGHT_BLOCKS)                                                        \
     X(squares, CUDA_SQUARES_BLOCK, 1)                                                              \
     X(unpack, CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
@@ -40,17 +42,24 @@ typedef struct {
 } cuda_shape;
 
 typedef struct {
-    const void *in[K_IN_MAX]; /* LOCAL and TILE operands are offsets into the block's memory */
+    const void *in
+        [K_IN_MAX]; /* LOCAL and TILE operands are offsets into the block's memory, until it has found them */
     void *out[K_OUT_MAX];
-    const kinstr *code;
+    union {
+        const kinstr *code; /* of a map */
+        char *base;         /* of the cell's first tier, when the block has found it */
+    };
     const kcell *cell;
-    int64_t rows;         /* kargs.n[0], of the call */
+    int32_t rows;         /* kargs.n[0], of the call */
     int32_t shape;        /* of the bucket's */
     uint32_t local, tile; /* which operands are such: bit i is in[i], bit K_IN_MAX + i is out[i] */
     int32_t item, number; /* of the bucket: which it belongs to, and which it is */
+    int32_t tile_cols;    /* kargs.tile */
     /* Of a linear: sizes, which so need not be in the text of a shape; and if its weights come through the ring how rows are
      * cut (rows 0: they do not). */
-    int32_t linear_out, linear_in, tile_cols;
+    int32_t linear_out, linear_in;
+    int32_t
+        segment; /* those of the block: which of the phase's that the ring brings, from 0 on; or -1 */
     cuda_cut cut;
     int64_t x_pitch, pitch, out_pitch; /* of x, of the weights */
 } cuda_step;
@@ -81,9 +90,21 @@ typedef struct {
     cuda_step step[PACK_STEPS];
 } cuda_pack;
 
+/* A step that a block has something of in a phase, and its units: by then it is known what. */
+typedef struct {
+    int32_t step; /* of the pack */
+    int32_t begin, end;
+} cuda_work;
+
+typedef struct {
+    cuda_work of[PACK_STEPS];
+    int32_t n; /* -1: too much for a list */
+} cuda_works;
+
 enum {
-    PACKS = 3, /* the phase at hand, the next one, and one that is being copied */
-    PACKS_BYTES = (PACKS * sizeof(cuda_pack) + 1023) / 1024 * 1024
+    PACKS = 3, /* the phase at hand, the next one, and one that is being copied; with a list each */
+    PACKS_BYTES = (PACKS * (sizeof(cuda_pack) + sizeof(cuda_works)) + 1023) / 1024 * 1024,
+    BATCH_BYTES = 2048 /* beside a ring: for a copy of the batch, if it is no larger */
 };
 
 /* The argument of weft_phases; addresses are the card's. */
@@ -101,7 +122,8 @@ typedef struct {
     char *
         blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory, behind the packs */
     uint64_t block_bytes, local_bytes; /* values, then scratch */
-    int32_t ring; /* slots of a warp. Not 0: there is a ring, in front of the block's memory: */
+    int32_t
+        ring; /* slots of a warp. Not 0: there are BATCH_BYTES and a ring, in front of the block's memory: */
     uint32_t ring_x, ring_slot; /* so many bytes for x, then the slots, of so many each */
     uint32_t *gate;             /* how many blocks came to it; 0 before the launch */
     const uint32_t

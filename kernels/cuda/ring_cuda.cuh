@@ -1,15 +1,15 @@
 /* ring_cuda.cuh - weights on their way to the warps that multiply them.
  *
  * Reading weights is most of what decoding takes, and a card reads fast only while each multiprocessor has 100 KB under way, always.
- * So each warp has a ring of slots in shared memory, into which it copies chunks of its rows ahead of those that it multiplies,
- * also those of the next phase while it computes, or waits for, what these are multiplied with. Nobody else waits for
- * a warp's copies.
+ * So each warp has a ring of slots in shared memory, and one more warp, which computes nothing, copies chunks of their rows into
+ * these ahead of those that are multiplied, also those of the next phases while the block computes, or waits for, what they
+ * are multiplied with.
  *
- * What a block will multiply in a phase, in order, are its segments: some rows of a matrix. They are listed before the phase
- * before begins (phase.cu). Of a segment a warp has every so many groups of rows; a group is cut into chunks (ring_size.h).
+ * What a block will multiply in a phase, in order, are its segments: some rows of a matrix. The warp that copies lists them (phase.cu).
+ * Of a segment a warp has every so many groups of rows; a group is cut into chunks (ring_size.h).
  *
- * A slot has a barrier, which counts what is copied into it. Slots are filled and used in turn, so that one parity says
- * for which time round the warp waits. */
+ * A slot has two barriers: one counts what is copied into it, the other says that it has been used. Slots are filled and used in
+ * turn, so that one parity says which time round is waited for. */
 #ifndef WEFT_KERNELS_CUDA_RING_CUDA_CUH
 #define WEFT_KERNELS_CUDA_RING_CUDA_CUH
 
@@ -21,35 +21,33 @@ struct ring_segment {
     int64_t pitch;
     int32_t rows;
     cuda_cut cut;
+    int32_t row; /* which that is of the matrix */
 };
 
-/* Where a warp is: what it copies next, and what it multiplies. */
-struct ring_warp {
-    const char *from; /* the next chunk */
-    int64_t pitch;    /* of the segment that it copies, as are: */
-    int64_t on;       /* from the last chunk of a group to the warp's next group */
-    int32_t bytes, rows, chunks;
-    int32_t left, chunk,
-        rows_left; /* chunks of it; of the group that were copied; rows from the group on */
-    int32_t phase, segment; /* which it is */
-    int32_t put, get;       /* slots: where it copies to, and multiplies from */
-    uint32_t parity;        /* of the time that slot `get` is waited for */
-    int32_t pending;        /* slots that are copied into */
-    int32_t taken;          /* segments of the phase at hand that it has begun to multiply */
+/* Those of a phase. */
+struct ring_list {
+    ring_segment of[RING_SEGMENTS];
+    int32_t n;
+};
+
+/* The slot that a warp multiplies next. */
+struct ring_place {
+    int32_t slot;
+    uint32_t parity; /* of the time that it is waited for */
 };
 
 struct ring_block {
-    ring_segment list[2][RING_SEGMENTS]; /* of phases, by their numbers' lowest bit */
-    int32_t n[2];
-    int32_t phase, last; /* the one at hand, and the last that is listed */
-    char *memory;        /* the warps' slots; NULL: there is no ring */
-    char *x;             /* in front of them: what the phase multiplies with, */
-    const void *x_of;    /* and what that was made of */
-    int32_t x_bytes;     /* its room */
-    int32_t slots;       /* of a warp, */
-    int32_t slot_bytes;  /* each */
-    uint64_t full[RING_WARPS][RING_SLOTS];
-    ring_warp warp[RING_WARPS];
+    ring_list list[PACKS]; /* of phases, in turn */
+    int32_t phase;         /* the one at hand */
+    int32_t stop;          /* not 0: nothing more is to be copied */
+    char *memory;          /* the warps' slots; NULL: there is no ring */
+    char *x;               /* in front of them: what the phase multiplies with, */
+    const void *x_of;      /* and what that was made of */
+    int32_t x_bytes;       /* its room */
+    int32_t slots;         /* of a warp, */
+    int32_t slot_bytes;    /* each */
+    uint64_t full[RING_WARPS][RING_SLOTS], used[RING_WARPS][RING_SLOTS];
+    ring_place place[RING_WARPS];
 };
 
 static __device__ inline ring_block *block_ring(void)
@@ -64,184 +62,174 @@ static __device__ inline shared_place ring_slots(const ring_block *r, int warp)
     return shared_at(r->memory) + warp * r->slots * r->slot_bytes;
 }
 
-/* ---- copying ---- */
+/* ---- copying: by a warp, some lanes of it for each warp that multiplies ---- */
 
-/* The next segment that has rows for a warp, as far as they are listed. */
-static __device__ inline bool ring_segment_next(const ring_block *r, ring_warp &w, int warp)
+enum { RING_LANES = WARP / RING_WARPS };
+
+/* What a lane copies next. */
+struct ring_copier {
+    int warp; /* for whom */
+    copiers lanes;
+    const char *from; /* the next chunk */
+    int64_t pitch;    /* of the segment, as are: */
+    int64_t on;       /* from the last chunk of a group to the warp's next group */
+    int32_t bytes, rows, chunks;
+    int32_t left, chunk,
+        rows_left;       /* chunks of it; of the group that were copied; rows from the group on */
+    int32_t segment;     /* the next one of the phase */
+    int32_t slot, times; /* where to; how often all slots were filled */
+};
+
+static __device__ inline ring_copier ring_copier_of(int lane)
 {
-    if (w.phase < r->phase) { /* it had nothing to copy for a while */
-        w.phase = r->phase;
-        w.segment = -1;
-    }
-    while (w.left == 0) {
-        if (++w.segment >= r->n[w.phase & 1]) {
-            if (w.phase >= r->last) {
-                w.segment--; /* to be looked at again */
-                return false;
-            }
-            w.phase++;
-            w.segment = -1;
-            continue;
-        }
-        const ring_segment &s = r->list[w.phase & 1][w.segment];
-        const int first = warp * s.cut.rows, step = warp_count() * s.cut.rows;
-        w.pitch = s.pitch;
-        w.bytes = (int32_t)s.cut.bytes;
-        w.rows = s.cut.rows;
-        w.chunks = s.cut.chunks;
-        w.from = s.w + first * s.pitch;
-        w.on = step * s.pitch - (int64_t)w.bytes * w.chunks;
-        w.chunk = 0;
-        w.rows_left = s.rows - first;
-        w.left = w.rows_left > 0 ? (w.rows_left + step - 1) / step * w.chunks : 0;
-    }
-    return true;
+    ring_copier c = {};
+    c.warp = lane / RING_LANES;
+    c.lanes = copiers{lane % RING_LANES, RING_LANES};
+    return c;
+}
+
+static __device__ inline void ring_segment_begin(ring_copier &c, const ring_segment &s)
+{
+    const int first = c.warp * s.cut.rows, step = warp_count() * s.cut.rows;
+    c.pitch = s.pitch;
+    c.bytes = (int32_t)s.cut.bytes;
+    c.rows = s.cut.rows;
+    c.chunks = s.cut.chunks;
+    c.from = s.w + first * s.pitch;
+    c.on = step * s.pitch - (int64_t)c.bytes * c.chunks;
+    c.chunk = 0;
+    c.rows_left = s.rows - first;
+    c.left = c.rows_left > 0 ? (c.rows_left + step - 1) / step * c.chunks : 0;
 }
 
 /* The bytes of a chunk: of one piece, or of one for each row. */
-static __device__ inline void ring_chunk_copy(ring_block *r, const ring_warp &w, int warp,
-                                              shared_place slots)
+static __device__ inline void ring_chunk_copy(ring_block *r, const ring_copier &c)
 {
-    const int rows = w.rows < w.rows_left ? w.rows : w.rows_left;
-    const bool whole = w.chunks == 1;
-    const shared_place to = slots + w.put * r->slot_bytes;
-    uint64_t *full = &r->full[warp][w.put];
-    copy_expect(full, rows * w.bytes);
+    const int rows = c.rows < c.rows_left ? c.rows : c.rows_left;
+    const bool whole = c.chunks == 1;
+    const shared_place to = ring_slots(r, c.warp) + c.slot * r->slot_bytes;
+    uint64_t *full = &r->full[c.warp][c.slot];
+    copy_expect(full, rows * c.bytes, c.lanes);
     UNROLLED(1)
     for (int row = 0; row < (whole ? 1 : rows); row++)
-        copy_bytes(full, to + row * w.bytes, w.from + row * w.pitch,
-                   whole ? rows * w.bytes : w.bytes);
+        copy_bytes(full, to + row * c.bytes, c.from + row * c.pitch,
+                   whole ? rows * c.bytes : c.bytes, c.lanes);
     copy_end(full);
 }
 
-/* The next chunk into the next slot, if there is one. */
-static __device__ inline bool ring_copy(ring_block *r, ring_warp &w, int warp, shared_place slots)
+static __device__ inline void ring_chunk_next(const ring_block *r, ring_copier &c)
 {
-    if (w.left == 0 && !ring_segment_next(r, w, warp))
-        return false;
-    ring_chunk_copy(r, w, warp, slots);
-    w.left--;
-    w.from += w.bytes;
-    if (++w.chunk == w.chunks) {
-        w.chunk = 0;
-        w.from += w.on;
-        w.rows_left -= warp_count() * w.rows;
+    c.left--;
+    c.from += c.bytes;
+    if (++c.chunk == c.chunks) {
+        c.chunk = 0;
+        c.from += c.on;
+        c.rows_left -= warp_count() * c.rows;
     }
-    w.put = w.put + 1 < r->slots ? w.put + 1 : 0;
-    w.pending++;
-    return true;
+    if (++c.slot == r->slots) {
+        c.slot = 0;
+        c.times++;
+    }
 }
 
-static __device__ inline void ring_save(ring_block *r, const ring_warp &w, int warp)
+enum ring_copied { RING_NONE, RING_FULL, RING_COPIED };
+
+/* The next chunk of a phase, if there is one and its slot is free. */
+static __device__ inline ring_copied ring_copy(ring_block *r, ring_copier &c, const ring_list &l)
 {
-    __syncwarp();
-    if (lane_index() == 0)
-        r->warp[warp] = w;
-    __syncwarp();
+    while (c.left == 0) {
+        if (c.segment == l.n || c.warp >= warp_count())
+            return RING_NONE;
+        ring_segment_begin(c, l.of[c.segment++]);
+    }
+    if (!barrier_passed(&r->used[c.warp][c.slot], (uint32_t)(c.times + 1) & 1))
+        return RING_FULL;
+    ring_chunk_copy(r, c);
+    ring_chunk_next(r, c);
+    return RING_COPIED;
 }
 
-/* All slots of warp `warp` that are free, by any warp. */
-static __device__ APART void ring_fill(ring_block *r, int warp)
+/* All that is on its way has come: nothing is written into a block's memory when it is gone. */
+static __device__ inline void ring_close(ring_block *r, const ring_copier &c)
 {
-    if (!r->memory)
-        return;
-    ring_warp w = r->warp[warp];
-    const shared_place slots = ring_slots(r, warp);
-    UNROLLED(1)
-    while (w.pending < r->slots && ring_copy(r, w, warp, slots))
-        ;
-    ring_save(r, w, warp);
+    for (int i = 0; i < r->slots && c.warp < warp_count(); i++) {
+        const int times = c.times + (i < c.slot);
+        if (times > 0)
+            barrier_wait(&r->full[c.warp][i], (uint32_t)(times - 1) & 1);
+    }
 }
 
 /* ---- multiplying ---- */
 
-/* The chunk that is next to be multiplied. */
-static __device__ inline shared_place ring_chunk(ring_block *r, const ring_warp &w,
-                                                 shared_place slots)
+/* The segment of the phase at hand that has these rows, or NULL. By whole warps; the same for all. */
+static __device__ inline const ring_segment *ring_find(const ring_block *r, const char *w, int rows)
 {
-    barrier_wait(&r->full[warp_index()][w.get], w.parity);
-    return slots + w.get * r->slot_bytes;
+    const ring_list &l = r->list[r->phase % PACKS];
+    const int i = lane_index() % RING_SEGMENTS;
+    const bool is = r->memory && i < l.n && l.of[i].w == w && l.of[i].rows == rows;
+    const uint32_t which = __ballot_sync(ALL_LANES, is);
+    return which ? &l.of[__ffs((int)which) - 1] : NULL;
 }
 
-static __device__ inline void ring_step(const ring_block *r, ring_warp &w)
+/* The chunk that is next to be multiplied, in a slot of the warp. */
+static __device__ inline shared_place ring_chunk(ring_block *r, const ring_place &p,
+                                                 shared_place slots)
 {
-    w.get = w.get + 1 < r->slots ? w.get + 1 : 0;
-    w.parity ^= w.get == 0;
+    barrier_wait(&r->full[warp_index()][p.slot], p.parity);
+    return slots + p.slot * r->slot_bytes;
 }
 
 /* It has been, and made `result`: only then its slot is free. */
-static __device__ inline void ring_used(ring_block *r, ring_warp &w, shared_place slots,
-                                        float result)
+static __device__ inline void ring_used(ring_block *r, ring_place &p, float result)
 {
     used_before(result);
     __syncwarp();
-    ring_step(r, w);
-    w.pending--;
-    ring_copy(r, w, warp_index(), slots);
+    if (lane_index() == 0)
+        barrier_arrive(&r->used[warp_index()][p.slot]);
+    p.slot = p.slot + 1 < r->slots ? p.slot + 1 : 0;
+    p.parity ^= p.slot == 0;
 }
 
-/* The block's next segment, if that has these rows; else NULL. The same for all warps. */
-static __device__ inline const ring_segment *ring_takes(const ring_block *r, const char *w,
-                                                        int rows)
+/* Where the warp goes on with the next segment. */
+static __device__ inline void ring_save(ring_block *r, const ring_place &p)
 {
-    if (!r->memory)
-        return NULL;
-    const int i = r->warp[warp_index()].taken;
-    const ring_segment *s = &r->list[r->phase & 1][i];
-    return i < r->n[r->phase & 1] && s->w == w && s->rows == rows ? s : NULL;
+    __syncwarp();
+    if (lane_index() == 0)
+        r->place[warp_index()] = p;
 }
 
 /* ---- phases ---- */
 
-/* By all threads, before the first list. memory NULL: without a ring. */
+/* By one thread, before all others come. memory NULL: without a ring. */
 static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_bytes, int slots,
                                         int slot_bytes)
 {
-    if (threadIdx.x == 0) {
-        r->slots = slots;
-        r->slot_bytes = slot_bytes;
-        r->x = memory;
-        r->x_bytes = (int32_t)x_bytes;
-        r->memory = memory ? memory + x_bytes : NULL;
-        r->x_of = NULL;
-        r->n[0] = r->n[1] = 0;
-        r->phase = 0;
-        r->last = -1;
-    }
-    if (lane_index() == 0 && warp_index() < RING_WARPS) {
-        ring_warp w = {};
-        w.segment = -1;
-        r->warp[warp_index()] = w;
+    r->slots = slots;
+    r->slot_bytes = slot_bytes;
+    r->x = memory;
+    r->x_bytes = (int32_t)x_bytes;
+    r->memory = memory ? memory + x_bytes : NULL;
+    r->x_of = NULL;
+    r->phase = r->stop = 0;
+    UNROLLED(1)
+    for (int i = 0; i < PACKS; i++)
+        r->list[i].n = 0;
+    UNROLLED(1)
+    for (int warp = 0; warp < RING_WARPS; warp++) {
+        r->place[warp] = ring_place{0, 0};
         UNROLLED(1)
-        for (int i = 0; i < slots; i++)
-            barrier_make(&r->full[warp_index()][i], COPY_ARRIVALS);
-    }
-    barriers_made();
-    __syncthreads();
-}
-
-/* All that is on its way has come: nothing is written into a block's memory when it is gone. */
-static __device__ inline void ring_close(ring_block *r)
-{
-    if (!r->memory)
-        return;
-    ring_warp w = r->warp[warp_index()];
-    for (; w.pending > 0; w.pending--) {
-        ring_chunk(r, w, 0);
-        ring_step(r, w);
+        for (int i = 0; i < slots; i++) {
+            barrier_make(&r->full[warp][i], copy_arrivals(RING_LANES));
+            barrier_make(&r->used[warp][i], 1);
+        }
     }
 }
 
-/* A phase begins, of which it is known what to copy before it is computed. By all threads, or by those of one warp. */
+/* A phase begins; by one thread. */
 static __device__ inline void ring_phase(ring_block *r, int phase)
 {
-    const int i = (int)threadIdx.x % WARP;
-    if (i == 0) {
-        r->phase = phase;
-        r->x_of = NULL;
-    }
-    if (i < RING_WARPS)
-        r->warp[i].taken = 0;
+    r->phase = phase;
+    r->x_of = NULL;
 }
 
 #endif

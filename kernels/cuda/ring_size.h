@@ -7,7 +7,7 @@
 enum {
     RING_WARPS = 8,   /* of a block, at most */
     RING_SLOT = 4608, /* bytes of a chunk, at most */
-    RING_SLOTS = 4,   /* chunks of a warp that are under way, at most; */
+    RING_SLOTS = 6,   /* chunks of a warp that are under way, at most; */
     RING_SLOTS_LEAST = 2,
     RING_SEGMENTS = 8, /* of a phase that a block knows, at most */
     RING_X_COLS = 256, /* 8-bit activations: columns of a block, */

@@ -101,10 +101,10 @@ static __device__ inline void rope_own_pairs(const rope_row &r, const int32_t *a
 
 static __device__ APART void rope_any_pairs(rope_row r, const int32_t *pos, turn *turns)
 {
-    __syncthreads(); /* those of the row before have been read */
+    block_sync(); /* those of the row before have been read */
     for (int i = (int)threadIdx.x; i < r.pairs; i += block_threads())
         turns[i] = turn_of(*pos, r.freqs[i], r.factor);
-    __syncthreads();
+    block_sync();
     for (int i = (int)threadIdx.x; i < r.heads * r.pairs; i += block_threads()) {
         const pair_place at = pair_at(r, i);
         pair_turn(r, at, turns[(uint32_t)i % (uint32_t)r.pairs], r.x[at.one], r.x[at.two]);

@@ -149,10 +149,10 @@ static __device__ ONE_COPY void k_route_cuda(const kargs *k, const kthread *t, i
     double *score = (double *)t->scratch, *merit = score + n_expert;
     for (int64_t row = begin; row < end; row++) {
         const float *logits = row_in(k, 0, row);
-        __syncthreads(); /* the row before has been chosen */
+        block_sync(); /* the row before has been chosen */
         for (int64_t e = threadIdx.x; e < n_expert; e += block_threads())
             score[e] = route_score(k->choice.route.score, (double)logits[e]);
-        __syncthreads();
+        block_sync();
         if (warp_index() == 0)
             route_choose(k, score, merit, (int32_t *)row_out(k, 0, row), row_out(k, 1, row));
     }

@@ -349,7 +349,7 @@ static __device__ void squares_run(const cuda_run &run, char *dynamic)
             barrier_make(&r.full[i], 2 * FILLERS);
             barrier_make(&r.empty[i], MULTIPLIERS);
         }
-    __syncthreads();
+    block_sync();
     if (threadIdx.x < FILLERS) {
         REGISTERS_GIVE(104);
         squares_fill(run, r);

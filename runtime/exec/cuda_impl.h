@@ -150,6 +150,12 @@ typedef struct {
     uint64_t lora;
 } cuda_bucket;
 
+/* Threads of a block of weft_phases. */
+static inline int cuda_phases_threads(const cuda_bucket *c)
+{
+    return c->ring_x > 0 ? CUDA_PHASES_BLOCK : CUDA_BLOCK;
+}
+
 struct exec {
     cuda_device *d;
     const plan *p;

@@ -218,7 +218,6 @@ static void size_linear(const kargs *k, cuda_step *s)
 {
     s->linear_out = (int32_t)k->size.linear.out;
     s->linear_in = (int32_t)k->size.linear.in;
-    s->tile_cols = (int32_t)k->tile;
     s->x_pitch = k->pitch[0];
     s->pitch = k->pitch[1];
     s->out_pitch = k->out_pitch[0];
@@ -247,9 +246,11 @@ static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at
     c->own[i] = exec_step_spaces(s);
     c->steps[i] = (cuda_step){.code = k.code,
                               .cell = k.cell,
-                              .rows = k.n[0],
+                              .rows = (int32_t)k.n[0],
                               .number = i,
                               .shape = add_shape(c, &k, (int32_t)(c->rows[i] - cuda_row_table)),
+                              .tile_cols = (int32_t)k.tile,
+                              .segment = -1,
                               .local = c->own[i].local,
                               .tile = c->own[i].tile};
     memcpy(c->steps[i].in, k.in, sizeof k.in);
@@ -299,10 +300,10 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
 }
 
 /* How many blocks of so much shared memory fit a multiprocessor. */
-static cu_result blocks_fit(const cuda_device *d, const cuda_kernel *k, size_t shared, int *out_n)
+static cu_result blocks_fit(const cuda_device *d, const cuda_bucket *c, int *out_n)
 {
-    return d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(out_n, k->phases, CUDA_BLOCK,
-                                                                  PACKS_BYTES + shared);
+    return d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        out_n, c->kernel->phases, cuda_phases_threads(c), PACKS_BYTES + c->shared + c->ring_bytes);
 }
 
 /* A ring, where shared memory has room for it beside the block's own: of as many slots as fit. */
@@ -310,8 +311,8 @@ static void choose_ring(cuda_bucket *c)
 {
     c->ring_bytes = 0;
     for (int slots = RING_SLOTS; slots >= RING_SLOTS_LEAST && c->ring_bytes == 0; slots--) {
-        const size_t ring =
-            c->ring_x + (size_t)cuda_ring_bytes(CUDA_BLOCK / 32, slots, (int64_t)c->ring_slot);
+        const size_t ring = BATCH_BYTES + c->ring_x +
+                            (size_t)cuda_ring_bytes(CUDA_BLOCK / 32, slots, (int64_t)c->ring_slot);
         if (c->ring_x > 0 && c->shared > 0 && c->shared + ring <= c->kernel->shared_bytes) {
             c->ring_bytes = ring;
             c->ring_slots = slots;
@@ -337,7 +338,7 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         c->shared = own <= c->kernel->shared_bytes ? own : 0;
         if (one)
             choose_ring(c);
-        r = blocks_fit(d, c->kernel, c->shared + c->ring_bytes, &fits);
+        r = blocks_fit(d, c, &fits);
         c->at_once = one && fits > 0;
         if (fits == 0)
             c->shared = c->ring_bytes = 0;

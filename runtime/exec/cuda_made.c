@@ -45,11 +45,12 @@ static void write_text(const exec *e, arena *a, making *m)
                                      .code = s->n_code ? e->p->code + s->code : NULL,
                                      .map = c->rows[i]->op == KOP_map,
                                      .linear = c->rows[i]->op == KOP_linear,
+                                     .streams = c->steps[i].cut.rows > 0,
                                      .lora = e->lora != NULL,
                                      .one_row = c->plan->n_tok_max == 1};
         m->shape[i] = cuda_text_add(&m->text, &step);
     }
-    cuda_text_end(&m->text);
+    cuda_text_end(&m->text, cuda_phases_threads(c));
 }
 
 static code_name name_of(const cuda_device *d, const char *stamp, str text)

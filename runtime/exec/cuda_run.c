@@ -144,7 +144,7 @@ static cu_result prepare(exec *e, cuda_bucket *c, const kbatch *b)
         kargs *k = &c->args[i];
         exec_step_call(&c->plan->step[i], c->own[i].io, card, rows, k);
         memcpy(c->steps[i].in, k->in, sizeof k->in);
-        c->steps[i].rows = k->n[0];
+        c->steps[i].rows = (int32_t)k->n[0];
     }
     c->ready = true;
     c->lora = version;
@@ -187,6 +187,8 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
     const cuda_device *d = e->d;
     const cu_function f = which == CUDA_GRID_phases ? c->kernel->phases : d->grid[which];
     unsigned blocks = (unsigned)d->blocks * grids[which].blocks, threads = grids[which].threads;
+    if (which == CUDA_GRID_phases)
+        threads = (unsigned)cuda_phases_threads(c);
     bool together = which == CUDA_GRID_phases && c->at_once && end - first == c->n_phase;
     unsigned bytes = (unsigned)((which == CUDA_GRID_phases ? PACKS_BYTES : 0) + shared +
                                 (together ? c->ring_bytes : 0));

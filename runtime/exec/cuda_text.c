@@ -43,33 +43,17 @@ static void put_field(strbuf *b, const char *name, int at, int64_t x)
 
 enum { LINEAR_IN = 3 };
 
-/* Is no operand of this space ever a value of the block's own? */
-static bool space_is_fixed(plan_space space)
-{
-    return space != SPACE_ARENA && space != SPACE_LOCAL && space != SPACE_TILE;
-}
-
 /* Whether an operand is a value of the block's own is not the same in all layers, nor of all linears: a number there would make a
- * copy of everything behind it. `first`: the column from which on a tile has them. */
-static void put_operand(strbuf *b, const cuda_text_step *s, bool in, int i, const char *first)
+ * copy of everything behind it. The block has found it (phase.cu). */
+static void put_operand(strbuf *b, const cuda_text_step *s, bool in, int i)
 {
-    const char *name = in ? "in" : "out", *type = in ? "const void *" : "void *";
+    const char *name = in ? "in" : "out";
     const plan_space space = in ? s->of->in[i].space : s->of->out[i].space;
     if (space == SPACE_NONE && !s->linear)
         return;
-    if (space_is_fixed(space))
-        strbuf_add(b, "    k.%s[%d] = s->%s[%d];\n", name, i, name, i);
-    else
-        strbuf_add(b, "    k.%s[%d] = (%s)operand_at(m, s, %d, (uintptr_t)s->%s[%d], %s);\n", name,
-                   i, type, in ? i : K_IN_MAX + i, name, i, first);
+    strbuf_add(b, "    k.%s[%d] = s->%s[%d];\n", name, i, name, i);
     if (!s->linear)
         strbuf_add(b, "    ASSUME(k.%s[%d] != NULL);\n", name, i);
-}
-
-/* The first column of a range, in 32 bits where a call has one row: products of 64 take several instructions. */
-static const char *tile_first(const cuda_text_step *s)
-{
-    return s->one_row ? "(int)begin * (int)k.tile" : "begin * k.tile";
 }
 
 static void put_type(strbuf *b, const cuda_text_step *s, int i)
@@ -78,15 +62,15 @@ static void put_type(strbuf *b, const cuda_text_step *s, int i)
         strbuf_add(b, "    k.type[%d] = (dtype)%d;\n", i, (int)s->k->type[i]);
 }
 
-static void put_operands(strbuf *b, const cuda_text_step *s, const char *first)
+static void put_operands(strbuf *b, const cuda_text_step *s)
 {
     for (int i = 0; i < K_IN_MAX; i++) {
-        put_operand(b, s, true, i, first);
+        put_operand(b, s, true, i);
         put_type(b, s, i);
         put_field(b, "pitch", i, s->k->pitch[i]);
     }
     for (int i = 0; i < s->of->n_out; i++) {
-        put_operand(b, s, false, i, first);
+        put_operand(b, s, false, i);
         put_field(b, "out_pitch", i, s->k->out_pitch[i]);
     }
 }
@@ -101,8 +85,8 @@ static void put_linear(strbuf *b, const cuda_text_step *s)
                "%s",
                s->k->tile ? "s->tile_cols" : "0", s->k->tile ? "    ASSUME(k.tile > 0);\n" : "");
     for (int i = 0; i < LINEAR_IN; i++)
-        put_operand(b, s, true, i, tile_first(s));
-    put_operand(b, s, false, 0, tile_first(s));
+        put_operand(b, s, true, i);
+    put_operand(b, s, false, 0);
     put_type(b, s, 1);
 }
 
@@ -116,13 +100,17 @@ static void put_cell(strbuf *b, const kcell *c)
                "    cell.v = %" PRId64 "L;\n    cell.latent = %s;\n",
                c->n_tier, c->table, c->page_tok, c->pinned, c->heads, c->k, c->v,
                c->latent ? "true" : "false");
-    for (int32_t i = 0; i < c->n_tier; i++)
+    for (int32_t i = 0; i < c->n_tier; i++) {
+        if (i == 0)
+            strbuf_add(b, "    cell.tier[0].base = s->base;\n");
+        else
+            strbuf_add(b, "    cell.tier[%d].base = s->cell->tier[%d].base;\n", (int)i, (int)i);
         strbuf_add(b,
-                   "    cell.tier[%d].base = s->cell->tier[%d].base;\n"
                    "    cell.tier[%d].page_bytes = %" PRId64 "L;\n"
                    "    cell.tier[%d].key = (kform)%d;\n    cell.tier[%d].value = (kform)%d;\n",
-                   (int)i, (int)i, (int)i, c->tier[i].page_bytes, (int)i, (int)c->tier[i].key,
-                   (int)i, (int)c->tier[i].value);
+                   (int)i, c->tier[i].page_bytes, (int)i, (int)c->tier[i].key, (int)i,
+                   (int)c->tier[i].value);
+    }
     strbuf_add(b, "    k.cell = &cell;\n");
 }
 
@@ -220,19 +208,6 @@ static bool map_is_row(const cuda_text_step *s)
     return row;
 }
 
-/* Of a call of one row: where column 0 would be of an operand that is a tile, for all of them once. */
-static void put_row_start(strbuf *b, const cuda_text_step *s, int bit)
-{
-    const plan_space space =
-        bit < K_IN_MAX ? s->of->in[bit].space : s->of->out[bit - K_IN_MAX].space;
-    if (space == SPACE_NONE)
-        return;
-    if (s->k->tile == 0 || space_is_fixed(space))
-        strbuf_add(b, "    const int start%d = 0;\n", bit);
-    else
-        strbuf_add(b, "    const int start%d = s->tile >> %d & 1 ? -first : 0;\n", bit, bit);
-}
-
 /* The element of every input that is loaded, before anything is computed: loads that wait for each other take as long each. */
 static void put_loads(strbuf *b, const cuda_text_step *s, bool row)
 {
@@ -246,7 +221,7 @@ static void put_loads(strbuf *b, const cuda_text_step *s, bool row)
         strbuf_add(b, "        const float x%d = load_now((const float *)k.in[%d] + (", input,
                    input);
         if (row)
-            strbuf_add(b, "start%d", input);
+            strbuf_add(b, "0");
         else
             strbuf_add(b, "e.row * %" PRId64 "L", s->k->stride[input][0]);
         put_place(b, row ? &words_of_row : &words_of_rows, s->k, input);
@@ -257,8 +232,7 @@ static void put_loads(strbuf *b, const cuda_text_step *s, bool row)
 static void put_store(strbuf *b, const kinstr *c, bool row)
 {
     if (row)
-        strbuf_add(b, "        ((float *)k.out[%d])[start%d + col] = r%d;\n", c->to,
-                   K_IN_MAX + c->to, c->at[0]);
+        strbuf_add(b, "        ((float *)k.out[%d])[col] = r%d;\n", c->to, c->at[0]);
     else
         strbuf_add(b, "        row_out(&k, %d, e.row)[e.col] = r%d;\n", c->to, c->at[0]);
 }
@@ -321,10 +295,6 @@ static void put_map_row(strbuf *b, const cuda_text_step *s)
                    tile, tile, elems, elems);
     else
         strbuf_add(b, "    const int first = 0, n = %" PRId64 ";\n", elems);
-    for (int i = 0; i < K_IN_MAX; i++)
-        put_row_start(b, s, i);
-    for (int i = 0; i < s->of->n_out; i++)
-        put_row_start(b, s, K_IN_MAX + i);
     strbuf_add(b, "    const auto element = [&](int col) {\n");
 }
 
@@ -376,12 +346,14 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
                   "    kargs k = {};\n");
     if (s->one_row) /* units are fewer than a row has columns */
         strbuf_add(b, "    begin = (int32_t)begin;\n    end = (int32_t)end;\n");
+    if (s->streams)
+        strbuf_add(b, "    if (%s_listed(s))\n        return;\n", s->symbol);
     put_rows(b, s);
     if (s->linear) {
         put_linear(b, s);
     } else {
         put_sizes(b, s);
-        put_operands(b, s, map && map_is_row(s) ? "0" : tile_first(s));
+        put_operands(b, s);
     }
     if (s->cell)
         put_cell(b, s->cell);
@@ -426,10 +398,11 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
     return i;
 }
 
-void cuda_text_end(cuda_text *t)
+void cuda_text_end(cuda_text *t, int threads)
 {
+    strbuf_add(&t->text, "enum { SHAPES_THREADS = %d };\n", threads);
     strbuf_add(&t->text,
-               "static __device__ SHAPE_FN void shape_run(const member &m, const cuda_step *s, "
+               "static __device__ APART void shape_run(const member &m, const cuda_step *s, "
                "int64_t begin, int64_t end)\n{\n    switch (s->shape) {\n");
     for (int i = 0; i < t->n_shape; i++)
         strbuf_add(&t->text, "    case %d:\n        shape_%d(m, s, begin, end);\n        break;\n",

@@ -20,6 +20,7 @@ typedef struct {
     const kcell *cell;  /* that can be looked at; NULL: it has none */
     const kinstr *code; /* the same, [n_code] */
     bool map, linear;   /* is it one? */
+    bool streams;       /* a linear whose weights may come through the ring */
     bool lora, one_row; /* are there adapters? has no call more than one row? */
 } cuda_text_step;
 
@@ -34,7 +35,7 @@ typedef struct {
 
 /* Starts with {.a = ..}. The number of the step's shape, which is added where none is the same. */
 int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s);
-/* The whole of the file, in t->text: behind all functions that which chooses among them. */
-void cuda_text_end(cuda_text *t);
+/* The whole of the file, in t->text: behind all functions that which chooses among them, and the threads of a block. */
+void cuda_text_end(cuda_text *t, int threads);
 
 #endif

@@ -404,12 +404,12 @@ static void wait_as(run *r, fibre *f, lane_state state, fibre_place at, void *ow
         r->group[f->group].n_paused++;
 }
 
-void fibre_sync(fibre_place at, void *own, fibre_join *join)
+/* The first n lanes of the group. */
+static void sync_first(fibre_place at, int n, void *own, fibre_join *join)
 {
     run *r = the_run;
     fibre *f = r->running;
     group *g = &r->group[f->group];
-    int n = r->work.lanes;
     wait_as(r, f, SYNC, at, own);
     if (g->n_sync == 0)
         g->sync_at = at;
@@ -426,10 +426,23 @@ void fibre_sync(fibre_place at, void *own, fibre_join *join)
             join(owns, n);
         g->n_sync = 0;
         r->moved = true;
-        for (int i = 0; i < n; i++)
-            make_ready(r, g, r->order[i]);
+        for (int i = 0; i < r->work.lanes; i++)
+            if (r->order[i] < n)
+                make_ready(r, g, r->order[i]);
     }
     go_on(r, f);
+}
+
+void fibre_sync(fibre_place at, void *own, fibre_join *join)
+{
+    sync_first(at, the_run->work.lanes, own, join);
+}
+
+void fibre_sync_some(fibre_place at, int n)
+{
+    if (n < 1 || n > the_run->work.lanes || the_run->running->lane >= n)
+        fibre_fail(at, "is not among those that it waits for");
+    sync_first(at, n, NULL, NULL);
 }
 
 static void meeting_end(run *r, group *g, meeting *m, int first, fibre_join *join)

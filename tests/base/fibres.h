@@ -50,6 +50,8 @@ typedef struct {
 /* Until all lanes of the group are at this place. The last one there calls `join` with what each brought, if not NULL. */
 typedef void fibre_join(void **own, int n);
 void fibre_sync(fibre_place at, void *own, fibre_join *join);
+/* Until the first n lanes of the group are, of which it is one; those of one place have the same n. */
+void fibre_sync_some(fibre_place at, int n);
 /* Until those lanes of the subgroup of FIBRE_WIDTH that are in `mask` are at this place. join: [FIBRE_WIDTH], NULL where
  * the mask has no bit. */
 void fibre_meet(fibre_place at, uint32_t mask, void *own, fibre_join *join);

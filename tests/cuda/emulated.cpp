@@ -14,7 +14,7 @@ struct kernel_call {
     int64_t begin, end;
 };
 
-/* A ring for it alone, as phases have one. */
+/* A ring for it alone, as phases have one; by one thread. */
 static void ring_for(const kernel_call *c)
 {
     const kargs *k = c->k;
@@ -27,21 +27,37 @@ static void ring_for(const kernel_call *c)
     if (!rings)
         return;
     const kpart part = kpart_of(k, k->size.linear.out, c->begin, c->end);
-    if (threadIdx.x == 0) {
-        r->list[0][0] = ring_segment{(const char *)k->in[1] + part.col * k->pitch[1], k->pitch[1],
-                                     (int32_t)(part.col_end - part.col), cut};
-        r->n[0] = 1;
-        r->last = 0;
+    r->list[0].of[0] = ring_segment{(const char *)k->in[1] + part.col * k->pitch[1], k->pitch[1],
+                                    (int32_t)(part.col_end - part.col), cut, (int32_t)part.col};
+    r->list[0].n = 1;
+}
+
+/* Chunks for those that call the kernel, until they are done. */
+static void copy_chunks(void)
+{
+    ring_block *r = block_ring();
+    ring_copier copier = ring_copier_of(lane_index());
+    while (!*(volatile int32_t *)&r->stop) {
+        if (r->memory)
+            ring_copy(r, copier, r->list[0]);
+        __nanosleep(0);
     }
-    __syncthreads();
-    ring_fill(r, warp_index());
 }
 
 static void call_kernel(void *args)
 {
     const kernel_call *c = (const kernel_call *)args;
-    ring_for(c);
+    if (threadIdx.x == 0)
+        ring_for(c);
+    __syncthreads();
+    if ((int)threadIdx.x >= block_threads()) {
+        copy_chunks();
+        return;
+    }
     c->fn(c->k, c->t, c->begin, c->end);
+    block_sync();
+    if (threadIdx.x == 0)
+        *(volatile int32_t *)&block_ring()->stop = 1;
 }
 
 static void run_kernel(kernel_call call)
@@ -49,7 +65,7 @@ static void run_kernel(kernel_call call)
     char error[FIBRE_ERROR_MAX];
     const size_t ring =
         (size_t)cuda_ring_bytes(EMULATED_THREADS / WARP, RING_SLOTS, RING_SLOT) + RING_X_MOST;
-    simt_grid g = {1, EMULATED_THREADS, ring, call_kernel, &call};
+    simt_grid g = {1, EMULATED_THREADS, WARP, ring, call_kernel, &call};
     if (!simt_launch(&g, error))
         emulated_fail(error);
 }
@@ -68,11 +84,11 @@ static void run_kernel(kernel_call call)
         weft_##name(*(const cuda_run *)args);                                                      \
     }                                                                                              \
                                                                                                    \
-    bool emulated_##name(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes,         \
-                         char *error)                                                              \
+    bool emulated_##name(const cuda_run *r, int blocks, int threads, int more,                     \
+                         size_t dynamic_bytes, char *error)                                        \
     {                                                                                              \
         cuda_run copy = *r;                                                                        \
-        simt_grid g = {blocks, threads, dynamic_bytes, call_##name, &copy};                        \
+        simt_grid g = {blocks, threads, more, dynamic_bytes, call_##name, &copy};                  \
         return simt_launch(&g, error);                                                             \
     }
 CUDA_GRIDS(CUDA_GRID)
@@ -87,7 +103,7 @@ bool emulated_choose(const cuda_choice *a, int rows, int threads, char *error)
 {
     static_assert(CHOOSE_BYTES <= 48 << 10, "what a block has without being asked");
     cuda_choice copy = *a;
-    simt_grid g = {rows, threads, CHOOSE_BYTES, call_choose, &copy};
+    simt_grid g = {rows, threads, 0, CHOOSE_BYTES, call_choose, &copy};
     return simt_launch(&g, error);
 }
 
@@ -99,6 +115,6 @@ static void call_tokens(void *args)
 bool emulated_tokens(const cuda_tokens *a, int threads, char *error)
 {
     cuda_tokens copy = *a;
-    simt_grid g = {1, threads, 0, call_tokens, &copy};
+    simt_grid g = {1, threads, 0, 0, call_tokens, &copy};
     return simt_launch(&g, error);
 }

@@ -18,11 +18,11 @@ enum { EMULATED_THREADS = 64 };
 #undef CUDA_KERNEL
 void emulated_fail(const char *what);
 
-/* Functions of CUDA_GRIDS with all blocks at once, emulated_phases and so on. False: what was wrong, in `error`
+/* Functions of CUDA_GRIDS with all blocks at once, emulated_phases and so on; more: threads beside those that compute. False: what was wrong, in `error`
  * [FIBRE_ERROR_MAX]. */
 #define CUDA_GRID(name, threads_, blocks_)                                                         \
-    bool emulated_##name(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes,         \
-                         char *error);
+    bool emulated_##name(const cuda_run *r, int blocks, int threads, int more,                     \
+                         size_t dynamic_bytes, char *error);
 CUDA_GRIDS(CUDA_GRID)
 #undef CUDA_GRID
 

@@ -7,7 +7,7 @@
 #include "tests/cuda/emulated.h"
 
 /* emulated_phases of a module. */
-typedef bool fake_run_fn(const cuda_run *r, int blocks, int threads, size_t dynamic_bytes,
+typedef bool fake_run_fn(const cuda_run *r, int blocks, int threads, int more, size_t dynamic_bytes,
                          char *error);
 #define FAKE_MADE_ENTRY "made_phases"
 

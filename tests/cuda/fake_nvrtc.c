@@ -89,10 +89,11 @@ static const char wrapper[] =
     "#include \"kernels/cuda/phase.cu\"\n"
     "static void call_phases(void *args) { weft_phases(*(const cuda_run *)args); }\n"
     "extern \"C\" __attribute__((visibility(\"default\")))\n"
-    "bool made_phases(const cuda_run *r, int blocks, int threads, size_t bytes, char *error)\n"
+    "bool made_phases(const cuda_run *r, int blocks, int threads, int more, size_t bytes,\n"
+    "                 char *error)\n"
     "{\n"
     "    cuda_run copy = *r;\n"
-    "    simt_grid g = {blocks, threads, bytes, call_phases, &copy};\n"
+    "    simt_grid g = {blocks, threads, more, bytes, call_phases, &copy};\n"
     "    return simt_launch(&g, error);\n"
     "}\n";
 

@@ -78,7 +78,7 @@ static cu_result run_launch(const fake_op *o)
     if (!fake_function_is(o->function))
         return fake_misused(CU_LAUNCH_FAILED, "a module was unloaded before it was run");
     const int threads = o->function->threads ? o->function->threads : card.threads;
-    if (!o->function->run(&o->run, o->blocks, threads, o->shared, error))
+    if (!o->function->run(&o->run, o->blocks, threads, o->more, o->shared, error))
         return fake_misused(CU_LAUNCH_FAILED, "%s", error);
     return CU_OK;
 }

@@ -35,7 +35,7 @@ typedef struct {
         cuda_tokens tokens;
     };
     cu_function function;
-    int blocks;
+    int blocks, more; /* more: threads of a block beside those that compute */
     size_t shared;
 } fake_op;
 

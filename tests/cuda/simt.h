@@ -56,13 +56,15 @@ static inline uint3 simt_grid_dim(void)
 #define gridDim simt_grid_dim()
 #define warpSize 32
 
-/* The block's dynamic shared memory (simt_run.h). */
+/* The block's dynamic shared memory, and how many of its threads kernels are called by (simt_run.h). */
 extern "C" char *simt_dynamic(void);
+extern "C" int simt_computing(void);
 
 /* ---- waiting ---- */
 
 #define SIMT_AT(word) (fibre_place{word, __FILE__, __LINE__})
 #define __syncthreads() fibre_sync(SIMT_AT("__syncthreads"), NULL, NULL)
+#define __barrier_sync_count(id, n) fibre_sync_some(SIMT_AT("__barrier_sync_count"), (int)(n))
 #define __syncthreads_or(p) simt_vote(SIMT_AT("__syncthreads_or"), (p), simt_join_or)
 #define __syncthreads_and(p) simt_vote(SIMT_AT("__syncthreads_and"), (p), simt_join_and)
 #define __syncthreads_count(p) simt_vote(SIMT_AT("__syncthreads_count"), (p), simt_join_count)

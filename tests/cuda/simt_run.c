@@ -6,6 +6,7 @@
 #include <string.h>
 
 char *simt_dynamic(void);
+int simt_computing(void);
 
 /* Static shared memory of the code that runs. The section's name is simt.h's. */
 extern char __start_simt_shared[] __attribute__((weak));
@@ -33,6 +34,11 @@ char *simt_dynamic(void)
 {
     const shared_memory *s = the_shared;
     return s->memory + (size_t)fibre_now.group * s->block_bytes + s->static_bytes;
+}
+
+int simt_computing(void)
+{
+    return the_shared->grid->threads;
 }
 
 static void run_thread(void *ctx)
@@ -72,7 +78,7 @@ bool simt_launch(const simt_grid *g, char *error)
     }
     memset(s.memory, UNWRITTEN, all);
     fibre_work w = {.groups = g->blocks,
-                    .lanes = g->threads,
+                    .lanes = g->threads + g->more,
                     .order = order_asked < FIBRES_ORDERS ? order_asked : order_now,
                     .lane = run_thread,
                     .enter = enter_block,

@@ -10,6 +10,7 @@ extern "C" {
 
 typedef struct {
     int blocks, threads;
+    int more;                   /* threads of a block beside these, which call no kernel */
     size_t dynamic_bytes;       /* of shared memory for each block */
     void (*kernel)(void *args); /* called by every thread */
     void *args;
