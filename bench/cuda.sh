@@ -83,14 +83,14 @@ trap 'exit 130' INT TERM HUP
 rows() {
     [ -z "${ROWS:-}" ] || { cat "$ROWS"; return; }
     cat <<'ROWS'
-decode|llama-1b:BF16|-p 0 -n 128 -d 16,512|tg128 @ d16|769|1200|1500
-decode|llama-1b:BF16|-p 0 -n 128 -d 16,512|tg128 @ d512|747|971|
+decode|llama-1b:BF16|-p 0 -n 128 -d 16|tg128 @ d16|769|1200|1500
+decode|llama-1b:BF16|-p 0 -n 128 -d 512|tg128 @ d512|747|971|
 decode|llama-1b:Q8_0|-p 0 -n 128 -d 16|tg128 @ d16|820|1600|2500
-decode|llama-1b:Q4_K_M|-p 0 -n 128 -d 16,512|tg128 @ d16|865|1900|3300
-decode|llama-1b:Q4_K_M|-p 0 -n 128 -d 16,512|tg128 @ d512|815|1223|
+decode|llama-1b:Q4_K_M|-p 0 -n 128 -d 16|tg128 @ d16|865|1900|3300
+decode|llama-1b:Q4_K_M|-p 0 -n 128 -d 512|tg128 @ d512|815|1223|
 decode|llama-8b:BF16|-p 0 -n 128 -d 16|tg128 @ d16|209|240|275
-decode|llama-8b:Q4_K_M|-p 0 -n 128 -d 16,512|tg128 @ d16|262|480|700
-decode|llama-8b:Q4_K_M|-p 0 -n 128 -d 16,512|tg128 @ d512|257|386|
+decode|llama-8b:Q4_K_M|-p 0 -n 128 -d 16|tg128 @ d16|262|480|700
+decode|llama-8b:Q4_K_M|-p 0 -n 128 -d 512|tg128 @ d512|257|386|
 decode|llama-8b:Q8_0|-p 0 -n 128 -d 512|tg128 @ d512|247|321|
 batch|llama-1b:BF16|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|4005|5207|
 batch|llama-1b:BF16|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|11208|14570|

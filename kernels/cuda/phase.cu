@@ -261,10 +261,13 @@ static_assert((int)PACK_STEPS < (int)WARP, "a lane for each step");
 
 /* ---- a step ---- */
 
+/* Which a function has that a card is launched with: registers are for what it may have to do. */
+enum kernels_of { ALL_KERNELS, LIGHT_KERNELS, FLASH_KERNELS };
+
 #ifdef WEFT_SHAPES
 #include WEFT_SHAPES /* shape_run, for the steps of one bucket alone (runtime/exec/cuda_text.c) */
 
-template <bool LIGHT>
+template <kernels_of SOME>
 static __device__ void step_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
 {
     shape_run(m, s, begin, end);
@@ -320,7 +323,7 @@ static __device__ void row_run_light(int32_t row, const kargs *k, const kthread 
     }
 }
 
-template <bool LIGHT>
+template <kernels_of SOME>
 static __device__ void step_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
 {
     const cuda_shape *shape = &m.r->shape[s->shape];
@@ -329,8 +332,10 @@ static __device__ void step_run(const member &m, const cuda_step *s, int64_t beg
     if (threadIdx.x == 0)
         own_arguments(m, s);
     block_sync();
-    if (LIGHT)
+    if (SOME == LIGHT_KERNELS)
         row_run_light(shape->row, m.own, &m.t, begin, end);
+    else if (SOME == FLASH_KERNELS)
+        k_attend_flash_cuda(m.own, &m.t, begin, end);
     else
         row_run(shape->row, m.own, &m.t, begin, end);
 }
@@ -348,12 +353,12 @@ static __device__ inline bool has_copier(void)
 #endif
 }
 
-template <bool LIGHT>
+template <kernels_of SOME>
 static __device__ inline void step_timed(const member &m, const cuda_step *s, int64_t begin,
                                          int64_t end)
 {
     const uint64_t start = m.ns ? clock_now() : 0;
-    step_run<LIGHT>(m, s, begin, end);
+    step_run<SOME>(m, s, begin, end);
     block_sync();
     if (m.ns && threadIdx.x == 0)
         m.ns[s->number] += clock_now() - start;
@@ -372,7 +377,8 @@ static __device__ const cuda_step *step_own(const member &m, int32_t step, int64
 }
 
 /* The units of all items that are shared out stand in one line; block b of g has [b * all / g, (b + 1) * all / g). */
-template <bool LIGHT> static __device__ APART void phase_run(const member &m, const cuda_phase &p)
+template <kernels_of SOME>
+static __device__ APART void phase_run(const member &m, const cuda_phase &p)
 {
     const line_share own = share_of(m, p.units);
     for (int32_t i = 0; i < p.n_item; i++) {
@@ -381,7 +387,7 @@ template <bool LIGHT> static __device__ APART void phase_run(const member &m, co
         const int64_t most = is_at_once(it, u) ? u.last - u.first : it.grain;
         for (int64_t at = u.first; at < u.last; at += most)
             for (int32_t k = 0; k < it.n_step; k++)
-                step_timed<LIGHT>(m, step_own(m, it.first + k, at), at, least(at + most, u.last));
+                step_timed<SOME>(m, step_own(m, it.first + k, at), at, least(at + most, u.last));
     }
 }
 
@@ -504,11 +510,11 @@ static __device__ inline void list_run(const member &m, const ahead &a, volatile
     for (int32_t i = 0; i < a.work[place].n; i = progress_read(&at->next)) {
         const cuda_work w = a.work[place].of[i];
         at->next = i + 1;
-        step_timed<false>(m, &a.packs.at[place].step[w.step], w.begin, w.end);
+        step_timed<ALL_KERNELS>(m, &a.packs.at[place].step[w.step], w.begin, w.end);
         place = progress_read(&at->phase) % PACKS;
     }
     if (a.work[place].n < 0)
-        phase_run<false>(m, a.packs.at[place].at);
+        phase_run<ALL_KERNELS>(m, a.packs.at[place].at);
 }
 
 static __device__ inline bool lists_itself(void)
@@ -689,7 +695,7 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     } else if (r.pack) {
         phases_run(m, a);
     } else if (!is_cancelled(run)) {
-        phase_run<false>(m, run.phase[run.first]);
+        phase_run<ALL_KERNELS>(m, run.phase[run.first]);
     }
 }
 
@@ -698,21 +704,37 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
 #include "kernels/cuda/choose_cuda.cuh"
 #include "kernels/cuda/squares_cuda.cuh"
 
+/* A phase of some kernels alone, with `each` blocks to a multiprocessor. */
+template <kernels_of SOME>
+static __device__ inline void some_run(const cuda_run &r, char *memory, kargs *own, unsigned each)
+{
+    member m = {&r,
+                {(int)blockIdx.x, (int)gridDim.x, memory, (size_t)r.block_bytes},
+                share_inverse(gridDim.x),
+                memory,
+                times_of(r, each),
+                own,
+                {0, 0}};
+    if (!is_cancelled(r))
+        phase_run<SOME>(m, r.phase[r.first]);
+}
+
 /* A phase of steps that do little with much: more blocks, with fewer registers each. */
 extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_LIGHT_BLOCKS)
     weft_light(const __grid_constant__ cuda_run r)
 {
     DYNAMIC(dynamic);
     __shared__ kargs own;
-    member m = {&r,
-                {(int)blockIdx.x, (int)gridDim.x, dynamic, (size_t)r.block_bytes},
-                share_inverse(gridDim.x),
-                dynamic,
-                times_of(r, CUDA_LIGHT_BLOCKS),
-                &own,
-                {0, 0}};
-    if (!is_cancelled(r))
-        phase_run<true>(m, r.phase[r.first]);
+    some_run<LIGHT_KERNELS>(r, dynamic, &own, CUDA_LIGHT_BLOCKS);
+}
+
+/* A phase of attention by tiles: more registers than weft_phases has. */
+extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
+    weft_flash(const __grid_constant__ cuda_run r)
+{
+    DYNAMIC(dynamic);
+    __shared__ kargs own;
+    some_run<FLASH_KERNELS>(r, dynamic, &own, 1);
 }
 
 /* The weights of a phase of squares as bf16. */

@@ -19,12 +19,13 @@ enum {
 };
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
- * own may do better with another: if its steps are all in cuda_light.def, or all by square. weft_unpack makes bf16 of the weights
+ * own may do better with another: if its steps are all in cuda_light.def, or all attention by tiles, or all by square. weft_unpack makes bf16 of the weights
  * of such a phase before, for calls of so many rows that each would be decoded often.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \
     X(light, CUDA_BLOCK, CUDA_LIGHT_BLOCKS)                                                        \
+    X(flash, CUDA_BLOCK, 1)                                                                        \
     X(squares, CUDA_SQUARES_BLOCK, 1)                                                              \
     X(unpack, CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
 

@@ -84,13 +84,16 @@ static int64_t line_up(cuda_bucket *c, item_span s)
 /* The function that does best with a phase that is a launch of its own. */
 static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
-    bool light = true, squares = e->d->squares;
+    bool light = true, flash = true, squares = e->d->squares;
     for (int32_t i = p->step; i < p->step + p->n_step; i++) {
         light = light && cuda_row_is_light(c->rows[i]);
+        flash = flash && c->rows[i]->unit == KUNIT_QUERIES_FLASH &&
+                c->scratch[i] <= e->d->all.shared_bytes;
         squares = squares && c->rows[i]->unit == KUNIT_SQUARE;
     }
     return c->local_bytes > 0 ? CUDA_GRID_phases
            : light            ? CUDA_GRID_light
+           : flash            ? CUDA_GRID_flash
            : squares          ? CUDA_GRID_squares
                               : CUDA_GRID_phases;
 }
@@ -231,7 +234,7 @@ static cu_result launch_one(const exec *e, const cuda_bucket *c, int32_t i)
     size_t shared = c->local_bytes > 0 ? 0 : c->shared, scratch = sizeof(kargs);
     for (int32_t s = p->step; s < p->step + p->n_step; s++)
         scratch = c->scratch[s] > scratch ? c->scratch[s] : scratch;
-    if (which == CUDA_GRID_light)
+    if (which == CUDA_GRID_light || which == CUDA_GRID_flash)
         shared = scratch; /* not 0, whatever its steps need */
     if (which == CUDA_GRID_squares)
         shared = CUDA_MMA_BYTES;
