@@ -489,12 +489,19 @@ static __device__ bool gate_pass(const member &m, const ahead &a, int32_t n)
     if (threadIdx.x == 0)
         gate_wait(m, a, n);
     block_sync();
-    if (threadIdx.x == 0)
+    if (has_copier() && threadIdx.x == 0)
         barrier_arrive(&a.packs.used[(n - 1) % PACKS]);
     return (a.seen[n & 1] & GATE_STOP) == 0;
 }
 
-/* A number of the warp's progress, which its lanes have read before one of them writes it. */
+/* A number of the warp's progress: its lanes have read it before one of them writes it, and read what that wrote. */
+static __device__ inline void progress_write(volatile int32_t *at, int32_t x)
+{
+    if (lane_index() == 0)
+        *at = x;
+    __syncwarp();
+}
+
 static __device__ inline int32_t progress_read(const volatile int32_t *at)
 {
     const int32_t x = *at;
@@ -509,7 +516,7 @@ static __device__ inline void list_run(const member &m, const ahead &a, volatile
     UNROLLED(1)
     for (int32_t i = 0; i < a.work[place].n; i = progress_read(&at->next)) {
         const cuda_work w = a.work[place].of[i];
-        at->next = i + 1;
+        progress_write(&at->next, i + 1);
         step_timed<ALL_KERNELS>(m, &a.packs.at[place].step[w.step], w.begin, w.end);
         place = progress_read(&at->phase) % PACKS;
     }
@@ -538,7 +545,7 @@ static __device__ void phases_run(const member &m, const ahead &a)
     int32_t n = 0;
     UNROLLED(1)
     for (;;) {
-        at->phase = n;
+        progress_write(&at->phase, n);
         barrier_wait(&a.listed[n % PACKS], pack_parity(n));
         if (!*a.skip)
             list_run(m, a, at);
