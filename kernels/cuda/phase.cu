@@ -227,7 +227,8 @@ static __device__ inline void operands_find(const member &m, cuda_step &s, int64
 static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_works *l,
                                         ring_list *r)
 {
-    const int lane = lane_index(), before = (1 << lane) - 1;
+    const int lane = lane_index();
+    const uint32_t before = (1u << lane) - 1;
     const line_share own = share_of(m, pack->at.units);
     line_share u = {0, 0};
     ring_segment to = {};
@@ -243,9 +244,9 @@ static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_w
     fits = __all_sync(ALL_LANES, fits);
     const uint32_t works = __ballot_sync(ALL_LANES, fits && u.first < u.last);
     const uint32_t rings = __ballot_sync(ALL_LANES, fits && to.rows > 0);
-    const int segment = __popc((int)rings & before);
+    const int segment = __popc(rings & before);
     if (works >> lane & 1)
-        l->of[__popc((int)works & before)] = cuda_work{lane, (int32_t)u.first, (int32_t)u.last};
+        l->of[__popc(works & before)] = cuda_work{lane, (int32_t)u.first, (int32_t)u.last};
     const bool brings = (rings >> lane & 1) && segment < RING_SEGMENTS;
     if (brings)
         r->of[segment] = to;
