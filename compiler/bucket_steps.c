@@ -71,8 +71,8 @@ static bool begins_item(const bucket *b, const bitem *it, int64_t whole)
 {
     const backend *be = b->lo->t->be;
     const int64_t rows = b->lo->n_tok;
-    return i64_lcm(it->tile, whole) > it->tile &&
-           whole > be->whole_cols[rows == 1 ? 0 : rows <= be->whole_rows ? 1 : 2];
+    const int most = rows == 1 ? 0 : rows <= be->whole_rows ? 1 : 2;
+    return i64_lcm(it->tile, whole) > it->tile && whole > be->whole_cols[most];
 }
 
 /* The item of the step whose rows a quantize step reads, where units of both are these rows and threads share them out: one

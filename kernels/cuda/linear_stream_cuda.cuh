@@ -422,17 +422,20 @@ static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64
         plain_part(k, j, (kact)L::ACT, part);
 }
 
+#define LINEAR_STREAMS(X)                                                                          \
+    X(BF16, linear_of_BF16)                                                                        \
+    X(F16, linear_of_F16)                                                                          \
+    X(Q8_0, linear_of_runs<run_Q8_0>)                                                              \
+    X(Q4_K, linear_of_runs<run_Q4_K>)                                                              \
+    X(Q6_K, linear_of_runs<run_Q6_K>)
+
 #define LINEAR_STREAM(type, of)                                                                    \
     static __device__ ONE_COPY void k_linear_##type##_stream_cuda(const kargs *k, const kthread *, \
                                                                   int64_t begin, int64_t end)      \
     {                                                                                              \
         linear_stream<of>(k, begin, end);                                                          \
     }
-LINEAR_STREAM(BF16, linear_of_BF16)
-LINEAR_STREAM(F16, linear_of_F16)
-LINEAR_STREAM(Q8_0, linear_of_runs<run_Q8_0>)
-LINEAR_STREAM(Q4_K, linear_of_runs<run_Q4_K>)
-LINEAR_STREAM(Q6_K, linear_of_runs<run_Q6_K>)
+LINEAR_STREAMS(LINEAR_STREAM)
 #undef LINEAR_STREAM
 
 #ifdef WEFT_SHAPES
@@ -452,12 +455,9 @@ template <class L> static __device__ inline bool linear_listed(const cuda_step *
     {                                                                                              \
         return linear_listed<of>(s);                                                               \
     }
-LINEAR_LISTED(BF16, linear_of_BF16)
-LINEAR_LISTED(F16, linear_of_F16)
-LINEAR_LISTED(Q8_0, linear_of_runs<run_Q8_0>)
-LINEAR_LISTED(Q4_K, linear_of_runs<run_Q4_K>)
-LINEAR_LISTED(Q6_K, linear_of_runs<run_Q6_K>)
+LINEAR_STREAMS(LINEAR_LISTED)
 #undef LINEAR_LISTED
 #endif
+#undef LINEAR_STREAMS
 
 #endif
