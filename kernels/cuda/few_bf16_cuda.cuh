@@ -1,0 +1,295 @@
+/* few_bf16_cuda.cuh - 2 to FEW_ROWS_MAX rows of x times w transposed, for BF16 weights, by matrix instructions.
+ *
+ * Warps share out the columns, and a block's rows of weights are walked along in groups, as in linear_few_cuda.cuh. A stage of a
+ * warp is FEW_COLS columns: of all rows of x, and of the rows of weights of a group. It copies stages into memory of its own, ahead
+ * of use, and waits for nobody but itself until its columns are done. Nothing but sums stays in registers from one stage to the
+ * next.
+ *
+ * x is exact: three bf16 for each number. From nine rows on it is split once, by a step of its own (ACT_BF3T): splitting it in
+ * every block for itself took two thirds of all instructions. Up to eight rows that is little, and the step would have two more
+ * phases in a layer: lanes split what they load.
+ *
+ * In a slot piece p of 16 bytes of a row is at p ^ row / 2 % 4, so that the eight rows that an instruction loads at once lie in
+ * different banks: rows are 64 bytes apart, or three times that. Rows of floats are 128 bytes apart, and p is at p ^ row % 4 * 2. */
+#ifndef WEFT_KERNELS_CUDA_FEW_BF16_CUDA_CUH
+#define WEFT_KERNELS_CUDA_FEW_BF16_CUDA_CUH
+
+#include "kernels/cuda/few_job_cuda.cuh"
+
+enum {
+    FEW_COLS = 32,             /* of a stage */
+    FEW_PARTS = 3,             /* of a number of x */
+    FEW_W_ROW = FEW_COLS * 2,  /* bytes of a row of weights in a slot */
+    FEW_GROUP = 4,             /* tiles of a group, at most */
+    FEW_STEPS = FEW_COLS / 16, /* instructions deep */
+    FEW_STAGES_MAX = 6
+};
+
+/* The type, for what is the same of all (linear_few_cuda.cuh): with x split, and as floats, of at most
+ * FEW_N rows; X_ROW: bytes of a row of x in a slot. */
+struct few_BF16 {
+    typedef weight_BF16 weight;
+    enum { TYPE = DT_BF16, ACT = ACT_BF3T, COLS = EIGHT, ROWS_MAX = FEW_ROWS_MAX };
+    enum { X_ROW = FEW_COLS * 2 * FEW_PARTS };
+};
+
+struct few_BF16_floats {
+    typedef weight_BF16 weight;
+    enum { TYPE = DT_BF16, ACT = ACT_F32, COLS = EIGHT, ROWS_MAX = FEW_N, X_ROW = FEW_COLS * 4 };
+};
+
+/* What a warp copies next, and how many columns it has. */
+struct few_stages {
+    int tiles, group_max; /* of all weights; of a group */
+    int cols;             /* stages of the warp in a row of weights */
+    int stages, bytes;    /* slots, and the bytes of each */
+    int group, col;       /* the next: first tile of its group, and which stage of the warp */
+    int left, put;        /* so many more, and its slot */
+    const char *x, *w;    /* the lane's piece of its first row, in the first column; of the group */
+};
+
+/* Lanes that have a piece each of a part of a row of x, and the row of a lane. */
+template <class R> static __device__ inline int few_x_lanes(void)
+{
+    return (kact)R::ACT == ACT_F32 ? R::X_ROW / 16 : FEW_W_ROW / 16;
+}
+
+template <class R> static __device__ inline int few_x_row(void)
+{
+    return lane_index() / few_x_lanes<R>();
+}
+
+/* The first column of stage i: two stages together have whole lines of the card's memory. */
+static __device__ inline int few_stage_col(int i)
+{
+    const int warps = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
+    return ((i / 2 * warps + warp_index()) * 2 + i % 2) * FEW_COLS;
+}
+
+template <class R, int NT> static __device__ inline few_stages few_stages_of(const few_job &j)
+{
+    few_stages s = {};
+    const int warps = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
+    const int pair = 2 * FEW_COLS, pairs = j.n / pair / warps; /* those that every warp has */
+    const int rest = j.n - (pairs * warps + warp_index()) * pair;
+    s.tiles = (j.w_rows + FEW_TILE - 1) / FEW_TILE;
+    s.group_max = s.tiles < FEW_GROUP ? s.tiles : (int)FEW_GROUP;
+    if (warp_index() < warps)
+        s.cols = pairs * 2 + (rest > FEW_COLS ? 2 : rest > 0 ? 1 : 0);
+    s.bytes = NT * FEW_N * R::X_ROW + s.group_max * FEW_TILE * FEW_W_ROW;
+    s.stages = FEW_RING_BYTES / s.bytes;
+    s.stages = s.stages < FEW_STAGES_MAX ? s.stages : (int)FEW_STAGES_MAX;
+    s.left = s.cols * ((s.tiles + FEW_GROUP - 1) / FEW_GROUP);
+    s.x = j.x + few_x_row<R>() * (int64_t)j.x_pitch + lane_index() % few_x_lanes<R>() * 16;
+    s.w = j.w + (int64_t)(lane_index() / 4) * j.w_pitch + lane_index() % 4 * 16;
+    return s;
+}
+static_assert(2 * (FEW_ROWS_MAX * few_BF16::X_ROW + FEW_GROUP * FEW_TILE * FEW_W_ROW) <=
+                  FEW_RING_BYTES,
+              "a stage is copied while another one is used");
+
+/* Where a piece of a row is in it. */
+static __device__ inline uint32_t few_piece(int row, int piece)
+{
+    return (uint32_t)((piece ^ (row >> 1 & 3)) << 4);
+}
+
+static __device__ inline uint32_t few_piece_floats(int row, int piece)
+{
+    return (uint32_t)((piece ^ (row & 3) << 1) << 4);
+}
+
+/* x of a stage that begins with column `col`. Rows that are not there are zeros. */
+template <class R, int NT>
+static __device__ inline void few_stage_x(const few_job &j, const few_stages &s, int col,
+                                          shared_place slot)
+{
+    /* Rows of floats go four at a time, others eight, part by part; where their pieces are is the same so many rows later. */
+    enum {
+        FLOATS = (kact)R::ACT == ACT_F32,
+        ROWS = FLOATS ? 4 : (int)FEW_N,
+        PARTS = FLOATS ? 1 : (int)FEW_PARTS
+    };
+    const int row = few_x_row<R>(), p = lane_index() % few_x_lanes<R>();
+    const bool cols = !FLOATS || col + p * 4 < j.n; /* others are filled up */
+    const shared_place to = slot + (FLOATS ? few_piece_floats(row, p) : few_piece(row, p));
+    UNROLL
+    for (int i = 0; i < NT * FEW_N / ROWS; i++)
+        UNROLL
+    for (int part = 0; part < PARTS; part++)
+        few_copy(to + (uint32_t)((i * ROWS + row) * R::X_ROW + part * FEW_W_ROW),
+                 s.x + (col * (R::X_ROW / FEW_COLS) + i * ROWS * j.x_pitch + part * FEW_W_ROW),
+                 cols && i * ROWS + row < j.rows);
+}
+
+/* The next stage, if there is one; either way a group of copies ends. Rows and columns that are not there are zeros. */
+template <class R, int NT>
+static __device__ inline void few_stage_copy(const few_job &j, few_stages &s, shared_place slots)
+{
+    if (s.left > 0) {
+        const int row = lane_index() / 4, p = lane_index() % 4;
+        const int col = few_stage_col(s.col);
+        const shared_place slot = slots + (uint32_t)(s.put * s.bytes);
+        const shared_place to = slot + (uint32_t)(NT * FEW_N * R::X_ROW) + few_piece(row, p);
+        const int rows = col + p * 8 < j.n ? j.w_rows - s.group * FEW_TILE : 0;
+        few_stage_x<R, NT>(j, s, col, slot);
+        UNROLL
+        for (int i = 0; i < 2 * FEW_GROUP; i++)
+            if (i * FEW_N < s.group_max * FEW_TILE)
+                few_copy_line(to + (uint32_t)((i * FEW_N + row) * FEW_W_ROW),
+                              s.w + (col * 2 + i * FEW_N * j.w_pitch), i * FEW_N + row < rows);
+        s.left--;
+        s.put = s.put + 1 == s.stages ? 0 : s.put + 1;
+        if (++s.col == s.cols) {
+            s.col = 0;
+            s.group += FEW_GROUP;
+            s.w += FEW_GROUP * FEW_TILE * (int64_t)j.w_pitch;
+        }
+    }
+    copies_group();
+}
+
+/* ---- products ---- */
+
+/* What a lane has of x for one step: parts of NT times eight rows. Four matrices are loaded at once, those of two times eight
+ * rows; of eight rows alone those of both steps. */
+template <int NT> struct few_x_parts {
+    uint32_t b[FEW_PARTS][NT > 1 ? NT : FEW_STEPS][2];
+};
+
+/* Lanes point to rows of matrices: in the order first half, other half of the columns of a step. Of floats a lane loads what it has
+ * itself: row lane / 4, columns lane % 4 * 2 and 1 more of each 8. */
+template <class R, int NT> static __device__ inline uint32_t few_x_line(void)
+{
+    if ((kact)R::ACT == ACT_F32) {
+        const int row = lane_index() / 4;
+        return (uint32_t)(row * R::X_ROW + lane_index() % 2 * 8) +
+               few_piece_floats(row, lane_index() / 2 % 2);
+    }
+    const int matrix = lane_index() / 8;
+    const int row = lane_index() % 8 + (NT > 1 ? matrix / 2 * FEW_N : 0);
+    const int piece = NT > 1 ? matrix % 2 : matrix;
+    return (uint32_t)(row * R::X_ROW) + few_piece(row, piece);
+}
+
+/* Two numbers, each as the sum of three bf16. What is left of one without the first is 0 where that is no number; without the
+ * second it always is one. */
+static __device__ inline void few_split(float low, float high, uint32_t *part)
+{
+    part[0] = bf16_pair(low, high);
+    low -= float_of(part[0] << 16);
+    high -= float_of(part[0] & 0xffff0000u);
+    low = fabsf(low) < INFINITY ? low : 0;
+    high = fabsf(high) < INFINITY ? high : 0;
+    part[1] = bf16_pair(low, high);
+    part[2] = bf16_pair(low - float_of(part[1] << 16), high - float_of(part[1] & 0xffff0000u));
+}
+
+/* All steps of eight rows of floats. */
+static __device__ inline void few_x_split(few_x_parts<1> &x, shared_place slot, uint32_t line)
+{
+    bytes8 from[2 * FEW_STEPS];
+    UNROLL
+    for (uint32_t i = 0; i < 2 * FEW_STEPS; i++)
+        from[i] = shared_8(slot + (line ^ i << 5));
+    UNROLL
+    for (int i = 0; i < 2 * FEW_STEPS; i++) {
+        uint32_t part[FEW_PARTS];
+        few_split(float_of(from[i].w[0]), float_of(from[i].w[1]), part);
+        UNROLL
+        for (int p = 0; p < FEW_PARTS; p++)
+            x.b[p][i / 2][i % 2] = part[p];
+    }
+}
+
+template <class R, int NT>
+static __device__ inline void few_x_load(few_x_parts<NT> &x, shared_place slot, uint32_t line,
+                                         uint32_t step)
+{
+    UNROLL
+    for (int part = 0; part < FEW_PARTS; part++)
+        UNROLL
+    for (int i = 0; i < (NT + 1) / 2; i++)
+        few_frags(x.b[part][2 * i], slot + (line ^ step << 5) +
+                                        (uint32_t)(part * FEW_W_ROW + i * 2 * FEW_N * R::X_ROW));
+}
+
+/* Sums that do not wait for each other: with eight rows those of the parts. */
+template <int NT> struct few_group_sums {
+    enum { OF = NT > 1 ? 1 : (int)FEW_PARTS };
+    float of[FEW_GROUP][OF][NT][4];
+};
+
+/* A stage of a group. */
+template <class R, int NT>
+static __device__ inline void few_stage_multiply(shared_place slot, uint32_t x_line,
+                                                 uint32_t w_line, int here, few_group_sums<NT> &sum)
+{
+    few_x_parts<NT> x;
+    const shared_place weights = slot + (uint32_t)(NT * FEW_N * R::X_ROW);
+    if constexpr ((kact)R::ACT == ACT_F32)
+        few_x_split(x, slot, x_line);
+    UNROLL
+    for (uint32_t step = 0; step < FEW_STEPS; step++) {
+        if ((kact)R::ACT != ACT_F32 && (NT > 1 || step == 0))
+            few_x_load<R, NT>(x, slot, x_line, step);
+        UNROLL
+        for (int t = 0; t < FEW_GROUP; t++) {
+            if (t >= here)
+                continue;
+            uint32_t w[4];
+            few_frags(w, weights + (w_line ^ step << 5) + (uint32_t)(t * FEW_TILE * FEW_W_ROW));
+            UNROLL
+            for (int part = 0; part < FEW_PARTS; part++)
+                UNROLL
+            for (int n = 0; n < NT; n++)
+                few_mma_bf16(sum.of[t][part % few_group_sums<NT>::OF][n], w,
+                             x.b[part][NT > 1 ? n : (int)step]);
+        }
+    }
+}
+
+template <class R, int NT> static __device__ FEW_COPY void few_stream_bf16(const few_job j)
+{
+    enum { MEET = FEW_N_MAX / NT }; /* tiles whose sums there is room for */
+    few_stages s = few_stages_of<R, NT>(j);
+    const shared_place sums = shared_at(j.scratch);
+    const shared_place slots =
+        sums + FEW_SUM_BYTES + (unsigned)(warp_index() % FEW_WARPS) * FEW_RING_BYTES;
+    const uint32_t x_line = few_x_line<R, NT>();
+    const int w_row = lane_index() % FEW_TILE;
+    const uint32_t w_line = (uint32_t)(w_row * FEW_W_ROW) + few_piece(w_row, lane_index() / 16);
+    int get = 0;
+    UNROLLED(1)
+    for (int i = 0; i < s.stages; i++)
+        few_stage_copy<R, NT>(j, s, slots);
+    few_wait(s.stages - 1);
+    __syncwarp();
+    UNROLLED(1)
+    for (int group = 0; group < s.tiles; group += FEW_GROUP) {
+        const int here = s.tiles - group < FEW_GROUP ? s.tiles - group : (int)FEW_GROUP;
+        few_group_sums<NT> sum = {};
+        UNROLLED(1)
+        for (int i = 0; i < s.cols; i++) {
+            few_stage_multiply<R, NT>(slots + (unsigned)(get * s.bytes), x_line, w_line, here, sum);
+            get = get + 1 == s.stages ? 0 : get + 1;
+            __syncwarp(); /* all have it */
+            few_stage_copy<R, NT>(j, s, slots);
+            few_wait(s.stages - 1);
+            __syncwarp();
+        }
+        float all[FEW_GROUP][NT][4];
+        UNROLL
+        for (int i = 0; i < FEW_GROUP * NT * 4; i++) {
+            const int t = i / (NT * 4), n = i / 4 % NT, e = i % 4;
+            all[t][n][e] = sum.of[t][0][n][e];
+            UNROLL
+            for (int part = 1; part < few_group_sums<NT>::OF; part++)
+                all[t][n][e] += sum.of[t][part][n][e];
+        }
+        few_meet<NT, FEW_GROUP>(j, sums, group, here, all);
+    }
+    copies_wait<0>();
+}
+
+#endif
