@@ -213,6 +213,21 @@ static __device__ inline kpart part_of(const kargs *k, int64_t width, int64_t be
     return kpart{0, 1, (int)begin * tile, last < (int)width ? last : (int)width};
 }
 
+/* Rows that a block does at once, where each of them has so little to do that a few threads have all of it: the first row of a
+ * thread, from one to the next, and which of the row's threads it is. */
+struct row_share {
+    int first, step;
+    int thread, threads;
+};
+
+static __device__ inline row_share rows_shared(const kargs *k, int each)
+{
+    const uint32_t all = (uint32_t)block_threads(), some = (uint32_t)each;
+    if (k->n[0] == 1 || some == 0 || all % some != 0)
+        return row_share{0, 1, (int)threadIdx.x, (int)all};
+    return row_share{(int)(threadIdx.x / some), (int)(all / some), (int)(threadIdx.x % some), each};
+}
+
 /* Four floats that are loaded and stored at once, from and to multiples of 16 bytes. */
 struct alignas(16) floats4 {
     float x[4];

@@ -92,20 +92,20 @@ struct append_heads {
     uint32_t page;
 };
 
-static __device__ APART void append_any(append_heads a)
+static __device__ APART void append_any(append_heads a, row_share by)
 {
     char *to = a.to + a.page * a.page_bytes;
-    for (int i = (int)threadIdx.x; i < a.n * a.width; i += block_threads())
+    for (int i = by.thread; i < a.n * a.width; i += by.threads)
         float_store(a.form, to + i / a.width * a.head_bytes, i % a.width, a.x[i]);
 }
 
 /* Of widths of whole eights to 16 bits, from and to multiples of 16 bytes: eight numbers at a time, loaded before the page
  * is known. */
-static __device__ inline void append_eights(const append_heads &a)
+static __device__ inline void append_eights(const append_heads &a, const row_share &by)
 {
     const int eights = a.width / 8;
     UNROLLED(1)
-    for (int i = (int)threadIdx.x; i < a.n * eights; i += block_threads()) {
+    for (int i = by.thread; i < a.n * eights; i += by.threads) {
         const floats4 v[2] = {*(const floats4 *)(a.x + 8 * i), *(const floats4 *)(a.x + 8 * i + 4)};
         const int head = (int)((uint32_t)i / (uint32_t)eights);
         uint32_t half[8];
@@ -125,7 +125,7 @@ static __device__ inline void append_eights(const append_heads &a)
 
 /* Heads [head, head_end) of a row, from keys or from values. */
 static __device__ inline void append_part(const kargs *k, page_kind kind, int64_t row, int head,
-                                          int head_end)
+                                          int head_end, const row_share &by)
 {
     const kcell *c = k->cell;
     const kcell_tier *tier = &c->tier[0];
@@ -144,9 +144,9 @@ static __device__ inline void append_part(const kargs *k, page_kind kind, int64_
     if ((part.form == KFORM_F16 || part.form == KFORM_BF16) && part.width % 8 == 0 &&
         (tier->page_bytes | first | part.bytes) % 16 == 0 && is_aligned(a.x) &&
         is_aligned(tier->base))
-        append_eights(a);
+        append_eights(a, by);
     else
-        append_any(a);
+        append_any(a, by);
 }
 
 /* A tile is whole heads, of the keys where there are any, else of the values. */
@@ -158,11 +158,12 @@ static __device__ ONE_COPY void k_append_cuda(const kargs *k, const kthread *, i
     const kpart p = part_of(k, c->heads * width, begin, end);
     const int head = (int)((uint32_t)p.col / (uint32_t)width);
     const int head_end = (int)((uint32_t)p.col_end / (uint32_t)width);
-    for (int64_t row = p.row; row < p.row_end; row++) {
+    const row_share by = rows_shared(k, (head_end - head) * (int)(width / 8));
+    for (int64_t row = p.row + by.first; row < p.row_end; row += by.step) {
         if (k->in[0])
-            append_part(k, PAGE_KEYS, row, head, head_end);
+            append_part(k, PAGE_KEYS, row, head, head_end, by);
         if (k->in[1])
-            append_part(k, PAGE_VALUES, row, head, head_end);
+            append_part(k, PAGE_VALUES, row, head, head_end, by);
     }
 }
 

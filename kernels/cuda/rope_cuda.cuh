@@ -1,7 +1,8 @@
 /* rope_cuda.cuh - rotate pairs by position times frequency.
  *
  * Where the pairs of a head divide the threads of a block, a thread has the same pair of every head, and its cosine and sine in
- * registers; else those of a row are in scratch [2, pairs]. Elements beyond the pairs pass through. out may be x. */
+ * registers, and rows of few heads are done side by side; else those of a row are in scratch [2, pairs]. Elements beyond the pairs
+ * pass through. out may be x. */
 #ifndef WEFT_KERNELS_CUDA_ROPE_CUDA_CUH
 #define WEFT_KERNELS_CUDA_ROPE_CUDA_CUH
 
@@ -76,10 +77,11 @@ static __device__ inline void pair_turn(const rope_row &r, const pair_place &at,
 }
 
 /* Position and frequency come from far: they are loaded first, and the numbers of a pair before its turn is known. */
-static __device__ inline void rope_own_pairs(const rope_row &r, const int32_t *at_row)
+static __device__ inline void rope_own_pairs(const rope_row &r, const int32_t *at_row,
+                                             const row_share &by)
 {
     const int all = r.heads * r.pairs;
-    int i = (int)threadIdx.x;
+    int i = by.thread;
     const int32_t pos = load_now(at_row);
     const float freq = load_now(r.freqs + (uint32_t)i % (uint32_t)r.pairs);
     if (i >= all)
@@ -90,7 +92,7 @@ static __device__ inline void rope_own_pairs(const rope_row &r, const int32_t *a
     UNROLLED(1)
     for (;;) {
         pair_turn(r, at, t, a, b);
-        i += block_threads();
+        i += by.threads;
         if (i >= all)
             return;
         at = pair_at(r, i);
@@ -126,17 +128,20 @@ static __device__ ONE_COPY void k_rope_cuda(const kargs *k, const kthread *t, in
     const int32_t *pos = (const int32_t *)k->in[1]; /* [rows] */
     const int width = (int)k->size.rope.width, pairs = (int)k->size.rope.pairs;
     const kpart p = part_of(k, k->size.rope.heads * width, begin, end);
-    for (int64_t row = p.row; row < p.row_end && p.col < p.col_end; row++) {
+    const int heads = (int)((uint32_t)(p.col_end - p.col) / (uint32_t)width);
+    const bool own = pairs > 0 && block_threads() % pairs == 0;
+    const row_share by = rows_shared(k, own && 2 * pairs == width ? heads * pairs : 0);
+    for (int64_t row = p.row + by.first; row < p.row_end && p.col < p.col_end; row += by.step) {
         const rope_row r = {row_in(k, 0, row) + p.col,
                             row_out(k, 0, row) + p.col,
                             (const float *)k->in[2],
                             (float)k->scalar.rope.factor,
-                            (int)((uint32_t)(p.col_end - p.col) / (uint32_t)width),
+                            heads,
                             width,
                             pairs,
                             k->choice.rope.order == ROPE_INTERLEAVED};
-        if (pairs > 0 && block_threads() % pairs == 0)
-            rope_own_pairs(r, pos + row);
+        if (own)
+            rope_own_pairs(r, pos + row, by);
         else
             rope_any_pairs(r, pos + row, (turn *)t->scratch);
         if (2 * pairs < width && r.x != r.out)
