@@ -19,6 +19,8 @@
 #endif
 
 enum { STACK_BYTES = 256 << 10, GUARD_BYTES = 64 << 10, IDLE_MAX = 10000 };
+/* Lanes begin at different places of a page, or they would all have the same few lines of the caches. */
+enum { STAGGER_BYTES = 9 * 64, STAGGER_MAX = 32 << 10 };
 
 /* ---- one stack to another ---- */
 
@@ -67,7 +69,9 @@ typedef struct {
 /* Lanes of a subgroup that wait for others of `mask`. */
 typedef struct {
     fibre_place at;
-    uint32_t mask, arrived;
+    uint32_t mask, arrived, ended; /* ended: of the subgroup, where it is the first lane's */
+    bool rest;                     /* they wait for all that have not ended, and join there */
+    fibre_join *join;
 } meeting;
 
 typedef struct {
@@ -202,14 +206,16 @@ static void fail_stuck(run *r, const group *g)
 
 static void make_ready(run *r, group *g, int lane)
 {
+    int at = g->first_ready + g->n_ready++;
     g->lane[lane].state = READY;
-    g->ready[(g->first_ready + g->n_ready++) % r->work.lanes] = lane;
+    g->ready[at < r->work.lanes ? at : at - r->work.lanes] = lane;
 }
 
 static fibre *take_ready(run *r, group *g)
 {
     fibre *f = &g->lane[g->ready[g->first_ready]];
-    g->first_ready = (g->first_ready + 1) % r->work.lanes;
+    if (++g->first_ready == r->work.lanes)
+        g->first_ready = 0;
     g->n_ready--;
     return f;
 }
@@ -289,6 +295,31 @@ static void go_on(run *r, fibre *from)
     go_to(r, from, to ? to : &r->caller);
 }
 
+static void meeting_end(run *r, group *g, meeting *m, int first, fibre_join *join)
+{
+    void *owns[FIBRE_WIDTH];
+    for (int i = 0; i < FIBRE_WIDTH && join; i++)
+        owns[i] = m->mask >> i & 1 ? g->lane[first + i].own : NULL;
+    if (join)
+        join(owns, FIBRE_WIDTH);
+    for (int i = 0; i < FIBRE_WIDTH; i++)
+        if (m->mask >> (i ^ r->flip) & 1)
+            make_ready(r, g, first + (i ^ r->flip));
+    m->arrived = 0;
+    r->moved = true;
+}
+
+/* Those of its subgroup that wait for the rest wait for one less. */
+static void meeting_leave(run *r, const fibre *f)
+{
+    group *g = &r->group[f->group];
+    int first = f->lane / FIBRE_WIDTH * FIBRE_WIDTH;
+    meeting *m = &g->meet[first];
+    m->ended |= 1u << (f->lane - first);
+    if (m->rest && m->arrived && (m->arrived | m->ended) == UINT32_MAX && !r->failed)
+        meeting_end(r, g, m, first, m->join);
+}
+
 static void lane_begin(void)
 {
     run *r = the_run;
@@ -306,13 +337,15 @@ static void lane_begin(void)
     f->state = ENDED;
     r->group[f->group].n_ended++;
     r->moved = true;
+    meeting_leave(r, f);
     go_on(r, f);
     abort(); /* nobody goes to a lane that has ended */
 }
 
 static void lane_init(fibre *f, char *stack, int in_group, int lane)
 {
-    void **top = (void **)(void *)(stack + STACK_BYTES) - SAVED_WORDS;
+    size_t down = (size_t)lane * STAGGER_BYTES % STAGGER_MAX;
+    void **top = (void **)(void *)(stack + STACK_BYTES - down) - SAVED_WORDS;
     void (*begin)(void) = lane_begin;
 #ifdef FIBRE_ASAN
     ASAN_UNPOISON_MEMORY_REGION(stack, STACK_BYTES);
@@ -445,20 +478,6 @@ void fibre_sync_some(fibre_place at, int n)
     sync_first(at, n, NULL, NULL);
 }
 
-static void meeting_end(run *r, group *g, meeting *m, int first, fibre_join *join)
-{
-    void *owns[FIBRE_WIDTH];
-    for (int i = 0; i < FIBRE_WIDTH && join; i++)
-        owns[i] = m->mask >> i & 1 ? g->lane[first + i].own : NULL;
-    if (join)
-        join(owns, FIBRE_WIDTH);
-    for (int i = 0; i < FIBRE_WIDTH; i++)
-        if (m->mask >> (i ^ r->flip) & 1)
-            make_ready(r, g, first + (i ^ r->flip));
-    m->arrived = 0;
-    r->moved = true;
-}
-
 void fibre_meet(fibre_place at, uint32_t mask, void *own, fibre_join *join)
 {
     run *r = the_run;
@@ -473,8 +492,29 @@ void fibre_meet(fibre_place at, uint32_t mask, void *own, fibre_join *join)
         fail_two(r, &g->lane[first + __builtin_ctz(m->arrived)], f);
     m->at = at;
     m->mask = mask;
+    m->rest = false;
     m->arrived |= 1u << bit;
     if (m->arrived == mask && !r->failed)
+        meeting_end(r, g, m, first, join);
+    go_on(r, f);
+}
+
+void fibre_meet_rest(fibre_place at, void *own, fibre_join *join)
+{
+    run *r = the_run;
+    fibre *f = r->running;
+    group *g = &r->group[f->group];
+    int first = f->lane / FIBRE_WIDTH * FIBRE_WIDTH;
+    meeting *m = &g->meet[first];
+    wait_as(r, f, MEET, at, own);
+    if (m->arrived && !same_place(m->at, at))
+        fail_two(r, &g->lane[first + __builtin_ctz(m->arrived)], f);
+    m->at = at;
+    m->rest = true;
+    m->join = join;
+    m->arrived |= 1u << (f->lane - first);
+    m->mask = m->arrived;
+    if ((m->arrived | m->ended) == UINT32_MAX && !r->failed)
         meeting_end(r, g, m, first, join);
     go_on(r, f);
 }
@@ -485,6 +525,12 @@ void fibre_pause(fibre_place at)
     fibre *f = r->running;
     wait_as(r, f, PAUSED, at, NULL);
     go_on(r, f);
+}
+
+bool fibre_on_stack(const void *p)
+{
+    const fibre *f = the_run ? the_run->running : NULL;
+    return f && (const char *)p >= f->stack && (const char *)p < f->stack + STACK_BYTES;
 }
 
 void fibre_fail(fibre_place at, const char *why)

@@ -55,8 +55,12 @@ void fibre_sync_some(fibre_place at, int n);
 /* Until those lanes of the subgroup of FIBRE_WIDTH that are in `mask` are at this place. join: [FIBRE_WIDTH], NULL where
  * the mask has no bit. */
 void fibre_meet(fibre_place at, uint32_t mask, void *own, fibre_join *join);
+/* Until all lanes of the subgroup are that have not ended. */
+void fibre_meet_rest(fibre_place at, void *own, fibre_join *join);
 /* Lets others run, of other groups too. */
 void fibre_pause(fibre_place at);
+/* Is it memory of the stack of the lane that runs? */
+bool fibre_on_stack(const void *p);
 /* Ends the run with an error: the lane asked for what the code may not ask for. */
 FIBRE_NORETURN void fibre_fail(fibre_place at, const char *why);
 
