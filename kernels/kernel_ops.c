@@ -12,6 +12,8 @@
 #include "kernels/cuda/flash_size.h"
 #include "kernels/cuda/mma_size.h"
 #include "kernels/lora_rows.h"
+#include "kernels/metal/attend_metal_size.h"
+#include "kernels/metal/linear_metal_size.h"
 #include "kernels/neon/rows8_size.h"
 #include "kernels/x86/tiles_size.h"
 
@@ -136,6 +138,17 @@ static int64_t units_queries_flash(const kargs *k)
     return flash_units(k);
 }
 
+static int64_t units_queries_metal(const kargs *k)
+{
+    return metal_attend_units(k);
+}
+
+static int64_t units_square_metal(const kargs *k)
+{
+    return (k->size.linear.rows + METAL_SQUARE_ROWS - 1) / METAL_SQUARE_ROWS *
+           ((k->size.linear.out + METAL_SQUARE_COLS - 1) / METAL_SQUARE_COLS);
+}
+
 bool kunit_varies(kunit u)
 {
     return u == KUNIT_PAGE;
@@ -157,6 +170,8 @@ static const struct {
     [KUNIT_RANKS] = {"4 rows of A", lora_units},
     [KUNIT_SQUARE] = {"square of the result", units_square},
     [KUNIT_QUERIES_FLASH] = {"block of queries", units_queries_flash},
+    [KUNIT_QUERIES_METAL] = {"block of queries", units_queries_metal},
+    [KUNIT_SQUARE_METAL] = {"square of the result", units_square_metal},
 };
 
 const char *kunit_name(kunit u)

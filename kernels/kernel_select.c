@@ -18,7 +18,7 @@ static const struct {
 #undef VARIANT
 };
 
-static const char *const archs[KARCH_COUNT] = {"x86_64", "aarch64", "other", "cuda"};
+static const char *const archs[KARCH_COUNT] = {"x86_64", "aarch64", "other", "cuda", "metal"};
 
 const char *karch_name(karch a)
 {

@@ -198,7 +198,14 @@ typedef struct {
 typedef void kernel_fn(const kargs *k, const kthread *t, int64_t begin, int64_t end);
 
 /* What processors are built for. Tables name the kernels of all; those of another one than this have no function here. */
-typedef enum { KARCH_X86_64, KARCH_AARCH64, KARCH_OTHER, KARCH_CUDA, KARCH_COUNT } karch;
+typedef enum {
+    KARCH_X86_64,
+    KARCH_AARCH64,
+    KARCH_OTHER,
+    KARCH_CUDA,
+    KARCH_METAL,
+    KARCH_COUNT
+} karch;
 
 #if defined(__x86_64__)
 #define KARCH_HERE KARCH_X86_64
@@ -229,7 +236,9 @@ typedef enum {
     KUNIT_QUERIES_FEW,
     KUNIT_RANKS,
     KUNIT_SQUARE,
-    KUNIT_QUERIES_FLASH
+    KUNIT_QUERIES_FLASH,
+    KUNIT_QUERIES_METAL,
+    KUNIT_SQUARE_METAL
 } kunit;
 
 /* May attention with kernels of this unit be two steps, the second of which merges what the first has of stretches of
@@ -237,7 +246,7 @@ typedef enum {
 K_FN bool kunit_splits(kunit u)
 {
     return u == KUNIT_QUERIES || u == KUNIT_QUERIES_COPIED || u == KUNIT_QUERIES_CUDA ||
-           u == KUNIT_QUERIES_FEW;
+           u == KUNIT_QUERIES_FEW || u == KUNIT_QUERIES_METAL;
 }
 
 /* What scratch a thread needs, by the words of scratch.def. */
