@@ -1,7 +1,7 @@
 /* backend.h - what the compiler knows of the machine that will run a plan: its kernels, the layouts they want weights
  * in, the limits that fusing has to keep, and the stage that turns a fused graph into buckets of steps.
  *
- * The CPU has one back end for each level of kernels/variants.def, and the reference is the lowest of them; CUDA cards have one. Passes and
+ * The CPU has one back end for each level of kernels/variants.def, and the reference is the lowest of them; cards have one of each kind. Passes and
  * lowering ask the back end at hand; none of them knows a variant. */
 #ifndef WEFT_COMPILER_BACKEND_H
 #define WEFT_COMPILER_BACKEND_H
@@ -53,6 +53,10 @@ struct backend {
      * so many positions. */
     int64_t split_units, split_positions;
 
+    /* Kernels read vectors of so many bytes of weights that are floats of 16 bits: rows that do not begin at whole ones of these
+     * are copied, unless they are none of whole vectors themselves. 0: they may begin anywhere. */
+    int64_t vector_bytes;
+
     /* The best kernel for this; false: there is none. */
     bool (*select)(const backend *be, const kernel_want *want, plan_kernel *out);
     /* The kernel of this name; false: the back end has none, or this machine cannot run it. */
@@ -88,6 +92,13 @@ const backend *backend_reference(void);
 /* To make plans with for CUDA cards, whether there is one here or not. */
 const backend *backend_cuda(void);
 const backend *backend_cuda_rounding(void); /* activations for BF16 weights, to bf16 */
+/* The same for Metal GPUs. */
+const backend *backend_metal(void);
+/* The one for a card by the name of its device, such as "cuda:1"; rounds: of these, activations for BF16 weights to bf16. NULL: cards of
+ * no such name are known, or none of it rounds. backend_card.c */
+const backend *backend_card(const char *device, bool rounds);
+/* Is it for a card, and rounds? */
+bool backend_card_rounds(const backend *be);
 
 /* How a level of the CPU's stands to this machine: its number, from plain to fast, -1 if there is none such; and the
  * features that it needs and the processor lacks, with commas between them. */

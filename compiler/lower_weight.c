@@ -85,8 +85,17 @@ static weft_status check_weight(lower *lo, const gnode *n, const gweight *w)
     return WEFT_OK;
 }
 
+/* Do rows of a mapped weight begin where kernels read vectors of floats, if the first does? */
+static bool rows_are_vectors(const gweight *w, int64_t row_bytes, int64_t pitch, int64_t vector)
+{
+    const dtype_row *t = dtype_row_of(w->type);
+    if (vector == 0 || t->elems > 1 || t->bytes != 2 || row_bytes % vector != 0)
+        return true;
+    return pitch % vector == 0 && (w->rank < 2 || w->stride[0] % vector == 0);
+}
+
 /* Sizes, mode and pitch; false if they do not fit. */
-static bool size_weight(const gweight *w, weight_read read, plan_weight *pw)
+static bool size_weight(const gweight *w, weight_read read, int64_t vector, plan_weight *pw)
 {
     size_t row_bytes;
     bool interleaved = read == READ_ROWS8 || read == READ_TABLE8;
@@ -107,6 +116,10 @@ static bool size_weight(const gweight *w, weight_read read, plan_weight *pw)
     pw->mode = interleaved                                        ? WEIGHT_INTERLEAVED
                : can_map(w, read, (int64_t)row_bytes, &pw->pitch) ? WEIGHT_MAPPED
                                                                   : WEIGHT_COPIED;
+    if (pw->mode == WEIGHT_MAPPED && !rows_are_vectors(w, (int64_t)row_bytes, pw->pitch, vector)) {
+        pw->mode = WEIGHT_COPIED;
+        pw->pitch = (int64_t)row_bytes;
+    }
     return true;
 }
 
@@ -165,7 +178,7 @@ weft_status lower_weight(lower *lo, const gnode *n, int id, weight_read read, in
                           .rank = w->rank,
                           .rows = 1,
                           .n_table = read == READ_TABLE || read == READ_TABLE8 ? w->dim[0] : 0};
-        bool fits = size_weight(w, read, &pw);
+        bool fits = size_weight(w, read, lo->t->be->vector_bytes, &pw);
         if (fits)
             copy_source(lo, w, &pw);
         if (!fits || !count_weight(lo, &pw))

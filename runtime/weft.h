@@ -214,7 +214,7 @@ typedef struct {
     /* LoRA adapters that the session may hold at once, at most 1024, and the rank that each may have at most, 0: 16. They take
      * memory for every weight that adapters may attach to. 0: none, and it computes as if there were no such thing. */
     int64_t lora_slots, lora_rank;
-    /* Where it computes: "cpu", which NULL means too; "cuda", or "cuda:1" for one of several cards; "auto": a card where there is
+    /* Where it computes: "cpu", which NULL means too; "cuda", or "cuda:1" for one of several cards; "metal"; "auto": a card where there is
      * one, else the CPU. All of the session's memory but its tables is the device's then. WEFT_ERR_DEVICE, with what is missing,
      * where there is no such device; cards run plans, neither the reference nor native code, and do not round to bf16. */
     const char *device;
@@ -255,7 +255,7 @@ typedef struct {
         prefix_evicted;
     int64_t lora_slots, lora_rank; /* for adapters */
     uint64_t adapters;             /* bytes of their slots */
-    /* "cpu", "cuda". Where it has memory of its own all bytes above are in it, and `host` in the machine's; else that is 0. */
+    /* "cpu", "cuda", "metal". Where it has memory of its own all bytes above are in it, and `host` in the machine's; else that is 0. */
     const char *device;
     uint64_t host;
     int64_t

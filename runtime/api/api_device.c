@@ -1,12 +1,13 @@
 #include "runtime/api/api_device.h"
 
 #include "compiler/backend.h"
-#include "runtime/exec/cuda_device.h"
+#include "runtime/exec/device.h"
 #include <string.h>
 
 bool api_device_is_card(const char *name)
 {
-    return name && strncmp(name, "cuda", 4) == 0 && (name[4] == 0 || name[4] == ':');
+    const device_kind *kind = name ? device_kind_find(name) : NULL;
+    return kind && kind->absent;
 }
 
 /* Can a card not do what is asked? The words for it; NULL: it can. */
@@ -53,16 +54,19 @@ static weft_status open_card(weft_diag *dg, const char *name, const api_wanted *
     if (w->purpose == API_PLANS || device_open(quiet, name, &out->dev) != WEFT_OK)
         out->dev = NULL;
     diag_destroy(quiet);
-    out->run.dev = out->dev ? out->dev : cuda_device_absent();
+    out->run.dev = out->dev ? out->dev : device_kind_find(name)->absent();
     return WEFT_OK;
 }
 
 /* A card if there is one that can do it, else the CPU. */
 static void open_any(const api_wanted *w, api_plan *out)
 {
+    static const char *const cards[] = {"cuda", "metal"};
     weft_diag *quiet = diag_create();
-    if (beyond_cards(w) || w->how.plan || device_open(quiet, "cuda", &out->dev) != WEFT_OK)
-        out->dev = NULL;
+    out->dev = NULL;
+    for (size_t i = 0; i < sizeof cards / sizeof *cards && !out->dev; i++)
+        if (beyond_cards(w) || w->how.plan || device_open(quiet, cards[i], &out->dev) != WEFT_OK)
+            out->dev = NULL;
     diag_destroy(quiet);
     if (out->dev)
         out->run.dev = out->dev;
@@ -87,7 +91,10 @@ weft_status api_device_choose(weft_diag *dg, const api_wanted *w, int64_t layers
     } else {
         WEFT_TRY(open_card(dg, name, w, out));
     }
-    if (out->run.dev)
-        *out_be = o->round_bf16 ? backend_cuda_rounding() : backend_cuda();
-    return WEFT_OK;
+    if (!out->run.dev)
+        return WEFT_OK;
+    const char *kind = out->run.dev->kind->name;
+    *out_be = backend_card(kind, o->round_bf16);
+    return *out_be ? WEFT_OK
+                   : weft_fail(dg, W1603, WEFT_NOWHERE, "no kernels of %s round to bf16", kind);
 }

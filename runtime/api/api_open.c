@@ -31,7 +31,7 @@ static weft_status open_file(weft_diag *dg, const api_source *from, api_file *m)
 static weft_status choose_kernels(weft_diag *dg, const api_wanted *w, target *t)
 {
     const weft_session_options *o = &w->how;
-    bool rounds = !w->be || w->be == backend_cuda_rounding();
+    bool rounds = !w->be || backend_card_rounds(w->be);
     if (w->be && o->exec != WEFT_EXEC_REF && (!o->round_bf16 || rounds)) {
         t->be = w->be;
         return WEFT_OK;

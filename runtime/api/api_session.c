@@ -131,7 +131,8 @@ weft_status weft_session_about(weft_diag *dg, const weft_session *s, weft_sessio
                              .prefix_tokens = had.tokens,
                              .prefix_tokens_saved = had.tokens_saved,
                              .prefix_evicted = had.evicted,
-                             .device = s->plan.run.parts ? "cpu+cuda" : p->backend,
+                             .device =
+                                 s->plan.run.parts ? s->plan.run.dev->kind->beside_cpu : p->backend,
                              .host = b.host,
                              .images = session_images(s->run),
                              .tokens_on_device = session_chosen_count(s->run)};

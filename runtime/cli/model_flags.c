@@ -70,9 +70,16 @@ api_source model_flags_source(const model_flags *f)
                         .bind = {.arch = f->arch}};
 }
 
+/* The kind of card that -ngl alone means. */
+#ifdef __APPLE__
+#define CARD_USUAL "metal"
+#else
+#define CARD_USUAL "cuda"
+#endif
+
 const char *model_flags_device(const model_flags *f)
 {
-    return f->device ? f->device : f->device_layers > 0 ? "cuda" : NULL;
+    return f->device ? f->device : f->device_layers > 0 ? CARD_USUAL : NULL;
 }
 
 /* Starts the bar with the first call: only then is it known that there is anything to do. */

@@ -6,10 +6,11 @@
 #include "runtime/cli/bench_reads.h"
 #include "runtime/cli/bench_table.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/exec/cuda_device.h"
+#include "runtime/exec/device.h"
 #include "runtime/cli/lora_flags.h"
 #include "runtime/engine/score.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ typedef struct {
     int64_t vocab;   /* tokens are below this; 0: any will do */
     uint64_t random; /* where the tokens come from */
     bench_about about;
-    char name[64];
+    char name[64], device[16];
     /* Where the device chooses tokens: a sampler for each sequence, its newest token, and true for each. */
     VEC(weft_sampler *) likeliest;
     int32_t *tokens;
@@ -382,6 +383,16 @@ static weft_status run_tests(bench_run *r)
     return WEFT_OK;
 }
 
+/* "CPU+CUDA" */
+static void name_device(bench_run *r, const char *name)
+{
+    size_t n = 0;
+    for (; name[n] && n + 1 < sizeof r->device; n++)
+        r->device[n] = (char)toupper((unsigned char)name[n]);
+    r->device[n] = 0;
+    r->about.backend = r->device;
+}
+
 static weft_status run(bench_run *r)
 {
     const bench_options *o = r->o;
@@ -396,9 +407,9 @@ static weft_status run(bench_run *r)
     name_model(r);
     WEFT_TRY(open_session(r));
     if (r->s->plan.dev) {
-        cuda_rates card = cuda_device_rates(r->s->plan.dev);
+        device_rates card = device_rates_of(r->s->plan.dev);
         bool divided = r->s->plan.run.parts != NULL;
-        r->about.backend = divided ? "CPU+CUDA" : "CUDA";
+        name_device(r, divided ? r->s->plan.dev->kind->beside_cpu : r->s->plan.dev->kind->name);
         r->about.threads = divided ? r->about.threads : card.blocks;
         r->about.bandwidth = divided ? 0 : card.bandwidth;
     }

@@ -7,7 +7,7 @@
 #include "runtime/cli/planned.h"
 #include "runtime/engine/plan_sum.h"
 #include "runtime/engine/process_memory.h"
-#include "runtime/exec/cuda_device.h"
+#include "runtime/exec/device.h"
 
 #include <inttypes.h>
 
@@ -58,8 +58,9 @@ typedef struct {
     const planned *pl;
     bool card; /* of what is on a card; else of what is on the machine itself */
     session_memory mem;
-    size_t total, own; /* own: without what is mapped */
-    uint64_t program;  /* what the process has besides; 0: not known */
+    size_t total,
+        own; /* own: what has to fit; without what is mapped, where that may stay in files */
+    uint64_t program; /* what the process has besides; 0: not known */
     memory_room available;
     double bandwidth; /* bytes per second */
     plan_phases phases;
@@ -80,6 +81,17 @@ enum { MEMORY_ROWS = 9, CARD_ROWS = 7 };
 static bool on_card(const account *ac)
 {
     return ac->card;
+}
+
+/* Is that one which shares the machine's memory? */
+static bool shares_memory(const account *ac)
+{
+    return ac->card && ac->pl->made.run.dev->kind->host_memory;
+}
+
+static const char *card_word(const account *ac)
+{
+    return shares_memory(ac) ? "the GPU" : "the card";
 }
 
 /* The same of a card, whose memory it all is but for the last row. */
@@ -104,8 +116,9 @@ static int card_rows(const session_memory *m, memory_row *row)
 static int memory_rows(const account *ac, memory_row *row)
 {
     const session_memory *m = &ac->mem;
-    if (on_card(ac))
+    if (on_card(ac) && !shares_memory(ac))
         return card_rows(m, row);
+    const bool gpu = shares_memory(ac);
     /* clang-format off */
     const memory_row rows[MEMORY_ROWS] = {
         {"weights_mapped",      "weights, mapped",      "read in place in the file",                  m->weights_mapped},
@@ -114,7 +127,7 @@ static int memory_rows(const account *ac, memory_row *row)
         {"weights_interleaved", "weights, interleaved", "interleaved for kernels, in memory",         m->weights_interleaved},
         {"state",               "state",                "what sequences keep between calls",          m->state},
         {"arena",               "arena",                "activations of a call",                      m->arena},
-        {"private",             "threads",              "values and scratch of each thread",          m->scratch},
+        {"private",             gpu ? "threadgroups" : "threads", gpu ? "values and scratch of each threadgroup" : "values and scratch of each thread", m->scratch},
         {"tables",              "tables",               "steps, pages, batch, addresses",             m->tables},
         {"adapters",            "adapters",             "slots for adapters",                         m->adapters},
     };
@@ -185,7 +198,8 @@ static weft_status find_room(weft_diag *dg, const plan_options *o, const account
     else if (d)
         return d->kind->room(dg, d, out);
     else
-        *out = (memory_room){UINT64_MAX, "on a card that is not here"};
+        *out = (memory_room){UINT64_MAX, shares_memory(ac) ? "on a GPU that is not here"
+                                                           : "on a card that is not here"};
     return WEFT_OK;
 }
 
@@ -213,7 +227,7 @@ static weft_status sum_up_memory(weft_diag *dg, const plan_options *o, const pla
     *ac = (account){.pl = pl, .card = card};
     WEFT_TRY(session_need_on(dg, pl->made.p, pl->m->weights, &pl->made.run, on, &ac->mem));
     ac->total = session_memory_sum(&ac->mem);
-    ac->own = session_memory_own(&ac->mem);
+    ac->own = card && on->kind->holds_mapped ? ac->total : session_memory_own(&ac->mem);
     ac->program = card ? 0 : program_bytes(pl); /* what is on a card is not in the process */
     return find_room(dg, o, ac, &ac->available);
 }
@@ -223,7 +237,7 @@ static weft_status sum_up(weft_diag *dg, const plan_options *o, const planned *p
 {
     WEFT_TRY(sum_up_memory(dg, o, pl, pl->made.run.dev != NULL, ac));
     ac->bandwidth = o->bandwidth > 0 ? o->bandwidth * 1e9
-                    : on_card(ac)    ? cuda_device_rates(pl->made.run.dev).bandwidth
+                    : on_card(ac)    ? device_rates_of(pl->made.run.dev).bandwidth
                                      : bandwidth_read(pl->made.run.threads);
     ac->phases = plan_phases_of(plan_bucket_for(pl->made.p, 1));
     ac->at[0] = (plan_call){.pos = 0, .n_tok = 1, .n_out = 1};
@@ -253,7 +267,7 @@ static void text_memory(const account *ac, strbuf *out)
     int n_row = memory_rows(ac, row);
     strbuf_add(out, "memory%s\n",
                !divided(ac->pl) ? ""
-               : ac->card       ? " of the card"
+               : ac->card       ? shares_memory(ac) ? " of the GPU" : " of the card"
                                 : " of the machine");
     for (int i = 0; i < n_row; i++)
         strbuf_add(out, "  %-20s %14zu  %10.1f MiB  %s\n", row[i].name, row[i].bytes,
@@ -269,7 +283,7 @@ static void text_memory(const account *ac, strbuf *out)
             (double)(ac->own + ac->program) / MIB);
     if (ac->available.bytes == UINT64_MAX)
         strbuf_add(out, "how much memory %s has is not known\n",
-                   on_card(ac) ? "the card" : "this machine");
+                   on_card(ac) ? card_word(ac) : "this machine");
     else if (fits(ac))
         strbuf_add(out, "fits: %.1f MiB available %s\n", (double)ac->available.bytes / MIB,
                    ac->available.within);
@@ -369,7 +383,8 @@ static void text_tiers(const account *ac, strbuf *out)
 static void text_speed(const account *ac, const plan_options *o, strbuf *out)
 {
     if (ac->bandwidth <= 0) {
-        strbuf_add(out, "\nhow fast the card reads its memory is not known; --bandwidth says it\n");
+        strbuf_add(out, "\nhow fast %s reads its memory is not known; --bandwidth says it\n",
+                   card_word(ac));
         return;
     }
     strbuf_add(out, "\nmemory is read at %.2f GB/s (%s)\n", ac->bandwidth / 1e9,
@@ -387,13 +402,15 @@ static void as_text(const account *ac, const plan_options *o, strbuf *out)
 {
     const plan *p = ac->pl->made.p;
     const session_options *run = &ac->pl->made.run;
-    int n = on_card(ac) ? cuda_device_rates(run->dev).blocks : run->threads;
+    int n = on_card(ac) ? device_rates_of(run->dev).blocks : run->threads;
     strbuf_add(out,
                "%s: context %" PRId64 ", %" PRId64 " sequence%s, calls of at most %" PRId64
                " rows, %d %s%s, state in %s, kernels up to %s\n",
                p->model, run->n_ctx, run->n_seq, run->n_seq == 1 ? "" : "s", p->n_tok_max, n,
-               on_card(ac) ? "block" : "thread", n == 1 ? "" : "s",
-               plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}), p->level);
+               shares_memory(ac) ? "threadgroup"
+               : on_card(ac)     ? "block"
+                                 : "thread",
+               n == 1 ? "" : "s", plan_kv_text(p, (char[KPOLICY_TEXT_MAX]){0}), p->level);
     text_memory(ac, out);
     text_tiers(ac, out);
     text_kernels(ac, out);
@@ -570,7 +587,7 @@ static void divided_json(const account ac[2], strbuf *out)
     json_key_open(&w, "devices", '[');
     for (int i = 0; i < 2; i++) {
         json_open(&w, '{');
-        json_key_text(&w, "device", ac[i].card ? "cuda" : "cpu");
+        json_key_text(&w, "device", ac[i].card ? ac[i].pl->made.run.dev->kind->name : "cpu");
         json_memory(&w, &ac[i]);
         json_close(&w, '}');
     }

@@ -4,7 +4,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/planned.h"
 #include "runtime/cli/report_profile.h"
-#include "runtime/exec/cuda_device.h"
+#include "runtime/exec/device.h"
 #include "runtime/formats/out_file.h"
 
 enum { PROMPT_USUAL = 512, DECODE_USUAL = 64 };
@@ -73,7 +73,7 @@ static weft_status run(cli *c, lengths l, planned *pl, arena *a, profile *out)
     profile_options how = {
         .n_prompt = l.n_prompt, .n_decode = l.n_decode, .interrupt = interrupt_flag()};
     if (pl->made.dev) {
-        cuda_rates card = cuda_device_rates(pl->made.dev);
+        device_rates card = device_rates_of(pl->made.dev);
         threads = card.blocks;
         how.bandwidth = card.bandwidth;
     } else {

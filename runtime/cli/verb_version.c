@@ -8,6 +8,7 @@
 #include "runtime/cli/cli.h"
 #include "runtime/cli/version.h"
 #include "runtime/exec/cuda_device.h"
+#include "runtime/exec/metal_device.h"
 #include "runtime/jit/jit_library.h"
 
 typedef struct {
@@ -49,11 +50,29 @@ static void card_text(const cuda_card *c, strbuf *out)
                c->minor);
 }
 
+/* The GPUs that Metal has; nobody expects them elsewhere. */
+static int find_gpus(metal_facts *gpu)
+{
+    weft_diag *dg = diag_create();
+    int n = 0;
+    if (metal_gpus(dg, gpu, CARDS_MAX, &n) != WEFT_OK)
+        n = 0;
+    diag_destroy(dg);
+    return n < CARDS_MAX ? n : CARDS_MAX;
+}
+
+static void gpu_text(const metal_facts *g, strbuf *out)
+{
+    strbuf_add(out, "%s, %.1f GiB, apple%d", g->name, (double)g->working_set / (1 << 30),
+               g->family);
+}
+
 static void json_devices(json_writer *w)
 {
     cuda_card card[CARDS_MAX];
+    metal_facts gpu[CARDS_MAX];
     strbuf text = {0}, library = {0};
-    int n = find_cards(card, &text);
+    int n = find_cards(card, &text), n_gpu = find_gpus(gpu);
     json_key_open(w, "devices", '[');
     json_str(w, STR("cpu"));
     for (int i = 0; i < n; i++) {
@@ -61,11 +80,21 @@ static void json_devices(json_writer *w)
         strbuf_add(&text, "cuda:%d", i);
         json_str(w, strbuf_view(&text));
     }
+    for (int i = 0; i < n_gpu; i++) {
+        strbuf_reset(&text);
+        strbuf_add(&text, "metal:%d", i);
+        json_str(w, strbuf_view(&text));
+    }
     json_close(w, ']');
     json_key_open(w, "cards", '[');
     for (int i = 0; i < n; i++) {
         strbuf_reset(&text);
         card_text(&card[i], &text);
+        json_str(w, strbuf_view(&text));
+    }
+    for (int i = 0; i < n_gpu; i++) {
+        strbuf_reset(&text);
+        gpu_text(&gpu[i], &text);
         json_str(w, strbuf_view(&text));
     }
     json_close(w, ']');
@@ -81,15 +110,21 @@ static void json_devices(json_writer *w)
 static void text_devices(strbuf *out)
 {
     cuda_card card[CARDS_MAX];
+    metal_facts gpu[CARDS_MAX];
     strbuf why = {0}, library = {0};
-    int n = find_cards(card, &why);
+    int n = find_cards(card, &why), n_gpu = find_gpus(gpu);
     strbuf_add(out, "  devices   cpu");
     for (int i = 0; i < n; i++) {
         strbuf_add(out, ", cuda:%d (", i);
         card_text(&card[i], out);
         strbuf_putc(out, ')');
     }
-    if (n == 0)
+    for (int i = 0; i < n_gpu; i++) {
+        strbuf_add(out, ", metal:%d (", i);
+        gpu_text(&gpu[i], out);
+        strbuf_putc(out, ')');
+    }
+    if (n + n_gpu == 0)
         strbuf_add(out, "; %s", why.n ? why.p : "there is no CUDA card");
     cuda_library_path(&library);
     strbuf_add(out, "\n  cuda      %s\n",

@@ -228,10 +228,10 @@ weft_status cuda_cards(weft_diag *dg, cuda_card *out, int n_max, int *out_n)
     return WEFT_OK;
 }
 
-cuda_rates cuda_device_rates(const device *base)
+static device_rates card_rates(const device *base)
 {
     const cuda_device *d = cuda_of(base);
-    cuda_rates r = {.blocks = d->blocks};
+    device_rates r = {.blocks = d->blocks};
     if (!d->driver)
         return r;
     double clock = 1e3 * attribute(d->driver, d->card, CU_MEMORY_CLOCK_KHZ);
@@ -356,6 +356,9 @@ static void exec_bytes(const exec *e, device_memory *out_m)
 
 const device_kind device_kind_cuda = {
     .name = "cuda",
+    .beside_cpu = "cpu+cuda",
+    .absent = cuda_device_absent,
+    .rates = card_rates,
     .open = open_named,
     .close = device_closed,
     .room = card_room,

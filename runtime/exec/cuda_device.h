@@ -22,13 +22,6 @@ weft_status cuda_device_open(weft_diag *dg, const cuda_driver *driver, const wef
 enum { CUDA_MULTIPROCESSORS_USUAL = 132 };
 device *cuda_device_absent(void);
 
-/* How many blocks of threads work at once, and the bytes a second that its memory can be read at by what it is made of; 0: not known. */
-typedef struct {
-    int blocks;
-    double bandwidth;
-} cuda_rates;
-cuda_rates cuda_device_rates(const device *d);
-
 /* The cards that there are, for people: "NVIDIA H200, 139.8 GiB, sm_90". W1608. */
 typedef struct {
     char name[96];

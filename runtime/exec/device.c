@@ -40,3 +40,8 @@ weft_status weights_check(weft_diag *dg, const weights *w)
 {
     return w->dev->kind->weights_check(dg, w);
 }
+
+device_rates device_rates_of(const device *d)
+{
+    return d->kind->rates ? d->kind->rates(d) : (device_rates){0};
+}

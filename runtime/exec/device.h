@@ -63,6 +63,13 @@ typedef struct {
 
 enum { DEVICE_CALLS = 2 }; /* of them may be under way */
 
+/* How many blocks of threads work at once, and the bytes a second that its memory can be read at by what it is made of; 0: not
+ * known. */
+typedef struct {
+    int blocks;
+    double bandwidth;
+} device_rates;
+
 typedef struct {
     uint64_t barriers; /* in the last call; its end counts as one */
     uint64_t wait_ns;  /* at barriers, of all threads together, since profiling began */
@@ -70,8 +77,14 @@ typedef struct {
 } run_stats;
 
 typedef struct {
-    const char *name; /* "cpu" */
-    bool host_memory; /* can the host read and write what it allocates? */
+    const char *name;  /* "cpu" */
+    bool host_memory;  /* can the host read and write what it allocates? */
+    bool holds_mapped; /* does what it reads in place in files have to fit into its memory too? */
+    /* Of a card, else NULL: "cpu+cuda", what sessions are called with some layers on it and the others on the CPU; one that is not here, which says what memory plans and weights need on a usual one and does nothing
+     * else, always open; and what is known of one's speed. */
+    const char *beside_cpu;
+    device *(*absent)(void);
+    device_rates (*rates)(const device *d);
     /* which: what the name has behind a colon, such as the number of a card; NULL: nothing. W1605 if there is none such. */
     weft_status (*open)(weft_diag *dg, const char *which, device **out_d);
     void (*close)(device *d);
@@ -142,6 +155,10 @@ struct device {
  * all that is made with it. devices.c, which knows every kind: built programs have the CPU alone. */
 weft_status device_open(weft_diag *dg, const char *name, device **out_d) WEFT_MUST_USE;
 void device_close(device *d); /* NULL is fine */
+/* The kind that such a name means; NULL: there is none. */
+const device_kind *device_kind_find(const char *name);
+/* What is known of a device's speed; the CPU says nothing. */
+device_rates device_rates_of(const device *d);
 
 extern const device_kind device_kind_cpu;
 device *device_cpu(void); /* one for the process, always open */

@@ -34,7 +34,8 @@ static session_memory sum_up(const session *s, const session_part *x, const devi
                             .state = x->cell_bytes,
                             .adapters = s->lora ? adapters_bytes(s->lora) : 0,
                             .scratch = m->scratch,
-                            .tables = m->tables + w->tables + (apart ? 0 : tables),
+                            .tables =
+                                m->tables + w->tables + (apart ? 0 : m->host + w->host + tables),
                             .host = apart ? m->host + w->host + tables : 0};
 }
 
@@ -160,7 +161,7 @@ static weft_status check_device(weft_diag *dg, device *dev, const session_memory
                                 uint64_t *out_left)
 {
     memory_room room;
-    uint64_t own = session_memory_own(m);
+    uint64_t own = dev->kind->holds_mapped ? session_memory_sum(m) : session_memory_own(m);
     WEFT_TRY(dev->kind->room(dg, dev, &room));
     if (own > room.bytes)
         return refuse(dg, m, own, room.bytes, room.within);
