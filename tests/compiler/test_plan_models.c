@@ -12,6 +12,7 @@
 #include "compiler/plan_parts.h"
 #include "kernels/cuda/cuda_rows.h"
 #include "kernels/cuda/few_size.h"
+#include "kernels/metal/metal_rows.h"
 #include "runtime/base/clock.h"
 #include "runtime/formats/random_model.h"
 
@@ -59,8 +60,9 @@ static weft_status check_classes(weft_diag *dg, const plan *p)
             if (s->rows == ROWS_R && p->n_out_max < most)
                 most = p->n_out_max;
             const char *name = plan_kernel_of(p, s)->name;
-            const kernel_row *row =
-                p->arch == KARCH_CUDA ? cuda_row_find(name) : kernel_by_symbol(name);
+            const kernel_row *row = p->arch == KARCH_CUDA    ? cuda_row_find(name)
+                                    : p->arch == KARCH_METAL ? metal_row_find(name)
+                                                             : kernel_by_symbol(name);
             if (!kernel_takes(row, most))
                 return weft_fail(dg, W1507, s->loc, "%s is not meant for %lld rows", row->symbol,
                                  (long long)most);
@@ -167,8 +169,9 @@ static void check_levels(const char *path, const graph *g)
 /* Cards, with calls of few rows and of many. */
 static void check_cards(const char *path, const graph *g)
 {
-    for (int i = 0; i < 8; i++) {
-        target t = {.be = i & 4 ? backend_cuda_rounding() : backend_cuda(),
+    const backend *const cards[] = {backend_cuda(), backend_cuda_rounding(), backend_metal()};
+    for (int i = 0; i < 12; i++) {
+        target t = {.be = cards[i / 4],
                     .n_ctx = 64,
                     .n_seq = 2,
                     .n_tok_max = i & 1 ? 64 : 5,

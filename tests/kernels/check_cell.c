@@ -82,6 +82,8 @@ static const cell_shape shapes[] = {
     {2, 1, 80, 80, {100}, 40, 128, 0, 0, 0.11, 0, false, false, true},
     {8, 4, 256, 256, {131}, 1, 64, 100, 0, 0.06, 30, false, false, false},
     {12, 1, 96, 64, {129}, 3, 64, 0, 0, 0.1, 0, true, false, false},
+    /* As wide as latent rows are. */
+    {6, 1, 576, 512, {67}, 2, 64, 0, 0, 0.05, 0, true, false, false},
     /* Rows that a warp of a card loads as they are: each number of query heads to one of the cell's, positions where blocks
      * and stretches begin and end. */
     {1, 1, 64, 64, {1}, 1, 32, 0, 0, 0.125, 0, false, false, false},

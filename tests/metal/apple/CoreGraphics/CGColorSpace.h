@@ -1,0 +1,3 @@
+/* Stand-in for <CoreGraphics/CGColorSpace.h>. */
+#pragma once
+typedef struct CGColorSpace *CGColorSpaceRef;

@@ -1,0 +1,3 @@
+/* Stand-in for <IOSurface/IOSurfaceRef.h>. */
+#pragma once
+typedef struct __IOSurface *IOSurfaceRef;

@@ -1,0 +1,3 @@
+/* Stand-in for <simd/simd.h>. */
+#pragma once
+#include <math.h>

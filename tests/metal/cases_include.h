@@ -1,0 +1,4 @@
+inline float wide(float x)
+{
+    return (double)x;
+}
