@@ -110,6 +110,9 @@ build/bench/bench_kernels -t 2 *    takes minutes
 build/bench/bench_prefix *          takes minutes
 weft bench *--device cuda*          needs a card
 weft profile *--device cuda*        needs a card
+weft bench *--device metal*         needs a Mac
+weft profile *--device metal*       needs a Mac
+weft verify *--device metal*        needs a Mac
 weft build *                        needs a linker; tests/program/build.sh has all of it
 '
 # Without LLVM nothing shows or runs code.
