@@ -18,19 +18,9 @@ foreach(unit ${units})
 endforeach()
 set_property(TEST ${units} APPEND PROPERTY ENVIRONMENT CK_TIMEOUT_MULTIPLIER=4) # the first to run compiles shaders
 
-# The program and the tests of golden models find it as they would find the real one. Emulation is slow: small cases, few of each.
+# The program and the tests of golden models find it as they would find the real one.
 set(gpu WEFT_METAL=${fakes}/libweft_metal.so WEFT_METAL_MAPS=off) # shaders are compiled once
-set(small ${CMAKE_SOURCE_DIR}/tests/golden/data)
-set(golden ${CMAKE_BINARY_DIR}/tests/golden_models --device metal)
-add_test(NAME golden_metal_small COMMAND ${golden} ${small})
-add_test(NAME golden_metal_tiers COMMAND ${golden} --kv "f16 last=8, q8 last=20, q4 rest" --skip gemma2,gpt_oss ${small})
-add_test(NAME golden_metal_layers COMMAND ${golden} -ngl 2 --skip gemma2,gpt_oss ${small})
-add_test(NAME golden_metal_lora COMMAND ${CMAKE_BINARY_DIR}/tests/adapters --device metal ${small}/llama-mha ${small}/lora-llama
-  ${small}/lora-mix-b)
-add_test(NAME walks_metal COMMAND ${CMAKE_BINARY_DIR}/tests/walks --device metal 8 ${small}/llama-mha)
-add_test(NAME deterministic_metal COMMAND ${CMAKE_BINARY_DIR}/tests/deterministic --device metal ${small}/llama-mha)
-set(slow golden_metal_small golden_metal_tiers golden_metal_layers golden_metal_lora walks_metal deterministic_metal)
-set_tests_properties(${slow} PROPERTIES LABELS slow ENVIRONMENT "${gpu}")
+include(${CMAKE_CURRENT_SOURCE_DIR}/goldens.cmake)
 add_test(NAME metal_verbs COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/verbs_metal.sh $<TARGET_FILE:weft> ${CMAKE_SOURCE_DIR}
   $<TARGET_FILE:metal_fake_driver>)
 set_tests_properties(metal_verbs PROPERTIES LABELS cli)
