@@ -320,12 +320,25 @@ static void choose_ring(cuda_bucket *c)
     }
 }
 
+/* Has a bucket linears whose weights should stream through shared memory, and none of it? They are many times slower then. */
+static bool is_slow(const cuda_bucket *c)
+{
+    if (c->shared > 0)
+        return false;
+    for (int32_t i = 0; i < c->plan->n_step; i++)
+        if (c->rows[i]->scratch == KSCRATCH_CUDA_FEW)
+            return true;
+    return false;
+}
+
 /* Calls of few rows are over in microseconds, of which launches would be the most: their phases are one launch, and blocks wait
  * for each other. That needs all of them to be there at once. What lasts from one launch to the next cannot be in shared
  * memory. */
 static weft_status choose_launches(weft_diag *dg, exec *e)
 {
     const cuda_device *d = e->d;
+    const cuda_bucket *slow = NULL;
+    size_t need = 0;
     cu_result r = CU_OK;
     WEFT_TRY(cuda_enter(dg, d));
     for (int32_t i = 0; i < e->p->n_bucket && r == CU_OK; i++) {
@@ -342,7 +355,16 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         c->at_once = one && fits > 0;
         if (fits == 0)
             c->shared = c->ring_bytes = 0;
+        if (one && is_slow(c)) {
+            slow = c;
+            need = own;
+        }
     }
+    if (slow)
+        weft_warn(dg, W1616, WEFT_NOWHERE,
+                  "calls of 2 to %" PRId64 " rows are slow: they take %zu bytes of shared memory "
+                  "for a block, the card has %zu",
+                  slow->plan->n_tok_max, need, slow->kernel->shared_bytes);
     return cuda_leave(dg, d, r, "asking how many blocks fit");
 }
 

@@ -112,6 +112,26 @@ START_TEST(cards_of_other_kinds_do)
 }
 END_TEST
 
+/* Weights of few rows that cannot stream are said so, once; elsewhere there is nothing to say. */
+START_TEST(too_little_shared_memory_is_told)
+{
+    fake_card small = fake_card_usual;
+    small.shared_bytes = 64 << 10;
+    for (int i = 0; i < 2; i++) {
+        card_model m = card_model_open("llama-mha", "model-bf16.gguf");
+        device *d = card_open(m.dg, i ? &small : &fake_card_usual);
+        session *s = open_session(&m, m.p, d);
+        int told = 0;
+        for (size_t at = 0; at < diag_count(m.dg); at++)
+            told += diag_at(m.dg, at).code == W1616;
+        ck_assert_int_eq(told, i);
+        session_destroy(s);
+        card_close(d);
+        card_model_close(&m);
+    }
+}
+END_TEST
+
 START_TEST(state_of_every_form_is_read)
 {
     static const struct {
@@ -327,7 +347,7 @@ START_TEST(state_goes_to_a_file_and_back)
 }
 END_TEST
 
-SUITE_MAIN("card", goldens_run_on_a_card, cards_of_other_kinds_do, state_of_every_form_is_read,
-           calls_are_few_launches, many_steps_take_no_more, two_sessions_share_a_card,
-           deterministic_plans_give_the_same_bits, steps_are_measured_there,
-           state_goes_to_a_file_and_back)
+SUITE_MAIN("card", goldens_run_on_a_card, cards_of_other_kinds_do, too_little_shared_memory_is_told,
+           state_of_every_form_is_read, calls_are_few_launches, many_steps_take_no_more,
+           two_sessions_share_a_card, deterministic_plans_give_the_same_bits,
+           steps_are_measured_there, state_goes_to_a_file_and_back)

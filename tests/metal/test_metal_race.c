@@ -17,10 +17,11 @@ static void barrier(metal_call *c)
         real->barrier(c);
 }
 
-/* Two rows, then one, with the barrier left out. */
+/* A row, then two where no barrier is left out. The session can be cancelled, for which threadgroups share a word in every phase. */
 static weft_status run(gpu_model *m, int which)
 {
     static metal_driver driver;
+    const cancel_flag never = {0};
     device *d = NULL;
     session *s = NULL;
     real = gpu_driver(m->dg);
@@ -29,7 +30,9 @@ static weft_status run(gpu_model *m, int which)
     driver.barrier = barrier;
     left_out = which;
     ck_assert_int_eq(metal_device_open(m->dg, &driver, 0, &d), WEFT_OK);
-    ck_assert_int_eq(gpu_session(m, d, &s), WEFT_OK);
+    session_options opt = gpu_options(m, d);
+    opt.cancel = &never;
+    ck_assert_int_eq(session_create(m->dg, m->p, model_file_source(m->mf), &opt, &s), WEFT_OK);
     weft_status st = gpu_eval(m, s, 0, 0, 1);
     if (st == WEFT_OK)
         ck_assert_double_le(gpu_off(m, s, 0, 1), GPU_CLOSE);
