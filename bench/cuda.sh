@@ -130,7 +130,7 @@ check_golden() {
     name="recorded models of $(basename "$(dirname "$1")")/$(basename "$1")"
     [ -x "$golden" ] || { say "- $name: not checked, there is no $golden"; return; }
     say "- $name:"
-    if "$golden" --device "$device" "$1" 2>&1 | while read -r line; do say "      $line"; done; then
+    if "$golden" --device "$device" "$1" 2>&1 | while read -r line; do say "      ${line/"$here/"/}"; done; then
         say "- $name: passed"
     else
         failed=1
