@@ -257,14 +257,15 @@ static weft_status generation_take_options(weft_diag *dg, const char *call,
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "%lld tokens and %lld log-probabilities for each are out of range",
                          (long long)o.max_tokens, (long long)o.top_logprobs);
-    *out = (generation_options){.seq = o.seq,
-                                .max_tokens = o.max_tokens ? o.max_tokens : -1,
-                                .stops = o.stops,
-                                .n_stop = o.n_stop,
-                                .ignore_end = o.ignore_end,
-                                .show_special = o.show_special,
-                                .n_top = o.logprobs || o.top_logprobs ? o.top_logprobs : -1};
-    return sampler_take(dg, call, o.sampler, &out->pick);
+    *out = (generation_options){
+        .seq = o.seq,
+        .how = {.max_tokens = o.max_tokens ? o.max_tokens : -1,
+                .stops = o.stops,
+                .n_stop = o.n_stop,
+                .ignore_end = o.ignore_end,
+                .show_special = o.show_special,
+                .n_top = o.logprobs || o.top_logprobs ? o.top_logprobs : -1}};
+    return sampler_take(dg, call, o.sampler, &out->how.pick);
 }
 
 weft_status weft_generation_create(weft_diag *dg, weft_session *s, weft_tokenizer *t,
@@ -277,6 +278,8 @@ weft_status weft_generation_create(weft_diag *dg, weft_session *s, weft_tokenize
     if (!dg || !s || !t || !out_generation)
         return api_lacks(dg, "weft_generation_create", "a session or a tokenizer");
     WEFT_TRY(generation_take_options(dg, "weft_generation_create", options, &how));
+    if (how.seq < 0) /* GENERATION_NOWHERE is for schedulers */
+        return weft_fail(dg, W1403, WEFT_NOWHERE, "there is no sequence %lld", (long long)how.seq);
     WEFT_TRY(session_engine(dg, s));
     WEFT_TRY(generation_create(dg, &s->text, t->text, &how, &g));
     weft_generation *made = mem_alloc(sizeof *made);

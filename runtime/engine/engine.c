@@ -41,7 +41,7 @@ void engine_deinit(engine *e)
 
 static size_t rows_left(const generation *g)
 {
-    return g->n_id - g->n_held;
+    return g->r->n_id - g->n_held;
 }
 
 /* A step in the making: rows, and who has them. */
@@ -59,9 +59,9 @@ static void add_rows(engine *e, call *c, generation *g, size_t n)
     generation_note_mix(g);
     for (size_t i = 0; i < n; i++) {
         size_t at = g->n_held + i;
-        e->rows[c->n_row++] = (batch_row){.id = g->ids[at],
+        e->rows[c->n_row++] = (batch_row){.id = g->r->ids[at],
                                           .pos = (int32_t)at,
-                                          .seq = (int32_t)g->o.seq,
+                                          .seq = (int32_t)g->seq,
                                           .out = last && i + 1 == n};
     }
     c->n_want += last;
@@ -72,15 +72,15 @@ static void add_rows(engine *e, call *c, generation *g, size_t n)
 /* Whole pages of ids at the beginning of both prompts, of which the last of g's is evaluated in any case. */
 static size_t in_common(const engine *e, const generation *f, const generation *g)
 {
-    size_t n = f->n_prompt < g->n_prompt - 1 ? f->n_prompt : g->n_prompt - 1, i = 0;
-    while (i < n && f->ids[i] == g->ids[i])
+    size_t n = f->r->n_prompt < g->r->n_prompt - 1 ? f->r->n_prompt : g->r->n_prompt - 1, i = 0;
+    while (i < n && f->r->ids[i] == g->r->ids[i])
         i++;
     return i - i % e->share;
 }
 
 static bool in_prompt(const generation *g)
 {
-    return !g->ended && g->n_held < g->n_prompt;
+    return !g->r->ended && g->n_held < g->r->n_prompt;
 }
 
 static bool has_begun(const generation *g)
@@ -99,7 +99,7 @@ static void find_waiting(const engine *e, generation *const *list, size_t n)
         for (size_t k = 0; k < n && !g->waits; k++) {
             generation *f = list[k];
             if (k == i || !in_prompt(f) || f->waits || !(has_begun(f) || k < i) ||
-                f->o.key != g->o.key)
+                f->key != g->key)
                 continue;
             size_t common = in_common(e, f, g);
             g->waits = common > f->n_held && common >= g->n_held + e->share;
@@ -115,7 +115,7 @@ static generation *longest_waiting(const engine *e, generation *const *list, siz
     generation *found = NULL;
     for (size_t i = 0; i < n; i++) {
         generation *g = list[i];
-        if (!g->ended && !g->waits && g->turn != e->turn && (rows_left(g) == 1) == single &&
+        if (!g->r->ended && !g->waits && g->turn != e->turn && (rows_left(g) == 1) == single &&
             (!found || g->turn < found->turn))
             found = g;
     }
@@ -155,13 +155,13 @@ static weft_status check_list(weft_diag *dg, const engine *e, generation *const 
     for (size_t i = 0; i < n; i++) {
         if (list[i]->e != e)
             return weft_fail(dg, W1406, WEFT_NOWHERE, "generation %zu is of another session", i);
-        if (list[i]->n_id == 0)
+        if (list[i]->r->n_id == 0)
             return weft_fail(dg, W1406, WEFT_NOWHERE, "generation %zu has no prompt", i);
         for (size_t k = 0; k < i; k++)
-            if (list[k]->o.seq == list[i]->o.seq)
+            if (list[k]->seq == list[i]->seq)
                 return weft_fail(dg, W1403, WEFT_NOWHERE,
                                  "generations %zu and %zu use the same sequence, %lld", k, i,
-                                 (long long)list[i]->o.seq);
+                                 (long long)list[i]->seq);
     }
     return WEFT_OK;
 }
@@ -179,7 +179,7 @@ static weft_status take_logits(weft_diag *dg, const engine *e, const call *c)
         generation *g = e->order[i];
         if (rows_left(g) > 0) /* in the middle of its prompt */
             continue;
-        weft_status one = generation_take(dg, g, logits);
+        weft_status one = request_take(dg, g->r, logits);
         logits += width;
         st = st != WEFT_OK ? st : one;
     }
@@ -204,7 +204,7 @@ static bool is_on_device(engine *e, const call *c)
             continue;
         if (!generation_on_device(g))
             return false;
-        e->samplers[n] = g->pick;
+        e->samplers[n] = g->r->pick;
         e->more[n++] = generation_goes_on(g);
     }
     return true;
@@ -227,9 +227,25 @@ static weft_status take_ids(weft_diag *dg, const engine *e, const call *c)
     for (size_t i = 0; i < c->n_gen; i++) {
         if (rows_left(e->order[i]) > 0)
             continue;
-        weft_status one = generation_take_id(dg, e->order[i], *id++);
+        weft_status one = request_take_id(dg, e->order[i]->r, *id++);
         st = st != WEFT_OK ? st : one;
     }
+    return st;
+}
+
+/* The call that was gathered, and what it brings; the others of the list have nothing new. */
+static weft_status finish(weft_diag *dg, engine *e, const call *c, generation *const *list,
+                          size_t n)
+{
+    bool on_device = is_on_device(e, c);
+    WEFT_TRY(run_call(dg, e, c, on_device));
+    for (size_t i = 0; i < n; i++)
+        request_wait(list[i]->r);
+    for (size_t i = 0; i < c->n_gen; i++)
+        e->order[i]->n_held += e->order[i]->n_row;
+    weft_status st = on_device ? take_ids(dg, e, c) : take_logits(dg, e, c);
+    for (size_t i = 0; i < c->n_gen; i++)
+        generation_keep(e->order[i]);
     return st;
 }
 
@@ -238,14 +254,19 @@ weft_status engine_step(weft_diag *dg, engine *e, generation *const *list, size_
     call c = {0};
     WEFT_TRY(check_list(dg, e, list, n));
     gather(e, &c, list, n);
-    bool on_device = is_on_device(e, &c);
-    WEFT_TRY(run_call(dg, e, &c, on_device));
-    for (size_t i = 0; i < n; i++)
-        generation_wait(list[i]);
-    for (size_t i = 0; i < c.n_gen; i++)
-        e->order[i]->n_held += e->order[i]->n_row;
-    weft_status st = on_device ? take_ids(dg, e, &c) : take_logits(dg, e, &c);
-    for (size_t i = 0; i < c.n_gen; i++)
-        generation_keep(e->order[i]);
-    return st;
+    return finish(dg, e, &c, list, n);
+}
+
+weft_status engine_run(weft_diag *dg, engine *e, const engine_part *parts, size_t n)
+{
+    call c = {0};
+    e->turn++;
+    for (size_t i = 0; i < n; i++) {
+        generation *g = parts[i].g;
+        WEFT_ASSERT(g->seq >= 0 && parts[i].rows > 0 && parts[i].rows <= rows_left(g) &&
+                    (int64_t)parts[i].rows <= e->most.batch - c.n_row);
+        add_rows(e, &c, g, parts[i].rows);
+        g->turn = e->turn;
+    }
+    return finish(dg, e, &c, e->order, c.n_gen);
 }

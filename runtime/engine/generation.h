@@ -1,21 +1,22 @@
-/* generation.h - texts that go on: prompts are evaluated, tokens sampled and decoded, until something ends them.
+/* generation.h - texts that go on in a session: prompts are evaluated, tokens sampled and decoded, until something ends them.
  *
  *     engine_init(dg, &e, session);
- *     generation_create(dg, &e, text, &(generation_options){.max_tokens = 100, .pick = sampler_defaults()}, &g);
+ *     generation_create(dg, &e, text, &(generation_options){.how = {.max_tokens = 100, .pick = sampler_defaults()}}, &g);
  *     generation_prompt(dg, g, ids, n);
  *     do {
  *         engine_step(dg, &e, &g, 1);
  *         ... generation_piece(g) ...
  *     } while (!generation_piece(g)->end);
  *
- * A generation is one request: its ids, its sampler, its stop texts, and the sequence of the session that it uses. It
+ * A generation is a request (request.h: ids, sampler, stop texts) and the sequence of the session that holds state of it. It
  * never runs anything by itself. An engine owns no generation: a step puts rows of those it is given into one call of the
- * session, parts of prompts and next tokens mixed. One thread at a time uses an engine and its generations. */
+ * session, parts of prompts and next tokens mixed. engine_step decides by itself whose; engine_run is told (runtime/serve).
+ * One thread at a time uses an engine and its generations. */
 #ifndef WEFT_RUNTIME_ENGINE_GENERATION_H
 #define WEFT_RUNTIME_ENGINE_GENERATION_H
 
 #include "runtime/engine/choose.h"
-#include "runtime/text/tok.h"
+#include "runtime/engine/request.h"
 
 typedef struct generation generation;
 
@@ -36,53 +37,52 @@ typedef struct {
 /* The session must outlive it. W1406 if it gives no logits. */
 weft_status engine_init(weft_diag *dg, engine *e, session *run) WEFT_MUST_USE;
 void engine_deinit(engine *e);
-
-typedef enum {
-#define GENEND(name, text, meaning) GEN_##name,
-#include "runtime/engine/gen_end.def"
-#undef GENEND
-    GEN_END_COUNT
-} gen_end;
-const char *gen_end_name(gen_end end);
+request_limits engine_limits(const engine *e); /* of its requests */
 
 typedef struct {
-    int64_t seq;              /* of the session */
-    uint64_t key;             /* of its adapters: texts with different ones share no state */
-    int64_t max_tokens;       /* -1: until something else ends it */
-    const char *const *stops; /* texts that end it and are not shown; copied */
-    size_t n_stop;
-    bool ignore_end;   /* go on after an end token */
-    bool show_special; /* special tokens appear in the text */
-    int64_t
-        n_top; /* log-probabilities of this many of the likeliest, and of the one chosen; -1: of none */
-    sampler_options pick; /* its lists and strings are copied; no breakers: those of dry_breakers */
+    int64_t seq;  /* of the session; GENERATION_NOWHERE: it has none yet */
+    uint64_t key; /* of its adapters: texts with different ones share no state */
+    request_options how;
 } generation_options;
 
-/* The tokens that a run does not extend over for dry, as everybody has them: line break, colon, quote, star, where each is one
- * token. Returns how many. */
-enum { DRY_BREAKERS = 4 };
-size_t dry_breakers(tok *text, int32_t out[DRY_BREAKERS]);
-
-/* What a step brought; valid until the generation is used again. */
-typedef struct {
-    int32_t id; /* TOK_NONE: no token yet, the prompt is still being evaluated */
-    str text;   /* what can be shown now: whole characters, no part of a stop text */
-    float logprob;
-    const token_logprob *top; /* [n_top], best first */
-    int64_t n_top;
-    gen_end end; /* GEN_NONE: it goes on */
-} gen_piece;
+#define GENERATION_NOWHERE (-1)
 
 /* e and text must outlive it. W1403: no such sequence; W1903 names a wrong option. */
 weft_status generation_create(weft_diag *dg, const engine *e, tok *text,
                               const generation_options *o, generation **out_g) WEFT_MUST_USE;
 void generation_destroy(generation *g); /* NULL is fine; its sequence keeps what it holds */
 
+const request *generation_request(const generation *g);
+void generation_filter(generation *g, token_filter *f); /* request_filter */
+
+/* Let it have this sequence, which nobody uses, after it was without one: all of its text is to be evaluated, but for what another text
+ * of the session had of it. W1403. And let it go: the beginning of its text is kept for others, and for itself, as long as there is
+ * room; the sequence holds nothing. */
+weft_status generation_place(weft_diag *dg, generation *g, int64_t seq) WEFT_MUST_USE;
+void generation_leave(generation *g);
+/* Let it have the sequence, and what `from` holds of the text that both have, at most `length` of it; 0 if a window keeps it from
+ * that, as generation_place does. W1403. */
+weft_status generation_place_by(weft_diag *dg, generation *g, int64_t seq, const generation *from,
+                                size_t length) WEFT_MUST_USE;
+/* Write its state to a file and let its sequence go; and have it back, in a sequence that nobody uses. They fail as session_save and
+ * session_load do, with nothing changed. */
+weft_status generation_swap_out(weft_diag *dg, generation *g, const char *path) WEFT_MUST_USE;
+weft_status generation_swap_in(weft_diag *dg, generation *g, int64_t seq,
+                               const char *path) WEFT_MUST_USE;
+int64_t generation_seq(const generation *g);
+size_t generation_held(const generation *g); /* ids that its sequence has state of */
+size_t generation_kept(const generation *g); /* of which were there when it began */
+/* The text of another is going to part from its own there: state of that beginning is kept, and rows beyond it come in another call. */
+void generation_part(generation *g, size_t at);
+
 /* Begin with this prompt. What the sequence holds of it already, from a prompt or an answer before, is not evaluated again, nor
  * what another text of the session had of it (session_prefix_take): the ends of prompts and of answers are kept for that.
  * W1404 if the prompt and one more token do not fit the context, W1406 if there is none; then nothing has changed. */
 weft_status generation_prompt(weft_diag *dg, generation *g, const int32_t *ids,
                               size_t n) WEFT_MUST_USE;
+/* The same for one that has no sequence yet: generation_place gives it one. */
+weft_status generation_begin(weft_diag *dg, generation *g, const int32_t *ids,
+                             size_t n) WEFT_MUST_USE;
 /* Other options from the next prompt on, but for the sequence; an answer that was going on has ended. What the sequence holds
  * is kept. On failure nothing has changed. */
 weft_status generation_change(weft_diag *dg, generation *g,
@@ -98,7 +98,7 @@ weft_status generation_fork(weft_diag *dg, const generation *from, generation *t
 weft_status generation_save(weft_diag *dg, const generation *g, const char *path) WEFT_MUST_USE;
 weft_status generation_load(weft_diag *dg, generation *g, const char *path) WEFT_MUST_USE;
 
-/* End it from outside; what was held back of its text is the last piece. */
+/* End it from outside; what was held back of its text is the last piece. Its state is kept for others. */
 void generation_stop(generation *g, gen_end end);
 
 /* Why its tokens are chosen on the host; NULL: the device chooses them. */
@@ -117,5 +117,13 @@ void generation_progress(const generation *g, int64_t *out_done, int64_t *out_to
  * memory for their text was short: those have ended, the others went on. Any other failure is session_eval's, and nothing
  * has changed. */
 weft_status engine_step(weft_diag *dg, engine *e, generation *const *list, size_t n) WEFT_MUST_USE;
+
+/* The same, with exactly these rows: rows[i] of list[i], from 1 to what it has left, and together no more than the session's batch; logits for as
+ * many as the session gives. Fewer are evaluated of one whose text parts from another's there. */
+typedef struct {
+    generation *g;
+    size_t rows;
+} engine_part;
+weft_status engine_run(weft_diag *dg, engine *e, const engine_part *parts, size_t n) WEFT_MUST_USE;
 
 #endif

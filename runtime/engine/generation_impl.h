@@ -3,26 +3,17 @@
 #define WEFT_RUNTIME_ENGINE_GENERATION_IMPL_H
 
 #include "runtime/engine/generation.h"
-#include "runtime/sample/stop.h"
+#include "runtime/engine/request_impl.h"
 
 #define GENERATION_MIXED UINT64_MAX
 
 struct generation {
     const engine *e;
-    generation_options o;
-    arena *a; /* stop texts */
-    tok *text;
-    sampler *pick;
-    tok_stream *stream;
-    stop_watch stops;
-    /* The text: the prompt, then what was generated. The sequence holds the first n_held ids, of which n_kept were
-     * there when the prompt came. */
-    int32_t *ids; /* [context + 1] */
-    size_t n_id, n_prompt, n_held, n_kept;
-    strbuf decoded, shown;
-    token_logprob *top; /* [o.n_top] */
-    gen_piece piece;
-    gen_end ended; /* GEN_NONE: it goes on */
+    request *r; /* the text */
+    int64_t seq;
+    uint64_t key;
+    /* The sequence holds the first n_held ids of the text, of which n_kept were there when the prompt came. */
+    size_t n_held, n_kept;
     uint64_t turn; /* the step that last had rows of it */
     /* Looked for among the texts of the session when that had seen `looked` of them. Where another text shares more than
      * could be taken, its end is where the two part, `part`: state is put there, for the next one that comes by. */
@@ -42,16 +33,8 @@ void generation_keep(generation *g);
 /* Before rows of it are evaluated: note the adapters they will be computed with. */
 void generation_note_mix(generation *g);
 
-/* Nothing new in this step, unless generation_take follows. */
-void generation_wait(generation *g);
 /* Can the device choose its next token? */
 bool generation_on_device(const generation *g);
 /* A token more is going to be evaluated behind the next one, as far as can be said before that one is known. */
 bool generation_goes_on(const generation *g);
-/* The device chose this token, -1 for none: make the piece of it, as generation_take does. */
-weft_status generation_take_id(weft_diag *dg, generation *g, int32_t id) WEFT_MUST_USE;
-/* Choose the next token from logits [vocab], and make the piece of it. W1410 where none can be chosen, W1110 where memory is
- * short: it has ended. */
-weft_status generation_take(weft_diag *dg, generation *g, const float *logits) WEFT_MUST_USE;
-
 #endif
