@@ -323,6 +323,16 @@ session_limits session_most(const session *s)
     return most;
 }
 
+int64_t session_pages_used(const session *s, int64_t *out_alone, bool *out_shares_last)
+{
+    int32_t paged = state_paged_table(s->st);
+    for (int64_t i = 0; i < state_count(s->st); i++) {
+        out_alone[i] = 0;
+        out_shares_last[i] = paged >= 0 && state_shares_last(s->st, paged, i);
+    }
+    return paged >= 0 ? state_sequence_pages(s->st, paged, out_alone) : 0;
+}
+
 int32_t session_tiers(const session *s, session_tier *out, int32_t n_max)
 {
     int32_t n = state_tables(s->st);

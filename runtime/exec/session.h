@@ -62,6 +62,10 @@ typedef struct {
 } session_limits;
 session_limits session_most(const session *s);
 
+/* Of the pages of paged cells: those that sequences hold, the others being free or held for texts that nobody uses; of each sequence,
+ * [sequences], how many no other one holds, and whether its next row takes a copy of its last one. All 0 where there are none. */
+int64_t session_pages_used(const session *s, int64_t *out_alone, bool *out_shares_last);
+
 /* Pages of one tier of the cells that keep the same rows (state.h). */
 typedef struct {
     kpolicy_tier tier;

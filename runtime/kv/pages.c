@@ -124,6 +124,26 @@ int64_t pages_held(const page_pool *p, int64_t n)
     return held;
 }
 
+int64_t pages_split(const page_pool *p, int64_t n, int64_t *out_alone)
+{
+    enum { SEVERAL = 2 }; /* as far as is counted */
+    int64_t held = 0;
+    memset(p->seen, 0, (size_t)p->n_page);
+    for (int64_t h = 0; h < n; h++)
+        for (int64_t i = 0; i < p->tables[h].n; i++) {
+            int32_t page = p->tables[h].page[i];
+            if (page < 0 || p->seen[page] == SEVERAL)
+                continue;
+            held += p->seen[page]++ == 0;
+        }
+    for (int64_t h = 0; h < n; h++) {
+        out_alone[h] = 0;
+        for (int64_t i = 0; i < p->tables[h].n; i++)
+            out_alone[h] += p->tables[h].page[i] >= 0 && p->seen[p->tables[h].page[i]] == 1;
+    }
+    return held;
+}
+
 bool pages_shared(const page_pool *p, const page_table *t, int64_t i)
 {
     WEFT_ASSERT(i >= 0 && i < t->n && t->page[i] >= 0);

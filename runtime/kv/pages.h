@@ -46,6 +46,9 @@ void pages_share_one(page_pool *p, const page_table *from, page_table *to);
 int64_t pages_alone(const page_pool *p, const page_table *t);
 int64_t pages_held(const page_pool *p, int64_t n);
 
+/* Of the first n tables: how many different pages they hold, and of each table how many that no other of them holds. */
+int64_t pages_split(const page_pool *p, int64_t n, int64_t *out_alone);
+
 /* Does another table hold entry i too? */
 bool pages_shared(const page_pool *p, const page_table *t, int64_t i);
 /* Put a free page in the place of shared entry i; the number of the shared one comes back. */

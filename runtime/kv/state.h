@@ -149,6 +149,10 @@ void state_drop(state *st, int64_t prefix); /* what it holds, if anything */
 int64_t state_prefix_alone(const state *st, int64_t prefix, size_t *out_bytes);
 /* Pages that prefixes hold and no sequence does. */
 void state_prefix_pages(const state *st, int64_t *out_n, size_t *out_bytes);
+/* Pages of a table that sequences hold; and of each sequence, [n_seq], how many no other one holds. */
+int64_t state_sequence_pages(const state *st, int32_t table, int64_t *out_alone);
+/* Will the next row of a sequence take a copy of its last page, which another holder has too? */
+bool state_shares_last(const state *st, int32_t table, int64_t seq);
 /* Would state_reserve_each find pages? The sequences and counts are such that it may be called. Leaves all as it was. */
 bool state_has_room(state *st, const int32_t *seq, const int32_t *n_new, int64_t n) WEFT_MUST_USE;
 

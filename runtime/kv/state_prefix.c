@@ -68,3 +68,17 @@ void state_prefix_pages(const state *st, int64_t *out_n, size_t *out_bytes)
         *out_bytes += (size_t)n * t->page_bytes;
     }
 }
+
+int64_t state_sequence_pages(const state *st, int32_t table, int64_t *out_alone)
+{
+    return pages_split(&st->tables[table].pool, st->n_seq, out_alone);
+}
+
+bool state_shares_last(const state *st, int32_t table, int64_t seq)
+{
+    const cell_table *t = &st->tables[table];
+    const page_table *pages = &t->pool.tables[seq];
+    int64_t rest = st->length[seq] % t->g->page_tok;
+    return t->tier == 0 && rest > 0 && pages->n > pages->first &&
+           pages_shared(&t->pool, pages, pages->n - 1);
+}
