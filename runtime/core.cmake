@@ -2,7 +2,7 @@
 # sampling, generation, text, the reader of plan files and the core of the API. Some objects in it need the readers of model
 # files; nothing that a program calls pulls those in. tests/core links a program and looks.
 set(parts weft_base weft_kernels_form weft_kernels_ref weft_kernels_c ${weft_kernels_isa} weft_kernels weft_peaks weft_formats_core
-  weft_kv weft_exec weft_sample weft_engine weft_text_core weft_plan weft_api_core weft_image)
+  weft_kv weft_exec weft_sample weft_engine weft_serve weft_text_core weft_plan weft_api_core weft_image)
 list(TRANSFORM parts REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
 add_library(weft_core STATIC ${parts})
 # Where `weft build` looks for it: beside the program where that was built, and where it is installed.

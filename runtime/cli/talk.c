@@ -1,12 +1,14 @@
 /* talk.c - what `run` and `chat` share: open a model, generate text. */
 #include "runtime/cli/talk.h"
 
+#include "runtime/api/api_impl.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mem.h"
 #include "runtime/base/memory.h"
 #include "runtime/base/prefault.h"
 #include "runtime/cli/id_list.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/serve/scheduler.h"
 
 #include <time.h>
 
@@ -119,6 +121,7 @@ weft_status talk_open(cli *c, const talk_flags *f, const talk_kind *kind, talk *
         WEFT_TRY(kind->ready(t));
     WEFT_TRY(weft_session_about(c->dg, t->s, &t->about));
     WEFT_TRY(talk_change(t, f));
+    WEFT_TRY(scheduler_create(c->dg, t->s->run, t->text->text, &(sched_options){0}, &t->steps));
     interrupt_cancels(t->cancel);
     mem_give_back(); /* what compiling left */
     t->load_ns = clock_ns() - start;
@@ -132,6 +135,7 @@ weft_status talk_open(cli *c, const talk_flags *f, const talk_kind *kind, talk *
 void talk_close(talk *t)
 {
     interrupt_cancels(NULL);
+    scheduler_destroy(t->steps);
     weft_generation_destroy(t->g);
     weft_template_close(t->chat);
     weft_session_destroy(t->s);
@@ -164,6 +168,8 @@ typedef struct {
     bool show, begun;
     str before;
     uint64_t start;
+    bool ended;
+    weft_status st; /* of the end */
 } listener;
 
 /* The prompt is through: what it took, and the text that the answer continues. */
@@ -194,6 +200,40 @@ static bool on_piece(void *ctx, const weft_piece *p)
     return l->t->c->out_error == 0 && !*interrupt_flag();
 }
 
+static void on_event(void *ctx, const sched_event *ev)
+{
+    listener *l = ctx;
+    const weft_piece *p = weft_generation_piece(l->t->g);
+    if (!on_piece(l, p) && ev->kind != SCHED_ENDED)
+        scheduler_cancel(l->t->steps, ev->id);
+    if (ev->kind != SCHED_ENDED)
+        return;
+    l->ended = true;
+    l->r->end = p->end;
+    if (ev->end == SCHED_END_FAILED)
+        l->st = weft_fail(l->t->c->dg, ev->code, WEFT_NOWHERE, STR_FMT, STR_ARG(ev->why));
+}
+
+/* Steps until the answer has ended. A cancelled call is an end like any other. */
+static weft_status generate(listener *l)
+{
+    weft_diag *dg = l->t->c->dg;
+    sched_id id;
+    sched_job job = {.with = l->t->g->g, .reading = true, .on_event = on_event, .ctx = l};
+    WEFT_TRY(scheduler_add(dg, l->t->steps, &job, &id));
+    while (!l->ended) {
+        size_t n_before = diag_count(dg);
+        weft_status st = scheduler_step(dg, l->t->steps);
+        if (st == WEFT_ERR_CANCELLED) {
+            diag_keep_first(dg, n_before);
+            scheduler_cancel(l->t->steps, id);
+        } else {
+            WEFT_TRY(st);
+        }
+    }
+    return l->st;
+}
+
 weft_status talk_go_on(talk *t, bool show, str before, talk_answer *r)
 {
     listener l = {.t = t, .r = r, .show = show, .before = before, .start = clock_ns()};
@@ -205,7 +245,7 @@ weft_status talk_go_on(talk *t, bool show, str before, talk_answer *r)
     progress_start(&l.bar, "reading the prompt", r->n_prompt, PROGRESS_COUNT);
     r->end = WEFT_END_LENGTH; /* of no tokens */
     if (t->f->n != 0)
-        st = weft_generate(t->c->dg, t->g, on_piece, &l, &r->end);
+        st = generate(&l);
     begin(&l);
     r->ns = clock_ns() - l.start - r->prompt_ns;
     weft_generation_ids(t->g, &r->n);

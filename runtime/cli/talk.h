@@ -56,6 +56,7 @@ typedef struct {
 /* clang-format on */
 
 typedef struct talk talk;
+typedef struct scheduler scheduler;
 
 /* How a program comes to its model: weft from files (talk_file.c), a built program from what it carries. */
 typedef struct {
@@ -85,6 +86,7 @@ struct talk {
     weft_session_info about; /* of the session, when it was opened */
     weft_tokenizer *text;
     weft_generation *g;
+    scheduler *steps;    /* of the session: it steps g */
     weft_template *chat; /* NULL before talk_template */
     int64_t n_top;       /* log-probabilities that on_token wants of each token; -1: none */
     void (*on_token)(void *ctx, const weft_piece *piece); /* may be NULL */

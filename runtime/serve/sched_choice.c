@@ -178,6 +178,7 @@ static sched_event event_of(const choice *c, sched_event_kind kind)
                          .n_prompt = (int64_t)j->o.n_id,
                          .n_cached = c->n_cached,
                          .n_generated = c->n_generated,
+                         .n_read = c->g ? (int64_t)generation_held(c->g) : 0,
                          .wait_ns = c->begun_ns ? c->begun_ns - at : 0,
                          .first_ns = c->first_ns ? c->first_ns - at : 0,
                          .total_ns = clock_ns() - at};
@@ -230,8 +231,12 @@ static void say(choice *c, str text)
 void choice_tell(scheduler *s, choice *c, uint64_t now_ns)
 {
     const gen_piece *p = request_piece(generation_request(c->g));
-    if (p->id == TOK_NONE)
+    if (p->id == TOK_NONE) {
+        sched_event ev = event_of(c, SCHED_READING);
+        if (c->of->o.reading && !p->end)
+            tell(s, c->of, &ev);
         return;
+    }
     if (!c->first_ns) {
         c->first_ns = now_ns;
         histogram_add(&s->did.first_token, now_ns - c->of->arrived_ns);
@@ -269,6 +274,7 @@ static void job_end(scheduler *s, job *j)
     adapter_release(s, j->lora);
     pthread_mutex_lock(&s->lock);
     s->there--;
+    s->single = s->single && !j->o.with;
     s->queued -= j->counted;
     s->shares[j->o.share].active--;
     pthread_mutex_unlock(&s->lock);
@@ -327,7 +333,7 @@ void choice_end(scheduler *s, choice *c, sched_end end, str why, weft_code code)
     leave_list(s, c);
     c->stop_found = -1;
     if (r && request_end(r) == GEN_NONE) { /* from outside: what was held back of its text comes too */
-        generation_stop(c->g, GEN_CALLER);
+        generation_stop(c->g, end == SCHED_END_CANCELLED ? GEN_CANCELLED : GEN_CALLER);
         if (request_end(r) == GEN_STOP && end != SCHED_END_FAILED)
             end = SCHED_END_STOP;
         say(c, request_piece(r)->text);
@@ -345,10 +351,13 @@ void choice_end(scheduler *s, choice *c, sched_end end, str why, weft_code code)
     s->did.ended[end]++;
     if (!is_held(j))
         tell(s, j, &ev);
-    if (c->running)
+    if (j->o.with)
+        s->seq_used[generation_seq(c->g)] = false;
+    else if (c->running)
         give_back(s, c, generation_seq(c->g));
     swap_drop(s, c);
-    generation_destroy(c->g);
+    if (!j->o.with)
+        generation_destroy(c->g);
     c->g = NULL;
     if (--j->n_left > 0)
         return;

@@ -101,6 +101,7 @@ struct scheduler {
     sched_id n_job;
     int64_t queued; /* jobs that have not begun */
     int64_t there;  /* jobs that have not ended */
+    bool single;    /* a job with a generation of its caller's is there */
     bool draining;
     uint64_t drain_ns; /* when those that are left end */
     sched_shares shares[SCHED_SHARES_MAX];

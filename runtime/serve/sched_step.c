@@ -24,6 +24,8 @@ static void end_job(scheduler *s, sched_id id, sched_end end)
 static void take_job(scheduler *s, job *j)
 {
     j->lora = adapter_for(s, j->o.adapter);
+    if (j->o.with)
+        s->seq_used[generation_seq(j->o.with)] = true;
     for (int64_t i = 0; i < j->n_choice; i++) {
         j->choices[i].order = ++s->n_order;
         VEC_PUSH(&s->live, &j->choices[i]);

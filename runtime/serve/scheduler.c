@@ -121,6 +121,8 @@ static weft_status check_job(weft_diag *dg, const scheduler *s, const sched_job 
 {
     request_limits most = engine_limits(&s->e);
     int64_t n = o->n > 0 ? o->n : 1, best = o->best_of > 0 ? o->best_of : n;
+    if (o->with)
+        return WEFT_OK; /* generation_prompt has looked at it */
     WEFT_TRY(request_check(dg, &most, o->ids, o->n_id));
     if (o->n < 0 || o->best_of < 0 || best < n || best > s->o.choices_max)
         return weft_fail(dg, W1406, WEFT_NOWHERE,
@@ -168,8 +170,34 @@ static void hash_pages(const scheduler *s, job *j)
     }
 }
 
+/* With a generation that is there already. */
+static job *make_job_with(const sched_job *o)
+{
+    job *j = mem_alloc(sizeof *j);
+    *j = (job){.a = arena_create(), .arrived_ns = clock_ns(), .counted = true};
+    j->o = (sched_job){.n = 1,
+                       .n_top = -1,
+                       .n_id = request_prompt_len(generation_request(o->with)),
+                       .reading = o->reading,
+                       .user = o->user,
+                       .on_event = o->on_event,
+                       .ctx = o->ctx,
+                       .with = o->with};
+    j->n_choice = j->n_left = 1;
+    j->choices = ARENA_NEW(j->a, choice);
+    j->choices[0] = (choice){.of = j,
+                             .g = o->with,
+                             .running = true,
+                             .stop_found = -1,
+                             .begun_ns = j->arrived_ns,
+                             .n_cached = (int64_t)generation_kept(o->with)};
+    return j;
+}
+
 static job *make_job(const scheduler *s, const sched_job *o)
 {
+    if (o->with)
+        return make_job_with(o);
     job *j = mem_alloc(sizeof *j);
     *j = (job){.a = arena_create(), .o = *o, .arrived_ns = clock_ns(), .counted = true};
     sched_job *own = &j->o;
@@ -204,6 +232,8 @@ static weft_status queue_job(weft_diag *dg, scheduler *s, job *j, sched_id *out_
     mem_lock(&s->lock);
     if (s->draining)
         st = weft_fail(dg, W1851, WEFT_NOWHERE, "no more requests are taken: it is going down");
+    else if (s->single || (j->o.with && s->there > 0))
+        st = weft_fail(dg, W1850, WEFT_NOWHERE, "a text that runs alone is there, or others are");
     else if (s->queued >= s->o.queue_max)
         st = weft_fail(dg, W1850, WEFT_NOWHERE, "%lld requests wait, which is the most",
                        (long long)s->queued);
@@ -211,6 +241,7 @@ static weft_status queue_job(weft_diag *dg, scheduler *s, job *j, sched_id *out_
         VEC_PUSH(&s->inbox, j);
         s->queued++;
         s->there++;
+        s->single = j->o.with != NULL;
         *out_id = j->id = ++s->n_job;
         sched_share_join(s->shares, SCHED_SHARES_MAX, (int32_t)j->o.share);
         pthread_cond_signal(&s->wake);
@@ -231,6 +262,8 @@ static weft_status add(weft_diag *dg, scheduler *s, const sched_job *o, sched_id
     weft_status st = queue_job(dg, s, j, out_id);
     if (st != WEFT_OK) {
         j->o.filter = NULL; /* the caller of this destroys it */
+        if (o->with)
+            j->choices[0].g = NULL;
         job_destroy(j);
     }
     return st;

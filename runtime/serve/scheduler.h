@@ -18,8 +18,7 @@
 #ifndef WEFT_RUNTIME_SERVE_SCHEDULER_H
 #define WEFT_RUNTIME_SERVE_SCHEDULER_H
 
-#include "runtime/engine/request.h"
-#include "runtime/exec/session.h"
+#include "runtime/engine/generation.h"
 
 typedef struct scheduler scheduler;
 typedef uint64_t sched_id; /* from 1, in the order of arrival */
@@ -38,6 +37,7 @@ const char *sched_end_name(sched_end end);
 
 typedef enum {
     SCHED_STARTED, /* a choice has its sequence; n_cached tokens of its prompt were there already */
+    SCHED_READING, /* a part of the prompt was evaluated; to jobs that ask for it */
     SCHED_PIECE,   /* a token came; its text may be empty */
     SCHED_ENDED,   /* the choice is over: `end` says why. The last piece may have come with it */
 } sched_event_kind;
@@ -61,7 +61,8 @@ typedef struct {
     weft_code code;  /* its row of diag.def */
     double logprobs; /* sum over the tokens of the choice, where it was asked for (n_top >= 0, best_of) */
     /* Counts, of this choice: */
-    int64_t n_prompt, n_cached, n_generated;
+    int64_t n_prompt, n_cached, n_generated; /* cached: of the prompt, when it began */
+    int64_t n_read; /* ids of its text that there is state of */
     uint64_t wait_ns, first_ns, total_ns; /* from arrival: to its sequence, first token, now; 0: not yet */
 } sched_event;
 
@@ -89,9 +90,14 @@ typedef struct {
     uint32_t share;      /* whose fair share it counts to: index of a row that scheduler_share set, 0 for anybody */
     int32_t priority;    /* larger ones first, until others have waited longer than patience */
     int64_t timeout_ms;  /* from now: then it has ended, SCHED_END_DEADLINE; 0: never */
+    bool reading;        /* tell of parts of the prompt too */
     void *user;          /* for events */
     sched_on_event *on_event; /* NULL: that of the scheduler's options, with its ctx */
     void *ctx;
+    /* A generation of the caller's, for programs of one text: it has its prompt and its sequence and keeps both, with its own options.
+     * The scheduler only steps it, so ids, choices, sampler, stops, filter and adapter above do not count, and there is no event
+     * SCHED_STARTED. It is there alone: W1850 beside any other job. NULL: the job is the scheduler's. */
+    generation *with;
 } sched_job;
 
 /* ---- settings ---- */
