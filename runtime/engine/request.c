@@ -298,11 +298,11 @@ static const float *allowed_of(request *r, const float *logits)
     int64_t n = r->most.vocab;
     if (!r->filter && !too_short(r))
         return logits;
-    const uint32_t *mask = r->filter ? r->filter->kind->mask(r->filter) : NULL;
+    const uint64_t *mask = r->filter ? r->filter->kind->mask(r->filter) : NULL;
     if (r->filter && !mask)
         return NULL;
     for (int64_t i = 0; i < n; i++)
-        r->allowed[i] = !mask || (mask[i / 32] >> (i % 32) & 1) ? logits[i] : -INFINITY;
+        r->allowed[i] = !mask || (mask[i / 64] >> (i % 64) & 1) ? logits[i] : -INFINITY;
     size_t n_end = 0;
     const int32_t *ends = tok_ends(r->text, &n_end);
     for (size_t i = 0; too_short(r) && i < n_end; i++)

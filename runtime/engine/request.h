@@ -27,9 +27,9 @@ const char *gen_end_name(gen_end end);
 /* Which tokens may come next, such as those of a grammar: a struct that begins with one of these. It has seen the tokens that were accepted. */
 typedef struct token_filter token_filter;
 typedef struct {
-    /* Bit i % 32 of word i / 32 says that token i may come, tokens that end the text included; [(vocab + 31) / 32], valid until
+    /* Bit i % 64 of word i / 64 says that token i may come, tokens that end the text included; [(vocab + 63) / 64], valid until
      * the filter is used again. NULL: memory or a limit of the filter is short, and the request fails. */
-    const uint32_t *(*mask)(token_filter *f);
+    const uint64_t *(*mask)(token_filter *f);
     void (*accept)(token_filter *f, int32_t id); /* one that the mask has */
     token_filter *(*copy)(const token_filter *f);
     void (*destroy)(token_filter *f);

@@ -514,18 +514,18 @@ END_TEST
 
 typedef struct {
     token_filter base;
-    uint32_t mask[4096];
+    uint64_t mask[2048];
     int *alive;
 } some_tokens;
 
-static const uint32_t *some_mask(token_filter *f)
+static const uint64_t *some_mask(token_filter *f)
 {
     return ((some_tokens *)f)->mask;
 }
 
 static void some_accept(token_filter *f, int32_t id)
 {
-    ck_assert(((some_tokens *)f)->mask[id / 32] >> (id % 32) & 1);
+    ck_assert(((some_tokens *)f)->mask[id / 64] >> (id % 64) & 1);
 }
 
 static token_filter *some_copy(const token_filter *f)
@@ -555,7 +555,7 @@ START_TEST(a_filter_is_kept_to)
     some_tokens *f = calloc(1, sizeof *f);
     *f = (some_tokens){.base.kind = &some_kind, .alive = &alive};
     for (size_t i = 0; i < only.n; i++)
-        f->mask[only.ids[i] / 32] |= 1u << (only.ids[i] % 32);
+        f->mask[only.ids[i] / 64] |= UINT64_C(1) << (only.ids[i] % 64);
     sched_job j = job_of(&p, 10, &h[0]);
     j.pick.temp = 1;
     j.n = 2;
