@@ -124,6 +124,8 @@ weft_status choice_begin(weft_diag *dg, scheduler *s, choice *c)
     }
     s->seq_used[seq] = true;
     c->running = true;
+    generation_part(c->g, c->part);
+    c->part = 0;
     if (c->of->counted) {
         c->of->counted = false;
         pthread_mutex_lock(&s->lock);

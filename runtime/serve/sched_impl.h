@@ -39,6 +39,7 @@ typedef struct {
     generation *g;  /* NULL: it has not begun */
     bool running, ended;
     swap_place swap;
+    size_t part; /* not begun: where prompts that wait for it part from its own; 0: nowhere */
     int64_t n_cached, n_generated;
     uint64_t begun_ns, first_ns, last_ns; /* its sequence, its first token, its last; 0: not yet */
     double logprobs;

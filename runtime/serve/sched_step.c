@@ -123,6 +123,8 @@ static bool waits_for_prompt(scheduler *s, size_t at)
         if (common > held && common >= s->e.share) {
             if (f->g)
                 generation_part(f->g, common);
+            else if (f->part == 0 || common < f->part)
+                f->part = common;
             return true;
         }
     }
