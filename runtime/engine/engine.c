@@ -12,6 +12,9 @@ weft_status engine_init(weft_diag *dg, engine *e, session *run)
         if (strcmp(p->output[i].name, "logits") == 0 && p->output[i].index < 0 &&
             p->output[i].rows == ROWS_R)
             e->vocab = p->output[i].width;
+        else if (strcmp(p->output[i].name, "hidden") == 0 && p->output[i].index < 0 &&
+                 p->output[i].rows == ROWS_T)
+            e->hidden = p->output[i].width;
     if (e->vocab < 1 || e->vocab > INT32_MAX || e->most.wants < 1)
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "the session has no output logits to choose tokens from");
@@ -55,7 +58,7 @@ static void add_rows(engine *e, call *c, generation *g, size_t n)
 {
     if (g->n_held < g->part && g->part - g->n_held < n)
         n = g->part - g->n_held;
-    bool last = n == rows_left(g);
+    bool last = n == rows_left(g) && !g->sum;
     generation_note_mix(g);
     for (size_t i = 0; i < n; i++) {
         size_t at = g->n_held + i;
@@ -177,7 +180,7 @@ static weft_status take_logits(weft_diag *dg, const engine *e, const call *c)
         return weft_fail(dg, W1406, WEFT_NOWHERE, "the session gives no logits");
     for (size_t i = 0; i < c->n_gen; i++) {
         generation *g = e->order[i];
-        if (rows_left(g) > 0) /* in the middle of its prompt */
+        if (rows_left(g) > 0 || g->sum) /* in the middle of its prompt */
             continue;
         weft_status one = request_take(dg, g->r, logits);
         logits += width;
@@ -189,7 +192,7 @@ static weft_status take_logits(weft_diag *dg, const engine *e, const call *c)
 /* Will all of its rows in the call have been evaluated, so that it gets a token? */
 static bool gets_token(const generation *g)
 {
-    return rows_left(g) == g->n_row;
+    return rows_left(g) == g->n_row && !g->sum;
 }
 
 /* Can the device choose all tokens of the call? Then e has what it needs to know. */
@@ -200,6 +203,8 @@ static bool is_on_device(engine *e, const call *c)
         return false;
     for (size_t i = 0; i < c->n_gen; i++) {
         const generation *g = e->order[i];
+        if (g->sum)
+            return false; /* such calls have no outputs */
         if (!gets_token(g))
             continue;
         if (!generation_on_device(g))
@@ -233,6 +238,30 @@ static weft_status take_ids(weft_diag *dg, const engine *e, const call *c)
     return st;
 }
 
+/* Add the rows of the output hidden to the sums of those who want them; who has read all of its prompt has ended. */
+static weft_status take_hidden(weft_diag *dg, const engine *e, const call *c)
+{
+    const float *row = NULL;
+    int64_t n_row = 0, width = 0;
+    bool wanted = false;
+    for (size_t i = 0; i < c->n_gen; i++)
+        wanted = wanted || e->order[i]->sum;
+    if (!wanted)
+        return WEFT_OK;
+    if (!session_output(e->run, "hidden", -1, &row, &n_row, &width) || n_row != c->n_row ||
+        width != e->hidden)
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "the session gives no output hidden");
+    for (size_t i = 0; i < c->n_gen; i++) {
+        generation *g = e->order[i];
+        for (size_t k = 0; k < g->n_row; k++, row += width)
+            for (int64_t at = 0; g->sum && at < width; at++)
+                g->sum[at] += (double)row[at];
+        if (g->sum && rows_left(g) == 0)
+            request_stop(g->r, GEN_LENGTH);
+    }
+    return WEFT_OK;
+}
+
 /* The call that was gathered, and what it brings; the others of the list have nothing new. */
 static weft_status finish(weft_diag *dg, engine *e, const call *c, generation *const *list,
                           size_t n)
@@ -244,6 +273,8 @@ static weft_status finish(weft_diag *dg, engine *e, const call *c, generation *c
     for (size_t i = 0; i < c->n_gen; i++)
         e->order[i]->n_held += e->order[i]->n_row;
     weft_status st = on_device ? take_ids(dg, e, c) : take_logits(dg, e, c);
+    weft_status sums = take_hidden(dg, e, c);
+    st = st != WEFT_OK ? st : sums;
     for (size_t i = 0; i < c->n_gen; i++)
         generation_keep(e->order[i]);
     return st;

@@ -45,6 +45,8 @@ void generation_destroy(generation *g)
     if (!g)
         return;
     request_destroy(g->r);
+    mem_free(g->sum);
+    mem_free(g->mean);
     mem_free(g);
 }
 
@@ -80,7 +82,7 @@ void generation_look(generation *g)
     session *run = g->e->run;
     uint64_t turn = session_prefix_turn(run);
     bool again = g->looked != NEVER;
-    if (turn == g->looked || g->n_held != g->n_kept || g->r->n_id < 2)
+    if (turn == g->looked || g->n_held != g->n_kept || g->r->n_id < 2 || g->sum)
         return;
     g->looked = turn;
     /* The last token is always evaluated: its logits are wanted. */
@@ -212,6 +214,8 @@ weft_status generation_place(weft_diag *dg, generation *g, int64_t seq)
     WEFT_TRY(session_truncate(dg, g->e->run, seq, 0));
     forget(g, seq);
     g->lora = session_lora_key(g->e->run, seq);
+    if (g->sum)
+        memset(g->sum, 0, (size_t)g->e->hidden * sizeof *g->sum);
     if (g->r->n_id > 1)
         generation_look(g);
     return WEFT_OK;
@@ -226,7 +230,7 @@ weft_status generation_place_by(weft_diag *dg, generation *g, int64_t seq, const
     while (same < n && same + 1 < a->n_id && same < b->n_id && a->ids[same] == b->ids[same])
         same++;
     session *run = g->e->run;
-    if (from->seq < 0 || from->key != g->key || from->lora == GENERATION_MIXED || same == 0 ||
+    if (g->sum || from->seq < 0 || from->key != g->key || from->lora == GENERATION_MIXED || same == 0 ||
         session_keepable(run, from->seq, (int64_t)same) != (int64_t)same)
         return generation_place(dg, g, seq);
     WEFT_TRY(session_fork(dg, run, from->seq, seq, (int64_t)same)); /* with its adapters */
@@ -301,6 +305,29 @@ void generation_part(generation *g, size_t at)
 {
     if (at > g->n_held && (g->part <= g->n_held || g->part > at))
         g->part = at;
+}
+
+/* ---- embeddings ---- */
+
+weft_status generation_pool(weft_diag *dg, generation *g)
+{
+    size_t n = (size_t)g->e->hidden;
+    WEFT_ASSERT(g->seq == GENERATION_NOWHERE && !g->sum);
+    if (n == 0)
+        return weft_fail(dg, W1406, WEFT_NOWHERE, "the session has no output hidden");
+    g->mean = mem_alloc(mem_product(n, sizeof *g->mean));
+    g->sum = mem_alloc(mem_product(n, sizeof *g->sum));
+    return WEFT_OK;
+}
+
+const float *generation_pooled(generation *g, int64_t *out_width)
+{
+    *out_width = g->e->hidden;
+    if (!g->sum || g->n_held < g->r->n_prompt)
+        return NULL;
+    for (int64_t i = 0; i < g->e->hidden; i++)
+        g->mean[i] = (float)(g->sum[i] / (double)g->n_held);
+    return g->mean;
 }
 
 /* ---- tokens ---- */

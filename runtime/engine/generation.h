@@ -24,6 +24,7 @@ typedef struct {
     session *run;
     session_limits most;
     int64_t vocab;      /* width of the output logits */
+    int64_t hidden;     /* of the output hidden; 0: the session has none */
     batch_row *rows;    /* [most.batch] */
     generation **order; /* [most.batch]: who has rows in the call being made */
     chooser pick;       /* of a device that chooses; pick.run NULL: the host does */
@@ -91,6 +92,12 @@ weft_status generation_change(weft_diag *dg, generation *g,
  * its own. They share memory until they differ. Fails as session_fork does, with nothing changed; W1110: `to` has ended. */
 weft_status generation_fork(weft_diag *dg, const generation *from, generation *to,
                             bool prompt_only) WEFT_MUST_USE;
+
+/* Let it read its prompt and end, GEN_LENGTH, without a token: what comes of it is the mean of the output hidden over all tokens, [width], for
+ * embeddings. Nothing is taken from other texts then: all rows are evaluated. Before it has a sequence. W1406 if the session has no such
+ * output. generation_pooled is NULL before the end. */
+weft_status generation_pool(weft_diag *dg, generation *g) WEFT_MUST_USE;
+const float *generation_pooled(generation *g, int64_t *out_width);
 
 /* Write its text, but for a token that ended the answer, with its state to a file; and have the text of a file, as if a prompt and an answer of it
  * had ended: the next prompt goes on from what it shares with it. They fail as session_save and session_load do, W1402 if somebody

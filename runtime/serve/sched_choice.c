@@ -81,6 +81,8 @@ static weft_status make(weft_diag *dg, scheduler *s, choice *c)
     }
     generation_filter(g, f);
     weft_status st = generation_begin(dg, g, o->ids, o->n_id);
+    if (st == WEFT_OK && o->embed)
+        st = generation_pool(dg, g);
     if (st != WEFT_OK) {
         generation_destroy(g);
         return st;
@@ -347,6 +349,8 @@ void choice_end(scheduler *s, choice *c, sched_end end, str why, weft_code code)
     ev.end = c->end = end;
     ev.why = why;
     ev.code = code;
+    if (j->o.embed && c->g && end == SCHED_END_LENGTH)
+        ev.vector = generation_pooled(c->g, &ev.n_vector);
     if (end == SCHED_END_STOP)
         ev.stop = stop_text(c, c->stop_found);
     c->ended = true;

@@ -131,6 +131,10 @@ static weft_status check_job(weft_diag *dg, const scheduler *s, const sched_job 
     if (o->max_tokens < 0 || o->min_tokens < 0 || o->n_top < -1 || o->n_top > TOP_MAX ||
         o->timeout_ms < 0 || o->share >= SCHED_SHARES_MAX)
         return weft_fail(dg, W1406, WEFT_NOWHERE, "a number of the job is out of range");
+    if (o->embed && (s->e.hidden == 0 || best > 1))
+        return weft_fail(dg, W1406, WEFT_NOWHERE,
+                         best > 1 ? "an embedding has one choice"
+                                  : "the session has no output hidden for embeddings");
     if (!isfinite(o->adapter_scale))
         return weft_fail(dg, W1406, WEFT_NOWHERE, "the scale of an adapter is no number");
     /* Wrong options of a sampler are said here, and not when its turn comes. */
@@ -157,7 +161,7 @@ static const char *text_of(arena *a, const char *text)
  * for waiting: what is shared is found by the ids. */
 static void hash_pages(const scheduler *s, job *j)
 {
-    if (s->e.share == 0)
+    if (s->e.share == 0 || j->o.embed) /* which evaluates all of its prompt */
         return;
     j->n_page = (j->o.n_id - 1) / s->e.share; /* the last token is always evaluated */
     j->pages = ARENA_ARRAY(j->a, uint64_t, j->n_page + 1);

@@ -60,6 +60,8 @@ typedef struct {
     str why;         /* SCHED_END_FAILED, _REFUSED: a message for people */
     weft_code code;  /* its row of diag.def */
     double logprobs; /* sum over the tokens of the choice, where it was asked for (n_top >= 0, best_of) */
+    const float *vector; /* [n_vector]: of a job that embeds, NULL where it failed */
+    int64_t n_vector;
     /* Counts, of this choice: */
     int64_t n_prompt, n_cached, n_generated; /* cached: of the prompt, when it began */
     int64_t n_read; /* ids of its text that there is state of */
@@ -90,6 +92,7 @@ typedef struct {
     uint32_t share;      /* whose fair share it counts to: index of a row that scheduler_share set, 0 for anybody */
     int32_t priority;    /* larger ones first, until others have waited longer than patience */
     int64_t timeout_ms;  /* from now: then it has ended, SCHED_END_DEADLINE; 0: never */
+    bool embed;          /* read the prompt, and give the mean of the output hidden over its tokens (W1406 if the session has none) */
     bool reading;        /* tell of parts of the prompt too */
     void *user;          /* for events */
     sched_on_event *on_event; /* NULL: that of the scheduler's options, with its ctx */

@@ -49,7 +49,10 @@ static void begin(kit *k, int64_t sequences, int64_t pages, int64_t prefixes, sc
     ok(k, weft_model_open(k->dg, DEMO, NULL, &k->m));
     ok(k, weft_tokenizer_of_model(k->dg, k->m, &k->t));
     ok(k, weft_adapter_open(k->dg, k->m, WEFT_SOURCE_DIR "/models/stories-7m-pirate", &k->pirate));
+    static const char *const outputs[] = {"logits", "hidden"};
     weft_session_options how = {.size = sizeof how,
+                                .outputs = outputs,
+                                .n_output = 2,
                                 .context = CONTEXT,
                                 .sequences = sequences,
                                 .batch = BATCH,
@@ -572,6 +575,67 @@ START_TEST(a_filter_is_kept_to)
 }
 END_TEST
 
+/* ---- embeddings ---- */
+
+typedef struct {
+    float v[4096];
+    int64_t n;
+} vector;
+
+static void hear_vector(void *ctx, const sched_event *ev)
+{
+    vector *v = ev->user;
+    (void)ctx;
+    if (ev->kind != SCHED_ENDED)
+        return;
+    ck_assert_int_eq(ev->end, SCHED_END_LENGTH);
+    ck_assert_ptr_nonnull(ev->vector);
+    ck_assert_int_le(ev->n_vector, 4096);
+    memcpy(v->v, ev->vector, (size_t)ev->n_vector * sizeof *v->v);
+    v->n = ev->n_vector;
+}
+
+START_TEST(embeddings_are_means)
+{
+    static vector v[2];
+    static heard h;
+    kit k;
+    memset(&h, 0, sizeof h);
+    begin(&k, 3, 0, 8, (sched_options){0});
+    prompt p = encode(&k, texts[3]);
+    sched_job j = job_of(&p, 20, &h);
+    add(&k, &j); /* beside an answer */
+    for (int i = 0; i < 2; i++) {
+        j = (sched_job){.ids = p.ids, .n_id = p.n, .embed = true, .n_top = -1,
+                        .pick = sampler_defaults(), .user = &v[i], .on_event = hear_vector};
+        add(&k, &j);
+    }
+    run_all(&k);
+    ck_assert_int_eq(h.end, SCHED_END_LENGTH);
+    const float *row;
+    int64_t n_row, width;
+    double sum[4096] = {0};
+    ok(&k, weft_truncate(k.dg, k.alone, 0, 0));
+    for (size_t i = 0; i < p.n; i++) {
+        batch_row r = {.id = p.ids[i], .pos = (int32_t)i};
+        ok(&k, session_eval(k.dg, k.alone->run, &r, 1));
+        ck_assert(session_output(k.alone->run, "hidden", -1, &row, &n_row, &width));
+        for (int64_t at = 0; at < width; at++)
+            sum[at] += (double)row[at];
+    }
+    ck_assert_int_eq(v[0].n, width);
+    for (int64_t at = 0; at < width; at++) {
+        ck_assert_float_eq(v[0].v[at], (float)(sum[at] / (double)p.n));
+        ck_assert_float_eq(v[1].v[at], v[0].v[at]);
+    }
+    j.n = 2;
+    sched_id id;
+    ck_assert_int_eq(scheduler_add(k.dg, k.sched, &j, &id), WEFT_ERR_LIMIT);
+    weft_free(p.ids);
+    end(&k);
+}
+END_TEST
+
 /* ---- thousands, from several threads ---- */
 
 typedef struct {
@@ -656,6 +720,7 @@ int main(void)
     tcase_add_test(tc, what_cannot_be_is_refused);
     tcase_add_test(tc, adapters_are_opened_again);
     tcase_add_test(tc, a_filter_is_kept_to);
+    tcase_add_test(tc, embeddings_are_means);
     tcase_add_test(tc, a_storm_passes);
     return suite_run("scheduler", tc, SUITE_FORK);
 }
