@@ -106,29 +106,34 @@ static bool reads_prompt(const choice *c)
     return c->running && generation_held(c->g) < c->of->o.n_id;
 }
 
-/* A prompt that has not begun waits for one that is going to reach what the two have in common, and leaves it there; that is one that
- * is being read, or that came before and waits for nobody itself. Only a few are compared: behind a long queue it is no use. */
-static bool waits_for_prompt(scheduler *s, size_t at)
+/* What a prompt that has not begun has in common with others. It waits for one that is going to reach that, and leaves its state there: one that is
+ * being read, or that came before and waits for nobody itself. What one that was read has of it are pages that the two will share. Only
+ * a few are compared: behind a long queue it is no use. */
+static void compare_prompts(scheduler *s, size_t at)
 {
     enum { COMPARED_MAX = 48 };
-    choice *c = s->live.at[at];
-    if (!s->e.share || c->g || at > COMPARED_MAX + (size_t)s->most)
-        return false;
-    for (size_t i = 0; i < s->live.n && i < COMPARED_MAX + (size_t)s->most; i++) {
+    const size_t most = COMPARED_MAX + (size_t)s->most, page = s->e.share;
+    const choice *c = s->live.at[at];
+    sched_item *x = &s->items.at[at];
+    if (!page || c->g || at > most)
+        return;
+    for (size_t i = 0; i < s->live.n && i < most && !x->waits; i++) {
         choice *f = s->live.at[i];
-        if (f->of == c->of || f->of->lora != c->of->lora ||
-            !(reads_prompt(f) || (i < at && !f->g && !s->items.at[i].waits)))
+        bool before = i < at && !f->g && !s->items.at[i].waits;
+        if (f->of == c->of || f->of->lora != c->of->lora || !(f->running || before))
             continue;
         size_t common = in_common(s, f->of, c->of), held = f->g ? generation_held(f->g) : 0;
-        if (common > held && common >= s->e.share) {
+        if (f->running && !reads_prompt(f)) {
+            if ((int64_t)common > x->n_shared)
+                x->n_shared = (int64_t)common;
+        } else if (common > held && common >= page) {
+            x->waits = true;
             if (f->g)
                 generation_part(f->g, common);
             else if (f->part == 0 || common < f->part)
                 f->part = common;
-            return true;
         }
     }
-    return false;
 }
 
 /* ---- deciding ---- */
@@ -166,8 +171,8 @@ static void decide(scheduler *s)
         n_decode += x.running && x.n_id - x.n_held == 1;
         VEC_PUSH(&s->items, x);
         VEC_PUSH(&s->order, 0);
-        if (!x.running && !x.waits)
-            s->items.at[i].waits = waits_for_prompt(s, i);
+        if (!x.running && !x.waits && x.n_shared == 0)
+            compare_prompts(s, i);
     }
     uint64_t max_ns = (uint64_t)s->o.max_itl_ms * NS_PER_MS;
     sched_room room = {.now = clock_ns(),
