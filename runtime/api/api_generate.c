@@ -257,14 +257,14 @@ static weft_status generation_take_options(weft_diag *dg, const char *call,
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          "%lld tokens and %lld log-probabilities for each are out of range",
                          (long long)o.max_tokens, (long long)o.top_logprobs);
-    *out = (generation_options){
-        .seq = o.seq,
-        .how = {.max_tokens = o.max_tokens ? o.max_tokens : -1,
-                .stops = o.stops,
-                .n_stop = o.n_stop,
-                .ignore_end = o.ignore_end,
-                .show_special = o.show_special,
-                .n_top = o.logprobs || o.top_logprobs ? o.top_logprobs : -1}};
+    *out =
+        (generation_options){.seq = o.seq,
+                             .how = {.max_tokens = o.max_tokens ? o.max_tokens : -1,
+                                     .stops = o.stops,
+                                     .n_stop = o.n_stop,
+                                     .ignore_end = o.ignore_end,
+                                     .show_special = o.show_special,
+                                     .n_top = o.logprobs || o.top_logprobs ? o.top_logprobs : -1}};
     return sampler_take(dg, call, o.sampler, &out->how.pick);
 }
 

@@ -101,8 +101,7 @@ static void find_waiting(const engine *e, generation *const *list, size_t n)
             continue;
         for (size_t k = 0; k < n && !g->waits; k++) {
             generation *f = list[k];
-            if (k == i || !in_prompt(f) || f->waits || !(has_begun(f) || k < i) ||
-                f->key != g->key)
+            if (k == i || !in_prompt(f) || f->waits || !(has_begun(f) || k < i) || f->key != g->key)
                 continue;
             size_t common = in_common(e, f, g);
             g->waits = common > f->n_held && common >= g->n_held + e->share;

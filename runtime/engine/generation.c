@@ -21,9 +21,8 @@ static weft_status check_seq(weft_diag *dg, const engine *e, int64_t seq)
 
 request_limits engine_limits(const engine *e)
 {
-    return (request_limits){.vocab = e->vocab,
-                            .n_vocab = session_plan_of(e->run)->n_vocab,
-                            .context = e->most.context};
+    return (request_limits){
+        .vocab = e->vocab, .n_vocab = session_plan_of(e->run)->n_vocab, .context = e->most.context};
 }
 
 weft_status generation_create(weft_diag *dg, const engine *e, tok *text,
@@ -86,8 +85,8 @@ void generation_look(generation *g)
         return;
     g->looked = turn;
     /* The last token is always evaluated: its logits are wanted. */
-    prefix_taken t = session_prefix_take(run, g->seq, key_of(g), g->r->ids,
-                                         (int64_t)g->r->n_id - 1, (int64_t)g->n_held, again);
+    prefix_taken t = session_prefix_take(run, g->seq, key_of(g), g->r->ids, (int64_t)g->r->n_id - 1,
+                                         (int64_t)g->n_held, again);
     if (t.length > 0)
         g->n_held = g->n_kept = (size_t)t.length;
     g->part = (size_t)t.common;
@@ -230,8 +229,8 @@ weft_status generation_place_by(weft_diag *dg, generation *g, int64_t seq, const
     while (same < n && same + 1 < a->n_id && same < b->n_id && a->ids[same] == b->ids[same])
         same++;
     session *run = g->e->run;
-    if (g->sum || from->seq < 0 || from->key != g->key || from->lora == GENERATION_MIXED || same == 0 ||
-        session_keepable(run, from->seq, (int64_t)same) != (int64_t)same)
+    if (g->sum || from->seq < 0 || from->key != g->key || from->lora == GENERATION_MIXED ||
+        same == 0 || session_keepable(run, from->seq, (int64_t)same) != (int64_t)same)
         return generation_place(dg, g, seq);
     WEFT_TRY(session_fork(dg, run, from->seq, seq, (int64_t)same)); /* with its adapters */
     forget(g, seq);

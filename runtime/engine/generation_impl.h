@@ -21,8 +21,9 @@ struct generation {
     size_t part;
     /* The key of the adapters that all of its text was computed with (session_lora_key); GENERATION_MIXED: of several. */
     uint64_t lora;
-    double *sum;   /* [e->hidden]: of the output hidden over n_held tokens; NULL: it is not asked for */
-    float *mean;   /* [e->hidden] */
+    double
+        *sum; /* [e->hidden]: of the output hidden over n_held tokens; NULL: it is not asked for */
+    float *mean;  /* [e->hidden] */
     bool waits;   /* in this step, for another prompt to reach what the two have in common */
     size_t n_row; /* in the call being made */
 };

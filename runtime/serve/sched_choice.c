@@ -336,7 +336,8 @@ void choice_end(scheduler *s, choice *c, sched_end end, str why, weft_code code)
     WEFT_ASSERT(!c->ended);
     leave_list(s, c);
     c->stop_found = -1;
-    if (r && request_end(r) == GEN_NONE) { /* from outside: what was held back of its text comes too */
+    if (r &&
+        request_end(r) == GEN_NONE) { /* from outside: what was held back of its text comes too */
         generation_stop(c->g, end == SCHED_END_CANCELLED ? GEN_CANCELLED : GEN_CALLER);
         if (request_end(r) == GEN_STOP && end != SCHED_END_FAILED)
             end = SCHED_END_STOP;

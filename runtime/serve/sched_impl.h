@@ -17,7 +17,7 @@ typedef struct job job;
 /* An adapter by name, as of one reading of its file. */
 typedef struct sched_adapter {
     char *name;
-    uint32_t number; /* for the policy; from 1 */
+    uint32_t number;           /* for the policy; from 1 */
     const adapter_source *src; /* NULL: not opened yet */
     int32_t slot;              /* 0: in none */
     int64_t jobs, users;       /* jobs that name it; running choices that use it */

@@ -72,16 +72,17 @@ typedef struct {
     const sched_room *room;
     sched_item *items;
     const int32_t *order;
-    int32_t n, at;      /* at: who is being served; those behind it can still lose what they have */
-    int64_t pages;      /* free */
-    int64_t promised;   /* pages for what is left of prompts that were begun, by those served so far */
-    int64_t rows;       /* of the batch that are left */
-    int64_t to_decode;  /* running items that will want one row and were not served yet */
-    int64_t budget;     /* rows of prompts that are left */
-    int64_t running;    /* items */
-    int64_t served;     /* of those, that were served */
-    int32_t tries;      /* items that were not admitted */
-    bool closed;        /* nobody is admitted any more: a late item could not be */
+    int32_t n, at; /* at: who is being served; those behind it can still lose what they have */
+    int64_t pages; /* free */
+    int64_t
+        promised; /* pages for what is left of prompts that were begun, by those served so far */
+    int64_t rows; /* of the batch that are left */
+    int64_t to_decode; /* running items that will want one row and were not served yet */
+    int64_t budget;    /* rows of prompts that are left */
+    int64_t running;   /* items */
+    int64_t served;    /* of those, that were served */
+    int32_t tries;     /* items that were not admitted */
+    bool closed;       /* nobody is admitted any more: a late item could not be */
 } walk;
 
 /* Items that are looked at in a step and cannot begin: with more a long queue would make steps long. */

@@ -27,8 +27,8 @@
 #include "runtime/base/status.h"
 
 typedef enum {
-    SCHED_PAUSE,   /* nothing in this step */
-    SCHED_RUN,     /* `rows` rows; an item that waits is given a sequence first, and may have 0 rows now */
+    SCHED_PAUSE, /* nothing in this step */
+    SCHED_RUN, /* `rows` rows; an item that waits is given a sequence first, and may have 0 rows now */
     SCHED_PREEMPT, /* it gives its sequence and pages back, and waits */
 } sched_action;
 
@@ -40,13 +40,14 @@ typedef struct {
     uint32_t share;   /* index of room.served */
     uint32_t adapter; /* 0: none */
     /* where it is */
-    bool running;        /* it has a sequence */
-    bool waits;          /* not running: for another prompt to get further; one that is late does not wait */
+    bool running; /* it has a sequence */
+    bool waits; /* not running: for another prompt to get further; one that is late does not wait */
     int64_t n_id;        /* ids of its text */
     int64_t n_held;      /* of which its sequence has state: less than n_id; 0 where it has none */
     int64_t n_shared;    /* not running: ids whose state others hold in pages that it will share */
     int64_t pages_alone; /* running: that nobody else holds */
-    bool shares_last; /* running: its last page is not full and somebody else's too, so that its next row takes one more */
+    bool
+        shares_last; /* running: its last page is not full and somebody else's too, so that its next row takes one more */
     /* what is to be done */
     sched_action action;
     int64_t rows;
@@ -54,9 +55,9 @@ typedef struct {
 
 typedef struct {
     uint64_t now, patience;
-    int64_t batch;       /* rows of a call */
-    int64_t sequences;   /* items that may run at once: each can have a row with logits in one call */
-    int64_t page_tok;    /* 0: there are no pages, each sequence has its own room */
+    int64_t batch;     /* rows of a call */
+    int64_t sequences; /* items that may run at once: each can have a row with logits in one call */
+    int64_t page_tok;  /* 0: there are no pages, each sequence has its own room */
     int64_t pages_free;  /* or held for texts that nobody uses */
     int64_t prompt_rows; /* rows of prompts where others decode */
     int64_t chunk_min;   /* but so many in any case, where the batch has room; at least 1 */
@@ -102,9 +103,9 @@ int64_t sched_clock_rows(const sched_clock *c, int64_t n_decode, uint64_t max_ns
 typedef enum { SCHED_RECOMPUTE, SCHED_TO_MEMORY, SCHED_TO_DISK } sched_swap;
 
 typedef struct {
-    uint64_t bytes;             /* of its state */
-    int64_t tokens;             /* it holds, and will have to evaluate again */
-    double row_ns;              /* what a row of a prompt takes */
+    uint64_t bytes;              /* of its state */
+    int64_t tokens;              /* it holds, and will have to evaluate again */
+    double row_ns;               /* what a row of a prompt takes */
     double memory_bps, disk_bps; /* bytes a second, both ways; 0: there is no such place */
     uint64_t memory_free, disk_free;
 } sched_swap_cost;

@@ -323,7 +323,7 @@ static sched_row row_of(const scheduler *s, const choice *c, uint64_t now)
                    .choice = c->index,
                    .priority = j->o.priority,
                    .share = j->o.share,
-                   .state = !c->running ? (c->g ? SCHED_PREEMPTED : SCHED_WAITS)
+                   .state = !c->running        ? (c->g ? SCHED_PREEMPTED : SCHED_WAITS)
                             : held < j->o.n_id ? SCHED_READS
                                                : SCHED_WRITES,
                    .n_prompt = (int64_t)j->o.n_id,
@@ -353,7 +353,8 @@ static void show(scheduler *s)
     d->page_tok = most.page_tok;
     d->pages = most.pages;
     d->pages_free = most.pages_free;
-    d->pages_kept = most.pages - most.pages_free - session_pages_used(s->run, s->alone, s->shares_last);
+    d->pages_kept =
+        most.pages - most.pages_free - session_pages_used(s->run, s->alone, s->shares_last);
     d->swap_memory_bytes = (int64_t)s->kept_memory;
     d->swap_disk_bytes = (int64_t)s->kept_disk;
     d->adapter_slots = s->n_slot;

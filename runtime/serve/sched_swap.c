@@ -49,14 +49,13 @@ bool swap_out(scheduler *s, choice *c)
     double base_ns, row_ns;
     int64_t held = (int64_t)generation_held(c->g);
     sched_clock_fit(&s->clock, &base_ns, &row_ns);
-    sched_swap_cost cost = {
-        .bytes = state_bytes_of(s, held),
-        .tokens = held,
-        .row_ns = row_ns,
-        .memory_bps = s->o.swap_memory_dir ? s->memory_bps : 0,
-        .disk_bps = s->o.swap_disk_dir ? s->disk_bps : 0,
-        .memory_free = left(s->o.swap_memory_bytes, s->kept_memory),
-        .disk_free = left(s->o.swap_disk_bytes, s->kept_disk)};
+    sched_swap_cost cost = {.bytes = state_bytes_of(s, held),
+                            .tokens = held,
+                            .row_ns = row_ns,
+                            .memory_bps = s->o.swap_memory_dir ? s->memory_bps : 0,
+                            .disk_bps = s->o.swap_disk_dir ? s->disk_bps : 0,
+                            .memory_free = left(s->o.swap_memory_bytes, s->kept_memory),
+                            .disk_free = left(s->o.swap_disk_bytes, s->kept_disk)};
     swap_place p = {.way = sched_swap_choose(&cost), .number = ++s->n_swap};
     char path[PATH_BYTES];
     struct stat st;

@@ -336,10 +336,11 @@ weft_status scheduler_share(weft_diag *dg, scheduler *s, uint32_t share, double 
 
 bool scheduler_wait(scheduler *s, int64_t timeout_ms)
 {
-    uint64_t end = timeout_ms == SCHED_FOREVER
-                       ? UINT64_MAX
-                       : clock_ns() + (uint64_t)min64(timeout_ms > 0 ? timeout_ms : 0, TIME_MAX_MS) *
-                                          NS_PER_MS;
+    uint64_t end =
+        timeout_ms == SCHED_FOREVER
+            ? UINT64_MAX
+            : clock_ns() +
+                  (uint64_t)min64(timeout_ms > 0 ? timeout_ms : 0, TIME_MAX_MS) * NS_PER_MS;
     pthread_mutex_lock(&s->lock);
     int rc = 0;
     while (s->there == 0 && !s->draining && s->reloads.n == 0 && rc != ETIMEDOUT) {

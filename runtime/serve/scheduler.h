@@ -56,16 +56,18 @@ typedef struct {
     int64_t n_top;
     /* SCHED_ENDED: */
     sched_end end;
-    str stop;        /* SCHED_END_STOP: the stop text that came */
-    str why;         /* SCHED_END_FAILED, _REFUSED: a message for people */
-    weft_code code;  /* its row of diag.def */
-    double logprobs; /* sum over the tokens of the choice, where it was asked for (n_top >= 0, best_of) */
+    str stop;       /* SCHED_END_STOP: the stop text that came */
+    str why;        /* SCHED_END_FAILED, _REFUSED: a message for people */
+    weft_code code; /* its row of diag.def */
+    double
+        logprobs; /* sum over the tokens of the choice, where it was asked for (n_top >= 0, best_of) */
     const float *vector; /* [n_vector]: of a job that embeds, NULL where it failed */
     int64_t n_vector;
     /* Counts, of this choice: */
     int64_t n_prompt, n_cached, n_generated; /* cached: of the prompt, when it began */
-    int64_t n_read; /* ids of its text that there is state of */
-    uint64_t wait_ns, first_ns, total_ns; /* from arrival: to its sequence, first token, now; 0: not yet */
+    int64_t n_read;                          /* ids of its text that there is state of */
+    uint64_t wait_ns, first_ns,
+        total_ns; /* from arrival: to its sequence, first token, now; 0: not yet */
 } sched_event;
 
 typedef void sched_on_event(void *ctx, const sched_event *ev);
@@ -75,26 +77,32 @@ typedef void sched_on_event(void *ctx, const sched_event *ev);
 typedef struct {
     const int32_t *ids; /* [n_id]: the prompt, copied */
     size_t n_id;
-    int64_t n;       /* choices, each an answer of its own to the one prompt; 0: 1. Choice i has pick.seed + i */
-    int64_t best_of; /* so many are generated, and the n likeliest shown when all have ended; 0: n */
-    int64_t max_tokens; /* of an answer; 0: until something else ends it */
-    int64_t min_tokens; /* no end token before this many */
+    int64_t
+        n; /* choices, each an answer of its own to the one prompt; 0: 1. Choice i has pick.seed + i */
+    int64_t
+        best_of; /* so many are generated, and the n likeliest shown when all have ended; 0: n */
+    int64_t max_tokens;       /* of an answer; 0: until something else ends it */
+    int64_t min_tokens;       /* no end token before this many */
     const char *const *stops; /* [n_stop], copied */
     size_t n_stop;
     bool ignore_end, show_special;
-    int64_t n_top;        /* log-probabilities of this many of the likeliest, and of the token; -1: of none */
+    int64_t
+        n_top; /* log-probabilities of this many of the likeliest, and of the token; -1: of none */
     sampler_options pick; /* lists are copied */
     /* What tokens may come (a grammar); NULL: any. The scheduler's from scheduler_add on, also where that fails; each choice
      * beyond the first has a copy. */
     token_filter *filter;
-    const char *adapter; /* NULL or "": none. Asked of sched_options.adapter_open when it is needed first */
+    const char *
+        adapter; /* NULL or "": none. Asked of sched_options.adapter_open when it is needed first */
     float adapter_scale; /* 0: 1 */
-    uint32_t share;      /* whose fair share it counts to: index of a row that scheduler_share set, 0 for anybody */
-    int32_t priority;    /* larger ones first, until others have waited longer than patience */
-    int64_t timeout_ms;  /* from now: then it has ended, SCHED_END_DEADLINE; 0: never */
-    bool embed;          /* read the prompt, and give the mean of the output hidden over its tokens (W1406 if the session has none) */
-    bool reading;        /* tell of parts of the prompt too */
-    void *user;          /* for events */
+    uint32_t
+        share; /* whose fair share it counts to: index of a row that scheduler_share set, 0 for anybody */
+    int32_t priority;   /* larger ones first, until others have waited longer than patience */
+    int64_t timeout_ms; /* from now: then it has ended, SCHED_END_DEADLINE; 0: never */
+    bool
+        embed; /* read the prompt, and give the mean of the output hidden over its tokens (W1406 if the session has none) */
+    bool reading;             /* tell of parts of the prompt too */
+    void *user;               /* for events */
     sched_on_event *on_event; /* NULL: that of the scheduler's options, with its ctx */
     void *ctx;
     /* A generation of the caller's, for programs of one text: it has its prompt and its sequence and keeps both, with its own options.
@@ -119,7 +127,8 @@ typedef struct {
     uint64_t swap_memory_bytes, swap_disk_bytes;
     /* Adapters, by name: open one, and close it when its slot is free again. Called by the stepping thread. Slots are those of
      * the session's plan. NULL: there are none. */
-    weft_status (*adapter_open)(void *ctx, weft_diag *dg, const char *name, const adapter_source **out_a);
+    weft_status (*adapter_open)(void *ctx, weft_diag *dg, const char *name,
+                                const adapter_source **out_a);
     void (*adapter_close)(void *ctx, const adapter_source *a);
     void *adapter_ctx;
 } sched_options;
@@ -135,7 +144,8 @@ void scheduler_destroy(scheduler *s);
 /* Queue a job. Refused at once, with no event: W1404 the prompt and a token more do not fit the context or the pages, W1405 a
  * token that is not the model's, W1406 a count out of range, W1850 the queue is full, W1851 it is draining, W1903 a wrong option of the sampler,
  * W1110. Whether an adapter can be opened is seen later: SCHED_END_REFUSED. */
-weft_status scheduler_add(weft_diag *dg, scheduler *s, const sched_job *job, sched_id *out_id) WEFT_MUST_USE;
+weft_status scheduler_add(weft_diag *dg, scheduler *s, const sched_job *job,
+                          sched_id *out_id) WEFT_MUST_USE;
 /* End a job, SCHED_END_CANCELLED; at the next step, and at once if it is not there any more. */
 void scheduler_cancel(scheduler *s, sched_id id);
 /* Take no more jobs. Those that are there go on for at most this long, then end, SCHED_END_DRAINED; scheduler_wait returns false when none
@@ -145,7 +155,8 @@ void scheduler_drain(scheduler *s, int64_t timeout_ms);
 weft_status scheduler_reload(weft_diag *dg, scheduler *s, const char *name) WEFT_MUST_USE;
 /* The weight of a share, from 1 to SCHED_SHARES_MAX - 1; each has weight 1 until then. W1406 if there is none such. */
 enum { SCHED_SHARES_MAX = 1024 };
-weft_status scheduler_share(weft_diag *dg, scheduler *s, uint32_t share, double weight) WEFT_MUST_USE;
+weft_status scheduler_share(weft_diag *dg, scheduler *s, uint32_t share,
+                            double weight) WEFT_MUST_USE;
 
 /* ---- the thread that steps ---- */
 
@@ -169,9 +180,11 @@ typedef struct {
 
 typedef struct {
     /* now */
-    int64_t waiting, running, preempted; /* choices: never begun, with a sequence, without one again */
-    int64_t sequences, batch, context;   /* of the session */
-    int64_t pages, pages_free, pages_kept; /* kept: held by texts for others alone; given back where pages are short */
+    int64_t waiting, running,
+        preempted; /* choices: never begun, with a sequence, without one again */
+    int64_t sequences, batch, context; /* of the session */
+    int64_t pages, pages_free,
+        pages_kept; /* kept: held by texts for others alone; given back where pages are short */
     int64_t page_tok;
     int64_t swap_memory_bytes, swap_disk_bytes;
     int64_t adapters_loaded, adapter_slots;
@@ -193,7 +206,12 @@ typedef struct {
     sched_id id;
     int32_t choice, priority;
     uint32_t share;
-    enum { SCHED_WAITS, SCHED_READS, SCHED_WRITES, SCHED_PREEMPTED } state; /* reads its prompt, writes */
+    enum {
+        SCHED_WAITS,
+        SCHED_READS,
+        SCHED_WRITES,
+        SCHED_PREEMPTED
+    } state; /* reads its prompt, writes */
     int64_t n_prompt, n_held, n_generated, pages;
     uint64_t age_ns;
     char adapter[64];

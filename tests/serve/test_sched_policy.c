@@ -56,13 +56,14 @@ static void note_late(sim *m)
 {
     for (int64_t i = 0; i < m->n; i++) {
         sim_request *r = &m->all[i];
-        if (!r->arrived || r->late || r->ended >= 0 || m->room.now - r->x.arrived <= m->room.patience)
+        if (!r->arrived || r->late || r->ended >= 0 ||
+            m->room.now - r->x.arrived <= m->room.patience)
             continue;
         r->late = true;
         for (int64_t k = 0; k <= i; k++)
             if (m->all[k].arrived && m->all[k].ended < 0)
-                r->work_before +=
-                    sched_steps_alone(&m->room, m->all[k].n_prompt + m->all[k].n_new, m->all[k].n_new);
+                r->work_before += sched_steps_alone(&m->room, m->all[k].n_prompt + m->all[k].n_new,
+                                                    m->all[k].n_new);
     }
 }
 
@@ -151,7 +152,8 @@ static void run_sim(uint64_t seed, int64_t n)
     for (int64_t left = n; left > 0;) {
         while (next < n && (int64_t)m.room.now >= at) {
             sim_request *r = &m.all[next];
-            int64_t total = 2 + (int64_t)rnd((uint64_t)(rnd(6) ? (most < 60 ? most : 60) : most) - 1);
+            int64_t total =
+                2 + (int64_t)rnd((uint64_t)(rnd(6) ? (most < 60 ? most : 60) : most) - 1);
             r->n_new = 1 + (int64_t)rnd((uint64_t)total - 1 < 50 ? (uint64_t)total - 1 : 50);
             r->n_prompt = total - r->n_new;
             r->ended = r->cancel_at = -1;
@@ -184,11 +186,12 @@ static void run_sim(uint64_t seed, int64_t n)
     for (int64_t i = 0; i < n; i++) {
         const sim_request *r = &m.all[i];
         if (r->late)
-            ck_assert_msg(r->ended <= (int64_t)(r->x.arrived + m.room.patience + 1) + r->work_before,
-                          "seed %llu: request %lld came at %llu and ended at %lld; patience %llu, work %lld",
-                          (unsigned long long)seed, (long long)i, (unsigned long long)r->x.arrived,
-                          (long long)r->ended, (unsigned long long)m.room.patience,
-                          (long long)r->work_before);
+            ck_assert_msg(
+                r->ended <= (int64_t)(r->x.arrived + m.room.patience + 1) + r->work_before,
+                "seed %llu: request %lld came at %llu and ended at %lld; patience %llu, work %lld",
+                (unsigned long long)seed, (long long)i, (unsigned long long)r->x.arrived,
+                (long long)r->ended, (unsigned long long)m.room.patience,
+                (long long)r->work_before);
     }
     free(m.all);
 }
@@ -361,8 +364,13 @@ END_TEST
 
 START_TEST(swapping_is_chosen_by_cost)
 {
-    sched_swap_cost c = {.bytes = 1 << 20, .tokens = 100, .row_ns = 1e6, .memory_bps = 1e9, .disk_bps = 1e8,
-                         .memory_free = 1 << 20, .disk_free = 1 << 30};
+    sched_swap_cost c = {.bytes = 1 << 20,
+                         .tokens = 100,
+                         .row_ns = 1e6,
+                         .memory_bps = 1e9,
+                         .disk_bps = 1e8,
+                         .memory_free = 1 << 20,
+                         .disk_free = 1 << 30};
     ck_assert_int_eq(sched_swap_choose(&c), SCHED_TO_MEMORY); /* 2 ms, against 21 and 100 */
     c.memory_free = 1000;
     ck_assert_int_eq(sched_swap_choose(&c), SCHED_TO_DISK);

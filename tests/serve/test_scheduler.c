@@ -218,9 +218,12 @@ static void same(const heard *a, const heard *b)
 static const char *const texts[] = {
     "Once upon a time",
     "The old robot",
-    "One day, a little girl named Lily went to the park with her mother. They saw a big dog and a small cat",
-    "Tom had a red ball. He liked to play with it all day. One morning the ball was gone. Tom looked under the bed, behind the "
-    "door and in the garden, but he could not find it anywhere. Then he heard a noise from the tree",
+    "One day, a little girl named Lily went to the park with her mother. They saw a big dog and a "
+    "small cat",
+    "Tom had a red ball. He liked to play with it all day. One morning the ball was gone. Tom "
+    "looked under the bed, behind the "
+    "door and in the garden, but he could not find it anywhere. Then he heard a noise from the "
+    "tree",
     "Sara and Ben were friends",
 };
 
@@ -286,9 +289,10 @@ START_TEST(preempted_as_alone)
     ck_assert_uint_gt(st.preempted_recompute, 0);
     many_at_once(6, 14, -1, (sched_options){.patience_ms = 1}, &st);
     ck_assert_uint_gt(st.preempted_recompute, 0);
-    many_at_once(6, 14, 8,
-                 (sched_options){.patience_ms = 1, .swap_memory_dir = dir, .swap_memory_bytes = 1 << 26},
-                 &st);
+    many_at_once(
+        6, 14, 8,
+        (sched_options){.patience_ms = 1, .swap_memory_dir = dir, .swap_memory_bytes = 1 << 26},
+        &st);
     ck_assert_uint_gt(st.preempted_memory + st.preempted_recompute, 0);
     ck_assert_int_eq(st.swap_memory_bytes, 0);
     ck_assert_int_eq(rmdir(dir), 0); /* no file is left */
@@ -606,8 +610,13 @@ START_TEST(embeddings_are_means)
     sched_job j = job_of(&p, 20, &h);
     add(&k, &j); /* beside an answer */
     for (int i = 0; i < 2; i++) {
-        j = (sched_job){.ids = p.ids, .n_id = p.n, .embed = true, .n_top = -1,
-                        .pick = sampler_defaults(), .user = &v[i], .on_event = hear_vector};
+        j = (sched_job){.ids = p.ids,
+                        .n_id = p.n,
+                        .embed = true,
+                        .n_top = -1,
+                        .pick = sampler_defaults(),
+                        .user = &v[i],
+                        .on_event = hear_vector};
         add(&k, &j);
     }
     run_all(&k);
