@@ -77,9 +77,6 @@ static int32_t free_slot(scheduler *s)
 
 static weft_status load(weft_diag *dg, scheduler *s, sched_adapter *a)
 {
-    if (!s->o.adapter_open || s->n_slot == 0)
-        return weft_fail(dg, W1407, WEFT_NOWHERE, "%s: the session has no slots for adapters",
-                         a->name);
     if (!a->src)
         WEFT_TRY(s->o.adapter_open(s->o.adapter_ctx, dg, a->name, &a->src));
     int32_t slot = free_slot(s);

@@ -135,6 +135,9 @@ static weft_status check_job(weft_diag *dg, const scheduler *s, const sched_job 
         return weft_fail(dg, W1406, WEFT_NOWHERE,
                          best > 1 ? "an embedding has one choice"
                                   : "the session has no output hidden for embeddings");
+    if (o->adapter && *o->adapter && (s->n_slot == 0 || !s->o.adapter_open))
+        return weft_fail(dg, W1407, WEFT_NOWHERE, "%s: the session has no slots for adapters",
+                         o->adapter);
     if (!isfinite(o->adapter_scale))
         return weft_fail(dg, W1406, WEFT_NOWHERE, "the scale of an adapter is no number");
     /* Wrong options of a sampler are said here, and not when its turn comes. */

@@ -142,7 +142,7 @@ void scheduler_destroy(scheduler *s);
 /* ---- any thread ---- */
 
 /* Queue a job. Refused at once, with no event: W1404 the prompt and a token more do not fit the context or the pages, W1405 a
- * token that is not the model's, W1406 a count out of range, W1850 the queue is full, W1851 it is draining, W1903 a wrong option of the sampler,
+ * token that is not the model's, W1406 a count out of range, W1407 an adapter where the session has no slots, W1850 the queue is full, W1851 it is draining, W1903 a wrong option of the sampler,
  * W1110. Whether an adapter can be opened is seen later: SCHED_END_REFUSED. */
 weft_status scheduler_add(weft_diag *dg, scheduler *s, const sched_job *job,
                           sched_id *out_id) WEFT_MUST_USE;
