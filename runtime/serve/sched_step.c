@@ -193,21 +193,24 @@ static void decide(scheduler *s)
 
 /* ---- carrying it out ---- */
 
-/* Sequences go, then others come, by rank. What cannot begin has ended. Choices are looked up before any ends: ending moves the
- * list that items are numbered by. */
-static void carry_out(scheduler *s)
+/* The first by rank of those that run. The policy counts pages without looking at them: should it have paused everybody, the session
+ * has the last word. */
+static void run_first(scheduler *s)
 {
-    s->in_call.n = s->parts.n = 0;
-    for (size_t i = 0; i < s->items.n; i++)
-        if (s->items.at[i].action == SCHED_PREEMPT)
-            choice_preempt(s, s->live.at[i]);
     for (size_t k = 0; k < s->items.n; k++) {
-        const sched_item *x = &s->items.at[s->order.at[k]];
-        if (x->action == SCHED_RUN) {
-            VEC_PUSH(&s->in_call, s->live.at[s->order.at[k]]);
-            VEC_PUSH(&s->parts, ((engine_part){.rows = (size_t)x->rows}));
-        }
+        choice *c = s->live.at[s->order.at[k]];
+        if (!c->running)
+            continue;
+        c->held_before = generation_held(c->g);
+        VEC_PUSH(&s->in_call, c);
+        VEC_PUSH(&s->parts, ((engine_part){.g = c->g, .rows = 1}));
+        return;
     }
+}
+
+/* Give those that were chosen their sequences, as far as they have none; what cannot begin has ended. */
+static void begin_chosen(scheduler *s)
+{
     size_t n = 0;
     for (size_t i = 0; i < s->in_call.n; i++) {
         choice *c = s->in_call.at[i];
@@ -215,8 +218,7 @@ static void carry_out(scheduler *s)
         if (!c->running && choice_begin(s->quiet, s, c) != WEFT_OK) {
             weft_code code;
             str why = diag_last(s->quiet, &code);
-            bool memory = code == W1110;
-            choice_end(s, c, memory ? SCHED_END_FAILED : SCHED_END_REFUSED, why, code);
+            choice_end(s, c, code == W1110 ? SCHED_END_FAILED : SCHED_END_REFUSED, why, code);
             continue;
         }
         c->held_before = generation_held(c->g);
@@ -227,6 +229,29 @@ static void carry_out(scheduler *s)
         s->in_call.at[n++] = c;
     }
     s->in_call.n = s->parts.n = n;
+}
+
+/* Sequences go, then others come, by rank. All choices are looked up before any ends: that moves the list which items are
+ * numbered by. */
+static void carry_out(scheduler *s)
+{
+    bool any = false;
+    s->in_call.n = s->parts.n = 0;
+    for (size_t k = 0; k < s->items.n; k++) {
+        const sched_item *x = &s->items.at[s->order.at[k]];
+        choice *c = s->live.at[s->order.at[k]];
+        any = any || x->action != SCHED_PAUSE;
+        if (x->action == SCHED_PREEMPT)
+            choice_preempt(s, c);
+        if (x->action != SCHED_RUN)
+            continue;
+        VEC_PUSH(&s->in_call, c);
+        VEC_PUSH(&s->parts, ((engine_part){.rows = (size_t)x->rows}));
+    }
+    if (any)
+        begin_chosen(s);
+    else
+        run_first(s);
 }
 
 static void count_rows(scheduler *s)
