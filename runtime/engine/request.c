@@ -133,6 +133,8 @@ static void begin_answer(request *r)
     tok_stream_reset(r->stream);
     stop_reset(&r->stops);
     strbuf_reset(&r->shown);
+    if (r->filter)
+        r->filter->kind->reset(r->filter);
     r->ended = r->o.max_tokens == 0 ? GEN_LENGTH : GEN_NONE;
     request_wait(r);
 }
@@ -187,6 +189,12 @@ static weft_status fail_memory(weft_diag *dg, request *r, const mem_scope *scope
     return diag_fail_memory(dg, scope->bytes);
 }
 
+static weft_status fail_filter(weft_diag *dg, request *r, int32_t id)
+{
+    r->ended = r->piece.end = GEN_FAILED;
+    return weft_fail(dg, W1410, WEFT_NOWHERE, "token %d may not come where it does", (int)id);
+}
+
 /* What was decoded of the answer so far. */
 static weft_status decode_again(weft_diag *dg, request *r)
 {
@@ -197,6 +205,8 @@ static weft_status decode_again(weft_diag *dg, request *r)
         strbuf_reset(&r->decoded);
         tok_stream_put(r->stream, r->ids[i], &r->decoded);
         stop_put(&r->stops, strbuf_view(&r->decoded), &r->shown);
+        if (r->filter && !r->filter->kind->accept(r->filter, r->ids[i]))
+            return fail_filter(dg, r, r->ids[i]);
     }
     return WEFT_OK;
 }
@@ -222,7 +232,7 @@ weft_status request_copy(weft_diag *dg, const request *from, request *to, bool p
     to->n_prompt = from->n_prompt;
     accept_all(to);
     begin_answer(to);
-    WEFT_TRY(decode_again(dg, to));
+    WEFT_TRY(decode_again(dg, to)); /* it has ended otherwise */
     to->ended = end_so_far(to, prompt_only ? GEN_NONE : from->ended);
     request_wait(to);
     return WEFT_OK;
@@ -268,9 +278,9 @@ static weft_status take(weft_diag *dg, request *r, int32_t id, const float *logi
                          "no logit behind token %zu is a number that can be chosen", r->n_id);
     }
     gen_piece p = {.id = id};
+    if (r->filter && !r->filter->kind->accept(r->filter, id))
+        return fail_filter(dg, r, id);
     sampler_accept(r->pick, id);
-    if (r->filter)
-        r->filter->kind->accept(r->filter, id);
     r->ids[r->n_id++] = id;
     if (r->o.n_top >= 0 && logits) {
         p.logprob = logprob_of(logits, r->most.vocab, id);

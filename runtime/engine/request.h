@@ -30,7 +30,8 @@ typedef struct {
     /* Bit i % 64 of word i / 64 says that token i may come, tokens that end the text included; [(vocab + 63) / 64], valid until
      * the filter is used again. NULL: memory or a limit of the filter is short, and the request fails. */
     const uint64_t *(*mask)(token_filter *f);
-    void (*accept)(token_filter *f, int32_t id); /* one that the mask has */
+    bool (*accept)(token_filter *f, int32_t id); /* false: it may not come, and nothing changed */
+    void (*reset)(token_filter *f);              /* another answer begins */
     token_filter *(*copy)(const token_filter *f);
     void (*destroy)(token_filter *f);
 } token_filter_kind;
@@ -78,7 +79,7 @@ weft_status request_create(weft_diag *dg, const request_limits *most, tok *text,
 void request_destroy(request *r); /* NULL is fine */
 /* Other options from the next prompt on; an answer that was going on has ended. On failure nothing has changed. */
 weft_status request_change(weft_diag *dg, request *r, const request_options *o) WEFT_MUST_USE;
-/* What it may choose from here on; it is the request's now. NULL: anything. A prompt leaves it as it is. */
+/* What it may choose from the next prompt on; it is the request's now. NULL: anything. */
 void request_filter(request *r, token_filter *f);
 
 /* Could these ids be a prompt? W1404 if they and one more token do not fit the context, W1405, W1406 if there is none. */
