@@ -321,13 +321,23 @@ static const float *allowed_of(request *r, const float *logits)
     return r->allowed;
 }
 
-weft_status request_take(weft_diag *dg, request *r, const float *logits)
+/* -1: there is none. A filter may need memory. */
+static weft_status choose(weft_diag *dg, request *r, const float *logits, int32_t *out_id)
 {
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0)
+        return fail_memory(dg, r, &scope);
     const float *allowed = allowed_of(r, logits);
     int32_t id = allowed ? sampler_choose(r->pick, allowed) : -1;
-    /* A filter that leaves nothing but impossible tokens must not be answered by one that it forbids. */
-    if (id >= 0 && allowed != logits && isinf(allowed[id]))
-        id = -1;
+    /* Where all that may come is impossible, one that may not must not come either. */
+    *out_id = id >= 0 && allowed != logits && isinf(allowed[id]) ? -1 : id;
+    return WEFT_OK;
+}
+
+weft_status request_take(weft_diag *dg, request *r, const float *logits)
+{
+    int32_t id;
+    WEFT_TRY(choose(dg, r, logits, &id));
     return take(dg, r, id, logits);
 }
 
