@@ -330,7 +330,7 @@ static weft_status choose(weft_diag *dg, request *r, const float *logits, int32_
     const float *allowed = allowed_of(r, logits);
     int32_t id = allowed ? sampler_choose(r->pick, allowed) : -1;
     /* Where all that may come is impossible, one that may not must not come either. */
-    *out_id = id >= 0 && allowed != logits && isinf(allowed[id]) ? -1 : id;
+    *out_id = id >= 0 && allowed != logits && allowed[id] == -INFINITY ? -1 : id;
     return WEFT_OK;
 }
 

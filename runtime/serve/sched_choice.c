@@ -227,8 +227,10 @@ static str stop_text(const choice *c, int found)
 /* Remember what is not shown yet. A text that memory is too short for is told without its rest. */
 static void say(choice *c, str text)
 {
+    if (!is_held(c->of))
+        return;
     MEM_SCOPE(scope);
-    if (is_held(c->of) && sigsetjmp(scope.env, 0) == 0)
+    if (sigsetjmp(scope.env, 0) == 0)
         strbuf_put(&c->said, text);
 }
 

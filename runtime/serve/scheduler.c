@@ -35,16 +35,6 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void make_lock(scheduler *s)
-{
-    pthread_condattr_t how;
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&how);
-    pthread_condattr_setclock(&how, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &how);
-    pthread_condattr_destroy(&how);
-}
-
 weft_status scheduler_create(weft_diag *dg, session *run, tok *text, const sched_options *o,
                              scheduler **out_s)
 {
@@ -80,7 +70,8 @@ weft_status scheduler_create(weft_diag *dg, session *run, tok *text, const sched
     VEC_START(&s->inbox);
     VEC_START(&s->cancels);
     VEC_START(&s->reloads);
-    make_lock(s);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->wake, NULL);
     *out_s = s;
     return WEFT_OK;
 }
@@ -337,21 +328,27 @@ weft_status scheduler_share(weft_diag *dg, scheduler *s, uint32_t share, double 
 
 /* ---- waiting ---- */
 
+/* The date in so many ns. Not every system lets a condition wait by another clock; should the date jump, a wait is as much longer. */
+static struct timespec date_in(uint64_t ns)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    ns += (uint64_t)at.tv_nsec;
+    at.tv_sec += (time_t)(ns / CLOCK_NS_PER_S);
+    at.tv_nsec = (long)(ns % CLOCK_NS_PER_S);
+    return at;
+}
+
 bool scheduler_wait(scheduler *s, int64_t timeout_ms)
 {
-    uint64_t end =
-        timeout_ms == SCHED_FOREVER
-            ? UINT64_MAX
-            : clock_ns() +
-                  (uint64_t)min64(timeout_ms > 0 ? timeout_ms : 0, TIME_MAX_MS) * NS_PER_MS;
-    pthread_mutex_lock(&s->lock);
+    bool forever = timeout_ms == SCHED_FOREVER;
+    struct timespec end =
+        date_in((uint64_t)min64(timeout_ms > 0 ? timeout_ms : 0, TIME_MAX_MS) * NS_PER_MS);
     int rc = 0;
-    while (s->there == 0 && !s->draining && s->reloads.n == 0 && rc != ETIMEDOUT) {
-        struct timespec at = {.tv_sec = (time_t)(end / CLOCK_NS_PER_S),
-                              .tv_nsec = (long)(end % CLOCK_NS_PER_S)};
-        rc = end == UINT64_MAX ? pthread_cond_wait(&s->wake, &s->lock)
-                               : pthread_cond_timedwait(&s->wake, &s->lock, &at);
-    }
+    pthread_mutex_lock(&s->lock);
+    while (s->there == 0 && !s->draining && s->reloads.n == 0 && rc != ETIMEDOUT)
+        rc = forever ? pthread_cond_wait(&s->wake, &s->lock)
+                     : pthread_cond_timedwait(&s->wake, &s->lock, &end);
     bool more = s->there > 0 || !s->draining;
     pthread_mutex_unlock(&s->lock);
     return more;
