@@ -99,6 +99,8 @@ typedef struct {
     const value *documents; /* chat_request.documents, or NULL */
     const value *
         variables; /* chat_request.overrides: chat_template_kwargs and reasoning_effort; NULL: none */
+    const value *
+        metadata; /* SERVE_RESPONSE: an object of strings that goes back with the answer; NULL: none */
     bool no_answer; /* add_generation_prompt false: end behind the last message */
     const serve_prompt
         *prompts; /* SERVE_COMPLETION, SERVE_EMBEDDING, SERVE_TOKENIZE, SERVE_DETOKENIZE (ids) */
