@@ -378,6 +378,10 @@ static weft_status check_together(request_reader *r)
     if (q->kind == SERVE_RESPONSE && q->top_logprobs > 0 && !q->logprobs)
         return request_fail(r, W1803, STR("top_logprobs"),
                             "needs \"message.output_text.logprobs\" in `include`");
+    if (q->echo && q->logprobs)
+        return request_fail(
+            r, W1805, STR("echo"),
+            "is not supported together with `logprobs`: a prompt's tokens have none");
     if (!q->stream && request_get(r->body, "stream_options"))
         return request_fail(r, W1803, STR("stream_options"), "needs `stream` to be true");
     if (q->no_answer && q->kind == SERVE_CHAT && q->format.kind != SERVE_FORMAT_TEXT)
