@@ -1,0 +1,222 @@
+/* http_call.c - one request for generated text: from its body to the last byte of its answer.
+ *
+ *     HTTP thread   read body ─▶ request ─▶ prepare, start ─▶ suspend            resume ─▶ head ─▶ reader ─▶ suspend ..
+ *     backend                                      └▶ event ─▶ answer_put ─▶ out ─▶ ┘
+ *
+ * A stream's head is sent with its first event, so that what fails before it has a status of its own. */
+#include "runtime/http/http_impl.h"
+
+#include "runtime/base/mem.h"
+#include "runtime/http/serve_error.h"
+#include <stdio.h>
+#include <time.h>
+
+call *call_create(http_server *s, struct MHD_Connection *conn)
+{
+    call *c = mem_alloc(sizeof *c);
+    *c = (call){.s = s,
+                .conn = conn,
+                .key = -1,
+                .status = 200,
+                .holders = 1,
+                .dg = diag_create(),
+                .a = arena_create()};
+    pthread_mutex_init(&c->lock, NULL);
+    return c;
+}
+
+void call_release(call *c)
+{
+    if (atomic_fetch_sub(&c->holders, 1) != 1)
+        return;
+    if (c->work)
+        c->s->b.release(c->s->b.ctx, c->work);
+    answer_destroy(c->answer);
+    strbuf_free(&c->body);
+    strbuf_free(&c->out);
+    diag_destroy(c->dg);
+    arena_destroy(c->a);
+    pthread_mutex_destroy(&c->lock);
+    mem_free(c);
+}
+
+/* By lock: let the HTTP thread look again. */
+static void go_on(call *c)
+{
+    if (c->suspended && !c->gone) {
+        c->suspended = false;
+        MHD_resume_connection(c->conn);
+    }
+}
+
+/* From the backend. */
+static void on_event(void *user, const answer_event *e)
+{
+    call *c = user;
+    http_server *s = c->s;
+    pthread_mutex_lock(&c->lock);
+    bool cancel = false;
+    answer_put(c->answer, e, &c->out);
+    if (e->end == ANSWER_GOES_ON)
+        cancel = (c->out.n - c->out_at > s->o.unread_max && c->rq.stream) ||
+                 (c->rq.n == 1 && answer_has_call(c->answer, e->choice));
+    bool last = answer_complete(c->answer);
+    if (last && !c->complete) {
+        /* A stream that failed before anything was sent is an ordinary error. */
+        bool silent = c->rq.stream && !c->spoke && e->end == ANSWER_FAILED;
+        if (silent) {
+            strbuf_reset(&c->out);
+            c->status = serve_error_say(e->code, e->why, (str){0}, &c->out);
+        } else {
+            c->status = answer_end(c->answer, &c->out);
+        }
+        c->complete = true;
+    }
+    c->spoke |= c->out.n > 0;
+    if (c->complete || (c->rq.stream && c->out.n > c->out_at))
+        go_on(c);
+    pthread_mutex_unlock(&c->lock);
+    if (cancel && !last)
+        s->b.cancel(s->b.ctx, c->work);
+    if (last) {
+        atomic_fetch_sub(&s->under_way, 1);
+        call_release(c);
+    }
+}
+
+/* The bytes of a stream as they come. */
+static ssize_t read_stream(void *user, uint64_t at, char *buf, size_t max)
+{
+    call *c = user;
+    (void)at;
+    pthread_mutex_lock(&c->lock);
+    size_t n = c->out.n - c->out_at;
+    ssize_t given = 0;
+    if (n > max)
+        n = max;
+    if (n) {
+        memcpy(buf, c->out.p + c->out_at, n);
+        c->out_at += n;
+        if (c->out_at == c->out.n) {
+            strbuf_reset(&c->out);
+            c->out_at = 0;
+        }
+        given = (ssize_t)n;
+    } else if (c->complete) {
+        given = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        c->suspended = true;
+        MHD_suspend_connection(c->conn);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return given;
+}
+
+static enum MHD_Result send_stream(call *c)
+{
+    struct MHD_Response *r =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, c, NULL);
+    if (!r)
+        return MHD_NO;
+    MHD_add_response_header(r, "Content-Type", "text/event-stream; charset=utf-8");
+    MHD_add_response_header(r, "Cache-Control", "no-cache");
+    MHD_add_response_header(r, "X-Accel-Buffering", "no"); /* proxies must not wait for the end */
+    enum MHD_Result ok = MHD_queue_response(c->conn, MHD_HTTP_OK, r);
+    MHD_destroy_response(r);
+    atomic_fetch_add(&c->s->answered[2], 1);
+    c->state = CALL_ANSWERED;
+    return ok;
+}
+
+enum MHD_Result call_resumed(call *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool stream = c->rq.stream && (c->status == 200 || c->spoke);
+    bool ready = c->complete || (c->rq.stream && c->out.n > c->out_at);
+    if (!ready) {
+        c->suspended = true;
+        MHD_suspend_connection(c->conn);
+        pthread_mutex_unlock(&c->lock);
+        return MHD_YES;
+    }
+    bool failed = c->complete && c->status != 200;
+    pthread_mutex_unlock(&c->lock);
+    if (stream && !(failed && c->out.n && c->out.p[0] == '{'))
+        return send_stream(c);
+    /* Complete: nobody else touches `out` any more. */
+    return call_send(c, c->status, "application/json", c->out.n ? strbuf_view(&c->out) : STR("{}"));
+}
+
+static weft_status begin(call *c)
+{
+    http_server *s = c->s;
+    serve_backend *b = &s->b;
+    bool thinks = false;
+    serve_rules rules = b->rules;
+    if (c->key >= 0)
+        rules.priority_max = s->keys.at[c->key].priority;
+    if (atomic_load(&s->draining))
+        return weft_fail(c->dg, W1810, WEFT_NOWHERE, "the server is shutting down");
+    WEFT_TRY(serve_request_read(c->dg, c->a, c->route->kind,
+                                c->body.n ? strbuf_view(&c->body) : STR(""), &rules, &c->rq));
+    serve_caller who = {.name = c->key >= 0 ? s->keys.at[c->key].name : "",
+                        .share = (uint32_t)(c->key + 1)};
+    WEFT_TRY(b->prepare(b->ctx, c->dg, &c->rq, &who, &c->work, &thinks));
+    str model = str_of(rules.model);
+    if (c->rq.adapter >= 0)
+        model = arena_printf(c->a, "%s:%s", rules.model, rules.adapters[c->rq.adapter]);
+    answer_facts facts = {.id = atomic_fetch_add(&s->ids, 1) * 0x9e3779b97f4a7c15u ^
+                                (uint64_t)s->started << 20,
+                          .created = (int64_t)time(NULL),
+                          .model = model.p,
+                          .fingerprint = b->fingerprint,
+                          .tools = b->tools,
+                          .thinks = thinks,
+                          .token_text = b->token_text,
+                          .token_ctx = b->ctx};
+    c->answer = answer_create(&c->rq, &facts);
+    for (size_t i = 0; c->rq.echo && i < c->rq.n_prompt; i++)
+        answer_echo(c->answer, i, b->prompt_text(b->ctx, c->work, i), &c->out);
+    /* Events may come at once, and the last of them gives up the backend's hold. */
+    atomic_fetch_add(&c->holders, 1);
+    atomic_fetch_add(&s->under_way, 1);
+    atomic_fetch_add(&s->unsent, 1);
+    c->counted = true;
+    c->state = CALL_WAITING;
+    watch_wait(s, c->watch, c);
+    weft_status st = b->start(b->ctx, c->dg, c->work, on_event, c);
+    if (st != WEFT_OK) {
+        watch_wait(s, c->watch, NULL);
+        atomic_fetch_sub(&s->under_way, 1);
+        atomic_fetch_sub(&c->holders, 1);
+        c->state = CALL_READING;
+    }
+    return st;
+}
+
+enum MHD_Result call_generate(call *c)
+{
+    if (begin(c) != WEFT_OK)
+        return call_send_error(c, c->rq.fault_param.p ? c->rq.fault_param : STR(""));
+    return call_resumed(c);
+}
+
+/* The watcher holds its lock, so the call is there. */
+void call_hang_up(call *c)
+{
+    c->s->b.cancel(c->s->b.ctx, c->work);
+}
+
+void call_leave(call *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool cancel = c->work && c->answer && !c->complete;
+    c->gone = true;
+    pthread_mutex_unlock(&c->lock);
+    watch_wait(c->s, c->watch, NULL);
+    if (c->counted)
+        atomic_fetch_sub(&c->s->unsent, 1);
+    if (cancel && c->state != CALL_READING)
+        c->s->b.cancel(c->s->b.ctx, c->work);
+    call_release(c);
+}
