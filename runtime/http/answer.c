@@ -224,7 +224,7 @@ void answer_put(answer *a, const answer_event *e, strbuf *out)
         end_choice(c, e);
     } else if (a->bytes > ANSWER_BYTES_MAX) {
         answer_event full = {
-            .end = ANSWER_FAILED, .code = W1809, .why = STR("the answer is too long to be kept")};
+            .end = ANSWER_FAILED, .code = W1829, .why = STR("the answer is too long to be kept")};
         end_choice(c, &full);
     }
     a->out = NULL;

@@ -156,7 +156,7 @@ static weft_status begin(call *c)
     if (c->key >= 0)
         rules.priority_max = s->keys.at[c->key].priority;
     if (atomic_load(&s->draining))
-        return weft_fail(c->dg, W1810, WEFT_NOWHERE, "the server is shutting down");
+        return weft_fail(c->dg, W1830, WEFT_NOWHERE, "the server is shutting down");
     WEFT_TRY(serve_request_read(c->dg, c->a, c->route->kind,
                                 c->body.n ? strbuf_view(&c->body) : STR(""), &rules, &c->rq));
     serve_caller who = {.name = c->key >= 0 ? s->keys.at[c->key].name : "",

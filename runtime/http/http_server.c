@@ -77,7 +77,7 @@ static enum MHD_Result send_fail(call *c, weft_code code, const char *message)
 
 static weft_status not_served(call *c)
 {
-    return weft_fail(c->dg, W1811, WEFT_NOWHERE, "%s is not served here", c->route->path);
+    return weft_fail(c->dg, W1831, WEFT_NOWHERE, "%s is not served here", c->route->path);
 }
 
 static weft_status answer_small(call *c, strbuf *out)
@@ -119,7 +119,7 @@ static enum MHD_Result send_page(call *c)
 {
     const http_options *o = &c->s->o;
     if (!o->page)
-        return send_fail(c, W1811, "this server has no page");
+        return send_fail(c, W1831, "this server has no page");
     const char *known = MHD_lookup_connection_value(c->conn, MHD_HEADER_KIND, "If-None-Match");
     bool same = known && o->page_etag && strcmp(known, o->page_etag) == 0;
     const char *headers[64] = {0};
@@ -254,17 +254,17 @@ static enum MHD_Result check_head(call *c, const char *path, const char *method)
     bool head = strcmp(method, "HEAD") == 0; /* libmicrohttpd leaves out the body */
     c->route = find_route(path, &c->path_rest);
     if (!c->route)
-        return send_fail(c, W1811, "there is no such route");
+        return send_fail(c, W1831, "there is no such route");
     if (strcmp(method, c->route->method) != 0 && !(head && strcmp(c->route->method, "GET") == 0))
-        return send_fail(c, W1812, "this route does not take this method");
+        return send_fail(c, W1832, "this route does not take this method");
     if (!same_origin(c->conn))
-        return send_fail(c, W1818, "a page of another origin asks");
+        return send_fail(c, W1838, "a page of another origin asks");
     if (s->keys.n && c->route->key) {
         c->key = keys_find(&s->keys,
                            MHD_lookup_connection_value(c->conn, MHD_HEADER_KIND, "Authorization"));
         if (c->key < 0)
             return send_fail(
-                c, W1807,
+                c, W1827,
                 "a key is needed: the header `Authorization: Bearer KEY` has none that is known");
     }
     return MHD_YES;
@@ -304,7 +304,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
     if (c->state == CALL_ANSWERED)
         return MHD_YES;
     if (c->too_large) {
-        (void)weft_fail(c->dg, W1809, WEFT_NOWHERE,
+        (void)weft_fail(c->dg, W1829, WEFT_NOWHERE,
                         "the body has more than %zu bytes, which is the limit",
                         s->b.rules.body_max);
         return call_send_error(c, STR(""));
@@ -357,7 +357,7 @@ static weft_status find_address(weft_diag *dg, const http_options *o, struct soc
     snprintf(port, sizeof port, "%d", o->port);
     int why = getaddrinfo(o->host, port, &hints, &list);
     if (why != 0)
-        return weft_fail(dg, W1814, WEFT_NOWHERE, "%s: %s", o->host, gai_strerror(why));
+        return weft_fail(dg, W1834, WEFT_NOWHERE, "%s: %s", o->host, gai_strerror(why));
     memcpy(out, list->ai_addr, list->ai_addrlen);
     *out_n = list->ai_addrlen;
     freeaddrinfo(list);
@@ -379,7 +379,7 @@ static weft_status open_socket(weft_diag *dg, http_server *s, int *out_fd)
     if (!ok || getsockname(fd, (struct sockaddr *)&addr, &n) != 0) {
         if (fd >= 0)
             close(fd);
-        weft_status st = weft_fail(dg, W1814, WEFT_NOWHERE, "%s, port %d: %s", s->o.host, s->o.port,
+        weft_status st = weft_fail(dg, W1834, WEFT_NOWHERE, "%s, port %d: %s", s->o.host, s->o.port,
                                    strerror(why));
         if (why == EADDRINUSE)
             weft_note(dg, "another program listens there; choose another port");
@@ -422,7 +422,7 @@ static weft_status start(weft_diag *dg, http_server *s)
     if (s->daemon)
         return WEFT_OK;
     close(fd);
-    return weft_fail(dg, W1814, WEFT_NOWHERE, "libmicrohttpd %s cannot start: %s",
+    return weft_fail(dg, W1834, WEFT_NOWHERE, "libmicrohttpd %s cannot start: %s",
                      MHD_get_version(), strerror(errno));
 }
 

@@ -3,7 +3,7 @@
  *     http_server_start(dg, &options, &backend, &s);     serves until
  *     http_server_stop(s);                               which the backend's drain should come before
  *
- * With libmicrohttpd; without it http_server_start is W1815. */
+ * With libmicrohttpd; without it http_server_start is W1835. */
 #ifndef WEFT_RUNTIME_HTTP_HTTP_SERVER_H
 #define WEFT_RUNTIME_HTTP_HTTP_SERVER_H
 
@@ -28,7 +28,7 @@ typedef struct {
 
 typedef struct http_server http_server;
 
-/* W1814 cannot listen, W1815 no libmicrohttpd, W1817 a bad file of keys; W1816 is a warning. */
+/* W1834 cannot listen, W1835 no libmicrohttpd, W1837 a bad file of keys; W1836 is a warning. */
 weft_status http_server_start(weft_diag *dg, const http_options *o, const serve_backend *b,
                               http_server **out_s) WEFT_MUST_USE;
 int http_server_port(const http_server *s);

@@ -7,7 +7,7 @@ weft_status http_server_start(weft_diag *dg, const http_options *o, const serve_
     (void)o;
     (void)b;
     (void)out_s;
-    return weft_fail(dg, W1815, WEFT_NOWHERE,
+    return weft_fail(dg, W1835, WEFT_NOWHERE,
                      "libmicrohttpd was not there when this Weft was built");
 }
 

@@ -17,7 +17,7 @@ typedef VEC(api_key) key_list;
 
 static weft_status line_fail(weft_diag *dg, const char *path, size_t line, const char *what)
 {
-    return weft_fail(dg, W1817, WEFT_NOWHERE, "%s: line %zu: %s", path, line, what);
+    return weft_fail(dg, W1837, WEFT_NOWHERE, "%s: line %zu: %s", path, line, what);
 }
 
 static str next_word(str *rest)
@@ -97,7 +97,7 @@ weft_status keys_parse(weft_diag *dg, const char *path, str text, api_keys *out)
     weft_status st = WEFT_OK;
     size_t line = 0;
     if (text.n && memchr(text.p, 0, text.n))
-        return weft_fail(dg, W1817, WEFT_NOWHERE, "%s: has a NUL byte in it", path);
+        return weft_fail(dg, W1837, WEFT_NOWHERE, "%s: has a NUL byte in it", path);
     while (text.n && st == WEFT_OK) {
         const char *nl = memchr(text.p, '\n', text.n);
         size_t n = nl ? (size_t)(nl - text.p) : text.n;
@@ -105,7 +105,7 @@ weft_status keys_parse(weft_diag *dg, const char *path, str text, api_keys *out)
         text = (str){text.p + n + (nl != NULL), text.n - n - (nl != NULL)};
     }
     if (st == WEFT_OK && list.n == 0)
-        st = weft_fail(dg, W1817, WEFT_NOWHERE, "%s: holds no key", path);
+        st = weft_fail(dg, W1837, WEFT_NOWHERE, "%s: holds no key", path);
     if (st == WEFT_OK)
         *out = (api_keys){list.at, list.n};
     else
@@ -123,13 +123,13 @@ weft_status keys_read(weft_diag *dg, const char *path, api_keys *out)
         int why = fd < 0 ? errno : EINVAL;
         if (fd >= 0)
             close(fd);
-        return weft_fail(dg, W1817, WEFT_NOWHERE, "%s: cannot be read: %s", path, strerror(why));
+        return weft_fail(dg, W1837, WEFT_NOWHERE, "%s: cannot be read: %s", path, strerror(why));
     }
     if (info.st_mode & (S_IRGRP | S_IROTH))
-        weft_warn(dg, W1816, WEFT_NOWHERE, "%s: others than its owner can read it (mode %03o)",
+        weft_warn(dg, W1836, WEFT_NOWHERE, "%s: others than its owner can read it (mode %03o)",
                   path, (unsigned)info.st_mode & 0777);
     if (info.st_size > KEYS_FILE_MAX)
-        st = weft_fail(dg, W1817, WEFT_NOWHERE, "%s: has %lld bytes, the limit is %d", path,
+        st = weft_fail(dg, W1837, WEFT_NOWHERE, "%s: has %lld bytes, the limit is %d", path,
                        (long long)info.st_size, KEYS_FILE_MAX);
     char block[4096];
     ssize_t n = 0;
@@ -137,7 +137,7 @@ weft_status keys_read(weft_diag *dg, const char *path, api_keys *out)
         strbuf_put(&text, (str){block, (size_t)n});
     close(fd);
     if (st == WEFT_OK && n < 0)
-        st = weft_fail(dg, W1817, WEFT_NOWHERE, "%s: cannot be read: %s", path, strerror(errno));
+        st = weft_fail(dg, W1837, WEFT_NOWHERE, "%s: cannot be read: %s", path, strerror(errno));
     if (st == WEFT_OK)
         st = keys_parse(dg, path, text.n ? strbuf_view(&text) : STR(""), out);
     if (text.n)

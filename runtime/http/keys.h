@@ -5,7 +5,7 @@
  *     sk-77aa...               a key alone: its name is key-2
  *
  * Keys have 8 to 256 characters and no blanks. They are compared in a time that does not depend on where they differ. A file that
- * others may read is warned of (W1816). */
+ * others may read is warned of (W1836). */
 #ifndef WEFT_RUNTIME_HTTP_KEYS_H
 #define WEFT_RUNTIME_HTTP_KEYS_H
 

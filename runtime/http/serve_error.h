@@ -1,7 +1,7 @@
 /* serve_error.h - failures as HTTP answers: a status, and OpenAI's error object.
  *
  *     {"error": {"message": "top_k: is -3, expected 0 to 1000000", "type": "invalid_request_error",
- *                "param": "top_k", "code": "W1803"}}
+ *                "param": "top_k", "code": "W1823"}}
  *
  * Which failure is which status stands in serve_errors.def. `code` is OpenAI's word where it has one that clients look for,
  * else Weft's. What is a fault of the server says no more than that: paths and places stay in its log. */

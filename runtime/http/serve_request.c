@@ -20,7 +20,7 @@ typedef struct {
     field_is is;
     size_t offset;
     double lo, hi;
-    request_field_fn *fn;
+    field_fn *fn;
 } field_row;
 
 /* The member's place, and a compile-time check of its type. */
@@ -60,7 +60,7 @@ sampler_options serve_sampler_defaults(void)
 
 /* ---- what readers share ---- */
 
-weft_status request_fail(request_reader *r, weft_code code, str param, const char *fmt, ...)
+weft_status field_fail(field_reader *r, weft_code code, str param, const char *fmt, ...)
 {
     va_list ap;
     strbuf text = {0};
@@ -76,36 +76,36 @@ weft_status request_fail(request_reader *r, weft_code code, str param, const cha
     return st;
 }
 
-const char *request_kind_name(const value *v)
+const char *field_kind_name(const value *v)
 {
     static const char *const names[] = {"null",     "a boolean", "a number", "a number",
                                         "a string", "a list",    "an object"};
     return names[value_kind_of(v)];
 }
 
-bool request_absent(const value *v)
+bool field_absent(const value *v)
 {
     return value_kind_of(v) == VALUE_NULL;
 }
 
-const value *request_get(const value *v, const char *name)
+const value *field_get(const value *v, const char *name)
 {
     const value *m = value_get(v, str_of(name));
-    return request_absent(m) ? NULL : m;
+    return field_absent(m) ? NULL : m;
 }
 
-str request_under(request_reader *r, str param, const char *name)
+str field_under(field_reader *r, str param, const char *name)
 {
     return param.n ? arena_printf(r->a, STR_FMT ".%s", STR_ARG(param), name)
                    : arena_str(r->a, str_of(name));
 }
 
-str request_at(request_reader *r, str param, size_t i)
+str field_at(field_reader *r, str param, size_t i)
 {
     return arena_printf(r->a, STR_FMT "[%zu]", STR_ARG(param), i);
 }
 
-value request_object(request_reader *r, value_member *m, size_t n)
+value field_object(field_reader *r, value_member *m, size_t n)
 {
     value v;
     size_t twice;
@@ -114,7 +114,7 @@ value request_object(request_reader *r, value_member *m, size_t n)
     return v;
 }
 
-weft_status request_want(request_reader *r, str param, const value *v, value_kind kind)
+weft_status field_want(field_reader *r, str param, const value *v, value_kind kind)
 {
     if (value_kind_of(v) == kind)
         return WEFT_OK;
@@ -122,81 +122,79 @@ weft_status request_want(request_reader *r, str param, const value *v, value_kin
                           : kind == VALUE_STR   ? VT_STR
                           : kind == VALUE_ARRAY ? VT_ARRAY
                                                 : VT_OBJECT};
-    return request_fail(r, W1803, param, "is %s, expected %s", request_kind_name(v),
-                        request_kind_name(&want));
+    return field_fail(r, W1823, param, "is %s, expected %s", field_kind_name(v),
+                      field_kind_name(&want));
 }
 
-weft_status request_str(request_reader *r, str param, const value *v, size_t bytes_max, str *out)
+weft_status field_str(field_reader *r, str param, const value *v, size_t bytes_max, str *out)
 {
     str s;
-    WEFT_TRY(request_want(r, param, v, VALUE_STR));
+    WEFT_TRY(field_want(r, param, v, VALUE_STR));
     if (!value_str(v, &s))
         s = STR("");
     if (s.n > bytes_max)
-        return request_fail(r, W1803, param, "has %zu bytes, the limit is %zu", s.n, bytes_max);
+        return field_fail(r, W1823, param, "has %zu bytes, the limit is %zu", s.n, bytes_max);
     *out = s;
     return WEFT_OK;
 }
 
-weft_status request_bool(request_reader *r, str param, const value *v, bool *out)
+weft_status field_bool(field_reader *r, str param, const value *v, bool *out)
 {
-    WEFT_TRY(request_want(r, param, v, VALUE_BOOL));
+    WEFT_TRY(field_want(r, param, v, VALUE_BOOL));
     (void)value_bool(v, out);
     return WEFT_OK;
 }
 
-weft_status request_int(request_reader *r, str param, const value *v, int64_t lo, int64_t hi,
-                        int64_t *out)
+weft_status field_int(field_reader *r, str param, const value *v, int64_t lo, int64_t hi,
+                      int64_t *out)
 {
     int64_t x;
     double f;
     if (!value_int(v, &x)) {
         if (value_float(v, &f))
-            return request_fail(r, W1803, param,
-                                "is %.17g, expected a whole number from %" PRId64 " to %" PRId64, f,
-                                lo, hi);
-        return request_fail(r, W1803, param,
-                            "is %s, expected a whole number from %" PRId64 " to %" PRId64,
-                            request_kind_name(v), lo, hi);
+            return field_fail(r, W1823, param,
+                              "is %.17g, expected a whole number from %" PRId64 " to %" PRId64, f,
+                              lo, hi);
+        return field_fail(r, W1823, param,
+                          "is %s, expected a whole number from %" PRId64 " to %" PRId64,
+                          field_kind_name(v), lo, hi);
     }
     if (x < lo || x > hi)
-        return request_fail(r, W1803, param, "is %" PRId64 ", expected %" PRId64 " to %" PRId64, x,
-                            lo, hi);
+        return field_fail(r, W1823, param, "is %" PRId64 ", expected %" PRId64 " to %" PRId64, x,
+                          lo, hi);
     *out = x;
     return WEFT_OK;
 }
 
-weft_status request_num(request_reader *r, str param, const value *v, double lo, double hi,
-                        double *out)
+weft_status field_num(field_reader *r, str param, const value *v, double lo, double hi, double *out)
 {
     double x;
     if (!value_float(v, &x))
-        return request_fail(r, W1803, param, "is %s, expected a number from %g to %g",
-                            request_kind_name(v), lo, hi);
+        return field_fail(r, W1823, param, "is %s, expected a number from %g to %g",
+                          field_kind_name(v), lo, hi);
     if (!(x >= lo && x <= hi))
-        return request_fail(r, W1803, param, "is %g, expected %g to %g", x, lo, hi);
+        return field_fail(r, W1823, param, "is %g, expected %g to %g", x, lo, hi);
     *out = x;
     return WEFT_OK;
 }
 
-weft_status request_word(request_reader *r, str param, const value *v, const char *words,
-                         int *out_i)
+weft_status field_word(field_reader *r, str param, const value *v, const char *words, int *out_i)
 {
     str s;
-    WEFT_TRY(request_str(r, param, v, SERVE_WORD_MAX, &s));
+    WEFT_TRY(field_str(r, param, v, SERVE_WORD_MAX, &s));
     /* word_find takes one word; a blank in s would let it match across several. */
     int i = s.n && !memchr(s.p, ' ', s.n) ? word_find(words, s) : -1;
     if (i < 0)
-        return request_fail(r, W1803, param, "is \"" STR_FMT "\", expected one of: %s", STR_ARG(s),
-                            words);
+        return field_fail(r, W1823, param, "is \"" STR_FMT "\", expected one of: %s", STR_ARG(s),
+                          words);
     *out_i = i;
     return WEFT_OK;
 }
 
-weft_status request_ids(request_reader *r, str param, const value *v, const int32_t **out_ids,
-                        size_t *out_n)
+weft_status field_ids(field_reader *r, str param, const value *v, const int32_t **out_ids,
+                      size_t *out_n)
 {
-    WEFT_TRY(request_want(r, param, v, VALUE_ARRAY));
+    WEFT_TRY(field_want(r, param, v, VALUE_ARRAY));
     size_t n = value_count(v);
     int32_t *ids = ARENA_ARRAY(r->a, int32_t, n ? n : 1);
     int64_t hi = r->rules->vocab > 0 ? r->rules->vocab - 1 : INT32_MAX;
@@ -205,7 +203,7 @@ weft_status request_ids(request_reader *r, str param, const value *v, const int3
         int64_t id;
         /* The name of an item is made only where it is wrong: there may be many. */
         if (!value_int(&item, &id) || id < 0 || id > hi)
-            return request_int(r, request_at(r, param, i), &item, 0, hi, &id);
+            return field_int(r, field_at(r, param, i), &item, 0, hi, &id);
         ids[i] = (int32_t)id;
     }
     *out_ids = ids;
@@ -213,18 +211,18 @@ weft_status request_ids(request_reader *r, str param, const value *v, const int3
     return WEFT_OK;
 }
 
-weft_status request_members(request_reader *r, str param, const value *v, const char *words)
+weft_status field_members(field_reader *r, str param, const value *v, const char *words)
 {
-    WEFT_TRY(request_want(r, param, v, VALUE_OBJECT));
+    WEFT_TRY(field_want(r, param, v, VALUE_OBJECT));
     for (size_t i = 0; i < v->as.object.n; i++) {
         const value_member *m = &v->as.object.members[i];
         bool known =
             m->name.n && !memchr(m->name.p, ' ', m->name.n) && word_find(words, m->name) >= 0;
-        if (known || request_absent(&m->v))
+        if (known || field_absent(&m->v))
             continue;
         str name = arena_str(r->a, m->name);
-        weft_status st = request_fail(r, W1802, request_under(r, param, name.p),
-                                      "there is no such field here; known are: %s", words);
+        weft_status st = field_fail(r, W1822, field_under(r, param, name.p),
+                                    "there is no such field here; known are: %s", words);
         return st;
     }
     return WEFT_OK;
@@ -232,17 +230,17 @@ weft_status request_members(request_reader *r, str param, const value *v, const 
 
 /* ---- the table ---- */
 
-static weft_status read_off(request_reader *r, const field_row *f, str param, const value *v)
+static weft_status read_off(field_reader *r, const field_row *f, str param, const value *v)
 {
     bool on = true;
     bool empty = value_bool(v, &on) ? !on
                  : value_kind_of(v) == VALUE_ARRAY || value_kind_of(v) == VALUE_OBJECT
                      ? value_count(v) == 0
                      : false;
-    return empty ? WEFT_OK : request_fail(r, W1805, param, "is not supported: %s", f->pub.refused);
+    return empty ? WEFT_OK : field_fail(r, W1825, param, "is not supported: %s", f->pub.refused);
 }
 
-static weft_status read_field(request_reader *r, const field_row *f, const value *v)
+static weft_status read_field(field_reader *r, const field_row *f, const value *v)
 {
     str param = str_of(f->pub.name);
     void *at = (char *)r->rq + f->offset;
@@ -250,19 +248,19 @@ static weft_status read_field(request_reader *r, const field_row *f, const value
     case FIELD_IS_FN:
         return f->fn(r, param, v);
     case FIELD_IS_BOOL:
-        return request_bool(r, param, v, at);
+        return field_bool(r, param, v, at);
     case FIELD_IS_NOT: {
         bool b;
-        WEFT_TRY(request_bool(r, param, v, &b));
+        WEFT_TRY(field_bool(r, param, v, &b));
         *(bool *)at = !b;
         return WEFT_OK;
     }
     case FIELD_IS_INT:
-        return request_int(r, param, v, (int64_t)f->lo, (int64_t)f->hi, at);
+        return field_int(r, param, v, (int64_t)f->lo, (int64_t)f->hi, at);
     case FIELD_IS_NUM:
-        return request_num(r, param, v, f->lo, f->hi, at);
+        return field_num(r, param, v, f->lo, f->hi, at);
     case FIELD_IS_STR:
-        return request_str(r, param, v, SERVE_WORD_MAX, at);
+        return field_str(r, param, v, SERVE_WORD_MAX, at);
     case FIELD_IS_OFF:
         break;
     }
@@ -270,7 +268,7 @@ static weft_status read_field(request_reader *r, const field_row *f, const value
 }
 
 /* A member that no row of this kind has. */
-static weft_status check_known(request_reader *r, const value_member *m)
+static weft_status check_known(field_reader *r, const value_member *m)
 {
     str_guess best = {0};
     for (size_t i = 0; i < FIELDS_N; i++) {
@@ -282,21 +280,20 @@ static weft_status check_known(request_reader *r, const value_member *m)
     }
     str name = m->name.n > SERVE_WORD_MAX ? (str){m->name.p, SERVE_WORD_MAX} : m->name;
     if (best.name.n)
-        return request_fail(r, W1802, name,
-                            "there is no such field here; did you mean `" STR_FMT "`?",
-                            STR_ARG(best.name));
-    return request_fail(r, W1802, name, "there is no such field here");
+        return field_fail(r, W1822, name,
+                          "there is no such field here; did you mean `" STR_FMT "`?",
+                          STR_ARG(best.name));
+    return field_fail(r, W1822, name, "there is no such field here");
 }
 
 /* In the order of the table, so that a field may look at what those before it gave. */
-static weft_status read_fields(request_reader *r)
+static weft_status read_fields(field_reader *r)
 {
     for (size_t i = 0; i < r->body->as.object.n; i++)
         WEFT_TRY(check_known(r, &r->body->as.object.members[i]));
     for (size_t i = 0; i < FIELDS_N; i++) {
-        const value *v = fields[i].pub.kinds & (int)r->rq->kind
-                             ? request_get(r->body, fields[i].pub.name)
-                             : NULL;
+        const value *v =
+            fields[i].pub.kinds & (int)r->rq->kind ? field_get(r->body, fields[i].pub.name) : NULL;
         if (v)
             WEFT_TRY(read_field(r, &fields[i], v));
     }
@@ -306,7 +303,7 @@ static weft_status read_fields(request_reader *r)
 /* ---- what fields say together ---- */
 
 /* Fields of which one is another name for the other, and ways to say the form of an answer: one at most. */
-static weft_status check_once(request_reader *r)
+static weft_status check_once(field_reader *r)
 {
     static const char *const same[][2] = {
         {"max_tokens", "max_completion_tokens"},
@@ -322,13 +319,13 @@ static weft_status check_once(request_reader *r)
         {"text", "json_schema"},
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (request_get(r->body, same[i][0]) && request_get(r->body, same[i][1]))
-            return request_fail(r, W1803, str_of(same[i][1]),
-                                "stands beside `%s`; send one of the two", same[i][0]);
+        if (field_get(r->body, same[i][0]) && field_get(r->body, same[i][1]))
+            return field_fail(r, W1823, str_of(same[i][1]),
+                              "stands beside `%s`; send one of the two", same[i][0]);
     return WEFT_OK;
 }
 
-static weft_status check_present(request_reader *r)
+static weft_status check_present(field_reader *r)
 {
     static const struct {
         serve_kind kind;
@@ -339,12 +336,12 @@ static weft_status check_present(request_reader *r)
         {SERVE_DETOKENIZE, "tokens"},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (needed[i].kind == r->rq->kind && !request_get(r->body, needed[i].name))
-            return request_fail(r, W1804, str_of(needed[i].name), "is missing");
+        if (needed[i].kind == r->rq->kind && !field_get(r->body, needed[i].name))
+            return field_fail(r, W1824, str_of(needed[i].name), "is missing");
     return WEFT_OK;
 }
 
-static weft_status check_choices(request_reader *r)
+static weft_status check_choices(field_reader *r)
 {
     serve_request *q = r->rq;
     int64_t most = r->rules->choices_max > 0 ? r->rules->choices_max : SERVE_CHOICES_MAX;
@@ -352,20 +349,20 @@ static weft_status check_choices(request_reader *r)
     if (q->best_of == 0)
         q->best_of = q->n;
     if (q->best_of < q->n)
-        return request_fail(r, W1803, STR("best_of"),
-                            "is %" PRId64 ", less than n, which is %" PRId64, q->best_of, q->n);
+        return field_fail(r, W1823, STR("best_of"),
+                          "is %" PRId64 ", less than n, which is %" PRId64, q->best_of, q->n);
     if (q->best_of > q->n && q->stream)
-        return request_fail(r, W1803, STR("best_of"),
-                            "which answers are the best is known at the end: not with `stream`");
+        return field_fail(r, W1823, STR("best_of"),
+                          "which answers are the best is known at the end: not with `stream`");
     if (prompts * q->best_of > most)
-        return request_fail(r, W1803, request_get(r->body, "best_of") ? STR("best_of") : STR("n"),
-                            "asks for %" PRId64 " answers to %" PRId64
-                            " prompts, the server gives %" PRId64 " at once",
-                            q->best_of, prompts, most);
+        return field_fail(r, W1823, field_get(r->body, "best_of") ? STR("best_of") : STR("n"),
+                          "asks for %" PRId64 " answers to %" PRId64
+                          " prompts, the server gives %" PRId64 " at once",
+                          q->best_of, prompts, most);
     return WEFT_OK;
 }
 
-static weft_status check_together(request_reader *r)
+static weft_status check_together(field_reader *r)
 {
     serve_request *q = r->rq;
     WEFT_TRY(check_present(r));
@@ -374,31 +371,30 @@ static weft_status check_together(request_reader *r)
     WEFT_TRY(check_once(r));
     WEFT_TRY(check_choices(r));
     if (q->kind == SERVE_CHAT && q->top_logprobs > 0 && !q->logprobs)
-        return request_fail(r, W1803, STR("top_logprobs"), "needs `logprobs` to be true");
+        return field_fail(r, W1823, STR("top_logprobs"), "needs `logprobs` to be true");
     if (q->kind == SERVE_RESPONSE && q->top_logprobs > 0 && !q->logprobs)
-        return request_fail(r, W1803, STR("top_logprobs"),
-                            "needs \"message.output_text.logprobs\" in `include`");
+        return field_fail(r, W1823, STR("top_logprobs"),
+                          "needs \"message.output_text.logprobs\" in `include`");
     if (q->echo && q->logprobs)
-        return request_fail(
-            r, W1805, STR("echo"),
-            "is not supported together with `logprobs`: a prompt's tokens have none");
-    if (!q->stream && request_get(r->body, "stream_options"))
-        return request_fail(r, W1803, STR("stream_options"), "needs `stream` to be true");
+        return field_fail(r, W1825, STR("echo"),
+                          "is not supported together with `logprobs`: a prompt's tokens have none");
+    if (!q->stream && field_get(r->body, "stream_options"))
+        return field_fail(r, W1823, STR("stream_options"), "needs `stream` to be true");
     if (q->no_answer && q->kind == SERVE_CHAT && q->format.kind != SERVE_FORMAT_TEXT)
-        return request_fail(r, W1803, STR("add_generation_prompt"),
-                            "an answer of a given form needs the place where it begins");
+        return field_fail(r, W1823, STR("add_generation_prompt"),
+                          "an answer of a given form needs the place where it begins");
     if (q->max_tokens && q->min_tokens > q->max_tokens)
-        return request_fail(r, W1803, STR("min_tokens"),
-                            "is %" PRId64 ", more than `max_tokens`, which is %" PRId64,
-                            q->min_tokens, q->max_tokens);
+        return field_fail(r, W1823, STR("min_tokens"),
+                          "is %" PRId64 ", more than `max_tokens`, which is %" PRId64,
+                          q->min_tokens, q->max_tokens);
     if (q->n_tool == 0 &&
         (q->tool_choice == SERVE_TOOLS_REQUIRED || q->tool_choice == SERVE_TOOLS_ONE))
-        return request_fail(r, W1803, STR("tool_choice"),
-                            "asks for a call, and there are no `tools`");
+        return field_fail(r, W1823, STR("tool_choice"),
+                          "asks for a call, and there are no `tools`");
     if (q->format.kind != SERVE_FORMAT_TEXT &&
         (q->tool_choice == SERVE_TOOLS_REQUIRED || q->tool_choice == SERVE_TOOLS_ONE))
-        return request_fail(r, W1803, STR("tool_choice"),
-                            "asks for a call, and the answer has to be of another form");
+        return field_fail(r, W1823, STR("tool_choice"),
+                          "asks for a call, and the answer has to be of another form");
     /* OpenAI's own default, without which a base model goes on until the context is full. */
     if (q->kind == SERVE_COMPLETION && !q->max_tokens)
         q->max_tokens = 16;
@@ -418,10 +414,10 @@ weft_status serve_request_read(weft_diag *dg, arena *a, serve_kind kind, str bod
         .parallel_tool_calls = true,
         .skip_special = false,
     };
-    request_reader r = {.dg = dg, .a = a, .rules = rules, .body = &v, .rq = out_rq};
+    field_reader r = {.dg = dg, .a = a, .rules = rules, .body = &v, .rq = out_rq};
     if (body.n > rules->body_max)
-        return request_fail(&r, W1809, (str){0}, "the body has %zu bytes, the limit is %zu", body.n,
-                            rules->body_max);
+        return field_fail(&r, W1829, (str){0}, "the body has %zu bytes, the limit is %zu", body.n,
+                          rules->body_max);
     WEFT_TRY(json_read(dg, a, "body", body,
                        (json_limits){.bytes_max = rules->body_max,
                                      .values_max = SERVE_VALUES_MAX,
@@ -429,8 +425,8 @@ weft_status serve_request_read(weft_diag *dg, arena *a, serve_kind kind, str bod
                                      .exact = true},
                        &v));
     if (value_kind_of(&v) != VALUE_OBJECT)
-        return request_fail(&r, W1801, (str){0}, "the body is %s, expected an object",
-                            request_kind_name(&v));
+        return field_fail(&r, W1821, (str){0}, "the body is %s, expected an object",
+                          field_kind_name(&v));
     WEFT_TRY(read_fields(&r));
     return check_together(&r);
 }

@@ -5,8 +5,8 @@
  *     if (serve_request_read(dg, a, SERVE_CHAT, body, &rules, &rq) != WEFT_OK)
  *         status = serve_error_write(dg, rq.fault_param, &json);     HTTP status, and OpenAI's error object
  *
- * The bytes may be anybody's. A field that is not in serve_fields.def is refused by name (W1802), and so is one that Weft knows
- * and does not do (W1805): nothing is ignored. A field that is null counts as absent, as OpenAI's clients mean it.
+ * The bytes may be anybody's. A field that is not in serve_fields.def is refused by name (W1822), and so is one that Weft knows
+ * and does not do (W1825): nothing is ignored. A field that is null counts as absent, as OpenAI's clients mean it.
  *
  * No socket, session, tokenizer or template is needed here: what a request says is one thing, what the model makes of it
  * another. Who does what: the HTTP layer reads the request with this, renders messages by the chat template and encodes texts

@@ -99,7 +99,7 @@ PY
 fi
 end
 begin "$dir/keys"
-check key-warning W1816 "$(cat "$dir/err")"
+check key-warning W1836 "$(cat "$dir/err")"
 check no-key 401 "$(chat a)"
 check wrong-key 401 "$(curl -s -w ' %{http_code}' -H 'Authorization: Bearer secret-onf' "$url/v1/models")"
 check right-key 200 "$(curl -s -w ' %{http_code}' -H 'Authorization: Bearer secret-one' "$url/v1/models")"

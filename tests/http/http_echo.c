@@ -39,7 +39,7 @@ static weft_status prepare(void *ctx, weft_diag *dg, const serve_request *rq,
     (void)who;
     (void)thinks;
     if (rq->n_prompt > 16)
-        return weft_fail(dg, W1808, WEFT_NOWHERE, "too many prompts");
+        return weft_fail(dg, W1828, WEFT_NOWHERE, "too many prompts");
     serve_work *w = mem_alloc(sizeof *w);
     *w = (serve_work){.rq = rq, .n = rq->n_prompt ? rq->n_prompt : 1};
     for (size_t i = 0; i < rq->n_prompt; i++)
@@ -128,7 +128,7 @@ static weft_status start(void *ctx, weft_diag *dg, serve_work *w, serve_on_event
     if (pthread_create(&w->thread, &attr, work, w) == 0)
         return WEFT_OK;
     atomic_fetch_sub(&running, 1);
-    return weft_fail(dg, W1808, WEFT_NOWHERE, "no thread");
+    return weft_fail(dg, W1828, WEFT_NOWHERE, "no thread");
 }
 
 static void cancel(void *ctx, serve_work *w)
