@@ -193,6 +193,12 @@ static void end_choice(answer_choice *c, const answer_event *e)
     c->n_prompt = e->n_prompt;
     c->n_cached = e->n_cached;
     c->n_generated = e->n_generated;
+    if (e->vector && e->n_vector > 0) {
+        size_t bytes = mem_product((size_t)e->n_vector, sizeof *c->vector);
+        c->vector = mem_alloc(bytes);
+        memcpy(c->vector, e->vector, bytes);
+        c->n_vector = e->n_vector;
+    }
     a->n_ended++;
     if (!a->rq->stream)
         return;
@@ -270,8 +276,9 @@ answer *answer_create(const serve_request *rq, const answer_facts *facts)
     *a = (answer){.rq = rq, .facts = *facts};
     a->route = rq->kind == SERVE_CHAT         ? &answer_route_chat
                : rq->kind == SERVE_COMPLETION ? &answer_route_completion
+               : rq->kind == SERVE_EMBEDDING  ? &answer_route_embedding
                                               : &answer_route_response;
-    size_t prompts = rq->kind == SERVE_COMPLETION ? rq->n_prompt : 1;
+    size_t prompts = rq->kind & (SERVE_COMPLETION | SERVE_EMBEDDING) ? rq->n_prompt : 1;
     a->n_choice = prompts * (size_t)rq->n;
     a->choice = mem_alloc(mem_product(a->n_choice, sizeof *a->choice));
     a->names = mem_alloc(mem_product(rq->n_tool + 1, sizeof *a->names));
@@ -286,8 +293,8 @@ answer *answer_create(const serve_request *rq, const answer_facts *facts)
         answer_choice *c = &a->choice[i];
         *c = (answer_choice){.home = a, .index = i};
         /* An answer of a given form is that form alone. */
-        bool apart =
-            rq->kind != SERVE_COMPLETION && facts->tools && rq->format.kind == SERVE_FORMAT_TEXT;
+        bool apart = !(rq->kind & (SERVE_COMPLETION | SERVE_EMBEDDING)) && facts->tools &&
+                     rq->format.kind == SERVE_FORMAT_TEXT;
         if (apart)
             c->parser = tool_parser_create(facts->tools, &o, on_part, c);
     }
@@ -309,6 +316,7 @@ void answer_destroy(answer *a)
         VEC_FREE(&c->lp);
         VEC_FREE(&c->top);
         strbuf_free(&c->why);
+        mem_free(c->vector);
     }
     mem_free(a->choice);
     mem_free(a->names);

@@ -41,6 +41,8 @@ typedef struct {
     float logprob;
     const token_logprob *top;
     int64_t n_top;
+    const float *vector; /* SERVE_EMBEDDING, at the end: [n_vector] */
+    int64_t n_vector;
     answer_end_kind end;
     weft_code code;
     str why;
@@ -67,8 +69,6 @@ void answer_stream_error(const answer *a, weft_code code, str why, strbuf *out);
 
 /* ---- answers that are not generated ---- */
 
-void answer_embeddings(const serve_request *rq, const char *model, const float *const *rows,
-                       int64_t width, size_t n, int64_t n_tok, strbuf *out);
 void answer_tokens(const int32_t *ids, size_t n, const serve_request *rq,
                    str (*token_text)(void *, int32_t), void *ctx, strbuf *out);
 void answer_text(const char *name, str text, strbuf *out); /* {"content": ..}, {"prompt": ..} */

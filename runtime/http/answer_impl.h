@@ -35,6 +35,8 @@ typedef struct {
     weft_code code;
     strbuf why;
     int64_t n_prompt, n_cached, n_generated;
+    float *vector; /* [n_vector] */
+    int64_t n_vector;
 } answer_choice;
 
 /* What a route makes of it; out is that of the call at hand. */
@@ -45,7 +47,8 @@ typedef struct {
     void (*finish)(answer *a);       /* stream: all have */
     void (*body)(answer *a);
 } answer_route;
-extern const answer_route answer_route_chat, answer_route_completion, answer_route_response;
+extern const answer_route answer_route_chat, answer_route_completion, answer_route_response,
+    answer_route_embedding;
 
 struct answer {
     const serve_request *rq;

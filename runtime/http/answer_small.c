@@ -1,4 +1,4 @@
-/* answer_small.c - answers that nothing is generated for: embeddings, token ids, texts, the list of models. */
+/* answer_small.c - answers that no text is generated for: embeddings, token ids, texts, the list of models. */
 #include "runtime/http/answer_impl.h"
 
 #include <math.h>
@@ -42,39 +42,48 @@ static void write_base64(const float *row, int64_t n, double scale, strbuf *out)
     strbuf_putc(out, '"');
 }
 
-void answer_embeddings(const serve_request *rq, const char *model, const float *const *rows,
-                       int64_t width, size_t n, int64_t n_tok, strbuf *out)
+/* ---- embeddings ---- */
+
+static void embedding_body(answer *a)
 {
-    json_writer w = {.out = out};
-    int64_t keep = rq->dimensions && rq->dimensions < width ? rq->dimensions : width;
+    json_writer w = {.out = a->out};
+    int64_t prompt, cached, generated, most = a->rq->dimensions;
     json_open(&w, '{');
     json_key_text(&w, "object", "list");
     json_key_open(&w, "data", '[');
-    for (size_t i = 0; i < n; i++) {
-        double scale = row_scale(rows[i], keep, width);
+    for (size_t i = 0; i < a->n_choice; i++) {
+        const answer_choice *c = &a->choice[i];
+        int64_t keep = most && most < c->n_vector ? most : c->n_vector;
+        double scale = row_scale(c->vector, keep, c->n_vector);
         json_open(&w, '{');
         json_key_text(&w, "object", "embedding");
         json_key_int(&w, "index", (int64_t)i);
         json_key(&w, "embedding");
-        if (rq->base64) {
-            write_base64(rows[i], keep, scale, out);
+        if (a->rq->base64) {
+            write_base64(c->vector, keep, scale, a->out);
             w.comma = true;
         } else {
             json_open(&w, '[');
             for (int64_t k = 0; k < keep; k++)
-                json_double(&w, (double)rows[i][k] * scale);
+                json_double(&w, (double)c->vector[k] * scale);
             json_close(&w, ']');
         }
         json_close(&w, '}');
     }
     json_close(&w, ']');
-    json_key_text(&w, "model", model);
+    answer_usage_counts(a, &prompt, &cached, &generated);
+    json_key_text(&w, "model", a->facts.model);
     json_key_open(&w, "usage", '{');
-    json_key_int(&w, "prompt_tokens", n_tok);
-    json_key_int(&w, "total_tokens", n_tok);
+    json_key_int(&w, "prompt_tokens", prompt);
+    json_key_int(&w, "total_tokens", prompt);
     json_close(&w, '}');
     json_close(&w, '}');
 }
+
+/* Nothing streams: the request has no such field. */
+const answer_route answer_route_embedding = {.id_prefix = "emb-", .body = embedding_body};
+
+/* ---- the rest ---- */
 
 void answer_tokens(const int32_t *ids, size_t n, const serve_request *rq,
                    str (*token_text)(void *, int32_t), void *ctx, strbuf *out)

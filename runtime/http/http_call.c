@@ -151,7 +151,6 @@ static weft_status begin(call *c)
 {
     http_server *s = c->s;
     serve_backend *b = &s->b;
-    bool thinks = false;
     serve_rules rules = b->rules;
     if (c->key >= 0)
         rules.priority_max = s->keys.at[c->key].priority;
@@ -161,19 +160,18 @@ static weft_status begin(call *c)
                                 c->body.n ? strbuf_view(&c->body) : STR(""), &rules, &c->rq));
     serve_caller who = {.name = c->key >= 0 ? s->keys.at[c->key].name : "",
                         .share = (uint32_t)(c->key + 1)};
-    WEFT_TRY(b->prepare(b->ctx, c->dg, &c->rq, &who, &c->work, &thinks));
     str model = str_of(rules.model);
     if (c->rq.adapter >= 0)
         model = arena_printf(c->a, "%s:%s", rules.model, rules.adapters[c->rq.adapter]);
-    answer_facts facts = {.id = atomic_fetch_add(&s->ids, 1) * 0x9e3779b97f4a7c15u ^
-                                (uint64_t)s->started << 20,
+    uint64_t number = atomic_fetch_add(&s->ids, 1) + 1;
+    answer_facts facts = {.id = number * 0x9e3779b97f4a7c15u ^ (uint64_t)s->started << 20,
                           .created = (int64_t)time(NULL),
                           .model = model.p,
                           .fingerprint = b->fingerprint,
                           .tools = b->tools,
-                          .thinks = thinks,
                           .token_text = b->token_text,
                           .token_ctx = b->ctx};
+    WEFT_TRY(b->prepare(b->ctx, c->dg, &c->rq, &who, &c->work, &facts));
     c->answer = answer_create(&c->rq, &facts);
     for (size_t i = 0; c->rq.echo && i < c->rq.n_prompt; i++)
         answer_echo(c->answer, i, b->prompt_text(b->ctx, c->work, i), &c->out);

@@ -86,8 +86,7 @@ static weft_status answer_small(call *c, strbuf *out)
     weft_status (*fn)(void *, weft_diag *, const serve_request *, strbuf *) =
         c->route->kind == SERVE_TOKENIZE     ? b->tokenize
         : c->route->kind == SERVE_DETOKENIZE ? b->detokenize
-        : c->route->kind == SERVE_TEMPLATE   ? b->render
-                                             : b->embed;
+                                             : b->render;
     if (!fn)
         return not_served(c);
     WEFT_TRY(serve_request_read(c->dg, c->a, c->route->kind,

@@ -26,9 +26,10 @@ typedef struct {
     const tool_format_row *tools;
     str (*token_text)(void *ctx, int32_t id);
 
-    /* Render, encode, compile: all that can be refused. The work borrows rq. thinks: the prompt ends inside of <think>. */
+    /* Render, encode, compile: all that can be refused. The work borrows rq. It may change in facts what the prompt decides: thinks,
+     * tools. */
     weft_status (*prepare)(void *ctx, weft_diag *dg, const serve_request *rq,
-                           const serve_caller *who, serve_work **out_w, bool *out_thinks);
+                           const serve_caller *who, serve_work **out_w, answer_facts *facts);
     /* The text of a prompt, for echo. */
     str (*prompt_text)(void *ctx, serve_work *w, size_t prompt);
     /* Queue it. On success each choice gets exactly one event that ends it; on failure none gets any. */
@@ -40,7 +41,6 @@ typedef struct {
     weft_status (*tokenize)(void *ctx, weft_diag *dg, const serve_request *rq, strbuf *out);
     weft_status (*detokenize)(void *ctx, weft_diag *dg, const serve_request *rq, strbuf *out);
     weft_status (*render)(void *ctx, weft_diag *dg, const serve_request *rq, strbuf *out);
-    weft_status (*embed)(void *ctx, weft_diag *dg, const serve_request *rq, strbuf *out);
 
     /* For people and for Prometheus; NULL: not served. */
     void (*metrics)(void *ctx, strbuf *out);

@@ -32,12 +32,12 @@ static str token_text(void *ctx, int32_t id)
 }
 
 static weft_status prepare(void *ctx, weft_diag *dg, const serve_request *rq,
-                           const serve_caller *who, serve_work **out, bool *thinks)
+                           const serve_caller *who, serve_work **out, answer_facts *facts)
 {
     str last = STR("");
     (void)ctx;
     (void)who;
-    (void)thinks;
+    (void)facts;
     if (rq->n_prompt > 16)
         return weft_fail(dg, W1828, WEFT_NOWHERE, "too many prompts");
     serve_work *w = mem_alloc(sizeof *w);
@@ -102,6 +102,9 @@ static void one_choice(serve_work *w, size_t choice)
                         .end = fail || cancelled ? ANSWER_FAILED
                                : rest.n          ? ANSWER_LENGTH
                                                  : ANSWER_STOP};
+    static const float row[] = {0.6f, 0.8f};
+    end.vector = row;
+    end.n_vector = 2;
     w->on(w->user, &end);
     strbuf_free(&call);
 }
@@ -154,18 +157,6 @@ static weft_status tokenize(void *ctx, weft_diag *dg, const serve_request *rq, s
     return WEFT_OK;
 }
 
-static weft_status embed(void *ctx, weft_diag *dg, const serve_request *rq, strbuf *out)
-{
-    (void)ctx;
-    (void)dg;
-    static const float row[] = {0.6f, 0.8f};
-    const float *rows[SERVE_PROMPTS_MAX];
-    for (size_t i = 0; i < rq->n_prompt; i++)
-        rows[i] = row;
-    answer_embeddings(rq, "echo", rows, 2, rq->n_prompt, 3, out);
-    return WEFT_OK;
-}
-
 static void metrics(void *ctx, strbuf *out)
 {
     (void)ctx;
@@ -193,7 +184,6 @@ int main(int argc, char **argv)
                        .cancel = cancel,
                        .release = release,
                        .tokenize = tokenize,
-                       .embed = embed,
                        .metrics = metrics};
     http_options o = {.key_file = argc > 1 ? argv[1] : NULL,
                       .receive_s = 2,

@@ -262,28 +262,36 @@ END_TEST
 
 START_TEST(small_answers)
 {
-    setup s = begin(SERVE_EMBEDDING);
-    serve_rules rules = {.model = "m",
-                         .sampler = serve_sampler_defaults(),
-                         .body_max = 1 << 20,
-                         .adapters = (const char *const[]){"p"},
-                         .n_adapter = 1};
-    ck_assert_int_eq(serve_request_read(s.dg, s.a, SERVE_EMBEDDING,
-                                        STR("{\"input\": \"x\", \"encoding_format\": \"base64\"}"),
-                                        &rules, &s.rq),
-                     WEFT_OK);
-    const float row[] = {1, -2}, *rows[] = {row};
-    answer_embeddings(&s.rq, "m", rows, 2, 1, 4, &s.out);
-    ck_assert_ptr_nonnull(strstr(s.out.p, "\"embedding\":\"AACAPwAAAMA=\"}"));
-    strbuf_reset(&s.out);
-    s.rq.base64 = false;
-    s.rq.dimensions = 1;
-    answer_embeddings(&s.rq, "m", rows, 2, 1, 4, &s.out);
-    ck_assert_ptr_nonnull(strstr(s.out.p, "\"embedding\":[1"));
-    strbuf_reset(&s.out);
-    answer_models(&rules, 7, 512, &s.out);
-    ck_assert_ptr_nonnull(strstr(s.out.p, "\"id\":\"m:p\""));
-    finish(&s);
+    const float row[] = {1, -2};
+    serve_rules rules = {.model = "m", .adapters = (const char *const[]){"p"}, .n_adapter = 1};
+    for (int plain = 0; plain < 2; plain++) {
+        setup s = begin(SERVE_EMBEDDING);
+        start(&s,
+              plain ? "{\"input\": [\"x\", \"y\"], \"dimensions\": 1}"
+                    : "{\"input\": \"x\", \"encoding_format\": \"base64\"}",
+              NULL);
+        for (int i = 0; i <= plain; i++)
+            answer_put(s.an,
+                       &(answer_event){.choice = (size_t)i,
+                                       .token = -1,
+                                       .end = ANSWER_STOP,
+                                       .vector = row,
+                                       .n_vector = 2,
+                                       .n_prompt = 4},
+                       &s.out);
+        ck_assert_int_eq(answer_end(s.an, &s.out), 200);
+        ck_assert_msg(strstr(s.out.p, plain
+                                          ? "{\"object\":\"embedding\",\"index\":1,\"embedding\":[1"
+                                          : "\"embedding\":\"AACAPwAAAMA=\"}") != NULL,
+                      "%s", s.out.p);
+        ck_assert_ptr_nonnull(
+            strstr(s.out.p, plain ? "\"prompt_tokens\":8" : "\"prompt_tokens\":4"));
+        finish(&s);
+    }
+    strbuf out = {0};
+    answer_models(&rules, 7, 512, &out);
+    ck_assert_ptr_nonnull(strstr(out.p, "\"id\":\"m:p\""));
+    strbuf_free(&out);
 }
 END_TEST
 
