@@ -37,12 +37,16 @@ static const uint64_t *filter_mask(token_filter *base)
     return matcher_mask(f->dg, f->m, &mask) == WEFT_OK ? mask : NULL;
 }
 
-static void filter_accept(token_filter *base, int32_t id)
+static bool filter_accept(token_filter *base, int32_t id)
 {
     grammar_filter *f = (grammar_filter *)base;
     diag_reset(f->dg);
-    weft_status st = matcher_accept(f->dg, f->m, id);
-    (void)st; /* the mask has the token */
+    return matcher_accept(f->dg, f->m, id) == WEFT_OK;
+}
+
+static void filter_reset(token_filter *base)
+{
+    matcher_reset(((grammar_filter *)base)->m);
 }
 
 static token_filter *filter_copy(const token_filter *base)
@@ -64,7 +68,7 @@ static void filter_destroy(token_filter *base)
     mem_free(f);
 }
 
-static const token_filter_kind filter_kind = {filter_mask, filter_accept, filter_copy,
+static const token_filter_kind filter_kind = {filter_mask, filter_accept, filter_reset, filter_copy,
                                               filter_destroy};
 
 /* ---- of a request ---- */
