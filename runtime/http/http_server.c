@@ -445,6 +445,11 @@ int http_server_port(const http_server *s)
     return s->port;
 }
 
+const api_keys *http_server_keys(const http_server *s)
+{
+    return s->keys.n ? &s->keys : NULL;
+}
+
 void http_server_drain(http_server *s)
 {
     atomic_store(&s->draining, true);

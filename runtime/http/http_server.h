@@ -7,6 +7,7 @@
 #ifndef WEFT_RUNTIME_HTTP_HTTP_SERVER_H
 #define WEFT_RUNTIME_HTTP_HTTP_SERVER_H
 
+#include "runtime/http/keys.h"
 #include "runtime/http/serve_backend.h"
 
 typedef struct {
@@ -32,6 +33,8 @@ typedef struct http_server http_server;
 weft_status http_server_start(weft_diag *dg, const http_options *o, const serve_backend *b,
                               http_server **out_s) WEFT_MUST_USE;
 int http_server_port(const http_server *s);
+/* Those of its file: key i has share i + 1. NULL: none. */
+const api_keys *http_server_keys(const http_server *s);
 /* From now on requests for work are refused (503); what is being answered goes on. */
 void http_server_drain(http_server *s);
 /* Waits for answers under way: each has to end, so cancel or drain the backend before. NULL is fine. */

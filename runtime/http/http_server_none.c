@@ -17,6 +17,12 @@ int http_server_port(const http_server *s)
     return -1;
 }
 
+const api_keys *http_server_keys(const http_server *s)
+{
+    (void)s;
+    return NULL;
+}
+
 void http_server_drain(http_server *s)
 {
     (void)s;
