@@ -179,8 +179,8 @@ static int64_t choose_pages(server *v, const weft_session_options *how)
 {
     weft_session_options like = *how;
     uint64_t room = memory_available("").bytes / 2;
-    int64_t page = how->page_tokens ? how->page_tokens : 64;
-    int64_t least = (how->context + page - 1) / page + 1, pages = least * how->sequences;
+    int64_t page_tok = how->page_tokens ? how->page_tokens : 64;
+    int64_t least = (how->context + page_tok - 1) / page_tok + 1, pages = least * how->sequences;
     for (like.pages = pages; like.pages > least && weft_state_bytes(v->t.m, &like) > room;
          like.pages -= like.pages / 8 + 1)
         ;
