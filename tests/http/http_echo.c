@@ -173,7 +173,7 @@ int main(int argc, char **argv)
                                  .adapters = adapters,
                                  .n_adapter = 1,
                                  .sampler = serve_sampler_defaults(),
-                                 .vocab = 100,
+                                 .vocab = 1000,
                                  .body_max = 1 << 16},
                        .context = 512,
                        .tools = tool_format_find("hermes"),
