@@ -4,11 +4,11 @@
 #include <inttypes.h>
 #include <math.h>
 
-weft_status field_model(field_reader *r, str param, const value *v)
+weft_status body_model(body_reader *r, str param, const value *v)
 {
     serve_request *q = r->rq;
     const serve_rules *rules = r->rules;
-    WEFT_TRY(field_str(r, param, v, SERVE_WORD_MAX, &q->model));
+    WEFT_TRY(body_str(r, param, v, SERVE_WORD_MAX, &q->model));
     str base = str_of(rules->model ? rules->model : "");
     if (!rules->model || str_eq(q->model, base))
         return WEFT_OK;
@@ -25,28 +25,28 @@ weft_status field_model(field_reader *r, str param, const value *v)
     for (size_t i = 0; i < rules->n_adapter && list.n < 4096; i++)
         strbuf_add(&list, ", %s:%s", rules->model, rules->adapters[i]);
     weft_status st =
-        field_fail(r, W1826, param, "there is no model \"" STR_FMT "\"; there are: " STR_FMT,
-                   STR_ARG(q->model), STR_ARG(strbuf_view(&list)));
+        body_fail(r, W1826, param, "there is no model \"" STR_FMT "\"; there are: " STR_FMT,
+                  STR_ARG(q->model), STR_ARG(strbuf_view(&list)));
     strbuf_free(&list);
     return st;
 }
 
 /* ---- prompts ---- */
 
-static weft_status one_prompt(field_reader *r, str param, const value *v, serve_prompt *out)
+static weft_status one_prompt(body_reader *r, str param, const value *v, serve_prompt *out)
 {
     if (value_kind_of(v) == VALUE_STR)
-        return field_str(r, param, v, SIZE_MAX, &out->text);
+        return body_str(r, param, v, SIZE_MAX, &out->text);
     if (value_kind_of(v) != VALUE_ARRAY)
-        return field_fail(r, W1823, param, "is %s, expected a string or a list of token ids",
-                          field_kind_name(v));
+        return body_fail(r, W1823, param, "is %s, expected a string or a list of token ids",
+                         body_kind_name(v));
     if (value_count(v) == 0)
-        return field_fail(r, W1823, param, "is an empty list");
-    return field_ids(r, param, v, &out->ids, &out->n_id);
+        return body_fail(r, W1823, param, "is an empty list");
+    return body_ids(r, param, v, &out->ids, &out->n_id);
 }
 
 /* A string, a list of strings, a list of ids, or a list of such lists. */
-weft_status field_prompt(field_reader *r, str param, const value *v)
+weft_status body_prompt(body_reader *r, str param, const value *v)
 {
     serve_request *q = r->rq;
     size_t n = value_count(v);
@@ -54,33 +54,32 @@ weft_status field_prompt(field_reader *r, str param, const value *v)
     int64_t unused;
     bool one = value_kind_of(v) != VALUE_ARRAY || n == 0 || value_int(&first, &unused);
     if (!one && n > SERVE_PROMPTS_MAX)
-        return field_fail(r, W1823, param, "has %zu prompts, the limit is %d", n,
-                          SERVE_PROMPTS_MAX);
+        return body_fail(r, W1823, param, "has %zu prompts, the limit is %d", n, SERVE_PROMPTS_MAX);
     serve_prompt *at = ARENA_ARRAY(r->a, serve_prompt, one ? 1 : n);
     if (one)
         WEFT_TRY(one_prompt(r, param, v, &at[0]));
     for (size_t i = 0; !one && i < n; i++) {
         value item = value_at(v, i);
-        WEFT_TRY(one_prompt(r, field_at(r, param, i), &item, &at[i]));
+        WEFT_TRY(one_prompt(r, body_at(r, param, i), &item, &at[i]));
     }
     q->prompts = at;
     q->n_prompt = one ? 1 : n;
     return WEFT_OK;
 }
 
-weft_status field_content(field_reader *r, str param, const value *v)
+weft_status body_content(body_reader *r, str param, const value *v)
 {
     serve_prompt *p = ARENA_NEW(r->a, serve_prompt);
-    WEFT_TRY(field_str(r, param, v, SIZE_MAX, &p->text));
+    WEFT_TRY(body_str(r, param, v, SIZE_MAX, &p->text));
     r->rq->prompts = p;
     r->rq->n_prompt = 1;
     return WEFT_OK;
 }
 
-weft_status field_tokens(field_reader *r, str param, const value *v)
+weft_status body_tokens(body_reader *r, str param, const value *v)
 {
     serve_prompt *p = ARENA_NEW(r->a, serve_prompt);
-    WEFT_TRY(field_ids(r, param, v, &p->ids, &p->n_id));
+    WEFT_TRY(body_ids(r, param, v, &p->ids, &p->n_id));
     r->rq->prompts = p;
     r->rq->n_prompt = 1;
     return WEFT_OK;
@@ -88,29 +87,28 @@ weft_status field_tokens(field_reader *r, str param, const value *v)
 
 /* ---- choosing tokens ---- */
 
-static weft_status one_stop(field_reader *r, str param, const value *v, str *out,
-                            const char **out_z)
+static weft_status one_stop(body_reader *r, str param, const value *v, str *out, const char **out_z)
 {
-    WEFT_TRY(field_str(r, param, v, SERVE_STOP_BYTES_MAX, out));
+    WEFT_TRY(body_str(r, param, v, SERVE_STOP_BYTES_MAX, out));
     if (out->n == 0)
-        return field_fail(r, W1823, param, "is empty, and would end every answer at once");
+        return body_fail(r, W1823, param, "is empty, and would end every answer at once");
     if (memchr(out->p, 0, out->n))
-        return field_fail(r, W1823, param, "has a NUL in it");
+        return body_fail(r, W1823, param, "has a NUL in it");
     *out_z = arena_str(r->a, *out).p;
     return WEFT_OK;
 }
 
-weft_status field_stop(field_reader *r, str param, const value *v)
+weft_status body_stop(body_reader *r, str param, const value *v)
 {
     bool list = value_kind_of(v) == VALUE_ARRAY;
     size_t n = list ? value_count(v) : 1;
     if (n > SERVE_STOPS_MAX)
-        return field_fail(r, W1823, param, "has %zu texts, the limit is %d", n, SERVE_STOPS_MAX);
+        return body_fail(r, W1823, param, "has %zu texts, the limit is %d", n, SERVE_STOPS_MAX);
     str *at = ARENA_ARRAY(r->a, str, n ? n : 1);
     const char **z = ARENA_ARRAY(r->a, const char *, n ? n : 1);
     for (size_t i = 0; i < n; i++) {
         value item = list ? value_at(v, i) : *v;
-        WEFT_TRY(one_stop(r, list ? field_at(r, param, i) : param, &item, &at[i], &z[i]));
+        WEFT_TRY(one_stop(r, list ? body_at(r, param, i) : param, &item, &at[i], &z[i]));
     }
     r->rq->stops = at;
     r->rq->stops_z = z;
@@ -119,12 +117,12 @@ weft_status field_stop(field_reader *r, str param, const value *v)
 }
 
 /* {"50256": -100}: the names are ids. -100 forbids a token, as OpenAI has it. */
-weft_status field_logit_bias(field_reader *r, str param, const value *v)
+weft_status body_logit_bias(body_reader *r, str param, const value *v)
 {
-    WEFT_TRY(field_want(r, param, v, VALUE_OBJECT));
+    WEFT_TRY(body_want(r, param, v, VALUE_OBJECT));
     size_t n = value_count(v);
     if (n > SERVE_BIAS_MAX)
-        return field_fail(r, W1823, param, "has %zu tokens, the limit is %d", n, SERVE_BIAS_MAX);
+        return body_fail(r, W1823, param, "has %zu tokens, the limit is %d", n, SERVE_BIAS_MAX);
     logit_bias *at = ARENA_ARRAY(r->a, logit_bias, n ? n : 1);
     int64_t hi = r->rules->vocab > 0 ? r->rules->vocab - 1 : INT32_MAX;
     for (size_t i = 0; i < n; i++) {
@@ -136,10 +134,10 @@ weft_status field_logit_bias(field_reader *r, str param, const value *v)
                      ? id * 10 + (m->name.p[k] - '0')
                      : -1;
         if (id < 0 || id > hi)
-            return field_fail(r, W1823, param,
-                              "\"" STR_FMT "\" is not a token id from 0 to %" PRId64,
-                              STR_ARG(((str){m->name.p, m->name.n < 32 ? m->name.n : 32})), hi);
-        WEFT_TRY(field_num(r, param, &m->v, -100, 100, &bias));
+            return body_fail(r, W1823, param,
+                             "\"" STR_FMT "\" is not a token id from 0 to %" PRId64,
+                             STR_ARG(((str){m->name.p, m->name.n < 32 ? m->name.n : 32})), hi);
+        WEFT_TRY(body_num(r, param, &m->v, -100, 100, &bias));
         at[i] = (logit_bias){(int32_t)id, bias <= -100 ? -INFINITY : (float)bias};
     }
     r->rq->sampler.bias = at;
@@ -148,19 +146,19 @@ weft_status field_logit_bias(field_reader *r, str param, const value *v)
 }
 
 /* A switch for chats; for completions how many of the likeliest, where 0 still gives those of the tokens that came. */
-weft_status field_logprobs(field_reader *r, str param, const value *v)
+weft_status body_logprobs(body_reader *r, str param, const value *v)
 {
     if (r->rq->kind == SERVE_CHAT)
-        return field_bool(r, param, v, &r->rq->logprobs);
-    WEFT_TRY(field_int(r, param, v, 0, SERVE_LOGPROBS_MAX, &r->rq->top_logprobs));
+        return body_bool(r, param, v, &r->rq->logprobs);
+    WEFT_TRY(body_int(r, param, v, 0, SERVE_LOGPROBS_MAX, &r->rq->top_logprobs));
     r->rq->logprobs = true;
     return WEFT_OK;
 }
 
-weft_status field_seed(field_reader *r, str param, const value *v)
+weft_status body_seed(body_reader *r, str param, const value *v)
 {
     int64_t seed;
-    WEFT_TRY(field_int(r, param, v, INT64_MIN, INT64_MAX, &seed));
+    WEFT_TRY(body_int(r, param, v, INT64_MIN, INT64_MAX, &seed));
     r->rq->sampler.seed = (uint64_t)seed;
     r->rq->seeded = true;
     return WEFT_OK;
@@ -169,7 +167,7 @@ weft_status field_seed(field_reader *r, str param, const value *v)
 /* ---- the template ---- */
 
 /* Another variable of the template; one that is there already is replaced. */
-static void add_variable(field_reader *r, const char *name, value v)
+static void add_variable(body_reader *r, const char *name, value v)
 {
     size_t n = r->rq->variables ? r->rq->variables->as.object.n : 0, k = 0;
     value_member *m = ARENA_ARRAY(r->a, value_member, n + 1);
@@ -178,31 +176,31 @@ static void add_variable(field_reader *r, const char *name, value v)
             m[k++] = r->rq->variables->as.object.members[i];
     m[k++] = (value_member){str_of(name), v};
     value *all = ARENA_NEW(r->a, value);
-    *all = field_object(r, m, k);
+    *all = body_object(r, m, k);
     r->rq->variables = all;
 }
 
-weft_status field_kwargs(field_reader *r, str param, const value *v)
+weft_status body_kwargs(body_reader *r, str param, const value *v)
 {
-    WEFT_TRY(field_want(r, param, v, VALUE_OBJECT));
+    WEFT_TRY(body_want(r, param, v, VALUE_OBJECT));
     if (value_count(v) > 64)
-        return field_fail(r, W1823, param, "has %zu members, the limit is 64", value_count(v));
+        return body_fail(r, W1823, param, "has %zu members, the limit is 64", value_count(v));
     for (size_t i = 0; i < v->as.object.n; i++) {
         str name = v->as.object.members[i].name;
         if (str_eqz(name, "messages") || str_eqz(name, "tools") ||
             str_eqz(name, "add_generation_prompt"))
-            return field_fail(r, W1823, field_under(r, param, arena_str(r->a, name).p),
-                              "is a field of the request itself");
+            return body_fail(r, W1823, body_under(r, param, arena_str(r->a, name).p),
+                             "is a field of the request itself");
     }
     r->rq->variables = v;
     return WEFT_OK;
 }
 
-weft_status field_reasoning_effort(field_reader *r, str param, const value *v)
+weft_status body_reasoning_effort(body_reader *r, str param, const value *v)
 {
     static const char words[] = "none minimal low medium high xhigh";
     int i;
-    WEFT_TRY(field_word(r, param, v, words, &i));
+    WEFT_TRY(body_word(r, param, v, words, &i));
     add_variable(r, "reasoning_effort", value_of_str(word_at(words, i)));
     /* What templates of models that can do without call it. */
     if (i == 0)
@@ -210,142 +208,140 @@ weft_status field_reasoning_effort(field_reader *r, str param, const value *v)
     return WEFT_OK;
 }
 
-weft_status field_reasoning(field_reader *r, str param, const value *v)
+weft_status body_reasoning(body_reader *r, str param, const value *v)
 {
-    WEFT_TRY(field_members(r, param, v, "effort summary generate_summary"));
+    WEFT_TRY(body_members(r, param, v, "effort summary generate_summary"));
     const char *const no[] = {"summary", "generate_summary"};
     for (size_t i = 0; i < 2; i++)
-        if (field_get(v, no[i]))
-            return field_fail(r, W1825, field_under(r, param, no[i]),
-                              "is not supported: reasoning is not summed up");
-    const value *effort = field_get(v, "effort");
-    return effort ? field_reasoning_effort(r, field_under(r, param, "effort"), effort) : WEFT_OK;
+        if (body_get(v, no[i]))
+            return body_fail(r, W1825, body_under(r, param, no[i]),
+                             "is not supported: reasoning is not summed up");
+    const value *effort = body_get(v, "effort");
+    return effort ? body_reasoning_effort(r, body_under(r, param, "effort"), effort) : WEFT_OK;
 }
 
-weft_status field_documents(field_reader *r, str param, const value *v)
+weft_status body_documents(body_reader *r, str param, const value *v)
 {
-    WEFT_TRY(field_want(r, param, v, VALUE_ARRAY));
+    WEFT_TRY(body_want(r, param, v, VALUE_ARRAY));
     r->rq->documents = value_count(v) ? v : NULL;
     return WEFT_OK;
 }
 
 /* ---- the answer's way back ---- */
 
-weft_status field_stream_options(field_reader *r, str param, const value *v)
+weft_status body_stream_options(body_reader *r, str param, const value *v)
 {
-    WEFT_TRY(field_members(r, param, v, "include_usage include_obfuscation"));
-    const value *usage = field_get(v, "include_usage"), *hide = field_get(v, "include_obfuscation");
+    WEFT_TRY(body_members(r, param, v, "include_usage include_obfuscation"));
+    const value *usage = body_get(v, "include_usage"), *hide = body_get(v, "include_obfuscation");
     bool obfuscate = false;
     if (usage)
-        WEFT_TRY(
-            field_bool(r, field_under(r, param, "include_usage"), usage, &r->rq->stream_usage));
+        WEFT_TRY(body_bool(r, body_under(r, param, "include_usage"), usage, &r->rq->stream_usage));
     if (hide)
-        WEFT_TRY(field_bool(r, field_under(r, param, "include_obfuscation"), hide, &obfuscate));
+        WEFT_TRY(body_bool(r, body_under(r, param, "include_obfuscation"), hide, &obfuscate));
     if (obfuscate)
-        return field_fail(r, W1825, field_under(r, param, "include_obfuscation"),
-                          "is not supported: events are as long as their text");
+        return body_fail(r, W1825, body_under(r, param, "include_obfuscation"),
+                         "is not supported: events are as long as their text");
     return WEFT_OK;
 }
 
-weft_status field_encoding_format(field_reader *r, str param, const value *v)
+weft_status body_encoding_format(body_reader *r, str param, const value *v)
 {
     int i;
-    WEFT_TRY(field_word(r, param, v, "float base64", &i));
+    WEFT_TRY(body_word(r, param, v, "float base64", &i));
     r->rq->base64 = i == 1;
     return WEFT_OK;
 }
 
-weft_status field_priority(field_reader *r, str param, const value *v)
+weft_status body_priority(body_reader *r, str param, const value *v)
 {
     int64_t p;
-    WEFT_TRY(field_int(r, param, v, -100, 100, &p));
+    WEFT_TRY(body_int(r, param, v, -100, 100, &p));
     if (p > r->rules->priority_max)
-        return field_fail(r, W1823, param, "is %" PRId64 ", this key may ask for %d", p,
-                          r->rules->priority_max);
+        return body_fail(r, W1823, param, "is %" PRId64 ", this key may ask for %d", p,
+                         r->rules->priority_max);
     r->rq->priority = (int)p;
     return WEFT_OK;
 }
 
-weft_status field_service_tier(field_reader *r, str param, const value *v)
+weft_status body_service_tier(body_reader *r, str param, const value *v)
 {
     int i;
-    WEFT_TRY(field_word(r, param, v, "auto default flex priority scale", &i));
+    WEFT_TRY(body_word(r, param, v, "auto default flex priority scale", &i));
     if (i > 1)
-        return field_fail(r, W1825, param,
-                          "is not supported: there is one tier; `priority` orders requests");
+        return body_fail(r, W1825, param,
+                         "is not supported: there is one tier; `priority` orders requests");
     return WEFT_OK;
 }
 
-weft_status field_truncation(field_reader *r, str param, const value *v)
+weft_status body_truncation(body_reader *r, str param, const value *v)
 {
     int i;
-    WEFT_TRY(field_word(r, param, v, "disabled auto", &i));
+    WEFT_TRY(body_word(r, param, v, "disabled auto", &i));
     if (i == 1)
-        return field_fail(r, W1825, param,
-                          "is not supported: what does not fit the context is refused");
+        return body_fail(r, W1825, param,
+                         "is not supported: what does not fit the context is refused");
     return WEFT_OK;
 }
 
-weft_status field_include(field_reader *r, str param, const value *v)
+weft_status body_include(body_reader *r, str param, const value *v)
 {
-    WEFT_TRY(field_want(r, param, v, VALUE_ARRAY));
+    WEFT_TRY(body_want(r, param, v, VALUE_ARRAY));
     for (size_t i = 0; i < value_count(v); i++) {
         value item = value_at(v, i);
         str s;
-        WEFT_TRY(field_str(r, field_at(r, param, i), &item, SERVE_WORD_MAX, &s));
+        WEFT_TRY(body_str(r, body_at(r, param, i), &item, SERVE_WORD_MAX, &s));
         if (!str_eqz(s, "message.output_text.logprobs"))
-            return field_fail(r, W1825, field_at(r, param, i),
-                              "\"" STR_FMT
-                              "\" is not supported; \"message.output_text.logprobs\" is",
-                              STR_ARG(s));
+            return body_fail(r, W1825, body_at(r, param, i),
+                             "\"" STR_FMT
+                             "\" is not supported; \"message.output_text.logprobs\" is",
+                             STR_ARG(s));
         r->rq->logprobs = true;
     }
     return WEFT_OK;
 }
 
 /* Sent back with the response, which is all that a server without a store can do with it. */
-weft_status field_metadata(field_reader *r, str param, const value *v)
+weft_status body_metadata(body_reader *r, str param, const value *v)
 {
-    WEFT_TRY(field_want(r, param, v, VALUE_OBJECT));
+    WEFT_TRY(body_want(r, param, v, VALUE_OBJECT));
     if (value_count(v) > 16)
-        return field_fail(r, W1823, param, "has %zu members, the limit is 16", value_count(v));
+        return body_fail(r, W1823, param, "has %zu members, the limit is 16", value_count(v));
     for (size_t i = 0; i < v->as.object.n; i++) {
         str s;
         str name = arena_str(r->a, v->as.object.members[i].name);
-        WEFT_TRY(field_str(r, field_under(r, param, name.p), &v->as.object.members[i].v,
-                           SERVE_WORD_MAX, &s));
+        WEFT_TRY(body_str(r, body_under(r, param, name.p), &v->as.object.members[i].v,
+                          SERVE_WORD_MAX, &s));
     }
     r->rq->metadata = v;
     return WEFT_OK;
 }
 
-weft_status field_modalities(field_reader *r, str param, const value *v)
+weft_status body_modalities(body_reader *r, str param, const value *v)
 {
-    WEFT_TRY(field_want(r, param, v, VALUE_ARRAY));
+    WEFT_TRY(body_want(r, param, v, VALUE_ARRAY));
     for (size_t i = 0; i < value_count(v); i++) {
         value item = value_at(v, i);
         str s;
-        WEFT_TRY(field_str(r, field_at(r, param, i), &item, SERVE_WORD_MAX, &s));
+        WEFT_TRY(body_str(r, body_at(r, param, i), &item, SERVE_WORD_MAX, &s));
         if (!str_eqz(s, "text"))
-            return field_fail(r, W1825, field_at(r, param, i),
-                              "\"" STR_FMT "\" is not supported: the model writes text",
-                              STR_ARG(s));
+            return body_fail(r, W1825, body_at(r, param, i),
+                             "\"" STR_FMT "\" is not supported: the model writes text", STR_ARG(s));
     }
     return WEFT_OK;
 }
 
-weft_status field_verbosity(field_reader *r, str param, const value *v)
+weft_status body_verbosity(body_reader *r, str param, const value *v)
 {
     int i;
-    WEFT_TRY(field_word(r, param, v, "low medium high", &i));
+    WEFT_TRY(body_word(r, param, v, "low medium high", &i));
     if (i != 1)
-        return field_fail(r, W1825, param,
-                          "is not supported: say in a message how long answers should be");
+        return body_fail(r, W1825, param,
+                         "is not supported: say in a message how long answers should be");
     return WEFT_OK;
 }
 
-weft_status field_label(field_reader *r, str param, const value *v)
+weft_status body_label(body_reader *r, str param, const value *v)
 {
     str s;
-    return field_str(r, param, v, SERVE_WORD_MAX, &s);
+    return body_str(r, param, v, SERVE_WORD_MAX, &s);
 }

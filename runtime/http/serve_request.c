@@ -20,7 +20,7 @@ typedef struct {
     field_is is;
     size_t offset;
     double lo, hi;
-    field_fn *fn;
+    body_fn *fn;
 } field_row;
 
 /* The member's place, and a compile-time check of its type. */
@@ -60,7 +60,7 @@ sampler_options serve_sampler_defaults(void)
 
 /* ---- what readers share ---- */
 
-weft_status field_fail(field_reader *r, weft_code code, str param, const char *fmt, ...)
+weft_status body_fail(body_reader *r, weft_code code, str param, const char *fmt, ...)
 {
     va_list ap;
     strbuf text = {0};
@@ -76,36 +76,36 @@ weft_status field_fail(field_reader *r, weft_code code, str param, const char *f
     return st;
 }
 
-const char *field_kind_name(const value *v)
+const char *body_kind_name(const value *v)
 {
     static const char *const names[] = {"null",     "a boolean", "a number", "a number",
                                         "a string", "a list",    "an object"};
     return names[value_kind_of(v)];
 }
 
-bool field_absent(const value *v)
+bool body_absent(const value *v)
 {
     return value_kind_of(v) == VALUE_NULL;
 }
 
-const value *field_get(const value *v, const char *name)
+const value *body_get(const value *v, const char *name)
 {
     const value *m = value_get(v, str_of(name));
-    return field_absent(m) ? NULL : m;
+    return body_absent(m) ? NULL : m;
 }
 
-str field_under(field_reader *r, str param, const char *name)
+str body_under(body_reader *r, str param, const char *name)
 {
     return param.n ? arena_printf(r->a, STR_FMT ".%s", STR_ARG(param), name)
                    : arena_str(r->a, str_of(name));
 }
 
-str field_at(field_reader *r, str param, size_t i)
+str body_at(body_reader *r, str param, size_t i)
 {
     return arena_printf(r->a, STR_FMT "[%zu]", STR_ARG(param), i);
 }
 
-value field_object(field_reader *r, value_member *m, size_t n)
+value body_object(body_reader *r, value_member *m, size_t n)
 {
     value v;
     size_t twice;
@@ -114,7 +114,7 @@ value field_object(field_reader *r, value_member *m, size_t n)
     return v;
 }
 
-weft_status field_want(field_reader *r, str param, const value *v, value_kind kind)
+weft_status body_want(body_reader *r, str param, const value *v, value_kind kind)
 {
     if (value_kind_of(v) == kind)
         return WEFT_OK;
@@ -122,79 +122,79 @@ weft_status field_want(field_reader *r, str param, const value *v, value_kind ki
                           : kind == VALUE_STR   ? VT_STR
                           : kind == VALUE_ARRAY ? VT_ARRAY
                                                 : VT_OBJECT};
-    return field_fail(r, W1823, param, "is %s, expected %s", field_kind_name(v),
-                      field_kind_name(&want));
+    return body_fail(r, W1823, param, "is %s, expected %s", body_kind_name(v),
+                     body_kind_name(&want));
 }
 
-weft_status field_str(field_reader *r, str param, const value *v, size_t bytes_max, str *out)
+weft_status body_str(body_reader *r, str param, const value *v, size_t bytes_max, str *out)
 {
     str s;
-    WEFT_TRY(field_want(r, param, v, VALUE_STR));
+    WEFT_TRY(body_want(r, param, v, VALUE_STR));
     if (!value_str(v, &s))
         s = STR("");
     if (s.n > bytes_max)
-        return field_fail(r, W1823, param, "has %zu bytes, the limit is %zu", s.n, bytes_max);
+        return body_fail(r, W1823, param, "has %zu bytes, the limit is %zu", s.n, bytes_max);
     *out = s;
     return WEFT_OK;
 }
 
-weft_status field_bool(field_reader *r, str param, const value *v, bool *out)
+weft_status body_bool(body_reader *r, str param, const value *v, bool *out)
 {
-    WEFT_TRY(field_want(r, param, v, VALUE_BOOL));
+    WEFT_TRY(body_want(r, param, v, VALUE_BOOL));
     (void)value_bool(v, out);
     return WEFT_OK;
 }
 
-weft_status field_int(field_reader *r, str param, const value *v, int64_t lo, int64_t hi,
-                      int64_t *out)
+weft_status body_int(body_reader *r, str param, const value *v, int64_t lo, int64_t hi,
+                     int64_t *out)
 {
     int64_t x;
     double f;
     if (!value_int(v, &x)) {
         if (value_float(v, &f))
-            return field_fail(r, W1823, param,
-                              "is %.17g, expected a whole number from %" PRId64 " to %" PRId64, f,
-                              lo, hi);
-        return field_fail(r, W1823, param,
-                          "is %s, expected a whole number from %" PRId64 " to %" PRId64,
-                          field_kind_name(v), lo, hi);
+            return body_fail(r, W1823, param,
+                             "is %.17g, expected a whole number from %" PRId64 " to %" PRId64, f,
+                             lo, hi);
+        return body_fail(r, W1823, param,
+                         "is %s, expected a whole number from %" PRId64 " to %" PRId64,
+                         body_kind_name(v), lo, hi);
     }
     if (x < lo || x > hi)
-        return field_fail(r, W1823, param, "is %" PRId64 ", expected %" PRId64 " to %" PRId64, x,
-                          lo, hi);
+        return body_fail(r, W1823, param, "is %" PRId64 ", expected %" PRId64 " to %" PRId64, x, lo,
+                         hi);
     *out = x;
     return WEFT_OK;
 }
 
-weft_status field_num(field_reader *r, str param, const value *v, double lo, double hi, double *out)
+weft_status body_num(body_reader *r, str param, const value *v, double lo, double hi, double *out)
 {
     double x;
     if (!value_float(v, &x))
-        return field_fail(r, W1823, param, "is %s, expected a number from %g to %g",
-                          field_kind_name(v), lo, hi);
+        return body_fail(r, W1823, param, "is %s, expected a number from %g to %g",
+                         body_kind_name(v), lo, hi);
     if (!(x >= lo && x <= hi))
-        return field_fail(r, W1823, param, "is %g, expected %g to %g", x, lo, hi);
+        return body_fail(r, W1823, param, "is %g, expected %g to %g", x, lo, hi);
     *out = x;
     return WEFT_OK;
 }
 
-weft_status field_word(field_reader *r, str param, const value *v, const char *words, int *out_i)
+weft_status body_word(body_reader *r, str param, const value *v, const char *words, int *out_i)
 {
     str s;
-    WEFT_TRY(field_str(r, param, v, SERVE_WORD_MAX, &s));
+    WEFT_TRY(body_str(r, param, v, SERVE_WORD_MAX, &s));
     /* word_find takes one word; a blank in s would let it match across several. */
     int i = s.n && !memchr(s.p, ' ', s.n) ? word_find(words, s) : -1;
     if (i < 0)
-        return field_fail(r, W1823, param, "is \"" STR_FMT "\", expected one of: %s", STR_ARG(s),
-                          words);
+        return body_fail(r, W1823, param, "is \"" STR_FMT "\", expected one of: %s", STR_ARG(s),
+                         words);
     *out_i = i;
     return WEFT_OK;
 }
 
-weft_status field_ids(field_reader *r, str param, const value *v, const int32_t **out_ids,
-                      size_t *out_n)
+weft_status body_ids(body_reader *r, str param, const value *v, const int32_t **out_ids,
+                     size_t *out_n)
 {
-    WEFT_TRY(field_want(r, param, v, VALUE_ARRAY));
+    WEFT_TRY(body_want(r, param, v, VALUE_ARRAY));
     size_t n = value_count(v);
     int32_t *ids = ARENA_ARRAY(r->a, int32_t, n ? n : 1);
     int64_t hi = r->rules->vocab > 0 ? r->rules->vocab - 1 : INT32_MAX;
@@ -203,7 +203,7 @@ weft_status field_ids(field_reader *r, str param, const value *v, const int32_t 
         int64_t id;
         /* The name of an item is made only where it is wrong: there may be many. */
         if (!value_int(&item, &id) || id < 0 || id > hi)
-            return field_int(r, field_at(r, param, i), &item, 0, hi, &id);
+            return body_int(r, body_at(r, param, i), &item, 0, hi, &id);
         ids[i] = (int32_t)id;
     }
     *out_ids = ids;
@@ -211,18 +211,18 @@ weft_status field_ids(field_reader *r, str param, const value *v, const int32_t 
     return WEFT_OK;
 }
 
-weft_status field_members(field_reader *r, str param, const value *v, const char *words)
+weft_status body_members(body_reader *r, str param, const value *v, const char *words)
 {
-    WEFT_TRY(field_want(r, param, v, VALUE_OBJECT));
+    WEFT_TRY(body_want(r, param, v, VALUE_OBJECT));
     for (size_t i = 0; i < v->as.object.n; i++) {
         const value_member *m = &v->as.object.members[i];
         bool known =
             m->name.n && !memchr(m->name.p, ' ', m->name.n) && word_find(words, m->name) >= 0;
-        if (known || field_absent(&m->v))
+        if (known || body_absent(&m->v))
             continue;
         str name = arena_str(r->a, m->name);
-        weft_status st = field_fail(r, W1822, field_under(r, param, name.p),
-                                    "there is no such field here; known are: %s", words);
+        weft_status st = body_fail(r, W1822, body_under(r, param, name.p),
+                                   "there is no such field here; known are: %s", words);
         return st;
     }
     return WEFT_OK;
@@ -230,17 +230,17 @@ weft_status field_members(field_reader *r, str param, const value *v, const char
 
 /* ---- the table ---- */
 
-static weft_status read_off(field_reader *r, const field_row *f, str param, const value *v)
+static weft_status read_off(body_reader *r, const field_row *f, str param, const value *v)
 {
     bool on = true;
     bool empty = value_bool(v, &on) ? !on
                  : value_kind_of(v) == VALUE_ARRAY || value_kind_of(v) == VALUE_OBJECT
                      ? value_count(v) == 0
                      : false;
-    return empty ? WEFT_OK : field_fail(r, W1825, param, "is not supported: %s", f->pub.refused);
+    return empty ? WEFT_OK : body_fail(r, W1825, param, "is not supported: %s", f->pub.refused);
 }
 
-static weft_status read_field(field_reader *r, const field_row *f, const value *v)
+static weft_status read_field(body_reader *r, const field_row *f, const value *v)
 {
     str param = str_of(f->pub.name);
     void *at = (char *)r->rq + f->offset;
@@ -248,19 +248,19 @@ static weft_status read_field(field_reader *r, const field_row *f, const value *
     case FIELD_IS_FN:
         return f->fn(r, param, v);
     case FIELD_IS_BOOL:
-        return field_bool(r, param, v, at);
+        return body_bool(r, param, v, at);
     case FIELD_IS_NOT: {
         bool b;
-        WEFT_TRY(field_bool(r, param, v, &b));
+        WEFT_TRY(body_bool(r, param, v, &b));
         *(bool *)at = !b;
         return WEFT_OK;
     }
     case FIELD_IS_INT:
-        return field_int(r, param, v, (int64_t)f->lo, (int64_t)f->hi, at);
+        return body_int(r, param, v, (int64_t)f->lo, (int64_t)f->hi, at);
     case FIELD_IS_NUM:
-        return field_num(r, param, v, f->lo, f->hi, at);
+        return body_num(r, param, v, f->lo, f->hi, at);
     case FIELD_IS_STR:
-        return field_str(r, param, v, SERVE_WORD_MAX, at);
+        return body_str(r, param, v, SERVE_WORD_MAX, at);
     case FIELD_IS_OFF:
         break;
     }
@@ -268,7 +268,7 @@ static weft_status read_field(field_reader *r, const field_row *f, const value *
 }
 
 /* A member that no row of this kind has. */
-static weft_status check_known(field_reader *r, const value_member *m)
+static weft_status check_known(body_reader *r, const value_member *m)
 {
     str_guess best = {0};
     for (size_t i = 0; i < FIELDS_N; i++) {
@@ -280,20 +280,19 @@ static weft_status check_known(field_reader *r, const value_member *m)
     }
     str name = m->name.n > SERVE_WORD_MAX ? (str){m->name.p, SERVE_WORD_MAX} : m->name;
     if (best.name.n)
-        return field_fail(r, W1822, name,
-                          "there is no such field here; did you mean `" STR_FMT "`?",
-                          STR_ARG(best.name));
-    return field_fail(r, W1822, name, "there is no such field here");
+        return body_fail(r, W1822, name, "there is no such field here; did you mean `" STR_FMT "`?",
+                         STR_ARG(best.name));
+    return body_fail(r, W1822, name, "there is no such field here");
 }
 
 /* In the order of the table, so that a field may look at what those before it gave. */
-static weft_status read_fields(field_reader *r)
+static weft_status read_fields(body_reader *r)
 {
     for (size_t i = 0; i < r->body->as.object.n; i++)
         WEFT_TRY(check_known(r, &r->body->as.object.members[i]));
     for (size_t i = 0; i < FIELDS_N; i++) {
         const value *v =
-            fields[i].pub.kinds & (int)r->rq->kind ? field_get(r->body, fields[i].pub.name) : NULL;
+            fields[i].pub.kinds & (int)r->rq->kind ? body_get(r->body, fields[i].pub.name) : NULL;
         if (v)
             WEFT_TRY(read_field(r, &fields[i], v));
     }
@@ -303,7 +302,7 @@ static weft_status read_fields(field_reader *r)
 /* ---- what fields say together ---- */
 
 /* Fields of which one is another name for the other, and ways to say the form of an answer: one at most. */
-static weft_status check_once(field_reader *r)
+static weft_status check_once(body_reader *r)
 {
     static const char *const same[][2] = {
         {"max_tokens", "max_completion_tokens"},
@@ -319,13 +318,13 @@ static weft_status check_once(field_reader *r)
         {"text", "json_schema"},
     };
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (field_get(r->body, same[i][0]) && field_get(r->body, same[i][1]))
-            return field_fail(r, W1823, str_of(same[i][1]),
-                              "stands beside `%s`; send one of the two", same[i][0]);
+        if (body_get(r->body, same[i][0]) && body_get(r->body, same[i][1]))
+            return body_fail(r, W1823, str_of(same[i][1]),
+                             "stands beside `%s`; send one of the two", same[i][0]);
     return WEFT_OK;
 }
 
-static weft_status check_present(field_reader *r)
+static weft_status check_present(body_reader *r)
 {
     static const struct {
         serve_kind kind;
@@ -336,12 +335,12 @@ static weft_status check_present(field_reader *r)
         {SERVE_DETOKENIZE, "tokens"},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (needed[i].kind == r->rq->kind && !field_get(r->body, needed[i].name))
-            return field_fail(r, W1824, str_of(needed[i].name), "is missing");
+        if (needed[i].kind == r->rq->kind && !body_get(r->body, needed[i].name))
+            return body_fail(r, W1824, str_of(needed[i].name), "is missing");
     return WEFT_OK;
 }
 
-static weft_status check_choices(field_reader *r)
+static weft_status check_choices(body_reader *r)
 {
     serve_request *q = r->rq;
     int64_t most = r->rules->choices_max > 0 ? r->rules->choices_max : SERVE_CHOICES_MAX;
@@ -349,20 +348,20 @@ static weft_status check_choices(field_reader *r)
     if (q->best_of == 0)
         q->best_of = q->n;
     if (q->best_of < q->n)
-        return field_fail(r, W1823, STR("best_of"),
-                          "is %" PRId64 ", less than n, which is %" PRId64, q->best_of, q->n);
+        return body_fail(r, W1823, STR("best_of"), "is %" PRId64 ", less than n, which is %" PRId64,
+                         q->best_of, q->n);
     if (q->best_of > q->n && q->stream)
-        return field_fail(r, W1823, STR("best_of"),
-                          "which answers are the best is known at the end: not with `stream`");
+        return body_fail(r, W1823, STR("best_of"),
+                         "which answers are the best is known at the end: not with `stream`");
     if (prompts * q->best_of > most)
-        return field_fail(r, W1823, field_get(r->body, "best_of") ? STR("best_of") : STR("n"),
-                          "asks for %" PRId64 " answers to %" PRId64
-                          " prompts, the server gives %" PRId64 " at once",
-                          q->best_of, prompts, most);
+        return body_fail(r, W1823, body_get(r->body, "best_of") ? STR("best_of") : STR("n"),
+                         "asks for %" PRId64 " answers to %" PRId64
+                         " prompts, the server gives %" PRId64 " at once",
+                         q->best_of, prompts, most);
     return WEFT_OK;
 }
 
-static weft_status check_together(field_reader *r)
+static weft_status check_together(body_reader *r)
 {
     serve_request *q = r->rq;
     WEFT_TRY(check_present(r));
@@ -371,30 +370,29 @@ static weft_status check_together(field_reader *r)
     WEFT_TRY(check_once(r));
     WEFT_TRY(check_choices(r));
     if (q->kind == SERVE_CHAT && q->top_logprobs > 0 && !q->logprobs)
-        return field_fail(r, W1823, STR("top_logprobs"), "needs `logprobs` to be true");
+        return body_fail(r, W1823, STR("top_logprobs"), "needs `logprobs` to be true");
     if (q->kind == SERVE_RESPONSE && q->top_logprobs > 0 && !q->logprobs)
-        return field_fail(r, W1823, STR("top_logprobs"),
-                          "needs \"message.output_text.logprobs\" in `include`");
+        return body_fail(r, W1823, STR("top_logprobs"),
+                         "needs \"message.output_text.logprobs\" in `include`");
     if (q->echo && q->logprobs)
-        return field_fail(r, W1825, STR("echo"),
-                          "is not supported together with `logprobs`: a prompt's tokens have none");
-    if (!q->stream && field_get(r->body, "stream_options"))
-        return field_fail(r, W1823, STR("stream_options"), "needs `stream` to be true");
+        return body_fail(r, W1825, STR("echo"),
+                         "is not supported together with `logprobs`: a prompt's tokens have none");
+    if (!q->stream && body_get(r->body, "stream_options"))
+        return body_fail(r, W1823, STR("stream_options"), "needs `stream` to be true");
     if (q->no_answer && q->kind == SERVE_CHAT && q->format.kind != SERVE_FORMAT_TEXT)
-        return field_fail(r, W1823, STR("add_generation_prompt"),
-                          "an answer of a given form needs the place where it begins");
+        return body_fail(r, W1823, STR("add_generation_prompt"),
+                         "an answer of a given form needs the place where it begins");
     if (q->max_tokens && q->min_tokens > q->max_tokens)
-        return field_fail(r, W1823, STR("min_tokens"),
-                          "is %" PRId64 ", more than `max_tokens`, which is %" PRId64,
-                          q->min_tokens, q->max_tokens);
+        return body_fail(r, W1823, STR("min_tokens"),
+                         "is %" PRId64 ", more than `max_tokens`, which is %" PRId64, q->min_tokens,
+                         q->max_tokens);
     if (q->n_tool == 0 &&
         (q->tool_choice == SERVE_TOOLS_REQUIRED || q->tool_choice == SERVE_TOOLS_ONE))
-        return field_fail(r, W1823, STR("tool_choice"),
-                          "asks for a call, and there are no `tools`");
+        return body_fail(r, W1823, STR("tool_choice"), "asks for a call, and there are no `tools`");
     if (q->format.kind != SERVE_FORMAT_TEXT &&
         (q->tool_choice == SERVE_TOOLS_REQUIRED || q->tool_choice == SERVE_TOOLS_ONE))
-        return field_fail(r, W1823, STR("tool_choice"),
-                          "asks for a call, and the answer has to be of another form");
+        return body_fail(r, W1823, STR("tool_choice"),
+                         "asks for a call, and the answer has to be of another form");
     /* OpenAI's own default, without which a base model goes on until the context is full. */
     if (q->kind == SERVE_COMPLETION && !q->max_tokens)
         q->max_tokens = 16;
@@ -414,10 +412,10 @@ weft_status serve_request_read(weft_diag *dg, arena *a, serve_kind kind, str bod
         .parallel_tool_calls = true,
         .skip_special = false,
     };
-    field_reader r = {.dg = dg, .a = a, .rules = rules, .body = &v, .rq = out_rq};
+    body_reader r = {.dg = dg, .a = a, .rules = rules, .body = &v, .rq = out_rq};
     if (body.n > rules->body_max)
-        return field_fail(&r, W1829, (str){0}, "the body has %zu bytes, the limit is %zu", body.n,
-                          rules->body_max);
+        return body_fail(&r, W1829, (str){0}, "the body has %zu bytes, the limit is %zu", body.n,
+                         rules->body_max);
     WEFT_TRY(json_read(dg, a, "body", body,
                        (json_limits){.bytes_max = rules->body_max,
                                      .values_max = SERVE_VALUES_MAX,
@@ -425,8 +423,8 @@ weft_status serve_request_read(weft_diag *dg, arena *a, serve_kind kind, str bod
                                      .exact = true},
                        &v));
     if (value_kind_of(&v) != VALUE_OBJECT)
-        return field_fail(&r, W1821, (str){0}, "the body is %s, expected an object",
-                          field_kind_name(&v));
+        return body_fail(&r, W1821, (str){0}, "the body is %s, expected an object",
+                         body_kind_name(&v));
     WEFT_TRY(read_fields(&r));
     return check_together(&r);
 }
