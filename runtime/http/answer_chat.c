@@ -54,7 +54,10 @@ static void send_chunk(answer_choice *c, str delta, const char *reason)
     json_key_int(&w, "index", (int64_t)c->index);
     json_key(&w, "delta");
     answer_json_raw(&w, delta);
-    write_logprobs(c, &w);
+    if (c->spoke)
+        write_logprobs(c, &w);
+    else /* they go with the text */
+        json_key_text(&w, "logprobs", NULL);
     json_key_text(&w, "finish_reason", reason);
     json_close(&w, '}');
     json_close(&w, ']');
@@ -69,8 +72,8 @@ static void send_chunk(answer_choice *c, str delta, const char *reason)
 static void speak(answer_choice *c)
 {
     if (!c->spoke) {
-        c->spoke = true;
         send_chunk(c, STR("{\"role\":\"assistant\",\"content\":\"\"}"), NULL);
+        c->spoke = true;
     }
 }
 

@@ -20,6 +20,10 @@ struct serve_app {
     bool started;
     uint64_t begin_ns;
     atomic_uint_fast64_t seeds;
+    strbuf
+        token_bytes; /* of all tokens, one after the other; the vocabulary itself may spell them in letters of its own */
+    size_t *token_at; /* [n_token + 1]: where each begins */
+    int32_t n_token;
 };
 
 /* One prompt of a work, for events. */
@@ -48,7 +52,23 @@ struct serve_work {
 static str token_text(void *ctx, int32_t id)
 {
     const serve_app *a = ctx;
-    return tok_text(a->o.text, id);
+    if (id < 0 || id >= a->n_token || a->token_at[id + 1] == a->token_at[id])
+        return STR("");
+    return (str){a->token_bytes.p + a->token_at[id], a->token_at[id + 1] - a->token_at[id]};
+}
+
+static void read_tokens(serve_app *a)
+{
+    tok_stream *s = tok_stream_create(a->o.text, false);
+    a->n_token = tok_vocab_size(a->o.text);
+    a->token_at = mem_alloc(mem_product((size_t)a->n_token + 1, sizeof *a->token_at));
+    for (int32_t i = 0; i < a->n_token; i++) {
+        a->token_at[i] = a->token_bytes.n;
+        if (tok_has(a->o.text, i))
+            tok_stream_bytes(s, i, false, &a->token_bytes);
+    }
+    a->token_at[a->n_token] = a->token_bytes.n;
+    tok_stream_destroy(s);
 }
 
 /* ---- preparing ---- */
@@ -440,6 +460,7 @@ weft_status serve_app_create(weft_diag *dg, const serve_app_options *o, serve_ap
     serve_app *a = mem_alloc(sizeof *a);
     *a = (serve_app){.o = *o, .tools = tools, .begin_ns = clock_ns()};
     pthread_mutex_init(&a->vocab_lock, NULL);
+    read_tokens(a);
     *out_app = a;
     return WEFT_OK;
 }
@@ -468,6 +489,8 @@ void serve_app_destroy(serve_app *a)
         return;
     WEFT_ASSERT(!a->started);
     grammar_vocab_destroy(a->vocab);
+    strbuf_free(&a->token_bytes);
+    mem_free(a->token_at);
     pthread_mutex_destroy(&a->vocab_lock);
     mem_free(a);
 }
