@@ -45,7 +45,7 @@ function chatDraw() {
   };
   chat.views = talk.messages.map((m, i) =>
     m.role === "user" ? userView(m, n - 1 - i, actions) : assistantView(m, i === n - 1, actions));
-  byId("log").replaceChildren(...(n ? chat.views.map((v) => v.root) : [chatEmptyNode()]));
+  nodePut(byId("log"), (n ? chat.views.map((v) => v.root) : [chatEmptyNode()]));
   chatDoing();
   chatStick();
 }

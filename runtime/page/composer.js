@@ -8,7 +8,7 @@ function keysAreTouch() {
 }
 
 function composerFiles() {
-  byId("files").replaceChildren(...composer.files.map((f) => node("li", null, f.name, buttonNode("Remove " + f.name, {
+  nodePut(byId("files"), composer.files.map((f) => node("li", null, f.name, buttonNode("Remove " + f.name, {
     class: "quiet", onclick: () => {
       composer.files = composer.files.filter((x) => x !== f);
       composerFiles();

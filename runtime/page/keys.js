@@ -22,7 +22,7 @@ function keysSetUp(tabs) {
     { text: "F2, Delete", does: "on a conversation: rename it, delete it" },
     { text: "?", does: "this list", key: "?", act: () => byId("keys-dialog").showModal() },
   ];
-  byId("keys-list").replaceChildren(...table.filter((k) => k.text).map((k) => node("div", null, node("dt", null, k.text), node("dd", null, k.does))));
+  nodePut(byId("keys-list"), table.filter((k) => k.text).map((k) => node("div", null, node("dt", null, k.text), node("dd", null, k.does))));
   byId("keys").addEventListener("click", () => byId("keys-dialog").showModal());
   document.addEventListener("keydown", (e) => {
     if (document.querySelector("dialog[open]") || e.ctrlKey || e.metaKey || e.isComposing) return;

@@ -107,7 +107,7 @@ function inlineEmphasise(items) {
 function linksDrop(items) {
   const out = [];
   for (const x of items) {
-    if (x.type === "link") out.push(...linksDrop(x.inside));
+    if (x.type === "link") for (const y of linksDrop(x.inside)) out.push(y);
     else out.push(x.inside ? { ...x, inside: linksDrop(x.inside) } : x);
   }
   return inlineTidy(out);
@@ -125,6 +125,7 @@ function ticksFind(text) {
 
 function ticksNext(runs, n, from) {
   const run = runs.get(n);
+  if (!run) return -1; // the rest of a run whose first tick was escaped
   while (run.next < run.at.length && run.at[run.next] < from) run.next++;
   return run.next < run.at.length ? run.at[run.next] : -1;
 }

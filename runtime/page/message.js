@@ -15,7 +15,7 @@ function usageText(u) {
 
 function filesNode(files) {
   if (files.length === 0) return null;
-  return node("ul", { class: "files" }, ...files.map((f) => node("li", null,
+  return node("ul", { class: "files" }, files.map((f) => node("li", null,
     node("details", null, node("summary", null, f.name + " (" + numberText(f.text.length) + " letters)"), node("pre", { tabindex: "0" }, f.text)))));
 }
 
@@ -42,7 +42,7 @@ function editNode(message, after, actions) {
 function userView(message, after, actions) {
   const body = node("div", { class: "body as-typed" }, message.text);
   const edit = buttonNode("Edit", { class: "quiet", onclick: () => {
-    root.replaceChildren(editNode(message, after, actions));
+    nodePut(root, editNode(message, after, actions));
     root.querySelector("textarea").focus();
   } });
   const copy = buttonNode("Copy", { class: "quiet", onclick: () => textCopy(message.text, copy) });
@@ -88,8 +88,8 @@ function assistantView(message, isLast, actions) {
     const copy = buttonNode("Copy", { class: "quiet", onclick: () => textCopy(versionShown(message).text, copy) });
     const again = isLast ? buttonNode("Regenerate", { class: "quiet regenerate", onclick: actions.regenerate }) : null;
     const words = [END_WORDS[v.end], usageText(v.usage)].filter((x) => x).join(" · ");
-    foot.replaceChildren();
-    if (!writing) nodeFill(foot, [copy, again, isLast ? versionsNode(message, actions, busy) : null, node("span", { class: "hint" }, words)]);
+    nodePut(foot, writing ? null : [copy, again, isLast ? versionsNode(message, actions, busy) : null,
+                                    node("span", { class: "hint" }, words)]);
   }
 
   update();

@@ -38,13 +38,9 @@ function profileLine(p) {
 }
 
 function shareCell(cell, got) {
-  cell.replaceChildren();
-  if (!got) {
-    cell.removeAttribute("title");
-    return;
-  }
-  cell.append(barNode(got.share), node("span", null, (100 * got.share).toFixed(got.share < 0.0995 ? 1 : 0) + "%"));
-  cell.setAttribute("title", got.note);
+  const text = got ? (100 * got.share).toFixed(got.share < 0.0995 ? 1 : 0) + "%" : "";
+  nodePut(cell, got ? [barNode(got.share), node("span", null, text)] : null);
+  cell.title = got ? got.note : "";
 }
 
 function sourceDraw() {
@@ -54,11 +50,11 @@ function sourceDraw() {
   modelTab.rows = lines.map((text, i) => {
     const decode = node("td", { class: "share" }), prefill = node("td", { class: "share" });
     return { decode, prefill, root: node("tr", null, decode, prefill, node("td", { class: "line-no" }, i + 1),
-                                         node("td", { class: "line-text" }, node("code", null, ...colourNodes(text, "weft")))) };
+                                         node("td", { class: "line-text" }, node("code", null, colourNodes(text, "weft")))) };
   });
-  byId("source").replaceChildren(node("table", { class: "source" },
+  nodePut(byId("source"), node("table", { class: "source" },
     node("thead", null, node("tr", null, node("th", null, "decode"), node("th", null, "prefill"), node("th", null, ""), node("th", null, ""))),
-    node("tbody", null, ...modelTab.rows.map((r) => r.root))));
+    node("tbody", null, modelTab.rows.map((r) => r.root))));
   profileDraw();
 }
 
@@ -82,7 +78,7 @@ function factsDraw(m) {
   const rows = FACTS.map(([name, value]) => [name, value(m)]).filter(([, value]) => typeof value === "string" && value !== "");
   const params = typeof m.params === "object" && m.params !== null ? Object.entries(m.params).slice(0, 200) : [];
   for (const [name, value] of params) rows.push([name, value === null ? "none" : typeof value === "object" ? JSON.stringify(value) : String(value)]);
-  byId("facts").replaceChildren(...rows.map(([name, value]) => node("div", null, node("dt", null, name), node("dd", null, value))));
+  nodePut(byId("facts"), rows.map(([name, value]) => node("div", null, node("dt", null, name), node("dd", null, value))));
 }
 
 async function modelLoad() {
@@ -91,17 +87,17 @@ async function modelLoad() {
   modelTab.about = { ...about, files };
   modelTab.file = 0;
   factsDraw(modelTab.about);
-  byId("model-file").replaceChildren(...files.map((f, i) => node("option", { value: i }, f.name)));
+  nodePut(byId("model-file"), files.map((f, i) => node("option", { value: i }, f.name)));
   if (files.length) sourceDraw();
-  else byId("source").replaceChildren(node("p", { class: "hint" }, "The server has no text of the model file."));
+  else nodePut(byId("source"), node("p", { class: "hint" }, "The server has no text of the model file."));
 }
 
 // As an image nothing in it can run. Through a blob, since the route may need a key.
 async function graphLoad() {
   const url = URL.createObjectURL(await withKey(() => serverBlob("/weft/graph.svg", "image/svg+xml")));
   const image = node("img", { src: url, alt: "The graph of the model", onload: () => URL.revokeObjectURL(url),
-    onerror: () => byId("graph").replaceChildren(node("p", { class: "hint" }, "The graph cannot be drawn.")) });
-  byId("graph").replaceChildren(image);
+    onerror: () => nodePut(byId("graph"), node("p", { class: "hint" }, "The graph cannot be drawn.")) });
+  nodePut(byId("graph"), image);
 }
 
 // The server has one model: it is asked for it once, and again only where that failed.

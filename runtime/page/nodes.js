@@ -14,8 +14,12 @@ function nodeSet(n, props) {
   return n;
 }
 
+// Lists may hold lists: a call with a hundred thousand arguments would be too many.
 function nodeFill(n, inside) {
-  for (const x of inside) if (x !== null && x !== undefined && x !== false) n.append(x);
+  for (const x of inside) {
+    if (Array.isArray(x)) nodeFill(n, x);
+    else if (x !== null && x !== undefined && x !== false) n.append(x);
+  }
   return n;
 }
 
@@ -31,6 +35,12 @@ function svgNode(tag, props, ...inside) {
 function buttonNode(label, props, sign) {
   return node("button", { type: "button", "aria-label": sign ? label : null, title: sign ? label : null, ...props },
               sign || label);
+}
+
+// What n has inside is these, and nothing else.
+function nodePut(n, ...inside) {
+  n.replaceChildren();
+  return nodeFill(n, inside);
 }
 
 function byId(id) {

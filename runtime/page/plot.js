@@ -35,8 +35,8 @@ function plotView(title, series) {
   const topText = node("span", { class: "plot-top" });
   const now = series.map((s, i) => node("span", { class: "now-" + i }, s.name));
   const svg = svgNode("svg", { viewBox: "0 0 " + PLOT_WIDTH + " " + PLOT_HEIGHT, preserveAspectRatio: "none", role: "img", "aria-label": title },
-                      svgNode("path", { class: "plot-base", d: "M0 " + (PLOT_HEIGHT - 0.5) + "H" + PLOT_WIDTH }), ...lines);
-  const root = node("figure", { class: "plot" }, node("figcaption", null, node("strong", null, title), ...now),
+                      svgNode("path", { class: "plot-base", d: "M0 " + (PLOT_HEIGHT - 0.5) + "H" + PLOT_WIDTH }), lines);
+  const root = node("figure", { class: "plot" }, node("figcaption", null, node("strong", null, title), now),
                     node("div", { class: "plot-area" }, svg, topText));
   return {
     root,

@@ -7,7 +7,7 @@ function modelsDraw() {
   const { talk } = chat;
   if (!talk.model && pageModels.list.length) talk.model = pageModels.list[0];
   const list = pageModels.list.includes(talk.model) || !talk.model ? pageModels.list : [talk.model, ...pageModels.list];
-  pick.replaceChildren(...list.map((id) => node("option", { value: id, selected: id === talk.model }, id)));
+  nodePut(pick, list.map((id) => node("option", { value: id, selected: id === talk.model }, id)));
   pick.value = talk.model;
   nodeShow(pick, list.length > 0);
 }
@@ -60,7 +60,7 @@ function settingsDraw() {
     settingsKeep(talk);
     settingsDraw();
   } });
-  byId("settings").replaceChildren(
+  nodePut(byId("settings"), 
     node("div", { class: "field wide" }, node("label", { for: "set-system" }, "System prompt"), system),
     ...SAMPLING.map((row) => settingField(row, talk)),
     node("div", { class: "dialog-row wide" }, reset, buttonNode("Key…", { class: "quiet", onclick: async () => {

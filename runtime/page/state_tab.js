@@ -83,10 +83,10 @@ const SLOT_COLUMNS = [
 ];
 
 function slotsDraw(slots) {
-  const row = (tag, cell) => node("tr", null, ...SLOT_COLUMNS.map((c) => node(tag, { class: c.number ? "to-right" : null }, cell(c))));
+  const row = (tag, cell) => node("tr", null, SLOT_COLUMNS.map((c) => node(tag, { class: c.number ? "to-right" : null }, cell(c))));
   const rows = slots.filter((s) => typeof s === "object" && s !== null).slice(0, 64).map((s) => row("td", (c) => c.text(s)));
   const none = node("tr", null, node("td", { colspan: SLOT_COLUMNS.length, class: "hint" }, "none"));
-  byId("slots").replaceChildren(node("thead", null, row("th", (c) => c.name)), node("tbody", null, ...(rows.length ? rows : [none])));
+  nodePut(byId("slots"), node("thead", null, row("th", (c) => c.name)), node("tbody", null, rows.length ? rows : [none]));
 }
 
 function stateLine(state) {
@@ -101,7 +101,7 @@ function stateLine(state) {
 function stateTab() {
   const plots = STATE_PLOTS.map((p) => ({ view: plotView(p.title, p.lines), lines: p.lines }));
   let before = null;
-  byId("plots").replaceChildren(...plots.map((p) => p.view.root));
+  nodePut(byId("plots"), plots.map((p) => p.view.root));
   const poll = pollMake(STATE_MS, async () => {
     const state = await withKey(() => serverJson("/weft/state"));
     if (typeof state !== "object" || state === null) throw new Error("the state is not an object");
@@ -109,8 +109,7 @@ function stateTab() {
     for (const p of plots) p.view.push(p.lines.map((l) => l.value(before, now)));
     before = now;
     byId("state-line").textContent = stateLine(state);
-    byId("tiers").replaceChildren();
-    nodeFill(byId("tiers"), [...tiersOf(state).map(tierNode), prefixesNode(state.prefixes)]);
+    nodePut(byId("tiers"), tiersOf(state).map(tierNode), prefixesNode(state.prefixes));
     slotsDraw(Array.isArray(state.slots) ? state.slots : []);
   }, (e) => {
     before = null;

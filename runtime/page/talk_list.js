@@ -51,7 +51,7 @@ function talkListDraw() {
   // the one that is open and those that are being answered are newer here than in the browser's store
   const live = (t) => (answersRunning.has(t.id) ? answersRunning.get(t.id).talk : t.id === chat.talk.id ? chat.talk : t);
   const list = chat.store.list().map(live);
-  byId("talk-list").replaceChildren(...list.map(talkRow));
+  nodePut(byId("talk-list"), list.map(talkRow));
 }
 
 function talksExport() {
