@@ -2,14 +2,23 @@
 
 const answersRunning = new Map(); // id of a conversation -> {talk, stop}: the conversation as it grows, and what stops it
 
-// What is sent: the messages before the n-th. A version that failed before it said anything is left out.
-function chatBody(talk, n) {
+// What is sent for an answer: the messages before the n-th. A version that failed before it said anything is left out.
+function chatAsk(talk, n) {
   const messages = talk.system.trim() ? [{ role: "system", content: talk.system }] : [];
   for (const m of talk.messages.slice(0, n)) {
     if (m.role === "user") messages.push({ role: "user", content: filesInto(m.text, m.files) });
     else if (versionShown(m).text) messages.push({ role: "assistant", content: versionShown(m).text });
   }
-  return { model: talk.model, messages, stream: true, stream_options: { include_usage: true }, ...talk.sampling };
+  const body = { model: talk.model, messages, stream: true, stream_options: { include_usage: true }, ...talk.sampling };
+  return { path: "/v1/chat/completions", body };
+}
+
+// The same for a model that knows no messages: all that was written is one text, which it continues.
+function textAsk(talk, n) {
+  const { messages, max_completion_tokens: most, ...rest } = chatAsk(talk, n).body;
+  const body = { ...rest, prompt: messages.map((m) => m.content).join("") };
+  if (most !== undefined) body.max_tokens = most;
+  return { path: "/v1/completions", body };
 }
 
 function usageOf(event, version, begun, first, now) {
@@ -20,8 +29,9 @@ function usageOf(event, version, begun, first, now) {
   if (tokens > 1 && first && now > first) version.usage.rate = ((tokens - 1) * 1000) / (now - first);
 }
 
-// Fills the last version of `message`, whose talk has it; changed() is called whenever there is more of it.
-async function answerRun(talk, message, changed) {
+// Fills the version of `message` that is shown; chats: whether the model knows messages. changed() is called whenever there is more.
+// Gives the status of the server's answer, 0 where there was none.
+async function answerRun(talk, message, chats, changed) {
   const version = versionShown(message);
   const stop = new AbortController();
   const begun = performance.now();
@@ -30,7 +40,8 @@ async function answerRun(talk, message, changed) {
   answersRunning.set(talk.id, { talk, stop });
   changed();
   try {
-    await serverChat(chatBody(talk, talk.messages.indexOf(message)), stop.signal, (event) => {
+    const n = talk.messages.indexOf(message);
+    await serverStream(chats ? chatAsk(talk, n) : textAsk(talk, n), stop.signal, (event) => {
       if (event.text || event.thought) {
         last = performance.now();
         first = first || last;

@@ -30,6 +30,7 @@ function chatStick() {
 
 function chatEmptyNode() {
   return node("div", { class: "empty" }, node("h2", null, "What shall it be?"),
+              modelChats(chat.talk.model) ? null : node("p", null, "This model has no chat template: it continues the text that you write."),
               node("p", { class: "hint" }, "Conversations stay in this browser. Enter sends, Shift+Enter begins a new line, ? lists the keys."));
 }
 
@@ -88,7 +89,7 @@ function chatOpen(talk) {
 async function chatAnswer(talk, message) {
   if (talk === chat.talk) chatDraw();
   talkListDraw();
-  const status = await answerRun(talk, message, () => chatGrow(talk));
+  const status = await answerRun(talk, message, modelChats(talk.model), () => chatGrow(talk));
   talk.at = Date.now();
   chatSave(talk);
   if (talk === chat.talk) chatDraw();

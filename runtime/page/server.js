@@ -54,19 +54,20 @@ async function serverBlob(path, type) {
   return new Blob([await response.arrayBuffer()], { type });
 }
 
+// [{id, chat}]; chat: whether it has a template for messages, or only continues a text.
 async function serverModels() {
   const list = await serverJson("/v1/models");
-  const rows = Array.isArray(list.data) ? list.data : [];
-  return rows.map((x) => x.id).filter((id) => typeof id === "string" && id !== "");
+  const rows = list && Array.isArray(list.data) ? list.data : [];
+  return rows.filter((x) => x && typeof x.id === "string" && x.id !== "").map((x) => ({ id: x.id, chat: x.chat !== false }));
 }
 
-// take: called with each event. Ends when the stream does; a stream without its end is a failure.
-async function serverChat(body, signal, take) {
-  const response = await serverAsk("/v1/chat/completions", {
+// ask: {path, body}. take: called with each event. Ends when the stream does; a stream without its end is a failure.
+async function serverStream(ask, signal, take) {
+  const response = await serverAsk(ask.path, {
     method: "POST",
     signal,
     headers: { "Content-Type": "application/json", Accept: "text/event-stream" },
-    body: JSON.stringify(body),
+    body: JSON.stringify(ask.body),
   });
   const letters = new TextDecoder();
   const reader = response.body.getReader();

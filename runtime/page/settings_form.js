@@ -1,23 +1,30 @@
 // settings_form.js - the model of a conversation, its system prompt and its sampling, as fields.
 
-const pageModels = { list: [] };
+const pageModels = { list: [] }; // of serverModels
+
+function modelChats(id) {
+  const row = pageModels.list.find((m) => m.id === id);
+  return !row || row.chat;
+}
 
 function modelsDraw() {
   const pick = byId("model");
   const { talk } = chat;
-  if (!talk.model && pageModels.list.length) talk.model = pageModels.list[0];
-  const list = pageModels.list.includes(talk.model) || !talk.model ? pageModels.list : [talk.model, ...pageModels.list];
-  nodePut(pick, list.map((id) => node("option", { value: id, selected: id === talk.model }, id)));
+  const ids = pageModels.list.map((m) => m.id);
+  if (!talk.model && ids.length) talk.model = ids[0];
+  if (talk.model && !ids.includes(talk.model)) ids.unshift(talk.model); // it was there once; the server says what to do
+  nodePut(pick, ids.map((id) => node("option", { value: id }, id)));
   pick.value = talk.model;
-  nodeShow(pick, list.length > 0);
+  nodeShow(pick, ids.length > 0);
 }
 
 async function modelsLoad() {
   try {
     pageModels.list = await withKey(serverModels);
-    // a conversation of a model that is gone goes on with one that is there
-    if (!pageModels.list.includes(chat.talk.model) && chat.talk.messages.length === 0) chat.talk.model = pageModels.list[0] || "";
+    // a new conversation does not begin with a model that is gone
+    if (!pageModels.list.some((m) => m.id === chat.talk.model) && chat.talk.messages.length === 0) chat.talk.model = "";
     modelsDraw();
+    if (chat.talk.messages.length === 0) chatDraw();
   } catch (e) {
     noticeShow("The list of models is not known: " + e.message + ".");
   }
@@ -80,5 +87,6 @@ function settingsSetUp() {
   byId("model").addEventListener("change", (e) => {
     chat.talk.model = e.target.value;
     settingsKeep(chat.talk);
+    if (chat.talk.messages.length === 0) chatDraw();
   });
 }

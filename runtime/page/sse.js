@@ -47,7 +47,7 @@ function sseParser(take) {
   };
 }
 
-// What the page uses of one event of /v1/chat/completions. Anything of an unexpected type is as if it were not there.
+// What the page uses of one event of /v1/chat/completions or /v1/completions. Anything of an unexpected type is as if it were not there.
 function chatEvent(data) {
   let x;
   try {
@@ -62,7 +62,7 @@ function chatEvent(data) {
   const choice = Array.isArray(x.choices) && isObject(x.choices[0]) ? x.choices[0] : {};
   const delta = isObject(choice.delta) ? choice.delta : {};
   return {
-    text: text(delta.content),
+    text: text(delta.content) || text(choice.text),
     thought: text(delta.reasoning_content),
     end: text(choice.finish_reason),
     usage: isObject(x.usage) ? x.usage : null,

@@ -16,6 +16,24 @@ test("rates", () => {
 test("pages", () => {
   same(pagesShare({ state: [{ pages: 30, pages_free: 15 }, { pages: 10, pages_free: 10 }, { pages: 0, pages_free: 0 }, null] }), 37.5);
   same(pagesShare({}), null);
+  same(pagesShare({ pages: { pages: 8, pages_free: 6 } }), 25);
+});
+
+test("means", () => {
+  const at = (ms, rows, steps) => ({ ms, state: { rows, steps } });
+  same(counterMean(at(0, 0, 0), at(1000, 30, 10), "rows", "steps"), 3);
+  same(counterMean(at(0, 30, 10), at(1000, 30, 10), "rows", "steps"), null);
+});
+
+test("percentiles", () => {
+  const at = (...list) => ({ state: { times: { bucket_s: [0.01, 0.02, 0.05, null], inter_token: { at: list } } } });
+  same(histogramAt(at(0, 0, 0, 0), at(50, 100, 100, 100), "inter_token", 0.5), 10);
+  same(histogramAt(at(0, 0, 0, 0), at(50, 100, 100, 100), "inter_token", 0.75), 15);
+  same(histogramAt(at(5, 5, 5, 5), at(5, 5, 105, 105), "inter_token", 0.5), 35);
+  same(histogramAt(at(0, 0, 0, 0), at(0, 0, 0, 10), "inter_token", 0.5), 50);
+  same(histogramAt(at(1, 1, 1, 1), at(1, 1, 1, 1), "inter_token", 0.5), null);
+  same([histogramAt(null, at(1, 1, 1, 1), "inter_token", 0.5), histogramAt(at(1), at(1, 1, 1, 1), "inter_token", 0.5),
+        histogramAt({ state: {} }, { state: {} }, "inter_token", 0.5)], [null, null, null]);
 });
 
 test("plots", () => {

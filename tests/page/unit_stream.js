@@ -49,6 +49,7 @@ const CHUNKS = [
   ['{"choices":[],"usage":{"prompt_tokens":1}}', { text: "", thought: "", end: "", usage: { prompt_tokens: 1 } }],
   ['{"choices":[{"delta":{"content":{"toString":1}},"finish_reason":7}],"usage":3}', { text: "", thought: "", end: "", usage: null }],
   ['{"choices":{"0":1}}', { text: "", thought: "", end: "", usage: null }],
+  ['{"choices":[{"index":0,"text":" once","finish_reason":"stop"}]}', { text: " once", thought: "", end: "stop", usage: null }],
   ["{}", { text: "", thought: "", end: "", usage: null }],
 ];
 

@@ -119,9 +119,12 @@ test("what is sent", () => {
   Object.assign(talk, { model: "m", system: "s", sampling: { top_k: 4 } });
   talk.messages[1].versions = [{ ...versionNew(), text: "one" }, { ...versionNew(), text: "two" }];
   talk.messages.push({ role: "user", text: "r", files: [] }, { role: "assistant", versions: [versionNew()], shown: 0 });
-  same(chatBody(talk, 3), {
+  const settings = { stream: true, stream_options: { include_usage: true }, top_k: 4, max_completion_tokens: 9 };
+  talk.sampling.max_completion_tokens = 9;
+  same(chatAsk(talk, 3), { path: "/v1/chat/completions", body: {
     model: "m", messages: [{ role: "system", content: "s" }, { role: "user", content: "q" }, { role: "assistant", content: "one" }, { role: "user", content: "r" }],
-    stream: true, stream_options: { include_usage: true }, top_k: 4,
-  });
-  same(chatBody({ ...talk, system: " " }, 1).messages, [{ role: "user", content: "q" }]);
+    ...settings } });
+  same(chatAsk({ ...talk, system: " " }, 1).body.messages, [{ role: "user", content: "q" }]);
+  same(textAsk({ ...talk, system: "" }, 3), { path: "/v1/completions", body: {
+    model: "m", stream: true, stream_options: { include_usage: true }, top_k: 4, prompt: "qoner", max_tokens: 9 } });
 });
