@@ -21,7 +21,7 @@ const COLOUR_SQL = { comment: "--[^\\n]*", words: WORDS_SQL };
 
 const LANGUAGES = {
   c: COLOUR_C, h: COLOUR_C, cc: COLOUR_C, cpp: COLOUR_C, "c++": COLOUR_C, cuda: COLOUR_C, metal: COLOUR_C, java: COLOUR_C, js: COLOUR_C,
-  javascript: COLOUR_C, ts: COLOUR_C, typescript: COLOUR_C, go: COLOUR_C, rust: COLOUR_C, rs: COLOUR_C, swift: COLOUR_C, kotlin: COLOUR_C,
+  "javascript": COLOUR_C, ts: COLOUR_C, typescript: COLOUR_C, go: COLOUR_C, rust: COLOUR_C, rs: COLOUR_C, swift: COLOUR_C, kotlin: COLOUR_C,
   cs: COLOUR_C, csharp: COLOUR_C, php: COLOUR_C, json: COLOUR_C, css: COLOUR_C,
   python: COLOUR_HASH, py: COLOUR_HASH, sh: COLOUR_HASH, bash: COLOUR_HASH, shell: COLOUR_HASH, zsh: COLOUR_HASH, ruby: COLOUR_HASH,
   yaml: COLOUR_HASH, yml: COLOUR_HASH, toml: COLOUR_HASH, make: COLOUR_HASH, makefile: COLOUR_HASH, cmake: COLOUR_HASH,

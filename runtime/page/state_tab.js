@@ -35,7 +35,8 @@ function histogramAt(before, now, name, q) {
   const i = counts.findIndex((n) => n >= q * all);
   const low = i > 0 ? bounds[i - 1] : 0, below = i > 0 ? counts[i - 1] : 0;
   if (i < 0 || typeof low !== "number") return null;
-  if (typeof bounds[i] !== "number") return low * 1000; // longer than the last bound: at least that
+  // longer than the last bound that is one: at least that
+  if (typeof bounds[i] !== "number" || bounds[i] > 1e6) return low * 1000;
   return 1000 * (low + ((bounds[i] - low) * (q * all - below)) / (counts[i] - below || 1));
 }
 
