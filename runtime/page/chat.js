@@ -46,7 +46,10 @@ function chatDraw() {
   };
   chat.views = talk.messages.map((m, i) =>
     m.role === "user" ? userView(m, n - 1 - i, actions) : assistantView(m, i === n - 1, actions));
-  nodePut(byId("log"), (n ? chat.views.map((v) => v.root) : [chatEmptyNode()]));
+  const log = byId("log");
+  const top = log.scrollTop;
+  nodePut(log, n ? chat.views.map((v) => v.root) : chatEmptyNode());
+  log.scrollTop = top;
   chatDoing();
   chatStick();
 }
@@ -61,6 +64,13 @@ function chatDoing() {
   byId("doing").textContent = waits ? "Reading…" : busy ? "Writing…" : "";
 }
 
+// The last message has changed. Elements that stay the same stay there, with what is selected in them.
+function chatUpdate() {
+  if (chat.views.length) chat.views[chat.views.length - 1].update();
+  chatDoing();
+  chatStick();
+}
+
 // There is more of an answer: drawn once a frame, however many tokens come.
 function chatGrow(talk) {
   if (answersRunning.has(talk.id) && performance.now() - chat.savedAt > SAVE_MS) chatSave(talk);
@@ -68,10 +78,7 @@ function chatGrow(talk) {
   chat.drawn = true;
   requestAnimationFrame(() => {
     chat.drawn = false;
-    if (chat.talk !== talk || chat.views.length === 0) return;
-    chat.views[chat.views.length - 1].update();
-    chatDoing();
-    chatStick();
+    if (chat.talk === talk) chatUpdate();
   });
 }
 
@@ -92,7 +99,7 @@ async function chatAnswer(talk, message) {
   const status = await answerRun(talk, message, modelChats(talk.model), () => chatGrow(talk));
   talk.at = Date.now();
   chatSave(talk);
-  if (talk === chat.talk) chatDraw();
+  if (talk === chat.talk) chatUpdate();
   talkListDraw();
   if (status === 401 && (await keyAsk()) && !answersRunning.has(talk.id)) {
     message.versions[message.shown] = versionNew();

@@ -12,8 +12,8 @@ typedef struct {
 typedef struct {
     const char *bytes; /* the HTML, in UTF-8; a 0 follows, which is not counted */
     size_t n;
-    const char *etag;            /* of these bytes, with its quotation marks */
-    const page_header *header;   /* all that the page needs, its Content-Security-Policy among them */
+    const char *etag;          /* of these bytes, with its quotation marks */
+    const page_header *header; /* all that the page needs, its Content-Security-Policy among them */
     int header_n;
 } page;
 

@@ -76,15 +76,15 @@ async function serverStream(ask, signal, take) {
     if (data === "[DONE]") done = true;
     else if (!done) take(chatEvent(data));
   });
+  const read = () => reader.read().catch((e) => {
+    throw e.name === "AbortError" ? e : new ServerError("the connection broke", 0, 0);
+  });
   try {
     while (!done) {
-      const piece = await reader.read();
+      const piece = await read();
       if (piece.done) break;
       parser.push(letters.decode(piece.value, { stream: true }));
     }
-  } catch (e) {
-    if (e.name === "TypeError") throw new ServerError("the connection broke", 0, 0);
-    throw e;
   } finally {
     reader.cancel().catch(() => {}); // frees the connection where the stream is not at its end
   }

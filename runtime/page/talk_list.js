@@ -37,7 +37,6 @@ function talkRow(talk) {
       if (!here) chatOpen(talk);
       byId("input").focus();
     },
-    ondblclick: () => talkRename(talk),
     onkeydown: (e) => {
       if (e.key === "F2") talkRename(talk);
       if (e.key === "Delete") talkDelete(talk);
@@ -51,7 +50,11 @@ function talkListDraw() {
   // the one that is open and those that are being answered are newer here than in the browser's store
   const live = (t) => (answersRunning.has(t.id) ? answersRunning.get(t.id).talk : t.id === chat.talk.id ? chat.talk : t);
   const list = chat.store.list().map(live);
+  // the list is made anew: who was on a conversation stays on it
+  const at = Array.from(byId("talk-list").querySelectorAll("button")).indexOf(document.activeElement);
   nodePut(byId("talk-list"), list.map(talkRow));
+  const buttons = byId("talk-list").querySelectorAll("button");
+  if (at >= 0 && at < buttons.length) buttons[at].focus();
 }
 
 function talksExport() {
