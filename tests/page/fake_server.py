@@ -177,7 +177,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         choice = {"index": 0, "text": text} if self.text_form else {"index": 0, "delta": {"content": text} if text else {}}
         self.event({"choices": [{**choice, "finish_reason": end}]})
 
-    def finish(self, end="stop"):
+    def complete(self, end="stop"):
         self.piece("", end)
         self.event({"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 15, "prompt_tokens_details": {"cached_tokens": 8}}})
         self.event("[DONE]")
@@ -189,32 +189,32 @@ class Handler(http.server.BaseHTTPRequestHandler):
         for word in STORY:
             self.piece(word)
             time.sleep(0.01)
-        self.finish()
+        self.complete()
 
     def hostile(self):
         self.begin()
         for i in range(0, len(HOSTILE), 7):
             self.piece(HOSTILE[i:i + 7])
-        self.finish()
+        self.complete()
 
     def slow(self):
         self.begin()
         for i in range(3000):  # a minute; the client leaves before
             self.piece("word%d " % i)
             time.sleep(0.02)
-        self.finish()
+        self.complete()
 
     def think(self):
         self.begin()
         self.event({"choices": [{"index": 0, "delta": {"reasoning_content": "Let me <b>see</b>."}}]})
         self.piece("Done.")
-        self.finish("length")
+        self.complete("length")
 
     def long(self):
         self.begin()
         for i in range(400):
             self.piece("Paragraph %d of a long answer, which fills the page.\n\n" % i)
-        self.finish()
+        self.complete()
 
     def bad(self):
         self.send_error_json(400, "top_k is 0, expected 1 or more")
