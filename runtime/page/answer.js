@@ -1,43 +1,63 @@
-// answer.js - asks for an answer and takes it as it comes. One at a time in a conversation, as many conversations as one likes.
+// answer.js - asks for an answer and takes it as it comes. One at a time in a conversation, as many
+// conversations as one likes.
 
-const answersRunning = new Map(); // id of a conversation -> {talk, stop}: the conversation as it grows, and what stops it
+const answersRunning = new Map(); // id of a conversation -> {talk, stop}: the conversation as it
+                                  // grows, and what stops it
 
-// What is sent for an answer: the messages before the n-th. A version that failed before it said anything is left out.
+// What is sent for an answer: the messages before the n-th. A version that failed before it said
+// anything is left out.
 function chatAsk(talk, n) {
-  const messages = talk.system.trim() ? [{ role: "system", content: talk.system }] : [];
+  const messages = talk.system.trim() ? [{role: "system", content: talk.system}] : [];
   for (const m of talk.messages.slice(0, n)) {
-    if (m.role === "user") messages.push({ role: "user", content: filesInto(m.text, m.files) });
-    else if (versionShown(m).text) messages.push({ role: "assistant", content: versionShown(m).text });
+    if (m.role === "user")
+      messages.push({role: "user", content: filesInto(m.text, m.files)});
+    else if (versionShown(m).text)
+      messages.push({role: "assistant", content: versionShown(m).text});
   }
-  const body = { model: talk.model, messages, stream: true, stream_options: { include_usage: true }, ...talk.sampling };
-  return { path: "/v1/chat/completions", body };
+  const body = {
+    model: talk.model,
+    messages,
+    stream: true,
+    stream_options: {include_usage: true},
+    ...talk.sampling
+  };
+  return {path: "/v1/chat/completions", body};
 }
 
-// The same for a model that knows no messages: all that was written is one text, which it continues.
+// The same for a model that knows no messages: all that was written is one text, which it
+// continues.
 function textAsk(talk, n) {
-  const { messages, max_completion_tokens: most, ...rest } = chatAsk(talk, n).body;
-  const body = { ...rest, prompt: messages.map((m) => m.content).join("") };
+  const {messages, max_completion_tokens: most, ...rest} = chatAsk(talk, n).body;
+  const body = {...rest, prompt: messages.map((m) => m.content).join("")};
   if (most !== undefined) body.max_tokens = most;
-  return { path: "/v1/completions", body };
+  return {path: "/v1/completions", body};
 }
 
 function usageOf(event, version, begun, first, now) {
   const n = (x) => (typeof x === "number" && isFinite(x) ? x : undefined);
   const details = event.usage.prompt_tokens_details || {};
   const tokens = n(event.usage.completion_tokens);
-  version.usage = { prompt: n(event.usage.prompt_tokens), cached: n(details.cached_tokens), tokens, first_ms: first ? first - begun : undefined };
-  if (tokens > 1 && first && now > first) version.usage.rate = ((tokens - 1) * 1000) / (now - first);
+  version.usage = {
+    prompt: n(event.usage.prompt_tokens),
+    cached: n(details.cached_tokens),
+    tokens,
+    first_ms: first ? first - begun : undefined
+  };
+  if (tokens > 1 && first && now > first)
+    version.usage.rate = ((tokens - 1) * 1000) / (now - first);
 }
 
-// Fills the version of `message` that is shown; chats: whether the model knows messages. changed() is called whenever there is more.
-// Gives the status of the server's answer, 0 where there was none.
+// Fills the version of `message` that is shown; chats: whether the model knows messages. changed()
+// is called whenever there is more. Gives the status of the server's answer, 0 where there was
+// none.
 async function answerRun(talk, message, chats, changed) {
   const version = versionShown(message);
   const stop = new AbortController();
   const begun = performance.now();
   let first = 0;
-  let last = 0; // when the last text came: the tokens per second are those of the answer, not of what follows it
-  answersRunning.set(talk.id, { talk, stop });
+  let last = 0; // when the last text came: the tokens per second are those of the answer, not of
+                // what follows it
+  answersRunning.set(talk.id, {talk, stop});
   changed();
   try {
     const n = talk.messages.indexOf(message);
@@ -50,12 +70,15 @@ async function answerRun(talk, message, chats, changed) {
       version.thought += event.thought;
       if (event.end) version.end = event.end;
       if (event.usage) usageOf(event, version, begun, first, last);
-      if (version.text.length + version.thought.length > TEXT_MAX) throw new Error("the answer is longer than the page can keep");
+      if (version.text.length + version.thought.length > TEXT_MAX)
+        throw new Error("the answer is longer than the page can keep");
       changed();
     });
   } catch (e) {
-    if (stop.signal.aborted) version.end = "stopped";
-    else version.fault = e.message;
+    if (stop.signal.aborted)
+      version.end = "stopped";
+    else
+      version.fault = e.message;
     return e instanceof ServerError ? e.status : 0;
   } finally {
     stop.abort(); // a fault of the page's own must not leave the server at work

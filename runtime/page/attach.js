@@ -5,23 +5,30 @@ const FILE_MAX = 262144; // bytes; a context holds no more anyway
 
 // {name, text} of bytes, or {fault}: they are no text.
 function fileText(name, bytes) {
-  if (bytes.length > FILE_MAX) return { fault: name + " has " + bytesText(bytes.length) + ", expected at most " + bytesText(FILE_MAX) };
+  if (bytes.length > FILE_MAX)
+    return {
+      fault: name + " has " + bytesText(bytes.length) + ", expected at most " + bytesText(FILE_MAX)
+    };
   let text;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    text = new TextDecoder("utf-8", {fatal: true}).decode(bytes);
   } catch {
-    return { fault: name + " is not text in UTF-8" };
+    return {fault: name + " is not text in UTF-8"};
   }
-  if (text.includes("\0")) return { fault: name + " is not text: it has zero bytes" };
-  return { name: name.slice(0, 200), text };
+  if (text.includes("\0")) return {fault: name + " is not text: it has zero bytes"};
+  return {name: name.slice(0, 200), text};
 }
 
 async function fileRead(file) {
-  if (file.size > FILE_MAX) return { fault: file.name + " has " + bytesText(file.size) + ", expected at most " + bytesText(FILE_MAX) };
+  if (file.size > FILE_MAX)
+    return {
+      fault:
+        file.name + " has " + bytesText(file.size) + ", expected at most " + bytesText(FILE_MAX)
+    };
   try {
     return fileText(file.name, new Uint8Array(await file.arrayBuffer()));
   } catch {
-    return { fault: file.name + " cannot be read" };
+    return {fault: file.name + " cannot be read"};
   }
 }
 
@@ -35,7 +42,8 @@ function fenceFor(text) {
 function filesInto(text, files) {
   const parts = files.map((f) => {
     const fence = fenceFor(f.text);
-    return f.name + ":\n" + fence + "\n" + f.text + (f.text.endsWith("\n") ? "" : "\n") + fence + "\n";
+    return f.name + ":\n" + fence + "\n" + f.text + (f.text.endsWith("\n") ? "" : "\n") + fence +
+      "\n";
   });
   return [...parts, text].join("\n");
 }

@@ -1,4 +1,5 @@
-// chat.js - the conversation that is open: sending, stopping, regenerating, editing, and drawing it while it grows.
+// chat.js - the conversation that is open: sending, stopping, regenerating, editing, and drawing it
+// while it grows.
 
 const SAVE_MS = 2000; // an answer that grows is kept this often
 
@@ -7,17 +8,20 @@ const chat = {
   talk: null,
   gone: new Set(), // ids of conversations that were deleted
   views: [],
-  stick: true, // the end stays in sight until the user scrolls away from it
+  stick: true,  // the end stays in sight until the user scrolls away from it
   drawn: false, // a frame is asked for
   savedAt: 0,
 };
 
 function chatSave(talk) {
   if (chat.gone.has(talk.id)) return;
-  const { kept, dropped } = chat.store.save(talk);
+  const {kept, dropped} = chat.store.save(talk);
   chat.savedAt = performance.now();
-  for (const title of dropped) noticeShow("No more room: the oldest conversation is gone (" + (title || "unreadable") + ").");
-  if (!kept) noticeShow("This conversation cannot be kept: the browser has no room for it, or keeps nothing.");
+  for (const title of dropped)
+    noticeShow("No more room: the oldest conversation is gone (" + (title || "unreadable") + ").");
+  if (!kept)
+    noticeShow(
+      "This conversation cannot be kept: the browser has no room for it, or keeps nothing.");
 }
 
 // ---- drawing ----
@@ -29,23 +33,32 @@ function chatStick() {
 }
 
 function chatEmptyNode() {
-  return node("div", { class: "empty" }, node("h2", null, "What shall it be?"),
-              modelChats(chat.talk.model) ? null : node("p", null, "This model has no chat template: it continues the text that you write."),
-              node("p", { class: "hint" }, "Conversations stay in this browser. Enter sends, Shift+Enter begins a new line, ? lists the keys."));
+  return node(
+    "div", {class: "empty"}, node("h2", null, "What shall it be?"),
+    modelChats(chat.talk.model) ?
+      null :
+      node("p", null, "This model has no chat template: it continues the text that you write."),
+    node(
+      "p", {class: "hint"},
+      "Conversations stay in this browser. Enter sends, Shift+Enter begins a new line, ? lists the keys."));
 }
 
 function chatDraw() {
-  const { talk } = chat;
+  const {talk} = chat;
   const n = talk.messages.length;
   const actions = {
-    regenerate: chatRegenerate, edit: chatEdit, redraw: chatDraw, isBusy: () => answersRunning.has(talk.id),
+    regenerate: chatRegenerate,
+    edit: chatEdit,
+    redraw: chatDraw,
+    isBusy: () => answersRunning.has(talk.id),
     changed() {
       chatSave(talk);
       chatDraw();
     },
   };
-  chat.views = talk.messages.map((m, i) =>
-    m.role === "user" ? userView(m, n - 1 - i, actions) : assistantView(m, i === n - 1, actions));
+  chat.views = talk.messages.map(
+    (m, i) =>
+      m.role === "user" ? userView(m, n - 1 - i, actions) : assistantView(m, i === n - 1, actions));
   const log = byId("log");
   const top = log.scrollTop;
   nodePut(log, n ? chat.views.map((v) => v.root) : chatEmptyNode());
@@ -60,11 +73,13 @@ function chatDoing() {
   const last = chat.talk.messages[chat.talk.messages.length - 1];
   nodeShow(byId("stop"), busy);
   nodeShow(byId("send"), !busy);
-  const waits = busy && last && last.role === "assistant" && !versionShown(last).text && !versionShown(last).thought;
+  const waits = busy && last && last.role === "assistant" && !versionShown(last).text &&
+    !versionShown(last).thought;
   byId("doing").textContent = waits ? "Reading…" : busy ? "Writing…" : "";
 }
 
-// The last message has changed. Elements that stay the same stay there, with what is selected in them.
+// The last message has changed. Elements that stay the same stay there, with what is selected in
+// them.
 function chatUpdate() {
   if (chat.views.length) chat.views[chat.views.length - 1].update();
   chatDoing();
@@ -109,7 +124,7 @@ async function chatAnswer(talk, message) {
 
 // Puts a message at the end and asks for its answer. Gives whether it went.
 function chatSend(text, files) {
-  const { talk } = chat;
+  const {talk} = chat;
   if (answersRunning.has(talk.id) || (text.trim() === "" && files.length === 0)) return false;
   if (talk.messages.length + 2 > MESSAGES_MAX) {
     noticeShow("A conversation has at most " + MESSAGES_MAX + " messages. Begin a new one.");
@@ -117,8 +132,8 @@ function chatSend(text, files) {
   }
   if (!talk.named && talk.messages.length === 0) talk.title = talkTitle(text || files[0].name);
   talk.at = Date.now();
-  const message = { role: "assistant", versions: [versionNew()], shown: 0 };
-  talk.messages.push({ role: "user", text, files }, message);
+  const message = {role: "assistant", versions: [versionNew()], shown: 0};
+  talk.messages.push({role: "user", text, files}, message);
   chat.stick = true;
   chatSave(talk);
   chatAnswer(talk, message);
@@ -126,11 +141,12 @@ function chatSend(text, files) {
 }
 
 function chatRegenerate() {
-  const { talk } = chat;
+  const {talk} = chat;
   const message = talk.messages[talk.messages.length - 1];
   if (!message || message.role !== "assistant" || answersRunning.has(talk.id)) return;
   const v = versionShown(message);
-  if (v.text === "" && v.thought === "") message.versions.splice(message.shown, 1); // one that failed is not worth keeping
+  if (v.text === "" && v.thought === "")
+    message.versions.splice(message.shown, 1); // one that failed is not worth keeping
   message.versions.push(versionNew());
   message.versions.splice(0, message.versions.length - VERSIONS_MAX);
   message.shown = message.versions.length - 1;
@@ -139,7 +155,7 @@ function chatRegenerate() {
 }
 
 function chatEdit(message, text) {
-  const { talk } = chat;
+  const {talk} = chat;
   if (answersRunning.has(talk.id)) {
     noticeShow("Stop the answer that is being written first.");
     return;
@@ -151,9 +167,7 @@ function chatEdit(message, text) {
   chatSend(text, files);
 }
 
-function chatStop() {
-  return answerStop(chat.talk);
-}
+function chatStop() { return answerStop(chat.talk); }
 
 // The last message of the user, ready to be changed.
 function chatEditLast() {

@@ -1,6 +1,8 @@
 // composer.js - the field where messages are written, and the files that go with one.
 
-const composer = { files: [] };
+const composer = {
+  files: []
+};
 
 // On a screen without a keyboard, Enter is for new lines.
 function keysAreTouch() {
@@ -8,12 +10,21 @@ function keysAreTouch() {
 }
 
 function composerFiles() {
-  nodePut(byId("files"), composer.files.map((f) => node("li", null, f.name, buttonNode("Remove " + f.name, {
-    class: "quiet", onclick: () => {
-      composer.files = composer.files.filter((x) => x !== f);
-      composerFiles();
-      byId("input").focus();
-    } }, "×"))));
+  nodePut(
+    byId("files"),
+    composer.files.map(
+      (f) => node(
+        "li", null, f.name,
+        buttonNode(
+          "Remove " + f.name, {
+            class: "quiet",
+            onclick: () => {
+              composer.files = composer.files.filter((x) => x !== f);
+              composerFiles();
+              byId("input").focus();
+            }
+          },
+          "×"))));
 }
 
 async function composerAttach(list) {
@@ -23,8 +34,10 @@ async function composerAttach(list) {
       break;
     }
     const got = await fileRead(file);
-    if (got.fault) noticeShow(got.fault + ".");
-    else composer.files.push(got);
+    if (got.fault)
+      noticeShow(got.fault + ".");
+    else
+      composer.files.push(got);
   }
   composerFiles();
 }
@@ -46,10 +59,13 @@ function composerSend() {
 }
 
 function composerKey(e) {
-  if (e.key === "Enter" && !e.shiftKey && !e.isComposing && (e.ctrlKey || e.metaKey || !keysAreTouch())) {
+  if (
+    e.key === "Enter" && !e.shiftKey && !e.isComposing &&
+    (e.ctrlKey || e.metaKey || !keysAreTouch())) {
     e.preventDefault();
     composerSend();
-  } else if (e.key === "ArrowUp" && byId("input").value === "" && !answersRunning.has(chat.talk.id)) {
+  } else if (
+    e.key === "ArrowUp" && byId("input").value === "" && !answersRunning.has(chat.talk.id)) {
     e.preventDefault();
     chatEditLast();
   }

@@ -1,4 +1,5 @@
-// dialogs.js - what the page says and asks outside of its views: notices, a question, the key, the list of keys.
+// dialogs.js - what the page says and asks outside of its views: notices, a question, the key, the
+// list of keys.
 
 const NOTICES_MAX = 4;
 
@@ -6,13 +7,15 @@ function noticeShow(text) {
   const list = byId("notices");
   const old = Array.from(list.children).find((n) => n.dataset.text === text);
   if (old) old.remove();
-  const n = node("div", { class: "notice", "data-text": text }, node("span", null, text),
-                 buttonNode("Dismiss", { class: "quiet", onclick: () => n.remove() }, "×"));
+  const n = node(
+    "div", {class: "notice", "data-text": text}, node("span", null, text),
+    buttonNode("Dismiss", {class: "quiet", onclick: () => n.remove()}, "×"));
   list.append(n);
   while (list.children.length > NOTICES_MAX) list.firstElementChild.remove();
 }
 
-// A question with two answers, or for a text where `text` is not null. Gives the text (or ""), or null for no.
+// A question with two answers, or for a text where `text` is not null. Gives the text (or ""), or
+// null for no.
 function ask(title, yes, label, text) {
   const dialog = byId("ask-dialog");
   const field = byId("ask-text");
@@ -25,7 +28,8 @@ function ask(title, yes, label, text) {
   dialog.showModal();
   (text === null ? byId("ask-yes") : field).focus();
   return new Promise((done) => {
-    dialog.addEventListener("close", () => done(dialog.returnValue === "yes" ? field.value : null), { once: true });
+    dialog.addEventListener(
+      "close", () => done(dialog.returnValue === "yes" ? field.value : null), {once: true});
   });
 }
 
@@ -72,7 +76,7 @@ function keyAsk() {
       }
       byId("key").value = "";
       done(given);
-    }, { once: true });
+    }, {once: true});
   });
   return keyAsking;
 }

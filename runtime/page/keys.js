@@ -5,6 +5,7 @@ function keysSetUp(tabs) {
     tabs.show("chat");
     byId("input").focus();
   };
+  // clang-format off
   const table = [
     { text: "Enter", does: "send the message" },
     { text: "Shift+Enter", does: "a new line" },
@@ -22,7 +23,11 @@ function keysSetUp(tabs) {
     { text: "F2, Delete", does: "on a conversation: rename it, delete it" },
     { text: "?", does: "this list", key: "?", act: () => byId("keys-dialog").showModal() },
   ];
-  nodePut(byId("keys-list"), table.filter((k) => k.text).map((k) => node("div", null, node("dt", null, k.text), node("dd", null, k.does))));
+  // clang-format on
+  nodePut(
+    byId("keys-list"),
+    table.filter((k) => k.text)
+      .map((k) => node("div", null, node("dt", null, k.text), node("dd", null, k.does))));
   byId("keys").addEventListener("click", () => byId("keys-dialog").showModal());
   document.addEventListener("keydown", (e) => {
     if (document.querySelector("dialog[open]") || e.ctrlKey || e.metaKey || e.isComposing) return;

@@ -10,7 +10,7 @@ function main() {
   composerSetUp();
   talkListSetUp();
   settingsSetUp();
-  const tabs = tabsSetUp({ chat: {}, state: stateTab(), model: modelTabSetUp() });
+  const tabs = tabsSetUp({chat: {}, state: stateTab(), model: modelTabSetUp()});
   keysSetUp(tabs);
   // the newest conversation is open, unless there is none
   chatOpen(chat.store.list()[0] || talkNew());

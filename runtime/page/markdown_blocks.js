@@ -1,10 +1,13 @@
 // markdown_blocks.js - lines of Markdown into blocks:
-//   {type: "heading", level, text}, {type: "para", text}, {type: "code", lang, text, open}, {type: "quote", blocks},
-//   {type: "list", start, items: [{done, blocks}]}, {type: "table", align, rows: [[text]]}, {type: "rule"}
-// Every `text` but that of code is for inlineParse. `start` is null for bullets, `done` null where there is no box to tick.
+//   {type: "heading", level, text}, {type: "para", text}, {type: "code", lang, text, open}, {type:
+//   "quote", blocks}, {type: "list", start, items: [{done, blocks}]}, {type: "table", align, rows:
+//   [[text]]}, {type: "rule"}
+// Every `text` but that of code is for inlineParse. `start` is null for bullets, `done` null where
+// there is no box to tick.
 //
-// It reads what models write, not all of CommonMark: no HTML, no references, no code by indentation, no underlined headings.
-// Lists may be indented by any two or more blanks, and code in a list need not be.
+// It reads what models write, not all of CommonMark: no HTML, no references, no code by
+// indentation, no underlined headings. Lists may be indented by any two or more blanks, and code in
+// a list need not be.
 
 const DEPTH_MAX = 10; // of quotes and lists; deeper ones are paragraphs
 const COLUMNS_MAX = 64;
@@ -23,9 +26,7 @@ function indentOf(line) {
   return n;
 }
 
-function outdent(line, n) {
-  return line.slice(Math.min(n, indentOf(line)));
-}
+function outdent(line, n) { return line.slice(Math.min(n, indentOf(line))); }
 
 // Whether a line ends the paragraph before it.
 function blockBegins(line, depth) {
@@ -33,7 +34,8 @@ function blockBegins(line, depth) {
   if (depth >= DEPTH_MAX) return false;
   if (QUOTE.test(line)) return true;
   const m = ITEM.exec(line);
-  return m !== null && m[1].length <= 3 && m[0].length < line.length && (!/\d/.test(m[2]) || m[2].length === 2);
+  return m !== null && m[1].length <= 3 && m[0].length < line.length &&
+    (!/\d/.test(m[2]) || m[2].length === 2);
 }
 
 function fenceCloses(line, mark) {
@@ -50,7 +52,10 @@ function codeRead(lines, at) {
   while (end < lines.length && !fenceCloses(lines[end], mark)) end++;
   const text = lines.slice(at + 1, end).map((l) => outdent(l, indent)).join("\n");
   const open = end === lines.length;
-  return { block: { type: "code", lang: info.trim().split(/\s/, 1)[0].slice(0, 32), text, open }, end: open ? end : end + 1 };
+  return {
+    block: {type: "code", lang: info.trim().split(/\s/, 1)[0].slice(0, 32), text, open},
+    end: open ? end : end + 1
+  };
 }
 
 function headingRead(lines, at) {
@@ -59,23 +64,22 @@ function headingRead(lines, at) {
   let n = text.length;
   while (n > 0 && text[n - 1] === "#") n--;
   if (n === 0 || text[n - 1] === " ") text = text.slice(0, n).trim(); // "# Title #"
-  return { block: { type: "heading", level, text }, end: at + 1 };
+  return {block: {type: "heading", level, text}, end: at + 1};
 }
 
 function quoteRead(lines, at, depth) {
   let end = at;
   while (end < lines.length && QUOTE.test(lines[end])) end++;
   const inside = lines.slice(at, end).map((l) => l.trimStart().slice(1).replace(/^ /, ""));
-  return { block: { type: "quote", blocks: blocksRead(inside, depth + 1) }, end };
+  return {block: {type: "quote", blocks: blocksRead(inside, depth + 1)}, end};
 }
 
 // ---- lists ----
 
-function listKind(mark) {
-  return /\d/.test(mark) ? mark[mark.length - 1] : mark;
-}
+function listKind(mark) { return /\d/.test(mark) ? mark[mark.length - 1] : mark; }
 
-// The lines of one item: what is indented, what follows directly, and all of a fence that it opened.
+// The lines of one item: what is indented, what follows directly, and all of a fence that it
+// opened.
 function itemEnd(lines, at, indent, depth) {
   let fence = null;
   let end = at + 1;
@@ -111,7 +115,7 @@ function itemRead(lines, at, end, depth) {
   const box = /^\[([ xX])\] /.exec(head);
   if (box) head = head.slice(4);
   const inside = [head, ...lines.slice(at + 1, end).map((l) => outdent(l, cut))];
-  return { done: box ? box[1] !== " " : null, blocks: blocksRead(inside, depth + 1) };
+  return {done: box ? box[1] !== " " : null, blocks: blocksRead(inside, depth + 1)};
 }
 
 function listRead(lines, at, depth) {
@@ -128,7 +132,7 @@ function listRead(lines, at, depth) {
     if (!m || m[1].length > blanks.length + 1 || listKind(m[2]) !== listKind(mark)) break;
     end = next;
   }
-  return { block: { type: "list", start: /\d/.test(mark) ? parseInt(mark, 10) : null, items }, end };
+  return {block: {type: "list", start: /\d/.test(mark) ? parseInt(mark, 10) : null, items}, end};
 }
 
 // ---- tables ----
@@ -139,21 +143,27 @@ function cellsOf(line) {
   if (text.startsWith("|")) text = text.slice(1);
   if (text.endsWith("|") && !text.endsWith("\\|")) text = text.slice(0, -1);
   for (let i = 0; i < text.length; i++) {
-    if (text[i] === "\\" && text[i + 1] === "|") cells[cells.length - 1] += text[++i];
-    else if (text[i] === "|") cells.push("");
-    else cells[cells.length - 1] += text[i];
+    if (text[i] === "\\" && text[i + 1] === "|")
+      cells[cells.length - 1] += text[++i];
+    else if (text[i] === "|")
+      cells.push("");
+    else
+      cells[cells.length - 1] += text[i];
   }
   return cells.map((c) => c.trim());
 }
 
 function tableBegins(lines, at) {
-  if (at + 1 >= lines.length || !lines[at].includes("|") || !TABLE_LINE.test(lines[at + 1].trim())) return false;
+  if (at + 1 >= lines.length || !lines[at].includes("|") || !TABLE_LINE.test(lines[at + 1].trim()))
+    return false;
   const n = cellsOf(lines[at]).length;
   return n <= COLUMNS_MAX && n === cellsOf(lines[at + 1]).length;
 }
 
 function tableRead(lines, at) {
-  const align = cellsOf(lines[at + 1]).map((c) => (c.endsWith(":") ? (c.startsWith(":") ? "center" : "right") : "left"));
+  const align =
+    cellsOf(lines[at + 1])
+      .map((c) => (c.endsWith(":") ? (c.startsWith(":") ? "center" : "right") : "left"));
   const rows = [cellsOf(lines[at])];
   let end = at + 2;
   for (; end < lines.length && lines[end].includes("|"); end++) {
@@ -161,22 +171,24 @@ function tableRead(lines, at) {
     while (cells.length < align.length) cells.push("");
     rows.push(cells);
   }
-  return { block: { type: "table", align, rows }, end };
+  return {block: {type: "table", align, rows}, end};
 }
 
 // ---- all of them ----
 
 function paraRead(lines, at, depth) {
   let end = at + 1;
-  while (end < lines.length && lines[end].trim() !== "" && !blockBegins(lines[end], depth) && !tableBegins(lines, end)) end++;
+  while (end < lines.length && lines[end].trim() !== "" && !blockBegins(lines[end], depth) &&
+         !tableBegins(lines, end))
+    end++;
   const text = lines.slice(at, end).map((l) => l.trimStart()).join("\n").trimEnd();
-  return { block: { type: "para", text }, end };
+  return {block: {type: "para", text}, end};
 }
 
 function blockRead(lines, at, depth) {
   const line = lines[at];
   if (FENCE.test(line)) return codeRead(lines, at);
-  if (RULE.test(line)) return { block: { type: "rule" }, end: at + 1 };
+  if (RULE.test(line)) return {block: {type: "rule"}, end: at + 1};
   if (HEADING.test(line)) return headingRead(lines, at);
   if (depth < DEPTH_MAX && QUOTE.test(line)) return quoteRead(lines, at, depth);
   if (depth < DEPTH_MAX && ITEM.test(line)) return listRead(lines, at, depth);
@@ -191,7 +203,7 @@ function blocksRead(lines, depth) {
       at++;
       continue;
     }
-    const { block, end } = blockRead(lines, at, depth);
+    const {block, end} = blockRead(lines, at, depth);
     block.source = depth === 0 ? lines.slice(at, end).join("\n") : "";
     blocks.push(block);
     at = end;
@@ -199,7 +211,8 @@ function blocksRead(lines, depth) {
   return blocks;
 }
 
-// `source` of each block is its text, so that a view knows which blocks of a growing answer it has already.
+// `source` of each block is its text, so that a view knows which blocks of a growing answer it has
+// already.
 function markdownParse(text) {
   return blocksRead(text.replace(/\r\n?/g, "\n").replaceAll("\t", "    ").split("\n"), 0);
 }

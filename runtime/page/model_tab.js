@@ -1,11 +1,18 @@
-// model_tab.js - the model: its file, each line with the time that it takes, beside the picture of its graph.
+// model_tab.js - the model: its file, each line with the time that it takes, beside the picture of
+// its graph.
 
 const PROFILE_MS = 2000;
 const SOURCE_LINES_MAX = 5000;
 
-const modelTab = { about: null, file: 0, rows: [], profile: null };
+const modelTab = {
+  about: null,
+  file: 0,
+  rows: [],
+  profile: null
+};
 
-// The part of a call that each line of a file takes: Map of line -> {share, note}. part: "decode" or "prefill".
+// The part of a call that each line of a file takes: Map of line -> {share, note}. part: "decode"
+// or "prefill".
 function profileShares(profile, file, part) {
   const out = new Map();
   const whole = profile ? fieldNumber(profile, part + ".timed_seconds") : null;
@@ -21,19 +28,22 @@ function profileShares(profile, file, part) {
     if (rate !== null) notes.push(numberText(rate) + " GB/s");
     if (flops !== null) notes.push(numberText(flops) + " GFLOP/s");
     if (roof !== null) notes.push((100 * roof).toFixed(0) + " % of the roof");
-    out.set(l.line, { share: seconds / whole, note: notes.join(", ") });
+    out.set(l.line, {share: seconds / whole, note: notes.join(", ")});
   }
   return out;
 }
 
 function profileLine(p) {
   const words = ["decode", "prefill"].map((part) => {
-    const tokens = fieldNumber(p, part + ".tokens"), seconds = fieldNumber(p, part + ".timed_seconds");
+    const tokens = fieldNumber(p, part + ".tokens"),
+          seconds = fieldNumber(p, part + ".timed_seconds");
     return tokens > 0 ? part + " " + ((seconds * 1000) / tokens).toFixed(3) + " ms a token" : "";
   });
   const calls = fieldNumber(p, "calls");
   if (calls === 0) return "No call was timed yet: the profile comes with the first answers.";
-  if (calls !== null) words.push(numberText(calls) + " calls timed" + (p.every > 1 ? ", one in " + numberText(p.every) : ""));
+  if (calls !== null)
+    words.push(
+      numberText(calls) + " calls timed" + (p.every > 1 ? ", one in " + numberText(p.every) : ""));
   return words.filter((x) => x).join(" · ");
 }
 
@@ -48,13 +58,25 @@ function sourceDraw() {
   const lines = file.text.split("\n").slice(0, SOURCE_LINES_MAX);
   if (lines[lines.length - 1] === "") lines.pop();
   modelTab.rows = lines.map((text, i) => {
-    const decode = node("td", { class: "share" }), prefill = node("td", { class: "share" });
-    return { decode, prefill, root: node("tr", null, decode, prefill, node("td", { class: "line-no" }, i + 1),
-                                         node("td", { class: "line-text" }, node("code", null, colourNodes(text, "weft")))) };
+    const decode = node("td", {class: "share"}), prefill = node("td", {class: "share"});
+    return {
+      decode,
+      prefill,
+      root: node(
+        "tr", null, decode, prefill, node("td", {class: "line-no"}, i + 1),
+        node("td", {class: "line-text"}, node("code", null, colourNodes(text, "weft"))))
+    };
   });
-  nodePut(byId("source"), node("table", { class: "source" },
-    node("thead", null, node("tr", null, node("th", null, "decode"), node("th", null, "prefill"), node("th", null, ""), node("th", null, ""))),
-    node("tbody", null, modelTab.rows.map((r) => r.root))));
+  nodePut(
+    byId("source"),
+    node(
+      "table", {class: "source"},
+      node(
+        "thead", null,
+        node(
+          "tr", null, node("th", null, "decode"), node("th", null, "prefill"), node("th", null, ""),
+          node("th", null, ""))),
+      node("tbody", null, modelTab.rows.map((r) => r.root))));
   profileDraw();
 }
 
@@ -66,6 +88,7 @@ function profileDraw() {
   }
 }
 
+// clang-format off
 const FACTS = [
   ["Model", (m) => m.id], ["Family", (m) => m.title || m.family], ["Format", (m) => m.format],
   ["Parameters", (m) => (typeof m.parameters === "number" ? numberText(m.parameters) : "")],
@@ -73,30 +96,52 @@ const FACTS = [
   ["Context", (m) => (typeof m.context === "number" ? numberText(m.context) + " tokens" : "")],
   ["Device", (m) => [m.device, m.threads > 0 ? m.threads + " threads" : ""].filter((x) => x).join(", ")], ["Plan", (m) => m.plan],
 ];
+// clang-format on
 
 function factsDraw(m) {
-  const rows = FACTS.map(([name, value]) => [name, value(m)]).filter(([, value]) => typeof value === "string" && value !== "");
-  const params = typeof m.params === "object" && m.params !== null ? Object.entries(m.params).slice(0, 200) : [];
-  for (const [name, value] of params) rows.push([name, value === null ? "none" : typeof value === "object" ? JSON.stringify(value) : String(value)]);
-  nodePut(byId("facts"), rows.map(([name, value]) => node("div", null, node("dt", null, name), node("dd", null, value))));
+  const rows = FACTS.map(([name, value]) => [name, value(m)])
+                 .filter(([, value]) => typeof value === "string" && value !== "");
+  const params =
+    typeof m.params === "object" && m.params !== null ? Object.entries(m.params).slice(0, 200) : [];
+  for (const [name, value] of params)
+    rows.push([
+      name,
+      value === null              ? "none" :
+        typeof value === "object" ? JSON.stringify(value) :
+                                    String(value)
+    ]);
+  nodePut(
+    byId("facts"),
+    rows.map(
+      ([name, value]) => node("div", null, node("dt", null, name), node("dd", null, value))));
 }
 
 async function modelLoad() {
   const about = await withKey(() => serverJson("/weft/model"));
-  const files = Array.isArray(about.files) ? about.files.filter((f) => f && typeof f.name === "string" && typeof f.text === "string") : [];
-  modelTab.about = { ...about, files };
+  const files = Array.isArray(about.files) ?
+    about.files.filter((f) => f && typeof f.name === "string" && typeof f.text === "string") :
+    [];
+  modelTab.about = {...about, files};
   modelTab.file = 0;
   factsDraw(modelTab.about);
-  nodePut(byId("model-file"), files.map((f, i) => node("option", { value: i }, f.name)));
-  if (files.length) sourceDraw();
-  else nodePut(byId("source"), node("p", { class: "hint" }, "The server has no text of the model file."));
+  nodePut(byId("model-file"), files.map((f, i) => node("option", {value: i}, f.name)));
+  if (files.length)
+    sourceDraw();
+  else
+    nodePut(
+      byId("source"), node("p", {class: "hint"}, "The server has no text of the model file."));
 }
 
 // As an image nothing in it can run. Through a blob, since the route may need a key.
 async function graphLoad() {
-  const url = URL.createObjectURL(await withKey(() => serverBlob("/weft/graph.svg", "image/svg+xml")));
-  const image = node("img", { src: url, alt: "The graph of the model", onload: () => URL.revokeObjectURL(url),
-    onerror: () => nodePut(byId("graph"), node("p", { class: "hint" }, "The graph cannot be drawn.")) });
+  const url =
+    URL.createObjectURL(await withKey(() => serverBlob("/weft/graph.svg", "image/svg+xml")));
+  const image = node("img", {
+    src: url,
+    alt: "The graph of the model",
+    onload: () => URL.revokeObjectURL(url),
+    onerror: () => nodePut(byId("graph"), node("p", {class: "hint"}, "The graph cannot be drawn."))
+  });
   nodePut(byId("graph"), image);
 }
 
@@ -122,16 +167,20 @@ async function modelOpen(poll) {
 }
 
 function modelTabSetUp() {
-  const poll = pollMake(PROFILE_MS, async () => {
-    const profile = await serverJson("/weft/profile");
-    if (typeof profile !== "object" || profile === null) throw new Error("the profile is not an object");
-    modelTab.profile = profile;
-    profileDraw();
-    byId("profile-line").textContent = profileLine(profile);
-  }, (e) => {
-    byId("profile-line").textContent = "No profile: " + e.message + ".";
-    return e.status !== 401 && e.status !== 404;
-  });
+  const poll = pollMake(
+    PROFILE_MS,
+    async () => {
+      const profile = await serverJson("/weft/profile");
+      if (typeof profile !== "object" || profile === null)
+        throw new Error("the profile is not an object");
+      modelTab.profile = profile;
+      profileDraw();
+      byId("profile-line").textContent = profileLine(profile);
+    },
+    (e) => {
+      byId("profile-line").textContent = "No profile: " + e.message + ".";
+      return e.status !== 401 && e.status !== 404;
+    });
   let open = false;
   byId("model-file").addEventListener("change", (e) => {
     modelTab.file = Number(e.target.value);
@@ -144,7 +193,7 @@ function modelTabSetUp() {
   return {
     start() {
       open = true;
-      modelOpen({ start: () => open && poll.start() });
+      modelOpen({start: () => open && poll.start()});
     },
     stop() {
       open = false;

@@ -1,15 +1,20 @@
-// nodes.js - the only place that makes elements. Text is always text: nothing here takes HTML, and no other file may
-// use innerHTML and its kin (tests/page/test_sources.py; the page's policy forbids them too).
+// nodes.js - the only place that makes elements. Text is always text: nothing here takes HTML, and
+// no other file may use innerHTML and its kin (tests/page/test_sources.py; the page's policy
+// forbids them too).
 
 const SVG_SPACE = "http://www.w3.org/2000/svg";
 
 // Properties: a function is a listener ("onclick"), true an empty attribute, null and false none.
 function nodeSet(n, props) {
   for (const [name, value] of Object.entries(props || {})) {
-    if (typeof value === "function") n.addEventListener(name.slice(2), value);
-    else if (name.startsWith("on")) throw new Error(name + " is text, expected a function");
-    else if (value === true) n.setAttribute(name, "");
-    else if (value !== null && value !== undefined && value !== false) n.setAttribute(name, String(value));
+    if (typeof value === "function")
+      n.addEventListener(name.slice(2), value);
+    else if (name.startsWith("on"))
+      throw new Error(name + " is text, expected a function");
+    else if (value === true)
+      n.setAttribute(name, "");
+    else if (value !== null && value !== undefined && value !== false)
+      n.setAttribute(name, String(value));
   }
   return n;
 }
@@ -17,8 +22,10 @@ function nodeSet(n, props) {
 // Lists may hold lists: a call with a hundred thousand arguments would be too many.
 function nodeFill(n, inside) {
   for (const x of inside) {
-    if (Array.isArray(x)) nodeFill(n, x);
-    else if (x !== null && x !== undefined && x !== false) n.append(x);
+    if (Array.isArray(x))
+      nodeFill(n, x);
+    else if (x !== null && x !== undefined && x !== false)
+      n.append(x);
   }
   return n;
 }
@@ -33,8 +40,10 @@ function svgNode(tag, props, ...inside) {
 
 // A button that does something, with a name for those who cannot see its sign.
 function buttonNode(label, props, sign) {
-  return node("button", { type: "button", "aria-label": sign ? label : null, title: sign ? label : null, ...props },
-              sign || label);
+  return node(
+    "button",
+    {type: "button", "aria-label": sign ? label : null, title: sign ? label : null, ...props},
+    sign || label);
 }
 
 // What n has inside is these, and nothing else.
@@ -43,13 +52,9 @@ function nodePut(n, ...inside) {
   return nodeFill(n, inside);
 }
 
-function byId(id) {
-  return document.getElementById(id);
-}
+function byId(id) { return document.getElementById(id); }
 
-function nodeShow(n, shown) {
-  n.hidden = !shown;
-}
+function nodeShow(n, shown) { n.hidden = !shown; }
 
 // ---- what views say of numbers ----
 

@@ -1,4 +1,5 @@
-// plot.js - small plots of what changes: the last minutes of a few series, as SVG. The numbers are there as text, too.
+// plot.js - small plots of what changes: the last minutes of a few series, as SVG. The numbers are
+// there as text, too.
 
 const PLOT_POINTS = 120;
 const PLOT_WIDTH = 240, PLOT_HEIGHT = 56;
@@ -31,13 +32,21 @@ function plotPath(values, top) {
 // series: [{name, unit}], at most three. push takes a value for each, null where it is not known.
 function plotView(title, series) {
   const kept = series.map(() => []);
-  const lines = series.map((_, i) => svgNode("path", { class: "line-" + i, fill: "none" }));
-  const topText = node("span", { class: "plot-top" });
-  const now = series.map((s, i) => node("span", { class: "now-" + i }, s.name));
-  const svg = svgNode("svg", { viewBox: "0 0 " + PLOT_WIDTH + " " + PLOT_HEIGHT, preserveAspectRatio: "none", role: "img", "aria-label": title },
-                      svgNode("path", { class: "plot-base", d: "M0 " + (PLOT_HEIGHT - 0.5) + "H" + PLOT_WIDTH }), lines);
-  const root = node("figure", { class: "plot" }, node("figcaption", null, node("strong", null, title), now),
-                    node("div", { class: "plot-area" }, svg, topText));
+  const lines = series.map((_, i) => svgNode("path", {class: "line-" + i, fill: "none"}));
+  const topText = node("span", {class: "plot-top"});
+  const now = series.map((s, i) => node("span", {class: "now-" + i}, s.name));
+  const svg = svgNode(
+    "svg", {
+      viewBox: "0 0 " + PLOT_WIDTH + " " + PLOT_HEIGHT,
+      preserveAspectRatio: "none",
+      role: "img",
+      "aria-label": title
+    },
+    svgNode("path", {class: "plot-base", d: "M0 " + (PLOT_HEIGHT - 0.5) + "H" + PLOT_WIDTH}),
+    lines);
+  const root = node(
+    "figure", {class: "plot"}, node("figcaption", null, node("strong", null, title), now),
+    node("div", {class: "plot-area"}, svg, topText));
   return {
     root,
     push(values) {
@@ -46,13 +55,15 @@ function plotView(title, series) {
         const v = values[i];
         list.push(typeof v === "number" && isFinite(v) ? v : null);
         if (list.length > PLOT_POINTS) list.shift();
-        for (const x of list) if (x !== null && x > most) most = x;
+        for (const x of list)
+          if (x !== null && x > most) most = x;
       });
       const top = plotTop(most);
       kept.forEach((list, i) => {
         lines[i].setAttribute("d", plotPath(list, top));
         const v = list[list.length - 1];
-        now[i].textContent = series[i].name + " " + (v === null ? "–" : numberText(v)) + (series[i].unit ? " " + series[i].unit : "");
+        now[i].textContent = series[i].name + " " + (v === null ? "–" : numberText(v)) +
+          (series[i].unit ? " " + series[i].unit : "");
       });
       topText.textContent = numberText(top);
     },

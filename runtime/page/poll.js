@@ -1,8 +1,10 @@
-// poll.js - asks again and again while there is somebody to see it: not in a hidden tab, less often while it fails.
+// poll.js - asks again and again while there is somebody to see it: not in a hidden tab, less often
+// while it fails.
 
 const POLL_MS_MAX = 30000;
 
-// work: asks and draws. fault: told what went wrong; if it gives false, there is no use in asking again.
+// work: asks and draws. fault: told what went wrong; if it gives false, there is no use in asking
+// again.
 function pollMake(periodMs, work, fault) {
   let timer = 0;
   let on = false;

@@ -1,9 +1,10 @@
-// settings.js - what a conversation asks of the sampler: the table of fields, and a text that was typed into one checked.
-// A field that is empty is not sent, so that the server's own value holds.
+// settings.js - what a conversation asks of the sampler: the table of fields, and a text that was
+// typed into one checked. A field that is empty is not sent, so that the server's own value holds.
 
 const STOPS_MAX = 4;
 const SEED_MAX = Number.MAX_SAFE_INTEGER;
 
+// clang-format off
 const SAMPLING = [
   { name: "temperature", label: "Temperature", min: 0, max: 2, help: "0 always takes the likeliest token" },
   { name: "top_p", label: "Top p", min: 0, max: 1, help: "the likeliest tokens that together have this probability" },
@@ -15,21 +16,23 @@ const SAMPLING = [
   { name: "seed", label: "Seed", min: 0, max: SEED_MAX, whole: true, help: "the same seed gives the same answer" },
   { name: "stop", label: "Stop at", list: true, help: "at most 4 texts, one a line" },
 ];
+// clang-format on
 
 // {value}, undefined where the field is empty, or {fault}: what is wrong with it.
 function settingRead(row, text) {
   if (row.list) {
     const list = text.split("\n").filter((x) => x !== "");
-    return list.length > STOPS_MAX ? { fault: list.length + " texts, expected at most " + STOPS_MAX }
-                                   : { value: list.length ? list : undefined };
+    return list.length > STOPS_MAX ?
+      {fault: list.length + " texts, expected at most " + STOPS_MAX} :
+      {value: list.length ? list : undefined};
   }
   const plain = text.trim();
-  if (plain === "") return { value: undefined };
+  if (plain === "") return {value: undefined};
   const x = Number(plain);
-  if (!isFinite(x)) return { fault: "not a number" };
-  if (row.whole && !Number.isSafeInteger(x)) return { fault: "expected a whole number" };
-  if (x < row.min || x > row.max) return { fault: "expected " + row.min + " to " + row.max };
-  return { value: x };
+  if (!isFinite(x)) return {fault: "not a number"};
+  if (row.whole && !Number.isSafeInteger(x)) return {fault: "expected a whole number"};
+  if (x < row.min || x > row.max) return {fault: "expected " + row.min + " to " + row.max};
+  return {value: x};
 }
 
 function settingText(row, value) {

@@ -1,7 +1,9 @@
-// sse.js - server-sent events: pieces of text in, the data of each event out. As in the HTML standard, section 9.2.6; only the
-// field `data` is of use here. An event that the end of the stream cuts is dropped.
+// sse.js - server-sent events: pieces of text in, the data of each event out. As in the HTML
+// standard, section 9.2.6; only the field `data` is of use here. An event that the end of the
+// stream cuts is dropped.
 
-const SSE_EVENT_MAX = 1 << 20; // letters of one event, its line ends too; more is a fault of the server
+const SSE_EVENT_MAX =
+  1 << 20; // letters of one event, its line ends too; more is a fault of the server
 
 function sseParser(take) {
   let rest = ""; // the line that has no end yet
@@ -37,7 +39,8 @@ function sseParser(take) {
         from = ends.lastIndex;
         afterCr = m[0] === "\r" && from === text.length;
         size += whole.length + 1;
-        if (size > SSE_EVENT_MAX) throw new Error("an event of the stream is longer than " + SSE_EVENT_MAX + " letters");
+        if (size > SSE_EVENT_MAX)
+          throw new Error("an event of the stream is longer than " + SSE_EVENT_MAX + " letters");
         line(whole);
       }
       rest += text.slice(from);
@@ -47,7 +50,8 @@ function sseParser(take) {
   };
 }
 
-// What the page uses of one event of /v1/chat/completions or /v1/completions. Anything of an unexpected type is as if it were not there.
+// What the page uses of one event of /v1/chat/completions or /v1/completions. Anything of an
+// unexpected type is as if it were not there.
 function chatEvent(data) {
   let x;
   try {
@@ -58,7 +62,8 @@ function chatEvent(data) {
   const isObject = (v) => typeof v === "object" && v !== null;
   const text = (v) => (typeof v === "string" ? v : "");
   if (!isObject(x)) throw new Error("the server sent an event that is not an object");
-  if (isObject(x.error)) throw new Error(text(x.error.message) || "the server failed and did not say why");
+  if (isObject(x.error))
+    throw new Error(text(x.error.message) || "the server failed and did not say why");
   const choice = Array.isArray(x.choices) && isObject(x.choices[0]) ? x.choices[0] : {};
   const delta = isObject(choice.delta) ? choice.delta : {};
   return {

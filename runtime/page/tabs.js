@@ -21,7 +21,7 @@ function tabsSetUp(views) {
   names.forEach((name, i) => {
     byId("tab-" + name).addEventListener("click", () => show(name));
     byId("tab-" + name).addEventListener("keydown", (e) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+      const step = {ArrowRight: 1, ArrowLeft: -1}[e.key];
       if (!step) return;
       const next = names[(i + step + names.length) % names.length];
       show(next);
@@ -29,5 +29,5 @@ function tabsSetUp(views) {
     });
   });
   show(names[0]);
-  return { show, names, now: () => now };
+  return {show, names, now: () => now};
 }

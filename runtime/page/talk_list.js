@@ -1,4 +1,5 @@
-// talk_list.js - the conversations at the side: opening, naming, deleting, and all of them as a file.
+// talk_list.js - the conversations at the side: opening, naming, deleting, and all of them as a
+// file.
 
 function talkListShow(shown) {
   document.body.classList.toggle("talks-open", shown);
@@ -30,28 +31,40 @@ async function talkDelete(talk) {
 
 function talkRow(talk) {
   const here = talk.id === chat.talk.id;
-  const open = node("button", {
-    type: "button", class: "talk", "aria-current": here ? "true" : null, title: talk.title,
-    onclick: () => {
-      talkListShow(false);
-      if (!here) chatOpen(talk);
-      byId("input").focus();
+  const open = node(
+    "button", {
+      type: "button",
+      class: "talk",
+      "aria-current": here ? "true" : null,
+      title: talk.title,
+      onclick: () => {
+        talkListShow(false);
+        if (!here) chatOpen(talk);
+        byId("input").focus();
+      },
+      onkeydown: (e) => {
+        if (e.key === "F2") talkRename(talk);
+        if (e.key === "Delete") talkDelete(talk);
+      },
     },
-    onkeydown: (e) => {
-      if (e.key === "F2") talkRename(talk);
-      if (e.key === "Delete") talkDelete(talk);
-    },
-  }, answersRunning.has(talk.id) ? "… " + talk.title : talk.title);
-  return node("li", { class: here ? "here" : null }, open, buttonNode("Rename", { class: "quiet", onclick: () => talkRename(talk) }, "✎"),
-              buttonNode("Delete", { class: "quiet", onclick: () => talkDelete(talk) }, "×"));
+    answersRunning.has(talk.id) ? "… " + talk.title : talk.title);
+  return node(
+    "li", {class: here ? "here" : null}, open,
+    buttonNode("Rename", {class: "quiet", onclick: () => talkRename(talk)}, "✎"),
+    buttonNode("Delete", {class: "quiet", onclick: () => talkDelete(talk)}, "×"));
 }
 
 function talkListDraw() {
-  // the one that is open and those that are being answered are newer here than in the browser's store
-  const live = (t) => (answersRunning.has(t.id) ? answersRunning.get(t.id).talk : t.id === chat.talk.id ? chat.talk : t);
+  // the one that is open and those that are being answered are newer here than in the browser's
+  // store
+  const live = (t) =>
+    (answersRunning.has(t.id) ? answersRunning.get(t.id).talk :
+       t.id === chat.talk.id  ? chat.talk :
+                                t);
   const list = chat.store.list().map(live);
   // the list is made anew: who was on a conversation stays on it
-  const at = Array.from(byId("talk-list").querySelectorAll("button")).indexOf(document.activeElement);
+  const at =
+    Array.from(byId("talk-list").querySelectorAll("button")).indexOf(document.activeElement);
   nodePut(byId("talk-list"), list.map(talkRow));
   const buttons = byId("talk-list").querySelectorAll("button");
   if (at >= 0 && at < buttons.length) buttons[at].focus();
@@ -59,15 +72,18 @@ function talkListDraw() {
 
 function talksExport() {
   const text = JSON.stringify(chat.store.list(), null, 1);
-  const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-  const link = node("a", { href: url, download: "weft-conversations.json" });
+  const url = URL.createObjectURL(new Blob([text], {type: "application/json"}));
+  const link = node("a", {href: url, download: "weft-conversations.json"});
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
 async function talksClear() {
   const n = chat.store.list().length;
-  if (n === 0 || (await ask("Delete all conversations (" + n + ")?", "Delete all", "", null)) === null) return;
+  if (
+    n === 0 ||
+    (await ask("Delete all conversations (" + n + ")?", "Delete all", "", null)) === null)
+    return;
   chat.store.list().forEach(talkForget);
   chatOpen(talkNew(chat.talk));
 }
@@ -79,7 +95,8 @@ function talkListNew() {
 }
 
 function talkListSetUp() {
-  byId("menu").addEventListener("click", () => talkListShow(!document.body.classList.contains("talks-open")));
+  byId("menu").addEventListener(
+    "click", () => talkListShow(!document.body.classList.contains("talks-open")));
   byId("talk-new").addEventListener("click", talkListNew);
   byId("talks-export").addEventListener("click", talksExport);
   byId("talks-clear").addEventListener("click", talksClear);
@@ -87,7 +104,11 @@ function talkListSetUp() {
   addEventListener("storage", (e) => {
     if (e.key !== null && !e.key.startsWith(TALK_PREFIX)) return;
     const kept = chat.store.load(chat.talk.id);
-    if (kept && !answersRunning.has(chat.talk.id) && JSON.stringify(kept) !== JSON.stringify(chat.talk)) chatOpen(kept);
-    else talkListDraw();
+    if (
+      kept && !answersRunning.has(chat.talk.id) &&
+      JSON.stringify(kept) !== JSON.stringify(chat.talk))
+      chatOpen(kept);
+    else
+      talkListDraw();
   });
 }

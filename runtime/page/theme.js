@@ -1,10 +1,12 @@
 // theme.js - light, dark, or as the system has it.
 
+// clang-format off
 const THEMES = [
   { name: "", sign: "◐", label: "Colours: as the system has them" },
   { name: "light", sign: "○", label: "Colours: light" },
   { name: "dark", sign: "●", label: "Colours: dark" },
 ];
+// clang-format on
 const THEME_PLACE = "weft.theme";
 
 function themeSetUp() {
@@ -15,10 +17,12 @@ function themeSetUp() {
     at = 0;
   }
   function draw() {
-    const { name, sign, label } = THEMES[at];
-    if (name) document.documentElement.dataset.theme = name;
-    else delete document.documentElement.dataset.theme;
-    nodeSet(byId("theme"), { title: label, "aria-label": label });
+    const {name, sign, label} = THEMES[at];
+    if (name)
+      document.documentElement.dataset.theme = name;
+    else
+      delete document.documentElement.dataset.theme;
+    nodeSet(byId("theme"), {title: label, "aria-label": label});
     byId("theme").textContent = sign;
   }
   byId("theme").addEventListener("click", () => {

@@ -1,5 +1,6 @@
-// unit.js - runs the unit tests of the page in Node: node unit.js FOLDER-OF-THE-PAGE SCRIPT... The scripts are joined as
-// in the page but for main.js, then the files unit_*.js, which call test(name, function) and same(actual, expected).
+// unit.js - runs the unit tests of the page in Node: node unit.js FOLDER-OF-THE-PAGE SCRIPT... The
+// scripts are joined as in the page but for main.js, then the files unit_*.js, which call
+// test(name, function) and same(actual, expected).
 "use strict";
 
 const fs = require("fs");
@@ -7,7 +8,10 @@ const path = require("path");
 
 const [pageDir, ...scripts] = process.argv.slice(2);
 const units = fs.readdirSync(__dirname).filter((f) => /^unit_\w+\.js$/.test(f)).sort();
-const parts = [...scripts.filter((f) => f !== "main.js").map((f) => path.join(pageDir, f)), ...units.map((f) => path.join(__dirname, f))];
+const parts = [
+  ...scripts.filter((f) => f !== "main.js").map((f) => path.join(pageDir, f)),
+  ...units.map((f) => path.join(__dirname, f))
+];
 const source = "\"use strict\";\n" + parts.map((f) => fs.readFileSync(f, "utf8")).join("\n");
 
 let failed = 0;

@@ -1,15 +1,18 @@
-// unit_markdown.js - Markdown into blocks and marks, and into elements of a document that only remembers.
+// unit_markdown.js - Markdown into blocks and marks, and into elements of a document that only
+// remembers.
 
 // ---- marks, written short: "em(a)", "code:x", "link<url>(a)", "br" ----
 
 function marksText(items) {
-  return items.map((x) => {
-    if (typeof x === "string") return x;
-    if (x.type === "break") return "{br}";
-    if (x.type === "code") return "{code:" + x.text + "}";
-    if (x.type === "link") return "{link<" + x.url + ">" + marksText(x.inside) + "}";
-    return "{" + x.type + ":" + marksText(x.inside) + "}";
-  }).join("");
+  return items
+    .map((x) => {
+      if (typeof x === "string") return x;
+      if (x.type === "break") return "{br}";
+      if (x.type === "code") return "{code:" + x.text + "}";
+      if (x.type === "link") return "{link<" + x.url + ">" + marksText(x.inside) + "}";
+      return "{" + x.type + ":" + marksText(x.inside) + "}";
+    })
+    .join("");
 }
 
 const MARKS = [
@@ -32,12 +35,21 @@ const MARKS = [
   ["<b>bold</b> <script>alert(1)</script>", "<b>bold</b> <script>alert(1)</script>"],
   ["a<br>b<br/>c", "a{br}b{br}c"],
   ["[a](https://x.org/)", "{link<https://x.org/>a}"],
-  ["[a](https://x.org/ \"t\") [b](<http://y.org/a b>)", "{link<https://x.org/>a} {link<http://y.org/a%20b>b}"],
+  [
+    "[a](https://x.org/ \"t\") [b](<http://y.org/a b>)",
+    "{link<https://x.org/>a} {link<http://y.org/a%20b>b}"
+  ],
   ["[a](https://x.org/p(q)r)", "{link<https://x.org/p(q)r>a}"],
   ["[**a** `b`](https://x.org/)", "{link<https://x.org/>{strong:a} {code:b}}"],
   ["[a](javascript:alert(1))", "[a](javascript:alert(1))"],
-  ["[a](JaVaScRiPt:alert(1)) [a](data:text/html,x) [a](//x.org) [a](/v1/models)", "[a](JaVaScRiPt:alert(1)) [a](data:text/html,x) [a](//x.org) [a](/v1/models)"],
-  ["[a](\u0001javascript:x) [a](vbscript:x) [a](file:///etc/passwd)", "[a](\u0001javascript:x) [a](vbscript:x) [a](file:///etc/passwd)"],
+  [
+    "[a](JaVaScRiPt:alert(1)) [a](data:text/html,x) [a](//x.org) [a](/v1/models)",
+    "[a](JaVaScRiPt:alert(1)) [a](data:text/html,x) [a](//x.org) [a](/v1/models)"
+  ],
+  [
+    "[a](\u0001javascript:x) [a](vbscript:x) [a](file:///etc/passwd)",
+    "[a](\u0001javascript:x) [a](vbscript:x) [a](file:///etc/passwd)"
+  ],
   ["[a](https://user:pass@x.org/)", "[a](https://user:pass@x.org/)"],
   ["![alt](https://x.org/i.png)", "{link<https://x.org/i.png>alt}"],
   ["![alt](data:image/png;base64,xx)", "![alt](data:image/png;base64,xx)"],
@@ -46,27 +58,41 @@ const MARKS = [
   ["[a] [b] (c)", "[a] [b] (c)"],
   ["[*a](https://x.org/)*", "{link<https://x.org/>*a}*"],
   ["see https://x.org/a_b_c.", "see {link<https://x.org/a_b_c>https://x.org/a_b_c}."],
-  ["(https://x.org/a(b)) and <https://y.org>", "({link<https://x.org/a(b)>https://x.org/a(b)}) and {link<https://y.org/>https://y.org}"],
+  [
+    "(https://x.org/a(b)) and <https://y.org>",
+    "({link<https://x.org/a(b)>https://x.org/a(b)}) and {link<https://y.org/>https://y.org}"
+  ],
   ["xhttps://x.org https:// http://[", "xhttps://x.org https:// http://["],
   ["**https://x.org**", "{strong:{link<https://x.org/>https://x.org}}"],
   ["", ""],
 ];
 
-for (const [text, expected] of MARKS) test("marks of " + JSON.stringify(text), () => same(marksText(inlineParse(text)), expected));
+for (const [text, expected] of MARKS)
+  test("marks of " + JSON.stringify(text), () => same(marksText(inlineParse(text)), expected));
 
 // ---- blocks ----
 
 function blocksText(blocks) {
-  return blocks.map((b) => {
-    if (b.type === "heading") return "h" + b.level + "(" + b.text + ")";
-    if (b.type === "para") return "p(" + b.text.replaceAll("\n", "/") + ")";
-    if (b.type === "code") return "code" + (b.open ? "-open" : "") + ":" + b.lang + "(" + b.text.replaceAll("\n", "/") + ")";
-    if (b.type === "quote") return "quote(" + blocksText(b.blocks) + ")";
-    if (b.type === "table") return "table:" + b.align.map((a) => a[0]).join("") + "(" + b.rows.map((r) => r.join("|")).join("/") + ")";
-    if (b.type === "rule") return "rule";
-    const items = b.items.map((i) => (i.done === null ? "" : i.done ? "[x]" : "[ ]") + blocksText(i.blocks));
-    return (b.start === null ? "ul" : "ol" + b.start) + "(" + items.join("; ") + ")";
-  }).join(" ");
+  return blocks
+    .map((b) => {
+      if (b.type === "heading") return "h" + b.level + "(" + b.text + ")";
+      if (b.type === "para") return "p(" + b.text.replaceAll("\n", "/") + ")";
+      if (b.type === "code")
+        return "code" + (b.open ? "-open" : "") + ":" + b.lang + "(" +
+          b.text.replaceAll("\n", "/") + ")";
+      if (b.type === "quote") return "quote(" + blocksText(b.blocks) + ")";
+      if (b.type === "table")
+        return "table:" + b.align.map((a) => a[0]).join("") + "(" +
+          b.rows.map((r) => r.join("|")).join("/") + ")";
+      if (b.type === "rule") return "rule";
+      const items = b.items.map(
+        (i) => (i.done === null ? "" :
+                  i.done        ? "[x]" :
+                                  "[ ]") +
+          blocksText(i.blocks));
+      return (b.start === null ? "ul" : "ol" + b.start) + "(" + items.join("; ") + ")";
+    })
+    .join(" ");
 }
 
 const BLOCKS = [
@@ -103,7 +129,8 @@ const BLOCKS = [
   ["-", "ul()"],
 ];
 
-for (const [text, expected] of BLOCKS) test("blocks of " + JSON.stringify(text), () => same(blocksText(markdownParse(text)), expected));
+for (const [text, expected] of BLOCKS)
+  test("blocks of " + JSON.stringify(text), () => same(blocksText(markdownParse(text)), expected));
 
 test("the sources of blocks are the text, whatever its end", () => {
   const text = "# A\n\npara\nmore\n\n- a\n- b\n\n```\nx\n```\n| a |\n|-|\n| 1 |\n\n> q";
@@ -116,10 +143,54 @@ test("the sources of blocks are the text, whatever its end", () => {
 // ---- time: texts made to be hard take time in proportion to their length ----
 
 const HARD = [
-  "*", "**", "_a", "*a **b ", "*a_ ", "[", "]", "[a](", "[a](b", "![", "![[]()", "`", "`a``b```c",
-  "<", "<https://", "https://a.b/)", "https://x.org/" + ")".repeat(2000) + " ", "&", "&amp", "\\", "~~a ", "a\n",
-  "> ", "- ", "1. ", "- a\n", " - a\n", "|", "|a", "|-", "a|b\n-|-\n", "#", "# ", "```\n", "~~~ ", " ", "\n",
-  "- - ", "* * * a\n", "a |\n", "\t", "[a](https://x.org/ \"", "*[a*](https://x.org/)", "(", "- ```\n", "> - ", "   ",
+  "*",
+  "**",
+  "_a",
+  "*a **b ",
+  "*a_ ",
+  "[",
+  "]",
+  "[a](",
+  "[a](b",
+  "![",
+  "![[]()",
+  "`",
+  "`a``b```c",
+  "<",
+  "<https://",
+  "https://a.b/)",
+  "https://x.org/" +
+    ")".repeat(2000) + " ",
+  "&",
+  "&amp",
+  "\\",
+  "~~a ",
+  "a\n",
+  "> ",
+  "- ",
+  "1. ",
+  "- a\n",
+  " - a\n",
+  "|",
+  "|a",
+  "|-",
+  "a|b\n-|-\n",
+  "#",
+  "# ",
+  "```\n",
+  "~~~ ",
+  " ",
+  "\n",
+  "- - ",
+  "* * * a\n",
+  "a |\n",
+  "\t",
+  "[a](https://x.org/ \"",
+  "*[a*](https://x.org/)",
+  "(",
+  "- ```\n",
+  "> - ",
+  "   ",
 ];
 const HARD_LETTERS = 60000;
 const HARD_MS_MAX = 2000; // the slowest takes a tenth of it; what is quadratic takes minutes
@@ -141,7 +212,9 @@ function pretendDocument() {
   const made = [];
   function element(tag) {
     const n = {
-      tag, attributes: {}, inside: [],
+      tag,
+      attributes: {},
+      inside: [],
       setAttribute: (name, value) => (n.attributes[name] = value),
       addEventListener() {},
       append: (...list) => n.inside.push(...list),
@@ -149,7 +222,7 @@ function pretendDocument() {
     made.push(n);
     return n;
   }
-  return { made, createElement: element, createElementNS: (_, tag) => element(tag) };
+  return {made, createElement: element, createElementNS: (_, tag) => element(tag)};
 }
 
 // All elements that a text becomes.
@@ -165,26 +238,74 @@ function elementsOf(text) {
   return pretend.made;
 }
 
-const TAGS = "a blockquote br button code del div em h3 h4 h5 h6 hr input li ol p pre span strong table tbody td th thead tr ul".split(" ");
-const ATTRIBUTES = "aria-label checked class disabled href rel start tabindex target title type".split(" ");
+const TAGS =
+  "a blockquote br button code del div em h3 h4 h5 h6 hr input li ol p pre span strong table tbody td th thead tr ul"
+    .split(" ");
+const ATTRIBUTES =
+  "aria-label checked class disabled href rel start tabindex target title type".split(" ");
 
 function elementsCheck(text) {
   for (const n of elementsOf(text)) {
     if (!TAGS.includes(n.tag)) throw new Error("tag " + n.tag + " from " + JSON.stringify(text));
     for (const name of Object.keys(n.attributes))
-      if (!ATTRIBUTES.includes(name)) throw new Error("attribute " + name + " from " + JSON.stringify(text));
+      if (!ATTRIBUTES.includes(name))
+        throw new Error("attribute " + name + " from " + JSON.stringify(text));
     if (n.tag === "a") {
-      same([/^https?:\/\/[^@]*$/.test(new URL(n.attributes.href).origin), n.attributes.rel], [true, "noopener noreferrer nofollow"]);
+      same(
+        [/^https?:\/\/[^@]*$/.test(new URL(n.attributes.href).origin), n.attributes.rel],
+        [true, "noopener noreferrer nofollow"]);
       same(/^https?:\/\//.test(n.attributes.href), true);
     }
     if (n.tag === "input") same(n.attributes.disabled, "");
-    for (const x of n.inside) if (typeof x !== "string" && typeof x !== "object") throw new Error("neither text nor element");
+    for (const x of n.inside)
+      if (typeof x !== "string" && typeof x !== "object")
+        throw new Error("neither text nor element");
   }
 }
 
 test("elements are of the list, whatever the text", () => {
-  const pieces = ["*", "**", "_", "`", "```", "\n", "\n\n", "- ", "1. ", "> ", "# ", "|", "|-|", "[", "](", ")", "https://x.org/", "javascript:alert(1)", "<script>", "</script>",
-    "<img src=x onerror=alert(1)>", "\\", "&lt;", " ", "a", "word ", "!", "~~", "<", ">", "\"", "'", "data:text/html,", "    ", "[ ] ", "\u0000", "\u202e", "é", "😀", "\ud800"];
+  const pieces = [
+    "*",
+    "**",
+    "_",
+    "`",
+    "```",
+    "\n",
+    "\n\n",
+    "- ",
+    "1. ",
+    "> ",
+    "# ",
+    "|",
+    "|-|",
+    "[",
+    "](",
+    ")",
+    "https://x.org/",
+    "javascript:alert(1)",
+    "<script>",
+    "</script>",
+    "<img src=x onerror=alert(1)>",
+    "\\",
+    "&lt;",
+    " ",
+    "a",
+    "word ",
+    "!",
+    "~~",
+    "<",
+    ">",
+    "\"",
+    "'",
+    "data:text/html,",
+    "    ",
+    "[ ] ",
+    "\u0000",
+    "\u202e",
+    "é",
+    "😀",
+    "\ud800"
+  ];
   let seed = 1;
   const next = (n) => {
     seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff;
@@ -201,7 +322,7 @@ test("an attribute that listens is refused as text", () => {
   globalThis.document = pretendDocument();
   let threw = false;
   try {
-    node("div", { onclick: "alert(1)" });
+    node("div", {onclick: "alert(1)"});
   } catch {
     threw = true;
   }

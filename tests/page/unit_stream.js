@@ -24,11 +24,15 @@ for (const [text, expected] of STREAMS)
   test("events of " + JSON.stringify(text), () => {
     same(eventsOf([text]), expected);
     same(eventsOf(Array.from(text)), expected);
-    for (let i = 0; i <= text.length; i++) same(eventsOf([text.slice(0, i), "", text.slice(i)]), expected);
+    for (let i = 0; i <= text.length; i++)
+      same(eventsOf([text.slice(0, i), "", text.slice(i)]), expected);
   });
 
 test("an event without end is refused", () => {
-  for (const text of ["data: " + "a".repeat(1000), "data: a\n", "x".repeat(1000)]) {
+  for (const text of
+         ["data: " +
+            "a".repeat(1000),
+          "data: a\n", "x".repeat(1000)]) {
     let message = "";
     const parser = sseParser(() => {});
     try {
@@ -40,17 +44,37 @@ test("an event without end is refused", () => {
   }
 });
 
-test("many small events are no long one", () => same(eventsOf(Array(200000).fill("data: abcdef\n\n")).length, 200000));
+test(
+  "many small events are no long one",
+  () => same(eventsOf(Array(200000).fill("data: abcdef\n\n")).length, 200000));
 
 const CHUNKS = [
-  ['{"choices":[{"index":0,"delta":{"role":"assistant","content":"a"},"finish_reason":null}]}', { text: "a", thought: "", end: "", usage: null }],
-  ['{"choices":[{"delta":{"reasoning_content":"h"}}]}', { text: "", thought: "h", end: "", usage: null }],
-  ['{"choices":[{"delta":{},"finish_reason":"length"}]}', { text: "", thought: "", end: "length", usage: null }],
-  ['{"choices":[],"usage":{"prompt_tokens":1}}', { text: "", thought: "", end: "", usage: { prompt_tokens: 1 } }],
-  ['{"choices":[{"delta":{"content":{"toString":1}},"finish_reason":7}],"usage":3}', { text: "", thought: "", end: "", usage: null }],
-  ['{"choices":{"0":1}}', { text: "", thought: "", end: "", usage: null }],
-  ['{"choices":[{"index":0,"text":" once","finish_reason":"stop"}]}', { text: " once", thought: "", end: "stop", usage: null }],
-  ["{}", { text: "", thought: "", end: "", usage: null }],
+  [
+    '{"choices":[{"index":0,"delta":{"role":"assistant","content":"a"},"finish_reason":null}]}',
+    {text: "a", thought: "", end: "", usage: null}
+  ],
+  [
+    '{"choices":[{"delta":{"reasoning_content":"h"}}]}',
+    {text: "", thought: "h", end: "", usage: null}
+  ],
+  [
+    '{"choices":[{"delta":{},"finish_reason":"length"}]}',
+    {text: "", thought: "", end: "length", usage: null}
+  ],
+  [
+    '{"choices":[],"usage":{"prompt_tokens":1}}',
+    {text: "", thought: "", end: "", usage: {prompt_tokens: 1}}
+  ],
+  [
+    '{"choices":[{"delta":{"content":{"toString":1}},"finish_reason":7}],"usage":3}',
+    {text: "", thought: "", end: "", usage: null}
+  ],
+  ['{"choices":{"0":1}}', {text: "", thought: "", end: "", usage: null}],
+  [
+    '{"choices":[{"index":0,"text":" once","finish_reason":"stop"}]}',
+    {text: " once", thought: "", end: "stop", usage: null}
+  ],
+  ["{}", {text: "", thought: "", end: "", usage: null}],
 ];
 
 for (const [data, expected] of CHUNKS) test("event " + data, () => same(chatEvent(data), expected));
