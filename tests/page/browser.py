@@ -1,4 +1,4 @@
-"""browser.py - a headless Chromium, driven through its debugging pipe by what Python has: real clicks and keys, screenshots.
+"""browser.py - a headless Chromium, driven through its debugging pipe: real clicks and keys, screenshots.
 
 The protocol is JSON with a zero byte behind each message, on file descriptors 3 (to Chromium) and 4 (from it)."""
 
@@ -33,12 +33,15 @@ class Browser:
             os.dup2(read_in, 3)
             os.dup2(write_out, 4)
 
-        flags = ["--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + self.folder, "--no-first-run", "--no-default-browser-check",
-                 "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking", "--disable-component-update",
+        flags = ["--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + self.folder, "--no-first-run",
+                 "--no-default-browser-check",
+                 "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions", "--disable-background-networking",
+                 "--disable-component-update",
                  "--hide-scrollbars", "--lang=en", "--force-color-profile=srgb"]
         if os.getuid() == 0:
             flags.append("--no-sandbox")
-        self.process = subprocess.Popen([program, *flags, "about:blank"], preexec_fn=pipes, pass_fds=(3, 4), stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([program, *flags, "about:blank"], preexec_fn=pipes, pass_fds=(3, 4),
+                                        stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(read_in)
         os.close(write_out)
@@ -88,12 +91,14 @@ class Browser:
 
 
 class Page:
-    """A tab. What goes wrong in it (exceptions, refusals of the policy) is in `faults`, what it asked the network for in `requests`."""
+    """A tab. What goes wrong in it (exceptions, refusals of the policy) is in `faults`, what it asked of the network in
+    `requests`."""
 
     def __init__(self, browser, width=1200, height=800, scripts=True):
         self.browser = browser
         self.context = browser.call("Target.createBrowserContext")["browserContextId"]  # storage of its own
-        target = browser.call("Target.createTarget", {"url": "about:blank", "browserContextId": self.context})["targetId"]
+        target = browser.call("Target.createTarget", {"url": "about:blank",
+                                                      "browserContextId": self.context})["targetId"]
         self.session = browser.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
             self.call(domain + ".enable")
@@ -108,10 +113,12 @@ class Page:
         self.browser.call("Target.disposeBrowserContext", {"browserContextId": self.context})
 
     def size(self, width, height, phone=False):
-        self.call("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone})
+        self.call("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1,
+                                                         "mobile": phone})
 
     def dark(self, on):
-        self.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark" if on else "light"}]})
+        self.call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme",
+                                                               "value": "dark" if on else "light"}]})
 
     def open(self, url):
         self.call("Page.navigate", {"url": url})
@@ -122,9 +129,11 @@ class Page:
 
     @property
     def faults(self):
-        thrown = [e["exceptionDetails"].get("exception", {}).get("description") or e["exceptionDetails"]["text"] for e in self.events("Runtime.exceptionThrown")]
+        thrown = [e["exceptionDetails"] for e in self.events("Runtime.exceptionThrown")]
+        thrown = [e.get("exception", {}).get("description") or e["text"] for e in thrown]
         # the network says of every 4xx and 5xx that it was one; tests ask for those on purpose
-        logged = [e["entry"]["text"] for e in self.events("Log.entryAdded") if e["entry"]["level"] == "error" and e["entry"]["source"] != "network"]
+        logged = [e["entry"] for e in self.events("Log.entryAdded")]
+        logged = [e["text"] for e in logged if e["level"] == "error" and e["source"] != "network"]
         return thrown + logged
 
     @property
@@ -186,7 +195,8 @@ class Page:
         self.call("Input.insertText", {"text": text})
 
     def key(self, key, alt=False, shift=False, ctrl=False):
-        code = {"Escape": 27, "Enter": 13, "ArrowUp": 38, "ArrowRight": 39, "ArrowLeft": 37, "Tab": 9, "F2": 113, "Delete": 46, "a": 65}.get(key, ord(key[0].upper()))
+        code = {"Escape": 27, "Enter": 13, "ArrowUp": 38, "ArrowRight": 39, "ArrowLeft": 37, "Tab": 9, "F2": 113,
+                "Delete": 46, "a": 65}.get(key, ord(key[0].upper()))
         name = "Key" + key.upper() if key.isalpha() and len(key) == 1 else "Digit" + key if key.isdigit() else key
         params = {"key": key, "code": name, "windowsVirtualKeyCode": code, "modifiers": alt * 1 + ctrl * 2 + shift * 8}
         if key == "Enter":

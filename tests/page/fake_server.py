@@ -1,14 +1,15 @@
-"""fake_server.py - a server for tests of the page: the routes of runtime/page/README.md, and answers that the question asks for.
+"""fake_server.py - a server for tests of the page: the routes of runtime/page/README.md, and answers to order.
 
-It is no part of Weft. It serves the page that CMake joined with the headers that go with it, and remembers what it was asked. The last
-word of the last message says what to do: see ANSWERS."""
+It is no part of Weft. It serves the page that CMake joined with the headers that go with it, and remembers what it was
+asked. The last word of the last message says what to do: see ANSWERS."""
 
 import http.server
 import json
 import threading
 import time
 
-STORY = ["Once", " upon", " a", " time", ",", " there", " was", " a", " **loom**", ".\n\n", "- warp\n", "- weft\n\n", "```c\nint x = 1;", " // one\n", "```\n"]
+STORY = ["Once", " upon", " a", " time", ",", " there", " was", " a", " **loom**", ".\n\n", "- warp\n", "- weft\n\n",
+         "```c\nint x = 1;", " // one\n", "```\n"]
 
 # What a hostile model might write. Whatever of it works would set window.pwned or make an element that is not allowed.
 HOSTILE = """<script>window.pwned = 1</script>
@@ -114,23 +115,31 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_json(200, {
             "version": "0.1.0", "model": "tiny", "uptime_s": t, "draining": False,
             "limits": {"batch": 512, "sequences": 32, "queue": 1024, "context": 2048},
-            "requests": {"running": 3, "waiting": int(t) % 4, "preempted": 0, "jobs": 9, "refused": 1, "ended": {"stop": 7, "cancelled": 2}},
-            "counters": {"steps": int(50 * t), "rows_prompt": int(900 * t), "rows_decode": int(150 * t), "tokens_prompt": int(900 * t),
+            "requests": {"running": 3, "waiting": int(t) % 4, "preempted": 0, "jobs": 9, "refused": 1,
+                         "ended": {"stop": 7, "cancelled": 2}},
+            "counters": {"steps": int(50 * t), "rows_prompt": int(900 * t), "rows_decode": int(150 * t),
+                         "tokens_prompt": int(900 * t),
                          "tokens_cached": int(300 * t), "tokens_generated": int(100 * t)},
             "times": {"bucket_s": [0.001, 0.01, 0.02, None], "inter_token": {"n": at[3], "sum_s": t, "at": at},
                       "first_token": {"n": at[3], "sum_s": t, "at": at}},
-            "state": [{"keys": "f16", "values": "f16", "last": 256, "page_tokens": 64, "pages": 100, "pages_free": 40, "bytes": 1 << 20, "bytes_used": 600000},
-                      {"keys": "q8", "values": "q4", "page_tokens": 64, "pages": 200, "pages_free": 190, "bytes": 1 << 20, "bytes_used": 6000}],
-            "prefixes": {"most": 64, "kept": 3, "pages": 12, "bytes": 4096, "lookups": 10, "hits": 7, "tokens": 900, "tokens_reused": 700, "evicted": 0},
-            "slots": [{"id": 17, "choice": 0, "model": "tiny:pirate", "phase": "decode", "key": "<b>alice</b>", "prompt_tokens": 120, "held_tokens": 132,
+            "state": [{"keys": "f16", "values": "f16", "last": 256, "page_tokens": 64, "pages": 100, "pages_free": 40,
+                       "bytes": 1 << 20, "bytes_used": 600000},
+                      {"keys": "q8", "values": "q4", "page_tokens": 64, "pages": 200, "pages_free": 190,
+                       "bytes": 1 << 20, "bytes_used": 6000}],
+            "prefixes": {"most": 64, "kept": 3, "pages": 12, "bytes": 4096, "lookups": 10, "hits": 7, "tokens": 900,
+                         "tokens_reused": 700, "evicted": 0},
+            "slots": [{"id": 17, "choice": 0, "model": "tiny:pirate", "phase": "decode", "key": "<b>alice</b>",
+                       "prompt_tokens": 120, "held_tokens": 132,
                        "generated": 12, "pages": 3, "age_s": 1.2}, None],
         })
 
     def model(self):
         self.send_json(200, {
-            "id": "tiny", "family": "llama", "title": "Llama", "format": "GGUF", "parameters": 7340000, "bytes": 14680064, "context": 512,
-            "device": "cpu", "threads": 2, "plan": "interpreter", "params": {"vocab": 4096, "layers": 6, "window": None},
-            "files": [{"name": "<weft>/llama.weft", "text": MODEL_TEXT}, {"name": "<weft>/std/rope.weft", "text": "weft 1\ndef f(x) = x\n"}]})
+            "id": "tiny", "family": "llama", "title": "Llama", "format": "GGUF", "parameters": 7340000,
+            "bytes": 14680064, "context": 512, "device": "cpu", "threads": 2, "plan": "interpreter",
+            "params": {"vocab": 4096, "layers": 6, "window": None},
+            "files": [{"name": "<weft>/llama.weft", "text": MODEL_TEXT},
+                      {"name": "<weft>/std/rope.weft", "text": "weft 1\ndef f(x) = x\n"}]})
 
     def graph(self):
         self.send_bytes(200, [("Content-Type", "image/svg+xml")], GRAPH.encode())
@@ -139,9 +148,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not self.server.profile:
             self.send_error_json(404, "calls are not timed; start the server with --profile")
             return
-        self.send_json(200, {"every": 64, "calls": 12, "decode": {"tokens": 100, "timed_seconds": 2.0}, "prefill": None, "lines": [
-            {"file": "<weft>/llama.weft", "line": 4, "decode": {"seconds": 0.5, "gb_per_s": 8.0, "roof_share": 0.5}, "prefill": {"seconds": 0}},
-            {"file": "<weft>/llama.weft", "line": 5, "decode": {"seconds": 1.2}, "prefill": {"seconds": 0}}]})
+        decode = {"seconds": 0.5, "gb_per_s": 8.0, "roof_share": 0.5}
+        self.send_json(200, {
+            "every": 64, "calls": 12, "decode": {"tokens": 100, "timed_seconds": 2.0}, "prefill": None,
+            "lines": [{"file": "<weft>/llama.weft", "line": 4, "decode": decode, "prefill": {"seconds": 0}},
+                      {"file": "<weft>/llama.weft", "line": 5, "decode": {"seconds": 1.2}, "prefill": {"seconds": 0}}]})
 
     # ---- streams ----
 
@@ -174,12 +185,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.write("data: " + (value if isinstance(value, str) else json.dumps(value)) + "\n\n")
 
     def piece(self, text, end=None):
-        choice = {"index": 0, "text": text} if self.text_form else {"index": 0, "delta": {"content": text} if text else {}}
-        self.event({"choices": [{**choice, "finish_reason": end}]})
+        said = {"text": text} if self.text_form else {"delta": {"content": text} if text else {}}
+        self.event({"choices": [{"index": 0, **said, "finish_reason": end}]})
 
     def complete(self, end="stop"):
         self.piece("", end)
-        self.event({"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 15, "prompt_tokens_details": {"cached_tokens": 8}}})
+        self.event({"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 15,
+                                             "prompt_tokens_details": {"cached_tokens": 8}}})
         self.event("[DONE]")
         self.write("")  # the empty chunk ends the body
 
@@ -234,7 +246,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True  # without the end of the body
 
 
-ROUTES = {"/v1/models": Handler.models, "/weft/state": Handler.state, "/weft/model": Handler.model, "/weft/graph.svg": Handler.graph,
+ROUTES = {"/v1/models": Handler.models, "/weft/state": Handler.state, "/weft/model": Handler.model,
+          "/weft/graph.svg": Handler.graph,
           "/weft/profile": Handler.profile}
-ANSWERS = {"hostile": Handler.hostile, "slow": Handler.slow, "think": Handler.think, "long": Handler.long, "bad": Handler.bad, "busy": Handler.busy,
+ANSWERS = {"hostile": Handler.hostile, "slow": Handler.slow, "think": Handler.think, "long": Handler.long,
+           "bad": Handler.bad, "busy": Handler.busy,
            "broken": Handler.broken, "cut": Handler.cut}

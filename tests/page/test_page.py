@@ -83,7 +83,8 @@ def streams(c):
     same([t.text(LAST + " strong"), t.count(LAST + " li"), t.text(LAST + " pre")], ["loom", 2, "int x = 1; // one"])
     same(t.text(LAST + " .code-comment"), "// one")
     assert "15 tokens" in t.text(LAST + " .deeds") and "prompt 12, 8 of them known" in t.text(LAST + " .deeds")
-    same(c.server.bodies()[0], {"model": "tiny", "messages": [{"role": "user", "content": "tell a story"}], "stream": True, "stream_options": {"include_usage": True}})
+    same(c.server.bodies()[0], {"model": "tiny", "messages": [{"role": "user", "content": "tell a story"}],
+                                "stream": True, "stream_options": {"include_usage": True}})
     same(t.text("#talk-list .talk"), "tell a story")
     c.ask("and another story")
     same([m["role"] for m in c.server.bodies()[1]["messages"]], ["user", "assistant", "user"])
@@ -251,7 +252,8 @@ def keeps_conversations(c):
     t.click("#talk-new")
     same(t.count("#log .message"), 0)
     c.ask("second story")
-    same(t.eval("Array.from(document.querySelectorAll('#talk-list .talk'), n => n.innerText)"), ["second story", "first story"])
+    same(t.eval("Array.from(document.querySelectorAll('#talk-list .talk'), n => n.innerText)"), ["second story",
+                                                                                                 "first story"])
     t.click("#talk-list li:last-child .talk")
     t.wait("document.querySelector('#log .user .body').innerText === 'first story'")
     t.call("Page.reload")
@@ -292,7 +294,8 @@ def answers_in_the_background(c):
     t.click("#ask-yes")
     t.wait("document.querySelectorAll('#talk-list .talk').length === 1")
     time.sleep(0.3)
-    same([t.count("#talk-list .talk"), t.eval("Object.keys(localStorage).filter(k => k.startsWith('weft.talk.')).length")], [1, 1])
+    same([t.count("#talk-list .talk"),
+          t.eval("Object.keys(localStorage).filter(k => k.startsWith('weft.talk.')).length")], [1, 1])
 
 
 @test
@@ -322,10 +325,13 @@ def settings(c):
     t.eval("const m = document.getElementById('model'); m.value = 'tiny:pirate'; m.dispatchEvent(new Event('change'))")
     c.ask("tell a story")
     body = c.server.bodies()[0]
-    same([body["model"], body["temperature"], "top_k" in body, body["messages"][0]], ["tiny:pirate", 0.7, False, {"role": "system", "content": "Be brief."}])
+    same([body["model"], body["temperature"], "top_k" in body, body["messages"][0]], ["tiny:pirate", 0.7, False,
+                                                                                      {"role": "system",
+                                                                                       "content": "Be brief."}])
     t.call("Page.reload")
     t.wait("document.getElementById('model').value === 'tiny:pirate' && document.querySelectorAll('#log .message').length === 2")
-    same(t.eval("[document.getElementById('set-system').value, document.getElementById('set-temperature').value]"), ["Be brief.", "0.7"])
+    same(t.eval("[document.getElementById('set-system').value, document.getElementById('set-temperature').value]"),
+         ["Be brief.", "0.7"])
 
 
 @test
@@ -339,7 +345,8 @@ def attaches_files(c):
             f.write(b"\xff\xfe\x00")
         t.files("#file-input", paths)
         t.wait("document.querySelector('#files li') && document.querySelector('.notice')")
-    same([t.count("#files li"), "notes.txt" in t.text("#files"), "image.bin is not text in UTF-8." in t.text("#notices")], [1, True, True])
+    same([t.count("#files li"), "notes.txt" in t.text("#files"),
+          "image.bin is not text in UTF-8." in t.text("#notices")], [1, True, True])
     c.shot("attached")
     c.ask("what is it, a story")
     same(c.server.bodies()[0]["messages"][0]["content"], "notes.txt:\n```\nwarp and weft\n```\n\nwhat is it, a story")
@@ -385,10 +392,12 @@ def shows_model(c):
     t = c.open()
     t.click("#tab-model")
     t.wait("document.querySelector('#graph img') && document.querySelector('#graph img').naturalWidth === 300")
-    same([t.count(".source tbody tr"), t.text(".source tbody tr:nth-child(4) .line-text").strip()], [6, "x = tok_embd(tokens)"])
+    same([t.count(".source tbody tr"), t.text(".source tbody tr:nth-child(4) .line-text").strip()],
+         [6, "x = tok_embd(tokens)"])
     t.wait("document.querySelector('.source tbody tr:nth-child(4) .share').innerText.includes('25%')")
     same(t.text(".source tbody tr:nth-child(5) .share"), "60%")
-    same(t.eval("document.querySelector('.source tbody tr:nth-child(4) .share').title"), "decode: 25.0 %, 5.0000 ms a token, 8 GB/s, 50 % of the roof")
+    same(t.eval("document.querySelector('.source tbody tr:nth-child(4) .share').title"),
+         "decode: 25.0 %, 5.0000 ms a token, 8 GB/s, 50 % of the roof")
     assert "12 calls timed, one in 64" in t.text("#profile-line") and "7\u2009340\u2009000" in t.text("#facts")
     same(t.eval("typeof window.pwned"), "undefined")
     c.shot("model")

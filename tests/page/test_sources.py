@@ -1,5 +1,5 @@
-"""test_sources.py - what must hold of the page's sources and of the joined page: test_sources.py SOURCES FOLDER, where FOLDER has the index.html and
-headers.txt of the build."""
+"""test_sources.py - what must hold of the page's sources and of the joined page: test_sources.py SOURCES FOLDER, where
+FOLDER has the index.html and headers.txt of the build."""
 
 import base64
 import hashlib
@@ -8,8 +8,10 @@ import re
 import sys
 
 # Calls that make elements or code of text, and ways to keep more than the page says.
-FORBIDDEN = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "createContextualFragment", "DOMParser", "srcdoc", "setHTML", "eval(",
-             "new Function", "import(", "javascript:", "document.cookie", "indexedDB", "new Worker", "serviceWorker", "postMessage", "window.open", "XMLHttpRequest",
+FORBIDDEN = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "createContextualFragment", "DOMParser",
+             "srcdoc", "setHTML", "eval(",
+             "new Function", "import(", "javascript:", "document.cookie", "indexedDB", "new Worker", "serviceWorker",
+             "postMessage", "window.open", "XMLHttpRequest",
              "WebSocket", "sendBeacon", "EventSource", "trustedTypes"]
 # Addresses in the page, none of which is loaded: a name space, and what the page without scripts shows.
 ADDRESSES = {"http://www.w3.org/2000/svg", "http://localhost:PORT/v1/chat/completions"}
@@ -47,7 +49,8 @@ def main(sources, folder):
     body = html.split("<script>")[0]
     if re.search(r"\s(on\w+|style)\s*=", re.sub(r"<style>.*?</style>", "", body, flags=re.S)):
         faults.append("the page has a listener or a style as an attribute, which its policy forbids")
-    faults += ["the page names " + u for u in set(re.findall(r"https?://[\w.:]+[\w/.]*", body)) - ADDRESSES if not u.startswith("http://www.w3.org")]
+    faults += ["the page names " + u for u in set(re.findall(r"https?://[\w.:]+[\w/.]*",
+                                                             body)) - ADDRESSES if not u.startswith("http://www.w3.org")]
     ids = re.findall(r'\sid="([^"]+)"', body)
     faults += ["two elements are called " + i for i in set(ids) if ids.count(i) > 1]
     used = set(re.findall(r'byId\("([^"]+)"\)', html))
