@@ -3,8 +3,11 @@
 test_page.py FOLDER [--shots FOLDER] [NAME...]: FOLDER has index.html and headers.txt of the build; NAMEs are tests below.
 Skipped where there is no Chromium (Debian: apt install chromium); WEFT_CHROMIUM names another."""
 
+import glob
 import json
 import os
+import re
+import shutil
 import sys
 import tempfile
 import time
@@ -524,6 +527,35 @@ def without_scripts(c):
     assert t.call("DOM.getBoxModel", {"nodeId": node})["model"]["height"] > 50
     assert "needs JavaScript" in t.call("DOM.getOuterHTML", {"nodeId": node})["outerHTML"]
     c.shot("without-scripts")
+
+
+@test
+def units(c):
+    """The unit tests, where there is no Node for them."""
+    if shutil.which("node"):
+        return
+    here = os.path.dirname(os.path.abspath(__file__))
+    page = os.path.join(here, "..", "..", "runtime", "page")
+    with open(os.path.join(page, "CMakeLists.txt")) as f:
+        scripts = re.findall(r"\b\w+\.js\b", f.read())
+    paths = [os.path.join(page, s) for s in scripts if s != "main.js"] + sorted(glob.glob(os.path.join(here, "unit_*.js")))
+    source = "\n".join(open(p).read() for p in paths)
+    c.tab = browser.Page(c.chromium)
+    failed = c.tab.eval("""(() => {
+        "use strict";
+        const failed = [];
+        function same(a, b) {
+            if (JSON.stringify(a) !== JSON.stringify(b)) throw new Error(JSON.stringify(a) + ", expected " + JSON.stringify(b));
+        }
+        function test(name, work) {
+            try { work(); } catch (e) { failed.push(name + ": " + e.message); }
+        }
+        ((document) => {
+""" + source + """
+        })(undefined);
+        return failed;
+    })()""")
+    same(failed, [])
 
 
 def main(args):

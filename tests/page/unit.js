@@ -32,6 +32,6 @@ function test(name, work) {
   }
 }
 
-new Function("test", "same", source)(test, same);
+new Function("test", "same", "document", source)(test, same, undefined);
 console.log(passed + " passed, " + failed + " failed");
 process.exit(failed || passed === 0 ? 1 : 0);

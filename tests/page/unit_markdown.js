@@ -227,13 +227,13 @@ function pretendDocument() {
 
 // All elements that a text becomes.
 function elementsOf(text) {
-  const before = globalThis.document;
+  const before = document;
   const pretend = pretendDocument();
-  globalThis.document = pretend;
+  document = pretend;
   try {
     blockNodes(markdownParse(text));
   } finally {
-    globalThis.document = before;
+    document = before;
   }
   return pretend.made;
 }
@@ -319,14 +319,14 @@ test("elements are of the list, whatever the text", () => {
 });
 
 test("an attribute that listens is refused as text", () => {
-  globalThis.document = pretendDocument();
+  document = pretendDocument();
   let threw = false;
   try {
     node("div", {onclick: "alert(1)"});
   } catch {
     threw = true;
   }
-  globalThis.document = undefined;
+  document = undefined;
   same(threw, true);
 });
 
