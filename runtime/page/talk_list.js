@@ -68,6 +68,7 @@ function talkListDraw() {
   nodePut(byId("talk-list"), list.map(talkRow));
   const buttons = byId("talk-list").querySelectorAll("button");
   if (at >= 0 && at < buttons.length) buttons[at].focus();
+  document.title = chat.talk.messages.length ? chat.talk.title + " - Weft" : "Weft";
 }
 
 function talksExport() {
