@@ -109,9 +109,10 @@ function chatOpen(talk) {
 }
 
 async function chatAnswer(talk, message) {
+  const run = answerRun(talk, message, modelChats(talk.model), () => chatGrow(talk));
   if (talk === chat.talk) chatDraw();
   talkListDraw();
-  const status = await answerRun(talk, message, modelChats(talk.model), () => chatGrow(talk));
+  const status = await run;
   talk.at = Date.now();
   chatSave(talk);
   if (talk === chat.talk) chatUpdate();

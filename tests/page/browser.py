@@ -124,6 +124,11 @@ class Page:
         self.call("Page.navigate", {"url": url})
         self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
 
+    def reload(self):
+        self.eval("window.isOld = true")
+        self.call("Page.reload")
+        self.wait("!window.isOld && document.readyState === 'complete'")
+
     def events(self, method):
         return [e["params"] for e in self.browser.events if e["method"] == method and e.get("sessionId") == self.session]
 
@@ -151,7 +156,10 @@ class Page:
     def wait(self, script, seconds=WAIT_S):
         end = time.time() + seconds
         while True:
-            got = self.eval(script)
+            try:
+                got = self.eval(script)
+            except RuntimeError:  # the page is on its way to another
+                got = None
             if got:
                 return got
             if time.time() > end:
@@ -198,13 +206,15 @@ class Page:
         code = {"Escape": 27, "Enter": 13, "ArrowUp": 38, "ArrowRight": 39, "ArrowLeft": 37, "Tab": 9, "F2": 113,
                 "Delete": 46, "a": 65}.get(key, ord(key[0].upper()))
         name = "Key" + key.upper() if key.isalpha() and len(key) == 1 else "Digit" + key if key.isdigit() else key
-        params = {"key": key, "code": name, "windowsVirtualKeyCode": code, "modifiers": alt * 1 + ctrl * 2 + shift * 8}
+        # what a key does besides its letter is said by name
+        params = {"commands": ["selectAll"] if ctrl and key == "a" else [], "key": key, "code": name, "windowsVirtualKeyCode": code, "modifiers": alt * 1 + ctrl * 2 + shift * 8}
         if key == "Enter":
             params["text"] = "\r"
         elif len(key) == 1 and not alt and not ctrl:
             params["text"] = key
         self.call("Input.dispatchKeyEvent", {"type": "keyDown", **params})
         params.pop("text", None)
+        params.pop("commands")
         self.call("Input.dispatchKeyEvent", {"type": "keyUp", **params})
 
     def files(self, selector, paths):

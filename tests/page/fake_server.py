@@ -5,6 +5,7 @@ asked. The last word of the last message says what to do: see ANSWERS."""
 
 import http.server
 import json
+import socket
 import threading
 import time
 
@@ -49,11 +50,22 @@ class Fake(http.server.ThreadingHTTPServer):
         self.tokens = 0
         self.begun = time.time()
         self.lock = threading.Lock()
+        self.sockets = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
     def url(self):
         return "http://127.0.0.1:%d/" % self.server_address[1]
+
+    def kill(self):
+        """Gone, with all its connections."""
+        self.shutdown()
+        self.server_close()
+        for s in self.sockets:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it was closed before
 
     def bodies(self):
         return [b for m, p, b, a in self.asked if p.endswith("completions")]
@@ -70,6 +82,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *args):
         pass
+
+    def setup(self):
+        super().setup()
+        self.server.sockets.append(self.connection)
 
     # ---- answers ----
 
