@@ -4,15 +4,17 @@
 const answersRunning = new Map(); // id of a conversation -> {talk, stop}: the conversation as it
                                   // grows, and what stops it
 
-// What is sent for an answer: the messages before the n-th. A version that failed before it said
-// anything is left out.
+// What is sent for an answer: the messages before the n-th. An answer that failed before it said
+// anything is left out, and what the user said before and after it is one message: templates want
+// the roles to take turns.
 function chatAsk(talk, n) {
   const messages = talk.system.trim() ? [{role: "system", content: talk.system}] : [];
   for (const m of talk.messages.slice(0, n)) {
-    if (m.role === "user")
-      messages.push({role: "user", content: filesInto(m.text, m.files)});
-    else if (versionShown(m).text)
-      messages.push({role: "assistant", content: versionShown(m).text});
+    const content = m.role === "user" ? filesInto(m.text, m.files) : versionShown(m).text;
+    const last = messages[messages.length - 1];
+    if (m.role === "assistant" && content === "") continue;
+    if (last && last.role === m.role) last.content += "\n\n" + content;
+    else messages.push({role: m.role, content});
   }
   const body = {
     model: talk.model,

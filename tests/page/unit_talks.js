@@ -175,4 +175,7 @@ test("what is sent", () => {
       max_tokens: 9
     }
   });
+  talk.messages[1].versions = [{...versionNew(), fault: "no"}];
+  talk.messages[1].shown = 0;
+  same(chatAsk({...talk, system: ""}, 3).body.messages, [{role: "user", content: "q\n\nr"}]);
 });
