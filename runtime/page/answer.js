@@ -13,8 +13,10 @@ function chatAsk(talk, n) {
     const content = m.role === "user" ? filesInto(m.text, m.files) : versionShown(m).text;
     const last = messages[messages.length - 1];
     if (m.role === "assistant" && content === "") continue;
-    if (last && last.role === m.role) last.content += "\n\n" + content;
-    else messages.push({role: m.role, content});
+    if (last && last.role === m.role)
+      last.content += "\n\n" + content;
+    else
+      messages.push({role: m.role, content});
   }
   const body = {
     model: talk.model,
