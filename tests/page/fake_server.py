@@ -33,7 +33,8 @@ HOSTILE = """<script>window.pwned = 1</script>
 
 MODEL_TEXT = "# A small model.\nweft 1\nmodel llama \"Llama\" {\n  x = tok_embd(tokens)\n  h = attn_norm(x)  # <script>window.pwned = 11</script>\n}\n"
 GRAPH = '<svg xmlns="http://www.w3.org/2000/svg" width="300" height="400" viewBox="0 0 300 400"><rect width="300" height="400" fill="#fff"/>' \
-        '<rect x="40" y="40" width="120" height="40" fill="#d6e6fa" stroke="#3a6fb0"/><text x="60" y="65">linear</text><script>parent.pwned = 12</script></svg>'
+        '<rect x="40" y="40" width="120" height="40" fill="#d6e6fa" stroke="#3a6fb0"/><text x="60" y="65">linear</text><script>parent.pwned = 12</script>' \
+        '<style>.k { fill: #ff0000 }</style><rect class="k" y="300" width="300" height="100"/></svg>'
 
 
 class Fake(http.server.ThreadingHTTPServer):
