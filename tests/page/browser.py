@@ -160,7 +160,7 @@ class Page:
                 got = self.eval(script)
             except RuntimeError:  # the page is on its way to another
                 got = None
-            if got:
+            if got or got == {}:  # what an element looks like from here
                 return got
             if time.time() > end:
                 raise AssertionError("never: " + script + "\n  the page says: " + str(self.eval("document.body.innerText"))[:1500])

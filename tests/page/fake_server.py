@@ -260,6 +260,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def cut(self):
         self.begin()
         self.piece("Half an ")
+        time.sleep(0.2)
         self.close_connection = True  # without the end of the body
 
 
