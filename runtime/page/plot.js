@@ -32,7 +32,7 @@ function plotPath(values, top) {
 // series: [{name, unit}], at most three. push takes a value for each, null where it is not known.
 function plotView(title, series) {
   const kept = series.map(() => []);
-  const lines = series.map((_, i) => svgNode("path", {class: "line-" + i, fill: "none"}));
+  const lines = series.map((_, i) => svgNode("path", {class: "line-" + i, fill: "none", d: ""}));
   const topText = node("span", {class: "plot-top"});
   const now = series.map((s, i) => node("span", {class: "now-" + i}, s.name));
   const svg = svgNode(
