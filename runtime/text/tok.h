@@ -68,6 +68,9 @@ void tok_stream_destroy(tok_stream *s);                   /* NULL is fine */
 void tok_stream_put(tok_stream *s, int32_t id, strbuf *out);
 void tok_stream_reset(tok_stream *s); /* begin another text; what was not given yet is dropped */
 void tok_stream_flush(tok_stream *s, strbuf *out); /* what is left; the stream can begin anew */
+/* The bytes that a token stands for, which need not be whole characters: as the first of a text, or inside one. What the stream
+ * was given before, and skip_special, make no difference. */
+void tok_stream_bytes(tok_stream *s, int32_t id, bool first, strbuf *out);
 
 int32_t tok_vocab_size(const tok *t);   /* one past the largest id */
 bool tok_has(const tok *t, int32_t id); /* whether a token has this id: there are holes */

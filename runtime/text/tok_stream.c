@@ -160,23 +160,42 @@ static void step_token(tok_stream *s, const dec_step *d, bool first)
     s->b = swap;
 }
 
-void tok_stream_put(tok_stream *s, int32_t id, strbuf *out)
+/* The bytes of one token, to s->a: all steps but a Strip of the fused text. */
+static void decode_token(tok_stream *s, const vocab_token *token, bool first)
 {
-    const vocab_token *token = vocab_at(&s->t->vocab, id);
     bool fused = false;
-    if (!token || !token->text.p || (s->skip_special && (token->flags & TOKEN_SPECIAL)))
-        return;
     strbuf_reset(&s->a);
-    if (s->begun && !s->t->decs.n)
+    if (!first && !s->t->decs.n)
         strbuf_putc(&s->a, ' ');
     strbuf_put(&s->a, token->shown);
     for (size_t i = 0; i < s->t->decs.n; i++) {
         const dec_step *d = &s->t->decs.at[i];
         if (!(fused && d->kind == DEC_STRIP))
-            step_token(s, d, !s->begun);
+            step_token(s, d, first);
         fused |= d->kind == DEC_FUSE || d->kind == DEC_BYTE_LEVEL;
     }
     strbuf_reset(&s->b);
+}
+
+void tok_stream_bytes(tok_stream *s, int32_t id, bool first, strbuf *out)
+{
+    const vocab_token *token = vocab_at(&s->t->vocab, id);
+    const dec_step *strip = final_strip(s->t);
+    if (!token || !token->text.p)
+        return;
+    decode_token(s, token, first);
+    str text = strbuf_view(&s->a);
+    if (first && strip)
+        text = dec_strip_start(strip, text, strip->start);
+    strbuf_put(out, text);
+}
+
+void tok_stream_put(tok_stream *s, int32_t id, strbuf *out)
+{
+    const vocab_token *token = vocab_at(&s->t->vocab, id);
+    if (!token || !token->text.p || (s->skip_special && (token->flags & TOKEN_SPECIAL)))
+        return;
+    decode_token(s, token, !s->begun);
     reserve(s, s->a.n, out);
     s->begun = true;
     put_bytes(s, strbuf_view(&s->a), out);
