@@ -80,6 +80,7 @@ typedef struct weft_decoder weft_decoder;
 typedef struct weft_template weft_template;
 typedef struct weft_sampler weft_sampler;
 typedef struct weft_generation weft_generation;
+typedef struct weft_grammar weft_grammar;
 
 WEFT_API const char *weft_version(void); /* "0.1.0" */
 WEFT_API const char *
@@ -496,6 +497,22 @@ typedef struct {
 /* The n likeliest tokens of a row of logits, best first; returns how many there are. */
 WEFT_API int64_t weft_logprobs(const float *logits, int64_t vocab, weft_logprob *out, int64_t n);
 
+/* ---- texts of a given form ---- */
+
+typedef enum {
+    WEFT_GRAMMAR_JSON_SCHEMA, /* JSON that satisfies a schema (draft 2020-12) */
+    WEFT_GRAMMAR_REGEX,       /* a text that a regular expression matches as a whole */
+    WEFT_GRAMMAR_GBNF,        /* rules in the notation of llama.cpp, beginning with `root` */
+} weft_grammar_kind;
+
+/* A form for answers of generations in sessions of this model. name is for messages. W1801: the text is not well formed;
+ * W1802: it uses what is not supported, by name and place; W1803: it passes a limit; W1804: no text is of this form. Generations that
+ * share a grammar belong to one thread. */
+WEFT_API weft_status weft_grammar_create(weft_diag *dg, weft_session *s, weft_tokenizer *t,
+                                         weft_grammar_kind kind, const char *name, const char *text,
+                                         size_t bytes, weft_grammar **out_grammar);
+WEFT_API void weft_grammar_destroy(weft_grammar *g); /* NULL is fine; after its generations */
+
 /* ---- generating text ---- */
 
 typedef struct {
@@ -509,6 +526,9 @@ typedef struct {
     bool logprobs;                       /* with each token its log-probability, */
     int64_t top_logprobs;                /* and those of this many of the likeliest */
     const weft_sampler_options *sampler; /* NULL: the defaults */
+    /* Every answer that the model ends is of this form; one that something else ends is the beginning of one. NULL: any. It
+     * must outlive the generation. */
+    weft_grammar *grammar;
 } weft_generation_options;
 
 typedef enum {
@@ -519,7 +539,7 @@ typedef enum {
     WEFT_END_CONTEXT,   /* the context is full */
     WEFT_END_CALLER,    /* the callback returned false, or the options were changed */
     WEFT_END_CANCELLED, /* the session's cancel was set */
-    WEFT_END_FAILED,    /* its logits are no numbers (W1410), or memory was short (W1110) */
+    WEFT_END_FAILED,    /* its logits are no numbers (W1410), memory was short (W1110), or no token fits its form (W1805) */
 } weft_end;
 
 /* What one step added; valid until the generation is used again. */

@@ -245,11 +245,15 @@ static weft_status session_engine(weft_diag *dg, weft_session *s)
 }
 
 static weft_status generation_take_options(weft_diag *dg, const char *call,
-                                           const weft_generation_options *given,
+                                           const weft_generation_options *given, const engine *e,
                                            generation_options *out)
 {
     weft_generation_options o;
     WEFT_TRY(api_take(dg, call, given, &o, sizeof o));
+    if (o.grammar && o.grammar->vocab != e->vocab)
+        return weft_fail(dg, W1903, WEFT_NOWHERE,
+                         "the grammar is for %lld tokens, the model has %lld",
+                         (long long)o.grammar->vocab, (long long)e->vocab);
     for (size_t i = 0; i < o.n_stop; i++)
         if (!o.stops || !o.stops[i])
             return api_lacks(dg, call, "its stop texts");
@@ -264,6 +268,7 @@ static weft_status generation_take_options(weft_diag *dg, const char *call,
                                      .n_stop = o.n_stop,
                                      .ignore_end = o.ignore_end,
                                      .show_special = o.show_special,
+                                     .filter = o.grammar ? o.grammar->form : NULL,
                                      .n_top = o.logprobs || o.top_logprobs ? o.top_logprobs : -1}};
     return sampler_take(dg, call, o.sampler, &out->how.pick);
 }
@@ -277,10 +282,10 @@ weft_status weft_generation_create(weft_diag *dg, weft_session *s, weft_tokenize
     generation *g;
     if (!dg || !s || !t || !out_generation)
         return api_lacks(dg, "weft_generation_create", "a session or a tokenizer");
-    WEFT_TRY(generation_take_options(dg, "weft_generation_create", options, &how));
+    WEFT_TRY(session_engine(dg, s));
+    WEFT_TRY(generation_take_options(dg, "weft_generation_create", options, &s->text, &how));
     if (how.seq < 0) /* GENERATION_NOWHERE is for schedulers */
         return weft_fail(dg, W1403, WEFT_NOWHERE, "there is no sequence %lld", (long long)how.seq);
-    WEFT_TRY(session_engine(dg, s));
     WEFT_TRY(generation_create(dg, &s->text, t->text, &how, &g));
     weft_generation *made = mem_alloc(sizeof *made);
     *made = (weft_generation){.g = g, .s = s};
@@ -311,7 +316,7 @@ weft_status weft_generation_change(weft_diag *dg, weft_generation *g,
     generation_options how;
     if (!dg || !g)
         return api_lacks(dg, "weft_generation_change", "a generation");
-    WEFT_TRY(generation_take_options(dg, "weft_generation_change", options, &how));
+    WEFT_TRY(generation_take_options(dg, "weft_generation_change", options, &g->s->text, &how));
     return generation_change(dg, g->g, &how);
 }
 

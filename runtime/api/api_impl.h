@@ -45,6 +45,12 @@ struct weft_sampler {
     sampler *pick;
 };
 
+struct weft_grammar {
+    token_filter *form; /* for copies of it */
+    int64_t vocab;      /* the logits that it is for */
+    struct grammar_vocab *v;
+};
+
 struct weft_generation {
     generation *g;
     weft_session *s;

@@ -77,7 +77,8 @@ weft_status talk_change(talk *t, const talk_flags *f)
                                  .ignore_end = f->ignore_end,
                                  .logprobs = t->n_top >= 0,
                                  .top_logprobs = t->n_top > 0 ? t->n_top : 0,
-                                 .sampler = &pick};
+                                 .sampler = &pick,
+                                 .grammar = t->form};
     if (t->g)
         WEFT_TRY(weft_generation_change(t->c->dg, t->g, &o));
     else
@@ -119,6 +120,8 @@ weft_status talk_open(cli *c, const talk_flags *f, const talk_kind *kind, talk *
     WEFT_TRY(weft_session_create(c->dg, t->m, &how, &t->s));
     if (kind->ready)
         WEFT_TRY(kind->ready(t));
+    if (kind->form)
+        WEFT_TRY(kind->form(t));
     WEFT_TRY(weft_session_about(c->dg, t->s, &t->about));
     WEFT_TRY(talk_change(t, f));
     WEFT_TRY(scheduler_create(c->dg, t->s->run, t->text->text, &(sched_options){0}, &t->steps));

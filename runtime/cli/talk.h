@@ -10,6 +10,7 @@ typedef struct {
     const char *chat_template, *template_kwargs, *system;
     int64_t n, seed, mirostat;
     flag_list bias, stop;
+    const char *json_schema, *grammar, *regex; /* the form of the answer; at most one */
     bool ignore_end;
     int64_t
         prefixes; /* no flag: texts that the session keeps for others; with any its state is in pages */
@@ -68,6 +69,8 @@ typedef struct {
     weft_status (*variables)(talk *t);
     /* The list of messages in a file; NULL: conversations cannot be loaded. */
     weft_status (*messages)(talk *t, const char *path, value *out_list);
+    /* The form that the flags ask for, to t->form; NULL: there are no such flags */
+    weft_status (*form)(talk *t);
 } talk_kind;
 
 extern const talk_kind talk_kind_file;
@@ -85,6 +88,7 @@ struct talk {
     weft_session *s;
     weft_session_info about; /* of the session, when it was opened */
     weft_tokenizer *text;
+    weft_grammar *form; /* of the answer; NULL: any */
     weft_generation *g;
     scheduler *steps;    /* of the session: it steps g */
     weft_template *chat; /* NULL before talk_template */
@@ -143,6 +147,11 @@ typedef struct {
     FLAG_ROW_STR (T, at kv_save, "kv-save", NULL, "FILE", NULL, "write the state of the text to a file at the end"),      \
     FLAG_ROW_STR (T, at kv_load, "kv-load", NULL, "FILE", NULL, "begin with the state of a file; without a prompt, go on with its text"), \
     FLAG_ROW_INT (T, at logprobs, "logprobs", NULL, "N", "0", 0, 1000, "with --json: each token's log-probability and the N likeliest")
+
+#define FORM_FLAG_ROWS(T)                                                                                                  \
+    FLAG_ROW_STR (T, t.json_schema, "json-schema", NULL, "FILE", NULL, "the answer is JSON that satisfies this schema"), \
+    FLAG_ROW_STR (T, t.grammar, "grammar", NULL, "FILE", NULL, "the answer matches this grammar, in GBNF"), \
+    FLAG_ROW_STR (T, t.regex, "regex", NULL, "TEXT", NULL, "the answer matches this regular expression")
 /* clang-format on */
 
 int talk_run(cli *c, const run_options *o, const talk_kind *kind); /* an exit status */

@@ -55,6 +55,7 @@ static weft_status file_ready(talk *t)
 
 static void file_close_model(talk *t)
 {
+    weft_grammar_destroy(t->form); /* its generation is gone */
     lora_close(&t->adapters);
 }
 
@@ -83,5 +84,32 @@ static weft_status file_messages(talk *t, const char *path, value *out_list)
     return WEFT_OK;
 }
 
-const talk_kind talk_kind_file = {file_open_model,  file_session,   file_ready,
-                                  file_close_model, file_variables, file_messages};
+enum { GRAMMAR_BYTES_MAX = 1 << 20 };
+
+static weft_status file_form(talk *t)
+{
+    const talk_flags *f = t->f;
+    weft_diag *dg = t->c->dg;
+    const char *path = f->json_schema ? f->json_schema : f->grammar;
+    str text;
+    if ((f->json_schema != NULL) + (f->grammar != NULL) + (f->regex != NULL) > 1)
+        return weft_fail(dg, W1904, WEFT_NOWHERE,
+                         "an answer has one form: --json-schema, --grammar or --regex");
+    if (!path && !f->regex)
+        return WEFT_OK;
+    if (path) {
+        source *src;
+        WEFT_TRY(source_open(dg, t->a, path, GRAMMAR_BYTES_MAX, &src));
+        text = src->text;
+    } else {
+        text = str_of(f->regex);
+    }
+    return weft_grammar_create(dg, t->s, t->text,
+                               f->json_schema ? WEFT_GRAMMAR_JSON_SCHEMA
+                               : f->grammar   ? WEFT_GRAMMAR_GBNF
+                                              : WEFT_GRAMMAR_REGEX,
+                               path ? path : "--regex", text.p, text.n, &t->form);
+}
+
+const talk_kind talk_kind_file = {file_open_model, file_session,  file_ready, file_close_model,
+                                  file_variables,  file_messages, file_form};

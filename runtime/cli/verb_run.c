@@ -5,6 +5,7 @@
 static const flag run_flags[] = {
     RUN_FLAG_ROWS (run_options,),
     TALK_FLAG_ROWS(run_options, "256"),
+    FORM_FLAG_ROWS(run_options),
     FLAG_ROW_END (run_options),
 };
 
@@ -14,6 +15,7 @@ static const char *const examples[] = {
     "weft run -m model.gguf --chat -p \"Why is the sky blue?\"", "a question for a chat model",
     "weft run -m model.gguf -f notes.txt --kv-save notes.kv -n 1", "read a long text once; --kv-load goes on from there",
     "weft run -m model.gguf -f notes.txt --temp 0 --json", "a record with text, ids, counts and times",
+    "weft run -m model.gguf --chat -p \"A person\" --json-schema person.json", "JSON that satisfies a schema, always",
     NULL,
 };
 /* clang-format on */

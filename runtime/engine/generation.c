@@ -54,11 +54,6 @@ const request *generation_request(const generation *g)
     return g->r;
 }
 
-void generation_filter(generation *g, token_filter *f)
-{
-    request_filter(g->r, f);
-}
-
 /* ---- prompts ---- */
 
 #define NEVER UINT64_MAX /* it was not looked for yet */

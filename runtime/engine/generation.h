@@ -54,7 +54,6 @@ weft_status generation_create(weft_diag *dg, const engine *e, tok *text,
 void generation_destroy(generation *g); /* NULL is fine; its sequence keeps what it holds */
 
 const request *generation_request(const generation *g);
-void generation_filter(generation *g, token_filter *f); /* request_filter */
 
 /* Let it have this sequence, which nobody uses, after it was without one: all of its text is to be evaluated, but for what another text
  * of the session had of it. W1403. And let it go: the beginning of its text is kept for others, and for itself, as long as there is

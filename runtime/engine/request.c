@@ -52,6 +52,9 @@ static void drop_options(request *r)
     tok_stream_destroy(r->stream);
     stop_deinit(&r->stops);
     sampler_destroy(r->pick);
+    if (r->filter)
+        r->filter->kind->destroy(r->filter);
+    mem_free(r->allowed);
     mem_free(r->top);
     arena_destroy(r->a);
 }
@@ -69,9 +72,10 @@ weft_status request_change(weft_diag *dg, request *r, const request_options *o)
     tok_stream *stream = tok_stream_create(r->text, !o->show_special);
     stop_watch watch;
     stop_init(&watch, stops, o->n_stop);
-    float *allowed = r->allowed || o->min_tokens <= 0
-                         ? r->allowed
-                         : mem_alloc(mem_product((size_t)r->most.vocab, sizeof *allowed));
+    token_filter *filter = o->filter ? o->filter->kind->copy(o->filter) : NULL;
+    float *allowed = filter || o->min_tokens > 0
+                         ? mem_alloc(mem_product((size_t)r->most.vocab, sizeof *allowed))
+                         : NULL;
     drop_options(r); /* all memory is taken */
     r->o = *o;
     r->o.stops = stops;
@@ -80,6 +84,8 @@ weft_status request_change(weft_diag *dg, request *r, const request_options *o)
     r->top = top;
     r->stream = stream;
     r->stops = watch;
+    r->filter = filter;
+    r->o.filter = NULL; /* the caller's */
     r->allowed = allowed;
     r->ended = GEN_CALLER;
     request_wait(r);
@@ -107,22 +113,11 @@ void request_destroy(request *r)
 {
     if (!r)
         return;
-    request_filter(r, NULL);
     drop_options(r);
     strbuf_free(&r->decoded);
     strbuf_free(&r->shown);
-    mem_free(r->allowed);
     mem_free(r->ids);
     mem_free(r);
-}
-
-void request_filter(request *r, token_filter *f)
-{
-    if (f && !r->allowed)
-        r->allowed = mem_alloc(mem_product((size_t)r->most.vocab, sizeof *r->allowed));
-    if (r->filter)
-        r->filter->kind->destroy(r->filter);
-    r->filter = f;
 }
 
 /* ---- prompts ---- */
@@ -189,10 +184,13 @@ static weft_status fail_memory(weft_diag *dg, request *r, const mem_scope *scope
     return diag_fail_memory(dg, scope->bytes);
 }
 
-static weft_status fail_filter(weft_diag *dg, request *r, int32_t id)
+/* The filter, if there is one, goes on with a token; the request has failed where it may not come. */
+static weft_status accept(weft_diag *dg, request *r, int32_t id)
 {
-    r->ended = r->piece.end = GEN_FAILED;
-    return weft_fail(dg, W1410, WEFT_NOWHERE, "token %d may not come where it does", (int)id);
+    weft_status st = r->filter ? r->filter->kind->accept(dg, r->filter, id) : WEFT_OK;
+    if (st != WEFT_OK)
+        r->ended = r->piece.end = GEN_FAILED;
+    return st;
 }
 
 /* What was decoded of the answer so far. */
@@ -205,8 +203,7 @@ static weft_status decode_again(weft_diag *dg, request *r)
         strbuf_reset(&r->decoded);
         tok_stream_put(r->stream, r->ids[i], &r->decoded);
         stop_put(&r->stops, strbuf_view(&r->decoded), &r->shown);
-        if (r->filter && !r->filter->kind->accept(r->filter, r->ids[i]))
-            return fail_filter(dg, r, r->ids[i]);
+        WEFT_TRY(accept(dg, r, r->ids[i]));
     }
     return WEFT_OK;
 }
@@ -257,10 +254,12 @@ static bool add_text(request *r, int32_t id)
 /* What ends it behind the token that was added last; GEN_NONE: nothing. */
 static gen_end end_of(request *r, int32_t id)
 {
-    if (tok_is_end(r->text, id) && !r->o.ignore_end)
+    if (tok_is_end(r->text, id) && (!r->o.ignore_end || r->filter))
         return GEN_MODEL;
     if (add_text(r, id))
         return GEN_STOP;
+    if (r->filter && r->filter->kind->must_end(r->filter))
+        return GEN_MODEL; /* all that it could say is that it ends */
     if (r->o.max_tokens >= 0 && n_generated(r) >= r->o.max_tokens)
         return GEN_LENGTH;
     return (int64_t)r->n_id > r->most.context ? GEN_CONTEXT : GEN_NONE;
@@ -278,8 +277,7 @@ static weft_status take(weft_diag *dg, request *r, int32_t id, const float *logi
                          "no logit behind token %zu is a number that can be chosen", r->n_id);
     }
     gen_piece p = {.id = id};
-    if (r->filter && !r->filter->kind->accept(r->filter, id))
-        return fail_filter(dg, r, id);
+    WEFT_TRY(accept(dg, r, id));
     sampler_accept(r->pick, id);
     r->ids[r->n_id++] = id;
     if (r->o.n_top >= 0 && logits) {
@@ -302,23 +300,35 @@ static bool too_short(const request *r)
     return n_generated(r) < r->o.min_tokens && !r->o.ignore_end;
 }
 
-/* The logits of those tokens that may come, where not all may; NULL: the filter cannot say. */
-static const float *allowed_of(request *r, const float *logits)
+/* Logits of tokens that may come; those of others are gone. */
+static void keep_allowed(const uint64_t *mask, const float *logits, int64_t n, float *out)
+{
+    for (int64_t i = 0; i < n; i += 64) {
+        int64_t end = i + 64 < n ? i + 64 : n;
+        uint64_t word = mask[i / 64];
+        for (int64_t k = i; k < end; k++, word >>= 1)
+            out[k] = word & 1 ? logits[k] : -INFINITY;
+    }
+}
+
+/* The logits of those tokens that may come, where not all may. */
+static weft_status allowed_of(weft_diag *dg, request *r, const float *logits, const float **out)
 {
     int64_t n = r->most.vocab;
-    if (!r->filter && !too_short(r))
-        return logits;
-    const uint64_t *mask = r->filter ? r->filter->kind->mask(r->filter) : NULL;
-    if (r->filter && !mask)
-        return NULL;
-    for (int64_t i = 0; i < n; i++)
-        r->allowed[i] = !mask || (mask[i / 64] >> (i % 64) & 1) ? logits[i] : -INFINITY;
+    *out = r->filter || too_short(r) ? r->allowed : logits;
+    if (r->filter) {
+        const uint64_t *mask;
+        WEFT_TRY(r->filter->kind->mask(dg, r->filter, &mask));
+        keep_allowed(mask, logits, n, r->allowed);
+    } else if (too_short(r)) {
+        memcpy(r->allowed, logits, (size_t)n * sizeof *logits);
+    }
     size_t n_end = 0;
     const int32_t *ends = tok_ends(r->text, &n_end);
     for (size_t i = 0; too_short(r) && i < n_end; i++)
         if (ends[i] >= 0 && ends[i] < n)
             r->allowed[ends[i]] = -INFINITY;
-    return r->allowed;
+    return WEFT_OK;
 }
 
 /* -1: there is none. A filter may need memory. */
@@ -327,8 +337,13 @@ static weft_status choose(weft_diag *dg, request *r, const float *logits, int32_
     MEM_SCOPE(scope);
     if (sigsetjmp(scope.env, 0) != 0)
         return fail_memory(dg, r, &scope);
-    const float *allowed = allowed_of(r, logits);
-    int32_t id = allowed ? sampler_choose(r->pick, allowed) : -1;
+    const float *allowed;
+    weft_status st = allowed_of(dg, r, logits, &allowed);
+    if (st != WEFT_OK) {
+        r->ended = r->piece.end = GEN_FAILED;
+        return st;
+    }
+    int32_t id = sampler_choose(r->pick, allowed);
     /* Where all that may come is impossible, one that may not must not come either. */
     *out_id = id >= 0 && allowed != logits && allowed[id] == -INFINITY ? -1 : id;
     return WEFT_OK;
@@ -350,7 +365,7 @@ const char *request_host_why(const request *r)
 {
     ksample how;
     if (r->filter)
-        return "a grammar";
+        return "the form of the answer";
     if (r->o.min_tokens > 0)
         return "a least number of tokens";
     return r->o.n_top >= 0 ? "log-probabilities" : sampler_for_device(r->pick, &how);

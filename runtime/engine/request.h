@@ -28,11 +28,13 @@ const char *gen_end_name(gen_end end);
 typedef struct token_filter token_filter;
 typedef struct {
     /* Bit i % 64 of word i / 64 says that token i may come, tokens that end the text included; [(vocab + 63) / 64], valid until
-     * the filter is used again. NULL: memory or a limit of the filter is short, and the request fails. */
-    const uint64_t *(*mask)(token_filter *f);
-    bool (*accept)(token_filter *f, int32_t id); /* false: it may not come, and nothing changed */
-    void (*reset)(token_filter *f);              /* another answer begins */
-    token_filter *(*copy)(const token_filter *f);
+     * the filter is used again. The request fails where this does. */
+    weft_status (*mask)(weft_diag *dg, token_filter *f, const uint64_t **out_mask);
+    /* The text goes on with a token; on failure nothing has changed. */
+    weft_status (*accept)(weft_diag *dg, token_filter *f, int32_t id);
+    bool (*must_end)(const token_filter *f); /* only an end token can come */
+    token_filter *(*copy)(const token_filter *f); /* another one, at the beginning of an answer */
+    void (*reset)(token_filter *f);               /* another answer begins */
     void (*destroy)(token_filter *f);
 } token_filter_kind;
 struct token_filter {
@@ -55,6 +57,7 @@ typedef struct {
     bool show_special; /* special tokens appear in the text */
     int64_t
         n_top; /* log-probabilities of this many of the likeliest, and of the one chosen; -1: of none */
+    const token_filter *filter; /* what may come; copied. NULL: anything */
     sampler_options pick; /* its lists and strings are copied; no breakers: those of dry_breakers */
 } request_options;
 
@@ -79,8 +82,6 @@ weft_status request_create(weft_diag *dg, const request_limits *most, tok *text,
 void request_destroy(request *r); /* NULL is fine */
 /* Other options from the next prompt on; an answer that was going on has ended. On failure nothing has changed. */
 weft_status request_change(weft_diag *dg, request *r, const request_options *o) WEFT_MUST_USE;
-/* What it may choose from the next prompt on; it is the request's now. NULL: anything. */
-void request_filter(request *r, token_filter *f);
 
 /* Could these ids be a prompt? W1404 if they and one more token do not fit the context, W1405, W1406 if there is none. */
 weft_status request_check(weft_diag *dg, const request_limits *most, const int32_t *ids,

@@ -1,77 +1,9 @@
-/* serve_filter.c - a grammar behind a token filter.
- *
- * A grammar is compiled by the thread that read the request, and used by the one that steps. Copies of a filter, of the choices of
- * one request, share it; the last one destroys it. */
+/* serve_filter.c - the form that a request asks of its answer. A grammar is compiled by the thread that read the request, and used by the one
+ * that steps. */
 #include "runtime/http/serve_filter.h"
 
 #include "runtime/base/json_write.h"
-#include "runtime/base/mem.h"
-#include <stdatomic.h>
-
-typedef struct {
-    grammar *g;
-    _Atomic int holders;
-} shared_grammar;
-
-typedef struct {
-    token_filter base;
-    shared_grammar *of;
-    matcher *m;
-    weft_diag *dg;
-} grammar_filter;
-
-static const token_filter_kind filter_kind;
-
-static token_filter *make(shared_grammar *of, matcher *m)
-{
-    grammar_filter *f = mem_alloc(sizeof *f);
-    *f = (grammar_filter){.base.kind = &filter_kind, .of = of, .m = m, .dg = diag_create()};
-    return &f->base;
-}
-
-static const uint64_t *filter_mask(token_filter *base)
-{
-    grammar_filter *f = (grammar_filter *)base;
-    const uint64_t *mask;
-    diag_reset(f->dg);
-    return matcher_mask(f->dg, f->m, &mask) == WEFT_OK ? mask : NULL;
-}
-
-static bool filter_accept(token_filter *base, int32_t id)
-{
-    grammar_filter *f = (grammar_filter *)base;
-    diag_reset(f->dg);
-    return matcher_accept(f->dg, f->m, id) == WEFT_OK;
-}
-
-static void filter_reset(token_filter *base)
-{
-    matcher_reset(((grammar_filter *)base)->m);
-}
-
-static token_filter *filter_copy(const token_filter *base)
-{
-    const grammar_filter *f = (const grammar_filter *)base;
-    atomic_fetch_add(&f->of->holders, 1);
-    return make(f->of, matcher_fork(f->m));
-}
-
-static void filter_destroy(token_filter *base)
-{
-    grammar_filter *f = (grammar_filter *)base;
-    matcher_destroy(f->m);
-    diag_destroy(f->dg);
-    if (atomic_fetch_sub(&f->of->holders, 1) == 1) {
-        grammar_destroy(f->of->g);
-        mem_free(f->of);
-    }
-    mem_free(f);
-}
-
-static const token_filter_kind filter_kind = {filter_mask, filter_accept, filter_reset, filter_copy,
-                                              filter_destroy};
-
-/* ---- of a request ---- */
+#include "runtime/grammar/grammar_filter.h"
 
 static void one_call(const serve_tool *t, json_writer *w)
 {
@@ -148,9 +80,7 @@ weft_status serve_filter_create(weft_diag *dg, const grammar_vocab *v, const ser
         return WEFT_OK;
     }
     WEFT_TRY(compile(dg, v, rq, &g));
-    shared_grammar *of = mem_alloc(sizeof *of);
-    of->g = g;
-    atomic_init(&of->holders, 1);
-    *out_f = make(of, matcher_create(g));
+    *out_f = grammar_filter_create(g);
+    grammar_destroy(g); /* the filter holds it */
     return WEFT_OK;
 }

@@ -57,6 +57,7 @@ static request_options options_of(const choice *c)
                          .ignore_end = o->ignore_end,
                          .show_special = o->show_special,
                          .n_top = o->n_top,
+                         .filter = o->filter,
                          .pick = o->pick};
     r.pick.seed += (uint64_t)c->index;
     if (c->of->n_choice > o->n && r.n_top < 0)
@@ -64,7 +65,6 @@ static request_options options_of(const choice *c)
     return r;
 }
 
-/* Its generation, with a filter of its own. */
 static weft_status make(weft_diag *dg, scheduler *s, choice *c)
 {
     MEM_SCOPE(scope);
@@ -74,12 +74,6 @@ static weft_status make(weft_diag *dg, scheduler *s, choice *c)
     generation_options how = {.seq = GENERATION_NOWHERE, .how = options_of(c)};
     generation *g;
     WEFT_TRY(generation_create(dg, &s->e, s->text, &how, &g));
-    token_filter *f = o->filter ? o->filter->kind->copy(o->filter) : NULL;
-    if (o->filter && !f) {
-        generation_destroy(g);
-        return weft_fail(dg, W1110, WEFT_NOWHERE, "not enough memory for a grammar");
-    }
-    generation_filter(g, f);
     weft_status st = generation_begin(dg, g, o->ids, o->n_id);
     if (st == WEFT_OK && o->embed)
         st = generation_pool(dg, g);

@@ -90,7 +90,7 @@ typedef struct {
         n_top; /* log-probabilities of this many of the likeliest, and of the token; -1: of none */
     sampler_options pick; /* lists are copied */
     /* What tokens may come (a grammar); NULL: any. The scheduler's from scheduler_add on, also where that fails; each choice
-     * beyond the first has a copy. */
+     * has a copy. */
     token_filter *filter;
     const char *
         adapter; /* NULL or "": none. Asked of sched_options.adapter_open when it is needed first */

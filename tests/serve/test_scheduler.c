@@ -526,14 +526,24 @@ typedef struct {
     int *alive;
 } some_tokens;
 
-static const uint64_t *some_mask(token_filter *f)
+static weft_status some_mask(weft_diag *dg, token_filter *f, const uint64_t **out_mask)
 {
-    return ((some_tokens *)f)->mask;
+    (void)dg;
+    *out_mask = ((some_tokens *)f)->mask;
+    return WEFT_OK;
 }
 
-static bool some_accept(token_filter *f, int32_t id)
+static weft_status some_accept(weft_diag *dg, token_filter *f, int32_t id)
 {
-    return ((some_tokens *)f)->mask[id / 64] >> (id % 64) & 1;
+    if (((some_tokens *)f)->mask[id / 64] >> (id % 64) & 1)
+        return WEFT_OK;
+    return weft_fail(dg, W1805, WEFT_NOWHERE, "token %d", (int)id);
+}
+
+static bool some_must_end(const token_filter *f)
+{
+    (void)f;
+    return false;
 }
 
 static void some_reset(token_filter *f)
@@ -555,8 +565,8 @@ static void some_destroy(token_filter *f)
     free(f);
 }
 
-static const token_filter_kind some_kind = {some_mask, some_accept, some_reset, some_copy,
-                                            some_destroy};
+static const token_filter_kind some_kind = {some_mask, some_accept, some_must_end,
+                                            some_copy, some_reset,  some_destroy};
 
 START_TEST(a_filter_is_kept_to)
 {
