@@ -172,7 +172,8 @@ typedef struct {
     str before;
     uint64_t start;
     bool ended;
-    weft_status st; /* of the end */
+    weft_code code; /* why it failed, if it did */
+    strbuf why;
 } listener;
 
 /* The prompt is through: what it took, and the text that the answer continues. */
@@ -213,8 +214,10 @@ static void on_event(void *ctx, const sched_event *ev)
         return;
     l->ended = true;
     l->r->end = p->end;
-    if (ev->end == SCHED_END_FAILED)
-        l->st = weft_fail(l->t->c->dg, ev->code, WEFT_NOWHERE, STR_FMT, STR_ARG(ev->why));
+    if (ev->end == SCHED_END_FAILED) {
+        l->code = ev->code;
+        strbuf_put(&l->why, ev->why);
+    }
 }
 
 /* Steps until the answer has ended. A cancelled call is an end like any other. */
@@ -234,7 +237,9 @@ static weft_status generate(listener *l)
             WEFT_TRY(st);
         }
     }
-    return l->st;
+    return l->why.n > 0
+               ? weft_fail(dg, l->code, WEFT_NOWHERE, STR_FMT, STR_ARG(strbuf_view(&l->why)))
+               : WEFT_OK;
 }
 
 weft_status talk_go_on(talk *t, bool show, str before, talk_answer *r)
@@ -249,6 +254,7 @@ weft_status talk_go_on(talk *t, bool show, str before, talk_answer *r)
     r->end = WEFT_END_LENGTH; /* of no tokens */
     if (t->f->n != 0)
         st = generate(&l);
+    strbuf_free(&l.why);
     begin(&l);
     r->ns = clock_ns() - l.start - r->prompt_ns;
     weft_generation_ids(t->g, &r->n);

@@ -53,7 +53,7 @@ static const char *const examples[] = {
     "weft serve -m model.gguf --host 0.0.0.0 --api-key-file keys", "for others, who need a key",
     "weft serve -m model.gguf --lora poet --lora pirate", "with adapters: \"model\": \"model:pirate\"",
     "weft serve -m model.gguf -np 64 --max-itl 50",      "many at once, and no token more than about 50 ms after the last",
-    "curl localhost:8080/v1/chat/completions -d '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}'", "a question",
+    "curl localhost:8080/v1/completions -d '{\"prompt\": \"Once upon a time\"}'", "ask it for a text",
     NULL,
 };
 /* clang-format on */

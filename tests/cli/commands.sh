@@ -52,6 +52,10 @@ printf '{"text": "Once upon a time"}\n{"text": "a sun"}\n' >texts.jsonl
 printf '{"ids": [1, 400, 28]}\n{"ids": [9]}\n' >ids.jsonl
 echo '[{"role": "user", "content": "Why is the sky blue?"}]' >chat.json
 echo '{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}' >t.jinja
+ln -s models/stories-7m-pirate pirate
+ln -s models/stories-7m-pirate poet
+(umask 077 && echo 'a-key-of-some-length' >keys)
+echo '{"type": "object", "properties": {"age": {"type": "integer", "maximum": 99}}, "required": ["age"]}' >person.json
 weft perplexity -q -m model-f16.gguf -f text.txt --kl-save base.kl >/dev/null
 
 # ---- what is printed ----
@@ -85,7 +89,7 @@ commands_of() {
 # complete COMMAND: sentences leave out what they have said before, and have words for any name.
 complete() {
     local c=$1 flag
-    c=$(sed -E 's/-m (FILE|MODEL)/-m model.gguf/; s/(-o|--plan) FILE/\1 p.plan/; s/\bFILE\b/my.weft/
+    c=$(sed -E 's/-m (FILE|MODEL)/-m model.gguf/; s/--json-schema FILE/--json-schema person.json/; s/ \[[A-Z]+\]$//; s/(-o|--plan) FILE/\1 p.plan/; s/\bFILE\b/my.weft/
                 s/\bVERB\b/check/; s/\bNAME\b/attend/; s/^build\/weft/weft/' <<<"$c")
     case $c in
     'weft fmt --write') c+=' my.weft' ;;
@@ -98,6 +102,8 @@ complete() {
             case $c in *" ${flag% *} "*) ;; *) c+=" $flag" ;; esac
         done ;;
     'build/bench/bench_lora '*) c+=' tiny:Q8_0' ;;
+    'weft serve '*) # once it listens it is asked to stop, and does
+        c="$c --port 0 --json >line & until [ -s line ] || ! kill -0 \$!; do sleep 0.1; done; rm line; kill \$!; wait \$!" ;;
     esac
     printf '%s\n' "$c"
 }
@@ -108,6 +114,8 @@ ctest *                             this is a test of that suite
 build/bench/bench_kernels --quick   takes minutes
 build/bench/bench_kernels -t 2 *    takes minutes
 build/bench/bench_prefix *          takes minutes
+build/bench/bench_serve *           needs a server
+curl *                              needs a server
 weft bench *--device cuda*          needs a card
 weft profile *--device cuda*        needs a card
 weft bench *--device metal*         needs a Mac
