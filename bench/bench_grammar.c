@@ -2,6 +2,7 @@
  *
  *     bench_grammar [TOKENIZER]
  *
+ * TOKENIZER is a tokenizer's folder or file, or a list of tokens as Qwen publishes it: X.tiktoken, bytes in base 64 a line.
  * A text that matches is cut into tokens, the longest first; for each the mask is asked for and the token accepted. `cold`
  * begins with a grammar that was just compiled and includes all that is worked out on the way: its mean over the text is
  * what the target is for. `warm` is the same grammar once more. Without a tokenizer the vocabulary is made up: 151 936 tokens of
@@ -11,9 +12,7 @@
 #include "runtime/base/mem.h"
 #include "runtime/base/vec.h"
 #include "runtime/grammar/grammar.h"
-#ifndef BENCH_GRAMMAR_NO_TOK
 #include "runtime/text/tok.h"
-#endif
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +51,16 @@ static void make_word(strbuf *w)
         strbuf_add(w, "%s", part[draw(20)]);
     if (draw(8) == 0 && w->p[0] != ' ')
         w->p[0] = (char)(w->p[0] - 'a' + 'A');
+}
+
+/* What was put, and an end token; logits past it have no bytes. */
+static grammar_vocab *finish_vocab(void)
+{
+    begin[n_text] = bytes.n;
+    for (int32_t i = 0; i < n_text; i++)
+        text[i] = (str){bytes.p + begin[i], begin[i + 1] - begin[i]};
+    text[n_text] = STR("</s>");
+    return grammar_vocab_of(text, N_TOKEN, &(int32_t){n_text}, 1);
 }
 
 static grammar_vocab *make_vocab(void)
@@ -96,12 +105,8 @@ static grammar_vocab *make_vocab(void)
             strbuf_add(&w, "%s", marks[draw(20)]);
         put(strbuf_view(&w));
     }
-    begin[n_text] = bytes.n;
-    for (int32_t i = 0; i < n_text; i++)
-        text[i] = (str){bytes.p + begin[i], begin[i + 1] - begin[i]};
-    text[n_text] = STR("</s>");
     strbuf_free(&w);
-    return grammar_vocab_of(text, N_TOKEN, &(int32_t){n_text}, 1);
+    return finish_vocab();
 }
 
 static const struct {
@@ -128,6 +133,53 @@ static const struct {
      "the first program, and "
      "the notes are longer than the paper that they explain; there is more to tell than fits "
      "here.\"}"},
+    {"ticket",
+     GRAMMAR_JSON_SCHEMA, /* short texts of bounded length: every mask inside them is another */
+     "{\"type\":\"object\",\"properties\":{\"title\":{\"type\":\"string\",\"minLength\":1,"
+     "\"maxLength\":80},"
+     "\"summary\":{\"type\":\"string\",\"minLength\":20,\"maxLength\":160},\"assignee\":{\"type\":"
+     "\"string\","
+     "\"maxLength\":32},\"labels\":{\"type\":\"array\",\"items\":{\"type\":\"string\","
+     "\"maxLength\":20},"
+     "\"minItems\":1,\"maxItems\":5},\"created\":{\"type\":\"string\",\"format\":\"date-time\"},"
+     "\"id\":{"
+     "\"type\":\"string\",\"format\":\"uuid\"},\"url\":{\"type\":\"string\",\"format\":\"uri\"},"
+     "\"code\":{"
+     "\"type\":\"string\",\"pattern\":\"^[A-Z]{3}-[0-9]{1,6}$\"},\"priority\":{\"type\":"
+     "\"integer\","
+     "\"minimum\":1,\"maximum\":5},\"score\":{\"type\":\"number\",\"minimum\":0,\"maximum\":1},"
+     "\"done\":{"
+     "\"type\":\"boolean\"}},\"required\":[\"title\",\"summary\",\"assignee\",\"labels\","
+     "\"created\",\"id\","
+     "\"url\",\"code\",\"priority\",\"score\",\"done\"],\"additionalProperties\":false}",
+     "{\"title\": \"Printer on the second floor is on fire\", \"summary\": \"Smoke was seen at "
+     "nine; it went out by "
+     "itself.\", \"assignee\": \"Grace Hopper\", \"labels\": [\"hardware\", \"urgent\", \"second "
+     "floor\"], "
+     "\"created\": \"2024-05-17T09:12:45Z\", \"id\": \"3f2504e0-4f89-41d3-9a0c-0305e82c3301\", "
+     "\"url\": "
+     "\"https://tickets.example.org/view/1234\", \"code\": \"PRN-1234\", \"priority\": 1, "
+     "\"score\": 0.875, "
+     "\"done\": false}"},
+    {"steps", GRAMMAR_JSON_SCHEMA, /* as OpenAI's documentation has it: nested, all required */
+     "{\"type\":\"object\",\"properties\":{\"steps\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/"
+     "$defs/step\"}},"
+     "\"final_answer\":{\"type\":\"string\"}},\"$defs\":{\"step\":{\"type\":\"object\","
+     "\"properties\":{"
+     "\"explanation\":{\"type\":\"string\"},\"output\":{\"type\":\"string\"}},\"required\":["
+     "\"explanation\","
+     "\"output\"],\"additionalProperties\":false}},\"required\":[\"steps\",\"final_answer\"],"
+     "\"additionalProperties\":false}",
+     "{\"steps\":[{\"explanation\":\"Subtract 7 from both sides.\",\"output\":\"8x = "
+     "-30\"},{\"explanation\":"
+     "\"Divide both sides by 8.\",\"output\":\"x = -30/8\"}],\"final_answer\":\"x = -3.75\"}"},
+    {"call", GRAMMAR_JSON_SCHEMA, /* a function's parameters; the answer is short */
+     "{\"type\":\"object\",\"properties\":{\"location\":{\"type\":\"string\",\"description\":"
+     "\"City\"},\"unit\":{"
+     "\"type\":\"string\",\"enum\":[\"celsius\",\"fahrenheit\"]}},\"required\":[\"location\","
+     "\"unit\"],"
+     "\"additionalProperties\":false}",
+     "{\"location\": \"San Francisco, CA\", \"unit\": \"celsius\"}"},
     {"regex", GRAMMAR_REGEX, "([A-Z][a-z]+ ){2,20}[0-9]{4}-[0-9]{2}-[0-9]{2}",
      "The Quick Brown Fox Jumps Over Lazy Dogs And Then Some More 2024-01-31"},
     {"gbnf", GRAMMAR_GBNF,
@@ -135,6 +187,50 @@ static const struct {
      "\")\"\nname ::= [a-z]+\n",
      "(1+2)*(three+four*(five-6))/seven+(((8)))-nine*(ten+11)\n"},
 };
+
+static void must(weft_diag *dg, weft_status st)
+{
+    if (st == WEFT_OK)
+        return;
+    diag_print(dg, stderr, false);
+    exit(1);
+}
+
+/* The bytes of a line of base 64 up to the blank behind it. */
+static void put_base64(str line)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char out[1024];
+    size_t n = 0;
+    unsigned bits = 0, held = 0;
+    for (size_t i = 0; i < line.n && line.p[i] != ' ' && line.p[i] != '=' && n < sizeof out; i++) {
+        const char *d = line.p[i] ? strchr(digits, line.p[i]) : NULL;
+        if (!d)
+            continue;
+        held = held << 6 | (unsigned)(d - digits);
+        bits += 6;
+        if (bits >= 8) {
+            bits -= 8;
+            out[n++] = (char)(held >> bits & 255);
+        }
+    }
+    put((str){out, n});
+}
+
+static grammar_vocab *read_tiktoken(weft_diag *dg, const char *path)
+{
+    arena *a = arena_create();
+    source *src;
+    must(dg, source_open(dg, a, path, 64 << 20, &src));
+    for (size_t at = 0; at < src->text.n;) {
+        const char *line = src->text.p + at, *end = memchr(line, '\n', src->text.n - at);
+        size_t len = end ? (size_t)(end - line) : src->text.n - at;
+        put_base64((str){line, len});
+        at += len + 1;
+    }
+    arena_destroy(a);
+    return finish_vocab();
+}
 
 /* The longest token that the rest begins with and that is allowed. */
 static int32_t next_token(str rest, const uint64_t *mask, const str *tokens, int32_t n)
@@ -148,14 +244,6 @@ static int32_t next_token(str rest, const uint64_t *mask, const str *tokens, int
 }
 
 typedef VEC(int32_t) id_list;
-
-static void must(weft_diag *dg, weft_status st)
-{
-    if (st == WEFT_OK)
-        return;
-    diag_print(dg, stderr, false);
-    exit(1);
-}
 
 static grammar *compiled(weft_diag *dg, const grammar_vocab *v, size_t c)
 {
@@ -230,8 +318,12 @@ int main(int argc, char **argv)
     const str *tokens = text;
     int32_t n = N_TOKEN - 1;
     uint64_t start = clock_ns(), made;
-#ifndef BENCH_GRAMMAR_NO_TOK
-    if (argc > 1) {
+    if (argc > 1 && str_ends(str_of(argv[1]), STR(".tiktoken"))) {
+        v = read_tiktoken(dg, argv[1]);
+        start = clock_ns();
+        grammar_vocab_destroy(v);
+        v = finish_vocab();
+    } else if (argc > 1) {
         tok *t;
         must(dg, tok_open(dg, argv[1], &t));
         n = tok_vocab_size(t);
@@ -246,12 +338,11 @@ int main(int argc, char **argv)
         tokens = own;
         start = clock_ns();
         must(dg, grammar_vocab_create(dg, t, n, &v));
-    } else
-#endif
-    {
-        (void)argc;
-        (void)argv;
+    } else {
         v = make_vocab();
+        start = clock_ns();
+        grammar_vocab_destroy(v);
+        v = finish_vocab();
     }
     made = clock_ns() - start;
     bench_print_heading();

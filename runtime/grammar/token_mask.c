@@ -89,7 +89,28 @@ static int32_t stack_top(mask_cache *c, pda *p, int32_t node, int32_t *below)
     return pda_push(p, state_alike(c, m, n.state), PDA_EMPTY);
 }
 
-/* What the kinds of bytes do to a set. */
+/* Whether every way to complete a character behind `lead` leads back to set. */
+static bool char_stays(pda *p, int32_t set, uint8_t lead)
+{
+    int32_t at = pda_step(p, set, lead);
+    int left = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    if (at == set)
+        return false; /* then it is no character to the grammar */
+    unsigned lo = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    unsigned hi = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+    for (; left > 0; left--, lo = 0x80, hi = 0xbf) {
+        int32_t to = pda_step(p, at, (uint8_t)lo);
+        for (unsigned b = lo + 1; b <= hi; b++)
+            if (pda_step(p, at, (uint8_t)b) != to)
+                return false;
+        at = to;
+        if (at == PDA_DEAD)
+            return false;
+    }
+    return at == set;
+}
+
+/* What the kinds of characters do to a set. */
 static void kinds_make(mask_cache *c, pda *p, int32_t set)
 {
     while (c->stays_in.n <= (size_t)set) {
@@ -99,17 +120,21 @@ static void kinds_make(mask_cache *c, pda *p, int32_t set)
     }
     if (c->stays_in.at[set] != PDA_UNKNOWN)
         return;
-    int32_t stay = (1 << BYTE_KINDS) - 1, begin = 0;
+    int32_t stay = ((1 << BYTE_KINDS) - 1) & ~(1 << KIND_TAIL), begin = 0;
     for (int b = 0; b < 256; b++) {
         int32_t kind = 1 << byte_kind((uint8_t)b), to = pda_step(p, set, (uint8_t)b);
-        stay &= to == set ? ~0 : ~kind;
-        begin |= to == PDA_DEAD ? 0 : kind;
+        if (b < 0x80)
+            stay &= to == set ? ~0 : ~kind;
+        else if (b >= 0xc2 && b <= 0xf4 && stay & kind)
+            stay &= char_stays(p, set, (uint8_t)b) ? ~0 : ~kind;
+        if (to != PDA_DEAD) /* a first byte may stand alone in a token */
+            begin |= b < 0x80 ? kind : kind | 1 << KIND_TAIL;
     }
     c->stays_in.at[set] = stay;
     c->begins.at[set] = begin;
 }
 
-/* The kinds of bytes all of which leave a set as it is. */
+/* The kinds of characters all of which leave a set as it is. */
 static int32_t kinds_staying(mask_cache *c, pda *p, int32_t set)
 {
     kinds_make(c, p, set);
@@ -124,15 +149,24 @@ static void put_token(mask_cache *c, int32_t id, uint64_t *mask)
         VEC_PUSH(&c->found, id);
 }
 
-enum {
-    BRANCH_MIN = 4
-}; /* nodes: a smaller branch is walked. A set that a byte has just changed is not looked at either:
-                            most are seen once */
+enum { BRANCH_MIN = 4 }; /* nodes: a smaller branch is walked */
+
+/* Whether all below node i is of kinds that leave `to`, which it leads to, as it is. A set that a byte has just changed is not
+ * looked at unless it was before: most are seen once. */
+static bool is_whole(mask_cache *c, pda *p, const token_trie *t, uint32_t i, int32_t to,
+                     int32_t from)
+{
+    if (t->end[i] - i < BRANCH_MIN || t->chars[i] & CHARS_CUT)
+        return false;
+    if (to != from && ((size_t)to >= c->stays_in.n || c->stays_in.at[to] == PDA_UNKNOWN))
+        return false;
+    return !(t->below[i] & ~kinds_staying(c, p, to));
+}
 
 /* All tokens below node `from` that set allows into `mask`, or into c->found where that is NULL, and with `outs` the places
- * where the empty stack is reached into c->out. */
+ * where the empty stack is reached into c->out. Tokens of the kinds `known` are left out where a branch of them is whole. */
 static void walk(mask_cache *c, pda *p, const token_trie *t, uint32_t from, int32_t set,
-                 uint64_t *mask, bool outs)
+                 uint64_t *mask, bool outs, int32_t known)
 {
     int32_t *path = c->path;
     path[t->depth[from]] = set;
@@ -145,11 +179,13 @@ static void walk(mask_cache *c, pda *p, const token_trie *t, uint32_t from, int3
         }
         path[d] = to;
         bool out = outs && pda_may_end(p, to);
-        if (to == path[d - 1] && t->end[i] - i >= BRANCH_MIN &&
-            !(t->below[i] & ~kinds_staying(c, p, to))) {
+        if (is_whole(c, p, t, i, to, path[d - 1])) {
             if (out)
                 VEC_PUSH(&c->branch, i);
-            for (uint32_t k = t->first[i]; k < t->first[t->end[i]]; k++)
+            uint32_t k = t->first[i], last = t->first[t->end[i]];
+            if (k < last && !(t->kinds[t->order[k]] & ~known))
+                k = last;
+            for (; k < last; k++)
                 put_token(c, t->order[k], mask);
             i = t->end[i];
             continue;
@@ -166,13 +202,21 @@ static mask_part part_make(mask_cache *c, pda *p, int32_t top)
 {
     mask_part r = {.n_out = 0};
     c->found.n = c->out.n = c->branch.n = 0;
-    walk(c, p, &c->v->mid, 0, pda_set_of(p, &top, 1), NULL, true);
+    int32_t set = pda_set_of(p, &top, 1), known = 0;
+    if (pda_step(p, set, 'a') == set && pda_step(p, set, ' ') == set) { /* perhaps a string */
+        known = kinds_staying(c, p, set);
+        known = (known & KINDS_TEXT) == KINDS_TEXT ? KINDS_TEXT : 0;
+    }
+    walk(c, p, &c->v->mid, 0, set, NULL, true, known);
     r.n_token = c->found.n;
     r.n_out = c->out.n;
     r.n_branch = c->branch.n;
-    if (r.n_token * LIST_SHARE > (size_t)c->v->n_token) {
+    if (known || r.n_token * LIST_SHARE > (size_t)c->v->n_token) {
         r.mask = mem_alloc(mem_product(c->v->n_word, sizeof *r.mask));
-        memset(r.mask, 0, c->v->n_word * sizeof *r.mask);
+        if (known)
+            memcpy(r.mask, c->v->plain, c->v->n_word * sizeof *r.mask);
+        else
+            memset(r.mask, 0, c->v->n_word * sizeof *r.mask);
         for (size_t i = 0; i < c->found.n; i++)
             mask_set(r.mask, c->found.at[i]);
         c->bytes += c->v->n_word * sizeof *r.mask;
@@ -233,12 +277,14 @@ static void add_stack(mask_cache *c, pda *p, int32_t node, uint64_t *mask)
     int32_t begins = c->begins.at[set]; /* below a node with none of these nothing goes on */
     for (size_t i = 0; i < r.n_out; i++)
         if (t->below[r.out[i]] & begins)
-            walk(c, p, t, r.out[i], set, mask, false);
+            walk(c, p, t, r.out[i], set, mask, false, 0);
     for (size_t i = 0; i < r.n_branch; i++)
-        if (t->below[r.branch[i]] & begins)
-            for (uint32_t k = r.branch[i]; k < t->end[r.branch[i]]; k++)
-                if (t->below[k] & begins)
-                    walk(c, p, t, k, set, mask, false);
+        for (uint32_t k = r.branch[i], end = t->end[k]; k < end;) {
+            bool some = t->below[k] & begins;
+            if (some && !(t->chars[k] & CHARS_CUT))
+                walk(c, p, t, k, set, mask, false, 0);
+            k = some ? k + 1 : t->end[k];
+        }
 }
 
 static void put_ends(const mask_cache *c, const pda *p, int32_t set, uint64_t *mask)
@@ -278,7 +324,7 @@ const uint64_t *mask_of_set(mask_cache *c, pda *p, int32_t set)
 const uint64_t *mask_of_first(mask_cache *c, pda *p, int32_t set)
 {
     memset(c->scratch, 0, c->v->n_word * sizeof *c->scratch);
-    walk(c, p, &c->v->first, 0, set, c->scratch, false);
+    walk(c, p, &c->v->first, 0, set, c->scratch, false, 0);
     put_ends(c, p, set, c->scratch);
     return p->full ? NULL : c->scratch;
 }

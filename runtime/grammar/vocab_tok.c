@@ -50,6 +50,7 @@ weft_status grammar_vocab_create(weft_diag *dg, tok *t, int64_t n_token, grammar
         trie_of(&v->mid, &mid, mid_at, n_token);
         if (v->differs)
             trie_of(&v->first, &first, first_at, n_token);
+        vocab_finish(v);
         *out_v = v;
     }
     strbuf_free(&mid);
