@@ -1,6 +1,6 @@
 /* bench_grammar.c - how long does it take to know which tokens may come next, over the largest vocabularies in use?
  *
- *     bench_grammar [TOKENIZER]
+ *     bench_grammar [TOKENIZER [CASE]]
  *
  * TOKENIZER is a tokenizer's folder or file, or a list of tokens as Qwen publishes it: X.tiktoken, bytes in base 64 a line.
  * A text that matches is cut into tokens, the longest first; for each the mask is asked for and the token accepted. `cold`
@@ -350,7 +350,8 @@ int main(int argc, char **argv)
     snprintf(shape, sizeof shape, "%lld", (long long)grammar_vocab_size(v));
     bench_print("grammar", "vocab", shape, bench_sum_up(&made, 1), 0);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        measure(dg, v, c, tokens, n);
+        if (argc < 3 || strcmp(argv[2], cases[c].name) == 0)
+            measure(dg, v, c, tokens, n);
     grammar_vocab_destroy(v);
     diag_destroy(dg);
     return 0;

@@ -33,6 +33,36 @@ static void make_classes(automaton *m)
     m->n_class = c + 1;
 }
 
+/* Repetitions whose items are counted alike. An item is over exactly where it can be: none begins another. */
+static void share_chains(automaton *m)
+{
+    int32_t *loop = mem_alloc(mem_product(m->n_rule + 1, sizeof *loop));
+    bool *mixed = mem_alloc(m->n_rule + 1);
+    for (size_t i = 0; i < m->n_rule; i++) {
+        loop[i] = AUTO_NONE;
+        mixed[i] = false;
+    }
+    for (size_t i = 0; i < m->state.n; i++) {
+        const auto_state *s = &m->state.at[i];
+        if (s->n_call > 0 || (s->final && s->n_edge > 0))
+            mixed[s->rule] = true;
+    }
+    for (size_t i = 0; i < m->chain.n; i++) {
+        auto_chain *k = &m->chain.at[i];
+        const auto_state *s = k->loop[1] == AUTO_NONE ? NULL : &m->state.at[k->loop[1]];
+        k->same = AUTO_NONE;
+        if (!s || k->min < 0 || mixed[k->rule] || !m->rule[k->rule].item || !s->final ||
+            s->n_edge > 0 || s->n_call != 1 || m->call.at[s->call].rule != k->rule ||
+            m->call.at[s->call].to != k->loop[1])
+            continue;
+        if (loop[k->rule] == AUTO_NONE)
+            loop[k->rule] = k->loop[1];
+        k->same = loop[k->rule];
+    }
+    mem_free(loop);
+    mem_free(mixed);
+}
+
 weft_status automaton_build(weft_diag *dg, automaton *m, form *f, size_t states_max)
 {
     *m = (automaton){.root = f->root};
@@ -74,6 +104,8 @@ weft_status automaton_build(weft_diag *dg, automaton *m, form *f, size_t states_
                            STR_ARG(f->rules.at[left].name));
         else
             make_classes(m);
+        if (st == WEFT_OK)
+            share_chains(m);
     }
     if (st != WEFT_OK)
         automaton_deinit(m);

@@ -35,6 +35,9 @@ typedef struct {
     /* States that nothing leads to: they repeat without end what all states far before min do, and all between min and far
      * before max. AUTO_NONE: none. */
     int32_t loop[2];
+    /* Where the repetition is a rule by itself and its items are told apart by their first bytes: the loop[1] of all such
+     * repetitions of the same item. AUTO_NONE: it is not so. */
+    int32_t same;
 } auto_chain;
 typedef VEC(auto_chain) auto_chains;
 
@@ -78,7 +81,15 @@ typedef struct {
 enum { PLACE_LOOP = -1 };
 
 typedef struct {
+    const part *body;
+    int32_t rule;
+} nfa_item;
+enum { NFA_KNOWN = 64 };
+
+typedef struct {
     form *f;
+    const part *body; /* of the rule */
+    nfa_item known[NFA_KNOWN];
     VEC(nfa_edge) edge;
     VEC(nfa_move) move;
     VEC(nfa_place) state;

@@ -72,9 +72,9 @@ static bool make_room(grammar *g)
 }
 
 /* Memory was short inside a call: the caches may be half made, so they are emptied, and the texts that stood on them cannot go on. */
-static weft_status fail_lost(weft_diag *dg, grammar *g, size_t n_part, size_t bytes)
+static weft_status fail_lost(weft_diag *dg, grammar *g, mask_mark before, size_t bytes)
 {
-    mask_cache_drop(&g->masks, n_part);
+    mask_cache_drop(&g->masks, before);
     pda_drop(&g->p);
     g->lost++;
     return diag_fail_memory(dg, bytes);
@@ -182,10 +182,10 @@ static weft_status begin(weft_diag *dg, matcher *m)
 
 /* In a scope of the function it stands in. */
 #define CACHE_SCOPE(dg, g)                                                                         \
-    const size_t n_part_ = (g)->masks.part.n;                                                      \
+    const mask_mark before_ = mask_cache_mark(&(g)->masks);                                        \
     MEM_SCOPE(scope_);                                                                             \
     if (sigsetjmp(scope_.env, 0) != 0)                                                             \
-    return fail_lost(dg, g, n_part_, scope_.bytes)
+    return fail_lost(dg, g, before_, scope_.bytes)
 
 weft_status matcher_mask(weft_diag *dg, matcher *m, const uint64_t **out_mask)
 {

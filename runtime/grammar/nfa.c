@@ -1,8 +1,9 @@
 /* nfa.c - a rule's parts into states with empty moves. */
 #include "runtime/grammar/automaton.h"
 
-/* A repetition of up to this many is written out; a longer one is a chain of calls, a state for each item. */
-enum { WRITTEN_OUT = 3, WRITTEN_OUT_CHARS = 32 };
+/* A repetition of up to this many is written out; a longer one is a chain of calls, a state for each item. Of characters that
+ * many tokens are made of a chain is better sooner, because its states share what they allow (counted_mask.c). */
+enum { WRITTEN_OUT = 3, WRITTEN_OUT_CHARS = 32, WRITTEN_OUT_LETTERS = 4 };
 
 static int32_t state_new(nfa *n)
 {
@@ -155,17 +156,51 @@ static int least_bytes(const part *p)
     }
 }
 
-/* The rule that stands for a repeated part. */
+static int32_t rule_of(nfa *n, const part *p)
+{
+    int32_t r = form_rule_add(n->f, STR(""), WEFT_NOWHERE);
+    n->f->rules.at[r].body = p;
+    return r;
+}
+
+static bool same_item(const part *a, const part *b)
+{
+    if (!a || a->kind != PART_SET || b->kind != PART_SET || a->n != b->n)
+        return a == b;
+    return memcmp(a->range, b->range, a->n * sizeof *a->range) == 0;
+}
+
+/* The rule that stands for a repeated part. One that was repeated not long ago has the same again. */
 static int32_t item_rule(nfa *n, const part *p)
 {
     if (p->kind == PART_RULE)
         return p->rule;
-    int32_t r = form_rule_add(n->f, STR(""), WEFT_NOWHERE);
-    n->f->rules.at[r].body = p;
+    uint64_t h = p->kind == PART_SET
+                     ? str_hash((str){(const char *)p->range, p->n * sizeof *p->range})
+                     : (uintptr_t)p >> 4;
+    nfa_item *known = &n->known[h % NFA_KNOWN];
+    if (same_item(known->body, p))
+        return known->rule;
+    int32_t r = rule_of(n, p);
+    *known = (nfa_item){p, r};
     while (n->item.n < (size_t)r)
         VEC_PUSH(&n->item, false);
     VEC_PUSH(&n->item, least_bytes(p) < 2);
     return r;
+}
+
+static int64_t written_out(const part *x)
+{
+    static const char_range letters[] = {{'a', 'z'}, {'A', 'Z'}};
+    if (x->kind == PART_BYTES)
+        return WRITTEN_OUT_CHARS;
+    if (x->kind != PART_SET)
+        return WRITTEN_OUT;
+    for (size_t i = 0; i < x->n; i++)
+        for (size_t k = 0; k < 2; k++)
+            if (x->range[i].lo <= letters[k].lo && x->range[i].hi >= letters[k].hi)
+                return WRITTEN_OUT_LETTERS;
+    return WRITTEN_OUT_CHARS;
 }
 
 /* from is left by an empty move and no edge comes back to it: others may begin there too. */
@@ -179,8 +214,12 @@ static void build_repeat(nfa *n, const part *p, int32_t from, int32_t to)
         n->over = true;
         return;
     }
-    bool small = x->kind == PART_SET || x->kind == PART_BYTES;
-    bool calls = counted > (small ? WRITTEN_OUT_CHARS : WRITTEN_OUT);
+    bool calls = counted > written_out(x);
+    if (calls && p != n->body &&
+        least_bytes(x) < 2) { /* a rule by itself: its end is not mixed with what follows */
+        move_add(n, at, rule_of(n, p), to);
+        return;
+    }
     int32_t rule = calls ? item_rule(n, x) : AUTO_NONE, chain = (int32_t)n->chain->n;
     if (calls)
         VEC_PUSH(n->chain, ((auto_chain){.min = p->min,
@@ -286,6 +325,7 @@ static void build(nfa *n, const part *p, int32_t from, int32_t to)
 void nfa_build(nfa *n, const part *body)
 {
     n->edge.n = n->move.n = n->state.n = 0;
+    n->body = body;
     state_new(n);
     state_new(n);
     build(n, body, 0, 1);

@@ -9,7 +9,7 @@
 #define TIME   HOUR ":" MINUTE ":" MINUTE "(\\.[0-9]{1,9})?(Z|[+-]" HOUR ":" MINUTE ")"
 #define DATE   "[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
 #define BYTE   "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-#define LABEL  "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+#define LABEL  "[A-Za-z0-9]{1,31}(-[A-Za-z0-9]{1,15}){0,2}" /* at most 63 */
 #define HEX4   "[0-9a-fA-F]{1,4}"
 
 /* Each gives only texts that the format allows, not all of them: no 29th of February, no quoted mail addresses. */

@@ -23,6 +23,7 @@ void mask_cache_init(mask_cache *c, const grammar_vocab *v)
     VEC_START(&c->found);
     VEC_START(&c->out);
     VEC_START(&c->branch);
+    counted_init(c);
 }
 
 static void free_parts(mask_cache *c)
@@ -35,12 +36,22 @@ static void free_parts(mask_cache *c)
     }
     for (size_t i = 0; i < c->mask_of.n; i++)
         mem_free(c->mask_of.at[i]);
+    counted_free(c);
 }
 
-void mask_cache_drop(mask_cache *c, size_t n_part)
+mask_mark mask_cache_mark(const mask_cache *c)
 {
-    c->part.n = n_part;
+    return (mask_mark){c->part.n, c->counted.n, c->exit.n, c->kinds.n};
+}
+
+void mask_cache_drop(mask_cache *c, mask_mark before)
+{
+    c->part.n = before.n_part;
+    c->counted.n = before.n_counted;
+    c->exit.n = before.n_exit;
+    c->kinds.n = before.n_kinds;
     free_parts(c); /* the mask of a set is put there last: none is half made */
+    c->counted.n = c->counted_of.n = c->exit.n = c->exit_of.n = c->kinds.n = 0;
     c->part.n = c->part_of.n = c->stays_in.n = c->begins.n = c->mask_of.n = 0;
     c->bytes = 0;
 }
@@ -58,6 +69,7 @@ void mask_cache_deinit(mask_cache *c)
     VEC_FREE(&c->out);
     mem_free(c->path);
     mem_free(c->scratch);
+    counted_deinit(c);
 }
 
 /* ---- the top of a stack ---- */
@@ -135,10 +147,16 @@ static void kinds_make(mask_cache *c, pda *p, int32_t set)
 }
 
 /* The kinds of characters all of which leave a set as it is. */
-static int32_t kinds_staying(mask_cache *c, pda *p, int32_t set)
+int32_t kinds_staying(mask_cache *c, pda *p, int32_t set)
 {
     kinds_make(c, p, set);
     return c->stays_in.at[set];
+}
+
+int32_t kinds_beginning(mask_cache *c, pda *p, int32_t set)
+{
+    kinds_make(c, p, set);
+    return c->begins.at[set];
 }
 
 static void put_token(mask_cache *c, int32_t id, uint64_t *mask)
@@ -151,10 +169,8 @@ static void put_token(mask_cache *c, int32_t id, uint64_t *mask)
 
 enum { BRANCH_MIN = 4 }; /* nodes: a smaller branch is walked */
 
-/* Whether all below node i is of kinds that leave `to`, which it leads to, as it is. A set that a byte has just changed is not
- * looked at unless it was before: most are seen once. */
-static bool is_whole(mask_cache *c, pda *p, const token_trie *t, uint32_t i, int32_t to,
-                     int32_t from)
+/* A set that a byte has just changed is not looked at unless it was before: most are seen once. */
+bool mask_whole(mask_cache *c, pda *p, const token_trie *t, uint32_t i, int32_t to, int32_t from)
 {
     if (t->end[i] - i < BRANCH_MIN || t->chars[i] & CHARS_CUT)
         return false;
@@ -163,10 +179,8 @@ static bool is_whole(mask_cache *c, pda *p, const token_trie *t, uint32_t i, int
     return !(t->below[i] & ~kinds_staying(c, p, to));
 }
 
-/* All tokens below node `from` that set allows into `mask`, or into c->found where that is NULL, and with `outs` the places
- * where the empty stack is reached into c->out. Tokens of the kinds `known` are left out where a branch of them is whole. */
-static void walk(mask_cache *c, pda *p, const token_trie *t, uint32_t from, int32_t set,
-                 uint64_t *mask, bool outs, int32_t known)
+void mask_walk(mask_cache *c, pda *p, const token_trie *t, uint32_t from, int32_t set,
+               uint64_t *mask, bool outs, int32_t known)
 {
     int32_t *path = c->path;
     path[t->depth[from]] = set;
@@ -179,7 +193,7 @@ static void walk(mask_cache *c, pda *p, const token_trie *t, uint32_t from, int3
         }
         path[d] = to;
         bool out = outs && pda_may_end(p, to);
-        if (is_whole(c, p, t, i, to, path[d - 1])) {
+        if (mask_whole(c, p, t, i, to, path[d - 1])) {
             if (out)
                 VEC_PUSH(&c->branch, i);
             uint32_t k = t->first[i], last = t->first[t->end[i]];
@@ -198,16 +212,29 @@ static void walk(mask_cache *c, pda *p, const token_trie *t, uint32_t from, int3
     }
 }
 
+/* Where set is the inside of a text, at its beginning or not: the set behind any plain character, else PDA_DEAD. */
+static int32_t text_inside(mask_cache *c, pda *p, int32_t set)
+{
+    int32_t inside = pda_step(p, set, 'a');
+    if (inside == PDA_DEAD || pda_step(p, set, ' ') != inside || pda_step(p, inside, 'a') != inside)
+        return PDA_DEAD;
+    if ((kinds_staying(c, p, inside) & KINDS_TEXT) != KINDS_TEXT)
+        return PDA_DEAD;
+    for (int b = 0; b < 256; b++)
+        if (pda_step(p, set, (uint8_t)b) != pda_step(p, inside, (uint8_t)b))
+            return PDA_DEAD;
+    return inside;
+}
+
 static mask_part part_make(mask_cache *c, pda *p, int32_t top)
 {
     mask_part r = {.n_out = 0};
     c->found.n = c->out.n = c->branch.n = 0;
-    int32_t set = pda_set_of(p, &top, 1), known = 0;
-    if (pda_step(p, set, 'a') == set && pda_step(p, set, ' ') == set) { /* perhaps a string */
-        known = kinds_staying(c, p, set);
-        known = (known & KINDS_TEXT) == KINDS_TEXT ? KINDS_TEXT : 0;
-    }
-    walk(c, p, &c->v->mid, 0, set, NULL, true, known);
+    int32_t set = pda_set_of(p, &top, 1), inside = text_inside(c, p, set);
+    int32_t known = inside != PDA_DEAD ? KINDS_TEXT : 0;
+    /* The end of a string is no plain character: then only the others have to be looked at. */
+    r.t = known && !pda_may_end(p, inside) ? &c->v->odd : &c->v->mid;
+    mask_walk(c, p, r.t, 0, set, NULL, true, known);
     r.n_token = c->found.n;
     r.n_out = c->out.n;
     r.n_branch = c->branch.n;
@@ -261,6 +288,8 @@ static mask_part part_of_top(mask_cache *c, pda *p, int32_t top)
 
 static void add_stack(mask_cache *c, pda *p, int32_t node, uint64_t *mask)
 {
+    if (counted_add(c, p, node, mask))
+        return;
     int32_t below, top = stack_top(c, p, node, &below);
     mask_part r = part_of_top(c, p, top);
     if (r.mask)
@@ -271,18 +300,18 @@ static void add_stack(mask_cache *c, pda *p, int32_t node, uint64_t *mask)
             mask_set(mask, r.token[i]);
     if (below == PDA_EMPTY || r.n_out + r.n_branch == 0)
         return;
-    const token_trie *t = &c->v->mid;
+    const token_trie *t = r.t;
     int32_t set = pda_closed(p, below);
-    kinds_make(c, p, set);
-    int32_t begins = c->begins.at[set]; /* below a node with none of these nothing goes on */
+    int32_t begins =
+        kinds_beginning(c, p, set); /* below a node with none of these nothing goes on */
     for (size_t i = 0; i < r.n_out; i++)
         if (t->below[r.out[i]] & begins)
-            walk(c, p, t, r.out[i], set, mask, false, 0);
+            mask_walk(c, p, t, r.out[i], set, mask, false, 0);
     for (size_t i = 0; i < r.n_branch; i++)
         for (uint32_t k = r.branch[i], end = t->end[k]; k < end;) {
             bool some = t->below[k] & begins;
             if (some && !(t->chars[k] & CHARS_CUT))
-                walk(c, p, t, k, set, mask, false, 0);
+                mask_walk(c, p, t, k, set, mask, false, 0);
             k = some ? k + 1 : t->end[k];
         }
 }
@@ -324,7 +353,7 @@ const uint64_t *mask_of_set(mask_cache *c, pda *p, int32_t set)
 const uint64_t *mask_of_first(mask_cache *c, pda *p, int32_t set)
 {
     memset(c->scratch, 0, c->v->n_word * sizeof *c->scratch);
-    walk(c, p, &c->v->first, 0, set, c->scratch, false, 0);
+    mask_walk(c, p, &c->v->first, 0, set, c->scratch, false, 0);
     put_ends(c, p, set, c->scratch);
     return p->full ? NULL : c->scratch;
 }

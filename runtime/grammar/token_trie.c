@@ -245,6 +245,11 @@ void kinds_mask(const grammar_vocab *v, int32_t kinds, uint64_t *mask)
 void vocab_finish(grammar_vocab *v)
 {
     kinds_mask(v, KINDS_TEXT, v->plain);
+    str *text = mem_alloc(mem_product((size_t)v->n_token + 1, sizeof *text));
+    for (int64_t i = 0; i < v->n_token; i++)
+        text[i] = mask_has(v->plain, (int32_t)i) ? STR("") : token_trie_text(&v->mid, (int32_t)i);
+    token_trie_init(&v->odd, text, v->n_token);
+    mem_free(text);
 }
 
 grammar_vocab *grammar_vocab_of(const str *text, int64_t n_token, const int32_t *ends, size_t n_end)
@@ -269,6 +274,7 @@ void grammar_vocab_destroy(grammar_vocab *v)
     if (!v)
         return;
     token_trie_deinit(&v->mid);
+    token_trie_deinit(&v->odd);
     token_trie_deinit(&v->first);
     mem_free(v->ends);
     mem_free(v->plain);

@@ -68,6 +68,7 @@ struct grammar_vocab {
     size_t n_word;         /* of a mask */
     uint64_t *ends;        /* [n_word] */
     uint64_t *plain;       /* [n_word]: tokens of KINDS_TEXT */
+    token_trie odd;        /* of those that are not plain */
     token_trie mid, first; /* first: of the first token of a text, where that differs */
     bool differs;
 };
