@@ -161,7 +161,7 @@ const part *part_list(form *f, part_kind kind, const part *const *item, size_t n
 }
 
 const part *part_ordered(form *f, const part *const *item, const bool *optional, size_t n,
-                         const part *between, const part *more)
+                         const part *between, const part *more, bool some)
 {
     part *p = part_of_items(f, PART_ORDERED, item, n);
     bool *copy = ARENA_ARRAY(f->a, bool, n + 1);
@@ -170,5 +170,6 @@ const part *part_ordered(form *f, const part *const *item, const bool *optional,
     p->optional = copy;
     p->between = between;
     p->more = more;
+    p->min = some;
     return p;
 }

@@ -37,7 +37,7 @@ struct part {
     /* ORDERED: stands between any two; what follows them as often as it likes, NULL: nothing */
     const part *between, *more;
     size_t n;         /* of range or item */
-    int64_t min, max; /* REPEAT; REPEAT_NO_END */
+    int64_t min, max; /* REPEAT; REPEAT_NO_END. ORDERED: min 1: not none of them */
     int32_t rule;
 };
 
@@ -74,7 +74,7 @@ const part *part_rule(form *f, int32_t rule);
 const part *part_repeat(form *f, const part *item, int64_t min, int64_t max);
 const part *part_list(form *f, part_kind kind, const part *const *item, size_t n); /* SEQ, ALT */
 const part *part_ordered(form *f, const part *const *item, const bool *optional, size_t n,
-                         const part *between, const part *more);
+                         const part *between, const part *more, bool some);
 /* PART_SEQ_OF(f, a, b, c), PART_ALT_OF(f, a, b) */
 #define PART_SEQ_OF(f, ...) PART_LIST_OF(f, PART_SEQ, __VA_ARGS__)
 #define PART_ALT_OF(f, ...) PART_LIST_OF(f, PART_ALT, __VA_ARGS__)

@@ -282,7 +282,8 @@ static void build_ordered(nfa *n, const part *p, int32_t from, int32_t to)
         move_add(n, again, AUTO_NONE, begin);
         move_add(n, end, AUTO_NONE, to);
     }
-    move_add(n, none, AUTO_NONE, to);
+    if (p->min == 0)
+        move_add(n, none, AUTO_NONE, to);
     move_add(n, some, AUTO_NONE, to);
 }
 

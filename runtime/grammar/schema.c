@@ -30,7 +30,7 @@ static const keyword_row keywords[] = {
     {"$schema", DOES_NOTE, 0, NULL},
     {"$comment", DOES_NOTE, 0, NULL},
     {"$id", DOES_REFUSED, 0, "references are looked up in this schema alone, as #/.."},
-    {"$anchor", DOES_REFUSED, 0, "references are looked up by their place, as #/.."},
+    {"$anchor", DOES_NOTE, 0, NULL},
     {"$dynamicRef", DOES_REFUSED, 0, "write $ref"},
     {"$dynamicAnchor", DOES_REFUSED, 0, "write $defs"},
 };
@@ -47,7 +47,7 @@ static const keyword_row *keyword_find(str name)
 bool schema_is_note(str name)
 {
     const keyword_row *k = keyword_find(name);
-    return k && k->does == DOES_NOTE;
+    return str_starts(name, STR("x-")) || (k && k->does == DOES_NOTE); /* x-: OpenAPI's own */
 }
 
 /* ---- messages ---- */
@@ -192,14 +192,51 @@ static str unescaped(arena *a, str s)
     return (str){to, n};
 }
 
+enum { ANCHOR_STEPS = 100000, ANCHOR_DEPTH = 64 };
+
+/* The schema with "$anchor": name. Looks everywhere: what is no schema seldom has an $anchor. */
+static const value *find_anchor(const value *v, str name, int depth, int *left)
+{
+    str anchor;
+    if (depth > ANCHOR_DEPTH || (*left)-- <= 0)
+        return NULL;
+    if (value_kind_of(v) == VALUE_OBJECT) {
+        if (value_str(value_get(v, STR("$anchor")), &anchor) && str_eq(anchor, name))
+            return v;
+        for (size_t i = 0; i < value_count(v); i++) {
+            const value *found = find_anchor(&v->as.object.members[i].v, name, depth + 1, left);
+            if (found)
+                return found;
+        }
+    } else if (value_kind_of(v) == VALUE_ARRAY && v->item == VT_NULL) {
+        for (size_t i = 0; i < value_count(v); i++) {
+            const value *found =
+                find_anchor((const value *)v->as.array.data + i, name, depth + 1, left);
+            if (found)
+                return found;
+        }
+    }
+    return NULL;
+}
+
 weft_status schema_target(schema *s, const schema_at *at, const value *ref, const value **out)
 {
     const schema_at *here = SCHEMA_AT(at, STR("$ref"));
     const value *v = s->root;
-    str path;
+    str path, id;
     if (!value_str(ref, &path))
         return schema_fail(s, W1801, here, "$ref is not a string");
-    if (path.n == 0 || path.p[0] != '#' || (path.n > 1 && path.p[1] != '/'))
+    if (value_str(value_get(s->root, STR("$id")), &id) && str_starts(path, id))
+        path = path.n == id.n ? STR("#") : (str){path.p + id.n, path.n - id.n};
+    if (path.n > 1 && path.p[0] == '#' && path.p[1] != '/') {
+        int left = ANCHOR_STEPS;
+        v = find_anchor(s->root, (str){path.p + 1, path.n - 1}, 0, &left);
+        if (!v)
+            return schema_fail(s, W1801, here, "$ref `" STR_FMT "` leads nowhere", STR_ARG(path));
+        *out = v;
+        return WEFT_OK;
+    }
+    if (path.n == 0 || path.p[0] != '#')
         return schema_fail(s, W1802, here,
                            "$ref `" STR_FMT "`: only places in this schema, #/.., are supported",
                            STR_ARG(path));
@@ -227,12 +264,10 @@ weft_status schema_target(schema *s, const schema_at *at, const value *ref, cons
     return WEFT_OK;
 }
 
-/* A schema that is referred to is a rule, so that it may refer to itself. */
-static weft_status reference(schema *s, const schema_at *at, const value *ref, const part **out)
+/* A schema that is a rule, so that it may refer to itself. */
+static weft_status as_rule(schema *s, const schema_at *at, const value *to, str path,
+                           const part **out)
 {
-    const value *to;
-    str path;
-    WEFT_TRY(schema_target(s, at, ref, &to));
     for (size_t i = 0; i < s->rules.n; i++)
         if (s->rules.at[i].v == to) {
             *out = part_rule(s->f, s->rules.at[i].rule);
@@ -241,7 +276,6 @@ static weft_status reference(schema *s, const schema_at *at, const value *ref, c
     enum { REFS_MAX = 2000 };
     if (s->rules.n >= REFS_MAX)
         return schema_fail(s, W1803, at, "more than %d schemas are referred to", REFS_MAX);
-    value_str(ref, &path);
     int32_t rule = form_rule_add(s->f, path, WEFT_NOWHERE);
     VEC_PUSH(&s->rules, ((schema_rule){to, rule}));
     const part *body;
@@ -252,9 +286,18 @@ static weft_status reference(schema *s, const schema_at *at, const value *ref, c
     return WEFT_OK;
 }
 
+static weft_status reference(schema *s, const schema_at *at, const value *ref, const part **out)
+{
+    const value *to;
+    str path;
+    WEFT_TRY(schema_target(s, at, ref, &to));
+    value_str(ref, &path);
+    return as_rule(s, at, to, path, out);
+}
+
 /* ---- constants ---- */
 
-static bool is_of_type(const value *v, unsigned bits)
+bool schema_is_of_type(const value *v, unsigned bits)
 {
     int64_t x;
     switch (value_kind_of(v)) {
@@ -296,7 +339,7 @@ static weft_status constants(schema *s, const schema_at *at, const value *v, con
     part_vec way = {0};
     for (size_t i = 0; i < (list ? value_count(list) : 1); i++) {
         value x = list ? value_at(list, i) : *one;
-        if (is_of_type(&x, bits))
+        if (schema_is_of_type(&x, bits))
             VEC_PUSH(&way, part_bytes(s->f, schema_text(s, &x)));
     }
     *out = part_list(s->f, PART_ALT, way.at, way.n);
@@ -315,6 +358,51 @@ static bool has_others(const value *v, const char *keyword)
             return true;
     }
     return false;
+}
+
+/* Whether constants of this property tell all schemas of the list apart. */
+static bool tells_apart(schema *s, const schema_at *at, const value *list, str name)
+{
+    for (size_t i = 0; i < value_count(list); i++)
+        for (size_t k = 0; k < i; k++) {
+            if (++s->steps > SCHEMA_STEPS_MAX ||
+                !schema_apart_at(s, at, schema_item(s, list, k), schema_item(s, list, i), name))
+                return false;
+        }
+    return true;
+}
+
+/* A property that tells the schemas of oneOf apart but is not required, as pydantic writes it where it has a default: then it is
+ * required. Every text of that satisfies the schema. */
+static const value *made_apart(schema *s, const schema_at *at, const value *list)
+{
+    for (size_t i = 0; i < s->apart.n; i++)
+        if (s->apart.at[i].list == list)
+            return s->apart.at[i].made;
+    const value *first = value_count(list) ? schema_followed(s, at, schema_item(s, list, 0)) : NULL;
+    const value *props = value_get(first, STR("properties"));
+    for (size_t i = 0; i < value_count(props) && value_count(list) > 1; i++) {
+        str name = props->as.object.members[i].name;
+        if (!tells_apart(s, at, list, name))
+            continue;
+        value *all = ARENA_ARRAY(s->f->a, value, value_count(list));
+        for (size_t k = 0; k < value_count(list); k++) {
+            value one = value_of_str(name);
+            value *names = ARENA_NEW(s->f->a, value);
+            *names = one;
+            value_member m[] = {{STR("required"), value_of_array(VT_NULL, names, 1)}};
+            const value *both;
+            if (schema_merge(s, at, schema_followed(s, at, schema_item(s, list, k)),
+                             schema_object_of(s, m, 1), &both) != WEFT_OK)
+                return NULL;
+            all[k] = *both;
+        }
+        value *v = ARENA_NEW(s->f->a, value);
+        *v = value_of_array(VT_NULL, all, value_count(list));
+        VEC_PUSH(&s->apart, ((schema_made){list, v}));
+        return v;
+    }
+    return NULL;
 }
 
 static weft_status check_apart(schema *s, const schema_at *at, const value *list)
@@ -338,12 +426,21 @@ static weft_status choice(schema *s, const schema_at *at, const value *v, const 
 {
     const value *list = value_get(v, str_of(keyword));
     const schema_at *here = SCHEMA_AT(at, str_of(keyword));
-    bool others = has_others(v, keyword);
+    bool others = has_others(v, keyword), made = false;
     weft_status st = WEFT_OK;
     if (value_kind_of(list) != VALUE_ARRAY || value_count(list) == 0)
         return schema_fail(s, W1801, here, "%s is not a list of schemas", keyword);
-    if (strcmp(keyword, "oneOf") == 0)
-        WEFT_TRY(check_apart(s, here, list));
+    if (strcmp(keyword, "oneOf") == 0) {
+        size_t kept = diag_count(s->dg);
+        st = check_apart(s, here, list);
+        const value *apart = st == WEFT_OK ? NULL : made_apart(s, here, list);
+        if (st != WEFT_OK && !apart)
+            return st;
+        diag_keep_first(s->dg, apart ? kept : diag_count(s->dg));
+        list = apart ? apart : list;
+        made = apart != NULL; /* a copy, which may hold this oneOf again */
+        st = WEFT_OK;
+    }
     const value *rest = others ? schema_without(s, v, keyword) : NULL;
     part_vec way = {0};
     for (size_t i = 0; i < value_count(list) && st == WEFT_OK; i++) {
@@ -355,7 +452,8 @@ static weft_status choice(schema *s, const schema_at *at, const value *v, const 
         if (rest)
             st = schema_merge(s, at_one, rest, one, &one);
         if (st == WEFT_OK)
-            st = schema_part(s, at_one, one, &p);
+            st = made && !rest ? as_rule(s, at_one, one, at_one->key, &p)
+                               : schema_part(s, at_one, one, &p);
         if (st == WEFT_OK)
             VEC_PUSH(&way, p);
     }
@@ -372,6 +470,8 @@ static weft_status all_of(schema *s, const schema_at *at, const value *v, const 
     const schema_at *here = SCHEMA_AT(at, STR("allOf"));
     if (value_kind_of(list) != VALUE_ARRAY)
         return schema_fail(s, W1801, here, "allOf is not a list of schemas");
+    if (value_count(list) == 1 && !has_others(v, "allOf")) /* often a reference with a note */
+        return schema_part(s, here, schema_item(s, list, 0), out);
     for (size_t i = 0; i < value_count(list); i++) {
         const value *one = schema_item(s, list, i), *ref;
         /* What is referred to is merged in; a schema that refers to itself this way never ends. */
@@ -397,7 +497,7 @@ static weft_status check_keywords(schema *s, const schema_at *at, const value *v
     for (size_t i = 0; i < value_count(v); i++) {
         str name = v->as.object.members[i].name;
         const keyword_row *k = keyword_find(name);
-        if (k && k->does != DOES_REFUSED)
+        if ((k && k->does != DOES_REFUSED) || schema_is_note(name))
             continue;
         if (k && str_eqz(name, "$id") && v == s->root)
             continue;
@@ -465,6 +565,13 @@ weft_status schema_part(schema *s, const schema_at *at, const value *v, const pa
     }
     if (value_kind_of(v) != VALUE_OBJECT)
         return schema_fail(s, W1801, at, "a schema is an object, true or false");
+    /* zod writes {"not": {}} for what never is. */
+    const value *never = value_get(v, STR("not"));
+    if (never && ((value_bool(never, &flag) && flag) ||
+                  (value_kind_of(never) == VALUE_OBJECT && value_count(never) == 0))) {
+        *out = part_never(s->f);
+        return WEFT_OK;
+    }
     WEFT_TRY(check_keywords(s, at, v));
     const value *ref = value_get(v, STR("$ref"));
     if (value_get(v, STR("allOf")))
@@ -505,5 +612,6 @@ weft_status schema_form(weft_diag *dg, form *f, const char *name, str text,
     if (st == WEFT_OK)
         f->rules.at[f->root].body = body;
     VEC_FREE(&s.rules);
+    VEC_FREE(&s.apart);
     return st;
 }

@@ -37,6 +37,10 @@ typedef struct {
 } schema_rule;
 
 typedef struct {
+    const value *list, *made;
+} schema_made;
+
+typedef struct {
     weft_diag *dg;
     form *f;
     const char *name;
@@ -44,7 +48,9 @@ typedef struct {
     int depth_max;
     size_t steps;
     int32_t ws, value, string, object; /* rules of any JSON */
-    VEC(schema_rule) rules;            /* of references */
+    const part *text_char;  /* one character of a string; shared by those with a length */
+    VEC(schema_rule) rules; /* of references */
+    VEC(schema_made) apart; /* lists of oneOf, and what tells theirs apart */
 } schema;
 
 /* schema.c */
@@ -57,6 +63,7 @@ bool schema_is_note(str keyword);                 /* it constrains nothing */
 const value *schema_item(schema *s, const value *array, size_t i);
 weft_status schema_types(schema *s, const schema_at *at, const value *v,
                          unsigned *out) WEFT_MUST_USE;
+bool schema_is_of_type(const value *v, unsigned types);
 /* What a "$ref" names. */
 weft_status schema_target(schema *s, const schema_at *at, const value *ref,
                           const value **out) WEFT_MUST_USE;
@@ -73,11 +80,19 @@ const value *schema_object_of(schema *s, const value_member *members, size_t n);
 /* Whether no text can satisfy both, as far as types and constants tell. */
 bool schema_apart(schema *s, const schema_at *at, const value *a, const value *b);
 
+/* The same as far as the constants of one property tell, were it required in both. */
+bool schema_apart_at(schema *s, const schema_at *at, const value *a, const value *b, str name);
+const value *schema_followed(schema *s, const schema_at *at, const value *v); /* past $ref */
+
 /* schema_json.c: any JSON, and its strings */
 void json_rules_add(schema *s);
 const part *json_string_char(form *f); /* one character, escaped or not */
 const part *json_key_except(form *f, const str *names,
                             size_t n); /* a string that is none of these */
+
+/* schema_length.c: what of a part has from min to max characters, or some of that; NULL: it is not known. Only for parts that
+ * regex_part makes of JSON strings. */
+const part *part_of_length(form *f, const part *p, int64_t min, int64_t max);
 
 /* schema_number.c, schema_string.c, schema_object.c */
 weft_status schema_number(schema *s, const schema_at *at, const value *v, bool integer,

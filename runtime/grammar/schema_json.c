@@ -65,9 +65,10 @@ void json_rules_add(schema *s)
         f, ws, member, part_repeat(f, PART_SEQ_OF(f, comma, member), 0, REPEAT_NO_END), ws);
     const part *items =
         PART_SEQ_OF(f, ws, any, part_repeat(f, PART_SEQ_OF(f, comma, any), 0, REPEAT_NO_END), ws);
+    s->text_char = json_string_char(f);
     f->rules.at[s->ws].body = white_space(f);
     f->rules.at[s->string].body =
-        PART_SEQ_OF(f, quote, part_repeat(f, json_string_char(f), 0, REPEAT_NO_END), quote);
+        PART_SEQ_OF(f, quote, part_repeat(f, s->text_char, 0, REPEAT_NO_END), quote);
     f->rules.at[s->object].body =
         PART_SEQ_OF(f, part_text(f, "{"), part_repeat(f, members, 0, 1), part_text(f, "}"));
     f->rules.at[s->value].body = PART_ALT_OF(

@@ -330,7 +330,7 @@ static bool requires(const value *v, str name)
     return false;
 }
 
-static const value *followed(schema *s, const schema_at *at, const value *v)
+const value *schema_followed(schema *s, const schema_at *at, const value *v)
 {
     for (int i = 0; i < 8; i++) {
         const value *ref = value_get(v, STR("$ref")), *to;
@@ -346,12 +346,36 @@ static const value *followed(schema *s, const schema_at *at, const value *v)
     return v;
 }
 
+bool schema_apart_at(schema *s, const schema_at *at, const value *a, const value *b, str name)
+{
+    const value *p = value_get(value_get(schema_followed(s, at, a), STR("properties")), name);
+    const value *q = value_get(value_get(schema_followed(s, at, b), STR("properties")), name);
+    return p && q && constants_apart(s, schema_followed(s, at, p), schema_followed(s, at, q));
+}
+
+/* An object of a lists all that it may have, and lacks what b requires. */
+static bool lacks_required(const value *a, const value *b)
+{
+    const value *names = value_get(b, STR("required")), *p = value_get(a, STR("properties"));
+    const value *others = value_get(a, STR("additionalProperties"));
+    bool flag;
+    if (!others || !value_bool(others, &flag) || flag || value_get(a, STR("patternProperties")))
+        return false;
+    for (size_t i = 0; i < value_count(names); i++) {
+        value x = value_at(names, i);
+        str name;
+        if (value_str(&x, &name) && !value_get(p, name))
+            return true;
+    }
+    return false;
+}
+
 bool schema_apart(schema *s, const schema_at *at, const value *a, const value *b)
 {
     unsigned x = 0, y = 0;
     s->steps++;
-    a = followed(s, at, a);
-    b = followed(s, at, b);
+    a = schema_followed(s, at, a);
+    b = schema_followed(s, at, b);
     if (value_kind_of(a) != VALUE_OBJECT || value_kind_of(b) != VALUE_OBJECT)
         return false;
     size_t kept = diag_count(s->dg);
@@ -365,13 +389,15 @@ bool schema_apart(schema *s, const schema_at *at, const value *a, const value *b
         return true;
     if ((x & y) != TYPE_OBJECT)
         return false;
+    if (lacks_required(a, b) || lacks_required(b, a))
+        return true;
     const value *p = value_get(a, STR("properties")), *q = value_get(b, STR("properties"));
     for (size_t i = 0; i < value_count(p); i++) {
         const value_member *m = &p->as.object.members[i];
         const value *other = value_get(q, m->name);
         s->steps++;
         if (other && requires(a, m->name) && requires(b, m->name) &&
-            constants_apart(s, followed(s, at, &m->v), followed(s, at, other)))
+            schema_apart_at(s, at, a, b, m->name))
             return true;
     }
     return false;

@@ -35,11 +35,78 @@ static const part *list_of(schema *s, const part *item, int64_t min, int64_t max
 
 /* ---- arrays ---- */
 
+/* The constants of a schema, or NULL. */
+static const value *listed_values(schema *s, const schema_at *at, const value *items)
+{
+    items = items ? schema_followed(s, at, items) : NULL;
+    const value *list = value_get(items, STR("enum"));
+    for (size_t i = 0; list && i < value_count(items); i++) {
+        str name = items->as.object.members[i].name;
+        if (!schema_is_note(name) && !str_eqz(name, "enum") && !str_eqz(name, "type"))
+            return NULL;
+    }
+    return list;
+}
+
+/* Each of some constants at most once, in the order of the list: rule (i, n) is what follows n of them, all before i. */
+static weft_status unique_items(schema *s, const schema_at *at, const value *items, int64_t min,
+                                int64_t max, const part **out)
+{
+    enum { LISTED_MAX = 24 };
+    form *f = s->f;
+    const value *list = listed_values(s, at, items);
+    size_t n = value_count(list);
+    const part *one[LISTED_MAX];
+    unsigned types = TYPE_ALL;
+    if (!list || value_kind_of(list) != VALUE_ARRAY || n == 0 || n > LISTED_MAX)
+        return schema_fail(
+            s, W1802, SCHEMA_AT(at, STR("uniqueItems")),
+            "uniqueItems is supported for items that are an enum of up to %d: a form "
+            "cannot compare items",
+            LISTED_MAX);
+    items = schema_followed(s, at, items);
+    if (value_get(items, STR("type")))
+        WEFT_TRY(schema_types(s, at, items, &types));
+    for (size_t i = 0; i < n; i++) {
+        value x = value_at(list, i);
+        str text = schema_text(s, &x);
+        one[i] = schema_is_of_type(&x, types) ? part_bytes(f, text) : part_never(f);
+        for (size_t k = 0; k < i; k++) /* the same twice in the list */
+            if (one[k]->kind == PART_BYTES && str_eq(one[k]->bytes, text))
+                one[i] = part_never(f);
+    }
+    int64_t most = max == REPEAT_NO_END || max > (int64_t)n ? (int64_t)n : max;
+    int32_t first = (int32_t)f->rules.n;
+    for (size_t i = 0; i < (n + 1) * (n + 1); i++)
+        form_rule_add(f, STR(""), WEFT_NOWHERE);
+    for (size_t i = 0; i <= n; i++)
+        for (size_t c = 0; c <= i; c++) {
+            part_vec way = {0};
+            if (c > 0 && (int64_t)c >= min)
+                VEC_PUSH(&way, part_empty(f));
+            for (size_t k = i; k < n && (int64_t)c < most; k++) {
+                const part *next = part_rule(f, first + (int32_t)((k + 1) * (n + 1) + c + 1));
+                VEC_PUSH(&way,
+                         c ? PART_SEQ_OF(f, comma(s), one[k], next) : PART_SEQ_OF(f, one[k], next));
+            }
+            f->rules.at[first + (int32_t)(i * (n + 1) + c)].body =
+                part_list(f, PART_ALT, way.at, way.n);
+            VEC_FREE(&way);
+        }
+    const part *none = part_text(f, "[]"), *some = bracketed(s, "[", part_rule(f, first), "]");
+    *out = as_rule(s, min > 0 ? some : PART_ALT_OF(f, none, some));
+    return WEFT_OK;
+}
+
 weft_status schema_array(schema *s, const schema_at *at, const value *v, const part **out)
 {
     form *f = s->f;
     const value *items = value_get(v, STR("items")), *prefix = value_get(v, STR("prefixItems"));
     const value *unique = value_get(v, STR("uniqueItems"));
+    if (value_kind_of(items) == VALUE_ARRAY && !prefix) { /* as earlier drafts have it */
+        prefix = items;
+        items = value_get(v, STR("additionalItems"));
+    }
     const part *item = part_rule(f, s->value);
     size_t n = value_count(prefix);
     bool flag, no_more = false;
@@ -48,8 +115,7 @@ weft_status schema_array(schema *s, const schema_at *at, const value *v, const p
     WEFT_TRY(schema_count(s, at, v, "minItems", 0, &min));
     WEFT_TRY(schema_count(s, at, v, "maxItems", REPEAT_NO_END, &max));
     if (unique && value_bool(unique, &flag) && flag && (max == REPEAT_NO_END || max > 1))
-        return schema_fail(s, W1802, SCHEMA_AT(at, STR("uniqueItems")),
-                           "uniqueItems is not supported: a form cannot compare items");
+        return unique_items(s, at, prefix ? NULL : items, min, max, out);
     if (prefix && (value_kind_of(prefix) != VALUE_ARRAY || n > PREFIX_MAX))
         return schema_fail(s, W1801, SCHEMA_AT(at, STR("prefixItems")),
                            "prefixItems is not a list of up to %d schemas", PREFIX_MAX);
@@ -242,11 +308,12 @@ static weft_status build_object(schema *s, const schema_at *at, const value *v, 
         else
             inside = more && max != 0 ? list_of(s, more, min, max) : part_never(f);
     } else {
-        if (min > needed || (max != REPEAT_NO_END && (more || max < (int64_t)m->item.n)))
+        if ((min > needed && min > 1) ||
+            (max != REPEAT_NO_END && (more || max < (int64_t)m->item.n)))
             return schema_fail(s, W1802, at,
                                "minProperties and maxProperties are not supported where they "
                                "choose among properties");
-        inside = part_ordered(f, m->item.at, m->optional.at, m->item.n, comma(s), more);
+        inside = part_ordered(f, m->item.at, m->optional.at, m->item.n, comma(s), more, min > 0);
     }
     /* Of what is all optional nothing may be left: then it is {}, without white space. */
     const part *some = bracketed(s, "{", inside, "}");

@@ -11,6 +11,12 @@
 #define BYTE   "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 #define LABEL  "[A-Za-z0-9]{1,31}(-[A-Za-z0-9]{1,15}){0,2}" /* at most 63 */
 #define HEX4   "[0-9a-fA-F]{1,4}"
+#define HOST   LABEL "(\\." LABEL "){0,3}"
+#define UUID   "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+#define IPV4   BYTE "(\\." BYTE "){3}"
+#define EMAIL  "[A-Za-z0-9_+-]{1,32}(\\.[A-Za-z0-9_+-]{1,15}){0,2}@" LABEL "(\\." LABEL "){0,2}\\.[A-Za-z]{2,15}"
+#define URI    "https?://" HOST "(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~-]*)*(\\?[A-Za-z0-9._~=&-]*)?(#[A-Za-z0-9._~-]*)?"
+#define BASE64 "([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 
 /* Each gives only texts that the format allows, not all of them: no 29th of February, no quoted mail addresses. */
 static const struct {
@@ -20,12 +26,36 @@ static const struct {
     {"time",      TIME},
     {"date-time", DATE "T" TIME},
     {"duration",  "P([0-9]{1,4}W|([0-9]{1,4}Y)?([0-9]{1,4}M)?[0-9]{1,4}D(T[0-9]{1,4}H([0-9]{1,4}M([0-9]{1,4}S)?)?)?|T[0-9]{1,4}(H|M|S))"},
-    {"uuid",      "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"},
-    {"email",     "[A-Za-z0-9_+-]{1,32}(\\.[A-Za-z0-9_+-]{1,16}){0,2}@" LABEL "(\\." LABEL "){1,3}"},
-    {"hostname",  LABEL "(\\." LABEL "){0,3}"},
-    {"ipv4",      BYTE "(\\." BYTE "){3}"},
+    {"uuid",      UUID},
+    {"uuid4",     "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"}, /* pydantic's */
+    {"email",     EMAIL},
+    {"idn-email", EMAIL},
+    {"hostname",  HOST},
+    {"idn-hostname", HOST},
+    {"ipv4",      IPV4},
     {"ipv6",      "(" HEX4 ":){7}" HEX4},
-    {"uri",       "https?://" LABEL "(\\." LABEL "){0,3}(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~-]*)*(\\?[A-Za-z0-9._~=&-]*)?(#[A-Za-z0-9._~-]*)?"},
+    {"ipvanyaddress", IPV4},
+    {"uri",       URI},
+    {"iri",       URI},
+    {"url",       URI},
+    {"uri-reference", URI},
+    {"iri-reference", URI},
+    {"json-pointer", "(/[A-Za-z0-9._-]*)*"},
+    {"byte",      BASE64}, /* OpenAPI's */
+    {"base64",    BASE64},
+    {"password",  NULL}, /* any text */
+    {"binary",    NULL},
+    {"path",      NULL},
+    {"file-path", NULL},
+    {"directory-path", NULL},
+};
+
+/* Patterns that cannot be compiled but are in wide use, and an expression all of whose texts match. */
+static const struct {
+    const char *pattern, *regex;
+} known[] = {
+    /* z.email() of zod 4 */
+    {"^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$", EMAIL},
 };
 /* clang-format on */
 
@@ -49,8 +79,11 @@ static weft_status read_format(schema *s, const schema_at *at, const value *v, c
     if (!value_str(v, &name))
         return schema_fail(s, W1801, at, "format is not a string");
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (str_eqz(name, formats[i].name))
-            return content(s, at, str_of(formats[i].regex), false, out);
+        if (str_eqz(name, formats[i].name)) {
+            *out = NULL;
+            return formats[i].regex ? content(s, at, str_of(formats[i].regex), false, out)
+                                    : WEFT_OK;
+        }
     weft_status st =
         schema_fail(s, W1802, at, "format `" STR_FMT "` is not supported", STR_ARG(name));
     if (!SUGGEST_ROW(s->dg, name, formats, sizeof formats / sizeof *formats))
@@ -58,35 +91,47 @@ static weft_status read_format(schema *s, const schema_at *at, const value *v, c
     return st;
 }
 
+static weft_status read_pattern(schema *s, const schema_at *at, const value *v, const part **out)
+{
+    str regex;
+    if (!value_str(v, &regex))
+        return schema_fail(s, W1801, at, "pattern is not a string");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (str_eqz(regex, known[i].pattern))
+            return content(s, at, str_of(known[i].regex), false, out);
+    return content(s, at, regex, true, out);
+}
+
 weft_status schema_string(schema *s, const schema_at *at, const value *v, const part **out)
 {
     const value *pattern = value_get(v, STR("pattern")), *format = value_get(v, STR("format"));
-    const part *inside, *quote = part_text(s->f, "\"");
+    const part *inside = NULL, *quote = part_text(s->f, "\"");
     int64_t min, max;
-    str regex;
     WEFT_TRY(schema_count(s, at, v, "minLength", 0, &min));
     WEFT_TRY(schema_count(s, at, v, "maxLength", REPEAT_NO_END, &max));
     bool counted = min > 0 || max != REPEAT_NO_END;
-    if ((pattern != NULL) + (format != NULL) + counted > 1)
-        return schema_fail(s, W1802, at,
-                           "only one of pattern, format and the two lengths is supported; a "
-                           "pattern such as ^[a-z]{2,8}$ says both");
-    if (!pattern && !format && !counted) {
-        *out = part_rule(s->f, s->string);
-        return WEFT_OK;
-    }
+    /* A format constrains nothing in draft 2020-12, so a pattern beside it says all there is. */
+    if (pattern)
+        WEFT_TRY(read_pattern(s, SCHEMA_AT(at, STR("pattern")), pattern, &inside));
+    else if (format)
+        WEFT_TRY(read_format(s, SCHEMA_AT(at, STR("format")), format, &inside));
     if (max != REPEAT_NO_END && max < min) {
         *out = part_never(s->f);
         return WEFT_OK;
     }
-    if (pattern && !value_str(pattern, &regex))
-        return schema_fail(s, W1801, SCHEMA_AT(at, STR("pattern")), "pattern is not a string");
-    if (pattern)
-        WEFT_TRY(content(s, SCHEMA_AT(at, STR("pattern")), regex, true, &inside));
-    else if (format)
-        WEFT_TRY(read_format(s, SCHEMA_AT(at, STR("format")), format, &inside));
-    else
-        inside = part_repeat(s->f, json_string_char(s->f), min, max);
+    if (!inside && !counted) {
+        *out = part_rule(s->f, s->string);
+        return WEFT_OK;
+    }
+    if (!inside)
+        inside = part_repeat(s->f, s->text_char, min, max);
+    else if (counted)
+        inside = part_of_length(s->f, inside, min, max);
+    if (!inside)
+        return schema_fail(s, W1802, at,
+                           "this %s together with minLength and maxLength is not supported; a "
+                           "pattern such as ^[a-z]{2,8}$ says both",
+                           pattern ? "pattern" : "format");
     /* A rule, so that what its states allow is worked out once. */
     int32_t rule = form_rule_add(s->f, STR(""), WEFT_NOWHERE);
     s->f->rules.at[rule].body = PART_SEQ_OF(s->f, quote, inside, quote);
