@@ -368,7 +368,7 @@ static weft_status read_sequence(reader *r, bool top, const part **out)
     }
     if (st == WEFT_OK) {
         const part *p = part_list(r->f, PART_SEQ, list.at, list.n);
-        if (r->src->search && !(begins && ends)) {
+        if (top && r->src->search && !(begins && ends)) {
             const part *any = part_repeat(r->f, chars(r, NULL, 0, true), 0, REPEAT_NO_END);
             p = begins ? PART_SEQ_OF(r->f, p, any)
                 : ends ? PART_SEQ_OF(r->f, any, p)

@@ -218,7 +218,7 @@ static bool bound_of(limit l, bound *b)
     char text[64];
     double x = fabs(l.x);
     *b = (bound){.out = l.out};
-    if (x > (double)INT_MOST) {
+    if (x >= (double)INT_MOST) {
         b->whole = INT_MOST;
         return true;
     }
@@ -292,7 +292,7 @@ static int64_t whole_inside(limit l, bool up)
     int64_t x;
     if (!l.v || !value_int(l.v, &x)) {
         double d = up ? floor(l.x) : ceil(l.x);
-        if (d > (double)INT_MOST || d < -(double)INT_MOST)
+        if (fabs(d) >= (double)INT_MOST)
             return d > 0 ? (up ? INT_MOST : INT_MOST + 1) : (up ? -INT_MOST - 1 : -INT_MOST);
         return (int64_t)d + (l.out && d == l.x ? (up ? -1 : 1) : 0);
     }

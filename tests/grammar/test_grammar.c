@@ -129,6 +129,8 @@ START_TEST(schema_matches)
         {"{\"type\":\"string\",\"maxLength\":3000}", LIST("\"\"", "\"abc\""), LIST("\"")},
         {"{\"type\":\"string\",\"pattern\":\"^[a-z\\\"\\n]+$\"}", LIST("\"a\\\"\"", "\"\\n\""),
          LIST("\"A\"", "\"\"")},
+        {"{\"type\":\"string\",\"pattern\":\"^(a|b)c$\"}", LIST("\"ac\"", "\"bc\""),
+         LIST("\"xac\"", "\"axc\"", "\"acx\"")},
         {"{\"type\":\"string\",\"pattern\":\"b\"}", LIST("\"abc\"", "\"b\""), LIST("\"ac\"")},
         {"{\"type\":\"string\",\"format\":\"date-time\"}",
          LIST("\"2024-02-28T23:59:59Z\"", "\"1999-12-31T00:00:00.5+01:00\""),
