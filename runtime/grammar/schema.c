@@ -231,6 +231,7 @@ weft_status schema_target(schema *s, const schema_at *at, const value *ref, cons
     if (path.n > 1 && path.p[0] == '#' && path.p[1] != '/') {
         int left = ANCHOR_STEPS;
         v = find_anchor(s->root, (str){path.p + 1, path.n - 1}, 0, &left);
+        s->steps += (size_t)(ANCHOR_STEPS - left) / 16;
         if (!v)
             return schema_fail(s, W1801, here, "$ref `" STR_FMT "` leads nowhere", STR_ARG(path));
         *out = v;
@@ -409,9 +410,10 @@ static weft_status check_apart(schema *s, const schema_at *at, const value *list
 {
     for (size_t i = 0; i < value_count(list); i++)
         for (size_t k = 0; k < i; k++) {
-            if (s->steps > SCHEMA_STEPS_MAX)
+            bool apart = schema_apart(s, at, schema_item(s, list, k), schema_item(s, list, i));
+            if (s->steps > SCHEMA_STEPS_MAX || form_full(s->f))
                 return schema_fail(s, W1803, at, "comparing schemas takes too many steps");
-            if (!schema_apart(s, at, schema_item(s, list, k), schema_item(s, list, i)))
+            if (!apart)
                 return schema_fail(s, W1802, at,
                                    "schemas %zu and %zu of oneOf might hold for the same text; "
                                    "anyOf allows that, and a required property that is const in "

@@ -62,7 +62,8 @@ static value common(schema *s, const value *a, const value *b)
     for (size_t i = 0; i < value_count(a); i++)
         for (size_t k = 0; k < value_count(b); k++) {
             value x = value_at(a, i), y = value_at(b, k);
-            s->steps++;
+            if (++s->steps > SCHEMA_STEPS_MAX || form_full(s->f))
+                break; /* the next schema says so */
             if (same(s, &x, &y)) {
                 VEC_PUSH(&kept, x);
                 break;
@@ -80,6 +81,7 @@ static value joined(schema *s, const value *a, const value *b)
         VEC_PUSH(&all, value_at(a, i));
     for (size_t i = 0; i < value_count(b); i++)
         VEC_PUSH(&all, value_at(b, i));
+    s->steps += all.n; /* lists of lists double */
     value v = list_value(s, all.at, all.n);
     VEC_FREE(&all);
     return v;
@@ -221,7 +223,7 @@ weft_status schema_merge(schema *s, const schema_at *at, const value *a, const v
     bool flag;
     member_vec m = {0};
     weft_status st = WEFT_OK;
-    if (++s->steps > SCHEMA_STEPS_MAX)
+    if (++s->steps > SCHEMA_STEPS_MAX || form_full(s->f))
         return schema_fail(s, W1803, at, "merging schemas takes too many steps");
     if (value_bool(a, &flag) || value_bool(b, &flag)) {
         const value *yes = value_bool(a, &flag) ? a : b, *other = yes == a ? b : a;
@@ -315,7 +317,7 @@ static bool constants_apart(schema *s, const value *a, const value *b)
     if (!x || !y)
         return false;
     value both = common(s, x, y);
-    return value_count(&both) == 0;
+    return value_count(&both) == 0 && s->steps <= SCHEMA_STEPS_MAX && !form_full(s->f);
 }
 
 static bool requires(const value *v, str name)

@@ -218,6 +218,10 @@ static weft_status add_members(schema *s, const schema_at *at, const value *v, m
         return schema_fail(s, W1801, at_props, "properties is not an object");
     if (required && value_kind_of(required) != VALUE_ARRAY)
         return schema_fail(s, W1801, SCHEMA_AT(at, STR("required")), "required is not a list");
+    enum { PAIRS_MAX = 1 << 24 }; /* names are looked for in the list of those that are required */
+    if (value_count(required) > PAIRS_MAX / (value_count(props) + value_count(required) + 1))
+        return schema_fail(s, W1803, at, "an object with %zu properties and %zu required names",
+                           value_count(props), value_count(required));
     for (size_t i = 0; i < value_count(props); i++) {
         const value_member *p = &props->as.object.members[i];
         WEFT_TRY(add_member(s, SCHEMA_AT(at_props, p->name), m, p->name, &p->v,

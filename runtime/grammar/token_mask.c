@@ -81,6 +81,8 @@ static int32_t state_alike(const mask_cache *c, const automaton *m, int32_t stat
     if (s->chain == AUTO_NONE)
         return state;
     const auto_chain *k = &m->chain.at[s->chain];
+    if (k->max == INT64_MAX && s->index >= k->min)
+        return state; /* the last one repeats without calls */
     int64_t after = s->index + (int64_t)c->v->mid.longest;
     bool before_min = after < k->min, before_max = s->index >= k->min && after < k->max;
     if (!before_min && !before_max)
