@@ -25,6 +25,7 @@ typedef struct {
     str (*token_text)(void *ctx,
                       int32_t id); /* the bytes of a token, for logprobs; NULL: none are shown */
     void *token_ctx;
+    const char *refused; /* where preparing failed: the field that it is about; NULL: none */
 } answer_facts;
 
 typedef enum {

@@ -171,7 +171,11 @@ static weft_status begin(call *c)
                           .tools = b->tools,
                           .token_text = b->token_text,
                           .token_ctx = b->ctx};
-    WEFT_TRY(b->prepare(b->ctx, c->dg, &c->rq, &who, &c->work, &facts));
+    weft_status st = b->prepare(b->ctx, c->dg, &c->rq, &who, &c->work, &facts);
+    if (st != WEFT_OK) {
+        c->rq.fault_param = str_of(facts.refused ? facts.refused : "");
+        return st;
+    }
     c->answer = answer_create(&c->rq, &facts);
     for (size_t i = 0; c->rq.echo && i < c->rq.n_prompt; i++)
         answer_echo(c->answer, i, b->prompt_text(b->ctx, c->work, i), &c->out);
@@ -182,7 +186,7 @@ static weft_status begin(call *c)
     c->counted = true;
     c->state = CALL_WAITING;
     watch_wait(s, c->watch, c);
-    weft_status st = b->start(b->ctx, c->dg, c->work, on_event, c);
+    st = b->start(b->ctx, c->dg, c->work, on_event, c);
     if (st != WEFT_OK) {
         watch_wait(s, c->watch, NULL);
         atomic_fetch_sub(&s->under_way, 1);

@@ -198,10 +198,11 @@ weft_status body_kwargs(body_reader *r, str param, const value *v)
 
 weft_status body_reasoning_effort(body_reader *r, str param, const value *v)
 {
-    static const char words[] = "none minimal low medium high xhigh";
+    static const char words[] = "none minimal low medium high xhigh max";
     int i;
     WEFT_TRY(body_word(r, param, v, words, &i));
     add_variable(r, "reasoning_effort", value_of_str(word_at(words, i)));
+    r->rq->effort = true;
     /* What templates of models that can do without call it. */
     if (i == 0)
         add_variable(r, "enable_thinking", value_of_bool(false));
@@ -210,12 +211,24 @@ weft_status body_reasoning_effort(body_reader *r, str param, const value *v)
 
 weft_status body_reasoning(body_reader *r, str param, const value *v)
 {
-    WEFT_TRY(body_members(r, param, v, "effort summary generate_summary"));
-    const char *const no[] = {"summary", "generate_summary"};
-    for (size_t i = 0; i < 2; i++)
-        if (body_get(v, no[i]))
-            return body_fail(r, W1825, body_under(r, param, no[i]),
-                             "is not supported: reasoning is not summed up");
+    static const struct {
+        const char *name, *usual, *why; /* usual: the value that asks for nothing */
+    } no[] = {
+        {"summary", NULL, "reasoning is not summed up"},
+        {"generate_summary", NULL, "reasoning is not summed up"},
+        {"context", "auto", "the chat template decides which reasoning the model sees again"},
+        {"mode", "standard", "there is one mode"},
+    };
+    WEFT_TRY(body_members(r, param, v, "effort summary generate_summary context mode"));
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+        str s, p = body_under(r, param, no[i].name);
+        if (!body_get(v, no[i].name))
+            continue;
+        WEFT_TRY(body_str(r, p, body_get(v, no[i].name), SERVE_WORD_MAX, &s));
+        if (!no[i].usual || !str_eqz(s, no[i].usual))
+            return body_fail(r, W1825, p, "\"" STR_FMT "\" is not supported: %s", STR_ARG(s),
+                             no[i].why);
+    }
     const value *effort = body_get(v, "effort");
     return effort ? body_reasoning_effort(r, body_under(r, param, "effort"), effort) : WEFT_OK;
 }

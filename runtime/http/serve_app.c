@@ -3,6 +3,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/mem.h"
+#include "runtime/grammar/grammar_filter.h"
 #include "runtime/http/serve_filter.h"
 #include "runtime/http/serve_stats.h"
 #include <errno.h>
@@ -11,11 +12,16 @@
 
 enum { ROWS_SHOWN = 64 };
 
+/* What a request can say to the template, which may not look at it. */
+typedef enum { KNOWS_TOOLS, KNOWS_DOCUMENTS, KNOWS_EFFORT, KNOWS_COUNT } knows;
+
 struct serve_app {
     serve_app_options o;
     const tool_format_row *tools;
     grammar_vocab *vocab;
     pthread_mutex_t vocab_lock; /* guards making `vocab`, which the first grammar needs */
+    form_cache *forms;
+    atomic_int knows[KNOWS_COUNT]; /* what the template was seen to look at; 0: not yet */
     pthread_t thread;
     bool started;
     uint64_t begin_ns;
@@ -41,7 +47,7 @@ struct serve_work {
     tok_ids *ids;  /* [n] */
     strbuf *texts; /* [n]: what was encoded; for echo */
     work_job *jobs;
-    token_filter *filter; /* of the first job, which takes it */
+    grammar *form; /* that answers have; NULL: any */
     pthread_mutex_t
         lock; /* guards the ids of jobs and `cancelled`: cancel may come while start still adds */
     bool cancelled;
@@ -86,6 +92,77 @@ static weft_status render(serve_app *a, weft_diag *dg, const serve_request *rq, 
     return chat_render(dg, a->o.chat, &c, out);
 }
 
+/* ---- what the template does not look at ---- */
+
+/* The request's variables with an effort that no template has. */
+static value odd_effort(arena *a, const serve_request *rq)
+{
+    size_t n = value_count(rq->variables), k = 0, twice;
+    value_member *m = ARENA_ARRAY(a, value_member, n + 2);
+    value out;
+    for (size_t i = 0; i < n; i++) {
+        str name = rq->variables->as.object.members[i].name;
+        if (!str_eqz(name, "reasoning_effort") && !str_eqz(name, "enable_thinking"))
+            m[k++] = rq->variables->as.object.members[i];
+    }
+    m[k++] = (value_member){STR("reasoning_effort"), value_of_str(STR("no such effort"))};
+    m[k++] = (value_member){STR("enable_thinking"), value_of_bool(true)};
+    bool differ = value_of_members(a, m, k, &out, &twice);
+    WEFT_ASSERT(differ);
+    return out;
+}
+
+/* A field that changes nothing of the prompt would be ignored: seen by rendering it both ways. A template that refuses the other way looks
+ * at it too. What was seen once holds for all requests. */
+static bool template_knows(serve_app *a, const serve_request *rq, knows what, str text)
+{
+    if (atomic_load(&a->knows[what]))
+        return true;
+    arena *scratch = arena_create();
+    strbuf plain = {0};
+    value odd = odd_effort(scratch, rq);
+    chat_request c = {.messages = rq->messages,
+                      .tools = what == KNOWS_TOOLS ? NULL : rq->tools,
+                      .documents = what == KNOWS_DOCUMENTS ? NULL : rq->documents,
+                      .overrides = what == KNOWS_EFFORT ? &odd : rq->variables,
+                      .generate = !rq->no_answer};
+    weft_diag *dg = diag_create();
+    bool differs = chat_render(dg, a->o.chat, &c, &plain) != WEFT_OK ||
+                   !str_eq(text, plain.n ? strbuf_view(&plain) : STR(""));
+    diag_destroy(dg);
+    strbuf_free(&plain);
+    arena_destroy(scratch);
+    if (differs)
+        atomic_store(&a->knows[what], 1);
+    return differs;
+}
+
+static weft_status check_template(serve_app *a, weft_diag *dg, const serve_request *rq, str text,
+                                  answer_facts *facts)
+{
+    const struct {
+        knows what;
+        bool asked;
+        const char *field, *instead;
+    } fields[] = {
+        /* A call that must come is generated under the tools' schemas, whether the model was told of them or not. */
+        {KNOWS_TOOLS, rq->tools && rq->tool_choice == SERVE_TOOLS_AUTO, "tools",
+         "; `tool_choice` \"required\", or a function's name, works all the same"},
+        {KNOWS_DOCUMENTS, rq->documents != NULL, "documents", ""},
+        {KNOWS_EFFORT, rq->effort,
+         rq->kind == SERVE_RESPONSE ? "reasoning.effort" : "reasoning_effort", ""},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].asked && !template_knows(a, rq, fields[i].what, text)) {
+            facts->refused = fields[i].field;
+            return weft_fail(
+                dg, W1825, WEFT_NOWHERE,
+                "%s: is not supported: the model's chat template makes nothing of it%s",
+                fields[i].field, fields[i].instead);
+        }
+    return WEFT_OK;
+}
+
 static bool ends_thinking(str text)
 {
     while (text.n && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == ' '))
@@ -100,6 +177,7 @@ static weft_status encode(serve_app *a, weft_diag *dg, serve_work *w, answer_fac
         WEFT_TRY(render(a, dg, rq, &w->texts[0]));
         str text = w->texts[0].n ? strbuf_view(&w->texts[0]) : STR("");
         facts->thinks = ends_thinking(text);
+        WEFT_TRY(check_template(a, dg, rq, text, facts));
         /* The template writes the special tokens, so they are read and none is added. */
         return tok_encode(dg, a->o.text, text, (tok_encode_flags){.parse_special = true},
                           &w->ids[0]);
@@ -129,16 +207,22 @@ static weft_status need_vocab(serve_app *a, weft_diag *dg)
     return st;
 }
 
-static weft_status make_filter(serve_app *a, weft_diag *dg, serve_work *w, answer_facts *facts)
+static weft_status find_form(serve_app *a, weft_diag *dg, serve_work *w, answer_facts *facts)
 {
-    const serve_request *rq = w->rq;
-    bool must_call = rq->tool_choice == SERVE_TOOLS_REQUIRED || rq->tool_choice == SERVE_TOOLS_ONE;
-    if (rq->format.kind == SERVE_FORMAT_TEXT && !must_call)
+    serve_form form = serve_form_of(w->rq);
+    if (form == SERVE_FORM_NONE)
         return WEFT_OK;
     WEFT_TRY(need_vocab(a, dg));
-    if (must_call) /* the answer is the bare object, whatever the model would write around it */
+    if (form !=
+        SERVE_FORM_TEXT) /* a call is the bare object, whatever the model would write around it */
         facts->tools = tool_format_find("none");
-    return serve_filter_create(dg, a->vocab, rq, &w->filter);
+    weft_status st = serve_form_get(dg, a->forms, a->vocab, w->rq, &w->form);
+    if (st != WEFT_OK)
+        facts->refused = form != SERVE_FORM_TEXT                   ? "tools"
+                         : w->rq->kind == SERVE_RESPONSE           ? "text.format"
+                         : w->rq->format.kind < SERVE_FORMAT_REGEX ? "response_format"
+                                                                   : "grammar";
+    return st;
 }
 
 static void work_release(void *ctx, serve_work *w)
@@ -148,8 +232,7 @@ static void work_release(void *ctx, serve_work *w)
         VEC_FREE(&w->ids[i]);
         strbuf_free(&w->texts[i]);
     }
-    if (w->filter)
-        w->filter->kind->destroy(w->filter);
+    grammar_destroy(w->form);
     mem_free(w->ids);
     mem_free(w->texts);
     mem_free(w->jobs);
@@ -176,7 +259,7 @@ static weft_status prepare(void *ctx, weft_diag *dg, const serve_request *rq,
     pthread_mutex_init(&w->lock, NULL);
     weft_status st = encode(a, dg, w, facts);
     if (st == WEFT_OK)
-        st = make_filter(a, dg, w, facts);
+        st = find_form(a, dg, w, facts);
     if (st == WEFT_OK)
         *out_w = w;
     else
@@ -298,11 +381,9 @@ static weft_status start(void *ctx, weft_diag *dg, serve_work *w, serve_on_event
     for (size_t i = 0; i < n; i++) {
         w->jobs[i] = (work_job){.work = w, .prompt = i};
         sched_job j = job_of(a, w, i);
-        if (w->filter) {
-            j.filter = i + 1 < n ? w->filter->kind->copy(w->filter) : w->filter;
-            if (i + 1 == n)
-                w->filter = NULL; /* the scheduler's, also where it is refused */
-        }
+        if (w->form)
+            j.filter =
+                grammar_filter_create(w->form); /* the scheduler's, also where it is refused */
         pthread_mutex_lock(&w->lock);
         weft_status st = scheduler_add(dg, a->o.steps, &j, &w->jobs[i].id);
         bool last = i + 1 == n, cancelled = w->cancelled;
@@ -460,6 +541,7 @@ weft_status serve_app_create(weft_diag *dg, const serve_app_options *o, serve_ap
     serve_app *a = mem_alloc(sizeof *a);
     *a = (serve_app){.o = *o, .tools = tools, .begin_ns = clock_ns()};
     pthread_mutex_init(&a->vocab_lock, NULL);
+    a->forms = form_cache_create();
     read_tokens(a);
     *out_app = a;
     return WEFT_OK;
@@ -488,6 +570,7 @@ void serve_app_destroy(serve_app *a)
     if (!a)
         return;
     WEFT_ASSERT(!a->started);
+    form_cache_destroy(a->forms);
     grammar_vocab_destroy(a->vocab);
     strbuf_free(&a->token_bytes);
     mem_free(a->token_at);

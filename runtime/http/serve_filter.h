@@ -1,16 +1,24 @@
-/* serve_filter.h - the form that a request asks of its answer, as the tokens that may come next. */
+/* serve_filter.h - the form that a request asks of its answer, as a grammar. */
 #ifndef WEFT_RUNTIME_HTTP_SERVE_FILTER_H
 #define WEFT_RUNTIME_HTTP_SERVE_FILTER_H
 
-#include "runtime/engine/request.h"
-#include "runtime/grammar/grammar.h"
+#include "runtime/http/form_cache.h"
 #include "runtime/http/serve_request.h"
 
-/* Of response_format, grammar and the like, or of a call that must come (tool_choice): then the answer is {"name": .., "arguments": ..} of one
- * of the tools. NULL without either. v must outlive the filter. Fails as grammar_compile does. */
-weft_status serve_filter_create(weft_diag *dg, const grammar_vocab *v, const serve_request *rq,
-                                token_filter **out_f) WEFT_MUST_USE;
-/* The JSON schema of such a call, for tests. */
-void serve_call_schema(const serve_request *rq, strbuf *out);
+/* Which objects an answer may be: a call that must come (tool_choice) is {"name": .., "arguments": ..} of one of the tools; where calls may
+ * come beside a response_format, it is that or such a call. */
+typedef enum {
+    SERVE_FORM_NONE, /* anything */
+    SERVE_FORM_TEXT, /* response_format, grammar, regex .. */
+    SERVE_FORM_CALL,
+    SERVE_FORM_EITHER,
+} serve_form;
+serve_form serve_form_of(const serve_request *rq);
+
+/* The grammar, which the caller gives back with grammar_destroy; NULL with SERVE_FORM_NONE. Fails as grammar_compile does. */
+weft_status serve_form_get(weft_diag *dg, form_cache *kept, const grammar_vocab *v,
+                           const serve_request *rq, grammar **out_g) WEFT_MUST_USE;
+/* The JSON schema of SERVE_FORM_CALL and SERVE_FORM_EITHER. */
+void serve_form_schema(const serve_request *rq, strbuf *out);
 
 #endif

@@ -11,7 +11,6 @@ typedef enum {
     FIELD_IS_NOT,
     FIELD_IS_INT,
     FIELD_IS_NUM,
-    FIELD_IS_STR,
     FIELD_IS_OFF
 } field_is;
 
@@ -34,7 +33,6 @@ static const field_row fields[] = {
 #define FIELD_NOT(kinds, name, m)             {{#name, kinds, NULL}, FIELD_IS_NOT, MEMBER_AT(m, bool), 0, 0, NULL},
 #define FIELD_INT(kinds, name, m, from, to)   {{#name, kinds, NULL}, FIELD_IS_INT, MEMBER_AT(m, int64_t), from, to, NULL},
 #define FIELD_NUM(kinds, name, m, from, to)   {{#name, kinds, NULL}, FIELD_IS_NUM, MEMBER_AT(m, double), from, to, NULL},
-#define FIELD_STR(kinds, name, m)             {{#name, kinds, NULL}, FIELD_IS_STR, MEMBER_AT(m, str), 0, 0, NULL},
 #define FIELD_OFF(kinds, name, why)           {{#name, kinds, why},  FIELD_IS_OFF, 0, 0, 0, NULL},
 #include "runtime/http/serve_fields.def"
 };
@@ -259,8 +257,6 @@ static weft_status read_field(body_reader *r, const field_row *f, const value *v
         return body_int(r, param, v, (int64_t)f->lo, (int64_t)f->hi, at);
     case FIELD_IS_NUM:
         return body_num(r, param, v, f->lo, f->hi, at);
-    case FIELD_IS_STR:
-        return body_str(r, param, v, SERVE_WORD_MAX, at);
     case FIELD_IS_OFF:
         break;
     }
@@ -361,6 +357,28 @@ static weft_status check_choices(body_reader *r)
     return WEFT_OK;
 }
 
+/* Calls that may come, or not. What the model writes around a call of its own is free text, so that only an answer which has to be
+ * JSON anyway can be kept to the tools' schemas. */
+static weft_status check_auto(body_reader *r)
+{
+    serve_request *q = r->rq;
+    if (q->tool_choice != SERVE_TOOLS_AUTO)
+        return WEFT_OK;
+    if (q->format.kind == SERVE_FORMAT_REGEX || q->format.kind == SERVE_FORMAT_GRAMMAR)
+        return body_fail(r, W1825, STR("tools"),
+                         "are not supported beside a regular expression or a grammar, which leave "
+                         "no room for a call: set `tool_choice` to \"none\"");
+    for (size_t i = 0; q->format.kind == SERVE_FORMAT_TEXT && i < q->n_tool; i++)
+        if (q->tool_at[i].strict)
+            return body_fail(
+                r, W1825,
+                body_under(r, body_at(r, STR("tools"), i),
+                           q->kind == SERVE_RESPONSE ? "strict" : "function.strict"),
+                "is not supported where a call may come or not: set `tool_choice` to \"required\" "
+                "or to a function, or `strict` to false");
+    return WEFT_OK;
+}
+
 static weft_status check_together(body_reader *r)
 {
     serve_request *q = r->rq;
@@ -393,6 +411,7 @@ static weft_status check_together(body_reader *r)
         (q->tool_choice == SERVE_TOOLS_REQUIRED || q->tool_choice == SERVE_TOOLS_ONE))
         return body_fail(r, W1823, STR("tool_choice"),
                          "asks for a call, and the answer has to be of another form");
+    WEFT_TRY(check_auto(r));
     /* OpenAI's own default, without which a base model goes on until the context is full. */
     if (q->kind == SERVE_COMPLETION && !q->max_tokens)
         q->max_tokens = 16;
@@ -409,6 +428,7 @@ weft_status serve_request_read(weft_diag *dg, arena *a, serve_kind kind, str bod
         .sampler = rules->sampler,
         .n = 1,
         .tool_one = -1,
+        .timeout_ms = rules->timeout_ms,
         .parallel_tool_calls = true,
         .skip_special = false,
     };

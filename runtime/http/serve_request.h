@@ -101,6 +101,7 @@ typedef struct {
         variables; /* chat_request.overrides: chat_template_kwargs and reasoning_effort; NULL: none */
     const value *
         metadata; /* SERVE_RESPONSE: an object of strings that goes back with the answer; NULL: none */
+    bool effort;    /* reasoning_effort is among `variables` */
     bool no_answer; /* add_generation_prompt false: end behind the last message */
     const serve_prompt
         *prompts; /* SERVE_COMPLETION, SERVE_EMBEDDING, SERVE_TOKENIZE, SERVE_DETOKENIZE (ids) */
@@ -120,7 +121,7 @@ typedef struct {
     int64_t best_of;      /* generate this many and give the n likeliest; at least n */
     bool logprobs;        /* of the tokens that come, and of */
     int64_t top_logprobs; /* this many of the likeliest */
-    bool echo; /* SERVE_COMPLETION: the prompt too, with its logprobs where those are wanted */
+    bool echo;            /* SERVE_COMPLETION: the prompt too; not together with logprobs */
     serve_format format;
     const serve_tool *tool_at; /* the tools, checked */
     size_t n_tool;
@@ -132,9 +133,8 @@ typedef struct {
     bool base64;    /* SERVE_EMBEDDING: numbers as base64 of little-endian f32 */
 
     /* ---- to whom, and when ---- */
-    str user;           /* fair shares are by API key and user; empty: none */
     int priority;       /* -100 to 100, larger first; a key may allow less (rules.priority_max) */
-    int64_t timeout_ms; /* from its arrival; 0: rules say */
+    int64_t timeout_ms; /* from its arrival; 0: never */
     bool stream;
     bool stream_usage; /* the last event has the counts */
 
@@ -157,6 +157,7 @@ typedef struct {
     size_t body_max;         /* bytes */
     int64_t choices_max;     /* prompts times best_of of one request; 0: SERVE_CHOICES_MAX */
     int priority_max;        /* a request that asks for more is refused */
+    int64_t timeout_ms;      /* of a request that says nothing; 0: none */
 } serve_rules;
 
 /* OpenAI's defaults, which clients count on: temperature 1, top_p 1, and no other step. */
