@@ -1,4 +1,5 @@
 /* verb_serve.c - `weft serve`: a model for many, over HTTP. */
+#include "runtime/cli/serve_about.h"
 #include "runtime/cli/talk.h"
 
 #include "runtime/base/json_write.h"
@@ -14,8 +15,8 @@
 typedef struct {
     talk_flags t;
     const char *host, *keys, *alias, *tool_format, *swap_dir;
-    int64_t port, sequences, pages, queue, max_itl, max_body, connections, drain, http_threads,
-        swap_bytes;
+    int64_t port, sequences, pages, queue, max_itl, max_body, connections, timeout, receive, drain,
+        http_threads, swap_bytes;
     bool embeddings, no_page;
 } serve_options;
 
@@ -34,6 +35,8 @@ static const flag serve_flags[] = {
     FLAG_ROW_INT  (serve_options, max_itl,     "max-itl",     NULL, "MS", "0", 0, 60000, "prompts may not keep answers waiting longer between tokens; 0: no bound"),
     FLAG_ROW_SIZE (serve_options, max_body,    "max-body",    NULL, "BYTES", "8M", 1024, 1 << 30, "of a request"),
     FLAG_ROW_INT  (serve_options, connections, "connections", NULL, "N", "256", 1, 65536, "that may be open at once"),
+    FLAG_ROW_INT  (serve_options, timeout,     "timeout",     NULL, "SECONDS", "600", 0, 86400, "that a request may take, unless it says timeout_ms itself; 0: any time"),
+    FLAG_ROW_INT  (serve_options, receive,     "timeout-receive", NULL, "SECONDS", "30", 1, 86400, "until a request is there, from its connection or the answer before it"),
     FLAG_ROW_INT  (serve_options, http_threads, "threads-http", NULL, "N", "1", 1, 64, "threads that read requests and write answers"),
     FLAG_ROW_INT  (serve_options, drain,       "drain",       NULL, "SECONDS", "30", 0, 86400, "how long answers may go on after SIGTERM"),
     FLAG_ROW_STR  (serve_options, swap_dir,    "swap-dir",    NULL, "FOLDER", NULL, "where the state of answers that make way is kept; else it is computed again"),
@@ -115,6 +118,7 @@ typedef struct {
     const char **adapter, **adapter_path; /* [n_adapter] */
     float *adapter_scale;
     size_t n_adapter;
+    strbuf model_json, graph_svg; /* for the page */
     strbuf broken; /* why the session failed; written before 'B' goes through the pipe */
 } server;
 
@@ -234,6 +238,24 @@ static void on_broken(void *ctx, const weft_diag *dg)
     tell('B');
 }
 
+/* What the page shows of the model, made once. */
+static void show_model(server *v, serve_app_options *app)
+{
+    const api_plan *made = &v->s->plan;
+    served_model about = {.m = v->t.m, .s = v->s, .name = v->name, .context = v->about.context};
+    serve_about_json(&about, &v->model_json);
+    graph_svg(api_file_of(v->t.m)->bound->graph, &v->graph_svg);
+    app->model_json = strbuf_view(&v->model_json);
+    app->graph_svg = strbuf_view(&v->graph_svg);
+    if (made->dev || made->run.parts) {
+        app->no_profile = "they are on a processor alone; `weft profile` times a card's";
+        return;
+    }
+    app->run = v->s->run;
+    app->plan = made->p;
+    app->threads = made->run.threads;
+}
+
 static weft_status open_app(server *v)
 {
     const serve_options *o = v->o;
@@ -250,7 +272,10 @@ static weft_status open_app(server *v)
                                        .n_adapter = v->n_adapter,
                                        .sampler = serve_sampler_defaults(),
                                        .vocab = tok_vocab_size(v->text->text),
-                                       .body_max = (size_t)o->max_body},
+                                       .body_max = (size_t)o->max_body,
+                                       .timeout_ms = o->timeout * 1000,
+                                       .no_chat = v->chat == NULL},
+                             .queue = o->queue,
                              .steps = v->steps,
                              .text = v->text->text,
                              .chat = v->chat ? v->chat->chat : NULL,
@@ -262,6 +287,8 @@ static weft_status open_app(server *v)
                              .family = weft_model_name(v->t.m),
                              .on_broken = on_broken,
                              .ctx = v};
+    if (!o->no_page)
+        show_model(v, &app);
     app.fingerprint = arena_printf(v->t.a, "weft-%s", weft_version()).p;
     WEFT_TRY(serve_app_create(v->c->dg, &app, &v->app));
     return serve_app_start(v->c->dg, v->app);
@@ -280,6 +307,7 @@ static weft_status listen_at(server *v)
                         .key_file = o->keys,
                         .threads = (int)o->http_threads,
                         .connections_max = (int)o->connections,
+                        .receive_s = (int)o->receive,
                         .page_headers = headers};
     if (!o->no_page) {
         how.page = page_index.bytes;
@@ -373,6 +401,8 @@ static void close_all(server *v, bool broken)
         v->t.kind->close(&v->t);
     weft_model_close(v->t.m);
     arena_destroy(v->t.a);
+    strbuf_free(&v->model_json);
+    strbuf_free(&v->graph_svg);
     strbuf_free(&v->broken);
 }
 

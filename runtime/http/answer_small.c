@@ -113,8 +113,8 @@ void answer_text(const char *name, str text, strbuf *out)
     json_close(&w, '}');
 }
 
-static void write_model(const char *id, const char *parent, int64_t created, int64_t context,
-                        json_writer *w)
+static void write_model(const serve_rules *rules, const char *id, const char *parent,
+                        int64_t created, int64_t context, json_writer *w)
 {
     json_open(w, '{');
     json_key_text(w, "id", id);
@@ -122,6 +122,7 @@ static void write_model(const char *id, const char *parent, int64_t created, int
     json_key_int(w, "created", created);
     json_key_text(w, "owned_by", "weft");
     json_key_int(w, "max_model_len", context);
+    json_key_bool(w, "chat", !rules->no_chat); /* Weft's own */
     if (parent)
         json_key_text(w, "parent", parent);
     json_close(w, '}');
@@ -134,11 +135,11 @@ void answer_models(const serve_rules *rules, int64_t created, int64_t context, s
     json_open(&w, '{');
     json_key_text(&w, "object", "list");
     json_key_open(&w, "data", '[');
-    write_model(rules->model, NULL, created, context, &w);
+    write_model(rules, rules->model, NULL, created, context, &w);
     for (size_t i = 0; i < rules->n_adapter; i++) {
         strbuf_reset(&name);
         strbuf_add(&name, "%s:%s", rules->model, rules->adapters[i]);
-        write_model(name.p, rules->model, created, context, &w);
+        write_model(rules, name.p, rules->model, created, context, &w);
     }
     json_close(&w, ']');
     json_close(&w, '}');

@@ -195,7 +195,7 @@ static enum MHD_Result send_now(call *c)
         break;
     case ROUTE_STATE:
         if (s->b.state)
-            s->b.state(s->b.ctx, &out);
+            s->b.state(s->b.ctx, s->keys.n ? &s->keys : NULL, &out);
         else
             st = not_served(c);
         break;

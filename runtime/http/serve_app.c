@@ -21,6 +21,7 @@ struct serve_app {
     grammar_vocab *vocab;
     pthread_mutex_t vocab_lock; /* guards making `vocab`, which the first grammar needs */
     form_cache *forms;
+    live_profile *profile;         /* NULL: steps are not timed */
     atomic_int knows[KNOWS_COUNT]; /* what the template was seen to look at; 0: not yet */
     pthread_t thread;
     bool started;
@@ -459,14 +460,17 @@ static void app_metrics(void *ctx, strbuf *out)
     stats_metrics(&s, out);
 }
 
-static void app_state(void *ctx, strbuf *out)
+static void app_state(void *ctx, const api_keys *keys, strbuf *out)
 {
     serve_app *a = ctx;
     sched_stats s = scheduler_stats(a->o.steps);
     sched_row *rows = mem_alloc(ROWS_SHOWN * sizeof *rows);
     int64_t n = scheduler_list(a->o.steps, rows, ROWS_SHOWN);
     stats_about about = {.model = a->o.rules.model,
-                         .uptime_s = (double)(clock_ns() - a->begin_ns) / 1e9};
+                         .uptime_s = (double)(clock_ns() - a->begin_ns) / 1e9,
+                         .queue = a->o.queue,
+                         .keys = keys,
+                         .forms = form_cache_count(a->forms)};
     stats_state(&s, rows, n < ROWS_SHOWN ? n : ROWS_SHOWN, &about, out);
     mem_free(rows);
 }
@@ -474,13 +478,27 @@ static void app_state(void *ctx, strbuf *out)
 static weft_status app_model(void *ctx, weft_diag *dg, strbuf *out)
 {
     serve_app *a = ctx;
-    return a->o.model(a->o.ctx, dg, out);
+    (void)dg;
+    strbuf_put(out, a->o.model_json);
+    return WEFT_OK;
 }
 
 static weft_status app_graph(void *ctx, weft_diag *dg, strbuf *out)
 {
     serve_app *a = ctx;
-    return a->o.graph(a->o.ctx, dg, out);
+    (void)dg;
+    strbuf_put(out, a->o.graph_svg);
+    return WEFT_OK;
+}
+
+static weft_status app_profile(void *ctx, weft_diag *dg, strbuf *out)
+{
+    serve_app *a = ctx;
+    if (!a->profile)
+        return weft_fail(dg, W1831, WEFT_NOWHERE, "steps are not timed: %s",
+                         a->o.no_profile ? a->o.no_profile : "the server was told not to");
+    live_profile_json(a->profile, out);
+    return WEFT_OK;
 }
 
 serve_backend serve_app_backend(serve_app *a)
@@ -501,11 +519,26 @@ serve_backend serve_app_backend(serve_app *a)
                            .render = app_render,
                            .metrics = app_metrics,
                            .state = app_state,
-                           .model = a->o.model ? app_model : NULL,
-                           .graph = a->o.graph ? app_graph : NULL};
+                           .model = a->o.model_json.n ? app_model : NULL,
+                           .graph = a->o.graph_svg.n ? app_graph : NULL,
+                           .profile = app_profile};
 }
 
 /* ---- the thread that steps ---- */
+
+/* One step, timed now and then. */
+static weft_status step_once(serve_app *a, weft_diag *dg)
+{
+    if (!a->profile || !live_profile_begin(a->profile))
+        return scheduler_step(dg, a->o.steps);
+    sched_stats before = scheduler_stats(a->o.steps);
+    weft_status st = scheduler_step(dg, a->o.steps);
+    sched_stats after = scheduler_stats(a->o.steps);
+    live_profile_end(a->profile, after.step.sum_s - before.step.sum_s,
+                     after.rows_prompt - before.rows_prompt,
+                     after.rows_decode - before.rows_decode);
+    return st;
+}
 
 static void *step(void *arg)
 {
@@ -513,7 +546,7 @@ static void *step(void *arg)
     weft_diag *dg = diag_create();
     while (scheduler_wait(a->o.steps, SCHED_FOREVER)) {
         diag_reset(dg);
-        if (scheduler_step(dg, a->o.steps) == WEFT_OK)
+        if (step_once(a, dg) == WEFT_OK)
             continue;
         /* The session itself failed: nobody can be served any more, and all must hear of it. */
         if (a->o.on_broken)
@@ -543,6 +576,8 @@ weft_status serve_app_create(weft_diag *dg, const serve_app_options *o, serve_ap
     pthread_mutex_init(&a->vocab_lock, NULL);
     a->forms = form_cache_create();
     read_tokens(a);
+    if (o->plan)
+        a->profile = live_profile_create(o->run, o->plan, o->threads);
     *out_app = a;
     return WEFT_OK;
 }
@@ -570,6 +605,7 @@ void serve_app_destroy(serve_app *a)
     if (!a)
         return;
     WEFT_ASSERT(!a->started);
+    live_profile_destroy(a->profile);
     form_cache_destroy(a->forms);
     grammar_vocab_destroy(a->vocab);
     strbuf_free(&a->token_bytes);

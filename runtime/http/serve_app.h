@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_HTTP_SERVE_APP_H
 #define WEFT_RUNTIME_HTTP_SERVE_APP_H
 
+#include "runtime/http/live_profile.h"
 #include "runtime/http/serve_backend.h"
 #include "runtime/serve/scheduler.h"
 #include "runtime/text/chat.h"
@@ -22,9 +23,14 @@ typedef struct {
     /* Called by the stepping thread where the session itself failed; the server should end. May be NULL. */
     void (*on_broken)(void *ctx, const weft_diag *dg);
     void *ctx;
-    /* /weft/model and /weft/graph.svg; NULL: not served */
-    weft_status (*model)(void *ctx, weft_diag *dg, strbuf *out);
-    weft_status (*graph)(void *ctx, weft_diag *dg, strbuf *out);
+    int64_t queue; /* of the scheduler, to be shown */
+    /* Borrowed: /weft/model (JSON) and /weft/graph.svg; empty: not served. */
+    str model_json, graph_svg;
+    /* For /weft/profile: the scheduler's session, its plan, and threads; plan NULL: steps are not timed, and no_profile says why. */
+    session *run;
+    const plan *plan;
+    int threads;
+    const char *no_profile;
 } serve_app_options;
 
 typedef struct serve_app serve_app;

@@ -6,6 +6,7 @@
 #define WEFT_RUNTIME_HTTP_SERVE_BACKEND_H
 
 #include "runtime/http/answer.h"
+#include "runtime/http/keys.h"
 
 /* Who asks, by the key. */
 typedef struct {
@@ -44,7 +45,7 @@ typedef struct {
 
     /* For people and for Prometheus; NULL: not served. */
     void (*metrics)(void *ctx, strbuf *out);
-    void (*state)(void *ctx, strbuf *out);
+    void (*state)(void *ctx, const api_keys *keys, strbuf *out); /* keys: of the server, or NULL */
     weft_status (*model)(void *ctx, weft_diag *dg, strbuf *out);
     weft_status (*graph)(void *ctx, weft_diag *dg, strbuf *out);
     weft_status (*profile)(void *ctx, weft_diag *dg, strbuf *out);

@@ -157,6 +157,7 @@ typedef struct {
     size_t body_max;         /* bytes */
     int64_t choices_max;     /* prompts times best_of of one request; 0: SERVE_CHOICES_MAX */
     int priority_max;        /* a request that asks for more is refused */
+    bool no_chat;            /* it has no chat template; for /v1/models */
     int64_t timeout_ms;      /* of a request that says nothing; 0: none */
 } serve_rules;
 

@@ -72,32 +72,23 @@ void stats_metrics(const sched_stats *s, strbuf *out)
     histogram(out, "weft_step_seconds", "One call of the session.", &s->step);
 }
 
-double stats_quantile(const sched_histogram *h, double q)
-{
-    double want = q * (double)h->n, before = 0, from = 0;
-    for (int i = 0; i + 1 < SCHED_BUCKETS; i++) {
-        double upto = (double)h->at[i];
-        if (upto >= want && upto > before)
-            return from + (sched_bucket_s[i] - from) * (want - before) / (upto - before);
-        before = upto;
-        from = sched_bucket_s[i];
-    }
-    return h->n ? from : 0;
-}
-
 /* ---- the page ---- */
 
 static void times(json_writer *w, const char *name, const sched_histogram *h)
 {
     json_key_open(w, name, '{');
-    json_key_double(w, "p50", 1e3 * stats_quantile(h, 0.5));
-    json_key_double(w, "p99", 1e3 * stats_quantile(h, 0.99));
+    json_key_int(w, "n", (int64_t)h->n);
+    json_key_double(w, "sum_s", h->sum_s);
+    json_key_open(w, "at", '[');
+    for (int i = 0; i < SCHED_BUCKETS; i++)
+        json_int(w, (int64_t)h->at[i]);
+    json_close(w, ']');
     json_close(w, '}');
 }
 
 static void slot(json_writer *w, const sched_row *r, const stats_about *about)
 {
-    static const char *const phases[] = {"waiting", "prompt", "decode", "swapped"};
+    static const char *const phases[] = {"waiting", "prompt", "decode", "preempted"};
     strbuf model = {0};
     strbuf_add(&model, r->adapter[0] ? "%s:%s" : "%s", about->model, r->adapter);
     json_open(w, '{');
@@ -105,10 +96,13 @@ static void slot(json_writer *w, const sched_row *r, const stats_about *about)
     json_key_int(w, "choice", r->choice);
     json_key_str(w, "model", strbuf_view(&model));
     json_key_text(w, "phase", phases[r->state]);
-    json_key_text(w, "key", about->share_name ? about->share_name(about->ctx, r->share) : "");
+    json_key_text(w, "key",
+                  about->keys && r->share > 0 && r->share <= about->keys->n
+                      ? about->keys->at[r->share - 1].name
+                      : NULL);
     json_key_int(w, "priority", r->priority);
     json_key_int(w, "prompt_tokens", r->n_prompt);
-    json_key_int(w, "prompt_done", r->n_held < r->n_prompt ? r->n_held : r->n_prompt);
+    json_key_int(w, "held_tokens", r->n_held);
     json_key_int(w, "generated", r->n_generated);
     json_key_int(w, "pages", r->pages);
     json_key_double(w, "age_s", (double)r->age_ns / 1e9);
@@ -116,67 +110,83 @@ static void slot(json_writer *w, const sched_row *r, const stats_about *about)
     strbuf_free(&model);
 }
 
+typedef struct {
+    const char *name;
+    uint64_t n;
+} count_row;
+
+static void counts(json_writer *w, const char *name, const count_row *rows, size_t n)
+{
+    json_key_open(w, name, '{');
+    for (size_t i = 0; i < n; i++)
+        json_key_int(w, rows[i].name, (int64_t)rows[i].n);
+    json_close(w, '}');
+}
+#define COUNTS(w, name, rows) counts(w, name, rows, sizeof(rows) / sizeof *(rows))
+
+static void write_requests(json_writer *w, const sched_stats *s)
+{
+    json_key_open(w, "requests", '{');
+    json_key_int(w, "running", s->running);
+    json_key_int(w, "waiting", s->waiting);
+    json_key_int(w, "preempted", s->preempted);
+    json_key_int(w, "jobs", (int64_t)s->jobs);
+    json_key_int(w, "refused", (int64_t)s->refused);
+    json_key_open(w, "ended", '{');
+    for (int i = 1; i < SCHED_END_COUNT; i++)
+        json_key_int(w, sched_end_name((sched_end)i), (int64_t)s->ended[i]);
+    json_close(w, '}');
+    json_close(w, '}');
+}
+
+static void write_times(json_writer *w, const sched_stats *s)
+{
+    json_key_open(w, "times", '{');
+    json_key_open(w, "bucket_s", '[');
+    for (int i = 0; i + 1 < SCHED_BUCKETS; i++)
+        json_double(w, sched_bucket_s[i]);
+    json_null(w); /* the last one has no bound */
+    json_close(w, ']');
+    times(w, "first_token", &s->first_token);
+    times(w, "inter_token", &s->inter_token);
+    json_close(w, '}');
+}
+
 void stats_state(const sched_stats *s, const sched_row *rows, int64_t n_row,
                  const stats_about *about, strbuf *out)
 {
+    const prefix_stats *p = &s->prefixes;
+    /* clang-format off */
+    const count_row limits[] = {
+        {"batch", (uint64_t)s->batch}, {"sequences", (uint64_t)s->sequences}, {"queue", (uint64_t)about->queue}, {"context", (uint64_t)s->context}};
+    const count_row counters[] = {
+        {"steps", s->steps}, {"rows_prompt", s->rows_prompt}, {"rows_decode", s->rows_decode}, {"tokens_prompt", s->tokens_prompt},
+        {"tokens_cached", s->tokens_cached}, {"tokens_generated", s->tokens_generated}, {"preempted_recompute", s->preempted_recompute},
+        {"preempted_memory", s->preempted_memory}, {"preempted_disk", s->preempted_disk}};
+    const count_row pages[] = {
+        {"pages", (uint64_t)s->pages}, {"pages_free", (uint64_t)s->pages_free}, {"pages_kept", (uint64_t)s->pages_kept}, {"page_tokens", (uint64_t)s->page_tok}};
+    const count_row prefixes[] = {
+        {"most", (uint64_t)p->room}, {"kept", (uint64_t)p->used}, {"pages", (uint64_t)p->pages}, {"bytes", (uint64_t)p->bytes}, {"lookups", p->lookups},
+        {"hits", p->hits}, {"tokens", p->tokens}, {"tokens_reused", p->tokens_saved}, {"evicted", p->evicted}};
+    const count_row swap[] = {{"memory_bytes", (uint64_t)s->swap_memory_bytes}, {"disk_bytes", (uint64_t)s->swap_disk_bytes}};
+    const count_row loaded[] = {{"loaded", (uint64_t)s->adapters_loaded}, {"slots", (uint64_t)s->adapter_slots}};
+    const count_row forms[] = {{"kept", about->forms.kept}, {"hits", about->forms.hits}, {"misses", about->forms.misses}};
+    /* clang-format on */
     json_writer w = {.out = out};
-    uint64_t ended = 0;
-    for (int i = 1; i < SCHED_END_COUNT; i++)
-        ended += s->ended[i];
     json_open(&w, '{');
     json_key_text(&w, "version", weft_version());
     json_key_text(&w, "model", about->model);
     json_key_double(&w, "uptime_s", about->uptime_s);
     json_key_bool(&w, "draining", s->draining);
-    json_key_open(&w, "limits", '{');
-    json_key_int(&w, "batch_tokens", s->batch);
-    json_key_int(&w, "sequences", s->sequences);
-    json_key_int(&w, "context", s->context);
-    json_close(&w, '}');
-    json_key_open(&w, "batch", '{');
-    json_key_int(&w, "decode_rows", s->running);
-    json_key_int(&w, "prompt_rows", s->budget_rows);
-    json_key_double(&w, "step_ms", s->step.n ? 1e3 * s->step.sum_s / (double)s->step.n : 0);
-    json_key_int(&w, "steps", (int64_t)s->steps);
-    json_close(&w, '}');
-    json_key_open(&w, "requests", '{');
-    json_key_int(&w, "running", s->running);
-    json_key_int(&w, "waiting", s->waiting);
-    json_key_int(&w, "swapped", s->preempted);
-    json_key_int(&w, "done", (int64_t)(ended - s->ended[SCHED_END_CANCELLED]));
-    json_key_int(&w, "cancelled", (int64_t)s->ended[SCHED_END_CANCELLED]);
-    json_key_int(&w, "refused", (int64_t)s->refused);
-    json_key_int(&w, "preempted",
-                 (int64_t)(s->preempted_recompute + s->preempted_memory + s->preempted_disk));
-    json_close(&w, '}');
-    json_key_open(&w, "tokens", '{');
-    json_key_int(&w, "prompt", (int64_t)s->tokens_prompt);
-    json_key_int(&w, "cached", (int64_t)s->tokens_cached);
-    json_key_int(&w, "generated", (int64_t)s->tokens_generated);
-    json_close(&w, '}');
-    json_key_open(&w, "time_ms", '{');
-    times(&w, "first_token", &s->first_token);
-    times(&w, "inter_token", &s->inter_token);
-    json_close(&w, '}');
-    json_key_open(&w, "state", '[');
-    json_open(&w, '{');
-    json_key_int(&w, "page_tokens", s->page_tok);
-    json_key_int(&w, "pages", s->pages);
-    json_key_int(&w, "pages_free", s->pages_free);
-    json_key_int(&w, "pages_kept", s->pages_kept);
-    json_close(&w, '}');
-    json_close(&w, ']');
-    json_key_open(&w, "prefixes", '{');
-    json_key_int(&w, "most", s->prefixes.room);
-    json_key_int(&w, "kept", s->prefixes.used);
-    json_key_int(&w, "pages", s->prefixes.pages);
-    json_key_int(&w, "bytes", (int64_t)s->prefixes.bytes);
-    json_key_int(&w, "lookups", (int64_t)s->prefixes.lookups);
-    json_key_int(&w, "hits", (int64_t)s->prefixes.hits);
-    json_key_int(&w, "tokens", (int64_t)s->prefixes.tokens);
-    json_key_int(&w, "tokens_reused", (int64_t)s->prefixes.tokens_saved);
-    json_key_int(&w, "evicted", (int64_t)s->prefixes.evicted);
-    json_close(&w, '}');
+    COUNTS(&w, "limits", limits);
+    write_requests(&w, s);
+    COUNTS(&w, "counters", counters);
+    write_times(&w, s);
+    COUNTS(&w, "pages", pages);
+    COUNTS(&w, "prefixes", prefixes);
+    COUNTS(&w, "swap", swap);
+    COUNTS(&w, "adapters", loaded);
+    COUNTS(&w, "forms", forms);
     json_key_open(&w, "slots", '[');
     for (int64_t i = 0; i < n_row; i++)
         slot(&w, &rows[i], about);

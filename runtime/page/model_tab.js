@@ -94,7 +94,7 @@ const FACTS = [
   ["Parameters", (m) => (typeof m.parameters === "number" ? numberText(m.parameters) : "")],
   ["Weights", (m) => (typeof m.bytes === "number" ? bytesText(m.bytes) : "")],
   ["Context", (m) => (typeof m.context === "number" ? numberText(m.context) + " tokens" : "")],
-  ["Device", (m) => [m.device, m.threads > 0 ? m.threads + " threads" : ""].filter((x) => x).join(", ")], ["Plan", (m) => m.plan],
+  ["Device", (m) => [m.device, m.threads > 0 ? m.threads + (m.threads > 1 ? " threads" : " thread") : ""].filter((x) => x).join(", ")], ["Plan", (m) => m.plan],
 ];
 // clang-format on
 

@@ -95,8 +95,9 @@ function barNode(share) {
 function tierNode(t) {
   const used = t.pages - t.pages_free;
   const type = t.keys === t.values ? String(t.keys) : t.keys + "/" + t.values;
-  const reach = fieldNumber(t, "last") === null ? "all other tokens" :
-                                                  "the last " + numberText(t.last) + " tokens";
+  const reach = t.keys === "all"    ? "tokens" :
+    fieldNumber(t, "last") === null ? "all other tokens" :
+                                      "the last " + numberText(t.last) + " tokens";
   return node(
     "div", {class: "tier"}, node("span", null, node("strong", null, type), " ", reach),
     barNode(used / t.pages),
