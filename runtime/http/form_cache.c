@@ -2,6 +2,7 @@
 #include "runtime/http/form_cache.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include <pthread.h>
 
 typedef struct {
@@ -72,40 +73,52 @@ static weft_status compile(weft_diag *dg, const grammar_vocab *v, int kind, cons
     return grammar_compile(dg, v, (grammar_kind)kind, name, text, most, out_g);
 }
 
-weft_status form_cache_get(weft_diag *dg, form_cache *c, const grammar_vocab *v, int kind,
-                           const char *name, str text, grammar **out_g)
+static grammar *look_up(form_cache *c, int kind, str text)
 {
-    grammar *g = NULL, *old = NULL;
+    grammar *g = NULL;
     pthread_mutex_lock(&c->lock);
     form_row *r = find(c, kind, text);
     if (r) {
         r->used = ++c->now;
-        c->count.hits++;
         g = grammar_hold(r->g);
-    } else {
-        c->count.misses++;
+    }
+    *(r ? &c->count.hits : &c->count.misses) += 1;
+    pthread_mutex_unlock(&c->lock);
+    return g;
+}
+
+static void keep(form_cache *c, int kind, str text, grammar *g)
+{
+    grammar *old = NULL;
+    strbuf kept = {0}, dropped = {0};
+    strbuf_put(&kept, text); /* memory is taken outside of the lock */
+    pthread_mutex_lock(&c->lock);
+    if (!find(c, kind, text)) { /* another thread may have been first */
+        form_row *r = oldest(c);
+        old = r->g;
+        dropped = r->text;
+        *r = (form_row){.kind = kind, .text = kept, .g = grammar_hold(g), .used = ++c->now};
+        kept = (strbuf){0};
+        c->count.kept += old == NULL;
     }
     pthread_mutex_unlock(&c->lock);
+    grammar_destroy(old);
+    strbuf_free(&kept);
+    strbuf_free(&dropped);
+}
+
+weft_status form_cache_get(weft_diag *dg, form_cache *c, const grammar_vocab *v, int kind,
+                           const char *name, str text, grammar **out_g)
+{
+    /* A scope of its own: what goes into the table must not go with the request that failed later. */
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0)
+        return diag_fail_memory(dg, scope.bytes);
+    grammar *g = look_up(c, kind, text);
     if (!g) {
-        strbuf kept = {0}, dropped = {0};
         WEFT_TRY(compile(dg, v, kind, name, text, &g));
-        *out_g = g;
-        if (text.n > FORM_TEXT_MAX)
-            return WEFT_OK;
-        strbuf_put(&kept, text); /* memory is taken outside of the lock */
-        pthread_mutex_lock(&c->lock);
-        if (!find(c, kind, text)) { /* another thread may have been first */
-            r = oldest(c);
-            old = r->g;
-            dropped = r->text;
-            *r = (form_row){.kind = kind, .text = kept, .g = grammar_hold(g), .used = ++c->now};
-            kept = (strbuf){0};
-            c->count.kept += old == NULL;
-        }
-        pthread_mutex_unlock(&c->lock);
-        grammar_destroy(old);
-        strbuf_free(&kept);
-        strbuf_free(&dropped);
+        if (text.n <= FORM_TEXT_MAX)
+            keep(c, kind, text, g);
     }
     *out_g = g;
     return WEFT_OK;

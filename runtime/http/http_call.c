@@ -7,6 +7,7 @@
 #include "runtime/http/http_impl.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/http/serve_error.h"
 #include <stdio.h>
 #include <time.h>
@@ -49,6 +50,29 @@ static void go_on(call *c)
     }
 }
 
+/* By lock: what the event makes of the answer. False: memory is short. The thread is the backend's, which goes on with others. */
+static bool put_event(call *c, const answer_event *e)
+{
+    const bool empty = c->out.p == NULL;
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0) {
+        if (empty)
+            c->out = (strbuf){0}; /* its first block went with the scope */
+        return false;
+    }
+    answer_put(c->answer, e, &c->out);
+    if (!answer_complete(c->answer))
+        return true;
+    /* A stream that failed before anything was sent is an ordinary error. */
+    if (c->rq.stream && !c->spoke && e->end == ANSWER_FAILED) {
+        strbuf_reset(&c->out);
+        c->status = serve_error_say(e->code, e->why, (str){0}, &c->out);
+    } else {
+        c->status = answer_end(c->answer, &c->out);
+    }
+    return true;
+}
+
 /* From the backend. */
 static void on_event(void *user, const answer_event *e)
 {
@@ -56,22 +80,17 @@ static void on_event(void *user, const answer_event *e)
     http_server *s = c->s;
     pthread_mutex_lock(&c->lock);
     bool cancel = false;
-    answer_put(c->answer, e, &c->out);
-    if (e->end == ANSWER_GOES_ON)
+    c->n_ended += e->end != ANSWER_GOES_ON;
+    if (!c->broken && !put_event(c, e)) {
+        /* Parts of the answer are gone, so it is left as it is, and not even released. */
+        c->broken = cancel = true;
+        c->answer = NULL;
+    }
+    if (e->end == ANSWER_GOES_ON && !c->broken)
         cancel = (c->out.n - c->out_at > s->o.unread_max && c->rq.stream) ||
                  (c->rq.n == 1 && answer_has_call(c->answer, e->choice));
-    bool last = answer_complete(c->answer);
-    if (last && !c->complete) {
-        /* A stream that failed before anything was sent is an ordinary error. */
-        bool silent = c->rq.stream && !c->spoke && e->end == ANSWER_FAILED;
-        if (silent) {
-            strbuf_reset(&c->out);
-            c->status = serve_error_say(e->code, e->why, (str){0}, &c->out);
-        } else {
-            c->status = answer_end(c->answer, &c->out);
-        }
-        c->complete = true;
-    }
+    bool last = c->n_ended == c->n_choice;
+    c->complete |= last;
     c->spoke |= c->out.n > 0;
     if (c->complete || (c->rq.stream && c->out.n > c->out_at))
         go_on(c);
@@ -103,7 +122,7 @@ static ssize_t read_stream(void *user, uint64_t at, char *buf, size_t max)
         }
         given = (ssize_t)n;
     } else if (c->complete) {
-        given = MHD_CONTENT_READER_END_OF_STREAM;
+        given = c->broken ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
     } else {
         c->suspended = true;
         MHD_suspend_connection(c->conn);
@@ -139,19 +158,31 @@ enum MHD_Result call_resumed(call *c)
         pthread_mutex_unlock(&c->lock);
         return MHD_YES;
     }
-    bool failed = c->complete && c->status != 200;
+    bool failed = c->complete && c->status != 200, broken = c->broken && c->complete;
     pthread_mutex_unlock(&c->lock);
+    if (broken) {
+        c->state = CALL_ANSWERED;
+        return call_send_short(c->s, c->conn);
+    }
     if (stream && !(failed && c->out.n && c->out.p[0] == '{'))
         return send_stream(c);
     /* Complete: nobody else touches `out` any more. */
     return call_send(c, c->status, "application/json", c->out.n ? strbuf_view(&c->out) : STR("{}"));
 }
 
-static weft_status begin(call *c)
+/* All that takes memory for a request before it is queued. */
+static weft_status prepare(call *c)
 {
     http_server *s = c->s;
     serve_backend *b = &s->b;
     serve_rules rules = b->rules;
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0) {
+        c->work = NULL;
+        c->answer = NULL;
+        c->out = (strbuf){0};
+        return diag_fail_memory(c->dg, scope.bytes);
+    }
     if (c->key >= 0)
         rules.priority_max = s->keys.at[c->key].priority;
     if (atomic_load(&s->draining))
@@ -179,6 +210,15 @@ static weft_status begin(call *c)
     c->answer = answer_create(&c->rq, &facts);
     for (size_t i = 0; c->rq.echo && i < c->rq.n_prompt; i++)
         answer_echo(c->answer, i, b->prompt_text(b->ctx, c->work, i), &c->out);
+    c->n_choice = (c->rq.n_prompt ? c->rq.n_prompt : 1) * (size_t)c->rq.n;
+    return WEFT_OK;
+}
+
+static weft_status begin(call *c)
+{
+    http_server *s = c->s;
+    serve_backend *b = &s->b;
+    WEFT_TRY(prepare(c));
     /* Events may come at once, and the last of them gives up the backend's hold. */
     atomic_fetch_add(&c->holders, 1);
     atomic_fetch_add(&s->under_way, 1);
@@ -186,7 +226,7 @@ static weft_status begin(call *c)
     c->counted = true;
     c->state = CALL_WAITING;
     watch_wait(s, c->watch, c);
-    st = b->start(b->ctx, c->dg, c->work, on_event, c);
+    weft_status st = b->start(b->ctx, c->dg, c->work, on_event, c);
     if (st != WEFT_OK) {
         watch_wait(s, c->watch, NULL);
         atomic_fetch_sub(&s->under_way, 1);
@@ -212,7 +252,7 @@ void call_hang_up(call *c)
 void call_leave(call *c)
 {
     pthread_mutex_lock(&c->lock);
-    bool cancel = c->work && c->answer && !c->complete;
+    bool cancel = c->work && (c->answer || c->broken) && !c->complete;
     c->gone = true;
     pthread_mutex_unlock(&c->lock);
     watch_wait(c->s, c->watch, NULL);

@@ -83,15 +83,19 @@ struct call {
     weft_diag *dg;
     arena *a;
     serve_request rq;
-    answer *answer; /* by lock, once started */
+    answer *answer;  /* by lock, once started; NULL where memory for it was short */
+    size_t n_choice; /* that the work has */
     serve_work *work;
     _Atomic int holders; /* the HTTP side, and the backend while work is under way */
 
     pthread_mutex_t lock;
-    strbuf out;     /* by lock: what is to be sent */
-    size_t out_at;  /* by lock */
-    bool spoke;     /* by lock: an event came */
-    bool complete;  /* by lock: all of it is in `out` */
+    strbuf out;    /* by lock: what is to be sent */
+    size_t out_at; /* by lock */
+    bool spoke;    /* by lock: an event came */
+    bool complete; /* by lock: all of it is in `out` */
+    bool
+        broken; /* by lock: memory for the answer was short; what is in `out` is all that there will be */
+    size_t n_ended; /* by lock: choices */
     int status;     /* by lock */
     bool suspended; /* by lock */
     bool gone;      /* by lock: nobody reads */
@@ -108,6 +112,8 @@ void call_hang_up(call *c);             /* by the watcher */
 /* http_server.c */
 enum MHD_Result call_send(call *c, int status, const char *type, str body);
 enum MHD_Result call_send_error(call *c, str param); /* the first error of c->dg */
+/* Memory is short: 503, with nothing that takes any of ours. */
+enum MHD_Result call_send_short(http_server *s, struct MHD_Connection *conn);
 
 /* http_watch.c */
 weft_status watch_start(weft_diag *dg, http_server *s) WEFT_MUST_USE;

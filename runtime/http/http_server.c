@@ -3,6 +3,7 @@
 
 #include "runtime/base/json_write.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/http/serve_error.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -70,6 +71,23 @@ static enum MHD_Result send_fail(call *c, weft_code code, const char *message)
     int status = serve_error_say(code, str_of(message), (str){0}, &json);
     enum MHD_Result ok = call_send(c, status, "application/json", strbuf_view(&json));
     strbuf_free(&json);
+    return ok;
+}
+
+enum MHD_Result call_send_short(http_server *s, struct MHD_Connection *conn)
+{
+    static const char text[] =
+        "{\"error\":{\"message\":\"memory is short\",\"type\":\"server_error\","
+        "\"param\":null,\"code\":\"out_of_memory\"}}";
+    struct MHD_Response *r = MHD_create_response_from_buffer(
+        sizeof text - 1, (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT);
+    if (!r)
+        return MHD_NO;
+    MHD_add_response_header(r, "Content-Type", "application/json");
+    MHD_add_response_header(r, "Retry-After", "1");
+    enum MHD_Result ok = MHD_queue_response(conn, 503, r);
+    MHD_destroy_response(r);
+    atomic_fetch_add(&s->answered[5], 1);
     return ok;
 }
 
@@ -278,13 +296,11 @@ static void take_body(call *c, const char *data, size_t n)
         strbuf_put(&c->body, (str){data, n});
 }
 
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *url,
-                                  const char *method, const char *version, const char *data,
-                                  size_t *data_n, void **con_cls)
+static enum MHD_Result take_request(http_server *s, struct MHD_Connection *conn, const char *url,
+                                    const char *method, const char *data, size_t *data_n,
+                                    void **con_cls)
 {
-    http_server *s = cls;
     call *c = *con_cls;
-    (void)version;
     if (!c) {
         c = *con_cls = call_create(s, conn);
         const union MHD_ConnectionInfo *info =
@@ -309,6 +325,26 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
         return call_send_error(c, STR(""));
     }
     return send_now(c);
+}
+
+/* Where memory is short in the middle of it, the client hears of that, and the server goes on. */
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *data_n, void **con_cls)
+{
+    call *const before = *con_cls;
+    (void)version;
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0) {
+        *con_cls = before; /* a call that was just made is gone */
+        if (before && before->state == CALL_ANSWERED)
+            return MHD_NO;
+        if (before)
+            before->state = CALL_ANSWERED;
+        *data_n = 0;
+        return call_send_short(cls, conn);
+    }
+    return take_request(cls, conn, url, method, data, data_n, con_cls);
 }
 
 static void on_done(void *cls, struct MHD_Connection *conn, void **con_cls,

@@ -8,6 +8,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/base/vec.h"
 #include <errno.h>
 #include <poll.h>
@@ -47,6 +48,17 @@ static int gather(http_server *s, poll_list *list)
     return (int)((next - now) / 1000000) + 1;
 }
 
+/* Without memory for the list it looks again a little later. */
+static int gather_safely(http_server *s, poll_list *list)
+{
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0) {
+        list->n = 0;
+        return 100;
+    }
+    return gather(s, list);
+}
+
 /* Those that hung up. Their calls cannot go away while the lock is held: watch_wait(NULL) comes before that. */
 static void look(http_server *s, const poll_list *list)
 {
@@ -66,13 +78,15 @@ static void *watcher(void *arg)
 {
     http_server *s = arg;
     poll_list list = {0};
+    VEC_START(&list);
     pthread_mutex_lock(&s->watch_lock);
     while (!s->watch_stop) {
-        int ms = gather(s, &list);
+        int ms = gather_safely(s, &list);
         pthread_mutex_unlock(&s->watch_lock);
         int n = poll(list.at, list.n, ms);
         uint64_t count;
-        if (n > 0 && (list.at[0].revents & POLLIN) && read(s->wake, &count, sizeof count) < 0)
+        if (n > 0 && list.n && (list.at[0].revents & POLLIN) &&
+            read(s->wake, &count, sizeof count) < 0)
             n = 0;
         pthread_mutex_lock(&s->watch_lock);
         if (n > 0)
@@ -116,7 +130,9 @@ static uint64_t receive_deadline(const http_server *s)
 
 watched *watch_add(http_server *s, int fd)
 {
-    watched *w = mem_alloc(sizeof *w);
+    watched *w = mem_try_alloc(sizeof *w);
+    if (!w)
+        return NULL; /* it is served, and only libmicrohttpd's own timeout watches it */
     *w = (watched){.fd = fd, .deadline_ns = receive_deadline(s)};
     pthread_mutex_lock(&s->watch_lock);
     w->next = &s->watch;

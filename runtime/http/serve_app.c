@@ -3,6 +3,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/grammar/grammar_filter.h"
 #include "runtime/http/serve_filter.h"
 #include "runtime/http/serve_stats.h"
@@ -201,10 +202,13 @@ static weft_status encode(serve_app *a, weft_diag *dg, serve_work *w, answer_fac
 /* Made when the first answer of a given form is asked for: it takes a while, and memory. */
 static weft_status need_vocab(serve_app *a, weft_diag *dg)
 {
-    pthread_mutex_lock(&a->vocab_lock);
+    MEM_SCOPE(scope); /* the vocabulary stays, whatever becomes of the request */
+    if (sigsetjmp(scope.env, 0) != 0)
+        return diag_fail_memory(dg, scope.bytes);
+    mem_lock(&a->vocab_lock);
     weft_status st =
         a->vocab ? WEFT_OK : grammar_vocab_create(dg, a->o.text, a->o.n_logit, &a->vocab);
-    pthread_mutex_unlock(&a->vocab_lock);
+    mem_unlock(&a->vocab_lock);
     return st;
 }
 
@@ -226,9 +230,16 @@ static weft_status find_form(serve_app *a, weft_diag *dg, serve_work *w, answer_
     return st;
 }
 
+static void give_up_form(void *form)
+{
+    grammar_destroy(form);
+}
+
 static void work_release(void *ctx, serve_work *w)
 {
     (void)ctx;
+    if (w->form)
+        mem_scope_forget(give_up_form, w->form);
     for (size_t i = 0; i < w->n; i++) {
         VEC_FREE(&w->ids[i]);
         strbuf_free(&w->texts[i]);
@@ -261,6 +272,8 @@ static weft_status prepare(void *ctx, weft_diag *dg, const serve_request *rq,
     weft_status st = encode(a, dg, w, facts);
     if (st == WEFT_OK)
         st = find_form(a, dg, w, facts);
+    if (st == WEFT_OK && w->form)
+        mem_scope_on_fail(give_up_form, w->form); /* the work itself goes with the scope */
     if (st == WEFT_OK)
         *out_w = w;
     else
@@ -373,6 +386,15 @@ static sched_job job_of(serve_app *a, serve_work *w, size_t prompt)
     return j;
 }
 
+static weft_status make_filter(weft_diag *dg, grammar *form, token_filter **out_f)
+{
+    MEM_SCOPE(scope);
+    if (sigsetjmp(scope.env, 0) != 0)
+        return diag_fail_memory(dg, scope.bytes);
+    *out_f = grammar_filter_create(form);
+    return WEFT_OK;
+}
+
 static weft_status start(void *ctx, weft_diag *dg, serve_work *w, serve_on_event *on, void *user)
 {
     serve_app *a = ctx;
@@ -382,11 +404,10 @@ static weft_status start(void *ctx, weft_diag *dg, serve_work *w, serve_on_event
     for (size_t i = 0; i < n; i++) {
         w->jobs[i] = (work_job){.work = w, .prompt = i};
         sched_job j = job_of(a, w, i);
-        if (w->form)
-            j.filter =
-                grammar_filter_create(w->form); /* the scheduler's, also where it is refused */
+        weft_status st = w->form ? make_filter(dg, w->form, &j.filter) : WEFT_OK;
         pthread_mutex_lock(&w->lock);
-        weft_status st = scheduler_add(dg, a->o.steps, &j, &w->jobs[i].id);
+        if (st == WEFT_OK) /* the filter is the scheduler's, also where it is refused */
+            st = scheduler_add(dg, a->o.steps, &j, &w->jobs[i].id);
         bool last = i + 1 == n, cancelled = w->cancelled;
         sched_id id = st == WEFT_OK ? w->jobs[i].id : 0;
         pthread_mutex_unlock(&w->lock);

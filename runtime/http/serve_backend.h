@@ -27,7 +27,8 @@ typedef struct {
     const tool_format_row *tools;
     str (*token_text)(void *ctx, int32_t id);
 
-    /* Render, encode, compile: all that can be refused. The work borrows rq. It may change in facts what the prompt decides: thinks,
+    /* Render, encode, compile: all that can be refused. The work borrows rq. It is called in a memory scope (mem_scope.h), with which the
+     * work goes where memory is short later on: what it holds beside memory has to be registered. It may change in facts what the prompt decides: thinks,
      * tools. */
     weft_status (*prepare)(void *ctx, weft_diag *dg, const serve_request *rq,
                            const serve_caller *who, serve_work **out_w, answer_facts *facts);

@@ -76,6 +76,25 @@ for _ in $(seq 8); do
 done
 wait $many
 check many 'data: [DONE]' "$(cat "$dir/many")"
+# Memory that is short somewhere in the middle: 503, or an end of the stream, and the server goes on.
+short=0
+for n in $(seq 1 3 120); do
+    for extra in '' ', "stream": true'; do
+        echo "$n" >&9
+        sleep 0.01
+        got=$(chat 'one two three' "$extra" || true)
+        case $got in
+        *' 503') short=$((short + 1)); check "short-$n" '"code":"out_of_memory"' "$got" ;;
+        *' 200' | *' 000') ;;
+        *) check "short-$n" 'a status of 200 or 503' "$got" ;;
+        esac
+    done
+done
+echo 0 >&9
+sleep 0.1
+[ "$short" -ge 10 ] || { echo "FAIL short: only $short requests saw it"; fails=$((fails + 1)); }
+check short-after '"content":"one two three"' "$(chat 'one two three')"
+check short-gone 'echo_works 0' "$(curl -s "$url/metrics")"
 # A request that never ends is shut down after two seconds, however slowly its bytes drip.
 if command -v python3 >/dev/null; then
     check slowloris closed "$(python3 - "$url" <<'PY'
@@ -96,7 +115,40 @@ except OSError: pass
 print('closed' if time.time() - begin < 6 else 'still open')
 PY
 )"
+    # A body that drips; a connection that is opened and left; one whose client closes its sending half while the answer is made.
+    check slow-body closed "$(python3 - "$url" <<'PY'
+import socket, sys, time
+host, port = sys.argv[1].split('//')[1].split(':')
+def connect():
+    s = socket.create_connection((host, int(port)))
+    s.settimeout(8)
+    return s
+def closes(s, drip):
+    begin = time.time()
+    try:
+        while time.time() - begin < 8:
+            if drip: s.sendall(b' ')
+            s.settimeout(0.3)
+            try:
+                if s.recv(1) == b'': break
+            except socket.timeout: pass
+    except OSError: pass
+    return time.time() - begin < 6
+body = connect()
+body.sendall(b'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{')
+print('closed' if closes(body, True) and closes(connect(), False) else 'still open')
+half = connect()
+text = b'{"prompt": "slow a b c d e f g h i j k l m n o p", "max_tokens": 100}'
+half.sendall(b'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n' % len(text) + text)
+half.shutdown(socket.SHUT_WR)
+time.sleep(2.5)
+PY
+)"
+    check half-closed 'echo_works 0' "$(curl -s "$url/metrics")"
 fi
+# A port that is taken.
+busy=$("$echo_server" "" "" "${url##*:}" </dev/null 2>&1 || true)
+check port-in-use W1834 "$busy"
 end
 begin "$dir/keys"
 check key-warning W1836 "$(cat "$dir/err")"

@@ -1,14 +1,17 @@
 /* http_echo.c - the HTTP layer over a backend that answers with the words of the prompt: a server without a model, for tests.
  *
- *     http_echo [KEYFILE]      prints its port, serves until standard input ends
+ *     http_echo [KEYFILE [THREADS [PORT]]]      prints its port, serves until standard input ends
  *
+ * A number on standard input: the allocation with that number from then on fails, once.
  * A prompt that begins with "fail" fails at once, "slow" takes a second for each word, "call" calls the first tool. */
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 #include "runtime/http/http_server.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 struct serve_work {
@@ -31,6 +34,13 @@ static str token_text(void *ctx, int32_t id)
     return STR("word ");
 }
 
+/* The work went with the memory scope of its request. */
+static void uncount(void *ctx)
+{
+    (void)ctx;
+    atomic_fetch_sub(&works, 1);
+}
+
 static weft_status prepare(void *ctx, weft_diag *dg, const serve_request *rq,
                            const serve_caller *who, serve_work **out, answer_facts *facts)
 {
@@ -50,6 +60,7 @@ static weft_status prepare(void *ctx, weft_diag *dg, const serve_request *rq,
         strbuf_put(&w->text[0], last);
     }
     atomic_fetch_add(&works, 1);
+    mem_scope_on_fail(uncount, NULL);
     *out = w;
     return WEFT_OK;
 }
@@ -185,13 +196,14 @@ int main(int argc, char **argv)
                        .release = release,
                        .tokenize = tokenize,
                        .metrics = metrics};
-    http_options o = {.key_file = argc > 1 ? argv[1] : NULL,
+    http_options o = {.key_file = argc > 1 && *argv[1] ? argv[1] : NULL,
                       .receive_s = 2,
                       .page = "<p>page",
                       .page_n = 7,
                       .page_etag = "\"e\"",
                       .page_headers = headers,
-                      .threads = argc > 2 ? 2 : 1};
+                      .threads = argc > 2 && *argv[2] ? 2 : 1,
+                      .port = argc > 3 ? atoi(argv[3]) : 0};
     if (http_server_start(dg, &o, &b, &s) != WEFT_OK) {
         diag_print(dg, stderr, false);
         diag_destroy(dg);
@@ -200,8 +212,8 @@ int main(int argc, char **argv)
     diag_print(dg, stderr, false);
     printf("%d\n", http_server_port(s));
     fflush(stdout);
-    while (getchar() != EOF)
-        ;
+    for (int n; scanf("%d", &n) == 1;)
+        mem_fail_after(n, false);
     http_server_stop(s);
     while (atomic_load(&running)) /* detached threads that are about to end */
         usleep(1000);
