@@ -1,7 +1,15 @@
 #!/bin/sh
-# openai.sh ECHO - PyPI's openai client against http_echo: chat, stream, tools, structured output, embeddings, errors.
+# openai.sh ECHO | openai.sh WEFT MODEL - PyPI's openai client against http_echo, or against `weft serve`.
 set -eu
-python3 -c 'import openai' 2>/dev/null || { echo "SKIP: python3's openai is missing"; exit 77; }
+here=$(cd "$(dirname "$0")" && pwd)
+packages=${XDG_CACHE_HOME:-${HOME:-build}/.cache}/weft/openai # where `./dev setup serve` puts it
+PYTHONPATH=$packages${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH
+command -v python3 >/dev/null || { echo "SKIP: python3 is missing"; exit 77; }
+python3 -c 'import openai, pydantic' 2>/dev/null || { echo "SKIP: PyPI's openai is missing (./dev setup serve)"; exit 77; }
+if [ $# = 2 ]; then
+    exec python3 -B "$here/openai_client.py" --serve "$1" "$2"
+fi
 dir=$(mktemp -d)
 mkfifo "$dir/in"
 "$1" <"$dir/in" >"$dir/port" &
@@ -9,4 +17,4 @@ pid=$!
 exec 9>"$dir/in"
 trap 'exec 9>&-; wait $pid; rm -rf "$dir"' EXIT
 for _ in $(seq 100); do [ -s "$dir/port" ] && break; sleep 0.05; done
-python3 "$(dirname "$0")/openai_client.py" "http://127.0.0.1:$(cat "$dir/port")/v1" echo
+python3 -B "$here/openai_client.py" "http://127.0.0.1:$(cat "$dir/port")/v1" echo
