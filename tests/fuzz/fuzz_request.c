@@ -1,7 +1,9 @@
 /* fuzz_request.c - any bytes as a body of every route, and as an answer in every tool format. What is refused says why and has a status; what is
  * taken keeps to its limits; an answer's events do not depend on how it is cut. */
 #include "runtime/base/json_write.h"
+#include "runtime/formats/json_read.h"
 #include "runtime/http/serve_error.h"
+#include "runtime/http/serve_filter.h"
 #include "runtime/http/serve_request.h"
 #include "runtime/http/tool_format.h"
 
@@ -13,6 +15,23 @@ static void expect(bool holds)
 {
     if (!holds)
         abort();
+}
+
+/* What is made of strangers' schemas is JSON again, whatever they are. */
+static void check_schema(const serve_request *q, strbuf *text)
+{
+    weft_diag *dg = diag_create();
+    arena *a = arena_create();
+    value v;
+    serve_form_schema(q, text);
+    expect(json_read(dg, a, "schema", strbuf_view(text),
+                     (json_limits){.bytes_max = SIZE_MAX,
+                                   .values_max = SIZE_MAX,
+                                   .depth_max = SERVE_DEPTH_MAX + 8,
+                                   .exact = true},
+                     &v) == WEFT_OK);
+    arena_destroy(a);
+    diag_destroy(dg);
 }
 
 static void check(const serve_request *q, const serve_rules *r)
@@ -30,6 +49,10 @@ static void check(const serve_request *q, const serve_rules *r)
     json_writer w = {.out = &text};
     if (q->messages)
         value_json(&w, q->messages, SIZE_MAX);
+    strbuf_reset(&text);
+    serve_form form = serve_form_of(q);
+    if (form == SERVE_FORM_CALL || form == SERVE_FORM_EITHER)
+        check_schema(q, &text);
     strbuf_free(&text);
 }
 

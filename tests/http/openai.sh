@@ -2,7 +2,8 @@
 # openai.sh ECHO | openai.sh WEFT MODEL - PyPI's openai client against http_echo, or against `weft serve`.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-packages=${XDG_CACHE_HOME:-${HOME:-build}/.cache}/weft/openai # where `./dev setup serve` puts it
+# Where `./dev setup serve` puts it: beside the models, which ctest names (tests/environment.cmake.in).
+packages=$(dirname "${WEFT_MODELS:-${XDG_CACHE_HOME:-${HOME:-build}/.cache}/weft/models}")/openai
 PYTHONPATH=$packages${PYTHONPATH:+:$PYTHONPATH}
 export PYTHONPATH
 command -v python3 >/dev/null || { echo "SKIP: python3 is missing"; exit 77; }
