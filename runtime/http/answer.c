@@ -146,6 +146,14 @@ void answer_usage_counts(const answer *a, int64_t *prompt, int64_t *cached, int6
     }
 }
 
+int64_t answer_reasoning_count(const answer *a)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < a->n_choice; i++)
+        n += a->choice[i].n_reasoning;
+    return n;
+}
+
 /* ---- events ---- */
 
 void answer_sse(answer *a, const char *event, str json)
@@ -187,7 +195,9 @@ static void end_choice(answer_choice *c, const answer_event *e)
         tool_parser_end(c->parser);
     if (last_item(c))
         last_item(c)->ended = true;
-    c->end = e->end;
+    /* The rest behind the only call that is wanted is cancelled, which is how such an answer ends. */
+    bool called = e->end == ANSWER_FAILED && answer_has_call(a, c->index);
+    c->end = called ? ANSWER_STOP : e->end;
     c->code = e->code;
     strbuf_put(&c->why, e->why.n ? e->why : STR(""));
     c->n_prompt = e->n_prompt;
@@ -202,7 +212,7 @@ static void end_choice(answer_choice *c, const answer_event *e)
     a->n_ended++;
     if (!a->rq->stream)
         return;
-    if (e->end == ANSWER_FAILED)
+    if (c->end == ANSWER_FAILED)
         answer_stream_error(a, e->code, e->why, a->out);
     else
         a->route->close(c);
@@ -225,6 +235,8 @@ void answer_put(answer *a, const answer_event *e, strbuf *out)
         else
             on_part(c, TOOL_TEXT, e->text);
         c->n_char += utf8_count(e->text);
+        const answer_item *it = last_item(c);
+        c->n_reasoning += e->token >= 0 && it && it->kind == TOOL_REASONING && !it->ended;
     }
     if (e->end != ANSWER_GOES_ON) {
         end_choice(c, e);

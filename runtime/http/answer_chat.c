@@ -22,6 +22,11 @@ static void write_usage(const answer *a, json_writer *w)
     json_key_open(w, "prompt_tokens_details", '{');
     json_key_int(w, "cached_tokens", cached);
     json_close(w, '}');
+    if (answer_reasoning_count(a)) {
+        json_key_open(w, "completion_tokens_details", '{');
+        json_key_int(w, "reasoning_tokens", answer_reasoning_count(a));
+        json_close(w, '}');
+    }
     json_close(w, '}');
 }
 

@@ -35,7 +35,8 @@ typedef struct {
     weft_code code;
     strbuf why;
     int64_t n_prompt, n_cached, n_generated;
-    float *vector; /* [n_vector] */
+    int64_t n_reasoning; /* tokens of reasoning, of those that came */
+    float *vector;       /* [n_vector] */
     int64_t n_vector;
 } answer_choice;
 
@@ -67,6 +68,7 @@ struct answer {
 void answer_json_raw(json_writer *w, str json); /* where a value stands, or items of a list */
 const char *answer_finish_reason(const answer_choice *c);
 void answer_usage_counts(const answer *a, int64_t *prompt, int64_t *cached, int64_t *generated);
+int64_t answer_reasoning_count(const answer *a);
 void answer_call_id(const answer_choice *c, const answer_item *item, char *out, size_t bytes);
 void answer_sse(answer *a, const char *event, str json); /* event may be NULL */
 /* Those that were not written yet, as a list of objects: token, logprob, bytes, top_logprobs. They count as written. */

@@ -77,7 +77,7 @@ static void write_usage(const answer *a, json_writer *w)
     json_close(w, '}');
     json_key_int(w, "output_tokens", generated);
     json_key_open(w, "output_tokens_details", '{');
-    json_key_int(w, "reasoning_tokens", 0);
+    json_key_int(w, "reasoning_tokens", answer_reasoning_count(a));
     json_close(w, '}');
     json_key_int(w, "total_tokens", prompt + generated);
     json_close(w, '}');

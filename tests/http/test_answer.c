@@ -142,6 +142,43 @@ START_TEST(calls_stream_and_stop_at_one)
 }
 END_TEST
 
+/* What is cancelled behind the only call that was wanted is no failure. */
+START_TEST(an_answer_ends_with_its_only_call)
+{
+    for (int stream = 0; stream < 2; stream++) {
+        setup s = begin(SERVE_CHAT);
+        strbuf body = {0};
+        strbuf_add(&body, "{" CHAT ", " TOOLS ", \"stream\": %s, \"parallel_tool_calls\": false}",
+                   stream ? "true" : "false");
+        start(&s, body.p, "hermes");
+        put(&s, 0, "<tool_call>{\"name\": \"f\", \"arguments\": {}}");
+        end(&s, 0, ANSWER_FAILED);
+        ck_assert_int_eq(answer_end(s.an, &s.out), 200);
+        ck_assert_ptr_nonnull(strstr(s.out.p, "\"finish_reason\":\"tool_calls\""));
+        ck_assert_ptr_null(strstr(s.out.p, "\"error\""));
+        strbuf_free(&body);
+        finish(&s);
+    }
+}
+END_TEST
+
+START_TEST(reasoning_is_counted)
+{
+    setup s = begin(SERVE_CHAT);
+    start(&s, "{" CHAT "}", "hermes");
+    put(&s, 0, "<think>");
+    put(&s, 0, "one");
+    put(&s, 0, " two");
+    put(&s, 0, "</think>");
+    put(&s, 0, "Yes");
+    end(&s, 0, ANSWER_STOP);
+    ck_assert_int_eq(answer_end(s.an, &s.out), 200);
+    ck_assert_ptr_nonnull(strstr(s.out.p, "\"reasoning_content\":\"one two\""));
+    ck_assert_ptr_nonnull(strstr(s.out.p, "\"reasoning_tokens\":3")); /* with the closing mark */
+    finish(&s);
+}
+END_TEST
+
 START_TEST(logprobs_have_bytes)
 {
     setup s = begin(SERVE_CHAT);
@@ -296,5 +333,6 @@ START_TEST(small_answers)
 END_TEST
 
 SUITE_MAIN("answer", a_chat_as_one_body, a_chat_as_a_stream, calls_stream_and_stop_at_one,
-           logprobs_have_bytes, completions_echo_and_count, a_failure_is_an_error_or_an_event,
+           an_answer_ends_with_its_only_call, reasoning_is_counted, logprobs_have_bytes,
+           completions_echo_and_count, a_failure_is_an_error_or_an_event,
            responses_stream_their_items, small_answers)
