@@ -18,6 +18,7 @@ typedef struct {
     int64_t port, sequences, pages, queue, max_itl, max_body, connections, timeout, receive, drain,
         http_threads, swap_bytes;
     bool embeddings, no_page;
+    flag_list allow_host;
 } serve_options;
 
 /* clang-format off */
@@ -25,6 +26,7 @@ static const flag serve_flags[] = {
     MODEL_FLAG_ROW(serve_options, t.open, "the checkpoint; without it the demo model"),
     FLAG_ROW_STR  (serve_options, host,        "host",        NULL, "ADDRESS", "127.0.0.1", "where to listen; 0.0.0.0: everywhere"),
     FLAG_ROW_INT  (serve_options, port,        "port",        NULL, "N", "8080", 0, 65535, "0: the system chooses one"),
+    FLAG_ROW_LIST (serve_options, allow_host,  "allow-host",  NULL, "NAME", "a name of this machine that clients use; without keys others than addresses and localhost are refused"),
     FLAG_ROW_STR  (serve_options, keys,        "api-key-file", NULL, "FILE", NULL, "a line for each key: KEY or NAME KEY, then priority=N, weight=N"),
     FLAG_ROW_STR  (serve_options, alias,       "alias",       "a",  "NAME", NULL, "what clients call the model; else the name of its file"),
     FLAG_ROW_INT  (serve_options, t.open.context, "ctx-size", "c",  "N", "-1", -1, 1 << 30, "context of a request; 0: the trained one; -1: that, 8192 at most"),
@@ -314,6 +316,11 @@ static weft_status listen_at(server *v)
         how.page_n = page_index.n;
         how.page_etag = page_index.etag;
     }
+    const char **names = ARENA_ARRAY(v->t.a, const char *, o->allow_host.n + 1);
+    for (size_t i = 0; i < o->allow_host.n; i++)
+        names[i] = o->allow_host.at[i];
+    names[o->allow_host.n] = NULL;
+    how.names = names;
     const char **kept = ARENA_ARRAY(v->t.a, const char *, sizeof headers / sizeof *headers);
     memcpy(kept, headers, sizeof headers);
     how.page_headers = kept;

@@ -35,6 +35,11 @@ static enum MHD_Result send_with(call *c, int status, const char *type, str body
         return MHD_NO;
     if (type)
         MHD_add_response_header(r, "Content-Type", type);
+    if (!headers)
+        MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    if (type && strcmp(type, "image/svg+xml") == 0) /* looked at by itself, it is a document */
+        MHD_add_response_header(r, "Content-Security-Policy",
+                                "default-src 'none'; style-src 'unsafe-inline'; sandbox");
     for (; headers && headers[0]; headers += 2)
         MHD_add_response_header(r, headers[0], headers[1]);
     if (status == 401)
@@ -264,6 +269,38 @@ static bool same_origin(struct MHD_Connection *conn)
     return at && host && strcmp(at + 3, host) == 0;
 }
 
+/* The name in a Host header, without its port. */
+static str host_name(const char *host)
+{
+    if (host[0] == '[') { /* an IPv6 address */
+        const char *end = strchr(host, ']');
+        return end ? (str){host + 1, (size_t)(end - host - 1)} : str_of(host);
+    }
+    return (str){host, strcspn(host, ":")};
+}
+
+/* A page can be loaded from a name that is made to point at this machine afterwards; to a browser it is then of this server's own origin. */
+static bool host_known(const http_server *s, struct MHD_Connection *conn)
+{
+    const char *host = MHD_lookup_connection_value(conn, MHD_HEADER_KIND, "Host");
+    char name[256];
+    unsigned char address[sizeof(struct in6_addr)];
+    if (!host)
+        return true; /* no browser */
+    str h = host_name(host);
+    if (h.n >= sizeof name)
+        return false;
+    memcpy(name, h.p, h.n);
+    name[h.n] = 0;
+    if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1 ||
+        strcasecmp(name, "localhost") == 0 || strcasecmp(name, s->o.host) == 0)
+        return true;
+    for (const char *const *n = s->o.names; n && *n; n++)
+        if (strcasecmp(name, *n) == 0)
+            return true;
+    return false;
+}
+
 /* What can be refused by the head alone. MHD_YES with state CALL_READING: go on. */
 static enum MHD_Result check_head(call *c, const char *path, const char *method)
 {
@@ -276,6 +313,11 @@ static enum MHD_Result check_head(call *c, const char *path, const char *method)
         return send_fail(c, W1832, "this route does not take this method");
     if (!same_origin(c->conn))
         return send_fail(c, W1838, "a page of another origin asks");
+    if (!s->keys.n && !host_known(s, c->conn))
+        return send_fail(
+            c, W1838,
+            "the name in `Host` is not known to be this server's: ask by its address, or "
+            "start it with --allow-host");
     if (s->keys.n && c->route->key) {
         c->key = keys_find(&s->keys,
                            MHD_lookup_connection_value(c->conn, MHD_HEADER_KIND, "Authorization"));

@@ -11,8 +11,11 @@
 #include "runtime/http/serve_backend.h"
 
 typedef struct {
-    const char *host;     /* an address to listen at; NULL: 127.0.0.1 */
-    int port;             /* 0: the system chooses */
+    const char *host; /* an address to listen at; NULL: 127.0.0.1 */
+    int port;         /* 0: the system chooses */
+    /* Without keys a request's Host has to be an address, localhost, `host`, or one of these: another name may be one that a stranger's page
+     * made point here. Ends with NULL; NULL: none. */
+    const char *const *names;
     const char *key_file; /* NULL: no keys */
     int threads;          /* that read and write; 0: 1 */
     int connections_max;  /* 0: 256 */

@@ -41,6 +41,9 @@ check page-head text/html "$(curl -sI "$url/")"
 check route 404 "$(curl -s -w ' %{http_code}' "$url/nothing")"
 check method 405 "$(curl -s -w ' %{http_code}' "$url/v1/chat/completions")"
 check origin 403 "$(curl -s -w ' %{http_code}' -H 'Origin: http://evil.example' "$url/health")"
+check other-name 403 "$(curl -s -w ' %{http_code}' -H 'Host: evil.example:80' "$url/v1/models")"
+check by-name 200 "$(curl -s -w ' %{http_code}' -H 'Host: LocalHost:80' "$url/v1/models")"
+check by-v6 200 "$(curl -s -w ' %{http_code}' -H 'Host: [::1]:80' "$url/v1/models")"
 check own-origin 200 "$(curl -s -w ' %{http_code}' -H "Origin: $url" "$url/health")"
 check chat '"content":"one two three"' "$(chat 'one two three')"
 check chat-200 ' 200' "$(chat 'one two three')"
@@ -101,7 +104,7 @@ if command -v python3 >/dev/null; then
 import socket, sys, time
 host, port = sys.argv[1].split('//')[1].split(':')
 s = socket.create_connection((host, int(port)))
-s.sendall(b'POST /v1/completions HTTP/1.1\r\nHost: x\r\n')
+s.sendall(b'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n')
 begin = time.time()
 try:
     while time.time() - begin < 8:
@@ -135,11 +138,11 @@ def closes(s, drip):
     except OSError: pass
     return time.time() - begin < 6
 body = connect()
-body.sendall(b'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{')
+body.sendall(b'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{')
 print('closed' if closes(body, True) and closes(connect(), False) else 'still open')
 half = connect()
 text = b'{"prompt": "slow a b c d e f g h i j k l m n o p", "max_tokens": 100}'
-half.sendall(b'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n' % len(text) + text)
+half.sendall(b'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n' % len(text) + text)
 half.shutdown(socket.SHUT_WR)
 time.sleep(2.5)
 PY
@@ -156,6 +159,7 @@ check no-key 401 "$(chat a)"
 check wrong-key 401 "$(curl -s -w ' %{http_code}' -H 'Authorization: Bearer secret-onf' "$url/v1/models")"
 check right-key 200 "$(curl -s -w ' %{http_code}' -H 'Authorization: Bearer secret-one' "$url/v1/models")"
 check second-key 200 "$(curl -s -w ' %{http_code}' -H 'Authorization: Bearer secret-two' "$url/v1/models")"
+check name-with-key 200 "$(curl -s -w ' %{http_code}' -H 'Host: weft.example' -H 'Authorization: Bearer secret-one' "$url/v1/models")"
 check health-without 200 "$(curl -s -w ' %{http_code}' "$url/health")"
 end
 [ "$fails" = 0 ] && echo "all as expected"

@@ -202,8 +202,8 @@ def not_http(server, rnd):
     with connect(server) as s:
         try:
             s.sendall(rnd.choice([rnd.randbytes(200), b"\r\n\r\n\r\n", b"GET\r\n\r\n", b"POST /v1/completions HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 9000 + b"\r\n",
-                                  b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-                                  b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"]))
+                                  b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+                                  b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"]))
             s.shutdown(socket.SHUT_WR)
             read_all(s)
         except OSError:
