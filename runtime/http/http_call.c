@@ -7,10 +7,25 @@
 #include "runtime/http/http_impl.h"
 
 #include "runtime/base/mem.h"
-#include "runtime/base/mem_scope.h"
 #include "runtime/http/serve_error.h"
 #include <stdio.h>
 #include <time.h>
+
+/* ---- the memory of an answer ----
+ *
+ * An answer grows from event to event, in the backend's thread, which goes on with others where memory is short. So all that it takes
+ * is in one scope of its own, which is entered for each event and goes as a whole where one fails. */
+
+static void enter(call *c)
+{
+    c->scope.outer = mem_scope_now;
+    mem_scope_now = &c->scope;
+}
+
+static void leave(call *c)
+{
+    mem_scope_now = c->scope.outer;
+}
 
 call *call_create(http_server *s, struct MHD_Connection *conn)
 {
@@ -23,6 +38,8 @@ call *call_create(http_server *s, struct MHD_Connection *conn)
                 .dg = diag_create(),
                 .a = arena_create()};
     pthread_mutex_init(&c->lock, NULL);
+    mem_scope_begin(&c->scope);
+    leave(c);
     return c;
 }
 
@@ -38,6 +55,7 @@ void call_release(call *c)
     diag_destroy(c->dg);
     arena_destroy(c->a);
     pthread_mutex_destroy(&c->lock);
+    mem_scope_end(&c->scope);
     mem_free(c);
 }
 
@@ -50,27 +68,50 @@ static void go_on(call *c)
     }
 }
 
-/* By lock: what the event makes of the answer. False: memory is short. The thread is the backend's, which goes on with others. */
+/* By lock, after a failure: nothing of it is left. */
+static void lost(call *c)
+{
+    c->answer = NULL;
+    c->out = (strbuf){0};
+    c->out_at = 0;
+}
+
+/* By lock: what the event makes of the answer. False: memory is short. */
 static bool put_event(call *c, const answer_event *e)
 {
-    const bool empty = c->out.p == NULL;
-    MEM_SCOPE(scope);
-    if (sigsetjmp(scope.env, 0) != 0) {
-        if (empty)
-            c->out = (strbuf){0}; /* its first block went with the scope */
+    enter(c);
+    if (sigsetjmp(c->scope.env, 0) != 0) {
+        lost(c);
         return false;
     }
     answer_put(c->answer, e, &c->out);
-    if (!answer_complete(c->answer))
-        return true;
-    /* A stream that failed before anything was sent is an ordinary error. */
-    if (c->rq.stream && !c->spoke && e->end == ANSWER_FAILED) {
-        strbuf_reset(&c->out);
-        c->status = serve_error_say(e->code, e->why, (str){0}, &c->out);
-    } else {
-        c->status = answer_end(c->answer, &c->out);
+    if (answer_complete(c->answer)) {
+        /* A stream that failed before anything was sent is an ordinary error. */
+        if (c->rq.stream && !c->spoke && e->end == ANSWER_FAILED) {
+            strbuf_reset(&c->out);
+            c->status = serve_error_say(e->code, e->why, (str){0}, &c->out);
+        } else {
+            c->status = answer_end(c->answer, &c->out);
+        }
     }
+    leave(c);
     return true;
+}
+
+static weft_status make_answer(call *c, const answer_facts *facts)
+{
+    serve_backend *b = &c->s->b;
+    enter(c);
+    if (sigsetjmp(c->scope.env, 0) != 0) {
+        lost(c);
+        return diag_fail_memory(c->dg, c->scope.bytes);
+    }
+    c->answer = answer_create(&c->rq, facts);
+    for (size_t i = 0; c->rq.echo && i < c->rq.n_prompt; i++)
+        answer_echo(c->answer, i, b->prompt_text(b->ctx, c->work, i), &c->out);
+    c->n_choice = (c->rq.n_prompt ? c->rq.n_prompt : 1) * (size_t)c->rq.n;
+    leave(c);
+    return WEFT_OK;
 }
 
 /* From the backend. */
@@ -81,11 +122,8 @@ static void on_event(void *user, const answer_event *e)
     pthread_mutex_lock(&c->lock);
     bool cancel = false;
     c->n_ended += e->end != ANSWER_GOES_ON;
-    if (!c->broken && !put_event(c, e)) {
-        /* Parts of the answer are gone, so it is left as it is, and not even released. */
+    if (!c->broken && !put_event(c, e))
         c->broken = cancel = true;
-        c->answer = NULL;
-    }
     if (e->end == ANSWER_GOES_ON && !c->broken)
         cancel = (c->out.n - c->out_at > s->o.unread_max && c->rq.stream) ||
                  (c->rq.n == 1 && answer_has_call(c->answer, e->choice));
@@ -171,7 +209,7 @@ enum MHD_Result call_resumed(call *c)
 }
 
 /* All that takes memory for a request before it is queued. */
-static weft_status prepare(call *c)
+static weft_status prepare(call *c, answer_facts *out_facts)
 {
     http_server *s = c->s;
     serve_backend *b = &s->b;
@@ -179,8 +217,6 @@ static weft_status prepare(call *c)
     MEM_SCOPE(scope);
     if (sigsetjmp(scope.env, 0) != 0) {
         c->work = NULL;
-        c->answer = NULL;
-        c->out = (strbuf){0};
         return diag_fail_memory(c->dg, scope.bytes);
     }
     if (c->key >= 0)
@@ -207,10 +243,7 @@ static weft_status prepare(call *c)
         c->rq.fault_param = str_of(facts.refused ? facts.refused : "");
         return st;
     }
-    c->answer = answer_create(&c->rq, &facts);
-    for (size_t i = 0; c->rq.echo && i < c->rq.n_prompt; i++)
-        answer_echo(c->answer, i, b->prompt_text(b->ctx, c->work, i), &c->out);
-    c->n_choice = (c->rq.n_prompt ? c->rq.n_prompt : 1) * (size_t)c->rq.n;
+    *out_facts = facts;
     return WEFT_OK;
 }
 
@@ -218,7 +251,9 @@ static weft_status begin(call *c)
 {
     http_server *s = c->s;
     serve_backend *b = &s->b;
-    WEFT_TRY(prepare(c));
+    answer_facts facts;
+    WEFT_TRY(prepare(c, &facts));
+    WEFT_TRY(make_answer(c, &facts));
     /* Events may come at once, and the last of them gives up the backend's hold. */
     atomic_fetch_add(&c->holders, 1);
     atomic_fetch_add(&s->under_way, 1);

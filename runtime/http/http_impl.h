@@ -6,6 +6,7 @@
 #ifndef WEFT_RUNTIME_HTTP_HTTP_IMPL_H
 #define WEFT_RUNTIME_HTTP_HTTP_IMPL_H
 
+#include "runtime/base/mem_scope.h"
 #include "runtime/http/http_server.h"
 #include "runtime/http/keys.h"
 #include <microhttpd.h>
@@ -89,16 +90,16 @@ struct call {
     _Atomic int holders; /* the HTTP side, and the backend while work is under way */
 
     pthread_mutex_t lock;
-    strbuf out;    /* by lock: what is to be sent */
-    size_t out_at; /* by lock */
-    bool spoke;    /* by lock: an event came */
-    bool complete; /* by lock: all of it is in `out` */
-    bool
-        broken; /* by lock: memory for the answer was short; what is in `out` is all that there will be */
-    size_t n_ended; /* by lock: choices */
-    int status;     /* by lock */
-    bool suspended; /* by lock */
-    bool gone;      /* by lock: nobody reads */
+    mem_scope scope; /* by lock: holds all memory of `answer` and `out`, for as long as they live */
+    strbuf out;      /* by lock: what is to be sent */
+    size_t out_at;   /* by lock */
+    bool spoke;      /* by lock: an event came */
+    bool complete;   /* by lock: all of it is in `out` */
+    bool broken;     /* by lock: memory for the answer was short, and it is gone */
+    size_t n_ended;  /* by lock: choices */
+    int status;      /* by lock */
+    bool suspended;  /* by lock */
+    bool gone;       /* by lock: nobody reads */
 };
 
 /* http_call.c */
