@@ -3,7 +3,7 @@
 #include "runtime/base/json_write.h"
 #include "runtime/formats/json_read.h"
 #include "runtime/http/serve_error.h"
-#include "runtime/http/serve_filter.h"
+#include "runtime/http/form_schema.h"
 #include "runtime/http/serve_request.h"
 #include "runtime/http/tool_format.h"
 
