@@ -45,7 +45,8 @@ typedef struct {
     int chunk_state; /* 0: digits of a size, 1: the rest of that line, 2: data, 3: the line break behind them */
     size_t chunk_left;
     uint64_t begin_ns, last_ns;
-    int64_t tokens;
+    int64_t pieces;         /* events with text */
+    int64_t tokens, prompt; /* as the server counts them at the end; 0: it has not said */
 } client;
 
 typedef struct {
@@ -54,7 +55,8 @@ typedef struct {
     size_t n;
     uint64_t random;
     times first, between, whole;
-    int64_t begun, ended, failed, cancelled, refused, tokens;
+    int64_t begun, ended, failed, cancelled, refused, tokens, prompt;
+    int64_t shortest, longest; /* answers, in tokens */
     uint64_t start_ns;
 } bench;
 
@@ -93,6 +95,9 @@ static void write_body(bench *b, bool bad, strbuf *out)
     json_key_bool(&w, "ignore_eos", true);
     json_key_double(&w, "temperature", 0);
     json_key_bool(&w, "stream", true);
+    json_key_open(&w, "stream_options", '{');
+    json_key_bool(&w, "include_usage", true);
+    json_close(&w, '}');
     json_close(&w, '}');
     if (bad) { /* a piece is missing, a byte is another */
         out->n = (size_t)(next_unit(b) * (double)out->n);
@@ -135,7 +140,7 @@ static bool begin(bench *b, client *c)
     c->sent = c->chunk_left = 0;
     c->headed = c->chunked = false;
     c->status = c->chunk_state = 0;
-    c->tokens = 0;
+    c->pieces = c->tokens = c->prompt = 0;
     c->at = SENDING;
     c->counted = b->begun >= (int64_t)b->o.warmup;
     c->begin_ns = c->last_ns = clock_ns();
@@ -154,23 +159,41 @@ static void end(bench *b, client *c, bool gone)
     if (gone || c->status != 200 || !c->counted)
         return;
     b->tokens += c->tokens;
+    b->prompt += c->prompt;
+    if (b->whole.n == 0 || c->tokens < b->shortest)
+        b->shortest = c->tokens;
+    if (c->tokens > b->longest)
+        b->longest = c->tokens;
     VEC_PUSH(&b->whole, (double)(clock_ns() - c->begin_ns) / 1e6);
 }
 
-/* An event with text is a token; a few have none of their own, as with any server. */
+/* The number behind a key of the event with usage. */
+static void read_count(str line, const char *key, int64_t *out)
+{
+    const char *at = memmem(line.p, line.n, key, strlen(key));
+    if (at) /* the line ends with a byte that is no digit: strbuf keeps a 0 there */
+        *out = strtoll(at + strlen(key), NULL, 10);
+}
+
+/* Times are those of events with text: a token that ends no character has none, with any server. How many tokens there were is what
+ * the server says in its usage. */
 static void on_line(bench *b, client *c, str line)
 {
+    if (str_starts(line, STR("data: {"))) {
+        read_count(line, "\"completion_tokens\":", &c->tokens);
+        read_count(line, "\"prompt_tokens\":", &c->prompt);
+    }
     if (!str_starts(line, STR("data: {")) || !memmem(line.p, line.n, "\"text\":\"", 8) ||
         memmem(line.p, line.n, "\"text\":\"\"", 9))
         return;
     uint64_t now = clock_ns();
     double ms = (double)(now - c->last_ns) / 1e6;
-    if (c->counted && c->tokens == 0)
+    if (c->counted && c->pieces == 0)
         VEC_PUSH(&b->first, ms);
     else if (c->counted)
         VEC_PUSH(&b->between, ms);
     c->last_ns = now;
-    c->tokens++;
+    c->pieces++;
 }
 
 static void on_body(bench *b, client *c, char byte)
@@ -246,7 +269,7 @@ static void progress(bench *b, client *c)
         return;
     for (ssize_t i = 0; i < n; i++)
         on_byte(b, c, block[i]);
-    if (c->cancels && c->tokens >= 2)
+    if (c->cancels && c->pieces >= 2)
         end(b, c, true);
     else if (n <= 0)
         end(b, c, false);
@@ -345,6 +368,9 @@ static void report(bench *b)
         json_key_int(w, "refused", b->refused);
         json_key_int(w, "failed", b->failed);
         json_key_int(w, "tokens", b->tokens);
+        json_key_int(w, "answer_min", b->shortest);
+        json_key_int(w, "answer_max", b->longest);
+        json_key_int(w, "prompt_tokens", b->prompt);
         json_key_double(w, "tokens_per_s", rate);
     } else {
         printf("serve  clients %d  rate %g  prompt %d+%d  answer %d: %.1f tokens/s, %lld requests "
@@ -353,6 +379,9 @@ static void report(bench *b)
                (int)b->o.clients, b->o.rate, (int)b->o.shared, (int)b->o.prompt, (int)b->o.answer,
                rate, (long long)b->ended, seconds, (long long)b->cancelled, (long long)b->refused,
                (long long)b->failed);
+        printf("answers of %lld to %lld tokens; with prompts %.1f tokens/s\n",
+               (long long)b->shortest, (long long)b->longest,
+               (double)(b->tokens + b->prompt) / seconds);
     }
     show("first_token_ms", &b->first, w);
     show("inter_token_ms", &b->between, w);
