@@ -218,14 +218,22 @@ static str stop_text(const choice *c, int found)
     return found >= 0 && (size_t)found < o->n_stop ? str_of(o->stops[found]) : (str){0};
 }
 
-/* Remember what is not shown yet. A text that memory is too short for is told without its rest. */
-static void say(choice *c, str text)
+/* Remember what is not told yet. A text that memory is too short for is told without its rest. */
+static void hold(choice *c, const gen_piece *p)
 {
     if (!is_held(c->of))
         return;
     MEM_SCOPE(scope);
-    if (sigsetjmp(scope.env, 0) == 0)
-        strbuf_put(&c->said, text);
+    if (sigsetjmp(scope.env, 0) != 0)
+        return;
+    strbuf_put(&c->said, p->text);
+    if (p->id == TOK_NONE)
+        return;
+    for (int64_t i = 0; c->of->o.n_top > 0 && i < p->n_top; i++)
+        VEC_PUSH(&c->tops, p->top[i]);
+    VEC_PUSH(&c->tokens,
+             ((held_token){
+                 .id = p->id, .logprob = p->logprob, .text_end = c->said.n, .top_end = c->tops.n}));
 }
 
 void choice_tell(scheduler *s, choice *c, uint64_t now_ns)
@@ -247,7 +255,7 @@ void choice_tell(scheduler *s, choice *c, uint64_t now_ns)
     c->n_generated++;
     c->logprobs += (double)p->logprob;
     s->did.tokens_generated++;
-    say(c, p->text);
+    hold(c, p);
     if (is_held(c->of) || p->end)
         return; /* it comes with the end */
     sched_event ev = event_of(c, SCHED_PIECE);
@@ -262,6 +270,8 @@ void job_destroy(job *j)
     for (int64_t i = 0; i < j->n_choice; i++) {
         generation_destroy(j->choices[i].g);
         strbuf_free(&j->choices[i].said);
+        VEC_FREE(&j->choices[i].tokens);
+        VEC_FREE(&j->choices[i].tops);
     }
     if (j->o.filter)
         j->o.filter->kind->destroy(j->o.filter);
@@ -294,6 +304,41 @@ static bool is_better(const choice *a, const choice *b)
     return per_token(a) > per_token(b);
 }
 
+/* A token that was held, into an event, with the text from *at on; to its end where it is the last. */
+static void add_held(sched_event *ev, const choice *c, size_t i, size_t *at)
+{
+    const held_token *t = &c->tokens.at[i];
+    size_t top = i > 0 ? t[-1].top_end : 0, end = i + 1 < c->tokens.n ? t->text_end : c->said.n;
+    ev->token = t->id;
+    ev->logprob = t->logprob;
+    ev->n_top = (int64_t)(t->top_end - top);
+    ev->top = ev->n_top > 0 ? &c->tops.at[top] : NULL;
+    ev->text = (str){c->said.p + *at, end - *at};
+    ev->n_generated = (int64_t)i + 1;
+    *at = end;
+}
+
+/* All that was held of a choice, as it would have been told; the last token comes with the end. */
+static void tell_held(scheduler *s, choice *c)
+{
+    size_t at = 0, n = c->tokens.n;
+    sched_event ev = event_of(c, SCHED_STARTED);
+    tell(s, c->of, &ev);
+    for (size_t i = 0; i + 1 < n; i++) {
+        ev = event_of(c, SCHED_PIECE);
+        add_held(&ev, c, i, &at);
+        tell(s, c->of, &ev);
+    }
+    ev = event_of(c, SCHED_ENDED);
+    ev.text = strbuf_view(&c->said);
+    if (n > 0)
+        add_held(&ev, c, n - 1, &at);
+    ev.n_generated = c->n_generated;
+    ev.end = c->end;
+    ev.stop = stop_text(c, c->stop_found);
+    tell(s, c->of, &ev);
+}
+
 /* The n likeliest, as choices 0 to n - 1. */
 static void tell_best(scheduler *s, job *j)
 {
@@ -303,13 +348,7 @@ static void tell_best(scheduler *s, job *j)
             if (j->choices[k].index >= 0 && (!best || is_better(&j->choices[k], best)))
                 best = &j->choices[k];
         best->index = (int32_t)i;
-        sched_event ev = event_of(best, SCHED_STARTED);
-        tell(s, j, &ev);
-        ev = event_of(best, SCHED_ENDED);
-        ev.text = strbuf_view(&best->said);
-        ev.end = best->end;
-        ev.stop = stop_text(best, best->stop_found);
-        tell(s, j, &ev);
+        tell_held(s, best);
         best->index = -1; /* told */
     }
 }
@@ -337,7 +376,7 @@ void choice_end(scheduler *s, choice *c, sched_end end, str why, weft_code code)
         generation_stop(c->g, end == SCHED_END_CANCELLED ? GEN_CANCELLED : GEN_CALLER);
         if (request_end(r) == GEN_STOP && end != SCHED_END_FAILED)
             end = SCHED_END_STOP;
-        say(c, request_piece(r)->text);
+        hold(c, &(gen_piece){.id = TOK_NONE, .text = request_piece(r)->text});
     }
     if (r) {
         add_piece(&ev, request_piece(r));

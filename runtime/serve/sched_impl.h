@@ -32,6 +32,13 @@ typedef struct {
     uint64_t number, bytes;
 } swap_place;
 
+/* A token that is told later. */
+typedef struct {
+    int32_t id;
+    float logprob;
+    size_t text_end, top_end; /* where what came with it ends in `said` and `tops` */
+} held_token;
+
 typedef struct {
     job *of;
     int32_t index;
@@ -45,6 +52,8 @@ typedef struct {
     double logprobs;
     /* Where more answers are generated than shown: what will be, when all have ended. */
     strbuf said;
+    VEC(held_token) tokens;
+    VEC(token_logprob) tops;
     sched_end end;
     int stop_found;
     /* Of the step being made. */

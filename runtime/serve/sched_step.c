@@ -380,6 +380,8 @@ static void show(scheduler *s)
     d->pages_free = most.pages_free;
     d->pages_kept =
         most.pages - most.pages_free - session_pages_used(s->run, s->alone, s->shares_last);
+    int32_t n_tier = session_tiers(s->run, d->tiers, SCHED_TIERS);
+    d->n_tier = n_tier < SCHED_TIERS ? n_tier : SCHED_TIERS;
     d->swap_memory_bytes = (int64_t)s->kept_memory;
     d->swap_disk_bytes = (int64_t)s->kept_disk;
     d->adapter_slots = s->n_slot;

@@ -84,6 +84,7 @@ bool swap_in(scheduler *s, choice *c, int64_t seq)
     bool there = generation_swap_in(s->quiet, c->g, seq, path) == WEFT_OK;
     diag_keep_first(s->quiet, n_before);
     swap_drop(s, c);
+    s->did.swapped_in += there;
     return there;
 }
 

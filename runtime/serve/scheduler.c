@@ -47,8 +47,8 @@ weft_status scheduler_create(weft_diag *dg, session *run, tok *text, const sched
                      .e = e,
                      .n_slot = (int32_t)session_plan_of(run)->lora_slots,
                      .quiet = diag_create(),
-                     .memory_bps = MEMORY_BPS_GUESS,
-                     .disk_bps = DISK_BPS_GUESS};
+                     .memory_bps = o->swap_memory_bps > 0 ? o->swap_memory_bps : MEMORY_BPS_GUESS,
+                     .disk_bps = o->swap_disk_bps > 0 ? o->swap_disk_bps : DISK_BPS_GUESS};
     s->o.queue_max = or_default(o->queue_max, QUEUE_DEFAULT);
     s->o.choices_max = or_default(o->choices_max, CHOICES_DEFAULT);
     s->o.patience_ms = min64(or_default(o->patience_ms, PATIENCE_DEFAULT_MS), TIME_MAX_MS);
@@ -218,8 +218,11 @@ static job *make_job(const scheduler *s, const sched_job *o)
     for (int64_t i = 0; i < j->n_choice; i++)
         j->choices[i] = (choice){.of = j, .index = (int32_t)i, .stop_found = -1};
     if (j->n_choice > own->n) /* they hold their texts until all have ended */
-        for (int64_t i = 0; i < j->n_choice; i++)
+        for (int64_t i = 0; i < j->n_choice; i++) {
             strbuf_start(&j->choices[i].said);
+            VEC_START(&j->choices[i].tokens);
+            VEC_START(&j->choices[i].tops);
+        }
     hash_pages(s, j);
     return j;
 }

@@ -80,7 +80,7 @@ typedef struct {
     int64_t
         n; /* choices, each an answer of its own to the one prompt; 0: 1. Choice i has pick.seed + i */
     int64_t
-        best_of; /* so many are generated, and the n likeliest shown when all have ended; 0: n */
+        best_of; /* so many are generated, and the n likeliest told, token by token, when all have ended; 0: n */
     int64_t max_tokens;       /* of an answer; 0: until something else ends it */
     int64_t min_tokens;       /* no end token before this many */
     const char *const *stops; /* [n_stop], copied */
@@ -125,6 +125,8 @@ typedef struct {
      * computing it again goes to the first that has room. NULL or 0: not there. */
     const char *swap_memory_dir, *swap_disk_dir;
     uint64_t swap_memory_bytes, swap_disk_bytes;
+    /* Bytes a second that they write and read, until that was measured; 0: 1e9 and 1e8. */
+    double swap_memory_bps, swap_disk_bps;
     /* Adapters, by name: open one, and close it when its slot is free again. Called by the stepping thread. Slots are those of
      * the session's plan. NULL: there are none. */
     weft_status (*adapter_open)(void *ctx, weft_diag *dg, const char *name,
@@ -170,6 +172,10 @@ bool scheduler_idle(const scheduler *s); /* no job is there */
 
 /* ---- numbers ---- */
 
+enum {
+    SCHED_TIERS = 8
+}; /* that are shown: a policy has fewer, and few models have cells of two kinds */
+
 /* A histogram as Prometheus has them: at[i] counts what was at most sched_bucket_s[i] seconds, the last one all. */
 enum { SCHED_BUCKETS = 16 };
 extern const double sched_bucket_s[SCHED_BUCKETS];
@@ -186,6 +192,9 @@ typedef struct {
     int64_t pages, pages_free,
         pages_kept; /* kept: held by texts for others alone; given back where pages are short */
     int64_t page_tok;
+    int32_t n_tier;
+    session_tier
+        tiers[SCHED_TIERS]; /* [n_tier]: pages of state by tier, as session_tiers has them */
     int64_t swap_memory_bytes, swap_disk_bytes;
     int64_t adapters_loaded, adapter_slots;
     int64_t budget_rows; /* prompt rows that the last step was allowed */
@@ -195,6 +204,7 @@ typedef struct {
     uint64_t steps, rows_prompt, rows_decode;       /* rows evaluated */
     uint64_t tokens_prompt, tokens_cached, tokens_generated;
     uint64_t preempted_recompute, preempted_memory, preempted_disk;
+    uint64_t swapped_in; /* texts that went on with the state of a file */
     uint64_t adapter_loads, adapter_hits;
     sched_histogram first_token, inter_token, queue, step; /* seconds */
     prefix_stats prefixes;

@@ -104,7 +104,8 @@ typedef struct {
     char said[SAID_MAX];
     char stop[64];
     int64_t n_cached, n_generated;
-    double logprobs;
+    int64_t n_token, n_top; /* tokens told, and of the likeliest with each */
+    double logprobs, sum;   /* as the end says; of the tokens that were told */
 } heard;
 
 /* user of a job: the place for its choice 0. */
@@ -119,6 +120,13 @@ static void hear(void *ctx, const sched_event *ev)
     h->n += ev->text.n;
     h->said[h->n] = 0;
     h->started += ev->kind == SCHED_STARTED;
+    if (ev->token != TOK_NONE) {
+        h->n_token++;
+        h->n_top += ev->n_top;
+        h->sum += (double)ev->logprob;
+        if (ev->n_top > 0) /* of greedy choices the first, or as likely */
+            ck_assert_float_ge(ev->top[0].logprob, ev->logprob);
+    }
     h->n_cached = ev->n_cached;
     h->n_generated = ev->n_generated;
     if (ev->kind != SCHED_ENDED)
@@ -275,6 +283,10 @@ START_TEST(together_as_alone)
     ck_assert_uint_eq(st.preempted_memory + st.preempted_disk, 0);
     ck_assert_uint_gt(st.tokens_generated, 100);
     ck_assert_uint_eq(st.first_token.n, 15);
+    ck_assert_int_ge(st.n_tier, 1);
+    ck_assert_int_eq(st.tiers[st.n_tier - 1].page_tok, PAGE);
+    ck_assert_int_eq(st.tiers[st.n_tier - 1].pages, st.pages);
+    ck_assert_int_eq(st.tiers[st.n_tier - 1].pages_free, st.pages_free);
     many_at_once(1, 0, -1, (sched_options){.max_itl_ms = 1}, &st);
     many_at_once(7, 0, 8, (sched_options){.max_itl_ms = 1, .chunk_min = 1}, &st);
 }
@@ -290,12 +302,33 @@ START_TEST(preempted_as_alone)
     ck_assert_uint_gt(st.preempted_recompute, 0);
     many_at_once(6, 14, -1, (sched_options){.patience_ms = 1}, &st);
     ck_assert_uint_gt(st.preempted_recompute, 0);
-    many_at_once(
-        6, 14, 8,
-        (sched_options){.patience_ms = 1, .swap_memory_dir = dir, .swap_memory_bytes = 1 << 26},
-        &st);
-    ck_assert_uint_gt(st.preempted_memory + st.preempted_recompute, 0);
+    /* Files are so fast that computing is never cheaper: all that give way are swapped, and come back by their files. */
+    sched_options swaps = {.patience_ms = 1,
+                           .swap_memory_dir = dir,
+                           .swap_memory_bytes = 1 << 26,
+                           .swap_memory_bps = 1e30};
+    many_at_once(6, 14, -1, swaps, &st);
+    ck_assert_uint_gt(st.preempted_memory, 0);
+    ck_assert_uint_eq(st.swapped_in, st.preempted_memory);
     ck_assert_int_eq(st.swap_memory_bytes, 0);
+    uint64_t rows = st.rows_prompt;
+    many_at_once(6, 14, -1,
+                 (sched_options){.patience_ms = 1,
+                                 .swap_disk_dir = dir,
+                                 .swap_disk_bytes = 1 << 26,
+                                 .swap_disk_bps = 1e30},
+                 &st);
+    ck_assert_uint_gt(st.preempted_disk, 0);
+    ck_assert_uint_eq(st.swapped_in, st.preempted_disk);
+    ck_assert_int_eq(st.swap_disk_bytes, 0);
+    /* What comes back from a file is not read again. */
+    ck_assert_uint_eq(st.rows_prompt, rows);
+    /* A folder that has room for nothing: computed again. */
+    swaps.swap_memory_bytes = 1;
+    many_at_once(6, 14, -1, swaps, &st);
+    ck_assert_uint_gt(st.preempted_recompute, 0);
+    ck_assert_uint_eq(st.swapped_in, 0);
+    ck_assert_uint_gt(st.rows_prompt, rows);
     ck_assert_int_eq(rmdir(dir), 0); /* no file is left */
 }
 END_TEST
@@ -383,6 +416,15 @@ START_TEST(several_choices_of_one_prompt)
         one = one || strcmp(h[3].said, h[i].said) == 0;
     ck_assert(one);
     ck_assert_double_lt(h[3].logprobs, 0);
+    /* The one that is shown is told token by token, with what was asked for of each. */
+    j.user = &h[4];
+    j.n_top = 2;
+    add(&k, &j);
+    run_all(&k);
+    same(&h[4], &h[3]);
+    ck_assert_int_eq(h[4].n_token, h[4].n_generated);
+    ck_assert_int_eq(h[4].n_top, 2 * h[4].n_token);
+    ck_assert_double_eq_tol(h[4].sum, h[4].logprobs, 1e-6);
     weft_free(p.ids);
     end(&k);
 }
@@ -523,7 +565,7 @@ END_TEST
 typedef struct {
     token_filter base;
     uint64_t mask[2048];
-    int *alive;
+    atomic_int *alive;
 } some_tokens;
 
 static weft_status some_mask(weft_diag *dg, token_filter *f, const uint64_t **out_mask)
@@ -555,13 +597,13 @@ static token_filter *some_copy(const token_filter *f)
 {
     some_tokens *c = malloc(sizeof *c);
     *c = *(const some_tokens *)f;
-    ++*c->alive;
+    atomic_fetch_add(c->alive, 1);
     return &c->base;
 }
 
 static void some_destroy(token_filter *f)
 {
-    --*((some_tokens *)f)->alive;
+    atomic_fetch_sub(((some_tokens *)f)->alive, 1);
     free(f);
 }
 
@@ -572,7 +614,7 @@ START_TEST(a_filter_is_kept_to)
 {
     static heard h[3];
     kit k;
-    int alive = 1;
+    atomic_int alive = 1;
     memset(h, 0, sizeof h);
     begin(&k, 2, 0, 8, (sched_options){0});
     prompt p = encode(&k, texts[0]), only = encode(&k, " dog cat");
@@ -672,8 +714,18 @@ typedef struct {
     heard *h;  /* [n][STORM_CHOICES] */
     int *asks; /* [n]: choices of each */
     int n, seed;
-    atomic_int *left; /* threads that still add */
+    atomic_int *left;    /* threads that still add */
+    atomic_int *filters; /* that are alive */
 } adder;
+
+static token_filter *any_token(atomic_int *alive)
+{
+    some_tokens *f = calloc(1, sizeof *f);
+    *f = (some_tokens){.base.kind = &some_kind, .alive = alive};
+    memset(f->mask, 0xff, sizeof f->mask);
+    atomic_fetch_add(alive, 1);
+    return &f->base;
+}
 
 static void *add_many(void *ctx)
 {
@@ -689,6 +741,11 @@ static void *add_many(void *ctx)
         j.share = r >> 22 & 3;
         j.timeout_ms = (r >> 24 & 15) == 0 ? 1 : 0;
         j.adapter = (r >> 25 & 7) == 0 ? (r >> 28 & 1 ? "pirate1" : "pirate2") : NULL;
+        j.best_of = j.n == 1 && (r >> 21 & 15) == 0 ? 2 : 0;
+        j.embed = j.n == 1 && !j.best_of && (r >> 19 & 15) == 0;
+        j.n_top = (r >> 17 & 7) == 0 ? 3 : -1;
+        j.filter =
+            (r >> 26 & 7) == 0 ? any_token(a->filters) : NULL; /* gone if it is refused, too */
         if (scheduler_add(dg, a->k->sched, &j, &id) != WEFT_OK) {
             diag_reset(dg);
             usleep(1000);
@@ -707,15 +764,23 @@ static void *add_many(void *ctx)
 
 START_TEST(a_storm_passes)
 {
-    enum { THREADS = 3, EACH = 200 };
+    enum { THREADS = 3, EACH = 700 };
     kit k;
     prompt p[4];
     pthread_t t[THREADS];
     adder a[THREADS];
     heard *h = calloc(THREADS * EACH * STORM_CHOICES, sizeof *h);
     int asks[THREADS * EACH];
-    atomic_int left = THREADS;
-    begin(&k, 5, 14, 8, (sched_options){.queue_max = 40, .patience_ms = 20, .max_itl_ms = 5});
+    atomic_int left = THREADS, filters = 0;
+    char dir[] = "/tmp/weft-swap-XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    begin(&k, 5, 14, 8,
+          (sched_options){.queue_max = 40,
+                          .patience_ms = 20,
+                          .max_itl_ms = 5,
+                          .swap_memory_dir = dir,
+                          .swap_memory_bytes = 1 << 21, /* some fit */
+                          .swap_memory_bps = 1e12});
     for (size_t i = 0; i < 4; i++)
         p[i] = encode(&k, texts[i]);
     for (int i = 0; i < THREADS; i++) {
@@ -725,7 +790,8 @@ START_TEST(a_storm_passes)
                        .asks = asks + i * EACH,
                        .n = EACH,
                        .seed = i + 1,
-                       .left = &left};
+                       .left = &left,
+                       .filters = &filters};
         ck_assert_int_eq(pthread_create(&t[i], NULL, add_many, &a[i]), 0);
     }
     while (atomic_load(&left) > 0 || !scheduler_idle(k.sched))
@@ -736,6 +802,22 @@ START_TEST(a_storm_passes)
     for (int i = 0; i < THREADS * EACH; i++)
         for (int c = 0; c < STORM_CHOICES; c++)
             ck_assert_int_eq(h[i * STORM_CHOICES + c].ended, c < asks[i]);
+    sched_stats st = scheduler_stats(k.sched);
+    uint64_t ended = 0;
+    for (int i = 0; i < SCHED_END_COUNT; i++)
+        ended += st.ended[i];
+    ck_assert_uint_eq(st.jobs, THREADS * EACH);
+    ck_assert_uint_ge(ended, THREADS * EACH);
+    ck_assert_uint_eq(st.ended[SCHED_END_FAILED] + st.ended[SCHED_END_REFUSED], 0);
+    ck_assert_uint_gt(st.ended[SCHED_END_CANCELLED], 0);
+    ck_assert_uint_gt(st.ended[SCHED_END_DEADLINE], 0);
+    ck_assert_uint_gt(st.adapter_loads, 0);
+    ck_assert_uint_gt(st.tokens_cached, 0);
+    ck_assert_int_eq(st.waiting + st.running + st.preempted, 0);
+    ck_assert_int_eq(st.swap_memory_bytes, 0);
+    ck_assert_int_eq(st.pages_free + st.pages_kept, st.pages);
+    ck_assert_int_eq(atomic_load(&filters), 0);
+    ck_assert_int_eq(rmdir(dir), 0);
     for (size_t i = 0; i < 4; i++)
         weft_free(p[i].ids);
     free(h);
