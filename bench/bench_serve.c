@@ -287,6 +287,7 @@ static client *idle_client(bench *b)
 
 static bool run(bench *b)
 {
+    enum { SILENT_MS = 120000 }; /* longer than any prompt takes: it hangs */
     struct pollfd *fds = mem_alloc(mem_product(b->n, sizeof *fds));
     client **who = mem_alloc(mem_product(b->n, sizeof *who));
     int64_t total = (int64_t)b->o.requests + (int64_t)b->o.warmup;
@@ -312,9 +313,14 @@ static bool run(bench *b)
             }
         int ms = b->o.rate > 0 && b->begun < total
                      ? next_ns > now ? (int)((next_ns - now) / 1000000) : 1
-                     : -1;
-        if (poll(fds, n, ms) < 0 && errno != EINTR)
+                     : SILENT_MS;
+        int ready = poll(fds, n, ms);
+        if (ready < 0 && errno != EINTR)
             ok = false;
+        if (ready == 0 && ms == SILENT_MS) {
+            fprintf(stderr, "bench_serve: the server says nothing for %d s\n", SILENT_MS / 1000);
+            ok = false;
+        }
         for (nfds_t i = 0; i < n; i++)
             if (fds[i].revents)
                 progress(b, who[i]);
