@@ -5,6 +5,7 @@
 #include "runtime/api/api_impl.h"
 #include "runtime/serve/scheduler.h"
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 #define DEMO WEFT_SOURCE_DIR "/models/stories-7m"
 
@@ -704,6 +705,59 @@ START_TEST(embeddings_are_means)
 }
 END_TEST
 
+/* ---- idle ---- */
+
+#ifdef RUSAGE_THREAD
+#define WAITER RUSAGE_THREAD
+#else
+#define WAITER RUSAGE_SELF /* macOS has none of a thread; the others sleep meanwhile */
+#endif
+
+typedef struct {
+    scheduler *s;
+    long sleeps; /* how often the thread went to sleep while it waited */
+} waiter;
+
+static void *wait_for_work(void *ctx)
+{
+    waiter *w = ctx;
+    struct rusage before, after;
+    getrusage(WAITER, &before);
+    bool more = scheduler_wait(w->s, SCHED_FOREVER);
+    getrusage(WAITER, &after);
+    w->sleeps = after.ru_nvcsw - before.ru_nvcsw;
+    return more ? w : NULL;
+}
+
+/* Who waits for work sleeps until it comes: a loop that looks now and then would sleep as often as it looks. */
+START_TEST(idle_costs_nothing)
+{
+    enum {
+        WAIT_US = 300000,
+        SLEEPS_MAX = 8
+    }; /* some for the lock and for wakes without a reason */
+    static heard h;
+    kit k;
+    pthread_t t;
+    void *came;
+    memset(&h, 0, sizeof h);
+    begin(&k, 2, 0, -1, (sched_options){0});
+    waiter w = {.s = k.sched};
+    ck_assert_int_eq(pthread_create(&t, NULL, wait_for_work, &w), 0);
+    usleep(WAIT_US);
+    prompt p = encode(&k, texts[0]);
+    sched_job j = job_of(&p, 2, &h);
+    add(&k, &j);
+    pthread_join(t, &came);
+    ck_assert_ptr_eq(came, &w);
+    ck_assert_int_le(w.sleeps, SLEEPS_MAX);
+    run_all(&k);
+    ck_assert_int_eq(h.end, SCHED_END_LENGTH);
+    weft_free(p.ids);
+    end(&k);
+}
+END_TEST
+
 /* ---- thousands, from several threads ---- */
 
 enum { STORM_CHOICES = 3 };
@@ -839,6 +893,7 @@ int main(void)
     tcase_add_test(tc, adapters_are_opened_again);
     tcase_add_test(tc, a_filter_is_kept_to);
     tcase_add_test(tc, embeddings_are_means);
+    tcase_add_test(tc, idle_costs_nothing);
     tcase_add_test(tc, a_storm_passes);
     return suite_run("scheduler", tc, SUITE_FORK);
 }
