@@ -1,6 +1,6 @@
 /* bench_grammar.c - how long does it take to know which tokens may come next, over the largest vocabularies in use?
  *
- *     bench_grammar [TOKENIZER [CASE]]
+ *     bench_grammar [TOKENIZER [CASE|SCHEMAS.jsonl]]
  *
  * TOKENIZER is a tokenizer's folder or file, or a list of tokens as Qwen publishes it: X.tiktoken, bytes in base 64 a line.
  * A text that matches is cut into tokens, the longest first; for each the mask is asked for and the token accepted. `cold`
@@ -10,7 +10,9 @@
 #include "bench/bench.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mem.h"
+#include "runtime/base/json_write.h"
 #include "runtime/base/vec.h"
+#include "runtime/formats/json_read.h"
 #include "runtime/grammar/grammar.h"
 #include "runtime/text/tok.h"
 
@@ -272,17 +274,18 @@ static uint64_t read_text(weft_diag *dg, grammar *g, const id_list *ids, uint64_
     return all / ids->n;
 }
 
-static void measure(weft_diag *dg, const grammar_vocab *v, size_t c, const str *tokens, int32_t n)
+/* The text as tokens: the longest that is allowed, each time. */
+static id_list tokens_of(weft_diag *dg, grammar *g, const char *name, str rest, const str *tokens,
+                         int32_t n)
 {
     id_list ids = {0};
-    grammar *g = compiled(dg, v, c);
     matcher *m = matcher_create(g);
-    for (str rest = str_of(cases[c].text); rest.n;) {
+    while (rest.n) {
         const uint64_t *mask;
         must(dg, matcher_mask(dg, m, &mask));
         int32_t id = next_token(rest, mask, tokens, n);
         if (id < 0) {
-            fprintf(stderr, "%s: nothing fits `%.*s`\n", cases[c].name, (int)rest.n, rest.p);
+            fprintf(stderr, "%s: nothing fits `%.*s`\n", name, (int)rest.n, rest.p);
             exit(1);
         }
         must(dg, matcher_accept(dg, m, id));
@@ -290,6 +293,79 @@ static void measure(weft_diag *dg, const grammar_vocab *v, size_t c, const str *
         rest = (str){rest.p + tokens[id].n, rest.n - tokens[id].n};
     }
     matcher_destroy(m);
+    return ids;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Many schemas, each with its longest text: what a token costs cold, over all tokens and in the slowest text. */
+static void measure_schemas(weft_diag *dg, const grammar_vocab *v, const char *path,
+                            const str *tokens, int32_t n)
+{
+    arena *a = arena_create();
+    source *src;
+    json_limits most = {
+        .bytes_max = 1 << 20, .values_max = 1 << 16, .depth_max = 200, .exact = true};
+    VEC(uint64_t) mean = {0};
+    uint64_t all = 0, n_all = 0;
+    must(dg, source_open(dg, a, path, 64 << 20, &src));
+    for (size_t at = 0; at < src->text.n;) {
+        const char *line = src->text.p + at, *end = memchr(line, '\n', src->text.n - at);
+        size_t len = end ? (size_t)(end - line) : src->text.n - at;
+        value row, one;
+        str best = {0}, t, name = {0};
+        strbuf schema = {0};
+        json_writer w = {.out = &schema};
+        must(dg, json_read(dg, a, path, (str){line, len}, most, &row));
+        at += len + 1;
+        value_str(value_get(&row, STR("name")), &name);
+        value_json(&w, value_get(&row, STR("schema")), SIZE_MAX);
+        const value *yes = value_get(&row, STR("yes"));
+        for (size_t i = 0; i < value_count(yes); i++) {
+            one = value_at(yes, i);
+            if (value_str(&one, &t) && t.n > best.n)
+                best = t;
+        }
+        uint64_t runs[3], worst, n_id = 0;
+        for (int i = 0; i < 3; i++) {
+            grammar *g, *cold;
+            must(dg, grammar_compile(dg, v, GRAMMAR_JSON_SCHEMA, path, strbuf_view(&schema),
+                                     GRAMMAR_LIMITS_DEFAULT, &g));
+            must(dg, grammar_compile(dg, v, GRAMMAR_JSON_SCHEMA, path, strbuf_view(&schema),
+                                     GRAMMAR_LIMITS_DEFAULT, &cold));
+            id_list ids = tokens_of(dg, g, path, best, tokens, n);
+            runs[i] = read_text(dg, cold, &ids, &worst);
+            n_id = ids.n;
+            VEC_FREE(&ids);
+            grammar_destroy(g);
+            grammar_destroy(cold);
+        }
+        qsort(runs, 3, sizeof *runs, by_time);
+        all += runs[1] * n_id;
+        n_all += n_id;
+        VEC_PUSH(&mean, runs[1]);
+        if ((double)runs[1] > target_ns)
+            printf("%.*s: %.1f us a token, %llu tokens\n", (int)name.n, name.p,
+                   (double)runs[1] / 1e3, (unsigned long long)n_id);
+        strbuf_free(&schema);
+    }
+    qsort(mean.at, mean.n, sizeof *mean.at, by_time);
+    printf("%zu schemas, cold: %.1f us a token over all %llu tokens; by text: median %.1f us, "
+           "slowest %.1f us\n",
+           mean.n, (double)all / (double)n_all / 1e3, (unsigned long long)n_all,
+           (double)mean.at[mean.n / 2] / 1e3, (double)mean.at[mean.n - 1] / 1e3);
+    VEC_FREE(&mean);
+    arena_destroy(a);
+}
+
+static void measure(weft_diag *dg, const grammar_vocab *v, size_t c, const str *tokens, int32_t n)
+{
+    grammar *g = compiled(dg, v, c);
+    id_list ids = tokens_of(dg, g, cases[c].name, str_of(cases[c].text), tokens, n);
     grammar_destroy(g);
     uint64_t compile_ns[N_RUN], cold[N_RUN], warm[N_RUN], worst[N_RUN], w;
     for (int i = 0; i < N_RUN; i++) {
@@ -349,7 +425,10 @@ int main(int argc, char **argv)
     char shape[32];
     snprintf(shape, sizeof shape, "%lld", (long long)grammar_vocab_size(v));
     bench_print("grammar", "vocab", shape, bench_sum_up(&made, 1), 0);
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    bool many = argc > 2 && str_ends(str_of(argv[2]), STR(".jsonl"));
+    if (many)
+        measure_schemas(dg, v, argv[2], tokens, n);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases && !many; c++)
         if (argc < 3 || strcmp(argv[2], cases[c].name) == 0)
             measure(dg, v, c, tokens, n);
     grammar_vocab_destroy(v);
