@@ -142,7 +142,7 @@ static void walk_items(mask_cache *c, pda *p, const counted_part *r, int32_t set
         uint32_t n = (uint32_t)n_item[d];
         if (to == between && mask_whole(c, p, t, i, to, between)) {
             VEC_PUSH(&c->count[BRANCHES], ((counted){i, n}));
-            if (t->kinds[t->order[t->first[i]]] & ~r->kinds)
+            if ((t->kinds[t->order[t->first[i]]] | t->below[i]) & ~r->kinds)
                 for (uint32_t k = i; k < t->end[i]; k++)
                     put_token(c, t, k, n + t->chars[k] - t->chars[i], r->kinds);
             i = t->end[i];

@@ -3,7 +3,7 @@
 
 /* A repetition of up to this many is written out; a longer one is a chain of calls, a state for each item. Of characters that
  * many tokens are made of a chain is better sooner, because its states share what they allow (counted_mask.c). */
-enum { WRITTEN_OUT = 3, WRITTEN_OUT_CHARS = 32, WRITTEN_OUT_LETTERS = 4 };
+enum { WRITTEN_OUT = 3, WRITTEN_OUT_CHARS = 32, WRITTEN_OUT_LETTERS = 4, WRITTEN_OUT_ANY = 1 };
 
 static int32_t state_new(nfa *n)
 {
@@ -194,6 +194,8 @@ static int64_t written_out(const part *x)
     static const char_range letters[] = {{'a', 'z'}, {'A', 'Z'}};
     if (x->kind == PART_BYTES)
         return WRITTEN_OUT_CHARS;
+    if (x->kind == PART_ALT && least_bytes(x) < 2)
+        return WRITTEN_OUT_ANY;
     if (x->kind != PART_SET)
         return WRITTEN_OUT;
     for (size_t i = 0; i < x->n; i++)

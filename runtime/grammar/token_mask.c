@@ -195,12 +195,12 @@ void mask_walk(mask_cache *c, pda *p, const token_trie *t, uint32_t from, int32_
         }
         path[d] = to;
         bool out = outs && pda_may_end(p, to);
-        if (mask_whole(c, p, t, i, to, path[d - 1])) {
+        if (t->end[i] - i >= BRANCH_MIN && mask_whole(c, p, t, i, to, path[d - 1])) {
             if (out)
                 VEC_PUSH(&c->branch, i);
             uint32_t k = t->first[i], last = t->first[t->end[i]];
-            if (k < last && !(t->kinds[t->order[k]] & ~known))
-                k = last;
+            if (k < last && !((t->kinds[t->order[k]] | t->below[i]) & ~known))
+                k = last; /* all of the branch is */
             for (; k < last; k++)
                 put_token(c, t->order[k], mask);
             i = t->end[i];
@@ -222,8 +222,10 @@ static int32_t text_inside(mask_cache *c, pda *p, int32_t set)
         return PDA_DEAD;
     if ((kinds_staying(c, p, inside) & KINDS_TEXT) != KINDS_TEXT)
         return PDA_DEAD;
+    const int kinds = KINDS_TEXT | 1 << KIND_TAIL; /* others are looked at from set */
     for (int b = 0; b < 256; b++)
-        if (pda_step(p, set, (uint8_t)b) != pda_step(p, inside, (uint8_t)b))
+        if (kinds >> byte_kind((uint8_t)b) & 1 &&
+            pda_step(p, set, (uint8_t)b) != pda_step(p, inside, (uint8_t)b))
             return PDA_DEAD;
     return inside;
 }

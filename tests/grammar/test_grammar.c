@@ -76,6 +76,8 @@ START_TEST(regex_matches)
         {"x{3}", LIST("xxx"), LIST("xx", "xxxx")},
         {"(ab){2,}", LIST("abab", "ababab"), LIST("ab", "aba")},
         {"(a|bc){5,40}", LIST("aaaaa", "bcabcabc"), LIST("aaaa", "bcbcbcbc")},
+        {"[^\\x00\\x17]{2,40}\\u05e9?", LIST("{a\"", "ab\xd7\xa9"), LIST("a")},
+        {"[^\\x01\\x17]{2,40}\\x01", LIST("{a\"\\z\x02\x01"), LIST("a\x01")},
         {"(a?){5,9}b", LIST("b", "aaaaaaaaab"), LIST("aaaaaaaaaab")},
         {"(a*)*", LIST("", "aaa"), LIST("b")},
         {"[^a-y]", LIST("z", "\xc3\xa9", "\xf0\x9f\x98\x80"), LIST("a", "\xc3", "zz")},
