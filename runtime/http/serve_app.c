@@ -222,11 +222,14 @@ static weft_status find_form(serve_app *a, weft_diag *dg, serve_work *w, answer_
         SERVE_FORM_TEXT) /* a call is the bare object, whatever the model would write around it */
         facts->tools = tool_format_find("none");
     weft_status st = serve_form_get(dg, a->forms, a->vocab, w->rq, &w->form);
+    static const char *const fields[] = {[SERVE_FORMAT_JSON] = "response_format",
+                                         [SERVE_FORMAT_SCHEMA] = "response_format",
+                                         [SERVE_FORMAT_REGEX] = "regex",
+                                         [SERVE_FORMAT_GRAMMAR] = "grammar"};
     if (st != WEFT_OK)
-        facts->refused = form != SERVE_FORM_TEXT                   ? "tools"
-                         : w->rq->kind == SERVE_RESPONSE           ? "text.format"
-                         : w->rq->format.kind < SERVE_FORMAT_REGEX ? "response_format"
-                                                                   : "grammar";
+        facts->refused = form != SERVE_FORM_TEXT         ? "tools"
+                         : w->rq->kind == SERVE_RESPONSE ? "text.format"
+                                                         : fields[w->rq->format.kind];
     return st;
 }
 
@@ -478,7 +481,8 @@ static void app_metrics(void *ctx, strbuf *out)
 {
     serve_app *a = ctx;
     sched_stats s = scheduler_stats(a->o.steps);
-    stats_metrics(&s, out);
+    form_cache_counts forms = form_cache_count(a->forms);
+    stats_metrics(&s, &forms, out);
 }
 
 static void app_state(void *ctx, const api_keys *keys, strbuf *out)

@@ -21,7 +21,7 @@ static void histogram(strbuf *out, const char *name, const char *help, const sch
                (unsigned long long)h->n, name, h->sum_s, name, (unsigned long long)h->n);
 }
 
-void stats_metrics(const sched_stats *s, strbuf *out)
+void stats_metrics(const sched_stats *s, const form_cache_counts *forms, strbuf *out)
 {
     const struct {
         const char *name, *type, *help;
@@ -58,6 +58,10 @@ void stats_metrics(const sched_stats *s, strbuf *out)
          (double)s->prefixes.lookups},
         {"weft_prefix_hits_total", "counter", "Texts of which a part was kept.",
          (double)s->prefixes.hits},
+        {"weft_form_hits_total", "counter", "Forms of answers whose grammar was kept.",
+         (double)forms->hits},
+        {"weft_form_misses_total", "counter", "Forms of answers that were compiled.",
+         (double)forms->misses},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         one(out, rows[i].name, rows[i].type, rows[i].help, rows[i].x);

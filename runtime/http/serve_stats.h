@@ -6,7 +6,7 @@
 #include "runtime/http/keys.h"
 #include "runtime/serve/scheduler.h"
 
-void stats_metrics(const sched_stats *s, strbuf *out);
+void stats_metrics(const sched_stats *s, const form_cache_counts *forms, strbuf *out);
 
 typedef struct {
     const char *model;

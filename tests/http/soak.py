@@ -295,6 +295,8 @@ class Soak:
         for name in ("weft_http_requests_under_way", "weft_answers_running", "weft_answers_waiting", "weft_answers_preempted"):
             assert s.metric(name) == 0, name
         assert s.metric("weft_pages_free") + s.metric("weft_pages_kept") == s.metric("weft_pages"), "pages are lost"
+        if self.counts.get("form", 0) > 20:
+            assert s.metric("weft_form_hits_total") > 0, "equal forms are compiled again"
         cancelled, gone = s.metric('weft_answers_ended_total{end="cancelled"}'), self.counts.get("goes", 0)
         print(f"{gone} clients went in the middle, {cancelled:.0f} answers were cancelled")
         assert cancelled >= gone * 0.5, "work goes on for clients that went"  # others had gone before their work began
