@@ -4,13 +4,12 @@
 
 #include "runtime/base/json_write.h"
 #include "runtime/base/memory.h"
+#include "runtime/base/wake.h"
 #include "runtime/http/http_server.h"
 #include "runtime/http/serve_app.h"
 #include "runtime/page/page.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
 
 typedef struct {
     talk_flags t;
@@ -77,25 +76,17 @@ const verb_page serve_verb_page = {
 
 /* ---- signals, and what else ends it, by a pipe ---- */
 
-static int wake[2] = {-1, -1};
-
-static void tell(char what)
-{
-    int saved = errno;
-    ssize_t n = write(wake[1], &what, 1);
-    (void)n;
-    errno = saved;
-}
+static wake_pipe wake = {-1, -1};
 
 static void on_signal(int number)
 {
-    tell(number == SIGHUP ? 'H' : 'T');
+    wake_put(&wake, number == SIGHUP ? 'H' : 'T');
 }
 
 static weft_status watch_signals(weft_diag *dg)
 {
     struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    if (pipe2(wake, O_CLOEXEC) != 0)
+    if (!wake_open(&wake))
         return weft_fail(dg, W1834, WEFT_NOWHERE, "no pipe: %s", strerror(errno));
     sigaction(SIGTERM, &sa, NULL);
     sigaction(SIGINT, &sa, NULL);
@@ -237,7 +228,7 @@ static void on_broken(void *ctx, const weft_diag *dg)
 {
     server *v = ctx;
     diag_text(dg, &v->broken, false);
-    tell('B');
+    wake_put(&wake, 'B');
 }
 
 /* What the page shows of the model, made once. */
@@ -369,13 +360,8 @@ static void say_where(server *v)
 /* Until a signal, or a session that failed. */
 static weft_status serve(server *v)
 {
-    char what = 0;
-    for (;;) {
-        ssize_t n = read(wake[0], &what, 1);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n != 1 || what != 'H')
-            break;
+    char what;
+    while ((what = wake_get(&wake)) == 'H') {
         weft_status st = scheduler_reload(v->c->dg, v->steps, NULL);
         if (st != WEFT_OK)
             cli_report(v->c, v->c->dg);

@@ -8,6 +8,7 @@
 
 #include "runtime/base/mem_scope.h"
 #include "runtime/http/http_server.h"
+#include "runtime/base/wake.h"
 #include "runtime/http/keys.h"
 #include <microhttpd.h>
 #include <pthread.h>
@@ -61,7 +62,7 @@ struct http_server {
 
     pthread_t watcher;
     bool watching;
-    int wake; /* an eventfd */
+    wake_pipe wake;
     pthread_mutex_t watch_lock;
     watched watch; /* a ring of all connections; by watch_lock */
     bool watch_stop;

@@ -7,6 +7,7 @@
 #include "runtime/http/serve_error.h"
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
@@ -448,8 +449,10 @@ static weft_status open_socket(weft_diag *dg, http_server *s, int *out_fd)
     socklen_t n = 0;
     int one = 1;
     WEFT_TRY(find_address(dg, &s->o, &addr, &n));
-    int fd = socket(addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
+    int fd = socket(addr.ss_family, SOCK_STREAM, 0);
+    bool ok = fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 &&
+              fcntl(fd, F_SETFL, O_NONBLOCK) == 0 &&
+              setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
               bind(fd, (struct sockaddr *)&addr, n) == 0 && listen(fd, 511) == 0;
     int why = errno;
     n = sizeof addr;
@@ -507,7 +510,7 @@ weft_status http_server_start(weft_diag *dg, const http_options *o, const serve_
                               http_server **out_s)
 {
     http_server *s = mem_alloc(sizeof *s);
-    *s = (http_server){.o = *o, .b = *b, .wake = -1, .started = (int64_t)time(NULL)};
+    *s = (http_server){.o = *o, .b = *b, .wake = WAKE_NONE, .started = (int64_t)time(NULL)};
     fill_options(&s->o);
     signal(SIGPIPE, SIG_IGN); /* a client that goes is no reason to end */
     weft_status st = start(dg, s);

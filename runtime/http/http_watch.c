@@ -12,25 +12,21 @@
 #include "runtime/base/vec.h"
 #include <errno.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 typedef VEC(struct pollfd) poll_list;
 
-static void wake(http_server *s)
-{
-    uint64_t one = 1;
-    ssize_t n = write(s->wake, &one, sizeof one);
-    (void)n; /* full: it is awake */
-}
+#ifndef POLLRDHUP
+#define POLLRDHUP 0 /* there a client is gone when it has closed both halves */
+#endif
 
 /* What to poll; returns how long, in milliseconds. */
 static int gather(http_server *s, poll_list *list)
 {
     uint64_t now = clock_ns(), next = UINT64_MAX;
     list->n = 0;
-    struct pollfd own = {.fd = s->wake, .events = POLLIN};
+    struct pollfd own = {.fd = s->wake.get, .events = POLLIN};
     VEC_PUSH(list, own);
     for (watched *w = s->watch.next; w != &s->watch; w = w->next) {
         if (w->waits) {
@@ -84,10 +80,8 @@ static void *watcher(void *arg)
         int ms = gather_safely(s, &list);
         pthread_mutex_unlock(&s->watch_lock);
         int n = poll(list.at, list.n, ms);
-        uint64_t count;
-        if (n > 0 && list.n && (list.at[0].revents & POLLIN) &&
-            read(s->wake, &count, sizeof count) < 0)
-            n = 0;
+        if (n > 0 && list.n && (list.at[0].revents & POLLIN))
+            wake_drain(&s->wake);
         pthread_mutex_lock(&s->watch_lock);
         if (n > 0)
             look(s, &list);
@@ -101,8 +95,7 @@ weft_status watch_start(weft_diag *dg, http_server *s)
 {
     s->watch.next = s->watch.before = &s->watch;
     pthread_mutex_init(&s->watch_lock, NULL);
-    s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (s->wake < 0 || pthread_create(&s->watcher, NULL, watcher, s) != 0)
+    if (!wake_open(&s->wake) || pthread_create(&s->watcher, NULL, watcher, s) != 0)
         return weft_fail(dg, W1601, WEFT_NOWHERE, "the server's thread cannot be started: %s",
                          strerror(errno));
     s->watching = true;
@@ -115,11 +108,10 @@ void watch_stop(http_server *s)
         pthread_mutex_lock(&s->watch_lock);
         s->watch_stop = true;
         pthread_mutex_unlock(&s->watch_lock);
-        wake(s);
+        wake_put(&s->wake, 'W');
         pthread_join(s->watcher, NULL);
     }
-    if (s->wake >= 0)
-        close(s->wake);
+    wake_close(&s->wake);
     pthread_mutex_destroy(&s->watch_lock);
 }
 
@@ -140,7 +132,7 @@ watched *watch_add(http_server *s, int fd)
     w->before->next = w;
     s->watch.before = w;
     pthread_mutex_unlock(&s->watch_lock);
-    wake(s);
+    wake_put(&s->wake, 'W');
     return w;
 }
 
@@ -151,7 +143,7 @@ void watch_remove(http_server *s, watched *w)
     w->before->next = w->next;
     pthread_mutex_unlock(&s->watch_lock);
     mem_free(w);
-    wake(s);
+    wake_put(&s->wake, 'W');
 }
 
 void watch_wait(http_server *s, watched *w, call *c)
@@ -162,5 +154,5 @@ void watch_wait(http_server *s, watched *w, call *c)
     w->waits = c;
     w->deadline_ns = receive_deadline(s);
     pthread_mutex_unlock(&s->watch_lock);
-    wake(s);
+    wake_put(&s->wake, 'W');
 }
