@@ -10,12 +10,14 @@
 #include "runtime/page/page.h"
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 typedef struct {
     talk_flags t;
     const char *host, *keys, *alias, *tool_format, *swap_dir;
     int64_t port, sequences, pages, queue, max_itl, max_body, connections, timeout, receive, drain,
-        http_threads, swap_bytes;
+        http_threads, swap_bytes, swap_memory;
     bool embeddings, no_page;
     flag_list allow_host;
 } serve_options;
@@ -40,7 +42,8 @@ static const flag serve_flags[] = {
     FLAG_ROW_INT  (serve_options, receive,     "timeout-receive", NULL, "SECONDS", "30", 1, 86400, "until a request is there, from its connection or the answer before it"),
     FLAG_ROW_INT  (serve_options, http_threads, "threads-http", NULL, "N", "1", 1, 64, "threads that read requests and write answers"),
     FLAG_ROW_INT  (serve_options, drain,       "drain",       NULL, "SECONDS", "30", 0, 86400, "how long answers may go on after SIGTERM"),
-    FLAG_ROW_STR  (serve_options, swap_dir,    "swap-dir",    NULL, "FOLDER", NULL, "where the state of answers that make way is kept; else it is computed again"),
+    FLAG_ROW_SIZE (serve_options, swap_memory, "swap-memory", NULL, "BYTES", "0", 0, 1e15, "memory for the state of answers that make way; else it is computed again"),
+    FLAG_ROW_STR  (serve_options, swap_dir,    "swap-dir",    NULL, "FOLDER", NULL, "where such state is kept on disk, behind --swap-memory"),
     FLAG_ROW_SIZE (serve_options, swap_bytes,  "swap-bytes",  NULL, "BYTES", "1G", 0, 1e15, "of files there"),
     FLAG_ROW_BOOL (serve_options, embeddings,  "embeddings",  NULL, "serve /v1/embeddings too"),
     FLAG_ROW_STR  (serve_options, tool_format, "tool-format", NULL, "NAME", NULL, "how the model writes calls: hermes, llama3, mistral, phi, harmony, none; else as its template does"),
@@ -108,6 +111,7 @@ typedef struct {
     serve_app *app;
     http_server *http;
     const char *name;
+    const char *swap_memory, *swap_disk;  /* folders for state; NULL: none */
     const char **adapter, **adapter_path; /* [n_adapter] */
     float *adapter_scale;
     size_t n_adapter;
@@ -249,6 +253,19 @@ static void show_model(server *v, serve_app_options *app)
     app->threads = made->run.threads;
 }
 
+/* A folder of its own in this one, that nobody else can look into. */
+static weft_status make_folder(server *v, const char *asked, const char *in, const char **out)
+{
+    size_t n = strlen(in) + sizeof "/weft-XXXXXX";
+    char *path = ARENA_ARRAY(v->t.a, char, n);
+    snprintf(path, n, "%s/weft-XXXXXX", in);
+    if (!mkdtemp(path))
+        return weft_fail(v->c->dg, W1903, WEFT_NOWHERE, "%s: no folder can be made in %s: %s",
+                         asked, in, strerror(errno));
+    *out = path;
+    return WEFT_OK;
+}
+
 static weft_status open_app(server *v)
 {
     const serve_options *o = v->o;
@@ -257,8 +274,14 @@ static weft_status open_app(server *v)
                          .adapter_open = v->n_adapter ? adapter_open : NULL,
                          .adapter_close = adapter_close,
                          .adapter_ctx = v,
-                         .swap_disk_dir = o->swap_dir,
+                         .swap_memory_bytes = (uint64_t)o->swap_memory,
                          .swap_disk_bytes = o->swap_dir ? (uint64_t)o->swap_bytes : 0};
+    if (o->swap_memory > 0)
+        WEFT_TRY(make_folder(v, "--swap-memory", "/dev/shm", &v->swap_memory));
+    if (o->swap_dir)
+        WEFT_TRY(make_folder(v, "--swap-dir", o->swap_dir, &v->swap_disk));
+    how.swap_memory_dir = v->swap_memory;
+    how.swap_disk_dir = v->swap_disk;
     WEFT_TRY(scheduler_create(v->c->dg, v->s->run, v->text->text, &how, &v->steps));
     serve_app_options app = {.rules = {.model = v->name,
                                        .adapters = v->adapter,
@@ -387,6 +410,10 @@ static void close_all(server *v, bool broken)
     http_server_stop(v->http);
     serve_app_destroy(v->app);
     scheduler_destroy(v->steps);
+    if (v->swap_memory)
+        (void)rmdir(v->swap_memory);
+    if (v->swap_disk)
+        (void)rmdir(v->swap_disk);
     weft_template_close(v->chat);
     weft_session_destroy(v->s);
     weft_tokenizer_close(v->text);
