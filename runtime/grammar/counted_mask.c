@@ -142,13 +142,13 @@ static void walk_items(mask_cache *c, pda *p, const counted_part *r, int32_t set
         uint32_t n = (uint32_t)n_item[d];
         if (to == between && mask_whole(c, p, t, i, to, between)) {
             VEC_PUSH(&c->count[BRANCHES], ((counted){i, n}));
-            if ((t->kinds[t->order[t->first[i]]] | t->below[i]) & ~r->kinds)
+            if ((t->kinds[t->order[t->first[i]]] | t->below[i]) & ~r->known)
                 for (uint32_t k = i; k < t->end[i]; k++)
-                    put_token(c, t, k, n + t->chars[k] - t->chars[i], r->kinds);
+                    put_token(c, t, k, n + t->chars[k] - t->chars[i], r->known);
             i = t->end[i];
             continue;
         }
-        put_token(c, t, i, n, r->kinds);
+        put_token(c, t, i, n, r->known);
         if (to == between && t->end[i] > i + 1)
             VEC_PUSH(&c->count[OUTS], ((counted){i, n}));
         i++;
@@ -158,12 +158,16 @@ static void walk_items(mask_cache *c, pda *p, const counted_part *r, int32_t set
 static counted_part part_make(mask_cache *c, pda *p, int32_t top, int32_t between)
 {
     counted_part r = {.kinds = kinds_staying(c, p, between), .t = &c->v->mid};
-    if ((r.kinds & KINDS_TEXT) == KINDS_TEXT) {
+    const automaton *m = p->m;
+    int32_t state = p->node.at[top].state;
+    bool starts = state == m->rule[m->state.at[state].rule].start;
+    if (starts && (r.kinds & KINDS_TEXT) == KINDS_TEXT) {
         r.kinds = KINDS_TEXT;
         r.t = &c->v->odd;
     }
     if (!r.kinds)
         return r;
+    r.known = starts ? r.kinds : 0;
     walk_items(c, p, &r, pda_set_of(p, &top, 1), between);
     r.odd = kept(c, TOKENS, &r.n_odd);
     r.out = kept(c, OUTS, &r.n_out);
@@ -266,8 +270,8 @@ bool counted_add(mask_cache *c, pda *p, int32_t node, uint64_t *mask)
     if (s->chain == AUTO_NONE)
         return false;
     const auto_chain *k = &m->chain.at[s->chain];
-    if (k->same == AUTO_NONE || k->rule != rule || item.state != m->rule[rule].start)
-        return false; /* inside an item few tokens go on */
+    if (k->same == AUTO_NONE || k->rule != rule)
+        return false;
     int32_t loop = pda_push(p, k->same, PDA_EMPTY), top = pda_push(p, item.state, loop);
     int32_t which = part_of(c, p, top, loop);
     if (which == PDA_UNKNOWN || c->counted.at[which].kinds == 0)
@@ -281,7 +285,8 @@ bool counted_add(mask_cache *c, pda *p, int32_t node, uint64_t *mask)
     /* The item that has begun leads to place `index`, n items lead to index + n - 1. */
     int64_t most = k->max == INT64_MAX ? INT64_MAX : k->max - s->index + 1;
     const counted_part *r = &c->counted.at[which];
-    add_kinds(c, r->kinds, most, mask);
+    if (r->known)
+        add_kinds(c, r->known, most, mask);
     add_between(r->odd, r->n_odd, 1, most, mask);
     add_between(c->exit.at[out].token, c->exit.at[out].n, k->min - s->index + 1, most, mask);
     return true;

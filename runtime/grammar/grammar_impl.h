@@ -24,9 +24,10 @@ typedef struct {
     uint32_t n_item;
 } counted;
 typedef struct {
-    int32_t kinds; /* characters of these are items, and their tokens are allowed; 0: of none */
+    int32_t kinds;       /* each character of these is an item; 0: of none */
+    int32_t known;       /* tokens of these are allowed; 0 inside an item */
     const token_trie *t; /* that the nodes are of */
-    counted *odd;        /* [n_odd]: tokens with other characters */
+    counted *odd;        /* [n_odd]: the other tokens */
     counted *out;        /* [n_out], [n_branch]: as of a mask_part */
     counted *branch;
     size_t n_odd, n_out, n_branch;
