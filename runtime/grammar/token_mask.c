@@ -103,10 +103,10 @@ static int32_t stack_top(mask_cache *c, pda *p, int32_t node, int32_t *below)
     return pda_push(p, state_alike(c, m, n.state), PDA_EMPTY);
 }
 
-/* Whether every way to complete a character behind `lead` leads back to set. */
-static bool char_stays(pda *p, int32_t set, uint8_t lead)
+/* Whether every way to complete a character behind `lead` leads from one set to the other. */
+static bool char_leads(pda *p, int32_t from, uint8_t lead, int32_t set)
 {
-    int32_t at = pda_step(p, set, lead);
+    int32_t at = pda_step(p, from, lead);
     int left = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
     if (at == set)
         return false; /* then it is no character to the grammar */
@@ -140,7 +140,7 @@ static void kinds_make(mask_cache *c, pda *p, int32_t set)
         if (b < 0x80)
             stay &= to == set ? ~0 : ~kind;
         else if (b >= 0xc2 && b <= 0xf4 && stay & kind)
-            stay &= char_stays(p, set, (uint8_t)b) ? ~0 : ~kind;
+            stay &= char_leads(p, set, (uint8_t)b, set) ? ~0 : ~kind;
         if (to != PDA_DEAD) /* a first byte may stand alone in a token */
             begin |= b < 0x80 ? kind : kind | 1 << KIND_TAIL;
     }
@@ -214,30 +214,45 @@ void mask_walk(mask_cache *c, pda *p, const token_trie *t, uint32_t from, int32_
     }
 }
 
-/* Where set is the inside of a text, at its beginning or not: the set behind any plain character, else PDA_DEAD. */
-static int32_t text_inside(mask_cache *c, pda *p, int32_t set)
+/* Whether all plain characters lead from one set to the other. */
+static bool text_leads(pda *p, int32_t from, int32_t to)
 {
-    int32_t inside = pda_step(p, set, 'a');
-    if (inside == PDA_DEAD || pda_step(p, set, ' ') != inside || pda_step(p, inside, 'a') != inside)
-        return PDA_DEAD;
-    if ((kinds_staying(c, p, inside) & KINDS_TEXT) != KINDS_TEXT)
-        return PDA_DEAD;
-    const int kinds = KINDS_TEXT | 1 << KIND_TAIL; /* others are looked at from set */
-    for (int b = 0; b < 256; b++)
-        if (kinds >> byte_kind((uint8_t)b) & 1 &&
-            pda_step(p, set, (uint8_t)b) != pda_step(p, inside, (uint8_t)b))
-            return PDA_DEAD;
-    return inside;
+    for (int b = 0; b < 0x80; b++)
+        if (KINDS_TEXT >> byte_kind((uint8_t)b) & 1 && pda_step(p, from, (uint8_t)b) != to)
+            return false;
+    for (int b = 0xc2; b <= 0xf4; b++)
+        if (!char_leads(p, from, (uint8_t)b, to))
+            return false;
+    return true;
+}
+
+/* Whether set is the inside of a text, or up to two characters before it: then all plain tokens are allowed. *ends: the rule may
+ * end behind one of them. */
+static bool text_inside(mask_cache *c, pda *p, int32_t set, bool *ends)
+{
+    *ends = false;
+    for (int i = 0; i < 3; i++) {
+        int32_t next = pda_step(p, set, 'a');
+        if (next == PDA_DEAD || pda_step(p, set, ' ') != next)
+            return false;
+        *ends = *ends || pda_may_end(p, next);
+        if (next == set)
+            return (kinds_staying(c, p, set) & KINDS_TEXT) == KINDS_TEXT;
+        if (!text_leads(p, set, next))
+            return false;
+        set = next;
+    }
+    return false;
 }
 
 static mask_part part_make(mask_cache *c, pda *p, int32_t top)
 {
     mask_part r = {.n_out = 0};
     c->found.n = c->out.n = c->branch.n = 0;
-    int32_t set = pda_set_of(p, &top, 1), inside = text_inside(c, p, set);
-    int32_t known = inside != PDA_DEAD ? KINDS_TEXT : 0;
+    bool ends;
+    int32_t set = pda_set_of(p, &top, 1), known = text_inside(c, p, set, &ends) ? KINDS_TEXT : 0;
     /* The end of a string is no plain character: then only the others have to be looked at. */
-    r.t = known && !pda_may_end(p, inside) ? &c->v->odd : &c->v->mid;
+    r.t = known && !ends ? &c->v->odd : &c->v->mid;
     mask_walk(c, p, r.t, 0, set, NULL, true, known);
     r.n_token = c->found.n;
     r.n_out = c->out.n;
