@@ -4,7 +4,6 @@
 #define WEFT_TESTS_GRAMMAR_SCHEMA_CHECK_H
 
 #include "runtime/base/json_write.h"
-#include "runtime/base/utf8.h"
 #include "runtime/formats/value.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -20,9 +19,9 @@ typedef struct {
     pcre2_code *code;
 } schema_checker;
 
-static bool check_value(schema_checker *c, const value *s, const value *v);
+static inline bool check_value(schema_checker *c, const value *s, const value *v);
 
-static bool check_regex(schema_checker *c, str regex, str text)
+static inline bool check_regex(schema_checker *c, str regex, str text)
 {
     if (!c->code || !str_eqz(regex, c->pattern)) {
         int error;
@@ -44,13 +43,13 @@ static bool check_regex(schema_checker *c, str regex, str text)
     return rc >= 0;
 }
 
-static void check_text(const value *v, strbuf *b)
+static inline void check_text(const value *v, strbuf *b)
 {
     json_writer w = {.out = b};
     value_json(&w, v, SIZE_MAX);
 }
 
-static bool check_same(const value *a, const value *b)
+static inline bool check_same(const value *a, const value *b)
 {
     double x, y;
     strbuf p = {0}, q = {0};
@@ -64,7 +63,7 @@ static bool check_same(const value *a, const value *b)
     return same;
 }
 
-static bool check_type(str name, const value *v)
+static inline bool check_type(str name, const value *v)
 {
     double x;
     bool number = value_kind_of(v) == VALUE_INT || value_kind_of(v) == VALUE_FLOAT;
@@ -85,7 +84,7 @@ static bool check_type(str name, const value *v)
     }
 }
 
-static const value *check_anchor(const value *v, str name)
+static inline const value *check_anchor(const value *v, str name)
 {
     str a;
     if (value_kind_of(v) != VALUE_OBJECT)
@@ -100,7 +99,7 @@ static const value *check_anchor(const value *v, str name)
     return NULL;
 }
 
-static const value *check_ref(schema_checker *c, str ref)
+static inline const value *check_ref(schema_checker *c, str ref)
 {
     const char *hash = memchr(ref.p, '#', ref.n);
     str path = {hash + 1, ref.n - (size_t)(hash + 1 - ref.p)};
@@ -138,7 +137,7 @@ static const struct {
     {"uri", "^[a-z][a-z0-9+.-]*://[^\\s/?#]+[^\\s\"<>\\\\^`{|}]*$"},
 };
 
-static bool check_format(schema_checker *c, str name, str text)
+static inline bool check_format(schema_checker *c, str name, str text)
 {
     for (size_t i = 0; i < sizeof check_formats / sizeof *check_formats; i++)
         if (str_eqz(name, check_formats[i].name))
@@ -146,7 +145,7 @@ static bool check_format(schema_checker *c, str name, str text)
     return true;
 }
 
-static size_t check_chars(str s)
+static inline size_t check_chars(str s)
 {
     size_t n = 0;
     for (size_t i = 0; i < s.n; i++)
@@ -154,7 +153,7 @@ static size_t check_chars(str s)
     return n;
 }
 
-static size_t check_how_many(schema_checker *c, const value *list, const value *v)
+static inline size_t check_how_many(schema_checker *c, const value *list, const value *v)
 {
     size_t n = 0;
     for (size_t i = 0; i < value_count(list); i++) {
@@ -164,7 +163,7 @@ static size_t check_how_many(schema_checker *c, const value *list, const value *
     return n;
 }
 
-static bool check_in(const value *list, const value *v)
+static inline bool check_in(const value *list, const value *v)
 {
     for (size_t i = 0; i < value_count(list); i++) {
         value one = value_at(list, i);
@@ -174,7 +173,7 @@ static bool check_in(const value *list, const value *v)
     return false;
 }
 
-static bool check_members(schema_checker *c, const value *s, const value *v)
+static inline bool check_members(schema_checker *c, const value *s, const value *v)
 {
     const value *props = value_get(s, STR("properties"));
     const value *patterns = value_get(s, STR("patternProperties"));
@@ -199,7 +198,7 @@ static bool check_members(schema_checker *c, const value *s, const value *v)
     return true;
 }
 
-static bool check_items(schema_checker *c, const value *s, const value *v)
+static inline bool check_items(schema_checker *c, const value *s, const value *v)
 {
     const value *items = value_get(s, STR("items")), *prefix = value_get(s, STR("prefixItems"));
     const value *rest = items;
@@ -228,7 +227,7 @@ static bool check_items(schema_checker *c, const value *s, const value *v)
 }
 
 /* A bound: how many, or how much. */
-static bool check_bound(str name, const value *b, const value *v)
+static inline bool check_bound(str name, const value *b, const value *v)
 {
     double x = 0, y = 0, q;
     str text = {0};
@@ -257,7 +256,8 @@ static bool check_bound(str name, const value *b, const value *v)
     return str_starts(name, STR("min")) ? (double)n >= y : (double)n <= y;
 }
 
-static bool check_keyword(schema_checker *c, const value *s, str k, const value *x, const value *v)
+static inline bool check_keyword(schema_checker *c, const value *s, str k, const value *x,
+                                 const value *v)
 {
     static const char *const bounds[] = {"minimum",          "maximum",       "exclusiveMinimum",
                                          "exclusiveMaximum", "multipleOf",    "minLength",
@@ -337,7 +337,7 @@ static bool check_keyword(schema_checker *c, const value *s, str k, const value 
     abort();
 }
 
-static bool check_value(schema_checker *c, const value *s, const value *v)
+static inline bool check_value(schema_checker *c, const value *s, const value *v)
 {
     bool flag;
     if (value_bool(s, &flag))
