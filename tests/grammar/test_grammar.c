@@ -360,13 +360,12 @@ START_TEST(small_caches)
 END_TEST
 
 /* Where memory is short a call says so, and the grammar can be used again; a text that was under way has lost its place. */
-static bool run_short(weft_diag *dg, grammar *g, int64_t after)
+static bool run_short(weft_diag *dg, grammar *g, const char *text, int64_t after)
 {
-    static const char text[] = "{\"a\": [1, true, \"x\"], \"b\": {}}";
     matcher *m = matcher_create(g), *other = matcher_create(g);
     bool failed = false;
     mem_fail_after(after, false);
-    for (size_t i = 0; i < sizeof text - 1 && !failed; i++) {
+    for (size_t i = 0; text[i] && !failed; i++) {
         const uint64_t *mask;
         weft_status st = matcher_mask(dg, m, &mask);
         ck_assert(st != WEFT_OK || case_has(mask, (unsigned char)text[i]));
@@ -393,11 +392,18 @@ START_TEST(memory_is_short)
     weft_diag *dg = diag_create();
     (void)diag_fail_memory(dg, 1);
     diag_reset(dg);
+    static const char *const cases[][2] = {
+        {"{\"type\":\"object\"}", "{\"a\": [1, true, \"x\"], \"b\": {}}"},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\",\"maxLength\":9},\"b\":{"
+         "\"type\":\"string\",\"pattern\":\"^[a-z]{2,12}$\"}},\"required\":[\"a\",\"b\"]}",
+         "{\"a\": \"he\\nllo\", \"b\": \"abcdef\"}"}, /* counted_mask.c */
+    };
     int failures = 0;
-    for (int64_t after = 1; after < 400; after++) {
+    for (int64_t after = 1; after < 800; after++) {
         grammar *g;
-        ck_assert(grammar_compile_json_object(dg, v, GRAMMAR_LIMITS_DEFAULT, &g) == WEFT_OK);
-        failures += run_short(dg, g, after);
+        const char *const *c = cases[after % 2];
+        ck_assert(compile(dg, v, GRAMMAR_JSON_SCHEMA, c[0], &g) == WEFT_OK);
+        failures += run_short(dg, g, c[1], after / 2 + 1);
         grammar_destroy(g);
     }
     ck_assert_int_gt(failures, 50);
