@@ -52,6 +52,7 @@ void exec_profile_set(exec *e, bool on)
 {
     if (on) {
         mem_free(e->prof);
+        e->prof = NULL; /* so it stays where memory is short */
         e->prof = profile_create(e);
     }
     if (e->prof)
