@@ -248,6 +248,11 @@ static void show_model(server *v, serve_app_options *app)
         app->no_profile = "they are on a processor alone; `weft profile` times a card's";
         return;
     }
+    /* A call that is timed runs step by step, in place of the code, and its numbers may differ in the last bit. */
+    if (made->run.maker) {
+        app->no_profile = "the plan runs as native code; start the server with --exec plan";
+        return;
+    }
     app->run = v->s->run;
     app->plan = made->p;
     app->threads = made->run.threads;
