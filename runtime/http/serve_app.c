@@ -270,7 +270,8 @@ static weft_status prepare(void *ctx, weft_diag *dg, const serve_request *rq,
     w->jobs = mem_alloc(mem_product(w->n, sizeof *w->jobs));
     memset(w->ids, 0, w->n * sizeof *w->ids);
     memset(w->texts, 0, w->n * sizeof *w->texts);
-    memset(w->jobs, 0, w->n * sizeof *w->jobs);
+    for (size_t i = 0; i < w->n; i++)
+        w->jobs[i] = (work_job){.work = w, .prompt = i};
     pthread_mutex_init(&w->lock, NULL);
     weft_status st = encode(a, dg, w, facts);
     if (st == WEFT_OK)
@@ -405,7 +406,6 @@ static weft_status start(void *ctx, weft_diag *dg, serve_work *w, serve_on_event
     w->on = on;
     w->user = user;
     for (size_t i = 0; i < n; i++) {
-        w->jobs[i] = (work_job){.work = w, .prompt = i};
         sched_job j = job_of(a, w, i);
         weft_status st = w->form ? make_filter(dg, w->form, &j.filter) : WEFT_OK;
         pthread_mutex_lock(&w->lock);
