@@ -19,7 +19,12 @@ bench=${BENCH_SERVE:-$root/build/bench/bench_serve}
 : "${THREADS:=$(nproc)}" "${REQUESTS:=64}" "${PEER_FLAGS:=}" "${WEFT_FLAGS:=}" "${WEFT_PORT:=8097}" "${PEER_PORT:=8098}" "${VOCAB:=4000}"
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/weft-serve-peer-XXXXXX")
 pids=
-trap 'for p in $pids; do kill "$p" 2>/dev/null || true; done; rm -rf "$tmp"' EXIT
+finish() {
+    # shellcheck disable=SC2086 # several
+    [ -z "$pids" ] || kill $pids 2>/dev/null || true
+    rm -rf "$tmp"
+}
+trap finish EXIT
 trap 'exit 1' INT TERM
 
 most=0
