@@ -35,7 +35,7 @@ static const flag serve_flags[] = {
     FLAG_ROW_INT  (serve_options, pages,       "pages",       NULL, "N", "0", 0, 1 << 30, "pages of state for all of them; 0: enough, or what half of the memory has room for"),
     BATCH_FLAG_ROW(serve_options, t.open, "512"),
     FLAG_ROW_INT  (serve_options, queue,       "queue",       NULL, "N", "1024", 1, 1 << 20, "requests that may wait; more are refused"),
-    FLAG_ROW_INT  (serve_options, max_itl,     "max-itl",     NULL, "MS", "0", 0, 60000, "prompts may not keep answers waiting longer between tokens; 0: no bound"),
+    FLAG_ROW_INT  (serve_options, max_itl,     "max-itl",     NULL, "MS", "150", 0, 60000, "prompts may not keep answers waiting longer between tokens; 0: no bound"),
     FLAG_ROW_SIZE (serve_options, max_body,    "max-body",    NULL, "BYTES", "8M", 1024, 1 << 30, "of a request"),
     FLAG_ROW_INT  (serve_options, connections, "connections", NULL, "N", "256", 1, 65536, "that may be open at once"),
     FLAG_ROW_INT  (serve_options, timeout,     "timeout",     NULL, "SECONDS", "600", 0, 86400, "that a request may take, unless it says timeout_ms itself; 0: any time"),

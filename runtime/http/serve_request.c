@@ -349,10 +349,6 @@ static weft_status check_choices(body_reader *r)
     if (q->best_of > q->n && q->stream)
         return body_fail(r, W1823, STR("best_of"),
                          "which answers are the best is known at the end: not with `stream`");
-    if (q->best_of > q->n && q->logprobs)
-        return body_fail(r, W1825, STR("best_of"),
-                         "is not supported together with `logprobs`: of answers that are compared "
-                         "only the text is kept");
     if (prompts * q->best_of > most)
         return body_fail(r, W1823, body_get(r->body, "best_of") ? STR("best_of") : STR("n"),
                          "asks for %" PRId64 " answers to %" PRId64

@@ -52,6 +52,8 @@ void stats_metrics(const sched_stats *s, const form_cache_counts *forms, strbuf 
          (double)s->preempted_memory},
         {"weft_preempted_disk_total", "counter", "Answers preempted to disk.",
          (double)s->preempted_disk},
+        {"weft_swapped_in_total", "counter", "Answers that went on with state they had left there.",
+         (double)s->swapped_in},
         {"weft_adapter_loads_total", "counter", "Adapters copied into slots.",
          (double)s->adapter_loads},
         {"weft_prefix_lookups_total", "counter", "Texts that were looked for among kept ones.",
@@ -156,6 +158,26 @@ static void write_times(json_writer *w, const sched_stats *s)
     json_close(w, '}');
 }
 
+static void write_tiers(json_writer *w, const sched_stats *s)
+{
+    json_key_open(w, "state", '[');
+    for (int32_t i = 0; i < s->n_tier; i++) {
+        const session_tier *t = &s->tiers[i];
+        json_open(w, '{');
+        json_key_text(w, "keys", kform_name(t->tier.key));
+        json_key_text(w, "values", kform_name(t->tier.value));
+        if (t->tier.last != KPOLICY_REST)
+            json_key_int(w, "last", t->tier.last);
+        json_key_int(w, "page_tokens", t->page_tok);
+        json_key_int(w, "pages", t->pages);
+        json_key_int(w, "pages_free", t->pages_free);
+        json_key_int(w, "bytes", t->pages * (int64_t)t->page_bytes);
+        json_key_int(w, "bytes_used", (t->pages - t->pages_free) * (int64_t)t->page_bytes);
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
+
 void stats_state(const sched_stats *s, const sched_row *rows, int64_t n_row,
                  const stats_about *about, strbuf *out)
 {
@@ -166,7 +188,7 @@ void stats_state(const sched_stats *s, const sched_row *rows, int64_t n_row,
     const count_row counters[] = {
         {"steps", s->steps}, {"rows_prompt", s->rows_prompt}, {"rows_decode", s->rows_decode}, {"tokens_prompt", s->tokens_prompt},
         {"tokens_cached", s->tokens_cached}, {"tokens_generated", s->tokens_generated}, {"preempted_recompute", s->preempted_recompute},
-        {"preempted_memory", s->preempted_memory}, {"preempted_disk", s->preempted_disk}};
+        {"preempted_memory", s->preempted_memory}, {"preempted_disk", s->preempted_disk}, {"swapped_in", s->swapped_in}};
     const count_row pages[] = {
         {"pages", (uint64_t)s->pages}, {"pages_free", (uint64_t)s->pages_free}, {"pages_kept", (uint64_t)s->pages_kept}, {"page_tokens", (uint64_t)s->page_tok}};
     const count_row prefixes[] = {
@@ -187,6 +209,8 @@ void stats_state(const sched_stats *s, const sched_row *rows, int64_t n_row,
     COUNTS(&w, "counters", counters);
     write_times(&w, s);
     COUNTS(&w, "pages", pages);
+    if (s->n_tier > 0)
+        write_tiers(&w, s);
     COUNTS(&w, "prefixes", prefixes);
     COUNTS(&w, "swap", swap);
     COUNTS(&w, "adapters", loaded);

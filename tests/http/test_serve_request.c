@@ -97,8 +97,6 @@ static const struct {
     {SERVE_COMPLETION, "{\"prompt\": \"x\", \"n\": 3, \"best_of\": 2}", "best_of", "W1823", 400},
     {SERVE_COMPLETION, "{\"prompt\": \"x\", \"best_of\": 2, \"stream\": true}", "best_of", "W1823",
      400},
-    {SERVE_COMPLETION, "{\"prompt\": \"x\", \"best_of\": 2, \"logprobs\": 1}", "best_of",
-     "unsupported_parameter", 400},
     {SERVE_COMPLETION, "{\"prompt\": \"x\", \"suffix\": \"y\"}", "suffix", "unsupported_parameter",
      400},
     {SERVE_COMPLETION, "{\"prompt\": [1, 1000]}", "prompt[1]", "W1823", 400},
