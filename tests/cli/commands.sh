@@ -89,7 +89,7 @@ commands_of() {
 # complete COMMAND: sentences leave out what they have said before, and have words for any name.
 complete() {
     local c=$1 flag
-    c=$(sed -E 's/-m (FILE|MODEL)/-m model.gguf/; s/--json-schema FILE/--json-schema person.json/; s/ \[[A-Z]+\]$//; s/(-o|--plan) FILE/\1 p.plan/; s/\bFILE\b/my.weft/
+    c=$(sed -E 's/-m (FILE|MODEL)/-m model.gguf/; s/--json-schema FILE/--json-schema person.json/; s/ \[.*\]$//; s/(-o|--plan) FILE/\1 p.plan/; s/\bFILE\b/my.weft/
                 s/\bVERB\b/check/; s/\bNAME\b/attend/; s/^build\/weft/weft/' <<<"$c")
     case $c in
     'weft fmt --write') c+=' my.weft' ;;
