@@ -3,6 +3,7 @@
 
 #include "runtime/base/mem.h"
 #include "runtime/base/utf8.h"
+#include "runtime/http/form_schema.h"
 #include "runtime/http/serve_error.h"
 #include <stdio.h>
 
@@ -51,10 +52,10 @@ static void write_token(const answer *a, int32_t token, float logprob, json_writ
     json_close(w, ']');
 }
 
-void answer_logprob_list(answer_choice *c, json_writer *w)
+static void write_logprobs(answer_choice *c, size_t from, json_writer *w)
 {
     json_open(w, '[');
-    for (size_t i = 0; i < c->lp.n; i++) {
+    for (size_t i = from; i < c->lp.n; i++) {
         const answer_logprob *l = &c->lp.at[i];
         json_open(w, '{');
         write_token(c->home, l->token, l->logprob, w);
@@ -68,7 +69,23 @@ void answer_logprob_list(answer_choice *c, json_writer *w)
         json_close(w, '}');
     }
     json_close(w, ']');
+}
+
+void answer_logprob_list(answer_choice *c, json_writer *w)
+{
+    write_logprobs(c, 0, w);
     c->lp.n = c->top.n = 0;
+}
+
+void answer_logprob_new(answer_choice *c, json_writer *w)
+{
+    write_logprobs(c, c->n_told, w);
+    c->n_told = c->lp.n;
+}
+
+void answer_logprob_all(answer_choice *c, json_writer *w)
+{
+    write_logprobs(c, 0, w);
 }
 
 static void keep_logprob(answer_choice *c, const answer_event *e)
@@ -306,7 +323,7 @@ answer *answer_create(const serve_request *rq, const answer_facts *facts)
         *c = (answer_choice){.home = a, .index = i};
         /* An answer of a given form is that form alone. */
         bool apart = !(rq->kind & (SERVE_COMPLETION | SERVE_EMBEDDING)) && facts->tools &&
-                     rq->format.kind == SERVE_FORMAT_TEXT;
+                     serve_form_of(rq) != SERVE_FORM_TEXT;
         if (apart)
             c->parser = tool_parser_create(facts->tools, &o, on_part, c);
     }

@@ -29,6 +29,7 @@ typedef struct {
     VEC(answer_item) item;
     VEC(answer_logprob) lp; /* not written yet */
     VEC(token_logprob) top;
+    size_t n_told; /* of lp, by answer_logprob_new */
     size_t n_call, n_char;
     bool spoke; /* the first event of a stream went out */
     answer_end_kind end;
@@ -73,6 +74,9 @@ void answer_call_id(const answer_choice *c, const answer_item *item, char *out, 
 void answer_sse(answer *a, const char *event, str json); /* event may be NULL */
 /* Those that were not written yet, as a list of objects: token, logprob, bytes, top_logprobs. They count as written. */
 void answer_logprob_list(answer_choice *c, json_writer *w);
+/* Those that answer_logprob_new did not write yet; and all, which stay. */
+void answer_logprob_new(answer_choice *c, json_writer *w);
+void answer_logprob_all(answer_choice *c, json_writer *w);
 str answer_view(const strbuf *b);
 /* All text of one kind. */
 void answer_joined(const answer_choice *c, tool_event kind, strbuf *out);

@@ -14,7 +14,7 @@ static void item_id(const answer_choice *c, size_t i, char *out, size_t bytes)
 }
 
 /* A part of a message, with its text or without. */
-static void write_part(answer_choice *c, tool_event kind, str text, json_writer *w)
+static void write_part(answer_choice *c, tool_event kind, str text, bool done, json_writer *w)
 {
     json_open(w, '{');
     json_key_text(w, "type", kind == TOOL_TEXT ? "output_text" : "reasoning_text");
@@ -24,7 +24,12 @@ static void write_part(answer_choice *c, tool_event kind, str text, json_writer 
         json_close(w, ']');
         if (c->home->rq->logprobs) {
             json_key(w, "logprobs");
-            answer_logprob_list(c, w);
+            if (done) {
+                answer_logprob_all(c, w);
+            } else {
+                json_open(w, '[');
+                json_close(w, ']');
+            }
         }
     }
     json_close(w, '}');
@@ -58,7 +63,7 @@ static void write_item(answer_choice *c, size_t i, bool done, json_writer *w)
         }
         json_key_open(w, "content", '[');
         if (done)
-            write_part(c, it->kind, answer_view(&it->text), w);
+            write_part(c, it->kind, answer_view(&it->text), true, w);
         json_close(w, ']');
     }
     json_close(w, '}');
@@ -213,8 +218,9 @@ static void send_item(answer_choice *c, size_t i, bool done)
     end_event(c->home, type, &w);
 }
 
-/* Events of the inside of an item; `name` is the member that holds `text`, NULL: a whole part. */
-static void send_inside(answer_choice *c, size_t i, const char *type, const char *name, str text)
+/* Events of the inside of an item; `name` is the member that holds `text`, NULL: a whole part. `done`: it has come to its end. */
+static void send_inside(answer_choice *c, size_t i, const char *type, const char *name, str text,
+                        bool done)
 {
     strbuf json = {0};
     char id[64];
@@ -229,11 +235,14 @@ static void send_inside(answer_choice *c, size_t i, const char *type, const char
         json_key_str(&w, name, text);
         if (it->kind == TOOL_TEXT) {
             json_key(&w, "logprobs");
-            answer_logprob_list(c, &w);
+            if (done)
+                answer_logprob_all(c, &w);
+            else
+                answer_logprob_new(c, &w);
         }
     } else {
         json_key(&w, "part");
-        write_part(c, it->kind, text, &w);
+        write_part(c, it->kind, text, done, &w);
     }
     end_event(c->home, type, &w);
 }
@@ -243,13 +252,13 @@ static void close_item(answer_choice *c, size_t i)
     const answer_item *it = &c->item.at[i];
     str text = answer_view(&it->text);
     if (it->kind == TOOL_CALL) {
-        send_inside(c, i, "response.function_call_arguments.done", "arguments", text);
+        send_inside(c, i, "response.function_call_arguments.done", "arguments", text, true);
     } else {
         send_inside(c, i,
                     it->kind == TOOL_TEXT ? "response.output_text.done"
                                           : "response.reasoning_text.done",
-                    "text", text);
-        send_inside(c, i, "response.content_part.done", NULL, text);
+                    "text", text, true);
+        send_inside(c, i, "response.content_part.done", NULL, text, true);
     }
     send_item(c, i, true);
 }
@@ -279,10 +288,10 @@ static void response_delta(answer_choice *c, tool_event kind, answer_item *item,
         close_items(c, i);
         send_item(c, i, false);
         if (kind != TOOL_CALL)
-            send_inside(c, i, "response.content_part.added", NULL, STR(""));
+            send_inside(c, i, "response.content_part.added", NULL, STR(""), false);
     }
     if (kind != TOOL_CALL)
-        send_inside(c, i, types[kind], "delta", text);
+        send_inside(c, i, types[kind], "delta", text, false);
 }
 
 static void response_close(answer_choice *c)

@@ -76,6 +76,16 @@ static void lost(call *c)
     c->out_at = 0;
 }
 
+/* By lock: what was sent goes, once it is half of what is there, so that a client that is always a little behind costs no memory. */
+static void make_room(call *c)
+{
+    if (c->out_at <= c->out.n / 2)
+        return;
+    memmove(c->out.p, c->out.p + c->out_at, c->out.n - c->out_at);
+    c->out.n -= c->out_at;
+    c->out_at = 0;
+}
+
 /* By lock: what the event makes of the answer. False: memory is short. */
 static bool put_event(call *c, const answer_event *e)
 {
@@ -84,11 +94,14 @@ static bool put_event(call *c, const answer_event *e)
         lost(c);
         return false;
     }
+    make_room(c);
     answer_put(c->answer, e, &c->out);
-    if (answer_complete(c->answer)) {
+    if (answer_complete(c->answer) && !c->finished) {
+        c->finished = true;
         /* A stream that failed before anything was sent is an ordinary error. */
         if (c->rq.stream && !c->spoke && e->end == ANSWER_FAILED) {
             strbuf_reset(&c->out);
+            c->out_at = 0;
             c->status = serve_error_say(e->code, e->why, (str){0}, &c->out);
         } else {
             c->status = answer_end(c->answer, &c->out);
@@ -109,6 +122,7 @@ static weft_status make_answer(call *c, const answer_facts *facts)
     c->answer = answer_create(&c->rq, facts);
     for (size_t i = 0; c->rq.echo && i < c->rq.n_prompt; i++)
         answer_echo(c->answer, i, b->prompt_text(b->ctx, c->work, i), &c->out);
+    c->spoke = c->out.n > 0;
     c->n_choice = (c->rq.n_prompt ? c->rq.n_prompt : 1) * (size_t)c->rq.n;
     leave(c);
     return WEFT_OK;
@@ -125,16 +139,21 @@ static void on_event(void *user, const answer_event *e)
     if (!c->broken && !put_event(c, e))
         c->broken = cancel = true;
     if (e->end == ANSWER_GOES_ON && !c->broken)
-        cancel = (c->out.n - c->out_at > s->o.unread_max && c->rq.stream) ||
+        cancel = c->finished || (c->out.n - c->out_at > s->o.unread_max && c->rq.stream) ||
                  (c->rq.n == 1 && answer_has_call(c->answer, e->choice));
     bool last = c->n_ended == c->n_choice;
+    cancel &= !last;
+    if (cancel) /* another thread may bring the last event before that is done */
+        atomic_fetch_add(&c->holders, 1);
     c->complete |= last;
     c->spoke |= c->out.n > 0;
     if (c->complete || (c->rq.stream && c->out.n > c->out_at))
         go_on(c);
     pthread_mutex_unlock(&c->lock);
-    if (cancel && !last)
+    if (cancel) {
         s->b.cancel(s->b.ctx, c->work);
+        call_release(c);
+    }
     if (last) {
         atomic_fetch_sub(&s->under_way, 1);
         call_release(c);

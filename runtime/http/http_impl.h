@@ -95,6 +95,7 @@ struct call {
     strbuf out;      /* by lock: what is to be sent */
     size_t out_at;   /* by lock */
     bool spoke;      /* by lock: an event came */
+    bool finished;   /* by lock: the answer has its end, and what still comes is left out */
     bool complete;   /* by lock: all of it is in `out` */
     bool broken;     /* by lock: memory for the answer was short, and it is gone */
     size_t n_ended;  /* by lock: choices */
@@ -122,6 +123,7 @@ weft_status watch_start(weft_diag *dg, http_server *s) WEFT_MUST_USE;
 void watch_stop(http_server *s);
 watched *watch_add(http_server *s, int fd);
 void watch_remove(http_server *s, watched *w);
+void watch_rest(http_server *s, watched *w); /* a request is there: no deadline for it any more */
 void watch_wait(http_server *s, watched *w,
                 call *c); /* an answer is being made; NULL: a request is to come */
 

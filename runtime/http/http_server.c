@@ -361,6 +361,7 @@ static enum MHD_Result take_request(http_server *s, struct MHD_Connection *conn,
     }
     if (c->state == CALL_ANSWERED)
         return MHD_YES;
+    watch_rest(s, c->watch);
     if (c->too_large) {
         (void)weft_fail(c->dg, W1829, WEFT_NOWHERE,
                         "the body has more than %zu bytes, which is the limit",

@@ -55,6 +55,13 @@ static int gather_safely(http_server *s, poll_list *list)
     return gather(s, list);
 }
 
+/* Asked again, since another connection may have got the number of one that was closed after the poll. */
+static bool has_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+}
+
 /* Those that hung up. Their calls cannot go away while the lock is held: watch_wait(NULL) comes before that. */
 static void look(http_server *s, const poll_list *list)
 {
@@ -62,7 +69,7 @@ static void look(http_server *s, const poll_list *list)
         if (!(list->at[i].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)))
             continue;
         for (watched *w = s->watch.next; w != &s->watch; w = w->next)
-            if (w->fd == list->at[i].fd && w->waits) {
+            if (w->fd == list->at[i].fd && w->waits && has_gone(w->fd)) {
                 call_hang_up(w->waits);
                 w->waits = NULL;
                 w->deadline_ns = UINT64_MAX;
@@ -144,6 +151,15 @@ void watch_remove(http_server *s, watched *w)
     pthread_mutex_unlock(&s->watch_lock);
     mem_free(w);
     wake_put(&s->wake, 'W');
+}
+
+void watch_rest(http_server *s, watched *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&s->watch_lock);
+    w->deadline_ns = UINT64_MAX;
+    pthread_mutex_unlock(&s->watch_lock);
 }
 
 void watch_wait(http_server *s, watched *w, call *c)

@@ -218,6 +218,7 @@ static weft_status find_form(serve_app *a, weft_diag *dg, serve_work *w, answer_
     if (form == SERVE_FORM_NONE)
         return WEFT_OK;
     WEFT_TRY(need_vocab(a, dg));
+    facts->thinks = false; /* the form begins with the first token */
     if (form !=
         SERVE_FORM_TEXT) /* a call is the bare object, whatever the model would write around it */
         facts->tools = tool_format_find("none");
@@ -329,14 +330,19 @@ static void on_event(void *ctx, const sched_event *ev)
         e.n_vector = ev->n_vector;
         if (w->rq->kind == SERVE_EMBEDDING)
             e.end = ev->vector ? ANSWER_STOP : ANSWER_FAILED;
-        e.code = ev->end == SCHED_END_DEADLINE  ? W1833
-                 : ev->end == SCHED_END_DRAINED ? W1830
-                 : ev->code                     ? ev->code
-                                                : W1412;
+        e.code = ev->end == SCHED_END_DEADLINE    ? W1833
+                 : ev->end == SCHED_END_DRAINED   ? W1830
+                 : ev->end == SCHED_END_CANCELLED ? W1412
+                                                  : ev->code;
         e.why = ev->why.n         ? ev->why
                 : e.code == W1833 ? STR("the request took longer than it may")
                 : e.code == W1830 ? STR("the server is shutting down")
                                   : STR("cancelled");
+        if (ev->vector && w->rq->dimensions > ev->n_vector) {
+            e.end = ANSWER_FAILED;
+            e.code = W1823;
+            e.why = STR("dimensions is more than the vectors of this model have");
+        }
     }
     w->on(w->user, &e); /* the last one may release the work */
 }

@@ -45,6 +45,12 @@ serve_error serve_error_of(weft_code code)
     return (serve_error){.http = 500, .type = "server_error", .code = d->name, .ours = true};
 }
 
+/* Messages of faults that no request can cause may hold paths: only their meaning goes out. */
+static str message_of(const serve_error *e, weft_code code, str message)
+{
+    return e->http == 500 ? str_of(diag_row_of(code)->meaning) : message;
+}
+
 static void write_object(const serve_error *e, str message, str param, strbuf *out)
 {
     json_writer w = {.out = out};
@@ -64,7 +70,7 @@ static void write_object(const serve_error *e, str message, str param, strbuf *o
 int serve_error_say(weft_code code, str message, str param, strbuf *out)
 {
     serve_error e = serve_error_of(code);
-    write_object(&e, message, param, out);
+    write_object(&e, message_of(&e, code, message), param, out);
     return e.http;
 }
 
@@ -75,9 +81,7 @@ int serve_error_write(const weft_diag *dg, str param, strbuf *out)
         if (d.severity != DIAG_ERROR)
             continue;
         serve_error e = serve_error_of(d.code);
-        /* Messages of faults that no request can cause may hold paths: only their meaning goes out. */
-        bool hide = e.http == 500;
-        write_object(&e, hide ? str_of(diag_row_of(d.code)->meaning) : d.message, param, out);
+        write_object(&e, message_of(&e, d.code, d.message), param, out);
         return e.http;
     }
     serve_error none = {.http = 500, .type = "server_error", .code = "internal_error"};

@@ -3,6 +3,7 @@
 #include "runtime/base/mem.h"
 #include "runtime/base/mem_scope.h"
 #include "runtime/serve/sched_impl.h"
+#include <stdio.h>
 #include <string.h>
 
 str diag_last(const weft_diag *dg, weft_code *out_code)
@@ -298,7 +299,8 @@ static double per_token(const choice *c)
 
 static bool is_better(const choice *a, const choice *b)
 {
-    bool fa = a->end == SCHED_END_FAILED, fb = b->end == SCHED_END_FAILED;
+    bool fa = a->end == SCHED_END_FAILED || a->end == SCHED_END_REFUSED;
+    bool fb = b->end == SCHED_END_FAILED || b->end == SCHED_END_REFUSED;
     if (fa != fb)
         return fb;
     return per_token(a) > per_token(b);
@@ -335,6 +337,8 @@ static void tell_held(scheduler *s, choice *c)
         add_held(&ev, c, n - 1, &at);
     ev.n_generated = c->n_generated;
     ev.end = c->end;
+    ev.why = str_of(c->why);
+    ev.code = c->code;
     ev.stop = stop_text(c, c->stop_found);
     tell(s, c->of, &ev);
 }
@@ -384,7 +388,8 @@ void choice_end(scheduler *s, choice *c, sched_end end, str why, weft_code code)
     }
     ev.end = c->end = end;
     ev.why = why;
-    ev.code = code;
+    ev.code = c->code = code;
+    snprintf(c->why, sizeof c->why, STR_FMT, STR_ARG(why)); /* for the event of one that is held */
     if (j->o.embed && c->g && end == SCHED_END_LENGTH)
         ev.vector = generation_pooled(c->g, &ev.n_vector);
     if (end == SCHED_END_STOP)

@@ -55,6 +55,8 @@ typedef struct {
     VEC(held_token) tokens;
     VEC(token_logprob) tops;
     sched_end end;
+    weft_code code;
+    char why[200];
     int stop_found;
     /* Of the step being made. */
     size_t held_before;
@@ -73,6 +75,8 @@ struct job {
     bool counted;             /* in `queued` */
 };
 
+typedef VEC(sched_id) sched_ids;
+
 struct scheduler {
     /* Set when it is made. */
     session *run;
@@ -84,6 +88,7 @@ struct scheduler {
     weft_diag *quiet; /* for what is handled here */
 
     /* Of the thread that steps. */
+    sched_ids ending;   /* cancelled jobs, to be ended in this step */
     VEC(choice *) live; /* all that have not ended, by arrival */
     VEC(sched_item) items;
     VEC(int32_t) order;
@@ -106,7 +111,7 @@ struct scheduler {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     VEC(job *) inbox;
-    VEC(sched_id) cancels;
+    sched_ids cancels;
     VEC(char *) reloads; /* names; "" is all */
     sched_id n_job;
     int64_t queued; /* jobs that have not begun */

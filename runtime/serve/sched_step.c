@@ -52,27 +52,21 @@ static void take_inbox(scheduler *s)
     for (size_t i = 0; i < s->inbox.n; i++)
         take_job(s, s->inbox.at[i]);
     s->inbox.n = 0;
+    /* With the jobs that they name: one that comes later is for a job that is not here yet. */
+    sched_ids cancelled = s->cancels;
+    s->cancels = s->ending;
+    s->ending = cancelled;
     for (int i = 0; i < SCHED_SHARES_MAX; i++)
         s->served[i] = s->shares[i].served;
     pthread_mutex_unlock(&s->lock);
 }
 
-static bool next_cancel(scheduler *s, sched_id *out)
-{
-    pthread_mutex_lock(&s->lock);
-    bool any = s->cancels.n > 0;
-    if (any)
-        *out = s->cancels.at[--s->cancels.n];
-    pthread_mutex_unlock(&s->lock);
-    return any;
-}
-
 static void end_what_must(scheduler *s)
 {
     uint64_t now = clock_ns();
-    sched_id id;
-    while (next_cancel(s, &id))
-        end_job(s, id, SCHED_END_CANCELLED);
+    for (size_t i = 0; i < s->ending.n; i++)
+        end_job(s, s->ending.at[i], SCHED_END_CANCELLED);
+    s->ending.n = 0;
     for (size_t i = s->live.n; i-- > 0;) {
         const choice *c = i < s->live.n ? s->live.at[i] : NULL;
         if (c && c->of->deadline_ns && now >= c->of->deadline_ns)

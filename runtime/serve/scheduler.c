@@ -69,6 +69,7 @@ weft_status scheduler_create(weft_diag *dg, session *run, tok *text, const sched
     VEC_START(&s->live);
     VEC_START(&s->inbox);
     VEC_START(&s->cancels);
+    VEC_START(&s->ending);
     VEC_START(&s->reloads);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->wake, NULL);
@@ -93,6 +94,7 @@ void scheduler_destroy(scheduler *s)
     VEC_FREE(&s->in_call);
     VEC_FREE(&s->inbox);
     VEC_FREE(&s->cancels);
+    VEC_FREE(&s->ending);
     VEC_FREE(&s->reloads);
     VEC_FREE(&s->rows);
     mem_free(s->seq_used);

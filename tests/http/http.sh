@@ -55,6 +55,7 @@ check n '"index":1,"message":{"role":"assistant","content":"a b"' "$(chat 'a b' 
 check tools '"arguments":"{\"city\": \"Bern\"}"' "$(chat call ', "tools": [{"type": "function", "function": {"name": "weather"}}]')"
 check failed ' 500' "$(chat 'fail')"
 check failed-stream ' 500' "$(chat 'fail' ', "stream": true')"
+check failed-echo 'data: {"error"' "$(post /v1/completions '{"prompt": "fail", "echo": true, "stream": true}')"
 check adapter '"model":"echo:pirate"' "$(chat 'a' ', "model": "pirate"')"
 check completion '"text":"x y"' "$(post /v1/completions '{"prompt": "x y"}')"
 check echo '"text":"x yx y"' "$(post /v1/completions '{"prompt": "x y", "echo": true}')"

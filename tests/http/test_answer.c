@@ -162,6 +162,51 @@ START_TEST(an_answer_ends_with_its_only_call)
 }
 END_TEST
 
+/* Beside a response_format a call is the bare object, and an object of another shape is the text. */
+START_TEST(calls_beside_a_format_are_calls)
+{
+    static const struct {
+        const char *says, *want;
+    } t[] = {
+        {"{\"name\": \"f\", \"arguments\": {\"a\": 1}}", "\"finish_reason\":\"tool_calls\""},
+        {"{\"age\": 3}", "\"content\":\"{\\\"age\\\": 3}\""},
+    };
+    for (size_t i = 0; i < COUNT_OF(t); i++) {
+        setup s = begin(SERVE_CHAT);
+        start(
+            &s,
+            "{" CHAT ", " TOOLS
+            ", \"response_format\": {\"type\": \"json_schema\", \"json_schema\": {\"name\": \"p\", "
+            "\"schema\": {\"type\": \"object\"}}}}",
+            "none");
+        put(&s, 0, t[i].says);
+        end(&s, 0, ANSWER_STOP);
+        ck_assert_int_eq(answer_end(s.an, &s.out), 200);
+        ck_assert_msg(strstr(s.out.p, t[i].want), "%s", s.out.p);
+        finish(&s);
+    }
+}
+END_TEST
+
+/* Deltas have those of their tokens, and the end has all of them. */
+START_TEST(responses_keep_logprobs)
+{
+    setup s = begin(SERVE_RESPONSE);
+    start(&s,
+          "{\"input\": \"x\", \"stream\": true, \"include\": [\"message.output_text.logprobs\"]}",
+          "hermes");
+    put(&s, 0, "Hi");
+    put(&s, 0, " you");
+    end(&s, 0, ANSWER_STOP);
+    (void)answer_end(s.an, &s.out);
+    size_t n = 0;
+    for (const char *p = s.out.p; (p = strstr(p, "\"logprob\":")); p++)
+        n++;
+    ck_assert_uint_eq(n, 1 + 1 + 4 * 2); /* two deltas; text, part, item and response, done */
+    finish(&s);
+}
+END_TEST
+
 START_TEST(reasoning_is_counted)
 {
     setup s = begin(SERVE_CHAT);
@@ -333,6 +378,7 @@ START_TEST(small_answers)
 END_TEST
 
 SUITE_MAIN("answer", a_chat_as_one_body, a_chat_as_a_stream, calls_stream_and_stop_at_one,
-           an_answer_ends_with_its_only_call, reasoning_is_counted, logprobs_have_bytes,
+           an_answer_ends_with_its_only_call, calls_beside_a_format_are_calls,
+           responses_keep_logprobs, reasoning_is_counted, logprobs_have_bytes,
            completions_echo_and_count, a_failure_is_an_error_or_an_event,
            responses_stream_their_items, small_answers)

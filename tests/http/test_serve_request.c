@@ -358,18 +358,22 @@ END_TEST
 
 START_TEST(responses_become_messages)
 {
-    got g = read_ok(SERVE_RESPONSE,
-                    "{\"instructions\": \"be kind\", \"input\": [{\"role\": \"user\", \"content\": "
-                    "[{\"type\": \"input_text\","
-                    " \"text\": \"hi\"}]}, {\"type\": \"function_call\", \"call_id\": \"a\", "
-                    "\"name\": \"f\", \"arguments\": \"{}\"},"
-                    " {\"type\": \"function_call\", \"call_id\": \"b\", \"name\": \"f\", "
-                    "\"arguments\": \"bad\"},"
-                    " {\"type\": \"function_call_output\", \"call_id\": \"a\", \"output\": \"1\"}],"
-                    " \"text\": {\"format\": {\"type\": \"json_schema\", \"name\": \"s\", "
-                    "\"schema\": {\"type\": \"object\"}}},"
-                    " \"tools\": [{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}], "
-                    "\"max_output_tokens\": 5}");
+    got g =
+        read_ok(SERVE_RESPONSE,
+                "{\"instructions\": \"be kind\", \"input\": [{\"role\": \"user\", \"content\": "
+                "[{\"type\": \"input_text\","
+                " \"text\": \"hi\"}]}, {\"type\": \"function_call\", \"call_id\": \"a\", "
+                "\"name\": \"f\", \"arguments\": \"{}\"},"
+                " {\"type\": \"function_call\", \"call_id\": \"b\", \"name\": \"f\", "
+                "\"arguments\": \"bad\"},"
+                " {\"type\": \"function_call_output\", \"call_id\": \"a\", \"output\": \"1\"},"
+                " {\"type\": \"reasoning\", \"id\": \"rs_1\", \"summary\": [], \"content\":"
+                " [{\"type\": \"reasoning_text\", \"text\": \"h\"}, {\"type\": \"reasoning_text\","
+                " \"text\": \"m\"}]}, {\"role\": \"assistant\", \"content\": \"yes\"}],"
+                " \"text\": {\"format\": {\"type\": \"json_schema\", \"name\": \"s\", "
+                "\"schema\": {\"type\": \"object\"}}},"
+                " \"tools\": [{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}], "
+                "\"max_output_tokens\": 5}");
     strbuf text = {0};
     json_writer w = {.out = &text};
     value_json(&w, g.rq.messages, SIZE_MAX);
@@ -380,7 +384,8 @@ START_TEST(responses_become_messages)
         "\"function\",\"function\":{\"name\":\"f\","
         "\"arguments\":{}}},{\"id\":\"b\",\"type\":\"function\",\"function\":{\"name\":\"f\","
         "\"arguments\":\"bad\"}}]},"
-        "{\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}]");
+        "{\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"},"
+        "{\"role\":\"assistant\",\"content\":\"yes\",\"reasoning_content\":\"hm\"}]");
     ck_assert(g.rq.format.kind == SERVE_FORMAT_SCHEMA && str_eqz(g.rq.format.name, "s") &&
               g.rq.max_tokens == 5);
     strbuf_free(&text);
