@@ -78,6 +78,7 @@ struct call {
     const char *path_rest; /* behind the path of a route that ends with / */
     call_state state;
     strbuf body;
+    bool refused; /* by its head; c->dg says why */
     bool too_large;
     bool counted; /* in unsent */
     int key;      /* -1: none */

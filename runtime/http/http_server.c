@@ -302,37 +302,39 @@ static bool host_known(const http_server *s, struct MHD_Connection *conn)
     return false;
 }
 
-/* What can be refused by the head alone. MHD_YES with state CALL_READING: go on. */
-static enum MHD_Result check_head(call *c, const char *path, const char *method)
+/* What can be refused by the head alone. */
+static weft_status check_head(call *c, const char *path, const char *method)
 {
     http_server *s = c->s;
     bool head = strcmp(method, "HEAD") == 0; /* libmicrohttpd leaves out the body */
     c->route = find_route(path, &c->path_rest);
     if (!c->route)
-        return send_fail(c, W1831, "there is no such route");
+        return weft_fail(c->dg, W1831, WEFT_NOWHERE, "there is no such route");
     if (strcmp(method, c->route->method) != 0 && !(head && strcmp(c->route->method, "GET") == 0))
-        return send_fail(c, W1832, "this route does not take this method");
+        return weft_fail(c->dg, W1832, WEFT_NOWHERE, "this route does not take this method");
     if (!same_origin(c->conn))
-        return send_fail(c, W1838, "a page of another origin asks");
+        return weft_fail(c->dg, W1838, WEFT_NOWHERE, "a page of another origin asks");
     if (!s->keys.n && !host_known(s, c->conn))
-        return send_fail(
-            c, W1838,
+        return weft_fail(
+            c->dg, W1838, WEFT_NOWHERE,
             "the name in `Host` is not known to be this server's: ask by its address, or "
             "start it with --allow-host");
     if (s->keys.n && c->route->key) {
         c->key = keys_find(&s->keys,
                            MHD_lookup_connection_value(c->conn, MHD_HEADER_KIND, "Authorization"));
         if (c->key < 0)
-            return send_fail(
-                c, W1827,
+            return weft_fail(
+                c->dg, W1827, WEFT_NOWHERE,
                 "a key is needed: the header `Authorization: Bearer KEY` has none that is known");
     }
-    return MHD_YES;
+    return WEFT_OK;
 }
 
 static void take_body(call *c, const char *data, size_t n)
 {
-    /* What is too much is not kept, but read: a client that still sends sees no answer. */
+    /* What is refused or too much is not kept, but read: a client that still sends sees no answer. */
+    if (c->refused)
+        return;
     if (c->body.n + n > c->s->b.rules.body_max)
         c->too_large = true;
     else
@@ -349,7 +351,8 @@ static enum MHD_Result take_request(http_server *s, struct MHD_Connection *conn,
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         c->watch = info ? info->socket_context : NULL;
-        return check_head(c, url, method);
+        c->refused = check_head(c, url, method) != WEFT_OK;
+        return MHD_YES;
     }
     if (c->state == CALL_WAITING)
         return call_resumed(c);
@@ -362,13 +365,11 @@ static enum MHD_Result take_request(http_server *s, struct MHD_Connection *conn,
     if (c->state == CALL_ANSWERED)
         return MHD_YES;
     watch_rest(s, c->watch);
-    if (c->too_large) {
+    if (c->too_large)
         (void)weft_fail(c->dg, W1829, WEFT_NOWHERE,
                         "the body has more than %zu bytes, which is the limit",
                         s->b.rules.body_max);
-        return call_send_error(c, STR(""));
-    }
-    return send_now(c);
+    return c->refused || c->too_large ? call_send_error(c, STR("")) : send_now(c);
 }
 
 /* Where memory is short in the middle of it, the client hears of that, and the server goes on. */
