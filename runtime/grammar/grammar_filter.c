@@ -2,6 +2,7 @@
 #include "runtime/grammar/grammar_filter.h"
 
 #include "runtime/base/mem.h"
+#include "runtime/base/mem_scope.h"
 
 typedef struct {
     token_filter base;
@@ -11,11 +12,18 @@ typedef struct {
 
 static const token_filter_kind filter_kind;
 
-static token_filter *make(grammar *g, matcher *m)
+static void let_go(void *g)
+{
+    grammar_destroy(g);
+}
+
+/* The hold comes before the matcher, so that where memory is short it goes after it. */
+static grammar_filter *make(grammar *g)
 {
     grammar_filter *f = mem_alloc(sizeof *f);
-    *f = (grammar_filter){.base.kind = &filter_kind, .g = grammar_hold(g), .m = m};
-    return &f->base;
+    *f = (grammar_filter){.base.kind = &filter_kind, .g = grammar_hold(g)};
+    mem_scope_on_fail(let_go, g);
+    return f;
 }
 
 static matcher *matcher_of(const token_filter *base)
@@ -43,7 +51,9 @@ static bool filter_must_end(const token_filter *f)
 static token_filter *filter_copy(const token_filter *f)
 {
     grammar *g = ((const grammar_filter *)f)->g;
-    return make(g, matcher_create(g));
+    grammar_filter *made = make(g);
+    made->m = matcher_create(g);
+    return &made->base;
 }
 
 static void filter_reset(token_filter *f)
@@ -55,6 +65,7 @@ static void filter_destroy(token_filter *base)
 {
     grammar_filter *f = (grammar_filter *)base;
     matcher_destroy(f->m);
+    mem_scope_forget(let_go, f->g);
     grammar_destroy(f->g);
     mem_free(f);
 }
@@ -64,5 +75,5 @@ static const token_filter_kind filter_kind = {filter_mask, filter_accept, filter
 
 token_filter *grammar_filter_create(grammar *g)
 {
-    return make(g, NULL);
+    return &make(g)->base;
 }
