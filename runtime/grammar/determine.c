@@ -52,18 +52,18 @@ static void core_add(own *o, int32_t state)
 }
 
 /* What `state` and all that empty moves lead to from it have. */
-static void core_fill(own *o, int32_t state, int32_t *seen, ints *todo)
+static void core_fill(own *o, int32_t state, int32_t *seen, ints *pending)
 {
     const nfa *n = o->n;
     int32_t mark = o->core_of[state];
     core_state *c = &o->core.at[mark];
     c->edge = (uint32_t)o->edge.n;
     c->call = (uint32_t)o->call.n;
-    todo->n = 0;
-    VEC_PUSH(todo, state);
+    pending->n = 0;
+    VEC_PUSH(pending, state);
     seen[state] = mark;
-    while (todo->n && !o->over) {
-        int32_t s = todo->at[--todo->n];
+    while (pending->n && !o->over) {
+        int32_t s = pending->at[--pending->n];
         c->final = c->final || s == 1;
         for (int32_t e = o->first_edge.at[s]; e != AUTO_NONE; e = o->next_edge.at[e]) {
             nfa_edge x = n->edge.at[e];
@@ -75,7 +75,7 @@ static void core_fill(own *o, int32_t state, int32_t *seen, ints *todo)
                 VEC_PUSH(&o->call, ((auto_call){x.rule, o->core_of[x.to]}));
             } else if (seen[x.to] != mark) {
                 seen[x.to] = mark;
-                VEC_PUSH(todo, x.to);
+                VEC_PUSH(pending, x.to);
             }
         }
         o->over = o->edge.n + o->call.n > 8 * n->states_max;
@@ -98,11 +98,11 @@ static void own_make(own *o)
     for (size_t i = 0; i < n->move.n; i++)
         if (n->move.at[i].rule != AUTO_NONE)
             core_add(o, n->move.at[i].to);
-    ints todo = {0};
+    ints pending = {0};
     for (size_t i = 0; i < n->state.n; i++)
         if (o->core_of[i] != AUTO_NONE)
-            core_fill(o, (int32_t)i, seen, &todo);
-    VEC_FREE(&todo);
+            core_fill(o, (int32_t)i, seen, &pending);
+    VEC_FREE(&pending);
     mem_free(seen);
 }
 

@@ -109,7 +109,7 @@ void pda_init(pda *p, const automaton *m, grammar_limits most)
 {
     *p = (pda){.m = m, .most = most};
     VEC_START(&p->member); /* all have a block of their own before the first call (mem_scope.h) */
-    VEC_START(&p->todo);
+    VEC_START(&p->pending);
     VEC_START(&p->work);
     index_grow(&p->node_index);
     pda_begin(p);
@@ -118,7 +118,7 @@ void pda_init(pda *p, const automaton *m, grammar_limits most)
 void pda_drop(pda *p)
 {
     p->node.n = p->stamp.n = p->member.n = p->begin.n = p->next.n = p->n_set = 0;
-    p->todo.n = p->work.n = 0;
+    p->pending.n = p->work.n = 0;
     p->turn = 0;
     p->full = p->limited = false;
     index_clear(&p->node_index);
@@ -132,7 +132,7 @@ void pda_deinit(pda *p)
     VEC_FREE(&p->member);
     VEC_FREE(&p->begin);
     VEC_FREE(&p->next);
-    VEC_FREE(&p->todo);
+    VEC_FREE(&p->pending);
     VEC_FREE(&p->work);
     VEC_FREE(&p->stamp);
     mem_free(p->node_index.slot);
@@ -142,7 +142,7 @@ void pda_deinit(pda *p)
 size_t pda_bytes(const pda *p)
 {
     return p->node.cap * sizeof *p->node.at + p->stamp.cap * sizeof *p->stamp.at +
-           (p->member.cap + p->begin.cap + p->next.cap + p->todo.cap + p->work.cap +
+           (p->member.cap + p->begin.cap + p->next.cap + p->pending.cap + p->work.cap +
             p->node_index.n_slot + p->set_index.n_slot) *
                sizeof(int32_t);
 }
@@ -160,13 +160,13 @@ static int32_t frame(pda *p, int32_t state, int32_t parent)
     return only_ends(&p->m->state.at[state]) ? parent : pda_push(p, state, parent);
 }
 
-/* Adds to work what p->todo leads to; false past the limits. */
+/* Adds to work what p->pending leads to; false past the limits. */
 static bool close_all(pda *p)
 {
     const automaton *m = p->m;
     size_t steps = 64 * p->most.paths_max;
-    while (p->todo.n) {
-        int32_t n = p->todo.at[--p->todo.n];
+    while (p->pending.n) {
+        int32_t n = p->pending.at[--p->pending.n];
         if (p->stamp.at[n] == p->turn)
             continue;
         p->stamp.at[n] = p->turn;
@@ -182,12 +182,12 @@ static bool close_all(pda *p)
         if (s->n_edge)
             VEC_PUSH(&p->work, n);
         if (s->final)
-            VEC_PUSH(&p->todo, at.parent);
+            VEC_PUSH(&p->pending, at.parent);
         for (uint32_t k = s->call; k < s->call + s->n_call; k++) {
             auto_call c = m->call.at[k];
             int32_t below = frame(p, c.to, at.parent);
             if (p->node.at[below].depth < p->most.stack_max)
-                VEC_PUSH(&p->todo, frame(p, m->rule[c.rule].start, below));
+                VEC_PUSH(&p->pending, frame(p, m->rule[c.rule].start, below));
             else
                 p->limited = true;
         }
@@ -197,7 +197,7 @@ static bool close_all(pda *p)
 
 static void close_begin(pda *p)
 {
-    p->todo.n = p->work.n = 0;
+    p->pending.n = p->work.n = 0;
     if (++p->turn == 0) { /* stamps of four billion closures ago */
         memset(p->stamp.at, 0, p->stamp.n * sizeof *p->stamp.at);
         p->turn = 1;
@@ -216,7 +216,7 @@ static int32_t close_end(pda *p)
 int32_t pda_closed(pda *p, int32_t node)
 {
     close_begin(p);
-    VEC_PUSH(&p->todo, node);
+    VEC_PUSH(&p->pending, node);
     return close_end(p);
 }
 
@@ -240,7 +240,7 @@ int32_t pda_step_slow(pda *p, int32_t set, uint8_t byte)
         const auto_state *s = &m->state.at[n.state];
         for (uint32_t k = s->edge; k < s->edge + s->n_edge; k++)
             if (m->edge.at[k].lo <= byte && byte <= m->edge.at[k].hi)
-                VEC_PUSH(&p->todo, frame(p, m->edge.at[k].to, n.parent));
+                VEC_PUSH(&p->pending, frame(p, m->edge.at[k].to, n.parent));
     }
     int32_t to = close_end(p);
     p->next.at[at] = to;

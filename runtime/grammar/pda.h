@@ -37,8 +37,8 @@ typedef struct {
     size_t steps; /* of closures in the call being made, which has PDA_STEPS_MAX */
     bool full;    /* memory or steps have run out: what is not known yet counts as dead */
     bool limited; /* a limit on depth or paths has kept something out */
-    VEC(int32_t) todo, work; /* scratch */
-    VEC(uint32_t) stamp;     /* by node: the closure that has seen it */
+    VEC(int32_t) pending, work; /* scratch */
+    VEC(uint32_t) stamp;        /* by node: the closure that has seen it */
     uint32_t turn;
 } pda;
 
