@@ -539,7 +539,7 @@ typedef enum {
     WEFT_END_CONTEXT,   /* the context is full */
     WEFT_END_CALLER,    /* the callback returned false, or the options were changed */
     WEFT_END_CANCELLED, /* the session's cancel was set */
-    WEFT_END_FAILED,    /* its logits are no numbers (W1410), memory was short (W1110), or no token fits its form (W1805) */
+    WEFT_END_FAILED, /* its logits are no numbers (W1410), memory was short (W1110), or no token fits its form (W1805) */
 } weft_end;
 
 /* What one step added; valid until the generation is used again. */

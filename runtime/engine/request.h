@@ -32,7 +32,7 @@ typedef struct {
     weft_status (*mask)(weft_diag *dg, token_filter *f, const uint64_t **out_mask);
     /* The text goes on with a token; on failure nothing has changed. */
     weft_status (*accept)(weft_diag *dg, token_filter *f, int32_t id);
-    bool (*must_end)(const token_filter *f); /* only an end token can come */
+    bool (*must_end)(const token_filter *f);      /* only an end token can come */
     token_filter *(*copy)(const token_filter *f); /* another one, at the beginning of an answer */
     void (*reset)(token_filter *f);               /* another answer begins */
     void (*destroy)(token_filter *f);
