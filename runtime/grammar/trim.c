@@ -15,7 +15,7 @@ typedef struct {
     int32_t *wish_of;   /* by wish: its state */
     uint8_t *wish_left; /* by wish: how many it waits for */
     int32_t n_entry;
-    VEC(int32_t) todo;
+    VEC(int32_t) pending;
 } spread;
 
 static void spread_wait(spread *s, int32_t wish, int32_t state)
@@ -31,7 +31,7 @@ static void spread_hold(spread *s, int32_t state)
     if (s->holds[state])
         return;
     s->holds[state] = true;
-    VEC_PUSH(&s->todo, state);
+    VEC_PUSH(&s->pending, state);
 }
 
 /* From final states back: along edges too, or along calls alone. */
@@ -70,8 +70,8 @@ static bool *spread_run(const automaton *m, bool edges)
     for (size_t i = 0; edges && i < m->chain.n; i++)
         if (m->chain.at[i].loop[0] != AUTO_NONE) /* it has no end, and is not reached by a text */
             spread_hold(&s, m->chain.at[i].loop[0]);
-    while (s.todo.n) {
-        int32_t state = s.todo.at[--s.todo.n];
+    while (s.pending.n) {
+        int32_t state = s.pending.at[--s.pending.n];
         for (int32_t e = s.first[state]; e != AUTO_NONE; e = s.next[e])
             if (--s.wish_left[s.wish[e]] == 0)
                 spread_hold(&s, s.wish_of[s.wish[e]]);
@@ -81,7 +81,7 @@ static bool *spread_run(const automaton *m, bool edges)
     mem_free(s.wish);
     mem_free(s.wish_of);
     mem_free(s.wish_left);
-    VEC_FREE(&s.todo);
+    VEC_FREE(&s.pending);
     return s.holds;
 }
 
@@ -119,7 +119,7 @@ typedef struct {
     const automaton *m;
     const bool *empty; /* by state: its rule can end there without a byte more */
     int32_t *seen;     /* by state */
-    VEC(int32_t) todo;
+    VEC(int32_t) pending;
 } lefts;
 
 /* Calls `each` with every rule that `rule` can call before it has read a byte. */
@@ -128,22 +128,22 @@ static void lefts_of(lefts *l, int32_t rule, void (*each)(void *ctx, int32_t cal
     const automaton *m = l->m;
     if (m->rule[rule].start == AUTO_NONE)
         return;
-    l->todo.n = 0;
-    VEC_PUSH(&l->todo, m->rule[rule].start);
+    l->pending.n = 0;
+    VEC_PUSH(&l->pending, m->rule[rule].start);
     l->seen[m->rule[rule].start] = 1;
-    for (size_t i = 0; i < l->todo.n; i++) {
-        const auto_state *a = &m->state.at[l->todo.at[i]];
+    for (size_t i = 0; i < l->pending.n; i++) {
+        const auto_state *a = &m->state.at[l->pending.at[i]];
         for (uint32_t k = a->call; k < a->call + a->n_call; k++) {
             auto_call c = m->call.at[k];
             each(ctx, c.rule);
             if (l->empty[m->rule[c.rule].start] && !l->seen[c.to]) {
                 l->seen[c.to] = 1;
-                VEC_PUSH(&l->todo, c.to);
+                VEC_PUSH(&l->pending, c.to);
             }
         }
     }
-    for (size_t i = 0; i < l->todo.n; i++)
-        l->seen[l->todo.at[i]] = 0;
+    for (size_t i = 0; i < l->pending.n; i++)
+        l->seen[l->pending.at[i]] = 0;
 }
 
 typedef struct {
@@ -205,7 +205,7 @@ int32_t automaton_left_rule(const automaton *m)
     mem_free(empty);
     mem_free(l.seen);
     mem_free(c.callers);
-    VEC_FREE(&l.todo);
+    VEC_FREE(&l.pending);
     VEC_FREE(&c.free);
     return bad;
 }
