@@ -534,12 +534,6 @@ static __device__ ONE_COPY void few_attend_other(const kargs *k, const kthread *
                  states ? few_stretch((int)(i % ATTEND_STRETCHES)) : 0);
 }
 
-/* Do its rows lie so that they can be loaded as they are? */
-static __device__ inline bool few_attend_reads(const kcell *c)
-{
-    return cuda_cell_halves(c) && c->page_tok % WARP == 0 && c->tier[0].page_bytes % 16 == 0;
-}
-
 /* A row's stretches, [begin, end) of them, by their numbers in the line of units or all in order. */
 template <int WIDTH, bool BF16>
 static __device__ SHAPE_FN void few_unit_run(const few_attend &w, int begin, int end,

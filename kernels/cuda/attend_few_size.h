@@ -44,6 +44,13 @@ K_FN int64_t few_all_floats(int64_t heads, int64_t v)
     return heads * v / FEW_COLUMNS * (FEW_PAD + FEW_COLUMNS);
 }
 
+/* Do a cell's rows lie so that they can be loaded as they are? Of a plan it is not known: its cells have no pages yet. */
+K_FN bool few_attend_reads(const kcell *c)
+{
+    return cuda_cell_halves(c) && c->page_tok > 0 && c->page_tok % CUDA_KEYS == 0 &&
+           c->tier[0].page_bytes % 16 == 0;
+}
+
 /* What pieces have, and stretches so far; or what attend_cuda.cuh needs, for cells that are not read here. */
 K_FN int64_t few_attend_bytes(const kargs *k)
 {
@@ -53,7 +60,8 @@ K_FN int64_t few_attend_bytes(const kargs *k)
     int64_t own =
         FEW_PIECES * s.heads * few_piece_floats(k->cell->v) + few_all_floats(s.heads, k->cell->v);
     int64_t other = CUDA_KEYS * s.position + s.heads * s.query;
-    return (own > other ? own : other) * (int64_t)sizeof(float);
+    bool reads = few_attend_reads(k->cell);
+    return (own > other || reads ? own : other) * (int64_t)sizeof(float);
 }
 
 #endif

@@ -137,6 +137,19 @@ static __device__ inline void copy_bytes(uint64_t *b, shared_place to, const cha
             : "memory");
 }
 
+/* The same of what is read once: in L2 it makes room before anything else does. */
+static __device__ inline void copy_once(uint64_t *b, shared_place to, const char *from, int bytes,
+                                        copiers by)
+{
+    uint64_t first_out;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first_out));
+    if (by.index == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
+                     "L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
+                     "l"(global_at(from)), "r"(bytes), "r"(shared_at(b)), "l"(first_out)
+                     : "memory");
+}
+
 /* All of them are on their way. */
 static __device__ inline void copy_end(uint64_t *)
 {
@@ -156,6 +169,12 @@ static __device__ inline void copy_bytes(uint64_t *, shared_place to, const char
 {
     for (int i = by.index * 16; i < bytes; i += by.count * 16)
         copy_16(to + i, from + i);
+}
+
+static __device__ inline void copy_once(uint64_t *b, shared_place to, const char *from, int bytes,
+                                        copiers by)
+{
+    copy_bytes(b, to, from, bytes, by);
 }
 
 static __device__ inline void copy_end(uint64_t *b)

@@ -293,10 +293,22 @@ static __device__ inline void x_to_blocks(const char *row, kact act, int n, char
 /* n floats, whole eights: the first four of each, then the second four of each. */
 static __device__ inline void x_to_halves(const char *row, int n, char *x)
 {
+    enum { AT_ONCE = 8 }; /* loads that do not wait for each other */
     const int quads = n / 4;
-    UNROLLED(4)
-    for (int i = (int)threadIdx.x; i < quads; i += block_threads())
-        *(bytes16 *)(x + (i % 2 * (quads / 2) + i / 2) * 16) = *(const bytes16 *)(row + i * 16);
+    UNROLLED(1)
+    for (int first = (int)threadIdx.x; first < quads; first += AT_ONCE * block_threads()) {
+        bytes16 v[AT_ONCE];
+        UNROLL
+        for (int e = 0; e < AT_ONCE; e++)
+            if (first + e * block_threads() < quads)
+                v[e] = *(const bytes16 *)(row + (first + e * block_threads()) * 16);
+        UNROLL
+        for (int e = 0; e < AT_ONCE; e++) {
+            const int i = first + e * block_threads();
+            if (i < quads)
+                *(bytes16 *)(x + (i % 2 * (quads / 2) + i / 2) * 16) = v[e];
+        }
+    }
 }
 
 /* ---- without a ring ---- */

@@ -581,24 +581,38 @@ static __device__ inline int32_t packs_ask(const cuda_run &r, const ahead &a, in
     return asked;
 }
 
-/* Tables of all phases, lists of what the block has of each, and its weights, each as soon as there is room. A phase is listed when
- * all weights of the one before are on their way. */
+/* Phase n has been listed, by the first of the warps that copy: it asks for tables of all phases as soon as there is room, and lists a phase
+ * when all weights of the one before, of those that it copies, are on their way. False: nothing more is to be copied. */
+static __device__ inline bool copier_listed(const member &m, const ahead &a, int32_t n,
+                                            int32_t *asked)
+{
+    const bool lists = warp_index() == warp_count();
+    for (;;) {
+        if (lists)
+            *asked = packs_ask(*m.r, a, *asked);
+        if (lists ? *asked > n
+                  : __all_sync(ALL_LANES, barrier_passed(&a.listed[n % PACKS], pack_parity(n))))
+            break;
+        __nanosleep(COPIER_REST);
+        if (copier_stops(a))
+            return false;
+    }
+    if (lists)
+        phase_listed(m, a, n);
+    return true;
+}
+
+/* Tables, lists of what the block has of each phase, and its weights, each as soon as there is room. */
 static __device__ APART void copier_run(const member &m, const ahead &a)
 {
     const cuda_run &r = *m.r;
     const int32_t n_phase = r.end - r.first;
-    ring_copier c = ring_copier_of(lane_index());
+    const bool lists = warp_index() == warp_count();
+    ring_copier c = ring_copier_of((int)threadIdx.x - block_threads());
     int32_t asked = 0, n = 0;
     bool stop = false;
-    for (; n < n_phase && !stop; n++) {
+    for (; n < n_phase && !stop && copier_listed(m, a, n, &asked); n++) {
         ring_list *segments = &a.ring->list[n % PACKS];
-        while ((asked = packs_ask(r, a, asked)) <= n && !stop) {
-            __nanosleep(COPIER_REST);
-            stop = copier_stops(a);
-        }
-        if (stop)
-            break;
-        phase_listed(m, a, n);
         c.segment = 0;
         while (a.ring->memory && !stop) {
             const ring_copied how = ring_copy(a.ring, c, *segments);
@@ -606,10 +620,13 @@ static __device__ APART void copier_run(const member &m, const ahead &a)
                 break;
             if (__any_sync(ALL_LANES, how == RING_COPIED))
                 continue;
-            asked = packs_ask(r, a, asked);
+            if (lists)
+                asked = packs_ask(r, a, asked);
             __nanosleep(COPIER_REST);
             stop = copier_stops(a);
         }
+        if (!lists && lane_index() == 0)
+            barrier_arrive(&a.packs.used[n % PACKS]);
     }
     for (; n < asked; n++)
         pack_wait(a.packs, n);
@@ -680,7 +697,8 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
         UNROLLED(1)
         for (int i = 0; i < PACKS; i++) {
             barrier_make(&full[i], copy_arrivals(WARP));
-            barrier_make(&used[i], 1);
+            barrier_make(&used[i],
+                         RING_COPIERS); /* by who computes, and who copies but lists not */
             barrier_make(&listed[i], 1);
         }
         ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);

@@ -10,8 +10,8 @@
 
 enum {
     CUDA_BLOCK = 256, /* threads of a block; kernels ask block_threads, a multiple of 32 */
-    /* Of weft_phases where weights come through the ring: a warp more, which copies them. */
-    CUDA_PHASES_BLOCK = CUDA_BLOCK + 32,
+    /* Of weft_phases where weights come through the ring: some warps more, which copy them. */
+    CUDA_PHASES_BLOCK = CUDA_BLOCK + 32 * RING_COPIERS,
     CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor */
     CUDA_SQUARES_BLOCK = 384, /* threads of weft_squares */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */

@@ -1,11 +1,11 @@
 /* ring_cuda.cuh - weights on their way to the warps that multiply them.
  *
  * Reading weights is most of what decoding takes, and a card reads fast only while each multiprocessor has 100 KB under way, always.
- * So each warp has a ring of slots in shared memory, and one more warp, which computes nothing, copies chunks of their rows into
+ * So each warp has a ring of slots in shared memory, and two more warps, which compute nothing, copy chunks of their rows into
  * these ahead of those that are multiplied, also those of the next phases while the block computes, or waits for, what they
  * are multiplied with.
  *
- * What a block will multiply in a phase, in order, are its segments: some rows of a matrix. The warp that copies lists them (phase.cu).
+ * What a block will multiply in a phase, in order, are its segments: some rows of a matrix. One of the warps that copy lists them (phase.cu).
  * Of a segment a warp has every so many groups of rows; a group is cut into chunks (ring_size.h).
  *
  * A slot has two barriers: one counts what is copied into it, the other says that it has been used. Slots are filled and used in
@@ -62,9 +62,9 @@ static __device__ inline shared_place ring_slots(const ring_block *r, int warp)
     return shared_at(r->memory) + warp * r->slots * r->slot_bytes;
 }
 
-/* ---- copying: by a warp, some lanes of it for each warp that multiplies ---- */
+/* ---- copying: by some warps, some lanes of them for each warp that multiplies ---- */
 
-enum { RING_LANES = WARP / RING_WARPS };
+enum { RING_LANES = WARP * RING_COPIERS / RING_WARPS };
 
 /* What a lane copies next. */
 struct ring_copier {
@@ -80,11 +80,11 @@ struct ring_copier {
     int32_t slot, times; /* where to; how often all slots were filled */
 };
 
-static __device__ inline ring_copier ring_copier_of(int lane)
+static __device__ inline ring_copier ring_copier_of(int thread)
 {
     ring_copier c = {};
-    c.warp = lane / RING_LANES;
-    c.lanes = copiers{lane % RING_LANES, RING_LANES};
+    c.warp = thread / RING_LANES;
+    c.lanes = copiers{thread % RING_LANES, RING_LANES};
     return c;
 }
 
@@ -112,8 +112,8 @@ static __device__ inline void ring_chunk_copy(ring_block *r, const ring_copier &
     copy_expect(full, rows * c.bytes, c.lanes);
     UNROLLED(1)
     for (int row = 0; row < (whole ? 1 : rows); row++)
-        copy_bytes(full, to + row * c.bytes, c.from + row * c.pitch,
-                   whole ? rows * c.bytes : c.bytes, c.lanes);
+        copy_once(full, to + row * c.bytes, c.from + row * c.pitch,
+                  whole ? rows * c.bytes : c.bytes, c.lanes);
     copy_end(full);
 }
 

@@ -5,7 +5,8 @@
 #include "kernels/kernels.h"
 
 enum {
-    RING_WARPS = 8,   /* of a block, at most */
+    RING_WARPS = 8,   /* of a block that multiply, at most, */
+    RING_COPIERS = 2, /* and that copy for them */
     RING_SLOT = 4608, /* bytes of a chunk, at most */
     RING_SLOTS = 6,   /* chunks of a warp that are under way, at most; */
     RING_SLOTS_LEAST = 2,

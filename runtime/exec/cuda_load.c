@@ -306,6 +306,15 @@ static cu_result blocks_fit(const cuda_device *d, const cuda_bucket *c, int *out
         out_n, c->kernel->phases, cuda_phases_threads(c), PACKS_BYTES + c->shared + c->ring_bytes);
 }
 
+/* Scratch of a block: what steps need now that it is known how cells lie, which may be less than the plan has. */
+static size_t bucket_scratch(const cuda_bucket *c)
+{
+    size_t most = 0;
+    for (int32_t i = 0; i < c->plan->n_step; i++)
+        most = c->scratch[i] > most ? c->scratch[i] : most;
+    return align_up(most);
+}
+
 /* A ring, where shared memory has room for it beside the block's own: of as many slots as fit. */
 static void choose_ring(cuda_bucket *c)
 {
@@ -347,7 +356,7 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         bool one = d->together && c->plan->n_tok_max <= FEW_CALL_MAX;
         if (!one && c->local_bytes > 0)
             continue;
-        size_t own = c->local_bytes + align_up(c->plan->scratch_bytes);
+        size_t own = c->local_bytes + bucket_scratch(c);
         c->shared = own <= c->kernel->shared_bytes ? own : 0;
         if (one)
             choose_ring(c);
