@@ -344,7 +344,7 @@ static __device__ void step_run(const member &m, const cuda_step *s, int64_t beg
 
 /* ---- phases ---- */
 
-/* Is there a warp that copies? */
+/* Are there warps that copy? */
 static __device__ inline bool has_copier(void)
 {
 #if defined(__CUDACC__) && defined(WEFT_SHAPES)
@@ -561,7 +561,7 @@ static __device__ void phases_run(const member &m, const ahead &a)
         *(volatile int32_t *)&a.ring->stop = 1;
 }
 
-/* ---- ahead of the phases: by a warp that computes nothing ---- */
+/* ---- ahead of the phases: by warps that compute nothing ---- */
 
 /* A warp that asks without rest keeps others from running. */
 enum { COPIER_REST = 100 }; /* ns */
@@ -581,8 +581,8 @@ static __device__ inline int32_t packs_ask(const cuda_run &r, const ahead &a, in
     return asked;
 }
 
-/* Phase n has been listed, by the first of the warps that copy: it asks for tables of all phases as soon as there is room, and lists a phase
- * when all weights of the one before, of those that it copies, are on their way. False: nothing more is to be copied. */
+/* Phase n has been listed: by the first of the warps that copy, when all weights that it has to copy of the phase before are on their
+ * way. It also asks for tables of phases as soon as there is room. False: nothing more is to be copied. */
 static __device__ inline bool copier_listed(const member &m, const ahead &a, int32_t n,
                                             int32_t *asked)
 {
@@ -697,8 +697,8 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
         UNROLLED(1)
         for (int i = 0; i < PACKS; i++) {
             barrier_make(&full[i], copy_arrivals(WARP));
-            barrier_make(&used[i],
-                         RING_COPIERS); /* by who computes, and who copies but lists not */
+            /* By those that compute, and by each warp that copies but does not list. */
+            barrier_make(&used[i], RING_COPIERS);
             barrier_make(&listed[i], 1);
         }
         ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
