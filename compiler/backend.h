@@ -38,6 +38,8 @@ struct backend {
     /* Calls of more rows than chain_rows have no chains but of contractions, and nothing that every thread computes for
      * itself. */
     int64_t chain_rows;
+    /* There each phase is a launch: steps of whole rows that follow each other are one item. */
+    bool launches;
     /* Elements that a thread computes again rather than wait for others, in calls of one row and of more. */
     int64_t recompute_elems[2];
     /* Columns of a chain's tile, at least, for calls of up to tile_rows rows and of more; bytes of the tiles that a thread

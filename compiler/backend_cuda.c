@@ -81,6 +81,7 @@ static const backend levels[] = {
      .map_registers = MAP_REGS_MAX,                                                                \
      .chain_steps = CHAIN_STEPS_MAX,                                                               \
      .chain_rows = FEW_CALL_MAX,                                                                   \
+     .launches = true,                                                                             \
      .recompute_elems = {32768, 0}, /* blocks have their memory for weights */                     \
      .tile_rows = FEW_CALL_MAX,                                                                    \
      .tile_cols = {8, 64},                                                                         \

@@ -52,6 +52,15 @@ static bool has_edge(const bucket *b, int32_t from, int32_t to)
     return false;
 }
 
+int32_t bucket_last_wait(bucket *b, const plan_step *s)
+{
+    int32_t last = -1;
+    find_waits(b, s);
+    for (size_t i = 0; i < b->waits.n; i++)
+        last = b->waits.at[i] > last ? b->waits.at[i] : last;
+    return last;
+}
+
 void bucket_add_waits(bucket *b, const plan_step *s, int32_t item)
 {
     find_waits(b, s);

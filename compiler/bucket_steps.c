@@ -75,25 +75,33 @@ static bool begins_item(const bucket *b, const bitem *it, int64_t whole)
     return i64_lcm(it->tile, whole) > it->tile && whole > be->whole_cols[most];
 }
 
-/* The item of the step whose rows a quantize step reads, where units of both are these rows and threads share them out: one
- * phase less. -1: none such. */
-static int32_t item_of_rows(const bucket *b, const plan_step *s)
+/* Needs a step of each value that other such steps make only the row that it computes? */
+static bool is_by_row(const bucket *b, const plan_step *s)
+{
+    const plan_kernel *k = lower_kernel_of(b->lo, s);
+    return k->unit == KUNIT_ROW && kop_row_of(k->op)->weight < 0 && k->op != KOP_take_rows &&
+           k->op != KOP_lora_up;
+}
+
+/* The item that a step of whole rows may join, one phase less: of those that it waits for the last, so that no other waits for this
+ * one, if all steps of that are of the same rows and threads share them out. -1: none such. With chains only quantize joins,
+ * as all else may be part of one. */
+static int32_t item_of_rows(bucket *b, const plan_step *s)
 {
     const backend *be = b->lo->t->be;
-    if (bucket_op(b, s) != KOP_quantize || s->in[0].space != SPACE_ARENA || !has_chains(b) ||
-        be->recompute_elems[b->lo->n_tok > 1] > 0)
+    const bool joins = has_chains(b) ? bucket_op(b, s) == KOP_quantize &&
+                                           be->recompute_elems[b->lo->n_tok > 1] == 0
+                                     : be->launches;
+    const int32_t last = joins && is_by_row(b, s) ? bucket_last_wait(b, s) : -1;
+    if (last < 0 || b->items.at[last].cols > 0 || b->items.at[last].n_step == be->chain_steps)
         return -1;
-    int maker = b->values.at[s->in[0].id].step;
-    if (maker < 0)
-        return -1;
-    const bstep *from = &b->steps.at[maker];
-    const bitem *it = &b->items.at[from->item];
-    bool rows = lower_kernel_of(b->lo, s)->unit == KUNIT_ROW &&
-                lower_kernel_of(b->lo, &from->s)->unit == KUNIT_ROW;
-    return rows && it->cols == 0 && it->n_step < be->chain_steps && from->s.rows == s->rows &&
-                   from->s.per_row == s->per_row
-               ? from->item
-               : -1;
+    const bitem *it = &b->items.at[last];
+    for (int32_t i = 0; i < it->n_step; i++) {
+        const plan_step *of = &b->steps.at[it->step[i]].s;
+        if (!is_by_row(b, of) || of->rows != s->rows || of->per_row != s->per_row)
+            return -1;
+    }
+    return last;
 }
 
 /* Put step number i into the item of its chain, or into one of its own. Passes let nothing into a chain that its tiles

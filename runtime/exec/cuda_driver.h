@@ -51,6 +51,26 @@ typedef enum {
     CU_FUNC_ATTRIBUTE_MAX = 0x7fffffff
 } cu_function_attribute;
 
+/* CUlaunchAttribute, with the one that is used: a kernel may begin before the one before it ends, whose results it waits for by
+ * itself. */
+enum { CU_LAUNCH_DEPENDENT = 6 };
+
+typedef struct {
+    int id, fill;
+    union {
+        int allowed;
+        char bytes[64];
+    } value;
+} cu_launch_attribute;
+
+/* CUlaunchConfig */
+typedef struct {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+    cu_stream s;
+    cu_launch_attribute *attribute;
+    unsigned n_attribute;
+} cu_launch;
+
 enum { CU_STREAM_NON_BLOCKING = 1 };
 enum { CU_HOST_PORTABLE = 1, CU_HOST_DEVICEMAP = 2 };
 

@@ -577,6 +577,19 @@ static cu_result fake_cuLaunchKernel(cu_function f, unsigned grid_x, unsigned gr
     return launch(f, (unsigned[]){grid_x, grid_y, grid_z}, block_x, shared_bytes, s, args, false);
 }
 
+static cu_result fake_cuLaunchKernelEx(const cu_launch *how, cu_function f, void **args,
+                                       void **extra)
+{
+    BEGIN(cuLaunchKernelEx, CONTEXT);
+    if (extra || how->block_y != 1 || how->block_z != 1)
+        return fake_misused(CU_INVALID_VALUE, "cuLaunchKernelEx with extra arguments or axes");
+    for (unsigned i = 0; i < how->n_attribute; i++)
+        if (how->attribute[i].id != CU_LAUNCH_DEPENDENT)
+            return fake_misused(CU_INVALID_VALUE, "a launch attribute that this card has not");
+    return launch(f, (unsigned[]){how->grid_x, how->grid_y, how->grid_z}, how->block_x,
+                  how->shared_bytes, how->s, args, false);
+}
+
 static cu_result fake_cuLaunchCooperativeKernel(cu_function f, unsigned grid_x, unsigned grid_y,
                                                 unsigned grid_z, unsigned block_x, unsigned block_y,
                                                 unsigned block_z, unsigned shared_bytes,
