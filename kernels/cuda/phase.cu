@@ -7,6 +7,7 @@
 #include "kernels/cuda/attend_few_cuda.cuh"
 #include "kernels/cuda/attend_flash_cuda.cuh"
 #include "kernels/cuda/experts_cuda.cuh"
+#include "kernels/cuda/launch_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
 #include "kernels/cuda/linear_few_cuda.cuh"
 #include "kernels/cuda/linear_mma_cuda.cuh"
@@ -263,7 +264,7 @@ static_assert((int)PACK_STEPS < (int)WARP, "a lane for each step");
 /* ---- a step ---- */
 
 /* Which a function has that a card is launched with: registers are for what it may have to do. */
-enum kernels_of { ALL_KERNELS, LIGHT_KERNELS, FLASH_KERNELS };
+enum kernels_of { ALL_KERNELS, LIGHT_KERNELS, FLASH_KERNELS, DOT_KERNELS };
 
 #ifdef WEFT_SHAPES
 #include WEFT_SHAPES /* shape_run, for the steps of one bucket alone (runtime/exec/cuda_text.c) */
@@ -324,6 +325,24 @@ static __device__ void row_run_light(int32_t row, const kargs *k, const kthread 
     }
 }
 
+/* The same for weft_dots. */
+static __device__ void row_run_dots(int32_t row, const kargs *k, const kthread *t, int64_t begin,
+                                    int64_t end)
+{
+    switch (row) {
+#define DOTS(type)                                                                                 \
+    case ROW_k_linear_##type##_stream_cuda:                                                        \
+        k_linear_##type##_stream_cuda(k, t, begin, end);                                           \
+        break;
+        DOTS(BF16)
+        DOTS(F16)
+        DOTS(Q8_0)
+        DOTS(Q4_K)
+        DOTS(Q6_K)
+#undef DOTS
+    }
+}
+
 template <kernels_of SOME>
 static __device__ void step_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
 {
@@ -337,6 +356,8 @@ static __device__ void step_run(const member &m, const cuda_step *s, int64_t beg
         row_run_light(shape->row, m.own, &m.t, begin, end);
     else if (SOME == FLASH_KERNELS)
         k_attend_flash_cuda(m.own, &m.t, begin, end);
+    else if (SOME == DOT_KERNELS)
+        row_run_dots(shape->row, m.own, &m.t, begin, end);
     else
         row_run(shape->row, m.own, &m.t, begin, end);
 }
@@ -650,6 +671,33 @@ static __device__ inline void batch_take(member *m, cuda_run *run, char *to)
     __syncthreads();
 }
 
+/* A word from the card's memory for the cache: who reads near it later does not wait. */
+static __device__ inline void word_near(const void *at)
+{
+#ifdef __CUDACC__
+    uint32_t x;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(x) : "l"(at));
+#else
+    (void)at;
+#endif
+}
+
+/* The tables of a phase, while the kernel before is at work. */
+static __device__ inline void tables_near(const cuda_run &r, const cuda_phase &p)
+{
+    enum { LINE = 128 };
+    const int step = (int)threadIdx.x / WARP, line = lane_index() * LINE;
+    if ((int)threadIdx.x < p.n_item)
+        word_near(&r.item[p.first + threadIdx.x]);
+    if (step >= p.n_step)
+        return;
+    const cuda_step *s = &r.step[p.step + step];
+    if (line < (int)sizeof *s)
+        word_near((const char *)s + line);
+    if (line < (int)sizeof(cuda_shape))
+        word_near((const char *)&r.shape[s->shape] + line);
+}
+
 /* ---- what a card is launched with (CUDA_GRIDS) ---- */
 
 #ifdef __CUDACC__
@@ -679,6 +727,7 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
 #else
     __shared__ progress at[WARPS_MAX];
 #endif
+    launch_next();
     cuda_pack *packs = (cuda_pack *)dynamic;
     char *batch = dynamic + PACKS_BYTES, *ring = batch + (r.ring ? BATCH_BYTES : 0);
     char *after =
@@ -713,6 +762,9 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
                   at};
     }
     __syncthreads(); /* all warps */
+    if (!r.pack)
+        tables_near(r, r.phase[r.first]);
+    launch_wait();
     if (r.ring)
         batch_take(&m, &run, batch);
     if ((int)threadIdx.x >= block_threads()) {
@@ -734,6 +786,7 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
 template <kernels_of SOME>
 static __device__ inline void some_run(const cuda_run &r, char *memory, kargs *own, unsigned each)
 {
+    launch_next();
     member m = {&r,
                 {(int)blockIdx.x, (int)gridDim.x, memory, (size_t)r.block_bytes},
                 share_inverse(gridDim.x),
@@ -741,8 +794,12 @@ static __device__ inline void some_run(const cuda_run &r, char *memory, kargs *o
                 times_of(r, each),
                 own,
                 {0, 0}};
-    if (!is_cancelled(r))
-        phase_run<SOME>(m, r.phase[r.first]);
+    const cuda_phase p = r.phase[r.first];
+    tables_near(r, p);
+    const bool stop = is_cancelled(r);
+    launch_wait();
+    if (!stop)
+        phase_run<SOME>(m, p);
 }
 
 /* A phase of steps that do little with much: more blocks, with fewer registers each. */
@@ -752,6 +809,18 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_LIGHT_BLOCKS)
     DYNAMIC(dynamic);
     __shared__ kargs own;
     some_run<LIGHT_KERNELS>(r, dynamic, &own, CUDA_LIGHT_BLOCKS);
+}
+
+/* A phase of linears of one row: what warps wait for others hide. */
+extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_DOTS_BLOCKS)
+    weft_dots(const __grid_constant__ cuda_run r)
+{
+    DYNAMIC(dynamic);
+    __shared__ kargs own;
+    if (threadIdx.x == 0)
+        ring_open(block_ring(), NULL, 0, 0, 0); /* none: weights are read as they go */
+    block_sync();
+    some_run<DOT_KERNELS>(r, dynamic, &own, CUDA_DOTS_BLOCKS);
 }
 
 /* A phase of attention by tiles: more registers than weft_phases has. */
@@ -767,6 +836,8 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
 extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
     weft_unpack(const __grid_constant__ cuda_run r)
 {
+    launch_next();
+    launch_wait();
     if (!is_cancelled(r))
         unpack_run(r);
 }
@@ -776,6 +847,8 @@ extern "C" __global__ void __launch_bounds__(CUDA_SQUARES_BLOCK, 1)
     weft_squares(const __grid_constant__ cuda_run r)
 {
     DYNAMIC(dynamic);
+    launch_next();
+    launch_wait();
     if (!is_cancelled(r))
         squares_run(r, dynamic);
 }

@@ -12,19 +12,21 @@ enum {
     CUDA_BLOCK = 256, /* threads of a block; kernels ask block_threads, a multiple of 32 */
     /* Of weft_phases where weights come through the ring: some warps more, which copy them. */
     CUDA_PHASES_BLOCK = CUDA_BLOCK + 32 * RING_COPIERS,
-    CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor */
+    CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor, */
+    CUDA_DOTS_BLOCKS = 2,     /* and of weft_dots */
     CUDA_SQUARES_BLOCK = 384, /* threads of weft_squares */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
     CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays */
 };
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
- * own may do better with another: if its steps are all in cuda_light.def, or all attention by tiles, or all by square. weft_unpack makes bf16 of the weights
+ * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or attention by tiles, or linears by square. weft_unpack makes bf16 of the weights
  * of such a phase before, for calls of so many rows that each would be decoded often.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \
     X(light, CUDA_BLOCK, CUDA_LIGHT_BLOCKS)                                                        \
+    X(dots, CUDA_BLOCK, CUDA_DOTS_BLOCKS)                                                          \
     X(flash, CUDA_BLOCK, 1)                                                                        \
     X(squares, CUDA_SQUARES_BLOCK, 1)                                                              \
     X(unpack, CUDA_BLOCK, CUDA_UNPACK_BLOCKS)

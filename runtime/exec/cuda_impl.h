@@ -39,6 +39,7 @@ typedef struct cuda_device {
     bool squares;                      /* has a block room for weft_squares? */
     cu_function choose, tokens;        /* of it too */
     cu_stream copies;                  /* for what is done on return */
+    bool dependent;                    /* may a launch begin before the one before it ends? */
     bool together;                     /* can the blocks of a launch wait for each other? */
     char place[128];                   /* "on cuda:0 (NVIDIA H200)" */
     pthread_mutex_t lock;

@@ -84,15 +84,17 @@ static int64_t line_up(cuda_bucket *c, item_span s)
 /* The function that does best with a phase that is a launch of its own. */
 static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
-    bool light = true, flash = true, squares = e->d->squares;
+    bool light = true, dots = true, flash = true, squares = e->d->squares;
     for (int32_t i = p->step; i < p->step + p->n_step; i++) {
         light = light && cuda_row_is_light(c->rows[i]);
         flash = flash && c->rows[i]->unit == KUNIT_QUERIES_FLASH &&
                 c->scratch[i] <= e->d->all.shared_bytes;
+        dots = dots && c->rows[i]->op == KOP_linear && c->rows[i]->most == 1;
         squares = squares && c->rows[i]->unit == KUNIT_SQUARE;
     }
     return c->local_bytes > 0 ? CUDA_GRID_phases
            : light            ? CUDA_GRID_light
+           : dots             ? CUDA_GRID_dots
            : flash            ? CUDA_GRID_flash
            : squares          ? CUDA_GRID_squares
                               : CUDA_GRID_phases;
@@ -176,6 +178,32 @@ static void *card_of(const exec *e, const void *part)
     return e->card + ((const char *)part - e->host);
 }
 
+/* Blocks of a launch that is phase p alone: no more than there are units, if others would have nothing to do, but where all count
+ * time. */
+static unsigned blocks_for(const exec *e, const cuda_phase *p, cuda_grid which, unsigned most)
+{
+    const bool by_unit = which == CUDA_GRID_light || which == CUDA_GRID_flash;
+    return by_unit && !e->measure && p->units < most ? (unsigned)p->units : most;
+}
+
+/* One phase by itself, which may begin before the one before it ends: kernels wait for what they read. */
+static cu_result launch_apart(const exec *e, cu_function f, unsigned blocks, unsigned threads,
+                              unsigned bytes, void **args)
+{
+    cu_launch_attribute dependent = {.id = CU_LAUNCH_DEPENDENT, .value.allowed = 1};
+    cu_launch how = {.grid_x = blocks,
+                     .grid_y = 1,
+                     .grid_z = 1,
+                     .block_x = threads,
+                     .block_y = 1,
+                     .block_z = 1,
+                     .shared_bytes = bytes,
+                     .s = e->stream,
+                     .attribute = &dependent,
+                     .n_attribute = e->d->dependent};
+    return e->d->driver->cuLaunchKernelEx(&how, f, args, NULL);
+}
+
 /* Phases [first, end) of a call in one launch. shared: bytes of a block that are in shared memory; 0: all are in the card's. */
 static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int32_t end,
                         cuda_grid which, size_t shared)
@@ -218,8 +246,8 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
     if (e->cancel)
         run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
     if (!together)
-        return d->driver->cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, bytes, e->stream, args,
-                                         NULL);
+        return launch_apart(e, f, blocks_for(e, &c->phases[first], which, blocks), threads, bytes,
+                            args);
     cu_result r = d->driver->cuMemsetD8Async(cuda_at(run.gate), 0, sizeof *run.gate, e->stream);
     return r != CU_OK ? r
                       : d->driver->cuLaunchCooperativeKernel(f, blocks, 1, 1, threads, 1, 1, bytes,
@@ -234,7 +262,7 @@ static cu_result launch_one(const exec *e, const cuda_bucket *c, int32_t i)
     size_t shared = c->local_bytes > 0 ? 0 : c->shared, scratch = sizeof(kargs);
     for (int32_t s = p->step; s < p->step + p->n_step; s++)
         scratch = c->scratch[s] > scratch ? c->scratch[s] : scratch;
-    if (which == CUDA_GRID_light || which == CUDA_GRID_flash)
+    if (which == CUDA_GRID_light || which == CUDA_GRID_dots || which == CUDA_GRID_flash)
         shared = scratch; /* not 0, whatever its steps need */
     if (which == CUDA_GRID_squares)
         shared = CUDA_MMA_BYTES;

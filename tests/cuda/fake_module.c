@@ -31,6 +31,7 @@ static const struct {
     {CUDA_KERNEL_CHOOSE, FAKE_CHOOSE, NULL, 0},
     {CUDA_KERNEL_TOKENS, FAKE_TOKENS, NULL, 0},
     {"weft_light", FAKE_PHASES, emulated_light, 0},
+    {"weft_dots", FAKE_PHASES, emulated_dots, 0},
     {"weft_flash", FAKE_PHASES, emulated_flash, 0},
     {"weft_squares", FAKE_PHASES, emulated_squares, CUDA_SQUARES_BLOCK},
     {"weft_unpack", FAKE_PHASES, emulated_unpack, 0},
