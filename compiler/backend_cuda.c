@@ -5,6 +5,7 @@
  * into a block's memory. */
 #include "compiler/backend.h"
 
+#include <string.h>
 #include "kernels/cuda/cuda_rows.h"
 #include "kernels/cuda/few_size.h"
 #include "kernels/cuda/phase.h"
@@ -26,12 +27,22 @@ static bool is_exact(const backend *be, const kernel_want *w)
     return w->exact || (w->type == DT_BF16 && be != backend_cuda_rounding());
 }
 
+/* Attention of many rows rounds queries and weights where linears of BF16 round activations. */
+static const kernel_row *row_rounding(const kernel_row *row)
+{
+    return row && strcmp(row->symbol, "k_attend_flash_cuda") == 0
+               ? cuda_row_find("k_attend_round_cuda")
+               : row;
+}
+
 static bool cuda_select(const backend *be, const kernel_want *w, plan_kernel *out)
 {
     const kernel_row *row =
         w->layout == LAYOUT_STORED
             ? cuda_row_select(w->op, w->type, w->rows, is_exact(be, w), w->any_rows)
             : NULL;
+    if (be == backend_cuda_rounding() && !w->exact)
+        row = row_rounding(row);
     if (row)
         describe(row, out);
     return row != NULL;

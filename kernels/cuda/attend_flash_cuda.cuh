@@ -129,7 +129,7 @@ static __device__ inline int warp_most(int x)
     return __reduce_max_sync(ALL_LANES, x);
 }
 
-static __device__ flash_strip strip_begin(const flash_work &w, int strip)
+static __device__ SHAPE_FN flash_strip strip_begin(const flash_work &w, int strip)
 {
     const float *sinks = (const float *)w.k->in[2], *slopes = (const float *)w.k->in[3];
     const int lane = lane_index(), none = INT32_MAX;
@@ -330,8 +330,8 @@ static __device__ inline void tile_values(const flash_work &w, int tile, float (
 
 /* Results of a strip; are all of them numbers? */
 template <int WIDTH>
-static __device__ bool strip_put(const flash_work &w, int strip, const flash_strip &s,
-                                 float (*out)[4])
+static __device__ SHAPE_FN bool strip_put(const flash_work &w, int strip, const flash_strip &s,
+                                          float (*out)[4])
 {
     const int v = (int)w.k->cell->v, lane = lane_index();
     bool finite = true;
@@ -344,15 +344,21 @@ static __device__ bool strip_put(const flash_work &w, int strip, const flash_str
         if (at >= w.rows * w.heads)
             continue;
         float *to = row_out(w.k, 0, w.row + at / w.heads) + (w.first_head + at % w.heads) * v;
+        const float inverse = 1 / total;
+        const bool pairs = (uintptr_t)to % 8 == 0;
         UNROLL
-        for (int i = 0; i < WIDTH / 8; i++)
-            UNROLL
-        for (int j = 0; j < 2; j++) {
-            const int c = i * 8 + lane % 4 * 2 + j;
-            const float x = out[i][e * 2 + j] / total;
-            finite = finite && (c >= v || is_finite(x));
-            if (c < v)
+        for (int i = 0; i < WIDTH / 8; i++) {
+            const int c = i * 8 + lane % 4 * 2; /* v is a multiple of 8 */
+            const float x = out[i][e * 2] * inverse, y = out[i][e * 2 + 1] * inverse;
+            if (c >= v)
+                continue;
+            finite = finite && is_finite(x) && is_finite(y);
+            if (pairs) {
+                *(bytes8 *)(to + c) = bytes8{{bits_of(x), bits_of(y)}};
+            } else {
                 to[c] = x;
+                to[c + 1] = y;
+            }
         }
     }
     return finite;
@@ -502,6 +508,13 @@ static __device__ ONE_COPY void k_attend_flash_cuda(const kargs *k, const kthrea
         if (w.heads > 0)
             flash_rows_run(w, block * each, least((block + 1) * each, rows), (char *)t->scratch);
     }
+}
+
+/* Where a plan rounds activations queries and weights may be one number of 16 bits each, as attend_tiles_cuda.cuh has them. */
+static __device__ void k_attend_round_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                           int64_t end)
+{
+    k_attend_flash_cuda(k, t, begin, end);
 }
 
 #endif

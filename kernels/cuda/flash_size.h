@@ -8,6 +8,10 @@ enum {
     FLASH_QUERIES = 128, /* vectors of a unit at most: a strip of 16 for each of 8 warps */
     FLASH_WIDTH_MAX = 256,
     FLASH_ALIGN = 128,
+    FLASH_TILES_ALIGN = 1024, /* of lines that matrix instructions of sm_90a read */
+    /* What a block of weft_flash has where cards have so much: queries and rings of tiles (attend_tiles_cuda.cuh), of any kind. Else it
+     * does what weft_phases does. */
+    FLASH_TILES_BYTES = 192 * 1024 + FLASH_TILES_ALIGN,
 };
 
 /* Numbers of a key or a value as they lie in scratch: one of three sizes, filled up with zeros. */

@@ -343,19 +343,26 @@ static __device__ void row_run_dots(int32_t row, const kargs *k, const kthread *
     }
 }
 
-template <kernels_of SOME>
-static __device__ void step_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
+static __device__ inline void step_arguments(const member &m, const cuda_step *s)
 {
-    const cuda_shape *shape = &m.r->shape[s->shape];
-    words_copy(m.own, &shape->k, (int)sizeof(kargs));
+    words_copy(m.own, &m.r->shape[s->shape].k, (int)sizeof(kargs));
     block_sync();
     if (threadIdx.x == 0)
         own_arguments(m, s);
     block_sync();
+}
+
+template <kernels_of SOME>
+static __device__ void step_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
+{
+    const cuda_shape *shape = &m.r->shape[s->shape];
+    step_arguments(m, s);
     if (SOME == LIGHT_KERNELS)
         row_run_light(shape->row, m.own, &m.t, begin, end);
     else if (SOME == FLASH_KERNELS)
         k_attend_flash_cuda(m.own, &m.t, begin, end);
+    else if (SOME == DOT_KERNELS)
+        row_run_dots(shape->row, m.own, &m.t, begin, end);
     else if (SOME == DOT_KERNELS)
         row_run_dots(shape->row, m.own, &m.t, begin, end);
     else
@@ -780,76 +787,5 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
 /* Images made for one plan have phases alone. */
 #ifndef WEFT_SHAPES
 #include "kernels/cuda/choose_cuda.cuh"
-#include "kernels/cuda/squares_cuda.cuh"
-
-/* A phase of some kernels alone, with `each` blocks to a multiprocessor. */
-template <kernels_of SOME>
-static __device__ inline void some_run(const cuda_run &r, char *memory, kargs *own, unsigned each)
-{
-    launch_next();
-    member m = {&r,
-                {(int)blockIdx.x, (int)gridDim.x, memory, (size_t)r.block_bytes},
-                share_inverse(gridDim.x),
-                memory,
-                times_of(r, each),
-                own,
-                {0, 0}};
-    const cuda_phase p = r.phase[r.first];
-    tables_near(r, p);
-    const bool stop = is_cancelled(r);
-    launch_wait();
-    if (!stop)
-        phase_run<SOME>(m, p);
-}
-
-/* A phase of steps that do little with much: more blocks, with fewer registers each. */
-extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_LIGHT_BLOCKS)
-    weft_light(const __grid_constant__ cuda_run r)
-{
-    DYNAMIC(dynamic);
-    __shared__ kargs own;
-    some_run<LIGHT_KERNELS>(r, dynamic, &own, CUDA_LIGHT_BLOCKS);
-}
-
-/* A phase of linears of one row: what warps wait for others hide. */
-extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_DOTS_BLOCKS)
-    weft_dots(const __grid_constant__ cuda_run r)
-{
-    DYNAMIC(dynamic);
-    __shared__ kargs own;
-    if (threadIdx.x == 0)
-        ring_open(block_ring(), NULL, 0, 0, 0); /* none: weights are read as they go */
-    block_sync();
-    some_run<DOT_KERNELS>(r, dynamic, &own, CUDA_DOTS_BLOCKS);
-}
-
-/* A phase of attention by tiles: more registers than weft_phases has. */
-extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, 1)
-    weft_flash(const __grid_constant__ cuda_run r)
-{
-    DYNAMIC(dynamic);
-    __shared__ kargs own;
-    some_run<FLASH_KERNELS>(r, dynamic, &own, 1);
-}
-
-/* The weights of a phase of squares as bf16. */
-extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
-    weft_unpack(const __grid_constant__ cuda_run r)
-{
-    launch_next();
-    launch_wait();
-    if (!is_cancelled(r))
-        unpack_run(r);
-}
-
-/* A phase of squares alone. */
-extern "C" __global__ void __launch_bounds__(CUDA_SQUARES_BLOCK, 1)
-    weft_squares(const __grid_constant__ cuda_run r)
-{
-    DYNAMIC(dynamic);
-    launch_next();
-    launch_wait();
-    if (!is_cancelled(r))
-        squares_run(r, dynamic);
-}
+#include "kernels/cuda/grids_cuda.cuh"
 #endif

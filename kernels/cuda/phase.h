@@ -14,7 +14,8 @@ enum {
     CUDA_PHASES_BLOCK = CUDA_BLOCK + 32 * RING_COPIERS,
     CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor, */
     CUDA_DOTS_BLOCKS = 2,     /* and of weft_dots */
-    CUDA_SQUARES_BLOCK = 384, /* threads of weft_squares */
+    CUDA_FLASH_BLOCK = 384,   /* threads of weft_flash, */
+    CUDA_SQUARES_BLOCK = 384, /* and of weft_squares */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
     CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays */
 };
@@ -27,7 +28,7 @@ enum {
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \
     X(light, CUDA_BLOCK, CUDA_LIGHT_BLOCKS)                                                        \
     X(dots, CUDA_BLOCK, CUDA_DOTS_BLOCKS)                                                          \
-    X(flash, CUDA_BLOCK, 1)                                                                        \
+    X(flash, CUDA_FLASH_BLOCK, 1)                                                                  \
     X(squares, CUDA_SQUARES_BLOCK, 1)                                                              \
     X(unpack, CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
 

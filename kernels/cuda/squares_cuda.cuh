@@ -7,18 +7,9 @@
 #ifndef WEFT_KERNELS_CUDA_SQUARES_CUDA_CUH
 #define WEFT_KERNELS_CUDA_SQUARES_CUDA_CUH
 
-#include "kernels/cuda/barrier_cuda.cuh"
 #include "kernels/cuda/linear_mma_cuda.cuh"
 #include "kernels/cuda/phase.h"
-
-/* Registers, from those who fill to those who multiply. */
-#if defined(__CUDACC__) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#define REGISTERS_GIVE(n) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n))
-#define REGISTERS_TAKE(n) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n))
-#else
-#define REGISTERS_GIVE(n)
-#define REGISTERS_TAKE(n)
-#endif
+#include "kernels/cuda/roles_cuda.cuh"
 
 /* ---- the ring ---- */
 
@@ -214,13 +205,6 @@ static __device__ void squares_fill(const cuda_run &run, stage_ring r)
 }
 
 /* ---- multiplying ---- */
-
-static __device__ inline void warp_done(uint64_t *empty)
-{
-    __syncwarp();
-    if (lane_index() == 0)
-        barrier_arrive(empty);
-}
 
 /* rows, cols: that there are of the square. */
 static __device__ inline void unit_multiply(int stages, stage_ring &r, int strip, int rows,

@@ -5,6 +5,7 @@
 #include "runtime/exec/cuda_impl.h"
 
 #include "kernels/cuda/cuda_rows.h"
+#include "kernels/cuda/flash_size.h"
 #include "kernels/cuda/mma_size.h"
 #include "runtime/base/clock.h"
 #include <inttypes.h>
@@ -264,6 +265,9 @@ static cu_result launch_one(const exec *e, const cuda_bucket *c, int32_t i)
         scratch = c->scratch[s] > scratch ? c->scratch[s] : scratch;
     if (which == CUDA_GRID_light || which == CUDA_GRID_dots || which == CUDA_GRID_flash)
         shared = scratch; /* not 0, whatever its steps need */
+    if (which == CUDA_GRID_flash && shared < FLASH_TILES_BYTES &&
+        e->d->all.shared_bytes >= FLASH_TILES_BYTES)
+        shared = FLASH_TILES_BYTES;
     if (which == CUDA_GRID_squares)
         shared = CUDA_MMA_BYTES;
     cu_result r = c->unpacks[i] ? launch(e, c, i, i + 1, CUDA_GRID_unpack, 0) : CU_OK;

@@ -20,7 +20,7 @@ struct CUmod_st {
 
 static cu_module modules;
 
-/* What an image has. Any number of threads does, but those of weft_squares have parts to play. */
+/* What an image has. Any number of threads does, but those of weft_flash and weft_squares have parts to play. */
 static const struct {
     const char *name;
     fake_kernel kind;
@@ -32,7 +32,7 @@ static const struct {
     {CUDA_KERNEL_TOKENS, FAKE_TOKENS, NULL, 0},
     {"weft_light", FAKE_PHASES, emulated_light, 0},
     {"weft_dots", FAKE_PHASES, emulated_dots, 0},
-    {"weft_flash", FAKE_PHASES, emulated_flash, 0},
+    {"weft_flash", FAKE_PHASES, emulated_flash, CUDA_FLASH_BLOCK},
     {"weft_squares", FAKE_PHASES, emulated_squares, CUDA_SQUARES_BLOCK},
     {"weft_unpack", FAKE_PHASES, emulated_unpack, 0},
 };
