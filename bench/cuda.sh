@@ -102,6 +102,8 @@ batch|llama-8b:Q8_0|-p 0 -n 128 -d 512 -np 8,32|tg128 x8 @ d512|1051|1682|
 batch|llama-8b:Q8_0|-p 0 -n 128 -d 512 -np 8,32|tg128 x32 @ d512|3078|4001|
 prefill|llama-1b:BF16|-p 2048 -n 0 -ub 2048|pp2048|91315|91000|130000
 prefill|llama-8b:BF16|-p 2048 -n 0 -ub 2048|pp2048|25330|25000|35000
+prefill|llama-1b:BF16|-p 2048 -n 0 -ub 2048 --round-bf16|pp2048|91315|91000|130000
+prefill|llama-8b:BF16|-p 2048 -n 0 -ub 2048 --round-bf16|pp2048|25330|25000|35000
 prefill|llama-8b:Q4_K_M|-p 2048 -n 0 -ub 2048|pp2048|9764|18000|29000
 long|llama-1b:BF16|-p 0 -n 128 -d 16384|tg128 @ d16384|636|827|
 long|llama-1b:Q4_K_M|-p 0 -n 128 -d 16384|tg128 @ d16384|690|1035|
