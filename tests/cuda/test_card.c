@@ -94,11 +94,11 @@ START_TEST(goldens_run_on_a_card)
 }
 END_TEST
 
-/* Blocks that cannot wait for each other; with little shared memory; of one and many multiprocessors. */
+/* Blocks that cannot wait for each other; with little shared memory; of one and many multiprocessors; launches that cannot overlap. */
 START_TEST(cards_of_other_kinds_do)
 {
     fake_card apart = fake_card_usual, small = fake_card_usual, one = fake_card_usual,
-              many = fake_card_usual;
+              many = fake_card_usual, old = fake_card_usual;
     apart.together = false;
     small.shared_bytes = 2048;
     one.multiprocessors = 1;
@@ -109,6 +109,8 @@ START_TEST(cards_of_other_kinds_do)
     run_some(golden[1], &small);
     run_some(golden[2], &one);
     run_some(golden[0], &many);
+    old.major = 8;
+    run_golden(golden[0], &old);
 }
 END_TEST
 
@@ -163,6 +165,8 @@ START_TEST(calls_are_few_launches)
     expect_both(&m, s, m.n);
     ck_assert_int_eq(fake_seen().launches - before.launches, fake_seen().phases - before.phases);
     ck_assert_int_gt(fake_seen().launches - before.launches, 4);
+    /* Four layers: ten each, since steps of whole rows that follow each other are one. */
+    ck_assert_int_le(fake_seen().launches - before.launches, 4 * 10 + 5);
     ck_assert_int_eq(session_truncate(m.dg, s, 0, 0), WEFT_OK);
     before = fake_seen();
     expect(&m, s, 0, 0, 20);
