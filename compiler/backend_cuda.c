@@ -1,8 +1,8 @@
 /* backend_cuda.c - CUDA cards as a back end: the kernels of kernels/cuda/cuda_kernels.def.
  *
  * What threads are to the processor, blocks are here: with few rows they run chains, and with one they compute for themselves
- * what prepares these, as threads do. With many rows each step is an item of its own, since a tile of many rows does not fit
- * into a block's memory. */
+ * what prepares these, as threads do. With many rows a tile does not fit into a block's memory: an item is one step, or steps of
+ * whole rows. */
 #include "compiler/backend.h"
 
 #include <string.h>

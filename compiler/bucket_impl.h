@@ -63,9 +63,9 @@ typedef struct {
 void bucket_order(bucket *b);
 /* Steps for all live nodes. bucket_steps.c */
 weft_status bucket_steps(bucket *b) WEFT_MUST_USE;
-/* Step s is part of this item, which waits for what it reads. bucket_edges.c */
-/* The item made last of those that s waits for; -1: none. */
+/* The item made last of those that s waits for; -1: none. bucket_edges.c */
 int32_t bucket_last_wait(bucket *b, const plan_step *s);
+/* Step s is part of this item, which waits for what it reads. */
 void bucket_add_waits(bucket *b, const plan_step *s, int32_t item);
 /* Items, their phases and their order. bucket_schedule.c */
 void bucket_schedule(bucket *b);

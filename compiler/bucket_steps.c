@@ -75,7 +75,7 @@ static bool begins_item(const bucket *b, const bitem *it, int64_t whole)
     return i64_lcm(it->tile, whole) > it->tile && whole > be->whole_cols[most];
 }
 
-/* Needs a step of each value that other such steps make only the row that it computes? */
+/* Does a step compute whole rows, each from the same row of its operands? */
 static bool is_by_row(const bucket *b, const plan_step *s)
 {
     const plan_kernel *k = lower_kernel_of(b->lo, s);
@@ -83,22 +83,33 @@ static bool is_by_row(const bucket *b, const plan_step *s)
            k->op != KOP_lora_up;
 }
 
+/* The same of the first step of an item, whose operands are not of it: these may be other rows. */
+static bool begins_by_row(const bucket *b, const plan_step *s)
+{
+    const plan_kernel *k = lower_kernel_of(b->lo, s);
+    return is_by_row(b, s) ||
+           (k->unit == KUNIT_ROW && (k->op == KOP_take_rows || k->op == KOP_embed));
+}
+
 /* The item that a step of whole rows may join, one phase less: of those that it waits for the last, so that no other waits for this
  * one, if all steps of that are of the same rows and threads share them out. -1: none such. With chains only quantize joins,
- * as all else may be part of one. */
+ * as all else may be part of one. What combine reads has other rows than the map that made it: a row for each expert. */
 static int32_t item_of_rows(bucket *b, const plan_step *s)
 {
     const backend *be = b->lo->t->be;
-    const bool joins = has_chains(b) ? bucket_op(b, s) == KOP_quantize &&
-                                           be->recompute_elems[b->lo->n_tok > 1] == 0
-                                     : be->launches;
-    const int32_t last = joins && is_by_row(b, s) ? bucket_last_wait(b, s) : -1;
+    const kop op = bucket_op(b, s);
+    const bool joins = has_chains(b)
+                           ? op == KOP_quantize && be->recompute_elems[b->lo->n_tok > 1] == 0
+                           : be->launches && op != KOP_combine;
+    const int32_t last =
+        joins && s->rows != ROWS_FIXED && is_by_row(b, s) ? bucket_last_wait(b, s) : -1;
     if (last < 0 || b->items.at[last].cols > 0 || b->items.at[last].n_step == be->chain_steps)
         return -1;
     const bitem *it = &b->items.at[last];
     for (int32_t i = 0; i < it->n_step; i++) {
         const plan_step *of = &b->steps.at[it->step[i]].s;
-        if (!is_by_row(b, of) || of->rows != s->rows || of->per_row != s->per_row)
+        bool fits = i == 0 ? begins_by_row(b, of) : is_by_row(b, of);
+        if (!fits || of->rows != s->rows || of->per_row != s->per_row)
             return -1;
     }
     return last;

@@ -559,7 +559,7 @@ static __device__ inline tile_span group_span(const flash_work &w, int group)
 {
     const int n = w.rows * w.heads, from = group * GROUP_QUERIES;
     if (from >= n)
-        return tile_span{w.first, w.first - TILE_KEYS_MAX};
+        return tile_span{0, -TILE_KEYS_MAX};
     const int to = (n < from + GROUP_QUERIES ? n : from + GROUP_QUERIES) - 1;
     return tile_span{(int)first_seen(w.k, w.pos[from / w.heads]), w.pos[to / w.heads]};
 }
@@ -703,9 +703,17 @@ template <class K> static __device__ SHAPE_FN void units_multiply(unit_walk *u)
     X(128, 1, true)                                                                                \
     X(128, 2, true) X(128, 1, false) X(128, 3, false) X(256, 1, true) X(256, 2, true)
 
-static __device__ inline int tile_case(int64_t width, int64_t parts, bool f16)
+static __device__ constexpr int tile_case(int64_t width, int64_t parts, bool f16)
 {
     return (int)(width + parts * 2 + f16);
+}
+
+/* Is there such a kind? Others are attend_cuda.cuh's. */
+static __device__ inline bool tile_is(int which)
+{
+#define TILE_IS(width, parts, f16) || which == tile_case(width, parts, f16)
+    return false TILE_KINDS(TILE_IS);
+#undef TILE_IS
 }
 
 static __device__ void tiles_open(tiles_block *b, bool copies)
@@ -754,8 +762,9 @@ static __device__ SHAPE_FN void tiles_run(const tiles_step &s, bool round)
 {
     const kform form = s.k->cell->tier[0].key;
     const int64_t parts = round ? 1 : flash_parts(form);
-    const bool copies = pages_copy(s.k->cell) && is_shared(s.scratch);
-    const int which = copies ? tile_case(flash_width(s.k->cell), parts, form == KFORM_F16) : 0;
+    const int kind = tile_case(flash_width(s.k->cell), parts, form == KFORM_F16);
+    const bool copies = tile_is(kind) && pages_copy(s.k->cell) && is_shared(s.scratch);
+    const int which = copies ? kind : 0;
     tiles_open(tiles_memory(), copies);
     unit_walk *u = walk_of(s.k, s.begin, s.end, s.scratch, parts);
     block_sync();
@@ -763,7 +772,7 @@ static __device__ SHAPE_FN void tiles_run(const tiles_step &s, bool round)
         REGISTERS_GIVE(56);
         switch (which) {
 #define UNITS_FILL(width, parts, f16)                                                              \
-    case width + parts * 2 + f16:                                                                  \
+    case tile_case(width, parts, f16):                                                             \
         units_fill<tile_kind<width, parts, f16>>(u);                                               \
         break;
             TILE_KINDS(UNITS_FILL)
@@ -775,7 +784,7 @@ static __device__ SHAPE_FN void tiles_run(const tiles_step &s, bool round)
         REGISTERS_TAKE(224);
         switch (which) {
 #define UNITS_MULTIPLY(width, parts, f16)                                                          \
-    case width + parts * 2 + f16:                                                                  \
+    case tile_case(width, parts, f16):                                                             \
         units_multiply<tile_kind<width, parts, f16>>(u);                                           \
         break;
             TILE_KINDS(UNITS_MULTIPLY)

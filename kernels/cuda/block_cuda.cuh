@@ -67,7 +67,7 @@ static __device__ inline int warp_index(void)
     return (int)(threadIdx.x / WARP);
 }
 
-/* Threads of the block that compute: all but the last warp of weft_phases, which copies (phase.cu). A number that the compiler
+/* Threads of the block that compute: all but the last warps of weft_phases, which copy (phase.cu). A number that the compiler
  * knows in images made for a plan, whose loops so have known ends. */
 static __device__ inline int block_threads(void)
 {

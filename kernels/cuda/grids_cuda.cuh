@@ -19,12 +19,13 @@ static __device__ inline member member_of(const cuda_run &r, char *memory, kargs
                   {0, 0}};
 }
 
-/* Begins a launch that is one phase; false: it was cancelled. */
+/* Begins a launch that is one phase; false: it was cancelled. Then the next one sees that too, as it begins after all blocks of
+ * this one have asked. */
 static __device__ inline bool phase_begin(const cuda_run &r, const cuda_phase &p)
 {
+    const bool stop = is_cancelled(r);
     launch_next();
     tables_near(r, p);
-    const bool stop = is_cancelled(r);
     launch_wait();
     return !stop;
 }

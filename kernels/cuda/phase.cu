@@ -363,8 +363,6 @@ static __device__ void step_run(const member &m, const cuda_step *s, int64_t beg
         k_attend_flash_cuda(m.own, &m.t, begin, end);
     else if (SOME == DOT_KERNELS)
         row_run_dots(shape->row, m.own, &m.t, begin, end);
-    else if (SOME == DOT_KERNELS)
-        row_run_dots(shape->row, m.own, &m.t, begin, end);
     else
         row_run(shape->row, m.own, &m.t, begin, end);
 }

@@ -93,12 +93,13 @@ static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *
         dots = dots && c->rows[i]->op == KOP_linear && c->rows[i]->most == 1;
         squares = squares && c->rows[i]->unit == KUNIT_SQUARE;
     }
-    return c->local_bytes > 0 ? CUDA_GRID_phases
-           : light            ? CUDA_GRID_light
-           : dots             ? CUDA_GRID_dots
-           : flash            ? CUDA_GRID_flash
-           : squares          ? CUDA_GRID_squares
-                              : CUDA_GRID_phases;
+    const bool made = c->kernel != &e->d->all; /* and shapes are those of its image */
+    return c->local_bytes > 0 || made ? CUDA_GRID_phases
+           : light                    ? CUDA_GRID_light
+           : dots                     ? CUDA_GRID_dots
+           : flash                    ? CUDA_GRID_flash
+           : squares                  ? CUDA_GRID_squares
+                                      : CUDA_GRID_phases;
 }
 
 /* Are there so many rows, and is there room, that the weights of a phase of squares are made bf16 first? */

@@ -170,13 +170,15 @@ static void check_levels(const char *path, const graph *g)
 static void check_cards(const char *path, const graph *g)
 {
     const backend *const cards[] = {backend_cuda(), backend_cuda_rounding(), backend_metal()};
-    for (int i = 0; i < 12; i++) {
-        target t = {.be = cards[i / 4],
+    static const int64_t rows[] = {5, 64, 128};
+    for (int i = 0; i < 36; i++) {
+        target t = {.be = cards[i / 12],
                     .n_ctx = 64,
                     .n_seq = 2,
-                    .n_tok_max = i & 1 ? 64 : 5,
+                    .n_tok_max = rows[i % 3],
+                    .lora_slots = i / 3 % 2 * 2,
                     .kv = DT_F16,
-                    .deterministic = i & 2};
+                    .deterministic = i / 6 % 2};
         check(path, g, &t, true, false);
     }
 }

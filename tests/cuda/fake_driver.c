@@ -585,7 +585,7 @@ static cu_result fake_cuLaunchKernelEx(const cu_launch *how, cu_function f, void
     if (extra || how->block_y != 1 || how->block_z != 1)
         return fake_misused(CU_INVALID_VALUE, "cuLaunchKernelEx with extra arguments or axes");
     for (unsigned i = 0; i < how->n_attribute; i++)
-        if (how->attribute[i].id != CU_LAUNCH_DEPENDENT || fake.card.major < 9)
+        if (how->attribute[i].id != CU_LAUNCH_DEPENDENT || fake.card.major != 9)
             return fake_misused(CU_INVALID_VALUE, "a launch attribute that this card has not");
     return launch(f, (unsigned[]){how->grid_x, how->grid_y, how->grid_z}, how->block_x,
                   how->shared_bytes, how->s, args, false);

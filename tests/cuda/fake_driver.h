@@ -19,7 +19,7 @@ typedef enum {
 
 typedef struct {
     int cards, version, multiprocessors;
-    int major;   /* of its capability: from 9 on launches may overlap */
+    int major;   /* of its capability: with 9 launches may overlap */
     int threads; /* of a block, whatever is asked for: kernels take any number of whole warps */
     size_t card_bytes, shared_bytes; /* shared: of a block, where it is asked for */
     bool together;                   /* are there cooperative launches? */
