@@ -177,6 +177,7 @@ static void check_cards(const char *path, const graph *g)
                     .n_seq = 2,
                     .n_tok_max = rows[i % 3],
                     .lora_slots = i / 3 % 2 * 2,
+                    .lora_rank = i / 3 % 2 * 4,
                     .kv = DT_F16,
                     .deterministic = i / 6 % 2};
         check(path, g, &t, true, false);

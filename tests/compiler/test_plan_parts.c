@@ -2,6 +2,7 @@
 #include "compiler/compiler.h"
 #include "compiler/passes.h"
 #include "compiler/plan_check.h"
+#include "compiler/plan_make.h"
 #include "compiler/plan_parts.h"
 #include "tests/base/suite.h"
 
@@ -181,6 +182,31 @@ START_TEST(an_earlier_layer_that_needs_a_later_one_is_not_cut)
 }
 END_TEST
 
+/* Values of a fixed number of rows, of which a card has as many as the vocabulary, and of one row beside it. */
+START_TEST(values_without_rows_of_the_call_are_items_of_their_own)
+{
+    static const char *const logits[] = {"logits"};
+    static const char head[] = "linear   lm_head  (d -> vocab)  gguf \"output\"       hf "
+                               "\"lm_head\"  when !tied  ?? tok_embd";
+    cut c = open_model((const char *[]){"rms_norm out_norm (d, eps)", "tensor on (d)", head,
+                                        "tensor ow (vocab, d) gguf \"output\" hf \"lm_head\"",
+                                        "out_norm(x)", "x", "lm_head(h)", "linear(h, ow * exp(on))",
+                                        NULL});
+    target card = {.be = backend_cuda(),
+                   .n_ctx = 128,
+                   .n_seq = 1,
+                   .n_tok_max = 128,
+                   .kv = DT_F16,
+                   .outputs = logits,
+                   .n_output = 1};
+    plan *p;
+    ck_assert_int_eq(plan_make(c.dg, c.bm->graph, &card, NULL, c.a, &p), WEFT_OK);
+    ck_assert_int_eq(plan_check(c.dg, card.be, p), WEFT_OK);
+    close_model(&c);
+}
+END_TEST
+
 SUITE_MAIN("plan_parts", layers_and_their_cells_go_together, whatever_is_read_later_is_handed_on,
            a_cell_of_both_sides_is_in_the_way, a_model_without_layers_is_not_cut,
-           an_earlier_layer_that_needs_a_later_one_is_not_cut)
+           an_earlier_layer_that_needs_a_later_one_is_not_cut,
+           values_without_rows_of_the_call_are_items_of_their_own)
