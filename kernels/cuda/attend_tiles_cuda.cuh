@@ -2,9 +2,9 @@
  * attend_flash_cuda.cuh says how units are cut and what is split.
  *
  * Four warps copy keys and values into rings of tiles, eight multiply: two groups of four, each 64 queries of the unit, by wgmma. Other
- * cards than sm_90a do as weft_phases does; tests have mma.sync in its place. A tile has two barriers for its keys and two for its values: `full` counts those who copy, `empty` the
- * warps that have multiplied. Groups do not wait for each other: while one computes weights, the other multiplies. The copies
- * are ahead, into the next unit too.
+ * cards than sm_90a do as weft_phases does; tests have mma.sync in its place. A tile has two barriers for its keys and two for its
+ * values: `full` counts those who copy, `empty` the warps that have multiplied. Groups do not wait for each other: while one
+ * computes weights, the other multiplies. The copies are ahead, into the next unit too.
  *
  * Lines of 128 bytes lie as linear_mma_cuda.cuh has them; what is wider than 64 numbers is several panels of such lines. Queries
  * and weights are as many parts as make an f32, or where the plan rounds one part.

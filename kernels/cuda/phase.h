@@ -21,8 +21,8 @@ enum {
 };
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
- * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or attention by tiles, or linears by square. weft_unpack makes bf16 of the weights
- * of such a phase before, for calls of so many rows that each would be decoded often.
+ * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or attention by tiles, or linears
+ * by square. weft_unpack makes bf16 of the weights of the last before, for calls of so many rows that each would be decoded often.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \

@@ -5,8 +5,8 @@
  * these ahead of those that are multiplied, also those of the next phases while the block computes, or waits for, what they
  * are multiplied with.
  *
- * What a block will multiply in a phase, in order, are its segments: some rows of a matrix. One of the warps that copy lists them (phase.cu).
- * Of a segment a warp has every so many groups of rows; a group is cut into chunks (ring_size.h).
+ * What a block will multiply in a phase, in order, are its segments: some rows of a matrix. One of the warps that copy lists
+ * them (phase.cu). Of a segment a warp has every so many groups of rows; a group is cut into chunks (ring_size.h).
  *
  * A slot has two barriers: one counts what is copied into it, the other says that it has been used. Slots are filled and used in
  * turn, so that one parity says which time round is waited for. */
