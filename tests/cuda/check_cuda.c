@@ -23,18 +23,16 @@ static const kernel_row rows[] = {
 #include "kernels/cuda/cuda_kernels.def"
 #undef CUDA_KERNEL
 #ifndef CHECK_CUDA /* 384 fibres are slow at the many calls of test_attend_bits.c */
-    /* weft_flash's own way, which no row of the table names */
-    {.op = KOP_attend,
-     .type = DT_COUNT,
-     .layout = LAYOUT_STORED,
-     .act = ACT_F32,
-     .least = 65,
-     .most = MANY,
-     .symbol = "k_attend_tiles_cuda",
-     .fn = emulated_k_attend_tiles_cuda,
-     .variant = VARIANT_c,
-     .unit = KUNIT_QUERIES_FLASH,
-     .scratch = KSCRATCH_CUDA_FLASH},
+/* weft_flash's own ways, which no row of the table names */
+#define TILES(act_, symbol_)                                                                       \
+    {                                                                                              \
+        .op = KOP_attend, .type = DT_COUNT, .layout = LAYOUT_STORED, .act = act_, .least = 65,     \
+        .most = MANY, .symbol = #symbol_, .fn = emulated_##symbol_, .variant = VARIANT_c,          \
+        .unit = KUNIT_QUERIES_FLASH, .scratch = KSCRATCH_CUDA_FLASH                                \
+    }
+    TILES(ACT_F32, k_attend_tiles_cuda),
+    TILES(ACT_BF1, k_attend_tiles_round_cuda),
+#undef TILES
 #endif
 };
 

@@ -78,23 +78,35 @@ static void run_kernel(kernel_call call)
 #include "kernels/cuda/cuda_kernels.def"
 #undef CUDA_KERNEL
 
-/* What weft_flash does in place of k_attend_flash_cuda. */
-static void call_tiles(void *args)
+/* What weft_flash does in place of k_attend_flash_cuda, exact and rounded. */
+template <bool ROUND> static void call_tiles(void *args)
 {
     const kernel_call *c = (const kernel_call *)args;
     if (!flash_has(c->k->cell))
         k_attend_flash_cuda(c->k, c->t, c->begin, c->end);
     else
-        tiles_run(tiles_step{c->k, simt_dynamic(), c->begin, c->end, NULL, 0}, false);
+        tiles_run(tiles_step{c->k, simt_dynamic(), c->begin, c->end, NULL, 0}, ROUND);
+}
+
+template <bool ROUND>
+static void run_tiles(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    char error[FIBRE_ERROR_MAX];
+    kernel_call call = {KOP_attend, NULL, k, t, begin, end};
+    simt_grid g = {1, CUDA_FLASH_BLOCK, 0, FLASH_TILES_BYTES, call_tiles<ROUND>, &call};
+    if (!simt_launch(&g, error))
+        emulated_fail(error);
 }
 
 void emulated_k_attend_tiles_cuda(const kargs *k, const kthread *t, int64_t begin, int64_t end)
 {
-    char error[FIBRE_ERROR_MAX];
-    kernel_call call = {KOP_attend, NULL, k, t, begin, end};
-    simt_grid g = {1, CUDA_FLASH_BLOCK, 0, FLASH_TILES_BYTES, call_tiles, &call};
-    if (!simt_launch(&g, error))
-        emulated_fail(error);
+    run_tiles<false>(k, t, begin, end);
+}
+
+void emulated_k_attend_tiles_round_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                        int64_t end)
+{
+    run_tiles<true>(k, t, begin, end);
 }
 
 #define CUDA_GRID(name, threads_, blocks_)                                                         \

@@ -16,7 +16,8 @@ enum { EMULATED_THREADS = 64 };
 #define CUDA_KERNEL(op, type, act, least, most, symbol, ...) kernel_fn emulated_##symbol;
 #include "kernels/cuda/cuda_kernels.def"
 #undef CUDA_KERNEL
-kernel_fn emulated_k_attend_tiles_cuda; /* by a block of weft_flash */
+kernel_fn emulated_k_attend_tiles_cuda,
+    emulated_k_attend_tiles_round_cuda; /* by a block of weft_flash */
 void emulated_fail(const char *what);
 
 /* Functions of CUDA_GRIDS with all blocks at once, emulated_phases and so on; more: threads beside those that compute. False: what was wrong, in `error`

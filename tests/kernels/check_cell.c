@@ -10,7 +10,9 @@
  * Where keys and values are codes, kernels may multiply those. A query times a block's steps is then rounded to whole
  * numbers up to 16319, which leaves a logit off by half a unit per channel and code, k / 2 * 120 units at most, where
  * 120 times a step is no more than the largest |k|; weights times steps are rounded likewise in each block of 64 positions,
- * 64 / 2 units of its largest weight at most. What q4's sums begin with is rounded by half of 16 units more. */
+ * 64 / 2 units of its largest weight at most. What q4's sums begin with is rounded by half of 16 units more.
+ *
+ * Kernels that round queries and weights to 16 bits are off by 2^-8 of each at most, bf16's half unit. */
 #include "tests/kernels/check.h"
 
 #include <math.h>
@@ -293,7 +295,7 @@ static void cell_unseen(check *c, const cell_shape *s, const kcell *cell, const 
 
 /* Of one row and query head; the keys and values of all sequences stand in the order of `all`. */
 static float bound_of(const cell_shape *s, const kbatch *all, const float *keys, const float *q,
-                      int32_t seq, int32_t pos, int64_t head, double slope)
+                      int32_t seq, int32_t pos, int64_t head, double slope, double round)
 {
     int64_t cell_head = head / (s->heads / s->cell_heads);
     double most = 0;
@@ -305,9 +307,9 @@ static float bound_of(const cell_shape *s, const kbatch *all, const float *keys,
             sum += fabs((double)q[i] * (double)keys[(t * s->cell_heads + cell_head) * s->k + i]);
         most = sum > most ? sum : most;
     }
-    double d = (double)(s->k + 8) * U * s->scale * most * 1.01;
+    double d = ((double)(s->k + 8) * U + round) * s->scale * most * 1.01;
     double roundings = 8 + 2 * slope * (double)pos + (double)pos + 24;
-    return (float)(2 * d + roundings * U);
+    return (float)(2 * d + roundings * U + 2 * round);
 }
 
 /* Tables of the other tiers: those of pages that are full. */
@@ -366,8 +368,10 @@ static float codes_bound(const cell_shape *s, const tier_set *tiers)
     return codes ? (float)(2 * ((double)s->k + begin) * s->scale * unit + (64 + begin) * unit) : 0;
 }
 
-static bool attend_setup(check *c, const cell_shape *s, const tier_set *tiers, check_case *out)
+static bool attend_setup(check *c, const kernel_row *row, const cell_shape *s,
+                         const tier_set *tiers, check_case *out)
 {
+    const double round = act_rounds(row->act) ? 0x1p-8 : 0;
     dtype type = kform_dtype(tiers->key[0]);
     int64_t width = s->heads * s->k, page_ref = s->page_tok == 16 ? 3 : 16;
     page_ref = tiers->n > 1 ? s->page_tok : page_ref; /* tiers go by pages */
@@ -405,7 +409,7 @@ static bool attend_setup(check *c, const cell_shape *s, const tier_set *tiers, c
         double slope = s->slopes ? fabs((double)((const float *)k->in[3])[i % s->heads]) : 0;
         float most = bound_of(s, all, keys, (const float *)out->ref.in[0] + i * s->k,
                               kbatch_at(b, KBATCH_SEQ)[i / s->heads],
-                              kbatch_at(b, KBATCH_POS)[i / s->heads], i % s->heads, slope);
+                              kbatch_at(b, KBATCH_POS)[i / s->heads], i % s->heads, slope, round);
         most += codes_bound(s, tiers);
         for (int64_t j = 0; j < s->v; j++)
             bound[i * s->v + j] = most;
@@ -428,21 +432,19 @@ static tier_set tier_of(dtype type)
 
 static bool attend_make(check *c, const kernel_row *row, int i, check_case *out)
 {
-    (void)row;
     const cell_shape *s = &shapes[i % N_SHAPE];
     int turn = i / N_SHAPE;
     if (turn >= 5)
         return false;
     if (turn >= 3) /* two sets of tiers for each shape, all of them in turn */
-        return attend_setup(c, s, &tier_sets[(i + turn) % N_TIERS], out);
+        return attend_setup(c, row, s, &tier_sets[(i + turn) % N_TIERS], out);
     tier_set one = tier_of(types[turn]);
-    return attend_setup(c, s, &one, out);
+    return attend_setup(c, row, s, &one, out);
 }
 
 /* Llama 1B and 8B, decode at a context of 2048. */
 static bool attend_bench(check *c, const kernel_row *row, int i, check_case *out)
 {
-    (void)row;
     if (i >= 6)
         return false;
     cell_shape s = {.heads = 32,
@@ -454,7 +456,7 @@ static bool attend_bench(check *c, const kernel_row *row, int i, check_case *out
                     .page_tok = 64,
                     .scale = 0.1};
     tier_set one = tier_of(types[i / 2]);
-    attend_setup(c, &s, &one, out);
+    attend_setup(c, row, &s, &one, out);
     double each = (double)dtype_row_of(types[i / 2])->bytes;
     out->bytes = 2048.0 * 8 * 2 * (double)s.k * each;
     out->flops = 4.0 * 2048 * 32 * (double)s.k;
