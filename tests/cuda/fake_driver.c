@@ -26,7 +26,6 @@ const weft_cuda_image fake_kernels = {.build = "tests",
 const fake_card fake_card_usual = {.cards = 1,
                                    .version = CUDA_VERSION_LEAST,
                                    .multiprocessors = 3,
-                                   .major = 9,
                                    .threads = 64,
                                    .card_bytes = (size_t)1 << 30,
                                    .shared_bytes = 227 << 10,
@@ -253,7 +252,7 @@ static cu_result fake_cuDeviceGetAttribute(int *out_value, cu_attribute which, c
         *out_value = 64;
         return CU_OK;
     case CU_CAPABILITY_MAJOR:
-        *out_value = fake.card.major;
+        *out_value = fake.card.old ? 8 : 9;
         return CU_OK;
     case CU_CAPABILITY_MINOR:
         *out_value = 0;
@@ -585,7 +584,7 @@ static cu_result fake_cuLaunchKernelEx(const cu_launch *how, cu_function f, void
     if (extra || how->block_y != 1 || how->block_z != 1)
         return fake_misused(CU_INVALID_VALUE, "cuLaunchKernelEx with extra arguments or axes");
     for (unsigned i = 0; i < how->n_attribute; i++)
-        if (how->attribute[i].id != CU_LAUNCH_DEPENDENT || fake.card.major != 9)
+        if (how->attribute[i].id != CU_LAUNCH_DEPENDENT || fake.card.old)
             return fake_misused(CU_INVALID_VALUE, "a launch attribute that this card has not");
     return launch(f, (unsigned[]){how->grid_x, how->grid_y, how->grid_z}, how->block_x,
                   how->shared_bytes, how->s, args, false);

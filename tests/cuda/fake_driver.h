@@ -19,10 +19,10 @@ typedef enum {
 
 typedef struct {
     int cards, version, multiprocessors;
-    int major;   /* of its capability: with 9 launches may overlap */
     int threads; /* of a block, whatever is asked for: kernels take any number of whole warps */
     size_t card_bytes, shared_bytes; /* shared: of a block, where it is asked for */
     bool together;                   /* are there cooperative launches? */
+    bool old;                        /* sm_80: launches do not overlap */
 } fake_card;
 extern const fake_card fake_card_usual;
 

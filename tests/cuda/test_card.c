@@ -98,7 +98,7 @@ END_TEST
 START_TEST(cards_of_other_kinds_do)
 {
     fake_card apart = fake_card_usual, small = fake_card_usual, one = fake_card_usual,
-              many = fake_card_usual, old = fake_card_usual;
+              many = fake_card_usual, early = fake_card_usual;
     apart.together = false;
     small.shared_bytes = 2048;
     one.multiprocessors = 1;
@@ -109,8 +109,8 @@ START_TEST(cards_of_other_kinds_do)
     run_some(golden[1], &small);
     run_some(golden[2], &one);
     run_some(golden[0], &many);
-    old.major = 8;
-    run_golden(golden[0], &old);
+    early.old = true;
+    run_golden(golden[0], &early);
 }
 END_TEST
 
