@@ -3,6 +3,7 @@
 #define WEFT_KERNELS_CUDA_GRIDS_CUDA_CUH
 
 #include "kernels/cuda/attend_tiles_cuda.cuh"
+#include "kernels/cuda/bulk_cuda.cuh"
 #include "kernels/cuda/launch_cuda.cuh"
 #include "kernels/cuda/squares_cuda.cuh"
 
@@ -106,6 +107,24 @@ extern "C" __global__ void __launch_bounds__(CUDA_SQUARES_BLOCK, 1)
     launch_wait();
     if (!is_cancelled(r))
         squares_run(r, dynamic);
+}
+
+/* The same of weights that are bf16, or have become so. Emulated it needs no tables. */
+#ifdef __CUDACC__
+extern "C" __global__ void __launch_bounds__(CUDA_SQUARES_BLOCK, 1)
+    weft_bulk(const __grid_constant__ cuda_run r, const __grid_constant__ cuda_tiles tiles)
+#else
+extern "C" void weft_bulk(cuda_run r)
+#endif
+{
+    DYNAMIC(dynamic);
+#ifndef __CUDACC__
+    const cuda_tiles tiles = {};
+#endif
+    launch_next();
+    launch_wait();
+    if (!is_cancelled(r))
+        bulk_run(r, tiles, dynamic);
 }
 
 #endif

@@ -12,6 +12,13 @@ enum {
     MMA_ALIGN = 1024,
     CUDA_MMA_BYTES =
         MMA_STAGES * MMA_STAGE_BYTES + MMA_ALIGN, /* stages begin at a multiple of it */
+
+    /* Of weft_bulk, beside as many stages: for each warp that multiplies some columns of its 16 rows of the result. */
+    BULK_TURN = 32,
+    BULK_PITCH = 4 * BULK_TURN + 32, /* of a row of them, in bytes */
+    BULK_OWN = 16 * BULK_PITCH,
+    CUDA_BULK_BYTES = CUDA_MMA_BYTES + MMA_ROWS / 16 * BULK_OWN,
+    CUDA_BULK_STATIC = 1024, /* what the function has by itself, at most */
 };
 
 #endif

@@ -15,14 +15,15 @@ enum {
     CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor, */
     CUDA_DOTS_BLOCKS = 2,     /* and of weft_dots */
     CUDA_FLASH_BLOCK = 384,   /* threads of weft_flash, */
-    CUDA_SQUARES_BLOCK = 384, /* and of weft_squares */
+    CUDA_SQUARES_BLOCK = 384, /* and of weft_squares and weft_bulk */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
     CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays */
 };
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
  * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or attention by tiles, or linears
- * by square. weft_unpack makes bf16 of the weights of the last before, for calls of so many rows that each would be decoded often.
+ * by square; and by weft_bulk, if their weights are bf16 and the card can bring tiles by tables (cuda_tiles, its second
+ * argument). weft_unpack makes bf16 of the weights of the last before, for calls of so many rows that each would be decoded often.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \
@@ -30,6 +31,7 @@ enum {
     X(dots, CUDA_BLOCK, CUDA_DOTS_BLOCKS)                                                          \
     X(flash, CUDA_FLASH_BLOCK, 1)                                                                  \
     X(squares, CUDA_SQUARES_BLOCK, 1)                                                              \
+    X(bulk, CUDA_SQUARES_BLOCK, 1)                                                                 \
     X(unpack, CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
 
 typedef enum {
@@ -135,5 +137,22 @@ typedef struct {
     uint64_t *ns; /* [blocks][n_step]: added to, the time of each step; NULL: not measured */
     int32_t n_step;
 } cuda_run;
+
+/* Where a matrix lies, for copies of tiles: what the driver's cuTensorMapEncodeTiled made of it. */
+typedef struct {
+#ifdef __cplusplus
+    alignas(64)
+#else
+    _Alignas(64)
+#endif
+        uint64_t word[16];
+} cuda_tile;
+
+/* Of each step of a phase: x, and its weights as bf16. Phases of more steps have none. */
+enum { BULK_STEPS = 4 };
+
+typedef struct {
+    cuda_tile of[BULK_STEPS][2];
+} cuda_tiles;
 
 #endif

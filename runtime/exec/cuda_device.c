@@ -129,6 +129,11 @@ static cu_result find_grids(cuda_device *d)
     if (r == CU_OK && d->squares)
         r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_squares], CU_FUNC_SHARED_DYNAMIC_MAX,
                                   CUDA_MMA_BYTES);
+    d->bulk = d->squares && attribute(c, d->card, CU_CAPABILITY_MAJOR) == 9 &&
+              cuda_attribute(d, CU_SHARED_PER_BLOCK_OPTIN) >= CUDA_BULK_BYTES + CUDA_BULK_STATIC;
+    if (r == CU_OK && d->bulk)
+        r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_bulk], CU_FUNC_SHARED_DYNAMIC_MAX,
+                                  CUDA_BULK_BYTES);
     return r;
 }
 

@@ -71,6 +71,13 @@ typedef struct {
     unsigned n_attribute;
 } cu_launch;
 
+/* CUtensorMap, and what is asked for: numbers that are bf16; lines of 128 bytes in the order of matrix instructions; L2 that
+ * reads 256 bytes. */
+typedef struct {
+    _Alignas(64) uint64_t word[16];
+} cu_tile;
+enum { CU_TILE_BF16 = 9, CU_TILE_SWIZZLE_128 = 3, CU_TILE_L2_256 = 3 };
+
 enum { CU_STREAM_NON_BLOCKING = 1 };
 enum { CU_HOST_PORTABLE = 1, CU_HOST_DEVICEMAP = 2 };
 

@@ -36,7 +36,7 @@ typedef struct cuda_device {
     const cuda_maker *maker;           /* of images for plans; NULL: none are made */
     cuda_kernel all;                   /* of the image: any plan */
     cu_function grid[CUDA_GRID_COUNT]; /* all functions of that image */
-    bool squares;                      /* has a block room for weft_squares? */
+    bool squares, bulk;                /* can weft_squares run, and weft_bulk? */
     cu_function choose, tokens;        /* of it too */
     cu_stream copies;                  /* for what is done on return */
     bool dependent;                    /* may a launch begin before the one before it ends? */

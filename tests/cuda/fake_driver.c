@@ -603,6 +603,27 @@ static cu_result fake_cuLaunchCooperativeKernel(cu_function f, unsigned grid_x, 
     return launch(f, (unsigned[]){grid_x, grid_y, grid_z}, block_x, shared_bytes, s, args, true);
 }
 
+/* Kernels that are emulated need no tables: this looks at what is asked for. */
+static cu_result fake_cuTensorMapEncodeTiled(cu_tile *out_t, int type, unsigned axes, void *at,
+                                             const uint64_t *size, const uint64_t *pitch,
+                                             const uint32_t *box, const uint32_t *step,
+                                             int interleave, int swizzle, int promotion, int fill)
+{
+    BEGIN(cuTensorMapEncodeTiled, CONTEXT);
+    if (fake.card.old)
+        return fake_misused(CU_INVALID_VALUE, "a table of tiles for a card that has none");
+    if (type != CU_TILE_BF16 || axes != 2 || interleave != 0 || fill != 0 || step[0] != 1 ||
+        step[1] != 1 || swizzle != CU_TILE_SWIZZLE_128 || promotion != CU_TILE_L2_256)
+        return fake_misused(CU_INVALID_VALUE, "a table of tiles that no kernel reads");
+    if (size[0] == 0 || size[1] == 0 || box[0] * 2 != 128 || box[1] == 0 || box[1] > 256)
+        return fake_misused(CU_INVALID_VALUE, "a table of tiles of %u by %u", box[0], box[1]);
+    if ((uintptr_t)at % 16 != 0 || pitch[0] % 16 != 0 || pitch[0] < size[0] * 2 ||
+        (uintptr_t)out_t % 64 != 0)
+        return fake_misused(CU_INVALID_VALUE, "a matrix that tiles cannot be copied from");
+    *out_t = (cu_tile){.word = {(uint64_t)(uintptr_t)at}};
+    return CU_OK;
+}
+
 const cuda_driver *fake_driver(void)
 {
     static const cuda_driver driver = {

@@ -1,0 +1,260 @@
+/* bulk_cuda.cuh - weft_bulk: a phase of squares (squares_cuda.cuh) whose weights are bf16, on cards of sm_90a. What they have
+ * and weft_squares does not use: one thread asks for whole tiles by the tables that the launch brings (cuda_tiles), and they come
+ * in the order of lines that the matrix instructions read.
+ *
+ * A stage is a tile of x, 128 rows of MMA_DEPTH numbers. Where numbers of x are sums of three bf16 (ACT_BF3T) it has those as
+ * they lie in memory, 32 of one part and 32 of the next, and a tile of w is for three stages, in which the halves of x are
+ * multiplied with the half of w that they belong to: parts 0 1, 2 0 and 1 2. So w comes once, not three times.
+ *
+ * When its sums are done a warp writes them through memory of its own, by whole lines, while others multiply and the next
+ * tiles come.
+ *
+ * On an H200, 2048 rows, TFLOP/s of all products, of this and of cuBLAS with one bf16:
+ *     4096 x 4096   757 and 770, three parts 841        4096 x 14336   812 and 821, three parts 864
+ *    28672 x 4096   762 and 779, three parts 820         2048 x 2048   642 and 650
+ * Sums written as they lie in registers: 738, 805, 752 and 621. Two blocks that share tiles of w (a cluster, multicast): 505. */
+#ifndef WEFT_KERNELS_CUDA_BULK_CUDA_CUH
+#define WEFT_KERNELS_CUDA_BULK_CUDA_CUH
+
+#include "kernels/cuda/squares_cuda.cuh"
+
+#if !defined(__CUDACC__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+enum {
+    BULK_X = MMA_ROWS * MMA_LINE, /* bytes of a tile */
+    BULK_W = MMA_COLS * MMA_LINE,
+};
+
+/* Stages of x and tiles of w: the place of the latter is free whenever that of the stage is which it comes with. */
+struct bulk_ring {
+    char *x, *w;
+    uint64_t *full, *empty; /* [MMA_STAGES] */
+    int slot, w_slot;       /* at hand */
+    int part;               /* which of the stages of its tile of w this is */
+    uint32_t parity;
+};
+
+static __device__ inline void bulk_next(bulk_ring &r, int parts)
+{
+    r.part = r.part + 1 < parts ? r.part + 1 : 0;
+    if (r.part == 0)
+        r.w_slot = r.w_slot + 1 < MMA_STAGES ? r.w_slot + 1 : 0;
+    r.slot = r.slot + 1 < MMA_STAGES ? r.slot + 1 : 0;
+    r.parity ^= r.slot == 0;
+}
+
+/* ---- filling: by the first warp ---- */
+
+#ifdef __CUDACC__
+/* A tile from column `col` and row `row` on, zeros where there is nothing; the barrier counts its bytes. */
+static __device__ inline void tile_copy(const cuda_tile &t, char *to, uint64_t *full, int col,
+                                        int row)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%3, %4}], [%2];" ::"r"(shared_at(to)),
+                 "l"(&t), "r"(shared_at(full)), "r"(col), "r"(row)
+                 : "memory");
+}
+
+static __device__ inline void stage_copy(const mma_job &j, const cuda_tile *t, bulk_ring &r, int i)
+{
+    if (lane_index() != 0)
+        return;
+    uint64_t *full = &r.full[r.slot];
+    copy_expect(full, r.part == 0 ? BULK_X + BULK_W : BULK_X, copiers{0, 1});
+    tile_copy(t[0], r.x + r.slot * BULK_X, full, i * MMA_DEPTH, (int)j.row);
+    if (r.part == 0)
+        tile_copy(t[1], r.w + r.w_slot * BULK_W, full, i / j.parts * MMA_DEPTH, (int)j.col);
+}
+#else
+static inline void stage_copy(const mma_job &j, const cuda_tile *, bulk_ring &r, int i)
+{
+    const int64_t at = i * MMA_DEPTH, at_w = i / j.parts * MMA_DEPTH;
+    const copier x = copier_of(j.x, j.x_pitch, j.row, j.row_end, 1, lane_index(), WARP);
+    const copier w = copier_of(j.w, j.w_pitch, j.col, j.col_end, 1, lane_index(), WARP);
+    copy_lines<MMA_ROWS>(x, j.x, r.x + r.slot * BULK_X, at * 2, at, j.n * j.parts);
+    if (r.part == 0)
+        copy_lines<MMA_COLS>(w, j.x, r.w + r.w_slot * BULK_W, at_w * 2, at_w, j.n);
+    warp_done(&r.full[r.slot]);
+}
+#endif
+
+/* A phase has as many tables as steps, in their order. */
+static __device__ void bulk_fill(const cuda_run &run, const cuda_tiles &tiles, bulk_ring r)
+{
+    const int32_t first = run.phase[run.first].step;
+    square_unit q;
+    for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
+        const int stages = (int)stages_of(q.j);
+        for (int i = 0; i < stages; i++, bulk_next(r, q.j.parts)) {
+            barrier_wait(&r.empty[r.slot], r.parity ^ 1);
+            stage_copy(q.j, tiles.of[q.step - first], r, i);
+        }
+    }
+}
+
+/* ---- multiplying ---- */
+
+/* What a stage adds: its first 32 columns of x times half `one` of w, the other 32 times half `two`. */
+#ifdef __CUDACC__
+static __device__ inline void add_halves(float (*sum)[4], char *x, char *w, int strip, int one,
+                                         int two, int, int)
+{
+    const uint64_t a = lines_at(x + strip / 4 * 64 * MMA_LINE), b = lines_at(w);
+    const uint64_t b_one = b + 4 * one, b_two = b + 4 * two; /* 64 bytes on */
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    wgmma_64x256x16(sum, a, b_one);
+    wgmma_64x256x16(sum, a + 2, b_one + 2);
+    wgmma_64x256x16(sum, a + 4, b_two);
+    wgmma_64x256x16(sum, a + 6, b_two + 2);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+#else
+static inline void add_halves(float (*sum)[4], char *x, char *w, int strip, int one, int two,
+                              int rows, int cols)
+{
+    const int row = strip * STRIP_ROWS + lane_index() / 4, col = lane_index() % 4 * 2;
+    float a[2][MMA_DEPTH], b[MMA_DEPTH], of[MMA_DEPTH];
+    for (int e = 0; e < 2 && row + e * 8 < rows; e++)
+        line_floats(x, row + e * 8, a[e]);
+    for (int i = 0; i < FRAGS; i++)
+        for (int e = 0; e < 2 && row < rows && i * FRAG_COLS + col + e < cols; e++) {
+            line_floats(w, i * FRAG_COLS + col + e, b);
+            for (int c = 0; c < MMA_DEPTH; c++)
+                of[c] = b[c % 32 + (c < 32 ? one : two) * 32];
+            sum[i][e] += line_dot(a[0], of);
+            if (row + 8 < rows)
+                sum[i][2 + e] += line_dot(a[1], of);
+        }
+}
+#endif
+
+static __device__ inline void bulk_multiply(int stages, int parts, bulk_ring &r, int strip,
+                                            int rows, int cols, float (*sum)[4])
+{
+    int before = -1;
+    for (int i = 0; i < stages; i++, bulk_next(r, parts)) {
+        barrier_wait(&r.full[r.slot], r.parity);
+        add_halves(sum, r.x + r.slot * BULK_X, r.w + r.w_slot * BULK_W, strip, r.part == 2,
+                   parts == 1 || r.part > 0, rows, cols);
+        products_wait<1>();
+        if (before >= 0)
+            warp_done(&r.empty[before]);
+        before = r.slot;
+    }
+    products_wait<0>();
+    sums_done(sum);
+    warp_done(&r.empty[before]);
+}
+
+/* ---- results ---- */
+
+/* Can rows of the result be written by 16 bytes? */
+static __device__ inline bool has_sixteens(const square_unit &q)
+{
+    return q.out_pitch % 16 == 0 && (uintptr_t)q.out % 16 == 0 && q.j.col_end % 4 == 0;
+}
+
+static __device__ inline void add_bias(const square_unit &q, float (*sum)[4])
+{
+    const int64_t col = q.j.col + lane_index() % 4 * 2;
+    UNROLL
+    for (int i = 0; i < FRAGS; i++) {
+        const int64_t c = col + i * FRAG_COLS;
+        const float one = c < q.j.col_end ? q.bias[c] : 0;
+        const float two = c + 1 < q.j.col_end ? q.bias[c + 1] : 0;
+        sum[i][0] += one;
+        sum[i][1] += two;
+        sum[i][2] += one;
+        sum[i][3] += two;
+    }
+}
+
+/* 16 rows of a warp, BULK_TURN columns at a time, by way of `own`: lines of BULK_PITCH bytes, so that pairs of eight rows are
+ * in different banks. */
+static __device__ inline void rows_put(const square_unit &q, int strip, char *own, float (*sum)[4])
+{
+    const int lane = lane_index(), first = lane / 8, col = lane % 8 * 4;
+    char *put = own + lane / 4 * BULK_PITCH + lane % 4 * 8;
+    const char *get = own + first * BULK_PITCH + col * 4;
+    const int rows = (int)(q.j.row_end - q.j.row) - strip * STRIP_ROWS - first;
+    const int cols = (int)(q.j.col_end - q.j.col) - col;
+    char *to =
+        q.out + (q.j.row + strip * STRIP_ROWS + first) * q.out_pitch + (q.j.col + col) * 4;
+    UNROLL
+    for (int c = 0; c < MMA_COLS; c += BULK_TURN) {
+        UNROLL
+        for (int f = 0; f < BULK_TURN / FRAG_COLS; f++) {
+            const float *s = sum[c / FRAG_COLS + f];
+            *(bytes8 *)(put + f * 32) = bytes8{{bits_of(s[0]), bits_of(s[1])}};
+            *(bytes8 *)(put + f * 32 + 8 * BULK_PITCH) = bytes8{{bits_of(s[2]), bits_of(s[3])}};
+        }
+        __syncwarp();
+        UNROLL
+        for (int r = 0; r < STRIP_ROWS; r += 4) {
+            const bytes16 four = *(const bytes16 *)(get + r * BULK_PITCH);
+            if (r < rows && c < cols)
+                *(bytes16 *)(to + r * q.out_pitch + c * 4) = four;
+        }
+        __syncwarp();
+    }
+}
+
+static __device__ void bulk_results(const cuda_run &run, bulk_ring r, int strip, char *own)
+{
+    uint64_t *ns = strip == 0 && lane_index() == 0 ? times_of(run, 1) : NULL;
+    square_unit q;
+    for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
+        const uint64_t start = ns ? clock_now() : 0;
+        float sum[FRAGS][4] = {};
+        bulk_multiply((int)stages_of(q.j), q.j.parts, r, strip, (int)(q.j.row_end - q.j.row),
+                      (int)(q.j.col_end - q.j.col), sum);
+        square_find(run, u, &q); /* once more: registers are for the sums */
+        if (!has_sixteens(q)) {
+            unit_put(q, strip, sum);
+        } else {
+            if (q.bias)
+                add_bias(q, sum);
+            rows_put(q, strip, own, sum);
+        }
+        if (ns)
+            ns[q.step] += clock_now() - start;
+    }
+}
+
+/* ---- a block ---- */
+
+static __device__ void bulk_run(const cuda_run &run, const cuda_tiles &tiles, char *dynamic)
+{
+    __shared__ uint64_t barriers[2 * MMA_STAGES];
+    char *x = aligned(dynamic), *w = x + MMA_STAGES * BULK_X, *own = w + MMA_STAGES * BULK_W;
+    const bulk_ring r = {x, w, barriers, barriers + MMA_STAGES, 0, 0, 0, 0};
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < MMA_STAGES; i++) {
+            barrier_make(&r.full[i], 1);
+            barrier_make(&r.empty[i], MULTIPLIERS);
+        }
+        copies_after_stores();
+    }
+    block_sync();
+    if (threadIdx.x < FILLERS) {
+        REGISTERS_GIVE(40);
+        if (threadIdx.x < WARP)
+            bulk_fill(run, tiles, r);
+    } else {
+        REGISTERS_TAKE(232);
+        const int strip = warp_index() - FILLERS / WARP;
+        bulk_results(run, r, strip, own + strip * BULK_OWN);
+    }
+}
+
+#else
+
+/* An image for other cards: as weft_squares. */
+static __device__ void bulk_run(const cuda_run &run, const cuda_tiles &, char *dynamic)
+{
+    squares_run(run, dynamic);
+}
+#endif
+
+#endif
