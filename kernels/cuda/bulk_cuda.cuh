@@ -179,8 +179,7 @@ static __device__ inline void rows_put(const square_unit &q, int strip, char *ow
     const char *get = own + first * BULK_PITCH + col * 4;
     const int rows = (int)(q.j.row_end - q.j.row) - strip * STRIP_ROWS - first;
     const int cols = (int)(q.j.col_end - q.j.col) - col;
-    char *to =
-        q.out + (q.j.row + strip * STRIP_ROWS + first) * q.out_pitch + (q.j.col + col) * 4;
+    char *to = q.out + (q.j.row + strip * STRIP_ROWS + first) * q.out_pitch + (q.j.col + col) * 4;
     UNROLL
     for (int c = 0; c < MMA_COLS; c += BULK_TURN) {
         UNROLL

@@ -211,6 +211,89 @@ static __device__ inline void map_fours(const kargs *k, const int64_t *step, int
     }
 }
 
+/* ---- two inputs that become one ----
+ *
+ * Most maps are a sum of two values, or a product of which one factor is a gate: what is done is known when they are compiled, and
+ * a thread has several loads under way. */
+
+/* out = two(one(a), b); one: MAP_load for a itself. */
+struct map_pair {
+    int a, b; /* inputs; a < 0: it is no such map */
+    kmap_op one, two;
+};
+
+static __device__ inline map_pair map_pair_of(const kargs *k, const int64_t *step)
+{
+    const kinstr *c = k->code;
+    map_pair m = {-1, 0, MAP_load, MAP_load};
+    const int gate = k->n_code == 5 ? 1 : 0; /* after the first load, or after both */
+    if (k->n_code != 4 + gate || c[0].op != MAP_load)
+        return m;
+    const int second = gate && c[1].op != MAP_load ? 2 : 1, unary = second == 2 ? 1 : 2;
+    const kinstr &two = c[2 + gate], &store = c[3 + gate];
+    const int a = gate ? c[unary].to : c[0].to;
+    if (c[second].op != MAP_load || (gate && c[unary].at[0] != c[0].to) || two.at[0] != a ||
+        two.at[1] != c[second].to || c[second].to == a || store.op != MAP_store ||
+        store.at[0] != two.to || store.to != 0 || (gate && unary == 2 && c[0].to == c[1].to) ||
+        step[c[0].at[0]] != 1 || step[c[second].at[0]] != 1)
+        return m;
+    m = map_pair{c[0].at[0], c[second].at[0], gate ? (kmap_op)c[unary].op : MAP_load,
+                 (kmap_op)two.op};
+    return m;
+}
+
+template <kmap_op ONE, kmap_op TWO>
+static __device__ void map_two(const kargs *k, const map_pair &m, const kpart &p)
+{
+    enum { AT_ONCE = 2 };
+    const int step = block_threads() * 4;
+    for (int64_t row = p.row; row < p.row_end; row++) {
+        const float *a = (const float *)k->in[m.a] + row * k->stride[m.a][0];
+        const float *b = (const float *)k->in[m.b] + row * k->stride[m.b][0];
+        float *to = row_out(k, 0, row);
+        for (int col = (int)(p.col + threadIdx.x * 4); col < p.col_end; col += AT_ONCE * step) {
+            map_four x[AT_ONCE] = {}, y[AT_ONCE] = {};
+            UNROLL
+            for (int i = 0; i < AT_ONCE; i++)
+                if (col + i * step < p.col_end) {
+                    x[i] = *(const map_four *)(a + col + i * step);
+                    y[i] = *(const map_four *)(b + col + i * step);
+                }
+            UNROLL
+            for (int i = 0; i < AT_ONCE; i++) {
+                if (col + i * step >= p.col_end)
+                    continue;
+                UNROLL
+                for (int e = 0; e < 4; e++) {
+                    const float one =
+                        ONE == MAP_load ? x[i].x[e] : map_compute(ONE, 0, 0, x[i].x[e], 0, 0);
+                    x[i].x[e] = map_compute(TWO, 0, 0, one, y[i].x[e], 0);
+                }
+                *(map_four *)(to + col + i * step) = x[i];
+            }
+        }
+    }
+}
+
+/* False: it is none of these. */
+static __device__ inline bool map_pairs(const kargs *k, const int64_t *step, const kpart &p)
+{
+    const map_pair m = map_pair_of(k, step);
+    if (m.a < 0)
+        return false;
+    if (m.one == MAP_load && m.two == MAP_add)
+        map_two<MAP_load, MAP_add>(k, m, p);
+    else if (m.one == MAP_load && m.two == MAP_mul)
+        map_two<MAP_load, MAP_mul>(k, m, p);
+    else if (m.one == MAP_silu && m.two == MAP_mul)
+        map_two<MAP_silu, MAP_mul>(k, m, p);
+    else if (m.one == MAP_gelu_tanh && m.two == MAP_mul)
+        map_two<MAP_gelu_tanh, MAP_mul>(k, m, p);
+    else
+        return false;
+    return true;
+}
+
 static __device__ ONE_COPY void k_map_cuda(const kargs *k, const kthread *, int64_t begin,
                                            int64_t end)
 {
@@ -219,6 +302,8 @@ static __device__ ONE_COPY void k_map_cuda(const kargs *k, const kthread *, int6
     for (int i = 0; i < K_IN_MAX; i++)
         step[i] = k->in[i] ? map_step(k, i) : 0;
     if (map_has_fours(k, p, step)) {
+        if (map_pairs(k, step, p))
+            return;
         for (int64_t row = p.row; row < p.row_end; row++)
             for (int col = (int)(p.col + threadIdx.x * 4); col < p.col_end;
                  col += block_threads() * 4)

@@ -53,11 +53,12 @@ static __device__ inline float norm_scale(const norm_vector &v, double squares)
     return (float)inverse_root(squares * (1 / (double)v.width) + v.eps);
 }
 
-/* Fours that a thread has in registers; of the image for any plan few, since a row's width is no number there. */
+/* Fours that a thread has in registers, and whether weights are loaded before the sums are known: not in the image for any plan, which
+ * has fewer registers, and other rows to compute meanwhile. */
 #ifdef WEFT_SHAPES
-enum { NORM_HELD = 8 };
+enum { NORM_HELD = 8, NORM_AHEAD = 1 };
 #else
-enum { NORM_HELD = 3 };
+enum { NORM_HELD = 4, NORM_AHEAD = 0 };
 #endif
 
 static __device__ inline bool norm_is_held(const team &t, const norm_vector &v)
@@ -73,6 +74,13 @@ static __device__ inline bool norm_has(const team &t, const norm_vector &v, int 
     return first < v.width && (first + 4 * t.threads <= v.width || first + 4 * t.thread < v.width);
 }
 
+static __device__ inline void norm_weights(const norm_vector &v, int at, floats4 *w, floats4 *bias)
+{
+    *w = v.w ? *(const floats4 *)(v.w + at) : floats4{{1, 1, 1, 1}};
+    if (v.bias)
+        *bias = *(const floats4 *)(v.bias + at);
+}
+
 /* Everything is loaded before the first sum waits for it, and once. The mean is subtracted as two floats, since what is left
  * where it is large may be small. */
 static __device__ inline void norm_held(const team &t, const norm_vector &v, bool centred)
@@ -85,9 +93,8 @@ static __device__ inline void norm_held(const team &t, const norm_vector &v, boo
         if (!norm_has(t, v, e))
             continue;
         x[e] = *(const floats4 *)(v.x + at);
-        w[e] = v.w ? *(const floats4 *)(v.w + at) : floats4{{1, 1, 1, 1}};
-        if (v.bias)
-            bias[e] = *(const floats4 *)(v.bias + at);
+        if (NORM_AHEAD)
+            norm_weights(v, at, &w[e], &bias[e]);
     }
     if (centred) {
         UNROLL
@@ -110,6 +117,8 @@ static __device__ inline void norm_held(const team &t, const norm_vector &v, boo
         const int at = 4 * (t.thread + e * t.threads);
         if (!norm_has(t, v, e))
             continue;
+        if (!NORM_AHEAD)
+            norm_weights(v, at, &w[e], &bias[e]);
         UNROLL
         for (int c = 0; c < 4; c++) {
             const float y = (x[e].x[c] - high - low) * scale * w[e].x[c];

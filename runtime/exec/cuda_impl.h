@@ -218,6 +218,12 @@ cu_result cuda_wait_stream(const exec *e);
 bool cuda_is_cancelled(const exec *e);
 void cuda_cancel_begin(exec *e);
 
+/* cuda_tiles.c: for weft_bulk. Has a phase of squares what its tables are made of, with weights that are bf16 or are made so before? Then
+ * the tables; unpacked: where weights that are made so begin. */
+bool cuda_has_tiles(const exec *e, const cuda_bucket *c, const cuda_phase *p, bool unpacked);
+cu_result cuda_tiles_of(const exec *e, const cuda_bucket *c, const cuda_phase *p,
+                        const char *unpacked, cuda_tiles *to);
+
 /* cuda_choose.c */
 weft_status cuda_choose(weft_diag *dg, exec *e, const device_choice *c);
 weft_status cuda_chosen(weft_diag *dg, exec *e, ksampled *out);
