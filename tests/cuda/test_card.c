@@ -189,6 +189,30 @@ START_TEST(calls_are_few_launches)
 }
 END_TEST
 
+/* Linears of many rows by tiles, where the card has them and columns come in whole ones: q, k, v, o, gate and up of four layers, with
+ * two tables each, and those of the head. Results are the same within the bound. */
+START_TEST(linears_of_many_rows_are_tiles)
+{
+    fake_card small = fake_card_usual, old = fake_card_usual;
+    small.shared_bytes = 213 << 10; /* enough for squares */
+    old.old = true;
+    const fake_card *const cards[] = {&fake_card_usual, &small, &old};
+    for (size_t i = 0; i < COUNT_OF(cards); i++) {
+        card_model m = card_model_open("llama-mha", "model-bf16.gguf");
+        device *d = card_open(m.dg, cards[i]);
+        session *s = open_session(&m, card_plan(&m, DT_F32, 2 * m.n), d);
+        expect_both(&m, s, m.n);
+        const int64_t tables = fake_calls(FAKE_cuTensorMapEncodeTiled);
+        ck_assert_int_ge(tables, i == 0 ? 4 * 6 * 2 : 0);
+        ck_assert_int_le(tables, i == 0 ? 4 * 6 * 2 + 2 : 0);
+        ck_assert_ptr_null(fake_misuse());
+        session_destroy(s);
+        card_close(d);
+        card_model_close(&m);
+    }
+}
+END_TEST
+
 START_TEST(many_steps_take_no_more)
 {
     card_model m = card_model_open(golden[0], NULL);
@@ -352,6 +376,7 @@ START_TEST(state_goes_to_a_file_and_back)
 END_TEST
 
 SUITE_MAIN("card", goldens_run_on_a_card, cards_of_other_kinds_do, too_little_shared_memory_is_told,
-           state_of_every_form_is_read, calls_are_few_launches, many_steps_take_no_more,
-           two_sessions_share_a_card, deterministic_plans_give_the_same_bits,
-           steps_are_measured_there, state_goes_to_a_file_and_back)
+           state_of_every_form_is_read, calls_are_few_launches, linears_of_many_rows_are_tiles,
+           many_steps_take_no_more, two_sessions_share_a_card,
+           deterministic_plans_give_the_same_bits, steps_are_measured_there,
+           state_goes_to_a_file_and_back)
