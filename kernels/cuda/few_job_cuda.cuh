@@ -36,6 +36,15 @@ static __device__ inline void few_copy(shared_place to, const char *from, bool t
                  : "memory");
 }
 
+/* The same, or nothing. */
+static __device__ inline void few_copy_if(shared_place to, const char *from, bool there)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %2, 0;\n"
+                 "@p cp.async.cg.shared.global [%0], [%1], 16;\n}" ::"r"(to),
+                 "l"(global_at(from)), "r"((int)there)
+                 : "memory");
+}
+
 /* The same, of rows that are read on from there: a whole line comes to L2. */
 static __device__ inline void few_copy_line(shared_place to, const char *from, bool there)
 {
@@ -59,6 +68,12 @@ static __device__ inline bool few_copies_from(const void *p)
 static inline void few_copy(shared_place to, const char *from, bool there)
 {
     copy_piece((char *)to, from, there);
+}
+
+static inline void few_copy_if(shared_place to, const char *from, bool there)
+{
+    if (there)
+        copy_16(to, from);
 }
 
 static inline void few_copy_line(shared_place to, const char *from, bool there)

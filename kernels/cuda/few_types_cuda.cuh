@@ -175,13 +175,13 @@ template <class R> static __device__ inline few_scales few_scales_of(const bytes
     return s;
 }
 
-/* What lanes of four have of four groups each, or of the pass's four: the first two of them, or the first one. */
+/* What lanes of four have of four groups each, or of the pass's four: the first two of them, or the first one. Without branches. */
 template <int P> static __device__ inline uint32_t few_minima(const uint32_t *min, uint32_t pass)
 {
-    const int j = lane_index() % 4;
+    const uint32_t j = (uint32_t)lane_index() % 4, first = 0u - (uint32_t)(j == 0);
     if (P > 1)
-        return j == 0 ? pass ? min[1] : min[0] : 0;
-    return j == 0 ? min[0] : j == 1 ? min[1] : 0;
+        return (pass ? min[1] : min[0]) & first;
+    return (min[0] & first) | (min[1] & (0u - (uint32_t)(j == 1)));
 }
 
 /* A block of Q4_K or Q5_K, or a pass of it: codes a[8 / P][4] of its groups, 8 bytes of each lane side by side, those of odd groups

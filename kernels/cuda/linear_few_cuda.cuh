@@ -22,20 +22,6 @@
 
 /* ---- copies of a warp ---- */
 
-/* Chunks that a warp has room for. */
-struct few_room {
-    int x, w;
-};
-
-/* Each step ends a group of copies, into the slot of the weights that it multiplied. Its next weights are there when all but the
- * last w - 1 groups of weights are done. A chunk of x is copied x chunks ahead: where it is kept in registers when the chunk
- * before is in them, as a group of its own, and elsewhere by the last step of a chunk, in the group of that step. So many
- * groups of weights may be under way when it is needed. */
-template <class R> static __device__ inline int few_x_ahead(int x, int tiles)
-{
-    return R::KEEPS ? x * tiles : (x - 1) * tiles;
-}
-
 /* Tiles of a group, and passes over them, with so many instructions; and whether there is a copy of the code for each tile. */
 template <class R, int NT> struct few_group {
     enum {
@@ -45,59 +31,84 @@ template <class R, int NT> struct few_group {
     };
 };
 
-/* Chunks of weights that have to be there at once: with several passes those of all tiles. */
-template <class R, int NT> static __device__ inline int few_at_once(int tiles)
-{
-    return few_group<R, NT>::PASSES > 1 ? tiles : 1;
-}
-
-/* As many groups under way as can be, where x is waited for. `visits`: chunks of x of the whole walk, which may all fit. */
-template <class R, int NT> static __device__ inline few_room few_room_of(int tiles, int visits)
-{
+/* Chunks that a warp has room for, of x and of weights: as many of both where that is two or more, so that neither is waited for
+ * longer; with several passes weights of all tiles have to be there at once.
+ *
+ * Each step ends a group of copies, the weights into the slot that it multiplied. Its next weights are there when all but the last
+ * W - 1 groups are done. A chunk of x is copied X chunks ahead, in the group of the first step of a chunk where x is kept in
+ * registers, and elsewhere in that of its last. */
+template <class R, int NT> struct few_room {
     typedef few_group<R, NT> group;
-    enum { X = few_x_size<R, NT>::BYTES, W = FEW_TILE * R::PITCH, X_MAX = 5 };
-    static_assert(X + ((int)group::PASSES > 1 ? (int)group::TILES + 1 : 2) * W <= FEW_RING_BYTES,
-                  "a chunk is copied while others are used");
-    const int at_once = few_at_once<R, NT>(tiles);
-    few_room best = {1, 0};
-    int most = -1;
-    UNROLL
-    for (int x = 1; x <= X_MAX; x++) {
-        const int fit = (FEW_RING_BYTES - x * X) / W;
-        const int w = fit < FEW_AHEAD_MAX ? fit : (int)FEW_AHEAD_MAX;
-        const int ahead = x >= visits ? (int)FEW_AHEAD_MAX : few_x_ahead<R>(x, tiles);
-        const int under_way = ahead < w - at_once ? ahead : w - at_once;
-        if (w > at_once && under_way > most) {
-            most = under_way;
-            best = few_room{x, w};
-        }
+    enum {
+        X_BYTES = few_x_size<R, NT>::BYTES,
+        W_BYTES = FEW_TILE * R::PITCH,
+        BOTH = FEW_RING_BYTES / (X_BYTES + W_BYTES),
+        X = BOTH > 1 && group::PASSES == 1 ? BOTH : 1,
+        FIT = (FEW_RING_BYTES - X * X_BYTES) / W_BYTES,
+        MOST = R::KEEPS ? 2 * X : X > 1 ? X : (int)FEW_AHEAD_MAX, /* x of two tiles would be waited for */
+        W = group::PASSES > 1 || FIT < MOST ? FIT : MOST,
+        AT_ONCE = group::PASSES > 1 ? (int)group::TILES : 1
+    };
+    static_assert((int)W > (int)AT_ONCE, "a chunk is copied while others are used");
+    /* Groups of copies after that of the x of the next chunk, when a chunk of so many tiles ends. */
+    static __device__ inline int x_ahead(int tiles)
+    {
+        return R::KEEPS ? X * tiles - 1 : (X - 1) * tiles;
     }
-    return best;
+};
+
+/* The warp, as a number that all lanes have: so branches and addresses are those of a warp. */
+static __device__ inline int few_warp(void)
+{
+#ifdef __CUDACC__
+    return __shfl_sync(ALL_LANES, warp_index(), 0);
+#else
+    return warp_index();
+#endif
 }
 
 /* What a warp copies next. */
 struct few_walk {
     int chunks, tiles; /* of the warp in a row; of all weights */
-    int group_max;     /* tiles of a group */
     int chunk_0, step; /* its first chunk, and from one to the next */
-    /* Weights: chunks left, the group's first tile and how many it has, which of them, and of which columns; then its place. */
-    int left, group, group_n, tile, chunk, put;
+    /* Weights: chunks left; the group's first tile and how many it has; which of them, where that is in the weights, and of which
+     * columns; then its place. */
+    int left, group, group_n, tile, chunk;
+    uint32_t at, put;
+    const char *from; /* the lane's first piece */
     /* x: chunks left, of which columns, its place. */
-    int x_left, x_chunk, x_put;
+    int x_left, x_chunk;
+    uint32_t x_put;
+};
+
+/* Lanes copy pieces of some rows that lie one after the other, so that what is between two pieces comes once: ROWS at a time, PIECES of
+ * each; a seventeenth piece comes with those of all rows. */
+template <class R> struct few_lanes {
+    enum {
+        PIECES = R::PIECES > 16 ? 16 : (int)R::PIECES,
+        ROWS = WARP / PIECES,
+        REST = R::PIECES - PIECES,
+        TIMES = (FEW_TILE + ROWS - 1) / ROWS
+    };
+    static_assert(REST <= 1, "one piece is left");
 };
 
 template <class R> static __device__ inline few_walk few_walk_of(const few_job &j, int group_max)
 {
+    typedef few_lanes<R> lanes;
     const int warps = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
-    const int all = (j.n + R::COLS - 1) / R::COLS - warp_index();
+    const int warp = few_warp();
+    const int all = j.n / R::COLS - warp;
     few_walk s = {};
     s.tiles = (j.w_rows + FEW_TILE - 1) / FEW_TILE;
-    s.chunks = warp_index() < warps && all > 0 ? (all + warps - 1) / warps : 0;
-    s.group_max = s.group_n = s.tiles < group_max ? s.tiles : group_max;
-    s.chunk = s.x_chunk = s.chunk_0 = warp_index();
+    s.chunks = warp < warps && all > 0 ? (all + warps - 1) / warps : 0;
+    s.group_n = s.tiles < group_max ? s.tiles : group_max;
+    s.chunk = s.x_chunk = s.chunk_0 = warp;
     s.step = warps;
     s.left = s.chunks * s.tiles;
     s.x_left = s.chunks * ((s.tiles + group_max - 1) / group_max);
+    s.from = j.w + (int64_t)(lane_index() / lanes::PIECES) * j.w_pitch +
+             lane_index() % lanes::PIECES * 16;
     return s;
 }
 
@@ -108,38 +119,50 @@ static __device__ inline int few_chunk_after(const few_walk &s, int chunk)
     return chunk < s.chunk_0 + s.chunks * s.step ? chunk : s.chunk_0;
 }
 
-/* The next chunk of weights, if there is one; either way a group of copies ends. A lane has pieces of two rows, lanes of four one
- * after the other; rows that are not there are zeros. */
-template <class R>
-static __device__ inline void few_copy_w(const few_job &j, few_walk &s, shared_place slots, int n)
+/* The next chunk of weights, if there is one; either way a group of copies ends. Rows that are not there are left as they are: what
+ * they are multiplied to is nobody's. */
+template <class R, int W>
+static __device__ inline void few_copy_w(const few_job &j, few_walk &s, int group_max,
+                                         shared_place slots)
 {
+    typedef few_lanes<R> lanes;
     enum { WHOLE = R::BYTES % 16 == 0 }; /* chunks are, of any row */
+    const int row = lane_index() / lanes::PIECES, p = lane_index() % lanes::PIECES;
+    const int begin = s.chunk * R::BYTES & ~15;
+    const int rows = s.left > 0 ? j.w_rows - (s.group + s.tile) * FEW_TILE : 0;
+    /* The last chunk of a row may begin later than at a multiple of 16, and has fewer pieces then. */
+    const bool cols =
+        WHOLE || (int)((unsigned)j.n / R::COLS * R::BYTES) - begin - p * 16 > 0;
+    const int here = row < lanes::ROWS && cols ? rows - row : 0;
+    const char *from = s.from + (s.at + (unsigned)begin);
+    const shared_place to = slots + s.put + (unsigned)(row * R::PITCH + p * 16);
+    UNROLL
+    for (int i = 0; i < lanes::TIMES; i++) {
+        few_copy_if(to + (unsigned)(i * lanes::ROWS * R::PITCH), from,
+                    i * lanes::ROWS < here &&
+                        ((i + 1) * lanes::ROWS <= FEW_TILE || i * lanes::ROWS + row < FEW_TILE));
+        from += lanes::ROWS * j.w_pitch;
+    }
+    if (lanes::REST) {
+        const int rest = lane_index() % FEW_TILE;
+        few_copy_if(slots + s.put + (unsigned)(rest * R::PITCH + lanes::PIECES * 16),
+                    j.w + (int64_t)rest * j.w_pitch + (s.at + (unsigned)begin) +
+                        lanes::PIECES * 16,
+                    lane_index() < FEW_TILE && rest < rows);
+    }
     if (s.left > 0) {
-        const int row = lane_index() / 4, p = lane_index() % 4;
-        const int at = (s.group + s.tile) * FEW_TILE, rows = j.w_rows - at;
-        const int begin = s.chunk * R::BYTES & ~15;
-        const int bytes = (int)((unsigned)j.n / R::COLS * R::BYTES) - begin - p * 16;
-        const char *up = j.w + (int64_t)(at + row) * j.w_pitch + (begin + p * 16);
-        const char *low = up + 8 * j.w_pitch;
-        const shared_place to = slots + (unsigned)(s.put * FEW_TILE * R::PITCH);
-        UNROLL
-        for (int piece = 0; piece < R::PIECES; piece += 4) {
-            const bool there = WHOLE || piece * 16 < bytes;
-            if (piece + 4 <= R::PIECES || piece + p < R::PIECES) {
-                few_copy(to + (unsigned)(row * R::PITCH + (piece + p) * 16), up + piece * 16,
-                         there && row < rows);
-                few_copy(to + (unsigned)((row + 8) * R::PITCH + (piece + p) * 16), low + piece * 16,
-                         there && row + 8 < rows);
-            }
-        }
         s.left--;
-        s.put = s.put + 1 == n ? 0 : s.put + 1;
-        if (++s.tile == s.group_n) {
+        s.put = s.put + FEW_TILE * R::PITCH == W * FEW_TILE * R::PITCH ? 0 : s.put + FEW_TILE * R::PITCH;
+        s.tile++;
+        s.at += (unsigned)(FEW_TILE * j.w_pitch);
+        if (s.tile == s.group_n) {
+            s.at -= (unsigned)(s.tile * FEW_TILE * j.w_pitch);
             s.tile = 0;
             s.chunk = few_chunk_after(s, s.chunk);
             if (s.chunk == s.chunk_0) {
+                s.at += (unsigned)(s.group_n * FEW_TILE * j.w_pitch);
                 s.group += s.group_n;
-                s.group_n = s.tiles - s.group < s.group_max ? s.tiles - s.group : s.group_max;
+                s.group_n = s.tiles - s.group < group_max ? s.tiles - s.group : group_max;
             }
         }
     }
@@ -147,15 +170,15 @@ static __device__ inline void few_copy_w(const few_job &j, few_walk &s, shared_p
 }
 
 /* The next chunk of x, if there is one: rows of FEW_X_BYTES, zeros where there are none, and what types have beside them. */
-template <class R, int NT>
-static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_place slots, int n)
+template <class R, int NT, int X>
+static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_place slots)
 {
     typedef few_x_size<R, NT> size;
     if (s.x_left <= 0)
         return;
     const int row = lane_index() / 16, piece = lane_index() % 16;
     const int begin = s.x_chunk * FEW_X_BYTES + piece * 16;
-    const shared_place to = slots + (unsigned)(s.x_put * size::BYTES);
+    const shared_place to = slots + s.x_put;
     const char *from = j.x + (int64_t)row * j.x_pitch + begin;
     UNROLLED(4)
     for (int r = row; r < NT * FEW_N; r += 2, from += 2 * (int64_t)j.x_pitch)
@@ -173,7 +196,7 @@ static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_p
                    j.x + (int64_t)lane_index() * j.x_pitch + d + s.x_chunk * 4,
                    lane_index() < j.rows);
     s.x_left--;
-    s.x_put = s.x_put + 1 == n ? 0 : s.x_put + 1;
+    s.x_put = s.x_put + size::BYTES == X * size::BYTES ? 0 : s.x_put + size::BYTES;
     s.x_chunk = few_chunk_after(s, s.x_chunk);
 }
 
@@ -208,39 +231,27 @@ static __device__ inline void few_multiply(shared_place slot, const few_x<R, NT,
 
 template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_job j)
 {
-    enum {
-        TILES = few_group<R, NT>::TILES,
-        PASSES = few_group<R, NT>::PASSES,
-        MEET = FEW_N_MAX / NT, /* tiles whose sums there is room for */
-        X = few_x_size<R, NT>::BYTES,
-        W = FEW_TILE * R::PITCH
-    };
+    typedef few_room<R, NT> room;
+    enum { TILES = few_group<R, NT>::TILES, PASSES = few_group<R, NT>::PASSES };
     few_walk s = few_walk_of<R>(j, TILES);
-    const few_room room = few_room_of<R, NT>(s.group_max, s.x_left);
-    const bool all_x = s.x_left <= room.x;
     const shared_place sums = shared_at(j.scratch);
     const shared_place x_slots =
-        sums + FEW_SUM_BYTES + (unsigned)(warp_index() % FEW_WARPS) * FEW_RING_BYTES;
-    const shared_place w_slots = x_slots + (unsigned)(room.x * X);
-    int get = 0, x_get = 0;
+        sums + FEW_SUM_BYTES + (unsigned)(few_warp() % FEW_WARPS) * FEW_RING_BYTES;
+    const shared_place w_slots = x_slots + (unsigned)(room::X * room::X_BYTES);
+    uint32_t get = 0, x_get = 0;
     UNROLLED(1)
-    for (int i = 0; i < room.x; i++)
-        few_copy_x<R, NT>(j, s, x_slots, room.x);
-    UNROLLED(1)
-    for (int i = 0, t = 0; i < room.w; i++, t = t + 1 == s.group_max ? 0 : t + 1) {
-        if (R::KEEPS && t == 0)
-            copies_group(); /* as if it were a chunk's first step: of so many groups there is one more */
-        few_copy_w<R>(j, s, w_slots, room.w);
+    for (int i = 0; i < room::W; i++) {
+        if (i < room::X)
+            few_copy_x<R, NT, room::X>(j, s, x_slots);
+        few_copy_w<R, room::W>(j, s, TILES, w_slots);
     }
-    const int more = room.w - few_at_once<R, NT>(s.group_max);
-    const int w_ahead = more + (R::KEEPS ? more / s.group_max : 0);
-    few_wait(w_ahead);
+    copies_wait<room::W - room::AT_ONCE>();
     __syncwarp();
     UNROLLED(1)
     for (int group = 0; group < s.tiles; group += TILES) {
         const int here = s.tiles - group < TILES ? s.tiles - group : (int)TILES;
-        const int x_ahead = few_x_ahead<R>(room.x, here) + (R::KEEPS ? room.x - 1 : 0);
-        const int last = all_x || w_ahead < x_ahead ? w_ahead : x_ahead;
+        const int x_ahead = room::x_ahead(here); /* of groups of copies that may be under way */
+        const int w_ahead = PASSES > 1 ? room::W - here : room::W - 1;
         float sum[TILES][NT][4] = {};
         UNROLLED(1)
         for (int i = 0; i < s.chunks * PASSES; i++) {
@@ -248,26 +259,34 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_
             const bool ends = pass + 1 == PASSES; /* and nobody needs the chunk any more */
             const uint32_t skew = (uint32_t)((s.chunk_0 + c * s.step) * R::BYTES & 15);
             few_x<R, NT, PASSES> x;
-            x.load(x_slots + (unsigned)(x_get * X), (uint32_t)pass);
+            x.load(x_slots + x_get, (uint32_t)pass);
             if (R::KEEPS && ends) {
                 __syncwarp(); /* all have it */
-                few_copy_x<R, NT>(j, s, x_slots, room.x);
-                copies_group();
+                few_copy_x<R, NT, room::X>(j, s, x_slots);
             }
             if (ends)
-                x_get = x_get + 1 == room.x ? 0 : x_get + 1;
-            int at = get;
+                x_get = x_get + room::X_BYTES == room::X * room::X_BYTES ? 0 : x_get + room::X_BYTES;
+            uint32_t at = get;
             UNROLLED(1)
             for (int t = 0; t < here; t++) {
-                few_multiply<R, NT, PASSES>(w_slots + (unsigned)(at * W), x, skew, pass, t, sum);
-                at = at + 1 == room.w ? 0 : at + 1;
+                few_multiply<R, NT, PASSES>(w_slots + at, x, skew, pass, t, sum);
+                at = at + room::W_BYTES == room::W * room::W_BYTES ? 0 : at + room::W_BYTES;
                 if (!ends)
                     continue;
                 __syncwarp();
                 if (!R::KEEPS && t + 1 == here)
-                    few_copy_x<R, NT>(j, s, x_slots, room.x);
-                few_copy_w<R>(j, s, w_slots, room.w);
-                few_wait(t + 1 == here ? last : w_ahead);
+                    few_copy_x<R, NT, room::X>(j, s, x_slots);
+                few_copy_w<R, room::W>(j, s, TILES, w_slots);
+                if (PASSES == 1) {
+                    if (t + 1 < here || x_ahead >= room::W - 1)
+                        copies_wait<room::W - 1>();
+                    else
+                        few_wait(x_ahead);
+                    __syncwarp();
+                }
+            }
+            if (PASSES > 1 && ends) {
+                few_wait(x_ahead < w_ahead ? x_ahead : w_ahead);
                 __syncwarp();
             }
             if (ends)
