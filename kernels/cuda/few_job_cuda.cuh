@@ -36,20 +36,20 @@ static __device__ inline void few_copy(shared_place to, const char *from, bool t
                  : "memory");
 }
 
-/* The same, or nothing. */
-static __device__ inline void few_copy_if(shared_place to, const char *from, bool there)
-{
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %2, 0;\n"
-                 "@p cp.async.cg.shared.global [%0], [%1], 16;\n}" ::"r"(to),
-                 "l"(global_at(from)), "r"((int)there)
-                 : "memory");
-}
-
 /* The same, of rows that are read on from there: a whole line comes to L2. */
 static __device__ inline void few_copy_line(shared_place to, const char *from, bool there)
 {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to),
                  "l"(global_at(from)), "r"(there ? 16 : 0)
+                 : "memory");
+}
+
+/* The same, or nothing. */
+static __device__ inline void few_copy_if(shared_place to, const char *from, bool there)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %2, 0;\n"
+                 "@p cp.async.cg.shared.global.L2::128B [%0], [%1], 16;\n}" ::"r"(to),
+                 "l"(global_at(from)), "r"((int)there)
                  : "memory");
 }
 
@@ -265,16 +265,16 @@ static __device__ inline void few_meet(const few_job &j, shared_place sums, int 
                                        const float (*sum)[NT][4])
 {
     enum { MEET = FEW_N_MAX / NT }; /* tiles whose sums there is room for */
-    UNROLLED(1)
-    for (int t = 0; t < here; t++) {
-        UNROLL
-        for (int i = 0; i < TILES; i++)
-            if (t == i && warp_index() < FEW_WARPS)
-                few_sums_put<NT>(sums, t % MEET, sum[i]);
-        if (t % MEET + 1 < MEET && t + 1 < here)
+    UNROLL
+    for (int first = 0; first < TILES; first += MEET) {
+        if (first >= here)
             continue;
+        UNROLL
+        for (int i = 0; i < MEET && first + i < TILES; i++)
+            if (first + i < here && warp_index() < FEW_WARPS)
+                few_sums_put<NT>(sums, i, sum[first + i]);
         block_sync();
-        few_sums_out<NT>(j, sums, group + t / MEET * MEET, t % MEET + 1);
+        few_sums_out<NT>(j, sums, group + first, here - first < MEET ? here - first : (int)MEET);
         block_sync(); /* sums have been read */
     }
 }

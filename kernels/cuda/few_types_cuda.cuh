@@ -36,29 +36,26 @@ static __device__ inline float few_whole(int magic)
     return float_of((uint32_t)magic) - 12582912.0f;
 }
 
-/* ---- x in registers: row lane / 4 of each eight, and scales of rows lane % 4 * 2 and 1 more ----
- *
- * All columns of a chunk, or one of P parts of them: those of pass number `pass`. */
+/* ---- x in registers: row lane / 4 of each eight, and scales of rows lane % 4 * 2 and 1 more ---- */
 
 /* Blocks of 256 in 8 bits, as Q4_K and Q5_K want them: 8 bytes of each 32 columns, and the sums of 32 columns in two halves. */
-template <class R, int NT, int P> struct few_x_groups {
-    bytes8 b[NT][8 / P], d[NT];
+template <class R, int NT> struct few_x_groups {
+    bytes8 b[NT][8], d[NT];
     uint32_t low[NT],
         high[NT]; /* a sum is low + 128 high; four sums, of the first columns where lane is even */
-    __device__ inline void load(shared_place at, uint32_t pass)
+    __device__ inline void load(shared_place at)
     {
         typedef few_x_size<R, NT> size;
         const uint32_t row = (uint32_t)lane_index() / 4, j = (uint32_t)lane_index() % 4;
-        const uint32_t four = P > 1 ? pass : j % 2;
         UNROLL
         for (int t = 0; t < NT; t++) {
             const uint32_t r = row + (uint32_t)(t * FEW_N);
-            const shared_place q = at + r * size::PITCH + pass * (FEW_X_BYTES / P) + j * 8;
+            const shared_place q = at + r * size::PITCH + j * 8;
             UNROLL
-            for (int g = 0; g < 8 / P; g++)
+            for (int g = 0; g < 8; g++)
                 b[t][g] = shared_8(q + (uint32_t)(g * 32));
             d[t] = shared_8(at + size::D + (uint32_t)(t * FEW_N * 4) + j * 8);
-            const bytes16 sums = shared_16(at + size::SIDE + r * 32 + four * 16);
+            const bytes16 sums = shared_16(at + size::SIDE + r * 32 + j % 2 * 16);
             uint32_t s[4];
             UNROLL
             for (int i = 0; i < 4; i++)
@@ -72,29 +69,28 @@ template <class R, int NT, int P> struct few_x_groups {
 };
 
 /* The same as Q6_K wants them, 4 bytes of each 16 columns. */
-template <class R, int NT, int P> struct few_x_sixteens {
-    uint32_t b[NT][16 / P];
+template <class R, int NT> struct few_x_sixteens {
+    uint32_t b[NT][16];
     bytes8 d[NT];
-    __device__ inline void load(shared_place at, uint32_t pass)
+    __device__ inline void load(shared_place at)
     {
         typedef few_x_size<R, NT> size;
         const int row = lane_index() / 4, j = lane_index() % 4;
-        const shared_place q = at + pass * (FEW_X_BYTES / P);
         UNROLL
         for (int t = 0; t < NT; t++) {
             UNROLL
-            for (int g = 0; g < 16 / P; g++)
+            for (int g = 0; g < 16; g++)
                 b[t][g] =
-                    shared_4(q + (uint32_t)((row + t * FEW_N) * size::PITCH + j * 4 + g * 16));
+                    shared_4(at + (uint32_t)((row + t * FEW_N) * size::PITCH + j * 4 + g * 16));
             d[t] = shared_8(at + (uint32_t)(size::D + t * FEW_N * 4 + j * 8));
         }
     }
 };
 
 /* Blocks of 32: there are too many scales to keep. */
-template <class R, int NT, int P> struct few_x_blocks {
+template <class R, int NT> struct few_x_blocks {
     shared_place x, d;
-    __device__ inline void load(shared_place at, uint32_t)
+    __device__ inline void load(shared_place at)
     {
         typedef few_x_size<R, NT> size;
         x = at + (uint32_t)(lane_index() / 4 * size::PITCH + lane_index() % 4 * 4);
@@ -113,7 +109,7 @@ static __device__ inline uint32_t few_word(shared_place at, int block)
 /* Eight blocks of 32 with scales that are floats on both sides, four at a time. R::codes: 4 codes of the first 16 columns, and of
  * the others; R::UNIT times a code is what it stands for. */
 template <class R, int NT>
-static __device__ inline void few_products_32(shared_place slot, const few_x_blocks<R, NT, 1> &x,
+static __device__ inline void few_products_32(shared_place slot, const few_x_blocks<R, NT> &x,
                                               float (*sum)[4])
 {
     enum { SIZE = R::BYTES / 8 };
@@ -175,31 +171,27 @@ template <class R> static __device__ inline few_scales few_scales_of(const bytes
     return s;
 }
 
-/* What lanes of four have of four groups each, or of the pass's four: the first two of them, or the first one. Without branches. */
-template <int P> static __device__ inline uint32_t few_minima(const uint32_t *min, uint32_t pass)
+/* What lanes of four have of four groups each: the first two of them. Without branches. */
+static __device__ inline uint32_t few_minima(const uint32_t *min)
 {
-    const uint32_t j = (uint32_t)lane_index() % 4, first = 0u - (uint32_t)(j == 0);
-    if (P > 1)
-        return (pass ? min[1] : min[0]) & first;
-    return (min[0] & first) | (min[1] & (0u - (uint32_t)(j == 1)));
+    const uint32_t j = (uint32_t)lane_index() % 4;
+    return (min[0] & (0u - (uint32_t)(j == 0))) | (min[1] & (0u - (uint32_t)(j == 1)));
 }
 
-/* A block of Q4_K or Q5_K, or a pass of it: codes a[8 / P][4] of its groups, 8 bytes of each lane side by side, those of odd groups
- * times R::ODD. All are whole numbers until it ends; the minima times the sums of x are products of matrices too. */
-template <class R, int NT, int P>
-static __device__ inline void few_products_k(const few_x_groups<R, NT, P> &x,
-                                             const uint32_t (*a)[4], const few_scales &s0,
-                                             const few_scales &s8, uint32_t pass, float (*sum)[4])
+/* A block of Q4_K or Q5_K: codes a[8][4] of its groups, 8 bytes of each lane side by side, those of odd groups times R::ODD. All are
+ * whole numbers until it ends; the minima times the sums of x are products of matrices too. */
+template <class R, int NT>
+static __device__ inline void few_products_k(const few_x_groups<R, NT> &x, const uint32_t (*a)[4],
+                                             const few_scales &s0, const few_scales &s8,
+                                             float (*sum)[4])
 {
-    enum { GROUPS = 8 / P };
-    const uint32_t min0 = few_minima<P>(s0.min, pass), min8 = few_minima<P>(s8.min, pass);
+    enum { GROUPS = 8 };
+    const uint32_t min0 = few_minima(s0.min), min8 = few_minima(s8.min);
     int scale[2][GROUPS];
     UNROLL
     for (int g = 0; g < GROUPS; g++) {
-        const uint32_t four0 = P == 1 ? s0.scale[g / 4] : pass ? s0.scale[1] : s0.scale[0];
-        const uint32_t four8 = P == 1 ? s8.scale[g / 4] : pass ? s8.scale[1] : s8.scale[0];
-        scale[0][g] = (int)__byte_perm(four0, 0, 0x4440 + g % 4);
-        scale[1][g] = (int)__byte_perm(four8, 0, 0x4440 + g % 4);
+        scale[0][g] = (int)__byte_perm(s0.scale[g / 4], 0, 0x4440 + g % 4);
+        scale[1][g] = (int)__byte_perm(s8.scale[g / 4], 0, 0x4440 + g % 4);
     }
     UNROLL
     for (int t = 0; t < NT; t++) {
@@ -218,8 +210,8 @@ static __device__ inline void few_products_k(const few_x_groups<R, NT, P> &x,
         for (int e = 0; e < 4; e++) {
             const few_scales &w = e < 2 ? s0 : s8;
             const float less = w.m * (float)(low[e] + 128 * high[e]);
-            const float more = w.d * (float)(R::ODD * all[0][e] + all[1][e]);
-            sum[t][e] = mad(more - less, float_of(x.d[t].w[e % 2]), sum[t][e]);
+            const float more = (float)(R::ODD * all[0][e] + all[1][e]);
+            sum[t][e] = mad(mad(w.d, more, -less), float_of(x.d[t].w[e % 2]), sum[t][e]);
         }
     }
 }
@@ -234,8 +226,8 @@ static __device__ inline void few_products_k(const few_x_groups<R, NT, P> &x,
  *                        what there is beside a row
  *     KEEPS              x is all in registers while products are made; else in its slot
  *     TILES              of a group with the most instructions
- *     PASSES             with these a group is multiplied in so many passes, each with a part of the columns of its chunks: x of all
- *                        columns and all sums are more registers than there are
+ *     PASSES             with these a group is multiplied in so many passes, each with a part of the rows of x: all of it and all sums are
+ *                        more registers than there are
  *     x, products        a chunk of x in registers; adds products of a chunk to the sums of a lane */
 
 /* What types of blocks have in common. */
@@ -257,9 +249,9 @@ struct few_Q8_0 : few_blocks<weight_Q8_0, DT_Q8_0, 272, 272, 17, ACT_Q8> {
         c[0] = few_word(at, block);
         c[1] = few_word(at + 16, block);
     }
-    template <int NT, int P> using x = few_x_blocks<few_Q8_0, NT, P>;
-    template <int NT, int P>
-    static __device__ inline void products(shared_place slot, const x<NT, P> &x, uint32_t, uint32_t,
+    template <int NT> using x = few_x_blocks<few_Q8_0, NT>;
+    template <int NT>
+    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
                                            float (*sum)[4])
     {
         few_products_32<few_Q8_0, NT>(slot, x, sum);
@@ -278,9 +270,9 @@ struct few_Q4_0 : few_blocks<weight_Q4_0, DT_Q4_0, 144, 144, 9, ACT_Q8> {
         c[0] = (both << 4 & 0xf0f0f0f0u) ^ 0x80808080u;
         c[1] = (both & 0xf0f0f0f0u) ^ 0x80808080u;
     }
-    template <int NT, int P> using x = few_x_blocks<few_Q4_0, NT, P>;
-    template <int NT, int P>
-    static __device__ inline void products(shared_place slot, const x<NT, P> &x, uint32_t, uint32_t,
+    template <int NT> using x = few_x_blocks<few_Q4_0, NT>;
+    template <int NT>
+    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
                                            float (*sum)[4])
     {
         few_products_32<few_Q4_0, NT>(slot, x, sum);
@@ -290,17 +282,17 @@ struct few_Q4_0 : few_blocks<weight_Q4_0, DT_Q4_0, 144, 144, 9, ACT_Q8> {
 /* Rows of a slot are 8 words apart, by 32: eight bytes of each lane are in different banks. */
 struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
     enum { X_PAD = 32, KEEPS = 1, ODD = 16, TILES = 3, PASSES = 2 };
-    template <int NT, int P> using x = few_x_groups<few_Q4_K, NT, P>;
-    template <int NT, int P>
-    static __device__ inline void products(shared_place slot, const x<NT, P> &x, uint32_t,
-                                           uint32_t pass, float (*sum)[4])
+    template <int NT> using x = few_x_groups<few_Q4_K, NT>;
+    template <int NT>
+    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
+                                           float (*sum)[4])
     {
         const shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH), w8 = w + 8 * PITCH;
-        const uint32_t j = (uint32_t)lane_index() % 4 * 8 + pass * (128 / P);
+        const uint32_t j = (uint32_t)lane_index() % 4 * 8;
         const bytes16 h0 = shared_16(w), h8 = shared_16(w8);
-        uint32_t a[8 / P][4];
+        uint32_t a[8][4];
         UNROLL
-        for (int q = 0; q < 4 / P; q++) { /* low halves are a group, high halves the next */
+        for (int q = 0; q < 4; q++) { /* low halves are a group, high halves the next */
             const uint32_t at = (uint32_t)(16 + q * 32) + j;
             const bytes8 c0 = shared_8(w + at), c8 = shared_8(w8 + at);
             const uint32_t c[4] = {c0.w[0], c8.w[0], c0.w[1], c8.w[1]};
@@ -310,28 +302,27 @@ struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
                 a[2 * q + 1][i] = c[i] & 0xf0f0f0f0u;
             }
         }
-        few_products_k<few_Q4_K, NT, P>(x, a, few_scales_of<few_Q4_K>(h0),
-                                        few_scales_of<few_Q4_K>(h8), pass, sum);
+        few_products_k<few_Q4_K, NT>(x, a, few_scales_of<few_Q4_K>(h0),
+                                     few_scales_of<few_Q4_K>(h8), sum);
     }
 };
 
 struct few_Q5_K : few_blocks<weight_Q5_K, DT_Q5_K, 176, 224, 11, ACT_Q8K> {
     enum { X_PAD = 32, KEEPS = 1, ODD = 1, PASSES = 2 };
-    template <int NT, int P> using x = few_x_groups<few_Q5_K, NT, P>;
-    template <int NT, int P>
-    static __device__ inline void products(shared_place slot, const x<NT, P> &x, uint32_t,
-                                           uint32_t pass, float (*sum)[4])
+    template <int NT> using x = few_x_groups<few_Q5_K, NT>;
+    template <int NT>
+    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
+                                           float (*sum)[4])
     {
         const shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH), w8 = w + 8 * PITCH;
         const uint32_t j = (uint32_t)lane_index() % 4 * 8;
         const bytes16 h0 = shared_16(w), h8 = shared_16(w8);
         const bytes8 f0 = shared_8(w + 16 + j), f8 = shared_8(w8 + 16 + j);
-        const uint32_t fifth[4] = {f0.w[0] >> pass * 4, f8.w[0] >> pass * 4, f0.w[1] >> pass * 4,
-                                   f8.w[1] >> pass * 4};
-        uint32_t a[8 / P][4];
+        const uint32_t fifth[4] = {f0.w[0], f8.w[0], f0.w[1], f8.w[1]};
+        uint32_t a[8][4];
         UNROLL
-        for (int q = 0; q < 4 / P; q++) {
-            const uint32_t at = (uint32_t)(48 + q * 32) + j + pass * (128 / P);
+        for (int q = 0; q < 4; q++) {
+            const uint32_t at = (uint32_t)(48 + q * 32) + j;
             const bytes8 c0 = shared_8(w + at), c8 = shared_8(w8 + at);
             const uint32_t c[4] = {c0.w[0], c8.w[0], c0.w[1], c8.w[1]};
             UNROLL
@@ -341,15 +332,15 @@ struct few_Q5_K : few_blocks<weight_Q5_K, DT_Q5_K, 176, 224, 11, ACT_Q8K> {
                     (c[i] >> 4 & 0x0f0f0f0fu) | (fifth[i] >> (2 * q + 1) << 4 & 0x10101010u);
             }
         }
-        few_products_k<few_Q5_K, NT, P>(x, a, few_scales_of<few_Q5_K>(h0),
-                                        few_scales_of<few_Q5_K>(h8), pass, sum);
+        few_products_k<few_Q5_K, NT>(x, a, few_scales_of<few_Q5_K>(h0),
+                                     few_scales_of<few_Q5_K>(h8), sum);
     }
 };
 
 /* Blocks of 210 bytes, which are copied with what is around them. Scales are of 16 columns; four times code - 32 is a byte. */
 struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
     enum { X_SIDE = 0, KEEPS = 1, TILES = 2, PASSES = 2 };
-    template <int NT, int P> using x = few_x_sixteens<few_Q6_K, NT, P>;
+    template <int NT> using x = few_x_sixteens<few_Q6_K, NT>;
     /* A row's block from a multiple of 4 on: it begins so many bits later. */
     struct row {
         shared_place at;
@@ -375,17 +366,16 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
         c[2] = ((l0 >> 2 & 0x3c3c3c3cu) | (h << 2 & 0xc0c0c0c0u)) ^ 0x80808080u;
         c[3] = ((l1 >> 2 & 0x3c3c3c3cu) | (h & 0xc0c0c0c0u)) ^ 0x80808080u;
     }
-    template <int NT, int P>
-    static __device__ inline void products(shared_place slot, const x<NT, P> &x, uint32_t skew,
-                                           uint32_t pass, float (*sum)[4])
+    template <int NT>
+    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t skew,
+                                           float (*sum)[4])
     {
         const shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH) + skew;
         const row begin = row_of(w);
         const uint32_t j = (uint32_t)lane_index() % 4 * 4;
         int all[NT][4] = {};
         UNROLL
-        for (uint32_t i = 0; i < 2 / P; i++) {
-            const uint32_t half = pass + i;
+        for (uint32_t half = 0; half < 2; half++) {
             uint32_t c[2][2][4], scale[2][2];
             UNROLL
             for (int r = 0; r < 2; r++) {
@@ -403,7 +393,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
                 int s[8][4];
                 UNROLL
                 for (int g = 0; g < 8; g++)
-                    few_mma_16(s[g], c[0][g % 2][g / 2], c[1][g % 2][g / 2], x.b[t][i * 8 + g]);
+                    few_mma_16(s[g], c[0][g % 2][g / 2], c[1][g % 2][g / 2], x.b[t][half * 8 + g]);
                 UNROLL
                 for (int g = 0; g < 8; g++)
                     UNROLL
@@ -423,6 +413,6 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
 };
 
 /* A chunk of x as products take it. */
-template <class R, int NT, int P> using few_x = typename R::template x<NT, P>;
+template <class R, int NT> using few_x = typename R::template x<NT>;
 
 #endif

@@ -8,7 +8,7 @@
  *
  * Products of a tile take x from registers, in 8 bits: blocks of 32, 16 or 256 columns are whole numbers until a scale comes. What x
  * costs, from L2 and in instructions, is shared by the tiles of a group: so groups are as large as registers allow. With 32 rows
- * there are two passes over a group, each with half of the columns of x: what a function cannot have in registers, in the middle of
+ * there are two passes over a group, each with half of the rows of x: what a function cannot have in registers, in the middle of
  * others that called it, comes from the card's memory each time. BF16 weights have a walk of their own (few_bf16_cuda.cuh).
  *
  * There is one copy of all this for a type and a number of instructions, whatever the sizes: linears of a layer are over in
@@ -22,12 +22,12 @@
 
 /* ---- copies of a warp ---- */
 
-/* Tiles of a group, and passes over them, with so many instructions; and whether there is a copy of the code for each tile. */
+/* Tiles of a group, and passes over them, with so many instructions. */
 template <class R, int NT> struct few_group {
     enum {
         TILES = NT == FEW_N_MAX ? (int)R::TILES : 4,
         PASSES = NT == FEW_N_MAX ? (int)R::PASSES : 1,
-        EACH = PASSES > 1
+        PART = NT / PASSES /* instructions of a pass */
     };
 };
 
@@ -40,12 +40,12 @@ template <class R, int NT> struct few_group {
 template <class R, int NT> struct few_room {
     typedef few_group<R, NT> group;
     enum {
-        X_BYTES = few_x_size<R, NT>::BYTES,
+        X_BYTES = few_x_size<R, group::PART>::BYTES, /* of a pass */
         W_BYTES = FEW_TILE * R::PITCH,
         BOTH = FEW_RING_BYTES / (X_BYTES + W_BYTES),
-        X = BOTH > 1 && group::PASSES == 1 ? BOTH : 1,
+        X = group::PASSES > 1 ? (int)group::PASSES : BOTH > 1 ? BOTH : 1,
         FIT = (FEW_RING_BYTES - X * X_BYTES) / W_BYTES,
-        MOST = R::KEEPS ? 2 * X : X > 1 ? X : (int)FEW_AHEAD_MAX, /* x of two tiles would be waited for */
+        MOST = R::KEEPS ? 2 * X : X > 1 ? X : (int)FEW_AHEAD_MAX, /* else x would be waited for */
         W = group::PASSES > 1 || FIT < MOST ? FIT : MOST,
         AT_ONCE = group::PASSES > 1 ? (int)group::TILES : 1
     };
@@ -76,9 +76,9 @@ struct few_walk {
     int left, group, group_n, tile, chunk;
     uint32_t at, put;
     const char *from; /* the lane's first piece */
-    /* x: chunks left, of which columns, its place. */
-    int x_left, x_chunk;
-    uint32_t x_put;
+    /* x: parts of chunks left, of which columns, from which row on, its place, and where places end. */
+    int x_left, x_chunk, x_row;
+    uint32_t x_put, x_end;
 };
 
 /* Lanes copy pieces of some rows that lie one after the other, so that what is between two pieces comes once: ROWS at a time, PIECES of
@@ -93,7 +93,8 @@ template <class R> struct few_lanes {
     static_assert(REST <= 1, "one piece is left");
 };
 
-template <class R> static __device__ inline few_walk few_walk_of(const few_job &j, int group_max)
+template <class R>
+static __device__ inline few_walk few_walk_of(const few_job &j, int group_max, int passes)
 {
     typedef few_lanes<R> lanes;
     const int warps = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
@@ -106,7 +107,7 @@ template <class R> static __device__ inline few_walk few_walk_of(const few_job &
     s.chunk = s.x_chunk = s.chunk_0 = warp;
     s.step = warps;
     s.left = s.chunks * s.tiles;
-    s.x_left = s.chunks * ((s.tiles + group_max - 1) / group_max);
+    s.x_left = s.chunks * ((s.tiles + group_max - 1) / group_max) * passes;
     s.from = j.w + (int64_t)(lane_index() / lanes::PIECES) * j.w_pitch +
              lane_index() % lanes::PIECES * 16;
     return s;
@@ -117,6 +118,12 @@ static __device__ inline int few_chunk_after(const few_walk &s, int chunk)
 {
     chunk += s.step;
     return chunk < s.chunk_0 + s.chunks * s.step ? chunk : s.chunk_0;
+}
+
+/* The slot after one, of BYTES each, END together. */
+template <uint32_t END, uint32_t BYTES> static __device__ inline uint32_t few_after(uint32_t at)
+{
+    return at + BYTES == END ? 0 : at + BYTES;
 }
 
 /* The next chunk of weights, if there is one; either way a group of copies ends. Rows that are not there are left as they are: what
@@ -152,7 +159,7 @@ static __device__ inline void few_copy_w(const few_job &j, few_walk &s, int grou
     }
     if (s.left > 0) {
         s.left--;
-        s.put = s.put + FEW_TILE * R::PITCH == W * FEW_TILE * R::PITCH ? 0 : s.put + FEW_TILE * R::PITCH;
+        s.put = few_after<W * FEW_TILE * R::PITCH, FEW_TILE * R::PITCH>(s.put);
         s.tile++;
         s.at += (unsigned)(FEW_TILE * j.w_pitch);
         if (s.tile == s.group_n) {
@@ -169,44 +176,55 @@ static __device__ inline void few_copy_w(const few_job &j, few_walk &s, int grou
     copies_group();
 }
 
-/* The next chunk of x, if there is one: rows of FEW_X_BYTES, zeros where there are none, and what types have beside them. */
-template <class R, int NT, int X>
+/* The next chunk of x, if there is one, or of a pass a part of its rows: FEW_X_BYTES of each, zeros where there are none, and what
+ * types have beside them. */
+template <class R, int NT>
 static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_place slots)
 {
-    typedef few_x_size<R, NT> size;
+    enum { ROWS = few_group<R, NT>::PART * FEW_N, PARTED = ROWS < NT * FEW_N };
+    typedef few_x_size<R, ROWS / FEW_N> size;
     if (s.x_left <= 0)
         return;
+    const int first = PARTED ? s.x_row : 0, rows = j.rows - first;
     const int row = lane_index() / 16, piece = lane_index() % 16;
     const int begin = s.x_chunk * FEW_X_BYTES + piece * 16;
     const shared_place to = slots + s.x_put;
-    const char *from = j.x + (int64_t)row * j.x_pitch + begin;
+    const char *x = j.x + (int64_t)first * j.x_pitch;
+    const char *from = x + (int64_t)row * j.x_pitch + begin;
     UNROLLED(4)
-    for (int r = row; r < NT * FEW_N; r += 2, from += 2 * (int64_t)j.x_pitch)
-        few_copy(to + (unsigned)(r * size::PITCH + piece * 16), from, r < j.rows);
+    for (int r = row; r < ROWS; r += 2, from += 2 * (int64_t)j.x_pitch)
+        few_copy(to + (unsigned)(r * size::PITCH + piece * 16), from, r < rows);
     /* X_SIDE bytes of each row: scales of 32 columns, or sums of 16; then scales of 256. */
     const int d = (int)((unsigned)(j.n + ACT_ALIGN - 1) & ~(ACT_ALIGN - 1u));
     const int sums = (j.n / 256 * 4 + ACT_ALIGN - 1) & ~(ACT_ALIGN - 1);
     const int side = (R::X_BLOCK == 256 ? d + sums : d) + s.x_chunk * 32;
     UNROLLED(1)
-    for (int i = lane_index(); i < NT * FEW_N * R::X_SIDE / 16; i += WARP)
+    for (int i = lane_index(); i < ROWS * R::X_SIDE / 16; i += WARP)
         few_copy(to + (unsigned)(size::SIDE + i * 16),
-                 j.x + (int64_t)(i / 2) * j.x_pitch + side + i % 2 * 16, i / 2 < j.rows);
-    if (R::X_BLOCK == 256 && lane_index() < NT * FEW_N)
+                 x + (int64_t)(i / 2) * j.x_pitch + side + i % 2 * 16, i / 2 < rows);
+    if (R::X_BLOCK == 256 && lane_index() < ROWS)
         few_copy_4(to + (unsigned)(size::D + lane_index() * 4),
-                   j.x + (int64_t)lane_index() * j.x_pitch + d + s.x_chunk * 4,
-                   lane_index() < j.rows);
+                   x + (int64_t)lane_index() * j.x_pitch + d + s.x_chunk * 4,
+                   lane_index() < rows);
     s.x_left--;
-    s.x_put = s.x_put + size::BYTES == X * size::BYTES ? 0 : s.x_put + size::BYTES;
+    s.x_put = s.x_put + size::BYTES == s.x_end ? 0 : s.x_put + size::BYTES;
+    if (PARTED && first + ROWS < NT * FEW_N) {
+        s.x_row = first + ROWS;
+        return;
+    }
+    s.x_row = 0;
     s.x_chunk = few_chunk_after(s, s.x_chunk);
 }
 
 /* ---- tiles ---- */
 
-/* The first tile's sums to the end, so that those of the next are the first: sums are in registers, which have no index. */
-template <int TILES, int NT> static __device__ inline void few_turn(float (*sum)[NT][4])
+/* The first tile's sums to the end, so that those of the next are the first: sums are in registers, which have no index. Of the
+ * sums of a tile N instructions from FIRST on. */
+template <int TILES, int NT, int FIRST, int N>
+static __device__ inline void few_turn(float (*sum)[NT][4])
 {
     UNROLL
-    for (int i = 0; i < NT * 4; i++) {
+    for (int i = FIRST * 4; i < (FIRST + N) * 4; i++) {
         const float first = sum[0][i / 4][i % 4];
         UNROLL
         for (int t = 1; t < TILES; t++)
@@ -215,85 +233,99 @@ template <int TILES, int NT> static __device__ inline void few_turn(float (*sum)
     }
 }
 
-/* Products of a chunk, for tile t of a group; its sums are the first ones if there is not a copy for each. */
-template <class R, int NT, int P>
-static __device__ inline void few_multiply(shared_place slot, const few_x<R, NT, P> &x,
-                                           uint32_t skew, int pass, int t, float (*sum)[NT][4])
+/* A warp's places among its slots. */
+struct few_slots {
+    shared_place x, w;
+    uint32_t get, x_get;
+};
+
+/* Pass number PASS over a chunk of the `here` tiles of a group. The last one frees the slots of weights. */
+template <class R, int NT, int PASS>
+static __device__ inline void few_pass(const few_job &j, few_walk &s, few_slots &at, int here,
+                                       uint32_t skew, float (*sum)[NT][4])
 {
+    typedef few_room<R, NT> room;
     typedef few_group<R, NT> group;
-    UNROLL
-    for (int i = 0; i < (group::EACH ? (int)group::TILES : 1); i++)
-        if (!group::EACH || t == i)
-            R::template products<NT, P>(slot, x, skew, (uint32_t)pass, sum[i]);
-    if (!group::EACH)
-        few_turn<group::TILES, NT>(sum);
+    enum { TILES = group::TILES, N = group::PART, ENDS = PASS + 1 == group::PASSES };
+    const int x_ahead = room::x_ahead(here); /* of groups of copies that may be under way */
+    few_x<R, N> x;
+    if (PASS > 0) {
+        few_wait(here);
+        __syncwarp();
+    }
+    x.load(at.x + at.x_get);
+    at.x_get = at.x_get + room::X_BYTES == s.x_end ? 0 : at.x_get + room::X_BYTES;
+    if (R::KEEPS) {
+        __syncwarp(); /* all have it */
+        few_copy_x<R, NT>(j, s, at.x);
+        if (!ENDS)
+            copies_group();
+    }
+    uint32_t get = at.get;
+    UNROLLED(1)
+    for (int t = 0; t < here; t++) {
+        R::template products<N>(at.w + get, x, skew, sum[0] + PASS * N);
+        few_turn<TILES, NT, PASS * N, N>(sum);
+        get = few_after<room::W * room::W_BYTES, room::W_BYTES>(get);
+        if (!ENDS)
+            continue;
+        __syncwarp();
+        if (!R::KEEPS && t + 1 == here)
+            few_copy_x<R, NT>(j, s, at.x);
+        few_copy_w<R, room::W>(j, s, TILES, at.w);
+        if (PASS > 0)
+            continue;
+        if (t + 1 < here || x_ahead >= room::W - 1)
+            copies_wait<room::W - 1>();
+        else
+            few_wait(x_ahead);
+        __syncwarp();
+    }
+    if (ENDS)
+        at.get = get;
+    UNROLLED(1)
+    for (int t = here; t < TILES; t++)
+        few_turn<TILES, NT, PASS * N, N>(sum);
 }
 
 template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_job j)
 {
     typedef few_room<R, NT> room;
     enum { TILES = few_group<R, NT>::TILES, PASSES = few_group<R, NT>::PASSES };
-    few_walk s = few_walk_of<R>(j, TILES);
+    few_walk s = few_walk_of<R>(j, TILES, PASSES);
+    s.x_end = room::X * room::X_BYTES;
+    if (PASSES == 1 && s.chunks > 0 && s.chunks <= room::X) { /* x comes once, and stays */
+        s.x_left = s.chunks;
+        s.x_end = (unsigned)s.chunks * room::X_BYTES;
+    }
     const shared_place sums = shared_at(j.scratch);
-    const shared_place x_slots =
-        sums + FEW_SUM_BYTES + (unsigned)(few_warp() % FEW_WARPS) * FEW_RING_BYTES;
-    const shared_place w_slots = x_slots + (unsigned)(room::X * room::X_BYTES);
-    uint32_t get = 0, x_get = 0;
+    few_slots at = {};
+    at.x = sums + FEW_SUM_BYTES + (unsigned)(few_warp() % FEW_WARPS) * FEW_RING_BYTES;
+    at.w = at.x + (unsigned)(room::X * room::X_BYTES);
+    if (PASSES > 1)
+        few_copy_x<R, NT>(j, s, at.x);
     UNROLLED(1)
     for (int i = 0; i < room::W; i++) {
-        if (i < room::X)
-            few_copy_x<R, NT, room::X>(j, s, x_slots);
-        few_copy_w<R, room::W>(j, s, TILES, w_slots);
+        if (PASSES > 1 ? i == 0 : i < room::X)
+            few_copy_x<R, NT>(j, s, at.x);
+        few_copy_w<R, room::W>(j, s, TILES, at.w);
     }
     copies_wait<room::W - room::AT_ONCE>();
     __syncwarp();
     UNROLLED(1)
     for (int group = 0; group < s.tiles; group += TILES) {
         const int here = s.tiles - group < TILES ? s.tiles - group : (int)TILES;
-        const int x_ahead = room::x_ahead(here); /* of groups of copies that may be under way */
-        const int w_ahead = PASSES > 1 ? room::W - here : room::W - 1;
         float sum[TILES][NT][4] = {};
         UNROLLED(1)
-        for (int i = 0; i < s.chunks * PASSES; i++) {
-            const int c = i / PASSES, pass = i % PASSES;
-            const bool ends = pass + 1 == PASSES; /* and nobody needs the chunk any more */
+        for (int c = 0; c < s.chunks; c++) {
             const uint32_t skew = (uint32_t)((s.chunk_0 + c * s.step) * R::BYTES & 15);
-            few_x<R, NT, PASSES> x;
-            x.load(x_slots + x_get, (uint32_t)pass);
-            if (R::KEEPS && ends) {
-                __syncwarp(); /* all have it */
-                few_copy_x<R, NT, room::X>(j, s, x_slots);
-            }
-            if (ends)
-                x_get = x_get + room::X_BYTES == room::X * room::X_BYTES ? 0 : x_get + room::X_BYTES;
-            uint32_t at = get;
-            UNROLLED(1)
-            for (int t = 0; t < here; t++) {
-                few_multiply<R, NT, PASSES>(w_slots + at, x, skew, pass, t, sum);
-                at = at + room::W_BYTES == room::W * room::W_BYTES ? 0 : at + room::W_BYTES;
-                if (!ends)
-                    continue;
-                __syncwarp();
-                if (!R::KEEPS && t + 1 == here)
-                    few_copy_x<R, NT, room::X>(j, s, x_slots);
-                few_copy_w<R, room::W>(j, s, TILES, w_slots);
-                if (PASSES == 1) {
-                    if (t + 1 < here || x_ahead >= room::W - 1)
-                        copies_wait<room::W - 1>();
-                    else
-                        few_wait(x_ahead);
-                    __syncwarp();
-                }
-            }
-            if (PASSES > 1 && ends) {
-                few_wait(x_ahead < w_ahead ? x_ahead : w_ahead);
+            few_pass<R, NT, 0>(j, s, at, here, skew, sum);
+            if constexpr (PASSES > 1) {
+                few_pass<R, NT, 1>(j, s, at, here, skew, sum);
+                /* Weights of the next chunk, all tiles, and x of its first pass; that of the other has come one step later. */
+                few_wait(room::W - here < here ? room::W - here : here);
                 __syncwarp();
             }
-            if (ends)
-                get = at;
-            UNROLLED(1)
-            for (int t = few_group<R, NT>::EACH ? (int)TILES : here; t < TILES; t++)
-                few_turn<TILES, NT>(sum);
         }
         few_meet<NT, TILES>(j, sums, group, here, sum);
     }
