@@ -41,7 +41,7 @@ struct few_BF16_floats {
 /* What a warp copies next, and how many columns it has. */
 struct few_stages {
     int tiles, group_max; /* of all weights; of a group */
-    int cols;             /* stages of the warp in a row of weights */
+    int warp, cols;       /* which warp it is; its stages in a row of weights */
     int stages, bytes;    /* slots, and the bytes of each */
     int group, col;       /* the next: first tile of its group, and which stage of the warp */
     int left, put;        /* so many more, and its slot */
@@ -60,10 +60,10 @@ template <class R> static __device__ inline int few_x_row(void)
 }
 
 /* The first column of stage i: two stages together have whole lines of the card's memory. */
-static __device__ inline int few_stage_col(int i)
+static __device__ inline int few_stage_col(int warp, int i)
 {
     const int warps = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
-    return ((i / 2 * warps + warp_index()) * 2 + i % 2) * FEW_COLS;
+    return ((i / 2 * warps + warp) * 2 + i % 2) * FEW_COLS;
 }
 
 template <class R, int NT> static __device__ inline few_stages few_stages_of(const few_job &j)
@@ -71,10 +71,11 @@ template <class R, int NT> static __device__ inline few_stages few_stages_of(con
     few_stages s = {};
     const int warps = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
     const int pair = 2 * FEW_COLS, pairs = j.n / pair / warps; /* those that every warp has */
-    const int rest = j.n - (pairs * warps + warp_index()) * pair;
+    s.warp = few_warp();
+    const int rest = j.n - (pairs * warps + s.warp) * pair;
     s.tiles = (j.w_rows + FEW_TILE - 1) / FEW_TILE;
     s.group_max = s.tiles < FEW_GROUP ? s.tiles : (int)FEW_GROUP;
-    if (warp_index() < warps)
+    if (s.warp < warps)
         s.cols = pairs * 2 + (rest > FEW_COLS ? 2 : rest > 0 ? 1 : 0);
     s.bytes = NT * FEW_N * R::X_ROW + s.group_max * FEW_TILE * FEW_W_ROW;
     s.stages = FEW_RING_BYTES / s.bytes;
@@ -128,7 +129,7 @@ static __device__ inline void few_stage_copy(const few_job &j, few_stages &s, sh
 {
     if (s.left > 0) {
         const int row = lane_index() / 4, p = lane_index() % 4;
-        const int col = few_stage_col(s.col);
+        const int col = few_stage_col(s.warp, s.col);
         const shared_place slot = slots + (uint32_t)(s.put * s.bytes);
         const shared_place to = slot + (uint32_t)(NT * FEW_N * R::X_ROW) + few_piece(row, p);
         const int rows = col + p * 8 < j.n ? j.w_rows - s.group * FEW_TILE : 0;
@@ -255,7 +256,7 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream_bf16(const
     few_stages s = few_stages_of<R, NT>(j);
     const shared_place sums = shared_at(j.scratch);
     const shared_place slots =
-        sums + FEW_SUM_BYTES + (unsigned)(warp_index() % FEW_WARPS) * FEW_RING_BYTES;
+        sums + FEW_SUM_BYTES + (unsigned)(s.warp % FEW_WARPS) * FEW_RING_BYTES;
     const uint32_t x_line = few_x_line<R, NT>();
     const int w_row = lane_index() % FEW_TILE;
     const uint32_t w_line = (uint32_t)(w_row * FEW_W_ROW) + few_piece(w_row, lane_index() / 16);

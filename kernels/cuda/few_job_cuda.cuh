@@ -25,6 +25,16 @@ struct few_job {
     int n; /* columns */
 };
 
+/* The warp, as a number that all lanes have: so branches and addresses are those of a warp. */
+static __device__ inline int few_warp(void)
+{
+#ifdef __CUDACC__
+    return __shfl_sync(ALL_LANES, warp_index(), 0);
+#else
+    return warp_index();
+#endif
+}
+
 /* ---- copies ---- */
 
 #ifdef __CUDACC__
@@ -97,23 +107,23 @@ static inline bool few_copies_from(const void *)
 /* Until all groups of copies but the last `left` are done, or more are. */
 static __device__ inline void few_wait(int left)
 {
-    if (left >= 7)
-        copies_wait<7>();
-    else if (left == 6)
-        copies_wait<6>();
-    else if (left == 5)
-        copies_wait<5>();
-    else if (left == 4)
+    if (left < 2) {
+        if (left < 1)
+            copies_wait<0>();
+        else
+            copies_wait<1>();
+    } else if (left < 4) {
+        if (left < 3)
+            copies_wait<2>();
+        else
+            copies_wait<3>();
+    } else if (left < 5) {
         copies_wait<4>();
-    else if (left == 3)
-        copies_wait<3>();
-    else if (left == 2)
-        copies_wait<2>();
-    else if (left == 1)
-        copies_wait<1>();
-    else
-        copies_wait<0>();
+    } else {
+        copies_wait<5>();
+    }
 }
+static_assert(FEW_AHEAD_MAX <= 6, "no more are under way");
 
 /* ---- matrix instructions ---- */
 

@@ -57,16 +57,6 @@ template <class R, int NT> struct few_room {
     }
 };
 
-/* The warp, as a number that all lanes have: so branches and addresses are those of a warp. */
-static __device__ inline int few_warp(void)
-{
-#ifdef __CUDACC__
-    return __shfl_sync(ALL_LANES, warp_index(), 0);
-#else
-    return warp_index();
-#endif
-}
-
 /* What a warp copies next. */
 struct few_walk {
     int chunks, tiles; /* of the warp in a row; of all weights */
