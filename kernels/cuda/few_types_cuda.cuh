@@ -302,8 +302,8 @@ struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
                 a[2 * q + 1][i] = c[i] & 0xf0f0f0f0u;
             }
         }
-        few_products_k<few_Q4_K, NT>(x, a, few_scales_of<few_Q4_K>(h0),
-                                     few_scales_of<few_Q4_K>(h8), sum);
+        few_products_k<few_Q4_K, NT>(x, a, few_scales_of<few_Q4_K>(h0), few_scales_of<few_Q4_K>(h8),
+                                     sum);
     }
 };
 
@@ -332,8 +332,8 @@ struct few_Q5_K : few_blocks<weight_Q5_K, DT_Q5_K, 176, 224, 11, ACT_Q8K> {
                     (c[i] >> 4 & 0x0f0f0f0fu) | (fifth[i] >> (2 * q + 1) << 4 & 0x10101010u);
             }
         }
-        few_products_k<few_Q5_K, NT>(x, a, few_scales_of<few_Q5_K>(h0),
-                                     few_scales_of<few_Q5_K>(h8), sum);
+        few_products_k<few_Q5_K, NT>(x, a, few_scales_of<few_Q5_K>(h0), few_scales_of<few_Q5_K>(h8),
+                                     sum);
     }
 };
 

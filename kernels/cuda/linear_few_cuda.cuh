@@ -31,8 +31,8 @@ template <class R, int NT> struct few_group {
     };
 };
 
-/* Chunks that a warp has room for, of x and of weights: as many of both where that is two or more, so that neither is waited for
- * longer; with several passes weights of all tiles have to be there at once.
+/* Chunks that a warp has room for, of x and of weights: as many of both, and what is left for weights. With several passes x of
+ * each, and weights of all tiles, which have to be there at once.
  *
  * Each step ends a group of copies, the weights into the slot that it multiplied. Its next weights are there when all but the last
  * W - 1 groups are done. A chunk of x is copied X chunks ahead, in the group of the first step of a chunk where x is kept in
@@ -40,16 +40,17 @@ template <class R, int NT> struct few_group {
 template <class R, int NT> struct few_room {
     typedef few_group<R, NT> group;
     enum {
+        PARTED = (int)group::PASSES != 1,
         X_BYTES = few_x_size<R, group::PART>::BYTES, /* of a pass */
         W_BYTES = FEW_TILE * R::PITCH,
         BOTH = FEW_RING_BYTES / (X_BYTES + W_BYTES),
-        X = group::PASSES > 1 ? (int)group::PASSES : BOTH > 1 ? BOTH : 1,
-        FIT = (FEW_RING_BYTES - X * X_BYTES) / W_BYTES,
-        MOST = R::KEEPS ? 2 * X : X > 1 ? X : (int)FEW_AHEAD_MAX, /* else x would be waited for */
-        W = group::PASSES > 1 || FIT < MOST ? FIT : MOST,
-        AT_ONCE = group::PASSES > 1 ? (int)group::TILES : 1
+        X = PARTED ? (int)group::PASSES : (int)BOTH,
+        W = (FEW_RING_BYTES - X * X_BYTES) / W_BYTES,
+        AT_ONCE = PARTED ? (int)group::TILES : 1
     };
-    static_assert((int)W > (int)AT_ONCE, "a chunk is copied while others are used");
+    static_assert((int)X > 0 && (int)W > (int)AT_ONCE && (int)W >= (int)X,
+                  "a chunk is copied while others are used");
+    static_assert((int)W <= (int)FEW_AHEAD_MAX, "few_wait");
     /* Groups of copies after that of the x of the next chunk, when a chunk of so many tiles ends. */
     static __device__ inline int x_ahead(int tiles)
     {
@@ -128,8 +129,7 @@ static __device__ inline void few_copy_w(const few_job &j, few_walk &s, int grou
     const int begin = s.chunk * R::BYTES & ~15;
     const int rows = s.left > 0 ? j.w_rows - (s.group + s.tile) * FEW_TILE : 0;
     /* The last chunk of a row may begin later than at a multiple of 16, and has fewer pieces then. */
-    const bool cols =
-        WHOLE || (int)((unsigned)j.n / R::COLS * R::BYTES) - begin - p * 16 > 0;
+    const bool cols = WHOLE || (int)((unsigned)j.n / R::COLS * R::BYTES) - begin - p * 16 > 0;
     const int here = row < lanes::ROWS && cols ? rows - row : 0;
     const char *from = s.from + (s.at + (unsigned)begin);
     const shared_place to = slots + s.put + (unsigned)(row * R::PITCH + p * 16);
@@ -143,8 +143,7 @@ static __device__ inline void few_copy_w(const few_job &j, few_walk &s, int grou
     if (lanes::REST) {
         const int rest = lane_index() % FEW_TILE;
         few_copy_if(slots + s.put + (unsigned)(rest * R::PITCH + lanes::PIECES * 16),
-                    j.w + (int64_t)rest * j.w_pitch + (s.at + (unsigned)begin) +
-                        lanes::PIECES * 16,
+                    j.w + (int64_t)rest * j.w_pitch + (s.at + (unsigned)begin) + lanes::PIECES * 16,
                     lane_index() < FEW_TILE && rest < rows);
     }
     if (s.left > 0) {
@@ -194,8 +193,7 @@ static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_p
                  x + (int64_t)(i / 2) * j.x_pitch + side + i % 2 * 16, i / 2 < rows);
     if (R::X_BLOCK == 256 && lane_index() < ROWS)
         few_copy_4(to + (unsigned)(size::D + lane_index() * 4),
-                   x + (int64_t)lane_index() * j.x_pitch + d + s.x_chunk * 4,
-                   lane_index() < rows);
+                   x + (int64_t)lane_index() * j.x_pitch + d + s.x_chunk * 4, lane_index() < rows);
     s.x_left--;
     s.x_put = s.x_put + size::BYTES == s.x_end ? 0 : s.x_put + size::BYTES;
     if (PARTED && first + ROWS < NT * FEW_N) {
