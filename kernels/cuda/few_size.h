@@ -14,7 +14,7 @@ enum {
     FEW_SUM_PITCH = FEW_TILE + 4,     /* floats: a warp's sums lie in different banks */
     FEW_SUM_BYTES = FEW_WARPS * FEW_ROWS_MAX * FEW_SUM_PITCH * 4, /* of 1, 2 or 4 tiles */
     FEW_AHEAD_MAX = 6,      /* chunks of weights of a warp that are under way */
-    FEW_RING_BYTES = 21120, /* of a warp: two chunks of x of 8 rows, and 5 of Q4_K weights, or 6 */
+    FEW_RING_BYTES = 21120, /* of a warp: four chunks of x of 8 rows, and as many of Q4_K weights */
     FEW_BYTES = FEW_SUM_BYTES + FEW_WARPS * FEW_RING_BYTES,
     FEW_TILE_BYTES =
         28 * 1024, /* of chains with such linears: two values of 112 columns, of 32 rows */
