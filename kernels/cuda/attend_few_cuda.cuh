@@ -387,23 +387,33 @@ static __device__ inline bool few_stretch_is(const few_attend &w, int stretch)
     return stretch * w.len <= w.pos && (stretch + 1) * w.len > w.seen;
 }
 
+/* Where it ends for the row. */
+static __device__ inline int few_stretch_end(const few_attend &w, int stretch)
+{
+    const int stop = (stretch + 1) * w.len;
+    return stop <= w.pos ? stop : w.pos + 1;
+}
+
+/* The first tile of a piece of which the row sees something, if there is one before that. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN int few_piece_first(const few_attend &w, int stretch, int piece)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    const int first = stretch * w.len + piece * tile::POSITIONS;
+    const int before = w.seen - first - tile::POSITIONS + tile::STEP; /* of what is not seen */
+    return before >= tile::STEP ? first + before / tile::STEP * tile::STEP : first;
+}
+
 /* All pieces of it, those that have nothing too. */
 template <int WIDTH, bool BF16>
 static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, int stretch,
                                                 const few_memory &m)
 {
-    typedef few_tile<WIDTH, BF16> tile;
-    const int begin = stretch * w.len, stop = begin + w.len;
-    const int end = stop <= w.pos ? stop : w.pos + 1;
     UNROLLED(1)
-    for (int p = warp_index(); p < FEW_PIECES; p += warp_count()) {
-        int first = begin + p * tile::POSITIONS;
-        const int before = w.seen - first - tile::POSITIONS + tile::STEP; /* of what is not seen */
-        if (before >= tile::STEP)
-            first += before / tile::STEP * tile::STEP;
-        few_piece_walk<WIDTH, BF16>(w, first, end,
+    for (int p = warp_index(); p < FEW_PIECES; p += warp_count())
+        few_piece_walk<WIDTH, BF16>(w, few_piece_first<WIDTH, BF16>(w, stretch, p),
+                                    few_stretch_end(w, stretch),
                                     m.pieces + p * w.heads * (int)few_piece_floats(WIDTH));
-    }
     block_sync();
 }
 
@@ -577,38 +587,6 @@ static __device__ ONE_COPY void few_attend_halves(const kargs *k, const kthread 
         few_unit_run<WIDTH, BF16>(w, each > 1 ? from : 0,
                                   each > 1 ? next - unit * each : (int)ATTEND_STRETCHES, m);
     }
-}
-
-static __device__ SHAPE_FN void few_attend_widths(const kargs *k, const kthread *t, int64_t begin,
-                                                  int64_t end)
-{
-    const bool bf16 = k->cell->tier[0].key == KFORM_BF16;
-    switch (k->cell->k * 2 + bf16) {
-#define CASE(width)                                                                                \
-    case width * 2:                                                                                \
-        few_attend_halves<width, false>(k, t, begin, end);                                         \
-        break;                                                                                     \
-    case width * 2 + 1:                                                                            \
-        few_attend_halves<width, true>(k, t, begin, end);                                          \
-        break;
-        CASE(64)
-        CASE(128)
-        CASE(256)
-#undef CASE
-    default:
-        break;
-    }
-}
-
-static __device__ ONE_COPY void k_attend_few_cuda(const kargs *k, const kthread *t, int64_t begin,
-                                                  int64_t end)
-{
-    if (k->choice.attend.part == ATTEND_MERGE)
-        states_merge(k, t, begin, end);
-    else if (!few_attend_reads(k->cell))
-        few_attend_other(k, t, begin, end);
-    else
-        few_attend_widths(k, t, begin, end);
 }
 
 #endif

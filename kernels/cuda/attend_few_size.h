@@ -8,9 +8,10 @@ enum {
     FEW_HEADS = 8,      /* query heads of a unit at most, */
     FEW_HEADS_WIDE = 4, /* and of one whose values have more than FEW_WIDE columns */
     FEW_WIDE = 128,
-    FEW_PIECES = 8,   /* of a stretch, of which each is a warp's */
-    FEW_COLUMNS = 32, /* of a result, by a warp: a lane each */
-    FEW_PAD = 4,      /* floats in front of columns, for what is kept beside them */
+    FEW_PIECES = 8,              /* of a stretch, of which each is a warp's */
+    FEW_COLUMNS = 32,            /* of a result, by a warp: a lane each */
+    FEW_PAD = 4,                 /* floats in front of columns, for what is kept beside them */
+    FEW_AHEAD_BYTES = 16 * 1024, /* of a warp: tiles under way, in calls of several rows */
 };
 
 /* A unit is a row's query heads that share one of the cell's, or some of them. */
@@ -51,14 +52,21 @@ K_FN bool few_attend_reads(const kcell *c)
            c->tier[0].page_bytes % 16 == 0;
 }
 
-/* What pieces have, and stretches so far; or what attend_cuda.cuh needs, for cells that are not read here. */
+/* Bytes of tiles that are copied ahead; of one row they go to registers. */
+K_FN int64_t few_ahead_bytes(const kargs *k)
+{
+    return k->size.attend.rows > 1 && cuda_cell_halves(k->cell) ? FEW_PIECES * FEW_AHEAD_BYTES : 0;
+}
+
+/* Those, what pieces have, and stretches so far; or what attend_cuda.cuh needs, for cells that are not read here. */
 K_FN int64_t few_attend_bytes(const kargs *k)
 {
     if (k->choice.attend.part == ATTEND_MERGE)
         return CUDA_MERGE_HEADS * CUDA_MERGE_BYTES;
     cuda_attend_size s = few_attend_size_of(k);
-    int64_t own =
-        FEW_PIECES * s.heads * few_piece_floats(k->cell->v) + few_all_floats(s.heads, k->cell->v);
+    int64_t own = few_ahead_bytes(k) / (int64_t)sizeof(float) +
+                  FEW_PIECES * s.heads * few_piece_floats(k->cell->v) +
+                  few_all_floats(s.heads, k->cell->v);
     int64_t other = CUDA_KEYS * s.position + s.heads * s.query;
     bool reads = few_attend_reads(k->cell);
     return (own > other || reads ? own : other) * (int64_t)sizeof(float);

@@ -3,8 +3,8 @@
  * All of kernels/cuda is this one file and what it includes. */
 #include "kernels/cuda/phase.h"
 
+#include "kernels/cuda/attend_ahead_cuda.cuh"
 #include "kernels/cuda/attend_cuda.cuh"
-#include "kernels/cuda/attend_few_cuda.cuh"
 #include "kernels/cuda/attend_flash_cuda.cuh"
 #include "kernels/cuda/experts_cuda.cuh"
 #include "kernels/cuda/launch_cuda.cuh"

@@ -1,0 +1,280 @@
+/* attend_ahead_cuda.cuh - attention of several rows: what attend_few_cuda.cuh does, with tiles that are copied ahead; and the kernel
+ * for both.
+ *
+ * A block has stretches of several units in turn. Its warps copy their tiles to shared memory, some ahead of the one at hand, across
+ * stretches and units: so memory is read while a stretch is merged and the next query is waited for. Tiles, and the order in which
+ * they are added, are those of few_unit_run: so are the bits. */
+#ifndef WEFT_KERNELS_CUDA_ATTEND_AHEAD_CUDA_CUH
+#define WEFT_KERNELS_CUDA_ATTEND_AHEAD_CUDA_CUH
+
+#include "kernels/cuda/attend_few_cuda.cuh"
+#include "kernels/cuda/few_job_cuda.cuh"
+
+/* ---- tiles ahead ---- */
+
+/* How a tile lies there: keys, then values, row by row; pieces of 16 bytes where eight lanes that load at once have different
+ * banks: keys of two positions, values of every second position. */
+template <int WIDTH, bool BF16> struct few_slot {
+    enum {
+        ROW = WIDTH * 2,
+        PIECES = ROW / 16, /* of a row */
+        KEYS = few_tile<WIDTH, BF16>::POSITIONS * ROW,
+        BYTES = 2 * KEYS,
+        COUNT = FEW_AHEAD_BYTES / BYTES,
+    };
+    static_assert((int)COUNT >= 2 && (int)KEYS == (int)few_tile<WIDTH, BF16>::LOADS * WARP * 16,
+                  "lanes have as many pieces as they load");
+};
+
+static __device__ inline uint32_t few_key_at(int width, int row, int piece)
+{
+    return (uint32_t)(row * width * 2 + ((piece ^ (row & 1) << 2) << 4));
+}
+
+static __device__ inline uint32_t few_value_at(int width, int row, int piece)
+{
+    return (uint32_t)(row * width * 2 + ((piece ^ (row >> 1 & 3) << 1) << 4));
+}
+
+/* The stretches that a block has, in its order: those of a unit, then the next unit's. */
+struct few_line {
+    few_attend w;
+    int next, end;  /* units, or their stretches: from where on the next unit is opened */
+    int at, at_end; /* of this one, by their numbers in the line of units or all in order */
+    int stretch;    /* at hand; */
+    bool first;     /* it is the unit's first one */
+};
+
+static __device__ inline few_line few_line_of(const kargs *k, int64_t begin, int64_t end)
+{
+    few_line l = {};
+    l.w.k = k;
+    l.next = (int)begin;
+    l.end = (int)end;
+    return l;
+}
+
+/* The next stretch in which its row has something; false: there is none. */
+static __device__ SHAPE_FN bool few_line_next(const kargs *k, few_line &l)
+{
+    const bool states = k->choice.attend.part == ATTEND_STATES;
+    l.first = false;
+    UNROLLED(1)
+    for (;; l.at++) {
+        if (l.at < l.at_end) {
+            l.stretch = states ? few_stretch(l.at) : l.at;
+            if (!few_stretch_is(l.w, l.stretch))
+                continue;
+            l.at++;
+            return true;
+        }
+        if (l.next >= l.end)
+            return false;
+        const int each = states ? (int)ATTEND_STRETCHES : 1, unit = l.next / each;
+        const int stop = (unit + 1) * each < l.end ? (unit + 1) * each : l.end;
+        l.w = few_unit(k, unit);
+        l.at = (states ? l.next - unit * each : l.w.seen / l.w.len) - 1;
+        l.at_end = states ? stop - unit * each : l.w.pos / l.w.len + 1;
+        l.next = stop;
+        l.first = true;
+    }
+}
+
+/* What a warp copies next. */
+struct few_ahead {
+    few_line line;
+    int piece, at, end; /* its next tile, and where the stretch ends */
+    int page;           /* of that tile */
+    int put, get;       /* slots: the next that is filled, and that is used */
+    bool more;
+    shared_place slots;
+};
+
+/* On to the next tile. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_ahead_next(const kargs *k, few_ahead &a)
+{
+    a.at += few_tile<WIDTH, BF16>::STEP;
+    UNROLLED(1)
+    while (a.at >= a.end) {
+        a.piece += warp_count();
+        if (a.piece >= FEW_PIECES) {
+            a.piece = warp_index();
+            a.more = a.piece < FEW_PIECES && few_line_next(k, a.line);
+            if (!a.more)
+                return;
+            a.end = few_stretch_end(a.line.w, a.line.stretch);
+        }
+        a.at = few_piece_first<WIDTH, BF16>(a.line.w, a.line.stretch, a.piece);
+    }
+    a.page = few_page(a.line.w, a.at); /* asked for by the time it is needed */
+}
+
+/* The next tile, if there is one; either way a group of copies ends. Values of which the row sees nothing are zeros. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_ahead_copy(const kargs *k, few_ahead &a)
+{
+    typedef few_slot<WIDTH, BF16> slot;
+    if (a.more) {
+        const few_attend &w = a.line.w;
+        const shared_place to = a.slots + (uint32_t)(a.put * slot::BYTES);
+        const char *keys = few_place(few_keys_at(w, a.page, a.at) + lane_index() * 16);
+        const char *values = few_place(keys + k->cell->heads * k->cell->page_tok * slot::ROW);
+        UNROLL
+        for (int i = 0; i < few_tile<WIDTH, BF16>::LOADS; i++) {
+            const int n = lane_index() + i * WARP, row = n / slot::PIECES, piece = n % slot::PIECES;
+            few_copy(to + few_key_at(WIDTH, row, piece), keys + i * (WARP * 16), true);
+        }
+        UNROLL
+        for (int i = 0; i < few_tile<WIDTH, BF16>::LOADS; i++) {
+            const int n = lane_index() + i * WARP, row = n / slot::PIECES, piece = n % slot::PIECES;
+            few_copy(to + slot::KEYS + few_value_at(WIDTH, row, piece), values + i * (WARP * 16),
+                     few_sees(a.at + row, w.seen, a.end));
+        }
+        a.put = a.put + 1 == slot::COUNT ? 0 : a.put + 1;
+        few_ahead_next<WIDTH, BF16>(k, a);
+    }
+    copies_group();
+}
+
+/* As few_keys and few_values have them. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_slot_keys(shared_place from, bytes16 *to)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    UNROLL
+    for (int i = 0; i < tile::LOADS; i++)
+        to[i] = shared_16(from + few_key_at(WIDTH, lane_index() / 4 + i / tile::CHUNKS * 8,
+                                            i % tile::CHUNKS * 4 + lane_index() % 4));
+}
+
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_slot_values(shared_place from, bytes16 *to)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    UNROLL
+    for (int i = 0; i < tile::LOADS; i++) {
+        const int n = i / tile::BLOCKS, p = n / 2 * 8 + n % 2;
+        to[i] = shared_16(from + few_value_at(WIDTH, lane_index() % 4 * 2 + p,
+                                              lane_index() / 4 + i % tile::BLOCKS * 8));
+    }
+}
+
+/* few_piece_walk, with tiles that were copied: the next ones of the warp. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_piece_ahead(const few_attend &w, int first, int end,
+                                                few_ahead &ahead, float *to)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    typedef few_slot<WIDTH, BF16> slot;
+    few_query<WIDTH, BF16> q FEW_NONE;
+    few_sums<WIDTH> a = {};
+    a.max = -INFINITY;
+    if (first < end) {
+        bytes16 x[tile::CHUNKS][2];
+        few_query_load<WIDTH, BF16>(w, to, x);
+        few_query_split<WIDTH, BF16>(w, x, q);
+    }
+    UNROLLED(1)
+    for (int at = first; at < end; at += tile::STEP) {
+        bytes16 key[tile::LOADS], value[tile::LOADS];
+        float s[tile::EIGHTS * 2];
+        const shared_place from = ahead.slots + (uint32_t)(ahead.get * slot::BYTES);
+        copies_wait<slot::COUNT - 1>();
+        __syncwarp();
+        few_slot_keys<WIDTH, BF16>(from, key);
+        few_slot_values<WIDTH, BF16>(from + slot::KEYS, value);
+        few_logits<WIDTH, BF16>(q, key, s);
+        few_weigh<WIDTH, BF16>(w, q, at == first, at, end, s, a);
+        few_add<WIDTH, BF16>(value, s, a);
+        ahead.get = ahead.get + 1 == slot::COUNT ? 0 : ahead.get + 1;
+        __syncwarp(); /* all have it */
+        few_ahead_copy<WIDTH, BF16>(w.k, ahead);
+    }
+    few_piece_put<WIDTH, BF16>(w, a, to);
+}
+
+template <int WIDTH, bool BF16>
+static __device__ ONE_COPY void few_attend_ahead(const kargs *k, const kthread *t, int64_t begin,
+                                                 int64_t end)
+{
+    const bool states = k->choice.attend.part == ATTEND_STATES;
+    const int floats = (int)(few_attend_size_of(k).heads * few_piece_floats(WIDTH));
+    few_memory m;
+    m.pieces = (float *)((char *)t->scratch + FEW_PIECES * FEW_AHEAD_BYTES);
+    m.all = m.pieces + FEW_PIECES * floats;
+    few_ahead a = {};
+    a.line = few_line_of(k, begin, end);
+    a.piece = FEW_PIECES;
+    a.slots =
+        shared_at(t->scratch) + (uint32_t)(warp_index() % FEW_PIECES) * (uint32_t)FEW_AHEAD_BYTES;
+    few_ahead_next<WIDTH, BF16>(k, a);
+    UNROLLED(1)
+    for (int i = 0; i < few_slot<WIDTH, BF16>::COUNT; i++)
+        few_ahead_copy<WIDTH, BF16>(k, a);
+    few_line l = few_line_of(k, begin, end);
+    UNROLLED(1)
+    while (few_line_next(k, l)) {
+        UNROLLED(1)
+        for (int p = warp_index(); p < FEW_PIECES; p += warp_count())
+            few_piece_ahead<WIDTH, BF16>(l.w, few_piece_first<WIDTH, BF16>(l.w, l.stretch, p),
+                                         few_stretch_end(l.w, l.stretch), a,
+                                         m.pieces + p * l.w.heads * (int)few_piece_floats(WIDTH));
+        block_sync();
+        UNROLLED(1)
+        for (int j = warp_index(); j < l.w.heads * WIDTH / FEW_COLUMNS; j += warp_count()) {
+            const few_state s = few_stretch_take(l.w, j, m);
+            if (states)
+                few_state_put(l.w, l.stretch, j, s);
+            else
+                few_state_merge(l.w, l.first, (l.stretch + 1) * l.w.len > l.w.pos, j, s, m);
+        }
+        block_sync(); /* pieces have been read */
+    }
+}
+
+/* ---- the kernel ---- */
+
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_attend_width(const kargs *k, const kthread *t, int64_t begin,
+                                                 int64_t end)
+{
+    if (!is_one_row(k) && is_shared(t->scratch))
+        few_attend_ahead<WIDTH, BF16>(k, t, begin, end);
+    else
+        few_attend_halves<WIDTH, BF16>(k, t, begin, end);
+}
+
+static __device__ SHAPE_FN void few_attend_widths(const kargs *k, const kthread *t, int64_t begin,
+                                                  int64_t end)
+{
+    const bool bf16 = k->cell->tier[0].key == KFORM_BF16;
+    switch (k->cell->k * 2 + bf16) {
+#define CASE(width)                                                                                \
+    case width * 2:                                                                                \
+        few_attend_width<width, false>(k, t, begin, end);                                          \
+        break;                                                                                     \
+    case width * 2 + 1:                                                                            \
+        few_attend_width<width, true>(k, t, begin, end);                                           \
+        break;
+        CASE(64)
+        CASE(128)
+        CASE(256)
+#undef CASE
+    default:
+        break;
+    }
+}
+
+static __device__ ONE_COPY void k_attend_few_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                                  int64_t end)
+{
+    if (k->choice.attend.part == ATTEND_MERGE)
+        states_merge(k, t, begin, end);
+    else if (!few_attend_reads(k->cell))
+        few_attend_other(k, t, begin, end);
+    else
+        few_attend_widths(k, t, begin, end);
+}
+
+#endif
