@@ -54,6 +54,8 @@ struct backend {
     /* Attention of few rows shares out stretches of positions where a row has fewer units than these, and a context may have
      * so many positions. */
     int64_t split_units, split_positions;
+    /* But not in calls of several rows if those of a head, of 16 bits, have no more elements than these. */
+    int64_t walk_elems;
 
     /* Kernels read vectors of so many bytes of weights that are floats of 16 bits: rows that do not begin at whole ones of these
      * are copied, unless they are none of whole vectors themselves. 0: they may begin anywhere. */

@@ -16,7 +16,8 @@ enum {
 
 /* ---- tiles ---- */
 
-/* Which values are read by steps of another item than the one that makes them. */
+/* Which values are read by steps of another item than the one that makes them; or by one that splits a chain's last columns, for
+ * which tiles would be smaller. */
 static void find_readers(const bucket *b, bool *elsewhere)
 {
     for (size_t i = 0; i < b->steps.n; i++) {
@@ -25,7 +26,8 @@ static void find_readers(const bucket *b, bool *elsewhere)
             if (s->in[k].space != SPACE_ARENA)
                 continue;
             int maker = b->values.at[s->in[k].id].step;
-            if (maker < 0 || b->steps.at[maker].item != b->steps.at[i].item)
+            if (maker < 0 || b->steps.at[maker].item != b->steps.at[i].item ||
+                bucket_op(b, s) == KOP_quantize)
                 elsewhere[s->in[k].id] = true;
         }
     }

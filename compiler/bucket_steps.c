@@ -115,12 +115,39 @@ static int32_t item_of_rows(bucket *b, const plan_step *s)
     return last;
 }
 
+/* The item of a chain whose columns a step splits into bf16, each by itself, so that it may be the chain's last: one phase less.
+ * -1: none such, or threads do that for themselves. */
+static int32_t item_of_columns(bucket *b, const plan_step *s)
+{
+    const backend *be = b->lo->t->be;
+    if (!has_chains(b) || be->recompute_elems[1] > 0 || b->lo->n_tok == 1 ||
+        bucket_op(b, s) != KOP_quantize || !act_is_tiled((kact)s->choice.quantize.act) ||
+        s->in[0].space != SPACE_ARENA)
+        return -1;
+    const int32_t last = bucket_last_wait(b, s), maker = b->values.at[s->in[0].id].step;
+    if (last < 0 || maker < 0 || b->steps.at[maker].item != last)
+        return -1;
+    const bitem *it = &b->items.at[last];
+    const plan_step *of = &b->steps.at[maker].s;
+    bool fits = it->cols == s->size.quantize.width && it->n_step < be->chain_steps &&
+                of->rows == s->rows && of->per_row == s->per_row && s->rows != ROWS_FIXED &&
+                of->n[0] == s->n[0];
+    return fits ? last : -1;
+}
+
 /* Put step number i into the item of its chain, or into one of its own. Passes let nothing into a chain that its tiles
  * cannot compute. */
 static void join_item(bucket *b, int i)
 {
     bstep *st = &b->steps.at[i];
     int64_t cols, whole;
+    st->item = item_of_columns(b, &st->s);
+    if (st->item >= 0) {
+        bitem *it = &b->items.at[st->item];
+        it->tile = i64_lcm(it->tile, ACT_SPLIT_COLS);
+        it->step[it->n_step++] = i;
+        return;
+    }
     if (st->chain == 0 || st->recompute) {
         st->item = item_of_rows(b, &st->s);
         if (st->item < 0)
@@ -233,6 +260,10 @@ static bool attend_splits(const bucket *b, const plan_step *s)
     const plan_cell *c = &lo->cells.at[s->cell];
     kcell cell = plan_cell_view(c, &lo->tiers);
     kargs k = {.n = {1, s->size.attend.heads}, .cell = &cell};
+    bool halves = cell.n_tier == 1 && !cell.latent &&
+                  (cell.tier[0].key == KFORM_F16 || cell.tier[0].key == KFORM_BF16);
+    if (lo->n_tok > 1 && halves && lo->t->n_ctx <= lo->t->be->walk_elems / (c->k + c->v))
+        return false; /* a unit's walk takes no longer than waiting for all to be merged */
     return lo->t->be->units(lo->t->be, row, &k) < lo->t->be->split_units;
 }
 

@@ -347,7 +347,8 @@ static bool access_quantize(plan_accesses *l)
         return acc_refuse(l, "rows of %" PRId64 " elements cannot be quantised in form %d", n, act);
     const plan_operand *o = &l->s->out[0];
     int64_t width = act_row_bytes((kact)act, n);
-    if (!acc_tiles(l, n, 256) || !acc_rows_in(l, 0, l->n_row, n, acc_by_unit(l, group)))
+    int64_t whole = act_is_tiled((kact)act) ? ACT_SPLIT_COLS : 256;
+    if (!acc_tiles(l, n, whole) || !acc_rows_in(l, 0, l->n_row, n, acc_by_unit(l, group)))
         return false;
     if (o->space != SPACE_ARENA && o->space != SPACE_LOCAL)
         return acc_refuse(l, "quantised rows are not cut into tiles");

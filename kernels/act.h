@@ -44,7 +44,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ACT_ALIGN = 64 };
+enum {
+    ACT_ALIGN = 64,
+    ACT_SPLIT_COLS = 8 /* of rows that are read as tiles, between whole ones of which units may end */
+};
 
 typedef enum {
     ACT_F32,

@@ -29,27 +29,37 @@ static __device__ inline int split_place(kact act, int i, int p)
     return act == ACT_BF1 ? i : (int)(((uint32_t)i / 32 * 3 + (uint32_t)p) * 32 + (uint32_t)i % 32);
 }
 
-/* The same of rows without a rest that are read as tiles: a thread has eight columns. */
-static __device__ void split_eights(kact act, const float *x, uint16_t *to, int col, int col_end)
+/* The same of rows without a rest that are read as tiles: a thread has eight columns, of one row and then of others. */
+static __device__ inline void split_eight(kact act, const float *x, uint16_t *to, int col)
 {
-    const int parts = (int)act_parts(act);
-    for (int i = col + (int)threadIdx.x * 8; i < col_end; i += block_threads() * 8) {
-        const bytes16 low = *(const bytes16 *)(x + i), high = *(const bytes16 *)(x + i + 4);
-        float rest[8];
-        for (int e = 0; e < 8; e++)
-            rest[e] = float_of((e < 4 ? low : high).w[e % 4]);
-        for (int p = 0; p < parts; p++) {
-            bytes16 h;
-            UNROLL
-            for (int e = 0; e < 8; e += 2) {
-                float one = p == 0 || is_finite(rest[e]) ? rest[e] : 0;
-                float two = p == 0 || is_finite(rest[e + 1]) ? rest[e + 1] : 0;
-                h.w[e / 2] = bf16_pair(one, two);
-                rest[e] -= from_bf16((uint16_t)h.w[e / 2]);
-                rest[e + 1] -= from_bf16((uint16_t)(h.w[e / 2] >> 16));
-            }
-            *(bytes16 *)(to + split_place(act, i, p)) = h;
+    const bytes16 low = *(const bytes16 *)(x + col), high = *(const bytes16 *)(x + col + 4);
+    float rest[8];
+    UNROLL
+    for (int e = 0; e < 8; e++)
+        rest[e] = float_of((e < 4 ? low : high).w[e % 4]);
+    for (int p = 0; p < (int)act_parts(act); p++) {
+        bytes16 h;
+        UNROLL
+        for (int e = 0; e < 8; e += 2) {
+            float one = p == 0 || is_finite(rest[e]) ? rest[e] : 0;
+            float two = p == 0 || is_finite(rest[e + 1]) ? rest[e + 1] : 0;
+            h.w[e / 2] = bf16_pair(one, two);
+            rest[e] -= from_bf16((uint16_t)h.w[e / 2]);
+            rest[e + 1] -= from_bf16((uint16_t)(h.w[e / 2] >> 16));
         }
+        *(bytes16 *)(to + split_place(act, col, p)) = h;
+    }
+}
+
+static __device__ inline void split_rows(const kargs *k, kact act, const kpart &p)
+{
+    const uint32_t eights = (uint32_t)(p.col_end - p.col) / 8;
+    const uint32_t all = (uint32_t)(p.row_end - p.row) * eights;
+    UNROLLED(1)
+    for (uint32_t i = threadIdx.x; i < all; i += (uint32_t)block_threads()) {
+        const uint32_t row = i / eights;
+        split_eight(act, row_in(k, 0, p.row + row), (uint16_t *)row_out(k, 0, p.row + row),
+                    (int)p.col + (int)(i - row * eights) * 8);
     }
 }
 
@@ -326,10 +336,7 @@ static __device__ inline bool quantize_copies(kact act, int n)
 static __device__ inline void quantize_row(const quantize_to &to, const float *x, int col,
                                            int col_end)
 {
-    if (act_is_tiled(to.act) && to.n % 32 == 0 && col % 8 == 0 && col_end % 8 == 0 &&
-        is_aligned(x) && is_aligned(to.row))
-        split_eights(to.act, x, (uint16_t *)to.row, col, col_end);
-    else if (act_is_split(to.act))
+    if (act_is_split(to.act))
         split_columns(to.act, x, (uint16_t *)to.row, col, col_end, to.n);
     else if (is_aligned(x))
         quantize_columns(to, x, col, col_end);
@@ -347,6 +354,12 @@ static __device__ ONE_COPY void k_quantize_cuda(const kargs *k, const kthread *,
     const bool copied = one && quantize_copies(act, n);
     if (one && threadIdx.x == 0)
         ring_x_made(copied ? row_out(k, 0, 0) : NULL);
+    if (act_is_tiled(act) && n % 32 == 0 && p.col % 8 == 0 && p.col_end % 8 == 0 &&
+        is_aligned(k->in[0]) && is_aligned(k->out[0]) &&
+        (k->pitch[0] | k->out_pitch[0]) % 16 == 0) {
+        split_rows(k, act, p);
+        return;
+    }
     for (int64_t row = p.row; row < p.row_end; row++)
         quantize_row(quantize_to{act, n, (char *)row_out(k, 0, row), copied}, row_in(k, 0, row),
                      (int)p.col, (int)p.col_end);
