@@ -262,9 +262,11 @@ static bool attend_splits(const bucket *b, const plan_step *s)
     kargs k = {.n = {1, s->size.attend.heads}, .cell = &cell};
     bool halves = cell.n_tier == 1 && !cell.latent &&
                   (cell.tier[0].key == KFORM_F16 || cell.tier[0].key == KFORM_BF16);
-    if (lo->n_tok > 1 && halves && lo->t->n_ctx <= lo->t->be->walk_elems / (c->k + c->v))
+    const int64_t units = lo->t->be->units(lo->t->be, row, &k), most = lo->t->be->split_units;
+    if (halves && lo->n_tok >= most / units &&
+        lo->t->n_ctx <= lo->t->be->walk_elems / (c->k + c->v))
         return false; /* a unit's walk takes no longer than waiting for all to be merged */
-    return lo->t->be->units(lo->t->be, row, &k) < lo->t->be->split_units;
+    return units < most;
 }
 
 /* A step of its own for what the stretches of positions have, which s then merges. */

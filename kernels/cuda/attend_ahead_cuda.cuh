@@ -13,7 +13,7 @@
 /* ---- tiles ahead ---- */
 
 /* How a tile lies there: keys, then values, row by row; pieces of 16 bytes where eight lanes that load at once have different
- * banks: keys of two positions, values of every second position. */
+ * banks: keys of two positions, values of eight. */
 template <int WIDTH, bool BF16> struct few_slot {
     enum {
         ROW = WIDTH * 2,
@@ -33,7 +33,7 @@ static __device__ inline uint32_t few_key_at(int width, int row, int piece)
 
 static __device__ inline uint32_t few_value_at(int width, int row, int piece)
 {
-    return (uint32_t)(row * width * 2 + ((piece ^ (row >> 1 & 3) << 1) << 4));
+    return (uint32_t)(row * width * 2 + ((piece ^ (row & 7)) << 4));
 }
 
 /* The stretches that a block has, in its order: those of a unit, then the next unit's. */
@@ -48,7 +48,8 @@ struct few_line {
 static __device__ inline few_line few_line_of(const kargs *k, int64_t begin, int64_t end)
 {
     few_line l = {};
-    l.w.k = k;
+    l.w.k = k; /* what does not change the compiler may know */
+    l.w.heads = (int)few_attend_size_of(k).heads;
     l.next = (int)begin;
     l.end = (int)end;
     return l;
@@ -110,6 +111,13 @@ static __device__ SHAPE_FN void few_ahead_next(const kargs *k, few_ahead &a)
     a.page = few_page(a.line.w, a.at); /* asked for by the time it is needed */
 }
 
+/* Does the row see all of the tile at `at`? */
+template <int WIDTH, bool BF16>
+static __device__ inline bool few_is_whole(const few_attend &w, int at, int end)
+{
+    return at >= w.seen && at + few_tile<WIDTH, BF16>::POSITIONS <= end;
+}
+
 /* The next tile, if there is one; either way a group of copies ends. Values of which the row sees nothing are zeros. */
 template <int WIDTH, bool BF16>
 static __device__ SHAPE_FN void few_ahead_copy(const kargs *k, few_ahead &a)
@@ -125,11 +133,12 @@ static __device__ SHAPE_FN void few_ahead_copy(const kargs *k, few_ahead &a)
             const int n = lane_index() + i * WARP, row = n / slot::PIECES, piece = n % slot::PIECES;
             few_copy(to + few_key_at(WIDTH, row, piece), keys + i * (WARP * 16), true);
         }
+        const bool whole = few_is_whole<WIDTH, BF16>(w, a.at, a.end);
         UNROLL
         for (int i = 0; i < few_tile<WIDTH, BF16>::LOADS; i++) {
             const int n = lane_index() + i * WARP, row = n / slot::PIECES, piece = n % slot::PIECES;
             few_copy(to + slot::KEYS + few_value_at(WIDTH, row, piece), values + i * (WARP * 16),
-                     few_sees(a.at + row, w.seen, a.end));
+                     whole || few_sees(a.at + row, w.seen, a.end));
         }
         a.put = a.put + 1 == slot::COUNT ? 0 : a.put + 1;
         few_ahead_next<WIDTH, BF16>(k, a);
@@ -137,7 +146,7 @@ static __device__ SHAPE_FN void few_ahead_copy(const kargs *k, few_ahead &a)
     copies_group();
 }
 
-/* As few_keys and few_values have them. */
+/* As few_keys has them. */
 template <int WIDTH, bool BF16>
 static __device__ SHAPE_FN void few_slot_keys(shared_place from, bytes16 *to)
 {
@@ -148,50 +157,98 @@ static __device__ SHAPE_FN void few_slot_keys(shared_place from, bytes16 *to)
                                             i % tile::CHUNKS * 4 + lane_index() % 4));
 }
 
+/* Four matrices of eight by eight of 16 bits, turned, from the lines that lanes point to. */
+static __device__ inline void few_turned(uint32_t *a, shared_place line)
+{
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3])
+                 : "r"(line));
+#else
+    simt_ldmatrix(a, (const char *)line, true);
+#endif
+}
+
+/* few_add, with values from a slot: sums are of columns lane / 4 and 8 more of each sixteen. */
 template <int WIDTH, bool BF16>
-static __device__ SHAPE_FN void few_slot_values(shared_place from, bytes16 *to)
+static __device__ SHAPE_FN void few_slot_add(shared_place from, const float *s, few_sums<WIDTH> &a)
 {
     typedef few_tile<WIDTH, BF16> tile;
+    enum { EACH = tile::EIGHTS < 2 ? 2 : 1 }; /* sixteens of columns at a time */
+    const few_weights<WIDTH, BF16> weight = few_weights_of<WIDTH, BF16>(s);
+    const int matrix = lane_index() / 8, row = lane_index() % 8 + (EACH > 1 ? 0 : matrix / 2 * 8);
+    const shared_place line = from + few_value_at(WIDTH, row, EACH > 1 ? matrix : matrix % 2);
     UNROLL
-    for (int i = 0; i < tile::LOADS; i++) {
-        const int n = i / tile::BLOCKS, p = n / 2 * 8 + n % 2;
-        to[i] = shared_16(from + few_value_at(WIDTH, lane_index() % 4 * 2 + p,
-                                              lane_index() / 4 + i % tile::BLOCKS * 8));
+    for (int i = 0; i < WIDTH / 16 / EACH; i++) {
+        uint32_t turned[4];
+        few_turned(turned, line ^ (uint32_t)(i * EACH << 5));
+        UNROLL
+        for (int e = 0; e < EACH * tile::PARTS; e++) {
+            const int at = i * EACH + e % EACH;
+            const uint32_t none[4] = {turned[e % EACH * 2], turned[e % EACH * 2 + 1], 0, 0};
+            flash_multiply<tile::PARTS>(a.sum[at / 4][at % 4], EACH > 1 ? none : turned,
+                                        weight.part[e / EACH]);
+        }
     }
 }
 
-/* few_piece_walk, with tiles that were copied: the next ones of the warp. */
+/* few_piece_put, of such sums. */
 template <int WIDTH, bool BF16>
-static __device__ SHAPE_FN void few_piece_ahead(const few_attend &w, int first, int end,
+static __device__ SHAPE_FN void few_slot_put(const few_attend &w, const few_sums<WIDTH> &a,
+                                             float *to)
+{
+    const int pitch = (int)few_piece_floats(WIDTH), g = lane_index() / 4, t = lane_index() % 4;
+    few_totals_put(w, a, to);
+    to += 2 * t * pitch + FEW_PAD + g;
+    UNROLL
+    for (int h = 0; h < 2; h++)
+        if (2 * t + h < w.heads) {
+            UNROLL
+            for (int i = 0; i < WIDTH / 8; i++)
+                to[h * pitch + i * 8] =
+                    a.sum[i / 8][i / 2 % 4][i % 2 * 2 + h] * (1 / few_up<BF16>());
+        }
+}
+
+/* few_piece_walk, with a query that is at hand and tiles that were copied: the next ones of the warp. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_piece_ahead(const few_attend &w,
+                                                const few_query<WIDTH, BF16> &q, int first, int end,
                                                 few_ahead &ahead, float *to)
 {
     typedef few_tile<WIDTH, BF16> tile;
     typedef few_slot<WIDTH, BF16> slot;
-    few_query<WIDTH, BF16> q FEW_NONE;
     few_sums<WIDTH> a = {};
     a.max = -INFINITY;
-    if (first < end) {
-        bytes16 x[tile::CHUNKS][2];
-        few_query_load<WIDTH, BF16>(w, to, x);
-        few_query_split<WIDTH, BF16>(w, x, q);
-    }
     UNROLLED(1)
     for (int at = first; at < end; at += tile::STEP) {
-        bytes16 key[tile::LOADS], value[tile::LOADS];
+        bytes16 key[tile::LOADS];
         float s[tile::EIGHTS * 2];
         const shared_place from = ahead.slots + (uint32_t)(ahead.get * slot::BYTES);
         copies_wait<slot::COUNT - 1>();
         __syncwarp();
         few_slot_keys<WIDTH, BF16>(from, key);
-        few_slot_values<WIDTH, BF16>(from + slot::KEYS, value);
         few_logits<WIDTH, BF16>(q, key, s);
-        few_weigh<WIDTH, BF16>(w, q, at == first, at, end, s, a);
-        few_add<WIDTH, BF16>(value, s, a);
+        few_weigh<WIDTH, BF16>(w, q, at == first, few_is_whole<WIDTH, BF16>(w, at, end), at, end, s,
+                               a);
+        few_slot_add<WIDTH, BF16>(from + slot::KEYS, s, a);
         ahead.get = ahead.get + 1 == slot::COUNT ? 0 : ahead.get + 1;
         __syncwarp(); /* all have it */
         few_ahead_copy<WIDTH, BF16>(w.k, ahead);
     }
-    few_piece_put<WIDTH, BF16>(w, a, to);
+    few_slot_put<WIDTH, BF16>(w, a, to);
+}
+
+/* The query of a unit, by each warp. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_query_take(const few_attend &w, float *room,
+                                               few_query<WIDTH, BF16> &q)
+{
+    bytes16 x[few_tile<WIDTH, BF16>::CHUNKS][2];
+    if (warp_index() >= FEW_PIECES)
+        return;
+    few_query_load<WIDTH, BF16>(w, room + warp_index() * w.heads * (int)few_piece_floats(WIDTH), x);
+    few_query_split<WIDTH, BF16>(w, x, q);
 }
 
 template <int WIDTH, bool BF16>
@@ -200,28 +257,32 @@ static __device__ ONE_COPY void few_attend_ahead(const kargs *k, const kthread *
 {
     const bool states = k->choice.attend.part == ATTEND_STATES;
     const int floats = (int)(few_attend_size_of(k).heads * few_piece_floats(WIDTH));
+    const shared_place at = shared_at(t->scratch);
+    const shared_place fill = (0 - at) % FEW_AHEAD_ALIGN;
     few_memory m;
-    m.pieces = (float *)((char *)t->scratch + FEW_PIECES * FEW_AHEAD_BYTES);
+    m.pieces = (float *)((char *)t->scratch + FEW_AHEAD_ALIGN + FEW_PIECES * FEW_AHEAD_BYTES);
     m.all = m.pieces + FEW_PIECES * floats;
     few_ahead a = {};
     a.line = few_line_of(k, begin, end);
     a.piece = FEW_PIECES;
-    a.slots =
-        shared_at(t->scratch) + (uint32_t)(warp_index() % FEW_PIECES) * (uint32_t)FEW_AHEAD_BYTES;
+    a.slots = at + fill + (uint32_t)(warp_index() % FEW_PIECES) * (uint32_t)FEW_AHEAD_BYTES;
     few_ahead_next<WIDTH, BF16>(k, a);
     UNROLLED(1)
     for (int i = 0; i < few_slot<WIDTH, BF16>::COUNT; i++)
         few_ahead_copy<WIDTH, BF16>(k, a);
     few_line l = few_line_of(k, begin, end);
+    few_query<WIDTH, BF16> q = {};
     UNROLLED(1)
     while (few_line_next(k, l)) {
+        if (l.first)
+            few_query_take<WIDTH, BF16>(l.w, m.pieces, q);
         UNROLLED(1)
         for (int p = warp_index(); p < FEW_PIECES; p += warp_count())
-            few_piece_ahead<WIDTH, BF16>(l.w, few_piece_first<WIDTH, BF16>(l.w, l.stretch, p),
+            few_piece_ahead<WIDTH, BF16>(l.w, q, few_piece_first<WIDTH, BF16>(l.w, l.stretch, p),
                                          few_stretch_end(l.w, l.stretch), a,
                                          m.pieces + p * l.w.heads * (int)few_piece_floats(WIDTH));
         block_sync();
-        UNROLLED(1)
+        UNROLLED(2)
         for (int j = warp_index(); j < l.w.heads * WIDTH / FEW_COLUMNS; j += warp_count()) {
             const few_state s = few_stretch_take(l.w, j, m);
             if (states)

@@ -238,10 +238,12 @@ static __device__ SHAPE_FN void few_logits(const few_query<WIDTH, BF16> &q, cons
     }
 }
 
-/* Logits of the tile at `at` become weights; sums so far, unless this is the `first`, are made relative to them. */
+/* Logits of the tile at `at`, all of which is seen if it is `whole`, become weights; sums so far, unless this is the `first`, are
+ * made relative to them. */
 template <int WIDTH, bool BF16>
 static __device__ SHAPE_FN void few_weigh(const few_attend &w, const few_query<WIDTH, BF16> &q,
-                                          bool first, int at, int end, float *s, few_sums<WIDTH> &a)
+                                          bool first, bool whole, int at, int end, float *s,
+                                          few_sums<WIDTH> &a)
 {
     typedef few_tile<WIDTH, BF16> tile;
     const float softcap = (float)w.k->scalar.attend.softcap;
@@ -255,9 +257,15 @@ static __device__ SHAPE_FN void few_weigh(const few_attend &w, const few_query<W
             s[i] = softcap * tanhf(s[i] / softcap);
         if (w.k->in[3])
             s[i] += q.slope * (float)(p - w.pos);
-        s[i] = few_sees(p, w.seen, end) ? s[i] : -INFINITY;
-        most = fmaxf(most, s[i]);
     }
+    if (!whole) {
+        UNROLL
+        for (int i = 0; i < tile::EIGHTS * 2; i++)
+            s[i] = few_sees(at + i / 2 * 8 + i % 2, w.seen, end) ? s[i] : -INFINITY;
+    }
+    UNROLL
+    for (int i = 0; i < tile::EIGHTS * 2; i++)
+        most = fmaxf(most, s[i]);
     UNROLL
     for (int step = 1; step < 4; step *= 2)
         most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, step));
@@ -278,19 +286,32 @@ static __device__ SHAPE_FN void few_weigh(const few_attend &w, const few_query<W
         a.sum[i / 16][i / 4 % 4][i % 4] *= i % 2 ? odd : even;
 }
 
-/* Values times weights are added to the sums. */
+/* Weights as they are multiplied, [parts][SIXTEENS * 2]: of an eight that is missing none. */
+template <int WIDTH, bool BF16> struct few_weights {
+    uint32_t part[few_tile<WIDTH, BF16>::PARTS][few_tile<WIDTH, BF16>::SIXTEENS * 2];
+};
+
 template <int WIDTH, bool BF16>
-static __device__ SHAPE_FN void few_add(const bytes16 *value, const float *s, few_sums<WIDTH> &a)
+static __device__ SHAPE_FN few_weights<WIDTH, BF16> few_weights_of(const float *s)
 {
     typedef few_tile<WIDTH, BF16> tile;
-    uint32_t weight[tile::PARTS][tile::SIXTEENS * 2] = {};
+    few_weights<WIDTH, BF16> weight = {};
     UNROLL
     for (int j = 0; j < tile::EIGHTS; j++) {
         float low = s[2 * j] * few_up<BF16>(), high = s[2 * j + 1] * few_up<BF16>();
         UNROLL
         for (int p = 0; p < tile::PARTS; p++)
-            weight[p][j] = take_part<tile::PARTS>(low, high);
+            weight.part[p][j] = take_part<tile::PARTS>(low, high);
     }
+    return weight;
+}
+
+/* Values times weights are added to the sums. */
+template <int WIDTH, bool BF16>
+static __device__ SHAPE_FN void few_add(const bytes16 *value, const float *s, few_sums<WIDTH> &a)
+{
+    typedef few_tile<WIDTH, BF16> tile;
+    const few_weights<WIDTH, BF16> weight = few_weights_of<WIDTH, BF16>(s);
     UNROLL
     for (int i = 0; i < tile::SIXTEENS * tile::BLOCKS; i++) {
         const int n = i / tile::BLOCKS, block = i % tile::BLOCKS;
@@ -305,25 +326,35 @@ static __device__ SHAPE_FN void few_add(const bytes16 *value, const float *s, fe
         }
         UNROLL
         for (int e = 0; e < 4 * tile::PARTS; e++)
-            flash_multiply<tile::PARTS>(a.sum[block][e % 4], turned[e % 4], weight[e / 4] + 2 * n);
+            flash_multiply<tile::PARTS>(a.sum[block][e % 4], turned[e % 4],
+                                        weight.part[e / 4] + 2 * n);
     }
 }
 
-/* What a warp has of a piece, at `to` [heads][few_piece_floats]. */
+/* What a warp has of a piece, at `to` [heads][few_piece_floats]: largest logits and sums of weights, */
+template <int WIDTH>
+static __device__ SHAPE_FN void few_totals_put(const few_attend &w, const few_sums<WIDTH> &a,
+                                               float *to)
+{
+    const int pitch = (int)few_piece_floats(WIDTH), g = lane_index() / 4;
+    float total = a.total;
+    UNROLL
+    for (int step = 1; step < 4; step *= 2)
+        total += __shfl_xor_sync(ALL_LANES, total, step);
+    if (lane_index() % 4 == 0 && g < w.heads) {
+        to[g * pitch] = a.max;
+        to[g * pitch + 1] = total;
+    }
+}
+
+/* and all of it. */
 template <int WIDTH, bool BF16>
 static __device__ SHAPE_FN void few_piece_put(const few_attend &w, const few_sums<WIDTH> &a,
                                               float *to)
 {
     typedef few_tile<WIDTH, BF16> tile;
     const int pitch = (int)few_piece_floats(WIDTH), g = lane_index() / 4, t = lane_index() % 4;
-    float total = a.total;
-    UNROLL
-    for (int step = 1; step < 4; step *= 2)
-        total += __shfl_xor_sync(ALL_LANES, total, step);
-    if (t == 0 && g < w.heads) {
-        to[g * pitch] = a.max;
-        to[g * pitch + 1] = total;
-    }
+    few_totals_put(w, a, to);
     to += 2 * t * pitch + FEW_PAD + g * 8;
     UNROLL
     for (int h = 0; h < 2; h++)
@@ -368,7 +399,7 @@ static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, int first, i
         if (next < end)
             few_keys<WIDTH, BF16>(from, key);
         if (at >= first) {
-            few_weigh<WIDTH, BF16>(w, q, at == first, at, end, s, a);
+            few_weigh<WIDTH, BF16>(w, q, at == first, false, at, end, s, a);
             few_add<WIDTH, BF16>(value, s, a);
         }
         if (next < end)

@@ -11,7 +11,8 @@ enum {
     FEW_PIECES = 8,              /* of a stretch, of which each is a warp's */
     FEW_COLUMNS = 32,            /* of a result, by a warp: a lane each */
     FEW_PAD = 4,                 /* floats in front of columns, for what is kept beside them */
-    FEW_AHEAD_BYTES = 16 * 1024, /* of a warp: tiles under way, in calls of several rows */
+    FEW_AHEAD_BYTES = 16 * 1024, /* of a warp: tiles under way, in calls of several rows; */
+    FEW_AHEAD_ALIGN = 512,       /* a row of them at most: where those begin */
 };
 
 /* A unit is a row's query heads that share one of the cell's, or some of them. */
@@ -55,7 +56,9 @@ K_FN bool few_attend_reads(const kcell *c)
 /* Bytes of tiles that are copied ahead; of one row they go to registers. */
 K_FN int64_t few_ahead_bytes(const kargs *k)
 {
-    return k->size.attend.rows > 1 && cuda_cell_halves(k->cell) ? FEW_PIECES * FEW_AHEAD_BYTES : 0;
+    return k->size.attend.rows > 1 && cuda_cell_halves(k->cell)
+               ? FEW_PIECES * FEW_AHEAD_BYTES + FEW_AHEAD_ALIGN
+               : 0;
 }
 
 /* Those, what pieces have, and stretches so far; or what attend_cuda.cuh needs, for cells that are not read here. */

@@ -101,6 +101,35 @@ static __device__ inline void rope_own_pairs(const rope_row &r, const int32_t *a
     }
 }
 
+/* Rows side by side, of each of which a thread has one pair: what some rows need is loaded before the first is turned. */
+enum { ROPE_ROWS = 4 };
+
+static __device__ inline void rope_some_rows(const kargs *k, const kpart &p, const rope_row &r,
+                                             const int32_t *pos, const row_share &by)
+{
+    const pair_place at = pair_at(r, by.thread);
+    const float freq = load_now(r.freqs + (uint32_t)by.thread % (uint32_t)r.pairs);
+    UNROLLED(1)
+    for (int64_t row = p.row + by.first; row < p.row_end; row += ROPE_ROWS * by.step) {
+        int32_t where[ROPE_ROWS];
+        float a[ROPE_ROWS], b[ROPE_ROWS];
+        UNROLL
+        for (int e = 0; e < ROPE_ROWS; e++) {
+            const int64_t of = row + e * by.step < p.row_end ? row + e * by.step : row;
+            where[e] = load_now(pos + of);
+            a[e] = load_now(row_in(k, 0, of) + p.col + at.one);
+            b[e] = load_now(row_in(k, 0, of) + p.col + at.two);
+        }
+        UNROLL
+        for (int e = 0; e < ROPE_ROWS; e++) {
+            rope_row to = r;
+            to.out = row_out(k, 0, row + e * by.step) + p.col;
+            if (row + e * by.step < p.row_end)
+                pair_turn(to, at, turn_of(where[e], freq, r.factor), a[e], b[e]);
+        }
+    }
+}
+
 static __device__ APART void rope_any_pairs(rope_row r, const int32_t *pos, turn *turns)
 {
     block_sync(); /* those of the row before have been read */
@@ -131,6 +160,18 @@ static __device__ ONE_COPY void k_rope_cuda(const kargs *k, const kthread *t, in
     const int heads = (int)((uint32_t)(p.col_end - p.col) / (uint32_t)width);
     const bool own = pairs > 0 && block_threads() % pairs == 0;
     const row_share by = rows_shared(k, own && 2 * pairs == width ? heads * pairs : 0);
+    if (k->n[0] > 1 && by.threads == heads * pairs && 2 * pairs == width) {
+        const rope_row r = {NULL,
+                            NULL,
+                            (const float *)k->in[2],
+                            (float)k->scalar.rope.factor,
+                            heads,
+                            width,
+                            pairs,
+                            k->choice.rope.order == ROPE_INTERLEAVED};
+        rope_some_rows(k, p, r, pos, by);
+        return;
+    }
     for (int64_t row = p.row + by.first; row < p.row_end && p.col < p.col_end; row += by.step) {
         const rope_row r = {row_in(k, 0, row) + p.col,
                             row_out(k, 0, row) + p.col,
