@@ -53,14 +53,17 @@ static __device__ inline void split_eight(kact act, const float *x, uint16_t *to
 
 static __device__ inline void split_rows(const kargs *k, kact act, const kpart &p)
 {
-    const uint32_t eights = (uint32_t)(p.col_end - p.col) / 8;
-    const uint32_t all = (uint32_t)(p.row_end - p.row) * eights;
-    UNROLLED(1)
-    for (uint32_t i = threadIdx.x; i < all; i += (uint32_t)block_threads()) {
-        const uint32_t row = i / eights;
-        split_eight(act, row_in(k, 0, p.row + row), (uint16_t *)row_out(k, 0, p.row + row),
-                    (int)p.col + (int)(i - row * eights) * 8);
-    }
+    const uint32_t eights = (uint32_t)(p.col_end - p.col) / 8, all = (uint32_t)block_threads();
+    const bool narrow = eights < all; /* several rows at a time */
+    const uint32_t rows = narrow ? 1 : (uint32_t)(p.row_end - p.row);
+    const uint32_t each = narrow ? (uint32_t)(p.row_end - p.row) * eights : eights;
+    for (uint32_t first = 0; first < rows; first++)
+        for (uint32_t i = threadIdx.x; i < each; i += all) {
+            const uint32_t down = narrow ? i / eights : 0;
+            const int64_t row = p.row + first + down;
+            split_eight(act, row_in(k, 0, row), (uint16_t *)row_out(k, 0, row),
+                        (int)p.col + (int)(i - down * eights) * 8);
+        }
 }
 
 /* ---- to 8 bits: a lane has eight numbers, so that four lanes or all 32 have a block ---- */
