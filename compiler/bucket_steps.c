@@ -176,8 +176,7 @@ static weft_status add_step(bucket *b, plan_step s, int chain, bool recompute)
     bstep st = {.s = s, .chain = chain, .recompute = recompute};
     if (!has_chains(b)) {
         const plan_kernel *k = lower_kernel_of(b->lo, &s);
-        bool tiles = kop_row_of(k->op)->weight > 0 && k->unit != KUNIT_SQUARE &&
-                     k->unit != KUNIT_SQUARE_METAL; /* contractions */
+        bool tiles = kop_row_of(k->op)->weight > 0 && !kunit_is_square(k->unit); /* contractions */
         st.chain = tiles ? chain : 0;
         st.recompute = false;
     }

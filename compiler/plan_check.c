@@ -126,8 +126,7 @@ static unit_count units_of(const plan *p, const plan_step *s)
 /* Blocks of queries and squares follow from more than check_units compares. */
 static bool stands_alone(const plan_kernel *k)
 {
-    return plan_kernel_splits(k) || k->unit == KUNIT_SQUARE || k->unit == KUNIT_SQUARE_METAL ||
-           k->unit == KUNIT_QUERIES_FLASH;
+    return plan_kernel_splits(k) || kunit_is_square(k->unit) || k->unit == KUNIT_QUERIES_FLASH;
 }
 
 /* Steps of a chain are handed the same range of units. */

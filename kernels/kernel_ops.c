@@ -11,6 +11,7 @@
 #include "kernels/cuda/few_size.h"
 #include "kernels/cuda/flash_size.h"
 #include "kernels/cuda/mma_size.h"
+#include "kernels/cuda/ring_size.h"
 #include "kernels/lora_rows.h"
 #include "kernels/metal/attend_metal_size.h"
 #include "kernels/metal/linear_metal_size.h"
@@ -133,6 +134,11 @@ static int64_t units_square(const kargs *k)
            ((k->size.linear.out + MMA_COLS - 1) / MMA_COLS);
 }
 
+static int64_t units_square_expert(const kargs *k)
+{
+    return cuda_expert_units(k);
+}
+
 static int64_t units_queries_flash(const kargs *k)
 {
     return flash_units(k);
@@ -169,6 +175,7 @@ static const struct {
     [KUNIT_QUERIES_FEW] = {"block of queries", units_queries_few},
     [KUNIT_RANKS] = {"4 rows of A", lora_units},
     [KUNIT_SQUARE] = {"square of the result", units_square},
+    [KUNIT_SQUARE_EXPERT] = {"square of an expert", units_square_expert},
     [KUNIT_QUERIES_FLASH] = {"block of queries", units_queries_flash},
     [KUNIT_QUERIES_METAL] = {"block of queries", units_queries_metal},
     [KUNIT_SQUARE_METAL] = {"square of the result", units_square_metal},

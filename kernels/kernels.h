@@ -236,6 +236,7 @@ typedef enum {
     KUNIT_QUERIES_FEW,
     KUNIT_RANKS,
     KUNIT_SQUARE,
+    KUNIT_SQUARE_EXPERT,
     KUNIT_QUERIES_FLASH,
     KUNIT_QUERIES_METAL,
     KUNIT_SQUARE_METAL
@@ -247,6 +248,12 @@ K_FN bool kunit_splits(kunit u)
 {
     return u == KUNIT_QUERIES || u == KUNIT_QUERIES_COPIED || u == KUNIT_QUERIES_CUDA ||
            u == KUNIT_QUERIES_FEW || u == KUNIT_QUERIES_METAL;
+}
+
+/* Is a unit a square of the result, some rows by some columns? Then there are no tiles. */
+K_FN bool kunit_is_square(kunit u)
+{
+    return u == KUNIT_SQUARE || u == KUNIT_SQUARE_EXPERT || u == KUNIT_SQUARE_METAL;
 }
 
 /* What scratch a thread needs, by the words of scratch.def. */

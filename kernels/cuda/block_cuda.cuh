@@ -47,6 +47,7 @@ struct alignas(16) block_words {
     double sum[2][WARPS_MAX];
     union {
         float max[WARPS_MAX];
+        int32_t found[WARPS_MAX];
         int32_t word[4];
     };
 };

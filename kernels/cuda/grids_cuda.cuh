@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/attend_tiles_cuda.cuh"
 #include "kernels/cuda/bulk_cuda.cuh"
+#include "kernels/cuda/expert_squares_cuda.cuh"
 #include "kernels/cuda/launch_cuda.cuh"
 #include "kernels/cuda/squares_cuda.cuh"
 
@@ -60,6 +61,17 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_DOTS_BLOCKS)
         ring_open(block_ring(), NULL, 0, 0, 0); /* none: weights are read as they go */
     block_sync();
     some_run<DOT_KERNELS>(r, dynamic, &own, CUDA_DOTS_BLOCKS);
+}
+
+/* A phase of experts by square. */
+extern "C" __global__ void __launch_bounds__(CUDA_SQUARES_BLOCK, 1)
+    weft_experts(const __grid_constant__ cuda_run r)
+{
+    DYNAMIC(dynamic);
+    launch_next();
+    launch_wait();
+    if (!is_cancelled(r))
+        expert_squares_run(r, dynamic);
 }
 
 /* A phase of attention by tiles: one step as a rule, by warps with parts to play. */

@@ -246,6 +246,7 @@ struct mma_job {
     int64_t n;                          /* columns of x and w */
     int parts;                          /* of each number of x: ACT_BF1 or ACT_BF3T */
     bool copies;                        /* weights as they are: bf16, in whole pieces */
+    const int32_t *list;                /* the rows of x, where they do not follow each other */
 };
 
 /* Which pieces of lines a thread copies: the same one of every `step` lines. */
@@ -287,6 +288,20 @@ static __device__ inline void copy_lines(const copier &c, const void *some, char
     }
 }
 
+/* The same of rows of x that the job has a list of. */
+static __device__ inline void gather_lines(const copier &c, const mma_job &j, char *to,
+                                           int64_t bytes, int64_t at)
+{
+    const char *from = j.x + (c.piece / 4 * j.parts * 4 + c.piece % 4) * 16 + bytes;
+    const bool inside = at + c.piece * EIGHT < j.n;
+    UNROLLED(2)
+    for (int line = c.first; line < MMA_ROWS; line += c.step) {
+        const bool there = inside && line < c.lines;
+        copy_piece(piece_at(to, line, c.piece), there ? from + j.list[line] * j.x_pitch : j.x,
+                   there);
+    }
+}
+
 static __device__ inline void put_line(char *to, int line, const uint32_t *h)
 {
     UNROLL
@@ -315,12 +330,17 @@ static __device__ inline char *stage_at(char *scratch, int64_t i)
     return scratch + i % MMA_STAGES * MMA_STAGE_BYTES;
 }
 
-/* What is only copied of stage i of a walk. */
+/* What is only copied of stage i of a walk; LIST: of rows that the job has a list of. */
+template <bool LIST>
 static __device__ inline void copy_stage(const mma_job &j, const mma_copiers &c, char *x, char *w,
                                          int64_t i)
 {
     const int64_t at = i / j.parts * MMA_DEPTH;
-    copy_lines<MMA_ROWS>(c.x, j.x, x, at * 2 * j.parts + i % j.parts * 64, at, j.n);
+    const int64_t bytes = at * 2 * j.parts + i % j.parts * 64;
+    if (LIST)
+        gather_lines(c.x, j, x, bytes, at);
+    else
+        copy_lines<MMA_ROWS>(c.x, j.x, x, bytes, at, j.n);
     if (j.copies)
         copy_lines<MMA_COLS>(c.w, j.x, w, at * 2, at, j.n);
 }
@@ -330,7 +350,7 @@ static __device__ inline void fill_stage(const mma_job &j, const mma_copiers &c,
                                          int64_t i)
 {
     char *x = stage_at(scratch, i), *w = x + MMA_ROWS * MMA_LINE;
-    copy_stage(j, c, x, w, i);
+    copy_stage<false>(j, c, x, w, i);
     if (!j.copies)
         read_lines<W>(j, w, i / j.parts * MMA_DEPTH);
 }

@@ -2,6 +2,8 @@
 #ifndef WEFT_KERNELS_CUDA_MMA_SIZE_H
 #define WEFT_KERNELS_CUDA_MMA_SIZE_H
 
+#include "kernels/kernels.h"
+
 enum {
     MMA_ROWS = 128, /* of the call, of a square of the result */
     MMA_COLS = 256, /* of the result */
@@ -20,5 +22,20 @@ enum {
     CUDA_BULK_BYTES = CUDA_MMA_BYTES + MMA_ROWS / 16 * BULK_OWN,
     CUDA_BULK_STATIC = 1024, /* what the function has by itself, at most */
 };
+
+/* Squares of experts: as many as there are if those who chose each leave their last tile almost empty. */
+K_FN int64_t cuda_expert_units(const kargs *k)
+{
+    const int64_t choices = k->size.experts.rows * k->size.experts.slots;
+    const int64_t chosen = k->size.experts.experts < choices ? k->size.experts.experts : choices;
+    return (choices / MMA_ROWS + chosen) * ((k->size.experts.out + MMA_COLS - 1) / MMA_COLS);
+}
+
+/* Stages, and what a block knows of the choices (experts_mma_cuda.cuh). */
+K_FN int64_t cuda_expert_squares_bytes(const kargs *k)
+{
+    const int64_t words = 4 * MMA_ROWS + 2 * k->size.experts.experts + 1;
+    return CUDA_MMA_BYTES + words * (int64_t)sizeof(int32_t);
+}
 
 #endif

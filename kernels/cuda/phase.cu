@@ -7,6 +7,8 @@
 #include "kernels/cuda/attend_cuda.cuh"
 #include "kernels/cuda/attend_flash_cuda.cuh"
 #include "kernels/cuda/experts_cuda.cuh"
+#include "kernels/cuda/experts_mma_cuda.cuh"
+#include "kernels/cuda/experts_runs_cuda.cuh"
 #include "kernels/cuda/launch_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
 #include "kernels/cuda/linear_few_cuda.cuh"
@@ -275,25 +277,7 @@ static __device__ void step_run(const member &m, const cuda_step *s, int64_t beg
     shape_run(m, s, begin, end);
 }
 #else
-/* The rows of cuda_kernels.def in their order. */
-enum cuda_row {
-#define CUDA_KERNEL(op, type, act, least, most, symbol, ...) ROW_##symbol,
-#include "kernels/cuda/cuda_kernels.def"
-#undef CUDA_KERNEL
-};
-
-static __device__ void row_run(int32_t row, const kargs *k, const kthread *t, int64_t begin,
-                               int64_t end)
-{
-    switch ((enum cuda_row)row) {
-#define CUDA_KERNEL(op, type, act, least, most, symbol, ...)                                       \
-    case ROW_##symbol:                                                                             \
-        symbol(k, t, begin, end);                                                                  \
-        break;
-#include "kernels/cuda/cuda_kernels.def"
-#undef CUDA_KERNEL
-    }
-}
+#include "kernels/cuda/rows_cuda.cuh"
 
 /* The step's arguments for all threads of the block, by one of them. */
 static __device__ void own_arguments(const member &m, const cuda_step *s)
@@ -307,40 +291,6 @@ static __device__ void own_arguments(const member &m, const cuda_step *s)
     m.own->cell = s->cell;
     m.own->batch = m.r->batch;
     m.own->lora = m.r->lora;
-}
-
-/* The same for weft_light, which so needs few registers. */
-static __device__ void row_run_light(int32_t row, const kargs *k, const kthread *t, int64_t begin,
-                                     int64_t end)
-{
-    switch ((enum cuda_row)row) {
-#define CUDA_LIGHT(symbol)                                                                         \
-    case ROW_##symbol:                                                                             \
-        symbol(k, t, begin, end);                                                                  \
-        break;
-#include "kernels/cuda/cuda_light.def"
-#undef CUDA_LIGHT
-    default:
-        break;
-    }
-}
-
-/* The same for weft_dots. */
-static __device__ void row_run_dots(int32_t row, const kargs *k, const kthread *t, int64_t begin,
-                                    int64_t end)
-{
-    switch (row) {
-#define DOTS(type)                                                                                 \
-    case ROW_k_linear_##type##_stream_cuda:                                                        \
-        k_linear_##type##_stream_cuda(k, t, begin, end);                                           \
-        break;
-        DOTS(BF16)
-        DOTS(F16)
-        DOTS(Q8_0)
-        DOTS(Q4_K)
-        DOTS(Q6_K)
-#undef DOTS
-    }
 }
 
 static __device__ inline void step_arguments(const member &m, const cuda_step *s)

@@ -15,20 +15,22 @@ enum {
     CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor, */
     CUDA_DOTS_BLOCKS = 2,     /* and of weft_dots */
     CUDA_FLASH_BLOCK = 384,   /* threads of weft_flash, */
-    CUDA_SQUARES_BLOCK = 384, /* and of weft_squares and weft_bulk */
+    CUDA_SQUARES_BLOCK = 384, /* of weft_squares, weft_bulk and weft_experts */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
     CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays */
 };
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
- * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or attention by tiles, or linears
- * by square; and by weft_bulk, if their weights are bf16 and the card can bring tiles by tables (cuda_tiles, its second
- * argument). weft_unpack makes bf16 of the weights of the last before, for calls of so many rows that each would be decoded often.
+ * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or experts by square, or attention
+ * by tiles, or linears by square; and by weft_bulk, if their weights are bf16 and the card can bring tiles by tables (cuda_tiles,
+ * its second argument). weft_unpack makes bf16 of the weights of the last before, for calls of so many rows that each would be
+ * decoded often.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \
     X(light, CUDA_BLOCK, CUDA_LIGHT_BLOCKS)                                                        \
     X(dots, CUDA_BLOCK, CUDA_DOTS_BLOCKS)                                                          \
+    X(experts, CUDA_SQUARES_BLOCK, 1)                                                              \
     X(flash, CUDA_FLASH_BLOCK, 1)                                                                  \
     X(squares, CUDA_SQUARES_BLOCK, 1)                                                              \
     X(bulk, CUDA_SQUARES_BLOCK, 1)                                                                 \

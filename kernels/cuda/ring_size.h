@@ -10,6 +10,7 @@ enum {
     RING_SLOT = 4608, /* bytes of a chunk, at most */
     RING_SLOTS = 6,   /* chunks of a warp that are under way, at most; */
     RING_SLOTS_LEAST = 2,
+    EXPERT_AHEAD = 2,  /* chunks of a warp under way that no ring brings (experts_runs_cuda.cuh) */
     RING_SEGMENTS = 8, /* of a phase that a block knows, at most */
     RING_X_COLS = 256, /* 8-bit activations: columns of a block, */
     RING_X_BLOCK =
@@ -83,6 +84,13 @@ K_FN int64_t cuda_ring_x_bytes(dtype type, int64_t n)
 {
     return cuda_lane_run_of(type).cols == 0 ? (n + 7) / 8 * 32
                                             : (n + RING_X_COLS - 1) / RING_X_COLS * RING_X_BLOCK;
+}
+
+/* What one row needs for experts: x of each that has one, and chunks. */
+K_FN int64_t cuda_experts_one_bytes(const kargs *k)
+{
+    const int64_t x = cuda_ring_x_bytes(k->type[1], k->size.experts.in);
+    return k->size.experts.x_vectors * x + 16 + RING_WARPS * EXPERT_AHEAD * RING_SLOT;
 }
 
 K_FN int64_t cuda_ring_bytes(int64_t warps, int64_t slots, int64_t slot_bytes)

@@ -166,7 +166,7 @@ static __device__ inline void lines_put(const mma_job &j, char *to, const coming
 }
 
 /* All stages of a unit. */
-template <class W> static __device__ void unit_fill(const mma_job &j, stage_ring &r)
+template <class W, bool LIST> static __device__ void unit_fill(const mma_job &j, stage_ring &r)
 {
     const int stages = (int)stages_of(j);
     const mma_copiers c = {
@@ -178,7 +178,7 @@ template <class W> static __device__ void unit_fill(const mma_job &j, stage_ring
     for (int i = 0; i < stages; i++, ring_next(r)) {
         char *x = r.stages + r.slot * MMA_STAGE_BYTES, *w = x + MMA_ROWS * MMA_LINE;
         barrier_wait(&r.empty[r.slot], r.parity ^ 1);
-        copy_stage(j, c, x, w, i);
+        copy_stage<LIST>(j, c, x, w, i);
         barrier_arrive_copied(&r.full[r.slot]);
         if (!j.copies) {
             lines_put<W>(j, w, lines);
@@ -197,7 +197,7 @@ static __device__ void squares_fill(const cuda_run &run, stage_ring r)
         switch (q.type) {
 #define UNIT_FILL(type)                                                                            \
     case DT_##type:                                                                                \
-        unit_fill<weight_##type>(q.j, r);                                                          \
+        unit_fill<weight_##type, false>(q.j, r);                                                   \
         break;
             WEIGHT_TYPES_MMA(UNIT_FILL)
 #undef UNIT_FILL

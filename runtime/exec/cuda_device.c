@@ -125,6 +125,9 @@ static cu_result find_grids(cuda_device *d)
     if (r == CU_OK && d->all.shared_bytes > 0)
         r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_flash], CU_FUNC_SHARED_DYNAMIC_MAX,
                                   (int)d->all.shared_bytes);
+    if (r == CU_OK && d->all.shared_bytes > 0)
+        r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_experts], CU_FUNC_SHARED_DYNAMIC_MAX,
+                                  (int)d->all.shared_bytes);
     d->squares = d->all.shared_bytes >= CUDA_MMA_BYTES;
     if (r == CU_OK && d->squares)
         r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_squares], CU_FUNC_SHARED_DYNAMIC_MAX,

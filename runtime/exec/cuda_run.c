@@ -82,6 +82,19 @@ static int64_t line_up(cuda_bucket *c, item_span s)
     return at;
 }
 
+/* Are a phase's steps all experts by square, which choose alike? */
+static bool experts_alone(const exec *e, const cuda_bucket *c, const cuda_phase *p)
+{
+    const kargs *first = &c->args[p->step];
+    bool alone = p->n_step == p->n_item;
+    for (int32_t i = p->step; i < p->step + p->n_step && alone; i++)
+        alone = c->rows[i]->unit == KUNIT_SQUARE_EXPERT &&
+                c->scratch[i] <= e->d->all.shared_bytes && c->args[i].in[2] == first->in[2] &&
+                c->args[i].size.experts.slots == first->size.experts.slots &&
+                c->args[i].size.experts.experts == first->size.experts.experts;
+    return alone;
+}
+
 /* The function that does best with a phase that is a launch of its own. */
 static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
@@ -99,6 +112,7 @@ static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *
            : dots                     ? CUDA_GRID_dots
            : flash                    ? CUDA_GRID_flash
            : squares                  ? CUDA_GRID_squares
+           : experts_alone(e, c, p)   ? CUDA_GRID_experts
                                       : CUDA_GRID_phases;
 }
 
@@ -272,7 +286,8 @@ static cu_result launch_one(const exec *e, const cuda_bucket *c, int32_t i)
     size_t shared = c->local_bytes > 0 ? 0 : c->shared, scratch = sizeof(kargs);
     for (int32_t s = p->step; s < p->step + p->n_step; s++)
         scratch = c->scratch[s] > scratch ? c->scratch[s] : scratch;
-    if (which == CUDA_GRID_light || which == CUDA_GRID_dots || which == CUDA_GRID_flash)
+    if (which == CUDA_GRID_light || which == CUDA_GRID_dots || which == CUDA_GRID_experts ||
+        which == CUDA_GRID_flash)
         shared = scratch; /* not 0, whatever its steps need */
     if (which == CUDA_GRID_flash && shared < FLASH_TILES_BYTES &&
         e->d->all.shared_bytes >= FLASH_TILES_BYTES)

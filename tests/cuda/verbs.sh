@@ -21,6 +21,11 @@ for more in '' "--lora $models/stories-7m-pirate"; do
     on_card run --device cuda -m "$models/stories-7m" $more -p 'Once upon a time' -n 6 --temp 0 >card
     cmp -s cpu card || fail "the card says '$(cat card)', the CPU '$(cat cpu)'"
 done
+# Experts of many rows, with all who chose one together.
+for type in Q4_K BF16; do
+    on_card verify --device cuda --random tiny-mixtral:$type -ub 160 --ids "$(seq -s, 1 3 480)" -n 160 >said ||
+        fail "verify of $type experts: $(cat said)"
+done
 # All of it there, or some layers: of eight the last one, most, all without what stands before and behind them.
 "$weft" run -m "$models/stories-7m" -p 'Once upon a time' -n 6 --temp 0 >cpu
 for layers in 1 5 8 9; do

@@ -537,8 +537,7 @@ static void run_case(check *c, const check_case *k)
         run_manner(c, k, &first,
                    &(manner){.inplace = true, .pieces = true, .fill = fill, .name = "in place"},
                    &noise, cell_before);
-    bool by_columns = k->cols && c->row->unit != KUNIT_SQUARE &&
-                      c->row->unit != KUNIT_SQUARE_METAL; /* squares have no tiles */
+    bool by_columns = k->cols && !kunit_is_square(c->row->unit);
     for (int64_t tiles = 1; by_columns && tiles <= 16; tiles *= 4) {
         fill = (fill + 1) % N_FILL;
         manner m = {

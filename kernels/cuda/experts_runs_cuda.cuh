@@ -1,0 +1,159 @@
+/* experts_runs_cuda.cuh - one row through the matrices of its chosen experts, of weights in blocks and x in 8 bits.
+ *
+ * Which matrices these are is known when the step begins, too late for the ring (ring_cuda.cuh). So each warp copies ahead for
+ * itself: chunks as the ring has them, EXPERT_AHEAD of them in scratch of its own, of all that it has of all chosen experts, one
+ * after the other. What it does with a chunk is what it would do with one of the ring (linear_stream_cuda.cuh). */
+#ifndef WEFT_KERNELS_CUDA_EXPERTS_RUNS_CUDA_CUH
+#define WEFT_KERNELS_CUDA_EXPERTS_RUNS_CUDA_CUH
+
+#include "kernels/cuda/experts_cuda.cuh"
+#include "kernels/cuda/linear_stream_cuda.cuh"
+
+/* What all warps know. */
+struct expert_rows {
+    const int32_t *ids;          /* [slots] */
+    const uint8_t *const *table; /* [experts] */
+    int64_t pitch;
+    int row, row_end; /* of each matrix */
+    cuda_cut cut;
+    int groups, jobs; /* of rows of a matrix, and of all */
+};
+
+/* The next chunk of a warp: of which group of rows, counted over all chosen experts, and which of its chunks. */
+struct expert_chunk {
+    int job, chunk;
+};
+
+static __device__ inline void chunk_after(const expert_rows &j, expert_chunk &c)
+{
+    if (++c.chunk == j.cut.chunks) {
+        c.chunk = 0;
+        c.job += warp_count();
+    }
+}
+
+/* On its way to a slot, if there is one; either way a group of copies ends. */
+static __device__ inline void chunk_copy(const expert_rows &j, const expert_chunk &c,
+                                         shared_place slot)
+{
+    if (c.job < j.jobs) {
+        const int first = j.row + c.job % j.groups * j.cut.rows;
+        const int rows = (int)least(j.row_end - first, j.cut.rows), bytes = (int)j.cut.bytes;
+        const char *from =
+            (const char *)j.table[j.ids[c.job / j.groups]] + first * j.pitch + c.chunk * bytes;
+        const bool whole = j.cut.chunks == 1; /* rows follow on each other */
+        UNROLLED(1)
+        for (int row = 0; row < (whole ? 1 : rows); row++) {
+            UNROLLED(4)
+            for (int i = lane_index() * 16; i < (whole ? rows : 1) * bytes; i += WARP * 16)
+                copy_16(slot + (unsigned)(row * bytes + i), from + row * j.pitch + i);
+        }
+    }
+    copies_group();
+}
+
+/* What the warp has of all. */
+template <class R>
+static __device__ inline void expert_runs(const kargs *k, const expert_rows &j, shared_place x,
+                                          int x_bytes, shared_place slots)
+{
+    const int row_bits = __ffs(j.cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
+    const int in_row = lane_index() & (lanes - 1), slot_bytes = j.cut.rows * (int)j.cut.bytes;
+    expert_chunk at = {warp_index(), 0}, next = at;
+    int slot = 0;
+    float sum = 0;
+    UNROLL
+    for (int i = 0; i < EXPERT_AHEAD; i++) {
+        chunk_copy(j, next, slots + (unsigned)(i * slot_bytes));
+        chunk_after(j, next);
+    }
+    UNROLLED(1)
+    while (at.job < j.jobs) {
+        const int choice = at.job / j.groups;
+        const shared_place from = slots + (unsigned)(slot * slot_bytes);
+        copies_wait<EXPERT_AHEAD - 1>();
+        __syncwarp(); /* all have theirs */
+        sum += R::dot(from + lane_index() * R::BYTES, x + (unsigned)(choice * x_bytes),
+                      at.chunk * lanes + in_row);
+        used_before(sum);
+        __syncwarp(); /* and have used it */
+        chunk_copy(j, next, from);
+        chunk_after(j, next);
+        slot = slot + 1 < EXPERT_AHEAD ? slot + 1 : 0;
+        if (at.chunk + 1 == j.cut.chunks) {
+            const int row =
+                j.row + at.job % j.groups * j.cut.rows + (lane_index() >> (5 - row_bits));
+            const int e = j.ids[choice];
+            sum = lanes_sum(sum, lanes);
+            if (in_row == 0 && row < j.row_end)
+                row_out(k, 0, choice)[row] = k->in[3] ? sum + row_in(k, 3, e)[row] : sum;
+            sum = 0;
+        }
+        chunk_after(j, at);
+    }
+    copies_wait<0>();
+}
+
+/* What cannot be copied so: number by number. */
+template <class R> static __device__ APART void expert_plain(const kargs *k, const kpart &part)
+{
+    const int32_t *ids = (const int32_t *)k->in[2];
+    const int64_t share = expert_share(k);
+    UNROLLED(1)
+    for (int64_t i = part.row * k->size.experts.slots; i < part.row_end * k->size.experts.slots;
+         i++)
+        plain_rows(plain_job{expert_weights(k, part, ids[i]), (const char *)row_in(k, 0, i / share),
+                             0, (char *)row_out(k, 0, i), 0, 1, (kact)R::ACT});
+}
+
+/* Can matrices be cut into chunks that are whole pieces of 16 bytes? All threads ask alike. */
+static __device__ inline bool expert_copies(const kargs *k, const expert_rows &j)
+{
+    bool all = j.cut.rows > 0;
+    for (int i = 0; i < (int)k->size.experts.slots && all; i++)
+        all = at_16(j.table[j.ids[i]]);
+    return all;
+}
+
+template <class R>
+static __device__ inline void experts_one(const kargs *k, const kthread *t, int64_t begin,
+                                          int64_t end)
+{
+    const kpart part = kpart_of(k, k->size.experts.out, begin, end);
+    const int n = (int)k->size.experts.in, slots = (int)k->size.experts.slots;
+    const int x_bytes = (int)cuda_ring_x_bytes((dtype)R::TYPE, n);
+    char *x = (char *)t->scratch,
+         *chunks = x + (k->size.experts.x_vectors * x_bytes + 15) / 16 * 16;
+    expert_rows j = {(const int32_t *)k->in[2],
+                     (const uint8_t *const *)k->in[1],
+                     k->pitch[1],
+                     (int)part.col,
+                     (int)part.col_end,
+                     cuda_cut_of((dtype)R::TYPE, n, k->pitch[1])};
+    if (k->size.experts.rows != 1 || warp_count() > RING_WARPS || !is_shared(t->scratch) ||
+        !expert_copies(k, j)) {
+        expert_plain<R>(k, part);
+        return;
+    }
+    j.groups = (j.row_end - j.row + j.cut.rows - 1) / j.cut.rows;
+    j.jobs = j.groups * slots;
+    UNROLLED(1)
+    for (int i = 0; i < (int)k->size.experts.x_vectors; i++)
+        x_to_blocks((const char *)row_in(k, 0, i), (kact)R::ACT, n, x + i * x_bytes);
+    block_sync();
+    expert_runs<R>(k, j, shared_at(x), k->size.experts.x_vectors > 1 ? x_bytes : 0,
+                   shared_at(chunks) + (unsigned)(warp_index() * EXPERT_AHEAD * RING_SLOT));
+}
+
+#define EXPERTS_ONE(type)                                                                          \
+    static __device__ ONE_COPY void k_experts_##type##_one_cuda(const kargs *k, const kthread *t,  \
+                                                                int64_t begin, int64_t end)        \
+    {                                                                                              \
+        experts_one<run_##type>(k, t, begin, end);                                                 \
+    }
+EXPERTS_ONE(Q8_0)
+EXPERTS_ONE(Q4_K)
+EXPERTS_ONE(Q6_K)
+#undef EXPERTS_ONE
+
+#endif
