@@ -146,7 +146,8 @@ static void list_phases(const exec *e, cuda_bucket *c)
             fill_pack(c, p, &c->packs[c->n_phase]);
         c->grid[c->n_phase] = (uint8_t)grid_of(e, c, p);
         c->unpacks[c->n_phase] = c->grid[c->n_phase] == CUDA_GRID_squares && unpacks(e, c, p);
-        if (c->grid[c->n_phase] == CUDA_GRID_squares && cuda_has_tiles(e, c, p, c->unpacks[c->n_phase]))
+        if (c->grid[c->n_phase] == CUDA_GRID_squares &&
+            cuda_has_tiles(e, c, p, c->unpacks[c->n_phase]))
             c->grid[c->n_phase] = CUDA_GRID_bulk;
         c->n_phase++;
         from = s.end;
