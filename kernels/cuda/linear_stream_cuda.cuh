@@ -406,15 +406,11 @@ template <class R> struct linear_of_runs {
     }
 };
 
-/* A segment times x: its first row gives out[segment.row]. */
-template <class L>
-static __device__ inline void stream_segment(const ring_segment &g, const void *x, void *out,
-                                             const void *bias, int n)
+/* Rows of the ring's next segment times x. */
+template <class L> static __device__ inline void stream_segment(const stream_rows &j, const void *x)
 {
-    stream_x((const char *)x, (kact)L::ACT, n);
-    L::run(stream_rows{(float *)out + g.row, bias ? (const float *)bias + g.row : NULL, g.rows, n,
-                       g.cut},
-           block_ring());
+    stream_x((const char *)x, (kact)L::ACT, j.cols);
+    L::run(j, block_ring());
 }
 
 template <class L>
@@ -429,7 +425,9 @@ static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64
         ring_find(block_ring(), (const char *)j.w + j.row * j.pitch, (int)(j.row_end - j.row));
 #endif
     if (g && k->size.linear.rows == 1)
-        stream_segment<L>(*g, row_in(k, 0, 0), row_out(k, 0, 0), j.bias, (int)j.n);
+        stream_segment<L>(stream_rows{row_out(k, 0, 0) + g->row, j.bias ? j.bias + g->row : NULL,
+                                      g->rows, (int)j.n, g->cut},
+                          row_in(k, 0, 0));
     else
         plain_part(k, j, (kact)L::ACT, part);
 }
@@ -454,11 +452,11 @@ LINEAR_STREAMS(LINEAR_STREAM)
 /* With what phase.cu has listed for a step, where the ring brings its weights: the short way there. Else false. */
 template <class L> static __device__ inline bool linear_listed(const cuda_step *s)
 {
-    const ring_block *r = block_ring();
     if (s->segment < 0)
         return false;
-    stream_segment<L>(r->list[r->phase % PACKS].of[s->segment], s->in[0], s->out[0], s->in[2],
-                      s->linear_in);
+    stream_segment<L>(stream_rows{(float *)s->out[0], (const float *)s->in[2], s->linear_out,
+                                  s->linear_in, s->cut},
+                      s->in[0]);
     return true;
 }
 

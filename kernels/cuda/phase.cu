@@ -14,6 +14,7 @@
 #include "kernels/cuda/linear_few_cuda.cuh"
 #include "kernels/cuda/linear_mma_cuda.cuh"
 #include "kernels/cuda/linear_stream_cuda.cuh"
+#include "kernels/cuda/lists_cuda.cuh"
 #include "kernels/cuda/lora_cuda.cuh"
 #include "kernels/cuda/map_cuda.cuh"
 #include "kernels/cuda/move_cuda.cuh"
@@ -21,25 +22,6 @@
 #include "kernels/cuda/quantize_cuda.cuh"
 #include "kernels/cuda/rope_cuda.cuh"
 #include "kernels/cuda/route_cuda.cuh"
-
-enum { TILE_ELEM_BYTES = 4 };
-
-/* What was copied of the batch, and is to be read there. */
-struct batch_copy {
-    uintptr_t from;
-    uint64_t bytes;
-};
-
-/* A block of a launch. */
-struct member {
-    const cuda_run *r;
-    kthread t;
-    uint64_t inverse; /* of the number of blocks, for share_of */
-    char *block;      /* its memory */
-    uint64_t *ns;
-    kargs *own; /* of the step at hand, for all threads of the block */
-    batch_copy batch;
-};
 
 /* ---- what only a card has ---- */
 
@@ -93,176 +75,6 @@ static uint32_t host_word(const uint32_t *p)
 }
 #endif
 
-/* ---- tables ---- */
-
-static __device__ bool is_packed(const cuda_phase &p)
-{
-    return p.n_item <= PACK_ITEMS && p.n_step <= PACK_STEPS;
-}
-
-static __device__ void words_copy(void *to, const void *from, int bytes)
-{
-    for (int i = (int)threadIdx.x; i < bytes / 8; i += block_threads())
-        ((uint64_t *)to)[i] = ((const uint64_t *)from)[i];
-}
-
-/* Of the launch's packs number n is copied by a warp, and there when waited for. They take turns. */
-struct pack_ring {
-    cuda_pack *at;  /* [PACKS] */
-    uint64_t *full; /* barriers: it has come, */
-    uint64_t *used; /* and nobody needs it any more */
-};
-static_assert(sizeof(cuda_pack) % 16 == 0, "pieces of 16 bytes");
-
-static __device__ inline void pack_copy(const cuda_run &r, const pack_ring &p, int32_t n)
-{
-    uint64_t *full = &p.full[n % PACKS];
-    copies_after_stores(); /* operands were found in it */
-    const copiers by = {lane_index(), WARP};
-    copy_expect(full, (int)sizeof(cuda_pack), by);
-    copy_bytes(full, shared_at(&p.at[n % PACKS]), (const char *)&r.pack[r.first + n],
-               (int)sizeof(cuda_pack), by);
-    copy_end(full);
-}
-
-/* Which time it is that phase n has its place among packs. */
-static __device__ inline uint32_t pack_parity(int32_t n)
-{
-    return (uint32_t)(n / PACKS) & 1;
-}
-
-static __device__ inline cuda_pack *pack_wait(const pack_ring &p, int32_t n)
-{
-    barrier_wait(&p.full[n % PACKS], pack_parity(n));
-    return &p.at[n % PACKS];
-}
-
-/* ---- what a block has of a phase ---- */
-
-/* A block's share of a line. */
-struct line_share {
-    int64_t first, last;
-};
-
-/* A division takes as long as many products: that by the number of blocks is a product with its inverse, right for numbers
- * below SHARES_MOST where there are at most SHARE_BLOCKS. */
-enum { SHARE_BITS = 36, SHARE_BLOCKS = 4096 };
-static const uint32_t SHARES_MOST = 1u << 24;
-static_assert((uint64_t)SHARES_MOST * SHARE_BLOCKS <= 1ull << SHARE_BITS,
-              "no result is one too many");
-
-static __device__ inline uint64_t share_inverse(uint64_t blocks)
-{
-    return ((1ull << SHARE_BITS) + blocks - 1) / blocks;
-}
-
-static __device__ APART line_share share_of_many(int64_t index, int64_t count, int64_t units)
-{
-    return line_share{index * units / count, (index + 1) * units / count};
-}
-
-static __device__ inline line_share share_of(const member &m, int64_t units)
-{
-    const uint64_t at = (uint64_t)m.t.index * (uint64_t)units, end = at + (uint64_t)units;
-    if (end >= SHARES_MOST || m.t.count > SHARE_BLOCKS)
-        return share_of_many(m.t.index, m.t.count, units);
-    return line_share{(int64_t)(at * m.inverse >> SHARE_BITS),
-                      (int64_t)(end * m.inverse >> SHARE_BITS)};
-}
-
-/* The units of an item that a block has. */
-static __device__ inline line_share share_in(const line_share &s, const cuda_item &it)
-{
-    int64_t begin = s.first > it.at ? s.first - it.at : 0;
-    return line_share{begin, least(s.last - it.at, it.units)};
-}
-
-/* The units of an item that a block has. */
-static __device__ inline line_share units_of(const cuda_item &it, const line_share &own)
-{
-    return it.every ? line_share{0, it.units} : share_in(own, it);
-}
-
-static __device__ inline bool is_at_once(const cuda_item &it, const line_share &u)
-{
-    return it.every || it.grain == 0 || u.last - u.first <= it.grain;
-}
-
-/* What a step will multiply; rows 0 if its weights do not come through the ring. */
-static __device__ inline ring_segment segment_of(const cuda_step &s, const cuda_item &it,
-                                                 const line_share &u)
-{
-    const int64_t each = s.tile_cols ? s.tile_cols : s.linear_out;
-    const int64_t row = u.first * each, end = least(u.last * each, s.linear_out);
-    if (s.cut.rows == 0 || it.every || end <= row)
-        return ring_segment{};
-    return ring_segment{(const char *)s.in[1] + row * s.pitch, s.pitch, (int32_t)(end - row), s.cut,
-                        (int32_t)row};
-}
-
-/* Addresses in place of offsets into the block's memory, and of where the batch is: of a value of the block, and of a tile where its first column would be if
- * those from unit `begin` on are the first in memory. */
-static __device__ inline void operand_find(const member &m, const cuda_step &s, int bit,
-                                           uintptr_t *at, int64_t begin)
-{
-    if (*at - m.batch.from < m.batch.bytes)
-        *at += (uintptr_t)m.r->batch - m.batch.from;
-    if (s.tile >> bit & 1)
-        *at -= (uintptr_t)(begin * s.tile_cols * TILE_ELEM_BYTES);
-    if ((s.local | s.tile) >> bit & 1)
-        *at += (uintptr_t)m.block;
-}
-
-static __device__ inline void operands_find(const member &m, cuda_step &s, int64_t begin)
-{
-    UNROLLED(1)
-    for (int i = 0; i < K_IN_MAX; i++)
-        operand_find(m, s, i, (uintptr_t *)&s.in[i], begin);
-    UNROLLED(1)
-    for (int i = 0; i < K_OUT_MAX; i++)
-        operand_find(m, s, K_IN_MAX + i, (uintptr_t *)&s.out[i], begin);
-    if (s.cell)
-        s.base = s.cell->tier[0].base;
-}
-
-/* Both lists of a phase, by a warp: a lane for each step, whose operands it finds. Where units are too many for one go, or steps for a pack, there is
- * neither. */
-static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_works *l,
-                                        ring_list *r)
-{
-    const int lane = lane_index();
-    const uint32_t before = (1u << lane) - 1;
-    const line_share own = share_of(m, pack->at.units);
-    line_share u = {0, 0};
-    ring_segment to = {};
-    bool fits = is_packed(pack->at);
-    if (fits && lane < pack->at.n_step) {
-        cuda_step &s = pack->step[lane];
-        const cuda_item &it = pack->item[s.item - pack->at.first];
-        u = units_of(it, own);
-        fits = is_at_once(it, u) && u.last <= INT32_MAX;
-        to = segment_of(s, it, u);
-        operands_find(m, s, u.first);
-    }
-    fits = __all_sync(ALL_LANES, fits);
-    const uint32_t works = __ballot_sync(ALL_LANES, fits && u.first < u.last);
-    const uint32_t rings = __ballot_sync(ALL_LANES, fits && to.rows > 0);
-    const int segment = __popc(rings & before);
-    if (works >> lane & 1)
-        l->of[__popc(works & before)] = cuda_work{lane, (int32_t)u.first, (int32_t)u.last};
-    const bool brings = (rings >> lane & 1) && segment < RING_SEGMENTS;
-    if (brings)
-        r->of[segment] = to;
-    if (lane < PACK_STEPS)
-        pack->step[lane].segment = brings ? segment : -1;
-    if (lane == 0) {
-        l->n = fits ? __popc((int)works) : -1;
-        r->n = (int32_t)least(__popc((int)rings), RING_SEGMENTS);
-    }
-    __syncwarp();
-}
-static_assert((int)PACK_STEPS < (int)WARP, "a lane for each step");
-
 /* ---- a step ---- */
 
 /* Which a function has that a card is launched with: registers are for what it may have to do. */
@@ -272,9 +84,10 @@ enum kernels_of { ALL_KERNELS, LIGHT_KERNELS, FLASH_KERNELS, DOT_KERNELS };
 #include WEFT_SHAPES /* shape_run, for the steps of one bucket alone (runtime/exec/cuda_text.c) */
 
 template <kernels_of SOME>
-static __device__ void step_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
+static __device__ inline void step_run(const member &m, const cuda_step *s, int32_t shape,
+                                       int64_t begin, int64_t end)
 {
-    shape_run(m, s, begin, end);
+    shape_run(m, s, shape, begin, end);
 }
 #else
 #include "kernels/cuda/rows_cuda.cuh"
@@ -303,9 +116,10 @@ static __device__ inline void step_arguments(const member &m, const cuda_step *s
 }
 
 template <kernels_of SOME>
-static __device__ void step_run(const member &m, const cuda_step *s, int64_t begin, int64_t end)
+static __device__ void step_run(const member &m, const cuda_step *s, int32_t number, int64_t begin,
+                                int64_t end)
 {
-    const cuda_shape *shape = &m.r->shape[s->shape];
+    const cuda_shape *shape = &m.r->shape[number];
     step_arguments(m, s);
     if (SOME == LIGHT_KERNELS)
         row_run_light(shape->row, m.own, &m.t, begin, end);
@@ -331,11 +145,11 @@ static __device__ inline bool has_copier(void)
 }
 
 template <kernels_of SOME>
-static __device__ inline void step_timed(const member &m, const cuda_step *s, int64_t begin,
-                                         int64_t end)
+static __device__ inline void step_timed(const member &m, const cuda_step *s, int32_t shape,
+                                         int64_t begin, int64_t end)
 {
     const uint64_t start = m.ns ? clock_now() : 0;
-    step_run<SOME>(m, s, begin, end);
+    step_run<SOME>(m, s, shape, begin, end);
     block_sync();
     if (m.ns && threadIdx.x == 0)
         m.ns[s->number] += clock_now() - start;
@@ -363,8 +177,10 @@ static __device__ APART void phase_run(const member &m, const cuda_phase &p)
         const line_share u = units_of(it, own);
         const int64_t most = is_at_once(it, u) ? u.last - u.first : it.grain;
         for (int64_t at = u.first; at < u.last; at += most)
-            for (int32_t k = 0; k < it.n_step; k++)
-                step_timed<SOME>(m, step_own(m, it.first + k, at), at, least(at + most, u.last));
+            for (int32_t k = 0; k < it.n_step; k++) {
+                const cuda_step *s = step_own(m, it.first + k, at);
+                step_timed<SOME>(m, s, s->shape, at, least(at + most, u.last));
+            }
     }
 }
 
@@ -398,8 +214,8 @@ static __device__ bool is_cancelled(const cuda_run &r)
     return r.cancel && block_word(threadIdx.x == 0 ? host_word(r.cancel) : 0) != 0;
 }
 
-/* Where a warp is: in which phase, and the next of what is listed. What a thread has in registers while a step runs is lost to
- * that, or kept in the card's memory, which may be far: so this is in shared memory. */
+/* Where a warp is: in which phase, and how far in the lists the next of its works is. What a thread has in registers while a step
+ * runs is lost to that, or kept in the card's memory, which may be far: so this is in shared memory. */
 struct progress {
     int32_t phase, next;
 };
@@ -432,6 +248,7 @@ static __device__ inline void gate_wait(const member &m, const ahead &a, int32_t
     gate_add(r.gate);
     const uint32_t word = asks_host(r, n) ? host_word(r.cancel) : 0;
     ring_phase(a.ring, n);
+    barrier_wait(&a.listed[n % PACKS], pack_parity(n));
     do
         seen = gate_read(r.gate);
     while ((seen & ~GATE_STOP) < (uint32_t)n * gridDim.x);
@@ -471,12 +288,12 @@ static __device__ bool gate_pass(const member &m, const ahead &a, int32_t n)
     return (a.seen[n & 1] & GATE_STOP) == 0;
 }
 
-/* A number of the warp's progress: its lanes have read it before one of them writes it, and read what that wrote. */
+/* A number of the warp's progress: its lanes have read it before one of them writes it, and meet before they read what that
+ * wrote. */
 static __device__ inline void progress_write(volatile int32_t *at, int32_t x)
 {
     if (lane_index() == 0)
         *at = x;
-    __syncwarp();
 }
 
 static __device__ inline int32_t progress_read(const volatile int32_t *at)
@@ -486,19 +303,27 @@ static __device__ inline int32_t progress_read(const volatile int32_t *at)
     return x;
 }
 
-/* What the block has of a phase. */
-static __device__ inline void list_run(const member &m, const ahead &a, volatile progress *at)
+/* What the block has of phase n: each step ends with a barrier that all warps meet. */
+static __device__ inline void list_run(const member &m, const ahead &a, int32_t n,
+                                       volatile progress *at)
 {
-    int32_t place = progress_read(&at->phase) % PACKS;
+    int32_t next = n % PACKS * (int32_t)sizeof(cuda_works);
     UNROLLED(1)
-    for (int32_t i = 0; i < a.work[place].n; i = progress_read(&at->next)) {
-        const cuda_work w = a.work[place].of[i];
-        progress_write(&at->next, i + 1);
-        step_timed<ALL_KERNELS>(m, &a.packs.at[place].step[w.step], w.begin, w.end);
-        place = progress_read(&at->phase) % PACKS;
+    for (;;) {
+        const shared_place from = shared_at(a.work) + next;
+        const cuda_work w = {(int32_t)shared_4(from), (int32_t)shared_4(from + 4),
+                             (int32_t)shared_4(from + 8)};
+        if (w.what < 0) {
+            if (w.what == WORKS_MANY)
+                phase_run<ALL_KERNELS>(m, a.packs.at[progress_read(&at->phase) % PACKS].at);
+            return;
+        }
+        progress_write(&at->next, next + (int32_t)sizeof w);
+        const int32_t pack = (int32_t)((uint32_t)next / (uint32_t)sizeof(cuda_works));
+        step_timed<ALL_KERNELS>(m, &a.packs.at[pack].step[w.what & (PACK_STEPS - 1)],
+                                w.what >> WORK_BITS, w.begin, w.end);
+        next = progress_read(&at->next);
     }
-    if (a.work[place].n < 0)
-        phase_run<ALL_KERNELS>(m, a.packs.at[place].at);
 }
 
 static __device__ inline bool lists_itself(void)
@@ -520,12 +345,13 @@ static __device__ void phases_run(const member &m, const ahead &a)
         phase_listed(m, a, 0);
     }
     int32_t n = 0;
+    barrier_wait(&a.listed[0], 0);
     UNROLLED(1)
     for (;;) {
         progress_write(&at->phase, n);
-        barrier_wait(&a.listed[n % PACKS], pack_parity(n));
+        __syncwarp();
         if (!*a.skip)
-            list_run(m, a, at);
+            list_run(m, a, n, at);
         n = progress_read(&at->phase);
         if (n + 1 == m.r->end - m.r->first || !gate_pass(m, a, n + 1))
             break;

@@ -100,13 +100,14 @@ typedef struct {
 
 /* A step that a block has something of in a phase, and its units: by then it is known what. */
 typedef struct {
-    int32_t step; /* of the pack */
+    int32_t what; /* its shape, and below that WORK_BITS which step of the pack; or one of these: */
     int32_t begin, end;
 } cuda_work;
 
+enum { WORK_BITS = 4, WORKS_END = -1 /* there is none */, WORKS_MANY = -2 /* for a list */ };
+
 typedef struct {
-    cuda_work of[PACK_STEPS];
-    int32_t n; /* -1: too much for a list */
+    cuda_work of[PACK_STEPS + 1]; /* up to one that ends it */
 } cuda_works;
 
 enum {
