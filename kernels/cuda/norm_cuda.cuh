@@ -4,7 +4,7 @@
 #define WEFT_KERNELS_CUDA_NORM_CUDA_CUH
 
 #include <math.h>
-#include "kernels/cuda/block_cuda.cuh"
+#include "kernels/cuda/ring_x_cuda.cuh"
 
 /* Vectors of `width` columns that part p of a step has; vector i of them: its row and its first column. Both
  * are counted in 32 bits: to divide 64 takes a hundred instructions. */
@@ -35,7 +35,8 @@ struct norm_vector {
     float *out;
     int width;
     double eps;
-    int set; /* of words, for the sum of squares (block_sum); that of a mean is 0 */
+    int set;     /* of words, for the sum of squares (block_sum); that of a mean is 0 */
+    bool copied; /* to the ring too, as floats, where it is held */
 };
 
 static __device__ inline double inverse_root(double x)
@@ -125,6 +126,8 @@ static __device__ inline void norm_held(const team &t, const norm_vector &v, boo
             x[e].x[c] = v.bias ? y + bias[e].x[c] : y;
         }
         *(floats4 *)(v.out + at) = x[e];
+        if (v.copied)
+            ring_x_put(at, v.width, x[e]);
     }
 }
 
@@ -161,8 +164,9 @@ static __device__ APART void norm_any(norm_vector v, bool centred)
     }
 }
 
-/* centred: less their mean first, as layer_norm does. */
-static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t end, bool centred)
+/* centred: less their mean first, as layer_norm does. copied: the call's row, to the ring too. */
+static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t end, bool centred,
+                                        bool copied)
 {
     const int width = (int)k->size.norm.width;
     const int64_t w_rows = k->size.norm.weight_rows;
@@ -179,7 +183,10 @@ static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t e
                                row_out(k, 0, at.row) + at.col,
                                width,
                                k->scalar.norm.eps,
-                               centred ? 1 : (int)(i & 1)};
+                               centred ? 1 : (int)(i & 1),
+                               copied};
+        if (copied && threadIdx.x == 0)
+            ring_x_made(norm_is_held(t, v) ? v.out : NULL);
         if (norm_is_held(t, v))
             norm_held(t, v, centred);
         else
@@ -190,13 +197,22 @@ static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t e
 static __device__ ONE_COPY void k_rms_norm_cuda(const kargs *k, const kthread *, int64_t begin,
                                                 int64_t end)
 {
-    norm_part(k, begin, end, false);
+    norm_part(k, begin, end, false, false);
+}
+
+/* The same of a row that linears multiply as floats. */
+static __device__ inline void k_rms_norm_cuda_x(const kargs *k, const kthread *, int64_t begin,
+                                                int64_t end)
+{
+    const int64_t width = k->size.norm.width;
+    const bool one = k->n[0] == 1 && k->size.norm.vectors == 1 && width > TEAM_WIDTH_MAX;
+    norm_part(k, begin, end, false, one && width % 8 == 0 && ring_x_fits(width * 4));
 }
 
 static __device__ ONE_COPY void k_layer_norm_cuda(const kargs *k, const kthread *, int64_t begin,
                                                   int64_t end)
 {
-    norm_part(k, begin, end, true);
+    norm_part(k, begin, end, true, false);
 }
 
 /* A NaN makes a vector NaN. */

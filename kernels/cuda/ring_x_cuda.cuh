@@ -58,4 +58,10 @@ template <class T> static inline void shared_put(shared_place at, const T &x)
 }
 #endif
 
+/* Four floats of a row of n, which are a half of eight (linear_stream_cuda.cuh). */
+static __device__ inline void ring_x_put(int at, int n, const floats4 &x)
+{
+    *(floats4 *)(block_ring()->x + (at % 8 ? n / 8 * 16 : 0) + at / 8 * 16) = x;
+}
+
 #endif

@@ -30,6 +30,21 @@ static bool is_wanted(const plan *p, const plan_bucket *b)
 
 /* ---- text ---- */
 
+/* Is step i the norm of a row that linears multiply as floats, which come through the ring? */
+static bool makes_x(const cuda_bucket *c, int32_t i)
+{
+    const plan_step *s = &c->plan->step[i];
+    if (c->plan->n_tok_max != 1 || c->rows[i]->op != KOP_rms_norm)
+        return false;
+    for (int32_t to = i + 1; to < c->plan->n_step && to <= i + PACK_STEPS; to++) {
+        const plan_operand *x = &c->plan->step[to].in[0];
+        if (c->steps[to].cut.rows > 0 && x->space == s->out[0].space &&
+            x->offset == s->out[0].offset)
+            return c->rows[to]->act == ACT_F32;
+    }
+    return false;
+}
+
 static void write_text(const exec *e, arena *a, making *m)
 {
     const cuda_bucket *c = m->bucket;
@@ -47,7 +62,8 @@ static void write_text(const exec *e, arena *a, making *m)
                                      .linear = c->rows[i]->op == KOP_linear,
                                      .streams = c->steps[i].cut.rows > 0,
                                      .lora = e->lora != NULL,
-                                     .one_row = c->plan->n_tok_max == 1};
+                                     .one_row = c->plan->n_tok_max == 1,
+                                     .makes_x = makes_x(c, i)};
         m->shape[i] = cuda_text_add(&m->text, &step);
     }
     cuda_text_end(&m->text, cuda_phases_threads(c));

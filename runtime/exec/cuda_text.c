@@ -364,7 +364,7 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
         put_map(b, s);
     } else {
         put_strides(b, s->k);
-        strbuf_add(b, "    %s(&k, &m.t, begin, end);\n", s->symbol);
+        strbuf_add(b, "    %s%s(&k, &m.t, begin, end);\n", s->symbol, s->makes_x ? "_x" : "");
     }
     strbuf_add(b, "}\n");
 }

@@ -22,6 +22,7 @@ typedef struct {
     bool map, linear;   /* is it one? */
     bool streams;       /* a linear whose weights may come through the ring */
     bool lora, one_row; /* are there adapters? has no call more than one row? */
+    bool makes_x;       /* a norm of what such linears multiply as floats */
 } cuda_text_step;
 
 typedef struct {
