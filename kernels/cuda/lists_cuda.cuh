@@ -111,6 +111,8 @@ static __device__ inline line_share share_in(const line_share &s, const cuda_ite
 /* The units of an item that a block has. */
 static __device__ inline line_share units_of(const cuda_item &it, const line_share &own)
 {
+    if (it.every == ITEM_FOLLOWS)
+        return line_share{own.first * it.at, own.last * it.at};
     return it.every ? line_share{0, it.units} : share_in(own, it);
 }
 

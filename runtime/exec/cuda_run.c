@@ -76,6 +76,7 @@ static int64_t line_up(cuda_bucket *c, item_span s)
 {
     int64_t at = 0;
     for (int32_t i = s.first; i < s.end; i++) {
+        c->items[i].every = c->plan->item[i].per_thread;
         c->items[i].at = at;
         at += c->items[i].every ? 0 : c->units[i];
     }
@@ -128,6 +129,75 @@ static bool unpacks(const exec *e, const cuda_bucket *c, const cuda_phase *p)
     return bytes > 0 && bytes <= e->unpacked_bytes;
 }
 
+/* ---- phases that are one ----
+ *
+ * Of a row, queries are turned, and its key and value appended, head by head, and attention needs of these what belongs to its own
+ * head. So a block does that for the heads that it attends with, in the same phase: there is no gate between. */
+
+/* Do two rows share bytes? */
+static bool rows_meet(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
+{
+    return (uintptr_t)a < (uintptr_t)b + (uintptr_t)b_bytes &&
+           (uintptr_t)b < (uintptr_t)a + (uintptr_t)a_bytes;
+}
+
+/* Does step i do, unit by unit, what head by head belongs to attention `a`, and read nothing that other blocks write in that? */
+static bool step_joins(const cuda_bucket *c, int32_t i, int32_t a)
+{
+    const kargs *k = &c->args[i], *to = &c->args[a];
+    const bool rope = c->rows[i]->op == KOP_rope;
+    if (!rope && (c->rows[i]->op != KOP_append || c->plan->step[i].cell != c->plan->step[a].cell))
+        return false;
+    if (rope && k->tile != k->size.rope.width)
+        return false;
+    for (int in = 0; in < K_IN_MAX; in++) {
+        const bool same = rope && in == 0 && k->in[0] == to->out[0] &&
+                          k->pitch[0] == to->out_pitch[0] &&
+                          k->size.rope.heads == to->size.attend.heads;
+        const bool own = (c->own[i].local | c->own[i].tile) >> in & 1;
+        if (k->in[in] && !own && !same &&
+            rows_meet(k->in[in], k->pitch[in], to->out[0], to->out_pitch[0]))
+            return false;
+    }
+    return true;
+}
+
+/* Is the phase that was listed last one with span s, which is attention? */
+static bool phase_joins(const exec *e, const cuda_bucket *c, item_span s)
+{
+    if (!c->at_once || c->apart || c->n_row[ROWS_T] != 1 || c->n_phase == 0)
+        return false;
+    const plan_item *last = &c->plan->item[s.first];
+    const cuda_phase *p = &c->phases[c->n_phase - 1];
+    if (s.end - s.first != 1 || last->n_step != 1 || p->n_item >= PACK_ITEMS ||
+        p->n_step >= PACK_STEPS || c->rows[last->first]->op != KOP_attend ||
+        c->rows[last->first]->unit != KUNIT_QUERIES_FEW || last->per_thread)
+        return false;
+    const kargs *k = &c->args[last->first];
+    const int64_t heads = e->cells[c->plan->step[last->first].cell].heads;
+    bool joins = k->choice.attend.part == ATTEND_WHOLE && c->units[s.first] == heads;
+    for (int32_t i = p->first; i < p->first + p->n_item; i++)
+        joins = joins && !c->plan->item[i].per_thread && c->units[i] % heads == 0;
+    for (int32_t i = p->step; i < p->step + p->n_step; i++)
+        joins = joins && step_joins(c, i, last->first);
+    return joins;
+}
+
+static void phase_join(const exec *e, cuda_bucket *c, item_span s)
+{
+    cuda_phase *p = &c->phases[c->n_phase - 1];
+    const int32_t a = c->plan->item[s.first].first;
+    const int64_t heads = e->cells[c->plan->step[a].cell].heads;
+    for (int32_t i = p->first; i < s.first; i++) {
+        c->items[i].every = ITEM_FOLLOWS;
+        c->items[i].at = c->units[i] / heads;
+    }
+    p->n_item++;
+    p->n_step++;
+    p->units = line_up(c, s);
+    fill_pack(c, p, &c->packs[c->n_phase - 1]);
+}
+
 static void list_phases(const exec *e, cuda_bucket *c)
 {
     c->n_phase = 0;
@@ -135,6 +205,11 @@ static void list_phases(const exec *e, cuda_bucket *c)
         item_span s = exec_span_from(e->p, c->plan, c->units, from, c->apart);
         if (s.first >= s.end)
             return;
+        if (phase_joins(e, c, s)) {
+            phase_join(e, c, s);
+            from = s.end;
+            continue;
+        }
         const plan_item *first = &c->plan->item[s.first], *last = &c->plan->item[s.end - 1];
         cuda_phase *p = &c->phases[c->n_phase];
         *p = (cuda_phase){.first = s.first,
