@@ -66,6 +66,7 @@ static inline void barrier_arrive(uint64_t *b)
 
 static inline void barrier_arrive_copied(uint64_t *b)
 {
+    simt_copies_done();
     barrier_arrive(b);
 }
 

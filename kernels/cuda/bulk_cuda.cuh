@@ -75,6 +75,7 @@ static inline void stage_copy(const mma_job &j, const cuda_tile *, bulk_ring &r,
     copy_lines<MMA_ROWS>(x, j.x, r.x + r.slot * BULK_X, at * 2, at, j.n * j.parts);
     if (r.part == 0)
         copy_lines<MMA_COLS>(w, j.x, r.w + r.w_slot * BULK_W, at_w * 2, at_w, j.n);
+    simt_copies_done();
     warp_done(&r.full[r.slot]);
 }
 #endif

@@ -71,7 +71,7 @@ static inline shared_place shared_at(const void *p)
 
 static inline void copy_16(shared_place to, const char *from)
 {
-    memcpy((void *)to, from, 16);
+    simt_copy((void *)to, from, 16, 16);
 }
 
 static inline bytes16 shared_16(shared_place p)
@@ -91,17 +91,17 @@ static inline uint32_t shared_4(shared_place p)
 
 static inline void copy_piece(char *to, const char *from, bool there)
 {
-    memset(to, 0, 16);
-    if (there)
-        memcpy(to, from, 16);
+    simt_copy(to, from, there ? 16 : 0, 16);
 }
 
 static inline void copies_group(void)
 {
+    simt_copies_group();
 }
 
 template <int left> static inline void copies_wait(void)
 {
+    simt_copies_wait(left);
 }
 #endif
 

@@ -93,9 +93,7 @@ static inline void few_copy_line(shared_place to, const char *from, bool there)
 
 static inline void few_copy_4(shared_place to, const char *from, bool there)
 {
-    memset((void *)to, 0, 4);
-    if (there)
-        memcpy((void *)to, from, 4);
+    simt_copy((void *)to, from, there ? 4 : 0, 4);
 }
 
 static inline bool few_copies_from(const void *)

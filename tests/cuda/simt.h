@@ -4,6 +4,7 @@
  * with CUDA's meaning. Differences that tests have to know:
  * - A thread runs alone until it waits; atomics are plain. Code that lacks a barrier gives other results in another order
  *   of threads (simt_order).
+ * - What a thread copies by cp.async is there when it has waited for it, and not before (simt_copies.h).
  * - Static __shared__ memory is a static variable, filled with 0xff before a launch and kept apart for each block that has
  *   begun; GCC leaves out those of templates, which blocks then share.
  * - Dynamic shared memory is simt_dynamic(), where CUDA has `extern __shared__`.
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 #include "tests/base/fibres.h"
+#include "tests/cuda/simt_copies.h"
 
 #define __device__
 #define __host__

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/cuda/simt_copies.h"
 
 char *simt_dynamic(void);
 int simt_computing(void);
@@ -72,7 +73,9 @@ bool simt_launch(const simt_grid *g, char *error)
     s.block_bytes = s.static_bytes + s.dynamic_bytes;
     size_t all = ALIGN + (size_t)(g->blocks > 0 ? g->blocks : 0) * s.block_bytes;
     s.memory = aligned_alloc(ALIGN, all);
-    if (!s.memory) {
+    if (!s.memory || !simt_copies_begin((size_t)(g->blocks > 0 ? g->blocks : 0) *
+                                        (size_t)(g->threads + g->more))) {
+        free(s.memory);
         snprintf(error, FIBRE_ERROR_MAX, "no memory for %d blocks", g->blocks);
         return false;
     }
@@ -87,6 +90,7 @@ bool simt_launch(const simt_grid *g, char *error)
     the_shared = &s;
     bool ok = fibres_run(&w, error);
     the_shared = NULL;
+    simt_copies_end();
     free(s.memory);
     return ok;
 }

@@ -149,3 +149,20 @@ void sample_bytes(void *args)
     i[3] = (int)__vsub4(0x10203040, 0x01ff0241);
     i[4] = __float2int_rn(2.5f) * 100 + __float2int_rn(-3.5f);
 }
+
+void sample_copies(void *args)
+{
+    __shared__ int32_t to[2][4];
+    static const int32_t from[2][4] = {{1, 2, 3, 4}, {5, 6, 7, 8}};
+    int32_t *i = ((sample_args *)args)->i;
+    if (threadIdx.x > 0)
+        return;
+    for (int k = 0; k < 2; k++) {
+        simt_copy(to[k], from[k], k ? 8 : 16, 16);
+        simt_copies_group();
+    }
+    for (int left = 2; left >= 0; left--) {
+        simt_copies_wait(left);
+        memcpy(i + (2 - left) * 8, to, sizeof to);
+    }
+}

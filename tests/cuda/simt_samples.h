@@ -28,6 +28,8 @@ sample sample_shuffle_lost;  /* a lane that a shuffle names is at a barrier */
 sample sample_shuffle_masks; /* lanes that name each other with different masks */
 sample sample_halves;        /* i[k] = bits of f16 and bf16 of x[k], y[k] back again */
 sample sample_bytes;         /* i: dp4a, byte_perm */
+sample
+    sample_copies; /* i[8 * k ..]: what two groups of copies wrote, before and after waiting for each */
 
 #ifdef __cplusplus
 }

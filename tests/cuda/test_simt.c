@@ -192,6 +192,18 @@ START_TEST(bytes_are_multiplied_and_moved)
 }
 END_TEST
 
+/* What is copied is unwritten until it was waited for. */
+START_TEST(copies_come_when_they_are_waited_for)
+{
+    static const int32_t want[3][8] = {
+        {-1, -1, -1, -1, -1, -1, -1, -1}, {1, 2, 3, 4, -1, -1, -1, -1}, {1, 2, 3, 4, 5, 6, 0, 0}};
+    sample_args a = args();
+    runs(sample_copies, &a, 1, 32);
+    ck_assert_mem_eq(ints, want, sizeof want);
+}
+END_TEST
+
 SUITE_MAIN("simt", sums_are_the_same_in_every_order, a_missing_barrier_shows,
            lanes_of_a_warp_exchange, resident_blocks_wait_for_each_other, what_cannot_go_on_is_told,
-           halves_are_rounded_as_everywhere, bytes_are_multiplied_and_moved)
+           halves_are_rounded_as_everywhere, bytes_are_multiplied_and_moved,
+           copies_come_when_they_are_waited_for)
