@@ -119,7 +119,8 @@ static __device__ SHAPE_FN void few_query_load(const few_attend &w, float *room,
     typedef few_tile<WIDTH, BF16> tile;
     const float *all = row_in(w.k, 0, w.row) + w.first_head * WIDTH;
     const int head = lane_index() / 4;
-    if (!at_16(all)) {
+    const bool odd = !at_16(all);
+    if (odd) {
         UNROLLED(1)
         for (int i = lane_index(); i < w.heads * WIDTH; i += WARP)
             room[i] = all[i];
@@ -135,6 +136,8 @@ static __device__ SHAPE_FN void few_query_load(const few_attend &w, float *room,
             x[c][1] = *(const bytes16 *)(all + c * 32 + 4);
         }
     }
+    if (odd)
+        __syncwarp(); /* the room may be written again */
 }
 
 template <int WIDTH, bool BF16>

@@ -237,6 +237,7 @@ static __device__ void bulk_run(const cuda_run &run, const cuda_tiles &tiles, ch
         copies_after_stores();
     }
     block_sync();
+    REGISTERS_FIT(40, 232);
     if (threadIdx.x < FILLERS) {
         REGISTERS_GIVE(40);
         if (threadIdx.x < WARP)

@@ -291,11 +291,12 @@ static __device__ inline void expert_squares_run(const cuda_run &run, char *dyna
     block_sync();
     expert_tiles_count(b.tiles, (const int32_t *)s.in[2], s.rows * (int)size.experts.slots,
                        experts);
+    REGISTERS_FIT(120, 192);
     if (threadIdx.x < FILLERS) {
-        REGISTERS_GIVE(112);
+        REGISTERS_GIVE(120);
         experts_fill(run, b, r);
     } else {
-        REGISTERS_TAKE(200);
+        REGISTERS_TAKE(192);
         experts_multiply(run, b, r, warp_index() - FILLERS / WARP);
     }
 }

@@ -41,7 +41,7 @@ static __device__ inline void chunk_copy(const expert_rows &j, const expert_chun
         const int rows = (int)least(j.row_end - first, j.cut.rows), bytes = (int)j.cut.bytes;
         const char *from =
             (const char *)j.table[j.ids[c.job / j.groups]] + first * j.pitch + c.chunk * bytes;
-        const bool whole = j.cut.chunks == 1; /* rows follow on each other */
+        const bool whole = j.cut.chunks == 1 && j.pitch == bytes; /* rows follow on each other */
         UNROLLED(1)
         for (int row = 0; row < (whole ? 1 : rows); row++) {
             UNROLLED(4)

@@ -248,10 +248,11 @@ static __device__ inline void gate_wait(const member &m, const ahead &a, int32_t
     gate_add(r.gate);
     const uint32_t word = asks_host(r, n) ? host_word(r.cancel) : 0;
     ring_phase(a.ring, n);
-    barrier_wait(&a.listed[n % PACKS], pack_parity(n));
+    if (!*a.skip) /* else nothing is listed any more: weights of what was left out fill the ring */
+        barrier_wait(&a.listed[n % PACKS], pack_parity(n));
     do
         seen = gate_read(r.gate);
-    while ((seen & ~GATE_STOP) < (uint32_t)n * gridDim.x);
+    while (!(seen & GATE_STOP) && seen < (uint32_t)n * gridDim.x);
     a.seen[n & 1] = seen;
     if (word != 0)
         *a.skip = 1;

@@ -334,6 +334,7 @@ static __device__ void squares_run(const cuda_run &run, char *dynamic)
             barrier_make(&r.empty[i], MULTIPLIERS);
         }
     block_sync();
+    REGISTERS_FIT(104, 200);
     if (threadIdx.x < FILLERS) {
         REGISTERS_GIVE(104);
         squares_fill(run, r);

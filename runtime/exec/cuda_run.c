@@ -141,8 +141,9 @@ static bool rows_meet(const void *a, int64_t a_bytes, const void *b, int64_t b_b
            (uintptr_t)b < (uintptr_t)a + (uintptr_t)a_bytes;
 }
 
-/* Does step i do, unit by unit, what head by head belongs to attention `a`, and read nothing that other blocks write in that? */
-static bool step_joins(const cuda_bucket *c, int32_t i, int32_t a)
+/* Does step i do, unit by unit, what head by head belongs to attention `a` over a cell, and read nothing that other blocks write in
+ * that? */
+static bool step_joins(const cuda_bucket *c, const kcell *cell, int32_t i, int32_t a)
 {
     const kargs *k = &c->args[i], *to = &c->args[a];
     const bool rope = c->rows[i]->op == KOP_rope;
@@ -150,10 +151,15 @@ static bool step_joins(const cuda_bucket *c, int32_t i, int32_t a)
         return false;
     if (rope && k->tile != k->size.rope.width)
         return false;
+    if (rope && rows_meet(k->out[0], k->out_pitch[0], to->in[0], to->pitch[0]) &&
+        (k->out[0] != to->in[0] ||
+         k->size.rope.heads * k->size.rope.width != to->size.attend.heads * cell->k))
+        return false; /* heads of queries are others than those that it turns */
     for (int in = 0; in < K_IN_MAX; in++) {
         const bool same = rope && in == 0 && k->in[0] == to->out[0] &&
                           k->pitch[0] == to->out_pitch[0] &&
-                          k->size.rope.heads == to->size.attend.heads;
+                          k->size.rope.heads == to->size.attend.heads &&
+                          k->size.rope.width == cell->v;
         const bool own = (c->own[i].local | c->own[i].tile) >> in & 1;
         if (k->in[in] && !own && !same &&
             rows_meet(k->in[in], k->pitch[in], to->out[0], to->out_pitch[0]))
@@ -169,17 +175,19 @@ static bool phase_joins(const exec *e, const cuda_bucket *c, item_span s)
         return false;
     const plan_item *last = &c->plan->item[s.first];
     const cuda_phase *p = &c->phases[c->n_phase - 1];
+    if (s.first != p->first + p->n_item || last->first != p->step + p->n_step)
+        return false; /* what is between has nothing to do in this call */
     if (s.end - s.first != 1 || last->n_step != 1 || p->n_item >= PACK_ITEMS ||
         p->n_step >= PACK_STEPS || c->rows[last->first]->op != KOP_attend ||
         c->rows[last->first]->unit != KUNIT_QUERIES_FEW || last->per_thread)
         return false;
     const kargs *k = &c->args[last->first];
-    const int64_t heads = e->cells[c->plan->step[last->first].cell].heads;
-    bool joins = k->choice.attend.part == ATTEND_WHOLE && c->units[s.first] == heads;
+    const kcell *cell = &e->cells[c->plan->step[last->first].cell];
+    bool joins = k->choice.attend.part == ATTEND_WHOLE && c->units[s.first] == cell->heads;
     for (int32_t i = p->first; i < p->first + p->n_item; i++)
-        joins = joins && !c->plan->item[i].per_thread && c->units[i] % heads == 0;
+        joins = joins && !c->plan->item[i].per_thread && c->units[i] % cell->heads == 0;
     for (int32_t i = p->step; i < p->step + p->n_step; i++)
-        joins = joins && step_joins(c, i, last->first);
+        joins = joins && step_joins(c, cell, i, last->first);
     return joins;
 }
 

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/few_size.h"
 #include "runtime/engine/profile.h"
+#include "runtime/formats/random_model.h"
 
 static const char *const golden[] = {"llama-mha", "gemma2", "gpt_oss"};
 static const double CLOSE = 1e-4; /* as tests/golden allows */
@@ -334,6 +335,46 @@ START_TEST(deterministic_plans_give_the_same_bits)
 }
 END_TEST
 
+/* Heads of 128 are turned and appended in the phase of their attention, where that follows: as good as the same as by phases apart, which have no ring. With
+ * tiers there are steps between, which have nothing to do in most calls. */
+START_TEST(rope_and_append_join_attention)
+{
+    enum { N = 12 };
+    static const int32_t ids[N] = {1, 7, 300, 5, 99, 42, 17, 256, 3, 8, 500, 64};
+    static const char *const logits[] = {"logits"};
+    const kpolicy tiers[] = {
+        kpolicy_plain(KFORM_F16, KFORM_F16),
+        {.n_tier = 2, .tier = {{KFORM_F16, KFORM_F16, 4}, {KFORM_Q8, KFORM_Q8, KPOLICY_REST}}}};
+    for (size_t i = 0; i < COUNT_OF(tiers); i++) {
+        card_model m = {.dg = diag_create(), .a = arena_create(), .n = N, .vocab = 512, .ids = ids};
+        random_model *rm = NULL;
+        fake_card apart = fake_card_usual;
+        float whole[N * 512], got[N * 512];
+        target t = {.be = backend_cuda(), .n_ctx = N, .n_seq = 2, .n_tok_max = N, .kv = DT_F16};
+        t.tiers = tiers[i];
+        t.outputs = logits;
+        t.n_output = 1;
+        ck_assert_int_eq(random_model_create(m.dg, "tiny-wide:BF16", 1, &rm), WEFT_OK);
+        ck_assert_int_eq(model_file_open_memory(m.dg, random_model_data(rm), random_model_bytes(rm),
+                                                "tiny-wide", &m.mf),
+                         WEFT_OK);
+        ck_assert_int_eq(model_bind(m.dg, m.mf, NULL, &m.bm), WEFT_OK);
+        ck_assert_int_eq(plan_make(m.dg, m.bm->graph, &t, NULL, m.a, &m.p), WEFT_OK);
+        apart.together = false;
+        run_logits(&m, m.p, &apart, N, 1, false, whole);
+        const int64_t phases = fake_seen().phases;
+        run_logits(&m, m.p, &fake_card_usual, N, 1, false, got);
+        for (int at = 0; at < N * 512; at++)
+            ck_assert_msg(fabsf(got[at] - whole[at]) <= 1e-3f * (1 + fabsf(whole[at])),
+                          "policy %d, logit %d: %g, not %g", (int)i, at, (double)got[at],
+                          (double)whole[at]);
+        ck_assert_int_le(fake_seen().phases, i == 0 ? phases - 2 * N : phases);
+        card_model_close(&m);
+        random_model_destroy(rm);
+    }
+}
+END_TEST
+
 START_TEST(steps_are_measured_there)
 {
     card_model m = card_model_open(golden[0], NULL);
@@ -378,5 +419,5 @@ END_TEST
 SUITE_MAIN("card", goldens_run_on_a_card, cards_of_other_kinds_do, too_little_shared_memory_is_told,
            state_of_every_form_is_read, calls_are_few_launches, linears_of_many_rows_are_tiles,
            many_steps_take_no_more, two_sessions_share_a_card,
-           deterministic_plans_give_the_same_bits, steps_are_measured_there,
-           state_goes_to_a_file_and_back)
+           deterministic_plans_give_the_same_bits, rope_and_append_join_attention,
+           steps_are_measured_there, state_goes_to_a_file_and_back)
