@@ -46,7 +46,8 @@
 
 enum {
     ACT_ALIGN = 64,
-    ACT_SPLIT_COLS = 8 /* of rows that are read as tiles, between whole ones of which units may end */
+    ACT_SPLIT_COLS =
+        8 /* of rows that are read as tiles, between whole ones of which units may end */
 };
 
 typedef enum {

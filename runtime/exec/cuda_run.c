@@ -156,10 +156,9 @@ static bool step_joins(const cuda_bucket *c, const kcell *cell, int32_t i, int32
          k->size.rope.heads * k->size.rope.width != to->size.attend.heads * cell->k))
         return false; /* heads of queries are others than those that it turns */
     for (int in = 0; in < K_IN_MAX; in++) {
-        const bool same = rope && in == 0 && k->in[0] == to->out[0] &&
-                          k->pitch[0] == to->out_pitch[0] &&
-                          k->size.rope.heads == to->size.attend.heads &&
-                          k->size.rope.width == cell->v;
+        const bool same =
+            rope && in == 0 && k->in[0] == to->out[0] && k->pitch[0] == to->out_pitch[0] &&
+            k->size.rope.heads == to->size.attend.heads && k->size.rope.width == cell->v;
         const bool own = (c->own[i].local | c->own[i].tile) >> in & 1;
         if (k->in[in] && !own && !same &&
             rows_meet(k->in[in], k->pitch[in], to->out[0], to->out_pitch[0]))
