@@ -7,6 +7,7 @@
 #include "runtime/exec/cuda_device.h"
 #include "runtime/exec/session.h"
 #include "runtime/formats/model_file.h"
+#include "runtime/formats/random_model.h"
 #include "tests/base/suite.h"
 #include "tests/cuda/fake_driver.h"
 
@@ -58,6 +59,19 @@ static inline card_model card_model_open(const char *name, const char *file)
     m.vocab = logits->elems / m.n;
     m.logits = logits->data;
     m.p = card_plan(&m, DT_F32, m.n);
+    return m;
+}
+
+/* One that is made up, with nothing recorded: bound, without a plan. out_rm is closed after it. */
+static inline card_model card_random_open(const char *spec, const int32_t *ids, int64_t n,
+                                          random_model **out_rm)
+{
+    card_model m = {.dg = diag_create(), .a = arena_create(), .n = n, .ids = ids};
+    ck_assert_int_eq(random_model_create(m.dg, spec, 1, out_rm), WEFT_OK);
+    ck_assert_int_eq(model_file_open_memory(m.dg, random_model_data(*out_rm),
+                                            random_model_bytes(*out_rm), spec, &m.mf),
+                     WEFT_OK);
+    ck_assert_int_eq(model_bind(m.dg, m.mf, NULL, &m.bm), WEFT_OK);
     return m;
 }
 

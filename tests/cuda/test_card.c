@@ -3,7 +3,6 @@
 
 #include "kernels/cuda/few_size.h"
 #include "runtime/engine/profile.h"
-#include "runtime/formats/random_model.h"
 
 static const char *const golden[] = {"llama-mha", "gemma2", "gpt_oss"};
 static const double CLOSE = 1e-4; /* as tests/golden allows */
@@ -346,19 +345,14 @@ START_TEST(rope_and_append_join_attention)
         kpolicy_plain(KFORM_F16, KFORM_F16),
         {.n_tier = 2, .tier = {{KFORM_F16, KFORM_F16, 4}, {KFORM_Q8, KFORM_Q8, KPOLICY_REST}}}};
     for (size_t i = 0; i < COUNT_OF(tiers); i++) {
-        card_model m = {.dg = diag_create(), .a = arena_create(), .n = N, .vocab = 512, .ids = ids};
         random_model *rm = NULL;
+        card_model m = card_random_open("tiny-wide:BF16", ids, N, &rm);
         fake_card apart = fake_card_usual;
         float whole[N * 512], got[N * 512];
         target t = {.be = backend_cuda(), .n_ctx = N, .n_seq = 2, .n_tok_max = N, .kv = DT_F16};
         t.tiers = tiers[i];
         t.outputs = logits;
         t.n_output = 1;
-        ck_assert_int_eq(random_model_create(m.dg, "tiny-wide:BF16", 1, &rm), WEFT_OK);
-        ck_assert_int_eq(model_file_open_memory(m.dg, random_model_data(rm), random_model_bytes(rm),
-                                                "tiny-wide", &m.mf),
-                         WEFT_OK);
-        ck_assert_int_eq(model_bind(m.dg, m.mf, NULL, &m.bm), WEFT_OK);
         ck_assert_int_eq(plan_make(m.dg, m.bm->graph, &t, NULL, m.a, &m.p), WEFT_OK);
         apart.together = false;
         run_logits(&m, m.p, &apart, N, 1, false, whole);

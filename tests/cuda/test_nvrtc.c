@@ -38,10 +38,9 @@ static weft_status load(weft_diag *dg, const nvrtc **out_n)
     return WEFT_OK;
 }
 
-static void compile_model(const char *name, const char *file)
+static void compile(card_model m, const char *name)
 {
     const cuda_maker maker = {cuda_maker_usual.find, load};
-    card_model m = card_model_open(name, file);
     device *d = NULL;
     session *s;
     fake_reset(&fake_card_usual);
@@ -61,8 +60,20 @@ static void compile_model(const char *name, const char *file)
 
 START_TEST(kernels_of_models_compile)
 {
-    compile_model("llama-mha", "model-bf16.gguf");
-    compile_model("gpt_oss", NULL);
+    compile(card_model_open("llama-mha", "model-bf16.gguf"), "llama-mha");
+    compile(card_model_open("gpt_oss", NULL), "gpt_oss");
+}
+END_TEST
+
+/* Experts of blocks of weights, which no recorded model of the tests has. */
+START_TEST(kernels_of_experts_compile)
+{
+    static const int32_t ids[24] = {1};
+    random_model *rm = NULL;
+    card_model m = card_random_open("tiny-mixtral:Q4_K", ids, 24, &rm);
+    m.p = card_plan(&m, DT_F16, m.n);
+    compile(m, "tiny-mixtral");
+    random_model_destroy(rm);
 }
 END_TEST
 
@@ -78,5 +89,6 @@ int main(void)
     TCase *c = tcase_create("nvrtc");
     tcase_set_timeout(c, 900);
     tcase_add_test(c, kernels_of_models_compile);
+    tcase_add_test(c, kernels_of_experts_compile);
     return suite_run("nvrtc", c, SUITE_FORK);
 }
