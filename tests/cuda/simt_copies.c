@@ -57,14 +57,19 @@ void simt_copy(void *to, const void *from, size_t bytes, size_t all)
     q->at[q->n++] = (copy){to, from, bytes, all, q->group};
 }
 
+static void copy_run(const copy *c)
+{
+    memcpy(c->to, c->from, c->bytes);
+    if (c->bytes < c->all)
+        memset(c->to + c->bytes, 0, c->all - c->bytes);
+}
+
 /* Copies of groups before this one. */
 static void run(queue *q, int group)
 {
     int n = 0;
-    for (; n < q->n && q->at[n].group < group; n++) {
-        memset(q->at[n].to, 0, q->at[n].all);
-        memcpy(q->at[n].to, q->at[n].from, q->at[n].bytes);
-    }
+    for (; n < q->n && q->at[n].group < group; n++)
+        copy_run(&q->at[n]);
     q->n -= n;
     if (n > 0 && q->n > 0)
         memmove(q->at, q->at + n, (size_t)q->n * sizeof *q->at);
