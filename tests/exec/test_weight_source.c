@@ -201,8 +201,10 @@ START_TEST(what_does_not_fit_is_refused)
         if (q->weight[i].layout != LAYOUT_STORED)
             rows8 = i;
     if (rows8 < 0) {
-        /* None here: BF16 ones, which other processors have interleaved, are read as they are. */
-        ck_assert_int_eq(be->layout(be, KOP_linear, DT_BF16, false), LAYOUT_STORED);
+        /* None here: "c" interleaves nothing, and of the toy's weights only those of BF16 have whole groups of rows, which some
+         * processors read as they are. */
+        ck_assert(strcmp(be->level, "c") == 0 ||
+                  be->layout(be, KOP_linear, DT_BF16, false) == LAYOUT_STORED);
     } else {
         plan_weight was = list[rows8];
         int32_t at = was.piece[0].tensor;
