@@ -209,20 +209,28 @@ NEON_INLINE void by_panel(const kargs *k, int64_t begin, int64_t end, float *mem
 
 /* ---- the kernels ---- */
 
+static void tell_rows(const kargs *k, int64_t begin, int64_t end)
+{
+    kpart part = kpart_of(k, k->size.linear.out, begin, end);
+    for (int64_t row = part.row; row < part.row_end; row++)
+        NEON_TELL((const char *)k->in[0] + row * k->pitch[0], k->size.linear.in * 4);
+}
+
 #define LINEAR(type)                                                                               \
-    static void one_##type(const uint8_t *const *w, const uint8_t *const *ahead, const void *x,    \
-                           int64_t n, float *out)                                                  \
+    NEON_UNTOLD static void one_##type(const uint8_t *const *w, const uint8_t *const *ahead,       \
+                                       const void *x, int64_t n, float *out)                       \
     {                                                                                              \
         dots(w, ahead, x, n, out, DT_##type, 1);                                                   \
     }                                                                                              \
-    static void streams_##type(const uint8_t *const *w, const uint8_t *const *ahead,               \
-                               const void *x, int64_t n, float *out)                               \
+    NEON_UNTOLD static void streams_##type(const uint8_t *const *w, const uint8_t *const *ahead,   \
+                                           const void *x, int64_t n, float *out)                   \
     {                                                                                              \
         dots(w, ahead, x, n, out, DT_##type, NEON_STREAMS);                                        \
     }                                                                                              \
     void k_linear_##type##_ONE_neon(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \
     {                                                                                              \
         (void)t;                                                                                   \
+        tell_rows(k, begin, end);                                                                  \
         neon_linear_streams(k, begin, end, one_##type, streams_##type);                            \
     }                                                                                              \
     void k_linear_##type##_ANY_neon(const kargs *k, const kthread *t, int64_t begin, int64_t end)  \

@@ -11,7 +11,7 @@
 
 enum { NEON_STREAMS = 3 };
 
-static inline void neon_hint_here(const uint8_t *p)
+NEON_INLINE void neon_hint_here(const uint8_t *p)
 {
     __asm__ volatile("prfm pldl3keep, [%0]" ::"r"(p));
 }
