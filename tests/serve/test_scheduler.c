@@ -10,7 +10,8 @@ static void many_at_once(int64_t sequences, int64_t pages, int64_t prefixes, sch
                          sched_stats *out)
 {
     enum { JOBS = 15 };
-    static heard h[JOBS];
+    static heard h[JOBS], one[JOBS]; /* what each says alone is the same whenever this is called */
+    static bool asked;
     kit k;
     prompt p[COUNT_OF(texts)];
     sched_job j[JOBS];
@@ -33,11 +34,13 @@ static void many_at_once(int64_t sequences, int64_t pages, int64_t prefixes, sch
     run_all(&k);
     *out = scheduler_stats(k.sched);
     for (size_t i = 0; i < JOBS; i++) {
-        heard a = alone(&k, &j[i], 0);
+        if (!asked)
+            one[i] = alone(&k, &j[i], 0);
         ck_assert_int_eq(h[i].started, 1);
         ck_assert_int_eq(h[i].ended, 1);
-        same(&h[i], &a);
+        same(&h[i], &one[i]);
     }
+    asked = true;
     ck_assert_uint_eq(out->jobs, JOBS);
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         weft_free(p[i].ids);
