@@ -71,7 +71,7 @@ static uint32_t gate_read(const uint32_t *gate)
 
 static uint32_t host_word(const uint32_t *p)
 {
-    return *p;
+    return simt_host_word(p);
 }
 #endif
 

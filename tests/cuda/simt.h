@@ -61,6 +61,7 @@ static inline uint3 simt_grid_dim(void)
 /* The block's dynamic shared memory, and how many of its threads kernels are called by (simt_run.h). */
 extern "C" char *simt_dynamic(void);
 extern "C" int simt_computing(void);
+extern "C" uint32_t simt_host_word(const uint32_t *p);
 
 /* ---- waiting ---- */
 

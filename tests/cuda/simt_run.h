@@ -22,6 +22,11 @@ bool simt_launch(const simt_grid *g, char *error);
 /* From here on in this order; FIBRES_ORDERS: another one with every launch, again from the first. */
 void simt_order(fibre_order order);
 
+/* A word that the host may write while a grid runs. Look n at such words, from 0 and from here on, finds that it has just written
+ * 1; n < 0: none does. */
+uint32_t simt_host_word(const uint32_t *p);
+void simt_host_writes(int64_t n);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,7 @@
 /* test_card_trouble.c - a driver whose functions fail, cards that are lost, too small or not there: an error that says so,
  * nothing left behind, and the process lives. */
 #include "tests/cuda/card_kit.h"
+#include "tests/cuda/simt_run.h"
 
 #include <string.h>
 
@@ -277,6 +278,49 @@ START_TEST(calls_may_be_cancelled)
 }
 END_TEST
 
+/* The same wherever in a call a card hears of it: with all phases in one launch, and with a launch for each. */
+static void cancel_at_every_look(const fake_card *c, int64_t rows, int least)
+{
+    model = card_model_open("llama-mha", NULL);
+    device *d = card_open(model.dg, c);
+    session_options opt = card_options(&model, d);
+    session *s = NULL;
+    cancel_flag stop = {0};
+    int cancelled = 0;
+    opt.cancel = &stop;
+    ck_assert_int_eq(session_create(model.dg, model.p, model_file_source(model.mf), &opt, &s),
+                     WEFT_OK);
+    ck_assert_int_eq(eval(s, 0, 0, 4), WEFT_OK);
+    for (bool ended_before = false; !ended_before; cancelled++) {
+        diag_reset(model.dg);
+        simt_host_writes(cancelled);
+        ended_before = eval(s, 0, 4, rows) == WEFT_OK;
+        simt_host_writes(-1);
+        if (!ended_before) {
+            expect_one(model.dg, W1412, "");
+            ck_assert_int_eq(eval(s, 0, 4, rows), WEFT_OK);
+        }
+        ck_assert_double_le(card_off(&model, s, 4, rows), 1e-4);
+        ck_assert_int_eq(session_truncate(model.dg, s, 0, 4), WEFT_OK);
+    }
+    ck_assert_int_gt(cancelled, least);
+    session_destroy(s);
+    card_close(d);
+    card_model_close(&model);
+}
+
+START_TEST(calls_may_be_cancelled_in_their_middle)
+{
+    fake_card apart = fake_card_usual;
+    apart.together = false;
+    for (int64_t rows = 1; rows <= 16; rows *= 4) {
+        cancel_at_every_look(&fake_card_usual, rows, 1);
+        cancel_at_every_look(&apart, rows, 20);
+    }
+}
+END_TEST
+
 SUITE_MAIN("card_trouble", functions_may_fail, functions_of_memory_and_launches_may_fail,
            cards_may_be_lost, cards_may_be_too_small, cards_may_not_be_there,
-           plans_of_others_are_refused, calls_may_be_cancelled)
+           plans_of_others_are_refused, calls_may_be_cancelled,
+           calls_may_be_cancelled_in_their_middle)
