@@ -9,6 +9,7 @@
 #
 #     --only GROUPS     some of these, with commas between them; they run in this order whatever theirs is:
 #                         check     the demo model and small recorded models against the reference, memory over 10000 steps
+#                         forms     long prompts, experts, state in other forms, adapters, calls that are cancelled
 #                         decode    one sequence, contexts of 16 and 512 tokens
 #                         batch     8 and 32 sequences
 #                         prefill   prompts of 2048 tokens
@@ -17,14 +18,15 @@
 #                         sanitize  compute-sanitizer, where it is found
 #     --models PATTERN  those to measure, such as 'llama-1b:*' (all)
 #     --repeat N        measurements of a test (5)
-#     --build FOLDER    the programs: weft, and golden_models in it or in tests/ (build); without golden_models it is left out
+#     --build FOLDER    the programs: weft, and golden_models, adapters and cancels in it or in tests/ (build); without one of
+#                       these what it checks is left out, which is said
 #
 # DEVICE is the card (cuda), ROWS a file of other rows, in the form of those below.
 #
 # Ends with 1 if there is no card, or a check or a test fails; a slow row is no failure.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-groups='check decode batch prefill long golden sanitize' only='' models='*' repeat=5 build=$here/build result='' device=${DEVICE:-cuda}
+groups='check forms decode batch prefill long golden sanitize' only='' models='*' repeat=5 build=$here/build result='' device=${DEVICE:-cuda}
 
 help() { sed -n '2,/^set/p' "${BASH_SOURCE[0]}" | sed '$d; s/^# \{0,1\}//'; }
 die() { echo "cuda.sh: $*" >&2; exit 2; }
@@ -52,8 +54,9 @@ for group in ${only//,/ }; do
 done
 chosen() { [ -z "$only" ] || [[ ,$only, == *,$1,* ]]; } # GROUP
 
-weft=$build/weft golden=$build/golden_models
-[ -x "$golden" ] || golden=$build/tests/golden_models
+weft=$build/weft
+# Where a program of the tests is.
+program() { if [ -x "$build/$1" ]; then echo "$build/$1"; else echo "$build/tests/$1"; fi; } # NAME
 [ -x "$weft" ] || { echo "cuda.sh: $weft cannot be run" >&2; exit 1; }
 work=$(mktemp -d) finished=''
 ended() {
@@ -126,18 +129,26 @@ check() {
     fi
 }
 
-# check_golden FOLDER: recorded models, a line for each as it comes.
-check_golden() {
-    local name line
-    name="recorded models of $(basename "$(dirname "$1")")/$(basename "$1")"
-    [ -x "$golden" ] || { say "- $name: not checked, there is no $golden"; return; }
+# check_by PROGRAM NAME ARGUMENTS...: a program of the tests, whose lines are said as they come.
+check_by() {
+    local by name=$2 line
+    by=$(program "$1")
+    shift 2
+    [ -x "$by" ] || { say "- $name: not checked, there is no $by"; return; }
     say "- $name:"
-    if "$golden" --device "$device" "$1" 2>&1 | while read -r line; do say "      ${line/"$here/"/}"; done; then
+    if "$by" --device "$device" "$@" 2>&1 | while read -r line; do say "      ${line/"$here/"/}"; done; then
         say "- $name: passed"
     else
         failed=1
         say "- $name: FAILED"
     fi
+}
+
+# check_golden FOLDER [FLAGS...]: recorded models.
+check_golden() {
+    local folder=$1
+    shift
+    check_by golden_models "recorded models of $(basename "$(dirname "$folder")")/$(basename "$folder")${*:+ with $*}" "$@" "$folder"
 }
 
 # Ten thousand decoded tokens: the card's memory in use, as its driver tells it, stays what it is after the first second.
@@ -165,6 +176,21 @@ check_first() {
     check 'the demo model, value by value against the reference' "$weft" verify --device "$device" -m "$stories"
     check_golden "$small"
     check_growth
+}
+
+check_forms() {
+    local ids kv
+    ids=$(seq -s, 3 5 1998)
+    check 'a prompt of 400 tokens in one call' "$weft" verify --device "$device" -m "$stories" --ids "$ids" -n 400 -ub 512
+    check 'the same, rounded to bf16' "$weft" verify --device "$device" -m "$stories" --ids "$ids" -n 400 -ub 512 --round-bf16
+    ids=$(seq -s, 1 3 480)
+    for kv in Q4_K Q8_0 F32; do
+        check "experts of $kv" "$weft" verify --device "$device" --random "tiny-mixtral:$kv" --ids "$ids" -n 160 -ub 160
+    done
+    for kv in q8 q4; do check_golden "$small" --kv "$kv" --skip gemma2; done
+    check_golden "$small" --kv 'f16 last=8, q8 last=20, q4 rest' --skip gemma2,gpt_oss
+    check_by adapters 'adapters' "$small/llama-mha" "$small/lora-llama" "$small/lora-mix-b"
+    check_by cancels 'calls that are cancelled' 300 "$stories"
 }
 
 check_sanitizer() {
@@ -246,6 +272,7 @@ for group in $groups; do
     chosen "$group" || continue
     case $group in
     check) check_first ;;
+    forms) check_forms ;;
     golden) end_table; [ -z "${GOLDEN:-}" ] || check_golden "$GOLDEN" ;;
     sanitize) end_table; check_sanitizer ;;
     *) begin_table; measure "$group" ;;

@@ -45,6 +45,7 @@ bench*) echo '{"rows":[{"test":"tg1","median_ts":100.5},{"test":"pp1","median_ts
 esac
 STANDIN
 printf '#!/bin/sh\necho "ok     one"\necho "ok     two"\n' >pretended/golden_models
+printf '#!/bin/sh\necho "FAILED $2 $3"\nexit 1\n' >pretended/cancels
 chmod +x pretended/*
 cat >rows <<'ROWS'
 prefill|last|-p 1|pp1|7|1|
@@ -68,6 +69,12 @@ has '^- recorded models of .*/more: passed'
 has '^All of it took'
 lacks '^| last '
 lacks '^- the demo model'
+if pretend --only forms result >said; then fail 'what failed did not'; fi
+has '^- a prompt of 400 tokens in one call: passed'
+has '^- recorded models of golden/data with --kv q4 --skip gemma2: passed'
+has '^- adapters: not checked, there is no'
+has '^      FAILED cuda 300$'
+has '^- calls that are cancelled: FAILED'
 for wrong in '--only fast' '--repeat 0' '--faster' 'one two'; do
     # shellcheck disable=SC2086 # two words
     if pretend $wrong >said 2>&1; then fail "$wrong is fine"; fi
