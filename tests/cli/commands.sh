@@ -97,6 +97,9 @@ complete() {
     esac
     case $c in *'eval '*--plan*) c+=' --ids 1' ;; esac
     case $c in
+    'weft bench '* | 'build/bench/bench_jit '*) c=$(sed -E 's/ -n [0-9]+/ -n 2/; s/ -r [0-9]+/ -r 1/' <<<"$c") ;;
+    esac
+    case $c in
     'weft bench '*)
         for flag in '-p 8' '-n 2' '-r 1'; do
             case $c in *" ${flag% *} "*) ;; *) c+=" $flag" ;; esac
