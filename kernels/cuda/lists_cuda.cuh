@@ -195,7 +195,7 @@ static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_w
     }
     fits = __all_sync(ALL_LANES, fits);
     const uint32_t works = __ballot_sync(ALL_LANES, fits && u.first < u.last);
-    const uint32_t rings = __ballot_sync(ALL_LANES, fits && to.rows > 0);
+    const uint32_t rings = __ballot_sync(ALL_LANES, fits && to.rows > 0 && m.r->ring != 0);
     const int segment = __popc(rings & before);
     if (works >> lane & 1)
         l->of[__popc(works & before)] = cuda_work{pack->step[lane].shape << WORK_BITS | lane,

@@ -6,13 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const fake_card card = {.cards = 1,
-                               .version = CUDA_VERSION_LEAST,
-                               .multiprocessors = 3,
-                               .threads = 64,
-                               .card_bytes = (size_t)64 << 20,
-                               .shared_bytes = 227 << 10,
-                               .together = true};
+static fake_card card = {.cards = 1,
+                         .version = CUDA_VERSION_LEAST,
+                         .multiprocessors = 3,
+                         .threads = 64,
+                         .card_bytes = (size_t)64 << 20,
+                         .shared_bytes = 227 << 10,
+                         .together = true};
 static const double CLOSE = 1e-4; /* as tests/golden allows */
 enum { IMAGES = 2 };              /* of a session with two sequences: for one row, and two */
 static char folder[] = "/tmp/weft-test-made-XXXXXX";
@@ -105,6 +105,22 @@ START_TEST(models_run_with_images_of_their_own)
     check_model("llama-mha", NULL);
     check_model("gemma2", NULL);
     check_model("gpt_oss", NULL);
+}
+END_TEST
+
+/* Shared memory for a block and a ring of weights, for the block alone, for neither. */
+START_TEST(cards_may_have_less_shared_memory)
+{
+    const size_t usual = card.shared_bytes;
+    card_model m = card_model_open("llama-mha", NULL);
+    for (size_t kb = 96; kb >= 16; kb -= 8) {
+        card.shared_bytes = kb << 10;
+        results got = run_all(&m, &fake_maker);
+        ck_assert_msg(got.off <= CLOSE, "%zu KB: off by %g", kb, got.off);
+        free(got.logits);
+    }
+    card.shared_bytes = usual;
+    card_model_close(&m);
 }
 END_TEST
 
@@ -258,6 +274,7 @@ int main(void)
     tcase_set_timeout(c, 400);
     tcase_add_checked_fixture(c, begin, end);
     tcase_add_test(c, models_run_with_images_of_their_own);
+    tcase_add_test(c, cards_may_have_less_shared_memory);
     tcase_add_test(c, without_a_compiler_all_kernels_run_it);
     tcase_add_test(c, what_the_compiler_says_is_shown);
     tcase_add_test(c, another_compiler_makes_other_images);
