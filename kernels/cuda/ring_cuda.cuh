@@ -106,7 +106,7 @@ static __device__ inline void ring_segment_begin(ring_copier &c, const ring_segm
 static __device__ inline void ring_chunk_copy(ring_block *r, const ring_copier &c)
 {
     const int rows = c.rows < c.rows_left ? c.rows : c.rows_left;
-    const bool whole = c.chunks == 1;
+    const bool whole = c.chunks == 1 && c.pitch == c.bytes; /* rows follow on each other */
     const shared_place to = ring_slots(r, c.warp) + c.slot * r->slot_bytes;
     uint64_t *full = &r->full[c.warp][c.slot];
     copy_expect(full, rows * c.bytes, c.lanes);
