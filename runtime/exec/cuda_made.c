@@ -37,10 +37,12 @@ static bool makes_x(const cuda_bucket *c, int32_t i)
     if (c->plan->n_tok_max != 1 || c->rows[i]->op != KOP_rms_norm)
         return false;
     for (int32_t to = i + 1; to < c->plan->n_step && to <= i + PACK_STEPS; to++) {
-        const plan_operand *x = &c->plan->step[to].in[0];
+        const plan_operand *x = &c->plan->step[to].in[0], *y = &c->plan->step[to].out[0];
         if (c->steps[to].cut.rows > 0 && x->space == s->out[0].space &&
             x->offset == s->out[0].offset)
             return c->rows[to]->act == ACT_F32;
+        if (y->space == s->out[0].space && y->offset == s->out[0].offset)
+            return false; /* another value is there */
     }
     return false;
 }
