@@ -13,7 +13,7 @@ void check_fail(const char *what)
 }
 #define attend_rows check_more_rows
 enum { CASES_EVERY = 29 };
-#if defined(CHECK_METAL) || defined(SUITE_ASAN)
+#ifdef CHECK_METAL
 enum { SPLITS_EVERY = 3 }; /* fibres are slow at long contexts */
 #else
 enum { SPLITS_EVERY = 1 };
