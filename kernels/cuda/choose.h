@@ -10,10 +10,13 @@ enum {
     CHOOSE_DIGITS = 2048,
     /* of dynamic shared memory */
     CHOOSE_BYTES = 16 * CHOOSE_LIST + 12 * CHOOSE_DIGITS + 4 * 8 + 8,
-    CHOOSE_INLINE = 16 /* of so few rows the argument itself says how */
+    CHOOSE_INLINE = 16, /* of so few rows the argument itself says how */
+    BEST_BLOCK = 256,   /* threads of weft_best, */
+    BEST_PARTS = 32     /* and its blocks for a row, a part of the logits for each */
 };
 
-/* The argument of weft_choose, which is launched with a block for each row. */
+/* The argument of weft_choose, which is launched with a block for each row; and of weft_best, with BEST_PARTS of them, for rows
+ * that are all greedy. */
 typedef struct {
     const float *logits; /* [rows][width] */
     int64_t width;
@@ -21,8 +24,16 @@ typedef struct {
     const ksampled *before;  /* of the call before: what ksample.from counts */
     ksampled *chosen, *host; /* [rows]: on the card, and in memory of the host */
     uint32_t turn;
+    uint64_t *best;  /* [rows][BEST_PARTS]: the best key of each part, */
+    uint32_t *found; /* [rows]: and how many are there; 0 between launches */
     ksample how_few[CHOOSE_INLINE];
 } cuda_choice;
+
+/* A row of which none could be chosen has token 0 in the next batch; the host will see that, and drop the call. */
+K_FN int32_t chosen_before(const ksampled *before, int32_t row)
+{
+    return before[row].id > 0 ? before[row].id : 0;
+}
 
 /* The argument of weft_tokens: token i of a batch becomes what row from[i] of the call before chose. */
 typedef struct {

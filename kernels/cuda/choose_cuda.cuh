@@ -18,6 +18,7 @@
 
 #include "kernels/cuda/block_cuda.cuh"
 #include "kernels/cuda/choose.h"
+#include "kernels/cuda/launch_cuda.cuh"
 
 typedef unsigned long long word; /* as atomics take it */
 
@@ -498,13 +499,62 @@ extern "C" __global__ void __launch_bounds__(CHOOSE_BLOCK, 1)
     }
 }
 
-/* A row of which none could be chosen has token 0 here; the host will see that, and drop the call. */
+/* ---- the likeliest, by several blocks ---- */
+
+/* The best key of a part is there; whoever brings the last has all of them, as `best`. By one thread. */
+static __device__ bool part_found(const cuda_choice &a, int row, int part, word *best)
+{
+    volatile uint64_t *of = a.best + (int64_t)row * BEST_PARTS;
+    of[part] = *best;
+    __threadfence();
+    if (atomicAdd(&a.found[row], 1u) != BEST_PARTS - 1)
+        return false;
+    __threadfence();
+    for (int i = 0; i < BEST_PARTS; i++)
+        *best = word_max(*best, of[i]);
+    a.found[row] = 0;
+    return true;
+}
+
+extern "C" __global__ void __launch_bounds__(BEST_BLOCK)
+    weft_best(const __grid_constant__ cuda_choice a)
+{
+    __shared__ word best;
+    const int row = (int)blockIdx.x / BEST_PARTS, part = (int)blockIdx.x % BEST_PARTS;
+    const int64_t first = a.width * part / BEST_PARTS, end = a.width * (part + 1) / BEST_PARTS;
+    const float *logits = a.logits + row * a.width;
+    float top = -INFINITY;
+    int at = 0;
+    if (threadIdx.x == 0)
+        best = 0;
+    block_sync();
+    launch_wait();
+    UNROLLED(8)
+    for (int i = (int)first + (int)threadIdx.x; i < (int)end; i += block_threads()) {
+        at = logits[i] > top ? i : at; /* of equal ones the first */
+        top = logits[i] > top ? logits[i] : top;
+    }
+    word mine = key_of(top, (uint32_t)at);
+    for (int step = WARP / 2; step > 0; step /= 2)
+        mine = word_max(mine, __shfl_xor_sync(ALL_LANES, mine, step));
+    if (lane_index() == 0)
+        atomicMax(&best, mine);
+    block_sync();
+    if (threadIdx.x != 0 || !part_found(a, row, part, &best))
+        return;
+    const ksample &how = a.how ? a.how[row] : a.how_few[row];
+    const uint64_t *rng = how.from >= 0 ? a.before[how.from].rng : how.rng;
+    const ksampled x = {{rng[0], rng[1]}, best ? key_id(best) : -1, 0};
+    a.chosen[row] = x;
+    tell(&a.host[row], x, a.turn);
+}
+
 extern "C" __global__ void weft_tokens(const __grid_constant__ cuda_tokens a)
 {
     for (int i = (int)threadIdx.x; i < a.n; i += block_threads()) {
         const int32_t from = a.from ? a.from[i] : a.from_few[i];
         if (from >= 0)
-            a.token[i] = a.before[from].id > 0 ? a.before[from].id : 0;
+            a.token[i] = chosen_before(a.before, from);
     }
 }
 

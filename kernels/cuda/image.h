@@ -40,6 +40,7 @@ typedef const weft_cuda_image *weft_cuda_fn(void);
 #define CUDA_KERNEL_FILE "kernels/cuda/phase.cu"
 /* Those that choose tokens, and put them into the next call (choose.h). */
 #define CUDA_KERNEL_CHOOSE "weft_choose"
+#define CUDA_KERNEL_BEST "weft_best"
 #define CUDA_KERNEL_TOKENS "weft_tokens"
 
 /* Of the sources that this program was made of; the numbers of rows of kernels.def and the structures of phase.h have to be

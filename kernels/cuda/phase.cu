@@ -437,15 +437,19 @@ static __device__ APART void copier_run(const member &m, const ahead &a)
 }
 
 /* The batch into shared memory, if it is small: positions and pages are asked for in every layer. By all threads. */
-static __device__ inline void batch_take(member *m, cuda_run *run, char *to)
+static __device__ inline void batch_take(member *m, cuda_run *run, const cuda_call &call, char *to)
 {
-    const kbatch *from = run->batch;
-    const size_t bytes = kbatch_bytes(from);
+    const kbatch *from = run->batch; /* where operands say that it is */
+    const size_t bytes = call.bytes > 0 ? (size_t)call.bytes : kbatch_bytes(from);
     if (bytes > BATCH_BYTES)
         return;
     for (size_t i = threadIdx.x; i < bytes / 4; i += blockDim.x)
-        ((uint32_t *)to)[i] = ((const uint32_t *)from)[i];
+        ((uint32_t *)to)[i] = call.bytes > 0 ? call.word[i] : ((const uint32_t *)from)[i];
+    const int row = (int)threadIdx.x < call.n_from ? call.from[threadIdx.x] : -1;
+    const int32_t id = row >= 0 ? chosen_before(call.before, row) : 0;
     __syncthreads();
+    if (row >= 0)
+        ((kbatch *)to)->data[threadIdx.x] = id;
     if (threadIdx.x == 0) {
         m->batch = batch_copy{(uintptr_t)from, bytes};
         run->batch = (const kbatch *)to;
@@ -493,9 +497,10 @@ enum { SHAPES_THREADS = CUDA_PHASES_BLOCK };
 #endif
 
 extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
-    weft_phases(const __grid_constant__ cuda_run r)
+    weft_phases(const __grid_constant__ cuda_launch of)
 {
     DYNAMIC(dynamic);
+    const cuda_run &r = of.run;
     /* In shared memory: what is read of them after a call would come from the card's, where a function has their address. */
     __shared__ kargs own;
     __shared__ cuda_run run;
@@ -548,7 +553,9 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
         tables_near(r, r.phase[r.first]);
     launch_wait();
     if (r.ring)
-        batch_take(&m, &run, batch);
+        batch_take(&m, &run, of.call, batch);
+    if (r.pack && blockIdx.x == 0 && threadIdx.x == 0)
+        *r.gate_next = 0; /* the launch before, whose it was, is over */
     if ((int)threadIdx.x >= block_threads()) {
         if (r.pack)
             copier_run(m, a);

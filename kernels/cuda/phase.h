@@ -6,6 +6,7 @@
 #ifndef WEFT_KERNELS_CUDA_PHASE_H
 #define WEFT_KERNELS_CUDA_PHASE_H
 
+#include "kernels/cuda/choose.h"
 #include "kernels/cuda/ring_size.h"
 
 enum {
@@ -119,7 +120,7 @@ enum {
     BATCH_BYTES = 2048 /* beside a ring: for a copy of the batch, if it is no larger */
 };
 
-/* The argument of weft_phases; addresses are the card's. */
+/* What functions of CUDA_GRIDS are given; addresses are the card's. */
 typedef struct {
     const cuda_shape *shape;
     const cuda_step *step;
@@ -137,12 +138,30 @@ typedef struct {
     int32_t
         ring; /* slots of a warp. Not 0: there are BATCH_BYTES and a ring, in front of the block's memory: */
     uint32_t ring_x, ring_slot; /* so many bytes for x, then the slots, of so many each */
-    uint32_t *gate;             /* how many blocks came to it; 0 before the launch */
+    uint32_t *gate;             /* how many blocks came to it; 0 before the launch, which */
+    uint32_t *gate_next;        /* makes that of the next one so */
     const uint32_t
         *cancel;  /* not 0: leave out what is left; memory of the host. NULL: nothing does */
     uint64_t *ns; /* [blocks][n_step]: added to, the time of each step; NULL: not measured */
     int32_t n_step;
 } cuda_run;
+
+enum { CUDA_GATES = 2 };
+
+/* A small batch comes with the launch itself: nothing has to be copied before it. */
+typedef struct {
+    int32_t bytes;          /* of words; 0: it is where cuda_run says */
+    int32_t n_from;         /* tokens, of which number i becomes what */
+    const ksampled *before; /* row from[i] of the call before chose; -1: it stays */
+    int32_t from[CHOOSE_INLINE];
+    uint32_t word[BATCH_BYTES / 4];
+} cuda_call;
+
+/* The argument of weft_phases; all others take its first part. */
+typedef struct {
+    cuda_run run;
+    cuda_call call;
+} cuda_launch;
 
 /* Where a matrix lies, for copies of tiles: what the driver's cuTensorMapEncodeTiled made of it. */
 typedef struct {

@@ -32,6 +32,14 @@ static cu_result tokens_from(const exec *e, const device_choice *c, cuda_tokens 
     return cuda_push(e, e->host + e->at.from, bytes);
 }
 
+static bool all_greedy(const device_choice *c)
+{
+    for (int64_t i = 0; i < c->b->n_out; i++)
+        if (!c->how[i].greedy)
+            return false;
+    return true;
+}
+
 /* Behind the phases of the call that was queued last. */
 static cu_result launch_choice(const exec *e, const device_choice *c)
 {
@@ -41,7 +49,10 @@ static cu_result launch_choice(const exec *e, const device_choice *c)
                      .before = chosen_at(e, (uintptr_t)e->card, e->turn - 1),
                      .chosen = chosen_at(e, (uintptr_t)e->card, e->turn),
                      .host = chosen_at(e, (uintptr_t)e->host_seen, e->turn),
-                     .turn = e->turn};
+                     .turn = e->turn,
+                     .best = (uint64_t *)(void *)(e->card + e->at.best),
+                     .found = (uint32_t *)(void *)(e->card + e->at.found)};
+    const unsigned rows = (unsigned)c->b->n_out;
     void *args[] = {&a};
     cu_result r = CU_OK;
     if (c->b->n_out <= CHOOSE_INLINE) {
@@ -51,10 +62,12 @@ static cu_result launch_choice(const exec *e, const device_choice *c)
         memcpy(e->host + e->at.how, c->how, bytes);
         r = cuda_push(e, e->host + e->at.how, bytes);
     }
-    return r != CU_OK ? r
-                      : e->d->driver->cuLaunchKernel(e->d->choose, (unsigned)c->b->n_out, 1, 1,
-                                                     CHOOSE_BLOCK, 1, 1, CHOOSE_BYTES, e->stream,
-                                                     args, NULL);
+    if (r != CU_OK)
+        return r;
+    if (all_greedy(c))
+        return cuda_launch_after(e, e->d->best, rows * BEST_PARTS, BEST_BLOCK, 0, args);
+    return e->d->driver->cuLaunchKernel(e->d->choose, rows, 1, 1, CHOOSE_BLOCK, 1, 1, CHOOSE_BYTES,
+                                        e->stream, args, NULL);
 }
 
 /* None is under way any more, whatever became of them. */

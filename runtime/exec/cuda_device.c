@@ -149,6 +149,8 @@ static weft_status load_module(weft_diag *dg, cuda_device *d)
     if (r == CU_OK)
         r = d->driver->cuModuleGetFunction(&d->choose, d->all.module, CUDA_KERNEL_CHOOSE);
     if (r == CU_OK)
+        r = d->driver->cuModuleGetFunction(&d->best, d->all.module, CUDA_KERNEL_BEST);
+    if (r == CU_OK)
         r = d->driver->cuModuleGetFunction(&d->tokens, d->all.module, CUDA_KERNEL_TOKENS);
     bool other =
         r == CU_NO_BINARY_FOR_GPU || r == CU_INVALID_IMAGE || r == CU_UNSUPPORTED_PTX_VERSION;

@@ -37,7 +37,7 @@ typedef struct cuda_device {
     cuda_kernel all;                   /* of the image: any plan */
     cu_function grid[CUDA_GRID_COUNT]; /* all functions of that image */
     bool squares, bulk;                /* can weft_squares run, and weft_bulk? */
-    cu_function choose, tokens;        /* of it too */
+    cu_function choose, best, tokens;  /* of it too */
     cu_stream copies;                  /* for what is done on return */
     bool dependent;                    /* may a launch begin before the one before it ends? */
     bool together;                     /* can the blocks of a launch wait for each other? */
@@ -175,11 +175,14 @@ struct exec {
     char *
         sent; /* [DEVICE_CALLS][at.ns]: what is on its way to the card, while the tables change again */
     struct { /* offsets in the tables */
-        size_t consts, code, cells, lora, batch, gate, cancel, how, from, chosen, ns, end;
+        size_t consts, code, cells, lora, batch, gate, cancel, how, from, chosen, best, found, ns,
+            end;
     } at;
     cuda_bucket *buckets;
     cu_stream stream;
-    uint32_t turn;              /* calls so far */
+    uint32_t turn;              /* calls so far, */
+    uint32_t gates;             /* and those that were one launch: a gate is for every other one */
+    cuda_call call;             /* what goes with the launch of the one at hand */
     int calls;                  /* whose tokens the card chooses, that are under way */
     int64_t rows[DEVICE_CALLS]; /* outputs of each, by its turn */
     bool in_doubt;              /* not all of the tables may have come to the card */
@@ -208,6 +211,9 @@ weft_status cuda_submit(weft_diag *dg, exec *e, const kbatch *b);
 weft_status cuda_wait(weft_diag *dg, exec *e);
 /* Queue a call of a new turn, the tokens that it takes from the one before included; next NULL: none. */
 cu_result cuda_begin(exec *e, const kbatch *b, const cuda_tokens *next);
+/* A launch that may begin before the one before it ends: its kernel waits for what it reads. */
+cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsigned threads,
+                            unsigned bytes, void **args);
 /* Copy a part of the host's tables to the card's, as it is now. */
 cu_result cuda_push(const exec *e, const void *part, size_t bytes);
 /* Of the host, for waiting: look whether the call is cancelled, and tell the card; and sleep a little if it takes long. */

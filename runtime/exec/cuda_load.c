@@ -57,11 +57,13 @@ static void carve_tables(carving *c, const device_load *what, exec *e)
     e->at.cells = carve_at(c, (size_t)p->n_cell, sizeof(kcell));
     e->at.lora = carve_at(c, e->lora_bytes, 1);
     e->at.batch = carve_at(c, what->batch_bytes, 1);
-    e->at.gate = carve_at(c, 1, sizeof(uint32_t));
+    e->at.gate = carve_at(c, CUDA_GATES, sizeof(uint32_t));
     e->at.cancel = carve_at(c, 1, sizeof(uint32_t));
     e->at.how = carve_at(c, (size_t)p->n_out_max, sizeof(ksample));
     e->at.from = carve_at(c, (size_t)p->n_tok_max, sizeof(int32_t));
     e->at.chosen = carve_at(c, mem_product(DEVICE_CALLS, (size_t)p->n_out_max), sizeof(ksampled));
+    e->at.best = carve_at(c, mem_product(BEST_PARTS, (size_t)p->n_out_max), sizeof(uint64_t));
+    e->at.found = carve_at(c, (size_t)p->n_out_max, sizeof(uint32_t));
     for (int32_t i = 0; i < p->n_bucket; i++) {
         const plan_bucket *b = &p->bucket[i];
         cuda_shape *shapes = carve(c, (size_t)b->n_step, sizeof *shapes);

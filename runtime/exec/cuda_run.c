@@ -287,9 +287,8 @@ static unsigned blocks_for(const exec *e, const cuda_phase *p, cuda_grid which, 
     return by_unit && !e->measure && p->units < most ? (unsigned)p->units : most;
 }
 
-/* One phase by itself, which may begin before the one before it ends: kernels wait for what they read. */
-static cu_result launch_apart(const exec *e, cu_function f, unsigned blocks, unsigned threads,
-                              unsigned bytes, void **args)
+cu_result cuda_launch_after(const exec *e, cu_function f, unsigned blocks, unsigned threads,
+                            unsigned bytes, void **args)
 {
     cu_launch_attribute dependent = {.id = CU_LAUNCH_DEPENDENT, .value.allowed = 1};
     cu_launch how = {.grid_x = blocks,
@@ -305,9 +304,15 @@ static cu_result launch_apart(const exec *e, cu_function f, unsigned blocks, uns
     return e->d->driver->cuLaunchKernelEx(&how, f, args, NULL);
 }
 
+/* A gate that nobody has come to: the launch before has made it so (phase.h). */
+static uint32_t *gate_at(const exec *e, uint32_t number)
+{
+    return (uint32_t *)(void *)(e->card + e->at.gate) + number % CUDA_GATES;
+}
+
 /* Phases [first, end) of a call in one launch. shared: bytes of a block that are in shared memory; 0: all are in the card's. */
-static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int32_t end,
-                        cuda_grid which, size_t shared)
+static cu_result launch(exec *e, const cuda_bucket *c, int32_t first, int32_t end, cuda_grid which,
+                        size_t shared)
 {
     static const struct {
         unsigned threads, blocks;
@@ -340,29 +345,30 @@ static cu_result launch(const exec *e, const cuda_bucket *c, int32_t first, int3
                     .ring = together && c->ring_bytes > 0 ? c->ring_slots : 0,
                     .ring_x = together ? (uint32_t)c->ring_x : 0,
                     .ring_slot = (uint32_t)c->ring_slot,
-                    .gate = (uint32_t *)(void *)(e->card + e->at.gate),
+                    .gate = gate_at(e, e->gates),
+                    .gate_next = gate_at(e, e->gates + 1),
                     .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
                     .n_step = c->plan->n_step};
+    if (e->cancel)
+        run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
+    cuda_launch all = {run, e->call};
     cuda_tiles tiles;
-    void *args[] = {&run, &tiles}; /* weft_bulk alone takes the second */
+    void *args[] = {&all, &tiles}; /* weft_bulk alone takes the second */
     if (which == CUDA_GRID_bulk) {
         cu_result r = cuda_tiles_of(e, c, &c->phases[first], run.unpacked, &tiles);
         if (r != CU_OK)
             return r;
     }
-    if (e->cancel)
-        run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
     if (!together)
-        return launch_apart(e, f, blocks_for(e, &c->phases[first], which, blocks), threads, bytes,
-                            args);
-    cu_result r = d->driver->cuMemsetD8Async(cuda_at(run.gate), 0, sizeof *run.gate, e->stream);
-    return r != CU_OK ? r
-                      : d->driver->cuLaunchCooperativeKernel(f, blocks, 1, 1, threads, 1, 1, bytes,
-                                                             e->stream, args);
+        return cuda_launch_after(e, f, blocks_for(e, &c->phases[first], which, blocks), threads,
+                                 bytes, args);
+    e->gates++;
+    return d->driver->cuLaunchCooperativeKernel(f, blocks, 1, 1, threads, 1, 1, bytes, e->stream,
+                                                args);
 }
 
 /* Phase i by itself. What lasts from one launch to the next cannot be in shared memory. */
-static cu_result launch_one(const exec *e, const cuda_bucket *c, int32_t i)
+static cu_result launch_one(exec *e, const cuda_bucket *c, int32_t i)
 {
     const cuda_phase *p = &c->phases[i];
     const cuda_grid which = (cuda_grid)c->grid[i];
@@ -383,7 +389,7 @@ static cu_result launch_one(const exec *e, const cuda_bucket *c, int32_t i)
     return r == CU_OK ? launch(e, c, i, i + 1, which, shared) : r;
 }
 
-static cu_result launch_all(const exec *e, const cuda_bucket *c)
+static cu_result launch_all(exec *e, const cuda_bucket *c)
 {
     cu_result r = CU_OK;
     if (c->at_once && c->n_phase > 0)
@@ -395,7 +401,26 @@ static cu_result launch_all(const exec *e, const cuda_bucket *c)
 
 /* ---- calls ---- */
 
-static cu_result send_tables(exec *e, const kbatch *b)
+/* A small batch goes with the launch, where that is one and blocks copy it; so do the tokens that it takes from the call before. */
+static bool carry_batch(exec *e, const cuda_bucket *c, const kbatch *b, const cuda_tokens *next)
+{
+    const size_t bytes = kbatch_bytes(b);
+    e->call.bytes = e->call.n_from = 0;
+    if (!c->at_once || c->ring_bytes == 0 || e->watch || bytes > BATCH_BYTES ||
+        b->n_tok > CHOOSE_INLINE)
+        return false;
+    memcpy(e->call.word, b, bytes);
+    e->call.bytes = (int32_t)bytes;
+    if (next) {
+        e->call.n_from = next->n;
+        e->call.before = next->before;
+        memcpy(e->call.from, next->from_few, sizeof e->call.from);
+    }
+    return true;
+}
+
+/* carried: not the batch. */
+static cu_result send_tables(exec *e, const kbatch *b, bool carried)
 {
     cu_result r = e->in_doubt ? e->d->driver->cuStreamSynchronize(e->stream) : CU_OK;
     memcpy(e->host + e->at.batch, b, kbatch_bytes(b));
@@ -405,15 +430,16 @@ static cu_result send_tables(exec *e, const kbatch *b)
         r = push_changed(e, e->at.cells, e->cells, (size_t)e->p->n_cell * sizeof *e->cells);
     if (r == CU_OK)
         r = push_changed(e, e->at.lora, e->lora, e->lora_bytes);
-    return r == CU_OK ? cuda_push(e, e->host + e->at.batch, kbatch_bytes(b)) : r;
+    return r == CU_OK && !carried ? cuda_push(e, e->host + e->at.batch, kbatch_bytes(b)) : r;
 }
 
 cu_result cuda_begin(exec *e, const kbatch *b, const cuda_tokens *next)
 {
     cuda_bucket *c = &e->buckets[plan_bucket_for(e->p, b->n_tok) - e->p->bucket];
     void *args[] = {(void *)(uintptr_t)next};
-    cu_result r = send_tables(e, b);
-    if (r == CU_OK && next)
+    const bool carried = carry_batch(e, c, b, next);
+    cu_result r = send_tables(e, b, carried);
+    if (r == CU_OK && next && !carried)
         r = e->d->driver->cuLaunchKernel(e->d->tokens, 1, 1, 1, CUDA_BLOCK, 1, 1, 0, e->stream,
                                          args, NULL);
     if (r == CU_OK)

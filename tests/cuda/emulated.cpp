@@ -109,16 +109,22 @@ void emulated_k_attend_tiles_round_cuda(const kargs *k, const kthread *t, int64_
     run_tiles<true>(k, t, begin, end);
 }
 
+/* With as much of a cuda_launch as it takes. */
+template <class A> static void call_with(void (*grid)(const A), const void *args)
+{
+    grid(*(const A *)args);
+}
+
 #define CUDA_GRID(name, threads_, blocks_)                                                         \
     static void call_##name(void *args)                                                            \
     {                                                                                              \
-        weft_##name(*(const cuda_run *)args);                                                      \
+        call_with(weft_##name, args);                                                              \
     }                                                                                              \
                                                                                                    \
-    bool emulated_##name(const cuda_run *r, int blocks, int threads, int more,                     \
+    bool emulated_##name(const cuda_launch *all, int blocks, int threads, int more,                \
                          size_t dynamic_bytes, char *error)                                        \
     {                                                                                              \
-        cuda_run copy = *r;                                                                        \
+        cuda_launch copy = *all;                                                                   \
         simt_grid g = {blocks, threads, more, dynamic_bytes, call_##name, &copy};                  \
         return simt_launch(&g, error);                                                             \
     }
@@ -135,6 +141,18 @@ bool emulated_choose(const cuda_choice *a, int rows, int threads, char *error)
     static_assert(CHOOSE_BYTES <= 48 << 10, "what a block has without being asked");
     cuda_choice copy = *a;
     simt_grid g = {rows, threads, 0, CHOOSE_BYTES, call_choose, &copy};
+    return simt_launch(&g, error);
+}
+
+static void call_best(void *args)
+{
+    weft_best(*(const cuda_choice *)args);
+}
+
+bool emulated_best(const cuda_choice *a, int rows, int threads, char *error)
+{
+    cuda_choice copy = *a;
+    simt_grid g = {rows * BEST_PARTS, threads, 0, 0, call_best, &copy};
     return simt_launch(&g, error);
 }
 

@@ -23,13 +23,14 @@ void emulated_fail(const char *what);
 /* Functions of CUDA_GRIDS with all blocks at once, emulated_phases and so on; more: threads beside those that compute. False: what was wrong, in `error`
  * [FIBRE_ERROR_MAX]. */
 #define CUDA_GRID(name, threads_, blocks_)                                                         \
-    bool emulated_##name(const cuda_run *r, int blocks, int threads, int more,                     \
+    bool emulated_##name(const cuda_launch *all, int blocks, int threads, int more,                \
                          size_t dynamic_bytes, char *error);
 CUDA_GRIDS(CUDA_GRID)
 #undef CUDA_GRID
 
-/* weft_choose with a block for each row; weft_tokens. */
+/* weft_choose with a block for each row; weft_best, for such as are greedy; weft_tokens. */
 bool emulated_choose(const cuda_choice *a, int rows, int threads, char *error);
+bool emulated_best(const cuda_choice *a, int rows, int threads, char *error);
 bool emulated_tokens(const cuda_tokens *a, int threads, char *error);
 
 #ifdef __cplusplus

@@ -547,15 +547,16 @@ static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, u
     static const struct {
         fake_op_kind kind;
         size_t bytes; /* of its argument */
-    } kinds[] = {[FAKE_PHASES] = {FAKE_OP_LAUNCH, sizeof(cuda_run)},
+    } kinds[] = {[FAKE_PHASES] = {FAKE_OP_LAUNCH, sizeof(cuda_launch)},
                  [FAKE_CHOOSE] = {FAKE_OP_CHOOSE, sizeof(cuda_choice)},
+                 [FAKE_BEST] = {FAKE_OP_BEST, sizeof(cuda_choice)},
                  [FAKE_TOKENS] = {FAKE_OP_TOKENS, sizeof(cuda_tokens)}};
     fake_op o = {.kind = kinds[f->kind].kind,
                  .function = f,
                  .blocks = (int)grid[0],
                  .more = threads == CUDA_PHASES_BLOCK ? CUDA_PHASES_BLOCK - CUDA_BLOCK : 0,
                  .shared = shared};
-    memcpy(&o.run, args[0], kinds[f->kind].bytes); /* kernels get a copy of their arguments */
+    memcpy(&o.all, args[0], kinds[f->kind].bytes); /* kernels get a copy of their arguments */
     if (o.kind != FAKE_OP_LAUNCH)
         return fake_stream_add(s, o);
     fake.counts.launches++;

@@ -29,6 +29,7 @@ static const struct {
 } functions[FAKE_FUNCTIONS] = {
     {CUDA_KERNEL_NAME, FAKE_PHASES, emulated_phases, 0},
     {CUDA_KERNEL_CHOOSE, FAKE_CHOOSE, NULL, 0},
+    {CUDA_KERNEL_BEST, FAKE_BEST, NULL, 0},
     {CUDA_KERNEL_TOKENS, FAKE_TOKENS, NULL, 0},
     {"weft_light", FAKE_PHASES, emulated_light, 0},
     {"weft_dots", FAKE_PHASES, emulated_dots, 0},

@@ -7,14 +7,14 @@
 #include "tests/cuda/emulated.h"
 
 /* emulated_phases of a module. */
-typedef bool fake_run_fn(const cuda_run *r, int blocks, int threads, int more, size_t dynamic_bytes,
-                         char *error);
+typedef bool fake_run_fn(const cuda_launch *all, int blocks, int threads, int more,
+                         size_t dynamic_bytes, char *error);
 #define FAKE_MADE_ENTRY "made_phases"
 
 extern const char fake_image[];
 
 /* Kernels of an image; those that were made have phases alone. */
-typedef enum { FAKE_PHASES, FAKE_CHOOSE, FAKE_TOKENS, FAKE_KERNELS } fake_kernel; /* by argument */
+typedef enum { FAKE_PHASES, FAKE_CHOOSE, FAKE_BEST, FAKE_TOKENS, FAKE_KERNELS } fake_kernel;
 enum { FAKE_FUNCTIONS = FAKE_KERNELS + CUDA_GRID_COUNT - 1 }; /* weft_phases is in both */
 
 struct CUfunc_st {

@@ -87,12 +87,12 @@ static const char wrapper[] =
     "#include \"tests/cuda/simt_run.h\"\n"
     "#pragma GCC diagnostic error \"-Wpedantic\"\n" /* as NVRTC */
     "#include \"kernels/cuda/phase.cu\"\n"
-    "static void call_phases(void *args) { weft_phases(*(const cuda_run *)args); }\n"
+    "static void call_phases(void *args) { weft_phases(*(const cuda_launch *)args); }\n"
     "extern \"C\" __attribute__((visibility(\"default\")))\n"
-    "bool made_phases(const cuda_run *r, int blocks, int threads, int more, size_t bytes,\n"
+    "bool made_phases(const cuda_launch *all, int blocks, int threads, int more, size_t bytes,\n"
     "                 char *error)\n"
     "{\n"
-    "    cuda_run copy = *r;\n"
+    "    cuda_launch copy = *all;\n"
     "    simt_grid g = {blocks, threads, more, bytes, call_phases, &copy};\n"
     "    return simt_launch(&g, error);\n"
     "}\n";

@@ -78,7 +78,7 @@ static cu_result run_launch(const fake_op *o)
     if (!fake_function_is(o->function))
         return fake_misused(CU_LAUNCH_FAILED, "a module was unloaded before it was run");
     const int threads = o->function->threads ? o->function->threads : card.threads;
-    if (!o->function->run(&o->run, o->blocks, threads, o->more, o->shared, error))
+    if (!o->function->run(&o->all, o->blocks, threads, o->more, o->shared, error))
         return fake_misused(CU_LAUNCH_FAILED, "%s", error);
     return CU_OK;
 }
@@ -95,14 +95,19 @@ static cu_result run_choice(const fake_op *o)
 {
     char error[FIBRE_ERROR_MAX];
     const cuda_choice *a = &o->choice;
-    if (!is_there("logits", a->logits + o->blocks * a->width - 1) ||
-        !is_there("tokens", a->chosen + o->blocks - 1) ||
-        !is_there("tokens for the host", a->host + o->blocks - 1) ||
-        (a->how && !is_there("samplers", a->how + o->blocks - 1)))
+    const bool parts = o->kind == FAKE_OP_BEST;
+    const int rows = parts ? o->blocks / BEST_PARTS : o->blocks;
+    if (!is_there("logits", a->logits + rows * a->width - 1) ||
+        !is_there("tokens", a->chosen + rows - 1) ||
+        !is_there("tokens for the host", a->host + rows - 1) ||
+        (a->how && !is_there("samplers", a->how + rows - 1)))
         return CU_LAUNCH_FAILED;
-    if (!emulated_choose(a, o->blocks, card.threads, error))
+    if (parts && (!is_there("the best of parts", a->best + rows * BEST_PARTS - 1) ||
+                  !is_there("counts of them", a->found + rows - 1)))
+        return CU_LAUNCH_FAILED;
+    if (!(parts ? emulated_best : emulated_choose)(a, rows, card.threads, error))
         return fake_misused(CU_LAUNCH_FAILED, "%s", error);
-    card.chosen += o->blocks;
+    card.chosen += rows;
     return CU_OK;
 }
 
@@ -131,6 +136,7 @@ static cu_result run_op(const fake_op *o)
     case FAKE_OP_LAUNCH:
         return run_launch(o);
     case FAKE_OP_CHOOSE:
+    case FAKE_OP_BEST:
         return run_choice(o);
     case FAKE_OP_TOKENS:
         return run_tokens(o);

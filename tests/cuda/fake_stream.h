@@ -19,6 +19,7 @@ typedef enum {
     FAKE_OP_SET,
     FAKE_OP_LAUNCH,
     FAKE_OP_CHOOSE,
+    FAKE_OP_BEST,
     FAKE_OP_TOKENS
 } fake_op_kind;
 
@@ -30,7 +31,8 @@ typedef struct {
     size_t bytes;
     unsigned char value;
     union { /* the argument of a kernel */
-        cuda_run run;
+        cuda_launch all;
+        cuda_run run; /* its first part */
         cuda_choice choice;
         cuda_tokens tokens;
     };

@@ -249,6 +249,52 @@ START_TEST(other_chains_stay_on_the_host)
 }
 END_TEST
 
+/* The likeliest of several rows, each by several blocks: the host's, whatever threads they have and however few logits. */
+START_TEST(the_likeliest_is_found_in_parts)
+{
+    static const int64_t sizes[] = {1, 2, 31, 32, 33, 100, 1000, 5003};
+    char error[FIBRE_ERROR_MAX];
+    weft_diag *dg = diag_create();
+    uint64_t best[ROWS * BEST_PARTS];
+    uint32_t found[ROWS] = {0};
+    seed_now = 7;
+    for (int n = 0; n < 120; n++) {
+        const int64_t vocab = sizes[n % (int)COUNT_OF(sizes)];
+        float *logits = malloc((size_t)(vocab * ROWS) * sizeof *logits);
+        ksampled got[ROWS], seen[ROWS];
+        cuda_choice a = {.logits = logits,
+                         .width = vocab,
+                         .chosen = got,
+                         .host = seen,
+                         .turn = (uint32_t)n + 1,
+                         .best = best,
+                         .found = found};
+        sampler_options o = sampler_defaults();
+        sampler *host;
+        o.temp = 0;
+        ck_assert_int_eq(sampler_create(dg, &o, vocab, 1, &host), WEFT_OK);
+        for (int64_t i = 0; i < vocab * ROWS; i++)
+            logits[i] = logit((logits_kind)(n % LOGITS));
+        for (int i = 0; i < ROWS; i++) {
+            ck_assert_ptr_null(sampler_for_device(host, &a.how_few[i]));
+            ck_assert(a.how_few[i].greedy);
+        }
+        ck_assert_msg(emulated_best(&a, ROWS, 32 << n % 3, error), "%s", error);
+        for (int i = 0; i < ROWS; i++) {
+            const int32_t want = sampler_choose(host, logits + i * vocab);
+            ck_assert_int_eq(seen[i].id, want);
+            ck_assert_int_eq(got[i].id, want);
+            ck_assert_uint_eq(seen[i].turn, a.turn);
+            ck_assert_uint_eq(found[i], 0);
+            ck_assert_mem_eq(seen[i].rng, a.how_few[i].rng, sizeof seen[i].rng);
+        }
+        sampler_destroy(host);
+        free(logits);
+    }
+    diag_destroy(dg);
+}
+END_TEST
+
 START_TEST(tokens_come_into_the_next_batch)
 {
     char error[FIBRE_ERROR_MAX];
@@ -286,4 +332,5 @@ END_TEST
 
 SUITE_MAIN("choose", small_vocabularies_agree, large_vocabularies_agree, the_largest_agree,
            a_draw_on_a_boundary_is_the_next_token, other_chains_stay_on_the_host,
-           tokens_come_into_the_next_batch, weights_are_exponentials)
+           the_likeliest_is_found_in_parts, tokens_come_into_the_next_batch,
+           weights_are_exponentials)

@@ -48,6 +48,12 @@ bool emulated_choose(const cuda_choice *a, int rows, int threads, char *error)
     return true;
 }
 
+/* The likeliest is a threadgroup's too. */
+bool emulated_best(const cuda_choice *a, int rows, int threads, char *error)
+{
+    return emulated_choose(a, rows, threads, error);
+}
+
 bool emulated_tokens(const cuda_tokens *a, int threads, char *error)
 {
     metal_tokens m = {.token = address(a->token),
