@@ -17,7 +17,8 @@ bool cuda_has_tiles(const exec *e, const cuda_bucket *c, const cuda_phase *p, bo
     for (int32_t i = p->step; i < p->step + p->n_step && tiles; i++) {
         const kargs *k = &c->args[i];
         const cuda_step *s = &c->steps[i];
-        tiles = k->size.linear.in % MMA_DEPTH == 0 && is_tiled(s->in[0], k->pitch[0]) &&
+        tiles = s->rows > 0 && k->size.linear.in % MMA_DEPTH == 0 &&
+                is_tiled(s->in[0], k->pitch[0]) &&
                 (k->type[1] == DT_BF16 ? is_tiled(s->in[1], k->pitch[1]) : unpacked);
     }
     return tiles;
