@@ -205,6 +205,20 @@ static void phase_join(const exec *e, cuda_bucket *c, item_span s)
     fill_pack(c, p, &c->packs[c->n_phase - 1]);
 }
 
+/* Where each phase is a launch experts by square have one to themselves: what is with them in a phase would have the whole of it
+ * computed number by number. */
+static item_span span_alike(const cuda_bucket *c, item_span s)
+{
+    if (c->at_once || c->apart || c->local_bytes > 0)
+        return s;
+    const bool square = c->rows[c->plan->item[s.first].first]->unit == KUNIT_SQUARE_EXPERT;
+    int32_t end = s.first + 1;
+    while (end < s.end &&
+           (c->rows[c->plan->item[end].first]->unit == KUNIT_SQUARE_EXPERT) == square)
+        end++;
+    return (item_span){s.first, end};
+}
+
 static void list_phases(const exec *e, cuda_bucket *c)
 {
     c->n_phase = 0;
@@ -212,6 +226,7 @@ static void list_phases(const exec *e, cuda_bucket *c)
         item_span s = exec_span_from(e->p, c->plan, c->units, from, c->apart);
         if (s.first >= s.end)
             return;
+        s = span_alike(c, s);
         if (phase_joins(e, c, s)) {
             phase_join(e, c, s);
             from = s.end;
