@@ -9,7 +9,7 @@ enum {
     RING_COPIERS = 2, /* and that copy for them */
     RING_SLOT = 4608, /* bytes of a chunk, at most */
     RING_SLOTS = 6,   /* chunks of a warp that are under way, at most; */
-    RING_SLOTS_LEAST = 2,
+    RING_SLOTS_LEAST = 1,
     EXPERT_AHEAD = 2,  /* chunks of a warp under way that no ring brings (experts_runs_cuda.cuh) */
     RING_SEGMENTS = 8, /* of a phase that a block knows, at most */
     RING_X_COLS = 256, /* 8-bit activations: columns of a block, */

@@ -317,13 +317,19 @@ static size_t bucket_scratch(const cuda_bucket *c)
     return align_up(most);
 }
 
+/* With so many slots to a warp. */
+static size_t ring_bytes(const cuda_bucket *c, int slots)
+{
+    return BATCH_BYTES + c->ring_x +
+           (size_t)cuda_ring_bytes(CUDA_BLOCK / 32, slots, (int64_t)c->ring_slot);
+}
+
 /* A ring, where shared memory has room for it beside the block's own: of as many slots as fit. */
 static void choose_ring(cuda_bucket *c)
 {
     c->ring_bytes = 0;
     for (int slots = RING_SLOTS; slots >= RING_SLOTS_LEAST && c->ring_bytes == 0; slots--) {
-        const size_t ring = BATCH_BYTES + c->ring_x +
-                            (size_t)cuda_ring_bytes(CUDA_BLOCK / 32, slots, (int64_t)c->ring_slot);
+        const size_t ring = ring_bytes(c, slots);
         if (c->ring_x > 0 && c->shared > 0 && c->shared + ring <= c->kernel->shared_bytes) {
             c->ring_bytes = ring;
             c->ring_slots = slots;
@@ -331,9 +337,12 @@ static void choose_ring(cuda_bucket *c)
     }
 }
 
-/* Has a bucket linears whose weights should stream through shared memory, and none of it? They are many times slower then. */
+/* Has a bucket linears whose weights should stream through shared memory, and no room for that? They are many times slower
+ * then. */
 static bool is_slow(const cuda_bucket *c)
 {
+    if (c->ring_x > 0 && c->ring_bytes == 0)
+        return true;
     if (c->shared > 0)
         return false;
     for (int32_t i = 0; i < c->plan->n_step; i++)
@@ -368,14 +377,15 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
             c->shared = c->ring_bytes = 0;
         if (one && is_slow(c)) {
             slow = c;
-            need = own;
+            need = own + (c->ring_x > 0 ? ring_bytes(c, RING_SLOTS_LEAST) : 0);
         }
     }
     if (slow)
         weft_warn(dg, W1616, WEFT_NOWHERE,
-                  "calls of 2 to %" PRId64 " rows are slow: they take %zu bytes of shared memory "
+                  "calls of %" PRId64 " row%s are slow: they take %zu bytes of shared memory "
                   "for a block, the card has %zu",
-                  slow->plan->n_tok_max, need, slow->kernel->shared_bytes);
+                  slow->plan->n_tok_max, slow->plan->n_tok_max == 1 ? "" : "s and less", need,
+                  slow->kernel->shared_bytes);
     return cuda_leave(dg, d, r, "asking how many blocks fit");
 }
 
