@@ -54,6 +54,8 @@ struct backend {
     /* Attention of few rows shares out stretches of positions where a row has fewer units than these, and a context may have
      * so many positions. */
     int64_t split_units, split_positions;
+    /* Where a context may have so many, stretches of one row are merged once, not by each thread for itself. 0: never. */
+    int64_t merge_positions;
     /* But not in calls of several rows if those of a head, of 16 bits, have no more elements than these. */
     int64_t walk_elems;
 

@@ -102,6 +102,7 @@ static const backend levels[] = {
      .whole_cols = {64, 64, 32}, /* else linears have fewer units than there are blocks */         \
      .split_units = 128,         /* about as many as cards have blocks */                          \
      .split_positions = 513,     /* up to there a block is as quick as others and merging */       \
+     .merge_positions = 8193,    /* 16 stretches of all heads are more than a gate */              \
      .walk_elems = 256 * 1024,   /* 8 us at what a block reads, if it has to alone */              \
      .select = cuda_select,                                                                        \
      .find = cuda_find,                                                                            \

@@ -311,8 +311,9 @@ static weft_status add_node_step(bucket *b, const gnode *n, int part, int n_out)
     if (attend_splits(b, &s))
         WEFT_TRY(split_attend(b, &s));
     /* One row's states are a fraction of the keys and values they came from: every thread merges them for itself,
-     * which saves a barrier. */
-    bool merge = bucket_merges(b, &s) && lo->n_tok == 1;
+     * which saves a barrier, unless there are many. */
+    const int64_t once = lo->t->be->merge_positions;
+    bool merge = bucket_merges(b, &s) && lo->n_tok == 1 && (once == 0 || lo->t->n_ctx < once);
     return add_step(b, s, n->chain, n->recompute || merge);
 }
 

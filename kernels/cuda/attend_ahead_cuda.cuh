@@ -14,15 +14,15 @@
 
 /* How a tile lies there: keys, then values, row by row; pieces of 16 bytes where eight lanes that load at once have different
  * banks: keys of two positions, values of eight. */
-template <int WIDTH, bool BF16> struct few_slot {
+template <int WIDTH, few_form FORM> struct few_slot {
     enum {
         ROW = WIDTH * 2,
         PIECES = ROW / 16, /* of a row */
-        KEYS = few_tile<WIDTH, BF16>::POSITIONS * ROW,
+        KEYS = few_tile<WIDTH, FORM>::POSITIONS * ROW,
         BYTES = 2 * KEYS,
         COUNT = FEW_AHEAD_BYTES / BYTES,
     };
-    static_assert((int)COUNT >= 2 && (int)KEYS == (int)few_tile<WIDTH, BF16>::LOADS * WARP * 16,
+    static_assert((int)COUNT >= 2 && (int)KEYS == (int)few_tile<WIDTH, FORM>::LOADS * WARP * 16,
                   "lanes have as many pieces as they load");
 };
 
@@ -92,10 +92,10 @@ struct few_ahead {
 };
 
 /* On to the next tile. */
-template <int WIDTH, bool BF16>
+template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_ahead_next(const kargs *k, few_ahead &a)
 {
-    a.at += few_tile<WIDTH, BF16>::STEP;
+    a.at += few_tile<WIDTH, FORM>::STEP;
     UNROLLED(1)
     while (a.at >= a.end) {
         a.piece += warp_count();
@@ -106,51 +106,44 @@ static __device__ SHAPE_FN void few_ahead_next(const kargs *k, few_ahead &a)
                 return;
             a.end = few_stretch_end(a.line.w, a.line.stretch);
         }
-        a.at = few_piece_first<WIDTH, BF16>(a.line.w, a.line.stretch, a.piece);
+        a.at = few_piece_first<WIDTH, FORM>(a.line.w, a.line.stretch, a.piece);
     }
     a.page = few_page(a.line.w, a.at); /* asked for by the time it is needed */
 }
 
-/* Does the row see all of the tile at `at`? */
-template <int WIDTH, bool BF16>
-static __device__ inline bool few_is_whole(const few_attend &w, int at, int end)
-{
-    return at >= w.seen && at + few_tile<WIDTH, BF16>::POSITIONS <= end;
-}
-
 /* The next tile, if there is one; either way a group of copies ends. Values of which the row sees nothing are zeros. */
-template <int WIDTH, bool BF16>
+template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_ahead_copy(const kargs *k, few_ahead &a)
 {
-    typedef few_slot<WIDTH, BF16> slot;
+    typedef few_slot<WIDTH, FORM> slot;
     if (a.more) {
         const few_attend &w = a.line.w;
         const shared_place to = a.slots + (uint32_t)(a.put * slot::BYTES);
         const char *keys = few_place(few_keys_at(w, a.page, a.at) + lane_index() * 16);
         const char *values = few_place(keys + k->cell->heads * k->cell->page_tok * slot::ROW);
         UNROLL
-        for (int i = 0; i < few_tile<WIDTH, BF16>::LOADS; i++) {
+        for (int i = 0; i < few_tile<WIDTH, FORM>::LOADS; i++) {
             const int n = lane_index() + i * WARP, row = n / slot::PIECES, piece = n % slot::PIECES;
             few_copy(to + few_key_at(WIDTH, row, piece), keys + i * (WARP * 16), true);
         }
-        const bool whole = few_is_whole<WIDTH, BF16>(w, a.at, a.end);
+        const bool whole = few_is_whole<WIDTH, FORM>(w, a.at, a.end);
         UNROLL
-        for (int i = 0; i < few_tile<WIDTH, BF16>::LOADS; i++) {
+        for (int i = 0; i < few_tile<WIDTH, FORM>::LOADS; i++) {
             const int n = lane_index() + i * WARP, row = n / slot::PIECES, piece = n % slot::PIECES;
             few_copy(to + slot::KEYS + few_value_at(WIDTH, row, piece), values + i * (WARP * 16),
                      whole || few_sees(a.at + row, w.seen, a.end));
         }
         a.put = a.put + 1 == slot::COUNT ? 0 : a.put + 1;
-        few_ahead_next<WIDTH, BF16>(k, a);
+        few_ahead_next<WIDTH, FORM>(k, a);
     }
     copies_group();
 }
 
 /* As few_keys has them. */
-template <int WIDTH, bool BF16>
+template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_slot_keys(shared_place from, bytes16 *to)
 {
-    typedef few_tile<WIDTH, BF16> tile;
+    typedef few_tile<WIDTH, FORM> tile;
     UNROLL
     for (int i = 0; i < tile::LOADS; i++)
         to[i] = shared_16(from + few_key_at(WIDTH, lane_index() / 4 + i / tile::CHUNKS * 8,
@@ -170,88 +163,93 @@ static __device__ inline void few_turned(uint32_t *a, shared_place line)
 }
 
 /* few_add, with values from a slot: sums are of columns lane / 4 and 8 more of each sixteen. */
-template <int WIDTH, bool BF16>
+template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_slot_add(shared_place from, const float *s, few_sums<WIDTH> &a)
 {
-    typedef few_tile<WIDTH, BF16> tile;
-    enum { EACH = tile::EIGHTS < 2 ? 2 : 1 }; /* sixteens of columns at a time */
-    const few_weights<WIDTH, BF16> weight = few_weights_of<WIDTH, BF16>(s);
+    typedef few_tile<WIDTH, FORM> tile;
+    enum {
+        EACH = tile::EIGHTS < 2 ? 2 : 1, /* sixteens of columns at a time */
+        TIMES = WIDTH / 16 / EACH,
+    };
+    const few_weights<WIDTH, FORM> weight = few_weights_of<WIDTH, FORM>(s);
     const int matrix = lane_index() / 8, row = lane_index() % 8 + (EACH > 1 ? 0 : matrix / 2 * 8);
     const shared_place line = from + few_value_at(WIDTH, row, EACH > 1 ? matrix : matrix % 2);
     UNROLL
-    for (int i = 0; i < WIDTH / 16 / EACH; i++) {
+    for (int i = 0; i < tile::SIXTEENS * TIMES; i++) {
+        const int n = i / TIMES, c = i % TIMES;
         uint32_t turned[4];
-        few_turned(turned, line ^ (uint32_t)(i * EACH << 5));
+        few_turned(turned, (line + (uint32_t)(n * 16 * WIDTH * 2)) ^ (uint32_t)(c * EACH << 5));
         UNROLL
-        for (int e = 0; e < EACH * tile::PARTS; e++) {
-            const int at = i * EACH + e % EACH;
+        for (int e = 0; e < EACH * tile::KEPT; e++) {
+            const int at = c * EACH + e % EACH;
             const uint32_t none[4] = {turned[e % EACH * 2], turned[e % EACH * 2 + 1], 0, 0};
             flash_multiply<tile::PARTS>(a.sum[at / 4][at % 4], EACH > 1 ? none : turned,
-                                        weight.part[e / EACH]);
+                                        weight.part[e / EACH] + 2 * n);
         }
     }
 }
 
 /* few_piece_put, of such sums. */
-template <int WIDTH, bool BF16>
+template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_slot_put(const few_attend &w, const few_sums<WIDTH> &a,
                                              float *to)
 {
     const int pitch = (int)few_piece_floats(WIDTH), g = lane_index() / 4, t = lane_index() % 4;
-    few_totals_put(w, a, to);
-    to += 2 * t * pitch + FEW_PAD + g;
+    enum { HEADS = FORM == FEW_FOUR ? 1 : 2 }; /* of a lane */
+    few_totals_put<WIDTH, FORM>(w, a, to);
+    to += HEADS * t * pitch + FEW_PAD + g;
     UNROLL
-    for (int h = 0; h < 2; h++)
-        if (2 * t + h < w.heads) {
+    for (int h = 0; h < HEADS; h++)
+        if (HEADS * t + h < w.heads) {
             UNROLL
             for (int i = 0; i < WIDTH / 8; i++)
                 to[h * pitch + i * 8] =
-                    a.sum[i / 8][i / 2 % 4][i % 2 * 2 + h] * (1 / few_up<BF16>());
+                    few_column<FORM>(a.sum[i / 8][i / 2 % 4] + i % 2 * 2, h);
         }
 }
 
 /* few_piece_walk, with a query that is at hand and tiles that were copied: the next ones of the warp. */
-template <int WIDTH, bool BF16>
+template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_piece_ahead(const few_attend &w,
-                                                const few_query<WIDTH, BF16> &q, int first, int end,
+                                                const few_query<WIDTH, FORM> &q, int first, int end,
                                                 few_ahead &ahead, float *to)
 {
-    typedef few_tile<WIDTH, BF16> tile;
-    typedef few_slot<WIDTH, BF16> slot;
+    typedef few_tile<WIDTH, FORM> tile;
+    typedef few_slot<WIDTH, FORM> slot;
     few_sums<WIDTH> a = {};
     a.max = -INFINITY;
     UNROLLED(1)
     for (int at = first; at < end; at += tile::STEP) {
         bytes16 key[tile::LOADS];
-        float s[tile::EIGHTS * 2];
+        float s[tile::LOGITS];
         const shared_place from = ahead.slots + (uint32_t)(ahead.get * slot::BYTES);
         copies_wait<slot::COUNT - 1>();
         __syncwarp();
-        few_slot_keys<WIDTH, BF16>(from, key);
-        few_logits<WIDTH, BF16>(q, key, s);
-        few_weigh<WIDTH, BF16>(w, q, at == first, few_is_whole<WIDTH, BF16>(w, at, end), at, end, s,
+        few_slot_keys<WIDTH, FORM>(from, key);
+        few_logits<WIDTH, FORM>(q, key, s);
+        few_weigh<WIDTH, FORM>(w, q, at == first, few_is_whole<WIDTH, FORM>(w, at, end), at, end, s,
                                a);
-        few_slot_add<WIDTH, BF16>(from + slot::KEYS, s, a);
+        few_slot_add<WIDTH, FORM>(from + slot::KEYS, s, a);
         ahead.get = ahead.get + 1 == slot::COUNT ? 0 : ahead.get + 1;
         __syncwarp(); /* all have it */
-        few_ahead_copy<WIDTH, BF16>(w.k, ahead);
+        few_ahead_copy<WIDTH, FORM>(w.k, ahead);
     }
-    few_slot_put<WIDTH, BF16>(w, a, to);
+    few_slot_put<WIDTH, FORM>(w, a, to);
 }
 
 /* The query of a unit, by each warp. */
-template <int WIDTH, bool BF16>
+template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_query_take(const few_attend &w, float *room,
-                                               few_query<WIDTH, BF16> &q)
+                                               few_query<WIDTH, FORM> &q)
 {
-    bytes16 x[few_tile<WIDTH, BF16>::CHUNKS][2];
+    bytes16 x[few_tile<WIDTH, FORM>::CHUNKS][2];
     if (warp_index() >= FEW_PIECES)
         return;
-    few_query_load<WIDTH, BF16>(w, room + warp_index() * w.heads * (int)few_piece_floats(WIDTH), x);
-    few_query_split<WIDTH, BF16>(w, x, q);
+    few_query_load<WIDTH, FORM>(w, room + warp_index() * w.heads * (int)few_piece_floats(WIDTH), x);
+    few_query_split<WIDTH, FORM>(w, x, q);
 }
 
-template <int WIDTH, bool BF16>
+template <int WIDTH, few_form FORM>
 static __device__ ONE_COPY void few_attend_ahead(const kargs *k, const kthread *t, int64_t begin,
                                                  int64_t end)
 {
@@ -266,19 +264,19 @@ static __device__ ONE_COPY void few_attend_ahead(const kargs *k, const kthread *
     a.line = few_line_of(k, begin, end);
     a.piece = FEW_PIECES;
     a.slots = at + fill + (uint32_t)(warp_index() % FEW_PIECES) * (uint32_t)FEW_AHEAD_BYTES;
-    few_ahead_next<WIDTH, BF16>(k, a);
+    few_ahead_next<WIDTH, FORM>(k, a);
     UNROLLED(1)
-    for (int i = 0; i < few_slot<WIDTH, BF16>::COUNT; i++)
-        few_ahead_copy<WIDTH, BF16>(k, a);
+    for (int i = 0; i < few_slot<WIDTH, FORM>::COUNT; i++)
+        few_ahead_copy<WIDTH, FORM>(k, a);
     few_line l = few_line_of(k, begin, end);
-    few_query<WIDTH, BF16> q = {};
+    few_query<WIDTH, FORM> q = {};
     UNROLLED(1)
     while (few_line_next(k, l)) {
         if (l.first)
-            few_query_take<WIDTH, BF16>(l.w, m.pieces, q);
+            few_query_take<WIDTH, FORM>(l.w, m.pieces, q);
         UNROLLED(1)
         for (int p = warp_index(); p < FEW_PIECES; p += warp_count())
-            few_piece_ahead<WIDTH, BF16>(l.w, q, few_piece_first<WIDTH, BF16>(l.w, l.stretch, p),
+            few_piece_ahead<WIDTH, FORM>(l.w, q, few_piece_first<WIDTH, FORM>(l.w, l.stretch, p),
                                          few_stretch_end(l.w, l.stretch), a,
                                          m.pieces + p * l.w.heads * (int)few_piece_floats(WIDTH));
         block_sync();
@@ -296,31 +294,34 @@ static __device__ ONE_COPY void few_attend_ahead(const kargs *k, const kthread *
 
 /* ---- the kernel ---- */
 
-template <int WIDTH, bool BF16>
+template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_attend_width(const kargs *k, const kthread *t, int64_t begin,
                                                  int64_t end)
 {
     if (!is_one_row(k) && is_shared(t->scratch))
-        few_attend_ahead<WIDTH, BF16>(k, t, begin, end);
+        few_attend_ahead<WIDTH, FORM>(k, t, begin, end);
     else
-        few_attend_halves<WIDTH, BF16>(k, t, begin, end);
+        few_attend_halves<WIDTH, FORM>(k, t, begin, end);
 }
 
 static __device__ SHAPE_FN void few_attend_widths(const kargs *k, const kthread *t, int64_t begin,
                                                   int64_t end)
 {
-    const bool bf16 = k->cell->tier[0].key == KFORM_BF16;
-    switch (k->cell->k * 2 + bf16) {
-#define CASE(width)                                                                                \
-    case width * 2:                                                                                \
-        few_attend_width<width, false>(k, t, begin, end);                                          \
-        break;                                                                                     \
-    case width * 2 + 1:                                                                            \
-        few_attend_width<width, true>(k, t, begin, end);                                           \
+    const bool four = few_attend_size_of(k).heads <= 4 && k->cell->k <= FEW_WIDE;
+    const int form = k->cell->tier[0].key == KFORM_BF16 ? FEW_BF16 : four ? FEW_FOUR : FEW_F16;
+    switch (k->cell->k * 4 + form) {
+#define CASE(width, form)                                                                          \
+    case width * 4 + form:                                                                         \
+        few_attend_width<width, form>(k, t, begin, end);                                           \
         break;
-        CASE(64)
-        CASE(128)
-        CASE(256)
+        CASE(64, FEW_F16)
+        CASE(64, FEW_BF16)
+        CASE(64, FEW_FOUR)
+        CASE(128, FEW_F16)
+        CASE(128, FEW_BF16)
+        CASE(128, FEW_FOUR)
+        CASE(256, FEW_F16)
+        CASE(256, FEW_BF16)
 #undef CASE
     default:
         break;

@@ -245,10 +245,11 @@ static __device__ ONE_COPY void stretch_run(const attend_work &w, int64_t begin,
     block_sync();
 }
 
-/* exp(x), for x of 0 or less: a factor; x * log2(e) is rounded. 0 for less than floats have. */
-static __device__ inline float state_exp(float x)
+static const float LOG2_E = 1.44269504f, LN_2 = 0.693147181f;
+
+/* 2 to the power of x, which is 0 or less; 0 for less than floats have. */
+static __device__ inline float two_to(float x)
 {
-    x *= 1.44269504f;
 #ifdef __CUDACC__
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -256,6 +257,12 @@ static __device__ inline float state_exp(float x)
 #else
     return exp2f(x);
 #endif
+}
+
+/* exp(x) of such an x: a factor; x * log2(e) is rounded. */
+static __device__ inline float state_exp(float x)
+{
+    return two_to(x * LOG2_E);
 }
 
 /* What a stretch has, merged into what those before it have: factors for the two sums, by any thread. total 0: it has seen
@@ -348,7 +355,8 @@ static_assert(sizeof(merge_step) * ATTEND_STRETCHES == CUDA_MERGE_BYTES, "CUDA_M
 enum {
     MERGE_PAIRS = 2, /* of query heads and stretches, of a thread */
     MERGE_LOADS = 4, /* stretches whose values are loaded together, */
-    MERGE_BLIND = 2, /* and those that are before it is known how many there are */
+    MERGE_BLIND = 2, /* and those that are before it is known how many there are; */
+    MERGE_MANY = 8,  /* of those of four columns, where there are many */
 };
 
 /* The row of query head i, counted over rows. */
@@ -483,6 +491,50 @@ static __device__ SHAPE_FN void steps_put(const kargs *k, int begin, int n, stre
     block_sync();
 }
 
+/* The same of four columns of a thread and many stretches, of one row: twice as many of these under way, since a round of loads takes
+ * longer than merging what came. */
+static __device__ SHAPE_FN void many_merge(const kargs *k, int begin, int n, stretch_range there,
+                                           const merge_pair *pair, merge_step *steps)
+{
+    const int v = (int)k->cell->v, each = (int)attend_state_floats(v);
+    const uint32_t fours = (uint32_t)v / 4, all = (uint32_t)n * fours;
+    UNROLLED(1)
+    for (uint32_t base = 0; base < all; base += (uint32_t)block_threads()) {
+        const uint32_t at = base + threadIdx.x;
+        const int i = at < all ? (int)(at / fours) : 0, col = (int)(at % fours) * 4;
+        const float *from = merge_states(k, begin + i) + ATTEND_PAD + col;
+        const merge_step *own = steps + i * ATTEND_STRETCHES;
+        bytes16 x[MERGE_MANY] = {}, sum;
+        float unused, total, one[4] = {0, 0, 0, 0};
+        state_begin(k, merge_head(k, begin + i), &unused, &total);
+        UNROLLED(1)
+        for (int j = 0; j <= there.last; j += MERGE_MANY) {
+            UNROLL
+            for (int a = 0; a < MERGE_MANY; a++)
+                if (j + a <= there.last)
+                    x[a] = *(const bytes16 *)(from + (j + a) * each);
+            if (base == 0 && j == 0)
+                steps_put(k, begin, n, there, pair, steps);
+            UNROLL
+            for (int a = 0; a < MERGE_MANY; a++) {
+                if (j + a > there.last)
+                    break;
+                const bytes16 s = *(const bytes16 *)(own + j + a);
+                const float old_by = float_of(s.w[0]), new_by = float_of(s.w[1]);
+                total = new_by == 0 ? total : mad(total, old_by, float_of(s.w[2]));
+                UNROLL
+                for (int e = 0; e < 4; e++)
+                    one[e] = merge_sum(old_by, new_by, one[e], float_of(x[a].w[e]));
+            }
+        }
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            sum.w[e] = bits_of(one[e] * (1 / total));
+        if (at < all)
+            *(bytes16 *)(row_out(k, 0, 0) + merge_head(k, begin + i) * v + col) = sum;
+    }
+}
+
 /* n query heads from `begin` on, counted over rows; states lie at multiples of 16 bytes. */
 static __device__ SHAPE_FN void heads_merge(const kargs *k, int begin, int n, merge_step *steps)
 {
@@ -494,6 +546,13 @@ static __device__ SHAPE_FN void heads_merge(const kargs *k, int begin, int n, me
         const int at = (int)threadIdx.x + e * block_threads();
         const int i = at < n * ATTEND_STRETCHES ? at / ATTEND_STRETCHES : 0;
         pair[e] = *(const merge_pair *)(merge_states(k, begin + i) + at % ATTEND_STRETCHES * each);
+    }
+    if (is_one_row(k) && v % 4 == 0 && at_16(row_out(k, 0, 0))) {
+        const stretch_range there = stretches_of(k, 0);
+        if (there.last >= MERGE_LOADS) {
+            many_merge(k, begin, n, there, pair, steps);
+            return;
+        }
     }
     UNROLLED(1)
     for (uint32_t base = 0; base < all; base += (uint32_t)block_threads()) {

@@ -39,8 +39,6 @@ struct flash_work {
     flash_place *places; /* of two tiles */
 };
 
-static const float LOG2_E = 1.44269504f;
-
 /* Piece (16 bytes) of a line of WIDTH numbers: eight lines that are read at once are in different banks. */
 template <int WIDTH> static __device__ inline char *flash_at(char *lines, int line, int piece)
 {
