@@ -167,24 +167,20 @@ template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_slot_add(shared_place from, const float *s, few_sums<WIDTH> &a)
 {
     typedef few_tile<WIDTH, FORM> tile;
-    enum {
-        EACH = tile::EIGHTS < 2 ? 2 : 1, /* sixteens of columns at a time */
-        TIMES = WIDTH / 16 / EACH,
-    };
+    enum { EACH = tile::EIGHTS < 2 ? 2 : 1 }; /* sixteens of columns at a time */
     const few_weights<WIDTH, FORM> weight = few_weights_of<WIDTH, FORM>(s);
     const int matrix = lane_index() / 8, row = lane_index() % 8 + (EACH > 1 ? 0 : matrix / 2 * 8);
     const shared_place line = from + few_value_at(WIDTH, row, EACH > 1 ? matrix : matrix % 2);
     UNROLL
-    for (int i = 0; i < tile::SIXTEENS * TIMES; i++) {
-        const int n = i / TIMES, c = i % TIMES;
+    for (int i = 0; i < WIDTH / 16 / EACH; i++) {
         uint32_t turned[4];
-        few_turned(turned, (line + (uint32_t)(n * 16 * WIDTH * 2)) ^ (uint32_t)(c * EACH << 5));
+        few_turned(turned, line ^ (uint32_t)(i * EACH << 5));
         UNROLL
         for (int e = 0; e < EACH * tile::KEPT; e++) {
-            const int at = c * EACH + e % EACH;
+            const int at = i * EACH + e % EACH;
             const uint32_t none[4] = {turned[e % EACH * 2], turned[e % EACH * 2 + 1], 0, 0};
             flash_multiply<tile::PARTS>(a.sum[at / 4][at % 4], EACH > 1 ? none : turned,
-                                        weight.part[e / EACH] + 2 * n);
+                                        weight.part[e / EACH]);
         }
     }
 }
@@ -203,8 +199,7 @@ static __device__ SHAPE_FN void few_slot_put(const few_attend &w, const few_sums
         if (HEADS * t + h < w.heads) {
             UNROLL
             for (int i = 0; i < WIDTH / 8; i++)
-                to[h * pitch + i * 8] =
-                    few_column<FORM>(a.sum[i / 8][i / 2 % 4] + i % 2 * 2, h);
+                to[h * pitch + i * 8] = few_column<FORM>(a.sum[i / 8][i / 2 % 4] + i % 2 * 2, h);
         }
 }
 

@@ -491,48 +491,44 @@ static __device__ SHAPE_FN void steps_put(const kargs *k, int begin, int n, stre
     block_sync();
 }
 
-/* The same of four columns of a thread and many stretches, of one row: twice as many of these under way, since a round of loads takes
- * longer than merging what came. */
+/* The same of many stretches of one row, where a thread has no more than four columns: twice as many of these under way, since a
+ * round of loads takes longer than merging what came. */
 static __device__ SHAPE_FN void many_merge(const kargs *k, int begin, int n, stretch_range there,
                                            const merge_pair *pair, merge_step *steps)
 {
     const int v = (int)k->cell->v, each = (int)attend_state_floats(v);
-    const uint32_t fours = (uint32_t)v / 4, all = (uint32_t)n * fours;
+    const bool used = (int)threadIdx.x < n * (v / 4);
+    const int i = used ? (int)threadIdx.x / (v / 4) : 0, col = (int)threadIdx.x % (v / 4) * 4;
+    const float *from = merge_states(k, begin + i) + ATTEND_PAD + col;
+    bytes16 x[MERGE_MANY] = {}, sum;
+    float unused, total, one[4] = {0, 0, 0, 0};
+    state_begin(k, begin + i, &unused, &total);
     UNROLLED(1)
-    for (uint32_t base = 0; base < all; base += (uint32_t)block_threads()) {
-        const uint32_t at = base + threadIdx.x;
-        const int i = at < all ? (int)(at / fours) : 0, col = (int)(at % fours) * 4;
-        const float *from = merge_states(k, begin + i) + ATTEND_PAD + col;
-        const merge_step *own = steps + i * ATTEND_STRETCHES;
-        bytes16 x[MERGE_MANY] = {}, sum;
-        float unused, total, one[4] = {0, 0, 0, 0};
-        state_begin(k, merge_head(k, begin + i), &unused, &total);
-        UNROLLED(1)
-        for (int j = 0; j <= there.last; j += MERGE_MANY) {
-            UNROLL
-            for (int a = 0; a < MERGE_MANY; a++)
-                if (j + a <= there.last)
-                    x[a] = *(const bytes16 *)(from + (j + a) * each);
-            if (base == 0 && j == 0)
-                steps_put(k, begin, n, there, pair, steps);
-            UNROLL
-            for (int a = 0; a < MERGE_MANY; a++) {
-                if (j + a > there.last)
-                    break;
-                const bytes16 s = *(const bytes16 *)(own + j + a);
-                const float old_by = float_of(s.w[0]), new_by = float_of(s.w[1]);
-                total = new_by == 0 ? total : mad(total, old_by, float_of(s.w[2]));
-                UNROLL
-                for (int e = 0; e < 4; e++)
-                    one[e] = merge_sum(old_by, new_by, one[e], float_of(x[a].w[e]));
-            }
-        }
+    for (int j = 0; j <= there.last; j += MERGE_MANY) {
         UNROLL
-        for (int e = 0; e < 4; e++)
-            sum.w[e] = bits_of(one[e] * (1 / total));
-        if (at < all)
-            *(bytes16 *)(row_out(k, 0, 0) + merge_head(k, begin + i) * v + col) = sum;
+        for (int a = 0; a < MERGE_MANY; a++)
+            if (j + a <= there.last)
+                x[a] = *(const bytes16 *)(from + (j + a) * each);
+        if (j == 0)
+            steps_put(k, begin, n, there, pair, steps);
+        UNROLL
+        for (int a = 0; a < MERGE_MANY; a++) {
+            if (j + a > there.last)
+                break;
+            const bytes16 s = *(const bytes16 *)(steps + i * ATTEND_STRETCHES + j + a);
+            const float old_by = float_of(s.w[0]), new_by = float_of(s.w[1]);
+            total = new_by == 0 ? total : mad(total, old_by, float_of(s.w[2]));
+            UNROLL
+            for (int e = 0; e < 4; e++)
+                one[e] = merge_sum(old_by, new_by, one[e], float_of(x[a].w[e]));
+        }
     }
+    const float by = 1 / total;
+    UNROLL
+    for (int e = 0; e < 4; e++)
+        sum.w[e] = bits_of(one[e] * by);
+    if (used)
+        *(bytes16 *)(row_out(k, 0, 0) + (begin + i) * v + col) = sum;
 }
 
 /* n query heads from `begin` on, counted over rows; states lie at multiples of 16 bytes. */
@@ -547,7 +543,7 @@ static __device__ SHAPE_FN void heads_merge(const kargs *k, int begin, int n, me
         const int i = at < n * ATTEND_STRETCHES ? at / ATTEND_STRETCHES : 0;
         pair[e] = *(const merge_pair *)(merge_states(k, begin + i) + at % ATTEND_STRETCHES * each);
     }
-    if (is_one_row(k) && v % 4 == 0 && at_16(row_out(k, 0, 0))) {
+    if (is_one_row(k) && v % 4 == 0 && n * (v / 4) <= block_threads() && at_16(row_out(k, 0, 0))) {
         const stretch_range there = stretches_of(k, 0);
         if (there.last >= MERGE_LOADS) {
             many_merge(k, begin, n, there, pair, steps);

@@ -48,8 +48,7 @@ static __device__ SHAPE_FN void few_totals_put(const few_attend &w, const few_su
 
 /* The sum of a column that a lane has, of the two of its instruction: of the first or the second of its heads, or, of four, of
  * both parts. */
-template <few_form FORM>
-static __device__ inline float few_column(const float *two, int h)
+template <few_form FORM> static __device__ inline float few_column(const float *two, int h)
 {
     return (FORM == FEW_FOUR ? two[0] + two[1] : two[h]) * (1 / few_up<FORM>());
 }
@@ -72,8 +71,8 @@ static __device__ SHAPE_FN void few_piece_put(const few_attend &w, const few_sum
                 bytes16 four;
                 UNROLL
                 for (int e = 0; e < 4; e++)
-                    four.w[e] = bits_of(
-                        few_column<FORM>(a.sum[i / 2][i % 2 * 2 + e / 2] + e % 2 * 2, h));
+                    four.w[e] =
+                        bits_of(few_column<FORM>(a.sum[i / 2][i % 2 * 2 + e / 2] + e % 2 * 2, h));
                 *(bytes16 *)(to + h * pitch + i / 2 * 64 + i % 2 * 4) = four;
             }
         }
@@ -89,26 +88,26 @@ static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, int first, i
     few_sums<WIDTH> a = {};
     bytes16 key[tile::LOADS] FEW_NONE, value[tile::LOADS] FEW_NONE;
     a.max = -INFINITY;
-    int page = 0;
+    const char *from = NULL; /* the next tile */
+    int page = 0;            /* of the one after that */
     if (first < end) {
         bytes16 x[tile::CHUNKS][2];
         page = few_page(w, first);
         few_query_load<WIDTH, FORM>(w, to, x);
-        const char *from = few_keys_at(w, page, first);
+        from = few_keys_at(w, page, first);
         few_keys<WIDTH, FORM>(from, key);
         few_values<WIDTH, FORM>(w, from, value);
         if (first + tile::STEP < end)
-            page = few_page(w, first + tile::STEP);
+            from = few_keys_at(w, few_page(w, first + tile::STEP), first + tile::STEP);
+        if (first + 2 * tile::STEP < end)
+            page = few_page(w, first + 2 * tile::STEP);
         few_query_split<WIDTH, FORM>(w, x, q);
     }
     UNROLLED(1)
     for (int at = first; at < end; at += tile::STEP) {
         const int next = at + tile::STEP;
-        const char *from = few_keys_at(w, page, next);
         const bool whole = few_is_whole<WIDTH, FORM>(w, at, end);
         float s[tile::LOGITS];
-        if (next + tile::STEP < end)
-            page = few_page(w, next + tile::STEP);
         few_logits<WIDTH, FORM>(q, key, s);
         if (next < end)
             few_keys<WIDTH, FORM>(from, key);
@@ -118,6 +117,10 @@ static __device__ SHAPE_FN void few_piece_walk(const few_attend &w, int first, i
         few_add<WIDTH, FORM>(value, s, a);
         if (next < end)
             few_values<WIDTH, FORM>(w, from, value);
+        if (next + tile::STEP < end)
+            from = few_keys_at(w, page, next + tile::STEP);
+        if (next + 2 * tile::STEP < end)
+            page = few_page(w, next + 2 * tile::STEP);
     }
     few_piece_put<WIDTH, FORM>(w, a, to);
 }

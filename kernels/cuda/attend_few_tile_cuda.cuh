@@ -25,17 +25,17 @@ enum few_form { FEW_F16, FEW_BF16, FEW_FOUR };
 template <int WIDTH, few_form FORM> struct few_tile {
     enum {
         FOUR = FORM == FEW_FOUR,
-        BLOCKS = WIDTH / 64,                                  /* of columns */
-        POSITIONS = (BLOCKS < 2 ? 16 : 8) * (FOUR ? 2 : 1), /* of a tile */
-        EIGHTS = POSITIONS / 8,                               /* of positions */
-        SIXTEENS = (EIGHTS + 1) / 2,         /* of which the second eight may be missing */
-        PAIRS = EIGHTS < 2 ? 1 : 2,          /* of positions, in each sixteen, of a lane */
-        STEP = POSITIONS * FEW_PIECES,       /* from a tile of a warp to its next */
-        PARTS = FORM == FEW_BF16 ? 3 : 2,    /* of a query or weight, */
-        KEPT = FOUR ? 1 : PARTS,             /* of which a lane multiplies so many */
-        CHUNKS = 2 * BLOCKS,                 /* of 8 columns of a query, of a lane */
-        LOADS = EIGHTS * CHUNKS,             /* of keys, and of values, of a lane */
-        LOGITS = FOUR ? EIGHTS : EIGHTS * 2, /* of a lane */
+        BLOCKS = WIDTH / 64,                     /* of columns */
+        POSITIONS = FOUR || BLOCKS < 2 ? 16 : 8, /* of a tile */
+        EIGHTS = POSITIONS / 8,                  /* of positions */
+        SIXTEENS = (EIGHTS + 1) / 2,             /* of which the second eight may be missing */
+        PAIRS = EIGHTS < 2 ? 1 : 2,              /* of positions, in each sixteen, of a lane */
+        STEP = POSITIONS * FEW_PIECES,           /* from a tile of a warp to its next */
+        PARTS = FORM == FEW_BF16 ? 3 : 2,        /* of a query or weight, */
+        KEPT = FOUR ? 1 : PARTS,                 /* of which a lane multiplies so many */
+        CHUNKS = 2 * BLOCKS,                     /* of 8 columns of a query, of a lane */
+        LOADS = EIGHTS * CHUNKS,                 /* of keys, and of values, of a lane */
+        LOGITS = FOUR ? EIGHTS : EIGHTS * 2,     /* of a lane */
     };
     static_assert((int)LOADS == (int)SIXTEENS * (int)PAIRS * 2 * (int)BLOCKS, "values of a tile");
 };
