@@ -135,6 +135,18 @@ static int32_t item_of_columns(bucket *b, const plan_step *s)
     return fits ? last : -1;
 }
 
+enum { QUANTIZE_COLS = 256 }; /* of which no form has a part in another block */
+
+/* Is a step that quantises shared out by columns of all rows? Where these are more than rows more threads have some. */
+static bool alone_by_columns(const bucket *b, const plan_step *s)
+{
+    const backend *be = b->lo->t->be;
+    return has_chains(b) && be->launches && be->recompute_elems[1] == 0 && b->lo->n_tok > 1 &&
+           bucket_op(b, s) == KOP_quantize && !act_is_split((kact)s->choice.quantize.act) &&
+           s->size.quantize.width % QUANTIZE_COLS == 0 &&
+           s->size.quantize.width / QUANTIZE_COLS > s->n[0];
+}
+
 /* Put step number i into the item of its chain, or into one of its own. Passes let nothing into a chain that its tiles
  * cannot compute. */
 static void join_item(bucket *b, int i)
@@ -151,7 +163,10 @@ static void join_item(bucket *b, int i)
     if (st->chain == 0 || st->recompute) {
         st->item = item_of_rows(b, &st->s);
         if (st->item < 0)
-            st->item = new_item(b, (bitem){0});
+            st->item =
+                new_item(b, alone_by_columns(b, &st->s)
+                                ? (bitem){.cols = st->s.size.quantize.width, .tile = QUANTIZE_COLS}
+                                : (bitem){0});
         bitem *own = &b->items.at[st->item];
         own->step[own->n_step++] = i;
         return;

@@ -311,7 +311,10 @@ static __device__ inline void quantize_units(const quantize_to &to, const float 
             quantized_copy(to.act, p, e * step, q[e]);
 }
 
-enum { QUANTIZE_UNITS = 4 }; /* at a time, at most */
+enum {
+    QUANTIZE_UNITS = 4,      /* at a time, at most */
+    QUANTIZE_WIDE = WARP * 8 /* columns that a warp has at once */
+};
 
 static __device__ inline void quantize_columns(const quantize_to &to, const float *x, int col,
                                                int col_end)
@@ -327,6 +330,70 @@ static __device__ inline void quantize_columns(const quantize_to &to, const floa
         else
             quantize_units<QUANTIZE_UNITS>(to, x, first, col_end);
     }
+}
+
+/* ---- some columns of all rows: a warp has 256 of one, and then of others ---- */
+
+/* Those number `first` and on of `all`, UNITS side by side; where there are no more the first is read again. */
+template <int UNITS>
+static __device__ inline void quantize_parts(const kargs *k, kact act, const kpart &p, int first,
+                                             int all)
+{
+    const int step = warp_count(), n = (int)k->size.quantize.width;
+    const uint32_t each = (uint32_t)(p.col_end - p.col) / QUANTIZE_WIDE;
+    floats4 v[UNITS][2];
+    uint32_t most[UNITS];
+    int row[UNITS], at[UNITS];
+    bool usual = true;
+    UNROLL
+    for (int e = 0; e < UNITS; e++) {
+        const uint32_t i = (uint32_t)(first + e * step < all ? first + e * step : first);
+        row[e] = (int)p.row + (int)(i / each);
+        at[e] = (int)p.col + (int)(i % each * QUANTIZE_WIDE) + lane_index() * 8;
+        const float *from = row_in(k, 0, row[e]) + at[e];
+        v[e][0] = *(const floats4 *)from;
+        v[e][1] = *(const floats4 *)(from + 4);
+    }
+    UNROLL
+    for (int e = 0; e < UNITS; e++) {
+        most[e] = block_most(v[e], (int)act_block(act));
+        usual &= is_usual(most[e]);
+    }
+    usual = __all_sync(ALL_LANES, usual);
+    UNROLL
+    for (int e = 0; e < UNITS; e++) {
+        const quantize_to to = {act, n, (char *)row_out(k, 0, row[e]), false};
+        if (e > 0 && first + e * step >= all)
+            continue;
+        if (!usual) {
+            quantize_rare(to, row_in(k, 0, row[e]), at[e], true);
+            continue;
+        }
+        const float max = float_of(most[e]);
+        quantized q = quantized_of(v[e], usual_inverse(max), usual_scale(max));
+        quantized_sum(q);
+        quantized_put(act, quantized_at(to, (uint32_t)at[e]), 0, q);
+    }
+}
+
+/* Can they be, of rows that a block has several of? */
+static __device__ inline bool quantize_has_parts(const kargs *k, kact act, const kpart &p)
+{
+    return !act_is_split(act) && p.row_end - p.row > 1 &&
+           (p.col_end - p.col) % QUANTIZE_WIDE == 0 && p.col_end - p.col < block_threads() * 8 &&
+           is_aligned(k->in[0]) && k->pitch[0] % 16 == 0;
+}
+
+static __device__ inline void quantize_all_parts(const kargs *k, kact act, const kpart &p)
+{
+    const int all = (int)((p.row_end - p.row) * ((uint32_t)(p.col_end - p.col) / QUANTIZE_WIDE));
+    const int warps = warp_count();
+    UNROLLED(1)
+    for (int first = warp_index(); first < all; first += QUANTIZE_UNITS * warps)
+        if (all <= warps)
+            quantize_parts<1>(k, act, p, first, all);
+        else
+            quantize_parts<QUANTIZE_UNITS>(k, act, p, first, all);
 }
 
 /* Is a row that is the call's only one copied to the ring? */
@@ -361,6 +428,10 @@ static __device__ ONE_COPY void k_quantize_cuda(const kargs *k, const kthread *,
         is_aligned(k->in[0]) && is_aligned(k->out[0]) &&
         (k->pitch[0] | k->out_pitch[0]) % 16 == 0) {
         split_rows(k, act, p);
+        return;
+    }
+    if (quantize_has_parts(k, act, p)) {
+        quantize_all_parts(k, act, p);
         return;
     }
     for (int64_t row = p.row; row < p.row_end; row++)
