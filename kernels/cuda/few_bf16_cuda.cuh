@@ -41,9 +41,10 @@ struct few_BF16_floats {
 /* What a warp copies next, and how many columns it has. */
 struct few_stages {
     int tiles, group_max; /* of all weights; of a group */
-    int warp, cols;       /* which warp it is; its stages in a row of weights */
+    int warp, cols;       /* which warp it is; its runs of columns in a row of weights */
+    int runs, part;       /* of FEW_COLS columns in a stage, and the bytes of each */
     int stages, bytes;    /* slots, and the bytes of each */
-    int group, col;       /* the next: first tile of its group, and which stage of the warp */
+    int group, col;       /* the next: first tile of its group, and which run of the warp */
     int left, put;        /* so many more, and its slot */
     const char *x, *w;    /* the lane's piece of its first row, in the first column; of the group */
 };
@@ -59,11 +60,18 @@ template <class R> static __device__ inline int few_x_row(void)
     return lane_index() / few_x_lanes<R>();
 }
 
-/* The first column of stage i: two stages together have whole lines of the card's memory. */
+/* The first column of run i: two of them together have whole lines of the card's memory. */
 static __device__ inline int few_stage_col(int warp, int i)
 {
     const int warps = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
     return ((i / 2 * warps + warp) * 2 + i % 2) * FEW_COLS;
+}
+
+/* Where a group is small, to wait for a stage, copy the next and count takes longer than to multiply it: it has two runs of
+ * columns then. */
+template <int NT> static __device__ inline int few_runs(int group)
+{
+    return NT == 1 && group <= 2 ? 2 : 1;
 }
 
 template <class R, int NT> static __device__ inline few_stages few_stages_of(const few_job &j)
@@ -77,10 +85,12 @@ template <class R, int NT> static __device__ inline few_stages few_stages_of(con
     s.group_max = s.tiles < FEW_GROUP ? s.tiles : (int)FEW_GROUP;
     if (s.warp < warps)
         s.cols = pairs * 2 + (rest > FEW_COLS ? 2 : rest > 0 ? 1 : 0);
-    s.bytes = NT * FEW_N * R::X_ROW + s.group_max * FEW_TILE * FEW_W_ROW;
+    s.runs = few_runs<NT>(s.group_max);
+    s.part = NT * FEW_N * R::X_ROW + s.group_max * FEW_TILE * FEW_W_ROW;
+    s.bytes = s.runs * s.part;
     s.stages = FEW_RING_BYTES / s.bytes;
     s.stages = s.stages < FEW_STAGES_MAX ? s.stages : (int)FEW_STAGES_MAX;
-    s.left = s.cols * ((s.tiles + FEW_GROUP - 1) / FEW_GROUP);
+    s.left = (s.cols + s.runs - 1) / s.runs * ((s.tiles + FEW_GROUP - 1) / FEW_GROUP);
     s.x = j.x + few_x_row<R>() * (int64_t)j.x_pitch + lane_index() % few_x_lanes<R>() * 16;
     s.w = j.w + (int64_t)(lane_index() / 4) * j.w_pitch + lane_index() % 4 * 16;
     return s;
@@ -100,7 +110,7 @@ static __device__ inline uint32_t few_piece_floats(int row, int piece)
     return (uint32_t)((piece ^ (row & 3) << 1) << 4);
 }
 
-/* x of a stage that begins with column `col`. Rows that are not there are zeros. */
+/* x of a run that begins with column `col`. Rows that are not there are zeros. */
 template <class R, int NT>
 static __device__ inline void few_stage_x(const few_job &j, const few_stages &s, int col,
                                           shared_place slot)
@@ -123,25 +133,36 @@ static __device__ inline void few_stage_x(const few_job &j, const few_stages &s,
                  cols && i * ROWS + row < j.rows);
 }
 
-/* The next stage, if there is one; either way a group of copies ends. Rows and columns that are not there are zeros. */
+/* Run i of the warp. Rows and columns that are not there are zeros. */
+template <class R, int NT>
+static __device__ inline void few_run_copy(const few_job &j, const few_stages &s, int i,
+                                           shared_place slot)
+{
+    const int row = lane_index() / 4, p = lane_index() % 4;
+    const int col = few_stage_col(s.warp, i);
+    const shared_place to = slot + (uint32_t)(NT * FEW_N * R::X_ROW) + few_piece(row, p);
+    const int rows = col + p * 8 < j.n ? j.w_rows - s.group * FEW_TILE : 0;
+    few_stage_x<R, NT>(j, s, col, slot);
+    UNROLL
+    for (int e = 0; e < 2 * FEW_GROUP; e++)
+        if (e * FEW_N < s.group_max * FEW_TILE)
+            few_copy_line(to + (uint32_t)((e * FEW_N + row) * FEW_W_ROW),
+                          s.w + (col * 2 + e * FEW_N * j.w_pitch), e * FEW_N + row < rows);
+}
+
+/* The next stage, if there is one; either way a group of copies ends. */
 template <class R, int NT>
 static __device__ inline void few_stage_copy(const few_job &j, few_stages &s, shared_place slots)
 {
     if (s.left > 0) {
-        const int row = lane_index() / 4, p = lane_index() % 4;
-        const int col = few_stage_col(s.warp, s.col);
         const shared_place slot = slots + (uint32_t)(s.put * s.bytes);
-        const shared_place to = slot + (uint32_t)(NT * FEW_N * R::X_ROW) + few_piece(row, p);
-        const int rows = col + p * 8 < j.n ? j.w_rows - s.group * FEW_TILE : 0;
-        few_stage_x<R, NT>(j, s, col, slot);
-        UNROLL
-        for (int i = 0; i < 2 * FEW_GROUP; i++)
-            if (i * FEW_N < s.group_max * FEW_TILE)
-                few_copy_line(to + (uint32_t)((i * FEW_N + row) * FEW_W_ROW),
-                              s.w + (col * 2 + i * FEW_N * j.w_pitch), i * FEW_N + row < rows);
+        few_run_copy<R, NT>(j, s, s.col, slot);
+        if (s.runs > 1 && s.col + 1 < s.cols)
+            few_run_copy<R, NT>(j, s, s.col + 1, slot + (uint32_t)s.part);
         s.left--;
         s.put = s.put + 1 == s.stages ? 0 : s.put + 1;
-        if (++s.col == s.cols) {
+        s.col += s.runs;
+        if (s.col >= s.cols) {
             s.col = 0;
             s.group += FEW_GROUP;
             s.w += FEW_GROUP * FEW_TILE * (int64_t)j.w_pitch;
@@ -221,10 +242,10 @@ template <int NT> struct few_group_sums {
     float of[FEW_GROUP][OF][NT][4];
 };
 
-/* A stage of a group. */
+/* A run of columns of a group. */
 template <class R, int NT>
-static __device__ inline void few_stage_multiply(shared_place slot, uint32_t x_line,
-                                                 uint32_t w_line, int here, few_group_sums<NT> &sum)
+static __device__ inline void few_run_multiply(shared_place slot, uint32_t x_line, uint32_t w_line,
+                                               int here, few_group_sums<NT> &sum)
 {
     few_x_parts<NT> x;
     const shared_place weights = slot + (uint32_t)(NT * FEW_N * R::X_ROW);
@@ -250,6 +271,36 @@ static __device__ inline void few_stage_multiply(shared_place slot, uint32_t x_l
     }
 }
 
+/* Two runs of one or two tiles with eight rows: what is loaded of a tile comes before its products. */
+template <class R>
+static __device__ inline void few_runs_multiply(shared_place slot, uint32_t part, uint32_t x_line,
+                                                uint32_t w_line, int here, few_group_sums<1> &sum)
+{
+    few_x_parts<1> x[2];
+    UNROLL
+    for (uint32_t i = 0; i < 2; i++) {
+        if constexpr ((kact)R::ACT == ACT_F32)
+            few_x_split(x[i], slot + i * part, x_line);
+        else
+            few_x_load<R, 1>(x[i], slot + i * part, x_line, 0);
+    }
+    UNROLL
+    for (int t = 0; t < 2; t++) {
+        if (t >= here)
+            continue;
+        const shared_place at = slot + (uint32_t)(FEW_N * R::X_ROW + t * FEW_TILE * FEW_W_ROW);
+        uint32_t w[2 * FEW_STEPS][4];
+        UNROLL
+        for (uint32_t i = 0; i < 2 * FEW_STEPS; i++)
+            few_frags(w[i], at + i / FEW_STEPS * part + (w_line ^ i % FEW_STEPS << 5));
+        UNROLL
+        for (int i = 0; i < 2 * FEW_STEPS; i++)
+            UNROLL
+        for (int p = 0; p < FEW_PARTS; p++)
+            few_mma_bf16(sum.of[t][p][0], w[i], x[i / FEW_STEPS].b[p][i % FEW_STEPS]);
+    }
+}
+
 template <class R, int NT> static __device__ FEW_COPY void few_stream_bf16(const few_job j)
 {
     enum { MEET = FEW_N_MAX / NT }; /* tiles whose sums there is room for */
@@ -271,8 +322,14 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream_bf16(const
         const int here = s.tiles - group < FEW_GROUP ? s.tiles - group : (int)FEW_GROUP;
         few_group_sums<NT> sum = {};
         UNROLLED(1)
-        for (int i = 0; i < s.cols; i++) {
-            few_stage_multiply<R, NT>(slots + (unsigned)(get * s.bytes), x_line, w_line, here, sum);
+        for (int i = 0; i < s.cols; i += s.runs) {
+            const shared_place slot = slots + (unsigned)(get * s.bytes);
+            if constexpr (NT > 1)
+                few_run_multiply<R, NT>(slot, x_line, w_line, here, sum);
+            else if (s.runs > 1 && i + 1 < s.cols)
+                few_runs_multiply<R>(slot, (uint32_t)s.part, x_line, w_line, here, sum);
+            else
+                few_run_multiply<R, NT>(slot, x_line, w_line, here, sum);
             get = get + 1 == s.stages ? 0 : get + 1;
             __syncwarp(); /* all have it */
             few_stage_copy<R, NT>(j, s, slots);
