@@ -1,9 +1,9 @@
 /* few_bf16_cuda.cuh - 2 to FEW_ROWS_MAX rows of x times w transposed, for BF16 weights, by matrix instructions.
  *
  * Warps share out the columns, and a block's rows of weights are walked along in groups, as in linear_few_cuda.cuh. A stage of a
- * warp is FEW_COLS columns: of all rows of x, and of the rows of weights of a group. It copies stages into memory of its own, ahead
- * of use, and waits for nobody but itself until its columns are done. Nothing but sums stays in registers from one stage to the
- * next.
+ * warp is one or two runs of FEW_COLS columns: of all rows of x, and of the rows of weights of a group. It copies stages into memory
+ * of its own, ahead of use, and waits for nobody but itself until its columns are done. Nothing but sums stays in registers from one
+ * stage to the next.
  *
  * x is exact: three bf16 for each number. From nine rows on it is split once, by a step of its own (ACT_BF3T): splitting it in
  * every block for itself took two thirds of all instructions. Up to eight rows that is little, and the step would have two more
@@ -17,7 +17,7 @@
 #include "kernels/cuda/few_job_cuda.cuh"
 
 enum {
-    FEW_COLS = 32,             /* of a stage */
+    FEW_COLS = 32,             /* of a run, of which a stage has one or two */
     FEW_PARTS = 3,             /* of a number of x */
     FEW_W_ROW = FEW_COLS * 2,  /* bytes of a row of weights in a slot */
     FEW_GROUP = 4,             /* tiles of a group, at most */

@@ -98,5 +98,36 @@ START_TEST(blocks_of_strange_numbers_are_quantised_alike)
 }
 END_TEST
 
+/* Several rows of 768 columns, whole and as columns of all of them. */
+START_TEST(columns_of_rows_are_quantised_as_rows_are)
+{
+    enum { COLS = 768, WIDE = 256 };
+    static const int64_t tiles[] = {WIDE, 2 * WIDE, COLS}, rows[] = {2, 3, 5};
+    static const float times[] = {1, 0x1p-140f, INFINITY};
+    static const kact acts[] = {ACT_Q8, ACT_Q8D, ACT_Q8K, ACT_Q8KD};
+    for (int i = 0; i < 3 * 3 * 3 * 4; i++) {
+        const kact act = acts[i / 27];
+        const int64_t tile = tiles[i / 9 % 3], n = rows[i / 3 % 3];
+        kargs k = {.size = {.quantize = {n, COLS}}, .in = {x}};
+        k.choice.quantize.act = (int32_t)act;
+        k.pitch[0] = COLS * (int64_t)sizeof(float);
+        k.out_pitch[0] = act_row_bytes(act, COLS);
+        ck_assert_int_le(n * k.out_pitch[0], (int64_t)sizeof result[0]);
+        numbers_fill(x, 0, 1);
+        numbers_strange(x, 0, times[i % 3]);
+        memset(result, 0, sizeof result);
+        k.out[0] = result[0];
+        emulated_k_quantize_cuda(&k, &(kthread){.count = 1}, 0, n);
+        k.out[0] = result[1];
+        k.cols = COLS;
+        k.tile = tile;
+        for (int64_t u = 0; u < (COLS + tile - 1) / tile; u++)
+            emulated_k_quantize_cuda(&k, &(kthread){.count = 1}, u, u + 1);
+        ck_assert_mem_eq(result[0], result[1], sizeof result[0]);
+    }
+}
+END_TEST
+
 SUITE_MAIN("row_bits", norms_have_the_same_bits_at_any_address,
-           rows_are_quantised_alike_at_any_address, blocks_of_strange_numbers_are_quantised_alike)
+           rows_are_quantised_alike_at_any_address, blocks_of_strange_numbers_are_quantised_alike,
+           columns_of_rows_are_quantised_as_rows_are)
