@@ -28,6 +28,8 @@ enum { WARP = 32, WARPS_MAX = 32 };
 #define UNROLL PRAGMA(unroll)
 #define mad fmaf
 #define ASSUME(what) __builtin_assume(what)
+/* It points to shared memory: loads from what may be anywhere take three instructions each. */
+#define IN_SHARED(p) ASSUME(__isShared(p))
 #else
 #define ONE_COPY
 #define SHAPE_FN
@@ -35,6 +37,7 @@ enum { WARP = 32, WARPS_MAX = 32 };
 #define UNROLLED(n)
 #define UNROLL
 #define ASSUME(what) ((void)0)
+#define IN_SHARED(p) ((void)0)
 #define mad(a, b, c)                                                                               \
     ((a) * (b) + (c)) /* a call of a function, where processors have no instruction */
 #endif

@@ -10,7 +10,7 @@
 #define WEFT_KERNELS_CUDA_LINEAR_STREAM_CUDA_CUH
 
 #include "kernels/cuda/linear_cuda.cuh"
-#include "kernels/cuda/ring_cuda.cuh"
+#include "kernels/cuda/ring_x_cuda.cuh"
 
 static __device__ inline int dot4(uint32_t a, uint32_t b, int sum)
 {
@@ -294,20 +294,20 @@ static __device__ inline void x_to_blocks(const char *row, kact act, int n, char
 static __device__ inline void x_to_halves(const char *row, int n, char *x)
 {
     enum { AT_ONCE = 8 }; /* loads that do not wait for each other */
-    const int quads = n / 4;
+    const int quads = n / 4, thread = (int)threadIdx.x;
+    /* Threads are a whole number of pairs: a thread has quads of one half alone. */
+    shared_place to = shared_at(x) + (thread % 2 * (quads / 2) + thread / 2) * 16;
     UNROLLED(1)
-    for (int first = (int)threadIdx.x; first < quads; first += AT_ONCE * block_threads()) {
+    for (int first = thread; first < quads; first += AT_ONCE * block_threads()) {
         bytes16 v[AT_ONCE];
         UNROLL
         for (int e = 0; e < AT_ONCE; e++)
             if (first + e * block_threads() < quads)
                 v[e] = *(const bytes16 *)(row + (first + e * block_threads()) * 16);
         UNROLL
-        for (int e = 0; e < AT_ONCE; e++) {
-            const int i = first + e * block_threads();
-            if (i < quads)
-                *(bytes16 *)(x + (i % 2 * (quads / 2) + i / 2) * 16) = v[e];
-        }
+        for (int e = 0; e < AT_ONCE; e++, to += block_threads() / 2 * 16)
+            if (first + e * block_threads() < quads)
+                shared_put(to, v[e]);
     }
 }
 

@@ -37,6 +37,13 @@ static __device__ inline void ring_x_made(const void *row)
 /* ---- stores to shared memory, which are not told from others each time ---- */
 
 #ifdef __CUDACC__
+static __device__ inline void shared_put(shared_place at, const bytes16 &x)
+{
+    asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(x.w[0]), "r"(x.w[1]),
+                 "r"(x.w[2]), "r"(x.w[3])
+                 : "memory");
+}
+
 static __device__ inline void shared_put(shared_place at, const bytes8 &x)
 {
     asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(at), "r"(x.w[0]), "r"(x.w[1]) : "memory");

@@ -403,7 +403,8 @@ void cuda_text_end(cuda_text *t, int threads)
     strbuf_add(&t->text, "enum { SHAPES_THREADS = %d };\n", threads);
     strbuf_add(&t->text,
                "static __device__ APART void shape_run(const member &m, const cuda_step *s, "
-               "int32_t shape, int64_t begin, int64_t end)\n{\n    switch (shape) {\n");
+               "int32_t shape, int64_t begin, int64_t end)\n{\n    IN_SHARED(s);\n"
+               "    IN_SHARED(m.r);\n    switch (shape) {\n");
     for (int i = 0; i < t->n_shape; i++)
         strbuf_add(&t->text, "    case %d:\n        shape_%d(m, s, begin, end);\n        break;\n",
                    i, i);
