@@ -215,10 +215,9 @@ static __device__ bool is_cancelled(const cuda_run &r)
 }
 
 /* Where a warp is: in which phase, and how far in the lists the next of its works is. What a thread has in registers while a step
- * runs is lost to that, or kept in the card's memory, which may be far: so this is in shared memory. */
-struct progress {
-    int32_t phase, next;
-};
+ * runs is lost to that, or kept in the card's memory, which may be far: so this is in shared memory, at an address that is
+ * computed each time. */
+enum progress_word { PROGRESS_PHASE, PROGRESS_NEXT, PROGRESS_WORDS };
 
 /* What blocks have at hand that run several phases. */
 struct ahead {
@@ -229,7 +228,6 @@ struct ahead {
     uint32_t *
         seen; /* [2]: the count of a gate as it was passed; those of two gates may be read at a time */
     int32_t *skip; /* not 0: nothing more is to be computed */
-    progress *at;  /* of each warp */
 };
 
 /* A word of the host takes longer to come than a barrier: where blocks wait for each other, one of them looks now and then. */
@@ -291,22 +289,31 @@ static __device__ bool gate_pass(const member &m, const ahead &a, int32_t n)
 
 /* A number of the warp's progress: its lanes have read it before one of them writes it, and meet before they read what that
  * wrote. */
-static __device__ inline void progress_write(volatile int32_t *at, int32_t x)
+static __device__ inline shared_place progress_at(progress_word word)
 {
-    if (lane_index() == 0)
-        *at = x;
+    __shared__ int32_t of[WARPS_MAX * PROGRESS_WORDS];
+    uint32_t thread = threadIdx.x;
+#ifdef __CUDACC__
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); /* here, and not once for all times */
+#endif
+    return shared_at(of) + (thread / WARP * PROGRESS_WORDS + word) * 4;
 }
 
-static __device__ inline int32_t progress_read(const volatile int32_t *at)
+static __device__ inline void progress_write(progress_word word, int32_t x)
 {
-    const int32_t x = *at;
+    if (lane_index() == 0)
+        shared_put(progress_at(word), x);
+}
+
+static __device__ inline int32_t progress_read(progress_word word)
+{
+    const int32_t x = (int32_t)shared_4(progress_at(word));
     __syncwarp();
     return x;
 }
 
 /* What the block has of phase n: each step ends with a barrier that all warps meet. */
-static __device__ inline void list_run(const member &m, const ahead &a, int32_t n,
-                                       volatile progress *at)
+static __device__ inline void list_run(const member &m, const ahead &a, int32_t n)
 {
     int32_t next = n % PACKS * (int32_t)sizeof(cuda_works);
     UNROLLED(1)
@@ -316,14 +323,14 @@ static __device__ inline void list_run(const member &m, const ahead &a, int32_t 
                              (int32_t)shared_4(from + 8)};
         if (w.what < 0) {
             if (w.what == WORKS_MANY)
-                phase_run<ALL_KERNELS>(m, a.packs.at[progress_read(&at->phase) % PACKS].at);
+                phase_run<ALL_KERNELS>(m, a.packs.at[progress_read(PROGRESS_PHASE) % PACKS].at);
             return;
         }
-        progress_write(&at->next, next + (int32_t)sizeof w);
+        progress_write(PROGRESS_NEXT, next + (int32_t)sizeof w);
         const int32_t pack = (int32_t)((uint32_t)next / (uint32_t)sizeof(cuda_works));
         step_timed<ALL_KERNELS>(m, &a.packs.at[pack].step[w.what & (PACK_STEPS - 1)],
                                 w.what >> WORK_BITS, w.begin, w.end);
-        next = progress_read(&at->next);
+        next = progress_read(PROGRESS_NEXT);
     }
 }
 
@@ -335,7 +342,6 @@ static __device__ inline bool lists_itself(void)
 /* All phases of a launch, between which blocks wait for each other. */
 static __device__ void phases_run(const member &m, const ahead &a)
 {
-    volatile progress *at = &a.at[warp_index()];
     const bool stop = is_cancelled(*m.r);
     if (stop && threadIdx.x == 0)
         *a.skip = 1;
@@ -349,11 +355,11 @@ static __device__ void phases_run(const member &m, const ahead &a)
     barrier_wait(&a.listed[0], 0);
     UNROLLED(1)
     for (;;) {
-        progress_write(&at->phase, n);
+        progress_write(PROGRESS_PHASE, n);
         __syncwarp();
         if (!*a.skip)
-            list_run(m, a, n, at);
-        n = progress_read(&at->phase);
+            list_run(m, a, n);
+        n = progress_read(PROGRESS_PHASE);
         if (n + 1 == m.r->end - m.r->first || !gate_pass(m, a, n + 1))
             break;
         n++;
@@ -509,11 +515,6 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     __shared__ uint32_t seen[2];
     __shared__ int32_t skip;
     __shared__ ahead a;
-#ifdef __CUDACC__
-    __shared__ progress at[CUDA_BLOCK / WARP];
-#else
-    __shared__ progress at[WARPS_MAX];
-#endif
     launch_next();
     cuda_pack *packs = (cuda_pack *)dynamic;
     char *batch = dynamic + PACKS_BYTES, *ring = batch + (r.ring ? BATCH_BYTES : 0);
@@ -540,13 +541,8 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
         ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
         copies_after_stores();
         skip = 0;
-        a = ahead{{packs, full, used},
-                  (cuda_works *)(packs + PACKS),
-                  listed,
-                  block_ring(),
-                  seen,
-                  &skip,
-                  at};
+        a = ahead{
+            {packs, full, used}, (cuda_works *)(packs + PACKS), listed, block_ring(), seen, &skip};
     }
     __syncthreads(); /* all warps */
     if (!r.pack)
