@@ -84,7 +84,7 @@ static __device__ inline void expert_runs(const kargs *k, const expert_rows &j, 
             const int row =
                 j.row + at.job % j.groups * j.cut.rows + (lane_index() >> (5 - row_bits));
             const int e = j.ids[choice];
-            sum = lanes_sum(sum, lanes);
+            lanes_sum<1>(&sum, lanes);
             if (in_row == 0 && row < j.row_end)
                 row_out(k, 0, choice)[row] = k->in[3] ? sum + row_in(k, 3, e)[row] : sum;
             sum = 0;

@@ -166,14 +166,17 @@ static __device__ inline void row_put(const stream_rows &j, int row, float sum)
         j.out[row] = j.bias ? sum + j.bias[row] : sum;
 }
 
-/* The sum over some lanes that follow on each other, a power of two of them. */
-static __device__ inline float lanes_sum(float x, int lanes)
+/* N sums over some lanes that follow on each other, a power of two of them: without a branch, side by side. */
+template <int N> static __device__ inline void lanes_sum(float *x, int lanes)
 {
     UNROLL
-    for (int by = WARP / 2; by > 0; by /= 2)
-        if (by < lanes)
-            x += __shfl_xor_sync(ALL_LANES, x, by);
-    return x;
+    for (int by = WARP / 2; by > 0; by /= 2) {
+        UNROLL
+        for (int i = 0; i < N; i++) {
+            const float with = x[i] + __shfl_xor_sync(ALL_LANES, x[i], by);
+            x[i] = by < lanes ? with : x[i];
+        }
+    }
 }
 
 /* The warp's rows of its block's next segment. A warp has two groups of them at a time, whose sums do not wait for each other. */
@@ -198,14 +201,12 @@ template <class R> static __device__ inline void stream_runs(const stream_rows &
             sum[1] = at == row ? sum[1] : all;
             sum[0] = at == row ? all : sum[0];
         }
-        UNROLL
-        for (int i = 0; i < 2; i++)
-            sum[i] = lanes_sum(sum[i], lanes);
-        if (in_row == 0) {
-            const int first = row + (lane_index() >> (5 - row_bits));
-            row_put(j, first, sum[0]);
+        lanes_sum<2>(sum, lanes);
+        const int first = row + (lane_index() >> (5 - row_bits));
+        if (in_row < 2) /* a lane for each, but where rows have one alone */
+            row_put(j, in_row ? first + step : first, in_row ? sum[1] : sum[0]);
+        if (lanes == 1)
             row_put(j, first + step, sum[1]);
-        }
     }
     ring_save(r, p);
 }
@@ -258,7 +259,7 @@ template <bool F16> static __device__ inline void stream_halves(const stream_row
         const bool upper = lane >= WARP / 2;
         float all = upper ? second : first;
         all += __shfl_xor_sync(ALL_LANES, upper ? first : second, WARP / 2);
-        all = lanes_sum(all, WARP / 2);
+        lanes_sum<1>(&all, WARP / 2);
         if (lane % (WARP / 2) == 0)
             row_put(j, row + upper, all);
     }
