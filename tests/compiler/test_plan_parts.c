@@ -206,7 +206,35 @@ START_TEST(values_without_rows_of_the_call_are_items_of_their_own)
 }
 END_TEST
 
+static int32_t card_phases(cut *c, int64_t n_ctx)
+{
+    static const char *const logits[] = {"logits"};
+    target card = {.be = backend_cuda(),
+                   .n_ctx = n_ctx,
+                   .n_seq = 1,
+                   .n_tok_max = 1,
+                   .kv = DT_F16,
+                   .outputs = logits,
+                   .n_output = 1};
+    plan *p;
+    ck_assert_int_eq(plan_make(c->dg, c->bm->graph, &card, NULL, c->a, &p), WEFT_OK);
+    ck_assert_int_eq(plan_check(c->dg, card.be, p), WEFT_OK);
+    return p->bucket[0].n_phase;
+}
+
+/* Stretches of a context are merged by every block, and many of them once. */
+START_TEST(long_contexts_are_merged_in_a_phase)
+{
+    cut c = open_model((const char *[]){NULL});
+    const int32_t few = card_phases(&c, 512), some = card_phases(&c, 8192);
+    ck_assert_int_eq(some, few);
+    ck_assert_int_eq(card_phases(&c, 16384), some + LAYERS);
+    close_model(&c);
+}
+END_TEST
+
 SUITE_MAIN("plan_parts", layers_and_their_cells_go_together, whatever_is_read_later_is_handed_on,
            a_cell_of_both_sides_is_in_the_way, a_model_without_layers_is_not_cut,
            an_earlier_layer_that_needs_a_later_one_is_not_cut,
-           values_without_rows_of_the_call_are_items_of_their_own)
+           values_without_rows_of_the_call_are_items_of_their_own,
+           long_contexts_are_merged_in_a_phase)
