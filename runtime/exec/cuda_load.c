@@ -351,13 +351,26 @@ static bool is_slow(const cuda_bucket *c)
     return false;
 }
 
+/* Calls of `least` rows and more, up to those of a bucket. */
+static void report_slow(weft_diag *dg, int64_t least, const cuda_bucket *last, size_t need)
+{
+    char rows[64] = "one row";
+    if (last->plan->n_tok_max > 1)
+        snprintf(rows, sizeof rows, "%" PRId64 " to %" PRId64 " rows", least,
+                 last->plan->n_tok_max);
+    weft_warn(dg, W1616, WEFT_NOWHERE,
+              "calls of %s are slow: they take %zu bytes of shared memory for a block, the card "
+              "has %zu",
+              rows, need, last->kernel->shared_bytes);
+}
+
 /* Calls of few rows are over in microseconds, of which launches would be the most: their phases are one launch, and blocks wait
  * for each other. That needs all of them to be there at once. What lasts from one launch to the next cannot be in shared
  * memory. */
 static weft_status choose_launches(weft_diag *dg, exec *e)
 {
     const cuda_device *d = e->d;
-    const cuda_bucket *slow = NULL;
+    const cuda_bucket *first = NULL, *slow = NULL;
     size_t need = 0;
     cu_result r = CU_OK;
     WEFT_TRY(cuda_enter(dg, d));
@@ -376,16 +389,13 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         if (fits == 0)
             c->shared = c->ring_bytes = 0;
         if (one && is_slow(c)) {
+            first = first ? first : c;
             slow = c;
             need = own + (c->ring_x > 0 ? ring_bytes(c, RING_SLOTS_LEAST) : 0);
         }
     }
     if (slow)
-        weft_warn(dg, W1616, WEFT_NOWHERE,
-                  "calls of %" PRId64 " row%s are slow: they take %zu bytes of shared memory "
-                  "for a block, the card has %zu",
-                  slow->plan->n_tok_max, slow->plan->n_tok_max == 1 ? "" : "s and less", need,
-                  slow->kernel->shared_bytes);
+        report_slow(dg, first == e->buckets ? 1 : first[-1].plan->n_tok_max + 1, slow, need);
     return cuda_leave(dg, d, r, "asking how many blocks fit");
 }
 
