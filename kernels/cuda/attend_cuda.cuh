@@ -439,9 +439,9 @@ static __device__ SHAPE_FN void merge_add(merge_part &m, int n, const merge_step
             break;
         const bytes16 s = *(const bytes16 *)(steps + a);
         const float old_by = float_of(s.w[0]), new_by = float_of(s.w[1]);
+        m.total = mad(m.total, old_by, float_of(s.w[2])); /* which may be no number */
         if (new_by == 0)
             continue;
-        m.total = mad(m.total, old_by, float_of(s.w[2]));
         UNROLL
         for (int i = 0; i < EIGHT; i++)
             m.sum[i] = merge_sum(old_by, new_by, m.sum[i], float_of(x[a][i / 4].w[i % 4]));
@@ -517,7 +517,7 @@ static __device__ SHAPE_FN void many_merge(const kargs *k, int begin, int n, str
                 break;
             const bytes16 s = *(const bytes16 *)(steps + i * ATTEND_STRETCHES + j + a);
             const float old_by = float_of(s.w[0]), new_by = float_of(s.w[1]);
-            total = new_by == 0 ? total : mad(total, old_by, float_of(s.w[2]));
+            total = mad(total, old_by, float_of(s.w[2]));
             UNROLL
             for (int e = 0; e < 4; e++)
                 one[e] = merge_sum(old_by, new_by, one[e], float_of(x[a].w[e]));
