@@ -337,11 +337,17 @@ static void choose_ring(cuda_bucket *c)
     }
 }
 
+/* Is there no room for it where all linears are of one row? With more rows they are but few. */
+static bool lacks_ring(const cuda_bucket *c)
+{
+    return c->plan->n_tok_max == 1 && c->ring_x > 0 && c->ring_bytes == 0;
+}
+
 /* Has a bucket linears whose weights should stream through shared memory, and no room for that? They are many times slower
  * then. */
 static bool is_slow(const cuda_bucket *c)
 {
-    if (c->ring_x > 0 && c->ring_bytes == 0)
+    if (lacks_ring(c))
         return true;
     if (c->shared > 0)
         return false;
@@ -391,7 +397,7 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         if (one && is_slow(c)) {
             first = first ? first : c;
             slow = c;
-            need = own + (c->ring_x > 0 ? ring_bytes(c, RING_SLOTS_LEAST) : 0);
+            need = own + (lacks_ring(c) ? ring_bytes(c, RING_SLOTS_LEAST) : 0);
         }
     }
     if (slow)
