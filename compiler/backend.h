@@ -48,6 +48,7 @@ struct backend {
     int64_t tile_rows;
     int tile_cols[2];
     int64_t tile_bytes, tile_bytes_max;
+    int64_t tile_bytes_few; /* tile_bytes of calls of up to whole_rows; 0: the same */
     /* Columns that cannot be cut, such as those of a head, in calls of one row, of 2 to whole_rows and of more: a step that has
      * more begins another item of its chain, so that threads share out what comes before it by fewer. */
     int64_t whole_rows, whole_cols[3];

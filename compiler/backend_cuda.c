@@ -98,6 +98,7 @@ static const backend levels[] = {
      .tile_cols = {8, 64},                                                                         \
      .tile_bytes = FEW_TILE_BYTES,                                                                 \
      .tile_bytes_max = FEW_TILE_BYTES,                                                             \
+     .tile_bytes_few = FEW_TILE_BYTES / 2, /* what is left is for a copy of the batch */           \
      .whole_rows = FEW_N,                                                                          \
      .whole_cols = {64, 64, 32}, /* else linears have fewer units than there are blocks */         \
      .split_units = 128,         /* about as many as cards have blocks */                          \

@@ -81,6 +81,8 @@ static int64_t tile_rows(bucket *b, const bitem *it)
 static void size_tiles(bucket *b)
 {
     const backend *be = b->lo->t->be;
+    const bool few = be->tile_bytes_few > 0 && b->lo->n_tok <= be->whole_rows;
+    const int64_t bytes = few ? be->tile_bytes_few : be->tile_bytes;
     for (size_t i = 0; i < b->items.n; i++) {
         bitem *it = &b->items.at[i];
         if (it->cols == 0)
@@ -91,7 +93,7 @@ static void size_tiles(bucket *b)
         const int64_t rows = tile_rows(b, it);
         it->grain = 0;
         if (rows > 0) {
-            it->grain = be->tile_bytes / 4 / rows / it->tile;
+            it->grain = bytes / 4 / rows / it->tile;
             it->grain = it->grain < 1 ? 1 : it->grain > GRAIN_MAX ? GRAIN_MAX : it->grain;
             int64_t units = i64_ceil_div(it->cols, it->tile);
             it->grain = it->grain > units ? units : it->grain;

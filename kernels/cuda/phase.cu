@@ -263,15 +263,29 @@ static __device__ inline void phase_listed(const member &m, const ahead &a, int3
         barrier_arrive(&a.listed[n % PACKS]);
 }
 
+static __device__ inline bool phase_is_listed(const ahead &a, int32_t n)
+{
+    return __all_sync(ALL_LANES, barrier_passed(&a.listed[n % PACKS], pack_parity(n)));
+}
+
 /* Where no warp copies, a warp lists phase n before its gate, and asks for the tables of the next one: all threads have passed the
- * gate behind the phase in whose place these come. */
+ * gate behind the phase in whose place these come. While others are waited for it lists that one too: who comes last to the next
+ * gate need not do it there. */
 static __device__ inline void gate_list(const member &m, const ahead &a, int32_t n)
 {
     const int32_t next = n + PACKS - 2;
     if (n >= 2 && next < m.r->end - m.r->first)
         pack_copy(*m.r, a.packs, next);
-    phase_listed(m, a, n);
+    if (!phase_is_listed(a, n))
+        phase_listed(m, a, n);
+    while (next < m.r->end - m.r->first &&
+           !__any_sync(ALL_LANES, *(volatile uint32_t *)&a.seen[n & 1] >= (uint32_t)n * gridDim.x))
+        if (__all_sync(ALL_LANES, barrier_passed(&a.packs.full[next % PACKS], pack_parity(next)))) {
+            phase_listed(m, a, next);
+            break;
+        }
 }
+static_assert((int)PACKS == 3, "the phase at hand, the next one, and one that is being copied");
 
 /* Wait until all blocks have come here for the n-th time, to run phase n; what they wrote before can be read after. False: stop.
  * What the block wrote, its threads did before a barrier that all of them met: each step ends with one. */
@@ -447,7 +461,7 @@ static __device__ inline void batch_take(member *m, cuda_run *run, const cuda_ca
 {
     const kbatch *from = run->batch; /* where operands say that it is */
     const size_t bytes = call.bytes > 0 ? (size_t)call.bytes : kbatch_bytes(from);
-    if (bytes > BATCH_BYTES)
+    if (bytes > run->batch_bytes)
         return;
     for (size_t i = threadIdx.x; i < bytes / 4; i += blockDim.x)
         ((uint32_t *)to)[i] = call.bytes > 0 ? call.word[i] : ((const uint32_t *)from)[i];
@@ -517,7 +531,7 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     __shared__ ahead a;
     launch_next();
     cuda_pack *packs = (cuda_pack *)dynamic;
-    char *batch = dynamic + PACKS_BYTES, *ring = batch + (r.ring ? BATCH_BYTES : 0);
+    char *batch = dynamic + PACKS_BYTES, *ring = batch + r.batch_bytes;
     char *after =
         r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count(), r.ring, r.ring_slot) : ring;
     char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : after;
@@ -538,6 +552,7 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
             barrier_make(&used[i], RING_COPIERS);
             barrier_make(&listed[i], 1);
         }
+        seen[0] = seen[1] = 0;
         ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
         copies_after_stores();
         skip = 0;
@@ -548,7 +563,7 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     if (!r.pack)
         tables_near(r, r.phase[r.first]);
     launch_wait();
-    if (r.ring)
+    if (r.batch_bytes)
         batch_take(&m, &run, of.call, batch);
     if (r.pack && blockIdx.x == 0 && threadIdx.x == 0)
         *r.gate_next = 0; /* the launch before, whose it was, is over */

@@ -117,7 +117,8 @@ typedef struct {
 enum {
     PACKS = 3, /* the phase at hand, the next one, and one that is being copied; with a list each */
     PACKS_BYTES = (PACKS * (sizeof(cuda_pack) + sizeof(cuda_works)) + 1023) / 1024 * 1024,
-    BATCH_BYTES = 2048 /* beside a ring: for a copy of the batch, if it is no larger */
+    BATCH_BYTES = 2048, /* of a batch that comes with a launch; beside a ring a copy of it has as many */
+    BATCH_BYTES_FEW = 4096 /* that a copy may have where there is no ring */
 };
 
 /* What functions of CUDA_GRIDS are given; addresses are the card's. */
@@ -136,7 +137,7 @@ typedef struct {
         blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory, behind the packs */
     uint64_t block_bytes, local_bytes; /* values, then scratch */
     int32_t
-        ring; /* slots of a warp. Not 0: there are BATCH_BYTES and a ring, in front of the block's memory: */
+        ring; /* slots of a warp. Not 0: there is a ring in front of the block's memory: */
     uint32_t ring_x, ring_slot; /* so many bytes for x, then the slots, of so many each */
     uint32_t *gate;             /* how many blocks came to it; 0 before the launch, which */
     uint32_t *gate_next;        /* makes that of the next one so */
@@ -144,6 +145,7 @@ typedef struct {
         *cancel;  /* not 0: leave out what is left; memory of the host. NULL: nothing does */
     uint64_t *ns; /* [blocks][n_step]: added to, the time of each step; NULL: not measured */
     int32_t n_step;
+    uint32_t batch_bytes; /* behind the packs, for a copy of the batch */
 } cuda_run;
 
 enum { CUDA_GATES = 2 };

@@ -145,6 +145,7 @@ typedef struct {
     size_t ring_bytes;  /* in all; 0: there is none */
     int ring_slots;     /* of a warp, */
     size_t ring_slot;   /* and the bytes of each: of the largest chunk */
+    size_t batch_bytes; /* beside all these: for a copy of the batch */
     /* The call that tables were last made ready for. */
     bool ready, apart; /* apart: with a barrier after every phase, for a watch */
     int64_t n_row[ROWS_FIXED];

@@ -305,7 +305,8 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
 static cu_result blocks_fit(const cuda_device *d, const cuda_bucket *c, int *out_n)
 {
     return d->driver->cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        out_n, c->kernel->phases, cuda_phases_threads(c), PACKS_BYTES + c->shared + c->ring_bytes);
+        out_n, c->kernel->phases, cuda_phases_threads(c),
+        PACKS_BYTES + c->shared + c->ring_bytes + c->batch_bytes);
 }
 
 /* Scratch of a block: what steps need now that it is known how cells lie, which may be less than the plan has. */
@@ -320,21 +321,28 @@ static size_t bucket_scratch(const cuda_bucket *c)
 /* With so many slots to a warp. */
 static size_t ring_bytes(const cuda_bucket *c, int slots)
 {
-    return BATCH_BYTES + c->ring_x +
-           (size_t)cuda_ring_bytes(CUDA_BLOCK / 32, slots, (int64_t)c->ring_slot);
+    return c->ring_x + (size_t)cuda_ring_bytes(CUDA_BLOCK / 32, slots, (int64_t)c->ring_slot);
 }
 
 /* A ring, where shared memory has room for it beside the block's own: of as many slots as fit. */
 static void choose_ring(cuda_bucket *c)
 {
-    c->ring_bytes = 0;
+    c->ring_bytes = c->batch_bytes = 0;
     for (int slots = RING_SLOTS; slots >= RING_SLOTS_LEAST && c->ring_bytes == 0; slots--) {
         const size_t ring = ring_bytes(c, slots);
-        if (c->ring_x > 0 && c->shared > 0 && c->shared + ring <= c->kernel->shared_bytes) {
+        if (c->ring_x > 0 && c->shared > 0 &&
+            c->shared + BATCH_BYTES + ring <= c->kernel->shared_bytes) {
             c->ring_bytes = ring;
+            c->batch_bytes = BATCH_BYTES;
             c->ring_slots = slots;
         }
     }
+}
+
+/* What is left of shared memory, for a copy of the batch: blocks that look into it then need not wait for the card's memory. */
+static size_t batch_room(size_t left)
+{
+    return left < BATCH_BYTES_FEW ? left / 256 * 256 : BATCH_BYTES_FEW;
 }
 
 /* Is there no room for it where all linears are of one row? With more rows they are but few. */
@@ -390,14 +398,16 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         c->shared = own <= c->kernel->shared_bytes ? own : 0;
         if (one)
             choose_ring(c);
+        if (one && c->shared > 0 && c->ring_bytes == 0)
+            c->batch_bytes = batch_room(c->kernel->shared_bytes - c->shared);
         r = blocks_fit(d, c, &fits);
         c->at_once = one && fits > 0;
         if (fits == 0)
-            c->shared = c->ring_bytes = 0;
+            c->shared = c->ring_bytes = c->batch_bytes = 0;
         if (one && is_slow(c)) {
             first = first ? first : c;
             slow = c;
-            need = own + (lacks_ring(c) ? ring_bytes(c, RING_SLOTS_LEAST) : 0);
+            need = own + (lacks_ring(c) ? BATCH_BYTES + ring_bytes(c, RING_SLOTS_LEAST) : 0);
         }
     }
     if (slow)

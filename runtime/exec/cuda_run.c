@@ -343,7 +343,7 @@ static cu_result launch(exec *e, const cuda_bucket *c, int32_t first, int32_t en
         threads = (unsigned)cuda_phases_threads(c);
     bool together = which == CUDA_GRID_phases && c->at_once && end - first == c->n_phase;
     unsigned bytes = (unsigned)((which == CUDA_GRID_phases ? PACKS_BYTES : 0) + shared +
-                                (together ? c->ring_bytes : 0));
+                                (together ? c->ring_bytes + c->batch_bytes : 0));
     cuda_run run = {.shape = card_of(e, c->shapes),
                     .step = card_of(e, c->steps),
                     .item = card_of(e, c->items),
@@ -363,7 +363,8 @@ static cu_result launch(exec *e, const cuda_bucket *c, int32_t first, int32_t en
                     .gate = gate_at(e, e->gates),
                     .gate_next = gate_at(e, e->gates + 1),
                     .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
-                    .n_step = c->plan->n_step};
+                    .n_step = c->plan->n_step,
+                    .batch_bytes = together ? (uint32_t)c->batch_bytes : 0};
     if (e->cancel)
         run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
     cuda_launch all = {run, e->call};
@@ -421,7 +422,7 @@ static bool carry_batch(exec *e, const cuda_bucket *c, const kbatch *b, const cu
 {
     const size_t bytes = kbatch_bytes(b);
     e->call.bytes = e->call.n_from = 0;
-    if (!c->at_once || c->ring_bytes == 0 || e->watch || bytes > BATCH_BYTES ||
+    if (!c->at_once || bytes > c->batch_bytes || e->watch || bytes > BATCH_BYTES ||
         b->n_tok > CHOOSE_INLINE)
         return false;
     memcpy(e->call.word, b, bytes);
