@@ -146,16 +146,34 @@ static __device__ inline void operand_find(const member &m, const cuda_step &s, 
         *at += (uintptr_t)m.block;
 }
 
+static __device__ inline uintptr_t *operand_at(cuda_step &s, int i)
+{
+    return i < K_IN_MAX ? (uintptr_t *)&s.in[i] : (uintptr_t *)&s.out[i - K_IN_MAX];
+}
+
+enum { OPERANDS = K_IN_MAX + K_OUT_MAX };
+
 static __device__ inline void operands_find(const member &m, cuda_step &s, int64_t begin)
 {
     UNROLLED(1)
-    for (int i = 0; i < K_IN_MAX; i++)
-        operand_find(m, s, i, (uintptr_t *)&s.in[i], begin);
-    UNROLLED(1)
-    for (int i = 0; i < K_OUT_MAX; i++)
-        operand_find(m, s, K_IN_MAX + i, (uintptr_t *)&s.out[i], begin);
+    for (int i = 0; i < OPERANDS; i++)
+        operand_find(m, s, i, operand_at(s, i), begin);
     if (s.cell)
         s.base = s.cell->tier[0].base;
+}
+
+/* The same of n steps by a warp, a lane for each operand: who comes to a gate last has others wait for this. `begin`: of the lane's
+ * step. */
+static __device__ inline void operands_list(const member &m, cuda_pack *pack, int n, int32_t begin)
+{
+    const int lane = lane_index();
+    UNROLLED(1)
+    for (int first = 0; first < n * OPERANDS; first += WARP) {
+        const int step = (first + lane) / OPERANDS, i = first + lane - step * OPERANDS;
+        const int32_t from = __shfl_sync(ALL_LANES, begin, step % WARP);
+        if (step < n)
+            operand_find(m, pack->step[step], i, operand_at(pack->step[step], i), from);
+    }
 }
 
 /* Which segment of the ring's a step has, or -1. An image made for a plan finds the segment's part of results, of a bias and of
@@ -185,14 +203,21 @@ static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_w
     line_share u = {0, 0};
     ring_segment to = {};
     bool fits = is_packed(pack->at);
-    if (fits && lane < pack->at.n_step) {
+    const int n = fits ? pack->at.n_step : 0;
+    char *base = NULL;
+    IN_SHARED(pack);
+    if (lane < n) {
         cuda_step &s = pack->step[lane];
+        if (s.cell)
+            base = s.cell->tier[0].base; /* which takes a while */
         const cuda_item &it = pack->item[s.item - pack->at.first];
         u = units_of(it, own);
         fits = is_at_once(it, u) && u.last <= INT32_MAX;
         to = segment_of(s, it, u);
-        operands_find(m, s, u.first);
     }
+    __syncwarp();
+    operands_list(m, pack, n, (int32_t)u.first);
+    __syncwarp();
     fits = __all_sync(ALL_LANES, fits);
     const uint32_t works = __ballot_sync(ALL_LANES, fits && u.first < u.last);
     const uint32_t rings = __ballot_sync(ALL_LANES, fits && to.rows > 0 && m.r->ring != 0);
@@ -205,6 +230,8 @@ static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_w
         r->of[segment] = to;
     if (lane < PACK_STEPS)
         step_segment(pack->step[lane], to, brings ? segment : -1);
+    if (base)
+        pack->step[lane].base = base;
     if (lane == 0) {
         l->of[__popc(works)] = cuda_work{fits ? WORKS_END : WORKS_MANY, 0, 0};
         r->n = (int32_t)least(__popc((int)rings), RING_SEGMENTS);

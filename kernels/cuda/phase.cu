@@ -246,12 +246,13 @@ static __device__ inline void gate_wait(const member &m, const ahead &a, int32_t
     gate_add(r.gate);
     const uint32_t word = asks_host(r, n) ? host_word(r.cancel) : 0;
     ring_phase(a.ring, n);
-    if (!*a.skip) /* else nothing is listed any more: weights of what was left out fill the ring */
+    /* Where others list, unless nothing is listed any more, as weights of what was left out fill the ring. */
+    if (has_copier() && !*a.skip)
         barrier_wait(&a.listed[n % PACKS], pack_parity(n));
     do
         seen = gate_read(r.gate);
     while (!(seen & GATE_STOP) && seen < (uint32_t)n * gridDim.x);
-    a.seen[n & 1] = seen;
+    *(volatile uint32_t *)&a.seen[n & 1] = seen;
     if (word != 0)
         *a.skip = 1;
 }
@@ -274,10 +275,10 @@ static __device__ inline bool phase_is_listed(const ahead &a, int32_t n)
 static __device__ inline void gate_list(const member &m, const ahead &a, int32_t n)
 {
     const int32_t next = n + PACKS - 2;
-    if (n >= 2 && next < m.r->end - m.r->first)
-        pack_copy(*m.r, a.packs, next);
     if (!phase_is_listed(a, n))
         phase_listed(m, a, n);
+    if (n >= 2 && next < m.r->end - m.r->first)
+        pack_copy(*m.r, a.packs, next);
     while (next < m.r->end - m.r->first &&
            !__any_sync(ALL_LANES, *(volatile uint32_t *)&a.seen[n & 1] >= (uint32_t)n * gridDim.x))
         if (__all_sync(ALL_LANES, barrier_passed(&a.packs.full[next % PACKS], pack_parity(next)))) {
