@@ -149,10 +149,11 @@ static __device__ inline void step_timed(const member &m, const cuda_step *s, in
                                          int64_t begin, int64_t end)
 {
     const uint64_t start = m.ns ? clock_now() : 0;
+    const int32_t number = m.ns ? s->number : 0; /* after the step other tables may come there */
     step_run<SOME>(m, s, shape, begin, end);
     block_sync();
     if (m.ns && threadIdx.x == 0)
-        m.ns[s->number] += clock_now() - start;
+        m.ns[number] += clock_now() - start;
 }
 
 /* A step of the bucket, with operands for units from `begin` on: a copy of the block's own. */
@@ -169,7 +170,7 @@ static __device__ const cuda_step *step_own(const member &m, int32_t step, int64
 
 /* The units of all items that are shared out stand in one line; block b of g has [b * all / g, (b + 1) * all / g). */
 template <kernels_of SOME>
-static __device__ APART void phase_run(const member &m, const cuda_phase &p)
+static __device__ APART void phase_run(const member &m, cuda_phase p)
 {
     const line_share own = share_of(m, p.units);
     for (int32_t i = 0; i < p.n_item; i++) {
@@ -252,7 +253,7 @@ static __device__ inline void gate_wait(const member &m, const ahead &a, int32_t
     do
         seen = gate_read(r.gate);
     while (!(seen & GATE_STOP) && seen < (uint32_t)n * gridDim.x);
-    *(volatile uint32_t *)&a.seen[n & 1] = seen;
+    a.seen[n & 1] = seen;
     if (word != 0)
         *a.skip = 1;
 }
@@ -264,29 +265,17 @@ static __device__ inline void phase_listed(const member &m, const ahead &a, int3
         barrier_arrive(&a.listed[n % PACKS]);
 }
 
-static __device__ inline bool phase_is_listed(const ahead &a, int32_t n)
-{
-    return __all_sync(ALL_LANES, barrier_passed(&a.listed[n % PACKS], pack_parity(n)));
-}
-
-/* Where no warp copies, a warp lists phase n before its gate, and asks for the tables of the next one: all threads have passed the
- * gate behind the phase in whose place these come. While others are waited for it lists that one too: who comes last to the next
- * gate need not do it there. */
+/* Where no warp copies, a warp does what comes before phase n + 1 while the block waits at gate n, so that who comes last has nobody
+ * wait for it: it lists that phase, whose tables came meanwhile, and asks for those of the next one. These come in the place of a
+ * phase of which the block has done all. */
 static __device__ inline void gate_list(const member &m, const ahead &a, int32_t n)
 {
-    const int32_t next = n + PACKS - 2;
-    if (!phase_is_listed(a, n))
-        phase_listed(m, a, n);
-    if (n >= 2 && next < m.r->end - m.r->first)
-        pack_copy(*m.r, a.packs, next);
-    while (next < m.r->end - m.r->first &&
-           !__any_sync(ALL_LANES, *(volatile uint32_t *)&a.seen[n & 1] >= (uint32_t)n * gridDim.x))
-        if (__all_sync(ALL_LANES, barrier_passed(&a.packs.full[next % PACKS], pack_parity(next)))) {
-            phase_listed(m, a, next);
-            break;
-        }
+    const int32_t all = m.r->end - m.r->first;
+    if (n + 1 < all)
+        phase_listed(m, a, n + 1);
+    if (n + PACKS - 1 < all)
+        pack_copy(*m.r, a.packs, n + PACKS - 1);
 }
-static_assert((int)PACKS == 3, "the phase at hand, the next one, and one that is being copied");
 
 /* Wait until all blocks have come here for the n-th time, to run phase n; what they wrote before can be read after. False: stop.
  * What the block wrote, its threads did before a barrier that all of them met: each step ends with one. */
@@ -337,8 +326,11 @@ static __device__ inline void list_run(const member &m, const ahead &a, int32_t 
         const cuda_work w = {(int32_t)shared_4(from), (int32_t)shared_4(from + 4),
                              (int32_t)shared_4(from + 8)};
         if (w.what < 0) {
-            if (w.what == WORKS_MANY)
-                phase_run<ALL_KERNELS>(m, a.packs.at[progress_read(PROGRESS_PHASE) % PACKS].at);
+            if (w.what == WORKS_MANY) {
+                const cuda_phase p = a.packs.at[progress_read(PROGRESS_PHASE) % PACKS].at;
+                block_sync(); /* other tables may come there when a warp is done */
+                phase_run<ALL_KERNELS>(m, p);
+            }
             return;
         }
         progress_write(PROGRESS_NEXT, next + (int32_t)sizeof w);
@@ -365,6 +357,8 @@ static __device__ void phases_run(const member &m, const ahead &a)
         for (int32_t n = 0; n < m.r->end - m.r->first && n < PACKS; n++)
             pack_copy(*m.r, a.packs, n);
         phase_listed(m, a, 0);
+        if (m.r->end - m.r->first > 1)
+            phase_listed(m, a, 1);
     }
     int32_t n = 0;
     barrier_wait(&a.listed[0], 0);
@@ -379,8 +373,8 @@ static __device__ void phases_run(const member &m, const ahead &a)
             break;
         n++;
     }
-    if (lists_itself() && n + 2 < m.r->end - m.r->first)
-        pack_wait(a.packs, n + 2); /* which is on its way */
+    for (int32_t i = n + 2; lists_itself() && i <= n + PACKS && i < m.r->end - m.r->first; i++)
+        pack_wait(a.packs, i); /* which is on its way */
     if (threadIdx.x == 0)
         *(volatile int32_t *)&a.ring->stop = 1;
 }
@@ -553,7 +547,6 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
             barrier_make(&used[i], RING_COPIERS);
             barrier_make(&listed[i], 1);
         }
-        seen[0] = seen[1] = 0;
         ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
         copies_after_stores();
         skip = 0;
