@@ -115,7 +115,7 @@ static __device__ inline void few_products_32(shared_place slot, const few_x_blo
     enum { SIZE = R::BYTES / 8 };
     const uint32_t j = (uint32_t)lane_index() % 4;
     shared_place w = slot + (uint32_t)(lane_index() / 4 * R::PITCH);
-    UNROLLED(1)
+    UNROLLED(NT == 1 ? 2 : 1)
     for (uint32_t first = 0; first < 8; first += 4, w += 4 * SIZE) {
         uint32_t a[4][4];
         float dw[4][2];
