@@ -61,6 +61,12 @@ static __device__ inline uint32_t shared_4(shared_place p)
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(p));
     return x;
 }
+
+/* A place that is kept there. */
+static __device__ inline shared_place shared_word(shared_place p)
+{
+    return shared_4(p);
+}
 #else
 typedef uintptr_t shared_place;
 
@@ -87,6 +93,11 @@ static inline bytes8 shared_8(shared_place p)
 static inline uint32_t shared_4(shared_place p)
 {
     return *(const uint32_t *)p;
+}
+
+static inline shared_place shared_word(shared_place p)
+{
+    return *(const shared_place *)p;
 }
 
 static inline void copy_piece(char *to, const char *from, bool there)

@@ -192,10 +192,24 @@ static __device__ inline void step_segment(cuda_step &s, const ring_segment &to,
 #endif
 }
 
-/* Both lists of a phase, by a warp: a lane for each step, whose operands it finds. Where units are too many for one go, or steps for a pack, there is
+/* Where a step is, as a work says it. */
+static __device__ inline int32_t work_place(const cuda_pack *packs, const cuda_step *s)
+{
+    return (int32_t)((const char *)s - (const char *)packs) / WORK_UNIT;
+}
+
+static __device__ inline const cuda_step *work_step(const cuda_pack *packs, const cuda_work &w)
+{
+    return (const cuda_step *)((const char *)packs + (w.what & ((1 << WORK_BITS) - 1)) * WORK_UNIT);
+}
+static_assert(PACKS * sizeof(cuda_pack) / WORK_UNIT <= 1u << WORK_BITS &&
+                  sizeof(cuda_pack) % WORK_UNIT == 0 && sizeof(cuda_step) % WORK_UNIT == 0,
+              "a number for each step");
+
+/* Both lists of a phase, by a warp: a lane for each step, the first of which is at `place`. Where units are too many for one go, or steps for a pack, there is
  * neither. */
-static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_works *l,
-                                        ring_list *r)
+static __device__ APART void phase_list(const member &m, cuda_pack *pack, int32_t place,
+                                        cuda_works *l, ring_list *r)
 {
     const int lane = lane_index();
     const uint32_t before = (1u << lane) - 1;
@@ -223,8 +237,10 @@ static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_w
     const uint32_t rings = __ballot_sync(ALL_LANES, fits && to.rows > 0 && m.r->ring != 0);
     const int segment = __popc(rings & before);
     if (works >> lane & 1)
-        l->of[__popc(works & before)] = cuda_work{pack->step[lane].shape << WORK_BITS | lane,
-                                                  (int32_t)u.first, (int32_t)u.last};
+        l->of[__popc(works & before)] =
+            cuda_work{pack->step[lane].shape << WORK_BITS |
+                          (place + lane * (int32_t)(sizeof(cuda_step) / WORK_UNIT)),
+                      (int32_t)u.first, (int32_t)u.last};
     const bool brings = (rings >> lane & 1) && segment < RING_SEGMENTS;
     if (brings)
         r->of[segment] = to;
@@ -239,6 +255,5 @@ static __device__ APART void phase_list(const member &m, cuda_pack *pack, cuda_w
     __syncwarp();
 }
 static_assert((int)PACK_STEPS < (int)WARP, "a lane for each step");
-static_assert((int)PACK_STEPS == 1 << WORK_BITS, "a number for each step");
 
 #endif

@@ -144,6 +144,16 @@ static __device__ inline bool has_copier(void)
 #endif
 }
 
+/* A step, and a barrier behind it. */
+template <kernels_of SOME>
+static __device__ inline void step_done(const member &m, const cuda_step *s, int32_t shape,
+                                        int64_t begin, int64_t end)
+{
+    step_run<SOME>(m, s, shape, begin, end);
+    block_sync();
+}
+
+/* The same, with its time counted. */
 template <kernels_of SOME>
 static __device__ inline void step_timed(const member &m, const cuda_step *s, int32_t shape,
                                          int64_t begin, int64_t end)
@@ -169,8 +179,7 @@ static __device__ const cuda_step *step_own(const member &m, int32_t step, int64
 }
 
 /* The units of all items that are shared out stand in one line; block b of g has [b * all / g, (b + 1) * all / g). */
-template <kernels_of SOME>
-static __device__ APART void phase_run(const member &m, cuda_phase p)
+template <kernels_of SOME> static __device__ APART void phase_run(const member &m, cuda_phase p)
 {
     const line_share own = share_of(m, p.units);
     for (int32_t i = 0; i < p.n_item; i++) {
@@ -220,15 +229,17 @@ static __device__ bool is_cancelled(const cuda_run &r)
  * computed each time. */
 enum progress_word { PROGRESS_PHASE, PROGRESS_NEXT, PROGRESS_WORDS };
 
-/* What blocks have at hand that run several phases. */
+/* What blocks have at hand that run several phases; in shared memory, without ways through addresses to what is asked for at every
+ * gate. */
 struct ahead {
     pack_ring packs;
     cuda_works *work; /* [PACKS], and */
-    uint64_t *listed; /* a barrier for each: passed when a phase is listed */
     ring_block *ring;
-    uint32_t *
-        seen; /* [2]: the count of a gate as it was passed; those of two gates may be read at a time */
-    int32_t *skip; /* not 0: nothing more is to be computed */
+    uint64_t listed[PACKS]; /* a barrier for each: passed when a phase is listed */
+    uint32_t seen
+        [2]; /* the count of a gate as it was passed; those of two gates may be read at a time */
+    int32_t skip;    /* not 0: nothing more is to be computed */
+    int32_t n_phase; /* of the launch */
 };
 
 /* A word of the host takes longer to come than a barrier: where blocks wait for each other, one of them looks now and then. */
@@ -238,29 +249,31 @@ static __device__ bool asks_host(const cuda_run &r, int32_t n)
 }
 
 /* The block has come to gate n, and waits for all others; by one thread. */
-static __device__ inline void gate_wait(const member &m, const ahead &a, int32_t n)
+static __device__ inline void gate_wait(const member &m, ahead &a, int32_t n)
 {
     const cuda_run &r = *m.r;
     uint32_t seen;
-    if (*a.skip)
+    if (a.skip)
         atomicOr(r.gate, GATE_STOP);
     gate_add(r.gate);
     const uint32_t word = asks_host(r, n) ? host_word(r.cancel) : 0;
     ring_phase(a.ring, n);
     /* Where others list, unless nothing is listed any more, as weights of what was left out fill the ring. */
-    if (has_copier() && !*a.skip)
+    if (has_copier() && !a.skip)
         barrier_wait(&a.listed[n % PACKS], pack_parity(n));
     do
         seen = gate_read(r.gate);
     while (!(seen & GATE_STOP) && seen < (uint32_t)n * gridDim.x);
     a.seen[n & 1] = seen;
     if (word != 0)
-        *a.skip = 1;
+        a.skip = 1;
 }
 
-static __device__ inline void phase_listed(const member &m, const ahead &a, int32_t n)
+static __device__ inline void phase_listed(const member &m, ahead &a, int32_t n)
 {
-    phase_list(m, pack_wait(a.packs, n), &a.work[n % PACKS], &a.ring->list[n % PACKS]);
+    cuda_pack *pack = pack_wait(a.packs, n);
+    phase_list(m, pack, work_place(a.packs.at, pack->step), &a.work[n % PACKS],
+               &a.ring->list[n % PACKS]);
     if (lane_index() == 0)
         barrier_arrive(&a.listed[n % PACKS]);
 }
@@ -268,9 +281,9 @@ static __device__ inline void phase_listed(const member &m, const ahead &a, int3
 /* Where no warp copies, a warp does what comes before phase n + 1 while the block waits at gate n, so that who comes last has nobody
  * wait for it: it lists that phase, whose tables came meanwhile, and asks for those of the next one. These come in the place of a
  * phase of which the block has done all. */
-static __device__ inline void gate_list(const member &m, const ahead &a, int32_t n)
+static __device__ inline void gate_list(const member &m, ahead &a, int32_t n)
 {
-    const int32_t all = m.r->end - m.r->first;
+    const int32_t all = a.n_phase;
     if (n + 1 < all)
         phase_listed(m, a, n + 1);
     if (n + PACKS - 1 < all)
@@ -279,7 +292,7 @@ static __device__ inline void gate_list(const member &m, const ahead &a, int32_t
 
 /* Wait until all blocks have come here for the n-th time, to run phase n; what they wrote before can be read after. False: stop.
  * What the block wrote, its threads did before a barrier that all of them met: each step ends with one. */
-static __device__ bool gate_pass(const member &m, const ahead &a, int32_t n)
+static __device__ bool gate_pass(const member &m, ahead &a, int32_t n)
 {
     if (!has_copier() && warp_index() == warp_count() - 1)
         gate_list(m, a, n);
@@ -291,52 +304,53 @@ static __device__ bool gate_pass(const member &m, const ahead &a, int32_t n)
     return (a.seen[n & 1] & GATE_STOP) == 0;
 }
 
-/* A number of the warp's progress: its lanes have read it before one of them writes it, and meet before they read what that
+/* A word of the warp's progress: its lanes have read it before they write it, all the same, and meet before they read what they
  * wrote. */
 static __device__ inline shared_place progress_at(progress_word word)
 {
-    __shared__ int32_t of[WARPS_MAX * PROGRESS_WORDS];
+    __shared__ shared_place of[WARPS_MAX * PROGRESS_WORDS];
     uint32_t thread = threadIdx.x;
 #ifdef __CUDACC__
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); /* here, and not once for all times */
 #endif
-    return shared_at(of) + (thread / WARP * PROGRESS_WORDS + word) * 4;
+    return shared_at(of) + (thread / WARP * PROGRESS_WORDS + word) * (uint32_t)sizeof *of;
 }
 
-static __device__ inline void progress_write(progress_word word, int32_t x)
+static __device__ inline void progress_write(progress_word word, shared_place x)
 {
-    if (lane_index() == 0)
-        shared_put(progress_at(word), x);
+    shared_put(progress_at(word), x);
 }
 
-static __device__ inline int32_t progress_read(progress_word word)
+static __device__ inline shared_place progress_read(progress_word word)
 {
-    const int32_t x = (int32_t)shared_4(progress_at(word));
+    const shared_place x = shared_word(progress_at(word));
     __syncwarp();
     return x;
 }
 
-/* What the block has of phase n: each step ends with a barrier that all warps meet. */
-static __device__ inline void list_run(const member &m, const ahead &a, int32_t n)
+/* What the block has of phase n: each step ends with a barrier that all warps meet. All that stands here is passed between two
+ * steps, by a block that others wait for as a rule. */
+template <bool TIMED> static __device__ inline void list_run(const member &m, ahead &a, int32_t n)
 {
-    int32_t next = n % PACKS * (int32_t)sizeof(cuda_works);
+    shared_place next = shared_at(&a.work[n % PACKS]);
     UNROLLED(1)
     for (;;) {
-        const shared_place from = shared_at(a.work) + next;
-        const cuda_work w = {(int32_t)shared_4(from), (int32_t)shared_4(from + 4),
-                             (int32_t)shared_4(from + 8)};
+        const cuda_work w = {(int32_t)shared_4(next), (int32_t)shared_4(next + 4),
+                             (int32_t)shared_4(next + 8)};
         if (w.what < 0) {
             if (w.what == WORKS_MANY) {
-                const cuda_phase p = a.packs.at[progress_read(PROGRESS_PHASE) % PACKS].at;
+                const cuda_phase p = a.packs.at[(int32_t)progress_read(PROGRESS_PHASE) % PACKS].at;
                 block_sync(); /* other tables may come there when a warp is done */
                 phase_run<ALL_KERNELS>(m, p);
             }
             return;
         }
-        progress_write(PROGRESS_NEXT, next + (int32_t)sizeof w);
-        const int32_t pack = (int32_t)((uint32_t)next / (uint32_t)sizeof(cuda_works));
-        step_timed<ALL_KERNELS>(m, &a.packs.at[pack].step[w.what & (PACK_STEPS - 1)],
-                                w.what >> WORK_BITS, w.begin, w.end);
+        progress_write(PROGRESS_NEXT, next + (uint32_t)sizeof w);
+        const cuda_step *s = work_step(a.packs.at, w);
+        if (TIMED)
+            step_timed<ALL_KERNELS>(m, s, w.what >> WORK_BITS, w.begin, w.end);
+        else
+            step_done<ALL_KERNELS>(m, s, w.what >> WORK_BITS, w.begin, w.end);
         next = progress_read(PROGRESS_NEXT);
     }
 }
@@ -347,33 +361,35 @@ static __device__ inline bool lists_itself(void)
 }
 
 /* All phases of a launch, between which blocks wait for each other. */
-static __device__ void phases_run(const member &m, const ahead &a)
+static __device__ void phases_run(const member &m, ahead &a)
 {
     const bool stop = is_cancelled(*m.r);
     if (stop && threadIdx.x == 0)
-        *a.skip = 1;
+        a.skip = 1;
     block_sync();
     if (lists_itself()) {
-        for (int32_t n = 0; n < m.r->end - m.r->first && n < PACKS; n++)
+        for (int32_t n = 0; n < a.n_phase && n < PACKS; n++)
             pack_copy(*m.r, a.packs, n);
         phase_listed(m, a, 0);
-        if (m.r->end - m.r->first > 1)
+        if (a.n_phase > 1)
             phase_listed(m, a, 1);
     }
     int32_t n = 0;
     barrier_wait(&a.listed[0], 0);
     UNROLLED(1)
     for (;;) {
-        progress_write(PROGRESS_PHASE, n);
+        progress_write(PROGRESS_PHASE, (shared_place)n);
         __syncwarp();
-        if (!*a.skip)
-            list_run(m, a, n);
-        n = progress_read(PROGRESS_PHASE);
-        if (n + 1 == m.r->end - m.r->first || !gate_pass(m, a, n + 1))
+        if (!a.skip && m.ns)
+            list_run<true>(m, a, n);
+        else if (!a.skip)
+            list_run<false>(m, a, n);
+        n = (int32_t)progress_read(PROGRESS_PHASE);
+        if (n + 1 == a.n_phase || !gate_pass(m, a, n + 1))
             break;
         n++;
     }
-    for (int32_t i = n + 2; lists_itself() && i <= n + PACKS && i < m.r->end - m.r->first; i++)
+    for (int32_t i = n + 2; lists_itself() && i <= n + PACKS && i < a.n_phase; i++)
         pack_wait(a.packs, i); /* which is on its way */
     if (threadIdx.x == 0)
         *(volatile int32_t *)&a.ring->stop = 1;
@@ -384,13 +400,13 @@ static __device__ void phases_run(const member &m, const ahead &a)
 /* A warp that asks without rest keeps others from running. */
 enum { COPIER_REST = 100 }; /* ns */
 
-static __device__ inline bool copier_stops(const ahead &a)
+static __device__ inline bool copier_stops(ahead &a)
 {
     return __any_sync(ALL_LANES, *(volatile int32_t *)&a.ring->stop != 0);
 }
 
 /* Asks for packs in whose place nobody is any more; `asked` were, and so many are after. */
-static __device__ inline int32_t packs_ask(const cuda_run &r, const ahead &a, int32_t asked)
+static __device__ inline int32_t packs_ask(const cuda_run &r, ahead &a, int32_t asked)
 {
     while (
         asked < r.end - r.first &&
@@ -401,8 +417,7 @@ static __device__ inline int32_t packs_ask(const cuda_run &r, const ahead &a, in
 
 /* Phase n has been listed: by the first of the warps that copy, when all weights that it has to copy of the phase before are on their
  * way. It also asks for tables of phases as soon as there is room. False: nothing more is to be copied. */
-static __device__ inline bool copier_listed(const member &m, const ahead &a, int32_t n,
-                                            int32_t *asked)
+static __device__ inline bool copier_listed(const member &m, ahead &a, int32_t n, int32_t *asked)
 {
     const bool lists = warp_index() == warp_count();
     for (;;) {
@@ -421,7 +436,7 @@ static __device__ inline bool copier_listed(const member &m, const ahead &a, int
 }
 
 /* Tables, lists of what the block has of each phase, and its weights, each as soon as there is room. */
-static __device__ APART void copier_run(const member &m, const ahead &a)
+static __device__ APART void copier_run(const member &m, ahead &a)
 {
     const cuda_run &r = *m.r;
     const int32_t n_phase = r.end - r.first;
@@ -520,9 +535,7 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     __shared__ kargs own;
     __shared__ cuda_run run;
     __shared__ member m;
-    __shared__ uint64_t full[PACKS], used[PACKS], listed[PACKS];
-    __shared__ uint32_t seen[2];
-    __shared__ int32_t skip;
+    __shared__ uint64_t full[PACKS], used[PACKS];
     __shared__ ahead a;
     launch_next();
     cuda_pack *packs = (cuda_pack *)dynamic;
@@ -545,13 +558,15 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
             barrier_make(&full[i], copy_arrivals(WARP));
             /* By those that compute, and by each warp that copies but does not list. */
             barrier_make(&used[i], RING_COPIERS);
-            barrier_make(&listed[i], 1);
+            barrier_make(&a.listed[i], 1);
         }
         ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
         copies_after_stores();
-        skip = 0;
-        a = ahead{
-            {packs, full, used}, (cuda_works *)(packs + PACKS), listed, block_ring(), seen, &skip};
+        a.packs = pack_ring{packs, full, used};
+        a.work = (cuda_works *)(packs + PACKS);
+        a.ring = block_ring();
+        a.skip = 0;
+        a.n_phase = r.end - r.first;
     }
     __syncthreads(); /* all warps */
     if (!r.pack)

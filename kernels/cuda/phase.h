@@ -104,11 +104,17 @@ typedef struct {
 
 /* A step that a block has something of in a phase, and its units: by then it is known what. */
 typedef struct {
-    int32_t what; /* its shape, and below that WORK_BITS which step of the pack; or one of these: */
+    int32_t
+        what; /* its shape, and below that WORK_BITS where it is in the packs; or one of these: */
     int32_t begin, end;
 } cuda_work;
 
-enum { WORK_BITS = 4, WORKS_END = -1 /* there is none */, WORKS_MANY = -2 /* for a list */ };
+enum {
+    WORK_BITS = 12,
+    WORK_UNIT = 8 /* bytes */,
+    WORKS_END = -1 /* there is none */,
+    WORKS_MANY = -2 /* for a list */
+};
 
 typedef struct {
     cuda_work of[PACK_STEPS + 1]; /* up to one that ends it */
@@ -117,7 +123,8 @@ typedef struct {
 enum {
     PACKS = 3, /* the phase at hand, the next one, and one that is being copied; with a list each */
     PACKS_BYTES = (PACKS * (sizeof(cuda_pack) + sizeof(cuda_works)) + 1023) / 1024 * 1024,
-    BATCH_BYTES = 2048, /* of a batch that comes with a launch; beside a ring a copy of it has as many */
+    BATCH_BYTES =
+        2048, /* of a batch that comes with a launch; beside a ring a copy of it has as many */
     BATCH_BYTES_FEW = 4096 /* that a copy may have where there is no ring */
 };
 
@@ -136,8 +143,7 @@ typedef struct {
     char *
         blocks; /* memory of each block, block_bytes apart; NULL: dynamic shared memory, behind the packs */
     uint64_t block_bytes, local_bytes; /* values, then scratch */
-    int32_t
-        ring; /* slots of a warp. Not 0: there is a ring in front of the block's memory: */
+    int32_t ring; /* slots of a warp. Not 0: there is a ring in front of the block's memory: */
     uint32_t ring_x, ring_slot; /* so many bytes for x, then the slots, of so many each */
     uint32_t *gate;             /* how many blocks came to it; 0 before the launch, which */
     uint32_t *gate_next;        /* makes that of the next one so */

@@ -54,9 +54,9 @@ static __device__ inline void shared_put(shared_place at, float x)
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(x) : "memory");
 }
 
-static __device__ inline void shared_put(shared_place at, int32_t x)
+static __device__ inline void shared_put(shared_place at, uint32_t x)
 {
-    asm volatile("st.shared.s32 [%0], %1;" ::"r"(at), "r"(x) : "memory");
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(at), "r"(x) : "memory");
 }
 
 static __device__ inline void shared_put(shared_place at, int16_t x)

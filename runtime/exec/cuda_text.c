@@ -357,7 +357,7 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
     }
     if (s->cell)
         put_cell(b, s->cell);
-    strbuf_add(b, "    k.batch = m.r->batch;\n");
+    strbuf_add(b, "    IN_SHARED(m.r);\n    k.batch = m.r->batch;\n");
     if (s->lora)
         strbuf_add(b, "    k.lora = m.r->lora;\n");
     if (map) {
@@ -404,7 +404,7 @@ void cuda_text_end(cuda_text *t, int threads)
     strbuf_add(&t->text,
                "static __device__ APART void shape_run(const member &m, const cuda_step *s, "
                "int32_t shape, int64_t begin, int64_t end)\n{\n    IN_SHARED(s);\n"
-               "    IN_SHARED(m.r);\n    switch (shape) {\n");
+               "    switch (shape) {\n");
     for (int i = 0; i < t->n_shape; i++)
         strbuf_add(&t->text, "    case %d:\n        shape_%d(m, s, begin, end);\n        break;\n",
                    i, i);
