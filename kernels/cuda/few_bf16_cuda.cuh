@@ -1,4 +1,4 @@
-/* few_bf16_cuda.cuh - 2 to FEW_ROWS_MAX rows of x times w transposed, for BF16 weights, by matrix instructions.
+/* few_bf16_cuda.cuh - 2 to FEW_ROWS_MAX rows of x times w transposed, for BF16 and F16 weights, by matrix instructions.
  *
  * Warps share out the columns, and a block's rows of weights are walked along in groups, as in linear_few_cuda.cuh. A stage of a
  * warp is one or two runs of FEW_COLS columns: of all rows of x, and of the rows of weights of a group. It copies stages into memory
@@ -8,6 +8,9 @@
  * x is exact: three bf16 for each number. From nine rows on it is split once, by a step of its own (ACT_BF3T): splitting it in
  * every block for itself took two thirds of all instructions. Up to eight rows that is little, and the step would have two more
  * phases in a layer: lanes split what they load.
+ *
+ * F16 weights are stored in as many bytes, and lanes make two bf16 of each when they have loaded it: its first eight bits and
+ * the last three. Of the six products of parts the least, below a quarter of f32's last bit, is left out.
  *
  * In a slot piece p of 16 bytes of a row is at p ^ row / 2 % 4, so that the eight rows that an instruction loads at once lie in
  * different banks: rows are 64 bytes apart, or three times that. Rows of floats are 128 bytes apart, and p is at p ^ row % 4 * 2. */
@@ -36,6 +39,17 @@ struct few_BF16 {
 struct few_BF16_floats {
     typedef weight_BF16 weight;
     enum { TYPE = DT_BF16, ACT = ACT_F32, COLS = EIGHT, ROWS_MAX = FEW_N, X_ROW = FEW_COLS * 4 };
+};
+
+struct few_F16 {
+    typedef weight_F16 weight;
+    enum { TYPE = DT_F16, ACT = ACT_BF3T, COLS = EIGHT, ROWS_MAX = FEW_ROWS_MAX };
+    enum { X_ROW = FEW_COLS * 2 * FEW_PARTS };
+};
+
+struct few_F16_floats {
+    typedef weight_F16 weight;
+    enum { TYPE = DT_F16, ACT = ACT_F32, COLS = EIGHT, ROWS_MAX = FEW_N, X_ROW = FEW_COLS * 4 };
 };
 
 /* What a warp copies next, and how many columns it has. */
@@ -242,6 +256,43 @@ template <int NT> struct few_group_sums {
     float of[FEW_GROUP][OF][NT][4];
 };
 
+/* Words of two f16 each as words of bf16: the first eight bits of each number, which a float has in its upper half, and what is
+ * left, which is exact too. */
+static __device__ inline void few_f16_parts(const uint32_t *w, uint32_t *first, uint32_t *rest)
+{
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        const float low = from_f16((uint16_t)w[i]), high = from_f16((uint16_t)(w[i] >> 16));
+        const float low_rest = low - float_of(bits_of(low) & 0xffff0000u);
+        const float high_rest = high - float_of(bits_of(high) & 0xffff0000u);
+        first[i] = __byte_perm(bits_of(low), bits_of(high), 0x7632);
+        rest[i] = __byte_perm(bits_of(low_rest), bits_of(high_rest), 0x7632);
+    }
+}
+
+/* What 16 by 16 weights add to the sums of NT times eight rows; step: which of x, where it has those of both. */
+template <class R, int NT>
+static __device__ inline void few_tile_add(float (*sum)[NT][4], const uint32_t *w,
+                                           const few_x_parts<NT> &x, int step)
+{
+    enum { OF = few_group_sums<NT>::OF };
+    uint32_t first[4], rest[4];
+    if constexpr ((dtype)R::TYPE == DT_F16)
+        few_f16_parts(w, first, rest);
+    UNROLL
+    for (int part = 0; part < FEW_PARTS; part++)
+        UNROLL
+    for (int n = 0; n < NT; n++)
+        few_mma_bf16(sum[part % OF][n], (dtype)R::TYPE == DT_F16 ? first : w,
+                     x.b[part][NT > 1 ? n : step]);
+    if constexpr ((dtype)R::TYPE == DT_F16)
+        UNROLL
+    for (int part = 0; part < FEW_PARTS - 1; part++)
+        UNROLL
+    for (int n = 0; n < NT; n++)
+        few_mma_bf16(sum[(part + 1) % OF][n], rest, x.b[part][NT > 1 ? n : step]);
+}
+
 /* A run of columns of a group. */
 template <class R, int NT>
 static __device__ inline void few_run_multiply(shared_place slot, uint32_t x_line, uint32_t w_line,
@@ -261,12 +312,7 @@ static __device__ inline void few_run_multiply(shared_place slot, uint32_t x_lin
                 continue;
             uint32_t w[4];
             few_frags(w, weights + (w_line ^ step << 5) + (uint32_t)(t * FEW_TILE * FEW_W_ROW));
-            UNROLL
-            for (int part = 0; part < FEW_PARTS; part++)
-                UNROLL
-            for (int n = 0; n < NT; n++)
-                few_mma_bf16(sum.of[t][part % few_group_sums<NT>::OF][n], w,
-                             x.b[part][NT > 1 ? n : (int)step]);
+            few_tile_add<R, NT>(sum.of[t], w, x, (int)step);
         }
     }
 }
@@ -295,9 +341,7 @@ static __device__ inline void few_runs_multiply(shared_place slot, uint32_t part
             few_frags(w[i], at + i / FEW_STEPS * part + (w_line ^ i % FEW_STEPS << 5));
         UNROLL
         for (int i = 0; i < 2 * FEW_STEPS; i++)
-            UNROLL
-        for (int p = 0; p < FEW_PARTS; p++)
-            few_mma_bf16(sum.of[t][p][0], w[i], x[i / FEW_STEPS].b[p][i % FEW_STEPS]);
+            few_tile_add<R, 1>(sum.of[t], w[i], x[i / FEW_STEPS], i % FEW_STEPS);
     }
 }
 

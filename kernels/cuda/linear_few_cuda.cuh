@@ -9,7 +9,7 @@
  * Products of a tile take x from registers, in 8 bits: blocks of 32, 16 or 256 columns are whole numbers until a scale comes. What x
  * costs, from L2 and in instructions, is shared by the tiles of a group: so groups are as large as registers allow. With 32 rows
  * there are two passes over a group, each with half of the rows of x: what a function cannot have in registers, in the middle of
- * others that called it, comes from the card's memory each time. BF16 weights have a walk of their own (few_bf16_cuda.cuh).
+ * others that called it, comes from the card's memory each time. BF16 and F16 weights have a walk of their own (few_bf16_cuda.cuh).
  *
  * There is one copy of all this for a type and a number of instructions, whatever the sizes: linears of a layer are over in
  * microseconds, and code that is not at hand takes longer than their weights. What these cannot be given is few_plain's. */
@@ -320,6 +320,11 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_
     copies_wait<0>();
 }
 
+template <class R> static __device__ constexpr bool few_is_half(void)
+{
+    return (dtype)R::TYPE == DT_BF16 || (dtype)R::TYPE == DT_F16;
+}
+
 /* A number of a row of x. */
 template <class R> static __device__ inline float few_x_at(const char *row, int64_t n, int64_t i)
 {
@@ -350,7 +355,7 @@ template <class R> static __device__ FEW_COPY void few_plain(const few_job j)
         for (int64_t i = threadIdx.x; i < j.n; i += block_threads())
             x[i] = few_x_at<R>(from, j.n, i);
         block_sync();
-        few_dots<typename R::weight, 1, (dtype)R::TYPE != DT_BF16>(
+        few_dots<typename R::weight, 1, !few_is_half<R>()>(
             w, r); /* whose rows may end anywhere */
     }
 }
@@ -364,10 +369,10 @@ template <class R> static __device__ inline bool few_streams(const few_job &j)
            at_16(j.w) && j.w_pitch % 16 == 0 && j.n % R::COLS == 0;
 }
 
-/* BF16 has a walk of its own, and of floats one for eight rows alone. */
+/* Types of 16 bits have a walk of their own, and of floats one for eight rows alone. */
 template <class R, int NT> static __device__ inline void few_run(const few_job &j)
 {
-    if constexpr (R::TYPE != (int)DT_BF16)
+    if constexpr (!few_is_half<R>())
         few_stream<R, NT>(j);
     else if constexpr (NT * FEW_N <= R::ROWS_MAX)
         few_stream_bf16<R, NT>(j);
@@ -412,6 +417,8 @@ static __device__ inline void linear_few(const kargs *k, const kthread *t, int64
     }
 LINEAR_FEW(BF16)
 LINEAR_FEW(BF16_floats)
+LINEAR_FEW(F16)
+LINEAR_FEW(F16_floats)
 LINEAR_FEW(Q8_0)
 LINEAR_FEW(Q4_0)
 LINEAR_FEW(Q4_K)
