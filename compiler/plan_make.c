@@ -68,14 +68,17 @@ static weft_status make_from(weft_diag *dg, const graph *g, const target *t, are
     return status;
 }
 
-/* Is there a step that does what t->round_bf16 asks for? (AMX rounds activations for quantised weights anyway.) */
+/* Is there a step that does what t->round_bf16 asks for? (Activations for quantised weights may be rounded anyway.) */
 static weft_status check_rounding(weft_diag *dg, const plan *p)
 {
-    for (int32_t i = 0; i < p->n_kernel; i++)
-        if (p->kernel[i].type == DT_BF16 && act_rounds_bf16(p->kernel[i].act))
+    for (int32_t i = 0; i < p->n_kernel; i++) {
+        const dtype type = p->kernel[i].type;
+        if ((type == DT_BF16 || type == DT_F16) && act_rounds_bf16(p->kernel[i].act))
             return WEFT_OK;
+    }
     return weft_fail(dg, W1603, WEFT_NOWHERE,
-                     "%s has no BF16 weights whose kernels round activations to bf16", p->model);
+                     "%s has no BF16 or F16 weights whose kernels round activations to bf16",
+                     p->model);
 }
 
 /* Adapters are nodes of their own, which the reference computes as well. */

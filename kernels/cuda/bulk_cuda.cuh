@@ -4,7 +4,8 @@
  *
  * A stage is a tile of x, 128 rows of MMA_DEPTH numbers. Where numbers of x are sums of three bf16 (ACT_BF3T) it has those as
  * they lie in memory, 32 of one part and 32 of the next, and a tile of w is for three stages, in which the halves of x are
- * multiplied with the half of w that they belong to: parts 0 1, 2 0 and 1 2. So w comes once, not three times.
+ * multiplied with the half of w that they belong to: parts 0 1, 2 0 and 1 2. So w comes once, not three times. Where numbers of w
+ * are sums of two, all first ones of a row stand before the others, and x is walked along once with each.
  *
  * When its sums are done a warp writes them through memory of its own, by whole lines, while others multiply and the next
  * tiles come.
@@ -45,6 +46,7 @@ static __device__ inline void bulk_next(bulk_ring &r, int parts)
 
 /* ---- filling: by the first warp ---- */
 
+/* stage_copy: stage i of all walks, which has number x_i of x. */
 #ifdef __CUDACC__
 /* A tile from column `col` and row `row` on, zeros where there is nothing; the barrier counts its bytes. */
 static __device__ inline void tile_copy(const cuda_tile &t, char *to, uint64_t *full, int col,
@@ -56,25 +58,26 @@ static __device__ inline void tile_copy(const cuda_tile &t, char *to, uint64_t *
                  : "memory");
 }
 
-static __device__ inline void stage_copy(const mma_job &j, const cuda_tile *t, bulk_ring &r, int i)
+static __device__ inline void stage_copy(const mma_job &j, const cuda_tile *t, bulk_ring &r, int i,
+                                         int x_i)
 {
     if (lane_index() != 0)
         return;
     uint64_t *full = &r.full[r.slot];
     copy_expect(full, r.part == 0 ? BULK_X + BULK_W : BULK_X, copiers{0, 1});
-    tile_copy(t[0], r.x + r.slot * BULK_X, full, i * MMA_DEPTH, (int)j.row);
+    tile_copy(t[0], r.x + r.slot * BULK_X, full, x_i * MMA_DEPTH, (int)j.row);
     if (r.part == 0)
         tile_copy(t[1], r.w + r.w_slot * BULK_W, full, i / j.parts * MMA_DEPTH, (int)j.col);
 }
 #else
-static inline void stage_copy(const mma_job &j, const cuda_tile *, bulk_ring &r, int i)
+static inline void stage_copy(const mma_job &j, const cuda_tile *, bulk_ring &r, int i, int x_i)
 {
-    const int64_t at = i * MMA_DEPTH, at_w = i / j.parts * MMA_DEPTH;
+    const int64_t at = x_i * MMA_DEPTH, at_w = i / j.parts * MMA_DEPTH;
     const copier x = copier_of(j.x, j.x_pitch, j.row, j.row_end, 1, lane_index(), WARP);
     const copier w = copier_of(j.w, j.w_pitch, j.col, j.col_end, 1, lane_index(), WARP);
     copy_lines<MMA_ROWS>(x, j.x, r.x + r.slot * BULK_X, at * 2, at, j.n * j.parts);
     if (r.part == 0)
-        copy_lines<MMA_COLS>(w, j.x, r.w + r.w_slot * BULK_W, at_w * 2, at_w, j.n);
+        copy_lines<MMA_COLS>(w, j.x, r.w + r.w_slot * BULK_W, at_w * 2, at_w, j.n * j.walks);
     simt_copies_done();
     warp_done(&r.full[r.slot]);
 }
@@ -87,9 +90,9 @@ static __device__ void bulk_fill(const cuda_run &run, const cuda_tiles &tiles, b
     square_unit q;
     for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
         const int stages = (int)stages_of(q.j);
-        for (int i = 0; i < stages; i++, bulk_next(r, q.j.parts)) {
+        for (int i = 0; i < stages * q.j.walks; i++, bulk_next(r, q.j.parts)) {
             barrier_wait(&r.empty[r.slot], r.parity ^ 1);
-            stage_copy(q.j, tiles.of[q.step - first], r, i);
+            stage_copy(q.j, tiles.of[q.step - first], r, i, i < stages ? i : i - stages);
         }
     }
 }
@@ -207,8 +210,8 @@ static __device__ void bulk_results(const cuda_run &run, bulk_ring r, int strip,
     for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
         const uint64_t start = ns ? clock_now() : 0;
         float sum[FRAGS][4] = {};
-        bulk_multiply((int)stages_of(q.j), q.j.parts, r, strip, (int)(q.j.row_end - q.j.row),
-                      (int)(q.j.col_end - q.j.col), sum);
+        bulk_multiply((int)stages_of(q.j) * q.j.walks, q.j.parts, r, strip,
+                      (int)(q.j.row_end - q.j.row), (int)(q.j.col_end - q.j.col), sum);
         square_find(run, u, &q); /* once more: registers are for the sums */
         if (!has_sixteens(q)) {
             unit_put(q, strip, sum);

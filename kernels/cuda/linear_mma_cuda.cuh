@@ -11,7 +11,8 @@
  * A card whose blocks have less shared memory than that keeps scratch in its own memory, which these instructions cannot read: there
  * threads multiply one by one. It is slow, and right.
  *
- * Where numbers of x are sums of three bf16 (ACT_BF3T) each stage of w comes three times, with the parts of x in turn.
+ * Where numbers of x are sums of three bf16 (ACT_BF3T) each stage of w comes three times, with the parts of x in turn. F16 weights
+ * are two bf16 then, which have all of their bits: there are two walks, one with each.
  *
  * A warp has a strip of 16 rows; where a block has fewer warps than strips, it walks as often as it has to. Units that follow
  * each other share rows of w. */
@@ -165,6 +166,31 @@ static inline void stage_done(void)
 
 /* ---- lines of weights ---- */
 
+/* What is left of a weight without its first bf16: exact as a second one. Of one that is no number it is 0. */
+static __device__ inline float bf16_rest(float w)
+{
+    const float rest = w - from_bf16(to_bf16(w));
+    return fabsf(rest) < INFINITY ? rest : 0;
+}
+
+struct weight_F16_rest {
+    static __device__ inline void eight(const uint8_t *row, uint32_t c, uint32_t n, float *w)
+    {
+        weight_F16::eight(row, c, n, w);
+        UNROLL
+        for (int i = 0; i < EIGHT; i++)
+            w[i] = bf16_rest(w[i]);
+    }
+};
+
+template <class W> struct is_F16 {
+    enum { yes = false };
+};
+
+template <> struct is_F16<weight_F16> {
+    enum { yes = true };
+};
+
 /* Columns [c, c + MMA_DEPTH) of a row of n as bf16, two to a word; zeros from n on. */
 template <class W>
 static __device__ inline void line_of(const uint8_t *row, int64_t c, int64_t n, uint32_t *h)
@@ -245,6 +271,7 @@ struct mma_job {
     int64_t row, row_end, col, col_end; /* of the square */
     int64_t n;                          /* columns of x and w */
     int parts;                          /* of each number of x: ACT_BF1 or ACT_BF3T */
+    int walks;                          /* as many as a weight has parts */
     bool copies;                        /* weights as they are: bf16, in whole pieces */
     const int32_t *list;                /* the rows of x, where they do not follow each other */
 };
@@ -398,6 +425,9 @@ template <class W> static __device__ void square(const kargs *k, const mma_job &
         const int strip = first + warp_index();
         float sum[FRAGS][4] = {};
         walk<W>(j, scratch, strip, sum);
+        if constexpr (is_F16<W>::yes)
+            if (j.walks > 1)
+                walk<weight_F16_rest>(j, scratch, strip, sum);
         int64_t row = j.row + strip * STRIP_ROWS + lane / 4, col = j.col + lane % 4 * 2;
         UNROLL
         for (int i = 0; i < FRAGS; i++)
@@ -433,7 +463,8 @@ template <class W> static __device__ void square_plain(const kargs *k, const mma
             float w[EIGHT];
             W::eight(j.w + col * j.w_pitch, c, j.n, w);
             for (int e = 0; e < EIGHT && c + e < j.n; e++)
-                sum = fmaf(from_bf16(to_bf16(w[e])), x_number(j, row, c + e), sum);
+                sum = fmaf(j.walks > 1 ? w[e] : from_bf16(to_bf16(w[e])), x_number(j, row, c + e),
+                           sum);
         }
         row_out(k, 0, row)[col] = bias ? sum + bias[col] : sum;
     }
@@ -448,13 +479,14 @@ static __device__ inline char *aligned(void *scratch)
 
 template <class W>
 static __device__ void linear_squares(const kargs *k, const kthread *t, int64_t begin, int64_t end,
-                                      int parts, bool bf16)
+                                      int parts, int walks, bool bf16)
 {
     const int64_t rows = k->size.linear.rows, out = k->size.linear.out;
     const int64_t down = (rows + MMA_ROWS - 1) / MMA_ROWS;
     mma_job j = {(const char *)k->in[0], (const uint8_t *)k->in[1], k->pitch[0], k->pitch[1]};
     j.n = k->size.linear.in;
     j.parts = parts;
+    j.walks = walks;
     j.copies = bf16 && j.n % EIGHT == 0 && j.w_pitch % 16 == 0 && at_16(j.w);
     for (int64_t u = begin; u < end; u++) {
         j.row = u % down * MMA_ROWS;
@@ -472,15 +504,22 @@ static __device__ void linear_squares(const kargs *k, const kthread *t, int64_t 
     static __device__ void k_linear_##type##_mma_cuda(const kargs *k, const kthread *t,            \
                                                       int64_t begin, int64_t end)                  \
     {                                                                                              \
-        linear_squares<weight_##type>(k, t, begin, end, 1, DT_##type == DT_BF16);                  \
+        linear_squares<weight_##type>(k, t, begin, end, 1, 1, DT_##type == DT_BF16);               \
     }
 WEIGHT_TYPES_MMA(LINEAR_MMA)
+LINEAR_MMA(F16)
 #undef LINEAR_MMA
 
 static __device__ void k_linear_BF16_exact_cuda(const kargs *k, const kthread *t, int64_t begin,
                                                 int64_t end)
 {
-    linear_squares<weight_BF16>(k, t, begin, end, 3, true);
+    linear_squares<weight_BF16>(k, t, begin, end, 3, 1, true);
+}
+
+static __device__ void k_linear_F16_exact_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                               int64_t end)
+{
+    linear_squares<weight_F16>(k, t, begin, end, 3, 2, false);
 }
 
 #endif

@@ -18,7 +18,7 @@ enum {
     CUDA_FLASH_BLOCK = 384,   /* threads of weft_flash, */
     CUDA_SQUARES_BLOCK = 384, /* of weft_squares, weft_bulk and weft_experts */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
-    CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays */
+    CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays for blocks */
 };
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its

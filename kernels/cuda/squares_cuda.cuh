@@ -43,11 +43,18 @@ struct square_unit {
     const float *bias;
 };
 
-/* Bytes of a step's weights in cuda_run.unpacked. */
+/* bf16 of each weight of a step: two where x and F16 weights are exact. */
+static __device__ inline int walks_of(const cuda_run &r, int32_t step)
+{
+    return r.shape[r.step[step].shape].row == ROW_k_linear_F16_exact_cuda ? 2 : 1;
+}
+
+/* Bytes of a step's weights in cuda_run.unpacked; 0: they are as stored (cuda_unpacked_bytes has the same of a plan). */
 static __device__ inline int64_t unpacked_bytes(const cuda_run &r, int32_t step)
 {
     const kargs &k = r.shape[r.step[step].shape].k;
-    return k.type[1] == DT_BF16 ? 0 : k.size.linear.out * k.size.linear.in * 2;
+    const bool as_stored = k.type[1] == DT_BF16 || k.size.linear.in % EIGHT != 0;
+    return as_stored ? 0 : k.size.linear.out * k.size.linear.in * 2 * walks_of(r, step);
 }
 
 /* unpacked: where its weights are as bf16, or NULL. */
@@ -66,11 +73,12 @@ static __device__ square_unit square_of(const cuda_run &r, int32_t step, int64_t
     q.j.x_pitch = shape->k.pitch[0];
     q.j.w_pitch = shape->k.pitch[1];
     q.j.n = shape->k.size.linear.in;
-    q.j.parts = shape->row == ROW_k_linear_BF16_exact_cuda ? 3 : 1;
-    if (unpacked && q.type != DT_BF16) {
+    q.j.walks = walks_of(r, step);
+    q.j.parts = shape->row == ROW_k_linear_BF16_exact_cuda || q.j.walks > 1 ? 3 : 1;
+    if (unpacked && unpacked_bytes(r, step) > 0) {
         q.type = DT_BF16;
         q.j.w = (const uint8_t *)unpacked;
-        q.j.w_pitch = q.j.n * 2;
+        q.j.w_pitch = q.j.n * 2 * q.j.walks; /* the first bf16 of a row, then the others */
     }
     q.j.copies = q.type == DT_BF16 && q.j.n % EIGHT == 0 && q.j.w_pitch % 16 == 0 && at_16(q.j.w);
     q.j.row = u % down * MMA_ROWS;
@@ -100,6 +108,7 @@ static __device__ bool square_find(const cuda_run &r, int64_t u, square_unit *ou
     return false;
 }
 
+/* Of one walk along the columns. */
 static __device__ inline int64_t stages_of(const mma_job &j)
 {
     return (j.n + MMA_DEPTH - 1) / MMA_DEPTH * j.parts;
@@ -165,7 +174,7 @@ static __device__ inline void lines_put(const mma_job &j, char *to, const coming
     }
 }
 
-/* All stages of a unit. */
+/* All stages of a walk. */
 template <class W, bool LIST> static __device__ void unit_fill(const mma_job &j, stage_ring &r)
 {
     const int stages = (int)stages_of(j);
@@ -190,17 +199,31 @@ template <class W, bool LIST> static __device__ void unit_fill(const mma_job &j,
     }
 }
 
+static __device__ inline void walk_fill(const mma_job &j, int type, int walk, stage_ring &r)
+{
+    switch (type) {
+#define UNIT_FILL(type)                                                                            \
+    case DT_##type:                                                                                \
+        unit_fill<weight_##type, false>(j, r);                                                     \
+        break;
+        WEIGHT_TYPES_MMA(UNIT_FILL)
+#undef UNIT_FILL
+    case DT_F16:
+        if (walk == 0)
+            unit_fill<weight_F16, false>(j, r);
+        else
+            unit_fill<weight_F16_rest, false>(j, r);
+        break;
+    }
+}
+
 static __device__ void squares_fill(const cuda_run &run, stage_ring r)
 {
     square_unit q;
     for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x)
-        switch (q.type) {
-#define UNIT_FILL(type)                                                                            \
-    case DT_##type:                                                                                \
-        unit_fill<weight_##type, false>(q.j, r);                                                   \
-        break;
-            WEIGHT_TYPES_MMA(UNIT_FILL)
-#undef UNIT_FILL
+        for (int walk = 0; walk < q.j.walks; walk++) {
+            walk_fill(q.j, q.type, walk, r);
+            q.j.w += q.type == DT_BF16 ? q.j.n * 2 : 0; /* where they have been made so */
         }
 }
 
@@ -268,7 +291,7 @@ static __device__ void squares_multiply(const cuda_run &run, stage_ring r, int s
     for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
         const uint64_t start = ns ? clock_now() : 0;
         float sum[FRAGS][4] = {};
-        unit_multiply((int)stages_of(q.j), r, strip, (int)(q.j.row_end - q.j.row),
+        unit_multiply((int)stages_of(q.j) * q.j.walks, r, strip, (int)(q.j.row_end - q.j.row),
                       (int)(q.j.col_end - q.j.col), sum);
         square_find(run, u, &q); /* once more: registers are for the sums */
         unit_put(q, strip, sum);
@@ -279,7 +302,14 @@ static __device__ void squares_multiply(const cuda_run &run, stage_ring r, int s
 
 /* ---- weights as bf16 ---- */
 
-template <class W>
+static __device__ inline bytes16 eight_bf16(const float *v)
+{
+    return bytes16{{bf16_pair(v[0], v[1]), bf16_pair(v[2], v[3]), bf16_pair(v[4], v[5]),
+                    bf16_pair(v[6], v[7])}};
+}
+
+/* PARTS: bf16 of each, all first ones of a row before the others. */
+template <class W, int PARTS>
 static __device__ void matrix_unpack(const uint8_t *w, int64_t pitch, uint32_t n, uint32_t rows,
                                      char *to)
 {
@@ -289,9 +319,14 @@ static __device__ void matrix_unpack(const uint8_t *w, int64_t pitch, uint32_t n
         const uint32_t row = i / eights, c = (i - row * eights) * EIGHT;
         float v[EIGHT];
         W::eight(w + row * pitch, c, n, v);
-        *(bytes16 *)(to + (int64_t)i * 16) =
-            bytes16{{bf16_pair(v[0], v[1]), bf16_pair(v[2], v[3]), bf16_pair(v[4], v[5]),
-                     bf16_pair(v[6], v[7])}};
+        char *at = to + ((int64_t)i + (PARTS - 1) * (int64_t)row * eights) * 16;
+        *(bytes16 *)at = eight_bf16(v);
+        if (PARTS > 1) {
+            UNROLL
+            for (int e = 0; e < EIGHT; e++)
+                v[e] = bf16_rest(v[e]);
+            *(bytes16 *)(at + (int64_t)eights * 16) = eight_bf16(v);
+        }
     }
 }
 
@@ -306,17 +341,24 @@ static __device__ void unpack_run(const cuda_run &r)
         const uint8_t *w = (const uint8_t *)r.step[step].in[1];
         const uint32_t n = (uint32_t)k.size.linear.in, rows = (uint32_t)k.size.linear.out;
         const uint64_t start = ns ? clock_now() : 0;
-        switch ((int)k.type[1]) {
+        const int64_t bytes = unpacked_bytes(r, step);
+        switch (bytes > 0 ? (int)k.type[1] : (int)DT_COUNT) {
 #define MATRIX_UNPACK(type)                                                                        \
     case DT_##type:                                                                                \
-        matrix_unpack<weight_##type>(w, k.pitch[1], n, rows, to);                                  \
+        matrix_unpack<weight_##type, 1>(w, k.pitch[1], n, rows, to);                               \
         break;
             WEIGHT_BLOCKS_OFTEN(MATRIX_UNPACK)
 #undef MATRIX_UNPACK
+        case DT_F16:
+            if (walks_of(r, step) > 1)
+                matrix_unpack<weight_F16, 2>(w, k.pitch[1], n, rows, to);
+            else
+                matrix_unpack<weight_F16, 1>(w, k.pitch[1], n, rows, to);
+            break;
         default:
             break;
         }
-        to += unpacked_bytes(r, step);
+        to += bytes;
         if (ns)
             ns[step] += clock_now() - start;
     }

@@ -201,7 +201,10 @@ struct exec {
 /* Of the largest bucket. */
 int32_t cuda_steps_max(const plan *p);
 
-/* cuda_load.c */
+/* cuda_load.c. Weights of squares that are made bf16 before: how many each becomes, from how many rows of a call on, and their
+ * bytes, 0 for those that stay as stored. */
+int64_t cuda_unpacked_parts(dtype type, kact act);
+int64_t cuda_unpack_rows(dtype type);
 size_t cuda_unpacked_bytes(const plan *p, const plan_step *s);
 weft_status cuda_need(weft_diag *dg, device *d, const device_load *what, device_memory *out_m);
 weft_status cuda_load(weft_diag *dg, device *d, const device_load *what, exec **out_e);

@@ -111,13 +111,25 @@ static size_t lora_size(const klora *l)
     return l ? klora_bytes(l->n_slot, l->n_site, l->n_mix) : 0;
 }
 
+int64_t cuda_unpacked_parts(dtype type, kact act)
+{
+    return type == DT_F16 && !act_rounds(act) ? 2 : 1;
+}
+
+int64_t cuda_unpack_rows(dtype type)
+{
+    return type == DT_F16 ? 1 : CUDA_UNPACK_ROWS;
+}
+
 /* Bytes of a step's weights as bf16, where squares are multiplied with other ones. */
 size_t cuda_unpacked_bytes(const plan *p, const plan_step *s)
 {
-    bool squares = plan_kernel_of(p, s)->unit == KUNIT_SQUARE;
-    return squares && s->in[1].type != DT_BF16
-               ? mem_product((size_t)s->size.linear.out, (size_t)s->size.linear.in * 2)
-               : 0;
+    const plan_kernel *k = plan_kernel_of(p, s);
+    const int64_t n = s->size.linear.in;
+    if (k->unit != KUNIT_SQUARE || s->in[1].type == DT_BF16 || n % 8 != 0)
+        return 0;
+    const int64_t parts = cuda_unpacked_parts(s->in[1].type, k->act);
+    return mem_product((size_t)s->size.linear.out, (size_t)(n * 2 * parts));
 }
 
 /* The most that a phase of calls with many rows has of them. */
@@ -127,12 +139,13 @@ static size_t unpacked_most(const plan *p)
     for (int32_t b = 0; b < p->n_bucket; b++)
         for (int32_t i = 0; i < p->bucket[b].n_item; i++) {
             const plan_item *it = &p->bucket[b].item[i];
-            if (p->bucket[b].n_tok_max < CUDA_UNPACK_ROWS)
-                break;
             if (i == 0 || it->phase != it[-1].phase)
                 phase = 0;
-            for (int32_t s = 0; s < it->n_step; s++)
-                phase += cuda_unpacked_bytes(p, &p->bucket[b].step[it->first + s]);
+            for (int32_t s = 0; s < it->n_step; s++) {
+                const plan_step *step = &p->bucket[b].step[it->first + s];
+                if (p->bucket[b].n_tok_max >= cuda_unpack_rows(step->in[1].type))
+                    phase += cuda_unpacked_bytes(p, step);
+            }
             most = phase > most && phase <= UNPACKED_MAX ? phase : most;
         }
     return most;

@@ -122,7 +122,7 @@ static bool unpacks(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
     size_t bytes = 0;
     for (int32_t i = p->step; i < p->step + p->n_step; i++) {
-        if (c->steps[i].rows < CUDA_UNPACK_ROWS)
+        if (c->steps[i].rows < cuda_unpack_rows(c->args[i].type[1]))
             return false;
         bytes += cuda_unpacked_bytes(e->p, &c->plan->step[i]);
     }

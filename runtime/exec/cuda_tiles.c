@@ -47,11 +47,12 @@ cu_result cuda_tiles_of(const exec *e, const cuda_bucket *c, const cuda_phase *p
         const kargs *k = &c->args[step];
         const int64_t in = k->size.linear.in;
         const bool own = k->type[1] == DT_BF16;
+        const int64_t cols = own ? in : in * cuda_unpacked_parts(k->type[1], c->rows[step]->act);
         r = tile_of(e, c->steps[step].in[0], in * act_parts(c->rows[step]->act),
                     c->steps[step].rows, k->pitch[0], MMA_ROWS, &to->of[i][0]);
         if (r == CU_OK)
-            r = tile_of(e, own ? c->steps[step].in[1] : unpacked, in, k->size.linear.out,
-                        own ? k->pitch[1] : in * 2, MMA_COLS, &to->of[i][1]);
+            r = tile_of(e, own ? c->steps[step].in[1] : unpacked, cols, k->size.linear.out,
+                        own ? k->pitch[1] : cols * 2, MMA_COLS, &to->of[i][1]);
         unpacked += own ? 0 : cuda_unpacked_bytes(e->p, &c->plan->step[step]);
     }
     return r;

@@ -86,7 +86,8 @@ done
 # Calls of many rows: weights of bf16 and such as are made bf16 first, attention by tiles.
 export WEFT_FAKE_THREADS=32
 ids=$(seq -s, 1 280),$(seq -s, 1 280)
-for what in 'tiny:BF16 -n 140' 'tiny:BF16 -n 140 --round-bf16' 'tiny:Q4_K_M -n 560'; do
+for what in 'tiny:BF16 -n 140' 'tiny:BF16 -n 140 --round-bf16' 'tiny:F16 -n 140' 'tiny:F16 -n 140 --round-bf16' \
+    'tiny:Q4_K_M -n 560'; do
     # shellcheck disable=SC2086 # several words
     on_card verify --device cuda --random $what --ids "$ids" -ub 512 -c 1024 >said || fail "verify of $what: $(cat said)"
 done

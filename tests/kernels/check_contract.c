@@ -73,7 +73,7 @@ typedef struct {
 
 static limits limits_make(check *c, const kernel_row *row, dtype t, int64_t n)
 {
-    bool rounds = row->act == ACT_BF1 && dtype_row_of(t)->elems > 1;
+    bool rounds = row->act == ACT_BF1 && t != DT_BF16;
     return (limits){check_numbers(c, n), rounds ? check_numbers(c, n) : NULL};
 }
 
