@@ -99,7 +99,8 @@ static __device__ void bulk_fill(const cuda_run &run, const cuda_tiles &tiles, b
 
 /* ---- multiplying ---- */
 
-/* What a stage adds: its first 32 columns of x times half `one` of w, the other 32 times half `two`. */
+/* What a stage adds: its first 32 columns of x times half `one` of w, the other 32 times half `two`. add_half: one half of x times one
+ * of w. */
 #ifdef __CUDACC__
 static __device__ inline void add_halves(float (*sum)[4], char *x, char *w, int strip, int one,
                                          int two, int, int)
@@ -113,7 +114,19 @@ static __device__ inline void add_halves(float (*sum)[4], char *x, char *w, int 
     wgmma_64x256x16(sum, a + 6, b_two + 2);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
+
+static __device__ inline void add_half(float (*sum)[4], char *x, char *w, int strip, int x_half,
+                                       int w_half, int, int)
+{
+    const uint64_t a = lines_at(x + strip / 4 * 64 * MMA_LINE) + 4 * x_half;
+    const uint64_t b = lines_at(w) + 4 * w_half;
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    wgmma_64x256x16(sum, a, b);
+    wgmma_64x256x16(sum, a + 2, b + 2);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 #else
+/* -1: not this half. */
 static inline void add_halves(float (*sum)[4], char *x, char *w, int strip, int one, int two,
                               int rows, int cols)
 {
@@ -124,17 +137,45 @@ static inline void add_halves(float (*sum)[4], char *x, char *w, int strip, int 
     for (int i = 0; i < FRAGS; i++)
         for (int e = 0; e < 2 && row < rows && i * FRAG_COLS + col + e < cols; e++) {
             line_floats(w, i * FRAG_COLS + col + e, b);
-            for (int c = 0; c < MMA_DEPTH; c++)
-                of[c] = b[c % 32 + (c < 32 ? one : two) * 32];
+            for (int c = 0; c < MMA_DEPTH; c++) {
+                const int half = c < 32 ? one : two;
+                of[c] = half < 0 ? 0 : b[c % 32 + half * 32];
+            }
             sum[i][e] += line_dot(a[0], of);
             if (row + 8 < rows)
                 sum[i][2 + e] += line_dot(a[1], of);
         }
 }
+
+static inline void add_half(float (*sum)[4], char *x, char *w, int strip, int x_half, int w_half,
+                            int rows, int cols)
+{
+    add_halves(sum, x, w, strip, x_half ? -1 : w_half, x_half ? w_half : -1, rows, cols);
+}
 #endif
 
-static __device__ inline void bulk_multiply(int stages, int parts, bulk_ring &r, int strip,
-                                            int rows, int cols, float (*sum)[4])
+/* The walk with second parts of w: x has three parts, of which the last is left out. It is below 2^-17 of a number, as such a part of
+ * w is below 2^-8. */
+static __device__ inline void rest_multiply(int stages, bulk_ring &r, int strip, int rows, int cols,
+                                            int &before, float (*sum)[4])
+{
+    for (int i = 0; i < stages; i += 3)
+        UNROLL
+    for (int part = 0; part < 3; part++, bulk_next(r, 3)) {
+        char *x = r.x + r.slot * BULK_X, *w = r.w + r.w_slot * BULK_W;
+        barrier_wait(&r.full[r.slot], r.parity);
+        if (part == 0)
+            add_halves(sum, x, w, strip, 0, 0, rows, cols);
+        else
+            add_half(sum, x, w, strip, part == 1, 1, rows, cols);
+        products_wait<1>();
+        warp_done(&r.empty[before]);
+        before = r.slot;
+    }
+}
+
+static __device__ inline void bulk_multiply(int stages, int parts, int walks, bulk_ring &r,
+                                            int strip, int rows, int cols, float (*sum)[4])
 {
     int before = -1;
     for (int i = 0; i < stages; i++, bulk_next(r, parts)) {
@@ -146,6 +187,10 @@ static __device__ inline void bulk_multiply(int stages, int parts, bulk_ring &r,
             warp_done(&r.empty[before]);
         before = r.slot;
     }
+    products_wait<0>(); /* or ptxas serialises those of both loops (C7511) */
+    sums_done(sum);
+    if (walks > 1)
+        rest_multiply(stages, r, strip, rows, cols, before, sum);
     products_wait<0>();
     sums_done(sum);
     warp_done(&r.empty[before]);
@@ -210,7 +255,7 @@ static __device__ void bulk_results(const cuda_run &run, bulk_ring r, int strip,
     for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
         const uint64_t start = ns ? clock_now() : 0;
         float sum[FRAGS][4] = {};
-        bulk_multiply((int)stages_of(q.j) * q.j.walks, q.j.parts, r, strip,
+        bulk_multiply((int)stages_of(q.j), q.j.parts, q.j.walks, r, strip,
                       (int)(q.j.row_end - q.j.row), (int)(q.j.col_end - q.j.col), sum);
         square_find(run, u, &q); /* once more: registers are for the sums */
         if (!has_sixteens(q)) {

@@ -199,32 +199,25 @@ template <class W, bool LIST> static __device__ void unit_fill(const mma_job &j,
     }
 }
 
-static __device__ inline void walk_fill(const mma_job &j, int type, int walk, stage_ring &r)
-{
-    switch (type) {
-#define UNIT_FILL(type)                                                                            \
-    case DT_##type:                                                                                \
-        unit_fill<weight_##type, false>(j, r);                                                     \
-        break;
-        WEIGHT_TYPES_MMA(UNIT_FILL)
-#undef UNIT_FILL
-    case DT_F16:
-        if (walk == 0)
-            unit_fill<weight_F16, false>(j, r);
-        else
-            unit_fill<weight_F16_rest, false>(j, r);
-        break;
-    }
-}
-
+/* F16 weights are bf16 by now: one type more would cost all others registers. */
 static __device__ void squares_fill(const cuda_run &run, stage_ring r)
 {
     square_unit q;
-    for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x)
-        for (int walk = 0; walk < q.j.walks; walk++) {
-            walk_fill(q.j, q.type, walk, r);
-            q.j.w += q.type == DT_BF16 ? q.j.n * 2 : 0; /* where they have been made so */
+    int walk = 0;
+    for (int u = (int)blockIdx.x; square_find(run, u, &q);) {
+        const bool last = walk + 1 == q.j.walks;
+        q.j.w += walk * q.j.n * 2; /* of weights that have been made bf16 */
+        switch (q.type) {
+#define UNIT_FILL(type)                                                                            \
+    case DT_##type:                                                                                \
+        unit_fill<weight_##type, false>(q.j, r);                                                   \
+        break;
+            WEIGHT_TYPES_MMA(UNIT_FILL)
+#undef UNIT_FILL
         }
+        walk = last ? 0 : walk + 1;
+        u += last ? (int)gridDim.x : 0;
+    }
 }
 
 /* ---- multiplying ---- */
