@@ -21,11 +21,11 @@ static void describe(const kernel_row *row, plan_kernel *out)
                          .row = (int32_t)(row - cuda_row_table)};
 }
 
-/* BF16 and F16 weights are multiplied with activations as they are, unless the back end is asked to round these. */
+/* F32 weights are multiplied with activations as they are, and so are BF16 and F16, unless the back end is asked to round these. */
 static bool is_exact(const backend *be, const kernel_want *w)
 {
     const bool halves = w->type == DT_BF16 || w->type == DT_F16;
-    return w->exact || (halves && be != backend_cuda_rounding());
+    return w->exact || w->type == DT_F32 || (halves && be != backend_cuda_rounding());
 }
 
 /* Attention of many rows rounds queries and weights where linears of BF16 round activations. */

@@ -23,9 +23,6 @@
 #include "kernels/cuda/mma_size.h"
 #include "kernels/cuda/weights_cuda.cuh"
 
-/* Each is code of its own; others are multiplied as f32 (linear_cuda.cuh). */
-#define WEIGHT_TYPES_MMA(X) X(BF16) X(Q8_0) X(Q4_0) X(MXFP4) X(Q4_K) X(Q5_K) X(Q6_K)
-
 enum {
     STRIP_ROWS = 16, /* of a warp */
     STRIPS = MMA_ROWS / STRIP_ROWS,
@@ -272,6 +269,7 @@ struct mma_job {
     int64_t n;                          /* columns of x and w */
     int parts;                          /* of each number of x: ACT_BF1 or ACT_BF3T */
     int walks;                          /* as many as a weight has parts */
+    dtype type;                         /* of w, where the code is for any */
     bool copies;                        /* weights as they are: bf16, in whole pieces */
     const int32_t *list;                /* the rows of x, where they do not follow each other */
 };
@@ -344,6 +342,24 @@ template <class W> static __device__ void read_lines(const mma_job &j, char *to,
         uint32_t h[MMA_DEPTH / 2] = {};
         if (j.col + line < j.col_end)
             line_of<W>(j.w + (j.col + line) * j.w_pitch, at, j.n, h);
+        put_line(to, line, h);
+    }
+}
+
+template <> __device__ inline void read_lines<weight_any>(const mma_job &j, char *to, int64_t at)
+{
+    for (int line = (int)threadIdx.x; line < MMA_COLS; line += block_threads()) {
+        uint32_t h[MMA_DEPTH / 2] = {};
+        UNROLL
+        for (int i = 0; i < MMA_DEPTH; i += EIGHT) {
+            if (j.col + line >= j.col_end || at + i >= j.n)
+                continue;
+            const eight_floats v = eight_of(j.type, j.w + (j.col + line) * j.w_pitch,
+                                            (uint32_t)(at + i), (uint32_t)j.n);
+            UNROLL
+            for (int e = 0; e < EIGHT; e += 2)
+                h[(i + e) / 2] = bf16_pair(v.w[e], v.w[e + 1]);
+        }
         put_line(to, line, h);
     }
 }
@@ -460,11 +476,12 @@ template <class W> static __device__ void square_plain(const kargs *k, const mma
         const int64_t row = j.row + i / cols, col = j.col + i % cols;
         float sum = 0;
         for (int64_t c = 0; c < j.n; c += EIGHT) {
-            float w[EIGHT];
-            W::eight(j.w + col * j.w_pitch, c, j.n, w);
-            for (int e = 0; e < EIGHT && c + e < j.n; e++)
-                sum = fmaf(j.walks > 1 ? w[e] : from_bf16(to_bf16(w[e])), x_number(j, row, c + e),
-                           sum);
+            const eight_floats v =
+                eight_as<W>(j.type, j.w + col * j.w_pitch, (uint32_t)c, (uint32_t)j.n);
+            for (int e = 0; e < EIGHT && c + e < j.n; e++) {
+                const float w = j.walks > 1 ? v.w[e] : from_bf16(to_bf16(v.w[e]));
+                sum = fmaf(w, x_number(j, row, c + e), sum);
+            }
         }
         row_out(k, 0, row)[col] = bias ? sum + bias[col] : sum;
     }
@@ -487,6 +504,7 @@ static __device__ void linear_squares(const kargs *k, const kthread *t, int64_t 
     j.n = k->size.linear.in;
     j.parts = parts;
     j.walks = walks;
+    j.type = k->type[1];
     j.copies = bf16 && j.n % EIGHT == 0 && j.w_pitch % 16 == 0 && at_16(j.w);
     for (int64_t u = begin; u < end; u++) {
         j.row = u % down * MMA_ROWS;
@@ -514,6 +532,12 @@ static __device__ void k_linear_BF16_exact_cuda(const kargs *k, const kthread *t
                                                 int64_t end)
 {
     linear_squares<weight_BF16>(k, t, begin, end, 3, 1, true);
+}
+
+static __device__ void k_linear_any_mma_cuda(const kargs *k, const kthread *t, int64_t begin,
+                                             int64_t end)
+{
+    linear_squares<weight_any>(k, t, begin, end, 1, 1, false);
 }
 
 static __device__ void k_linear_F16_exact_cuda(const kargs *k, const kthread *t, int64_t begin,

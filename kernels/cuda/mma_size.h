@@ -23,6 +23,10 @@ enum {
     CUDA_BULK_STATIC = 1024, /* what the function has by itself, at most */
 };
 
+/* Types of weights that are decoded for every square, each by code of its own. Others become bf16 before, or are decoded by code for
+ * all of them. */
+#define WEIGHT_TYPES_MMA(X) X(BF16) X(Q8_0) X(Q4_0) X(MXFP4) X(Q4_K) X(Q5_K) X(Q6_K)
+
 /* Squares of experts: as many as there are if those who chose each leave their last tile almost empty. */
 K_FN int64_t cuda_expert_units(const kargs *k)
 {

@@ -199,7 +199,7 @@ template <class W, bool LIST> static __device__ void unit_fill(const mma_job &j,
     }
 }
 
-/* F16 weights are bf16 by now: one type more would cost all others registers. */
+/* Weights of types that are not listed here are bf16 by now: one type more would cost all others registers. */
 static __device__ void squares_fill(const cuda_run &run, stage_ring r)
 {
     square_unit q;
@@ -303,22 +303,21 @@ static __device__ inline bytes16 eight_bf16(const float *v)
 
 /* PARTS: bf16 of each, all first ones of a row before the others. */
 template <class W, int PARTS>
-static __device__ void matrix_unpack(const uint8_t *w, int64_t pitch, uint32_t n, uint32_t rows,
-                                     char *to)
+static __device__ void matrix_unpack(const uint8_t *w, dtype type, int64_t pitch, uint32_t n,
+                                     uint32_t rows, char *to)
 {
     const uint32_t eights = n / EIGHT, all = eights * rows;
     for (uint32_t i = blockIdx.x * block_threads() + threadIdx.x; i < all;
          i += gridDim.x * block_threads()) {
         const uint32_t row = i / eights, c = (i - row * eights) * EIGHT;
-        float v[EIGHT];
-        W::eight(w + row * pitch, c, n, v);
+        eight_floats v = eight_as<W>(type, w + row * pitch, c, n);
         char *at = to + ((int64_t)i + (PARTS - 1) * (int64_t)row * eights) * 16;
-        *(bytes16 *)at = eight_bf16(v);
+        *(bytes16 *)at = eight_bf16(v.w);
         if (PARTS > 1) {
             UNROLL
             for (int e = 0; e < EIGHT; e++)
-                v[e] = bf16_rest(v[e]);
-            *(bytes16 *)(at + (int64_t)eights * 16) = eight_bf16(v);
+                v.w[e] = bf16_rest(v.w[e]);
+            *(bytes16 *)(at + (int64_t)eights * 16) = eight_bf16(v.w);
         }
     }
 }
@@ -338,18 +337,20 @@ static __device__ void unpack_run(const cuda_run &r)
         switch (bytes > 0 ? (int)k.type[1] : (int)DT_COUNT) {
 #define MATRIX_UNPACK(type)                                                                        \
     case DT_##type:                                                                                \
-        matrix_unpack<weight_##type, 1>(w, k.pitch[1], n, rows, to);                               \
+        matrix_unpack<weight_##type, 1>(w, DT_##type, k.pitch[1], n, rows, to);                    \
         break;
             WEIGHT_BLOCKS_OFTEN(MATRIX_UNPACK)
 #undef MATRIX_UNPACK
         case DT_F16:
             if (walks_of(r, step) > 1)
-                matrix_unpack<weight_F16, 2>(w, k.pitch[1], n, rows, to);
+                matrix_unpack<weight_F16, 2>(w, DT_F16, k.pitch[1], n, rows, to);
             else
-                matrix_unpack<weight_F16, 1>(w, k.pitch[1], n, rows, to);
+                matrix_unpack<weight_F16, 1>(w, DT_F16, k.pitch[1], n, rows, to);
+            break;
+        case DT_COUNT: /* as stored */
             break;
         default:
-            break;
+            matrix_unpack<weight_any, 1>(w, k.type[1], k.pitch[1], n, rows, to);
         }
         to += bytes;
         if (ns)

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/cuda_rows.h"
 #include "kernels/cuda/few_size.h"
+#include "kernels/cuda/mma_size.h"
 #include "runtime/base/intmath.h"
 #include "runtime/base/mem.h"
 #include <inttypes.h>
@@ -118,7 +119,14 @@ int64_t cuda_unpacked_parts(dtype type, kact act)
 
 int64_t cuda_unpack_rows(dtype type)
 {
-    return type == DT_F16 ? 1 : CUDA_UNPACK_ROWS;
+    switch ((int)type) {
+#define DECODED(type) case DT_##type:
+        WEIGHT_TYPES_MMA(DECODED)
+#undef DECODED
+        return CUDA_UNPACK_ROWS;
+    default:
+        return 1;
+    }
 }
 
 /* Bytes of a step's weights as bf16, where squares are multiplied with other ones. */

@@ -125,19 +125,19 @@ static bool unpacks(const exec *e, const cuda_bucket *c, const cuda_phase *p)
         if (c->steps[i].rows < cuda_unpack_rows(c->args[i].type[1]))
             return false;
         const size_t own = cuda_unpacked_bytes(e->p, &c->plan->step[i]);
-        if (own == 0 && c->args[i].type[1] == DT_F16)
+        if (own == 0 && cuda_unpack_rows(c->args[i].type[1]) == 1)
             return false;
         bytes += own;
     }
     return bytes > 0 && bytes <= e->unpacked_bytes;
 }
 
-/* Does a phase of squares have F16 weights, which weft_squares has to be given as bf16? */
-static bool has_f16(const cuda_bucket *c, const cuda_phase *p)
+/* Does a phase of squares have weights that weft_squares has to be given as bf16? */
+static bool has_others(const cuda_bucket *c, const cuda_phase *p)
 {
     bool has = false;
     for (int32_t i = p->step; i < p->step + p->n_step; i++)
-        has = has || c->args[i].type[1] == DT_F16;
+        has = has || cuda_unpack_rows(c->args[i].type[1]) == 1;
     return has;
 }
 
@@ -255,7 +255,7 @@ static void list_phases(const exec *e, cuda_bucket *c)
             fill_pack(c, p, &c->packs[c->n_phase]);
         c->grid[c->n_phase] = (uint8_t)grid_of(e, c, p);
         c->unpacks[c->n_phase] = c->grid[c->n_phase] == CUDA_GRID_squares && unpacks(e, c, p);
-        if (c->grid[c->n_phase] == CUDA_GRID_squares && !c->unpacks[c->n_phase] && has_f16(c, p))
+        if (c->grid[c->n_phase] == CUDA_GRID_squares && !c->unpacks[c->n_phase] && has_others(c, p))
             c->grid[c->n_phase] = CUDA_GRID_phases;
         if (c->grid[c->n_phase] == CUDA_GRID_squares &&
             cuda_has_tiles(e, c, p, c->unpacks[c->n_phase]))
