@@ -182,7 +182,8 @@ typedef struct {
     weft_exec exec;
     weft_kv kv;
     bool deterministic; /* the same bits however rows are put together into calls */
-    bool round_bf16;    /* round activations for BF16 weights to bf16: faster, less exact */
+    bool
+        round_bf16; /* round activations for BF16 weights (CUDA: F16 too) to bf16: faster, less exact */
     bool
         no_weight_cache; /* do not keep weights that were interleaved for this machine's kernels on disk */
     bool no_repack; /* use weights as stored: slower, but there is no copy laid out for kernels */
