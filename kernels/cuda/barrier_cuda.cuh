@@ -52,7 +52,10 @@ static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
     } while (!passed);
 }
 #else
-/* How many it is for, how many are missing, and the parity of the time that it is waiting in. */
+/* Whether nobody has seen yet that it was passed, how many it is for, how many are missing, and the parity of the time that it is
+ * waiting in. Who arrives when nobody has seen the time before is told by compute-sanitizer too, as a missing wait. */
+static const uint64_t BARRIER_UNSEEN = 1ull << 63;
+
 static inline void barrier_make(uint64_t *b, int n)
 {
     *b = (uint64_t)n << 32 | (uint64_t)n << 1;
@@ -60,8 +63,11 @@ static inline void barrier_make(uint64_t *b, int n)
 
 static inline void barrier_arrive(uint64_t *b)
 {
-    uint64_t n = *b >> 32, missing = (*b >> 1 & 0x7fffffff) - 1, parity = *b & 1;
-    *b = missing ? n << 32 | missing << 1 | parity : n << 32 | n << 1 | (parity ^ 1);
+    const uint64_t n = *b >> 32 & 0x7fffffff, missing = (*b >> 1 & 0x7fffffff) - 1, parity = *b & 1;
+    if (*b & BARRIER_UNSEEN)
+        fibre_fail(SIMT_AT("barrier_arrive"), "comes again before anybody has waited");
+    *b = missing ? n << 32 | missing << 1 | parity
+                 : BARRIER_UNSEEN | n << 32 | n << 1 | (parity ^ 1);
 }
 
 static inline void barrier_arrive_copied(uint64_t *b)
@@ -73,7 +79,10 @@ static inline void barrier_arrive_copied(uint64_t *b)
 static inline bool barrier_passed(uint64_t *b, uint32_t parity)
 {
     __nanosleep(0); /* others run */
-    return (*b & 1) != parity;
+    if ((*b & 1) == parity)
+        return false;
+    *b &= ~BARRIER_UNSEEN;
+    return true;
 }
 
 static inline void barrier_wait(uint64_t *b, uint32_t parity)

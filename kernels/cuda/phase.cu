@@ -235,7 +235,8 @@ struct ahead {
     pack_ring packs;
     cuda_works *work; /* [PACKS], and */
     ring_block *ring;
-    uint64_t listed[PACKS]; /* a barrier for each: passed when a phase is listed */
+    uint64_t
+        listed[PACKS]; /* a barrier for each: passed when a warp that copies has listed a phase */
     uint32_t seen
         [2]; /* the count of a gate as it was passed; those of two gates may be read at a time */
     int32_t skip;    /* not 0: nothing more is to be computed */
@@ -274,7 +275,7 @@ static __device__ inline void phase_listed(const member &m, ahead &a, int32_t n)
     cuda_pack *pack = pack_wait(a.packs, n);
     phase_list(m, pack, work_place(a.packs.at, pack->step), &a.work[n % PACKS],
                &a.ring->list[n % PACKS]);
-    if (lane_index() == 0)
+    if (has_copier() && lane_index() == 0)
         barrier_arrive(&a.listed[n % PACKS]);
 }
 
@@ -375,7 +376,10 @@ static __device__ void phases_run(const member &m, ahead &a)
             phase_listed(m, a, 1);
     }
     int32_t n = 0;
-    barrier_wait(&a.listed[0], 0);
+    if (has_copier())
+        barrier_wait(&a.listed[0], 0);
+    else
+        block_sync();
     UNROLLED(1)
     for (;;) {
         progress_write(PROGRESS_PHASE, (shared_place)n);
