@@ -355,8 +355,7 @@ template <class R> static __device__ FEW_COPY void few_plain(const few_job j)
         for (int64_t i = threadIdx.x; i < j.n; i += block_threads())
             x[i] = few_x_at<R>(from, j.n, i);
         block_sync();
-        few_dots<typename R::weight, 1, !few_is_half<R>()>(
-            w, r); /* whose rows may end anywhere */
+        few_dots<typename R::weight, 1, !few_is_half<R>()>(w, r); /* whose rows may end anywhere */
     }
 }
 
