@@ -53,7 +53,7 @@ static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
 }
 #else
 /* Whether nobody has seen yet that it was passed, how many it is for, how many are missing, and the parity of the time that it is
- * waiting in. Who arrives when nobody has seen the time before is told by compute-sanitizer too, as a missing wait. */
+ * waiting in. Who arrives when nobody has seen the time before fails: such a barrier is for nobody. */
 static const uint64_t BARRIER_UNSEEN = 1ull << 63;
 
 static inline void barrier_make(uint64_t *b, int n)
