@@ -166,6 +166,23 @@ class Page:
                 raise AssertionError("never: " + script + "\n  the page says: " + str(self.eval("document.body.innerText"))[:1500])
             time.sleep(0.03)
 
+    def node(self, selector, work):
+        """What work(node) gives, of an element by its node id: no script of the page runs. A node id lives as long as its
+        document: where another comes before the work is done, all begins anew."""
+        end = time.time() + WAIT_S
+        while True:
+            why = "no " + selector
+            try:
+                root = self.call("DOM.getDocument")["root"]["nodeId"]
+                node = self.call("DOM.querySelector", {"nodeId": root, "selector": selector})["nodeId"]
+                if node:
+                    return work(node)
+            except RuntimeError as e:
+                why = str(e)
+            if time.time() > end:
+                raise AssertionError(why)
+            time.sleep(0.03)
+
     def text(self, selector):
         return self.eval("(document.querySelector(%s) || {innerText: null}).innerText" % json.dumps(selector))
 
@@ -218,6 +235,4 @@ class Page:
         self.call("Input.dispatchKeyEvent", {"type": "keyUp", **params})
 
     def files(self, selector, paths):
-        root = self.call("DOM.getDocument")["root"]["nodeId"]
-        node = self.call("DOM.querySelector", {"nodeId": root, "selector": selector})["nodeId"]
-        self.call("DOM.setFileInputFiles", {"nodeId": node, "files": paths})
+        self.node(selector, lambda node: self.call("DOM.setFileInputFiles", {"nodeId": node, "files": paths}))

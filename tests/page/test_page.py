@@ -527,18 +527,10 @@ def dark(c):
 def without_scripts(c):
     t = c.tab = browser.Page(c.chromium, scripts=False)
     t.call("Page.navigate", {"url": c.server.url})
-    end = time.time() + 10
-    node = 0
-    while not node and time.time() < end:
-        time.sleep(0.1)
-        try:
-            root = t.call("DOM.getDocument")["root"]["nodeId"]
-            node = t.call("DOM.querySelector", {"nodeId": root, "selector": "noscript .plain"})["nodeId"]
-        except RuntimeError:
-            pass  # another document came between the two
-    assert node, "no text for browsers without scripts"
-    assert t.call("DOM.getBoxModel", {"nodeId": node})["model"]["height"] > 50
-    assert "needs JavaScript" in t.call("DOM.getOuterHTML", {"nodeId": node})["outerHTML"]
+    height, html = t.node("noscript .plain", lambda node: [
+        t.call("DOM.getBoxModel", {"nodeId": node})["model"]["height"],
+        t.call("DOM.getOuterHTML", {"nodeId": node})["outerHTML"]])
+    assert height > 50 and "needs JavaScript" in html, [height, html]
     c.shot("without-scripts")
 
 
