@@ -116,6 +116,11 @@ ROWS
 }
 
 failed=0
+# The first lines of a file, which say what is wrong as a rule, and the last.
+ends() { # FILE
+    if [ "$(wc -l <"$1")" -le 12 ]; then cat "$1"; else head -n 8 "$1"; echo '...'; tail -n 4 "$1"; fi
+}
+
 # check NAME COMMAND...: a line of what was checked.
 check() {
     local name=$1
@@ -125,7 +130,7 @@ check() {
     else
         failed=1
         say "- $name: FAILED"
-        say "$(tail -n 5 "$work/said" | sed 's/^/      /')"
+        say "$(ends "$work/said" | sed 's/^/      /')"
     fi
 }
 
@@ -194,12 +199,14 @@ check_forms() {
 }
 
 check_sanitizer() {
-    local sanitizer tool
+    local sanitizer tool rows
     sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) ||
         { say '- compute-sanitizer: not found'; return; }
     for tool in memcheck racecheck synccheck; do
-        check "compute-sanitizer $tool" "$sanitizer" --tool "$tool" --error-exitcode 1 \
-            "$weft" eval --device "$device" -m "$small/llama-mha" --ids 1,2,3
+        for rows in 3 80; do # calls of few rows and of many; then of one
+            check "compute-sanitizer $tool, $rows rows and some of one" "$sanitizer" --tool "$tool" --error-exitcode 1 \
+                "$weft" eval --device "$device" -m "$small/llama-mha" --ids "$(seq -s, 3 $((rows + 2)))" --greedy 3
+        done
     done
 }
 
