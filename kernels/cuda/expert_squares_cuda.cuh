@@ -22,9 +22,9 @@ struct expert_tiles {
     int32_t *count;  /* [experts] */
 };
 
-static __device__ inline expert_tiles expert_tiles_at(char *stages, int64_t experts)
+static __device__ inline expert_tiles expert_tiles_at(const stage_ring &r, int64_t experts)
 {
-    int32_t *at = (int32_t *)(stages + MMA_STAGES * MMA_STAGE_BYTES);
+    int32_t *at = (int32_t *)(r.stages + ring_count(r) * MMA_STAGE_BYTES);
     return expert_tiles{at, at + 2 * MMA_ROWS, at + 4 * MMA_ROWS, at + 4 * MMA_ROWS + experts + 1};
 }
 
@@ -273,15 +273,12 @@ static __device__ inline void expert_squares_run(const cuda_run &run, char *dyna
     const cuda_step &s = run.step[run.item[run.phase[run.first].first].first];
     const ksizes &size = run.shape[s.shape].k.size;
     const int experts = (int)size.experts.experts;
-    stage_ring r = {aligned(dynamic), barriers, barriers + MMA_STAGES, 0, 0};
+    const stage_ring r =
+        ring_of(dynamic, barriers, (int64_t)run.block_bytes - cuda_expert_lists_bytes(experts));
     __shared__ expert_block b; /* registers are for other things */
     if (threadIdx.x == 0) {
-        b = expert_block{expert_tiles_at(r.stages, experts), lists, lists + 2, lists + 4,
+        b = expert_block{expert_tiles_at(r, experts), lists, lists + 2, lists + 4,
                          block_memory()->found};
-        for (int i = 0; i < MMA_STAGES; i++) {
-            barrier_make(&r.full[i], 2 * FILLERS);
-            barrier_make(&r.empty[i], MULTIPLIERS);
-        }
         for (int i = 0; i < 2; i++) {
             barrier_make(&b.listed[i], FILLERS);
             barrier_make(&b.written[i], MULTIPLIERS);

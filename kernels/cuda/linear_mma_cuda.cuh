@@ -9,7 +9,7 @@
  * know.
  *
  * A card whose blocks have less shared memory than that keeps scratch in its own memory, which these instructions cannot read: there
- * threads multiply one by one. It is slow, and right.
+ * threads multiply one by one. It is slow, and right; weft_squares does with fewer stages.
  *
  * Where numbers of x are sums of three bf16 (ACT_BF3T) each stage of w comes three times, with the parts of x in turn. F16 weights
  * are two bf16 then, which have all of their bits: there are two walks, one with each.
@@ -34,7 +34,8 @@ enum {
 
 /* ---- what a card has instructions for ----
  *
- * add_products: what a stage adds to the sums of a strip; beyond the rows and columns that there are, to anything. */
+ * add_products: what a stage adds to the sums of a strip; beyond the rows and columns that there are, to anything. PRODUCTS_LATE: it
+ * may return before it has read the stage. */
 
 static __device__ inline char *piece_at(char *lines, int line, int piece)
 {
@@ -44,6 +45,8 @@ static __device__ inline char *piece_at(char *lines, int line, int piece)
 #ifdef __CUDACC__
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "kernels/cuda/wgmma_cuda.cuh"
+
+enum { PRODUCTS_LATE = true };
 
 /* Where lines of 128 bytes in the order above begin, as the instruction wants it. */
 static __device__ inline uint64_t lines_at(const char *lines)
@@ -83,6 +86,8 @@ static __device__ inline void stage_done(void)
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 #else
+enum { PRODUCTS_LATE = false };
+
 static __device__ inline void add_products(float (*sum)[4], char *x, char *w, int strip, int, int)
 {
     const int lane = lane_index();
@@ -112,6 +117,8 @@ static __device__ inline void stage_done(void)
 }
 #endif
 #else
+enum { PRODUCTS_LATE = true }; /* as if */
+
 /* Numbers of a line as floats. */
 static inline void line_floats(char *lines, int line, float *to)
 {

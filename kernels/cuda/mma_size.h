@@ -9,7 +9,8 @@ enum {
     MMA_COLS = 256, /* of the result */
     MMA_DEPTH = 64, /* columns of x and w at a time: a line of 128 bytes of bf16 */
     MMA_LINE = 2 * MMA_DEPTH,
-    MMA_STAGES = 4,
+    MMA_STAGES = 4,       /* of a ring, at most; */
+    MMA_STAGES_LEAST = 2, /* one is filled while the other is multiplied */
     MMA_STAGE_BYTES = (MMA_ROWS + MMA_COLS) * MMA_LINE,
     MMA_ALIGN = 1024,
     CUDA_MMA_BYTES =
@@ -19,9 +20,22 @@ enum {
     BULK_TURN = 32,
     BULK_PITCH = 4 * BULK_TURN + 32, /* of a row of them, in bytes */
     BULK_OWN = 16 * BULK_PITCH,
-    CUDA_BULK_BYTES = CUDA_MMA_BYTES + MMA_ROWS / 16 * BULK_OWN,
-    CUDA_BULK_STATIC = 1024, /* what the function has by itself, at most */
+    CUDA_BULK_BYTES = CUDA_MMA_BYTES + MMA_ROWS / 16 * BULK_OWN
 };
+
+/* Stages of a ring in so many bytes of shared memory; 0: there is no room for one. */
+K_FN int64_t cuda_mma_stages(int64_t bytes)
+{
+    const int64_t n = (bytes - MMA_ALIGN) / MMA_STAGE_BYTES;
+    return n < MMA_STAGES_LEAST ? 0 : n < MMA_STAGES ? n : MMA_STAGES;
+}
+
+/* What a block takes of `room` for a ring and for `beside` bytes more; 0: it is too little. */
+K_FN int64_t cuda_squares_bytes(int64_t room, int64_t beside)
+{
+    const int64_t stages = cuda_mma_stages(room - beside);
+    return stages == 0 ? 0 : stages * MMA_STAGE_BYTES + MMA_ALIGN + beside;
+}
 
 /* Types of weights that are decoded for every square, each by code of its own. Others become bf16 before, or are decoded by code for
  * all of them. */
@@ -35,11 +49,16 @@ K_FN int64_t cuda_expert_units(const kargs *k)
     return (choices / MMA_ROWS + chosen) * ((k->size.experts.out + MMA_COLS - 1) / MMA_COLS);
 }
 
-/* Stages, and what a block knows of the choices (experts_mma_cuda.cuh). */
+/* What a block knows of the choices (expert_squares_cuda.cuh), */
+K_FN int64_t cuda_expert_lists_bytes(int64_t experts)
+{
+    return (4 * MMA_ROWS + 2 * experts + 1) * (int64_t)sizeof(int32_t);
+}
+
+/* and stages. */
 K_FN int64_t cuda_expert_squares_bytes(const kargs *k)
 {
-    const int64_t words = 4 * MMA_ROWS + 2 * k->size.experts.experts + 1;
-    return CUDA_MMA_BYTES + words * (int64_t)sizeof(int32_t);
+    return CUDA_MMA_BYTES + cuda_expert_lists_bytes(k->size.experts.experts);
 }
 
 #endif

@@ -24,8 +24,8 @@ enum {
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
  * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or experts by square, or attention
  * by tiles, or linears by square; and by weft_bulk, if their weights are bf16 and the card can bring tiles by tables (cuda_tiles,
- * its second argument). weft_unpack makes bf16 of the weights of the last before, for calls of so many rows that each would be
- * decoded often.
+ * its second argument). weft_unpack makes bf16 of the weights of these two before: in calls of so many rows that each would be decoded
+ * often, and of types that weft_squares has no code for.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \

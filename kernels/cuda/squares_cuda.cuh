@@ -21,14 +21,37 @@ enum {
 struct stage_ring {
     char *stages;
     uint64_t *full, *empty; /* [MMA_STAGES] */
+    int count;              /* of stages */
     int slot;               /* the stage at hand */
     uint32_t parity;        /* of how often the ring was gone round */
 };
 
+/* Cards of sm_90a have room for all stages: there it is a number that the compiler knows. */
+static __device__ inline int ring_count(const stage_ring &r)
+{
+#if defined(__CUDACC__) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    return MMA_STAGES;
+#else
+    return r.count;
+#endif
+}
+
 static __device__ inline void ring_next(stage_ring &r)
 {
-    r.slot = r.slot + 1 < MMA_STAGES ? r.slot + 1 : 0;
+    r.slot = r.slot + 1 < ring_count(r) ? r.slot + 1 : 0;
     r.parity ^= r.slot == 0;
+}
+
+/* Of as many stages as `bytes` have room for; one thread makes its barriers. */
+static __device__ inline stage_ring ring_of(char *dynamic, uint64_t *barriers, int64_t bytes)
+{
+    stage_ring r = {aligned(dynamic), barriers, barriers + MMA_STAGES, (int)cuda_mma_stages(bytes)};
+    if (threadIdx.x == 0)
+        for (int i = 0; i < ring_count(r); i++) {
+            barrier_make(&r.full[i], 2 * FILLERS);
+            barrier_make(&r.empty[i], MULTIPLIERS);
+        }
+    return r;
 }
 
 /* ---- units ---- */
@@ -233,13 +256,15 @@ static __device__ inline void unit_multiply(int stages, stage_ring &r, int strip
         stage_done();
         add_products(sum, x, x + MMA_ROWS * MMA_LINE, strip, rows, cols);
         products_wait<1>();
-        if (before >= 0)
-            warp_done(&r.empty[before]);
+        const int done = PRODUCTS_LATE ? before : r.slot;
+        if (done >= 0)
+            warp_done(&r.empty[done]);
         before = r.slot;
     }
     products_wait<0>();
     sums_done(sum);
-    warp_done(&r.empty[before]);
+    if (PRODUCTS_LATE)
+        warp_done(&r.empty[before]);
 }
 
 static __device__ inline void unit_put(const square_unit &q, int strip, float (*sum)[4])
@@ -363,12 +388,7 @@ static __device__ void unpack_run(const cuda_run &r)
 static __device__ void squares_run(const cuda_run &run, char *dynamic)
 {
     __shared__ uint64_t barriers[2 * MMA_STAGES];
-    stage_ring r = {aligned(dynamic), barriers, barriers + MMA_STAGES, 0, 0};
-    if (threadIdx.x == 0)
-        for (int i = 0; i < MMA_STAGES; i++) {
-            barrier_make(&r.full[i], 2 * FILLERS);
-            barrier_make(&r.empty[i], MULTIPLIERS);
-        }
+    const stage_ring r = ring_of(dynamic, barriers, (int64_t)run.block_bytes);
     block_sync();
     REGISTERS_FIT(104, 200);
     if (threadIdx.x < FILLERS) {

@@ -110,9 +110,24 @@ void cuda_kernel_free(const cuda_device *d, cuda_kernel *k)
         *k = (cuda_kernel){0};
 }
 
+/* A function may ask for all shared memory that a block can have beside what it has by itself. */
+static cu_result allow_most(cuda_device *d, cuda_grid which)
+{
+    const cuda_driver *c = d->driver;
+    int own = 0;
+    cu_result r = c->cuFuncGetAttribute(&own, CU_FUNC_SHARED_BYTES, d->grid[which]);
+    int most = cuda_attribute(d, CU_SHARED_PER_BLOCK_OPTIN) - own;
+    if (r != CU_OK || most <= 0)
+        return r;
+    d->shared_bytes[which] = (size_t)most;
+    return c->cuFuncSetAttribute(d->grid[which], CU_FUNC_SHARED_DYNAMIC_MAX, most);
+}
+
 /* The other functions of the image of all kernels. */
 static cu_result find_grids(cuda_device *d)
 {
+    static const cuda_grid large[] = {CUDA_GRID_experts, CUDA_GRID_flash, CUDA_GRID_squares,
+                                      CUDA_GRID_bulk};
     static const char *const names[] = {
 #define CUDA_GRID(name, threads, blocks) "weft_" #name,
         CUDA_GRIDS(CUDA_GRID)
@@ -122,21 +137,10 @@ static cu_result find_grids(cuda_device *d)
     cu_result r = CU_OK;
     for (int i = 0; i < CUDA_GRID_COUNT && r == CU_OK; i++)
         r = c->cuModuleGetFunction(&d->grid[i], d->all.module, names[i]);
-    if (r == CU_OK && d->all.shared_bytes > 0)
-        r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_flash], CU_FUNC_SHARED_DYNAMIC_MAX,
-                                  (int)d->all.shared_bytes);
-    if (r == CU_OK && d->all.shared_bytes > 0)
-        r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_experts], CU_FUNC_SHARED_DYNAMIC_MAX,
-                                  (int)d->all.shared_bytes);
-    d->squares = d->all.shared_bytes >= CUDA_MMA_BYTES;
-    if (r == CU_OK && d->squares)
-        r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_squares], CU_FUNC_SHARED_DYNAMIC_MAX,
-                                  CUDA_MMA_BYTES);
-    d->bulk = d->squares && attribute(c, d->card, CU_CAPABILITY_MAJOR) == 9 &&
-              cuda_attribute(d, CU_SHARED_PER_BLOCK_OPTIN) >= CUDA_BULK_BYTES + CUDA_BULK_STATIC;
-    if (r == CU_OK && d->bulk)
-        r = c->cuFuncSetAttribute(d->grid[CUDA_GRID_bulk], CU_FUNC_SHARED_DYNAMIC_MAX,
-                                  CUDA_BULK_BYTES);
+    for (size_t i = 0; i < sizeof large / sizeof *large && r == CU_OK; i++)
+        r = allow_most(d, large[i]);
+    d->bulk = attribute(c, d->card, CU_CAPABILITY_MAJOR) == 9 &&
+              d->shared_bytes[CUDA_GRID_bulk] >= CUDA_BULK_BYTES;
     return r;
 }
 

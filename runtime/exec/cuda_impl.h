@@ -36,7 +36,9 @@ typedef struct cuda_device {
     const cuda_maker *maker;           /* of images for plans; NULL: none are made */
     cuda_kernel all;                   /* of the image: any plan */
     cu_function grid[CUDA_GRID_COUNT]; /* all functions of that image */
-    bool squares, bulk;                /* can weft_squares run, and weft_bulk? */
+    size_t
+        shared_bytes[CUDA_GRID_COUNT]; /* that functions may ask for which need much; others: 0 */
+    bool bulk;                         /* can weft_bulk run? */
     cu_function choose, best, tokens;  /* of it too */
     cu_stream copies;                  /* for what is done on return */
     bool dependent;                    /* may a launch begin before the one before it ends? */
@@ -201,10 +203,10 @@ struct exec {
 /* Of the largest bucket. */
 int32_t cuda_steps_max(const plan *p);
 
-/* cuda_load.c. Weights of squares that are made bf16 before: how many each becomes, from how many rows of a call on, and their
+/* cuda_load.c. Weights of squares that are made bf16 before: does weft_squares do without that? How many each becomes, and their
  * bytes, 0 for those that stay as stored. */
+bool cuda_decodes(dtype type);
 int64_t cuda_unpacked_parts(dtype type, kact act);
-int64_t cuda_unpack_rows(dtype type);
 size_t cuda_unpacked_bytes(const plan *p, const plan_step *s);
 weft_status cuda_need(weft_diag *dg, device *d, const device_load *what, device_memory *out_m);
 weft_status cuda_load(weft_diag *dg, device *d, const device_load *what, exec **out_e);

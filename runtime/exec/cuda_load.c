@@ -117,15 +117,15 @@ int64_t cuda_unpacked_parts(dtype type, kact act)
     return type == DT_F16 && !act_rounds(act) ? 2 : 1;
 }
 
-int64_t cuda_unpack_rows(dtype type)
+bool cuda_decodes(dtype type)
 {
     switch ((int)type) {
 #define DECODED(type) case DT_##type:
         WEIGHT_TYPES_MMA(DECODED)
 #undef DECODED
-        return CUDA_UNPACK_ROWS;
+        return true;
     default:
-        return 1;
+        return false;
     }
 }
 
@@ -140,22 +140,48 @@ size_t cuda_unpacked_bytes(const plan *p, const plan_step *s)
     return mem_product((size_t)s->size.linear.out, (size_t)(n * 2 * parts));
 }
 
+/* The most that steps of a phase have of them together, if that is not too much: others are made in their turn (squares_fit in
+ * cuda_run.c). */
+static size_t unpacked_phase(const plan *p, const plan_step *first, const plan_step *end)
+{
+    size_t most = 0, sum = 0;
+    for (const plan_step *s = first; s < end; s++) {
+        const size_t own = cuda_unpacked_bytes(p, s);
+        sum = own <= UNPACKED_MAX - sum ? sum + own : own;
+        if (sum > UNPACKED_MAX)
+            sum = 0;
+        most = sum > most ? sum : most;
+    }
+    return most;
+}
+
+/* Has a phase weights that cannot be multiplied otherwise? */
+static bool needs_unpacked(const plan *p, const plan_step *first, const plan_step *end)
+{
+    bool needs = false;
+    for (const plan_step *s = first; s < end; s++)
+        needs =
+            needs || (plan_kernel_of(p, s)->unit == KUNIT_SQUARE && !cuda_decodes(s->in[1].type));
+    return needs;
+}
+
 /* The most that a phase of calls with many rows has of them. */
 static size_t unpacked_most(const plan *p)
 {
-    size_t most = 0, phase = 0;
-    for (int32_t b = 0; b < p->n_bucket; b++)
-        for (int32_t i = 0; i < p->bucket[b].n_item; i++) {
-            const plan_item *it = &p->bucket[b].item[i];
-            if (i == 0 || it->phase != it[-1].phase)
-                phase = 0;
-            for (int32_t s = 0; s < it->n_step; s++) {
-                const plan_step *step = &p->bucket[b].step[it->first + s];
-                if (p->bucket[b].n_tok_max >= cuda_unpack_rows(step->in[1].type))
-                    phase += cuda_unpacked_bytes(p, step);
-            }
-            most = phase > most && phase <= UNPACKED_MAX ? phase : most;
+    size_t most = 0;
+    for (int32_t b = 0; b < p->n_bucket; b++) {
+        const plan_bucket *c = &p->bucket[b];
+        for (int32_t i = 0, end; i < c->n_item; i = end) {
+            for (end = i + 1; end < c->n_item && c->item[end].phase == c->item[i].phase;)
+                end++;
+            const plan_item *last = &c->item[end - 1];
+            const plan_step *from = &c->step[c->item[i].first],
+                            *to = &c->step[last->first + last->n_step];
+            const bool wanted = c->n_tok_max >= CUDA_UNPACK_ROWS || needs_unpacked(p, from, to);
+            const size_t bytes = wanted ? unpacked_phase(p, from, to) : 0;
+            most = bytes > most ? bytes : most;
         }
+    }
     return most;
 }
 
@@ -386,6 +412,22 @@ static bool is_slow(const cuda_bucket *c)
     return false;
 }
 
+/* Has a bucket of many rows squares that no ring of stages has room for? Bytes of the smallest then, or 0. */
+static size_t squares_lack(const exec *e, const cuda_bucket *c)
+{
+    const size_t *room = e->d->shared_bytes;
+    for (int32_t i = 0; i < c->plan->n_step; i++) {
+        const bool experts = c->rows[i]->unit == KUNIT_SQUARE_EXPERT;
+        const int64_t lists =
+            experts ? cuda_expert_lists_bytes(c->args[i].size.experts.experts) : 0;
+        if ((experts || c->rows[i]->unit == KUNIT_SQUARE) &&
+            cuda_squares_bytes((int64_t)room[experts ? CUDA_GRID_experts : CUDA_GRID_squares],
+                               lists) == 0)
+            return (size_t)(MMA_STAGES_LEAST * MMA_STAGE_BYTES + MMA_ALIGN + lists);
+    }
+    return 0;
+}
+
 /* Calls of `least` rows and more, up to those of a bucket. */
 static void report_slow(weft_diag *dg, int64_t least, const cuda_bucket *last, size_t need)
 {
@@ -413,6 +455,12 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
         cuda_bucket *c = &e->buckets[i];
         int fits = 0;
         bool one = d->together && c->plan->n_tok_max <= FEW_CALL_MAX;
+        const size_t lacks = one ? 0 : squares_lack(e, c);
+        if (lacks > 0) {
+            first = first ? first : c;
+            slow = c;
+            need = lacks;
+        }
         if (!one && c->local_bytes > 0)
             continue;
         size_t own = c->local_bytes + bucket_scratch(c);

@@ -83,14 +83,26 @@ static int64_t line_up(cuda_bucket *c, item_span s)
     return at;
 }
 
+/* Shared memory of a block of weft_squares, and of weft_experts; 0: they cannot run. */
+static size_t squares_bytes(const exec *e)
+{
+    return (size_t)cuda_squares_bytes((int64_t)e->d->shared_bytes[CUDA_GRID_squares], 0);
+}
+
+static size_t experts_bytes(const exec *e, const kargs *k)
+{
+    return (size_t)cuda_squares_bytes((int64_t)e->d->shared_bytes[CUDA_GRID_experts],
+                                      cuda_expert_lists_bytes(k->size.experts.experts));
+}
+
 /* Are a phase's steps all experts by square, which choose alike? */
 static bool experts_alone(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
     const kargs *first = &c->args[p->step];
     bool alone = p->n_step == p->n_item;
     for (int32_t i = p->step; i < p->step + p->n_step && alone; i++)
-        alone = c->rows[i]->unit == KUNIT_SQUARE_EXPERT &&
-                c->scratch[i] <= e->d->all.shared_bytes && c->args[i].in[2] == first->in[2] &&
+        alone = c->rows[i]->unit == KUNIT_SQUARE_EXPERT && experts_bytes(e, &c->args[i]) > 0 &&
+                c->args[i].in[2] == first->in[2] &&
                 c->args[i].size.experts.slots == first->size.experts.slots &&
                 c->args[i].size.experts.experts == first->size.experts.experts;
     return alone;
@@ -99,11 +111,11 @@ static bool experts_alone(const exec *e, const cuda_bucket *c, const cuda_phase 
 /* The function that does best with a phase that is a launch of its own. */
 static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
-    bool light = true, dots = true, flash = true, squares = e->d->squares;
+    bool light = true, dots = true, flash = true, squares = squares_bytes(e) > 0;
     for (int32_t i = p->step; i < p->step + p->n_step; i++) {
         light = light && cuda_row_is_light(c->rows[i]);
         flash = flash && c->rows[i]->unit == KUNIT_QUERIES_FLASH &&
-                c->scratch[i] <= e->d->all.shared_bytes;
+                c->scratch[i] <= e->d->shared_bytes[CUDA_GRID_flash];
         dots = dots && c->rows[i]->op == KOP_linear && c->rows[i]->most == 1;
         squares = squares && c->rows[i]->unit == KUNIT_SQUARE;
     }
@@ -117,28 +129,45 @@ static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *
                                       : CUDA_GRID_phases;
 }
 
-/* Are there so many rows, and is there room, that the weights of a phase of squares are made bf16 first? */
-static bool unpacks(const exec *e, const cuda_bucket *c, const cuda_phase *p)
+/* Does one of steps [first, end), all squares, have weights that weft_squares has to be given as bf16? */
+static bool has_others(const cuda_bucket *c, int32_t first, int32_t end)
 {
+    bool has = false;
+    for (int32_t i = first; i < end; i++)
+        has = has || !cuda_decodes(c->args[i].type[1]);
+    return has;
+}
+
+/* Are their weights made bf16 first? Where they have to be, and else with so many rows that it pays; if there is room. */
+static bool unpacks(const exec *e, const cuda_bucket *c, int32_t first, int32_t end)
+{
+    const bool others = has_others(c, first, end);
     size_t bytes = 0;
-    for (int32_t i = p->step; i < p->step + p->n_step; i++) {
-        if (c->steps[i].rows < cuda_unpack_rows(c->args[i].type[1]))
-            return false;
+    for (int32_t i = first; i < end; i++) {
         const size_t own = cuda_unpacked_bytes(e->p, &c->plan->step[i]);
-        if (own == 0 && cuda_unpack_rows(c->args[i].type[1]) == 1)
+        if (others ? own == 0 && !cuda_decodes(c->args[i].type[1])
+                   : c->steps[i].rows < CUDA_UNPACK_ROWS)
             return false;
         bytes += own;
     }
     return bytes > 0 && bytes <= e->unpacked_bytes;
 }
 
-/* Does a phase of squares have weights that weft_squares has to be given as bf16? */
-static bool has_others(const cuda_bucket *c, const cuda_phase *p)
+/* Of squares whose weights are made bf16 first, as many as there is room for: the others are a phase of their own. */
+static item_span squares_fit(const exec *e, const cuda_bucket *c, item_span s)
 {
-    bool has = false;
-    for (int32_t i = p->step; i < p->step + p->n_step; i++)
-        has = has || cuda_unpack_rows(c->args[i].type[1]) == 1;
-    return has;
+    const plan_item *item = c->plan->item;
+    size_t bytes = 0;
+    int32_t end = s.end;
+    for (int32_t i = s.first; i < s.end; i++) {
+        if (item[i].n_step != 1 || c->rows[item[i].first]->unit != KUNIT_SQUARE)
+            return s;
+        bytes += cuda_unpacked_bytes(e->p, &c->plan->step[item[i].first]);
+        end = bytes > e->unpacked_bytes && i > s.first && i < end ? i : end;
+    }
+    const int32_t first = item[s.first].first, last = item[s.end - 1].first;
+    const bool wanted = c->steps[first].rows >= CUDA_UNPACK_ROWS || has_others(c, first, last + 1);
+    return wanted ? (item_span){s.first, end} : s;
 }
 
 /* ---- phases that are one ----
@@ -219,7 +248,7 @@ static void phase_join(const exec *e, cuda_bucket *c, item_span s)
 
 /* Where each phase is a launch experts by square have one to themselves: what is with them in a phase would have the whole of it
  * computed number by number. */
-static item_span span_alike(const cuda_bucket *c, item_span s)
+static item_span span_alike(const exec *e, const cuda_bucket *c, item_span s)
 {
     if (c->at_once || c->apart || c->local_bytes > 0)
         return s;
@@ -228,7 +257,7 @@ static item_span span_alike(const cuda_bucket *c, item_span s)
     while (end < s.end &&
            (c->rows[c->plan->item[end].first]->unit == KUNIT_SQUARE_EXPERT) == square)
         end++;
-    return (item_span){s.first, end};
+    return squares_fit(e, c, (item_span){s.first, end});
 }
 
 static void list_phases(const exec *e, cuda_bucket *c)
@@ -238,7 +267,7 @@ static void list_phases(const exec *e, cuda_bucket *c)
         item_span s = exec_span_from(e->p, c->plan, c->units, from, c->apart);
         if (s.first >= s.end)
             return;
-        s = span_alike(c, s);
+        s = span_alike(e, c, s);
         if (phase_joins(e, c, s)) {
             phase_join(e, c, s);
             from = s.end;
@@ -254,8 +283,11 @@ static void list_phases(const exec *e, cuda_bucket *c)
         if (c->at_once)
             fill_pack(c, p, &c->packs[c->n_phase]);
         c->grid[c->n_phase] = (uint8_t)grid_of(e, c, p);
-        c->unpacks[c->n_phase] = c->grid[c->n_phase] == CUDA_GRID_squares && unpacks(e, c, p);
-        if (c->grid[c->n_phase] == CUDA_GRID_squares && !c->unpacks[c->n_phase] && has_others(c, p))
+        const int32_t end = p->step + p->n_step;
+        c->unpacks[c->n_phase] =
+            c->grid[c->n_phase] == CUDA_GRID_squares && unpacks(e, c, p->step, end);
+        if (c->grid[c->n_phase] == CUDA_GRID_squares && !c->unpacks[c->n_phase] &&
+            has_others(c, p->step, end))
             c->grid[c->n_phase] = CUDA_GRID_phases;
         if (c->grid[c->n_phase] == CUDA_GRID_squares &&
             cuda_has_tiles(e, c, p, c->unpacks[c->n_phase]))
@@ -405,14 +437,15 @@ static cu_result launch_one(exec *e, const cuda_bucket *c, int32_t i)
     size_t shared = c->local_bytes > 0 ? 0 : c->shared, scratch = sizeof(kargs);
     for (int32_t s = p->step; s < p->step + p->n_step; s++)
         scratch = c->scratch[s] > scratch ? c->scratch[s] : scratch;
-    if (which == CUDA_GRID_light || which == CUDA_GRID_dots || which == CUDA_GRID_experts ||
-        which == CUDA_GRID_flash)
+    if (which == CUDA_GRID_light || which == CUDA_GRID_dots || which == CUDA_GRID_flash)
         shared = scratch; /* not 0, whatever its steps need */
     if (which == CUDA_GRID_flash && shared < FLASH_TILES_BYTES &&
-        e->d->all.shared_bytes >= FLASH_TILES_BYTES)
+        e->d->shared_bytes[which] >= FLASH_TILES_BYTES)
         shared = FLASH_TILES_BYTES;
+    if (which == CUDA_GRID_experts)
+        shared = experts_bytes(e, &c->args[p->step]);
     if (which == CUDA_GRID_squares)
-        shared = CUDA_MMA_BYTES;
+        shared = squares_bytes(e);
     if (which == CUDA_GRID_bulk)
         shared = CUDA_BULK_BYTES;
     cu_result r = c->unpacks[i] ? launch(e, c, i, i + 1, CUDA_GRID_unpack, 0) : CU_OK;

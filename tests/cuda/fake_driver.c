@@ -15,7 +15,8 @@ enum {
     CU_INVALID_CONTEXT = 201,
     CU_NOT_FOUND = 500,
     CU_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
-    SHARED_USUAL = 48 << 10 /* of a block, without being asked for */
+    SHARED_USUAL = 48 << 10, /* of a block, without being asked for; */
+    SHARED_OWN = 1024        /* what each function has by itself */
 };
 
 const weft_cuda_image fake_kernels = {.build = "tests",
@@ -504,7 +505,7 @@ static cu_result fake_cuFuncSetAttribute(cu_function f, cu_function_attribute wh
 {
     BEGIN(cuFuncSetAttribute, CONTEXT);
     if (!fake_function_is(f) || which != CU_FUNC_SHARED_DYNAMIC_MAX || value < 0 ||
-        (size_t)value > fake.card.shared_bytes)
+        (size_t)value + SHARED_OWN > fake.card.shared_bytes)
         return CU_INVALID_VALUE;
     f->shared_asked = value;
     return CU_OK;
@@ -515,7 +516,7 @@ static cu_result fake_cuFuncGetAttribute(int *out_value, cu_function_attribute w
     BEGIN(cuFuncGetAttribute, CONTEXT);
     if (!fake_function_is(f))
         return (cu_result)CU_INVALID_HANDLE;
-    *out_value = which == CU_FUNC_SHARED_BYTES ? 1024 : f->shared_asked;
+    *out_value = which == CU_FUNC_SHARED_BYTES ? SHARED_OWN : f->shared_asked;
     return CU_OK;
 }
 
@@ -560,6 +561,7 @@ static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, u
     if (o.kind != FAKE_OP_LAUNCH)
         return fake_stream_add(s, o);
     fake.counts.launches++;
+    fake.counts.squares += f->run == emulated_squares || f->run == emulated_experts;
     fake.counts.phases += o.run.end - o.run.first;
     if (!together && o.run.end - o.run.first > 1)
         return fake_misused(CU_LAUNCH_FAILED,

@@ -32,6 +32,7 @@ __attribute__((constructor)) static void begin_card(void)
     c.cards = asked("WEFT_FAKE_CARDS", c.cards);
     c.version = asked("WEFT_FAKE_VERSION", c.version);
     c.threads = asked("WEFT_FAKE_THREADS", c.threads);
+    c.shared_bytes = (size_t)asked("WEFT_FAKE_SHARED", (int)c.shared_bytes);
     fake_reset(&c);
 }
 

@@ -190,13 +190,18 @@ START_TEST(calls_are_few_launches)
 END_TEST
 
 /* Linears of many rows by tiles, where the card has them and columns come in whole ones: q, k, v, o, gate and up of four layers, with
- * two tables each, and those of the head. Results are the same within the bound. */
+ * two tables each, and those of the head. Elsewhere by squares, with as many stages as there is room for. Results are the same within
+ * the bound. */
 START_TEST(linears_of_many_rows_are_tiles)
 {
-    fake_card small = fake_card_usual, old = fake_card_usual;
+    fake_card small = fake_card_usual, old = fake_card_usual, three, two, none;
     small.shared_bytes = 213 << 10; /* enough for squares */
     old.old = true;
-    const fake_card *const cards[] = {&fake_card_usual, &small, &old};
+    three = two = none = old;
+    three.shared_bytes = 163 << 10;
+    two.shared_bytes = 99 << 10;
+    none.shared_bytes = 96 << 10;
+    const fake_card *const cards[] = {&fake_card_usual, &none, &small, &old, &three, &two};
     for (size_t i = 0; i < COUNT_OF(cards); i++) {
         card_model m = card_model_open("llama-mha", "model-bf16.gguf");
         device *d = card_open(m.dg, cards[i]);
@@ -205,6 +210,10 @@ START_TEST(linears_of_many_rows_are_tiles)
         const int64_t tables = fake_calls(FAKE_cuTensorMapEncodeTiled);
         ck_assert_int_ge(tables, i == 0 ? 4 * 6 * 2 : 0);
         ck_assert_int_le(tables, i == 0 ? 4 * 6 * 2 + 2 : 0);
+        if (i == 1)
+            ck_assert_int_eq(fake_seen().squares, 0);
+        else
+            ck_assert_int_gt(fake_seen().squares, 0);
         ck_assert_ptr_null(fake_misuse());
         session_destroy(s);
         card_close(d);

@@ -21,11 +21,15 @@ for more in '' "--lora $models/stories-7m-pirate"; do
     on_card run --device cuda -m "$models/stories-7m" $more -p 'Once upon a time' -n 6 --temp 0 >card
     cmp -s cpu card || fail "the card says '$(cat card)', the CPU '$(cat cpu)'"
 done
-# Experts of many rows, with all who chose one together.
-for type in Q4_K BF16; do
-    on_card verify --device cuda --random tiny-mixtral:$type -ub 160 --ids "$(seq -s, 1 3 480)" -n 160 >said ||
-        fail "verify of $type experts: $(cat said)"
+# Experts of many rows, with all who chose one together; with fewer stages, where shared memory is less; and where it is too little.
+for what in Q4_K:227 BF16:227 Q4_K:163; do
+    WEFT_FAKE_SHARED=$((${what#*:} << 10)) on_card verify --device cuda --random "tiny-mixtral:${what%:*}" -ub 160 \
+        --ids "$(seq -s, 1 3 480)" -n 160 >said 2>&1 || fail "verify of $what experts: $(cat said)"
+    if grep -q 'to 160 rows are slow' said; then fail "$what: $(cat said)"; fi
 done
+WEFT_FAKE_SHARED=$((99 << 10)) on_card verify --device cuda --random tiny-mixtral:Q4_K -ub 160 --ids 1,2,3 -n 3 >said 2>&1 ||
+    fail "little shared memory: $(cat said)"
+grep -q 'W1616.*calls of [12] to 160 rows are slow' said || fail "little shared memory: $(cat said)"
 # All of it there, or some layers: of eight the last one, most, all without what stands before and behind them.
 "$weft" run -m "$models/stories-7m" -p 'Once upon a time' -n 6 --temp 0 >cpu
 for layers in 1 5 8 9; do
