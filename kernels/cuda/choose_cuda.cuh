@@ -12,7 +12,10 @@
  * by integer atomics, whose order does not matter. It passes over the logits as often as it takes digits. So as soon as no more
  * than LIST_MAX candidates are left they become a list in shared memory, sorted, and the rest is over in a moment. With top_k
  * that is at once: of the largest keys of each thread the top_k-th is a bound that at least top_k keys reach, and seldom many
- * more. */
+ * more.
+ *
+ * Without top_k all may stay candidates. Then the list has the best of them alone, some hundreds: what a step looks for is there as a
+ * rule, once one pass has added up the weights of all, and the search is for what is not. */
 #ifndef WEFT_KERNELS_CUDA_CHOOSE_CUDA_CUH
 #define WEFT_KERNELS_CUDA_CHOOSE_CUDA_CUH
 
@@ -44,7 +47,8 @@ struct chooser {
     word low;        /* keys from it on are the candidates */
     float least;     /* its logit */
     bool dense;      /* nothing was cut away yet */
-    int32_t n_list;  /* -1: there is no list */
+    int32_t n_list;  /* -1: not all candidates are in the list */
+    int32_t n_best;  /* then: so many are, the best ones */
     bool cooled;
     double temp;
     float top; /* logit of the best, as it is now */
@@ -81,15 +85,26 @@ static __device__ inline float key_logit(word key)
     return x.f;
 }
 
+static __device__ ONE_COPY float cool(float logit, double temp)
+{
+    return ksample_cool(logit, temp);
+}
+
 static __device__ inline float logit_now(const chooser &c, word key)
 {
     float logit = key_logit(key);
-    return c.cooled ? ksample_cool(logit, c.temp) : logit;
+    return c.cooled ? cool(logit, c.temp) : logit;
+}
+
+/* One copy for all: with one for each of the loads that are on their way the code of a pass was ten times as long. */
+static __device__ ONE_COPY word weigh(float logit, float top, int bits)
+{
+    return ksample_weight((double)logit - top, bits);
 }
 
 static __device__ inline word weight_of(const chooser &c, word key)
 {
-    return ksample_weight((double)logit_now(c, key) - c.top, c.bits);
+    return weigh(logit_now(c, key), c.top, c.bits);
 }
 
 /* Candidates from this key on, no more than there are. */
@@ -184,7 +199,7 @@ template <class F> static __device__ inline void each_key(const chooser &c, F f)
 
 /* The digit in whose part of the line `left` ends, going down from the highest; left becomes what is left of it there. By the
  * first warp, for all. */
-static __device__ int digit_find(chooser &c, word *left)
+static __device__ ONE_COPY int digit_find(chooser &c, word *left)
 {
     enum { PER_LANE = DIGITS / WARP };
     choose_memory *m = c.m;
@@ -214,7 +229,7 @@ static __device__ int digit_find(chooser &c, word *left)
 
 /* The first candidate, going down, with which those so far have `target` or more of what is added up: their weights, or their
  * number. There is one. */
-template <bool WEIGHTS> static __device__ word key_search(chooser &c, word target)
+template <bool WEIGHTS> static __device__ ONE_COPY word key_search(chooser &c, word target)
 {
     static const int shifts[] = {53, 42, 32, 11, 0}; /* of an id, 22 bits count */
     choose_memory *m = c.m;
@@ -252,14 +267,14 @@ template <bool WEIGHTS> static __device__ word key_search(chooser &c, word targe
 
 /* ---- the list ---- */
 
-/* Sort the list, the largest first (bitonic; what fills it up to a power of two is 0). */
-static __device__ void list_sort(chooser &c)
+/* Sort the first n of the list, the largest first (bitonic; what fills it up to a power of two is 0). */
+static __device__ ONE_COPY void list_sort(chooser &c, int n)
 {
     word *key = c.m->key;
     int size = 1;
-    while (size < c.n_list)
+    while (size < n)
         size *= 2;
-    for (int i = c.n_list + (int)threadIdx.x; i < size; i += block_threads())
+    for (int i = n + (int)threadIdx.x; i < size; i += block_threads())
         key[i] = 0;
     for (int run = 2; run <= size; run *= 2)
         for (int step = run / 2; step > 0; step /= 2) {
@@ -277,40 +292,69 @@ static __device__ void list_sort(chooser &c)
     block_sync();
 }
 
-/* Candidates to the list, if there are no more than it holds; `low` becomes the last of them. */
-static __device__ bool list_make(chooser &c)
+/* The k-th of the largest keys of each thread: at least k keys reach it. 0: fewer threads have any. */
+static __device__ word key_bound(chooser &c, int k)
+{
+    block_sync();
+    c.m->key[threadIdx.x] = c.mine;
+    list_sort(c, (int)block_threads());
+    const word bound = c.m->key[k - 1];
+    block_sync();
+    return bound;
+}
+
+/* Candidates from `bound` on to the list, if there are no more than it holds. */
+static __device__ ONE_COPY void list_from(chooser &c, word bound)
 {
     choose_memory *m = c.m;
+    word all = 0;
     block_sync();
     if (threadIdx.x == 0)
         m->n = 0;
     block_sync();
     each_key(c, [&](word key) {
+        all++;
+        if (key < bound)
+            return;
         int at = atomicAdd(&m->n, 1);
         if (at < LIST_MAX)
             m->key[at] = key;
     });
-    block_sync();
+    all = block_words_sum(c, all);
     const int n = m->n;
-    block_sync();
+    c.n_list = -1;
+    c.n_best = 0;
     if (n > LIST_MAX)
-        return false;
-    c.n_list = n;
-    list_sort(c);
-    return true;
+        return;
+    list_sort(c, n);
+    if (all == (word)n)
+        c.n_list = n;
+    else
+        c.n_best = n;
 }
 
-/* Sums of weights, and the sum of all. By the first warp: a lane has a run of the list. */
-static __device__ word list_weigh(chooser &c)
+static __device__ void list_make(chooser &c)
+{
+    list_from(c, c.low);
+}
+
+/* Of the list. */
+static __device__ inline int list_size(const chooser &c)
+{
+    return c.n_list >= 0 ? c.n_list : c.n_best;
+}
+
+/* Sums of the weights of its first n, and the sum of all of these. By the first warp: a lane has a run of the list. */
+static __device__ word list_weigh(chooser &c, int n)
 {
     choose_memory *m = c.m;
     block_sync();
-    for (int i = (int)threadIdx.x; i < c.n_list; i += block_threads())
+    for (int i = (int)threadIdx.x; i < n; i += block_threads())
         m->sum[i] = weight_of(c, m->key[i]);
     block_sync();
     if (warp_index() == 0) {
-        const int lane = lane_index(), run = (c.n_list + WARP - 1) / WARP;
-        const int first = lane * run, end = first + run < c.n_list ? first + run : c.n_list;
+        const int lane = lane_index(), run = (n + WARP - 1) / WARP;
+        const int first = lane * run, end = first + run < n ? first + run : n;
         word own = 0;
         for (int i = first; i < end; i++)
             own += m->sum[i];
@@ -324,7 +368,19 @@ static __device__ word list_weigh(chooser &c)
             m->sum[i] = before += m->sum[i];
     }
     block_sync();
-    return m->sum[c.n_list - 1];
+    return m->sum[n - 1];
+}
+
+/* The weight of all candidates. In the list `sum` is what those up to each have. */
+static __device__ ONE_COPY word all_weigh(chooser &c, word *listed)
+{
+    word all = 0;
+    const int n = list_size(c);
+    *listed = n > 0 ? list_weigh(c, n) : 0;
+    if (c.n_list >= 0)
+        return *listed;
+    each_key(c, [&](word key) { all += weight_of(c, key); });
+    return block_words_sum(c, all);
 }
 
 /* How many of the list, of its first n, are such. */
@@ -345,57 +401,51 @@ static __device__ void cut_tail(chooser &c, float reach)
         return;
     c.dense = false;
     raise_low(c, key_of(key_logit(c.best) - reach, ~0u));
-    list_make(c);
+    list_from(c, key_bound(c, (int)(block_threads() + 1) / 2));
 }
 
 static __device__ void keep_top_k(chooser &c, int32_t k)
 {
-    const bool was_dense = c.dense;
-    c.dense = false;
-    if (c.n_list < 0 && was_dense && k <= LIST_MAX && k <= block_threads()) {
-        block_sync();
-        c.m->key[threadIdx.x] = c.mine;
-        c.n_list = (int32_t)block_threads();
-        list_sort(c);
-        raise_low(c, c.m->key[k - 1]); /* 0: fewer threads have any */
-        c.n_list = -1;
+    if (c.dense && k <= block_threads()) {
+        raise_low(c, key_bound(c, k));
         list_make(c);
     }
-    if (c.n_list < 0) {
-        word one = 0;
-        each_key(c, [&](word) { one++; });
-        if (block_words_sum(c, one) > (word)k) {
-            raise_low(c, key_search<false>(c, (word)k));
-            list_make(c);
-        }
-    }
-    if (c.n_list > k)
+    c.dense = false;
+    if (k <= list_size(c)) {
         c.n_list = k;
+        return;
+    }
+    if (c.n_list >= 0)
+        return;
+    word all = 0;
+    each_key(c, [&](word) { all++; });
+    if (block_words_sum(c, all) > (word)k) {
+        raise_low(c, key_search<false>(c, (word)k));
+        list_make(c);
+    }
 }
 
 static __device__ void keep_top_p(chooser &c, double share)
 {
-    if (c.n_list > 0) {
-        word need = ksample_share(share, list_weigh(c));
-        int before = list_count(c, c.n_list, [&](int i) { return c.m->sum[i] < need; });
-        c.n_list = before < c.n_list ? before + 1 : c.n_list;
-        return;
+    word listed, need = ksample_share(share, all_weigh(c, &listed));
+    if (listed >= need && list_size(c) > 0) {
+        const int n = list_size(c);
+        const int before = list_count(c, n, [&](int i) { return c.m->sum[i] < need; });
+        c.n_list = before < n ? before + 1 : n;
+    } else if (c.n_list < 0) {
+        raise_low(c, need > 0 ? key_search<true>(c, need) : c.best);
+        list_make(c);
     }
-    word mine = 0;
-    each_key(c, [&](word key) { mine += weight_of(c, key); });
-    word need = ksample_share(share, block_words_sum(c, mine));
-    raise_low(c, need > 0 ? key_search<true>(c, need) : c.best);
-    list_make(c);
 }
 
 static __device__ void keep_min_p(chooser &c, double log_min_p)
 {
     const double bound = c.top + log_min_p;
-    if (c.n_list > 0) {
-        int n = list_count(c, c.n_list, [&](int i) {
-            return i == 0 || (double)logit_now(c, c.m->key[i]) >= bound;
-        });
-        c.n_list = n;
+    const int n = list_size(c), stay = list_count(c, n, [&](int i) {
+                                    return i == 0 || (double)logit_now(c, c.m->key[i]) >= bound;
+                                });
+    if (c.n_list >= 0 || stay < n) {
+        c.n_list = stay;
         return;
     }
     word most = 0; /* of the complements: the least key that stays */
@@ -413,15 +463,14 @@ static __device__ word draw(chooser &c, uint64_t rng[2])
 {
     if (c.n_list == 1 || c.low == c.best)
         return c.best;
-    if (c.n_list > 1) {
-        word all = list_weigh(c), point = ksample_point(ksample_random(rng), all);
-        int at = list_count(c, c.n_list - 1, [&](int i) { return c.m->sum[i] <= point; });
-        return all > 0 ? c.m->key[at] : c.best;
+    word listed, all = all_weigh(c, &listed), point = ksample_point(ksample_random(rng), all);
+    if (all == 0)
+        return c.best;
+    if (listed > point) {
+        const int at = list_count(c, list_size(c), [&](int i) { return c.m->sum[i] <= point; });
+        return c.m->key[at];
     }
-    word mine = 0;
-    each_key(c, [&](word key) { mine += weight_of(c, key); });
-    word all = block_words_sum(c, mine), point = ksample_point(ksample_random(rng), all);
-    return all > 0 ? key_search<true>(c, point + 1) : c.best;
+    return key_search<true>(c, point + 1);
 }
 
 /* What a chain leaves, and the token drawn from it. The best candidate is there. */
@@ -452,8 +501,8 @@ static __device__ ksampled row_choose(choose_memory *m, const float *logits, int
                                       const ksample &how, const uint64_t rng[2])
 {
     ksampled out = {{rng[0], rng[1]}, -1, 0};
-    chooser c = {
-        m, logits, width, 0, 0, 0, -INFINITY, true, -1, false, how.temp, 0, ksample_bits(width)};
+    chooser c = {m,    logits, width, 0,     0,        0, -INFINITY,
+                 true, -1,     0,     false, how.temp, 0, ksample_bits(width)};
     float top = -INFINITY;
     int at = 0;
     each_logit(c, [&](float logit, int id) {
