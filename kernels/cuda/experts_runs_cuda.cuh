@@ -142,7 +142,8 @@ static __device__ inline void experts_one(const kargs *k, const kthread *t, int6
         x_to_blocks((const char *)row_in(k, 0, i), (kact)R::ACT, n, x + i * x_bytes);
     block_sync();
     expert_runs<R>(k, j, shared_at(x), k->size.experts.x_vectors > 1 ? x_bytes : 0,
-                   shared_at(chunks) + (unsigned)(warp_index() * EXPERT_AHEAD * RING_SLOT));
+                   shared_at(chunks) +
+                       (unsigned)(warp_index() * (int)cuda_expert_chunks((dtype)R::TYPE)));
 }
 
 #define EXPERTS_ONE(type)                                                                          \
@@ -152,7 +153,9 @@ static __device__ inline void experts_one(const kargs *k, const kthread *t, int6
         experts_one<run_##type>(k, t, begin, end);                                                 \
     }
 EXPERTS_ONE(Q8_0)
+EXPERTS_ONE(Q4_0)
 EXPERTS_ONE(Q4_K)
+EXPERTS_ONE(Q5_K)
 EXPERTS_ONE(Q6_K)
 #undef EXPERTS_ONE
 

@@ -56,6 +56,41 @@ struct run_Q8_0 {
     }
 };
 
+/* Eight blocks of 18 bytes. Sixteen times code - 8 is a byte, without a subtraction. */
+struct run_Q4_0 {
+    enum { TYPE = DT_Q4_0, COLS = 256, BYTES = 144, ACT = ACT_Q8 };
+    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    {
+        const uint32_t high = 0xf0f0f0f0u, sign = 0x80808080u;
+        const shared_place block = x + i * RING_X_BLOCK;
+        const bytes16 scales[2] = {shared_16(block + RING_X_COLS),
+                                   shared_16(block + RING_X_COLS + 16)};
+        uint32_t v[BYTES / 4];
+        float sum = 0;
+        UNROLL
+        for (int e = 0; e < BYTES / 16; e++) {
+            const bytes16 b = shared_16(w + 16 * e);
+            UNROLL
+            for (int c = 0; c < 4; c++)
+                v[4 * e + c] = b.w[c];
+        }
+        UNROLL
+        for (int g = 0; g < 8; g++) {
+            const bytes16 q0 = shared_16(block + 32 * g), q1 = shared_16(block + 32 * g + 16);
+            int d = 0;
+            UNROLL
+            for (int e = 0; e < 4; e++) {
+                const uint32_t c = word_at(v, 18 * g + 2 + 4 * e);
+                d = dot4((c << 4 & high) ^ sign, q0.w[e], d);
+                d = dot4((c & high) ^ sign, q1.w[e], d);
+            }
+            const float by = from_f16((uint16_t)(v[18 * g / 4] >> 18 * g % 4 * 8));
+            sum = mad(by * float_of(scales[g / 4].w[g % 4]), (float)d, sum);
+        }
+        return sum * 0.0625f;
+    }
+};
+
 /* Two numbers of 16 bits times the lower or upper two bytes of b. */
 template <bool UPPER> static __device__ inline int dot2(uint32_t a, uint32_t b, int sum)
 {
@@ -66,6 +101,47 @@ template <bool UPPER> static __device__ inline int dot2(uint32_t a, uint32_t b, 
     return sum + (int16_t)a * (int8_t)b + (int16_t)(a >> 16) * (int8_t)(b >> 8);
 #endif
 }
+
+struct run_Q5_K {
+    enum { TYPE = DT_Q5_K, COLS = 256, BYTES = 176, ACT = ACT_Q8K };
+    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    {
+        const uint32_t low = 0x0f0f0f0fu, six = 0x3f3f3f3fu, two = 0x30303030u, one = 0x10101010u;
+        const shared_place block = x + i * RING_X_BLOCK;
+        const bytes16 head = shared_16(w), sums = shared_16(block + RING_X_SUMS);
+        const bytes16 fifth[2] = {shared_16(w + 16), shared_16(w + 32)};
+        const float by = float_of(shared_4(block + RING_X_SCALE));
+        /* Scales and minima of the groups of 32, a byte each. */
+        const uint32_t scale[2] = {head.w[1] & six, (head.w[3] & low) | (head.w[1] >> 2 & two)};
+        const uint32_t min[2] = {head.w[2] & six, (head.w[3] >> 4 & low) | (head.w[2] >> 2 & two)};
+        int all = 0, mins = dot2<false>(sums.w[0], min[0], 0);
+        mins = dot2<true>(sums.w[1], min[0], mins);
+        mins = dot2<false>(sums.w[2], min[1], mins);
+        mins = dot2<true>(sums.w[3], min[1], mins);
+        UNROLL
+        for (int g = 0; g < 4; g++) { /* low halves are a group, high halves the next */
+            const uint32_t scales = scale[g / 2] >> g % 2 * 16;
+            int d0 = 0, d1 = 0;
+            UNROLL
+            for (int h = 0; h < 2; h++) {
+                const bytes16 c = shared_16(w + 48 + 32 * g + 16 * h);
+                const bytes16 q0 = shared_16(block + 64 * g + 16 * h);
+                const bytes16 q1 = shared_16(block + 64 * g + 32 + 16 * h);
+                UNROLL
+                for (int e = 0; e < 4; e++) {
+                    const uint32_t f = fifth[h].w[e];
+                    const uint32_t f0 = g < 2 ? f << (4 - 2 * g) : f >> (2 * g - 4);
+                    const uint32_t f1 = g < 2 ? f << (3 - 2 * g) : f >> (2 * g - 3);
+                    d0 = dot4((c.w[e] & low) | (f0 & one), q0.w[e], d0);
+                    d1 = dot4((c.w[e] >> 4 & low) | (f1 & one), q1.w[e], d1);
+                }
+            }
+            all += d0 * (int)(scales & 0xff) + d1 * (int)(scales >> 8 & 0xff);
+        }
+        return by * (from_f16((uint16_t)head.w[0]) * (float)all -
+                     from_f16((uint16_t)(head.w[0] >> 16)) * (float)mins);
+    }
+};
 
 struct run_Q4_K {
     enum { TYPE = DT_Q4_K, COLS = 256, BYTES = 144, ACT = ACT_Q8K };
@@ -437,7 +513,9 @@ static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64
     X(BF16, linear_of_BF16)                                                                        \
     X(F16, linear_of_F16)                                                                          \
     X(Q8_0, linear_of_runs<run_Q8_0>)                                                              \
+    X(Q4_0, linear_of_runs<run_Q4_0>)                                                              \
     X(Q4_K, linear_of_runs<run_Q4_K>)                                                              \
+    X(Q5_K, linear_of_runs<run_Q5_K>)                                                              \
     X(Q6_K, linear_of_runs<run_Q6_K>)
 
 #define LINEAR_STREAM(type, of)                                                                    \

@@ -7,7 +7,8 @@
 enum {
     RING_WARPS = 8,   /* of a block that multiply, at most, */
     RING_COPIERS = 2, /* and that copy for them */
-    RING_SLOT = 4608, /* bytes of a chunk, at most */
+    RING_SLOT = 4608,      /* bytes of a chunk, at most, */
+    RING_SLOT_MOST = 5632, /* but of Q5_K */
     RING_SLOTS = 6,   /* chunks of a warp that are under way, at most; */
     RING_SLOTS_LEAST = 1,
     EXPERT_AHEAD = 2,  /* chunks of a warp under way that no ring brings (experts_runs_cuda.cuh) */
@@ -37,8 +38,12 @@ K_FN cuda_lane_run cuda_lane_run_of(dtype type)
     switch (type) {
     case DT_Q8_0:
         return K_OF(cuda_lane_run){128, 136};
+    case DT_Q4_0:
+        return K_OF(cuda_lane_run){256, 144};
     case DT_Q4_K:
         return K_OF(cuda_lane_run){256, 144};
+    case DT_Q5_K:
+        return K_OF(cuda_lane_run){256, 176};
     case DT_Q6_K:
         return K_OF(cuda_lane_run){128, 105};
     default:
@@ -86,11 +91,17 @@ K_FN int64_t cuda_ring_x_bytes(dtype type, int64_t n)
                                             : (n + RING_X_COLS - 1) / RING_X_COLS * RING_X_BLOCK;
 }
 
+/* What a warp has for chunks of experts. */
+K_FN int64_t cuda_expert_chunks(dtype type)
+{
+    return EXPERT_AHEAD * (type == DT_Q5_K ? RING_SLOT_MOST : RING_SLOT);
+}
+
 /* What one row needs for experts: x of each that has one, and chunks. */
 K_FN int64_t cuda_experts_one_bytes(const kargs *k)
 {
     const int64_t x = cuda_ring_x_bytes(k->type[1], k->size.experts.in);
-    return k->size.experts.x_vectors * x + 16 + RING_WARPS * EXPERT_AHEAD * RING_SLOT;
+    return k->size.experts.x_vectors * x + 16 + RING_WARPS * cuda_expert_chunks(k->type[1]);
 }
 
 K_FN int64_t cuda_ring_bytes(int64_t warps, int64_t slots, int64_t slot_bytes)

@@ -23,7 +23,7 @@ static void ring_for(const kernel_call *c)
     const cuda_cut cut = cuda_cut_of(k->type[1], n, k->pitch[1]);
     const bool rings = c->op == KOP_linear && cut.rows > 0 && at_16(k->in[1]) && at_16(k->in[0]);
     ring_open(r, rings ? simt_dynamic() : NULL, cuda_ring_x_bytes(k->type[1], n), RING_SLOTS,
-              RING_SLOT);
+              RING_SLOT_MOST);
     if (!rings)
         return;
     const kpart part = kpart_of(k, k->size.linear.out, c->begin, c->end);
@@ -64,7 +64,7 @@ static void run_kernel(kernel_call call)
 {
     char error[FIBRE_ERROR_MAX];
     const size_t ring =
-        (size_t)cuda_ring_bytes(EMULATED_THREADS / WARP, RING_SLOTS, RING_SLOT) + RING_X_MOST;
+        (size_t)cuda_ring_bytes(EMULATED_THREADS / WARP, RING_SLOTS, RING_SLOT_MOST) + RING_X_MOST;
     simt_grid g = {1, EMULATED_THREADS, WARP, ring, call_kernel, &call};
     if (!simt_launch(&g, error))
         emulated_fail(error);
