@@ -1,7 +1,7 @@
 /* experts_runs_cuda.cuh - one row through the matrices of its chosen experts, of weights in blocks and x in 8 bits.
  *
  * Which matrices these are is known when the step begins, too late for the ring (ring_cuda.cuh). So each warp copies ahead for
- * itself: chunks as the ring has them, EXPERT_AHEAD of them in scratch of its own, of all that it has of all chosen experts, one
+ * itself: chunks as the ring has them, some of them in scratch of its own, of all that it has of all chosen experts, one
  * after the other. What it does with a chunk is what it would do with one of the ring (linear_stream_cuda.cuh). */
 #ifndef WEFT_KERNELS_CUDA_EXPERTS_RUNS_CUDA_CUH
 #define WEFT_KERNELS_CUDA_EXPERTS_RUNS_CUDA_CUH
@@ -16,6 +16,8 @@ struct expert_rows {
     int64_t pitch;
     int row, row_end; /* of each matrix */
     cuda_cut cut;
+    int cols;
+    const char *w;    /* NULL: matrices begin at multiples of 16, and rows are counted from there */
     int groups, jobs; /* of rows of a matrix, and of all */
 };
 
@@ -32,16 +34,31 @@ static __device__ inline void chunk_after(const expert_rows &j, expert_chunk &c)
     }
 }
 
+/* The first row of a group. */
+static __device__ inline int job_row(const expert_rows &j, int job)
+{
+    return j.row + job % j.groups * j.cut.rows;
+}
+
 /* On its way to a slot, if there is one; either way a group of copies ends. */
+template <bool SKEWS>
 static __device__ inline void chunk_copy(const expert_rows &j, const expert_chunk &c,
                                          shared_place slot)
 {
     if (c.job < j.jobs) {
-        const int first = j.row + c.job % j.groups * j.cut.rows;
+        const int first = job_row(j, c.job);
         const int rows = (int)least(j.row_end - first, j.cut.rows), bytes = (int)j.cut.bytes;
         const char *from =
             (const char *)j.table[j.ids[c.job / j.groups]] + first * j.pitch + c.chunk * bytes;
         const bool whole = j.cut.chunks == 1 && j.pitch == bytes; /* rows follow on each other */
+        if (SKEWS) { /* a piece, with what is around it */
+            const int skew = (int)((uintptr_t)from & 15), all = skew + rows * bytes;
+            UNROLLED(4)
+            for (int i = lane_index() * 16; i < all; i += WARP * 16)
+                copy_16(slot + (unsigned)i, from - skew + i);
+            copies_group();
+            return;
+        }
         UNROLLED(1)
         for (int row = 0; row < (whole ? 1 : rows); row++) {
             UNROLLED(4)
@@ -53,36 +70,35 @@ static __device__ inline void chunk_copy(const expert_rows &j, const expert_chun
 }
 
 /* What the warp has of all. */
-template <class R>
-static __device__ inline void expert_runs(const kargs *k, const expert_rows &j, shared_place x,
-                                          int x_bytes, shared_place slots)
+template <class P>
+static __device__ inline void expert_parts(const kargs *k, const expert_rows &j, shared_place x,
+                                           int x_bytes, shared_place slots)
 {
     const int row_bits = __ffs(j.cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
-    const int in_row = lane_index() & (lanes - 1), slot_bytes = j.cut.rows * (int)j.cut.bytes;
+    const int in_row = lane_index() & (lanes - 1), slot_bytes = (int)cuda_chunk_bytes(j.cut);
     expert_chunk at = {warp_index(), 0}, next = at;
     int slot = 0;
     float sum = 0;
     UNROLL
-    for (int i = 0; i < EXPERT_AHEAD; i++) {
-        chunk_copy(j, next, slots + (unsigned)(i * slot_bytes));
+    for (int i = 0; i < P::AHEAD; i++) {
+        chunk_copy<P::SKEWS>(j, next, slots + (unsigned)(i * slot_bytes));
         chunk_after(j, next);
     }
     UNROLLED(1)
     while (at.job < j.jobs) {
         const int choice = at.job / j.groups;
         const shared_place from = slots + (unsigned)(slot * slot_bytes);
-        copies_wait<EXPERT_AHEAD - 1>();
+        copies_wait<P::AHEAD - 1>();
         __syncwarp(); /* all have theirs */
-        sum += R::dot(from + lane_index() * R::BYTES, x + (unsigned)(choice * x_bytes),
-                      at.chunk * lanes + in_row);
+        sum += P::dot(j, from, x + (unsigned)(choice * x_bytes), job_row(j, at.job), at.chunk,
+                      in_row, lanes);
         used_before(sum);
         __syncwarp(); /* and have used it */
-        chunk_copy(j, next, from);
+        chunk_copy<P::SKEWS>(j, next, from);
         chunk_after(j, next);
-        slot = slot + 1 < EXPERT_AHEAD ? slot + 1 : 0;
+        slot = slot + 1 < P::AHEAD ? slot + 1 : 0;
         if (at.chunk + 1 == j.cut.chunks) {
-            const int row =
-                j.row + at.job % j.groups * j.cut.rows + (lane_index() >> (5 - row_bits));
+            const int row = job_row(j, at.job) + (lane_index() >> (5 - row_bits));
             const int e = j.ids[choice];
             lanes_sum<1>(&sum, lanes);
             if (in_row == 0 && row < j.row_end)
@@ -95,7 +111,7 @@ static __device__ inline void expert_runs(const kargs *k, const expert_rows &j, 
 }
 
 /* What cannot be copied so: number by number. */
-template <class R> static __device__ APART void expert_plain(const kargs *k, const kpart &part)
+template <int ACT> static __device__ APART void expert_plain(const kargs *k, const kpart &part)
 {
     const int32_t *ids = (const int32_t *)k->in[2];
     const int64_t share = expert_share(k);
@@ -103,7 +119,7 @@ template <class R> static __device__ APART void expert_plain(const kargs *k, con
     for (int64_t i = part.row * k->size.experts.slots; i < part.row_end * k->size.experts.slots;
          i++)
         plain_rows(plain_job{expert_weights(k, part, ids[i]), (const char *)row_in(k, 0, i / share),
-                             0, (char *)row_out(k, 0, i), 0, 1, (kact)R::ACT});
+                             0, (char *)row_out(k, 0, i), 0, 1, (kact)ACT});
 }
 
 /* Can matrices be cut into chunks that are whole pieces of 16 bytes? All threads ask alike. */
@@ -114,6 +130,26 @@ static __device__ inline bool expert_copies(const kargs *k, const expert_rows &j
         all = at_16(j.table[j.ids[i]]);
     return all;
 }
+
+/* x in blocks, and runs of it. */
+template <class R> struct experts_of_runs {
+    typedef part_of_runs<R> part;
+    enum { TYPE = R::TYPE, ACT = R::ACT, BLOCKS = 0 };
+    static __device__ inline void x(const char *row, int n, char *to)
+    {
+        x_to_blocks(row, (kact)ACT, n, to);
+    }
+};
+
+/* x in planes, and blocks of rows that begin anywhere. */
+template <class B> struct experts_of_blocks {
+    typedef part_of_blocks<B> part;
+    enum { TYPE = B::TYPE, ACT = ACT_Q8, BLOCKS = 1 };
+    static __device__ inline void x(const char *row, int n, char *to)
+    {
+        x_to_planes<B::PAIRS>(row, n, to);
+    }
+};
 
 template <class R>
 static __device__ inline void experts_one(const kargs *k, const kthread *t, int64_t begin,
@@ -129,34 +165,37 @@ static __device__ inline void experts_one(const kargs *k, const kthread *t, int6
                      k->pitch[1],
                      (int)part.col,
                      (int)part.col_end,
-                     cuda_cut_of((dtype)R::TYPE, n, k->pitch[1])};
+                     cuda_cut_of((dtype)R::TYPE, n, k->pitch[1], k->size.experts.out),
+                     n,
+                     NULL};
     if (k->size.experts.rows != 1 || warp_count() > RING_WARPS || !is_shared(t->scratch) ||
-        !expert_copies(k, j)) {
-        expert_plain<R>(k, part);
+        j.cut.blocks != R::BLOCKS || !expert_copies(k, j)) {
+        expert_plain<R::ACT>(k, part);
         return;
     }
     j.groups = (j.row_end - j.row + j.cut.rows - 1) / j.cut.rows;
     j.jobs = j.groups * slots;
     UNROLLED(1)
     for (int i = 0; i < (int)k->size.experts.x_vectors; i++)
-        x_to_blocks((const char *)row_in(k, 0, i), (kact)R::ACT, n, x + i * x_bytes);
+        R::x((const char *)row_in(k, 0, i), n, x + i * x_bytes);
     block_sync();
-    expert_runs<R>(k, j, shared_at(x), k->size.experts.x_vectors > 1 ? x_bytes : 0,
-                   shared_at(chunks) +
-                       (unsigned)(warp_index() * (int)cuda_expert_chunks((dtype)R::TYPE)));
+    const int each = (int)cuda_expert_chunks((dtype)R::TYPE, n, k->size.experts.out);
+    expert_parts<typename R::part>(k, j, shared_at(x), k->size.experts.x_vectors > 1 ? x_bytes : 0,
+                                   shared_at(chunks) + (unsigned)(warp_index() * each));
 }
 
-#define EXPERTS_ONE(type)                                                                          \
+#define EXPERTS_ONE(type, of)                                                                      \
     static __device__ ONE_COPY void k_experts_##type##_one_cuda(const kargs *k, const kthread *t,  \
                                                                 int64_t begin, int64_t end)        \
     {                                                                                              \
-        experts_one<run_##type>(k, t, begin, end);                                                 \
+        experts_one<of>(k, t, begin, end);                                                         \
     }
-EXPERTS_ONE(Q8_0)
-EXPERTS_ONE(Q4_0)
-EXPERTS_ONE(Q4_K)
-EXPERTS_ONE(Q5_K)
-EXPERTS_ONE(Q6_K)
+EXPERTS_ONE(Q8_0, experts_of_runs<run_Q8_0>)
+EXPERTS_ONE(Q4_0, experts_of_runs<run_Q4_0>)
+EXPERTS_ONE(MXFP4, experts_of_blocks<block_MXFP4>)
+EXPERTS_ONE(Q4_K, experts_of_runs<run_Q4_K>)
+EXPERTS_ONE(Q5_K, experts_of_runs<run_Q5_K>)
+EXPERTS_ONE(Q6_K, experts_of_runs<run_Q6_K>)
 #undef EXPERTS_ONE
 
 #endif

@@ -9,13 +9,8 @@
 #ifndef WEFT_KERNELS_CUDA_LINEAR_STREAM_CUDA_CUH
 #define WEFT_KERNELS_CUDA_LINEAR_STREAM_CUDA_CUH
 
+#include "kernels/cuda/blocks_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
-#include "kernels/cuda/ring_x_cuda.cuh"
-
-static __device__ inline int dot4(uint32_t a, uint32_t b, int sum)
-{
-    return __dp4a((int)a, (int)b, sum);
-}
 
 /* Four bytes from any even place on, of two words. */
 static __device__ inline uint32_t word_at(const uint32_t *w, int byte)
@@ -234,6 +229,7 @@ struct stream_rows {
     const float *bias; /* or NULL */
     int rows, cols;
     cuda_cut cut;
+    const char *w; /* the first of them in the card's memory */
 };
 
 static __device__ inline void row_put(const stream_rows &j, int row, float sum)
@@ -255,8 +251,34 @@ template <int N> static __device__ inline void lanes_sum(float *x, int lanes)
     }
 }
 
+/* What a lane has of chunk i of the group of rows from `row` on: a run. */
+template <class R> struct part_of_runs {
+    enum { SKEWS = 0, AHEAD = EXPERT_AHEAD };
+    template <class J>
+    static __device__ inline float dot(const J &, shared_place chunk, shared_place x, int, int i,
+                                       int in_row, int lanes)
+    {
+        return R::dot(chunk + lane_index() * R::BYTES, x, i * lanes + in_row);
+    }
+};
+
+/* Every so many blocks of a row (blocks_cuda.cuh). */
+template <class B> struct part_of_blocks {
+    enum { SKEWS = 1, AHEAD = BLOCKS_AHEAD };
+    template <class J>
+    static __device__ inline float dot(const J &j, shared_place chunk, shared_place x, int row,
+                                       int i, int in_row, int lanes)
+    {
+        const int bytes = (int)j.cut.bytes, n = bytes / B::BYTES;
+        const unsigned skew =
+            ((unsigned)(uintptr_t)j.w + (unsigned)((row * j.cut.chunks + i) * bytes)) & 15;
+        return blocks_dot<B>(chunk + skew + (unsigned)(lane_index() / lanes * bytes), x, i * n, n,
+                             j.cols / 32, in_row, lanes);
+    }
+};
+
 /* The warp's rows of its block's next segment. A warp has two groups of them at a time, whose sums do not wait for each other. */
-template <class R> static __device__ inline void stream_runs(const stream_rows &j, ring_block *r)
+template <class P> static __device__ inline void stream_parts(const stream_rows &j, ring_block *r)
 {
     const int row_bits = __ffs(j.cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
     const int in_row = lane_index() & (lanes - 1), step = warp_count() << row_bits;
@@ -271,7 +293,7 @@ template <class R> static __device__ inline void stream_runs(const stream_rows &
             UNROLLED(1)
             for (int i = 0; i < j.cut.chunks; i++) {
                 const shared_place chunk = ring_chunk(r, p, slots);
-                all += R::dot(chunk + lane_index() * R::BYTES, x, i * lanes + in_row);
+                all += P::dot(j, chunk, x, at, i, in_row, lanes);
                 ring_used(r, p, all);
             }
             sum[1] = at == row ? sum[1] : all;
@@ -444,23 +466,29 @@ static __device__ inline void plain_part(const kargs *k, const dot_weights &j, k
 
 /* ---- the kernels ---- */
 
+/* How x lies for a linear: as its act says; or in planes, plain or with pairs of columns side by side. Planes have numbers of their own
+ * for what they were made of: no row begins there. */
+enum x_form { X_OF_ACT, X_PLANES, X_PAIRS };
+
 /* x where warps read it, for all threads. */
-static __device__ inline void stream_x(const char *x, kact act, int n)
+template <int FORM> static __device__ inline void stream_x(const char *x, kact act, int n)
 {
     ring_block *r = block_ring();
-    if (r->x_of == x) /* the same for all threads: it is written where all have read it */
+    if (r->x_of == x + FORM) /* the same for all threads: it is written where all have read it */
         return;
-    if (act == ACT_F32)
+    if (FORM != X_OF_ACT)
+        x_to_planes<FORM == X_PAIRS>(x, n, r->x);
+    else if (act == ACT_F32)
         x_to_halves(x, n, r->x);
     else
         x_to_blocks(x, act, n, r->x);
     block_sync();
     if (threadIdx.x == 0)
-        r->x_of = x;
+        r->x_of = x + FORM;
 }
 
 struct linear_of_BF16 {
-    enum { ACT = ACT_F32 };
+    enum { ACT = ACT_F32, FORM = X_OF_ACT };
     static __device__ inline void run(const stream_rows &j, ring_block *r)
     {
         stream_halves<false>(j, r);
@@ -468,7 +496,7 @@ struct linear_of_BF16 {
 };
 
 struct linear_of_F16 {
-    enum { ACT = ACT_F32 };
+    enum { ACT = ACT_F32, FORM = X_OF_ACT };
     static __device__ inline void run(const stream_rows &j, ring_block *r)
     {
         stream_halves<true>(j, r);
@@ -476,21 +504,30 @@ struct linear_of_F16 {
 };
 
 template <class R> struct linear_of_runs {
-    enum { ACT = R::ACT };
+    enum { ACT = R::ACT, FORM = X_OF_ACT };
     static __device__ inline void run(const stream_rows &j, ring_block *r)
     {
-        stream_runs<R>(j, r);
+        stream_parts<part_of_runs<R>>(j, r);
+    }
+};
+
+template <class B> struct linear_of_blocks {
+    enum { ACT = ACT_Q8, FORM = B::PAIRS ? X_PAIRS : X_PLANES };
+    static __device__ inline void run(const stream_rows &j, ring_block *r)
+    {
+        stream_parts<part_of_blocks<B>>(j, r);
     }
 };
 
 /* Rows of the ring's next segment times x. */
 template <class L> static __device__ inline void stream_segment(const stream_rows &j, const void *x)
 {
-    stream_x((const char *)x, (kact)L::ACT, j.cols);
+    stream_x<L::FORM>((const char *)x, (kact)L::ACT, j.cols);
     L::run(j, block_ring());
 }
 
-template <class L>
+/* By L, or if rows are cut by blocks by LB. */
+template <class L, class LB>
 static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64_t end)
 {
     const kpart part = kpart_of(k, k->size.linear.out, begin, end);
@@ -501,48 +538,66 @@ static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64
     const ring_segment *g =
         ring_find(block_ring(), (const char *)j.w + j.row * j.pitch, (int)(j.row_end - j.row));
 #endif
-    if (g && k->size.linear.rows == 1)
-        stream_segment<L>(stream_rows{row_out(k, 0, 0) + g->row, j.bias ? j.bias + g->row : NULL,
-                                      g->rows, (int)j.n, g->cut},
-                          row_in(k, 0, 0));
-    else
+    if (!g || k->size.linear.rows != 1) {
         plain_part(k, j, (kact)L::ACT, part);
+        return;
+    }
+    const stream_rows of = {
+        row_out(k, 0, 0) + g->row, j.bias ? j.bias + g->row : NULL, g->rows, (int)j.n, g->cut, g->w};
+    if ((int)L::FORM != (int)LB::FORM && g->cut.blocks)
+        stream_segment<LB>(of, row_in(k, 0, 0));
+    else
+        stream_segment<L>(of, row_in(k, 0, 0));
 }
 
+/* Each type, how its rows are multiplied, and how if they are cut by blocks. */
 #define LINEAR_STREAMS(X)                                                                          \
-    X(BF16, linear_of_BF16)                                                                        \
-    X(F16, linear_of_F16)                                                                          \
-    X(Q8_0, linear_of_runs<run_Q8_0>)                                                              \
-    X(Q4_0, linear_of_runs<run_Q4_0>)                                                              \
-    X(Q4_K, linear_of_runs<run_Q4_K>)                                                              \
-    X(Q5_K, linear_of_runs<run_Q5_K>)                                                              \
-    X(Q6_K, linear_of_runs<run_Q6_K>)
+    X(BF16, linear_of_BF16, linear_of_BF16)                                                        \
+    X(F16, linear_of_F16, linear_of_F16)                                                           \
+    X(Q8_0, linear_of_runs<run_Q8_0>, linear_of_blocks<block_Q8_0>)                                \
+    X(Q4_0, linear_of_runs<run_Q4_0>, linear_of_blocks<block_Q4_0>)                                \
+    X(MXFP4, linear_of_blocks<block_MXFP4>, linear_of_blocks<block_MXFP4>)                         \
+    X(Q4_K, linear_of_runs<run_Q4_K>, linear_of_runs<run_Q4_K>)                                    \
+    X(Q5_K, linear_of_runs<run_Q5_K>, linear_of_runs<run_Q5_K>)                                    \
+    X(Q6_K, linear_of_runs<run_Q6_K>, linear_of_runs<run_Q6_K>)
 
-#define LINEAR_STREAM(type, of)                                                                    \
+#define LINEAR_STREAM(type, of, of_blocks)                                                         \
     static __device__ ONE_COPY void k_linear_##type##_stream_cuda(const kargs *k, const kthread *, \
                                                                   int64_t begin, int64_t end)      \
     {                                                                                              \
-        linear_stream<of>(k, begin, end);                                                          \
+        linear_stream<of, of_blocks>(k, begin, end);                                                        \
     }
 LINEAR_STREAMS(LINEAR_STREAM)
 #undef LINEAR_STREAM
 
 #ifdef WEFT_SHAPES
+/* Where a segment of the phase at hand begins. */
+static __device__ inline const char *segment_first(int segment)
+{
+    const ring_block *r = block_ring();
+    return r->list[r->phase % PACKS].of[segment].w;
+}
+
 /* With what phase.cu has listed for a step, where the ring brings its weights: the short way there. Else false. */
 template <class L> static __device__ inline bool linear_listed(const cuda_step *s)
 {
     if (s->segment < 0)
         return false;
     stream_segment<L>(stream_rows{(float *)s->out[0], (const float *)s->in[2], s->linear_out,
-                                  s->linear_in, s->cut},
+                                  s->linear_in, s->cut, segment_first(s->segment)},
                       s->in[0]);
     return true;
 }
 
-#define LINEAR_LISTED(type, of)                                                                    \
+#define LINEAR_LISTED(type, of, of_blocks)                                                         \
     static __device__ SHAPE_FN bool k_linear_##type##_stream_cuda_listed(const cuda_step *s)       \
     {                                                                                              \
         return linear_listed<of>(s);                                                               \
+    }                                                                                              \
+    static __device__ SHAPE_FN bool k_linear_##type##_stream_cuda_blocks_listed(                   \
+        const cuda_step *s)                                                                        \
+    {                                                                                              \
+        return linear_listed<of_blocks>(s);                                                        \
     }
 LINEAR_STREAMS(LINEAR_LISTED)
 #undef LINEAR_LISTED

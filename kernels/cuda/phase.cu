@@ -92,6 +92,8 @@ static __device__ inline void step_run(const member &m, const cuda_step *s, int3
 #else
 #include "kernels/cuda/rows_cuda.cuh"
 
+static const bool SHAPES_SKEWS = true;
+
 /* The step's arguments for all threads of the block, by one of them. */
 static __device__ void own_arguments(const member &m, const cuda_step *s)
 {
@@ -452,7 +454,7 @@ static __device__ APART void copier_run(const member &m, ahead &a)
         ring_list *segments = &a.ring->list[n % PACKS];
         c.segment = 0;
         while (a.ring->memory && !stop) {
-            const ring_copied how = ring_copy(a.ring, c, *segments);
+            const ring_copied how = ring_copy<SHAPES_SKEWS>(a.ring, c, *segments);
             if (__all_sync(ALL_LANES, how == RING_NONE))
                 break;
             if (__any_sync(ALL_LANES, how == RING_COPIED))

@@ -102,18 +102,22 @@ static __device__ inline void ring_segment_begin(ring_copier &c, const ring_segm
     c.left = c.rows_left > 0 ? (c.rows_left + step - 1) / step * c.chunks : 0;
 }
 
-/* The bytes of a chunk: of one piece, or of one for each row. */
+/* The bytes of a chunk: of one piece, or of one for each row. SKEWS: some are one that begins anywhere, and come with what is around
+ * it. */
+template <bool SKEWS>
 static __device__ inline void ring_chunk_copy(ring_block *r, const ring_copier &c)
 {
     const int rows = c.rows < c.rows_left ? c.rows : c.rows_left;
     const bool whole = c.chunks == 1 && c.pitch == c.bytes; /* rows follow on each other */
     const shared_place to = ring_slots(r, c.warp) + c.slot * r->slot_bytes;
+    const int skew = SKEWS ? (int)((uintptr_t)c.from & 15) : 0;
+    const int all = SKEWS ? (skew + rows * c.bytes + 15) & ~15 : rows * c.bytes;
     uint64_t *full = &r->full[c.warp][c.slot];
-    copy_expect(full, rows * c.bytes, c.lanes);
+    copy_expect(full, all, c.lanes);
     UNROLLED(1)
     for (int row = 0; row < (whole ? 1 : rows); row++)
-        copy_once(full, to + row * c.bytes, c.from + row * c.pitch,
-                  whole ? rows * c.bytes : c.bytes, c.lanes);
+        copy_once(full, to + row * c.bytes, c.from - skew + row * c.pitch,
+                  whole || (SKEWS && rows == 1) ? all : c.bytes, c.lanes);
     copy_end(full);
 }
 
@@ -135,6 +139,7 @@ static __device__ inline void ring_chunk_next(const ring_block *r, ring_copier &
 enum ring_copied { RING_NONE, RING_FULL, RING_COPIED };
 
 /* The next chunk of a phase, if there is one and its slot is free. */
+template <bool SKEWS>
 static __device__ inline ring_copied ring_copy(ring_block *r, ring_copier &c, const ring_list &l)
 {
     while (c.left == 0) {
@@ -144,7 +149,7 @@ static __device__ inline ring_copied ring_copy(ring_block *r, ring_copier &c, co
     }
     if (!barrier_passed(&r->used[c.warp][c.slot], (uint32_t)(c.times + 1) & 1))
         return RING_FULL;
-    ring_chunk_copy(r, c);
+    ring_chunk_copy<SKEWS>(r, c);
     ring_chunk_next(r, c);
     return RING_COPIED;
 }

@@ -52,6 +52,7 @@ static __device__ void row_run_dots(int32_t row, const kargs *k, const kthread *
         DOTS(F16)
         DOTS(Q8_0)
         DOTS(Q4_0)
+        DOTS(MXFP4)
         DOTS(Q4_K)
         DOTS(Q5_K)
         DOTS(Q6_K)

@@ -275,13 +275,13 @@ static void size_linear(const kargs *k, cuda_step *s)
 /* Weights that come through the ring, if they can be cut. */
 static void cut_step(cuda_bucket *c, const kargs *k, const kernel_row *row, cuda_step *s)
 {
-    s->cut = cuda_cut_of(row->type, k->size.linear.in, k->pitch[1]);
+    s->cut = cuda_cut_of(row->type, k->size.linear.in, k->pitch[1], k->size.linear.out);
     if ((uintptr_t)k->in[1] % 16 != 0)
         s->cut.rows = 0;
     size_t x = align_up((size_t)cuda_ring_x_bytes(row->type, k->size.linear.in));
     if (s->cut.rows == 0)
         return;
-    const size_t chunk = (size_t)s->cut.rows * s->cut.bytes;
+    const size_t chunk = (size_t)cuda_chunk_bytes(s->cut);
     c->ring_x = x > c->ring_x ? x : c->ring_x;
     c->ring_slot = chunk > c->ring_slot ? chunk : c->ring_slot;
 }

@@ -63,6 +63,7 @@ static void write_text(const exec *e, arena *a, making *m)
                                      .map = c->rows[i]->op == KOP_map,
                                      .linear = c->rows[i]->op == KOP_linear,
                                      .streams = c->steps[i].cut.rows > 0,
+                                     .blocks = c->steps[i].cut.blocks != 0,
                                      .lora = e->lora != NULL,
                                      .one_row = c->plan->n_tok_max == 1,
                                      .makes_x = makes_x(c, i)};

@@ -347,7 +347,8 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
     if (s->one_row) /* units are fewer than a row has columns */
         strbuf_add(b, "    begin = (int32_t)begin;\n    end = (int32_t)end;\n");
     if (s->streams)
-        strbuf_add(b, "    if (%s_listed(s))\n        return;\n", s->symbol);
+        strbuf_add(b, "    if (%s_%s(s))\n        return;\n", s->symbol,
+                   s->blocks ? "blocks_listed" : "listed");
     put_rows(b, s);
     if (s->linear) {
         put_linear(b, s);
@@ -387,6 +388,7 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
     strbuf body = {0};
     int32_t i = 0;
     put_body(&body, s, s->map);
+    t->blocks = t->blocks || s->blocks;
     while (i < t->n_shape && !str_eq(t->shape[i].body, strbuf_view(&body)))
         i++;
     if (i == t->n_shape) {
@@ -400,7 +402,8 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
 
 void cuda_text_end(cuda_text *t, int threads)
 {
-    strbuf_add(&t->text, "enum { SHAPES_THREADS = %d };\n", threads);
+    strbuf_add(&t->text, "enum { SHAPES_THREADS = %d };\nstatic const bool SHAPES_SKEWS = %s;\n",
+               threads, t->blocks ? "true" : "false");
     strbuf_add(&t->text,
                "static __device__ APART void shape_run(const member &m, const cuda_step *s, "
                "int32_t shape, int64_t begin, int64_t end)\n{\n    IN_SHARED(s);\n"

@@ -20,7 +20,7 @@ static void ring_for(const kernel_call *c)
     const kargs *k = c->k;
     ring_block *r = block_ring();
     const int64_t n = k->size.linear.in;
-    const cuda_cut cut = cuda_cut_of(k->type[1], n, k->pitch[1]);
+    const cuda_cut cut = cuda_cut_of(k->type[1], n, k->pitch[1], k->size.linear.out);
     const bool rings = c->op == KOP_linear && cut.rows > 0 && at_16(k->in[1]) && at_16(k->in[0]);
     ring_open(r, rings ? simt_dynamic() : NULL, cuda_ring_x_bytes(k->type[1], n), RING_SLOTS,
               RING_SLOT_MOST);
@@ -39,7 +39,7 @@ static void copy_chunks(void)
     ring_copier copier = ring_copier_of(lane_index());
     while (!*(volatile int32_t *)&r->stop) {
         if (r->memory)
-            ring_copy(r, copier, r->list[0]);
+            ring_copy<true>(r, copier, r->list[0]);
         __nanosleep(0);
     }
 }

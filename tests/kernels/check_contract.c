@@ -26,6 +26,7 @@ static const shape shapes[] = {
     {7, 13, 97},   {33, 7, 64},   {37, 9, 256},   {1, 127, 512}, {4, 64, 1024},  {6, 17, 2048},
     {1, 40, 8192}, {2, 1, 896},   {8, 24, 96},    {9, 41, 160},  {6, 8, 4352},   {35, 5, 4352},
     {515, 5, 32},  {14, 16, 608}, {16, 24, 1312}, {17, 40, 768}, {32, 24, 1536},
+    {1, 48, 2880}, {1, 16, 14336}, {1, 80, 896},  {1, 32, 4096},
 };
 enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
 
@@ -242,7 +243,8 @@ static bool experts_make(check *c, const kernel_row *row, int i, check_case *out
     static const expert_shape all[] = {
         {1, 1, 1, 1, 1, false},    {1, 2, 7, 32, 8, false},  {3, 2, 17, 64, 4, true},
         {5, 4, 33, 256, 8, false}, {40, 2, 5, 96, 2, false}, {11, 8, 16, 512, 60, true},
-        {300, 1, 5, 64, 2, false},
+        {300, 1, 5, 64, 2, false}, {1, 4, 48, 2880, 5, false}, {1, 3, 80, 2880, 4, true},
+        {1, 2, 19, 4096, 3, false}, {1, 2, 16, 14336, 2, true},
     };
     if (i >= (int)(sizeof all / sizeof all[0]))
         return false;
