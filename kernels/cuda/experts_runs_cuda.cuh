@@ -21,23 +21,44 @@ struct expert_rows {
     int groups, jobs; /* of rows of a matrix, and of all */
 };
 
-/* The next chunk of a warp: of which group of rows, counted over all chosen experts, and which of its chunks. */
+/* The next chunk of a warp: of which group of rows, counted over all chosen experts, and which of its chunks. STEPS: which expert's, and
+ * which of its groups that is, is counted too; else it is divided each time. */
 struct expert_chunk {
     int job, chunk;
+    int choice, group;
 };
 
+template <bool STEPS>
+static __device__ inline void chunk_group_on(const expert_rows &j, expert_chunk &c, int by)
+{
+    c.job += by;
+    c.group += by;
+    while (STEPS && c.group >= j.groups) {
+        c.group -= j.groups;
+        c.choice++;
+    }
+}
+
+template <bool STEPS>
 static __device__ inline void chunk_after(const expert_rows &j, expert_chunk &c)
 {
     if (++c.chunk == j.cut.chunks) {
         c.chunk = 0;
-        c.job += warp_count();
+        chunk_group_on<STEPS>(j, c, warp_count());
     }
 }
 
-/* The first row of a group. */
-static __device__ inline int job_row(const expert_rows &j, int job)
+template <bool STEPS>
+static __device__ inline int chunk_choice(const expert_rows &j, const expert_chunk &c)
 {
-    return j.row + job % j.groups * j.cut.rows;
+    return STEPS ? c.choice : c.job / j.groups;
+}
+
+/* The first row of a group. */
+template <bool STEPS>
+static __device__ inline int chunk_row(const expert_rows &j, const expert_chunk &c)
+{
+    return j.row + (STEPS ? c.group : c.job % j.groups) * j.cut.rows;
 }
 
 /* On its way to a slot, if there is one; either way a group of copies ends. */
@@ -46,10 +67,10 @@ static __device__ inline void chunk_copy(const expert_rows &j, const expert_chun
                                          shared_place slot)
 {
     if (c.job < j.jobs) {
-        const int first = job_row(j, c.job);
+        const int first = chunk_row<SKEWS>(j, c);
         const int rows = (int)least(j.row_end - first, j.cut.rows), bytes = (int)j.cut.bytes;
-        const char *from =
-            (const char *)j.table[j.ids[c.job / j.groups]] + first * j.pitch + c.chunk * bytes;
+        const char *from = (const char *)j.table[j.ids[chunk_choice<SKEWS>(j, c)]] +
+                           first * j.pitch + c.chunk * bytes;
         const bool whole = j.cut.chunks == 1 && j.pitch == bytes; /* rows follow on each other */
         if (SKEWS) { /* a piece, with what is around it */
             const int skew = (int)((uintptr_t)from & 15), all = skew + rows * bytes;
@@ -75,37 +96,40 @@ static __device__ inline void expert_parts(const kargs *k, const expert_rows &j,
                                            int x_bytes, shared_place slots)
 {
     const int row_bits = __ffs(j.cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
-    const int in_row = lane_index() & (lanes - 1), slot_bytes = (int)cuda_chunk_bytes(j.cut);
-    expert_chunk at = {warp_index(), 0}, next = at;
+    const int in_row = lane_index() & (lanes - 1),
+              slot_bytes = (int)cuda_chunk_bytes((dtype)P::TYPE, j.cut);
+    expert_chunk at = {}, next;
     int slot = 0;
     float sum = 0;
+    chunk_group_on<P::SKEWS>(j, at, warp_index());
+    next = at;
     UNROLL
     for (int i = 0; i < P::AHEAD; i++) {
         chunk_copy<P::SKEWS>(j, next, slots + (unsigned)(i * slot_bytes));
-        chunk_after(j, next);
+        chunk_after<P::SKEWS>(j, next);
     }
     UNROLLED(1)
     while (at.job < j.jobs) {
-        const int choice = at.job / j.groups;
+        const int choice = chunk_choice<P::SKEWS>(j, at);
         const shared_place from = slots + (unsigned)(slot * slot_bytes);
         copies_wait<P::AHEAD - 1>();
         __syncwarp(); /* all have theirs */
-        sum += P::dot(j, from, x + (unsigned)(choice * x_bytes), job_row(j, at.job), at.chunk,
-                      in_row, lanes);
+        sum += P::dot(j, from, x + (unsigned)(choice * x_bytes), chunk_row<P::SKEWS>(j, at),
+                      at.chunk, in_row, lanes);
         used_before(sum);
         __syncwarp(); /* and have used it */
         chunk_copy<P::SKEWS>(j, next, from);
-        chunk_after(j, next);
+        chunk_after<P::SKEWS>(j, next);
         slot = slot + 1 < P::AHEAD ? slot + 1 : 0;
         if (at.chunk + 1 == j.cut.chunks) {
-            const int row = job_row(j, at.job) + (lane_index() >> (5 - row_bits));
+            const int row = chunk_row<P::SKEWS>(j, at) + (lane_index() >> (5 - row_bits));
             const int e = j.ids[choice];
             lanes_sum<1>(&sum, lanes);
             if (in_row == 0 && row < j.row_end)
                 row_out(k, 0, choice)[row] = k->in[3] ? sum + row_in(k, 3, e)[row] : sum;
             sum = 0;
         }
-        chunk_after(j, at);
+        chunk_after<P::SKEWS>(j, at);
     }
     copies_wait<0>();
 }
@@ -141,13 +165,13 @@ template <class R> struct experts_of_runs {
     }
 };
 
-/* x in planes, and blocks of rows that begin anywhere. */
+/* x in small blocks, and blocks of rows that begin anywhere. */
 template <class B> struct experts_of_blocks {
     typedef part_of_blocks<B> part;
     enum { TYPE = B::TYPE, ACT = ACT_Q8, BLOCKS = 1 };
     static __device__ inline void x(const char *row, int n, char *to)
     {
-        x_to_planes<B::PAIRS>(row, n, to);
+        x_to_small<B::PAIRS>(row, n, to);
     }
 };
 
@@ -169,7 +193,7 @@ static __device__ inline void experts_one(const kargs *k, const kthread *t, int6
                      n,
                      NULL};
     if (k->size.experts.rows != 1 || warp_count() > RING_WARPS || !is_shared(t->scratch) ||
-        j.cut.blocks != R::BLOCKS || !expert_copies(k, j)) {
+        cuda_cut_is_blocks((dtype)R::TYPE, j.cut) != R::BLOCKS || !expert_copies(k, j)) {
         expert_plain<R::ACT>(k, part);
         return;
     }

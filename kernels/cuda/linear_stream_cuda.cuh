@@ -253,7 +253,7 @@ template <int N> static __device__ inline void lanes_sum(float *x, int lanes)
 
 /* What a lane has of chunk i of the group of rows from `row` on: a run. */
 template <class R> struct part_of_runs {
-    enum { SKEWS = 0, AHEAD = EXPERT_AHEAD };
+    enum { TYPE = R::TYPE, SKEWS = 0, AHEAD = EXPERT_AHEAD };
     template <class J>
     static __device__ inline float dot(const J &, shared_place chunk, shared_place x, int, int i,
                                        int in_row, int lanes)
@@ -264,7 +264,7 @@ template <class R> struct part_of_runs {
 
 /* Every so many blocks of a row (blocks_cuda.cuh). */
 template <class B> struct part_of_blocks {
-    enum { SKEWS = 1, AHEAD = BLOCKS_AHEAD };
+    enum { TYPE = B::TYPE, SKEWS = 1, AHEAD = BLOCKS_AHEAD };
     template <class J>
     static __device__ inline float dot(const J &j, shared_place chunk, shared_place x, int row,
                                        int i, int in_row, int lanes)
@@ -272,8 +272,8 @@ template <class B> struct part_of_blocks {
         const int bytes = (int)j.cut.bytes, n = bytes / B::BYTES;
         const unsigned skew =
             ((unsigned)(uintptr_t)j.w + (unsigned)((row * j.cut.chunks + i) * bytes)) & 15;
-        return blocks_dot<B>(chunk + skew + (unsigned)(lane_index() / lanes * bytes), x, i * n, n,
-                             j.cols / 32, in_row, lanes);
+        const int row_in = lane_index() >> (__ffs(lanes) - 1); /* lanes: a power of two */
+        return blocks_dot<B>(chunk + skew + (unsigned)(row_in * bytes), x, i * n, n, in_row, lanes);
     }
 };
 
@@ -466,9 +466,9 @@ static __device__ inline void plain_part(const kargs *k, const dot_weights &j, k
 
 /* ---- the kernels ---- */
 
-/* How x lies for a linear: as its act says; or in planes, plain or with pairs of columns side by side. Planes have numbers of their own
- * for what they were made of: no row begins there. */
-enum x_form { X_OF_ACT, X_PLANES, X_PAIRS };
+/* How x lies for a linear: as its act says; or in small blocks, plain or with pairs of columns side by side. These have numbers of their
+ * own for what they were made of: no row begins there. */
+enum x_form { X_OF_ACT, X_SMALL, X_PAIRS };
 
 /* x where warps read it, for all threads. */
 template <int FORM> static __device__ inline void stream_x(const char *x, kact act, int n)
@@ -477,7 +477,7 @@ template <int FORM> static __device__ inline void stream_x(const char *x, kact a
     if (r->x_of == x + FORM) /* the same for all threads: it is written where all have read it */
         return;
     if (FORM != X_OF_ACT)
-        x_to_planes<FORM == X_PAIRS>(x, n, r->x);
+        x_to_small<FORM == X_PAIRS>(x, n, r->x);
     else if (act == ACT_F32)
         x_to_halves(x, n, r->x);
     else
@@ -512,7 +512,7 @@ template <class R> struct linear_of_runs {
 };
 
 template <class B> struct linear_of_blocks {
-    enum { ACT = ACT_Q8, FORM = B::PAIRS ? X_PAIRS : X_PLANES };
+    enum { ACT = ACT_Q8, FORM = B::PAIRS ? X_PAIRS : X_SMALL };
     static __device__ inline void run(const stream_rows &j, ring_block *r)
     {
         stream_parts<part_of_blocks<B>>(j, r);
@@ -542,9 +542,13 @@ static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64
         plain_part(k, j, (kact)L::ACT, part);
         return;
     }
-    const stream_rows of = {
-        row_out(k, 0, 0) + g->row, j.bias ? j.bias + g->row : NULL, g->rows, (int)j.n, g->cut, g->w};
-    if ((int)L::FORM != (int)LB::FORM && g->cut.blocks)
+    const stream_rows of = {row_out(k, 0, 0) + g->row,
+                            j.bias ? j.bias + g->row : NULL,
+                            g->rows,
+                            (int)j.n,
+                            g->cut,
+                            g->w};
+    if ((int)L::FORM != (int)LB::FORM && g->cut.bytes % 16 != 0) /* cuda_cut_is_blocks */
         stream_segment<LB>(of, row_in(k, 0, 0));
     else
         stream_segment<L>(of, row_in(k, 0, 0));
@@ -565,7 +569,7 @@ static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64
     static __device__ ONE_COPY void k_linear_##type##_stream_cuda(const kargs *k, const kthread *, \
                                                                   int64_t begin, int64_t end)      \
     {                                                                                              \
-        linear_stream<of, of_blocks>(k, begin, end);                                                        \
+        linear_stream<of, of_blocks>(k, begin, end);                                               \
     }
 LINEAR_STREAMS(LINEAR_STREAM)
 #undef LINEAR_STREAM

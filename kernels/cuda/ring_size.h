@@ -5,11 +5,11 @@
 #include "kernels/kernels.h"
 
 enum {
-    RING_WARPS = 8,   /* of a block that multiply, at most, */
-    RING_COPIERS = 2, /* and that copy for them */
+    RING_WARPS = 8,        /* of a block that multiply, at most, */
+    RING_COPIERS = 2,      /* and that copy for them */
     RING_SLOT = 4608,      /* bytes of a chunk, at most, */
     RING_SLOT_MOST = 5632, /* but of Q5_K */
-    RING_SLOTS = 6,   /* chunks of a warp that are under way, at most; */
+    RING_SLOTS = 6,        /* chunks of a warp that are under way, at most; */
     RING_SLOTS_LEAST = 1,
     RING_SKEW = 32,    /* bytes of it around rows that begin at no multiple of 16 */
     EXPERT_AHEAD = 2,  /* chunks of a warp under way that no ring brings (experts_runs_cuda.cuh), */
@@ -21,15 +21,14 @@ enum {
                             different banks */
     RING_X_SUMS = 256,   /* i16 [8] */
     RING_X_HALVES = 272, /* i16 [16] */
-    RING_X_SCALE = 304
+    RING_X_SCALE = 304,
+    RING_X_SMALL =
+        48 /* bytes of 32 columns of rows cut by blocks: codes, a scale; three times 16 */
 };
 
-/* A chunk: `bytes` of each of `rows` rows. `chunks` of them have all columns of these. rows 0: they cannot be cut. blocks 1: rows are
- * blocks of 32 columns (blocks_cuda.cuh), without gaps. A chunk is one piece then, from any byte on, and copied from the multiple
- * of 16 before to that behind. */
+/* A chunk: `bytes` of each of `rows` rows. `chunks` of them have all columns of these. rows 0: they cannot be cut. */
 typedef struct {
-    uint8_t rows, blocks;
-    uint16_t chunks;
+    uint16_t rows, chunks;
     uint32_t bytes;
 } cuda_cut;
 
@@ -63,8 +62,8 @@ K_FN cuda_cut cuda_cut_halves(int64_t n)
     while (chunks <= n / 256 && (n % chunks != 0 || n / chunks % 8 != 0))
         chunks++;
     if (n <= 0 || n % 8 != 0 || chunks > (n > 256 ? n / 256 : 1) || chunks > UINT16_MAX)
-        return K_OF(cuda_cut){0, 0, 0, 0};
-    return K_OF(cuda_cut){2, 0, (uint16_t)chunks, (uint32_t)(n / chunks * 2)};
+        return K_OF(cuda_cut){0, 0, 0};
+    return K_OF(cuda_cut){2, (uint16_t)chunks, (uint32_t)(n / chunks * 2)};
 }
 
 /* As many lanes to a row as divide its runs. */
@@ -74,8 +73,8 @@ K_FN cuda_cut cuda_cut_runs(cuda_lane_run r, int64_t n)
     while (lanes < 32 && runs % (2 * lanes) == 0)
         lanes *= 2;
     if (n % RING_X_COLS != 0 || n <= 0 || lanes * r.bytes % 16 != 0 || runs / lanes > UINT16_MAX)
-        return K_OF(cuda_cut){0, 0, 0, 0};
-    return K_OF(cuda_cut){(uint8_t)(32 / lanes), 0, (uint16_t)(runs / lanes),
+        return K_OF(cuda_cut){0, 0, 0};
+    return K_OF(cuda_cut){(uint16_t)(32 / lanes), (uint16_t)(runs / lanes),
                           (uint32_t)(lanes * r.bytes)};
 }
 
@@ -85,7 +84,9 @@ K_FN int64_t cuda_block_bytes(dtype type)
     return type == DT_MXFP4 ? 17 : type == DT_Q4_0 ? 18 : type == DT_Q8_0 ? 34 : 0;
 }
 
-/* A piece of a row that fits, or as many rows, a power of two. The matrix ends at a multiple of 16: what is copied is all its own. */
+/* Rows of such blocks (blocks_cuda.cuh), without gaps: a chunk is one piece from any byte on, and copied from the multiple of 16 before
+ * to that behind. A part of a row that fits, or as many rows, a power of two. The matrix ends at a multiple of 16: what is copied is
+ * all its own. */
 K_FN cuda_cut cuda_cut_blocks(int64_t block, int64_t n, int64_t pitch, int64_t matrix_rows)
 {
     enum { ROWS_MOST = 8, PIECE_LEAST = 16 };
@@ -93,21 +94,21 @@ K_FN cuda_cut cuda_cut_blocks(int64_t block, int64_t n, int64_t pitch, int64_t m
     int64_t chunks = 1, rows = 1;
     if (block == 0 || n <= 0 || n % 32 != 0 || pitch != all * block ||
         matrix_rows * pitch % 16 != 0)
-        return K_OF(cuda_cut){0, 0, 0, 0};
+        return K_OF(cuda_cut){0, 0, 0};
     while (chunks < all && (all % chunks != 0 || all / chunks * block > room))
         chunks++;
     if (chunks > 1 && all / chunks < PIECE_LEAST)
-        return K_OF(cuda_cut){0, 0, 0, 0};
+        return K_OF(cuda_cut){0, 0, 0};
     while (chunks == 1 && rows < ROWS_MOST && 2 * rows * pitch <= room)
         rows *= 2;
-    return K_OF(cuda_cut){(uint8_t)rows, 1, (uint16_t)chunks, (uint32_t)(all / chunks * block)};
+    return K_OF(cuda_cut){(uint16_t)rows, (uint16_t)chunks, (uint32_t)(all / chunks * block)};
 }
 
 /* Of the rows of a matrix. It has to begin at a multiple of 16 bytes, or they cannot be copied. */
 K_FN cuda_cut cuda_cut_of(dtype type, int64_t n, int64_t pitch, int64_t matrix_rows)
 {
     const cuda_lane_run r = cuda_lane_run_of(type);
-    cuda_cut cut = {0, 0, 0, 0};
+    cuda_cut cut = {0, 0, 0};
     if (pitch % 16 == 0 && (type == DT_BF16 || type == DT_F16))
         cut = cuda_cut_halves(n);
     else if (pitch % 16 == 0 && r.cols != 0)
@@ -115,18 +116,26 @@ K_FN cuda_cut cuda_cut_of(dtype type, int64_t n, int64_t pitch, int64_t matrix_r
     return cut.rows != 0 ? cut : cuda_cut_blocks(cuda_block_bytes(type), n, pitch, matrix_rows);
 }
 
+/* Were rows cut by blocks? Those that can be are cut into runs, which are whole pieces of 16 bytes; of MXFP4 there are none. */
+K_FN bool cuda_cut_is_blocks(dtype type, cuda_cut c)
+{
+    return cuda_block_bytes(type) != 0 && (cuda_lane_run_of(type).cols == 0 || c.bytes % 16 != 0);
+}
+
 /* What a chunk takes in a slot. */
-K_FN int64_t cuda_chunk_bytes(cuda_cut c)
+K_FN int64_t cuda_chunk_bytes(dtype type, cuda_cut c)
 {
     const int64_t bytes = (int64_t)c.rows * c.bytes;
-    return c.blocks ? (bytes + RING_SKEW) / 16 * 16 : bytes;
+    return cuda_cut_is_blocks(type, c) ? (bytes + RING_SKEW) / 16 * 16 : bytes;
 }
 
 /* x in shared memory: floats, or blocks of 8 bits. */
 K_FN int64_t cuda_ring_x_bytes(dtype type, int64_t n)
 {
-    const bool codes = cuda_lane_run_of(type).cols != 0 || cuda_block_bytes(type) != 0;
-    return codes ? (n + RING_X_COLS - 1) / RING_X_COLS * RING_X_BLOCK : (n + 7) / 8 * 32;
+    const bool runs = cuda_lane_run_of(type).cols != 0;
+    if (cuda_block_bytes(type) != 0 && (!runs || n % RING_X_COLS != 0))
+        return n / 32 * RING_X_SMALL;
+    return runs ? (n + RING_X_COLS - 1) / RING_X_COLS * RING_X_BLOCK : (n + 7) / 8 * 32;
 }
 
 /* What a warp has for chunks of experts. */
@@ -135,7 +144,7 @@ K_FN int64_t cuda_expert_chunks(dtype type, int64_t n, int64_t matrix_rows)
     const int64_t block = cuda_block_bytes(type);
     if (cuda_lane_run_of(type).cols == 0)
         return BLOCKS_AHEAD *
-               cuda_chunk_bytes(cuda_cut_blocks(block, n, n / 32 * block, matrix_rows));
+               cuda_chunk_bytes(type, cuda_cut_blocks(block, n, n / 32 * block, matrix_rows));
     return EXPERT_AHEAD * (type == DT_Q5_K ? RING_SLOT_MOST : RING_SLOT);
 }
 
@@ -144,8 +153,7 @@ K_FN int64_t cuda_experts_one_bytes(const kargs *k)
 {
     const int64_t x = cuda_ring_x_bytes(k->type[1], k->size.experts.in);
     return k->size.experts.x_vectors * x + 16 +
-           RING_WARPS *
-               cuda_expert_chunks(k->type[1], k->size.experts.in, k->size.experts.out);
+           RING_WARPS * cuda_expert_chunks(k->type[1], k->size.experts.in, k->size.experts.out);
 }
 
 K_FN int64_t cuda_ring_bytes(int64_t warps, int64_t slots, int64_t slot_bytes)

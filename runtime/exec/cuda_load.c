@@ -281,7 +281,7 @@ static void cut_step(cuda_bucket *c, const kargs *k, const kernel_row *row, cuda
     size_t x = align_up((size_t)cuda_ring_x_bytes(row->type, k->size.linear.in));
     if (s->cut.rows == 0)
         return;
-    const size_t chunk = (size_t)cuda_chunk_bytes(s->cut);
+    const size_t chunk = (size_t)cuda_chunk_bytes(row->type, s->cut);
     c->ring_x = x > c->ring_x ? x : c->ring_x;
     c->ring_slot = chunk > c->ring_slot ? chunk : c->ring_slot;
 }

@@ -63,7 +63,9 @@ static void write_text(const exec *e, arena *a, making *m)
                                      .map = c->rows[i]->op == KOP_map,
                                      .linear = c->rows[i]->op == KOP_linear,
                                      .streams = c->steps[i].cut.rows > 0,
-                                     .blocks = c->steps[i].cut.blocks != 0,
+                                     .blocks =
+                                         c->steps[i].cut.rows > 0 &&
+                                         cuda_cut_is_blocks(c->rows[i]->type, c->steps[i].cut),
                                      .lora = e->lora != NULL,
                                      .one_row = c->plan->n_tok_max == 1,
                                      .makes_x = makes_x(c, i)};
