@@ -69,11 +69,14 @@ END_TEST
 START_TEST(kernels_of_experts_compile)
 {
     static const int32_t ids[24] = {1};
-    random_model *rm = NULL;
-    card_model m = card_random_open("tiny-mixtral:Q4_K", ids, 24, &rm);
-    m.p = card_plan(&m, DT_F16, m.n);
-    compile(m, "tiny-mixtral");
-    random_model_destroy(rm);
+    static const char *const spec[] = {"tiny-mixtral:Q4_K", "tiny-mixtral:MXFP4"};
+    for (int i = 0; i < 2; i++) {
+        random_model *rm = NULL;
+        card_model m = card_random_open(spec[i], ids, 24, &rm);
+        m.p = card_plan(&m, DT_F16, m.n);
+        compile(m, spec[i]);
+        random_model_destroy(rm);
+    }
 }
 END_TEST
 
