@@ -293,17 +293,22 @@ template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_attend_width(const kargs *k, const kthread *t, int64_t begin,
                                                  int64_t end)
 {
-    if (!is_one_row(k) && is_shared(t->scratch))
-        few_attend_ahead<WIDTH, FORM>(k, t, begin, end);
-    else
-        few_attend_halves<WIDTH, FORM>(k, t, begin, end);
+    if constexpr (FORM != FEW_CODES)
+        if (!is_one_row(k) && is_shared(t->scratch)) {
+            few_attend_ahead<WIDTH, FORM>(k, t, begin, end);
+            return;
+        }
+    few_attend_halves<WIDTH, FORM>(k, t, begin, end);
 }
 
 static __device__ SHAPE_FN void few_attend_widths(const kargs *k, const kthread *t, int64_t begin,
                                                   int64_t end)
 {
     const bool four = few_attend_size_of(k).heads <= 4 && k->cell->k <= FEW_WIDE;
-    const int form = k->cell->tier[0].key == KFORM_BF16 ? FEW_BF16 : four ? FEW_FOUR : FEW_F16;
+    const int form = k->cell->n_tier > 1                   ? FEW_CODES
+                     : k->cell->tier[0].key == KFORM_BF16 ? FEW_BF16
+                     : four                               ? FEW_FOUR
+                                                          : FEW_F16;
     switch (k->cell->k * 4 + form) {
 #define CASE(width, form)                                                                          \
     case width * 4 + form:                                                                         \
@@ -312,11 +317,14 @@ static __device__ SHAPE_FN void few_attend_widths(const kargs *k, const kthread 
         CASE(64, FEW_F16)
         CASE(64, FEW_BF16)
         CASE(64, FEW_FOUR)
+        CASE(64, FEW_CODES)
         CASE(128, FEW_F16)
         CASE(128, FEW_BF16)
         CASE(128, FEW_FOUR)
+        CASE(128, FEW_CODES)
         CASE(256, FEW_F16)
         CASE(256, FEW_BF16)
+        CASE(256, FEW_CODES)
 #undef CASE
     default:
         break;

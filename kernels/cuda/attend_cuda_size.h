@@ -3,6 +3,7 @@
 #define WEFT_KERNELS_CUDA_ATTEND_CUDA_SIZE_H
 
 #include "kernels/c/attend_panels_size.h"
+#include "kernels/page_form.h"
 
 enum {
     CUDA_KEYS = 32,                /* positions computed together: a warp's lanes */
@@ -75,20 +76,31 @@ K_FN bool cuda_cell_halves(const kcell *c)
            (t->key == KFORM_F16 || t->key == KFORM_BF16);
 }
 
+/* Are its keys and values rows of f16 and, in full pages, q8 codes, that a warp could load as they are
+ * (attend_few_codes_cuda.cuh)? Of a plan it is not known. */
+K_FN bool cuda_cell_codes(const kcell *c)
+{
+    const kcell_tier *t = c->tier;
+    return !c->latent && c->n_tier == 2 && c->k == c->v &&
+           (c->k == 64 || c->k == 128 || c->k == 256) && t[0].key == KFORM_F16 &&
+           t[0].value == KFORM_F16 && t[1].key == KFORM_Q8 && t[1].value == KFORM_Q8 &&
+           (c->page_tok == PAGE_BLOCK / 2 || (c->page_tok > 0 && c->page_tok % PAGE_BLOCK == 0));
+}
+
 /* Positions of a stretch of a row at `pos`; there are no more than ATTEND_STRETCHES. Where a block is quick at one
- * (cuda_cell_halves), a longer one costs about what one more to merge does: so stretches and their number grow together, up to a
- * number that keeps a card busy. */
+ * (cuda_cell_halves, cuda_cell_codes), a longer one costs about what one more to merge does: so stretches and their number grow
+ * together, up to a number that keeps a card busy. Those of codes are whole blocks of them. */
 K_FN int cuda_stretch_len(const kcell *c, int pos)
 {
-    int len = CUDA_STRETCH;
-    if (!cuda_cell_halves(c)) {
+    int len = CUDA_STRETCH, each = cuda_cell_codes(c) ? (int)PAGE_BLOCK : (int)CUDA_KEYS;
+    if (!cuda_cell_halves(c) && !cuda_cell_codes(c)) {
         while (pos / len >= ATTEND_STRETCHES)
             len *= 2;
         return len;
     }
     if (pos < CUDA_HALVES_STRETCH * CUDA_HALVES_STRETCHES)
         return CUDA_HALVES_STRETCH;
-    len = (pos / (ATTEND_STRETCHES * CUDA_KEYS) + 1) * CUDA_KEYS;
+    len = (pos / (ATTEND_STRETCHES * each) + 1) * each;
     return len > 2 * CUDA_HALVES_STRETCH ? len : 2 * CUDA_HALVES_STRETCH;
 }
 

@@ -18,12 +18,13 @@
 #ifndef WEFT_KERNELS_CUDA_ATTEND_FEW_CUDA_CUH
 #define WEFT_KERNELS_CUDA_ATTEND_FEW_CUDA_CUH
 
-#include "kernels/cuda/attend_few_tile_cuda.cuh"
+#include "kernels/cuda/attend_few_codes_cuda.cuh"
 
 /* A block's memory. */
 struct few_memory {
     float *pieces; /* [FEW_PIECES][heads][few_piece_floats] */
     float *all;    /* few_all_floats: stretches so far */
+    float *scales; /* [FEW_PIECES][columns]: steps and middles of keys that are codes */
 };
 
 /* ---- a warp's walk ---- */
@@ -150,16 +151,99 @@ static __device__ SHAPE_FN int few_piece_first(const few_attend &w, int stretch,
     return before >= tile::STEP ? first + before / tile::STEP * tile::STEP : first;
 }
 
+/* Positions of a piece that follow on each other, of pages of codes: all of a block, where stretches are so long that each
+ * warp has one. A query is scaled for each. */
+static __device__ inline int few_codes_run(const few_attend &w)
+{
+    const bool block = w.k->cell->page_tok % PAGE_BLOCK == 0 && w.len >= FEW_PIECES * PAGE_BLOCK;
+    return block ? (int)PAGE_BLOCK : (int)FEW_CODES_TILE;
+}
+
+/* few_piece_walk of such pages. Steps and middles of keys are under way while the tile before is computed, codes of keys while
+ * the query is scaled, and those of values while logits are computed. */
+template <int WIDTH>
+static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch, int piece, float *to,
+                                               float *scales)
+{
+    typedef few_tile<WIDTH, FEW_CODES> tile;
+    const int run = few_codes_run(w), end = few_stretch_end(w, stretch);
+    const int step = run * FEW_PIECES, begin = stretch * w.len + piece * run;
+    const int before = w.seen - begin - run + step; /* of what is not seen */
+    int at = before >= step ? begin + before / step * step : begin;
+    if (at + FEW_CODES_TILE <= w.seen) /* the second half of a run */
+        at += FEW_CODES_TILE;
+    few_scaled<WIDTH> x FEW_NONE;
+    few_sums<WIDTH> a = {};
+    few_spot spot FEW_NONE;
+    few_tiers tiers FEW_NONE;
+    few_scale<WIDTH> scale FEW_NONE;
+    const int first = at;
+    a.max = -INFINITY;
+    if (at < end) {
+        const float *slopes = (const float *)w.k->in[3]; /* [H] or NULL */
+        const int head = lane_index() / 4;
+        tiers = few_tiers_of(w);
+        spot = few_spot_of<WIDTH>(w, tiers, at);
+        few_scale_load<WIDTH>(spot, scale);
+        few_query_keep<WIDTH>(w, to);
+        x.q.by = (float)w.k->scalar.attend.scale;
+        x.q.slope = slopes && head < w.heads ? slopes[w.first_head + head] : 0;
+    }
+    UNROLLED(1)
+    while (at < end) {
+        const bool whole = few_is_whole<WIDTH, FEW_CODES>(w, at, end);
+        const few_spot here = spot;
+        int next = at + FEW_CODES_TILE;
+        bytes16 key[few_codes<WIDTH>::QUADS] FEW_NONE, value[few_codes<WIDTH>::VALUES] FEW_NONE;
+        bytes16 steps[tile::BLOCKS] FEW_NONE;
+        float s[tile::LOGITS];
+        next += next % run == 0 ? step - run : 0;
+        if (here.codes)
+            few_code_keys<WIDTH>(w, here, key);
+        if (next < end)
+            spot = few_spot_of<WIDTH>(w, tiers, next);
+        if (at == first || at % run == 0) {
+            few_scale_put<WIDTH>(scale, scales);
+            few_query_scale<WIDTH>(w, to, scales, x);
+        }
+        if (here.codes) {
+            few_code_values<WIDTH>(w, here, value, steps);
+            few_codes_logits<WIDTH, true>(x, here, key, s);
+        } else {
+            UNROLL
+            for (int i = 0; i < tile::BLOCKS; i++)
+                steps[i] = bytes16{{0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u}};
+            few_codes_logits<WIDTH, false>(x, here, key, s);
+        }
+        if (next < end && next % run == 0)
+            few_scale_load<WIDTH>(spot, scale);
+        few_weigh<WIDTH, FEW_CODES>(w, x.q, at == first, whole, at, end, s, a);
+        if (!whole)
+            few_steps_hide<WIDTH>(w, at, end, steps);
+        if (here.codes)
+            few_codes_add<WIDTH, true>(w, here, whole, at, end, value, steps, s, a);
+        else
+            few_codes_add<WIDTH, false>(w, here, whole, at, end, value, steps, s, a);
+        at = next;
+    }
+    __syncwarp(); /* all have the query */
+    few_piece_put<WIDTH, FEW_CODES>(w, a, to);
+}
+
 /* All pieces of it, those that have nothing too. */
 template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, int stretch,
                                                 const few_memory &m)
 {
     UNROLLED(1)
-    for (int p = warp_index(); p < FEW_PIECES; p += warp_count())
-        few_piece_walk<WIDTH, FORM>(w, few_piece_first<WIDTH, FORM>(w, stretch, p),
-                                    few_stretch_end(w, stretch),
-                                    m.pieces + p * w.heads * (int)few_piece_floats(WIDTH));
+    for (int p = warp_index(); p < FEW_PIECES; p += warp_count()) {
+        float *to = m.pieces + p * w.heads * (int)few_piece_floats(WIDTH);
+        if constexpr (FORM == FEW_CODES)
+            few_codes_walk<WIDTH>(w, stretch, p, to, m.scales + p * WIDTH);
+        else
+            few_piece_walk<WIDTH, FORM>(w, few_piece_first<WIDTH, FORM>(w, stretch, p),
+                                        few_stretch_end(w, stretch), to);
+    }
     block_sync();
 }
 
@@ -325,6 +409,7 @@ static __device__ ONE_COPY void few_attend_halves(const kargs *k, const kthread 
     few_memory m;
     m.pieces = (float *)t->scratch;
     m.all = m.pieces + FEW_PIECES * floats;
+    m.scales = m.all + few_all_floats(few_attend_size_of(k).heads, WIDTH);
     UNROLLED(1)
     for (int i = (int)begin, next; i < (int)end; i = next) {
         const int unit = i / each, from = i - unit * each;

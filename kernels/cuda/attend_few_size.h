@@ -13,6 +13,7 @@ enum {
     FEW_PAD = 4,                 /* floats in front of columns, for what is kept beside them */
     FEW_AHEAD_BYTES = 16 * 1024, /* of a warp: tiles under way, in calls of several rows; */
     FEW_AHEAD_ALIGN = 512,       /* a row of them at most: where those begin */
+    FEW_CODES_TILE = 32,         /* positions of a tile where pages are codes */
 };
 
 /* A unit is a row's query heads that share one of the cell's, or some of them. */
@@ -49,8 +50,8 @@ K_FN int64_t few_all_floats(int64_t heads, int64_t v)
 /* Do a cell's rows lie so that they can be loaded as they are? Of a plan it is not known: its cells have no pages yet. */
 K_FN bool few_attend_reads(const kcell *c)
 {
-    return cuda_cell_halves(c) && c->page_tok > 0 && c->page_tok % CUDA_KEYS == 0 &&
-           c->tier[0].page_bytes % 16 == 0;
+    return (cuda_cell_halves(c) || (cuda_cell_codes(c) && c->tier[1].page_bytes % 16 == 0)) &&
+           c->page_tok > 0 && c->page_tok % CUDA_KEYS == 0 && c->tier[0].page_bytes % 16 == 0;
 }
 
 /* Bytes of tiles that are copied ahead; of one row they go to registers. */
@@ -69,7 +70,8 @@ K_FN int64_t few_attend_bytes(const kargs *k)
     cuda_attend_size s = few_attend_size_of(k);
     int64_t own = few_ahead_bytes(k) / (int64_t)sizeof(float) +
                   FEW_PIECES * s.heads * few_piece_floats(k->cell->v) +
-                  few_all_floats(s.heads, k->cell->v);
+                  few_all_floats(s.heads, k->cell->v) +
+                  (k->cell->n_tier > 1 ? FEW_PIECES * k->cell->v : 0); /* steps and middles */
     int64_t other = CUDA_KEYS * s.position + s.heads * s.query;
     bool reads = few_attend_reads(k->cell);
     return (own > other || reads ? own : other) * (int64_t)sizeof(float);

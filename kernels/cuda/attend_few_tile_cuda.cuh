@@ -17,25 +17,27 @@
 #define FEW_NONE = {}
 #endif
 
-/* How numbers are multiplied. */
-enum few_form { FEW_F16, FEW_BF16, FEW_FOUR };
+/* How numbers are multiplied; FEW_CODES: attend_few_codes_cuda.cuh. */
+enum few_form { FEW_F16, FEW_BF16, FEW_FOUR, FEW_CODES };
 
 /* How a warp has a tile of keys and values of WIDTH columns. Lane 4 * g + t has of keys position g of each eight and a part of the
  * columns, of values positions 2 * t, 2 * t + 1, and 8 more, of each sixteen, and columns from 8 * g on. */
 template <int WIDTH, few_form FORM> struct few_tile {
     enum {
         FOUR = FORM == FEW_FOUR,
-        BLOCKS = WIDTH / 64,                     /* of columns */
-        POSITIONS = FOUR || BLOCKS < 2 ? 16 : 8, /* of a tile */
-        EIGHTS = POSITIONS / 8,                  /* of positions */
-        SIXTEENS = (EIGHTS + 1) / 2,             /* of which the second eight may be missing */
-        PAIRS = EIGHTS < 2 ? 1 : 2,              /* of positions, in each sixteen, of a lane */
-        STEP = POSITIONS * FEW_PIECES,           /* from a tile of a warp to its next */
-        PARTS = FORM == FEW_BF16 ? 3 : 2,        /* of a query or weight, */
-        KEPT = FOUR ? 1 : PARTS,                 /* of which a lane multiplies so many */
-        CHUNKS = 2 * BLOCKS,                     /* of 8 columns of a query, of a lane */
-        LOADS = EIGHTS * CHUNKS,                 /* of keys, and of values, of a lane */
-        LOGITS = FOUR ? EIGHTS : EIGHTS * 2,     /* of a lane */
+        BLOCKS = WIDTH / 64, /* of columns */
+        POSITIONS = FORM == FEW_CODES    ? FEW_CODES_TILE
+                    : FOUR || BLOCKS < 2 ? 16
+                                         : 8, /* of a tile */
+        EIGHTS = POSITIONS / 8,               /* of positions */
+        SIXTEENS = (EIGHTS + 1) / 2,          /* of which the second eight may be missing */
+        PAIRS = EIGHTS < 2 ? 1 : 2,           /* of positions, in each sixteen, of a lane */
+        STEP = POSITIONS * FEW_PIECES,        /* from a tile of a warp to its next */
+        PARTS = FORM == FEW_BF16 ? 3 : 2,     /* of a query or weight, */
+        KEPT = FOUR ? 1 : PARTS,              /* of which a lane multiplies so many */
+        CHUNKS = 2 * BLOCKS,                  /* of 8 columns of a query, of a lane */
+        LOADS = EIGHTS * CHUNKS,              /* of keys, and of values, of a lane */
+        LOGITS = FOUR ? EIGHTS : EIGHTS * 2,  /* of a lane */
     };
     static_assert((int)LOADS == (int)SIXTEENS * (int)PAIRS * 2 * (int)BLOCKS, "values of a tile");
 };
@@ -69,7 +71,14 @@ template <int WIDTH> struct few_sums {
 /* Of f16, weights are multiplied by so much: what they lack then has its bits too. */
 template <few_form FORM> static __device__ inline float few_up(void)
 {
-    return FORM == FEW_BF16 ? 1.0f : 0x1p15f;
+    return FORM == FEW_BF16 || FORM == FEW_CODES ? 1.0f : 0x1p15f;
+}
+
+/* Number i of a lane's logits is that of so many positions from the tile's first one on. */
+template <few_form FORM> static __device__ inline int few_logit_at(int i)
+{
+    return FORM == FEW_CODES ? lane_index() % 4 * 8 + i % 2 * 4 + i / 2
+                             : lane_index() % 4 * 2 + i / 2 * 8 + i % 2;
 }
 
 /* The lower halves of two words, or the upper ones. */
@@ -288,10 +297,9 @@ static __device__ SHAPE_FN void eight_weigh(const few_attend &w, const few_query
     typedef few_tile<WIDTH, FORM> tile;
     const float softcap = (float)w.k->scalar.attend.softcap;
     float most = a.max;
-    at += lane_index() % 4 * 2;
     UNROLL
     for (int i = 0; i < tile::EIGHTS * 2; i++) {
-        const int p = at + i / 2 * 8 + i % 2;
+        const int p = at + few_logit_at<FORM>(i);
         s[i] *= q.by;
         if (softcap != 0)
             s[i] = softcap * tanhf(s[i] / softcap);
@@ -301,7 +309,7 @@ static __device__ SHAPE_FN void eight_weigh(const few_attend &w, const few_query
     if (!whole) {
         UNROLL
         for (int i = 0; i < tile::EIGHTS * 2; i++)
-            s[i] = few_sees(at + i / 2 * 8 + i % 2, w.seen, end) ? s[i] : -INFINITY;
+            s[i] = few_sees(at + few_logit_at<FORM>(i), w.seen, end) ? s[i] : -INFINITY;
     }
     UNROLL
     for (int i = 0; i < tile::EIGHTS * 2; i++)
