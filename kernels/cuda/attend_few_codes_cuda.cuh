@@ -42,10 +42,16 @@ static __device__ SHAPE_FN few_tiers few_tiers_of(const few_attend &w)
     return t;
 }
 
+/* Tokens of a block: 32 or 64. */
+static __device__ inline int few_block_tok(const few_attend &w)
+{
+    return w.k->cell->page_tok < PAGE_BLOCK ? (int)w.k->cell->page_tok : (int)PAGE_BLOCK;
+}
+
 /* Where a tile is: of codes the blocks of its keys and values, else its first rows. */
 struct few_spot {
-    const char *keys, *values;
-    int tok; /* of the block */
+    const char *keys;
+    int values; /* from there on */
     bool codes;
 };
 
@@ -54,7 +60,6 @@ static __device__ SHAPE_FN few_spot few_spot_of(const few_attend &w, const few_t
 {
     const kcell *c = w.k->cell;
     const int page_tok = (int)c->page_tok, entry = (int)((uint32_t)at / (uint32_t)page_tok);
-    const int tok = at - entry * page_tok;
     few_spot s;
     s.codes = entry < t.young && entry >= c->pinned;
     int page = (s.codes ? t.pages : w.pages)[entry];
@@ -64,25 +69,23 @@ static __device__ SHAPE_FN few_spot few_spot_of(const few_attend &w, const few_t
     }
     if (!s.codes) {
         s.keys = few_keys_at(w, page, at);
-        s.values = s.keys + c->heads * page_tok * (WIDTH * 2);
-        s.tok = 0;
+        s.values = (int)c->heads * page_tok * (WIDTH * 2);
         return s;
     }
-    const int block_tok = page_tok < PAGE_BLOCK ? page_tok : (int)PAGE_BLOCK;
-    const int block = (int)((uint32_t)tok / (uint32_t)block_tok);
-    const int blocks = (int)((uint32_t)page_tok / (uint32_t)block_tok);
-    const int key_bytes = WIDTH * (4 + block_tok);                 /* of a block */
+    const int block_tok = few_block_tok(w);
+    const int blocks = (int)((uint32_t)page_tok / (uint32_t)block_tok); /* of a head */
+    const int block = w.head * blocks + (int)((uint32_t)(at - entry * page_tok) / (uint32_t)block_tok);
+    const int key_bytes = WIDTH * (4 + block_tok);
     const int value_bytes = (WIDTH / PAGE_GROUP * 2 + WIDTH) * block_tok;
-    const char *from = c->tier[1].base + page * c->tier[1].page_bytes;
-    s.keys = from + (w.head * blocks + block) * key_bytes;
-    s.values = from + c->heads * (blocks * key_bytes) + (w.head * blocks + block) * value_bytes;
-    s.tok = tok - block * block_tok;
+    s.keys = c->tier[1].base + page * c->tier[1].page_bytes + block * key_bytes;
+    s.values = ((int)c->heads * blocks - block) * key_bytes + block * value_bytes;
     return s;
 }
 
-static __device__ inline int few_block_tok(const few_attend &w)
+/* The token of its block that a tile begins with. */
+static __device__ inline int few_first_tok(const few_attend &w, int at)
 {
-    return w.k->cell->page_tok < PAGE_BLOCK ? (int)w.k->cell->page_tok : (int)PAGE_BLOCK;
+    return at & (few_block_tok(w) - 1);
 }
 
 /* ---- queries ---- */
@@ -207,36 +210,50 @@ static __device__ inline void few_numbers(uint32_t four, uint32_t *to)
 #endif
 }
 
-/* Codes of keys, [QUADS]. */
-template <int WIDTH>
-static __device__ SHAPE_FN void few_code_keys(const few_attend &w, const few_spot &s, bytes16 *to)
+/* Codes of keys, [QUADS]; the first half of them, or the second. */
+template <int WIDTH, int HALF>
+static __device__ SHAPE_FN void few_code_keys(const few_attend &w, const few_spot &s, int at,
+                                              bytes16 *to)
 {
+    enum { HALVES = few_codes<WIDTH>::QUADS / 2 };
     const int quad = few_block_tok(w) * 4; /* bytes */
     const char *from = few_place(s.keys + WIDTH * 4 + lane_index() % 4 * 2 * quad +
-                                 (s.tok + lane_index() / 4 * 4) * 4);
+                                 (few_first_tok(w, at) + lane_index() / 4 * 4) * 4);
     UNROLL
-    for (int i = 0; i < few_codes<WIDTH>::QUADS; i++)
+    for (int i = HALF * HALVES; i < (HALF + 1) * HALVES; i++)
         to[i] = *(const bytes16 *)(from + (i / 2 * 8 + i % 2) * quad);
 }
 
 /* Codes of values, [VALUES], and the steps of the lane's positions, [BLOCKS]. */
 template <int WIDTH>
-static __device__ SHAPE_FN void few_code_values(const few_attend &w, const few_spot &s, bytes16 *to,
-                                                bytes16 *step)
+static __device__ SHAPE_FN void few_code_values(const few_attend &w, const few_spot &s, int at,
+                                                bytes16 *to, bytes16 *step)
 {
     enum { BLOCKS = WIDTH / 64 };
-    const int block_tok = few_block_tok(w), first = s.tok + lane_index() % 4 * 8;
-    const char *from = few_place(s.values + BLOCKS * 2 * block_tok + first * WIDTH +
+    const int block_tok = few_block_tok(w);
+    const int first = few_first_tok(w, at) + lane_index() % 4 * 8;
+    const char *steps = few_place(s.keys + s.values + first * 2);
+    const char *from = few_place(s.keys + s.values + BLOCKS * 2 * block_tok + first * WIDTH +
                                  lane_index() / 4 * 32);
     UNROLL
     for (int i = 0; i < BLOCKS; i++)
-        step[i] = *(const bytes16 *)(s.values + (i * block_tok + first) * 2);
+        step[i] = *(const bytes16 *)(steps + i * block_tok * 2);
     UNROLL
     for (int i = 0; i < few_codes<WIDTH>::VALUES; i++)
         to[i] = *(const bytes16 *)(from + i / 4 * 256 + i / 2 % 2 * (WIDTH * 4) + i % 2 * 16);
 }
 
 /* ---- products ---- */
+
+/* Sixteen columns of a query, both parts, as they are multiplied. */
+template <int WIDTH>
+static __device__ inline void few_query_part(const few_query<WIDTH, FEW_CODES> &q, int i, uint32_t *a)
+{
+    a[0] = q.part[0][2 * i];
+    a[1] = q.part[1][2 * i];
+    a[2] = q.part[0][2 * i + 1];
+    a[3] = q.part[1][2 * i + 1];
+}
 
 /* Logits of the lane's query head: number 2 * e + r is position 4 * r + e of its eight. */
 template <int WIDTH, bool CODES>
@@ -245,28 +262,42 @@ static __device__ SHAPE_FN void few_codes_logits(const few_scaled<WIDTH> &x, con
 {
     typedef few_tile<WIDTH, FEW_CODES> tile;
     const few_query<WIDTH, FEW_CODES> &q = x.q;
-    float c[tile::EIGHTS][4] = {};
-    const char *rows = spot.keys + lane_index() / 4 * (4 * WIDTH * 2) + lane_index() % 4 * 16;
-    UNROLL
-    for (int i = 0; i < tile::CHUNKS * 2; i++) {
-        const uint32_t a[4] = {q.part[0][2 * i], q.part[1][2 * i], q.part[0][2 * i + 1],
-                               q.part[1][2 * i + 1]};
+    if constexpr (CODES) {
+        float c[tile::EIGHTS][4] = {};
         UNROLL
-        for (int e = 0; e < tile::EIGHTS; e++) {
-            if (CODES) {
-                uint32_t b[2];
+        for (int i = 0; i < tile::CHUNKS * 2; i++) {
+            uint32_t a[4], b[2];
+            few_query_part(q, i, a);
+            UNROLL
+            for (int e = 0; e < tile::EIGHTS; e++) {
                 few_numbers(codes[i].w[e], b);
                 multiply_f16(c[e], a, b);
-            } else {
-                const bytes16 b = *(const bytes16 *)(rows + e * (WIDTH * 2) + i / 2 * 64);
-                multiply_f16(c[e], a, b.w + i % 2 * 2);
             }
         }
-    }
-    UNROLL
-    for (int e = 0; e < tile::EIGHTS; e++) {
-        s[2 * e] = mad(c[e][0] + c[e][2], x.inverse, x.more);
-        s[2 * e + 1] = mad(c[e][1] + c[e][3], x.inverse, x.more);
+        UNROLL
+        for (int e = 0; e < tile::EIGHTS; e++) {
+            s[2 * e] = mad(c[e][0] + c[e][2], x.inverse, x.more);
+            s[2 * e + 1] = mad(c[e][1] + c[e][3], x.inverse, x.more);
+        }
+    } else {
+        const char *row = few_place(spot.keys + lane_index() / 4 * (4 * WIDTH * 2) +
+                                    lane_index() % 4 * 16);
+        UNROLLED(1)
+        for (int e = 0; e < tile::EIGHTS; e++) { /* seldom run: little code, few registers */
+            float c[4] = {};
+            UNROLL
+            for (int i = 0; i < tile::CHUNKS * 2; i++) {
+                const bytes16 b = *(const bytes16 *)(row + e * (WIDTH * 2) + i / 2 * 64);
+                uint32_t a[4];
+                few_query_part(q, i, a);
+                multiply_f16(c, a, b.w + i % 2 * 2);
+            }
+            UNROLL
+            for (int j = 0; j < tile::EIGHTS; j++) {
+                s[2 * j] = j == e ? mad(c[0] + c[2], x.inverse, x.more) : s[2 * j];
+                s[2 * j + 1] = j == e ? mad(c[1] + c[3], x.inverse, x.more) : s[2 * j + 1];
+            }
+        }
     }
 }
 
@@ -299,6 +330,14 @@ static __device__ SHAPE_FN few_steps few_steps_of(const bytes16 &step, const flo
     return to;
 }
 
+/* What a tile adds to a sum, of which it was made `inverse` times less. */
+static __device__ inline void few_sum(const float *c, float inverse, float *sum)
+{
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        sum[i] = mad(c[i], inverse, sum[i]);
+}
+
 /* Steps of positions that the row does not see become 0. */
 template <int WIDTH>
 static __device__ SHAPE_FN void few_steps_hide(const few_attend &w, int at, int end, bytes16 *step)
@@ -318,7 +357,8 @@ static __device__ SHAPE_FN void few_half_values(const few_attend &w, const few_s
                                                 int at, int end, int block, int four, bytes16 *to)
 {
     const int first = lane_index() % 4 * 8 + four * 4;
-    const char *from = spot.values + first * (WIDTH * 2) + lane_index() / 4 * 16 + block * 128;
+    const char *from = few_place(spot.keys + spot.values + first * (WIDTH * 2) +
+                                 lane_index() / 4 * 16 + block * 128);
     UNROLL
     for (int r = 0; r < 4; r++) {
         to[r] = *(const bytes16 *)(from + r * (WIDTH * 2));
@@ -327,48 +367,73 @@ static __device__ SHAPE_FN void few_half_values(const few_attend &w, const few_s
     }
 }
 
-/* Values times weights are added to the sums. */
-template <int WIDTH, bool CODES>
-static __device__ SHAPE_FN void few_codes_add(const few_attend &w, const few_spot &spot, bool whole,
-                                              int at, int end, const bytes16 *value,
-                                              const bytes16 *step, const float *s,
-                                              few_sums<WIDTH> &a)
+/* Columns 8 * g + 2 * e and the next of 64, of the lane's four positions, as they are multiplied. */
+static __device__ inline void few_code_columns(const bytes16 *value, int e, uint32_t *to)
+{
+    uint32_t one[2], two[2];
+    few_numbers(value[e / 2].w[e % 2 * 2], one);
+    few_numbers(value[e / 2].w[e % 2 * 2 + 1], two);
+    to[0] = one[0];
+    to[1] = two[0];
+    to[2] = one[1];
+    to[3] = two[1];
+}
+
+static __device__ inline void few_half_columns(const bytes16 *value, int e, uint32_t *to)
+{
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        to[i] = few_halves(value[i / 2 * 2].w[e], value[i / 2 * 2 + 1].w[e], i % 2 != 0);
+}
+
+/* Values times weights are added to the sums: of codes, */
+template <int WIDTH>
+static __device__ SHAPE_FN void few_codes_add(const bytes16 *value, const bytes16 *step,
+                                              const float *s, few_sums<WIDTH> &a)
+{
+    UNROLL
+    for (int block = 0; block < WIDTH / 64; block++) {
+        const few_steps weight = few_steps_of(step[block], s);
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            float c[4] = {};
+            UNROLL
+            for (int i = 0; i < 4; i++) { /* parts of four positions, and of four more */
+                uint32_t columns[4];
+                few_code_columns(value + block * 4 + i / 2 * 2, e, columns);
+                multiply_f16(c, columns, weight.part[i / 2][i % 2]);
+            }
+            few_sum(c, weight.inverse, a.sum[block][e]);
+        }
+    }
+}
+
+/* and of f16, of tile `at`. */
+template <int WIDTH>
+static __device__ SHAPE_FN void few_halves_add(const few_attend &w, const few_spot &spot, bool whole,
+                                               int at, int end, const bytes16 *step, const float *s,
+                                               few_sums<WIDTH> &a)
 {
     UNROLL
     for (int block = 0; block < WIDTH / 64; block++) {
         const few_steps weight = few_steps_of(step[block], s);
         float c[4][4] = {};
-        UNROLL
+        UNROLLED(1)
         for (int four = 0; four < 2; four++) {
-            bytes16 half[4] FEW_NONE;
-            if (!CODES)
-                few_half_values<WIDTH>(w, spot, whole, at, end, block, four, half);
+            bytes16 value[4];
+            few_half_values<WIDTH>(w, spot, whole, at, end, block, four, value);
             UNROLL
-            for (int e = 0; e < 4; e++) { /* two columns each */
-                uint32_t turned[4];
-                if (CODES) {
-                    const bytes16 &of = value[block * 4 + four * 2 + e / 2];
-                    uint32_t one[2], two[2];
-                    few_numbers(of.w[e % 2 * 2], one);
-                    few_numbers(of.w[e % 2 * 2 + 1], two);
-                    turned[0] = one[0];
-                    turned[1] = two[0];
-                    turned[2] = one[1];
-                    turned[3] = two[1];
-                } else {
-                    UNROLL
-                    for (int r = 0; r < 4; r++)
-                        turned[r] = few_halves(half[r / 2 * 2].w[e], half[r / 2 * 2 + 1].w[e],
-                                               r % 2 != 0);
-                }
-                UNROLL
-                for (int p = 0; p < 2; p++)
-                    multiply_f16(c[e], turned, weight.part[four][p]);
+            for (int e = 0; e < 8; e++) {
+                const uint32_t *one = weight.part[0][e / 4], *two = weight.part[1][e / 4];
+                const uint32_t by[2] = {four ? two[0] : one[0], four ? two[1] : one[1]};
+                uint32_t columns[4];
+                few_half_columns(value, e % 4, columns);
+                multiply_f16(c[e % 4], columns, by);
             }
         }
         UNROLL
-        for (int e = 0; e < 16; e++)
-            a.sum[block][e / 4][e % 4] = mad(c[e / 4][e % 4], weight.inverse, a.sum[block][e / 4][e % 4]);
+        for (int e = 0; e < 4; e++)
+            few_sum(c[e], weight.inverse, a.sum[block][e]);
     }
 }
 

@@ -167,16 +167,16 @@ static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch,
 {
     typedef few_tile<WIDTH, FEW_CODES> tile;
     const int run = few_codes_run(w), end = few_stretch_end(w, stretch);
-    const int step = run * FEW_PIECES, begin = stretch * w.len + piece * run;
-    const int before = w.seen - begin - run + step; /* of what is not seen */
-    int at = before >= step ? begin + before / step * step : begin;
+    const int begin = stretch * w.len + piece * run;
+    const int before = w.seen - begin + run * (FEW_PIECES - 1); /* of what is not seen */
+    int at = before >= run * FEW_PIECES ? begin + before / (run * FEW_PIECES) * (run * FEW_PIECES) : begin;
     if (at + FEW_CODES_TILE <= w.seen) /* the second half of a run */
         at += FEW_CODES_TILE;
-    few_scaled<WIDTH> x FEW_NONE;
+    few_scaled<WIDTH> x = {};
     few_sums<WIDTH> a = {};
-    few_spot spot FEW_NONE;
-    few_tiers tiers FEW_NONE;
-    few_scale<WIDTH> scale FEW_NONE;
+    few_spot spot = {};
+    few_tiers tiers = {};
+    few_scale<WIDTH> scale = {};
     const int first = at;
     a.max = -INFINITY;
     if (at < end) {
@@ -194,20 +194,21 @@ static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch,
         const bool whole = few_is_whole<WIDTH, FEW_CODES>(w, at, end);
         const few_spot here = spot;
         int next = at + FEW_CODES_TILE;
-        bytes16 key[few_codes<WIDTH>::QUADS] FEW_NONE, value[few_codes<WIDTH>::VALUES] FEW_NONE;
-        bytes16 steps[tile::BLOCKS] FEW_NONE;
-        float s[tile::LOGITS];
-        next += next % run == 0 ? step - run : 0;
+        bytes16 key[few_codes<WIDTH>::QUADS] = {}, value[few_codes<WIDTH>::VALUES] = {};
+        bytes16 steps[tile::BLOCKS];
+        float s[tile::LOGITS] = {};
+        next += (next & (run - 1)) == 0 ? run * (FEW_PIECES - 1) : 0;
         if (here.codes)
-            few_code_keys<WIDTH>(w, here, key);
+            few_code_keys<WIDTH, 0>(w, here, at, key);
         if (next < end)
             spot = few_spot_of<WIDTH>(w, tiers, next);
-        if (at == first || at % run == 0) {
+        if (at == first || (at & (run - 1)) == 0) {
             few_scale_put<WIDTH>(scale, scales);
             few_query_scale<WIDTH>(w, to, scales, x);
         }
         if (here.codes) {
-            few_code_values<WIDTH>(w, here, value, steps);
+            few_code_keys<WIDTH, 1>(w, here, at, key);
+            few_code_values<WIDTH>(w, here, at, value, steps);
             few_codes_logits<WIDTH, true>(x, here, key, s);
         } else {
             UNROLL
@@ -215,15 +216,15 @@ static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch,
                 steps[i] = bytes16{{0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u}};
             few_codes_logits<WIDTH, false>(x, here, key, s);
         }
-        if (next < end && next % run == 0)
+        if (next < end && (next & (run - 1)) == 0)
             few_scale_load<WIDTH>(spot, scale);
         few_weigh<WIDTH, FEW_CODES>(w, x.q, at == first, whole, at, end, s, a);
         if (!whole)
             few_steps_hide<WIDTH>(w, at, end, steps);
         if (here.codes)
-            few_codes_add<WIDTH, true>(w, here, whole, at, end, value, steps, s, a);
+            few_codes_add<WIDTH>(value, steps, s, a);
         else
-            few_codes_add<WIDTH, false>(w, here, whole, at, end, value, steps, s, a);
+            few_halves_add<WIDTH>(w, here, whole, at, end, steps, s, a);
         at = next;
     }
     __syncwarp(); /* all have the query */
