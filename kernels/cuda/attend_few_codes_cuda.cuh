@@ -90,22 +90,21 @@ static __device__ inline int few_first_tok(const few_attend &w, int at)
 
 /* ---- queries ---- */
 
-/* The query heads of a unit in a warp's `room`, [heads][few_piece_floats]. */
+/* The query heads of a unit in a block's `room`, [heads][few_piece_floats]. */
 template <int WIDTH> static __device__ SHAPE_FN void few_query_keep(const few_attend &w, float *room)
 {
     const float *all = row_in(w.k, 0, w.row) + w.first_head * WIDTH;
     const int pitch = (int)few_piece_floats(WIDTH), n = w.heads * WIDTH;
-    __syncwarp(); /* what was there has been read */
     if (at_16(all)) {
-        UNROLLED(4)
-        for (int i = lane_index() * 4; i < n; i += WARP * 4)
+        UNROLLED(1)
+        for (int i = (int)threadIdx.x * 4; i < n; i += (int)block_threads() * 4)
             *(bytes16 *)(room + i / WIDTH * pitch + i % WIDTH) = *(const bytes16 *)(all + i);
     } else {
         UNROLLED(1)
-        for (int i = lane_index(); i < n; i += WARP)
+        for (int i = (int)threadIdx.x; i < n; i += (int)block_threads())
             room[i / WIDTH * pitch + i % WIDTH] = all[i];
     }
-    __syncwarp();
+    block_sync();
 }
 
 /* Steps and middles of a block's keys, on their way to a warp's room: 16 bytes of a lane at a time. */
@@ -146,52 +145,62 @@ static __device__ inline float few_half(const bytes16 &x, int i)
     return from_f16((uint16_t)(x.w[i / 2] >> 16 * (i % 2)));
 }
 
-/* A query by how much logits are multiplied, and what is added to them. */
-template <int WIDTH> struct few_scaled {
-    few_query<WIDTH, FEW_CODES> q;
+/* A query as it is multiplied, which lies in a warp's room: where a lane has sixteen columns of its head, both parts. Eight lanes
+ * that load at once have different banks. */
+template <int WIDTH> static __device__ inline bytes16 *few_query_part(float *room, int i)
+{
+    const int head = lane_index() / 4, t = lane_index() % 4;
+    return (bytes16 *)(room + head * WIDTH) + ((i * 4 + t) ^ (head & 1) << 2);
+}
+
+/* By what its logits are multiplied, and what is added to them. */
+struct few_scaled {
     float inverse, more;
 };
 
-/* The query of a block: from its room, with steps and middles from theirs. */
+/* The query of a block of codes: from `queries`, with steps and middles from `scales`, to `room`. A lane reads what it wrote. */
 template <int WIDTH>
-static __device__ SHAPE_FN void few_query_scale(const few_attend &w, const float *room,
-                                                const float *scales, few_scaled<WIDTH> &q)
+static __device__ SHAPE_FN few_scaled few_query_scale(const few_attend &w, const float *queries,
+                                                      const float *scales, float *room)
 {
-    typedef few_tile<WIDTH, FEW_CODES> tile;
-    const int head = lane_index() / 4;
-    float x[tile::CHUNKS * 8], most = 0, more = 0;
+    enum { CHUNKS = few_tile<WIDTH, FEW_CODES>::CHUNKS };
+    const bool there = lane_index() / 4 < w.heads;
     const bytes16 *step = (const bytes16 *)scales + lane_index() % 4;
-    room += head * (int)few_piece_floats(WIDTH) + lane_index() % 4 * 8;
-    UNROLL
-    for (int i = 0; i < tile::CHUNKS; i++) {
-        const bytes16 by = step[i * 4], middle = step[(tile::CHUNKS + i) * 4];
-        bytes16 eight[2] = {};
-        if (head < w.heads) {
-            eight[0] = *(const bytes16 *)(room + i * 32);
-            eight[1] = *(const bytes16 *)(room + i * 32 + 4);
-        }
+    few_scaled q = {};
+    float most = 0;
+    queries += lane_index() / 4 * (int)few_piece_floats(WIDTH) + lane_index() % 4 * 8;
+    UNROLLED(2)
+    for (int i = 0; i < CHUNKS * 2 && there; i++) {
+        const bytes16 by = step[i / 2 * 4], middle = step[(CHUNKS + i / 2) * 4];
+        const bytes16 four = *(const bytes16 *)(queries + i / 2 * 32 + i % 2 * 4);
+        bytes16 x;
         UNROLL
-        for (int e = 0; e < 8; e++) {
-            const float one = float_of(eight[e / 4].w[e % 4]);
-            more = mad(one, few_half(middle, e), more);
-            x[i * 8 + e] = one * few_half(by, e);
-            most = fmaxf(most, fabsf(x[i * 8 + e]));
+        for (int e = 0; e < 4; e++) {
+            const float one = float_of(four.w[e]), scaled = one * few_half(by, i % 2 * 4 + e);
+            q.more = mad(one, few_half(middle, i % 2 * 4 + e), q.more);
+            most = fmaxf(most, fabsf(scaled));
+            x.w[e] = bits_of(scaled);
         }
+        *few_query_part<WIDTH>(room, i) = x;
     }
     UNROLL
     for (int to = 1; to < 4; to *= 2) {
         most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, to));
-        more += __shfl_xor_sync(ALL_LANES, more, to);
+        q.more += __shfl_xor_sync(ALL_LANES, q.more, to);
     }
     const float up = power_for(most, &q.inverse);
-    q.more = more;
-    UNROLL
-    for (int i = 0; i < tile::CHUNKS * 4; i++) {
-        float low = x[2 * i] * up, high = x[2 * i + 1] * up;
+    UNROLLED(2)
+    for (int i = 0; i < CHUNKS * 2 && there; i++) {
+        bytes16 *at = few_query_part<WIDTH>(room, i), x = *at;
         UNROLL
-        for (int p = 0; p < tile::PARTS; p++)
-            q.q.part[p][i] = take_part<tile::PARTS>(low, high);
+        for (int e = 0; e < 4; e += 2) {
+            float low = float_of(x.w[e]) * up, high = float_of(x.w[e + 1]) * up;
+            x.w[e] = take_part<2>(low, high);
+            x.w[e + 1] = take_part<2>(low, high);
+        }
+        *at = x;
     }
+    return q;
 }
 
 /* ---- codes ---- */
@@ -210,17 +219,16 @@ static __device__ inline void few_numbers(uint32_t four, uint32_t *to)
 #endif
 }
 
-/* Codes of keys, [QUADS]; the first half of them, or the second. */
-template <int WIDTH, int HALF>
+/* Codes of keys, [QUADS]. */
+template <int WIDTH>
 static __device__ SHAPE_FN void few_code_keys(const few_attend &w, const few_spot &s, int at,
                                               bytes16 *to)
 {
-    enum { HALVES = few_codes<WIDTH>::QUADS / 2 };
     const int quad = few_block_tok(w) * 4; /* bytes */
     const char *from = few_place(s.keys + WIDTH * 4 + lane_index() % 4 * 2 * quad +
                                  (few_first_tok(w, at) + lane_index() / 4 * 4) * 4);
     UNROLL
-    for (int i = HALF * HALVES; i < (HALF + 1) * HALVES; i++)
+    for (int i = 0; i < few_codes<WIDTH>::QUADS; i++)
         to[i] = *(const bytes16 *)(from + (i / 2 * 8 + i % 2) * quad);
 }
 
@@ -245,58 +253,58 @@ static __device__ SHAPE_FN void few_code_values(const few_attend &w, const few_s
 
 /* ---- products ---- */
 
-/* Sixteen columns of a query, both parts, as they are multiplied. */
+/* Logits of the lane's query head from codes: number 2 * e + r is position 4 * r + e of its eight. */
 template <int WIDTH>
-static __device__ inline void few_query_part(const few_query<WIDTH, FEW_CODES> &q, int i, uint32_t *a)
-{
-    a[0] = q.part[0][2 * i];
-    a[1] = q.part[1][2 * i];
-    a[2] = q.part[0][2 * i + 1];
-    a[3] = q.part[1][2 * i + 1];
-}
-
-/* Logits of the lane's query head: number 2 * e + r is position 4 * r + e of its eight. */
-template <int WIDTH, bool CODES>
-static __device__ SHAPE_FN void few_codes_logits(const few_scaled<WIDTH> &x, const few_spot &spot,
-                                                 const bytes16 *codes, float *s)
+static __device__ SHAPE_FN void few_code_logits(const few_attend &w, const few_scaled &q,
+                                                float *room, const bytes16 *codes, float *s)
 {
     typedef few_tile<WIDTH, FEW_CODES> tile;
-    const few_query<WIDTH, FEW_CODES> &q = x.q;
-    if constexpr (CODES) {
-        float c[tile::EIGHTS][4] = {};
-        UNROLL
-        for (int i = 0; i < tile::CHUNKS * 2; i++) {
-            uint32_t a[4], b[2];
-            few_query_part(q, i, a);
-            UNROLL
-            for (int e = 0; e < tile::EIGHTS; e++) {
-                few_numbers(codes[i].w[e], b);
-                multiply_f16(c[e], a, b);
-            }
-        }
+    float c[tile::EIGHTS][4] = {};
+    UNROLL
+    for (int i = 0; i < tile::CHUNKS * 2; i++) {
+        bytes16 a = {};
+        if (lane_index() / 4 < w.heads)
+            a = *few_query_part<WIDTH>(room, i);
         UNROLL
         for (int e = 0; e < tile::EIGHTS; e++) {
-            s[2 * e] = mad(c[e][0] + c[e][2], x.inverse, x.more);
-            s[2 * e + 1] = mad(c[e][1] + c[e][3], x.inverse, x.more);
+            uint32_t b[2];
+            few_numbers(codes[i].w[e], b);
+            multiply_f16(c[e], a.w, b);
         }
-    } else {
-        const char *row = few_place(spot.keys + lane_index() / 4 * (4 * WIDTH * 2) +
-                                    lane_index() % 4 * 16);
-        UNROLLED(1)
-        for (int e = 0; e < tile::EIGHTS; e++) { /* seldom run: little code, few registers */
-            float c[4] = {};
-            UNROLL
-            for (int i = 0; i < tile::CHUNKS * 2; i++) {
-                const bytes16 b = *(const bytes16 *)(row + e * (WIDTH * 2) + i / 2 * 64);
-                uint32_t a[4];
-                few_query_part(q, i, a);
-                multiply_f16(c, a, b.w + i % 2 * 2);
+    }
+    UNROLL
+    for (int e = 0; e < tile::EIGHTS; e++) {
+        s[2 * e] = mad(c[e][0] + c[e][2], q.inverse, q.more);
+        s[2 * e + 1] = mad(c[e][1] + c[e][3], q.inverse, q.more);
+    }
+}
+
+/* The same from f16. Seldom run: little code and few registers. */
+template <int WIDTH>
+static __device__ SHAPE_FN void few_half_logits(const few_attend &w, const few_scaled &q,
+                                                float *room, const few_spot &spot, float *s)
+{
+    typedef few_tile<WIDTH, FEW_CODES> tile;
+    const char *row =
+        few_place(spot.keys + lane_index() / 4 * (4 * WIDTH * 2) + lane_index() % 4 * 16);
+    UNROLLED(1)
+    for (int e = 0; e < tile::EIGHTS; e++) {
+        float c[4] = {};
+        UNROLLED(2)
+        for (int i = 0; i < tile::CHUNKS; i++) {
+            const bytes16 b = *(const bytes16 *)(row + e * (WIDTH * 2) + i * 64);
+            bytes16 a[2] = {};
+            if (lane_index() / 4 < w.heads) {
+                a[0] = *few_query_part<WIDTH>(room, 2 * i);
+                a[1] = *few_query_part<WIDTH>(room, 2 * i + 1);
             }
-            UNROLL
-            for (int j = 0; j < tile::EIGHTS; j++) {
-                s[2 * j] = j == e ? mad(c[0] + c[2], x.inverse, x.more) : s[2 * j];
-                s[2 * j + 1] = j == e ? mad(c[1] + c[3], x.inverse, x.more) : s[2 * j + 1];
-            }
+            multiply_f16(c, a[0].w, b.w);
+            multiply_f16(c, a[1].w, b.w + 2);
+        }
+        UNROLL
+        for (int j = 0; j < tile::EIGHTS; j++) {
+            s[2 * j] = j == e ? mad(c[0] + c[2], q.inverse, q.more) : s[2 * j];
+            s[2 * j + 1] = j == e ? mad(c[1] + c[3], q.inverse, q.more) : s[2 * j + 1];
         }
     }
 }

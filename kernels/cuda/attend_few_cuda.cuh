@@ -24,7 +24,9 @@
 struct few_memory {
     float *pieces; /* [FEW_PIECES][heads][few_piece_floats] */
     float *all;    /* few_all_floats: stretches so far */
-    float *scales; /* [FEW_PIECES][columns]: steps and middles of keys that are codes */
+    /* of cells with codes: */
+    float *scales;  /* [FEW_PIECES][columns]: steps and middles of keys */
+    float *queries; /* [heads][few_piece_floats] */
 };
 
 /* ---- a warp's walk ---- */
@@ -159,25 +161,27 @@ static __device__ inline int few_codes_run(const few_attend &w)
     return block ? (int)PAGE_BLOCK : (int)FEW_CODES_TILE;
 }
 
-/* few_piece_walk of such pages. Steps and middles of keys are under way while the tile before is computed, codes of keys while
- * the query is scaled, and those of values while logits are computed. */
+/* few_piece_walk of such pages, with queries from the block's room. Steps and middles of keys are under way while the tile before
+ * is computed, codes of keys while the query is scaled, and those of values while logits become weights. */
 template <int WIDTH>
-static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch, int piece, float *to,
-                                               float *scales)
+static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch, int piece,
+                                               const few_memory &m, float *to)
 {
     typedef few_tile<WIDTH, FEW_CODES> tile;
-    const int run = few_codes_run(w), end = few_stretch_end(w, stretch);
+    const int run = few_codes_run(w), step = run * FEW_PIECES, end = few_stretch_end(w, stretch);
     const int begin = stretch * w.len + piece * run;
-    const int before = w.seen - begin + run * (FEW_PIECES - 1); /* of what is not seen */
-    int at = before >= run * FEW_PIECES ? begin + before / (run * FEW_PIECES) * (run * FEW_PIECES) : begin;
+    const int before = w.seen - begin - run + step; /* of what is not seen */
+    int at = before >= step ? begin + before / step * step : begin;
     if (at + FEW_CODES_TILE <= w.seen) /* the second half of a run */
         at += FEW_CODES_TILE;
-    few_scaled<WIDTH> x = {};
+    const int first = at;
+    few_query<WIDTH, FEW_CODES> q = {}; /* as few_weigh needs it */
+    few_scaled x = {};
     few_sums<WIDTH> a = {};
     few_spot spot = {};
     few_tiers tiers = {};
     few_scale<WIDTH> scale = {};
-    const int first = at;
+    float *scales = m.scales + piece * WIDTH;
     a.max = -INFINITY;
     if (at < end) {
         const float *slopes = (const float *)w.k->in[3]; /* [H] or NULL */
@@ -185,9 +189,8 @@ static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch,
         tiers = few_tiers_of(w);
         spot = few_spot_of<WIDTH>(w, tiers, at);
         few_scale_load<WIDTH>(spot, scale);
-        few_query_keep<WIDTH>(w, to);
-        x.q.by = (float)w.k->scalar.attend.scale;
-        x.q.slope = slopes && head < w.heads ? slopes[w.first_head + head] : 0;
+        q.by = (float)w.k->scalar.attend.scale;
+        q.slope = slopes && head < w.heads ? slopes[w.first_head + head] : 0;
     }
     UNROLLED(1)
     while (at < end) {
@@ -197,28 +200,27 @@ static __device__ SHAPE_FN void few_codes_walk(const few_attend &w, int stretch,
         bytes16 key[few_codes<WIDTH>::QUADS] = {}, value[few_codes<WIDTH>::VALUES] = {};
         bytes16 steps[tile::BLOCKS];
         float s[tile::LOGITS] = {};
-        next += (next & (run - 1)) == 0 ? run * (FEW_PIECES - 1) : 0;
+        next += (next & (run - 1)) == 0 ? step - run : 0;
         if (here.codes)
-            few_code_keys<WIDTH, 0>(w, here, at, key);
+            few_code_keys<WIDTH>(w, here, at, key);
         if (next < end)
             spot = few_spot_of<WIDTH>(w, tiers, next);
         if (at == first || (at & (run - 1)) == 0) {
             few_scale_put<WIDTH>(scale, scales);
-            few_query_scale<WIDTH>(w, to, scales, x);
+            x = few_query_scale<WIDTH>(w, m.queries, scales, to);
         }
         if (here.codes) {
-            few_code_keys<WIDTH, 1>(w, here, at, key);
+            few_code_logits<WIDTH>(w, x, to, key, s);
             few_code_values<WIDTH>(w, here, at, value, steps);
-            few_codes_logits<WIDTH, true>(x, here, key, s);
         } else {
             UNROLL
             for (int i = 0; i < tile::BLOCKS; i++)
                 steps[i] = bytes16{{0x3c003c00u, 0x3c003c00u, 0x3c003c00u, 0x3c003c00u}};
-            few_codes_logits<WIDTH, false>(x, here, key, s);
+            few_half_logits<WIDTH>(w, x, to, here, s);
         }
         if (next < end && (next & (run - 1)) == 0)
             few_scale_load<WIDTH>(spot, scale);
-        few_weigh<WIDTH, FEW_CODES>(w, x.q, at == first, whole, at, end, s, a);
+        few_weigh<WIDTH, FEW_CODES>(w, q, at == first, whole, at, end, s, a);
         if (!whole)
             few_steps_hide<WIDTH>(w, at, end, steps);
         if (here.codes)
@@ -236,11 +238,13 @@ template <int WIDTH, few_form FORM>
 static __device__ SHAPE_FN void few_stretch_run(const few_attend &w, int stretch,
                                                 const few_memory &m)
 {
+    if constexpr (FORM == FEW_CODES)
+        few_query_keep<WIDTH>(w, m.queries);
     UNROLLED(1)
     for (int p = warp_index(); p < FEW_PIECES; p += warp_count()) {
         float *to = m.pieces + p * w.heads * (int)few_piece_floats(WIDTH);
         if constexpr (FORM == FEW_CODES)
-            few_codes_walk<WIDTH>(w, stretch, p, to, m.scales + p * WIDTH);
+            few_codes_walk<WIDTH>(w, stretch, p, m, to);
         else
             few_piece_walk<WIDTH, FORM>(w, few_piece_first<WIDTH, FORM>(w, stretch, p),
                                         few_stretch_end(w, stretch), to);
@@ -411,6 +415,7 @@ static __device__ ONE_COPY void few_attend_halves(const kargs *k, const kthread 
     m.pieces = (float *)t->scratch;
     m.all = m.pieces + FEW_PIECES * floats;
     m.scales = m.all + few_all_floats(few_attend_size_of(k).heads, WIDTH);
+    m.queries = m.scales + FEW_PIECES * WIDTH;
     UNROLLED(1)
     for (int i = (int)begin, next; i < (int)end; i = next) {
         const int unit = i / each, from = i - unit * each;

@@ -62,6 +62,12 @@ K_FN int64_t few_ahead_bytes(const kargs *k)
                : 0;
 }
 
+/* Floats for keys that are codes: steps and middles for each warp, and queries. */
+K_FN int64_t few_codes_floats(const kcell *c, int64_t heads)
+{
+    return c->n_tier > 1 ? FEW_PIECES * c->k + heads * few_piece_floats(c->k) : 0;
+}
+
 /* Those, what pieces have, and stretches so far; or what attend_cuda.cuh needs, for cells that are not read here. */
 K_FN int64_t few_attend_bytes(const kargs *k)
 {
@@ -70,8 +76,7 @@ K_FN int64_t few_attend_bytes(const kargs *k)
     cuda_attend_size s = few_attend_size_of(k);
     int64_t own = few_ahead_bytes(k) / (int64_t)sizeof(float) +
                   FEW_PIECES * s.heads * few_piece_floats(k->cell->v) +
-                  few_all_floats(s.heads, k->cell->v) +
-                  (k->cell->n_tier > 1 ? FEW_PIECES * k->cell->v : 0); /* steps and middles */
+                  few_all_floats(s.heads, k->cell->v) + few_codes_floats(k->cell, s.heads);
     int64_t other = CUDA_KEYS * s.position + s.heads * s.query;
     bool reads = few_attend_reads(k->cell);
     return (own > other || reads ? own : other) * (int64_t)sizeof(float);
