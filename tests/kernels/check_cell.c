@@ -42,21 +42,23 @@ typedef struct {
     int32_t last[K_TIERS_MAX];
     int64_t pinned;
     bool missing; /* of every other page the second tier has none */
+    bool gone;    /* and the first has none of those between */
 } tier_set;
 
 static const tier_set tier_sets[] = {
-    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {0}, 0, false},
-    {2, {KFORM_F32, KFORM_Q4}, {KFORM_F32, KFORM_Q4}, {0}, 0, false},
-    {3, {KFORM_F16, KFORM_Q8, KFORM_Q4}, {KFORM_F16, KFORM_Q8, KFORM_Q4}, {9, 70}, 0, false},
-    {3, {KFORM_BF16, KFORM_Q8, KFORM_Q8}, {KFORM_BF16, KFORM_Q8, KFORM_Q4}, {0, 64}, 1, false},
-    {2, {KFORM_F16, KFORM_F16}, {KFORM_F16, KFORM_Q8}, {5}, 0, false},
-    {2, {KFORM_F32, KFORM_Q8}, {KFORM_F32, KFORM_F16}, {0}, 0, false},
+    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {0}, 0, false, false},
+    {2, {KFORM_F32, KFORM_Q4}, {KFORM_F32, KFORM_Q4}, {0}, 0, false, false},
+    {3, {KFORM_F16, KFORM_Q8, KFORM_Q4}, {KFORM_F16, KFORM_Q8, KFORM_Q4}, {9, 70}, 0, false, false},
+    {3, {KFORM_BF16, KFORM_Q8, KFORM_Q8}, {KFORM_BF16, KFORM_Q8, KFORM_Q4}, {0, 64}, 1, false, false},
+    {2, {KFORM_F16, KFORM_F16}, {KFORM_F16, KFORM_Q8}, {5}, 0, false, false},
+    {2, {KFORM_F32, KFORM_Q8}, {KFORM_F32, KFORM_F16}, {0}, 0, false, false},
     {4,
      {KFORM_F32, KFORM_F16, KFORM_Q8, KFORM_Q4},
      {KFORM_F32, KFORM_F16, KFORM_Q8, KFORM_Q4},
      {1, 40, 90},
      0,
-     true},
+     true,
+     false},
 };
 enum { N_TIERS = sizeof tier_sets / sizeof tier_sets[0] };
 
@@ -101,6 +103,36 @@ static const cell_shape shapes[] = {
     {8, 2, 256, 256, {300}, 2, 64, 0, 0, 0.06, 0, false, true, false},
 };
 enum { N_SHAPE = sizeof shapes / sizeof shapes[0] };
+
+/* Codes that a warp of a card loads as they are: numbers of query heads to one of the cell's, positions and windows where tiles,
+ * blocks, pages and stretches begin and end; with each of these tiers. */
+static const cell_shape code_shapes[] = {
+    {1, 1, 64, 64, {40}, 1, 32, 0, 0, 0.125, 0, false, false, false},
+    {2, 2, 64, 64, {64, 65, 1}, 1, 64, 0, 0, 0.125, 0, false, false, false},
+    {3, 1, 128, 128, {127, 128, 129}, 1, 64, 0, 0, 0.09, 0, false, true, false},
+    {4, 1, 64, 64, {300, 33}, 2, 32, 0, 0, 0.125, 0, false, false, true},
+    {5, 1, 128, 128, {400}, 3, 64, 90, 0, 0.09, 0, false, false, false},
+    {6, 1, 64, 64, {257}, 2, 64, 33, 0, 0.125, 20, false, true, false},
+    {7, 1, 64, 64, {500, 130}, 1, 128, 0, 100, 0.125, 0, false, false, true},
+    {8, 1, 128, 128, {1100}, 1, 64, 0, 0, 0.09, 0, false, false, false},
+    {9, 1, 64, 64, {1090, 70}, 1, 192, 700, 0, 0.125, 0, false, true, false},
+    {12, 1, 128, 128, {200}, 2, 64, 0, 0, 0.09, 30, false, false, false},
+    {16, 1, 64, 64, {130, 260}, 1, 64, 0, 0, 0.125, 0, false, false, false},
+    {16, 2, 256, 256, {300}, 1, 64, 0, 0, 0.06, 0, false, true, false},
+    {4, 2, 256, 256, {90, 1}, 2, 32, 0, 0, 0.06, 0, false, false, false},
+    {4, 1, 128, 128, {1300}, 2, 64, 65, 0, 0.09, 0, false, false, false},
+    {2, 1, 64, 64, {1250}, 3, 64, 672, 0, 0.125, 0, false, false, false},
+    {2, 1, 64, 64, {8300}, 1, 64, 0, 0, 0.125, 0, false, false, false},
+};
+static const tier_set code_sets[] = {
+    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {0}, 0, false, false},
+    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {100}, 1, false, false},
+    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {INT32_MAX}, 0, true, true},
+};
+enum {
+    N_CODES = sizeof code_shapes / sizeof code_shapes[0],
+    N_CODE_SETS = sizeof code_sets / sizeof code_sets[0],
+};
 static const dtype types[] = {DT_F32, DT_F16, DT_BF16};
 
 static int64_t positions(const cell_shape *s)
@@ -323,6 +355,9 @@ static void tables_add(const cell_shape *s, const tier_set *tiers, kbatch *b)
                 if (!(tiers->missing && i == 1 && e % 2))
                     kbatch_pages_room(b, 1 + i, q)[e] = kbatch_pages(b, 1, q)[e];
     }
+    for (int64_t q = 0; tiers->gone && q < b->n_seq; q++)
+        for (int64_t e = 0; e < s->len[q] / s->page_tok; e += 2)
+            kbatch_pages_room(b, 1, q)[e] = -1;
 }
 
 static void page_make(const kcell *cell, int tier, int32_t page)
@@ -358,11 +393,11 @@ static void tiers_fill(check *c, const cell_shape *s, const tier_set *tiers, kce
     cell->pinned = tiers->pinned;
 }
 
-/* What rounding to whole numbers adds; numbers are 1 at most. */
-static float codes_bound(const cell_shape *s, const tier_set *tiers)
+/* What rounding to whole numbers adds, which cards do not do; numbers are 1 at most. */
+static float codes_bound(const kernel_row *row, const cell_shape *s, const tier_set *tiers)
 {
-    bool codes = false;
-    for (int i = 0; i < tiers->n; i++)
+    bool codes = false, card = strstr(row->symbol, "_cuda");
+    for (int i = 0; i < tiers->n && !card; i++)
         codes = codes || (!kform_is_float(tiers->key[i]) && !kform_is_float(tiers->value[i]));
     double unit = 1.01 / 16319 / 2, begin = 16.0 / 120;
     return codes ? (float)(2 * ((double)s->k + begin) * s->scale * unit + (64 + begin) * unit) : 0;
@@ -410,7 +445,7 @@ static bool attend_setup(check *c, const kernel_row *row, const cell_shape *s,
         float most = bound_of(s, all, keys, (const float *)out->ref.in[0] + i * s->k,
                               kbatch_at(b, KBATCH_SEQ)[i / s->heads],
                               kbatch_at(b, KBATCH_POS)[i / s->heads], i % s->heads, slope, round);
-        most += codes_bound(s, tiers);
+        most += codes_bound(row, s, tiers);
         for (int64_t j = 0; j < s->v; j++)
             bound[i * s->v + j] = most;
     }
@@ -433,9 +468,11 @@ static tier_set tier_of(dtype type)
 static bool attend_make(check *c, const kernel_row *row, int i, check_case *out)
 {
     const cell_shape *s = &shapes[i % N_SHAPE];
-    int turn = i / N_SHAPE;
-    if (turn >= 5)
+    int turn = i / N_SHAPE, code = i - 5 * N_SHAPE;
+    if (code >= N_CODES * N_CODE_SETS)
         return false;
+    if (code >= 0)
+        return attend_setup(c, row, &code_shapes[code % N_CODES], &code_sets[code / N_CODES], out);
     if (turn >= 3) /* two sets of tiers for each shape, all of them in turn */
         return attend_setup(c, row, s, &tier_sets[(i + turn) % N_TIERS], out);
     tier_set one = tier_of(types[turn]);

@@ -1,12 +1,26 @@
 /* test_attend_tiers.c - attention over cells of several tiers gives the same bits however rows come in calls, and in two
- * steps as in one; products of codes stay near what the codes stand for. */
+ * steps as in one; products of codes stay near what the codes stand for. With CHECK_CUDA the kernels are those of cards (tests/cuda),
+ * over codes that these have a way for. */
 #include "tests/base/suite.h"
 
 #include <math.h>
 #include "kernels/kernels.h"
 #include "kernels/ref/cell_tier.h"
 
+#ifdef CHECK_CUDA
+#include "tests/kernels/check.h"
+void check_fail(const char *what)
+{
+    ck_abort_msg("%s", what);
+}
+#define attend_rows check_more_rows
+enum { LEN = 300, ROWS = 7, HEADS = 6, WIDTH_MAX = 256 };
+static const double OFF_MOST = 1e-6; /* nothing is rounded */
+#else
+#define attend_rows kernel_rows
 enum { LEN = 300, ROWS = 40, HEADS = 6, WIDTH_MAX = 128 };
+static const double OFF_MOST = 3e-4; /* 14 bits of a query and of a weight leave 1e-4, as f16 values would */
+#endif
 
 typedef struct {
     int n;
@@ -16,6 +30,14 @@ typedef struct {
 
 /* Rows 260 to 299 see pages cross from tier to tier. */
 static const tier_set sets[] = {
+#ifdef CHECK_CUDA
+    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {0}},
+    {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {40}},
+};
+static const struct {
+    int cell_heads, k, v;
+} widths[] = {{2, 64, 64}, {1, 128, 128}, {3, 256, 256}};
+#else
     {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {0}},
     {3, {KFORM_F16, KFORM_Q8, KFORM_Q4}, {KFORM_F16, KFORM_Q8, KFORM_Q4}, {20, 90}},
     {2, {KFORM_F32, KFORM_Q4}, {KFORM_F32, KFORM_Q8}, {17}},
@@ -24,6 +46,7 @@ static const tier_set sets[] = {
 static const struct {
     int cell_heads, k, v;
 } widths[] = {{2, 64, 64}, {6, 24, 20}, {1, 128, 80}, {3, 48, 96}};
+#endif
 
 typedef struct {
     kcell cell;
@@ -174,7 +197,7 @@ static void variant_check(const kernel_row *row, tiers_case *c, const tier_set *
     int64_t n = ROWS * HEADS * c->cell.v;
     attend(row, c, set, window, ROWS, want);
     double off = difference(want, ref, n);
-    if (!(off < 3e-4)) /* 14 bits of a query and of a weight leave 1e-4, as f16 values would */
+    if (!(off < OFF_MOST))
         ck_abort_msg("%s: off by %g: %s", row->symbol, off, what);
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         attend(row, c, set, window, calls[i], got);
@@ -189,7 +212,7 @@ static void set_check(const tier_set *set, int shape, int64_t page_tok, int64_t 
     tiers_case *c = case_create(set, shape, page_tok, LEN);
     char what[80];
     int n;
-    const kernel_row *rows = kernel_rows(&n);
+    const kernel_row *rows = attend_rows(&n);
     snprintf(what, sizeof what, "set %d, widths %d, pages of %d, window %d", (int)(set - sets),
              shape, (int)page_tok, (int)window);
     attend(kernel_find(KOP_attend, "ref"), c, set, window, ROWS, ref);
@@ -200,12 +223,12 @@ static void set_check(const tier_set *set, int shape, int64_t page_tok, int64_t 
 }
 
 /* States of every stretch, in pieces, then merged: as the whole at once. */
-static void split_check(const kernel_row *row, const tier_set *set, int shape)
+static void split_check(const kernel_row *row, const tier_set *set, int shape, int64_t len)
 {
     static float want[ROWS * HEADS * WIDTH_MAX], got[ROWS * HEADS * WIDTH_MAX];
-    tiers_case *c = case_create(set, shape, 64, 2500);
+    tiers_case *c = case_create(set, shape, 64, len);
     int64_t each = kernel_state_elems(c->cell.v) * HEADS, n = 3;
-    batch_set(c, set, 2490, n);
+    batch_set(c, set, len - 10, n);
     kargs k = attend_args(c, 0, n, 0, want), first = k, then = attend_args(c, 0, n, 0, got);
     units_run(row, &k, 100);
     float *states = malloc((size_t)(n * each) * sizeof *states);
@@ -219,14 +242,18 @@ static void split_check(const kernel_row *row, const tier_set *set, int shape)
     units_run(row, &then, 2);
     free(states);
     if (memcmp(want, got, (size_t)(n * HEADS * c->cell.v) * sizeof *got) != 0)
-        ck_abort_msg("%s: other bits in two steps: set %d, widths %d", row->symbol,
-                     (int)(set - sets), shape);
+        ck_abort_msg("%s: other bits in two steps: set %d, widths %d, %d positions", row->symbol,
+                     (int)(set - sets), shape, (int)len);
     case_destroy(c);
 }
 
 START_TEST(same_bits)
 {
+#ifdef CHECK_CUDA
+    static const int64_t page_toks[] = {32, 64, 128};
+#else
     static const int64_t page_toks[] = {16, 20, 64, 128};
+#endif
     for (size_t s = 0; s < COUNT_OF(sets); s++)
         for (int w = 0; w < (int)COUNT_OF(widths); w++)
             for (size_t p = 0; p < COUNT_OF(page_toks); p++)
@@ -236,13 +263,19 @@ END_TEST
 
 START_TEST(two_steps_give_the_same_bits)
 {
+#ifdef CHECK_CUDA
+    static const int64_t lens[] = {280, 700, 1500, 8400};
+#else
+    static const int64_t lens[] = {2500};
+#endif
     int n;
-    const kernel_row *rows = kernel_rows(&n);
+    const kernel_row *rows = attend_rows(&n);
     for (int i = 0; i < n; i++)
         for (size_t s = 0; s < COUNT_OF(sets); s++)
             for (int w = 0; w < (int)COUNT_OF(widths); w++)
                 if (is_checked(&rows[i]) && kernel_splits(&rows[i]))
-                    split_check(&rows[i], &sets[s], w);
+                    for (size_t p = 0; p < COUNT_OF(lens); p++)
+                        split_check(&rows[i], &sets[s], w, lens[p]);
 }
 END_TEST
 
