@@ -305,7 +305,7 @@ static __device__ SHAPE_FN void few_attend_widths(const kargs *k, const kthread 
                                                   int64_t end)
 {
     const bool four = few_attend_size_of(k).heads <= 4 && k->cell->k <= FEW_WIDE;
-    const int form = k->cell->n_tier > 1                   ? FEW_CODES
+    const int form = k->cell->n_tier > 1                  ? FEW_CODES
                      : k->cell->tier[0].key == KFORM_BF16 ? FEW_BF16
                      : four                               ? FEW_FOUR
                                                           : FEW_F16;

@@ -74,7 +74,8 @@ static __device__ SHAPE_FN few_spot few_spot_of(const few_attend &w, const few_t
     }
     const int block_tok = few_block_tok(w);
     const int blocks = (int)((uint32_t)page_tok / (uint32_t)block_tok); /* of a head */
-    const int block = w.head * blocks + (int)((uint32_t)(at - entry * page_tok) / (uint32_t)block_tok);
+    const int block =
+        w.head * blocks + (int)((uint32_t)(at - entry * page_tok) / (uint32_t)block_tok);
     const int key_bytes = WIDTH * (4 + block_tok);
     const int value_bytes = (WIDTH / PAGE_GROUP * 2 + WIDTH) * block_tok;
     s.keys = c->tier[1].base + page * c->tier[1].page_bytes + block * key_bytes;
@@ -91,7 +92,8 @@ static __device__ inline int few_first_tok(const few_attend &w, int at)
 /* ---- queries ---- */
 
 /* The query heads of a unit in a block's `room`, [heads][few_piece_floats]. */
-template <int WIDTH> static __device__ SHAPE_FN void few_query_keep(const few_attend &w, float *room)
+template <int WIDTH>
+static __device__ SHAPE_FN void few_query_keep(const few_attend &w, float *room)
 {
     const float *all = row_in(w.k, 0, w.row) + w.first_head * WIDTH;
     const int pitch = (int)few_piece_floats(WIDTH), n = w.heads * WIDTH;
@@ -361,8 +363,9 @@ static __device__ SHAPE_FN void few_steps_hide(const few_attend &w, int at, int 
 
 /* Values of f16: columns 8 * g and on of 64, of four positions, of which those that the row does not see are zeros. */
 template <int WIDTH>
-static __device__ SHAPE_FN void few_half_values(const few_attend &w, const few_spot &spot, bool whole,
-                                                int at, int end, int block, int four, bytes16 *to)
+static __device__ SHAPE_FN void few_half_values(const few_attend &w, const few_spot &spot,
+                                                bool whole, int at, int end, int block, int four,
+                                                bytes16 *to)
 {
     const int first = lane_index() % 4 * 8 + four * 4;
     const char *from = few_place(spot.keys + spot.values + first * (WIDTH * 2) +
@@ -418,9 +421,9 @@ static __device__ SHAPE_FN void few_codes_add(const bytes16 *value, const bytes1
 
 /* and of f16, of tile `at`. */
 template <int WIDTH>
-static __device__ SHAPE_FN void few_halves_add(const few_attend &w, const few_spot &spot, bool whole,
-                                               int at, int end, const bytes16 *step, const float *s,
-                                               few_sums<WIDTH> &a)
+static __device__ SHAPE_FN void few_halves_add(const few_attend &w, const few_spot &spot,
+                                               bool whole, int at, int end, const bytes16 *step,
+                                               const float *s, few_sums<WIDTH> &a)
 {
     UNROLL
     for (int block = 0; block < WIDTH / 64; block++) {

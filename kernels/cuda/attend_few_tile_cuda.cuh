@@ -74,11 +74,10 @@ template <few_form FORM> static __device__ inline float few_up(void)
     return FORM == FEW_BF16 || FORM == FEW_CODES ? 1.0f : 0x1p15f;
 }
 
-/* Number i of a lane's logits is that of so many positions from the tile's first one on. */
-template <few_form FORM> static __device__ inline int few_logit_at(int i)
+/* Number i of a lane's logits is that of so many positions after its first one, of which each lane has some. */
+template <few_form FORM> static __device__ constexpr int few_logit_at(int i)
 {
-    return FORM == FEW_CODES ? lane_index() % 4 * 8 + i % 2 * 4 + i / 2
-                             : lane_index() % 4 * 2 + i / 2 * 8 + i % 2;
+    return FORM == FEW_CODES ? i % 2 * 4 + i / 2 : i / 2 * 8 + i % 2;
 }
 
 /* The lower halves of two words, or the upper ones. */
@@ -297,6 +296,7 @@ static __device__ SHAPE_FN void eight_weigh(const few_attend &w, const few_query
     typedef few_tile<WIDTH, FORM> tile;
     const float softcap = (float)w.k->scalar.attend.softcap;
     float most = a.max;
+    at += lane_index() % 4 * (FORM == FEW_CODES ? 8 : 2);
     UNROLL
     for (int i = 0; i < tile::EIGHTS * 2; i++) {
         const int p = at + few_logit_at<FORM>(i);

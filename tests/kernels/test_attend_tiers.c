@@ -19,7 +19,8 @@ static const double OFF_MOST = 1e-6; /* nothing is rounded */
 #else
 #define attend_rows kernel_rows
 enum { LEN = 300, ROWS = 40, HEADS = 6, WIDTH_MAX = 128 };
-static const double OFF_MOST = 3e-4; /* 14 bits of a query and of a weight leave 1e-4, as f16 values would */
+static const double OFF_MOST =
+    3e-4; /* 14 bits of a query and of a weight leave 1e-4, as f16 values would */
 #endif
 
 typedef struct {
