@@ -35,4 +35,35 @@ K_FN int64_t cuda_few_bytes(const kargs *k)
     return FEW_BYTES > plain ? FEW_BYTES : plain;
 }
 
+/* ---- experts (experts_few_cuda.cuh) ---- */
+
+enum {
+    EXPERTS_FEW_RING = 23232, /* of a warp: three chunks of Q4_K weights with x of 16 rows */
+    EXPERTS_FEW_SLOTS = FEW_WARPS * EXPERTS_FEW_RING,
+    EXPERTS_FEW_WORDS = 4 /* before the lists */
+};
+
+/* Rows of x of a bundle, at most. */
+K_FN int cuda_experts_few_each(int64_t rows)
+{
+    return rows <= FEW_N ? FEW_N : 2 * FEW_N;
+}
+
+/* Bundles of a call, at most. */
+K_FN int64_t cuda_experts_few_bundles(const kargs *k)
+{
+    const int64_t choices = k->size.experts.rows * k->size.experts.slots;
+    const int64_t most =
+        k->size.experts.experts + choices / cuda_experts_few_each(k->size.experts.rows);
+    return choices < most ? choices : most;
+}
+
+/* Slots of warps, then lists: bundles, experts, choices. */
+K_FN int64_t cuda_experts_few_bytes(const kargs *k)
+{
+    const int64_t words = EXPERTS_FEW_WORDS + cuda_experts_few_bundles(k) + k->size.experts.experts;
+    return EXPERTS_FEW_SLOTS + words * (int64_t)sizeof(int32_t) +
+           k->size.experts.rows * k->size.experts.slots * (int64_t)sizeof(uint16_t);
+}
+
 #endif

@@ -366,12 +366,13 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
         c[2] = ((l0 >> 2 & 0x3c3c3c3cu) | (h << 2 & 0xc0c0c0c0u)) ^ 0x80808080u;
         c[3] = ((l1 >> 2 & 0x3c3c3c3cu) | (h & 0xc0c0c0c0u)) ^ 0x80808080u;
     }
-    template <int NT>
-    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t skew,
-                                           float (*sum)[4])
+    /* ALIKE: both rows begin as many bytes after a multiple of 4. */
+    template <int NT, bool ALIKE>
+    static __device__ inline void products_of(shared_place w, shared_place w8, const x<NT> &x,
+                                              float (*sum)[4])
     {
-        const shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH) + skew;
-        const row begin = row_of(w);
+        const row begin = row_of(w),
+                  begin8 = ALIKE ? row{begin.at + 8 * PITCH, begin.bits} : row_of(w8);
         const uint32_t j = (uint32_t)lane_index() % 4 * 4;
         int all[NT][4] = {};
         UNROLL
@@ -379,10 +380,10 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
             uint32_t c[2][2][4], scale[2][2];
             UNROLL
             for (int r = 0; r < 2; r++) {
-                const shared_place at = begin.at + (uint32_t)(r * 8 * PITCH);
-                const row low = {at + half * 64 + j, begin.bits};
-                const row high = {at + 128 + half * 32 + j, begin.bits};
-                const row scales = {at + 192 + half * 8, begin.bits};
+                const row &b = r ? begin8 : begin;
+                const row low = {b.at + half * 64 + j, b.bits};
+                const row high = {b.at + 128 + half * 32 + j, b.bits};
+                const row scales = {b.at + 192 + half * 8, b.bits};
                 codes(low, high, 0, c[r][0]);
                 codes(low, high, 1, c[r][1]);
                 scale[r][0] = word(scales, 0);
@@ -402,13 +403,20 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
             }
         }
         const float d0 = from_f16(shared_2(w + 208)) * 0.25f;
-        const float d8 = from_f16(shared_2(w + 208 + 8 * PITCH)) * 0.25f;
+        const float d8 = from_f16(shared_2(w8 + 208)) * 0.25f;
         UNROLL
         for (int t = 0; t < NT; t++)
             UNROLL
         for (int e = 0; e < 4; e++)
             sum[t][e] =
                 mad((e < 2 ? d0 : d8) * (float)all[t][e], float_of(x.d[t].w[e % 2]), sum[t][e]);
+    }
+    template <int NT>
+    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t skew,
+                                           float (*sum)[4])
+    {
+        const shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH) + skew;
+        products_of<NT, true>(w, w + 8 * PITCH, x, sum);
     }
 };
 

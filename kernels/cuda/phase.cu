@@ -7,6 +7,7 @@
 #include "kernels/cuda/attend_cuda.cuh"
 #include "kernels/cuda/attend_flash_cuda.cuh"
 #include "kernels/cuda/experts_cuda.cuh"
+#include "kernels/cuda/experts_few_cuda.cuh"
 #include "kernels/cuda/experts_mma_cuda.cuh"
 #include "kernels/cuda/experts_runs_cuda.cuh"
 #include "kernels/cuda/launch_cuda.cuh"

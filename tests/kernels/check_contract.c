@@ -241,12 +241,27 @@ static void experts_setup(check *c, const kernel_row *row, dtype t, const expert
 static bool experts_make(check *c, const kernel_row *row, int i, check_case *out)
 {
     static const expert_shape all[] = {
-        {1, 1, 1, 1, 1, false},     {1, 2, 7, 32, 8, false},    {3, 2, 17, 64, 4, true},
-        {5, 4, 33, 256, 8, false},  {40, 2, 5, 96, 2, false},   {11, 8, 16, 512, 60, true},
-        {300, 1, 5, 64, 2, false},  {1, 4, 48, 2880, 5, false}, {1, 3, 80, 2880, 4, true},
-        {1, 2, 19, 4096, 3, false}, {1, 2, 16, 14336, 2, true},
+        {1, 1, 1, 1, 1, false},
+        {1, 2, 7, 32, 8, false},
+        {3, 2, 17, 64, 4, true},
+        {5, 4, 33, 256, 8, false},
+        {40, 2, 5, 96, 2, false},
+        {11, 8, 16, 512, 60, true},
+        {300, 1, 5, 64, 2, false},
+        {1, 4, 48, 2880, 5, false},
+        {1, 3, 80, 2880, 4, true},
+        {1, 2, 19, 4096, 3, false},
+        {1, 2, 16, 14336, 2, true},
+        /* For kernels of few rows alone: one expert for all, one for each, columns that end within a chunk. */
+        {2, 1, 16, 256, 1, false},
+        {8, 8, 8, 768, 64, true},
+        {64, 8, 24, 512, 64, false},
+        {33, 2, 19, 800, 3, true},
+        {9, 4, 35, 2880, 12, false},
+        {16, 1, 100, 2048, 64, false},
     };
-    if (i >= (int)(sizeof all / sizeof all[0]))
+    enum { ALL = sizeof all / sizeof all[0], ANY_ROWS = 11 };
+    if (i >= (row->most > 1 && row->most < INT64_MAX ? ALL : ANY_ROWS))
         return false;
     dtype t = type_of(row, i);
     expert_shape s = all[i];

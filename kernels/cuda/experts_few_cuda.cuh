@@ -1,0 +1,613 @@
+/* experts_few_cuda.cuh - 2 to FEW_CALL_MAX rows through the matrices of their chosen experts, by matrix instructions.
+ *
+ * A block lists who chose what: a bundle is an expert and up to 8, or 16, of those who chose it. A job is a tile of FEW_TILE rows
+ * of the block's part of that expert's matrix, times the rows of x of a bundle. Warps share out jobs, each with all columns of
+ * its own: most experts are chosen by few rows, and tiles of different experts have nothing to meet for. A warp copies ahead into slots
+ * of its own, chunk after chunk of job after job: weights as stored, and beside them the rows of x that the bundle gathers.
+ * Weights are so read once for a bundle, by whoever has that tile, and experts that nobody chose are not looked at.
+ *
+ * Chunks and what is done with them are those of linears (few_types_cuda.cuh). There rows are whole pieces of 16 bytes; experts are
+ * narrow, and often their rows are not: Q6_K of 768 columns, MXFP4 of 2880. Such rows begin anywhere in their slot. */
+#ifndef WEFT_KERNELS_CUDA_EXPERTS_FEW_CUDA_CUH
+#define WEFT_KERNELS_CUDA_EXPERTS_FEW_CUDA_CUH
+
+#include "kernels/cuda/experts_runs_cuda.cuh"
+#include "kernels/cuda/linear_few_cuda.cuh"
+
+/* ---- rows that begin anywhere ---- */
+
+#ifdef __CUDACC__
+/* Some bytes of 16, and zeros; or nothing. */
+static __device__ inline void few_copy_part(shared_place to, const char *from, bool there,
+                                            int bytes)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %2, 0;\n"
+                 "@p cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %3;\n}" ::"r"(to),
+                 "l"(global_at(from)), "r"((int)there), "r"(bytes)
+                 : "memory");
+}
+
+static __device__ inline uint32_t shared_1(shared_place p)
+{
+    uint32_t x;
+    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(x) : "r"(p));
+    return x;
+}
+#else
+static inline void few_copy_part(shared_place to, const char *from, bool there, int bytes)
+{
+    if (there)
+        simt_copy((void *)to, from, (size_t)bytes, 16);
+}
+
+static inline uint32_t shared_1(shared_place p)
+{
+    return *(const uint8_t *)p;
+}
+#endif
+
+/* A word from anywhere. */
+static __device__ inline uint32_t few_word_any(shared_place at)
+{
+    const shared_place from = at & ~(shared_place)3;
+    return __funnelshift_r(shared_4(from), shared_4(from + 4), (uint32_t)(at & 3) * 8);
+}
+
+/* few_products_32 of rows that begin at w0 and w8. R::scale: of a block, R::codes: as there. */
+template <class R, int NT>
+static __device__ inline void few_products_any(shared_place w0, shared_place w8,
+                                               const few_x_blocks<R, NT> &x, float (*sum)[4])
+{
+    enum { SIZE = R::BYTES / 8 };
+    const uint32_t j = (uint32_t)lane_index() % 4;
+    UNROLLED(1)
+    for (uint32_t first = 0; first < 8; first += 4) {
+        uint32_t a[4][4];
+        float dw[4][2];
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            const int b = i / 2, r = i % 2;
+            const shared_place block = (r ? w8 : w0) + (first + (uint32_t)b) * SIZE;
+            uint32_t c[2];
+            R::codes(block + R::CODES + j * 4, c);
+            a[b][r] = c[0];
+            a[b][r + 2] = c[1];
+            dw[b][r] = R::scale(block);
+        }
+        UNROLL
+        for (int t = 0; t < NT; t++) {
+            const shared_place at =
+                x.x + (uint32_t)(t * FEW_N * few_x_size<R, NT>::PITCH) + first * 32;
+            const shared_place d = x.d + (uint32_t)(t * FEW_N * 32) + first * 4;
+            uint32_t b[4][2];
+            int s[4][4];
+            UNROLL
+            for (int i = 0; i < 8; i++)
+                b[i / 2][i % 2] = shared_4(at + (uint32_t)(i * 16));
+            const bytes16 dx[2] = {shared_16(d), shared_16(d + 32)};
+            UNROLL
+            for (int i = 0; i < 4; i++)
+                few_mma_32(s[i], a[i], b[i], FEW_MAGIC);
+            UNROLL
+            for (int i = 0; i < 4; i++)
+                UNROLL
+            for (int e = 0; e < 4; e++)
+                sum[t][e] =
+                    mad(few_whole(s[i][e]), dw[i][e / 2] * float_of(dx[e % 2].w[i]), sum[t][e]);
+        }
+    }
+}
+
+/* ---- types, as few_types_cuda.cuh has them; and:
+ *
+ *     ANY                rows begin anywhere: products_at takes the places of two rows. Of blocks of 32 the last chunk may be a part
+ *     CODES              bytes of a block before its codes */
+
+template <class R> struct expert_even : R {
+    enum { ANY = 0 };
+};
+
+struct expert_Q6_K : few_Q6_K {
+    enum { ANY = 1, PIECES = 14 };
+    template <int NT>
+    static __device__ inline void products_at(shared_place w0, shared_place w8, const x<NT> &x,
+                                              float (*sum)[4])
+    {
+        products_of<NT, false>(w0, w8, x, sum);
+    }
+};
+
+template <class W, int TYPE_, int BYTES_, int PITCH_, int PIECES_>
+struct expert_blocks : few_blocks<W, TYPE_, BYTES_, PITCH_, PIECES_, ACT_Q8> {
+    enum { ANY = 1, CODES = 2 };
+    static __device__ inline float scale(shared_place block)
+    {
+        return from_f16(shared_2(block));
+    }
+};
+
+struct expert_Q8_0 : expert_blocks<weight_Q8_0, DT_Q8_0, 272, 304, 18> {
+    static __device__ inline void codes(shared_place at, uint32_t *c)
+    {
+        c[0] = few_word_any(at);
+        c[1] = few_word_any(at + 16);
+    }
+    template <int NT> using x = few_x_blocks<expert_Q8_0, NT>;
+    template <int NT>
+    static __device__ inline void products_at(shared_place w0, shared_place w8, const x<NT> &x,
+                                              float (*sum)[4])
+    {
+        few_products_any<expert_Q8_0, NT>(w0, w8, x, sum);
+    }
+};
+
+struct expert_Q4_0 : expert_blocks<weight_Q4_0, DT_Q4_0, 144, 176, 10> {
+    static __device__ inline float scale(shared_place block)
+    {
+        return from_f16(shared_2(block)) * few_Q4_0::unit();
+    }
+    static __device__ inline void codes(shared_place at, uint32_t *c)
+    {
+        const uint32_t both = few_word_any(at);
+        c[0] = (both << 4 & 0xf0f0f0f0u) ^ 0x80808080u;
+        c[1] = (both & 0xf0f0f0f0u) ^ 0x80808080u;
+    }
+    template <int NT> using x = few_x_blocks<expert_Q4_0, NT>;
+    template <int NT>
+    static __device__ inline void products_at(shared_place w0, shared_place w8, const x<NT> &x,
+                                              float (*sum)[4])
+    {
+        few_products_any<expert_Q4_0, NT>(w0, w8, x, sum);
+    }
+};
+
+/* Codes stand for 0, 1/2, 1, 3/2, 2, 3, 4, 6, and these with a sign: twice that is a byte. */
+struct expert_MXFP4 : expert_blocks<weight_MXFP4, DT_MXFP4, 136, 176, 10> {
+    enum { CODES = 1 };
+    static __device__ inline float scale(shared_place block)
+    {
+        const uint32_t e = shared_1(block);
+        return float_of(e < 2 ? 0x00200000u << e : (e - 1) << 23); /* half of 2^(e - 127) */
+    }
+    /* Four codes, the low halves of bytes. */
+    static __device__ inline uint32_t four(uint32_t low)
+    {
+        const uint32_t pairs = low | low >> 4; /* in the first byte, and in the third */
+        const uint32_t pick = __byte_perm(pairs, 0, 0x4420) & 0x7777u;
+        const uint32_t signs = (low >> 3 & 0x01010101u) * 255u;
+        return (__byte_perm(0x03020100u, 0x0c080604u, pick) & ~signs) |
+               (__byte_perm(0xfdfeff00u, 0xf4f8fafcu, pick) & signs);
+    }
+    static __device__ inline void codes(shared_place at, uint32_t *c)
+    {
+        const uint32_t both = few_word_any(at);
+        c[0] = four(both & 0x0f0f0f0fu);
+        c[1] = four(both >> 4 & 0x0f0f0f0fu);
+    }
+    template <int NT> using x = few_x_blocks<expert_MXFP4, NT>;
+    template <int NT>
+    static __device__ inline void products_at(shared_place w0, shared_place w8, const x<NT> &x,
+                                              float (*sum)[4])
+    {
+        few_products_any<expert_MXFP4, NT>(w0, w8, x, sum);
+    }
+};
+
+/* ---- who chose what ---- */
+
+/* Lists in scratch, behind the slots of warps. */
+struct expert_list {
+    uint32_t *bundle; /* [bundles] */
+    int32_t *next;    /* [experts]: where the next who chose it goes; in the end where they end */
+    uint16_t *choice; /* [choices], in order of their experts */
+};
+
+static __device__ inline expert_list expert_list_at(char *scratch, int experts, int bundles)
+{
+    uint32_t *at = (uint32_t *)(scratch + EXPERTS_FEW_SLOTS) + EXPERTS_FEW_WORDS;
+    return expert_list{at, (int32_t *)at + bundles, (uint16_t *)(at + bundles + experts)};
+}
+
+/* How many bundles there are, in scratch. */
+static __device__ inline int32_t *expert_bundles_at(char *scratch)
+{
+    return (int32_t *)(scratch + EXPERTS_FEW_SLOTS);
+}
+
+/* An expert, how many of those who chose it, and the place of the first in the list: 14, 5 and 13 bits. */
+enum { BUNDLE_EXPERTS_MAX = 1 << 14, BUNDLE_CHOICES_MAX = 1 << 13 };
+
+static __device__ inline uint32_t bundle_of(int e, int count, int first)
+{
+    return (uint32_t)e | (uint32_t)count << 14 | (uint32_t)first << 19;
+}
+
+static __device__ inline int bundle_expert(uint32_t b)
+{
+    return (int)(b & (BUNDLE_EXPERTS_MAX - 1));
+}
+
+static __device__ inline int bundle_count(uint32_t b)
+{
+    return (int)(b >> 14 & 31);
+}
+
+static __device__ inline int bundle_first(uint32_t b)
+{
+    return (int)(b >> 19);
+}
+
+/* Experts in their order, by one warp: where their choices begin, and bundles of `each` of these. */
+static __device__ inline int expert_bundles(const expert_list &l, int experts, int each)
+{
+    int all = 0; /* choices, and bundles in the upper half */
+    UNROLLED(1)
+    for (int first = 0; first < experts; first += WARP) {
+        const int e = first + lane_index(), count = e < experts ? l.next[e] : 0;
+        const int own = count | (count + each - 1) / each << 16;
+        int sum = own;
+        UNROLL
+        for (int by = 1; by < WARP; by *= 2) {
+            const int other = __shfl_up_sync(ALL_LANES, sum, by);
+            sum += lane_index() >= by ? other : 0;
+        }
+        const int before = all + sum - own, at = before & 0xffff;
+        if (e < experts)
+            l.next[e] = at;
+        UNROLLED(1)
+        for (int i = 0; i < own >> 16; i++)
+            l.bundle[(before >> 16) + i] =
+                bundle_of(e, (int)least(count - i * each, each), at + i * each);
+        all += __shfl_sync(ALL_LANES, sum, WARP - 1);
+    }
+    return all >> 16;
+}
+
+/* Bundles of n choices, counted from the first of these; by all threads. In what order a list has those of one expert is of no importance.
+ * false: some matrix does not begin at a multiple of 16 bytes. */
+static __device__ inline bool expert_list_make(const expert_list &l, int32_t *bundles,
+                                               const uint8_t *const *table, const int32_t *ids,
+                                               int n, int experts, int each)
+{
+    IN_SHARED(l.next);
+    IN_SHARED(bundles);
+    for (int e = (int)threadIdx.x; e < experts; e += block_threads())
+        l.next[e] = 0;
+    if (threadIdx.x == 0)
+        bundles[1] = 0;
+    block_sync();
+    for (int i = (int)threadIdx.x; i < n; i += block_threads()) {
+        const int e = ids[i];
+        atomicAdd(&l.next[e], 1);
+        if (!at_16(table[e]))
+            bundles[1] = 1;
+    }
+    block_sync();
+    if (warp_index() == 0) {
+        const int all = expert_bundles(l, experts, each);
+        if (lane_index() == 0)
+            bundles[0] = all;
+    }
+    block_sync();
+    for (int i = (int)threadIdx.x; i < n; i += block_threads())
+        l.choice[atomicAdd(&l.next[ids[i]], 1)] = (uint16_t)i;
+    block_sync();
+    return bundles[1] == 0;
+}
+
+/* ---- jobs ---- */
+
+/* What all warps know. */
+struct expert_jobs {
+    const char *x; /* of the first choice, as all that follows */
+    char *out;     /* and of the first column */
+    const uint8_t *const *table;
+    const char *bias; /* of the first column, or NULL */
+    char *scratch;
+    const uint32_t *bundle;
+    const uint16_t *choice;
+    int x_pitch, w_pitch, out_pitch, bias_pitch; /* bytes */
+    int col, w_rows;                             /* of each matrix */
+    int n, share;                                /* columns; choices that have one row of x */
+    int tiles, jobs;
+};
+
+/* A warp's slots: as many as there is room for. */
+template <class R, int NT> struct expert_room {
+    enum {
+        W_BYTES = FEW_TILE * R::PITCH,
+        BYTES = W_BYTES + few_x_size<R, NT>::BYTES,
+        FIT = EXPERTS_FEW_RING / BYTES,
+        SLOTS = (int)FIT < (int)FEW_AHEAD_MAX ? (int)FIT : (int)FEW_AHEAD_MAX
+    };
+    static_assert((int)SLOTS > 1 && BYTES % 16 == 0, "a chunk is copied while others are used");
+};
+
+/* What a warp copies next. */
+struct expert_walk {
+    int job, chunk, rows, count; /* of the tile, of the bundle */
+    const char *w;               /* the tile's first row */
+    uint32_t x_at;               /* the lane's row of x */
+    uint32_t put;                /* its slot */
+    /* The job after that: who knows the address of its matrix only when it is needed waits for it. */
+    uint32_t bundle;
+    const char *matrix;
+};
+
+static __device__ inline void walk_ask(const expert_jobs &j, expert_walk &s, int job)
+{
+    if (job >= j.jobs)
+        return;
+    s.bundle = j.bundle[job / j.tiles];
+    s.matrix = (const char *)j.table[bundle_expert(s.bundle)];
+}
+
+/* The job that was asked for begins. */
+static __device__ inline void walk_begin(const expert_jobs &j, expert_walk &s, int step)
+{
+    if (s.job >= j.jobs)
+        return;
+    const int first = s.job % j.tiles * FEW_TILE;
+    s.rows = j.w_rows - first;
+    s.count = bundle_count(s.bundle);
+    s.w = s.matrix + (int64_t)(j.col + first) * j.w_pitch;
+    const int choice =
+        j.choice[bundle_first(s.bundle) + (lane_index() < s.count ? lane_index() : 0)];
+    s.x_at = (uint32_t)choice / (uint32_t)j.share * (uint32_t)j.x_pitch;
+    walk_ask(j, s, s.job + step);
+}
+
+/* A chunk of weights: rows that are not there are left as they are. */
+template <class R>
+static __device__ inline void expert_copy_w(const expert_jobs &j, const expert_walk &s,
+                                            shared_place slot)
+{
+    if constexpr (R::ANY) {
+        const int row_bytes = j.n / 32 * R::BYTES / 8; /* those of a chunk are of 256 columns */
+        UNROLL
+        for (int i = 0; i < (FEW_TILE * R::PIECES + WARP - 1) / WARP; i++) {
+            const int at = i * WARP + lane_index(), row = at / R::PIECES, p = at % R::PIECES;
+            const char *w = s.w + row * j.w_pitch, *from = w + s.chunk * R::BYTES;
+            from -= (uintptr_t)from & 15;
+            from += p * 16;
+            const int64_t left = w + row_bytes - from;
+            few_copy_part(slot + (unsigned)(row * R::PITCH + p * 16), from,
+                          row < FEW_TILE && row < s.rows,
+                          left < 0    ? 0
+                          : left < 16 ? (int)left
+                                      : 16);
+        }
+    } else {
+        typedef few_lanes<R> lanes;
+        const int row = lane_index() / lanes::PIECES, p = lane_index() % lanes::PIECES;
+        const int rows = s.rows < FEW_TILE ? s.rows : (int)FEW_TILE;
+        const int here = row < lanes::ROWS ? rows - row : 0;
+        const char *w = s.w + s.chunk * R::BYTES, *from = w + row * j.w_pitch + p * 16;
+        const shared_place to = slot + (unsigned)(row * R::PITCH + p * 16);
+        UNROLL
+        for (int i = 0; i < lanes::TIMES; i++) {
+            few_copy_if(to + (unsigned)(i * lanes::ROWS * R::PITCH), from, i * lanes::ROWS < here);
+            from += lanes::ROWS * j.w_pitch;
+        }
+        if (lanes::REST) {
+            const int rest = lane_index() % FEW_TILE;
+            few_copy_if(slot + (unsigned)(rest * R::PITCH + lanes::PIECES * 16),
+                        w + rest * j.w_pitch + lanes::PIECES * 16,
+                        lane_index() < FEW_TILE && rest < rows);
+        }
+    }
+}
+
+/* The same columns of the rows of x of a bundle; as few_x_size has them, of 8 rows or of 16. Columns that are not there are 0. */
+template <class R>
+static __device__ inline void expert_copy_x(const expert_jobs &j, const expert_walk &s,
+                                            shared_place to)
+{
+    enum { PITCH = few_x_size<R, 1>::PITCH };
+    const int rows = s.count > FEW_N ? 2 * FEW_N : (int)FEW_N;
+    const int piece = lane_index() % 16 * 16, begin = s.chunk * FEW_X_BYTES + piece;
+    const int bytes = R::X_BLOCK == 256 || begin < j.n ? 16 : 0;
+    UNROLLED(2)
+    for (int i = 0; i < s.count; i += 2) {
+        const int row = i + lane_index() / 16;
+        const uint32_t at = __shfl_sync(ALL_LANES, s.x_at, row);
+        few_copy_part(to + (unsigned)(row * PITCH + piece), j.x + at + begin, row < s.count, bytes);
+    }
+    const int d = (int)((unsigned)(j.n + ACT_ALIGN - 1) & ~(ACT_ALIGN - 1u));
+    if (R::X_SIDE != 0) {
+        const int sums = (j.n / 256 * 4 + ACT_ALIGN - 1) & ~(ACT_ALIGN - 1);
+        const int at = s.chunk * 32 + lane_index() % 2 * 16, row = lane_index() / 2;
+        const int left = R::X_BLOCK == 256 ? 16 : j.n / 32 * 4 - at;
+        const uint32_t x = __shfl_sync(ALL_LANES, s.x_at, row);
+        few_copy_part(to + (unsigned)(rows * PITCH + lane_index() * 16),
+                      j.x + x + (R::X_BLOCK == 256 ? d + sums : d) + at, row < s.count,
+                      left < 0    ? 0
+                      : left < 16 ? left
+                                  : 16);
+    }
+    if (R::X_BLOCK == 256 && lane_index() < s.count)
+        few_copy_4(to + (unsigned)(rows * (PITCH + R::X_SIDE) + lane_index() * 4),
+                   j.x + s.x_at + d + s.chunk * 4, true);
+}
+
+/* The next chunk, if there is one; either way a group of copies ends. */
+template <class R, int NT>
+static __device__ inline void expert_copy(const expert_jobs &j, expert_walk &s, int chunks,
+                                          int step, shared_place slots)
+{
+    typedef expert_room<R, NT> room;
+    if (s.job < j.jobs) {
+        expert_copy_x<R>(j, s, slots + s.put + room::W_BYTES);
+        expert_copy_w<R>(j, s, slots + s.put);
+        s.put = few_after<room::SLOTS * room::BYTES, room::BYTES>(s.put);
+        if (++s.chunk == chunks) {
+            s.chunk = 0;
+            s.job += step;
+            walk_begin(j, s, step);
+        }
+    }
+    copies_group();
+}
+
+/* A chunk in its slot, of a tile whose first row is `first`, times N eights of rows of x. */
+template <class R, int NT, int N>
+static __device__ inline void expert_products(const expert_jobs &j, shared_place slot, int first,
+                                              int chunk, float (*sum)[4])
+{
+    few_x<R, N> x;
+    x.load(slot + expert_room<R, NT>::W_BYTES);
+    if constexpr (R::ANY) {
+        const int row = lane_index() / 4;
+        const unsigned at = (unsigned)((first + row) * j.w_pitch + chunk * R::BYTES);
+        R::template products_at<N>(slot + (unsigned)(row * R::PITCH) + (at & 15),
+                                   slot + (unsigned)((row + 8) * R::PITCH) +
+                                       ((at + (unsigned)(8 * j.w_pitch)) & 15),
+                                   x, sum);
+    } else {
+        R::template products<N>(slot, x, 0, sum);
+    }
+}
+
+/* The results of a job. */
+template <int NT>
+static __device__ inline void expert_put(const expert_jobs &j, int job, uint32_t bundle,
+                                         const float (*sum)[4])
+{
+    const int row = job % j.tiles * FEW_TILE + lane_index() / 4, count = bundle_count(bundle);
+    const uint16_t *choice = j.choice + bundle_first(bundle);
+    const float *bias =
+        j.bias ? (const float *)(j.bias + (int64_t)bundle_expert(bundle) * j.bias_pitch) + row
+               : NULL;
+    UNROLL
+    for (int i = 0; i < NT * 2; i++) {
+        const int x = i / 2 * FEW_N + lane_index() % 4 * 2 + i % 2;
+        if (x >= count)
+            continue;
+        float *to = (float *)(j.out + (int64_t)choice[x] * j.out_pitch) + row;
+        if (row < j.w_rows)
+            to[0] = bias ? sum[i / 2][i % 2] + bias[0] : sum[i / 2][i % 2];
+        if (row + 8 < j.w_rows)
+            to[8] = bias ? sum[i / 2][2 + i % 2] + bias[8] : sum[i / 2][2 + i % 2];
+    }
+}
+
+/* What the warp has of all. NT: eights of rows that bundles may have. */
+template <class R, int NT> static __device__ FEW_COPY void expert_stream(const expert_jobs j)
+{
+    typedef expert_room<R, NT> room;
+    const int step = warp_count() < FEW_WARPS ? warp_count() : (int)FEW_WARPS;
+    const int chunks = (j.n + R::COLS - 1) / R::COLS, warp = few_warp();
+    const shared_place slots =
+        shared_at(j.scratch) + (unsigned)(warp % FEW_WARPS) * (unsigned)EXPERTS_FEW_RING;
+    IN_SHARED(j.bundle);
+    IN_SHARED(j.choice);
+    expert_walk s = {};
+    s.job = warp < step ? warp : j.jobs;
+    int job = s.job;
+    uint32_t get = 0;
+    walk_ask(j, s, s.job);
+    walk_begin(j, s, step);
+    UNROLLED(1)
+    for (int i = 0; i < room::SLOTS; i++)
+        expert_copy<R, NT>(j, s, chunks, step, slots);
+    UNROLLED(1)
+    for (; job < j.jobs; job += step) {
+        const uint32_t bundle = j.bundle[job / j.tiles];
+        const int first = j.col + job % j.tiles * FEW_TILE;
+        float sum[NT][4] = {};
+        UNROLLED(1)
+        for (int c = 0; c < chunks; c++) {
+            copies_wait<room::SLOTS - 1>();
+            __syncwarp(); /* all have theirs */
+            if (NT == 1 || bundle_count(bundle) <= FEW_N)
+                expert_products<R, NT, 1>(j, slots + get, first, c, sum);
+            else
+                expert_products<R, NT, NT>(j, slots + get, first, c, sum);
+            __syncwarp(); /* and have used it */
+            expert_copy<R, NT>(j, s, chunks, step, slots);
+            get = few_after<room::SLOTS * room::BYTES, room::BYTES>(get);
+        }
+        expert_put<NT>(j, job, bundle, sum);
+    }
+    copies_wait<0>();
+}
+
+/* ---- the kernels ---- */
+
+template <class R> static __device__ inline bool expert_streams(const kargs *k, const kthread *t)
+{
+    const int64_t n = k->size.experts.in;
+    return is_shared(t->scratch) && few_copies_from(k->in[0]) && at_16(k->in[0]) &&
+           k->pitch[0] % 16 == 0 && (R::ANY || (k->pitch[1] % 16 == 0 && n % R::COLS == 0)) &&
+           k->size.experts.experts <= BUNDLE_EXPERTS_MAX &&
+           k->size.experts.rows * k->size.experts.slots <= BUNDLE_CHOICES_MAX;
+}
+
+template <class R>
+static __device__ inline void experts_few(const kargs *k, const kthread *t, int64_t begin,
+                                          int64_t end)
+{
+    const kpart part = kpart_of(k, k->size.experts.out, begin, end);
+    const int64_t slots = k->size.experts.slots, first = part.row * slots;
+    const int experts = (int)k->size.experts.experts, n = (int)((part.row_end - part.row) * slots);
+    const int each = cuda_experts_few_each(k->size.experts.rows);
+    const expert_list l =
+        expert_list_at((char *)t->scratch, experts, (int)cuda_experts_few_bundles(k));
+    int32_t *bundles = expert_bundles_at((char *)t->scratch);
+    if (!expert_streams<R>(k, t) ||
+        !expert_list_make(l, bundles, (const uint8_t *const *)k->in[1],
+                          (const int32_t *)k->in[2] + first, n, experts, each)) {
+        expert_plain<R>(k, part);
+        return;
+    }
+    expert_jobs j;
+    j.share = (int)expert_share(k);
+    j.x = (const char *)row_in(k, 0, first / j.share);
+    j.out = (char *)(row_out(k, 0, first) + part.col);
+    j.table = (const uint8_t *const *)k->in[1];
+    j.bias = k->in[3] ? (const char *)((const float *)k->in[3] + part.col) : NULL;
+    j.scratch = (char *)t->scratch;
+    j.bundle = l.bundle;
+    j.choice = l.choice;
+    j.x_pitch = (int)k->pitch[0];
+    j.w_pitch = (int)k->pitch[1];
+    j.out_pitch = (int)k->out_pitch[0];
+    j.bias_pitch = (int)k->pitch[3];
+    j.col = (int)part.col;
+    j.w_rows = (int)(part.col_end - part.col);
+    j.n = (int)k->size.experts.in;
+    j.tiles = (j.w_rows + FEW_TILE - 1) / FEW_TILE;
+    j.jobs = j.tiles * bundles[0];
+    if (each == FEW_N)
+        expert_stream<R, 1>(j);
+    else
+        expert_stream<R, 2>(j);
+}
+
+#define EXPERTS_FEW(type, R)                                                                       \
+    static __device__ ONE_COPY void k_experts_##type##_few_cuda(const kargs *k, const kthread *t,  \
+                                                                int64_t begin, int64_t end)        \
+    {                                                                                              \
+        experts_few<R>(k, t, begin, end);                                                          \
+    }
+EXPERTS_FEW(Q4_K, expert_even<few_Q4_K>)
+EXPERTS_FEW(Q5_K, expert_even<few_Q5_K>)
+EXPERTS_FEW(Q6_K, expert_Q6_K)
+EXPERTS_FEW(MXFP4, expert_MXFP4)
+#undef EXPERTS_FEW
+
+/* Rows of whole chunks, and others. */
+#define EXPERTS_FEW(type)                                                                          \
+    static __device__ ONE_COPY void k_experts_##type##_few_cuda(const kargs *k, const kthread *t,  \
+                                                                int64_t begin, int64_t end)        \
+    {                                                                                              \
+        if (k->pitch[1] % 16 == 0 && k->size.experts.in % few_##type::COLS == 0)                   \
+            experts_few<expert_even<few_##type>>(k, t, begin, end);                                \
+        else                                                                                       \
+            experts_few<expert_##type>(k, t, begin, end);                                          \
+    }
+EXPERTS_FEW(Q8_0)
+EXPERTS_FEW(Q4_0)
+#undef EXPERTS_FEW
+
+#endif
