@@ -4,7 +4,8 @@
  * of the block's part of that expert's matrix, times the rows of x of a bundle. Warps share out jobs, each with all columns of
  * its own: most experts are chosen by few rows, and tiles of different experts have nothing to meet for. A warp copies ahead into slots
  * of its own, chunk after chunk of job after job: weights as stored, and beside them the rows of x that the bundle gathers.
- * Weights are so read once for a bundle, by whoever has that tile, and experts that nobody chose are not looked at.
+ * Weights are so read once for a bundle, by whoever has that tile, and experts that nobody chose are not looked at. A block that has
+ * no more than half of a tile of each matrix fills the other half with the next bundle's: x is then of both.
  *
  * Chunks and what is done with them are those of linears (few_types_cuda.cuh). There rows are whole pieces of 16 bytes; experts are
  * narrow, and often their rows are not: Q6_K of 768 columns, MXFP4 of 2880. Such rows begin anywhere in their slot. */
@@ -208,12 +209,6 @@ static __device__ inline expert_list expert_list_at(char *scratch, int experts, 
     return expert_list{at, (int32_t *)at + bundles, (uint16_t *)(at + bundles + experts)};
 }
 
-/* How many bundles there are, in scratch. */
-static __device__ inline int32_t *expert_bundles_at(char *scratch)
-{
-    return (int32_t *)(scratch + EXPERTS_FEW_SLOTS);
-}
-
 /* An expert, how many of those who chose it, and the place of the first in the list: 14, 5 and 13 bits. */
 enum { BUNDLE_EXPERTS_MAX = 1 << 14, BUNDLE_CHOICES_MAX = 1 << 13 };
 
@@ -263,36 +258,42 @@ static __device__ inline int expert_bundles(const expert_list &l, int experts, i
     return all >> 16;
 }
 
-/* Bundles of n choices, counted from the first of these; by all threads. In what order a list has those of one expert is of no importance.
- * false: some matrix does not begin at a multiple of 16 bytes. */
-static __device__ inline bool expert_list_make(const expert_list &l, int32_t *bundles,
-                                               const uint8_t *const *table, const int32_t *ids,
-                                               int n, int experts, int each)
+/* What a list is made of: n choices among matrices of a table, and how many may be in a bundle. */
+struct expert_ids {
+    const uint8_t *const *table;
+    const int32_t *ids;
+    int n, experts, each;
+};
+
+/* By all threads; returns how many bundles there are, 0 where a matrix does not begin at a multiple of 16 bytes. In what order
+ * a list has those who chose one expert is of no importance. */
+static __device__ APART int expert_list_make(char *scratch, const expert_list l, const expert_ids s)
 {
-    IN_SHARED(l.next);
-    IN_SHARED(bundles);
-    for (int e = (int)threadIdx.x; e < experts; e += block_threads())
+    int32_t *word = (int32_t *)(scratch + EXPERTS_FEW_SLOTS); /* how many; is one elsewhere? */
+    for (int e = (int)threadIdx.x; e < s.experts; e += block_threads())
         l.next[e] = 0;
     if (threadIdx.x == 0)
-        bundles[1] = 0;
+        word[1] = 0;
     block_sync();
-    for (int i = (int)threadIdx.x; i < n; i += block_threads()) {
-        const int e = ids[i];
+    UNROLLED(1)
+    for (int i = (int)threadIdx.x; i < s.n; i += block_threads()) {
+        const int e = s.ids[i];
         atomicAdd(&l.next[e], 1);
-        if (!at_16(table[e]))
-            bundles[1] = 1;
+        if (!at_16(s.table[e]))
+            word[1] = 1;
     }
     block_sync();
     if (warp_index() == 0) {
-        const int all = expert_bundles(l, experts, each);
+        const int all = expert_bundles(l, s.experts, s.each);
         if (lane_index() == 0)
-            bundles[0] = all;
+            word[0] = all;
     }
     block_sync();
-    for (int i = (int)threadIdx.x; i < n; i += block_threads())
-        l.choice[atomicAdd(&l.next[ids[i]], 1)] = (uint16_t)i;
+    UNROLLED(1)
+    for (int i = (int)threadIdx.x; i < s.n; i += block_threads())
+        l.choice[atomicAdd(&l.next[s.ids[i]], 1)] = (uint16_t)i;
     block_sync();
-    return bundles[1] == 0;
+    return word[1] ? 0 : word[0];
 }
 
 /* ---- jobs ---- */
@@ -304,13 +305,38 @@ struct expert_jobs {
     const uint8_t *const *table;
     const char *bias; /* of the first column, or NULL */
     char *scratch;
-    const uint32_t *bundle;
-    const uint16_t *choice;
+    shared_place bundle, choice;
     int x_pitch, w_pitch, out_pitch, bias_pitch; /* bytes */
     int col, w_rows;                             /* of each matrix */
     int n, share;                                /* columns; choices that have one row of x */
-    int tiles, jobs;
+    int bundles, tiles, jobs;
+    bool pairs; /* a job has two bundles */
 };
+
+/* Bundles of a job: the second is 0, of which nothing is, where there is none. */
+struct expert_pair {
+    uint32_t a, b;
+};
+
+static __device__ inline expert_pair pair_at(const expert_jobs &j, int job)
+{
+    const int at = j.pairs ? 2 * job : job / j.tiles;
+    expert_pair p = {shared_4(j.bundle + (unsigned)at * 4), 0};
+    if (j.pairs && at + 1 < j.bundles)
+        p.b = shared_4(j.bundle + (unsigned)(at + 1) * 4);
+    return p;
+}
+
+static __device__ inline int choice_at(const expert_jobs &j, int i)
+{
+    return shared_2(j.choice + (unsigned)i * 2);
+}
+
+/* The first row of a job's tile, of those that the block has. */
+static __device__ inline int tile_at(const expert_jobs &j, int job)
+{
+    return j.pairs ? 0 : job % j.tiles * FEW_TILE;
+}
 
 /* A warp's slots: as many as there is room for. */
 template <class R, int NT> struct expert_room {
@@ -323,79 +349,93 @@ template <class R, int NT> struct expert_room {
     static_assert((int)SLOTS > 1 && BYTES % 16 == 0, "a chunk is copied while others are used");
 };
 
+enum { HALF = FEW_TILE / 2 };
+
+/* Lanes copy pieces of some rows that lie one after the other, half a tile in TIMES; a seventeenth piece comes with those of all rows. */
+template <class R> struct expert_lanes {
+    enum {
+        REST = R::PIECES == 17,
+        PIECES = R::PIECES - REST,
+        ROWS = WARP / PIECES,
+        TIMES = (HALF + ROWS - 1) / ROWS
+    };
+    static __device__ inline int row(void)
+    {
+        return lane_index() / PIECES;
+    }
+    static __device__ inline int piece(void)
+    {
+        return lane_index() % PIECES * 16;
+    }
+};
+
 /* What a warp copies next. */
 struct expert_walk {
-    int job, chunk, rows, count; /* of the tile, of the bundle */
-    const char *w;               /* the tile's first row */
-    uint32_t x_at;               /* the lane's row of x */
-    uint32_t put;                /* its slot */
-    /* The job after that: who knows the address of its matrix only when it is needed waits for it. */
-    uint32_t bundle;
-    const char *matrix;
+    int job, chunk, count; /* of rows of x */
+    int rows, rows_b;      /* of the tile's first half, and of the other */
+    const char *w, *w_b;   /* the first row of each */
+    uint32_t x_at;         /* the lane's row of x */
+    uint32_t put;          /* its slot */
+    /* The job after that: who asks for the address of a matrix only when it is needed waits for it. */
+    expert_pair next;
+    const char *matrix, *matrix_b;
 };
 
 static __device__ inline void walk_ask(const expert_jobs &j, expert_walk &s, int job)
 {
     if (job >= j.jobs)
         return;
-    s.bundle = j.bundle[job / j.tiles];
-    s.matrix = (const char *)j.table[bundle_expert(s.bundle)];
+    s.next = pair_at(j, job);
+    s.matrix = s.matrix_b = (const char *)j.table[bundle_expert(s.next.a)];
+    if (s.next.b)
+        s.matrix_b = (const char *)j.table[bundle_expert(s.next.b)];
 }
 
-/* The job that was asked for begins. */
+/* The job that was asked for begins. Who is in a second bundle follows in the list. */
 static __device__ inline void walk_begin(const expert_jobs &j, expert_walk &s, int step)
 {
     if (s.job >= j.jobs)
         return;
-    const int first = s.job % j.tiles * FEW_TILE;
+    const int first = tile_at(j, s.job);
+    s.count = bundle_count(s.next.a) + bundle_count(s.next.b);
     s.rows = j.w_rows - first;
-    s.count = bundle_count(s.bundle);
+    s.rows_b = !j.pairs ? s.rows - HALF : s.next.b ? j.w_rows : 0;
     s.w = s.matrix + (int64_t)(j.col + first) * j.w_pitch;
+    s.w_b = s.matrix_b + (int64_t)(j.col + first + (j.pairs ? 0 : HALF)) * j.w_pitch;
     const int choice =
-        j.choice[bundle_first(s.bundle) + (lane_index() < s.count ? lane_index() : 0)];
+        choice_at(j, bundle_first(s.next.a) + (lane_index() < s.count ? lane_index() : 0));
     s.x_at = (uint32_t)choice / (uint32_t)j.share * (uint32_t)j.x_pitch;
     walk_ask(j, s, s.job + step);
 }
 
-/* A chunk of weights: rows that are not there are left as they are. */
+/* A chunk of weights, of half a tile: rows that are not there are left as they are. */
 template <class R>
-static __device__ inline void expert_copy_w(const expert_jobs &j, const expert_walk &s,
-                                            shared_place slot)
+static __device__ inline void expert_copy_half(const expert_jobs &j, int chunk, const char *w,
+                                               int rows, shared_place slot)
 {
-    if constexpr (R::ANY) {
-        const int row_bytes = j.n / 32 * R::BYTES / 8; /* those of a chunk are of 256 columns */
-        UNROLL
-        for (int i = 0; i < (FEW_TILE * R::PIECES + WARP - 1) / WARP; i++) {
-            const int at = i * WARP + lane_index(), row = at / R::PIECES, p = at % R::PIECES;
-            const char *w = s.w + row * j.w_pitch, *from = w + s.chunk * R::BYTES;
-            from -= (uintptr_t)from & 15;
-            from += p * 16;
-            const int64_t left = w + row_bytes - from;
-            few_copy_part(slot + (unsigned)(row * R::PITCH + p * 16), from,
-                          row < FEW_TILE && row < s.rows,
-                          left < 0    ? 0
-                          : left < 16 ? (int)left
-                                      : 16);
-        }
-    } else {
-        typedef few_lanes<R> lanes;
-        const int row = lane_index() / lanes::PIECES, p = lane_index() % lanes::PIECES;
-        const int rows = s.rows < FEW_TILE ? s.rows : (int)FEW_TILE;
-        const int here = row < lanes::ROWS ? rows - row : 0;
-        const char *w = s.w + s.chunk * R::BYTES, *from = w + row * j.w_pitch + p * 16;
-        const shared_place to = slot + (unsigned)(row * R::PITCH + p * 16);
-        UNROLL
-        for (int i = 0; i < lanes::TIMES; i++) {
-            few_copy_if(to + (unsigned)(i * lanes::ROWS * R::PITCH), from, i * lanes::ROWS < here);
-            from += lanes::ROWS * j.w_pitch;
-        }
-        if (lanes::REST) {
-            const int rest = lane_index() % FEW_TILE;
-            few_copy_if(slot + (unsigned)(rest * R::PITCH + lanes::PIECES * 16),
-                        w + rest * j.w_pitch + lanes::PIECES * 16,
-                        lane_index() < FEW_TILE && rest < rows);
+    typedef expert_lanes<R> lanes;
+    const int row = lanes::row(), piece = lanes::piece(), begin = chunk * R::BYTES;
+    const int here = row < lanes::ROWS ? (rows < HALF ? rows : (int)HALF) - row : 0;
+    const int left = j.n / 32 * R::BYTES / 8 - begin - piece; /* a chunk is of 256 columns */
+    const char *from = w + begin + row * j.w_pitch;
+    const shared_place to = slot + (unsigned)(row * R::PITCH + piece);
+    UNROLL
+    for (int i = 0; i < lanes::TIMES; i++, from += lanes::ROWS * j.w_pitch) {
+        const shared_place place = to + (unsigned)(i * lanes::ROWS * R::PITCH);
+        if constexpr (R::ANY) {
+            const int skew = (int)((uintptr_t)from & 15), bytes = left + skew;
+            few_copy_part(place, from + (piece - skew), i * lanes::ROWS < here,
+                          bytes < 0    ? 0
+                          : bytes < 16 ? bytes
+                                       : 16);
+        } else {
+            few_copy_if(place, from + piece, i * lanes::ROWS < here);
         }
     }
+    if (lanes::REST)
+        few_copy_if(slot + (unsigned)(lane_index() * R::PITCH + lanes::PIECES * 16),
+                    w + begin + lane_index() * j.w_pitch + lanes::PIECES * 16,
+                    lane_index() < HALF && lane_index() < rows);
 }
 
 /* The same columns of the rows of x of a bundle; as few_x_size has them, of 8 rows or of 16. Columns that are not there are 0. */
@@ -438,7 +478,8 @@ static __device__ inline void expert_copy(const expert_jobs &j, expert_walk &s, 
     typedef expert_room<R, NT> room;
     if (s.job < j.jobs) {
         expert_copy_x<R>(j, s, slots + s.put + room::W_BYTES);
-        expert_copy_w<R>(j, s, slots + s.put);
+        expert_copy_half<R>(j, s.chunk, s.w, s.rows, slots + s.put);
+        expert_copy_half<R>(j, s.chunk, s.w_b, s.rows_b, slots + s.put + HALF * R::PITCH);
         s.put = few_after<room::SLOTS * room::BYTES, room::BYTES>(s.put);
         if (++s.chunk == chunks) {
             s.chunk = 0;
@@ -459,35 +500,32 @@ static __device__ inline void expert_products(const expert_jobs &j, shared_place
     if constexpr (R::ANY) {
         const int row = lane_index() / 4;
         const unsigned at = (unsigned)((first + row) * j.w_pitch + chunk * R::BYTES);
+        const unsigned at_b = at + (j.pairs ? 0 : (unsigned)(HALF * j.w_pitch));
         R::template products_at<N>(slot + (unsigned)(row * R::PITCH) + (at & 15),
-                                   slot + (unsigned)((row + 8) * R::PITCH) +
-                                       ((at + (unsigned)(8 * j.w_pitch)) & 15),
-                                   x, sum);
+                                   slot + (unsigned)((row + HALF) * R::PITCH) + (at_b & 15), x,
+                                   sum);
     } else {
         R::template products<N>(slot, x, 0, sum);
     }
 }
 
-/* The results of a job. */
+/* Results of half a tile, from row `row` on: of rows of x [begin, end) of a job's. */
 template <int NT>
-static __device__ inline void expert_put(const expert_jobs &j, int job, uint32_t bundle,
-                                         const float (*sum)[4])
+static __device__ inline void expert_put(const expert_jobs &j, const expert_pair &p, uint32_t of,
+                                         int row, int begin, int end, const float (*sum)[4],
+                                         int half)
 {
-    const int row = job % j.tiles * FEW_TILE + lane_index() / 4, count = bundle_count(bundle);
-    const uint16_t *choice = j.choice + bundle_first(bundle);
     const float *bias =
-        j.bias ? (const float *)(j.bias + (int64_t)bundle_expert(bundle) * j.bias_pitch) + row
-               : NULL;
+        j.bias ? (const float *)(j.bias + (int64_t)bundle_expert(of) * j.bias_pitch) + row : NULL;
+    const float more = bias && row < j.w_rows ? *bias : 0;
     UNROLL
     for (int i = 0; i < NT * 2; i++) {
         const int x = i / 2 * FEW_N + lane_index() % 4 * 2 + i % 2;
-        if (x >= count)
+        const float all = sum[i / 2][half * 2 + i % 2];
+        if (x < begin || x >= end || row >= j.w_rows)
             continue;
-        float *to = (float *)(j.out + (int64_t)choice[x] * j.out_pitch) + row;
-        if (row < j.w_rows)
-            to[0] = bias ? sum[i / 2][i % 2] + bias[0] : sum[i / 2][i % 2];
-        if (row + 8 < j.w_rows)
-            to[8] = bias ? sum[i / 2][2 + i % 2] + bias[8] : sum[i / 2][2 + i % 2];
+        ((float *)(j.out + (int64_t)choice_at(j, bundle_first(p.a) + x) * j.out_pitch))[row] =
+            bias ? all + more : all;
     }
 }
 
@@ -499,35 +537,43 @@ template <class R, int NT> static __device__ FEW_COPY void expert_stream(const e
     const int chunks = (j.n + R::COLS - 1) / R::COLS, warp = few_warp();
     const shared_place slots =
         shared_at(j.scratch) + (unsigned)(warp % FEW_WARPS) * (unsigned)EXPERTS_FEW_RING;
-    IN_SHARED(j.bundle);
-    IN_SHARED(j.choice);
     expert_walk s = {};
     s.job = warp < step ? warp : j.jobs;
-    int job = s.job;
-    uint32_t get = 0;
     walk_ask(j, s, s.job);
     walk_begin(j, s, step);
+    expert_pair p = s.next;
+    float sum[NT][4] = {};
+    uint32_t get = 0;
+    int ahead = 1 - room::SLOTS, c = 0; /* the chunk, after as many as are copied ahead */
     UNROLLED(1)
-    for (int i = 0; i < room::SLOTS; i++)
+    for (int job = s.job; job < j.jobs;) {
         expert_copy<R, NT>(j, s, chunks, step, slots);
-    UNROLLED(1)
-    for (; job < j.jobs; job += step) {
-        const uint32_t bundle = j.bundle[job / j.tiles];
-        const int first = j.col + job % j.tiles * FEW_TILE;
-        float sum[NT][4] = {};
-        UNROLLED(1)
-        for (int c = 0; c < chunks; c++) {
-            copies_wait<room::SLOTS - 1>();
-            __syncwarp(); /* all have theirs */
-            if (NT == 1 || bundle_count(bundle) <= FEW_N)
-                expert_products<R, NT, 1>(j, slots + get, first, c, sum);
-            else
-                expert_products<R, NT, NT>(j, slots + get, first, c, sum);
-            __syncwarp(); /* and have used it */
-            expert_copy<R, NT>(j, s, chunks, step, slots);
-            get = few_after<room::SLOTS * room::BYTES, room::BYTES>(get);
-        }
-        expert_put<NT>(j, job, bundle, sum);
+        if (ahead++ < 0)
+            continue;
+        if (c == 0)
+            p = pair_at(j, job);
+        const int a = bundle_count(p.a), count = a + bundle_count(p.b), first = tile_at(j, job);
+        copies_wait<room::SLOTS - 1>();
+        __syncwarp(); /* all have theirs */
+        if (NT == 1 || count <= FEW_N)
+            expert_products<R, NT, 1>(j, slots + get, j.col + first, c, sum);
+        else
+            expert_products<R, NT, NT>(j, slots + get, j.col + first, c, sum);
+        __syncwarp(); /* and have used it */
+        get = few_after<room::SLOTS * room::BYTES, room::BYTES>(get);
+        if (++c < chunks)
+            continue;
+        const int row = first + lane_index() / 4;
+        expert_put<NT>(j, p, p.a, row, 0, a, sum, 0);
+        if (j.pairs)
+            expert_put<NT>(j, p, p.b, row, a, count, sum, 1);
+        else
+            expert_put<NT>(j, p, p.a, row + HALF, 0, a, sum, 1);
+        UNROLL
+        for (int i = 0; i < NT * 4; i++)
+            sum[i / 4][i % 4] = 0;
+        c = 0;
+        job += step;
     }
     copies_wait<0>();
 }
@@ -543,6 +589,17 @@ template <class R> static __device__ inline bool expert_streams(const kargs *k, 
            k->size.experts.rows * k->size.experts.slots <= BUNDLE_CHOICES_MAX;
 }
 
+/* What cannot be copied so: number by number. k is not given on: what has an address is in local memory. */
+static __device__ inline void experts_plain(const kargs *k, const kpart &part, kact act)
+{
+    const int32_t *ids = (const int32_t *)k->in[2];
+    const int64_t slots = k->size.experts.slots, share = expert_share(k);
+    UNROLLED(1)
+    for (int64_t i = part.row * slots; i < part.row_end * slots; i++)
+        plain_rows(plain_job{expert_weights(k, part, ids[i]), (const char *)row_in(k, 0, i / share),
+                             0, (char *)row_out(k, 0, i), 0, 1, act});
+}
+
 template <class R>
 static __device__ inline void experts_few(const kargs *k, const kthread *t, int64_t begin,
                                           int64_t end)
@@ -551,24 +608,25 @@ static __device__ inline void experts_few(const kargs *k, const kthread *t, int6
     const int64_t slots = k->size.experts.slots, first = part.row * slots;
     const int experts = (int)k->size.experts.experts, n = (int)((part.row_end - part.row) * slots);
     const int each = cuda_experts_few_each(k->size.experts.rows);
+    const bool pairs = part.col_end - part.col <= HALF;
     const expert_list l =
         expert_list_at((char *)t->scratch, experts, (int)cuda_experts_few_bundles(k));
-    int32_t *bundles = expert_bundles_at((char *)t->scratch);
-    if (!expert_streams<R>(k, t) ||
-        !expert_list_make(l, bundles, (const uint8_t *const *)k->in[1],
-                          (const int32_t *)k->in[2] + first, n, experts, each)) {
-        expert_plain<R>(k, part);
+    const expert_ids s = {(const uint8_t *const *)k->in[1], (const int32_t *)k->in[2] + first, n,
+                          experts, pairs ? each / 2 : each};
+    const int bundles = expert_streams<R>(k, t) ? expert_list_make((char *)t->scratch, l, s) : 0;
+    if (bundles == 0) {
+        experts_plain(k, part, (kact)R::ACT);
         return;
     }
     expert_jobs j;
     j.share = (int)expert_share(k);
     j.x = (const char *)row_in(k, 0, first / j.share);
     j.out = (char *)(row_out(k, 0, first) + part.col);
-    j.table = (const uint8_t *const *)k->in[1];
+    j.table = s.table;
     j.bias = k->in[3] ? (const char *)((const float *)k->in[3] + part.col) : NULL;
     j.scratch = (char *)t->scratch;
-    j.bundle = l.bundle;
-    j.choice = l.choice;
+    j.bundle = shared_at(l.bundle);
+    j.choice = shared_at(l.choice);
     j.x_pitch = (int)k->pitch[0];
     j.w_pitch = (int)k->pitch[1];
     j.out_pitch = (int)k->out_pitch[0];
@@ -577,7 +635,9 @@ static __device__ inline void experts_few(const kargs *k, const kthread *t, int6
     j.w_rows = (int)(part.col_end - part.col);
     j.n = (int)k->size.experts.in;
     j.tiles = (j.w_rows + FEW_TILE - 1) / FEW_TILE;
-    j.jobs = j.tiles * bundles[0];
+    j.bundles = bundles;
+    j.pairs = pairs;
+    j.jobs = pairs ? (bundles + 1) / 2 : j.tiles * bundles;
     if (each == FEW_N)
         expert_stream<R, 1>(j);
     else

@@ -43,7 +43,7 @@ enum {
     EXPERTS_FEW_WORDS = 4 /* before the lists */
 };
 
-/* Rows of x of a bundle, at most. */
+/* Rows of x of a job, at most: of one bundle, or of two that have half of it each. */
 K_FN int cuda_experts_few_each(int64_t rows)
 {
     return rows <= FEW_N ? FEW_N : 2 * FEW_N;
@@ -53,8 +53,8 @@ K_FN int cuda_experts_few_each(int64_t rows)
 K_FN int64_t cuda_experts_few_bundles(const kargs *k)
 {
     const int64_t choices = k->size.experts.rows * k->size.experts.slots;
-    const int64_t most =
-        k->size.experts.experts + choices / cuda_experts_few_each(k->size.experts.rows);
+    const int each = cuda_experts_few_each(k->size.experts.rows) / 2;
+    const int64_t most = k->size.experts.experts + choices / each;
     return choices < most ? choices : most;
 }
 
