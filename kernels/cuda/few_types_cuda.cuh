@@ -371,8 +371,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
     static __device__ inline void products_of(shared_place w, shared_place w8, const x<NT> &x,
                                               float (*sum)[4])
     {
-        const row begin = row_of(w),
-                  begin8 = ALIKE ? row{begin.at + 8 * PITCH, begin.bits} : row_of(w8);
+        const row begin = row_of(w), other = ALIKE ? begin : row_of(w8);
         const uint32_t j = (uint32_t)lane_index() % 4 * 4;
         int all[NT][4] = {};
         UNROLL
@@ -380,10 +379,12 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
             uint32_t c[2][2][4], scale[2][2];
             UNROLL
             for (int r = 0; r < 2; r++) {
-                const row &b = r ? begin8 : begin;
-                const row low = {b.at + half * 64 + j, b.bits};
-                const row high = {b.at + 128 + half * 32 + j, b.bits};
-                const row scales = {b.at + 192 + half * 8, b.bits};
+                const shared_place at =
+                    ALIKE || r == 0 ? begin.at + (uint32_t)(r * 8 * PITCH) : other.at;
+                const uint32_t bits = r == 0 ? begin.bits : other.bits;
+                const row low = {at + half * 64 + j, bits};
+                const row high = {at + 128 + half * 32 + j, bits};
+                const row scales = {at + 192 + half * 8, bits};
                 codes(low, high, 0, c[r][0]);
                 codes(low, high, 1, c[r][1]);
                 scale[r][0] = word(scales, 0);
@@ -403,7 +404,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
             }
         }
         const float d0 = from_f16(shared_2(w + 208)) * 0.25f;
-        const float d8 = from_f16(shared_2(w8 + 208)) * 0.25f;
+        const float d8 = from_f16(shared_2(ALIKE ? w + 208 + 8 * PITCH : w8 + 208)) * 0.25f;
         UNROLL
         for (int t = 0; t < NT; t++)
             UNROLL
