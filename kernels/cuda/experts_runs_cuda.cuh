@@ -71,20 +71,14 @@ static __device__ inline void chunk_copy(const expert_rows &j, const expert_chun
         const int rows = (int)least(j.row_end - first, j.cut.rows), bytes = (int)j.cut.bytes;
         const char *from = (const char *)j.table[j.ids[chunk_choice<SKEWS>(j, c)]] +
                            first * j.pitch + c.chunk * bytes;
-        const bool whole = j.cut.chunks == 1 && j.pitch == bytes; /* rows follow on each other */
-        if (SKEWS) { /* a piece, with what is around it */
-            const int skew = (int)((uintptr_t)from & 15), all = skew + rows * bytes;
-            UNROLLED(4)
-            for (int i = lane_index() * 16; i < all; i += WARP * 16)
-                copy_16(slot + (unsigned)i, from - skew + i);
-            copies_group();
-            return;
-        }
+        /* Rows follow on each other; such as begin anywhere always do, and come with what is around them. */
+        const bool whole = SKEWS || (j.cut.chunks == 1 && j.pitch == bytes);
+        const int skew = SKEWS ? (int)((uintptr_t)from & 15) : 0;
         UNROLLED(1)
         for (int row = 0; row < (whole ? 1 : rows); row++) {
             UNROLLED(4)
-            for (int i = lane_index() * 16; i < (whole ? rows : 1) * bytes; i += WARP * 16)
-                copy_16(slot + (unsigned)(row * bytes + i), from + row * j.pitch + i);
+            for (int i = lane_index() * 16; i < (whole ? rows : 1) * bytes + skew; i += WARP * 16)
+                copy_16(slot + (unsigned)(row * bytes + i), from - skew + row * j.pitch + i);
         }
     }
     copies_group();
