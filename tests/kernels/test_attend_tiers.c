@@ -265,7 +265,7 @@ END_TEST
 START_TEST(two_steps_give_the_same_bits)
 {
 #ifdef CHECK_CUDA
-    static const int64_t lens[] = {280, 700, 1500, 8400};
+    static const int64_t lens[] = {280, 1200, 8400}; /* fibres are slow: the last one but once */
 #else
     static const int64_t lens[] = {2500};
 #endif
@@ -276,7 +276,8 @@ START_TEST(two_steps_give_the_same_bits)
             for (int w = 0; w < (int)COUNT_OF(widths); w++)
                 if (is_checked(&rows[i]) && kernel_splits(&rows[i]))
                     for (size_t p = 0; p < COUNT_OF(lens); p++)
-                        split_check(&rows[i], &sets[s], w, lens[p]);
+                        if (lens[p] < 8000 || s + (size_t)w == 0)
+                            split_check(&rows[i], &sets[s], w, lens[p]);
 }
 END_TEST
 
