@@ -13,6 +13,12 @@ static _Atomic(weft_cancel *) cancelled;
 
 static volatile int holding, asked;
 
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+/* Of the main thread, which alone takes signals, before they had to wait. */
+static sigset_t usual;
+static bool waiting;
+
 static void on_signal(int signal_number)
 {
     if (signal_number == SIGINT && holding && !asked) {
@@ -31,7 +37,6 @@ void interrupt_init(void)
 {
     struct sigaction leave = {.sa_handler = on_signal};
     sigemptyset(&leave.sa_mask);
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         /* nohup and background jobs of a shell start with a signal ignored: it stays so. */
         struct sigaction old;
@@ -64,4 +69,18 @@ void interrupt_cancels(weft_cancel *c)
 void interrupt_removes(const char *path)
 {
     doomed = path;
+    if (waiting)
+        pthread_sigmask(SIG_SETMASK, &usual, NULL);
+    waiting = false;
+}
+
+void interrupt_waits(void)
+{
+    sigset_t all;
+    if (waiting)
+        return;
+    sigemptyset(&all);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaddset(&all, signals[i]);
+    waiting = pthread_sigmask(SIG_BLOCK, &all, &usual) == 0;
 }

@@ -17,5 +17,7 @@ void interrupt_cancels(weft_cancel *c);
 
 /* A file to remove if that happens: one at a time, NULL for none. The path must stay valid. */
 void interrupt_removes(const char *path);
+/* Signals wait from here on until that is called: so a file is never there that would not be removed. */
+void interrupt_waits(void);
 
 #endif

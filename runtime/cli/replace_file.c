@@ -50,10 +50,11 @@ static bool replace_target(const char *target, char *temp, str text)
     struct stat st;
     if (access(target, W_OK) != 0 || stat(target, &st) != 0)
         return false;
+    interrupt_waits();
     int fd = mkstemp(temp);
+    interrupt_removes(fd < 0 ? NULL : temp);
     if (fd < 0)
         return false;
-    interrupt_removes(temp);
     bool good = write_all(fd, text) && copy_access(fd, &st) && fsync(fd) == 0;
     int error = errno;
     if (close(fd) != 0 && good) {

@@ -126,7 +126,9 @@ static weft_status write_model(merging *g)
     quant_write_options how = {
         .threads = lora_threads(r), .progress = on_progress, .ctx = g, .part = interrupt_removes};
     progress_start(&g->bar, "merge", quant_job_bytes(g->job), PROGRESS_BYTES);
+    interrupt_waits();
     weft_status st = quant_job_write(r->dg, g->job, r->o->out, &how);
+    interrupt_removes(NULL);
     progress_end(&g->bar);
     if (st == WEFT_OK)
         say_merged(g);

@@ -227,9 +227,10 @@ static weft_status open_save(perplexity_run *r)
                  .n_row = r->chunks * ppl_chunk_rows(&r->how),
                  .model = model_file_hash(api_file_of(r->m)->file),
                  .bos = r->how.bos};
-    WEFT_TRY(kl_writer_create(r->c->dg, r->o->kl_save, &h, r->ids.at, &r->save));
-    interrupt_removes(kl_writer_part(r->save));
-    return WEFT_OK;
+    interrupt_waits();
+    weft_status st = kl_writer_create(r->c->dg, r->o->kl_save, &h, r->ids.at, &r->save);
+    interrupt_removes(st == WEFT_OK ? kl_writer_part(r->save) : NULL);
+    return st;
 }
 
 /* Is the file of the same text, cut in the same way, with the same vocabulary? */

@@ -119,7 +119,9 @@ static weft_status write_out(quantize_run *r)
                                .ctx = r,
                                .part = interrupt_removes};
     progress_start(&r->bar, "quantize", quant_job_bytes(r->job), PROGRESS_BYTES);
+    interrupt_waits();
     weft_status st = quant_job_write(r->c->dg, r->job, r->c->operand[1], &how);
+    interrupt_removes(NULL);
     progress_end(&r->bar);
     return st;
 }
