@@ -90,6 +90,7 @@ struct append_heads {
     int n, width;
     int64_t head_bytes, page_bytes;
     uint32_t page;
+    bool aligned; /* heads begin at multiples of 16 bytes */
 };
 
 static __device__ APART void append_any(append_heads a, row_share by)
@@ -123,9 +124,9 @@ static __device__ inline void append_eights(const append_heads &a, const row_sha
     }
 }
 
-/* Heads [head, head_end) of a row, from keys or from values. */
-static __device__ inline void append_part(const kargs *k, page_kind kind, int64_t row, int head,
-                                          int head_end, const row_share &by)
+/* Heads [head, head_end) of a row, of keys or of values, and where they go. */
+static __device__ inline append_heads append_heads_of(const kargs *k, page_kind kind, int64_t row,
+                                                      int head, int head_end)
 {
     const kcell *c = k->cell;
     const kcell_tier *tier = &c->tier[0];
@@ -133,17 +134,24 @@ static __device__ inline void append_part(const kargs *k, page_kind kind, int64_
     const int64_t first = kind == PAGE_KEYS ? 0 : c->heads * keys.bytes; /* of a page */
     const append_place at = append_place_of(k, row);
     const int64_t tok = (uint32_t)at.pos % (uint32_t)c->page_tok;
-    const append_heads a = {part.form,
-                            row_in(k, kind == PAGE_KEYS ? 0 : 1, row) + head * part.width,
-                            tier->base + first + head * part.bytes + page_row(&part, tok),
-                            head_end - head,
-                            (int)part.width,
-                            part.bytes,
-                            tier->page_bytes,
-                            (uint32_t)at.page};
-    if ((part.form == KFORM_F16 || part.form == KFORM_BF16) && part.width % 8 == 0 &&
-        (tier->page_bytes | first | part.bytes) % 16 == 0 && is_aligned(a.x) &&
-        is_aligned(tier->base))
+    return append_heads{part.form,
+                        row_in(k, kind == PAGE_KEYS ? 0 : 1, row) + head * part.width,
+                        tier->base + first + head * part.bytes + page_row(&part, tok),
+                        head_end - head,
+                        (int)part.width,
+                        part.bytes,
+                        tier->page_bytes,
+                        (uint32_t)at.page,
+                        (tier->page_bytes | first | part.bytes) % 16 == 0 &&
+                            is_aligned(tier->base)};
+}
+
+static __device__ inline void append_part(const kargs *k, page_kind kind, int64_t row, int head,
+                                          int head_end, const row_share &by)
+{
+    const append_heads a = append_heads_of(k, kind, row, head, head_end);
+    if ((a.form == KFORM_F16 || a.form == KFORM_BF16) && a.width % 8 == 0 && a.aligned &&
+        is_aligned(a.x))
         append_eights(a, by);
     else
         append_any(a, by);

@@ -108,11 +108,18 @@ static __device__ inline line_share share_in(const line_share &s, const cuda_ite
     return line_share{begin, least(s.last - it.at, it.units)};
 }
 
-/* The units of an item that a block has. */
+static __device__ inline line_share units_followed(const cuda_item &it, const line_share &own)
+{
+    const uint32_t first = (uint32_t)own.first / (uint32_t)it.each;
+    const uint32_t last = ((uint32_t)own.last + (uint32_t)it.each - 1) / (uint32_t)it.each;
+    return own.first < own.last ? line_share{first * it.at, last * it.at} : line_share{0, 0};
+}
+
+/* The same of any item. */
 static __device__ inline line_share units_of(const cuda_item &it, const line_share &own)
 {
     if (it.every == ITEM_FOLLOWS)
-        return line_share{own.first * it.at, own.last * it.at};
+        return units_followed(it, own);
     return it.every ? line_share{0, it.units} : share_in(own, it);
 }
 

@@ -76,12 +76,14 @@ typedef struct {
 typedef struct {
     int32_t first, n_step; /* of the bucket's steps */
     int32_t every;         /* not 0: each block computes all of it for itself, or ITEM_FOLLOWS */
+    int32_t each;          /* of those that follow: units of the line to one of what is followed */
     int64_t units;         /* of the call */
     int64_t at;            /* where they begin in the line of its phase */
     int64_t grain;         /* units at once, at most; 0: any number */
 } cuda_item;
 
-/* A block has what belongs to its units of the line: `at` units of the item to each. */
+/* A block has what belongs to its units of the line: to every `each` of them `at` units of the item, which so several blocks may
+ * have. */
 enum { ITEM_FOLLOWS = 2 };
 
 typedef struct {

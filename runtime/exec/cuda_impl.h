@@ -138,6 +138,8 @@ typedef struct {
     size_t *scratch;         /* [n_step]: bytes that each needs */
     bool *unpacks;           /* [n_item] of room: are its weights made bf16 first? */
     uint8_t *grid;           /* [n_item] of room: the cuda_grid of each phase of the call */
+    int32_t *heads; /* [n_step]: the shape of all steps of a phase, where the image has one, at
+                                the first of them; or -1 */
     int32_t n_shape;
     int32_t n_phase;    /* of the call */
     bool at_once;       /* all phases in one launch */
@@ -229,6 +231,22 @@ cu_result cuda_wait_stream(const exec *e);
 /* A call is cancelled, or not any more. */
 bool cuda_is_cancelled(const exec *e);
 void cuda_cancel_begin(exec *e);
+
+/* cuda_heads.c: steps of a row before attention that can be one (kernels/cuda/heads_cuda.cuh): which each is, from the phase's first
+ * on. */
+typedef struct {
+    int32_t q, key, keys, values; /* turn queries and a key; append that, and a value */
+} cuda_heads;
+enum { HEADS_ITEMS = 3, HEADS_STEPS = 4 };
+/* Is the phase that item `first` begins these alone? */
+bool cuda_heads_of(const exec *e, const cuda_bucket *c, int32_t first, cuda_heads *out_h);
+/* Are they one step in the call at hand? Then a phase's pack has to say so; follows: blocks do that for the heads they attend with. */
+bool cuda_heads_are(const cuda_bucket *c, const cuda_phase *p);
+void cuda_heads_pack(const exec *e, const cuda_bucket *c, bool follows, cuda_pack *to);
+/* And may several blocks do the same, at the same time? Not where results are in the place of what they are made of. */
+bool cuda_heads_may_repeat(const cuda_bucket *c, const cuda_phase *p);
+/* Do two rows share bytes? */
+bool cuda_rows_meet(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes);
 
 /* cuda_tiles.c: for weft_bulk. Has a phase of squares what its tables are made of, with weights that are bf16 or are made so before? Then
  * the tables; unpacked: where weights that are made so begin. */

@@ -102,6 +102,7 @@ static void carve_own(carving *c, exec *e)
         to.scratch = carve(c, (size_t)b->n_step, sizeof *to.scratch);
         to.grid = carve(c, (size_t)b->n_item, sizeof *to.grid);
         to.unpacks = carve(c, (size_t)b->n_item, sizeof *to.unpacks);
+        to.heads = carve(c, (size_t)b->n_step, sizeof *to.heads);
         if (c->base)
             e->buckets[i] = to;
     }
@@ -332,6 +333,7 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
     for (int32_t b = 0; b < e->p->n_bucket; b++) {
         cuda_bucket *c = &e->buckets[b];
         for (int32_t i = 0; i < c->plan->n_step; i++) {
+            c->heads[i] = -1;
             c->rows[i] = rows[c->plan->step[i].kernel];
             WEFT_TRY(load_step(dg, e, &at, c, i));
         }

@@ -17,7 +17,7 @@ enum { MADE_MAX = 8 }; /* buckets of up to FEW_CALL_MAX rows: 1, 2, 4, .. */
 typedef struct {
     cuda_bucket *bucket;
     cuda_text text;
-    int32_t *shape; /* [n_step] */
+    int32_t *shape, *heads; /* [n_step] */
     code_name name;
     strbuf code; /* empty: there is none yet */
 } making;
@@ -47,30 +47,53 @@ static bool makes_x(const cuda_bucket *c, int32_t i)
     return false;
 }
 
+static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)
+{
+    const plan_step *s = &c->plan->step[i];
+    return (cuda_text_step){.k = &c->args[i],
+                            .symbol = c->rows[i]->symbol,
+                            .of = s,
+                            .own = &c->own[i],
+                            .cell = s->cell >= 0 ? e->cells + s->cell : NULL,
+                            .code = s->n_code ? e->p->code + s->code : NULL,
+                            .map = c->rows[i]->op == KOP_map,
+                            .linear = c->rows[i]->op == KOP_linear,
+                            .streams = c->steps[i].cut.rows > 0,
+                            .blocks = c->steps[i].cut.rows > 0 &&
+                                      cuda_cut_is_blocks(c->rows[i]->type, c->steps[i].cut),
+                            .lora = e->lora != NULL,
+                            .one_row = c->plan->n_tok_max == 1,
+                            .makes_x = makes_x(c, i)};
+}
+
+/* The shape of all steps of a phase, which begins with item `first`; -1: it has none. */
+static int32_t write_heads(const exec *e, making *m, int32_t first)
+{
+    const cuda_bucket *c = m->bucket;
+    const int32_t from = c->plan->item[first].first;
+    cuda_heads h;
+    if (!cuda_heads_of(e, c, first, &h))
+        return -1;
+    const int32_t at[HEADS_STEPS] = {h.q, h.key, h.keys, h.values};
+    cuda_text_step s[HEADS_STEPS];
+    for (int i = 0; i < HEADS_STEPS; i++)
+        s[i] = text_step(e, c, from + at[i]);
+    return cuda_text_add_heads(&m->text, s, at);
+}
+
 static void write_text(const exec *e, arena *a, making *m)
 {
     const cuda_bucket *c = m->bucket;
     m->text = (cuda_text){.a = a};
     m->shape = ARENA_ARRAY(a, int32_t, (size_t)c->plan->n_step);
+    m->heads = ARENA_ARRAY(a, int32_t, (size_t)c->plan->n_step);
     for (int32_t i = 0; i < c->plan->n_step; i++) {
-        const plan_step *s = &c->plan->step[i];
-        const cuda_text_step step = {.k = &c->args[i],
-                                     .symbol = c->rows[i]->symbol,
-                                     .of = s,
-                                     .own = &c->own[i],
-                                     .cell = s->cell >= 0 ? e->cells + s->cell : NULL,
-                                     .code = s->n_code ? e->p->code + s->code : NULL,
-                                     .map = c->rows[i]->op == KOP_map,
-                                     .linear = c->rows[i]->op == KOP_linear,
-                                     .streams = c->steps[i].cut.rows > 0,
-                                     .blocks =
-                                         c->steps[i].cut.rows > 0 &&
-                                         cuda_cut_is_blocks(c->rows[i]->type, c->steps[i].cut),
-                                     .lora = e->lora != NULL,
-                                     .one_row = c->plan->n_tok_max == 1,
-                                     .makes_x = makes_x(c, i)};
+        const cuda_text_step step = text_step(e, c, i);
         m->shape[i] = cuda_text_add(&m->text, &step);
+        m->heads[i] = -1;
     }
+    for (int32_t i = 0; i < c->plan->n_item; i++)
+        m->heads[c->plan->item[i].first] = write_heads(e, m, i);
     cuda_text_end(&m->text, cuda_phases_threads(c));
 }
 
@@ -135,8 +158,10 @@ static weft_status use(weft_diag *dg, const exec *e, const making *m)
     diag_destroy(quiet);
     WEFT_TRY(st);
     c->kernel = &c->made;
-    for (int32_t i = 0; i < c->plan->n_step; i++)
+    for (int32_t i = 0; i < c->plan->n_step; i++) {
         c->steps[i].shape = m->shape[i];
+        c->heads[i] = m->heads[i];
+    }
     return WEFT_OK;
 }
 

@@ -175,13 +175,6 @@ static item_span squares_fit(const exec *e, const cuda_bucket *c, item_span s)
  * Of a row, queries are turned, and its key and value appended, head by head, and attention needs of these what belongs to its own
  * head. So a block does that for the heads that it attends with, in the same phase: there is no gate between. */
 
-/* Do two rows share bytes? */
-static bool rows_meet(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
-{
-    return (uintptr_t)a < (uintptr_t)b + (uintptr_t)b_bytes &&
-           (uintptr_t)b < (uintptr_t)a + (uintptr_t)a_bytes;
-}
-
 /* Does step i do, unit by unit, what head by head belongs to attention `a` over a cell, and read nothing that other blocks write in
  * that? */
 static bool step_joins(const cuda_bucket *c, const kcell *cell, int32_t i, int32_t a)
@@ -192,7 +185,7 @@ static bool step_joins(const cuda_bucket *c, const kcell *cell, int32_t i, int32
         return false;
     if (rope && k->tile != k->size.rope.width)
         return false;
-    if (rope && rows_meet(k->out[0], k->out_pitch[0], to->in[0], to->pitch[0]) &&
+    if (rope && cuda_rows_meet(k->out[0], k->out_pitch[0], to->in[0], to->pitch[0]) &&
         (k->out[0] != to->in[0] ||
          k->size.rope.heads * k->size.rope.width != to->size.attend.heads * cell->k))
         return false; /* heads of queries are others than those that it turns */
@@ -202,10 +195,20 @@ static bool step_joins(const cuda_bucket *c, const kcell *cell, int32_t i, int32
             k->size.rope.heads == to->size.attend.heads && k->size.rope.width == cell->v;
         const bool own = (c->own[i].local | c->own[i].tile) >> in & 1;
         if (k->in[in] && !own && !same &&
-            rows_meet(k->in[in], k->pitch[in], to->out[0], to->out_pitch[0]))
+            cuda_rows_meet(k->in[in], k->pitch[in], to->out[0], to->out_pitch[0]))
             return false;
     }
     return true;
+}
+
+/* Units of attention `a` to a head of its cell that may follow phase p; 0: it may not be one with that. Where stretches are units all
+ * blocks that have some of a head prepare it, each the same: that has to be one step, which reads nothing that another writes. */
+static int32_t followed_each(const cuda_bucket *c, const cuda_phase *p, int32_t a)
+{
+    const int32_t part = c->args[a].choice.attend.part;
+    return part == ATTEND_WHOLE                                   ? 1
+           : part == ATTEND_STATES && cuda_heads_may_repeat(c, p) ? (int32_t)ATTEND_STRETCHES
+                                                                  : 0;
 }
 
 /* Is the phase that was listed last one with span s, which is attention? */
@@ -221,9 +224,9 @@ static bool phase_joins(const exec *e, const cuda_bucket *c, item_span s)
         p->n_step >= PACK_STEPS || c->rows[last->first]->op != KOP_attend ||
         c->rows[last->first]->unit != KUNIT_QUERIES_FEW || last->per_thread)
         return false;
-    const kargs *k = &c->args[last->first];
     const kcell *cell = &e->cells[c->plan->step[last->first].cell];
-    bool joins = k->choice.attend.part == ATTEND_WHOLE && c->units[s.first] == cell->heads;
+    const int32_t each = followed_each(c, p, last->first);
+    bool joins = each > 0 && c->units[s.first] == cell->heads * each;
     for (int32_t i = p->first; i < p->first + p->n_item; i++)
         joins = joins && !c->plan->item[i].per_thread && c->units[i] % cell->heads == 0;
     for (int32_t i = p->step; i < p->step + p->n_step; i++)
@@ -234,16 +237,20 @@ static bool phase_joins(const exec *e, const cuda_bucket *c, item_span s)
 static void phase_join(const exec *e, cuda_bucket *c, item_span s)
 {
     cuda_phase *p = &c->phases[c->n_phase - 1];
+    const bool one = cuda_heads_are(c, p);
     const int32_t a = c->plan->item[s.first].first;
     const int64_t heads = e->cells[c->plan->step[a].cell].heads;
     for (int32_t i = p->first; i < s.first; i++) {
         c->items[i].every = ITEM_FOLLOWS;
+        c->items[i].each = followed_each(c, p, a);
         c->items[i].at = c->units[i] / heads;
     }
     p->n_item++;
     p->n_step++;
     p->units = line_up(c, s);
     fill_pack(c, p, &c->packs[c->n_phase - 1]);
+    if (one)
+        cuda_heads_pack(e, c, true, &c->packs[c->n_phase - 1]);
 }
 
 /* Where each phase is a launch experts by square have one to themselves: what is with them in a phase would have the whole of it
@@ -282,6 +289,8 @@ static void list_phases(const exec *e, cuda_bucket *c)
                           .units = line_up(c, s)};
         if (c->at_once)
             fill_pack(c, p, &c->packs[c->n_phase]);
+        if (cuda_heads_are(c, p))
+            cuda_heads_pack(e, c, false, &c->packs[c->n_phase]);
         c->grid[c->n_phase] = (uint8_t)grid_of(e, c, p);
         const int32_t end = p->step + p->n_step;
         c->unpacks[c->n_phase] =

@@ -383,21 +383,52 @@ static void shape_keep(cuda_text *t, str body)
     t->shape[t->n_shape++].body = body;
 }
 
-int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
+/* The number of a function with this body, which is taken. */
+static int32_t add_body(cuda_text *t, strbuf *body)
 {
-    strbuf body = {0};
     int32_t i = 0;
-    put_body(&body, s, s->map);
-    t->blocks = t->blocks || s->blocks;
-    while (i < t->n_shape && !str_eq(t->shape[i].body, strbuf_view(&body)))
+    while (i < t->n_shape && !str_eq(t->shape[i].body, strbuf_view(body)))
         i++;
     if (i == t->n_shape) {
         strbuf_add(&t->text, "static __device__ SHAPE_FN void shape_%d", (int)i);
-        strbuf_put(&t->text, strbuf_view(&body));
-        shape_keep(t, arena_printf(t->a, STR_FMT, STR_ARG(strbuf_view(&body))));
+        strbuf_put(&t->text, strbuf_view(body));
+        shape_keep(t, arena_printf(t->a, STR_FMT, STR_ARG(strbuf_view(body))));
     }
-    strbuf_free(&body);
+    strbuf_free(body);
     return i;
+}
+
+int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
+{
+    strbuf body = {0};
+    put_body(&body, s, s->map);
+    t->blocks = t->blocks || s->blocks;
+    return add_body(t, &body);
+}
+
+int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t *at)
+{
+    enum { STEPS = 4, KEYS = 2 };
+    strbuf b = {0};
+    strbuf_add(&b,
+               "(const member &m, const cuda_step *first, int64_t begin, int64_t end)\n{\n"
+               "    const cuda_step *s = first;\n    kargs k, of[%d] = {};\n"
+               "    IN_SHARED(m.r);\n",
+               STEPS);
+    for (int i = 0; i < STEPS; i++) {
+        strbuf_add(&b, "    k = kargs{};\n    s = first + %d;\n", (int)at[i]);
+        put_rows(&b, &s[i]);
+        put_sizes(&b, &s[i]);
+        put_operands(&b, &s[i]);
+        if (i == KEYS)
+            put_cell(&b, s[i].cell);
+        else if (i > KEYS)
+            strbuf_add(&b, "    k.cell = &cell;\n");
+        strbuf_add(&b, "    k.batch = m.r->batch;\n    of[%d] = k;\n", i);
+    }
+    strbuf_add(
+        &b, "    k_heads_cuda(&of[0], &of[1], &of[2], &of[3], (int32_t)begin, (int32_t)end);\n}\n");
+    return add_body(t, &b);
 }
 
 void cuda_text_end(cuda_text *t, int threads)

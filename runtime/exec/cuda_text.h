@@ -38,6 +38,8 @@ typedef struct {
 
 /* Starts with {.a = ..}. The number of the step's shape, which is added where none is the same. */
 int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s);
+/* The four steps of cuda_heads.c as one shape: q, key, keys and values, which are so many steps from the first on. */
+int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t *at);
 /* The whole of the file, in t->text: behind all functions that which chooses among them, and the threads of a block. */
 void cuda_text_end(cuda_text *t, int threads);
 

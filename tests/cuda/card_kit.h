@@ -19,6 +19,7 @@ typedef struct {
     model_file *mf, *expected;
     bound_model *bm;
     int64_t n, vocab;
+    int64_t n_ctx;       /* of plans; 0: n */
     const int32_t *ids;  /* [n] */
     const float *logits; /* [n, vocab] */
     plan *p;             /* for cards */
@@ -29,7 +30,7 @@ static inline plan *card_plan(card_model *m, dtype kv, int64_t n_tok_max)
     static const char *const outputs[] = {"logits", "hidden"};
     plan *p = NULL;
     target t = {.be = backend_cuda(),
-                .n_ctx = m->n,
+                .n_ctx = m->n_ctx ? m->n_ctx : m->n,
                 .n_seq = 2,
                 .n_tok_max = n_tok_max,
                 .kv = kv,

@@ -114,18 +114,27 @@ START_TEST(models_run_with_images_of_their_own)
 }
 END_TEST
 
-/* Weights that no recorded model here has, one token at a time: the same bits with both images, and about what they are number by
- * number, where phases are launches of their own. Rows of 256 columns of MXFP4 begin at no multiple of 16 bytes. */
+/* Weights and heads that no recorded model here has, one token at a time: the same bits with both images, and about what they are number
+ * by number, where phases are launches of their own. Rows of 256 columns of MXFP4 begin at no multiple of 16 bytes. Heads of 64 and
+ * 128 are turned and appended in one step by an image for the plan. */
 START_TEST(rows_of_every_block_come_through_the_ring)
 {
-    static const char *const spec[] = {"tiny-mixtral:MXFP4", "tiny-mixtral:Q5_K"};
+    static const struct {
+        const char *name;
+        dtype kv;
+        int64_t n_ctx; /* from 513 on stretches of positions are units */
+    } spec[] = {{"tiny-mixtral:MXFP4", DT_F32, 0},
+                {"tiny-mixtral:Q5_K", DT_F32, 0},
+                {"tiny-wide:Q4_0", DT_F16, 0},
+                {"tiny-qwen2:BF16", DT_BF16, 600}};
     static const int32_t ids[] = {1, 7, 300, 5, 99, 42};
     enum { N = COUNT_OF(ids), VOCAB = 512 };
     static const float none[N * VOCAB];
     for (size_t i = 0; i < COUNT_OF(spec); i++) {
         random_model *rm = NULL;
-        card_model m = card_random_open(spec[i], ids, N, &rm);
-        m.p = card_plan(&m, DT_F32, 1);
+        card_model m = card_random_open(spec[i].name, ids, N, &rm);
+        m.n_ctx = spec[i].n_ctx;
+        m.p = card_plan(&m, spec[i].kv, 1);
         m.vocab = VOCAB;
         m.logits = none;
         card.together = false;
@@ -134,7 +143,7 @@ START_TEST(rows_of_every_block_come_through_the_ring)
         m.logits = apart.logits;
         results want = run_calls(&m, NULL, 0), got = run_calls(&m, &fake_maker, 0);
         ck_assert_msg(diag_count(m.dg) == 0, "%s", diag_shown(m.dg));
-        ck_assert_msg(want.off <= CLOSE, "%s: off by %g", spec[i], want.off);
+        ck_assert_msg(want.off <= CLOSE, "%s: off by %g", spec[i].name, want.off);
         ck_assert_mem_eq(got.logits, want.logits, sizeof none);
         free(apart.logits);
         free(want.logits);

@@ -1,0 +1,112 @@
+/* cuda_heads.c - the steps of one row between its linears and attention, as one.
+ *
+ * Queries are turned, a key is turned and appended, a value is appended: four short steps, of which each waits for what it loads. An
+ * image made for a plan has a function for all of them (kernels/cuda/heads_cuda.cuh), whose units are heads of the cell. */
+#include "runtime/exec/cuda_impl.h"
+
+/* Is it the only step of its item, or with one more the first? */
+static bool is_item(const plan_item *it, int32_t n_step)
+{
+    return it->n_step == n_step && !it->per_thread;
+}
+
+/* What the steps of an item do: the place of each in `h`, if they are some of the four. */
+static bool find_part(const cuda_bucket *c, const plan_item *it, int32_t from, cuda_heads *h)
+{
+    const int32_t i = it->first;
+    const kop op = c->rows[i]->op;
+    if (op == KOP_rope && is_item(it, 1) && h->q < 0)
+        h->q = i - from;
+    else if (op == KOP_rope && is_item(it, 2) && c->rows[i + 1]->op == KOP_append && h->key < 0)
+        h->keys = (h->key = i - from) + 1;
+    else if (op == KOP_append && is_item(it, 1) && !c->args[i].in[0] && h->values < 0)
+        h->values = i - from;
+    else
+        return false;
+    return true;
+}
+
+/* Are both turned alike, whole heads, each a tile? */
+static bool turns_alike(const kargs *q, const kargs *key)
+{
+    return q->size.rope.width == key->size.rope.width &&
+           q->size.rope.pairs == key->size.rope.pairs && q->in[2] == key->in[2] &&
+           q->scalar.rope.factor == key->scalar.rope.factor &&
+           q->choice.rope.order == key->choice.rope.order &&
+           2 * q->size.rope.pairs == q->size.rope.width && q->tile == q->size.rope.width &&
+           key->tile == key->size.rope.width;
+}
+
+/* Does a block alone see what the key's step makes, and is that what is appended? */
+static bool key_is_own(const cuda_bucket *c, int32_t key)
+{
+    const plan_operand *made = &c->plan->step[key].out[0], *read = &c->plan->step[key + 1].in[0];
+    return made->space == SPACE_TILE && read->space == SPACE_TILE && made->offset == read->offset &&
+           c->plan->step[key].in[0].space != SPACE_TILE;
+}
+
+bool cuda_heads_of(const exec *e, const cuda_bucket *c, int32_t first, cuda_heads *out_h)
+{
+    const plan_item *item = &c->plan->item[first];
+    const int32_t from = item->first, left = c->plan->n_item - first;
+    cuda_heads h = {-1, -1, -1, -1};
+    if (c->plan->n_tok_max != 1 || left < HEADS_ITEMS ||
+        (first > 0 && item[-1].phase == item->phase) ||
+        (left > HEADS_ITEMS && item[HEADS_ITEMS].phase == item->phase))
+        return false;
+    for (int32_t i = 0; i < HEADS_ITEMS; i++)
+        if (item[i].phase != item->phase || !find_part(c, &item[i], from, &h))
+            return false;
+    const kargs *q = &c->args[from + h.q], *key = &c->args[from + h.key];
+    const plan_step *keys = &c->plan->step[from + h.keys],
+                    *values = &c->plan->step[from + h.values];
+    const kcell *cell = &e->cells[keys->cell];
+    *out_h = h;
+    return keys->cell == values->cell && !cell->latent && turns_alike(q, key) &&
+           key_is_own(c, from + h.key) && c->plan->step[from + h.q].in[0].space != SPACE_TILE &&
+           values->in[1].space != SPACE_TILE && key->size.rope.heads == cell->heads &&
+           q->size.rope.heads % cell->heads == 0 && key->size.rope.width == cell->k &&
+           q->n[0] == 1 && key->n[0] == 1 && kform_is_float(cell->tier[0].key) &&
+           kform_is_float(cell->tier[0].value);
+}
+
+bool cuda_heads_are(const cuda_bucket *c, const cuda_phase *p)
+{
+    return c->at_once && !c->apart && c->n_row[ROWS_T] == 1 && p->n_item == HEADS_ITEMS &&
+           p->n_step == HEADS_STEPS && c->heads[p->step] >= 0;
+}
+
+bool cuda_rows_meet(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
+{
+    return (uintptr_t)a < (uintptr_t)b + (uintptr_t)b_bytes &&
+           (uintptr_t)b < (uintptr_t)a + (uintptr_t)a_bytes;
+}
+
+bool cuda_heads_may_repeat(const cuda_bucket *c, const cuda_phase *p)
+{
+    bool apart = cuda_heads_are(c, p);
+    for (int32_t i = p->step; i < p->step + HEADS_STEPS && apart; i++) {
+        const kargs *k = &c->args[i];
+        apart = c->rows[i]->op != KOP_rope || c->own[i].tile >> K_IN_MAX & 1 ||
+                !cuda_rows_meet(k->in[0], k->pitch[0], k->out[0], k->out_pitch[0]);
+    }
+    return apart;
+}
+
+/* The cell's heads are units of the first item; there are none of the others. */
+void cuda_heads_pack(const exec *e, const cuda_bucket *c, bool follows, cuda_pack *to)
+{
+    const int32_t from = to->at.step;
+    int32_t i = from;
+    while (c->plan->step[i].cell < 0)
+        i++;
+    const int64_t heads = e->cells[c->plan->step[i].cell].heads;
+    for (i = 0; i < HEADS_ITEMS; i++) {
+        to->item[i].every = follows ? ITEM_FOLLOWS : 0;
+        to->item[i].at = follows && i == 0;
+        to->item[i].units = i == 0 ? heads : 0;
+        to->item[i].grain = 0;
+    }
+    to->at.units = follows ? to->at.units : heads;
+    to->step[0].shape = c->heads[from];
+}
