@@ -164,8 +164,6 @@ struct team {
     int thread, threads;
 };
 
-enum { TEAM_WIDTH_MAX = 512 }; /* of a vector that a warp does alone */
-
 static __device__ inline team team_of(int64_t width)
 {
     if (width > TEAM_WIDTH_MAX)

@@ -235,6 +235,8 @@ static __device__ APART void phase_list(const member &m, cuda_pack *pack, int32_
         u = units_of(it, own);
         fits = is_at_once(it, u) && u.last <= INT32_MAX;
         to = segment_of(s, it, u);
+        if (s.shape == STEP_NONE)
+            u.last = u.first;
     }
     __syncwarp();
     operands_list(m, pack, n, (int32_t)u.first);

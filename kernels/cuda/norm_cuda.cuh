@@ -4,7 +4,7 @@
 #define WEFT_KERNELS_CUDA_NORM_CUDA_CUH
 
 #include <math.h>
-#include "kernels/cuda/ring_x_cuda.cuh"
+#include "kernels/cuda/quantize_cuda.cuh"
 
 /* Vectors of `width` columns that part p of a step has; vector i of them: its row and its first column. Both
  * are counted in 32 bits: to divide 64 takes a hundred instructions. */
@@ -28,8 +28,8 @@ static __device__ inline vector_place vector_at(const kpart &p, int width, int64
 
 /* A vector of rms_norm or layer_norm: [width] each, w and bias may be NULL, out may be x.
  *
- * It is cut into fours of columns, of which thread t of n has number t, t + n and so on: one order of sums, whichever of the
- * functions below computes them. */
+ * It is cut into runs of columns, of which thread t of n has number t, t + n and so on: one order of sums, whichever of the
+ * functions below computes them. Runs are fours where a warp has the vector, and else eights, as quantize has them. */
 struct norm_vector {
     const float *x, *w, *bias;
     float *out;
@@ -68,11 +68,17 @@ static __device__ inline bool norm_is_held(const team &t, const norm_vector &v)
            is_aligned(v.out) && is_aligned(v.w) && is_aligned(v.bias);
 }
 
-/* Has the thread a four number e? Most of it is known where width and threads are. */
+/* Where four number e of a thread begins. */
+static __device__ inline int norm_four(const team &t, int thread, int e)
+{
+    return t.block ? 8 * (thread + e / 2 * t.threads) + e % 2 * 4 : 4 * (thread + e * t.threads);
+}
+
+/* Has the thread it? Most of it is known where width and threads are. */
 static __device__ inline bool norm_has(const team &t, const norm_vector &v, int e)
 {
-    const int first = 4 * e * t.threads;
-    return first < v.width && (first + 4 * t.threads <= v.width || first + 4 * t.thread < v.width);
+    return norm_four(t, 0, e) < v.width && (norm_four(t, t.threads - 1, e) < v.width ||
+                                            norm_four(t, t.thread, e) < v.width);
 }
 
 static __device__ inline void norm_weights(const norm_vector &v, int at, floats4 *w, floats4 *bias)
@@ -82,15 +88,16 @@ static __device__ inline void norm_weights(const norm_vector &v, int at, floats4
         *bias = *(const floats4 *)(v.bias + at);
 }
 
-/* Everything is loaded before the first sum waits for it, and once. The mean is subtracted as two floats, since what is left
- * where it is large may be small. */
-static __device__ inline void norm_held(const team &t, const norm_vector &v, bool centred)
+/* x [NORM_HELD]: what a thread has of the result, and stores. Everything is loaded before the first sum waits for it, and once. The
+ * mean is subtracted as two floats, since what is left where it is large may be small. */
+static __device__ inline void norm_held(const team &t, const norm_vector &v, bool centred,
+                                        floats4 *x)
 {
-    floats4 x[NORM_HELD] = {}, w[NORM_HELD] = {}, bias[NORM_HELD] = {};
+    floats4 w[NORM_HELD] = {}, bias[NORM_HELD] = {};
     double sum = 0, mean = 0;
     UNROLL
     for (int e = 0; e < NORM_HELD; e++) {
-        const int at = 4 * (t.thread + e * t.threads);
+        const int at = norm_four(t, t.thread, e);
         if (!norm_has(t, v, e))
             continue;
         x[e] = *(const floats4 *)(v.x + at);
@@ -115,7 +122,7 @@ static __device__ inline void norm_held(const team &t, const norm_vector &v, boo
     const float high = (float)mean, low = (float)(mean - (double)high);
     UNROLL
     for (int e = 0; e < NORM_HELD; e++) {
-        const int at = 4 * (t.thread + e * t.threads);
+        const int at = norm_four(t, t.thread, e);
         if (!norm_has(t, v, e))
             continue;
         if (!NORM_AHEAD)
@@ -131,17 +138,17 @@ static __device__ inline void norm_held(const team &t, const norm_vector &v, boo
     }
 }
 
-/* Column c of those that a thread has of four number t.thread and so on: where it is, if it is there. */
+/* Column c of those that a thread has: where it is, if it is there. */
 static __device__ inline int norm_column(const team &t, int c)
 {
-    return 4 * (t.thread + c / 4 * t.threads) + c % 4;
+    return norm_four(t, t.thread, c / 4) + c % 4;
 }
 
 /* The same of any width, at any address. A thread reads what it alone writes. */
 static __device__ APART void norm_any(norm_vector v, bool centred)
 {
     const team t = team_of(v.width);
-    const int each = (v.width + 4 * t.threads - 1) / (4 * t.threads) * 4;
+    const int each = (v.width + 8 * t.threads - 1) / (8 * t.threads) * 8;
     double sum = 0, mean = 0;
     for (int c = 0; centred && c < each; c++)
         sum += norm_column(t, c) < v.width ? (double)v.x[norm_column(t, c)] : 0;
@@ -187,10 +194,12 @@ static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t e
                                copied};
         if (copied && threadIdx.x == 0)
             ring_x_made(norm_is_held(t, v) ? v.out : NULL);
-        if (norm_is_held(t, v))
-            norm_held(t, v, centred);
-        else
+        if (norm_is_held(t, v)) {
+            floats4 x[NORM_HELD] = {};
+            norm_held(t, v, centred, x);
+        } else {
             norm_any(v, centred);
+        }
     }
 }
 
@@ -207,6 +216,59 @@ static __device__ inline void k_rms_norm_cuda_x(const kargs *k, const kthread *,
     const int64_t width = k->size.norm.width;
     const bool one = k->n[0] == 1 && k->size.norm.vectors == 1 && width > TEAM_WIDTH_MAX;
     norm_part(k, begin, end, false, one && width % 8 == 0 && ring_x_fits(width * 4));
+}
+
+/* ---- and quantised: a step that follows on a norm of whole rows, in an image made for a plan ---- */
+
+/* What a thread has of the row, in registers. */
+static __device__ inline void norm_quantize_held(const quantize_to &to, const float *row,
+                                                 const floats4 *x)
+{
+    const int step = block_threads() * 8, units = (to.n + step - 1) / step;
+    const int at = (int)threadIdx.x * 8;
+    if (act_is_split(to.act)) {
+        UNROLL
+        for (int e = 0; e < NORM_HELD / 2; e++)
+            if (at + e * step < to.n)
+                split_put(to.act, x + 2 * e, (uint16_t *)to.row, at + e * step);
+    } else if (units == 1) {
+        quantize_loaded<1>(to, row, 0, to.n, x);
+    } else if (units == 2) {
+        quantize_loaded<2>(to, row, 0, to.n, x);
+    } else {
+        quantize_loaded<NORM_HELD / 2>(to, row, 0, to.n, x);
+    }
+}
+
+/* Rows of more than TEAM_WIDTH_MAX columns, whole 256; those that are quantised are out[1], choices are quantize's. The same bits as
+ * both steps one after the other. */
+static __device__ inline void k_rms_norm_cuda_quantize(const kargs *k, const kthread *,
+                                                       int64_t begin, int64_t end)
+{
+    const kact act = (kact)k->choice.quantize.act;
+    const int width = (int)k->size.norm.width;
+    const kpart p = part_of(k, width, begin, end);
+    const team t = team_of(width);
+    const bool copied = k->n[0] == 1 && quantize_copies(act, width);
+    if (k->n[0] == 1 && threadIdx.x == 0)
+        ring_x_made(copied ? row_out(k, 1, 0) : NULL);
+    UNROLLED(1)
+    for (int64_t row = p.row; row < p.row_end; row++) {
+        const norm_vector v = {row_in(k, 0, row), k->in[1] ? row_in(k, 1, 0) : NULL,
+                               NULL,              row_out(k, 0, row),
+                               width,             k->scalar.norm.eps,
+                               (int)(row & 1),    false};
+        const quantize_to to = {act, width, (char *)row_out(k, 1, row), copied};
+        if (norm_is_held(t, v)) {
+            floats4 x[NORM_HELD] = {};
+            norm_held(t, v, false, x);
+            norm_quantize_held(to, v.out, x);
+        } else {
+            norm_any(v, false);
+            block_sync();
+            quantize_row(to, v.out, 0, width);
+        }
+    }
 }
 
 static __device__ ONE_COPY void k_layer_norm_cuda(const kargs *k, const kthread *, int64_t begin,

@@ -193,6 +193,8 @@ template <kernels_of SOME> static __device__ APART void phase_run(const member &
         for (int64_t at = u.first; at < u.last; at += most)
             for (int32_t k = 0; k < it.n_step; k++) {
                 const cuda_step *s = step_own(m, it.first + k, at);
+                if (s->shape == STEP_NONE)
+                    continue;
                 step_timed<SOME>(m, s, s->shape, at, least(at + most, u.last));
             }
     }
@@ -518,7 +520,7 @@ static __device__ inline void tables_near(const cuda_run &r, const cuda_phase &p
     const cuda_step *s = &r.step[p.step + step];
     if (line < (int)sizeof *s)
         word_near((const char *)s + line);
-    if (line < (int)sizeof(cuda_shape))
+    if (line < (int)sizeof(cuda_shape) && s->shape != STEP_NONE)
         word_near((const char *)&r.shape[s->shape] + line);
 }
 

@@ -19,6 +19,7 @@ enum {
     CUDA_SQUARES_BLOCK = 384, /* of weft_squares, weft_bulk and weft_experts */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
     CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays for blocks */
+    TEAM_WIDTH_MAX = 512,     /* of a vector that a warp does alone (block_cuda.cuh) */
 };
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
@@ -60,7 +61,7 @@ typedef struct {
     };
     const kcell *cell;
     int32_t rows;         /* kargs.n[0], of the call */
-    int32_t shape;        /* of the bucket's */
+    int32_t shape;        /* of the bucket's; STEP_NONE: the step before has done this too */
     uint32_t local, tile; /* which operands are such: bit i is in[i], bit K_IN_MAX + i is out[i] */
     int32_t item, number; /* of the bucket: which it belongs to, and which it is */
     int32_t tile_cols;    /* kargs.tile */
@@ -72,6 +73,8 @@ typedef struct {
     cuda_cut cut;
     int64_t x_pitch, pitch, out_pitch; /* of x, of the weights */
 } cuda_step;
+
+enum { STEP_NONE = -1 };
 
 typedef struct {
     int32_t first, n_step; /* of the bucket's steps */

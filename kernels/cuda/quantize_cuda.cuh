@@ -29,14 +29,13 @@ static __device__ inline int split_place(kact act, int i, int p)
     return act == ACT_BF1 ? i : (int)(((uint32_t)i / 32 * 3 + (uint32_t)p) * 32 + (uint32_t)i % 32);
 }
 
-/* The same of rows without a rest that are read as tiles: a thread has eight columns, of one row and then of others. */
-static __device__ inline void split_eight(kact act, const float *x, uint16_t *to, int col)
+/* Eight columns of a row that is read as tiles. */
+static __device__ inline void split_put(kact act, const floats4 *x, uint16_t *to, int col)
 {
-    const bytes16 low = *(const bytes16 *)(x + col), high = *(const bytes16 *)(x + col + 4);
     float rest[8];
     UNROLL
     for (int e = 0; e < 8; e++)
-        rest[e] = float_of((e < 4 ? low : high).w[e % 4]);
+        rest[e] = x[e / 4].x[e % 4];
     for (int p = 0; p < (int)act_parts(act); p++) {
         bytes16 h;
         UNROLL
@@ -51,6 +50,7 @@ static __device__ inline void split_eight(kact act, const float *x, uint16_t *to
     }
 }
 
+/* The same of rows without a rest: a thread has eight columns, of one row and then of others. */
 static __device__ inline void split_rows(const kargs *k, kact act, const kpart &p)
 {
     const uint32_t eights = (uint32_t)(p.col_end - p.col) / 8, all = (uint32_t)block_threads();
@@ -61,8 +61,10 @@ static __device__ inline void split_rows(const kargs *k, kact act, const kpart &
         for (uint32_t i = threadIdx.x; i < each; i += all) {
             const uint32_t down = narrow ? i / eights : 0;
             const int64_t row = p.row + first + down;
-            split_eight(act, row_in(k, 0, row), (uint16_t *)row_out(k, 0, row),
-                        (int)p.col + (int)(i - down * eights) * 8);
+            const int col = (int)p.col + (int)(i - down * eights) * 8;
+            const floats4 *x = (const floats4 *)(row_in(k, 0, row) + col);
+            const floats4 v[2] = {x[0], x[1]};
+            split_put(act, v, (uint16_t *)row_out(k, 0, row), col);
         }
 }
 
@@ -260,28 +262,21 @@ static __device__ inline float usual_scale(float max)
 #endif
 }
 
-/* UNITS eights of each lane of the block, from those at `first` on. Lanes that have no more read others again. */
+/* UNITS eights of each lane of the block, from those at `first` on, which are v [2 * UNITS]; x has them too, for who has rare ones.
+ * Of lanes that have no more it does not matter what v is. */
 template <int UNITS>
-static __device__ inline void quantize_units(const quantize_to &to, const float *x, int first,
-                                             int col_end)
+static __device__ inline void quantize_loaded(const quantize_to &to, const float *x, int first,
+                                              int col_end, const floats4 *v)
 {
     const int step = block_threads() * 8, block = (int)act_block(to.act);
     const int at = first + (int)threadIdx.x * 8;
     const bool whole = first + UNITS * step <= col_end;
-    const int again = (int)threadIdx.x * 8 % block; /* the same place in a block that there is */
-    floats4 v[UNITS][2];
     uint32_t most[UNITS];
     bool usual = true;
     UNROLL
     for (int e = 0; e < UNITS; e++) {
-        const float *from = x + (whole || at + e * step < col_end ? at + e * step : again);
-        v[e][0] = *(const floats4 *)from;
-        v[e][1] = *(const floats4 *)(from + 4);
-    }
-    UNROLL
-    for (int e = 0; e < UNITS; e++) {
-        most[e] = block_most(v[e], block);
-        usual &= is_usual(most[e]);
+        most[e] = block_most(v + 2 * e, block);
+        usual &= is_usual(most[e]) || !(whole || at + e * step < col_end);
     }
     if (!__all_sync(ALL_LANES, usual)) {
         UNROLLED(1)
@@ -294,7 +289,7 @@ static __device__ inline void quantize_units(const quantize_to &to, const float 
     UNROLL
     for (int e = 0; e < UNITS; e++) {
         const float max = float_of(most[e]);
-        q[e] = quantized_of(v[e], usual_inverse(max), usual_scale(max));
+        q[e] = quantized_of(v + 2 * e, usual_inverse(max), usual_scale(max));
     }
     UNROLL
     for (int e = 0; e < UNITS; e++)
@@ -309,6 +304,24 @@ static __device__ inline void quantize_units(const quantize_to &to, const float 
     for (int e = 0; e < UNITS; e++)
         if (whole || at + e * step < col_end)
             quantized_copy(to.act, p, e * step, q[e]);
+}
+
+/* The same from memory. Lanes that have no more read others again. */
+template <int UNITS>
+static __device__ inline void quantize_units(const quantize_to &to, const float *x, int first,
+                                             int col_end)
+{
+    const int step = block_threads() * 8, at = first + (int)threadIdx.x * 8;
+    const bool whole = first + UNITS * step <= col_end;
+    const int again = (int)threadIdx.x * 8 % (int)act_block(to.act); /* which is there */
+    floats4 v[2 * UNITS];
+    UNROLL
+    for (int e = 0; e < UNITS; e++) {
+        const float *from = x + (whole || at + e * step < col_end ? at + e * step : again);
+        v[2 * e] = *(const floats4 *)from;
+        v[2 * e + 1] = *(const floats4 *)(from + 4);
+    }
+    quantize_loaded<UNITS>(to, x, first, col_end, v);
 }
 
 enum {

@@ -47,6 +47,27 @@ static bool makes_x(const cuda_bucket *c, int32_t i)
     return false;
 }
 
+/* Does step i + 1 quantise the rows that step i, a norm, makes, with nothing between them? Then one function does both
+ * (norm_cuda.cuh). */
+static bool is_quantized(const cuda_bucket *c, int32_t i)
+{
+    const plan_step *s = &c->plan->step[i], *next = s + 1;
+    if (i + 1 == c->plan->n_step || c->rows[i]->op != KOP_rms_norm ||
+        c->rows[i + 1]->op != KOP_quantize)
+        return false;
+    const plan_item *it = &c->plan->item[c->steps[i].item],
+                    *to = &c->plan->item[c->steps[i + 1].item];
+    const int64_t width = s->size.norm.width;
+    const kargs *q = &c->args[i + 1];
+    return s->size.norm.vectors == 1 && s->size.norm.weight_rows <= 1 && width > TEAM_WIDTH_MAX &&
+           width % 256 == 0 && next->size.quantize.width == width && c->args[i].tile == 0 &&
+           q->tile == 0 && next->in[0].space == s->out[0].space &&
+           next->in[0].offset == s->out[0].offset && next->rows == s->rows &&
+           next->per_row == s->per_row && next->pitch[0] == s->out_pitch[0] &&
+           ((uintptr_t)q->out[0] | (uintptr_t)q->out_pitch[0]) % 16 == 0 &&
+           (it == to || (it->phase == to->phase && it->per_thread && to->per_thread));
+}
+
 static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)
 {
     const plan_step *s = &c->plan->step[i];
@@ -63,7 +84,8 @@ static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)
                                       cuda_cut_is_blocks(c->rows[i]->type, c->steps[i].cut),
                             .lora = e->lora != NULL,
                             .one_row = c->plan->n_tok_max == 1,
-                            .makes_x = makes_x(c, i)};
+                            .makes_x = makes_x(c, i),
+                            .then = is_quantized(c, i) ? &c->args[i + 1] : NULL};
 }
 
 /* The shape of all steps of a phase, which begins with item `first`; -1: it has none. */
@@ -144,6 +166,14 @@ static weft_status make_rest(weft_diag *dg, const device_load *what, const exec 
     return st;
 }
 
+/* A norm has the result of what quantises its rows, which has nothing to do any more. */
+static void step_join(cuda_step *norm, cuda_step *next)
+{
+    norm->out[1] = next->out[0];
+    norm->local |= (next->local >> K_IN_MAX & 1) << (K_IN_MAX + 1);
+    next->shape = STEP_NONE;
+}
+
 /* Onto the card. */
 static weft_status use(weft_diag *dg, const exec *e, const making *m)
 {
@@ -162,6 +192,9 @@ static weft_status use(weft_diag *dg, const exec *e, const making *m)
         c->steps[i].shape = m->shape[i];
         c->heads[i] = m->heads[i];
     }
+    for (int32_t i = 0; i < c->plan->n_step; i++)
+        if (is_quantized(c, i))
+            step_join(&c->steps[i], &c->steps[i + 1]);
     return WEFT_OK;
 }
 

@@ -340,6 +340,17 @@ static void put_map(strbuf *b, const cuda_text_step *s)
 
 /* ---- the whole ---- */
 
+/* A norm, and what quantises its rows. */
+static void put_then(strbuf *b, const cuda_text_step *s)
+{
+    strbuf_add(b, "    k.out[1] = s->out[1];\n");
+    put_field(b, "out_pitch", 1, s->then->out_pitch[0]);
+    strbuf_add(b,
+               "    k.choice.quantize.act = %d;\n"
+               "    %s_quantize(&k, &m.t, begin, end);\n",
+               (int)s->then->choice.quantize.act, s->symbol);
+}
+
 static void put_body(strbuf *b, const cuda_text_step *s, bool map)
 {
     strbuf_add(b, "(const member &m, const cuda_step *s, int64_t begin, int64_t end)\n{\n"
@@ -363,6 +374,8 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
         strbuf_add(b, "    k.lora = m.r->lora;\n");
     if (map) {
         put_map(b, s);
+    } else if (s->then) {
+        put_then(b, s);
     } else {
         put_strides(b, s->k);
         strbuf_add(b, "    %s%s(&k, &m.t, begin, end);\n", s->symbol, s->makes_x ? "_x" : "");

@@ -78,6 +78,11 @@ static void run_kernel(kernel_call call)
 #include "kernels/cuda/cuda_kernels.def"
 #undef CUDA_KERNEL
 
+void emulated_k_rms_norm_cuda_quantize(const kargs *k, const kthread *t, int64_t begin, int64_t end)
+{
+    run_kernel(kernel_call{KOP_rms_norm, k_rms_norm_cuda_quantize, k, t, begin, end});
+}
+
 /* What weft_flash does in place of k_attend_flash_cuda, exact and rounded. */
 template <bool ROUND> static void call_tiles(void *args)
 {

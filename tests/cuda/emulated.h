@@ -18,6 +18,7 @@ enum { EMULATED_THREADS = 64 };
 #undef CUDA_KERNEL
 kernel_fn emulated_k_attend_tiles_cuda,
     emulated_k_attend_tiles_round_cuda; /* by a block of weft_flash */
+kernel_fn emulated_k_rms_norm_cuda_quantize; /* of images made for a plan */
 void emulated_fail(const char *what);
 
 /* Functions of CUDA_GRIDS with all blocks at once, emulated_phases and so on; more: threads beside those that compute. False: what was wrong, in `error`

@@ -154,6 +154,30 @@ START_TEST(rows_of_every_block_come_through_the_ring)
 }
 END_TEST
 
+/* Rows that a block has to itself are normed and quantised in one step: the same bits as in two. */
+START_TEST(norms_quantise_too)
+{
+    static const char *const spec[] = {"tiny-long:Q4_K", "tiny-long:Q8_0", "tiny-long:BF16"};
+    static const int32_t ids[] = {1, 7, 300, 5, 99};
+    enum { N = COUNT_OF(ids), VOCAB = 512 };
+    static const float none[N * VOCAB];
+    for (size_t i = 0; i < COUNT_OF(spec); i++) {
+        random_model *rm = NULL;
+        card_model m = card_random_open(spec[i], ids, N, &rm);
+        m.p = card_plan(&m, DT_F16, 2);
+        m.vocab = VOCAB;
+        m.logits = none;
+        results want = run_calls(&m, NULL, 4), got = run_calls(&m, &fake_maker, 4);
+        ck_assert_msg(diag_count(m.dg) == 0, "%s", diag_shown(m.dg));
+        ck_assert_mem_eq(got.logits, want.logits, sizeof none);
+        free(want.logits);
+        free(got.logits);
+        card_model_close(&m);
+        random_model_destroy(rm);
+    }
+}
+END_TEST
+
 /* Shared memory for a block and a ring of weights, for the block alone, for neither. */
 START_TEST(cards_may_have_less_shared_memory)
 {
@@ -321,6 +345,7 @@ int main(void)
     tcase_add_checked_fixture(c, begin, end);
     tcase_add_test(c, models_run_with_images_of_their_own);
     tcase_add_test(c, rows_of_every_block_come_through_the_ring);
+    tcase_add_test(c, norms_quantise_too);
     tcase_add_test(c, cards_may_have_less_shared_memory);
     tcase_add_test(c, without_a_compiler_all_kernels_run_it);
     tcase_add_test(c, what_the_compiler_says_is_shown);

@@ -98,6 +98,41 @@ START_TEST(blocks_of_strange_numbers_are_quantised_alike)
 }
 END_TEST
 
+/* Rows that are normed and quantised in one step, and in two. */
+START_TEST(norms_quantise_as_two_steps_do)
+{
+    enum { ROWS = 2, WIDTH = 2048 };
+    static const int64_t wide[] = {768, 1024, 1280, 2048};
+    static const float times[] = {1, 0, 0x1p-60f, 0x1p-140f, INFINITY};
+    static const kact acts[] = {ACT_Q8, ACT_Q8D, ACT_Q8K, ACT_Q8KD, ACT_BF1, ACT_BF3T};
+    static _Alignas(64) float normed[ROOM];
+    for (size_t i = 0; i < 4 * 5 * 6 * 2; i++) {
+        const kact act = acts[i / 40];
+        const int64_t n = wide[i / 10 % 4], bytes = n * (int64_t)sizeof(float);
+        const int skew = i % 2; /* rows that are not at multiples of 16 bytes */
+        kargs k = {.size = {.norm = {ROWS, 1, n, 1}}, .scalar = {.norm = {1e-5}}};
+        kargs q = {.size = {.quantize = {ROWS, n}}, .in = {normed}, .pitch = {bytes}};
+        numbers_fill(x, skew, 1);
+        numbers_strange(x, skew, times[i / 2 % 5]);
+        numbers_fill(weight, 0, 2);
+        memset(result, 0, sizeof result);
+        k.in[0] = x + skew;
+        k.in[1] = weight;
+        k.pitch[0] = k.out_pitch[0] = bytes;
+        k.out[0] = normed;
+        q.out[0] = result[0];
+        k.out[1] = result[1];
+        q.out_pitch[0] = k.out_pitch[1] = act_row_bytes(act, n);
+        q.choice.quantize.act = (int32_t)act;
+        emulated_k_rms_norm_cuda(&k, &(kthread){.count = 1}, 0, ROWS);
+        emulated_k_quantize_cuda(&q, &(kthread){.count = 1}, 0, ROWS);
+        k.choice.quantize.act = (int32_t)act;
+        emulated_k_rms_norm_cuda_quantize(&k, &(kthread){.count = 1}, 0, ROWS);
+        ck_assert_mem_eq(result[0], result[1], sizeof result[0]);
+    }
+}
+END_TEST
+
 /* Several rows of 768 columns, whole and as columns of all of them. */
 START_TEST(columns_of_rows_are_quantised_as_rows_are)
 {
@@ -130,4 +165,5 @@ END_TEST
 
 SUITE_MAIN("row_bits", norms_have_the_same_bits_at_any_address,
            rows_are_quantised_alike_at_any_address, blocks_of_strange_numbers_are_quantised_alike,
+           norms_quantise_as_two_steps_do,
            columns_of_rows_are_quantised_as_rows_are)
