@@ -248,7 +248,8 @@ static __device__ inline void rows_put(const square_unit &q, int strip, char *ow
     }
 }
 
-static __device__ void bulk_results(const cuda_run &run, bulk_ring r, int strip, char *own)
+static __device__ __forceinline__ void bulk_results(const cuda_run &run, bulk_ring r, int strip,
+                                                    char *own)
 {
     uint64_t *ns = strip == 0 && lane_index() == 0 ? times_of(run, 1) : NULL;
     square_unit q;
@@ -272,7 +273,9 @@ static __device__ void bulk_results(const cuda_run &run, bulk_ring r, int strip,
 
 /* ---- a block ---- */
 
-static __device__ void bulk_run(const cuda_run &run, const cuda_tiles &tiles, char *dynamic)
+/* Never a function by itself, nor is bulk_results: the products of one that is called are serialised (C7510). */
+static __device__ __forceinline__ void bulk_run(const cuda_run &run, const cuda_tiles &tiles,
+                                                char *dynamic)
 {
     __shared__ uint64_t barriers[2 * MMA_STAGES];
     char *x = aligned(dynamic), *w = x + MMA_STAGES * BULK_X, *own = w + MMA_STAGES * BULK_W;
