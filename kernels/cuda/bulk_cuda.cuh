@@ -7,6 +7,9 @@
  * multiplied with the half of w that they belong to: parts 0 1, 2 0 and 1 2. So w comes once, not three times. Where numbers of w
  * are sums of two, all first ones of a row stand before the others, and x is walked along once with each.
  *
+ * From CUDA_UNPACK_ROWS on such x and weights are f16 (halves_cuda.cuh): a stage has 64 first or second parts of x, and a tile of w is
+ * for two.
+ *
  * When its sums are done a warp writes them through memory of its own, by whole lines, while others multiply and the next
  * tiles come.
  *
@@ -83,12 +86,19 @@ static inline void stage_copy(const mma_job &j, const cuda_tile *, bulk_ring &r,
 }
 #endif
 
+template <bool HALVES>
+static __device__ inline bool unit_find(const cuda_run &run, int64_t u, square_unit *out_q)
+{
+    return HALVES ? halves_find(run, u, out_q) : square_find(run, u, out_q);
+}
+
 /* A phase has as many tables as steps, in their order. */
+template <bool HALVES>
 static __device__ void bulk_fill(const cuda_run &run, const cuda_tiles &tiles, bulk_ring r)
 {
     const int32_t first = run.phase[run.first].step;
     square_unit q;
-    for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
+    for (int u = (int)blockIdx.x; unit_find<HALVES>(run, u, &q); u += (int)gridDim.x) {
         const int stages = (int)stages_of(q.j);
         for (int i = 0; i < stages * q.j.walks; i++, bulk_next(r, q.j.parts)) {
             barrier_wait(&r.empty[r.slot], r.parity ^ 1);
@@ -115,6 +125,17 @@ static __device__ inline void add_halves(float (*sum)[4], char *x, char *w, int 
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
+/* Of f16, all of x times all of w. */
+static __device__ inline void add_f16(float (*sum)[4], char *x, char *w, int strip, int, int)
+{
+    const uint64_t a = lines_at(x + strip / 4 * 64 * MMA_LINE), b = lines_at(w);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    UNROLL
+    for (int i = 0; i < MMA_DEPTH / 16; i++)
+        wgmma_64x256x16_f16(sum, a + 2 * i, b + 2 * i);
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
 static __device__ inline void add_half(float (*sum)[4], char *x, char *w, int strip, int x_half,
                                        int w_half, int, int)
 {
@@ -127,16 +148,17 @@ static __device__ inline void add_half(float (*sum)[4], char *x, char *w, int st
 }
 #else
 /* -1: not this half. */
+template <bool F16 = false>
 static inline void add_halves(float (*sum)[4], char *x, char *w, int strip, int one, int two,
                               int rows, int cols)
 {
     const int row = strip * STRIP_ROWS + lane_index() / 4, col = lane_index() % 4 * 2;
     float a[2][MMA_DEPTH], b[MMA_DEPTH], of[MMA_DEPTH];
     for (int e = 0; e < 2 && row + e * 8 < rows; e++)
-        line_floats(x, row + e * 8, a[e]);
+        line_floats<F16>(x, row + e * 8, a[e]);
     for (int i = 0; i < FRAGS; i++)
         for (int e = 0; e < 2 && row < rows && i * FRAG_COLS + col + e < cols; e++) {
-            line_floats(w, i * FRAG_COLS + col + e, b);
+            line_floats<F16>(w, i * FRAG_COLS + col + e, b);
             for (int c = 0; c < MMA_DEPTH; c++) {
                 const int half = c < 32 ? one : two;
                 of[c] = half < 0 ? 0 : b[c % 32 + half * 32];
@@ -145,6 +167,11 @@ static inline void add_halves(float (*sum)[4], char *x, char *w, int strip, int 
             if (row + 8 < rows)
                 sum[i][2 + e] += line_dot(a[1], of);
         }
+}
+
+static inline void add_f16(float (*sum)[4], char *x, char *w, int strip, int rows, int cols)
+{
+    add_halves<true>(sum, x, w, strip, 0, 1, rows, cols);
 }
 
 static inline void add_half(float (*sum)[4], char *x, char *w, int strip, int x_half, int w_half,
@@ -172,6 +199,23 @@ static __device__ inline void rest_multiply(int stages, bulk_ring &r, int strip,
         warp_done(&r.empty[before]);
         before = r.slot;
     }
+}
+
+static __device__ inline void f16_multiply(int stages, bulk_ring &r, int strip, int rows, int cols,
+                                           float (*sum)[4])
+{
+    int before = -1;
+    for (int i = 0; i < stages; i++, bulk_next(r, 2)) {
+        barrier_wait(&r.full[r.slot], r.parity);
+        add_f16(sum, r.x + r.slot * BULK_X, r.w + r.w_slot * BULK_W, strip, rows, cols);
+        products_wait<1>();
+        if (before >= 0)
+            warp_done(&r.empty[before]);
+        before = r.slot;
+    }
+    products_wait<0>();
+    sums_done(sum);
+    warp_done(&r.empty[before]);
 }
 
 static __device__ inline void bulk_multiply(int stages, int parts, int walks, bulk_ring &r,
@@ -219,6 +263,28 @@ static __device__ inline void add_bias(const square_unit &q, float (*sum)[4])
     }
 }
 
+/* Both powers out of sums of halves: that of the weights first, as theirs are seldom extreme. */
+static __device__ inline void powers_out(const square_unit &q, int strip, float (*sum)[4])
+{
+    const int lane = lane_index();
+    const int64_t row = q.j.row + strip * STRIP_ROWS + lane / 4, col = q.j.col + lane % 4 * 2;
+    float x[2];
+    UNROLL
+    for (int e = 0; e < 2; e++) {
+        const int64_t at = row + e * 8;
+        x[e] = at < q.j.row_end ? *(const float *)(q.x_down + at * q.j.x_pitch) : 0;
+    }
+    UNROLL
+    for (int i = 0; i < FRAGS; i++) {
+        const int64_t c = col + i * FRAG_COLS;
+        const float one = c < q.j.col_end ? q.w_down[c] : 0;
+        const float two = c + 1 < q.j.col_end ? q.w_down[c + 1] : 0;
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            sum[i][e] = sum[i][e] * (e % 2 ? two : one) * x[e / 2];
+    }
+}
+
 /* 16 rows of a warp, BULK_TURN columns at a time, by way of `own`: lines of BULK_PITCH bytes, so that pairs of eight rows are
  * in different banks. */
 static __device__ inline void rows_put(const square_unit &q, int strip, char *own, float (*sum)[4])
@@ -248,17 +314,23 @@ static __device__ inline void rows_put(const square_unit &q, int strip, char *ow
     }
 }
 
+template <bool HALVES>
 static __device__ __forceinline__ void bulk_results(const cuda_run &run, bulk_ring r, int strip,
                                                     char *own)
 {
     uint64_t *ns = strip == 0 && lane_index() == 0 ? times_of(run, 1) : NULL;
     square_unit q;
-    for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
+    for (int u = (int)blockIdx.x; unit_find<HALVES>(run, u, &q); u += (int)gridDim.x) {
         const uint64_t start = ns ? clock_now() : 0;
+        const int rows = (int)(q.j.row_end - q.j.row), cols = (int)(q.j.col_end - q.j.col);
         float sum[FRAGS][4] = {};
-        bulk_multiply((int)stages_of(q.j), q.j.parts, q.j.walks, r, strip,
-                      (int)(q.j.row_end - q.j.row), (int)(q.j.col_end - q.j.col), sum);
-        square_find(run, u, &q); /* once more: registers are for the sums */
+        if (HALVES)
+            f16_multiply((int)stages_of(q.j), r, strip, rows, cols, sum);
+        else
+            bulk_multiply((int)stages_of(q.j), q.j.parts, q.j.walks, r, strip, rows, cols, sum);
+        unit_find<HALVES>(run, u, &q); /* once more: registers are for the sums */
+        if (HALVES)
+            powers_out(q, strip, sum);
         if (!has_sixteens(q)) {
             unit_put(q, strip, sum);
         } else {
@@ -291,12 +363,17 @@ static __device__ __forceinline__ void bulk_run(const cuda_run &run, const cuda_
     REGISTERS_FIT(40, 232);
     if (threadIdx.x < FILLERS) {
         REGISTERS_GIVE(40);
-        if (threadIdx.x < WARP)
-            bulk_fill(run, tiles, r);
+        if (threadIdx.x < WARP && run.halves)
+            bulk_fill<true>(run, tiles, r);
+        else if (threadIdx.x < WARP)
+            bulk_fill<false>(run, tiles, r);
     } else {
         REGISTERS_TAKE(232);
         const int strip = warp_index() - FILLERS / WARP;
-        bulk_results(run, r, strip, own + strip * BULK_OWN);
+        if (run.halves)
+            bulk_results<true>(run, r, strip, own + strip * BULK_OWN);
+        else
+            bulk_results<false>(run, r, strip, own + strip * BULK_OWN);
     }
 }
 

@@ -119,14 +119,14 @@ static __device__ inline void stage_done(void)
 #else
 enum { PRODUCTS_LATE = true }; /* as if */
 
-/* Numbers of a line as floats. */
-static inline void line_floats(char *lines, int line, float *to)
+/* Numbers of a line as floats; F16: they are f16, not bf16. */
+template <bool F16 = false> static inline void line_floats(char *lines, int line, float *to)
 {
     for (int piece = 0; piece < PIECES; piece++) {
         uint16_t h[EIGHT];
         memcpy(h, piece_at(lines, line, piece), sizeof h);
         for (int e = 0; e < EIGHT; e++)
-            to[piece * EIGHT + e] = from_bf16(h[e]);
+            to[piece * EIGHT + e] = F16 ? from_f16(h[e]) : from_bf16(h[e]);
     }
 }
 

@@ -26,7 +26,7 @@ enum {
  * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or experts by square, or attention
  * by tiles, or linears by square; and by weft_bulk, if their weights are bf16 and the card can bring tiles by tables (cuda_tiles,
  * its second argument). weft_unpack makes bf16 of the weights of these two before: in calls of so many rows that each would be decoded
- * often, and of types that weft_squares has no code for.
+ * often, and of types that weft_squares has no code for. Where these are exact, of weft_bulk, it makes f16 of x and of weights.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \
@@ -157,6 +157,7 @@ typedef struct {
     uint64_t *ns; /* [blocks][n_step]: added to, the time of each step; NULL: not measured */
     int32_t n_step;
     uint32_t batch_bytes; /* behind the packs, for a copy of the batch */
+    int32_t halves;       /* what is unpacked is f16, x too (halves_cuda.cuh) */
 } cuda_run;
 
 enum { CUDA_GATES = 2 };

@@ -7,8 +7,7 @@
 #ifndef WEFT_KERNELS_CUDA_SQUARES_CUDA_CUH
 #define WEFT_KERNELS_CUDA_SQUARES_CUDA_CUH
 
-#include "kernels/cuda/linear_mma_cuda.cuh"
-#include "kernels/cuda/phase.h"
+#include "kernels/cuda/halves_cuda.cuh"
 #include "kernels/cuda/roles_cuda.cuh"
 
 /* ---- the ring ---- */
@@ -64,6 +63,8 @@ struct square_unit {
     char *out;
     int64_t out_pitch;
     const float *bias;
+    const char *x_down;  /* of halves: inverses, one behind each row of x */
+    const float *w_down; /* [columns] */
 };
 
 /* bf16 of each weight of a step: two where x and F16 weights are exact. */
@@ -112,6 +113,40 @@ static __device__ square_unit square_of(const cuda_run &r, int32_t step, int64_t
     q.out_pitch = shape->k.out_pitch[0];
     q.bias = (const float *)s->in[2];
     return q;
+}
+
+/* The same of one whose operands are f16. */
+static __device__ inline square_unit square_of_halves(const cuda_run &r, int32_t step, int64_t u,
+                                                      const halves_place &p)
+{
+    square_unit q = square_of(r, step, u, NULL);
+    const kargs &k = r.shape[r.step[step].shape].k;
+    q.type = DT_F16;
+    q.j.parts = 2;
+    q.j.walks = 1;
+    q.j.x = p.x;
+    q.j.x_pitch = cuda_halves_pitch(q.j.n);
+    q.j.w = (const uint8_t *)p.w;
+    q.j.w_pitch = q.j.n * 2;
+    q.x_down = p.x + q.j.n * 4;
+    q.w_down = (const float *)(p.w + cuda_halves_pad(k.size.linear.out * q.j.n * 2));
+    return q;
+}
+
+static __device__ bool halves_find(const cuda_run &r, int64_t u, square_unit *out_q)
+{
+    const cuda_phase p = r.phase[r.first];
+    halves_place at = {NULL, NULL, r.unpacked};
+    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
+        const cuda_item &it = r.item[i];
+        at = halves_after(r, it.first, i == p.first, at);
+        if (u < it.units) {
+            *out_q = square_of_halves(r, it.first, u, at);
+            return true;
+        }
+        u -= it.units;
+    }
+    return false;
 }
 
 /* Unit u of the phase; false: there are no so many. */
@@ -344,6 +379,23 @@ static __device__ void matrix_unpack(const uint8_t *w, dtype type, int64_t pitch
                 v.w[e] = bf16_rest(v.w[e]);
             *(bytes16 *)(at + (int64_t)eights * 16) = eight_bf16(v.w);
         }
+    }
+}
+
+/* All of a phase as f16. */
+static __device__ void halves_unpack(const cuda_run &r)
+{
+    const cuda_phase p = r.phase[r.first];
+    uint64_t *ns = threadIdx.x == 0 ? times_of(r, CUDA_UNPACK_BLOCKS) : NULL;
+    halves_place at = {NULL, NULL, r.unpacked};
+    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
+        const int32_t step = r.item[i].first;
+        const uint64_t start = ns ? clock_now() : 0;
+        const char *before = at.x;
+        at = halves_after(r, step, i == p.first, at);
+        step_halve(r, step, at, at.x != before);
+        if (ns)
+            ns[step] += clock_now() - start;
     }
 }
 

@@ -12,7 +12,7 @@
 #include "runtime/base/mem.h"
 #include <inttypes.h>
 
-/* Of weights that are made bf16 for a phase; a phase with more multiplies them as stored. */
+/* Of weights that are made bf16 or f16 for a phase; a phase with more multiplies them as stored. */
 static const size_t UNPACKED_MAX = (size_t)512 << 20;
 
 /* ---- sizes ---- */
@@ -141,14 +141,43 @@ size_t cuda_unpacked_bytes(const plan *p, const plan_step *s)
     return mem_product((size_t)s->size.linear.out, (size_t)(n * 2 * parts));
 }
 
+size_t cuda_halves_bytes(const exec *e, const plan_step *s, int64_t rows)
+{
+    const plan_kernel *k = plan_kernel_of(e->p, s);
+    const dtype type = s->in[1].type;
+    const int64_t in = s->size.linear.in, out = s->size.linear.out;
+    if (!e->d->bulk || k->unit != KUNIT_SQUARE || k->act != ACT_BF3T || in % MMA_DEPTH != 0 ||
+        rows < CUDA_UNPACK_ROWS || (type != DT_BF16 && type != DT_F16))
+        return 0;
+    return mem_product((size_t)out, (size_t)(in * 2 + 4)) + 2 * MMA_LINE +
+           mem_product((size_t)rows, (size_t)cuda_halves_pitch(in));
+}
+
+static bool same_operand(const plan_operand *a, const plan_operand *b)
+{
+    return a->space == b->space && a->id == b->id && a->offset == b->offset;
+}
+
+/* Of a step, as bf16 or as f16; before: the one before it, or NULL. */
+static size_t unpacked_step(const exec *e, const plan_step *s, const plan_step *before,
+                            int64_t rows)
+{
+    const size_t own = cuda_unpacked_bytes(e->p, s);
+    size_t halves = cuda_halves_bytes(e, s, rows);
+    if (halves && before && same_operand(&s->in[0], &before->in[0]))
+        halves -= (size_t)cuda_halves_x_bytes(rows, s->size.linear.in);
+    return halves > own ? halves : own;
+}
+
 /* The most that steps of a phase have of them together, if that is not too much: others are made in their turn (squares_fit in
  * cuda_run.c). */
-static size_t unpacked_phase(const plan *p, const plan_step *first, const plan_step *end)
+static size_t unpacked_phase(const exec *e, const plan_step *first, const plan_step *end,
+                             int64_t rows)
 {
     size_t most = 0, sum = 0;
     for (const plan_step *s = first; s < end; s++) {
-        const size_t own = cuda_unpacked_bytes(p, s);
-        sum = own <= UNPACKED_MAX - sum ? sum + own : own;
+        const size_t own = unpacked_step(e, s, sum ? s - 1 : NULL, rows);
+        sum = own <= UNPACKED_MAX - sum ? sum + own : unpacked_step(e, s, NULL, rows);
         if (sum > UNPACKED_MAX)
             sum = 0;
         most = sum > most ? sum : most;
@@ -167,8 +196,9 @@ static bool needs_unpacked(const plan *p, const plan_step *first, const plan_ste
 }
 
 /* The most that a phase of calls with many rows has of them. */
-static size_t unpacked_most(const plan *p)
+static size_t unpacked_most(const exec *e)
 {
+    const plan *p = e->p;
     size_t most = 0;
     for (int32_t b = 0; b < p->n_bucket; b++) {
         const plan_bucket *c = &p->bucket[b];
@@ -179,7 +209,7 @@ static size_t unpacked_most(const plan *p)
             const plan_step *from = &c->step[c->item[i].first],
                             *to = &c->step[last->first + last->n_step];
             const bool wanted = c->n_tok_max >= CUDA_UNPACK_ROWS || needs_unpacked(p, from, to);
-            const size_t bytes = wanted ? unpacked_phase(p, from, to) : 0;
+            const size_t bytes = wanted ? unpacked_phase(e, from, to, c->n_tok_max) : 0;
             most = bytes > most ? bytes : most;
         }
     }
@@ -194,7 +224,7 @@ static weft_status size_exec(weft_diag *dg, const cuda_device *d, const device_l
     exec e = {.d = cuda_of(&d->base), .p = p, .lora_bytes = lora_size(what->lora)};
     carving tables = {0}, own = {0};
     size_t scratch, blocks;
-    if (!size_align_up(unpacked_most(p), CUDA_ALIGN, &e.unpacked_bytes) ||
+    if (!size_align_up(unpacked_most(&e), CUDA_ALIGN, &e.unpacked_bytes) ||
         !size_align_up(p->local_bytes, CUDA_ALIGN, &e.local_bytes) ||
         !size_align_up(p->scratch_bytes, CUDA_ALIGN, &scratch) ||
         !size_add(e.local_bytes, scratch, &e.block_bytes) ||

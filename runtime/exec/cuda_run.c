@@ -153,6 +153,21 @@ static bool unpacks(const exec *e, const cuda_bucket *c, int32_t first, int32_t 
     return bytes > 0 && bytes <= e->unpacked_bytes;
 }
 
+/* The function that runs a phase of squares, and what its weights are made first. */
+static cuda_grid squares_of(const exec *e, const cuda_bucket *c, const cuda_phase *p,
+                            cuda_unpacking *out_how)
+{
+    const int32_t end = p->step + p->n_step;
+    *out_how = cuda_has_halves(e, c, p)      ? UNPACK_HALVES
+               : unpacks(e, c, p->step, end) ? UNPACK_BF16
+                                             : UNPACK_NONE;
+    if (*out_how == UNPACK_NONE && has_others(c, p->step, end))
+        return CUDA_GRID_phases;
+    return *out_how == UNPACK_HALVES || cuda_has_tiles(e, c, p, *out_how == UNPACK_BF16)
+               ? CUDA_GRID_bulk
+               : CUDA_GRID_squares;
+}
+
 /* Of squares whose weights are made bf16 first, as many as there is room for: the others are a phase of their own. */
 static item_span squares_fit(const exec *e, const cuda_bucket *c, item_span s)
 {
@@ -162,7 +177,9 @@ static item_span squares_fit(const exec *e, const cuda_bucket *c, item_span s)
     for (int32_t i = s.first; i < s.end; i++) {
         if (item[i].n_step != 1 || c->rows[item[i].first]->unit != KUNIT_SQUARE)
             return s;
-        bytes += cuda_unpacked_bytes(e->p, &c->plan->step[item[i].first]);
+        const size_t own = cuda_unpacked_bytes(e->p, &c->plan->step[item[i].first]);
+        const size_t halves = cuda_halves_step(e, c, item[i].first, i == s.first);
+        bytes += halves > own ? halves : own;
         end = bytes > e->unpacked_bytes && i > s.first && i < end ? i : end;
     }
     const int32_t first = item[s.first].first, last = item[s.end - 1].first;
@@ -291,16 +308,12 @@ static void list_phases(const exec *e, cuda_bucket *c)
             fill_pack(c, p, &c->packs[c->n_phase]);
         if (cuda_heads_are(c, p))
             cuda_heads_pack(e, c, false, &c->packs[c->n_phase]);
-        c->grid[c->n_phase] = (uint8_t)grid_of(e, c, p);
-        const int32_t end = p->step + p->n_step;
-        c->unpacks[c->n_phase] =
-            c->grid[c->n_phase] == CUDA_GRID_squares && unpacks(e, c, p->step, end);
-        if (c->grid[c->n_phase] == CUDA_GRID_squares && !c->unpacks[c->n_phase] &&
-            has_others(c, p->step, end))
-            c->grid[c->n_phase] = CUDA_GRID_phases;
-        if (c->grid[c->n_phase] == CUDA_GRID_squares &&
-            cuda_has_tiles(e, c, p, c->unpacks[c->n_phase]))
-            c->grid[c->n_phase] = CUDA_GRID_bulk;
+        cuda_unpacking how = UNPACK_NONE;
+        cuda_grid grid = grid_of(e, c, p);
+        if (grid == CUDA_GRID_squares)
+            grid = squares_of(e, c, p, &how);
+        c->grid[c->n_phase] = (uint8_t)grid;
+        c->unpacks[c->n_phase] = (uint8_t)how;
         c->n_phase++;
         from = s.end;
     }
@@ -419,14 +432,16 @@ static cu_result launch(exec *e, const cuda_bucket *c, int32_t first, int32_t en
                     .gate_next = gate_at(e, e->gates + 1),
                     .ns = e->measure ? (uint64_t *)(void *)(e->card + e->at.ns) : NULL,
                     .n_step = c->plan->n_step,
-                    .batch_bytes = together ? (uint32_t)c->batch_bytes : 0};
+                    .batch_bytes = together ? (uint32_t)c->batch_bytes : 0,
+                    .halves = which != CUDA_GRID_phases && c->unpacks[first] == UNPACK_HALVES};
     if (e->cancel)
         run.cancel = (const uint32_t *)(uintptr_t)(e->host_seen + e->at.cancel);
     cuda_launch all = {run, e->call};
     cuda_tiles tiles;
     void *args[] = {&all, &tiles}; /* weft_bulk alone takes the second */
     if (which == CUDA_GRID_bulk) {
-        cu_result r = cuda_tiles_of(e, c, &c->phases[first], run.unpacked, &tiles);
+        cu_result r = cuda_tiles_of(e, c, &c->phases[first], (cuda_unpacking)c->unpacks[first],
+                                    run.unpacked, &tiles);
         if (r != CU_OK)
             return r;
     }

@@ -562,6 +562,7 @@ static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, u
         return fake_stream_add(s, o);
     fake.counts.launches++;
     fake.counts.squares += f->run == emulated_squares || f->run == emulated_experts;
+    fake.counts.halves += f->run == emulated_bulk && o.run.halves;
     fake.counts.phases += o.run.end - o.run.first;
     if (!together && o.run.end - o.run.first > 1)
         return fake_misused(CU_LAUNCH_FAILED,

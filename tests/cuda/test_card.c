@@ -2,16 +2,18 @@
 #include "tests/cuda/card_kit.h"
 
 #include "kernels/cuda/few_size.h"
+#include "kernels/cuda/phase.h"
 #include "runtime/engine/profile.h"
 
 static const char *const golden[] = {"llama-mha", "gemma2", "gpt_oss"};
 static const double CLOSE = 1e-4; /* as tests/golden allows */
 
 /* What it takes on the card is what it said before, to the byte. */
-static session *open_session(card_model *m, const plan *p, device *d)
+static session *open_sequences(card_model *m, const plan *p, device *d, int32_t n_seq)
 {
     session *s = NULL;
     session_options opt = card_options(m, d);
+    opt.n_seq = n_seq;
     session_memory need, got;
     size_t before = fake_seen().card_bytes;
     ck_assert_int_eq(session_need(m->dg, p, model_file_source(m->mf), &opt, &need), WEFT_OK);
@@ -23,30 +25,40 @@ static session *open_session(card_model *m, const plan *p, device *d)
     return s;
 }
 
+static session *open_session(card_model *m, const plan *p, device *d)
+{
+    return open_sequences(m, p, d, 2);
+}
+
 static void expect(card_model *m, session *s, int32_t seq, int64_t first, int64_t n)
 {
     ck_assert_int_eq(card_eval(m, s, seq, first, n), WEFT_OK);
     ck_assert_double_le(card_off(m, s, first, n), CLOSE);
 }
 
-/* The first n tokens in two sequences at once: more rows than any call of few has. */
-static void expect_both(card_model *m, session *s, int64_t n)
+/* The first n tokens in some sequences at once: more rows than any call of few has. */
+static void expect_all(card_model *m, session *s, int64_t n, int64_t n_seq)
 {
     const float *got = NULL;
     int64_t n_row = 0, width = 0;
-    batch_row *rows = calloc((size_t)(2 * n), sizeof *rows);
-    ck_assert_int_gt(2 * n, FEW_CALL_MAX);
-    for (int64_t i = 0; i < 2 * n; i++)
+    batch_row *rows = calloc((size_t)(n_seq * n), sizeof *rows);
+    ck_assert_int_gt(n_seq * n, FEW_CALL_MAX);
+    for (int64_t i = 0; i < n_seq * n; i++)
         rows[i] = (batch_row){
             .id = m->ids[i % n], .pos = (int32_t)(i % n), .seq = (int32_t)(i / n), .out = true};
-    ck_assert_int_eq(session_eval(m->dg, s, rows, 2 * n), WEFT_OK);
+    ck_assert_int_eq(session_eval(m->dg, s, rows, n_seq * n), WEFT_OK);
     free(rows);
     ck_assert(session_output(s, "logits", -1, &got, &n_row, &width));
-    ck_assert(n_row == 2 * n && width == m->vocab);
-    for (int64_t i = 0; i < 2 * n * width; i++) {
+    ck_assert(n_row == n_seq * n && width == m->vocab);
+    for (int64_t i = 0; i < n_seq * n * width; i++) {
         double want = (double)m->logits[i % (n * width)];
         ck_assert_double_le(fabs((double)got[i] - want) / (1 + fabs(want)), CLOSE);
     }
+}
+
+static void expect_both(card_model *m, session *s, int64_t n)
+{
+    expect_all(m, s, n, 2);
 }
 
 /* In two sequences at once, whole, forked within a page and row by row, cut and in pieces. */
@@ -215,6 +227,37 @@ START_TEST(linears_of_many_rows_are_tiles)
         else
             ck_assert_int_gt(fake_seen().squares, 0);
         ck_assert_ptr_null(fake_misuse());
+        session_destroy(s);
+        card_close(d);
+        card_model_close(&m);
+    }
+}
+END_TEST
+
+/* From CUDA_UNPACK_ROWS on operands of these become f16: q, k, v, o, gate and up of four layers, and the head; down, whose columns are
+ * no whole tiles, does not. Other cards have none. */
+START_TEST(linears_of_more_rows_are_halves)
+{
+    static const char *const outputs[] = {"logits", "hidden"};
+    fake_card old = fake_card_usual;
+    old.old = true;
+    const fake_card *const cards[] = {&fake_card_usual, &old};
+    for (size_t i = 0; i < COUNT_OF(cards); i++) {
+        card_model m = card_model_open("llama-mha", "model-bf16.gguf");
+        const int32_t n_seq = (int32_t)((CUDA_UNPACK_ROWS + m.n - 1) / m.n);
+        const target t = {.be = backend_cuda(),
+                          .n_ctx = m.n,
+                          .n_seq = n_seq,
+                          .n_tok_max = n_seq * m.n,
+                          .kv = DT_F32,
+                          .outputs = outputs,
+                          .n_output = COUNT_OF(outputs)};
+        plan *p = NULL;
+        ck_assert_int_eq(plan_make(m.dg, m.bm->graph, &t, NULL, m.a, &p), WEFT_OK);
+        device *d = card_open(m.dg, cards[i]);
+        session *s = open_sequences(&m, p, d, n_seq);
+        expect_all(&m, s, m.n, n_seq);
+        ck_assert_int_eq(fake_seen().halves, i == 0 ? 4 * 3 + 1 : 0);
         session_destroy(s);
         card_close(d);
         card_model_close(&m);
@@ -421,6 +464,6 @@ END_TEST
 
 SUITE_MAIN("card", goldens_run_on_a_card, cards_of_other_kinds_do, too_little_shared_memory_is_told,
            state_of_every_form_is_read, calls_are_few_launches, linears_of_many_rows_are_tiles,
-           many_steps_take_no_more, two_sessions_share_a_card,
+           linears_of_more_rows_are_halves, many_steps_take_no_more, two_sessions_share_a_card,
            deterministic_plans_give_the_same_bits, rope_and_append_join_attention,
            steps_are_measured_there, state_goes_to_a_file_and_back)
