@@ -7,8 +7,8 @@
  * multiplied with the half of w that they belong to: parts 0 1, 2 0 and 1 2. So w comes once, not three times. Where numbers of w
  * are sums of two, all first ones of a row stand before the others, and x is walked along once with each.
  *
- * From CUDA_UNPACK_ROWS on such x and weights are f16 (halves_cuda.cuh): a stage has 64 first or second parts of x, and a tile of w is
- * for two.
+ * From CUDA_HALVES_ROWS on, with F16 weights always, such x and weights are f16 as a rule (halves_cuda.cuh): a stage has 64 first or second parts of x, and a
+ * tile of w is for two.
  *
  * When its sums are done a warp writes them through memory of its own, by whole lines, while others multiply and the next
  * tiles come.
@@ -277,11 +277,12 @@ static __device__ inline void powers_out(const square_unit &q, int strip, float 
     UNROLL
     for (int i = 0; i < FRAGS; i++) {
         const int64_t c = col + i * FRAG_COLS;
-        const float one = c < q.j.col_end ? q.w_down[c] : 0;
-        const float two = c + 1 < q.j.col_end ? q.w_down[c + 1] : 0;
+        bytes8 w = {{bits_of(1), bits_of(1)}};
+        if (q.w_down && c < q.j.col_end) /* there is room behind the last one */
+            w = *(const bytes8 *)(q.w_down + c);
         UNROLL
         for (int e = 0; e < 4; e++)
-            sum[i][e] = sum[i][e] * (e % 2 ? two : one) * x[e / 2];
+            sum[i][e] = sum[i][e] * float_of(w.w[e % 2]) * x[e / 2];
     }
 }
 

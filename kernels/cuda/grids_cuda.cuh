@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_FLASH_BLOCK, 1)
     phase_run<FLASH_KERNELS>(m, p);
 }
 
-/* The weights of a phase of squares as bf16, or with x as f16. */
+/* The weights of a phase of squares as bf16 or f16. */
 extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
     weft_unpack(const __grid_constant__ cuda_run r)
 {
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
     if (is_cancelled(r))
         return;
     if (r.halves)
-        halves_unpack(r);
+        unpack_halves(r);
     else
         unpack_run(r);
 }

@@ -1,39 +1,21 @@
-/* halves_cuda.cuh - x and weights of exact linears as f16, for weft_bulk: made by weft_unpack once for all squares of a phase.
+/* halves_cuda.cuh - x and weights of exact linears as f16, for weft_bulk: x by the step that quantises it, BF16 weights by weft_unpack once
+ * for all squares of a phase.
  *
- * Each row, of x and of weights, is multiplied by the power of two that brings its largest number to [2^14, 2^15). A BF16 or F16
- * weight is one f16 then, and a number of x is two: the nearest, and the one nearest to the rest, 22 bits. So there are two
- * products for each number, where BF16 weights take three with bf16 and F16 weights five. Sums are multiplied by the inverse of both
- * powers. What is lost of a number is below 2^-23 of it or below 2^-40 of its row's largest, whichever is more; of a weight only the
- * latter. All that a row with a number that is not finite is multiplied with gives NaN.
+ * Each row is multiplied by the power of two that brings its largest number to [2^14, 2^15). A BF16 weight is one f16 then, and a number
+ * of x is two: the nearest, and the one nearest to the rest, 22 bits. F16 weights stay as they are stored. So there are two
+ * products for each number, where BF16 weights take three with bf16 and F16 weights five. Sums are multiplied by the inverses of
+ * the powers. What is lost of a number of x is below 2^-23 of it or below 2^-40 of its row's largest, whichever is more; of a weight
+ * only the latter. All that a row with a number that is not finite is multiplied with gives NaN, and all that an F16 weight that is not
+ * finite takes part in is not finite.
  *
- * Rows of x have 64 firsts and 64 seconds in turn, then the inverse. Weights have theirs behind the matrix. */
+ * Rows of x have 64 firsts and 64 seconds in turn, then the inverse; they lie where the plan has those of ACT_BF3T, which are longer.
+ * Weights have their inverses behind the matrix. */
 #ifndef WEFT_KERNELS_CUDA_HALVES_CUDA_CUH
 #define WEFT_KERNELS_CUDA_HALVES_CUDA_CUH
 
-#include "kernels/cuda/linear_mma_cuda.cuh"
-#include "kernels/cuda/phase.h"
-
-/* ---- where they are ---- */
-
-struct halves_place {
-    char *x, *w;
-    char *end; /* where the next step's begin */
-};
-
-/* Of a step, after those of the one before it in its phase (cuda_halves_sum has the bytes of both); x that both multiply is there
- * once. */
-static __device__ inline halves_place halves_after(const cuda_run &r, int32_t step, bool first,
-                                                   const halves_place &before)
-{
-    const cuda_step &s = r.step[step];
-    const kargs &k = r.shape[s.shape].k;
-    const bool same = !first && r.step[step - 1].in[0] == s.in[0];
-    halves_place p;
-    p.x = same ? before.x : before.end;
-    p.w = before.end + (same ? 0 : cuda_halves_x_bytes(s.rows, k.size.linear.in));
-    p.end = p.w + cuda_halves_w_bytes(k.size.linear.out, k.size.linear.in);
-    return p;
-}
+#include "kernels/cuda/mma_cuda.cuh"
+#include "kernels/cuda/mma_size.h"
+#include "kernels/cuda/weights_cuda.cuh"
 
 /* ---- rows that they are made of: eight numbers as words, and as floats ----
  *
@@ -55,31 +37,17 @@ struct halves_BF16 {
     }
 };
 
-struct halves_F16 {
-    enum { WORDS = 4, KEEP = 7, PARTS = 1 };
-
-    static __device__ inline void load(const char *row, uint32_t c, uint32_t *raw)
-    {
-        halves_BF16::load(row, c, raw);
-    }
-    static __device__ inline float number(const uint32_t *raw, int e)
-    {
-        return from_f16((uint16_t)(raw[e / 2] >> 16 * (e % 2)));
-    }
-};
-
-/* x as ACT_BF3T has it, whose parts add up without an error. */
-struct halves_x {
+/* x. */
+struct halves_F32 {
     enum { WORDS = 8, KEEP = 3, PARTS = 2 };
 
     static __device__ inline void load(const char *row, uint32_t c, uint32_t *raw)
     {
-        const bytes16 *at = (const bytes16 *)(row + (c / 32 * 96 + c % 32) * 2);
-        const bytes16 one = at[0], two = at[4], three = at[8];
+        const bytes16 low = *(const bytes16 *)(row + 4 * c);
+        const bytes16 high = *(const bytes16 *)(row + 4 * c + 16);
         UNROLL
         for (int e = 0; e < EIGHT; e++)
-            raw[e] = bits_of(halves_BF16::number(one.w, e) + halves_BF16::number(two.w, e) +
-                             halves_BF16::number(three.w, e));
+            raw[e] = (e < 4 ? low : high).w[e % 4];
     }
     static __device__ inline float number(const uint32_t *raw, int e)
     {
@@ -139,6 +107,7 @@ struct halves_rows {
     char *down; /* inverses */
     int64_t pitch, to_pitch, down_pitch;
     uint32_t n, rows;
+    uint32_t part, parts; /* blocks that share them: which one this is, of how many */
 };
 
 /* Some warps have a row, as many as keep it in registers; what is beyond those is loaded twice. */
@@ -153,7 +122,7 @@ template <class R> static __device__ void rows_halve(const halves_rows &j)
     const uint32_t col = ((uint32_t)threadIdx.x - mine * team * WARP) * EIGHT;
     const uint32_t apart = team * WARP * EIGHT;
     int set = 0;
-    for (uint32_t first = blockIdx.x * each; first < j.rows; first += gridDim.x * each, set ^= 1) {
+    for (uint32_t first = j.part * each; first < j.rows; first += j.parts * each, set ^= 1) {
         const uint32_t row = first + mine, n = mine < each && row < j.rows ? j.n : 0;
         const char *from = j.from + (int64_t)row * j.pitch;
         char *to = j.to + (int64_t)row * j.to_pitch;
@@ -195,28 +164,22 @@ template <class R> static __device__ void rows_halve(const halves_rows &j)
     block_sync(); /* words have been read */
 }
 
-/* Of a step; x: it has one that the step before it has not. */
-static __device__ inline void step_halve(const cuda_run &r, int32_t step, const halves_place &p,
-                                         bool x)
+/* The weights of a linear. */
+static __device__ inline void weights_halve(const kargs &k, const void *w, char *to)
 {
-    const cuda_step &s = r.step[step];
-    const kargs &k = r.shape[s.shape].k;
-    const int64_t in = k.size.linear.in, out = k.size.linear.out, pitch = cuda_halves_pitch(in);
-    const halves_rows w = {(const char *)s.in[1],
-                           p.w,
-                           p.w + cuda_halves_pad(out * in * 2),
-                           k.pitch[1],
-                           in * 2,
-                           sizeof(float),
-                           (uint32_t)in,
-                           (uint32_t)out};
-    if (k.type[1] == DT_BF16)
-        rows_halve<halves_BF16>(w);
-    else
-        rows_halve<halves_F16>(w);
-    if (x)
-        rows_halve<halves_x>(halves_rows{(const char *)s.in[0], p.x, p.x + in * 4, k.pitch[0],
-                                         pitch, pitch, (uint32_t)in, (uint32_t)s.rows});
+    const int64_t in = k.size.linear.in, out = k.size.linear.out;
+    rows_halve<halves_BF16>(halves_rows{(const char *)w, to, to + cuda_halves_pad(out * in * 2),
+                                        k.pitch[1], in * 2, sizeof(float), (uint32_t)in,
+                                        (uint32_t)out, blockIdx.x, gridDim.x});
+}
+
+/* Rows [row, end) of x, by one block. */
+static __device__ APART void x_halve(const kargs *k, int64_t row, int64_t end, uint32_t n)
+{
+    char *to = (char *)row_out(k, 0, row);
+    rows_halve<halves_F32>(halves_rows{(const char *)row_in(k, 0, row), to, to + 4 * n, k->pitch[0],
+                                       k->out_pitch[0], k->out_pitch[0], n, (uint32_t)(end - row),
+                                       0, 1});
 }
 
 #endif

@@ -37,24 +37,13 @@ K_FN int64_t cuda_squares_bytes(int64_t room, int64_t beside)
     return stages == 0 ? 0 : stages * MMA_STAGE_BYTES + MMA_ALIGN + beside;
 }
 
-/* Bytes of exact operands as f16 (halves_cuda.cuh): parts of them begin at whole lines; a row of x with the inverse of its power; all
- * rows of x; weights and the inverses of theirs. */
+/* Bytes of BF16 weights as f16 (halves_cuda.cuh), with the inverses of their powers: both begin at whole lines. */
 K_FN int64_t cuda_halves_pad(int64_t bytes)
 {
     return (bytes + MMA_LINE - 1) / MMA_LINE * MMA_LINE;
 }
 
-K_FN int64_t cuda_halves_pitch(int64_t in)
-{
-    return in * 4 + MMA_LINE;
-}
-
-K_FN int64_t cuda_halves_x_bytes(int64_t rows, int64_t in)
-{
-    return rows * cuda_halves_pitch(in);
-}
-
-K_FN int64_t cuda_halves_w_bytes(int64_t out, int64_t in)
+K_FN int64_t cuda_halves_bytes(int64_t out, int64_t in)
 {
     return cuda_halves_pad(out * in * 2) + cuda_halves_pad(out * 4);
 }

@@ -18,7 +18,8 @@ enum {
     CUDA_FLASH_BLOCK = 384,   /* threads of weft_flash, */
     CUDA_SQUARES_BLOCK = 384, /* of weft_squares, weft_bulk and weft_experts */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
-    CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays for blocks */
+    CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays for blocks, */
+    CUDA_HALVES_ROWS = 512,   /* and for BF16 weights where x is exact */
     TEAM_WIDTH_MAX = 512,     /* of a vector that a warp does alone (block_cuda.cuh) */
 };
 
@@ -26,7 +27,7 @@ enum {
  * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or experts by square, or attention
  * by tiles, or linears by square; and by weft_bulk, if their weights are bf16 and the card can bring tiles by tables (cuda_tiles,
  * its second argument). weft_unpack makes bf16 of the weights of these two before: in calls of so many rows that each would be decoded
- * often, and of types that weft_squares has no code for. Where these are exact, of weft_bulk, it makes f16 of x and of weights.
+ * often, and of types that weft_squares has no code for. Where x is exact it makes f16 of BF16 ones for weft_bulk.
  *            name     threads             blocks to a multiprocessor */
 #define CUDA_GRIDS(X)                                                                              \
     X(phases, CUDA_PHASES_BLOCK, 1)                                                                \
@@ -56,7 +57,7 @@ typedef struct {
         [K_IN_MAX]; /* LOCAL and TILE operands are offsets into the block's memory, until it has found them */
     void *out[K_OUT_MAX];
     union {
-        const kinstr *code; /* of a map */
+        const kinstr *code; /* of a map; of quantize, not NULL: rows become f16 (halves_cuda.cuh) */
         char *base;         /* of the cell's first tier, when the block has found it */
     };
     const kcell *cell;
@@ -157,7 +158,7 @@ typedef struct {
     uint64_t *ns; /* [blocks][n_step]: added to, the time of each step; NULL: not measured */
     int32_t n_step;
     uint32_t batch_bytes; /* behind the packs, for a copy of the batch */
-    int32_t halves;       /* what is unpacked is f16, x too (halves_cuda.cuh) */
+    int32_t halves;       /* what is unpacked is f16, as x is (halves_cuda.cuh) */
 } cuda_run;
 
 enum { CUDA_GATES = 2 };

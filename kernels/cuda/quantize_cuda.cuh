@@ -3,6 +3,7 @@
 #ifndef WEFT_KERNELS_CUDA_QUANTIZE_CUDA_CUH
 #define WEFT_KERNELS_CUDA_QUANTIZE_CUDA_CUH
 
+#include "kernels/cuda/halves_cuda.cuh"
 #include "kernels/cuda/mma_cuda.cuh"
 #include "kernels/cuda/ring_x_cuda.cuh"
 
@@ -433,6 +434,12 @@ static __device__ ONE_COPY void k_quantize_cuda(const kargs *k, const kthread *,
     const kact act = (kact)k->choice.quantize.act;
     const int n = (int)k->size.quantize.width;
     const kpart p = part_of(k, n, begin, end);
+#ifndef WEFT_SHAPES /* images for a plan are for fewer rows */
+    if (k->code) {
+        x_halve(k, p.row, p.row_end, (uint32_t)n);
+        return;
+    }
+#endif
     const bool one = k->n[0] == 1 && p.col == 0 && p.col_end == n;
     const bool copied = one && quantize_copies(act, n);
     if (one && threadIdx.x == 0)

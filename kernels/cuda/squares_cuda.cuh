@@ -8,6 +8,8 @@
 #define WEFT_KERNELS_CUDA_SQUARES_CUDA_CUH
 
 #include "kernels/cuda/halves_cuda.cuh"
+#include "kernels/cuda/linear_mma_cuda.cuh"
+#include "kernels/cuda/phase.h"
 #include "kernels/cuda/roles_cuda.cuh"
 
 /* ---- the ring ---- */
@@ -64,7 +66,7 @@ struct square_unit {
     int64_t out_pitch;
     const float *bias;
     const char *x_down;  /* of halves: inverses, one behind each row of x */
-    const float *w_down; /* [columns] */
+    const float *w_down; /* [columns]; NULL: weights are as stored */
 };
 
 /* bf16 of each weight of a step: two where x and F16 weights are exact. */
@@ -117,34 +119,41 @@ static __device__ square_unit square_of(const cuda_run &r, int32_t step, int64_t
 
 /* The same of one whose operands are f16. */
 static __device__ inline square_unit square_of_halves(const cuda_run &r, int32_t step, int64_t u,
-                                                      const halves_place &p)
+                                                      const char *unpacked)
 {
     square_unit q = square_of(r, step, u, NULL);
     const kargs &k = r.shape[r.step[step].shape].k;
     q.type = DT_F16;
     q.j.parts = 2;
     q.j.walks = 1;
-    q.j.x = p.x;
-    q.j.x_pitch = cuda_halves_pitch(q.j.n);
-    q.j.w = (const uint8_t *)p.w;
-    q.j.w_pitch = q.j.n * 2;
-    q.x_down = p.x + q.j.n * 4;
-    q.w_down = (const float *)(p.w + cuda_halves_pad(k.size.linear.out * q.j.n * 2));
+    q.x_down = q.j.x + q.j.n * 4;
+    q.w_down = NULL;
+    if (k.type[1] == DT_BF16) {
+        q.j.w = (const uint8_t *)unpacked;
+        q.j.w_pitch = q.j.n * 2;
+        q.w_down = (const float *)(unpacked + cuda_halves_pad(k.size.linear.out * q.j.n * 2));
+    }
     return q;
+}
+
+static __device__ inline int64_t halves_bytes(const cuda_run &r, int32_t step)
+{
+    const kargs &k = r.shape[r.step[step].shape].k;
+    return k.type[1] == DT_BF16 ? cuda_halves_bytes(k.size.linear.out, k.size.linear.in) : 0;
 }
 
 static __device__ bool halves_find(const cuda_run &r, int64_t u, square_unit *out_q)
 {
     const cuda_phase p = r.phase[r.first];
-    halves_place at = {NULL, NULL, r.unpacked};
+    const char *unpacked = r.unpacked;
     for (int32_t i = p.first; i < p.first + p.n_item; i++) {
         const cuda_item &it = r.item[i];
-        at = halves_after(r, it.first, i == p.first, at);
         if (u < it.units) {
-            *out_q = square_of_halves(r, it.first, u, at);
+            *out_q = square_of_halves(r, it.first, u, unpacked);
             return true;
         }
         u -= it.units;
+        unpacked += halves_bytes(r, it.first);
     }
     return false;
 }
@@ -382,18 +391,19 @@ static __device__ void matrix_unpack(const uint8_t *w, dtype type, int64_t pitch
     }
 }
 
-/* All of a phase as f16. */
-static __device__ void halves_unpack(const cuda_run &r)
+/* The same as f16. */
+static __device__ void unpack_halves(const cuda_run &r)
 {
     const cuda_phase p = r.phase[r.first];
     uint64_t *ns = threadIdx.x == 0 ? times_of(r, CUDA_UNPACK_BLOCKS) : NULL;
-    halves_place at = {NULL, NULL, r.unpacked};
+    char *to = r.unpacked;
     for (int32_t i = p.first; i < p.first + p.n_item; i++) {
         const int32_t step = r.item[i].first;
         const uint64_t start = ns ? clock_now() : 0;
-        const char *before = at.x;
-        at = halves_after(r, step, i == p.first, at);
-        step_halve(r, step, at, at.x != before);
+        const int64_t bytes = halves_bytes(r, step);
+        if (bytes > 0)
+            weights_halve(r.shape[r.step[step].shape].k, r.step[step].in[1], to);
+        to += bytes;
         if (ns)
             ns[step] += clock_now() - start;
     }

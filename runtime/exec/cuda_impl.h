@@ -121,7 +121,7 @@ void cuda_upload_close(cuda_upload *u); /* NULL is fine */
 
 /* ---- plans ---- */
 
-/* What is made of weights of a phase first: nothing, bf16, or f16 with x (kernels/cuda/halves_cuda.cuh). */
+/* What is made of weights of a phase first: nothing, bf16, or f16, as x is then (kernels/cuda/halves_cuda.cuh). */
 typedef enum { UNPACK_NONE, UNPACK_BF16, UNPACK_HALVES } cuda_unpacking;
 
 typedef struct {
@@ -213,8 +213,9 @@ int32_t cuda_steps_max(const plan *p);
 bool cuda_decodes(dtype type);
 int64_t cuda_unpacked_parts(dtype type, kact act);
 size_t cuda_unpacked_bytes(const plan *p, const plan_step *s);
-/* Bytes of a step's weights as f16, and of so many rows of x; 0: they never become so. */
-size_t cuda_halves_bytes(const exec *e, const plan_step *s, int64_t rows);
+/* May operands of a step be f16, in calls of so many rows? Bytes of weights that become so, 0 for those that stay as stored. */
+bool cuda_may_halve(const exec *e, const plan_step *s, int64_t rows);
+size_t cuda_halved_bytes(const exec *e, const plan_step *s, int64_t rows);
 weft_status cuda_need(weft_diag *dg, device *d, const device_load *what, device_memory *out_m);
 weft_status cuda_load(weft_diag *dg, device *d, const device_load *what, exec **out_e);
 void cuda_unload(exec *e);
@@ -256,12 +257,14 @@ bool cuda_rows_meet(const void *a, int64_t a_bytes, const void *b, int64_t b_byt
 /* cuda_tiles.c: for weft_bulk. Has a phase of squares what its tables are made of, with weights that are bf16 or are made so before? Then
  * the tables; unpacked: where weights that are made so begin. */
 bool cuda_has_tiles(const exec *e, const cuda_bucket *c, const cuda_phase *p, bool unpacked);
-/* The same with all operands as f16, for which there is room; and the bytes of those of step i, after the step before it if that has
- * the same x. */
-bool cuda_has_halves(const exec *e, const cuda_bucket *c, const cuda_phase *p);
-size_t cuda_halves_step(const exec *e, const cuda_bucket *c, int32_t i, bool first);
 cu_result cuda_tiles_of(const exec *e, const cuda_bucket *c, const cuda_phase *p,
                         cuda_unpacking how, const char *unpacked, cuda_tiles *to);
+
+/* cuda_halves.c: phases of squares whose operands are all f16. Is there room for the weights of one? When all phases are listed: can
+ * what quantises x make it so, for all who read it? Then that is told (cuda_step.code); whether any step has changed. */
+bool cuda_has_halves(const exec *e, const cuda_bucket *c, const cuda_phase *p);
+bool cuda_halves_made(const cuda_bucket *c, int32_t phase);
+bool cuda_halves_tell(const exec *e, cuda_bucket *c);
 
 /* cuda_choose.c */
 weft_status cuda_choose(weft_diag *dg, exec *e, const device_choice *c);

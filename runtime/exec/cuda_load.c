@@ -141,31 +141,28 @@ size_t cuda_unpacked_bytes(const plan *p, const plan_step *s)
     return mem_product((size_t)s->size.linear.out, (size_t)(n * 2 * parts));
 }
 
-size_t cuda_halves_bytes(const exec *e, const plan_step *s, int64_t rows)
+bool cuda_may_halve(const exec *e, const plan_step *s, int64_t rows)
 {
     const plan_kernel *k = plan_kernel_of(e->p, s);
-    const dtype type = s->in[1].type;
-    const int64_t in = s->size.linear.in, out = s->size.linear.out;
-    if (!e->d->bulk || k->unit != KUNIT_SQUARE || k->act != ACT_BF3T || in % MMA_DEPTH != 0 ||
-        rows < CUDA_UNPACK_ROWS || (type != DT_BF16 && type != DT_F16))
-        return 0;
-    return mem_product((size_t)out, (size_t)(in * 2 + 4)) + 2 * MMA_LINE +
-           mem_product((size_t)rows, (size_t)cuda_halves_pitch(in));
+    const int64_t in = s->size.linear.in;
+    if (!e->d->bulk || k->unit != KUNIT_SQUARE || k->act != ACT_BF3T || in % MMA_DEPTH != 0)
+        return false;
+    return s->in[1].type == DT_F16 ||
+           (s->in[1].type == DT_BF16 && rows >= CUDA_HALVES_ROWS &&
+            mem_product((size_t)s->size.linear.out, (size_t)(in * 2)) <= UNPACKED_MAX);
 }
 
-static bool same_operand(const plan_operand *a, const plan_operand *b)
+size_t cuda_halved_bytes(const exec *e, const plan_step *s, int64_t rows)
 {
-    return a->space == b->space && a->id == b->id && a->offset == b->offset;
+    return s->in[1].type == DT_BF16 && cuda_may_halve(e, s, rows)
+               ? (size_t)cuda_halves_bytes(s->size.linear.out, s->size.linear.in)
+               : 0;
 }
 
-/* Of a step, as bf16 or as f16; before: the one before it, or NULL. */
-static size_t unpacked_step(const exec *e, const plan_step *s, const plan_step *before,
-                            int64_t rows)
+/* Of a step, as bf16 or as f16. */
+static size_t unpacked_step(const exec *e, const plan_step *s, int64_t rows)
 {
-    const size_t own = cuda_unpacked_bytes(e->p, s);
-    size_t halves = cuda_halves_bytes(e, s, rows);
-    if (halves && before && same_operand(&s->in[0], &before->in[0]))
-        halves -= (size_t)cuda_halves_x_bytes(rows, s->size.linear.in);
+    const size_t own = cuda_unpacked_bytes(e->p, s), halves = cuda_halved_bytes(e, s, rows);
     return halves > own ? halves : own;
 }
 
@@ -176,8 +173,8 @@ static size_t unpacked_phase(const exec *e, const plan_step *first, const plan_s
 {
     size_t most = 0, sum = 0;
     for (const plan_step *s = first; s < end; s++) {
-        const size_t own = unpacked_step(e, s, sum ? s - 1 : NULL, rows);
-        sum = own <= UNPACKED_MAX - sum ? sum + own : unpacked_step(e, s, NULL, rows);
+        const size_t own = unpacked_step(e, s, rows);
+        sum = own <= UNPACKED_MAX - sum ? sum + own : own;
         if (sum > UNPACKED_MAX)
             sum = 0;
         most = sum > most ? sum : most;

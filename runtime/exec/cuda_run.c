@@ -153,14 +153,14 @@ static bool unpacks(const exec *e, const cuda_bucket *c, int32_t first, int32_t 
     return bytes > 0 && bytes <= e->unpacked_bytes;
 }
 
-/* The function that runs a phase of squares, and what its weights are made first. */
-static cuda_grid squares_of(const exec *e, const cuda_bucket *c, const cuda_phase *p,
+/* The function that runs a phase of squares, and what its weights are made first. halves: f16, if they can be. */
+static cuda_grid squares_of(const exec *e, const cuda_bucket *c, const cuda_phase *p, bool halves,
                             cuda_unpacking *out_how)
 {
     const int32_t end = p->step + p->n_step;
-    *out_how = cuda_has_halves(e, c, p)      ? UNPACK_HALVES
-               : unpacks(e, c, p->step, end) ? UNPACK_BF16
-                                             : UNPACK_NONE;
+    *out_how = halves && cuda_has_halves(e, c, p) ? UNPACK_HALVES
+               : unpacks(e, c, p->step, end)      ? UNPACK_BF16
+                                                  : UNPACK_NONE;
     if (*out_how == UNPACK_NONE && has_others(c, p->step, end))
         return CUDA_GRID_phases;
     return *out_how == UNPACK_HALVES || cuda_has_tiles(e, c, p, *out_how == UNPACK_BF16)
@@ -178,7 +178,8 @@ static item_span squares_fit(const exec *e, const cuda_bucket *c, item_span s)
         if (item[i].n_step != 1 || c->rows[item[i].first]->unit != KUNIT_SQUARE)
             return s;
         const size_t own = cuda_unpacked_bytes(e->p, &c->plan->step[item[i].first]);
-        const size_t halves = cuda_halves_step(e, c, item[i].first, i == s.first);
+        const size_t halves =
+            cuda_halved_bytes(e, &c->plan->step[item[i].first], c->steps[item[i].first].rows);
         bytes += halves > own ? halves : own;
         end = bytes > e->unpacked_bytes && i > s.first && i < end ? i : end;
     }
@@ -284,6 +285,23 @@ static item_span span_alike(const exec *e, const cuda_bucket *c, item_span s)
     return squares_fit(e, c, (item_span){s.first, end});
 }
 
+/* Phases whose x cannot be f16 have no weights that are; the more of these there are, the fewer can. Whether steps have changed. */
+static bool settle_halves(const exec *e, cuda_bucket *c)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (int32_t i = 0; i < c->n_phase; i++) {
+            cuda_unpacking how;
+            if (c->unpacks[i] != UNPACK_HALVES || cuda_halves_made(c, i))
+                continue;
+            c->grid[i] = (uint8_t)squares_of(e, c, &c->phases[i], false, &how);
+            c->unpacks[i] = (uint8_t)how;
+            again = true;
+        }
+    }
+    return cuda_halves_tell(e, c);
+}
+
 static void list_phases(const exec *e, cuda_bucket *c)
 {
     c->n_phase = 0;
@@ -311,7 +329,7 @@ static void list_phases(const exec *e, cuda_bucket *c)
         cuda_unpacking how = UNPACK_NONE;
         cuda_grid grid = grid_of(e, c, p);
         if (grid == CUDA_GRID_squares)
-            grid = squares_of(e, c, p, &how);
+            grid = squares_of(e, c, p, true, &how);
         c->grid[c->n_phase] = (uint8_t)grid;
         c->unpacks[c->n_phase] = (uint8_t)how;
         c->n_phase++;
@@ -342,6 +360,7 @@ static cu_result prepare(exec *e, cuda_bucket *c, const kbatch *b)
     if (!count_units(e, c, b, !same) && same)
         return CU_OK;
     list_phases(e, c);
+    same = !settle_halves(e, c) && same;
     char *last = c->at_once ? (char *)(c->packs + c->n_phase) : (char *)(c->phases + c->n_phase);
     size_t end = (size_t)(last - (char *)c->items);
     cu_result r = cuda_push(e, c->items, end);
@@ -453,6 +472,16 @@ static cu_result launch(exec *e, const cuda_bucket *c, int32_t first, int32_t en
                                                 args);
 }
 
+/* Is anything to be made of its weights? */
+static bool is_unpacked(const cuda_bucket *c, int32_t i)
+{
+    const cuda_phase *p = &c->phases[i];
+    bool is = c->unpacks[i] == UNPACK_BF16;
+    for (int32_t s = p->step; s < p->step + p->n_step && c->unpacks[i] == UNPACK_HALVES; s++)
+        is = is || c->args[s].type[1] == DT_BF16;
+    return is;
+}
+
 /* Phase i by itself. What lasts from one launch to the next cannot be in shared memory. */
 static cu_result launch_one(exec *e, const cuda_bucket *c, int32_t i)
 {
@@ -472,7 +501,7 @@ static cu_result launch_one(exec *e, const cuda_bucket *c, int32_t i)
         shared = squares_bytes(e);
     if (which == CUDA_GRID_bulk)
         shared = CUDA_BULK_BYTES;
-    cu_result r = c->unpacks[i] ? launch(e, c, i, i + 1, CUDA_GRID_unpack, 0) : CU_OK;
+    cu_result r = is_unpacked(c, i) ? launch(e, c, i, i + 1, CUDA_GRID_unpack, 0) : CU_OK;
     return r == CU_OK ? launch(e, c, i, i + 1, which, shared) : r;
 }
 

@@ -24,27 +24,6 @@ bool cuda_has_tiles(const exec *e, const cuda_bucket *c, const cuda_phase *p, bo
     return tiles;
 }
 
-size_t cuda_halves_step(const exec *e, const cuda_bucket *c, int32_t i, bool first)
-{
-    const cuda_step *s = &c->steps[i];
-    const size_t bytes = cuda_halves_bytes(e, &c->plan->step[i], s->rows);
-    const bool same = bytes && !first && s->in[0] == s[-1].in[0];
-    return same ? bytes - (size_t)cuda_halves_x_bytes(s->rows, c->args[i].size.linear.in) : bytes;
-}
-
-bool cuda_has_halves(const exec *e, const cuda_bucket *c, const cuda_phase *p)
-{
-    bool halves = p->n_step == p->n_item && p->n_step <= BULK_STEPS;
-    size_t bytes = 0;
-    for (int32_t i = p->step; i < p->step + p->n_step && halves; i++) {
-        const size_t own = cuda_halves_step(e, c, i, i == p->step);
-        bytes += own;
-        halves = own > 0 && is_tiled(c->steps[i].in[0], c->args[i].pitch[0]) &&
-                 is_tiled(c->steps[i].in[1], c->args[i].pitch[1]);
-    }
-    return halves && bytes <= e->unpacked_bytes;
-}
-
 static cu_result tile_of(const exec *e, const void *at, int64_t cols, int64_t rows, int64_t pitch,
                          uint32_t box_rows, cuda_tile *to)
 {
@@ -59,45 +38,25 @@ static cu_result tile_of(const exec *e, const void *at, int64_t cols, int64_t ro
 }
 _Static_assert(sizeof(cuda_tile) == sizeof(cu_tile), "what the driver makes is what kernels get");
 
-/* Of a step whose operands are f16 (halves_after in halves_cuda.cuh has the same places). x: that of the step before it, or NULL; at:
- * where its own begin, then those of the next one. */
-static cu_result tiles_of_halves(const exec *e, const cuda_bucket *c, int32_t step, const char **x,
-                                 const char **at, cuda_tile to[2])
-{
-    const kargs *k = &c->args[step];
-    const int64_t in = k->size.linear.in, out = k->size.linear.out, rows = c->steps[step].rows;
-    if (!*x || c->steps[step].in[0] != c->steps[step - 1].in[0]) {
-        *x = *at;
-        *at += cuda_halves_x_bytes(rows, in);
-    }
-    cu_result r = tile_of(e, *x, in * 2, rows, cuda_halves_pitch(in), MMA_ROWS, &to[0]);
-    if (r == CU_OK)
-        r = tile_of(e, *at, in, out, in * 2, MMA_COLS, &to[1]);
-    *at += cuda_halves_w_bytes(out, in);
-    return r;
-}
-
 cu_result cuda_tiles_of(const exec *e, const cuda_bucket *c, const cuda_phase *p,
                         cuda_unpacking how, const char *unpacked, cuda_tiles *to)
 {
     cu_result r = CU_OK;
-    const char *x = NULL;
     for (int32_t i = 0; i < p->n_step && r == CU_OK; i++) {
         const int32_t step = p->step + i;
-        if (how == UNPACK_HALVES) {
-            r = tiles_of_halves(e, c, step, &x, &unpacked, to->of[i]);
-            continue;
-        }
         const kargs *k = &c->args[step];
-        const int64_t in = k->size.linear.in;
-        const bool own = k->type[1] == DT_BF16;
-        const int64_t cols = own ? in : in * cuda_unpacked_parts(k->type[1], c->rows[step]->act);
-        r = tile_of(e, c->steps[step].in[0], in * act_parts(c->rows[step]->act),
+        const int64_t in = k->size.linear.in, out = k->size.linear.out;
+        const kact act = c->rows[step]->act;
+        const bool halves = how == UNPACK_HALVES, own = k->type[1] == (halves ? DT_F16 : DT_BF16);
+        const int64_t cols = own || halves ? in : in * cuda_unpacked_parts(k->type[1], act);
+        r = tile_of(e, c->steps[step].in[0], in * (halves ? 2 : act_parts(act)),
                     c->steps[step].rows, k->pitch[0], MMA_ROWS, &to->of[i][0]);
         if (r == CU_OK)
-            r = tile_of(e, own ? c->steps[step].in[1] : unpacked, cols, k->size.linear.out,
+            r = tile_of(e, own ? c->steps[step].in[1] : unpacked, cols, out,
                         own ? k->pitch[1] : cols * 2, MMA_COLS, &to->of[i][1]);
-        unpacked += own ? 0 : cuda_unpacked_bytes(e->p, &c->plan->step[step]);
+        if (!own)
+            unpacked += halves ? (size_t)cuda_halves_bytes(out, in)
+                               : cuda_unpacked_bytes(e->p, &c->plan->step[step]);
     }
     return r;
 }

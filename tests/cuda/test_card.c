@@ -234,7 +234,7 @@ START_TEST(linears_of_many_rows_are_tiles)
 }
 END_TEST
 
-/* From CUDA_UNPACK_ROWS on operands of these become f16: q, k, v, o, gate and up of four layers, and the head; down, whose columns are
+/* From CUDA_HALVES_ROWS on operands of these become f16: q, k, v, o, gate and up of four layers, and the head; down, whose columns are
  * no whole tiles, does not. Other cards have none. */
 START_TEST(linears_of_more_rows_are_halves)
 {
@@ -244,7 +244,7 @@ START_TEST(linears_of_more_rows_are_halves)
     const fake_card *const cards[] = {&fake_card_usual, &old};
     for (size_t i = 0; i < COUNT_OF(cards); i++) {
         card_model m = card_model_open("llama-mha", "model-bf16.gguf");
-        const int32_t n_seq = (int32_t)((CUDA_UNPACK_ROWS + m.n - 1) / m.n);
+        const int32_t n_seq = (int32_t)((CUDA_HALVES_ROWS + m.n - 1) / m.n);
         const target t = {.be = backend_cuda(),
                           .n_ctx = m.n,
                           .n_seq = n_seq,
