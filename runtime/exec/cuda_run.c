@@ -288,6 +288,8 @@ static item_span span_alike(const exec *e, const cuda_bucket *c, item_span s)
 /* Phases whose x cannot be f16 have no weights that are; the more of these there are, the fewer can. Whether steps have changed. */
 static bool settle_halves(const exec *e, cuda_bucket *c)
 {
+    if (c->at_once)
+        return false; /* there are none */
     for (bool again = true; again;) {
         again = false;
         for (int32_t i = 0; i < c->n_phase; i++) {
