@@ -277,9 +277,14 @@ static bool attend_splits(const bucket *b, const plan_step *s)
     bool halves = cell.n_tier == 1 && !cell.latent &&
                   (cell.tier[0].key == KFORM_F16 || cell.tier[0].key == KFORM_BF16);
     const int64_t units = lo->t->be->units(lo->t->be, row, &k), most = lo->t->be->split_units;
-    if (halves && lo->n_tok > 1 && lo->n_tok >= most / units &&
-        lo->t->n_ctx <= lo->t->be->walk_elems / (c->k + c->v))
-        return false; /* a unit's walk takes no longer than waiting for all to be merged */
+    /* A unit's walk takes no longer than waiting for all to be merged; and for rope too, where that would be a phase of its own, even if
+     * half of the blocks have none. */
+    const int64_t walk = lo->t->be->walk_elems / (c->k + c->v), all = lo->n_tok * units;
+    const bool rope = c->k > lo->t->be->whole_cols[1];
+    if (halves && lo->n_tok > 1 &&
+        (all >= most ? lo->t->n_ctx <= walk
+                     : rope && 2 * all >= most && lo->t->n_ctx <= walk * 3 / 4))
+        return false;
     return units < most;
 }
 

@@ -77,8 +77,8 @@ static __device__ inline int norm_four(const team &t, int thread, int e)
 /* Has the thread it? Most of it is known where width and threads are. */
 static __device__ inline bool norm_has(const team &t, const norm_vector &v, int e)
 {
-    return norm_four(t, 0, e) < v.width && (norm_four(t, t.threads - 1, e) < v.width ||
-                                            norm_four(t, t.thread, e) < v.width);
+    return norm_four(t, 0, e) < v.width &&
+           (norm_four(t, t.threads - 1, e) < v.width || norm_four(t, t.thread, e) < v.width);
 }
 
 static __device__ inline void norm_weights(const norm_vector &v, int at, floats4 *w, floats4 *bias)
@@ -254,10 +254,14 @@ static __device__ inline void k_rms_norm_cuda_quantize(const kargs *k, const kth
         ring_x_made(copied ? row_out(k, 1, 0) : NULL);
     UNROLLED(1)
     for (int64_t row = p.row; row < p.row_end; row++) {
-        const norm_vector v = {row_in(k, 0, row), k->in[1] ? row_in(k, 1, 0) : NULL,
-                               NULL,              row_out(k, 0, row),
-                               width,             k->scalar.norm.eps,
-                               (int)(row & 1),    false};
+        const norm_vector v = {row_in(k, 0, row),
+                               k->in[1] ? row_in(k, 1, 0) : NULL,
+                               NULL,
+                               row_out(k, 0, row),
+                               width,
+                               k->scalar.norm.eps,
+                               (int)(row & 1),
+                               false};
         const quantize_to to = {act, width, (char *)row_out(k, 1, row), copied};
         if (norm_is_held(t, v)) {
             floats4 x[NORM_HELD] = {};

@@ -159,6 +159,11 @@ typedef struct {
     uint64_t lora;
 } cuda_bucket;
 
+/* Is step i the rope of queries, behind which keys are turned and appended, then values, all of it one phase, and then attention over
+ * these? In the bucket's own image its first step can be all of it (join_cuda.cuh). */
+enum { JOIN_STEPS = 4 };
+bool cuda_joins(const exec *e, const cuda_bucket *c, int32_t i);
+
 /* Threads of a block of weft_phases. */
 static inline int cuda_phases_threads(const cuda_bucket *c)
 {

@@ -191,7 +191,8 @@ static item_span squares_fit(const exec *e, const cuda_bucket *c, item_span s)
 /* ---- phases that are one ----
  *
  * Of a row, queries are turned, and its key and value appended, head by head, and attention needs of these what belongs to its own
- * head. So a block does that for the heads that it attends with, in the same phase: there is no gate between. */
+ * head. So a block does that for the heads that it attends with, in the same phase: there is no gate between. Of several rows too,
+ * if none is of another's sequence; but there one step does all of it (cuda_joins). */
 
 /* Does step i do, unit by unit, what head by head belongs to attention `a` over a cell, and read nothing that other blocks write in
  * that? */
@@ -199,12 +200,13 @@ static bool step_joins(const cuda_bucket *c, const kcell *cell, int32_t i, int32
 {
     const kargs *k = &c->args[i], *to = &c->args[a];
     const bool rope = c->rows[i]->op == KOP_rope;
+    const int64_t rows = c->n_row[ROWS_T], out_bytes = rows * to->out_pitch[0];
     if (!rope && (c->rows[i]->op != KOP_append || c->plan->step[i].cell != c->plan->step[a].cell))
         return false;
     if (rope && k->tile != k->size.rope.width)
         return false;
-    if (rope && cuda_rows_meet(k->out[0], k->out_pitch[0], to->in[0], to->pitch[0]) &&
-        (k->out[0] != to->in[0] ||
+    if (rope && cuda_rows_meet(k->out[0], rows * k->out_pitch[0], to->in[0], rows * to->pitch[0]) &&
+        (k->out[0] != to->in[0] || k->out_pitch[0] != to->pitch[0] ||
          k->size.rope.heads * k->size.rope.width != to->size.attend.heads * cell->k))
         return false; /* heads of queries are others than those that it turns */
     for (int in = 0; in < K_IN_MAX; in++) {
@@ -213,7 +215,7 @@ static bool step_joins(const cuda_bucket *c, const kcell *cell, int32_t i, int32
             k->size.rope.heads == to->size.attend.heads && k->size.rope.width == cell->v;
         const bool own = (c->own[i].local | c->own[i].tile) >> in & 1;
         if (k->in[in] && !own && !same &&
-            cuda_rows_meet(k->in[in], k->pitch[in], to->out[0], to->out_pitch[0]))
+            cuda_rows_meet(k->in[in], rows * k->pitch[in], to->out[0], out_bytes))
             return false;
     }
     return true;
@@ -232,7 +234,8 @@ static int32_t followed_each(const cuda_bucket *c, const cuda_phase *p, int32_t 
 /* Is the phase that was listed last one with span s, which is attention? */
 static bool phase_joins(const exec *e, const cuda_bucket *c, item_span s)
 {
-    if (!c->at_once || c->apart || c->n_row[ROWS_T] != 1 || c->n_phase == 0)
+    const int64_t rows = c->n_row[ROWS_T];
+    if (!c->at_once || c->apart || c->n_row[ROWS_S] != rows || c->n_phase == 0)
         return false;
     const plan_item *last = &c->plan->item[s.first];
     const cuda_phase *p = &c->phases[c->n_phase - 1];
@@ -244,7 +247,9 @@ static bool phase_joins(const exec *e, const cuda_bucket *c, item_span s)
         return false;
     const kcell *cell = &e->cells[c->plan->step[last->first].cell];
     const int32_t each = followed_each(c, p, last->first);
-    bool joins = each > 0 && c->units[s.first] == cell->heads * each;
+    bool joins = each > 0 && c->units[s.first] == rows * cell->heads * each &&
+                 (rows == 1 || (each == 1 && c->kernel != &e->d->all && p->n_step == JOIN_STEPS &&
+                                cuda_joins(e, c, p->step)));
     for (int32_t i = p->first; i < p->first + p->n_item; i++)
         joins = joins && !c->plan->item[i].per_thread && c->units[i] % cell->heads == 0;
     for (int32_t i = p->step; i < p->step + p->n_step; i++)
@@ -258,11 +263,13 @@ static void phase_join(const exec *e, cuda_bucket *c, item_span s)
     const bool one = cuda_heads_are(c, p);
     const int32_t a = c->plan->item[s.first].first;
     const int64_t heads = e->cells[c->plan->step[a].cell].heads;
+    const bool several = c->n_row[ROWS_T] > 1;
     for (int32_t i = p->first; i < s.first; i++) {
         c->items[i].every = ITEM_FOLLOWS;
         c->items[i].each = followed_each(c, p, a);
-        c->items[i].at = c->units[i] / heads;
+        c->items[i].at = !several ? c->units[i] / heads : i == p->first ? 1 : 0;
     }
+    c->steps[p->step].joined = several;
     p->n_item++;
     p->n_step++;
     p->units = line_up(c, s);
@@ -307,6 +314,9 @@ static bool settle_halves(const exec *e, cuda_bucket *c)
 static void list_phases(const exec *e, cuda_bucket *c)
 {
     c->n_phase = 0;
+    for (int32_t i = 0; i < c->plan->n_step; i++)
+        if (c->rows[i]->op == KOP_rope)
+            c->steps[i].joined = 0;
     for (int32_t from = 0;;) {
         item_span s = exec_span_from(e->p, c->plan, c->units, from, c->apart);
         if (s.first >= s.end)

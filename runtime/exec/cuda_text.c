@@ -351,6 +351,17 @@ static void put_then(strbuf *b, const cuda_text_step *s)
                (int)s->then->choice.quantize.act, s->symbol);
 }
 
+/* Rope of queries, with all that attention waits for, where its units are attention's. */
+static void put_join(strbuf *b, const cuda_text_step *s)
+{
+    strbuf_add(b, "    if (s->joined) {\n");
+    put_cell(b, s->over);
+    strbuf_add(b, "    k.in[3] = s->in[3];\n    k.in[4] = s->in[4];\n");
+    put_field(b, "pitch", 3, s->join[1].pitch[0]);
+    put_field(b, "pitch", 4, s->join[3].pitch[1]);
+    strbuf_add(b, "    %s_join(&k, begin, end);\n    return;\n    }\n", s->symbol);
+}
+
 static void put_body(strbuf *b, const cuda_text_step *s, bool map)
 {
     strbuf_add(b, "(const member &m, const cuda_step *s, int64_t begin, int64_t end)\n{\n"
@@ -377,6 +388,8 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
     } else if (s->then) {
         put_then(b, s);
     } else {
+        if (s->join)
+            put_join(b, s);
         put_strides(b, s->k);
         strbuf_add(b, "    %s%s(&k, &m.t, begin, end);\n", s->symbol, s->makes_x ? "_x" : "");
     }

@@ -165,5 +165,4 @@ END_TEST
 
 SUITE_MAIN("row_bits", norms_have_the_same_bits_at_any_address,
            rows_are_quantised_alike_at_any_address, blocks_of_strange_numbers_are_quantised_alike,
-           norms_quantise_as_two_steps_do,
-           columns_of_rows_are_quantised_as_rows_are)
+           norms_quantise_as_two_steps_do, columns_of_rows_are_quantised_as_rows_are)
