@@ -206,11 +206,10 @@ check_sanitizer() {
         check "compute-sanitizer $1, $2 rows${3:+ and some of one}" "$sanitizer" --tool "$1" --error-exitcode 1 \
             "$weft" eval --device "$device" -m "$small/llama-mha" --ids "$(seq -s, 3 $(($2 + 2)))" "${@:3}"
     }
-    for tool in memcheck synccheck; do
+    for tool in memcheck synccheck racecheck; do
         for rows in 3 80; do sanitized $tool $rows --greedy 3; done # calls of few rows and of many; then of one
     done
-    # Of calls with warps that copy it tells of races that there are not (kernels/cuda/README.md, Sanitizers).
-    sanitized racecheck 3
+    sanitized racecheck 3 # all of which it follows; not so of the others (kernels/cuda/README.md, Sanitizers)
 }
 
 # The median of a test in what `weft bench --json` printed.
