@@ -11,7 +11,6 @@
 #include "kernels/cuda/experts_mma_cuda.cuh"
 #include "kernels/cuda/experts_runs_cuda.cuh"
 #include "kernels/cuda/heads_cuda.cuh"
-#include "kernels/cuda/join_cuda.cuh"
 #include "kernels/cuda/launch_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
 #include "kernels/cuda/linear_few_cuda.cuh"

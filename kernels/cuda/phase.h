@@ -68,11 +68,7 @@ typedef struct {
     int32_t tile_cols;    /* kargs.tile */
     /* Of a linear: sizes, which so need not be in the text of a shape; and if its weights come through the ring how rows are
      * cut (rows 0: they do not). */
-    union {
-        int32_t linear_out;
-        int32_t joined; /* of rope, not 0: units are attention's (join_cuda.cuh) */
-    };
-    int32_t linear_in;
+    int32_t linear_out, linear_in;
     int32_t
         segment; /* those of the block: which of the phase's that the ring brings, from 0 on; or -1 */
     cuda_cut cut;

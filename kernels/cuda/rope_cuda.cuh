@@ -57,6 +57,18 @@ struct rope_row {
     bool interleaved;
 };
 
+static __device__ inline rope_row rope_row_of(const kargs *k, const float *x, float *out, int heads)
+{
+    return rope_row{x,
+                    out,
+                    (const float *)k->in[2],
+                    (float)k->scalar.rope.factor,
+                    heads,
+                    (int)k->size.rope.width,
+                    (int)k->size.rope.pairs,
+                    k->choice.rope.order == ROPE_INTERLEAVED};
+}
+
 /* Where the first and the second number are of pair i of all heads. */
 struct pair_place {
     int one, two;
@@ -161,26 +173,12 @@ static __device__ ONE_COPY void k_rope_cuda(const kargs *k, const kthread *t, in
     const bool own = pairs > 0 && block_threads() % pairs == 0;
     const row_share by = rows_shared(k, own && 2 * pairs == width ? heads * pairs : 0);
     if (k->n[0] > 1 && by.threads == heads * pairs && 2 * pairs == width) {
-        const rope_row r = {NULL,
-                            NULL,
-                            (const float *)k->in[2],
-                            (float)k->scalar.rope.factor,
-                            heads,
-                            width,
-                            pairs,
-                            k->choice.rope.order == ROPE_INTERLEAVED};
-        rope_some_rows(k, p, r, pos, by);
+        rope_some_rows(k, p, rope_row_of(k, NULL, NULL, heads), pos, by);
         return;
     }
     for (int64_t row = p.row + by.first; row < p.row_end && p.col < p.col_end; row += by.step) {
-        const rope_row r = {row_in(k, 0, row) + p.col,
-                            row_out(k, 0, row) + p.col,
-                            (const float *)k->in[2],
-                            (float)k->scalar.rope.factor,
-                            heads,
-                            width,
-                            pairs,
-                            k->choice.rope.order == ROPE_INTERLEAVED};
+        const rope_row r =
+            rope_row_of(k, row_in(k, 0, row) + p.col, row_out(k, 0, row) + p.col, heads);
         if (own)
             rope_own_pairs(r, pos + row, by);
         else

@@ -1,7 +1,8 @@
-/* cuda_heads.c - the steps of one row between its linears and attention, as one.
+/* cuda_heads.c - the steps of rows between their linears and attention, as one.
  *
- * Queries are turned, a key is turned and appended, a value is appended: four short steps, of which each waits for what it loads. An
- * image made for a plan has a function for all of them (kernels/cuda/heads_cuda.cuh), whose units are heads of the cell. */
+ * Queries are turned, keys are turned and appended, values are appended: four short steps, of which each waits for what it loads. An
+ * image made for a plan has a function for all of them (kernels/cuda/heads_cuda.cuh), whose units are heads of the cell, of each row.
+ * Of several rows it is run only where blocks do that for the heads they attend with. */
 #include "runtime/exec/cuda_impl.h"
 
 /* Is it the only step of its item, or with one more the first? */
@@ -26,15 +27,30 @@ static bool find_part(const cuda_bucket *c, const plan_item *it, int32_t from, c
     return true;
 }
 
-/* Are both turned alike, whole heads, each a tile? */
-static bool turns_alike(const kargs *q, const kargs *key)
+/* Is the item one that attends, a row and a head of the cell at a time, with all positions? */
+static bool attends_whole(const cuda_bucket *c, int32_t item)
 {
-    return q->size.rope.width == key->size.rope.width &&
+    const plan_item *it = &c->plan->item[item];
+    return item < c->plan->n_item && c->rows[it->first]->unit == KUNIT_QUERIES_FEW &&
+           c->args[it->first].choice.attend.part == ATTEND_WHOLE && it->grain == 0;
+}
+
+/* Are both turned alike, whole heads, each a tile? */
+static bool turns_alike(const cuda_bucket *c, int32_t of_q, int32_t of_key)
+{
+    const kargs *q = &c->args[of_q], *key = &c->args[of_key];
+    return q->in[1] == key->in[1] && c->own[of_q].io[1] == c->own[of_key].io[1] &&
+           q->size.rope.width == key->size.rope.width &&
            q->size.rope.pairs == key->size.rope.pairs && q->in[2] == key->in[2] &&
            q->scalar.rope.factor == key->scalar.rope.factor &&
            q->choice.rope.order == key->choice.rope.order &&
            2 * q->size.rope.pairs == q->size.rope.width && q->tile == q->size.rope.width &&
            key->tile == key->size.rope.width;
+}
+
+static bool is_of_rows(const plan_step *s)
+{
+    return s->rows == ROWS_T && s->per_row == 1;
 }
 
 /* Does a block alone see what the key's step makes, and is that what is appended? */
@@ -50,7 +66,7 @@ bool cuda_heads_of(const exec *e, const cuda_bucket *c, int32_t first, cuda_head
     const plan_item *item = &c->plan->item[first];
     const int32_t from = item->first, left = c->plan->n_item - first;
     cuda_heads h = {-1, -1, -1, -1};
-    if (c->plan->n_tok_max != 1 || left < HEADS_ITEMS ||
+    if (left < HEADS_ITEMS || (c->plan->n_tok_max > 1 && !attends_whole(c, first + HEADS_ITEMS)) ||
         (first > 0 && item[-1].phase == item->phase) ||
         (left > HEADS_ITEMS && item[HEADS_ITEMS].phase == item->phase))
         return false;
@@ -62,18 +78,19 @@ bool cuda_heads_of(const exec *e, const cuda_bucket *c, int32_t first, cuda_head
                     *values = &c->plan->step[from + h.values];
     const kcell *cell = &e->cells[keys->cell];
     *out_h = h;
-    return keys->cell == values->cell && !cell->latent && turns_alike(q, key) &&
-           key_is_own(c, from + h.key) && c->plan->step[from + h.q].in[0].space != SPACE_TILE &&
+    return keys->cell == values->cell && !cell->latent &&
+           turns_alike(c, from + h.q, from + h.key) && key_is_own(c, from + h.key) &&
+           c->plan->step[from + h.q].in[0].space != SPACE_TILE &&
            values->in[1].space != SPACE_TILE && key->size.rope.heads == cell->heads &&
            q->size.rope.heads % cell->heads == 0 && key->size.rope.width == cell->k &&
-           q->n[0] == 1 && key->n[0] == 1 && kform_is_float(cell->tier[0].key) &&
-           kform_is_float(cell->tier[0].value);
+           is_of_rows(&c->plan->step[from + h.q]) && is_of_rows(&c->plan->step[from + h.key]) &&
+           kform_is_float(cell->tier[0].key) && kform_is_float(cell->tier[0].value);
 }
 
 bool cuda_heads_are(const cuda_bucket *c, const cuda_phase *p)
 {
-    return c->at_once && !c->apart && c->n_row[ROWS_T] == 1 && p->n_item == HEADS_ITEMS &&
-           p->n_step == HEADS_STEPS && c->heads[p->step] >= 0;
+    return c->at_once && !c->apart && p->n_item == HEADS_ITEMS && p->n_step == HEADS_STEPS &&
+           c->heads[p->step] >= 0;
 }
 
 bool cuda_rows_meet(const void *a, int64_t a_bytes, const void *b, int64_t b_bytes)
@@ -93,7 +110,7 @@ bool cuda_heads_may_repeat(const cuda_bucket *c, const cuda_phase *p)
     return apart;
 }
 
-/* The cell's heads are units of the first item; there are none of the others. */
+/* The cell's heads are units of the first item; there are none of the others. Nothing reads these items but by their pack. */
 void cuda_heads_pack(const exec *e, const cuda_bucket *c, bool follows, cuda_pack *to)
 {
     const int32_t from = to->at.step;

@@ -159,11 +159,6 @@ typedef struct {
     uint64_t lora;
 } cuda_bucket;
 
-/* Is step i the rope of queries, behind which keys are turned and appended, then values, all of it one phase, and then attention over
- * these? In the bucket's own image its first step can be all of it (join_cuda.cuh). */
-enum { JOIN_STEPS = 4 };
-bool cuda_joins(const exec *e, const cuda_bucket *c, int32_t i);
-
 /* Threads of a block of weft_phases. */
 static inline int cuda_phases_threads(const cuda_bucket *c)
 {
@@ -243,15 +238,15 @@ cu_result cuda_wait_stream(const exec *e);
 bool cuda_is_cancelled(const exec *e);
 void cuda_cancel_begin(exec *e);
 
-/* cuda_heads.c: steps of a row before attention that can be one (kernels/cuda/heads_cuda.cuh): which each is, from the phase's first
- * on. */
+/* cuda_heads.c: steps before attention that can be one (kernels/cuda/heads_cuda.cuh): which each is, from the phase's first on. */
 typedef struct {
     int32_t q, key, keys, values; /* turn queries and a key; append that, and a value */
 } cuda_heads;
 enum { HEADS_ITEMS = 3, HEADS_STEPS = 4 };
 /* Is the phase that item `first` begins these alone? */
 bool cuda_heads_of(const exec *e, const cuda_bucket *c, int32_t first, cuda_heads *out_h);
-/* Are they one step in the call at hand? Then a phase's pack has to say so; follows: blocks do that for the heads they attend with. */
+/* Can they be one step in the call at hand? Then a phase's pack has to say so; follows: blocks do that for the heads they attend with,
+ * as they have to of several rows. */
 bool cuda_heads_are(const cuda_bucket *c, const cuda_phase *p);
 void cuda_heads_pack(const exec *e, const cuda_bucket *c, bool follows, cuda_pack *to);
 /* And may several blocks do the same, at the same time? Not where results are in the place of what they are made of. */

@@ -69,49 +69,9 @@ static bool is_quantized(const cuda_bucket *c, int32_t i)
            (it == to || (it->phase == to->phase && it->per_thread && to->per_thread));
 }
 
-/* Of steps that rope with the same turns. */
-static bool turns_alike(const cuda_bucket *c, int32_t a, int32_t b)
-{
-    const kargs *x = &c->args[a], *y = &c->args[b];
-    return x->in[2] == y->in[2] && c->own[a].io[1] == c->own[b].io[1] &&
-           x->size.rope.width == y->size.rope.width && x->size.rope.pairs == y->size.rope.pairs &&
-           x->choice.rope.order == y->choice.rope.order &&
-           x->scalar.rope.factor == y->scalar.rope.factor;
-}
-
-bool cuda_joins(const exec *e, const cuda_bucket *c, int32_t i)
-{
-    static const kop ops[] = {KOP_rope, KOP_rope, KOP_append, KOP_append, KOP_attend};
-    const plan_bucket *b = c->plan;
-    const int32_t item = c->steps[i].item, keys = i + 1, append = i + 2, values = i + 3;
-    if (b->n_tok_max == 1 || values + 1 >= b->n_step || item + 3 >= b->n_item)
-        return false;
-    for (int32_t k = 0; k <= JOIN_STEPS; k++)
-        if (c->rows[i + k]->op != ops[k])
-            return false;
-    const plan_item *it = &b->item[item];
-    const plan_step *s = &b->step[i];
-    if (it->first != i || it->n_step != 1 || it[1].n_step != 2 || it[2].n_step != 1 ||
-        it[3].n_step != 1 || it[1].phase != it->phase || it[2].phase != it->phase ||
-        it[3].phase == it->phase || (item > 0 && it[-1].phase == it->phase))
-        return false;
-    const kcell *cell = s[4].cell >= 0 ? &e->cells[s[4].cell] : NULL;
-    return cell && s[2].cell == s[4].cell && s[3].cell == s[4].cell && cuda_cell_halves(cell) &&
-           s[2].in[1].space == SPACE_NONE && s[3].in[0].space == SPACE_NONE &&
-           s[2].in[0].offset == s[1].out[0].offset && c->own[i].local + c->own[i].tile == 0 &&
-           c->own[keys].local == 0 && (c->own[keys].tile & 1) == 0 &&
-           (c->own[append].tile & 1) == 1 && c->own[values].local + c->own[values].tile == 0 &&
-           turns_alike(c, i, keys) && s->size.rope.width == cell->k &&
-           2 * s->size.rope.pairs == cell->k && s[1].size.rope.heads == cell->heads &&
-           s->size.rope.heads == s[4].size.attend.heads &&
-           c->args[i].out[0] == c->args[i + 4].in[0] &&
-           c->args[i].out_pitch[0] == c->args[i + 4].pitch[0];
-}
-
 static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)
 {
     const plan_step *s = &c->plan->step[i];
-    const bool joins = cuda_joins(e, c, i);
     return (cuda_text_step){.k = &c->args[i],
                             .symbol = c->rows[i]->symbol,
                             .of = s,
@@ -126,8 +86,6 @@ static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)
                             .lora = e->lora != NULL,
                             .one_row = c->plan->n_tok_max == 1,
                             .makes_x = makes_x(c, i),
-                            .join = joins ? &c->args[i] : NULL,
-                            .over = joins ? e->cells + s[2].cell : NULL,
                             .then = is_quantized(c, i) ? &c->args[i + 1] : NULL};
 }
 
@@ -217,18 +175,6 @@ static void step_take(cuda_step *norm, cuda_step *next)
     next->shape = STEP_NONE;
 }
 
-/* Rope of queries has what the steps behind it have, in case it does their work too. */
-static void rope_take(cuda_bucket *c, int32_t i)
-{
-    kargs *k = &c->args[i];
-    k->in[3] = c->args[i + 1].in[0];
-    k->pitch[3] = c->args[i + 1].pitch[0];
-    k->in[4] = c->args[i + 3].in[1];
-    k->pitch[4] = c->args[i + 3].pitch[1];
-    memcpy(c->steps[i].in, k->in, sizeof k->in);
-    c->steps[i].cell = c->steps[i + 2].cell;
-}
-
 /* Onto the card. */
 static weft_status use(weft_diag *dg, const exec *e, const making *m)
 {
@@ -250,8 +196,6 @@ static weft_status use(weft_diag *dg, const exec *e, const making *m)
     for (int32_t i = 0; i < c->plan->n_step; i++)
         if (is_quantized(c, i))
             step_take(&c->steps[i], &c->steps[i + 1]);
-        else if (cuda_joins(e, c, i))
-            rope_take(c, i);
     return WEFT_OK;
 }
 

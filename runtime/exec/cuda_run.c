@@ -192,7 +192,7 @@ static item_span squares_fit(const exec *e, const cuda_bucket *c, item_span s)
  *
  * Of a row, queries are turned, and its key and value appended, head by head, and attention needs of these what belongs to its own
  * head. So a block does that for the heads that it attends with, in the same phase: there is no gate between. Of several rows too,
- * if none is of another's sequence; but there one step does all of it (cuda_joins). */
+ * if none is of another's sequence; but there one step has to do all of it (cuda_heads.c). */
 
 /* Does step i do, unit by unit, what head by head belongs to attention `a` over a cell, and read nothing that other blocks write in
  * that? */
@@ -248,8 +248,7 @@ static bool phase_joins(const exec *e, const cuda_bucket *c, item_span s)
     const kcell *cell = &e->cells[c->plan->step[last->first].cell];
     const int32_t each = followed_each(c, p, last->first);
     bool joins = each > 0 && c->units[s.first] == rows * cell->heads * each &&
-                 (rows == 1 || (each == 1 && c->kernel != &e->d->all && p->n_step == JOIN_STEPS &&
-                                cuda_joins(e, c, p->step)));
+                 (rows == 1 || cuda_heads_are(c, p));
     for (int32_t i = p->first; i < p->first + p->n_item; i++)
         joins = joins && !c->plan->item[i].per_thread && c->units[i] % cell->heads == 0;
     for (int32_t i = p->step; i < p->step + p->n_step; i++)
@@ -263,13 +262,11 @@ static void phase_join(const exec *e, cuda_bucket *c, item_span s)
     const bool one = cuda_heads_are(c, p);
     const int32_t a = c->plan->item[s.first].first;
     const int64_t heads = e->cells[c->plan->step[a].cell].heads;
-    const bool several = c->n_row[ROWS_T] > 1;
     for (int32_t i = p->first; i < s.first; i++) {
         c->items[i].every = ITEM_FOLLOWS;
         c->items[i].each = followed_each(c, p, a);
-        c->items[i].at = !several ? c->units[i] / heads : i == p->first ? 1 : 0;
+        c->items[i].at = c->units[i] / heads;
     }
-    c->steps[p->step].joined = several;
     p->n_item++;
     p->n_step++;
     p->units = line_up(c, s);
@@ -314,9 +311,6 @@ static bool settle_halves(const exec *e, cuda_bucket *c)
 static void list_phases(const exec *e, cuda_bucket *c)
 {
     c->n_phase = 0;
-    for (int32_t i = 0; i < c->plan->n_step; i++)
-        if (c->rows[i]->op == KOP_rope)
-            c->steps[i].joined = 0;
     for (int32_t from = 0;;) {
         item_span s = exec_span_from(e->p, c->plan, c->units, from, c->apart);
         if (s.first >= s.end)
@@ -336,7 +330,7 @@ static void list_phases(const exec *e, cuda_bucket *c)
                           .units = line_up(c, s)};
         if (c->at_once)
             fill_pack(c, p, &c->packs[c->n_phase]);
-        if (cuda_heads_are(c, p))
+        if (c->n_row[ROWS_T] == 1 && cuda_heads_are(c, p))
             cuda_heads_pack(e, c, false, &c->packs[c->n_phase]);
         cuda_unpacking how = UNPACK_NONE;
         cuda_grid grid = grid_of(e, c, p);

@@ -351,17 +351,6 @@ static void put_then(strbuf *b, const cuda_text_step *s)
                (int)s->then->choice.quantize.act, s->symbol);
 }
 
-/* Rope of queries, with all that attention waits for, where its units are attention's. */
-static void put_join(strbuf *b, const cuda_text_step *s)
-{
-    strbuf_add(b, "    if (s->joined) {\n");
-    put_cell(b, s->over);
-    strbuf_add(b, "    k.in[3] = s->in[3];\n    k.in[4] = s->in[4];\n");
-    put_field(b, "pitch", 3, s->join[1].pitch[0]);
-    put_field(b, "pitch", 4, s->join[3].pitch[1]);
-    strbuf_add(b, "    %s_join(&k, begin, end);\n    return;\n    }\n", s->symbol);
-}
-
 static void put_body(strbuf *b, const cuda_text_step *s, bool map)
 {
     strbuf_add(b, "(const member &m, const cuda_step *s, int64_t begin, int64_t end)\n{\n"
@@ -388,8 +377,6 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
     } else if (s->then) {
         put_then(b, s);
     } else {
-        if (s->join)
-            put_join(b, s);
         put_strides(b, s->k);
         strbuf_add(b, "    %s%s(&k, &m.t, begin, end);\n", s->symbol, s->makes_x ? "_x" : "");
     }
@@ -434,7 +421,7 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
 
 int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t *at)
 {
-    enum { STEPS = 4, KEYS = 2 };
+    enum { STEPS = 4, KEYS = 2, UNITS = 2 /* of several rows, that a block does at once */ };
     strbuf b = {0};
     strbuf_add(&b,
                "(const member &m, const cuda_step *first, int64_t begin, int64_t end)\n{\n"
@@ -453,7 +440,10 @@ int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t
         strbuf_add(&b, "    k.batch = m.r->batch;\n    of[%d] = k;\n", i);
     }
     strbuf_add(
-        &b, "    k_heads_cuda(&of[0], &of[1], &of[2], &of[3], (int32_t)begin, (int32_t)end);\n}\n");
+        &b,
+        "    k_heads_cuda<%d>(&of[0], &of[1], &of[2], &of[3], (int32_t)begin, (int32_t)end);\n"
+        "}\n",
+        s->one_row ? 1 : UNITS);
     return add_body(t, &b);
 }
 

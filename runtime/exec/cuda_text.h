@@ -24,8 +24,6 @@ typedef struct {
     bool blocks;        /* in pieces that begin anywhere (ring_size.h) */
     bool lora, one_row; /* are there adapters? has no call more than one row? */
     bool makes_x;       /* a norm of what such linears multiply as floats */
-    const kargs *join;  /* [JOIN_STEPS] from a rope on that may be one step, or NULL; */
-    const kcell *over;  /* their cell */
     const kargs *then;  /* what quantises the result of a norm in the same step; or NULL */
 } cuda_text_step;
 
