@@ -86,19 +86,13 @@ static inline void stage_copy(const mma_job &j, const cuda_tile *, bulk_ring &r,
 }
 #endif
 
-template <bool HALVES>
-static __device__ inline bool unit_find(const cuda_run &run, int64_t u, square_unit *out_q)
-{
-    return HALVES ? halves_find(run, u, out_q) : square_find(run, u, out_q);
-}
-
 /* A phase has as many tables as steps, in their order. */
 template <bool HALVES>
 static __device__ void bulk_fill(const cuda_run &run, const cuda_tiles &tiles, bulk_ring r)
 {
     const int32_t first = run.phase[run.first].step;
     square_unit q;
-    for (int u = (int)blockIdx.x; unit_find<HALVES>(run, u, &q); u += (int)gridDim.x) {
+    for (int u = (int)blockIdx.x; square_find<HALVES>(run, u, &q); u += (int)gridDim.x) {
         const int stages = (int)stages_of(q.j);
         for (int i = 0; i < stages * q.j.walks; i++, bulk_next(r, q.j.parts)) {
             barrier_wait(&r.empty[r.slot], r.parity ^ 1);
@@ -201,31 +195,18 @@ static __device__ inline void rest_multiply(int stages, bulk_ring &r, int strip,
     }
 }
 
-static __device__ inline void f16_multiply(int stages, bulk_ring &r, int strip, int rows, int cols,
-                                           float (*sum)[4])
-{
-    int before = -1;
-    for (int i = 0; i < stages; i++, bulk_next(r, 2)) {
-        barrier_wait(&r.full[r.slot], r.parity);
-        add_f16(sum, r.x + r.slot * BULK_X, r.w + r.w_slot * BULK_W, strip, rows, cols);
-        products_wait<1>();
-        if (before >= 0)
-            warp_done(&r.empty[before]);
-        before = r.slot;
-    }
-    products_wait<0>();
-    sums_done(sum);
-    warp_done(&r.empty[before]);
-}
-
+template <bool HALVES>
 static __device__ inline void bulk_multiply(int stages, int parts, int walks, bulk_ring &r,
                                             int strip, int rows, int cols, float (*sum)[4])
 {
     int before = -1;
-    for (int i = 0; i < stages; i++, bulk_next(r, parts)) {
+    for (int i = 0; i < stages; i++, bulk_next(r, HALVES ? 2 : parts)) {
+        char *x = r.x + r.slot * BULK_X, *w = r.w + r.w_slot * BULK_W;
         barrier_wait(&r.full[r.slot], r.parity);
-        add_halves(sum, r.x + r.slot * BULK_X, r.w + r.w_slot * BULK_W, strip, r.part == 2,
-                   parts == 1 || r.part > 0, rows, cols);
+        if (HALVES)
+            add_f16(sum, x, w, strip, rows, cols);
+        else
+            add_halves(sum, x, w, strip, r.part == 2, parts == 1 || r.part > 0, rows, cols);
         products_wait<1>();
         if (before >= 0)
             warp_done(&r.empty[before]);
@@ -233,10 +214,12 @@ static __device__ inline void bulk_multiply(int stages, int parts, int walks, bu
     }
     products_wait<0>(); /* or ptxas serialises those of both loops (C7511) */
     sums_done(sum);
-    if (walks > 1)
-        rest_multiply(stages, r, strip, rows, cols, before, sum);
-    products_wait<0>();
-    sums_done(sum);
+    if (!HALVES) {
+        if (walks > 1)
+            rest_multiply(stages, r, strip, rows, cols, before, sum);
+        products_wait<0>();
+        sums_done(sum);
+    }
     warp_done(&r.empty[before]);
 }
 
@@ -246,21 +229,6 @@ static __device__ inline void bulk_multiply(int stages, int parts, int walks, bu
 static __device__ inline bool has_sixteens(const square_unit &q)
 {
     return q.out_pitch % 16 == 0 && (uintptr_t)q.out % 16 == 0 && q.j.col_end % 4 == 0;
-}
-
-static __device__ inline void add_bias(const square_unit &q, float (*sum)[4])
-{
-    const int64_t col = q.j.col + lane_index() % 4 * 2;
-    UNROLL
-    for (int i = 0; i < FRAGS; i++) {
-        const int64_t c = col + i * FRAG_COLS;
-        const float one = c < q.j.col_end ? q.bias[c] : 0;
-        const float two = c + 1 < q.j.col_end ? q.bias[c + 1] : 0;
-        sum[i][0] += one;
-        sum[i][1] += two;
-        sum[i][2] += one;
-        sum[i][3] += two;
-    }
 }
 
 /* Both powers out of sums of halves: that of the weights first, as theirs are seldom extreme. */
@@ -321,24 +289,20 @@ static __device__ __forceinline__ void bulk_results(const cuda_run &run, bulk_ri
 {
     uint64_t *ns = strip == 0 && lane_index() == 0 ? times_of(run, 1) : NULL;
     square_unit q;
-    for (int u = (int)blockIdx.x; unit_find<HALVES>(run, u, &q); u += (int)gridDim.x) {
+    for (int u = (int)blockIdx.x; square_find<HALVES>(run, u, &q); u += (int)gridDim.x) {
         const uint64_t start = ns ? clock_now() : 0;
         const int rows = (int)(q.j.row_end - q.j.row), cols = (int)(q.j.col_end - q.j.col);
         float sum[FRAGS][4] = {};
-        if (HALVES)
-            f16_multiply((int)stages_of(q.j), r, strip, rows, cols, sum);
-        else
-            bulk_multiply((int)stages_of(q.j), q.j.parts, q.j.walks, r, strip, rows, cols, sum);
-        unit_find<HALVES>(run, u, &q); /* once more: registers are for the sums */
+        bulk_multiply<HALVES>((int)stages_of(q.j), q.j.parts, q.j.walks, r, strip, rows, cols, sum);
+        square_find<HALVES>(run, u, &q); /* once more: registers are for the sums */
         if (HALVES)
             powers_out(q, strip, sum);
-        if (!has_sixteens(q)) {
-            unit_put(q, strip, sum);
-        } else {
-            if (q.bias)
-                add_bias(q, sum);
+        if (q.bias)
+            add_bias(q, sum);
+        if (has_sixteens(q))
             rows_put(q, strip, own, sum);
-        }
+        else
+            unit_put(q, strip, sum);
         if (ns)
             ns[q.step] += clock_now() - start;
     }

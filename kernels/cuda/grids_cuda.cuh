@@ -109,9 +109,9 @@ extern "C" __global__ void __launch_bounds__(CUDA_BLOCK, CUDA_UNPACK_BLOCKS)
     if (is_cancelled(r))
         return;
     if (r.halves)
-        unpack_halves(r);
+        unpack_run<true>(r);
     else
-        unpack_run(r);
+        unpack_run<false>(r);
 }
 
 /* A phase of squares alone. */

@@ -75,10 +75,13 @@ static __device__ inline int walks_of(const cuda_run &r, int32_t step)
     return r.shape[r.step[step].shape].row == ROW_k_linear_F16_exact_cuda ? 2 : 1;
 }
 
-/* Bytes of a step's weights in cuda_run.unpacked; 0: they are as stored (cuda_unpacked_bytes has the same of a plan). */
-static __device__ inline int64_t unpacked_bytes(const cuda_run &r, int32_t step)
+/* Bytes of a step's weights in cuda_run.unpacked, as f16 or bf16; 0: they are as stored (cuda_halved_bytes and cuda_unpacked_bytes have
+ * the same of a plan). */
+static __device__ inline int64_t unpacked_bytes(const cuda_run &r, int32_t step, bool halves)
 {
     const kargs &k = r.shape[r.step[step].shape].k;
+    if (halves)
+        return k.type[1] == DT_BF16 ? cuda_halves_bytes(k.size.linear.out, k.size.linear.in) : 0;
     const bool as_stored = k.type[1] == DT_BF16 || k.size.linear.in % EIGHT != 0;
     return as_stored ? 0 : k.size.linear.out * k.size.linear.in * 2 * walks_of(r, step);
 }
@@ -101,7 +104,7 @@ static __device__ square_unit square_of(const cuda_run &r, int32_t step, int64_t
     q.j.n = shape->k.size.linear.in;
     q.j.walks = walks_of(r, step);
     q.j.parts = shape->row == ROW_k_linear_BF16_exact_cuda || q.j.walks > 1 ? 3 : 1;
-    if (unpacked && unpacked_bytes(r, step) > 0) {
+    if (unpacked && unpacked_bytes(r, step, false) > 0) {
         q.type = DT_BF16;
         q.j.w = (const uint8_t *)unpacked;
         q.j.w_pitch = q.j.n * 2 * q.j.walks; /* the first bf16 of a row, then the others */
@@ -136,29 +139,8 @@ static __device__ inline square_unit square_of_halves(const cuda_run &r, int32_t
     return q;
 }
 
-static __device__ inline int64_t halves_bytes(const cuda_run &r, int32_t step)
-{
-    const kargs &k = r.shape[r.step[step].shape].k;
-    return k.type[1] == DT_BF16 ? cuda_halves_bytes(k.size.linear.out, k.size.linear.in) : 0;
-}
-
-static __device__ bool halves_find(const cuda_run &r, int64_t u, square_unit *out_q)
-{
-    const cuda_phase p = r.phase[r.first];
-    const char *unpacked = r.unpacked;
-    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
-        const cuda_item &it = r.item[i];
-        if (u < it.units) {
-            *out_q = square_of_halves(r, it.first, u, unpacked);
-            return true;
-        }
-        u -= it.units;
-        unpacked += halves_bytes(r, it.first);
-    }
-    return false;
-}
-
 /* Unit u of the phase; false: there are no so many. */
+template <bool HALVES>
 static __device__ bool square_find(const cuda_run &r, int64_t u, square_unit *out_q)
 {
     const cuda_phase p = r.phase[r.first];
@@ -166,11 +148,12 @@ static __device__ bool square_find(const cuda_run &r, int64_t u, square_unit *ou
     for (int32_t i = p.first; i < p.first + p.n_item; i++) {
         const cuda_item &it = r.item[i];
         if (u < it.units) {
-            *out_q = square_of(r, it.first, u, unpacked);
+            *out_q = HALVES ? square_of_halves(r, it.first, u, unpacked)
+                            : square_of(r, it.first, u, unpacked);
             return true;
         }
         u -= it.units;
-        unpacked += unpacked ? unpacked_bytes(r, it.first) : 0;
+        unpacked += unpacked ? unpacked_bytes(r, it.first, HALVES) : 0;
     }
     return false;
 }
@@ -271,7 +254,7 @@ static __device__ void squares_fill(const cuda_run &run, stage_ring r)
 {
     square_unit q;
     int walk = 0;
-    for (int u = (int)blockIdx.x; square_find(run, u, &q);) {
+    for (int u = (int)blockIdx.x; square_find<false>(run, u, &q);) {
         const bool last = walk + 1 == q.j.walks;
         q.j.w += walk * q.j.n * 2; /* of weights that have been made bf16 */
         switch (q.type) {
@@ -311,25 +294,33 @@ static __device__ inline void unit_multiply(int stages, stage_ring &r, int strip
         warp_done(&r.empty[before]);
 }
 
+static __device__ inline void add_bias(const square_unit &q, float (*sum)[4])
+{
+    const int64_t col = q.j.col + lane_index() % 4 * 2;
+    UNROLL
+    for (int i = 0; i < FRAGS; i++) {
+        const int64_t c = col + i * FRAG_COLS;
+        const float one = c < q.j.col_end ? q.bias[c] : 0;
+        const float two = c + 1 < q.j.col_end ? q.bias[c + 1] : 0;
+        sum[i][0] += one;
+        sum[i][1] += two;
+        sum[i][2] += one;
+        sum[i][3] += two;
+    }
+}
+
 static __device__ inline void unit_put(const square_unit &q, int strip, float (*sum)[4])
 {
     const int lane = lane_index();
     const int rows = (int)(q.j.row_end - q.j.row) - strip * STRIP_ROWS - lane / 4;
     const int cols = (int)(q.j.col_end - q.j.col) - lane % 4 * 2;
-    const int64_t col = q.j.col + lane % 4 * 2;
-    float *to = (float *)(q.out + (q.j.row + strip * STRIP_ROWS + lane / 4) * q.out_pitch) + col;
+    float *to = (float *)(q.out + (q.j.row + strip * STRIP_ROWS + lane / 4) * q.out_pitch) +
+                q.j.col + lane % 4 * 2;
     float *to_8 = (float *)((char *)to + 8 * q.out_pitch);
     const bool pairs = q.out_pitch % 8 == 0 && (uintptr_t)q.out % 8 == 0;
     UNROLL
     for (int i = 0; i < FRAGS; i++) {
         const int c = i * FRAG_COLS;
-        if (q.bias && c < cols) {
-            const float one = q.bias[col + c], two = c + 1 < cols ? q.bias[col + c + 1] : 0;
-            sum[i][0] += one;
-            sum[i][1] += two;
-            sum[i][2] += one;
-            sum[i][3] += two;
-        }
         UNROLL
         for (int e = 0; e < 2; e++) {
             float *at = (e ? to_8 : to) + c;
@@ -350,19 +341,21 @@ static __device__ void squares_multiply(const cuda_run &run, stage_ring r, int s
 {
     uint64_t *ns = strip == 0 && lane_index() == 0 ? times_of(run, 1) : NULL;
     square_unit q;
-    for (int u = (int)blockIdx.x; square_find(run, u, &q); u += (int)gridDim.x) {
+    for (int u = (int)blockIdx.x; square_find<false>(run, u, &q); u += (int)gridDim.x) {
         const uint64_t start = ns ? clock_now() : 0;
         float sum[FRAGS][4] = {};
         unit_multiply((int)stages_of(q.j) * q.j.walks, r, strip, (int)(q.j.row_end - q.j.row),
                       (int)(q.j.col_end - q.j.col), sum);
-        square_find(run, u, &q); /* once more: registers are for the sums */
+        square_find<false>(run, u, &q); /* once more: registers are for the sums */
+        if (q.bias)
+            add_bias(q, sum);
         unit_put(q, strip, sum);
         if (ns)
             ns[q.step] += clock_now() - start;
     }
 }
 
-/* ---- weights as bf16 ---- */
+/* ---- weights as bf16, or as f16 ---- */
 
 static __device__ inline bytes16 eight_bf16(const float *v)
 {
@@ -391,54 +384,43 @@ static __device__ void matrix_unpack(const uint8_t *w, dtype type, int64_t pitch
     }
 }
 
-/* The same as f16. */
-static __device__ void unpack_halves(const cuda_run &r)
+static __device__ inline void weights_unpack(const cuda_run &r, int32_t step, char *to)
 {
-    const cuda_phase p = r.phase[r.first];
-    uint64_t *ns = threadIdx.x == 0 ? times_of(r, CUDA_UNPACK_BLOCKS) : NULL;
-    char *to = r.unpacked;
-    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
-        const int32_t step = r.item[i].first;
-        const uint64_t start = ns ? clock_now() : 0;
-        const int64_t bytes = halves_bytes(r, step);
-        if (bytes > 0)
-            weights_halve(r.shape[r.step[step].shape].k, r.step[step].in[1], to);
-        to += bytes;
-        if (ns)
-            ns[step] += clock_now() - start;
-    }
-}
-
-static __device__ void unpack_run(const cuda_run &r)
-{
-    const cuda_phase p = r.phase[r.first];
-    uint64_t *ns = threadIdx.x == 0 ? times_of(r, CUDA_UNPACK_BLOCKS) : NULL;
-    char *to = r.unpacked;
-    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
-        const int32_t step = r.item[i].first;
-        const kargs &k = r.shape[r.step[step].shape].k;
-        const uint8_t *w = (const uint8_t *)r.step[step].in[1];
-        const uint32_t n = (uint32_t)k.size.linear.in, rows = (uint32_t)k.size.linear.out;
-        const uint64_t start = ns ? clock_now() : 0;
-        const int64_t bytes = unpacked_bytes(r, step);
-        switch (bytes > 0 ? (int)k.type[1] : (int)DT_COUNT) {
+    const kargs &k = r.shape[r.step[step].shape].k;
+    const uint8_t *w = (const uint8_t *)r.step[step].in[1];
+    const uint32_t n = (uint32_t)k.size.linear.in, rows = (uint32_t)k.size.linear.out;
+    switch ((int)k.type[1]) {
 #define MATRIX_UNPACK(type)                                                                        \
     case DT_##type:                                                                                \
         matrix_unpack<weight_##type, 1>(w, DT_##type, k.pitch[1], n, rows, to);                    \
         break;
-            WEIGHT_BLOCKS_OFTEN(MATRIX_UNPACK)
+        WEIGHT_BLOCKS_OFTEN(MATRIX_UNPACK)
 #undef MATRIX_UNPACK
-        case DT_F16:
-            if (walks_of(r, step) > 1)
-                matrix_unpack<weight_F16, 2>(w, DT_F16, k.pitch[1], n, rows, to);
-            else
-                matrix_unpack<weight_F16, 1>(w, DT_F16, k.pitch[1], n, rows, to);
-            break;
-        case DT_COUNT: /* as stored */
-            break;
-        default:
-            matrix_unpack<weight_any, 1>(w, k.type[1], k.pitch[1], n, rows, to);
-        }
+    case DT_F16:
+        if (walks_of(r, step) > 1)
+            matrix_unpack<weight_F16, 2>(w, DT_F16, k.pitch[1], n, rows, to);
+        else
+            matrix_unpack<weight_F16, 1>(w, DT_F16, k.pitch[1], n, rows, to);
+        break;
+    default:
+        matrix_unpack<weight_any, 1>(w, k.type[1], k.pitch[1], n, rows, to);
+    }
+}
+
+/* Those of a phase: bf16, or f16. */
+template <bool HALVES> static __device__ void unpack_run(const cuda_run &r)
+{
+    const cuda_phase p = r.phase[r.first];
+    uint64_t *ns = threadIdx.x == 0 ? times_of(r, CUDA_UNPACK_BLOCKS) : NULL;
+    char *to = r.unpacked;
+    for (int32_t i = p.first; i < p.first + p.n_item; i++) {
+        const int32_t step = r.item[i].first;
+        const uint64_t start = ns ? clock_now() : 0;
+        const int64_t bytes = unpacked_bytes(r, step, HALVES);
+        if (bytes > 0 && HALVES)
+            weights_halve(r.shape[r.step[step].shape].k, r.step[step].in[1], to);
+        else if (bytes > 0)
+            weights_unpack(r, step, to);
         to += bytes;
         if (ns)
             ns[step] += clock_now() - start;
