@@ -188,6 +188,7 @@ static __device__ bool walk_next(unit_walk *u)
     if (row >= end)
         return false;
     const int rows = rows_of_one(seq, row, end);
+    __syncwarp(); /* all have read where they are */
     if (lane_index() == 0) {
         u->w.row = row;
         u->w.rows = rows;
@@ -725,9 +726,9 @@ static __device__ void tiles_open(tiles_block *b, bool copies)
     for (int of = 0; of < 2; of++) {
         for (int i = 0; i < TILE_STAGES_MAX; i++) {
             barrier_make(&b->full[of][i], TILE_FILLERS);
-            barrier_make(&b->empty[of][i], FLASH_STRIPS);
+            barrier_make(&b->empty[of][i], FLASH_STRIPS * WARP_ARRIVALS);
         }
-        barrier_make(&b->met[of], GROUP_WARPS);
+        barrier_make(&b->met[of], GROUP_WARPS * WARP_ARRIVALS);
     }
 }
 

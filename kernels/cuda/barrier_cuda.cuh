@@ -92,6 +92,49 @@ static inline void barrier_wait(uint64_t *b, uint32_t parity)
 }
 #endif
 
+/* ---- one arrival for many ----
+ *
+ * For a warp, or for all threads of a block that compute, when they have met: what each of them did comes before it. Compiled
+ * with WEFT_CHECK all of them arrive, at barriers that are made for so many, as compute-sanitizer's racecheck does not know
+ * what one of them has done for the others (README.md, Sanitizers). */
+#ifdef WEFT_CHECK
+enum { CHECKS = 1 };
+#else
+enum { CHECKS = 0 };
+#endif
+enum { WARP_ARRIVALS = CHECKS ? WARP : 1 };
+
+static __device__ inline int block_arrivals(void)
+{
+    return CHECKS ? block_threads() : 1;
+}
+
+static __device__ inline void barrier_arrive_warp(uint64_t *b)
+{
+    if (CHECKS || lane_index() == 0)
+        barrier_arrive(b);
+}
+
+static __device__ inline void barrier_arrive_block(uint64_t *b)
+{
+    if (CHECKS || threadIdx.x == 0)
+        barrier_arrive(b);
+}
+
+/* A word in shared memory that is not 0 from some time on, which nothing waits for. */
+static __device__ inline void flag_raise(int32_t *flag)
+{
+    if (CHECKS)
+        atomicOr((uint32_t *)flag, 1u);
+    else
+        *(volatile int32_t *)flag = 1;
+}
+
+static __device__ inline bool flag_is_up(int32_t *flag)
+{
+    return (CHECKS ? (int32_t)atomicOr((uint32_t *)flag, 0u) : *(volatile int32_t *)flag) != 0;
+}
+
 /* Copies from here on come after what was stored before, barriers too. */
 static __device__ inline void copies_after_stores(void)
 {
@@ -147,11 +190,13 @@ static __device__ inline void copy_bytes(uint64_t *b, shared_place to, const cha
             : "memory");
 }
 
-/* The same of what is read once: in L2 it makes room before anything else does. */
+/* The same of what is read once: in L2 it makes room before anything else does. Racecheck does not follow such a copy. */
 static __device__ inline void copy_once(uint64_t *b, shared_place to, const char *from, int bytes,
                                         copiers by)
 {
     uint64_t first_out;
+    if (CHECKS)
+        return copy_bytes(b, to, from, bytes, by);
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first_out));
     if (by.index == 0)
         asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."

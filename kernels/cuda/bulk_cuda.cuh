@@ -82,7 +82,9 @@ static inline void stage_copy(const mma_job &j, const cuda_tile *, bulk_ring &r,
     if (r.part == 0)
         copy_lines<MMA_COLS>(w, j.x, r.w + r.w_slot * BULK_W, at_w * 2, at_w, j.n * j.walks);
     simt_copies_done();
-    warp_done(&r.full[r.slot]);
+    __syncwarp();
+    if (lane_index() == 0)
+        barrier_arrive(&r.full[r.slot]);
 }
 #endif
 
@@ -320,7 +322,7 @@ static __device__ __forceinline__ void bulk_run(const cuda_run &run, const cuda_
     if (threadIdx.x == 0) {
         for (int i = 0; i < MMA_STAGES; i++) {
             barrier_make(&r.full[i], 1);
-            barrier_make(&r.empty[i], MULTIPLIERS);
+            barrier_make(&r.empty[i], MULTIPLIERS * WARP_ARRIVALS);
         }
         copies_after_stores();
     }

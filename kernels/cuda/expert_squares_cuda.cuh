@@ -281,7 +281,7 @@ static __device__ inline void expert_squares_run(const cuda_run &run, char *dyna
                          block_memory()->found};
         for (int i = 0; i < 2; i++) {
             barrier_make(&b.listed[i], FILLERS);
-            barrier_make(&b.written[i], MULTIPLIERS);
+            barrier_make(&b.written[i], MULTIPLIERS * WARP_ARRIVALS);
         }
         barrier_make(b.met, FILLERS);
     }

@@ -6,6 +6,11 @@ set(cuda_hashed kernels/cuda/cuda_kernels.def kernels/cuda/cuda_light.def kernel
   kernels/c/attend_panels_size.h runtime/base/dtype.def runtime/base/dtype.h)
 # What every compiler of them is told.
 set(cuda_flags -std=c++17 -fmad=false)
+set(cuda_version ${PROJECT_VERSION})
+if(WEFT_CUDA_CHECK) # what racecheck follows, and names lines of; these images have ids of their own
+  list(APPEND cuda_flags -DWEFT_CHECK -lineinfo)
+  string(APPEND cuda_version -check)
+endif()
 file(GLOB cuda_sources RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cu
   ${CMAKE_CURRENT_LIST_DIR}/*.cuh ${CMAKE_CURRENT_LIST_DIR}/*.h)
 list(APPEND cuda_hashed ${cuda_sources})
@@ -13,7 +18,7 @@ list(TRANSFORM cuda_hashed PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE cuda_dep
 list(JOIN cuda_hashed " " cuda_names)
 set(cuda_id ${CMAKE_CURRENT_BINARY_DIR}/cuda_build_id.c)
 add_custom_command(OUTPUT ${cuda_id} DEPENDS ${cuda_depends} ${CMAKE_SOURCE_DIR}/codegen/build_id.cmake
-  COMMAND ${CMAKE_COMMAND} -DDIR=${CMAKE_SOURCE_DIR} -DVERSION=${PROJECT_VERSION} -DOUT=${cuda_id} "-DFILES=${cuda_names}"
+  COMMAND ${CMAKE_COMMAND} -DDIR=${CMAKE_SOURCE_DIR} -DVERSION=${cuda_version} -DOUT=${cuda_id} "-DFILES=${cuda_names}"
           -DHEADER=kernels/cuda/image.h -DFUNCTION=cuda_build_id -P ${CMAKE_SOURCE_DIR}/codegen/build_id.cmake
   VERBATIM)
 add_library(weft_cuda_id STATIC ${cuda_id})

@@ -281,8 +281,8 @@ static __device__ inline void phase_listed(const member &m, ahead &a, int32_t n)
     cuda_pack *pack = pack_wait(a.packs, n);
     phase_list(m, pack, work_place(a.packs.at, pack->step), &a.work[n % PACKS],
                &a.ring->list[n % PACKS]);
-    if (has_copier() && lane_index() == 0)
-        barrier_arrive(&a.listed[n % PACKS]);
+    if (has_copier())
+        barrier_arrive_warp(&a.listed[n % PACKS]);
 }
 
 /* Where no warp copies, a warp does what comes before phase n + 1 while the block waits at gate n, so that who comes last has nobody
@@ -306,8 +306,8 @@ static __device__ bool gate_pass(const member &m, ahead &a, int32_t n)
     if (threadIdx.x == 0)
         gate_wait(m, a, n);
     block_sync();
-    if (has_copier() && threadIdx.x == 0)
-        barrier_arrive(&a.packs.used[(n - 1) % PACKS]);
+    if (has_copier())
+        barrier_arrive_block(&a.packs.used[(n - 1) % PACKS]);
     return (a.seen[n & 1] & GATE_STOP) == 0;
 }
 
@@ -402,7 +402,7 @@ static __device__ void phases_run(const member &m, ahead &a)
     for (int32_t i = n + 2; lists_itself() && i <= n + PACKS && i < a.n_phase; i++)
         pack_wait(a.packs, i); /* which is on its way */
     if (threadIdx.x == 0)
-        *(volatile int32_t *)&a.ring->stop = 1;
+        flag_raise(&a.ring->stop);
 }
 
 /* ---- ahead of the phases: by warps that compute nothing ---- */
@@ -412,7 +412,7 @@ enum { COPIER_REST = 100 }; /* ns */
 
 static __device__ inline bool copier_stops(ahead &a)
 {
-    return __any_sync(ALL_LANES, *(volatile int32_t *)&a.ring->stop != 0);
+    return __any_sync(ALL_LANES, flag_is_up(&a.ring->stop));
 }
 
 /* Asks for packs in whose place nobody is any more; `asked` were, and so many are after. */
@@ -468,8 +468,8 @@ static __device__ APART void copier_run(const member &m, ahead &a)
             __nanosleep(COPIER_REST);
             stop = copier_stops(a);
         }
-        if (!lists && lane_index() == 0)
-            barrier_arrive(&a.packs.used[n % PACKS]);
+        if (!lists)
+            barrier_arrive_warp(&a.packs.used[n % PACKS]);
     }
     for (; n < asked; n++)
         pack_wait(a.packs, n);
@@ -567,8 +567,8 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
         for (int i = 0; i < PACKS; i++) {
             barrier_make(&full[i], copy_arrivals(WARP));
             /* By those that compute, and by each warp that copies but does not list. */
-            barrier_make(&used[i], RING_COPIERS);
-            barrier_make(&a.listed[i], 1);
+            barrier_make(&used[i], block_arrivals() + (RING_COPIERS - 1) * WARP_ARRIVALS);
+            barrier_make(&a.listed[i], WARP_ARRIVALS);
         }
         ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
         copies_after_stores();

@@ -189,8 +189,7 @@ static __device__ inline void ring_used(ring_block *r, ring_place &p, float resu
 {
     used_before(result);
     __syncwarp();
-    if (lane_index() == 0)
-        barrier_arrive(&r->used[warp_index()][p.slot]);
+    barrier_arrive_warp(&r->used[warp_index()][p.slot]);
     p.slot = p.slot + 1 < r->slots ? p.slot + 1 : 0;
     p.parity ^= p.slot == 0;
 }
@@ -225,7 +224,7 @@ static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_b
         UNROLLED(1)
         for (int i = 0; i < slots; i++) {
             barrier_make(&r->full[warp][i], copy_arrivals(RING_LANES));
-            barrier_make(&r->used[warp][i], 1);
+            barrier_make(&r->used[warp][i], WARP_ARRIVALS);
         }
     }
 }

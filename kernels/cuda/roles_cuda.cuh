@@ -18,12 +18,11 @@ enum { ROLES_REGISTERS = 3 * (65536 / 384 / 8 * 8) };
 #define REGISTERS_TAKE(n)
 #endif
 
-/* A warp has done with what the barrier is for: one arrival. */
+/* A warp has done with what the barrier is for: WARP_ARRIVALS. */
 static __device__ inline void warp_done(uint64_t *empty)
 {
     __syncwarp();
-    if (lane_index() == 0)
-        barrier_arrive(empty);
+    barrier_arrive_warp(empty);
 }
 
 #endif

@@ -50,7 +50,7 @@ static __device__ inline stage_ring ring_of(char *dynamic, uint64_t *barriers, i
     if (threadIdx.x == 0)
         for (int i = 0; i < ring_count(r); i++) {
             barrier_make(&r.full[i], 2 * FILLERS);
-            barrier_make(&r.empty[i], MULTIPLIERS);
+            barrier_make(&r.empty[i], MULTIPLIERS * WARP_ARRIVALS);
         }
     return r;
 }
