@@ -20,6 +20,17 @@ static __device__ inline void barrier_arrive(uint64_t *b)
                  : "memory");
 }
 
+#if __CUDA_ARCH__ >= 900
+/* The same; and so many bytes will come, too. */
+static __device__ inline void barrier_expect(uint64_t *b, int bytes)
+{
+    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.expect_tx.shared.b64 t, [%0], %1;\n}" ::"r"(
+                     shared_at(b)),
+                 "r"(bytes)
+                 : "memory");
+}
+#endif
+
 /* When this thread's copies so far are done. */
 static __device__ inline void barrier_arrive_copied(uint64_t *b)
 {
@@ -156,13 +167,13 @@ static __device__ inline void used_before(float x)
 /* ---- copies that a barrier counts ----
  *
  * To shared memory, by some lanes of a warp, all of which call. Cards from sm_90 on copy all bytes at one lane's word, which also
- * says how many the barrier has to wait for; on others each lane copies 16 bytes at a time. The barrier is made for
- * copy_arrivals. */
+ * says how many the barrier has to wait for; on others, and with WEFT_CHECK, each lane copies 16 bytes at a time. The barrier is
+ * made for copy_arrivals. */
 struct copiers {
     int index, count;
 };
 
-#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900 && !defined(WEFT_CHECK)
 static __device__ inline int copy_arrivals(int)
 {
     return 1;
@@ -172,10 +183,7 @@ static __device__ inline int copy_arrivals(int)
 static __device__ inline void copy_expect(uint64_t *b, int bytes, copiers by)
 {
     if (by.index == 0)
-        asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.expect_tx.shared.b64 t, [%0], %1;\n}" ::"r"(
-                         shared_at(b)),
-                     "r"(bytes)
-                     : "memory");
+        barrier_expect(b, bytes);
 }
 
 /* Some of them, a multiple of 16. */
@@ -190,13 +198,11 @@ static __device__ inline void copy_bytes(uint64_t *b, shared_place to, const cha
             : "memory");
 }
 
-/* The same of what is read once: in L2 it makes room before anything else does. Racecheck does not follow such a copy. */
+/* The same of what is read once: in L2 it makes room before anything else does. */
 static __device__ inline void copy_once(uint64_t *b, shared_place to, const char *from, int bytes,
                                         copiers by)
 {
     uint64_t first_out;
-    if (CHECKS)
-        return copy_bytes(b, to, from, bytes, by);
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(first_out));
     if (by.index == 0)
         asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes."
