@@ -21,7 +21,8 @@
 #     --build FOLDER    the programs: weft, and golden_models, adapters and cancels in it or in tests/ (build); without one of
 #                       these what it checks is left out, which is said
 #
-# DEVICE is the card (cuda), ROWS a file of other rows, in the form of those below.
+# DEVICE is the card (cuda), ROWS a file of other rows, in the form of those below. CHECKED is a folder with weft and libweft_cuda.so
+# of a build with WEFT_CUDA_CHECK=ON, for racecheck (kernels/cuda/README.md, Sanitizers).
 #
 # Ends with 1 if there is no card, or a check or a test fails; a slow row is no failure.
 set -euo pipefail
@@ -198,18 +199,30 @@ check_forms() {
     check_by cancels 'calls that are cancelled' 300 "$stories"
 }
 
+# Racecheck follows all calls of a build that was made for it, of others those of a few rows (kernels/cuda/README.md, Sanitizers).
 check_sanitizer() {
-    local sanitizer tool rows
+    local sanitizer tool rows model by=$weft
     sanitizer=$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer) ||
         { say '- compute-sanitizer: not found'; return; }
-    sanitized() { # TOOL ROWS FLAGS..
-        check "compute-sanitizer $1, $2 rows${3:+ and some of one}" "$sanitizer" --tool "$1" --error-exitcode 1 \
-            "$weft" eval --device "$device" -m "$small/llama-mha" --ids "$(seq -s, 3 $(($2 + 2)))" "${@:3}"
+    sanitized() { # TOOL MODEL ROWS FLAGS..
+        check "compute-sanitizer $1, $2, $3 rows${4:+ and some of one}${WEFT_NVRTC:+, NVRTC $WEFT_NVRTC}" "$sanitizer" --tool "$1" \
+            --error-exitcode 1 "$by" eval --device "$device" -m "$small/$2" --ids "$(seq -s, 3 $(($3 + 2)))" "${@:4}"
     }
-    for tool in memcheck synccheck racecheck; do
-        for rows in 3 80; do sanitized $tool $rows --greedy 3; done # calls of few rows and of many; then of one
+    for tool in memcheck synccheck; do
+        for rows in 3 80; do sanitized $tool llama-mha $rows --greedy 3; done # calls of few rows and of many; then of one
     done
-    sanitized racecheck 3 # all of which it follows; not so of the others (kernels/cuda/README.md, Sanitizers)
+    if [ -z "${CHECKED:-}" ]; then
+        sanitized racecheck llama-mha 3
+        say '- compute-sanitizer racecheck, calls of one row and of many: not checked, CHECKED names no build'
+        return
+    fi
+    by=$CHECKED/weft
+    local -x WEFT_CUDA=$CHECKED/libweft_cuda.so
+    sanitized racecheck llama-mha 3 --greedy 3
+    local -x WEFT_NVRTC=off # the image of all kernels
+    for model in llama-mha gemma2 gpt_oss; do
+        for rows in 3 80; do sanitized racecheck $model $rows --greedy 3; done
+    done
 }
 
 # The median of a test in what `weft bench --json` printed.
