@@ -24,10 +24,10 @@ static __device__ inline void barrier_arrive(uint64_t *b)
 /* The same; and so many bytes will come, too. */
 static __device__ inline void barrier_expect(uint64_t *b, int bytes)
 {
-    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.expect_tx.shared.b64 t, [%0], %1;\n}" ::"r"(
-                     shared_at(b)),
-                 "r"(bytes)
-                 : "memory");
+    asm volatile(
+        "{\n.reg .b64 t;\nmbarrier.arrive.expect_tx.shared.b64 t, [%0], %1;\n}" ::"r"(shared_at(b)),
+        "r"(bytes)
+        : "memory");
 }
 #endif
 
