@@ -108,13 +108,13 @@ static __device__ inline uint32_t few_word(shared_place at, int block)
 
 /* Eight blocks of 32 with scales that are floats on both sides, four at a time. R::codes: 4 codes of the first 16 columns, and of
  * the others; R::UNIT times a code is what it stands for. */
-template <class R, int NT>
+template <class R, int NT, int PITCH>
 static __device__ inline void few_products_32(shared_place slot, const few_x_blocks<R, NT> &x,
                                               float (*sum)[4])
 {
     enum { SIZE = R::BYTES / 8 };
     const uint32_t j = (uint32_t)lane_index() % 4;
-    shared_place w = slot + (uint32_t)(lane_index() / 4 * R::PITCH);
+    shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH);
     UNROLLED(NT == 1 ? 2 : 1)
     for (uint32_t first = 0; first < 8; first += 4, w += 4 * SIZE) {
         uint32_t a[4][4];
@@ -122,7 +122,7 @@ static __device__ inline void few_products_32(shared_place slot, const few_x_blo
         UNROLL
         for (int i = 0; i < 8; i++) {
             const int b = i / 2, r = i % 2;
-            const shared_place block = w + (uint32_t)(b * SIZE + r * 8 * R::PITCH);
+            const shared_place block = w + (uint32_t)(b * SIZE + r * 8 * PITCH);
             uint32_t c[2];
             R::codes(block + 2 + j * 4, b, c);
             a[b][r] = c[0];
@@ -228,7 +228,8 @@ static __device__ inline void few_products_k(const few_x_groups<R, NT> &x, const
  *     TILES              of a group with the most instructions
  *     PASSES             with these a group is multiplied in so many passes, each with a part of the rows of x: all of it and all sums are
  *                        more registers than there are
- *     x, products        a chunk of x in registers; adds products of a chunk to the sums of a lane */
+ *     x, products        a chunk of x in registers; adds products of a chunk to the sums of a lane, whose rows are PITCH bytes apart, or
+ *                        others */
 
 /* What types of blocks have in common. */
 template <class W, int TYPE_, int BYTES_, int PITCH_, int PIECES_, int ACT_> struct few_blocks {
@@ -250,11 +251,11 @@ struct few_Q8_0 : few_blocks<weight_Q8_0, DT_Q8_0, 272, 272, 17, ACT_Q8> {
         c[1] = few_word(at + 16, block);
     }
     template <int NT> using x = few_x_blocks<few_Q8_0, NT>;
-    template <int NT>
+    template <int NT, int P = PITCH>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
                                            float (*sum)[4])
     {
-        few_products_32<few_Q8_0, NT>(slot, x, sum);
+        few_products_32<few_Q8_0, NT, P>(slot, x, sum);
     }
 };
 
@@ -271,11 +272,11 @@ struct few_Q4_0 : few_blocks<weight_Q4_0, DT_Q4_0, 144, 144, 9, ACT_Q8> {
         c[1] = (both & 0xf0f0f0f0u) ^ 0x80808080u;
     }
     template <int NT> using x = few_x_blocks<few_Q4_0, NT>;
-    template <int NT>
+    template <int NT, int P = PITCH>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
                                            float (*sum)[4])
     {
-        few_products_32<few_Q4_0, NT>(slot, x, sum);
+        few_products_32<few_Q4_0, NT, P>(slot, x, sum);
     }
 };
 
@@ -283,11 +284,11 @@ struct few_Q4_0 : few_blocks<weight_Q4_0, DT_Q4_0, 144, 144, 9, ACT_Q8> {
 struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
     enum { X_PAD = 32, KEEPS = 1, ODD = 16, TILES = 3, PASSES = 2 };
     template <int NT> using x = few_x_groups<few_Q4_K, NT>;
-    template <int NT>
+    template <int NT, int P = PITCH>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
                                            float (*sum)[4])
     {
-        const shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH), w8 = w + 8 * PITCH;
+        const shared_place w = slot + (uint32_t)(lane_index() / 4 * P), w8 = w + 8 * P;
         const uint32_t j = (uint32_t)lane_index() % 4 * 8;
         const bytes16 h0 = shared_16(w), h8 = shared_16(w8);
         uint32_t a[8][4];
@@ -310,11 +311,11 @@ struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
 struct few_Q5_K : few_blocks<weight_Q5_K, DT_Q5_K, 176, 224, 11, ACT_Q8K> {
     enum { X_PAD = 32, KEEPS = 1, ODD = 1, PASSES = 2 };
     template <int NT> using x = few_x_groups<few_Q5_K, NT>;
-    template <int NT>
+    template <int NT, int P = PITCH>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
                                            float (*sum)[4])
     {
-        const shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH), w8 = w + 8 * PITCH;
+        const shared_place w = slot + (uint32_t)(lane_index() / 4 * P), w8 = w + 8 * P;
         const uint32_t j = (uint32_t)lane_index() % 4 * 8;
         const bytes16 h0 = shared_16(w), h8 = shared_16(w8);
         const bytes8 f0 = shared_8(w + 16 + j), f8 = shared_8(w8 + 16 + j);
@@ -367,7 +368,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
         c[3] = ((l1 >> 2 & 0x3c3c3c3cu) | (h & 0xc0c0c0c0u)) ^ 0x80808080u;
     }
     /* ALIKE: both rows begin as many bytes after a multiple of 4. */
-    template <int NT, bool ALIKE>
+    template <int NT, bool ALIKE, int P = PITCH>
     static __device__ inline void products_of(shared_place w, shared_place w8, const x<NT> &x,
                                               float (*sum)[4])
     {
@@ -380,7 +381,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
             UNROLL
             for (int r = 0; r < 2; r++) {
                 const shared_place at =
-                    ALIKE || r == 0 ? begin.at + (uint32_t)(r * 8 * PITCH) : other.at;
+                    ALIKE || r == 0 ? begin.at + (uint32_t)(r * 8 * P) : other.at;
                 const uint32_t bits = r == 0 ? begin.bits : other.bits;
                 const row low = {at + half * 64 + j, bits};
                 const row high = {at + 128 + half * 32 + j, bits};
@@ -404,7 +405,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
             }
         }
         const float d0 = from_f16(shared_2(w + 208)) * 0.25f;
-        const float d8 = from_f16(shared_2(ALIKE ? w + 208 + 8 * PITCH : w8 + 208)) * 0.25f;
+        const float d8 = from_f16(shared_2(ALIKE ? w + 208 + 8 * P : w8 + 208)) * 0.25f;
         UNROLL
         for (int t = 0; t < NT; t++)
             UNROLL
@@ -412,12 +413,12 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
             sum[t][e] =
                 mad((e < 2 ? d0 : d8) * (float)all[t][e], float_of(x.d[t].w[e % 2]), sum[t][e]);
     }
-    template <int NT>
+    template <int NT, int P = PITCH>
     static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t skew,
                                            float (*sum)[4])
     {
-        const shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH) + skew;
-        products_of<NT, true>(w, w + 8 * PITCH, x, sum);
+        const shared_place w = slot + (uint32_t)(lane_index() / 4 * P) + skew;
+        products_of<NT, true, P>(w, w + 8 * P, x, sum);
     }
 };
 
