@@ -8,6 +8,13 @@
 #define K_FN static inline
 #endif
 
+/* Whose result is a constant where its arguments are, in C++. */
+#ifdef __cplusplus
+#define K_CONST_FN constexpr K_FN
+#else
+#define K_CONST_FN K_FN
+#endif
+
 /* What C and C++ write differently, and NVRTC knows in C++'s words alone: a value of a structure, K_OF(type){..}; and the length of an
  * array at the end of a structure that has as much as it was allocated with. */
 #ifdef __cplusplus

@@ -35,6 +35,44 @@ K_FN int64_t cuda_few_bytes(const kargs *k)
     return FEW_BYTES > plain ? FEW_BYTES : plain;
 }
 
+/* ---- sheets (few_sheets_cuda.cuh) ----
+ *
+ * A sheet is what warps have of a tile at a time, a chunk each. Slots for some of them lie in scratch behind sums and chunks of x:
+ * steps that need no more than these run while sheets are copied, others do not. */
+
+enum {
+    SHEET_COLS = 256,     /* of a chunk */
+    SHEET_GROUP = 4,      /* tiles whose chunks of the same columns follow on each other */
+    SHEET_X = 2,          /* chunks of x of a warp */
+    SHEET_X_BYTES = 2592, /* the largest of these, of eight rows: Q4_K's and Q5_K's */
+    SHEET_OWN = FEW_SUM_BYTES + FEW_WARPS * SHEET_X * SHEET_X_BYTES,
+    SHEETS_LEAST = 3
+};
+
+/* Bytes of a chunk; 0: such weights come in no sheets. */
+K_CONST_FN int32_t sheet_chunk(dtype type)
+{
+    return type == DT_Q8_0                      ? 272
+           : type == DT_Q4_0 || type == DT_Q4_K ? 144
+           : type == DT_Q5_K                    ? 176
+           : type == DT_Q6_K                    ? 210
+                                                : 0;
+}
+
+/* From row to row in a slot: rows lie in different banks, whether lanes load 4 bytes each or 8. */
+K_CONST_FN int32_t sheet_pitch(dtype type)
+{
+    return FEW_WARPS * sheet_chunk(type) + (type == DT_Q4_K || type == DT_Q5_K ? 32
+                                            : type == DT_Q6_K                  ? 0
+                                                                               : 16);
+}
+
+/* A slot; of Q6_K words behind the last row are read too. */
+K_CONST_FN int32_t sheet_bytes(dtype type)
+{
+    return FEW_TILE * sheet_pitch(type) + 16;
+}
+
 /* ---- experts (experts_few_cuda.cuh) ---- */
 
 enum {

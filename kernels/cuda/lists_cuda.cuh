@@ -214,8 +214,8 @@ static_assert(PACKS * sizeof(cuda_pack) / WORK_UNIT <= 1u << WORK_BITS &&
               "a number for each step");
 
 /* Both lists of a phase, by a warp: a lane for each step, the first of which is at `place`. Where units are too many for one go, or steps for a pack, there is
- * neither. */
-static __device__ APART void phase_list(const member &m, cuda_pack *pack, int32_t place,
+ * neither. `all`: who brings some segments of a phase has to bring all. */
+static __device__ APART void phase_list(const member &m, cuda_pack *pack, int32_t place, bool all,
                                         cuda_works *l, ring_list *r)
 {
     const int lane = lane_index();
@@ -243,7 +243,10 @@ static __device__ APART void phase_list(const member &m, cuda_pack *pack, int32_
     __syncwarp();
     fits = __all_sync(ALL_LANES, fits);
     const uint32_t works = __ballot_sync(ALL_LANES, fits && u.first < u.last);
-    const uint32_t rings = __ballot_sync(ALL_LANES, fits && to.rows > 0 && m.r->ring != 0);
+    uint32_t rings = __ballot_sync(ALL_LANES, fits && to.rows > 0 && m.r->ring != 0);
+    const bool alone = all && (!fits || pack->alone || __popc((int)rings) > RING_SEGMENTS ||
+                               warp_count() != RING_WARPS);
+    rings = alone ? 0 : rings;
     const int segment = __popc(rings & before);
     if (works >> lane & 1)
         l->of[__popc(works & before)] =
@@ -260,6 +263,7 @@ static __device__ APART void phase_list(const member &m, cuda_pack *pack, int32_
     if (lane == 0) {
         l->of[__popc(works)] = cuda_work{fits ? WORKS_END : WORKS_MANY, 0, 0};
         r->n = (int32_t)least(__popc((int)rings), RING_SEGMENTS);
+        r->alone = alone;
     }
     __syncwarp();
 }

@@ -10,6 +10,7 @@
 #include "kernels/cuda/experts_few_cuda.cuh"
 #include "kernels/cuda/experts_mma_cuda.cuh"
 #include "kernels/cuda/experts_runs_cuda.cuh"
+#include "kernels/cuda/few_sheets_cuda.cuh"
 #include "kernels/cuda/heads_cuda.cuh"
 #include "kernels/cuda/launch_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
@@ -94,7 +95,7 @@ static __device__ inline void step_run(const member &m, const cuda_step *s, int3
 #else
 #include "kernels/cuda/rows_cuda.cuh"
 
-static const bool SHAPES_SKEWS = true;
+static const bool SHAPES_SKEWS = true, SHAPES_SHEETS = false;
 
 /* The step's arguments for all threads of the block, by one of them. */
 static __device__ void own_arguments(const member &m, const cuda_step *s)
@@ -279,7 +280,7 @@ static __device__ inline void gate_wait(const member &m, ahead &a, int32_t n)
 static __device__ inline void phase_listed(const member &m, ahead &a, int32_t n)
 {
     cuda_pack *pack = pack_wait(a.packs, n);
-    phase_list(m, pack, work_place(a.packs.at, pack->step), &a.work[n % PACKS],
+    phase_list(m, pack, work_place(a.packs.at, pack->step), SHAPES_SHEETS, &a.work[n % PACKS],
                &a.ring->list[n % PACKS]);
     if (has_copier())
         barrier_arrive_warp(&a.listed[n % PACKS]);
@@ -476,6 +477,49 @@ static __device__ APART void copier_run(const member &m, ahead &a)
     ring_close(a.ring, c);
 }
 
+/* Has the block done all of a phase? */
+static __device__ inline bool phase_over(const ahead &a, int32_t n)
+{
+    return __all_sync(ALL_LANES, *(volatile const int32_t *)&a.ring->phase > n);
+}
+
+/* The same with sheets (few_sheets_cuda.cuh). */
+static __device__ APART void sheets_run(const member &m, ahead &a)
+{
+    const cuda_run &r = *m.r;
+    const bool lists = warp_index() == warp_count();
+    sheet_copier c = {};
+    int32_t asked = 0, n = 0, alone = -1; /* the last phase that scratch was needed for */
+    bool stop = false;
+    c.turn = warp_index() - warp_count();
+    c.last = -1;
+    for (; n < r.end - r.first && !stop && copier_listed(m, a, n, &asked); n++) {
+        const ring_list *l = &a.ring->list[n % PACKS];
+        for (int i = 0; i < l->n && !stop; i++) {
+            sheet_segment(c, l->of[i]);
+            while (c.left > 0 && !stop) {
+                if (alone >= 0 && phase_over(a, alone)) {
+                    copies_after_stores(); /* of that phase */
+                    alone = -1;
+                }
+                if (alone < 0 && sheet_copy(a.ring, c))
+                    continue;
+                if (lists)
+                    asked = packs_ask(r, a, asked);
+                __nanosleep(COPIER_REST);
+                stop = copier_stops(a);
+            }
+        }
+        if (l->alone)
+            alone = n;
+        if (!lists && lane_index() == 0)
+            barrier_arrive(&a.packs.used[n % PACKS]);
+    }
+    for (; n < asked; n++)
+        pack_wait(a.packs, n);
+    sheets_close(a.ring, c);
+}
+
 /* The batch into shared memory, if it is small: positions and pages are asked for in every layer. By all threads. */
 static __device__ inline void batch_take(member *m, cuda_run *run, const cuda_call &call, char *to)
 {
@@ -550,8 +594,9 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     launch_next();
     cuda_pack *packs = (cuda_pack *)dynamic;
     char *batch = dynamic + PACKS_BYTES, *ring = batch + r.batch_bytes;
-    char *after =
-        r.ring ? ring + r.ring_x + cuda_ring_bytes(warp_count(), r.ring, r.ring_slot) : ring;
+    char *after = r.ring && !SHAPES_SHEETS
+                      ? ring + r.ring_x + cuda_ring_bytes(warp_count(), r.ring, r.ring_slot)
+                      : ring;
     char *block = r.blocks ? r.blocks + blockIdx.x * r.block_bytes : after;
     if (threadIdx.x == 0) {
         run = r;
@@ -570,7 +615,10 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
             barrier_make(&used[i], block_arrivals() + (RING_COPIERS - 1) * WARP_ARRIVALS);
             barrier_make(&a.listed[i], WARP_ARRIVALS);
         }
-        ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
+        if (SHAPES_SHEETS)
+            sheets_open(block_ring(), block + r.local_bytes + SHEET_OWN, r.ring, (int)r.ring_slot);
+        else
+            ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
         copies_after_stores();
         a.packs = pack_ring{packs, full, used};
         a.work = (cuda_works *)(packs + PACKS);
@@ -587,7 +635,9 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     if (r.pack && blockIdx.x == 0 && threadIdx.x == 0)
         *r.gate_next = 0; /* the launch before, whose it was, is over */
     if ((int)threadIdx.x >= block_threads()) {
-        if (r.pack)
+        if (r.pack && SHAPES_SHEETS)
+            sheets_run(m, a);
+        else if (r.pack)
             copier_run(m, a);
     } else if (r.pack) {
         phases_run(m, a);

@@ -103,7 +103,7 @@ enum { PACK_ITEMS = 12, PACK_STEPS = 16 };
 
 typedef struct {
     cuda_phase at;
-    int64_t fill; /* to whole 16 bytes, by which it is copied */
+    int64_t alone; /* not 0: its steps have all of scratch to themselves (few_sheets_cuda.cuh) */
     cuda_item item[PACK_ITEMS];
     cuda_step step[PACK_STEPS];
 } cuda_pack;

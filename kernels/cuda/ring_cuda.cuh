@@ -28,6 +28,7 @@ struct ring_segment {
 struct ring_list {
     ring_segment of[RING_SEGMENTS];
     int32_t n;
+    int32_t alone; /* not 0: see few_sheets_cuda.cuh */
 };
 
 /* The slot that a warp multiplies next. */

@@ -26,7 +26,8 @@ enum {
         48 /* bytes of 32 columns of rows cut by blocks: codes, a scale; three times 16 */
 };
 
-/* A chunk: `bytes` of each of `rows` rows. `chunks` of them have all columns of these. rows 0: they cannot be cut. */
+/* A chunk: `bytes` of each of `rows` rows. `chunks` of them have all columns of these. rows 0: they cannot be cut. Weights in
+ * sheets have another kind (cut_sheets in runtime/exec/cuda_load.c). */
 typedef struct {
     uint16_t rows, chunks;
     uint32_t bytes;

@@ -152,6 +152,8 @@ typedef struct {
     size_t ring_bytes;  /* in all; 0: there is none */
     int ring_slots;     /* of a warp, */
     size_t ring_slot;   /* and the bytes of each: of the largest chunk */
+    bool sheets;       /* slots are of all warps, in scratch (few_size.h); by its own image alone */
+    size_t sheet_slot; /* bytes of these */
     size_t batch_bytes; /* beside all these: for a copy of the batch */
     /* The call that tables were last made ready for. */
     bool ready, apart; /* apart: with a barrier after every phase, for a watch */
@@ -162,7 +164,7 @@ typedef struct {
 /* Threads of a block of weft_phases. */
 static inline int cuda_phases_threads(const cuda_bucket *c)
 {
-    return c->ring_x > 0 ? CUDA_PHASES_BLOCK : CUDA_BLOCK;
+    return c->ring_x > 0 || (c->sheets && c->kernel == &c->made) ? CUDA_PHASES_BLOCK : CUDA_BLOCK;
 }
 
 struct exec {

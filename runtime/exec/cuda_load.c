@@ -314,6 +314,28 @@ static void cut_step(cuda_bucket *c, const kargs *k, const kernel_row *row, cuda
     c->ring_slot = chunk > c->ring_slot ? chunk : c->ring_slot;
 }
 
+/* Can its weights come in sheets? Then some columns are a unit, with all rows of x, which is the card's. */
+static bool has_sheets(const cuda_bucket *c, const kargs *k, const kernel_row *row, int32_t i)
+{
+    const uintptr_t places =
+        (uintptr_t)k->in[0] | (uintptr_t)k->pitch[0] | (uintptr_t)k->in[1] | (uintptr_t)k->pitch[1];
+    return row->scratch == KSCRATCH_CUDA_FEW && c->plan->n_tok_max > 1 &&
+           c->plan->n_tok_max <= FEW_N && sheet_chunk(row->type) > 0 && k->tile > 0 &&
+           k->size.linear.in % SHEET_COLS == 0 && k->size.linear.in / SHEET_COLS <= UINT16_MAX &&
+           places % 16 == 0 && ((c->own[i].local | c->own[i].tile) & 1) == 0;
+}
+
+/* Of such a cut `rows` is from row to row in a slot, in 16 bytes, and `bytes` of a chunk. */
+static void cut_sheets(cuda_bucket *c, const kargs *k, const kernel_row *row, cuda_step *s)
+{
+    const size_t slot = (size_t)sheet_bytes(row->type);
+    s->cut = (cuda_cut){.rows = (uint16_t)(sheet_pitch(row->type) / 16),
+                        .chunks = (uint16_t)(k->size.linear.in / SHEET_COLS),
+                        .bytes = (uint32_t)sheet_chunk(row->type)};
+    c->sheets = true;
+    c->sheet_slot = slot > c->sheet_slot ? slot : c->sheet_slot;
+}
+
 static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at, cuda_bucket *c,
                              int32_t i)
 {
@@ -336,6 +358,8 @@ static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at
         size_linear(&k, &c->steps[i]);
     if (c->rows[i]->op == KOP_linear && s->per_row == 1 && c->rows[i]->most == 1)
         cut_step(c, &k, c->rows[i], &c->steps[i]);
+    else if (c->rows[i]->op == KOP_linear && has_sheets(c, &k, c->rows[i], i))
+        cut_sheets(c, &k, c->rows[i], &c->steps[i]);
     k.cell = s->cell >= 0 ? e->cells + s->cell : NULL; /* those that can be looked at here */
     k.lora = e->lora;
     size_t need = kernel_scratch(c->rows[i], &k), scratch = e->block_bytes - e->local_bytes;
@@ -344,6 +368,15 @@ static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at
         return weft_fail(dg, W1501, s->loc, "%s needs %zu bytes of scratch, the plan has %zu",
                          c->rows[i]->symbol, need, scratch);
     return WEFT_OK;
+}
+
+/* Where linears of one row have a ring of their own kind, which are few. */
+static void drop_sheets(cuda_bucket *c)
+{
+    c->sheets = false;
+    for (int32_t i = 0; i < c->plan->n_step; i++)
+        if (c->rows[i]->most > 1)
+            c->steps[i].cut = (cuda_cut){0};
 }
 
 static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
@@ -364,6 +397,8 @@ static weft_status load_steps(weft_diag *dg, const device_load *what, exec *e,
             c->rows[i] = rows[c->plan->step[i].kernel];
             WEFT_TRY(load_step(dg, e, &at, c, i));
         }
+        if (c->sheets && c->ring_x > 0)
+            drop_sheets(c);
         for (int32_t i = 0; i < c->plan->n_item; i++) {
             const plan_item *it = &c->plan->item[i];
             c->items[i] = (cuda_item){.first = it->first,
@@ -413,6 +448,19 @@ static void choose_ring(cuda_bucket *c)
             c->ring_slots = slots;
         }
     }
+}
+
+/* Slots of sheets, in scratch that so may become more. */
+static void choose_sheets(cuda_bucket *c)
+{
+    const size_t own = c->local_bytes + SHEET_OWN + BATCH_BYTES_FEW;
+    const size_t room = c->kernel->shared_bytes > own ? c->kernel->shared_bytes - own : 0;
+    const size_t slots = room / c->sheet_slot < RING_SLOTS ? room / c->sheet_slot : RING_SLOTS;
+    c->ring_slots = c->shared > 0 && slots >= SHEETS_LEAST ? (int)slots : 0;
+    c->ring_slot = c->sheet_slot;
+    const size_t all = align_up(c->local_bytes + SHEET_OWN + slots * c->sheet_slot);
+    if (c->ring_slots > 0 && all > c->shared)
+        c->shared = all;
 }
 
 /* What is left of shared memory, for a copy of the batch: blocks that look into it then need not wait for the card's memory. */
@@ -494,14 +542,18 @@ static weft_status choose_launches(weft_diag *dg, exec *e)
             continue;
         size_t own = c->local_bytes + bucket_scratch(c);
         c->shared = own <= c->kernel->shared_bytes ? own : 0;
-        if (one)
+        if (one && c->sheets && c->kernel == &c->made)
+            choose_sheets(c);
+        else if (one)
             choose_ring(c);
         if (one && c->shared > 0 && c->ring_bytes == 0)
             c->batch_bytes = batch_room(c->kernel->shared_bytes - c->shared);
         r = blocks_fit(d, c, &fits);
         c->at_once = one && fits > 0;
-        if (fits == 0)
+        if (fits == 0) {
             c->shared = c->ring_bytes = c->batch_bytes = 0;
+            c->ring_slots = 0;
+        }
         if (one && is_slow(c)) {
             first = first ? first : c;
             slow = c;

@@ -5,6 +5,7 @@
 #include "runtime/exec/cuda_impl.h"
 
 #include "kernels/cuda/cuda_rows.h"
+#include "kernels/cuda/few_size.h"
 #include "kernels/cuda/flash_size.h"
 #include "kernels/cuda/mma_size.h"
 #include "runtime/base/clock.h"
@@ -61,10 +62,21 @@ static bool count_units(const exec *e, cuda_bucket *c, const kbatch *b, bool all
     return changed;
 }
 
+/* Has a phase a step that needs the scratch where sheets would be? */
+static bool needs_scratch(const cuda_bucket *c, const cuda_phase *p)
+{
+    bool needs = false;
+    for (int32_t i = p->step; i < p->step + p->n_step; i++)
+        needs = needs || (c->scratch[i] > SHEET_OWN &&
+                          (c->steps[i].cut.rows == 0 || c->items[c->steps[i].item].every));
+    return needs;
+}
+
 /* A phase with what is in it; of one that has more than there is room for, only where that is. */
 static void fill_pack(const cuda_bucket *c, const cuda_phase *p, cuda_pack *to)
 {
     to->at = *p;
+    to->alone = needs_scratch(c, p);
     if (p->n_item > PACK_ITEMS || p->n_step > PACK_STEPS)
         return;
     memcpy(to->item, c->items + p->first, (size_t)p->n_item * sizeof *to->item);
@@ -450,7 +462,7 @@ static cu_result launch(exec *e, const cuda_bucket *c, int32_t first, int32_t en
                     .blocks = shared ? NULL : e->blocks,
                     .block_bytes = shared ? shared : e->block_bytes,
                     .local_bytes = c->local_bytes,
-                    .ring = together && c->ring_bytes > 0 ? c->ring_slots : 0,
+                    .ring = together ? c->ring_slots : 0,
                     .ring_x = together ? (uint32_t)c->ring_x : 0,
                     .ring_slot = (uint32_t)c->ring_slot,
                     .gate = gate_at(e, e->gates),

@@ -357,7 +357,9 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
                   "    kargs k = {};\n");
     if (s->one_row) /* units are fewer than a row has columns */
         strbuf_add(b, "    begin = (int32_t)begin;\n    end = (int32_t)end;\n");
-    if (s->streams)
+    if (s->sheets)
+        strbuf_add(b, "    if (%s_sheets(&m.t, s))\n        return;\n", s->symbol);
+    else if (s->streams)
         strbuf_add(b, "    if (%s_%s(s))\n        return;\n", s->symbol,
                    s->blocks ? "blocks_listed" : "listed");
     put_rows(b, s);
@@ -416,6 +418,7 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
     strbuf body = {0};
     put_body(&body, s, s->map);
     t->blocks = t->blocks || s->blocks;
+    t->sheets = t->sheets || s->sheets;
     return add_body(t, &body);
 }
 
@@ -449,8 +452,10 @@ int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t
 
 void cuda_text_end(cuda_text *t, int threads)
 {
-    strbuf_add(&t->text, "enum { SHAPES_THREADS = %d };\nstatic const bool SHAPES_SKEWS = %s;\n",
-               threads, t->blocks ? "true" : "false");
+    strbuf_add(
+        &t->text,
+        "enum { SHAPES_THREADS = %d };\nstatic const bool SHAPES_SKEWS = %s, SHAPES_SHEETS = %s;\n",
+        threads, t->blocks ? "true" : "false", t->sheets ? "true" : "false");
     strbuf_add(&t->text,
                "static __device__ APART void shape_run(const member &m, const cuda_step *s, "
                "int32_t shape, int64_t begin, int64_t end)\n{\n    IN_SHARED(s);\n"

@@ -21,7 +21,8 @@ typedef struct {
     const kinstr *code; /* the same, [n_code] */
     bool map, linear;   /* is it one? */
     bool streams;       /* a linear whose weights may come through the ring, */
-    bool blocks;        /* in pieces that begin anywhere (ring_size.h) */
+    bool blocks;        /* in pieces that begin anywhere (ring_size.h), */
+    bool sheets;        /* or in sheets (few_size.h) */
     bool lora, one_row; /* are there adapters? has no call more than one row? */
     bool makes_x;       /* a norm of what such linears multiply as floats */
     const kargs *then;  /* what quantises the result of a norm in the same step; or NULL */
@@ -34,7 +35,7 @@ typedef struct {
         str body;
     } * shape;
     int32_t n_shape, room;
-    bool blocks; /* has a step such weights? */
+    bool blocks, sheets; /* has a step such weights? */
 } cuda_text;
 
 /* Starts with {.a = ..}. The number of the step's shape, which is added where none is the same. */

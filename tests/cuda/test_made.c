@@ -178,12 +178,14 @@ START_TEST(norms_quantise_too)
 }
 END_TEST
 
-/* Logits of two sequences, a row of each in every call. */
-static void run_pairs(card_model *m, const cuda_maker *maker, float *to)
+/* Logits of two sequences, a row of each in every call. cancels: after a call that is cancelled before it begins. */
+static void run_pairs(card_model *m, const cuda_maker *maker, bool cancels, float *to)
 {
     session *s;
     device *d = open_card(m->dg, maker);
     session_options o = options_of(m, d);
+    cancel_flag stop = {0};
+    o.cancel = &stop;
     ck_assert_msg(session_create(m->dg, m->p, model_file_source(m->mf), &o, &s) == WEFT_OK, "%s",
                   diag_shown(m->dg));
     for (int64_t i = 0; i < m->n; i++) {
@@ -192,6 +194,12 @@ static void run_pairs(card_model *m, const cuda_maker *maker, float *to)
         const batch_row row[] = {
             {.id = m->ids[i], .pos = (int32_t)i, .seq = 0, .out = true},
             {.id = m->ids[m->n - 1 - i], .pos = (int32_t)i, .seq = 1, .out = true}};
+        cancel_ask(&stop, cancels && i == 0);
+        if (cancels && i == 0) {
+            ck_assert_int_ne(session_eval(m->dg, s, row, 2), WEFT_OK);
+            diag_reset(m->dg);
+            cancel_ask(&stop, false);
+        }
         ck_assert_msg(session_eval(m->dg, s, row, 2) == WEFT_OK, "%s", diag_shown(m->dg));
         ck_assert(session_output(s, "logits", -1, &got, &n_row, &width));
         memcpy(to + i * 2 * width, got, (size_t)(n_row * width) * sizeof *got);
@@ -209,14 +217,39 @@ START_TEST(heads_of_several_rows_join_attention)
     random_model *rm = NULL;
     card_model m = card_random_open("tiny-wide:Q4_K", ids, N, &rm);
     m.p = card_plan(&m, DT_F16, 2);
-    run_pairs(&m, NULL, want);
+    run_pairs(&m, NULL, false, want);
     const int64_t phases = fake_seen().phases;
-    run_pairs(&m, &fake_maker, got);
+    run_pairs(&m, &fake_maker, false, got);
     ck_assert_msg(diag_count(m.dg) == 0, "%s", diag_shown(m.dg));
     ck_assert_mem_eq(got, want, sizeof want);
     ck_assert_int_eq(fake_seen().phases, phases - LAYERS * N);
     card_model_close(&m);
     random_model_destroy(rm);
+}
+END_TEST
+
+/* Weights of linears of several rows come in sheets, ahead of their phases, where a block has eight warps: the same bits. */
+START_TEST(weights_of_several_rows_come_ahead)
+{
+    static const char *const spec[] = {"tiny-deep:Q4_K_M", "tiny-deep:Q8_0", "tiny-long:Q5_K",
+                                       "tiny-long:Q4_0"};
+    static const int32_t ids[] = {1, 7, 300};
+    enum { N = COUNT_OF(ids), VOCAB = 512, WARPS = 8 };
+    static float want[2 * N * VOCAB], got[2 * N * VOCAB];
+    const int usual = card.threads;
+    card.threads = WARPS * 32;
+    for (size_t i = 0; i < COUNT_OF(spec); i++) {
+        random_model *rm = NULL;
+        card_model m = card_random_open(spec[i], ids, N, &rm);
+        m.p = card_plan(&m, DT_F16, 2);
+        run_pairs(&m, NULL, false, want);
+        run_pairs(&m, &fake_maker, true, got);
+        ck_assert_msg(diag_count(m.dg) == 0, "%s", diag_shown(m.dg));
+        ck_assert_msg(memcmp(got, want, sizeof want) == 0, "%s", spec[i]);
+        card_model_close(&m);
+        random_model_destroy(rm);
+    }
+    card.threads = usual;
 }
 END_TEST
 
@@ -389,6 +422,7 @@ int main(void)
     tcase_add_test(c, rows_of_every_block_come_through_the_ring);
     tcase_add_test(c, norms_quantise_too);
     tcase_add_test(c, heads_of_several_rows_join_attention);
+    tcase_add_test(c, weights_of_several_rows_come_ahead);
     tcase_add_test(c, cards_may_have_less_shared_memory);
     tcase_add_test(c, without_a_compiler_all_kernels_run_it);
     tcase_add_test(c, what_the_compiler_says_is_shown);
