@@ -7,6 +7,7 @@
 #define WEFT_KERNELS_CUDA_HEADS_CUDA_CUH
 
 #include "kernels/cuda/cell_cuda.cuh"
+#include "kernels/cuda/gate_cuda.cuh"
 #include "kernels/cuda/rope_cuda.cuh"
 
 /* Some heads of a row that a rope step has. */
@@ -126,6 +127,8 @@ static __device__ inline void k_heads_cuda(const kargs *q, const kargs *key, con
                              append_heads_of(keys, PAGE_KEYS, row, head, head + 1),
                              append_heads_of(values, PAGE_VALUES, row, head, head + 1),
                              (const int32_t *)q->in[1] + row};
+            if (e == 0 && !gate_meet())
+                return;
             f[e] = head_load(u[e]);
         }
         UNROLL

@@ -10,6 +10,7 @@
 #define WEFT_KERNELS_CUDA_LINEAR_STREAM_CUDA_CUH
 
 #include "kernels/cuda/blocks_cuda.cuh"
+#include "kernels/cuda/gate_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
 
 /* Four bytes from any even place on, of two words. */
@@ -582,14 +583,19 @@ static __device__ inline const char *segment_first(int segment)
     return r->list[r->phase % PACKS].of[segment].w;
 }
 
-/* With what phase.cu has listed for a step, where the ring brings its weights: the short way there. Else false. */
+/* With what phase.cu has listed for a step, where the ring brings its weights: the short way there, which meets the gate late. Else
+ * false. */
 template <class L> static __device__ inline bool linear_listed(const cuda_step *s)
 {
     if (s->segment < 0)
         return false;
-    stream_segment<L>(stream_rows{(float *)s->out[0], (const float *)s->in[2], s->linear_out,
-                                  s->linear_in, s->cut, segment_first(s->segment)},
-                      s->in[0]);
+    stream_rows j = {
+        (float *)s->out[0], (const float *)s->in[2], s->linear_out, s->linear_in, s->cut, NULL};
+    const void *x = s->in[0];
+    if (!gate_meet())
+        return true;
+    j.w = segment_first(s->segment);
+    stream_segment<L>(j, x);
     return true;
 }
 

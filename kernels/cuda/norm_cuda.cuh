@@ -37,6 +37,7 @@ struct norm_vector {
     double eps;
     int set;     /* of words, for the sum of squares (block_sum); that of a mean is 0 */
     bool copied; /* to the ring too, as floats, where it is held */
+    bool late;   /* the gate is met here, by all of the block (gate_cuda.cuh) */
 };
 
 static __device__ inline double inverse_root(double x)
@@ -96,14 +97,15 @@ static __device__ inline void norm_held(const team &t, const norm_vector &v, boo
     floats4 w[NORM_HELD] = {}, bias[NORM_HELD] = {};
     double sum = 0, mean = 0;
     UNROLL
-    for (int e = 0; e < NORM_HELD; e++) {
-        const int at = norm_four(t, t.thread, e);
-        if (!norm_has(t, v, e))
-            continue;
-        x[e] = *(const floats4 *)(v.x + at);
-        if (NORM_AHEAD)
-            norm_weights(v, at, &w[e], &bias[e]);
-    }
+    for (int e = 0; NORM_AHEAD && e < NORM_HELD; e++)
+        if (norm_has(t, v, e))
+            norm_weights(v, norm_four(t, t.thread, e), &w[e], &bias[e]);
+    if (v.late && !gate_meet())
+        return;
+    UNROLL
+    for (int e = 0; e < NORM_HELD; e++)
+        if (norm_has(t, v, e))
+            x[e] = *(const floats4 *)(v.x + norm_four(t, t.thread, e));
     if (centred) {
         UNROLL
         for (int e = 0; e < 4 * NORM_HELD; e++)
@@ -171,7 +173,7 @@ static __device__ APART void norm_any(norm_vector v, bool centred)
     }
 }
 
-/* centred: less their mean first, as layer_norm does. copied: the call's row, to the ring too. */
+/* centred: less their mean first, as layer_norm does. copied: the call's row, to the ring too; such steps meet their gate late. */
 static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t end, bool centred,
                                         bool copied)
 {
@@ -191,13 +193,14 @@ static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t e
                                width,
                                k->scalar.norm.eps,
                                centred ? 1 : (int)(i & 1),
+                               copied,
                                copied};
         if (copied && threadIdx.x == 0)
             ring_x_made(norm_is_held(t, v) ? v.out : NULL);
         if (norm_is_held(t, v)) {
             floats4 x[NORM_HELD] = {};
             norm_held(t, v, centred, x);
-        } else {
+        } else if (!copied || gate_meet()) {
             norm_any(v, centred);
         }
     }
@@ -215,7 +218,9 @@ static __device__ inline void k_rms_norm_cuda_x(const kargs *k, const kthread *,
 {
     const int64_t width = k->size.norm.width;
     const bool one = k->n[0] == 1 && k->size.norm.vectors == 1 && width > TEAM_WIDTH_MAX;
-    norm_part(k, begin, end, false, one && width % 8 == 0 && ring_x_fits(width * 4));
+    const bool copied = one && width % 8 == 0 && ring_x_fits(width * 4);
+    if (copied || gate_meet())
+        norm_part(k, begin, end, false, copied);
 }
 
 /* ---- and quantised: a step that follows on a norm of whole rows, in an image made for a plan ---- */
@@ -261,13 +266,14 @@ static __device__ inline void k_rms_norm_cuda_quantize(const kargs *k, const kth
                                width,
                                k->scalar.norm.eps,
                                (int)(row & 1),
-                               false};
+                               false,
+                               k->n[0] == 1};
         const quantize_to to = {act, width, (char *)row_out(k, 1, row), copied};
         if (norm_is_held(t, v)) {
             floats4 x[NORM_HELD] = {};
             norm_held(t, v, false, x);
             norm_quantize_held(to, v.out, x);
-        } else {
+        } else if (k->n[0] > 1 || gate_meet()) {
             norm_any(v, false);
             block_sync();
             quantize_row(to, v.out, 0, width);

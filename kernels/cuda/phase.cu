@@ -11,6 +11,7 @@
 #include "kernels/cuda/experts_mma_cuda.cuh"
 #include "kernels/cuda/experts_runs_cuda.cuh"
 #include "kernels/cuda/few_sheets_cuda.cuh"
+#include "kernels/cuda/gate_cuda.cuh"
 #include "kernels/cuda/heads_cuda.cuh"
 #include "kernels/cuda/launch_cuda.cuh"
 #include "kernels/cuda/linear_cuda.cuh"
@@ -35,46 +36,10 @@ static __device__ uint64_t clock_now(void)
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));
     return ns;
 }
-
-static __device__ void gate_add(uint32_t *gate)
-{
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(gate) : "memory");
-}
-
-static __device__ uint32_t gate_read(const uint32_t *gate)
-{
-    uint32_t n;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(n) : "l"(gate) : "memory");
-    return n;
-}
-
-/* A word that the host may write at any time. */
-static __device__ uint32_t host_word(const uint32_t *p)
-{
-    uint32_t x;
-    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
-    return x;
-}
 #else
 static uint64_t clock_now(void)
 {
     return simt_ns();
-}
-
-static void gate_add(uint32_t *gate)
-{
-    atomicAdd(gate, 1u);
-}
-
-static uint32_t gate_read(const uint32_t *gate)
-{
-    __nanosleep(0); /* others run */
-    return *gate;
-}
-
-static uint32_t host_word(const uint32_t *p)
-{
-    return simt_host_word(p);
 }
 #endif
 
@@ -95,7 +60,9 @@ static __device__ inline void step_run(const member &m, const cuda_step *s, int3
 #else
 #include "kernels/cuda/rows_cuda.cuh"
 
+enum { SHAPES_THREADS = CUDA_PHASES_BLOCK };
 static const bool SHAPES_SKEWS = true, SHAPES_SHEETS = false;
+static const uint64_t SHAPES_LATE = 0;
 
 /* The step's arguments for all threads of the block, by one of them. */
 static __device__ void own_arguments(const member &m, const cuda_step *s)
@@ -139,7 +106,6 @@ static __device__ void step_run(const member &m, const cuda_step *s, int32_t num
 
 /* ---- phases ---- */
 
-/* Are there warps that copy? */
 static __device__ inline bool has_copier(void)
 {
 #if defined(__CUDACC__) && defined(WEFT_SHAPES)
@@ -207,13 +173,7 @@ static __device__ uint64_t *times_of(const cuda_run &r, unsigned each)
     return r.ns && blockIdx.x < gridDim.x / each ? r.ns + (int64_t)blockIdx.x * r.n_step : NULL;
 }
 
-/* ---- between phases ----
- *
- * `gate` counts blocks that came to it; its highest bit says that one of them has left out a phase. All see that when they
- * have passed the gate behind that phase, and leave out what follows: no kernel meets values that were not made. */
-
-static const uint32_t GATE_STOP = 1u << 31;
-enum { CANCEL_EVERY = 16 }; /* phases */
+/* ---- between phases ---- */
 
 /* A word of one thread for all of the block. */
 static __device__ uint32_t block_word(uint32_t of_first)
@@ -231,52 +191,6 @@ static __device__ bool is_cancelled(const cuda_run &r)
     return r.cancel && block_word(threadIdx.x == 0 ? host_word(r.cancel) : 0) != 0;
 }
 
-/* Where a warp is: in which phase, and how far in the lists the next of its works is. What a thread has in registers while a step
- * runs is lost to that, or kept in the card's memory, which may be far: so this is in shared memory, at an address that is
- * computed each time. */
-enum progress_word { PROGRESS_PHASE, PROGRESS_NEXT, PROGRESS_WORDS };
-
-/* What blocks have at hand that run several phases; in shared memory, without ways through addresses to what is asked for at every
- * gate. */
-struct ahead {
-    pack_ring packs;
-    cuda_works *work; /* [PACKS], and */
-    ring_block *ring;
-    uint64_t
-        listed[PACKS]; /* a barrier for each: passed when a warp that copies has listed a phase */
-    uint32_t seen
-        [2]; /* the count of a gate as it was passed; those of two gates may be read at a time */
-    int32_t skip;    /* not 0: nothing more is to be computed */
-    int32_t n_phase; /* of the launch */
-};
-
-/* A word of the host takes longer to come than a barrier: where blocks wait for each other, one of them looks now and then. */
-static __device__ bool asks_host(const cuda_run &r, int32_t n)
-{
-    return r.cancel && blockIdx.x == 0 && n % CANCEL_EVERY == 0;
-}
-
-/* The block has come to gate n, and waits for all others; by one thread. */
-static __device__ inline void gate_wait(const member &m, ahead &a, int32_t n)
-{
-    const cuda_run &r = *m.r;
-    uint32_t seen;
-    if (a.skip)
-        atomicOr(r.gate, GATE_STOP);
-    gate_add(r.gate);
-    const uint32_t word = asks_host(r, n) ? host_word(r.cancel) : 0;
-    ring_phase(a.ring, n);
-    /* Where others list, unless nothing is listed any more, as weights of what was left out fill the ring. */
-    if (has_copier() && !a.skip)
-        barrier_wait(&a.listed[n % PACKS], pack_parity(n));
-    do
-        seen = gate_read(r.gate);
-    while (!(seen & GATE_STOP) && seen < (uint32_t)n * gridDim.x);
-    a.seen[n & 1] = seen;
-    if (word != 0)
-        a.skip = 1;
-}
-
 static __device__ inline void phase_listed(const member &m, ahead &a, int32_t n)
 {
     cuda_pack *pack = pack_wait(a.packs, n);
@@ -284,6 +198,11 @@ static __device__ inline void phase_listed(const member &m, ahead &a, int32_t n)
                &a.ring->list[n % PACKS]);
     if (has_copier())
         barrier_arrive_warp(&a.listed[n % PACKS]);
+}
+
+static __device__ inline bool lists_itself(void)
+{
+    return !has_copier() && warp_index() == warp_count() - 1;
 }
 
 /* Where no warp copies, a warp does what comes before phase n + 1 while the block waits at gate n, so that who comes last has nobody
@@ -298,42 +217,10 @@ static __device__ inline void gate_list(const member &m, ahead &a, int32_t n)
         pack_copy(*m.r, a.packs, n + PACKS - 1);
 }
 
-/* Wait until all blocks have come here for the n-th time, to run phase n; what they wrote before can be read after. False: stop.
- * What the block wrote, its threads did before a barrier that all of them met: each step ends with one. */
-static __device__ bool gate_pass(const member &m, ahead &a, int32_t n)
+/* Does a step meet the gate of its phase by itself? */
+static __device__ inline bool is_late(int32_t shape)
 {
-    if (!has_copier() && warp_index() == warp_count() - 1)
-        gate_list(m, a, n);
-    if (threadIdx.x == 0)
-        gate_wait(m, a, n);
-    block_sync();
-    if (has_copier())
-        barrier_arrive_block(&a.packs.used[(n - 1) % PACKS]);
-    return (a.seen[n & 1] & GATE_STOP) == 0;
-}
-
-/* A word of the warp's progress: its lanes have read it before they write it, all the same, and meet before they read what they
- * wrote. */
-static __device__ inline shared_place progress_at(progress_word word)
-{
-    __shared__ shared_place of[WARPS_MAX * PROGRESS_WORDS];
-    uint32_t thread = threadIdx.x;
-#ifdef __CUDACC__
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); /* here, and not once for all times */
-#endif
-    return shared_at(of) + (thread / WARP * PROGRESS_WORDS + word) * (uint32_t)sizeof *of;
-}
-
-static __device__ inline void progress_write(progress_word word, shared_place x)
-{
-    shared_put(progress_at(word), x);
-}
-
-static __device__ inline shared_place progress_read(progress_word word)
-{
-    const shared_place x = shared_word(progress_at(word));
-    __syncwarp();
-    return x;
+    return SHAPES_LATE != 0 && shape < 64 && (SHAPES_LATE >> shape & 1);
 }
 
 /* What the block has of phase n: each step ends with a barrier that all warps meet. All that stands here is passed between two
@@ -341,10 +228,13 @@ static __device__ inline shared_place progress_read(progress_word word)
 template <bool TIMED> static __device__ inline void list_run(const member &m, ahead &a, int32_t n)
 {
     shared_place next = shared_at(&a.work[n % PACKS]);
+    bool first = true;
     UNROLLED(1)
     for (;;) {
         const cuda_work w = {(int32_t)shared_4(next), (int32_t)shared_4(next + 4),
                              (int32_t)shared_4(next + 8)};
+        if (first && (w.what < 0 || TIMED || !is_late(w.what >> WORK_BITS)) && !gate_meet())
+            return;
         if (w.what < 0) {
             if (w.what == WORKS_MANY) {
                 const cuda_phase p = a.packs.at[(int32_t)progress_read(PROGRESS_PHASE) % PACKS].at;
@@ -360,12 +250,8 @@ template <bool TIMED> static __device__ inline void list_run(const member &m, ah
         else
             step_done<ALL_KERNELS>(m, s, w.what >> WORK_BITS, w.begin, w.end);
         next = progress_read(PROGRESS_NEXT);
+        first = false;
     }
-}
-
-static __device__ inline bool lists_itself(void)
-{
-    return !has_copier() && warp_index() == warp_count() - 1;
 }
 
 /* All phases of a launch, between which blocks wait for each other. */
@@ -383,24 +269,32 @@ static __device__ void phases_run(const member &m, ahead &a)
             phase_listed(m, a, 1);
     }
     int32_t n = 0;
-    if (has_copier())
-        barrier_wait(&a.listed[0], 0);
-    else
+    if (!has_copier())
         block_sync();
     UNROLLED(1)
     for (;;) {
         progress_write(PROGRESS_PHASE, (shared_place)n);
+        progress_write(PROGRESS_GATE, (shared_place)n);
         __syncwarp();
+        /* Nothing is listed any more where weights of what was left out fill the ring. */
+        if (has_copier() && !a.skip)
+            barrier_wait(&a.listed[n % PACKS], pack_parity(n));
         if (!a.skip && m.ns)
             list_run<true>(m, a, n);
         else if (!a.skip)
             list_run<false>(m, a, n);
         n = (int32_t)progress_read(PROGRESS_PHASE);
-        if (n + 1 == a.n_phase || !gate_pass(m, a, n + 1))
+        if (n + 1 == a.n_phase || (n > 0 && (a.seen[n & 1] & GATE_STOP)))
             break;
         n++;
+        if (lists_itself())
+            gate_list(m, a, n);
+        if (threadIdx.x == 0)
+            gate_come(a, n);
+        if (a.skip)
+            break;
     }
-    for (int32_t i = n + 2; lists_itself() && i <= n + PACKS && i < a.n_phase; i++)
+    for (int32_t i = n + 2; lists_itself() && i < n + PACKS && i < a.n_phase; i++)
         pack_wait(a.packs, i); /* which is on its way */
     if (threadIdx.x == 0)
         flag_raise(&a.ring->stop);
@@ -512,8 +406,8 @@ static __device__ APART void sheets_run(const member &m, ahead &a)
         }
         if (l->alone)
             alone = n;
-        if (!lists && lane_index() == 0)
-            barrier_arrive(&a.packs.used[n % PACKS]);
+        if (!lists)
+            barrier_arrive_warp(&a.packs.used[n % PACKS]);
     }
     for (; n < asked; n++)
         pack_wait(a.packs, n);
@@ -576,10 +470,6 @@ static __device__ inline void tables_near(const cuda_run &r, const cuda_phase &p
 #define DYNAMIC(name) char *name = simt_dynamic()
 #endif
 
-#ifndef WEFT_SHAPES
-enum { SHAPES_THREADS = CUDA_PHASES_BLOCK };
-#endif
-
 extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     weft_phases(const __grid_constant__ cuda_launch of)
 {
@@ -590,7 +480,7 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     __shared__ cuda_run run;
     __shared__ member m;
     __shared__ uint64_t full[PACKS], used[PACKS];
-    __shared__ ahead a;
+    ahead &a = block_ahead();
     launch_next();
     cuda_pack *packs = (cuda_pack *)dynamic;
     char *batch = dynamic + PACKS_BYTES, *ring = batch + r.batch_bytes;
@@ -623,8 +513,11 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
         a.packs = pack_ring{packs, full, used};
         a.work = (cuda_works *)(packs + PACKS);
         a.ring = block_ring();
+        a.gate = r.gate;
+        a.cancel = r.cancel;
         a.skip = 0;
         a.n_phase = r.end - r.first;
+        a.none = cuda_work{WORKS_END, 0, 0};
     }
     __syncthreads(); /* all warps */
     if (!r.pack)

@@ -3,9 +3,9 @@
 #ifndef WEFT_KERNELS_CUDA_QUANTIZE_CUDA_CUH
 #define WEFT_KERNELS_CUDA_QUANTIZE_CUDA_CUH
 
+#include "kernels/cuda/gate_cuda.cuh"
 #include "kernels/cuda/halves_cuda.cuh"
 #include "kernels/cuda/mma_cuda.cuh"
-#include "kernels/cuda/ring_x_cuda.cuh"
 
 /* Columns [col, col_end) of a row of n, to which the last part adds what fills the row up. */
 static __device__ APART void split_columns(kact act, const float *x, uint16_t *to, int col,
@@ -444,6 +444,10 @@ static __device__ ONE_COPY void k_quantize_cuda(const kargs *k, const kthread *,
     const bool copied = one && quantize_copies(act, n);
     if (one && threadIdx.x == 0)
         ring_x_made(copied ? row_out(k, 0, 0) : NULL);
+#ifdef WEFT_SHAPES
+    if (k->n[0] == 1 && !gate_meet())
+        return;
+#endif
     if (act_is_tiled(act) && n % 32 == 0 && p.col % 8 == 0 && p.col_end % 8 == 0 &&
         is_aligned(k->in[0]) && is_aligned(k->out[0]) &&
         (k->pitch[0] | k->out_pitch[0]) % 16 == 0) {

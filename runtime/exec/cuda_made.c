@@ -69,6 +69,21 @@ static bool is_quantized(const cuda_bucket *c, int32_t i)
            (it == to || (it->phase == to->phase && it->per_thread && to->per_thread));
 }
 
+/* Has no step of the plan made it? */
+static bool is_given(const plan_operand *x)
+{
+    return x->space == SPACE_NONE || x->space == SPACE_WEIGHT || x->space == SPACE_CONST ||
+           x->space == SPACE_IO;
+}
+
+/* Does the function of step i meet its gate by itself? A norm has asked for its weights by then. */
+static bool is_late(const cuda_bucket *c, int32_t i)
+{
+    const bool norm = makes_x(c, i) || is_quantized(c, i);
+    return c->plan->n_tok_max == 1 && (c->steps[i].cut.rows > 0 || c->rows[i]->op == KOP_quantize ||
+                                       (norm && is_given(&c->plan->step[i].in[1])));
+}
+
 static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)
 {
     const plan_step *s = &c->plan->step[i];
@@ -87,6 +102,7 @@ static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)
                             .lora = e->lora != NULL,
                             .one_row = c->plan->n_tok_max == 1,
                             .makes_x = makes_x(c, i),
+                            .late = is_late(c, i),
                             .then = is_quantized(c, i) ? &c->args[i + 1] : NULL};
 }
 
@@ -102,7 +118,8 @@ static int32_t write_heads(const exec *e, making *m, int32_t first)
     cuda_text_step s[HEADS_STEPS];
     for (int i = 0; i < HEADS_STEPS; i++)
         s[i] = text_step(e, c, from + at[i]);
-    return cuda_text_add_heads(&m->text, s, at);
+    return cuda_text_add_heads(&m->text, s, at,
+                               is_given(&s[0].of->in[1]) && is_given(&s[0].of->in[2]));
 }
 
 static void write_text(const exec *e, arena *a, making *m)

@@ -360,7 +360,7 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
     if (s->sheets)
         strbuf_add(b, "    if (%s_sheets(&m.t, s))\n        return;\n", s->symbol);
     else if (s->streams)
-        strbuf_add(b, "    if (%s_%s(s))\n        return;\n", s->symbol,
+        strbuf_add(b, "    if (%s_%s(s) || !gate_meet())\n        return;\n", s->symbol,
                    s->blocks ? "blocks_listed" : "listed");
     put_rows(b, s);
     if (s->linear) {
@@ -385,7 +385,9 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
     strbuf_add(b, "}\n");
 }
 
-static void shape_keep(cuda_text *t, str body)
+enum { LATE_MAX = 64 }; /* bits of cuda_text.late */
+
+static void shape_keep(cuda_text *t, str body, bool late)
 {
     if (t->n_shape == t->room) {
         const int32_t room = t->room ? 2 * t->room : 64;
@@ -395,11 +397,13 @@ static void shape_keep(cuda_text *t, str body)
         t->shape = more;
         t->room = room;
     }
+    if (late && t->n_shape < LATE_MAX)
+        t->late |= UINT64_C(1) << t->n_shape;
     t->shape[t->n_shape++].body = body;
 }
 
 /* The number of a function with this body, which is taken. */
-static int32_t add_body(cuda_text *t, strbuf *body)
+static int32_t add_body(cuda_text *t, strbuf *body, bool late)
 {
     int32_t i = 0;
     while (i < t->n_shape && !str_eq(t->shape[i].body, strbuf_view(body)))
@@ -407,7 +411,7 @@ static int32_t add_body(cuda_text *t, strbuf *body)
     if (i == t->n_shape) {
         strbuf_add(&t->text, "static __device__ SHAPE_FN void shape_%d", (int)i);
         strbuf_put(&t->text, strbuf_view(body));
-        shape_keep(t, arena_printf(t->a, STR_FMT, STR_ARG(strbuf_view(body))));
+        shape_keep(t, arena_printf(t->a, STR_FMT, STR_ARG(strbuf_view(body))), late);
     }
     strbuf_free(body);
     return i;
@@ -419,10 +423,10 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
     put_body(&body, s, s->map);
     t->blocks = t->blocks || s->blocks;
     t->sheets = t->sheets || s->sheets;
-    return add_body(t, &body);
+    return add_body(t, &body, s->late);
 }
 
-int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t *at)
+int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t *at, bool late)
 {
     enum { STEPS = 4, KEYS = 2, UNITS = 2 /* of several rows, that a block does at once */ };
     strbuf b = {0};
@@ -447,15 +451,16 @@ int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t
         "    k_heads_cuda<%d>(&of[0], &of[1], &of[2], &of[3], (int32_t)begin, (int32_t)end);\n"
         "}\n",
         s->one_row ? 1 : UNITS);
-    return add_body(t, &b);
+    return add_body(t, &b, late);
 }
 
 void cuda_text_end(cuda_text *t, int threads)
 {
-    strbuf_add(
-        &t->text,
-        "enum { SHAPES_THREADS = %d };\nstatic const bool SHAPES_SKEWS = %s, SHAPES_SHEETS = %s;\n",
-        threads, t->blocks ? "true" : "false", t->sheets ? "true" : "false");
+    strbuf_add(&t->text,
+               "enum { SHAPES_THREADS = %d };\n"
+               "static const bool SHAPES_SKEWS = %s, SHAPES_SHEETS = %s;\n"
+               "static const uint64_t SHAPES_LATE = 0x%" PRIx64 "u;\n",
+               threads, t->blocks ? "true" : "false", t->sheets ? "true" : "false", t->late);
     strbuf_add(&t->text,
                "static __device__ APART void shape_run(const member &m, const cuda_step *s, "
                "int32_t shape, int64_t begin, int64_t end)\n{\n    IN_SHARED(s);\n"

@@ -25,6 +25,7 @@ typedef struct {
     bool sheets;        /* or in sheets (few_size.h) */
     bool lora, one_row; /* are there adapters? has no call more than one row? */
     bool makes_x;       /* a norm of what such linears multiply as floats */
+    bool late;          /* it meets the gate of its phase by itself (gate_cuda.cuh) */
     const kargs *then;  /* what quantises the result of a norm in the same step; or NULL */
 } cuda_text_step;
 
@@ -36,12 +37,14 @@ typedef struct {
     } * shape;
     int32_t n_shape, room;
     bool blocks, sheets; /* has a step such weights? */
+    uint64_t late;       /* which shapes are such; of those behind the first 64 none is */
 } cuda_text;
 
 /* Starts with {.a = ..}. The number of the step's shape, which is added where none is the same. */
 int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s);
-/* The four steps of cuda_heads.c as one shape: q, key, keys and values, which are so many steps from the first on. */
-int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t *at);
+/* The four steps of cuda_heads.c as one shape: q, key, keys and values, which are so many steps from the first on. `late`: as of
+ * cuda_text_step. */
+int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t *at, bool late);
 /* The whole of the file, in t->text: behind all functions that which chooses among them, and the threads of a block. */
 void cuda_text_end(cuda_text *t, int threads);
 
