@@ -24,7 +24,7 @@ static __device__ inline void sheets_open(ring_block *r, char *memory, int slots
     UNROLLED(1)
     for (int i = 0; i < slots; i++) {
         barrier_make(&r->full[0][i], copy_arrivals(WARP));
-        barrier_make(&r->used[0][i], FEW_WARPS);
+        barrier_make(&r->used[0][i], FEW_WARPS * WARP_ARRIVALS);
     }
 }
 
@@ -136,8 +136,7 @@ static __device__ inline sheet_place sheet_place_of(const ring_block *r, int war
 static __device__ inline void sheet_used(ring_block *r, sheet_place &s)
 {
     __syncwarp();
-    if (lane_index() == 0)
-        barrier_arrive(&r->used[0][s.p.slot]);
+    barrier_arrive_warp(&r->used[0][s.p.slot]);
     s.at += s.bytes;
     if (++s.p.slot == s.slots) {
         s.p = ring_place{0, s.p.parity + 1};
