@@ -65,8 +65,8 @@ struct ahead {
     uint32_t *gate;    /* of the launch, */
     const uint32_t *cancel; /* and what stops it (cuda_run) */
     uint32_t seen
-        [2]; /* the count of a gate as it was passed; those of two gates may be read at a time */
-    int32_t skip;    /* not 0: nothing more is to be computed */
+        [2]; /* the count of a gate as it was passed, by number; of two gates, as warps are not at the same one */
+    int32_t skip;    /* not 0: nothing more is to be computed, as the first thread knows */
     int32_t n_phase; /* of the launch */
     cuda_work none;  /* that ends a list */
 };

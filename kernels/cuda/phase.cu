@@ -258,8 +258,10 @@ template <bool TIMED> static __device__ inline void list_run(const member &m, ah
 static __device__ void phases_run(const member &m, ahead &a)
 {
     const bool stop = is_cancelled(*m.r);
-    if (stop && threadIdx.x == 0)
-        a.skip = 1;
+    if (threadIdx.x == 0) {
+        a.skip = stop;
+        a.seen[0] = stop ? GATE_SKIP : 0;
+    }
     block_sync();
     if (lists_itself()) {
         for (int32_t n = 0; n < a.n_phase && n < PACKS; n++)
@@ -277,21 +279,23 @@ static __device__ void phases_run(const member &m, ahead &a)
         progress_write(PROGRESS_GATE, (shared_place)n);
         __syncwarp();
         /* Nothing is listed any more where weights of what was left out fill the ring. */
-        if (has_copier() && !a.skip)
+        const bool runs = n > 0 || a.seen[0] < GATE_SKIP;
+        if (has_copier() && runs)
             barrier_wait(&a.listed[n % PACKS], pack_parity(n));
-        if (!a.skip && m.ns)
+        if (runs && m.ns)
             list_run<true>(m, a, n);
-        else if (!a.skip)
+        else if (runs)
             list_run<false>(m, a, n);
         n = (int32_t)progress_read(PROGRESS_PHASE);
-        if (n + 1 == a.n_phase || (n > 0 && (a.seen[n & 1] & GATE_STOP)))
+        const uint32_t seen = a.seen[n & 1]; /* the same for all warps: others may be ahead */
+        if (n + 1 == a.n_phase || (seen & GATE_STOP))
             break;
         n++;
         if (lists_itself())
             gate_list(m, a, n);
         if (threadIdx.x == 0)
             gate_come(a, n);
-        if (a.skip)
+        if (seen & GATE_SKIP)
             break;
     }
     for (int32_t i = n + 2; lists_itself() && i < n + PACKS && i < a.n_phase; i++)
@@ -515,7 +519,6 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
         a.ring = block_ring();
         a.gate = r.gate;
         a.cancel = r.cancel;
-        a.skip = 0;
         a.n_phase = r.end - r.first;
         a.none = cuda_work{WORKS_END, 0, 0};
     }
