@@ -254,9 +254,11 @@ static __device__ inline void k_rms_norm_cuda_quantize(const kargs *k, const kth
     const int width = (int)k->size.norm.width;
     const kpart p = part_of(k, width, begin, end);
     const team t = team_of(width);
-    const bool copied = k->n[0] == 1 && quantize_copies(act, width);
-    if (k->n[0] == 1 && threadIdx.x == 0)
+    const bool one = k->n[0] == 1, copied = one && quantize_copies(act, width);
+    if (one && threadIdx.x == 0)
         ring_x_made(copied ? row_out(k, 1, 0) : NULL);
+    if (!one && !gate_meet())
+        return;
     UNROLLED(1)
     for (int64_t row = p.row; row < p.row_end; row++) {
         const norm_vector v = {row_in(k, 0, row),
@@ -267,13 +269,13 @@ static __device__ inline void k_rms_norm_cuda_quantize(const kargs *k, const kth
                                k->scalar.norm.eps,
                                (int)(row & 1),
                                false,
-                               k->n[0] == 1};
+                               one};
         const quantize_to to = {act, width, (char *)row_out(k, 1, row), copied};
         if (norm_is_held(t, v)) {
             floats4 x[NORM_HELD] = {};
             norm_held(t, v, false, x);
             norm_quantize_held(to, v.out, x);
-        } else if (k->n[0] > 1 || gate_meet()) {
+        } else if (gate_meet()) {
             norm_any(v, false);
             block_sync();
             quantize_row(to, v.out, 0, width);

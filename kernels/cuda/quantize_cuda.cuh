@@ -445,7 +445,7 @@ static __device__ ONE_COPY void k_quantize_cuda(const kargs *k, const kthread *,
     if (one && threadIdx.x == 0)
         ring_x_made(copied ? row_out(k, 0, 0) : NULL);
 #ifdef WEFT_SHAPES
-    if (k->n[0] == 1 && !gate_meet())
+    if (!gate_meet())
         return;
 #endif
     if (act_is_tiled(act) && n % 32 == 0 && p.col % 8 == 0 && p.col_end % 8 == 0 &&
