@@ -2,7 +2,7 @@
  *
  * A block comes to a gate when it has done its part of a phase, and meets the others there before it reads anything that these
  * made. Between the two lies all that needs nothing of theirs: a warp finds the step that it begins the next phase with, and a step
- * that says so (SHAPES_LATE) is called before its gate is met, finds its operands, asks for weights, and calls gate_meet itself.
+ * that says so (SHAPES_LATE) is called before its gate is met, finds its operands, asks for weights, and calls gate_meet_late.
  *
  * A gate counts blocks that came to it; its highest bit says that one of them has left out a phase. All see that when they
  * have passed the gate behind that phase, and leave out what follows: no kernel meets values that were not made. */
@@ -164,6 +164,16 @@ static __device__ inline bool gate_meet(void)
 {
     const int32_t n = (int32_t)progress_read(PROGRESS_GATE);
     return n == 0 || gate_pass(n);
+}
+
+/* The same by a step that may be late. In the image for any plan none is. */
+static __device__ inline bool gate_meet_late(void)
+{
+#ifdef WEFT_SHAPES
+    return gate_meet();
+#else
+    return true;
+#endif
 }
 
 #endif

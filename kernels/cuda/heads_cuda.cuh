@@ -127,7 +127,7 @@ static __device__ inline void k_heads_cuda(const kargs *q, const kargs *key, con
                              append_heads_of(keys, PAGE_KEYS, row, head, head + 1),
                              append_heads_of(values, PAGE_VALUES, row, head, head + 1),
                              (const int32_t *)q->in[1] + row};
-            if (e == 0 && !gate_meet())
+            if (e == 0 && !gate_meet_late())
                 return;
             f[e] = head_load(u[e]);
         }

@@ -592,7 +592,7 @@ template <class L> static __device__ inline bool linear_listed(const cuda_step *
     stream_rows j = {
         (float *)s->out[0], (const float *)s->in[2], s->linear_out, s->linear_in, s->cut, NULL};
     const void *x = s->in[0];
-    if (!gate_meet())
+    if (!gate_meet_late())
         return true;
     j.w = segment_first(s->segment);
     stream_segment<L>(j, x);

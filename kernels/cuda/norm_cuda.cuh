@@ -100,7 +100,7 @@ static __device__ inline void norm_held(const team &t, const norm_vector &v, boo
     for (int e = 0; NORM_AHEAD && e < NORM_HELD; e++)
         if (norm_has(t, v, e))
             norm_weights(v, norm_four(t, t.thread, e), &w[e], &bias[e]);
-    if (v.late && !gate_meet())
+    if (v.late && !gate_meet_late())
         return;
     UNROLL
     for (int e = 0; e < NORM_HELD; e++)
@@ -200,7 +200,7 @@ static __device__ inline void norm_part(const kargs *k, int64_t begin, int64_t e
         if (norm_is_held(t, v)) {
             floats4 x[NORM_HELD] = {};
             norm_held(t, v, centred, x);
-        } else if (!copied || gate_meet()) {
+        } else if (!copied || gate_meet_late()) {
             norm_any(v, centred);
         }
     }
@@ -219,7 +219,7 @@ static __device__ inline void k_rms_norm_cuda_x(const kargs *k, const kthread *,
     const int64_t width = k->size.norm.width;
     const bool one = k->n[0] == 1 && k->size.norm.vectors == 1 && width > TEAM_WIDTH_MAX;
     const bool copied = one && width % 8 == 0 && ring_x_fits(width * 4);
-    if (copied || gate_meet())
+    if (copied || gate_meet_late())
         norm_part(k, begin, end, false, copied);
 }
 
@@ -257,7 +257,7 @@ static __device__ inline void k_rms_norm_cuda_quantize(const kargs *k, const kth
     const bool one = k->n[0] == 1, copied = one && quantize_copies(act, width);
     if (one && threadIdx.x == 0)
         ring_x_made(copied ? row_out(k, 1, 0) : NULL);
-    if (!one && !gate_meet())
+    if (!one && !gate_meet_late())
         return;
     UNROLLED(1)
     for (int64_t row = p.row; row < p.row_end; row++) {
@@ -275,7 +275,7 @@ static __device__ inline void k_rms_norm_cuda_quantize(const kargs *k, const kth
             floats4 x[NORM_HELD] = {};
             norm_held(t, v, false, x);
             norm_quantize_held(to, v.out, x);
-        } else if (gate_meet()) {
+        } else if (gate_meet_late()) {
             norm_any(v, false);
             block_sync();
             quantize_row(to, v.out, 0, width);

@@ -444,10 +444,8 @@ static __device__ ONE_COPY void k_quantize_cuda(const kargs *k, const kthread *,
     const bool copied = one && quantize_copies(act, n);
     if (one && threadIdx.x == 0)
         ring_x_made(copied ? row_out(k, 0, 0) : NULL);
-#ifdef WEFT_SHAPES
-    if (!gate_meet())
+    if (!gate_meet_late())
         return;
-#endif
     if (act_is_tiled(act) && n % 32 == 0 && p.col % 8 == 0 && p.col_end % 8 == 0 &&
         is_aligned(k->in[0]) && is_aligned(k->out[0]) &&
         (k->pitch[0] | k->out_pitch[0]) % 16 == 0) {

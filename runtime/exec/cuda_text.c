@@ -360,7 +360,7 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
     if (s->sheets)
         strbuf_add(b, "    if (%s_sheets(&m.t, s))\n        return;\n", s->symbol);
     else if (s->streams)
-        strbuf_add(b, "    if (%s_%s(s) || !gate_meet())\n        return;\n", s->symbol,
+        strbuf_add(b, "    if (%s_%s(s) || !gate_meet_late())\n        return;\n", s->symbol,
                    s->blocks ? "blocks_listed" : "listed");
     put_rows(b, s);
     if (s->linear) {
