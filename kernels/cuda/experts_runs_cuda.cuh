@@ -105,14 +105,14 @@ static __device__ inline void expert_parts(const kargs *k, const expert_rows &j,
     UNROLLED(1)
     while (at.job < j.jobs) {
         const int choice = chunk_choice<P::SKEWS>(j, at);
-        const shared_place from = slots + (unsigned)(slot * slot_bytes);
+        const shared_place from[1] = {slots + (unsigned)(slot * slot_bytes)};
         copies_wait<P::AHEAD - 1>();
         __syncwarp(); /* all have theirs */
-        sum += P::dot(j, from, x + (unsigned)(choice * x_bytes), chunk_row<P::SKEWS>(j, at),
-                      at.chunk, in_row, lanes);
+        P::dot(j, from, x + (unsigned)(choice * x_bytes), chunk_row<P::SKEWS>(j, at), 0, at.chunk,
+               in_row, lanes, &sum);
         used_before(sum);
         __syncwarp(); /* and have used it */
-        chunk_copy<P::SKEWS>(j, next, from);
+        chunk_copy<P::SKEWS>(j, next, from[0]);
         chunk_after<P::SKEWS>(j, next);
         slot = slot + 1 < P::AHEAD ? slot + 1 : 0;
         if (at.chunk + 1 == j.cut.chunks) {

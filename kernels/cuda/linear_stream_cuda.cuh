@@ -19,71 +19,82 @@ static __device__ inline uint32_t word_at(const uint32_t *w, int byte)
     return byte % 4 ? w[byte / 4] >> 16 | w[byte / 4 + 1] << 16 : w[byte / 4];
 }
 
-/* ---- types: the product of a lane's run with run i of x ---- */
+/* ---- types: products of a lane's run of N rows with run i of x, which is read once for all of them ---- */
 
 struct run_Q8_0 {
     enum { TYPE = DT_Q8_0, COLS = 128, BYTES = 136, ACT = ACT_Q8 };
-    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    template <int N>
+    static __device__ inline void dot(const shared_place (&w)[N], shared_place x, int i, float *sum)
     {
         const shared_place block = x + i / 2 * RING_X_BLOCK, codes = block + i % 2 * COLS;
         const bytes16 scales = shared_16(block + RING_X_COLS + i % 2 * 16);
-        uint32_t v[BYTES / 4];
-        float sum = 0;
+        uint32_t v[N][BYTES / 4];
+        float all[N] = {};
         UNROLL
-        for (int e = 0; e < BYTES / 8; e++) {
-            bytes8 b = shared_8(w + 8 * e);
-            v[2 * e] = b.w[0];
-            v[2 * e + 1] = b.w[1];
+        for (int e = 0; e < N * (BYTES / 8); e++) {
+            const int n = e % N, at = e / N;
+            bytes8 b = shared_8(w[n] + 8 * at);
+            v[n][2 * at] = b.w[0];
+            v[n][2 * at + 1] = b.w[1];
         }
         UNROLL
         for (int g = 0; g < 4; g++) {
-            int d = 0;
+            const bytes16 q[2] = {shared_16(codes + 32 * g), shared_16(codes + 32 * g + 16)};
             UNROLL
-            for (int h = 0; h < 2; h++) {
-                bytes16 q = shared_16(codes + 32 * g + 16 * h);
+            for (int n = 0; n < N; n++) {
+                int d = 0;
                 UNROLL
-                for (int e = 0; e < 4; e++)
-                    d = dot4(word_at(v, 34 * g + 2 + 16 * h + 4 * e), q.w[e], d);
+                for (int e = 0; e < 8; e++)
+                    d = dot4(word_at(v[n], 34 * g + 2 + 4 * e), q[e / 4].w[e % 4], d);
+                const float by = from_f16((uint16_t)(v[n][34 * g / 4] >> 34 * g % 4 * 8));
+                all[n] = mad(by * float_of(scales.w[g]), (float)d, all[n]);
             }
-            float by = from_f16((uint16_t)(v[34 * g / 4] >> 34 * g % 4 * 8));
-            sum = mad(by * float_of(scales.w[g]), (float)d, sum);
         }
-        return sum;
+        UNROLL
+        for (int n = 0; n < N; n++)
+            sum[n] += all[n];
     }
 };
 
 /* Eight blocks of 18 bytes. Sixteen times code - 8 is a byte, without a subtraction. */
 struct run_Q4_0 {
     enum { TYPE = DT_Q4_0, COLS = 256, BYTES = 144, ACT = ACT_Q8 };
-    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    template <int N>
+    static __device__ inline void dot(const shared_place (&w)[N], shared_place x, int i, float *sum)
     {
         const uint32_t high = 0xf0f0f0f0u, sign = 0x80808080u;
         const shared_place block = x + i * RING_X_BLOCK;
         const bytes16 scales[2] = {shared_16(block + RING_X_COLS),
                                    shared_16(block + RING_X_COLS + 16)};
-        uint32_t v[BYTES / 4];
-        float sum = 0;
+        uint32_t v[N][BYTES / 4];
+        float all[N] = {};
         UNROLL
-        for (int e = 0; e < BYTES / 16; e++) {
-            const bytes16 b = shared_16(w + 16 * e);
+        for (int e = 0; e < N * (BYTES / 16); e++) {
+            const int n = e % N, at = e / N;
+            const bytes16 b = shared_16(w[n] + 16 * at);
             UNROLL
             for (int c = 0; c < 4; c++)
-                v[4 * e + c] = b.w[c];
+                v[n][4 * at + c] = b.w[c];
         }
         UNROLL
         for (int g = 0; g < 8; g++) {
             const bytes16 q0 = shared_16(block + 32 * g), q1 = shared_16(block + 32 * g + 16);
-            int d = 0;
             UNROLL
-            for (int e = 0; e < 4; e++) {
-                const uint32_t c = word_at(v, 18 * g + 2 + 4 * e);
-                d = dot4((c << 4 & high) ^ sign, q0.w[e], d);
-                d = dot4((c & high) ^ sign, q1.w[e], d);
+            for (int n = 0; n < N; n++) {
+                int d = 0;
+                UNROLL
+                for (int e = 0; e < 4; e++) {
+                    const uint32_t c = word_at(v[n], 18 * g + 2 + 4 * e);
+                    d = dot4((c << 4 & high) ^ sign, q0.w[e], d);
+                    d = dot4((c & high) ^ sign, q1.w[e], d);
+                }
+                const float by = from_f16((uint16_t)(v[n][18 * g / 4] >> 18 * g % 4 * 8));
+                all[n] = mad(by * float_of(scales[g / 4].w[g % 4]), (float)d, all[n]);
             }
-            const float by = from_f16((uint16_t)(v[18 * g / 4] >> 18 * g % 4 * 8));
-            sum = mad(by * float_of(scales[g / 4].w[g % 4]), (float)d, sum);
         }
-        return sum * 0.0625f;
+        UNROLL
+        for (int n = 0; n < N; n++)
+            sum[n] += all[n] * 0.0625f;
     }
 };
 
@@ -98,25 +109,49 @@ template <bool UPPER> static __device__ inline int dot2(uint32_t a, uint32_t b, 
 #endif
 }
 
+/* What the groups of 32 of a block of Q4_K or Q5_K have: scales and minima, a byte each. */
+struct group_bytes {
+    uint32_t scale[2], min[2];
+};
+
+static __device__ inline group_bytes group_bytes_of(const bytes16 &head)
+{
+    const uint32_t low = 0x0f0f0f0fu, six = 0x3f3f3f3fu, two = 0x30303030u;
+    return group_bytes{{head.w[1] & six, (head.w[3] & low) | (head.w[1] >> 2 & two)},
+                       {head.w[2] & six, (head.w[3] >> 4 & low) | (head.w[2] >> 2 & two)}};
+}
+
+/* Sums of x times minima. */
+static __device__ inline int group_mins(const group_bytes &b, const bytes16 &sums)
+{
+    int mins = dot2<false>(sums.w[0], b.min[0], 0);
+    mins = dot2<true>(sums.w[1], b.min[0], mins);
+    mins = dot2<false>(sums.w[2], b.min[1], mins);
+    return dot2<true>(sums.w[3], b.min[1], mins);
+}
+
 struct run_Q5_K {
     enum { TYPE = DT_Q5_K, COLS = 256, BYTES = 176, ACT = ACT_Q8K };
-    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    template <int N>
+    static __device__ inline void dot(const shared_place (&w)[N], shared_place x, int i, float *sum)
     {
-        const uint32_t low = 0x0f0f0f0fu, six = 0x3f3f3f3fu, two = 0x30303030u, one = 0x10101010u;
+        UNROLL
+        for (int n = 0; n < N; n++)
+            sum[n] += one(w[n], x, i);
+    }
+    static __device__ inline float one(shared_place w, shared_place x, int i)
+    {
+        const uint32_t low = 0x0f0f0f0fu, bit = 0x10101010u;
         const shared_place block = x + i * RING_X_BLOCK;
         const bytes16 head = shared_16(w), sums = shared_16(block + RING_X_SUMS);
         const bytes16 fifth[2] = {shared_16(w + 16), shared_16(w + 32)};
         const float by = float_of(shared_4(block + RING_X_SCALE));
-        /* Scales and minima of the groups of 32, a byte each. */
-        const uint32_t scale[2] = {head.w[1] & six, (head.w[3] & low) | (head.w[1] >> 2 & two)};
-        const uint32_t min[2] = {head.w[2] & six, (head.w[3] >> 4 & low) | (head.w[2] >> 2 & two)};
-        int all = 0, mins = dot2<false>(sums.w[0], min[0], 0);
-        mins = dot2<true>(sums.w[1], min[0], mins);
-        mins = dot2<false>(sums.w[2], min[1], mins);
-        mins = dot2<true>(sums.w[3], min[1], mins);
+        const group_bytes b = group_bytes_of(head);
+        const int mins = group_mins(b, sums);
+        int all = 0;
         UNROLL
         for (int g = 0; g < 4; g++) { /* low halves are a group, high halves the next */
-            const uint32_t scales = scale[g / 2] >> g % 2 * 16;
+            const uint32_t scales = b.scale[g / 2] >> g % 2 * 16;
             int d0 = 0, d1 = 0;
             UNROLL
             for (int h = 0; h < 2; h++) {
@@ -128,8 +163,8 @@ struct run_Q5_K {
                     const uint32_t f = fifth[h].w[e];
                     const uint32_t f0 = g < 2 ? f << (4 - 2 * g) : f >> (2 * g - 4);
                     const uint32_t f1 = g < 2 ? f << (3 - 2 * g) : f >> (2 * g - 3);
-                    d0 = dot4((c.w[e] & low) | (f0 & one), q0.w[e], d0);
-                    d1 = dot4((c.w[e] >> 4 & low) | (f1 & one), q1.w[e], d1);
+                    d0 = dot4((c.w[e] & low) | (f0 & bit), q0.w[e], d0);
+                    d1 = dot4((c.w[e] >> 4 & low) | (f1 & bit), q1.w[e], d1);
                 }
             }
             all += d0 * (int)(scales & 0xff) + d1 * (int)(scales >> 8 & 0xff);
@@ -141,38 +176,51 @@ struct run_Q5_K {
 
 struct run_Q4_K {
     enum { TYPE = DT_Q4_K, COLS = 256, BYTES = 144, ACT = ACT_Q8K };
-    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    template <int N>
+    static __device__ inline void dot(const shared_place (&w)[N], shared_place x, int i, float *sum)
     {
-        const uint32_t low = 0x0f0f0f0fu, six = 0x3f3f3f3fu, two = 0x30303030u;
+        const uint32_t low = 0x0f0f0f0fu;
         const shared_place block = x + i * RING_X_BLOCK;
-        const bytes16 head = shared_16(w), sums = shared_16(block + RING_X_SUMS);
+        const bytes16 sums = shared_16(block + RING_X_SUMS);
         const float by = float_of(shared_4(block + RING_X_SCALE));
-        /* Scales and minima of the groups of 32, a byte each. */
-        const uint32_t scale[2] = {head.w[1] & six, (head.w[3] & low) | (head.w[1] >> 2 & two)};
-        const uint32_t min[2] = {head.w[2] & six, (head.w[3] >> 4 & low) | (head.w[2] >> 2 & two)};
-        int all = 0, mins = dot2<false>(sums.w[0], min[0], 0);
-        mins = dot2<true>(sums.w[1], min[0], mins);
-        mins = dot2<false>(sums.w[2], min[1], mins);
-        mins = dot2<true>(sums.w[3], min[1], mins);
+        uint32_t by_both[N], scale[N][2];
+        int all[N] = {}, mins[N];
+        UNROLL
+        for (int n = 0; n < N; n++) {
+            const bytes16 head = shared_16(w[n]);
+            const group_bytes b = group_bytes_of(head);
+            by_both[n] = head.w[0];
+            scale[n][0] = b.scale[0];
+            scale[n][1] = b.scale[1];
+            mins[n] = group_mins(b, sums);
+        }
         UNROLLED(2)
-        for (int g = 0; g < 4; g++) {
-            const uint32_t scales = (g < 2 ? scale[0] : scale[1]) >> g % 2 * 16;
-            int d0 = 0, d1 = 0;
+        for (int g = 0; g < 4; g++) { /* low halves are a group, high halves the next */
+            int d[N][2] = {};
             UNROLL
             for (int h = 0; h < 2; h++) {
-                const bytes16 c = shared_16(w + 16 + 32 * g + 16 * h);
                 const bytes16 q0 = shared_16(block + 64 * g + 16 * h);
                 const bytes16 q1 = shared_16(block + 64 * g + 32 + 16 * h);
                 UNROLL
-                for (int e = 0; e < 4; e++) {
-                    d0 = dot4(c.w[e] & low, q0.w[e], d0);
-                    d1 = dot4(c.w[e] >> 4 & low, q1.w[e], d1);
+                for (int n = 0; n < N; n++) {
+                    const bytes16 c = shared_16(w[n] + 16 + 32 * g + 16 * h);
+                    UNROLL
+                    for (int e = 0; e < 4; e++) {
+                        d[n][0] = dot4(c.w[e] & low, q0.w[e], d[n][0]);
+                        d[n][1] = dot4(c.w[e] >> 4 & low, q1.w[e], d[n][1]);
+                    }
                 }
             }
-            all += d0 * (int)(scales & 0xff) + d1 * (int)(scales >> 8 & 0xff);
+            UNROLL
+            for (int n = 0; n < N; n++) {
+                const uint32_t scales = (g < 2 ? scale[n][0] : scale[n][1]) >> g % 2 * 16;
+                all[n] += d[n][0] * (int)(scales & 0xff) + d[n][1] * (int)(scales >> 8 & 0xff);
+            }
         }
-        return by * (from_f16((uint16_t)head.w[0]) * (float)all -
-                     from_f16((uint16_t)(head.w[0] >> 16)) * (float)mins);
+        UNROLL
+        for (int n = 0; n < N; n++)
+            sum[n] += by * (from_f16((uint16_t)by_both[n]) * (float)all[n] -
+                            from_f16((uint16_t)(by_both[n] >> 16)) * (float)mins[n]);
     }
 };
 
@@ -190,35 +238,45 @@ struct run_Q6_K {
             to[i] = (uint32_t)(((uint64_t)next << 32 | w) >> by);
         }
     }
-    static __device__ inline float dot(shared_place w, shared_place x, int i)
+    template <int N>
+    static __device__ inline void dot(const shared_place (&w)[N], shared_place x, int i, float *sum)
     {
         const int half = i % 2;
-        const shared_place at = w - half * BYTES, block = at & ~(shared_place)3;
         const shared_place codes = x + i / 2 * RING_X_BLOCK;
-        const int by = block != at ? 16 : 0;
         const bytes16 sums = shared_16(codes + RING_X_HALVES + 16 * half);
-        uint32_t low[16], high[8], scale[2];
-        words<16>(block + 64 * half, by, low);
-        words<8>(block + 128 + 32 * half, by, high);
-        words<2>(block + 192 + 8 * half, by, scale);
-        int all = 0;
+        const float by = float_of(shared_4(codes + RING_X_SCALE));
+        uint32_t low[N][16], high[N][8], scale[N][2], last[N];
+        int all[N] = {};
+        UNROLL
+        for (int n = 0; n < N; n++) {
+            const shared_place at = w[n] - half * BYTES, block = at & ~(shared_place)3;
+            const int bits = block != at ? 16 : 0;
+            words<16>(block + 64 * half, bits, low[n]);
+            words<8>(block + 128 + 32 * half, bits, high[n]);
+            words<2>(block + 192 + 8 * half, bits, scale[n]);
+            last[n] = shared_4(block + 208) >> bits;
+        }
         UNROLL
         for (int k = 0; k < 8; k++) { /* columns 16 k and on */
             const int g = k / 2, first = k % 2 * 4;
             const bytes16 q = shared_16(codes + half * COLS + 16 * k);
-            int d = 0;
             UNROLL
-            for (int e = 0; e < 4; e++) {
-                const uint32_t l = low[g % 2 * 8 + first + e] >> g / 2 * 4;
-                const uint32_t h =
-                    g < 2 ? high[first + e] << (4 - 2 * g) : high[first + e] >> (2 * g - 4);
-                d = dot4((l & 0x0f0f0f0fu) | (h & 0x30303030u), q.w[e], d);
+            for (int n = 0; n < N; n++) {
+                int d = 0;
+                UNROLL
+                for (int e = 0; e < 4; e++) {
+                    const uint32_t l = low[n][g % 2 * 8 + first + e] >> g / 2 * 4;
+                    const uint32_t f = high[n][first + e];
+                    const uint32_t h = g < 2 ? f << (4 - 2 * g) : f >> (2 * g - 4);
+                    d = dot4((l & 0x0f0f0f0fu) | (h & 0x30303030u), q.w[e], d);
+                }
+                all[n] += (int8_t)(scale[n][k / 4] >> 8 * (k % 4)) *
+                          (d - 32 * (int16_t)(sums.w[k / 2] >> 16 * (k % 2)));
             }
-            all += (int8_t)(scale[k / 4] >> 8 * (k % 4)) *
-                   (d - 32 * (int16_t)(sums.w[k / 2] >> 16 * (k % 2)));
         }
-        const uint16_t d = (uint16_t)(shared_4(block + 208) >> by);
-        return float_of(shared_4(codes + RING_X_SCALE)) * (from_f16(d) * (float)all);
+        UNROLL
+        for (int n = 0; n < N; n++)
+            sum[n] += by * (from_f16((uint16_t)last[n]) * (float)all[n]);
     }
 };
 
@@ -252,61 +310,91 @@ template <int N> static __device__ inline void lanes_sum(float *x, int lanes)
     }
 }
 
-/* What a lane has of chunk i of the group of rows from `row` on: a run. */
+/* What a lane has of chunk i of N groups of rows from `row` on, `step` apart: a run. */
 template <class R> struct part_of_runs {
     enum { TYPE = R::TYPE, SKEWS = 0, AHEAD = EXPERT_AHEAD };
-    template <class J>
-    static __device__ inline float dot(const J &, shared_place chunk, shared_place x, int, int i,
-                                       int in_row, int lanes)
+    template <int N, class J>
+    static __device__ inline void dot(const J &, const shared_place (&chunk)[N], shared_place x,
+                                      int, int, int i, int in_row, int lanes, float *sum)
     {
-        return R::dot(chunk + lane_index() * R::BYTES, x, i * lanes + in_row);
+        shared_place w[N];
+        UNROLL
+        for (int n = 0; n < N; n++)
+            w[n] = chunk[n] + lane_index() * R::BYTES;
+        R::dot(w, x, i * lanes + in_row, sum);
     }
 };
 
 /* Every so many blocks of a row (blocks_cuda.cuh). */
 template <class B> struct part_of_blocks {
     enum { TYPE = B::TYPE, SKEWS = 1, AHEAD = BLOCKS_AHEAD };
-    template <class J>
-    static __device__ inline float dot(const J &j, shared_place chunk, shared_place x, int row,
-                                       int i, int in_row, int lanes)
+    template <int N, class J>
+    static __device__ inline void dot(const J &j, const shared_place (&chunk)[N], shared_place x,
+                                      int row, int step, int i, int in_row, int lanes, float *sum)
     {
-        const int bytes = (int)j.cut.bytes, n = bytes / B::BYTES;
-        const unsigned skew =
-            ((unsigned)(uintptr_t)j.w + (unsigned)((row * j.cut.chunks + i) * bytes)) & 15;
+        const int bytes = (int)j.cut.bytes, blocks = bytes / B::BYTES;
         const int row_in = lane_index() >> (__ffs(lanes) - 1); /* lanes: a power of two */
-        return blocks_dot<B>(chunk + skew + (unsigned)(row_in * bytes), x, i * n, n, in_row, lanes);
+        UNROLL
+        for (int n = 0; n < N; n++) {
+            const unsigned skew = ((unsigned)(uintptr_t)j.w +
+                                   (unsigned)(((row + n * step) * j.cut.chunks + i) * bytes)) &
+                                  15;
+            sum[n] += blocks_dot<B>(chunk[n] + skew + (unsigned)(row_in * bytes), x, i * blocks,
+                                    blocks, in_row, lanes);
+        }
     }
 };
 
-/* The warp's rows of its block's next segment. A warp has two groups of them at a time, whose sums do not wait for each other. */
+/* What a warp multiplies, and how it shares rows out among lanes. */
+struct stream_lanes {
+    shared_place x;
+    int row_bits, lanes, in_row, step;
+};
+
+/* N groups of rows from `row` on, chunk by chunk, side by side: x is read once for all, and sums do not wait for each other. */
+template <class P, int N>
+static __device__ inline void stream_groups(const stream_rows &j, ring_reader &p,
+                                            const stream_lanes &l, int row)
+{
+    float sum[N] = {};
+    UNROLLED(1)
+    for (int i = 0; i < j.cut.chunks; i++) {
+        ring_chunk chunk[N];
+        shared_place at[N];
+        float all = 0;
+        UNROLL
+        for (int n = 0; n < N; n++) {
+            chunk[n] = ring_take(p);
+            at[n] = chunk[n].at;
+        }
+        P::dot(j, at, l.x, row, l.step, i, l.in_row, l.lanes, sum);
+        UNROLL
+        for (int n = 0; n < N; n++)
+            all += sum[n];
+        ring_used(chunk, all);
+    }
+    lanes_sum<N>(sum, l.lanes);
+    const int first = row + (lane_index() >> (5 - l.row_bits));
+    if (l.in_row < N) /* a lane for each, but where rows have one alone */
+        row_put(j, first + l.in_row * l.step, l.in_row ? sum[N - 1] : sum[0]);
+    if (N > 1 && l.lanes == 1)
+        row_put(j, first + l.step, sum[N - 1]);
+}
+
+/* The warp's rows of its block's next segment. */
 template <class P> static __device__ inline void stream_parts(const stream_rows &j, ring_block *r)
 {
     const int row_bits = __ffs(j.cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
-    const int in_row = lane_index() & (lanes - 1), step = warp_count() << row_bits;
-    const shared_place x = shared_at(r->x), slots = ring_slots(r, warp_index());
-    ring_place p = r->place[warp_index()];
+    const stream_lanes l = {shared_at(r->x), row_bits, lanes, lane_index() & (lanes - 1),
+                            warp_count() << row_bits};
+    ring_reader p = ring_reader_of(r);
+    int row = warp_index() << row_bits;
     UNROLLED(1)
-    for (int row = warp_index() << row_bits; row < j.rows; row += 2 * step) {
-        float sum[2] = {};
-        UNROLLED(1)
-        for (int at = row; at < j.rows && at <= row + step; at += step) {
-            float all = 0;
-            UNROLLED(1)
-            for (int i = 0; i < j.cut.chunks; i++) {
-                const shared_place chunk = ring_chunk(r, p, slots);
-                all += P::dot(j, chunk, x, at, i, in_row, lanes);
-                ring_used(r, p, all);
-            }
-            sum[1] = at == row ? sum[1] : all;
-            sum[0] = at == row ? all : sum[0];
-        }
-        lanes_sum<2>(sum, lanes);
-        const int first = row + (lane_index() >> (5 - row_bits));
-        if (in_row < 2) /* a lane for each, but where rows have one alone */
-            row_put(j, in_row ? first + step : first, in_row ? sum[1] : sum[0]);
-        if (lanes == 1)
-            row_put(j, first + step, sum[1]);
-    }
+    for (; p.pairs && row + l.step < j.rows; row += 2 * l.step)
+        stream_groups<P, 2>(j, p, l, row);
+    UNROLLED(1)
+    for (; row < j.rows; row += l.step)
+        stream_groups<P, 1>(j, p, l, row);
     ring_save(r, p);
 }
 
@@ -333,35 +421,63 @@ static __device__ inline void eight_halves(const bytes16 &w, const bytes16 &low,
     }
 }
 
-/* Two rows of 16-bit numbers. Of their sums a lane of the upper half has the second one's. */
-template <bool F16> static __device__ inline void stream_halves(const stream_rows &j, ring_block *r)
+/* N times two rows of 16-bit numbers, `step` apart. Of the sums of two a lane of the upper half has the second one's. */
+template <bool F16, int N>
+static __device__ inline void stream_twos(const stream_rows &j, ring_reader &p, shared_place x,
+                                          int row, int step)
 {
     const int lane = lane_index(), bytes = (int)j.cut.bytes;
-    const shared_place x = shared_at(r->x), slots = ring_slots(r, warp_index());
     const int high = j.cols / 8 * 16; /* from the first half of x to the second */
-    ring_place p = r->place[warp_index()];
+    const bool upper = lane >= WARP / 2;
+    float sum[N][2][2] = {};
     UNROLLED(1)
-    for (int row = warp_index() * 2; row < j.rows; row += warp_count() * 2) {
-        float sum[2][2] = {};
-        UNROLLED(1)
-        for (int i = 0; i < j.cut.chunks; i++) {
-            const shared_place at = ring_chunk(r, p, slots), xs = x + i * bytes;
-            UNROLLED(4)
-            for (int c = lane * 16; c < bytes; c += WARP * 16) {
-                const bytes16 x0 = shared_16(xs + c), x1 = shared_16(xs + high + c);
-                eight_halves<F16>(shared_16(at + c), x0, x1, sum[0]);
-                eight_halves<F16>(shared_16(at + bytes + c), x0, x1, sum[1]);
+    for (int i = 0; i < j.cut.chunks; i++) {
+        ring_chunk chunk[N];
+        float all = 0;
+        UNROLL
+        for (int n = 0; n < N; n++)
+            chunk[n] = ring_take(p);
+        UNROLLED(4 / N)
+        for (int c = lane * 16; c < bytes; c += WARP * 16) {
+            const bytes16 x0 = shared_16(x + i * bytes + c),
+                          x1 = shared_16(x + i * bytes + high + c);
+            UNROLL
+            for (int n = 0; n < N; n++) {
+                eight_halves<F16>(shared_16(chunk[n].at + c), x0, x1, sum[n][0]);
+                eight_halves<F16>(shared_16(chunk[n].at + bytes + c), x0, x1, sum[n][1]);
             }
-            ring_used(r, p, sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1]);
         }
-        const float first = sum[0][0] + sum[0][1], second = sum[1][0] + sum[1][1];
-        const bool upper = lane >= WARP / 2;
-        float all = upper ? second : first;
-        all += __shfl_xor_sync(ALL_LANES, upper ? first : second, WARP / 2);
-        lanes_sum<1>(&all, WARP / 2);
-        if (lane % (WARP / 2) == 0)
-            row_put(j, row + upper, all);
+        UNROLL
+        for (int n = 0; n < N; n++)
+            all += sum[n][0][0] + sum[n][0][1] + sum[n][1][0] + sum[n][1][1];
+        ring_used(chunk, all);
     }
+    float all[N];
+    UNROLL
+    for (int n = 0; n < N; n++) {
+        const float first = sum[n][0][0] + sum[n][0][1], second = sum[n][1][0] + sum[n][1][1];
+        all[n] = upper ? second : first;
+        all[n] += __shfl_xor_sync(ALL_LANES, upper ? first : second, WARP / 2);
+    }
+    lanes_sum<N>(all, WARP / 2);
+    UNROLL
+    for (int n = 0; n < N; n++)
+        if (lane % (WARP / 2) == n)
+            row_put(j, row + n * step + upper, all[n]);
+}
+
+template <bool F16> static __device__ inline void stream_halves(const stream_rows &j, ring_block *r)
+{
+    const shared_place x = shared_at(r->x);
+    const int step = warp_count() * 2;
+    ring_reader p = ring_reader_of(r);
+    int row = warp_index() * 2;
+    UNROLLED(1)
+    for (; p.pairs && row + step < j.rows; row += 2 * step)
+        stream_twos<F16, 2>(j, p, x, row, step);
+    UNROLLED(1)
+    for (; row < j.rows; row += step)
+        stream_twos<F16, 1>(j, p, x, row, step);
     ring_save(r, p);
 }
 

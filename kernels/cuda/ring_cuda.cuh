@@ -63,6 +63,13 @@ static __device__ inline shared_place ring_slots(const ring_block *r, int warp)
     return shared_at(r->memory) + warp * r->slots * r->slot_bytes;
 }
 
+/* Does a warp multiply two groups of rows at a time, whose chunks come by turns? Not where it would wait for both with nothing more
+ * under way. */
+static __device__ inline bool ring_pairs(const ring_block *r)
+{
+    return r->slots >= RING_PAIR_SLOTS;
+}
+
 /* ---- copying: by some warps, some lanes of them for each warp that multiplies ---- */
 
 enum { RING_LANES = WARP * RING_COPIERS / RING_WARPS };
@@ -73,10 +80,11 @@ struct ring_copier {
     copiers lanes;
     const char *from; /* the next chunk */
     int64_t pitch;    /* of the segment, as are: */
-    int64_t on;       /* from the last chunk of a group to the warp's next group */
+    int64_t apart;    /* from one of the warp's groups to its next */
     int32_t bytes, rows, chunks;
     int32_t left, chunk,
         rows_left;       /* chunks of it; of the group that were copied; rows from the group on */
+    bool paired, second; /* with the next group; of which the next chunk is */
     int32_t segment;     /* the next one of the phase */
     int32_t slot, times; /* where to; how often all slots were filled */
 };
@@ -89,7 +97,14 @@ static __device__ inline ring_copier ring_copier_of(int thread)
     return c;
 }
 
-static __device__ inline void ring_segment_begin(ring_copier &c, const ring_segment &s)
+/* Are the group at hand and the warp's next one copied by turns? */
+static __device__ inline bool ring_paired(const ring_block *r, const ring_copier &c)
+{
+    return ring_pairs(r) && c.rows_left > warp_count() * c.rows;
+}
+
+static __device__ inline void ring_segment_begin(const ring_block *r, ring_copier &c,
+                                                 const ring_segment &s)
 {
     const int first = c.warp * s.cut.rows, step = warp_count() * s.cut.rows;
     c.pitch = s.pitch;
@@ -97,10 +112,12 @@ static __device__ inline void ring_segment_begin(ring_copier &c, const ring_segm
     c.rows = s.cut.rows;
     c.chunks = s.cut.chunks;
     c.from = s.w + first * s.pitch;
-    c.on = step * s.pitch - (int64_t)c.bytes * c.chunks;
+    c.apart = step * s.pitch;
     c.chunk = 0;
     c.rows_left = s.rows - first;
     c.left = c.rows_left > 0 ? (c.rows_left + step - 1) / step * c.chunks : 0;
+    c.paired = ring_paired(r, c);
+    c.second = false;
 }
 
 /* The bytes of a chunk: of one piece, or of one for each row. SKEWS: some are one that begins anywhere, and come with what is around
@@ -108,7 +125,8 @@ static __device__ inline void ring_segment_begin(ring_copier &c, const ring_segm
 template <bool SKEWS>
 static __device__ inline void ring_chunk_copy(ring_block *r, const ring_copier &c)
 {
-    const int rows = c.rows < c.rows_left ? c.rows : c.rows_left;
+    const int left = c.rows_left - (c.second ? warp_count() * c.rows : 0);
+    const int rows = c.rows < left ? c.rows : left;
     const bool whole = c.chunks == 1 && c.pitch == c.bytes; /* rows follow on each other */
     const shared_place to = ring_slots(r, c.warp) + c.slot * r->slot_bytes;
     const int skew = SKEWS ? (int)((uintptr_t)c.from & 15) : 0;
@@ -125,11 +143,14 @@ static __device__ inline void ring_chunk_copy(ring_block *r, const ring_copier &
 static __device__ inline void ring_chunk_next(const ring_block *r, ring_copier &c)
 {
     c.left--;
-    c.from += c.bytes;
-    if (++c.chunk == c.chunks) {
+    c.second = c.paired && !c.second;
+    c.from += c.second ? c.apart : c.bytes - (c.paired ? c.apart : 0);
+    if (!c.second && ++c.chunk == c.chunks) {
+        const int groups = c.paired ? 2 : 1;
         c.chunk = 0;
-        c.from += c.on;
-        c.rows_left -= warp_count() * c.rows;
+        c.from += groups * c.apart - (int64_t)c.bytes * c.chunks;
+        c.rows_left -= groups * warp_count() * c.rows;
+        c.paired = ring_paired(r, c);
     }
     if (++c.slot == r->slots) {
         c.slot = 0;
@@ -146,7 +167,7 @@ static __device__ inline ring_copied ring_copy(ring_block *r, ring_copier &c, co
     while (c.left == 0) {
         if (c.segment == l.n || c.warp >= warp_count())
             return RING_NONE;
-        ring_segment_begin(c, l.of[c.segment++]);
+        ring_segment_begin(r, c, l.of[c.segment++]);
     }
     if (!barrier_passed(&r->used[c.warp][c.slot], (uint32_t)(c.times + 1) & 1))
         return RING_FULL;
@@ -177,30 +198,54 @@ static __device__ inline const ring_segment *ring_find(const ring_block *r, cons
     return which ? &l.of[__ffs((int)which) - 1] : NULL;
 }
 
-/* The chunk that is next to be multiplied, in a slot of the warp. */
-static __device__ inline shared_place ring_chunk(ring_block *r, const ring_place &p,
-                                                 shared_place slots)
+/* What a warp takes chunks with: in registers, as memory may be written by others each time that a barrier is met. */
+struct ring_reader {
+    ring_place next;
+    shared_place slots;
+    uint64_t *full, *used; /* of each slot */
+    int32_t n, bytes;      /* slots; of one */
+    bool pairs;
+};
+
+/* A chunk that has come. */
+struct ring_chunk {
+    shared_place at;
+    uint64_t *used;
+};
+
+static __device__ inline ring_reader ring_reader_of(ring_block *r)
 {
-    barrier_wait(&r->full[warp_index()][p.slot], p.parity);
-    return slots + p.slot * r->slot_bytes;
+    const int warp = warp_index();
+    return ring_reader{r->place[warp], ring_slots(r, warp), r->full[warp], r->used[warp],
+                       r->slots,       r->slot_bytes,       ring_pairs(r)};
 }
 
-/* It has been, and made `result`: only then its slot is free. */
-static __device__ inline void ring_used(ring_block *r, ring_place &p, float result)
+/* The next one. */
+static __device__ inline ring_chunk ring_take(ring_reader &p)
+{
+    const int slot = p.next.slot;
+    barrier_wait(p.full + slot, p.next.parity);
+    p.next.slot = slot + 1 < p.n ? slot + 1 : 0;
+    p.next.parity ^= p.next.slot == 0;
+    return ring_chunk{p.slots + (unsigned)(slot * p.bytes), p.used + slot};
+}
+
+/* N of them have been multiplied, and made `result`: only then their slots are free. */
+template <int N> static __device__ inline void ring_used(const ring_chunk (&chunk)[N], float result)
 {
     used_before(result);
     __syncwarp();
-    barrier_arrive_warp(&r->used[warp_index()][p.slot]);
-    p.slot = p.slot + 1 < r->slots ? p.slot + 1 : 0;
-    p.parity ^= p.slot == 0;
+    UNROLL
+    for (int i = 0; i < N; i++)
+        barrier_arrive_warp(chunk[i].used);
 }
 
 /* Where the warp goes on with the next segment. */
-static __device__ inline void ring_save(ring_block *r, const ring_place &p)
+static __device__ inline void ring_save(ring_block *r, const ring_reader &p)
 {
     __syncwarp();
     if (lane_index() == 0)
-        r->place[warp_index()] = p;
+        r->place[warp_index()] = p.next;
 }
 
 /* ---- phases ---- */

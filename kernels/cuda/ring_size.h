@@ -11,7 +11,8 @@ enum {
     RING_SLOT_MOST = 5632, /* but of Q5_K */
     RING_SLOTS = 6,        /* chunks of a warp that are under way, at most; */
     RING_SLOTS_LEAST = 1,
-    RING_SKEW = 32,    /* bytes of it around rows that begin at no multiple of 16 */
+    RING_PAIR_SLOTS = 4, /* from so many on two of them are multiplied at a time */
+    RING_SKEW = 32,      /* bytes of it around rows that begin at no multiple of 16 */
     EXPERT_AHEAD = 2,  /* chunks of a warp under way that no ring brings (experts_runs_cuda.cuh), */
     BLOCKS_AHEAD = 3,  /* and of smaller ones, of rows by blocks */
     RING_SEGMENTS = 8, /* of a phase that a block knows, at most */
