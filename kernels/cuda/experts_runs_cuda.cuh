@@ -108,7 +108,7 @@ static __device__ inline void expert_parts(const kargs *k, const expert_rows &j,
         const shared_place from[1] = {slots + (unsigned)(slot * slot_bytes)};
         copies_wait<P::AHEAD - 1>();
         __syncwarp(); /* all have theirs */
-        P::dot(j, from, x + (unsigned)(choice * x_bytes), chunk_row<P::SKEWS>(j, at), 0, at.chunk,
+        P::dot(j, from, x + (unsigned)(choice * x_bytes), chunk_row<P::SKEWS>(j, at), at.chunk,
                in_row, lanes, &sum);
         used_before(sum);
         __syncwarp(); /* and have used it */

@@ -310,12 +310,12 @@ template <int N> static __device__ inline void lanes_sum(float *x, int lanes)
     }
 }
 
-/* What a lane has of chunk i of N groups of rows from `row` on, `step` apart: a run. */
+/* What a lane has of chunk i of N groups of rows, the first from `row` on: a run. */
 template <class R> struct part_of_runs {
-    enum { TYPE = R::TYPE, SKEWS = 0, AHEAD = EXPERT_AHEAD };
+    enum { TYPE = R::TYPE, SKEWS = 0, AHEAD = EXPERT_AHEAD, GROUPS = 2 };
     template <int N, class J>
     static __device__ inline void dot(const J &, const shared_place (&chunk)[N], shared_place x,
-                                      int, int, int i, int in_row, int lanes, float *sum)
+                                      int, int i, int in_row, int lanes, float *sum)
     {
         shared_place w[N];
         UNROLL
@@ -325,23 +325,19 @@ template <class R> struct part_of_runs {
     }
 };
 
-/* Every so many blocks of a row (blocks_cuda.cuh). */
+/* Every so many blocks of a row (blocks_cuda.cuh); of one group. */
 template <class B> struct part_of_blocks {
-    enum { TYPE = B::TYPE, SKEWS = 1, AHEAD = BLOCKS_AHEAD };
-    template <int N, class J>
-    static __device__ inline void dot(const J &j, const shared_place (&chunk)[N], shared_place x,
-                                      int row, int step, int i, int in_row, int lanes, float *sum)
+    enum { TYPE = B::TYPE, SKEWS = 1, AHEAD = BLOCKS_AHEAD, GROUPS = 1 };
+    template <class J>
+    static __device__ inline void dot(const J &j, const shared_place (&chunk)[1], shared_place x,
+                                      int row, int i, int in_row, int lanes, float *sum)
     {
-        const int bytes = (int)j.cut.bytes, blocks = bytes / B::BYTES;
+        const int bytes = (int)j.cut.bytes, n = bytes / B::BYTES;
+        const unsigned skew =
+            ((unsigned)(uintptr_t)j.w + (unsigned)((row * j.cut.chunks + i) * bytes)) & 15;
         const int row_in = lane_index() >> (__ffs(lanes) - 1); /* lanes: a power of two */
-        UNROLL
-        for (int n = 0; n < N; n++) {
-            const unsigned skew = ((unsigned)(uintptr_t)j.w +
-                                   (unsigned)(((row + n * step) * j.cut.chunks + i) * bytes)) &
-                                  15;
-            sum[n] += blocks_dot<B>(chunk[n] + skew + (unsigned)(row_in * bytes), x, i * blocks,
-                                    blocks, in_row, lanes);
-        }
+        *sum +=
+            blocks_dot<B>(chunk[0] + skew + (unsigned)(row_in * bytes), x, i * n, n, in_row, lanes);
     }
 };
 
@@ -367,7 +363,7 @@ static __device__ inline void stream_groups(const stream_rows &j, ring_reader &p
             chunk[n] = ring_take(p);
             at[n] = chunk[n].at;
         }
-        P::dot(j, at, l.x, row, l.step, i, l.in_row, l.lanes, sum);
+        P::dot(j, at, l.x, row, i, l.in_row, l.lanes, sum);
         UNROLL
         for (int n = 0; n < N; n++)
             all += sum[n];
@@ -387,11 +383,12 @@ template <class P> static __device__ inline void stream_parts(const stream_rows 
     const int row_bits = __ffs(j.cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
     const stream_lanes l = {shared_at(r->x), row_bits, lanes, lane_index() & (lanes - 1),
                             warp_count() << row_bits};
+    const bool pairs = (int)P::GROUPS == 2 && ring_pairs(r, j.cut);
     ring_reader p = ring_reader_of(r);
     int row = warp_index() << row_bits;
     UNROLLED(1)
-    for (; p.pairs && row + l.step < j.rows; row += 2 * l.step)
-        stream_groups<P, 2>(j, p, l, row);
+    for (; pairs && row + l.step < j.rows; row += 2 * l.step)
+        stream_groups<P, P::GROUPS>(j, p, l, row);
     UNROLLED(1)
     for (; row < j.rows; row += l.step)
         stream_groups<P, 1>(j, p, l, row);
@@ -421,63 +418,58 @@ static __device__ inline void eight_halves(const bytes16 &w, const bytes16 &low,
     }
 }
 
-/* N times two rows of 16-bit numbers, `step` apart. Of the sums of two a lane of the upper half has the second one's. */
+/* N times eight columns of two rows, `bytes` apart, 32 lanes on each time: all are loaded before the first is multiplied. */
 template <bool F16, int N>
-static __device__ inline void stream_twos(const stream_rows &j, ring_reader &p, shared_place x,
-                                          int row, int step)
+static __device__ inline void two_rows(shared_place w, int bytes, shared_place x, int high,
+                                       float (*sum)[2])
 {
-    const int lane = lane_index(), bytes = (int)j.cut.bytes;
-    const int high = j.cols / 8 * 16; /* from the first half of x to the second */
-    const bool upper = lane >= WARP / 2;
-    float sum[N][2][2] = {};
-    UNROLLED(1)
-    for (int i = 0; i < j.cut.chunks; i++) {
-        ring_chunk chunk[N];
-        float all = 0;
-        UNROLL
-        for (int n = 0; n < N; n++)
-            chunk[n] = ring_take(p);
-        UNROLLED(4 / N)
-        for (int c = lane * 16; c < bytes; c += WARP * 16) {
-            const bytes16 x0 = shared_16(x + i * bytes + c),
-                          x1 = shared_16(x + i * bytes + high + c);
-            UNROLL
-            for (int n = 0; n < N; n++) {
-                eight_halves<F16>(shared_16(chunk[n].at + c), x0, x1, sum[n][0]);
-                eight_halves<F16>(shared_16(chunk[n].at + bytes + c), x0, x1, sum[n][1]);
-            }
-        }
-        UNROLL
-        for (int n = 0; n < N; n++)
-            all += sum[n][0][0] + sum[n][0][1] + sum[n][1][0] + sum[n][1][1];
-        ring_used(chunk, all);
-    }
-    float all[N];
+    bytes16 x0[N], x1[N], w0[N], w1[N];
     UNROLL
-    for (int n = 0; n < N; n++) {
-        const float first = sum[n][0][0] + sum[n][0][1], second = sum[n][1][0] + sum[n][1][1];
-        all[n] = upper ? second : first;
-        all[n] += __shfl_xor_sync(ALL_LANES, upper ? first : second, WARP / 2);
+    for (int e = 0; e < N; e++) {
+        w0[e] = shared_16(w + e * WARP * 16);
+        x0[e] = shared_16(x + e * WARP * 16);
+        w1[e] = shared_16(w + bytes + e * WARP * 16);
+        x1[e] = shared_16(x + high + e * WARP * 16);
     }
-    lanes_sum<N>(all, WARP / 2);
     UNROLL
-    for (int n = 0; n < N; n++)
-        if (lane % (WARP / 2) == n)
-            row_put(j, row + n * step + upper, all[n]);
+    for (int e = 0; e < N; e++) {
+        eight_halves<F16>(w0[e], x0[e], x1[e], sum[0]);
+        eight_halves<F16>(w1[e], x0[e], x1[e], sum[1]);
+    }
 }
 
+/* Two rows of 16-bit numbers. Of their sums a lane of the upper half has the second one's. */
 template <bool F16> static __device__ inline void stream_halves(const stream_rows &j, ring_block *r)
 {
+    enum { AT_ONCE = 4 };
+    const int lane = lane_index(), bytes = (int)j.cut.bytes;
     const shared_place x = shared_at(r->x);
-    const int step = warp_count() * 2;
+    const int high = j.cols / 8 * 16; /* from the first half of x to the second */
     ring_reader p = ring_reader_of(r);
-    int row = warp_index() * 2;
     UNROLLED(1)
-    for (; p.pairs && row + step < j.rows; row += 2 * step)
-        stream_twos<F16, 2>(j, p, x, row, step);
-    UNROLLED(1)
-    for (; row < j.rows; row += step)
-        stream_twos<F16, 1>(j, p, x, row, step);
+    for (int row = warp_index() * 2; row < j.rows; row += warp_count() * 2) {
+        float sum[2][2] = {};
+        UNROLLED(1)
+        for (int i = 0; i < j.cut.chunks; i++) {
+            const ring_chunk chunk[1] = {ring_take(p)};
+            const shared_place at = chunk[0].at, xs = x + i * bytes;
+            int c = lane * 16;
+            UNROLLED(1)
+            for (; c + (AT_ONCE - 1) * WARP * 16 < bytes; c += AT_ONCE * WARP * 16)
+                two_rows<F16, AT_ONCE>(at + c, bytes, xs + c, high, sum);
+            UNROLLED(1)
+            for (; c < bytes; c += WARP * 16)
+                two_rows<F16, 1>(at + c, bytes, xs + c, high, sum);
+            ring_used(chunk, sum[0][0] + sum[0][1] + sum[1][0] + sum[1][1]);
+        }
+        const float first = sum[0][0] + sum[0][1], second = sum[1][0] + sum[1][1];
+        const bool upper = lane >= WARP / 2;
+        float all = upper ? second : first;
+        all += __shfl_xor_sync(ALL_LANES, upper ? first : second, WARP / 2);
+        lanes_sum<1>(&all, WARP / 2);
+        if (lane % (WARP / 2) == 0)
+            row_put(j, row + upper, all);
+    }
     ring_save(r, p);
 }
 

@@ -63,11 +63,10 @@ static __device__ inline shared_place ring_slots(const ring_block *r, int warp)
     return shared_at(r->memory) + warp * r->slots * r->slot_bytes;
 }
 
-/* Does a warp multiply two groups of rows at a time, whose chunks come by turns? Not where it would wait for both with nothing more
- * under way. */
-static __device__ inline bool ring_pairs(const ring_block *r)
+/* Are groups of rows paired? Not where a warp would wait for both with nothing more under way. */
+static __device__ inline bool ring_pairs(const ring_block *r, const cuda_cut &cut)
 {
-    return r->slots >= RING_PAIR_SLOTS;
+    return cut.paired && r->slots >= RING_PAIR_SLOTS;
 }
 
 /* ---- copying: by some warps, some lanes of them for each warp that multiplies ---- */
@@ -84,7 +83,8 @@ struct ring_copier {
     int32_t bytes, rows, chunks;
     int32_t left, chunk,
         rows_left;       /* chunks of it; of the group that were copied; rows from the group on */
-    bool paired, second; /* with the next group; of which the next chunk is */
+    bool pairs;          /* groups are paired; */
+    bool paired, second; /* this one is with the next, of which the next chunk is */
     int32_t segment;     /* the next one of the phase */
     int32_t slot, times; /* where to; how often all slots were filled */
 };
@@ -97,10 +97,10 @@ static __device__ inline ring_copier ring_copier_of(int thread)
     return c;
 }
 
-/* Are the group at hand and the warp's next one copied by turns? */
-static __device__ inline bool ring_paired(const ring_block *r, const ring_copier &c)
+/* Is there another group for the one at hand? */
+static __device__ inline bool ring_paired(const ring_copier &c)
 {
-    return ring_pairs(r) && c.rows_left > warp_count() * c.rows;
+    return c.pairs && c.rows_left > warp_count() * c.rows;
 }
 
 static __device__ inline void ring_segment_begin(const ring_block *r, ring_copier &c,
@@ -116,7 +116,8 @@ static __device__ inline void ring_segment_begin(const ring_block *r, ring_copie
     c.chunk = 0;
     c.rows_left = s.rows - first;
     c.left = c.rows_left > 0 ? (c.rows_left + step - 1) / step * c.chunks : 0;
-    c.paired = ring_paired(r, c);
+    c.pairs = ring_pairs(r, s.cut);
+    c.paired = ring_paired(c);
     c.second = false;
 }
 
@@ -150,7 +151,7 @@ static __device__ inline void ring_chunk_next(const ring_block *r, ring_copier &
         c.chunk = 0;
         c.from += groups * c.apart - (int64_t)c.bytes * c.chunks;
         c.rows_left -= groups * warp_count() * c.rows;
-        c.paired = ring_paired(r, c);
+        c.paired = ring_paired(c);
     }
     if (++c.slot == r->slots) {
         c.slot = 0;
@@ -204,7 +205,6 @@ struct ring_reader {
     shared_place slots;
     uint64_t *full, *used; /* of each slot */
     int32_t n, bytes;      /* slots; of one */
-    bool pairs;
 };
 
 /* A chunk that has come. */
@@ -217,7 +217,7 @@ static __device__ inline ring_reader ring_reader_of(ring_block *r)
 {
     const int warp = warp_index();
     return ring_reader{r->place[warp], ring_slots(r, warp), r->full[warp], r->used[warp],
-                       r->slots,       r->slot_bytes,       ring_pairs(r)};
+                       r->slots,       r->slot_bytes};
 }
 
 /* The next one. */

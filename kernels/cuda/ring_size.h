@@ -11,7 +11,7 @@ enum {
     RING_SLOT_MOST = 5632, /* but of Q5_K */
     RING_SLOTS = 6,        /* chunks of a warp that are under way, at most; */
     RING_SLOTS_LEAST = 1,
-    RING_PAIR_SLOTS = 4, /* from so many on two of them are multiplied at a time */
+    RING_PAIR_SLOTS = 4, /* from so many on groups of rows are paired */
     RING_SKEW = 32,      /* bytes of it around rows that begin at no multiple of 16 */
     EXPERT_AHEAD = 2,  /* chunks of a warp under way that no ring brings (experts_runs_cuda.cuh), */
     BLOCKS_AHEAD = 3,  /* and of smaller ones, of rows by blocks */
@@ -27,11 +27,12 @@ enum {
         48 /* bytes of 32 columns of rows cut by blocks: codes, a scale; three times 16 */
 };
 
-/* A chunk: `bytes` of each of `rows` rows. `chunks` of them have all columns of these. rows 0: they cannot be cut. Weights in
- * sheets have another kind (cut_sheets in runtime/exec/cuda_load.c). */
+/* A chunk: `bytes` of each of `rows` rows, which are a group. `chunks` of them have all columns of these. rows 0: they cannot be cut.
+ * paired: a warp multiplies two groups at a time, and their chunks come by turns. Weights in sheets have another kind (cut_sheets in
+ * runtime/exec/cuda_load.c). */
 typedef struct {
     uint16_t rows, chunks;
-    uint32_t bytes;
+    uint32_t bytes : 31, paired : 1;
 } cuda_cut;
 
 /* What a lane multiplies at a time: columns, and their bytes; 0: any eight. */
@@ -77,7 +78,7 @@ K_FN cuda_cut cuda_cut_runs(cuda_lane_run r, int64_t n)
     if (n % RING_X_COLS != 0 || n <= 0 || lanes * r.bytes % 16 != 0 || runs / lanes > UINT16_MAX)
         return K_OF(cuda_cut){0, 0, 0};
     return K_OF(cuda_cut){(uint16_t)(32 / lanes), (uint16_t)(runs / lanes),
-                          (uint32_t)(lanes * r.bytes)};
+                          (uint32_t)(lanes * r.bytes) & 0x7fffffff, 1};
 }
 
 /* Bytes of a block of 32 columns, of types that lanes may multiply block by block; 0: of others. */
