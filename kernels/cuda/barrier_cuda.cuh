@@ -14,10 +14,14 @@ static __device__ inline void barrier_make(uint64_t *b, int n)
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_at(b)), "r"(n) : "memory");
 }
 
+static __device__ inline void barrier_arrive(shared_place b)
+{
+    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared.b64 t, [%0];\n}" ::"r"(b) : "memory");
+}
+
 static __device__ inline void barrier_arrive(uint64_t *b)
 {
-    asm volatile("{\n.reg .b64 t;\nmbarrier.arrive.shared.b64 t, [%0];\n}" ::"r"(shared_at(b))
-                 : "memory");
+    barrier_arrive(shared_at(b));
 }
 
 #if __CUDA_ARCH__ >= 900
@@ -41,17 +45,18 @@ static __device__ inline void barrier_arrive_copied(uint64_t *b)
     asm volatile("{\n.reg .pred p;\nmbarrier." word ".parity.shared.b64 p, [%1], %2;\n"            \
                  "selp.u32 %0, 1, 0, p;\n}"                                                        \
                  : "=r"(passed)                                                                    \
-                 : "r"(shared_at(b)), "r"(parity)                                                  \
+                 : "r"(b), "r"(parity)                                                             \
                  : "memory")
 
-static __device__ inline bool barrier_passed(uint64_t *b, uint32_t parity)
+static __device__ inline bool barrier_passed(uint64_t *at, uint32_t parity)
 {
+    const shared_place b = shared_at(at);
     uint32_t passed;
     BARRIER_ASK("test_wait");
     return passed != 0;
 }
 
-static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
+static __device__ inline void barrier_wait(shared_place b, uint32_t parity)
 {
     uint32_t passed;
     do {
@@ -61,6 +66,11 @@ static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
         BARRIER_ASK("test_wait");
 #endif
     } while (!passed);
+}
+
+static __device__ inline void barrier_wait(uint64_t *b, uint32_t parity)
+{
+    barrier_wait(shared_at(b), parity);
 }
 #else
 /* Whether nobody has seen yet that it was passed, how many it is for, how many are missing, and the parity of the time that it is
@@ -101,6 +111,16 @@ static inline void barrier_wait(uint64_t *b, uint32_t parity)
     while (!barrier_passed(b, parity))
         ;
 }
+
+static inline void barrier_arrive(shared_place b)
+{
+    barrier_arrive((uint64_t *)b);
+}
+
+static inline void barrier_wait(shared_place b, uint32_t parity)
+{
+    barrier_wait((uint64_t *)b, parity);
+}
 #endif
 
 /* ---- one arrival for many ----
@@ -120,7 +140,8 @@ static __device__ inline int block_arrivals(void)
     return CHECKS ? block_threads() : 1;
 }
 
-static __device__ inline void barrier_arrive_warp(uint64_t *b)
+/* B: a pointer, or a shared_place. */
+template <class B> static __device__ inline void barrier_arrive_warp(B b)
 {
     if (CHECKS || lane_index() == 0)
         barrier_arrive(b);

@@ -589,17 +589,6 @@ template <class R> static __device__ inline bool expert_streams(const kargs *k, 
            k->size.experts.rows * k->size.experts.slots <= BUNDLE_CHOICES_MAX;
 }
 
-/* What cannot be copied so: number by number. k is not given on: what has an address is in local memory. */
-static __device__ inline void experts_plain(const kargs *k, const kpart &part, kact act)
-{
-    const int32_t *ids = (const int32_t *)k->in[2];
-    const int64_t slots = k->size.experts.slots, share = expert_share(k);
-    UNROLLED(1)
-    for (int64_t i = part.row * slots; i < part.row_end * slots; i++)
-        plain_rows(plain_job{expert_weights(k, part, ids[i]), (const char *)row_in(k, 0, i / share),
-                             0, (char *)row_out(k, 0, i), 0, 1, act});
-}
-
 template <class R>
 static __device__ inline void experts_few(const kargs *k, const kthread *t, int64_t begin,
                                           int64_t end)
@@ -615,7 +604,7 @@ static __device__ inline void experts_few(const kargs *k, const kthread *t, int6
                           experts, pairs ? each / 2 : each};
     const int bundles = expert_streams<R>(k, t) ? expert_list_make((char *)t->scratch, l, s) : 0;
     if (bundles == 0) {
-        experts_plain(k, part, (kact)R::ACT);
+        experts_plain<R::ACT>(k, part);
         return;
     }
     expert_jobs j;

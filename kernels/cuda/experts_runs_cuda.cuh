@@ -128,16 +128,17 @@ static __device__ inline void expert_parts(const kargs *k, const expert_rows &j,
     copies_wait<0>();
 }
 
-/* What cannot be copied so: number by number. */
-template <int ACT> static __device__ APART void expert_plain(const kargs *k, const kpart &part)
+/* What cannot be copied so: number by number. k is not given on: what has an address is in local memory. */
+template <int ACT> static __device__ inline void experts_plain(const kargs *k, const kpart &part)
 {
     const int32_t *ids = (const int32_t *)k->in[2];
     const int64_t share = expert_share(k);
     UNROLLED(1)
     for (int64_t i = part.row * k->size.experts.slots; i < part.row_end * k->size.experts.slots;
          i++)
-        plain_rows(plain_job{expert_weights(k, part, ids[i]), (const char *)row_in(k, 0, i / share),
-                             0, (char *)row_out(k, 0, i), 0, 1, (kact)ACT});
+        plain_rows<weight_any, ACT>(plain_job{expert_weights(k, part, ids[i]),
+                                              (const char *)row_in(k, 0, i / share), 0,
+                                              (char *)row_out(k, 0, i), 0, 1});
 }
 
 /* Can matrices be cut into chunks that are whole pieces of 16 bytes? All threads ask alike. */
@@ -188,7 +189,7 @@ static __device__ inline void experts_one(const kargs *k, const kthread *t, int6
                      NULL};
     if (k->size.experts.rows != 1 || warp_count() > RING_WARPS || !is_shared(t->scratch) ||
         cuda_cut_is_blocks((dtype)R::TYPE, j.cut) != R::BLOCKS || !expert_copies(k, j)) {
-        expert_plain<R::ACT>(k, part);
+        experts_plain<R::ACT>(k, part);
         return;
     }
     j.groups = (j.row_end - j.row + j.cut.rows - 1) / j.cut.rows;

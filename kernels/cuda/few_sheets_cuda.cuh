@@ -22,6 +22,9 @@ static __device__ inline void sheets_open(ring_block *r, char *memory, int slots
     ring_open(r, memory, 0, 0, slot_bytes);
     r->slots = slots;
     UNROLLED(1)
+    for (int warp = 0; warp < RING_WARPS; warp++)
+        r->place[warp] = ring_place{0, 0};
+    UNROLLED(1)
     for (int i = 0; i < slots; i++) {
         barrier_make(&r->full[0][i], copy_arrivals(WARP));
         barrier_make(&r->used[0][i], FEW_WARPS * WARP_ARRIVALS);

@@ -130,47 +130,64 @@ static __device__ inline int group_mins(const group_bytes &b, const bytes16 &sum
     return dot2<true>(sums.w[3], b.min[1], mins);
 }
 
+/* by_both: the block's scale, and that of its minima. */
+static __device__ inline float group_result(uint32_t by_both, float by, int all, int mins)
+{
+    return by * (from_f16((uint16_t)by_both) * (float)all -
+                 from_f16((uint16_t)(by_both >> 16)) * (float)mins);
+}
+
 struct run_Q5_K {
     enum { TYPE = DT_Q5_K, COLS = 256, BYTES = 176, ACT = ACT_Q8K };
     template <int N>
     static __device__ inline void dot(const shared_place (&w)[N], shared_place x, int i, float *sum)
     {
-        UNROLL
-        for (int n = 0; n < N; n++)
-            sum[n] += one(w[n], x, i);
-    }
-    static __device__ inline float one(shared_place w, shared_place x, int i)
-    {
         const uint32_t low = 0x0f0f0f0fu, bit = 0x10101010u;
         const shared_place block = x + i * RING_X_BLOCK;
-        const bytes16 head = shared_16(w), sums = shared_16(block + RING_X_SUMS);
-        const bytes16 fifth[2] = {shared_16(w + 16), shared_16(w + 32)};
+        const bytes16 sums = shared_16(block + RING_X_SUMS);
         const float by = float_of(shared_4(block + RING_X_SCALE));
-        const group_bytes b = group_bytes_of(head);
-        const int mins = group_mins(b, sums);
-        int all = 0;
+        group_bytes b[N];
+        bytes16 fifth[N][2];
+        uint32_t by_both[N];
+        int all[N] = {}, mins[N];
+        UNROLL
+        for (int n = 0; n < N; n++) {
+            const bytes16 head = shared_16(w[n]);
+            by_both[n] = head.w[0];
+            fifth[n][0] = shared_16(w[n] + 16);
+            fifth[n][1] = shared_16(w[n] + 32);
+            b[n] = group_bytes_of(head);
+            mins[n] = group_mins(b[n], sums);
+        }
         UNROLL
         for (int g = 0; g < 4; g++) { /* low halves are a group, high halves the next */
-            const uint32_t scales = b.scale[g / 2] >> g % 2 * 16;
-            int d0 = 0, d1 = 0;
+            int d[N][2] = {};
             UNROLL
             for (int h = 0; h < 2; h++) {
-                const bytes16 c = shared_16(w + 48 + 32 * g + 16 * h);
                 const bytes16 q0 = shared_16(block + 64 * g + 16 * h);
                 const bytes16 q1 = shared_16(block + 64 * g + 32 + 16 * h);
                 UNROLL
-                for (int e = 0; e < 4; e++) {
-                    const uint32_t f = fifth[h].w[e];
-                    const uint32_t f0 = g < 2 ? f << (4 - 2 * g) : f >> (2 * g - 4);
-                    const uint32_t f1 = g < 2 ? f << (3 - 2 * g) : f >> (2 * g - 3);
-                    d0 = dot4((c.w[e] & low) | (f0 & bit), q0.w[e], d0);
-                    d1 = dot4((c.w[e] >> 4 & low) | (f1 & bit), q1.w[e], d1);
+                for (int n = 0; n < N; n++) {
+                    const bytes16 c = shared_16(w[n] + 48 + 32 * g + 16 * h);
+                    UNROLL
+                    for (int e = 0; e < 4; e++) {
+                        const uint32_t f = fifth[n][h].w[e];
+                        const uint32_t f0 = g < 2 ? f << (4 - 2 * g) : f >> (2 * g - 4);
+                        const uint32_t f1 = g < 2 ? f << (3 - 2 * g) : f >> (2 * g - 3);
+                        d[n][0] = dot4((c.w[e] & low) | (f0 & bit), q0.w[e], d[n][0]);
+                        d[n][1] = dot4((c.w[e] >> 4 & low) | (f1 & bit), q1.w[e], d[n][1]);
+                    }
                 }
             }
-            all += d0 * (int)(scales & 0xff) + d1 * (int)(scales >> 8 & 0xff);
+            UNROLL
+            for (int n = 0; n < N; n++) {
+                const uint32_t scales = b[n].scale[g / 2] >> g % 2 * 16;
+                all[n] += d[n][0] * (int)(scales & 0xff) + d[n][1] * (int)(scales >> 8 & 0xff);
+            }
         }
-        return by * (from_f16((uint16_t)head.w[0]) * (float)all -
-                     from_f16((uint16_t)(head.w[0] >> 16)) * (float)mins);
+        UNROLL
+        for (int n = 0; n < N; n++)
+            sum[n] += group_result(by_both[n], by, all[n], mins[n]);
     }
 };
 
@@ -219,8 +236,7 @@ struct run_Q4_K {
         }
         UNROLL
         for (int n = 0; n < N; n++)
-            sum[n] += by * (from_f16((uint16_t)by_both[n]) * (float)all[n] -
-                            from_f16((uint16_t)(by_both[n] >> 16)) * (float)mins[n]);
+            sum[n] += group_result(by_both[n], by, all[n], mins[n]);
     }
 };
 
@@ -341,9 +357,10 @@ template <class B> struct part_of_blocks {
     }
 };
 
-/* What a warp multiplies, and how it shares rows out among lanes. */
+/* What a warp multiplies with, the ring's sizes, and how rows are shared out among lanes. */
 struct stream_lanes {
     shared_place x;
+    int slots, slot_bytes;
     int row_bits, lanes, in_row, step;
 };
 
@@ -360,7 +377,7 @@ static __device__ inline void stream_groups(const stream_rows &j, ring_reader &p
         float all = 0;
         UNROLL
         for (int n = 0; n < N; n++) {
-            chunk[n] = ring_take(p);
+            chunk[n] = ring_take(p, l.slots, l.slot_bytes);
             at[n] = chunk[n].at;
         }
         P::dot(j, at, l.x, row, i, l.in_row, l.lanes, sum);
@@ -381,10 +398,15 @@ static __device__ inline void stream_groups(const stream_rows &j, ring_reader &p
 template <class P> static __device__ inline void stream_parts(const stream_rows &j, ring_block *r)
 {
     const int row_bits = __ffs(j.cut.rows) - 1, lanes = WARP >> row_bits; /* rows: a power of two */
-    const stream_lanes l = {shared_at(r->x), row_bits, lanes, lane_index() & (lanes - 1),
+    const stream_lanes l = {shared_at(r->x),
+                            r->slots,
+                            r->slot_bytes,
+                            row_bits,
+                            lanes,
+                            lane_index() & (lanes - 1),
                             warp_count() << row_bits};
     const bool pairs = (int)P::GROUPS == 2 && ring_pairs(r, j.cut);
-    ring_reader p = ring_reader_of(r);
+    ring_reader p = r->reader[warp_index()];
     int row = warp_index() << row_bits;
     UNROLLED(1)
     for (; pairs && row + l.step < j.rows; row += 2 * l.step)
@@ -445,13 +467,14 @@ template <bool F16> static __device__ inline void stream_halves(const stream_row
     const int lane = lane_index(), bytes = (int)j.cut.bytes;
     const shared_place x = shared_at(r->x);
     const int high = j.cols / 8 * 16; /* from the first half of x to the second */
-    ring_reader p = ring_reader_of(r);
+    const int slots = r->slots, slot_bytes = r->slot_bytes;
+    ring_reader p = r->reader[warp_index()];
     UNROLLED(1)
     for (int row = warp_index() * 2; row < j.rows; row += warp_count() * 2) {
         float sum[2][2] = {};
         UNROLLED(1)
         for (int i = 0; i < j.cut.chunks; i++) {
-            const ring_chunk chunk[1] = {ring_take(p)};
+            const ring_chunk chunk[1] = {ring_take(p, slots, slot_bytes)};
             const shared_place at = chunk[0].at, xs = x + i * bytes;
             int c = lane * 16;
             UNROLLED(1)
@@ -529,48 +552,63 @@ struct plain_job {
     char *out;
     int64_t out_pitch;
     int64_t rows;
-    kact act;
 };
 
-/* Rows of weights of any kind times a row of floats, or one that is rounded to 8 bits, element by element. */
-static __device__ void plain_row(const plain_job &p, const char *x, float *out)
+/* Eight columns from c on of a row of n: of floats, or of 8 bits. */
+template <int ACT>
+static __device__ inline eight_floats x_eight_of(const char *x, uint32_t c, uint32_t n)
 {
-    const dot_weights &j = p.j;
-    const float *d = act_d(x, j.n);
-    const int8_t *q = act_q(x);
-    const int64_t b = act_block(p.act);
+    if (ACT == ACT_F32)
+        return x_eight((const float *)x, c, n);
+    const bytes8 q = *(const bytes8 *)(act_q(x) + c);
+    const float d = act_d(x, n)[c / (uint32_t)act_block((kact)ACT)];
+    eight_floats e;
+    UNROLL
+    for (int i = 0; i < EIGHT; i++)
+        e.w[i] = d * (float)(int8_t)(q.w[i / 4] >> 8 * (i % 4));
+    return e;
+}
+
+/* Rows of weights times a row of x, two at a time. */
+template <class W, int ACT>
+static __device__ inline void plain_row(const dot_weights &j, const char *x, float *out)
+{
+    const uint32_t n = (uint32_t)j.n;
     UNROLLED(1)
-    for (int64_t r = j.row + warp_index(); r < j.row_end; r += warp_count()) {
-        float sum = 0;
-        UNROLLED(1)
-        for (int64_t c = lane_index() * EIGHT; c < j.n; c += WARP * EIGHT) {
-            eight_floats w =
-                eight_as<weight_any>(j.type, j.w + r * j.pitch, (uint32_t)c, (uint32_t)j.n);
-            for (int i = 0; i < EIGHT && c + i < j.n; i++)
-                sum = mad(w.w[i],
-                          p.act == ACT_F32 ? ((const float *)x)[c + i]
-                                           : d[(c + i) / b] * (float)q[c + i],
-                          sum);
+    for (int64_t r = j.row + 2 * warp_index(); r < j.row_end; r += 2 * warp_count()) {
+        const uint8_t *w0 = j.w + r * j.pitch, *w1 = r + 1 < j.row_end ? w0 + j.pitch : w0;
+        float sum[2] = {};
+        UNROLLED(4)
+        for (uint32_t c = (uint32_t)lane_index() * EIGHT; c < n; c += WARP * EIGHT) {
+            const eight_floats a = eight_as<W>(j.type, w0, c, n), b = eight_as<W>(j.type, w1, c, n);
+            const eight_floats v = x_eight_of<ACT>(x, c, n);
+            UNROLL
+            for (int i = 0; i < EIGHT; i++) {
+                sum[0] = mad(a.w[i], v.w[i], sum[0]);
+                sum[1] = mad(b.w[i], v.w[i], sum[1]);
+            }
         }
-        sum = warp_sum(sum);
-        if (lane_index() == 0)
-            out[r] = j.bias ? sum + j.bias[r] : sum;
+        const float first = warp_sum(sum[0]), second = warp_sum(sum[1]);
+        const int64_t row = r + lane_index();
+        const float all = lane_index() ? second : first;
+        if (lane_index() < 2 && row < j.row_end)
+            out[row] = j.bias ? all + j.bias[row] : all;
     }
 }
 
-static __device__ APART void plain_rows(plain_job p)
+template <class W, int ACT> static __device__ APART void plain_rows(plain_job p)
 {
     UNROLLED(1)
     for (int64_t row = 0; row < p.rows; row++)
-        plain_row(p, p.x + row * p.x_pitch, (float *)(p.out + row * p.out_pitch));
+        plain_row<W, ACT>(p.j, p.x + row * p.x_pitch, (float *)(p.out + row * p.out_pitch));
 }
 
-static __device__ inline void plain_part(const kargs *k, const dot_weights &j, kact act,
-                                         const kpart &part)
+template <class W, int ACT>
+static __device__ inline void plain_part(const kargs *k, const dot_weights &j, const kpart &part)
 {
-    plain_rows(plain_job{j, (const char *)row_in(k, 0, part.row), k->pitch[0],
-                         (char *)row_out(k, 0, part.row), k->out_pitch[0], part.row_end - part.row,
-                         act});
+    plain_rows<W, ACT>(plain_job{j, (const char *)row_in(k, 0, part.row), k->pitch[0],
+                                 (char *)row_out(k, 0, part.row), k->out_pitch[0],
+                                 part.row_end - part.row});
 }
 
 /* ---- the kernels ---- */
@@ -635,8 +673,8 @@ template <class L> static __device__ inline void stream_segment(const stream_row
     L::run(j, block_ring());
 }
 
-/* By L, or if rows are cut by blocks by LB. */
-template <class L, class LB>
+/* By L, or if rows are cut by blocks by LB; W: weights as they are read without a ring. */
+template <class L, class LB, class W>
 static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64_t end)
 {
     const kpart part = kpart_of(k, k->size.linear.out, begin, end);
@@ -648,7 +686,7 @@ static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64
         ring_find(block_ring(), (const char *)j.w + j.row * j.pitch, (int)(j.row_end - j.row));
 #endif
     if (!g || k->size.linear.rows != 1) {
-        plain_part(k, j, (kact)L::ACT, part);
+        plain_part<W, L::ACT>(k, j, part);
         return;
     }
     const stream_rows of = {row_out(k, 0, 0) + g->row,
@@ -678,7 +716,7 @@ static __device__ inline void linear_stream(const kargs *k, int64_t begin, int64
     static __device__ ONE_COPY void k_linear_##type##_stream_cuda(const kargs *k, const kthread *, \
                                                                   int64_t begin, int64_t end)      \
     {                                                                                              \
-        linear_stream<of, of_blocks>(k, begin, end);                                               \
+        linear_stream<of, of_blocks, weight_##type>(k, begin, end);                                \
     }
 LINEAR_STREAMS(LINEAR_STREAM)
 #undef LINEAR_STREAM

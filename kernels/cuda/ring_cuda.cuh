@@ -31,7 +31,14 @@ struct ring_list {
     int32_t alone; /* not 0: see few_sheets_cuda.cuh */
 };
 
-/* The slot that a warp multiplies next. */
+/* Where a warp takes its next chunk from, with addresses that the compiler would compute each time if it could. */
+struct ring_reader {
+    shared_place at, full; /* a slot, and its barrier */
+    uint32_t parity;       /* of the time that it is waited for */
+    int32_t left;          /* slots from it on */
+};
+
+/* The same of sheets (few_sheets_cuda.cuh). */
 struct ring_place {
     int32_t slot;
     uint32_t parity; /* of the time that it is waited for */
@@ -48,7 +55,10 @@ struct ring_block {
     int32_t slots;         /* of a warp, */
     int32_t slot_bytes;    /* each */
     uint64_t full[RING_WARPS][RING_SLOTS], used[RING_WARPS][RING_SLOTS];
-    ring_place place[RING_WARPS];
+    union {
+        ring_reader reader[RING_WARPS];
+        ring_place place[RING_WARPS]; /* where sheets are */
+    };
 };
 
 static __device__ inline ring_block *block_ring(void)
@@ -199,35 +209,22 @@ static __device__ inline const ring_segment *ring_find(const ring_block *r, cons
     return which ? &l.of[__ffs((int)which) - 1] : NULL;
 }
 
-/* What a warp takes chunks with: in registers, as memory may be written by others each time that a barrier is met. */
-struct ring_reader {
-    ring_place next;
-    shared_place slots;
-    uint64_t *full, *used; /* of each slot */
-    int32_t n, bytes;      /* slots; of one */
-};
-
 /* A chunk that has come. */
 struct ring_chunk {
-    shared_place at;
-    uint64_t *used;
+    shared_place at, full;
 };
 
-static __device__ inline ring_reader ring_reader_of(ring_block *r)
+/* The next one. slots, bytes: of the ring. */
+static __device__ inline ring_chunk ring_take(ring_reader &p, int slots, int bytes)
 {
-    const int warp = warp_index();
-    return ring_reader{r->place[warp], ring_slots(r, warp), r->full[warp], r->used[warp],
-                       r->slots,       r->slot_bytes};
-}
-
-/* The next one. */
-static __device__ inline ring_chunk ring_take(ring_reader &p)
-{
-    const int slot = p.next.slot;
-    barrier_wait(p.full + slot, p.next.parity);
-    p.next.slot = slot + 1 < p.n ? slot + 1 : 0;
-    p.next.parity ^= p.next.slot == 0;
-    return ring_chunk{p.slots + (unsigned)(slot * p.bytes), p.used + slot};
+    const ring_chunk chunk = {p.at, p.full};
+    const bool last = p.left == 1;
+    barrier_wait(p.full, p.parity);
+    p.at += (shared_place)bytes - (last ? (shared_place)(slots * bytes) : 0);
+    p.full += sizeof(uint64_t) * (shared_place)(last ? 1 - slots : 1);
+    p.parity ^= last;
+    p.left = last ? slots : p.left - 1;
+    return chunk;
 }
 
 /* N of them have been multiplied, and made `result`: only then their slots are free. */
@@ -236,8 +233,8 @@ template <int N> static __device__ inline void ring_used(const ring_chunk (&chun
     used_before(result);
     __syncwarp();
     UNROLL
-    for (int i = 0; i < N; i++)
-        barrier_arrive_warp(chunk[i].used);
+    for (int i = 0; i < N; i++) /* from a slot's one barrier to the other */
+        barrier_arrive_warp(chunk[i].full + (uint32_t)sizeof(ring_block::full));
 }
 
 /* Where the warp goes on with the next segment. */
@@ -245,7 +242,7 @@ static __device__ inline void ring_save(ring_block *r, const ring_reader &p)
 {
     __syncwarp();
     if (lane_index() == 0)
-        r->place[warp_index()] = p.next;
+        r->reader[warp_index()] = p;
 }
 
 /* ---- phases ---- */
@@ -266,7 +263,8 @@ static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_b
         r->list[i].n = 0;
     UNROLLED(1)
     for (int warp = 0; warp < RING_WARPS; warp++) {
-        r->place[warp] = ring_place{0, 0};
+        r->reader[warp] = ring_reader{shared_at(r->memory) + (uint32_t)(warp * slots * slot_bytes),
+                                      shared_at(r->full[warp]), 0, slots};
         UNROLLED(1)
         for (int i = 0; i < slots; i++) {
             barrier_make(&r->full[warp][i], copy_arrivals(RING_LANES));
