@@ -69,8 +69,11 @@ K_FN cuda_cut cuda_cut_halves(int64_t n)
     return K_OF(cuda_cut){2, (uint16_t)chunks, (uint32_t)(n / chunks * 2)};
 }
 
+/* Are groups of rows of such runs paired? Measured: all gain by it but Q5_K, whose code is long. */
+#define CUDA_PAIRED(type) ((type) != DT_Q5_K)
+
 /* As many lanes to a row as divide its runs. */
-K_FN cuda_cut cuda_cut_runs(cuda_lane_run r, int64_t n)
+K_FN cuda_cut cuda_cut_runs(cuda_lane_run r, int64_t n, bool paired)
 {
     int64_t runs = n / r.cols, lanes = 1;
     while (lanes < 32 && runs % (2 * lanes) == 0)
@@ -78,7 +81,7 @@ K_FN cuda_cut cuda_cut_runs(cuda_lane_run r, int64_t n)
     if (n % RING_X_COLS != 0 || n <= 0 || lanes * r.bytes % 16 != 0 || runs / lanes > UINT16_MAX)
         return K_OF(cuda_cut){0, 0, 0};
     return K_OF(cuda_cut){(uint16_t)(32 / lanes), (uint16_t)(runs / lanes),
-                          (uint32_t)(lanes * r.bytes) & 0x7fffffff, 1};
+                          (uint32_t)(lanes * r.bytes) & 0x7fffffff, paired};
 }
 
 /* Bytes of a block of 32 columns, of types that lanes may multiply block by block; 0: of others. */
@@ -115,7 +118,7 @@ K_FN cuda_cut cuda_cut_of(dtype type, int64_t n, int64_t pitch, int64_t matrix_r
     if (pitch % 16 == 0 && (type == DT_BF16 || type == DT_F16))
         cut = cuda_cut_halves(n);
     else if (pitch % 16 == 0 && r.cols != 0)
-        cut = cuda_cut_runs(r, n);
+        cut = cuda_cut_runs(r, n, CUDA_PAIRED(type));
     return cut.rows != 0 ? cut : cuda_cut_blocks(cuda_block_bytes(type), n, pitch, matrix_rows);
 }
 
