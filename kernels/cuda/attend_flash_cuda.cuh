@@ -32,8 +32,10 @@ struct flash_work {
     int heads, rows;
     int64_t row;
     const int32_t *pos, *pages;
-    int first, last;     /* positions that somebody sees */
-    float scale;         /* of logits: to powers of two, if there is no softcap */
+    int first, last; /* positions that somebody sees */
+    int edge,
+        edge_end; /* of those, what some see in one tier and some in another (tile_codes_cuda.cuh) */
+    float scale;  /* of logits: to powers of two, if there is no softcap */
     char *q, *kv;        /* [part][FLASH_QUERIES][width]; two tiles: keys, values */
     float *by;           /* [FLASH_QUERIES]: of the logits of a query */
     flash_place *places; /* of two tiles */
@@ -115,6 +117,7 @@ struct flash_strip {
     int any_first, any_last;                 /* that one of the strip sees */
     int all_first, all_last;                 /* that all of the strip see */
     float max[2], total[2], by[2], slope[2]; /* total: of this thread's columns */
+    int edge[2];                             /* of tiles of codes: where f16 begins */
 };
 
 static __device__ inline int warp_least(int x)
@@ -468,7 +471,7 @@ static __device__ void flash_rows_run(flash_work &w, int64_t row, int64_t end, c
     const kargs *k = w.k;
     const int32_t *seq = kbatch_at(k->batch, KBATCH_SEQ), *pos = kbatch_at(k->batch, KBATCH_POS);
     const int64_t parts = flash_parts(k->cell->tier[0].key);
-    const bool copies = pages_copy(k->cell) && is_shared(scratch);
+    const bool copies = flash_has(k->cell) && pages_copy(k->cell) && is_shared(scratch);
     flash_divide(w, scratch, parts);
     for (w.row = row; w.row < end; w.row += w.rows) {
         for (w.rows = 1; w.row + w.rows < end && seq[w.row + w.rows] == seq[w.row];)
@@ -487,7 +490,7 @@ static __device__ void flash_rows_run(flash_work &w, int64_t row, int64_t end, c
 static __device__ ONE_COPY void k_attend_flash_cuda(const kargs *k, const kthread *t, int64_t begin,
                                                     int64_t end)
 {
-    if (!flash_has(k->cell)) {
+    if (!flash_cuts(k->cell)) {
         k_attend_cuda(k, t, begin, end);
         return;
     }

@@ -1,5 +1,5 @@
-/* attend_tiles_cuda.cuh - weft_flash: attention of many rows with parts to play, as squares_cuda.cuh has it for linears;
- * attend_flash_cuda.cuh says how units are cut and what is split.
+/* attend_tiles_cuda.cuh - weft_flash and weft_codes: attention of many rows with parts to play, as squares_cuda.cuh has it for
+ * linears; attend_flash_cuda.cuh says how units are cut and what is split, tile_codes_cuda.cuh what pages of codes become.
  *
  * Four warps copy keys and values into rings of tiles, eight multiply: two groups of four, each 64 queries of the unit, by wgmma. Other
  * cards than sm_90a do as weft_phases does; tests have mma.sync in its place. A tile has two barriers for its keys and two for its
@@ -13,194 +13,33 @@
 #ifndef WEFT_KERNELS_CUDA_ATTEND_TILES_CUDA_CUH
 #define WEFT_KERNELS_CUDA_ATTEND_TILES_CUDA_CUH
 
-#include "kernels/cuda/attend_flash_cuda.cuh"
-#include "kernels/cuda/linear_mma_cuda.cuh"
-#include "kernels/cuda/roles_cuda.cuh"
+#include "kernels/cuda/tile_codes_cuda.cuh"
 #if defined(__CUDACC__) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "kernels/cuda/wgmma_tiles_cuda.cuh"
 #endif
 
-enum {
-    TILE_FILLERS = CUDA_FLASH_BLOCK / 3, /* threads, the first ones of a block */
-    TILE_FILLING = TILE_FILLERS / WARP,  /* warps */
-    GROUP_WARPS = 4,
-    GROUP_QUERIES = GROUP_WARPS * FLASH_STRIP,
-    TILE_STAGES_MAX = 4,
-    TILE_KEYS_MAX = 128,
-    TILE_UNITS = 256 /* of which is known one by one whether they have to be computed again */
-};
-static_assert(CUDA_FLASH_BLOCK - TILE_FILLERS == FLASH_STRIPS * WARP, "a strip for each warp");
-
-/* Rows of one sequence after the other, of units [unit, end): w is filled for each. In shared memory, one for each warp: registers
- * are for the sums. */
-struct unit_walk {
-    int64_t unit, end;    /* next to come */
-    int64_t row, row_end; /* of the unit at hand, those that are left */
-    int32_t blocks, each; /* of a head: units, and rows of one */
-    cuda_attend_size size;
-    bool plain; /* logits are products times a number above 0 */
-    flash_work w;
-};
-
-/* What a block has for it in its static shared memory. */
-struct tiles_block {
-    uint64_t full[2][TILE_STAGES_MAX], empty[2][TILE_STAGES_MAX]; /* keys, values */
-    uint64_t met[2];                                              /* of a group */
-    float by[FLASH_QUERIES];
-    unit_walk walk[CUDA_FLASH_BLOCK / WARP];
-    uint8_t again[TILE_UNITS]; /* not 0: units that attend_cuda.cuh computes */
-};
-
-static __device__ inline tiles_block *tiles_memory(void)
-{
-    __shared__ tiles_block b;
-    return &b;
-}
-
-/* Where one stands in the ring of tiles. */
-struct tile_ring {
-    tiles_block *b;
-    int slot;
-    uint32_t parity; /* of how often the ring was gone round */
-};
-
-template <int STAGES> static __device__ inline void tile_next(tile_ring &r)
-{
-    r.slot = r.slot + 1 < STAGES ? r.slot + 1 : 0;
-    r.parity ^= r.slot == 0;
-}
-
-/* Piece (16 bytes) of a line, of panels of LINES lines each. */
-template <int LINES> static __device__ inline char *panel_at(char *panels, int line, int piece)
-{
-    return piece_at(panels + piece / PIECES * (LINES * MMA_LINE), line, piece % PIECES);
-}
-
-/* Of the sizes that a unit is computed with: columns, as how many numbers a query and a weight are multiplied, of which kind. */
+/* Of the sizes that a unit is computed with: columns, as how many numbers a query and a weight are multiplied, and a key or a
+ * value, of which kind. */
 template <int WIDTH_, int PARTS_, bool F16_> struct tile_kind {
     enum {
+        CODES = false,
         WIDTH = WIDTH_,
         PARTS = PARTS_,
+        STORED = 1,
         F16 = F16_,
         KEYS = WIDTH > 128 || PARTS > 2 ? 64 : 128,
+        LINES =
+            KEYS * STORED, /* of a panel of keys or values: those of their first parts come first */
         STAGES = WIDTH <= 64                 ? 4
                  : WIDTH <= 128 || PARTS < 2 ? 2
                                              : 1,
         QUERY_BYTES = FLASH_QUERIES * WIDTH * 2, /* of a part */
-        TILE_BYTES = KEYS * WIDTH * 2
+        TILE_BYTES = LINES * WIDTH * 2
     };
     static_assert(PARTS * QUERY_BYTES + STAGES * 2 * TILE_BYTES + FLASH_TILES_ALIGN <=
                       FLASH_TILES_BYTES,
                   "a block has no more");
 };
-
-template <class K> static __device__ inline char *tile_keys(const flash_work &w, int slot)
-{
-    return w.kv + slot * (2 * K::TILE_BYTES);
-}
-
-template <class K> static __device__ inline char *tile_values_at(const flash_work &w, int slot)
-{
-    return w.kv + slot * (2 * K::TILE_BYTES) + K::TILE_BYTES;
-}
-
-/* ---- units ---- */
-
-/* Rows from `row` on that are of its sequence. By all lanes of a warp. */
-static __device__ inline int rows_of_one(const int32_t *seq, int64_t row, int64_t end)
-{
-    const int32_t first = seq[row];
-    for (int n = 0;; n += WARP) {
-        const int64_t at = row + n + lane_index();
-        const uint32_t others = __ballot_sync(ALL_LANES, at >= end || seq[at] != first);
-        if (others)
-            return n + __ffs((int)others) - 1;
-    }
-}
-
-/* By all lanes of a warp, as the rest. */
-static __device__ unit_walk *walk_of(const kargs *k, int64_t begin, int64_t end, char *scratch,
-                                     int64_t parts)
-{
-    unit_walk *u = &tiles_memory()->walk[warp_index()];
-    __syncwarp();
-    if (lane_index() == 0) {
-        *u = unit_walk{};
-        u->unit = begin;
-        u->end = end;
-        u->size = cuda_attend_size_of(k);
-        u->each = (int32_t)flash_rows(k);
-        u->blocks = (int32_t)((k->size.attend.rows + u->each - 1) / u->each);
-        u->w.k = k;
-        u->w.scale = (float)k->scalar.attend.scale * (k->scalar.attend.softcap != 0 ? 1 : LOG2_E);
-        u->w.q = (char *)(((uintptr_t)scratch + FLASH_TILES_ALIGN - 1) / FLASH_TILES_ALIGN *
-                          FLASH_TILES_ALIGN);
-        u->w.kv = u->w.q + parts * FLASH_QUERIES * flash_width(k->cell) * 2;
-        u->w.by = tiles_memory()->by;
-        u->plain = k->scalar.attend.softcap == 0 && !k->in[3] && u->w.scale > 0;
-    }
-    __syncwarp();
-    return u;
-}
-
-/* What a unit has. */
-struct unit_place {
-    int64_t head, first_head, row, row_end;
-    int heads;
-};
-
-/* The units follow each other as in k_attend_flash_cuda. Divisions of 64 bits take long. */
-static __device__ inline unit_place place_of_unit(const unit_walk *u, uint32_t unit)
-{
-    const uint32_t blocks = (uint32_t)u->blocks, parts = (uint32_t)u->size.parts;
-    const uint32_t head = unit / blocks, at = unit - head * blocks;
-    const uint32_t block = at % 2 ? blocks - 1 - at / 2 : at / 2, part = head % parts;
-    unit_place p;
-    p.head = head / parts;
-    p.first_head = p.head * u->size.group + part * u->size.heads;
-    p.heads = (int)least(u->size.group - part * u->size.heads, u->size.heads);
-    p.row = (int64_t)block * u->each;
-    p.row_end = p.heads > 0 ? least(p.row + u->each, u->w.k->size.attend.rows) : p.row;
-    return p;
-}
-
-static __device__ inline void unit_begin(unit_walk *u)
-{
-    const unit_place p = place_of_unit(u, (uint32_t)u->unit);
-    u->w.head = p.head;
-    u->w.first_head = p.first_head;
-    u->w.heads = p.heads;
-    u->row = p.row;
-    u->row_end = p.row_end;
-    u->unit++;
-}
-
-static __device__ bool walk_next(unit_walk *u)
-{
-    const kbatch *b = u->w.k->batch;
-    const int32_t *seq = kbatch_at(b, KBATCH_SEQ), *pos = kbatch_at(b, KBATCH_POS);
-    __syncwarp();
-    if (lane_index() == 0)
-        while (u->row >= u->row_end && u->unit < u->end)
-            unit_begin(u);
-    __syncwarp();
-    const int64_t row = u->row, end = u->row_end;
-    if (row >= end)
-        return false;
-    const int rows = rows_of_one(seq, row, end);
-    __syncwarp(); /* all have read where they are */
-    if (lane_index() == 0) {
-        u->w.row = row;
-        u->w.rows = rows;
-        u->w.pos = pos + row;
-        u->w.pages = kbatch_pages(b, u->w.k->cell->table, seq[row]);
-        u->w.first = (int)first_seen(u->w.k, pos[row]);
-        u->w.last = pos[row + rows - 1];
-        u->row = row + rows;
-    }
-    __syncwarp();
-    return true;
-}
 
 /* ---- copying ---- */
 
@@ -308,6 +147,23 @@ template <bool F16> static __device__ inline uint32_t part_take(float &x, float 
     return F16 ? take_part<2>(x, y) : take_part<3>(x, y);
 }
 
+/* Which parts are multiplied with each other: all of queries or weights with the first of keys or values, then the first of those
+ * with the second of these. */
+template <class K> static __device__ constexpr int pairs_of(void)
+{
+    return K::PARTS + K::STORED - 1;
+}
+
+template <class K> static __device__ constexpr int pair_part(int pair)
+{
+    return pair < K::PARTS ? pair : 0;
+}
+
+template <class K> static __device__ constexpr int pair_stored(int pair)
+{
+    return pair < K::PARTS ? 0 : 1;
+}
+
 /* logits_begin: products of a group's queries and a tile's keys. values_begin: weights times the tile's values, added to `out`. Both are
  * done when products_wait has returned; until then nobody touches what they are given. */
 #if defined(__CUDACC__) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -317,20 +173,25 @@ static __device__ inline void logits_begin(const flash_work &w, int strip, int s
     char *q = w.q + strip / GROUP_WARPS * (GROUP_QUERIES * MMA_LINE), *key = tile_keys<K>(w, slot);
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
     UNROLL
-    for (int part = 0; part < K::PARTS; part++)
+    for (int pair = 0; pair < pairs_of<K>(); pair++)
         UNROLL
     for (int i = 0; i < K::WIDTH / 16; i++)
         wgmma_tiles<K::KEYS, K::F16>::logits(
-            p, lines_at(q + part * K::QUERY_BYTES + i / 4 * (FLASH_QUERIES * MMA_LINE)) + i % 4 * 2,
-            lines_at(key + i / 4 * (K::KEYS * MMA_LINE)) + i % 4 * 2, part + i > 0);
+            p,
+            lines_at(q + pair_part<K>(pair) * K::QUERY_BYTES + i / 4 * (FLASH_QUERIES * MMA_LINE)) +
+                i % 4 * 2,
+            lines_at(key + pair_stored<K>(pair) * (K::KEYS * MMA_LINE) +
+                     i / 4 * (K::LINES * MMA_LINE)) +
+                i % 4 * 2,
+            pair + i > 0);
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-/* Lines whose numbers are columns of the operand: panels of 64 columns, KEYS lines each. */
+/* Lines whose numbers are columns of the operand: panels of 64 columns. */
 template <class K> static __device__ inline uint64_t columns_at(const char *lines)
 {
     return (uint64_t)((shared_at(lines) & 0x3ffff) >> 4) |
-           (uint64_t)(K::KEYS * MMA_LINE / 16) << 16 | 64ull << 32 | 1ull << 62;
+           (uint64_t)(K::LINES * MMA_LINE / 16) << 16 | 64ull << 32 | 1ull << 62;
 }
 
 template <class K>
@@ -342,8 +203,10 @@ static __device__ inline void values_begin(const flash_work &w, int slot,
     UNROLL
     for (int j = 0; j < K::KEYS / 16; j++)
         UNROLL
-    for (int part = 0; part < K::PARTS; part++)
-        wgmma_tiles<K::WIDTH, K::F16>::values(out, a[part][j], value + j * (16 * MMA_LINE / 16));
+    for (int pair = 0; pair < pairs_of<K>(); pair++)
+        wgmma_tiles<K::WIDTH, K::F16>::values(out, a[pair_part<K>(pair)][j],
+                                              value + (pair_stored<K>(pair) * K::KEYS + j * 16) *
+                                                          (MMA_LINE / 16));
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
@@ -376,14 +239,14 @@ static __device__ inline void logits_begin(const flash_work &w, int strip, int s
         p[i][e] = 0;
     for (int c = 0; c < K::WIDTH / 8; c += 2) /* 16 deep */
         UNROLL
-    for (int part = 0; part < K::PARTS; part++) {
+    for (int pair = 0; pair < pairs_of<K>(); pair++) {
+        const int line = pair_stored<K>(pair) * K::KEYS + lane % 8 + lane / 16 * 8;
         uint32_t a[4], b[4];
-        load_frags(a, panel_at<FLASH_QUERIES>(w.q + part * K::QUERY_BYTES,
+        load_frags(a, panel_at<FLASH_QUERIES>(w.q + pair_part<K>(pair) * K::QUERY_BYTES,
                                               strip * FLASH_STRIP + lane % 16, c + lane / 16));
         UNROLL
         for (int i = 0; i < K::KEYS / 8; i += 2) {
-            load_frags(b,
-                       panel_at<K::KEYS>(key, i * 8 + lane % 8 + lane / 16 * 8, c + lane / 8 % 2));
+            load_frags(b, panel_at<K::LINES>(key, line + i * 8, c + lane / 8 % 2));
             tile_multiply<K>(p[i], a, b);
             tile_multiply<K>(p[i + 1], a, b + 2);
         }
@@ -400,12 +263,14 @@ static __device__ inline void values_begin(const flash_work &w, int slot,
     for (int j = 0; j < K::KEYS / 16; j++)
         UNROLL
     for (int i = 0; i < K::WIDTH / 8; i += 2) {
-        uint32_t b[4];
-        load_frags_turned(b, panel_at<K::KEYS>(value, j * 16 + lane % 16, i + lane / 16));
         UNROLL
-        for (int part = 0; part < K::PARTS; part++) {
-            tile_multiply<K>(out[i], a[part][j], b);
-            tile_multiply<K>(out[i + 1], a[part][j], b + 2);
+        for (int pair = 0; pair < pairs_of<K>(); pair++) {
+            uint32_t b[4];
+            load_frags_turned(
+                b, panel_at<K::LINES>(value, pair_stored<K>(pair) * K::KEYS + j * 16 + lane % 16,
+                                      i + lane / 16));
+            tile_multiply<K>(out[i], a[pair_part<K>(pair)][j], b);
+            tile_multiply<K>(out[i + 1], a[pair_part<K>(pair)][j], b + 2);
         }
     }
 }
@@ -565,10 +430,10 @@ static __device__ inline tile_span group_span(const flash_work &w, int group)
     return tile_span{(int)first_seen(w.k, w.pos[from / w.heads]), w.pos[to / w.heads]};
 }
 
-/* Sums of a tile, which is there. */
+/* Sums of a tile, which is there; again: as tile_codes_cuda.cuh has it. */
 template <class K>
 static __device__ SHAPE_FN void tile_run(const unit_walk *u, tile_ring &r, int strip, int tile,
-                                         int before, flash_strip &s, float (*out)[4])
+                                         bool again, int before, flash_strip &s, float (*out)[4])
 {
     float p[K::KEYS / 8][4], keep[2];
     uint32_t a[K::PARTS][K::KEYS / 16][4];
@@ -586,7 +451,10 @@ static __device__ SHAPE_FN void tile_run(const unit_walk *u, tile_ring &r, int s
         warp_done(&r.b->empty[1][before]);
     if (!plain)
         tile_bend<K::KEYS>(w, s, tile, p);
-    tile_hide<K::KEYS>(s, tile, p);
+    if (K::CODES && tile_is_mixed<K::KEYS>(w, tile, again))
+        codes_hide<K::KEYS>(w, s, tile, again, p);
+    else
+        tile_hide<K::KEYS>(s, tile, p);
     tile_powers<K::KEYS>(s, by, p, keep);
     UNROLL
     for (int i = 0; i < K::WIDTH / 8; i++)
@@ -623,9 +491,12 @@ static __device__ SHAPE_FN bool tiles_multiply(const unit_walk *u, tile_ring &r,
                                                uint32_t &met)
 {
     const flash_work &w = u->w;
-    const int group = strip / GROUP_WARPS, begin = w.first / K::KEYS, end = w.last / K::KEYS;
+    const code_tiles tiles = code_tiles_of<K::KEYS>(w);
+    const int group = strip / GROUP_WARPS, begin = tiles.begin;
+    const int end = K::CODES ? tiles.end + tiles.more : tiles.end;
     const tile_span seen = group_span(w, group); /* within what all see */
-    const int from = seen.first / K::KEYS, to = seen.last / K::KEYS;
+    const int from = seen.first / K::KEYS;
+    const int to = K::CODES && seen.last >= 0 ? end : seen.last / K::KEYS;
     float out[K::WIDTH / 8][4] = {};
     int before = -1; /* the slot whose values are being multiplied */
     queries_read<K>(w, strip);
@@ -634,11 +505,16 @@ static __device__ SHAPE_FN bool tiles_multiply(const unit_walk *u, tile_ring &r,
     barrier_wait(&r.b->met[group], met);
     met ^= 1;
     flash_strip s = strip_begin(w, strip);
+    if (K::CODES)
+        UNROLL
+    for (int e = 0; e < 2; e++)
+        s.edge[e] = s.last[e] < 0 ? 0 : codes_edge(w.k, s.last[e]);
     int t = begin;
     for (; t < from; t++)
         tile_skip<K>(r);
     for (; t <= to; t++) {
-        tile_run<K>(u, r, strip, t, before, s, out);
+        const bool again = K::CODES && code_tile_is_again(tiles, t);
+        tile_run<K>(u, r, strip, K::CODES ? code_tile_at(tiles, t) : t, again, before, s, out);
         before = r.slot;
         tile_next<K::STAGES>(r);
     }
@@ -676,12 +552,24 @@ static __device__ inline void next_queries_ask(const unit_walk *u)
         ask_ahead(from + i / each * u->w.k->pitch[0] + i % each * L2_LINE);
 }
 
+template <class K> static __device__ SHAPE_FN bool rows_next(unit_walk *u)
+{
+    if (!walk_next(u))
+        return false;
+    if (K::CODES)
+        codes_begin(u);
+    return true;
+}
+
 template <class K> static __device__ SHAPE_FN void units_fill(unit_walk *u)
 {
     tile_ring r = {tiles_memory(), 0, 0};
-    while (walk_next(u)) {
+    while (rows_next<K>(u)) {
         next_queries_ask(u);
-        tiles_fill<K>(u->w, r);
+        if constexpr (K::CODES)
+            codes_fill<K>(u->w, r);
+        else
+            tiles_fill<K>(u->w, r);
     }
 }
 
@@ -690,7 +578,7 @@ template <class K> static __device__ SHAPE_FN void units_multiply(unit_walk *u)
     const int64_t begin = u->unit;
     tile_ring r = {tiles_memory(), 0, 0};
     uint32_t met = 0;
-    while (walk_next(u))
+    while (rows_next<K>(u))
         if (!tiles_multiply<K>(u, r, warp_index() - TILE_FILLING, met))
             r.b->again[(u->unit - 1 - begin) % TILE_UNITS] = 1;
 }
@@ -715,46 +603,6 @@ static __device__ inline bool tile_is(int which)
 #define TILE_IS(width, parts, f16) || which == tile_case(width, parts, f16)
     return false TILE_KINDS(TILE_IS);
 #undef TILE_IS
-}
-
-static __device__ void tiles_open(tiles_block *b, bool copies)
-{
-    for (int i = (int)threadIdx.x; i < TILE_UNITS; i += block_threads())
-        b->again[i] = !copies;
-    if (threadIdx.x != 0)
-        return;
-    for (int of = 0; of < 2; of++) {
-        for (int i = 0; i < TILE_STAGES_MAX; i++) {
-            barrier_make(&b->full[of][i], TILE_FILLERS);
-            barrier_make(&b->empty[of][i], FLASH_STRIPS * WARP_ARRIVALS);
-        }
-        barrier_make(&b->met[of], GROUP_WARPS * WARP_ARRIVALS);
-    }
-}
-
-/* A step's units [begin, end) that a block has, and where their time is added. */
-struct tiles_step {
-    const kargs *k;
-    char *scratch;
-    int64_t begin, end;
-    uint64_t *ns; /* or NULL */
-    uint64_t start;
-};
-
-/* By all threads, after all else: units whose results are not finite, or whose pages cannot be copied. */
-static __device__ APART void units_again(const tiles_step &s)
-{
-    block_sync();
-    for (int64_t i = s.begin; i < s.end; i++) {
-        if (!tiles_memory()->again[(i - s.begin) % TILE_UNITS])
-            continue;
-        unit_walk *u = walk_of(s.k, i, i + 1, s.scratch, 1);
-        while (walk_next(u))
-            rows_plain(u->w, s.scratch);
-    }
-    block_sync();
-    if (s.ns && threadIdx.x == 0)
-        *s.ns += clock_now() - s.start;
 }
 
 /* What k_attend_flash_cuda computes, by CUDA_FLASH_BLOCK threads, each of which ends with it: the compiler knows how many registers a
@@ -789,6 +637,45 @@ static __device__ SHAPE_FN void tiles_run(const tiles_step &s, bool round)
         units_multiply<tile_kind<width, parts, f16>>(u);                                           \
         break;
             TILE_KINDS(UNITS_MULTIPLY)
+#undef UNITS_MULTIPLY
+        }
+        REGISTERS_GIVE(168);
+        units_again(s);
+    }
+}
+
+/* The same of cells with pages of codes: a kernel of its own, as those who decode need more registers than those who copy. */
+#define CODE_KINDS(X) X(64, 1) X(64, 2) X(128, 1) X(128, 2)
+
+static __device__ SHAPE_FN void codes_run(const tiles_step &s, bool round)
+{
+    const int parts = round ? 1 : 2, kind = tile_case(s.k->cell->k, parts, true);
+    const bool copies = codes_copy(s.k->cell) && is_shared(s.scratch);
+    const int which = copies ? kind : 0;
+    REGISTERS_FIT(CODES_FILL, CODES_MULTIPLY);
+    tiles_open(tiles_memory(), copies);
+    unit_walk *u = walk_of(s.k, s.begin, s.end, s.scratch, parts);
+    block_sync();
+    if (threadIdx.x < TILE_FILLERS) {
+        REGISTERS_GIVE(CODES_FILL);
+        switch (which) {
+#define UNITS_FILL(width, parts)                                                                   \
+    case tile_case(width, parts, true):                                                            \
+        units_fill<code_kind<width, parts>>(u);                                                    \
+        break;
+            CODE_KINDS(UNITS_FILL)
+#undef UNITS_FILL
+        }
+        REGISTERS_TAKE(168);
+        units_again(s);
+    } else {
+        REGISTERS_TAKE(CODES_MULTIPLY);
+        switch (which) {
+#define UNITS_MULTIPLY(width, parts)                                                               \
+    case tile_case(width, parts, true):                                                            \
+        units_multiply<code_kind<width, parts>>(u);                                                \
+        break;
+            CODE_KINDS(UNITS_MULTIPLY)
 #undef UNITS_MULTIPLY
         }
         REGISTERS_GIVE(168);

@@ -52,6 +52,18 @@ K_FN bool flash_has(const kcell *c)
            c->v <= FLASH_WIDTH_MAX && flash_bytes(c) <= BYTES_MAX;
 }
 
+/* Or one of f16 and q8 codes, which tile_codes_cuda.cuh reads? Elsewhere its units are computed number by number. */
+K_FN bool flash_codes(const kcell *c)
+{
+    return cuda_cell_codes(c) && c->k <= 128;
+}
+
+/* Are units blocks of queries, not those of attend_cuda.cuh? */
+K_FN bool flash_cuts(const kcell *c)
+{
+    return flash_has(c) || flash_codes(c);
+}
+
 K_FN int64_t flash_rows(const kargs *k)
 {
     return FLASH_QUERIES / cuda_attend_size_of(k).heads;
@@ -59,7 +71,7 @@ K_FN int64_t flash_rows(const kargs *k)
 
 K_FN int64_t flash_units(const kargs *k)
 {
-    if (!flash_has(k->cell))
+    if (!flash_cuts(k->cell))
         return cuda_attend_units(k);
     int64_t rows = flash_rows(k);
     return (k->size.attend.rows + rows - 1) / rows * k->cell->heads * cuda_attend_size_of(k).parts;

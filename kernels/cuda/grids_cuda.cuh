@@ -74,13 +74,11 @@ extern "C" __global__ void __launch_bounds__(CUDA_SQUARES_BLOCK, 1)
         expert_squares_run(r, dynamic);
 }
 
-/* A phase of attention by tiles: one step as a rule, by warps with parts to play. */
-extern "C" __global__ void __launch_bounds__(CUDA_FLASH_BLOCK, 1)
-    weft_flash(const __grid_constant__ cuda_run r)
+/* A phase of attention by tiles: one step as a rule, by warps with parts to play. CODES: of cells with pages of codes. */
+template <bool CODES>
+static __device__ SHAPE_FN void attend_run(const cuda_run &r, char *memory, kargs *own)
 {
-    DYNAMIC(dynamic);
-    __shared__ kargs own;
-    const member m = member_of(r, dynamic, &own, 1);
+    const member m = member_of(r, memory, own, 1);
     const cuda_phase p = r.phase[r.first];
     if (!phase_begin(r, p))
         return;
@@ -89,15 +87,36 @@ extern "C" __global__ void __launch_bounds__(CUDA_FLASH_BLOCK, 1)
     const line_share u = share_of(m, p.units);
     const uint64_t start = m.ns ? clock_now() : 0;
     const cuda_step *s = step_own(m, it.first, u.first);
-    if (p.n_item == 1 && it.n_step == 1 && is_at_once(it, u) && flash_has(s->cell) &&
-        r.block_bytes >= FLASH_TILES_BYTES) {
+    if (p.n_item == 1 && it.n_step == 1 && is_at_once(it, u) &&
+        (CODES ? flash_codes(s->cell) : flash_has(s->cell)) && r.block_bytes >= FLASH_TILES_BYTES) {
         step_arguments(m, s);
-        tiles_run(tiles_step{&own, dynamic, u.first, u.last, m.ns ? m.ns + s->number : NULL, start},
-                  r.shape[s->shape].row == ROW_k_attend_round_cuda);
+        const tiles_step step = {own,  memory, u.first, u.last, m.ns ? m.ns + s->number : NULL,
+                                 start};
+        const bool round = r.shape[s->shape].row == ROW_k_attend_round_cuda;
+        if (CODES)
+            codes_run(step, round);
+        else
+            tiles_run(step, round);
         return;
     }
 #endif
     phase_run<FLASH_KERNELS>(m, p);
+}
+
+extern "C" __global__ void __launch_bounds__(CUDA_FLASH_BLOCK, 1)
+    weft_flash(const __grid_constant__ cuda_run r)
+{
+    DYNAMIC(dynamic);
+    __shared__ kargs own;
+    attend_run<false>(r, dynamic, &own);
+}
+
+extern "C" __global__ void __launch_bounds__(CUDA_FLASH_BLOCK, 1)
+    weft_codes(const __grid_constant__ cuda_run r)
+{
+    DYNAMIC(dynamic);
+    __shared__ kargs own;
+    attend_run<true>(r, dynamic, &own);
 }
 
 /* The weights of a phase of squares as bf16 or f16. */

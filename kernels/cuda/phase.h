@@ -15,7 +15,7 @@ enum {
     CUDA_PHASES_BLOCK = CUDA_BLOCK + 32 * RING_COPIERS,
     CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor, */
     CUDA_DOTS_BLOCKS = 2,     /* and of weft_dots */
-    CUDA_FLASH_BLOCK = 384,   /* threads of weft_flash, */
+    CUDA_FLASH_BLOCK = 384,   /* threads of weft_flash and weft_codes, */
     CUDA_SQUARES_BLOCK = 384, /* of weft_squares, weft_bulk and weft_experts */
     CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
     CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays for blocks, */
@@ -25,7 +25,7 @@ enum {
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
  * own may do better with another: if its steps are all in cuda_light.def, or linears of one row, or experts by square, or attention
- * by tiles, or linears by square; and by weft_bulk, if their weights are bf16 and the card can bring tiles by tables (cuda_tiles,
+ * by tiles (weft_codes: of pages of codes), or linears by square; and by weft_bulk, if their weights are bf16 and the card can bring tiles by tables (cuda_tiles,
  * its second argument). weft_unpack makes bf16 of the weights of these two before: in calls of so many rows that each would be decoded
  * often, and of types that weft_squares has no code for. Where x is exact it makes f16 of BF16 ones for weft_bulk.
  *            name     threads             blocks to a multiprocessor */
@@ -35,6 +35,7 @@ enum {
     X(dots, CUDA_BLOCK, CUDA_DOTS_BLOCKS)                                                          \
     X(experts, CUDA_SQUARES_BLOCK, 1)                                                              \
     X(flash, CUDA_FLASH_BLOCK, 1)                                                                  \
+    X(codes, CUDA_FLASH_BLOCK, 1)                                                                  \
     X(squares, CUDA_SQUARES_BLOCK, 1)                                                              \
     X(bulk, CUDA_SQUARES_BLOCK, 1)                                                                 \
     X(unpack, CUDA_BLOCK, CUDA_UNPACK_BLOCKS)

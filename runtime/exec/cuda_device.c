@@ -126,8 +126,8 @@ static cu_result allow_most(cuda_device *d, cuda_grid which)
 /* The other functions of the image of all kernels. */
 static cu_result find_grids(cuda_device *d)
 {
-    static const cuda_grid large[] = {CUDA_GRID_experts, CUDA_GRID_flash, CUDA_GRID_squares,
-                                      CUDA_GRID_bulk};
+    static const cuda_grid large[] = {CUDA_GRID_experts, CUDA_GRID_flash, CUDA_GRID_codes,
+                                      CUDA_GRID_squares, CUDA_GRID_bulk};
     static const char *const names[] = {
 #define CUDA_GRID(name, threads, blocks) "weft_" #name,
         CUDA_GRIDS(CUDA_GRID)

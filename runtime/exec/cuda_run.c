@@ -120,6 +120,17 @@ static bool experts_alone(const exec *e, const cuda_bucket *c, const cuda_phase 
     return alone;
 }
 
+/* Attention by tiles: which function has those of the step's cell. */
+static cuda_grid flash_grid(const exec *e, const cuda_bucket *c, int32_t step)
+{
+    return flash_codes(&e->cells[c->plan->step[step].cell]) ? CUDA_GRID_codes : CUDA_GRID_flash;
+}
+
+static bool grid_is_flash(cuda_grid which)
+{
+    return which == CUDA_GRID_flash || which == CUDA_GRID_codes;
+}
+
 /* The function that does best with a phase that is a launch of its own. */
 static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *p)
 {
@@ -127,7 +138,8 @@ static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *
     for (int32_t i = p->step; i < p->step + p->n_step; i++) {
         light = light && cuda_row_is_light(c->rows[i]);
         flash = flash && c->rows[i]->unit == KUNIT_QUERIES_FLASH &&
-                c->scratch[i] <= e->d->shared_bytes[CUDA_GRID_flash];
+                flash_grid(e, c, i) == flash_grid(e, c, p->step) &&
+                c->scratch[i] <= e->d->shared_bytes[flash_grid(e, c, i)];
         dots = dots && c->rows[i]->op == KOP_linear && c->rows[i]->most == 1;
         squares = squares && c->rows[i]->unit == KUNIT_SQUARE;
     }
@@ -135,7 +147,7 @@ static cuda_grid grid_of(const exec *e, const cuda_bucket *c, const cuda_phase *
     return c->local_bytes > 0 || made ? CUDA_GRID_phases
            : light                    ? CUDA_GRID_light
            : dots                     ? CUDA_GRID_dots
-           : flash                    ? CUDA_GRID_flash
+           : flash                    ? flash_grid(e, c, p->step)
            : squares                  ? CUDA_GRID_squares
            : experts_alone(e, c, p)   ? CUDA_GRID_experts
                                       : CUDA_GRID_phases;
@@ -403,7 +415,7 @@ static void *card_of(const exec *e, const void *part)
  * time. */
 static unsigned blocks_for(const exec *e, const cuda_phase *p, cuda_grid which, unsigned most)
 {
-    const bool by_unit = which == CUDA_GRID_light || which == CUDA_GRID_flash;
+    const bool by_unit = which == CUDA_GRID_light || grid_is_flash(which);
     return by_unit && !e->measure && p->units < most ? (unsigned)p->units : most;
 }
 
@@ -508,9 +520,9 @@ static cu_result launch_one(exec *e, const cuda_bucket *c, int32_t i)
     size_t shared = c->local_bytes > 0 ? 0 : c->shared, scratch = sizeof(kargs);
     for (int32_t s = p->step; s < p->step + p->n_step; s++)
         scratch = c->scratch[s] > scratch ? c->scratch[s] : scratch;
-    if (which == CUDA_GRID_light || which == CUDA_GRID_dots || which == CUDA_GRID_flash)
+    if (which == CUDA_GRID_light || which == CUDA_GRID_dots || grid_is_flash(which))
         shared = scratch; /* not 0, whatever its steps need */
-    if (which == CUDA_GRID_flash && shared < FLASH_TILES_BYTES &&
+    if (grid_is_flash(which) && shared < FLASH_TILES_BYTES &&
         e->d->shared_bytes[which] >= FLASH_TILES_BYTES)
         shared = FLASH_TILES_BYTES;
     if (which == CUDA_GRID_experts)

@@ -83,14 +83,17 @@ void emulated_k_rms_norm_cuda_quantize(const kargs *k, const kthread *t, int64_t
     run_kernel(kernel_call{KOP_rms_norm, k_rms_norm_cuda_quantize, k, t, begin, end});
 }
 
-/* What weft_flash does in place of k_attend_flash_cuda, exact and rounded. */
+/* What weft_flash and weft_codes do in place of k_attend_flash_cuda, exact and rounded. */
 template <bool ROUND> static void call_tiles(void *args)
 {
     const kernel_call *c = (const kernel_call *)args;
-    if (!flash_has(c->k->cell))
-        k_attend_flash_cuda(c->k, c->t, c->begin, c->end);
+    const tiles_step s = {c->k, simt_dynamic(), c->begin, c->end, NULL, 0};
+    if (flash_codes(c->k->cell))
+        codes_run(s, ROUND);
+    else if (flash_has(c->k->cell))
+        tiles_run(s, ROUND);
     else
-        tiles_run(tiles_step{c->k, simt_dynamic(), c->begin, c->end, NULL, 0}, ROUND);
+        k_attend_flash_cuda(c->k, c->t, c->begin, c->end);
 }
 
 template <bool ROUND>

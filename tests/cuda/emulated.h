@@ -17,7 +17,7 @@ enum { EMULATED_THREADS = 64 };
 #include "kernels/cuda/cuda_kernels.def"
 #undef CUDA_KERNEL
 kernel_fn emulated_k_attend_tiles_cuda,
-    emulated_k_attend_tiles_round_cuda;      /* by a block of weft_flash */
+    emulated_k_attend_tiles_round_cuda;      /* by a block of weft_flash or weft_codes */
 kernel_fn emulated_k_rms_norm_cuda_quantize; /* of images made for a plan */
 void emulated_fail(const char *what);
 

@@ -20,7 +20,7 @@ struct CUmod_st {
 
 static cu_module modules;
 
-/* What an image has. Any number of threads does, but those of weft_experts, weft_flash, weft_squares and weft_bulk have parts to play. */
+/* What an image has. Any number of threads does, but those of weft_experts, weft_flash, weft_codes, weft_squares and weft_bulk have parts to play. */
 static const struct {
     const char *name;
     fake_kernel kind;
@@ -35,6 +35,7 @@ static const struct {
     {"weft_dots", FAKE_PHASES, emulated_dots, 0},
     {"weft_experts", FAKE_PHASES, emulated_experts, CUDA_SQUARES_BLOCK},
     {"weft_flash", FAKE_PHASES, emulated_flash, CUDA_FLASH_BLOCK},
+    {"weft_codes", FAKE_PHASES, emulated_codes, CUDA_FLASH_BLOCK},
     {"weft_squares", FAKE_PHASES, emulated_squares, CUDA_SQUARES_BLOCK},
     {"weft_bulk", FAKE_PHASES, emulated_bulk, CUDA_SQUARES_BLOCK},
     {"weft_unpack", FAKE_PHASES, emulated_unpack, 0},
