@@ -652,12 +652,12 @@ static __device__ SHAPE_FN void codes_run(const tiles_step &s, bool round)
     const int parts = round ? 1 : 2, kind = tile_case(s.k->cell->k, parts, true);
     const bool copies = codes_copy(s.k->cell) && is_shared(s.scratch);
     const int which = copies ? kind : 0;
-    REGISTERS_FIT(CODES_FILL, CODES_MULTIPLY);
+    REGISTERS_FIT(120, 192);
     tiles_open(tiles_memory(), copies);
     unit_walk *u = walk_of(s.k, s.begin, s.end, s.scratch, parts);
     block_sync();
     if (threadIdx.x < TILE_FILLERS) {
-        REGISTERS_GIVE(CODES_FILL);
+        REGISTERS_GIVE(120);
         switch (which) {
 #define UNITS_FILL(width, parts)                                                                   \
     case tile_case(width, parts, true):                                                            \
@@ -669,7 +669,7 @@ static __device__ SHAPE_FN void codes_run(const tiles_step &s, bool round)
         REGISTERS_TAKE(168);
         units_again(s);
     } else {
-        REGISTERS_TAKE(CODES_MULTIPLY);
+        REGISTERS_TAKE(192);
         switch (which) {
 #define UNITS_MULTIPLY(width, parts)                                                               \
     case tile_case(width, parts, true):                                                            \

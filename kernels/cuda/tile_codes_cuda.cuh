@@ -34,8 +34,7 @@ template <int WIDTH_, int PARTS_> struct code_kind {
                   "a block has no more");
 };
 
-enum { CODE_LINES = 16, CODE_FOUR = 4 };         /* of a warp; of a lane */
-enum { CODES_FILL = 120, CODES_MULTIPLY = 192 }; /* registers */
+enum { CODE_LINES = 16, CODE_FOUR = 4 }; /* of a warp; of a lane */
 static_assert(CODE_LINES * TILE_FILLING == 64, "code_kind.KEYS");
 
 /* Can pages be loaded 16 bytes at a time? */

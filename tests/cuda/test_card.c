@@ -339,7 +339,7 @@ static void run_logits(card_model *m, const plan *p, const fake_card *card, int6
     session_options opt = card_options(m, d);
     ck_assert_int_eq(session_create(m->dg, p, model_file_source(m->mf), &opt, &s), WEFT_OK);
     for (int64_t at = 0; at < n; at += rows) {
-        batch_row row[64];
+        batch_row row[192];
         int64_t k = 0, end = at + rows < n ? at + rows : n, n_row, width;
         const float *got;
         for (int64_t i = at; i < end; i++) {
@@ -421,6 +421,44 @@ START_TEST(rope_and_append_join_attention)
 }
 END_TEST
 
+/* Prompts over pages of codes: by tiles where a block has room for them, in one call or in two, as good as the same as number by
+ * number. */
+START_TEST(prompts_over_codes_are_tiles)
+{
+    enum { N = 150, WIDTH = 512 };
+    static const char *const logits[] = {"logits"}, *const models[] = {"tiny:BF16",
+                                                                       "tiny-wide:BF16"};
+    static const int32_t last[] = {0, 40};
+    static float whole[N * WIDTH], got[N * WIDTH];
+    int32_t ids[N];
+    for (int32_t i = 0; i < N; i++)
+        ids[i] = 1 + i * 37 % 500;
+    for (size_t i = 0; i < COUNT_OF(models); i++) {
+        random_model *rm = NULL;
+        card_model m = card_random_open(models[i], ids, N, &rm);
+        fake_card small = fake_card_usual;
+        target t = {.be = backend_cuda(), .n_ctx = N, .n_seq = 2, .n_tok_max = N, .kv = DT_F16};
+        t.tiers = (kpolicy){
+            .n_tier = 2,
+            .tier = {{KFORM_F16, KFORM_F16, last[i]}, {KFORM_Q8, KFORM_Q8, KPOLICY_REST}}};
+        t.outputs = logits;
+        t.n_output = 1;
+        ck_assert_int_eq(plan_make(m.dg, m.bm->graph, &t, NULL, m.a, &m.p), WEFT_OK);
+        small.shared_bytes = 163 << 10;
+        run_logits(&m, m.p, &small, N, N, false, whole);
+        for (int calls = 1; calls <= 2; calls++) {
+            run_logits(&m, m.p, &fake_card_usual, N, N / calls, false, got);
+            for (int at = 0; at < N * WIDTH; at++)
+                ck_assert_msg(fabsf(got[at] - whole[at]) <= 1e-3f * (1 + fabsf(whole[at])),
+                              "%s, %d calls, logit %d: %g, not %g", models[i], calls, at,
+                              (double)got[at], (double)whole[at]);
+        }
+        card_model_close(&m);
+        random_model_destroy(rm);
+    }
+}
+END_TEST
+
 START_TEST(steps_are_measured_there)
 {
     card_model m = card_model_open(golden[0], NULL);
@@ -466,4 +504,4 @@ SUITE_MAIN("card", goldens_run_on_a_card, cards_of_other_kinds_do, too_little_sh
            state_of_every_form_is_read, calls_are_few_launches, linears_of_many_rows_are_tiles,
            linears_of_more_rows_are_halves, many_steps_take_no_more, two_sessions_share_a_card,
            deterministic_plans_give_the_same_bits, rope_and_append_join_attention,
-           steps_are_measured_there, state_goes_to_a_file_and_back)
+           prompts_over_codes_are_tiles, steps_are_measured_there, state_goes_to_a_file_and_back)

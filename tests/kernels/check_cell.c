@@ -129,6 +129,11 @@ static const cell_shape code_shapes[] = {
     {4, 1, 128, 128, {1300}, 2, 64, 65, 0, 0.09, 0, false, false, false},
     {2, 1, 64, 64, {1250}, 3, 64, 672, 0, 0.125, 0, false, false, false},
     {2, 1, 64, 64, {8300}, 1, 64, 0, 0, 0.125, 0, false, false, false},
+    /* Many rows, of which some see a page in one tier and some in another. */
+    {4, 1, 64, 64, {190, 150}, 70, 64, 0, 0, 0.125, 0, false, false, false},
+    {2, 1, 128, 128, {170}, 100, 32, 70, 0, 0.09, 0, false, true, false},
+    {6, 3, 128, 128, {260}, 40, 128, 0, 0, 0.09, 30, false, false, false},
+    {8, 1, 64, 64, {331, 67}, 66, 64, 150, 0, 0.125, 0, false, false, true},
 };
 static const tier_set code_sets[] = {
     {2, {KFORM_F16, KFORM_Q8}, {KFORM_F16, KFORM_Q8}, {0}, 0, false, false},
