@@ -614,7 +614,7 @@ static __device__ SHAPE_FN void tiles_run(const tiles_step &s, bool round)
     const int kind = tile_case(flash_width(s.k->cell), parts, form == KFORM_F16);
     const bool copies = tile_is(kind) && pages_copy(s.k->cell) && is_shared(s.scratch);
     const int which = copies ? kind : 0;
-    tiles_open(tiles_memory(), copies);
+    tiles_open(tiles_memory(), copies, TILE_FILLERS);
     unit_walk *u = walk_of(s.k, s.begin, s.end, s.scratch, parts);
     block_sync();
     if (threadIdx.x < TILE_FILLERS) {
@@ -653,7 +653,7 @@ static __device__ SHAPE_FN void codes_run(const tiles_step &s, bool round)
     const bool copies = codes_copy(s.k->cell) && is_shared(s.scratch);
     const int which = copies ? kind : 0;
     REGISTERS_FIT(120, 192);
-    tiles_open(tiles_memory(), copies);
+    tiles_open(tiles_memory(), copies, TILE_FILLING * WARP_ARRIVALS);
     unit_walk *u = walk_of(s.k, s.begin, s.end, s.scratch, parts);
     block_sync();
     if (threadIdx.x < TILE_FILLERS) {

@@ -336,6 +336,139 @@ static __device__ void values_quantise(const page_part &to, char *block, const f
     }
 }
 
+/* ---- f16 to q8, as prompts have it ----
+ *
+ * The same bits, with loads of several numbers that do not wait for each other: blocks of 32 or 64 tokens of widths of whole
+ * groups, which have no padding. Eight lanes share what a step is for, and know its extremes when they have asked each other. */
+
+enum { QUICK_LANES = 8, QUICK_TOKENS = PAGE_BLOCK / QUICK_LANES };
+
+static __device__ inline bool is_quick(const page_part &to, const char *dst, const page_part &from,
+                                       const char *src)
+{
+    return to.form == KFORM_Q8 && from.form == KFORM_F16 && to.width % PAGE_GROUP == 0 &&
+           (to.block_tok == PAGE_BLOCK || to.block_tok == PAGE_BLOCK / 2) && is_aligned(src) &&
+           is_aligned(dst);
+}
+
+static __device__ inline float quick_number(const uint32_t *w, int i)
+{
+    return from_f16((uint16_t)(w[i / 2] >> 16 * (i % 2)));
+}
+
+/* Of all eight lanes that follow each other. */
+static __device__ inline uint32_t quick_most(uint32_t most)
+{
+    UNROLL
+    for (int by = 1; by < QUICK_LANES; by *= 2) {
+        const uint32_t other = __shfl_xor_sync(ALL_LANES, most, by);
+        most = other > most ? other : most;
+    }
+    return most;
+}
+
+/* Of a channel whose first number is `first`; x: what the lane has of it, n numbers. */
+static __device__ inline group_scale quick_key_scale(const bytes8 *x, int n, int c, float first)
+{
+    float low = first, high = first;
+    uint32_t most = 0;
+    UNROLL
+    for (int i = 0; i < QUICK_TOKENS; i++) {
+        const float one = i < n ? quick_number(x[i].w, c) : first;
+        const uint32_t magnitude = bits_of(one) & 0x7fffffffu;
+        low = one < low ? one : low;
+        high = one > high ? one : high;
+        most = magnitude > most ? magnitude : most;
+    }
+    UNROLL
+    for (int by = 1; by < QUICK_LANES; by *= 2) {
+        const float less = __shfl_xor_sync(ALL_LANES, low, by);
+        const float more = __shfl_xor_sync(ALL_LANES, high, by);
+        low = less < low ? less : low;
+        high = more > high ? more : high;
+    }
+    return scale_of(low, high, true, quick_most(most) < 0x7f800000u);
+}
+
+/* A lane has four channels of every eighth token. */
+static __device__ APART void keys_quantise_quick(const page_part &to, char *block, const char *from)
+{
+    const int lane = lane_index() % QUICK_LANES, n = (int)to.block_tok / QUICK_LANES;
+    const int quads = (int)to.width / PAGE_QUAD, row = (int)to.width * 2;
+    UNROLLED(1)
+    for (int first = warp_index() * (WARP / QUICK_LANES); first < quads;
+         first += warp_count() * (WARP / QUICK_LANES)) {
+        const int quad = first + lane_index() / QUICK_LANES;
+        const char *at = from + quad * (PAGE_QUAD * 2);
+        const bytes8 begin = *(const bytes8 *)at;
+        bytes8 x[QUICK_TOKENS], step = {}, mid = {};
+        uint32_t codes[QUICK_TOKENS] = {};
+        UNROLL
+        for (int i = 0; i < QUICK_TOKENS; i++)
+            x[i] = i < n ? *(const bytes8 *)(at + (i * QUICK_LANES + lane) * row) : bytes8{};
+        UNROLL
+        for (int c = 0; c < PAGE_QUAD; c++) {
+            const group_scale s = quick_key_scale(x, n, c, quick_number(begin.w, c));
+            step.w[c / 2] |= (uint32_t)s.step << 16 * (c % 2);
+            mid.w[c / 2] |= (uint32_t)s.mid << 16 * (c % 2);
+            UNROLL
+            for (int i = 0; i < QUICK_TOKENS; i++)
+                codes[i] |= (uint32_t)code_of(quick_number(x[i].w, c), s) << 8 * c;
+        }
+        if (lane == 0) {
+            *(bytes8 *)(block + quad * (PAGE_QUAD * 2)) = step;
+            *(bytes8 *)(block + to.mid + quad * (PAGE_QUAD * 2)) = mid;
+        }
+        UNROLL
+        for (int i = 0; i < QUICK_TOKENS; i++)
+            if (i < n)
+                *(uint32_t *)(block + to.codes + quad * to.quad_bytes +
+                              (i * QUICK_LANES + lane) * PAGE_QUAD) = codes[i];
+    }
+}
+
+/* A lane has eight columns of four tokens. */
+static __device__ APART void values_quantise_quick(const page_part &to, char *block,
+                                                   const char *from)
+{
+    const int lane = lane_index() % QUICK_LANES, row = (int)to.width * 2;
+    const int quads = (int)to.block_tok / PAGE_QUAD, all = quads * (int)(to.width / PAGE_GROUP);
+    UNROLLED(1)
+    for (int first = warp_index() * (WARP / QUICK_LANES); first < all;
+         first += warp_count() * (WARP / QUICK_LANES)) {
+        const int i = first + lane_index() / QUICK_LANES, group = i / quads, quad = i % quads;
+        const int col = group * PAGE_GROUP + lane * 8;
+        const char *at = from + quad * PAGE_QUAD * row + col * 2;
+        bytes16 x[PAGE_QUAD];
+        bytes8 step = {};
+        uint32_t codes[8] = {};
+        UNROLL
+        for (int t = 0; t < PAGE_QUAD; t++)
+            x[t] = *(const bytes16 *)(at + t * row);
+        UNROLL
+        for (int t = 0; t < PAGE_QUAD; t++) {
+            uint32_t most = 0;
+            UNROLL
+            for (int c = 0; c < 8; c++) {
+                const uint32_t magnitude = bits_of(quick_number(x[t].w, c)) & 0x7fffffffu;
+                most = magnitude > most ? magnitude : most;
+            }
+            most = quick_most(most);
+            const bool finite = most < 0x7f800000u;
+            const group_scale s = scale_of(0, finite ? float_of(most) : 0, false, finite);
+            step.w[t / 2] |= (uint32_t)s.step << 16 * (t % 2);
+            UNROLL
+            for (int c = 0; c < 8; c++)
+                codes[c] |= (uint32_t)code_of(quick_number(x[t].w, c), s) << 8 * t;
+        }
+        if (lane == 0)
+            *(bytes8 *)(block + (group * to.block_tok + quad * PAGE_QUAD) * 2) = step;
+        char *out = block + to.codes + quad * to.quad_bytes + col * PAGE_QUAD;
+        *(bytes16 *)out = bytes16{{codes[0], codes[1], codes[2], codes[3]}};
+        *(bytes16 *)(out + 16) = bytes16{{codes[4], codes[5], codes[6], codes[7]}};
+    }
+}
+
 /* q8 to q4: what is before the codes stays; two quads of bytes become one of nibbles. */
 static __device__ void codes_halve(const page_part &to, char *dst, const page_part &from,
                                    const char *src, int64_t bytes)
@@ -367,6 +500,10 @@ static __device__ void block_convert(const page_part &to, char *dst, const page_
     float_block b = {&from, src, to.block_tok};
     if (!kform_is_float(from.form))
         codes_halve(to, dst, from, src, bytes);
+    else if (is_quick(to, dst, from, src) && to.kind == PAGE_KEYS)
+        keys_quantise_quick(to, dst, src);
+    else if (is_quick(to, dst, from, src))
+        values_quantise_quick(to, dst, src);
     else if (to.kind == PAGE_KEYS)
         keys_quantise(to, dst, b);
     else

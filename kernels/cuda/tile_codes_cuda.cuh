@@ -157,31 +157,41 @@ struct code_spot {
     bool codes;
 };
 
-template <int WIDTH>
-static __device__ SHAPE_FN code_spot code_spot_of(const code_finder &f, int tile, bool again)
+/* Their page in each tier, asked for before it is known which is meant. */
+struct code_entry {
+    int pos, tok, half, code; /* tok: of the page; half, code: pages, below 0 where there is none */
+    bool there, codes;
+};
+
+static __device__ SHAPE_FN code_entry code_entry_of(const code_finder &f, int tile, bool again)
 {
-    const int pos = tile * (CODE_LINES * TILE_FILLING) + warp_index() * CODE_LINES;
-    code_spot s = {NULL, NULL, pos, 0, false};
-    if (pos + CODE_LINES <= f.first || pos > f.last ||
-        (again && (pos < f.edge || pos >= f.edge_end)))
-        return s;
-    const int entry = (int)((uint32_t)pos / (uint32_t)f.page_tok);
-    const int tok = pos - entry * f.page_tok;
-    s.codes = !again && pos < f.edge_end && entry >= f.pinned;
-    int page = (s.codes ? f.codes : f.halves)[entry];
-    if (page < 0 && !s.codes) { /* tier 0 has it no more */
-        page = f.codes[entry];
-        s.codes = true;
+    code_entry e = {};
+    e.pos = tile * (CODE_LINES * TILE_FILLING) + warp_index() * CODE_LINES;
+    e.there = e.pos + CODE_LINES > f.first && e.pos <= f.last &&
+              (!again || (e.pos >= f.edge && e.pos < f.edge_end));
+    const int entry = (int)((uint32_t)e.pos / (uint32_t)f.page_tok);
+    e.tok = e.pos - entry * f.page_tok;
+    e.codes = !again && e.pos < f.edge_end && entry >= f.pinned;
+    if (e.there) {
+        e.half = f.halves[entry];
+        e.code = f.codes[entry];
     }
-    if (s.codes) {
-        const int block = (int)((uint32_t)tok / (uint32_t)f.block_tok);
+    return e;
+}
+
+template <int WIDTH>
+static __device__ SHAPE_FN code_spot code_spot_of(const code_finder &f, const code_entry &e)
+{
+    code_spot s = {NULL, NULL, e.pos, 0, e.there && (e.codes || e.half < 0)};
+    if (s.codes) { /* or tier 0 has it no more */
+        const int block = (int)((uint32_t)e.tok / (uint32_t)f.block_tok);
         const int values = (WIDTH / PAGE_GROUP * 2 + WIDTH) * f.block_tok;
-        const char *at = f.code + page * f.code_page;
-        s.tok = tok - block * f.block_tok;
+        const char *at = f.code + e.code * f.code_page;
+        s.tok = e.tok - block * f.block_tok;
         s.keys = at + block * (WIDTH * (4 + f.block_tok));
         s.values = at + f.code_values + block * values;
-    } else {
-        s.keys = f.half + page * f.half_page + tok * (WIDTH * 2);
+    } else if (e.there) {
+        s.keys = f.half + e.half * f.half_page + e.tok * (WIDTH * 2);
         s.values = s.keys + f.half_values;
     }
     return s;
@@ -358,7 +368,6 @@ static __device__ SHAPE_FN void part_put(const code_part<K::WIDTH> &from, bool c
         for (int part = 0; part < K::STORED; part++)
             *(bytes16 *)(at + part * (K::KEYS * MMA_LINE)) = x.part[part];
     }
-    stage_done();
 }
 
 /* All tiles of some rows. */
@@ -368,21 +377,22 @@ template <class K> static __device__ SHAPE_FN void codes_fill(const flash_work &
     const code_tiles tiles = code_tiles_of<K::KEYS>(w);
     const int end = tiles.end + tiles.more;
     code_part<K::WIDTH> keys, values;
-    code_spot at = code_spot_of<K::WIDTH>(f, tiles.begin, false);
+    code_spot at = code_spot_of<K::WIDTH>(f, code_entry_of(f, tiles.begin, false));
     keys_load<K::WIDTH>(f, at, keys);
     UNROLLED(1)
     for (int t = tiles.begin; t <= end; t++) {
         const int next_t = t < end ? t + 1 : end;
         values_load<K::WIDTH>(f, at, values);
-        const code_spot next = code_spot_of<K::WIDTH>(f, code_tile_at(tiles, next_t),
-                                                      code_tile_is_again(tiles, next_t));
+        const code_entry entry =
+            code_entry_of(f, code_tile_at(tiles, next_t), code_tile_is_again(tiles, next_t));
         barrier_wait(&r.b->empty[0][r.slot], r.parity ^ 1);
         part_put<K, true>(keys, at.codes, tile_keys<K>(w, r.slot));
-        barrier_arrive(&r.b->full[0][r.slot]);
+        warp_done(&r.b->full[0][r.slot]);
+        const code_spot next = code_spot_of<K::WIDTH>(f, entry);
         keys_load<K::WIDTH>(f, next, keys);
         barrier_wait(&r.b->empty[1][r.slot], r.parity ^ 1);
         part_put<K, false>(values, at.codes, tile_values_at<K>(w, r.slot));
-        barrier_arrive(&r.b->full[1][r.slot]);
+        warp_done(&r.b->full[1][r.slot]);
         at = next;
         tile_next<K::STAGES>(r);
     }

@@ -173,7 +173,7 @@ static __device__ SHAPE_FN bool walk_next(unit_walk *u)
 
 /* ---- a block ---- */
 
-static __device__ SHAPE_FN void tiles_open(tiles_block *b, bool copies)
+static __device__ SHAPE_FN void tiles_open(tiles_block *b, bool copies, int fills)
 {
     for (int i = (int)threadIdx.x; i < TILE_UNITS; i += block_threads())
         b->again[i] = !copies;
@@ -181,7 +181,7 @@ static __device__ SHAPE_FN void tiles_open(tiles_block *b, bool copies)
         return;
     for (int of = 0; of < 2; of++) {
         for (int i = 0; i < TILE_STAGES_MAX; i++) {
-            barrier_make(&b->full[of][i], TILE_FILLERS);
+            barrier_make(&b->full[of][i], fills);
             barrier_make(&b->empty[of][i], FLASH_STRIPS * WARP_ARRIVALS);
         }
         barrier_make(&b->met[of], GROUP_WARPS * WARP_ARRIVALS);
