@@ -283,20 +283,80 @@ struct code_numbers {
     bytes16 part[2];
 };
 
-static __device__ inline float code_half(const bytes16 &x, int i)
+/* Codes are whole numbers, exact as f16: a byte is the end of a number from 1024 on. A product is then two f16 exactly, but for
+ * what is too small for f16; so is a sum of two f16, and what is missing of both together is rounded to f16 once more. */
+#ifdef __CUDACC__
+static __device__ inline uint32_t halves_add(uint32_t a, uint32_t b)
 {
-    return from_f16((uint16_t)(x.w[i / 2] >> 16 * (i % 2)));
+    uint32_t c;
+    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+    return c;
 }
 
+static __device__ inline uint32_t halves_subtract(uint32_t a, uint32_t b)
+{
+    uint32_t c;
+    asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+    return c;
+}
+
+static __device__ inline uint32_t halves_multiply(uint32_t a, uint32_t b)
+{
+    uint32_t c;
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+    return c;
+}
+
+static __device__ inline uint32_t halves_mad(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t d;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+}
+
+/* a * b - c */
+static __device__ inline uint32_t halves_rest(uint32_t a, uint32_t b, uint32_t c)
+{
+    uint32_t d;
+    asm("{\n.reg .b32 n;\nneg.f16x2 n, %3;\nfma.rn.f16x2 %0, %1, %2, n;\n}"
+        : "=r"(d)
+        : "r"(a), "r"(b), "r"(c));
+    return d;
+}
+#else
 /* Code i of four, as a float. */
-static __device__ inline float code_float(uint32_t four, int i)
+static inline float code_float(uint32_t four, int i)
+{
+    return (float)((int)(four >> 8 * i & 255) - PAGE_OFFSET);
+}
+#endif
+
+/* Codes 2 * i and the next of four channels, with their steps and middles. */
+template <int PARTS>
+static __device__ SHAPE_FN void code_sums(uint32_t four, int i, uint32_t step, uint32_t mid,
+                                          uint32_t *high, uint32_t *low)
 {
 #ifdef __CUDACC__
-    /* The byte is the end of a number from 2^23 on. */
-    return float_of(__byte_perm(four, 0x4b000000u, 0x7440u + (uint32_t)i)) -
-           (8388608.0f + PAGE_OFFSET);
+    const uint32_t bytes = __byte_perm(four, 0x64646464u, i ? 0x4342u : 0x4140u);
+    const uint32_t codes = halves_subtract(bytes, 0x64806480u);
+    *low = 0;
+    if (PARTS == 1) {
+        *high = halves_mad(codes, step, mid);
+        return;
+    }
+    const uint32_t product = halves_multiply(codes, step);
+    const uint32_t sum = halves_add(product, mid), more = halves_subtract(sum, product);
+    const uint32_t rest = halves_add(halves_subtract(product, halves_subtract(sum, more)),
+                                     halves_subtract(mid, more));
+    *low = halves_add(rest, halves_rest(codes, step, product));
+    *high = sum;
 #else
-    return (float)((int)(four >> 8 * i & 255) - PAGE_OFFSET);
+    const uint16_t steps[2] = {(uint16_t)step, (uint16_t)(step >> 16)};
+    const uint16_t mids[2] = {(uint16_t)mid, (uint16_t)(mid >> 16)};
+    float x = mad(from_f16(steps[0]), code_float(four, 2 * i), from_f16(mids[0]));
+    float y = mad(from_f16(steps[1]), code_float(four, 2 * i + 1), from_f16(mids[1]));
+    *high = take_part<2>(x, y);
+    *low = f16_pair(x, y);
 #endif
 }
 
@@ -305,32 +365,22 @@ template <int PARTS> static __device__ SHAPE_FN code_numbers key_numbers(const b
 {
     code_numbers to;
     UNROLL
-    for (int e = 0; e < 4; e++) { /* columns 2 * e and the next */
-        const uint32_t four = of[e / 2].w[i];
-        float x =
-            mad(code_half(of[2], 2 * e), code_float(four, e % 2 * 2), code_half(of[3], 2 * e));
-        float y = mad(code_half(of[2], 2 * e + 1), code_float(four, e % 2 * 2 + 1),
-                      code_half(of[3], 2 * e + 1));
-        to.part[0].w[e] = take_part<2>(x, y);
-        to.part[1].w[e] = PARTS > 1 ? f16_pair(x, y) : 0;
-    }
+    for (int e = 0; e < 4; e++) /* columns 2 * e and the next */
+        code_sums<PARTS>(of[e / 2].w[i], e % 2, of[2].w[e], of[3].w[e], &to.part[0].w[e],
+                         &to.part[1].w[e]);
     return to;
 }
 
-/* Codes i of two columns times a step: their products as f16, and what is missing, which is exact but for numbers too small for f16. */
+/* Codes i of two columns, times a step. */
 static __device__ SHAPE_FN void code_products(uint32_t one, uint32_t two, int i, uint32_t steps,
                                               uint32_t *high, uint32_t *low)
 {
 #ifdef __CUDACC__
     const uint32_t bytes = __byte_perm(one, two, (uint32_t)(i | (4 + i) << 8));
-    const uint32_t from_1024 = (bytes & 0x00ff00ffu) | 0x64006400u, middle = 0x64806480u;
+    const uint32_t codes = halves_subtract((bytes & 0x00ff00ffu) | 0x64006400u, 0x64806480u);
     const uint32_t step = __byte_perm(steps, steps, i % 2 ? 0x3232u : 0x1010u);
-    uint32_t codes;
-    asm("sub.f16x2 %0, %1, %2;" : "=r"(codes) : "r"(from_1024), "r"(middle));
-    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(*high) : "r"(codes), "r"(step));
-    asm("fma.rn.f16x2 %0, %1, %2, %3;"
-        : "=r"(*low)
-        : "r"(codes), "r"(step), "r"(*high ^ 0x80008000u));
+    *high = halves_multiply(codes, step);
+    *low = halves_rest(codes, step, *high);
 #else
     const float step = from_f16((uint16_t)(steps >> 16 * (i % 2)));
     float x = step * code_float(one, i), y = step * code_float(two, i);
