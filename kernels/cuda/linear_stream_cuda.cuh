@@ -328,7 +328,8 @@ template <int N> static __device__ inline void lanes_sum(float *x, int lanes)
 
 /* What a lane has of chunk i of N groups of rows, the first from `row` on: a run. */
 template <class R> struct part_of_runs {
-    enum { TYPE = R::TYPE, SKEWS = 0, AHEAD = EXPERT_AHEAD, GROUPS = CUDA_PAIRED(R::TYPE) ? 2 : 1 };
+    enum { TYPE = R::TYPE, SKEWS = 0, AHEAD = EXPERT_AHEAD };
+    enum { GROUPS = CUDA_PAIRED((dtype)R::TYPE) ? 2 : 1 };
     template <int N, class J>
     static __device__ inline void dot(const J &, const shared_place (&chunk)[N], shared_place x,
                                       int, int i, int in_row, int lanes, float *sum)

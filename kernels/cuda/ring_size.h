@@ -31,8 +31,7 @@ enum {
  * paired: a warp multiplies two groups at a time, and their chunks come by turns. Weights in sheets have another kind (cut_sheets in
  * runtime/exec/cuda_load.c). */
 typedef struct {
-    uint16_t rows, chunks;
-    uint32_t bytes : 31, paired : 1;
+    uint16_t rows, chunks, bytes, paired;
 } cuda_cut;
 
 /* What a lane multiplies at a time: columns, and their bytes; 0: any eight. */
@@ -65,8 +64,8 @@ K_FN cuda_cut cuda_cut_halves(int64_t n)
     while (chunks <= n / 256 && (n % chunks != 0 || n / chunks % 8 != 0))
         chunks++;
     if (n <= 0 || n % 8 != 0 || chunks > (n > 256 ? n / 256 : 1) || chunks > UINT16_MAX)
-        return K_OF(cuda_cut){0, 0, 0};
-    return K_OF(cuda_cut){2, (uint16_t)chunks, (uint32_t)(n / chunks * 2)};
+        return K_OF(cuda_cut){0, 0, 0, 0};
+    return K_OF(cuda_cut){2, (uint16_t)chunks, (uint16_t)(n / chunks * 2), 0};
 }
 
 /* Are groups of rows of such runs paired? Measured: all gain by it but Q5_K, whose code is long. */
@@ -79,9 +78,9 @@ K_FN cuda_cut cuda_cut_runs(cuda_lane_run r, int64_t n, bool paired)
     while (lanes < 32 && runs % (2 * lanes) == 0)
         lanes *= 2;
     if (n % RING_X_COLS != 0 || n <= 0 || lanes * r.bytes % 16 != 0 || runs / lanes > UINT16_MAX)
-        return K_OF(cuda_cut){0, 0, 0};
+        return K_OF(cuda_cut){0, 0, 0, 0};
     return K_OF(cuda_cut){(uint16_t)(32 / lanes), (uint16_t)(runs / lanes),
-                          (uint32_t)(lanes * r.bytes) & 0x7fffffff, paired};
+                          (uint16_t)(lanes * r.bytes), paired};
 }
 
 /* Bytes of a block of 32 columns, of types that lanes may multiply block by block; 0: of others. */
@@ -100,21 +99,21 @@ K_FN cuda_cut cuda_cut_blocks(int64_t block, int64_t n, int64_t pitch, int64_t m
     int64_t chunks = 1, rows = 1;
     if (block == 0 || n <= 0 || n % 32 != 0 || pitch != all * block ||
         matrix_rows * pitch % 16 != 0)
-        return K_OF(cuda_cut){0, 0, 0};
+        return K_OF(cuda_cut){0, 0, 0, 0};
     while (chunks < all && (all % chunks != 0 || all / chunks * block > room))
         chunks++;
     if (chunks > 1 && all / chunks < PIECE_LEAST)
-        return K_OF(cuda_cut){0, 0, 0};
+        return K_OF(cuda_cut){0, 0, 0, 0};
     while (chunks == 1 && rows < ROWS_MOST && 2 * rows * pitch <= room)
         rows *= 2;
-    return K_OF(cuda_cut){(uint16_t)rows, (uint16_t)chunks, (uint32_t)(all / chunks * block)};
+    return K_OF(cuda_cut){(uint16_t)rows, (uint16_t)chunks, (uint16_t)(all / chunks * block), 0};
 }
 
 /* Of the rows of a matrix. It has to begin at a multiple of 16 bytes, or they cannot be copied. */
 K_FN cuda_cut cuda_cut_of(dtype type, int64_t n, int64_t pitch, int64_t matrix_rows)
 {
     const cuda_lane_run r = cuda_lane_run_of(type);
-    cuda_cut cut = {0, 0, 0};
+    cuda_cut cut = {0, 0, 0, 0};
     if (pitch % 16 == 0 && (type == DT_BF16 || type == DT_F16))
         cut = cuda_cut_halves(n);
     else if (pitch % 16 == 0 && r.cols != 0)

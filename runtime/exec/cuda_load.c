@@ -331,7 +331,7 @@ static void cut_sheets(cuda_bucket *c, const kargs *k, const kernel_row *row, cu
     const size_t slot = (size_t)sheet_bytes(row->type);
     s->cut = (cuda_cut){.rows = (uint16_t)(sheet_pitch(row->type) / 16),
                         .chunks = (uint16_t)(k->size.linear.in / SHEET_COLS),
-                        .bytes = (uint32_t)sheet_chunk(row->type)};
+                        .bytes = (uint16_t)sheet_chunk(row->type)};
     c->sheets = true;
     c->sheet_slot = slot > c->sheet_slot ? slot : c->sheet_slot;
 }
