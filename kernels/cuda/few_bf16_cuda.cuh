@@ -12,6 +12,9 @@
  * F16 weights are stored in as many bytes, and lanes make two bf16 of each when they have loaded it: its first eight bits and
  * the last three. Of the six products of parts the least, below a quarter of f32's last bit, is left out.
  *
+ * With --round-bf16 a number of x is one bf16 (ACT_BF1), and so is an F16 weight, from nine rows on: a third of the products, and of
+ * what each block reads of x.
+ *
  * In a slot piece p of 16 bytes of a row is at p ^ row / 2 % 4, so that the eight rows that an instruction loads at once lie in
  * different banks: rows are 64 bytes apart, or three times that. Rows of floats are 128 bytes apart, and p is at p ^ row % 4 * 2. */
 #ifndef WEFT_KERNELS_CUDA_FEW_BF16_CUDA_CUH
@@ -21,36 +24,26 @@
 
 enum {
     FEW_COLS = 32,             /* of a run, of which a stage has one or two */
-    FEW_PARTS = 3,             /* of a number of x */
     FEW_W_ROW = FEW_COLS * 2,  /* bytes of a row of weights in a slot */
     FEW_GROUP = 4,             /* tiles of a group, at most */
     FEW_STEPS = FEW_COLS / 16, /* instructions deep */
     FEW_STAGES_MAX = 6
 };
 
-/* The type, for what is the same of all (linear_few_cuda.cuh): with x split, and as floats, of at most
- * FEW_N rows; X_ROW: bytes of a row of x in a slot. */
-struct few_BF16 {
-    typedef weight_BF16 weight;
-    enum { TYPE = DT_BF16, ACT = ACT_BF3T, COLS = EIGHT, ROWS_MAX = FEW_ROWS_MAX };
-    enum { X_ROW = FEW_COLS * 2 * FEW_PARTS };
+/* The types, for what is the same of all (linear_few_cuda.cuh): with x split; as floats, of at most FEW_N rows, which lanes split; and
+ * rounded. PARTS: bf16 that stand for a number of x; X_ROW: bytes of a row of x in a slot. */
+template <class W, int TYPE_, int ACT_, int ROWS_MAX_> struct few_16 {
+    typedef W weight;
+    enum { TYPE = TYPE_, ACT = ACT_, COLS = EIGHT, ROWS_MAX = ROWS_MAX_ };
+    enum { PARTS = ACT_ == ACT_BF1 ? 1 : 3 };
+    enum { X_ROW = ACT_ == ACT_F32 ? FEW_COLS * 4 : FEW_COLS * 2 * PARTS };
 };
-
-struct few_BF16_floats {
-    typedef weight_BF16 weight;
-    enum { TYPE = DT_BF16, ACT = ACT_F32, COLS = EIGHT, ROWS_MAX = FEW_N, X_ROW = FEW_COLS * 4 };
-};
-
-struct few_F16 {
-    typedef weight_F16 weight;
-    enum { TYPE = DT_F16, ACT = ACT_BF3T, COLS = EIGHT, ROWS_MAX = FEW_ROWS_MAX };
-    enum { X_ROW = FEW_COLS * 2 * FEW_PARTS };
-};
-
-struct few_F16_floats {
-    typedef weight_F16 weight;
-    enum { TYPE = DT_F16, ACT = ACT_F32, COLS = EIGHT, ROWS_MAX = FEW_N, X_ROW = FEW_COLS * 4 };
-};
+typedef few_16<weight_BF16, DT_BF16, ACT_BF3T, FEW_ROWS_MAX> few_BF16;
+typedef few_16<weight_BF16, DT_BF16, ACT_F32, FEW_N> few_BF16_floats;
+typedef few_16<weight_BF16, DT_BF16, ACT_BF1, FEW_ROWS_MAX> few_BF16_round;
+typedef few_16<weight_F16, DT_F16, ACT_BF3T, FEW_ROWS_MAX> few_F16;
+typedef few_16<weight_F16, DT_F16, ACT_F32, FEW_N> few_F16_floats;
+typedef few_16<weight_F16, DT_F16, ACT_BF1, FEW_ROWS_MAX> few_F16_round;
 
 /* What a warp copies next, and how many columns it has. */
 struct few_stages {
@@ -133,7 +126,7 @@ static __device__ inline void few_stage_x(const few_job &j, const few_stages &s,
     enum {
         FLOATS = (kact)R::ACT == ACT_F32,
         ROWS = FLOATS ? 4 : (int)FEW_N,
-        PARTS = FLOATS ? 1 : (int)FEW_PARTS
+        PARTS = FLOATS ? 1 : (int)R::PARTS
     };
     const int row = few_x_row<R>(), p = lane_index() % few_x_lanes<R>();
     const bool cols = !FLOATS || col + p * 4 < j.n; /* others are filled up */
@@ -189,8 +182,8 @@ static __device__ inline void few_stage_copy(const few_job &j, few_stages &s, sh
 
 /* What a lane has of x for one step: parts of NT times eight rows. Four matrices are loaded at once, those of two times eight
  * rows; of eight rows alone those of both steps. */
-template <int NT> struct few_x_parts {
-    uint32_t b[FEW_PARTS][NT > 1 ? NT : FEW_STEPS][2];
+template <class R, int NT> struct few_x_parts {
+    uint32_t b[R::PARTS][NT > 1 ? NT : FEW_STEPS][2];
 };
 
 /* Lanes point to rows of matrices: in the order first half, other half of the columns of a step. Of floats a lane loads what it has
@@ -222,7 +215,8 @@ static __device__ inline void few_split(float low, float high, uint32_t *part)
 }
 
 /* All steps of eight rows of floats. */
-static __device__ inline void few_x_split(few_x_parts<1> &x, shared_place slot, uint32_t line)
+template <class R>
+static __device__ inline void few_x_split(few_x_parts<R, 1> &x, shared_place slot, uint32_t line)
 {
     bytes8 from[2 * FEW_STEPS];
     UNROLL
@@ -230,20 +224,20 @@ static __device__ inline void few_x_split(few_x_parts<1> &x, shared_place slot, 
         from[i] = shared_8(slot + (line ^ i << 5));
     UNROLL
     for (int i = 0; i < 2 * FEW_STEPS; i++) {
-        uint32_t part[FEW_PARTS];
+        uint32_t part[R::PARTS];
         few_split(float_of(from[i].w[0]), float_of(from[i].w[1]), part);
         UNROLL
-        for (int p = 0; p < FEW_PARTS; p++)
+        for (int p = 0; p < R::PARTS; p++)
             x.b[p][i / 2][i % 2] = part[p];
     }
 }
 
 template <class R, int NT>
-static __device__ inline void few_x_load(few_x_parts<NT> &x, shared_place slot, uint32_t line,
+static __device__ inline void few_x_load(few_x_parts<R, NT> &x, shared_place slot, uint32_t line,
                                          uint32_t step)
 {
     UNROLL
-    for (int part = 0; part < FEW_PARTS; part++)
+    for (int part = 0; part < R::PARTS; part++)
         UNROLL
     for (int i = 0; i < (NT + 1) / 2; i++)
         few_frags(x.b[part][2 * i], slot + (line ^ step << 5) +
@@ -251,8 +245,8 @@ static __device__ inline void few_x_load(few_x_parts<NT> &x, shared_place slot, 
 }
 
 /* Sums that do not wait for each other: with eight rows those of the parts. */
-template <int NT> struct few_group_sums {
-    enum { OF = NT > 1 ? 1 : (int)FEW_PARTS };
+template <class R, int NT> struct few_group_sums {
+    enum { OF = NT > 1 ? 1 : (int)R::PARTS };
     float of[FEW_GROUP][OF][NT][4];
 };
 
@@ -270,24 +264,34 @@ static __device__ inline void few_f16_parts(const uint32_t *w, uint32_t *first, 
     }
 }
 
+/* The same as one bf16 for each number. */
+static __device__ inline void few_f16_round(const uint32_t *w, uint32_t *to)
+{
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        to[i] = bf16_pair(from_f16((uint16_t)w[i]), from_f16((uint16_t)(w[i] >> 16)));
+}
+
 /* What 16 by 16 weights add to the sums of NT times eight rows; step: which of x, where it has those of both. */
 template <class R, int NT>
 static __device__ inline void few_tile_add(float (*sum)[NT][4], const uint32_t *w,
-                                           const few_x_parts<NT> &x, int step)
+                                           const few_x_parts<R, NT> &x, int step)
 {
-    enum { OF = few_group_sums<NT>::OF };
+    enum { OF = few_group_sums<R, NT>::OF, PARTS = R::PARTS };
     uint32_t first[4], rest[4];
-    if constexpr ((dtype)R::TYPE == DT_F16)
+    if constexpr ((dtype)R::TYPE == DT_F16 && PARTS == 1)
+        few_f16_round(w, first);
+    else if constexpr ((dtype)R::TYPE == DT_F16)
         few_f16_parts(w, first, rest);
     UNROLL
-    for (int part = 0; part < FEW_PARTS; part++)
+    for (int part = 0; part < PARTS; part++)
         UNROLL
     for (int n = 0; n < NT; n++)
         few_mma_bf16(sum[part % OF][n], (dtype)R::TYPE == DT_F16 ? first : w,
                      x.b[part][NT > 1 ? n : step]);
-    if constexpr ((dtype)R::TYPE == DT_F16)
+    if constexpr ((dtype)R::TYPE == DT_F16 && PARTS > 1)
         UNROLL
-    for (int part = 0; part < FEW_PARTS - 1; part++)
+    for (int part = 0; part < PARTS - 1; part++)
         UNROLL
     for (int n = 0; n < NT; n++)
         few_mma_bf16(sum[(part + 1) % OF][n], rest, x.b[part][NT > 1 ? n : step]);
@@ -296,12 +300,12 @@ static __device__ inline void few_tile_add(float (*sum)[NT][4], const uint32_t *
 /* A run of columns of a group. */
 template <class R, int NT>
 static __device__ inline void few_run_multiply(shared_place slot, uint32_t x_line, uint32_t w_line,
-                                               int here, few_group_sums<NT> &sum)
+                                               int here, few_group_sums<R, NT> &sum)
 {
-    few_x_parts<NT> x;
+    few_x_parts<R, NT> x;
     const shared_place weights = slot + (uint32_t)(NT * FEW_N * R::X_ROW);
     if constexpr ((kact)R::ACT == ACT_F32)
-        few_x_split(x, slot, x_line);
+        few_x_split<R>(x, slot, x_line);
     UNROLL
     for (uint32_t step = 0; step < FEW_STEPS; step++) {
         if ((kact)R::ACT != ACT_F32 && (NT > 1 || step == 0))
@@ -320,13 +324,14 @@ static __device__ inline void few_run_multiply(shared_place slot, uint32_t x_lin
 /* Two runs of one or two tiles with eight rows: what is loaded of a tile comes before its products. */
 template <class R>
 static __device__ inline void few_runs_multiply(shared_place slot, uint32_t part, uint32_t x_line,
-                                                uint32_t w_line, int here, few_group_sums<1> &sum)
+                                                uint32_t w_line, int here,
+                                                few_group_sums<R, 1> &sum)
 {
-    few_x_parts<1> x[2];
+    few_x_parts<R, 1> x[2];
     UNROLL
     for (uint32_t i = 0; i < 2; i++) {
         if constexpr ((kact)R::ACT == ACT_F32)
-            few_x_split(x[i], slot + i * part, x_line);
+            few_x_split<R>(x[i], slot + i * part, x_line);
         else
             few_x_load<R, 1>(x[i], slot + i * part, x_line, 0);
     }
@@ -364,7 +369,7 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream_bf16(const
     UNROLLED(1)
     for (int group = 0; group < s.tiles; group += FEW_GROUP) {
         const int here = s.tiles - group < FEW_GROUP ? s.tiles - group : (int)FEW_GROUP;
-        few_group_sums<NT> sum = {};
+        few_group_sums<R, NT> sum = {};
         UNROLLED(1)
         for (int i = 0; i < s.cols; i += s.runs) {
             const shared_place slot = slots + (unsigned)(get * s.bytes);
@@ -386,7 +391,7 @@ template <class R, int NT> static __device__ FEW_COPY void few_stream_bf16(const
             const int t = i / (NT * 4), n = i / 4 % NT, e = i % 4;
             all[t][n][e] = sum.of[t][0][n][e];
             UNROLL
-            for (int part = 1; part < few_group_sums<NT>::OF; part++)
+            for (int part = 1; part < few_group_sums<R, NT>::OF; part++)
                 all[t][n][e] += sum.of[t][part][n][e];
         }
         few_meet<NT, FEW_GROUP>(j, sums, group, here, all);
