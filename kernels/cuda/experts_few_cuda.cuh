@@ -445,7 +445,7 @@ static __device__ inline void expert_copy_x(const expert_jobs &j, const expert_w
 {
     enum { PITCH = few_x_size<R, 1>::PITCH };
     const int rows = s.count > FEW_N ? 2 * FEW_N : (int)FEW_N;
-    const int piece = lane_index() % 16 * 16, begin = s.chunk * FEW_X_BYTES + piece;
+    const int piece = lane_index() % 16 * 16, begin = s.chunk * R::COLS + piece;
     const int bytes = R::X_BLOCK == 256 || begin < j.n ? 16 : 0;
     UNROLLED(2)
     for (int i = 0; i < s.count; i += 2) {

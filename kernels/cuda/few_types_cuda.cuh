@@ -14,14 +14,12 @@
 
 /* ---- a chunk of x in shared memory ---- */
 
-enum { FEW_X_BYTES = 256 }; /* of a row: as many columns, in 8 bits */
-
-/* Rows, some bytes apart so that lanes read different banks; then X_SIDE bytes of each row, which are scales of 32 columns or sums of
- * 16; and then, where scales are of 256 columns, those. */
+/* Rows of R::COLS columns in 8 bits, some bytes apart so that lanes read different banks; then X_SIDE bytes of each row, which are
+ * scales of 32 columns or sums of 16; and then, where scales are of 256 columns, those. */
 template <class R, int NT> struct few_x_size {
     enum {
         ROWS = NT * FEW_N,
-        PITCH = FEW_X_BYTES + R::X_PAD,
+        PITCH = R::COLS + R::X_PAD,
         SIDE = ROWS * PITCH,
         D = SIDE + ROWS * R::X_SIDE,
         BYTES = D + (R::X_BLOCK == 256 ? ROWS * 4 : 0)
@@ -94,7 +92,7 @@ template <class R, int NT> struct few_x_blocks {
     {
         typedef few_x_size<R, NT> size;
         x = at + (uint32_t)(lane_index() / 4 * size::PITCH + lane_index() % 4 * 4);
-        d = at + (uint32_t)(size::SIDE + lane_index() % 4 * 64);
+        d = at + (uint32_t)(size::SIDE + lane_index() % 4 * 2 * R::X_SIDE);
     }
 };
 
@@ -106,17 +104,17 @@ static __device__ inline uint32_t few_word(shared_place at, int block)
     return block % 2 ? shared_4(at) : __byte_perm(shared_4(at - 2), shared_4(at + 2), 0x5432);
 }
 
-/* Eight blocks of 32 with scales that are floats on both sides, four at a time. R::codes: 4 codes of the first 16 columns, and of
+/* Blocks of 32 with scales that are floats on both sides, four at a time. R::codes: 4 codes of the first 16 columns, and of
  * the others; R::UNIT times a code is what it stands for. */
 template <class R, int NT, int PITCH>
 static __device__ inline void few_products_32(shared_place slot, const few_x_blocks<R, NT> &x,
                                               float (*sum)[4])
 {
-    enum { SIZE = R::BYTES / 8 };
+    enum { BLOCKS = R::COLS / 32, SIZE = R::BYTES / BLOCKS };
     const uint32_t j = (uint32_t)lane_index() % 4;
     shared_place w = slot + (uint32_t)(lane_index() / 4 * PITCH);
     UNROLLED(NT == 1 ? 2 : 1)
-    for (uint32_t first = 0; first < 8; first += 4, w += 4 * SIZE) {
+    for (uint32_t first = 0; first < BLOCKS; first += 4, w += 4 * SIZE) {
         uint32_t a[4][4];
         float dw[4][2];
         UNROLL
@@ -133,13 +131,13 @@ static __device__ inline void few_products_32(shared_place slot, const few_x_blo
         for (int t = 0; t < NT; t++) {
             const shared_place at =
                 x.x + (uint32_t)(t * FEW_N * few_x_size<R, NT>::PITCH) + first * 32;
-            const shared_place d = x.d + (uint32_t)(t * FEW_N * 32) + first * 4;
+            const shared_place d = x.d + (uint32_t)(t * FEW_N * R::X_SIDE) + first * 4;
             uint32_t b[4][2];
             int s[4][4];
             UNROLL
             for (int i = 0; i < 8; i++)
                 b[i / 2][i % 2] = shared_4(at + (uint32_t)(i * 16));
-            const bytes16 dx[2] = {shared_16(d), shared_16(d + 32)};
+            const bytes16 dx[2] = {shared_16(d), shared_16(d + R::X_SIDE)};
             UNROLL
             for (int i = 0; i < 4; i++)
                 few_mma_32(s[i], a[i], b[i], FEW_MAGIC);
@@ -232,10 +230,11 @@ static __device__ inline void few_products_k(const few_x_groups<R, NT> &x, const
  *                        others */
 
 /* What types of blocks have in common. */
-template <class W, int TYPE_, int BYTES_, int PITCH_, int PIECES_, int ACT_> struct few_blocks {
+template <class W, int TYPE_, int BYTES_, int PITCH_, int PIECES_, int ACT_, int COLS_ = 256>
+struct few_blocks {
     typedef W weight;
-    enum { TYPE = TYPE_, COLS = 256, BYTES = BYTES_, PITCH = PITCH_, PIECES = PIECES_ };
-    enum { ACT = ACT_, X_BLOCK = ACT_ == ACT_Q8K ? 256 : 32, X_PAD = 16, X_SIDE = 32 };
+    enum { TYPE = TYPE_, COLS = COLS_, BYTES = BYTES_, PITCH = PITCH_, PIECES = PIECES_ };
+    enum { ACT = ACT_, X_BLOCK = ACT_ == ACT_Q8K ? 256 : 32, X_PAD = 16, X_SIDE = COLS / 8 };
     enum { KEEPS = 0, TILES = 2, PASSES = 1, ROWS_MAX = FEW_ROWS_MAX };
 };
 
@@ -256,6 +255,26 @@ struct few_Q8_0 : few_blocks<weight_Q8_0, DT_Q8_0, 272, 272, 17, ACT_Q8> {
                                            float (*sum)[4])
     {
         few_products_32<few_Q8_0, NT, P>(slot, x, sum);
+    }
+};
+
+/* The same by half as many columns at a time: of all rows of x two chunks have room then, and one comes while the other is used. */
+struct few_Q8_0_short : few_blocks<weight_Q8_0, DT_Q8_0, 136, 144, 9, ACT_Q8, 128> {
+    enum { TILES = 4 };
+    static __device__ inline float unit(void)
+    {
+        return few_Q8_0::unit();
+    }
+    static __device__ inline void codes(shared_place at, int block, uint32_t *c)
+    {
+        few_Q8_0::codes(at, block, c);
+    }
+    template <int NT> using x = few_x_blocks<few_Q8_0_short, NT>;
+    template <int NT, int P = PITCH>
+    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t skew,
+                                           float (*sum)[4])
+    {
+        few_products_32<few_Q8_0_short, NT, P>(slot + skew, x, sum);
     }
 };
 

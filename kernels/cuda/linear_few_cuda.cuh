@@ -165,7 +165,7 @@ static __device__ inline void few_copy_w(const few_job &j, few_walk &s, int grou
     copies_group();
 }
 
-/* The next chunk of x, if there is one, or of a pass a part of its rows: FEW_X_BYTES of each, zeros where there are none, and what
+/* The next chunk of x, if there is one, or of a pass a part of its rows: R::COLS bytes of each, zeros where there are none, and what
  * types have beside them. */
 template <class R, int NT>
 static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_place slots)
@@ -175,22 +175,24 @@ static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_p
     if (s.x_left <= 0)
         return;
     const int first = PARTED ? s.x_row : 0, rows = j.rows - first;
-    const int row = lane_index() / 16, piece = lane_index() % 16;
-    const int begin = s.x_chunk * FEW_X_BYTES + piece * 16;
+    enum { PIECES = R::COLS / 16, AT_ONCE = WARP / PIECES };
+    const int row = lane_index() / PIECES, piece = lane_index() % PIECES;
+    const int begin = s.x_chunk * R::COLS + piece * 16;
     const shared_place to = slots + s.x_put;
     const char *x = j.x + (int64_t)first * j.x_pitch;
     const char *from = x + (int64_t)row * j.x_pitch + begin;
     UNROLLED(4)
-    for (int r = row; r < ROWS; r += 2, from += 2 * (int64_t)j.x_pitch)
+    for (int r = row; r < ROWS; r += AT_ONCE, from += AT_ONCE * (int64_t)j.x_pitch)
         few_copy(to + (unsigned)(r * size::PITCH + piece * 16), from, r < rows);
     /* X_SIDE bytes of each row: scales of 32 columns, or sums of 16; then scales of 256. */
     const int d = (int)((unsigned)(j.n + ACT_ALIGN - 1) & ~(ACT_ALIGN - 1u));
     const int sums = (j.n / 256 * 4 + ACT_ALIGN - 1) & ~(ACT_ALIGN - 1);
-    const int side = (R::X_BLOCK == 256 ? d + sums : d) + s.x_chunk * 32;
+    const int side = (R::X_BLOCK == 256 ? d + sums : d) + s.x_chunk * R::X_SIDE;
+    enum { SIDES = R::X_SIDE > 16 ? 2 : 1 }; /* pieces */
     UNROLLED(1)
     for (int i = lane_index(); i < ROWS * R::X_SIDE / 16; i += WARP)
         few_copy(to + (unsigned)(size::SIDE + i * 16),
-                 x + (int64_t)(i / 2) * j.x_pitch + side + i % 2 * 16, i / 2 < rows);
+                 x + (int64_t)(i / SIDES) * j.x_pitch + side + i % SIDES * 16, i / SIDES < rows);
     if (R::X_BLOCK == 256 && lane_index() < ROWS)
         few_copy_4(to + (unsigned)(size::D + lane_index() * 4),
                    x + (int64_t)lane_index() * j.x_pitch + d + s.x_chunk * 4, lane_index() < rows);
@@ -368,11 +370,19 @@ template <class R> static __device__ inline bool few_streams(const few_job &j)
            at_16(j.w) && j.w_pitch % 16 == 0 && j.n % R::COLS == 0;
 }
 
+/* What a type is streamed as, with so many instructions. */
+template <class R, int NT> struct few_as {
+    typedef R type;
+};
+template <> struct few_as<few_Q8_0, FEW_N_MAX> {
+    typedef few_Q8_0_short type;
+};
+
 /* Types of 16 bits have a walk of their own, and of floats one for eight rows alone. */
 template <class R, int NT> static __device__ inline void few_run(const few_job &j)
 {
     if constexpr (!few_is_half<R>())
-        few_stream<R, NT>(j);
+        few_stream<typename few_as<R, NT>::type, NT>(j);
     else if constexpr (NT * FEW_N <= R::ROWS_MAX)
         few_stream_bf16<R, NT>(j);
 }
