@@ -357,7 +357,7 @@ static __device__ APART void copier_run(const member &m, ahead &a)
         ring_list *segments = &a.ring->list[n % PACKS];
         c.segment = 0;
         while (a.ring->memory && !stop) {
-            const ring_copied how = ring_copy<SHAPES_SKEWS>(a.ring, c, *segments);
+            const ring_copied how = ring_copy<SHAPES_SKEWS>(a.ring, c, *segments, n);
             if (__all_sync(ALL_LANES, how == RING_NONE))
                 break;
             if (__any_sync(ALL_LANES, how == RING_COPIED))

@@ -46,7 +46,8 @@ struct ring_place {
 
 struct ring_block {
     ring_list list[PACKS]; /* of phases, in turn */
-    int32_t phase;         /* the one at hand */
+    int32_t phase;         /* the one at hand; */
+    int32_t open;          /* the last one whose gate the block has passed */
     int32_t stop;          /* not 0: nothing more is to be copied */
     char *memory;          /* the warps' slots; NULL: there is no ring */
     char *x;               /* in front of them: what the phase multiplies with, */
@@ -169,18 +170,33 @@ static __device__ inline void ring_chunk_next(const ring_block *r, ring_copier &
     }
 }
 
+/* Of a phase that is not open yet a warp has only so many chunks under way: who waits at a gate waits for memory, and so behind what
+ * others have asked for. */
+enum { RING_EARLY = 2 };
+
+/* Are they? */
+static __device__ inline bool ring_is_early(ring_block *r, const ring_copier &c, int phase)
+{
+    const int before = c.slot - RING_EARLY, slot = before < 0 ? before + r->slots : before;
+    const int times = c.times - (before < 0);
+    return *(volatile const int32_t *)&r->open < phase && r->slots > RING_EARLY && times >= 0 &&
+           !barrier_passed(&r->full[c.warp][slot], (uint32_t)times & 1);
+}
+
 enum ring_copied { RING_NONE, RING_FULL, RING_COPIED };
 
 /* The next chunk of a phase, if there is one and its slot is free. */
 template <bool SKEWS>
-static __device__ inline ring_copied ring_copy(ring_block *r, ring_copier &c, const ring_list &l)
+static __device__ inline ring_copied ring_copy(ring_block *r, ring_copier &c, const ring_list &l,
+                                               int phase)
 {
     while (c.left == 0) {
         if (c.segment == l.n || c.warp >= warp_count())
             return RING_NONE;
         ring_segment_begin(r, c, l.of[c.segment++]);
     }
-    if (!barrier_passed(&r->used[c.warp][c.slot], (uint32_t)(c.times + 1) & 1))
+    if (!barrier_passed(&r->used[c.warp][c.slot], (uint32_t)(c.times + 1) & 1) ||
+        ring_is_early(r, c, phase))
         return RING_FULL;
     ring_chunk_copy<SKEWS>(r, c);
     ring_chunk_next(r, c);
@@ -257,7 +273,7 @@ static __device__ inline void ring_open(ring_block *r, char *memory, int64_t x_b
     r->x_bytes = (int32_t)x_bytes;
     r->memory = memory ? memory + x_bytes : NULL;
     r->x_of = NULL;
-    r->phase = r->stop = 0;
+    r->phase = r->open = r->stop = 0;
     UNROLLED(1)
     for (int i = 0; i < PACKS; i++)
         r->list[i].n = 0;

@@ -39,7 +39,7 @@ static void copy_chunks(void)
     ring_copier copier = ring_copier_of(lane_index());
     while (!*(volatile int32_t *)&r->stop) {
         if (r->memory)
-            ring_copy<true>(r, copier, r->list[0]);
+            ring_copy<true>(r, copier, r->list[0], 0);
         __nanosleep(0);
     }
 }
