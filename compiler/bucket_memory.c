@@ -144,6 +144,18 @@ static int32_t *find_last_phases(const bucket *b)
     return last;
 }
 
+/* The first phase that a step's results may be written in: where blocks quantise what they attended with, that of attention, which may
+ * also be that of what comes before it (runtime/exec/cuda_heads.c). */
+static int32_t first_phase(const bucket *b, const bstep *st)
+{
+    const int32_t phase = b->items.at[st->item].phase, id = st->s.in[0].id;
+    const bool joins = b->lo->t->be->launches && b->lo->n_tok > 1 && phase >= 2 &&
+                       bucket_op(b, &st->s) == KOP_quantize && st->s.in[0].space == SPACE_ARENA &&
+                       b->values.at[id].step >= 0 &&
+                       bucket_op(b, &b->steps.at[b->values.at[id].step].s) == KOP_attend;
+    return joins ? phase - 2 : phase;
+}
+
 static void find_lifetimes(bucket *b)
 {
     const int32_t *last_phase = find_last_phases(b);
@@ -153,8 +165,7 @@ static void find_lifetimes(bucket *b)
         bvalue *v = &b->values.at[i];
         if (v->step < 0)
             continue;
-        v->begin =
-            v->space == SPACE_ARENA ? b->items.at[b->steps.at[v->step].item].phase : at[v->step];
+        v->begin = v->space == SPACE_ARENA ? first_phase(b, &b->steps.at[v->step]) : at[v->step];
         v->end = v->output ? INT32_MAX : v->begin;
     }
     for (size_t i = 0; i < b->steps.n; i++) {

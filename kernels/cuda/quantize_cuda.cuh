@@ -410,6 +410,19 @@ static __device__ inline void quantize_all_parts(const kargs *k, kact act, const
             quantize_parts<QUANTIZE_UNITS>(k, act, p, first, all);
 }
 
+/* Units are parts of rows, `cols` columns each: a block does so for what it has attended with, behind that and in the same phase
+ * (runtime/exec/cuda_heads.c). A warp has 256 columns at a time. */
+static __device__ inline void k_quantize_cuda_heads(const kargs *k, int begin, int end, int cols)
+{
+    const int all = (int)k->size.quantize.width / QUANTIZE_WIDE, each = cols / QUANTIZE_WIDE;
+    UNROLLED(1)
+    for (int i = begin * each + warp_index(); i < end * each; i += warp_count()) {
+        const int row = (int)((uint32_t)i / (uint32_t)all), col = (i - row * all) * QUANTIZE_WIDE;
+        const kpart p = {row, row + 1, col, col + QUANTIZE_WIDE};
+        quantize_parts<1>(k, (kact)k->choice.quantize.act, p, 0, 1);
+    }
+}
+
 /* Is a row that is the call's only one copied to the ring? */
 static __device__ inline bool quantize_copies(kact act, int n)
 {

@@ -1,8 +1,9 @@
-/* cuda_heads.c - the steps of rows between their linears and attention, as one.
+/* cuda_heads.c - the steps of rows between their linears and attention, as one; and what quantises behind it, head by head.
  *
  * Queries are turned, keys are turned and appended, values are appended: four short steps, of which each waits for what it loads. An
  * image made for a plan has a function for all of them (kernels/cuda/heads_cuda.cuh), whose units are heads of the cell, of each row.
- * Of several rows it is run only where blocks do that for the heads they attend with. */
+ * Of several rows it is run only where blocks do that for the heads they attend with. Then each may also quantise what it made of
+ * these, if that is whole blocks of columns: without a barrier of all blocks, and a phase that few have a part of. */
 #include "runtime/exec/cuda_impl.h"
 
 /* Is it the only step of its item, or with one more the first? */
@@ -85,6 +86,30 @@ bool cuda_heads_of(const exec *e, const cuda_bucket *c, int32_t first, cuda_head
            q->size.rope.heads % cell->heads == 0 && key->size.rope.width == cell->k &&
            is_of_rows(&c->plan->step[from + h.q]) && is_of_rows(&c->plan->step[from + h.key]) &&
            kform_is_float(cell->tier[0].key) && kform_is_float(cell->tier[0].value);
+}
+
+int32_t cuda_heads_cols(const exec *e, const cuda_bucket *c, int32_t item)
+{
+    enum { WIDE = 256 }; /* what a warp quantises, of any form */
+    const plan_item *it = &c->plan->item[item];
+    const int32_t i = it->first;
+    const kargs *k = &c->args[i], *a = k - 1;
+    const plan_step *s = &c->plan->step[i], *from = s - 1;
+    if (item == 0 || !is_item(it, 1) || !is_item(it - 1, 1) || c->rows[i]->op != KOP_quantize ||
+        c->plan->n_tok_max == 1 || !attends_whole(c, item - 1))
+        return 0;
+    const kact act = (kact)k->choice.quantize.act;
+    const kcell *cell = &e->cells[from->cell];
+    const int64_t width = k->size.quantize.width, cols = width / cell->heads;
+    const uintptr_t places = (uintptr_t)k->in[0] | (uintptr_t)k->out[0] | (uintptr_t)k->pitch[0] |
+                             (uintptr_t)k->out_pitch[0];
+    const bool reads = s->in[0].space == SPACE_ARENA && from->out[0].space == SPACE_ARENA &&
+                       s->in[0].offset == from->out[0].offset && k->pitch[0] == a->out_pitch[0] &&
+                       s->out[0].space == SPACE_ARENA;
+    const bool fits = (act == ACT_Q8 || act == ACT_Q8K) && places % 16 == 0 && is_of_rows(s) &&
+                      is_of_rows(from) && width == a->size.attend.heads * cell->v &&
+                      cols * cell->heads == width && cols % WIDE == 0;
+    return reads && fits ? (int32_t)cols : 0;
 }
 
 bool cuda_heads_are(const cuda_bucket *c, const cuda_phase *p)

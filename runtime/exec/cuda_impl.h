@@ -141,8 +141,8 @@ typedef struct {
     size_t *scratch;         /* [n_step]: bytes that each needs */
     uint8_t *unpacks;        /* [n_item] of room: the cuda_unpacking of each phase of the call */
     uint8_t *grid;           /* [n_item] of room: the cuda_grid of each phase of the call */
-    int32_t *heads; /* [n_step]: the shape of all steps of a phase, where the image has one, at
-                                the first of them; or -1 */
+    int32_t *heads; /* [n_step]: of the first of a phase the shape that does what belongs to some
+                       heads of its steps (cuda_heads.c), where the image has one; or -1 */
     int32_t n_shape;
     int32_t n_phase;    /* of the call */
     bool at_once;       /* all phases in one launch */
@@ -251,6 +251,9 @@ bool cuda_heads_of(const exec *e, const cuda_bucket *c, int32_t first, cuda_head
  * as they have to of several rows. */
 bool cuda_heads_are(const cuda_bucket *c, const cuda_phase *p);
 void cuda_heads_pack(const exec *e, const cuda_bucket *c, bool follows, cuda_pack *to);
+/* Does the one step of an item quantise what the item before it, attention, makes? Then of each row the columns of a head of the cell,
+ * where blocks may do that behind attention, as one more step of its phase; else 0. */
+int32_t cuda_heads_cols(const exec *e, const cuda_bucket *c, int32_t item);
 /* And may several blocks do the same, at the same time? Not where results are in the place of what they are made of. */
 bool cuda_heads_may_repeat(const cuda_bucket *c, const cuda_phase *p);
 /* Do two rows share bytes? */

@@ -106,12 +106,16 @@ static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)
                             .then = is_quantized(c, i) ? &c->args[i + 1] : NULL};
 }
 
-/* The shape of all steps of a phase, which begins with item `first`; -1: it has none. */
+/* The shape by heads of all steps of a phase, which begins with item `first`; -1: it has none. */
 static int32_t write_heads(const exec *e, making *m, int32_t first)
 {
     const cuda_bucket *c = m->bucket;
-    const int32_t from = c->plan->item[first].first;
+    const int32_t from = c->plan->item[first].first, cols = cuda_heads_cols(e, c, first);
     cuda_heads h;
+    if (cols > 0) {
+        const cuda_text_step s = text_step(e, c, from);
+        return cuda_text_add_cols(&m->text, &s, cols);
+    }
     if (!cuda_heads_of(e, c, first, &h))
         return -1;
     const int32_t at[HEADS_STEPS] = {h.q, h.key, h.keys, h.values};

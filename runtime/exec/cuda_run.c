@@ -280,6 +280,53 @@ static bool phase_joins(const exec *e, const cuda_bucket *c, item_span s)
     return joins;
 }
 
+/* Has a step an operand among these bytes? */
+static bool step_meets(const cuda_bucket *c, int32_t i, const void *at, int64_t bytes)
+{
+    const kargs *k = &c->args[i];
+    const int64_t rows = c->n_row[ROWS_T];
+    const uint32_t own = c->own[i].local | c->own[i].tile;
+    bool meets = false;
+    for (int in = 0; in < K_IN_MAX; in++)
+        meets = meets || (k->in[in] && !(own >> in & 1) &&
+                          cuda_rows_meet(k->in[in], rows * k->pitch[in], at, bytes));
+    for (int out = 0; out < K_OUT_MAX; out++)
+        meets = meets || (k->out[out] && !(own >> (K_IN_MAX + out) & 1) &&
+                          cuda_rows_meet(k->out[out], rows * k->out_pitch[out], at, bytes));
+    return meets;
+}
+
+/* Does what quantises behind attention, in span s, follow that in the phase that was listed last? Not where its results take the place
+ * of what other blocks may not have read yet. */
+static bool quantize_follows(const cuda_bucket *c, item_span s)
+{
+    const cuda_phase *p = &c->phases[c->n_phase - 1];
+    const int32_t i = c->plan->item[s.first].first;
+    bool follows = s.end - s.first == 1 && s.first == p->first + p->n_item &&
+                   i == p->step + p->n_step && c->rows[i]->op == KOP_quantize && c->heads[i] >= 0 &&
+                   p->n_item < PACK_ITEMS && p->n_step < PACK_STEPS;
+    for (int32_t of = p->step; of < i && follows; of++)
+        follows = !step_meets(c, of, c->args[i].out[0], c->n_row[ROWS_T] * c->args[i].out_pitch[0]);
+    return follows;
+}
+
+/* Then each block does it for the heads it has attended with. */
+static void quantize_follow(cuda_bucket *c, item_span s)
+{
+    cuda_phase *p = &c->phases[c->n_phase - 1];
+    cuda_pack *pack = &c->packs[c->n_phase - 1];
+    cuda_item *it = &c->items[s.first];
+    it->every = ITEM_FOLLOWS;
+    it->each = 1;
+    it->at = 1;
+    pack->item[p->n_item] = *it;
+    pack->step[p->n_step] = c->steps[c->plan->item[s.first].first];
+    pack->step[p->n_step].shape = c->heads[c->plan->item[s.first].first];
+    p->n_item++;
+    p->n_step++;
+    pack->at = *p;
+}
+
 static void phase_join(const exec *e, cuda_bucket *c, item_span s)
 {
     cuda_phase *p = &c->phases[c->n_phase - 1];
@@ -343,6 +390,11 @@ static void list_phases(const exec *e, cuda_bucket *c)
         if (phase_joins(e, c, s)) {
             phase_join(e, c, s);
             from = s.end;
+            s = exec_span_from(e->p, c->plan, c->units, from, c->apart);
+            if (s.first < s.end && c->n_row[ROWS_T] > 1 && quantize_follows(c, s)) {
+                quantize_follow(c, s);
+                from = s.end;
+            }
             continue;
         }
         const plan_item *first = &c->plan->item[s.first], *last = &c->plan->item[s.end - 1];

@@ -454,6 +454,19 @@ int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t
     return add_body(t, &b, late);
 }
 
+int32_t cuda_text_add_cols(cuda_text *t, const cuda_text_step *s, int32_t cols)
+{
+    strbuf b = {0};
+    strbuf_add(&b, "(const member &, const cuda_step *s, int64_t begin, int64_t end)\n{\n"
+                   "    kargs k = {};\n");
+    put_rows(&b, s);
+    put_sizes(&b, s);
+    put_operands(&b, s);
+    strbuf_add(&b, "    %s_heads(&k, (int32_t)begin, (int32_t)end, %" PRId32 ");\n}\n", s->symbol,
+               cols);
+    return add_body(t, &b, false);
+}
+
 void cuda_text_end(cuda_text *t, int threads)
 {
     strbuf_add(&t->text,

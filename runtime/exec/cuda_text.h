@@ -45,6 +45,8 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s);
 /* The four steps of cuda_heads.c as one shape: q, key, keys and values, which are so many steps from the first on. `late`: as of
  * cuda_text_step. */
 int32_t cuda_text_add_heads(cuda_text *t, const cuda_text_step *s, const int32_t *at, bool late);
+/* A step that quantises as cuda_heads_cols says, so many columns of a row to a unit. */
+int32_t cuda_text_add_cols(cuda_text *t, const cuda_text_step *s, int32_t cols);
 /* The whole of the file, in t->text: behind all functions that which chooses among them, and the threads of a block. */
 void cuda_text_end(cuda_text *t, int threads);
 
