@@ -78,8 +78,8 @@ static int64_t cuda_units(const backend *be, const plan_kernel *k, const kargs *
 
 /* What a block has and the tables of phases have to be in shared memory, 227 KB of it on the cards that this is measured for, of
  * which the kernel itself has some. */
-enum { SHARED_BYTES = 227 * 1024, SHARED_OWN = 4 * 1024 };
-_Static_assert(FEW_BLOCK_BYTES + PACKS_BYTES + SHARED_OWN <= SHARED_BYTES,
+enum { SHARED_BYTES = 227 * 1024 };
+_Static_assert(FEW_BLOCK_BYTES + PACKS_BYTES + CUDA_OWN_BYTES <= SHARED_BYTES,
                "linears of few rows have their weights in shared memory");
 
 static const backend levels[] = {

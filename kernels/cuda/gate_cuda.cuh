@@ -82,11 +82,18 @@ static __device__ inline ahead &block_ahead(void)
  * address that is computed each time. */
 enum progress_word { PROGRESS_PHASE, PROGRESS_NEXT, PROGRESS_GATE, PROGRESS_WORDS };
 
+/* Of blocks of weft_phases alone, which on a card are not the largest. */
+#ifdef __CUDACC__
+enum { PROGRESS_WARPS = CUDA_WIDE_BLOCK / WARP };
+#else
+enum { PROGRESS_WARPS = WARPS_MAX };
+#endif
+
 /* A word of the warp's progress: its lanes have read it before they write it, all the same, and meet before they read what they
  * wrote. */
 static __device__ inline shared_place progress_at(progress_word word)
 {
-    __shared__ shared_place of[WARPS_MAX * PROGRESS_WORDS];
+    __shared__ shared_place of[PROGRESS_WARPS * PROGRESS_WORDS];
     uint32_t thread = threadIdx.x;
 #ifdef __CUDACC__
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); /* here, and not once for all times */

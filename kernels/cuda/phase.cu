@@ -474,6 +474,15 @@ static __device__ inline void tables_near(const cuda_run &r, const cuda_phase &p
 #define DYNAMIC(name) char *name = simt_dynamic()
 #endif
 
+/* What it has of shared memory by itself is no more than the host leaves it beside tables and what calls of up to 64 rows take. */
+#ifdef __CUDACC__
+static_assert(sizeof(kargs) + sizeof(cuda_run) + sizeof(member) + 2 * PACKS * sizeof(uint64_t) +
+                      sizeof(ahead) + sizeof(ring_block) + sizeof(block_words) +
+                      PROGRESS_WARPS * PROGRESS_WORDS * sizeof(shared_place) + sizeof(cuda_step) <=
+                  CUDA_OWN_BYTES,
+              "they have to fit");
+#endif
+
 extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     weft_phases(const __grid_constant__ cuda_launch of)
 {

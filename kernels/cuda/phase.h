@@ -13,14 +13,16 @@ enum {
     CUDA_BLOCK = 256, /* threads of a block; kernels ask block_threads, a multiple of 32 */
     /* Of weft_phases where weights come through the ring: some warps more, which copy them. */
     CUDA_PHASES_BLOCK = CUDA_BLOCK + 32 * RING_COPIERS,
-    CUDA_LIGHT_BLOCKS = 4,    /* blocks of weft_light to a multiprocessor, */
-    CUDA_DOTS_BLOCKS = 2,     /* and of weft_dots */
-    CUDA_FLASH_BLOCK = 384,   /* threads of weft_flash and weft_codes, */
-    CUDA_SQUARES_BLOCK = 384, /* of weft_squares, weft_bulk and weft_experts */
-    CUDA_UNPACK_BLOCKS = 4,   /* blocks of weft_unpack to a multiprocessor */
-    CUDA_UNPACK_ROWS = 256,   /* of a call, from which on it pays for blocks, */
-    CUDA_HALVES_ROWS = 512,   /* and for BF16 weights where x is exact */
-    TEAM_WIDTH_MAX = 512,     /* of a vector that a warp does alone (block_cuda.cuh) */
+    CUDA_WIDE_BLOCK = CUDA_BLOCK + 128, /* with sheets four: so many can give registers away */
+    CUDA_OWN_BYTES = 4096,              /* shared memory that weft_phases has by itself, at most */
+    CUDA_LIGHT_BLOCKS = 4,              /* blocks of weft_light to a multiprocessor, */
+    CUDA_DOTS_BLOCKS = 2,               /* and of weft_dots */
+    CUDA_FLASH_BLOCK = 384,             /* threads of weft_flash and weft_codes, */
+    CUDA_SQUARES_BLOCK = 384,           /* of weft_squares, weft_bulk and weft_experts */
+    CUDA_UNPACK_BLOCKS = 4,             /* blocks of weft_unpack to a multiprocessor */
+    CUDA_UNPACK_ROWS = 256,             /* of a call, from which on it pays for blocks, */
+    CUDA_HALVES_ROWS = 512,             /* and for BF16 weights where x is exact */
+    TEAM_WIDTH_MAX = 512,               /* of a vector that a warp does alone (block_cuda.cuh) */
 };
 
 /* The functions that a card is launched with, each with a cuda_run: weft_phases runs any phase. A phase that is a launch of its
