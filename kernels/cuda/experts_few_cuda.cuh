@@ -505,7 +505,7 @@ static __device__ inline void expert_products(const expert_jobs &j, shared_place
                                    slot + (unsigned)((row + HALF) * R::PITCH) + (at_b & 15), x,
                                    sum);
     } else {
-        R::template products<N>(slot, x, 0, sum);
+        few_products<R, N, R::PITCH>(slot, x, 0, sum);
     }
 }
 

@@ -160,12 +160,13 @@ static __device__ inline void few_mma_32u(int *to, const uint32_t *a, const uint
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(0));
 }
 
-static __device__ inline void few_mma_16(int *to, uint32_t a0, uint32_t a1, uint32_t b)
+static __device__ inline void few_mma_16(int *to, uint32_t a0, uint32_t a1, uint32_t b,
+                                         int from = 0)
 {
     asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 "
         "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %7, %7, %7};"
         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-        : "r"(a0), "r"(a1), "r"(b), "r"(0));
+        : "r"(a0), "r"(a1), "r"(b), "r"(from));
 }
 
 static __device__ inline void few_put(shared_place p, float x)
@@ -201,10 +202,10 @@ static inline void few_mma_32u(int *to, const uint32_t *a, const uint32_t *b)
         to[i] = 2 * to[i] + one[i];
 }
 
-static inline void few_mma_16(int *to, uint32_t a0, uint32_t a1, uint32_t b)
+static inline void few_mma_16(int *to, uint32_t a0, uint32_t a1, uint32_t b, int from = 0)
 {
     const uint32_t a[2] = {a0, a1};
-    to[0] = to[1] = to[2] = to[3] = 0;
+    to[0] = to[1] = to[2] = to[3] = from;
     simt_mma_s8(to, a, &b, 16);
 }
 

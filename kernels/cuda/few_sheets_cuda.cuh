@@ -1,4 +1,4 @@
-/* few_sheets_cuda.cuh - linears of 2 to FEW_N rows whose weights come ahead of them, across phases.
+/* few_sheets_cuda.cuh - linears of 2 to FEW_ROWS_MAX rows whose weights come ahead of them, across phases.
  *
  * What a block multiplies in a phase are its segments, as with the ring (ring_cuda.cuh), and two warps that compute nothing copy them
  * into slots ahead of use. There is one ring for all warps: a slot has a sheet, FEW_TILE rows of weights by FEW_WARPS chunks of columns,
@@ -6,7 +6,7 @@
  * where chunks of a warp are pieces of 144; and a warp that multiplies has a barrier to wait for in place of a dozen instructions.
  *
  * Warps and columns, and the order of all sums, are those of few_stream: so are the bits of results. x is copied as there, by the warp
- * that multiplies with it.
+ * that multiplies with it, and with more than 16 rows half by half, until all of it is in registers.
  *
  * Slots lie in scratch. A step that needs this for itself has it: no sheet is copied across its phase before the block is done
  * with that (ring_list.alone). */
@@ -49,7 +49,7 @@ static __device__ inline void sheet_segment(sheet_copier &c, const ring_segment 
     c.of = s;
     c.left = tiles * ((s.cut.chunks + FEW_WARPS - 1) / FEW_WARPS);
     c.group = c.tile = c.chunk = 0;
-    c.group_n = tiles < SHEET_GROUP ? tiles : (int)SHEET_GROUP;
+    c.group_n = tiles < s.cut.paired ? tiles : (int)s.cut.paired;
 }
 
 static __device__ inline void sheet_put(ring_block *r, const sheet_copier &c)
@@ -81,7 +81,7 @@ static __device__ inline void sheet_next(const ring_block *r, sheet_copier &c)
             const int tiles = (c.of.rows + FEW_TILE - 1) / FEW_TILE;
             c.chunk = 0;
             c.group += c.group_n;
-            c.group_n = tiles - c.group < SHEET_GROUP ? tiles - c.group : (int)SHEET_GROUP;
+            c.group_n = tiles - c.group < c.of.cut.paired ? tiles - c.group : (int)c.of.cut.paired;
         }
     }
     if (++c.slot == r->slots) {
@@ -147,64 +147,110 @@ static __device__ inline void sheet_used(ring_block *r, sheet_place &s)
     }
 }
 
-template <class R> static __device__ FEW_COPY void few_sheets(const few_job j)
+/* The next half of the rows of a chunk of x, of types whose scales are of 256 columns. As few_copy_x, but without loops: less than half
+ * of the instructions. All rows at once, and other walks, lost by it. */
+template <class R, int NT>
+static __device__ inline void sheet_copy_part(const few_job &j, few_walk &s, shared_place slots)
 {
-    typedef few_x_size<R, 1> size;
-    enum { TILES = SHEET_GROUP, PITCH = sheet_pitch((dtype)R::TYPE) };
-    static_assert((int)few_group<R, 1>::TILES == (int)TILES && (int)few_group<R, 1>::PASSES == 1,
-                  "sums are those of few_stream");
-    static_assert((int)size::BYTES <= (int)SHEET_X_BYTES && (int)R::COLS == (int)SHEET_COLS &&
+    enum { ROWS = few_group<R, NT>::PART * FEW_N, PIECES = R::COLS / 16, AT_ONCE = WARP / PIECES };
+    typedef few_x_size<R, ROWS / FEW_N> size;
+    static_assert((int)ROWS == WARP / 2 && R::X_BLOCK == 256, "a lane has one piece of the sums");
+    if (s.x_left <= 0)
+        return;
+    const int lane = lane_index(), row = lane / PIECES, piece = lane % PIECES;
+    const int rows = j.rows - s.x_row; /* that are there */
+    const shared_place to = slots + s.x_put;
+    const char *x = j.x + (int64_t)s.x_row * j.x_pitch;
+    const char *from = x + row * j.x_pitch + (s.x_chunk * R::COLS + piece * 16);
+    UNROLL
+    for (int r = 0; r < ROWS; r += AT_ONCE, from += AT_ONCE * j.x_pitch)
+        few_copy(to + (unsigned)((row + r) * size::PITCH + piece * 16), from, r < rows - row);
+    const int d = (int)((unsigned)(j.n + ACT_ALIGN - 1) & ~(ACT_ALIGN - 1u));
+    const int sums = (j.n / 256 * 4 + ACT_ALIGN - 1) & ~(ACT_ALIGN - 1);
+    if (R::X_SIDE > 0) /* two pieces of a row */
+        few_copy(to + (unsigned)(size::SIDE + lane * 16),
+                 x + lane / 2 * j.x_pitch + (d + sums + s.x_chunk * R::X_SIDE + lane % 2 * 16),
+                 lane / 2 < rows);
+    if (lane < ROWS)
+        few_copy_4(to + (unsigned)(size::D + lane * 4), x + lane * j.x_pitch + (d + s.x_chunk * 4),
+                   lane < rows);
+    few_x_next<R, NT>(s);
+}
+
+/* The next of x, and the end of a group of copies. */
+template <class R, int NT>
+static __device__ inline void sheet_copy_x(const few_job &j, few_walk &s, shared_place slots)
+{
+    if constexpr (few_group<R, NT>::PASSES > 1)
+        sheet_copy_part<R, NT>(j, s, slots);
+    else
+        few_copy_x<R, NT>(j, s, slots);
+    copies_group();
+}
+
+/* x of a chunk, part by part, each in registers before the next is asked for in its place. */
+template <class R, int NT, int PART>
+static __device__ inline void sheet_x(const few_job &j, few_walk &s, shared_place slots,
+                                      uint32_t &get, few_x<R, NT> &x)
+{
+    enum { N = few_group<R, NT>::PART, BYTES = few_x_size<R, N>::BYTES };
+    copies_wait<SHEET_X - 1>();
+    __syncwarp();
+    x.template load<PART * N, N>(slots + get);
+    get = get + BYTES == s.x_end ? 0 : get + BYTES;
+    if (!R::KEEPS)
+        return;
+    __syncwarp(); /* all have it */
+    sheet_copy_x<R, NT>(j, s, slots);
+}
+
+template <class R, int NT> static __device__ FEW_COPY void few_sheets(const few_job j)
+{
+    enum { PARTS = few_group<R, NT>::PASSES, X_BYTES = few_x_size<R, NT / PARTS>::BYTES };
+    enum { PITCH = sheet_pitch((dtype)R::TYPE) };
+    enum { TILES = sheet_group((dtype)R::TYPE, NT * FEW_N), X_ROOM = sheet_x_bytes(NT * FEW_N) };
+    static_assert(PARTS == 1 || (R::KEEPS && PARTS == 2), "x is in registers, or in one place");
+    static_assert((int)X_BYTES <= (int)X_ROOM && (int)R::COLS == (int)SHEET_COLS &&
                       (int)R::BYTES == sheet_chunk((dtype)R::TYPE),
                   "as the host has counted them");
     const int warp = few_warp();
     const int rounds = (j.n / SHEET_COLS + FEW_WARPS - 1) / FEW_WARPS;
     const shared_place sums = shared_at(j.scratch);
-    const shared_place x_slots = sums + FEW_SUM_BYTES + (unsigned)(warp * SHEET_X * SHEET_X_BYTES);
+    const shared_place x_slots = sums + FEW_SUM_BYTES + (unsigned)(warp * SHEET_X * X_ROOM);
     const uint32_t own = (uint32_t)(warp * R::BYTES), skew = own & 15;
     ring_block *r = block_ring();
     sheet_place w = sheet_place_of(r, warp, own - skew);
-    few_walk s = few_walk_of<R>(j, TILES, 1);
+    few_walk s = few_walk_of<R>(j, TILES, PARTS);
     uint32_t x_get = 0;
-    s.x_end = SHEET_X * size::BYTES;
-    if (s.chunks > 0 && s.chunks <= SHEET_X) { /* x comes once, and stays */
-        s.x_left = s.chunks;
-        s.x_end = (unsigned)s.chunks * size::BYTES;
+    s.x_end = SHEET_X * X_BYTES;
+    if (s.chunks > 0 && s.chunks * PARTS <= SHEET_X) { /* x comes once, and stays */
+        s.x_left = s.chunks * PARTS;
+        s.x_end = (unsigned)s.x_left * X_BYTES;
     }
     UNROLLED(1)
     for (int i = 0; i < SHEET_X; i++) {
-        few_copy_x<R, 1>(j, s, x_slots);
-        copies_group();
+        sheet_copy_x<R, NT>(j, s, x_slots);
     }
     UNROLLED(1)
     for (int group = 0; group < s.tiles; group += TILES) {
         const int here = s.tiles - group < TILES ? s.tiles - group : (int)TILES;
-        float sum[TILES][1][4] = {};
+        float sum[TILES][NT][4] = {};
         UNROLLED(1)
         for (int c = 0; c < s.chunks; c++) {
-            few_x<R, 1> x;
-            copies_wait<SHEET_X - 1>();
-            __syncwarp();
-            x.load(x_slots + x_get);
-            x_get = x_get + size::BYTES == s.x_end ? 0 : x_get + size::BYTES;
-            if (R::KEEPS) {
-                __syncwarp(); /* all have it */
-                few_copy_x<R, 1>(j, s, x_slots);
-                copies_group();
-            }
+            few_x<R, NT> x;
+            sheet_x<R, NT, 0>(j, s, x_slots, x_get, x);
+            if constexpr (PARTS > 1)
+                sheet_x<R, NT, 1>(j, s, x_slots, x_get, x);
             UNROLLED(1)
             for (int t = 0; t < here; t++) {
                 barrier_wait(&r->full[0][w.p.slot], w.p.parity & 1);
-                R::template products<1, PITCH>(w.at, x, skew, sum[0]);
-                few_turn<TILES, 1, 0, 1>(sum);
+                few_multiply<R, TILES, NT, 0, NT, PITCH>(w.at, x, skew, t, sum);
                 sheet_used(r, w);
             }
-            UNROLLED(1)
-            for (int t = here; t < TILES; t++)
-                few_turn<TILES, 1, 0, 1>(sum);
+            few_tiles_end<R, TILES, NT, 0, NT>(here, sum);
             if (!R::KEEPS) {
                 __syncwarp();
-                few_copy_x<R, 1>(j, s, x_slots);
-                copies_group();
+                sheet_copy_x<R, NT>(j, s, x_slots);
             }
         }
         UNROLLED(1)
@@ -212,7 +258,7 @@ template <class R> static __device__ FEW_COPY void few_sheets(const few_job j)
             barrier_wait(&r->full[0][w.p.slot], w.p.parity & 1);
             sheet_used(r, w);
         }
-        few_meet<1, TILES>(j, sums, group, here, sum);
+        few_meet<NT, TILES>(j, sums, group, here, sum);
     }
     copies_wait<0>();
     if (lane_index() == 0)
@@ -222,7 +268,8 @@ template <class R> static __device__ FEW_COPY void few_sheets(const few_job j)
 
 #ifdef WEFT_SHAPES
 /* With what phase.cu has listed for a step, where its weights come in sheets. Else false. */
-template <class R> static __device__ inline bool linear_sheets(const kthread *t, const cuda_step *s)
+template <class R, int NT>
+static __device__ inline bool linear_sheets(const kthread *t, const cuda_step *s)
 {
     if (s->segment < 0)
         return false;
@@ -237,15 +284,16 @@ template <class R> static __device__ inline bool linear_sheets(const kthread *t,
     j.rows = s->rows;
     j.w_rows = s->linear_out;
     j.n = s->linear_in;
-    few_sheets<R>(j);
+    few_sheets<R, NT>(j);
     return true;
 }
 
 #define LINEAR_SHEETS(type)                                                                        \
+    template <int NT>                                                                              \
     static __device__ SHAPE_FN bool k_linear_##type##_few_cuda_sheets(const kthread *t,            \
                                                                       const cuda_step *s)          \
     {                                                                                              \
-        return linear_sheets<few_##type>(t, s);                                                    \
+        return linear_sheets<few_##type, NT>(t, s);                                                \
     }
 LINEAR_SHEETS(Q8_0)
 LINEAR_SHEETS(Q4_0)

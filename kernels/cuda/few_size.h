@@ -41,13 +41,29 @@ K_FN int64_t cuda_few_bytes(const kargs *k)
  * steps that need no more than these run while sheets are copied, others do not. */
 
 enum {
-    SHEET_COLS = 256,     /* of a chunk */
-    SHEET_GROUP = 4,      /* tiles whose chunks of the same columns follow on each other */
-    SHEET_X = 2,          /* chunks of x of a warp */
-    SHEET_X_BYTES = 2592, /* the largest of these, of eight rows: Q4_K's and Q5_K's */
-    SHEET_OWN = FEW_SUM_BYTES + FEW_WARPS * SHEET_X * SHEET_X_BYTES,
+    SHEET_COLS = 256,       /* of a chunk */
+    SHEET_X = 2,            /* chunks of x of a warp, of 8 or 16 rows; */
+    SHEET_X_BYTES_8 = 2592, /* the largest of these: Q4_K's and Q5_K's */
+    SHEET_X_BYTES_16 = 5184,
     SHEETS_LEAST = 3
 };
+
+K_CONST_FN int32_t sheet_x_bytes(int64_t rows)
+{
+    return rows <= FEW_N ? SHEET_X_BYTES_8 : SHEET_X_BYTES_16;
+}
+
+/* What lies before the sheets, with so many rows of x. */
+K_CONST_FN int32_t sheet_own(int64_t rows)
+{
+    return FEW_SUM_BYTES + FEW_WARPS * SHEET_X * sheet_x_bytes(rows);
+}
+
+/* Tiles whose chunks of the same columns follow on each other: as many as registers have sums for. */
+K_CONST_FN int32_t sheet_group(dtype type, int64_t rows)
+{
+    return rows <= 2 * FEW_N || type == DT_Q4_K ? 4 : 3;
+}
 
 /* Bytes of a chunk; 0: such weights come in no sheets. */
 K_CONST_FN int32_t sheet_chunk(dtype type)
@@ -57,6 +73,13 @@ K_CONST_FN int32_t sheet_chunk(dtype type)
            : type == DT_Q5_K                    ? 176
            : type == DT_Q6_K                    ? 210
                                                 : 0;
+}
+
+/* Rows of x that there is room for: with more than 16 they have to be in registers. */
+K_CONST_FN int64_t sheet_rows_most(dtype type)
+{
+    const bool keeps = type == DT_Q4_K || type == DT_Q5_K || type == DT_Q6_K;
+    return sheet_chunk(type) == 0 ? 0 : keeps ? FEW_ROWS_MAX : 2 * FEW_N;
 }
 
 /* From row to row in a slot: rows lie in different banks, whether lanes load 4 bytes each or 8. */

@@ -41,18 +41,19 @@ template <class R, int NT> struct few_x_groups {
     bytes8 b[NT][8], d[NT];
     uint32_t low[NT],
         high[NT]; /* a sum is low + 128 high; four sums, of the first columns where lane is even */
-    __device__ inline void load(shared_place at)
+    /* Of N instructions from FIRST on, whose rows begin there. */
+    template <int FIRST = 0, int N = NT> __device__ inline void load(shared_place at)
     {
-        typedef few_x_size<R, NT> size;
+        typedef few_x_size<R, N> size;
         const uint32_t row = (uint32_t)lane_index() / 4, j = (uint32_t)lane_index() % 4;
         UNROLL
-        for (int t = 0; t < NT; t++) {
-            const uint32_t r = row + (uint32_t)(t * FEW_N);
+        for (int t = FIRST; t < FIRST + N; t++) {
+            const uint32_t r = row + (uint32_t)((t - FIRST) * FEW_N);
             const shared_place q = at + r * size::PITCH + j * 8;
             UNROLL
             for (int g = 0; g < 8; g++)
                 b[t][g] = shared_8(q + (uint32_t)(g * 32));
-            d[t] = shared_8(at + size::D + (uint32_t)(t * FEW_N * 4) + j * 8);
+            d[t] = shared_8(at + size::D + (uint32_t)((t - FIRST) * FEW_N * 4) + j * 8);
             const bytes16 sums = shared_16(at + size::SIDE + r * 32 + j % 2 * 16);
             uint32_t s[4];
             UNROLL
@@ -70,17 +71,17 @@ template <class R, int NT> struct few_x_groups {
 template <class R, int NT> struct few_x_sixteens {
     uint32_t b[NT][16];
     bytes8 d[NT];
-    __device__ inline void load(shared_place at)
+    template <int FIRST = 0, int N = NT> __device__ inline void load(shared_place at)
     {
-        typedef few_x_size<R, NT> size;
+        typedef few_x_size<R, N> size;
         const int row = lane_index() / 4, j = lane_index() % 4;
         UNROLL
-        for (int t = 0; t < NT; t++) {
+        for (int t = FIRST; t < FIRST + N; t++) {
+            const int r = row + (t - FIRST) * FEW_N;
             UNROLL
             for (int g = 0; g < 16; g++)
-                b[t][g] =
-                    shared_4(at + (uint32_t)((row + t * FEW_N) * size::PITCH + j * 4 + g * 16));
-            d[t] = shared_8(at + (uint32_t)(size::D + t * FEW_N * 4 + j * 8));
+                b[t][g] = shared_4(at + (uint32_t)(r * size::PITCH + j * 4 + g * 16));
+            d[t] = shared_8(at + (uint32_t)(size::D + (t - FIRST) * FEW_N * 4 + j * 8));
         }
     }
 };
@@ -88,8 +89,9 @@ template <class R, int NT> struct few_x_sixteens {
 /* Blocks of 32: there are too many scales to keep. */
 template <class R, int NT> struct few_x_blocks {
     shared_place x, d;
-    __device__ inline void load(shared_place at)
+    template <int FIRST = 0, int N = NT> __device__ inline void load(shared_place at)
     {
+        static_assert(N == NT, "a chunk has all rows");
         typedef few_x_size<R, NT> size;
         x = at + (uint32_t)(lane_index() / 4 * size::PITCH + lane_index() % 4 * 4);
         d = at + (uint32_t)(size::SIDE + lane_index() % 4 * 2 * R::X_SIDE);
@@ -169,6 +171,17 @@ template <class R> static __device__ inline few_scales few_scales_of(const bytes
     return s;
 }
 
+/* Values by scales of x, to sums. */
+template <int NT>
+static __device__ inline void few_add(float (*sum)[4], const float (*value)[4], const bytes8 *d)
+{
+    UNROLL
+    for (int t = 0; t < NT; t++)
+        UNROLL
+    for (int e = 0; e < 4; e++)
+        sum[t][e] = mad(value[t][e], float_of(d[t].w[e % 2]), sum[t][e]);
+}
+
 /* What lanes of four have of four groups each: the first two of them. Without branches. */
 static __device__ inline uint32_t few_minima(const uint32_t *min)
 {
@@ -176,40 +189,50 @@ static __device__ inline uint32_t few_minima(const uint32_t *min)
     return (min[0] & (0u - (uint32_t)(j == 0))) | (min[1] & (0u - (uint32_t)(j == 1)));
 }
 
-/* A block of Q4_K or Q5_K: codes a[8][4] of its groups, 8 bytes of each lane side by side, those of odd groups times R::ODD. All are
- * whole numbers until it ends; the minima times the sums of x are products of matrices too. */
+/* A block of Q4_K or Q5_K: what scales of x are multiplied with, and all is whole numbers until then; the minima times the sums of x are
+ * products of matrices too. Half of the groups are in registers at a time: R::codes, those of odd groups times R::ODD. */
 template <class R, int NT>
-static __device__ inline void few_products_k(const few_x_groups<R, NT> &x, const uint32_t (*a)[4],
-                                             const few_scales &s0, const few_scales &s8,
-                                             float (*sum)[4])
+static __device__ inline void few_values_k(const few_x_groups<R, NT> &x, shared_place w,
+                                           shared_place w8, float (*value)[4])
 {
-    enum { GROUPS = 8 };
-    const uint32_t min0 = few_minima(s0.min), min8 = few_minima(s8.min);
-    int scale[2][GROUPS];
+    enum { HALF = 4 }; /* groups */
+    const few_scales s0 = few_scales_of<R>(shared_16(w)), s8 = few_scales_of<R>(shared_16(w8));
+    int all[NT][4] = {};
     UNROLL
-    for (int g = 0; g < GROUPS; g++) {
-        scale[0][g] = (int)__byte_perm(s0.scale[g / 4], 0, 0x4440 + g % 4);
-        scale[1][g] = (int)__byte_perm(s8.scale[g / 4], 0, 0x4440 + g % 4);
+    for (int half = 0; half < 2; half++) {
+        uint32_t a[HALF][4];
+        int scale[2][HALF];
+        R::codes(w, w8, half, a);
+        UNROLL
+        for (int g = 0; g < HALF; g++) { /* all codes are times R::ODD then */
+            const int odd = g % 2 ? 1 : (int)R::ODD;
+            scale[0][g] = (int)__byte_perm(s0.scale[half], 0, 0x4440 + g) * odd;
+            scale[1][g] = (int)__byte_perm(s8.scale[half], 0, 0x4440 + g) * odd;
+        }
+        UNROLL
+        for (int t = 0; t < NT; t++) {
+            int s[HALF][4];
+            UNROLL
+            for (int g = 0; g < HALF; g++)
+                few_mma_32u(s[g], a[g], x.b[t][half * HALF + g].w);
+            UNROLL
+            for (int g = 0; g < HALF; g++)
+                UNROLL
+            for (int e = 0; e < 4; e++)
+                all[t][e] += s[g][e] * scale[e / 2][g];
+        }
     }
+    const uint32_t min0 = few_minima(s0.min), min8 = few_minima(s8.min);
     UNROLL
     for (int t = 0; t < NT; t++) {
-        int s[GROUPS][4], low[4], high[4], all[2][4] = {};
-        UNROLL
-        for (int g = 0; g < GROUPS; g++)
-            few_mma_32u(s[g], a[g], x.b[t][g].w);
-        few_mma_16(low, min0, min8, x.low[t]);
+        int low[4], high[4];
+        few_mma_16(low, min0, min8, x.low[t], FEW_MAGIC);
         few_mma_16(high, min0, min8, x.high[t]);
         UNROLL
-        for (int g = 0; g < GROUPS; g++)
-            UNROLL
-        for (int e = 0; e < 4; e++)
-            all[g % 2][e] += s[g][e] * scale[e / 2][g];
-        UNROLL
         for (int e = 0; e < 4; e++) {
-            const few_scales &w = e < 2 ? s0 : s8;
-            const float less = w.m * (float)(low[e] + 128 * high[e]);
-            const float more = (float)(R::ODD * all[0][e] + all[1][e]);
-            sum[t][e] = mad(mad(w.d, more, -less), float_of(x.d[t].w[e % 2]), sum[t][e]);
+            const few_scales &of = e < 2 ? s0 : s8;
+            const float less = of.m * few_whole(low[e] + 128 * high[e]);
+            value[t][e] = mad(of.d, (float)all[t][e], -less);
         }
     }
 }
@@ -226,8 +249,9 @@ static __device__ inline void few_products_k(const few_x_groups<R, NT> &x, const
  *     TILES              of a group with the most instructions
  *     PASSES             with these a group is multiplied in so many passes, each with a part of the rows of x: all of it and all sums are
  *                        more registers than there are
- *     x, products        a chunk of x in registers; adds products of a chunk to the sums of a lane, whose rows are PITCH bytes apart, or
- *                        others */
+ *     x                  a chunk of it, as products take it
+ *     values             of a chunk, to be multiplied by the scales of x, where these are of all its columns;
+ *     products           of others, added to the sums of a lane. Rows of weights are PITCH bytes apart, or P */
 
 /* What types of blocks have in common. */
 template <class W, int TYPE_, int BYTES_, int PITCH_, int PIECES_, int ACT_, int COLS_ = 256>
@@ -303,18 +327,13 @@ struct few_Q4_0 : few_blocks<weight_Q4_0, DT_Q4_0, 144, 144, 9, ACT_Q8> {
 struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
     enum { X_PAD = 32, KEEPS = 1, ODD = 16, TILES = 3, PASSES = 2 };
     template <int NT> using x = few_x_groups<few_Q4_K, NT>;
-    template <int NT, int P = PITCH>
-    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
-                                           float (*sum)[4])
+    /* Of half of the groups, of both rows: low halves of bytes are a group, high halves the next. */
+    static __device__ inline void codes(shared_place w, shared_place w8, int half, uint32_t (*a)[4])
     {
-        const shared_place w = slot + (uint32_t)(lane_index() / 4 * P), w8 = w + 8 * P;
-        const uint32_t j = (uint32_t)lane_index() % 4 * 8;
-        const bytes16 h0 = shared_16(w), h8 = shared_16(w8);
-        uint32_t a[8][4];
+        const uint32_t at = (uint32_t)(16 + half * 64 + lane_index() % 4 * 8);
         UNROLL
-        for (int q = 0; q < 4; q++) { /* low halves are a group, high halves the next */
-            const uint32_t at = (uint32_t)(16 + q * 32) + j;
-            const bytes8 c0 = shared_8(w + at), c8 = shared_8(w8 + at);
+        for (uint32_t q = 0; q < 2; q++) {
+            const bytes8 c0 = shared_8(w + at + q * 32), c8 = shared_8(w8 + at + q * 32);
             const uint32_t c[4] = {c0.w[0], c8.w[0], c0.w[1], c8.w[1]};
             UNROLL
             for (int i = 0; i < 4; i++) {
@@ -322,38 +341,42 @@ struct few_Q4_K : few_blocks<weight_Q4_K, DT_Q4_K, 144, 160, 9, ACT_Q8K> {
                 a[2 * q + 1][i] = c[i] & 0xf0f0f0f0u;
             }
         }
-        few_products_k<few_Q4_K, NT>(x, a, few_scales_of<few_Q4_K>(h0), few_scales_of<few_Q4_K>(h8),
-                                     sum);
+    }
+    template <int NT, int P>
+    static __device__ inline void values(shared_place slot, const x<NT> &x, uint32_t,
+                                         float (*value)[4])
+    {
+        const shared_place w = slot + (uint32_t)(lane_index() / 4 * P);
+        few_values_k<few_Q4_K, NT>(x, w, w + 8 * P, value);
     }
 };
 
 struct few_Q5_K : few_blocks<weight_Q5_K, DT_Q5_K, 176, 224, 11, ACT_Q8K> {
     enum { X_PAD = 32, KEEPS = 1, ODD = 1, PASSES = 2 };
     template <int NT> using x = few_x_groups<few_Q5_K, NT>;
-    template <int NT, int P = PITCH>
-    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t,
-                                           float (*sum)[4])
+    static __device__ inline void codes(shared_place w, shared_place w8, int half, uint32_t (*a)[4])
     {
-        const shared_place w = slot + (uint32_t)(lane_index() / 4 * P), w8 = w + 8 * P;
-        const uint32_t j = (uint32_t)lane_index() % 4 * 8;
-        const bytes16 h0 = shared_16(w), h8 = shared_16(w8);
+        const uint32_t j = (uint32_t)lane_index() % 4 * 8, at = (uint32_t)(48 + half * 64) + j;
         const bytes8 f0 = shared_8(w + 16 + j), f8 = shared_8(w8 + 16 + j);
         const uint32_t fifth[4] = {f0.w[0], f8.w[0], f0.w[1], f8.w[1]};
-        uint32_t a[8][4];
         UNROLL
-        for (int q = 0; q < 4; q++) {
-            const uint32_t at = (uint32_t)(48 + q * 32) + j;
-            const bytes8 c0 = shared_8(w + at), c8 = shared_8(w8 + at);
+        for (uint32_t q = 0; q < 2; q++) {
+            const bytes8 c0 = shared_8(w + at + q * 32), c8 = shared_8(w8 + at + q * 32);
             const uint32_t c[4] = {c0.w[0], c8.w[0], c0.w[1], c8.w[1]};
             UNROLL
             for (int i = 0; i < 4; i++) {
-                a[2 * q][i] = (c[i] & 0x0f0f0f0fu) | (fifth[i] >> 2 * q << 4 & 0x10101010u);
-                a[2 * q + 1][i] =
-                    (c[i] >> 4 & 0x0f0f0f0fu) | (fifth[i] >> (2 * q + 1) << 4 & 0x10101010u);
+                const uint32_t f = fifth[i] >> (half * 4 + (int)q * 2);
+                a[2 * q][i] = (c[i] & 0x0f0f0f0fu) | (f << 4 & 0x10101010u);
+                a[2 * q + 1][i] = (c[i] >> 4 & 0x0f0f0f0fu) | (f << 3 & 0x10101010u);
             }
         }
-        few_products_k<few_Q5_K, NT>(x, a, few_scales_of<few_Q5_K>(h0), few_scales_of<few_Q5_K>(h8),
-                                     sum);
+    }
+    template <int NT, int P>
+    static __device__ inline void values(shared_place slot, const x<NT> &x, uint32_t,
+                                         float (*value)[4])
+    {
+        const shared_place w = slot + (uint32_t)(lane_index() / 4 * P);
+        few_values_k<few_Q5_K, NT>(x, w, w + 8 * P, value);
     }
 };
 
@@ -388,8 +411,8 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
     }
     /* ALIKE: both rows begin as many bytes after a multiple of 4. */
     template <int NT, bool ALIKE, int P = PITCH>
-    static __device__ inline void products_of(shared_place w, shared_place w8, const x<NT> &x,
-                                              float (*sum)[4])
+    static __device__ inline void values_of(shared_place w, shared_place w8, const x<NT> &x,
+                                            float (*value)[4])
     {
         const row begin = row_of(w), other = ALIKE ? begin : row_of(w8);
         const uint32_t j = (uint32_t)lane_index() % 4 * 4;
@@ -429,19 +452,40 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
         for (int t = 0; t < NT; t++)
             UNROLL
         for (int e = 0; e < 4; e++)
-            sum[t][e] =
-                mad((e < 2 ? d0 : d8) * (float)all[t][e], float_of(x.d[t].w[e % 2]), sum[t][e]);
+            value[t][e] = (e < 2 ? d0 : d8) * (float)all[t][e];
     }
-    template <int NT, int P = PITCH>
-    static __device__ inline void products(shared_place slot, const x<NT> &x, uint32_t skew,
-                                           float (*sum)[4])
+    template <int NT, bool ALIKE, int P = PITCH>
+    static __device__ inline void products_of(shared_place w, shared_place w8, const x<NT> &x,
+                                              float (*sum)[4])
+    {
+        float value[NT][4];
+        values_of<NT, ALIKE, P>(w, w8, x, value);
+        few_add<NT>(sum, value, x.d);
+    }
+    template <int NT, int P>
+    static __device__ inline void values(shared_place slot, const x<NT> &x, uint32_t skew,
+                                         float (*value)[4])
     {
         const shared_place w = slot + (uint32_t)(lane_index() / 4 * P) + skew;
-        products_of<NT, true, P>(w, w + 8 * P, x, sum);
+        values_of<NT, true, P>(w, w + 8 * P, x, value);
     }
 };
 
 /* A chunk of x as products take it. */
 template <class R, int NT> using few_x = typename R::template x<NT>;
+
+/* Products of a chunk to sums; rows of weights are P bytes apart. */
+template <class R, int NT, int P>
+static __device__ inline void few_products(shared_place slot, const few_x<R, NT> &x, uint32_t skew,
+                                           float (*sum)[4])
+{
+    if constexpr (R::KEEPS) {
+        float value[NT][4];
+        R::template values<NT, P>(slot, x, skew, value);
+        few_add<NT>(sum, value, x.d);
+    } else {
+        R::template products<NT, P>(slot, x, skew, sum);
+    }
+}
 
 #endif

@@ -165,6 +165,20 @@ static __device__ inline void few_copy_w(const few_job &j, few_walk &s, int grou
     copies_group();
 }
 
+/* A chunk of x, or a part of its rows, has been asked for. */
+template <class R, int NT> static __device__ inline void few_x_next(few_walk &s)
+{
+    enum { ROWS = few_group<R, NT>::PART * FEW_N, BYTES = few_x_size<R, ROWS / FEW_N>::BYTES };
+    s.x_left--;
+    s.x_put = s.x_put + BYTES == s.x_end ? 0 : s.x_put + BYTES;
+    if (ROWS < NT * FEW_N && s.x_row + ROWS < NT * FEW_N) {
+        s.x_row += ROWS;
+        return;
+    }
+    s.x_row = 0;
+    s.x_chunk = few_chunk_after(s, s.x_chunk);
+}
+
 /* The next chunk of x, if there is one, or of a pass a part of its rows: R::COLS bytes of each, zeros where there are none, and what
  * types have beside them. */
 template <class R, int NT>
@@ -196,14 +210,7 @@ static __device__ inline void few_copy_x(const few_job &j, few_walk &s, shared_p
     if (R::X_BLOCK == 256 && lane_index() < ROWS)
         few_copy_4(to + (unsigned)(size::D + lane_index() * 4),
                    x + (int64_t)lane_index() * j.x_pitch + d + s.x_chunk * 4, lane_index() < rows);
-    s.x_left--;
-    s.x_put = s.x_put + size::BYTES == s.x_end ? 0 : s.x_put + size::BYTES;
-    if (PARTED && first + ROWS < NT * FEW_N) {
-        s.x_row = first + ROWS;
-        return;
-    }
-    s.x_row = 0;
-    s.x_chunk = few_chunk_after(s, s.x_chunk);
+    few_x_next<R, NT>(s);
 }
 
 /* ---- tiles ---- */
@@ -221,6 +228,49 @@ static __device__ inline void few_turn(float (*sum)[NT][4])
             sum[t - 1][i / 4][i % 4] = sum[t][i / 4][i % 4];
         sum[TILES - 1][i / 4][i % 4] = first;
     }
+}
+
+/* Are sums turned, tile by tile? Where there are many, or one value for each, a jump to those of a tile takes fewer instructions. */
+template <class R, int NT> static __device__ constexpr bool few_turns(void)
+{
+    return !R::KEEPS && NT < FEW_N_MAX;
+}
+
+/* A tile's products to the sums of tile t, N instructions from FIRST on. */
+template <class R, int TILES, int NT, int FIRST, int N, int P>
+static __device__ inline void few_multiply(shared_place slot, const few_x<R, N> &x, uint32_t skew,
+                                           int t, float (*sum)[NT][4])
+{
+    if constexpr (few_turns<R, NT>()) {
+        R::template products<N, P>(slot, x, skew, sum[0] + FIRST);
+        few_turn<TILES, NT, FIRST, N>(sum);
+    } else if constexpr (R::KEEPS) {
+        float value[N][4];
+        R::template values<N, P>(slot, x, skew, value);
+        UNROLL
+        for (int i = 0; i < TILES; i++)
+            if (t == i)
+                few_add<N>(sum[i] + FIRST, value, x.d);
+    } else {
+        float part[N][4] = {};
+        R::template products<N, P>(slot, x, skew, part);
+        UNROLL
+        for (int i = 0; i < TILES; i++)
+            if (t == i)
+                UNROLL
+        for (int e = 0; e < 4 * N; e++)
+            sum[i][FIRST + e / 4][e % 4] += part[e / 4][e % 4];
+    }
+}
+
+/* After so many of its tiles sums are where those of a whole group would be. */
+template <class R, int TILES, int NT, int FIRST, int N>
+static __device__ inline void few_tiles_end(int here, float (*sum)[NT][4])
+{
+    if constexpr (few_turns<R, NT>())
+        UNROLLED(1)
+    for (int t = here; t < TILES; t++)
+        few_turn<TILES, NT, FIRST, N>(sum);
 }
 
 /* A warp's places among its slots. */
@@ -254,8 +304,7 @@ static __device__ inline void few_pass(const few_job &j, few_walk &s, few_slots 
     uint32_t get = at.get;
     UNROLLED(1)
     for (int t = 0; t < here; t++) {
-        R::template products<N>(at.w + get, x, skew, sum[0] + PASS * N);
-        few_turn<TILES, NT, PASS * N, N>(sum);
+        few_multiply<R, TILES, NT, PASS * N, N, R::PITCH>(at.w + get, x, skew, t, sum);
         get = few_after<room::W * room::W_BYTES, room::W_BYTES>(get);
         if (!ENDS)
             continue;
@@ -273,9 +322,7 @@ static __device__ inline void few_pass(const few_job &j, few_walk &s, few_slots 
     }
     if (ENDS)
         at.get = get;
-    UNROLLED(1)
-    for (int t = here; t < TILES; t++)
-        few_turn<TILES, NT, PASS * N, N>(sum);
+    few_tiles_end<R, TILES, NT, PASS * N, N>(here, sum);
 }
 
 template <class R, int NT> static __device__ FEW_COPY void few_stream(const few_job j)

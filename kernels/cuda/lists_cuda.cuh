@@ -87,7 +87,7 @@ static __device__ inline uint64_t share_inverse(uint64_t blocks)
     return ((1ull << SHARE_BITS) + blocks - 1) / blocks;
 }
 
-static __device__ APART line_share share_of_many(int64_t index, int64_t count, int64_t units)
+static __device__ inline line_share share_of_many(int64_t index, int64_t count, int64_t units)
 {
     return line_share{index * units / count, (index + 1) * units / count};
 }

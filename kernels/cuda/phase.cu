@@ -24,6 +24,7 @@
 #include "kernels/cuda/move_cuda.cuh"
 #include "kernels/cuda/norm_cuda.cuh"
 #include "kernels/cuda/quantize_cuda.cuh"
+#include "kernels/cuda/roles_cuda.cuh"
 #include "kernels/cuda/rope_cuda.cuh"
 #include "kernels/cuda/route_cuda.cuh"
 
@@ -61,7 +62,8 @@ static __device__ inline void step_run(const member &m, const cuda_step *s, int3
 #include "kernels/cuda/rows_cuda.cuh"
 
 enum { SHAPES_THREADS = CUDA_PHASES_BLOCK };
-static const bool SHAPES_SKEWS = true, SHAPES_SHEETS = false;
+static const bool SHAPES_SKEWS = true;
+static const int SHAPES_SHEETS = 0;
 static const uint64_t SHAPES_LATE = 0;
 
 /* The step's arguments for all threads of the block, by one of them. */
@@ -466,6 +468,22 @@ static __device__ inline void tables_near(const cuda_run &r, const cuda_phase &p
         word_near((const char *)&r.shape[s->shape] + line);
 }
 
+/* Four warps that copy leave registers to those that compute (CUDA_WIDE_BLOCK). No function that is not inlined may be called by both, or
+ * the compiler gives none. True: this warp has nothing else to do. */
+static __device__ inline bool copier_begins(void)
+{
+    if ((int)SHAPES_THREADS == (int)CUDA_WIDE_BLOCK)
+        REGISTERS_GIVE(40);
+    return warp_index() >= warp_count() + RING_COPIERS;
+}
+
+static __device__ inline void computer_begins(void)
+{
+    REGISTERS_FIT(40, 232);
+    if ((int)SHAPES_THREADS == (int)CUDA_WIDE_BLOCK)
+        REGISTERS_TAKE(232);
+}
+
 /* ---- what a card is launched with (CUDA_GRIDS) ---- */
 
 #ifdef __CUDACC__
@@ -519,7 +537,8 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
             barrier_make(&a.listed[i], WARP_ARRIVALS);
         }
         if (SHAPES_SHEETS)
-            sheets_open(block_ring(), block + r.local_bytes + SHEET_OWN, r.ring, (int)r.ring_slot);
+            sheets_open(block_ring(), block + r.local_bytes + sheet_own(SHAPES_SHEETS * FEW_N),
+                        r.ring, (int)r.ring_slot);
         else
             ring_open(block_ring(), r.ring ? ring : NULL, r.ring_x, r.ring, (int)r.ring_slot);
         copies_after_stores();
@@ -540,11 +559,16 @@ extern "C" __global__ void __launch_bounds__(SHAPES_THREADS, 1)
     if (r.pack && blockIdx.x == 0 && threadIdx.x == 0)
         *r.gate_next = 0; /* the launch before, whose it was, is over */
     if ((int)threadIdx.x >= block_threads()) {
+        if (copier_begins())
+            return;
         if (r.pack && SHAPES_SHEETS)
             sheets_run(m, a);
         else if (r.pack)
             copier_run(m, a);
-    } else if (r.pack) {
+        return;
+    }
+    computer_begins();
+    if (r.pack) {
         phases_run(m, a);
     } else if (!is_cancelled(run)) {
         phase_run<ALL_KERNELS>(m, run.phase[run.first]);

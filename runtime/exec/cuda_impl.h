@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/choose.h"
 #include "kernels/cuda/image.h"
+#include "kernels/cuda/few_size.h"
 #include "kernels/cuda/phase.h"
 #include "runtime/exec/cuda_device.h"
 #include "runtime/exec/exec_steps.h"
@@ -161,10 +162,17 @@ typedef struct {
     uint64_t lora;
 } cuda_bucket;
 
-/* Threads of a block of weft_phases. */
+/* Threads of a block of weft_phases, in an image for the bucket; and in that at hand. */
+static inline int cuda_made_threads(const cuda_bucket *c)
+{
+    return c->sheets ? CUDA_WIDE_BLOCK : c->ring_x > 0 ? CUDA_PHASES_BLOCK : CUDA_BLOCK;
+}
+
 static inline int cuda_phases_threads(const cuda_bucket *c)
 {
-    return c->ring_x > 0 || (c->sheets && c->kernel == &c->made) ? CUDA_PHASES_BLOCK : CUDA_BLOCK;
+    return c->kernel == &c->made ? cuda_made_threads(c)
+           : c->ring_x > 0       ? CUDA_PHASES_BLOCK
+                                 : CUDA_BLOCK;
 }
 
 struct exec {

@@ -314,24 +314,34 @@ static void cut_step(cuda_bucket *c, const kargs *k, const kernel_row *row, cuda
     c->ring_slot = chunk > c->ring_slot ? chunk : c->ring_slot;
 }
 
+/* Have threads of sheets the registers for so many rows of x? With more than 16 they need those that sm_90a lets warps give each
+ * other. */
+static bool has_registers(const cuda_device *d, int64_t rows)
+{
+    return rows <= 2 * FEW_N || cuda_attribute(d, CU_CAPABILITY_MAJOR) == 9;
+}
+
 /* Can its weights come in sheets? Then some columns are a unit, with all rows of x, which is the card's. */
-static bool has_sheets(const cuda_bucket *c, const kargs *k, const kernel_row *row, int32_t i)
+static bool has_sheets(const exec *e, const cuda_bucket *c, const kargs *k, const kernel_row *row,
+                       int32_t i)
 {
     const uintptr_t places =
         (uintptr_t)k->in[0] | (uintptr_t)k->pitch[0] | (uintptr_t)k->in[1] | (uintptr_t)k->pitch[1];
     return row->scratch == KSCRATCH_CUDA_FEW && c->plan->n_tok_max > 1 &&
-           c->plan->n_tok_max <= FEW_N && sheet_chunk(row->type) > 0 && k->tile > 0 &&
+           c->plan->n_tok_max <= sheet_rows_most(row->type) &&
+           has_registers(e->d, c->plan->n_tok_max) && k->tile > 0 &&
            k->size.linear.in % SHEET_COLS == 0 && k->size.linear.in / SHEET_COLS <= UINT16_MAX &&
            places % 16 == 0 && ((c->own[i].local | c->own[i].tile) & 1) == 0;
 }
 
-/* Of such a cut `rows` is from row to row in a slot, in 16 bytes, and `bytes` of a chunk. */
+/* Of such a cut `rows` is from row to row in a slot, in 16 bytes, `bytes` of a chunk, and `paired` the tiles of a group. */
 static void cut_sheets(cuda_bucket *c, const kargs *k, const kernel_row *row, cuda_step *s)
 {
     const size_t slot = (size_t)sheet_bytes(row->type);
     s->cut = (cuda_cut){.rows = (uint16_t)(sheet_pitch(row->type) / 16),
                         .chunks = (uint16_t)(k->size.linear.in / SHEET_COLS),
-                        .bytes = (uint16_t)sheet_chunk(row->type)};
+                        .bytes = (uint16_t)sheet_chunk(row->type),
+                        .paired = (uint16_t)sheet_group(row->type, c->plan->n_tok_max)};
     c->sheets = true;
     c->sheet_slot = slot > c->sheet_slot ? slot : c->sheet_slot;
 }
@@ -358,7 +368,7 @@ static weft_status load_step(weft_diag *dg, const exec *e, const exec_places *at
         size_linear(&k, &c->steps[i]);
     if (c->rows[i]->op == KOP_linear && s->per_row == 1 && c->rows[i]->most == 1)
         cut_step(c, &k, c->rows[i], &c->steps[i]);
-    else if (c->rows[i]->op == KOP_linear && has_sheets(c, &k, c->rows[i], i))
+    else if (c->rows[i]->op == KOP_linear && has_sheets(e, c, &k, c->rows[i], i))
         cut_sheets(c, &k, c->rows[i], &c->steps[i]);
     k.cell = s->cell >= 0 ? e->cells + s->cell : NULL; /* those that can be looked at here */
     k.lora = e->lora;
@@ -453,12 +463,13 @@ static void choose_ring(cuda_bucket *c)
 /* Slots of sheets, in scratch that so may become more. */
 static void choose_sheets(cuda_bucket *c)
 {
-    const size_t own = c->local_bytes + SHEET_OWN + BATCH_BYTES_FEW;
-    const size_t room = c->kernel->shared_bytes > own ? c->kernel->shared_bytes - own : 0;
+    const size_t own = c->local_bytes + (size_t)sheet_own(c->plan->n_tok_max);
+    const size_t less = own + BATCH_BYTES_FEW;
+    const size_t room = c->kernel->shared_bytes > less ? c->kernel->shared_bytes - less : 0;
     const size_t slots = room / c->sheet_slot < RING_SLOTS ? room / c->sheet_slot : RING_SLOTS;
     c->ring_slots = c->shared > 0 && slots >= SHEETS_LEAST ? (int)slots : 0;
     c->ring_slot = c->sheet_slot;
-    const size_t all = align_up(c->local_bytes + SHEET_OWN + slots * c->sheet_slot);
+    const size_t all = align_up(own + slots * c->sheet_slot);
     if (c->ring_slots > 0 && all > c->shared)
         c->shared = all;
 }

@@ -96,7 +96,9 @@ static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)
                             .map = c->rows[i]->op == KOP_map,
                             .linear = c->rows[i]->op == KOP_linear,
                             .streams = c->steps[i].cut.rows > 0,
-                            .sheets = c->sheets && c->steps[i].cut.rows > 0,
+                            .sheets = c->sheets && c->steps[i].cut.rows > 0
+                                          ? (int)few_instructions(c->plan->n_tok_max)
+                                          : 0,
                             .blocks = !c->sheets && c->steps[i].cut.rows > 0 &&
                                       cuda_cut_is_blocks(c->rows[i]->type, c->steps[i].cut),
                             .lora = e->lora != NULL,
@@ -139,7 +141,7 @@ static void write_text(const exec *e, arena *a, making *m)
     }
     for (int32_t i = 0; i < c->plan->n_item; i++)
         m->heads[c->plan->item[i].first] = write_heads(e, m, i);
-    cuda_text_end(&m->text, c->sheets ? (int)CUDA_PHASES_BLOCK : cuda_phases_threads(c));
+    cuda_text_end(&m->text, cuda_made_threads(c));
 }
 
 static code_name name_of(const cuda_device *d, const char *stamp, str text)

@@ -65,9 +65,10 @@ static bool count_units(const exec *e, cuda_bucket *c, const kbatch *b, bool all
 /* Has a phase a step that needs the scratch where sheets would be? */
 static bool needs_scratch(const cuda_bucket *c, const cuda_phase *p)
 {
+    const size_t own = (size_t)sheet_own(c->plan->n_tok_max);
     bool needs = false;
     for (int32_t i = p->step; i < p->step + p->n_step; i++)
-        needs = needs || (c->scratch[i] > SHEET_OWN &&
+        needs = needs || (c->scratch[i] > own &&
                           (c->steps[i].cut.rows == 0 || c->items[c->steps[i].item].every));
     return needs;
 }

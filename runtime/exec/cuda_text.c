@@ -358,7 +358,7 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
     if (s->one_row) /* units are fewer than a row has columns */
         strbuf_add(b, "    begin = (int32_t)begin;\n    end = (int32_t)end;\n");
     if (s->sheets)
-        strbuf_add(b, "    if (%s_sheets(&m.t, s))\n        return;\n", s->symbol);
+        strbuf_add(b, "    if (%s_sheets<%d>(&m.t, s))\n        return;\n", s->symbol, s->sheets);
     else if (s->streams)
         strbuf_add(b, "    if (%s_%s(s) || !gate_meet_late())\n        return;\n", s->symbol,
                    s->blocks ? "blocks_listed" : "listed");
@@ -422,7 +422,7 @@ int32_t cuda_text_add(cuda_text *t, const cuda_text_step *s)
     strbuf body = {0};
     put_body(&body, s, s->map);
     t->blocks = t->blocks || s->blocks;
-    t->sheets = t->sheets || s->sheets;
+    t->sheets = s->sheets ? s->sheets : t->sheets;
     return add_body(t, &body, s->late);
 }
 
@@ -471,9 +471,10 @@ void cuda_text_end(cuda_text *t, int threads)
 {
     strbuf_add(&t->text,
                "enum { SHAPES_THREADS = %d };\n"
-               "static const bool SHAPES_SKEWS = %s, SHAPES_SHEETS = %s;\n"
+               "static const bool SHAPES_SKEWS = %s;\n"
+               "static const int SHAPES_SHEETS = %d;\n"
                "static const uint64_t SHAPES_LATE = 0x%" PRIx64 "u;\n",
-               threads, t->blocks ? "true" : "false", t->sheets ? "true" : "false", t->late);
+               threads, t->blocks ? "true" : "false", t->sheets, t->late);
     strbuf_add(&t->text,
                "static __device__ APART void shape_run(const member &m, const cuda_step *s, "
                "int32_t shape, int64_t begin, int64_t end)\n{\n    IN_SHARED(s);\n"

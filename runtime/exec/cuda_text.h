@@ -22,7 +22,7 @@ typedef struct {
     bool map, linear;   /* is it one? */
     bool streams;       /* a linear whose weights may come through the ring, */
     bool blocks;        /* in pieces that begin anywhere (ring_size.h), */
-    bool sheets;        /* or in sheets (few_size.h) */
+    int sheets;         /* or in sheets, for so many instructions (few_size.h), or 0 */
     bool lora, one_row; /* are there adapters? has no call more than one row? */
     bool makes_x;       /* a norm of what such linears multiply as floats */
     bool late;          /* it meets the gate of its phase by itself (gate_cuda.cuh) */
@@ -36,8 +36,9 @@ typedef struct {
         str body;
     } * shape;
     int32_t n_shape, room;
-    bool blocks, sheets; /* has a step such weights? */
-    uint64_t late;       /* which shapes are such; of those behind the first 64 none is */
+    bool blocks;   /* has a step such weights? */
+    int sheets;    /* the same of sheets, with so many instructions */
+    uint64_t late; /* which shapes are such; of those behind the first 64 none is */
 } cuda_text;
 
 /* Starts with {.a = ..}. The number of the step's shape, which is added where none is the same. */

@@ -20,6 +20,7 @@ typedef struct {
     bound_model *bm;
     int64_t n, vocab;
     int64_t n_ctx;       /* of plans; 0: n */
+    int64_t n_seq;       /* of plans and sessions; 0: two */
     const int32_t *ids;  /* [n] */
     const float *logits; /* [n, vocab] */
     plan *p;             /* for cards */
@@ -31,7 +32,7 @@ static inline plan *card_plan(card_model *m, dtype kv, int64_t n_tok_max)
     plan *p = NULL;
     target t = {.be = backend_cuda(),
                 .n_ctx = m->n_ctx ? m->n_ctx : m->n,
-                .n_seq = 2,
+                .n_seq = m->n_seq ? m->n_seq : 2,
                 .n_tok_max = n_tok_max,
                 .kv = kv,
                 .outputs = outputs,
@@ -105,7 +106,8 @@ static inline void card_close(device *d)
 
 static inline session_options card_options(const card_model *m, device *d)
 {
-    return (session_options){.n_ctx = m->n, .n_seq = 2, .page_tok = 4, .threads = 1, .dev = d};
+    return (session_options){
+        .n_ctx = m->n, .n_seq = m->n_seq ? m->n_seq : 2, .page_tok = 4, .threads = 1, .dev = d};
 }
 
 static inline weft_status card_eval(card_model *m, session *s, int32_t seq, int64_t first,

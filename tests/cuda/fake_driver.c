@@ -555,7 +555,7 @@ static cu_result launch(cu_function f, const unsigned *grid, unsigned threads, u
     fake_op o = {.kind = kinds[f->kind].kind,
                  .function = f,
                  .blocks = (int)grid[0],
-                 .more = threads == CUDA_PHASES_BLOCK ? CUDA_PHASES_BLOCK - CUDA_BLOCK : 0,
+                 .more = f->threads == 0 && threads > CUDA_BLOCK ? (int)threads - CUDA_BLOCK : 0,
                  .shared = shared};
     memcpy(&o.all, args[0], kinds[f->kind].bytes); /* kernels get a copy of their arguments */
     if (o.kind != FAKE_OP_LAUNCH)

@@ -178,8 +178,10 @@ START_TEST(norms_quantise_too)
 }
 END_TEST
 
-/* Logits of two sequences, a row of each in every call. cancels: after a call that is cancelled before it begins. */
-static void run_pairs(card_model *m, const cuda_maker *maker, bool cancels, float *to)
+enum { SEQS_MOST = 32 };
+
+/* Logits of some sequences, a row of each in every call. cancels: after a call that is cancelled before it begins. */
+static void run_rows(card_model *m, const cuda_maker *maker, int seqs, bool cancels, float *to)
 {
     session *s;
     device *d = open_card(m->dg, maker);
@@ -191,18 +193,19 @@ static void run_pairs(card_model *m, const cuda_maker *maker, bool cancels, floa
     for (int64_t i = 0; i < m->n; i++) {
         const float *got;
         int64_t n_row, width;
-        const batch_row row[] = {
-            {.id = m->ids[i], .pos = (int32_t)i, .seq = 0, .out = true},
-            {.id = m->ids[m->n - 1 - i], .pos = (int32_t)i, .seq = 1, .out = true}};
+        batch_row row[SEQS_MOST];
+        for (int q = 0; q < seqs; q++)
+            row[q] =
+                (batch_row){.id = m->ids[(i + q) % m->n], .pos = (int32_t)i, .seq = q, .out = true};
         cancel_ask(&stop, cancels && i == 0);
         if (cancels && i == 0) {
-            ck_assert_int_ne(session_eval(m->dg, s, row, 2), WEFT_OK);
+            ck_assert_int_ne(session_eval(m->dg, s, row, seqs), WEFT_OK);
             diag_reset(m->dg);
             cancel_ask(&stop, false);
         }
-        ck_assert_msg(session_eval(m->dg, s, row, 2) == WEFT_OK, "%s", diag_shown(m->dg));
+        ck_assert_msg(session_eval(m->dg, s, row, seqs) == WEFT_OK, "%s", diag_shown(m->dg));
         ck_assert(session_output(s, "logits", -1, &got, &n_row, &width));
-        memcpy(to + i * 2 * width, got, (size_t)(n_row * width) * sizeof *got);
+        memcpy(to + i * seqs * width, got, (size_t)(n_row * width) * sizeof *got);
     }
     session_destroy(s);
     card_close(d);
@@ -218,9 +221,9 @@ START_TEST(heads_of_several_rows_join_attention)
     random_model *rm = NULL;
     card_model m = card_random_open("tiny-wide:Q4_K", ids, N, &rm);
     m.p = card_plan(&m, DT_F16, 2);
-    run_pairs(&m, NULL, false, want);
+    run_rows(&m, NULL, 2, false, want);
     const int64_t phases = fake_seen().phases;
-    run_pairs(&m, &fake_maker, false, got);
+    run_rows(&m, &fake_maker, 2, false, got);
     ck_assert_msg(diag_count(m.dg) == 0, "%s", diag_shown(m.dg));
     ck_assert_mem_eq(got, want, sizeof want);
     ck_assert_int_eq(fake_seen().phases, phases - 2 * LAYERS * N);
@@ -232,21 +235,27 @@ END_TEST
 /* Weights of linears of several rows come in sheets, ahead of their phases, where a block has eight warps: the same bits. */
 START_TEST(weights_of_several_rows_come_ahead)
 {
-    static const char *const spec[] = {"tiny-deep:Q4_K_M", "tiny-deep:Q8_0", "tiny-long:Q5_K",
-                                       "tiny-long:Q4_0"};
+    static const struct {
+        const char *model;
+        int seqs;
+    } cases[] = {{"tiny-deep:Q4_K_M", 2}, {"tiny-deep:Q8_0", 2},    {"tiny-long:Q5_K", 2},
+                 {"tiny-long:Q4_0", 2},   {"tiny-deep:Q4_K_M", 12}, {"tiny-long:Q8_0", 16},
+                 {"tiny-long:Q4_0", 9},   {"tiny-deep:Q4_K_M", 27}, {"tiny-long:Q5_K", 32}};
     static const int32_t ids[] = {1, 7, 300};
     enum { N = COUNT_OF(ids), VOCAB = 512, WARPS = 8 };
-    static float want[2 * N * VOCAB], got[2 * N * VOCAB];
+    static float want[SEQS_MOST * N * VOCAB], got[SEQS_MOST * N * VOCAB];
     const int usual = card.threads;
     card.threads = WARPS * 32;
-    for (size_t i = 0; i < COUNT_OF(spec); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         random_model *rm = NULL;
-        card_model m = card_random_open(spec[i], ids, N, &rm);
-        m.p = card_plan(&m, DT_F16, 2);
-        run_pairs(&m, NULL, false, want);
-        run_pairs(&m, &fake_maker, true, got);
+        card_model m = card_random_open(cases[i].model, ids, N, &rm);
+        m.n_seq = cases[i].seqs;
+        m.p = card_plan(&m, DT_F16, m.n_seq);
+        run_rows(&m, NULL, cases[i].seqs, false, want);
+        run_rows(&m, &fake_maker, cases[i].seqs, true, got);
         ck_assert_msg(diag_count(m.dg) == 0, "%s", diag_shown(m.dg));
-        ck_assert_msg(memcmp(got, want, sizeof want) == 0, "%s", spec[i]);
+        ck_assert_msg(memcmp(got, want, (size_t)cases[i].seqs * N * VOCAB * sizeof *got) == 0,
+                      "%s with %d sequences", cases[i].model, cases[i].seqs);
         card_model_close(&m);
         random_model_destroy(rm);
     }
