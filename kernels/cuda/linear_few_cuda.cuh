@@ -256,10 +256,11 @@ static __device__ inline void few_multiply(shared_place slot, const few_x<R, N> 
         R::template products<N, P>(slot, x, skew, part);
         UNROLL
         for (int i = 0; i < TILES; i++)
-            if (t == i)
+            if (t == i) {
                 UNROLL
-        for (int e = 0; e < 4 * N; e++)
-            sum[i][FIRST + e / 4][e % 4] += part[e / 4][e % 4];
+                for (int e = 0; e < 4 * N; e++)
+                    sum[i][FIRST + e / 4][e % 4] += part[e / 4][e % 4];
+            }
     }
 }
 
@@ -267,10 +268,11 @@ static __device__ inline void few_multiply(shared_place slot, const few_x<R, N> 
 template <class R, int TILES, int NT, int FIRST, int N>
 static __device__ inline void few_tiles_end(int here, float (*sum)[NT][4])
 {
-    if constexpr (few_turns<R, NT>())
+    if constexpr (few_turns<R, NT>()) {
         UNROLLED(1)
-    for (int t = here; t < TILES; t++)
-        few_turn<TILES, NT, FIRST, N>(sum);
+        for (int t = here; t < TILES; t++)
+            few_turn<TILES, NT, FIRST, N>(sum);
+    }
 }
 
 /* A warp's places among its slots. */
