@@ -13,6 +13,7 @@
 #ifndef WEFT_KERNELS_CUDA_FEW_SHEETS_CUDA_CUH
 #define WEFT_KERNELS_CUDA_FEW_SHEETS_CUDA_CUH
 
+#include "kernels/cuda/gate_cuda.cuh"
 #include "kernels/cuda/linear_few_cuda.cuh"
 #include "kernels/cuda/ring_cuda.cuh"
 
@@ -227,10 +228,11 @@ template <class R, int NT> static __device__ FEW_COPY void few_sheets(const few_
         s.x_left = s.chunks * PARTS;
         s.x_end = (unsigned)s.x_left * X_BYTES;
     }
+    if (!gate_meet_late())
+        return;
     UNROLLED(1)
-    for (int i = 0; i < SHEET_X; i++) {
+    for (int i = 0; i < SHEET_X; i++)
         sheet_copy_x<R, NT>(j, s, x_slots);
-    }
     UNROLLED(1)
     for (int group = 0; group < s.tiles; group += TILES) {
         const int here = s.tiles - group < TILES ? s.tiles - group : (int)TILES;
@@ -267,7 +269,7 @@ template <class R, int NT> static __device__ FEW_COPY void few_sheets(const few_
 }
 
 #ifdef WEFT_SHAPES
-/* With what phase.cu has listed for a step, where its weights come in sheets. Else false. */
+/* With what phase.cu has listed for a step, where its weights come in sheets; it meets its gate before it asks for x. Else false. */
 template <class R, int NT>
 static __device__ inline bool linear_sheets(const kthread *t, const cuda_step *s)
 {

@@ -257,8 +257,6 @@ static __device__ inline void k_rms_norm_cuda_quantize(const kargs *k, const kth
     const bool one = k->n[0] == 1, copied = one && quantize_copies(act, width);
     if (one && threadIdx.x == 0)
         ring_x_made(copied ? row_out(k, 1, 0) : NULL);
-    if (!one && !gate_meet_late())
-        return;
     UNROLLED(1)
     for (int64_t row = p.row; row < p.row_end; row++) {
         const norm_vector v = {row_in(k, 0, row),
@@ -269,7 +267,7 @@ static __device__ inline void k_rms_norm_cuda_quantize(const kargs *k, const kth
                                k->scalar.norm.eps,
                                (int)(row & 1),
                                false,
-                               one};
+                               true};
         const quantize_to to = {act, width, (char *)row_out(k, 1, row), copied};
         if (norm_is_held(t, v)) {
             floats4 x[NORM_HELD] = {};

@@ -80,8 +80,9 @@ static bool is_given(const plan_operand *x)
 static bool is_late(const cuda_bucket *c, int32_t i)
 {
     const bool norm = makes_x(c, i) || is_quantized(c, i);
-    return c->plan->n_tok_max == 1 && (c->steps[i].cut.rows > 0 || c->rows[i]->op == KOP_quantize ||
-                                       (norm && is_given(&c->plan->step[i].in[1])));
+    const bool copies = c->plan->n_tok_max == 1 || c->sheets; /* lists are made while it waits */
+    return copies && (c->steps[i].cut.rows > 0 || c->rows[i]->op == KOP_quantize ||
+                      (norm && is_given(&c->plan->step[i].in[1])));
 }
 
 static cuda_text_step text_step(const exec *e, const cuda_bucket *c, int32_t i)

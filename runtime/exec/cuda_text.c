@@ -358,7 +358,8 @@ static void put_body(strbuf *b, const cuda_text_step *s, bool map)
     if (s->one_row) /* units are fewer than a row has columns */
         strbuf_add(b, "    begin = (int32_t)begin;\n    end = (int32_t)end;\n");
     if (s->sheets)
-        strbuf_add(b, "    if (%s_sheets<%d>(&m.t, s))\n        return;\n", s->symbol, s->sheets);
+        strbuf_add(b, "    if (%s_sheets<%d>(&m.t, s) || !gate_meet_late())\n        return;\n",
+                   s->symbol, s->sheets);
     else if (s->streams)
         strbuf_add(b, "    if (%s_%s(s) || !gate_meet_late())\n        return;\n", s->symbol,
                    s->blocks ? "blocks_listed" : "listed");
