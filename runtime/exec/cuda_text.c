@@ -284,6 +284,29 @@ static void put_map_rows(strbuf *b, const cuda_text_step *s)
                count, count, s->one_row && s->k->tile != 0 ? 1 : 4, count);
 }
 
+/* Those of a tile of several rows: each warp has rows of its own, and a lane several of their columns at a time, which do not wait for each
+ * other. */
+static void put_map_tile(strbuf *b)
+{
+    strbuf_add(b, "    const kpart p = part_of(&k, k.size.map.elems, begin, end);\n"
+                  "    const int end_col = (int)p.col_end, end_row = (int)p.row_end;\n"
+                  "    const auto element = [&](const map_at &e) {\n");
+}
+
+static void put_map_tile_end(strbuf *b)
+{
+    strbuf_add(b,
+               "    };\n"
+               "    UNROLLED(1)\n"
+               "    for (int row = (int)p.row + warp_index(); row < end_row; row += warp_count())\n"
+               "        UNROLLED(1)\n"
+               "    for (int col = (int)p.col + lane_index(); col < end_col; col += 4 * WARP)\n"
+               "        UNROLL\n"
+               "    for (int i = 0; i < 4; i++)\n"
+               "        if (i == 0 || col + i * WARP < end_col)\n"
+               "            element(map_at{row, col + i * WARP});\n");
+}
+
 /* The columns of a call of one row. */
 static void put_map_row(strbuf *b, const cuda_text_step *s)
 {
@@ -322,8 +345,11 @@ static void put_map(strbuf *b, const cuda_text_step *s)
         const kinstr *c = &s->code[i];
         used |= c->op == MAP_store ? 1u << c->at[0] : 1u << c->to;
     }
+    const bool tile = !s->one_row && s->k->tile != 0 && s->k->size.map.elems <= INT32_MAX / 2;
     if (row)
         put_map_row(b, s);
+    else if (tile)
+        put_map_tile(b);
     else
         put_map_rows(b, s);
     put_loads(b, s, row);
@@ -334,6 +360,8 @@ static void put_map(strbuf *b, const cuda_text_step *s)
         put_instr(b, &s->code[i], row);
     if (row)
         put_map_row_end(b, s);
+    else if (tile)
+        put_map_tile_end(b);
     else
         strbuf_add(b, "    }\n");
 }
