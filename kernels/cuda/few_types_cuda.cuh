@@ -190,36 +190,39 @@ static __device__ inline uint32_t few_minima(const uint32_t *min)
 }
 
 /* A block of Q4_K or Q5_K: what scales of x are multiplied with, and all is whole numbers until then; the minima times the sums of x are
- * products of matrices too. Half of the groups are in registers at a time: R::codes, those of odd groups times R::ODD. */
+ * products of matrices too. R::codes: those of half of the groups, of odd ones times R::ODD. With up to 8 rows all groups are in registers
+ * at once, else half of them: no product waits for another then. */
 template <class R, int NT>
 static __device__ inline void few_values_k(const few_x_groups<R, NT> &x, shared_place w,
                                            shared_place w8, float (*value)[4])
 {
-    enum { HALF = 4 }; /* groups */
+    enum { HALF = 4, GROUPS = NT == 1 ? 2 * HALF : (int)HALF };
     const few_scales s0 = few_scales_of<R>(shared_16(w)), s8 = few_scales_of<R>(shared_16(w8));
-    int all[NT][4] = {};
+    int all[NT][4] = {}, other[NT][4] = {}; /* sums that do not wait for each other */
     UNROLL
-    for (int half = 0; half < 2; half++) {
-        uint32_t a[HALF][4];
-        int scale[2][HALF];
-        R::codes(w, w8, half, a);
+    for (int first = 0; first < 2 * HALF; first += GROUPS) {
+        uint32_t a[GROUPS][4];
+        int scale[2][GROUPS];
         UNROLL
-        for (int g = 0; g < HALF; g++) { /* all codes are times R::ODD then */
-            const int odd = g % 2 ? 1 : (int)R::ODD;
-            scale[0][g] = (int)__byte_perm(s0.scale[half], 0, 0x4440 + g) * odd;
-            scale[1][g] = (int)__byte_perm(s8.scale[half], 0, 0x4440 + g) * odd;
+        for (int g = 0; g < GROUPS; g += HALF)
+            R::codes(w, w8, (first + g) / HALF, a + g);
+        UNROLL
+        for (int g = 0; g < GROUPS; g++) { /* all codes are times R::ODD then */
+            const int odd = g % 2 ? 1 : (int)R::ODD, half = (first + g) / HALF;
+            scale[0][g] = (int)__byte_perm(s0.scale[half], 0, 0x4440 + g % HALF) * odd;
+            scale[1][g] = (int)__byte_perm(s8.scale[half], 0, 0x4440 + g % HALF) * odd;
         }
         UNROLL
         for (int t = 0; t < NT; t++) {
-            int s[HALF][4];
+            int s[GROUPS][4];
             UNROLL
-            for (int g = 0; g < HALF; g++)
-                few_mma_32u(s[g], a[g], x.b[t][half * HALF + g].w);
+            for (int g = 0; g < GROUPS; g++)
+                few_mma_32u(s[g], a[g], x.b[t][first + g].w);
             UNROLL
-            for (int g = 0; g < HALF; g++)
+            for (int g = 0; g < GROUPS; g++)
                 UNROLL
             for (int e = 0; e < 4; e++)
-                all[t][e] += s[g][e] * scale[e / 2][g];
+                (g % 2 ? other : all)[t][e] += s[g][e] * scale[e / 2][g];
         }
     }
     const uint32_t min0 = few_minima(s0.min), min8 = few_minima(s8.min);
@@ -232,7 +235,7 @@ static __device__ inline void few_values_k(const few_x_groups<R, NT> &x, shared_
         for (int e = 0; e < 4; e++) {
             const few_scales &of = e < 2 ? s0 : s8;
             const float less = of.m * few_whole(low[e] + 128 * high[e]);
-            value[t][e] = mad(of.d, (float)all[t][e], -less);
+            value[t][e] = mad(of.d, (float)(all[t][e] + other[t][e]), -less);
         }
     }
 }
@@ -416,7 +419,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
     {
         const row begin = row_of(w), other = ALIKE ? begin : row_of(w8);
         const uint32_t j = (uint32_t)lane_index() % 4 * 4;
-        int all[NT][4] = {};
+        int all[NT][4] = {}, rest[NT][4] = {}; /* sums that do not wait for each other */
         UNROLL
         for (uint32_t half = 0; half < 2; half++) {
             uint32_t c[2][2][4], scale[2][2];
@@ -443,7 +446,8 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
                 for (int g = 0; g < 8; g++)
                     UNROLL
                 for (int e = 0; e < 4; e++)
-                    all[t][e] += s[g][e] * (int8_t)(scale[e / 2][g / 4] >> 8 * (g % 4));
+                    (g % 2 ? rest : all)[t][e] +=
+                        s[g][e] * (int8_t)(scale[e / 2][g / 4] >> 8 * (g % 4));
             }
         }
         const float d0 = from_f16(shared_2(w + 208)) * 0.25f;
@@ -452,7 +456,7 @@ struct few_Q6_K : few_blocks<weight_Q6_K, DT_Q6_K, 210, 240, 15, ACT_Q8K> {
         for (int t = 0; t < NT; t++)
             UNROLL
         for (int e = 0; e < 4; e++)
-            value[t][e] = (e < 2 ? d0 : d8) * (float)all[t][e];
+            value[t][e] = (e < 2 ? d0 : d8) * (float)(all[t][e] + rest[t][e]);
     }
     template <int NT, bool ALIKE, int P = PITCH>
     static __device__ inline void products_of(shared_place w, shared_place w8, const x<NT> &x,
