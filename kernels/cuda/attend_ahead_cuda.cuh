@@ -244,17 +244,46 @@ static __device__ SHAPE_FN void few_query_take(const few_attend &w, float *room,
     few_query_split<WIDTH, FORM>(w, x, q);
 }
 
+/* Columns of stretches: what pieces of `held` of them have, the last of which is that of l, as states or merged into those before. */
+static __device__ SHAPE_FN void few_held_end(const few_line &l, bool first, int held, int floats,
+                                             const few_memory &m)
+{
+    const few_attend &w = l.w;
+    const bool states = w.k->choice.attend.part == ATTEND_STATES;
+    UNROLLED(1)
+    for (int j = warp_index(); j < w.heads * (int)w.k->cell->v / FEW_COLUMNS; j += warp_count()) {
+        few_state s[FEW_HELD] = {};
+        UNROLL
+        for (int h = 0; h < FEW_HELD; h++) {
+            const few_memory of = {m.pieces + h * FEW_PIECES * floats, m.all, NULL, NULL};
+            if (h < held)
+                s[h] = few_stretch_take(w, j, of);
+        }
+        UNROLL
+        for (int h = 0; h < FEW_HELD; h++) {
+            if (h >= held)
+                continue;
+            if (states)
+                few_state_put(w, l.stretch, j, s[h]);
+            else
+                few_state_merge(w, first && h == 0,
+                                h + 1 == held && (l.stretch + 1) * w.len > w.pos, j, s[h], m);
+            __syncwarp();
+        }
+    }
+}
+
 template <int WIDTH, few_form FORM>
 static __device__ ONE_COPY void few_attend_ahead(const kargs *k, const kthread *t, int64_t begin,
                                                  int64_t end)
 {
-    const bool states = k->choice.attend.part == ATTEND_STATES;
     const int floats = (int)(few_attend_size_of(k).heads * few_piece_floats(WIDTH));
+    const int room = (int)few_held(k);
     const shared_place at = shared_at(t->scratch);
     const shared_place fill = (0 - at) % FEW_AHEAD_ALIGN;
     few_memory m;
     m.pieces = (float *)((char *)t->scratch + FEW_AHEAD_ALIGN + FEW_PIECES * FEW_AHEAD_BYTES);
-    m.all = m.pieces + FEW_PIECES * floats;
+    m.all = m.pieces + room * FEW_PIECES * floats;
     few_ahead a = {};
     a.line = few_line_of(k, begin, end);
     a.piece = FEW_PIECES;
@@ -265,24 +294,24 @@ static __device__ ONE_COPY void few_attend_ahead(const kargs *k, const kthread *
         few_ahead_copy<WIDTH, FORM>(k, a);
     few_line l = few_line_of(k, begin, end);
     few_query<WIDTH, FORM> q = {};
+    int held = 0;
+    bool first = false;
     UNROLLED(1)
     while (few_line_next(k, l)) {
         if (l.first)
             few_query_take<WIDTH, FORM>(l.w, m.pieces, q);
+        first = held == 0 ? l.first : first;
         UNROLLED(1)
         for (int p = warp_index(); p < FEW_PIECES; p += warp_count())
             few_piece_ahead<WIDTH, FORM>(l.w, q, few_piece_first<WIDTH, FORM>(l.w, l.stretch, p),
                                          few_stretch_end(l.w, l.stretch), a,
-                                         m.pieces + p * l.w.heads * (int)few_piece_floats(WIDTH));
+                                         m.pieces + (held * FEW_PIECES + p) * l.w.heads *
+                                                        (int)few_piece_floats(WIDTH));
+        if (++held < room && (l.stretch + 1) * l.w.len <= l.w.pos)
+            continue;
         block_sync();
-        UNROLLED(2)
-        for (int j = warp_index(); j < l.w.heads * WIDTH / FEW_COLUMNS; j += warp_count()) {
-            const few_state s = few_stretch_take(l.w, j, m);
-            if (states)
-                few_state_put(l.w, l.stretch, j, s);
-            else
-                few_state_merge(l.w, l.first, (l.stretch + 1) * l.w.len > l.w.pos, j, s, m);
-        }
+        few_held_end(l, first, held, l.w.heads * (int)few_piece_floats(WIDTH), m);
+        held = 0;
         block_sync(); /* pieces have been read */
     }
 }

@@ -3,6 +3,7 @@
 #define WEFT_KERNELS_CUDA_ATTEND_FEW_SIZE_H
 
 #include "kernels/cuda/attend_cuda_size.h"
+#include "kernels/cuda/few_size.h"
 
 enum {
     FEW_HEADS = 8,      /* query heads of a unit at most, */
@@ -13,6 +14,7 @@ enum {
     FEW_PAD = 4,                 /* floats in front of columns, for what is kept beside them */
     FEW_AHEAD_BYTES = 16 * 1024, /* of a warp: tiles under way, in calls of several rows; */
     FEW_AHEAD_ALIGN = 512,       /* a row of them at most: where those begin */
+    FEW_HELD = 3,                /* stretches of a unit whose pieces wait to be merged, at most */
     FEW_CODES_TILE = 32,         /* positions of a tile where pages are codes */
 };
 
@@ -62,6 +64,18 @@ K_FN int64_t few_ahead_bytes(const kargs *k)
                : 0;
 }
 
+/* Stretches whose pieces there is room for, where tiles are copied ahead: each merge is two barriers of the block. */
+K_FN int64_t few_held(const kargs *k)
+{
+    const int64_t heads = few_attend_size_of(k).heads, v = k->cell->v;
+    const int64_t each = FEW_PIECES * heads * few_piece_floats(v) * (int64_t)sizeof(float);
+    const int64_t beside = few_ahead_bytes(k) + few_all_floats(heads, v) * (int64_t)sizeof(float);
+    const int64_t most = k->choice.attend.part == ATTEND_WHOLE && few_ahead_bytes(k) > 0
+                             ? (FEW_BYTES - beside) / each
+                             : 1;
+    return most < 1 ? 1 : most > FEW_HELD ? FEW_HELD : most;
+}
+
 /* Floats for keys that are codes: steps and middles for each warp, and queries. */
 K_FN int64_t few_codes_floats(const kcell *c, int64_t heads)
 {
@@ -75,7 +89,7 @@ K_FN int64_t few_attend_bytes(const kargs *k)
         return CUDA_MERGE_HEADS * CUDA_MERGE_BYTES;
     cuda_attend_size s = few_attend_size_of(k);
     int64_t own = few_ahead_bytes(k) / (int64_t)sizeof(float) +
-                  FEW_PIECES * s.heads * few_piece_floats(k->cell->v) +
+                  few_held(k) * FEW_PIECES * s.heads * few_piece_floats(k->cell->v) +
                   few_all_floats(s.heads, k->cell->v) + few_codes_floats(k->cell, s.heads);
     int64_t other = CUDA_KEYS * s.position + s.heads * s.query;
     bool reads = few_attend_reads(k->cell);
